@@ -1,0 +1,51 @@
+/* What a public function returns, and how to learn more after a failure. */
+#ifndef VIRGATE_STATUS_H
+#define VIRGATE_STATUS_H
+
+#include <virgate/visibility.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(NAME, text). Values are stable: rows are only ever added at the end. */
+#define VG_STATUS_LIST(X)                                                                          \
+	X(OK, "success")                                                                           \
+	X(INVALID, "invalid argument")                                                             \
+	X(NO_MEMORY, "out of host memory")                                                         \
+	X(NOT_FOUND, "not found")                                                                  \
+	X(EXISTS, "already exists")                                                                \
+	X(DENIED, "permission denied")                                                             \
+	X(LIMIT, "over a limit")                                                                   \
+	X(BUSY, "in use")                                                                          \
+	X(UNSUPPORTED, "not supported")                                                            \
+	X(NO_DRIVER, "no usable driver")                                                           \
+	X(NO_DAEMON, "the daemon cannot be reached")                                               \
+	X(PROTOCOL, "unintelligible message")                                                      \
+	X(SYSTEM, "system call failed")                                                            \
+	X(DRIVER, "driver call failed")
+
+enum vg_status {
+#define X(name, text) VG_##name,
+	VG_STATUS_LIST(X)
+#undef X
+};
+
+/* The text of the list above; "unknown status" for a value outside it. Any thread. */
+VG_PUBLIC const char *vg_status_text(enum vg_status status);
+
+/* Why the calling thread's last failed call failed. Valid until that thread's next call into
+ * the library; never NULL, fields are "" or 0 when there is nothing to say. Any thread. */
+struct vg_error {
+	enum vg_status status;
+	int code;	      /* the driver's result or errno */
+	const char *function; /* the public function that failed */
+	const char *text;     /* what was asked, what there is, what to do */
+	const char *log;      /* a tool's own log (compiler, linker) */
+};
+VG_PUBLIC const struct vg_error *vg_last_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,133 @@
+// The simulated driver's PTX interpreter: parse a module, lay out its variables, run its
+// kernels on host threads. Knows nothing of contexts, streams or the driver API.
+// A module is immutable once bound: any thread may launch from it, several at once.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ptx_module;
+struct ptx_function;
+
+// A JIT log: text is appended, cut at the capacity, always terminated.
+struct ptx_log {
+	char *text;
+	size_t capacity, used;
+};
+
+enum ptx_load_status {
+	PTX_LOADED = 0,
+	PTX_SYNTAX = 1,		// invalid PTX (CUDA_ERROR_INVALID_PTX); the log has line and reason
+	PTX_VERSION = 2,	// .version newer than ours (CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+	PTX_TARGET = 3,		// .target above the device (CUDA_ERROR_NO_BINARY_FOR_GPU)
+	PTX_UNRESOLVED = 4,	// an extern symbol nobody defines (CUDA_ERROR_INVALID_PTX)
+};
+
+// Parses `length` bytes (need not be terminated). `target` is the device's, e.g. 90.
+// Several texts of one module (a linked fatbin, cuLink) are given together and resolve
+// each other's extern symbols. Returns a ptx_load_status or negative errno.
+// A kernel with an opcode we lack is loaded, but carries a refusal (ptx_function_refusal).
+int ptx_module_load(const char *const *texts, const size_t *lengths, size_t count, int target, struct ptx_log *log,
+		    struct ptx_module **ret_module);
+void ptx_module_destroy(struct ptx_module *module);
+
+// Variables (.global, .const) live in one device image. The caller allocates
+// ptx_module_image_size() bytes at ptx_module_image_align() and binds: `device` is the
+// device address, `host` where the image's bytes can be written now. Initializers are
+// stored, addresses in them relocated.
+size_t ptx_module_image_size(const struct ptx_module *module);
+size_t ptx_module_image_align(const struct ptx_module *module);
+int ptx_module_bind(struct ptx_module *module, uint64_t device, void *host);
+// NULL name with an index lists them. Returns false when there is none.
+bool ptx_module_variable(const struct ptx_module *module, const char *name, uint64_t *ret_device, size_t *ret_size);
+size_t ptx_module_variable_count(const struct ptx_module *module);
+const char *ptx_module_variable_name(const struct ptx_module *module, size_t index);
+
+// Entry functions (.entry).
+size_t ptx_module_function_count(const struct ptx_module *module);
+const struct ptx_function *ptx_module_function_at(const struct ptx_module *module, size_t index);
+const struct ptx_function *ptx_module_function(const struct ptx_module *module, const char *name);
+
+struct ptx_parameter {
+	size_t offset, size, align;
+};
+
+struct ptx_function_info {
+	const char *name;
+	size_t parameter_count, parameter_bytes; // bytes: end of the last parameter
+	const struct ptx_parameter *parameters;
+	uint32_t static_shared; // bytes
+	uint32_t local;		// bytes per thread
+	uint32_t registers;	// an estimate, 16..255
+	uint32_t max_threads;	// .maxntid product, or 1024
+	uint32_t required[3];	// .reqntid, or 0
+	int ptx_version;	// 83 for 8.3
+	int target;		// 90
+};
+const struct ptx_function_info *ptx_function_info(const struct ptx_function *function);
+// Why the entry, or anything it may call, cannot run here: "line 120: wgmma.mma_async… is
+// not implemented"; NULL if it can.
+const char *ptx_function_refusal(const struct ptx_function *function);
+
+// How device addresses become host addresses. An address in [base, base + size) is at
+// address + offset; granule (address - base) >> granule_shift must have the permission bit
+// (1 read, 2 write) in `permission`, which may change between launches and is read
+// relaxed. Any other address goes to `other`: it returns the host pointer for `length`
+// bytes (pinned and managed memory) or NULL, which is an illegal address.
+struct ptx_space {
+	uint64_t base, size;
+	intptr_t offset;
+	const uint8_t *permission;
+	unsigned granule_shift;
+	void *(*other)(void *context, uint64_t address, size_t length, bool write);
+	void *context;
+};
+
+// The device heap of a context (malloc and free in kernels): a range of device memory.
+struct ptx_heap;
+struct ptx_heap *ptx_heap_create(uint64_t device, size_t size);
+void ptx_heap_destroy(struct ptx_heap *heap);
+
+enum ptx_fault_kind {
+	PTX_FAULT_NONE = 0,
+	PTX_FAULT_ILLEGAL_ADDRESS,
+	PTX_FAULT_MISALIGNED,
+	PTX_FAULT_SHARED_RANGE, // shared or local window overrun: illegal address too
+	PTX_FAULT_TRAP,		// trap: CUDA_ERROR_LAUNCH_FAILED
+	PTX_FAULT_ASSERT,
+	PTX_FAULT_STACK_OVERFLOW,
+	PTX_FAULT_ILLEGAL_INSTRUCTION,
+	PTX_FAULT_DEADLOCK, // no thread can make progress; the text has their lines
+	PTX_FAULT_CANCELLED,
+};
+
+struct ptx_fault {
+	enum ptx_fault_kind kind;
+	uint64_t address;
+	uint32_t block[3], thread[3];
+	unsigned line;	  // of the PTX
+	char text[512];	  // for people
+};
+
+struct ptx_launch {
+	const struct ptx_function *function;
+	uint32_t grid[3], block[3];
+	uint32_t dynamic_shared; // bytes
+	const void *parameters;	 // packed as ptx_function_info says
+	const struct ptx_space *space;
+	struct ptx_heap *heap;	 // NULL: malloc returns 0
+	uint32_t stack_bytes;	 // per thread, for calls and alloca; 0: 1 MiB
+	uint32_t sm_count;	 // %nsmid; blocks are dealt over them
+	uint32_t clock_khz;	 // 0: 1 GHz; %clock runs on CLOCK_MONOTONIC
+	bool cooperative;	 // all blocks co-resident; grid sync works
+	uint64_t grid_workspace; // device address of >= 64 zeroed bytes, for cooperative
+	unsigned threads;	 // host threads to use; 0: 1
+	const volatile int *cancel; // nonzero stops the launch (PTX_FAULT_CANCELLED); may be NULL
+	void (*print)(void *context, const char *text, size_t length); // vprintf, whole messages
+	void *print_context;
+};
+
+// Runs to the end on the calling thread (and launch->threads - 1 others). 0, or 1 with
+// *ret_fault filled, or negative errno (-EINVAL: configuration, -ENOMEM).
+int ptx_run(const struct ptx_launch *launch, struct ptx_fault *ret_fault);

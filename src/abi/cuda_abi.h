@@ -1,0 +1,29 @@
+// The driver's types and prototypes under their real ABI names: cuda.h's renaming macros
+// (cuMemAlloc -> cuMemAlloc_v2) are off, so every spelling below is an exported symbol.
+// Any thread. Include this, never <cuda.h>, where entries.def is expanded.
+#pragma once
+
+#ifdef __cuda_cuda_h__
+#error "include cuda_abi.h before (instead of) cuda.h"
+#endif
+#define __CUDA_API_VERSION_INTERNAL
+#define __CUDA_API_VERSION_INTERNAL_ODR
+#include <cudaTypedefs.h>
+#include <cudaProfilerTypedefs.h>
+
+#if CUDA_VERSION < 13000
+#error "Virgate needs the CUDA toolkit 13.0 or later"
+#endif
+
+// The function pointer type of a row of entries.def.
+#define VG_PFN(api, version, stream) VG_PFN_##stream(api, version)
+#define VG_PFN_plain(api, version) PFN_##api##_v##version
+#define VG_PFN_ptds(api, version) PFN_##api##_v##version##_ptds
+#define VG_PFN_ptsz(api, version) PFN_##api##_v##version##_ptsz
+
+// Index of every row: VG_ENTRY_cuMemAlloc_v2, ...
+enum vg_entry {
+#define ENTRY(abi, api, version, stream, family, need) VG_ENTRY_##abi,
+#include "entries.def"
+	VG_ENTRY_COUNT
+};

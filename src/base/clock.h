@@ -1,0 +1,6 @@
+// Time as the rooms need it. Any thread.
+#pragma once
+#include <stdint.h>
+
+uint64_t vg_clock_monotonic_ns(void);
+uint64_t vg_clock_realtime_ns(void);

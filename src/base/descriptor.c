@@ -1,0 +1,130 @@
+#include "base/descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+enum { HIGH_DESCRIPTOR = 512 };
+
+int vg_fd_raise_consume(int fd)
+{
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
+
+	if (high < 0) // a low limit: above stdio at least
+		high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	int error = errno;
+	close(fd);
+	return high < 0 ? -error : high;
+}
+
+ssize_t vg_file_read(const char *path, char *buffer, size_t capacity)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t length = 0;
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		ssize_t got = read(fd, buffer + length, capacity - length);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		length += (size_t)got;
+		if (length == capacity)
+			return -EFBIG;
+	}
+	buffer[length] = '\0';
+	return (ssize_t)length;
+}
+
+static int write_all(int fd, const char *data, size_t length)
+{
+	while (length) {
+		ssize_t put = write(fd, data, length);
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return -errno;
+		data += put;
+		length -= (size_t)put;
+	}
+	return 0;
+}
+
+static int sync_folder_of(const char *path)
+{
+	char folder[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+
+	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+	_cleanup_close_ int fd = open(*folder ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
+}
+
+int vg_file_write_atomic(const char *path, const void *data, size_t length, mode_t mode)
+{
+	char temporary[PATH_MAX];
+
+	if (snprintf(temporary, sizeof temporary, "%s.XXXXXX", path) >= (int)sizeof temporary)
+		return -ENAMETOOLONG;
+	_cleanup_close_ int fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int r = write_all(fd, data, length);
+	if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(temporary, path) < 0))
+		r = -errno;
+	if (r < 0) {
+		unlink(temporary);
+		return r;
+	}
+	return sync_folder_of(path);
+}
+
+int vg_process_start_time(pid_t pid, uint64_t *ret_ticks)
+{
+	char path[64], text[1024];
+	unsigned long long ticks;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	ssize_t length = vg_file_read(path, text, sizeof text);
+	if (length < 0)
+		return length == -ENOENT ? -ESRCH : (int)length;
+	char *end = strrchr(text, ')'); // the name may hold anything, also ") "
+	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+			   &ticks) != 1)
+		return -EIO;
+	*ret_ticks = ticks;
+	return 0;
+}
+
+int vg_pidfd_open(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+bool vg_process_is_dead(pid_t pid, uint64_t start_time)
+{
+	uint64_t now;
+	_cleanup_close_ int fd = vg_pidfd_open(pid);
+
+	if (fd < 0)
+		return fd == -ESRCH;
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	if (poll(&poll_fd, 1, 0) == 1)
+		return true;
+	int r = vg_process_start_time(pid, &now);
+	return r == -ESRCH || (r == 0 && now != start_time);
+}

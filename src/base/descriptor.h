@@ -1,0 +1,32 @@
+// File descriptors and processes. Any thread.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static inline void vg_close_p(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+#define _cleanup_close_ __attribute__((cleanup(vg_close_p)))
+
+// Moves a descriptor above the range programs expect to own (>= 512 where the limit
+// allows), close-on-exec. Takes `fd`, also on failure. Returns the new one or -errno.
+int vg_fd_raise_consume(int fd);
+// The whole of a small file (terminated), into the caller's buffer. Length, or -errno;
+// -EFBIG when it does not fit.
+ssize_t vg_file_read(const char *path, char *buffer, size_t capacity);
+// Writes to a temporary name beside `path`, fsyncs, renames, fsyncs the folder. 0 or -errno.
+int vg_file_write_atomic(const char *path, const void *data, size_t length, mode_t mode);
+
+// When the kernel started the process: field 22 of /proc/PID/stat, in clock ticks since
+// boot. A pid names the same process only while this agrees. 0 or -errno (-ESRCH: none).
+int vg_process_start_time(pid_t pid, uint64_t *ret_ticks);
+// pidfd_open without glibc 2.36. The descriptor or -errno.
+int vg_pidfd_open(pid_t pid);
+// True once every thread of {pid, start} has ended and its files are closed (a zombie
+// counts as dead). False when that cannot be told.
+bool vg_process_is_dead(pid_t pid, uint64_t start_time);

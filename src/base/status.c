@@ -1,0 +1,47 @@
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local struct {
+	struct vg_error error;
+	char text[1024];
+	char log[16384];
+} last;
+
+const char *vg_status_text(enum vg_status status)
+{
+	switch (status) {
+#define X(name, text)                                                                              \
+	case VG_##name:                                                                            \
+		return text;
+		VG_STATUS_LIST(X)
+#undef X
+	}
+	return "unknown status";
+}
+
+enum vg_status vg_fail(enum vg_status status, int code, const char *function, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(last.text, sizeof last.text, format, arguments);
+	va_end(arguments);
+	last.log[0] = '\0';
+	last.error = (struct vg_error){status, code, function, last.text, last.log};
+	return status;
+}
+
+void vg_fail_log(const char *log)
+{
+	snprintf(last.log, sizeof last.log, "%s", log);
+}
+
+const struct vg_error *vg_last_error(void)
+{
+	if (!last.error.function)
+		last.error = (struct vg_error){VG_OK, 0, "", last.text, last.log};
+	return &last.error;
+}

@@ -1,0 +1,9 @@
+// How the library's rooms set the calling thread's last error.
+#pragma once
+#include "virgate/status.h"
+
+// Returns `status`, so that a failing function can end in `return vg_fail(…)`. Any thread.
+__attribute__((format(printf, 4, 5))) enum vg_status vg_fail(enum vg_status status, int code, const char *function,
+							     const char *format, ...);
+// Adds a tool's log to the error just set; cut at 16 KiB.
+void vg_fail_log(const char *log);

@@ -1,0 +1,113 @@
+// A small test runner: every TEST registers itself, main() comes from here. A failed check
+// ends the test, not the program; a test that forks may fail in the child by its exit code.
+// Output: "ok NAME", "FAIL NAME: file:line: what", "skip NAME: reason", and a last line
+// "N passed, N failed, N skipped". Exit: 1 if any failed, 77 if all were skipped.
+// Arguments: substrings of the test names to run; --list.
+// Include in exactly one file per test program.
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct test_case {
+	const char *name;
+	void (*run)(void);
+	struct test_case *next;
+};
+
+static struct test_case *test_first, **test_last = &test_first;
+static jmp_buf test_exit;
+static pid_t test_pid;
+static char test_message[1024];
+
+__attribute__((noreturn, format(printf, 2, 3))) static inline void test_leave(int how, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(test_message, sizeof test_message, format, arguments);
+	va_end(arguments);
+	if (getpid() != test_pid) { // in a forked child: the parent sees the status
+		fprintf(stderr, "in a child: %s\n", test_message);
+		_exit(how == 1 ? 1 : 77);
+	}
+	longjmp(test_exit, how);
+}
+
+#define TEST(test_name)                                                                            \
+	static void test_##test_name(void);                                                        \
+	__attribute__((constructor)) static void register_##test_name(void)                        \
+	{                                                                                          \
+		static struct test_case one = {#test_name, test_##test_name, NULL};                \
+		*test_last = &one;                                                                 \
+		test_last = &one.next;                                                             \
+	}                                                                                          \
+	static void test_##test_name(void)
+
+#define FAIL(...) test_leave(1, __VA_ARGS__)
+#define SKIP(...) test_leave(2, __VA_ARGS__)
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			FAIL("%s:%d: %s", __FILE__, __LINE__, #condition);                         \
+	} while (0)
+#define CHECK_INT(got, want)                                                                       \
+	do {                                                                                       \
+		long long got_ = (long long)(got), want_ = (long long)(want);                      \
+		if (got_ != want_)                                                                 \
+			FAIL("%s:%d: %s is %lld, not %lld (%s)", __FILE__, __LINE__, #got, got_,   \
+			     want_, #want);                                                        \
+	} while (0)
+#define CHECK_STR(got, want)                                                                       \
+	do {                                                                                       \
+		const char *got_ = (got), *want_ = (want);                                         \
+		if (!got_ || strcmp(got_, want_) != 0)                                             \
+			FAIL("%s:%d: %s is \"%s\", not \"%s\"", __FILE__, __LINE__, #got,          \
+			     got_ ? got_ : "(null)", want_);                                       \
+	} while (0)
+#define CHECK_CONTAINS(got, part)                                                                  \
+	do {                                                                                       \
+		const char *got_ = (got), *part_ = (part);                                         \
+		if (!got_ || !strstr(got_, part_))                                                 \
+			FAIL("%s:%d: \"%s\" does not contain \"%s\"", __FILE__, __LINE__,          \
+			     got_ ? got_ : "(null)", part_);                                       \
+	} while (0)
+
+int main(int argc, char **argv)
+{
+	int passed = 0, failed = 0, skipped = 0;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	test_pid = getpid();
+	for (struct test_case *volatile t = test_first; t; t = t->next) {
+		int wanted = argc < 2;
+		for (int i = 1; i < argc; i++)
+			wanted |= strstr(t->name, argv[i]) != NULL;
+		if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+			puts(t->name);
+			continue;
+		}
+		if (!wanted)
+			continue;
+		fflush(stdout); // forked children must not print it again
+		int how = setjmp(test_exit);
+		if (how == 0) {
+			t->run();
+			passed++;
+			printf("ok %s\n", t->name);
+		} else if (how == 1) {
+			failed++;
+			printf("FAIL %s: %s\n", t->name, test_message);
+		} else {
+			skipped++;
+			printf("skip %s: %s\n", t->name, test_message);
+		}
+	}
+	printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
+	if (failed || (passed + skipped == 0 && !(argc == 2 && strcmp(argv[1], "--list") == 0)))
+		return 1;
+	return passed == 0 && skipped > 0 ? 77 : 0;
+}
