@@ -78,7 +78,7 @@ __attribute__((noreturn, format(printf, 2, 3))) static inline void test_leave(in
 
 int main(int argc, char **argv)
 {
-	int passed = 0, failed = 0, skipped = 0;
+	volatile int passed = 0, failed = 0, skipped = 0;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	test_pid = getpid();
