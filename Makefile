@@ -1,0 +1,59 @@
+# A thin front to meson: one target a job. Variables: BUILD, PREFIX, DESTDIR, CUDA, FUZZ_SECONDS.
+BUILD ?= build
+PREFIX ?= /usr/local
+CUDA ?= /usr/local/cuda
+FUZZ_SECONDS ?= 20
+JOBS ?= $(shell nproc)
+MESON_FLAGS = -Dcuda=$(CUDA)
+
+.PHONY: all deps build demo check check-slow check-gpu bench install asan tsan fuzz bundle clean
+
+all: build
+
+deps:
+	@scripts/install-deps
+
+build: deps
+	@scripts/configure $(BUILD) $(MESON_FLAGS)
+	@ninja -C $(BUILD) -j $(JOBS)
+
+demo: build
+	@scripts/demo.sh $(BUILD)
+
+check: build
+	@scripts/check $(BUILD) --no-suite slow --no-suite gpu
+
+check-slow: build
+	@scripts/check $(BUILD) --suite slow --timeout-multiplier 4
+
+check-gpu: build
+	@tests/gpu/run.sh $(BUILD)
+
+bench: build
+	@bench/run.sh $(BUILD)
+
+install: build
+	@meson configure $(BUILD) -Dprefix=$(PREFIX)
+	@meson install -C $(BUILD) $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+
+asan: deps
+	@scripts/configure $(BUILD)-asan $(MESON_FLAGS) -Db_sanitize=address,undefined
+	@ninja -C $(BUILD)-asan -j $(JOBS)
+	@scripts/check $(BUILD)-asan --suite unit --suite sim --timeout-multiplier 4
+
+tsan: deps
+	@scripts/configure $(BUILD)-tsan $(MESON_FLAGS) -Db_sanitize=thread
+	@ninja -C $(BUILD)-tsan -j $(JOBS)
+	@scripts/check $(BUILD)-tsan --suite unit --suite sim --timeout-multiplier 6
+
+fuzz: deps
+	@CC=clang scripts/configure $(BUILD)-fuzz $(MESON_FLAGS) -Dfuzz=true -Db_sanitize=address,undefined
+	@scripts/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
+
+bundle: deps
+	@scripts/configure $(BUILD)-bundle $(MESON_FLAGS) -Dbundle=true -Dbuildtype=release
+	@ninja -C $(BUILD)-bundle -j $(JOBS)
+	@scripts/bundle $(BUILD)-bundle
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-bundle
