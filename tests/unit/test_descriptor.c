@@ -1,0 +1,130 @@
+#include "test.h"
+
+#include "base/descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static char folder[64];
+
+static const char *in_folder(const char *name)
+{
+	static char path[128];
+
+	if (!folder[0]) {
+		strcpy(folder, "/tmp/virgate-test-XXXXXX");
+		CHECK(mkdtemp(folder) != NULL);
+	}
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	return path;
+}
+
+TEST(an_atomic_write_replaces_the_whole_file)
+{
+	const char *path = in_folder("file");
+	char text[16];
+	struct stat status;
+
+	CHECK_INT(vg_file_write_atomic(path, "a longer one", 12, 0644), 0);
+	CHECK_INT(vg_file_write_atomic(path, "short", 5, 0600), 0);
+	CHECK_INT(vg_file_read(path, text, sizeof text), 5);
+	CHECK_STR(text, "short");
+	CHECK(stat(path, &status) == 0);
+	CHECK_INT(status.st_mode & 07777, 0600);
+	unlink(path);
+	CHECK_INT(rmdir(folder), 0); // nothing temporary was left
+	folder[0] = '\0';
+}
+
+TEST(an_atomic_write_into_nowhere_fails)
+{
+	CHECK_INT(vg_file_write_atomic("/nonexistent/folder/file", "x", 1, 0600), -ENOENT);
+}
+
+TEST(a_file_that_does_not_fit_is_refused)
+{
+	char text[8];
+
+	CHECK_INT(vg_file_read("/proc/self/status", text, sizeof text), -EFBIG);
+	CHECK_INT(vg_file_read("/nonexistent", text, sizeof text), -ENOENT);
+}
+
+TEST(raised_descriptors_are_high_and_close_on_exec)
+{
+	int fd = open("/dev/null", O_RDONLY);
+
+	CHECK(fd >= 0);
+	int high = vg_fd_raise_consume(fd);
+	CHECK(high >= 512);
+	CHECK(fcntl(high, F_GETFD) & FD_CLOEXEC);
+	CHECK(fcntl(fd, F_GETFD) < 0 && errno == EBADF);
+	close(high);
+	CHECK_INT(vg_fd_raise_consume(-1), -EBADF);
+}
+
+TEST(start_times_survive_hostile_names)
+{
+	uint64_t before, after;
+
+	CHECK_INT(vg_process_start_time(getpid(), &before), 0);
+	CHECK(prctl(PR_SET_NAME, ") R 1 2 (") == 0);
+	CHECK_INT(vg_process_start_time(getpid(), &after), 0);
+	CHECK_INT(before, after);
+	CHECK_INT(vg_process_start_time(0x3ffffff, &after), -ESRCH);
+}
+
+TEST(death_is_told_for_zombies_and_reused_pids)
+{
+	uint64_t start;
+	int ready[2];
+
+	CHECK(pipe(ready) == 0);
+	pid_t child = fork();
+	CHECK(child >= 0);
+	if (child == 0) {
+		char byte;
+		close(ready[1]);
+		(void)!read(ready[0], &byte, 1);
+		_exit(0);
+	}
+	close(ready[0]);
+	CHECK_INT(vg_process_start_time(child, &start), 0);
+	CHECK(!vg_process_is_dead(child, start));
+	CHECK(vg_process_is_dead(child, start - 1)); // the pid's earlier owner
+	close(ready[1]);
+	for (int i = 0; i < 500 && !vg_process_is_dead(child, start); i++)
+		usleep(10000);
+	CHECK(vg_process_is_dead(child, start)); // a zombie: nobody has waited for it
+	CHECK_INT(waitpid(child, NULL, 0), child);
+	CHECK(vg_process_is_dead(child, start));
+}
+
+static void *linger(void *unused)
+{
+	pause();
+	return unused;
+}
+
+TEST(a_process_whose_first_thread_ended_is_alive)
+{
+	uint64_t start;
+	pid_t child = fork();
+
+	CHECK(child >= 0);
+	if (child == 0) {
+		pthread_t thread;
+		pthread_create(&thread, NULL, linger, NULL);
+		syscall(60 /* exit, this thread only */, 0);
+	}
+	CHECK_INT(vg_process_start_time(child, &start), 0);
+	usleep(100000);
+	bool dead = vg_process_is_dead(child, start);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	CHECK(!dead);
+}
