@@ -1,0 +1,64 @@
+#include "test.h"
+
+#include "base/log.h"
+#include "base/status.h"
+
+#include <pthread.h>
+
+TEST(every_status_has_a_text_of_its_own)
+{
+	for (int i = 0; i <= VG_DRIVER; i++) {
+		CHECK(strcmp(vg_status_text(i), "unknown status") != 0);
+		for (int other = 0; other < i; other++)
+			CHECK(strcmp(vg_status_text(i), vg_status_text(other)) != 0);
+	}
+	CHECK_STR(vg_status_text(VG_DRIVER + 1), "unknown status");
+	CHECK_STR(vg_status_text(-1), "unknown status");
+}
+
+static void *fail_elsewhere(void *unused)
+{
+	CHECK_STR(vg_last_error()->function, "");
+	vg_fail(VG_BUSY, 16, "elsewhere", "another thread's");
+	return unused;
+}
+
+TEST(the_last_error_belongs_to_its_thread)
+{
+	pthread_t thread;
+
+	CHECK_INT(vg_fail(VG_LIMIT, 2, "vg_here", "asked %d of %d", 3, 2), VG_LIMIT);
+	vg_fail_log("the tool's own words");
+	CHECK(pthread_create(&thread, NULL, fail_elsewhere, NULL) == 0);
+	pthread_join(thread, NULL);
+	const struct vg_error *error = vg_last_error();
+	CHECK_INT(error->status, VG_LIMIT);
+	CHECK_INT(error->code, 2);
+	CHECK_STR(error->function, "vg_here");
+	CHECK_STR(error->text, "asked 3 of 2");
+	CHECK_STR(error->log, "the tool's own words");
+	vg_fail(VG_INVALID, 0, "vg_next", "no log this time");
+	CHECK_STR(vg_last_error()->log, "");
+}
+
+static char heard[64];
+static enum vg_log_level heard_level;
+
+static void hear(void *user, enum vg_log_level level, const char *text)
+{
+	CHECK(user == heard);
+	heard_level = level;
+	snprintf(heard, sizeof heard, "%s", text);
+}
+
+TEST(a_log_callback_hears_every_word_until_it_is_taken_away)
+{
+	vg_log(VG_LOG_ERROR, "nobody listens");
+	vg_log_set(hear, heard);
+	vg_log(VG_LOG_WARNING, "%d left", 7);
+	CHECK_STR(heard, "7 left");
+	CHECK_INT(heard_level, VG_LOG_WARNING);
+	vg_log_set(NULL, NULL);
+	vg_log(VG_LOG_ERROR, "nobody listens");
+	CHECK_STR(heard, "7 left");
+}
