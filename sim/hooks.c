@@ -1,0 +1,25 @@
+// Weak definitions of what modules, launches, capture, checkpoint and faults implement:
+// without those files nothing captures, nothing is injected, nobody asks.
+#include "sim.h"
+
+#define WEAK __attribute__((weak))
+
+WEAK CUresult sim_fault_enter(enum vg_entry entry) { return CUDA_SUCCESS; }
+WEAK CUresult sim_checkpoint_enter(enum vg_entry entry) { return CUDA_SUCCESS; }
+WEAK void sim_fault_start(void) {}
+WEAK void sim_service_start(void) {}
+WEAK uint64_t sim_fault_memory(void) { return UINT64_MAX; }
+WEAK void sim_fault_delay(struct sim_device *device) {}
+WEAK void sim_exec_context_finish(struct sim_context *context) {}
+WEAK CUresult sim_exec_context_limit(struct sim_context *context, CUlimit limit, size_t value) { return CUDA_SUCCESS; }
+WEAK CUresult sim_capture_op(struct sim_stream *stream, struct sim_op *op)
+{
+	sim_op_free(op);
+	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+WEAK CUresult sim_capture_unsafe(void) { return CUDA_SUCCESS; }
+WEAK CUresult sim_capture_forbidden(struct sim_stream *stream) { return CUDA_SUCCESS; }
+WEAK CUresult sim_capture_wait(struct sim_stream *stream, struct sim_event *event, unsigned flags)
+{
+	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}

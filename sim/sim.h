@@ -1,0 +1,468 @@
+// The simulated driver from inside: devices, contexts, streams, operations, memory.
+// Any thread may call anything here unless a comment says otherwise.
+//
+// Lock order (outermost first): sim_memory_lock, context->lock, event->lock, the region's
+// mutex. No lock is held while an operation runs or while anybody waits for one.
+#pragma once
+
+#pragma GCC visibility push(default)
+#include "abi/cuda_abi.h"
+#pragma GCC visibility pop
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "ptx/ptx.h"
+
+struct sim_array;
+struct sim_context;
+struct sim_event;
+struct sim_host;
+struct sim_pool;
+struct sim_range;
+struct sim_stream;
+
+#define SIM_MIB ((size_t)1 << 20)
+#define SIM_GRANULE (2 * SIM_MIB) // the unit of mapping and of permissions
+#define SIM_GRANULE_SHIFT 21
+enum { SIM_DEVICES = 16 };
+
+static inline size_t sim_round_up(size_t value, size_t unit) // 0 when it overflows
+{
+	return value > SIZE_MAX - unit ? 0 : (value + unit - 1) / unit * unit;
+}
+
+// ---- configuration (config.c) -------------------------------------------------------
+
+struct sim_config {
+	unsigned devices, sms, cc_major, cc_minor, driver;
+	uint64_t memory, context; // bytes per device, bytes a context takes
+	char spec[256];
+	char folder[256]; // of the simulated node
+};
+
+// Reads VIRGATE_SIM and VIRGATE_SIM_DIR. Returns 0, 1 when VIRGATE_SIM is unset, or 2
+// with a sentence for people in `problem`.
+int sim_config_read(struct sim_config *ret_config, char *problem, size_t capacity);
+// Parses a specification alone. 0, or 2 and a sentence.
+int sim_config_parse(const char *spec, struct sim_config *ret_config, char *problem, size_t capacity);
+
+// ---- the process (process.c) --------------------------------------------------------
+
+struct sim_device {
+	int ordinal;	// what the program sees (CUDA_VISIBLE_DEVICES applied)
+	int physical;	// index in the region
+	CUuuid uuid;
+	char pci[16];	// "0000:01:00.0"
+	// One permission per granule of the window: 1 read, 2 write.
+	uint8_t *permission;
+	struct ptx_space space;
+	_Atomic int lost; // a CUresult: every call on the device answers it
+	pthread_mutex_t lock; // primary context, default pool, green contexts
+	struct sim_context *primary;
+	unsigned primary_retains, primary_flags;
+	struct sim_pool *default_pool, *current_pool;
+};
+
+struct sim_process {
+	struct sim_config config;
+	struct sim_device devices[SIM_DEVICES];
+	int device_count;
+	// Device addresses: [window, window + window_size), PROT_NONE. The bytes of an address
+	// are at address + window_offset.
+	CUdeviceptr window;
+	size_t window_size;
+	intptr_t window_offset;
+};
+extern struct sim_process sim_process;
+
+// Why a call may not go straight through. Tested once per driver call.
+enum sim_gate {
+	SIM_GATE_UNINITIALIZED = 1, // before cuInit, and in a forked child for ever
+	SIM_GATE_FAULTS = 2,	    // VIRGATE_SIM_FAULT names entries (fault.c)
+	SIM_GATE_LOCKED = 4,	    // another process has locked this one (checkpoint.c)
+};
+extern _Atomic unsigned sim_gate;
+void sim_gate_set(unsigned bits);
+void sim_gate_clear(unsigned bits);
+
+CUresult sim_enter_slow(enum vg_entry entry);
+static inline CUresult sim_enter(enum vg_entry entry)
+{
+	if (__builtin_expect(atomic_load_explicit(&sim_gate, memory_order_acquire) == 0, 1))
+		return CUDA_SUCCESS;
+	return sim_enter_slow(entry);
+}
+#define SIM_TRY(expression)                                                                        \
+	do {                                                                                       \
+		CUresult try_ = (expression);                                                      \
+		if (try_ != CUDA_SUCCESS)                                                          \
+			return try_;                                                               \
+	} while (0)
+// First line of every driver entry.
+#define SIM_ENTER(abi) SIM_TRY(sim_enter(VG_ENTRY_##abi))
+// The stream of a _ptsz/_ptds entry.
+#define SIM_PTSZ(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
+
+// Implemented by simexec's files; hooks.c has weak definitions that do nothing.
+CUresult sim_fault_enter(enum vg_entry entry);	   // SIM_GATE_FAULTS is set
+CUresult sim_checkpoint_enter(enum vg_entry entry); // SIM_GATE_LOCKED is set: waits, or lets through
+void sim_fault_start(void);	   // end of cuInit, before the gate opens: reads VIRGATE_SIM_FAULT
+void sim_service_start(void);	   // likewise: the service thread
+uint64_t sim_fault_memory(void);   // bytes a device shows at most; UINT64_MAX
+void sim_fault_delay(struct sim_device *device); // slow device: before each operation
+void sim_exec_context_finish(struct sim_context *context); // modules, heaps, kernels of a dying context
+CUresult sim_exec_context_limit(struct sim_context *context, CUlimit limit, size_t value); // heap, printf
+
+// One sentence on stderr, prefixed "virgate sim: ".
+__attribute__((format(printf, 1, 2))) void sim_say(const char *format, ...);
+
+// ---- contexts (context.c) -----------------------------------------------------------
+
+enum { SIM_CONTEXT_MAGIC = 0x43545832, SIM_STREAM_MAGIC = 0x53545232, SIM_EVENT_MAGIC = 0x45564e32 };
+
+struct sim_context {
+	uint32_t magic; // 0 once destroyed; the memory stays a context's for ever
+	unsigned long long id;
+	struct sim_device *device;
+	_Atomic int error; // sticky CUresult
+	atomic_int cancel; // the context is going: running operations stop
+	unsigned flags, api_version;
+	bool primary;
+	struct sim_green *green;     // made by cuCtxFromGreenCtx
+	struct sim_context *parent;  // whose memory and modules it shares: the primary of a green context, else itself
+	unsigned sms;		     // what kernels may use
+	size_t limits[CU_LIMIT_MAX];
+	CUfunc_cache cache_config;
+	CUsharedconfig shared_config;
+	unsigned attached; // cuCtxAttach
+	struct sim_physical *overhead, *stack; // device memory taken without asking
+
+	pthread_mutex_t lock; // streams, their queues
+	struct sim_stream *streams; // all of the context's, the legacy one too
+	struct sim_stream *legacy;
+	int captures; // blocking streams that capture (kept by capture.c, under lock)
+	unsigned long long stream_ids;
+
+	struct sim_block *blocks[SIM_DEVICES]; // 2 MiB blocks that small allocations share (memory.c)
+	uint32_t peers; // bit per device ordinal: peer access enabled
+	void *exec; // simexec's: loaded modules, device heap
+	struct sim_context *next; // of all contexts, under sim_contexts_lock
+};
+
+static inline CUcontext sim_context_handle(struct sim_context *context) { return (CUcontext)context; }
+// NULL, or a context that has been destroyed: CUDA_ERROR_INVALID_CONTEXT / CONTEXT_IS_DESTROYED.
+CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context);
+// The calling thread's current context; its sticky error, if it has one.
+CUresult sim_context_current(struct sim_context **ret_context);
+// Likewise, whatever its sticky error.
+CUresult sim_context_current_any(struct sim_context **ret_context);
+// Sets the sticky error, unless there is one already. Returns the one that stands.
+CUresult sim_context_fail(struct sim_context *context, CUresult error);
+// Waits until all streams of the context are idle. The sticky error, or success.
+CUresult sim_context_synchronize(struct sim_context *context);
+// Calls `each` for every live context; not reentrant.
+void sim_contexts_each(void (*each)(struct sim_context *context, void *data), void *data);
+
+// ---- marks: a point in time that can be waited for (mark.c) ---------------------------
+
+struct sim_mark {
+	_Atomic int references;
+	_Atomic uint32_t done; // futex
+	_Atomic uint64_t time_ns; // CLOCK_MONOTONIC, when it was reached
+	_Atomic uint32_t *shared; // of an interprocess event: its word in the region, or NULL
+	uint32_t shared_value;
+};
+struct sim_mark *sim_mark_new(void);
+struct sim_mark *sim_mark_ref(struct sim_mark *mark); // NULL passes
+void sim_mark_unref(struct sim_mark *mark);
+void sim_mark_finish(struct sim_mark *mark);
+bool sim_mark_is_done(const struct sim_mark *mark);
+// `cancel` (may be NULL) ends the wait early when it becomes nonzero.
+void sim_mark_wait(const struct sim_mark *mark, const atomic_int *cancel);
+
+// ---- operations and streams (op.c, stream.c) ------------------------------------------
+
+struct sim_op;
+
+// What an asynchronous operation is. Each class embeds struct sim_op first in its own
+// struct, so that an operation can be cloned (graph nodes are operations kept as templates).
+struct sim_op_class {
+	const char *name;
+	size_t size;
+	// Runs it to the end on the calling thread: the stream's worker, or a graph's.
+	// A result other than success becomes the context's sticky error.
+	CUresult (*run)(struct sim_op *op);
+	// After a plain copy of the struct: duplicates or references what it owns. May be NULL.
+	CUresult (*clone)(struct sim_op *op);
+	// Frees what it owns. May be NULL.
+	void (*finish)(struct sim_op *op);
+};
+
+struct sim_op {
+	const struct sim_op_class *class;
+	struct sim_op *next;	     // in the stream's queue
+	struct sim_stream *stream;   // NULL until submitted
+	struct sim_context *context; // whose memory it acts on
+	struct sim_mark *mark;	     // finished when the operation is
+	struct sim_mark **waits;     // marks that must be done before it runs
+	unsigned wait_count, wait_capacity;
+	bool instant; // takes no time: may run on the submitting thread when the stream is idle
+	bool always;  // runs even when the context has failed (host clean-up)
+};
+
+struct sim_op *sim_op_new(const struct sim_op_class *class, struct sim_context *context); // zeroed
+struct sim_op *sim_op_clone(const struct sim_op *op); // without marks and stream
+void sim_op_free(struct sim_op *op); // NULL passes
+// Takes its own reference to `mark`; NULL and done marks are skipped. Before submission only.
+void sim_op_wait_for(struct sim_op *op, struct sim_mark *mark);
+// The device's space as this context sees it, for kernels and copies.
+const struct ptx_space *sim_op_space(const struct sim_op *op);
+
+struct sim_stream {
+	uint32_t magic;
+	_Atomic int references;
+	struct sim_context *context;
+	unsigned flags;
+	int priority;
+	unsigned long long id;
+	bool legacy, per_thread;
+	struct sim_green *green;
+	struct sim_stream *next; // in the context
+	// Under context->lock:
+	struct sim_op *head, *tail;   // queued
+	struct sim_op *running;
+	struct sim_op *last;	      // last submitted, while it is queued or running
+	_Atomic unsigned pending;     // queued and running
+	bool worker, sleeping, closing;
+	pthread_cond_t wake;
+	// Capture: owned by capture.c. Non-NULL while the stream captures.
+	_Atomic(void *) capture;
+	CUstreamAttrValue attributes[16];
+};
+
+static inline CUstream sim_stream_handle(struct sim_stream *stream) { return (CUstream)stream; }
+// Resolves NULL and CU_STREAM_LEGACY, CU_STREAM_PER_THREAD and handles against the current
+// context; the context's sticky error comes first. A handle's own context wins.
+CUresult sim_stream_get(CUstream handle, struct sim_stream **ret_stream);
+// Likewise, whatever the sticky error.
+CUresult sim_stream_get_any(CUstream handle, struct sim_stream **ret_stream);
+
+// Appends to the stream's queue, with what the default streams imply; while the stream
+// captures it becomes a graph node instead (sim_capture_op). Takes the operation, also on
+// failure.
+CUresult sim_submit(struct sim_stream *stream, struct sim_op *op);
+// Submits, waits for it, and returns its context's sticky error if there is one now.
+CUresult sim_submit_wait(struct sim_stream *stream, struct sim_op *op);
+// A reference to the mark of the last operation submitted; NULL when the stream is idle.
+struct sim_mark *sim_stream_last(struct sim_stream *stream);
+CUresult sim_stream_wait_idle(struct sim_stream *stream);
+// Runs one operation now: waits for its marks, then runs, then finishes its mark. Does not
+// free it. For graphs.
+CUresult sim_op_execute(struct sim_op *op);
+
+// Implemented by capture.c; weak definitions: nothing captures.
+CUresult sim_capture_op(struct sim_stream *stream, struct sim_op *op); // takes op
+// A call that is unsafe while some thread captures (cuMemAlloc, cuEventQuery, …):
+// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and the capture is invalidated, or success.
+CUresult sim_capture_unsafe(void);
+// The stream (or, for the legacy stream, its context: IMPLICIT) captures and the call
+// (synchronize, query, …) is not allowed on it.
+CUresult sim_capture_forbidden(struct sim_stream *stream);
+// An event recorded in a capture: cuStreamWaitEvent joins `stream` to it. Called when event->capture is set.
+CUresult sim_capture_wait(struct sim_stream *stream, struct sim_event *event, unsigned flags);
+
+// ---- events (event.c) -----------------------------------------------------------------
+
+struct sim_event {
+	uint32_t magic;
+	unsigned flags;
+	struct sim_context *context;
+	pthread_mutex_t lock;
+	struct sim_mark *mark; // of the last record; NULL before the first
+	void *capture; // capture.c's: recorded in a capture
+	struct sim_shared_event *shared; // interprocess: in the region
+};
+CUresult sim_event_get(CUevent handle, struct sim_event **ret_event);
+// A fresh mark becomes the event's last record. A reference for the caller.
+struct sim_mark *sim_event_arm(struct sim_event *event);
+// A reference to the last record's mark; NULL: never recorded.
+struct sim_mark *sim_event_mark(struct sim_event *event);
+
+// Event operations. As graph nodes: clone, then arm at the graph's launch.
+struct sim_event_op {
+	struct sim_op op;
+	struct sim_event *event;
+	struct sim_mark *mark; // record: armed at submission or by run; wait: what to wait for
+	unsigned flags;
+};
+extern const struct sim_op_class sim_event_record_class, sim_event_wait_class;
+
+// ---- operations that graphs and streams share ------------------------------------------
+
+struct sim_copy_op { // copy.c
+	struct sim_op op;
+	CUDA_MEMCPY3D copy;
+	struct sim_context *source, *target; // of device and array operands
+	void *staged; // pageable host memory, copied when the call was made
+};
+extern const struct sim_op_class sim_copy_class;
+// Checks a copy as the driver does at the call. `staged`: pageable sources are copied now.
+CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy, bool staged, struct sim_op **ret_op);
+
+struct sim_set_op { // set.c
+	struct sim_op op;
+	CUDA_MEMSET_NODE_PARAMS set;
+};
+extern const struct sim_op_class sim_set_class;
+CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARAMS *set, struct sim_op **ret_op);
+
+struct sim_host_op { // stream_host.c
+	struct sim_op op;
+	CUhostFn function;
+	CUstreamCallback callback; // cuStreamAddCallback
+	void *data;
+};
+extern const struct sim_op_class sim_host_class;
+struct sim_op *sim_host_op_new(struct sim_context *context, CUhostFn function, void *data);
+
+struct sim_memop_op { // memop.c
+	struct sim_op op;
+	unsigned count, flags;
+	CUstreamBatchMemOpParams *params; // owned
+};
+extern const struct sim_op_class sim_memop_class;
+CUresult sim_memop_op_new(struct sim_context *context, unsigned count, const CUstreamBatchMemOpParams *params,
+			  unsigned flags, struct sim_op **ret_op);
+
+// ---- memory (address.c, memory.c, physical.c) -------------------------------------------
+
+// Physical device memory: whole granules, shared with other processes by id.
+struct sim_physical {
+	_Atomic int references; // handles and mappings in this process
+	struct sim_device *device; // NULL: in host memory (descriptor `memory`)
+	uint64_t id;	 // in the region: identifies it to all processes
+	size_t size;
+	int memory;	 // descriptor of host-located memory, -1
+	CUmemAllocationProp properties; // of cuMemCreate
+	struct sim_physical *next, *previous; // of all in the process, under the memory lock
+	int shadow; // evicted by a checkpoint: private descriptor with the contents, or -1
+};
+
+enum sim_range_kind {
+	SIM_RANGE_DEVICE,   // cuMemAlloc of more than a granule, arrays
+	SIM_RANGE_BLOCK,    // a granule shared by small allocations
+	SIM_RANGE_RESERVED, // cuMemAddressReserve
+	SIM_RANGE_POOL,	    // a chunk of a memory pool
+	SIM_RANGE_IPC,	    // opened from another process
+	SIM_RANGE_GRAPH,    // memory nodes of graphs (simexec)
+	SIM_RANGE_MODULE,   // module images, heaps (simexec)
+};
+
+struct sim_mapping { // physical memory at an address
+	CUdeviceptr base;
+	size_t size;
+	struct sim_physical *physical;
+	unsigned char access[SIM_DEVICES]; // CUmemAccess_flags by device ordinal
+	struct sim_range *range;
+	struct sim_mapping *next; // in the range, by address
+};
+
+struct sim_range { // reserved device addresses
+	CUdeviceptr base;
+	size_t size, asked; // whole granules; what the caller asked for
+	enum sim_range_kind kind;
+	struct sim_context *context;
+	struct sim_device *device;
+	struct sim_mapping *mappings;
+	unsigned long long buffer_id;
+	bool sync_memops;
+	void *owner; // by kind: struct sim_block, struct sim_pool chunk, …
+};
+
+void sim_memory_lock(void);
+void sim_memory_unlock(void);
+// The following need the memory lock.
+// Reserves whole granules of addresses. `hint` 0: anywhere.
+CUresult sim_range_reserve(size_t size, size_t alignment, CUdeviceptr hint, enum sim_range_kind kind,
+			   struct sim_range **ret_range);
+void sim_range_free(struct sim_range *range); // unmaps what is mapped
+struct sim_range *sim_range_find(CUdeviceptr address); // NULL: none of ours
+struct sim_mapping *sim_mapping_find(CUdeviceptr address);
+CUresult sim_range_map(struct sim_range *range, CUdeviceptr base, struct sim_physical *physical);
+void sim_mapping_remove(struct sim_mapping *mapping);
+void sim_mapping_access(struct sim_mapping *mapping, struct sim_device *device, CUmemAccess_flags access);
+// Zeroed memory of `device`; CUDA_ERROR_OUT_OF_MEMORY. Size in whole granules.
+CUresult sim_physical_create(struct sim_device *device, size_t size, struct sim_physical **ret_physical);
+void sim_physical_unref(struct sim_physical *physical); // frees it with the last; NULL passes
+
+// The following take the memory lock themselves.
+// Address range and memory in one, accessible by the context's device (and its peers).
+CUresult sim_memory_alloc(struct sim_context *context, size_t size, enum sim_range_kind kind, CUdeviceptr *ret_address);
+// Without waiting for anything. CUDA_ERROR_INVALID_VALUE: not the start of an allocation.
+CUresult sim_memory_free(CUdeviceptr address);
+// Where `length` bytes of device, pinned or managed memory are for the host; NULL when
+// `device` may not access all of them. Takes no lock; valid while the memory stays mapped.
+void *sim_memory_host(const struct sim_device *device, CUdeviceptr address, size_t length, bool write);
+// What an address is, as cuMemcpy's checks and the pointer attributes see it.
+struct sim_pointer {
+	CUmemorytype type;
+	CUdeviceptr base;
+	size_t size;
+	struct sim_device *device;
+	struct sim_context *context;
+	bool managed, mapped; // mapped: memory is behind it
+	struct sim_range *range; // device memory
+	struct sim_host *host;	 // pinned and managed memory
+	unsigned long long buffer_id;
+};
+bool sim_pointer_find(CUdeviceptr address, struct sim_pointer *ret_pointer); // false: unknown to the driver
+
+// ---- pinned and managed memory (host.c) -------------------------------------------------
+
+enum sim_host_kind { SIM_HOST_ALLOCATED, SIM_HOST_REGISTERED, SIM_HOST_MANAGED };
+struct sim_host {
+	uintptr_t base;
+	size_t size; // as asked
+	enum sim_host_kind kind;
+	unsigned flags;
+	struct sim_context *context;
+	unsigned long long buffer_id;
+	bool read_mostly;
+	CUmemLocation preferred, prefetched;
+	uint32_t accessed_by; // bit per device, 31: the host
+};
+CUresult sim_managed_alloc(struct sim_context *context, size_t size, unsigned flags, CUdeviceptr *ret_address);
+
+// ---- pools: graphs reserve from here too (pool.c) ----------------------------------------
+CUresult sim_pool_trim_all(struct sim_device *device); // gives back what is unused; true memory pressure
+void sim_pool_synchronized(struct sim_context *context); // after a synchronisation: release thresholds
+
+// ---- arrays (array.c) ---------------------------------------------------------------------
+enum { SIM_ARRAY_MAGIC = 0x41525932 };
+struct sim_array {
+	uint32_t magic;
+	struct sim_context *context;
+	CUDA_ARRAY3D_DESCRIPTOR descriptor;
+	CUdeviceptr base; // 0: deferred mapping
+	size_t element, pitch, slice, size; // bytes; rows of a slice are `pitch` apart
+	size_t width, height, depth; // elements, rows and slices, none 0
+	struct sim_mipmap *mipmap; // it is a level of this
+};
+CUresult sim_array_get(CUarray handle, struct sim_array **ret_array);
+
+// ---- SM partitions (green.c) ----------------------------------------------------------------
+struct sim_green {
+	uint32_t magic;
+	struct sim_context *context; // the primary context it hangs on
+	struct sim_context *view;    // cuCtxFromGreenCtx
+	struct sim_device *device;
+	unsigned sms;
+	unsigned long long id;
+	uint8_t mask[32]; // SMs
+	struct sim_green *next;
+};
