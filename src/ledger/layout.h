@@ -1,0 +1,118 @@
+// The bytes of a ledger file, and the operation on them. This room only.
+//
+// The header's `account` word {charged, tag} changes by cmpxchg16b alone, and its tag says
+// whose operation it was: {slot + 1, sequence, limit generation}. A slot has one writer. To
+// change the account it writes its intent {delta, sequence} into its slot, swaps the account
+// and notes the result: used[sequence & 1], then done. Before anybody replaces a tag he notes
+// in the tag's slot that this sequence was applied. So for a slot whose writer was killed,
+//   used[done & 1] + (intent is done + 1 && (tag is it || applied >= it) ? delta : 0)
+// is exactly what it has in `charged`, wherever the writer was.
+#pragma once
+#include "ledger/ledger.h"
+
+enum { LEDGER_VERSION = 1, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
+#define LEDGER_MAGIC 0x524744454c544756u // "VGTLEDGR"
+
+typedef unsigned __int128 ledger_word;
+
+struct ledger_slot {
+	_Alignas(256) ledger_word owner; // start time << 64 | namespace << 32 | pid; 0: free
+	uint64_t image;			 // tells programs of one process apart (exec)
+	uint64_t generation;		 // grows when the slot is freed
+	uint64_t intent_sequence;	 // pending when it is done + 1
+	int64_t intent_delta;
+	uint64_t done;
+	uint64_t used[2]; // [done & 1] counts
+	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
+	uint64_t entered_ns;
+	uint64_t outer_start_time;
+	uint32_t outer_pid;
+	uint32_t reserved;
+	char command[VG_LEDGER_COMMAND];
+	uint64_t applied; // written by others, grows
+};
+
+struct ledger_refusal_entry {
+	_Alignas(128) uint64_t number; // from 1
+	uint64_t check;		       // over the rest: a torn entry shows
+	struct vg_ledger_refusal refusal;
+};
+
+struct ledger_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t size; // of the file
+	char name[VG_LEDGER_NAME];
+	uint8_t uuid[16];
+	uint32_t flags;
+	uint32_t share_percent;
+	uint64_t context_overhead;
+	uint64_t limits[2];	 // [limit generation & 1] is in force
+	uint64_t admin_sequence; // of limit changes
+	uint64_t loads;
+	uint64_t enters;
+	uint64_t refusals;	// ever
+	uint32_t slots_touched; // slots from here on were never used
+	_Alignas(64) ledger_word account;
+};
+
+struct ledger_file {
+	struct ledger_header header;
+	_Alignas(LEDGER_HEADER_SIZE) struct ledger_refusal_entry refusals[VG_LEDGER_REFUSALS];
+	_Alignas(LEDGER_HEADER_SIZE) struct ledger_slot slots[VG_LEDGER_SLOTS];
+};
+_Static_assert(sizeof(struct ledger_slot) == 256, "a slot is 256 bytes");
+_Static_assert(sizeof(struct ledger_refusal_entry) == 128, "a refusal is 128 bytes");
+
+struct ledger_account {
+	uint64_t charged, tag;
+};
+
+// The tag's parts.
+static inline unsigned int ledger_tag_slot(uint64_t tag)
+{
+	return (unsigned int)(tag >> 53); // slot + 1; 0: nobody's (creation, a new limit)
+}
+static inline uint64_t ledger_tag_sequence(uint64_t tag)
+{
+	return tag >> 7 & ((1ull << 46) - 1);
+}
+static inline unsigned int ledger_tag_limit(uint64_t tag)
+{
+	return tag & 127;
+}
+static inline uint64_t ledger_tag(unsigned int slot_number, uint64_t sequence, unsigned int limit)
+{
+	return (uint64_t)slot_number << 53 | (sequence & ((1ull << 46) - 1)) << 7 | (limit & 127);
+}
+
+#define LEDGER_LOAD(p) __atomic_load_n(&(p), __ATOMIC_ACQUIRE)
+#define LEDGER_STORE(p, value) __atomic_store_n(&(p), value, __ATOMIC_RELEASE)
+
+ledger_word ledger_word_read(ledger_word *word);
+struct ledger_account ledger_account_read(const struct ledger_file *file);
+
+// One change of the account in the name of slot `index`, whose writer the caller is.
+// 0, VG_LEDGER_REFUSED, or -EAGAIN after `attempts` (0: as many as it takes).
+int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_ledger_kind kind, int64_t delta,
+		   unsigned long attempts);
+// Brings a slot whose writer is gone to rest, then refunds all that it has. The caller owns it.
+int ledger_slot_refund_all(struct ledger_file *file, unsigned int index, unsigned long attempts, uint64_t *ret_refunded);
+// Empties and frees a slot at rest that has nothing.
+void ledger_slot_free(struct ledger_slot *slot);
+// What a slot has in `charged`; of a live writer, the figure of a moment ago.
+uint64_t ledger_slot_used(const struct ledger_slot *slot);
+
+// Replaces the tag alone. False: the account has changed meanwhile.
+bool ledger_replace_tag(struct ledger_file *file, struct ledger_account now, uint64_t tag);
+
+struct ledger_file *ledger_file_of(const struct vg_ledger *ledger);
+int ledger_wrap(struct ledger_file *file, struct vg_ledger **ret_ledger);
+void ledger_file_unmap(struct ledger_file *file);
+
+// Tests kill the process at every step.
+#ifdef LEDGER_STEPS
+void ledger_step(const char *where);
+#else
+#define ledger_step(where) ((void)0)
+#endif

@@ -1,0 +1,331 @@
+#include "ledger/ledger.h"
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "ledger/layout.h"
+#include "ledger/process.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+struct vg_ledger {
+	struct ledger_file *file;
+	struct ledger_process *process;
+};
+
+struct ledger_file *ledger_file_of(const struct vg_ledger *ledger)
+{
+	return ledger->file;
+}
+
+int ledger_wrap(struct ledger_file *file, struct vg_ledger **ret_ledger)
+{
+	struct vg_ledger *ledger = calloc(1, sizeof *ledger);
+
+	if (!ledger)
+		return -ENOMEM;
+	int r = ledger_process_create(&ledger->process);
+	if (r < 0) {
+		free(ledger);
+		return r;
+	}
+	ledger->file = file;
+	*ret_ledger = ledger;
+	return 0;
+}
+
+void vg_ledger_close(struct vg_ledger *ledger)
+{
+	if (!ledger)
+		return;
+	ledger_file_unmap(ledger->file);
+	ledger_process_destroy(ledger->process);
+	free(ledger);
+}
+
+int vg_ledger_self(struct vg_ledger_owner *ret_owner)
+{
+	struct stat namespace;
+	uint64_t start_time;
+
+	if (stat("/proc/self/ns/pid", &namespace) < 0)
+		return -errno;
+	// By /proc/self: in a pid namespace with the outer /proc the number is another one.
+	int r = ledger_start_time_of_self(&start_time);
+	if (r < 0)
+		return r;
+	*ret_owner = (struct vg_ledger_owner){
+		.pid = (uint32_t)getpid(), .pid_namespace = (uint32_t)namespace.st_ino, .start_time = start_time};
+	return 0;
+}
+
+// The kernel gives every program it starts other random bytes, and fork keeps them.
+static uint64_t image_of_self(void)
+{
+	const unsigned char *bytes = (const unsigned char *)getauxval(AT_RANDOM);
+	uint64_t hash = 14695981039346656037u;
+
+	for (int i = 0; bytes && i < 16; i++) // hashed: they also seed the stack protector
+		hash = (hash ^ bytes[i]) * 1099511628211u;
+	return hash ? hash : 1;
+}
+
+static ledger_word owner_word(const struct vg_ledger_owner *owner)
+{
+	return (ledger_word)owner->start_time << 64 | (ledger_word)owner->pid_namespace << 32 | owner->pid;
+}
+
+static void describe_slot(struct ledger_slot *slot)
+{
+	char command[64] = "";
+
+	slot->entered_ns = vg_clock_realtime_ns();
+	if (vg_file_read("/proc/self/comm", command, sizeof command) > 0) {
+		command[strcspn(command, "\n")] = '\0';
+		memcpy(slot->command, command, VG_LEDGER_COMMAND - 1);
+	}
+}
+
+static void touch_slot(struct ledger_header *header, unsigned int index)
+{
+	uint32_t touched = LEDGER_LOAD(header->slots_touched);
+
+	while (touched < index + 1 && !__atomic_compare_exchange_n(&header->slots_touched, &touched, index + 1, false,
+								   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		;
+}
+
+static unsigned int slots_touched(const struct ledger_file *file)
+{
+	uint32_t touched = LEDGER_LOAD(file->header.slots_touched);
+
+	return touched < VG_LEDGER_SLOTS ? touched : VG_LEDGER_SLOTS;
+}
+
+// A slot of this very process that the program before exec left behind.
+static int take_over_slot(struct ledger_file *file, ledger_word self, uint64_t image, unsigned int *ret_index)
+{
+	for (unsigned int i = 0; i < slots_touched(file); i++) {
+		struct ledger_slot *slot = &file->slots[i];
+		uint64_t old = LEDGER_LOAD(slot->image), refunded;
+
+		if (!old || old == image || ledger_word_read(&slot->owner) != self)
+			continue;
+		if (!__atomic_compare_exchange_n(&slot->image, &old, image, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			continue;
+		ledger_slot_refund_all(file, i, 0, &refunded);
+		memset(slot->by_kind, 0, sizeof slot->by_kind);
+		*ret_index = i;
+		return 0;
+	}
+	return VG_LEDGER_FULL;
+}
+
+static int claim_slot(struct ledger_file *file, ledger_word self, uint64_t image, unsigned int *ret_index)
+{
+	for (unsigned int i = 0; i < VG_LEDGER_SLOTS; i++) {
+		struct ledger_slot *slot = &file->slots[i];
+
+		// Touched first: the daemon must find a slot whose claimer died right here.
+		touch_slot(&file->header, i);
+		if (LEDGER_LOAD(*(uint64_t *)&slot->owner) != 0)
+			continue;
+		if (!__sync_bool_compare_and_swap(&slot->owner, (ledger_word)0, self))
+			continue;
+		ledger_step("claimed");
+		LEDGER_STORE(slot->image, image);
+		ledger_step("image");
+		*ret_index = i;
+		return 0;
+	}
+	return VG_LEDGER_FULL;
+}
+
+static int enter_locked(struct vg_ledger *ledger)
+{
+	struct ledger_file *file = ledger->file;
+	struct ledger_process *process = ledger->process;
+	struct vg_ledger_owner owner;
+	uint64_t image = image_of_self();
+	unsigned int index;
+
+	if (process->slot_number != LEDGER_NO_SLOT)
+		return 0;
+	int r = vg_ledger_self(&owner);
+	if (r < 0)
+		return r;
+	r = take_over_slot(file, owner_word(&owner), image, &index);
+	if (r == VG_LEDGER_FULL)
+		r = claim_slot(file, owner_word(&owner), image, &index);
+	if (r)
+		return r;
+	describe_slot(&file->slots[index]);
+	__atomic_add_fetch(&file->header.enters, 1, __ATOMIC_RELAXED);
+	process->slot_number = index + 1;
+	return 0;
+}
+
+int vg_ledger_enter(struct vg_ledger *ledger)
+{
+	ledger_process_lock(ledger->process);
+	int r = enter_locked(ledger);
+	ledger_process_unlock(ledger->process);
+	return r;
+}
+
+void vg_ledger_leave(struct vg_ledger *ledger)
+{
+	uint64_t refunded;
+
+	ledger_process_lock(ledger->process);
+	unsigned int number = ledger->process->slot_number;
+	if (number != LEDGER_NO_SLOT && ledger_slot_refund_all(ledger->file, number - 1, 0, &refunded) == 0) {
+		ledger->process->slot_number = LEDGER_NO_SLOT;
+		ledger_slot_free(&ledger->file->slots[number - 1]);
+	}
+	ledger_process_unlock(ledger->process);
+}
+
+int vg_ledger_reserve(struct vg_ledger *ledger, enum vg_ledger_kind kind, uint64_t bytes)
+{
+	if (bytes > INT64_MAX)
+		return VG_LEDGER_REFUSED;
+	ledger_process_lock(ledger->process);
+	int r = ledger->process->slot_number == LEDGER_NO_SLOT ? enter_locked(ledger) : 0;
+	if (r == 0)
+		r = ledger_operate(ledger->file, ledger->process->slot_number - 1, kind, (int64_t)bytes, 0);
+	ledger_process_unlock(ledger->process);
+	return r;
+}
+
+void vg_ledger_refund(struct vg_ledger *ledger, enum vg_ledger_kind kind, uint64_t bytes)
+{
+	ledger_process_lock(ledger->process);
+	unsigned int number = ledger->process->slot_number;
+	if (number != LEDGER_NO_SLOT) { // a forked child has charged nothing
+		struct ledger_slot *slot = &ledger->file->slots[number - 1];
+		uint64_t most = slot->by_kind[kind];
+
+		if (bytes > most)
+			bytes = most;
+		if (bytes)
+			ledger_operate(ledger->file, number - 1, kind, -(int64_t)bytes, 0);
+	}
+	ledger_process_unlock(ledger->process);
+}
+
+uint64_t vg_ledger_used_here(const struct vg_ledger *ledger)
+{
+	unsigned int number = ledger->process->slot_number;
+
+	return number == LEDGER_NO_SLOT ? 0 : ledger_slot_used(&ledger->file->slots[number - 1]);
+}
+
+static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_ledger_tenant *ret_tenant)
+{
+	struct ledger_slot *slot = &file->slots[index];
+	ledger_word owner = LEDGER_LOAD(*(uint64_t *)&slot->owner) ? ledger_word_read(&slot->owner) : 0;
+	struct vg_ledger_tenant tenant = {.slot = index};
+
+	if (!owner)
+		return false;
+	tenant.owner = (struct vg_ledger_owner){.pid = (uint32_t)owner, .pid_namespace = (uint32_t)(owner >> 32),
+						.start_time = (uint64_t)(owner >> 64)};
+	tenant.generation = LEDGER_LOAD(slot->generation);
+	tenant.used = ledger_slot_used(slot);
+	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++)
+		tenant.by_kind[kind] = LEDGER_LOAD(slot->by_kind[kind]);
+	for (int kind = VG_LEDGER_CONTEXT; kind < VG_LEDGER_KIND_COUNT; kind++)
+		tenant.overhead += tenant.by_kind[kind];
+	tenant.entered_ns = LEDGER_LOAD(slot->entered_ns);
+	tenant.outer_pid = LEDGER_LOAD(slot->outer_pid);
+	tenant.outer_start_time = LEDGER_LOAD(slot->outer_start_time);
+	memcpy(tenant.command, slot->command, sizeof tenant.command - 1);
+	if (ledger_word_read(&slot->owner) != owner || LEDGER_LOAD(slot->generation) != tenant.generation)
+		return false; // it left meanwhile
+	*ret_tenant = tenant;
+	return true;
+}
+
+bool vg_ledger_next_tenant(const struct vg_ledger *ledger, unsigned int *cursor, struct vg_ledger_tenant *ret_tenant)
+{
+	while (*cursor < slots_touched(ledger->file))
+		if (read_tenant(ledger->file, (*cursor)++, ret_tenant))
+			return true;
+	return false;
+}
+
+int vg_ledger_set_outer(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint32_t pid,
+			uint64_t start_time)
+{
+	struct ledger_slot *slot = &ledger->file->slots[tenant->slot];
+
+	if (ledger_word_read(&slot->owner) != owner_word(&tenant->owner) ||
+	    LEDGER_LOAD(slot->generation) != tenant->generation)
+		return VG_LEDGER_GONE;
+	LEDGER_STORE(slot->outer_start_time, start_time);
+	LEDGER_STORE(slot->outer_pid, pid);
+	return 0;
+}
+
+int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t *ret_refunded)
+{
+	enum { ATTEMPTS = 100000 }; // a tenant that changes the account for ever must not hold the daemon
+	struct ledger_slot *slot = &ledger->file->slots[tenant->slot];
+	struct vg_ledger_owner self;
+	int r = vg_ledger_self(&self);
+
+	if (r < 0)
+		return r;
+	// Were we killed from here on, the slot is a dead process's as before, and reaped alike.
+	if (LEDGER_LOAD(slot->generation) != tenant->generation ||
+	    !__sync_bool_compare_and_swap(&slot->owner, owner_word(&tenant->owner), owner_word(&self)))
+		return VG_LEDGER_GONE;
+	ledger_step("taken");
+	r = ledger_slot_refund_all(ledger->file, tenant->slot, ATTEMPTS, ret_refunded);
+	if (r == 0)
+		ledger_slot_free(slot);
+	else // tried again under the dead owner's name
+		__sync_bool_compare_and_swap(&slot->owner, owner_word(&self), owner_word(&tenant->owner));
+	return r;
+}
+
+int vg_ledger_set_limit(struct vg_ledger *ledger, uint64_t limit, uint64_t *ret_charged)
+{
+	struct ledger_file *file = ledger->file;
+
+	for (int attempt = 0; attempt < 100000; attempt++) {
+		struct ledger_account now = ledger_account_read(file);
+		unsigned int generation = ledger_tag_limit(now.tag) + 1;
+
+		*ret_charged = now.charged;
+		if (now.charged > limit)
+			return VG_LEDGER_REFUSED;
+		LEDGER_STORE(file->header.limits[generation & 1], limit);
+		ledger_step("limit");
+		if (ledger_replace_tag(file, now,
+				       ledger_tag(LEDGER_NO_SLOT,
+						  __atomic_add_fetch(&file->header.admin_sequence, 1, __ATOMIC_RELAXED),
+						  generation)))
+			return 0;
+		ledger_step("limit lost");
+	}
+	return -EAGAIN;
+}
+
+void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, uint64_t *ret_charged)
+{
+	struct ledger_account account, again = ledger_account_read(ledger->file);
+	uint64_t limit;
+
+	do { // the limit of the same generation
+		account = again;
+		limit = LEDGER_LOAD(ledger->file->header.limits[ledger_tag_limit(account.tag) & 1]);
+		again = ledger_account_read(ledger->file);
+	} while (ledger_tag_limit(again.tag) != ledger_tag_limit(account.tag));
+	*ret_limit = limit;
+	*ret_charged = account.charged;
+}

@@ -1,0 +1,158 @@
+// The quota page of one vGPU: a fixed-size file that every tenant maps. `charged <= limit`
+// holds at every instant, the sum is exact after any crash, and no process can block another
+// (docs/decisions.md, "the ledger"). Any thread, unless a function says otherwise; after fork
+// the child may go on using its copy: it gets a slot of its own on first use.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+// X(NAME, text). The last three are overhead: memory a program takes without asking.
+#define VG_LEDGER_KINDS(X)                                                                         \
+	X(DEVICE, "device")                                                                        \
+	X(POOL, "pool")                                                                            \
+	X(VMM, "vmm")                                                                              \
+	X(ARRAY, "array")                                                                          \
+	X(MANAGED, "managed")                                                                      \
+	X(GRAPH, "graph")                                                                          \
+	X(IMPORT, "import")                                                                        \
+	X(CONTEXT, "context")                                                                      \
+	X(MODULE, "module")                                                                        \
+	X(LIMITS, "limits")
+
+enum vg_ledger_kind {
+#define X(name, text) VG_LEDGER_##name,
+	VG_LEDGER_KINDS(X)
+#undef X
+	VG_LEDGER_KIND_COUNT
+};
+
+enum {
+	VG_LEDGER_SLOTS = 1024,
+	VG_LEDGER_REFUSALS = 64,
+	VG_LEDGER_NAME = 64,   // with its end
+	VG_LEDGER_ENTRY = 48,  // a driver entry's name, with its end
+	VG_LEDGER_COMMAND = 16 // as /proc/PID/comm, with its end
+};
+
+// Positive results.
+enum {
+	VG_LEDGER_REFUSED = 1, // would pass the limit
+	VG_LEDGER_FULL = 2,    // no slot left for this process
+	VG_LEDGER_GONE = 3,    // the slot is not what the caller thinks it is (any more)
+};
+
+enum vg_ledger_flag {
+	VG_LEDGER_SIMULATED = 1,	   // the device is the simulated one
+	VG_LEDGER_OVERHEAD_MEASURED = 2, // context_overhead was measured, not declared
+	VG_LEDGER_REMOVED = 4,		   // the vGPU was removed: nothing is granted any more
+};
+
+struct vg_ledger;
+
+struct vg_ledger_options {
+	const char *name;
+	uint8_t uuid[16]; // of the GPU
+	uint64_t limit;
+	uint64_t context_overhead; // of one context, until a tenant measures it
+	uint32_t share_percent;	   // 0: none asked
+	uint32_t flags;		   // enum vg_ledger_flag
+	uid_t owner;		   // the file's; (uid_t)-1: the caller
+	gid_t group;		   // whose members may map it too; (gid_t)-1: none
+};
+
+// Creates the file under a temporary name and moves it to `path`; -EEXIST when there is one.
+int vg_ledger_create(const char *path, const struct vg_ledger_options *options, struct vg_ledger **ret_ledger);
+// Maps an existing file. -EPROTO: not a ledger, or of another version or size.
+int vg_ledger_open(const char *path, struct vg_ledger **ret_ledger);
+// Unmaps; the process's slot and what it holds stay until it is reaped or `leave` was called.
+void vg_ledger_close(struct vg_ledger *ledger);
+
+// Claims a slot for this process. What an earlier program of the same process (before exec)
+// still held is refunded first. Entering twice is the same as once. 0, VG_LEDGER_FULL, -errno.
+int vg_ledger_enter(struct vg_ledger *ledger);
+// Gives back the slot and everything that is charged to it.
+void vg_ledger_leave(struct vg_ledger *ledger);
+// Before the allocation. 0: charged; VG_LEDGER_REFUSED: nothing changed; VG_LEDGER_FULL or
+// -errno: this process could not get a slot, so nothing may be allocated.
+int vg_ledger_reserve(struct vg_ledger *ledger, enum vg_ledger_kind kind, uint64_t bytes);
+// After the free, or when the allocation failed. Never more than this process has charged.
+void vg_ledger_refund(struct vg_ledger *ledger, enum vg_ledger_kind kind, uint64_t bytes);
+
+uint64_t vg_ledger_limit(const struct vg_ledger *ledger);
+uint64_t vg_ledger_charged(const struct vg_ledger *ledger);
+// The part of `charged` that programs did not ask for: a sum over slots, exact when at rest.
+uint64_t vg_ledger_overhead(const struct vg_ledger *ledger);
+// Limit and charged of one and the same instant.
+void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, uint64_t *ret_charged);
+// What this process itself has charged, all kinds.
+uint64_t vg_ledger_used_here(const struct vg_ledger *ledger);
+
+const char *vg_ledger_name(const struct vg_ledger *ledger);
+void vg_ledger_uuid(const struct vg_ledger *ledger, uint8_t ret_uuid[16]);
+uint32_t vg_ledger_flags(const struct vg_ledger *ledger);
+uint32_t vg_ledger_share(const struct vg_ledger *ledger);
+const char *vg_ledger_kind_text(enum vg_ledger_kind kind);
+uint64_t vg_ledger_context_overhead(const struct vg_ledger *ledger);
+// A tenant has measured what a context takes: kept for the next one, and by the daemon.
+void vg_ledger_set_context_overhead(struct vg_ledger *ledger, uint64_t bytes);
+
+// How often the interposer was loaded, and how often a process entered, since creation.
+void vg_ledger_count_load(struct vg_ledger *ledger);
+uint64_t vg_ledger_loads(const struct vg_ledger *ledger);
+uint64_t vg_ledger_enters(const struct vg_ledger *ledger);
+
+struct vg_ledger_refusal {
+	uint64_t time_ns; // since the epoch; 0: now
+	int32_t pid;	  // 0: this process
+	uint32_t reserved;
+	uint64_t asked, charged, limit, overhead;
+	char entry[VG_LEDGER_ENTRY];
+};
+// Appends to the ring of the last 64.
+void vg_ledger_refusal(struct vg_ledger *ledger, const struct vg_ledger_refusal *refusal);
+uint64_t vg_ledger_refusal_count(const struct vg_ledger *ledger);
+// The ring, oldest first; entries half written by a process that died are left out. Returns
+// how many were stored.
+size_t vg_ledger_refusals(const struct vg_ledger *ledger, struct vg_ledger_refusal ret_refusals[VG_LEDGER_REFUSALS]);
+
+// A process as it sees itself: its pid in its own pid namespace.
+struct vg_ledger_owner {
+	uint32_t pid;
+	uint32_t pid_namespace; // inode of /proc/PID/ns/pid
+	uint64_t start_time;	// clock ticks since boot
+};
+
+struct vg_ledger_tenant {
+	unsigned int slot;
+	struct vg_ledger_owner owner;
+	uint64_t generation;
+	uint64_t used; // everything charged, overhead included
+	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
+	uint64_t overhead;
+	uint64_t entered_ns; // since the epoch
+	uint32_t outer_pid;  // as the daemon sees it, 0 unknown
+	uint64_t outer_start_time;
+	char command[VG_LEDGER_COMMAND];
+};
+// The slots in use, in order: call with *cursor 0 first. False at the end. Also for readers
+// that never entered.
+bool vg_ledger_next_tenant(const struct vg_ledger *ledger, unsigned int *cursor, struct vg_ledger_tenant *ret_tenant);
+int vg_ledger_self(struct vg_ledger_owner *ret_owner);
+
+// From here on: the daemon only (one per node, one thread).
+
+// Never below what is charged: VG_LEDGER_REFUSED, with the figure of that instant.
+int vg_ledger_set_limit(struct vg_ledger *ledger, uint64_t limit, uint64_t *ret_charged);
+void vg_ledger_set_share(struct vg_ledger *ledger, uint32_t percent);
+void vg_ledger_set_flags(struct vg_ledger *ledger, uint32_t flags);
+// Under which pid and start time the daemon knows the process in a slot.
+int vg_ledger_set_outer(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint32_t pid,
+			uint64_t start_time);
+// Refunds all that a dead process held and frees its slot; exactly, wherever it was killed.
+// The caller has made sure that it is dead and its memory released. VG_LEDGER_GONE: somebody
+// else has the slot now; -EAGAIN: the header changed too often, try again.
+int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t *ret_refunded);
+// Where the file is mapped: whoever maps the files of others must survive their truncation.
+void vg_ledger_range(const struct vg_ledger *ledger, void **ret_address, size_t *ret_length);

@@ -1,0 +1,162 @@
+#include "ledger/layout.h"
+
+#include <errno.h>
+#include <string.h>
+
+ledger_word ledger_word_read(ledger_word *word)
+{
+	return __sync_val_compare_and_swap(word, 0, 0);
+}
+
+// Two halves without a lock prefix: the tag is new with every change, so a charged between two
+// equal tags belongs to them.
+struct ledger_account ledger_account_read(const struct ledger_file *file)
+{
+	const uint64_t *half = (const uint64_t *)&file->header.account;
+	struct ledger_account account;
+	uint64_t again = LEDGER_LOAD(half[1]);
+
+	do {
+		account.tag = again;
+		account.charged = LEDGER_LOAD(half[0]);
+		again = LEDGER_LOAD(half[1]);
+	} while (again != account.tag);
+	return account;
+}
+
+static bool swap_account(struct ledger_file *file, struct ledger_account from, struct ledger_account to)
+{
+	return __sync_bool_compare_and_swap(&file->header.account, (ledger_word)from.tag << 64 | from.charged,
+					    (ledger_word)to.tag << 64 | to.charged);
+}
+
+// Whoever is about to replace a tag leaves word of it in the slot it names. Late word is
+// harmless: an applied operation stays applied.
+static void note_applied(struct ledger_file *file, uint64_t tag)
+{
+	unsigned int number = ledger_tag_slot(tag);
+
+	if (number == LEDGER_NO_SLOT || number > VG_LEDGER_SLOTS)
+		return;
+	uint64_t *applied = &file->slots[number - 1].applied, seen = LEDGER_LOAD(*applied);
+	while (seen < ledger_tag_sequence(tag) &&
+	       !__atomic_compare_exchange_n(applied, &seen, ledger_tag_sequence(tag), false, __ATOMIC_ACQ_REL,
+					    __ATOMIC_ACQUIRE))
+		;
+}
+
+bool ledger_replace_tag(struct ledger_file *file, struct ledger_account now, uint64_t tag)
+{
+	note_applied(file, now.tag);
+	return swap_account(file, now, (struct ledger_account){.charged = now.charged, .tag = tag});
+}
+
+int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_ledger_kind kind, int64_t delta,
+		   unsigned long attempts)
+{
+	struct ledger_slot *slot = &file->slots[index];
+	uint64_t done = LEDGER_LOAD(slot->done), sequence = done + 1;
+
+	ledger_step("start");
+	LEDGER_STORE(slot->intent_delta, delta);
+	ledger_step("delta");
+	LEDGER_STORE(slot->intent_sequence, sequence);
+	ledger_step("intent");
+	for (unsigned long attempt = 1;; attempt++) {
+		struct ledger_account now = ledger_account_read(file), then;
+		uint64_t limit = LEDGER_LOAD(file->header.limits[ledger_tag_limit(now.tag) & 1]);
+
+		ledger_step("read");
+		note_applied(file, now.tag);
+		ledger_step("helped");
+		// The tag carries the limit's generation: were the limit another one by now,
+		// the swap would fail.
+		if (delta > 0 && (now.charged > limit || (uint64_t)delta > limit - now.charged)) {
+			LEDGER_STORE(slot->intent_sequence, 0);
+			ledger_step("refused");
+			return VG_LEDGER_REFUSED;
+		}
+		then.charged = delta < 0 && now.charged < (uint64_t)-delta ? 0 : now.charged + (uint64_t)delta;
+		then.tag = ledger_tag(index + 1, sequence, ledger_tag_limit(now.tag));
+		if (swap_account(file, now, then))
+			break;
+		ledger_step("lost");
+		if (attempt == attempts) {
+			LEDGER_STORE(slot->intent_sequence, 0);
+			return -EAGAIN;
+		}
+	}
+	ledger_step("swapped");
+	LEDGER_STORE(slot->used[sequence & 1], slot->used[done & 1] + (uint64_t)delta);
+	ledger_step("used");
+	LEDGER_STORE(slot->by_kind[kind], slot->by_kind[kind] + (uint64_t)delta);
+	ledger_step("kind");
+	LEDGER_STORE(slot->done, sequence);
+	ledger_step("done");
+	return 0;
+}
+
+uint64_t ledger_slot_used(const struct ledger_slot *slot)
+{
+	uint64_t used, again = LEDGER_LOAD(slot->done), done;
+	int tries = 0;
+
+	do {
+		done = again;
+		used = LEDGER_LOAD(slot->used[done & 1]);
+		again = LEDGER_LOAD(slot->done);
+	} while (again != done && ++tries < 1000); // bounded: the file may be anybody's
+	return used;
+}
+
+// The tag before `applied`: whoever replaces the tag between the two reads has noted it.
+static void settle(struct ledger_file *file, struct ledger_slot *slot, unsigned int index)
+{
+	uint64_t done = LEDGER_LOAD(slot->done), sequence = done + 1;
+
+	if (LEDGER_LOAD(slot->intent_sequence) != sequence)
+		return;
+	uint64_t tag = ledger_account_read(file).tag;
+	bool standing = ledger_tag_slot(tag) == index + 1 &&
+			ledger_tag_sequence(tag) == (sequence & ((1ull << 46) - 1));
+	if (standing || LEDGER_LOAD(slot->applied) >= sequence) {
+		LEDGER_STORE(slot->used[sequence & 1], slot->used[done & 1] + (uint64_t)slot->intent_delta);
+		ledger_step("settled");
+		LEDGER_STORE(slot->done, sequence);
+	} else {
+		LEDGER_STORE(slot->intent_sequence, 0);
+	}
+	ledger_step("decided");
+}
+
+int ledger_slot_refund_all(struct ledger_file *file, unsigned int index, unsigned long attempts, uint64_t *ret_refunded)
+{
+	struct ledger_slot *slot = &file->slots[index];
+
+	settle(file, slot, index);
+	uint64_t used = ledger_slot_used(slot);
+	if (used) {
+		int r = ledger_operate(file, index, VG_LEDGER_DEVICE, -(int64_t)used, attempts);
+		if (r)
+			return r;
+	}
+	*ret_refunded = used;
+	return 0;
+}
+
+void ledger_slot_free(struct ledger_slot *slot)
+{
+	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++)
+		LEDGER_STORE(slot->by_kind[kind], 0);
+	ledger_step("kinds");
+	LEDGER_STORE(slot->image, 0);
+	LEDGER_STORE(slot->entered_ns, 0);
+	LEDGER_STORE(slot->outer_pid, 0);
+	LEDGER_STORE(slot->generation, slot->generation + 1);
+	ledger_step("generation");
+	for (ledger_word owner = ledger_word_read(&slot->owner);
+	     !__sync_bool_compare_and_swap(&slot->owner, owner, (ledger_word)0);
+	     owner = ledger_word_read(&slot->owner))
+		;
+	ledger_step("freed");
+}

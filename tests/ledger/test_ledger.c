@@ -1,0 +1,270 @@
+// One process's view: charging, refusing, limits, fork, exec, the file.
+#include "base/descriptor.h"
+#include "ledger/ledger.h"
+#include "ledger_file.h"
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static const uint64_t MIB = 1 << 20;
+
+TEST(reserve_and_refund)
+{
+	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 5 * MIB), 0);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 3 * MIB), 0);
+	CHECK_INT(vg_ledger_charged(ledger), 8 * MIB);
+	CHECK_INT(vg_ledger_overhead(ledger), 3 * MIB);
+	CHECK_INT(vg_ledger_used_here(ledger), 8 * MIB);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_VMM, 1), VG_LEDGER_REFUSED);
+	CHECK_INT(vg_ledger_charged(ledger), 8 * MIB);
+	vg_ledger_refund(ledger, VG_LEDGER_DEVICE, 2 * MIB);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_VMM, 2 * MIB), 0);
+	CHECK_INT(vg_ledger_charged(ledger), 8 * MIB);
+	vg_ledger_leave(ledger);
+	CHECK_INT(vg_ledger_charged(ledger), 0);
+	vg_ledger_close(ledger);
+}
+
+TEST(sizes_without_sense)
+{
+	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, UINT64_MAX), VG_LEDGER_REFUSED);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, INT64_MAX), VG_LEDGER_REFUSED);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB), 0);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, UINT64_MAX - MIB + 1), VG_LEDGER_REFUSED);
+	vg_ledger_refund(ledger, VG_LEDGER_DEVICE, 100 * MIB); // more than was charged
+	CHECK_INT(vg_ledger_charged(ledger), 0);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 0), 0);
+	vg_ledger_close(ledger);
+}
+
+TEST(limit_changes_live)
+{
+	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	uint64_t charged = 0;
+
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 6 * MIB), 0);
+	CHECK_INT(vg_ledger_set_limit(ledger, 5 * MIB, &charged), VG_LEDGER_REFUSED);
+	CHECK_INT(charged, 6 * MIB);
+	CHECK_INT(vg_ledger_limit(ledger), 8 * MIB);
+	CHECK_INT(vg_ledger_set_limit(ledger, 6 * MIB, &charged), 0);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 1), VG_LEDGER_REFUSED);
+	for (int i = 0; i < 300; i++) // past the wrap of the generation
+		CHECK_INT(vg_ledger_set_limit(ledger, (uint64_t)(7 + i) * MIB, &charged), 0);
+	CHECK_INT(vg_ledger_limit(ledger), 306 * MIB);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 300 * MIB), 0);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 1), VG_LEDGER_REFUSED);
+	vg_ledger_close(ledger);
+}
+
+TEST(forked_child_has_a_slot_of_its_own)
+{
+	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	int status;
+
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		vg_ledger_refund(ledger, VG_LEDGER_DEVICE, MIB); // not the child's to give back
+		CHECK_INT(vg_ledger_charged(ledger), MIB);
+		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 2 * MIB), 0);
+		CHECK_INT(vg_ledger_used_here(ledger), 2 * MIB);
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+	CHECK_INT(vg_ledger_charged(ledger), 3 * MIB);
+	CHECK_INT(reap_all_dead(ledger), 2 * MIB);
+	CHECK_INT(vg_ledger_charged(ledger), MIB);
+	vg_ledger_close(ledger);
+}
+
+static bool stop_hammering;
+
+// The lock of the parent's other thread must not be held in the child for ever.
+static void *hammer(void *argument)
+{
+	struct vg_ledger *ledger = argument;
+
+	while (!__atomic_load_n(&stop_hammering, __ATOMIC_RELAXED)) {
+		if (vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 4096) == 0)
+			vg_ledger_refund(ledger, VG_LEDGER_DEVICE, 4096);
+	}
+	return NULL;
+}
+
+TEST(fork_while_threads_charge)
+{
+	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	pthread_t threads[3];
+
+	for (int i = 0; i < 3; i++)
+		CHECK_INT(pthread_create(&threads[i], NULL, hammer, ledger), 0);
+	for (int i = 0; i < 60; i++) {
+		int status;
+		pid_t child = fork();
+		if (child == 0) {
+			alarm(10);
+			CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB), 0);
+			_exit(0);
+		}
+		CHECK_INT(waitpid(child, &status, 0), child);
+		CHECK_INT(status, 0);
+		CHECK_INT(reap_all_dead(ledger), MIB);
+	}
+	__atomic_store_n(&stop_hammering, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	CHECK_INT(vg_ledger_charged(ledger), 0);
+	vg_ledger_close(ledger);
+}
+
+// The second program of the test below: this one again, started by exec.
+__attribute__((constructor)) static void program_after_exec(void)
+{
+	const char *path = getenv("TEST_LEDGER_AFTER_EXEC");
+	struct vg_ledger *ledger;
+
+	if (!path)
+		return;
+	if (vg_ledger_open(path, &ledger) != 0 || vg_ledger_charged(ledger) != 5 * MIB)
+		_exit(2);
+	if (vg_ledger_enter(ledger) != 0 || vg_ledger_charged(ledger) != 0)
+		_exit(3);
+	_exit(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 6 * MIB) == 0 ? 0 : 4);
+}
+
+TEST(exec_refunds_what_the_program_before_held)
+{
+	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 5 * MIB), 0);
+		setenv("TEST_LEDGER_AFTER_EXEC", ledger_path, 1);
+		execl("/proc/self/exe", "test-ledger", NULL);
+		_exit(9);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+	CHECK_INT(vg_ledger_charged(ledger), 6 * MIB);
+	CHECK_INT(reap_all_dead(ledger), 6 * MIB);
+	vg_ledger_close(ledger);
+}
+
+TEST(a_full_table)
+{
+	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	int gate[2], ready[2], count = 0;
+	char byte;
+	static pid_t children[VG_LEDGER_SLOTS];
+
+	CHECK_INT(pipe(gate), 0);
+	CHECK_INT(pipe(ready), 0);
+	for (; count < VG_LEDGER_SLOTS; count++) {
+		children[count] = fork();
+		if (children[count] < 0)
+			break;
+		if (children[count] == 0) {
+			close(gate[1]);
+			byte = (char)vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 4096);
+			if (write(ready[1], &byte, 1) != 1 || read(gate[0], &byte, 1) < 0)
+				_exit(1);
+			_exit(0);
+		}
+	}
+	int full = count == VG_LEDGER_SLOTS, bad = 0;
+	for (int i = 0; i < count; i++)
+		bad += read(ready[0], &byte, 1) != 1 || byte != 0;
+	int r = vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 4096);
+	close(gate[1]);
+	for (int i = 0; i < count; i++)
+		waitpid(children[i], NULL, 0);
+	close(gate[0]), close(ready[0]), close(ready[1]);
+	CHECK_INT(bad, 0);
+	if (!full)
+		SKIP("only %d processes may be started", count);
+	CHECK_INT(r, VG_LEDGER_FULL);
+	CHECK_INT(vg_ledger_charged(ledger), VG_LEDGER_SLOTS * 4096);
+	CHECK_INT(reap_all_dead(ledger), VG_LEDGER_SLOTS * 4096);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 4096), 0);
+	vg_ledger_close(ledger);
+}
+
+TEST(files_that_are_no_ledgers)
+{
+	struct vg_ledger *ledger = fresh_ledger(MIB), *other;
+	const char *path = ledger_path;
+	char wrong[sizeof ledger_path + 8];
+	struct stat status;
+
+	CHECK_INT(stat(path, &status), 0);
+	CHECK_INT(status.st_mode & 07777, 0600);
+	snprintf(wrong, sizeof wrong, "%s.none", path);
+	CHECK_INT(vg_ledger_open(wrong, &other), -ENOENT);
+	int fd = open(wrong, O_RDWR | O_CREAT, 0600);
+	CHECK(fd >= 0);
+	CHECK_INT(vg_ledger_open(wrong, &other), -EPROTO);
+	CHECK_INT(ftruncate(fd, status.st_size), 0); // the size alone is not enough
+	CHECK_INT(vg_ledger_open(wrong, &other), -EPROTO);
+	close(fd);
+	struct vg_ledger_options options = {.name = "again", .limit = MIB, .owner = (uid_t)-1, .group = (gid_t)-1};
+	CHECK_INT(vg_ledger_create(path, &options, &other), -EEXIST);
+	unlink(wrong);
+	CHECK_INT(symlink(path, wrong), 0);
+	CHECK_INT(vg_ledger_open(wrong, &other), -ELOOP);
+	unlink(wrong);
+	vg_ledger_close(ledger);
+}
+
+TEST(refusals_are_kept_in_order)
+{
+	struct vg_ledger *ledger = fresh_ledger(MIB);
+	struct vg_ledger_refusal got[VG_LEDGER_REFUSALS], one = {.limit = MIB, .entry = "cuMemAlloc_v2"};
+
+	CHECK_INT(vg_ledger_refusals(ledger, got), 0);
+	for (uint64_t i = 1; i <= 100; i++) {
+		one.asked = i;
+		vg_ledger_refusal(ledger, &one);
+	}
+	CHECK_INT(vg_ledger_refusal_count(ledger), 100);
+	CHECK_INT(vg_ledger_refusals(ledger, got), VG_LEDGER_REFUSALS);
+	for (uint64_t i = 0; i < VG_LEDGER_REFUSALS; i++)
+		CHECK_INT(got[i].asked, 37 + i);
+	CHECK_INT(got[63].pid, getpid());
+	CHECK_STR(got[63].entry, "cuMemAlloc_v2");
+	CHECK(got[63].time_ns > 0);
+	vg_ledger_close(ledger);
+}
+
+TEST(a_tenant_is_listed)
+{
+	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	struct vg_ledger_tenant tenant;
+	struct vg_ledger_owner self;
+	unsigned int cursor = 0;
+
+	CHECK(!vg_ledger_next_tenant(ledger, &cursor, &tenant));
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_ARRAY, MIB), 0);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_MODULE, 2 * MIB), 0);
+	cursor = 0;
+	CHECK(vg_ledger_next_tenant(ledger, &cursor, &tenant));
+	CHECK_INT(vg_ledger_self(&self), 0);
+	CHECK_INT(tenant.owner.pid, getpid());
+	CHECK_INT(tenant.owner.start_time, self.start_time);
+	CHECK_INT(tenant.used, 3 * MIB);
+	CHECK_INT(tenant.by_kind[VG_LEDGER_ARRAY], MIB);
+	CHECK_INT(tenant.overhead, 2 * MIB);
+	CHECK_STR(tenant.command, "test-ledger");
+	CHECK(!vg_ledger_next_tenant(ledger, &cursor, &tenant));
+	CHECK_INT(vg_ledger_enters(ledger), 1);
+	vg_ledger_close(ledger);
+}
