@@ -1,0 +1,239 @@
+#include "wire/wire.h"
+
+#include "base/descriptor.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+static int check_text(const char *text, size_t size)
+{
+	return size == 0 || size > VG_WIRE_TEXT_MAX || memchr(text, '\0', size) ? -EPROTO : 0;
+}
+
+static int check_hello(const void *payload, size_t size)
+{
+	struct vg_wire_hello hello;
+
+	if (size != sizeof hello)
+		return -EPROTO;
+	memcpy(&hello, payload, sizeof hello);
+	return hello.pid == 0 || !memchr(hello.ledger, '\0', sizeof hello.ledger) ? -EPROTO : 0;
+}
+
+static int check_message(const struct vg_wire_header *header, const void *payload, size_t length)
+{
+	if (header->magic != VG_WIRE_MAGIC || header->version != VG_WIRE_VERSION || header->size != length)
+		return -EPROTO;
+	if (header->flags & ~(uint32_t)(header->type == VG_WIRE_REPLY ? VG_WIRE_MORE : 0))
+		return -EPROTO;
+	switch (header->type) {
+	case VG_WIRE_HELLO:
+		return check_hello(payload, length);
+	case VG_WIRE_ADMIN:
+	case VG_WIRE_REPLY:
+		return check_text(payload, length);
+	default:
+		return -EPROTO;
+	}
+}
+
+int vg_wire_check(const void *packet, size_t length, struct vg_wire_header *ret_header)
+{
+	struct vg_wire_header header;
+
+	if (length < sizeof header)
+		return -EPROTO;
+	memcpy(&header, packet, sizeof header);
+	int r = check_message(&header, (const char *)packet + sizeof header, length - sizeof header);
+	if (r == 0)
+		*ret_header = header;
+	return r;
+}
+
+int vg_wire_address(const char *path, struct sockaddr_un *ret_address)
+{
+	size_t length = strlen(path);
+
+	if (length >= sizeof ret_address->sun_path)
+		return -ENAMETOOLONG;
+	memset(ret_address, 0, sizeof *ret_address);
+	ret_address->sun_family = AF_UNIX;
+	memcpy(ret_address->sun_path, path, length);
+	return 0;
+}
+
+static int connect_to(const char *path, int flags, int timeout_ms)
+{
+	struct sockaddr_un address;
+	struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
+	int r = vg_wire_address(path, &address);
+
+	if (r < 0)
+		return r;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
+	if (fd < 0)
+		return -errno;
+	if (timeout_ms > 0) {
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+	}
+	while (connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
+		if (errno == EINTR)
+			continue;
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+int vg_wire_connect(const char *path, int timeout_ms)
+{
+	return connect_to(path, 0, timeout_ms);
+}
+
+int vg_wire_send(int fd, enum vg_wire_type type, uint32_t flags, const void *payload, size_t size,
+		 const int *descriptors, unsigned int descriptor_count)
+{
+	struct vg_wire_header header = {.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = (uint16_t)type,
+					.size = (uint32_t)size, .flags = flags};
+	struct iovec parts[2] = {{&header, sizeof header}, {(void *)payload, size}};
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * VG_WIRE_DESCRIPTORS_MAX)] = {0};
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+
+	if (size > VG_WIRE_TEXT_MAX)
+		return -EMSGSIZE;
+	if (descriptor_count > VG_WIRE_DESCRIPTORS_MAX)
+		return -EINVAL;
+	if (descriptor_count) {
+		message.msg_control = control;
+		message.msg_controllen = CMSG_SPACE(sizeof(int) * descriptor_count);
+		struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+		rights->cmsg_level = SOL_SOCKET;
+		rights->cmsg_type = SCM_RIGHTS;
+		rights->cmsg_len = CMSG_LEN(sizeof(int) * descriptor_count);
+		memcpy(CMSG_DATA(rights), descriptors, sizeof(int) * descriptor_count);
+	}
+	ssize_t sent;
+	do
+		sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : 0; // a packet goes whole or not at all
+}
+
+// More than fit are closed by the kernel, and MSG_CTRUNC says so.
+static unsigned int take_descriptors(struct msghdr *message, int *ret_descriptors)
+{
+	unsigned int count = 0;
+
+	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+			continue;
+		unsigned int here = (unsigned int)((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		for (unsigned int i = 0; i < here; i++) {
+			int fd;
+			memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
+			if (count < VG_WIRE_DESCRIPTORS_MAX)
+				ret_descriptors[count++] = fd;
+			else
+				close(fd);
+		}
+	}
+	return count;
+}
+
+int vg_wire_receive(int fd, struct vg_wire_message *ret_message)
+{
+	struct vg_wire_header header;
+	// The payload lands in its place; one byte more than allowed shows what is too long.
+	struct iovec parts[2] = {{&header, sizeof header}, {ret_message->text, sizeof ret_message->text}};
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * VG_WIRE_DESCRIPTORS_MAX)];
+	struct msghdr message = {
+		.msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof control};
+	ssize_t got;
+
+	do
+		got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return -errno;
+	unsigned int count = take_descriptors(&message, ret_message->descriptors);
+	int r = got == 0 ? -ECONNRESET : 0;
+	if (r == 0 && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		r = -EPROTO;
+	if (r == 0)
+		r = (size_t)got < sizeof header ? -EPROTO
+						: check_message(&header, ret_message->text, (size_t)got - sizeof header);
+	if (r < 0) {
+		for (unsigned int i = 0; i < count; i++)
+			close(ret_message->descriptors[i]);
+		return r;
+	}
+	ret_message->type = (enum vg_wire_type)header.type;
+	ret_message->flags = header.flags;
+	ret_message->size = header.size;
+	ret_message->descriptor_count = count;
+	if (header.type != VG_WIRE_HELLO)
+		ret_message->text[header.size] = '\0';
+	return 0;
+}
+
+static int receive_answer(int fd, struct vg_wire_message *message, char **ret_answer)
+{
+	char *answer = NULL;
+	size_t length = 0;
+	int r;
+
+	do {
+		r = vg_wire_receive(fd, message);
+		if (r < 0)
+			break;
+		for (unsigned int i = 0; i < message->descriptor_count; i++)
+			close(message->descriptors[i]);
+		char *grown = NULL;
+		if (message->type != VG_WIRE_REPLY || length + message->size > VG_WIRE_ANSWER_MAX)
+			r = -EPROTO;
+		else if (!(grown = realloc(answer, length + message->size + 1)))
+			r = -ENOMEM;
+		if (r < 0)
+			break;
+		answer = grown;
+		memcpy(answer + length, message->text, message->size + 1);
+		length += message->size;
+	} while (message->flags & VG_WIRE_MORE);
+	if (r < 0) {
+		free(answer);
+		return r;
+	}
+	*ret_answer = answer;
+	return 0;
+}
+
+int vg_wire_request(const char *path, const char *text, int timeout_ms, char **ret_answer)
+{
+	_cleanup_close_ int fd = vg_wire_connect(path, timeout_ms);
+
+	if (fd < 0)
+		return fd;
+	int r = vg_wire_send(fd, VG_WIRE_ADMIN, 0, text, strlen(text), NULL, 0);
+	if (r < 0)
+		return r;
+	struct vg_wire_message *message = malloc(sizeof *message);
+	if (!message)
+		return -ENOMEM;
+	r = receive_answer(fd, message, ret_answer);
+	free(message);
+	return r;
+}
+
+int vg_wire_say_hello(const char *path, const struct vg_wire_hello *hello)
+{
+	_cleanup_close_ int fd = connect_to(path, SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return fd;
+	return vg_wire_send(fd, VG_WIRE_HELLO, 0, hello, sizeof *hello, NULL, 0);
+}

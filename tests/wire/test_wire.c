@@ -1,0 +1,215 @@
+// Framing and descriptors, also in the hands of somebody who means harm.
+#include "wire/wire.h"
+#include "test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+static int ends[2];
+static struct vg_wire_message message;
+
+static void open_pair(void)
+{
+	CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+}
+
+static void close_pair(void)
+{
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static int open_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	int count = 0;
+
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+static int receive_raw(const void *packet, size_t length)
+{
+	open_pair();
+	CHECK_INT(send(ends[0], packet, length, 0), (long)length);
+	int r = vg_wire_receive(ends[1], &message);
+	close_pair();
+	return r;
+}
+
+TEST(text_and_descriptors_arrive)
+{
+	const char *text = "{\"op\":\"ping\"}";
+	int sent[VG_WIRE_DESCRIPTORS_MAX];
+
+	open_pair();
+	for (int i = 0; i < VG_WIRE_DESCRIPTORS_MAX; i++)
+		sent[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	CHECK_INT(vg_wire_send(ends[0], VG_WIRE_ADMIN, 0, text, strlen(text), sent, VG_WIRE_DESCRIPTORS_MAX), 0);
+	CHECK_INT(vg_wire_receive(ends[1], &message), 0);
+	CHECK_INT(message.type, VG_WIRE_ADMIN);
+	CHECK_STR(message.text, text);
+	CHECK_INT(message.descriptor_count, VG_WIRE_DESCRIPTORS_MAX);
+	for (int i = 0; i < VG_WIRE_DESCRIPTORS_MAX; i++) {
+		CHECK_INT(fcntl(message.descriptors[i], F_GETFD), FD_CLOEXEC);
+		close(message.descriptors[i]);
+		close(sent[i]);
+	}
+	close(ends[0]);
+	CHECK_INT(vg_wire_receive(ends[1], &message), -ECONNRESET);
+	close(ends[1]);
+}
+
+TEST(hello_arrives)
+{
+	struct vg_wire_hello hello = {.pid = 7, .pid_namespace = 8, .start_time = 9, .ledger = "train"};
+
+	open_pair();
+	CHECK_INT(vg_wire_send(ends[0], VG_WIRE_HELLO, 0, &hello, sizeof hello, NULL, 0), 0);
+	CHECK_INT(vg_wire_receive(ends[1], &message), 0);
+	CHECK_INT(message.type, VG_WIRE_HELLO);
+	CHECK_INT(memcmp(&message.hello, &hello, sizeof hello), 0);
+	close_pair();
+}
+
+static struct vg_wire_header good_header(uint16_t type, uint32_t size)
+{
+	return (struct vg_wire_header){.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = type, .size = size};
+}
+
+static int receive_with(struct vg_wire_header header, const void *payload, size_t length)
+{
+	char packet[256];
+
+	memcpy(packet, &header, sizeof header);
+	memcpy(packet + sizeof header, payload, length);
+	return receive_raw(packet, sizeof header + length);
+}
+
+TEST(corrupted_messages_are_refused)
+{
+	struct vg_wire_header header = good_header(VG_WIRE_ADMIN, 4);
+	struct vg_wire_hello hello = {.pid = 7};
+
+	CHECK_INT(receive_with(header, "text", 4), 0);
+	CHECK_INT(receive_with(header, "tex", 3), -EPROTO); // truncated
+	CHECK_INT(receive_with(header, "texts", 5), -EPROTO);
+	CHECK_INT(receive_with(header, "te\0t", 4), -EPROTO);
+	CHECK_INT(receive_raw("VG", 2), -EPROTO);
+	CHECK_INT(receive_with(good_header(VG_WIRE_ADMIN, 0), "", 0), -EPROTO);
+	CHECK_INT(receive_with(good_header(0, 4), "text", 4), -EPROTO);
+	CHECK_INT(receive_with(good_header(99, 4), "text", 4), -EPROTO);
+	header.magic++;
+	CHECK_INT(receive_with(header, "text", 4), -EPROTO);
+	header = good_header(VG_WIRE_ADMIN, 4), header.version = 2;
+	CHECK_INT(receive_with(header, "text", 4), -EPROTO);
+	header = good_header(VG_WIRE_ADMIN, 4), header.flags = VG_WIRE_MORE; // requests are one message
+	CHECK_INT(receive_with(header, "text", 4), -EPROTO);
+	header = good_header(VG_WIRE_ADMIN, UINT32_MAX);
+	CHECK_INT(receive_with(header, "text", 4), -EPROTO);
+	CHECK_INT(receive_with(good_header(VG_WIRE_HELLO, sizeof hello), &hello, sizeof hello), 0);
+	CHECK_INT(receive_with(good_header(VG_WIRE_HELLO, sizeof hello - 1), &hello, sizeof hello - 1), -EPROTO);
+	memset(hello.ledger, 'x', sizeof hello.ledger); // a name without an end
+	CHECK_INT(receive_with(good_header(VG_WIRE_HELLO, sizeof hello), &hello, sizeof hello), -EPROTO);
+	memset(&hello, 0, sizeof hello);
+	CHECK_INT(receive_with(good_header(VG_WIRE_HELLO, sizeof hello), &hello, sizeof hello), -EPROTO);
+}
+
+TEST(a_text_too_long)
+{
+	static char packet[sizeof(struct vg_wire_header) + VG_WIRE_TEXT_MAX + 100];
+
+	for (uint32_t more = 0; more < 4; more++) {
+		struct vg_wire_header header = good_header(VG_WIRE_ADMIN, VG_WIRE_TEXT_MAX + more);
+		memset(packet, 'x', sizeof packet);
+		memcpy(packet, &header, sizeof header);
+		CHECK_INT(receive_raw(packet, sizeof header + header.size), more ? -EPROTO : 0);
+	}
+	CHECK_INT(vg_wire_send(-1, VG_WIRE_ADMIN, 0, packet, VG_WIRE_TEXT_MAX + 1, NULL, 0), -EMSGSIZE);
+}
+
+TEST(too_many_descriptors_are_closed)
+{
+	enum { MANY = VG_WIRE_DESCRIPTORS_MAX + 5 };
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * MANY)] = {0};
+	struct vg_wire_header header = good_header(VG_WIRE_ADMIN, 4);
+	struct iovec parts[2] = {{&header, sizeof header}, {(char[]){"text"}, 4}};
+	struct msghdr raw = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof control};
+	struct cmsghdr *rights = CMSG_FIRSTHDR(&raw);
+	int descriptors[MANY];
+
+	open_pair();
+	for (int i = 0; i < MANY; i++)
+		descriptors[i] = ends[0];
+	rights->cmsg_level = SOL_SOCKET, rights->cmsg_type = SCM_RIGHTS, rights->cmsg_len = CMSG_LEN(sizeof descriptors);
+	memcpy(CMSG_DATA(rights), descriptors, sizeof descriptors);
+	int before = open_descriptors();
+	CHECK_INT(sendmsg(ends[0], &raw, 0), (long)(sizeof header + 4));
+	CHECK_INT(vg_wire_receive(ends[1], &message), -EPROTO);
+	CHECK_INT(open_descriptors(), before);
+	// A bad message with an allowed number of them leaves none open either.
+	header.version = 9;
+	raw.msg_controllen = CMSG_SPACE(sizeof(int) * 2), rights->cmsg_len = CMSG_LEN(sizeof(int) * 2);
+	CHECK_INT(sendmsg(ends[0], &raw, 0), (long)(sizeof header + 4));
+	CHECK_INT(vg_wire_receive(ends[1], &message), -EPROTO);
+	CHECK_INT(open_descriptors(), before);
+	close_pair();
+}
+
+static void *answer_in_parts(void *argument)
+{
+	int fd = accept(*(int *)argument, NULL, NULL);
+	static struct vg_wire_message request;
+
+	if (vg_wire_receive(fd, &request) == 0) {
+		vg_wire_send(fd, VG_WIRE_REPLY, VG_WIRE_MORE, "{\"a\":", 5, NULL, 0);
+		vg_wire_send(fd, VG_WIRE_REPLY, VG_WIRE_MORE, "[1,2", 4, NULL, 0);
+		vg_wire_send(fd, VG_WIRE_REPLY, 0, "]}", 2, NULL, 0);
+	}
+	close(fd);
+	return NULL;
+}
+
+static int listen_at(const char *path)
+{
+	struct sockaddr_un address;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	CHECK_INT(vg_wire_address(path, &address), 0);
+	CHECK_INT(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+	CHECK_INT(listen(fd, 1), 0);
+	return fd;
+}
+
+TEST(a_request_and_its_answer)
+{
+	char folder[] = "/tmp/test-wire-XXXXXX", path[64], long_path[200], *answer;
+	pthread_t thread;
+
+	CHECK(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/socket", folder);
+	int listening = listen_at(path);
+	CHECK_INT(pthread_create(&thread, NULL, answer_in_parts, &listening), 0);
+	CHECK_INT(vg_wire_request(path, "{}", 5000, &answer), 0);
+	CHECK_STR(answer, "{\"a\":[1,2]}");
+	free(answer);
+	pthread_join(thread, NULL);
+	CHECK_INT(vg_wire_request(path, "{}", 100, &answer), -EAGAIN); // nobody accepts
+	struct vg_wire_hello hello = {.pid = 1};
+	int r = 0;
+	for (int i = 0; i < 10 && r == 0; i++) // until the queue is full: it must not wait
+		r = vg_wire_say_hello(path, &hello);
+	CHECK_INT(r, -EAGAIN);
+	close(listening);
+	CHECK_INT(vg_wire_request(path, "{}", 100, &answer), -ECONNREFUSED);
+	unlink(path);
+	CHECK_INT(vg_wire_request(path, "{}", 100, &answer), -ENOENT);
+	memset(long_path, 'x', sizeof long_path - 1), long_path[sizeof long_path - 1] = '\0';
+	CHECK_INT(vg_wire_request(long_path, "{}", 100, &answer), -ENAMETOOLONG);
+	rmdir(folder);
+}
