@@ -6,12 +6,13 @@
 
 WEAK CUresult sim_fault_enter(enum vg_entry entry) { return CUDA_SUCCESS; }
 WEAK CUresult sim_checkpoint_enter(enum vg_entry entry) { return CUDA_SUCCESS; }
-WEAK void sim_fault_start(void) {}
+WEAK CUresult sim_fault_start(void) { return CUDA_SUCCESS; }
 WEAK void sim_service_start(void) {}
 WEAK uint64_t sim_fault_memory(void) { return UINT64_MAX; }
 WEAK void sim_fault_delay(struct sim_device *device) {}
 WEAK void sim_exec_context_finish(struct sim_context *context) {}
 WEAK CUresult sim_exec_context_limit(struct sim_context *context, CUlimit limit, size_t value) { return CUDA_SUCCESS; }
+WEAK void sim_exec_synchronized(struct sim_context *context) {}
 WEAK CUresult sim_capture_op(struct sim_stream *stream, struct sim_op *op)
 {
 	sim_op_free(op);

@@ -111,12 +111,14 @@ static inline CUresult sim_enter(enum vg_entry entry)
 // Implemented by simexec's files; hooks.c has weak definitions that do nothing.
 CUresult sim_fault_enter(enum vg_entry entry);	   // SIM_GATE_FAULTS is set
 CUresult sim_checkpoint_enter(enum vg_entry entry); // SIM_GATE_LOCKED is set: waits, or lets through
-void sim_fault_start(void);	   // end of cuInit, before the gate opens: reads VIRGATE_SIM_FAULT
+CUresult sim_fault_start(void);	   // end of cuInit, before the gate opens: reads VIRGATE_SIM_FAULT; cuInit answers its result
 void sim_service_start(void);	   // likewise: the service thread
 uint64_t sim_fault_memory(void);   // bytes a device shows at most; UINT64_MAX
 void sim_fault_delay(struct sim_device *device); // slow device: before each operation
 void sim_exec_context_finish(struct sim_context *context); // modules, heaps, kernels of a dying context
 CUresult sim_exec_context_limit(struct sim_context *context, CUlimit limit, size_t value); // heap, printf
+// The host has waited for work of the context (stream, event, context, synchronous copy): printf's output appears.
+void sim_exec_synchronized(struct sim_context *context);
 
 // One sentence on stderr, prefixed "virgate sim: ".
 __attribute__((format(printf, 1, 2))) void sim_say(const char *format, ...);

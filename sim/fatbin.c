@@ -1,0 +1,296 @@
+#include "fatbin.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "fatbin_lz4.h"
+
+#define WRAPPER_MAGIC 0x466243b1u
+#define FATBIN_MAGIC 0xba55ed50u
+#define ELF_MAGIC 0x464c457fu
+
+#define KIND_PTX 1
+#define KIND_ELF 2
+#define FLAG_LZ4 0x2000u
+#define FLAG_ZSTD 0x8000u
+#define FLAG_LINKED ((uint64_t)1 << 62) // ours: parts of one program, taken together
+#define LARGEST_TEXT ((uint64_t)1 << 30)
+
+// What nvcc embeds in host programs: points to the container.
+struct wrapper {
+	uint32_t magic, version;
+	const void *data;
+	const void *file;
+};
+
+struct container {
+	uint32_t magic;
+	uint16_t version, header_size;
+	uint64_t size; // of what follows the header
+};
+
+struct entry {
+	uint16_t kind, version;
+	uint32_t header_size;
+	uint64_t size; // stored, padding included
+	uint32_t compressed_size;
+	uint32_t options_offset;
+	uint16_t minor, major;
+	uint32_t architecture;
+	uint32_t name_offset, name_size;
+	uint64_t flags;
+	uint64_t reserved;
+	uint64_t plain_size; // once decompressed
+};
+
+// Suitability of a text for the device: higher is better, negative is unusable.
+static int text_rank(const char *text, uint32_t architecture, int target)
+{
+	const char *directive = strstr(text, ".target");
+	bool specific = false;
+	if (directive) {
+		const char *digits = strstr(directive, "sm_");
+		if (digits) {
+			digits += 3;
+			digits += strspn(digits, "0123456789");
+			specific = *digits == 'a' || *digits == 'f';
+		}
+	}
+	if ((int)architecture > target || (specific && (int)architecture != target))
+		return -1;
+	return (int)architecture * 2 + specific;
+}
+
+// Returns the entry's text, terminated, or NULL: damaged (errno EBADMSG) or out of memory.
+static char *entry_text(const struct entry *entry, const uint8_t *stored, size_t *ret_length)
+{
+	bool compressed = entry->flags & (FLAG_LZ4 | FLAG_ZSTD);
+	uint64_t plain = compressed ? entry->plain_size : entry->size;
+	size_t packed = compressed ? entry->compressed_size : (size_t)entry->size;
+
+	errno = EBADMSG;
+	if (plain > LARGEST_TEXT || packed > entry->size)
+		return NULL;
+	char *text = malloc(plain + 1);
+	if (!text)
+		return NULL;
+	size_t got;
+	if (entry->flags & FLAG_ZSTD) {
+		got = ZSTD_decompress(text, plain, stored, packed);
+		if (ZSTD_isError(got))
+			got = SIZE_MAX;
+	} else if (entry->flags & FLAG_LZ4) {
+		got = sim_lz4_expand(stored, packed, text, plain);
+	} else {
+		memcpy(text, stored, plain);
+		got = plain;
+	}
+	if (got != plain) {
+		free(text);
+		errno = EBADMSG;
+		return NULL;
+	}
+	text[plain] = 0;
+	*ret_length = strlen(text);
+	return text;
+}
+
+int sim_image_append_consume(struct sim_image *image, char *text, size_t length)
+{
+	char **texts = realloc(image->texts, (image->count + 1) * sizeof *texts);
+	if (!texts)
+		return -ENOMEM;
+	image->texts = texts;
+	size_t *lengths = realloc(image->lengths, (image->count + 1) * sizeof *lengths);
+	if (!lengths)
+		return -ENOMEM;
+	image->lengths = lengths;
+	texts[image->count] = text;
+	lengths[image->count++] = length;
+	return 0;
+}
+
+void sim_image_finish(struct sim_image *image)
+{
+	for (size_t i = 0; i < image->count; i++)
+		free(image->texts[i]);
+	free(image->texts);
+	free(image->lengths);
+	*image = (struct sim_image){0};
+}
+
+static int read_container(const uint8_t *data, size_t size, int target, struct sim_image *image)
+{
+	struct container head;
+	int best = -1, r;
+
+	if (size < sizeof head)
+		return SIM_IMAGE_INVALID;
+	memcpy(&head, data, sizeof head);
+	if (head.header_size < sizeof head || head.version != 1 || head.size > SIZE_MAX / 2 ||
+	    (size != SIM_IMAGE_UNBOUNDED && head.header_size + head.size > size))
+		return SIM_IMAGE_INVALID;
+	const uint8_t *at = data + head.header_size, *end = at + head.size;
+	while ((size_t)(end - at) >= sizeof(struct entry)) {
+		struct entry entry;
+		memcpy(&entry, at, sizeof entry);
+		if (entry.header_size < sizeof entry || entry.header_size > (size_t)(end - at) ||
+		    entry.size > (size_t)(end - at) - entry.header_size)
+			return SIM_IMAGE_INVALID;
+		if (entry.kind == KIND_PTX && (int)entry.architecture <= target) {
+			size_t length;
+			char *text = entry_text(&entry, at + entry.header_size, &length);
+			if (!text)
+				return errno == EBADMSG ? SIM_IMAGE_INVALID : -ENOMEM;
+			int rank = entry.flags & FLAG_LINKED ? INT_MAX
+							     : text_rank(text, entry.architecture, target);
+			if (rank > best) {
+				sim_image_finish(image);
+				best = rank;
+			}
+			if (rank < best || rank < 0) {
+				free(text);
+			} else {
+				r = sim_image_append_consume(image, text, length);
+				if (r < 0) {
+					free(text);
+					return r;
+				}
+			}
+		}
+		at += entry.header_size + entry.size;
+	}
+	return image->count ? SIM_IMAGE_READ : SIM_IMAGE_NO_BINARY;
+}
+
+// PTX is text whose first words, after comments, are the .version directive.
+static bool looks_like_ptx(const char *text, size_t length)
+{
+	size_t i = 0;
+	while (i < length) {
+		if (strchr(" \t\r\n", text[i]) && text[i]) {
+			i++;
+		} else if (length - i > 1 && text[i] == '/' && text[i + 1] == '/') {
+			while (i < length && text[i] != '\n')
+				i++;
+		} else if (length - i > 1 && text[i] == '/' && text[i + 1] == '*') {
+			const char *close = memmem(text + i + 2, length - i - 2, "*/", 2);
+			if (!close)
+				return false;
+			i = (size_t)(close - text) + 2;
+		} else {
+			break;
+		}
+	}
+	return length - i >= 8 && memcmp(text + i, ".version", 8) == 0;
+}
+
+static int read_text(const char *data, size_t size, struct sim_image *image)
+{
+	size_t length = size == SIM_IMAGE_UNBOUNDED ? strlen(data) : strnlen(data, size);
+	if (!looks_like_ptx(data, length))
+		return SIM_IMAGE_INVALID;
+	char *text = strndup(data, length);
+	if (!text)
+		return -ENOMEM;
+	int r = sim_image_append_consume(image, text, length);
+	if (r < 0)
+		free(text);
+	return r;
+}
+
+static uint32_t magic_of(const void *data, size_t size)
+{
+	uint32_t magic = 0;
+	// Unbounded data may be a short string: never read past its terminator.
+	size_t length = size == SIM_IMAGE_UNBOUNDED ? 4 : size;
+	const uint8_t *bytes = data;
+	for (size_t i = 0; i < 4 && i < length; i++) {
+		magic |= (uint32_t)bytes[i] << (8 * i);
+		if (!bytes[i])
+			break;
+	}
+	return magic;
+}
+
+int sim_image_read(const void *data, size_t size, int target, struct sim_image *ret_image)
+{
+	struct sim_image image = {0};
+	uint32_t magic = magic_of(data, size);
+	int r;
+
+	if (magic == WRAPPER_MAGIC) {
+		if (size < sizeof(struct wrapper))
+			return SIM_IMAGE_INVALID;
+		struct wrapper wrapper;
+		memcpy(&wrapper, data, sizeof wrapper);
+		if (!wrapper.data)
+			return SIM_IMAGE_INVALID;
+		data = wrapper.data;
+		size = SIM_IMAGE_UNBOUNDED;
+		magic = magic_of(data, size);
+	}
+	if (magic == FATBIN_MAGIC)
+		r = read_container(data, size, target, &image);
+	else if (magic == ELF_MAGIC)
+		r = SIM_IMAGE_NO_BINARY;
+	else
+		r = read_text(data, size, &image);
+	if (r != SIM_IMAGE_READ) {
+		sim_image_finish(&image);
+		return r;
+	}
+	*ret_image = image;
+	return SIM_IMAGE_READ;
+}
+
+size_t sim_image_size(const void *data, size_t size)
+{
+	uint32_t magic = magic_of(data, size);
+	struct container head;
+
+	if (magic == WRAPPER_MAGIC)
+		return sizeof(struct wrapper);
+	if (magic == FATBIN_MAGIC) {
+		if (size < sizeof head)
+			return 0;
+		memcpy(&head, data, sizeof head);
+		return head.header_size + (size_t)head.size;
+	}
+	if (magic == ELF_MAGIC)
+		return size == SIM_IMAGE_UNBOUNDED ? 0 : size;
+	return size == SIM_IMAGE_UNBOUNDED ? strlen(data) : strnlen(data, size);
+}
+
+void *sim_image_link(const struct sim_image *image, size_t *ret_size)
+{
+	size_t size = sizeof(struct container);
+
+	for (size_t i = 0; i < image->count; i++)
+		size += sizeof(struct entry) + (image->lengths[i] + 8) / 8 * 8;
+	uint8_t *data = calloc(1, size);
+	if (!data)
+		return NULL;
+	struct container head = {FATBIN_MAGIC, 1, sizeof head, size - sizeof head};
+	memcpy(data, &head, sizeof head);
+	uint8_t *at = data + sizeof head;
+	for (size_t i = 0; i < image->count; i++) {
+		struct entry entry = {
+			.kind = KIND_PTX,
+			.version = 0x101,
+			.header_size = sizeof entry,
+			.size = (image->lengths[i] + 8) / 8 * 8,
+			.flags = FLAG_LINKED | 0x11, // 64-bit, Linux
+		};
+		memcpy(at, &entry, sizeof entry);
+		memcpy(at + sizeof entry, image->texts[i], image->lengths[i]);
+		at += sizeof entry + entry.size;
+	}
+	*ret_size = size;
+	return data;
+}
