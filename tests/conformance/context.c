@@ -1,0 +1,257 @@
+// Contexts: the primary one and created ones, the thread's stack, limits, what they cost.
+#include "conformance.h"
+
+#include <pthread.h>
+
+CONFORM(primary_state)
+{
+	unsigned flags = 99;
+	int active = -1;
+	CUcontext again = NULL;
+
+	need_context();
+	WORKS(cuDevicePrimaryCtxGetState(device, &flags, &active));
+	EQUALS(flags, 0);
+	EQUALS(active, 1);
+	WORKS(cuDevicePrimaryCtxRetain(&again, device));
+	HOLDS(again == context);
+	WORKS(cuDevicePrimaryCtxRelease(device));
+	WORKS(cuCtxSynchronize());
+	GIVES(cuDevicePrimaryCtxRetain(NULL, device), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuDevicePrimaryCtxRetain(&again, 99), CUDA_ERROR_INVALID_DEVICE);
+	GIVES(cuDevicePrimaryCtxRelease(99), CUDA_ERROR_INVALID_DEVICE);
+	GIVES(cuCtxDestroy(context), CUDA_ERROR_INVALID_CONTEXT); // the primary one is released, not destroyed
+}
+
+CHILD(primary_life)
+{
+	unsigned flags = 99;
+	int active = -1;
+	CUcontext first = NULL, second = NULL, current = NULL;
+	CUdeviceptr address = 0;
+
+	NEED(cuInit(0));
+	NEED(cuDeviceGet(&device, 0));
+	WORKS(cuDevicePrimaryCtxGetState(device, &flags, &active));
+	EQUALS(active, 0);
+	GIVES(cuDevicePrimaryCtxRelease(device), CUDA_ERROR_INVALID_CONTEXT); // never retained
+	WORKS(cuDevicePrimaryCtxSetFlags(device, CU_CTX_SCHED_BLOCKING_SYNC));
+	WORKS(cuDevicePrimaryCtxRetain(&first, device));
+	WORKS(cuDevicePrimaryCtxGetState(device, &flags, &active));
+	EQUALS(active, 1);
+	EQUALS(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_BLOCKING_SYNC);
+	WORKS(cuCtxGetCurrent(&current));
+	HOLDS(current == NULL); // retaining does not make it current
+	WORKS(cuCtxSetCurrent(first));
+	WORKS(cuMemAlloc(&address, 4096));
+	WORKS(cuDevicePrimaryCtxRelease(device));
+	WORKS(cuDevicePrimaryCtxGetState(device, &flags, &active));
+	EQUALS(active, 0);
+	GIVES(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	GIVES(cuMemAlloc(&address, 4096), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	WORKS(cuDevicePrimaryCtxRetain(&second, device));
+	HOLDS(second == first); // the handle of a device's primary context never changes
+	WORKS(cuCtxSynchronize());
+	FAILS(cuMemFree(address)); // gone with the context
+	WORKS(cuDevicePrimaryCtxReset(device));
+	WORKS(cuDevicePrimaryCtxGetState(device, &flags, &active));
+	EQUALS(active, 0);
+}
+
+CONFORM(primary_life)
+{
+	run_child("primary_life", NULL);
+}
+
+CONFORM(created_and_destroyed)
+{
+	CUcontext made = NULL, current = NULL, popped = NULL;
+	CUdevice where = -1;
+	unsigned flags = 99, version = 0;
+	unsigned long long identity = 0, other = 0;
+
+	need_context();
+	WORKS(cuCtxCreate(&made, NULL, CU_CTX_SCHED_SPIN, device));
+	WORKS(cuCtxGetCurrent(&current));
+	HOLDS(current == made && made != context);
+	WORKS(cuCtxGetDevice(&where));
+	EQUALS(where, device);
+	WORKS(cuCtxGetFlags(&flags));
+	EQUALS(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_SPIN);
+	WORKS(cuCtxGetApiVersion(made, &version));
+	HOLDS(version >= 3010);
+	WORKS(cuCtxGetId(made, &identity));
+	WORKS(cuCtxGetId(context, &other));
+	HOLDS(identity != other);
+	WORKS(cuCtxPopCurrent(&popped));
+	HOLDS(popped == made);
+	WORKS(cuCtxGetCurrent(&current));
+	HOLDS(current == context);
+	WORKS(cuCtxPushCurrent(made));
+	WORKS(cuCtxDestroy(made));
+	WORKS(cuCtxGetCurrent(&current));
+	HOLDS(current == context); // destroying the current one pops it
+	GIVES(cuCtxDestroy(made), CUDA_ERROR_INVALID_CONTEXT);
+	GIVES(cuCtxPushCurrent(made), CUDA_ERROR_INVALID_CONTEXT);
+	GIVES(cuCtxSetCurrent(made), CUDA_ERROR_INVALID_CONTEXT);
+	GIVES(cuCtxPushCurrent(NULL), CUDA_ERROR_INVALID_CONTEXT);
+	GIVES(cuCtxDestroy(NULL), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuCtxCreate(NULL, NULL, 0, device), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuCtxCreate(&made, NULL, 0x10000, device), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuCtxCreate(&made, NULL, 0, 99), CUDA_ERROR_INVALID_DEVICE);
+}
+
+CONFORM(set_current_replaces_the_top)
+{
+	CUcontext made = NULL, current = NULL;
+
+	need_context();
+	NEED(cuCtxCreate(&made, NULL, 0, device));
+	WORKS(cuCtxSetCurrent(context)); // the new one was on top
+	WORKS(cuCtxGetCurrent(&current));
+	HOLDS(current == context);
+	WORKS(cuCtxSetCurrent(NULL)); // pops
+	WORKS(cuCtxGetCurrent(&current));
+	HOLDS(current == context);
+	WORKS(cuCtxDestroy(made));
+	need_context();
+}
+
+static void *look_at_current(void *ret_current)
+{
+	*(CUresult *)ret_current = cuCtxSynchronize();
+	return NULL;
+}
+
+CONFORM(a_new_thread_has_none)
+{
+	pthread_t thread;
+	CUresult result = CUDA_SUCCESS;
+
+	need_context();
+	pthread_create(&thread, NULL, look_at_current, &result);
+	pthread_join(thread, NULL);
+	EQUALS(result, CUDA_ERROR_INVALID_CONTEXT);
+}
+
+CONFORM(memory_of_another_context)
+{
+	CUcontext made = NULL;
+	CUdeviceptr ours = 0, theirs = 0;
+	CUcontext owner = NULL;
+
+	need_context();
+	NEED(cuMemAlloc(&ours, 4096));
+	NEED(cuCtxCreate(&made, NULL, 0, device));
+	NEED(cuMemAlloc(&theirs, 4096));
+	WORKS(cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, theirs));
+	HOLDS(owner == made);
+	WORKS(cuMemsetD8(ours, 1, 4096)); // unified addressing
+	WORKS(cuMemFree(ours)); // from whatever context is current
+	WORKS(cuCtxDestroy(made));
+	need_context();
+	FAILS(cuMemFree(theirs)); // freed with its context
+}
+
+CONFORM(limits)
+{
+	size_t value = 0, stack = 0;
+
+	need_context();
+	WORKS(cuCtxGetLimit(&stack, CU_LIMIT_STACK_SIZE));
+	EQUALS(stack, 1024);
+	WORKS(cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+	EQUALS(value, 8 * MiB);
+	WORKS(cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE));
+	HOLDS(value >= 1 * MiB);
+	GIVES(cuCtxGetLimit(&value, 99), CUDA_ERROR_UNSUPPORTED_LIMIT);
+	GIVES(cuCtxSetLimit(99, 1), CUDA_ERROR_UNSUPPORTED_LIMIT);
+	GIVES(cuCtxGetLimit(NULL, CU_LIMIT_STACK_SIZE), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2000));
+	WORKS(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
+	EQUALS(value, 2000);
+	WORKS(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, stack));
+	GIVES(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, (size_t)1 << 40), CUDA_ERROR_INVALID_VALUE);
+}
+
+CHILD(heap_limits)
+{
+	size_t before, value = 0;
+
+	need_context();
+	before = memory_used();
+	WORKS(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * MiB));
+	WORKS(cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 16 * MiB));
+	EQUALS(memory_used() - before, 0); // comes when a module that uses them is loaded
+	WORKS(cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+	HOLDS(value >= 64 * MiB);
+	WORKS(cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE));
+	HOLDS(value >= 16 * MiB);
+}
+
+CONFORM(heap_limits_cost_nothing_yet)
+{
+	run_child("heap_limits", NULL);
+}
+
+CHILD(stack_limit)
+{
+	size_t before, after, restored;
+	int sms = 0, threads = 0;
+
+	need_context();
+	WORKS(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+	WORKS(cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device));
+	before = memory_used();
+	WORKS(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096));
+	after = memory_used();
+	HOLDS(after > before); // taken at once, for every thread that can be resident
+	BETWEEN(after - before, (size_t)sms * threads * 3000, (size_t)sms * threads * 4096 + 64 * MiB);
+	WORKS(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
+	restored = memory_used();
+	HOLDS(restored <= after);
+}
+
+CONFORM(stack_limit_costs_at_once)
+{
+	run_child("stack_limit", NULL);
+}
+
+CONFORM(a_context_costs_memory_until_destroyed)
+{
+	CUcontext made = NULL;
+	size_t before, during;
+
+	need_context();
+	before = memory_used();
+	NEED(cuCtxCreate(&made, NULL, 0, device));
+	during = memory_used();
+	WORKS(cuCtxDestroy(made));
+	need_context();
+	HOLDS(during > before + MiB);
+	EQUALS(memory_used(), before);
+}
+
+CONFORM(cache_and_priorities)
+{
+	CUfunc_cache cache;
+	int least = 99, greatest = 99;
+
+	need_context();
+	WORKS(cuCtxGetCacheConfig(&cache));
+	WORKS(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_L1));
+	WORKS(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_NONE));
+	WORKS(cuCtxGetStreamPriorityRange(&least, &greatest));
+	EQUALS(least, 0);
+	HOLDS(greatest < 0);
+	WORKS(cuCtxGetStreamPriorityRange(NULL, NULL));
+	WORKS(cuCtxResetPersistingL2Cache());
+}
+
+CONFORM(peer_access_to_itself)
+{
+	need_context();
+	FAILS(cuCtxEnablePeerAccess(context, 0));
+	GIVES(cuCtxDisablePeerAccess(context), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+	GIVES(cuCtxEnablePeerAccess(context, 1), CUDA_ERROR_INVALID_VALUE);
+}

@@ -1,0 +1,149 @@
+// Launches: validation of shapes, arguments, shared memory; extended and cooperative launches; occupancy.
+#include "conformance.h"
+
+static CUmodule module;
+
+static CUfunction function(const char *name)
+{
+	need_context();
+	if (!module)
+		module = need_module(ptx_basic);
+	return need_function(module, name);
+}
+
+static CUresult shape(CUfunction kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz)
+{
+	return cuLaunchKernel(kernel, gx, gy, gz, bx, by, bz, 0, NULL, NULL, NULL);
+}
+
+CONFORM(shapes)
+{
+	CUfunction empty = function("empty");
+
+	WORKS(shape(empty, 1, 1, 1, 1024, 1, 1));
+	WORKS(shape(empty, 1, 1, 1, 16, 1, 64));
+	GIVES(shape(empty, 0, 1, 1, 1, 1, 1), CUDA_ERROR_INVALID_VALUE);
+	GIVES(shape(empty, 1, 0, 1, 1, 1, 1), CUDA_ERROR_INVALID_VALUE);
+	GIVES(shape(empty, 1, 1, 1, 0, 1, 1), CUDA_ERROR_INVALID_VALUE);
+	GIVES(shape(empty, 1, 1, 1, 1025, 1, 1), CUDA_ERROR_INVALID_VALUE);
+	GIVES(shape(empty, 1, 1, 1, 32, 32, 2), CUDA_ERROR_INVALID_VALUE);
+	GIVES(shape(empty, 1, 1, 1, 1, 1, 65), CUDA_ERROR_INVALID_VALUE);
+	GIVES(shape(empty, 1, 65536, 1, 1, 1, 1), CUDA_ERROR_INVALID_VALUE);
+	GIVES(shape(empty, 1, 1, 65536, 1, 1, 1), CUDA_ERROR_INVALID_VALUE);
+	WORKS(shape(empty, 1, 65535, 1, 1, 1, 1));
+	WORKS(cuCtxSynchronize());
+	GIVES(shape(NULL, 1, 1, 1, 1, 1, 1), CUDA_ERROR_INVALID_HANDLE);
+}
+
+CONFORM(shared_memory)
+{
+	CUfunction empty = function("empty");
+	int most = 0;
+
+	WORKS(cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 49152, NULL, NULL, NULL));
+	GIVES(cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 49153, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device));
+	WORKS(cuFuncSetAttribute(empty, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most));
+	WORKS(cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, most, NULL, NULL, NULL));
+	GIVES(cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, most + 1, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuCtxSynchronize());
+}
+
+CONFORM(arguments)
+{
+	CUfunction store = function("store");
+	CUdeviceptr address;
+	unsigned value = 0x1234, seen = 0;
+	struct {
+		CUdeviceptr address;
+		unsigned value;
+	} buffer;
+	size_t size = 12;
+
+	NEED(cuMemAlloc(&address, 16));
+	buffer.address = address;
+	buffer.value = 0x5678;
+	void *pointers[] = {&address, &value};
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+	WORKS(cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, pointers, NULL));
+	WORKS(cuMemcpyDtoH(&seen, address, 4));
+	EQUALS(seen, 0x1234);
+	WORKS(cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
+	WORKS(cuMemcpyDtoH(&seen, address, 4));
+	EQUALS(seen, 0x5678);
+	GIVES(cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, pointers, extra), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuMemFree(address));
+}
+
+CONFORM(extended)
+{
+	CUfunction empty = function("empty");
+	CUlaunchAttribute attributes[2];
+	CUlaunchConfig config = {.gridDimX = 2, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1,
+		.blockDimZ = 1, .attrs = attributes};
+
+	WORKS(cuLaunchKernelEx(&config, empty, NULL, NULL));
+	memset(attributes, 0, sizeof attributes);
+	attributes[0].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+	attributes[0].value.cooperative = 1;
+	config.numAttrs = 1;
+	WORKS(cuLaunchKernelEx(&config, empty, NULL, NULL));
+	attributes[0].id = 999;
+	GIVES(cuLaunchKernelEx(&config, empty, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	attributes[0].id = CU_LAUNCH_ATTRIBUTE_IGNORE;
+	WORKS(cuLaunchKernelEx(&config, empty, NULL, NULL));
+	GIVES(cuLaunchKernelEx(NULL, empty, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	config.gridDimX = 0;
+	GIVES(cuLaunchKernelEx(&config, empty, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuCtxSynchronize());
+}
+
+CONFORM(cooperative_size)
+{
+	CUfunction empty = function("empty");
+	int blocks = 0, sms = 0;
+
+	WORKS(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, empty, 1024, 0));
+	HOLDS(blocks >= 1);
+	WORKS(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+	WORKS(cuLaunchCooperativeKernel(empty, blocks * sms, 1, 1, 1024, 1, 1, 0, NULL, NULL));
+	GIVES(cuLaunchCooperativeKernel(empty, blocks * sms + 1, 1, 1, 1024, 1, 1, 0, NULL, NULL),
+		CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	WORKS(cuCtxSynchronize());
+}
+
+CONFORM(occupancy)
+{
+	CUfunction empty = function("empty");
+	int blocks = 0, grid = 0, block = 0, threads = 0, most = 0;
+	size_t dynamic = 0;
+
+	WORKS(cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device));
+	WORKS(cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, device));
+	WORKS(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, empty, 1024, 0));
+	EQUALS(blocks, threads / 1024);
+	WORKS(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, empty, 32, 0));
+	EQUALS(blocks, most);
+	WORKS(cuOccupancyMaxPotentialBlockSize(&grid, &block, empty, NULL, 0, 0));
+	EQUALS(block, 1024);
+	WORKS(cuOccupancyAvailableDynamicSMemPerBlock(&dynamic, empty, 1, 128));
+	HOLDS(dynamic >= 49152);
+	GIVES(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, empty, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuOccupancyMaxActiveBlocksPerMultiprocessor(NULL, empty, 32, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+CONFORM(stream_of_a_destroyed_context_is_not_ours)
+{
+	CUfunction empty = function("empty");
+	CUcontext made;
+	CUstream stream;
+
+	NEED(cuCtxCreate(&made, NULL, 0, device));
+	NEED(cuStreamCreate(&stream, 0));
+	need_context();
+	// a function of one context on a stream of another
+	GIVES(cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+	WORKS(cuCtxDestroy(made));
+	need_context();
+}

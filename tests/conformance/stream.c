@@ -1,0 +1,257 @@
+// Streams: creation, the null streams, order, host functions, waiting and memory operations.
+#include "conformance.h"
+
+#include <stdatomic.h>
+
+static CUfunction spin;
+static unsigned long long long_enough = 200000000; // ns
+
+static void need_spin(void)
+{
+	need_context();
+	if (!spin)
+		spin = need_function(need_module(ptx_basic), "spin");
+}
+
+static void launch_spin(CUstream stream, unsigned long long nanoseconds)
+{
+	void *arguments[] = {&nanoseconds};
+
+	NEED(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+}
+
+CONFORM(creation)
+{
+	CUstream stream = NULL;
+	unsigned flags = 99;
+	int priority = 99, least, greatest;
+	unsigned long long first = 0, second = 0;
+	CUcontext owner = NULL;
+	CUdevice where = -1;
+
+	need_context();
+	WORKS(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	WORKS(cuStreamGetFlags(stream, &flags));
+	EQUALS(flags, CU_STREAM_NON_BLOCKING);
+	WORKS(cuStreamGetPriority(stream, &priority));
+	EQUALS(priority, 0);
+	WORKS(cuStreamGetCtx(stream, &owner));
+	HOLDS(owner == context);
+	WORKS(cuStreamGetDevice(stream, &where));
+	EQUALS(where, device);
+	WORKS(cuStreamGetId(stream, &first));
+	WORKS(cuStreamGetId(NULL, &second));
+	HOLDS(first != second);
+	WORKS(cuStreamQuery(stream));
+	WORKS(cuStreamSynchronize(stream));
+	WORKS(cuStreamDestroy(stream));
+	WORKS(cuCtxGetStreamPriorityRange(&least, &greatest));
+	WORKS(cuStreamCreateWithPriority(&stream, CU_STREAM_DEFAULT, greatest - 10));
+	WORKS(cuStreamGetPriority(stream, &priority));
+	EQUALS(priority, greatest); // clamped
+	WORKS(cuStreamDestroy(stream));
+	WORKS(cuStreamCreateWithPriority(&stream, CU_STREAM_DEFAULT, 5));
+	WORKS(cuStreamGetPriority(stream, &priority));
+	EQUALS(priority, least);
+	WORKS(cuStreamDestroy(stream));
+	GIVES(cuStreamCreate(NULL, 0), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuStreamCreate(&stream, 8), CUDA_ERROR_INVALID_VALUE);
+}
+
+CONFORM(null_streams)
+{
+	unsigned flags = 99;
+	int priority = 99;
+
+	need_context();
+	WORKS(cuStreamGetFlags(NULL, &flags));
+	EQUALS(flags, 0);
+	WORKS(cuStreamGetPriority(NULL, &priority));
+	EQUALS(priority, 0);
+	WORKS(cuStreamQuery(NULL));
+	WORKS(cuStreamQuery(CU_STREAM_LEGACY));
+	WORKS(cuStreamQuery(CU_STREAM_PER_THREAD));
+	WORKS(cuStreamGetFlags(CU_STREAM_PER_THREAD, &flags));
+	WORKS(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+	GIVES(cuStreamDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
+	GIVES(cuStreamGetFlags(NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
+CONFORM(busy_and_idle)
+{
+	CUstream stream, other;
+
+	need_spin();
+	NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	NEED(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	double start = seconds();
+	launch_spin(stream, long_enough);
+	HOLDS(seconds() - start < 0.1); // asynchronous
+	GIVES(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	WORKS(cuStreamQuery(other));
+	WORKS(cuStreamQuery(NULL)); // a non-blocking stream does not hold the null stream
+	WORKS(cuStreamSynchronize(other));
+	HOLDS(seconds() - start < 0.19);
+	WORKS(cuStreamSynchronize(stream));
+	HOLDS(seconds() - start >= 0.19);
+	WORKS(cuStreamQuery(stream));
+	launch_spin(stream, 50000000);
+	WORKS(cuStreamDestroy(stream)); // does not wait; the work goes on
+	WORKS(cuCtxSynchronize());
+	WORKS(cuStreamDestroy(other));
+}
+
+CONFORM(the_null_stream_orders_blocking_streams)
+{
+	CUstream blocking;
+
+	need_spin();
+	NEED(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+	launch_spin(blocking, long_enough);
+	launch_spin(NULL, 1000);
+	GIVES(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
+	double start = seconds();
+	WORKS(cuStreamSynchronize(NULL));
+	HOLDS(seconds() - start > 0.1);
+	WORKS(cuStreamQuery(blocking));
+	launch_spin(NULL, long_enough);
+	launch_spin(blocking, 1000);
+	GIVES(cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);
+	start = seconds();
+	WORKS(cuStreamSynchronize(blocking));
+	HOLDS(seconds() - start > 0.1);
+	// the per-thread stream is a blocking stream too
+	launch_spin(CU_STREAM_PER_THREAD, long_enough);
+	launch_spin(CU_STREAM_LEGACY, 1000);
+	GIVES(cuStreamQuery(CU_STREAM_LEGACY), CUDA_ERROR_NOT_READY);
+	WORKS(cuCtxSynchronize());
+	WORKS(cuStreamDestroy(blocking));
+}
+
+static atomic_int called;
+static CUresult inside;
+
+static void CUDA_CB call_host(void *argument)
+{
+	CUdeviceptr address;
+
+	inside = cuMemAlloc(&address, 4096); // forbidden in here
+	called += (int)(intptr_t)argument;
+}
+
+static void CUDA_CB call_back(CUstream stream, CUresult status, void *argument)
+{
+	inside = status;
+	called += (int)(intptr_t)argument;
+}
+
+CONFORM(host_functions)
+{
+	CUstream stream;
+
+	need_spin();
+	NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	called = 0;
+	launch_spin(stream, 50000000);
+	WORKS(cuLaunchHostFunc(stream, call_host, (void *)5));
+	EQUALS(called, 0);
+	GIVES(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	WORKS(cuStreamSynchronize(stream));
+	EQUALS(called, 5);
+	EQUALS(inside, CUDA_ERROR_NOT_PERMITTED);
+	WORKS(cuStreamAddCallback(stream, call_back, (void *)2, 0));
+	WORKS(cuStreamSynchronize(stream));
+	EQUALS(called, 7);
+	EQUALS(inside, CUDA_SUCCESS);
+	GIVES(cuLaunchHostFunc(stream, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuStreamAddCallback(stream, call_back, NULL, 1), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuStreamAddCallback(stream, NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuStreamDestroy(stream));
+}
+
+CONFORM(waiting_for_an_event)
+{
+	CUstream first, second;
+	CUevent event;
+
+	need_spin();
+	NEED(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
+	NEED(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	WORKS(cuStreamWaitEvent(second, event, 0)); // never recorded: no wait
+	WORKS(cuStreamSynchronize(second));
+	launch_spin(first, long_enough);
+	WORKS(cuEventRecord(event, first));
+	WORKS(cuStreamWaitEvent(second, event, 0));
+	launch_spin(second, 1000);
+	GIVES(cuStreamQuery(second), CUDA_ERROR_NOT_READY);
+	WORKS(cuStreamSynchronize(second));
+	WORKS(cuStreamQuery(first));
+	GIVES(cuStreamWaitEvent(second, NULL, 0), CUDA_ERROR_INVALID_HANDLE);
+	GIVES(cuStreamWaitEvent(second, event, 8), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuEventDestroy(event));
+	WORKS(cuStreamDestroy(first));
+	WORKS(cuStreamDestroy(second));
+}
+
+CONFORM(memory_operations)
+{
+	CUstream waiter, writer;
+	CUdeviceptr flag;
+	unsigned value = 0;
+
+	need_context();
+	NEED(cuStreamCreate(&waiter, CU_STREAM_NON_BLOCKING));
+	NEED(cuStreamCreate(&writer, CU_STREAM_NON_BLOCKING));
+	NEED(cuMemAlloc(&flag, 16));
+	NEED(cuMemsetD8(flag, 0, 16));
+	NEED(cuCtxSynchronize());
+	WORKS(cuStreamWaitValue32(waiter, flag, 3, CU_STREAM_WAIT_VALUE_GEQ));
+	WORKS(cuMemsetD32Async(flag + 4, 7, 1, waiter));
+	GIVES(cuStreamQuery(waiter), CUDA_ERROR_NOT_READY);
+	WORKS(cuStreamWriteValue32(writer, flag, 3, 0));
+	WORKS(cuStreamSynchronize(waiter));
+	WORKS(cuMemcpyDtoH(&value, flag + 4, 4));
+	EQUALS(value, 7);
+	GIVES(cuStreamWriteValue32(writer, flag + 2, 3, 0), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuStreamWaitValue32(waiter, flag, 3, 77), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuStreamWriteValue64(writer, flag + 8, 1ull << 40, 0));
+	WORKS(cuStreamWaitValue64(writer, flag + 8, 1ull << 40, CU_STREAM_WAIT_VALUE_EQ));
+	WORKS(cuStreamSynchronize(writer));
+	CUstreamBatchMemOpParams batch[2];
+	memset(batch, 0, sizeof batch);
+	batch[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+	batch[0].writeValue.address = flag;
+	batch[0].writeValue.value = 11;
+	batch[1].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+	batch[1].waitValue.address = flag;
+	batch[1].waitValue.value = 11;
+	batch[1].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+	WORKS(cuStreamBatchMemOp(writer, 2, batch, 0));
+	WORKS(cuStreamSynchronize(writer));
+	GIVES(cuStreamBatchMemOp(writer, 2, NULL, 0), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuMemFree(flag));
+	WORKS(cuStreamDestroy(waiter));
+	WORKS(cuStreamDestroy(writer));
+}
+
+CONFORM(attributes)
+{
+	CUstream first, second;
+	CUstreamAttrValue value;
+
+	need_context();
+	NEED(cuStreamCreate(&first, 0));
+	NEED(cuStreamCreate(&second, 0));
+	memset(&value, 0, sizeof value);
+	WORKS(cuStreamGetAttribute(first, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+	EQUALS(value.syncPolicy, CU_SYNC_POLICY_AUTO);
+	value.syncPolicy = CU_SYNC_POLICY_BLOCKING_SYNC;
+	WORKS(cuStreamSetAttribute(first, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+	WORKS(cuStreamCopyAttributes(second, first));
+	memset(&value, 0, sizeof value);
+	WORKS(cuStreamGetAttribute(second, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+	EQUALS(value.syncPolicy, CU_SYNC_POLICY_BLOCKING_SYNC);
+	WORKS(cuStreamDestroy(first));
+	WORKS(cuStreamDestroy(second));
+}
