@@ -1,0 +1,52 @@
+// The approximate functions, computed in a wider type and rounded once: within the errors
+// that the PTX ISA documents, though not the bits of any one GPU.
+#include "float.h"
+
+#define PLAIN_AND_FTZ(text, function, ...)                                                                             \
+	PTX_SCALAR1(function##_f32, f32, f32, ptx_canonical_f32((f32)(__VA_ARGS__)))                                   \
+	PTX_SCALAR1(function##_ftz_f32, f32, f32, function##_flushed(ptx_flush_f32(x)))                                \
+	PTX_ROW1(text ".f32", function##_f32, f32, f32)                                                                \
+	PTX_ROW1(text ".ftz.f32", function##_ftz_f32, f32, f32)
+#define APPROXIMATE(text, function, ...)                                                                               \
+	static inline f32 function##_flushed(f32 x)                                                                    \
+	{                                                                                                              \
+		return ptx_flush_f32(ptx_canonical_f32((f32)(__VA_ARGS__)));                                           \
+	}                                                                                                              \
+	PLAIN_AND_FTZ(text, function, __VA_ARGS__)
+
+// Of an infinite angle: NaN, as of the hardware's range reduction.
+APPROXIMATE("sin.approx", sin_approx, sin((f64)x))
+APPROXIMATE("cos.approx", cos_approx, cos((f64)x))
+APPROXIMATE("ex2.approx", ex2_approx, exp2((f64)x))
+APPROXIMATE("lg2.approx", lg2_approx, log2((f64)x))
+APPROXIMATE("rsqrt.approx", rsqrt_approx, 1 / sqrt((f64)x))
+APPROXIMATE("sqrt.approx", sqrt_approx, sqrt((f64)x))
+APPROXIMATE("rcp.approx", rcp_approx, 1 / (f64)x)
+PTX_SCALAR1(tanh_approx, f32, f32, ptx_canonical_f32((f32)tanh((f64)x)))
+PTX_ROW1("tanh.approx.f32", tanh_approx, f32, f32)
+
+// div.approx of a divisor beyond 2^126 is a product with a reciprocal that is flushed to 0.
+static inline f32 divide_approximately(f32 x, f32 y)
+{
+	f32 magnitude = ptx_from_bits_f32(ptx_bits_f32(y) & 0x7fffffff);
+
+	if (magnitude > 0x1p126f && magnitude < INFINITY)
+		return ptx_canonical_f32(x * copysignf(0, y));
+	return ptx_canonical_f32(x / y);
+}
+PTX_OP2("div.approx.f32", div_approx_f32, f32, f32, f32, divide_approximately(x, y))
+PTX_OP2("div.approx.ftz.f32", div_approx_ftz_f32, f32, f32, f32,
+	ptx_flush_f32(divide_approximately(ptx_flush_f32(x), ptx_flush_f32(y))))
+PTX_OP2("div.full.f32", div_full_f32, f32, f32, f32, ptx_canonical_f32(x / y))
+PTX_OP2("div.full.ftz.f32", div_full_ftz_f32, f32, f32, f32,
+	ptx_flush_f32(ptx_canonical_f32(ptx_flush_f32(x) / ptx_flush_f32(y))))
+
+// The .ftz ones of f64 see and give only the high words.
+static inline f64 high_word(f64 x)
+{
+	u64 bits = ptx_bits_f64(x) & 0xffffffff00000000u;
+	return ptx_from_bits_f64(bits & 0x7ff0000000000000u ? bits : bits & PTX_SIGN(u64));
+}
+PTX_OP1("rcp.approx.ftz.f64", rcp_approx_ftz_f64, f64, f64, high_word(ptx_canonical_f64(1 / high_word(x))))
+PTX_OP1("rsqrt.approx.ftz.f64", rsqrt_approx_ftz_f64, f64, f64, high_word(ptx_canonical_f64(1 / sqrt(high_word(x)))))
+PTX_OP1("rsqrt.approx.f64", rsqrt_approx_f64, f64, f64, ptx_canonical_f64(1 / sqrt(x)))

@@ -1,0 +1,71 @@
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "forms.h"
+
+typedef const struct ptx_alu_form *const form_link;
+
+// The linker defines these for a section whose name is a C identifier.
+#define BOUND __attribute__((visibility("hidden")))
+extern BOUND form_link __start_ptx_alu_base[], __stop_ptx_alu_base[];
+extern BOUND form_link __start_ptx_alu_avx2[], __stop_ptx_alu_avx2[];
+
+int ptx_alu_level_runs(enum ptx_alu_level level)
+{
+	if (level == PTX_ALU_BASE)
+		return 1;
+	__builtin_cpu_init();
+	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+	       __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+}
+
+const struct ptx_alu_form *const *ptx_alu_level_forms(enum ptx_alu_level level, size_t *ret_count)
+{
+	form_link *first = level == PTX_ALU_BASE ? __start_ptx_alu_base : __start_ptx_alu_avx2;
+	form_link *end = level == PTX_ALU_BASE ? __stop_ptx_alu_base : __stop_ptx_alu_avx2;
+
+	*ret_count = (size_t)(end - first);
+	return first;
+}
+
+enum { SLOTS = 1 << 15 }; // a power of two, at least twice the number of forms
+
+static const struct ptx_alu_form *slots[SLOTS];
+static pthread_once_t slots_once = PTHREAD_ONCE_INIT;
+
+static unsigned hash(const char *text, unsigned length)
+{
+	unsigned value = 2166136261u; // FNV-1a
+
+	for (unsigned i = 0; i < length; i++)
+		value = (value ^ (unsigned char)text[i]) * 16777619u;
+	return value ^ value >> 15;
+}
+
+static void fill_slots(void)
+{
+	enum ptx_alu_level level = ptx_alu_level_runs(PTX_ALU_AVX2) ? PTX_ALU_AVX2 : PTX_ALU_BASE;
+	size_t count;
+	form_link *forms = ptx_alu_level_forms(level, &count);
+
+	if (count > SLOTS / 2)
+		abort(); // lookups would crawl or never end
+	for (size_t i = 0; i < count; i++) {
+		unsigned at = hash(forms[i]->mnemonic, (unsigned)strlen(forms[i]->mnemonic));
+		while (slots[at % SLOTS])
+			at++;
+		slots[at % SLOTS] = forms[i];
+	}
+}
+
+const struct ptx_alu_form *ptx_alu_find(const char *mnemonic, unsigned length)
+{
+	pthread_once(&slots_once, fill_slots);
+	for (unsigned at = hash(mnemonic, length); slots[at % SLOTS]; at++) {
+		const struct ptx_alu_form *form = slots[at % SLOTS];
+		if (strncmp(form->mnemonic, mnemonic, length) == 0 && form->mnemonic[length] == '\0')
+			return form;
+	}
+	return NULL;
+}

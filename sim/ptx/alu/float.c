@@ -1,0 +1,129 @@
+// f32 and f64 arithmetic: every rounding mode, .ftz, .sat.
+#include "float.h"
+
+#include <immintrin.h>
+
+enum { ROUND_NEAREST = _MM_ROUND_NEAREST, ROUND_ZERO = _MM_ROUND_TOWARD_ZERO, ROUND_DOWN = _MM_ROUND_DOWN,
+       ROUND_UP = _MM_ROUND_UP };
+
+// Directed rounding is the processor's. The sources are read after the mode is set and the
+// results written before it is restored: the barriers carry the arithmetic between them.
+static inline unsigned round_begin(unsigned mode)
+{
+	unsigned saved = _mm_getcsr();
+
+	if (mode != ROUND_NEAREST)
+		_mm_setcsr((saved & ~(unsigned)_MM_ROUND_MASK) | mode);
+	__asm__ volatile("" ::: "memory");
+	return saved;
+}
+static inline void round_end(unsigned saved, unsigned mode)
+{
+	__asm__ volatile("" ::: "memory");
+	if (mode != ROUND_NEAREST)
+		_mm_setcsr(saved);
+}
+
+// A rounded form of `count` sources. in: what is done to a source; out: to the result.
+#define ROUNDED(function, T, count, mode, in, out, ...)                                                                \
+	static void function(const struct ptx_alu *alu)                                                                \
+	{                                                                                                              \
+		const T *a = alu->a, *b = count > 1 ? alu->b : alu->a, *c = count > 2 ? alu->c : alu->a;               \
+		T *target = alu->d;                                                                                    \
+		T spare[PTX_ALU_LANES] __attribute__((aligned(64)));                                                   \
+		T *d = alu->mask == UINT32_MAX ? target : spare;                                                       \
+		const unsigned saved = round_begin(mode);                                                              \
+		__asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));                                             \
+		PTX_EACH_LANE                                                                                          \
+		{                                                                                                      \
+			const T x = in(a[i]), y = in(b[i]), z = in(c[i]);                                              \
+			(void)y;                                                                                       \
+			(void)z;                                                                                       \
+			d[i] = out(__VA_ARGS__);                                                                       \
+		}                                                                                                      \
+		round_end(saved, mode);                                                                                \
+		if (d != target)                                                                                       \
+			ptx_blend(target, d, alu->mask, sizeof(T));                                                    \
+	}
+#define ROUNDED_ROW(text, function, T, count)                                                                          \
+	PTX_ROW(text, function, PTX_BITS(T), 0, count,                                                                 \
+		{PTX_BITS(T), count > 1 ? PTX_BITS(T) : 0, count > 2 ? PTX_BITS(T) : 0}, 0, 0)
+
+#define AS_IS(x) (x)
+#define OUT_F32(x) ptx_canonical_f32(x)
+#define OUT_F32_FTZ(x) ptx_flush_f32(ptx_canonical_f32(x))
+#define OUT_F32_SAT(x) ptx_saturate_f32(x)
+#define OUT_F32_FTZ_SAT(x) ptx_flush_f32(ptx_saturate_f32(x))
+
+// The forms of f32 with a mode: plain, .ftz, .sat, both.
+#define MODE_F32(name, word, mode, count, ...)                                                                         \
+	ROUNDED(name##_##word##_f32, f32, count, mode, AS_IS, OUT_F32, __VA_ARGS__)                                    \
+	ROUNDED(name##_##word##_ftz_f32, f32, count, mode, ptx_flush_f32, OUT_F32_FTZ, __VA_ARGS__)                    \
+	ROUNDED_ROW(#name "." #word ".f32", name##_##word##_f32, f32, count)                                           \
+	ROUNDED_ROW(#name "." #word ".ftz.f32", name##_##word##_ftz_f32, f32, count)
+#define MODE_SATURATING_F32(name, word, mode, count, ...)                                                              \
+	ROUNDED(name##_##word##_sat_f32, f32, count, mode, AS_IS, OUT_F32_SAT, __VA_ARGS__)                            \
+	ROUNDED(name##_##word##_ftz_sat_f32, f32, count, mode, ptx_flush_f32, OUT_F32_FTZ_SAT, __VA_ARGS__)            \
+	ROUNDED_ROW(#name "." #word ".sat.f32", name##_##word##_sat_f32, f32, count)                                   \
+	ROUNDED_ROW(#name "." #word ".ftz.sat.f32", name##_##word##_ftz_sat_f32, f32, count)
+#define MODES_F32(name, count, ...)                                                                                    \
+	MODE_F32(name, rn, ROUND_NEAREST, count, __VA_ARGS__)                                                          \
+	MODE_F32(name, rz, ROUND_ZERO, count, __VA_ARGS__)                                                             \
+	MODE_F32(name, rm, ROUND_DOWN, count, __VA_ARGS__)                                                             \
+	MODE_F32(name, rp, ROUND_UP, count, __VA_ARGS__)
+#define MODES_SATURATING_F32(name, count, ...)                                                                         \
+	MODES_F32(name, count, __VA_ARGS__)                                                                            \
+	MODE_SATURATING_F32(name, rn, ROUND_NEAREST, count, __VA_ARGS__)                                               \
+	MODE_SATURATING_F32(name, rz, ROUND_ZERO, count, __VA_ARGS__)                                                  \
+	MODE_SATURATING_F32(name, rm, ROUND_DOWN, count, __VA_ARGS__)                                                  \
+	MODE_SATURATING_F32(name, rp, ROUND_UP, count, __VA_ARGS__)
+// Without a mode: to nearest.
+#define UNNAMED_F32(name, count)                                                                                       \
+	ROUNDED_ROW(#name ".f32", name##_rn_f32, f32, count)                                                           \
+	ROUNDED_ROW(#name ".ftz.f32", name##_rn_ftz_f32, f32, count)                                                   \
+	ROUNDED_ROW(#name ".sat.f32", name##_rn_sat_f32, f32, count)                                                   \
+	ROUNDED_ROW(#name ".ftz.sat.f32", name##_rn_ftz_sat_f32, f32, count)
+#define ALIAS_MODE_F32(alias, name, word, count)                                                                       \
+	ROUNDED_ROW(alias "." #word ".f32", name##_##word##_f32, f32, count)                                           \
+	ROUNDED_ROW(alias "." #word ".ftz.f32", name##_##word##_ftz_f32, f32, count)                                   \
+	ROUNDED_ROW(alias "." #word ".sat.f32", name##_##word##_sat_f32, f32, count)                                   \
+	ROUNDED_ROW(alias "." #word ".ftz.sat.f32", name##_##word##_ftz_sat_f32, f32, count)
+
+MODES_SATURATING_F32(add, 2, x + y)
+MODES_SATURATING_F32(sub, 2, x - y)
+MODES_SATURATING_F32(mul, 2, x *y)
+MODES_SATURATING_F32(fma, 3, fmaf(x, y, z))
+MODES_F32(div, 2, x / y)
+MODES_F32(rcp, 1, 1 / x)
+MODES_F32(sqrt, 1, sqrtf(x))
+UNNAMED_F32(add, 2)
+UNNAMED_F32(sub, 2)
+UNNAMED_F32(mul, 2)
+ALIAS_MODE_F32("mad", fma, rn, 3)
+ALIAS_MODE_F32("mad", fma, rz, 3)
+ALIAS_MODE_F32("mad", fma, rm, 3)
+ALIAS_MODE_F32("mad", fma, rp, 3)
+
+#define MODE_F64(name, word, mode, count, out, ...)                                                                    \
+	ROUNDED(name##_##word##_f64, f64, count, mode, AS_IS, out, __VA_ARGS__)                                        \
+	ROUNDED_ROW(#name "." #word ".f64", name##_##word##_f64, f64, count)
+#define MODES_F64(name, count, out, ...)                                                                               \
+	MODE_F64(name, rn, ROUND_NEAREST, count, out, __VA_ARGS__)                                                     \
+	MODE_F64(name, rz, ROUND_ZERO, count, out, __VA_ARGS__)                                                        \
+	MODE_F64(name, rm, ROUND_DOWN, count, out, __VA_ARGS__)                                                        \
+	MODE_F64(name, rp, ROUND_UP, count, out, __VA_ARGS__)
+
+MODES_F64(add, 2, AS_IS, x + y)
+MODES_F64(sub, 2, AS_IS, x - y)
+MODES_F64(mul, 2, AS_IS, x *y)
+MODES_F64(fma, 3, ptx_canonical_f64, fma(x, y, z))
+MODES_F64(div, 2, AS_IS, x / y)
+MODES_F64(rcp, 1, AS_IS, 1 / x)
+MODES_F64(sqrt, 1, AS_IS, sqrt(x))
+ROUNDED_ROW("add.f64", add_rn_f64, f64, 2)
+ROUNDED_ROW("sub.f64", sub_rn_f64, f64, 2)
+ROUNDED_ROW("mul.f64", mul_rn_f64, f64, 2)
+ROUNDED_ROW("mad.rn.f64", fma_rn_f64, f64, 3)
+ROUNDED_ROW("mad.rz.f64", fma_rz_f64, f64, 3)
+ROUNDED_ROW("mad.rm.f64", fma_rm_f64, f64, 3)
+ROUNDED_ROW("mad.rp.f64", fma_rp_f64, f64, 3)

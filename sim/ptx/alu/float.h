@@ -1,0 +1,31 @@
+// What the floating-point forms share: bits, canonical NaN, flushing, saturation.
+// Pure functions: any thread.
+#pragma once
+
+#include "form.h"
+
+#define PTX_SIGN(B) ((B)1 << (PTX_BITS(B) - 1))
+
+static inline u32 ptx_bits_f32(f32 x) { u32 bits; memcpy(&bits, &x, sizeof bits); return bits; }
+static inline f32 ptx_from_bits_f32(u32 bits) { f32 x; memcpy(&x, &bits, sizeof x); return x; }
+static inline u64 ptx_bits_f64(f64 x) { u64 bits; memcpy(&bits, &x, sizeof bits); return bits; }
+static inline f64 ptx_from_bits_f64(u64 bits) { f64 x; memcpy(&x, &bits, sizeof x); return x; }
+
+#define PTX_NAN_F32 ptx_from_bits_f32(0x7fffffff)
+#define PTX_NAN_F64 ptx_from_bits_f64(0xfff8000000000000u)
+
+// f32 instructions make every NaN this one; those of f64 keep payloads, except fma.
+static inline f32 ptx_canonical_f32(f32 x) { return x == x ? x : PTX_NAN_F32; }
+static inline f64 ptx_canonical_f64(f64 x) { return x == x ? x : PTX_NAN_F64; }
+static inline f64 ptx_same_f64(f64 x) { return x; }
+
+// .ftz: subnormals become zeros of the same sign, sources and results.
+static inline f32 ptx_flush_f32(f32 x)
+{
+	u32 bits = ptx_bits_f32(x);
+	return ptx_from_bits_f32(bits & 0x7f800000 ? bits : bits & 0x80000000);
+}
+
+// .sat: [0, 1], and NaN is +0.
+static inline f32 ptx_saturate_f32(f32 x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
+static inline f64 ptx_saturate_f64(f64 x) { return x > 0 ? (x < 1 ? x : 1) : 0; }

@@ -1,0 +1,184 @@
+// How an arithmetic form is written down: a function over 32 lanes, and a row that says
+// what the form takes. Rows lie in a linker section, so that a form stands in one place.
+// Pure functions: any thread.
+#pragma once
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "../alu.h"
+
+// PTX's own names of types. .b8, .u8, .s8 live in 16-bit registers, .f16 and .bf16 in u16.
+typedef uint8_t u8;
+typedef int8_t s8;
+typedef uint16_t u16;
+typedef int16_t s16;
+typedef uint32_t u32;
+typedef int32_t s32;
+typedef uint64_t u64;
+typedef int64_t s64;
+typedef float f32;
+typedef double f64;
+typedef unsigned __int128 u128;
+typedef __int128 s128;
+
+enum { PTX_ALU_LANES = 32 };
+
+// The two compilations of these files put their rows into a section each.
+#ifndef PTX_ALU_SECTION
+#error "compile with -DPTX_ALU_SECTION=\"…\""
+#endif
+
+#define PTX_JOIN_(a, b) a##b
+#define PTX_JOIN(a, b) PTX_JOIN_(a, b)
+#define PTX_BITS(type) (8 * sizeof(type))
+
+#define PTX_ROW_NAMED(row, text, function, ...)                                                                        \
+	static const struct ptx_alu_form PTX_JOIN(form_, row) = {text, function, __VA_ARGS__};                         \
+	static const struct ptx_alu_form *const PTX_JOIN(link_, row)                                                   \
+		__attribute__((used, section(PTX_ALU_SECTION))) = &PTX_JOIN(form_, row);
+// The fields after the function are those of struct ptx_alu_form.
+#define PTX_ROW(text, function, ...) PTX_ROW_NAMED(__COUNTER__, text, function, __VA_ARGS__)
+#define PTX_ROW1(text, function, D, A) PTX_ROW(text, function, PTX_BITS(D), 0, 1, {PTX_BITS(A)}, 0, 0)
+#define PTX_ROW2(text, function, D, A, B) PTX_ROW(text, function, PTX_BITS(D), 0, 2, {PTX_BITS(A), PTX_BITS(B)}, 0, 0)
+#define PTX_ROW3(text, function, D, A, B, C)                                                                           \
+	PTX_ROW(text, function, PTX_BITS(D), 0, 3, {PTX_BITS(A), PTX_BITS(B), PTX_BITS(C)}, 0, 0)
+
+// Lane arrays alias only as a whole (add %r1, %r1, %r2), so no lane depends on another.
+#ifdef __clang__
+#define PTX_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define PTX_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+#define PTX_EACH_LANE PTX_INDEPENDENT for (unsigned i = 0; i < PTX_ALU_LANES; i++)
+
+// Copies the lanes of `mask`; written so that the compiler makes vector blends of it.
+#define PTX_BLEND(bits)                                                                                                \
+	__attribute__((noinline, unused)) static void ptx_blend_##bits(u##bits *d, const u##bits *s, u32 mask)         \
+	{                                                                                                              \
+		PTX_EACH_LANE d[i] = mask & (u32)1 << i ? s[i] : d[i];                                                 \
+	}
+PTX_BLEND(16)
+PTX_BLEND(32)
+PTX_BLEND(64)
+
+static inline void ptx_blend(void *d, const void *s, u32 mask, size_t size)
+{
+	if (size == sizeof(u16))
+		ptx_blend_16(d, s, mask);
+	else if (size == sizeof(u32))
+		ptx_blend_32(d, s, mask);
+	else
+		ptx_blend_64(d, s, mask);
+}
+
+// All lanes are computed, also where the mask forbids the write: no expression may trap.
+// A converged warp writes its register directly.
+#define PTX_LANES(D, ...)                                                                                              \
+	D spare[PTX_ALU_LANES] __attribute__((aligned(64)));                                                           \
+	D *d = alu->mask == UINT32_MAX ? alu->d : spare;                                                               \
+	PTX_EACH_LANE                                                                                                  \
+	{                                                                                                              \
+		__VA_ARGS__                                                                                            \
+	}                                                                                                              \
+	if (d == spare)                                                                                                \
+		ptx_blend(alu->d, spare, alu->mask, sizeof(D));
+
+// x, y, z: the lane's sources. The expression is the result, converted to D.
+#define PTX_FUNCTION1(function, D, A, ...)                                                                             \
+	static void function(const struct ptx_alu *alu)                                                                \
+	{                                                                                                              \
+		const A *a = alu->a;                                                                                   \
+		PTX_LANES(D, const A x = a[i]; d[i] = (D)(__VA_ARGS__);)                                               \
+	}
+#define PTX_FUNCTION2(function, D, A, B, ...)                                                                          \
+	static void function(const struct ptx_alu *alu)                                                                \
+	{                                                                                                              \
+		const A *a = alu->a;                                                                                   \
+		const B *b = alu->b;                                                                                   \
+		PTX_LANES(D, const A x = a[i]; const B y = b[i]; d[i] = (D)(__VA_ARGS__);)                             \
+	}
+#define PTX_FUNCTION3(function, D, A, B, C, ...)                                                                       \
+	static void function(const struct ptx_alu *alu)                                                                \
+	{                                                                                                              \
+		const A *a = alu->a;                                                                                   \
+		const B *b = alu->b;                                                                                   \
+		const C *c = alu->c;                                                                                   \
+		PTX_LANES(D, const A x = a[i]; const B y = b[i]; const C z = c[i]; d[i] = (D)(__VA_ARGS__);)           \
+	}
+
+// A function and its only row.
+#define PTX_OP1(text, function, D, A, ...)                                                                             \
+	PTX_FUNCTION1(function, D, A, __VA_ARGS__)                                                                     \
+	PTX_ROW1(text, function, D, A)
+#define PTX_OP2(text, function, D, A, B, ...)                                                                          \
+	PTX_FUNCTION2(function, D, A, B, __VA_ARGS__)                                                                  \
+	PTX_ROW2(text, function, D, A, B)
+#define PTX_OP3(text, function, D, A, B, C, ...)                                                                       \
+	PTX_FUNCTION3(function, D, A, B, C, __VA_ARGS__)                                                               \
+	PTX_ROW3(text, function, D, A, B, C)
+
+// For costly expressions: only the lanes of the mask are computed.
+#define PTX_SCALAR1(function, D, A, ...)                                                                               \
+	static void function(const struct ptx_alu *alu)                                                                \
+	{                                                                                                              \
+		const A *a = alu->a;                                                                                   \
+		D *d = alu->d;                                                                                         \
+		for (u32 rest = alu->mask; rest; rest &= rest - 1) {                                                   \
+			const unsigned i = (unsigned)__builtin_ctz(rest);                                              \
+			const A x = a[i];                                                                              \
+			d[i] = (D)(__VA_ARGS__);                                                                       \
+		}                                                                                                      \
+	}
+#define PTX_SCALAR2(function, D, A, B, ...)                                                                            \
+	static void function(const struct ptx_alu *alu)                                                                \
+	{                                                                                                              \
+		const A *a = alu->a;                                                                                   \
+		const B *b = alu->b;                                                                                   \
+		D *d = alu->d;                                                                                         \
+		for (u32 rest = alu->mask; rest; rest &= rest - 1) {                                                   \
+			const unsigned i = (unsigned)__builtin_ctz(rest);                                              \
+			const A x = a[i];                                                                              \
+			const B y = b[i];                                                                              \
+			d[i] = (D)(__VA_ARGS__);                                                                       \
+		}                                                                                                      \
+	}
+#define PTX_SCALAR3(function, D, A, B, C, ...)                                                                         \
+	static void function(const struct ptx_alu *alu)                                                                \
+	{                                                                                                              \
+		const A *a = alu->a;                                                                                   \
+		const B *b = alu->b;                                                                                   \
+		const C *c = alu->c;                                                                                   \
+		D *d = alu->d;                                                                                         \
+		for (u32 rest = alu->mask; rest; rest &= rest - 1) {                                                   \
+			const unsigned i = (unsigned)__builtin_ctz(rest);                                              \
+			const A x = a[i];                                                                              \
+			const B y = b[i];                                                                              \
+			const C z = c[i];                                                                              \
+			d[i] = (D)(__VA_ARGS__);                                                                       \
+		}                                                                                                      \
+	}
+
+// Lanes that are each 0 or 0xff, gathered to a predicate.
+static inline u32 ptx_gather(const u8 *truth)
+{
+	u32 mask = 0;
+
+	for (unsigned i = 0; i < PTX_ALU_LANES; i += 8) {
+		u64 eight;
+
+		// One bit of each byte, moved to the top byte by a multiplication without carries.
+		memcpy(&eight, truth + i, sizeof eight);
+		mask |= (u32)((eight & 0x0101010101010101u) * 0x0102040810204080u >> 56) << i;
+	}
+	return mask;
+}
+
+static inline void ptx_write_predicate(void *predicate, u32 value, u32 mask)
+{
+	u32 *d = predicate;
+
+	*d = (*d & ~mask) | (value & mask);
+}

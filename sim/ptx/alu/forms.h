@@ -1,0 +1,16 @@
+// The tables that the linker gathered, for the lookup and for tests. Any thread.
+#pragma once
+
+#include <stddef.h>
+
+#include "../alu.h"
+
+enum ptx_alu_level {
+	PTX_ALU_BASE, // any x86-64
+	PTX_ALU_AVX2, // AVX2, FMA, BMI2
+	PTX_ALU_LEVELS,
+};
+
+// Whether this processor runs the level.
+int ptx_alu_level_runs(enum ptx_alu_level level);
+const struct ptx_alu_form *const *ptx_alu_level_forms(enum ptx_alu_level level, size_t *ret_count);

@@ -1,0 +1,122 @@
+// Rounding to the narrow formats, in integers: f16, bf16, tf32, fp8, and f32 in every mode.
+// Pure functions: any thread.
+#pragma once
+
+#include "float.h"
+
+enum ptx_rounding {
+	PTX_NEAREST, // ties to even
+	PTX_ZERO,
+	PTX_DOWN,
+	PTX_UP,
+	PTX_AWAY, // nearest, ties away from zero
+};
+
+struct ptx_format {
+	unsigned precision; // with the hidden bit
+	int least;	    // exponent of the smallest normal number
+	u64 infinity;	    // its code
+};
+#define PTX_FORMAT_F16 ((struct ptx_format){11, -14, 0x7c00})
+#define PTX_FORMAT_BF16 ((struct ptx_format){8, -126, 0x7f80})
+#define PTX_FORMAT_TF32 ((struct ptx_format){11, -126, 0x3fc00})
+#define PTX_FORMAT_F32 ((struct ptx_format){24, -126, 0x7f800000})
+#define PTX_FORMAT_F64 ((struct ptx_format){53, -1022, 0x7ff0000000000000u})
+#define PTX_FORMAT_E5M2 ((struct ptx_format){3, -14, 0x7c})
+#define PTX_FORMAT_E4M3 ((struct ptx_format){4, -6, 0x7f}) // which is its NaN
+
+// The code, without sign, of mantissa (top bit set) * 2^(exponent - 63).
+static inline u64 ptx_round(u64 mantissa, int exponent, int negative, struct ptx_format format, enum ptx_rounding mode)
+{
+	const u64 half = (u64)1 << 63;
+	const int normal = exponent >= format.least;
+	// Bits of the mantissa below the last kept one.
+	const int drop = 64 - (int)format.precision + (normal ? 0 : format.least - exponent);
+	u64 kept = drop < 64 ? mantissa >> drop : 0;
+	u64 rest = drop < 64 ? mantissa << (64 - drop) : drop == 64 ? mantissa : 1;
+	int up = mode == PTX_NEAREST ? rest > half || (rest == half && kept & 1)
+		 : mode == PTX_AWAY  ? rest >= half
+		 : mode == PTX_UP    ? rest && !negative
+		 : mode == PTX_DOWN  ? rest && negative
+				     : 0;
+	u64 code = kept + (u64)up;
+
+	// The hidden bit adds the one that the exponent's field lacks here.
+	if (normal)
+		code += (u64)(exponent - format.least) << (format.precision - 1);
+	if (code < format.infinity)
+		return code;
+	int stays_finite = mode == PTX_ZERO || (mode == PTX_UP && negative) || (mode == PTX_DOWN && !negative);
+	return stays_finite ? format.infinity - 1 : format.infinity;
+}
+
+// Of a number that is no NaN.
+static inline u64 ptx_round_f64(f64 x, struct ptx_format format, enum ptx_rounding mode)
+{
+	u64 bits = ptx_bits_f64(x) & INT64_MAX;
+	int negative = ptx_bits_f64(x) >> 63 != 0;
+
+	if (!bits)
+		return 0;
+	if (bits >= 0x7ff0000000000000u)
+		return format.infinity;
+	if (bits < 0x0010000000000000u) {
+		int shift = __builtin_clzll(bits);
+		return ptx_round(bits << shift, -1011 - shift, negative, format, mode);
+	}
+	return ptx_round(bits << 11 | (u64)1 << 63, (int)(bits >> 52) - 1023, negative, format, mode);
+}
+
+static inline u64 ptx_round_u64(u64 x, int negative, struct ptx_format format, enum ptx_rounding mode)
+{
+	if (!x)
+		return 0;
+	int shift = __builtin_clzll(x);
+	return ptx_round(x << shift, 63 - shift, negative, format, mode);
+}
+
+static inline u16 ptx_f16_from(f64 x, enum ptx_rounding mode)
+{
+	if (x != x)
+		return 0x7fff;
+	return (u16)((ptx_bits_f64(x) >> 48 & 0x8000) | ptx_round_f64(x, PTX_FORMAT_F16, mode));
+}
+static inline u16 ptx_bf16_from(f64 x, enum ptx_rounding mode)
+{
+	if (x != x)
+		return 0x7fff;
+	return (u16)((ptx_bits_f64(x) >> 48 & 0x8000) | ptx_round_f64(x, PTX_FORMAT_BF16, mode));
+}
+static inline f32 ptx_f32_from(f64 x, enum ptx_rounding mode)
+{
+	if (x != x)
+		return PTX_NAN_F32;
+	return ptx_from_bits_f32((u32)((ptx_bits_f64(x) >> 32 & 0x80000000) | ptx_round_f64(x, PTX_FORMAT_F32, mode)));
+}
+
+static inline f32 ptx_f16_value(u16 half)
+{
+	// The product makes subnormals right; an all-ones exponent stays to be set.
+	f32 magnitude = ptx_from_bits_f32((u32)(half & 0x7fff) << 13) * 0x1p112f;
+	u32 bits = ptx_bits_f32(magnitude);
+
+	if ((half & 0x7c00) == 0x7c00)
+		bits = half & 0x3ff ? 0x7fffffff : 0x7f800000;
+	return half & 0x8000 && bits <= 0x7f800000 ? ptx_from_bits_f32(bits | 0x80000000) : ptx_from_bits_f32(bits);
+}
+static inline f32 ptx_bf16_value(u16 half) { return ptx_canonical_f32(ptx_from_bits_f32((u32)half << 16)); }
+
+// x + y, rounded to odd: rounding that once more to a narrower format is as exact as
+// rounding the sum itself.
+static inline f64 ptx_add_to_odd(f64 x, f64 y)
+{
+	f64 sum = x + y, part = sum - x, error = (x - (sum - part)) + (y - part);
+
+	if (error != 0 && sum - sum == 0) {
+		u64 bits = ptx_bits_f64(sum);
+		if (!(bits & 1)) // the neighbour on the error's side is odd
+			bits += (error > 0) == (sum > 0) ? 1 : UINT64_MAX;
+		return ptx_from_bits_f64(bits);
+	}
+	return sum;
+}
