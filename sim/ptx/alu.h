@@ -7,9 +7,12 @@
 
 #include <stdint.h>
 
+// Sources narrower than their register (cvt.u32.u8 of a .b32 register) are the caller's to
+// truncate; so is extending a result to a wider register, by the sign if its type has one.
+// A predicate operand is one word; lop3.or.b32 d|p, a, b, c, 0x1e, q has q in f.
 struct ptx_alu {
-	void *d;	  // destination
-	void *e;	  // second destination: the q of setp p|q, the predicate of shf/… forms; or NULL
+	void *d;	  // destination; may be NULL ("_") in setp and lop3.and/or
+	void *e;	  // second destination: the q of setp p|q, the p of lop3.or d|p; or NULL
 	const void *a, *b, *c, *f; // sources in the order of the PTX text
 	uint32_t mask;	  // lanes to write; others keep their old value
 	uint32_t *carry;  // the CC.CF of the 32 lanes, for .cc forms
