@@ -1,0 +1,157 @@
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "verb.h"
+
+static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP};
+enum { FORWARDED = sizeof forwarded / sizeof *forwarded };
+
+static int check_executable(const char *path)
+{
+	struct stat info;
+
+	if (stat(path, &info) < 0)
+		return errno;
+	if (!S_ISREG(info.st_mode) || access(path, X_OK) < 0)
+		return EACCES;
+	return 0;
+}
+
+int child_find(const char *command, char *ret_path)
+{
+	char candidate[PATH_MAX];
+	const char *search = getenv("PATH");
+	int result = ENOENT;
+
+	if (strchr(command, '/')) {
+		if (snprintf(ret_path, PATH_MAX, "%s", command) >= PATH_MAX)
+			return ENAMETOOLONG;
+		return check_executable(command);
+	}
+	if (!*command)
+		return ENOENT;
+	if (!search)
+		search = "/usr/local/bin:/usr/bin:/bin";
+	for (const char *part = search;; part += strcspn(part, ":") + 1) {
+		int length = (int)strcspn(part, ":"); // an empty part is the working folder
+		int need = snprintf(candidate, sizeof candidate, "%.*s%s%s", length ? length : 1, length ? part : ".", "/",
+				    command);
+		int r = need < (int)sizeof candidate ? check_executable(candidate) : ENOENT;
+		if (r == 0) {
+			memcpy(ret_path, candidate, (size_t)need + 1);
+			return 0;
+		}
+		if (r == EACCES)
+			result = EACCES;
+		if (!part[length])
+			return result;
+	}
+}
+
+static void block_signals(struct child *child, sigset_t *ret_wanted)
+{
+	sigemptyset(ret_wanted);
+	sigaddset(ret_wanted, SIGCHLD);
+	for (int i = 0; i < FORWARDED; i++)
+		sigaddset(ret_wanted, forwarded[i]);
+	sigprocmask(SIG_BLOCK, ret_wanted, &child->inherited_mask);
+	// Whoever ignores SIGCHLD passes that on, and then nobody could be waited for.
+	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &child->inherited_chld);
+}
+
+__attribute__((noreturn)) static void become(const struct child *child, const char *path, char **argv,
+					     char **environment, int report_fd)
+{
+	sigaction(SIGCHLD, &child->inherited_chld, NULL);
+	sigprocmask(SIG_SETMASK, &child->inherited_mask, NULL);
+	execve(path, argv, environment);
+	int error = errno;
+	if (write(report_fd, &error, sizeof error) != sizeof error)
+		_exit(EXIT_RUN_FAILED);
+	_exit(EXIT_CANNOT_EXECUTE);
+}
+
+int child_start(struct child *child, const char *path, char **argv, char **environment)
+{
+	sigset_t wanted;
+	int report[2], error = 0;
+
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return -errno;
+	block_signals(child, &wanted);
+	child->pid = fork();
+	if (child->pid == 0)
+		become(child, path, argv, environment, report[1]);
+	error = child->pid < 0 ? errno : 0;
+	close(report[1]);
+	if (child->pid > 0) {
+		ssize_t got;
+		do // the end of the file: exec closed it
+			got = read(report[0], &error, sizeof error);
+		while (got < 0 && errno == EINTR);
+		if (got == sizeof error)
+			waitpid(child->pid, NULL, 0);
+	}
+	close(report[0]);
+	return -error;
+}
+
+// From a process, not from the terminal, whose signals the child gets itself.
+static bool was_sent_to_us(const siginfo_t *info)
+{
+	return info->si_code <= 0;
+}
+
+static void pass_on(struct child *child, const siginfo_t *info)
+{
+	if (was_sent_to_us(info))
+		kill(child->pid, info->si_signo);
+	if (info->si_signo == SIGTSTP) // we took the signal instead of stopping: stop now
+		raise(SIGSTOP);
+}
+
+int child_wait(struct child *child, void (*idle)(void *user), void *user)
+{
+	uint64_t interval = 20000000, due = vg_clock_monotonic_ns() + interval;
+	sigset_t wanted;
+	siginfo_t info;
+	int status;
+
+	sigemptyset(&wanted);
+	sigaddset(&wanted, SIGCHLD);
+	for (int i = 0; i < FORWARDED; i++)
+		sigaddset(&wanted, forwarded[i]);
+	for (;;) {
+		pid_t ended = waitpid(child->pid, &status, WNOHANG);
+		if (ended == child->pid)
+			return status;
+		uint64_t now = vg_clock_monotonic_ns();
+		if (now >= due) {
+			idle(user);
+			interval = interval < 5000000000 ? interval * 2 : 10000000000;
+			now = vg_clock_monotonic_ns();
+			due = now + interval;
+		}
+		uint64_t left = due - now;
+		struct timespec timeout = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+		int signal = sigtimedwait(&wanted, &info, &timeout);
+		if (signal > 0 && signal != SIGCHLD)
+			pass_on(child, &info);
+	}
+}
+
+int child_exit_code(int wait_status)
+{
+	return WIFSIGNALED(wait_status) ? EXIT_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}

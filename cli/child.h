@@ -1,0 +1,25 @@
+// One child process: started, signalled, awaited. It stays in our process group, so that the
+// terminal's own signals reach it once, from the terminal. One thread.
+#pragma once
+#include <signal.h>
+#include <sys/types.h>
+
+struct child {
+	pid_t pid;
+	sigset_t inherited_mask;
+	struct sigaction inherited_chld;
+};
+
+// Where execvp(3) would find `command`. 0, or the errno that ends the search: ENOENT (nowhere),
+// EACCES (found, but not to be executed).
+int child_find(const char *command, char *ret_path);
+
+// Starts `path` with `argv` and `environment`. 0, or -errno of fork or exec.
+int child_start(struct child *child, const char *path, char **argv, char **environment);
+
+// Passes signals on until the child has ended; calls `idle(user)` at growing intervals: after
+// 20 ms, 40 ms, … up to every 10 s. Returns what waitpid said.
+int child_wait(struct child *child, void (*idle)(void *user), void *user);
+
+// What a shell would show: the exit status, or 128 + the signal.
+int child_exit_code(int wait_status);

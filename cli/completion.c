@@ -1,0 +1,90 @@
+// completion: a bash completion script, made from the verb table.
+#include <stdio.h>
+
+#include "verb.h"
+
+static const char opening[] =
+	"# bash completion for virgate, made by `virgate completion`.\n"
+	"_virgate()\n{\n"
+	"\tlocal current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]}\n"
+	"\tlocal options= words= values= i simulated=\n"
+	"\tCOMPREPLY=()\n"
+	"\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
+	"\t\tcase ${COMP_WORDS[i]} in --sim|--sim=*) simulated=${COMP_WORDS[i]} ;; esac\n"
+	"\tdone\n";
+
+static const char closing[] =
+	"\tcase $values in\n"
+	"\tvgpu|device) words=$(virgate complete \"$values\" $simulated 2>/dev/null) ;;\n"
+	"\tverb) words=$verbs ;;\n"
+	"\tcommand) COMPREPLY=($(compgen -c -- \"$current\") $(compgen -f -- \"$current\")) ;;\n"
+	"\tvalue) return ;;\n"
+	"\tesac\n"
+	"\t[[ $current == -* ]] && COMPREPLY=() words=$options\n"
+	"\t[[ -z $words ]] || COMPREPLY+=($(compgen -W \"$words\" -- \"$current\"))\n"
+	"}\n"
+	"complete -F _virgate virgate\n";
+
+// The words that `values` of the script may take.
+static const char *kind(enum complete complete)
+{
+	switch (complete) {
+	case COMPLETE_VGPU:
+		return "vgpu";
+	case COMPLETE_DEVICE:
+		return "device";
+	case COMPLETE_VERB:
+		return "verb";
+	case COMPLETE_COMMAND:
+		return "command";
+	case COMPLETE_NOTHING:
+		break;
+	}
+	return "value";
+}
+
+static void print_verb(const struct verb *verb)
+{
+	printf("\t%s)\n\t\toptions='--help", verb->name);
+	for (const struct option *option = verb->options; option && option->name; option++)
+		printf(" --%s", option->name);
+	printf("'\n");
+	printf("\t\tvalues=%s\n\t\tcase $previous in\n", kind(verb->complete));
+	for (const struct option *option = verb->options; option && option->name; option++) {
+		if (!option->argument || option->argument[0] == '[')
+			continue;
+		printf("\t\t--%s", option->name);
+		if (option->letter)
+			printf("|-%c", option->letter);
+		printf(") values=%s ;;\n", kind(option->complete));
+	}
+	printf("\t\tesac ;;\n");
+}
+
+static int run(const struct arguments *arguments)
+{
+	fputs(opening, stdout);
+	printf("\tlocal verbs='");
+	for (int i = 0; verbs[i]; i++)
+		if (!verbs[i]->hidden)
+			printf("%s%s", i ? " " : "", verbs[i]->name);
+	printf("'\n\tif ((COMP_CWORD == 1)); then\n"
+	       "\t\tCOMPREPLY=($(compgen -W \"$verbs --help --version\" -- \"$current\"))\n\t\treturn\n\tfi\n"
+	       "\tcase $verb in\n");
+	for (int i = 0; verbs[i]; i++)
+		if (!verbs[i]->hidden)
+			print_verb(verbs[i]);
+	printf("\tesac\n");
+	fputs(closing, stdout);
+	return EXIT_OK;
+}
+
+const struct verb verb_completion = {
+	.name = "completion",
+	.synopsis = "",
+	.summary = "Print the completion script for bash",
+	.details = "For one shell: source <(virgate completion)",
+	.failure = EXIT_FAILED,
+	.usage = EXIT_USAGE,
+	.run = run,
+};

@@ -1,0 +1,274 @@
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/descriptor.h"
+#include "base/size.h"
+#include "suggest.h"
+
+enum { LONGEST_LINE = 190, LONGEST_FILE = 64 * 1024 }; // inih's own line ends at 200
+
+const struct config_row config_rows[CONFIG_COUNT] = {
+#define X(id, section, key, variable, kind) [CONFIG_##id] = {section, key, variable, kind},
+	CONFIG_LIST(X)
+#undef X
+};
+
+static bool is_whole_number(const char *text, long least, long most)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	long value = strtol(text, &end, 10);
+	return errno == 0 && *end == '\0' && value >= least && value <= most;
+}
+
+static bool is_one_of(const char *text, const char *const *words)
+{
+	for (; *words; words++)
+		if (strcmp(text, *words) == 0)
+			return true;
+	return false;
+}
+
+const char *config_check(enum config_kind kind, const char *value)
+{
+	uint64_t bytes;
+
+	switch (kind) {
+	case KIND_TEXT:
+		return NULL;
+	case KIND_SIZE: {
+		int r = vg_size_parse(value, &bytes);
+		if (r)
+			return vg_size_error_text(r);
+		return bytes ? NULL : "is zero: use a size such as 512M or 1.5G";
+	}
+	case KIND_SHARE:
+		return is_whole_number(value, 1, 100) ? NULL : "is not a share: use a whole number from 1 to 100";
+	case KIND_SECONDS:
+		return is_whole_number(value, 1, 3600) ? NULL : "is not a time: use whole seconds from 1 to 3600";
+	case KIND_SWITCH:
+		return is_one_of(value, (const char *const[]){"yes", "no", NULL}) ? NULL : "is neither yes nor no";
+	case KIND_LEVEL:
+		return is_one_of(value, (const char *const[]){"error", "warning", "info", "debug", NULL})
+			       ? NULL
+			       : "is not a level: use error, warning, info or debug";
+	}
+	return NULL;
+}
+
+struct reading {
+	struct config *config;
+	struct config_error *error;
+	const char *file, *text, *end;
+	int line;
+	bool refused;
+};
+
+__attribute__((format(printf, 2, 3))) static void refuse(struct reading *reading, const char *format, ...)
+{
+	char words[400];
+	va_list arguments;
+
+	if (reading->refused) // the first mistake is the one to mend
+		return;
+	reading->refused = true;
+	va_start(arguments, format);
+	vsnprintf(words, sizeof words, format, arguments);
+	va_end(arguments);
+	snprintf(reading->error->text, sizeof reading->error->text, "%.100s:%d: %s", reading->file, reading->line, words);
+}
+
+// inih says only the number of a line it cannot read: what is wrong with it is found here.
+static void check_line(struct reading *reading, const char *line, size_t length)
+{
+	while (length && isspace((unsigned char)line[0])) {
+		line++;
+		length--;
+	}
+	if (memchr(line, '\0', length))
+		refuse(reading, "the line holds a zero byte");
+	else if (length >= LONGEST_LINE)
+		refuse(reading, "the line is longer than %d characters", LONGEST_LINE);
+	else if (length == 0 || line[0] == ';' || line[0] == '#')
+		return;
+	else if (line[0] == '[' && !memchr(line, ']', length))
+		refuse(reading, "\"%.*s\" has no closing bracket", (int)length, line);
+	else if (line[0] != '[' && !memchr(line, '=', length) && !memchr(line, ':', length))
+		refuse(reading, "\"%.*s\" is neither [section] nor key = value", (int)length, line);
+}
+
+static char *next_line(char *buffer, int capacity, void *stream)
+{
+	struct reading *reading = stream;
+
+	if (reading->refused || reading->text == reading->end)
+		return NULL;
+	const char *newline = memchr(reading->text, '\n', (size_t)(reading->end - reading->text));
+	size_t length = (size_t)((newline ? newline : reading->end) - reading->text);
+	const char *line = reading->text;
+	reading->text = newline ? newline + 1 : reading->end;
+	reading->line++;
+	if (length && line[length - 1] == '\r')
+		length--;
+	check_line(reading, line, length);
+	if (reading->refused || (int)length + 2 > capacity)
+		return NULL;
+	// Without what indents it: inih would take an indented line for the value above it.
+	while (length && isspace((unsigned char)line[0])) {
+		line++;
+		length--;
+	}
+	memcpy(buffer, line, length);
+	memcpy(buffer + length, "\n", 2);
+	return buffer;
+}
+
+static void refuse_unknown(struct reading *reading, const char *section, const char *key)
+{
+	struct suggestion sections, keys;
+
+	suggestion_init(&sections, section);
+	suggestion_init(&keys, key);
+	bool known = false;
+	for (int i = 0; i < CONFIG_COUNT; i++) {
+		suggestion_offer(&sections, config_rows[i].section);
+		if (strcmp(config_rows[i].section, section) == 0) {
+			known = true;
+			suggestion_offer(&keys, config_rows[i].key);
+		}
+	}
+	if (!*section)
+		refuse(reading, "\"%s\" stands before the first [section]", key);
+	else if (!known && sections.best)
+		refuse(reading, "unknown section [%s]: did you mean [%s]?", section, sections.best);
+	else if (!known)
+		refuse(reading, "unknown section [%s]: there are [run] and [node]", section);
+	else if (keys.best)
+		refuse(reading, "unknown key \"%s\" in [%s]: did you mean \"%s\"?", key, section, keys.best);
+	else
+		refuse(reading, "unknown key \"%s\" in [%s]: man virgate.conf lists the keys", key, section);
+}
+
+static int take_value(void *user, const char *section, const char *key, const char *value)
+{
+	struct reading *reading = user;
+	char origin[PATH_MAX + 16];
+
+	if (reading->refused)
+		return 0;
+	for (int i = 0; i < CONFIG_COUNT; i++) {
+		if (strcmp(config_rows[i].section, section) != 0 || strcmp(config_rows[i].key, key) != 0)
+			continue;
+		const char *wrong = *value ? config_check(config_rows[i].kind, value) : "has no value";
+		if (wrong) {
+			refuse(reading, "%s: \"%s\" %s", key, value, wrong);
+			return 0;
+		}
+		snprintf(origin, sizeof origin, "%s:%d", reading->file, reading->line);
+		free(reading->config->values[i]);
+		free(reading->config->origins[i]);
+		reading->config->values[i] = strdup(value);
+		reading->config->origins[i] = strdup(origin);
+		return 1;
+	}
+	refuse_unknown(reading, section, key);
+	return 0;
+}
+
+int config_read(struct config *config, const char *file, const char *text, size_t length, struct config_error *ret_error)
+{
+	struct config_error error = {""};
+	struct reading reading = {config, &error, file, text, text + length, 0, false};
+
+	int line = ini_parse_stream(next_line, &reading, take_value, &reading);
+	if (line && !reading.refused) {
+		reading.line = line > 0 ? line : reading.line;
+		refuse(&reading, "the line cannot be read");
+	}
+	if (!reading.refused)
+		return 0;
+	*ret_error = error;
+	return 1;
+}
+
+static int load_file(struct config *config, const char *path, struct config_error *ret_error)
+{
+	char *text = malloc(LONGEST_FILE + 1);
+
+	ssize_t length = text ? vg_file_read(path, text, LONGEST_FILE) : -ENOMEM;
+	int r = 0;
+	if (length >= 0) {
+		r = config_read(config, path, text, (size_t)length, ret_error);
+	} else if (length != -ENOENT && length != -ENOTDIR) {
+		snprintf(ret_error->text, sizeof ret_error->text, "%.300s: %s", path,
+			 length == -EFBIG ? "is longer than 64 KiB" : strerror((int)-length));
+		r = 1;
+	}
+	free(text);
+	return r;
+}
+
+static int load_environment(struct config *config, struct config_error *ret_error)
+{
+	for (int i = 0; i < CONFIG_COUNT; i++) {
+		const char *value = getenv(config_rows[i].variable);
+		if (!value || !*value)
+			continue;
+		const char *wrong = config_check(config_rows[i].kind, value);
+		if (wrong) {
+			snprintf(ret_error->text, sizeof ret_error->text, "the environment's %s: \"%.200s\" %s",
+				 config_rows[i].variable, value, wrong);
+			return 1;
+		}
+		free(config->values[i]);
+		free(config->origins[i]);
+		config->values[i] = strdup(value);
+		config->origins[i] = strdup(config_rows[i].variable);
+	}
+	return 0;
+}
+
+int config_load(struct config *ret_config, struct config_error *ret_error)
+{
+	struct config config = {0};
+	char path[PATH_MAX];
+	const char *system = getenv("VIRGATE_SYSTEM_CONFIG"), *user = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+	int r = load_file(&config, system && *system ? system : "/etc/virgate/virgate.conf", ret_error);
+	path[0] = '\0';
+	if (user && *user == '/') // the XDG specification: others are to be ignored
+		snprintf(path, sizeof path, "%s/virgate/virgate.conf", user);
+	else if (home && *home)
+		snprintf(path, sizeof path, "%s/.config/virgate/virgate.conf", home);
+	if (r == 0 && *path)
+		r = load_file(&config, path, ret_error);
+	if (r == 0)
+		r = load_environment(&config, ret_error);
+	if (r) {
+		config_finish(&config);
+		return r;
+	}
+	*ret_config = config;
+	return 0;
+}
+
+void config_finish(struct config *config)
+{
+	for (int i = 0; i < CONFIG_COUNT; i++) {
+		free(config->values[i]);
+		free(config->origins[i]);
+	}
+	*config = (struct config){0};
+}

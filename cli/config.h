@@ -1,0 +1,49 @@
+// Settings: flags > environment > the user's file > the system's file. The files are INI:
+// /etc/virgate/virgate.conf and $XDG_CONFIG_HOME/virgate/virgate.conf. One thread.
+#pragma once
+#include <stddef.h>
+
+enum config_kind { KIND_TEXT, KIND_SIZE, KIND_SHARE, KIND_SECONDS, KIND_SWITCH, KIND_LEVEL };
+
+// X(ID, section, key, environment variable, kind). The man page virgate.conf(5) is held to it.
+#define CONFIG_LIST(X)                                                                             \
+	X(MEMORY, "run", "memory", "VIRGATE_MEMORY", KIND_SIZE)                                  \
+	X(SHARE, "run", "share", "VIRGATE_SHARE", KIND_SHARE)                                    \
+	X(DEVICE, "run", "device", "VIRGATE_DEVICE", KIND_TEXT)                                  \
+	X(LOG, "run", "log", "VIRGATE_LOG", KIND_LEVEL)                                          \
+	X(SIMULATE, "node", "simulate", "VIRGATE_SIM", KIND_TEXT)                                \
+	X(RUNTIME_DIR, "node", "runtime_dir", "VIRGATE_RUNTIME_DIR", KIND_TEXT)                  \
+	X(LIBDIR, "node", "libdir", "VIRGATE_LIBDIR", KIND_TEXT)                                 \
+	X(START, "node", "start_daemon", "VIRGATE_START_DAEMON", KIND_SWITCH)                    \
+	X(TIMEOUT, "node", "timeout", "VIRGATE_TIMEOUT", KIND_SECONDS)
+
+enum config_id {
+#define X(id, section, key, variable, kind) CONFIG_##id,
+	CONFIG_LIST(X)
+#undef X
+	CONFIG_COUNT
+};
+
+struct config_row {
+	const char *section, *key, *variable;
+	enum config_kind kind;
+};
+extern const struct config_row config_rows[CONFIG_COUNT];
+
+struct config {
+	char *values[CONFIG_COUNT]; // NULL: nobody said
+	char *origins[CONFIG_COUNT]; // "VIRGATE_MEMORY", "/etc/virgate/virgate.conf:3"
+};
+
+struct config_error {
+	char text[512]; // "FILE:LINE: what is wrong"
+};
+
+// One file's text; `file` is for the words. Later files win over what is there. 0 or 1 (refused).
+int config_read(struct config *config, const char *file, const char *text, size_t length, struct config_error *ret_error);
+// Both files, then the environment. A file that is not there is no mistake. 0 or 1.
+int config_load(struct config *ret_config, struct config_error *ret_error);
+void config_finish(struct config *config);
+
+// What is wrong with a value of that kind, or NULL.
+const char *config_check(enum config_kind kind, const char *value);

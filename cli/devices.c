@@ -1,0 +1,75 @@
+// devices: the GPUs of the node, and how much of each the vGPUs' limits take.
+#include <stdio.h>
+
+#include "base/size.h"
+#include "list.h"
+#include "session.h"
+#include "options.h"
+
+static void print_table(const struct vg_device_list *list)
+{
+	struct table table = {.columns = 8, .right = {[3] = true, [4] = true, [5] = true, [6] = true}};
+	char index[CELL_TEXT], memory[CELL_TEXT], used[CELL_TEXT], reserved[CELL_TEXT], vgpus[CELL_TEXT], name[128];
+
+	table_add(&table, (const char *const[]){"DEVICE", "UUID", "NAME", "MEMORY", "USED", "RESERVED", "VGPUS", "DRIVER"});
+	for (size_t i = 0; i < list->count; i++) {
+		const struct vg_device_info *device = &list->devices[i];
+		snprintf(index, sizeof index, "%d", device->index);
+		snprintf(vgpus, sizeof vgpus, "%u", device->vgpus);
+		snprintf(name, sizeof name, "%.90s%s", device->name, device->simulated ? " (simulated)" : "");
+		table_add(&table, (const char *const[]){index, device->uuid, name, vg_size_format(device->memory, memory),
+							size_or_unknown(device->memory_used, device->memory_used_known, used),
+							vg_size_format(device->reserved, reserved), vgpus, device->driver});
+	}
+	table_print(&table);
+}
+
+static int print_devices(const struct vg_device_list *list)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct vg_device_info *device = &list->devices[i];
+		json_t *used = device->memory_used_known ? json_integer((json_int_t)device->memory_used) : json_null();
+		json_array_append_new(array, json_pack("{s:i, s:s, s:s, s:I, s:o, s:I, s:i, s:s, s:s, s:b}", "index",
+						       device->index, "uuid", device->uuid, "name", device->name, "memory",
+						       (json_int_t)device->memory, "memory_used", used, "reserved",
+						       (json_int_t)device->reserved, "vgpus", (int)device->vgpus,
+						       "compute_capability", device->compute_capability, "driver",
+						       device->driver, "simulated", device->simulated));
+	}
+	return print_json(json_pack("{s:o}", "devices", array));
+}
+
+static int run(const struct arguments *arguments)
+{
+	struct vg_device_list *list;
+	struct session session;
+
+	int r = session_open(&session, arguments);
+	if (r)
+		return r;
+	if (vg_device_list(session.node, &list)) {
+		r = fail_with_last_error(arguments);
+	} else {
+		if (option_value(arguments, "json"))
+			r = print_devices(list);
+		else
+			print_table(list);
+		vg_device_list_free(list);
+	}
+	session_close(&session);
+	return r;
+}
+
+static const struct option options[] = {OPTION_JSON, OPTION_SIM, {0}};
+
+const struct verb verb_devices = {
+	.name = "devices",
+	.synopsis = "[--json] [--sim]",
+	.summary = "List the GPUs, and how much of each is given to vGPUs",
+	.options = options,
+	.failure = EXIT_FAILED,
+	.usage = EXIT_USAGE,
+	.run = run,
+};

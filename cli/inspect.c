@@ -1,0 +1,91 @@
+// inspect: everything about one vGPU.
+#include <stdio.h>
+
+#include "base/size.h"
+#include "list.h"
+#include "session.h"
+#include "options.h"
+
+static void print_size(const char *what, uint64_t bytes, int known)
+{
+	char text[CELL_TEXT];
+
+	if (known)
+		printf("%-11s%s (%llu bytes)\n", what, vg_size_format(bytes, text), (unsigned long long)bytes);
+	else
+		printf("%-11snot known\n", what);
+}
+
+static void print_tenants(const struct vg_vgpu_info *vgpu)
+{
+	struct table table = {.columns = 6, .right = {[0] = true, [2] = true, [3] = true, [4] = true}};
+	char pid[CELL_TEXT], charged[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT], started[CELL_TEXT];
+
+	table_add(&table, (const char *const[]){"PID", "COMMAND", "MEMORY", "OVERHEAD", "PHYSICAL", "STARTED"});
+	for (size_t i = 0; i < vgpu->tenant_count; i++) {
+		const struct vg_tenant_info *tenant = &vgpu->tenants[i];
+		snprintf(pid, sizeof pid, "%lld", (long long)tenant->pid);
+		table_add(&table, (const char *const[]){pid, tenant->command, vg_size_format(tenant->charged, charged),
+							vg_size_format(tenant->overhead, overhead),
+							size_or_unknown(tenant->physical, tenant->physical_known, physical),
+							time_text(tenant->started, started)});
+	}
+	printf("\n");
+	table_print(&table);
+}
+
+static void print_vgpu(const struct vg_vgpu_info *vgpu)
+{
+	char text[CELL_TEXT];
+
+	printf("%-11s%s\n", "name", vgpu->name);
+	printf("%-11s%d, %s\n", "device", vgpu->device, vgpu->uuid);
+	print_size("limit", vgpu->memory, 1);
+	print_size("used", vgpu->charged, 1);
+	print_size("overhead", vgpu->overhead, 1);
+	print_size("physical", vgpu->physical, vgpu->physical_known);
+	printf("%-11s%s\n", "share", vgpu->share ? share_text(vgpu, text) : "none");
+	printf("%-11s%s\n", "owner", vgpu->owner);
+	printf("%-11s%s\n", "group", *vgpu->group ? vgpu->group : "none");
+	printf("%-11s%s\n", "lifetime", vgpu->ephemeral ? "goes away with its last program" : "until it is removed");
+	printf("%-11s%s\n", "created", time_text(vgpu->created, text));
+	printf("%-11s%llu\n", "refusals", (unsigned long long)vgpu->refusals);
+	if (vgpu->tenant_count)
+		print_tenants(vgpu);
+}
+
+static int run(const struct arguments *arguments)
+{
+	struct vg_vgpu_list *list;
+	struct session session;
+
+	int r = session_open(&session, arguments);
+	if (r)
+		return r;
+	if (vg_vgpu_inspect(session.node, arguments->words[0], &list)) {
+		r = fail_with_last_error(arguments);
+	} else {
+		if (option_value(arguments, "json"))
+			r = print_json(json_pack("{s:o}", "vgpu", vgpu_json(&list->vgpus[0])));
+		else
+			print_vgpu(&list->vgpus[0]);
+		vg_vgpu_list_free(list);
+	}
+	session_close(&session);
+	return r;
+}
+
+static const struct option options[] = {OPTION_JSON, OPTION_SIM, {0}};
+
+const struct verb verb_inspect = {
+	.name = "inspect",
+	.synopsis = "NAME [--json] [--sim]",
+	.summary = "Show everything about one vGPU",
+	.options = options,
+	.least = 1,
+	.most = 1,
+	.complete = COMPLETE_VGPU,
+	.failure = EXIT_FAILED,
+	.usage = EXIT_USAGE,
+	.run = run,
+};

@@ -1,0 +1,126 @@
+#include "list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/size.h"
+#include "say.h"
+
+// A command's name is whatever its process chose: it must not reach the terminal as commands.
+static void copy_printable(char *cell, const char *text)
+{
+	size_t length = 0;
+
+	for (; text[length] && length < TABLE_CELL - 1; length++) {
+		unsigned char one = (unsigned char)text[length];
+		cell[length] = one < 0x20 || one == 0x7f ? '?' : text[length];
+	}
+	cell[length] = '\0';
+}
+
+void table_add(struct table *table, const char *const *texts)
+{
+	if (table->rows == table->capacity) {
+		size_t capacity = table->capacity ? 2 * table->capacity : 16;
+		void *cells = realloc(table->cells, capacity * sizeof *table->cells);
+		if (!cells) {
+			say_error("out of memory");
+			exit(EXIT_FAILED);
+		}
+		table->cells = cells;
+		table->capacity = capacity;
+	}
+	for (int i = 0; i < table->columns; i++)
+		copy_printable(table->cells[table->rows][i], texts[i]);
+	table->rows++;
+}
+
+void table_print(struct table *table)
+{
+	int widths[TABLE_COLUMNS] = {0};
+
+	for (size_t row = 0; row < table->rows; row++)
+		for (int i = 0; i < table->columns; i++) {
+			int width = (int)strlen(table->cells[row][i]);
+			widths[i] = width > widths[i] ? width : widths[i];
+		}
+	for (size_t row = 0; row < table->rows; row++) {
+		for (int i = 0; i < table->columns; i++) {
+			const char *cell = table->cells[row][i];
+			bool last = i == table->columns - 1;
+			if (table->right[i])
+				printf("%*s%s", widths[i], cell, last ? "\n" : "  ");
+			else
+				printf("%-*s%s", last ? 0 : widths[i], cell, last ? "\n" : "  ");
+		}
+	}
+	free(table->cells);
+	table->cells = NULL;
+}
+
+const char *size_or_unknown(uint64_t bytes, int known, char *buffer)
+{
+	return known ? vg_size_format(bytes, buffer) : strcpy(buffer, "-");
+}
+
+const char *share_text(const struct vg_vgpu_info *vgpu, char *buffer)
+{
+	if (!vgpu->share)
+		return strcpy(buffer, "-");
+	snprintf(buffer, CELL_TEXT, "%u %%%s", vgpu->share, vgpu->share_enforced ? "" : " (not enforced)");
+	return buffer;
+}
+
+const char *time_text(double seconds, char *buffer)
+{
+	time_t whole = (time_t)seconds;
+	struct tm parts;
+
+	if (!localtime_r(&whole, &parts) || !strftime(buffer, CELL_TEXT, "%Y-%m-%d %H:%M:%S", &parts))
+		snprintf(buffer, CELL_TEXT, "%.0f", seconds);
+	return buffer;
+}
+
+int print_json(json_t *body)
+{
+	json_t *whole = json_pack("{s:i}", "schema", 1);
+
+	json_object_update(whole, body);
+	json_decref(body);
+	int r = json_dumpf(whole, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+	putchar('\n');
+	json_decref(whole);
+	if (r == 0)
+		return EXIT_OK;
+	say_error("the listing cannot be put in JSON");
+	return EXIT_FAILED;
+}
+
+static json_t *known_integer(uint64_t value, int known)
+{
+	return known ? json_integer((json_int_t)value) : json_null();
+}
+
+static json_t *tenant_json(const struct vg_tenant_info *tenant)
+{
+	return json_pack("{s:I, s:s, s:I, s:I, s:o, s:f}", "pid", (json_int_t)tenant->pid, "command", tenant->command,
+			 "charged", (json_int_t)tenant->charged, "overhead", (json_int_t)tenant->overhead, "physical",
+			 known_integer(tenant->physical, tenant->physical_known), "started", tenant->started);
+}
+
+json_t *vgpu_json(const struct vg_vgpu_info *vgpu)
+{
+	json_t *tenants = json_array();
+
+	for (size_t i = 0; i < vgpu->tenant_count; i++)
+		json_array_append_new(tenants, tenant_json(&vgpu->tenants[i]));
+	return json_pack("{s:s, s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:b, s:s, s:o, s:b, s:f, s:I, s:o}", "name", vgpu->name,
+			 "device", vgpu->device, "uuid", vgpu->uuid, "memory", (json_int_t)vgpu->memory, "charged",
+			 (json_int_t)vgpu->charged, "overhead", (json_int_t)vgpu->overhead, "physical",
+			 known_integer(vgpu->physical, vgpu->physical_known), "share",
+			 known_integer(vgpu->share, vgpu->share != 0), "share_enforced", vgpu->share_enforced, "owner",
+			 vgpu->owner, "group", *vgpu->group ? json_string(vgpu->group) : json_null(), "ephemeral",
+			 vgpu->ephemeral, "created", vgpu->created, "refusals", (json_int_t)vgpu->refusals, "tenants", tenants);
+}

@@ -1,0 +1,32 @@
+// How listings are printed: aligned tables for people, JSON for programs. One thread.
+#pragma once
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "virgate/vgpu.h"
+
+enum { TABLE_COLUMNS = 8, TABLE_CELL = 128 };
+
+struct table {
+	int columns;
+	bool right[TABLE_COLUMNS]; // aligned to the right
+	char (*cells)[TABLE_COLUMNS][TABLE_CELL];
+	size_t rows, capacity;
+};
+
+// Adds a row; the texts are copied, control characters replaced.
+void table_add(struct table *table, const char *const *texts);
+// Prints with two spaces between columns, and frees the rows.
+void table_print(struct table *table);
+
+// "1.5 GiB", or "-" for what is not known.
+const char *size_or_unknown(uint64_t bytes, int known, char *buffer);
+// "30 % (not enforced)", or "-".
+const char *share_text(const struct vg_vgpu_info *vgpu, char *buffer);
+// Local time, "2026-01-31 09:30:00".
+const char *time_text(double seconds, char *buffer);
+enum { CELL_TEXT = 64 };
+
+// {"schema":1, ...} on stdout; takes over `body`. The verb's exit code.
+int print_json(json_t *body);
+json_t *vgpu_json(const struct vg_vgpu_info *vgpu);

@@ -1,0 +1,80 @@
+// logs: what the quota of a vGPU refused, and why.
+#include <stdio.h>
+
+#include "base/size.h"
+#include "list.h"
+#include "session.h"
+#include "options.h"
+
+static void print_table(const struct vg_refusal_list *list)
+{
+	struct table table = {.columns = 7, .right = {[1] = true, [3] = true, [4] = true, [5] = true, [6] = true}};
+	char time[CELL_TEXT], pid[CELL_TEXT], asked[CELL_TEXT], used[CELL_TEXT], limit[CELL_TEXT], overhead[CELL_TEXT];
+
+	table_add(&table, (const char *const[]){"TIME", "PID", "CALL", "ASKED", "USED", "OVERHEAD", "LIMIT"});
+	for (size_t i = 0; i < list->count; i++) {
+		const struct vg_refusal_info *refusal = &list->refusals[i];
+		snprintf(pid, sizeof pid, "%lld", (long long)refusal->pid);
+		table_add(&table, (const char *const[]){time_text(refusal->time, time), pid, refusal->entry,
+							vg_size_format(refusal->asked, asked),
+							vg_size_format(refusal->charged, used),
+							vg_size_format(refusal->overhead, overhead),
+							vg_size_format(refusal->limit, limit)});
+	}
+	table_print(&table);
+}
+
+static int print_refusals(const char *name, const struct vg_refusal_list *list)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct vg_refusal_info *refusal = &list->refusals[i];
+		json_array_append_new(array, json_pack("{s:f, s:I, s:s, s:I, s:I, s:I, s:I}", "time", refusal->time, "pid",
+						       (json_int_t)refusal->pid, "entry", refusal->entry, "asked",
+						       (json_int_t)refusal->asked, "charged", (json_int_t)refusal->charged,
+						       "overhead", (json_int_t)refusal->overhead, "limit",
+						       (json_int_t)refusal->limit));
+	}
+	return print_json(json_pack("{s:s, s:o}", "name", name, "refusals", array));
+}
+
+static int run(const struct arguments *arguments)
+{
+	struct vg_refusal_list *list;
+	struct session session;
+
+	int r = session_open(&session, arguments);
+	if (r)
+		return r;
+	if (vg_refusal_list(session.node, arguments->words[0], &list)) {
+		r = fail_with_last_error(arguments);
+	} else {
+		if (option_value(arguments, "json"))
+			r = print_refusals(arguments->words[0], list);
+		else if (list->count == 0)
+			printf("%s: nothing was refused\n", arguments->words[0]);
+		else
+			print_table(list);
+		vg_refusal_list_free(list);
+	}
+	session_close(&session);
+	return r;
+}
+
+static const struct option options[] = {OPTION_JSON, OPTION_SIM, {0}};
+
+const struct verb verb_logs = {
+	.name = "logs",
+	.synopsis = "NAME [--json] [--sim]",
+	.summary = "Show what the quota of a vGPU refused, and why",
+	.details = "ASKED would have brought USED (all programs of the vGPU, OVERHEAD included) over LIMIT.\n"
+		   "The last 64 refusals are kept.",
+	.options = options,
+	.least = 1,
+	.most = 1,
+	.complete = COMPLETE_VGPU,
+	.failure = EXIT_FAILED,
+	.usage = EXIT_USAGE,
+	.run = run,
+};

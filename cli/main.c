@@ -1,0 +1,57 @@
+// virgate: finds the verb in the table, reads its options, runs it.
+#include <stdio.h>
+#include <string.h>
+
+#include "help.h"
+#include "options.h"
+#include "say.h"
+#include "suggest.h"
+#include "verb.h"
+
+static int refuse_verb(const char *name)
+{
+	const struct verb *nearest = verb_nearest(name);
+
+	if (nearest)
+		say_error("there is no verb \"%s\": did you mean \"%s\"?", name, nearest->name);
+	else
+		say_error("there is no verb \"%s\"", name);
+	fprintf(stderr, "all verbs: virgate help\n");
+	return EXIT_USAGE;
+}
+
+// Output that could not be written must not look like success.
+static int flush_output(int code, int failure)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	say_error("writing the output failed: %m");
+	return code == EXIT_OK ? failure : code;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : NULL;
+	struct arguments arguments;
+
+	setvbuf(stderr, NULL, _IOLBF, 0);
+	if (!name) {
+		help_overview(stderr);
+		return EXIT_USAGE;
+	}
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+		name = "version";
+	else if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+		name = "help";
+	const struct verb *verb = verb_find(name);
+	if (!verb)
+		return refuse_verb(name);
+	int r = options_parse(verb, argc - 2, argv + 2, &arguments);
+	if (r == OPTIONS_HELP) {
+		help_verb(stdout, verb);
+		return flush_output(EXIT_OK, verb->failure);
+	}
+	if (r)
+		return r;
+	return flush_output(verb->run(&arguments), verb->failure);
+}

@@ -1,0 +1,145 @@
+#include "options.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "say.h"
+#include "suggest.h"
+
+static int option_count(const struct verb *verb)
+{
+	int count = 0;
+
+	while (verb->options && verb->options[count].name)
+		count++;
+	assert(count <= MAX_OPTIONS);
+	return count;
+}
+
+static int refuse_unknown(const struct verb *verb, const char *word, const char *name)
+{
+	struct suggestion suggestion;
+
+	suggestion_init(&suggestion, name);
+	for (int i = 0; i < option_count(verb); i++)
+		suggestion_offer(&suggestion, verb->options[i].name);
+	if (suggestion.best)
+		say_usage(verb, "unknown option %s: did you mean --%s?", word, suggestion.best);
+	else
+		say_usage(verb, "unknown option %s", word);
+	return verb->usage;
+}
+
+// The row that `word` names: "--memory", "--memory=8G" or "-m". -1: none.
+static int find_option(const struct verb *verb, const char *word, const char **ret_value)
+{
+	const char *value = NULL;
+	int found = -1;
+
+	for (int i = 0; i < option_count(verb) && found < 0; i++) {
+		const struct option *option = &verb->options[i];
+		size_t length = strlen(option->name);
+		if (word[1] != '-') {
+			if (option->letter && word[1] == option->letter) {
+				found = i;
+				value = word[2] ? word + 2 : NULL;
+			}
+		} else if (strncmp(word + 2, option->name, length) == 0 &&
+			   (word[2 + length] == '\0' || word[2 + length] == '=')) {
+			found = i;
+			value = word[2 + length] ? word + 3 + length : NULL;
+		}
+	}
+	*ret_value = value;
+	return found;
+}
+
+// Takes the option at argv[0]; returns how many words it took, or -1 after words on stderr.
+static int take_option(const struct verb *verb, char **argv, struct arguments *arguments)
+{
+	const char *value;
+	int row = find_option(verb, argv[0], &value), taken = 1;
+
+	if (row < 0) {
+		char name[64];
+		snprintf(name, sizeof name, "%.*s", (int)strcspn(argv[0] + strspn(argv[0], "-"), "="),
+			 argv[0] + strspn(argv[0], "-"));
+		refuse_unknown(verb, argv[0], name);
+		return -1;
+	}
+	const struct option *option = &verb->options[row];
+	if (arguments->values[row]) {
+		say_usage(verb, "--%s is given twice", option->name);
+		return -1;
+	}
+	if (!option->argument && value) {
+		say_usage(verb, "--%s takes no value, but %s gives it one", option->name, argv[0]);
+		return -1;
+	}
+	if (option->argument && option->argument[0] != '[' && !value) {
+		value = argv[taken++];
+		if (!value) {
+			say_usage(verb, "--%s needs a value: --%s %s", option->name, option->name, option->argument);
+			return -1;
+		}
+	}
+	arguments->values[row] = value ? value : "";
+	return taken;
+}
+
+static int check_count(const struct arguments *arguments)
+{
+	const struct verb *verb = arguments->verb;
+
+	if (arguments->count < verb->least) {
+		say_usage(verb, verb->command ? "what to run is missing" : "a name is missing");
+		return verb->usage;
+	}
+	if (verb->most >= 0 && arguments->count > verb->most) {
+		say_usage(verb, "unexpected word \"%s\"", arguments->words[verb->most]);
+		return verb->usage;
+	}
+	return 0;
+}
+
+int options_parse(const struct verb *verb, int argc, char **argv, struct arguments *ret_arguments)
+{
+	struct arguments arguments = {.verb = verb, .words = argv};
+	bool options_end = false;
+
+	// Words are moved to the front of argv as they are met: options may follow them.
+	for (int i = 0; i < argc;) {
+		char *word = argv[i];
+		if (!options_end && strcmp(word, "--") == 0) {
+			options_end = true;
+			i++;
+		} else if (!options_end && word[0] == '-' && word[1]) {
+			if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+				return OPTIONS_HELP;
+			int taken = take_option(verb, argv + i, &arguments);
+			if (taken < 0)
+				return verb->usage;
+			i += taken;
+		} else {
+			arguments.words[arguments.count++] = word;
+			options_end |= verb->command;
+			i++;
+		}
+	}
+	arguments.words[arguments.count] = NULL;
+	int r = check_count(&arguments);
+	if (r)
+		return r;
+	*ret_arguments = arguments;
+	return 0;
+}
+
+const char *option_value(const struct arguments *arguments, const char *name)
+{
+	for (int i = 0; i < option_count(arguments->verb); i++)
+		if (strcmp(arguments->verb->options[i].name, name) == 0)
+			return arguments->values[i];
+	assert(!"the verb has that option in its table");
+	return NULL;
+}

@@ -1,0 +1,10 @@
+// Reads a verb's options by the rows of its table. The program has one thread.
+#pragma once
+#include "verb.h"
+
+// 0, or the verb's usage exit code after words on stderr; OPTIONS_HELP when --help was given.
+enum { OPTIONS_HELP = -1 };
+int options_parse(const struct verb *verb, int argc, char **argv, struct arguments *ret_arguments);
+
+// The value of an option of the verb's table: NULL if it was not given, "" for a bare flag.
+const char *option_value(const struct arguments *arguments, const char *name);

@@ -1,0 +1,92 @@
+// ps: the vGPUs and the programs in them.
+#include <stdio.h>
+
+#include "base/size.h"
+#include "list.h"
+#include "session.h"
+#include "options.h"
+
+static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
+{
+	char device[CELL_TEXT], memory[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT], share[CELL_TEXT];
+	char tenants[CELL_TEXT], used[VG_SIZE_TEXT], limit[VG_SIZE_TEXT];
+
+	snprintf(device, sizeof device, "%d", vgpu->device);
+	snprintf(memory, sizeof memory, "%s / %s", vg_size_format(vgpu->charged, used), vg_size_format(vgpu->memory, limit));
+	snprintf(tenants, sizeof tenants, "%zu", vgpu->tenant_count);
+	table_add(table, (const char *const[]){vgpu->name, device, memory, vg_size_format(vgpu->overhead, overhead),
+					       size_or_unknown(vgpu->physical, vgpu->physical_known, physical),
+					       share_text(vgpu, share), tenants});
+}
+
+static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
+{
+	char name[2 * CELL_TEXT], memory[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT];
+
+	snprintf(name, sizeof name, "  %lld %.60s", (long long)tenant->pid, tenant->command);
+	table_add(table, (const char *const[]){name, "", vg_size_format(tenant->charged, memory),
+					       vg_size_format(tenant->overhead, overhead),
+					       size_or_unknown(tenant->physical, tenant->physical_known, physical), "", ""});
+}
+
+static void print_table(const struct vg_vgpu_list *list, bool tenants)
+{
+	struct table table = {.columns = 7, .right = {[2] = true, [3] = true, [4] = true, [6] = true}};
+
+	table_add(&table, (const char *const[]){"NAME", "DEVICE", "MEMORY", "OVERHEAD", "PHYSICAL", "SHARE", "TENANTS"});
+	for (size_t i = 0; i < list->count; i++) {
+		add_vgpu(&table, &list->vgpus[i]);
+		for (size_t j = 0; tenants && j < list->vgpus[i].tenant_count; j++)
+			add_tenant(&table, &list->vgpus[i].tenants[j]);
+	}
+	table_print(&table);
+}
+
+static int print_list(const struct vg_vgpu_list *list, const struct arguments *arguments)
+{
+	if (!option_value(arguments, "json")) {
+		print_table(list, !option_value(arguments, "quiet"));
+		return EXIT_OK;
+	}
+	json_t *array = json_array();
+	for (size_t i = 0; i < list->count; i++)
+		json_array_append_new(array, vgpu_json(&list->vgpus[i]));
+	return print_json(json_pack("{s:o}", "vgpus", array));
+}
+
+static int run(const struct arguments *arguments)
+{
+	struct vg_vgpu_list *list;
+	struct session session;
+
+	int r = session_open(&session, arguments);
+	if (r)
+		return r;
+	if (vg_vgpu_list(session.node, &list)) {
+		r = fail_with_last_error(arguments);
+	} else {
+		r = print_list(list, arguments);
+		vg_vgpu_list_free(list);
+	}
+	session_close(&session);
+	return r;
+}
+
+static const struct option options[] = {
+	{"quiet", 'q', NULL, "leave out the programs", 0},
+	OPTION_JSON,
+	OPTION_SIM,
+	{0},
+};
+
+const struct verb verb_ps = {
+	.name = "ps",
+	.synopsis = "[--quiet] [--json] [--sim]",
+	.summary = "List the vGPUs and the programs in them",
+	.details = "MEMORY is what counts against the limit, OVERHEAD the part of it that programs did not ask for\n"
+		   "(contexts, modules, limits), PHYSICAL what the driver itself reports for their processes.",
+	.options = options,
+	.failure = EXIT_FAILED,
+	.usage = EXIT_USAGE,
+	.run = run,
+};

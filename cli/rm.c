@@ -1,0 +1,37 @@
+// rm: removes vGPUs. Those that can be removed are, whatever becomes of the others.
+#include <stdio.h>
+
+#include "session.h"
+#include "say.h"
+
+static int run(const struct arguments *arguments)
+{
+	struct session session;
+
+	int r = session_open(&session, arguments);
+	if (r)
+		return r;
+	for (int i = 0; i < arguments->count; i++)
+		if (vg_vgpu_remove(session.node, arguments->words[i]))
+			r = fail_with_last_error(arguments);
+		else
+			printf("%s: removed\n", arguments->words[i]);
+	session_close(&session);
+	return r;
+}
+
+static const struct option options[] = {OPTION_SIM, {0}};
+
+const struct verb verb_rm = {
+	.name = "rm",
+	.synopsis = "[--sim] NAME...",
+	.summary = "Remove vGPUs",
+	.details = "A vGPU in which programs run is not removed.",
+	.options = options,
+	.least = 1,
+	.most = -1,
+	.complete = COMPLETE_VGPU,
+	.failure = EXIT_FAILED,
+	.usage = EXIT_USAGE,
+	.run = run,
+};

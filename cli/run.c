@@ -1,0 +1,186 @@
+// run: a program inside a vGPU.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "child.h"
+#include "preload.h"
+#include "ledger/ledger.h"
+#include "session.h"
+#include "options.h"
+#include "say.h"
+#include "watch.h"
+
+static const char *setting(const struct session *session, const struct arguments *arguments, const char *option,
+			   enum config_id id)
+{
+	const char *value = option_value(arguments, option);
+
+	return value ? value : session->config.values[id];
+}
+
+static int refuse_mixture(const struct arguments *arguments)
+{
+	static const char *const alone[] = {"name", "memory", "share", "device"};
+
+	for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
+		if (option_value(arguments, alone[i])) {
+			say_usage(arguments->verb,
+				  "--vgpu names a vGPU that exists, --%s describes a new one: give one of them, or change "
+				  "the vGPU with virgate set",
+				  alone[i]);
+			return EXIT_RUN_FAILED;
+		}
+	return 0;
+}
+
+static int enter(struct session *session, const struct arguments *arguments, struct vg_entrance **ret_entrance)
+{
+	const char *name = option_value(arguments, "vgpu");
+	struct vg_vgpu_options options = {.size = sizeof options};
+
+	int r = name ? refuse_mixture(arguments) : read_memory(arguments, &options.memory);
+	if (r == 0 && !name)
+		r = read_share(arguments, &options.share);
+	if (r)
+		return r;
+	char *const *values = session->config.values;
+	if (!options.memory && values[CONFIG_MEMORY])
+		vg_size_parse(values[CONFIG_MEMORY], &options.memory);
+	if (!options.share && values[CONFIG_SHARE])
+		options.share = (unsigned)atoi(values[CONFIG_SHARE]);
+	options.name = option_value(arguments, "name");
+	options.device = setting(session, arguments, "device", CONFIG_DEVICE);
+	if (!name && !options.memory) {
+		say_usage(arguments->verb, "how much memory? give --memory SIZE, or --vgpu NAME for one that exists");
+		return EXIT_RUN_FAILED;
+	}
+	if (vg_vgpu_enter(session->node, name, &options, ret_entrance))
+		return fail_with_last_error(arguments);
+	return 0;
+}
+
+static int find_command(const char *command, char *ret_path)
+{
+	int error = child_find(command, ret_path);
+
+	if (error == 0)
+		return 0;
+	if (error == ENOENT || error == ENOTDIR) {
+		say_error(strchr(command, '/') ? "there is no \"%s\"" : "there is no program \"%s\" in PATH", command);
+		return EXIT_NO_COMMAND;
+	}
+	say_error("\"%s\" cannot be executed: %s", command, strerror(error));
+	return EXIT_CANNOT_EXECUTE;
+}
+
+static int refuse_start(const char *path, int error)
+{
+	if (error == ENOENT) // it is there, so it is what it names that is not
+		say_error("\"%s\" cannot be executed: its interpreter is missing", path);
+	else
+		say_error("\"%s\" cannot be executed: %s", path, strerror(error));
+	return EXIT_CANNOT_EXECUTE;
+}
+
+// What the vGPU's page knows of interposers that were loaded.
+static uint64_t count_loads(const char *path)
+{
+	struct vg_ledger *ledger;
+	uint64_t loads;
+
+	if (vg_ledger_open(path, &ledger))
+		return 0;
+	loads = vg_ledger_loads(ledger) + vg_ledger_enters(ledger);
+	vg_ledger_close(ledger);
+	return loads;
+}
+
+// The absence of a quota must not be silent.
+static void warn_of_absence(const char *command, const char *path, const struct watch *watch, bool loaded)
+{
+	const char *why = preload_text(preload_inspect(path));
+
+	if (watch->stranger)
+		say_warning("process %d (%s) used the GPU without Virgate's library: the quota did not hold for it (was "
+			    "LD_PRELOAD cleared, or is it static or setuid?)",
+			    (int)watch->stranger, watch->stranger_name);
+	else if (why && !loaded && !watch->interposed)
+		say_warning("\"%s\" %s: Virgate's library was never loaded, and the quota did not hold for it", command, why);
+}
+
+static void look(void *user)
+{
+	watch_look(user);
+}
+
+static int run_inside(struct vg_entrance *entrance, char **words, const char *path)
+{
+	const char *ledger = vg_entrance_ledger(entrance);
+	uint64_t loads = count_loads(ledger);
+	struct child child;
+
+	char **environment = vg_entrance_environment(entrance, environ);
+	if (!environment) {
+		say_last_error();
+		return EXIT_RUN_FAILED;
+	}
+	int r = child_start(&child, path, words, environment);
+	if (r < 0)
+		return refuse_start(path, -r);
+	struct watch watch = {.root = child.pid};
+	int status = child_wait(&child, look, &watch);
+	warn_of_absence(words[0], path, &watch, count_loads(ledger) > loads);
+	return child_exit_code(status);
+}
+
+static int run(const struct arguments *arguments)
+{
+	struct vg_entrance *entrance = NULL;
+	struct session session;
+	char path[4096];
+
+	int r = session_open(&session, arguments);
+	if (r)
+		return r;
+	if (session.config.values[CONFIG_LOG])
+		setenv("VIRGATE_LOG", session.config.values[CONFIG_LOG], 0);
+	r = find_command(arguments->words[0], path);
+	if (r == 0)
+		r = enter(&session, arguments, &entrance);
+	if (r == 0)
+		r = run_inside(entrance, arguments->words, path);
+	vg_entrance_free(entrance);
+	session_close(&session);
+	return r;
+}
+
+static const struct option options[] = {
+	{"vgpu", 'v', "NAME", "run inside the vGPU of that name", COMPLETE_VGPU},
+	{"name", 'n', "NAME", "the name of the vGPU that is made for this run", 0},
+	OPTION_MEMORY,
+	OPTION_SHARE,
+	OPTION_DEVICE,
+	OPTION_SIM,
+	{0},
+};
+
+const struct verb verb_run = {
+	.name = "run",
+	.synopsis = "[--vgpu NAME | [--name NAME] --memory SIZE [--share PERCENT]] [--device GPU] [--sim] [--] COMMAND...",
+	.summary = "Run a program inside a vGPU",
+	.details = "Without --vgpu a vGPU is made for the run, and goes away with its last process.\n"
+		   "Exit status: the program's own; 128 + n if signal n ended it; 125 if virgate failed,\n"
+		   "126 if the program cannot be executed, 127 if there is none.",
+	.options = options,
+	.least = 1,
+	.most = -1,
+	.command = true,
+	.complete = COMPLETE_COMMAND,
+	.failure = EXIT_RUN_FAILED,
+	.usage = EXIT_RUN_FAILED,
+	.run = run,
+};

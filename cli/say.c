@@ -1,0 +1,51 @@
+#include "say.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "virgate/status.h"
+
+static void say(const char *lead, const char *format, va_list arguments)
+{
+	char text[2048];
+
+	// One write, so that the line stays whole beside those of the program that runs.
+	vsnprintf(text, sizeof text, format, arguments);
+	fprintf(stderr, "virgate: %s%s\n", lead, text);
+}
+
+void say_error(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say("", format, arguments);
+	va_end(arguments);
+}
+
+void say_warning(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say("warning: ", format, arguments);
+	va_end(arguments);
+}
+
+void say_usage(const struct verb *verb, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say("", format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "usage: virgate %s%s%s\n", verb->name, *verb->synopsis ? " " : "", verb->synopsis);
+	fprintf(stderr, "more:  virgate help %s\n", verb->name);
+}
+
+void say_last_error(void)
+{
+	const struct vg_error *error = vg_last_error();
+
+	say_error("%s", *error->text ? error->text : vg_status_text(error->status));
+}

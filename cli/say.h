@@ -1,0 +1,10 @@
+// What the program says on stderr, always beginning with its name. One thread.
+#pragma once
+#include "verb.h"
+
+__attribute__((format(printf, 1, 2))) void say_error(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void say_warning(const char *format, ...);
+// A mistake in the command line: the words, then how the verb is used.
+__attribute__((format(printf, 2, 3))) void say_usage(const struct verb *verb, const char *format, ...);
+// The library's last error.
+void say_last_error(void);

@@ -1,0 +1,114 @@
+#include "session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "options.h"
+#include "say.h"
+
+// --sim keeps a specification that the environment or a file gives; --sim=SPEC replaces it.
+static int choose_simulation(struct session *session, const struct arguments *arguments)
+{
+	const char *flag = option_value(arguments, "sim"), *said = session->config.values[CONFIG_SIMULATE];
+	const char *chosen = "";
+
+	if (said && (strcmp(said, "0") == 0 || strcmp(said, "no") == 0))
+		said = NULL;
+	if (said && strcmp(said, "yes") == 0)
+		said = "1";
+	if (flag && *flag)
+		chosen = flag;
+	else if (said)
+		chosen = said;
+	else if (flag)
+		chosen = "1";
+	if (snprintf(session->simulate, sizeof session->simulate, "%s", chosen) < (int)sizeof session->simulate)
+		return 0;
+	say_error("the simulated GPU's specification is longer than %zu characters", sizeof session->simulate - 1);
+	return arguments->verb->usage;
+}
+
+static int open_node(struct session *session, const struct arguments *arguments, bool may_start)
+{
+	struct config_error error;
+
+	*session = (struct session){0};
+	if (config_load(&session->config, &error)) {
+		say_error("%s", error.text);
+		return arguments->verb->failure;
+	}
+	int r = choose_simulation(session, arguments);
+	if (r)
+		return r;
+	char *const *values = session->config.values;
+	const struct vg_node_options options = {
+		.size = sizeof options,
+		.runtime_dir = values[CONFIG_RUNTIME_DIR],
+		.simulate = session->simulate,
+		.libdir = values[CONFIG_LIBDIR],
+		.no_start = !may_start || (values[CONFIG_START] && strcmp(values[CONFIG_START], "no") == 0),
+		.timeout = values[CONFIG_TIMEOUT] ? (unsigned)atoi(values[CONFIG_TIMEOUT]) : 0,
+	};
+	if (vg_node_open(&options, &session->node)) {
+		r = fail_with_last_error(arguments);
+		session_close(session);
+		return r;
+	}
+	return 0;
+}
+
+int session_open(struct session *session, const struct arguments *arguments)
+{
+	return open_node(session, arguments, true);
+}
+
+int session_open_quietly(struct session *session, const struct arguments *arguments)
+{
+	return open_node(session, arguments, false);
+}
+
+void session_close(struct session *session)
+{
+	vg_node_close(session->node);
+	config_finish(&session->config);
+}
+
+int read_memory(const struct arguments *arguments, uint64_t *ret_bytes)
+{
+	const char *text = option_value(arguments, "memory");
+
+	*ret_bytes = 0;
+	if (!text)
+		return 0;
+	const char *wrong = config_check(KIND_SIZE, text);
+	if (wrong) {
+		say_usage(arguments->verb, "--memory: \"%s\" %s", text, wrong);
+		return arguments->verb->usage;
+	}
+	vg_size_parse(text, ret_bytes);
+	return 0;
+}
+
+int read_share(const struct arguments *arguments, unsigned *ret_percent)
+{
+	const char *text = option_value(arguments, "share");
+
+	*ret_percent = 0;
+	if (!text)
+		return 0;
+	const char *wrong = config_check(KIND_SHARE, text);
+	if (wrong) {
+		say_usage(arguments->verb, "--share: \"%s\" %s", text, wrong);
+		return arguments->verb->usage;
+	}
+	*ret_percent = (unsigned)atoi(text);
+	return 0;
+}
+
+int fail_with_last_error(const struct arguments *arguments)
+{
+	say_last_error();
+	return arguments->verb->failure;
+}

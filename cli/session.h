@@ -1,0 +1,25 @@
+// What the verbs share: settings, the node, values from the command line. One thread.
+#pragma once
+#include "config.h"
+#include "verb.h"
+#include "virgate/vgpu.h"
+
+struct session {
+	struct config config;
+	struct vg_node *node;
+	char simulate[1024]; // "": a real GPU
+};
+
+// Reads the settings and finds the node. 0, or the verb's exit code after words on stderr.
+int session_open(struct session *session, const struct arguments *arguments);
+// The same for a node whose daemon is not to be started.
+int session_open_quietly(struct session *session, const struct arguments *arguments);
+void session_close(struct session *session);
+
+// The options --memory, --share and --device, checked; 0 and NULL where nobody gave them.
+// 0, or the verb's usage exit code after words on stderr.
+int read_memory(const struct arguments *arguments, uint64_t *ret_bytes);
+int read_share(const struct arguments *arguments, unsigned *ret_percent);
+
+// The verb's exit code for a status of the library, after its words on stderr.
+int fail_with_last_error(const struct arguments *arguments);

@@ -1,0 +1,56 @@
+// set: resizes a vGPU, also while programs run in it.
+#include <stdio.h>
+
+#include "base/size.h"
+#include "session.h"
+#include "options.h"
+#include "say.h"
+
+static int run(const struct arguments *arguments)
+{
+	struct session session;
+	char size[VG_SIZE_TEXT];
+	uint64_t memory;
+	unsigned share;
+
+	int r = read_memory(arguments, &memory);
+	if (r == 0)
+		r = read_share(arguments, &share);
+	if (r)
+		return r;
+	if (!memory && !share) {
+		say_usage(arguments->verb, "nothing to change: give --memory SIZE or --share PERCENT");
+		return EXIT_USAGE;
+	}
+	r = session_open(&session, arguments);
+	if (r)
+		return r;
+	if (vg_vgpu_set(session.node, arguments->words[0], memory, share)) {
+		r = fail_with_last_error(arguments);
+	} else {
+		printf("%s:", arguments->words[0]);
+		if (memory)
+			printf(" memory %s%s", vg_size_format(memory, size), share ? "," : "");
+		if (share)
+			printf(" share %u %% (not enforced)", share);
+		printf("\n");
+	}
+	session_close(&session);
+	return r;
+}
+
+static const struct option options[] = {OPTION_MEMORY, OPTION_SHARE, OPTION_SIM, {0}};
+
+const struct verb verb_set = {
+	.name = "set",
+	.synopsis = "NAME [--memory SIZE] [--share PERCENT] [--sim]",
+	.summary = "Change a vGPU's limit or share, also while programs run in it",
+	.details = "A limit below what is in use is refused.",
+	.options = options,
+	.least = 1,
+	.most = 1,
+	.complete = COMPLETE_VGPU,
+	.failure = EXIT_FAILED,
+	.usage = EXIT_USAGE,
+	.run = run,
+};

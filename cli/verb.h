@@ -1,0 +1,69 @@
+// The verb table: every verb is one row and one file. Help, option parsing, completion and the
+// tests of the man pages read these rows; nothing about a verb is written down twice.
+// The program has one thread.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { MAX_OPTIONS = 12 };
+
+// What a verb other than `run` ends with. `run` passes its child's status through and keeps
+// the codes of env(1) and nohup(1) for itself.
+enum exit_code {
+	EXIT_OK = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	EXIT_RUN_FAILED = 125,
+	EXIT_CANNOT_EXECUTE = 126,
+	EXIT_NO_COMMAND = 127,
+	EXIT_SIGNAL = 128,
+};
+
+// What completion offers for an argument.
+enum complete { COMPLETE_NOTHING, COMPLETE_VGPU, COMPLETE_DEVICE, COMPLETE_VERB, COMPLETE_COMMAND };
+
+struct option {
+	const char *name;     // without the dashes
+	char letter;	      // 0: none
+	const char *argument; // what the value is called; NULL: a flag; "[X]": --name or --name=X
+	const char *help;
+	enum complete complete;
+};
+
+struct arguments {
+	const struct verb *verb;
+	const char *values[MAX_OPTIONS]; // by row of the verb's options; NULL: not given
+	int count;
+	char **words; // what stands behind the options; NULL-terminated
+};
+
+struct verb {
+	const char *name;
+	const char *synopsis; // what follows the name, for help
+	const char *summary;  // one line, no full stop
+	const char *details;  // more for `virgate help VERB`, or NULL
+	const struct option *options;
+	int least, most; // words; most < 0: no bound
+	bool command;	 // the first word ends the options: the rest is a program's
+	bool hidden;
+	enum complete complete; // for the words
+	int failure, usage;	// exit codes
+	int (*run)(const struct arguments *arguments);
+};
+
+extern const struct verb verb_run, verb_create, verb_set, verb_rm, verb_ps, verb_inspect, verb_devices, verb_logs,
+	verb_help, verb_version, verb_completion, verb_complete;
+
+// In the order of the help, NULL at the end.
+extern const struct verb *const verbs[];
+
+const struct verb *verb_find(const char *name);
+// The verb whose name is nearest to `name`, or NULL if none is near.
+const struct verb *verb_nearest(const char *name);
+
+// The options that several verbs share.
+#define OPTION_MEMORY {"memory", 'm', "SIZE", "memory limit, such as 8G or 1536M; contexts and modules count too", 0}
+#define OPTION_SHARE {"share", 's', "PERCENT", "compute share, 1 to 100; stored and shown, not enforced", 0}
+#define OPTION_DEVICE {"device", 'd', "GPU", "index or UUID of the GPU", COMPLETE_DEVICE}
+#define OPTION_SIM {"sim", 0, "[SPEC]", "use the simulated GPU; SPEC as VIRGATE_SIM has it", 0}
+#define OPTION_JSON {"json", 0, NULL, "print JSON: \"schema\":1, bytes and seconds as numbers", 0}

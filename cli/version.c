@@ -1,0 +1,20 @@
+// version, --version: "virgate VERSION".
+#include <stdio.h>
+
+#include "verb.h"
+#include "virgate/version.h"
+
+static int run(const struct arguments *arguments)
+{
+	puts("virgate " VG_VERSION_TEXT);
+	return EXIT_OK;
+}
+
+const struct verb verb_version = {
+	.name = "version",
+	.synopsis = "",
+	.summary = "Print the version",
+	.failure = EXIT_FAILED,
+	.usage = EXIT_USAGE,
+	.run = run,
+};

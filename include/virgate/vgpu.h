@@ -1,0 +1,160 @@
+/* Virtual GPUs from a C program: what the verbs of virgate(1) do, as functions.
+ *
+ * A node is one machine's daemon as this process sees it: the system's, or the user's own, which
+ * starts by itself on the first request. A vGPU is a named slice of one physical GPU. Sizes are
+ * bytes, times are seconds since the epoch. Every function may be called from any thread; one
+ * node may be used by several threads at once. After a failure vg_last_error() has the whole
+ * sentence: what was asked, what there is, what to do next. */
+#ifndef VIRGATE_VGPU_H
+#define VIRGATE_VGPU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <virgate/status.h>
+#include <virgate/visibility.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vg_node;
+
+struct vg_node_options {
+	size_t size;		 /* sizeof(struct vg_node_options) */
+	const char *runtime_dir; /* where the daemon listens; NULL: VIRGATE_RUNTIME_DIR, else the usual places */
+	const char *simulate;	 /* "1" or a specification as VIRGATE_SIM has it; NULL: a real GPU */
+	const char *libdir;	 /* where the interposer lies; NULL: VIRGATE_LIBDIR, else beside the program or library */
+	int no_start;		 /* nonzero: do not start a daemon where none answers */
+	unsigned timeout;	 /* seconds for a request, or for a daemon's start; 0: 20 */
+};
+
+/* Finds out where the node's daemon listens; nothing is started or asked yet. `options` may be
+ * NULL. The caller owns *ret_node and ends it with vg_node_close(). INVALID, SYSTEM. */
+VG_PUBLIC enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_node **ret_node);
+/* NULL is fine. */
+VG_PUBLIC void vg_node_close(struct vg_node *node);
+/* The daemon's socket and folder; valid until the node is closed. */
+VG_PUBLIC const char *vg_node_socket(const struct vg_node *node);
+/* Asks the daemon for nothing but an answer, starting it where allowed. NO_DAEMON, NO_DRIVER. */
+VG_PUBLIC enum vg_status vg_node_ping(struct vg_node *node);
+
+/* A process that runs inside a vGPU. */
+struct vg_tenant_info {
+	int64_t pid;
+	const char *command;
+	uint64_t charged;  /* what counts against the limit, overhead included */
+	uint64_t overhead; /* the part it did not ask for: contexts, modules, limits */
+	uint64_t physical; /* what the driver reports, if physical_known */
+	int physical_known;
+	double started;
+};
+
+struct vg_vgpu_info {
+	const char *name;
+	const char *uuid; /* of the GPU, "GPU-…" */
+	int device;	  /* its index on the node */
+	uint64_t memory;  /* the limit */
+	uint64_t charged;
+	uint64_t overhead;
+	uint64_t physical;
+	int physical_known;
+	unsigned share;	    /* percent; 0: none asked */
+	int share_enforced; /* 0: the share is a record, nothing holds programs to it */
+	const char *owner;
+	const char *group; /* "" : none */
+	int ephemeral;	   /* goes away with its last tenant */
+	double created;
+	uint64_t refusals;
+	size_t tenant_count;
+	const struct vg_tenant_info *tenants;
+};
+
+struct vg_vgpu_list {
+	size_t count;
+	const struct vg_vgpu_info *vgpus; /* by name */
+};
+
+struct vg_device_info {
+	int index;
+	const char *uuid;
+	const char *name;
+	uint64_t memory;
+	uint64_t memory_used; /* as the driver reports it, if memory_used_known */
+	int memory_used_known;
+	uint64_t reserved; /* the sum of the vGPUs' limits */
+	const char *compute_capability;
+	const char *driver;
+	int simulated;
+	unsigned vgpus;
+};
+
+struct vg_device_list {
+	size_t count;
+	const struct vg_device_info *devices;
+};
+
+/* A request that a quota refused. */
+struct vg_refusal_info {
+	double time;
+	int64_t pid;
+	const char *entry; /* the driver's function */
+	uint64_t asked;
+	uint64_t charged; /* of all tenants, then */
+	uint64_t limit;
+	uint64_t overhead;
+};
+
+struct vg_refusal_list {
+	size_t count;
+	const struct vg_refusal_info *refusals; /* oldest first */
+};
+
+struct vg_vgpu_options {
+	size_t size;	    /* sizeof(struct vg_vgpu_options) */
+	const char *name;   /* [A-Za-z0-9][A-Za-z0-9._-]{0,62} */
+	uint64_t memory;    /* the limit, overhead included */
+	unsigned share;	    /* 1 to 100; 0: none */
+	const char *device; /* index or UUID; NULL: the node chooses */
+	const char *group;  /* a group whose members may use it; NULL: none */
+};
+
+/* Creates a vGPU that stays until it is removed. INVALID, EXISTS, LIMIT (the limits on that GPU
+ * would pass its memory), DENIED, NOT_FOUND (the device or group), NO_DAEMON. */
+VG_PUBLIC enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options *options);
+/* Changes a vGPU, also while programs run in it; 0 leaves a figure as it is. BUSY: more is in use
+ * than the new limit. NOT_FOUND, LIMIT, DENIED, INVALID, NO_DAEMON. */
+VG_PUBLIC enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uint64_t memory, unsigned share);
+/* Removes it. BUSY: programs run in it. NOT_FOUND, DENIED, NO_DAEMON. */
+VG_PUBLIC enum vg_status vg_vgpu_remove(struct vg_node *node, const char *name);
+
+/* What there is. A list is one block: its strings and arrays live until the matching free, which
+ * takes NULL. */
+VG_PUBLIC enum vg_status vg_vgpu_list(struct vg_node *node, struct vg_vgpu_list **ret_list);
+/* A list of the one vGPU of that name. NOT_FOUND, DENIED. */
+VG_PUBLIC enum vg_status vg_vgpu_inspect(struct vg_node *node, const char *name, struct vg_vgpu_list **ret_list);
+VG_PUBLIC void vg_vgpu_list_free(struct vg_vgpu_list *list);
+VG_PUBLIC enum vg_status vg_device_list(struct vg_node *node, struct vg_device_list **ret_list);
+VG_PUBLIC void vg_device_list_free(struct vg_device_list *list);
+VG_PUBLIC enum vg_status vg_refusal_list(struct vg_node *node, const char *name, struct vg_refusal_list **ret_list);
+VG_PUBLIC void vg_refusal_list_free(struct vg_refusal_list *list);
+
+/* The way into a vGPU for programs this process will start: environment variables. */
+struct vg_entrance;
+
+/* Enters the vGPU `name`, or, if `name` is NULL, one that `options` describe (a name is made up if
+ * it has none) and that goes away when this process and every tenant have ended. */
+VG_PUBLIC enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struct vg_vgpu_options *options,
+				       struct vg_entrance **ret_entrance);
+VG_PUBLIC void vg_entrance_free(struct vg_entrance *entrance);
+VG_PUBLIC const char *vg_entrance_name(const struct vg_entrance *entrance);
+VG_PUBLIC const char *vg_entrance_ledger(const struct vg_entrance *entrance);
+VG_PUBLIC uint64_t vg_entrance_memory(const struct vg_entrance *entrance);
+/* `base` (an environment as execve(2) takes it) with what a tenant needs put in; valid until the
+ * entrance is freed or asked again. NULL after a failure. */
+VG_PUBLIC char **vg_entrance_environment(struct vg_entrance *entrance, char *const *base);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,210 @@
+// The way into a vGPU: what the daemon answered, and the environment that makes a program a tenant.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "vgpu/node.h"
+#include "vgpu/options.h"
+#include "vgpu/paths.h"
+
+enum { MOST_VARIABLES = 10 };
+
+struct vg_entrance {
+	json_t *reply;
+	const char *name, *ledger, *uuid;
+	uint64_t memory;
+	char parts[4][PATH_MAX]; // by enum vg_part
+	struct vg_node *node;
+	char **environment;
+	char *own[MOST_VARIABLES];
+	size_t own_count;
+};
+
+// A library that the dynamic linker cannot preload is left out with a warning only: so look now.
+static enum vg_status find_part(const struct vg_node *node, const char *function, enum vg_part part,
+				char ret_path[PATH_MAX])
+{
+	if (!vg_paths_find(part, node->libdir, ret_path))
+		return vg_fail(VG_SYSTEM, ENOENT, function,
+			       "%s is not where it was installed: reinstall, or name its folder in VIRGATE_LIBDIR",
+			       vg_paths_file(part));
+	if (part <= VG_PART_NVML && strpbrk(ret_path, " :\t"))
+		return vg_fail(VG_SYSTEM, EINVAL, function,
+			       "LD_PRELOAD cannot hold the path \"%.500s\" (a space or a colon): install elsewhere", ret_path);
+	return VG_OK;
+}
+
+static enum vg_status read_reply(struct vg_entrance *entrance, const char *function)
+{
+	const json_t *memory = json_object_get(entrance->reply, "memory");
+
+	entrance->name = json_string_value(json_object_get(entrance->reply, "name"));
+	entrance->ledger = json_string_value(json_object_get(entrance->reply, "ledger"));
+	entrance->uuid = json_string_value(json_object_get(entrance->reply, "uuid"));
+	entrance->memory = (uint64_t)json_integer_value(memory);
+	if (!entrance->name || !entrance->ledger || !entrance->uuid || *entrance->ledger != '/' || !json_is_integer(memory))
+		return vg_fail(VG_PROTOCOL, 0, function, "the daemon's reply lacks the vGPU's name, ledger, GPU or limit");
+	return VG_OK;
+}
+
+enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struct vg_vgpu_options *options,
+			     struct vg_entrance **ret_entrance)
+{
+	struct vg_vgpu_options all;
+	enum vg_status status = VG_OK;
+	json_t *request;
+
+	struct vg_entrance *entrance = calloc(1, sizeof *entrance);
+	if (!entrance)
+		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for an entrance");
+	entrance->node = node;
+	for (enum vg_part part = VG_PART_CUDA; part <= VG_PART_SIM_NVML && status == VG_OK; part++)
+		if (part <= VG_PART_NVML || *node->simulate)
+			status = find_part(node, __func__, part, entrance->parts[part]);
+	if (status == VG_OK && name)
+		status = vg_check_name(__func__, name);
+	if (status == VG_OK && !name)
+		status = vg_options_take(__func__, options, &all);
+	if (status == VG_OK && !name && all.name)
+		status = vg_check_name(__func__, all.name);
+	if (status == VG_OK) {
+		request = name ? json_pack("{s:s, s:s}", "op", "enter", "vgpu", name) : vg_options_request("enter", &all);
+		status = vg_node_request(node, __func__, request, &entrance->reply);
+	}
+	if (status == VG_OK)
+		status = read_reply(entrance, __func__);
+	if (status) {
+		vg_entrance_free(entrance);
+		return status;
+	}
+	*ret_entrance = entrance;
+	return VG_OK;
+}
+
+static void free_environment(struct vg_entrance *entrance)
+{
+	for (size_t i = 0; i < entrance->own_count; i++)
+		free(entrance->own[i]);
+	entrance->own_count = 0;
+	free(entrance->environment);
+	entrance->environment = NULL;
+}
+
+void vg_entrance_free(struct vg_entrance *entrance)
+{
+	if (!entrance)
+		return;
+	free_environment(entrance);
+	json_decref(entrance->reply);
+	free(entrance);
+}
+
+const char *vg_entrance_name(const struct vg_entrance *entrance)
+{
+	return entrance->name;
+}
+
+const char *vg_entrance_ledger(const struct vg_entrance *entrance)
+{
+	return entrance->ledger;
+}
+
+uint64_t vg_entrance_memory(const struct vg_entrance *entrance)
+{
+	return entrance->memory;
+}
+
+static const char *find_variable(char *const *base, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (; base && *base; base++)
+		if (strncmp(*base, name, length) == 0 && (*base)[length] == '=')
+			return *base + length + 1;
+	return "";
+}
+
+// What was in LD_PRELOAD, without interposers: a vGPU entered from within another replaces it.
+static void other_preloads(const char *before, char *ret_text)
+{
+	char *end = ret_text;
+
+	while (*before) {
+		size_t length = strcspn(before, ": ");
+		const char *name = before;
+		for (size_t i = 0; i < length; i++)
+			if (before[i] == '/')
+				name = before + i + 1;
+		if (length && strncmp(name, "libvirgate-", 11) != 0)
+			end += sprintf(end, ":%.*s", (int)length, before);
+		before += length + (before[length] != '\0');
+	}
+	*end = '\0';
+}
+
+static bool add(struct vg_entrance *entrance, const char *name, const char *value)
+{
+	char *text;
+
+	if (asprintf(&text, "%s=%s", name, value) < 0)
+		return false;
+	entrance->own[entrance->own_count++] = text;
+	return true;
+}
+
+static bool make_own(struct vg_entrance *entrance, char *const *base)
+{
+	const struct vg_node *node = entrance->node;
+	const char *before = find_variable(base, "LD_PRELOAD");
+	size_t capacity = 2 * strlen(before) + 2 * PATH_MAX + 4;
+	char *preload = malloc(capacity), *others = malloc(2 * strlen(before) + 2);
+
+	bool made = preload && others;
+	if (made) {
+		other_preloads(before, others);
+		snprintf(preload, capacity, "%s:%s%s", entrance->parts[VG_PART_CUDA], entrance->parts[VG_PART_NVML], others);
+		made = add(entrance, "LD_PRELOAD", preload) && add(entrance, "VIRGATE_LEDGER", entrance->ledger) &&
+		       add(entrance, "VIRGATE_VGPU", entrance->name) && add(entrance, "VIRGATE_SOCKET", node->socket) &&
+		       add(entrance, "CUDA_VISIBLE_DEVICES", entrance->uuid);
+	}
+	if (made && *node->simulate)
+		made = add(entrance, "VIRGATE_SIM", node->simulate) &&
+		       add(entrance, "VIRGATE_DRIVER", entrance->parts[VG_PART_SIM_CUDA]) &&
+		       add(entrance, "VIRGATE_NVML", entrance->parts[VG_PART_SIM_NVML]);
+	free(preload);
+	free(others);
+	return made;
+}
+
+static bool is_own(const struct vg_entrance *entrance, const char *variable)
+{
+	for (size_t i = 0; i < entrance->own_count; i++) {
+		size_t length = strcspn(entrance->own[i], "=") + 1;
+		if (strncmp(variable, entrance->own[i], length) == 0)
+			return true;
+	}
+	// A tenant of a real GPU must not reach the simulated one by what was left in the environment.
+	return !*entrance->node->simulate && strncmp(variable, "VIRGATE_SIM=", 12) == 0;
+}
+
+char **vg_entrance_environment(struct vg_entrance *entrance, char *const *base)
+{
+	size_t count = 0, kept = 0;
+
+	free_environment(entrance);
+	while (base && base[count])
+		count++;
+	entrance->environment = calloc(count + MOST_VARIABLES + 1, sizeof *entrance->environment);
+	if (!entrance->environment || !make_own(entrance, base)) {
+		vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for the environment");
+		return NULL;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (!is_own(entrance, base[i]))
+			entrance->environment[kept++] = base[i];
+	for (size_t i = 0; i < entrance->own_count; i++)
+		entrance->environment[kept++] = entrance->own[i];
+	return entrance->environment;
+}

@@ -1,0 +1,102 @@
+#include "vgpu/node.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/descriptor.h"
+#include "base/status.h"
+#include "virgate/version.h"
+#include "vgpu/paths.h"
+#include "wire/wire.h"
+
+enum { USUAL_TIMEOUT = 20 };
+#define SYSTEM_DIR "/run/virgate"
+
+const char *vg_version(void)
+{
+	return VG_VERSION_TEXT;
+}
+
+static int take_text(char *buffer, size_t capacity, const char *text)
+{
+	return snprintf(buffer, capacity, "%s", text ? text : "") < (int)capacity ? 0 : -ENAMETOOLONG;
+}
+
+// The system's daemon serves real GPUs, where nobody named another folder.
+static void choose_daemon(struct vg_node *node, const char *explicit_dir)
+{
+	const char *given = explicit_dir ? explicit_dir : getenv("VIRGATE_RUNTIME_DIR");
+	struct vg_node system = *node;
+
+	node->own = true;
+	if (*node->simulate || (given && *given))
+		return;
+	snprintf(system.runtime_dir, sizeof system.runtime_dir, SYSTEM_DIR);
+	snprintf(system.socket, sizeof system.socket, SYSTEM_DIR "/virgated.sock");
+	_cleanup_close_ int fd = vg_node_connect(&system);
+	if (fd < 0)
+		return;
+	*node = system;
+	node->own = false;
+}
+
+enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_node **ret_node)
+{
+	struct vg_node_options all = {0};
+	struct sockaddr_un address; // for the length of its path
+
+	if (options) {
+		if (options->size < sizeof(size_t) || options->size > 4096)
+			return vg_fail(VG_INVALID, 0, __func__, "the options' size field says %zu: set it to sizeof",
+				       options->size);
+		memcpy(&all, options, options->size < sizeof all ? options->size : sizeof all);
+	}
+	struct vg_node *node = calloc(1, sizeof *node);
+	if (!node)
+		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for a node");
+	node->may_start = !all.no_start;
+	node->timeout = all.timeout ? all.timeout : USUAL_TIMEOUT;
+	int r = take_text(node->simulate, sizeof node->simulate, all.simulate);
+	if (r == 0)
+		r = take_text(node->libdir, sizeof node->libdir, all.libdir);
+	if (r == 0)
+		r = vg_paths_runtime(all.runtime_dir, node->simulate, node->runtime_dir);
+	if (r < 0) {
+		free(node);
+		return vg_fail(VG_INVALID, -r, __func__, "a path or the simulation's specification is too long");
+	}
+	if (snprintf(node->socket, sizeof node->socket, "%.4000s/virgated.sock", node->runtime_dir) >=
+	    (int)sizeof address.sun_path) {
+		vg_fail(VG_INVALID, ENAMETOOLONG, __func__,
+			"the socket's path %.200s is longer than %zu characters: name a shorter folder in "
+			"VIRGATE_RUNTIME_DIR",
+			node->socket, sizeof address.sun_path - 1);
+		free(node);
+		return VG_INVALID;
+	}
+	choose_daemon(node, all.runtime_dir);
+	*ret_node = node;
+	return VG_OK;
+}
+
+void vg_node_close(struct vg_node *node)
+{
+	free(node);
+}
+
+const char *vg_node_socket(const struct vg_node *node)
+{
+	return node->socket;
+}
+
+enum vg_status vg_node_ping(struct vg_node *node)
+{
+	return vg_node_order(node, __func__, json_pack("{s:s}", "op", "ping"));
+}
+
+int vg_node_connect(const struct vg_node *node)
+{
+	return vg_wire_connect(node->socket, (int)node->timeout * 1000);
+}

@@ -1,0 +1,32 @@
+// A node as its client sees it. A node is not changed after it was opened, so any thread may
+// use it at any time.
+#pragma once
+#include <jansson.h>
+#include <limits.h>
+#include <stdbool.h>
+
+#include "virgate/vgpu.h"
+
+struct vg_node {
+	char runtime_dir[PATH_MAX];
+	char socket[PATH_MAX];
+	char simulate[1024]; // "": a real GPU
+	char libdir[PATH_MAX]; // "": the usual places
+	bool may_start;
+	bool own; // a daemon of ours may listen there (not the system's)
+	unsigned timeout;
+};
+
+// One request, one reply; starts the daemon where allowed. `request` is consumed. On VG_OK the
+// reply is an object with "ok": true; otherwise the last error is set in `function`'s name.
+enum vg_status vg_node_request(struct vg_node *node, const char *function, json_t *request, json_t **ret_reply);
+// The same for requests of whose reply nothing is wanted.
+enum vg_status vg_node_order(struct vg_node *node, const char *function, json_t *request);
+
+// A connection to the daemon. The descriptor, -errno; -ENOENT and -ECONNREFUSED: nobody listens.
+int vg_node_connect(const struct vg_node *node);
+// Starts a daemon of our own and waits, at most node->timeout, until one answers (ours, or one
+// that somebody else started meanwhile).
+enum vg_status vg_node_start(const struct vg_node *node, const char *function);
+
+enum vg_status vg_check_name(const char *function, const char *name);

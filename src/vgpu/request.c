@@ -1,0 +1,105 @@
+// One request and its reply, in JSON.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "vgpu/node.h"
+#include "wire/wire.h"
+
+static const struct {
+	const char *code;
+	enum vg_status status;
+} codes[] = {
+	{"limit", VG_LIMIT},	 {"denied", VG_DENIED},	    {"not_found", VG_NOT_FOUND}, {"exists", VG_EXISTS},
+	{"invalid", VG_INVALID}, {"busy", VG_BUSY},	    {"system", VG_SYSTEM},	 {"protocol", VG_PROTOCOL},
+	{"driver", VG_DRIVER},	 {"no_driver", VG_NO_DRIVER}, {"unsupported", VG_UNSUPPORTED},
+};
+
+static enum vg_status fail_as_told(const char *function, json_t *reply)
+{
+	const char *code = json_string_value(json_object_get(reply, "code"));
+	const char *message = json_string_value(json_object_get(reply, "message"));
+
+	for (size_t i = 0; code && i < sizeof codes / sizeof *codes; i++)
+		if (strcmp(code, codes[i].code) == 0)
+			return vg_fail(codes[i].status, 0, function, "%s", message ? message : code);
+	return vg_fail(VG_SYSTEM, 0, function, "%s", message ? message : "the daemon refused without saying why");
+}
+
+static bool nobody_listens(int r)
+{
+	return r == -ENOENT || r == -ENOTDIR || r == -ECONNREFUSED;
+}
+
+static enum vg_status explain(const struct vg_node *node, const char *function, int r)
+{
+	if (nobody_listens(r))
+		return vg_fail(VG_NO_DAEMON, -r, function,
+			       "no daemon listens on %s: start virgated, or allow it to start by itself", node->socket);
+	if (r == -EACCES)
+		return vg_fail(VG_DENIED, EACCES, function, "no right to connect to the daemon's socket %s", node->socket);
+	if (r == -EMSGSIZE)
+		return vg_fail(VG_INVALID, EMSGSIZE, function, "the request is longer than the protocol allows");
+	if (r == -EAGAIN || r == -ETIMEDOUT)
+		return vg_fail(VG_NO_DAEMON, ETIMEDOUT, function, "the daemon on %s did not answer within %u s",
+			       node->socket, node->timeout);
+	if (r == -EPROTO)
+		return vg_fail(VG_PROTOCOL, EPROTO, function,
+			       "what listens on %s does not speak this version's protocol: end it, and the next call "
+			       "starts another",
+			       node->socket);
+	return vg_fail(VG_NO_DAEMON, -r, function, "the daemon on %s cannot be reached: %s", node->socket, strerror(-r));
+}
+
+static enum vg_status exchange(const struct vg_node *node, const char *function, const char *request, char **ret_answer)
+{
+	int timeout_ms = (int)node->timeout * 1000;
+	int r = vg_wire_request(node->socket, request, timeout_ms, ret_answer);
+
+	if (nobody_listens(r) && node->own && node->may_start) {
+		enum vg_status status = vg_node_start(node, function);
+		if (status)
+			return status;
+		r = vg_wire_request(node->socket, request, timeout_ms, ret_answer);
+	}
+	return r < 0 ? explain(node, function, r) : VG_OK;
+}
+
+enum vg_status vg_node_request(struct vg_node *node, const char *function, json_t *request, json_t **ret_reply)
+{
+	char *text = request ? json_dumps(request, JSON_COMPACT) : NULL, *answer = NULL;
+	json_t *reply = NULL;
+	enum vg_status status;
+
+	json_decref(request);
+	if (!text) // jansson takes no string that is not UTF-8
+		status = vg_fail(VG_INVALID, 0, function, "the request cannot be put in JSON: its names must be UTF-8");
+	else
+		status = exchange(node, function, text, &answer);
+	if (status == VG_OK) {
+		reply = json_loads(answer, JSON_REJECT_DUPLICATES, NULL);
+		if (!json_is_object(reply))
+			status = vg_fail(VG_PROTOCOL, 0, function, "the daemon's reply is not a JSON object");
+		else if (!json_is_true(json_object_get(reply, "ok")))
+			status = fail_as_told(function, reply);
+	}
+	free(text);
+	free(answer);
+	if (status) {
+		json_decref(reply);
+		return status;
+	}
+	*ret_reply = reply;
+	return VG_OK;
+}
+
+enum vg_status vg_node_order(struct vg_node *node, const char *function, json_t *request)
+{
+	json_t *reply;
+
+	enum vg_status status = vg_node_request(node, function, request, &reply);
+	if (status == VG_OK)
+		json_decref(reply);
+	return status;
+}

@@ -1,0 +1,206 @@
+// Starts the daemon for this user, as the first use of it does.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/status.h"
+#include "vgpu/node.h"
+#include "vgpu/paths.h"
+
+enum { READY_FD = 3 };
+
+struct start {
+	const struct vg_node *node;
+	char program[PATH_MAX], log[PATH_MAX], sim_nvml[PATH_MAX];
+	char own[3][PATH_MAX + 32]; // variables that are the daemon's own
+};
+
+static bool is_dropped(const struct start *start, const char *variable)
+{
+	static const char *const dropped[] = {"LD_PRELOAD=",	       "VIRGATE_LEDGER=", "VIRGATE_VGPU=",
+					      "VIRGATE_SOCKET=",       "VIRGATE_SIM=",	  "VIRGATE_RUNTIME_DIR=",
+					      "CUDA_VISIBLE_DEVICES=", "VIRGATE_DRIVER=", "NOTIFY_SOCKET="};
+
+	for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
+		if (strncmp(variable, dropped[i], strlen(dropped[i])) == 0)
+			return true;
+	return *start->sim_nvml && strncmp(variable, "VIRGATE_NVML=", 13) == 0;
+}
+
+// The daemon's own environment: what describes the node, nothing of a tenant's.
+static char **daemon_environment(struct start *start)
+{
+	const struct vg_node *node = start->node;
+	size_t count = 0, kept = 0;
+
+	while (environ[count])
+		count++;
+	char **result = calloc(count + 4, sizeof *result);
+	if (!result)
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		if (!is_dropped(start, environ[i]))
+			result[kept++] = environ[i];
+	snprintf(start->own[0], sizeof start->own[0], "VIRGATE_RUNTIME_DIR=%s", node->runtime_dir);
+	result[kept++] = start->own[0];
+	if (*node->simulate) {
+		snprintf(start->own[1], sizeof start->own[1], "VIRGATE_SIM=%s", node->simulate);
+		result[kept++] = start->own[1];
+		snprintf(start->own[2], sizeof start->own[2], "VIRGATE_NVML=%s", start->sim_nvml);
+		result[kept++] = start->own[2];
+	}
+	return result;
+}
+
+__attribute__((noreturn)) static void become_daemon(const struct start *start, char **environment, int ready_fd)
+{
+	char number[12];
+	sigset_t none;
+
+	setsid();
+	if (fork() != 0) // the daemon is nobody's child, so that nobody has to wait for it
+		_exit(0);
+	int null_fd = open("/dev/null", O_RDWR);
+	int log_fd = open(start->log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
+	if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(log_fd < 0 ? null_fd : log_fd, 1) < 0 || dup2(1, 2) < 0)
+		_exit(1);
+	if (ready_fd != READY_FD)
+		dup2(ready_fd, READY_FD);
+	else
+		fcntl(READY_FD, F_SETFD, 0);
+	close_range(READY_FD + 1, ~0u, 0);
+	for (int signal = 1; signal < NSIG; signal++)
+		sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (chdir("/") < 0)
+		_exit(1);
+	snprintf(number, sizeof number, "%d", READY_FD);
+	execve(start->program, (char *[]){(char *)start->program, "--ready-fd", number, NULL}, environment);
+	fprintf(stderr, "%s: %m\n", start->program);
+	_exit(1);
+}
+
+// Until the daemon says it is ready or ends (both end the wait), or time is up. True: ready.
+static bool await_word(int fd, uint64_t deadline)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	uint64_t now = vg_clock_monotonic_ns();
+	char word;
+	int r = 0;
+
+	while (now < deadline && (r = poll(&poll_fd, 1, (int)((deadline - now) / 1000000) + 1)) < 0 && errno == EINTR)
+		now = vg_clock_monotonic_ns();
+	return r == 1 && read(fd, &word, 1) == 1;
+}
+
+static bool answers(const struct vg_node *node)
+{
+	_cleanup_close_ int fd = vg_node_connect(node);
+
+	return fd >= 0;
+}
+
+// A loser of the race for the daemon's lock ends at once: the winner may still be on its way.
+static bool await_answer(const struct vg_node *node, bool was_ready, uint64_t deadline)
+{
+	uint64_t grace = vg_clock_monotonic_ns() + (was_ready ? 1000000000u : 500000000u);
+
+	if (grace > deadline)
+		grace = deadline;
+	for (;;) {
+		if (answers(node))
+			return true;
+		if (vg_clock_monotonic_ns() >= grace)
+			return false;
+		poll(NULL, 0, 5);
+	}
+}
+
+// What the daemon last said, for whoever could not start it.
+static void last_line(const char *path, char ret_line[400])
+{
+	char text[4096];
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+
+	*ret_line = '\0';
+	ssize_t length = end > 0 ? pread(fd, text, sizeof text - 1, end > 4095 ? end - 4095 : 0) : 0;
+	while (length > 0 && text[length - 1] == '\n')
+		length--;
+	if (length <= 0)
+		return;
+	text[length] = '\0';
+	char *newline = strrchr(text, '\n');
+	snprintf(ret_line, 400, "%.399s", newline ? newline + 1 : text);
+}
+
+static enum vg_status check_parts(struct start *start, const char *function)
+{
+	const struct vg_node *node = start->node;
+
+	const char *nvml = getenv("VIRGATE_NVML");
+	if (!*node->simulate && !(nvml && *nvml) && access("/dev/nvidiactl", F_OK) < 0 && access("/dev/dxg", F_OK) < 0)
+		return vg_fail(VG_NO_DRIVER, ENODEV, function,
+			       "no NVIDIA GPU on this machine (there is no /dev/nvidiactl): install NVIDIA's driver, or use "
+			       "the simulated GPU with --sim");
+	if (!vg_paths_find(VG_PART_DAEMON, node->libdir, start->program))
+		return vg_fail(VG_NO_DAEMON, ENOENT, function,
+			       "no daemon listens on %.200s, and the program virgated is not where it was installed: "
+			       "reinstall, or name it in VIRGATE_DAEMON",
+			       node->socket);
+	if (*node->simulate && !vg_paths_find(VG_PART_SIM_NVML, node->libdir, start->sim_nvml))
+		return vg_fail(VG_NO_DRIVER, ENOENT, function,
+			       "the simulated GPU's library %s is not there: reinstall, or name its folder in VIRGATE_LIBDIR",
+			       vg_paths_file(VG_PART_SIM_NVML));
+	int r = vg_paths_make_private(node->runtime_dir);
+	if (r == -EPERM)
+		return vg_fail(VG_DENIED, EPERM, function,
+			       "%.200s is not a folder that only you may write: remove it, or name another in "
+			       "VIRGATE_RUNTIME_DIR",
+			       node->runtime_dir);
+	if (r < 0)
+		return vg_fail(VG_SYSTEM, -r, function, "the folder %.200s cannot be made: %s", node->runtime_dir,
+			       strerror(-r));
+	return VG_OK;
+}
+
+enum vg_status vg_node_start(const struct vg_node *node, const char *function)
+{
+	struct start start = {.node = node};
+	char line[400];
+	int ready[2], status;
+
+	enum vg_status result = check_parts(&start, function);
+	if (result)
+		return result;
+	snprintf(start.log, sizeof start.log, "%.4000s/virgated.log", node->runtime_dir);
+	char **environment = daemon_environment(&start);
+	if (!environment || pipe2(ready, O_CLOEXEC) < 0)
+		return vg_fail(VG_SYSTEM, errno, function, "the daemon cannot be started: %s", strerror(errno));
+	uint64_t deadline = vg_clock_monotonic_ns() + (uint64_t)node->timeout * 1000000000;
+	bool was_ready = false;
+	pid_t child = fork();
+	if (child == 0)
+		become_daemon(&start, environment, ready[1]);
+	close(ready[1]);
+	if (child > 0) {
+		while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+			;
+		was_ready = await_word(ready[0], deadline);
+	}
+	close(ready[0]);
+	free(environment);
+	if (await_answer(node, was_ready, deadline))
+		return VG_OK;
+	last_line(start.log, line);
+	return vg_fail(VG_NO_DAEMON, 0, function, "the daemon %.200s did not start%s%s (its log: %.200s)", start.program,
+		       *line ? ": " : "", line, start.log);
+}

@@ -1,0 +1,135 @@
+// The verbs as functions: each is one request.
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "vgpu/lists.h"
+#include "vgpu/node.h"
+#include "vgpu/options.h"
+
+enum vg_status vg_check_name(const char *function, const char *name)
+{
+	size_t length = name ? strlen(name) : 0;
+
+	if (length == 0)
+		return vg_fail(VG_INVALID, 0, function, "the name is empty: use letters, digits, '.', '_' and '-'");
+	if (length > 63)
+		return vg_fail(VG_INVALID, 0, function, "the name \"%.20s…\" has %zu characters: 63 is the most", name, length);
+	if (!isalnum((unsigned char)name[0]) || !isascii((unsigned char)name[0]))
+		return vg_fail(VG_INVALID, 0, function, "the name \"%s\" must begin with a letter or a digit", name);
+	for (const char *at = name; *at; at++)
+		if (!isascii((unsigned char)*at) || (!isalnum((unsigned char)*at) && !strchr("._-", *at)))
+			return vg_fail(VG_INVALID, 0, function,
+				       "the name \"%s\" has a character that names cannot have: use letters, digits, '.', "
+				       "'_' and '-'",
+				       name);
+	return VG_OK;
+}
+
+enum vg_status vg_options_take(const char *function, const struct vg_vgpu_options *options, struct vg_vgpu_options *ret_all)
+{
+	struct vg_vgpu_options all = {0};
+
+	if (!options || options->size < sizeof(size_t) || options->size > 4096)
+		return vg_fail(VG_INVALID, 0, function, "the options' size field is not set: set it to sizeof");
+	memcpy(&all, options, options->size < sizeof all ? options->size : sizeof all);
+	if (all.memory == 0)
+		return vg_fail(VG_INVALID, 0, function, "a vGPU needs a memory limit: name a size such as 8G");
+	if (all.memory > INT64_MAX)
+		return vg_fail(VG_INVALID, 0, function, "a memory limit of 2^63 bytes or more makes no sense");
+	if (all.share > 100)
+		return vg_fail(VG_INVALID, 0, function, "a share of %u %% makes no sense: use 1 to 100", all.share);
+	*ret_all = all;
+	return VG_OK;
+}
+
+json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options)
+{
+	json_t *request = json_pack("{s:s, s:I}", "op", op, "memory", (json_int_t)options->memory);
+
+	if (options->name)
+		json_object_set_new(request, "name", json_string(options->name));
+	if (options->share)
+		json_object_set_new(request, "share", json_integer(options->share));
+	if (options->device)
+		json_object_set_new(request, "device", json_string(options->device));
+	if (options->group)
+		json_object_set_new(request, "group", json_string(options->group));
+	return request;
+}
+
+enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options *options)
+{
+	struct vg_vgpu_options all;
+
+	enum vg_status status = vg_options_take(__func__, options, &all);
+	if (status == VG_OK)
+		status = vg_check_name(__func__, all.name);
+	return status ? status : vg_node_order(node, __func__, vg_options_request("create", &all));
+}
+
+enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uint64_t memory, unsigned share)
+{
+	enum vg_status status = vg_check_name(__func__, name);
+
+	if (status)
+		return status;
+	if ((!memory && !share) || share > 100 || memory > INT64_MAX)
+		return vg_fail(VG_INVALID, 0, __func__, "nothing to set: give a memory limit, or a share from 1 to 100");
+	json_t *request = json_pack("{s:s, s:s}", "op", "set", "name", name);
+	if (memory)
+		json_object_set_new(request, "memory", json_integer((json_int_t)memory));
+	if (share)
+		json_object_set_new(request, "share", json_integer(share));
+	return vg_node_order(node, __func__, request);
+}
+
+enum vg_status vg_vgpu_remove(struct vg_node *node, const char *name)
+{
+	enum vg_status status = vg_check_name(__func__, name);
+
+	return status ? status : vg_node_order(node, __func__, json_pack("{s:s, s:s}", "op", "rm", "name", name));
+}
+
+enum vg_status vg_vgpu_list(struct vg_node *node, struct vg_vgpu_list **ret_list)
+{
+	json_t *reply;
+
+	enum vg_status status = vg_node_request(node, __func__, json_pack("{s:s}", "op", "list"), &reply);
+	return status ? status : vg_lists_vgpus(__func__, reply, ret_list);
+}
+
+enum vg_status vg_vgpu_inspect(struct vg_node *node, const char *name, struct vg_vgpu_list **ret_list)
+{
+	json_t *reply;
+
+	enum vg_status status = vg_check_name(__func__, name);
+	if (status == VG_OK)
+		status = vg_node_request(node, __func__, json_pack("{s:s, s:s}", "op", "inspect", "name", name), &reply);
+	if (status)
+		return status;
+	json_t *list = json_pack("{s:[O]}", "vgpus", json_object_get(reply, "vgpu"));
+	json_decref(reply);
+	if (!list)
+		return vg_fail(VG_PROTOCOL, 0, __func__, "the daemon's reply has no \"vgpu\"");
+	return vg_lists_vgpus(__func__, list, ret_list);
+}
+
+enum vg_status vg_device_list(struct vg_node *node, struct vg_device_list **ret_list)
+{
+	json_t *reply;
+
+	enum vg_status status = vg_node_request(node, __func__, json_pack("{s:s}", "op", "devices"), &reply);
+	return status ? status : vg_lists_devices(__func__, reply, ret_list);
+}
+
+enum vg_status vg_refusal_list(struct vg_node *node, const char *name, struct vg_refusal_list **ret_list)
+{
+	json_t *reply;
+
+	enum vg_status status = vg_check_name(__func__, name);
+	if (status == VG_OK)
+		status = vg_node_request(node, __func__, json_pack("{s:s, s:s}", "op", "logs", "name", name), &reply);
+	return status ? status : vg_lists_refusals(__func__, reply, ret_list);
+}
