@@ -1,0 +1,88 @@
+#include <string.h>
+
+#include "shim/charge.h"
+#include "shim/log.h"
+#include "shim/reclaim.h"
+
+static const uint64_t granularity = 2ull << 20;
+
+uint64_t shim_round_granularity(uint64_t bytes)
+{
+	return bytes > UINT64_MAX - granularity ? bytes : (bytes + granularity - 1) & ~(granularity - 1);
+}
+
+uint64_t shim_round_allocation(uint64_t bytes)
+{
+	return bytes >= granularity / 2 ? shim_round_granularity(bytes) : (bytes + 511) & ~511ull;
+}
+
+CUresult shim_charge_quietly(enum vg_ledger_kind kind, uint64_t bytes)
+{
+	switch (shim_session()) {
+	case SHIM_TENANT:
+		return vg_ledger_reserve(shim_session_ledger(), kind, bytes) == 0 ? CUDA_SUCCESS
+										    : CUDA_ERROR_OUT_OF_MEMORY;
+	case SHIM_FREE:
+		return CUDA_SUCCESS;
+	case SHIM_FORKED:
+		return CUDA_ERROR_NOT_INITIALIZED;
+	default:
+		return CUDA_ERROR_SYSTEM_NOT_READY;
+	}
+}
+
+CUresult shim_refuse(enum vg_entry entry, uint64_t bytes)
+{
+	struct vg_ledger *ledger = shim_session_ledger();
+	struct vg_ledger_refusal refusal = {.asked = bytes};
+
+	if (!ledger)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	vg_ledger_read(ledger, &refusal.limit, &refusal.charged);
+	refusal.overhead = vg_ledger_overhead(ledger);
+	strncpy(refusal.entry, shim_entry(entry)->abi, sizeof refusal.entry - 1);
+	vg_ledger_refusal(ledger, &refusal);
+	shim_log_refusal(vg_ledger_name(ledger), bytes, refusal.charged, refusal.limit, refusal.overhead);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes)
+{
+	CUresult result = shim_charge_quietly(kind, bytes);
+
+	if (result != CUDA_ERROR_OUT_OF_MEMORY)
+		return result;
+	if (shim_reclaim())
+		result = shim_charge_quietly(kind, bytes);
+	return result == CUDA_ERROR_OUT_OF_MEMORY ? shim_refuse(entry, bytes) : result;
+}
+
+void shim_refund(enum vg_ledger_kind kind, uint64_t bytes)
+{
+	if (bytes && shim_counting())
+		vg_ledger_refund(shim_session_ledger(), kind, bytes);
+}
+
+void shim_refund_record(const struct shim_record *record)
+{
+	shim_refund(record->kind, record->bytes);
+}
+
+CUcontext shim_current_context(void)
+{
+	CUcontext context = NULL;
+
+	return REAL(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+CUstreamCaptureMode shim_capture_relax(void)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	return REAL(cuThreadExchangeStreamCaptureMode)(&mode) == CUDA_SUCCESS ? mode : CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
+void shim_capture_restore(CUstreamCaptureMode *mode)
+{
+	REAL(cuThreadExchangeStreamCaptureMode)(mode);
+}

@@ -1,0 +1,40 @@
+// The real driver behind each export: slots that cuda_exports.S defines. Any thread.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "abi/cuda_abi.h"
+
+#define SHIM_HIDDEN __attribute__((visibility("hidden")))
+#define SHIM_EXPORT __attribute__((visibility("default")))
+
+// Rows of entries.def, then the untyped ones.
+enum shim_row {
+	SHIM_ROW_LAST_TYPED = VG_ENTRY_COUNT - 1,
+#define OPAQUE(abi) SHIM_ROW_##abi,
+#include "abi/entries.def"
+	SHIM_ROW_COUNT
+};
+
+extern SHIM_HIDDEN void *shim_slots[SHIM_ROW_COUNT];
+
+// The real function of a row. Before the driver is loaded this is a stub that loads it.
+#define REAL(abi) ((__typeof__(&abi))__atomic_load_n(&shim_slots[VG_ENTRY_##abi], __ATOMIC_RELAXED))
+
+struct shim_entry {
+	const char *abi;
+	const char *api;
+	int version;
+	char stream; // 'p' plain, 'd' ptds, 's' ptsz
+	const char *family;
+};
+
+const struct shim_entry *shim_entry(enum vg_entry entry);
+// What we export for a row, hooked or not.
+void *shim_export(unsigned int row);
+// Loads the driver if that has not happened yet. False: there is none.
+bool shim_driver_loaded(void);
+// True if the loaded driver has the row.
+bool shim_driver_has(unsigned int row);
+// Rows whose real function is at `address`: call with *cursor 0 first. False at the end.
+bool shim_next_row_at(const void *address, unsigned int *cursor, unsigned int *ret_row);

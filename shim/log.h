@@ -1,0 +1,16 @@
+// Words for people, on stderr. Any thread; never a signal, never more than one write.
+#pragma once
+#include <stdint.h>
+
+enum shim_log_level {
+	SHIM_QUIET,   // refusals only, which go their own way
+	SHIM_ERROR,   // the program cannot work: always written
+	SHIM_WARNING, // from here on: VIRGATE_LOG=warning, info, debug
+	SHIM_INFO,
+	SHIM_DEBUG,
+};
+
+__attribute__((format(printf, 2, 3))) void shim_log(enum shim_log_level level, const char *format, ...);
+
+// The user's line about a refusal: at most one a second, with the number of those left out.
+void shim_log_refusal(const char *vgpu, uint64_t asked, uint64_t charged, uint64_t limit, uint64_t overhead);

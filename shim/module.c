@@ -1,0 +1,91 @@
+// Modules and libraries: what loading them took from the device is overhead, charged as
+// measured.
+#include "shim/charge.h"
+
+enum { MEASURE_NONE = -1 };
+
+// Free device memory plus what the vGPU has charged: allocations of other tenants of this
+// vGPU do not move it.
+static int64_t level(void)
+{
+	SHIM_RELAXED;
+	struct vg_ledger *ledger = shim_session_ledger();
+	size_t free, total;
+
+	if (!ledger || REAL(cuMemGetInfo_v2)(&free, &total) != CUDA_SUCCESS)
+		return MEASURE_NONE;
+	return (int64_t)(free + vg_ledger_charged(ledger));
+}
+
+static uint64_t taken_since(int64_t before)
+{
+	int64_t after = before == MEASURE_NONE ? MEASURE_NONE : level();
+
+	return after == MEASURE_NONE || after >= before ? 0 : (uint64_t)(before - after);
+}
+
+static CUresult keep(enum vg_entry entry, enum shim_what what, uint64_t handle, uint64_t bytes)
+{
+	struct shim_record record = {.key = handle, .bytes = bytes, .what = (uint8_t)what, .kind = VG_LEDGER_MODULE};
+	CUresult result = shim_charge(entry, VG_LEDGER_MODULE, bytes);
+
+	if (result != CUDA_SUCCESS || !bytes)
+		return result;
+	record.context = what == SHIM_MODULE ? shim_current_context() : NULL;
+	if (shim_record_put(&record) == 0)
+		return CUDA_SUCCESS;
+	shim_refund_record(&record);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult finish_module(enum vg_entry entry, CUresult result, CUmodule *module, int64_t before)
+{
+	if (result != CUDA_SUCCESS || !shim_counting())
+		return result;
+	result = keep(entry, SHIM_MODULE, (uintptr_t)*module, taken_since(before));
+	if (result != CUDA_SUCCESS)
+		REAL(cuModuleUnload)(*module);
+	return result;
+}
+
+#define LOAD_MODULE(abi, module, ...)                                                              \
+	do {                                                                                       \
+		int64_t before = shim_enforcing() ? level() : MEASURE_NONE;                        \
+		return finish_module(VG_ENTRY_##abi, REAL(abi)(module, __VA_ARGS__), module, before); \
+	} while (0)
+
+SHIM_EXPORT CUresult CUDAAPI cuModuleLoad(CUmodule *module, const char *file)
+{
+	LOAD_MODULE(cuModuleLoad, module, file);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image)
+{
+	LOAD_MODULE(cuModuleLoadData, module, image);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count,
+						CUjit_option *options, void **values)
+{
+	LOAD_MODULE(cuModuleLoadDataEx, module, image, count, options, values);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule *module, const void *image)
+{
+	LOAD_MODULE(cuModuleLoadFatBinary, module, image);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule module)
+{
+	struct shim_record record;
+	CUresult result;
+
+	if (!shim_counting() || !shim_record_take(SHIM_MODULE, (uintptr_t)module, &record))
+		return REAL(cuModuleUnload)(module);
+	result = REAL(cuModuleUnload)(module);
+	if (result == CUDA_SUCCESS)
+		shim_refund_record(&record);
+	else
+		shim_record_put(&record);
+	return result;
+}

@@ -1,0 +1,150 @@
+// Asking dlopen for "libcuda.so.1" would return ourselves, since that is our SONAME: so the
+// places where the dynamic linker would look are walked here, and each file found is
+// compared with our own by device and inode.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/log.h"
+#include "shim/next_dlopen.h"
+#include "shim/real.h"
+
+static const char *const known_folders[] = {
+	"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib",
+	"/run/opengl-driver/lib",
+};
+
+static bool is_ourselves(const struct stat *file)
+{
+	Dl_info info;
+	struct stat own;
+
+	return dladdr((void *)shim_real_load, &info) && info.dli_fname && stat(info.dli_fname, &own) == 0 &&
+	       own.st_dev == file->st_dev && own.st_ino == file->st_ino;
+}
+
+static void *load_file(const char *path)
+{
+	struct stat file;
+
+	if (stat(path, &file) != 0 || !S_ISREG(file.st_mode) || is_ourselves(&file))
+		return NULL;
+	void *handle = shim_next_dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!handle) {
+		const char *why = dlerror();
+		shim_log(SHIM_INFO, "passing over %s: %s", path, why ? why : "no reason given");
+	} else {
+		shim_log(SHIM_INFO, "using %s", path);
+	}
+	return handle;
+}
+
+static void *load_from_folder(const char *folder, size_t length, const char *soname)
+{
+	char path[4096];
+	int written = snprintf(path, sizeof path, "%.*s/%s", (int)length, folder, soname);
+
+	return written > 0 && (size_t)written < sizeof path && path[0] == '/' ? load_file(path) : NULL;
+}
+
+static void *load_from_search_path(const char *folders, const char *soname)
+{
+	while (folders && *folders) {
+		size_t length = strcspn(folders, ":;");
+		void *handle = length ? load_from_folder(folders, length, soname) : NULL;
+		if (handle)
+			return handle;
+		folders += length + (folders[length] != '\0');
+	}
+	return NULL;
+}
+
+// The linker's cache, format "glibc-ld.so.cache1.1" (elf/cache.c of glibc describes it):
+// a header, entries of {flags, offset of the key, offset of the path, ...}, strings.
+struct cache_header {
+	char magic[20];
+	uint32_t entries;
+	uint32_t strings;
+	uint8_t flags, padding[3];
+	uint32_t extension;
+	uint32_t unused[3];
+};
+struct cache_entry {
+	int32_t flags;
+	uint32_t key, value;
+	uint32_t os_version;
+	uint64_t hardware;
+};
+enum { CACHE_ELF_X86_64 = 0x0303 };
+
+static const char *cache_string(const char *cache, size_t size, uint32_t offset)
+{
+	return offset < size && memchr(cache + offset, '\0', size - offset) ? cache + offset : NULL;
+}
+
+static void *load_from_cache_image(const char *cache, size_t size, const char *soname)
+{
+	const struct cache_header *header = (const struct cache_header *)cache;
+
+	if (size < sizeof *header || memcmp(header->magic, "glibc-ld.so.cache1.1", sizeof header->magic) != 0 ||
+	    header->entries > (size - sizeof *header) / sizeof(struct cache_entry))
+		return NULL;
+	const struct cache_entry *entries = (const struct cache_entry *)(header + 1);
+	for (uint32_t i = 0; i < header->entries; i++) {
+		const char *key = cache_string(cache, size, entries[i].key);
+		const char *path = cache_string(cache, size, entries[i].value);
+		if (entries[i].flags != CACHE_ELF_X86_64 || !key || !path || strcmp(key, soname) != 0)
+			continue;
+		void *handle = load_file(path);
+		if (handle)
+			return handle;
+	}
+	return NULL;
+}
+
+static void *load_from_cache(const char *soname)
+{
+	void *handle = NULL;
+	struct stat file;
+	int fd = open("/etc/ld.so.cache", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &file) == 0 && file.st_size > 0) {
+		size_t size = (size_t)file.st_size;
+		void *cache = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (cache != MAP_FAILED) {
+			handle = load_from_cache_image(cache, size, soname);
+			munmap(cache, size);
+		}
+	}
+	close(fd);
+	return handle;
+}
+
+void *shim_real_load(const char *soname, const char *override)
+{
+	const char *path = getenv(override);
+
+	if (path && *path) {
+		void *handle = load_file(path);
+		if (!handle)
+			shim_log(SHIM_ERROR, "%s names %s, which cannot be loaded", override, path);
+		return handle;
+	}
+	void *handle = load_from_search_path(getenv("LD_LIBRARY_PATH"), soname);
+	if (!handle)
+		handle = load_from_cache(soname);
+	for (size_t i = 0; !handle && i < sizeof known_folders / sizeof *known_folders; i++)
+		handle = load_from_folder(known_folders[i], strlen(known_folders[i]), soname);
+	if (!handle)
+		shim_log(SHIM_WARNING, "no %s on this machine", soname);
+	return handle;
+}

@@ -1,0 +1,49 @@
+// What this process holds, by address or handle: one sharded table for all kinds, so that a
+// free finds its bytes whatever call they came from. Any thread. Not used after a fork.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ledger/ledger.h"
+
+enum shim_what {
+	SHIM_POINTER = 1, // device memory by its address
+	SHIM_HANDLE,	  // of physical memory (VMM); `data` is the shim_physical
+	SHIM_ARRAY,
+	SHIM_MIPMAP,
+	SHIM_EXTERNAL,
+	SHIM_GRAPH_EXEC,
+	SHIM_CONTEXT,
+	SHIM_MODULE,
+	SHIM_LIBRARY,
+	SHIM_LIMIT, // of a context: `key` is both
+};
+
+enum shim_origin {
+	SHIM_ALLOCATED, // alloc, pitch, managed
+	SHIM_POOLED,	// out of a pool; `data` is the pool, which holds the charge
+	SHIM_OPENED,	// an IPC handle or a pool's pointer opened here, `references` times
+};
+
+struct shim_record {
+	uint64_t key;
+	uint64_t bytes;
+	void *context; // with which it goes away; NULL: it stays
+	void *data;
+	uint32_t references;
+	uint8_t what; // enum shim_what
+	uint8_t kind; // enum vg_ledger_kind
+	uint8_t origin; // enum shim_origin
+};
+
+// Replaces a record of the same key and kind of thing: the driver has reused the address.
+// -ENOMEM: nothing was stored.
+int shim_record_put(const struct shim_record *record);
+bool shim_record_find(enum shim_what what, uint64_t key, struct shim_record *ret_record);
+// Removes it.
+bool shim_record_take(enum shim_what what, uint64_t key, struct shim_record *ret_record);
+// Adds to `references` of an existing record and says what they are now; at 0 the record is
+// taken. False: no such record.
+bool shim_record_count(enum shim_what what, uint64_t key, int change, struct shim_record *ret_record);
+// Takes every record of `context` and hands each to `take`, with no lock held.
+void shim_record_sweep(const void *context, void (*take)(const struct shim_record *record));

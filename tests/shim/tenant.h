@@ -1,0 +1,72 @@
+// Runs a function as a tenant: in a child of its own, with a new ledger. Include once.
+#pragma once
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "abi/cuda_abi.h"
+#include "ledger/ledger.h"
+#include "test.h"
+
+#define MIB (1ull << 20)
+#define GIB (1ull << 30)
+
+static char tenant_folder[64];
+static char tenant_ledger_path[96];
+static struct vg_ledger *tenant_ledger;
+
+static inline void tenant_clean(void)
+{
+	if (getpid() != test_pid || !tenant_folder[0])
+		return;
+	char command[160];
+	snprintf(command, sizeof command, "rm -rf '%s'", tenant_folder);
+	if (system(command) != 0)
+		fprintf(stderr, "could not remove %s\n", tenant_folder);
+}
+
+// A new ledger of `limit` bytes; each context costs `overhead`.
+static inline void tenant_new_ledger(uint64_t limit, uint64_t overhead)
+{
+	struct vg_ledger_options options = {
+		.name = "train", .limit = limit, .context_overhead = overhead, .flags = VG_LEDGER_SIMULATED,
+		.owner = (uid_t)-1, .group = (gid_t)-1, .uuid = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
+
+	if (!tenant_folder[0]) {
+		strcpy(tenant_folder, "/tmp/virgate-test-XXXXXX");
+		CHECK(mkdtemp(tenant_folder));
+		atexit(tenant_clean);
+	}
+	snprintf(tenant_ledger_path, sizeof tenant_ledger_path, "%s/train", tenant_folder);
+	unlink(tenant_ledger_path);
+	vg_ledger_close(tenant_ledger);
+	tenant_ledger = NULL;
+	CHECK_INT(vg_ledger_create(tenant_ledger_path, &options, &tenant_ledger), 0);
+	setenv("VIRGATE_LEDGER", tenant_ledger_path, 1);
+}
+
+// The child's exit status as waitpid gives it.
+static inline int tenant_run(void (*body)(void))
+{
+	int status = -1;
+	pid_t child = fork();
+
+	CHECK(child >= 0);
+	if (child == 0) {
+		body();
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	return status;
+}
+
+#define TENANT(limit, overhead, body)                                                              \
+	do {                                                                                       \
+		tenant_new_ledger(limit, overhead);                                                \
+		CHECK_INT(tenant_run(body), 0);                                                    \
+	} while (0)

@@ -1,0 +1,326 @@
+// Against the fake driver: what is charged, to the byte, and that it all comes back.
+#include "tenant.h"
+
+#include "fake_driver.h"
+
+static void (*fail_entry)(const char *);
+static uint64_t (*used)(void);
+
+static void start(void)
+{
+	void *fake = dlopen(getenv("VIRGATE_DRIVER"), RTLD_NOW);
+
+	CHECK(fake);
+	fail_entry = (void (*)(const char *))dlsym(fake, "fake_fail");
+	used = (uint64_t (*)(void))dlsym(fake, "fake_used");
+	CHECK(fail_entry && used);
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+}
+
+static uint64_t charged(void)
+{
+	return vg_ledger_charged(tenant_ledger);
+}
+
+static void alloc_body(void)
+{
+	CUdeviceptr blocks[64], extra;
+
+	start();
+	for (int i = 0; i < 64; i++)
+		CHECK_INT(cuMemAlloc_v2(&blocks[i], MIB), CUDA_SUCCESS);
+	CHECK_INT(charged(), 128 * MIB); // the driver's granularity is 2 MiB
+	CHECK_INT(cuMemAlloc_v2(&extra, 1), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(charged(), 128 * MIB);
+	CHECK_INT(cuMemFree_v2(blocks[7]), CUDA_SUCCESS);
+	CHECK_INT(charged(), 126 * MIB);
+	CHECK_INT(cuMemAlloc_v2(&blocks[7], 2 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&extra, 1), CUDA_ERROR_OUT_OF_MEMORY);
+	for (int i = 0; i < 64; i++)
+		CHECK_INT(cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+	CHECK_INT(used(), 0);
+}
+
+TEST(alloc_is_refused_exactly_at_the_limit)
+{
+	TENANT(128 * MIB, 0, alloc_body);
+	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 2);
+}
+
+static void failing_body(void)
+{
+	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr address, kept;
+	CUcontext context;
+	size_t pitch;
+
+	start();
+	fail_entry("cuDevicePrimaryCtxRetain");
+	CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_UNKNOWN);
+	CHECK_INT(charged(), 0);
+	fail_entry("cuMemAlloc_v2");
+	CHECK_INT(cuMemAlloc_v2(&address, MIB), CUDA_ERROR_UNKNOWN);
+	CHECK_INT(charged(), 0);
+	fail_entry("cuMemAllocManaged");
+	CHECK_INT(cuMemAllocManaged(&address, MIB, 1), CUDA_ERROR_UNKNOWN);
+	CHECK_INT(charged(), 0);
+	fail_entry("cuMemAllocPitch_v2");
+	CHECK_INT(cuMemAllocPitch_v2(&address, &pitch, 100, 100, 4), CUDA_ERROR_UNKNOWN);
+	CHECK_INT(charged(), 0);
+	fail_entry("cuMemAllocFromPoolAsync");
+	CHECK_INT(cuMemAllocAsync(&address, MIB, NULL), CUDA_ERROR_UNKNOWN);
+	CHECK_INT(charged(), 0);
+	fail_entry("cuMemCreate");
+	CHECK_INT(cuMemCreate(&handle, 2 * MIB, &properties, 0), CUDA_ERROR_UNKNOWN);
+	CHECK_INT(charged(), 0);
+	fail_entry("cuMemFree_v2"); // what could not be freed is still there, and still known
+	CHECK_INT(cuMemAlloc_v2(&kept, 2 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuMemFree_v2(kept), CUDA_ERROR_UNKNOWN);
+	CHECK_INT(charged(), 2 * MIB);
+	fail_entry("cuMemMap");
+	CHECK_INT(cuMemCreate(&handle, 2 * MIB, &properties, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemMap(0x100000000, 2 * MIB, 0, handle, 0), CUDA_ERROR_UNKNOWN);
+	fail_entry("cuMemRelease");
+	CHECK_INT(cuMemRelease(handle), CUDA_ERROR_UNKNOWN);
+	CHECK_INT(charged(), 4 * MIB);
+	fail_entry(NULL);
+	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
+	CHECK_INT(cuMemFree_v2(kept), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+}
+
+TEST(a_failed_call_leaves_no_charge)
+{
+	TENANT(GIB, 16 * MIB, failing_body);
+}
+
+static void pitch_body(void)
+{
+	CUdeviceptr address;
+	size_t pitch;
+
+	start();
+	CHECK_INT(cuMemAllocPitch_v2(&address, &pitch, 5000, 1024, 4), CUDA_SUCCESS);
+	CHECK_INT(pitch, 8192);
+	CHECK_INT(charged(), 8 * MIB);
+	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
+	// 4.9 MiB by our guess, 8 by the driver's pitch: does not fit in 7.
+	CHECK_INT(cuMemAlloc_v2(&address, 3 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuMemAllocPitch_v2(&address, &pitch, 5000, 1024, 4), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(charged(), 4 * MIB);
+	CHECK_INT(used(), 3 * MIB);
+	CHECK_INT(cuMemAllocPitch_v2(&address, &pitch, SIZE_MAX, SIZE_MAX, 4), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST(pitch_is_charged_as_the_driver_made_it)
+{
+	TENANT(11 * MIB, 0, pitch_body);
+}
+
+static void pool_body(void)
+{
+	CUdeviceptr blocks[8], extra;
+	CUmemoryPool pool;
+
+	start();
+	CHECK_INT(cuDeviceGetMemPool(&pool, 0), CUDA_SUCCESS);
+	for (int i = 0; i < 8; i++)
+		CHECK_INT(cuMemAllocAsync(&blocks[i], 4 * MIB, NULL), CUDA_SUCCESS);
+	CHECK_INT(charged(), 32 * MIB); // one chunk of the pool
+	CHECK_INT(cuMemAllocAsync(&extra, 4 * MIB, NULL), CUDA_SUCCESS);
+	CHECK_INT(charged(), 64 * MIB);
+	CHECK_INT(cuMemFreeAsync(extra, NULL), CUDA_SUCCESS);
+	for (int i = 0; i < 8; i++)
+		CHECK_INT(cuMemFreeAsync(blocks[i], NULL), CUDA_SUCCESS);
+	CHECK_INT(charged(), 64 * MIB); // the pool keeps it
+	CHECK_INT(cuMemAlloc_v2(&extra, 96 * MIB), CUDA_SUCCESS); // before refusing, pools are trimmed
+	CHECK_INT(charged(), 96 * MIB);
+	CHECK_INT(cuMemAllocAsync(&blocks[0], 2 * MIB, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(cuMemAllocAsync(&blocks[0], 64 * MIB, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(cuMemFree_v2(extra), CUDA_SUCCESS);
+	CHECK_INT(cuMemAllocAsync(&blocks[0], 60 * MIB, NULL), CUDA_SUCCESS);
+	CHECK_INT(charged(), 64 * MIB);
+	CHECK_INT(cuMemFree_v2(blocks[0]), CUDA_SUCCESS); // a pool's pointer, by the other call
+	CHECK_INT(charged(), 64 * MIB);
+	CHECK_INT(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+	CHECK_INT(used(), 0);
+}
+
+TEST(pools_are_charged_for_what_they_reserve)
+{
+	TENANT(100 * MIB, 0, pool_body);
+}
+
+static void destroyed_pool_body(void)
+{
+	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUdeviceptr first, second;
+	CUmemoryPool pool;
+
+	start();
+	CHECK_INT(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
+	CHECK_INT(cuMemAllocFromPoolAsync(&first, MIB, pool, NULL), CUDA_SUCCESS);
+	CHECK_INT(cuMemAllocFromPoolAsync(&second, MIB, pool, NULL), CUDA_SUCCESS);
+	CHECK_INT(cuMemPoolDestroy(pool), CUDA_SUCCESS);
+	CHECK_INT(charged(), 32 * MIB); // until the last allocation has gone
+	CHECK_INT(cuMemFree_v2(first), CUDA_SUCCESS);
+	CHECK_INT(charged(), 32 * MIB);
+	CHECK_INT(cuMemFree_v2(second), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+	properties.location.type = CU_MEM_LOCATION_TYPE_HOST;
+	CHECK_INT(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
+	CHECK_INT(cuMemAllocFromPoolAsync(&first, MIB, pool, NULL), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0); // host memory
+}
+
+TEST(a_destroyed_pool_stays_charged_while_it_is_used)
+{
+	TENANT(GIB, 0, destroyed_pool_body);
+}
+
+static void vmm_body(void)
+{
+	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	const CUdeviceptr range = 0x500000000000;
+	CUmemGenericAllocationHandle handles[3], host;
+
+	start();
+	for (int i = 0; i < 3; i++)
+		CHECK_INT(cuMemCreate(&handles[i], 2 * MIB, &properties, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 6 * MIB);
+	for (int i = 0; i < 3; i++) {
+		CHECK_INT(cuMemMap(range + (unsigned)i * 2 * MIB, 2 * MIB, 0, handles[i], 0), CUDA_SUCCESS);
+		CHECK_INT(cuMemRelease(handles[i]), CUDA_SUCCESS);
+	}
+	CHECK_INT(charged(), 6 * MIB); // released while mapped: the memory is there
+	CHECK_INT(cuMemMap(range + 64 * MIB, 2 * MIB, 0, 12345, 0), CUDA_SUCCESS); // of no concern to us
+	CHECK_INT(cuMemUnmap(range, 4 * MIB), CUDA_SUCCESS); // two mappings at once
+	CHECK_INT(charged(), 2 * MIB);
+	CHECK_INT(cuMemUnmap(range + 4 * MIB, 2 * MIB), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+	properties.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+	CHECK_INT(cuMemCreate(&host, 512 * MIB, &properties, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+	properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	CHECK_INT(cuMemCreate(&handles[0], 66 * MIB, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(cuMemCreate(&handles[0], 64 * MIB, &properties, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemCreate(&handles[1], 2 * MIB, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(cuMemRelease(handles[0]), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+}
+
+TEST(physical_memory_lives_until_the_last_handle_or_mapping)
+{
+	TENANT(64 * MIB, 0, vmm_body);
+}
+
+static void context_body(void)
+{
+	CUcontext context;
+	CUdeviceptr address;
+
+	start();
+	CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 40 * MIB);
+	CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 40 * MIB);
+	cuCtxSetCurrent(context);
+	CHECK_INT(cuMemAlloc_v2(&address, 2 * MIB), CUDA_SUCCESS);
+	CHECK_INT(vg_ledger_overhead(tenant_ledger), 40 * MIB);
+	CHECK_INT(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 42 * MIB);
+	CHECK_INT(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS); // and with it all that was in it
+	CHECK_INT(charged(), 0);
+}
+
+static void no_room_for_a_context_body(void)
+{
+	CUcontext context;
+
+	start();
+	CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST(contexts_are_overhead)
+{
+	TENANT(64 * MIB, 40 * MIB, context_body);
+	TENANT(32 * MIB, 40 * MIB, no_room_for_a_context_body);
+}
+
+static void views_body(void)
+{
+	CUdeviceptr address;
+	size_t free_bytes, total;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&address, 24 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
+	CHECK_INT(free_bytes, 76 * MIB);
+	CHECK_INT(total, 100 * MIB);
+	CHECK_INT(cuMemGetInfo_v2(NULL, &total), CUDA_SUCCESS);
+	CHECK_INT(cuMemGetInfo_v2(&free_bytes, NULL), CUDA_SUCCESS);
+	CHECK_INT(cuDeviceTotalMem_v2(&total, 0), CUDA_SUCCESS);
+	CHECK_INT(total, 100 * MIB);
+}
+
+TEST(queries_tell_of_the_vgpu)
+{
+	TENANT(100 * MIB, 0, views_body);
+}
+
+static void resize_body(void)
+{
+	CUdeviceptr address, second;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&address, 10 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&second, 10 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	uint64_t now;
+	CHECK_INT(vg_ledger_set_limit(tenant_ledger, 20 * MIB, &now), 0);
+	CHECK_INT(cuMemAlloc_v2(&second, 10 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuMemFree_v2(second), CUDA_SUCCESS);
+	CHECK_INT(vg_ledger_set_limit(tenant_ledger, 10 * MIB, &now), 0);
+	CHECK_INT(cuMemAlloc_v2(&second, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST(a_resize_acts_at_once)
+{
+	TENANT(16 * MIB, 0, resize_body);
+}
+
+static void free_body(void)
+{
+	CUdeviceptr address;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&address, 64 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuMemFree_v2(0x1234), CUDA_ERROR_INVALID_VALUE); // unknown pointers go through untouched
+	CHECK_INT(cuMemFreeAsync(0x1234, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuMemAlloc_v2(&address, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(without_a_vgpu_nothing_is_counted)
+{
+	unsetenv("VIRGATE_LEDGER");
+	CHECK_INT(tenant_run(free_body), 0);
+}
+
+static void broken_body(void)
+{
+	CUdeviceptr address;
+
+	CHECK_INT(cuInit(0), CUDA_ERROR_SYSTEM_NOT_READY);
+	CHECK_INT(cuMemAlloc_v2(&address, MIB), CUDA_ERROR_SYSTEM_NOT_READY);
+}
+
+TEST(a_ledger_that_cannot_be_used_is_no_way_around_the_quota)
+{
+	setenv("VIRGATE_LEDGER", "/nonexistent/ledger", 1);
+	CHECK_INT(tenant_run(broken_body), 0);
+}
