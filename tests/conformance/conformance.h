@@ -6,6 +6,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/wait.h>
@@ -111,7 +112,7 @@ static inline void end_differences(void)
 // context, or must see an uninitialised driver. The test runs it with run_child("name", argument).
 #define CHILD(name)                                                                                \
 	static void child_##name(const char *argument);                                            \
-	__attribute__((constructor)) static void start_##name(void)                                \
+	__attribute__((constructor)) static void begin_##name(void)                                \
 	{                                                                                          \
 		const char *wanted = getenv("CONFORMANCE_CHILD");                                  \
 		if (!wanted || strcmp(wanted, #name) != 0)                                         \

@@ -1,0 +1,294 @@
+// Stream capture: states, modes, what is forbidden meanwhile and with which result.
+#include "conformance.h"
+
+#include <pthread.h>
+
+static CUstream stream, other;
+static CUfunction store;
+static CUdeviceptr memory;
+
+static void need_capture_parts(void)
+{
+	need_context();
+	if (!stream) {
+		NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+		NEED(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+		NEED(cuMemAlloc(&memory, 4096));
+		store = need_function(need_module(ptx_basic), "store");
+	}
+}
+
+static CUresult launch_store(CUstream where, unsigned value)
+{
+	void *arguments[] = {&memory, &value};
+
+	return cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, where, arguments, NULL);
+}
+
+CONFORM(a_captured_launch_runs_later)
+{
+	CUgraph graph = NULL;
+	CUgraphExec exec;
+	CUstreamCaptureStatus status = 9;
+	unsigned word = 9;
+	size_t count = 0;
+
+	need_capture_parts();
+	NEED(cuMemsetD32(memory, 0, 1));
+	NEED(cuCtxSynchronize());
+	WORKS(cuStreamIsCapturing(stream, &status));
+	EQUALS(status, CU_STREAM_CAPTURE_STATUS_NONE);
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	WORKS(cuStreamIsCapturing(stream, &status));
+	EQUALS(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+	WORKS(launch_store(stream, 7));
+	WORKS(cuMemsetD32Async(memory + 4, 8, 1, stream));
+	NEED(cuStreamEndCapture(stream, &graph));
+	WORKS(cuMemcpyDtoH(&word, memory, 4));
+	EQUALS(word, 0);
+	WORKS(cuGraphGetNodes(graph, NULL, &count));
+	EQUALS(count, 2);
+	NEED(cuGraphInstantiate(&exec, graph, 0));
+	WORKS(cuGraphLaunch(exec, stream));
+	WORKS(cuStreamSynchronize(stream));
+	WORKS(cuMemcpyDtoH(&word, memory, 4));
+	EQUALS(word, 7);
+	WORKS(cuGraphExecDestroy(exec));
+	WORKS(cuGraphDestroy(graph));
+}
+
+CONFORM(begin_and_end)
+{
+	CUgraph graph = NULL;
+
+	need_capture_parts();
+	GIVES(cuStreamEndCapture(stream, &graph), CUDA_ERROR_ILLEGAL_STATE);
+	GIVES(cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	GIVES(cuStreamBeginCapture(stream, 9), CUDA_ERROR_INVALID_VALUE);
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	GIVES(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_ERROR_ILLEGAL_STATE);
+	WORKS(cuStreamEndCapture(stream, &graph));
+	HOLDS(graph != NULL); // empty, but a graph
+	WORKS(cuGraphDestroy(graph));
+}
+
+// What a call answers while a global capture goes on, and whether the capture survives it.
+static CUresult end_capture(void)
+{
+	CUgraph graph = NULL;
+	CUresult result = cuStreamEndCapture(stream, &graph);
+
+	if (graph)
+		WORKS(cuGraphDestroy(graph));
+	return result;
+}
+
+CONFORM(waiting_invalidates)
+{
+	CUstreamCaptureStatus status = 9;
+
+	need_capture_parts();
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	GIVES(cuStreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	WORKS(cuStreamIsCapturing(stream, &status));
+	EQUALS(status, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+	GIVES(launch_store(stream, 1), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	WORKS(launch_store(stream, 1));
+	WORKS(cuStreamSynchronize(stream));
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	GIVES(cuStreamQuery(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	GIVES(cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+CONFORM(allocation_in_a_global_capture)
+{
+	CUdeviceptr address = 0;
+	size_t available, total;
+
+	need_capture_parts();
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	WORKS(cuMemGetInfo(&available, &total));
+	GIVES(cuMemAlloc(&address, 4096), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	WORKS(cuMemAlloc(&address, 4096));
+	WORKS(end_capture());
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	WORKS(cuThreadExchangeStreamCaptureMode(&mode));
+	EQUALS(mode, CU_STREAM_CAPTURE_MODE_GLOBAL); // the thread's own mode, which it had
+	WORKS(cuMemFree(address));
+	WORKS(cuMemAlloc(&address, 4096));
+	WORKS(cuThreadExchangeStreamCaptureMode(&mode));
+	EQUALS(mode, CU_STREAM_CAPTURE_MODE_RELAXED);
+	WORKS(end_capture());
+	WORKS(cuMemFree(address));
+}
+
+static void *allocate_elsewhere(void *ret_result)
+{
+	CUdeviceptr address;
+
+	cuCtxSetCurrent(context);
+	*(CUresult *)ret_result = cuMemAlloc(&address, 4096);
+	if (*(CUresult *)ret_result == CUDA_SUCCESS)
+		cuMemFree(address);
+	return NULL;
+}
+
+static void *end_elsewhere(void *ret_result)
+{
+	CUgraph graph = NULL;
+
+	cuCtxSetCurrent(context);
+	*(CUresult *)ret_result = cuStreamEndCapture(stream, &graph);
+	return NULL;
+}
+
+static CUresult in_a_thread(void *(*what)(void *))
+{
+	CUresult result = CUDA_ERROR_UNKNOWN;
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, what, &result);
+	pthread_join(thread, NULL);
+	return result;
+}
+
+CONFORM(modes_and_other_threads)
+{
+	need_capture_parts();
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	GIVES(in_a_thread(allocate_elsewhere), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	WORKS(in_a_thread(allocate_elsewhere));
+	GIVES(in_a_thread(end_elsewhere), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+	FAILS(end_capture()); // the attempt spoilt it
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	WORKS(in_a_thread(end_elsewhere));
+	GIVES(end_capture(), CUDA_ERROR_ILLEGAL_STATE);
+}
+
+CONFORM(forks_and_joins)
+{
+	CUevent fork_event, join_event;
+	CUgraph graph = NULL;
+	size_t edges = 0;
+
+	need_capture_parts();
+	NEED(cuEventCreate(&fork_event, CU_EVENT_DISABLE_TIMING));
+	NEED(cuEventCreate(&join_event, CU_EVENT_DISABLE_TIMING));
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	WORKS(launch_store(stream, 1));
+	WORKS(cuEventRecord(fork_event, stream));
+	GIVES(cuEventQuery(fork_event), CUDA_ERROR_CAPTURED_EVENT);
+	GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	WORKS(cuEventRecord(fork_event, stream));
+	WORKS(cuStreamWaitEvent(other, fork_event, 0)); // the other stream captures too now
+	WORKS(launch_store(other, 2));
+	GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	WORKS(launch_store(stream, 1));
+	WORKS(cuEventRecord(fork_event, stream));
+	WORKS(cuStreamWaitEvent(other, fork_event, 0));
+	WORKS(launch_store(other, 2));
+	CUgraph none = NULL;
+	GIVES(cuStreamEndCapture(other, &none), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+	FAILS(end_capture());
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	WORKS(launch_store(stream, 1));
+	WORKS(cuEventRecord(fork_event, stream));
+	WORKS(cuStreamWaitEvent(other, fork_event, 0));
+	WORKS(launch_store(other, 2));
+	WORKS(cuEventRecord(join_event, other));
+	WORKS(cuStreamWaitEvent(stream, join_event, 0));
+	WORKS(launch_store(stream, 3));
+	NEED(cuStreamEndCapture(stream, &graph));
+	WORKS(cuGraphGetEdges(graph, NULL, NULL, NULL, &edges));
+	EQUALS(edges, 3);
+	WORKS(cuGraphDestroy(graph));
+	WORKS(cuEventDestroy(fork_event));
+	WORKS(cuEventDestroy(join_event));
+}
+
+CONFORM(the_null_stream_meanwhile)
+{
+	CUstream blocking;
+	CUgraph graph = NULL;
+
+	need_capture_parts();
+	NEED(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+	NEED(cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	GIVES(launch_store(NULL, 1), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+	GIVES(cuStreamEndCapture(blocking, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	WORKS(cuStreamDestroy(blocking));
+}
+
+CONFORM(stream_ordered_memory_becomes_nodes)
+{
+	CUdeviceptr address = 0;
+	CUgraph graph = NULL;
+	CUgraphExec exec;
+	CUgraphNode nodes[3];
+	CUgraphNodeType type;
+	size_t count = 3, before, allocations = 0;
+
+	need_capture_parts();
+	WORKS(cuDeviceGraphMemTrim(device));
+	before = memory_used();
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	WORKS(cuMemAllocAsync(&address, 8 * MiB, stream));
+	WORKS(cuMemsetD8Async(address, 1, 8 * MiB, stream));
+	WORKS(cuMemFreeAsync(address, stream));
+	NEED(cuStreamEndCapture(stream, &graph));
+	WORKS(cuGraphGetNodes(graph, nodes, &count));
+	EQUALS(count, 3);
+	for (size_t i = 0; i < count; i++) {
+		WORKS(cuGraphNodeGetType(nodes[i], &type));
+		allocations += type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+	}
+	EQUALS(allocations, 1);
+	EQUALS(memory_used(), before);
+	NEED(cuGraphInstantiate(&exec, graph, 0));
+	EQUALS(memory_used(), before);
+	WORKS(cuGraphLaunch(exec, stream));
+	WORKS(cuStreamSynchronize(stream));
+	EQUALS(memory_used() - before, 32 * MiB);
+	WORKS(cuGraphExecDestroy(exec));
+	WORKS(cuGraphDestroy(graph));
+	WORKS(cuDeviceGraphMemTrim(device));
+	EQUALS(memory_used(), before);
+}
+
+CONFORM(capture_information)
+{
+	CUstreamCaptureStatus status = 9;
+	cuuint64_t identity = 0;
+	CUgraph graph = NULL;
+	const CUgraphNode *dependencies = NULL;
+	size_t count = 9;
+
+	need_capture_parts();
+	WORKS(cuStreamGetCaptureInfo(stream, &status, &identity, &graph, &dependencies, NULL, &count));
+	EQUALS(status, CU_STREAM_CAPTURE_STATUS_NONE);
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	WORKS(launch_store(stream, 1));
+	WORKS(cuStreamGetCaptureInfo(stream, &status, &identity, &graph, &dependencies, NULL, &count));
+	EQUALS(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+	EQUALS(count, 1);
+	HOLDS(graph != NULL && identity != 0);
+	WORKS(cuStreamUpdateCaptureDependencies(stream, NULL, NULL, 0, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+	WORKS(launch_store(stream, 2));
+	CUgraph ended = NULL;
+	NEED(cuStreamEndCapture(stream, &ended));
+	HOLDS(ended == graph);
+	WORKS(cuGraphGetEdges(ended, NULL, NULL, NULL, &count));
+	EQUALS(count, 0);
+	WORKS(cuGraphDestroy(ended));
+}

@@ -1,0 +1,147 @@
+// The driver's process checkpoint, of another process: states, refusals, memory given back and restored.
+#include "conformance.h"
+
+// The subject says through a pipe what it did; it goes on when told.
+static int to_child[2], from_child[2];
+
+static void say(int descriptor, char word)
+{
+	if (write(descriptor, &word, 1) != 1)
+		_exit(3);
+}
+
+static char hear(int descriptor)
+{
+	char word = 0;
+
+	return read(descriptor, &word, 1) == 1 ? word : 0;
+}
+
+CHILD(subject)
+{
+	CUdeviceptr address;
+	unsigned words[2] = {0};
+	int in, out;
+
+	sscanf(argument, "%d %d", &in, &out);
+	need_context();
+	NEED(cuMemAlloc(&address, 64 * MiB));
+	NEED(cuMemsetD32(address, 0xc0de, 16 * MiB));
+	NEED(cuCtxSynchronize());
+	say(out, 'r');
+	hear(in);
+	WORKS(cuMemcpyDtoH(words, address + 32 * MiB, 8)); // at the same address, the same contents
+	EQUALS(words[1], 0xc0de);
+	CUdeviceptr more = 0;
+	WORKS(cuMemAlloc(&more, MiB));
+	WORKS(cuMemFree(more));
+	say(out, 'd');
+}
+
+static pid_t start_subject(void)
+{
+	char numbers[32];
+
+	if (pipe(to_child) != 0 || pipe(from_child) != 0)
+		FAIL("no pipes");
+	sprintf(numbers, "%d %d", to_child[0], from_child[1]);
+	pid_t child = start_child("subject", numbers);
+	close(to_child[0]);
+	close(from_child[1]);
+	if (hear(from_child[0]) != 'r') {
+		kill(child, SIGKILL);
+		wait_child(child);
+		FAIL("the subject did not start");
+	}
+	return child;
+}
+
+static int end_subject(pid_t child)
+{
+	say(to_child[1], 'g');
+	hear(from_child[0]);
+	close(to_child[1]);
+	close(from_child[0]);
+	return wait_child(child);
+}
+
+static CUprocessState state_of(pid_t child)
+{
+	CUprocessState state = 99;
+
+	WORKS(cuCheckpointProcessGetState(child, &state));
+	return state;
+}
+
+CONFORM(the_whole_way)
+{
+	size_t before, with_subject;
+	int thread = 0;
+	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
+
+	need_context();
+	before = memory_used();
+	pid_t child = start_subject();
+	with_subject = memory_used();
+	HOLDS(with_subject - before >= 64 * MiB);
+	WORKS(cuCheckpointProcessGetRestoreThreadId(child, &thread));
+	HOLDS(thread > 0);
+	EQUALS(state_of(child), CU_PROCESS_STATE_RUNNING);
+	GIVES(cuCheckpointProcessCheckpoint(child, NULL), CUDA_ERROR_ILLEGAL_STATE);
+	GIVES(cuCheckpointProcessUnlock(child, NULL), CUDA_ERROR_ILLEGAL_STATE);
+	GIVES(cuCheckpointProcessRestore(child, NULL), CUDA_ERROR_ILLEGAL_STATE);
+	NEED(cuCheckpointProcessLock(child, &lock));
+	EQUALS(state_of(child), CU_PROCESS_STATE_LOCKED);
+	GIVES(cuCheckpointProcessLock(child, &lock), CUDA_ERROR_ILLEGAL_STATE);
+	NEED(cuCheckpointProcessCheckpoint(child, NULL));
+	EQUALS(state_of(child), CU_PROCESS_STATE_CHECKPOINTED);
+	EQUALS(memory_used(), before); // all of it is free
+	GIVES(cuCheckpointProcessUnlock(child, NULL), CUDA_ERROR_ILLEGAL_STATE);
+	NEED(cuCheckpointProcessRestore(child, NULL));
+	EQUALS(state_of(child), CU_PROCESS_STATE_LOCKED);
+	EQUALS(memory_used(), with_subject);
+	NEED(cuCheckpointProcessUnlock(child, NULL));
+	EQUALS(state_of(child), CU_PROCESS_STATE_RUNNING);
+	EQUALS(end_subject(child), 0);
+	EQUALS(memory_used(), before);
+}
+
+CONFORM(locked_and_unlocked)
+{
+	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
+
+	need_context();
+	pid_t child = start_subject();
+	NEED(cuCheckpointProcessLock(child, &lock));
+	say(to_child[1], 'g'); // its next driver call waits
+	usleep(200000);
+	EQUALS(state_of(child), CU_PROCESS_STATE_LOCKED);
+	WORKS(cuCheckpointProcessUnlock(child, NULL));
+	EQUALS(hear(from_child[0]), 'd');
+	EQUALS(wait_child(child), 0);
+	close(to_child[1]);
+	close(from_child[0]);
+}
+
+CONFORM(not_a_cuda_process)
+{
+	CUprocessState state = 99;
+	int thread = 0;
+	pid_t child;
+
+	need_context();
+	fflush(NULL);
+	child = fork();
+	if (child == 0) {
+		execl("/bin/sleep", "sleep", "30", (char *)NULL);
+		_exit(127);
+	}
+	usleep(100000);
+	FAILS(cuCheckpointProcessGetState(child, &state));
+	FAILS(cuCheckpointProcessGetRestoreThreadId(child, &thread));
+	FAILS(cuCheckpointProcessLock(child, NULL));
+	kill(child, SIGKILL);
+	wait_child(child);
+	FAILS(cuCheckpointProcessGetState(0x3ffffff, &state));
+	GIVES(cuCheckpointProcessGetState(getpid(), NULL), CUDA_ERROR_INVALID_VALUE);
+}

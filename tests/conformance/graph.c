@@ -1,0 +1,321 @@
+// Graphs: nodes and edges, instantiation, launch, update, memory nodes and when their memory comes.
+#include "conformance.h"
+
+static CUstream stream;
+static CUfunction store;
+
+static void need_graph_parts(void)
+{
+	need_context();
+	if (!stream) {
+		NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+		store = need_function(need_module(ptx_basic), "store");
+	}
+}
+
+CONFORM(structure)
+{
+	CUgraph graph, copy;
+	CUgraphNode first, second, third, found[4], in_copy;
+	CUgraphNodeType type;
+	size_t count = 4;
+
+	need_graph_parts();
+	NEED(cuGraphCreate(&graph, 0));
+	GIVES(cuGraphCreate(&graph, 1), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuGraphCreate(NULL, 0), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuGraphAddEmptyNode(&first, graph, NULL, 0));
+	WORKS(cuGraphAddEmptyNode(&second, graph, &first, 1));
+	WORKS(cuGraphAddEmptyNode(&third, graph, NULL, 0));
+	WORKS(cuGraphAddDependencies(graph, &second, &third, NULL, 1));
+	GIVES(cuGraphAddDependencies(graph, &second, &third, NULL, 1), CUDA_ERROR_INVALID_VALUE); // there already
+	GIVES(cuGraphAddDependencies(graph, &third, &third, NULL, 1), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuGraphGetNodes(graph, NULL, &count));
+	EQUALS(count, 3);
+	count = 4;
+	WORKS(cuGraphGetNodes(graph, found, &count));
+	EQUALS(count, 3);
+	HOLDS(found[3] == NULL);
+	WORKS(cuGraphGetRootNodes(graph, NULL, &count));
+	EQUALS(count, 1);
+	WORKS(cuGraphGetEdges(graph, NULL, NULL, NULL, &count));
+	EQUALS(count, 2);
+	WORKS(cuGraphNodeGetDependencies(third, NULL, NULL, &count));
+	EQUALS(count, 1);
+	WORKS(cuGraphNodeGetType(first, &type));
+	EQUALS(type, CU_GRAPH_NODE_TYPE_EMPTY);
+	WORKS(cuGraphClone(&copy, graph));
+	WORKS(cuGraphNodeFindInClone(&in_copy, second, copy));
+	HOLDS(in_copy != second);
+	WORKS(cuGraphRemoveDependencies(graph, &second, &third, NULL, 1));
+	WORKS(cuGraphDestroyNode(second));
+	WORKS(cuGraphGetNodes(graph, NULL, &count));
+	EQUALS(count, 2);
+	WORKS(cuGraphGetNodes(copy, NULL, &count));
+	EQUALS(count, 3);
+	WORKS(cuGraphDestroy(copy));
+	WORKS(cuGraphDestroy(graph));
+}
+
+CONFORM(cycles)
+{
+	CUgraph graph;
+	CUgraphNode first, second;
+	CUgraphExec exec = NULL;
+
+	need_graph_parts();
+	NEED(cuGraphCreate(&graph, 0));
+	NEED(cuGraphAddEmptyNode(&first, graph, NULL, 0));
+	NEED(cuGraphAddEmptyNode(&second, graph, &first, 1));
+	if (cuGraphAddDependencies(graph, &second, &first, NULL, 1) == CUDA_SUCCESS)
+		GIVES(cuGraphInstantiate(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuGraphDestroy(graph));
+}
+
+static CUDA_KERNEL_NODE_PARAMS kernel_parameters(void **arguments)
+{
+	return (CUDA_KERNEL_NODE_PARAMS){.func = store, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1,
+		.blockDimY = 1, .blockDimZ = 1, .kernelParams = arguments};
+}
+
+CONFORM(launch_and_update)
+{
+	CUgraph graph;
+	CUgraphExec exec;
+	CUgraphNode set, kernel, copy;
+	CUdeviceptr address, next;
+	unsigned value = 5, words[2] = {0}, later = 6;
+	CUgraphExecUpdateResultInfo information;
+
+	need_graph_parts();
+	NEED(cuMemAlloc(&address, 8));
+	NEED(cuGraphCreate(&graph, 0));
+	CUDA_MEMSET_NODE_PARAMS zero = {.dst = address, .value = 0x11111111, .elementSize = 4, .width = 2, .height = 1};
+	WORKS(cuGraphAddMemsetNode(&set, graph, NULL, 0, &zero, context));
+	next = address + 4;
+	void *arguments[] = {&next, &value};
+	CUDA_KERNEL_NODE_PARAMS kernel_node = kernel_parameters(arguments);
+	WORKS(cuGraphAddKernelNode(&kernel, graph, &set, 1, &kernel_node));
+	CUDA_MEMCPY3D read = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = address, .srcPitch = 8, .srcHeight = 1,
+		.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = words, .dstPitch = 8, .dstHeight = 1,
+		.WidthInBytes = 8, .Height = 1, .Depth = 1};
+	WORKS(cuGraphAddMemcpyNode(&copy, graph, &kernel, 1, &read, context));
+	NEED(cuGraphInstantiate(&exec, graph, 0));
+	value = 99; // the node copied its arguments
+	WORKS(cuGraphLaunch(exec, stream));
+	WORKS(cuStreamSynchronize(stream));
+	EQUALS(words[0], 0x11111111);
+	EQUALS(words[1], 5);
+	arguments[1] = &later;
+	kernel_node = kernel_parameters(arguments);
+	WORKS(cuGraphExecKernelNodeSetParams(exec, kernel, &kernel_node));
+	WORKS(cuGraphLaunch(exec, stream));
+	WORKS(cuStreamSynchronize(stream));
+	EQUALS(words[1], 6);
+	WORKS(cuGraphExecUpdate(exec, graph, &information));
+	EQUALS(information.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
+	WORKS(cuGraphLaunch(exec, stream));
+	WORKS(cuStreamSynchronize(stream));
+	EQUALS(words[1], 5);
+	CUgraphNode extra;
+	NEED(cuGraphAddEmptyNode(&extra, graph, &copy, 1));
+	GIVES(cuGraphExecUpdate(exec, graph, &information), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+	EQUALS(information.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+	GIVES(cuGraphLaunch(NULL, stream), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuGraphDestroy(graph)); // an executable graph lives on its own
+	WORKS(cuGraphLaunch(exec, stream));
+	WORKS(cuStreamSynchronize(stream));
+	WORKS(cuGraphExecDestroy(exec));
+	WORKS(cuMemFree(address));
+}
+
+static cuuint64_t graph_memory(CUgraphMem_attribute which)
+{
+	cuuint64_t value = 0;
+
+	WORKS(cuDeviceGetGraphMemAttribute(device, which, &value));
+	return value;
+}
+
+static CUDA_MEM_ALLOC_NODE_PARAMS allocation(size_t bytes)
+{
+	return (CUDA_MEM_ALLOC_NODE_PARAMS){.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}}, .bytesize = bytes};
+}
+
+CONFORM(memory_nodes)
+{
+	CUgraph graph;
+	CUgraphExec exec;
+	CUgraphNode node, freeing;
+	size_t before;
+
+	need_graph_parts();
+	WORKS(cuDeviceGraphMemTrim(device));
+	before = memory_used();
+	NEED(cuGraphCreate(&graph, 0));
+	CUDA_MEM_ALLOC_NODE_PARAMS wanted = allocation(300 * MiB);
+	NEED(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wanted));
+	HOLDS(wanted.dptr != 0); // the address is known at once
+	WORKS(cuGraphAddMemFreeNode(&freeing, graph, &node, 1, wanted.dptr));
+	EQUALS(memory_used(), before);
+	NEED(cuGraphInstantiate(&exec, graph, 0));
+	EQUALS(memory_used(), before);
+	WORKS(cuGraphUpload(exec, stream));
+	WORKS(cuStreamSynchronize(stream));
+	EQUALS(memory_used() - before, 320 * MiB); // now it is there
+	EQUALS(graph_memory(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 320 * MiB);
+	WORKS(cuGraphLaunch(exec, stream));
+	WORKS(cuStreamSynchronize(stream));
+	EQUALS(memory_used() - before, 320 * MiB);
+	WORKS(cuGraphExecDestroy(exec));
+	WORKS(cuGraphDestroy(graph));
+	EQUALS(memory_used() - before, 320 * MiB); // kept for other graphs
+	WORKS(cuDeviceGraphMemTrim(device));
+	EQUALS(memory_used(), before);
+	EQUALS(graph_memory(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 0);
+	EQUALS(graph_memory(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
+	cuuint64_t reset = 0;
+	WORKS(cuDeviceSetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &reset));
+	EQUALS(graph_memory(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), 0);
+	GIVES(cuDeviceSetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &reset), CUDA_ERROR_INVALID_VALUE);
+}
+
+CONFORM(memory_comes_at_the_first_launch)
+{
+	CUgraph graph;
+	CUgraphExec exec;
+	CUgraphNode node;
+	size_t before;
+
+	need_graph_parts();
+	WORKS(cuDeviceGraphMemTrim(device));
+	before = memory_used();
+	NEED(cuGraphCreate(&graph, 0));
+	CUDA_MEM_ALLOC_NODE_PARAMS wanted = allocation(8 * MiB);
+	NEED(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wanted));
+	NEED(cuGraphInstantiate(&exec, graph, 0));
+	EQUALS(memory_used(), before);
+	WORKS(cuGraphLaunch(exec, stream));
+	WORKS(cuStreamSynchronize(stream));
+	EQUALS(memory_used() - before, 32 * MiB);
+	GIVES(cuGraphLaunch(exec, stream), CUDA_ERROR_INVALID_VALUE); // its memory has not been freed
+	WORKS(cuMemsetD8(wanted.dptr, 1, 8 * MiB));
+	WORKS(cuMemFreeAsync(wanted.dptr, stream)); // outside the graph
+	WORKS(cuStreamSynchronize(stream));
+	WORKS(cuGraphLaunch(exec, stream));
+	WORKS(cuStreamSynchronize(stream));
+	WORKS(cuMemFree(wanted.dptr));
+	WORKS(cuGraphExecDestroy(exec));
+	WORKS(cuGraphDestroy(graph));
+	WORKS(cuDeviceGraphMemTrim(device));
+	EQUALS(memory_used(), before);
+}
+
+CONFORM(memory_freed_at_launch)
+{
+	CUgraph graph;
+	CUgraphExec exec;
+	CUgraphNode node;
+	size_t before;
+
+	need_graph_parts();
+	before = memory_used();
+	NEED(cuGraphCreate(&graph, 0));
+	CUDA_MEM_ALLOC_NODE_PARAMS wanted = allocation(8 * MiB);
+	NEED(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wanted));
+	NEED(cuGraphInstantiate(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
+	WORKS(cuGraphLaunch(exec, stream));
+	WORKS(cuGraphLaunch(exec, stream));
+	WORKS(cuStreamSynchronize(stream));
+	WORKS(cuMemFree(wanted.dptr));
+	WORKS(cuGraphExecDestroy(exec));
+	WORKS(cuGraphDestroy(graph));
+	WORKS(cuDeviceGraphMemTrim(device));
+	EQUALS(memory_used(), before);
+}
+
+CONFORM(invalid_memory_nodes)
+{
+	CUgraph graph, copy = NULL;
+	CUgraphExec first, second = NULL;
+	CUgraphNode node, freeing, again;
+
+	need_graph_parts();
+	NEED(cuGraphCreate(&graph, 0));
+	CUDA_MEM_ALLOC_NODE_PARAMS wanted = allocation(0);
+	GIVES(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wanted), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuGraphAddMemFreeNode(&freeing, graph, NULL, 0, 0x1000), CUDA_ERROR_INVALID_VALUE);
+	wanted = allocation(4096);
+	NEED(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wanted));
+	NEED(cuGraphAddMemFreeNode(&freeing, graph, &node, 1, wanted.dptr));
+	GIVES(cuGraphAddMemFreeNode(&again, graph, &node, 1, wanted.dptr), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuGraphClone(&copy, graph), CUDA_ERROR_NOT_SUPPORTED);
+	GIVES(cuGraphDestroyNode(node), CUDA_ERROR_NOT_SUPPORTED);
+	NEED(cuGraphInstantiate(&first, graph, 0));
+	GIVES(cuGraphInstantiate(&second, graph, 0), CUDA_ERROR_NOT_SUPPORTED); // once only
+	WORKS(cuGraphExecDestroy(first));
+	WORKS(cuGraphDestroy(graph));
+}
+
+CONFORM(out_of_memory_at_launch)
+{
+	CUgraph graph;
+	CUgraphExec exec = NULL;
+	CUgraphNode node;
+	size_t available, total;
+
+	need_graph_parts();
+	NEED(cuMemGetInfo(&available, &total));
+	NEED(cuGraphCreate(&graph, 0));
+	CUDA_MEM_ALLOC_NODE_PARAMS wanted = allocation(total + GiB);
+	CUresult added = cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wanted);
+	if (added == CUDA_SUCCESS) {
+		CUresult made = cuGraphInstantiate(&exec, graph, 0);
+		if (made == CUDA_SUCCESS) {
+			GIVES(cuGraphLaunch(exec, stream), CUDA_ERROR_OUT_OF_MEMORY);
+			WORKS(cuGraphExecDestroy(exec));
+		} else {
+			GIVES(made, CUDA_ERROR_OUT_OF_MEMORY);
+		}
+	} else {
+		GIVES(added, CUDA_ERROR_OUT_OF_MEMORY);
+	}
+	WORKS(cuGraphDestroy(graph));
+	WORKS(cuCtxSynchronize());
+}
+
+CONFORM(conditionals)
+{
+	CUgraph graph;
+	CUgraphConditionalHandle handle;
+	CUgraphNode node, inside;
+	CUgraphExec exec;
+	CUdeviceptr address;
+	unsigned value = 3, word = 0;
+
+	need_graph_parts();
+	NEED(cuMemAlloc(&address, 4));
+	NEED(cuMemsetD32(address, 0, 1));
+	NEED(cuCtxSynchronize());
+	NEED(cuGraphCreate(&graph, 0));
+	NEED(cuGraphConditionalHandleCreate(&handle, graph, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
+	wanted.conditional.handle = handle;
+	wanted.conditional.type = CU_GRAPH_COND_TYPE_IF;
+	wanted.conditional.size = 1;
+	wanted.conditional.ctx = context;
+	NEED(cuGraphAddNode(&node, graph, NULL, NULL, 0, &wanted));
+	HOLDS(wanted.conditional.phGraph_out != NULL);
+	void *arguments[] = {&address, &value};
+	CUDA_KERNEL_NODE_PARAMS kernel_node = kernel_parameters(arguments);
+	NEED(cuGraphAddKernelNode(&inside, wanted.conditional.phGraph_out[0], NULL, 0, &kernel_node));
+	NEED(cuGraphInstantiate(&exec, graph, 0));
+	WORKS(cuGraphLaunch(exec, stream));
+	WORKS(cuStreamSynchronize(stream));
+	WORKS(cuMemcpyDtoH(&word, address, 4));
+	EQUALS(word, 3);
+	WORKS(cuGraphExecDestroy(exec));
+	WORKS(cuGraphDestroy(graph));
+	WORKS(cuMemFree(address));
+}

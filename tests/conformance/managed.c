@@ -1,0 +1,96 @@
+// Managed memory, in small sizes: attributes, access from both sides, advice and prefetch.
+#include "conformance.h"
+
+CONFORM(allocation)
+{
+	CUdeviceptr address = 0;
+	unsigned managed = 9;
+	CUmemorytype type = 0;
+	void *host = NULL;
+
+	need_context();
+	GIVES(cuMemAllocManaged(&address, 0, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuMemAllocManaged(&address, 4096, 0), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuMemAllocManaged(&address, 4096, CU_MEM_ATTACH_SINGLE), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuMemAllocManaged(NULL, 4096, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
+	NEED(cuMemAllocManaged(&address, 4 * MiB, CU_MEM_ATTACH_GLOBAL));
+	WORKS(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address));
+	EQUALS(managed & 0xff, 1);
+	WORKS(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address));
+	EQUALS(type, CU_MEMORYTYPE_DEVICE);
+	WORKS(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, address));
+	HOLDS(host == (void *)address);
+	WORKS(cuMemFree(address));
+	GIVES(cuMemFree(address), CUDA_ERROR_INVALID_VALUE);
+}
+
+CONFORM(both_sides_see_it)
+{
+	CUdeviceptr address = 0;
+	CUfunction store;
+	unsigned value = 11;
+
+	need_context();
+	NEED(cuMemAllocManaged(&address, 64 * KiB, CU_MEM_ATTACH_GLOBAL));
+	volatile unsigned *host = (volatile unsigned *)address;
+	EQUALS(host[0], 0);
+	host[1] = 5;
+	store = need_function(need_module(ptx_basic), "store");
+	void *arguments[] = {&address, &value};
+	NEED(cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+	WORKS(cuCtxSynchronize());
+	EQUALS(host[0], 11);
+	EQUALS(host[1], 5);
+	WORKS(cuMemsetD32(address, 9, 4));
+	WORKS(cuCtxSynchronize());
+	EQUALS(host[1], 9);
+	WORKS(cuMemFree(address));
+}
+
+CONFORM(advice_and_prefetch)
+{
+	CUdeviceptr address = 0, plain = 0;
+	int value = 9, concurrent = 0;
+
+	need_context();
+	NEED(cuDeviceGetAttribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device));
+	if (!concurrent)
+		SKIP("no concurrent managed access here");
+	CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+	CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
+	NEED(cuMemAllocManaged(&address, 4 * MiB, CU_MEM_ATTACH_GLOBAL));
+	WORKS(cuMemAdvise(address, 4 * MiB, CU_MEM_ADVISE_SET_READ_MOSTLY, here));
+	WORKS(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, address, 4 * MiB));
+	EQUALS(value, 1);
+	WORKS(cuMemAdvise(address, 4 * MiB, CU_MEM_ADVISE_UNSET_READ_MOSTLY, here));
+	WORKS(cuMemAdvise(address, 4 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, here));
+	WORKS(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, address, 4 * MiB));
+	EQUALS(value, device);
+	WORKS(cuMemPrefetchAsync(address, 4 * MiB, here, 0, NULL));
+	WORKS(cuStreamSynchronize(NULL));
+	WORKS(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, address, 4 * MiB));
+	EQUALS(value, device);
+	WORKS(cuMemPrefetchAsync(address, 4 * MiB, host, 0, NULL));
+	WORKS(cuStreamSynchronize(NULL));
+	GIVES(cuMemPrefetchAsync(address, 8 * MiB, here, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuMemAdvise(address, 4 * MiB, 99, here), CUDA_ERROR_INVALID_VALUE);
+	NEED(cuMemAlloc(&plain, 4096));
+	GIVES(cuMemPrefetchAsync(plain, 4096, here, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuMemFree(plain));
+	WORKS(cuMemFree(address));
+}
+
+CONFORM(attaching)
+{
+	CUdeviceptr address = 0;
+	CUstream stream;
+
+	need_context();
+	NEED(cuMemAllocManaged(&address, 64 * KiB, CU_MEM_ATTACH_HOST));
+	NEED(cuStreamCreate(&stream, 0));
+	WORKS(cuStreamAttachMemAsync(stream, address, 0, CU_MEM_ATTACH_SINGLE));
+	WORKS(cuStreamSynchronize(stream));
+	GIVES(cuStreamAttachMemAsync(stream, address, 0, 77), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuMemFree(address));
+	WORKS(cuStreamDestroy(stream));
+}

@@ -1,0 +1,211 @@
+// NVML beside the driver: the same device, one story about memory, the process list, refusals.
+#include "conformance.h"
+
+#include "../../src/abi/nvml_abi.h"
+
+// NVML's results have their own names; the numbers will do.
+#define ANSWERS(call, want) EQUALS(call, want)
+
+static void *library;
+static nvmlDevice_t handle;
+
+static void *entry(const char *name)
+{
+	void *found = dlsym(library, name);
+
+	if (!found)
+		FAIL("NVML exports no %s", name);
+	return found;
+}
+
+#define NVML(name) ((__typeof__(name) *)entry(#name))
+
+static void need_nvml(void)
+{
+	char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE], *out = uuid;
+	CUuuid ours;
+
+	need_context();
+	if (library)
+		return;
+	library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+	if (!library)
+		FAIL("%s", dlerror());
+	CHECK_INT(NVML(nvmlInit_v2)(), NVML_SUCCESS);
+	NEED(cuDeviceGetUuid(&ours, device));
+	out += sprintf(out, "GPU-");
+	for (int i = 0; i < 16; i++)
+		out += sprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", (unsigned char)ours.bytes[i]);
+	CHECK_INT(NVML(nvmlDeviceGetHandleByUUID)(uuid, &handle), NVML_SUCCESS);
+}
+
+CHILD(nvml_before_init)
+{
+	unsigned count = 0;
+
+	library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+	if (!library)
+		FAIL("%s", dlerror());
+	ANSWERS(NVML(nvmlDeviceGetCount_v2)(&count), NVML_ERROR_UNINITIALIZED);
+	ANSWERS(NVML(nvmlShutdown)(), NVML_ERROR_UNINITIALIZED);
+	ANSWERS(NVML(nvmlInit_v2)(), NVML_SUCCESS);
+	ANSWERS(NVML(nvmlInit_v2)(), NVML_SUCCESS);
+	ANSWERS(NVML(nvmlShutdown)(), NVML_SUCCESS);
+	ANSWERS(NVML(nvmlDeviceGetCount_v2)(&count), NVML_SUCCESS); // counted
+	HOLDS(count >= 1);
+	ANSWERS(NVML(nvmlShutdown)(), NVML_SUCCESS);
+	ANSWERS(NVML(nvmlDeviceGetCount_v2)(&count), NVML_ERROR_UNINITIALIZED);
+}
+
+CONFORM(initialisation)
+{
+	run_child("nvml_before_init", NULL);
+}
+
+CONFORM(the_same_device)
+{
+	char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE] = "", by_cuda[96] = "", uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = "";
+	int major = 0, minor = 0, cuda_major = 0, version = 0, by_nvml = 0;
+	nvmlPciInfo_t pci;
+	CUdevice found = -1;
+	unsigned index = 99;
+	nvmlDevice_t again = NULL;
+
+	need_nvml();
+	ANSWERS(NVML(nvmlDeviceGetName)(handle, name, sizeof name), NVML_SUCCESS);
+	WORKS(cuDeviceGetName(by_cuda, sizeof by_cuda, device));
+	CHECK_STR(name, by_cuda);
+	ANSWERS(NVML(nvmlDeviceGetCudaComputeCapability)(handle, &major, &minor), NVML_SUCCESS);
+	WORKS(cuDeviceGetAttribute(&cuda_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
+	EQUALS(major, cuda_major);
+	ANSWERS(NVML(nvmlDeviceGetPciInfo_v3)(handle, &pci), NVML_SUCCESS);
+	WORKS(cuDeviceGetByPCIBusId(&found, pci.busId));
+	EQUALS(found, device);
+	ANSWERS(NVML(nvmlSystemGetCudaDriverVersion_v2)(&by_nvml), NVML_SUCCESS);
+	WORKS(cuDriverGetVersion(&version));
+	EQUALS(by_nvml, version);
+	ANSWERS(NVML(nvmlDeviceGetUUID)(handle, uuid, sizeof uuid), NVML_SUCCESS);
+	EQUALS(strlen(uuid), 40);
+	ANSWERS(NVML(nvmlDeviceGetUUID)(handle, uuid, 8), NVML_ERROR_INSUFFICIENT_SIZE);
+	ANSWERS(NVML(nvmlDeviceGetIndex)(handle, &index), NVML_SUCCESS);
+	ANSWERS(NVML(nvmlDeviceGetHandleByIndex_v2)(index, &again), NVML_SUCCESS);
+	HOLDS(again == handle);
+}
+
+CONFORM(refusals)
+{
+	nvmlDevice_t none = NULL;
+	nvmlMemory_t memory;
+	unsigned count = 0;
+
+	need_nvml();
+	ANSWERS(NVML(nvmlDeviceGetHandleByIndex_v2)(99, &none), NVML_ERROR_INVALID_ARGUMENT);
+	ANSWERS(NVML(nvmlDeviceGetHandleByIndex_v2)(0, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	ANSWERS(NVML(nvmlDeviceGetHandleByUUID)("GPU-00000000-0000-0000-0000-000000000000", &none), NVML_ERROR_NOT_FOUND);
+	ANSWERS(NVML(nvmlDeviceGetMemoryInfo)(handle, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	ANSWERS(NVML(nvmlDeviceGetMemoryInfo)(NULL, &memory), NVML_ERROR_INVALID_ARGUMENT);
+	ANSWERS(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(handle, &count, NULL), NVML_ERROR_INSUFFICIENT_SIZE);
+	HOLDS(count >= 1); // how many there are
+	HOLDS(strlen(NVML(nvmlErrorString)(NVML_ERROR_NOT_FOUND)) > 3);
+}
+
+CONFORM(memory)
+{
+	nvmlMemory_t memory = {0}, before = {0};
+	nvmlMemory_v2_t full = {.version = nvmlMemory_v2};
+	size_t total = 0;
+	CUdeviceptr address;
+
+	need_nvml();
+	NEED(cuDeviceTotalMem(&total, device));
+	ANSWERS(NVML(nvmlDeviceGetMemoryInfo)(handle, &before), NVML_SUCCESS);
+	EQUALS(before.used + before.free, before.total);
+	HOLDS(before.total >= total); // the driver keeps some
+	BETWEEN(before.total - total, 0, 4 * GiB);
+	HOLDS(before.used >= memory_used());
+	NEED(cuMemAlloc(&address, 256 * MiB));
+	ANSWERS(NVML(nvmlDeviceGetMemoryInfo)(handle, &memory), NVML_SUCCESS);
+	EQUALS(memory.used - before.used, 256 * MiB);
+	ANSWERS(NVML(nvmlDeviceGetMemoryInfo_v2)(handle, &full), NVML_SUCCESS);
+	EQUALS(full.total, memory.total);
+	EQUALS(full.used + full.free + full.reserved, full.total);
+	EQUALS(full.used + full.reserved, memory.used); // version 1 counts what is reserved as used
+	full.version = 7;
+	ANSWERS(NVML(nvmlDeviceGetMemoryInfo_v2)(handle, &full), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+	WORKS(cuMemFree(address));
+	ANSWERS(NVML(nvmlDeviceGetMemoryInfo)(handle, &memory), NVML_SUCCESS);
+	EQUALS(memory.used, before.used);
+}
+
+static unsigned long long used_by_us(void)
+{
+	nvmlProcessInfo_t processes[256];
+	unsigned count = 256;
+
+	ANSWERS(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(handle, &count, processes), NVML_SUCCESS);
+	for (unsigned i = 0; i < count; i++)
+		if (processes[i].pid == (unsigned)getpid())
+			return processes[i].usedGpuMemory;
+	differ(__FILE__, __LINE__, "this process is not in the list of %u", count);
+	return 0;
+}
+
+CONFORM(processes)
+{
+	unsigned long long before, during;
+	CUdeviceptr address;
+
+	need_nvml();
+	before = used_by_us();
+	HOLDS(before > 0); // its context
+	NEED(cuMemAlloc(&address, 64 * MiB));
+	during = used_by_us();
+	EQUALS(during - before, 64 * MiB);
+	WORKS(cuMemFree(address));
+	EQUALS(used_by_us(), before);
+}
+
+CHILD(hold_context)
+{
+	alarm(30); // should the test die
+	need_context();
+	pause();
+}
+
+CHILD(only_init)
+{
+	need_nvml();
+	NEED(cuDevicePrimaryCtxReset(device));
+	nvmlProcessInfo_t processes[256];
+	unsigned count = 256, found = 0;
+	ANSWERS(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(handle, &count, processes), NVML_SUCCESS);
+	for (unsigned i = 0; i < count; i++)
+		found += processes[i].pid == (unsigned)getpid();
+	EQUALS(found, 0); // no context, not in the list
+}
+
+CONFORM(a_process_without_a_context_is_not_listed)
+{
+	run_child("only_init", NULL);
+}
+
+CONFORM(memory_of_a_killed_process_comes_back)
+{
+	nvmlMemory_t memory = {0};
+	unsigned long long before;
+
+	need_nvml();
+	ANSWERS(NVML(nvmlDeviceGetMemoryInfo)(handle, &memory), NVML_SUCCESS);
+	before = memory.used;
+	pid_t child = start_child("hold_context", NULL);
+	double start = seconds();
+	while (memory.used < before + MiB && seconds() - start < 10) {
+		usleep(10000);
+		NVML(nvmlDeviceGetMemoryInfo)(handle, &memory);
+	}
+	HOLDS(memory.used >= before + MiB);
+	kill(child, SIGKILL);
+	EQUALS(wait_child(child), 128 + SIGKILL);
+	ANSWERS(NVML(nvmlDeviceGetMemoryInfo)(handle, &memory), NVML_SUCCESS);
+	EQUALS(memory.used, before); // by the time it can be reaped
+}
