@@ -1,0 +1,159 @@
+#include "config.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "test.h"
+
+static struct config config;
+static struct config_error error;
+
+static int read_text(const char *text)
+{
+	config_finish(&config);
+	error = (struct config_error){""};
+	return config_read(&config, "some.conf", text, strlen(text), &error);
+}
+
+static void check_refused(const char *text, const char *words)
+{
+	CHECK_INT(read_text(text), 1);
+	CHECK_CONTAINS(error.text, words);
+}
+
+TEST(every_key_is_read)
+{
+	CHECK_INT(read_text("# a comment\n[run]\nmemory = 8G\nshare=30 ; of one GPU\ndevice = 1\nlog: debug\n\n"
+			    "  [node]\r\n\tsimulate = memory=2G,sms=8\r\n runtime_dir = /a b\nlibdir=/c\nstart_daemon = no\n"
+			    "timeout = 5\n"),
+		  0);
+	CHECK_STR(config.values[CONFIG_MEMORY], "8G");
+	CHECK_STR(config.values[CONFIG_SHARE], "30");
+	CHECK_STR(config.values[CONFIG_DEVICE], "1");
+	CHECK_STR(config.values[CONFIG_LOG], "debug");
+	CHECK_STR(config.values[CONFIG_SIMULATE], "memory=2G,sms=8");
+	CHECK_STR(config.values[CONFIG_RUNTIME_DIR], "/a b");
+	CHECK_STR(config.values[CONFIG_LIBDIR], "/c");
+	CHECK_STR(config.values[CONFIG_START], "no");
+	CHECK_STR(config.values[CONFIG_TIMEOUT], "5");
+	CHECK_STR(config.origins[CONFIG_TIMEOUT], "some.conf:13");
+}
+
+TEST(an_empty_file_says_nothing)
+{
+	CHECK_INT(read_text(""), 0);
+	for (int i = 0; i < CONFIG_COUNT; i++)
+		CHECK(!config.values[i]);
+}
+
+TEST(a_later_value_wins)
+{
+	CHECK_INT(read_text("[run]\nmemory = 8G\nmemory = 9G"), 0);
+	CHECK_STR(config.values[CONFIG_MEMORY], "9G");
+	CHECK_STR(config.origins[CONFIG_MEMORY], "some.conf:3");
+}
+
+TEST(a_wrong_line_is_named_with_what_is_wrong)
+{
+	check_refused("[run]\nmemory 8G\n", "some.conf:2: \"memory 8G\" is neither [section] nor key = value");
+	check_refused("\n\n[run\n", "some.conf:3: \"[run\" has no closing bracket");
+	check_refused("[rum]\nmemory = 1G\n", "some.conf:2: unknown section [rum]: did you mean [run]?");
+	check_refused("[zebra]\nmemory = 1G\n", "unknown section [zebra]: there are [run] and [node]");
+	check_refused("[run]\nmemry = 1G\n", "some.conf:2: unknown key \"memry\" in [run]: did you mean \"memory\"?");
+	check_refused("[run]\nxyzzy = 1G\n", "man virgate.conf");
+	check_refused("memory = 1G\n", "some.conf:1: \"memory\" stands before the first [section]");
+	check_refused("[run]\nmemory =\n", "some.conf:2: memory: \"\" has no value");
+	check_refused("[run]\nmemory = -1G\n", "is negative");
+	check_refused("[run]\nmemory = 0\n", "is zero");
+	check_refused("[run]\nmemory = 8 apples\n", "is not a size");
+	check_refused("[run]\nmemory = 9999999999T\n", "more than 2^63");
+	check_refused("[run]\nshare = 0\n", "from 1 to 100");
+	check_refused("[run]\nshare = 101\n", "from 1 to 100");
+	check_refused("[run]\nshare = 3.5\n", "from 1 to 100");
+	check_refused("[run]\nlog = loud\n", "is not a level");
+	check_refused("[node]\nstart_daemon = maybe\n", "is neither yes nor no");
+	check_refused("[node]\ntimeout = 0\n", "from 1 to 3600");
+}
+
+TEST(the_first_mistake_is_told)
+{
+	check_refused("[run]\nshare = 0\nmemory = x\n[", "some.conf:2: share");
+}
+
+TEST(a_line_that_is_too_long_is_told)
+{
+	char text[600] = "[run]\nmemory = ";
+
+	memset(text + strlen(text), '1', 300);
+	check_refused(text, "some.conf:2: the line is longer than");
+}
+
+TEST(a_zero_byte_is_told)
+{
+	static const char text[] = "[run]\nmem\0ory = 1G\n";
+
+	config_finish(&config);
+	CHECK_INT(config_read(&config, "some.conf", text, sizeof text - 1, &error), 1);
+	CHECK_CONTAINS(error.text, "some.conf:2: the line holds a zero byte");
+}
+
+static void write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	CHECK(fd >= 0);
+	CHECK_INT(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+// flags > environment > user > system: the flags' part is in test_verbs.
+TEST(the_environment_wins_over_the_user_who_wins_over_the_system)
+{
+	char folder[] = "/tmp/virgate-test-XXXXXX", path[256], user[256];
+
+	CHECK(mkdtemp(folder));
+	for (int i = 0; i < CONFIG_COUNT; i++)
+		unsetenv(config_rows[i].variable);
+	setenv("XDG_CONFIG_HOME", folder, 1);
+	snprintf(path, sizeof path, "%s/system.conf", folder);
+	setenv("VIRGATE_SYSTEM_CONFIG", path, 1);
+	write_file(path, "[run]\nmemory = 1G\nshare = 10\ndevice = 0\n");
+	snprintf(user, sizeof user, "%s/virgate", folder);
+	mkdir(user, 0700);
+	snprintf(user, sizeof user, "%s/virgate/virgate.conf", folder);
+	write_file(user, "[run]\nmemory = 2G\nshare = 20\n");
+	setenv("VIRGATE_MEMORY", "3G", 1);
+
+	config_finish(&config);
+	CHECK_INT(config_load(&config, &error), 0);
+	CHECK_STR(config.values[CONFIG_MEMORY], "3G");
+	CHECK_STR(config.origins[CONFIG_MEMORY], "VIRGATE_MEMORY");
+	CHECK_STR(config.values[CONFIG_SHARE], "20");
+	CHECK_STR(config.values[CONFIG_DEVICE], "0");
+	CHECK_STR(config.origins[CONFIG_SHARE] + strlen(folder), "/virgate/virgate.conf:3");
+
+	setenv("VIRGATE_MEMORY", "much", 1);
+	config_finish(&config);
+	CHECK_INT(config_load(&config, &error), 1);
+	CHECK_CONTAINS(error.text, "VIRGATE_MEMORY: \"much\" is not a size");
+	unsetenv("VIRGATE_MEMORY");
+
+	write_file(user, "[run]\nmemory = 2Q\n");
+	CHECK_INT(config_load(&config, &error), 1);
+	CHECK_CONTAINS(error.text, "/virgate/virgate.conf:2: memory");
+
+	CHECK_INT(unlink(user), 0);
+	CHECK_INT(mkdir(user, 0700), 0); // there, but nothing to be read
+	CHECK_INT(config_load(&config, &error), 1);
+	CHECK_CONTAINS(error.text, "Is a directory");
+	rmdir(user);
+	CHECK_INT(config_load(&config, &error), 0);
+	CHECK_STR(config.values[CONFIG_MEMORY], "1G");
+	unlink(path);
+	config_finish(&config);
+	CHECK_INT(config_load(&config, &error), 0);
+	CHECK(!config.values[CONFIG_MEMORY]);
+	snprintf(user, sizeof user, "%s/virgate", folder);
+	rmdir(user);
+	rmdir(folder);
+}

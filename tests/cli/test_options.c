@@ -1,0 +1,176 @@
+#include "options.h"
+
+#include "preload.h"
+#include "suggest.h"
+#include "test.h"
+
+enum { MOST_WORDS = 16 };
+static char *words[MOST_WORDS + 1];
+static struct arguments arguments;
+
+// The mistakes tried here are told on stderr: not to clutter the test's own output, it is
+// closed for the time.
+static int parse(const struct verb *verb, const char *const *given)
+{
+	int count = 0, saved = dup(2);
+
+	while (given[count]) {
+		words[count] = (char *)given[count];
+		count++;
+	}
+	words[count] = NULL;
+	CHECK(freopen("/dev/null", "w", stderr));
+	int r = options_parse(verb, count, words, &arguments);
+	fflush(stderr);
+	dup2(saved, 2);
+	close(saved);
+	return r;
+}
+
+#define PARSE(verb, ...) parse(verb, (const char *const[]){__VA_ARGS__, NULL})
+
+TEST(values_come_behind_or_with_an_equals_sign)
+{
+	CHECK_INT(PARSE(&verb_create, "train", "--memory", "8G", "--share=30", "-d1"), 0);
+	CHECK_INT(arguments.count, 1);
+	CHECK_STR(arguments.words[0], "train");
+	CHECK(!arguments.words[1]);
+	CHECK_STR(option_value(&arguments, "memory"), "8G");
+	CHECK_STR(option_value(&arguments, "share"), "30");
+	CHECK_STR(option_value(&arguments, "device"), "1");
+	CHECK(!option_value(&arguments, "group"));
+	CHECK(!option_value(&arguments, "sim"));
+}
+
+TEST(the_simulation_has_an_optional_value)
+{
+	CHECK_INT(PARSE(&verb_ps, "--sim"), 0);
+	CHECK_STR(option_value(&arguments, "sim"), "");
+	CHECK_INT(PARSE(&verb_ps, "--sim=memory=2G,sms=8", "--json"), 0);
+	CHECK_STR(option_value(&arguments, "sim"), "memory=2G,sms=8");
+	CHECK_STR(option_value(&arguments, "json"), "");
+}
+
+TEST(a_programs_words_are_its_own)
+{
+	CHECK_INT(PARSE(&verb_run, "-m", "1G", "--", "python", "--memory", "2G"), 0);
+	CHECK_INT(arguments.count, 3);
+	CHECK_STR(arguments.words[1], "--memory");
+	CHECK_STR(option_value(&arguments, "memory"), "1G");
+	CHECK_INT(PARSE(&verb_run, "-m", "1G", "python", "-m", "2G", "--", "--help"), 0);
+	CHECK_INT(arguments.count, 5);
+	CHECK_STR(arguments.words[3], "--");
+	CHECK_STR(arguments.words[4], "--help");
+	CHECK_INT(PARSE(&verb_run, "--memory=1G", "--", "--odd-name"), 0);
+	CHECK_STR(arguments.words[0], "--odd-name");
+}
+
+TEST(a_single_dash_is_a_word)
+{
+	CHECK_INT(PARSE(&verb_inspect, "-"), 0);
+	CHECK_STR(arguments.words[0], "-");
+}
+
+TEST(mistakes_have_the_verbs_code)
+{
+	CHECK_INT(PARSE(&verb_create, "a", "--memroy", "1G"), EXIT_USAGE);
+	CHECK_INT(PARSE(&verb_create, "a", "--memory"), EXIT_USAGE);
+	CHECK_INT(PARSE(&verb_create, "a", "b", "--memory", "1G"), EXIT_USAGE);
+	CHECK_INT(PARSE(&verb_create, "a", "-m1G", "--memory", "1G"), EXIT_USAGE);
+	CHECK_INT(PARSE(&verb_create, "a", "-x"), EXIT_USAGE);
+	CHECK_INT(PARSE(&verb_ps, "--json=yes"), EXIT_USAGE);
+	CHECK_INT(PARSE(&verb_ps, "word"), EXIT_USAGE);
+	CHECK_INT(parse(&verb_rm, (const char *const[]){NULL}), EXIT_USAGE);
+	CHECK_INT(parse(&verb_run, (const char *const[]){NULL}), EXIT_RUN_FAILED);
+	CHECK_INT(PARSE(&verb_run, "--zebra", "true"), EXIT_RUN_FAILED);
+	CHECK_INT(PARSE(&verb_run, "--memory", "1G", "--"), EXIT_RUN_FAILED);
+	CHECK_INT(PARSE(&verb_run, "--help"), OPTIONS_HELP);
+}
+
+TEST(distance_counts_edits)
+{
+	CHECK_INT(edit_distance("run", "run"), 0);
+	CHECK_INT(edit_distance("run", "RUN"), 0);
+	CHECK_INT(edit_distance("rnu", "run"), 1);
+	CHECK_INT(edit_distance("", "run"), 3);
+	CHECK_INT(edit_distance("inspect", "inspct"), 1);
+	CHECK_INT(edit_distance("abc", "xyz"), 3);
+	CHECK_INT(edit_distance("kitten", "sitting"), 3);
+}
+
+static const char *nearest(const char *word)
+{
+	const struct verb *verb = verb_nearest(word);
+
+	return verb ? verb->name : "(none)";
+}
+
+TEST(the_nearest_verb_is_offered)
+{
+	CHECK_STR(nearest("rnu"), "run");
+	CHECK_STR(nearest("creat"), "create");
+	CHECK_STR(nearest("dev"), "devices");
+	CHECK_STR(nearest("log"), "logs");
+	CHECK_STR(nearest("INSPECT"), "inspect");
+	CHECK_STR(nearest("sp"), "ps");
+	CHECK_STR(nearest("zebra"), "(none)");
+	CHECK_STR(nearest(""), "(none)");
+}
+
+TEST(every_verb_is_whole)
+{
+	for (int i = 0; verbs[i]; i++) {
+		CHECK(verbs[i]->name && verbs[i]->synopsis && verbs[i]->summary && verbs[i]->run);
+		CHECK(verbs[i]->failure != 0 && verbs[i]->usage != 0);
+		CHECK(verb_find(verbs[i]->name) == verbs[i]);
+		int count = 0;
+		while (verbs[i]->options && verbs[i]->options[count].name)
+			count++;
+		CHECK(count <= MAX_OPTIONS);
+		// The synopsis names every option.
+		for (int j = 0; j < count; j++) {
+			char option[64];
+			snprintf(option, sizeof option, "--%s", verbs[i]->options[j].name);
+			CHECK_CONTAINS(verbs[i]->synopsis, option);
+		}
+	}
+}
+
+static void make_file(const char *path, const void *data, size_t length)
+{
+	FILE *file = fopen(path, "w");
+
+	CHECK(file && fwrite(data, 1, length, file) == length);
+	fclose(file);
+}
+
+TEST(programs_are_told_apart)
+{
+	char folder[] = "/tmp/virgate-test-XXXXXX", path[128], text[256];
+	unsigned char odd[64] = "\177ELF\1\1\1"; // 32 bits
+
+	CHECK_INT(preload_inspect("/proc/self/exe"), PRELOAD_WORKS);
+	CHECK_INT(preload_inspect(STATIC_PROGRAM), PRELOAD_STATIC);
+	CHECK_CONTAINS(preload_text(PRELOAD_STATIC), "statically linked");
+	CHECK(!preload_text(PRELOAD_WORKS));
+	CHECK(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/file", folder);
+	snprintf(text, sizeof text, "#! %s -x\n", STATIC_PROGRAM);
+	make_file(path, text, strlen(text));
+	CHECK_INT(preload_inspect(path), PRELOAD_STATIC);
+	make_file(path, "#!/bin/sh\n", 10);
+	CHECK_INT(preload_inspect(path), PRELOAD_WORKS);
+	make_file(path, odd, sizeof odd);
+	CHECK_INT(preload_inspect(path), PRELOAD_OTHER_ABI);
+	make_file(path, odd, 5);
+	CHECK_INT(preload_inspect(path), PRELOAD_UNKNOWN);
+	snprintf(text, sizeof text, "#!%s\n", path); // of itself: no endless search
+	make_file(path, text, strlen(text));
+	CHECK_INT(preload_inspect(path), PRELOAD_UNKNOWN);
+	make_file(path, "", 0);
+	CHECK_INT(preload_inspect(path), PRELOAD_UNKNOWN);
+	CHECK_INT(preload_inspect(folder), PRELOAD_UNKNOWN);
+	unlink(path);
+	CHECK_INT(preload_inspect(path), PRELOAD_UNKNOWN);
+	rmdir(folder);
+}

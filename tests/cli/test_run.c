@@ -1,0 +1,229 @@
+// `virgate run` with a stand-in daemon and libraries: exit codes, signals, environment, warnings.
+#include "ledger/ledger.h"
+#include "served.h"
+
+static char ledger_path[128];
+
+static void place_with_vgpu(void)
+{
+	static char answer[512];
+	struct vg_ledger *ledger;
+	const struct vg_ledger_options options = {
+		.name = "train", .limit = 1 << 30, .owner = (uid_t)-1, .group = (gid_t)-1};
+
+	place_begin();
+	snprintf(ledger_path, sizeof ledger_path, "%s/ledger", place.folder);
+	CHECK_INT(vg_ledger_create(ledger_path, &options, &ledger), 0);
+	vg_ledger_close(ledger);
+	snprintf(answer, sizeof answer,
+		 "{\"ok\":true,\"name\":\"train\",\"ledger\":\"%s\",\"uuid\":\"GPU-1234\",\"memory\":1073741824,\"share\":0}",
+		 ledger_path);
+	serve(answer);
+}
+
+#define RUN(...) VIRGATE_RUN("run", "--memory", "1G", "--", __VA_ARGS__)
+
+TEST(the_programs_exit_code_is_passed_on)
+{
+	place_with_vgpu();
+	CHECK_INT(RUN("true"), 0);
+	CHECK_INT(RUN("sh", "-c", "exit 7"), 7);
+	CHECK_INT(RUN("sh", "-c", "exit 125"), 125);
+	CHECK_INT(RUN("sh", "-c", "kill -TERM $$"), 128 + SIGTERM);
+	CHECK_INT(RUN("sh", "-c", "kill -KILL $$"), 128 + SIGKILL);
+	CHECK_INT(RUN("sh", "-c", "kill -SEGV $$"), 128 + SIGSEGV);
+	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "sh", "-c", "exit 9"), 9); // also without --
+	CHECK_STR(result.err, "");
+}
+
+TEST(what_cannot_be_started_has_its_own_codes)
+{
+	char path[128], script[192];
+
+	place_with_vgpu();
+	CHECK_INT(RUN("no-such-program-anywhere"), 127);
+	CHECK_CONTAINS(result.err, "there is no program \"no-such-program-anywhere\" in PATH");
+	CHECK_INT(RUN("/no/such/program"), 127);
+	CHECK_INT(RUN(""), 127);
+	CHECK_INT(RUN("/etc/passwd"), 126);
+	CHECK_CONTAINS(result.err, "Permission denied");
+	CHECK_INT(RUN("/etc"), 126);
+	snprintf(path, sizeof path, "%s/script", place.folder);
+	snprintf(script, sizeof script, "#!/no/such/interpreter\n");
+	FILE *file = fopen(path, "w");
+	CHECK(file && fputs(script, file) >= 0 && fclose(file) == 0);
+	chmod(path, 0700);
+	CHECK_INT(RUN(path), 126);
+	CHECK_CONTAINS(result.err, "its interpreter is missing");
+	file = fopen(path, "w");
+	CHECK(file && fputs("no format at all", file) >= 0 && fclose(file) == 0);
+	CHECK_INT(RUN(path), 126);
+	CHECK_CONTAINS(result.err, "Exec format error");
+}
+
+TEST(a_missing_interposer_is_a_failure_not_an_absence)
+{
+	place_with_vgpu();
+	setenv("VIRGATE_LIBDIR", place.folder, 1);
+	CHECK_INT(RUN("true"), 125);
+	CHECK_CONTAINS(result.err, "libvirgate-cuda.so is not where it was installed");
+}
+
+TEST(a_tenants_environment)
+{
+	char expected[512];
+
+	place_with_vgpu();
+	setenv("LD_PRELOAD", "libm.so.6:/elsewhere/libvirgate-cuda.so", 1);
+	CHECK_INT(RUN("sh", "-c",
+		      "echo \"$LD_PRELOAD|$VIRGATE_LEDGER|$VIRGATE_VGPU|$VIRGATE_SOCKET|$CUDA_VISIBLE_DEVICES|${VIRGATE_SIM-unset}|"
+		      "${VIRGATE_DRIVER-unset}\""),
+		  0);
+	unsetenv("LD_PRELOAD");
+	snprintf(expected, sizeof expected, "%s/libvirgate-cuda.so:%s/libvirgate-nvml.so:libm.so.6|%s|train|%s|GPU-1234|unset|unset\n",
+		 STANDIN_DIR, STANDIN_DIR, ledger_path, place.socket);
+	CHECK_STR(result.out, expected);
+}
+
+TEST(the_simulated_gpu_is_named_to_the_tenant)
+{
+	char path[128], expected[512];
+
+	place_with_vgpu();
+	snprintf(path, sizeof path, "%s/sim", place.folder);
+	CHECK_INT(mkdir(path, 0700), 0);
+	static const char *const names[] = {"sim/libcuda.so.1", "sim/libnvidia-ml.so.1"};
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/%s", place.folder, names[i]);
+		close(open(path, O_WRONLY | O_CREAT, 0600));
+	}
+	static const char *const links[] = {"libvirgate-cuda.so", "libvirgate-nvml.so"};
+	for (int i = 0; i < 2; i++) {
+		char target[256];
+		snprintf(path, sizeof path, "%s/%s", place.folder, links[i]);
+		snprintf(target, sizeof target, "%s/%s", STANDIN_DIR, links[i]);
+		CHECK_INT(symlink(target, path), 0);
+	}
+	setenv("VIRGATE_LIBDIR", place.folder, 1);
+	const char *script = "echo \"$VIRGATE_SIM|$VIRGATE_DRIVER|$VIRGATE_NVML\"";
+	CHECK_INT(VIRGATE_RUN("run", "--sim", "--memory=1G", "sh", "-c", script), 0);
+	snprintf(expected, sizeof expected, "1|%s/sim/libcuda.so.1|%s/sim/libnvidia-ml.so.1\n", place.folder, place.folder);
+	CHECK_STR(result.out, expected);
+	setenv("VIRGATE_SIM", "memory=2G", 1); // kept by a bare --sim
+	CHECK_INT(VIRGATE_RUN("run", "--sim", "--memory=1G", "sh", "-c", script), 0);
+	CHECK(strncmp(result.out, "memory=2G|", 10) == 0);
+	CHECK_INT(VIRGATE_RUN("run", "--sim=sms=4", "--memory=1G", "sh", "-c", script), 0);
+	CHECK(strncmp(result.out, "sms=4|", 6) == 0);
+	unsetenv("VIRGATE_SIM");
+}
+
+static pid_t begin_trap(const char *script)
+{
+	char text[64];
+
+	pid_t child = begin(WORDS("run", "--memory", "1G", "--", "sh", "-c", script));
+	for (int i = 0; i < 500; i++) { // until the script has set its traps
+		slurp("out", text, sizeof text);
+		if (strstr(text, "ready"))
+			return child;
+		usleep(10000);
+	}
+	FAIL("the program did not start");
+}
+
+TEST(signals_are_passed_on)
+{
+	static const struct {
+		int signal;
+		const char *name;
+	} all[] = {{SIGTERM, "TERM"}, {SIGINT, "INT"},	 {SIGHUP, "HUP"}, {SIGQUIT, "QUIT"},
+		   {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}, {SIGCONT, "CONT"}, {SIGWINCH, "WINCH"}};
+	char script[256];
+
+	place_with_vgpu();
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		snprintf(script, sizeof script, "trap 'echo got %s; exit 40' %s; echo ready; while :; do sleep 0.02; done",
+			 all[i].name, all[i].name);
+		pid_t child = begin_trap(script);
+		kill(child, all[i].signal);
+		CHECK_INT(finish(child), 40);
+		CHECK_CONTAINS(result.out, all[i].name);
+	}
+}
+
+TEST(a_signal_that_ends_the_program_is_told)
+{
+	place_with_vgpu();
+	pid_t child = begin_trap("echo ready; exec sleep 30");
+	kill(child, SIGTERM);
+	CHECK_INT(finish(child), 128 + SIGTERM);
+}
+
+TEST(a_stopped_launcher_stops_its_program)
+{
+	char state[128], path[64];
+	int status, sleeper;
+
+	place_with_vgpu();
+	pid_t child = begin_trap("echo $$; echo ready; exec sleep 30");
+	slurp("out", state, sizeof state);
+	sleeper = atoi(state);
+	CHECK(sleeper > 0);
+	kill(child, SIGTSTP);
+	CHECK_INT(waitpid(child, &status, WUNTRACED), child);
+	CHECK(WIFSTOPPED(status));
+	snprintf(path, sizeof path, "/proc/%d/stat", sleeper);
+	int fd = open(path, O_RDONLY);
+	CHECK(read(fd, state, sizeof state) > 0);
+	close(fd);
+	CHECK_CONTAINS(strrchr(state, ')'), ") T");
+	kill(child, SIGCONT);
+	kill(child, SIGTERM);
+	CHECK_INT(finish(child), 128 + SIGTERM);
+}
+
+TEST(inherited_masks_and_ignored_signals_reach_the_program)
+{
+	place_with_vgpu();
+	CHECK_INT(RUN("grep", "-E", "SigBlk|SigIgn", "/proc/self/status"), 0);
+	CHECK_CONTAINS(result.out, "SigBlk:\t0000000000000000");
+	CHECK_CONTAINS(result.out, "SigIgn:\t0000000000000000");
+	signal(SIGCHLD, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	pid_t child = begin(WORDS("run", "-m", "1G", "grep", "SigIgn", "/proc/self/status"));
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
+	CHECK_INT(finish(child), 0);
+	CHECK_CONTAINS(result.out, "SigIgn:\t0000000000010001");
+}
+
+TEST(no_descriptor_is_left_to_the_program)
+{
+	place_with_vgpu();
+	CHECK_INT(RUN("sh", "-c", "ls /proc/self/fd | wc -l"), 0);
+	int with = atoi(result.out);
+	CHECK_INT(finish(begin((const char *const[]){"/bin/sh", "-c", "ls /proc/self/fd | wc -l", NULL})), 0);
+	CHECK_INT(with, atoi(result.out));
+}
+
+TEST(a_static_program_is_warned_of)
+{
+	place_with_vgpu();
+	CHECK_INT(RUN(STATIC_PROGRAM), 0);
+	CHECK_CONTAINS(result.err, "warning");
+	CHECK_CONTAINS(result.err, "is statically linked");
+	CHECK_CONTAINS(result.err, "quota did not hold");
+	CHECK_INT(RUN("true"), 0);
+	CHECK_STR(result.err, "");
+}
+
+TEST(a_driver_used_without_the_interposer_is_warned_of)
+{
+	char script[512];
+
+	place_with_vgpu();
+	snprintf(script, sizeof script, "env -u LD_PRELOAD LD_LIBRARY_PATH=%s %s; :", DRIVER_DIR, STRANGER);
+	CHECK_INT(RUN("sh", "-c", script), 0);
+	CHECK_CONTAINS(result.err, "used the GPU without Virgate's library");
+	CHECK_CONTAINS(result.err, "stranger");
+}

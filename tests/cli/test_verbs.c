@@ -1,0 +1,359 @@
+// The verbs against a stand-in daemon: words, tables, JSON, exit codes.
+#include <jansson.h>
+
+#include "served.h"
+#include "virgate/version.h"
+
+#define GIB 1073741824
+
+static const char list_answer[] =
+	"{\"ok\":true,\"vgpus\":[{\"name\":\"train\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":8589934592,"
+	"\"charged\":1610612736,\"overhead\":536870912,\"physical\":1610612736,\"share\":30,\"share_enforced\":false,"
+	"\"owner\":\"ann\",\"group\":\"lab\",\"ephemeral\":false,\"created\":1700000000.5,\"refusals\":2,\"tenants\":"
+	"[{\"pid\":4711,\"command\":\"py\\u001bthon\",\"charged\":1610612736,\"overhead\":536870912,\"physical\":null,"
+	"\"started\":1700000001.25}]},"
+	"{\"name\":\"another\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":1073741824,\"charged\":0,\"overhead\":0,"
+	"\"physical\":null,\"share\":0,\"share_enforced\":false,\"owner\":\"bob\",\"group\":null,\"ephemeral\":true,"
+	"\"created\":1700000002,\"refusals\":0,\"tenants\":[]}]}";
+
+static json_t *parse_output(void)
+{
+	json_error_t error;
+	json_t *json = json_loads(result.out, 0, &error);
+
+	if (!json)
+		FAIL("not JSON (%s): %s", error.text, result.out);
+	CHECK_INT(json_integer_value(json_object_get(json, "schema")), 1);
+	return json;
+}
+
+TEST(ps_prints_a_table)
+{
+	place_begin();
+	serve(list_answer);
+	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_CONTAINS(result.out, "NAME");
+	CHECK_CONTAINS(result.out, "1.5 GiB / 8.0 GiB");
+	CHECK_CONTAINS(result.out, "512.0 MiB");
+	CHECK_CONTAINS(result.out, "30 % (not enforced)");
+	CHECK_CONTAINS(result.out, "4711 py?thon"); // no control characters from others
+	CHECK(strstr(result.out, "another") < strstr(result.out, "train")); // by name
+	CHECK_STR(result.err, "");
+	CHECK_INT(VIRGATE_RUN("ps", "--quiet"), 0);
+	CHECK(!strstr(result.out, "4711"));
+}
+
+TEST(ps_prints_json)
+{
+	place_begin();
+	serve(list_answer);
+	CHECK_INT(VIRGATE_RUN("ps", "--json"), 0);
+	json_t *json = parse_output();
+	json_t *train = json_array_get(json_object_get(json, "vgpus"), 1);
+	json_t *other = json_array_get(json_object_get(json, "vgpus"), 0);
+	static const char *const keys[] = {"name",	"device", "uuid",  "memory",  "charged",   "overhead",
+					   "physical",	"share",  "owner", "group",   "ephemeral", "share_enforced",
+					   "created", "refusals", "tenants"};
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (!json_object_get(train, keys[i]))
+			FAIL("no %s", keys[i]);
+	CHECK_INT(json_object_size(train), sizeof keys / sizeof *keys);
+	CHECK_STR(json_string_value(json_object_get(train, "name")), "train");
+	CHECK(json_is_integer(json_object_get(train, "memory")));
+	CHECK_INT(json_integer_value(json_object_get(train, "memory")), 8ll * GIB);
+	CHECK_INT(json_integer_value(json_object_get(train, "share")), 30);
+	CHECK(json_is_false(json_object_get(train, "share_enforced")));
+	CHECK(json_is_real(json_object_get(train, "created")));
+	CHECK(json_real_value(json_object_get(train, "created")) == 1700000000.5);
+	json_t *tenant = json_array_get(json_object_get(train, "tenants"), 0);
+	CHECK_INT(json_integer_value(json_object_get(tenant, "pid")), 4711);
+	CHECK(json_is_null(json_object_get(tenant, "physical"))); // unknown is not zero
+	CHECK_INT(json_object_size(tenant), 6);
+	CHECK(json_is_null(json_object_get(other, "share")));
+	CHECK(json_is_null(json_object_get(other, "group")));
+	json_decref(json);
+}
+
+TEST(inspect_shows_one)
+{
+	char answer[2048];
+
+	place_begin();
+	const char *first = strchr(list_answer, '[') + 1, *end = strstr(first, "},{\"name\":\"another\"");
+	snprintf(answer, sizeof answer, "{\"ok\":true,\"vgpu\":%.*s}", (int)(strstr(first, ",{\"name\":\"another\"") - first), first);
+	CHECK(end);
+	serve(answer);
+	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
+	CHECK_CONTAINS(result.out, "8.0 GiB (8589934592 bytes)");
+	CHECK_CONTAINS(result.out, "not enforced");
+	CHECK_CONTAINS(result.out, "until it is removed");
+	CHECK_INT(VIRGATE_RUN("inspect", "--json", "train"), 0);
+	json_t *json = parse_output();
+	CHECK_INT(json_integer_value(json_object_get(json_object_get(json, "vgpu"), "charged")), 1610612736);
+	json_decref(json);
+}
+
+TEST(devices_are_listed)
+{
+	place_begin();
+	serve("{\"ok\":true,\"devices\":[{\"index\":0,\"uuid\":\"GPU-1\",\"name\":\"NVIDIA Something\",\"memory\":8589934592,"
+	      "\"memory_used\":1073741824,\"compute_capability\":\"9.0\",\"driver\":\"580.1\",\"simulated\":true,"
+	      "\"reserved\":2147483648,\"vgpus\":2}]}");
+	CHECK_INT(VIRGATE_RUN("devices"), 0);
+	CHECK_CONTAINS(result.out, "NVIDIA Something (simulated)");
+	CHECK_CONTAINS(result.out, "2.0 GiB");
+	CHECK_INT(VIRGATE_RUN("devices", "--json"), 0);
+	json_t *json = parse_output(), *device = json_array_get(json_object_get(json, "devices"), 0);
+	CHECK_INT(json_integer_value(json_object_get(device, "reserved")), 2ll * GIB);
+	CHECK_STR(json_string_value(json_object_get(device, "compute_capability")), "9.0");
+	CHECK(json_is_true(json_object_get(device, "simulated")));
+	json_decref(json);
+}
+
+TEST(logs_say_what_was_refused)
+{
+	place_begin();
+	serve("{\"ok\":true,\"refusals\":[{\"time\":1700000000.25,\"pid\":12,\"entry\":\"cuMemAlloc_v2\",\"asked\":2147483648,"
+	      "\"charged\":7516192768,\"limit\":8589934592,\"overhead\":536870912}]}");
+	CHECK_INT(VIRGATE_RUN("logs", "train"), 0);
+	CHECK_CONTAINS(result.out, "cuMemAlloc_v2");
+	CHECK_CONTAINS(result.out, "7.0 GiB");
+	CHECK_INT(VIRGATE_RUN("logs", "train", "--json"), 0);
+	json_t *json = parse_output(), *refusal = json_array_get(json_object_get(json, "refusals"), 0);
+	CHECK_STR(json_string_value(json_object_get(json, "name")), "train");
+	CHECK_INT(json_integer_value(json_object_get(refusal, "asked")), 2ll * GIB);
+	CHECK(json_real_value(json_object_get(refusal, "time")) == 1700000000.25);
+	json_decref(json);
+	serve("{\"ok\":true,\"refusals\":[]}");
+	CHECK_INT(VIRGATE_RUN("logs", "train"), 0);
+	CHECK_CONTAINS(result.out, "nothing was refused");
+}
+
+TEST(requests_carry_what_was_asked)
+{
+	char requests[4096];
+
+	place_begin();
+	serve("{\"ok\":true,\"vgpu\":{}}");
+	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1.5G", "--share", "30", "--device", "1", "--group", "lab"), 0);
+	CHECK_CONTAINS(result.out, "1.5 GiB");
+	CHECK_CONTAINS(result.out, "not enforced");
+	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "2G"), 0);
+	CHECK_INT(VIRGATE_RUN("set", "train", "--share", "40"), 0);
+	CHECK_CONTAINS(result.out, "not enforced");
+	CHECK_INT(VIRGATE_RUN("rm", "a", "b"), 0);
+	slurp("requests", requests, sizeof requests);
+	CHECK_STR(requests,
+		  "{\"op\":\"create\",\"memory\":1610612736,\"name\":\"train\",\"share\":30,\"device\":\"1\",\"group\":\"lab\"}\n"
+		  "{\"op\":\"set\",\"name\":\"train\",\"memory\":2147483648}\n"
+		  "{\"op\":\"set\",\"name\":\"train\",\"share\":40}\n"
+		  "{\"op\":\"rm\",\"name\":\"a\"}\n{\"op\":\"rm\",\"name\":\"b\"}\n");
+}
+
+TEST(what_the_daemon_refuses_is_shown)
+{
+	place_begin();
+	serve("{\"ok\":false,\"code\":\"busy\",\"message\":\"train: asked 1.0 GiB, 7.1 GiB are in use\"}");
+	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "1G"), 1);
+	CHECK_STR(result.err, "virgate: train: asked 1.0 GiB, 7.1 GiB are in use\n");
+	CHECK_STR(result.out, "");
+	CHECK_INT(VIRGATE_RUN("rm", "train"), 1);
+	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "true"), 125);
+	CHECK_CONTAINS(result.err, "7.1 GiB are in use");
+}
+
+TEST(bad_input_is_refused_before_anything_is_asked)
+{
+	static const struct {
+		const char *words[8];
+		int code;
+		const char *says;
+	} cases[] = {
+		{{"create", "train", "--memory", "-1G"}, 2, "is negative"},
+		{{"create", "train", "--memory", "0"}, 2, "is zero"},
+		{{"create", "train", "--memory", "99999999999T"}, 2, "more than 2^63"},
+		{{"create", "train", "--memory", "lots"}, 2, "is not a size"},
+		{{"create", "train", "--memory", ""}, 2, "is empty"},
+		{{"create", "train"}, 2, "how much memory?"},
+		{{"create", "train", "--memory", "1G", "--share", "0"}, 2, "from 1 to 100"},
+		{{"create", "train", "--memory", "1G", "--share", "101"}, 2, "from 1 to 100"},
+		{{"create", "train", "--memory", "1G", "--share", "ten"}, 2, "from 1 to 100"},
+		{{"create", "a/b", "--memory", "1G"}, 1, "a character that names cannot have"},
+		{{"create", "-a", "--memory", "1G"}, 2, "unknown option -a"},
+		{{"create", ".a", "--memory", "1G"}, 1, "must begin with a letter or a digit"},
+		{{"create", "", "--memory", "1G"}, 1, "the name is empty"},
+		{{"create", "t\xc3\xa4st", "--memory", "1G"}, 1, "a character that names cannot have"},
+		{{"create", "a234567890123456789012345678901234567890123456789012345678901234", "-m", "1G"}, 1, "63 is the most"},
+		{{"create", "--memory", "1G"}, 2, "a name is missing"},
+		{{"set", "train"}, 2, "nothing to change"},
+		{{"inspect", "../x"}, 1, "must begin"},
+		{{"inspect"}, 2, "a name is missing"},
+		{{"ps", "--jsno"}, 2, "did you mean --json?"},
+		{{"pss"}, 2, "did you mean \"ps\"?"},
+		{{"zebra"}, 2, "there is no verb \"zebra\""},
+		{{"help", "rnu"}, 2, "did you mean \"run\"?"},
+		{{"run", "true"}, 125, "how much memory?"},
+		{{"run", "--memory", "x", "true"}, 125, "is not a size"},
+		{{"run", "--memory", "1G"}, 125, "what to run is missing"},
+		{{"run", "--vgpu", "a", "--memory", "1G", "true"}, 125, "--vgpu names a vGPU that exists"},
+		{{"run", "--vgpu", "a", "--share", "3", "true"}, 125, "--vgpu names a vGPU that exists"},
+		{{"run", "--vgpu", "a b", "true"}, 125, "a character that names cannot have"},
+		{{"run", "--memory", "1G", "--name", "a b", "true"}, 125, "a character that names cannot have"},
+		{{"run", "--memroy", "1G", "true"}, 125, "did you mean --memory?"},
+	};
+	char requests[64];
+
+	place_begin();
+	serve("{\"ok\":true}");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *words[10] = {VIRGATE};
+		for (int j = 0; cases[i].words[j]; j++)
+			words[j + 1] = cases[i].words[j];
+		int code = finish(begin(words));
+		if (code != cases[i].code || !strstr(result.err, cases[i].says))
+			FAIL("virgate %s %s %s: exit code %d, not %d: %s", words[1], words[2] ? words[2] : "",
+			     words[2] && words[3] ? words[3] : "", code, cases[i].code, result.err);
+	}
+	slurp("requests", requests, sizeof requests);
+	CHECK_STR(requests, "");
+}
+
+static void write_system_file(const char *text)
+{
+	char path[128];
+
+	snprintf(path, sizeof path, "%s/system.conf", place.folder);
+	FILE *file = fopen(path, "w");
+	CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+TEST(an_unreadable_line_stops_every_verb)
+{
+	place_begin();
+	serve("{\"ok\":true}");
+	write_system_file("[run]\nmemory = 8G\nshare = much\n");
+	CHECK_INT(VIRGATE_RUN("ps"), 1);
+	CHECK_CONTAINS(result.err, "/system.conf:3: share: \"much\" is not a share");
+	CHECK_INT(VIRGATE_RUN("run", "true"), 125);
+	CHECK_CONTAINS(result.err, "/system.conf:3:");
+	CHECK_INT(VIRGATE_RUN("--version"), 0); // says nothing of settings
+}
+
+TEST(flags_win_over_the_environment_over_files)
+{
+	char requests[4096];
+
+	place_begin();
+	serve("{\"ok\":false,\"code\":\"limit\",\"message\":\"no\"}");
+	write_system_file("[run]\nmemory = 3G\nshare = 33\n");
+	CHECK_INT(VIRGATE_RUN("run", "true"), 125);
+	setenv("VIRGATE_SHARE", "44", 1);
+	CHECK_INT(VIRGATE_RUN("run", "true"), 125);
+	CHECK_INT(VIRGATE_RUN("run", "--share=55", "--memory=1K", "true"), 125);
+	unsetenv("VIRGATE_SHARE");
+	slurp("requests", requests, sizeof requests);
+	CHECK_STR(requests, "{\"op\":\"enter\",\"memory\":3221225472,\"share\":33}\n"
+			    "{\"op\":\"enter\",\"memory\":3221225472,\"share\":44}\n"
+			    "{\"op\":\"enter\",\"memory\":1024,\"share\":55}\n");
+}
+
+TEST(strange_answers_are_told_and_harm_nothing)
+{
+	static const char *const answers[] = {
+		"",	     "{",	  "[]",	       "{\"ok\":1}", "{\"ok\":true}", "{\"ok\":true,\"vgpus\":3}",
+		"{\"ok\":true,\"vgpus\":[{}]}", "{\"ok\":true,\"vgpus\":[3]}", "{\"ok\":true,\"ok\":true,\"vgpus\":[]}",
+		"{\"ok\":true,\"vgpus\":[{\"name\":\"a\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":-5}]}"};
+
+	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+		place_begin();
+		serve(answers[i]);
+		CHECK_INT(VIRGATE_RUN("ps"), 1);
+		CHECK(strncmp(result.err, "virgate: ", 9) == 0);
+		CHECK_STR(result.out, "");
+	}
+}
+
+TEST(a_socket_that_nobody_listens_on_is_told_where_starting_is_not_allowed)
+{
+	place_begin();
+	setenv("VIRGATE_START_DAEMON", "no", 1);
+	CHECK_INT(VIRGATE_RUN("ps"), 1);
+	CHECK_CONTAINS(result.err, "no daemon listens on");
+	unsetenv("VIRGATE_START_DAEMON");
+}
+
+TEST(a_daemon_that_cannot_start_is_told_with_its_own_words)
+{
+	char path[128];
+
+	place_begin();
+	snprintf(path, sizeof path, "%s/virgated", place.folder);
+	FILE *file = fopen(path, "w");
+	CHECK(file && fputs("#!/bin/sh\necho some reason >&2\nexit 1\n", file) >= 0 && fclose(file) == 0);
+	chmod(path, 0700);
+	setenv("VIRGATE_DAEMON", path, 1);
+	setenv("VIRGATE_NVML", "/nowhere", 1);
+	CHECK_INT(VIRGATE_RUN("ps"), 1);
+	CHECK_CONTAINS(result.err, "did not start: some reason");
+	unsetenv("VIRGATE_DAEMON");
+	unsetenv("VIRGATE_NVML");
+}
+
+TEST(without_a_gpu_the_simulated_one_is_named_not_taken)
+{
+	place_begin();
+	if (access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0)
+		SKIP("there is a GPU");
+	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "true"), 125);
+	CHECK_CONTAINS(result.err, "no NVIDIA GPU");
+	CHECK_CONTAINS(result.err, "--sim");
+}
+
+TEST(a_folder_of_others_is_refused)
+{
+	place_begin();
+	setenv("VIRGATE_NVML", "/nowhere", 1);
+	setenv("VIRGATE_DAEMON", "/bin/false", 1);
+	chmod(place.runtime, 0777);
+	CHECK_INT(VIRGATE_RUN("ps"), 1);
+	CHECK_CONTAINS(result.err, "is not a folder that only you may write");
+	unsetenv("VIRGATE_DAEMON");
+	unsetenv("VIRGATE_NVML");
+}
+
+TEST(a_path_too_long_for_a_socket_is_told)
+{
+	char path[160];
+
+	place_begin();
+	memset(path, 'x', sizeof path);
+	memcpy(path, "/tmp/", 5);
+	path[sizeof path - 1] = '\0';
+	setenv("VIRGATE_RUNTIME_DIR", path, 1);
+	CHECK_INT(VIRGATE_RUN("ps"), 1);
+	CHECK_CONTAINS(result.err, "is longer than");
+}
+
+TEST(help_and_version)
+{
+	place_begin();
+	CHECK_INT(VIRGATE_RUN("--version"), 0);
+	CHECK_STR(result.out, "virgate " VG_VERSION_TEXT "\n");
+	CHECK_STR(VG_VERSION_TEXT, PROJECT_VERSION);
+	CHECK_INT(VIRGATE_RUN("version"), 0);
+	CHECK_INT(VIRGATE_RUN("help"), 0);
+	CHECK_CONTAINS(result.out, "inspect");
+	CHECK_INT(VIRGATE_RUN("help", "run"), 0);
+	CHECK_CONTAINS(result.out, "--memory SIZE");
+	CHECK_INT(VIRGATE_RUN("run", "--help"), 0);
+	CHECK_CONTAINS(result.out, "--memory SIZE");
+	CHECK_INT(finish(begin((const char *const[]){VIRGATE, NULL})), 2);
+	CHECK_CONTAINS(result.err, "usage: virgate VERB");
+}
+
+TEST(output_that_cannot_be_written_is_a_failure)
+{
+	place_begin();
+	int status = system(VIRGATE " help >/dev/full 2>/dev/null");
+	CHECK_INT(WEXITSTATUS(status), 1);
+}
