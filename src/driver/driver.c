@@ -1,0 +1,76 @@
+#include "driver/driver.h"
+
+#include "driver/library.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// Stands in for entries of every type: on x86-64 the caller passes and removes the arguments,
+// and all entries return a CUresult.
+static CUresult not_supported(void)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static int fill(struct vg_driver *driver, void *library, char *problem, size_t capacity)
+{
+	enum { required = VG_DRIVER_UNSUITED, optional = 0 };
+
+#define ENTRY(abi, api, version, stream, family, need)                                             \
+	driver->abi = (VG_PFN(api, version, stream))dlsym(library, #abi);                          \
+	if (!driver->abi) {                                                                        \
+		driver->abi = (VG_PFN(api, version, stream))(void (*)(void))not_supported;         \
+		driver->missing[VG_ENTRY_##abi] = true;                                            \
+		if (need) {                                                                        \
+			snprintf(problem, capacity, "%s has no %s: a driver of version 570 or later is needed", \
+				 driver->path, #abi);                                              \
+			return need;                                                               \
+		}                                                                                  \
+	}
+#include "abi/entries.def"
+	return 0;
+}
+
+static int load(struct vg_driver *driver, char *problem, size_t capacity)
+{
+	static char path[LIBRARY_PATH];
+
+	int r = library_choose("VIRGATE_DRIVER", "libcuda.so.1", path, &driver->simulated, problem, capacity);
+	if (r)
+		return r;
+	driver->path = path;
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		snprintf(problem, capacity, "no CUDA driver: %s", dlerror());
+		return VG_DRIVER_ABSENT;
+	}
+	r = fill(driver, library, problem, capacity);
+	if (r)
+		dlclose(library);
+	return r;
+}
+
+int vg_driver_load(const struct vg_driver **ret_driver, char *problem, size_t capacity)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct vg_driver *loaded;
+	int r = 0;
+
+	pthread_mutex_lock(&lock);
+	if (!loaded) {
+		struct vg_driver *driver = calloc(1, sizeof *driver);
+		r = driver ? load(driver, problem, capacity) : VG_DRIVER_ABSENT;
+		if (!driver)
+			snprintf(problem, capacity, "no memory for the driver's table");
+		if (r)
+			free(driver);
+		else
+			loaded = driver;
+	}
+	pthread_mutex_unlock(&lock);
+	if (r == 0)
+		*ret_driver = loaded;
+	return r;
+}

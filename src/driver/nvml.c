@@ -1,0 +1,48 @@
+#include "driver/nvml.h"
+
+#include "driver/library.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+
+static nvmlReturn_t not_found(void)
+{
+	return NVML_ERROR_FUNCTION_NOT_FOUND;
+}
+
+static int load(struct vg_nvml *nvml, char *problem, size_t capacity)
+{
+	char path[LIBRARY_PATH];
+
+	int r = library_choose("VIRGATE_NVML", "libnvidia-ml.so.1", path, &nvml->simulated, problem, capacity);
+	if (r)
+		return r;
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		snprintf(problem, capacity, "no NVML: %s", dlerror());
+		return 1;
+	}
+#define X(name)                                                                                    \
+	nvml->name = (__typeof__(&name))dlsym(library, #name);                                     \
+	if (!nvml->name)                                                                           \
+		nvml->name = (__typeof__(&name))(void (*)(void))not_found;
+	VG_NVML_CALLS(X)
+#undef X
+	return 0;
+}
+
+int vg_nvml_load(const struct vg_nvml **ret_nvml, char *problem, size_t capacity)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct vg_nvml nvml;
+	static bool loaded;
+
+	pthread_mutex_lock(&lock);
+	int r = loaded ? 0 : load(&nvml, problem, capacity);
+	loaded = r == 0;
+	pthread_mutex_unlock(&lock);
+	if (r == 0)
+		*ret_nvml = &nvml;
+	return r;
+}

@@ -1,0 +1,46 @@
+// What NVML says of this machine. One thread at a time per system; after fork, the child's first
+// call initialises NVML anew.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { VG_SYSTEM_DEVICES = 64, VG_SYSTEM_UUID_TEXT = 41, VG_SYSTEM_PROCESSES = 1024 };
+
+struct vg_system;
+
+struct vg_system_device {
+	unsigned int index;
+	uint8_t uuid[16];
+	char uuid_text[VG_SYSTEM_UUID_TEXT]; // "GPU-…"
+	char name[96];
+	uint64_t memory;
+	int compute_major, compute_minor; // 0: not known
+};
+
+struct vg_system_process {
+	uint32_t pid;
+	bool memory_known;
+	uint64_t memory;
+};
+
+// 0, or 1 with a sentence for people in `problem`: no NVML, or no GPU.
+int vg_system_open(struct vg_system **ret_system, char *problem, size_t capacity);
+void vg_system_close(struct vg_system *system);
+
+bool vg_system_simulated(const struct vg_system *system);
+const char *vg_system_driver_version(const struct vg_system *system);
+// Fixed while the system is open.
+size_t vg_system_device_count(const struct vg_system *system);
+const struct vg_system_device *vg_system_device(const struct vg_system *system, size_t index);
+
+// 0, or -EIO where NVML does not say.
+int vg_system_memory_used(struct vg_system *system, size_t index, uint64_t *ret_used);
+// Everybody with a context on the device, each pid once. Returns 0 or -EIO; more than fit are
+// -ENOBUFS.
+int vg_system_processes(struct vg_system *system, size_t index,
+			struct vg_system_process ret_processes[VG_SYSTEM_PROCESSES], size_t *ret_count);
+
+// "GPU-8-4-4-4-12" hexadecimal digits. False: it is not one.
+bool vg_system_uuid_parse(const char *text, uint8_t ret_uuid[16]);
+void vg_system_uuid_format(const uint8_t uuid[16], char ret_text[VG_SYSTEM_UUID_TEXT]);
