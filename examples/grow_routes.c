@@ -1,0 +1,236 @@
+// Each route takes one chunk of device memory in its own way and touches it.
+#include "grow_routes.h"
+
+#define MiB ((size_t)1 << 20)
+
+struct route_setup setup;
+
+static CUresult touch(CUdeviceptr address, size_t bytes)
+{
+	if (!setup.touch)
+		return CUDA_SUCCESS;
+	CUresult result = cuMemsetD8(address, 0x5a, bytes);
+	return result != CUDA_SUCCESS ? result : cuCtxSynchronize();
+}
+
+static CUresult take_alloc(size_t chunk, size_t *ret_bytes)
+{
+	CUdeviceptr address;
+	CUresult result = cuMemAlloc(&address, chunk);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret_bytes = chunk;
+	return touch(address, chunk);
+}
+
+// Rows of 4000 bytes: the pitch is larger than the width.
+static CUresult take_pitch(size_t chunk, size_t *ret_bytes)
+{
+	CUdeviceptr address;
+	size_t pitch = 4096, rows = chunk / pitch;
+	CUresult result = cuMemAllocPitch(&address, &pitch, 4000, rows, 4);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret_bytes = pitch * rows;
+	return touch(address, pitch * rows);
+}
+
+static CUresult settle(CUdeviceptr address, size_t bytes)
+{
+	CUresult result = setup.touch ? cuMemsetD8Async(address, 0x5a, bytes, NULL) : CUDA_SUCCESS;
+
+	return result != CUDA_SUCCESS ? result : cuStreamSynchronize(NULL);
+}
+
+static CUresult take_async(size_t chunk, size_t *ret_bytes)
+{
+	CUdeviceptr address;
+	CUresult result = cuMemAllocAsync(&address, chunk, NULL);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret_bytes = chunk;
+	return settle(address, chunk);
+}
+
+static CUresult take_pool(size_t chunk, size_t *ret_bytes)
+{
+	static CUmemoryPool pool;
+	CUdeviceptr address;
+	CUresult result = CUDA_SUCCESS;
+
+	if (!pool) {
+		CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device}};
+		result = cuMemPoolCreate(&pool, &properties);
+	}
+	if (result == CUDA_SUCCESS)
+		result = cuMemAllocFromPoolAsync(&address, chunk, pool, NULL);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret_bytes = chunk;
+	return settle(address, chunk);
+}
+
+static CUresult map(CUmemGenericAllocationHandle handle, size_t bytes)
+{
+	CUdeviceptr address;
+	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device},
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUresult result = cuMemAddressReserve(&address, bytes, 0, 0, 0);
+
+	if (result == CUDA_SUCCESS)
+		result = cuMemMap(address, bytes, 0, handle, 0);
+	if (result == CUDA_SUCCESS)
+		result = cuMemSetAccess(address, bytes, &access, 1);
+	return result == CUDA_SUCCESS ? touch(address, bytes) : result;
+}
+
+static CUresult create(size_t chunk, CUmemGenericAllocationHandle *ret_handle)
+{
+	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device}};
+
+	return cuMemCreate(ret_handle, chunk, &properties, 0);
+}
+
+// Physical memory that is never mapped.
+static CUresult take_create(size_t chunk, size_t *ret_bytes)
+{
+	CUmemGenericAllocationHandle handle;
+	CUresult result = create(chunk, &handle);
+
+	if (result == CUDA_SUCCESS)
+		*ret_bytes = chunk;
+	return result;
+}
+
+static CUresult take_vmm(size_t chunk, size_t *ret_bytes)
+{
+	CUmemGenericAllocationHandle handle;
+	CUresult result = create(chunk, &handle);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret_bytes = chunk;
+	return map(handle, chunk);
+}
+
+// Released while mapped: the mapping alone keeps the memory.
+static CUresult take_released(size_t chunk, size_t *ret_bytes)
+{
+	CUmemGenericAllocationHandle handle;
+	CUresult result = create(chunk, &handle);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret_bytes = chunk;
+	result = map(handle, chunk);
+	return result == CUDA_SUCCESS ? cuMemRelease(handle) : result;
+}
+
+static CUresult take_import(size_t chunk, size_t *ret_bytes)
+{
+	CUmemGenericAllocationHandle handle;
+	CUresult result = cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)setup.descriptor,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+
+	if (result == CUDA_SUCCESS)
+		*ret_bytes = chunk;
+	return result;
+}
+
+// Rows of 16 KiB.
+static CUresult take_array(size_t chunk, size_t *ret_bytes)
+{
+	CUarray array;
+	CUDA_ARRAY_DESCRIPTOR descriptor = {.Width = 4096, .Height = chunk / 16384, .Format = CU_AD_FORMAT_FLOAT,
+		.NumChannels = 1};
+	CUresult result = cuArrayCreate(&array, &descriptor);
+
+	if (result == CUDA_SUCCESS)
+		*ret_bytes = chunk;
+	return result;
+}
+
+// The levels of a mipmapped array sum up to 4/3 of the first.
+static CUresult take_mipmap(size_t chunk, size_t *ret_bytes)
+{
+	CUmipmappedArray array;
+	CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = 4096, .Height = chunk / 16384, .Format = CU_AD_FORMAT_FLOAT,
+		.NumChannels = 1};
+	CUresult result = cuMipmappedArrayCreate(&array, &descriptor, 5);
+
+	if (result == CUDA_SUCCESS)
+		*ret_bytes = chunk + chunk / 4 + chunk / 16 + chunk / 64 + chunk / 256;
+	return result;
+}
+
+// A graph with one allocation that nothing frees; its memory comes when it is launched.
+static CUresult take_graph(size_t chunk, size_t *ret_bytes)
+{
+	CUgraph graph;
+	CUgraphNode node;
+	CUgraphExec exec;
+	CUDA_MEM_ALLOC_NODE_PARAMS wanted = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device}}, .bytesize = chunk};
+	static CUstream stream;
+	CUresult result = stream ? CUDA_SUCCESS : cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+
+	if (result == CUDA_SUCCESS)
+		result = cuGraphCreate(&graph, 0);
+	if (result == CUDA_SUCCESS)
+		result = cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wanted);
+	if (result == CUDA_SUCCESS)
+		result = cuGraphInstantiate(&exec, graph, 0);
+	if (result == CUDA_SUCCESS)
+		result = cuGraphLaunch(exec, stream);
+	if (result == CUDA_SUCCESS)
+		result = cuStreamSynchronize(stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret_bytes = chunk;
+	return touch(wanted.dptr, chunk);
+}
+
+static CUresult take_managed(size_t chunk, size_t *ret_bytes)
+{
+	CUdeviceptr address;
+	CUresult result = cuMemAllocManaged(&address, chunk, CU_MEM_ATTACH_GLOBAL);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret_bytes = chunk;
+	return touch(address, chunk);
+}
+
+static const struct route routes[] = {
+	{"alloc", "cuMemAlloc", take_alloc, 512},
+	{"pitch", "cuMemAllocPitch", take_pitch, 4096},
+	{"async", "cuMemAllocAsync from the default pool", take_async, 512},
+	{"pool", "cuMemAllocFromPoolAsync from a pool of its own", take_pool, 512},
+	{"create", "cuMemCreate, never mapped", take_create, 2 * MiB},
+	{"vmm", "cuMemCreate and cuMemMap", take_vmm, 2 * MiB},
+	{"released", "cuMemCreate, cuMemMap, then cuMemRelease", take_released, 2 * MiB},
+	{"import", "cuMemImportFromShareableHandle of --descriptor, again and again", take_import, 2 * MiB},
+	{"array", "cuArrayCreate", take_array, 16384},
+	{"mipmap", "cuMipmappedArrayCreate", take_mipmap, 256 * 1024},
+	{"graph", "an allocation node of a graph", take_graph, 512},
+	{"managed", "cuMemAllocManaged", take_managed, 4096},
+};
+
+const struct route *route_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
+		if (strcmp(routes[i].name, name) == 0)
+			return &routes[i];
+	return NULL;
+}
+
+void route_list(FILE *file)
+{
+	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
+		fprintf(file, "  %-9s %s\n", routes[i].name, routes[i].how);
+}
