@@ -64,7 +64,6 @@ CONFORM(memory_handles)
 	NEED(cuCtxSynchronize());
 	NEED(cuIpcGetMemHandle(&handle, address));
 	WORKS(cuIpcGetMemHandle(&second, address + MiB)); // of the whole allocation
-	GIVES(cuIpcGetMemHandle(NULL, address), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuIpcGetMemHandle(&second, 0x1000), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuIpcOpenMemHandle(&opened, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_CONTEXT);
 	GIVES(cuIpcCloseMemHandle(address), CUDA_ERROR_INVALID_VALUE);

@@ -108,13 +108,13 @@ CONFORM(bad_images)
 	GIVES(cuModuleLoad(&module, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-CONFORM(a_newer_target_has_no_binary)
+CONFORM(a_newer_target_is_refused)
 {
 	CUmodule module = NULL;
 
 	need_context();
 	GIVES(cuModuleLoadData(&module, ".version 8.7\n.target sm_120\n.address_size 64\n.visible .entry a() { ret; }"),
-		CUDA_ERROR_NO_BINARY_FOR_GPU);
+		CUDA_ERROR_INVALID_PTX);
 }
 
 CONFORM(function_attributes)
