@@ -1,0 +1,139 @@
+// The manual pages and the completion script against the tables they describe.
+#include <fcntl.h>
+
+#include "config.h"
+#include "daemon/authority.h"
+#include "test.h"
+#include "verb.h"
+
+static char page[65536];
+
+static void read_page(const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof path, MAN_DIR "/%s.scd", name);
+	int fd = open(path, O_RDONLY);
+	if (fd < 0)
+		FAIL("there is no page %s", path);
+	ssize_t length = read(fd, page, sizeof page - 1);
+	close(fd);
+	CHECK(length > 0);
+	page[length] = '\0';
+}
+
+TEST(every_verb_has_a_page_with_every_option)
+{
+	char text[128];
+
+	for (int i = 0; verbs[i]; i++) {
+		if (verbs[i]->hidden)
+			continue;
+		snprintf(text, sizeof text, "virgate-%s.1", verbs[i]->name);
+		read_page(text);
+		for (const struct option *option = verbs[i]->options; option && option->name; option++) {
+			if (option->letter)
+				snprintf(text, sizeof text, "\n*-%c*, *--%s*", option->letter, option->name);
+			else
+				snprintf(text, sizeof text, "\n*--%s*", option->name);
+			if (!strstr(page, text))
+				FAIL("virgate-%s.1 has no paragraph on --%s", verbs[i]->name, option->name);
+		}
+		read_page("virgate.1");
+		snprintf(text, sizeof text, "*virgate-%s*(1)\n\t%s.", verbs[i]->name, verbs[i]->summary);
+		CHECK_CONTAINS(page, text);
+	}
+}
+
+TEST(every_setting_is_in_the_page)
+{
+	char text[128];
+
+	for (int i = 0; i < CONFIG_COUNT; i++) {
+		read_page("virgate.conf.5");
+		snprintf(text, sizeof text, "# SECTION %s\n", config_rows[i].section);
+		char *section = strstr(page, text);
+		if (!section)
+			FAIL("no section %s", config_rows[i].section);
+		char *end = strstr(section + 1, "\n# ");
+		CHECK(end);
+		*end = '\0';
+		snprintf(text, sizeof text, "\n*%s* = ", config_rows[i].key);
+		CHECK_CONTAINS(section, text);
+		CHECK_CONTAINS(section, config_rows[i].variable);
+		read_page("virgate.1");
+		CHECK_CONTAINS(page, config_rows[i].variable);
+	}
+}
+
+// The daemon's table, row for row.
+TEST(the_permissions_are_the_daemons)
+{
+	static const struct {
+		const char *text;
+		bool owner, group, other, root;
+	} rows[] = {
+#define X(verb, text, owner, group, other, root) {text, owner, group, other, root},
+		AUTHORITY_TABLE(X)
+#undef X
+	};
+
+	read_page("virgate.1");
+	int lines = 0;
+	for (const char *at = strstr(page, "\n[[ *right*"); at && (at = strstr(at, "\n|  ")); at++)
+		lines++;
+	CHECK_INT(lines, sizeof rows / sizeof *rows);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char text[64], expected[64];
+		snprintf(text, sizeof text, "\n|  %s\n:  ", rows[i].text);
+		const char *row = strstr(page, text);
+		if (!row)
+			FAIL("no row %s", rows[i].text);
+		row = strchr(row + strlen(text), '\n');
+		snprintf(expected, sizeof expected, "\n:  %s\n:  %s\n:  %s\n:  %s\n", rows[i].owner ? "yes" : "no",
+			 rows[i].group ? "yes" : "no", rows[i].other ? "yes" : "no", rows[i].root ? "yes" : "no");
+		if (strncmp(row, expected, strlen(expected)) != 0)
+			FAIL("%s: the page has%.40s", rows[i].text, row);
+	}
+}
+
+// What the script offers, in a real bash.
+static void complete(const char *words, int at)
+{
+	char command[1024];
+
+	snprintf(command, sizeof command,
+		 "bash -c 'source <(\"%s\" completion); COMP_WORDS=(%s); COMP_CWORD=%d; _virgate; echo \"${COMPREPLY[*]}\"'",
+		 VIRGATE, words, at);
+	FILE *pipe = popen(command, "r");
+	CHECK(pipe);
+	size_t length = fread(page, 1, sizeof page - 1, pipe);
+	page[length] = '\0';
+	CHECK_INT(pclose(pipe), 0);
+}
+
+TEST(completion_covers_every_verb_and_option)
+{
+	char text[128];
+
+	complete("virgate \"\"", 1);
+	for (int i = 0; verbs[i]; i++)
+		CHECK((strstr(page, verbs[i]->name) != NULL) || verbs[i]->hidden);
+	complete("virgate cre", 1);
+	CHECK_STR(page, "create\n");
+	for (int i = 0; verbs[i]; i++) {
+		if (verbs[i]->hidden)
+			continue;
+		snprintf(text, sizeof text, "virgate %s -", verbs[i]->name);
+		complete(text, 2);
+		for (const struct option *option = verbs[i]->options; option && option->name; option++) {
+			snprintf(text, sizeof text, "--%s", option->name);
+			if (!strstr(page, text))
+				FAIL("%s: %s is not among %s", verbs[i]->name, text, page);
+		}
+	}
+	complete("virgate help lo", 2);
+	CHECK_STR(page, "logs\n");
+	complete("virgate create --memory \"\"", 3);
+	CHECK_STR(page, "\n");
+}
