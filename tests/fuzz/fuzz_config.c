@@ -1,0 +1,27 @@
+// Any bytes as a settings file: read or refused with the file and a line, never anything else.
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length);
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
+{
+	struct config config = {0};
+	struct config_error error = {""};
+
+	int r = config_read(&config, "f", (const char *)data, length, &error);
+	if (r != (*error.text != '\0'))
+		abort();
+	if (r && strncmp(error.text, "f:", 2) != 0)
+		abort();
+	for (int i = 0; i < CONFIG_COUNT; i++) {
+		if (config.values[i] && (!*config.values[i] || config_check(config_rows[i].kind, config.values[i])))
+			abort(); // a value without sense was taken
+		if (!config.values[i] != !config.origins[i])
+			abort();
+	}
+	config_finish(&config);
+	return 0;
+}
