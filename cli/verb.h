@@ -52,7 +52,7 @@ struct verb {
 };
 
 extern const struct verb verb_run, verb_create, verb_set, verb_rm, verb_ps, verb_inspect, verb_devices, verb_logs,
-	verb_help, verb_version, verb_completion, verb_complete;
+	verb_shutdown, verb_help, verb_version, verb_completion, verb_complete;
 
 // In the order of the help, NULL at the end.
 extern const struct verb *const verbs[];

@@ -13,6 +13,7 @@ const struct verb *const verbs[] = {
 	&verb_inspect,
 	&verb_devices,
 	&verb_logs,
+	&verb_shutdown,
 	&verb_help,
 	&verb_version,
 	&verb_completion,

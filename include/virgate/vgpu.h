@@ -39,6 +39,9 @@ VG_PUBLIC const char *vg_node_socket(const struct vg_node *node);
 /* Asks the daemon for nothing but an answer, starting it where allowed. NO_DAEMON, NO_DRIVER. */
 VG_PUBLIC enum vg_status vg_node_ping(struct vg_node *node);
 
+/* Ends the daemon; the next request starts another where allowed. DENIED, NO_DAEMON. */
+VG_PUBLIC enum vg_status vg_node_shutdown(struct vg_node *node);
+
 /* A process that runs inside a vGPU. */
 struct vg_tenant_info {
 	int64_t pid;

@@ -96,6 +96,11 @@ enum vg_status vg_node_ping(struct vg_node *node)
 	return vg_node_order(node, __func__, json_pack("{s:s}", "op", "ping"));
 }
 
+enum vg_status vg_node_shutdown(struct vg_node *node)
+{
+	return vg_node_order(node, __func__, json_pack("{s:s}", "op", "shutdown"));
+}
+
 int vg_node_connect(const struct vg_node *node)
 {
 	return vg_wire_connect(node->socket, (int)node->timeout * 1000);

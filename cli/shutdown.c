@@ -1,0 +1,30 @@
+// shutdown: ends the daemon that started by itself; the next request starts another.
+#include <stdio.h>
+
+#include "session.h"
+
+static int run(const struct arguments *arguments)
+{
+	struct session session;
+
+	int r = session_open_quietly(&session, arguments);
+	if (r)
+		return r;
+	if (vg_node_shutdown(session.node))
+		r = fail_with_last_error(arguments);
+	session_close(&session);
+	return r;
+}
+
+static const struct option options[] = {OPTION_SIM, {0}};
+
+const struct verb verb_shutdown = {
+	.name = "shutdown",
+	.synopsis = "[--sim]",
+	.summary = "End the daemon; the next request starts another",
+	.details = "Programs that run go on under their quotas.",
+	.options = options,
+	.failure = EXIT_FAILED,
+	.usage = EXIT_USAGE,
+	.run = run,
+};

@@ -1,0 +1,116 @@
+#!/bin/bash
+# demo.sh BUILD: two vGPUs on one GPU, a program in each at once. One multiplies matrices and checks
+# them, the other takes memory until it is refused. The last line is the verdict; the exit code is 0
+# only if all of it is true. Without a GPU the simulated one is used.
+set -uo pipefail
+
+build=$(realpath "${1:-build}")
+virgate=$build/cli/virgate
+place=$(mktemp -d /tmp/virgate-demo-XXXXXX)
+# A node of its own: the demo touches nobody's vGPUs.
+export VIRGATE_RUNTIME_DIR=$place/run VIRGATE_STATE_DIR=$place/state VIRGATE_SIM_DIR=$place/sim
+mkdir -m 700 "$VIRGATE_RUNTIME_DIR" "$VIRGATE_STATE_DIR" "$VIRGATE_SIM_DIR"
+unset VIRGATE_SIM VIRGATE_MEMORY VIRGATE_SHARE VIRGATE_DEVICE VIRGATE_LOG
+sim=()
+failures=()
+
+finish() {
+	kill "${product:-}" "${grower:-}" 2>/dev/null
+	"$virgate" shutdown "${sim[@]}" >/dev/null 2>&1
+	rm -rf "$place"
+}
+trap finish EXIT
+
+give_up() {
+	printf 'FAILED: %s\n' "$*"
+	exit 1
+}
+
+must() {
+	printf '$ virgate %s\n' "$*"
+	"$virgate" "$@" || give_up "virgate $1"
+}
+
+expect() { # what is expected, then a command that is true if it came true
+	local what=$1
+	shift
+	if "$@"; then
+		printf '  yes: %s\n' "$what"
+	else
+		printf '  NO:  %s\n' "$what"
+		failures+=("$what")
+	fi
+}
+
+figure() { # a vGPU and a key of its JSON
+	"$virgate" inspect "$1" --json "${sim[@]}" | sed -n "s/^    \"$2\": \([0-9]*\),*\$/\1/p"
+}
+
+if reason=$("$virgate" devices 2>&1); then
+	echo "On the GPU of this machine:"
+	limit=$((4 << 30)) size=2048 chunk=64M
+else
+	echo "On the simulated GPU ($reason):"
+	sim=(--sim)
+	limit=$((512 << 20)) size=128 chunk=16M
+fi
+must devices "${sim[@]}"
+must create product --memory $limit --device 0 "${sim[@]}"
+must create grower --memory $limit --device 0 "${sim[@]}"
+
+echo "\$ virgate run --vgpu product -- matmul --size $size --seconds 12 &"
+"$virgate" run --vgpu product "${sim[@]}" -- "$build/examples/matmul" --size $size --seconds 12 \
+	>"$place/product.out" 2>"$place/product.err" &
+product=$!
+for ((i = 0; i < 100; i++)); do # until it has taken what it needs
+	before=$(figure product charged)
+	sleep 0.1
+	[[ -n $before && $before != 0 && $before == "$(figure product charged)" ]] && break
+done
+
+echo "\$ virgate run --vgpu grower -- grow --exact --chunk $chunk --hold 3 &"
+"$virgate" run --vgpu grower "${sim[@]}" -- "$build/examples/grow" --exact --chunk $chunk --hold 3 \
+	>"$place/grower.out" 2>"$place/grower.err" &
+grower=$!
+for ((i = 0; i < 100; i++)); do
+	[[ -s $place/grower.out ]] && break
+	kill -0 $grower 2>/dev/null || break
+	sleep 0.1
+done
+
+must ps "${sim[@]}"
+both_run() { kill -0 $product 2>/dev/null && kill -0 $grower 2>/dev/null; }
+both_run && at_once=true || at_once=false
+used=$(figure grower charged) physical=$(figure grower physical)
+during=$(figure product charged)
+wait $grower
+grower_code=$? grower=
+wait $product
+product_code=$? product=
+must logs grower "${sim[@]}"
+sed 's/^/  /' "$place/product.out" "$place/product.err" "$place/grower.out" "$place/grower.err"
+
+echo "What was to be shown:"
+expect "both programs ran at once" $at_once
+expect "the grower was refused by its quota, and told why" \
+	grep -q '^.*vGPU grower: asked .* used' "$place/grower.err"
+expect "the grower saw that as the driver's out of memory, and ended well" \
+	eval "[[ $grower_code == 0 ]] && grep -q 'then out of memory' '$place/grower.out'"
+expect "exactly at its quota: ${used:-?} of $limit bytes are used, not even 2 MiB more would fit" \
+	eval "[[ -n '$used' && ${used:-0} -le $limit && $((limit - ${used:-0})) -lt $((2 << 20)) ]]"
+if [[ -n $physical ]]; then
+	expect "the driver's own figure for it ($physical bytes) is within the quota and 32 MiB" \
+		test "$physical" -le $((limit + (32 << 20)))
+fi
+expect "the other's result is correct" \
+	eval "[[ $product_code == 0 ]] && grep -q ' correct' '$place/product.out'"
+expect "the other was untouched: $during bytes used as before, nothing refused" \
+	test "$during" = "$before" -a "$(figure product refusals)" = 0
+"$virgate" rm product grower "${sim[@]}" >/dev/null || failures+=("the vGPUs could not be removed")
+expect "both vGPUs are gone" eval "[[ -z \$('$virgate' ps --json ${sim[*]} | grep '\"name\"') ]]"
+
+if ((${#failures[@]})); then
+	printf 'FAILED: not true: %s\n' "${failures[0]}"
+	exit 1
+fi
+echo "PASSED: two programs shared one $([[ ${#sim[@]} == 0 ]] && echo GPU || echo 'simulated GPU'), and each kept to its quota"
