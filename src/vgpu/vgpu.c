@@ -47,16 +47,20 @@ enum vg_status vg_options_take(const char *function, const struct vg_vgpu_option
 json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options)
 {
 	json_t *request = json_pack("{s:s, s:I}", "op", op, "memory", (json_int_t)options->memory);
+	int r = 0;
 
 	if (options->name)
-		json_object_set_new(request, "name", json_string(options->name));
+		r |= json_object_set_new(request, "name", json_string(options->name));
 	if (options->share)
-		json_object_set_new(request, "share", json_integer(options->share));
+		r |= json_object_set_new(request, "share", json_integer(options->share));
 	if (options->device)
-		json_object_set_new(request, "device", json_string(options->device));
+		r |= json_object_set_new(request, "device", json_string(options->device));
 	if (options->group)
-		json_object_set_new(request, "group", json_string(options->group));
-	return request;
+		r |= json_object_set_new(request, "group", json_string(options->group));
+	if (r == 0)
+		return request;
+	json_decref(request); // a text that is not UTF-8 must not be left out
+	return NULL;
 }
 
 enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options *options)

@@ -1,0 +1,213 @@
+// libvirgate as a C program sees it, against a stand-in daemon.
+#include <pthread.h>
+
+#include "served.h"
+#include "virgate/virgate.h"
+
+static struct vg_node *node;
+
+static void open_node(void)
+{
+	const struct vg_node_options options = {.size = sizeof options, .timeout = 3};
+
+	CHECK_INT(vg_node_open(&options, &node), VG_OK);
+}
+
+static const char vgpu_answer[] =
+	"{\"ok\":true,\"vgpus\":[{\"name\":\"train\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":8589934592,\"charged\":1,"
+	"\"overhead\":0,\"physical\":null,\"share\":30,\"share_enforced\":false,\"owner\":\"ann\",\"group\":null,"
+	"\"ephemeral\":false,\"created\":1.5,\"refusals\":2,\"future\":[],\"tenants\":[{\"pid\":7,\"command\":\"a\","
+	"\"charged\":1,\"overhead\":0,\"physical\":5,\"started\":2}]}]}";
+
+TEST(the_library_is_of_its_headers)
+{
+	CHECK_STR(vg_version(), VG_VERSION_TEXT);
+}
+
+TEST(a_list_is_read)
+{
+	struct vg_vgpu_list *list;
+
+	place_begin();
+	serve(vgpu_answer);
+	open_node();
+	CHECK_STR(vg_node_socket(node), place.socket);
+	CHECK_INT(vg_vgpu_list(node, &list), VG_OK);
+	CHECK_INT(list->count, 1);
+	const struct vg_vgpu_info *vgpu = &list->vgpus[0];
+	CHECK_STR(vgpu->name, "train");
+	CHECK_INT(vgpu->memory, 8589934592);
+	CHECK_INT(vgpu->physical_known, 0);
+	CHECK_INT(vgpu->share_enforced, 0);
+	CHECK_STR(vgpu->group, "");
+	CHECK_INT(vgpu->tenant_count, 1);
+	CHECK_INT(vgpu->tenants[0].pid, 7);
+	CHECK_INT(vgpu->tenants[0].physical_known, 1);
+	CHECK_INT(vgpu->tenants[0].physical, 5);
+	vg_vgpu_list_free(list);
+	vg_vgpu_list_free(NULL);
+	vg_device_list_free(NULL);
+	vg_refusal_list_free(NULL);
+	vg_entrance_free(NULL);
+	vg_node_close(node);
+	vg_node_close(NULL);
+}
+
+TEST(failures_say_who_and_why_and_leave_the_output_alone)
+{
+	struct vg_vgpu_list *list = (void *)1;
+	struct vg_entrance *entrance = (void *)1;
+	const struct vg_vgpu_options good = {.size = sizeof good, .name = "a", .memory = 1};
+
+	place_begin();
+	serve("{\"ok\":false,\"code\":\"limit\",\"message\":\"asked 9.0 GiB, 8.0 GiB there are\"}");
+	open_node();
+	CHECK_INT(vg_vgpu_create(node, &good), VG_LIMIT);
+	CHECK_STR(vg_last_error()->text, "asked 9.0 GiB, 8.0 GiB there are");
+	CHECK_STR(vg_last_error()->function, "vg_vgpu_create");
+	CHECK_INT(vg_last_error()->status, VG_LIMIT);
+	CHECK_INT(vg_vgpu_list(node, &list), VG_LIMIT);
+	CHECK(list == (void *)1);
+	CHECK_INT(vg_vgpu_enter(node, "a", NULL, &entrance), VG_LIMIT);
+	CHECK(entrance == (void *)1);
+	CHECK_INT(vg_vgpu_create(node, NULL), VG_INVALID);
+	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = 0}), VG_INVALID);
+	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .memory = 1}), VG_INVALID);
+	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a"}), VG_INVALID);
+	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1, .share = 101}),
+		  VG_INVALID);
+	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = UINT64_MAX}),
+		  VG_INVALID);
+	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1, .device = "\xff"}),
+		  VG_INVALID); // JSON takes UTF-8 only
+	CHECK_INT(vg_vgpu_set(node, "a", 0, 0), VG_INVALID);
+	CHECK_INT(vg_vgpu_set(node, "a/b", 1, 0), VG_INVALID);
+	CHECK_INT(vg_vgpu_remove(node, NULL), VG_INVALID);
+	CHECK_INT(vg_vgpu_inspect(node, "", &list), VG_INVALID);
+	vg_node_close(node);
+}
+
+TEST(codes_become_statuses)
+{
+	static const struct {
+		const char *code;
+		enum vg_status status;
+	} all[] = {{"limit", VG_LIMIT}, {"denied", VG_DENIED},	 {"not_found", VG_NOT_FOUND}, {"exists", VG_EXISTS},
+		   {"busy", VG_BUSY},	{"invalid", VG_INVALID}, {"system", VG_SYSTEM},	      {"strange", VG_SYSTEM}};
+	char answer[128];
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		place_begin();
+		snprintf(answer, sizeof answer, "{\"ok\":false,\"code\":\"%s\",\"message\":\"words\"}", all[i].code);
+		serve(answer);
+		open_node();
+		CHECK_INT(vg_node_ping(node), all[i].status);
+		CHECK_STR(vg_last_error()->text, "words");
+		vg_node_close(node);
+	}
+}
+
+TEST(options_of_an_older_program_are_understood)
+{
+	struct vg_node_options options = {.size = sizeof(size_t) + sizeof(char *), .no_start = 1, .timeout = 77};
+
+	place_begin();
+	options.runtime_dir = place.runtime;
+	CHECK_INT(vg_node_open(&options, &node), VG_OK); // what lies behind its size is not read
+	CHECK_STR(vg_node_socket(node), place.socket);
+	vg_node_close(node);
+	options.size = 3;
+	CHECK_INT(vg_node_open(&options, &node), VG_INVALID);
+	CHECK_INT(vg_node_open(NULL, &node), VG_OK);
+	vg_node_close(node);
+}
+
+static const char *variable(char **environment, const char *name)
+{
+	const char *found = NULL;
+	size_t length = strlen(name);
+
+	for (; *environment; environment++)
+		if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=') {
+			if (found)
+				FAIL("%s is there twice", name);
+			found = *environment + length + 1;
+		}
+	return found ? found : "(none)";
+}
+
+TEST(an_entrance_makes_environments)
+{
+	char *const base[] = {"A=1", "LD_PRELOAD=/x/libvirgate-cuda.so /x/other.so", "VIRGATE_LEDGER=old", "VIRGATE_SIM=1",
+			      "CUDA_VISIBLE_DEVICES=3", "Z=", NULL};
+	struct vg_entrance *entrance;
+	char expected[1024];
+
+	place_begin();
+	serve("{\"ok\":true,\"name\":\"v-1\",\"ledger\":\"/l/v-1\",\"uuid\":\"GPU-9\",\"memory\":5,\"share\":0}");
+	open_node();
+	CHECK_INT(vg_vgpu_enter(node, NULL, &(struct vg_vgpu_options){.size = sizeof(struct vg_vgpu_options), .memory = 5},
+				&entrance),
+		  VG_OK);
+	CHECK_STR(vg_entrance_name(entrance), "v-1");
+	CHECK_STR(vg_entrance_ledger(entrance), "/l/v-1");
+	CHECK_INT(vg_entrance_memory(entrance), 5);
+	for (int i = 0; i < 2; i++) { // again: the first is replaced
+		char **environment = vg_entrance_environment(entrance, base);
+		CHECK(environment);
+		CHECK_STR(variable(environment, "A"), "1");
+		CHECK_STR(variable(environment, "Z"), "");
+		CHECK_STR(variable(environment, "VIRGATE_LEDGER"), "/l/v-1");
+		CHECK_STR(variable(environment, "VIRGATE_SIM"), "(none)");
+		CHECK_STR(variable(environment, "CUDA_VISIBLE_DEVICES"), "GPU-9");
+		snprintf(expected, sizeof expected, "%s/libvirgate-cuda.so:%s/libvirgate-nvml.so:/x/other.so", STANDIN_DIR,
+			 STANDIN_DIR);
+		CHECK_STR(variable(environment, "LD_PRELOAD"), expected);
+	}
+	char **alone = vg_entrance_environment(entrance, NULL);
+	CHECK_STR(variable(alone, "VIRGATE_VGPU"), "v-1");
+	vg_entrance_free(entrance);
+	vg_node_close(node);
+}
+
+TEST(a_daemon_that_never_answers_is_given_up)
+{
+	struct sockaddr_un address;
+
+	place_begin();
+	CHECK_INT(vg_wire_address(place.socket, &address), 0);
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	CHECK_INT(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+	CHECK_INT(listen(listener, 4), 0);
+	const struct vg_node_options options = {.size = sizeof options, .timeout = 1};
+	CHECK_INT(vg_node_open(&options, &node), VG_OK);
+	CHECK_INT(vg_node_ping(node), VG_NO_DAEMON);
+	CHECK_CONTAINS(vg_last_error()->text, "did not answer within 1 s");
+	vg_node_close(node);
+	close(listener);
+}
+
+static void *ask(void *unused)
+{
+	for (int i = 0; i < 20; i++)
+		if (vg_node_ping(node) != VG_OK)
+			return (void *)1;
+	return NULL;
+}
+
+TEST(threads_share_a_node)
+{
+	pthread_t threads[8];
+	void *failed;
+
+	place_begin();
+	serve("{\"ok\":true}");
+	open_node();
+	for (int i = 0; i < 8; i++)
+		CHECK_INT(pthread_create(&threads[i], NULL, ask, NULL), 0);
+	for (int i = 0; i < 8; i++) {
+		pthread_join(threads[i], &failed);
+		CHECK(!failed);
+	}
+	vg_node_close(node);
+}
