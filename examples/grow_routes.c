@@ -137,9 +137,10 @@ static CUresult take_import(size_t chunk, size_t *ret_bytes)
 	CUresult result = cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)setup.descriptor,
 		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 
-	if (result == CUDA_SUCCESS)
-		*ret_bytes = chunk;
-	return result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret_bytes = chunk;
+	return map(handle, chunk);
 }
 
 // Rows of 16 KiB.

@@ -1,0 +1,212 @@
+"""What the GPU suite's scripts share: where the programs are, vGPUs to run things in, what NVML
+sees from outside, and counting. Each script prints ok/FAIL/skip lines and ends with
+"N passed, N failed, N skipped"."""
+
+import ctypes
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
+POOL_SLACK = 32 * MiB  # what a pool may hold beyond its accounts
+
+
+class Skip(Exception):
+    pass
+
+
+class Failure(Exception):
+    pass
+
+
+def check(condition, words):
+    if not condition:
+        raise Failure(words)
+
+
+def locate():
+    """The folder of the programs: a build tree or an unpacked bundle."""
+    root = os.path.abspath(os.environ.get("VIRGATE_ROOT") or (sys.argv[1] if len(sys.argv) > 1 else "build"))
+    if os.path.exists(f"{root}/bin/virgate"):
+        rooms = f"{root}/libexec/virgate"
+        return f"{root}/bin/virgate", f"{rooms}/examples", f"{rooms}/tests/gpu"
+    if os.path.exists(f"{root}/cli/virgate"):
+        return f"{root}/cli/virgate", f"{root}/examples", f"{root}/tests/gpu"
+    sys.exit(f"{root} is neither a build nor a bundle of Virgate")
+
+
+VIRGATE, EXAMPLES, PROGRAMS = locate()
+HERE = os.path.dirname(os.path.abspath(__file__))
+PYTHON = sys.executable
+
+
+def private_folders():
+    """A daemon of our own: nothing of the user's is touched."""
+    if "VIRGATE_RUNTIME_DIR" in os.environ:
+        return
+    folder = tempfile.mkdtemp(prefix="virgate-gpu-")
+    for name in ("VIRGATE_RUNTIME_DIR", "VIRGATE_STATE_DIR"):
+        os.environ[name] = f"{folder}/{name[8:11].lower()}"
+        os.mkdir(os.environ[name], 0o700)
+
+
+private_folders()
+
+
+def find_real(name):
+    """The real library's path, never an interposer's."""
+    listing = ""
+    for ldconfig in ("/sbin/ldconfig", "ldconfig"):
+        try:
+            listing = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False).stdout
+            break
+        except OSError:
+            continue
+    found = re.findall(rf"{re.escape(name)} .*=> (\S+)", listing)
+    found += [f"{folder}/{name}" for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/local/nvidia/lib64", "/usr/lib64",
+                                                "/usr/lib")]
+    for path in found:
+        if os.path.exists(path):
+            return path
+    return name
+
+
+class ProcessInfo(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("gpu", ctypes.c_uint), ("compute", ctypes.c_uint)]
+
+
+class Nvml:
+    """Physical figures, from outside every vGPU."""
+
+    def __init__(self, index=0):
+        self.library = ctypes.CDLL(find_real("libnvidia-ml.so.1"))
+        check(self.library.nvmlInit_v2() == 0, "NVML does not start")
+        self.device = ctypes.c_void_p()
+        check(self.library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(self.device)) == 0, "no GPU 0")
+
+    def memory(self):
+        values = (ctypes.c_ulonglong * 3)()
+        check(self.library.nvmlDeviceGetMemoryInfo(self.device, ctypes.byref(values)) == 0, "NVML tells no memory")
+        return {"total": values[0], "free": values[1], "used": values[2]}
+
+    def processes(self):
+        count = ctypes.c_uint(1024)
+        infos = (ProcessInfo * 1024)()
+        result = self.library.nvmlDeviceGetComputeRunningProcesses_v3(self.device, ctypes.byref(count), infos)
+        check(result == 0, f"NVML lists no processes: {result}")
+        return {infos[i].pid: infos[i].used for i in range(count.value)}
+
+
+def virgate(*words, timeout=30, good=True):
+    """A verb; its standard output."""
+    done = subprocess.run([VIRGATE, *words], capture_output=True, text=True, timeout=timeout, check=False,
+                          stdin=subprocess.DEVNULL)
+    if good:
+        check(done.returncode == 0, f"virgate {' '.join(words)} ended with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def vgpu(name):
+    for one in json.loads(virgate("ps", "--json"))["vgpus"]:
+        if one["name"] == name:
+            return one
+    return None
+
+
+def inside(where, command, **options):
+    """The words of a command in a vGPU: where is {"name": …, "memory": …} or {"vgpu": …}."""
+    words = [VIRGATE, "run"]
+    for key, value in where.items():
+        words += [f"--{key}", str(value)]
+    return words + ["--"] + list(command)
+
+
+def run_inside(where, command, timeout=90, env=None, good=True):
+    environment = dict(os.environ, **(env or {}))
+    try:
+        done = subprocess.run(inside(where, command), capture_output=True, text=True, timeout=timeout, check=False,
+                              env=environment, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired as late:
+        output = (late.stdout or b"")[-300:]
+        raise Failure(f"{command[0]} took longer than {timeout} s: {output}") from late
+    if good:
+        check(done.returncode == 0, f"{os.path.basename(command[0])} ended with {done.returncode}: "
+              f"{done.stdout[-400:].strip()} {done.stderr[-800:].strip()}")
+    return done
+
+
+def start_inside(where, command, env=None):
+    return subprocess.Popen(inside(where, command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=dict(os.environ, **(env or {})), stdin=subprocess.DEVNULL)
+
+
+def stop(process):
+    if process.poll() is None:
+        process.kill()
+    process.communicate()
+
+
+def wait_for(condition, seconds, words):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.005)
+    raise Failure(f"not within {seconds} s: {words}")
+
+
+def size_text(size):
+    return f"{size / MiB:.1f} MiB"
+
+
+def wait_idle(nvml, seconds=10):
+    """Until no program is left on the GPU."""
+    end = time.monotonic() + seconds
+    while nvml.processes() and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+class Suite:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def test(self, name, function, *arguments):
+        start = time.monotonic()
+        try:
+            words = function(*arguments)
+            self.passed += 1
+            print(f"ok {name}{': ' + words if words else ''} ({time.monotonic() - start:.1f} s)", flush=True)
+        except Skip as reason:
+            self.skipped += 1
+            print(f"skip {name}: {reason}", flush=True)
+        except Failure as what:
+            self.failed += 1
+            print(f"FAIL {name}: {what}", flush=True)
+        except Exception:  # a script's own mistake is a failure, not the end of the suite
+            self.failed += 1
+            print(f"FAIL {name}: {traceback.format_exc().strip()}", flush=True)
+
+    def end(self):
+        print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped", flush=True)
+        sys.exit(1 if self.failed or self.passed + self.skipped == 0 else 0)
+
+
+def need_module(name):
+    done = subprocess.run([PYTHON, "-c", f"import importlib.util,sys; sys.exit(importlib.util.find_spec('{name}') is None)"],
+                          check=False)
+    if done.returncode:
+        raise Skip(f"python3 has no {name}")
+
+
+def need_program(name):
+    path = shutil.which(name)
+    if not path:
+        raise Skip(f"there is no {name}")
+    return path

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Every way to device memory is refused inside the vGPU's limit, and what NVML sees of the
+processes stays within the limit and the declared slack."""
+
+import re
+import sys
+import time
+
+from harness import (EXAMPLES, GiB, HERE, MiB, POOL_SLACK, PROGRAMS, PYTHON, VIRGATE, Nvml, Suite, check, need_module,
+                     os, size_text, start_inside, stop, subprocess, vgpu, wait_idle)
+
+LIMIT = 4 * GiB
+# The quota that a route must be able to use: less would be over-counting beyond reason.
+USABLE = 0.75
+LINE = re.compile(r"(?:grow|torch_grow): .*?\((\d+) bytes\) in (\d+) chunks by (\w+), (.*)")
+
+
+def watch_holding(process, name, nvml, before):
+    """The program's line, and the largest figures while it holds what it got."""
+    line = process.stdout.readline()
+    largest = {"physical": 0, "charged": 0, "device": 0, "tenants": 0}
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end and process.poll() is None:
+        one = vgpu(name)
+        if one:
+            tenants = {tenant["pid"] for tenant in one["tenants"]}
+            physical = sum(used for pid, used in nvml.processes().items() if pid in tenants)
+            largest["physical"] = max(largest["physical"], physical)
+            largest["charged"] = max(largest["charged"], one["charged"])
+            largest["tenants"] = max(largest["tenants"], len(tenants))
+        largest["device"] = max(largest["device"], nvml.memory()["used"] - before)
+        time.sleep(0.1)
+    return line, largest
+
+
+def judge(name, line, errors, largest, slack):
+    found = LINE.match(line)
+    check(found, f"the program did not say what it got: {line.strip()} {errors[-600:].strip()}")
+    total = int(found.group(1))
+    check("out of memory" in found.group(4), f"it was never refused: {line.strip()}")
+    check(total <= LIMIT, f"it got {size_text(total)} of {size_text(LIMIT)}")
+    check(total >= USABLE * LIMIT, f"refused already at {size_text(total)} of {size_text(LIMIT)}")
+    check(f"vGPU {name}: asked" in errors, f"no word of the refusal on stderr: {errors[-300:].strip()}")
+    check(largest["tenants"] >= 1, "virgate ps never showed the program")
+    check(largest["charged"] <= LIMIT, f"charged {size_text(largest['charged'])}")
+    check(largest["physical"] <= LIMIT + slack,
+          f"NVML sees {size_text(largest['physical'])}, the limit is {size_text(LIMIT)}, the slack {size_text(slack)}")
+    return (f"{size_text(total)} granted, {size_text(largest['charged'])} charged, "
+            f"{size_text(largest['physical'])} by NVML's process list, {size_text(largest['device'])} more on the device")
+
+
+def grow(nvml, route, slack, chunk="64M", prefix=(), extra=()):
+    name = f"route-{route}"
+    before = nvml.memory()["used"]
+    command = [f"{EXAMPLES}/grow", "--via", route, "--chunk", chunk, "--hold", "1.5", "--exact", *extra]
+    if prefix:  # a program outside the vGPU that starts it
+        words = [*prefix, VIRGATE, "run", "--name", name, "--memory", "4G", "--", *command]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    else:
+        process = start_inside({"name": name, "memory": "4G"}, command)
+    try:
+        line, largest = watch_holding(process, name, nvml, before)
+        _, errors = process.communicate(timeout=60)
+        check(process.returncode == 0, f"ended with {process.returncode}: {line.strip()} {errors[-600:].strip()}")
+        return judge(name, line, errors, largest, slack)
+    finally:
+        stop(process)
+        wait_idle(nvml)
+
+
+def imported(nvml):
+    # 512 MiB of a process outside, of which the vGPU knows nothing: charged to the importer, each time
+    return grow(nvml, "import", POOL_SLACK, chunk="512M", prefix=(f"{PROGRAMS}/exporter", "512M", "9"),
+                extra=("--descriptor", "9", "--no-touch", "--most", "32G"))
+
+
+def torch_backend(nvml, backend):
+    need_module("torch")
+    name = f"torch-{backend or 'caching'}".replace(":", "-").replace("_", "-")[:30].lower()
+    before = nvml.memory()["used"]
+    env = {"PYTORCH_CUDA_ALLOC_CONF": backend, "PYTORCH_ALLOC_CONF": backend} if backend else {}
+    process = start_inside({"name": name, "memory": "4G"}, [PYTHON, f"{HERE}/torch_grow.py"], env)
+    try:
+        line, largest = watch_holding(process, name, nvml, before)
+        rest, errors = process.communicate(timeout=90)
+        check(process.returncode == 0, f"ended with {process.returncode}: {line.strip()} {errors[-900:].strip()}")
+        check("works after the refusal" in rest, f"it did not go on: {rest.strip()}")
+        return judge(name, line, errors, largest, POOL_SLACK if "Async" in backend else 0)
+    finally:
+        stop(process)
+        wait_idle(nvml)
+
+
+def main():
+    suite = Suite()
+    nvml = Nvml()
+    wait_idle(nvml)
+    for route, slack in (("alloc", 0), ("pitch", 0), ("async", POOL_SLACK), ("pool", 2 * POOL_SLACK), ("create", 0),
+                         ("vmm", 0), ("released", 0), ("array", 0), ("mipmap", 0), ("graph", POOL_SLACK), ("managed", 0)):
+        suite.test(f"route {route}", grow, nvml, route, slack)
+    suite.test("route import", imported, nvml)
+    for backend in ("", "expandable_segments:True", "backend:cudaMallocAsync"):
+        suite.test(f"route torch {backend or 'caching allocator'}", torch_backend, nvml, backend)
+    suite.end()
+
+
+if __name__ == "__main__":
+    os.environ.pop("LD_PRELOAD", None)
+    sys.exit(main())

@@ -1,0 +1,56 @@
+#!/bin/sh
+# run.sh BUILD_OR_BUNDLE: the whole suite for a machine with an NVIDIA GPU, in a few minutes: what
+# the driver answers (conformance), then programs inside vGPUs. Ends with the counts of all parts.
+# It has a daemon of its own; vGPUs and settings of the user are not touched.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "${1:-build}" && pwd) || exit 2
+if [ -x "$root/bin/virgate" ]; then
+	virgate=$root/bin/virgate conformance=$root/libexec/virgate/tests/conformance
+elif [ -x "$root/cli/virgate" ]; then
+	virgate=$root/cli/virgate conformance=$root/tests/conformance
+else
+	echo "run.sh: $root is neither a build nor a bundle of Virgate" >&2
+	exit 2
+fi
+if ! ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
+	echo "run.sh: this machine has no NVIDIA GPU: nothing was tested" >&2
+	exit 1
+fi
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/virgate-gpu.XXXXXX")
+mkdir -m 700 "$work/run" "$work/state"
+VIRGATE_RUNTIME_DIR=$work/run VIRGATE_STATE_DIR=$work/state VIRGATE_ROOT=$root
+export VIRGATE_RUNTIME_DIR VIRGATE_STATE_DIR VIRGATE_ROOT
+unset LD_PRELOAD VIRGATE_SIM VIRGATE_DRIVER VIRGATE_NVML
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+
+passed=0 failed=0 skipped=0
+add() { passed=$((passed + $1)) failed=$((failed + $3)) skipped=$((skipped + $5)); }
+part() { # NAME SECONDS COMMAND…
+	name=$1 seconds=$2
+	shift 2
+	echo "=== $name"
+	timeout -k 5 "$seconds" "$@" >"$work/output" 2>&1
+	status=$?
+	cat "$work/output"
+	counts=$(grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$work/output" | tail -n 1)
+	if [ -n "$counts" ]; then
+		# shellcheck disable=SC2086
+		add $counts
+	else
+		echo "FAIL $name: ended with status $status before it had counted"
+		failed=$((failed + 1))
+	fi
+}
+
+start=$(date +%s)
+"$virgate" --version
+part conformance 110 "$here/../conformance/run-gpu.sh" "$conformance"
+part processes 110 python3 "$here/processes.py" "$root"
+part routes 130 python3 "$here/routes.py" "$root"
+part frameworks 150 python3 "$here/frameworks.py" "$root"
+echo "$(($(date +%s) - start)) seconds"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
