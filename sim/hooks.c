@@ -20,6 +20,7 @@ WEAK CUresult sim_capture_op(struct sim_stream *stream, struct sim_op *op)
 }
 WEAK CUresult sim_capture_unsafe(void) { return CUDA_SUCCESS; }
 WEAK CUresult sim_capture_forbidden(struct sim_stream *stream) { return CUDA_SUCCESS; }
+WEAK void sim_capture_abandon(struct sim_stream *stream) {}
 WEAK CUresult sim_capture_wait(struct sim_stream *stream, struct sim_event *event, unsigned flags)
 {
 	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

@@ -16,7 +16,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "config.h"
 #include "ptx/ptx.h"
+#include "region.h"
 
 struct sim_array;
 struct sim_context;
@@ -29,27 +31,11 @@ struct sim_stream;
 #define SIM_MIB ((size_t)1 << 20)
 #define SIM_GRANULE (2 * SIM_MIB) // the unit of mapping and of permissions
 #define SIM_GRANULE_SHIFT 21
-enum { SIM_DEVICES = 16 };
 
 static inline size_t sim_round_up(size_t value, size_t unit) // 0 when it overflows
 {
 	return value > SIZE_MAX - unit ? 0 : (value + unit - 1) / unit * unit;
 }
-
-// ---- configuration (config.c) -------------------------------------------------------
-
-struct sim_config {
-	unsigned devices, sms, cc_major, cc_minor, driver;
-	uint64_t memory, context; // bytes per device, bytes a context takes
-	char spec[256];
-	char folder[256]; // of the simulated node
-};
-
-// Reads VIRGATE_SIM and VIRGATE_SIM_DIR. Returns 0, 1 when VIRGATE_SIM is unset, or 2
-// with a sentence for people in `problem`.
-int sim_config_read(struct sim_config *ret_config, char *problem, size_t capacity);
-// Parses a specification alone. 0, or 2 and a sentence.
-int sim_config_parse(const char *spec, struct sim_config *ret_config, char *problem, size_t capacity);
 
 // ---- the process (process.c) --------------------------------------------------------
 
@@ -70,6 +56,7 @@ struct sim_device {
 
 struct sim_process {
 	struct sim_config config;
+	struct region *region; // what is shared with the node's other processes
 	struct sim_device devices[SIM_DEVICES];
 	int device_count;
 	// Device addresses: [window, window + window_size), PROT_NONE. The bytes of an address
@@ -120,6 +107,10 @@ CUresult sim_exec_context_limit(struct sim_context *context, CUlimit limit, size
 // The host has waited for work of the context (stream, event, context, synchronous copy): printf's output appears.
 void sim_exec_synchronized(struct sim_context *context);
 
+uint64_t sim_clock_ns(void); // CLOCK_MONOTONIC
+void sim_uuid_text(const CUuuid *uuid, char ret_text[48]); // "GPU-…"
+CUresult sim_device_get(CUdevice device, struct sim_device **ret_device);
+
 // One sentence on stderr, prefixed "virgate sim: ".
 __attribute__((format(printf, 1, 2))) void sim_say(const char *format, ...);
 
@@ -128,7 +119,8 @@ __attribute__((format(printf, 1, 2))) void sim_say(const char *format, ...);
 enum { SIM_CONTEXT_MAGIC = 0x43545832, SIM_STREAM_MAGIC = 0x53545232, SIM_EVENT_MAGIC = 0x45564e32 };
 
 struct sim_context {
-	uint32_t magic; // 0 once destroyed; the memory stays a context's for ever
+	_Atomic uint32_t magic; // 0 once destroyed; the memory stays a context's for ever
+	uint32_t was_context; // tells a destroyed context from garbage
 	unsigned long long id;
 	struct sim_device *device;
 	_Atomic int error; // sticky CUresult
@@ -148,9 +140,8 @@ struct sim_context {
 	struct sim_stream *streams; // all of the context's, the legacy one too
 	struct sim_stream *legacy;
 	int captures; // blocking streams that capture (kept by capture.c, under lock)
-	unsigned long long stream_ids;
 
-	struct sim_block *blocks[SIM_DEVICES]; // 2 MiB blocks that small allocations share (memory.c)
+	struct sim_block *blocks; // granules that small allocations share (block.c)
 	uint32_t peers; // bit per device ordinal: peer access enabled
 	void *exec; // simexec's: loaded modules, device heap
 	struct sim_context *next; // of all contexts, under sim_contexts_lock
@@ -176,8 +167,9 @@ struct sim_mark {
 	_Atomic int references;
 	_Atomic uint32_t done; // futex
 	_Atomic uint64_t time_ns; // CLOCK_MONOTONIC, when it was reached
-	_Atomic uint32_t *shared; // of an interprocess event: its word in the region, or NULL
-	uint32_t shared_value;
+	struct region_event *event; // of an interprocess event, or NULL
+	uint32_t event_value;	    // the count of records it stands for
+	bool foreign;		    // recorded by another process
 };
 struct sim_mark *sim_mark_new(void);
 struct sim_mark *sim_mark_ref(struct sim_mark *mark); // NULL passes
@@ -226,7 +218,7 @@ void sim_op_wait_for(struct sim_op *op, struct sim_mark *mark);
 const struct ptx_space *sim_op_space(const struct sim_op *op);
 
 struct sim_stream {
-	uint32_t magic;
+	_Atomic uint32_t magic;
 	_Atomic int references;
 	struct sim_context *context;
 	unsigned flags;
@@ -275,20 +267,27 @@ CUresult sim_capture_unsafe(void);
 // The stream (or, for the legacy stream, its context: IMPLICIT) captures and the call
 // (synchronize, query, …) is not allowed on it.
 CUresult sim_capture_forbidden(struct sim_stream *stream);
+// A capturing stream is destroyed: its capture is invalid.
+void sim_capture_abandon(struct sim_stream *stream);
 // An event recorded in a capture: cuStreamWaitEvent joins `stream` to it. Called when event->capture is set.
 CUresult sim_capture_wait(struct sim_stream *stream, struct sim_event *event, unsigned flags);
 
 // ---- events (event.c) -----------------------------------------------------------------
 
 struct sim_event {
-	uint32_t magic;
+	_Atomic uint32_t magic;
 	unsigned flags;
 	struct sim_context *context;
 	pthread_mutex_t lock;
 	struct sim_mark *mark; // of the last record; NULL before the first
 	void *capture; // capture.c's: recorded in a capture
-	struct sim_shared_event *shared; // interprocess: in the region
+	struct region_event *shared; // interprocess: in the region
+	uint32_t shared_index;
+	_Atomic int references; // the handle, operations
+	struct sim_event *next_free;
 };
+struct sim_event *sim_event_new(struct sim_context *context, unsigned flags);
+void sim_event_unref(struct sim_event *event);
 CUresult sim_event_get(CUevent handle, struct sim_event **ret_event);
 // A fresh mark becomes the event's last record. A reference for the caller.
 struct sim_mark *sim_event_arm(struct sim_event *event);
@@ -303,22 +302,26 @@ struct sim_event_op {
 	unsigned flags;
 };
 extern const struct sim_op_class sim_event_record_class, sim_event_wait_class;
+struct sim_event_op *sim_event_op_new(const struct sim_op_class *class, struct sim_context *context, struct sim_event *event);
 
 // ---- operations that graphs and streams share ------------------------------------------
 
 struct sim_copy_op { // copy.c
 	struct sim_op op;
 	CUDA_MEMCPY3D copy;
-	struct sim_context *source, *target; // of device and array operands
+	struct sim_device *source, *target; // where device operands are; NULL: host memory
+	uintptr_t from, to; // of the first byte
+	size_t from_pitch, from_slice, to_pitch, to_slice;
 	void *staged; // pageable host memory, copied when the call was made
 };
 extern const struct sim_op_class sim_copy_class;
-// Checks a copy as the driver does at the call. `staged`: pageable sources are copied now.
-CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy, bool staged, struct sim_op **ret_op);
+// Checks a copy as the driver does at the call.
+CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy, struct sim_op **ret_op);
 
 struct sim_set_op { // set.c
 	struct sim_op op;
 	CUDA_MEMSET_NODE_PARAMS set;
+	struct sim_device *device; // that may write there
 };
 extern const struct sim_op_class sim_set_class;
 CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARAMS *set, struct sim_op **ret_op);
@@ -350,6 +353,7 @@ struct sim_physical {
 	uint64_t id;	 // in the region: identifies it to all processes
 	size_t size;
 	int memory;	 // descriptor of host-located memory, -1
+	bool shared;	 // exported or imported: another struct of this process may hold the same
 	CUmemAllocationProp properties; // of cuMemCreate
 	struct sim_physical *next, *previous; // of all in the process, under the memory lock
 	int shadow; // evicted by a checkpoint: private descriptor with the contents, or -1
@@ -383,7 +387,7 @@ struct sim_range { // reserved device addresses
 	struct sim_mapping *mappings;
 	unsigned long long buffer_id;
 	bool sync_memops;
-	void *owner; // by kind: struct sim_block, struct sim_pool chunk, …
+	void *owner; // by kind: struct sim_block, struct sim_chunk of a pool, …
 };
 
 void sim_memory_lock(void);

@@ -1,0 +1,287 @@
+// Device addresses: which granules of the window are reserved, what is mapped there, and
+// the physical memory behind. All under the memory lock.
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "memory.h"
+#include "process.h"
+#include "sim.h"
+
+static pthread_mutex_t memory_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct sim_range **range_of;	// by granule
+static struct sim_mapping **mapping_of; // by granule
+static size_t granules, lowest_free, highest; // nothing was ever reserved from `highest` on
+static struct sim_physical *physicals;
+static atomic_ullong buffer_ids = 1;
+
+void sim_memory_lock(void) { pthread_mutex_lock(&memory_mutex); }
+void sim_memory_unlock(void) { pthread_mutex_unlock(&memory_mutex); }
+unsigned long long sim_buffer_id(void) { return atomic_fetch_add(&buffer_ids, 1); }
+
+static void *table(size_t size)
+{
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+CUresult sim_address_start(void)
+{
+	granules = sim_process.window_size >> SIM_GRANULE_SHIFT;
+	range_of = table(granules * sizeof *range_of);
+	mapping_of = table(granules * sizeof *mapping_of);
+	return range_of && mapping_of ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static size_t granule_of(CUdeviceptr address)
+{
+	return (address - sim_process.window) >> SIM_GRANULE_SHIFT;
+}
+
+static bool in_window(CUdeviceptr address)
+{
+	return address - sim_process.window < sim_process.window_size;
+}
+
+// First fit, so that a freed address is soon used again, as on hardware.
+static size_t find_free(size_t count, size_t alignment, size_t hint)
+{
+	if (hint != SIZE_MAX) {
+		size_t i = hint;
+		while (i < granules && i < hint + count && !range_of[i])
+			i++;
+		if (i == hint + count)
+			return hint;
+	}
+	for (size_t start = (lowest_free + alignment - 1) / alignment * alignment; start + count <= granules;) {
+		size_t i = start + count;
+		while (i > start && !range_of[i - 1])
+			i--;
+		if (i == start)
+			return start;
+		// Skip the whole range that is in the way.
+		const struct sim_range *range = range_of[i - 1];
+		size_t end = granule_of(range->base) + (range->size >> SIM_GRANULE_SHIFT);
+		start = (end + alignment - 1) / alignment * alignment;
+	}
+	return SIZE_MAX;
+}
+
+CUresult sim_range_reserve(size_t size, size_t alignment, CUdeviceptr hint, enum sim_range_kind kind,
+			   struct sim_range **ret_range)
+{
+	size_t count = size >> SIM_GRANULE_SHIFT, unit = alignment <= SIM_GRANULE ? 1 : alignment >> SIM_GRANULE_SHIFT;
+	size_t wish = hint && in_window(hint) && hint % (alignment ? alignment : 1) == 0 && hint % SIM_GRANULE == 0
+			      ? granule_of(hint)
+			      : SIZE_MAX;
+
+	// Alignments beyond a granule count from address 0, not from the window.
+	size_t skew = unit > 1 ? (unit - (sim_process.window >> SIM_GRANULE_SHIFT) % unit) % unit : 0;
+	size_t at = skew == 0 ? find_free(count, unit, wish) : find_free(count + unit, 1, wish);
+	if (at == SIZE_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (skew && at != wish)
+		at = (at + unit - 1 - skew) / unit * unit + skew;
+	struct sim_range *range = calloc(1, sizeof *range);
+	if (!range)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	range->base = sim_process.window + (at << SIM_GRANULE_SHIFT);
+	range->size = range->asked = size;
+	range->kind = kind;
+	range->buffer_id = sim_buffer_id();
+	for (size_t i = at; i < at + count; i++)
+		range_of[i] = range;
+	if (at + count > highest)
+		highest = at + count;
+	while (lowest_free < granules && range_of[lowest_free])
+		lowest_free++;
+	*ret_range = range;
+	return CUDA_SUCCESS;
+}
+
+void sim_range_free(struct sim_range *range)
+{
+	size_t at = granule_of(range->base), count = range->size >> SIM_GRANULE_SHIFT;
+
+	while (range->mappings)
+		sim_mapping_remove(range->mappings);
+	for (size_t i = at; i < at + count; i++)
+		range_of[i] = NULL;
+	if (at < lowest_free)
+		lowest_free = at;
+	free(range);
+}
+
+struct sim_range *sim_range_find(CUdeviceptr address)
+{
+	return in_window(address) ? range_of[granule_of(address)] : NULL;
+}
+
+struct sim_mapping *sim_mapping_find(CUdeviceptr address)
+{
+	return in_window(address) ? mapping_of[granule_of(address)] : NULL;
+}
+
+void sim_ranges_each(void (*each)(struct sim_range *range, void *data), void *data)
+{
+	for (size_t i = 0; i < granules && i < highest;) {
+		struct sim_range *range = range_of[i];
+		if (!range) {
+			i++;
+			continue;
+		}
+		i += range->size >> SIM_GRANULE_SHIFT;
+		each(range, data);
+	}
+}
+
+// ---- backing -----------------------------------------------------------------------------
+
+static int map_run(void *window, int descriptor, off_t offset, size_t at, size_t size)
+{
+	void *to = (char *)window + at;
+	return mmap(to, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, offset) == to ? 0 : -errno;
+}
+
+// After this nobody's bytes are there. Anonymous memory rather than nothing: an operation
+// that is in the middle of an access must not bring the process down.
+static void clear_backing(CUdeviceptr base, size_t size)
+{
+	(void)mmap((void *)(base + (uintptr_t)sim_process.window_offset), size, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+static int set_backing(const struct sim_mapping *mapping)
+{
+	struct sim_physical *physical = mapping->physical;
+	void *at = (void *)(mapping->base + (uintptr_t)sim_process.window_offset);
+
+	if (physical->shadow >= 0) // evicted
+		return map_run(at, physical->shadow, 0, 0, mapping->size);
+	if (!physical->device)
+		return map_run(at, physical->memory, 0, 0, mapping->size);
+	return region_runs(sim_process.region, physical->id, map_run, at);
+}
+
+static void set_permission(struct sim_device *device, CUdeviceptr base, size_t size, unsigned char access)
+{
+	uint8_t *permission = device->permission + granule_of(base);
+
+	for (size_t i = 0; i < size >> SIM_GRANULE_SHIFT; i++)
+		__atomic_store_n(&permission[i], access, __ATOMIC_RELEASE);
+}
+
+CUresult sim_range_map(struct sim_range *range, CUdeviceptr base, struct sim_physical *physical)
+{
+	struct sim_mapping *mapping = calloc(1, sizeof *mapping), **at = &range->mappings;
+
+	if (!mapping)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	mapping->base = base;
+	mapping->size = physical->size;
+	mapping->physical = physical;
+	mapping->range = range;
+	if (set_backing(mapping) != 0) {
+		clear_backing(base, physical->size);
+		free(mapping);
+		return CUDA_ERROR_OUT_OF_MEMORY; // too many mappings for the kernel
+	}
+	atomic_fetch_add(&physical->references, 1);
+	while (*at && (*at)->base < base)
+		at = &(*at)->next;
+	mapping->next = *at;
+	*at = mapping;
+	for (size_t i = granule_of(base), end = i + (mapping->size >> SIM_GRANULE_SHIFT); i < end; i++)
+		mapping_of[i] = mapping;
+	return CUDA_SUCCESS;
+}
+
+void sim_mapping_remove(struct sim_mapping *mapping)
+{
+	struct sim_mapping **at = &mapping->range->mappings;
+
+	for (int i = 0; i < sim_process.device_count; i++)
+		if (mapping->access[i])
+			set_permission(&sim_process.devices[i], mapping->base, mapping->size, 0);
+	clear_backing(mapping->base, mapping->size);
+	while (*at != mapping)
+		at = &(*at)->next;
+	*at = mapping->next;
+	for (size_t i = granule_of(mapping->base), end = i + (mapping->size >> SIM_GRANULE_SHIFT); i < end; i++)
+		mapping_of[i] = NULL;
+	sim_physical_unref(mapping->physical);
+	free(mapping);
+}
+
+void sim_mapping_access(struct sim_mapping *mapping, struct sim_device *device, CUmemAccess_flags access)
+{
+	mapping->access[device->ordinal] = (unsigned char)access;
+	set_permission(device, mapping->base, mapping->size, (unsigned char)access);
+}
+
+// ---- physical memory ---------------------------------------------------------------------
+
+struct sim_physical *sim_physical_adopt(struct sim_device *device, uint64_t id, size_t size, int memory)
+{
+	struct sim_physical *physical = calloc(1, sizeof *physical);
+
+	if (!physical)
+		return NULL;
+	atomic_init(&physical->references, 1);
+	physical->device = device;
+	physical->id = id;
+	physical->size = size;
+	physical->memory = memory;
+	physical->shadow = -1;
+	physical->next = physicals;
+	if (physicals)
+		physicals->previous = physical;
+	physicals = physical;
+	return physical;
+}
+
+CUresult sim_physical_create(struct sim_device *device, size_t size, struct sim_physical **ret_physical)
+{
+	uint64_t id, most = sim_fault_memory();
+
+	if (most != UINT64_MAX && region_used(sim_process.region, device->physical) + size > most)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (region_take(sim_process.region, device->physical, size, &id) != 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	struct sim_physical *physical = sim_physical_adopt(device, id, size, -1);
+	if (!physical) {
+		region_drop(sim_process.region, id);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ret_physical = physical;
+	return CUDA_SUCCESS;
+}
+
+// The same memory may have been imported several times: the process lets go with the last.
+static bool held_otherwise(const struct sim_physical *gone)
+{
+	for (const struct sim_physical *other = physicals; other; other = other->next)
+		if (other != gone && other->device && other->shadow < 0 && other->id == gone->id)
+			return true;
+	return false;
+}
+
+void sim_physical_unref(struct sim_physical *physical)
+{
+	if (!physical || atomic_fetch_sub(&physical->references, 1) != 1)
+		return;
+	if (physical->previous)
+		physical->previous->next = physical->next;
+	else
+		physicals = physical->next;
+	if (physical->next)
+		physical->next->previous = physical->previous;
+	if (physical->shadow >= 0)
+		close(physical->shadow);
+	else if (physical->device && !(physical->shared && held_otherwise(physical)))
+		region_drop(sim_process.region, physical->id);
+	if (physical->memory >= 0)
+		close(physical->memory);
+	free(physical);
+}

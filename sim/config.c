@@ -1,0 +1,135 @@
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/size.h"
+
+enum { GRANULE = 2 << 20 };
+#define MEMORY_MOST ((uint64_t)1 << 40)
+
+static bool parse_number(const char *text, unsigned least, unsigned most, unsigned *ret_number)
+{
+	char *end;
+	errno = 0;
+	unsigned long number = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || number < least || number > most)
+		return false;
+	*ret_number = (unsigned)number;
+	return true;
+}
+
+// One key. Returns NULL, or what its value must be.
+static const char *apply(struct sim_config *config, const char *key, const char *value)
+{
+	if (strcmp(key, "devices") == 0)
+		return parse_number(value, 1, SIM_DEVICES, &config->devices) ? NULL : "a number from 1 to 16";
+	if (strcmp(key, "sms") == 0)
+		return parse_number(value, 1, SIM_SMS, &config->sms) ? NULL : "a number from 1 to 256";
+	if (strcmp(key, "driver") == 0)
+		return parse_number(value, 12080, 19999, &config->driver) ? NULL : "a CUDA version such as 13000";
+	if (strcmp(key, "cc") == 0) {
+		char major[8];
+		const char *dot = strchr(value, '.');
+		if (!dot || (size_t)(dot - value) >= sizeof major)
+			return "a compute capability such as 9.0";
+		memcpy(major, value, (size_t)(dot - value));
+		major[dot - value] = 0;
+		return parse_number(major, 7, 12, &config->cc_major) && parse_number(dot + 1, 0, 9, &config->cc_minor)
+			       ? NULL
+			       : "a compute capability from 7.0 to 12.9";
+	}
+	if (strcmp(key, "memory") == 0) {
+		uint64_t bytes;
+		if (vg_size_parse(value, &bytes) != 0 || bytes < 32 * (uint64_t)GRANULE || bytes > MEMORY_MOST)
+			return "a size from 64M to 1T";
+		config->memory = bytes / GRANULE * GRANULE;
+		return NULL;
+	}
+	if (strcmp(key, "ctx") == 0) {
+		uint64_t bytes;
+		if (vg_size_parse(value, &bytes) != 0 || bytes > MEMORY_MOST)
+			return "a size such as 16M";
+		config->context = (bytes + GRANULE - 1) / GRANULE * GRANULE;
+		return NULL;
+	}
+	return "";
+}
+
+int sim_config_parse(const char *spec, struct sim_config *ret_config, char *problem, size_t capacity)
+{
+	struct sim_config config = {.devices = 1, .sms = 132, .cc_major = 9, .cc_minor = 0, .driver = 13000,
+				    .memory = (uint64_t)8 << 30, .context = 16 << 20};
+	char text[256], *rest = text, *item;
+
+	if (strlen(spec) >= sizeof text) {
+		snprintf(problem, capacity, "VIRGATE_SIM is longer than %zu characters", sizeof text - 1);
+		return SIM_CONFIG_BAD;
+	}
+	strcpy(text, spec);
+	while (strcmp(spec, "1") != 0 && (item = strsep(&rest, ","))) {
+		char *value = strchr(item, '=');
+		if (!value) {
+			snprintf(problem, capacity, "VIRGATE_SIM: \"%s\" is not key=value", item);
+			return SIM_CONFIG_BAD;
+		}
+		*value++ = 0;
+		const char *want = apply(&config, item, value);
+		if (want && !*want) {
+			snprintf(problem, capacity,
+				 "VIRGATE_SIM: unknown key \"%s\" (there are devices, memory, sms, cc, driver, ctx)", item);
+			return SIM_CONFIG_BAD;
+		}
+		if (want) {
+			snprintf(problem, capacity, "VIRGATE_SIM: %s=%s must be %s", item, value, want);
+			return SIM_CONFIG_BAD;
+		}
+	}
+	if (config.context > config.memory) {
+		snprintf(problem, capacity, "VIRGATE_SIM: a context (ctx=) does not fit the device (memory=)");
+		return SIM_CONFIG_BAD;
+	}
+	*ret_config = config;
+	return 0;
+}
+
+// Two spellings of one node share a folder: the hash is of what was meant.
+static uint64_t config_hash(const struct sim_config *config)
+{
+	char text[160];
+	uint64_t hash = 14695981039346656037u;
+	snprintf(text, sizeof text, "%u %u %u.%u %u %" PRIu64 " %" PRIu64, config->devices, config->sms, config->cc_major,
+		 config->cc_minor, config->driver, config->memory, config->context);
+	for (const char *c = text; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+	return hash;
+}
+
+int sim_config_read(struct sim_config *ret_config, char *problem, size_t capacity)
+{
+	struct sim_config config;
+	const char *spec = getenv("VIRGATE_SIM"), *folder = getenv("VIRGATE_SIM_DIR");
+	int length;
+
+	if (!spec || !*spec || strcmp(spec, "0") == 0)
+		return SIM_CONFIG_UNSET;
+	int status = sim_config_parse(spec, &config, problem, capacity);
+	if (status != 0)
+		return status;
+	if (folder && *folder)
+		length = snprintf(config.folder, sizeof config.folder, "%s", folder);
+	else
+		length = snprintf(config.folder, sizeof config.folder, "/var/tmp/virgate-sim-%u/%016" PRIx64,
+				  (unsigned)geteuid(), config_hash(&config));
+	if (length < 0 || (size_t)length >= sizeof config.folder - 32) {
+		snprintf(problem, capacity, "VIRGATE_SIM_DIR is too long");
+		return SIM_CONFIG_BAD;
+	}
+	*ret_config = config;
+	return 0;
+}

@@ -1,0 +1,23 @@
+// What the simulated node looks like, from VIRGATE_SIM and VIRGATE_SIM_DIR. Any thread.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SIM_DEVICES = 16, SIM_SMS = 256 };
+
+struct sim_config {
+	unsigned devices, sms, cc_major, cc_minor, driver;
+	uint64_t memory, context; // bytes per device, bytes a context takes
+	char folder[256];	  // of the simulated node
+};
+
+enum sim_config_status {
+	SIM_CONFIG_UNSET = 1, // VIRGATE_SIM is unset, empty or 0
+	SIM_CONFIG_BAD = 2,   // `problem` has a sentence for people
+};
+
+// Reads the environment; the folder is named, not created. 0 or a sim_config_status.
+int sim_config_read(struct sim_config *ret_config, char *problem, size_t capacity);
+// Parses a specification alone ("1" or "devices=2,memory=8G,…"). 0 or SIM_CONFIG_BAD.
+int sim_config_parse(const char *spec, struct sim_config *ret_config, char *problem, size_t capacity);

@@ -1,0 +1,425 @@
+// Contexts: their life, each thread's stack of them, primary contexts.
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "context.h"
+#include "memory.h"
+#include "process.h"
+#include "stream.h"
+
+static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sim_context *contexts;
+static atomic_ullong context_ids = 1;
+
+// The thread's stack of current contexts; NULL entries stand for "none".
+static _Thread_local struct {
+	struct sim_context **items;
+	size_t count, capacity;
+} stack;
+static _Thread_local struct sim_context *current;
+static pthread_key_t stack_key;
+static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
+
+static void stack_start(void)
+{
+	pthread_key_create(&stack_key, free);
+}
+
+static CUresult stack_push(struct sim_context *context)
+{
+	if (stack.count == stack.capacity) {
+		size_t more = stack.capacity ? 2 * stack.capacity : 8;
+		struct sim_context **grown = realloc(stack.items, more * sizeof *grown);
+		if (!grown)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		stack.items = grown;
+		stack.capacity = more;
+		pthread_once(&stack_once, stack_start);
+		pthread_setspecific(stack_key, grown); // freed when the thread ends
+	}
+	stack.items[stack.count++] = context;
+	current = context;
+	return CUDA_SUCCESS;
+}
+
+static void stack_pop(void)
+{
+	stack.count--;
+	current = stack.count ? stack.items[stack.count - 1] : NULL;
+}
+
+CUresult sim_context_set_current(struct sim_context *context)
+{
+	if (stack.count == 0)
+		return context ? stack_push(context) : CUDA_SUCCESS;
+	if (!context) {
+		stack_pop();
+		return CUDA_SUCCESS;
+	}
+	stack.items[stack.count - 1] = current = context;
+	return CUDA_SUCCESS;
+}
+
+static CUresult check(const struct sim_context *context)
+{
+	return atomic_load_explicit(&context->magic, memory_order_acquire) == SIM_CONTEXT_MAGIC
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context)
+{
+	struct sim_context *context = (struct sim_context *)handle;
+
+	if ((uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (check(context) != CUDA_SUCCESS)
+		return context->was_context == SIM_CONTEXT_MAGIC ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+	*ret_context = context;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_context_current_any(struct sim_context **ret_context)
+{
+	if (!current)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	SIM_TRY(check(current));
+	*ret_context = current;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_context_current(struct sim_context **ret_context)
+{
+	struct sim_context *context;
+
+	SIM_TRY(sim_context_current_any(&context));
+	CUresult error = (CUresult)atomic_load_explicit(&context->error, memory_order_acquire);
+	if (error == CUDA_SUCCESS)
+		error = (CUresult)atomic_load_explicit(&context->device->lost, memory_order_relaxed);
+	SIM_TRY(error);
+	*ret_context = context;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_context_fail(struct sim_context *context, CUresult error)
+{
+	int none = CUDA_SUCCESS;
+
+	context = context->parent;
+	if (!atomic_compare_exchange_strong(&context->error, &none, (int)error))
+		return (CUresult)none;
+	// Green contexts on it see the same.
+	pthread_mutex_lock(&contexts_lock);
+	for (struct sim_context *other = contexts; other; other = other->next)
+		if (other->parent == context && other != context)
+			atomic_store(&other->error, (int)error);
+	pthread_mutex_unlock(&contexts_lock);
+	return error;
+}
+
+void sim_contexts_each(void (*each)(struct sim_context *context, void *data), void *data)
+{
+	pthread_mutex_lock(&contexts_lock);
+	for (struct sim_context *context = contexts; context; context = context->next)
+		if (check(context) == CUDA_SUCCESS)
+			each(context, data);
+	pthread_mutex_unlock(&contexts_lock);
+}
+
+// References to the marks of everything that is under way in the context.
+static size_t pending_marks(struct sim_context *context, struct sim_mark ***ret_marks)
+{
+	struct sim_mark **marks = NULL;
+	size_t count = 0;
+
+	pthread_mutex_lock(&context->lock);
+	for (struct sim_stream *stream = context->streams; stream; stream = stream->next) {
+		if (!stream->last)
+			continue;
+		struct sim_mark **grown = realloc(marks, (count + 1) * sizeof *grown);
+		if (!grown)
+			abort();
+		marks = grown;
+		if (!stream->last->mark)
+			stream->last->mark = sim_mark_new();
+		marks[count++] = sim_mark_ref(stream->last->mark);
+	}
+	pthread_mutex_unlock(&context->lock);
+	*ret_marks = marks;
+	return count;
+}
+
+CUresult sim_context_synchronize(struct sim_context *context)
+{
+	struct sim_mark **marks;
+	size_t count = pending_marks(context, &marks);
+
+	for (size_t i = 0; i < count; i++) {
+		sim_mark_wait(marks[i], NULL);
+		sim_mark_unref(marks[i]);
+	}
+	free(marks);
+	sim_pool_synchronized(context);
+	return (CUresult)atomic_load(&context->error);
+}
+
+static bool idle(struct sim_context *context)
+{
+	bool all = true;
+
+	pthread_mutex_lock(&context->lock);
+	for (struct sim_stream *stream = context->streams; stream && all; stream = stream->next)
+		all = stream->last == NULL;
+	pthread_mutex_unlock(&context->lock);
+	return all;
+}
+
+bool sim_work_pending(void)
+{
+	bool pending = false;
+
+	pthread_mutex_lock(&contexts_lock);
+	for (struct sim_context *context = contexts; context && !pending; context = context->next)
+		pending = check(context) == CUDA_SUCCESS && !idle(context);
+	pthread_mutex_unlock(&contexts_lock);
+	return pending;
+}
+
+// What work is left ends by itself, or, after a while, is made to.
+static void drain(struct sim_context *context)
+{
+	uint64_t until = sim_clock_ns() + 2000000000u;
+	const struct timespec nap = {.tv_nsec = 200000};
+
+	while (!idle(context)) {
+		if (sim_clock_ns() > until)
+			atomic_store(&context->cancel, 1);
+		nanosleep(&nap, NULL);
+	}
+}
+
+static void default_limits(struct sim_context *context)
+{
+	context->limits[CU_LIMIT_STACK_SIZE] = SIM_STACK_DEFAULT;
+	context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = SIM_MIB;
+	context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 * SIM_MIB;
+	context->limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
+	context->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
+	context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 128;
+}
+
+CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_context *parent, struct sim_context **ret_context)
+{
+	struct sim_context *context = calloc(1, sizeof *context);
+	CUresult result = CUDA_SUCCESS;
+
+	if (!context)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!parent && sim_process.config.context) {
+		sim_memory_lock();
+		result = sim_physical_create(device, sim_process.config.context, &context->overhead);
+		sim_memory_unlock();
+	}
+	if (result != CUDA_SUCCESS) {
+		free(context);
+		return result;
+	}
+	if (!parent)
+		region_count_context(sim_process.region, device->physical, 1);
+	context->device = device;
+	context->flags = flags;
+	context->api_version = 3020;
+	context->parent = parent ? parent : context;
+	context->sms = sim_process.config.sms;
+	context->id = atomic_fetch_add(&context_ids, 1);
+	context->was_context = SIM_CONTEXT_MAGIC;
+	default_limits(context);
+	pthread_mutex_init(&context->lock, NULL);
+	context->legacy = sim_stream_new(context, 0, 0);
+	context->legacy->legacy = true;
+	atomic_store(&context->magic, SIM_CONTEXT_MAGIC);
+	pthread_mutex_lock(&contexts_lock);
+	context->next = contexts;
+	contexts = context;
+	pthread_mutex_unlock(&contexts_lock);
+	*ret_context = context;
+	return CUDA_SUCCESS;
+}
+
+void sim_context_end(struct sim_context *context)
+{
+	drain(context);
+	atomic_store(&context->magic, 0);
+	if (context->parent == context) {
+		sim_exec_context_finish(context);
+		sim_memory_context_finish(context);
+	}
+	for (;;) { // closed ones leave the list
+		pthread_mutex_lock(&context->lock);
+		struct sim_stream *stream = context->streams;
+		while (stream && atomic_load(&stream->magic) == 0)
+			stream = stream->next;
+		pthread_mutex_unlock(&context->lock);
+		if (!stream)
+			break;
+		sim_stream_close(stream);
+	}
+	sim_memory_lock();
+	sim_physical_unref(context->overhead);
+	sim_physical_unref(context->stack);
+	context->overhead = context->stack = NULL;
+	sim_memory_unlock();
+	if (context->parent == context)
+		region_count_context(sim_process.region, context->device->physical, -1);
+	// The struct stays: handles to it are told from garbage.
+}
+
+// ---- entries: creation and the stack --------------------------------------------------------
+
+enum { CONTEXT_FLAGS = CU_CTX_FLAGS_MASK };
+
+static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev, unsigned version)
+{
+	struct sim_device *device;
+	struct sim_context *context;
+
+	if (!pctx || (flags & ~(unsigned)CONTEXT_FLAGS) || (flags & CU_CTX_SCHED_MASK) > CU_CTX_SCHED_BLOCKING_SYNC ||
+	    (flags & CU_CTX_SCHED_MASK) == 3)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(sim_device_get(dev, &device));
+	SIM_TRY((CUresult)atomic_load(&device->lost));
+	SIM_TRY(sim_context_new(device, flags, NULL, &context));
+	context->api_version = version;
+	SIM_TRY(stack_push(context));
+	*pctx = sim_context_handle(context);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	SIM_ENTER(cuCtxCreate);
+	return create(pctx, flags, dev, 3010);
+}
+
+CUresult CUDAAPI cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	SIM_ENTER(cuCtxCreate_v2);
+	return create(pctx, flags, dev, 3020);
+}
+
+CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
+{
+	SIM_ENTER(cuCtxCreate_v3);
+	if (numParams < 0 || (numParams > 0 && !paramsArray))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (numParams > 0) // needs MPS
+		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+	return create(pctx, flags, dev, 3020);
+}
+
+CUresult CUDAAPI cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
+{
+	SIM_ENTER(cuCtxCreate_v4);
+	if (ctxCreateParams && ctxCreateParams->numExecAffinityParams > 0)
+		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+	if (ctxCreateParams && ctxCreateParams->cigParams)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return create(pctx, flags, dev, 3020);
+}
+
+CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxDestroy_v2);
+	SIM_TRY(sim_context_get(ctx, &context));
+	if (context->primary || context->green)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	sim_context_end(context);
+	if (current == context)
+		stack_pop();
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxDestroy(CUcontext ctx)
+{
+	SIM_ENTER(cuCtxDestroy);
+	return cuCtxDestroy_v2(ctx);
+}
+
+CUresult CUDAAPI cuCtxAttach(CUcontext *pctx, unsigned int flags)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxAttach);
+	if (!pctx || flags != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(sim_context_current(&context));
+	context->attached++;
+	*pctx = sim_context_handle(context);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxDetach(CUcontext ctx)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxDetach);
+	SIM_TRY(sim_context_get(ctx, &context));
+	if (context->attached == 0)
+		return cuCtxDestroy_v2(ctx);
+	context->attached--;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext ctx)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxPushCurrent_v2);
+	SIM_TRY(sim_context_get(ctx, &context));
+	return stack_push(context);
+}
+
+CUresult CUDAAPI cuCtxPushCurrent(CUcontext ctx)
+{
+	SIM_ENTER(cuCtxPushCurrent);
+	return cuCtxPushCurrent_v2(ctx);
+}
+
+CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *pctx)
+{
+	SIM_ENTER(cuCtxPopCurrent_v2);
+	if (!current)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (pctx)
+		*pctx = sim_context_handle(current);
+	stack_pop();
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxPopCurrent(CUcontext *pctx)
+{
+	SIM_ENTER(cuCtxPopCurrent);
+	return cuCtxPopCurrent_v2(pctx);
+}
+
+CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx)
+{
+	struct sim_context *context = NULL;
+
+	SIM_ENTER(cuCtxSetCurrent);
+	if (ctx)
+		SIM_TRY(sim_context_get(ctx, &context));
+	return sim_context_set_current(context);
+}
+
+CUresult CUDAAPI cuCtxGetCurrent(CUcontext *pctx)
+{
+	SIM_ENTER(cuCtxGetCurrent);
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pctx = sim_context_handle(current);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,18 @@
+// Between context.c, primary.c, green.c and memory.c. Any thread.
+#pragma once
+
+#include "sim.h"
+
+enum { SIM_STACK_DEFAULT = 1024 };
+
+// `parent` NULL: a context of its own, which costs device memory; else a view of the parent
+// (green contexts).
+CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_context *parent, struct sim_context **ret_context);
+// Ends its work, frees what it holds. The struct stays.
+void sim_context_end(struct sim_context *context);
+CUresult sim_context_set_current(struct sim_context *context);
+void sim_memory_context_finish(struct sim_context *context); // memory.c
+CUresult sim_primary_retain(struct sim_device *device, struct sim_context **ret_context); // primary.c
+CUresult sim_primary_release(struct sim_device *device, bool reset);
+CUresult sim_context_record(struct sim_context *context, struct sim_event *event); // context_state.c
+CUresult sim_context_wait(struct sim_context *context, struct sim_event *event);

@@ -1,0 +1,347 @@
+// What can be asked of and set on a context: limits, flags, caches, events, waiting.
+#include "context.h"
+#include "stream.h"
+
+CUresult CUDAAPI cuCtxGetDevice(CUdevice *device)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxGetDevice);
+	SIM_TRY(sim_context_current_any(&context));
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	*device = context->device->ordinal;
+	return CUDA_SUCCESS;
+}
+
+// NULL: the current context.
+static CUresult get(CUcontext handle, struct sim_context **ret_context)
+{
+	return handle ? sim_context_get(handle, ret_context) : sim_context_current_any(ret_context);
+}
+
+CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxGetDevice_v2);
+	SIM_TRY(get(ctx, &context));
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	*device = context->device->ordinal;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetFlags(unsigned int *flags)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxGetFlags);
+	SIM_TRY(sim_context_current_any(&context));
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = context->flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxSetFlags(unsigned int flags)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxSetFlags);
+	SIM_TRY(sim_context_current(&context));
+	if (flags & ~(unsigned)CU_CTX_FLAGS_MASK)
+		return CUDA_ERROR_INVALID_VALUE;
+	context->flags = flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxGetId);
+	SIM_TRY(get(ctx, &context));
+	if (!ctxId)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ctxId = context->id;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxGetApiVersion);
+	SIM_TRY(get(ctx, &context));
+	if (!version)
+		return CUDA_ERROR_INVALID_VALUE;
+	*version = context->api_version;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxSynchronize(void)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxSynchronize);
+	SIM_TRY(sim_context_current(&context));
+	SIM_TRY(sim_capture_forbidden(context->legacy));
+	return sim_context_synchronize(context);
+}
+
+CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext ctx)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxSynchronize_v2);
+	SIM_TRY(get(ctx, &context));
+	SIM_TRY((CUresult)atomic_load(&context->error));
+	SIM_TRY(sim_capture_forbidden(context->legacy));
+	return sim_context_synchronize(context);
+}
+
+static bool limit_known(CUlimit limit)
+{
+	switch (limit) {
+	case CU_LIMIT_STACK_SIZE:
+	case CU_LIMIT_PRINTF_FIFO_SIZE:
+	case CU_LIMIT_MALLOC_HEAP_SIZE:
+	case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+	case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+	case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
+		return true;
+	case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
+		return sim_process.config.cc_major < 9;
+	default:
+		return false;
+	}
+}
+
+CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxGetLimit);
+	SIM_TRY(sim_context_current(&context));
+	if (!pvalue || (unsigned)limit >= CU_LIMIT_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!limit_known(limit))
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	*pvalue = context->parent->limits[limit];
+	return CUDA_SUCCESS;
+}
+
+// Stack for every thread the device can hold is taken at once, as on hardware.
+static CUresult set_stack(struct sim_context *context, size_t value)
+{
+	const size_t most = 512 << 10, threads = (size_t)2048 * sim_process.config.sms;
+	struct sim_physical *stack = NULL;
+	CUresult result = CUDA_SUCCESS;
+
+	if (value > most)
+		return CUDA_ERROR_INVALID_VALUE;
+	value = sim_round_up(value, 16);
+	size_t bytes = value > SIM_STACK_DEFAULT ? sim_round_up((value - SIM_STACK_DEFAULT) * threads, SIM_GRANULE) : 0;
+	(void)sim_context_synchronize(context);
+	sim_memory_lock();
+	struct sim_physical *old = context->stack;
+	context->stack = NULL;
+	sim_physical_unref(old);
+	if (bytes)
+		result = sim_physical_create(context->device, bytes, &stack);
+	if (result == CUDA_SUCCESS) {
+		context->stack = stack;
+		context->limits[CU_LIMIT_STACK_SIZE] = value;
+	} else { // back to what it was: that much was free a moment ago
+		size_t before = context->limits[CU_LIMIT_STACK_SIZE];
+		bytes = before > SIM_STACK_DEFAULT ? sim_round_up((before - SIM_STACK_DEFAULT) * threads, SIM_GRANULE) : 0;
+		if (bytes && sim_physical_create(context->device, bytes, &context->stack) != CUDA_SUCCESS)
+			context->limits[CU_LIMIT_STACK_SIZE] = SIM_STACK_DEFAULT;
+	}
+	sim_memory_unlock();
+	return result;
+}
+
+CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxSetLimit);
+	SIM_TRY(sim_context_current(&context));
+	context = context->parent;
+	if ((unsigned)limit >= CU_LIMIT_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!limit_known(limit))
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	if (limit == CU_LIMIT_STACK_SIZE)
+		return set_stack(context, value);
+	if (limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE) {
+		if (value > sim_process.config.memory)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		SIM_TRY(sim_exec_context_limit(context, limit, value));
+	}
+	if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY)
+		value = value < 32 ? 32 : value > 128 ? 128 : value;
+	context->limits[limit] = value;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetCacheConfig(CUfunc_cache *pconfig)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxGetCacheConfig);
+	SIM_TRY(sim_context_current(&context));
+	if (!pconfig)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pconfig = context->cache_config;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxSetCacheConfig);
+	SIM_TRY(sim_context_current(&context));
+	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	context->cache_config = config;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxGetSharedMemConfig);
+	SIM_TRY(sim_context_current(&context));
+	if (!pConfig)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pConfig = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE; // fixed since compute capability 5
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxSetSharedMemConfig(CUsharedconfig config)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxSetSharedMemConfig);
+	SIM_TRY(sim_context_current(&context));
+	return (unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxGetStreamPriorityRange);
+	SIM_TRY(sim_context_current(&context));
+	if (leastPriority)
+		*leastPriority = 0;
+	if (greatestPriority)
+		*greatestPriority = -5;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxResetPersistingL2Cache(void)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxResetPersistingL2Cache);
+	return sim_context_current(&context);
+}
+
+CUresult CUDAAPI cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuCtxGetExecAffinity);
+	SIM_TRY(sim_context_current(&context));
+	if (!pExecAffinity)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+	pExecAffinity->type = type;
+	pExecAffinity->param.smCount.val = context->sms;
+	return CUDA_SUCCESS;
+}
+
+// An operation on the legacy stream sees the blocking streams; the context's event must see
+// the others too.
+static void wait_for_all(struct sim_context *context, struct sim_op *op)
+{
+	pthread_mutex_lock(&context->lock);
+	for (struct sim_stream *stream = context->streams; stream; stream = stream->next) {
+		if (!stream->last)
+			continue;
+		if (!stream->last->mark)
+			stream->last->mark = sim_mark_new();
+		sim_op_wait_for(op, stream->last->mark);
+	}
+	pthread_mutex_unlock(&context->lock);
+}
+
+CUresult sim_context_record(struct sim_context *context, struct sim_event *event)
+{
+	struct sim_event_op *op = sim_event_op_new(&sim_event_record_class, context, event);
+
+	op->mark = sim_event_arm(event);
+	wait_for_all(context, &op->op);
+	return sim_submit(context->legacy, &op->op);
+}
+
+// A reference to the stream after `stream`, in no order but that of the list.
+static struct sim_stream *next_stream(struct sim_context *context, const struct sim_stream *stream)
+{
+	pthread_mutex_lock(&context->lock);
+	struct sim_stream *next = stream ? stream->next : context->streams;
+	while (next && next->closing)
+		next = next->next;
+	if (next)
+		sim_stream_ref(next);
+	pthread_mutex_unlock(&context->lock);
+	return next;
+}
+
+CUresult sim_context_wait(struct sim_context *context, struct sim_event *event)
+{
+	struct sim_mark *mark = sim_event_mark(event);
+
+	if (!mark)
+		return CUDA_SUCCESS;
+	// What is in the queues goes before; all that comes after waits, since everything that
+	// is submitted from now on stands behind this in its stream.
+	for (struct sim_stream *stream = next_stream(context, NULL), *next; stream; stream = next) {
+		struct sim_event_op *op = sim_event_op_new(&sim_event_wait_class, context, event);
+		sim_op_wait_for(&op->op, mark);
+		(void)sim_submit(stream, &op->op);
+		next = next_stream(context, stream);
+		sim_stream_unref(stream);
+	}
+	sim_mark_unref(mark);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
+{
+	struct sim_context *context;
+	struct sim_event *event;
+
+	SIM_ENTER(cuCtxRecordEvent);
+	SIM_TRY(sim_context_get(hCtx, &context));
+	SIM_TRY(sim_event_get(hEvent, &event));
+	return event->context->parent == context->parent ? sim_context_record(context, event) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult CUDAAPI cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+	struct sim_context *context;
+	struct sim_event *event;
+
+	SIM_ENTER(cuCtxWaitEvent);
+	SIM_TRY(sim_context_get(hCtx, &context));
+	SIM_TRY(sim_event_get(hEvent, &event));
+	return sim_context_wait(context, event);
+}

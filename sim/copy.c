@@ -1,0 +1,209 @@
+// Copies as operations: one shape (rows of a box) for all of them.
+#include <stdlib.h>
+
+#include "copy.h"
+
+enum { PIECE = 4 << 20 }; // between looks at whether the memory is still there
+
+// One side of a copy.
+struct side {
+	CUmemorytype type;
+	uintptr_t base;	   // of the box's first byte
+	size_t pitch, slice;
+	struct sim_device *device;
+};
+
+// The bytes [first, first + length) must lie in one allocation, or in mappings without a gap.
+static CUresult check_device(CUdeviceptr first, size_t length, bool write, struct sim_device **ret_device)
+{
+	struct sim_pointer pointer;
+
+	if (length == 0)
+		length = 1;
+	if (!sim_pointer_find(first, &pointer) || !pointer.mapped)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (pointer.host) {
+		*ret_device = NULL;
+		return length <= pointer.size - (first - pointer.base) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	}
+	struct sim_device *device = pointer.device ? pointer.device : &sim_process.devices[0];
+	if (pointer.range->kind != SIM_RANGE_RESERVED && length > pointer.size - (first - pointer.base))
+		return CUDA_ERROR_INVALID_VALUE;
+	// Any device that may access it can do the copy.
+	for (int i = -1; i < sim_process.device_count; i++) {
+		struct sim_device *other = i < 0 ? device : &sim_process.devices[i];
+		if (sim_memory_host(other, first, length, write)) {
+			*ret_device = other;
+			return CUDA_SUCCESS;
+		}
+	}
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+// What lies behind a pointer of unknown kind.
+static CUmemorytype kind_of(CUdeviceptr address)
+{
+	struct sim_pointer pointer;
+
+	if (address - sim_process.window < sim_process.window_size)
+		return CU_MEMORYTYPE_DEVICE;
+	return sim_host_find(address, &pointer) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+}
+
+static CUresult resolve(struct sim_copy_op *op, bool write, struct side *ret_side)
+{
+	const CUDA_MEMCPY3D *c = &op->copy;
+	CUmemorytype type = write ? c->dstMemoryType : c->srcMemoryType;
+	size_t x = write ? c->dstXInBytes : c->srcXInBytes, y = write ? c->dstY : c->srcY, z = write ? c->dstZ : c->srcZ;
+	size_t pitch = write ? c->dstPitch : c->srcPitch, rows = write ? c->dstHeight : c->srcHeight;
+	CUdeviceptr device = write ? c->dstDevice : c->srcDevice;
+	CUarray handle = write ? c->dstArray : c->srcArray;
+	struct side side = {.type = type};
+
+	if (type == CU_MEMORYTYPE_UNIFIED)
+		side.type = kind_of(device);
+	if (side.type == CU_MEMORYTYPE_ARRAY) {
+		struct sim_array *array;
+		SIM_TRY(sim_array_get(handle, &array));
+		if (!array->base || x + c->WidthInBytes > array->width * array->element || y + c->Height > array->height ||
+		    z + c->Depth > array->depth || x % array->element || c->WidthInBytes % array->element)
+			return CUDA_ERROR_INVALID_VALUE;
+		side.pitch = array->pitch;
+		side.slice = array->slice;
+		side.base = array->base + z * side.slice + y * side.pitch + x;
+		side.device = array->context->device;
+		*ret_side = side;
+		return CUDA_SUCCESS;
+	}
+	if (side.type != CU_MEMORYTYPE_HOST && side.type != CU_MEMORYTYPE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	side.pitch = pitch ? pitch : x + c->WidthInBytes;
+	rows = rows ? rows : y + c->Height;
+	if ((c->Height > 1 || c->Depth > 1) && (side.pitch < x + c->WidthInBytes || rows < y + c->Height))
+		return CUDA_ERROR_INVALID_VALUE;
+	side.slice = side.pitch * rows;
+	uintptr_t base = type == CU_MEMORYTYPE_HOST ? (uintptr_t)(write ? c->dstHost : c->srcHost) : (uintptr_t)device;
+	if (!base)
+		return CUDA_ERROR_INVALID_VALUE;
+	side.base = base + z * side.slice + y * side.pitch + x;
+	size_t length = (c->Depth - 1) * side.slice + (c->Height - 1) * side.pitch + c->WidthInBytes;
+	if (side.type == CU_MEMORYTYPE_DEVICE)
+		SIM_TRY(check_device(side.base, length, write, &side.device));
+	else if (side.base - sim_process.window < sim_process.window_size)
+		SIM_TRY(check_device(side.base, length, write, &side.device)); // a device address given as the host's
+	*ret_side = side;
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_row(struct sim_copy_op *op, uintptr_t to, uintptr_t from, size_t length)
+{
+	for (size_t done = 0; done < length;) {
+		size_t piece = length - done < PIECE ? length - done : PIECE;
+		void *target = op->target ? sim_memory_host(op->target, to + done, piece, true) : (void *)(to + done);
+		const void *source = op->source ? sim_memory_host(op->source, from + done, piece, false) : (void *)(from + done);
+		if (!target || !source)
+			return CUDA_ERROR_ILLEGAL_ADDRESS; // it was unmapped in the meantime
+		if (atomic_load_explicit(&op->op.context->cancel, memory_order_relaxed))
+			return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+		memmove(target, source, piece);
+		done += piece;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_run(struct sim_op *op_)
+{
+	struct sim_copy_op *op = (struct sim_copy_op *)op_;
+	uintptr_t from = op->from, to = op->to;
+
+	if (op->staged)
+		from = (uintptr_t)op->staged;
+	for (size_t z = 0; z < op->copy.Depth; z++)
+		for (size_t y = 0; y < op->copy.Height; y++)
+			SIM_TRY(copy_row(op, to + z * op->to_slice + y * op->to_pitch, from + z * op->from_slice + y * op->from_pitch,
+					 op->copy.WidthInBytes));
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_clone(struct sim_op *op_)
+{
+	((struct sim_copy_op *)op_)->staged = NULL;
+	return CUDA_SUCCESS;
+}
+
+static void copy_finish(struct sim_op *op_)
+{
+	free(((struct sim_copy_op *)op_)->staged);
+}
+
+const struct sim_op_class sim_copy_class = {
+	.name = "copy", .size = sizeof(struct sim_copy_op), .run = copy_run, .clone = copy_clone, .finish = copy_finish};
+
+CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy, struct sim_op **ret_op)
+{
+	struct sim_copy_op *op = (struct sim_copy_op *)sim_op_new(&sim_copy_class, context);
+	struct side source, target;
+	CUresult result;
+
+	op->copy = *copy;
+	result = resolve(op, false, &source);
+	if (result == CUDA_SUCCESS)
+		result = resolve(op, true, &target);
+	if (result != CUDA_SUCCESS) {
+		sim_op_free(&op->op);
+		return result;
+	}
+	op->from = source.base;
+	op->from_pitch = source.pitch;
+	op->from_slice = source.slice;
+	op->source = source.device;
+	op->to = target.base;
+	op->to_pitch = target.pitch;
+	op->to_slice = target.slice;
+	op->target = target.device;
+	*ret_op = &op->op;
+	return CUDA_SUCCESS;
+}
+
+bool sim_pageable(uintptr_t address)
+{
+	struct sim_pointer pointer;
+
+	return address - sim_process.window >= sim_process.window_size && !sim_host_find(address, &pointer);
+}
+
+CUresult sim_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool asynchronous)
+{
+	struct sim_stream *stream;
+	struct sim_op *op_;
+
+	SIM_TRY(sim_stream_get(handle, &stream));
+	if (copy->WidthInBytes == 0 || copy->Height == 0 || copy->Depth == 0)
+		return CUDA_SUCCESS;
+	if (!asynchronous && !atomic_load(&stream->capture))
+		SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(sim_copy_op_new(stream->context, copy, &op_));
+	struct sim_copy_op *op = (struct sim_copy_op *)op_;
+	if (atomic_load(&stream->capture)) {
+		if (asynchronous)
+			return sim_submit(stream, op_);
+		sim_op_free(op_);
+		return sim_capture_forbidden(stream);
+	}
+	bool from_pageable = !op->source && sim_pageable(op->from), to_pageable = !op->target && sim_pageable(op->to);
+	bool linear = op->copy.Height == 1 && op->copy.Depth == 1, small = linear && op->copy.WidthInBytes <= SIM_STAGED;
+	if (!asynchronous && op->source && op->target) { // between devices: the host does not wait
+		op_->instant = small;
+		return sim_submit(stream, op_);
+	}
+	// As on hardware: a pageable source is free again when the call returns, a pageable
+	// target is filled by then.
+	if (asynchronous && from_pageable && !to_pageable && small) {
+		op->staged = malloc(op->copy.WidthInBytes);
+		if (op->staged) {
+			memcpy(op->staged, (void *)op->from, op->copy.WidthInBytes);
+			return sim_submit(stream, op_);
+		}
+	}
+	return asynchronous && !from_pageable && !to_pageable ? sim_submit(stream, op_) : sim_submit_wait(stream, op_);
+}

@@ -1,0 +1,15 @@
+// Where every row of entries.def is. Without cuda.h: only addresses are taken.
+#include "lookup.h"
+
+#define ENTRY(abi, api, version, stream, family, need) int abi(void);
+#include "abi/entries.def"
+#undef ENTRY
+
+void *sim_entry_address(size_t row)
+{
+	static int (*const functions[])(void) = {
+#define ENTRY(abi, api, version, stream, family, need) abi,
+#include "abi/entries.def"
+	};
+	return (void *)functions[row];
+}

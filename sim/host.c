@@ -1,0 +1,316 @@
+// Pinned and managed memory: host memory that kernels see at the same address.
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "memory.h"
+#include "process.h"
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct sim_host **hosts; // by address
+static size_t count, capacity;
+static atomic_ullong changes = 1; // so that threads may remember what they found
+
+// Index of the first that starts above `address`.
+static size_t upper(uintptr_t address)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (hosts[middle]->base <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct sim_host *find(uintptr_t address)
+{
+	size_t i = upper(address);
+	return i > 0 && address - hosts[i - 1]->base < hosts[i - 1]->size ? hosts[i - 1] : NULL;
+}
+
+static CUresult insert(const struct sim_host *what)
+{
+	CUresult result = CUDA_SUCCESS;
+	struct sim_host *host = malloc(sizeof *host);
+
+	if (!host)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*host = *what;
+	host->buffer_id = sim_buffer_id();
+	pthread_rwlock_wrlock(&lock);
+	size_t i = upper(host->base);
+	if ((i > 0 && host->base - hosts[i - 1]->base < hosts[i - 1]->size) ||
+	    (i < count && hosts[i]->base - host->base < host->size))
+		result = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	if (result == CUDA_SUCCESS && count == capacity) {
+		size_t more = capacity ? 2 * capacity : 64;
+		struct sim_host **grown = realloc(hosts, more * sizeof *grown);
+		if (grown) {
+			hosts = grown;
+			capacity = more;
+		} else {
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
+	if (result == CUDA_SUCCESS) {
+		memmove(hosts + i + 1, hosts + i, (count - i) * sizeof *hosts);
+		hosts[i] = host;
+		count++;
+		atomic_fetch_add(&changes, 1);
+	} else {
+		free(host);
+	}
+	pthread_rwlock_unlock(&lock);
+	return result;
+}
+
+// With the lock held for writing.
+static void take_out(size_t i)
+{
+	memmove(hosts + i, hosts + i + 1, (count - i - 1) * sizeof *hosts);
+	count--;
+	atomic_fetch_add(&changes, 1);
+}
+
+void *sim_host_translate(void *device, uint64_t address, size_t length, bool write)
+{
+	static _Thread_local struct {
+		unsigned long long changes;
+		uintptr_t base;
+		size_t size;
+	} last;
+	unsigned long long now = atomic_load_explicit(&changes, memory_order_acquire);
+
+	if (last.changes != now || address - last.base >= last.size) {
+		pthread_rwlock_rdlock(&lock);
+		struct sim_host *host = find(address);
+		last.changes = atomic_load(&changes);
+		last.base = host ? host->base : 0;
+		last.size = host ? host->size : 0;
+		// Kernels may touch the rest of the last page of what was registered.
+		if (host)
+			last.size = sim_round_up(last.base + last.size, 4096) - last.base;
+		pthread_rwlock_unlock(&lock);
+		if (!host)
+			return NULL;
+	}
+	return length <= last.size - (address - last.base) ? (void *)(uintptr_t)address : NULL;
+}
+
+bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer)
+{
+	pthread_rwlock_rdlock(&lock);
+	struct sim_host *host = find(address);
+	if (host)
+		*ret_pointer = (struct sim_pointer){
+			.type = host->kind == SIM_HOST_MANAGED ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
+			.base = host->base, .size = host->size, .device = host->context->device, .context = host->context,
+			.managed = host->kind == SIM_HOST_MANAGED, .mapped = true, .host = host,
+			.buffer_id = host->buffer_id};
+	pthread_rwlock_unlock(&lock);
+	return host != NULL;
+}
+
+static CUresult allocate(struct sim_context *context, size_t size, enum sim_host_kind kind, unsigned flags, void **ret_address)
+{
+	size_t rounded = sim_round_up(size, 4096);
+
+	if (rounded == 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	void *at = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	struct sim_host host = {.base = (uintptr_t)at, .size = size, .kind = kind, .flags = flags, .context = context->parent,
+				.preferred.type = CU_MEM_LOCATION_TYPE_INVALID, .prefetched.type = CU_MEM_LOCATION_TYPE_INVALID};
+	CUresult result = insert(&host);
+	if (result != CUDA_SUCCESS)
+		munmap(at, rounded);
+	else
+		*ret_address = at;
+	return result;
+}
+
+CUresult sim_managed_alloc(struct sim_context *context, size_t size, unsigned flags, CUdeviceptr *ret_address)
+{
+	void *at;
+
+	SIM_TRY(allocate(context, size, SIM_HOST_MANAGED, flags, &at));
+	*ret_address = (uintptr_t)at;
+	return CUDA_SUCCESS;
+}
+
+static void discard(struct sim_host *host)
+{
+	if (host->kind != SIM_HOST_REGISTERED)
+		munmap((void *)host->base, sim_round_up(host->size, 4096));
+	free(host);
+}
+
+CUresult sim_host_free(uintptr_t base, bool managed)
+{
+	struct sim_host *host = NULL;
+
+	pthread_rwlock_wrlock(&lock);
+	size_t i = upper(base);
+	if (i > 0 && hosts[i - 1]->base == base && hosts[i - 1]->kind == (managed ? SIM_HOST_MANAGED : SIM_HOST_ALLOCATED)) {
+		host = hosts[i - 1];
+		take_out(i - 1);
+	}
+	pthread_rwlock_unlock(&lock);
+	if (!host)
+		return CUDA_ERROR_INVALID_VALUE;
+	discard(host);
+	return CUDA_SUCCESS;
+}
+
+void sim_host_context_finish(struct sim_context *context)
+{
+	pthread_rwlock_wrlock(&lock);
+	for (size_t i = count; i-- > 0;) {
+		struct sim_host *host = hosts[i];
+		if (host->context != context)
+			continue;
+		take_out(i);
+		discard(host);
+	}
+	pthread_rwlock_unlock(&lock);
+}
+
+bool sim_host_update(uintptr_t address, size_t size, void (*change)(struct sim_host *host, void *data), void *data)
+{
+	pthread_rwlock_wrlock(&lock);
+	struct sim_host *host = find(address);
+	bool whole = host && host->kind == SIM_HOST_MANAGED && size <= host->size - (address - host->base);
+	if (whole)
+		change(host, data);
+	pthread_rwlock_unlock(&lock);
+	return whole;
+}
+
+// ---- entries -------------------------------------------------------------------------------
+
+enum { ALLOC_FLAGS = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED };
+
+CUresult CUDAAPI cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuMemHostAlloc);
+	SIM_TRY(sim_context_current(&context));
+	if (!pp || bytesize == 0 || (Flags & ~(unsigned)ALLOC_FLAGS))
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(sim_capture_unsafe());
+	return allocate(context, bytesize, SIM_HOST_ALLOCATED, Flags | CU_MEMHOSTALLOC_DEVICEMAP, pp);
+}
+
+CUresult CUDAAPI cuMemAllocHost_v2(void **pp, size_t bytesize)
+{
+	SIM_ENTER(cuMemAllocHost_v2);
+	return cuMemHostAlloc(pp, bytesize, 0);
+}
+
+CUresult CUDAAPI cuMemAllocHost(void **pp, unsigned int bytesize)
+{
+	SIM_ENTER(cuMemAllocHost);
+	return cuMemHostAlloc(pp, bytesize, 0);
+}
+
+CUresult CUDAAPI cuMemFreeHost(void *p)
+{
+	struct sim_context *context;
+	struct sim_pointer pointer;
+
+	SIM_ENTER(cuMemFreeHost);
+	SIM_TRY(sim_context_current(&context));
+	if (!p)
+		return CUDA_SUCCESS;
+	SIM_TRY(sim_capture_unsafe());
+	if (!sim_host_find((uintptr_t)p, &pointer) || pointer.base != (uintptr_t)p || pointer.host->kind != SIM_HOST_ALLOCATED)
+		return CUDA_ERROR_INVALID_VALUE;
+	(void)sim_context_synchronize(pointer.context);
+	return sim_host_free((uintptr_t)p, false);
+}
+
+CUresult CUDAAPI cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
+{
+	const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
+			       CU_MEMHOSTREGISTER_READ_ONLY;
+	struct sim_context *context;
+	unsigned char present;
+
+	SIM_ENTER(cuMemHostRegister_v2);
+	SIM_TRY(sim_context_current(&context));
+	if (!p || bytesize == 0 || (Flags & ~known) || (uintptr_t)p + bytesize < (uintptr_t)p)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (Flags & CU_MEMHOSTREGISTER_IOMEMORY)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	SIM_TRY(sim_capture_unsafe());
+	// Both ends must be memory of the process.
+	uintptr_t first = (uintptr_t)p & ~(uintptr_t)4095, last = ((uintptr_t)p + bytesize - 1) & ~(uintptr_t)4095;
+	if (mincore((void *)first, 1, &present) != 0 || mincore((void *)last, 1, &present) != 0 ||
+	    (uintptr_t)p - sim_process.window < 2 * sim_process.window_size)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct sim_host host = {.base = (uintptr_t)p, .size = bytesize, .kind = SIM_HOST_REGISTERED,
+				.flags = Flags | CU_MEMHOSTREGISTER_DEVICEMAP, .context = context->parent};
+	return insert(&host);
+}
+
+CUresult CUDAAPI cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
+{
+	SIM_ENTER(cuMemHostRegister);
+	return cuMemHostRegister_v2(p, bytesize, Flags);
+}
+
+CUresult CUDAAPI cuMemHostUnregister(void *p)
+{
+	struct sim_context *context;
+	struct sim_host *host = NULL;
+
+	SIM_ENTER(cuMemHostUnregister);
+	SIM_TRY(sim_context_current(&context));
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(sim_capture_unsafe());
+	(void)sim_context_synchronize(context);
+	pthread_rwlock_wrlock(&lock);
+	size_t i = upper((uintptr_t)p);
+	if (i > 0 && hosts[i - 1]->base == (uintptr_t)p && hosts[i - 1]->kind == SIM_HOST_REGISTERED) {
+		host = hosts[i - 1];
+		take_out(i - 1);
+	}
+	pthread_rwlock_unlock(&lock);
+	if (!host)
+		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	free(host);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
+{
+	struct sim_context *context;
+	struct sim_pointer pointer;
+
+	SIM_ENTER(cuMemHostGetDevicePointer_v2);
+	SIM_TRY(sim_context_current(&context));
+	if (!pdptr || Flags != 0 || !sim_host_find((uintptr_t)p, &pointer) || pointer.managed)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pdptr = (uintptr_t)p;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemHostGetFlags(unsigned int *pFlags, void *p)
+{
+	struct sim_context *context;
+	struct sim_pointer pointer;
+
+	SIM_ENTER(cuMemHostGetFlags);
+	SIM_TRY(sim_context_current(&context));
+	if (!pFlags || !sim_host_find((uintptr_t)p, &pointer) || pointer.managed)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pFlags = pointer.host->flags;
+	return CUDA_SUCCESS;
+}

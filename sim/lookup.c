@@ -1,0 +1,68 @@
+// cuGetProcAddress: the newest symbol of a name that is not newer than the version asked
+// for, in the stream flavour asked for.
+#include "lookup.h"
+#include "sim.h"
+
+static const struct row {
+	const char *api;
+	int version;
+	enum { ROW_plain, ROW_ptds, ROW_ptsz } stream;
+} rows[] = {
+#define ENTRY(abi, api, version, stream, family, need) {#api, version, ROW_##stream},
+#include "abi/entries.def"
+};
+
+// Like the driver's: found, or why not.
+static CUresult find(const char *symbol, void **pfn, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+{
+	const struct row *best = NULL;
+	bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, known = false;
+	unsigned newest = sim_driver_version();
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		if (strcmp(rows[i].api, symbol) != 0 || (unsigned)rows[i].version > newest)
+			continue;
+		known = true;
+		if (rows[i].version > version || (rows[i].stream != ROW_plain && !per_thread))
+			continue;
+		bool newer = !best || rows[i].version > best->version;
+		bool closer = best && rows[i].version == best->version && rows[i].stream != ROW_plain;
+		if (newer || closer)
+			best = &rows[i];
+	}
+	*status = best ? CU_GET_PROC_ADDRESS_SUCCESS
+		  : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+			  : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+	*pfn = best ? sim_entry_address((size_t)(best - rows)) : NULL;
+	return best ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
+				     CUdriverProcAddressQueryResult *symbolStatus)
+{
+	CUdriverProcAddressQueryResult status;
+	const cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+
+	if (!symbol || !pfn || cudaVersion < 0 || (flags & ~known) || flags == known)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = find(symbol, pfn, cudaVersion, flags, &status);
+	if (symbolStatus) { // asked for: the status tells, the call itself succeeds
+		*symbolStatus = status;
+		return CUDA_SUCCESS;
+	}
+	return result;
+}
+
+CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
+{
+	return cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, NULL);
+}
+
+// The tables behind this are private to NVIDIA's driver and its runtime.
+CUresult CUDAAPI cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
+{
+	if (!ppExportTable || !pExportTableId)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ppExportTable = NULL;
+	return CUDA_ERROR_NOT_FOUND;
+}

@@ -1,0 +1,94 @@
+// Points in time that threads and processes wait for: a futex and a time.
+#include <linux/futex.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sim.h"
+
+static void futex_wait(const _Atomic uint32_t *word, uint32_t value, bool shared, const struct timespec *timeout)
+{
+	syscall(SYS_futex, word, shared ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, value, timeout, NULL, 0);
+}
+
+static void futex_wake(const _Atomic uint32_t *word, bool shared)
+{
+	syscall(SYS_futex, word, shared ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+struct sim_mark *sim_mark_new(void)
+{
+	struct sim_mark *mark = calloc(1, sizeof *mark);
+	if (!mark)
+		abort(); // the host is out of memory: nothing here can go on
+	atomic_init(&mark->references, 1);
+	return mark;
+}
+
+struct sim_mark *sim_mark_ref(struct sim_mark *mark)
+{
+	if (mark)
+		atomic_fetch_add_explicit(&mark->references, 1, memory_order_relaxed);
+	return mark;
+}
+
+void sim_mark_unref(struct sim_mark *mark)
+{
+	if (mark && atomic_fetch_sub_explicit(&mark->references, 1, memory_order_acq_rel) == 1)
+		free(mark);
+}
+
+// `done` is 0: not yet; 2: not yet, and somebody sleeps; 1: done.
+void sim_mark_finish(struct sim_mark *mark)
+{
+	uint64_t now = sim_clock_ns();
+
+	atomic_store_explicit(&mark->time_ns, now, memory_order_relaxed);
+	if (mark->event) { // other processes wait for their own copy
+		struct region_event *event = mark->event;
+		uint32_t seen = atomic_load(&event->completed);
+		atomic_store(&event->time_ns, now);
+		while ((int32_t)(mark->event_value - seen) > 0 &&
+		       !atomic_compare_exchange_weak(&event->completed, &seen, mark->event_value))
+			;
+		futex_wake(&event->completed, true);
+	}
+	if (atomic_exchange_explicit(&mark->done, 1, memory_order_acq_rel) == 2)
+		futex_wake(&mark->done, false);
+}
+
+// An event that another process recorded is done when its count says so.
+static bool foreign_done(const struct sim_mark *mark)
+{
+	return mark->foreign && (int32_t)(atomic_load(&mark->event->completed) - mark->event_value) >= 0;
+}
+
+bool sim_mark_is_done(const struct sim_mark *mark)
+{
+	return atomic_load_explicit(&mark->done, memory_order_acquire) == 1 || foreign_done(mark);
+}
+
+void sim_mark_wait(const struct sim_mark *mark_, const atomic_int *cancel)
+{
+	struct sim_mark *mark = (struct sim_mark *)mark_; // only to note that somebody sleeps
+	const struct timespec slice = {.tv_nsec = 20000000};
+
+	while (!sim_mark_is_done(mark)) {
+		if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+			return;
+		if (mark->foreign) {
+			// Its process may die before it gets there: look again now and then.
+			uint32_t seen = atomic_load(&mark->event->completed);
+			if (!foreign_done(mark))
+				futex_wait(&mark->event->completed, seen, true, &slice);
+			if (!mark->event->used)
+				return;
+			continue;
+		}
+		uint32_t not_yet = 0;
+		if (atomic_compare_exchange_strong(&mark->done, &not_yet, 2) || not_yet == 2)
+			futex_wait(&mark->done, 2, false, cancel ? &slice : NULL);
+	}
+}

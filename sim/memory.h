@@ -1,0 +1,34 @@
+// Between the memory files. Under the memory lock unless said otherwise.
+#pragma once
+
+#include "sim.h"
+
+unsigned long long sim_buffer_id(void); // any thread, no lock
+// Memory that the region has already given us (or, `memory` >= 0, host memory).
+struct sim_physical *sim_physical_adopt(struct sim_device *device, uint64_t id, size_t size, int memory);
+// Opens a mapped range to the devices that may use the context's allocations.
+void sim_range_open(struct sim_range *range, struct sim_context *context);
+
+// Calls `each` for every reserved range, in order of address; `each` may free that range.
+void sim_ranges_each(void (*each)(struct sim_range *range, void *data), void *data);
+
+// Small allocations share granules, in units of 512 bytes (block.c).
+CUresult sim_block_alloc(struct sim_context *context, size_t size, CUdeviceptr *ret_address);
+bool sim_block_free(struct sim_range *range, CUdeviceptr address); // false: no allocation starts there
+bool sim_block_find(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer);
+void sim_block_finish(struct sim_range *range); // its struct only; the range goes with its context
+// A new range with memory behind it, open to the context's device and its peers.
+CUresult sim_range_alloc(struct sim_context *context, size_t size, enum sim_range_kind kind, struct sim_range **ret_range);
+
+// Pools (pool.c).
+bool sim_pool_find(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer);
+// cuMemFree of a pool's pointer; takes no lock of the caller's. false: no allocation starts there.
+bool sim_pool_free(CUdeviceptr address);
+CUmemoryPool sim_pool_handle_of(struct sim_range *range);
+
+// Pinned and managed memory (host.c); take their own lock.
+bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer);
+CUresult sim_host_free(uintptr_t base, bool managed);
+// Changes the managed memory that holds all of [address, address + size); false: there is none.
+bool sim_host_update(uintptr_t address, size_t size, void (*change)(struct sim_host *host, void *data), void *data);
+void sim_host_context_finish(struct sim_context *context);

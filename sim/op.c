@@ -1,0 +1,331 @@
+// Operations and the queues they stand in.
+//
+// Every stream runs its operations in order, one at a time, on a worker thread of its own
+// (which ends when it has had nothing to do for a while), or on the calling thread where
+// that cannot be told from outside. Whatever an operation must wait for in other streams is
+// a mark in its list, put there when it is submitted.
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "sim.h"
+#include "stream.h"
+
+enum { WORKER_IDLE_MS = 500 };
+
+struct sim_op *sim_op_new(const struct sim_op_class *class, struct sim_context *context)
+{
+	struct sim_op *op = calloc(1, class->size);
+	if (!op)
+		abort(); // the host is out of memory: nothing here can go on
+	op->class = class;
+	op->context = context;
+	return op;
+}
+
+struct sim_op *sim_op_clone(const struct sim_op *op)
+{
+	struct sim_op *copy = sim_op_new(op->class, op->context);
+
+	memcpy(copy, op, op->class->size);
+	copy->next = NULL;
+	copy->stream = NULL;
+	copy->mark = NULL;
+	copy->waits = NULL;
+	copy->wait_count = copy->wait_capacity = 0;
+	if (op->class->clone && op->class->clone(copy) != CUDA_SUCCESS) {
+		free(copy);
+		return NULL;
+	}
+	return copy;
+}
+
+void sim_op_free(struct sim_op *op)
+{
+	if (!op)
+		return;
+	if (op->class->finish)
+		op->class->finish(op);
+	for (unsigned i = 0; i < op->wait_count; i++)
+		sim_mark_unref(op->waits[i]);
+	free(op->waits);
+	sim_mark_unref(op->mark);
+	free(op);
+}
+
+void sim_op_wait_for(struct sim_op *op, struct sim_mark *mark)
+{
+	if (!mark || sim_mark_is_done(mark))
+		return;
+	if (op->wait_count == op->wait_capacity) {
+		unsigned capacity = op->wait_capacity ? 2 * op->wait_capacity : 4;
+		struct sim_mark **waits = realloc(op->waits, capacity * sizeof *waits);
+		if (!waits)
+			abort();
+		op->waits = waits;
+		op->wait_capacity = capacity;
+	}
+	op->waits[op->wait_count++] = sim_mark_ref(mark);
+}
+
+const struct ptx_space *sim_op_space(const struct sim_op *op)
+{
+	return &op->context->device->space;
+}
+
+static CUresult perform(struct sim_op *op)
+{
+	struct sim_context *context = op->context;
+	CUresult result = CUDA_SUCCESS;
+
+	for (unsigned i = 0; i < op->wait_count; i++)
+		sim_mark_wait(op->waits[i], &context->cancel);
+	int lost = atomic_load_explicit(&context->device->lost, memory_order_relaxed);
+	if (lost)
+		sim_context_fail(context, (CUresult)lost);
+	if (atomic_load_explicit(&context->error, memory_order_acquire) && !op->always)
+		return (CUresult)atomic_load(&context->error);
+	if (op->instant) {
+		result = op->class->run(op);
+	} else {
+		uint64_t start = sim_clock_ns();
+		sim_fault_delay(context->device);
+		result = op->class->run(op);
+		region_busy(sim_process.region, context->device->physical, sim_clock_ns() - start);
+	}
+	return result == CUDA_SUCCESS ? result : sim_context_fail(context, result);
+}
+
+CUresult sim_op_execute(struct sim_op *op)
+{
+	CUresult result = perform(op);
+	if (op->mark)
+		sim_mark_finish(op->mark);
+	return result;
+}
+
+// With context->lock held, which it releases while the operation runs.
+static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
+{
+	pthread_mutex_t *lock = &stream->context->lock;
+
+	stream->running = op;
+	pthread_mutex_unlock(lock);
+	CUresult result = perform(op);
+	pthread_mutex_lock(lock);
+	stream->running = NULL;
+	if (stream->last == op)
+		stream->last = NULL;
+	struct sim_mark *mark = op->mark; // nobody asks for it any more
+	op->mark = NULL;
+	atomic_fetch_sub(&stream->pending, 1);
+	if (stream->head && stream->sleeping)
+		pthread_cond_signal(&stream->wake);
+	if (mark)
+		sim_mark_finish(mark);
+	sim_mark_unref(mark);
+	sim_stream_retire(stream); // may be its end, unless the caller holds it
+	return result;
+}
+
+static void *work(void *argument)
+{
+	struct sim_stream *stream = argument;
+	pthread_mutex_t *lock = &stream->context->lock;
+
+	pthread_mutex_lock(lock);
+	for (;;) {
+		bool waited = false;
+		while ((!stream->head || stream->running) && !(stream->closing && !stream->head)) {
+			struct timespec until;
+			if (waited && !stream->head)
+				goto idle;
+			clock_gettime(CLOCK_MONOTONIC, &until);
+			until.tv_nsec += WORKER_IDLE_MS * 1000000L;
+			until.tv_sec += until.tv_nsec / 1000000000;
+			until.tv_nsec %= 1000000000;
+			stream->sleeping = true;
+			waited = pthread_cond_timedwait(&stream->wake, lock, &until) == ETIMEDOUT;
+			stream->sleeping = false;
+		}
+		if (!stream->head)
+			break;
+		struct sim_op *op = stream->head;
+		stream->head = op->next;
+		if (!stream->head)
+			stream->tail = NULL;
+		run_one(stream, op);
+		pthread_mutex_unlock(lock);
+		sim_op_free(op); // may run the program's code
+		pthread_mutex_lock(lock);
+	}
+idle:
+	stream->worker = false;
+	pthread_mutex_unlock(lock);
+	sim_stream_unref(stream);
+	return NULL;
+}
+
+static void start_worker(struct sim_stream *stream)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	sigset_t all, before;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all); // the program's signals are for its own threads
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	sim_stream_ref(stream);
+	stream->worker = pthread_create(&thread, &attributes, work, stream) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	if (!stream->worker)
+		sim_stream_unref(stream);
+}
+
+// The mark of the stream's last operation; NULL when it is idle. With context->lock held.
+static struct sim_mark *last_mark(struct sim_stream *stream)
+{
+	if (!stream->last)
+		return NULL;
+	if (!stream->last->mark)
+		stream->last->mark = sim_mark_new();
+	return stream->last->mark;
+}
+
+// What the default streams imply. With context->lock held.
+static void order_with_default(struct sim_stream *stream, struct sim_op *op)
+{
+	struct sim_context *context = stream->context;
+
+	if (stream->legacy) {
+		for (struct sim_stream *other = context->streams; other; other = other->next)
+			if (other != stream && other->last && !(other->flags & CU_STREAM_NON_BLOCKING))
+				sim_op_wait_for(op, last_mark(other));
+	} else if (!(stream->flags & CU_STREAM_NON_BLOCKING) && context->legacy->last) {
+		sim_op_wait_for(op, last_mark(context->legacy));
+	}
+}
+
+// Takes op. `wait`: the caller wants to see it done.
+static CUresult submit(struct sim_stream *stream, struct sim_op *op, bool wait)
+{
+	struct sim_context *context = stream->context;
+	CUresult result = CUDA_SUCCESS;
+	struct sim_mark *mark = NULL;
+
+	if (atomic_load_explicit(&stream->capture, memory_order_acquire))
+		return sim_capture_op(stream, op);
+	if (stream->legacy && context->captures) {
+		sim_op_free(op);
+		result = sim_capture_forbidden(stream);
+		return result ? result : CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	}
+	op->stream = stream;
+	pthread_mutex_lock(&context->lock);
+	order_with_default(stream, op);
+	stream->last = op;
+	atomic_fetch_add(&stream->pending, 1);
+	bool idle = !stream->head && !stream->running;
+	if (idle && (wait || (op->instant && op->wait_count == 0))) {
+		result = run_one(stream, op);
+		pthread_mutex_unlock(&context->lock);
+		sim_op_free(op);
+		return wait ? result : CUDA_SUCCESS;
+	}
+	if (wait) {
+		if (!op->mark)
+			op->mark = sim_mark_new();
+		mark = sim_mark_ref(op->mark);
+	}
+	if (stream->tail)
+		stream->tail->next = op;
+	else
+		stream->head = op;
+	stream->tail = op;
+	if (!stream->worker)
+		start_worker(stream);
+	else if (stream->sleeping && !stream->running)
+		pthread_cond_signal(&stream->wake);
+	bool stranded = !stream->worker; // no thread to be had: run it here
+	pthread_mutex_unlock(&context->lock);
+	if (stranded)
+		sim_stream_drain(stream);
+	if (mark) {
+		sim_mark_wait(mark, NULL);
+		sim_mark_unref(mark);
+		result = (CUresult)atomic_load(&context->error);
+	}
+	return result;
+}
+
+// Runs what is queued on the calling thread.
+void sim_stream_drain(struct sim_stream *stream)
+{
+	pthread_mutex_t *lock = &stream->context->lock;
+
+	sim_stream_ref(stream);
+	pthread_mutex_lock(lock);
+	while (stream->head && !stream->running && !stream->worker) {
+		struct sim_op *op = stream->head;
+		stream->head = op->next;
+		if (!stream->head)
+			stream->tail = NULL;
+		run_one(stream, op);
+		pthread_mutex_unlock(lock);
+		sim_op_free(op);
+		pthread_mutex_lock(lock);
+	}
+	pthread_mutex_unlock(lock);
+	sim_stream_unref(stream);
+}
+
+CUresult sim_submit(struct sim_stream *stream, struct sim_op *op)
+{
+	return submit(stream, op, false);
+}
+
+CUresult sim_submit_wait(struct sim_stream *stream, struct sim_op *op)
+{
+	CUresult result = submit(stream, op, true);
+	if (result == CUDA_SUCCESS)
+		sim_pool_synchronized(stream->context);
+	return result;
+}
+
+static CUresult nothing(struct sim_op *op)
+{
+	return CUDA_SUCCESS;
+}
+
+static const struct sim_op_class nothing_class = {.name = "nothing", .size = sizeof(struct sim_op), .run = nothing};
+
+struct sim_mark *sim_stream_last(struct sim_stream *stream)
+{
+	if (atomic_load_explicit(&stream->pending, memory_order_acquire) == 0)
+		return NULL;
+	pthread_mutex_lock(&stream->context->lock);
+	struct sim_mark *mark = sim_mark_ref(last_mark(stream));
+	pthread_mutex_unlock(&stream->context->lock);
+	return mark;
+}
+
+CUresult sim_stream_wait_idle(struct sim_stream *stream)
+{
+	struct sim_context *context = stream->context;
+	struct sim_mark *mark = sim_stream_last(stream);
+
+	if (stream->legacy) { // it is done when the blocking streams are
+		struct sim_op *probe = sim_op_new(&nothing_class, context);
+		probe->instant = probe->always = true;
+		(void)sim_submit_wait(stream, probe);
+	}
+	if (mark) {
+		sim_mark_wait(mark, NULL);
+		sim_mark_unref(mark);
+	}
+	sim_pool_synchronized(context);
+	return (CUresult)atomic_load(&context->error);
+}

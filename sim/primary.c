@@ -1,0 +1,128 @@
+// Primary contexts: one a device, counted by retains, made at the first.
+#include "context.h"
+
+static bool flags_valid(unsigned flags)
+{
+	unsigned schedule = flags & CU_CTX_SCHED_MASK;
+	return !(flags & ~(unsigned)CU_CTX_FLAGS_MASK) && schedule <= CU_CTX_SCHED_BLOCKING_SYNC && schedule != 3;
+}
+
+CUresult sim_primary_retain(struct sim_device *device, struct sim_context **ret_context)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	SIM_TRY((CUresult)atomic_load(&device->lost));
+	pthread_mutex_lock(&device->lock);
+	if (!device->primary) {
+		result = sim_context_new(device, device->primary_flags, NULL, &device->primary);
+		if (result == CUDA_SUCCESS)
+			device->primary->primary = true;
+	}
+	if (result == CUDA_SUCCESS) {
+		device->primary_retains++;
+		*ret_context = device->primary;
+	}
+	pthread_mutex_unlock(&device->lock);
+	return result;
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+	struct sim_device *device;
+	struct sim_context *context;
+
+	SIM_ENTER(cuDevicePrimaryCtxRetain);
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(sim_device_get(dev, &device));
+	SIM_TRY(sim_primary_retain(device, &context));
+	*pctx = sim_context_handle(context);
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_primary_release(struct sim_device *device, bool reset)
+{
+	struct sim_context *dying = NULL;
+
+	pthread_mutex_lock(&device->lock);
+	if (!device->primary || (!reset && device->primary_retains == 0)) {
+		pthread_mutex_unlock(&device->lock);
+		return reset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	}
+	if (reset || --device->primary_retains == 0) {
+		dying = device->primary;
+		device->primary = NULL;
+		device->primary_retains = 0;
+	}
+	pthread_mutex_unlock(&device->lock);
+	if (dying)
+		sim_context_end(dying);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	struct sim_device *device;
+
+	SIM_ENTER(cuDevicePrimaryCtxRelease_v2);
+	SIM_TRY(sim_device_get(dev, &device));
+	return sim_primary_release(device, false);
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+	SIM_ENTER(cuDevicePrimaryCtxRelease);
+	return cuDevicePrimaryCtxRelease_v2(dev);
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+	struct sim_device *device;
+
+	SIM_ENTER(cuDevicePrimaryCtxReset_v2);
+	SIM_TRY(sim_device_get(dev, &device));
+	return sim_primary_release(device, true);
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev)
+{
+	SIM_ENTER(cuDevicePrimaryCtxReset);
+	return cuDevicePrimaryCtxReset_v2(dev);
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
+{
+	struct sim_device *device;
+
+	SIM_ENTER(cuDevicePrimaryCtxSetFlags_v2);
+	SIM_TRY(sim_device_get(dev, &device));
+	if (!flags_valid(flags))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&device->lock);
+	device->primary_flags = flags;
+	if (device->primary)
+		device->primary->flags = flags;
+	pthread_mutex_unlock(&device->lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
+{
+	SIM_ENTER(cuDevicePrimaryCtxSetFlags);
+	return cuDevicePrimaryCtxSetFlags_v2(dev, flags);
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
+{
+	struct sim_device *device;
+
+	SIM_ENTER(cuDevicePrimaryCtxGetState);
+	if (!flags || !active)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(sim_device_get(dev, &device));
+	pthread_mutex_lock(&device->lock);
+	*flags = device->primary_flags;
+	*active = device->primary != NULL;
+	pthread_mutex_unlock(&device->lock);
+	return CUDA_SUCCESS;
+}

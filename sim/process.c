@@ -1,0 +1,246 @@
+// cuInit: what the process sees of the simulated node, and the gate before every call.
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lookup.h"
+#include "process.h"
+#include "sim.h"
+
+struct sim_process sim_process;
+_Atomic unsigned sim_gate = SIM_GATE_UNINITIALIZED;
+
+static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool forked;
+
+void sim_say(const char *format, ...)
+{
+	char text[512];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "virgate sim: %s\n", text);
+}
+
+uint64_t sim_clock_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void sim_uuid_text(const CUuuid *uuid, char ret_text[48])
+{
+	const unsigned char *b = (const unsigned char *)uuid->bytes;
+	snprintf(ret_text, 48, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
+		 b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+}
+
+void sim_gate_set(unsigned bits) { atomic_fetch_or(&sim_gate, bits); }
+void sim_gate_clear(unsigned bits) { atomic_fetch_and(&sim_gate, ~bits); }
+
+CUresult sim_enter_slow(enum vg_entry entry)
+{
+	unsigned gate = atomic_load(&sim_gate);
+
+	if (gate & SIM_GATE_UNINITIALIZED)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (gate & SIM_GATE_LOCKED)
+		SIM_TRY(sim_checkpoint_enter(entry));
+	if (gate & SIM_GATE_FAULTS)
+		SIM_TRY(sim_fault_enter(entry));
+	return CUDA_SUCCESS;
+}
+
+// A child without exec has no driver, as on hardware; it must not even wait for a lock that
+// a thread of its parent held.
+static void in_child(void)
+{
+	atomic_store(&forked, true);
+	atomic_store(&sim_gate, SIM_GATE_UNINITIALIZED);
+}
+
+// At exit: memory goes back now, unless work still runs on it (then the next process to
+// look finds us dead and does it).
+__attribute__((destructor)) static void leave(void)
+{
+	if (atomic_load(&forked) || !sim_process.region || sim_work_pending())
+		return;
+	sim_gate_set(SIM_GATE_UNINITIALIZED);
+	region_leave(sim_process.region);
+}
+
+static void *reserve(size_t size, int protection)
+{
+	void *at = mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+// Addresses for many times the memory, as programs reserve far more than they map.
+static CUresult init_window(void)
+{
+	uint64_t size = sim_process.config.memory * sim_process.config.devices * 32, least = (uint64_t)256 << 30;
+#ifdef __SANITIZE_THREAD__
+	uint64_t most = (uint64_t)256 << 30;
+#else
+	uint64_t most = (uint64_t)4 << 40;
+#endif
+	size = size < least ? least : size > most ? most : size;
+	char *at = reserve(2 * size + SIM_GRANULE, PROT_NONE);
+	if (!at)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	sim_process.window = ((uintptr_t)at + SIM_GRANULE - 1) / SIM_GRANULE * SIM_GRANULE;
+	sim_process.window_size = size;
+	sim_process.window_offset = (intptr_t)size;
+	return sim_address_start();
+}
+
+static bool init_device(int ordinal, int physical)
+{
+	struct sim_device *device = &sim_process.devices[ordinal];
+
+	device->ordinal = ordinal;
+	device->physical = physical;
+	region_uuid(&sim_process.config, physical, (uint8_t *)device->uuid.bytes);
+	snprintf(device->pci, sizeof device->pci, "0000:%02X:00.0", physical + 1);
+	device->permission = reserve(sim_process.window_size >> SIM_GRANULE_SHIFT, PROT_READ | PROT_WRITE);
+	device->space = (struct ptx_space){.base = sim_process.window, .size = sim_process.window_size,
+					   .offset = sim_process.window_offset, .permission = device->permission,
+					   .granule_shift = SIM_GRANULE_SHIFT, .other = sim_host_translate,
+					   .context = device};
+	pthread_mutex_init(&device->lock, NULL);
+	return device->permission != NULL;
+}
+
+// One item of CUDA_VISIBLE_DEVICES: an index, or the beginning of a UUID. -1: none.
+static int find_visible(const char *item)
+{
+	char *end;
+
+	if (strncasecmp(item, "GPU-", 4) == 0) {
+		int found = -1;
+		for (unsigned i = 0; i < sim_process.config.devices; i++) {
+			CUuuid uuid;
+			char text[48];
+			region_uuid(&sim_process.config, (int)i, (uint8_t *)uuid.bytes);
+			sim_uuid_text(&uuid, text);
+			if (strncasecmp(text, item, strlen(item)) != 0)
+				continue;
+			if (found >= 0)
+				return -1; // ambiguous
+			found = (int)i;
+		}
+		return found;
+	}
+	long index = strtol(item, &end, 10);
+	return end != item && !*end && index >= 0 && index < (long)sim_process.config.devices ? (int)index : -1;
+}
+
+// As the driver reads it: the first item that names no device, or one twice, ends the list.
+static int visible_devices(int ret_physical[SIM_DEVICES])
+{
+	const char *list = getenv("CUDA_VISIBLE_DEVICES");
+	char text[1024], *rest = text, *item;
+	int count = 0;
+
+	if (!list) {
+		for (unsigned i = 0; i < sim_process.config.devices; i++)
+			ret_physical[count++] = (int)i;
+		return count;
+	}
+	snprintf(text, sizeof text, "%s", list);
+	while ((item = strsep(&rest, ",")) && count < SIM_DEVICES) {
+		item += strspn(item, " \t");
+		item[strcspn(item, " \t")] = 0;
+		int physical = find_visible(item);
+		if (physical < 0)
+			break;
+		for (int i = 0; i < count; i++)
+			if (ret_physical[i] == physical)
+				return 0; // twice the same: the driver shows none
+		ret_physical[count++] = physical;
+	}
+	return count;
+}
+
+static CUresult init(void)
+{
+	char problem[400] = "";
+	int physical[SIM_DEVICES], count;
+
+	switch (sim_config_read(&sim_process.config, problem, sizeof problem)) {
+	case 0:
+		break;
+	case SIM_CONFIG_UNSET:
+		sim_say("VIRGATE_SIM is not set: the simulated driver was loaded without being asked for");
+		return CUDA_ERROR_NO_DEVICE;
+	default:
+		sim_say("%s", problem);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	count = visible_devices(physical);
+	if (count == 0)
+		return CUDA_ERROR_NO_DEVICE;
+	int status = region_open(&sim_process.config, false, &sim_process.region, problem, sizeof problem);
+	if (status != 0) {
+		sim_say("%s", problem);
+		return status > 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OPERATING_SYSTEM;
+	}
+	SIM_TRY(init_window());
+	for (int i = 0; i < count; i++)
+		if (!init_device(i, physical[i]))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	sim_process.device_count = count;
+	pthread_atfork(NULL, NULL, in_child);
+	sim_fault_start();
+	sim_service_start();
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuInit(unsigned int Flags)
+{
+	static CUresult failed;
+	CUresult result = CUDA_SUCCESS;
+
+	if (atomic_load(&forked))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (Flags != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!(atomic_load(&sim_gate) & SIM_GATE_UNINITIALIZED))
+		return sim_enter(VG_ENTRY_cuInit);
+	pthread_mutex_lock(&init_lock);
+	if (atomic_load(&sim_gate) & SIM_GATE_UNINITIALIZED) {
+		result = failed ? failed : init();
+		failed = result;
+		if (result == CUDA_SUCCESS)
+			sim_gate_clear(SIM_GATE_UNINITIALIZED);
+	}
+	pthread_mutex_unlock(&init_lock);
+	return result == CUDA_SUCCESS ? sim_enter(VG_ENTRY_cuInit) : result;
+}
+
+unsigned sim_driver_version(void)
+{
+	static atomic_uint version;
+	struct sim_config config;
+	char problem[400];
+
+	if (!atomic_load(&version)) // asked for before cuInit, too
+		atomic_store(&version, sim_config_read(&config, problem, sizeof problem) == 0 ? config.driver : CUDA_VERSION);
+	return atomic_load(&version);
+}
+
+CUresult CUDAAPI cuDriverGetVersion(int *driverVersion)
+{
+	if (!driverVersion)
+		return CUDA_ERROR_INVALID_VALUE;
+	*driverVersion = (int)sim_driver_version();
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,292 @@
+#include "region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/descriptor.h"
+#include "region_internal.h"
+
+// A process died in the middle of a change: what the tables say block by block is the
+// truth, the sums are made anew. An allocation counts only once its head says how long it is.
+static void region_repair(struct region *region)
+{
+	struct region_header *h = region->header;
+
+	memset(h->used, 0, sizeof h->used);
+	for (int i = 0; i < REGION_PROCESSES; i++)
+		memset(h->processes[i].used, 0, sizeof h->processes[i].used);
+	for (unsigned device = 0; device < h->config.devices; device++) {
+		uint32_t base = device * region->blocks_per_device;
+		h->hint[device] = 0;
+		for (uint32_t i = base; i < base + region->blocks_per_device; i++) {
+			struct region_block *block = &h->blocks[i], *head = block->first ? &h->blocks[block->first - 1] : NULL;
+			if (!head)
+				continue;
+			if (head->first != block->first || !head->blocks) {
+				block->first = block->next = 0;
+				continue;
+			}
+			h->used[device] += REGION_BLOCK;
+			if (head->owner != REGION_NOBODY)
+				h->processes[head->owner].used[device] += REGION_BLOCK;
+		}
+	}
+}
+
+void region_lock(struct region *region)
+{
+	int error = pthread_mutex_lock(&region->header->lock);
+	if (error == EOWNERDEAD) {
+		region_repair(region);
+		pthread_mutex_consistent(&region->header->lock);
+	} else if (error != 0) {
+		abort(); // our own mutex, used wrongly
+	}
+}
+
+void region_unlock(struct region *region)
+{
+	pthread_mutex_unlock(&region->header->lock);
+}
+
+static int make_folder(const char *folder, char *problem, size_t capacity)
+{
+	struct stat status;
+	char parent[256];
+
+	snprintf(parent, sizeof parent, "%s", folder);
+	char *slash = strrchr(parent, '/');
+	if (slash && slash != parent) {
+		*slash = 0;
+		(void)mkdir(parent, 0700); // if this fails the next one says so
+	}
+	if (mkdir(folder, 0700) != 0 && errno != EEXIST) {
+		int error = errno;
+		snprintf(problem, capacity, "cannot create %s: %s", folder, strerror(error));
+		return 1;
+	}
+	if (stat(folder, &status) != 0 || !S_ISDIR(status.st_mode)) {
+		snprintf(problem, capacity, "%s is not a folder", folder);
+		return 1;
+	}
+	if ((status.st_uid != geteuid() && status.st_uid != 0) || (status.st_mode & 0022 && !(status.st_mode & S_ISVTX))) {
+		snprintf(problem, capacity, "%s belongs to somebody else, or others may write there", folder);
+		return 1;
+	}
+	return 0;
+}
+
+static bool same_node(const struct sim_config *a, const struct sim_config *b)
+{
+	return a->devices == b->devices && a->sms == b->sms && a->cc_major == b->cc_major && a->cc_minor == b->cc_minor &&
+	       a->driver == b->driver && a->memory == b->memory && a->context == b->context;
+}
+
+static size_t header_bytes(const struct sim_config *config)
+{
+	return sizeof(struct region_header) + config->devices * (config->memory / REGION_BLOCK) * sizeof(struct region_block);
+}
+
+static int map_header(struct region *region, int fd, size_t size)
+{
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	region->header = at;
+	region->header_size = size;
+	region->blocks_per_device = (uint32_t)(region->header->config.memory / REGION_BLOCK);
+	return 0;
+}
+
+static int init_header(struct region *region, int fd, const struct sim_config *config)
+{
+	pthread_mutexattr_t attributes;
+	size_t size = header_bytes(config);
+
+	if (ftruncate(fd, 0) != 0 || ftruncate(fd, (off_t)size) != 0)
+		return -errno;
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	region->header = at;
+	region->header_size = size;
+	region->blocks_per_device = (uint32_t)(config->memory / REGION_BLOCK);
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(&region->header->lock, &attributes);
+	pthread_mutexattr_destroy(&attributes);
+	region->header->config = *config;
+	region->header->version = REGION_VERSION;
+	region->header->magic = REGION_MAGIC; // last: it is complete
+	return 0;
+}
+
+// The node's header file exists: 0 joined, 1 it is another node's and in use, 2 to be made anew.
+static int join_header(struct region *region, int fd, const struct sim_config *config)
+{
+	struct {
+		uint64_t magic;
+		uint32_t version, padding;
+		struct sim_config config;
+	} old;
+	struct stat status;
+
+	if (pread(fd, &old, sizeof old, 0) != sizeof old || old.magic != REGION_MAGIC || old.version != REGION_VERSION)
+		return 2;
+	if (fstat(fd, &status) != 0 || (size_t)status.st_size != header_bytes(&old.config))
+		return 2;
+	int error = map_header(region, fd, header_bytes(&old.config));
+	if (error != 0)
+		return error;
+	if (same_node(&old.config, config))
+		return 0;
+	region_lock(region);
+	unsigned alive = region_reap_locked(region);
+	region_unlock(region);
+	munmap(region->header, region->header_size);
+	region->header = NULL;
+	return alive ? 1 : 2;
+}
+
+static int open_devices(struct region *region, const struct sim_config *config)
+{
+	char path[300];
+
+	for (unsigned i = 0; i < config->devices; i++) {
+		snprintf(path, sizeof path, "%s/device%u", region->folder, i);
+		int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0)
+			return -errno;
+		fd = vg_fd_raise_consume(fd);
+		if (fd < 0)
+			return fd;
+		region->devices[i] = fd;
+		if (ftruncate(fd, (off_t)config->memory) != 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int take_slot(struct region *region)
+{
+	struct region_header *h = region->header;
+	uint64_t start;
+	int error = vg_process_start_time(getpid(), &start);
+
+	if (error != 0)
+		return error;
+	for (int i = 0; i < REGION_PROCESSES; i++) {
+		struct region_process *process = &h->processes[i];
+		if (process->pid != 0)
+			continue;
+		memset(process, 0, sizeof *process);
+		process->start_time = start;
+		process->pid = getpid();
+		if ((uint32_t)i >= h->process_high)
+			h->process_high = (uint32_t)i + 1;
+		region->slot = i;
+		return 0;
+	}
+	return -EUSERS;
+}
+
+static int open_node(struct region *region, const struct sim_config *config, bool observer, char *problem, size_t capacity)
+{
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/node", region->folder);
+	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX) != 0) // until fd is closed
+		return -errno;
+	int status = join_header(region, fd, config);
+	if (status == 1) {
+		snprintf(problem, capacity, "%s is in use by a simulated node of another configuration", region->folder);
+		return 1;
+	}
+	if (status == 2)
+		status = init_header(region, fd, config);
+	if (status == 0 && !observer)
+		status = open_devices(region, config);
+	if (status != 0)
+		return status;
+	region_lock(region);
+	region_reap_locked(region);
+	if (!observer)
+		status = take_slot(region);
+	region_unlock(region);
+	return status;
+}
+
+int region_open(const struct sim_config *config, bool observer, struct region **ret_region, char *problem, size_t capacity)
+{
+	struct region *region = calloc(1, sizeof *region);
+	char real[PATH_MAX];
+
+	if (!region)
+		return -ENOMEM;
+	region->slot = -1;
+	for (int i = 0; i < SIM_DEVICES; i++)
+		region->devices[i] = -1;
+	int status = make_folder(config->folder, problem, capacity);
+	if (status == 0 && !realpath(config->folder, real))
+		status = -errno;
+	if (status == 0) {
+		snprintf(region->folder, sizeof region->folder, "%s", config->folder);
+		status = open_node(region, config, observer, problem, capacity);
+	}
+	if (status < 0)
+		snprintf(problem, capacity, "cannot open the simulated node in %s: %s", config->folder, strerror(-status));
+	if (status != 0) {
+		region_close(region);
+		return status;
+	}
+	*ret_region = region;
+	return 0;
+}
+
+void region_leave(struct region *region)
+{
+	region_lock(region);
+	region->header->processes[region->slot].start_time = UINT64_MAX; // nobody's: reaped as dead
+	region_reap_locked(region);
+	region->slot = -1;
+	region_unlock(region);
+}
+
+void region_close(struct region *region)
+{
+	if (!region)
+		return;
+	if (region->header) {
+		if (region->slot >= 0)
+			region_leave(region);
+		munmap(region->header, region->header_size);
+	}
+	for (int i = 0; i < SIM_DEVICES; i++)
+		if (region->devices[i] >= 0)
+			close(region->devices[i]);
+	free(region);
+}
+
+void region_uuid(const struct sim_config *config, int device, uint8_t ret_uuid[16])
+{
+	char real[PATH_MAX], text[PATH_MAX + 16];
+	uint64_t hash[2] = {14695981039346656037u, 0x9e3779b97f4a7c15u};
+
+	snprintf(text, sizeof text, "%s#%d", realpath(config->folder, real) ? real : config->folder, device);
+	for (const char *c = text; *c; c++)
+		for (int i = 0; i < 2; i++)
+			hash[i] = (hash[i] ^ (unsigned char)*c) * 1099511628211u + (uint64_t)i * (hash[i] >> 29);
+	memcpy(ret_uuid, hash, 16);
+	ret_uuid[6] = (uint8_t)((ret_uuid[6] & 0x0f) | 0x40);
+	ret_uuid[8] = (uint8_t)((ret_uuid[8] & 0x3f) | 0x80);
+}

@@ -1,0 +1,29 @@
+// Between the region's own files.
+#pragma once
+
+#include "region.h"
+
+#define REGION_MAGIC 0x324d495345544147u
+#define REGION_VERSION 1u
+#define REGION_EXPORT_MAGIC 0x545258454d495332u
+
+void region_lock(struct region *region);
+void region_unlock(struct region *region);
+// With the lock held: frees what dead processes held; how many processes are alive.
+unsigned region_reap_locked(struct region *region);
+// With the lock held: true while some process has a descriptor of the memory.
+bool region_export_alive(struct region *region, uint64_t id);
+void region_export_forget(struct region *region, uint64_t id);
+// With the lock held.
+void region_events_drop_holder(struct region *region, int slot);
+
+static inline bool region_bit(const uint8_t *bits, int index) { return bits[index / 8] >> (index % 8) & 1; }
+static inline void region_bit_set(uint8_t *bits, int index) { bits[index / 8] |= (uint8_t)(1 << (index % 8)); }
+static inline void region_bit_clear(uint8_t *bits, int index) { bits[index / 8] &= (uint8_t) ~(1 << (index % 8)); }
+static inline int region_bit_first(const uint8_t *bits) // -1: none
+{
+	for (int i = 0; i < REGION_PROCESSES / 8; i++)
+		if (bits[i])
+			return i * 8 + __builtin_ctz(bits[i]);
+	return -1;
+}

@@ -1,0 +1,329 @@
+// Which blocks of device memory are whose.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/descriptor.h"
+#include "region_internal.h"
+
+static uint64_t block_id(const struct region_header *h, uint32_t index)
+{
+	return (uint64_t)h->blocks[index].generation << 32 | index;
+}
+
+// The allocation's head, or NULL when the id is stale. With the lock held.
+static struct region_block *find(struct region *region, uint64_t id)
+{
+	uint32_t index = (uint32_t)id;
+	struct region_header *h = region->header;
+
+	if (index >= h->config.devices * region->blocks_per_device)
+		return NULL;
+	struct region_block *head = &h->blocks[index];
+	return head->first == index + 1 && head->blocks && block_id(h, index) == id ? head : NULL;
+}
+
+// Where `blocks` neighbours are free, or UINT32_MAX.
+static uint32_t find_run(const struct region *region, int device, uint32_t blocks)
+{
+	const struct region_header *h = region->header;
+	uint32_t base = (uint32_t)device * region->blocks_per_device, run = 0;
+
+	for (uint32_t i = h->hint[device]; i < region->blocks_per_device; i++) {
+		run = h->blocks[base + i].first ? 0 : run + 1;
+		if (run == blocks)
+			return base + i - blocks + 1;
+	}
+	return UINT32_MAX;
+}
+
+static void advance_hint(struct region *region, int device)
+{
+	struct region_header *h = region->header;
+	uint32_t base = (uint32_t)device * region->blocks_per_device, i = h->hint[device];
+
+	while (i < region->blocks_per_device && h->blocks[base + i].first)
+		i++;
+	h->hint[device] = i;
+}
+
+static void charge(struct region *region, int slot, int device, uint64_t bytes)
+{
+	region->header->used[device] += bytes;
+	region->header->processes[slot].used[device] += bytes;
+}
+
+int region_take(struct region *region, int device, size_t size, uint64_t *ret_id)
+{
+	struct region_header *h = region->header;
+	uint32_t blocks = (uint32_t)(size / REGION_BLOCK), base = (uint32_t)device * region->blocks_per_device;
+	int status = REGION_FULL;
+
+	if (size == 0 || size % REGION_BLOCK != 0)
+		return -EINVAL;
+	if (size / REGION_BLOCK > region->blocks_per_device)
+		return REGION_FULL;
+	region_lock(region);
+	if (h->used[device] + size > h->config.memory)
+		region_reap_locked(region);
+	if (h->used[device] + size <= h->config.memory) {
+		uint32_t run = find_run(region, device, blocks), at = run != UINT32_MAX ? run : base + h->hint[device], head = at;
+		for (uint32_t taken = 0, previous = 0; taken < blocks; at++) {
+			struct region_block *block = &h->blocks[at];
+			if (block->first)
+				continue;
+			if (taken == 0) {
+				head = at;
+				*block = (struct region_block){.generation = ++h->generation, .owner = (uint16_t)region->slot};
+				region_bit_set(block->holders, region->slot);
+			} else {
+				h->blocks[previous].next = at + 1;
+			}
+			block->first = head + 1;
+			block->next = 0;
+			previous = at;
+			taken++;
+		}
+		charge(region, region->slot, device, size);
+		h->blocks[head].blocks = blocks; // from here it counts
+		advance_hint(region, device);
+		*ret_id = block_id(h, head);
+		status = 0;
+	}
+	region_unlock(region);
+	return status;
+}
+
+int region_runs(struct region *region, uint64_t id, int (*each)(void *, int, off_t, size_t, size_t), void *data)
+{
+	struct region_header *h = region->header;
+	int device = (int)((uint32_t)id / region->blocks_per_device);
+	uint32_t base = (uint32_t)device * region->blocks_per_device;
+	size_t at = 0;
+
+	// The caller holds it: its blocks do not change.
+	for (uint32_t start = (uint32_t)id; start != UINT32_MAX;) {
+		uint32_t last = start;
+		while (h->blocks[last].next == last + 2)
+			last++;
+		size_t size = (last - start + 1) * REGION_BLOCK;
+		int status = each(data, region->devices[device], (off_t)((start - base) * REGION_BLOCK), at, size);
+		if (status != 0)
+			return status;
+		at += size;
+		start = h->blocks[last].next ? h->blocks[last].next - 1 : UINT32_MAX;
+	}
+	return 0;
+}
+
+static int punch(void *data, int descriptor, off_t offset, size_t at, size_t size)
+{
+	// Fresh memory must read as zero, and the disk wants its space back.
+	return fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, (off_t)size) == 0 ? 0 : -errno;
+}
+
+// The contents are gone already. With the lock held.
+static void release(struct region *region, struct region_block *head)
+{
+	struct region_header *h = region->header;
+	uint32_t index = head->first - 1, base;
+	int device = (int)(index / region->blocks_per_device);
+	uint64_t bytes = (uint64_t)head->blocks * REGION_BLOCK;
+
+	base = (uint32_t)device * region->blocks_per_device;
+	if (head->exported)
+		region_export_forget(region, block_id(h, index));
+	if (head->owner == REGION_NOBODY)
+		h->orphans--;
+	else
+		h->processes[head->owner].used[device] -= bytes;
+	h->used[device] -= bytes;
+	head->blocks = 0; // from here it does not count
+	for (uint32_t next = index + 1; next;) {
+		struct region_block *block = &h->blocks[next - 1];
+		if (next - 1 - base < h->hint[device])
+			h->hint[device] = next - 1 - base;
+		next = block->next;
+		block->first = block->next = 0;
+	}
+}
+
+// Somebody else is charged now. With the lock held.
+static void change_owner(struct region *region, struct region_block *head, int slot)
+{
+	struct region_header *h = region->header;
+	int device = (int)((head->first - 1) / region->blocks_per_device);
+	uint64_t bytes = (uint64_t)head->blocks * REGION_BLOCK;
+
+	if (head->owner != REGION_NOBODY)
+		h->processes[head->owner].used[device] -= bytes;
+	else
+		h->orphans--;
+	if (slot >= 0)
+		h->processes[slot].used[device] += bytes;
+	else
+		h->orphans++;
+	head->owner = slot >= 0 ? (uint16_t)slot : REGION_NOBODY;
+}
+
+int region_hold(struct region *region, uint64_t id, int *ret_device, size_t *ret_size)
+{
+	int status = REGION_GONE;
+
+	region_lock(region);
+	struct region_block *head = find(region, id);
+	if (head && !head->dying) {
+		region_bit_set(head->holders, region->slot);
+		if (head->owner == REGION_NOBODY)
+			change_owner(region, head, region->slot);
+		*ret_device = (int)((uint32_t)id / region->blocks_per_device);
+		*ret_size = (size_t)head->blocks * REGION_BLOCK;
+		status = 0;
+	}
+	region_unlock(region);
+	return status;
+}
+
+// Takes `slot` from the holders; true when nothing keeps the memory alive. With the lock held.
+static bool leave(struct region *region, struct region_block *head, int slot)
+{
+	uint32_t index = head->first - 1;
+
+	region_bit_clear(head->holders, slot);
+	int other = region_bit_first(head->holders);
+	if (other < 0 && !(head->exported && region_export_alive(region, block_id(region->header, index))))
+		return true;
+	if (head->owner == slot)
+		change_owner(region, head, other);
+	return false;
+}
+
+void region_drop(struct region *region, uint64_t id)
+{
+	region_lock(region);
+	struct region_block *head = find(region, id);
+	if (head && region_bit(head->holders, region->slot) && leave(region, head, region->slot)) {
+		// Still held while the contents go, so that our death here frees it too.
+		region_bit_set(head->holders, region->slot);
+		head->dying = 1;
+		region_unlock(region);
+		(void)region_runs(region, id, punch, NULL);
+		region_lock(region);
+		release(region, head);
+	}
+	region_unlock(region);
+}
+
+static int open_device(struct region *region, int device)
+{
+	char path[300];
+
+	if (region->devices[device] < 0) { // an observer opens them only when it has to clean up
+		snprintf(path, sizeof path, "%s/device%d", region->folder, device);
+		int fd = open(path, O_RDWR | O_CLOEXEC);
+		region->devices[device] = fd < 0 ? -1 : vg_fd_raise_consume(fd);
+	}
+	return region->devices[device];
+}
+
+// With the lock held: `slot`'s process has died (or, -1, descriptors may have been closed).
+static void reap_holder(struct region *region, int slot)
+{
+	struct region_header *h = region->header;
+	uint32_t total = h->config.devices * region->blocks_per_device;
+
+	for (uint32_t i = 0; i < total; i++) {
+		struct region_block *head = &h->blocks[i];
+		bool dead = false;
+		if (head->first != i + 1 || !head->blocks)
+			continue;
+		if (slot < 0)
+			dead = head->owner == REGION_NOBODY && !region_export_alive(region, block_id(h, i));
+		else if (region_bit(head->holders, slot))
+			dead = leave(region, head, slot);
+		if (!dead || open_device(region, (int)(i / region->blocks_per_device)) < 0)
+			continue;
+		(void)region_runs(region, block_id(h, i), punch, NULL);
+		release(region, head);
+	}
+}
+
+unsigned region_reap_locked(struct region *region)
+{
+	struct region_header *h = region->header;
+	unsigned alive = 0;
+
+	for (uint32_t i = 0; i < h->process_high; i++) {
+		struct region_process *process = &h->processes[i];
+		if (process->pid == 0)
+			continue;
+		if ((int)i == region->slot && process->start_time != UINT64_MAX) {
+			alive++;
+			continue;
+		}
+		if (process->start_time != UINT64_MAX && !vg_process_is_dead(process->pid, process->start_time)) {
+			alive++;
+			continue;
+		}
+		reap_holder(region, (int)i);
+		region_events_drop_holder(region, (int)i);
+		memset(process, 0, sizeof *process);
+	}
+	while (h->process_high > 0 && h->processes[h->process_high - 1].pid == 0)
+		h->process_high--;
+	if (h->orphans)
+		reap_holder(region, -1);
+	return alive;
+}
+
+void region_reap(struct region *region)
+{
+	region_lock(region);
+	region_reap_locked(region);
+	region_unlock(region);
+}
+
+uint64_t region_used(struct region *region, int device)
+{
+	region_lock(region);
+	region_reap_locked(region);
+	uint64_t used = region->header->used[device];
+	region_unlock(region);
+	return used;
+}
+
+void region_count_context(struct region *region, int device, int change)
+{
+	region_lock(region);
+	struct region_process *process = &region->header->processes[region->slot];
+	process->contexts += (uint32_t)change;
+	process->device_contexts[device] += (uint32_t)change;
+	region_unlock(region);
+}
+
+size_t region_users(struct region *region, int device, struct region_use *ret_users, size_t capacity)
+{
+	size_t count = 0;
+
+	region_lock(region);
+	region_reap_locked(region);
+	for (uint32_t i = 0; i < region->header->process_high; i++) {
+		struct region_process *process = &region->header->processes[i];
+		if (process->pid == 0 || (process->device_contexts[device] == 0 && process->used[device] == 0))
+			continue;
+		if (count < capacity)
+			ret_users[count] = (struct region_use){process->pid, process->used[device],
+							       atomic_load(&process->busy_ns[device])};
+		count++;
+	}
+	region_unlock(region);
+	return count;
+}
+
+void region_busy(struct region *region, int device, uint64_t ns)
+{
+	atomic_fetch_add_explicit(&region->header->processes[region->slot].busy_ns[device], ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&region->header->busy_ns[device], ns, memory_order_relaxed);
+}

@@ -1,0 +1,139 @@
+// Descriptors that stand for memory, and events that processes share.
+//
+// An exported object's descriptor is an open file description with a shared lock on its
+// file. The lock lives as long as any copy of the descriptor, in any process or in flight,
+// so that "is one still out?" is a question to the kernel.
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/descriptor.h"
+#include "region_internal.h"
+
+static void export_path(const struct region *region, uint64_t id, uint32_t kind, char *path, size_t capacity)
+{
+	snprintf(path, capacity, "%s/export-%u-%016" PRIx64, region->folder, kind, id);
+}
+
+bool region_export_alive(struct region *region, uint64_t id)
+{
+	char path[320];
+
+	export_path(region, id, REGION_EXPORT_MEMORY, path, sizeof path);
+	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+void region_export_forget(struct region *region, uint64_t id)
+{
+	char path[320];
+
+	export_path(region, id, REGION_EXPORT_MEMORY, path, sizeof path);
+	(void)unlink(path);
+}
+
+int region_export(struct region *region, const struct region_export *what, int *ret_descriptor)
+{
+	struct region_export record = *what;
+	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+	char path[320];
+
+	record.magic = REGION_EXPORT_MAGIC;
+	region_uuid(&region->header->config, 0, (uint8_t *)&record.payload[10]); // the node
+	export_path(region, what->id, what->kind, path, sizeof path);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	if (pwrite(fd, &record, sizeof record, 0) != sizeof record || fcntl(fd, F_OFD_SETLK, &lock) != 0) {
+		int error = errno;
+		close(fd);
+		return -error;
+	}
+	if (what->kind == REGION_EXPORT_MEMORY) {
+		region_lock(region);
+		region->header->blocks[(uint32_t)what->id].exported = 1;
+		region_unlock(region);
+	}
+	*ret_descriptor = fd;
+	return 0;
+}
+
+int region_import(struct region *region, int descriptor, struct region_export *ret_what)
+{
+	struct region_export record;
+	uint8_t node[16];
+
+	if (pread(descriptor, &record, sizeof record, 0) != sizeof record || record.magic != REGION_EXPORT_MAGIC)
+		return REGION_GONE;
+	region_uuid(&region->header->config, 0, node);
+	if (memcmp(node, &record.payload[10], 16) != 0)
+		return REGION_GONE;
+	*ret_what = record;
+	return 0;
+}
+
+int region_event_create(struct region *region, uint32_t *ret_index, uint32_t *ret_generation)
+{
+	int status = REGION_FULL;
+
+	region_lock(region);
+	for (uint32_t i = 0; i < REGION_EVENTS && status != 0; i++) {
+		struct region_event *event = &region->header->events[i];
+		if (event->used)
+			continue;
+		event->used = 1;
+		event->generation = ++region->header->generation;
+		atomic_store(&event->recorded, 0);
+		atomic_store(&event->completed, 0);
+		memset(event->holders, 0, sizeof event->holders);
+		region_bit_set(event->holders, region->slot);
+		*ret_index = i;
+		*ret_generation = event->generation;
+		status = 0;
+	}
+	region_unlock(region);
+	return status;
+}
+
+int region_event_hold(struct region *region, uint32_t index, uint32_t generation)
+{
+	int status = REGION_GONE;
+
+	if (index >= REGION_EVENTS)
+		return REGION_GONE;
+	region_lock(region);
+	struct region_event *event = &region->header->events[index];
+	if (event->used && event->generation == generation) {
+		region_bit_set(event->holders, region->slot);
+		status = 0;
+	}
+	region_unlock(region);
+	return status;
+}
+
+static void event_leave(struct region_event *event, int slot)
+{
+	region_bit_clear(event->holders, slot);
+	if (region_bit_first(event->holders) < 0)
+		event->used = 0;
+}
+
+void region_event_drop(struct region *region, uint32_t index)
+{
+	region_lock(region);
+	event_leave(&region->header->events[index], region->slot);
+	region_unlock(region);
+}
+
+void region_events_drop_holder(struct region *region, int slot)
+{
+	for (uint32_t i = 0; i < REGION_EVENTS; i++) {
+		struct region_event *event = &region->header->events[i];
+		if (event->used && region_bit(event->holders, slot))
+			event_leave(event, slot);
+	}
+}
