@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""gpu_overhead.py BUILD_OR_BUNDLE [--json FILE] [--only PART,…]: what virgate run costs on a real
+GPU, beside native in one run. Native and Virgate take turns in random order within each pair; a
+second native process takes part as a control, so that the noise of the machine shows.
+
+Parts: small (PyTorch small-operation loop), matmul (4096³, bf16), start (a trivial CUDA program),
+many (20 programs starting at once)."""
+
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "tests", "gpu")]
+
+from figures import Report, upper_bound
+from harness import EXAMPLES, PYTHON, Nvml, Skip, inside, need_module, virgate, wait_idle
+
+GENERATIONS = 3  # fresh processes, since each gets its own luck with addresses
+ROUNDS = 12  # pairs a generation
+COUNTS = {"small": 24000, "matmul": 1000}
+LIMITS = {"small": 1.02, "matmul": 1.005}
+TITLES = {"small": "PyTorch, small operations", "matmul": "PyTorch, 4096³ bf16 products"}
+
+
+class Worker:
+    def __init__(self, kind):
+        command = [PYTHON, f"{HERE}/torch_worker.py"]
+        if kind == "virgate":
+            command = inside({"memory": "16G"}, command)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ready(self):
+        if self.process.stdout.readline().strip() != "ready":
+            raise SystemExit("a worker did not start")
+
+    def work(self, what):
+        self.process.stdin.write(f"{what} {COUNTS[what]}\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(30)
+
+
+def paired_torch(report, parts):
+    generator = random.Random(7)
+    seconds = {part: {"native": [], "virgate": [], "control": []} for part in parts}
+    groups = []
+    for generation in range(GENERATIONS):
+        workers = {kind: Worker(kind) for kind in ("native", "virgate", "control")}
+        for worker in workers.values():
+            worker.ready()
+        for _ in range(ROUNDS):
+            groups.append(generation)
+            for part in parts:
+                order = list(workers)
+                generator.shuffle(order)
+                for kind in order:
+                    seconds[part][kind].append(workers[kind].work(part))
+        for worker in workers.values():
+            worker.end()
+    for part in parts:
+        per_operation = 1e6 / COUNTS[part]
+        native = seconds[part]["native"]
+        for kind, limit in (("virgate", LIMITS[part]), ("control", None)):
+            ratios = [mine / other for mine, other in zip(seconds[part][kind], native)]
+            title = TITLES[part] + (" (control: native twice)" if kind == "control" else "")
+            report.add(title, "µs/operation", statistics.median(native) * per_operation,
+                       statistics.median(seconds[part][kind]) * per_operation, statistics.median(ratios),
+                       upper_bound(ratios, groups=groups), limit, len(ratios))
+
+
+def timed(command):
+    start = time.perf_counter()
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{command} ended with {done.returncode}: {done.stderr}")
+    return time.perf_counter() - start
+
+
+def start_times(report, pairs=30):
+    program = [f"{EXAMPLES}/vector_add", "1024"]
+    commands = {"native": program, "virgate": inside({"memory": "2G"}, program)}
+    generator = random.Random(5)
+    times = {"native": [], "virgate": []}
+    for kind in commands:
+        timed(commands[kind])
+    for _ in range(pairs):
+        order = list(commands)
+        generator.shuffle(order)
+        for kind in order:
+            times[kind].append(timed(commands[kind]) * 1e3)
+    differences = [mine - native for mine, native in zip(times["virgate"], times["native"])]
+    report.add("start to end of a trivial CUDA program", "ms, + ms", statistics.median(times["native"]),
+               statistics.median(times["virgate"]), statistics.median(differences), upper_bound(differences), 10, pairs)
+
+
+def burst(command, count=20):
+    start = time.perf_counter()
+    programs = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(count)]
+    for program in programs:
+        _, errors = program.communicate()
+        if program.returncode:
+            raise SystemExit(f"{command} ended with {program.returncode}: {errors}")
+    return time.perf_counter() - start
+
+
+def many(report, budget=60):
+    program = [f"{EXAMPLES}/vector_add", "1024"]
+    commands = {"native": program, "virgate": inside({"memory": "2G"}, program)}
+    times = {"native": [], "virgate": []}
+    start = time.perf_counter()
+    while len(times["native"]) < 3 or (len(times["native"]) < 12 and time.perf_counter() - start < budget):
+        order = list(commands)
+        random.shuffle(order)
+        for kind in order:
+            times[kind].append(burst(commands[kind]))
+    ratios = [mine / native for mine, native in zip(times["virgate"], times["native"])]
+    report.add("20 CUDA programs at once, all done", "s", statistics.median(times["native"]),
+               statistics.median(times["virgate"]), statistics.median(ratios), upper_bound(ratios), 1.2, len(ratios))
+
+
+def option(name, default):
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
+
+
+def main():
+    parts = option("--only", "small,matmul,start,many").split(",")
+    unknown = set(parts) - {"small", "matmul", "start", "many"}
+    if unknown:
+        raise SystemExit(f"there is no part {', '.join(sorted(unknown))}")
+    report = Report()
+    wait_idle(Nvml())
+    virgate("create", "keeps-the-daemon", "--memory", "64M")
+    try:
+        if "start" in parts:
+            start_times(report)
+        if "many" in parts:
+            many(report)
+        torch_parts = [part for part in ("small", "matmul") if part in parts]
+        if torch_parts:
+            try:
+                need_module("torch")
+                paired_torch(report, torch_parts)
+            except Skip as reason:
+                print(f"not measured: {', '.join(torch_parts)}: {reason}")
+    finally:
+        virgate("rm", "keeps-the-daemon", good=False)
+    report.print()
+    report.write(option("--json", os.devnull))
+    print("every limit is kept" if report.all_met() else "a limit is NOT kept")
+    sys.exit(0 if report.all_met() else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+#!/bin/sh
+# run.sh [BUILD_OR_BUNDLE]: the benchmarks. The simulator's and the interposer's run everywhere; what
+# virgate run costs beside native needs an NVIDIA GPU and says so where there is none.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "${1:-build}" && pwd) || exit 2
+if [ -x "$root/bin/virgate" ]; then
+	programs=$root/libexec/virgate/bench
+else
+	programs=$root/bench
+fi
+failed=0 ran=0
+for program in "$programs"/bench_*; do
+	[ -f "$program" ] && [ -x "$program" ] || continue
+	echo "=== $(basename "$program")"
+	"$program" || failed=1
+	ran=$((ran + 1))
+done
+if ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
+	work=$(mktemp -d "${TMPDIR:-/tmp}/virgate-bench.XXXXXX")
+	trap 'rm -rf "$work"' EXIT
+	trap 'exit 130' INT TERM
+	mkdir -m 700 "$work/run" "$work/state"
+	echo "=== gpu_overhead"
+	VIRGATE_RUNTIME_DIR=$work/run VIRGATE_STATE_DIR=$work/state python3 "$here/gpu_overhead.py" "$root" \
+		--json "${RESULTS:-/dev/null}" || failed=1
+	ran=$((ran + 1))
+else
+	echo "no NVIDIA GPU on this machine: what virgate run costs there was not measured"
+fi
+[ "$ran" -gt 0 ] && [ "$failed" -eq 0 ]
