@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -8,6 +7,7 @@
 #include "shim/hello.h"
 #include "shim/log.h"
 #include "shim/session.h"
+#include "shim/uuid.h"
 
 _Atomic int shim_state = SHIM_UNSET;
 static struct vg_ledger *ledger;
@@ -23,14 +23,6 @@ static void after_fork_in_child(void)
 	start_lock = fresh;
 	if (shim_counting())
 		shim_state = SHIM_FORKED;
-}
-
-static void uuid_text(const uint8_t uuid[16], char text[48])
-{
-	char *end = text + sprintf(text, "GPU-");
-
-	for (int i = 0; i < 16; i++)
-		end += sprintf(end, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
 }
 
 // The program may have narrowed the list itself, in the vGPU's own terms: index 0 is its one
@@ -52,10 +44,10 @@ static void show_only_our_device(void)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 	uint8_t uuid[16];
-	char text[48];
+	char text[SHIM_UUID_TEXT];
 
 	vg_ledger_uuid(ledger, uuid);
-	uuid_text(uuid, text);
+	shim_uuid_text(uuid, text);
 	if (visible && !names_our_device(visible, text)) {
 		if (*visible)
 			setenv("CUDA_VISIBLE_DEVICES", "-1", 1);

@@ -2,6 +2,7 @@
 // what is alive, and fails on demand. Entries that it does not define are missing from it,
 // which is what a test of missing entries needs. Not a simulator: nothing runs.
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,8 +51,18 @@ EXPORT uint64_t fake_calls(void)
 	return calls;
 }
 
+// As the real one, it refuses a fork of a process that used it.
+static bool forked;
+
+static void after_fork(void)
+{
+	forked = true;
+}
+
 static CUresult begin(const char *entry)
 {
+	if (forked)
+		return CUDA_ERROR_NOT_INITIALIZED;
 	__atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
 	return strcmp(entry, failing) == 0 ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
 }
@@ -118,6 +129,7 @@ static CUresult remove_block(uint64_t key, int what)
 EXPORT CUresult CUDAAPI cuInit(unsigned int flags)
 {
 	BEGIN("cuInit");
+	pthread_atfork(NULL, NULL, after_fork);
 	return CUDA_SUCCESS;
 }
 

@@ -1,0 +1,268 @@
+// NVML inside a vGPU: one device, of the vGPU's size, with the vGPU's processes.
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger/ledger.h"
+#include "shim/log.h"
+#include "shim/nvml_entries.h"
+#include "shim/uuid.h"
+
+static struct vg_ledger *ledger; // never entered: looking takes no place in it
+static char our_uuid[SHIM_UUID_TEXT];
+static pthread_once_t open_once = PTHREAD_ONCE_INIT;
+
+static void open_ledger(void)
+{
+	const char *path = getenv("VIRGATE_LEDGER");
+	uint8_t uuid[16];
+
+	if (!path || !*path)
+		return;
+	if (vg_ledger_open(path, &ledger) != 0) {
+		shim_log(SHIM_WARNING, "the vGPU's ledger %s cannot be read: NVML shows the whole machine", path);
+		return;
+	}
+	vg_ledger_uuid(ledger, uuid);
+	shim_uuid_text(uuid, our_uuid);
+}
+
+static bool inside(void)
+{
+	pthread_once(&open_once, open_ledger);
+	return ledger != NULL;
+}
+
+static nvmlReturn_t our_device(nvmlDevice_t *ret_device)
+{
+	return REAL(nvmlDeviceGetHandleByUUID)(our_uuid, ret_device);
+}
+
+// A handle looked up by something that names one device: ours, or not found.
+static nvmlReturn_t only_ours(nvmlReturn_t result, nvmlDevice_t *device)
+{
+	nvmlDevice_t ours;
+
+	if (result != NVML_SUCCESS || !inside())
+		return result;
+	if (our_device(&ours) == NVML_SUCCESS && ours == *device)
+		return NVML_SUCCESS;
+	*device = NULL;
+	return NVML_ERROR_NOT_FOUND;
+}
+
+static nvmlReturn_t count_one(nvmlReturn_t result, unsigned *count)
+{
+	if (result == NVML_SUCCESS && inside())
+		*count = 1;
+	return result;
+}
+
+SHIM_EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned *count)
+{
+	return count_one(REAL(nvmlDeviceGetCount)(count), count);
+}
+
+SHIM_EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
+{
+	return count_one(REAL(nvmlDeviceGetCount_v2)(count), count);
+}
+
+SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t *device)
+{
+	if (!inside())
+		return REAL(nvmlDeviceGetHandleByIndex)(index, device);
+	return index == 0 && device ? our_device(device) : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
+{
+	if (!inside())
+		return REAL(nvmlDeviceGetHandleByIndex_v2)(index, device);
+	return index == 0 && device ? our_device(device) : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
+{
+	return only_ours(REAL(nvmlDeviceGetHandleByUUID)(uuid, device), device);
+}
+
+SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device)
+{
+	return only_ours(REAL(nvmlDeviceGetHandleBySerial)(serial, device), device);
+}
+
+SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *bus, nvmlDevice_t *device)
+{
+	return only_ours(REAL(nvmlDeviceGetHandleByPciBusId)(bus, device), device);
+}
+
+SHIM_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus, nvmlDevice_t *device)
+{
+	return only_ours(REAL(nvmlDeviceGetHandleByPciBusId_v2)(bus, device), device);
+}
+
+SHIM_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
+{
+	nvmlReturn_t result = REAL(nvmlDeviceGetIndex)(device, index);
+
+	if (result == NVML_SUCCESS && inside())
+		*index = 0;
+	return result;
+}
+
+// The story that cuMemGetInfo tells: what is left of the quota, or of the device if less.
+struct memory {
+	unsigned long long total, free, used;
+};
+
+static struct memory our_memory(unsigned long long real_total, unsigned long long real_free)
+{
+	uint64_t limit, charged;
+	struct memory memory;
+
+	vg_ledger_read(ledger, &limit, &charged);
+	memory.total = limit < real_total ? limit : real_total;
+	memory.free = charged < memory.total ? memory.total - charged : 0;
+	if (memory.free > real_free)
+		memory.free = real_free;
+	memory.used = memory.total - memory.free;
+	return memory;
+}
+
+SHIM_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
+{
+	nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
+
+	if (result == NVML_SUCCESS && inside()) {
+		struct memory ours = our_memory(memory->total, memory->free);
+		*memory = (nvmlMemory_t){ours.total, ours.free, ours.used};
+	}
+	return result;
+}
+
+SHIM_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
+{
+	nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
+
+	if (result == NVML_SUCCESS && inside()) {
+		struct memory ours = our_memory(memory->total, memory->free);
+		memory->total = ours.total;
+		memory->free = ours.free;
+		memory->used = ours.used;
+		memory->reserved = 0; // the driver's own share is no part of a vGPU
+	}
+	return result;
+}
+
+// NVML names processes as they are seen from where it runs, or from the host.
+static bool is_tenant(unsigned pid)
+{
+	struct vg_ledger_tenant tenant;
+	unsigned cursor = 0;
+
+	while (vg_ledger_next_tenant(ledger, &cursor, &tenant))
+		if (tenant.owner.pid == pid || (tenant.outer_pid && tenant.outer_pid == pid))
+			return true;
+	return false;
+}
+
+// Every list of processes has the same shape: records that begin with the pid, and the number
+// of them that fits, replaced by the number there is.
+typedef nvmlReturn_t (*list_function)(nvmlDevice_t device, unsigned *count, void *records);
+
+static nvmlReturn_t whole_list(list_function real, nvmlDevice_t device, size_t size, char **ret_records, unsigned *ret_count)
+{
+	unsigned count = 0, spare = 16;
+	nvmlReturn_t result = real(device, &count, NULL);
+	char *records = NULL;
+
+	for (int tries = 0; result == NVML_ERROR_INSUFFICIENT_SIZE && tries < 4; tries++) {
+		free(records);
+		count += spare;
+		records = calloc(count, size);
+		if (!records)
+			return NVML_ERROR_MEMORY;
+		result = real(device, &count, records);
+		spare *= 2;
+	}
+	if (result != NVML_SUCCESS) {
+		free(records);
+		return result;
+	}
+	*ret_records = records;
+	*ret_count = records ? count : 0;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t list_tenants(list_function real, nvmlDevice_t device, unsigned *count, void *records, size_t size)
+{
+	unsigned all = 0, ours = 0, capacity;
+	char *list = NULL;
+	nvmlReturn_t result;
+
+	if (!inside() || !count)
+		return real(device, count, records);
+	capacity = records ? *count : 0;
+	result = whole_list(real, device, size, &list, &all);
+	if (result != NVML_SUCCESS)
+		return result;
+	for (unsigned i = 0; i < all; i++) {
+		unsigned pid;
+		memcpy(&pid, list + i * size, sizeof pid);
+		if (!is_tenant(pid))
+			continue;
+		if (ours < capacity)
+			memcpy((char *)records + ours * size, list + i * size, size);
+		ours++;
+	}
+	free(list);
+	*count = ours;
+	return ours > capacity ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+#define LIST(name, type)                                                                           \
+	SHIM_EXPORT nvmlReturn_t name(nvmlDevice_t device, unsigned *count, type *records)         \
+	{                                                                                          \
+		return list_tenants((list_function)REAL(name), device, count, records, sizeof(type)); \
+	}
+
+LIST(nvmlDeviceGetComputeRunningProcesses, nvmlProcessInfo_v1_t)
+LIST(nvmlDeviceGetComputeRunningProcesses_v2, nvmlProcessInfo_v2_t)
+LIST(nvmlDeviceGetComputeRunningProcesses_v3, nvmlProcessInfo_t)
+LIST(nvmlDeviceGetGraphicsRunningProcesses, nvmlProcessInfo_v1_t)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlProcessInfo_v2_t)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlProcessInfo_t)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t)
+
+SHIM_EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t *list)
+{
+	nvmlReturn_t result = REAL(nvmlDeviceGetRunningProcessDetailList)(device, list);
+	unsigned ours = 0;
+
+	if (result != NVML_SUCCESS || !inside() || !list->procArray)
+		return result;
+	for (unsigned i = 0; i < list->numProcArrayEntries; i++)
+		if (is_tenant(list->procArray[i].pid))
+			list->procArray[ours++] = list->procArray[i];
+	list->numProcArrayEntries = ours;
+	return result;
+}
+
+SHIM_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
+							 unsigned *count, unsigned long long since)
+{
+	nvmlReturn_t result = REAL(nvmlDeviceGetProcessUtilization)(device, samples, count, since);
+	unsigned ours = 0;
+
+	if (result != NVML_SUCCESS || !inside() || !samples)
+		return result;
+	for (unsigned i = 0; i < *count; i++)
+		if (is_tenant(samples[i].pid))
+			samples[ours++] = samples[i];
+	*count = ours;
+	return result;
+}

@@ -1,0 +1,20 @@
+// The real NVML behind each export: slots that nvml_exports.S defines. Any thread.
+#pragma once
+#include <stdbool.h>
+
+#include "abi/nvml_abi.h"
+
+#define SHIM_EXPORT __attribute__((visibility("default")))
+
+enum shim_nvml_row {
+#define NVML(name) SHIM_NVML_##name,
+#include "abi/nvml.def"
+	SHIM_NVML_COUNT
+};
+
+extern __attribute__((visibility("hidden"))) void *shim_slots[SHIM_NVML_COUNT];
+
+#define REAL(name) ((__typeof__(&name))__atomic_load_n(&shim_slots[SHIM_NVML_##name], __ATOMIC_RELAXED))
+
+// Loads NVML if that has not happened yet. False: there is none.
+bool shim_nvml_loaded(void);

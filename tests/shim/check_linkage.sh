@@ -1,0 +1,26 @@
+#!/bin/sh
+# The interposers link with libc alone, export nothing but the driver's names, and need no
+# glibc newer than 2.34.
+set -u
+export LC_ALL=C
+command -v readelf >/dev/null && command -v nm >/dev/null || { echo "needs readelf and nm (binutils)"; exit 77; }
+failed=0
+fail() { echo "FAIL $1: $2"; failed=1; }
+for library; do
+	case "$library" in
+	*nvml*) soname=libnvidia-ml.so.1 pattern='^nvml' ;;
+	*) soname=libcuda.so.1 pattern='^cu\|^dlopen$' ;;
+	esac
+	needed=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+		grep -v -e '^libc\.so\.6$' -e '^ld-linux-x86-64\.so\.2$' -e 'lib[atu]*san\.so')
+	[ -z "$needed" ] || fail "$library" "links with $needed"
+	readelf -d "$library" | grep -q "(SONAME).*\[$soname\]" || fail "$library" "its SONAME is not $soname"
+	others=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -v "$pattern")
+	[ -z "$others" ] || fail "$library" "exports $others"
+	newer=$(nm -D --undefined-only "$library" | sed -n 's/.*@GLIBC_\(2\.[0-9.]*\).*/\1/p' |
+		awk -F. '$2 > 34 {print "2." $2}' | sort -u)
+	[ -z "$newer" ] || fail "$library" "needs glibc $newer"
+	readelf -lW "$library" | grep -q 'GNU_STACK.*RWE' && fail "$library" "asks for an executable stack"
+done
+[ $failed = 0 ] && echo "ok linkage"
+exit $failed

@@ -1,0 +1,336 @@
+// Processes and threads: fork, exec, spawn, sudden death, many at once.
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "tenant.h"
+
+#include "fake_driver.h"
+
+extern char **environ;
+
+static uint64_t charged(void)
+{
+	return vg_ledger_charged(tenant_ledger);
+}
+
+static void child_of_tenant(CUdeviceptr address)
+{
+	CUdeviceptr other;
+	size_t free_bytes, total;
+
+	CHECK_INT(cuInit(0), CUDA_ERROR_NOT_INITIALIZED);
+	CHECK_INT(cuMemAlloc_v2(&other, MIB), CUDA_ERROR_NOT_INITIALIZED);
+	CHECK_INT(cuMemAllocAsync(&other, MIB, NULL), CUDA_ERROR_NOT_INITIALIZED);
+	cuMemFree_v2(address); // whatever the driver says, no quota moves
+	cuMemGetInfo_v2(&free_bytes, &total);
+	CHECK_INT(charged(), 8 * MIB);
+}
+
+static void fork_body(void)
+{
+	CUdeviceptr address;
+	int status;
+	pid_t child;
+
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&address, 8 * MIB), CUDA_SUCCESS);
+	child = fork();
+	if (child == 0) {
+		child_of_tenant(address);
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+	CHECK_INT(charged(), 8 * MIB);
+	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+}
+
+TEST(a_forked_child_cannot_use_or_disturb)
+{
+	TENANT(64 * MIB, 0, fork_body);
+}
+
+static void *allocate_for_ever(void *stop)
+{
+	CUdeviceptr address;
+
+	while (!*(volatile bool *)stop)
+		if (cuMemAlloc_v2(&address, 4096) == CUDA_SUCCESS)
+			cuMemFree_v2(address);
+	return NULL;
+}
+
+// Locks may be held by other threads at the moment of the fork: no child may hang on one.
+static void fork_storm_body(void)
+{
+	pthread_t threads[3];
+	bool stop = false;
+	CUdeviceptr address;
+
+	alarm(60);
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, allocate_for_ever, &stop);
+	for (int i = 0; i < 50; i++) {
+		int status;
+		pid_t child = fork();
+		if (child == 0) {
+			alarm(20);
+			cuMemAlloc_v2(&address, 4096);
+			cuMemFree_v2(0x1000);
+			_exit(0);
+		}
+		CHECK_INT(waitpid(child, &status, 0), child);
+		CHECK_INT(status, 0);
+	}
+	stop = true;
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	CHECK_INT(charged(), 0);
+}
+
+TEST(forks_under_load_never_hang)
+{
+	TENANT(64 * MIB, 0, fork_storm_body);
+}
+
+static void *hammer(void *seed)
+{
+	unsigned int state = (unsigned int)(uintptr_t)seed;
+	CUdeviceptr held[32] = {0};
+
+	for (int i = 0; i < 4000; i++) {
+		int at = rand_r(&state) % 32;
+		if (held[at])
+			cuMemFree_v2(held[at]);
+		held[at] = 0;
+		if (rand_r(&state) % 3 && cuMemAlloc_v2(&held[at], 1 + rand_r(&state) % (3 * MIB)) != CUDA_SUCCESS)
+			held[at] = 0;
+		if (charged() > 64 * MIB)
+			return "past the limit";
+	}
+	for (int i = 0; i < 32; i++)
+		if (held[i])
+			cuMemFree_v2(held[i]);
+	return NULL;
+}
+
+static void threads_body(void)
+{
+	pthread_t threads[8];
+	void *complaint;
+
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	for (int i = 0; i < 8; i++)
+		pthread_create(&threads[i], NULL, hammer, (void *)(uintptr_t)(i + 1));
+	for (int i = 0; i < 8; i++) {
+		pthread_join(threads[i], &complaint);
+		CHECK(!complaint);
+	}
+	CHECK_INT(charged(), 0);
+}
+
+TEST(threads_never_pass_the_limit_and_leave_nothing)
+{
+	TENANT(64 * MIB, 0, threads_body);
+	CHECK(vg_ledger_refusal_count(tenant_ledger) > 0);
+}
+
+static void one_of_many(void)
+{
+	CUdeviceptr address;
+	CUcontext context;
+
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&address, 2 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
+	CHECK_INT(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+}
+
+TEST(sixty_four_processes_start_at_once)
+{
+	enum { MANY = 64 };
+	pid_t children[MANY];
+	int gate[2];
+	char byte;
+
+	tenant_new_ledger(MANY * 18 * MIB, 16 * MIB);
+	CHECK_INT(pipe(gate), 0);
+	for (int i = 0; i < MANY; i++) {
+		children[i] = fork();
+		CHECK(children[i] >= 0);
+		if (children[i] == 0) {
+			close(gate[1]);
+			if (read(gate[0], &byte, 1) != 0)
+				_exit(2);
+			one_of_many();
+			_exit(0);
+		}
+	}
+	close(gate[0]);
+	close(gate[1]); // all at once
+	for (int i = 0; i < MANY; i++) {
+		int status;
+		CHECK_INT(waitpid(children[i], &status, 0), children[i]);
+		CHECK_INT(status, 0);
+	}
+	CHECK_INT(charged(), 0);
+	CHECK_INT(vg_ledger_enters(tenant_ledger), MANY);
+}
+
+static void killed_body(void)
+{
+	CUdeviceptr address;
+
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&address, 8 * MIB), CUDA_SUCCESS);
+	raise(SIGKILL);
+}
+
+TEST(what_a_killed_process_held_is_in_its_slot)
+{
+	struct vg_ledger_tenant tenant;
+	unsigned int cursor = 0;
+
+	tenant_new_ledger(64 * MIB, 0);
+	CHECK_INT(tenant_run(killed_body), SIGKILL);
+	CHECK_INT(charged(), 8 * MIB); // until it is reaped, once the driver has let go of it
+	CHECK(vg_ledger_next_tenant(tenant_ledger, &cursor, &tenant));
+	CHECK_INT(tenant.used, 8 * MIB);
+	CHECK_INT(tenant.by_kind[VG_LEDGER_DEVICE], 8 * MIB);
+}
+
+static void exec_body(void)
+{
+	CUdeviceptr address;
+	char *const arguments[] = {"true", NULL};
+
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&address, 8 * MIB), CUDA_SUCCESS);
+	execv("/bin/true", arguments);
+	_exit(3);
+}
+
+static void spawn_body(void)
+{
+	char *const arguments[] = {"true", NULL};
+	CUdeviceptr address;
+	pid_t child;
+	int status;
+
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&address, 8 * MIB), CUDA_SUCCESS);
+	CHECK_INT(posix_spawn(&child, "/bin/true", NULL, NULL, arguments, environ), 0);
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+	CHECK_INT(charged(), 8 * MIB);
+	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+}
+
+TEST(exec_and_spawn_run_on)
+{
+	tenant_new_ledger(64 * MIB, 0);
+	CHECK_INT(tenant_run(exec_body), 0);
+	TENANT(64 * MIB, 0, spawn_body);
+}
+
+static void descriptors_body(void)
+{
+	int lowest = dup(0), after;
+
+	close(lowest);
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	after = dup(0);
+	CHECK_INT(after, lowest); // nothing of ours sits where programs expect their own
+}
+
+TEST(the_programs_descriptors_are_its_own)
+{
+	TENANT(64 * MIB, 0, descriptors_body);
+}
+
+static void visible(const char *before, const char *after)
+{
+	if (before)
+		setenv("CUDA_VISIBLE_DEVICES", before, 1);
+	else
+		unsetenv("CUDA_VISIBLE_DEVICES");
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	CHECK_STR(getenv("CUDA_VISIBLE_DEVICES"), after);
+	_exit(0);
+}
+
+#define OUR_UUID "GPU-01020304-0506-0708-090a-0b0c0d0e0f10"
+#define VISIBLE(name, before, after)                                                               \
+	static void name(void)                                                                     \
+	{                                                                                          \
+		visible(before, after);                                                            \
+	}
+VISIBLE(visible_unset, NULL, OUR_UUID)
+VISIBLE(visible_ours, OUR_UUID, OUR_UUID)
+VISIBLE(visible_prefix, "gpu-0102", OUR_UUID)
+VISIBLE(visible_index, "0,1", OUR_UUID)
+VISIBLE(visible_other_index, "1", "-1")
+VISIBLE(visible_other_uuid, "GPU-ffffffff-0506-0708-090a-0b0c0d0e0f10", "-1")
+VISIBLE(visible_none, "", "")
+
+TEST(only_the_vgpus_device_is_visible)
+{
+	TENANT(64 * MIB, 0, visible_unset);
+	TENANT(64 * MIB, 0, visible_ours);
+	TENANT(64 * MIB, 0, visible_prefix);
+	TENANT(64 * MIB, 0, visible_index);
+	TENANT(64 * MIB, 0, visible_other_index);
+	TENANT(64 * MIB, 0, visible_other_uuid);
+	TENANT(64 * MIB, 0, visible_none);
+}
+
+static void refused_thrice_body(void)
+{
+	CUdeviceptr address;
+
+	CHECK(freopen(getenv("SHIM_TEST_STDERR"), "w", stderr));
+	for (int i = 0; i < 3; i++)
+		CHECK_INT(cuMemAlloc_v2(&address, 2 * GIB), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST(the_user_is_told_once_a_second)
+{
+	char path[128], text[1024] = "";
+	FILE *file;
+
+	tenant_new_ledger(GIB, 0);
+	snprintf(path, sizeof path, "%s/stderr", tenant_folder);
+	setenv("SHIM_TEST_STDERR", path, 1);
+	CHECK_INT(tenant_run(refused_thrice_body), 0);
+	file = fopen(path, "r");
+	CHECK(file);
+	text[fread(text, 1, sizeof text - 1, file)] = '\0';
+	fclose(file);
+	CHECK_STR(text, "vGPU train: asked 2.0 GiB, 0.0 of 1.0 GiB used (0.0 overhead); "
+			"raise with `virgate set train --memory 2048M`\n");
+	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 3);
+}
+
+static void closed_pipe_body(void)
+{
+	CUdeviceptr address;
+	int ends[2];
+
+	CHECK_INT(pipe(ends), 0);
+	close(ends[0]);
+	dup2(ends[1], STDERR_FILENO);
+	if (cuMemAlloc_v2(&address, 2 * GIB) != CUDA_ERROR_OUT_OF_MEMORY)
+		_exit(1);
+}
+
+TEST(a_closed_stderr_kills_nobody)
+{
+	TENANT(GIB, 0, closed_pipe_body);
+}
