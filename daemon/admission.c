@@ -1,0 +1,224 @@
+// Limits are admitted while they fit the device, over all daemons of the machine. Each daemon
+// says in a file of its own what it has promised; the folder is sticky, and a file counts only
+// if its owner is the user in its name. No lock: a daemon first publishes what it wants, then
+// looks at the others, and takes it back where the sum is too much. Two at once may both be
+// refused (and try again), but never both admitted.
+#include "base/descriptor.h"
+#include "daemon/node.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { CLAIMS_FILE_MOST = 1 << 20, TRIES = 4 };
+
+static bool claims_matter(const struct node *node)
+{
+	return !node->simulated || getenv("VIRGATE_CLAIMS_DIR"); // simulated devices are a user's own
+}
+
+uint64_t admission_reserved(const struct node *node, size_t device)
+{
+	uint64_t sum = 0;
+
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		if (vgpu->device == device)
+			sum += vgpu->memory;
+	return sum;
+}
+
+static json_t *claim_of(const struct node *node, const struct vgpu *vgpu, uint64_t bytes)
+{
+	json_t *claim = json_pack("{s:s, s:I}", "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "bytes",
+				  (json_int_t)bytes);
+
+	if (!vgpu->ephemeral)
+		return claim;
+	json_t *users = json_array();
+	for (const struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next)
+		json_array_append_new(users, json_pack("[i, I]", (int)launcher->pid, (json_int_t)launcher->start_time));
+	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		json_array_append_new(users, json_pack("[i, I]", (int)tenant->pid, (json_int_t)tenant->start_time));
+	json_object_set_new(claim, "users", users);
+	return claim;
+}
+
+static int make_folder(const struct node *node)
+{
+	struct stat status;
+
+	if (mkdir(node->claims_dir, 0777) == 0)
+		return chmod(node->claims_dir, 01777) < 0 ? -errno : 0;
+	if (errno != EEXIST || lstat(node->claims_dir, &status) < 0)
+		return -errno;
+	// In a folder without the sticky bit anybody could remove another's claims.
+	return S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) ? 0 : -EPERM;
+}
+
+// Two daemons of one user (of two runtime folders) have two files.
+static uint64_t hash_of(const char *text)
+{
+	uint64_t hash = 14695981039346656037u;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+	return hash;
+}
+
+static void own_file_name(const struct node *node, char name[64])
+{
+	snprintf(name, 64, "%u-%016llx", (unsigned int)geteuid(), (unsigned long long)hash_of(node->runtime_dir));
+}
+
+// `extra` bytes on `device` stand beside (or, for a vGPU there is, instead of) what is listed.
+static int publish(struct node *node, size_t device, uint64_t extra, const struct vgpu *instead_of)
+{
+	char path[PATH_MAX], name[64];
+	uint64_t start_time = 0;
+	int r = make_folder(node);
+
+	if (r < 0)
+		return r;
+	vg_process_start_time(getpid(), &start_time);
+	json_t *claims = json_array();
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		json_array_append_new(claims, claim_of(node, vgpu, vgpu == instead_of && extra > vgpu->memory ? extra : vgpu->memory));
+	if (extra && !instead_of) { // until it is listed it stands while this daemon lives
+		const char *uuid = vg_system_device(node->system, device)->uuid_text;
+		json_array_append_new(claims, json_pack("{s:s, s:I, s:[]}", "uuid", uuid, "bytes", (json_int_t)extra, "users"));
+	}
+	json_t *file = json_pack("{s:{s:i, s:I}, s:o}", "daemon", "pid", (int)getpid(), "start", (json_int_t)start_time,
+				 "claims", claims);
+	char *text = json_dumps(file, JSON_COMPACT);
+	own_file_name(node, name);
+	snprintf(path, sizeof path, "%s/%s", node->claims_dir, name);
+	r = text ? place_write(path, text, 0644) : -ENOMEM;
+	free(text);
+	json_decref(file);
+	return r;
+}
+
+static bool is_alive(json_int_t pid, json_int_t start_time)
+{
+	return pid > 0 && pid <= INT_MAX && !vg_process_is_dead((pid_t)pid, (uint64_t)start_time);
+}
+
+static bool any_user_alive(const json_t *users)
+{
+	size_t i;
+	json_t *user;
+
+	json_array_foreach(users, i, user)
+		if (is_alive(json_integer_value(json_array_get(user, 0)), json_integer_value(json_array_get(user, 1))))
+			return true;
+	return false;
+}
+
+static uint64_t sum_file(const char *text, const char *uuid)
+{
+	json_t *file = json_loads(text, 0, NULL), *claim, *daemon = json_object_get(file, "daemon");
+	bool alive = is_alive(json_integer_value(json_object_get(daemon, "pid")),
+			      json_integer_value(json_object_get(daemon, "start")));
+	uint64_t sum = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(file, "claims"), i, claim) {
+		const char *of = json_string_value(json_object_get(claim, "uuid"));
+		const json_t *users = json_object_get(claim, "users");
+		json_int_t bytes = json_integer_value(json_object_get(claim, "bytes"));
+		if (!of || strcmp(of, uuid) != 0 || bytes <= 0)
+			continue;
+		// An ephemeral claim of a daemon that was killed stands while somebody uses it.
+		if (alive || !users || any_user_alive(users))
+			sum = sum + (uint64_t)bytes < sum ? UINT64_MAX : sum + (uint64_t)bytes;
+	}
+	json_decref(file);
+	return sum;
+}
+
+static uint64_t read_claims_file(int folder, const char *name, const char *uuid, char *buffer)
+{
+	struct stat status;
+	_cleanup_close_ int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_uid != (uid_t)strtoul(name, NULL, 10))
+		return 0;
+	ssize_t length = read(fd, buffer, CLAIMS_FILE_MOST - 1);
+	if (length <= 0)
+		return 0;
+	buffer[length] = '\0';
+	return sum_file(buffer, uuid);
+}
+
+static uint64_t sum_of_others(const struct node *node, const char *uuid)
+{
+	char own[64], *buffer = malloc(CLAIMS_FILE_MOST);
+	DIR *folder = opendir(node->claims_dir);
+	struct dirent *entry;
+	uint64_t sum = 0;
+
+	own_file_name(node, own);
+	while (folder && buffer && (entry = readdir(folder))) {
+		// A temporary name ends in ".XXXXXX": not yet a claim.
+		if (!isdigit((unsigned char)entry->d_name[0]) || strchr(entry->d_name, '.') || strcmp(entry->d_name, own) == 0)
+			continue;
+		uint64_t one = read_claims_file(dirfd(folder), entry->d_name, uuid, buffer);
+		sum = sum + one < sum ? UINT64_MAX : sum + one;
+	}
+	if (folder)
+		closedir(folder);
+	free(buffer);
+	return sum;
+}
+
+void admission_publish(struct node *node)
+{
+	int r = claims_matter(node) ? publish(node, 0, 0, NULL) : 0;
+
+	if (r < 0)
+		say("what this daemon has promised cannot be told to other daemons in %s: %s", node->claims_dir, strerror(-r));
+}
+
+static bool fits(const struct admission *figures, uint64_t bytes)
+{
+	uint64_t left = figures->total;
+
+	if (figures->own > left)
+		return false;
+	left -= figures->own;
+	if (figures->others > left)
+		return false;
+	return bytes <= left - figures->others;
+}
+
+int admission_check(struct node *node, size_t device, uint64_t bytes, const struct vgpu *instead_of,
+		    struct admission *ret_figures)
+{
+	const struct vg_system_device *gpu = vg_system_device(node->system, device);
+	struct admission figures = {.total = gpu->memory,
+				    .own = admission_reserved(node, device) - (instead_of ? instead_of->memory : 0)};
+
+	bool admitted = fits(&figures, bytes);
+	for (int try = 0; admitted && claims_matter(node) && try < TRIES; try++) {
+		int r = publish(node, device, bytes, instead_of);
+		if (r < 0)
+			say("what this daemon has promised cannot be told to other daemons in %s: %s", node->claims_dir,
+			    strerror(-r));
+		figures.others = sum_of_others(node, gpu->uuid_text);
+		if (fits(&figures, bytes))
+			break;
+		publish(node, 0, 0, NULL);
+		if (try == TRIES - 1)
+			admitted = false;
+		else // another daemon may be taking its own back just now
+			poll(NULL, 0, 2 + (int)((unsigned int)getpid() * 7 % 11) * (try + 1));
+	}
+	*ret_figures = figures;
+	return admitted ? 0 : 1;
+}

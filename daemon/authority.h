@@ -1,0 +1,44 @@
+// Who may do what: the one table. Pure functions, any thread.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+// X(VERB, "verb", owner, group, other, root)
+#define AUTHORITY_TABLE(X)                                                                         \
+	X(CREATE, "create", true, true, true, true)                                                \
+	X(ENTER, "enter", true, true, false, true)                                                 \
+	X(SET, "set", true, false, false, true)                                                    \
+	X(RM, "rm", true, false, false, true)                                                      \
+	X(LIST, "list", true, true, true, true)                                                    \
+	X(TENANTS, "tenants", true, true, false, true)                                             \
+	X(INSPECT, "inspect", true, true, false, true)                                             \
+	X(LOGS, "logs", true, true, false, true)                                                   \
+	X(DEVICES, "devices", true, true, true, true)                                              \
+	X(PING, "ping", true, true, true, true)                                                    \
+	X(SHUTDOWN, "shutdown", true, false, false, true)
+
+enum authority_verb {
+#define X(verb, text, owner, group, other, root) AUTHORITY_##verb,
+	AUTHORITY_TABLE(X)
+#undef X
+	AUTHORITY_VERBS
+};
+
+enum authority_class { AUTHORITY_OWNER, AUTHORITY_GROUP, AUTHORITY_OTHER, AUTHORITY_ROOT };
+
+enum { AUTHORITY_GROUPS = 128 };
+
+struct authority_peer {
+	pid_t pid; // as we see it
+	uid_t uid;
+	gid_t groups[AUTHORITY_GROUPS]; // its own first
+	size_t group_count;
+};
+
+// What a peer is to something of `owner` and `group` ((gid_t)-1: none).
+enum authority_class authority_classify(const struct authority_peer *peer, uid_t owner, gid_t group);
+bool authority_allows(enum authority_verb verb, enum authority_class class);
+const char *authority_verb_text(enum authority_verb verb);
+// From SO_PEERCRED and SO_PEERGROUPS. 0 or -errno.
+int authority_read_peer(int fd, struct authority_peer *ret_peer);

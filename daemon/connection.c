@@ -1,0 +1,147 @@
+// One request per connection: take it, answer, close. A peer that is slow, silent or malicious
+// costs its own connection.
+#include "base/clock.h"
+#include "daemon/node.h"
+#include "wire/wire.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { MOST_CONNECTIONS = 512, PATIENCE_S = 10 };
+
+struct connection {
+	struct source source;
+	struct connection *next;
+	struct authority_peer peer;
+	uint64_t deadline_ns;
+	char *answer; // NULL: the request has not come yet
+	size_t length, sent;
+};
+
+static void close_connection(struct node *node, struct connection *connection)
+{
+	struct connection **link = &node->connections;
+
+	while (*link != connection)
+		link = &(*link)->next;
+	*link = connection->next;
+	node->connection_count--;
+	node_unwatch(node, &connection->source);
+	free(connection->answer);
+	free(connection);
+}
+
+static void send_answer(struct node *node, struct connection *connection)
+{
+	while (connection->sent < connection->length) {
+		size_t rest = connection->length - connection->sent;
+		size_t part = rest > VG_WIRE_TEXT_MAX ? VG_WIRE_TEXT_MAX : rest;
+		int r = vg_wire_send(connection->source.fd, VG_WIRE_REPLY, part < rest ? VG_WIRE_MORE : 0,
+				     connection->answer + connection->sent, part, NULL, 0);
+		if (r == -EAGAIN && node_watch(node, &connection->source, EPOLLOUT) == 0)
+			return;
+		if (r < 0)
+			break;
+		connection->sent += part;
+	}
+	close_connection(node, connection);
+}
+
+static void take_hello(struct node *node, const struct connection *connection, const struct vg_wire_hello *hello)
+{
+	struct vgpu *vgpu = registry_find(node, hello->ledger);
+	struct vg_ledger_owner owner = {hello->pid, hello->pid_namespace, hello->start_time};
+
+	if (vgpu && authority_allows(AUTHORITY_ENTER, authority_classify(&connection->peer, vgpu->owner, vgpu->group)))
+		tenant_hello(node, vgpu, &owner, connection->peer.pid);
+}
+
+static void take_request(struct node *node, struct connection *connection)
+{
+	static struct vg_wire_message message; // one thread
+	int r = vg_wire_receive(connection->source.fd, &message);
+
+	if (r == -EAGAIN)
+		return;
+	if (r == -EPROTO)
+		say("a malformed message from process %d of user %u: connection closed", (int)connection->peer.pid,
+		    (unsigned int)connection->peer.uid);
+	if (r == 0)
+		for (unsigned int i = 0; i < message.descriptor_count; i++)
+			close(message.descriptors[i]); // no request takes any
+	if (r == 0 && message.type == VG_WIRE_HELLO)
+		take_hello(node, connection, &message.hello);
+	if (r < 0 || message.type != VG_WIRE_ADMIN) {
+		close_connection(node, connection);
+		return;
+	}
+	json_t *answer = request_answer(node, &connection->peer, message.text);
+	connection->answer = json_dumps(answer, JSON_COMPACT);
+	json_decref(answer);
+	connection->length = connection->answer ? strlen(connection->answer) : 0;
+	send_answer(node, connection);
+}
+
+static void connection_ready(struct node *node, struct source *source, uint32_t events)
+{
+	struct connection *connection = (struct connection *)source;
+
+	if (connection->answer)
+		send_answer(node, connection);
+	else
+		take_request(node, connection);
+}
+
+static int open_connection(struct node *node, int fd)
+{
+	struct connection *connection = calloc(1, sizeof *connection);
+
+	if (!connection)
+		return -ENOMEM;
+	connection->source = (struct source){fd, connection_ready};
+	connection->deadline_ns = vg_clock_monotonic_ns() + PATIENCE_S * 1000000000ull;
+	int r = authority_read_peer(fd, &connection->peer);
+	if (r == 0)
+		r = node_watch(node, &connection->source, EPOLLIN);
+	if (r < 0) {
+		free(connection);
+		return r;
+	}
+	connection->next = node->connections;
+	node->connections = connection;
+	node->connection_count++;
+	return 0;
+}
+
+void connection_accept(struct node *node)
+{
+	while (node->connection_count < MOST_CONNECTIONS) {
+		int fd = accept4(node->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && node->connections)
+			break;
+		if (fd < 0)
+			return;
+		if (open_connection(node, fd) < 0)
+			close(fd);
+	}
+	// No room: the oldest has had its chance.
+	struct connection *oldest = node->connections;
+	while (oldest->next)
+		oldest = oldest->next;
+	close_connection(node, oldest);
+}
+
+void connection_expire(struct node *node, uint64_t now, uint64_t *deadline)
+{
+	for (struct connection *connection = node->connections, *next; connection; connection = next) {
+		next = connection->next;
+		if (now >= connection->deadline_ns)
+			close_connection(node, connection);
+		else if (!*deadline || connection->deadline_ns < *deadline)
+			*deadline = connection->deadline_ns;
+	}
+}

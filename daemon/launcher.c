@@ -1,0 +1,88 @@
+#include "base/descriptor.h"
+#include "daemon/node.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+static void forget(struct node *node, struct launcher *launcher)
+{
+	struct launcher **link = &launcher->vgpu->launchers;
+
+	while (*link != launcher)
+		link = &(*link)->next;
+	*link = launcher->next;
+	node_unwatch(node, &launcher->source);
+	free(launcher);
+}
+
+static void launcher_ended(struct node *node, struct source *source, uint32_t events)
+{
+	forget(node, (struct launcher *)source);
+	// A program that it started may be a tenant that has not said so yet: look before the sweep.
+	node->next_scan_ns = 0;
+	state_save_runtime(node);
+}
+
+void launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time)
+{
+	struct launcher *launcher;
+	uint64_t now;
+	int fd = vg_pidfd_open(pid);
+
+	if (fd < 0)
+		return;
+	// Opened first: from here on the number cannot come to mean another process unnoticed.
+	if (vg_process_start_time(pid, &now) < 0 || now != start_time || !(launcher = calloc(1, sizeof *launcher))) {
+		close(fd);
+		return;
+	}
+	*launcher = (struct launcher){.source = {fd, launcher_ended}, .vgpu = vgpu, .next = vgpu->launchers, .pid = pid,
+				      .start_time = start_time};
+	vgpu->launchers = launcher;
+	if (node_watch(node, &launcher->source, EPOLLIN) < 0)
+		forget(node, launcher);
+}
+
+void launcher_add(struct node *node, struct vgpu *vgpu, pid_t pid)
+{
+	uint64_t start_time;
+
+	if (vg_process_start_time(pid, &start_time) < 0)
+		return;
+	for (const struct launcher *known = vgpu->launchers; known; known = known->next)
+		if (known->pid == pid && known->start_time == start_time)
+			return;
+	launcher_adopt(node, vgpu, pid, start_time);
+}
+
+void launcher_drop_all(struct node *node, struct vgpu *vgpu)
+{
+	while (vgpu->launchers)
+		forget(node, vgpu->launchers);
+}
+
+void launcher_sweep(struct node *node)
+{
+	bool changed = false;
+
+	for (struct vgpu *vgpu = node->vgpus, *next; vgpu; vgpu = next) {
+		uint64_t charged;
+		next = vgpu->next;
+		if (!vgpu->ephemeral || vgpu->launchers || vgpu->tenants)
+			continue;
+		// A limit of 0 closes the door for whoever is about to come in; whoever came in first
+		// has a slot. A charge that is nobody's is a ledger that somebody scribbled on.
+		vg_ledger_set_limit(vgpu->ledger, 0, &charged);
+		tenant_scan(node, vgpu);
+		if (vgpu->tenants) {
+			vg_ledger_set_limit(vgpu->ledger, vgpu->memory, &charged);
+			continue;
+		}
+		registry_drop(node, vgpu);
+		changed = true;
+	}
+	if (changed) {
+		admission_publish(node);
+		state_save_runtime(node);
+	}
+}

@@ -1,0 +1,174 @@
+// The registry as JSON. What is not known is null, never 0.
+#include "base/clock.h"
+#include "daemon/node.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FRESH_MS = 200 };
+
+// NVML is slow: one answer serves all listings of a moment.
+struct physical {
+	bool known;
+	uint64_t at_ns;
+	size_t count;
+	struct vg_system_process processes[VG_SYSTEM_PROCESSES];
+};
+
+static const struct physical *physical_of(struct node *node, size_t device)
+{
+	static struct physical all[VG_SYSTEM_DEVICES];
+	struct physical *one = &all[device];
+	uint64_t now = vg_clock_monotonic_ns();
+
+	if (!one->at_ns || now - one->at_ns > FRESH_MS * 1000000ull) {
+		one->known = vg_system_processes(node->system, device, one->processes, &one->count) == 0;
+		one->at_ns = vg_clock_monotonic_ns();
+	}
+	return one;
+}
+
+// Who is not on the list has no memory; who is on it without a figure, or is nobody we can
+// name, has an unknown amount.
+static bool physical_use(const struct physical *physical, const struct tenant *tenant, uint64_t *ret_bytes)
+{
+	if (!physical->known || tenant->pid <= 0)
+		return false;
+	for (size_t i = 0; i < physical->count; i++) {
+		if (physical->processes[i].pid != (uint32_t)tenant->pid)
+			continue;
+		*ret_bytes = physical->processes[i].memory;
+		return physical->processes[i].memory_known;
+	}
+	*ret_bytes = 0;
+	return true;
+}
+
+static json_t *size_or_null(bool known, uint64_t bytes)
+{
+	return known ? json_integer((json_int_t)bytes) : json_null();
+}
+
+static json_t *user_name(uid_t uid)
+{
+	struct passwd *entry = getpwuid(uid);
+	char number[16];
+
+	snprintf(number, sizeof number, "%u", (unsigned int)uid);
+	return json_string(entry ? entry->pw_name : number);
+}
+
+static json_t *group_name(gid_t gid)
+{
+	struct group *entry = gid == (gid_t)-1 ? NULL : getgrgid(gid);
+	char number[16];
+
+	if (gid == (gid_t)-1)
+		return json_null();
+	snprintf(number, sizeof number, "%u", (unsigned int)gid);
+	return json_string(entry ? entry->gr_name : number);
+}
+
+// A program may give itself any name; JSON takes UTF-8 only.
+static json_t *command_text(const char *command)
+{
+	char plain[VG_LEDGER_COMMAND];
+	size_t length = strnlen(command, sizeof plain - 1);
+
+	for (size_t i = 0; i < length; i++)
+		plain[i] = command[i] >= ' ' && command[i] < 127 ? command[i] : '?';
+	plain[length] = '\0';
+	return json_string(plain);
+}
+
+static json_t *list_tenant(const struct tenant *tenant, bool known, uint64_t bytes)
+{
+	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0, "command",
+			 command_text(tenant->seen.command), "charged", (json_int_t)tenant->seen.used, "overhead",
+			 (json_int_t)tenant->seen.overhead, "physical", size_or_null(known, bytes), "started",
+			 (double)tenant->seen.entered_ns / 1e9);
+}
+
+json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
+{
+	json_t *tenants = json_array();
+	uint64_t limit, charged, sum = 0;
+	bool all_known = true;
+
+	tenant_scan(node, vgpu);
+	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
+		uint64_t bytes = 0;
+		bool known = physical_use(physical_of(node, vgpu->device), tenant, &bytes);
+		all_known &= known;
+		sum += bytes;
+		if (with_tenants)
+			json_array_insert_new(tenants, 0, list_tenant(tenant, known, bytes));
+	}
+	vg_ledger_read(vgpu->ledger, &limit, &charged);
+	json_t *listed = json_pack(
+		"{s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:i, s:b, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:I}", "name", vgpu->name,
+		"uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "device", (int)vgpu->device, "memory",
+		(json_int_t)vgpu->memory, "charged", (json_int_t)charged, "overhead",
+		(json_int_t)vg_ledger_overhead(vgpu->ledger), "physical", size_or_null(all_known, sum), "share",
+		(int)vgpu->share, "share_enforced", 0, "owner", user_name(vgpu->owner), "group", group_name(vgpu->group),
+		"ephemeral", (int)vgpu->ephemeral, "damaged", (int)vgpu->damaged, "created", vgpu->created, "tenants", tenants,
+		"refusals", (json_int_t)vg_ledger_refusal_count(vgpu->ledger), "loads", (json_int_t)vg_ledger_loads(vgpu->ledger),
+		"context_overhead", (json_int_t)vg_ledger_context_overhead(vgpu->ledger));
+	return listed;
+}
+
+json_t *listing_vgpus(struct node *node, const struct authority_peer *peer)
+{
+	json_t *array = json_array();
+
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
+		enum authority_class class = authority_classify(peer, vgpu->owner, vgpu->group);
+		json_array_insert_new(array, 0, listing_vgpu(node, vgpu, authority_allows(AUTHORITY_TENANTS, class)));
+	}
+	return array;
+}
+
+json_t *listing_devices(struct node *node)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < vg_system_device_count(node->system); i++) {
+		const struct vg_system_device *device = vg_system_device(node->system, i);
+		char compute[16];
+		uint64_t used = 0;
+		int vgpus = 0;
+		for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+			vgpus += vgpu->device == i;
+		bool known = vg_system_memory_used(node->system, i, &used) == 0;
+		snprintf(compute, sizeof compute, "%d.%d", device->compute_major, device->compute_minor);
+		json_array_append_new(
+			array, json_pack("{s:i, s:s, s:s, s:I, s:o, s:s, s:s, s:b, s:I, s:i}", "index", (int)i, "uuid",
+					 device->uuid_text, "name", device->name, "memory", (json_int_t)device->memory,
+					 "memory_used", size_or_null(known, used), "compute_capability",
+					 device->compute_major ? compute : "unknown", "driver",
+					 vg_system_driver_version(node->system), "simulated", (int)node->simulated, "reserved",
+					 (json_int_t)admission_reserved(node, i), "vgpus", vgpus));
+	}
+	return array;
+}
+
+json_t *listing_refusals(const struct vgpu *vgpu)
+{
+	static struct vg_ledger_refusal refusals[VG_LEDGER_REFUSALS];
+	json_t *array = json_array();
+	size_t count = vg_ledger_refusals(vgpu->ledger, refusals);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct vg_ledger_refusal *one = &refusals[i];
+		char entry[VG_LEDGER_ENTRY];
+		for (size_t at = 0; at < sizeof entry; at++)
+			entry[at] = !one->entry[at] || (one->entry[at] > ' ' && one->entry[at] < 127) ? one->entry[at] : '?';
+		json_array_append_new(array, json_pack("{s:f, s:i, s:s, s:I, s:I, s:I, s:I}", "time", (double)one->time_ns / 1e9,
+						       "pid", (int)one->pid, "entry", entry, "asked", (json_int_t)one->asked,
+						       "charged", (json_int_t)one->charged, "limit", (json_int_t)one->limit,
+						       "overhead", (json_int_t)one->overhead));
+	}
+	return array;
+}

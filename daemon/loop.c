@@ -1,0 +1,104 @@
+#include "base/clock.h"
+#include "daemon/node.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum { SCAN_EVERY_MS = 250 };
+
+int node_watch(struct node *node, struct source *source, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = source};
+
+	if (epoll_ctl(node->epoll_fd, EPOLL_CTL_ADD, source->fd, &event) == 0)
+		return 0;
+	if (errno == EEXIST && epoll_ctl(node->epoll_fd, EPOLL_CTL_MOD, source->fd, &event) == 0)
+		return 0;
+	return -errno;
+}
+
+void node_unwatch(struct node *node, struct source *source)
+{
+	if (source->fd < 0)
+		return;
+	epoll_ctl(node->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
+	close(source->fd);
+	source->fd = -1;
+}
+
+static bool in_use(const struct node *node)
+{
+	if (node->connections)
+		return true;
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		if (vgpu->launchers || vgpu->tenants)
+			return true;
+	return false;
+}
+
+static void sooner(uint64_t *deadline, uint64_t other)
+{
+	if (other && (!*deadline || other < *deadline))
+		*deadline = other;
+}
+
+// Does what is due; the time of the next thing to do, 0: none.
+static uint64_t keep_house(struct node *node)
+{
+	uint64_t now = vg_clock_monotonic_ns(), deadline = 0;
+
+	if (node->vgpus && now >= node->next_scan_ns) {
+		tenant_scan_all(node);
+		node->next_scan_ns = now + SCAN_EVERY_MS * 1000000ull;
+	}
+	if (node->next_reap_ns && now >= node->next_reap_ns)
+		tenant_reap(node);
+	launcher_sweep(node);
+	connection_expire(node, now, &deadline);
+	if (node->vgpus)
+		sooner(&deadline, node->next_scan_ns);
+	sooner(&deadline, node->next_reap_ns);
+	if (in_use(node))
+		node->busy_until_ns = now;
+	if (node->idle_seconds) {
+		uint64_t leave = node->busy_until_ns + node->idle_seconds * 1000000000ull;
+		if (now >= leave)
+			node->leaving = true;
+		sooner(&deadline, leave);
+	}
+	return deadline;
+}
+
+// Somebody may have connected while we made up our mind: once the name is gone nobody new can.
+static bool really_leave(struct node *node)
+{
+	place_leave(node);
+	if (node->ending)
+		return true;
+	connection_accept(node);
+	if (!node->connections)
+		return true;
+	node->leaving = false;
+	node->busy_until_ns = vg_clock_monotonic_ns();
+	return place_listen(node) < 0;
+}
+
+void node_run(struct node *node)
+{
+	node->busy_until_ns = vg_clock_monotonic_ns();
+	for (;;) {
+		uint64_t deadline = keep_house(node), now = vg_clock_monotonic_ns();
+		struct epoll_event event;
+		int timeout = !deadline ? -1 : deadline <= now ? 0 : (int)((deadline - now) / 1000000) + 1;
+
+		if (node->leaving && really_leave(node))
+			return;
+		// One event at a time: handling it may free what another would name.
+		int count = epoll_wait(node->epoll_fd, &event, 1, timeout);
+		if (count == 1) {
+			struct source *source = event.data.ptr;
+			source->ready(node, source, event.events);
+		}
+	}
+}

@@ -1,0 +1,159 @@
+// The daemon's whole state. One thread.
+#pragma once
+#include <jansson.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/authority.h"
+#include "ledger/ledger.h"
+#include "system/system.h"
+
+struct node;
+
+// Something the loop waits for. `ready` may free the struct that holds it.
+struct source {
+	int fd;
+	void (*ready)(struct node *node, struct source *source, uint32_t events);
+};
+
+// A process that keeps a vGPU in use while it lives: `virgate run`.
+struct launcher {
+	struct source source; // pidfd
+	struct vgpu *vgpu;
+	struct launcher *next;
+	pid_t pid;
+	uint64_t start_time;
+};
+
+struct tenant {
+	struct source source; // pidfd, -1 where we cannot see the process
+	struct vgpu *vgpu;
+	struct tenant *next;
+	struct vg_ledger_tenant seen;
+	pid_t pid; // as we see it, 0: not known
+	uint64_t start_time;
+	bool dead, found; // `found`: by the scan in progress
+	bool warned;
+	uint64_t dead_since_ns;
+};
+
+struct vgpu {
+	struct vgpu *next;
+	char name[VG_LEDGER_NAME];
+	char path[PATH_MAX]; // of the ledger
+	size_t device;	     // index in the system's list
+	uint64_t memory;
+	unsigned int share; // percent, 0: none asked
+	uid_t owner;
+	gid_t group; // (gid_t)-1: none
+	bool ephemeral;
+	double created;
+	struct vg_ledger *ledger;
+	volatile bool damaged; // the ledger's file was truncated under us
+	uint64_t overhead_seen; // of a context, as the ledger had it last
+	struct launcher *launchers;
+	struct tenant *tenants;
+};
+
+// What a context takes, by GPU model and driver, as tenants measured it.
+struct overhead {
+	struct overhead *next;
+	char gpu[96], driver[80];
+	uint64_t bytes;
+};
+
+struct node {
+	struct vg_system *system;
+	bool system_wide, simulated;
+	unsigned int idle_seconds; // 0: never leaves
+	char runtime_dir[PATH_MAX - 128], state_path[PATH_MAX], claims_dir[PATH_MAX - 128];
+	uint32_t pid_namespace;
+	int epoll_fd, lock_fd;
+	struct source listener, signals;
+	struct vgpu *vgpus;
+	struct overhead *overheads;
+	struct connection *connections;
+	unsigned int connection_count;
+	bool leaving;
+	bool ending; // a signal said so: whoever still waits has lost
+	uint64_t busy_until_ns;	 // last sign of use
+	uint64_t next_scan_ns, next_reap_ns; // 0: not due
+};
+
+// loop.c
+int node_watch(struct node *node, struct source *source, uint32_t events);
+void node_unwatch(struct node *node, struct source *source); // closes too
+void node_run(struct node *node);
+
+// place.c: folder, lock, socket. 0, or -1 after words on stderr.
+int place_prepare(struct node *node);
+int place_listen(struct node *node);
+void place_leave(struct node *node);
+// Replaces a file whole, without a sync: what only a reboot would lose, and a tenant's start
+// must not wait for a disk. 0 or -errno.
+int place_write(const char *path, const char *text, mode_t mode);
+
+// connection.c
+void connection_accept(struct node *node);
+void connection_expire(struct node *node, uint64_t now, uint64_t *deadline);
+
+// request.c: an answer for one JSON request, never NULL.
+json_t *request_answer(struct node *node, const struct authority_peer *peer, const char *text);
+
+// registry.c
+struct vgpu *registry_find(const struct node *node, const char *name);
+bool registry_name_is_valid(const char *name);
+// Makes the ledger and lists the vGPU. 0 or -errno.
+int registry_add(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu);
+// From the ledger that a daemon before us left; a missing or broken one is made anew (created
+// vGPUs) or given up (ephemeral ones: 1).
+int registry_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu);
+// Ledgers that nobody remembers: kept while they have tenants.
+void registry_adopt_strays(struct node *node);
+void registry_drop(struct node *node, struct vgpu *vgpu); // removes the ledger's file too
+void registry_guard(struct node *node); // installs the handler for truncated ledgers
+
+// launcher.c
+void launcher_add(struct node *node, struct vgpu *vgpu, pid_t pid);
+void launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time);
+void launcher_drop_all(struct node *node, struct vgpu *vgpu);
+// Ephemeral vGPUs that nobody uses any more go away.
+void launcher_sweep(struct node *node);
+
+// tenant.c
+void tenant_scan(struct node *node, struct vgpu *vgpu);
+void tenant_scan_all(struct node *node);
+void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, pid_t pid);
+void tenant_reap(struct node *node);
+void tenant_drop_all(struct node *node, struct vgpu *vgpu);
+
+// admission.c: may `bytes` of limits stand on the device, `instead_of` the present limit of one
+// vGPU (NULL: a new one)? The claim for it is published. 0, or 1 and the figures.
+struct admission {
+	uint64_t total, own, others; // `own` without the limit in question
+};
+int admission_check(struct node *node, size_t device, uint64_t bytes, const struct vgpu *instead_of,
+		    struct admission *ret_figures);
+uint64_t admission_reserved(const struct node *node, size_t device); // by this daemon's vGPUs
+// Publishes what stands in the registry.
+void admission_publish(struct node *node);
+
+// state.c
+int state_load(struct node *node);
+int state_save(struct node *node);	   // created vGPUs, overheads: synced to the disk
+void state_save_runtime(struct node *node); // ephemeral vGPUs and launchers: survives us only
+
+// overhead.c
+uint64_t overhead_estimate(const struct node *node, size_t device, bool *ret_measured);
+bool overhead_remember(struct node *node, const char *gpu, const char *driver, uint64_t bytes);
+
+// listing.c
+json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants);
+json_t *listing_vgpus(struct node *node, const struct authority_peer *peer);
+json_t *listing_devices(struct node *node);
+json_t *listing_refusals(const struct vgpu *vgpu);
+
+// say.c: one line on stderr, with time and level as syslog has them.
+__attribute__((format(printf, 1, 2))) void say(const char *format, ...);

@@ -1,0 +1,63 @@
+#include "base/size.h"
+#include "daemon/node.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// What we declare for a context until a tenant has measured one: an H200 takes 518 MiB.
+static const uint64_t DECLARED = 512ull << 20, DECLARED_SIMULATED = 16ull << 20;
+
+// The simulated device says in its specification what a context takes.
+static uint64_t declared_by_specification(void)
+{
+	const char *text = getenv("VIRGATE_SIM");
+	char size[32];
+	uint64_t bytes;
+
+	for (; text && *text; text += strcspn(text, ",") + (text[strcspn(text, ",")] != '\0'))
+		if (strncmp(text, "ctx=", 4) == 0) {
+			snprintf(size, sizeof size, "%.*s", (int)strcspn(text + 4, ","), text + 4);
+			return vg_size_parse(size, &bytes) == 0 ? bytes : DECLARED_SIMULATED;
+		}
+	return DECLARED_SIMULATED;
+}
+
+uint64_t overhead_estimate(const struct node *node, size_t device, bool *ret_measured)
+{
+	const char *gpu = vg_system_device(node->system, device)->name;
+	const char *driver = vg_system_driver_version(node->system);
+
+	for (const struct overhead *one = node->overheads; one; one = one->next) {
+		if (strcmp(one->gpu, gpu) == 0 && strcmp(one->driver, driver) == 0) {
+			*ret_measured = true;
+			return one->bytes;
+		}
+	}
+	*ret_measured = false;
+	return node->simulated ? declared_by_specification() : DECLARED;
+}
+
+bool overhead_remember(struct node *node, const char *gpu, const char *driver, uint64_t bytes)
+{
+	struct overhead *one = node->overheads;
+
+	// A figure out of reason is a scribbled ledger's, not a measurement's.
+	if (bytes == 0 || bytes > 8ull << 30)
+		return false;
+	while (one && (strcmp(one->gpu, gpu) != 0 || strcmp(one->driver, driver) != 0))
+		one = one->next;
+	if (one && one->bytes == bytes)
+		return false;
+	if (!one) {
+		one = calloc(1, sizeof *one);
+		if (!one)
+			return false;
+		snprintf(one->gpu, sizeof one->gpu, "%s", gpu);
+		snprintf(one->driver, sizeof one->driver, "%s", driver);
+		one->next = node->overheads;
+		node->overheads = one;
+	}
+	one->bytes = bytes;
+	return true;
+}

@@ -1,0 +1,426 @@
+// The verbs. Every refusal is a whole sentence with the figures and what to do about it.
+#include "base/clock.h"
+#include "base/size.h"
+#include "daemon/node.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct request {
+	struct node *node;
+	const struct authority_peer *peer;
+	const json_t *object;
+	enum authority_verb verb;
+};
+
+__attribute__((format(printf, 2, 3))) static json_t *refuse(const char *code, const char *format, ...)
+{
+	char text[1024];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	return json_pack("{s:b, s:s, s:s}", "ok", 0, "code", code, "message", text);
+}
+
+static json_t *agree(void)
+{
+	return json_pack("{s:b}", "ok", 1);
+}
+
+static json_t *agree_with(const char *key, json_t *value)
+{
+	return json_pack("{s:b, s:o}", "ok", 1, key, value);
+}
+
+static const char *text_of(const struct request *request, const char *key)
+{
+	return json_string_value(json_object_get(request->object, key));
+}
+
+static json_t *not_allowed(const struct request *request, const struct vgpu *vgpu)
+{
+	return refuse("denied", "vGPU %s belongs to user %u: \"%s\" is not for you; `man virgate` says who may do what", vgpu->name,
+		      (unsigned int)vgpu->owner, authority_verb_text(request->verb));
+}
+
+// The vGPU that the request names, and that the peer may do this to. Else NULL and an answer.
+static struct vgpu *named_vgpu(const struct request *request, const char *key, json_t **ret_refusal)
+{
+	const char *name = text_of(request, key);
+
+	if (!name || !registry_name_is_valid(name)) {
+		*ret_refusal = refuse("invalid", "\"%s\" has no proper name of a vGPU in \"%s\"",
+				      authority_verb_text(request->verb), key);
+		return NULL;
+	}
+	struct vgpu *vgpu = registry_find(request->node, name);
+	if (!vgpu) {
+		*ret_refusal = refuse("not_found", "there is no vGPU %s: `virgate ps` lists those there are", name);
+		return NULL;
+	}
+	if (!authority_allows(request->verb, authority_classify(request->peer, vgpu->owner, vgpu->group))) {
+		*ret_refusal = not_allowed(request, vgpu);
+		return NULL;
+	}
+	return vgpu;
+}
+
+static json_t *take_memory(const struct request *request, uint64_t *ret_memory)
+{
+	const json_t *value = json_object_get(request->object, "memory");
+
+	if (!json_is_integer(value) || json_integer_value(value) <= 0)
+		return refuse("invalid", "\"memory\" must be a number of bytes above 0");
+	*ret_memory = (uint64_t)json_integer_value(value);
+	return NULL;
+}
+
+static json_t *take_share(const struct request *request, unsigned int *ret_share)
+{
+	const json_t *value = json_object_get(request->object, "share");
+
+	if (!value || json_is_null(value))
+		return NULL;
+	if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > 100)
+		return refuse("invalid", "\"share\" must be a percentage from 1 to 100, or 0 for none");
+	*ret_share = (unsigned int)json_integer_value(value);
+	return NULL;
+}
+
+static size_t roomiest_device(const struct node *node)
+{
+	size_t best = 0;
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < vg_system_device_count(node->system); i++) {
+		uint64_t reserved = admission_reserved(node, i), memory = vg_system_device(node->system, i)->memory;
+		if (memory > reserved && memory - reserved > most) {
+			most = memory - reserved;
+			best = i;
+		}
+	}
+	return best;
+}
+
+static json_t *take_device(const struct request *request, size_t *ret_device)
+{
+	const json_t *value = json_object_get(request->object, "device");
+	const char *text = json_string_value(value);
+	const struct node *node = request->node;
+	size_t count = vg_system_device_count(node->system);
+	uint8_t uuid[16];
+	char number[24];
+
+	if (!value || json_is_null(value)) {
+		*ret_device = roomiest_device(node);
+		return NULL;
+	}
+	if (json_is_integer(value)) {
+		snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
+		text = number;
+	}
+	if (!text)
+		return refuse("invalid", "\"device\" must be a GPU's index or UUID");
+	char *end;
+	errno = 0;
+	unsigned long index = strtoul(text, &end, 10);
+	if (*text >= '0' && *text <= '9' && !*end && errno == 0 && index < count) {
+		*ret_device = index;
+		return NULL;
+	}
+	for (size_t i = 0; vg_system_uuid_parse(text, uuid) && i < count; i++) {
+		if (memcmp(vg_system_device(node->system, i)->uuid, uuid, sizeof uuid) == 0) {
+			*ret_device = i;
+			return NULL;
+		}
+	}
+	return refuse("not_found", "there is no GPU %.60s: this node has %zu, see `virgate devices`", text, count);
+}
+
+static json_t *take_group(const struct request *request, gid_t *ret_group)
+{
+	const char *name = text_of(request, "group");
+	bool member = request->peer->uid == 0;
+
+	if (!name)
+		return NULL;
+	if (!request->node->system_wide)
+		return refuse("invalid", "a group needs the system's daemon: this one serves its own user only");
+	struct group *entry = getgrnam(name);
+	if (!entry)
+		return refuse("not_found", "there is no group %.60s", name);
+	for (size_t i = 0; i < request->peer->group_count; i++)
+		member |= request->peer->groups[i] == entry->gr_gid;
+	if (!member)
+		return refuse("denied", "you are not in the group %.60s", name);
+	*ret_group = entry->gr_gid;
+	return NULL;
+}
+
+static json_t *no_room(const struct request *request, size_t device, uint64_t asked, const struct admission *figures)
+{
+	char text[4][VG_SIZE_TEXT];
+	uint64_t reserved = figures->own + figures->others < figures->own ? UINT64_MAX : figures->own + figures->others;
+	uint64_t left = reserved < figures->total ? figures->total - reserved : 0;
+
+	return refuse("limit", "GPU %zu: asked for %s, %s of %s is reserved by other vGPUs, %s is left: ask for less, or remove "
+			       "a vGPU",
+		      device, vg_size_format(asked, text[0]), vg_size_format(reserved, text[1]),
+		      vg_size_format(figures->total, text[2]), vg_size_format(left, text[3]));
+}
+
+// Reads, admits and makes a vGPU as `create` or an `enter` without a name has it.
+static json_t *make_vgpu(const struct request *request, bool ephemeral, struct vgpu **ret_vgpu)
+{
+	struct vgpu wanted = {.ephemeral = ephemeral, .owner = request->peer->uid, .group = (gid_t)-1};
+	const char *name = text_of(request, "name");
+	struct admission figures;
+	json_t *refusal;
+
+	if (name || !ephemeral)
+		snprintf(wanted.name, sizeof wanted.name, "%s", name ? name : "");
+	else
+		snprintf(wanted.name, sizeof wanted.name, "v-%d", (int)request->peer->pid);
+	if ((name && strlen(name) >= sizeof wanted.name) || !registry_name_is_valid(wanted.name))
+		return refuse("invalid", "a vGPU's name has 1 to 63 letters, digits, '.', '_' and '-', and begins with a letter or "
+					 "a digit");
+	if (registry_find(request->node, wanted.name))
+		return refuse("exists", "there is a vGPU %s already: enter it with `--vgpu %s`, or choose another name", wanted.name,
+			      wanted.name);
+	if ((refusal = take_memory(request, &wanted.memory)) || (refusal = take_share(request, &wanted.share)) ||
+	    (refusal = take_device(request, &wanted.device)) || (refusal = take_group(request, &wanted.group)))
+		return refusal;
+	wanted.created = (double)vg_clock_realtime_ns() / 1e9;
+	if (admission_check(request->node, wanted.device, wanted.memory, NULL, &figures) != 0)
+		return no_room(request, wanted.device, wanted.memory, &figures);
+	int r = registry_add(request->node, &wanted, ret_vgpu);
+	if (r < 0) {
+		admission_publish(request->node);
+		return refuse("system", "the ledger of vGPU %s cannot be made: %s", wanted.name, strerror(-r));
+	}
+	return NULL;
+}
+
+static json_t *answer_create(const struct request *request)
+{
+	bool ephemeral = json_is_true(json_object_get(request->object, "ephemeral"));
+	struct vgpu *vgpu;
+	json_t *refusal = make_vgpu(request, ephemeral, &vgpu);
+
+	if (refusal)
+		return refusal;
+	if (ephemeral)
+		launcher_add(request->node, vgpu, request->peer->pid);
+	int r = ephemeral ? 0 : state_save(request->node);
+	if (r < 0) { // promised is what survives
+		refusal = refuse("system", "vGPU %s cannot be remembered: %s: %s", vgpu->name, request->node->state_path,
+				 strerror(-r));
+		registry_drop(request->node, vgpu);
+		admission_publish(request->node);
+		return refusal;
+	}
+	admission_publish(request->node);
+	state_save_runtime(request->node);
+	return agree_with("vgpu", listing_vgpu(request->node, vgpu, true));
+}
+
+static json_t *damaged(const struct vgpu *vgpu)
+{
+	return refuse("system", "the ledger of vGPU %s was truncated or removed by somebody: remove the vGPU and create it again",
+		      vgpu->name);
+}
+
+static json_t *answer_enter(const struct request *request)
+{
+	struct node *node = request->node;
+	bool named = json_object_get(request->object, "vgpu") != NULL;
+	struct admission figures;
+	struct vgpu *vgpu = NULL;
+	json_t *refusal = NULL;
+
+	if (named)
+		vgpu = named_vgpu(request, "vgpu", &refusal);
+	else
+		refusal = make_vgpu(request, true, &vgpu);
+	if (refusal)
+		return refusal;
+	tenant_scan(node, vgpu);
+	if (vgpu->damaged)
+		return damaged(vgpu);
+	// The claims of others may have grown while no daemon of ours was there to say ours.
+	if (named && admission_check(node, vgpu->device, vgpu->memory, vgpu, &figures) != 0)
+		return no_room(request, vgpu->device, vgpu->memory, &figures);
+	launcher_add(node, vgpu, request->peer->pid);
+	admission_publish(node);
+	state_save_runtime(node);
+	return json_pack("{s:b, s:s, s:s, s:s, s:I, s:i, s:b}", "ok", 1, "name", vgpu->name, "ledger", vgpu->path, "uuid",
+			 vg_system_device(node->system, vgpu->device)->uuid_text, "memory", (json_int_t)vgpu->memory, "share",
+			 (int)vgpu->share, "share_enforced", 0);
+}
+
+static json_t *set_memory(const struct request *request, struct vgpu *vgpu, uint64_t memory)
+{
+	struct node *node = request->node;
+	struct admission figures;
+	char text[3][VG_SIZE_TEXT];
+	uint64_t charged = 0;
+
+	if (memory > vgpu->memory && admission_check(node, vgpu->device, memory, vgpu, &figures) != 0)
+		return no_room(request, vgpu->device, memory, &figures);
+	int r = vg_ledger_set_limit(vgpu->ledger, memory, &charged);
+	if (r == VG_LEDGER_REFUSED)
+		return refuse("limit", "vGPU %s: asked for a limit of %s, but %s is in use (%s of it overhead): end or shrink a "
+				       "program first",
+			      vgpu->name, vg_size_format(memory, text[0]), vg_size_format(charged, text[1]),
+			      vg_size_format(vg_ledger_overhead(vgpu->ledger), text[2]));
+	if (r < 0) {
+		admission_publish(node);
+		return refuse("busy", "vGPU %s: its ledger changes too fast, try again", vgpu->name);
+	}
+	vgpu->memory = memory;
+	return NULL;
+}
+
+static json_t *answer_set(const struct request *request)
+{
+	json_t *refusal = NULL;
+	struct vgpu *vgpu = named_vgpu(request, "name", &refusal);
+	bool has_memory = json_object_get(request->object, "memory") != NULL;
+	uint64_t memory = 0;
+	unsigned int share = vgpu ? vgpu->share : 0;
+
+	if (!vgpu)
+		return refusal;
+	if (vgpu->damaged)
+		return damaged(vgpu);
+	if (has_memory && (refusal = take_memory(request, &memory)))
+		return refusal;
+	if ((refusal = take_share(request, &share)))
+		return refusal;
+	if (has_memory && (refusal = set_memory(request, vgpu, memory)))
+		return refusal;
+	vgpu->share = share;
+	vg_ledger_set_share(vgpu->ledger, share);
+	admission_publish(request->node);
+	int r = vgpu->ephemeral ? 0 : state_save(request->node);
+	state_save_runtime(request->node);
+	if (r < 0)
+		return refuse("system", "vGPU %s is changed, but that cannot be remembered: %s: %s", vgpu->name,
+			      request->node->state_path, strerror(-r));
+	return agree_with("vgpu", listing_vgpu(request->node, vgpu, true));
+}
+
+static json_t *answer_rm(const struct request *request)
+{
+	json_t *refusal = NULL;
+	struct vgpu *vgpu = named_vgpu(request, "name", &refusal);
+	char text[VG_SIZE_TEXT];
+	uint64_t charged = 0;
+	int users = 0;
+
+	if (!vgpu)
+		return refusal;
+	tenant_scan(request->node, vgpu);
+	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		users++;
+	for (const struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next)
+		users += launcher->pid != request->peer->pid;
+	// The limit of 0 keeps out whoever would come in just now.
+	if (!vgpu->damaged && (users || vg_ledger_set_limit(vgpu->ledger, 0, &charged) != 0)) {
+		charged = vg_ledger_charged(vgpu->ledger);
+		return refuse("busy", "vGPU %s is in use: %d processes, %s charged; end them first (`virgate inspect %s` lists them)",
+			      vgpu->name, users, vg_size_format(charged, text), vgpu->name);
+	}
+	bool created = !vgpu->ephemeral;
+	registry_drop(request->node, vgpu);
+	admission_publish(request->node);
+	state_save_runtime(request->node);
+	if (created && state_save(request->node) < 0)
+		return refuse("system", "the vGPU is removed, but that cannot be remembered: %s cannot be written",
+			      request->node->state_path);
+	return agree();
+}
+
+static json_t *answer_list(const struct request *request)
+{
+	return agree_with("vgpus", listing_vgpus(request->node, request->peer));
+}
+
+static json_t *answer_inspect(const struct request *request)
+{
+	json_t *refusal = NULL;
+	struct vgpu *vgpu = named_vgpu(request, "name", &refusal);
+
+	return vgpu ? agree_with("vgpu", listing_vgpu(request->node, vgpu, true)) : refusal;
+}
+
+static json_t *answer_logs(const struct request *request)
+{
+	json_t *refusal = NULL;
+	struct vgpu *vgpu = named_vgpu(request, "name", &refusal);
+
+	return vgpu ? agree_with("refusals", listing_refusals(vgpu)) : refusal;
+}
+
+static json_t *answer_devices(const struct request *request)
+{
+	return agree_with("devices", listing_devices(request->node));
+}
+
+static json_t *answer_ping(const struct request *request)
+{
+	return json_pack("{s:b, s:i, s:s}", "ok", 1, "pid", (int)getpid(), "version", VIRGATE_VERSION);
+}
+
+static json_t *answer_shutdown(const struct request *request)
+{
+	enum authority_class class = authority_classify(request->peer, geteuid(), (gid_t)-1);
+
+	if (!authority_allows(AUTHORITY_SHUTDOWN, class))
+		return refuse("denied", "only root and the daemon's own user may end it");
+	say("told to end by process %d", (int)request->peer->pid);
+	request->node->leaving = true;
+	return agree();
+}
+
+static const struct {
+	enum authority_verb verb;
+	json_t *(*answer)(const struct request *request);
+} verbs[] = {
+	{AUTHORITY_CREATE, answer_create}, {AUTHORITY_ENTER, answer_enter},	{AUTHORITY_SET, answer_set},
+	{AUTHORITY_RM, answer_rm},	   {AUTHORITY_LIST, answer_list},	{AUTHORITY_INSPECT, answer_inspect},
+	{AUTHORITY_LOGS, answer_logs},	   {AUTHORITY_DEVICES, answer_devices}, {AUTHORITY_PING, answer_ping},
+	{AUTHORITY_SHUTDOWN, answer_shutdown},
+};
+
+json_t *request_answer(struct node *node, const struct authority_peer *peer, const char *text)
+{
+	json_error_t error;
+	json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &error), *answer = NULL;
+	const char *op = json_string_value(json_object_get(object, "op"));
+	struct request request = {.node = node, .peer = peer, .object = object};
+
+	if (!json_is_object(object))
+		answer = refuse("invalid", "the request is not a JSON object: %s", object ? "another kind of value" : error.text);
+	else if (!op)
+		answer = refuse("invalid", "the request has no \"op\"");
+	for (size_t i = 0; !answer && i < sizeof verbs / sizeof *verbs; i++) {
+		if (strcmp(op, authority_verb_text(verbs[i].verb)) != 0)
+			continue;
+		request.verb = verbs[i].verb;
+		answer = verbs[i].answer(&request);
+		if (!answer)
+			answer = refuse("system", "no memory for the answer");
+	}
+	if (!answer)
+		answer = refuse("invalid", "no such op: \"%.40s\"", op);
+	json_decref(object);
+	return answer;
+}

@@ -1,0 +1,290 @@
+// Who is in a vGPU, and what becomes of the dead: their charges go once the driver has released
+// their memory, and not before.
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "daemon/node.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+
+enum {
+	REAP_EVERY_MS = 20,
+	WARN_AFTER_S = 10,
+	BLIND_S = 1, // how long a dead tenant waits while NVML says nothing
+};
+
+static void forget(struct node *node, struct tenant *tenant)
+{
+	struct tenant **link = &tenant->vgpu->tenants;
+
+	while (*link != tenant)
+		link = &(*link)->next;
+	*link = tenant->next;
+	node_unwatch(node, &tenant->source);
+	free(tenant);
+}
+
+void tenant_drop_all(struct node *node, struct vgpu *vgpu)
+{
+	while (vgpu->tenants)
+		forget(node, vgpu->tenants);
+}
+
+static void mark_dead(struct node *node, struct tenant *tenant)
+{
+	node_unwatch(node, &tenant->source);
+	tenant->dead = true;
+	tenant->dead_since_ns = vg_clock_monotonic_ns();
+	node->next_reap_ns = tenant->dead_since_ns; // at once
+}
+
+static void tenant_ended(struct node *node, struct source *source, uint32_t events)
+{
+	mark_dead(node, (struct tenant *)source);
+}
+
+// Is the process in /proc/`name` the one that calls itself `owner` in its own pid namespace?
+static bool is_owner(const char *name, const struct vg_ledger_owner *owner)
+{
+	char path[300], text[4096];
+	struct stat namespace;
+	uint64_t start_time;
+
+	snprintf(path, sizeof path, "/proc/%s/ns/pid", name);
+	if (stat(path, &namespace) < 0 || (uint32_t)namespace.st_ino != owner->pid_namespace)
+		return false;
+	if (vg_process_start_time((pid_t)atoi(name), &start_time) < 0 || start_time != owner->start_time)
+		return false;
+	snprintf(path, sizeof path, "/proc/%s/status", name);
+	if (vg_file_read(path, text, sizeof text) < 0)
+		return false;
+	char *line = strstr(text, "\nNSpid:");
+	if (!line)
+		return false;
+	line[1 + strcspn(line + 1, "\n")] = '\0';
+	char *last = strrchr(line, '\t'); // the innermost namespace's number
+	return last && (uint32_t)atoi(last + 1) == owner->pid;
+}
+
+// A tenant in a container that never said HELLO to us: look for it. 0: there is none.
+static pid_t search_process(const struct vg_ledger_owner *owner)
+{
+	DIR *folder = opendir("/proc");
+	struct dirent *entry;
+	pid_t pid = 0;
+
+	while (folder && pid == 0 && (entry = readdir(folder)))
+		if (isdigit((unsigned char)entry->d_name[0]) && is_owner(entry->d_name, owner))
+			pid = (pid_t)atoi(entry->d_name);
+	if (folder)
+		closedir(folder);
+	return pid;
+}
+
+// Under which number and start time we see the tenant; 0: it is gone.
+static pid_t outer_pid(const struct node *node, const struct vg_ledger_tenant *seen, uint64_t *ret_start_time)
+{
+	uint64_t now;
+
+	*ret_start_time = seen->owner.start_time;
+	if (seen->owner.pid_namespace == node->pid_namespace)
+		return (pid_t)seen->owner.pid;
+	if (seen->outer_pid && vg_process_start_time((pid_t)seen->outer_pid, &now) == 0 && now == seen->outer_start_time) {
+		*ret_start_time = now;
+		return (pid_t)seen->outer_pid;
+	}
+	return search_process(&seen->owner);
+}
+
+static void watch(struct node *node, struct tenant *tenant)
+{
+	uint64_t now;
+	int r;
+
+	tenant->pid = outer_pid(node, &tenant->seen, &tenant->start_time);
+	tenant->source.fd = tenant->pid > 0 ? vg_pidfd_open(tenant->pid) : -1;
+	if (tenant->source.fd < 0) {
+		if (tenant->pid <= 0 || vg_process_is_dead(tenant->pid, tenant->start_time))
+			mark_dead(node, tenant);
+		return; // out of descriptors: the scan asks again
+	}
+	// The number may have come to mean another process before the pidfd was open, not after.
+	r = vg_process_start_time(tenant->pid, &now);
+	if (r == -ESRCH || (r == 0 && now != tenant->start_time))
+		mark_dead(node, tenant);
+	else
+		node_watch(node, &tenant->source, EPOLLIN);
+}
+
+static struct tenant *find(const struct vgpu *vgpu, const struct vg_ledger_tenant *seen)
+{
+	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		if (tenant->seen.slot == seen->slot && tenant->seen.generation == seen->generation &&
+		    memcmp(&tenant->seen.owner, &seen->owner, sizeof seen->owner) == 0)
+			return tenant;
+	return NULL;
+}
+
+static void see(struct node *node, struct vgpu *vgpu, const struct vg_ledger_tenant *seen)
+{
+	struct tenant *tenant = find(vgpu, seen);
+
+	if (!tenant) {
+		tenant = calloc(1, sizeof *tenant);
+		if (!tenant)
+			return;
+		*tenant = (struct tenant){.source = {-1, tenant_ended}, .vgpu = vgpu, .next = vgpu->tenants, .seen = *seen};
+		vgpu->tenants = tenant;
+	}
+	tenant->seen = *seen;
+	tenant->found = true;
+	if (tenant->source.fd < 0 && !tenant->dead)
+		watch(node, tenant);
+}
+
+static void learn_overhead(struct node *node, struct vgpu *vgpu)
+{
+	uint64_t bytes = vg_ledger_context_overhead(vgpu->ledger);
+
+	if (!(vg_ledger_flags(vgpu->ledger) & VG_LEDGER_OVERHEAD_MEASURED) || bytes == vgpu->overhead_seen)
+		return;
+	vgpu->overhead_seen = bytes;
+	if (overhead_remember(node, vg_system_device(node->system, vgpu->device)->name,
+			      vg_system_driver_version(node->system), bytes))
+		state_save(node);
+}
+
+// What was cut off within a page raises no signal.
+static bool is_whole(const struct vgpu *vgpu)
+{
+	struct stat status;
+	void *address;
+	size_t length;
+
+	vg_ledger_range(vgpu->ledger, &address, &length);
+	return stat(vgpu->path, &status) == 0 && (size_t)status.st_size == length;
+}
+
+void tenant_scan(struct node *node, struct vgpu *vgpu)
+{
+	struct vg_ledger_tenant seen;
+	unsigned int cursor = 0;
+
+	if (!vgpu->damaged && !is_whole(vgpu)) {
+		say("the ledger of vGPU %s was truncated or removed by somebody", vgpu->name);
+		vgpu->damaged = true;
+	}
+	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		tenant->found = false;
+	while (vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
+		see(node, vgpu, &seen);
+	for (struct tenant *tenant = vgpu->tenants, *next; tenant; tenant = next) {
+		next = tenant->next;
+		if (!tenant->found) // it gave its slot back itself
+			forget(node, tenant);
+	}
+	learn_overhead(node, vgpu);
+}
+
+void tenant_scan_all(struct node *node)
+{
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		tenant_scan(node, vgpu);
+}
+
+void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, pid_t pid)
+{
+	struct vg_ledger_tenant seen;
+	unsigned int cursor = 0;
+	uint64_t start_time;
+
+	while (owner->pid_namespace != node->pid_namespace && vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
+		if (memcmp(&seen.owner, owner, sizeof *owner) == 0 && pid > 0 && vg_process_start_time(pid, &start_time) == 0)
+			vg_ledger_set_outer(vgpu->ledger, &seen, (uint32_t)pid, start_time);
+	tenant_scan(node, vgpu);
+}
+
+// True once the tenant's memory is released, as far as anybody can say.
+static bool is_released(struct tenant *tenant, int known, const struct vg_system_process *processes, size_t count)
+{
+	double waited = (double)(vg_clock_monotonic_ns() - tenant->dead_since_ns) / 1e9;
+
+	if (known < 0)
+		return waited >= BLIND_S;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t now;
+		if (processes[i].pid != (uint32_t)tenant->pid)
+			continue;
+		if (vg_process_start_time(tenant->pid, &now) == 0 && now != tenant->start_time)
+			return true; // the number has gone to another process: ours is long released
+		if (waited >= WARN_AFTER_S && !tenant->warned) {
+			tenant->warned = true;
+			say("process %d of vGPU %s ended %.0f s ago, but the driver still lists its memory: not refunded yet",
+			    (int)tenant->pid, tenant->vgpu->name, waited);
+		}
+		return false;
+	}
+	return true;
+}
+
+static void reap_one(struct node *node, struct tenant *tenant)
+{
+	struct vgpu *vgpu = tenant->vgpu;
+	uint64_t refunded = 0;
+
+	int r = vgpu->damaged ? VG_LEDGER_GONE : vg_ledger_reap(vgpu->ledger, &tenant->seen, &refunded);
+	if (r == -EAGAIN) {
+		return; // next time
+	} else if (r < 0) {
+		say("process %d of vGPU %s cannot be refunded: %s", (int)tenant->pid, vgpu->name, strerror(-r));
+		return;
+	}
+	if (refunded)
+		say("process %d of vGPU %s ended: %llu bytes refunded", (int)tenant->pid, vgpu->name,
+		    (unsigned long long)refunded);
+	forget(node, tenant);
+}
+
+static bool has_dead(const struct node *node, size_t device)
+{
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		for (const struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device; tenant = tenant->next)
+			if (tenant->dead)
+				return true;
+	return false;
+}
+
+static bool reap_device(struct node *node, size_t device)
+{
+	static struct vg_system_process processes[VG_SYSTEM_PROCESSES];
+	size_t count = 0;
+
+	if (!has_dead(node, device))
+		return false;
+	int known = vg_system_processes(node->system, device, processes, &count);
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
+		for (struct tenant *tenant = vgpu->tenants, *next; tenant && vgpu->device == device; tenant = next) {
+			next = tenant->next;
+			if (tenant->dead && is_released(tenant, known, processes, count))
+				reap_one(node, tenant);
+		}
+	}
+	return has_dead(node, device);
+}
+
+void tenant_reap(struct node *node)
+{
+	bool waiting = false;
+
+	node->next_reap_ns = 0;
+	for (size_t device = 0; device < vg_system_device_count(node->system); device++)
+		waiting |= reap_device(node, device);
+	if (waiting)
+		node->next_reap_ns = vg_clock_monotonic_ns() + REAP_EVERY_MS * 1000000ull;
+}

@@ -1,0 +1,226 @@
+// A daemon of the test's own over a fake NVML, and tenants that are children of the test.
+#pragma once
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "ledger/ledger.h"
+#include "test.h"
+#include "wire/wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define GIB (1ull << 30)
+#define MIB (1ull << 20)
+
+static char folder[256], socket_path[300], runtime_dir[280], nvml_world[300];
+static pid_t daemon_pid;
+
+static void clean_up(void)
+{
+	char command[512];
+
+	if (getpid() != test_pid || !*folder)
+		return;
+	if (daemon_pid > 0) {
+		kill(daemon_pid, SIGKILL);
+		waitpid(daemon_pid, NULL, 0);
+		daemon_pid = 0;
+	}
+	snprintf(command, sizeof command, "rm -rf '%s'", folder);
+	if (system(command) != 0)
+		fprintf(stderr, "left behind: %s\n", folder);
+	*folder = '\0';
+}
+
+__attribute__((format(printf, 1, 2))) static inline void set_world(const char *format, ...)
+{
+	char text[4096];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	if (vg_file_write_atomic(nvml_world, text, strlen(text), 0600) < 0)
+		FAIL("cannot write %s", nvml_world);
+}
+
+// A fresh folder; two GPUs of 8 GiB, nobody on them.
+static inline void fresh_node(void)
+{
+	static bool registered;
+
+	clean_up();
+	if (!registered)
+		atexit(clean_up);
+	registered = true;
+	snprintf(folder, sizeof folder, "/tmp/test-virgated-XXXXXX");
+	if (!mkdtemp(folder))
+		FAIL("no folder %s", folder);
+	snprintf(runtime_dir, sizeof runtime_dir, "%s/run", folder);
+	snprintf(socket_path, sizeof socket_path, "%s/virgated.sock", runtime_dir);
+	snprintf(nvml_world, sizeof nvml_world, "%s/world", folder);
+	set_world("gpu %llu\ngpu %llu\n", 8 * GIB, 8 * GIB);
+}
+
+// Starts one in `at`; its descriptor of readiness says when. The child's pid.
+static inline pid_t start_daemon_at(const char *at, const char *idle_seconds, bool *ret_ready)
+{
+	int ready[2];
+	char number[12], state[300], claims[300], log[300], byte;
+
+	if (pipe(ready) < 0)
+		FAIL("pipe");
+	snprintf(state, sizeof state, "%s/state", at);
+	snprintf(claims, sizeof claims, "%s/claims", folder);
+	snprintf(log, sizeof log, "%s/log", folder);
+	pid_t child = fork();
+	if (child == 0) {
+		int log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+		dup2(log_fd, 2);
+		close(ready[0]);
+		setenv("VIRGATE_RUNTIME_DIR", at, 1);
+		setenv("VIRGATE_STATE_DIR", state, 1);
+		setenv("VIRGATE_CLAIMS_DIR", claims, 1);
+		setenv("VIRGATE_NVML", FAKE_NVML_LIBRARY, 1);
+		setenv("FAKE_NVML", nvml_world, 1);
+		unsetenv("VIRGATE_SIM");
+		snprintf(number, sizeof number, "%d", ready[1]);
+		execl(VIRGATED, "virgated", "--ready-fd", number, "--idle-seconds", idle_seconds, NULL);
+		_exit(127);
+	}
+	close(ready[1]);
+	*ret_ready = read(ready[0], &byte, 1) == 1;
+	close(ready[0]);
+	return child;
+}
+
+static inline void start_daemon(void)
+{
+	bool ready;
+
+	daemon_pid = start_daemon_at(runtime_dir, "0", &ready);
+	if (!ready)
+		FAIL("the daemon does not start: see %s/log", folder);
+}
+
+static inline void kill_daemon(void)
+{
+	kill(daemon_pid, SIGKILL);
+	waitpid(daemon_pid, NULL, 0);
+	daemon_pid = 0;
+}
+
+static inline json_t *ask_at(const char *path, const char *format, ...)
+{
+	char text[4096], *answer;
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	for (char *at = text; *at; at++) // JSON with single quotes reads better in C
+		if (*at == '\'')
+			*at = '"';
+	int r = vg_wire_request(path, text, 20000, &answer);
+	if (r < 0)
+		FAIL("no answer to %s: %s", text, strerror(-r));
+	json_t *reply = json_loads(answer, 0, NULL);
+	free(answer);
+	if (!reply)
+		FAIL("the answer to %s is not JSON", text);
+	return reply;
+}
+#define ask(...) ask_at(socket_path, __VA_ARGS__)
+
+static inline bool agreed(json_t *reply)
+{
+	return json_is_true(json_object_get(reply, "ok"));
+}
+
+#define CHECK_AGREED(reply_)                                                                       \
+	do {                                                                                       \
+		json_t *agreed_ = (reply_);                                                        \
+		if (!agreed(agreed_))                                                              \
+			FAIL("%s:%d: %s", __FILE__, __LINE__,                                      \
+			     json_string_value(json_object_get(agreed_, "message")));              \
+		json_decref(agreed_);                                                              \
+	} while (0)
+#define CHECK_REFUSED(reply_, code_, part_)                                                        \
+	do {                                                                                       \
+		json_t *refused_ = (reply_);                                                       \
+		CHECK(!agreed(refused_));                                                          \
+		CHECK_STR(json_string_value(json_object_get(refused_, "code")), code_);            \
+		CHECK_CONTAINS(json_string_value(json_object_get(refused_, "message")), part_);    \
+		json_decref(refused_);                                                             \
+	} while (0)
+
+static inline json_int_t figure(const char *name, const char *key)
+{
+	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
+	const json_t *value = json_object_get(json_object_get(reply, "vgpu"), key);
+	json_int_t result = json_is_array(value) ? (json_int_t)json_array_size(value) : json_integer_value(value);
+
+	if (!agreed(reply))
+		result = -1;
+	json_decref(reply);
+	return result;
+}
+
+// Until the figure is that, at most `ms`. How long it took, -1: never.
+static inline int await_figure(const char *name, const char *key, json_int_t wanted, int ms)
+{
+	uint64_t start = vg_clock_monotonic_ns();
+
+	for (;;) {
+		int waited = (int)((vg_clock_monotonic_ns() - start) / 1000000);
+		if (figure(name, key) == wanted)
+			return waited;
+		if (waited > ms)
+			return -1;
+		poll(NULL, 0, 5);
+	}
+}
+
+// A child in the vGPU that holds `bytes` and sleeps.
+static inline pid_t start_tenant(const char *name, uint64_t bytes)
+{
+	char path[400], byte = 0;
+	int ready[2];
+
+	snprintf(path, sizeof path, "%s/ledgers/%s", runtime_dir, name);
+	if (pipe(ready) < 0)
+		FAIL("pipe");
+	pid_t child = fork();
+	if (child == 0) {
+		struct vg_ledger *ledger;
+		struct vg_wire_hello hello = {0};
+		struct vg_ledger_owner self;
+		byte = vg_ledger_open(path, &ledger) == 0 && vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, bytes) == 0 &&
+		       vg_ledger_self(&self) == 0;
+		hello.pid = self.pid, hello.pid_namespace = self.pid_namespace, hello.start_time = self.start_time;
+		snprintf(hello.ledger, sizeof hello.ledger, "%s", name);
+		vg_wire_say_hello(socket_path, &hello);
+		if (write(ready[1], &byte, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1 || !byte)
+		FAIL("no tenant in %s", name);
+	close(ready[0]);
+	return child;
+}
+
+static inline void kill_tenant(pid_t tenant)
+{
+	kill(tenant, SIGKILL);
+	waitpid(tenant, NULL, 0);
+}

@@ -1,0 +1,248 @@
+// The daemon's verbs, admission, and what people and programs do to it.
+#include "daemon_fixture.h"
+
+#include <sys/socket.h>
+
+TEST(create_list_enter_rm)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'ping'}"));
+	CHECK_AGREED(ask("{'op':'create','name':'train','memory':%llu,'share':30,'device':'1'}", 2 * GIB));
+	CHECK_INT(figure("train", "memory"), 2 * GIB);
+	CHECK_INT(figure("train", "share"), 30);
+	CHECK_INT(figure("train", "device"), 1);
+	CHECK_INT(figure("train", "charged"), 0);
+	json_t *entered = ask("{'op':'enter','vgpu':'train'}");
+	CHECK_STR(json_string_value(json_object_get(entered, "name")), "train");
+	CHECK_STR(json_string_value(json_object_get(entered, "uuid")), "GPU-00000000-0000-0000-0000-000000000002");
+	struct vg_ledger *ledger;
+	CHECK_INT(vg_ledger_open(json_string_value(json_object_get(entered, "ledger")), &ledger), 0);
+	CHECK_INT(vg_ledger_limit(ledger), 2 * GIB);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_POOL, MIB), 0);
+	json_decref(entered);
+	CHECK_INT(figure("train", "charged"), MIB);
+	CHECK_INT(figure("train", "tenants"), 1);
+	CHECK_REFUSED(ask("{'op':'rm','name':'train'}"), "busy", "1.0 MiB charged");
+	vg_ledger_leave(ledger);
+	CHECK_AGREED(ask("{'op':'rm','name':'train'}"));
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_POOL, 1), VG_LEDGER_REFUSED);
+	vg_ledger_close(ledger);
+	CHECK_REFUSED(ask("{'op':'rm','name':'train'}"), "not_found", "there is no vGPU train");
+}
+
+TEST(requests_without_sense)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_REFUSED(ask("nonsense"), "invalid", "not a JSON object");
+	CHECK_REFUSED(ask("[1]"), "invalid", "not a JSON object");
+	CHECK_REFUSED(ask("{}"), "invalid", "no \"op\"");
+	CHECK_REFUSED(ask("{'op':'fly'}"), "invalid", "no such op");
+	CHECK_REFUSED(ask("{'op':5}"), "invalid", "no \"op\"");
+	CHECK_REFUSED(ask("{'op':'create','memory':1}"), "invalid", "name has 1 to 63");
+	CHECK_REFUSED(ask("{'op':'create','name':'../x','memory':1}"), "invalid", "name has 1 to 63");
+	CHECK_REFUSED(ask("{'op':'create','name':'a/b','memory':1}"), "invalid", "name has 1 to 63");
+	CHECK_REFUSED(ask("{'op':'create','name':'%070d','memory':1}", 7), "invalid", "name has 1 to 63");
+	CHECK_REFUSED(ask("{'op':'create','name':'x'}"), "invalid", "\"memory\" must be");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':-5}"), "invalid", "\"memory\" must be");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':0}"), "invalid", "\"memory\" must be");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1.5}"), "invalid", "\"memory\" must be");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':99999999999999999999}"), "invalid", "");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':9223372036854775807}"), "limit", "of 8.0 GiB");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1,'share':101}"), "invalid", "percentage");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1,'share':'all'}"), "invalid", "percentage");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1,'device':'7'}"), "not_found", "this node has 2");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1,'device':-1}"), "not_found", "no GPU -1");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1,'device':'GPU-1'}"), "not_found", "no GPU GPU-1");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1,'group':'root'}"), "invalid", "system's daemon");
+	CHECK_REFUSED(ask("{'op':'set','name':'x','memory':1}"), "not_found", "no vGPU x");
+	CHECK_REFUSED(ask("{'op':'enter','vgpu':7}"), "invalid", "no proper name");
+	CHECK_AGREED(ask("{'op':'create','name':'x','memory':1}"));
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1}"), "exists", "a vGPU x already");
+	CHECK_AGREED(ask("{'op':'ping'}"));
+}
+
+TEST(limits_fit_the_device)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0}", 5 * GIB));
+	CHECK_REFUSED(ask("{'op':'create','name':'b','memory':%llu,'device':0}", 4 * GIB), "limit",
+		      "asked for 4.0 GiB, 5.0 GiB of 8.0 GiB is reserved by other vGPUs, 3.0 GiB is left");
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0}", 3 * GIB));
+	CHECK_REFUSED(ask("{'op':'set','name':'b','memory':%llu}", 3 * GIB + 1), "limit", "5.0 GiB of 8.0 GiB");
+	CHECK_AGREED(ask("{'op':'set','name':'b','memory':%llu}", 2 * GIB));
+	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", 6 * GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", 7 * GIB)); // the roomier GPU
+	CHECK_INT(figure("c", "device"), 1);
+	json_t *devices = ask("{'op':'devices'}");
+	json_t *first = json_array_get(json_object_get(devices, "devices"), 0);
+	CHECK_INT(json_integer_value(json_object_get(first, "reserved")), 8 * GIB);
+	CHECK_INT(json_integer_value(json_object_get(first, "vgpus")), 2);
+	json_decref(devices);
+}
+
+TEST(a_limit_below_what_is_in_use)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", 5 * GIB));
+	pid_t tenant = start_tenant("a", 3 * GIB);
+	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 2 * GIB), "limit",
+		      "asked for a limit of 2.0 GiB, but 3.0 GiB is in use");
+	CHECK_INT(figure("a", "memory"), 5 * GIB);
+	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", 3 * GIB));
+	kill_tenant(tenant);
+}
+
+// Two users' daemons over one GPU: two runtime folders, one folder of claims.
+TEST(limits_fit_over_all_daemons)
+{
+	char other_dir[300], other_socket[330];
+	bool ready;
+
+	fresh_node();
+	start_daemon();
+	snprintf(other_dir, sizeof other_dir, "%s/other", folder);
+	snprintf(other_socket, sizeof other_socket, "%s/virgated.sock", other_dir);
+	pid_t other = start_daemon_at(other_dir, "0", &ready);
+	CHECK(ready);
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0}", 5 * GIB));
+	CHECK_REFUSED(ask_at(other_socket, "{'op':'create','name':'b','memory':%llu,'device':0}", 4 * GIB), "limit",
+		      "5.0 GiB of 8.0 GiB is reserved by other vGPUs");
+	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'b','memory':%llu,'device':0}", 3 * GIB));
+	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 5 * GIB + 1), "limit", "3.0 GiB of 8.0 GiB");
+	kill_daemon(); // what was created stays promised
+	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'b','memory':%llu}", 4 * GIB), "limit", "5.0 GiB of 8.0 GiB");
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'rm','name':'a'}"));
+	CHECK_AGREED(ask_at(other_socket, "{'op':'set','name':'b','memory':%llu}", 8 * GIB));
+	kill(other, SIGTERM);
+	waitpid(other, NULL, 0);
+}
+
+static int raw_connection(void)
+{
+	int fd = vg_wire_connect(socket_path, 5000);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+TEST(corrupted_messages)
+{
+	static char packet[VG_WIRE_MESSAGE_MAX + 64];
+	struct vg_wire_header header = {.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = VG_WIRE_ADMIN, .size = 4};
+	char byte;
+
+	fresh_node();
+	start_daemon();
+	for (int kind = 0; kind < 8; kind++) {
+		struct vg_wire_header bad = header;
+		size_t length = sizeof bad + 4;
+		bad.magic += kind == 0, bad.version += kind == 1, bad.type = kind == 2 ? 77 : bad.type;
+		bad.size = kind == 3 ? 5 : kind == 4 ? UINT32_MAX : bad.size;
+		bad.type = kind == 5 ? VG_WIRE_HELLO : bad.type;
+		length = kind == 6 ? 3 : kind == 7 ? sizeof packet : length;
+		memcpy(packet, &bad, sizeof bad);
+		int fd = raw_connection();
+		CHECK_INT(send(fd, packet, length, MSG_NOSIGNAL), (long)length);
+		CHECK_INT(recv(fd, &byte, 1, 0), 0); // closed, without a word
+		close(fd);
+	}
+	int descriptors[VG_WIRE_DESCRIPTORS_MAX] = {0, 0, 0, 0, 0, 0, 0, 0}, fd = raw_connection();
+	CHECK_INT(vg_wire_send(fd, VG_WIRE_ADMIN, 0, "{\"op\":\"ping\"}", 13, descriptors, VG_WIRE_DESCRIPTORS_MAX), 0);
+	CHECK(recv(fd, packet, sizeof packet, 0) > 0);
+	close(fd);
+	CHECK_AGREED(ask("{'op':'ping'}"));
+	snprintf(packet, sizeof packet, "/proc/%d/fd/40", (int)daemon_pid); // it kept none of them
+	CHECK_INT(access(packet, F_OK), -1);
+}
+
+TEST(silent_connections_hold_nobody_up)
+{
+	enum { MANY = 600 };
+	int fds[MANY];
+
+	fresh_node();
+	start_daemon();
+	for (int i = 0; i < MANY; i++)
+		fds[i] = vg_wire_connect(socket_path, 5000);
+	CHECK_AGREED(ask("{'op':'ping'}"));
+	for (int i = 0; i < MANY; i++)
+		close(fds[i]);
+	CHECK_AGREED(ask("{'op':'ping'}"));
+}
+
+TEST(exactly_one_daemon)
+{
+	enum { MANY = 6 };
+	bool ready;
+	int status;
+
+	fresh_node();
+	start_daemon();
+	for (int i = 0; i < MANY; i++) {
+		pid_t second = start_daemon_at(runtime_dir, "0", &ready);
+		CHECK(!ready);
+		CHECK_INT(waitpid(second, &status, 0), second);
+		CHECK_INT(WEXITSTATUS(status), 125);
+	}
+	CHECK_AGREED(ask("{'op':'ping'}"));
+}
+
+TEST(a_socket_nobody_listens_on_is_replaced)
+{
+	bool ready;
+
+	fresh_node();
+	start_daemon();
+	kill_daemon();
+	CHECK_INT(access(socket_path, F_OK), 0);
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'ping'}"));
+	kill_daemon();
+	unlink(socket_path);
+	// Somebody else's live socket stays.
+	struct sockaddr_un address;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	CHECK_INT(vg_wire_address(socket_path, &address), 0);
+	CHECK_INT(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+	CHECK_INT(listen(fd, 8), 0);
+	pid_t second = start_daemon_at(runtime_dir, "0", &ready);
+	CHECK(!ready);
+	waitpid(second, NULL, 0);
+	int client = vg_wire_connect(socket_path, 1000);
+	CHECK(client >= 0);
+	close(client);
+	close(fd);
+}
+
+TEST(leaves_when_idle)
+{
+	bool ready;
+	int status;
+
+	fresh_node();
+	pid_t child = start_daemon_at(runtime_dir, "1", &ready);
+	CHECK(ready);
+	CHECK_AGREED(ask("{'op':'create','name':'kept','memory':%llu}", GIB));
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+	CHECK_INT(access(socket_path, F_OK), -1);
+	start_daemon();
+	CHECK_INT(figure("kept", "memory"), GIB);
+}
+
+TEST(a_folder_of_others_is_not_used)
+{
+	bool ready;
+
+	fresh_node();
+	CHECK_INT(mkdir(runtime_dir, 0700), 0);
+	CHECK_INT(chmod(runtime_dir, 0777), 0);
+	pid_t child = start_daemon_at(runtime_dir, "0", &ready);
+	CHECK(!ready);
+	waitpid(child, NULL, 0);
+}

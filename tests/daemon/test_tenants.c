@@ -1,0 +1,267 @@
+// Death, take-over, and what is remembered.
+#include "daemon_fixture.h"
+
+static uint64_t now_ms(void)
+{
+	return vg_clock_monotonic_ns() / 1000000;
+}
+
+TEST(the_dead_are_refunded_when_their_memory_is_released)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0}", 4 * GIB));
+	pid_t tenant = start_tenant("a", GIB);
+	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)tenant, GIB);
+	kill_tenant(tenant);
+	for (uint64_t end = now_ms() + 600; now_ms() < end; poll(NULL, 0, 10))
+		CHECK_INT(figure("a", "charged"), GIB); // still on the device: not before
+	set_world("gpu %llu\ngpu %llu\n", 8 * GIB, 8 * GIB);
+	int waited = await_figure("a", "charged", 0, 1000);
+	CHECK(waited >= 0);
+	CHECK_INT(figure("a", "tenants"), 0);
+}
+
+TEST(the_dead_are_refunded_at_once_when_nothing_is_listed)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", 4 * GIB));
+	for (int i = 0; i < 10; i++) {
+		pid_t tenant = start_tenant("a", GIB);
+		CHECK_INT(figure("a", "charged"), GIB);
+		kill_tenant(tenant);
+		CHECK(await_figure("a", "charged", 0, 1000) >= 0);
+	}
+}
+
+TEST(a_silent_nvml_does_not_keep_charges)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", 4 * GIB));
+	pid_t tenant = start_tenant("a", GIB);
+	set_world("gpu %llu\ngpu %llu\nsilent\n", 8 * GIB, 8 * GIB);
+	kill_tenant(tenant);
+	int waited = await_figure("a", "charged", 0, 3000);
+	CHECK(waited >= 900);
+	json_t *listed = ask("{'op':'inspect','name':'a'}");
+	json_decref(listed);
+}
+
+TEST(physical_use_is_shown_or_unknown)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0}", 4 * GIB));
+	pid_t tenant = start_tenant("a", GIB);
+	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)tenant, GIB + 5);
+	CHECK(await_figure("a", "physical", (json_int_t)GIB + 5, 1000) >= 0);
+	set_world("gpu %llu\ngpu %llu\nsilent\n", 8 * GIB, 8 * GIB);
+	poll(NULL, 0, 250);
+	json_t *reply = ask("{'op':'inspect','name':'a'}");
+	CHECK(json_is_null(json_object_get(json_object_get(reply, "vgpu"), "physical")));
+	json_decref(reply);
+	kill_tenant(tenant);
+}
+
+TEST(a_new_daemon_takes_running_tenants_over)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':20}", 4 * GIB));
+	pid_t stays = start_tenant("a", GIB), goes = start_tenant("a", 2 * GIB);
+	CHECK_INT(figure("a", "charged"), 3 * GIB);
+	kill_daemon();
+	kill_tenant(goes); // with nobody there to see it
+	pid_t comes = start_tenant("a", MIB);
+	start_daemon();
+	CHECK(await_figure("a", "charged", (json_int_t)(GIB + MIB), 1000) >= 0);
+	CHECK_INT(figure("a", "tenants"), 2);
+	CHECK_INT(figure("a", "share"), 20);
+	kill_tenant(stays);
+	CHECK(await_figure("a", "charged", (json_int_t)MIB, 1000) >= 0);
+	kill_tenant(comes);
+	CHECK(await_figure("a", "charged", 0, 1000) >= 0);
+}
+
+// kill -9 of the daemon again and again, while tenants come, charge, and are killed.
+TEST(kill_the_daemon_under_load)
+{
+	enum { TENANTS = 8 };
+	pid_t tenants[TENANTS];
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", 4 * GIB));
+	for (int round = 0; round < 8; round++) {
+		for (int i = 0; i < TENANTS; i++)
+			tenants[i] = start_tenant("a", 10 * MIB);
+		for (int i = 0; i < TENANTS; i += 2)
+			kill(tenants[i], SIGKILL);
+		poll(NULL, 0, round); // at another point of its work each time
+		kill_daemon();
+		for (int i = 1; i < TENANTS; i += 2)
+			kill(tenants[i], SIGKILL);
+		for (int i = 0; i < TENANTS; i++)
+			waitpid(tenants[i], NULL, 0);
+		start_daemon();
+		CHECK(await_figure("a", "charged", 0, 2000) >= 0);
+		CHECK_INT(figure("a", "tenants"), 0);
+	}
+}
+
+// A launcher: enters without a name and holds what it got until it is killed.
+static pid_t start_launcher(char name[64])
+{
+	int ready[2];
+
+	CHECK_INT(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		json_t *reply = ask("{'op':'enter','memory':%llu}", GIB);
+		const char *got = json_string_value(json_object_get(reply, "name"));
+		if (!got || write(ready[1], got, strlen(got)) < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	ssize_t length = read(ready[0], name, 63);
+	close(ready[0]);
+	CHECK(length > 0);
+	name[length] = '\0';
+	return child;
+}
+
+static bool await_gone(const char *name)
+{
+	for (uint64_t end = now_ms() + 2000; now_ms() < end; poll(NULL, 0, 10))
+		if (figure(name, "memory") < 0)
+			return true;
+	return false;
+}
+
+TEST(ephemeral_vgpus_go_with_their_last_user)
+{
+	char name[64], path[400];
+
+	fresh_node();
+	start_daemon();
+	pid_t launcher = start_launcher(name);
+	CHECK_INT(figure(name, "memory"), GIB);
+	pid_t tenant = start_tenant(name, MIB);
+	kill_tenant(launcher);
+	poll(NULL, 0, 400);
+	CHECK_INT(figure(name, "memory"), GIB); // the program goes on without its launcher
+	kill_daemon();
+	start_daemon();
+	CHECK_INT(figure(name, "charged"), MIB);
+	kill_tenant(tenant);
+	CHECK(await_gone(name));
+	snprintf(path, sizeof path, "%s/ledgers/%s", runtime_dir, name);
+	CHECK_INT(access(path, F_OK), -1);
+	// And with the launcher alone; a daemon that comes later knows it too.
+	launcher = start_launcher(name);
+	kill_daemon();
+	start_daemon();
+	poll(NULL, 0, 300);
+	CHECK_INT(figure(name, "memory"), GIB);
+	kill_tenant(launcher);
+	CHECK(await_gone(name));
+	json_t *devices = ask("{'op':'devices'}");
+	CHECK_INT(json_integer_value(json_object_get(json_array_get(json_object_get(devices, "devices"), 0), "reserved")), 0);
+	json_decref(devices);
+}
+
+TEST(created_vgpus_survive_a_reboot)
+{
+	char command[700];
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':20,'device':1}", 4 * GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':1}", 1 * GIB));
+	CHECK_AGREED(ask("{'op':'set','name':'b','memory':%llu}", 2 * GIB));
+	CHECK_AGREED(ask("{'op':'rm','name':'a'}"));
+	kill_daemon();
+	snprintf(command, sizeof command, "rm -rf '%s/ledgers' '%s/vgpus.json'", runtime_dir, runtime_dir);
+	CHECK_INT(system(command), 0);
+	start_daemon();
+	CHECK_INT(figure("a", "memory"), -1);
+	CHECK_INT(figure("b", "memory"), 2 * GIB);
+	CHECK_INT(figure("b", "device"), 1);
+	pid_t tenant = start_tenant("b", 2 * GIB);
+	CHECK_INT(figure("b", "charged"), 2 * GIB);
+	kill_tenant(tenant);
+}
+
+TEST(damaged_files_lose_nothing_else)
+{
+	char path[400], aside[420];
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));
+	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
+	CHECK_INT(truncate(path, 100), 0); // under the daemon's mapping
+	figure("a", "charged");
+	CHECK_AGREED(ask("{'op':'list'}"));
+	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "system", "truncated or removed");
+	CHECK_INT(figure("b", "memory"), GIB);
+	kill_daemon();
+	start_daemon(); // makes the ledger anew
+	CHECK_AGREED(ask("{'op':'enter','vgpu':'a'}"));
+	kill_daemon();
+	snprintf(path, sizeof path, "%s/state/state.json", runtime_dir);
+	CHECK_INT(vg_file_write_atomic(path, "{ half a fi", 11, 0600), 0);
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'ping'}"));
+	snprintf(aside, sizeof aside, "%s.damaged", path);
+	CHECK_INT(access(aside, F_OK), 0);
+}
+
+TEST(a_measured_overhead_is_remembered)
+{
+	char path[400];
+	struct vg_ledger *ledger;
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", GIB));
+	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
+	CHECK_INT(vg_ledger_open(path, &ledger), 0);
+	CHECK_INT(vg_ledger_context_overhead(ledger), 512 * MIB);
+	CHECK(!(vg_ledger_flags(ledger) & VG_LEDGER_OVERHEAD_MEASURED));
+	vg_ledger_set_context_overhead(ledger, 523 * MIB);
+	vg_ledger_close(ledger);
+	poll(NULL, 0, 400);
+	kill_daemon();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));
+	snprintf(path, sizeof path, "%s/ledgers/b", runtime_dir);
+	CHECK_INT(vg_ledger_open(path, &ledger), 0);
+	CHECK_INT(vg_ledger_context_overhead(ledger), 523 * MIB);
+	CHECK(vg_ledger_flags(ledger) & VG_LEDGER_OVERHEAD_MEASURED);
+	vg_ledger_close(ledger);
+}
+
+// A tenant's start must not wait for the daemon: entering costs a few ms at most.
+TEST(entering_is_quick)
+{
+	enum { TIMES = 50 };
+	uint64_t best = UINT64_MAX;
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", GIB));
+	for (int i = 0; i < TIMES; i++) {
+		uint64_t start = vg_clock_monotonic_ns();
+		CHECK_AGREED(ask("{'op':'enter','vgpu':'a'}"));
+		uint64_t took = vg_clock_monotonic_ns() - start;
+		best = took < best ? took : best;
+	}
+	printf("entering takes %.2f ms at best\n", (double)best / 1e6);
+	CHECK(best < 5000000);
+}
