@@ -88,17 +88,14 @@ __attribute__((noreturn)) static void become_daemon(const struct start *start, c
 	_exit(1);
 }
 
-// Until the daemon says it is ready or ends (both end the wait), or time is up. True: ready.
-static bool await_word(int fd, uint64_t deadline)
+// Until the daemon says it is ready or ends (both end the wait), or time is up.
+static void await_word(int fd, uint64_t deadline)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	uint64_t now = vg_clock_monotonic_ns();
-	char word;
-	int r = 0;
 
-	while (now < deadline && (r = poll(&poll_fd, 1, (int)((deadline - now) / 1000000) + 1)) < 0 && errno == EINTR)
+	while (now < deadline && poll(&poll_fd, 1, (int)((deadline - now) / 1000000) + 1) < 0 && errno == EINTR)
 		now = vg_clock_monotonic_ns();
-	return r == 1 && read(fd, &word, 1) == 1;
 }
 
 static bool answers(const struct vg_node *node)
@@ -108,17 +105,29 @@ static bool answers(const struct vg_node *node)
 	return fd >= 0;
 }
 
-// A loser of the race for the daemon's lock ends at once: the winner may still be on its way.
-static bool await_answer(const struct vg_node *node, bool was_ready, uint64_t deadline)
+// Whoever holds the lock has written its number there.
+static bool lock_is_held(const struct vg_node *node)
 {
-	uint64_t grace = vg_clock_monotonic_ns() + (was_ready ? 1000000000u : 500000000u);
+	char path[PATH_MAX + 32], text[64];
 
-	if (grace > deadline)
-		grace = deadline;
+	snprintf(path, sizeof path, "%s/lock", node->runtime_dir);
+	int pid = vg_file_read(path, text, sizeof text - 1) > 0 ? atoi(text) : 0;
+	if (pid <= 0)
+		return false;
+	snprintf(path, sizeof path, "/proc/%d/comm", pid);
+	return vg_file_read(path, text, sizeof text - 1) > 0 && strcmp(text, "virgated\n") == 0;
+}
+
+// A loser of the race for the daemon's lock ends at once: the winner may still be on its way.
+static bool await_answer(const struct vg_node *node, uint64_t deadline)
+{
+	uint64_t grace = vg_clock_monotonic_ns() + 200000000;
+
 	for (;;) {
 		if (answers(node))
 			return true;
-		if (vg_clock_monotonic_ns() >= grace)
+		uint64_t now = vg_clock_monotonic_ns();
+		if (now >= deadline || (now >= grace && !lock_is_held(node)))
 			return false;
 		poll(NULL, 0, 5);
 	}
@@ -186,7 +195,6 @@ enum vg_status vg_node_start(const struct vg_node *node, const char *function)
 	if (!environment || pipe2(ready, O_CLOEXEC) < 0)
 		return vg_fail(VG_SYSTEM, errno, function, "the daemon cannot be started: %s", strerror(errno));
 	uint64_t deadline = vg_clock_monotonic_ns() + (uint64_t)node->timeout * 1000000000;
-	bool was_ready = false;
 	pid_t child = fork();
 	if (child == 0)
 		become_daemon(&start, environment, ready[1]);
@@ -194,11 +202,11 @@ enum vg_status vg_node_start(const struct vg_node *node, const char *function)
 	if (child > 0) {
 		while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 			;
-		was_ready = await_word(ready[0], deadline);
+		await_word(ready[0], deadline);
 	}
 	close(ready[0]);
 	free(environment);
-	if (await_answer(node, was_ready, deadline))
+	if (await_answer(node, deadline))
 		return VG_OK;
 	last_line(start.log, line);
 	return vg_fail(VG_NO_DAEMON, 0, function, "the daemon %.200s did not start%s%s (its log: %.200s)", start.program,
