@@ -1,0 +1,230 @@
+// The verbs with the real daemon and the simulated GPU.
+#include <jansson.h>
+
+#include "served.h"
+
+#define GIB 1073741824ll
+
+static void node_end(void)
+{
+	if (*place.folder) {
+		begin(WORDS("shutdown"));
+		while (waitpid(-1, NULL, 0) > 0)
+			;
+	}
+}
+
+static void node_begin(void)
+{
+	char path[128];
+	static bool registered;
+
+	node_end();
+	place_begin();
+	if (!registered)
+		atexit(node_end); // runs before place_end
+	registered = true;
+	unsetenv("VIRGATE_LIBDIR");
+	snprintf(path, sizeof path, "%s/state", place.folder);
+	setenv("VIRGATE_STATE_DIR", path, 1);
+	snprintf(path, sizeof path, "%s/sim", place.folder);
+	setenv("VIRGATE_SIM_DIR", path, 1);
+	mkdir(path, 0700);
+	setenv("VIRGATE_SIM", "devices=2,memory=4G", 1);
+	setenv("VIRGATE_TIMEOUT", "20", 1);
+	setenv("VIRGATE_DAEMON", DAEMON, 1);
+}
+
+static json_t *listing(const char *const *words)
+{
+	CHECK_INT(finish(begin(words)), 0);
+	json_t *json = json_loads(result.out, 0, NULL);
+	if (!json)
+		FAIL("not JSON: %s", result.out);
+	CHECK_INT(json_integer_value(json_object_get(json, "schema")), 1);
+	return json;
+}
+
+static pid_t daemon_pid(void)
+{
+	char text[64];
+
+	slurp("run/lock", text, sizeof text);
+	CHECK(atoi(text) > 0);
+	return atoi(text);
+}
+
+TEST(devices_are_the_simulated_ones)
+{
+	node_begin();
+	json_t *json = listing(WORDS("devices", "--json")), *devices = json_object_get(json, "devices");
+	CHECK_INT(json_array_size(devices), 2);
+	json_t *device = json_array_get(devices, 1);
+	CHECK_INT(json_integer_value(json_object_get(device, "index")), 1);
+	CHECK_INT(json_integer_value(json_object_get(device, "memory")), 4 * GIB);
+	CHECK(json_is_true(json_object_get(device, "simulated")));
+	CHECK(strncmp(json_string_value(json_object_get(device, "uuid")), "GPU-", 4) == 0);
+	json_decref(json);
+}
+
+TEST(a_vgpus_life)
+{
+	node_begin();
+	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "2G", "--share", "30", "--device", "1"), 0);
+	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 1);
+	CHECK_CONTAINS(result.err, "train");
+	json_t *json = listing(WORDS("ps", "--json")), *vgpu = json_array_get(json_object_get(json, "vgpus"), 0);
+	CHECK_STR(json_string_value(json_object_get(vgpu, "name")), "train");
+	CHECK_INT(json_integer_value(json_object_get(vgpu, "memory")), 2 * GIB);
+	CHECK_INT(json_integer_value(json_object_get(vgpu, "share")), 30);
+	CHECK_INT(json_integer_value(json_object_get(vgpu, "device")), 1);
+	CHECK(json_is_false(json_object_get(vgpu, "share_enforced")));
+	json_decref(json);
+	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "3G", "--share", "50"), 0);
+	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
+	CHECK_CONTAINS(result.out, "3.0 GiB");
+	CHECK_CONTAINS(result.out, "50 % (not enforced)");
+	CHECK_INT(VIRGATE_RUN("logs", "train"), 0);
+	CHECK_CONTAINS(result.out, "nothing was refused");
+	CHECK_INT(VIRGATE_RUN("rm", "train", "nobody"), 1);
+	CHECK_CONTAINS(result.out, "train: removed");
+	CHECK_CONTAINS(result.err, "nobody");
+	json = listing(WORDS("ps", "--json"));
+	CHECK_INT(json_array_size(json_object_get(json, "vgpus")), 0);
+	json_decref(json);
+}
+
+TEST(what_does_not_fit_is_refused_with_the_numbers)
+{
+	node_begin();
+	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "3G", "--device", "0"), 0);
+	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "2G", "--device", "0"), 1);
+	CHECK_CONTAINS(result.err, "2.0 GiB");
+	CHECK_CONTAINS(result.err, "4.0 GiB");
+	CHECK_INT(VIRGATE_RUN("set", "a", "--memory", "5G"), 1);
+	CHECK_CONTAINS(result.err, "5.0 GiB");
+	CHECK_INT(VIRGATE_RUN("run", "--memory", "2G", "--device", "0", "true"), 125);
+	CHECK_INT(VIRGATE_RUN("create", "c", "--memory", "1G", "--device", "7"), 1);
+	CHECK_INT(VIRGATE_RUN("inspect", "nobody"), 1);
+	CHECK_CONTAINS(result.err, "nobody");
+	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "nobody", "true"), 125);
+	CHECK_CONTAINS(result.err, "nobody");
+}
+
+TEST(a_run_passes_the_code_on_and_leaves_nothing)
+{
+	node_begin();
+	CHECK_INT(VIRGATE_RUN("run", "--name", "once", "--memory", "1G", "--", "sh", "-c", "exit 3"), 3);
+	CHECK_STR(result.err, "");
+	for (int i = 0; i < 200; i++) {
+		json_t *json = listing(WORDS("ps", "--json"));
+		size_t count = json_array_size(json_object_get(json, "vgpus"));
+		json_decref(json);
+		if (count == 0)
+			return;
+		usleep(10000);
+	}
+	FAIL("the run's vGPU is still there");
+}
+
+TEST(a_tenant_is_seen_and_its_quota_holds)
+{
+	node_begin();
+	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "256M"), 0);
+	pid_t child = begin(WORDS("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M", "--hold", "30"));
+	char text[4096] = "";
+	for (int i = 0; i < 1000 && !strchr(text, '\n'); i++) {
+		usleep(10000);
+		slurp("out", text, sizeof text);
+	}
+	CHECK_CONTAINS(text, "then out of memory");
+	slurp("err", text, sizeof text);
+	CHECK_CONTAINS(text, "vGPU train: asked");
+	// the other programs' output goes to files of the same names: what is above was read before
+	json_t *json = listing(WORDS("inspect", "train", "--json")), *vgpu = json_object_get(json, "vgpu");
+	json_t *tenants = json_object_get(vgpu, "tenants");
+	long long charged = json_integer_value(json_object_get(vgpu, "charged"));
+	CHECK(charged <= 256 << 20 && charged > 254 << 20);
+	CHECK(json_integer_value(json_object_get(vgpu, "overhead")) > 0);
+	CHECK_INT(json_array_size(tenants), 1);
+	CHECK_STR(json_string_value(json_object_get(json_array_get(tenants, 0), "command")), "grow");
+	CHECK(json_integer_value(json_object_get(vgpu, "refusals")) > 0);
+	json_decref(json);
+	json = listing(WORDS("logs", "train", "--json"));
+	CHECK(json_array_size(json_object_get(json, "refusals")) > 0);
+	json_decref(json);
+	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "100M"), 1);
+	CHECK_CONTAINS(result.err, "100.0 MiB");
+	CHECK_INT(VIRGATE_RUN("rm", "train"), 1);
+	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "1G"), 0);
+	kill(child, SIGTERM);
+	int status;
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(WEXITSTATUS(status), 128 + SIGTERM);
+	for (int i = 0;; i++) { // refunded once the process is gone
+		json = listing(WORDS("inspect", "train", "--json"));
+		charged = json_integer_value(json_object_get(json_object_get(json, "vgpu"), "charged"));
+		json_decref(json);
+		if (charged == 0)
+			break;
+		CHECK(i < 100);
+		usleep(20000);
+	}
+	CHECK_INT(VIRGATE_RUN("rm", "train"), 0);
+}
+
+TEST(many_first_uses_at_once_start_one_daemon)
+{
+	enum { MANY = 12 };
+	pid_t children[MANY];
+	int status;
+
+	node_begin();
+	for (int i = 0; i < MANY; i++)
+		children[i] = begin(WORDS("ps"));
+	for (int i = 0; i < MANY; i++) {
+		CHECK_INT(waitpid(children[i], &status, 0), children[i]);
+		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	}
+	pid_t first = daemon_pid();
+	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_INT(daemon_pid(), first);
+}
+
+TEST(a_killed_daemon_is_replaced_and_nothing_is_lost)
+{
+	node_begin();
+	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "2G", "--share", "20"), 0);
+	pid_t first = daemon_pid();
+	CHECK_INT(kill(first, SIGKILL), 0);
+	json_t *json = listing(WORDS("ps", "--json")), *vgpu = json_array_get(json_object_get(json, "vgpus"), 0);
+	CHECK_STR(json_string_value(json_object_get(vgpu, "name")), "train");
+	CHECK_INT(json_integer_value(json_object_get(vgpu, "memory")), 2 * GIB);
+	CHECK_INT(json_integer_value(json_object_get(vgpu, "share")), 20);
+	json_decref(json);
+	CHECK(daemon_pid() != first);
+	CHECK_INT(VIRGATE_RUN("shutdown"), 0);
+	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
+}
+
+TEST(completion_offers_what_there_is)
+{
+	node_begin();
+	CHECK_INT(VIRGATE_RUN("complete", "vgpu"), 0); // no daemon, and none is started
+	CHECK_STR(result.out, "");
+	CHECK(access(place.socket, F_OK) < 0);
+	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
+	CHECK_INT(VIRGATE_RUN("create", "eval", "--memory", "1G"), 0);
+	CHECK_INT(VIRGATE_RUN("complete", "vgpu"), 0);
+	CHECK_STR(result.out, "eval\ntrain\n");
+	CHECK_INT(VIRGATE_RUN("complete", "device"), 0);
+	CHECK_CONTAINS(result.out, "GPU-");
+}
+
+TEST(a_bad_specification_is_told)
+{
+	node_begin();
+	setenv("VIRGATE_SIM", "memory=lots", 1);
+	CHECK_INT(VIRGATE_RUN("devices"), 1);
+	CHECK_CONTAINS(result.err, "did not start");
+}
