@@ -1,0 +1,74 @@
+// The corpus: kernels of many algorithms, their inputs, and how their outputs are compared.
+// One thread.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum corpus_input {
+	CORPUS_WORDS,	// random
+	CORPUS_F32,	// random in [-1, 1)
+	CORPUS_F64,
+	CORPUS_EDGE_F32, // the edge values of the type, once, then zeros
+	CORPUS_EDGE_F64,
+	CORPUS_EDGE_F16,
+	CORPUS_EDGE_BF16,
+	CORPUS_EDGE_U32,
+	CORPUS_EDGE_U64,
+};
+
+enum corpus_mode {
+	CORPUS_DIGEST,	  // bit for bit; digests are recorded
+	CORPUS_BITS,	  // bit for bit; the words are recorded
+	CORPUS_ULP_F16,	  // units in the last place, of each number
+	CORPUS_ULP_F32,
+	CORPUS_ULP_F64,
+	CORPUS_CLOSE_F32, // relative to the number, or to 1 if that is more
+	CORPUS_CLOSE_F64,
+};
+
+enum corpus_flag {
+	CORPUS_COOPERATIVE = 1,
+	CORPUS_BY_VALUE = 2, // the parameters are one structure
+	CORPUS_PRINTS = 4,   // what the kernel prints is compared, not its output
+};
+
+struct corpus_case {
+	const char *name;
+	const char *file;    // without .cu
+	const char *kernels; // launched in this order, in each step
+	unsigned grid[3], block[3], shared;
+	unsigned n, steps;
+	enum corpus_input input;
+	unsigned in_words, out_words, work_words;
+	enum corpus_mode mode;
+	double tolerance;
+	unsigned parts; // digests to record, of equal parts of the output; 0: one
+	unsigned flags;
+};
+
+extern const struct corpus_case corpus_cases[];
+extern const size_t corpus_case_count;
+
+// Fills `words` with the case's input: the same on every machine.
+void corpus_fill(enum corpus_input input, uint64_t seed, uint32_t *words, size_t count);
+
+// The recorded or computed outcome of a case.
+struct corpus_result {
+	char name[64];
+	enum corpus_mode mode;
+	size_t word_count; // of the output
+	uint64_t *values;  // digests, or words
+	size_t value_count;
+};
+
+void corpus_result_make(const struct corpus_case *one, const uint32_t *out, size_t words,
+			struct corpus_result *ret_result);
+void corpus_result_finish(struct corpus_result *result);
+// 0, or 1 with what differs first in `text`.
+int corpus_result_compare(const struct corpus_case *one, const struct corpus_result *got,
+			  const struct corpus_result *want, char *text, size_t size);
+
+// A text file of results. Reading returns 0, -ENOENT, or -EINVAL with `ret_line`.
+int corpus_write(const char *path, const char *heading, const struct corpus_result *results, size_t count);
+int corpus_read(const char *path, struct corpus_result **ret_results, size_t *ret_count, unsigned *ret_line);

@@ -1,0 +1,12 @@
+#!/bin/sh
+# Records the corpus's outputs on this machine's GPU: record.sh BUILD-FOLDER [FILE].
+# Runs twice: what differs between two runs on one GPU cannot be recorded.
+set -eu
+build=${1:?usage: record.sh BUILD-FOLDER [FILE]}
+here=$(cd "$(dirname "$0")" && pwd)
+file=${2:-$here/expected.txt}
+unset VIRGATE_SIM
+"$build/tests/corpus/corpus" --ptx "$build/tests/corpus" --record "$file.new"
+"$build/tests/corpus/corpus" --ptx "$build/tests/corpus" --compare "$file.new" | tail -n 1
+mv "$file.new" "$file"
+echo "recorded in $file: $(head -n 1 "$file")"
