@@ -70,6 +70,13 @@ static char *read_whole(const char *path, size_t *ret_length)
 	return text;
 }
 
+// The modules of the context, one for each file.
+static struct {
+	char name[32];
+	CUmodule module;
+} modules[64];
+static unsigned module_count;
+
 static int load_module(const char *name, CUmodule *ret_module)
 {
 	static char log[4096];
@@ -77,6 +84,11 @@ static int load_module(const char *name, CUmodule *ret_module)
 	size_t length;
 
 	snprintf(path, sizeof path, "%s/%s.ptx", ptx_folder, name);
+	for (unsigned i = 0; i < module_count; i++)
+		if (strcmp(modules[i].name, name) == 0) {
+			*ret_module = modules[i].module;
+			return 0;
+		}
 	char *text = read_whole(path, &length);
 	if (!text)
 		return fail("%s: %s", path, strerror(errno));
@@ -89,6 +101,10 @@ static int load_module(const char *name, CUmodule *ret_module)
 		check(result, path);
 		return fail("%.200s: %.1000s", strdupa(problem), log);
 	}
+	if (module_count == sizeof modules / sizeof *modules)
+		return fail("too many modules");
+	snprintf(modules[module_count].name, sizeof modules->name, "%s", name);
+	modules[module_count++].module = *ret_module;
 	return 0;
 }
 
@@ -177,49 +193,59 @@ static int run_prints(const struct corpus_case *one, CUmodule module, const stru
 	return failed;
 }
 
-static int run_in_context(const struct corpus_case *one, uint32_t *host, struct corpus_result *ret_result)
+static int run_with(const struct corpus_case *one, CUmodule module, const struct buffers *buffers, uint32_t *host,
+		    struct corpus_result *ret_result)
 {
-	struct buffers buffers;
-	CUmodule module;
 	size_t in_bytes = 4 * (size_t)one->in_words, out_bytes = 4 * (size_t)one->out_words;
-	size_t work_bytes = 4 * (size_t)(one->work_words + 1);
 
-	if (load_module(one->file, &module))
-		return 1;
-	TRY(cuMemAlloc(&buffers.in, in_bytes));
-	TRY(cuMemAlloc(&buffers.out, out_bytes));
-	TRY(cuMemAlloc(&buffers.work, work_bytes));
 	corpus_fill(one->input, 1 + one->in_words, host, one->in_words);
-	TRY(cuMemcpyHtoD(buffers.in, host, in_bytes));
-	TRY(cuMemsetD8(buffers.out, 0, out_bytes));
-	TRY(cuMemsetD8(buffers.work, 0, work_bytes));
+	TRY(cuMemcpyHtoD(buffers->in, host, in_bytes));
+	TRY(cuMemsetD8(buffers->out, 0, out_bytes));
+	TRY(cuMemsetD8(buffers->work, 0, 4 * (size_t)one->work_words + 4));
 	if (one->flags & CORPUS_PRINTS)
-		return run_prints(one, module, &buffers, ret_result);
-	if (launch_all(one, module, &buffers))
+		return run_prints(one, module, buffers, ret_result);
+	if (launch_all(one, module, buffers))
 		return 1;
-	TRY(cuMemcpyDtoH(host, buffers.out, out_bytes));
+	TRY(cuMemcpyDtoH(host, buffers->out, out_bytes));
 	corpus_result_make(one, host, one->out_words, ret_result);
 	return 0;
 }
 
-// A context of its own for each case: a fault in one does not touch the next.
+static int run_in_context(const struct corpus_case *one, uint32_t *host, struct corpus_result *ret_result)
+{
+	struct buffers buffers;
+	CUmodule module;
+
+	if (load_module(one->file, &module))
+		return 1;
+	TRY(cuMemAlloc(&buffers.in, 4 * (size_t)one->in_words));
+	TRY(cuMemAlloc(&buffers.out, 4 * (size_t)one->out_words));
+	TRY(cuMemAlloc(&buffers.work, 4 * (size_t)one->work_words + 4));
+	if (run_with(one, module, &buffers, host, ret_result))
+		return 1; // the context goes, and the buffers with it
+	TRY(cuMemFree(buffers.in));
+	TRY(cuMemFree(buffers.out));
+	TRY(cuMemFree(buffers.work));
+	return 0;
+}
+
 static int run_case(const struct corpus_case *one, struct corpus_result *ret_result)
 {
 	size_t words = one->in_words > one->out_words ? one->in_words : one->out_words;
 	uint32_t *host = calloc(words, 4);
-	CUcontext context;
 
 	if (!host)
 		return fail("out of memory");
-	if (check(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain") ||
-	    check(cuCtxSetCurrent(context), "cuCtxSetCurrent")) {
-		free(host);
-		return 1;
-	}
 	int failed = run_in_context(one, host, ret_result);
 	free(host);
-	cuDevicePrimaryCtxReset(device);
-	cuDevicePrimaryCtxRelease(device);
+	if (failed) { // a fault stays with its context: the next case gets a new one
+		CUcontext context;
+		cuDevicePrimaryCtxReset(device);
+		cuDevicePrimaryCtxRelease(device);
+		if (cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS)
+			cuCtxSetCurrent(context);
+		module_count = 0;
+	}
 	return failed;
 }
 
@@ -275,12 +301,15 @@ struct tally {
 static int open_device(char *heading, size_t size)
 {
 	char name[128] = "";
+	CUcontext context;
 	int version = 0;
 
 	TRY(cuInit(0));
 	TRY(cuDeviceGet(&device, 0));
 	TRY(cuDeviceGetName(name, sizeof name, device));
 	TRY(cuDriverGetVersion(&version));
+	TRY(cuDevicePrimaryCtxRetain(&context, device));
+	TRY(cuCtxSetCurrent(context));
 	snprintf(heading, size, "%s, driver API %d.%d", name, version / 1000, version % 1000 / 10);
 	return 0;
 }
@@ -328,7 +357,7 @@ int main(int argc, char **argv)
 		printf("%s %s%s%s", failed ? "FAIL" : "ok", one->name, failed ? ": " : "", failed ? problem : "");
 		options.times ? printf(" (%.1f ms)\n", (now() - start) * 1e3) : printf("\n");
 	}
-	if (options.record && tally.failed == 0) {
+	if (options.record) {
 		r = corpus_write(options.record, heading, results, count);
 		if (r < 0)
 			fprintf(stderr, "corpus: %s: %s\n", options.record, strerror(-r));

@@ -150,16 +150,18 @@ int corpus_write(const char *path, const char *heading, const struct corpus_resu
 
 static int read_result(FILE *file, const char *header, struct corpus_result *ret_result)
 {
-	struct corpus_result result = {.mode = MODES};
+	struct corpus_result result = {0};
+	unsigned mode_index = MODES;
 	char mode[16];
 
 	if (sscanf(header, "%63s %15s %zu %zu", result.name, mode, &result.word_count, &result.value_count) != 4)
 		return -EINVAL;
 	for (unsigned m = 0; m < MODES; m++)
 		if (strcmp(mode, mode_names[m]) == 0)
-			result.mode = m;
-	if (result.mode == MODES || result.value_count > 1 << 20)
+			mode_index = m;
+	if (mode_index == MODES || result.value_count > 1 << 20)
 		return -EINVAL;
+	result.mode = mode_index;
 	result.values = calloc(result.value_count ? result.value_count : 1, sizeof *result.values);
 	if (!result.values)
 		return -ENOMEM;
