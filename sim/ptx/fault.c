@@ -1,0 +1,76 @@
+// What ends a launch before its time.
+#include <stdio.h>
+
+#include "sim/ptx/engine.h"
+
+static bool take(struct ptx_run *run)
+{
+	bool taken = atomic_exchange(&run->fault_taken, true);
+
+	return !taken;
+}
+
+const struct ptx_op *ptx_fault(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, enum ptx_fault_kind kind,
+			       uint64_t address, const char *format, ...)
+{
+	struct ptx_run *run = warp->worker->run;
+
+	if (take(run)) {
+		struct ptx_fault *fault = &run->fault;
+		va_list arguments;
+		fault->kind = kind;
+		fault->address = address;
+		fault->line = op ? op->line : 0;
+		memcpy(fault->block, warp->block->id, sizeof fault->block);
+		for (int axis = 0; axis < 3; axis++)
+			fault->thread[axis] = warp->tid[axis][lane];
+		va_start(arguments, format);
+		int length = vsnprintf(fault->text, sizeof fault->text, format, arguments);
+		va_end(arguments);
+		if (length >= 0 && (size_t)length < sizeof fault->text)
+			snprintf(fault->text + length, sizeof fault->text - (size_t)length,
+				 ": line %u, block (%u,%u,%u), thread (%u,%u,%u) of %s", fault->line, fault->block[0],
+				 fault->block[1], fault->block[2], fault->thread[0], fault->thread[1], fault->thread[2],
+				 run->function->info.name);
+	}
+	atomic_store(&run->stop, 1);
+	return NULL;
+}
+
+static const char *state_name(const struct ptx_group *group)
+{
+	return group->state == PTX_GROUP_BARRIER ? "waiting at barrier" :
+	       group->state == PTX_GROUP_SYNC	 ? "waiting for lanes of their warp" :
+						   "looping";
+}
+
+// Every group of lanes that cannot get on, with its line, as far as the text reaches.
+void ptx_fault_deadlock(struct ptx_run *run, struct ptx_block *blocks, const char *what)
+{
+	if (take(run)) {
+		struct ptx_fault *fault = &run->fault;
+		size_t used = (size_t)snprintf(fault->text, sizeof fault->text, "deadlock: %s", what);
+		fault->kind = PTX_FAULT_DEADLOCK;
+		for (struct ptx_block *block = blocks; block; block = block->next)
+			for (uint32_t w = 0; w < block->warp_count; w++)
+				for (uint32_t g = 0; g < block->warps[w].group_count; g++) {
+					const struct ptx_warp *warp = &block->warps[w];
+					const struct ptx_group *group = &warp->groups[g];
+					unsigned lane = (unsigned)__builtin_ctz(group->mask);
+					if (fault->line == 0) {
+						fault->line = group->pc->line;
+						memcpy(fault->block, block->id, sizeof fault->block);
+						for (int axis = 0; axis < 3; axis++)
+							fault->thread[axis] = warp->tid[axis][lane];
+					}
+					if (used < sizeof fault->text)
+						used += (size_t)snprintf(
+							fault->text + used, sizeof fault->text - used,
+							"; line %u: %d threads of block (%u,%u,%u) from (%u,%u,%u) %s",
+							group->pc->line, __builtin_popcount(group->mask), block->id[0],
+							block->id[1], block->id[2], warp->tid[0][lane],
+							warp->tid[1][lane], warp->tid[2][lane], state_name(group));
+				}
+	}
+	atomic_store(&run->stop, 1);
+}

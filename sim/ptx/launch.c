@@ -1,0 +1,403 @@
+// One launch: its blocks dealt to host threads, each of which runs a few at a time.
+//
+// A host thread runs one block to its end. When all threads of the block only wait for
+// memory to change, it starts another beside it, as a device would have long done: blocks
+// that wait for each other get on. A cooperative grid has all its blocks started at once.
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sim/ptx/engine.h"
+
+enum { BLOCK_DONE, BLOCK_SPINS, BLOCK_STOPPED, THREADS_PER_SM = 2048, BLOCKS_PER_SM = 32 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static size_t local_size(const struct ptx_run *run)
+{
+	return run->local_bytes ? run->warps_per_block * PTX_LANES * run->local_stride : 0;
+}
+
+static void block_destroy(const struct ptx_run *run, struct ptx_block *block)
+{
+	if (!block)
+		return;
+	if (block->local)
+		munmap(block->local, local_size(run));
+	free(block->shared);
+	free(block->warps);
+	free(block);
+}
+
+static struct ptx_block *block_create(struct ptx_worker *worker)
+{
+	const struct ptx_run *run = worker->run;
+	const uint32_t *size = run->launch->block;
+	struct ptx_block *block = calloc(1, sizeof *block);
+
+	if (!block)
+		return NULL;
+	block->warp_count = run->warps_per_block;
+	block->thread_count = run->threads_per_block;
+	block->warps = calloc(block->warp_count, sizeof *block->warps);
+	block->shared = aligned_alloc(64, (run->shared_size + 127ull) & ~63ull);
+	if (local_size(run)) {
+		block->local = mmap(NULL, local_size(run), PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (block->local == MAP_FAILED)
+			block->local = NULL;
+	}
+	if (!block->warps || !block->shared || (local_size(run) && !block->local)) {
+		block_destroy(run, block);
+		return NULL;
+	}
+	for (uint32_t thread = 0; thread < block->warp_count * PTX_LANES; thread++) {
+		struct ptx_warp *warp = &block->warps[thread / PTX_LANES];
+		warp->tid[0][thread % PTX_LANES] = thread % size[0];
+		warp->tid[1][thread % PTX_LANES] = thread / size[0] % size[1];
+		warp->tid[2][thread % PTX_LANES] = thread / size[0] / size[1];
+	}
+	for (uint32_t i = 0; i < block->warp_count; i++) {
+		struct ptx_warp *warp = &block->warps[i];
+		warp->index = i;
+		warp->block = block;
+		warp->worker = worker;
+		warp->constants = run->module->constants;
+		warp->local = block->local ? block->local + i * PTX_LANES * run->local_stride : NULL;
+	}
+	return block;
+}
+
+static int warp_start(struct ptx_warp *warp)
+{
+	const struct ptx_run *run = warp->worker->run;
+	const struct ptx_function *function = run->function;
+	uint32_t left = warp->block->thread_count - warp->index * PTX_LANES;
+	struct ptx_frame *frame = ptx_frame_take(warp->worker, function);
+
+	if (!frame)
+		return -ENOMEM;
+	memset(warp->arrived, 0, sizeof warp->arrived);
+	warp->live = left >= PTX_LANES ? UINT32_MAX : (1u << left) - 1;
+	frame->parent = NULL;
+	frame->call = NULL;
+	frame->depth = 0;
+	frame->lanes = warp->live;
+	frame->local_base = 0;
+	frame->local_top = (function->local_bytes + 15) & ~15u;
+	warp->frame = frame;
+	warp->base_frame = frame;
+	warp->group_count = 1;
+	warp->groups[0] = (struct ptx_group){.mask = warp->live, .pc = function->ops, .frame = frame};
+	return 0;
+}
+
+static int block_start(struct ptx_worker *worker, uint64_t linear)
+{
+	const struct ptx_run *run = worker->run;
+	const uint32_t *grid = run->launch->grid;
+	struct ptx_block *block = worker->idle;
+
+	if (block)
+		worker->idle = block->next;
+	else if (!(block = block_create(worker)))
+		return -ENOMEM;
+	block->next = worker->resident;
+	worker->resident = block;
+	worker->resident_count++;
+	block->linear = linear;
+	block->id[0] = (uint32_t)(linear % grid[0]);
+	block->id[1] = (uint32_t)(linear / grid[0] % grid[1]);
+	block->id[2] = (uint32_t)(linear / grid[0] / grid[1]);
+	block->live = block->thread_count;
+	memset(block->shared, 0, run->shared_size);
+	memset(block->barriers, 0, sizeof block->barriers);
+	for (uint32_t i = 0; i < block->warp_count; i++) {
+		int r = warp_start(&block->warps[i]);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+// Gives each warp turns until the block is done, stopped, or does nothing but poll.
+static int block_run(struct ptx_worker *worker, struct ptx_block *block)
+{
+	struct ptx_run *run = worker->run;
+
+	for (;;) {
+		uint64_t changes = worker->changes;
+		bool spins = true;
+		worker->ran = false;
+		for (uint32_t i = 0; i < block->warp_count; i++) {
+			struct ptx_warp *warp = &block->warps[i];
+			if (!warp->live)
+				continue;
+			enum ptx_warp_result result = ptx_warp_run(warp);
+			if (result == PTX_WARP_FAULT)
+				return BLOCK_STOPPED;
+			for (uint32_t g = 0; g < warp->group_count && result == PTX_WARP_YIELDED; g++)
+				spins &= warp->groups[g].state != PTX_GROUP_READY || warp->groups[g].spinning;
+		}
+		if (!block->live)
+			return BLOCK_DONE;
+		if (!worker->ran) {
+			struct ptx_block *next = block->next;
+			block->next = NULL;
+			ptx_fault_deadlock(run, block, "every live thread of a block waits");
+			block->next = next;
+			return BLOCK_STOPPED;
+		}
+		if (run->launch->cancel && *run->launch->cancel) {
+			ptx_fault(&block->warps[0], NULL, 0, PTX_FAULT_CANCELLED, 0, "cancelled");
+			return BLOCK_STOPPED;
+		}
+		if (atomic_load_explicit(&run->stop, memory_order_relaxed))
+			return BLOCK_STOPPED;
+		if (spins && changes == worker->changes)
+			return BLOCK_SPINS;
+	}
+}
+
+static void block_finish(struct ptx_worker *worker, struct ptx_block **at)
+{
+	struct ptx_block *block = *at;
+
+	for (uint32_t i = 0; i < block->warp_count; i++) {
+		ptx_frame_release(worker, block->warps[i].base_frame);
+		block->warps[i].base_frame = NULL;
+	}
+	*at = block->next;
+	block->next = worker->idle;
+	worker->idle = block;
+	worker->resident_count--;
+}
+
+static int start_some(struct ptx_worker *worker, bool more)
+{
+	struct ptx_run *run = worker->run;
+	int r = 0;
+
+	if (run->launch->cooperative) {
+		for (uint64_t at = worker->next_cooperative; at < run->block_count && r == 0; at += run->worker_count)
+			r = block_start(worker, at);
+		worker->next_cooperative = run->block_count;
+		return r;
+	}
+	if (worker->resident && (!more || worker->resident_count >= run->resident_limit))
+		return 0;
+	if (atomic_load(&run->next_block) >= run->block_count)
+		return 0;
+	uint64_t next = atomic_fetch_add(&run->next_block, 1);
+	return next < run->block_count ? block_start(worker, next) : 0;
+}
+
+// All this worker's threads poll, and it can start no other block. Nobody else gets on
+// either for long, and nobody outside can write what they look at: that is a deadlock.
+static void spin(struct ptx_worker *worker)
+{
+	struct ptx_run *run = worker->run;
+	uint64_t now = now_ns();
+
+	if (worker->changes != worker->seen) {
+		atomic_fetch_add(&run->changes, worker->changes - worker->seen);
+		worker->seen = worker->changes;
+	}
+	uint64_t changes = atomic_load(&run->changes);
+	if (!worker->is_spinning) {
+		worker->is_spinning = true;
+		atomic_fetch_add(&run->spinning_workers, 1);
+		worker->quiet_since_ns = now;
+		worker->quiet_changes = changes;
+	}
+	bool all = atomic_load(&run->spinning_workers) + atomic_load(&run->finished_workers) >= run->worker_count;
+	if (changes != worker->quiet_changes || worker->host_polled || !all) {
+		worker->quiet_since_ns = now;
+		worker->quiet_changes = changes;
+	} else if (now - worker->quiet_since_ns > run->deadlock_ns) {
+		ptx_fault_deadlock(run, worker->resident, "every live thread polls memory that nobody changes");
+	}
+	worker->host_polled = false;
+	if (now - worker->quiet_since_ns > 10000000)
+		usleep(200);
+	else
+		sched_yield();
+}
+
+static void worker_work(struct ptx_worker *worker)
+{
+	struct ptx_run *run = worker->run;
+	bool more = false;
+
+	while (!atomic_load_explicit(&run->stop, memory_order_relaxed)) {
+		uint32_t resident = worker->resident_count;
+		int r = start_some(worker, more);
+		if (r) {
+			atomic_store(&run->error, r);
+			atomic_store(&run->stop, 1);
+			return;
+		}
+		if (!worker->resident)
+			return;
+		if (more && worker->resident_count == resident) {
+			spin(worker);
+		} else if (worker->is_spinning) {
+			worker->is_spinning = false;
+			atomic_fetch_sub(&run->spinning_workers, 1);
+		}
+		more = true;
+		for (struct ptx_block **at = &worker->resident; *at;) {
+			int result = block_run(worker, *at);
+			if (result == BLOCK_STOPPED)
+				return;
+			more &= result == BLOCK_SPINS;
+			if (result == BLOCK_DONE)
+				block_finish(worker, at);
+			else
+				at = &(*at)->next;
+		}
+	}
+}
+
+static void worker_finish(struct ptx_worker *worker)
+{
+	struct ptx_run *run = worker->run;
+	struct ptx_block *lists[] = {worker->resident, worker->idle};
+
+	if (worker->is_spinning)
+		atomic_fetch_sub(&run->spinning_workers, 1);
+	atomic_fetch_add(&run->finished_workers, 1);
+	for (int i = 0; i < 2; i++)
+		for (struct ptx_block *block = lists[i], *next; block; block = next) {
+			next = block->next;
+			for (uint32_t w = 0; i == 0 && w < block->warp_count; w++)
+				ptx_warp_abandon(&block->warps[w]);
+			block_destroy(run, block);
+		}
+	for (uint32_t i = 0; worker->free_frames && i < run->module->function_count; i++)
+		for (struct ptx_frame *frame = worker->free_frames[i], *next; frame; frame = next) {
+			next = frame->parent;
+			free(frame);
+		}
+	free(worker->free_frames);
+}
+
+static void *worker_main(void *argument)
+{
+	struct ptx_worker *worker = argument;
+
+	worker->free_frames = calloc(worker->run->module->function_count, sizeof *worker->free_frames);
+	if (worker->free_frames) {
+		worker_work(worker);
+	} else {
+		atomic_store(&worker->run->error, -ENOMEM);
+		atomic_store(&worker->run->stop, 1);
+	}
+	worker_finish(worker);
+	return NULL;
+}
+
+static int run_prepare(struct ptx_run *run, const struct ptx_launch *launch)
+{
+	const struct ptx_function *function = launch->function;
+	const struct ptx_function_info *info = &function->info;
+	uint64_t threads = (uint64_t)launch->block[0] * launch->block[1];
+	uint64_t stack = launch->stack_bytes ? launch->stack_bytes : 1 << 20;
+	static _Atomic uint64_t grids;
+
+	for (int axis = 0; axis < 3; axis++) {
+		if (!launch->grid[axis] || !launch->block[axis] || launch->block[axis] > 1024)
+			return -EINVAL;
+		if (info->required[0] && info->required[axis] != launch->block[axis])
+			return -EINVAL;
+	}
+	threads *= launch->block[2];
+	if (threads > 1024 || threads > info->max_threads || function->entry_refusal || launch->dynamic_shared > 256 << 10)
+		return -EINVAL;
+	run->launch = launch;
+	run->function = function;
+	run->module = function->module;
+	run->space = *launch->space;
+	run->threads_per_block = (uint32_t)threads;
+	run->warps_per_block = (uint32_t)(threads + PTX_LANES - 1) / PTX_LANES;
+	run->block_count = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+	run->shared_size = function->dynamic_shared_at + launch->dynamic_shared;
+	stack = stack > 16 << 20 ? 16 << 20 : stack;
+	run->local_bytes = (function->local_bytes + 15) & ~15u;
+	if (function->callee_count || function->calls_indirectly || function->uses_alloca)
+		run->local_bytes += function->static_stack + (uint32_t)stack;
+	run->local_stride = ((run->local_bytes + 63ull) / 64 | 1) * 64; // odd: lanes must not share a cache set
+	run->worker_count = launch->threads ? launch->threads : 1;
+	if (run->worker_count > run->block_count)
+		run->worker_count = (uint32_t)run->block_count;
+	uint64_t per_sm = THREADS_PER_SM / threads < BLOCKS_PER_SM ? THREADS_PER_SM / threads : BLOCKS_PER_SM;
+	run->resident_limit = (uint32_t)((launch->sm_count ? launch->sm_count : 1) * per_sm / run->worker_count);
+	run->deadlock_ns = (launch->deadlock_ms ? launch->deadlock_ms : 10000) * 1000000ull;
+	run->grid_id = atomic_fetch_add(&grids, 1) + 1;
+	return 0;
+}
+
+static void run_workers(struct ptx_run *run, struct ptx_worker *workers)
+{
+	pthread_t *threads = calloc(run->worker_count, sizeof *threads);
+	uint32_t started = 1;
+
+	for (uint32_t i = 0; i < run->worker_count; i++) {
+		workers[i].run = run;
+		workers[i].index = i;
+		workers[i].next_cooperative = i;
+	}
+	while (threads && started < run->worker_count &&
+	       pthread_create(&threads[started], NULL, worker_main, &workers[started]) == 0)
+		started++;
+	if (started < run->worker_count && run->launch->cooperative) { // theirs would never start
+		atomic_store(&run->error, -EAGAIN);
+		atomic_store(&run->stop, 1);
+	}
+	atomic_fetch_add(&run->finished_workers, run->worker_count - started);
+	worker_main(&workers[0]);
+	for (uint32_t i = 1; i < started; i++)
+		pthread_join(threads[i], NULL);
+	free(threads);
+}
+
+int ptx_run(const struct ptx_launch *launch, struct ptx_fault *ret_fault)
+{
+	struct ptx_run *run = calloc(1, sizeof *run);
+	struct ptx_worker *workers = NULL;
+	size_t bytes = launch->function->info.parameter_bytes;
+	int r = run ? run_prepare(run, launch) : -ENOMEM;
+	uint8_t *parameters = NULL;
+
+	if (r == 0) {
+		workers = calloc(run->worker_count, sizeof *workers);
+		parameters = aligned_alloc(64, (bytes + 64) & ~63ull);
+		if (!workers || !parameters)
+			r = -ENOMEM;
+	}
+	if (r == 0) {
+		if (bytes)
+			memcpy(parameters, launch->parameters, bytes);
+		run->parameters = parameters;
+		run_workers(run, workers);
+		r = atomic_load(&run->error);
+		if (atomic_load(&run->fault_taken)) {
+			*ret_fault = run->fault;
+			r = 1;
+		}
+	}
+	free(parameters);
+	free(workers);
+	free(run);
+	return r;
+}

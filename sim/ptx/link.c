@@ -1,0 +1,197 @@
+// From symbols to places: texts resolve each other's extern names, variables get offsets,
+// kernels learn what everything they may call needs.
+#include <errno.h>
+
+#include "sim/ptx/engine.h"
+
+static bool is_definition(const struct ptx_symbol *symbol)
+{
+	if (symbol->kind == PTX_SYMBOL_FUNCTION)
+		return symbol->function && symbol->function->is_defined;
+	return !symbol->is_extern;
+}
+
+static int publish(struct ptx_module *module, struct ptx_symbol *symbol)
+{
+	struct ptx_symbol *other = ptx_scope_find_here(&module->global, symbol->name, strlen(symbol->name));
+
+	if (!other)
+		return ptx_scope_add(&module->arena, &module->global, symbol);
+	if (other->kind != symbol->kind || (!other->is_weak && !symbol->is_weak)) {
+		ptx_log_add(module->log, "error: '%s' is defined twice (lines %u and %u)\n", symbol->name, other->line,
+			    symbol->line);
+		return PTX_SYNTAX;
+	}
+	if (other->is_weak && !symbol->is_weak) {
+		ptx_scope_replace(&module->global, symbol);
+		other->definition = symbol;
+	} else {
+		symbol->definition = other;
+	}
+	return 0;
+}
+
+int ptx_link(struct ptx_module *module)
+{
+	for (struct ptx_symbol *symbol = module->symbols; symbol; symbol = symbol->next) {
+		int r = is_definition(symbol) && (symbol->is_visible || symbol->is_weak) ? publish(module, symbol) : 0;
+		if (r)
+			return r;
+	}
+	for (struct ptx_symbol *symbol = module->symbols; symbol; symbol = symbol->next) {
+		if (is_definition(symbol) || symbol->definition)
+			continue;
+		symbol->definition = ptx_scope_find_here(&module->global, symbol->name, strlen(symbol->name));
+		if (symbol->definition && symbol->definition->kind != symbol->kind)
+			symbol->definition = NULL;
+		if (!symbol->definition && symbol->kind == PTX_SYMBOL_VARIABLE && symbol->space != PTX_SPACE_SHARED) {
+			ptx_log_add(module->log, "line %u: error: extern '%s' is not defined\n", symbol->line, symbol->name);
+			return PTX_UNRESOLVED;
+		}
+	}
+	// A weak definition that gave way may have been an alias' or a strong one's way station.
+	for (struct ptx_symbol *symbol = module->symbols; symbol; symbol = symbol->next)
+		for (int steps = 0; symbol->definition && symbol->definition->definition && steps < 8; steps++)
+			symbol->definition = symbol->definition->definition;
+	return 0;
+}
+
+int ptx_layout(struct ptx_module *module)
+{
+	uint32_t variable_capacity = 0, shared_capacity = 0;
+
+	module->image_align = 256;
+	for (struct ptx_symbol *symbol = module->symbols; symbol; symbol = symbol->next) {
+		if (symbol->kind != PTX_SYMBOL_VARIABLE || symbol->definition)
+			continue;
+		if (symbol->align == 0)
+			symbol->align = 1;
+		if (symbol->space == PTX_SPACE_SHARED) {
+			symbol->index = module->shared_count;
+			if (ptx_list_add(&module->arena, (void ***)&module->shared, &module->shared_count,
+					 &shared_capacity, symbol))
+				return -ENOMEM;
+			continue;
+		}
+		symbol->offset = (module->image_size + symbol->align - 1) & ~(uint64_t)(symbol->align - 1);
+		module->image_size = symbol->offset + symbol->size;
+		if (symbol->align > module->image_align)
+			module->image_align = symbol->align;
+		if (module->image_size > 1ull << 42)
+			return ptx_syntax(module, symbol->line, "variables exceed the device's memory");
+		if (ptx_list_add(&module->arena, (void ***)&module->variables, &module->variable_count,
+				 &variable_capacity, symbol))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+struct gathering {
+	struct ptx_module *module;
+	struct ptx_function *entry;
+	struct ptx_function **queue;
+	uint32_t count, capacity;
+	bool *uses_shared;
+	uint32_t deepest_local;
+};
+
+static int mark(struct gathering *gathering, struct ptx_function *function)
+{
+	if (function->is_marked || !function->is_defined)
+		return 0;
+	function->is_marked = true;
+	return ptx_list_add(&gathering->module->arena, (void ***)&gathering->queue, &gathering->count,
+			    &gathering->capacity, function);
+}
+
+static int visit(struct gathering *gathering, struct ptx_function *function)
+{
+	struct ptx_module *module = gathering->module;
+	int r = 0;
+
+	if (function->refusal && !gathering->entry->entry_refusal)
+		gathering->entry->entry_refusal = function->refusal;
+	for (uint32_t i = 0; i < function->shared_count; i++)
+		gathering->uses_shared[function->shared[i]->index] = true;
+	if (function != gathering->entry) {
+		gathering->entry->static_stack += function->local_bytes + 48;
+		if (function->local_bytes > gathering->deepest_local)
+			gathering->deepest_local = function->local_bytes;
+	}
+	for (uint32_t i = 0; i < function->callee_count && r == 0; i++)
+		r = mark(gathering, function->callees[i]);
+	for (uint32_t i = 0; function->calls_indirectly && i < module->function_count && r == 0; i++)
+		if (module->functions[i]->is_address_taken && !module->functions[i]->is_entry)
+			r = mark(gathering, module->functions[i]);
+	return r;
+}
+
+static int layout_shared(struct gathering *gathering)
+{
+	struct ptx_module *module = gathering->module;
+	struct ptx_function *entry = gathering->entry;
+	uint64_t at = PTX_SHARED_FIRST, align = 16;
+
+	for (uint32_t i = 0; i < module->shared_count; i++) {
+		const struct ptx_symbol *symbol = module->shared[i];
+		if (!gathering->uses_shared[i])
+			continue;
+		if (symbol->is_extern) {
+			align = symbol->align > align ? symbol->align : align;
+			continue;
+		}
+		at = (at + symbol->align - 1) & ~(uint64_t)(symbol->align - 1);
+		entry->shared_offsets[i] = (uint32_t)at;
+		at += symbol->size;
+		if (at - PTX_SHARED_FIRST > 227 << 10)
+			return ptx_syntax(module, symbol->line, "'%s' uses too much shared memory", entry->info.name);
+	}
+	entry->info.static_shared = (uint32_t)(at - PTX_SHARED_FIRST);
+	at = (at + align - 1) & ~(align - 1);
+	entry->dynamic_shared_at = (uint32_t)(at - PTX_SHARED_FIRST);
+	for (uint32_t i = 0; i < module->shared_count; i++)
+		if (module->shared[i]->is_extern)
+			entry->shared_offsets[i] = (uint32_t)at;
+	return 0;
+}
+
+static void describe(struct ptx_function *entry, uint32_t deepest_local)
+{
+	uint32_t most = 65536 / (entry->info.max_threads ? entry->info.max_threads : 1024) & ~7u;
+
+	most = most > 255 ? 255 : most;
+	entry->info.local = entry->local_bytes + deepest_local;
+	entry->info.registers = entry->register_count < 16 ? 16 : entry->register_count;
+	if (entry->info.registers > most)
+		entry->info.registers = most;
+}
+
+int ptx_gather(struct ptx_module *module)
+{
+	uint32_t entry_capacity = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; i < module->function_count && r == 0; i++) {
+		struct ptx_function *entry = module->functions[i];
+		if (!entry->is_entry || !entry->is_defined)
+			continue;
+		struct gathering gathering = {.module = module, .entry = entry};
+		gathering.uses_shared = ptx_arena_take(&module->arena, module->shared_count + 1);
+		entry->shared_offsets =
+			ptx_arena_take(&module->arena, (module->shared_count + 1) * sizeof *entry->shared_offsets);
+		if (!gathering.uses_shared || !entry->shared_offsets)
+			return -ENOMEM;
+		r = mark(&gathering, entry);
+		for (uint32_t k = 0; k < gathering.count && r == 0; k++)
+			r = visit(&gathering, gathering.queue[k]);
+		for (uint32_t k = 0; k < gathering.count; k++)
+			gathering.queue[k]->is_marked = false;
+		if (r == 0)
+			r = layout_shared(&gathering);
+		describe(entry, gathering.deepest_local);
+		if (r == 0)
+			r = ptx_list_add(&module->arena, (void ***)&module->entries, &module->entry_count,
+					 &entry_capacity, entry);
+	}
+	return r;
+}

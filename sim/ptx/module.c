@@ -1,0 +1,147 @@
+// The interface of a loaded module.
+#include <errno.h>
+#include <stdlib.h>
+
+#include "sim/ptx/engine.h"
+
+static int load(struct ptx_module *module, const char *const *texts, const size_t *lengths, size_t count)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0; i++) {
+		module->text_index = (uint32_t)i;
+		r = ptx_parse(module, texts[i], lengths[i]);
+	}
+	if (r == 0)
+		r = ptx_link(module);
+	if (r == 0)
+		r = ptx_layout(module);
+	for (uint32_t i = 0; i < module->function_count && r == 0; i++)
+		if (module->functions[i]->is_defined)
+			r = ptx_decode(module, module->functions[i]);
+	return r ? r : ptx_gather(module);
+}
+
+int ptx_module_load(const char *const *texts, const size_t *lengths, size_t count, int target, struct ptx_log *log,
+		    struct ptx_module **ret_module)
+{
+	struct ptx_module *module = calloc(1, sizeof *module);
+
+	if (!module)
+		return -ENOMEM;
+	if (log && log->capacity && log->used < log->capacity)
+		log->text[log->used] = 0;
+	module->last_symbol = &module->symbols;
+	module->device_target = target;
+	module->log = log;
+	module->text_count = (uint32_t)count;
+	int r = load(module, texts, lengths, count);
+	module->log = NULL;
+	if (r)
+		ptx_module_destroy(module);
+	else
+		*ret_module = module;
+	return r;
+}
+
+void ptx_module_destroy(struct ptx_module *module)
+{
+	if (!module)
+		return;
+	free(module->constants);
+	free(module->constant_slots);
+	ptx_arena_finish(&module->arena);
+	free(module);
+}
+
+size_t ptx_module_image_size(const struct ptx_module *module)
+{
+	return module->image_size;
+}
+
+size_t ptx_module_image_align(const struct ptx_module *module)
+{
+	return module->image_align;
+}
+
+static uint64_t address_of(const struct ptx_module *module, struct ptx_symbol *symbol)
+{
+	symbol = ptx_definition(symbol);
+	if (symbol->kind == PTX_SYMBOL_FUNCTION)
+		return PTX_FUNCTION_WINDOW + (symbol->function ? symbol->function->index : 0) * 16ull;
+	return module->device + symbol->offset;
+}
+
+int ptx_module_bind(struct ptx_module *module, uint64_t device, void *host)
+{
+	module->device = device;
+	if (module->image_size && (device & (module->image_align - 1)))
+		return -EINVAL;
+	for (uint32_t i = 0; i < module->variable_count; i++) {
+		const struct ptx_symbol *variable = module->variables[i];
+		uint8_t *bytes = (uint8_t *)host + variable->offset;
+		size_t given = variable->byte_count < variable->size ? variable->byte_count : variable->size;
+		memset(bytes, 0, variable->size);
+		if (given)
+			memcpy(bytes, variable->bytes, given);
+		for (const struct ptx_relocation *one = variable->relocations; one; one = one->next) {
+			uint64_t value = address_of(module, one->symbol) + (uint64_t)one->addend;
+			if (one->mask)
+				value = (value & one->mask) >> __builtin_ctzll(one->mask);
+			if (one->offset + one->size <= variable->size)
+				memcpy(bytes + one->offset, &value, one->size < 8 ? one->size : 8);
+		}
+	}
+	return 0;
+}
+
+bool ptx_module_variable(const struct ptx_module *module, const char *name, uint64_t *ret_device, size_t *ret_size)
+{
+	for (uint32_t i = 0; i < module->variable_count; i++)
+		if (strcmp(module->variables[i]->name, name) == 0) {
+			if (ret_device)
+				*ret_device = module->device + module->variables[i]->offset;
+			if (ret_size)
+				*ret_size = module->variables[i]->size;
+			return true;
+		}
+	return false;
+}
+
+size_t ptx_module_variable_count(const struct ptx_module *module)
+{
+	return module->variable_count;
+}
+
+const char *ptx_module_variable_name(const struct ptx_module *module, size_t index)
+{
+	return index < module->variable_count ? module->variables[index]->name : NULL;
+}
+
+size_t ptx_module_function_count(const struct ptx_module *module)
+{
+	return module->entry_count;
+}
+
+const struct ptx_function *ptx_module_function_at(const struct ptx_module *module, size_t index)
+{
+	return index < module->entry_count ? module->entries[index] : NULL;
+}
+
+const struct ptx_function *ptx_module_function(const struct ptx_module *module, const char *name)
+{
+	for (uint32_t i = 0; i < module->entry_count; i++)
+		if (strcmp(module->entries[i]->info.name, name) == 0)
+			return module->entries[i];
+	return NULL;
+}
+
+const struct ptx_function_info *ptx_function_info(const struct ptx_function *function)
+{
+	return &function->info;
+}
+
+const char *ptx_function_refusal(const struct ptx_function *function)
+{
+	return function->entry_refusal;
+}

@@ -1,0 +1,188 @@
+// Barriers of a block, fences, nanosleep.
+#include <errno.h>
+
+#include "sim/ptx/decode.h"
+
+enum barrier_kind { BARRIER_SYNC, BARRIER_ARRIVE, BARRIER_POPC, BARRIER_AND, BARRIER_OR };
+
+// A warp all of whose live threads arrived counts whole, as on hardware.
+static bool is_complete(const struct ptx_block *block, unsigned id)
+{
+	uint32_t expected = block->barriers[id].expected, count = 0, arrivals = 0;
+
+	for (uint32_t i = 0; i < block->warp_count; i++) {
+		const struct ptx_warp *warp = &block->warps[i];
+		uint32_t here = warp->arrived[id];
+		if (!expected && warp->live & ~here)
+			return false;
+		arrivals |= here;
+		if (here)
+			count += warp->live & ~here ? (uint32_t)__builtin_popcount(here) : PTX_LANES;
+	}
+	return arrivals && count >= expected;
+}
+
+static void deliver(const struct ptx_barrier *barrier, struct ptx_group *group)
+{
+	const struct ptx_op *op = group->pc;
+	uint32_t *d = (uint32_t *)(group->frame->registers + op->d);
+	bool yes = op->immediate == BARRIER_AND ? barrier->count == barrier->lanes : barrier->count != 0;
+
+	if (op->immediate == BARRIER_POPC)
+		PTX_FOR_LANES(lane, group->mask)
+			d[lane] = barrier->count;
+	else if (op->immediate > BARRIER_POPC)
+		*d = (*d & ~group->mask) | (yes ? group->mask : 0);
+}
+
+static void check(struct ptx_block *block, unsigned id)
+{
+	if (!is_complete(block, id))
+		return;
+	for (uint32_t i = 0; i < block->warp_count; i++) {
+		struct ptx_warp *warp = &block->warps[i];
+		warp->arrived[id] = 0;
+		for (uint32_t g = 0; g < warp->group_count; g++) {
+			struct ptx_group *group = &warp->groups[g];
+			if (group->state != PTX_GROUP_BARRIER || group->barrier != id)
+				continue;
+			deliver(&block->barriers[id], group);
+			group->state = PTX_GROUP_READY;
+			group->pc++;
+		}
+	}
+	block->barriers[id] = (struct ptx_barrier){0};
+	block->warps[0].worker->changes++;
+}
+
+void ptx_barriers_check(struct ptx_block *block)
+{
+	for (unsigned id = 0; id < PTX_BARRIERS; id++)
+		check(block, id);
+}
+
+static const struct ptx_op *op_barrier(struct ptx_warp *warp, const struct ptx_op *op)
+{
+	unsigned lane = (unsigned)__builtin_ctz(warp->mask);
+	uint32_t id = ptx_operand32(warp, op->a)[lane];
+	uint32_t threads = op->b == PTX_NO_REF ? 0 : ptx_operand32(warp, op->b)[lane];
+	struct ptx_block *block = warp->block;
+
+	if (id >= PTX_BARRIERS_NAMED + (op->value != 0) || threads % PTX_LANES)
+		return ptx_fault(warp, op, lane, PTX_FAULT_ILLEGAL_INSTRUCTION, 0, "barrier %u with %u threads", id, threads);
+	if (warp->mask != warp->active)
+		ptx_warp_split(warp, op, op + 1);
+	struct ptx_barrier *barrier = &block->barriers[id];
+	barrier->expected = threads;
+	barrier->lanes += (uint32_t)__builtin_popcount(warp->active);
+	if (op->c != PTX_NO_REF)
+		barrier->count += (uint32_t)__builtin_popcount(*ptx_operand32(warp, op->c) & warp->active);
+	warp->arrived[id] |= warp->active;
+	struct ptx_group *group = &warp->groups[warp->current];
+	group->pc = op;
+	if (op->immediate == BARRIER_ARRIVE) {
+		group->pc = op + 1;
+	} else {
+		group->state = PTX_GROUP_BARRIER;
+		group->barrier = id;
+	}
+	check(block, id);
+	return NULL;
+}
+
+// barrier.cluster of a cluster of one block: the wait is where its threads meet.
+static int decode_cluster(struct ptx_decoder *decoder)
+{
+	ptx_ref a;
+
+	if (ptx_has(decoder, "arrive"))
+		return 0;
+	int r = ptx_constant(decoder, PTX_BARRIERS_NAMED, 0, 32, &a);
+	struct ptx_op *op = r ? NULL : ptx_emit(decoder, op_barrier);
+	if (!op)
+		return r ? r : -ENOMEM;
+	op->a = a;
+	op->value = 1;
+	return 0;
+}
+
+static int decode_warp_barrier(struct ptx_decoder *decoder)
+{
+	ptx_ref b;
+	int r = ptx_wants(decoder, 1);
+
+	if (r == 0)
+		r = ptx_source(decoder, &decoder->instruction->operands[0], 32, &b);
+	struct ptx_op *op = r ? NULL : ptx_emit(decoder, ptx_op_warp_barrier);
+	if (!op)
+		return r ? r : -ENOMEM;
+	op->b = b;
+	return 0;
+}
+
+int ptx_decode_barrier(struct ptx_decoder *decoder)
+{
+	const struct ptx_operand *operands = decoder->instruction->operands;
+	uint32_t count = decoder->instruction->operand_count, at = 0;
+	ptx_ref refs[PTX_OPERANDS] = {0};
+	enum barrier_kind kind;
+	unsigned have;
+	int r = 0;
+
+	if (ptx_has(decoder, "warp"))
+		return decode_warp_barrier(decoder);
+	if (ptx_has(decoder, "cluster"))
+		return decode_cluster(decoder);
+	if (ptx_has(decoder, "red"))
+		kind = ptx_has(decoder, "popc") ? BARRIER_POPC : ptx_has(decoder, "and") ? BARRIER_AND : BARRIER_OR;
+	else
+		kind = ptx_has(decoder, "arrive") ? BARRIER_ARRIVE : BARRIER_SYNC;
+	bool reduces = kind >= BARRIER_POPC;
+	if (count < 1u + 2 * reduces || count > 2u + 2 * reduces || (kind == BARRIER_ARRIVE && count != 2))
+		return ptx_malformed(decoder, "wrong number of operands");
+	if (reduces)
+		r = ptx_destination(decoder, &operands[at++], kind == BARRIER_POPC ? 32 : 1, &refs[0], &have);
+	if (r == 0 && reduces && kind == BARRIER_POPC && have != 32)
+		r = ptx_malformed(decoder, "the destination is too wide");
+	if (r == 0)
+		r = ptx_source(decoder, &operands[at++], 32, &refs[2]);
+	if (r == 0 && at + reduces < count)
+		r = ptx_source(decoder, &operands[at++], 32, &refs[3]);
+	if (r == 0 && reduces)
+		r = ptx_source(decoder, &operands[at], 1, &refs[4]);
+	struct ptx_op *op = r ? NULL : ptx_emit(decoder, op_barrier);
+	if (!op)
+		return r ? r : -ENOMEM;
+	memcpy(op->refs, refs, sizeof refs);
+	op->immediate = kind;
+	return 0;
+}
+
+static const struct ptx_op *op_fence(struct ptx_warp *warp, const struct ptx_op *op)
+{
+	(void)warp;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return op + 1;
+}
+
+int ptx_decode_fence(struct ptx_decoder *decoder)
+{
+	return ptx_emit(decoder, op_fence) ? 0 : -ENOMEM;
+}
+
+// Whoever sleeps waits for somebody: the others' turn.
+const struct ptx_op *ptx_op_nanosleep(struct ptx_warp *warp, const struct ptx_op *op)
+{
+	struct ptx_group *group = &warp->groups[warp->current];
+
+	group->spinning = true;
+	group->yielded = true;
+	return ptx_warp_leave(warp, op + 1);
+}
+
+int ptx_decode_nanosleep(struct ptx_decoder *decoder)
+{
+	int r = ptx_wants(decoder, 1);
+
+	return r ? r : ptx_emit(decoder, ptx_op_nanosleep) ? 0 : -ENOMEM;
+}

@@ -1,0 +1,234 @@
+// What the parser makes of a PTX text, before it is decoded. Loading is single-threaded.
+#pragma once
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/ptx/arena.h"
+#include "sim/ptx/lex.h"
+#include "sim/ptx/ptx.h"
+
+enum ptx_space_kind {
+	PTX_SPACE_GENERIC, // also: none named
+	PTX_SPACE_REGISTER,
+	PTX_SPACE_GLOBAL,
+	PTX_SPACE_CONST,
+	PTX_SPACE_SHARED,
+	PTX_SPACE_LOCAL,
+	PTX_SPACE_PARAM,
+};
+
+enum ptx_symbol_kind {
+	PTX_SYMBOL_VARIABLE, // registers too: space tells
+	PTX_SYMBOL_FUNCTION,
+	PTX_SYMBOL_LABEL,
+	PTX_SYMBOL_PROTOTYPE,
+	PTX_SYMBOL_TARGETS, // .branchtargets and .calltargets
+};
+
+struct ptx_type {
+	uint8_t bits; // 0: none; predicates 1
+	char class;   // b, u, s, f, p (predicate), o (opaque: texref and the like)
+};
+
+// An address stored in a variable: `size` bytes at `offset` take (address & mask) >> shift.
+struct ptx_relocation {
+	struct ptx_relocation *next;
+	struct ptx_symbol *symbol;
+	int64_t addend;
+	uint64_t mask; // 0: the whole address
+	size_t offset;
+	uint8_t size;
+};
+
+struct ptx_symbol {
+	const char *name;
+	enum ptx_symbol_kind kind;
+	unsigned line;
+	enum ptx_space_kind space;
+	struct ptx_type type;
+	uint8_t vector;	    // 2 or 4 for .v2 and .v4, else 1
+	uint32_t align;
+	uint64_t size;	    // bytes, whole
+	uint32_t range;	    // %r<100>: 100
+	bool is_extern, is_visible, is_weak, is_array, is_formal;
+	uint64_t offset;    // in its storage: register file, device image, frame, parameters
+	uint32_t index;	    // of a shared variable in the module's table
+	uint8_t *bytes;	    // initial contents; may be shorter than size
+	size_t byte_count;
+	struct ptx_relocation *relocations;
+	struct ptx_function *function;
+	struct ptx_symbol *definition; // of an extern, in another text
+	uint32_t position;  // of a label: index of the instruction that follows
+	struct ptx_operand *targets;
+	uint32_t target_count;
+	struct ptx_symbol *next; // in the order of declaration
+};
+
+struct ptx_scope {
+	struct ptx_scope *parent;
+	struct ptx_symbol **slots;
+	uint32_t capacity, count;
+};
+
+enum ptx_operand_kind {
+	PTX_OPERAND_SINK, // _
+	PTX_OPERAND_REGISTER,
+	PTX_OPERAND_SPECIAL, // value: enum ptx_special
+	PTX_OPERAND_INTEGER,
+	PTX_OPERAND_FLOAT,
+	PTX_OPERAND_DOUBLE,
+	PTX_OPERAND_SYMBOL, // + value
+	PTX_OPERAND_NAME,   // not declared (yet): a label
+	PTX_OPERAND_ADDRESS, // [list[0] + value]; several: list
+	PTX_OPERAND_VECTOR, // {…}
+	PTX_OPERAND_LIST,   // (…)
+};
+
+struct ptx_operand {
+	enum ptx_operand_kind kind;
+	bool negated;	      // !p
+	struct ptx_type type; // of a register
+	uint32_t offset;      // of a register, in the register file
+	int64_t value;
+	struct ptx_symbol *symbol;
+	const char *name;
+	uint32_t count;
+	struct ptx_operand *list;
+	struct ptx_operand *second; // p|q
+};
+
+enum { PTX_PARTS = 16 };
+
+struct ptx_instruction {
+	const char *opcode; // terminated
+	unsigned line;
+	struct ptx_scope *scope;
+	bool guarded, guard_negated;
+	uint32_t guard; // register offset
+	uint32_t operand_count;
+	struct ptx_operand *operands;
+};
+
+struct ptx_function {
+	struct ptx_symbol *symbol;
+	struct ptx_module *module;
+	struct ptx_function_info info;
+	bool is_entry, is_defined, is_address_taken;
+	uint32_t index;
+	unsigned version; // of its text
+	struct ptx_scope *scope;
+	struct ptx_symbol **results, **formals;
+	uint32_t result_count, formal_count;
+	struct ptx_instruction *instructions;
+	uint32_t instruction_count, instruction_capacity;
+	uint64_t register_bytes;  // the register file of one warp's frame, parameters included
+	uint32_t register_count;  // declared, for info.registers
+	uint32_t local_bytes;
+	struct ptx_op *ops;
+	uint32_t op_count;
+	char *refusal; // own; info of an entry's callees is gathered after decoding
+	const char *entry_refusal;
+	struct ptx_function **callees;
+	uint32_t callee_count, callee_capacity;
+	bool calls_indirectly, uses_alloca;
+	struct ptx_symbol **shared; // variables it names
+	uint32_t shared_count, shared_capacity;
+	uint32_t *shared_offsets; // of an entry: per shared variable of the module
+	uint32_t dynamic_shared_at; // of an entry: where it begins, from the first
+	uint32_t static_stack; // of an entry: what the calls below it need, each counted once
+	bool is_marked; // while gathering
+};
+
+struct ptx_module {
+	struct ptx_arena arena;
+	struct ptx_scope global; // what links between texts
+	struct ptx_symbol *symbols, **last_symbol; // of module scope, all texts
+	struct ptx_function **functions;
+	uint32_t function_count, function_capacity;
+	struct ptx_function **entries;
+	uint32_t entry_count;
+	struct ptx_symbol **variables; // .global and .const
+	uint32_t variable_count;
+	struct ptx_symbol **shared;
+	uint32_t shared_count;
+	uint64_t image_size, image_align;
+	uint64_t device; // once bound
+	bool has_indirect;
+	uint8_t *constants; // lane arrays of the literals
+	size_t constant_bytes, constant_capacity;
+	uint32_t *constant_slots; // hash of the above
+	uint32_t constant_slot_count, constant_count;
+	unsigned version, target; // of the text being parsed
+	int device_target;
+	struct ptx_log *log;
+	uint32_t text_index, text_count;
+};
+
+enum {
+	PTX_REGISTER_FIRST = 64, // below: the carry
+	PTX_REGISTER_LIMIT = 64 << 20,
+	PTX_SHARED_FIRST = 1024, // the hardware keeps the first KiB too
+};
+
+// "line 12: …" appended to the log; returns PTX_SYNTAX.
+__attribute__((format(printf, 3, 4))) int ptx_syntax(struct ptx_module *module, unsigned line, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void ptx_log_add(struct ptx_log *log, const char *format, ...);
+
+// symbol.c
+struct ptx_symbol *ptx_scope_find(const struct ptx_scope *scope, const char *name, size_t length); // and its parents
+struct ptx_symbol *ptx_scope_find_here(const struct ptx_scope *scope, const char *name, size_t length);
+int ptx_scope_add(struct ptx_arena *arena, struct ptx_scope *scope, struct ptx_symbol *symbol); // 0 or -ENOMEM
+void ptx_scope_replace(struct ptx_scope *scope, struct ptx_symbol *symbol);
+bool ptx_type_find(const char *name, size_t length, struct ptx_type *ret_type);
+static inline uint32_t ptx_type_bytes(struct ptx_type type)
+{
+	return type.bits <= 8 ? 1 : type.bits / 8;
+}
+// The bytes one lane of a .param variable takes in a frame.
+static inline uint32_t ptx_slot(const struct ptx_symbol *symbol)
+{
+	bool scalar = symbol->size <= 16 && (symbol->size & (symbol->size - 1)) == 0;
+	return (uint32_t)(scalar ? symbol->size : (symbol->size + 15) & ~15ull);
+}
+// What a register of the type takes for 32 lanes, and how wide its lanes are.
+uint32_t ptx_lane_bits(struct ptx_type type);
+uint32_t ptx_register_bytes(struct ptx_type type);
+// Grows an arena-held array of pointers by one. 0 or -ENOMEM.
+int ptx_list_add(struct ptx_arena *arena, void ***list, uint32_t *count, uint32_t *capacity, void *item);
+
+// parse.c and parse_body.c
+struct ptx_parser {
+	struct ptx_lexer lexer;
+	struct ptx_module *module;
+	struct ptx_scope *file;	    // of this text
+	struct ptx_scope *scope;    // the current one
+	struct ptx_function *function; // whose body is read
+	unsigned depth;
+};
+int ptx_parse(struct ptx_module *module, const char *text, size_t length);
+int ptx_parse_body(struct ptx_parser *parser);
+int ptx_parse_variable(struct ptx_parser *parser, enum ptx_space_kind space, struct ptx_symbol linkage, bool is_formal,
+		       struct ptx_symbol **ret_symbol);
+int ptx_parse_operand(struct ptx_parser *parser, struct ptx_operand *ret_operand);
+int ptx_parse_constant(struct ptx_parser *parser, int64_t *ret_value);
+int ptx_parse_mark(struct ptx_parser *parser, char mark);
+int ptx_parse_error(struct ptx_parser *parser, const char *expected);
+void ptx_parse_skip_line(struct ptx_parser *parser);
+int ptx_parse_skip_section(struct ptx_parser *parser);
+int ptx_parse_initializer(struct ptx_parser *parser, struct ptx_symbol *symbol);
+struct ptx_symbol *ptx_symbol_create(struct ptx_parser *parser, enum ptx_symbol_kind kind, const char *name, size_t length);
+
+// link.c
+int ptx_link(struct ptx_module *module);   // extern symbols find their definitions
+int ptx_layout(struct ptx_module *module); // the image; numbers shared variables
+int ptx_gather(struct ptx_module *module); // entries: refusals, shared layout, local sizes
+
+// decode.c
+int ptx_decode(struct ptx_module *module, struct ptx_function *function);
+
+static inline struct ptx_symbol *ptx_definition(struct ptx_symbol *symbol)
+{
+	return symbol->definition ? symbol->definition : symbol;
+}

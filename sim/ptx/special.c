@@ -1,0 +1,130 @@
+// Special registers.
+#include "sim/ptx/special.h"
+
+#include <time.h>
+
+#include "sim/ptx/decode.h"
+
+bool ptx_special_find(const char *name, size_t length, enum ptx_special *ret_special, struct ptx_type *ret_type)
+{
+	static const struct {
+		const char *name;
+		uint8_t bits;
+	} specials[] = {
+#define X(id, text, width) {text, width},
+		PTX_SPECIALS(X)
+#undef X
+	};
+	if (*name != '%')
+		return false;
+	for (unsigned i = 0; i < PTX_SPECIAL_COUNT; i++)
+		if (strlen(specials[i].name) == length && memcmp(specials[i].name, name, length) == 0) {
+			*ret_special = i;
+			*ret_type = (struct ptx_type){specials[i].bits, specials[i].bits == 1 ? 'p' : 'u'};
+			return true;
+		}
+	return false;
+}
+
+static uint64_t nanoseconds(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t clock_now(const struct ptx_run *run)
+{
+	uint64_t khz = run->launch->clock_khz ? run->launch->clock_khz : 1000000;
+
+	return (uint64_t)((unsigned __int128)nanoseconds(CLOCK_MONOTONIC) * khz / 1000000);
+}
+
+// What is the same for all lanes.
+static uint64_t uniform(const struct ptx_warp *warp, enum ptx_special special)
+{
+	const struct ptx_run *run = warp->worker->run;
+	const struct ptx_launch *launch = run->launch;
+	const struct ptx_block *block = warp->block;
+	uint32_t sms = launch->sm_count ? launch->sm_count : 1;
+
+	switch (special) {
+	case PTX_SPECIAL_NTID_X:
+	case PTX_SPECIAL_NTID_Y:
+	case PTX_SPECIAL_NTID_Z: return launch->block[special - PTX_SPECIAL_NTID_X];
+	case PTX_SPECIAL_CTAID_X:
+	case PTX_SPECIAL_CTAID_Y:
+	case PTX_SPECIAL_CTAID_Z: return block->id[special - PTX_SPECIAL_CTAID_X];
+	case PTX_SPECIAL_CLUSTERID_X:
+	case PTX_SPECIAL_CLUSTERID_Y:
+	case PTX_SPECIAL_CLUSTERID_Z: return block->id[special - PTX_SPECIAL_CLUSTERID_X];
+	case PTX_SPECIAL_NCTAID_X:
+	case PTX_SPECIAL_NCTAID_Y:
+	case PTX_SPECIAL_NCTAID_Z: return launch->grid[special - PTX_SPECIAL_NCTAID_X];
+	case PTX_SPECIAL_NCLUSTERID_X:
+	case PTX_SPECIAL_NCLUSTERID_Y:
+	case PTX_SPECIAL_NCLUSTERID_Z: return launch->grid[special - PTX_SPECIAL_NCLUSTERID_X];
+	case PTX_SPECIAL_CLUSTER_NCTAID_X:
+	case PTX_SPECIAL_CLUSTER_NCTAID_Y:
+	case PTX_SPECIAL_CLUSTER_NCTAID_Z:
+	case PTX_SPECIAL_CLUSTER_NCTARANK: return 1;
+	case PTX_SPECIAL_WARPID: return warp->index;
+	case PTX_SPECIAL_NWARPID: return 2048 / PTX_LANES;
+	case PTX_SPECIAL_SMID: return block->linear % sms;
+	case PTX_SPECIAL_NSMID: return sms;
+	case PTX_SPECIAL_GRIDID: return run->grid_id;
+	case PTX_SPECIAL_CLOCK:
+	case PTX_SPECIAL_CLOCK64: return clock_now(run);
+	case PTX_SPECIAL_CLOCK_HI: return clock_now(run) >> 32;
+	case PTX_SPECIAL_GLOBALTIMER:
+	case PTX_SPECIAL_GLOBALTIMER_LO: return nanoseconds(CLOCK_REALTIME);
+	case PTX_SPECIAL_GLOBALTIMER_HI: return nanoseconds(CLOCK_REALTIME) >> 32;
+	case PTX_SPECIAL_ENVREG1: return launch->cooperative ? launch->grid_workspace >> 32 : 0;
+	case PTX_SPECIAL_ENVREG2: return launch->cooperative ? (uint32_t)launch->grid_workspace : 0;
+	case PTX_SPECIAL_DYNAMIC_SMEM_SIZE: return launch->dynamic_shared;
+	case PTX_SPECIAL_TOTAL_SMEM_SIZE: return run->shared_size;
+	case PTX_SPECIAL_AGGR_SMEM_SIZE: return run->shared_size + PTX_SHARED_FIRST;
+	case PTX_SPECIAL_RESERVED_SMEM_END:
+	case PTX_SPECIAL_RESERVED_SMEM_CAP: return PTX_SHARED_FIRST;
+	default: return 0;
+	}
+}
+
+static uint32_t lane_value(enum ptx_special special, unsigned lane)
+{
+	switch (special) {
+	case PTX_SPECIAL_LANEID: return lane;
+	case PTX_SPECIAL_LANEMASK_EQ: return 1u << lane;
+	case PTX_SPECIAL_LANEMASK_LE: return UINT32_MAX >> (31 - lane);
+	case PTX_SPECIAL_LANEMASK_LT: return (1u << lane) - 1;
+	case PTX_SPECIAL_LANEMASK_GE: return UINT32_MAX << lane;
+	default: return UINT32_MAX << lane & ~(1u << lane); // gt
+	}
+}
+
+const struct ptx_op *ptx_op_special(struct ptx_warp *warp, const struct ptx_op *op)
+{
+	enum ptx_special special = op->immediate;
+	void *d = ptx_operand(warp, op->d);
+
+	if (special <= PTX_SPECIAL_TID_Z) {
+		PTX_FOR_LANES(lane, warp->mask)
+			((uint32_t *)d)[lane] = warp->tid[special][lane];
+	} else if (special == PTX_SPECIAL_LANEID ||
+		   (special >= PTX_SPECIAL_LANEMASK_EQ && special <= PTX_SPECIAL_LANEMASK_GT)) {
+		PTX_FOR_LANES(lane, warp->mask)
+			((uint32_t *)d)[lane] = lane_value(special, lane);
+	} else {
+		uint64_t value = uniform(warp, special);
+		if (op->value == 1)
+			*(uint32_t *)d = (*(uint32_t *)d & ~warp->mask) | (value ? warp->mask : 0);
+		else if (op->value == 32)
+			PTX_FOR_LANES(lane, warp->mask)
+				((uint32_t *)d)[lane] = (uint32_t)value;
+		else
+			PTX_FOR_LANES(lane, warp->mask)
+				((uint64_t *)d)[lane] = value;
+	}
+	return op + 1;
+}
