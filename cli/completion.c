@@ -7,20 +7,23 @@ static const char opening[] =
 	"# bash completion for virgate, made by `virgate completion`.\n"
 	"_virgate()\n{\n"
 	"\tlocal current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]}\n"
-	"\tlocal options= words= values= i simulated=\n"
+	"\tlocal options= words= values= taken= i simulated=\n"
 	"\tCOMPREPLY=()\n"
 	"\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
 	"\t\tcase ${COMP_WORDS[i]} in --sim|--sim=*) simulated=${COMP_WORDS[i]} ;; esac\n"
 	"\tdone\n";
 
 static const char closing[] =
+	"\tif [[ -z $taken && $current == -* ]]; then\n"
+	"\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$current\"))\n"
+	"\t\treturn\n"
+	"\tfi\n"
 	"\tcase $values in\n"
 	"\tvgpu|device) words=$(virgate complete \"$values\" $simulated 2>/dev/null) ;;\n"
 	"\tverb) words=$verbs ;;\n"
 	"\tcommand) COMPREPLY=($(compgen -c -- \"$current\") $(compgen -f -- \"$current\")) ;;\n"
 	"\tvalue) return ;;\n"
 	"\tesac\n"
-	"\t[[ $current == -* ]] && COMPREPLY=() words=$options\n"
 	"\t[[ -z $words ]] || COMPREPLY+=($(compgen -W \"$words\" -- \"$current\"))\n"
 	"}\n"
 	"complete -F _virgate virgate\n";
@@ -56,7 +59,7 @@ static void print_verb(const struct verb *verb)
 		printf("\t\t--%s", option->name);
 		if (option->letter)
 			printf("|-%c", option->letter);
-		printf(") values=%s ;;\n", kind(option->complete));
+		printf(") values=%s taken=1 ;;\n", kind(option->complete));
 	}
 	printf("\t\tesac ;;\n");
 }
