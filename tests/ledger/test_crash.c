@@ -1,0 +1,227 @@
+// kill -9, and SIGSTOP, at every step of every operation. The ledger's sources are built here
+// with a hook at each step.
+#include "base/descriptor.h"
+#include "ledger/layout.h"
+#include "ledger_file.h"
+#include "test.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+static const uint64_t MIB = 1 << 20, HELD = 5 << 20;
+
+static int steps_left = -1, signal_at_step;
+static bool reached_end; // no step was left to be hit
+
+void ledger_step(const char *where)
+{
+	if (steps_left >= 0 && steps_left-- == 0)
+		kill(getpid(), signal_at_step);
+}
+
+// What a process may do with a ledger; each is run once per step it has.
+static void do_reserve(struct vg_ledger *ledger)
+{
+	vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 2 * MIB);
+}
+
+static void do_refused_reserve(struct vg_ledger *ledger)
+{
+	if (vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 100 * MIB) != VG_LEDGER_REFUSED)
+		_exit(3);
+}
+
+static void do_work(struct vg_ledger *ledger)
+{
+	vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, MIB);
+	vg_ledger_reserve(ledger, VG_LEDGER_POOL, 2 * MIB);
+	vg_ledger_refund(ledger, VG_LEDGER_CONTEXT, MIB);
+	vg_ledger_reserve(ledger, VG_LEDGER_VMM, 3 * MIB);
+	vg_ledger_refund(ledger, VG_LEDGER_POOL, MIB);
+}
+
+static void do_work_and_leave(struct vg_ledger *ledger)
+{
+	vg_ledger_reserve(ledger, VG_LEDGER_POOL, 2 * MIB);
+	vg_ledger_leave(ledger);
+}
+
+static void do_limit(struct vg_ledger *ledger)
+{
+	uint64_t charged;
+
+	vg_ledger_set_limit(ledger, 32 * MIB, &charged);
+	vg_ledger_set_limit(ledger, 16 * MIB, &charged);
+}
+
+static void do_reap(struct vg_ledger *ledger)
+{
+	reap_all_dead(ledger);
+}
+
+// In a child, with the signal at step `step`. Returns its pid once it is dead or stopped.
+static pid_t run_until(struct vg_ledger *ledger, void (*work)(struct vg_ledger *), int step, int signal)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		steps_left = step;
+		signal_at_step = signal;
+		work(ledger);
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, WUNTRACED), child);
+	if (WIFEXITED(status))
+		CHECK_INT(WEXITSTATUS(status), 0);
+	reached_end = WIFEXITED(status);
+	return child;
+}
+
+static void check_others_go_on(struct vg_ledger *ledger)
+{
+	uint64_t limit, charged, before = vg_ledger_charged(ledger);
+
+	alarm(20);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB), 0);
+	CHECK_INT(vg_ledger_charged(ledger), before + MIB);
+	vg_ledger_refund(ledger, VG_LEDGER_DEVICE, MIB);
+	vg_ledger_read(ledger, &limit, &charged);
+	CHECK_INT(charged, before);
+	CHECK_INT(vg_ledger_set_limit(ledger, limit, &charged), 0);
+	alarm(0);
+}
+
+static void check_exact(struct vg_ledger *ledger, uint64_t expected)
+{
+	struct vg_ledger_tenant tenant;
+	unsigned int cursor = 0;
+	uint64_t sum = 0, slots = 0;
+
+	CHECK_INT(vg_ledger_charged(ledger), expected);
+	while (vg_ledger_next_tenant(ledger, &cursor, &tenant)) {
+		sum += tenant.used;
+		slots++;
+	}
+	CHECK_INT(sum, expected);
+	CHECK_INT(slots, 1); // the parent's
+}
+
+// `between`: others change the account between the death and the reaping, so that the tag is gone.
+static int kill_at_every_step(void (*work)(struct vg_ledger *), bool between)
+{
+	int step = 0;
+
+	do {
+		struct vg_ledger *ledger = fresh_ledger(16 * MIB);
+		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, HELD), 0);
+		run_until(ledger, work, step, SIGKILL);
+		if (between)
+			check_others_go_on(ledger);
+		reap_all_dead(ledger);
+		check_exact(ledger, HELD);
+		vg_ledger_close(ledger);
+	} while (!reached_end && ++step < 1000);
+	CHECK(reached_end);
+	return step;
+}
+
+#define EVERY_STEP(name, work, least)                                                              \
+	TEST(killed_in_##name)                                                                     \
+	{                                                                                          \
+		CHECK(kill_at_every_step(work, false) >= least);                                   \
+	}                                                                                          \
+	TEST(killed_in_##name##_and_the_account_moved_on)                                          \
+	{                                                                                          \
+		CHECK(kill_at_every_step(work, true) >= least);                                    \
+	}
+EVERY_STEP(reserve, do_reserve, 11)
+EVERY_STEP(refused_reserve, do_refused_reserve, 8)
+EVERY_STEP(reserve_and_refund, do_work, 45)
+EVERY_STEP(leave, do_work_and_leave, 20)
+EVERY_STEP(limit, do_limit, 2)
+
+// A tenant dies at every step of a reservation, and the reaper at every step of its reaping.
+static void kill_the_reaper(bool between)
+{
+	for (int step = 0;; step++) {
+		for (int reaper_step = 0;; reaper_step++) {
+			struct vg_ledger *ledger = fresh_ledger(16 * MIB);
+			CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, HELD), 0);
+			run_until(ledger, do_reserve, step, SIGKILL);
+			bool tenant_ended = reached_end;
+			run_until(ledger, do_reap, reaper_step, SIGKILL);
+			bool reaper_ended = reached_end;
+			if (between)
+				check_others_go_on(ledger);
+			run_until(ledger, do_reap, reaper_step / 2, SIGKILL); // and a second one
+			reap_all_dead(ledger);
+			check_exact(ledger, HELD);
+			vg_ledger_close(ledger);
+			if (reaper_ended) {
+				CHECK(reaper_step >= 4); // of a slot that was only claimed
+				if (!tenant_ended)
+					break;
+				CHECK(step >= 11 && reaper_step >= 14);
+				return;
+			}
+		}
+	}
+}
+
+TEST(killed_reaper)
+{
+	kill_the_reaper(false);
+}
+
+TEST(killed_reaper_and_the_account_moved_on)
+{
+	kill_the_reaper(true);
+}
+
+// Stopped at every step, nobody waits for it; let go, it ends as if nothing had been.
+TEST(stopped_at_every_step)
+{
+	for (int step = 0;; step++) {
+		struct vg_ledger *ledger = fresh_ledger(16 * MIB);
+		int status;
+		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, HELD), 0);
+		pid_t child = run_until(ledger, do_work, step, SIGSTOP);
+		if (!reached_end) {
+			check_others_go_on(ledger);
+			kill(child, SIGCONT);
+			CHECK_INT(waitpid(child, &status, 0), child);
+			CHECK_INT(status, 0);
+		}
+		CHECK_INT(vg_ledger_charged(ledger), HELD + 4 * MIB);
+		CHECK_INT(reap_all_dead(ledger), 4 * MIB);
+		check_exact(ledger, HELD);
+		vg_ledger_close(ledger);
+		if (reached_end) {
+			CHECK(step >= 45);
+			return;
+		}
+	}
+}
+
+// Stopped in the midst, a reaper holds up nobody, and its own death is reaped.
+TEST(stopped_reaper)
+{
+	for (int step = 0;; step++) {
+		struct vg_ledger *ledger = fresh_ledger(16 * MIB);
+		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, HELD), 0);
+		run_until(ledger, do_reserve, 1000, SIGKILL);
+		pid_t child = run_until(ledger, do_reap, step, SIGSTOP);
+		bool ended = reached_end;
+		check_others_go_on(ledger);
+		if (!ended) {
+			kill(child, SIGKILL);
+			CHECK_INT(waitpid(child, NULL, 0), child);
+		}
+		reap_all_dead(ledger);
+		check_exact(ledger, HELD);
+		vg_ledger_close(ledger);
+		if (ended)
+			return;
+	}
+}

@@ -1,0 +1,140 @@
+// 16 processes compete for the last MiB while the limit moves and some are killed: an observer
+// never sees more charged than the limit, and at the end the sum is exact.
+// RACE_SECONDS: how long (2).
+#include "base/clock.h"
+#include "ledger_file.h"
+#include "test.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+enum { COMPETITORS = 16, HELD_MOST = 32 };
+static const uint64_t MIB = 1 << 20, KIB = 1 << 10, BASE = 7 << 20;
+
+struct shared {
+	uint64_t stop;
+	struct {
+		uint64_t held, granted, refused;
+	} competitor[COMPETITORS];
+};
+static struct shared *shared;
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+static void compete(struct vg_ledger *ledger, int number)
+{
+	uint64_t state = 88172645463325252ull + (uint64_t)number * 7919 + (uint64_t)getpid(), sizes[HELD_MOST] = {0};
+
+	while (!__atomic_load_n(&shared->stop, __ATOMIC_RELAXED)) {
+		uint64_t random = next_random(&state), *size = &sizes[random % HELD_MOST];
+		if (*size) {
+			vg_ledger_refund(ledger, VG_LEDGER_DEVICE, *size);
+			*size = 0;
+			continue;
+		}
+		uint64_t wanted = (random >> 32) % (256 * KIB) + 1;
+		int r = vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, wanted);
+		if (r == 0)
+			*size = wanted, shared->competitor[number].granted++;
+		else if (r == VG_LEDGER_REFUSED)
+			shared->competitor[number].refused++;
+		else
+			_exit(2);
+	}
+	uint64_t held = 0;
+	for (int i = 0; i < HELD_MOST; i++)
+		held += sizes[i];
+	shared->competitor[number].held = held;
+	for (;;)
+		pause();
+}
+
+static pid_t start_competitor(struct vg_ledger *ledger, int number)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		compete(ledger, number);
+	CHECK(child > 0);
+	return child;
+}
+
+static void check_within(struct vg_ledger *ledger, uint64_t *most)
+{
+	for (int i = 0; i < 1000; i++) {
+		uint64_t limit, charged;
+		vg_ledger_read(ledger, &limit, &charged);
+		if (charged > limit)
+			FAIL("%llu charged of %llu", (unsigned long long)charged, (unsigned long long)limit);
+		if (charged > *most)
+			*most = charged;
+	}
+}
+
+static void stop_all(struct vg_ledger *ledger, pid_t *children)
+{
+	uint64_t sum = 0;
+
+	__atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
+	for (int waited = 0; waited < 10000; waited += 10) { // they note what they hold, then pause
+		uint64_t before = vg_ledger_charged(ledger);
+		poll(NULL, 0, 100);
+		if (vg_ledger_charged(ledger) == before)
+			break;
+	}
+	for (int i = 0; i < COMPETITORS; i++)
+		sum += shared->competitor[i].held;
+	CHECK_INT(vg_ledger_charged(ledger), BASE + sum);
+	for (int i = 0; i < COMPETITORS; i++) {
+		kill(children[i], SIGKILL);
+		CHECK_INT(waitpid(children[i], NULL, 0), children[i]);
+	}
+	CHECK_INT(reap_all_dead(ledger), sum);
+	CHECK_INT(vg_ledger_charged(ledger), BASE);
+}
+
+TEST(sixteen_for_the_last_mib)
+{
+	struct vg_ledger *ledger = fresh_ledger(BASE + MIB);
+	const char *seconds = getenv("RACE_SECONDS");
+	uint64_t end = vg_clock_monotonic_ns() + (uint64_t)(seconds ? atoi(seconds) : 2) * 1000000000, most = 0;
+	uint64_t granted = 0, refused = 0, charged, state = 42;
+	pid_t children[COMPETITORS];
+	int kills = 0;
+
+	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(shared != MAP_FAILED);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, BASE), 0);
+	for (int i = 0; i < COMPETITORS; i++)
+		children[i] = start_competitor(ledger, i);
+	while (vg_clock_monotonic_ns() < end) {
+		uint64_t random = next_random(&state);
+		check_within(ledger, &most);
+		vg_ledger_set_limit(ledger, BASE + random % (MIB + 1), &charged); // may be refused
+		int victim = (int)(random >> 40) % COMPETITORS;
+		if (random >> 60 == 0) { // killed wherever it is, and replaced
+			kill(children[victim], SIGKILL);
+			CHECK_INT(waitpid(children[victim], NULL, 0), children[victim]);
+			reap_all_dead(ledger);
+			children[victim] = start_competitor(ledger, victim);
+			kills++;
+		}
+	}
+	for (int i = 0; i < COMPETITORS; i++) {
+		granted += shared->competitor[i].granted;
+		refused += shared->competitor[i].refused;
+	}
+	stop_all(ledger, children);
+	printf("%llu granted, %llu refused, %d killed, at most %llu of %llu charged\n", (unsigned long long)granted,
+	       (unsigned long long)refused, kills, (unsigned long long)most, (unsigned long long)(BASE + MIB));
+	CHECK(granted > 1000 && refused > 1000);
+	vg_ledger_close(ledger);
+}
