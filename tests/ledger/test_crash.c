@@ -162,7 +162,7 @@ static void kill_the_reaper(bool between)
 				CHECK(reaper_step >= 4); // of a slot that was only claimed
 				if (!tenant_ended)
 					break;
-				CHECK(step >= 11 && reaper_step >= 14);
+				CHECK(step >= 11 && reaper_step >= 13);
 				return;
 			}
 		}
