@@ -29,7 +29,8 @@ struct ledger_slot {
 	uint32_t outer_pid;
 	uint32_t reserved;
 	char command[VG_LEDGER_COMMAND];
-	uint64_t applied; // written by others, grows
+	uint64_t undeclared; // written by the daemon
+	uint64_t applied;    // written by others, grows
 };
 
 struct ledger_refusal_entry {

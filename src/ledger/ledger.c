@@ -118,6 +118,7 @@ static int take_over_slot(struct ledger_file *file, ledger_word self, uint64_t i
 			continue;
 		ledger_slot_refund_all(file, i, 0, &refunded);
 		memset(slot->by_kind, 0, sizeof slot->by_kind);
+		LEDGER_STORE(slot->undeclared, 0);
 		*ret_index = i;
 		return 0;
 	}
@@ -224,6 +225,13 @@ uint64_t vg_ledger_used_here(const struct vg_ledger *ledger)
 	return number == LEDGER_NO_SLOT ? 0 : ledger_slot_used(&ledger->file->slots[number - 1]);
 }
 
+uint64_t vg_ledger_undeclared(const struct vg_ledger *ledger)
+{
+	unsigned int number = ledger->process->slot_number;
+
+	return number == LEDGER_NO_SLOT ? 0 : LEDGER_LOAD(ledger->file->slots[number - 1].undeclared);
+}
+
 static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_ledger_tenant *ret_tenant)
 {
 	struct ledger_slot *slot = &file->slots[index];
@@ -268,6 +276,17 @@ int vg_ledger_set_outer(struct vg_ledger *ledger, const struct vg_ledger_tenant 
 		return VG_LEDGER_GONE;
 	LEDGER_STORE(slot->outer_start_time, start_time);
 	LEDGER_STORE(slot->outer_pid, pid);
+	return 0;
+}
+
+int vg_ledger_set_undeclared(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t bytes)
+{
+	struct ledger_slot *slot = &ledger->file->slots[tenant->slot];
+
+	if (ledger_word_read(&slot->owner) != owner_word(&tenant->owner) ||
+	    LEDGER_LOAD(slot->generation) != tenant->generation)
+		return VG_LEDGER_GONE;
+	LEDGER_STORE(slot->undeclared, bytes);
 	return 0;
 }
 

@@ -8,7 +8,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// X(NAME, text). The last three are overhead: memory a program takes without asking.
+// X(NAME, text). From CONTEXT on it is overhead: memory a program takes without asking.
+// UNDECLARED is what no call of the program announced (kernels loaded on first use, local memory,
+// libraries' heaps): the daemon measures it, the tenant charges it (vg_ledger_undeclared).
 #define VG_LEDGER_KINDS(X)                                                                         \
 	X(DEVICE, "device")                                                                        \
 	X(POOL, "pool")                                                                            \
@@ -19,7 +21,8 @@
 	X(IMPORT, "import")                                                                        \
 	X(CONTEXT, "context")                                                                      \
 	X(MODULE, "module")                                                                        \
-	X(LIMITS, "limits")
+	X(LIMITS, "limits")                                                                        \
+	X(UNDECLARED, "undeclared")
 
 enum vg_ledger_kind {
 #define X(name, text) VG_LEDGER_##name,
@@ -86,6 +89,9 @@ uint64_t vg_ledger_charged(const struct vg_ledger *ledger);
 uint64_t vg_ledger_overhead(const struct vg_ledger *ledger);
 // Limit and charged of one and the same instant.
 void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, uint64_t *ret_charged);
+// What the daemon last found this process to hold on the device beyond what it had charged for
+// (UNDECLARED aside): to be charged as UNDECLARED. 0 before the first measurement.
+uint64_t vg_ledger_undeclared(const struct vg_ledger *ledger);
 // What this process itself has charged, all kinds.
 uint64_t vg_ledger_used_here(const struct vg_ledger *ledger);
 
@@ -150,6 +156,8 @@ void vg_ledger_set_flags(struct vg_ledger *ledger, uint32_t flags);
 // Under which pid and start time the daemon knows the process in a slot.
 int vg_ledger_set_outer(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint32_t pid,
 			uint64_t start_time);
+// Leaves word for a tenant of what it holds undeclared. VG_LEDGER_GONE: it has left.
+int vg_ledger_set_undeclared(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t bytes);
 // Refunds all that a dead process held and frees its slot; exactly, wherever it was killed.
 // The caller has made sure that it is dead and its memory released. VG_LEDGER_GONE: somebody
 // else has the slot now; -EAGAIN: the header changed too often, try again.
