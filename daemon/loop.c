@@ -80,6 +80,8 @@ static bool really_leave(struct node *node)
 	connection_accept(node);
 	if (!node->connections)
 		return true;
+	if (node->told_to_end) // those who came in time are served first
+		return false;
 	node->leaving = false;
 	node->busy_until_ns = vg_clock_monotonic_ns();
 	return place_listen(node) < 0;

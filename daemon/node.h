@@ -79,6 +79,7 @@ struct node {
 	unsigned int connection_count;
 	bool leaving;
 	bool ending; // a signal said so: whoever still waits has lost
+	bool told_to_end; // by a request: nobody new is let in
 	uint64_t busy_until_ns;	 // last sign of use
 	uint64_t next_scan_ns, next_reap_ns; // 0: not due
 };

@@ -387,6 +387,7 @@ static json_t *answer_shutdown(const struct request *request)
 		return refuse("denied", "only root and the daemon's own user may end it");
 	say("told to end by process %d", (int)request->peer->pid);
 	request->node->leaving = true;
+	request->node->told_to_end = true;
 	return agree();
 }
 
