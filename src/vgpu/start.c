@@ -118,16 +118,20 @@ static bool lock_is_held(const struct vg_node *node)
 	return vg_file_read(path, text, sizeof text - 1) > 0 && strcmp(text, "virgated\n") == 0;
 }
 
-// A loser of the race for the daemon's lock ends at once: the winner may still be on its way.
-static bool await_answer(const struct vg_node *node, uint64_t deadline)
+// A loser of the race for the daemon's lock ends at once: the winner may still be on its way, or
+// on its way out. *ret_lost: somebody held the lock, so that another try makes sense.
+static bool await_answer(const struct vg_node *node, uint64_t deadline, bool *ret_lost)
 {
 	uint64_t grace = vg_clock_monotonic_ns() + 200000000;
 
+	*ret_lost = false;
 	for (;;) {
 		if (answers(node))
 			return true;
 		uint64_t now = vg_clock_monotonic_ns();
-		if (now >= deadline || (now >= grace && !lock_is_held(node)))
+		bool held = lock_is_held(node);
+		*ret_lost |= held;
+		if (now >= deadline || (!held && (*ret_lost || now >= grace)))
 			return false;
 		poll(NULL, 0, 5);
 	}
@@ -147,8 +151,9 @@ static void last_line(const char *path, char ret_line[400])
 	if (length <= 0)
 		return;
 	text[length] = '\0';
-	char *newline = strrchr(text, '\n');
-	snprintf(ret_line, 400, "%.399s", newline ? newline + 1 : text);
+	char *line = strrchr(text, '\n') ? strrchr(text, '\n') + 1 : text;
+	char *words = strstr(line, "]: "); // behind the time and the process
+	snprintf(ret_line, 400, "%.399s", words ? words + 3 : line);
 }
 
 static enum vg_status check_parts(struct start *start, const char *function)
@@ -181,23 +186,16 @@ static enum vg_status check_parts(struct start *start, const char *function)
 	return VG_OK;
 }
 
-enum vg_status vg_node_start(const struct vg_node *node, const char *function)
+static int launch(const struct start *start, char **environment, uint64_t deadline)
 {
-	struct start start = {.node = node};
-	char line[400];
-	int ready[2], status;
+	int ready[2], status, error = 0;
 
-	enum vg_status result = check_parts(&start, function);
-	if (result)
-		return result;
-	snprintf(start.log, sizeof start.log, "%.4000s/virgated.log", node->runtime_dir);
-	char **environment = daemon_environment(&start);
-	if (!environment || pipe2(ready, O_CLOEXEC) < 0)
-		return vg_fail(VG_SYSTEM, errno, function, "the daemon cannot be started: %s", strerror(errno));
-	uint64_t deadline = vg_clock_monotonic_ns() + (uint64_t)node->timeout * 1000000000;
+	if (pipe2(ready, O_CLOEXEC) < 0)
+		return -errno;
 	pid_t child = fork();
 	if (child == 0)
-		become_daemon(&start, environment, ready[1]);
+		become_daemon(start, environment, ready[1]);
+	error = child < 0 ? errno : 0;
 	close(ready[1]);
 	if (child > 0) {
 		while (waitpid(child, &status, 0) < 0 && errno == EINTR)
@@ -205,9 +203,34 @@ enum vg_status vg_node_start(const struct vg_node *node, const char *function)
 		await_word(ready[0], deadline);
 	}
 	close(ready[0]);
+	return -error;
+}
+
+enum vg_status vg_node_start(const struct vg_node *node, const char *function)
+{
+	uint64_t deadline = vg_clock_monotonic_ns() + (uint64_t)node->timeout * 1000000000;
+	struct start start = {.node = node};
+	bool answered = false, lost = true;
+	char line[400];
+	int r = 0;
+
+	enum vg_status result = check_parts(&start, function);
+	if (result)
+		return result;
+	snprintf(start.log, sizeof start.log, "%.4000s/virgated.log", node->runtime_dir);
+	char **environment = daemon_environment(&start);
+	if (!environment)
+		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for the daemon's environment");
+	while (r == 0 && !answered && lost && vg_clock_monotonic_ns() < deadline) {
+		r = launch(&start, environment, deadline);
+		if (r == 0)
+			answered = await_answer(node, deadline, &lost);
+	}
 	free(environment);
-	if (await_answer(node, deadline))
+	if (answered)
 		return VG_OK;
+	if (r < 0)
+		return vg_fail(VG_SYSTEM, -r, function, "the daemon cannot be started: %s", strerror(-r));
 	last_line(start.log, line);
 	return vg_fail(VG_NO_DAEMON, 0, function, "the daemon %.200s did not start%s%s (its log: %.200s)", start.program,
 		       *line ? ": " : "", line, start.log);
