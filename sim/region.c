@@ -199,14 +199,9 @@ static int take_slot(struct region *region)
 	return -EUSERS;
 }
 
-static int open_node(struct region *region, const struct sim_config *config, bool observer, char *problem, size_t capacity)
+static int open_locked_node(struct region *region, int fd, const struct sim_config *config, bool observer, char *problem,
+			    size_t capacity)
 {
-	char path[300];
-
-	snprintf(path, sizeof path, "%s/node", region->folder);
-	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX) != 0) // until fd is closed
-		return -errno;
 	int status = join_header(region, fd, config);
 	if (status == 1) {
 		snprintf(problem, capacity, "%s is in use by a simulated node of another configuration", region->folder);
@@ -223,6 +218,20 @@ static int open_node(struct region *region, const struct sim_config *config, boo
 	if (!observer)
 		status = take_slot(region);
 	region_unlock(region);
+	return status;
+}
+
+static int open_node(struct region *region, const struct sim_config *config, bool observer, char *problem, size_t capacity)
+{
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/node", region->folder);
+	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX) != 0)
+		return -errno;
+	int status = open_locked_node(region, fd, config, observer, problem, capacity);
+	// Closing does not unlock it: the mapping of the header holds the open file too.
+	flock(fd, LOCK_UN);
 	return status;
 }
 
