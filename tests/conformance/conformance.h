@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -128,6 +129,7 @@ static inline pid_t start_child(const char *name, const char *argument)
 	fflush(NULL);
 	pid_t child = fork();
 	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); // a killed test leaves nobody behind
 		setenv("CONFORMANCE_CHILD", name, 1);
 		setenv("CONFORMANCE_ARGUMENT", argument ? argument : "", 1);
 		execl("/proc/self/exe", "conformance-child", (char *)NULL);
