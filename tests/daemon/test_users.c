@@ -1,0 +1,182 @@
+// The system's daemon and its users, and tenants in containers: root may play both.
+#include "daemon_fixture.h"
+
+#include <grp.h>
+#include <sched.h>
+
+enum { ALICE = 60001, BOB = 60002, SHARED_GROUP = 60 }; // "games" on Debian: any group by name will do
+
+static void start_system_daemon(void)
+{
+	int ready[2];
+	char number[12], state[300], claims[300], log[300], byte;
+
+	if (geteuid() != 0)
+		SKIP("only root can be several users");
+	fresh_node();
+	CHECK_INT(chmod(folder, 0755), 0);
+	CHECK_INT(pipe(ready), 0);
+	snprintf(state, sizeof state, "%s/state", folder);
+	snprintf(claims, sizeof claims, "%s/claims", folder);
+	snprintf(log, sizeof log, "%s/log", folder);
+	daemon_pid = fork();
+	if (daemon_pid == 0) {
+		dup2(open(log, O_WRONLY | O_CREAT | O_APPEND, 0600), 2);
+		setenv("VIRGATE_RUNTIME_DIR", runtime_dir, 1);
+		setenv("VIRGATE_STATE_DIR", state, 1);
+		setenv("VIRGATE_CLAIMS_DIR", claims, 1);
+		setenv("VIRGATE_NVML", FAKE_NVML_LIBRARY, 1);
+		setenv("FAKE_NVML", nvml_world, 1);
+		unsetenv("VIRGATE_SIM");
+		snprintf(number, sizeof number, "%d", ready[1]);
+		execl(VIRGATED, "virgated", "--system", "--ready-fd", number, NULL);
+		_exit(127);
+	}
+	close(ready[1]);
+	CHECK_INT(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+}
+
+// What a user is answered: "" for yes, else the code.
+static void ask_as(uid_t uid, gid_t group, const char *request, char ret_code[64])
+{
+	int answer[2];
+
+	CHECK_INT(pipe(answer), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		if ((group ? setgroups(1, &group) : setgroups(0, NULL)) < 0 || setgid((gid_t)uid) < 0 || setuid(uid) < 0)
+			_exit(1);
+		json_t *reply = ask("%s", request);
+		const char *code = agreed(reply) ? "" : json_string_value(json_object_get(reply, "code"));
+		_exit(write(answer[1], code, strlen(code) + 1) < 0);
+	}
+	close(answer[1]);
+	ssize_t length = read(answer[0], ret_code, 63);
+	close(answer[0]);
+	waitpid(child, NULL, 0);
+	CHECK(length > 0);
+	ret_code[length] = '\0';
+}
+
+#define CHECK_ANSWER(uid, group, request, wanted)                                                  \
+	do {                                                                                       \
+		char code_[64];                                                                    \
+		ask_as(uid, group, request, code_);                                                \
+		CHECK_STR(code_, wanted);                                                          \
+	} while (0)
+
+TEST(owner_group_other_and_root)
+{
+	char path[400];
+	struct stat status;
+
+	start_system_daemon();
+	CHECK_ANSWER(ALICE, SHARED_GROUP, "{'op':'create','name':'a','memory':1000000,'group':'games'}", "");
+	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
+	CHECK_INT(stat(path, &status), 0);
+	CHECK_INT(status.st_uid, ALICE);
+	CHECK_INT(status.st_gid, SHARED_GROUP);
+	CHECK_INT(status.st_mode & 0777, 0660);
+	CHECK_ANSWER(ALICE, 0, "{'op':'enter','vgpu':'a'}", "");
+	CHECK_ANSWER(BOB, SHARED_GROUP, "{'op':'enter','vgpu':'a'}", "");
+	CHECK_ANSWER(BOB, 0, "{'op':'enter','vgpu':'a'}", "denied");
+	CHECK_ANSWER(BOB, SHARED_GROUP, "{'op':'set','name':'a','memory':2000000}", "denied");
+	CHECK_ANSWER(BOB, 0, "{'op':'inspect','name':'a'}", "denied");
+	CHECK_ANSWER(BOB, 0, "{'op':'logs','name':'a'}", "denied");
+	CHECK_ANSWER(BOB, 0, "{'op':'rm','name':'a'}", "denied");
+	CHECK_ANSWER(BOB, 0, "{'op':'list'}", "");
+	CHECK_ANSWER(BOB, 0, "{'op':'shutdown'}", "denied");
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000,'group':'games'}", "denied");
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000}", "");
+	snprintf(path, sizeof path, "%s/ledgers/b", runtime_dir);
+	CHECK_INT(stat(path, &status), 0);
+	CHECK_INT(status.st_mode & 0777, 0600);
+	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','memory':3000000}", "");
+	CHECK_AGREED(ask("{'op':'set','name':'b','memory':2000000}")); // root
+	CHECK_ANSWER(ALICE, 0, "{'op':'rm','name':'a'}", "");
+}
+
+// Alone in a new pid namespace, as process 1 of it. The outer pid.
+static pid_t start_contained_tenant(bool says_hello)
+{
+	char path[400], byte = 0;
+	int ready[2];
+
+	snprintf(path, sizeof path, "%s/ledgers/c", runtime_dir);
+	CHECK_INT(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		if (unshare(CLONE_NEWPID) < 0)
+			_exit(1);
+		pid_t inner = fork();
+		if (inner == 0) {
+			struct vg_ledger *ledger;
+			struct vg_ledger_owner self;
+			struct vg_wire_hello hello = {.ledger = "c"};
+			byte = getpid() == 1 && vg_ledger_open(path, &ledger) == 0 &&
+			       vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB) == 0 && vg_ledger_self(&self) == 0;
+			hello.pid = self.pid, hello.pid_namespace = self.pid_namespace, hello.start_time = self.start_time;
+			if (says_hello)
+				vg_wire_say_hello(socket_path, &hello);
+			if (write(ready[1], &byte, 1) != 1)
+				_exit(1);
+			for (;;)
+				pause();
+		}
+		if (write(ready[1], &inner, sizeof inner) < 0)
+			_exit(1);
+		waitpid(inner, NULL, 0);
+		_exit(0);
+	}
+	close(ready[1]);
+	pid_t outer = 0;
+	char bytes[sizeof outer + 1];
+	size_t got = 0;
+	while (got < sizeof bytes) {
+		ssize_t length = read(ready[0], bytes + got, sizeof bytes - got);
+		if (length <= 0)
+			SKIP("no new pid namespaces here");
+		got += (size_t)length;
+	}
+	close(ready[0]);
+	// Either may have been the first to write.
+	if (bytes[0] == 1 && bytes[4] != 1)
+		memcpy(&outer, bytes + 1, sizeof outer);
+	else
+		memcpy(&outer, bytes, sizeof outer);
+	return outer;
+}
+
+static void contained_tenant(bool says_hello)
+{
+	if (geteuid() != 0)
+		SKIP("only root can make a pid namespace here");
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", GIB));
+	pid_t outer = start_contained_tenant(says_hello);
+	CHECK_INT(figure("c", "charged"), MIB);
+	json_t *reply = ask("{'op':'inspect','name':'c'}");
+	json_t *tenant = json_array_get(json_object_get(json_object_get(reply, "vgpu"), "tenants"), 0);
+	CHECK_INT(kill((pid_t)json_integer_value(json_object_get(tenant, "pid")), 0), 0);
+	CHECK_INT(json_integer_value(json_object_get(tenant, "pid")), outer);
+	json_decref(reply);
+	poll(NULL, 0, 600); // not taken for dead meanwhile
+	CHECK_INT(figure("c", "charged"), MIB);
+	kill_daemon();
+	start_daemon();
+	CHECK_INT(figure("c", "charged"), MIB);
+	kill(outer, SIGKILL);
+	CHECK(await_figure("c", "charged", 0, 2000) >= 0);
+}
+
+TEST(a_tenant_in_a_container)
+{
+	contained_tenant(true);
+}
+
+TEST(a_tenant_in_a_container_that_says_nothing)
+{
+	contained_tenant(false);
+}
