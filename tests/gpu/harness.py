@@ -7,9 +7,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -127,29 +129,51 @@ def inside(where, command, **options):
     return words + ["--"] + list(command)
 
 
-def run_inside(where, command, timeout=90, env=None, good=True):
-    environment = dict(os.environ, **(env or {}))
+def start(command, env=None, limit=90):
+    """A process group of its own, which is killed when it takes too long."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=dict(os.environ, **(env or {})), stdin=subprocess.DEVNULL, start_new_session=True)
+    process.late = False
+
+    def kill():
+        process.late = True
+        kill_group(process)
+
+    process.timer = threading.Timer(limit, kill)
+    process.timer.daemon = True
+    process.timer.start()
+    return process
+
+
+def kill_group(process):
     try:
-        done = subprocess.run(inside(where, command), capture_output=True, text=True, timeout=timeout, check=False,
-                              env=environment, stdin=subprocess.DEVNULL)
-    except subprocess.TimeoutExpired as late:
-        output = (late.stdout or b"")[-300:]
-        raise Failure(f"{command[0]} took longer than {timeout} s: {output}") from late
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def start_inside(where, command, env=None, limit=90):
+    return start(inside(where, command), env, limit)
+
+
+def run_inside(where, command, timeout=90, env=None, good=True):
+    process = start_inside(where, command, env, timeout)
+    output, errors = process.communicate()
+    process.timer.cancel()
+    name = os.path.basename(command[0])
+    check(not process.late, f"{name} took longer than {timeout} s: {output[-300:].strip()} {errors[-600:].strip()}")
     if good:
-        check(done.returncode == 0, f"{os.path.basename(command[0])} ended with {done.returncode}: "
-              f"{done.stdout[-400:].strip()} {done.stderr[-800:].strip()}")
-    return done
-
-
-def start_inside(where, command, env=None):
-    return subprocess.Popen(inside(where, command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            env=dict(os.environ, **(env or {})), stdin=subprocess.DEVNULL)
+        check(process.returncode == 0, f"{name} ended with {process.returncode}: "
+              f"{output[-400:].strip()} {errors[-800:].strip()}")
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def stop(process):
+    process.timer.cancel()
     if process.poll() is None:
-        process.kill()
-    process.communicate()
+        kill_group(process)
+    if not process.stdout.closed:
+        process.communicate()
 
 
 def wait_for(condition, seconds, words):

@@ -17,7 +17,7 @@ def main():
     gradient = jax.grad(lambda w: jnp.mean((x @ w) ** 2))(jnp.ones((2048, 8)))
     assert bool(jnp.isfinite(gradient).all())
     try:
-        jnp.ones((16 << 30,), dtype=jnp.int8).block_until_ready()
+        jnp.ones((16, 1 << 30), dtype=jnp.int8).block_until_ready()
         raise SystemExit("16 GiB were granted")
     except Exception as error:  # jaxlib's exception class has moved between versions
         assert "RESOURCE_EXHAUSTED" in str(error) or "emory" in str(error), error

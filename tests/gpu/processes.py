@@ -43,11 +43,11 @@ def two_vgpus():
     left = start_inside({"name": "left", "memory": "4G"}, [MATMUL, "--size", "2048", "--seconds", "4"])
     right = start_inside({"name": "right", "memory": "2G"}, [GROW, "--chunk", "64M", "--exact", "--hold", "1"])
     try:
-        line, errors = right.communicate(timeout=60)
+        line, errors = right.communicate()
         check(right.returncode == 0 and "out of memory" in line, f"{line} {errors}")
         check(granted(line) <= 2 * GiB, line)
         check("vGPU right: asked" in errors, errors)
-        out, errors = left.communicate(timeout=60)
+        out, errors = left.communicate()
         check(left.returncode == 0 and "correct" in out, f"{out} {errors}")
         check("asked" not in errors, errors)
         return f"{size_text(granted(line))} for the grower; {out.strip()}"
@@ -60,7 +60,7 @@ def two_in_one():
     virgate("create", "both", "--memory", "4G")
     programs = [start_inside({"vgpu": "both"}, [GROW, "--chunk", "32M", "--exact", "--hold", "2"]) for _ in range(2)]
     try:
-        outputs = [program.communicate(timeout=60) for program in programs]
+        outputs = [program.communicate() for program in programs]
         total = 0
         for program, (out, errors) in zip(programs, outputs):
             check(program.returncode == 0, f"{out} {errors}")
@@ -154,7 +154,7 @@ def many_at_once():
     programs = [start_inside({"memory": "2G"}, [f"{EXAMPLES}/vector_add"]) for _ in range(20)]
     try:
         for program in programs:
-            out, errors = program.communicate(timeout=120)
+            out, errors = program.communicate()
             check(program.returncode == 0 and "correct" in out, f"{out} {errors[-400:]}")
     finally:
         for program in programs:

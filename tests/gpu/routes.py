@@ -7,7 +7,7 @@ import sys
 import time
 
 from harness import (EXAMPLES, GiB, HERE, MiB, POOL_SLACK, PROGRAMS, PYTHON, VIRGATE, Nvml, Suite, check, need_module,
-                     os, size_text, start_inside, stop, subprocess, vgpu, wait_idle)
+                     os, size_text, start, start_inside, stop, vgpu, wait_idle)
 
 LIMIT = 4 * GiB
 # The quota that a route must be able to use: less would be over-counting beyond reason.
@@ -55,12 +55,12 @@ def grow(nvml, route, slack, chunk="64M", prefix=(), extra=()):
     command = [f"{EXAMPLES}/grow", "--via", route, "--chunk", chunk, "--hold", "1.5", "--exact", *extra]
     if prefix:  # a program outside the vGPU that starts it
         words = [*prefix, VIRGATE, "run", "--name", name, "--memory", "4G", "--", *command]
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = start(words)
     else:
         process = start_inside({"name": name, "memory": "4G"}, command)
     try:
         line, largest = watch_holding(process, name, nvml, before)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate()
         check(process.returncode == 0, f"ended with {process.returncode}: {line.strip()} {errors[-600:].strip()}")
         return judge(name, line, errors, largest, slack)
     finally:
@@ -82,7 +82,7 @@ def torch_backend(nvml, backend):
     process = start_inside({"name": name, "memory": "4G"}, [PYTHON, f"{HERE}/torch_grow.py"], env)
     try:
         line, largest = watch_holding(process, name, nvml, before)
-        rest, errors = process.communicate(timeout=90)
+        rest, errors = process.communicate()
         check(process.returncode == 0, f"ended with {process.returncode}: {line.strip()} {errors[-900:].strip()}")
         check("works after the refusal" in rest, f"it did not go on: {rest.strip()}")
         return judge(name, line, errors, largest, POOL_SLACK if "Async" in backend else 0)
