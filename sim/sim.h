@@ -104,6 +104,9 @@ uint64_t sim_fault_memory(void);   // bytes a device shows at most; UINT64_MAX
 void sim_fault_delay(struct sim_device *device); // slow device: before each operation
 void sim_exec_context_finish(struct sim_context *context); // modules, heaps, kernels of a dying context
 CUresult sim_exec_context_limit(struct sim_context *context, CUlimit limit, size_t value); // heap, printf
+// Frees memory that a graph's launch allocated, by its address (cuMemFree, cuMemFreeAsync).
+// CUDA_ERROR_INVALID_VALUE: no such memory lives.
+CUresult sim_graph_memory_give(CUdeviceptr address);
 // The host has waited for work of the context (stream, event, context, synchronous copy): printf's output appears.
 void sim_exec_synchronized(struct sim_context *context);
 

@@ -1,0 +1,444 @@
+// Capture: operations submitted to a capturing stream become nodes.
+#include "capture.h"
+
+#include <stdlib.h>
+
+#include "launch.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sim_capture *captures;
+static _Atomic unsigned capture_count;
+static unsigned long long next_id = 1;
+static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+void sim_capture_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void sim_capture_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+// ---- streams and their capture ----------------------------------------------------------------
+
+static CUresult join(struct sim_capture *capture, struct sim_stream *stream, struct sim_captured **ret_captured)
+{
+	struct sim_captured *captured = calloc(1, sizeof *captured);
+
+	if (!captured)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	captured->capture = capture;
+	captured->stream = stream;
+	captured->next = capture->streams;
+	capture->streams = captured;
+	if (!(stream->flags & CU_STREAM_NON_BLOCKING)) {
+		pthread_mutex_lock(&stream->context->lock);
+		stream->context->captures++;
+		pthread_mutex_unlock(&stream->context->lock);
+	}
+	atomic_store(&stream->capture, captured);
+	*ret_captured = captured;
+	return CUDA_SUCCESS;
+}
+
+static void leave(struct sim_captured *captured)
+{
+	struct sim_stream *stream = captured->stream;
+
+	atomic_store(&stream->capture, NULL);
+	if (!(stream->flags & CU_STREAM_NON_BLOCKING)) {
+		pthread_mutex_lock(&stream->context->lock);
+		stream->context->captures--;
+		pthread_mutex_unlock(&stream->context->lock);
+	}
+	sim_edges_finish(&captured->tips);
+	free(captured->listed);
+	free(captured->listed_data);
+	free(captured);
+}
+
+static CUresult merge_tips(struct sim_edges *tips, const struct sim_edges *more)
+{
+	for (size_t i = 0; i < more->count; i++)
+		if (!sim_edges_find(tips, more->items[i].node))
+			SIM_TRY(sim_edges_add(tips, more->items[i].node, &more->items[i].data));
+	return CUDA_SUCCESS;
+}
+
+static CUresult set_tip(struct sim_captured *captured, CUgraphNode node)
+{
+	captured->tips.count = 0;
+	return sim_edges_add(&captured->tips, node, NULL);
+}
+
+// With the lock: dissolves the capture. The graph goes too, unless it is handed on.
+static void dissolve(struct sim_capture *capture)
+{
+	for (struct sim_capture **link = &captures; *link; link = &(*link)->next) {
+		if (*link == capture) {
+			*link = capture->next;
+			break;
+		}
+	}
+	atomic_fetch_sub(&capture_count, 1);
+	for (struct sim_captured *one = capture->streams, *next; one; one = next) {
+		next = one->next;
+		leave(one);
+	}
+	for (struct sim_recorded *one = capture->records, *next; one; one = next) {
+		next = one->next;
+		if (one->event->capture == one) // else recorded again, or another event by now
+			one->event->capture = NULL;
+		sim_edges_finish(&one->tips);
+		free(one);
+	}
+	if (capture->graph && !capture->borrowed)
+		sim_graph_free(capture->graph);
+	free(capture);
+}
+
+CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, struct CUgraph_st *graph,
+			   const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count)
+{
+	struct sim_captured *captured;
+
+	if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (stream->legacy)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	sim_capture_lock();
+	CUresult result = CUDA_ERROR_ILLEGAL_STATE;
+	struct sim_capture *capture = NULL;
+	if (stream->capture)
+		goto out;
+	result = CUDA_ERROR_OUT_OF_MEMORY;
+	capture = calloc(1, sizeof *capture);
+	if (!capture)
+		goto out;
+	capture->id = next_id++;
+	capture->mode = mode;
+	capture->thread = pthread_self();
+	capture->borrowed = graph;
+	capture->graph = graph;
+	capture->next = captures;
+	captures = capture;
+	atomic_fetch_add(&capture_count, 1);
+	result = graph ? CUDA_SUCCESS : sim_graph_new(&capture->graph);
+	if (result == CUDA_SUCCESS)
+		result = join(capture, stream, &captured);
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
+		result = sim_edges_add(&captured->tips, dependencies[i], data ? &data[i] : NULL);
+	if (result == CUDA_SUCCESS)
+		capture->origin = captured;
+	else
+		dissolve(capture);
+out:
+	sim_capture_unlock();
+	return result;
+}
+
+// Marks everything that the tips depend on, themselves included, with `mark`.
+static void mark_back(CUgraphNode node, size_t mark)
+{
+	// Iterative: captured graphs are chains of any length.
+	size_t capacity = 64, count = 0;
+	CUgraphNode *stack = malloc(capacity * sizeof *stack);
+	if (!stack)
+		abort(); // the host is out of memory: nothing here can go on
+	stack[count++] = node;
+	while (count) {
+		CUgraphNode one = stack[--count];
+		if (one->mark == mark)
+			continue;
+		one->mark = mark;
+		for (size_t i = 0; i < one->dependencies.count; i++) {
+			if (count == capacity) {
+				capacity *= 2;
+				CUgraphNode *larger = realloc(stack, capacity * sizeof *stack);
+				if (!larger)
+					abort();
+				stack = larger;
+			}
+			stack[count++] = one->dependencies.items[i].node;
+		}
+	}
+	free(stack);
+}
+
+// Work of a forked stream that the origin does not depend on.
+static bool unjoined(const struct sim_capture *capture)
+{
+	for (struct CUgraphNode_st *node = capture->graph->first; node; node = node->next)
+		node->mark = 0;
+	for (size_t i = 0; i < capture->origin->tips.count; i++)
+		mark_back(capture->origin->tips.items[i].node, 1);
+	for (const struct sim_captured *one = capture->streams; one; one = one->next)
+		for (size_t i = 0; i < one->tips.count; i++)
+			if (one->tips.items[i].node->mark != 1)
+				return true;
+	return false;
+}
+
+CUresult sim_capture_end(struct sim_stream *stream, CUgraph *ret_graph)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	sim_capture_lock();
+	struct sim_captured *captured = stream->capture;
+	struct sim_capture *capture = captured ? captured->capture : NULL;
+	if (!capture) {
+		result = CUDA_ERROR_ILLEGAL_STATE;
+	} else if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(capture->thread, pthread_self())) {
+		result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+	} else if (captured != capture->origin) {
+		capture->invalidated = true;
+		result = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+	} else {
+		if (capture->invalidated)
+			result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+		else if (unjoined(capture))
+			result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+		if (result == CUDA_SUCCESS) {
+			*ret_graph = capture->graph;
+			capture->graph = NULL;
+		}
+		dissolve(capture);
+	}
+	sim_capture_unlock();
+	return result;
+}
+
+// ---- operations that become nodes --------------------------------------------------------------
+
+CUresult sim_node_from_op(struct CUgraph_st *graph, struct sim_op *op, CUgraphNode *ret_node)
+{
+	static const struct {
+		const struct sim_op_class *class;
+		CUgraphNodeType type;
+	} types[] = {
+		{&sim_launch_class, CU_GRAPH_NODE_TYPE_KERNEL},
+		{&sim_copy_class, CU_GRAPH_NODE_TYPE_MEMCPY},
+		{&sim_set_class, CU_GRAPH_NODE_TYPE_MEMSET},
+		{&sim_host_class, CU_GRAPH_NODE_TYPE_HOST},
+		{&sim_memop_class, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP},
+		{&sim_event_record_class, CU_GRAPH_NODE_TYPE_EVENT_RECORD},
+		{&sim_event_wait_class, CU_GRAPH_NODE_TYPE_WAIT_EVENT},
+	};
+
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+		if (op->class != types[i].class)
+			continue;
+		CUresult result = sim_node_new(graph, types[i].type, ret_node);
+		if (result == CUDA_SUCCESS)
+			(*ret_node)->op = op;
+		else
+			sim_op_free(op);
+		return result;
+	}
+	sim_op_free(op);
+	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+// With the lock: the node follows the stream's tips and becomes its only one.
+static CUresult append(struct sim_captured *captured, CUgraphNode node)
+{
+	for (size_t i = 0; i < captured->tips.count; i++)
+		SIM_TRY(sim_graph_connect(captured->tips.items[i].node, node, &captured->tips.items[i].data));
+	return set_tip(captured, node);
+}
+
+static CUresult record_event(struct sim_captured *captured, struct sim_event *event)
+{
+	struct sim_recorded *recorded = calloc(1, sizeof *recorded);
+
+	if (!recorded)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	recorded->capture = captured->capture;
+	recorded->event = event;
+	CUresult result = merge_tips(&recorded->tips, &captured->tips);
+	if (result != CUDA_SUCCESS) {
+		free(recorded);
+		return result;
+	}
+	recorded->next = captured->capture->records;
+	captured->capture->records = recorded;
+	event->capture = recorded;
+	return CUDA_SUCCESS;
+}
+
+static CUresult capture_locked(struct sim_captured *captured, struct sim_op *op)
+{
+	struct sim_capture *capture = captured->capture;
+	CUgraphNode node;
+
+	if (capture->invalidated) {
+		sim_op_free(op);
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	}
+	if (op->class == &sim_event_record_class && !(((struct sim_event_op *)op)->flags & CU_EVENT_RECORD_EXTERNAL)) {
+		CUresult result = record_event(captured, ((struct sim_event_op *)op)->event);
+		sim_op_free(op);
+		return result;
+	}
+	if (op->class == &sim_event_wait_class && !(((struct sim_event_op *)op)->flags & CU_EVENT_WAIT_EXTERNAL)) {
+		// The event was recorded outside: the graph would depend on what is not in it.
+		sim_op_free(op);
+		capture->invalidated = true;
+		return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+	}
+	SIM_TRY(sim_node_from_op(capture->graph, op, &node));
+	return append(captured, node);
+}
+
+CUresult sim_capture_op(struct sim_stream *stream, struct sim_op *op)
+{
+	sim_capture_lock();
+	struct sim_captured *captured = stream->capture;
+	CUresult result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED; // ended since the caller looked
+	if (captured)
+		result = capture_locked(captured, op);
+	else
+		sim_op_free(op);
+	sim_capture_unlock();
+	return result;
+}
+
+CUresult sim_capture_wait(struct sim_stream *stream, struct sim_event *event, unsigned flags)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	sim_capture_lock();
+	struct sim_recorded *recorded = event->capture;
+	struct sim_captured *captured = stream->capture;
+	if (!recorded)
+		goto out; // ended since the caller looked: nothing to wait for
+	struct sim_capture *capture = recorded->capture;
+	if (capture->invalidated) {
+		result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	} else if (stream->legacy) {
+		capture->invalidated = true;
+		result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	} else if (captured && captured->capture != capture) {
+		capture->invalidated = captured->capture->invalidated = true;
+		result = CUDA_ERROR_STREAM_CAPTURE_MERGE;
+	} else {
+		if (!captured)
+			result = join(capture, stream, &captured);
+		if (result == CUDA_SUCCESS)
+			result = merge_tips(&captured->tips, &recorded->tips);
+	}
+out:
+	sim_capture_unlock();
+	return result;
+}
+
+// A linear copy of what an executable graph runs.
+static CUresult graph_from(const struct sim_program *program, struct CUgraph_st *graph)
+{
+	CUgraphNode last = NULL, node;
+
+	for (size_t i = 0; i < program->count; i++) {
+		const struct sim_step *step = &program->steps[i];
+		if (!step->enabled)
+			continue;
+		if (step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || step->type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
+		    step->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+			return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		SIM_TRY(sim_node_new(graph, step->type, &node));
+		if (step->op && !(node->op = sim_op_clone(step->op)))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		if (step->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+			SIM_TRY(sim_graph_new(&node->child));
+			node->child->owner = node;
+			SIM_TRY(graph_from(step->bodies[0], node->child));
+		}
+		if (last)
+			SIM_TRY(sim_graph_connect(last, node, NULL));
+		last = node;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_capture_graph_launch(struct sim_stream *stream, CUgraphExec exec)
+{
+	CUgraphNode node;
+
+	sim_capture_lock();
+	struct sim_captured *captured = stream->capture;
+	CUresult result = captured && !captured->capture->invalidated ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	if (result == CUDA_SUCCESS)
+		result = sim_node_new(captured->capture->graph, CU_GRAPH_NODE_TYPE_GRAPH, &node);
+	if (result == CUDA_SUCCESS) {
+		result = sim_graph_new(&node->child);
+		if (result == CUDA_SUCCESS) {
+			node->child->owner = node;
+			result = graph_from(exec->program, node->child);
+		}
+		if (result == CUDA_SUCCESS)
+			result = append(captured, node);
+		else
+			sim_node_free(node);
+	}
+	sim_capture_unlock();
+	return result;
+}
+
+// ---- what captures forbid -----------------------------------------------------------------------
+
+CUresult sim_capture_unsafe(void)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (__builtin_expect(atomic_load_explicit(&capture_count, memory_order_relaxed) == 0, 1) ||
+	    thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_SUCCESS;
+	sim_capture_lock();
+	for (struct sim_capture *capture = captures; capture; capture = capture->next) {
+		bool mine = pthread_equal(capture->thread, pthread_self()) && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+		bool any = capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+		if (mine || any) {
+			capture->invalidated = true;
+			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		}
+	}
+	sim_capture_unlock();
+	return result;
+}
+
+CUresult sim_capture_forbidden(struct sim_stream *stream)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (__builtin_expect(atomic_load_explicit(&capture_count, memory_order_relaxed) == 0, 1))
+		return CUDA_SUCCESS;
+	sim_capture_lock();
+	struct sim_captured *captured = stream->capture;
+	if (captured) {
+		captured->capture->invalidated = true;
+		result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	} else if (stream->legacy) {
+		for (struct sim_capture *capture = captures; capture; capture = capture->next) {
+			for (const struct sim_captured *one = capture->streams; one; one = one->next) {
+				if (one->stream->context != stream->context || (one->stream->flags & CU_STREAM_NON_BLOCKING))
+					continue;
+				capture->invalidated = true;
+				result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+			}
+		}
+	}
+	sim_capture_unlock();
+	return result;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	SIM_ENTER(cuThreadExchangeStreamCaptureMode);
+	if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUstreamCaptureMode before = thread_mode;
+	thread_mode = *mode;
+	*mode = before;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,268 @@
+// Memory that graphs allocate. Physical memory comes when a graph is uploaded or first
+// launched and is kept for the next graph that needs it until cuDeviceGraphMemTrim.
+#include <stdlib.h>
+
+#include "graph.h"
+
+struct chunk { // physical memory that no graph uses now
+	struct sim_physical *physical;
+	struct chunk *next;
+};
+
+struct account {
+	struct chunk *spare;
+	uint64_t used, used_high, reserved, reserved_high;
+};
+
+// Both under the memory lock.
+static struct account accounts[SIM_DEVICES];
+
+static void raise_marks(struct account *account)
+{
+	if (account->used > account->used_high)
+		account->used_high = account->used;
+	if (account->reserved > account->reserved_high)
+		account->reserved_high = account->reserved;
+}
+
+static CUresult check_params(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params)
+{
+	const CUmemPoolProps *props = &params->poolProps;
+
+	if (!params->bytesize || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+	    props->handleTypes != CU_MEM_HANDLE_TYPE_NONE || (params->accessDescCount && !params->accessDescs))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (props->location.id < 0 || props->location.id >= sim_process.device_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_graph_memory_new(struct sim_context *context, const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params,
+			      struct sim_graph_memory **ret_memory)
+{
+	SIM_TRY(check_params(params));
+	size_t size = sim_round_up(params->bytesize, SIM_GRAPH_CHUNK);
+	if (!size || size > sim_process.window_size)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	struct sim_graph_memory *memory = calloc(1, sizeof *memory);
+	if (!memory)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	sim_memory_lock();
+	CUresult result = sim_range_reserve(size, SIM_GRANULE, 0, SIM_RANGE_GRAPH, &memory->range);
+	if (result == CUDA_SUCCESS) {
+		memory->range->asked = params->bytesize;
+		memory->range->context = context->parent;
+		memory->range->device = &sim_process.devices[params->poolProps.location.id];
+		memory->range->owner = memory;
+	}
+	sim_memory_unlock();
+	if (result != CUDA_SUCCESS) {
+		free(memory);
+		return result;
+	}
+	atomic_init(&memory->references, 1);
+	memory->context = context->parent;
+	memory->address = memory->range->base;
+	memory->size = size;
+	memory->params = *params;
+	memory->params.dptr = memory->address;
+	memory->params.accessDescs = NULL; // the caller's array; its devices have access by the range
+	memory->params.accessDescCount = 0;
+	*ret_memory = memory;
+	return CUDA_SUCCESS;
+}
+
+struct sim_graph_memory *sim_graph_memory_ref(struct sim_graph_memory *memory)
+{
+	atomic_fetch_add(&memory->references, 1);
+	return memory;
+}
+
+void sim_graph_memory_unref(struct sim_graph_memory *memory)
+{
+	if (!memory || atomic_fetch_sub(&memory->references, 1) != 1)
+		return;
+	struct account *account = &accounts[memory->range->device->ordinal];
+	sim_memory_lock();
+	if (memory->backed) {
+		struct sim_physical *physical = memory->range->mappings->physical;
+		struct chunk *chunk = malloc(sizeof *chunk);
+		account->used -= memory->size;
+		if (chunk) {
+			atomic_fetch_add(&physical->references, 1);
+			*chunk = (struct chunk){physical, account->spare};
+			account->spare = chunk;
+		} else {
+			account->reserved -= memory->size;
+		}
+	}
+	memory->range->owner = NULL;
+	sim_range_free(memory->range);
+	sim_memory_unlock();
+	free(memory);
+}
+
+// With the memory lock: a spare of the right size, or fresh memory.
+static CUresult find_physical(struct sim_graph_memory *memory, struct sim_physical **ret_physical)
+{
+	struct account *account = &accounts[memory->range->device->ordinal];
+
+	for (struct chunk **link = &account->spare; *link; link = &(*link)->next) {
+		struct chunk *chunk = *link;
+		if (chunk->physical->size != memory->size)
+			continue;
+		*link = chunk->next;
+		*ret_physical = chunk->physical;
+		free(chunk);
+		return CUDA_SUCCESS;
+	}
+	SIM_TRY(sim_physical_create(memory->range->device, memory->size, ret_physical));
+	account->reserved += memory->size;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_graph_memory_upload(struct sim_graph_memory *memory)
+{
+	struct account *account = &accounts[memory->range->device->ordinal];
+	struct sim_physical *physical;
+	CUresult result = CUDA_SUCCESS;
+
+	sim_memory_lock();
+	if (!memory->backed) {
+		result = find_physical(memory, &physical);
+		if (result == CUDA_SUCCESS) {
+			result = sim_range_map(memory->range, memory->address, physical);
+			sim_physical_unref(physical);
+			if (result != CUDA_SUCCESS)
+				account->reserved -= memory->size;
+		}
+		if (result == CUDA_SUCCESS) {
+			for (int i = 0; i < sim_process.device_count; i++)
+				if (&sim_process.devices[i] == memory->range->device)
+					sim_mapping_access(memory->range->mappings, &sim_process.devices[i],
+							   CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+			memory->backed = true;
+			account->used += memory->size;
+			raise_marks(account);
+		}
+	}
+	sim_memory_unlock();
+	return result;
+}
+
+CUresult sim_graph_memory_check(const struct sim_graph_memory *memory, bool free_first)
+{
+	return memory->live && !free_first ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult sim_graph_memory_take(struct sim_graph_memory *memory, bool free_first)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	sim_memory_lock();
+	if (!memory->live) {
+		memory->live = true;
+		sim_graph_memory_ref(memory);
+	} else if (!free_first) {
+		result = CUDA_ERROR_INVALID_VALUE;
+	}
+	sim_memory_unlock();
+	return result;
+}
+
+CUresult sim_graph_memory_give(CUdeviceptr address)
+{
+	struct sim_graph_memory *memory = NULL;
+
+	sim_memory_lock();
+	struct sim_range *range = sim_range_find(address);
+	if (range && range->kind == SIM_RANGE_GRAPH && range->base == address && range->owner) {
+		memory = range->owner;
+		if (memory->live)
+			memory->live = false;
+		else
+			memory = NULL;
+	}
+	sim_memory_unlock();
+	if (!memory)
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_graph_memory_unref(memory);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGraphMemTrim(CUdevice device)
+{
+	SIM_ENTER(cuDeviceGraphMemTrim);
+	if (device < 0 || device >= sim_process.device_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	sim_memory_lock();
+	struct account *account = &accounts[device];
+	while (account->spare) {
+		struct chunk *chunk = account->spare;
+		account->spare = chunk->next;
+		account->reserved -= chunk->physical->size;
+		sim_physical_unref(chunk->physical);
+		free(chunk);
+	}
+	sim_memory_unlock();
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
+{
+	CUresult result = CUDA_SUCCESS;
+	uint64_t figure = 0;
+
+	SIM_ENTER(cuDeviceGetGraphMemAttribute);
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (device < 0 || device >= sim_process.device_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	sim_memory_lock();
+	const struct account *account = &accounts[device];
+	switch (attr) {
+	case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
+		figure = account->used;
+		break;
+	case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
+		figure = account->used_high;
+		break;
+	case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
+		figure = account->reserved;
+		break;
+	case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
+		figure = account->reserved_high;
+		break;
+	default:
+		result = CUDA_ERROR_INVALID_VALUE;
+	}
+	sim_memory_unlock();
+	if (result == CUDA_SUCCESS)
+		memcpy(value, &figure, sizeof figure);
+	return result;
+}
+
+// High-water marks can be reset, to what there is now.
+CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
+{
+	uint64_t figure;
+
+	SIM_ENTER(cuDeviceSetGraphMemAttribute);
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (device < 0 || device >= sim_process.device_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	memcpy(&figure, value, sizeof figure);
+	if (figure || (attr != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH && attr != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_memory_lock();
+	struct account *account = &accounts[device];
+	if (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
+		account->used_high = account->used;
+	else
+		account->reserved_high = account->reserved;
+	sim_memory_unlock();
+	return CUDA_SUCCESS;
+}

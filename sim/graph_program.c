@@ -1,0 +1,261 @@
+// What an executable graph runs: the graph's nodes in an order that keeps its dependencies.
+#include <stdlib.h>
+
+#include "graph.h"
+
+static void finish_step(struct sim_step *step)
+{
+	sim_op_free(step->op);
+	sim_graph_memory_unref(step->memory);
+	for (unsigned i = 0; i < step->body_count; i++)
+		sim_program_unref(step->bodies[i]);
+	free(step->bodies);
+}
+
+void sim_program_unref(struct sim_program *program)
+{
+	if (!program || atomic_fetch_sub(&program->references, 1) != 1)
+		return;
+	for (size_t i = 0; i < program->count; i++)
+		finish_step(&program->steps[i]);
+	free(program->steps);
+	free(program->conditions);
+	free(program);
+}
+
+static CUresult add_bodies(struct sim_step *step, struct CUgraph_st *const *graphs, unsigned count)
+{
+	step->bodies = calloc(count, sizeof *step->bodies);
+	if (!step->bodies)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (unsigned i = 0; i < count; i++) {
+		SIM_TRY(sim_program_new(graphs[i], &step->bodies[i]));
+		step->body_count++;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult make_step(struct sim_step *step, const struct CUgraphNode_st *node)
+{
+	step->source = node;
+	step->type = node->type;
+	step->enabled = true;
+	step->freed = node->freed;
+	for (size_t i = 0; i < node->dependencies.count; i++)
+		step->dependencies += (node->dependencies.items[i].node->mark + 1) * 0x9e3779b97f4a7c15u;
+	step->memory = node->memory ? sim_graph_memory_ref(node->memory) : NULL;
+	if (node->op && !(step->op = sim_op_clone(node->op)))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (node->child)
+		return add_bodies(step, &node->child, 1);
+	if (node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+		step->conditional = node->conditional;
+		step->handle = node->condition->handle;
+		step->context = node->condition->context;
+		return add_bodies(step, node->bodies, node->body_count);
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult keep_conditions(struct sim_program *program, const struct CUgraph_st *graph)
+{
+	unsigned count = 0;
+
+	for (const struct sim_condition *condition = graph->conditions; condition; condition = condition->next)
+		count++;
+	program->conditions = calloc(count + 1, sizeof *program->conditions);
+	if (!program->conditions)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (const struct sim_condition *condition = graph->conditions; condition; condition = condition->next)
+		program->conditions[program->condition_count++] = *condition;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_program_new(const struct CUgraph_st *graph, struct sim_program **ret_program)
+{
+	struct CUgraphNode_st **nodes;
+	struct sim_program *program = calloc(1, sizeof *program);
+
+	if (!program)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	atomic_init(&program->references, 1);
+	CUresult result = sim_graph_sort(graph, &nodes);
+	if (result == CUDA_SUCCESS) {
+		program->steps = calloc(graph->count + 1, sizeof *program->steps);
+		if (!program->steps)
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+		for (size_t i = 0; i < graph->count && result == CUDA_SUCCESS; i++) {
+			program->count++;
+			nodes[i]->mark = i;
+			result = make_step(&program->steps[i], nodes[i]);
+		}
+		free(nodes);
+	}
+	if (result == CUDA_SUCCESS)
+		result = keep_conditions(program, graph);
+	if (result != CUDA_SUCCESS) {
+		sim_program_unref(program);
+		return result;
+	}
+	*ret_program = program;
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_step(struct sim_step *copy, const struct sim_step *step)
+{
+	*copy = *step;
+	copy->op = NULL;
+	copy->bodies = NULL;
+	copy->body_count = 0;
+	if (copy->memory)
+		sim_graph_memory_ref(copy->memory);
+	if (step->op && !(copy->op = sim_op_clone(step->op)))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!step->body_count)
+		return CUDA_SUCCESS;
+	copy->bodies = calloc(step->body_count, sizeof *copy->bodies);
+	if (!copy->bodies)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (unsigned i = 0; i < step->body_count; i++) {
+		SIM_TRY(sim_program_copy(step->bodies[i], &copy->bodies[i]));
+		copy->body_count++;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_program_copy(const struct sim_program *program, struct sim_program **ret_copy)
+{
+	struct sim_program *copy = calloc(1, sizeof *copy);
+	CUresult result = CUDA_SUCCESS;
+
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	atomic_init(&copy->references, 1);
+	copy->steps = calloc(program->count + 1, sizeof *copy->steps);
+	copy->conditions = calloc(program->condition_count + 1, sizeof *copy->conditions);
+	if (!copy->steps || !copy->conditions)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < program->count && result == CUDA_SUCCESS; i++) {
+		copy->count++;
+		result = copy_step(&copy->steps[i], &program->steps[i]);
+	}
+	if (result != CUDA_SUCCESS) {
+		sim_program_unref(copy);
+		return result;
+	}
+	copy->condition_count = program->condition_count;
+	memcpy(copy->conditions, program->conditions, program->condition_count * sizeof *copy->conditions);
+	*ret_copy = copy;
+	return CUDA_SUCCESS;
+}
+
+struct sim_step *sim_program_step(struct sim_program *program, const struct CUgraphNode_st *source)
+{
+	for (size_t i = 0; i < program->count; i++) {
+		struct sim_step *step = &program->steps[i];
+		if (step->source == source)
+			return step;
+		for (unsigned b = 0; b < step->body_count; b++) {
+			struct sim_step *nested = sim_program_step(step->bodies[b], source);
+			if (nested)
+				return nested;
+		}
+	}
+	return NULL;
+}
+
+void sim_program_each_memory(struct sim_program *program, void (*each)(struct sim_graph_memory *, void *), void *data)
+{
+	for (size_t i = 0; i < program->count; i++) {
+		struct sim_step *step = &program->steps[i];
+		if (step->memory)
+			each(step->memory, data);
+		for (unsigned b = 0; b < step->body_count; b++)
+			sim_program_each_memory(step->bodies[b], each, data);
+	}
+}
+
+CUresult sim_program_upload(struct sim_program *program)
+{
+	for (size_t i = 0; i < program->count; i++) {
+		struct sim_step *step = &program->steps[i];
+		if (step->memory)
+			SIM_TRY(sim_graph_memory_upload(step->memory));
+		for (unsigned b = 0; b < step->body_count; b++)
+			SIM_TRY(sim_program_upload(step->bodies[b]));
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult condition_value(const struct sim_step *step, unsigned *ret_value)
+{
+	const unsigned *word = sim_memory_host(step->context->device, step->handle, sizeof *word, false);
+	if (!word)
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	*ret_value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	return CUDA_SUCCESS;
+}
+
+static CUresult run_conditional(const struct sim_step *step)
+{
+	unsigned value;
+
+	SIM_TRY(condition_value(step, &value));
+	switch (step->conditional) {
+	case CU_GRAPH_COND_TYPE_IF:
+		if (value)
+			return sim_program_run(step->bodies[0], NULL);
+		return step->body_count > 1 ? sim_program_run(step->bodies[1], NULL) : CUDA_SUCCESS;
+	case CU_GRAPH_COND_TYPE_WHILE:
+		while (value) {
+			SIM_TRY(sim_program_run(step->bodies[0], NULL));
+			if (atomic_load(&step->context->cancel))
+				return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+			SIM_TRY(condition_value(step, &value));
+		}
+		return CUDA_SUCCESS;
+	default:
+		return value < step->body_count ? sim_program_run(step->bodies[value], NULL) : CUDA_SUCCESS;
+	}
+}
+
+// `mark`: made when the launch was submitted; NULL in a body, which may run any number of
+// times: there each record makes its own.
+static CUresult run_record(struct sim_event_op *op, struct sim_mark *mark)
+{
+	sim_mark_unref(op->mark);
+	op->mark = sim_mark_ref(mark);
+	return sim_op_execute(&op->op);
+}
+
+static CUresult run_step(const struct sim_step *step, struct sim_mark *mark)
+{
+	switch (step->type) {
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return sim_program_run(step->bodies[0], NULL);
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return run_conditional(step);
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC: // the memory is there since the launch was submitted
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+	case CU_GRAPH_NODE_TYPE_EMPTY:
+		return CUDA_SUCCESS;
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return run_record((struct sim_event_op *)step->op, mark);
+	default:
+		return sim_op_execute(step->op);
+	}
+}
+
+CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *marks)
+{
+	for (unsigned i = 0; i < program->condition_count; i++) {
+		const struct sim_condition *condition = &program->conditions[i];
+		unsigned *word = sim_memory_host(condition->context->device, condition->handle, sizeof *word, true);
+		if (condition->reset && word)
+			__atomic_store_n(word, condition->initial, __ATOMIC_RELEASE);
+	}
+	for (size_t i = 0; i < program->count; i++)
+		if (program->steps[i].enabled)
+			SIM_TRY(run_step(&program->steps[i], marks ? marks[i] : NULL));
+	return CUDA_SUCCESS;
+}

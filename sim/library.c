@@ -1,0 +1,285 @@
+// Libraries: images that are loaded into a context when it first uses them.
+#include <stdlib.h>
+
+#include "module.h"
+
+static CUresult library_get(CUlibrary handle, struct CUlib_st **ret_library)
+{
+	if (!handle || handle->magic != SIM_LIBRARY_MAGIC)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*ret_library = handle;
+	return CUDA_SUCCESS;
+}
+
+static void library_free(struct CUlib_st *library)
+{
+	library->magic = 0;
+	for (size_t i = 0; i < library->kernel_count; i++)
+		library->kernels[i].magic = 0;
+	free(library->kernels);
+	ptx_module_destroy(library->ptx);
+	sim_image_finish(&library->image);
+	pthread_mutex_destroy(&library->lock);
+	free(library);
+}
+
+static CUresult library_create(struct sim_image *image, struct sim_jit *jit, CUlibrary *ret_library)
+{
+	struct CUlib_st *library = calloc(1, sizeof *library);
+
+	if (!library)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	library->magic = SIM_LIBRARY_MAGIC;
+	library->image = *image;
+	*image = (struct sim_image){0};
+	pthread_mutex_init(&library->lock, NULL);
+	CUresult result = sim_module_parse(&library->image, jit, &library->ptx);
+	if (result == CUDA_SUCCESS) {
+		library->kernel_count = ptx_module_function_count(library->ptx);
+		library->kernels = calloc(library->kernel_count + 1, sizeof *library->kernels);
+		if (!library->kernels) {
+			library->kernel_count = 0;
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
+	for (size_t i = 0; i < library->kernel_count; i++) {
+		struct CUkern_st *kernel = &library->kernels[i];
+		kernel->magic = SIM_KERNEL_MAGIC;
+		kernel->library = library;
+		kernel->index = i;
+		kernel->ptx = ptx_module_function_at(library->ptx, i);
+		kernel->info = ptx_function_info(kernel->ptx);
+		for (int d = 0; d < SIM_DEVICES; d++)
+			kernel->settings[d].carveout = -1;
+	}
+	if (result != CUDA_SUCCESS) {
+		library_free(library);
+		return result;
+	}
+	*ret_library = library;
+	return CUDA_SUCCESS;
+}
+
+static CUresult check_library_options(unsigned count, const CUlibraryOption *options)
+{
+	if (count && !options)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++)
+		if ((unsigned)options[i] >= CU_LIBRARY_NUM_OPTIONS)
+			return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
+			   unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
+			   unsigned int numLibraryOptions)
+{
+	struct sim_image image = {0};
+	struct sim_jit jit;
+
+	SIM_ENTER(cuLibraryLoadData);
+	if (!library || !code)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(check_library_options(numLibraryOptions, libraryOptions));
+	SIM_TRY(sim_jit_read(numJitOptions, jitOptions, jitOptionsValues, &jit));
+	CUresult result = sim_image_result(sim_image_read(code, SIM_IMAGE_UNBOUNDED, sim_module_target(), &image));
+	if (result == CUDA_SUCCESS)
+		result = library_create(&image, &jit, library);
+	sim_image_finish(&image);
+	sim_jit_write(&jit);
+	return result;
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
+			       void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+			       void **libraryOptionValues, unsigned int numLibraryOptions)
+{
+	struct sim_image image = {0};
+	struct sim_jit jit;
+
+	SIM_ENTER(cuLibraryLoadFromFile);
+	if (!library || !fileName)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(check_library_options(numLibraryOptions, libraryOptions));
+	SIM_TRY(sim_jit_read(numJitOptions, jitOptions, jitOptionsValues, &jit));
+	CUresult result = sim_image_file(fileName, &image);
+	if (result == CUDA_SUCCESS)
+		result = library_create(&image, &jit, library);
+	sim_image_finish(&image);
+	sim_jit_write(&jit);
+	return result;
+}
+
+static void unload_from(struct sim_context *context, void *data)
+{
+	struct CUlib_st *library = data;
+	struct sim_exec *exec = context->exec;
+	struct CUmod_st *gone = NULL;
+
+	if (context->parent != context || !exec)
+		return;
+	pthread_mutex_lock(&exec->lock);
+	for (struct CUmod_st **link = &exec->modules; *link; link = &(*link)->next) {
+		if ((*link)->library != library)
+			continue;
+		gone = *link;
+		*link = gone->next;
+		break;
+	}
+	pthread_mutex_unlock(&exec->lock);
+	if (gone) {
+		gone->magic = 0;
+		gone->library = NULL;
+		sim_module_unref(gone);
+	}
+}
+
+CUresult cuLibraryUnload(CUlibrary library)
+{
+	struct CUlib_st *found;
+
+	SIM_ENTER(cuLibraryUnload);
+	SIM_TRY(library_get(library, &found));
+	sim_contexts_each(unload_from, found);
+	library_free(found);
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_library_module(struct CUlib_st *library, struct sim_context *context, struct CUmod_st **ret_module)
+{
+	struct CUmod_st *module;
+	struct sim_exec *exec;
+	CUresult result = CUDA_SUCCESS;
+
+	SIM_TRY(sim_exec_get(context, &exec));
+	pthread_mutex_lock(&library->lock); // two threads must not load it twice
+	pthread_mutex_lock(&exec->lock);
+	for (module = exec->modules; module; module = module->next)
+		if (module->library == library)
+			break;
+	pthread_mutex_unlock(&exec->lock);
+	if (!module)
+		result = sim_module_create(context, &library->image, NULL, library, &module);
+	pthread_mutex_unlock(&library->lock);
+	if (result == CUDA_SUCCESS)
+		*ret_module = module;
+	return result;
+}
+
+CUresult sim_kernel_function(struct CUkern_st *kernel, struct sim_context *context, struct CUfunc_st **ret_function)
+{
+	struct CUmod_st *module;
+
+	SIM_TRY(sim_function_usable(kernel->ptx));
+	SIM_TRY(sim_library_module(kernel->library, context, &module));
+	struct CUfunc_st *function = &module->functions[kernel->index];
+	if (!atomic_exchange(&function->loaded, true)) {
+		function->settings = kernel->settings[context->device->ordinal];
+		function->cache_config = kernel->cache_config[context->device->ordinal];
+	}
+	*ret_function = function;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
+{
+	struct CUlib_st *found;
+
+	SIM_ENTER(cuLibraryGetKernel);
+	if (!pKernel || !name)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(library_get(library, &found));
+	for (size_t i = 0; i < found->kernel_count; i++) {
+		if (strcmp(found->kernels[i].info->name, name) != 0)
+			continue;
+		SIM_TRY(sim_function_usable(found->kernels[i].ptx));
+		*pKernel = &found->kernels[i];
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
+{
+	struct CUlib_st *found;
+
+	SIM_ENTER(cuLibraryGetKernelCount);
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(library_get(lib, &found));
+	*count = (unsigned)found->kernel_count;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
+{
+	struct CUlib_st *found;
+
+	SIM_ENTER(cuLibraryEnumerateKernels);
+	if (!kernels || !numKernels)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(library_get(lib, &found));
+	for (size_t i = 0; i < numKernels && i < found->kernel_count; i++)
+		kernels[i] = &found->kernels[i];
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
+{
+	struct sim_context *context;
+	struct CUlib_st *found;
+
+	SIM_ENTER(cuLibraryGetModule);
+	if (!pMod)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(library_get(library, &found));
+	SIM_TRY(sim_context_current(&context));
+	return sim_library_module(found, context, pMod);
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+{
+	struct sim_context *context;
+	struct CUlib_st *found;
+	struct CUmod_st *module;
+	uint64_t device;
+	size_t size;
+
+	SIM_ENTER(cuLibraryGetGlobal);
+	if (!name || (!dptr && !bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(library_get(library, &found));
+	SIM_TRY(sim_context_current(&context));
+	SIM_TRY(sim_library_module(found, context, &module));
+	if (!ptx_module_variable(module->ptx, name, &device, &size))
+		return CUDA_ERROR_NOT_FOUND;
+	if (dptr)
+		*dptr = device;
+	if (bytes)
+		*bytes = size;
+	return CUDA_SUCCESS;
+}
+
+// Managed variables and unified functions are made by the runtime's host tables, which are
+// out of the simulator's scope: a library holds none of either.
+CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+{
+	struct CUlib_st *found;
+
+	SIM_ENTER(cuLibraryGetManaged);
+	if (!name || (!dptr && !bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(library_get(library, &found));
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
+{
+	struct CUlib_st *found;
+
+	SIM_ENTER(cuLibraryGetUnifiedFunction);
+	if (!fptr || !symbol)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(library_get(library, &found));
+	return CUDA_ERROR_NOT_FOUND;
+}

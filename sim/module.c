@@ -1,0 +1,197 @@
+#include "module.h"
+
+#include <stdlib.h>
+
+// What device code may call and the driver defines: a graph's condition is a word in device
+// memory, and its handle that word's address.
+static const char set_conditional[] =
+	".version 7.0\n.target sm_52\n.address_size 64\n"
+	".visible .func cudaGraphSetConditional(.param .b64 cudaGraphSetConditional_param_0,\n"
+	".param .b32 cudaGraphSetConditional_param_1)\n"
+	"{\n.reg .b64 %rd<2>;\n.reg .b32 %r<2>;\n"
+	"ld.param.u64 %rd1, [cudaGraphSetConditional_param_0];\n"
+	"ld.param.u32 %r1, [cudaGraphSetConditional_param_1];\n"
+	"st.u32 [%rd1], %r1;\nret;\n}\n";
+
+int sim_module_target(void)
+{
+	return (int)(sim_process.config.cc_major * 10 + sim_process.config.cc_minor);
+}
+
+static bool mentions(const struct sim_image *image, const char *word)
+{
+	for (size_t i = 0; i < image->count; i++)
+		if (memmem(image->texts[i], image->lengths[i], word, strlen(word)))
+			return true;
+	return false;
+}
+
+CUresult sim_module_parse(const struct sim_image *image, struct sim_jit *jit, struct ptx_module **ret_module)
+{
+	const char **texts = calloc(image->count + 1, sizeof *texts);
+	size_t *lengths = calloc(image->count + 1, sizeof *lengths), count = image->count;
+	char discarded[256];
+	struct ptx_log scratch = {discarded, sizeof discarded, 0};
+	struct ptx_module *module = NULL;
+
+	if (!texts || !lengths) {
+		free(texts);
+		free(lengths);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	for (size_t i = 0; i < count; i++) {
+		texts[i] = image->texts[i];
+		lengths[i] = image->lengths[i];
+	}
+	if (mentions(image, "cudaGraphSetConditional")) {
+		texts[count] = set_conditional;
+		lengths[count++] = sizeof set_conditional - 1;
+	}
+	struct ptx_log *log = jit && jit->error.capacity ? &jit->error : &scratch;
+	int r = ptx_module_load(texts, lengths, count, sim_module_target(), log, &module);
+	free(texts);
+	free(lengths);
+	if (r != PTX_LOADED && sim_exec_verbose())
+		sim_say("module refused: %s", log->used ? log->text : "no reason given");
+	switch (r) {
+	case PTX_LOADED:
+		break;
+	case PTX_VERSION:
+		return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+	case PTX_TARGET:
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	case PTX_SYNTAX:
+	case PTX_UNRESOLVED:
+		return CUDA_ERROR_INVALID_PTX;
+	default:
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	for (size_t i = 0; jit && i < ptx_module_function_count(module); i++) {
+		const struct ptx_function *function = ptx_module_function_at(module, i);
+		const char *refusal = ptx_function_refusal(function);
+		if (refusal)
+			sim_jit_log(&jit->information, "%s cannot run: %s\n", ptx_function_info(function)->name, refusal);
+	}
+	*ret_module = module;
+	return CUDA_SUCCESS;
+}
+
+void sim_module_unref(struct CUmod_st *module)
+{
+	if (atomic_fetch_sub(&module->references, 1) != 1)
+		return;
+	module->magic = 0;
+	for (size_t i = 0; i < module->function_count; i++) {
+		module->functions[i].magic = 0;
+		free(module->functions[i].parameters);
+	}
+	free(module->functions);
+	ptx_module_destroy(module->ptx);
+	if (module->image)
+		sim_memory_free(module->image);
+	free(module);
+}
+
+// Variables take device memory, and so does the code: a byte for every byte of PTX.
+static CUresult place(struct CUmod_st *module, const struct sim_image *image)
+{
+	size_t variables = ptx_module_image_size(module->ptx), align = ptx_module_image_align(module->ptx), code = 0;
+
+	for (size_t i = 0; i < image->count; i++)
+		code += image->lengths[i];
+	if (align > SIM_GRANULE)
+		return CUDA_ERROR_INVALID_IMAGE;
+	SIM_TRY(sim_memory_alloc(module->context, sim_round_up(variables, align ? align : 1) + code + align,
+				 SIM_RANGE_MODULE, &module->image));
+	CUdeviceptr start = align ? (module->image + align - 1) / align * align : module->image;
+	void *host = sim_memory_host(module->context->device, start, variables ? variables : 1, true);
+	if (!host || ptx_module_bind(module->ptx, start, host) < 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return CUDA_SUCCESS;
+}
+
+static CUresult list_functions(struct CUmod_st *module)
+{
+	size_t count = ptx_module_function_count(module->ptx);
+
+	module->functions = calloc(count ? count : 1, sizeof *module->functions);
+	if (!module->functions)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < count; i++) {
+		struct CUfunc_st *function = &module->functions[i];
+		function->magic = SIM_FUNCTION_MAGIC;
+		function->module = module;
+		function->ptx = ptx_module_function_at(module->ptx, i);
+		function->info = ptx_function_info(function->ptx);
+		function->settings.carveout = -1;
+		function->kernel = module->library ? &module->library->kernels[i] : NULL;
+		function->block[0] = function->block[1] = function->block[2] = 1;
+	}
+	module->function_count = count;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_module_create(struct sim_context *context, const struct sim_image *image, struct sim_jit *jit,
+			   struct CUlib_st *library, struct CUmod_st **ret_module)
+{
+	struct sim_exec *exec;
+
+	SIM_TRY(sim_exec_get(context, &exec));
+	struct CUmod_st *module = calloc(1, sizeof *module);
+	if (!module)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	module->magic = SIM_MODULE_MAGIC;
+	module->context = context->parent;
+	module->library = library;
+	atomic_init(&module->references, 1);
+	CUresult result = sim_module_parse(image, jit, &module->ptx);
+	if (result == CUDA_SUCCESS)
+		result = list_functions(module);
+	if (result == CUDA_SUCCESS)
+		result = place(module, image);
+	module->uses_heap = mentions(image, "malloc");
+	if (result == CUDA_SUCCESS && module->uses_heap)
+		result = sim_exec_heap(context);
+	if (result != CUDA_SUCCESS) {
+		sim_module_unref(module);
+		return result;
+	}
+	pthread_mutex_lock(&exec->lock);
+	module->next = exec->modules;
+	exec->modules = module;
+	pthread_mutex_unlock(&exec->lock);
+	*ret_module = module;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_module_get(CUmodule handle, struct CUmod_st **ret_module)
+{
+	if (!handle || handle->magic != SIM_MODULE_MAGIC)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*ret_module = handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_function_usable(const struct ptx_function *function)
+{
+	const char *refusal = ptx_function_refusal(function);
+
+	if (!refusal)
+		return CUDA_SUCCESS;
+	if (sim_exec_verbose())
+		sim_say("kernel %s cannot run: %s", ptx_function_info(function)->name, refusal);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult sim_function_get(CUfunction handle, struct sim_context *context, struct CUfunc_st **ret_function)
+{
+	if (!handle)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (__builtin_expect(handle->magic == SIM_FUNCTION_MAGIC, 1)) {
+		*ret_function = handle;
+		return CUDA_SUCCESS;
+	}
+	if (handle->magic == SIM_KERNEL_MAGIC)
+		return sim_kernel_function((struct CUkern_st *)handle, context, ret_function);
+	return CUDA_ERROR_INVALID_HANDLE;
+}

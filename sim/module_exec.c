@@ -1,0 +1,167 @@
+// What a context keeps for its programs: modules, the kernels' heap, workspaces of
+// cooperative launches, and printf's output.
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "module.h"
+
+static pthread_mutex_t create_lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool sim_exec_verbose(void)
+{
+	const char *wanted = getenv("VIRGATE_SIM_LOG");
+	return wanted && *wanted && strcmp(wanted, "0") != 0;
+}
+
+CUresult sim_exec_get(struct sim_context *context, struct sim_exec **ret_exec)
+{
+	struct sim_context *owner = context->parent;
+	struct sim_exec *exec;
+
+	pthread_mutex_lock(&create_lock);
+	exec = owner->exec;
+	if (!exec) {
+		exec = calloc(1, sizeof *exec);
+		if (exec) {
+			pthread_mutex_init(&exec->lock, NULL);
+			owner->exec = exec;
+		}
+	}
+	pthread_mutex_unlock(&create_lock);
+	if (!exec)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*ret_exec = exec;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_exec_heap(struct sim_context *context)
+{
+	struct sim_context *owner = context->parent;
+	struct sim_exec *exec;
+	CUresult result = CUDA_SUCCESS;
+
+	SIM_TRY(sim_exec_get(owner, &exec));
+	pthread_mutex_lock(&exec->lock);
+	if (!exec->heap) {
+		size_t size = owner->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
+		result = sim_memory_alloc(owner, size, SIM_RANGE_MODULE, &exec->heap_memory);
+		if (result == CUDA_SUCCESS) {
+			exec->heap = ptx_heap_create(exec->heap_memory, size);
+			if (!exec->heap) {
+				sim_memory_free(exec->heap_memory);
+				result = CUDA_ERROR_OUT_OF_MEMORY;
+			}
+		}
+	}
+	pthread_mutex_unlock(&exec->lock);
+	return result;
+}
+
+CUresult sim_exec_workspace_take(struct sim_context *context, CUdeviceptr *ret_workspace)
+{
+	struct sim_exec *exec;
+	CUresult result = CUDA_SUCCESS;
+
+	SIM_TRY(sim_exec_get(context, &exec));
+	pthread_mutex_lock(&exec->lock);
+	if (!exec->workspaces)
+		result = sim_memory_alloc(context->parent, SIM_WORKSPACE * SIM_WORKSPACES, SIM_RANGE_MODULE,
+					  &exec->workspaces);
+	if (result == CUDA_SUCCESS && exec->workspace_used == UINT64_MAX)
+		result = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	if (result == CUDA_SUCCESS) {
+		int slot = __builtin_ctzll(~exec->workspace_used);
+		exec->workspace_used |= (uint64_t)1 << slot;
+		*ret_workspace = exec->workspaces + (CUdeviceptr)slot * SIM_WORKSPACE;
+	}
+	pthread_mutex_unlock(&exec->lock);
+	if (result == CUDA_SUCCESS)
+		memset(sim_memory_host(context->device, *ret_workspace, SIM_WORKSPACE, true), 0, SIM_WORKSPACE);
+	return result;
+}
+
+void sim_exec_workspace_give(struct sim_context *context, CUdeviceptr workspace)
+{
+	struct sim_exec *exec = context->parent->exec;
+
+	pthread_mutex_lock(&exec->lock);
+	exec->workspace_used &= ~((uint64_t)1 << ((workspace - exec->workspaces) / SIM_WORKSPACE));
+	pthread_mutex_unlock(&exec->lock);
+}
+
+// The buffer is as large as CU_LIMIT_PRINTF_FIFO_SIZE: what does not fit pushes the oldest out.
+void sim_exec_print(void *argument, const char *text, size_t length)
+{
+	struct sim_context *context = argument;
+	size_t capacity = context->parent->limits[CU_LIMIT_PRINTF_FIFO_SIZE];
+	struct sim_exec *exec;
+
+	if (sim_exec_get(context, &exec) != CUDA_SUCCESS || length > capacity)
+		return;
+	pthread_mutex_lock(&exec->lock);
+	if (exec->printed_length + length > capacity) {
+		size_t drop = exec->printed_length + length - capacity;
+		char *line = memchr(exec->printed + drop, '\n', exec->printed_length - drop);
+		drop = line ? (size_t)(line + 1 - exec->printed) : exec->printed_length;
+		memmove(exec->printed, exec->printed + drop, exec->printed_length - drop);
+		exec->printed_length -= drop;
+	}
+	char *printed = realloc(exec->printed, exec->printed_length + length);
+	if (printed) {
+		memcpy(printed + exec->printed_length, text, length);
+		exec->printed = printed;
+		exec->printed_length += length;
+	}
+	pthread_mutex_unlock(&exec->lock);
+}
+
+void sim_exec_synchronized(struct sim_context *context)
+{
+	struct sim_exec *exec = context->parent->exec;
+
+	if (!exec || !exec->printed_length)
+		return;
+	pthread_mutex_lock(&exec->lock);
+	char *printed = exec->printed;
+	size_t length = exec->printed_length;
+	exec->printed = NULL;
+	exec->printed_length = 0;
+	pthread_mutex_unlock(&exec->lock);
+	if (length)
+		fwrite(printed, 1, length, stdout);
+	free(printed);
+}
+
+CUresult sim_exec_context_limit(struct sim_context *context, CUlimit limit, size_t value)
+{
+	struct sim_exec *exec = context->parent->exec;
+
+	// The heap keeps its size once a module that uses it has been loaded.
+	if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && exec && exec->heap && value != context->limits[limit])
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+void sim_exec_context_finish(struct sim_context *context)
+{
+	struct sim_exec *exec = context->exec;
+
+	if (!exec)
+		return;
+	sim_exec_synchronized(context);
+	context->exec = NULL;
+	for (struct CUmod_st *module = exec->modules, *next; module; module = next) {
+		next = module->next;
+		module->next = NULL;
+		sim_module_unref(module);
+	}
+	ptx_heap_destroy(exec->heap);
+	if (exec->heap_memory)
+		sim_memory_free(exec->heap_memory);
+	if (exec->workspaces)
+		sim_memory_free(exec->workspaces);
+	free(exec->printed);
+	pthread_mutex_destroy(&exec->lock);
+	free(exec);
+}

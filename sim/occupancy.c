@@ -1,0 +1,169 @@
+#include "kernel.h"
+
+#define WARP 32
+#define REGISTER_UNIT 256
+#define SHARED_UNIT 128
+
+struct sim_multiprocessor sim_multiprocessor(void)
+{
+	int cc = sim_module_target();
+	struct sim_multiprocessor sm = {.threads = 2048, .blocks = 32, .registers = 65536};
+
+	if (cc == 75) {
+		sm.threads = 1024;
+		sm.blocks = 16;
+	} else if (cc == 86 || cc == 87 || cc == 89 || cc >= 120) {
+		sm.threads = 1536;
+		sm.blocks = cc == 86 || cc == 87 ? 16 : 24;
+	}
+	sm.reserved_shared = cc >= 80 ? 1024 : 0;
+	sm.shared = sim_kernel_shared_limit() + sm.reserved_shared;
+	return sm;
+}
+
+static int least(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+int sim_occupancy_blocks(const struct ptx_function_info *info, int threads, size_t dynamic_shared)
+{
+	struct sim_multiprocessor sm = sim_multiprocessor();
+	int warps = (threads + WARP - 1) / WARP;
+	size_t shared = sim_round_up(info->static_shared + dynamic_shared, SHARED_UNIT);
+
+	if (threads <= 0 || threads > (int)info->max_threads || shared > (size_t)(sm.shared - sm.reserved_shared))
+		return 0;
+	int registers = (int)sim_round_up((size_t)info->registers * WARP, REGISTER_UNIT) * warps;
+	int blocks = least(sm.blocks, sm.threads / (warps * WARP));
+	if (registers)
+		blocks = least(blocks, sm.registers / registers);
+	if (shared + (size_t)sm.reserved_shared)
+		blocks = least(blocks, sm.shared / (int)(shared + (size_t)sm.reserved_shared));
+	return blocks;
+}
+
+static CUresult subject(CUfunction handle, struct CUfunc_st **ret_function)
+{
+	struct sim_context *context;
+
+	if (handle && handle->magic == SIM_FUNCTION_MAGIC) {
+		*ret_function = handle;
+		return CUDA_SUCCESS;
+	}
+	SIM_TRY(sim_context_current(&context));
+	return sim_function_get(handle, context, ret_function);
+}
+
+static CUresult active_blocks(int *count, CUfunction func, int threads, size_t shared, unsigned flags)
+{
+	struct CUfunc_st *function;
+
+	if (!count || threads <= 0 || (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(subject(func, &function));
+	*count = sim_occupancy_blocks(function->info, threads, shared);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
+						     size_t dynamicSMemSize)
+{
+	SIM_ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessor);
+	return active_blocks(numBlocks, func, blockSize, dynamicSMemSize, 0);
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize,
+							      size_t dynamicSMemSize, unsigned int flags)
+{
+	SIM_ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+	return active_blocks(numBlocks, func, blockSize, dynamicSMemSize, flags);
+}
+
+static CUresult potential_block(int *minimum_grid, int *block, CUfunction func, CUoccupancyB2DSize of_block, size_t fixed,
+				int limit, unsigned flags)
+{
+	struct CUfunc_st *function;
+	int best_threads = 0, best_block = 0, best_blocks = 0;
+
+	if (!minimum_grid || !block || limit < 0 || (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(subject(func, &function));
+	int most = (int)function->info->max_threads;
+	if (limit && limit < most)
+		most = limit;
+	for (int size = (most + WARP - 1) / WARP * WARP; size > 0; size -= WARP) {
+		int threads = least(size, most);
+		int blocks = sim_occupancy_blocks(function->info, threads, of_block ? of_block(threads) : fixed);
+		if (blocks * threads > best_threads) {
+			best_threads = blocks * threads;
+			best_block = threads;
+			best_blocks = blocks;
+		}
+	}
+	*block = best_block;
+	*minimum_grid = best_blocks * (int)function->module->context->sms;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
+					  CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+					  int blockSizeLimit)
+{
+	SIM_ENTER(cuOccupancyMaxPotentialBlockSize);
+	return potential_block(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize,
+			       blockSizeLimit, 0);
+}
+
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
+						   CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+						   size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
+{
+	SIM_ENTER(cuOccupancyMaxPotentialBlockSizeWithFlags);
+	return potential_block(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize,
+			       blockSizeLimit, flags);
+}
+
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize)
+{
+	struct CUfunc_st *function;
+	struct sim_multiprocessor sm = sim_multiprocessor();
+
+	SIM_ENTER(cuOccupancyAvailableDynamicSMemPerBlock);
+	if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(subject(func, &function));
+	if (numBlocks > sim_occupancy_blocks(function->info, blockSize, 0))
+		return CUDA_ERROR_INVALID_VALUE;
+	int each = (sm.shared / numBlocks - sm.reserved_shared) / SHARED_UNIT * SHARED_UNIT;
+	each = least(each, sim_kernel_shared_limit());
+	*dynamicSmemSize = (size_t)(each - (int)function->info->static_shared);
+	return CUDA_SUCCESS;
+}
+
+// Clusters are not simulated: every block is a cluster of its own.
+CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
+{
+	struct CUfunc_st *function;
+
+	SIM_ENTER(cuOccupancyMaxPotentialClusterSize);
+	if (!clusterSize || !config)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(subject(func, &function));
+	*clusterSize = 1;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
+{
+	struct CUfunc_st *function;
+
+	SIM_ENTER(cuOccupancyMaxActiveClusters);
+	if (!numClusters || !config)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(subject(func, &function));
+	unsigned threads = config->blockDimX * config->blockDimY * config->blockDimZ;
+	*numClusters = sim_occupancy_blocks(function->info, (int)threads, config->sharedMemBytes) *
+		       (int)function->module->context->sms;
+	return CUDA_SUCCESS;
+}
