@@ -285,3 +285,41 @@ void sim_physical_unref(struct sim_physical *physical)
 		close(physical->memory);
 	free(physical);
 }
+
+// ---- checkpoints ---------------------------------------------------------------------------
+
+void sim_physicals_each(void (*each)(struct sim_physical *physical, void *data), void *data)
+{
+	for (struct sim_physical *physical = physicals, *next; physical; physical = next) {
+		next = physical->next;
+		each(physical, data);
+	}
+}
+
+struct backing {
+	const struct sim_physical *physical;
+	bool present;
+	int status;
+};
+
+static void change_backing(struct sim_range *range, void *data)
+{
+	struct backing *backing = data;
+
+	for (struct sim_mapping *mapping = range->mappings; mapping; mapping = mapping->next) {
+		if (mapping->physical != backing->physical)
+			continue;
+		if (!backing->present)
+			clear_backing(mapping->base, mapping->size);
+		else if (set_backing(mapping) != 0)
+			backing->status = -ENOMEM;
+	}
+}
+
+int sim_physical_backing(const struct sim_physical *physical, bool present)
+{
+	struct backing backing = {physical, present, 0};
+
+	sim_ranges_each(change_backing, &backing);
+	return backing.status;
+}

@@ -312,8 +312,14 @@ CUresult sim_capture_wait(struct sim_stream *stream, struct sim_event *event, un
 	sim_capture_lock();
 	struct sim_recorded *recorded = event->capture;
 	struct sim_captured *captured = stream->capture;
-	if (!recorded)
-		goto out; // ended since the caller looked: nothing to wait for
+	if (!recorded) {
+		// Recorded outside of any capture: a graph would depend on what is not in it.
+		if (captured && !(flags & CU_EVENT_WAIT_EXTERNAL)) {
+			captured->capture->invalidated = true;
+			result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+		}
+		goto out;
+	}
 	struct sim_capture *capture = recorded->capture;
 	if (capture->invalidated) {
 		result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -383,6 +389,26 @@ CUresult sim_capture_graph_launch(struct sim_stream *stream, CUgraphExec exec)
 	}
 	sim_capture_unlock();
 	return result;
+}
+
+void sim_capture_abandon(struct sim_stream *stream)
+{
+	sim_capture_lock();
+	struct sim_captured *captured = stream->capture;
+	struct sim_capture *capture = captured ? captured->capture : NULL;
+	if (capture && capture->origin == captured) {
+		dissolve(capture); // nobody can end it any more
+	} else if (capture) {
+		capture->invalidated = true;
+		for (struct sim_captured **link = &capture->streams; *link; link = &(*link)->next) {
+			if (*link != captured)
+				continue;
+			*link = captured->next;
+			break;
+		}
+		leave(captured);
+	}
+	sim_capture_unlock();
 }
 
 // ---- what captures forbid -----------------------------------------------------------------------

@@ -161,6 +161,7 @@ CUresult sim_context_synchronize(struct sim_context *context)
 	}
 	free(marks);
 	sim_pool_synchronized(context);
+	sim_exec_synchronized(context);
 	return (CUresult)atomic_load(&context->error);
 }
 

@@ -307,6 +307,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent hEvent)
 		sim_mark_wait(mark, NULL);
 	sim_mark_unref(mark);
 	sim_pool_synchronized(event->context);
+	sim_exec_synchronized(event->context);
 	return (CUresult)atomic_load(&event->context->error);
 }
 

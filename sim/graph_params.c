@@ -38,7 +38,7 @@ CUresult sim_node_copy_op(const CUDA_MEMCPY3D *copy, CUcontext handle, struct si
 	struct sim_context *context;
 
 	SIM_TRY(context_of(handle, &context));
-	return sim_copy_op_new(context, copy, false, ret_op);
+	return sim_copy_op_new(context, copy, ret_op);
 }
 
 CUresult sim_node_set_op(const CUDA_MEMSET_NODE_PARAMS_v2 *set, struct sim_op **ret_op)
@@ -65,9 +65,7 @@ CUresult sim_node_event_op(const struct sim_op_class *class, CUevent handle, str
 	struct sim_event *event;
 
 	SIM_TRY(sim_event_get(handle, &event));
-	struct sim_event_op *op = (struct sim_event_op *)sim_op_new(class, event->context);
-	op->event = event;
-	*ret_op = &op->op;
+	*ret_op = &sim_event_op_new(class, event->context, event)->op;
 	return CUDA_SUCCESS;
 }
 

@@ -228,6 +228,8 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 		return pointer.managed ? sim_host_free(dptr, true) : CUDA_ERROR_INVALID_VALUE;
 	if (pointer.range->kind == SIM_RANGE_POOL)
 		return sim_pool_free(dptr) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (pointer.range->kind == SIM_RANGE_GRAPH)
+		return sim_graph_memory_give(dptr);
 	if (pointer.range->kind != SIM_RANGE_DEVICE && pointer.range->kind != SIM_RANGE_BLOCK)
 		return CUDA_ERROR_INVALID_VALUE;
 	return sim_memory_free(dptr);

@@ -32,3 +32,8 @@ CUresult sim_host_free(uintptr_t base, bool managed);
 // Changes the managed memory that holds all of [address, address + size); false: there is none.
 bool sim_host_update(uintptr_t address, size_t size, void (*change)(struct sim_host *host, void *data), void *data);
 void sim_host_context_finish(struct sim_context *context);
+
+// For checkpoints, with the memory lock: all physical memory of the process, and taking its
+// bytes away from (or giving them back to) the addresses where it is mapped. 0 or -ENOMEM.
+void sim_physicals_each(void (*each)(struct sim_physical *physical, void *data), void *data);
+int sim_physical_backing(const struct sim_physical *physical, bool present);

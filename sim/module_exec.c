@@ -154,6 +154,10 @@ void sim_exec_context_finish(struct sim_context *context)
 	for (struct CUmod_st *module = exec->modules, *next; module; module = next) {
 		next = module->next;
 		module->next = NULL;
+		module->magic = 0;
+		// Graphs may still name its functions, but its memory goes with the context.
+		sim_memory_free(module->image);
+		module->image = 0;
 		sim_module_unref(module);
 	}
 	ptx_heap_destroy(exec->heap);

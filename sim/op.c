@@ -292,6 +292,7 @@ CUresult sim_submit_wait(struct sim_stream *stream, struct sim_op *op)
 	CUresult result = submit(stream, op, true);
 	if (result == CUDA_SUCCESS)
 		sim_pool_synchronized(stream->context);
+	sim_exec_synchronized(stream->context);
 	return result;
 }
 
@@ -327,5 +328,6 @@ CUresult sim_stream_wait_idle(struct sim_stream *stream)
 		sim_mark_unref(mark);
 	}
 	sim_pool_synchronized(context);
+	sim_exec_synchronized(context);
 	return (CUresult)atomic_load(&context->error);
 }

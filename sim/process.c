@@ -199,7 +199,7 @@ static CUresult init(void)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	sim_process.device_count = count;
 	pthread_atfork(NULL, NULL, in_child);
-	sim_fault_start();
+	SIM_TRY(sim_fault_start());
 	sim_service_start();
 	return CUDA_SUCCESS;
 }

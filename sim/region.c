@@ -299,3 +299,17 @@ void region_uuid(const struct sim_config *config, int device, uint8_t ret_uuid[1
 	ret_uuid[6] = (uint8_t)((ret_uuid[6] & 0x0f) | 0x40);
 	ret_uuid[8] = (uint8_t)((ret_uuid[8] & 0x3f) | 0x80);
 }
+
+int region_attach(struct region *region)
+{
+	return open_devices(region, &region->header->config);
+}
+
+void region_detach(struct region *region)
+{
+	for (int i = 0; i < SIM_DEVICES; i++) {
+		if (region->devices[i] >= 0)
+			close(region->devices[i]);
+		region->devices[i] = -1;
+	}
+}

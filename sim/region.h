@@ -75,6 +75,9 @@ int region_open(const struct sim_config *config, bool observer, struct region **
 // Gives up everything this process holds. NULL passes.
 void region_close(struct region *region);
 
+// A checkpointed process holds no descriptor of the devices' memory: closes and opens them.
+void region_detach(struct region *region);
+int region_attach(struct region *region); // 0 or negative errno
 // Gives up everything this process holds; the region stays mapped.
 void region_leave(struct region *region);
 

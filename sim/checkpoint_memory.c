@@ -1,0 +1,193 @@
+// Eviction: device memory's contents in private memory of the process, and back.
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "checkpoint.h"
+#include "memory.h"
+#include "process.h"
+#include "region.h"
+
+// The contents of one physical allocation. Untouched pages stay untouched.
+struct evicted {
+	struct sim_physical *physical;
+	unsigned char *contents;
+	struct evicted *next;
+};
+static struct evicted *evicted;
+
+enum { PAGE = 4096 };
+
+struct transfer {
+	unsigned char *contents;
+	bool out; // from the device
+};
+
+static int transfer_run(void *data, int descriptor, off_t offset, size_t at, size_t size)
+{
+	static const unsigned char zero[PAGE];
+	const struct transfer *transfer = data;
+	unsigned char *device = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, offset);
+
+	if (device == MAP_FAILED)
+		return -errno;
+	unsigned char *from = transfer->out ? device : transfer->contents + at;
+	unsigned char *to = transfer->out ? transfer->contents + at : device;
+	for (size_t i = 0; i < size; i += PAGE)
+		if (memcmp(from + i, zero, PAGE) != 0) // fresh memory on both sides is zero
+			memcpy(to + i, from + i, PAGE);
+	munmap(device, size);
+	return 0;
+}
+
+static int transfer(const struct sim_physical *physical, unsigned char *contents, bool out)
+{
+	struct transfer data = {contents, out};
+	return region_runs(sim_process.region, physical->id, transfer_run, &data);
+}
+
+struct survey {
+	CUresult result;
+	struct evicted *list;
+};
+
+static void copy_out(struct sim_physical *physical, void *data)
+{
+	struct survey *survey = data;
+
+	if (survey->result != CUDA_SUCCESS || !physical->device)
+		return;
+	if (physical->shared) { // others may hold it too: it cannot leave the device alone
+		survey->result = CUDA_ERROR_NOT_SUPPORTED;
+		return;
+	}
+	struct evicted *one = calloc(1, sizeof *one);
+	void *contents = mmap(NULL, physical->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (!one || contents == MAP_FAILED || transfer(physical, contents, true) != 0) {
+		if (contents != MAP_FAILED)
+			munmap(contents, physical->size);
+		free(one);
+		survey->result = CUDA_ERROR_OUT_OF_MEMORY;
+		return;
+	}
+	*one = (struct evicted){physical, contents, survey->list};
+	survey->list = one;
+}
+
+static void forget(struct evicted *list)
+{
+	for (struct evicted *one = list, *next; one; one = next) {
+		next = one->next;
+		munmap(one->contents, one->physical->size);
+		free(one);
+	}
+}
+
+struct presence {
+	int change; // of the count of contexts that the node shows
+};
+
+static void count_context(struct sim_context *context, void *data)
+{
+	const struct presence *presence = data;
+
+	if (context->parent == context)
+		region_count_context(sim_process.region, context->device->physical, presence->change);
+}
+
+CUresult sim_evict(void)
+{
+	struct survey survey = {CUDA_SUCCESS, NULL};
+
+	sim_memory_lock();
+	sim_physicals_each(copy_out, &survey);
+	if (survey.result != CUDA_SUCCESS) {
+		forget(survey.list);
+		sim_memory_unlock();
+		return survey.result;
+	}
+	for (struct evicted *one = survey.list; one; one = one->next) {
+		(void)sim_physical_backing(one->physical, false);
+		region_drop(sim_process.region, one->physical->id);
+	}
+	evicted = survey.list;
+	sim_memory_unlock();
+	sim_contexts_each(count_context, &(struct presence){-1});
+	region_detach(sim_process.region);
+	return CUDA_SUCCESS;
+}
+
+// Which device of the node each of ours shall be. Every one of ours must be named, once.
+static CUresult remap(const CUcheckpointGpuPair *pairs, unsigned count, int ret_physical[SIM_DEVICES])
+{
+	for (int i = 0; i < sim_process.device_count; i++)
+		ret_physical[i] = sim_process.devices[i].physical;
+	if (!count)
+		return CUDA_SUCCESS;
+	for (int i = 0; i < sim_process.device_count; i++) {
+		const CUcheckpointGpuPair *pair = NULL;
+		for (unsigned p = 0; p < count; p++)
+			if (memcmp(&pairs[p].oldUuid, &sim_process.devices[i].uuid, sizeof(CUuuid)) == 0)
+				pair = &pairs[p];
+		if (!pair)
+			return CUDA_ERROR_INVALID_VALUE;
+		int target = -1;
+		for (unsigned d = 0; d < sim_process.config.devices; d++) {
+			CUuuid uuid;
+			region_uuid(&sim_process.config, (int)d, (uint8_t *)uuid.bytes);
+			if (memcmp(&uuid, &pair->newUuid, sizeof uuid) == 0)
+				target = (int)d;
+		}
+		for (int other = 0; other < i; other++)
+			if (ret_physical[other] == target)
+				return CUDA_ERROR_INVALID_VALUE;
+		if (target < 0)
+			return CUDA_ERROR_INVALID_VALUE;
+		ret_physical[i] = target;
+	}
+	return CUDA_SUCCESS;
+}
+
+// With the memory lock: all of it, or nothing.
+static CUresult take_all(const int physical[SIM_DEVICES])
+{
+	for (struct evicted *one = evicted; one; one = one->next) {
+		uint64_t id;
+		int r = region_take(sim_process.region, physical[one->physical->device->ordinal], one->physical->size, &id);
+		if (r != 0) {
+			for (struct evicted *back = evicted; back != one; back = back->next)
+				region_drop(sim_process.region, back->physical->id);
+			return r == REGION_FULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM;
+		}
+		one->physical->id = id;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_return(const CUcheckpointGpuPair *pairs, unsigned count)
+{
+	int physical[SIM_DEVICES];
+
+	SIM_TRY(remap(pairs, count, physical));
+	if (region_attach(sim_process.region) != 0)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	sim_memory_lock();
+	CUresult result = take_all(physical);
+	if (result != CUDA_SUCCESS) {
+		sim_memory_unlock();
+		region_detach(sim_process.region);
+		return result;
+	}
+	for (int i = 0; i < sim_process.device_count; i++) {
+		sim_process.devices[i].physical = physical[i];
+		region_uuid(&sim_process.config, physical[i], (uint8_t *)sim_process.devices[i].uuid.bytes);
+	}
+	for (struct evicted *one = evicted; one; one = one->next)
+		if (transfer(one->physical, one->contents, false) != 0 || sim_physical_backing(one->physical, true) != 0)
+			result = CUDA_ERROR_OPERATING_SYSTEM;
+	forget(evicted);
+	evicted = NULL;
+	sim_memory_unlock();
+	sim_contexts_each(count_context, &(struct presence){1});
+	return result;
+}
