@@ -8,8 +8,6 @@
 
 #include "sim/ptx/engine.h"
 
-enum { TURN = 1 << 15 }; // backward branches, a polling one counting for many
-
 static void group_remove(struct ptx_warp *warp, uint32_t index)
 {
 	warp->groups[index] = warp->groups[--warp->group_count];
@@ -78,6 +76,7 @@ static void merge(struct ptx_warp *warp)
 			group->state = PTX_GROUP_READY;
 			group->yielded &= other->yielded;
 			group->spinning &= other->spinning;
+			group->budget = group->budget < other->budget ? group->budget : other->budget;
 			*other = warp->groups[--warp->group_count];
 		}
 	}
@@ -147,10 +146,8 @@ enum ptx_warp_result ptx_warp_run(struct ptx_warp *warp)
 			merge(warp);
 		if (!pick(warp))
 			break;
-		warp->budget = TURN;
 		warp->worker->ran = true;
 		warp->groups[warp->current].spinning = false;
-		warp->polled = false;
 		execute(warp);
 		if (atomic_load_explicit(stop, memory_order_relaxed))
 			return PTX_WARP_FAULT;
@@ -161,6 +158,7 @@ enum ptx_warp_result ptx_warp_run(struct ptx_warp *warp)
 	for (uint32_t i = 0; i < warp->group_count; i++) {
 		yielded |= warp->groups[i].yielded;
 		warp->groups[i].yielded = false;
+		warp->groups[i].budget = PTX_TURN;
 	}
 	return yielded ? PTX_WARP_YIELDED : PTX_WARP_WAITS;
 }

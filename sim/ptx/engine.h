@@ -12,6 +12,7 @@
 #include "sim/ptx/ptx.h"
 #include "sim/ptx/source.h"
 
+enum { PTX_TURN = 1 << 15 }; // a group's budget; a polling branch costs more
 enum { PTX_LANES = 32, PTX_BARRIERS_NAMED = 16, PTX_BARRIERS = PTX_BARRIERS_NAMED + 1 /* the cluster's */, PTX_OPERANDS = 6 };
 
 // Generic addresses beyond what user space can map stand for the windows.
@@ -97,7 +98,10 @@ struct ptx_group {
 	enum ptx_group_state state;
 	const struct ptx_op *pc; // waiting: the operation that waits
 	struct ptx_frame *frame;
-	bool yielded, spinning, released; // released: may pass the warp barrier at pc
+	bool yielded, spinning;
+	bool released;	 // may pass the warp barrier at pc
+	bool polled;	 // looked at memory without changing it
+	uint32_t budget; // backward branches before it yields
 	uint32_t wait_mask;		  // PTX_GROUP_SYNC: the lanes meant
 	uint32_t barrier;		  // PTX_GROUP_BARRIER: its number
 };
@@ -108,8 +112,6 @@ struct ptx_warp {
 	uint32_t mask, active;
 	struct ptx_frame *frame, *base_frame;
 	const struct ptx_op *limit; // where another group waits, or all ones
-	uint32_t budget;	    // backward branches before it yields
-	bool polled;		    // looked at memory without changing it
 	uint32_t live;		    // lanes that have not exited
 	uint32_t index;		    // in the block
 	uint32_t group_count, current;
@@ -189,6 +191,11 @@ static inline uint32_t *ptx_operand32(const struct ptx_warp *warp, ptx_ref ref)
 static inline uint64_t *ptx_operand64(const struct ptx_warp *warp, ptx_ref ref)
 {
 	return ptx_operand(warp, ref);
+}
+
+static inline struct ptx_group *ptx_group(struct ptx_warp *warp)
+{
+	return &warp->groups[warp->current];
 }
 
 // fault.c. Ends the launch; the first fault wins. Returns NULL, for handlers.

@@ -98,7 +98,7 @@ static int warp_start(struct ptx_warp *warp)
 	warp->frame = frame;
 	warp->base_frame = frame;
 	warp->group_count = 1;
-	warp->groups[0] = (struct ptx_group){.mask = warp->live, .pc = function->ops, .frame = frame};
+	warp->groups[0] = (struct ptx_group){.mask = warp->live, .pc = function->ops, .frame = frame, .budget = PTX_TURN};
 	return 0;
 }
 

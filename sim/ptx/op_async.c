@@ -116,7 +116,7 @@ static const struct ptx_op *op_mbarrier(struct ptx_warp *warp, const struct ptx_
 	if (how->kind >= MBARRIER_TEST) {
 		uint32_t *d = ptx_operand32(warp, op->d);
 		*d = (*d & ~warp->mask) | yes;
-		warp->polled |= yes != warp->mask;
+		ptx_group(warp)->polled |= yes != warp->mask;
 	} else {
 		warp->worker->changes++;
 	}

@@ -179,7 +179,7 @@ static const struct ptx_op *op_atomic(struct ptx_warp *warp, const struct ptx_op
 			element(warp, atomic, i, lane, at + i * atomic->memory.bytes, &changed);
 	}
 	warp->worker->changes += changed;
-	warp->polled = !changed;
+	ptx_group(warp)->polled = !changed;
 	return op + 1;
 }
 

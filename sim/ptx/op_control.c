@@ -46,20 +46,18 @@ const struct ptx_op *ptx_op_branch(struct ptx_warp *warp, const struct ptx_op *o
 
 const struct ptx_op *ptx_op_branch_back(struct ptx_warp *warp, const struct ptx_op *op)
 {
-	uint32_t cost = warp->polled ? 1024 : 1;
+	struct ptx_group *group = ptx_group(warp);
+	uint32_t cost = group->polled ? PTX_TURN / 32 : 1;
 
-	if (warp->polled) {
-		warp->polled = false;
-		warp->groups[warp->current].spinning = true;
-	}
+	group->spinning = group->polled;
+	group->polled = false;
 	if (warp->mask != warp->active)
 		ptx_warp_split(warp, op->target, op + 1);
-	if (warp->budget <= cost) {
-		ptx_warp_leave(warp, op->target);
-		warp->groups[warp->current].yielded = true;
-		return NULL;
+	if (group->budget <= cost) {
+		group->yielded = true;
+		return ptx_warp_leave(warp, op->target);
 	}
-	warp->budget -= cost;
+	group->budget -= cost;
 	return warp->group_count == 1 ? op->target : ptx_warp_leave(warp, op->target);
 }
 

@@ -26,7 +26,7 @@ const struct ptx_op *ptx_op_load(struct ptx_warp *warp, const struct ptx_op *op)
 	if (!place_of(warp, op, memory, &access))
 		return NULL;
 	if (memory->is_poll) {
-		warp->polled = true;
+		ptx_group(warp)->polled = true;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	}
 	for (unsigned i = 0; i < memory->count; i++)

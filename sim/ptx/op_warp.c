@@ -3,11 +3,6 @@
 
 #include "sim/ptx/decode.h"
 
-static struct ptx_group *current(struct ptx_warp *warp)
-{
-	return &warp->groups[warp->current];
-}
-
 // Lanes that wait elsewhere with the same mask count as present: then all may go on.
 static bool others_wait(struct ptx_warp *warp, uint32_t wanted)
 {
@@ -32,13 +27,13 @@ static bool meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_t 
 	uint32_t ready = 0, wanted = masks[__builtin_ctz(warp->mask)], differ = 0;
 
 	if (warp->mask == warp->live) {
-		current(warp)->released = false;
+		ptx_group(warp)->released = false;
 		return true;
 	}
 	if (warp->mask != warp->active)
 		ptx_warp_split(warp, op, op + 1);
-	if (current(warp)->released) {
-		current(warp)->released = false;
+	if (ptx_group(warp)->released) {
+		ptx_group(warp)->released = false;
 		return true;
 	}
 	PTX_FOR_LANES(lane, warp->active)
@@ -55,8 +50,8 @@ static bool meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_t 
 	}
 	if (!differ && others_wait(warp, wanted))
 		return true;
-	current(warp)->state = PTX_GROUP_SYNC;
-	current(warp)->wait_mask = differ ? 0 : wanted;
+	ptx_group(warp)->state = PTX_GROUP_SYNC;
+	ptx_group(warp)->wait_mask = differ ? 0 : wanted;
 	ptx_warp_leave(warp, op);
 	return false;
 }
