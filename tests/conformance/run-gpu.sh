@@ -2,6 +2,7 @@
 # run-gpu.sh [BUILD] [FAMILY…]: runs the conformance programs against the real driver of this machine.
 # BUILD holds them, in tests/conformance/ or at its top; without it, or with "-", they are compiled
 # from here with gcc and the CUDA toolkit (CUDA=/usr/local/cuda). Ends with the counts of all programs.
+# With INSIDE=path/of/virgate each runs inside a vGPU of 64 GiB: it must find the same driver there.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${1:--}
@@ -47,7 +48,8 @@ for program in "$programs"/conformance_*; do
 		case " $* " in *" $family "*) ;; *) continue ;; esac
 	fi
 	echo "== $family"
-	LD_LIBRARY_PATH=$driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} timeout -k 5 "${LIMIT:-60}" "$program" >"$work/output" 2>&1
+	LD_LIBRARY_PATH=$driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} timeout -k 5 "${LIMIT:-60}" \
+		${INSIDE:+"$INSIDE" run --memory 64G --} "$program" >"$work/output" 2>&1
 	status=$?
 	cat "$work/output"
 	counts=$(grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$work/output" | tail -n 1)

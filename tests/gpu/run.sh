@@ -48,6 +48,10 @@ part() { # NAME SECONDS COMMAND…
 start=$(date +%s)
 "$virgate" --version
 part conformance 110 "$here/../conformance/run-gpu.sh" "$conformance"
+INSIDE=$virgate
+export INSIDE
+part "conformance inside a vGPU" 110 "$here/../conformance/run-gpu.sh" "$conformance"
+unset INSIDE
 part processes 110 python3 "$here/processes.py" "$root"
 part routes 130 python3 "$here/routes.py" "$root"
 part frameworks 150 python3 "$here/frameworks.py" "$root"
