@@ -58,6 +58,9 @@ WIDE(s32, s64, u64)
 ONLY_SIGNED(s16, u16)
 ONLY_SIGNED(s32, u32)
 ONLY_SIGNED(s64, u64)
+// The compiler writes .relu behind the type.
+PTX_ROW2("max.s32.relu", max_relu_s32, s32, s32, s32)
+PTX_ROW2("min.s32.relu", min_relu_s32, s32, s32, s32)
 
 // Division by zero is all ones and so is the remainder; the most negative number over -1
 // wraps: what the instruction sequences for the GPU compute.
@@ -119,3 +122,5 @@ PAIRED(u16)
 PAIRED(s16)
 PTX_OP2("min.relu.s16x2", min_relu_s16x2, u32, u32, u32, max_pair_s16(min_pair_s16(x, y), 0))
 PTX_OP2("max.relu.s16x2", max_relu_s16x2, u32, u32, u32, max_pair_s16(max_pair_s16(x, y), 0))
+PTX_ROW2("max.s16x2.relu", max_relu_s16x2, u32, u32, u32)
+PTX_ROW2("min.s16x2.relu", min_relu_s16x2, u32, u32, u32)
