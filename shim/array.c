@@ -31,7 +31,7 @@ static uint64_t computed(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int leve
 			return UINT64_MAX;
 	if (levels > 1 && __builtin_add_overflow(bytes, bytes / 3 + 1, &bytes)) // a quarter each: a third in all
 		return UINT64_MAX;
-	return shim_round_allocation(bytes);
+	return shim_round_granularity(bytes);
 }
 
 static bool takes_memory(const CUDA_ARRAY3D_DESCRIPTOR *shape)

@@ -12,11 +12,6 @@ uint64_t shim_round_granularity(uint64_t bytes)
 	return bytes > UINT64_MAX - granularity ? bytes : (bytes + granularity - 1) & ~(granularity - 1);
 }
 
-uint64_t shim_round_allocation(uint64_t bytes)
-{
-	return bytes >= granularity / 2 ? shim_round_granularity(bytes) : (bytes + 511) & ~511ull;
-}
-
 CUresult shim_charge_quietly(enum vg_ledger_kind kind, uint64_t bytes)
 {
 	switch (shim_session()) {

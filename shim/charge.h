@@ -17,9 +17,6 @@ void shim_refund_record(const struct shim_record *record);
 // Tells the user and the vGPU's log; returns CUDA_ERROR_OUT_OF_MEMORY.
 CUresult shim_refuse(enum vg_entry entry, uint64_t bytes);
 
-// What the driver takes for a request: small ones share 2 MiB blocks, which are the slack
-// that the quota declares.
-uint64_t shim_round_allocation(uint64_t bytes);
 // Up to a multiple of 2 MiB; sizes without sense stay as they are.
 uint64_t shim_round_granularity(uint64_t bytes);
 

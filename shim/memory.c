@@ -4,68 +4,159 @@
 #include "shim/pool.h"
 #include "shim/reclaim.h"
 
-// After the driver's call: keeps the charge under its address, or gives it back.
-static CUresult keep(CUresult result, CUdeviceptr address, enum vg_ledger_kind kind, uint64_t bytes)
+// Requests up to 1 MiB share blocks of 2 MiB, which the driver takes when the first of them
+// comes and gives back after the last. So each 2 MiB of addresses with a small allocation in
+// it is charged once.
+enum { SMALL = 1 << 20, BLOCK_SHIFT = 21 };
+
+static bool is_small(uint64_t bytes)
 {
-	struct shim_record record = {.key = address, .bytes = bytes, .what = SHIM_POINTER, .kind = (uint8_t)kind};
+	return bytes <= SMALL;
+}
+
+// A request on its way: what it was charged, nothing if it may only use a block that is there.
+struct request {
+	enum vg_entry entry;
+	enum vg_ledger_kind kind;
+	uint64_t asked;
+	uint64_t held;
+};
+
+static CUresult reserve(struct request *request)
+{
+	uint64_t bytes = shim_round_granularity(request->asked);
+	CUresult result;
+
+	request->held = bytes;
+	if (!is_small(request->asked))
+		return shim_charge(request->entry, request->kind, bytes);
+	result = shim_charge_quietly(request->kind, bytes);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+		request->held = 0;
+		result = CUDA_SUCCESS;
+	}
+	return result;
+}
+
+// One small allocation fewer. True with the last: the block's charge is the caller's.
+static bool take_block(CUdeviceptr address, struct shim_record *ret_block)
+{
+	struct shim_record block;
+
+	if (!shim_record_count(SHIM_BLOCK, address >> BLOCK_SHIFT, -1, &block) || block.references > 0)
+		return false;
+	*ret_block = block;
+	return true;
+}
+
+static void leave_block(CUdeviceptr address)
+{
+	struct shim_record block;
+
+	if (take_block(address, &block))
+		shim_refund_record(&block);
+}
+
+// Counts a small allocation in its block and charges a block that is new.
+static CUresult enter_block(const struct request *request, CUdeviceptr address, CUcontext context)
+{
+	struct shim_record block = {.key = address >> BLOCK_SHIFT, .bytes = 1ull << BLOCK_SHIFT, .context = context,
+				    .what = SHIM_BLOCK, .kind = (uint8_t)request->kind};
+	int joined;
+	CUresult result;
+
+	if (!request->held) {
+		joined = shim_record_count(SHIM_BLOCK, block.key, 1, &block);
+		if (joined)
+			return CUDA_SUCCESS;
+		result = shim_charge(request->entry, request->kind, block.bytes);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	joined = shim_record_join(&block);
+	if (joined != 0)
+		shim_refund(request->kind, block.bytes); // it was charged when it was new
+	return joined < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+// After the driver's call: keeps the charge under its address, or gives it back.
+static CUresult keep(CUresult result, const struct request *request, CUdeviceptr address)
+{
+	struct shim_record record = {.key = address, .bytes = request->held, .what = SHIM_POINTER,
+				     .kind = (uint8_t)request->kind, .origin = SHIM_ALLOCATED};
 
 	if (result != CUDA_SUCCESS) {
-		shim_refund(kind, bytes);
+		shim_refund(request->kind, request->held);
 		return result;
 	}
 	record.context = shim_current_context();
-	if (shim_record_put(&record) != 0) { // no memory to remember it by: as if the device had none
-		REAL(cuMemFree_v2)(address);
-		shim_refund(kind, bytes);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (is_small(request->asked)) {
+		record.origin = SHIM_SMALL;
+		record.bytes = 0;
+		result = enter_block(request, address, record.context);
+		if (result != CUDA_SUCCESS) {
+			REAL(cuMemFree_v2)(address);
+			return result;
+		}
 	}
-	return CUDA_SUCCESS;
+	if (shim_record_put(&record) == 0)
+		return CUDA_SUCCESS;
+	REAL(cuMemFree_v2)(address); // no memory to remember it by: as if the device had none
+	if (record.origin == SHIM_SMALL)
+		leave_block(address);
+	shim_refund_record(&record);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+SHIM_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytes)
 {
-	uint64_t bytes = shim_round_allocation(bytesize);
+	struct request request = {VG_ENTRY_cuMemAlloc_v2, VG_LEDGER_DEVICE, bytes, 0};
 	CUresult result;
 
 	if (!shim_enforcing())
-		return REAL(cuMemAlloc_v2)(dptr, bytesize);
-	result = shim_charge(VG_ENTRY_cuMemAlloc_v2, VG_LEDGER_DEVICE, bytes);
+		return REAL(cuMemAlloc_v2)(dptr, bytes);
+	result = reserve(&request);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = REAL(cuMemAlloc_v2)(dptr, bytesize);
-	return keep(result, result == CUDA_SUCCESS ? *dptr : 0, VG_LEDGER_DEVICE, bytes);
+	result = REAL(cuMemAlloc_v2)(dptr, bytes);
+	return keep(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
+SHIM_EXPORT CUresult CUDAAPI cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytes)
 {
-	uint64_t bytes = shim_round_allocation(bytesize);
+	struct request request = {VG_ENTRY_cuMemAlloc, VG_LEDGER_DEVICE, bytes, 0};
 	CUresult result;
 
 	if (!shim_enforcing())
-		return REAL(cuMemAlloc)(dptr, bytesize);
-	result = shim_charge(VG_ENTRY_cuMemAlloc, VG_LEDGER_DEVICE, bytes);
+		return REAL(cuMemAlloc)(dptr, bytes);
+	result = reserve(&request);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = REAL(cuMemAlloc)(dptr, bytesize);
-	return keep(result, result == CUDA_SUCCESS ? *dptr : 0, VG_LEDGER_DEVICE, bytes);
+	result = REAL(cuMemAlloc)(dptr, bytes);
+	return keep(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
 }
 
 // The pitch is the driver's to choose: a guess is reserved and set right afterwards.
-static CUresult settle_pitch(enum vg_entry entry, CUdeviceptr address, uint64_t guess, size_t pitch, size_t height)
+static CUresult keep_pitched(struct request *request, CUdeviceptr address, size_t pitch, size_t height)
 {
-	uint64_t bytes = shim_round_allocation((uint64_t)pitch * height);
+	uint64_t guess = request->held;
+	CUresult result;
 
-	if (bytes > guess) {
-		CUresult result = shim_charge(entry, VG_LEDGER_DEVICE, bytes - guess);
+	request->asked = (uint64_t)pitch * height;
+	request->held = shim_round_granularity(request->asked);
+	if (!guess && is_small(request->asked)) {
+		request->held = 0;
+	} else if (request->held > guess) {
+		result = shim_charge(request->entry, request->kind, request->held - guess);
 		if (result != CUDA_SUCCESS) {
 			REAL(cuMemFree_v2)(address);
-			shim_refund(VG_LEDGER_DEVICE, guess);
+			shim_refund(request->kind, guess);
 			return result;
 		}
 	} else {
-		shim_refund(VG_LEDGER_DEVICE, guess - bytes);
+		shim_refund(request->kind, guess - request->held);
 	}
-	return keep(CUDA_SUCCESS, address, VG_LEDGER_DEVICE, bytes);
+	return keep(CUDA_SUCCESS, request, address);
 }
 
 static uint64_t pitched(size_t width, size_t height)
@@ -74,55 +165,51 @@ static uint64_t pitched(size_t width, size_t height)
 
 	if (width > UINT64_MAX - 511 || __builtin_mul_overflow((width + 511) & ~(size_t)511, height, &bytes))
 		return UINT64_MAX; // no device has it
-	return shim_round_allocation(bytes);
+	return bytes;
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height,
 						unsigned int element)
 {
-	uint64_t guess = pitched(width, height);
+	struct request request = {VG_ENTRY_cuMemAllocPitch_v2, VG_LEDGER_DEVICE, pitched(width, height), 0};
 	CUresult result;
 
 	if (!shim_enforcing())
 		return REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
-	result = shim_charge(VG_ENTRY_cuMemAllocPitch_v2, VG_LEDGER_DEVICE, guess);
+	result = reserve(&request);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
-	if (result != CUDA_SUCCESS)
-		return keep(result, 0, VG_LEDGER_DEVICE, guess);
-	return settle_pitch(VG_ENTRY_cuMemAllocPitch_v2, *dptr, guess, *pitch, height);
+	return result == CUDA_SUCCESS ? keep_pitched(&request, *dptr, *pitch, height) : keep(result, &request, 0);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pitch, unsigned int width,
 					     unsigned int height, unsigned int element)
 {
-	uint64_t guess = pitched(width, height);
+	struct request request = {VG_ENTRY_cuMemAllocPitch, VG_LEDGER_DEVICE, pitched(width, height), 0};
 	CUresult result;
 
 	if (!shim_enforcing())
 		return REAL(cuMemAllocPitch)(dptr, pitch, width, height, element);
-	result = shim_charge(VG_ENTRY_cuMemAllocPitch, VG_LEDGER_DEVICE, guess);
+	result = reserve(&request);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = REAL(cuMemAllocPitch)(dptr, pitch, width, height, element);
-	if (result != CUDA_SUCCESS)
-		return keep(result, 0, VG_LEDGER_DEVICE, guess);
-	return settle_pitch(VG_ENTRY_cuMemAllocPitch, *dptr, guess, *pitch, height);
+	return result == CUDA_SUCCESS ? keep_pitched(&request, *dptr, *pitch, height) : keep(result, &request, 0);
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
+SHIM_EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytes, unsigned int flags)
 {
-	uint64_t bytes = shim_round_allocation(bytesize);
+	struct request request = {VG_ENTRY_cuMemAllocManaged, VG_LEDGER_MANAGED, bytes, 0};
 	CUresult result;
 
 	if (!shim_enforcing())
-		return REAL(cuMemAllocManaged)(dptr, bytesize, flags);
-	result = shim_charge(VG_ENTRY_cuMemAllocManaged, VG_LEDGER_MANAGED, bytes);
+		return REAL(cuMemAllocManaged)(dptr, bytes, flags);
+	result = reserve(&request);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = REAL(cuMemAllocManaged)(dptr, bytesize, flags);
-	return keep(result, result == CUDA_SUCCESS ? *dptr : 0, VG_LEDGER_MANAGED, bytes);
+	result = REAL(cuMemAllocManaged)(dptr, bytes, flags);
+	return keep(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
 }
 
 // The record goes before the real free, since the address is reused at once; the charge goes
@@ -145,6 +232,8 @@ static CUresult finish_free(CUresult result, struct shim_record *record)
 	}
 	if (record->origin == SHIM_POOLED)
 		shim_pool_freed(record);
+	else if (record->origin == SHIM_SMALL)
+		leave_block(record->key);
 	shim_refund_record(record);
 	return CUDA_SUCCESS;
 }
@@ -182,6 +271,8 @@ static CUresult free_async(CUresult (*real)(CUdeviceptr, CUstream), bool per_thr
 	}
 	if (record.origin == SHIM_POOLED)
 		shim_pool_freed(&record);
+	else if (record.origin == SHIM_SMALL && !take_block(record.key, &record))
+		return CUDA_SUCCESS;
 	shim_refund_in_order(&record, per_thread, stream);
 	return CUDA_SUCCESS;
 }

@@ -71,19 +71,47 @@ static void erase(struct shard *shard, size_t gap)
 	shard->count--;
 }
 
+// With the shard locked: where the record of this key is or may be stored, NULL for lack of
+// memory.
+static struct shim_record *find_place(struct shard *shard, uint64_t hashed, const struct shim_record *record)
+{
+	if (shard->count * 4 >= shard->capacity * 3 && grow(shard) != 0 && shard->count + 1 >= shard->capacity)
+		return NULL;
+	return &shard->records[place(shard, hashed, record->what, record->key)];
+}
+
 int shim_record_put(const struct shim_record *record)
 {
 	uint64_t hashed = hash(record->what, record->key);
 	struct shard *shard = shard_of(hashed);
-	int result = 0;
+	struct shim_record *at;
 
 	pthread_mutex_lock(&shard->lock);
-	if (shard->count * 4 >= shard->capacity * 3)
-		result = grow(shard);
-	if (result == 0 || shard->count + 1 < shard->capacity) {
-		size_t i = place(shard, hashed, record->what, record->key);
-		shard->count += !shard->records[i].what;
-		shard->records[i] = *record;
+	at = find_place(shard, hashed, record);
+	if (at) {
+		shard->count += !at->what;
+		*at = *record;
+	}
+	pthread_mutex_unlock(&shard->lock);
+	return at ? 0 : -ENOMEM;
+}
+
+int shim_record_join(const struct shim_record *record)
+{
+	uint64_t hashed = hash(record->what, record->key);
+	struct shard *shard = shard_of(hashed);
+	struct shim_record *at;
+	int result = -ENOMEM;
+
+	pthread_mutex_lock(&shard->lock);
+	at = find_place(shard, hashed, record);
+	if (at && at->what) {
+		at->references++;
+		result = 1;
+	} else if (at) {
+		*at = *record;
+		at->references = 1;
+		shard->count++;
 		result = 0;
 	}
 	pthread_mutex_unlock(&shard->lock);

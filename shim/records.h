@@ -8,6 +8,7 @@
 
 enum shim_what {
 	SHIM_POINTER = 1, // device memory by its address
+	SHIM_BLOCK,	  // 2 MiB that small allocations share: `key` is its address / 2 MiB
 	SHIM_HANDLE,	  // of physical memory (VMM); `data` is the shim_physical
 	SHIM_ARRAY,
 	SHIM_MIPMAP,
@@ -21,6 +22,7 @@ enum shim_what {
 
 enum shim_origin {
 	SHIM_ALLOCATED, // alloc, pitch, managed
+	SHIM_SMALL,	// the same, in a block that holds the charge
 	SHIM_POOLED,	// out of a pool; `data` is the pool, which holds the charge
 	SHIM_OPENED,	// an IPC handle or a pool's pointer opened here, `references` times
 };
@@ -45,5 +47,8 @@ bool shim_record_take(enum shim_what what, uint64_t key, struct shim_record *ret
 // Adds to `references` of an existing record and says what they are now; at 0 the record is
 // taken. False: no such record.
 bool shim_record_count(enum shim_what what, uint64_t key, int change, struct shim_record *ret_record);
+// One reference more to the record of the same key, or, if there is none, this one with its
+// first. 1: there was one; 0: stored; -ENOMEM.
+int shim_record_join(const struct shim_record *record);
 // Takes every record of `context` and hands each to `take`, with no lock held.
 void shim_record_sweep(const void *context, void (*take)(const struct shim_record *record));

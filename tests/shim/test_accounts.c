@@ -28,7 +28,7 @@ static void alloc_body(void)
 
 	start();
 	for (int i = 0; i < 64; i++)
-		CHECK_INT(cuMemAlloc_v2(&blocks[i], MIB), CUDA_SUCCESS);
+		CHECK_INT(cuMemAlloc_v2(&blocks[i], 2 * MIB - 1), CUDA_SUCCESS);
 	CHECK_INT(charged(), 128 * MIB); // the driver's granularity is 2 MiB
 	CHECK_INT(cuMemAlloc_v2(&extra, 1), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(charged(), 128 * MIB);
@@ -46,6 +46,27 @@ TEST(alloc_is_refused_exactly_at_the_limit)
 {
 	TENANT(128 * MIB, 0, alloc_body);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 2);
+}
+
+static void small_body(void)
+{
+	CUdeviceptr small[64], large, first;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&first, 2 * MIB), CUDA_SUCCESS); // so that the small ones begin a block
+	for (int i = 0; i < 64; i++)
+		CHECK_INT(cuMemAlloc_v2(&small[i], 64 * 1024), CUDA_SUCCESS);
+	CHECK_INT(charged(), 6 * MIB); // 4 MiB in two blocks
+	CHECK_INT(cuMemAlloc_v2(&large, 2 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&large, 1), CUDA_ERROR_OUT_OF_MEMORY); // the fake one has no room in a block
+	for (int i = 0; i < 64; i++)
+		CHECK_INT(cuMemFree_v2(small[i]), CUDA_SUCCESS);
+	CHECK_INT(charged(), 4 * MIB);
+}
+
+TEST(small_allocations_are_charged_by_their_blocks)
+{
+	TENANT(8 * MIB, 0, small_body);
 }
 
 static void failing_body(void)
