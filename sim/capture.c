@@ -191,6 +191,7 @@ CUresult sim_capture_end(struct sim_stream *stream, CUgraph *ret_graph)
 	if (!capture) {
 		result = CUDA_ERROR_ILLEGAL_STATE;
 	} else if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(capture->thread, pthread_self())) {
+		capture->invalidated = true;
 		result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 	} else if (captured != capture->origin) {
 		capture->invalidated = true;
@@ -453,6 +454,77 @@ CUresult sim_capture_forbidden(struct sim_stream *stream)
 				result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 			}
 		}
+	}
+	sim_capture_unlock();
+	return result;
+}
+
+CUresult sim_capture_context_forbidden(struct sim_context *context)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (__builtin_expect(atomic_load_explicit(&capture_count, memory_order_relaxed) == 0, 1))
+		return CUDA_SUCCESS;
+	sim_capture_lock();
+	for (struct sim_capture *capture = captures; capture; capture = capture->next) {
+		for (const struct sim_captured *one = capture->streams; one; one = one->next) {
+			if (one->stream->context->parent != context->parent)
+				continue;
+			capture->invalidated = true;
+			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		}
+	}
+	sim_capture_unlock();
+	return result;
+}
+
+CUresult sim_capture_event_forbidden(struct sim_event *event)
+{
+	sim_capture_lock();
+	struct sim_recorded *recorded = event->capture;
+	if (recorded)
+		recorded->capture->invalidated = true;
+	sim_capture_unlock();
+	return CUDA_ERROR_CAPTURED_EVENT;
+}
+
+CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props, CUdeviceptr *ret_address)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS_v2 params = {.poolProps = *props, .bytesize = size};
+	struct sim_graph_memory *memory;
+	CUgraphNode node;
+
+	SIM_TRY(sim_graph_memory_new(stream->context, &params, &memory));
+	sim_capture_lock();
+	struct sim_captured *captured = stream->capture;
+	CUresult result = captured && !captured->capture->invalidated ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	if (result == CUDA_SUCCESS)
+		result = sim_node_new(captured->capture->graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node);
+	if (result == CUDA_SUCCESS) {
+		node->memory = memory;
+		*ret_address = memory->address;
+		result = append(captured, node);
+	} else {
+		sim_graph_memory_unref(memory);
+	}
+	sim_capture_unlock();
+	return result;
+}
+
+CUresult sim_capture_free(struct sim_stream *stream, CUdeviceptr address)
+{
+	CUgraphNode node;
+
+	sim_capture_lock();
+	struct sim_captured *captured = stream->capture;
+	CUresult result = captured && !captured->capture->invalidated ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	if (result == CUDA_SUCCESS)
+		result = sim_graph_freeable(captured->capture->graph, address);
+	if (result == CUDA_SUCCESS)
+		result = sim_node_new(captured->capture->graph, CU_GRAPH_NODE_TYPE_MEM_FREE, &node);
+	if (result == CUDA_SUCCESS) {
+		node->freed = address;
+		result = append(captured, node);
 	}
 	sim_capture_unlock();
 	return result;

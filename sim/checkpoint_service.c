@@ -101,7 +101,6 @@ static CUresult unlock_process(void)
 	if (state != CU_PROCESS_STATE_LOCKED)
 		return CUDA_ERROR_ILLEGAL_STATE;
 	state = CU_PROCESS_STATE_RUNNING;
-	open_gate();
 	return CUDA_SUCCESS;
 }
 
@@ -159,6 +158,9 @@ static void answer(int connection)
 		break;
 	}
 	(void)send(connection, &reply, sizeof reply, MSG_NOSIGNAL);
+	// Last of all: the program may end at once.
+	if (request.verb == SIM_SERVICE_UNLOCK && reply.result == CUDA_SUCCESS)
+		open_gate();
 }
 
 static int listener = -1;

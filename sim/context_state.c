@@ -86,7 +86,7 @@ CUresult CUDAAPI cuCtxSynchronize(void)
 
 	SIM_ENTER(cuCtxSynchronize);
 	SIM_TRY(sim_context_current(&context));
-	SIM_TRY(sim_capture_forbidden(context->legacy));
+	SIM_TRY(sim_capture_context_forbidden(context));
 	return sim_context_synchronize(context);
 }
 
@@ -97,7 +97,7 @@ CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext ctx)
 	SIM_ENTER(cuCtxSynchronize_v2);
 	SIM_TRY(get(ctx, &context));
 	SIM_TRY((CUresult)atomic_load(&context->error));
-	SIM_TRY(sim_capture_forbidden(context->legacy));
+	SIM_TRY(sim_capture_context_forbidden(context));
 	return sim_context_synchronize(context);
 }
 

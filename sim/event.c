@@ -284,7 +284,7 @@ CUresult CUDAAPI cuEventQuery(CUevent hEvent)
 	SIM_TRY(sim_event_get(hEvent, &event));
 	SIM_TRY((CUresult)atomic_load(&event->context->error));
 	if (event->capture)
-		return CUDA_ERROR_CAPTURED_EVENT;
+		return sim_capture_event_forbidden(event);
 	SIM_TRY(sim_capture_unsafe());
 	struct sim_mark *mark = sim_event_mark(event);
 	bool done = !mark || sim_mark_is_done(mark);
@@ -300,7 +300,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent hEvent)
 	SIM_TRY(sim_event_get(hEvent, &event));
 	SIM_TRY((CUresult)atomic_load(&event->context->error));
 	if (event->capture)
-		return CUDA_ERROR_CAPTURED_EVENT;
+		return sim_capture_event_forbidden(event);
 	SIM_TRY(sim_capture_unsafe());
 	struct sim_mark *mark = sim_event_mark(event);
 	if (mark)

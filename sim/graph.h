@@ -43,8 +43,11 @@ struct sim_graph_memory {
 	size_t size; // a whole number of SIM_GRAPH_CHUNK
 	bool live;   // allocated by a launch, and neither it nor anybody since frees it
 	bool backed; // has physical memory
+	bool instantiated; // one executable graph at a time
 	CUDA_MEM_ALLOC_NODE_PARAMS_v2 params;
 };
+// CUDA_ERROR_INVALID_VALUE: no memory of graphs starts there, or the graph frees it already.
+CUresult sim_graph_freeable(const struct CUgraph_st *graph, CUdeviceptr address);
 #define SIM_GRAPH_CHUNK (32 * SIM_MIB)
 CUresult sim_graph_memory_new(struct sim_context *context, const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params,
 			      struct sim_graph_memory **ret_memory);

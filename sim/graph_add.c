@@ -112,8 +112,7 @@ static CUresult add_free(CUgraphNode *ret_node, CUgraph graph, const CUgraphNode
 {
 	CUgraphNode node;
 
-	if (!address)
-		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(sim_graph_freeable(graph, address));
 	SIM_TRY(add(graph, CU_GRAPH_NODE_TYPE_MEM_FREE, dependencies, data, count, &node));
 	node->freed = address;
 	*ret_node = node;

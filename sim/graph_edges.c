@@ -27,7 +27,9 @@ CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 	if (!phGraphClone)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_graph_get(originalGraph));
-	if (sim_graph_holds(originalGraph, CU_GRAPH_NODE_TYPE_CONDITIONAL))
+	if (sim_graph_holds(originalGraph, CU_GRAPH_NODE_TYPE_CONDITIONAL) ||
+	    sim_graph_holds(originalGraph, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||
+	    sim_graph_holds(originalGraph, CU_GRAPH_NODE_TYPE_MEM_FREE))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return sim_graph_clone(originalGraph, phGraphClone);
 }
@@ -62,6 +64,8 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode)
 {
 	SIM_ENTER(cuGraphDestroyNode);
 	SIM_TRY(sim_node_get(hNode));
+	if (hNode->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || hNode->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	sim_node_free(hNode);
 	return CUDA_SUCCESS;
 }

@@ -44,6 +44,36 @@ static bool conditions_used(const struct CUgraph_st *graph)
 	return true;
 }
 
+// Graphs with memory of their own exist once as executables: the addresses are fixed.
+struct claim {
+	bool take, taken;
+};
+
+static void claim_one(struct sim_graph_memory *memory, void *data)
+{
+	struct claim *claim = data;
+
+	claim->taken |= memory->instantiated;
+	memory->instantiated |= claim->take;
+}
+
+static void release_one(struct sim_graph_memory *memory, void *data)
+{
+	memory->instantiated = false;
+}
+
+static CUresult claim_memory(struct sim_program *program)
+{
+	struct claim claim = {0};
+
+	sim_program_each_memory(program, claim_one, &claim);
+	if (claim.taken)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	claim.take = true;
+	sim_program_each_memory(program, claim_one, &claim);
+	return CUDA_SUCCESS;
+}
+
 static CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec *ret_exec,
 			    CUgraphInstantiateResult *ret_reason)
 {
@@ -67,6 +97,11 @@ static CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec
 	CUresult result = sim_program_new(graph, &exec->program);
 	if (result == CUDA_SUCCESS)
 		result = sim_user_references_copy(graph->objects, &exec->objects);
+	if (result == CUDA_SUCCESS) {
+		result = claim_memory(exec->program);
+		if (result != CUDA_SUCCESS)
+			sim_user_references_free(exec->objects);
+	}
 	if (result != CUDA_SUCCESS) {
 		if (result == CUDA_ERROR_INVALID_VALUE)
 			*ret_reason = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
@@ -129,17 +164,10 @@ struct graph_op {
 	struct sim_mark **marks; // by step: of the events it records
 };
 
-static CUresult run_graph(struct sim_op *op)
+static void let_go(struct graph_op *launch)
 {
-	struct graph_op *launch = (struct graph_op *)op;
-	CUresult result = sim_program_run(launch->program, launch->marks);
-	return result;
-}
-
-static void finish_graph(struct sim_op *op)
-{
-	struct graph_op *launch = (struct graph_op *)op;
-
+	if (!launch->exec)
+		return;
 	for (size_t i = 0; launch->marks && i < launch->program->count; i++) {
 		if (launch->marks[i] && !sim_mark_is_done(launch->marks[i]))
 			sim_mark_finish(launch->marks[i]); // never reached: the context has failed
@@ -148,6 +176,20 @@ static void finish_graph(struct sim_op *op)
 	free(launch->marks);
 	sim_program_unref(launch->program);
 	exec_unref(launch->exec);
+	launch->exec = NULL;
+}
+
+static CUresult run_graph(struct sim_op *op)
+{
+	struct graph_op *launch = (struct graph_op *)op;
+	CUresult result = sim_program_run(launch->program, launch->marks);
+	let_go(launch); // before anybody sees the launch done: its memory may be asked for next
+	return result;
+}
+
+static void finish_graph(struct sim_op *op)
+{
+	let_go((struct graph_op *)op);
 }
 
 static const struct sim_op_class graph_class = {
@@ -336,6 +378,7 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 	SIM_ENTER(cuGraphExecDestroy);
 	SIM_TRY(sim_graph_exec_get(hGraphExec));
 	hGraphExec->magic = 0;
+	sim_program_each_memory(hGraphExec->program, release_one, NULL);
 	exec_unref(hGraphExec);
 	return CUDA_SUCCESS;
 }

@@ -152,6 +152,17 @@ CUresult sim_graph_memory_upload(struct sim_graph_memory *memory)
 	return result;
 }
 
+CUresult sim_graph_freeable(const struct CUgraph_st *graph, CUdeviceptr address)
+{
+	sim_memory_lock();
+	const struct sim_range *range = sim_range_find(address);
+	bool known = range && range->kind == SIM_RANGE_GRAPH && range->base == address && range->owner;
+	sim_memory_unlock();
+	for (const struct CUgraphNode_st *node = graph->first; node && known; node = node->next)
+		known = node->type != CU_GRAPH_NODE_TYPE_MEM_FREE || node->freed != address;
+	return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult sim_graph_memory_check(const struct sim_graph_memory *memory, bool free_first)
 {
 	return memory->live && !free_first ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

@@ -30,8 +30,8 @@ CUresult sim_module_parse(const struct sim_image *image, struct sim_jit *jit, st
 {
 	const char **texts = calloc(image->count + 1, sizeof *texts);
 	size_t *lengths = calloc(image->count + 1, sizeof *lengths), count = image->count;
-	char discarded[256];
-	struct ptx_log scratch = {discarded, sizeof discarded, 0};
+	char reason[1024] = "";
+	struct ptx_log log = {reason, sizeof reason, 0};
 	struct ptx_module *module = NULL;
 
 	if (!texts || !lengths) {
@@ -47,19 +47,19 @@ CUresult sim_module_parse(const struct sim_image *image, struct sim_jit *jit, st
 		texts[count] = set_conditional;
 		lengths[count++] = sizeof set_conditional - 1;
 	}
-	struct ptx_log *log = jit && jit->error.capacity ? &jit->error : &scratch;
-	int r = ptx_module_load(texts, lengths, count, sim_module_target(), log, &module);
+	int r = ptx_module_load(texts, lengths, count, sim_module_target(), &log, &module);
 	free(texts);
 	free(lengths);
+	if (r != PTX_LOADED && jit)
+		sim_jit_log(&jit->error, "ptxas application ptx input, %s", reason);
 	if (r != PTX_LOADED && sim_exec_verbose())
-		sim_say("module refused: %s", log->used ? log->text : "no reason given");
+		sim_say("module refused: %s", reason);
 	switch (r) {
 	case PTX_LOADED:
 		break;
 	case PTX_VERSION:
 		return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
 	case PTX_TARGET:
-		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	case PTX_SYNTAX:
 	case PTX_UNRESOLVED:
 		return CUDA_ERROR_INVALID_PTX;

@@ -270,6 +270,13 @@ CUresult sim_capture_unsafe(void);
 // The stream (or, for the legacy stream, its context: IMPLICIT) captures and the call
 // (synchronize, query, …) is not allowed on it.
 CUresult sim_capture_forbidden(struct sim_stream *stream);
+// Some stream of the context captures, and the call waits for all of them.
+CUresult sim_capture_context_forbidden(struct sim_context *context);
+// CUDA_ERROR_CAPTURED_EVENT: the call asks about an event recorded in a capture, which it spoils.
+CUresult sim_capture_event_forbidden(struct sim_event *event);
+// Stream-ordered allocations of a capturing stream, as nodes.
+CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props, CUdeviceptr *ret_address);
+CUresult sim_capture_free(struct sim_stream *stream, CUdeviceptr address);
 // A capturing stream is destroyed: its capture is invalid.
 void sim_capture_abandon(struct sim_stream *stream);
 // An event recorded in a capture: cuStreamWaitEvent joins `stream` to it. Called when event->capture is set.
