@@ -129,6 +129,35 @@ CONFORM(lookup_by_stream_flavour)
 	LOOKS_UP("cuMemAllocAsync", 11020, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, "cuMemAllocAsync_ptsz");
 }
 
+// Every row of the list of entries: looked up by its name, version and flavour it is the export.
+CONFORM(lookup_of_every_entry)
+{
+	enum { plain, ptds, ptsz };
+	static const struct {
+		const char *abi, *api;
+		int version, stream;
+	} rows[] = {
+#define ENTRY(abi, api, version, stream, family, need) {#abi, #api, version, stream},
+#include "../../src/abi/entries.def"
+	};
+	unsigned found = 0;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		void *entry = NULL, *export = export_named(rows[i].abi);
+		CUresult result = cuGetProcAddress(rows[i].api, &entry, rows[i].version,
+			rows[i].stream == plain ? CU_GET_PROC_ADDRESS_LEGACY_STREAM :
+						  CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL);
+		assertions++;
+		if (!export && !entry)
+			continue; // a driver older than the list
+		found++;
+		if (result != CUDA_SUCCESS || entry != export)
+			differ(__FILE__, __LINE__, "%s at %d gave %d and %s", rows[i].api, rows[i].version, result,
+				!entry ? "nothing" : "another entry than the export");
+	}
+	HOLDS(found > 500);
+}
+
 CONFORM(lookup_of_the_lookup)
 {
 	LOOKS_UP("cuGetProcAddress", 11030, 0, "cuGetProcAddress");
