@@ -1,5 +1,6 @@
 // Runs the corpus on whatever libcuda.so.1 is found, and records or compares the outputs.
-// Usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [NAME…]
+// Usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [--keep DIR] [NAME…]
+// --keep writes each output whole to DIR/NAME.out, to look at where two machines differ.
 #include "corpus.h"
 
 #include <cuda.h>
@@ -11,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *ptx_folder;
+static const char *ptx_folder, *keep_folder;
 static CUdevice device;
 static char problem[2048];
 
@@ -193,6 +194,20 @@ static int run_prints(const struct corpus_case *one, CUmodule module, const stru
 	return failed;
 }
 
+static int keep_output(const struct corpus_case *one, const uint32_t *host)
+{
+	char path[1024];
+
+	if (!keep_folder)
+		return 0;
+	snprintf(path, sizeof path, "%s/%s.out", keep_folder, one->name);
+	FILE *file = fopen(path, "wb");
+	if (!file)
+		return fail("%s: %s", path, strerror(errno));
+	size_t written = fwrite(host, 4, one->out_words, file);
+	return fclose(file) || written != one->out_words ? fail("%s: not written whole", path) : 0;
+}
+
 static int run_with(const struct corpus_case *one, CUmodule module, const struct buffers *buffers, uint32_t *host,
 		    struct corpus_result *ret_result)
 {
@@ -207,6 +222,8 @@ static int run_with(const struct corpus_case *one, CUmodule module, const struct
 	if (launch_all(one, module, buffers))
 		return 1;
 	TRY(cuMemcpyDtoH(host, buffers->out, out_bytes));
+	if (keep_output(one, host))
+		return 1;
 	corpus_result_make(one, host, one->out_words, ret_result);
 	return 0;
 }
@@ -273,6 +290,8 @@ static int parse(int argc, char **argv, struct options *options)
 			options->record = argv[++i];
 		} else if (strcmp(argv[i], "--compare") == 0 && i + 1 < argc) {
 			options->compare = argv[++i];
+		} else if (strcmp(argv[i], "--keep") == 0 && i + 1 < argc) {
+			keep_folder = argv[++i];
 		} else if (strcmp(argv[i], "--times") == 0) {
 			options->times = 1;
 		} else if (argv[i][0] != '-') {
@@ -325,7 +344,7 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (parse(argc, argv, &options) || !results) {
-		fprintf(stderr, "usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [NAME...]\n");
+		fprintf(stderr, "usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [--keep DIR] [NAME...]\n");
 		return 2;
 	}
 	int r = options.compare ? corpus_read(options.compare, &expected, &expected_count, &line) : 0;
