@@ -137,10 +137,11 @@ static CUresult take_import(size_t chunk, size_t *ret_bytes)
 	CUresult result = cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)setup.descriptor,
 		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	*ret_bytes = chunk;
-	return map(handle, chunk);
+	if (result == CUDA_SUCCESS)
+		result = map(handle, chunk); // the whole of it: the chunk is what was exported
+	if (result == CUDA_SUCCESS)
+		*ret_bytes = chunk;
+	return result;
 }
 
 // Rows of 16 KiB.

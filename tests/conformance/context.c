@@ -91,7 +91,7 @@ CONFORM(created_and_destroyed)
 	WORKS(cuCtxGetCurrent(&current));
 	HOLDS(current == context); // destroying the current one pops it
 	GIVES(cuCtxDestroy(made), CUDA_ERROR_INVALID_CONTEXT);
-	GIVES(cuCtxPushCurrent(NULL), CUDA_ERROR_INVALID_CONTEXT);
+	GIVES(cuCtxPushCurrent(NULL), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuCtxDestroy(NULL), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuCtxCreate(NULL, NULL, 0, device), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuCtxCreate(&made, NULL, 0x10000, device), CUDA_ERROR_INVALID_VALUE);
@@ -161,8 +161,8 @@ CONFORM(limits)
 	EQUALS(value, 8 * MiB);
 	WORKS(cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE));
 	HOLDS(value >= 1 * MiB);
-	GIVES(cuCtxGetLimit(&value, 99), CUDA_ERROR_UNSUPPORTED_LIMIT);
-	GIVES(cuCtxSetLimit(99, 1), CUDA_ERROR_UNSUPPORTED_LIMIT);
+	GIVES(cuCtxGetLimit(&value, 99), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuCtxSetLimit(99, 1), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuCtxGetLimit(NULL, CU_LIMIT_STACK_SIZE), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2000));
 	WORKS(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));

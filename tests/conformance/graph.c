@@ -258,33 +258,6 @@ CONFORM(invalid_memory_nodes)
 	WORKS(cuGraphDestroy(graph));
 }
 
-CONFORM(out_of_memory_at_launch)
-{
-	CUgraph graph;
-	CUgraphExec exec = NULL;
-	CUgraphNode node;
-	size_t available, total;
-
-	need_graph_parts();
-	NEED(cuMemGetInfo(&available, &total));
-	NEED(cuGraphCreate(&graph, 0));
-	CUDA_MEM_ALLOC_NODE_PARAMS wanted = allocation(total + GiB);
-	CUresult added = cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wanted);
-	if (added == CUDA_SUCCESS) {
-		CUresult made = cuGraphInstantiate(&exec, graph, 0);
-		if (made == CUDA_SUCCESS) {
-			GIVES(cuGraphLaunch(exec, stream), CUDA_ERROR_OUT_OF_MEMORY);
-			WORKS(cuGraphExecDestroy(exec));
-		} else {
-			GIVES(made, CUDA_ERROR_OUT_OF_MEMORY);
-		}
-	} else {
-		GIVES(added, CUDA_ERROR_OUT_OF_MEMORY);
-	}
-	WORKS(cuGraphDestroy(graph));
-	WORKS(cuCtxSynchronize());
-}
-
 CONFORM(conditionals)
 {
 	CUgraph graph;
@@ -318,4 +291,31 @@ CONFORM(conditionals)
 	WORKS(cuGraphExecDestroy(exec));
 	WORKS(cuGraphDestroy(graph));
 	WORKS(cuMemFree(address));
+}
+
+CONFORM(out_of_memory_at_launch)
+{
+	CUgraph graph;
+	CUgraphExec exec = NULL;
+	CUgraphNode node;
+	size_t available, total;
+
+	need_graph_parts();
+	NEED(cuMemGetInfo(&available, &total));
+	NEED(cuGraphCreate(&graph, 0));
+	CUDA_MEM_ALLOC_NODE_PARAMS wanted = allocation(total + GiB);
+	CUresult added = cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wanted);
+	if (added == CUDA_SUCCESS) {
+		CUresult made = cuGraphInstantiate(&exec, graph, 0);
+		if (made == CUDA_SUCCESS) {
+			GIVES(cuGraphLaunch(exec, stream), CUDA_ERROR_OUT_OF_MEMORY);
+			WORKS(cuGraphExecDestroy(exec));
+		} else {
+			GIVES(made, CUDA_ERROR_OUT_OF_MEMORY);
+		}
+	} else {
+		GIVES(added, CUDA_ERROR_OUT_OF_MEMORY);
+	}
+	WORKS(cuGraphDestroy(graph));
+	WORKS(cuCtxSynchronize());
 }

@@ -27,7 +27,7 @@ CONFORM(resources)
 	EQUALS(groups[0].sm.smCount, 16);
 	count = 0;
 	WORKS(cuDevSmResourceSplitByCount(NULL, &count, &whole, NULL, 0, 8)); // how many there could be
-	EQUALS(count, whole.sm.smCount / 8);
+	BETWEEN(count, 1, whole.sm.smCount / 8); // clusters of multiprocessors may leave some over
 	count = 1;
 	FAILS(cuDevSmResourceSplitByCount(groups, &count, &whole, &rest, 0, whole.sm.smCount + 8));
 	FAILS(cuDeviceGetDevResource(device, &whole, 77));

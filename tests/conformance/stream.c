@@ -243,8 +243,6 @@ CONFORM(attributes)
 	NEED(cuStreamCreate(&first, 0));
 	NEED(cuStreamCreate(&second, 0));
 	memset(&value, 0, sizeof value);
-	WORKS(cuStreamGetAttribute(first, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
-	EQUALS(value.syncPolicy, CU_SYNC_POLICY_AUTO);
 	value.syncPolicy = CU_SYNC_POLICY_BLOCKING_SYNC;
 	WORKS(cuStreamSetAttribute(first, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
 	WORKS(cuStreamCopyAttributes(second, first));

@@ -44,6 +44,7 @@ def locate():
 
 
 VIRGATE, EXAMPLES, PROGRAMS = locate()
+SIM = bool(os.environ.get("VIRGATE_SIM"))  # the same tests on the simulated GPU, with smaller sizes
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = sys.executable
 
@@ -63,6 +64,8 @@ private_folders()
 
 def find_real(name):
     """The real library's path, never an interposer's."""
+    if SIM:
+        return os.environ["VIRGATE_NVML"]
     listing = ""
     for ldconfig in ("/sbin/ldconfig", "ldconfig"):
         try:
@@ -107,6 +110,8 @@ class Nvml:
 
 def virgate(*words, timeout=30, good=True):
     """A verb; its standard output."""
+    if SIM:
+        words = (words[0], "--sim", *words[1:])
     done = subprocess.run([VIRGATE, *words], capture_output=True, text=True, timeout=timeout, check=False,
                           stdin=subprocess.DEVNULL)
     if good:
@@ -123,7 +128,7 @@ def vgpu(name):
 
 def inside(where, command, **options):
     """The words of a command in a vGPU: where is {"name": …, "memory": …} or {"vgpu": …}."""
-    words = [VIRGATE, "run"]
+    words = [VIRGATE, "run"] + (["--sim"] if SIM else [])
     for key, value in where.items():
         words += [f"--{key}", str(value)]
     return words + ["--"] + list(command)

@@ -6,10 +6,18 @@ import re
 import signal
 import time
 
-from harness import (EXAMPLES, GiB, MiB, PYTHON, VIRGATE, Nvml, Suite, check, need_program, os, run_inside,
+from harness import (EXAMPLES, GiB, MiB, PYTHON, SIM, VIRGATE, Nvml, Suite, check, need_module, need_program, os, run_inside,
                      size_text, start_inside, stop, subprocess, vgpu, virgate, wait_for, wait_idle)
 
 GROW, MATMUL = f"{EXAMPLES}/grow", f"{EXAMPLES}/matmul"
+UNIT = 128 * MiB if SIM else GiB  # what the sizes below are multiples of
+
+
+def units(count):
+    return f"{int(count * UNIT) // MiB}M"
+
+
+CHUNK, SMALL_CHUNK = units(1 / 16), units(1 / 32)
 
 
 def granted(text):
@@ -33,19 +41,20 @@ def nvidia_smi():
 
 
 def device_query():
-    done = run_inside({"memory": "5G"}, [f"{EXAMPLES}/device_query"])
+    done = run_inside({"memory": units(5)}, [f"{EXAMPLES}/device_query"])
     total = int(re.search(r"memory .*?\((\d+) bytes\)", done.stdout).group(1))
-    check(total == 5 * GiB, done.stdout)
+    check(total == 5 * UNIT, done.stdout)
     check("1 device\n" in done.stdout, done.stdout)
 
 
 def two_vgpus():
-    left = start_inside({"name": "left", "memory": "4G"}, [MATMUL, "--size", "2048", "--seconds", "4"])
-    right = start_inside({"name": "right", "memory": "2G"}, [GROW, "--chunk", "64M", "--exact", "--hold", "1"])
+    size, seconds = ("128", "3") if SIM else ("2048", "4")
+    left = start_inside({"name": "left", "memory": units(4)}, [MATMUL, "--size", size, "--seconds", seconds])
+    right = start_inside({"name": "right", "memory": units(2)}, [GROW, "--chunk", CHUNK, "--exact", "--hold", "1"])
     try:
         line, errors = right.communicate()
         check(right.returncode == 0 and "out of memory" in line, f"{line} {errors}")
-        check(granted(line) <= 2 * GiB, line)
+        check(granted(line) <= 2 * UNIT, line)
         check("vGPU right: asked" in errors, errors)
         out, errors = left.communicate()
         check(left.returncode == 0 and "correct" in out, f"{out} {errors}")
@@ -57,16 +66,15 @@ def two_vgpus():
 
 
 def two_in_one():
-    virgate("create", "both", "--memory", "4G")
-    programs = [start_inside({"vgpu": "both"}, [GROW, "--chunk", "32M", "--exact", "--hold", "2"]) for _ in range(2)]
+    virgate("create", "both", "--memory", units(4))
+    programs = [start_inside({"vgpu": "both"}, [GROW, "--chunk", SMALL_CHUNK, "--exact", "--hold", "2"]) for _ in range(2)]
     try:
         outputs = [program.communicate() for program in programs]
         total = 0
         for program, (out, errors) in zip(programs, outputs):
             check(program.returncode == 0, f"{out} {errors}")
             total += granted(out)
-        check(total <= 4 * GiB, f"{size_text(total)} of 4096 MiB")
-        check(total >= 2 * GiB, f"only {size_text(total)} of 4096 MiB")
+        check(2 * UNIT <= total <= 4 * UNIT, f"{size_text(total)} of {units(4)}")
         wait_for(lambda: vgpu("both")["charged"] == 0, 5, "everything refunded when both had ended")
         return f"{size_text(total)} together"
     finally:
@@ -76,15 +84,15 @@ def two_in_one():
 
 
 def killed(nvml):
-    virgate("create", "victim", "--memory", "24G")
-    program = start_inside({"vgpu": "victim"}, [GROW, "--chunk", "1G", "--most", "20G", "--hold", "60"])
+    virgate("create", "victim", "--memory", units(24))
+    program = start_inside({"vgpu": "victim"}, [GROW, "--chunk", units(1), "--most", units(20), "--hold", "60"])
     try:
         check("grow:" in program.stdout.readline(), "grow did not start")
         one = vgpu("victim")
         pid = one["tenants"][0]["pid"]
-        check(one["charged"] >= 20 * GiB, f"charged {size_text(one['charged'])}")
+        check(one["charged"] >= 20 * UNIT, f"charged {size_text(one['charged'])}")
         physical = nvml.processes().get(pid, 0)
-        check(physical >= 20 * GiB, f"NVML sees {size_text(physical)}")
+        check(physical >= 20 * UNIT, f"NVML sees {size_text(physical)}")
         start = time.monotonic()
         os.kill(pid, signal.SIGKILL)
         released = refunded = None
@@ -105,12 +113,14 @@ def killed(nvml):
 
 
 def shell_children():
-    words = f'"{GROW}" --most 128M --chunk 64M && "{GROW}" --most 256M --chunk 64M & "{EXAMPLES}/vector_add" && wait'
-    done = run_inside({"memory": "4G"}, ["/bin/sh", "-c", words])
+    words = (f'"{GROW}" --most {units(1 / 8)} --chunk {CHUNK} && "{GROW}" --most {units(1 / 4)} --chunk {CHUNK} & '
+             f'"{EXAMPLES}/vector_add" 5000 && wait')
+    done = run_inside({"memory": units(4)}, ["/bin/sh", "-c", words])
     check(done.stdout.count("as much as asked") == 2 and "elements correct" in done.stdout, done.stdout)
 
 
 def fork_after_init():
+    need_module("torch")
     code = ("import torch, os\n"
             "torch.zeros(1, device='cuda')\n"
             "pid = os.fork()\n"
@@ -124,16 +134,15 @@ def fork_after_init():
 
 
 def live_resize():
-    virgate("create", "grows", "--memory", "2G")
-    program = start_inside({"vgpu": "grows"}, [GROW, "--chunk", "64M", "--exact", "--hold", "20"])
+    virgate("create", "grows", "--memory", units(2))
+    program = start_inside({"vgpu": "grows"}, [GROW, "--chunk", CHUNK, "--exact", "--hold", "20"])
     try:
         first = granted(program.stdout.readline())
-        done = subprocess.run([VIRGATE, "set", "grows", "--memory", "1G"], capture_output=True, text=True, check=False)
-        check(done.returncode != 0, "a limit below what is in use was taken")
-        check(re.search(r"\d", done.stderr), f"refused without numbers: {done.stderr}")
-        virgate("set", "grows", "--memory", "4G")
-        second = run_inside({"vgpu": "grows"}, [GROW, "--chunk", "64M", "--exact"])
-        check(granted(second.stdout) >= GiB, second.stdout)
+        done = refused("set", "grows", "--memory", units(1))
+        check(re.search(r"\d", done), f"refused without numbers: {done}")
+        virgate("set", "grows", "--memory", units(4))
+        second = run_inside({"vgpu": "grows"}, [GROW, "--chunk", CHUNK, "--exact"])
+        check(granted(second.stdout) >= UNIT, second.stdout)
         return f"{size_text(first)}, then {size_text(granted(second.stdout))} more"
     finally:
         stop(program)
@@ -141,17 +150,22 @@ def live_resize():
         virgate("rm", "grows")
 
 
-def refused_admission(nvml):
-    total = nvml.memory()["total"]
-    done = subprocess.run([VIRGATE, "create", "toolarge", "--memory", f"{total // MiB + 1024}M"],
-                          capture_output=True, text=True, check=False)
-    check(done.returncode != 0, "a vGPU larger than the GPU was made")
-    check("GiB" in done.stderr, f"refused without numbers: {done.stderr}")
+def refused(verb, *words):
+    """A verb that must fail; its words on stderr."""
+    done = subprocess.run([VIRGATE, verb, *(["--sim"] if SIM else []), *words], capture_output=True, text=True, check=False)
+    check(done.returncode != 0, f"{verb} {' '.join(words)} was taken")
     return done.stderr.strip()
 
 
+def refused_admission(nvml):
+    total = nvml.memory()["total"]
+    errors = refused("create", "toolarge", "--memory", f"{total // MiB + 1024}M")
+    check("GiB" in errors, f"refused without numbers: {errors}")
+    return errors
+
+
 def many_at_once():
-    programs = [start_inside({"memory": "2G"}, [f"{EXAMPLES}/vector_add"]) for _ in range(20)]
+    programs = [start_inside({"memory": units(2)}, [f"{EXAMPLES}/vector_add", "5000"]) for _ in range(20)]
     try:
         for program in programs:
             out, errors = program.communicate()
@@ -163,9 +177,9 @@ def many_at_once():
 
 def exit_codes():
     for code in (0, 7, 124):
-        done = run_inside({"memory": "1G"}, ["/bin/sh", "-c", f"exit {code}"], good=False)
+        done = run_inside({"memory": units(1)}, ["/bin/sh", "-c", f"exit {code}"], good=False)
         check(done.returncode == code, f"exit {code} came back as {done.returncode}")
-    done = run_inside({"memory": "1G"}, ["/bin/sh", "-c", "kill -TERM $$"], good=False)
+    done = run_inside({"memory": units(1)}, ["/bin/sh", "-c", "kill -TERM $$"], good=False)
     check(done.returncode == 128 + signal.SIGTERM, f"SIGTERM came back as {done.returncode}")
 
 
@@ -179,12 +193,14 @@ def main():
     nvml = Nvml()
     wait_idle(nvml)
     suite.test("device_query sees the quota", device_query)
-    suite.test("nvidia-smi sees the quota", nvidia_smi)
+    if not SIM:
+        suite.test("nvidia-smi sees the quota", nvidia_smi)
     suite.test("two vGPUs at once", two_vgpus)
     suite.test("two programs in one vGPU", two_in_one)
     suite.test("kill -9 is refunded in time, not before", killed, nvml)
     suite.test("programs started by a shell", shell_children)
-    suite.test("fork and exec after CUDA has started", fork_after_init)
+    if not SIM:
+        suite.test("fork and exec after CUDA has started", fork_after_init)
     suite.test("live resize", live_resize)
     suite.test("admission stops at the device", refused_admission, nvml)
     suite.test("20 programs at once", many_at_once)

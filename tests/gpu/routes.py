@@ -6,12 +6,14 @@ import re
 import sys
 import time
 
-from harness import (EXAMPLES, GiB, HERE, MiB, POOL_SLACK, PROGRAMS, PYTHON, VIRGATE, Nvml, Suite, check, need_module,
-                     os, size_text, start, start_inside, stop, vgpu, wait_idle)
+from harness import (EXAMPLES, GiB, HERE, MiB, POOL_SLACK, PROGRAMS, PYTHON, SIM, Nvml, Suite, check, inside,
+                     need_module, os, size_text, start, start_inside, stop, vgpu, wait_idle)
 
-LIMIT = 4 * GiB
+LIMIT = 512 * MiB if SIM else 4 * GiB
+MEMORY = f"{LIMIT // MiB}M"
+CHUNK = "16M" if SIM else "64M"
 # The quota that a route must be able to use: less would be over-counting beyond reason.
-USABLE = 0.75
+USABLE = 0.7
 LINE = re.compile(r"(?:grow|torch_grow): .*?\((\d+) bytes\) in (\d+) chunks by (\w+), (.*)")
 
 
@@ -49,15 +51,14 @@ def judge(name, line, errors, largest, slack):
             f"{size_text(largest['physical'])} by NVML's process list, {size_text(largest['device'])} more on the device")
 
 
-def grow(nvml, route, slack, chunk="64M", prefix=(), extra=()):
+def grow(nvml, route, slack, chunk=CHUNK, prefix=(), extra=("--exact",)):
     name = f"route-{route}"
     before = nvml.memory()["used"]
-    command = [f"{EXAMPLES}/grow", "--via", route, "--chunk", chunk, "--hold", "1.5", "--exact", *extra]
+    command = [f"{EXAMPLES}/grow", "--via", route, "--chunk", chunk, "--hold", "1.5", *extra]
     if prefix:  # a program outside the vGPU that starts it
-        words = [*prefix, VIRGATE, "run", "--name", name, "--memory", "4G", "--", *command]
-        process = start(words)
+        process = start([*prefix, *inside({"name": name, "memory": MEMORY}, command)])
     else:
-        process = start_inside({"name": name, "memory": "4G"}, command)
+        process = start_inside({"name": name, "memory": MEMORY}, command)
     try:
         line, largest = watch_holding(process, name, nvml, before)
         _, errors = process.communicate()
@@ -69,9 +70,10 @@ def grow(nvml, route, slack, chunk="64M", prefix=(), extra=()):
 
 
 def imported(nvml):
-    # 512 MiB of a process outside, of which the vGPU knows nothing: charged to the importer, each time
-    return grow(nvml, "import", POOL_SLACK, chunk="512M", prefix=(f"{PROGRAMS}/exporter", "512M", "9"),
-                extra=("--descriptor", "9", "--no-touch", "--most", "32G"))
+    # memory of a process outside, of which the vGPU knows nothing: charged to the importer, each time
+    size = LIMIT // 8 // MiB
+    return grow(nvml, "import", POOL_SLACK, chunk=f"{size}M", prefix=(f"{PROGRAMS}/exporter", str(size), "9"),
+                extra=("--descriptor", "9", "--no-touch", "--most", str(8 * LIMIT)))
 
 
 def torch_backend(nvml, backend):
@@ -79,7 +81,7 @@ def torch_backend(nvml, backend):
     name = f"torch-{backend or 'caching'}".replace(":", "-").replace("_", "-")[:30].lower()
     before = nvml.memory()["used"]
     env = {"PYTORCH_CUDA_ALLOC_CONF": backend, "PYTORCH_ALLOC_CONF": backend} if backend else {}
-    process = start_inside({"name": name, "memory": "4G"}, [PYTHON, f"{HERE}/torch_grow.py"], env)
+    process = start_inside({"name": name, "memory": MEMORY}, [PYTHON, f"{HERE}/torch_grow.py"], env)
     try:
         line, largest = watch_holding(process, name, nvml, before)
         rest, errors = process.communicate()
@@ -99,6 +101,8 @@ def main():
                          ("vmm", 0), ("released", 0), ("array", 0), ("mipmap", 0), ("graph", POOL_SLACK), ("managed", 0)):
         suite.test(f"route {route}", grow, nvml, route, slack)
     suite.test("route import", imported, nvml)
+    if SIM:
+        suite.end()
     for backend in ("", "expandable_segments:True", "backend:cudaMallocAsync"):
         suite.test(f"route torch {backend or 'caching allocator'}", torch_backend, nvml, backend)
     suite.end()
