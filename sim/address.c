@@ -205,6 +205,8 @@ void sim_mapping_remove(struct sim_mapping *mapping)
 		if (mapping->access[i])
 			set_permission(&sim_process.devices[i], mapping->base, mapping->size, 0);
 	clear_backing(mapping->base, mapping->size);
+	if (mapping->host) // the host may not read here any more
+		(void)mmap((void *)mapping->base, mapping->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	while (*at != mapping)
 		at = &(*at)->next;
 	*at = mapping->next;
@@ -218,6 +220,18 @@ void sim_mapping_access(struct sim_mapping *mapping, struct sim_device *device, 
 {
 	mapping->access[device->ordinal] = (unsigned char)access;
 	set_permission(device, mapping->base, mapping->size, (unsigned char)access);
+}
+
+CUresult sim_mapping_host(struct sim_mapping *mapping)
+{
+	void *at = (void *)mapping->base;
+
+	if (mapping->physical->memory < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!mapping->host && map_run(at, mapping->physical->memory, 0, 0, mapping->size) != 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	mapping->host = true;
+	return CUDA_SUCCESS;
 }
 
 // ---- physical memory ---------------------------------------------------------------------
@@ -277,6 +291,8 @@ void sim_physical_unref(struct sim_physical *physical)
 		physicals = physical->next;
 	if (physical->next)
 		physical->next->previous = physical->previous;
+	if (physical->handle)
+		sim_handle_forget(physical->handle);
 	if (physical->shadow >= 0)
 		close(physical->shadow);
 	else if (physical->device && !(physical->shared && held_otherwise(physical)))

@@ -14,5 +14,8 @@ CUresult sim_context_set_current(struct sim_context *context);
 void sim_memory_context_finish(struct sim_context *context); // memory.c
 CUresult sim_primary_retain(struct sim_device *device, struct sim_context **ret_context); // primary.c
 CUresult sim_primary_release(struct sim_device *device, bool reset);
-CUresult sim_context_record(struct sim_context *context, struct sim_event *event); // context_state.c
-CUresult sim_context_wait(struct sim_context *context, struct sim_event *event);
+// context_state.c: an event behind all streams of the context (`green`: of that green context
+// only), recorded in `stream`; and all of them behind an event.
+CUresult sim_context_record(struct sim_context *context, const struct sim_green *green, struct sim_stream *stream,
+			    struct sim_event *event);
+CUresult sim_context_wait(struct sim_context *context, const struct sim_green *green, struct sim_event *event);

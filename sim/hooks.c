@@ -36,9 +36,3 @@ WEAK CUresult sim_capture_wait(struct sim_stream *stream, struct sim_event *even
 {
 	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
-WEAK const struct sim_op_class sim_memop_class = {.name = "memory operation", .size = sizeof(struct sim_memop_op)};
-WEAK CUresult sim_memop_op_new(struct sim_context *context, unsigned count, const CUstreamBatchMemOpParams *params,
-			       unsigned flags, struct sim_op **ret_op)
-{
-	return CUDA_ERROR_NOT_SUPPORTED;
-}

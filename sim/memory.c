@@ -100,8 +100,11 @@ static void finish_range(struct sim_range *range, void *context)
 		sim_block_finish(range);
 		sim_range_free(range);
 		break;
-	case SIM_RANGE_DEVICE:
 	case SIM_RANGE_IPC:
+		sim_ipc_finish(range);
+		sim_range_free(range);
+		break;
+	case SIM_RANGE_DEVICE:
 	case SIM_RANGE_MODULE:
 		sim_range_free(range);
 		break;

@@ -6,6 +6,9 @@
 unsigned long long sim_buffer_id(void); // any thread, no lock
 // Memory that the region has already given us (or, `memory` >= 0, host memory).
 struct sim_physical *sim_physical_adopt(struct sim_device *device, uint64_t id, size_t size, int memory);
+void sim_handle_forget(CUmemGenericAllocationHandle handle); // vmm.c: its memory goes
+// Lets the host use the addresses; only for memory that is located there.
+CUresult sim_mapping_host(struct sim_mapping *mapping);
 // Opens a mapped range to the devices that may use the context's allocations.
 void sim_range_open(struct sim_range *range, struct sim_context *context);
 
@@ -37,3 +40,4 @@ void sim_host_context_finish(struct sim_context *context);
 // bytes away from (or giving them back to) the addresses where it is mapped. 0 or -ENOMEM.
 void sim_physicals_each(void (*each)(struct sim_physical *physical, void *data), void *data);
 int sim_physical_backing(const struct sim_physical *physical, bool present);
+void sim_ipc_finish(struct sim_range *range); // ipc.c: the range goes with its context

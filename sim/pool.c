@@ -1,6 +1,394 @@
-#include "memory.h"
-bool sim_pool_find(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer) { return false; }
-bool sim_pool_free(CUdeviceptr address) { return false; }
-CUresult sim_pool_trim_all(struct sim_device *device) { return CUDA_SUCCESS; }
-void sim_pool_synchronized(struct sim_context *context) {}
-CUresult sim_array_get(CUarray handle, struct sim_array **ret_array) { return CUDA_ERROR_INVALID_HANDLE; }
+// The segments and chunks of memory pools.
+#include "pool.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static struct sim_pool *pools;
+static atomic_int dirty_pools; // pools where a synchronisation may give memory back
+
+CUresult sim_pool_get(CUmemoryPool handle, struct sim_pool **ret_pool)
+{
+	struct sim_pool *pool = (struct sim_pool *)handle;
+
+	if ((uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) || pool->magic != SIM_POOL_MAGIC || pool->destroyed)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_pool = pool;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_pool_new(struct sim_device *device, const CUmemPoolProps *properties, size_t size, struct sim_pool **ret_pool)
+{
+	static uint64_t uids;
+	struct sim_pool *pool = calloc(1, sizeof *pool);
+	struct sim_segment *whole = calloc(1, sizeof *whole);
+
+	size = sim_round_up(size, SIM_CHUNK);
+	if (pool && whole)
+		pool->chunks = calloc(size / SIM_CHUNK, sizeof *pool->chunks);
+	if (!pool || !whole || !pool->chunks || sim_range_reserve(size, SIM_GRANULE, 0, SIM_RANGE_POOL, &pool->range)) {
+		if (pool)
+			free(pool->chunks);
+		free(pool);
+		free(whole);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pool->magic = SIM_POOL_MAGIC;
+	pool->device = device;
+	pool->properties = *properties;
+	pool->range->owner = pool;
+	pool->range->device = device;
+	pool->chunk_count = size / SIM_CHUNK;
+	pool->reuse_events = pool->reuse_opportunistic = pool->reuse_internal = 1;
+	pool->access[device->ordinal] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	pool->exported = -1;
+	pool->uid = (uint64_t)getpid() << 32 | ++uids;
+	whole->base = pool->range->base;
+	whole->size = size;
+	pool->segments = whole;
+	pool->next = pools;
+	pools = pool;
+	*ret_pool = pool;
+	return CUDA_SUCCESS;
+}
+
+struct sim_pool *sim_pool_default(struct sim_device *device)
+{
+	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal}};
+
+	if (!device->default_pool &&
+	    sim_pool_new(device, &properties, sim_process.config.memory, &device->default_pool) == CUDA_SUCCESS)
+		device->current_pool = device->default_pool;
+	return device->default_pool;
+}
+
+static void tell_importers(struct sim_pool *pool, size_t chunk)
+{
+	uint64_t id = pool->chunks[chunk] ? pool->chunks[chunk]->physical->id : 0;
+
+	if (pool->exported >= 0 && pool->chunks[chunk])
+		pool->chunks[chunk]->physical->shared = true;
+	if (pool->exported >= 0 && !pool->imported)
+		(void)!pwrite(pool->exported, &id, sizeof id, (off_t)(sizeof(struct region_export) + chunk * sizeof id));
+}
+
+static void chunk_release(struct sim_pool *pool, size_t chunk)
+{
+	sim_mapping_remove(pool->chunks[chunk]);
+	pool->chunks[chunk] = NULL;
+	pool->reserved -= SIM_CHUNK;
+	tell_importers(pool, chunk);
+}
+
+CUresult sim_pool_chunk(struct sim_pool *pool, size_t chunk, struct sim_physical *physical)
+{
+	CUdeviceptr base = pool->range->base + chunk * SIM_CHUNK;
+
+	SIM_TRY(sim_range_map(pool->range, base, physical));
+	pool->chunks[chunk] = sim_mapping_find(base);
+	for (int i = 0; i < sim_process.device_count; i++)
+		if (pool->access[i])
+			sim_mapping_access(pool->chunks[chunk], &sim_process.devices[i], pool->access[i]);
+	pool->reserved += SIM_CHUNK;
+	if (pool->reserved > pool->reserved_high)
+		pool->reserved_high = pool->reserved;
+	tell_importers(pool, chunk);
+	return CUDA_SUCCESS;
+}
+
+// Memory behind [base, base + size), which is inside the range; all of it or nothing new.
+static CUresult back(struct sim_pool *pool, CUdeviceptr base, size_t size)
+{
+	size_t first = (base - pool->range->base) / SIM_CHUNK, last = (base + size - 1 - pool->range->base) / SIM_CHUNK;
+	CUresult result = CUDA_SUCCESS;
+	size_t i;
+	bool fresh[last - first + 1];
+
+	for (i = first; i <= last && result == CUDA_SUCCESS; i++) {
+		struct sim_physical *physical;
+		fresh[i - first] = !pool->chunks[i];
+		if (pool->chunks[i])
+			continue;
+		result = sim_physical_create(pool->device, SIM_CHUNK, &physical);
+		if (result != CUDA_SUCCESS)
+			break;
+		result = sim_pool_chunk(pool, i, physical);
+		sim_physical_unref(physical);
+	}
+	if (result != CUDA_SUCCESS)
+		while (i-- > first)
+			if (fresh[i - first] && pool->chunks[i])
+				chunk_release(pool, i);
+	return result;
+}
+
+// Into `segment` goes the one after it.
+static void swallow(struct sim_segment *segment)
+{
+	struct sim_segment *next = segment->next;
+
+	segment->size += next->size;
+	segment->next = next->next;
+	if (segment->next)
+		segment->next->previous = segment;
+	sim_mark_unref(next->busy);
+	free(next);
+}
+
+// Marks that are done are forgotten; free neighbours become one where the same holds for both.
+static void settle(struct sim_pool *pool)
+{
+	for (struct sim_segment *segment = pool->segments; segment; segment = segment->next) {
+		if (segment->used)
+			continue;
+		if (segment->busy && sim_mark_is_done(segment->busy)) {
+			sim_mark_unref(segment->busy);
+			segment->busy = NULL;
+		}
+		struct sim_segment *before = segment->previous;
+		if (before && !before->used && !before->busy && !segment->busy) {
+			swallow(before);
+			segment = before;
+		}
+	}
+}
+
+static bool chunk_in_use(const struct sim_pool *pool, size_t chunk)
+{
+	CUdeviceptr base = pool->range->base + chunk * SIM_CHUNK;
+
+	for (const struct sim_segment *segment = pool->segments; segment; segment = segment->next)
+		if ((segment->used || segment->busy) && segment->base < base + SIM_CHUNK && base < segment->base + segment->size)
+			return true;
+	return false;
+}
+
+void sim_pool_trim(struct sim_pool *pool, size_t keep)
+{
+	settle(pool);
+	for (size_t i = pool->chunk_count; i-- > 0 && pool->reserved > keep;)
+		if (pool->chunks[i] && !chunk_in_use(pool, i))
+			chunk_release(pool, i);
+	if (pool->destroyed && pool->reserved == 0 && pool->range) {
+		if (pool->exported >= 0)
+			close(pool->exported);
+		pool->exported = -1;
+		for (struct sim_segment *segment = pool->segments, *next; segment; segment = next) {
+			next = segment->next;
+			free(segment);
+		}
+		pool->segments = NULL;
+		free(pool->chunks);
+		pool->chunks = NULL;
+		pool->chunk_count = 0;
+		sim_range_free(pool->range);
+		pool->range = NULL; // the struct stays: its handle is told from garbage
+	}
+}
+
+void sim_pool_retire(struct sim_pool *pool)
+{
+	pool->destroyed = true;
+	if (pool->device->current_pool == pool)
+		pool->device->current_pool = pool->device->default_pool;
+	sim_pool_trim(pool, 0);
+}
+
+// Takes `size` bytes off the front of a free segment.
+static void cut(struct sim_segment *segment, size_t size)
+{
+	struct sim_segment *rest;
+
+	if (segment->size == size)
+		return;
+	rest = calloc(1, sizeof *rest);
+	if (!rest)
+		abort();
+	rest->base = segment->base + size;
+	rest->size = segment->size - size;
+	rest->busy = sim_mark_ref(segment->busy);
+	rest->stream = segment->stream;
+	rest->previous = segment;
+	rest->next = segment->next;
+	if (rest->next)
+		rest->next->previous = rest;
+	segment->next = rest;
+	segment->size = size;
+}
+
+static size_t missing_chunks(const struct sim_pool *pool, CUdeviceptr base, size_t size)
+{
+	size_t missing = 0;
+
+	for (size_t i = (base - pool->range->base) / SIM_CHUNK; i <= (base + size - 1 - pool->range->base) / SIM_CHUNK; i++)
+		missing += !pool->chunks[i];
+	return missing;
+}
+
+// The first segment that needs the fewest new chunks. `wait`: even one that another
+// stream still uses.
+static struct sim_segment *find_room(struct sim_pool *pool, size_t size, unsigned long long stream, bool wait)
+{
+	struct sim_segment *best = NULL;
+	size_t best_missing = SIZE_MAX;
+
+	for (struct sim_segment *segment = pool->segments; segment && best_missing; segment = segment->next) {
+		if (segment->used || segment->size < size || (segment->busy && segment->stream != stream && !wait))
+			continue;
+		size_t missing = missing_chunks(pool, segment->base, size);
+		if (missing < best_missing) {
+			best = segment;
+			best_missing = missing;
+		}
+	}
+	return best;
+}
+
+CUresult sim_pool_take(struct sim_pool *pool, size_t size, unsigned long long stream, CUdeviceptr *ret_address,
+		       struct sim_mark **ret_wait)
+{
+	size_t rounded = sim_round_up(size, 512);
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	struct sim_segment *segment;
+
+	if (rounded == 0 || rounded > pool->range->size)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	settle(pool);
+	segment = find_room(pool, rounded, stream, false);
+	if (segment)
+		result = back(pool, segment->base, rounded);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && pool->reuse_internal) { // rather wait for another stream than fail
+		segment = find_room(pool, rounded, stream, true);
+		if (segment)
+			result = back(pool, segment->base, rounded);
+	}
+	SIM_TRY(result);
+	cut(segment, rounded);
+	*ret_wait = segment->busy && segment->stream != stream ? sim_mark_ref(segment->busy) : NULL;
+	sim_mark_unref(segment->busy);
+	segment->busy = NULL;
+	segment->used = true;
+	segment->asked = size;
+	segment->id = sim_buffer_id();
+	pool->used += size;
+	if (pool->used > pool->used_high)
+		pool->used_high = pool->used;
+	*ret_address = segment->base;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_pool_claim(struct sim_pool *pool, size_t offset, size_t size)
+{
+	CUdeviceptr base = pool->range->base + offset;
+	struct sim_segment *segment;
+
+	settle(pool);
+	for (segment = pool->segments; segment; segment = segment->next)
+		if (base - segment->base < segment->size)
+			break;
+	size_t rounded = sim_round_up(size, 512);
+	if (!segment || segment->used || segment->busy || rounded > segment->size - (base - segment->base))
+		return CUDA_ERROR_ALREADY_MAPPED;
+	if (base > segment->base) {
+		cut(segment, base - segment->base);
+		segment = segment->next;
+	}
+	cut(segment, rounded);
+	segment->used = true;
+	segment->asked = size;
+	segment->id = sim_buffer_id();
+	pool->used += size;
+	return CUDA_SUCCESS;
+}
+
+static struct sim_segment *find_segment(struct sim_pool *pool, CUdeviceptr address)
+{
+	for (struct sim_segment *segment = pool->segments; segment; segment = segment->next)
+		if (address - segment->base < segment->size)
+			return segment->used ? segment : NULL;
+	return NULL;
+}
+
+struct sim_segment *sim_pool_segment(CUdeviceptr address, struct sim_pool **ret_pool)
+{
+	struct sim_range *range = sim_range_find(address);
+
+	if (!range || range->kind != SIM_RANGE_POOL)
+		return NULL;
+	struct sim_segment *segment = find_segment(range->owner, address);
+	if (!segment || segment->base != address)
+		return NULL;
+	*ret_pool = range->owner;
+	return segment;
+}
+
+void sim_pool_give(struct sim_pool *pool, struct sim_segment *segment, struct sim_mark *busy, unsigned long long stream)
+{
+	segment->used = false;
+	segment->busy = sim_mark_ref(busy);
+	segment->stream = stream;
+	pool->used -= segment->asked;
+	if (!pool->dirty)
+		atomic_fetch_add(&dirty_pools, 1);
+	pool->dirty = true;
+}
+
+bool sim_pool_find(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer)
+{
+	struct sim_segment *segment = find_segment(range->owner, address);
+
+	if (!segment || address - segment->base >= segment->asked)
+		return false;
+	ret_pointer->base = segment->base;
+	ret_pointer->size = segment->asked;
+	ret_pointer->buffer_id = segment->id;
+	return true;
+}
+
+CUmemoryPool sim_pool_handle_of(struct sim_range *range)
+{
+	return range->owner;
+}
+
+bool sim_pool_free(CUdeviceptr address)
+{
+	struct sim_pool *pool;
+
+	sim_memory_lock();
+	struct sim_segment *segment = sim_pool_segment(address, &pool);
+	if (segment) {
+		sim_pool_give(pool, segment, NULL, 0);
+		sim_pool_trim(pool, pool->threshold);
+	}
+	sim_memory_unlock();
+	return segment != NULL;
+}
+
+CUresult sim_pool_trim_all(struct sim_device *device)
+{
+	for (struct sim_pool *pool = pools; pool; pool = pool->next)
+		if (pool->device == device && pool->range)
+			sim_pool_trim(pool, 0);
+	return CUDA_SUCCESS;
+}
+
+void sim_pool_synchronized(struct sim_context *context)
+{
+	if (atomic_load_explicit(&dirty_pools, memory_order_relaxed) == 0)
+		return;
+	sim_memory_lock();
+	for (struct sim_pool *pool = pools; pool; pool = pool->next) {
+		if (!pool->dirty || !pool->range)
+			continue;
+		bool busy = false;
+		sim_pool_trim(pool, pool->destroyed ? 0 : pool->threshold);
+		for (struct sim_segment *segment = pool->segments; segment && !busy; segment = segment->next)
+			busy = segment->busy != NULL;
+		if (!busy) {
+			pool->dirty = false;
+			atomic_fetch_sub(&dirty_pools, 1);
+		}
+	}
+	sim_memory_unlock();
+}

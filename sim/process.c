@@ -86,13 +86,14 @@ static void *reserve(size_t size, int protection)
 // Addresses for many times the memory, as programs reserve far more than they map.
 static CUresult init_window(void)
 {
-	uint64_t size = sim_process.config.memory * sim_process.config.devices * 32, least = (uint64_t)256 << 30;
-#ifdef __SANITIZE_THREAD__
+	uint64_t size = sim_process.config.memory * sim_process.config.devices * 32, least = (uint64_t)1 << 40;
+#ifdef __SANITIZE_THREAD__ // its shadow leaves little room
 	uint64_t most = (uint64_t)256 << 30;
 #else
 	uint64_t most = (uint64_t)4 << 40;
 #endif
-	size = size < least ? least : size > most ? most : size;
+	size = size < least ? least : size;
+	size = size > most ? most : size;
 	char *at = reserve(2 * size + SIM_GRANULE, PROT_NONE);
 	if (!at)
 		return CUDA_ERROR_OUT_OF_MEMORY;

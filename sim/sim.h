@@ -365,6 +365,8 @@ struct sim_physical {
 	int memory;	 // descriptor of host-located memory, -1
 	bool shared;	 // exported or imported: another struct of this process may hold the same
 	CUmemAllocationProp properties; // of cuMemCreate
+	CUmemGenericAllocationHandle handle; // vmm.c's; 0: none yet
+	unsigned handles; // how often the program holds it
 	struct sim_physical *next, *previous; // of all in the process, under the memory lock
 	int shadow; // evicted by a checkpoint: private descriptor with the contents, or -1
 };
@@ -385,6 +387,7 @@ struct sim_mapping { // physical memory at an address
 	struct sim_physical *physical;
 	unsigned char access[SIM_DEVICES]; // CUmemAccess_flags by device ordinal
 	struct sim_range *range;
+	bool host; // the host may use the address too (memory located there)
 	struct sim_mapping *next; // in the range, by address
 };
 
@@ -468,6 +471,7 @@ struct sim_array {
 	size_t element, pitch, slice, size; // bytes; rows of a slice are `pitch` apart
 	size_t width, height, depth; // elements, rows and slices, none 0
 	struct sim_mipmap *mipmap; // it is a level of this
+	struct sim_array *next_free;
 };
 CUresult sim_array_get(CUarray handle, struct sim_array **ret_array);
 
@@ -479,6 +483,7 @@ struct sim_green {
 	struct sim_device *device;
 	unsigned sms;
 	unsigned long long id;
-	uint8_t mask[32]; // SMs
+	uint8_t mask[SIM_SMS / 8]; // SMs
+	struct sim_stream *internal; // where its events are recorded
 	struct sim_green *next;
 };

@@ -1,0 +1,351 @@
+// Arrays and mipmapped arrays: device memory in rows, known by a descriptor.
+#include <stdlib.h>
+
+#include "sim.h"
+
+enum { MIPMAP_MAGIC = 0x4d49502b, LEVELS_MOST = 20 };
+
+struct sim_mipmap {
+	uint32_t magic;
+	struct sim_context *context;
+	CUdeviceptr base; // 0: deferred mapping
+	size_t size;
+	unsigned count;
+	struct sim_array *levels[LEVELS_MOST];
+	struct sim_mipmap *next_free;
+};
+
+static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sim_array *free_arrays; // a stale handle still points at one, without its magic
+static struct sim_mipmap *free_mipmaps;
+
+static struct sim_array *take_array(void)
+{
+	pthread_mutex_lock(&free_lock);
+	struct sim_array *array = free_arrays;
+	if (array)
+		free_arrays = array->next_free;
+	pthread_mutex_unlock(&free_lock);
+	return array ? array : calloc(1, sizeof *array);
+}
+
+static void put_array(struct sim_array *array)
+{
+	array->magic = 0;
+	pthread_mutex_lock(&free_lock);
+	array->next_free = free_arrays;
+	free_arrays = array;
+	pthread_mutex_unlock(&free_lock);
+}
+
+CUresult sim_array_get(CUarray handle, struct sim_array **ret_array)
+{
+	struct sim_array *array = (struct sim_array *)handle;
+
+	if ((uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) || array->magic != SIM_ARRAY_MAGIC)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*ret_array = array;
+	return CUDA_SUCCESS;
+}
+
+// Bytes of one channel; 0: a format we do not have.
+static size_t format_bytes(CUarray_format format)
+{
+	switch ((int)format) {
+	case CU_AD_FORMAT_UNSIGNED_INT8:
+	case CU_AD_FORMAT_SIGNED_INT8:
+		return 1;
+	case CU_AD_FORMAT_UNSIGNED_INT16:
+	case CU_AD_FORMAT_SIGNED_INT16:
+	case CU_AD_FORMAT_HALF:
+		return 2;
+	case CU_AD_FORMAT_UNSIGNED_INT32:
+	case CU_AD_FORMAT_SIGNED_INT32:
+	case CU_AD_FORMAT_FLOAT:
+		return 4;
+	default:
+		return 0;
+	}
+}
+
+static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+	const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
+			       CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_SPARSE;
+	bool layered = d->Flags & CUDA_ARRAY3D_LAYERED, cube = d->Flags & CUDA_ARRAY3D_CUBEMAP;
+
+	if (!format_bytes(d->Format) || (d->NumChannels != 1 && d->NumChannels != 2 && d->NumChannels != 4) || d->Width == 0 ||
+	    (d->Flags & ~known))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (d->Flags & CUDA_ARRAY3D_SPARSE)
+		return CUDA_ERROR_NOT_SUPPORTED; // SPARSE_CUDA_ARRAY_SUPPORTED says 0
+	if (cube && (d->Width != d->Height || d->Depth % 6 || d->Depth == 0 || (!layered && d->Depth != 6)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (layered && !cube && (d->Depth == 0 || d->Depth > 2048))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!layered && !cube && d->Depth && (d->Height == 0 || d->Depth > 16384 || d->Width > 16384 || d->Height > 16384))
+		return CUDA_ERROR_INVALID_VALUE;
+	return d->Width <= 131072 && d->Height <= 65536 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// Lays one array out; its base is set by the caller.
+static CUresult lay_out(struct sim_context *context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct sim_array **ret_array)
+{
+	struct sim_array *array = take_array();
+
+	if (!array)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*array = (struct sim_array){.context = context, .descriptor = *descriptor};
+	array->element = format_bytes(descriptor->Format) * descriptor->NumChannels;
+	array->width = descriptor->Width;
+	array->height = descriptor->Height ? descriptor->Height : 1;
+	array->depth = descriptor->Depth ? descriptor->Depth : 1;
+	array->pitch = sim_round_up(array->width * array->element, 64);
+	array->slice = array->pitch * array->height;
+	array->size = array->slice * array->depth;
+	array->magic = SIM_ARRAY_MAGIC;
+	*ret_array = array;
+	return CUDA_SUCCESS;
+}
+
+static CUresult create(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
+{
+	struct sim_context *context;
+	struct sim_array *array;
+	CUresult result = CUDA_SUCCESS;
+
+	SIM_TRY(sim_context_current(&context));
+	if (!handle || !descriptor)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(check(descriptor));
+	SIM_TRY(sim_capture_unsafe());
+	SIM_TRY(lay_out(context, descriptor, &array));
+	if (!(descriptor->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
+		result = sim_memory_alloc(context, array->size, SIM_RANGE_DEVICE, &array->base);
+	if (result != CUDA_SUCCESS) {
+		put_array(array);
+		return result;
+	}
+	*handle = (CUarray)array;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *d)
+{
+	SIM_ENTER(cuArrayCreate_v2);
+	if (!d)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUDA_ARRAY3D_DESCRIPTOR full = {.Width = d->Width, .Height = d->Height, .Format = d->Format, .NumChannels = d->NumChannels};
+	return create(pHandle, &full);
+}
+
+CUresult CUDAAPI cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
+{
+	SIM_ENTER(cuArray3DCreate_v2);
+	return create(pHandle, pAllocateArray);
+}
+
+CUresult CUDAAPI cuArrayDestroy(CUarray hArray)
+{
+	struct sim_array *array;
+
+	SIM_ENTER(cuArrayDestroy);
+	SIM_TRY(sim_array_get(hArray, &array));
+	if (array->mipmap)
+		return CUDA_ERROR_INVALID_HANDLE; // goes with its mipmapped array
+	SIM_TRY(sim_capture_unsafe());
+	(void)sim_context_synchronize(array->context);
+	if (array->base)
+		(void)sim_memory_free(array->base);
+	put_array(array);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
+{
+	struct sim_array *array;
+
+	SIM_ENTER(cuArray3DGetDescriptor_v2);
+	SIM_TRY(sim_array_get(hArray, &array));
+	if (!pArrayDescriptor)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pArrayDescriptor = array->descriptor;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
+{
+	struct sim_array *array;
+
+	SIM_ENTER(cuArrayGetDescriptor_v2);
+	SIM_TRY(sim_array_get(hArray, &array));
+	if (!pArrayDescriptor)
+		return CUDA_ERROR_INVALID_VALUE;
+	const CUDA_ARRAY3D_DESCRIPTOR *d = &array->descriptor;
+	*pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){.Width = d->Width, .Height = d->Height, .Format = d->Format,
+						    .NumChannels = d->NumChannels};
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array_, CUdevice dev)
+{
+	struct sim_array *array;
+	struct sim_device *device;
+
+	SIM_ENTER(cuArrayGetMemoryRequirements);
+	SIM_TRY(sim_array_get(array_, &array));
+	SIM_TRY(sim_device_get(dev, &device));
+	if (!memoryRequirements || !(array->descriptor.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
+		return CUDA_ERROR_INVALID_VALUE;
+	*memoryRequirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = sim_round_up(array->size, SIM_GRANULE), .alignment = SIM_GRANULE};
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx)
+{
+	struct sim_array *array;
+
+	SIM_ENTER(cuArrayGetPlane);
+	SIM_TRY(sim_array_get(hArray, &array));
+	return CUDA_ERROR_INVALID_VALUE; // no format here has planes
+}
+
+CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray hArray)
+{
+	struct sim_array *array;
+
+	SIM_ENTER(cuArrayGetSparseProperties);
+	SIM_TRY(sim_array_get(hArray, &array));
+	return CUDA_ERROR_INVALID_VALUE; // none is sparse
+}
+
+// ---- mipmaps -----------------------------------------------------------------------------------
+
+static CUresult mipmap_get(CUmipmappedArray handle, struct sim_mipmap **ret_mipmap)
+{
+	struct sim_mipmap *mipmap = (struct sim_mipmap *)handle;
+
+	if ((uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) || mipmap->magic != MIPMAP_MAGIC)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*ret_mipmap = mipmap;
+	return CUDA_SUCCESS;
+}
+
+static void mipmap_put(struct sim_mipmap *mipmap)
+{
+	for (unsigned i = 0; i < mipmap->count; i++)
+		put_array(mipmap->levels[i]);
+	mipmap->count = 0;
+	mipmap->magic = 0;
+	pthread_mutex_lock(&free_lock);
+	mipmap->next_free = free_mipmaps;
+	free_mipmaps = mipmap;
+	pthread_mutex_unlock(&free_lock);
+}
+
+static size_t half(size_t extent, unsigned level) // 0 stays 0, others end at 1
+{
+	size_t small = extent >> level;
+	return extent && !small ? 1 : small;
+}
+
+CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
+					unsigned int numMipmapLevels)
+{
+	struct sim_context *context;
+	size_t largest, offset = 0;
+	unsigned most = 1;
+	CUresult result = CUDA_SUCCESS;
+
+	SIM_ENTER(cuMipmappedArrayCreate);
+	SIM_TRY(sim_context_current(&context));
+	if (!pHandle || !pMipmappedArrayDesc || numMipmapLevels == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(check(pMipmappedArrayDesc));
+	SIM_TRY(sim_capture_unsafe());
+	bool deep = !(pMipmappedArrayDesc->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP));
+	largest = pMipmappedArrayDesc->Width > pMipmappedArrayDesc->Height ? pMipmappedArrayDesc->Width : pMipmappedArrayDesc->Height;
+	if (deep && pMipmappedArrayDesc->Depth > largest)
+		largest = pMipmappedArrayDesc->Depth;
+	while (largest >> most)
+		most++;
+	struct sim_mipmap *mipmap = calloc(1, sizeof *mipmap);
+	if (!mipmap)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	mipmap->context = context;
+	for (unsigned i = 0; i < (numMipmapLevels < most ? numMipmapLevels : most) && result == CUDA_SUCCESS; i++) {
+		CUDA_ARRAY3D_DESCRIPTOR level = *pMipmappedArrayDesc;
+		level.Width = half(level.Width, i);
+		level.Height = half(level.Height, i);
+		level.Depth = deep ? half(level.Depth, i) : level.Depth;
+		result = lay_out(context, &level, &mipmap->levels[i]);
+		if (result != CUDA_SUCCESS)
+			break;
+		mipmap->count++;
+		mipmap->levels[i]->mipmap = mipmap;
+		mipmap->size += sim_round_up(mipmap->levels[i]->size, 512);
+	}
+	if (result == CUDA_SUCCESS && !(pMipmappedArrayDesc->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
+		result = sim_memory_alloc(context, mipmap->size, SIM_RANGE_DEVICE, &mipmap->base);
+	if (result != CUDA_SUCCESS) {
+		mipmap_put(mipmap);
+		return result;
+	}
+	for (unsigned i = 0; i < mipmap->count && mipmap->base; i++) {
+		mipmap->levels[i]->base = mipmap->base + offset;
+		offset += sim_round_up(mipmap->levels[i]->size, 512);
+	}
+	mipmap->magic = MIPMAP_MAGIC;
+	*pHandle = (CUmipmappedArray)mipmap;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level)
+{
+	struct sim_mipmap *mipmap;
+
+	SIM_ENTER(cuMipmappedArrayGetLevel);
+	SIM_TRY(mipmap_get(hMipmappedArray, &mipmap));
+	if (!pLevelArray || level >= mipmap->count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pLevelArray = (CUarray)mipmap->levels[level];
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
+{
+	struct sim_mipmap *mipmap;
+
+	SIM_ENTER(cuMipmappedArrayDestroy);
+	SIM_TRY(mipmap_get(hMipmappedArray, &mipmap));
+	SIM_TRY(sim_capture_unsafe());
+	(void)sim_context_synchronize(mipmap->context);
+	if (mipmap->base)
+		(void)sim_memory_free(mipmap->base);
+	mipmap_put(mipmap);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap_,
+						       CUdevice dev)
+{
+	struct sim_mipmap *mipmap;
+	struct sim_device *device;
+
+	SIM_ENTER(cuMipmappedArrayGetMemoryRequirements);
+	SIM_TRY(mipmap_get(mipmap_, &mipmap));
+	SIM_TRY(sim_device_get(dev, &device));
+	if (!memoryRequirements || mipmap->base)
+		return CUDA_ERROR_INVALID_VALUE;
+	*memoryRequirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = sim_round_up(mipmap->size, SIM_GRANULE), .alignment = SIM_GRANULE};
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap_)
+{
+	struct sim_mipmap *mipmap;
+
+	SIM_ENTER(cuMipmappedArrayGetSparseProperties);
+	SIM_TRY(mipmap_get(mipmap_, &mipmap));
+	return CUDA_ERROR_INVALID_VALUE; // none is sparse
+}

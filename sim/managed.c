@@ -1,0 +1,276 @@
+// Managed memory: allocation, advice, prefetch. Its pages stay in host memory, where every
+// device sees them.
+#include "memory.h"
+
+CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
+{
+	struct sim_context *context;
+
+	SIM_ENTER(cuMemAllocManaged);
+	SIM_TRY(sim_context_current(&context));
+	if (!dptr || bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(sim_capture_unsafe());
+	return sim_managed_alloc(context, bytesize, flags, dptr);
+}
+
+static bool is_host(const CUmemLocation *location)
+{
+	return location->type == CU_MEM_LOCATION_TYPE_HOST || location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+	       location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
+static CUresult check_location(const CUmemLocation *location)
+{
+	struct sim_device *device;
+
+	if (is_host(location))
+		return CUDA_SUCCESS;
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	return sim_device_get(location->id, &device);
+}
+
+// The old entries name the host by a device number.
+static CUmemLocation location_of(CUdevice device)
+{
+	if (device == CU_DEVICE_CPU)
+		return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST};
+	return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+}
+
+struct advice {
+	CUmem_advise what;
+	CUmemLocation location;
+};
+
+static void apply(struct sim_host *host, void *data)
+{
+	const struct advice *advice = data;
+	const CUmemLocation none = {.type = CU_MEM_LOCATION_TYPE_INVALID};
+	uint32_t bit = is_host(&advice->location) ? 1u << 31 : 1u << (advice->location.id & 15);
+
+	switch (advice->what) {
+	case CU_MEM_ADVISE_SET_READ_MOSTLY:
+		host->read_mostly = true;
+		break;
+	case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
+		host->read_mostly = false;
+		break;
+	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
+		host->preferred = advice->location;
+		break;
+	case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
+		host->preferred = none;
+		break;
+	case CU_MEM_ADVISE_SET_ACCESSED_BY:
+		host->accessed_by |= bit;
+		break;
+	case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
+		host->accessed_by &= ~bit;
+		break;
+	}
+}
+
+static CUresult advise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
+{
+	struct advice what = {advice, location};
+	bool ignores = advice == CU_MEM_ADVISE_SET_READ_MOSTLY || advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY ||
+		       advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
+
+	if ((int)advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY || count == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!ignores)
+		SIM_TRY(check_location(&location));
+	return sim_host_update(devPtr, count, apply, &what) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
+{
+	SIM_ENTER(cuMemAdvise);
+	return advise(devPtr, count, advice, location_of(device));
+}
+
+CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
+{
+	SIM_ENTER(cuMemAdvise_v2);
+	return advise(devPtr, count, advice, location);
+}
+
+// ---- prefetch ----------------------------------------------------------------------------------
+
+struct prefetch_op {
+	struct sim_op op;
+	CUdeviceptr address;
+	size_t size;
+	CUmemLocation location;
+};
+
+static void note(struct sim_host *host, void *location)
+{
+	host->prefetched = *(CUmemLocation *)location;
+}
+
+static CUresult prefetch_run(struct sim_op *op_)
+{
+	struct prefetch_op *op = (struct prefetch_op *)op_;
+
+	(void)sim_host_update(op->address, op->size, note, &op->location); // freed meanwhile: nothing to note
+	return CUDA_SUCCESS;
+}
+
+static const struct sim_op_class prefetch_class = {.name = "prefetch", .size = sizeof(struct prefetch_op), .run = prefetch_run};
+
+static void nothing(struct sim_host *host, void *data) {}
+
+static CUresult prefetch(CUdeviceptr address, size_t size, CUmemLocation location, unsigned flags, CUstream handle)
+{
+	struct sim_stream *stream;
+
+	SIM_TRY(sim_stream_get(handle, &stream));
+	if (flags != 0 || size == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(check_location(&location));
+	if (!sim_host_update(address, size, nothing, NULL))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct prefetch_op *op = (struct prefetch_op *)sim_op_new(&prefetch_class, stream->context);
+	op->address = address;
+	op->size = size;
+	op->location = location;
+	op->op.instant = true;
+	return sim_submit(stream, &op->op);
+}
+
+CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
+{
+	SIM_ENTER(cuMemPrefetchAsync);
+	return prefetch(devPtr, count, location_of(dstDevice), 0, hStream);
+}
+
+CUresult CUDAAPI cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
+{
+	SIM_ENTER(cuMemPrefetchAsync_ptsz);
+	return prefetch(devPtr, count, location_of(dstDevice), 0, SIM_PTSZ(hStream));
+}
+
+CUresult CUDAAPI cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
+{
+	SIM_ENTER(cuMemPrefetchAsync_v2);
+	return prefetch(devPtr, count, location, flags, hStream);
+}
+
+CUresult CUDAAPI cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
+{
+	SIM_ENTER(cuMemPrefetchAsync_v2_ptsz);
+	return prefetch(devPtr, count, location, flags, SIM_PTSZ(hStream));
+}
+
+CUresult CUDAAPI cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
+					 size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+{
+	SIM_ENTER(cuMemPrefetchBatchAsync);
+	if (!dptrs || !sizes || !prefetchLocs || !prefetchLocIdxs || count == 0 || numPrefetchLocs == 0 || flags != 0 ||
+	    prefetchLocIdxs[0] != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0, location = 0; i < count; i++) {
+		while (location + 1 < numPrefetchLocs && prefetchLocIdxs[location + 1] <= i)
+			location++;
+		SIM_TRY(prefetch(dptrs[i], sizes[i], prefetchLocs[location], 0, hStream));
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
+					      size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
+					      CUstream hStream)
+{
+	SIM_ENTER(cuMemPrefetchBatchAsync_ptsz);
+	return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags,
+				       SIM_PTSZ(hStream));
+}
+
+// ---- attributes ----------------------------------------------------------------------------------
+
+struct question {
+	void *data;
+	size_t size;
+	CUmem_range_attribute attribute;
+	CUresult result;
+};
+
+static int number_of(const CUmemLocation *location)
+{
+	return location->type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID
+	       : is_host(location)			      ? CU_DEVICE_CPU
+							      : location->id;
+}
+
+static void answer(struct sim_host *host, void *data)
+{
+	struct question *question = data;
+	int *value = question->data;
+
+	if (question->attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY) {
+		size_t at = 0, room = question->size / sizeof(int);
+		for (int i = 0; i < sim_process.device_count && at < room; i++)
+			if (host->accessed_by >> i & 1)
+				value[at++] = i;
+		if (host->accessed_by >> 31 && at < room)
+			value[at++] = CU_DEVICE_CPU;
+		while (at < room)
+			value[at++] = CU_DEVICE_INVALID;
+		return;
+	}
+	switch (question->attribute) {
+	case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
+		*value = host->read_mostly;
+		break;
+	case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
+		*value = number_of(&host->preferred);
+		break;
+	case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
+		*value = number_of(&host->prefetched);
+		break;
+	case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
+		*value = (int)host->preferred.type;
+		break;
+	case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
+		*value = host->preferred.id;
+		break;
+	case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE:
+		*value = (int)host->prefetched.type;
+		break;
+	case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID:
+		*value = host->prefetched.id;
+		break;
+	default:
+		question->result = CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+static CUresult ask(void *data, size_t size, CUmem_range_attribute attribute, CUdeviceptr address, size_t count)
+{
+	struct question question = {data, size, attribute, CUDA_SUCCESS};
+
+	if (!data || count == 0 || size < sizeof(int) || size % sizeof(int) ||
+	    (attribute != CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY && size != sizeof(int)))
+		return CUDA_ERROR_INVALID_VALUE;
+	return sim_host_update(address, count, answer, &question) ? question.result : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count)
+{
+	SIM_ENTER(cuMemRangeGetAttribute);
+	return ask(data, dataSize, attribute, devPtr, count);
+}
+
+CUresult CUDAAPI cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes, size_t numAttributes,
+					 CUdeviceptr devPtr, size_t count)
+{
+	SIM_ENTER(cuMemRangeGetAttributes);
+	if (!data || !dataSizes || !attributes || numAttributes == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < numAttributes; i++)
+		SIM_TRY(ask(data[i], dataSizes[i], attributes[i], devPtr, count));
+	return CUDA_SUCCESS;
+}

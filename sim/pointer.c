@@ -1,0 +1,148 @@
+// Pointer attributes.
+#include "memory.h"
+
+static int handle_types(const struct sim_pointer *pointer)
+{
+	int types = 0;
+
+	sim_memory_lock();
+	struct sim_mapping *mapping = sim_mapping_find(pointer->base);
+	if (pointer->range && pointer->range->kind == SIM_RANGE_RESERVED && mapping)
+		types = (int)mapping->physical->properties.requestedHandleTypes;
+	sim_memory_unlock();
+	return types;
+}
+
+static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	struct sim_pointer p;
+	bool known = sim_pointer_find(ptr, &p);
+
+	if (!known)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+		if (!p.context)
+			return CUDA_ERROR_INVALID_VALUE; // belongs to no context
+		*(CUcontext *)data = sim_context_handle(p.context);
+		break;
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		*(CUmemorytype *)data = p.type;
+		break;
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+		*(CUdeviceptr *)data = ptr;
+		break;
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+		if (!p.host)
+			return CUDA_ERROR_INVALID_VALUE;
+		*(void **)data = (void *)(uintptr_t)ptr;
+		break;
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+		*(int *)data = p.range && p.range->sync_memops;
+		break;
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+		*(unsigned long long *)data = p.buffer_id;
+		break;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+		*(bool *)data = p.managed;
+		break;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		*(int *)data = p.device ? p.device->ordinal : CU_DEVICE_CPU;
+		break;
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		*(bool *)data = p.range && (p.range->kind == SIM_RANGE_DEVICE || p.range->kind == SIM_RANGE_BLOCK);
+		break;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		*(CUdeviceptr *)data = p.base;
+		break;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		*(size_t *)data = p.size;
+		break;
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+		*(bool *)data = p.mapped;
+		break;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		*(unsigned long long *)data = (unsigned)handle_types(&p);
+		break;
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+		*(bool *)data = false;
+		break;
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {
+		struct sim_context *context;
+		SIM_TRY(sim_context_current_any(&context));
+		bool read = sim_memory_host(context->device, ptr, 1, false) != NULL, write = sim_memory_host(context->device, ptr, 1, true);
+		*(int *)data = write ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+			       : read ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
+				      : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+		break;
+	}
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		*(CUmemoryPool *)data = p.range && p.range->kind == SIM_RANGE_POOL ? sim_pool_handle_of(p.range) : NULL;
+		break;
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+		*(CUdeviceptr *)data = p.range && p.range->kind != SIM_RANGE_RESERVED ? p.range->base : p.base;
+		break;
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+		*(size_t *)data = p.range && p.range->kind != SIM_RANGE_RESERVED ? p.range->size : p.size;
+		break;
+	default: // P2P tokens are gone
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	SIM_ENTER(cuPointerGetAttribute);
+	return data ? get(data, attribute, ptr) : CUDA_ERROR_INVALID_VALUE;
+}
+
+// What an attribute reads for a pointer the driver does not know: its null value.
+static size_t width(CUpointer_attribute attribute)
+{
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		return sizeof(int);
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+		return sizeof(bool);
+	default:
+		return sizeof(void *);
+	}
+}
+
+CUresult CUDAAPI cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+{
+	SIM_ENTER(cuPointerGetAttributes);
+	if (!attributes || !data || numAttributes == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < numAttributes; i++) {
+		if (!data[i] || (int)attributes[i] <= 0 || attributes[i] > CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE)
+			return CUDA_ERROR_INVALID_VALUE;
+		if (get(data[i], attributes[i], ptr) == CUDA_SUCCESS)
+			continue;
+		memset(data[i], 0, width(attributes[i]));
+		if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+			*(int *)data[i] = CU_DEVICE_INVALID;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	struct sim_pointer pointer;
+
+	SIM_ENTER(cuPointerSetAttribute);
+	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !sim_pointer_find(ptr, &pointer) || !pointer.range)
+		return CUDA_ERROR_INVALID_VALUE;
+	pointer.range->sync_memops = *(const int *)value != 0;
+	return CUDA_SUCCESS;
+}

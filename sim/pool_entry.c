@@ -1,0 +1,381 @@
+// The pool entries: stream-ordered allocation, attributes, access.
+#include "pool.h"
+
+// ---- stream-ordered allocation ----------------------------------------------------------
+
+struct free_op {
+	struct sim_op op;
+	CUdeviceptr address; // freed when its turn comes; 0: a pool's, only the mark counts
+	bool graph;	     // allocated by a graph, else by cuMemAlloc
+};
+
+static CUresult free_run(struct sim_op *op_)
+{
+	struct free_op *op = (struct free_op *)op_;
+
+	if (op->graph)
+		(void)sim_graph_memory_give(op->address);
+	else if (op->address)
+		(void)sim_memory_free(op->address);
+	return CUDA_SUCCESS;
+}
+
+static const struct sim_op_class free_class = {.name = "free", .size = sizeof(struct free_op), .run = free_run};
+
+static CUresult allocate(CUdeviceptr *dptr, size_t bytesize, struct sim_pool *pool, struct sim_stream *stream)
+{
+	struct sim_mark *wait = NULL;
+
+	if (bytesize == 0) { // nothing asked, nothing given
+		*dptr = 0;
+		return CUDA_SUCCESS;
+	}
+	if (atomic_load(&stream->capture))
+		return sim_capture_alloc(stream, bytesize, pool ? &pool->properties : NULL, dptr);
+	sim_memory_lock();
+	if (!pool)
+		pool = sim_pool_default(stream->context->device) ? stream->context->device->current_pool : NULL;
+	CUresult result = !pool ? CUDA_ERROR_OUT_OF_MEMORY
+			  : pool->imported ? CUDA_ERROR_INVALID_VALUE
+					   : sim_pool_take(pool, bytesize, stream->id, dptr, &wait);
+	sim_memory_unlock();
+	if (result == CUDA_SUCCESS && wait) {
+		struct sim_op *op = sim_op_new(&free_class, stream->context);
+		sim_op_wait_for(op, wait);
+		sim_mark_unref(wait);
+		result = sim_submit(stream, op);
+	}
+	return result;
+}
+
+CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+	struct sim_stream *stream;
+
+	SIM_ENTER(cuMemAllocAsync);
+	SIM_TRY(sim_stream_get(hStream, &stream));
+	if (!dptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	return allocate(dptr, bytesize, NULL, stream);
+}
+
+CUresult CUDAAPI cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+	SIM_ENTER(cuMemAllocAsync_ptsz);
+	return cuMemAllocAsync(dptr, bytesize, SIM_PTSZ(hStream));
+}
+
+CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+{
+	struct sim_stream *stream;
+	struct sim_pool *from;
+
+	SIM_ENTER(cuMemAllocFromPoolAsync);
+	SIM_TRY(sim_stream_get(hStream, &stream));
+	if (!dptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(sim_pool_get(pool, &from));
+	return allocate(dptr, bytesize, from, stream);
+}
+
+CUresult CUDAAPI cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+{
+	SIM_ENTER(cuMemAllocFromPoolAsync_ptsz);
+	return cuMemAllocFromPoolAsync(dptr, bytesize, pool, SIM_PTSZ(hStream));
+}
+
+CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
+{
+	struct sim_stream *stream;
+	struct sim_pointer pointer = {.range = NULL};
+	struct sim_pool *pool;
+
+	SIM_ENTER(cuMemFreeAsync);
+	SIM_TRY(sim_stream_get(hStream, &stream));
+	if (dptr == 0)
+		return CUDA_SUCCESS;
+	if (atomic_load(&stream->capture))
+		return sim_capture_free(stream, dptr);
+	bool linear = sim_pointer_find(dptr, &pointer) && pointer.base == dptr && pointer.range &&
+		      (pointer.range->kind == SIM_RANGE_DEVICE || pointer.range->kind == SIM_RANGE_BLOCK);
+	bool graph = pointer.range && pointer.range->kind == SIM_RANGE_GRAPH && pointer.base == dptr;
+	struct free_op *op = (struct free_op *)sim_op_new(&free_class, stream->context);
+	op->address = linear || graph ? dptr : 0;
+	op->graph = graph;
+	op->op.instant = op->op.always = true;
+	op->op.mark = sim_mark_new();
+	if (!linear && !graph) {
+		sim_memory_lock();
+		struct sim_segment *segment = sim_pool_segment(dptr, &pool);
+		if (segment)
+			sim_pool_give(pool, segment, op->op.mark, stream->id);
+		sim_memory_unlock();
+		if (!segment) {
+			sim_op_free(&op->op);
+			return CUDA_ERROR_INVALID_VALUE;
+		}
+	}
+	return sim_submit(stream, &op->op);
+}
+
+CUresult CUDAAPI cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
+{
+	SIM_ENTER(cuMemFreeAsync_ptsz);
+	return cuMemFreeAsync(dptr, SIM_PTSZ(hStream));
+}
+
+// ---- pools -----------------------------------------------------------------------------------
+
+CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
+{
+	struct sim_device *device;
+	struct sim_pool *made;
+
+	SIM_ENTER(cuMemPoolCreate);
+	if (!pool || !poolProps || poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED; // the attributes say so
+	if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE && poolProps->handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(sim_device_get(poolProps->location.id, &device));
+	size_t size = poolProps->maxSize && poolProps->maxSize < sim_process.config.memory ? poolProps->maxSize
+											   : sim_process.config.memory;
+	sim_memory_lock();
+	(void)sim_pool_default(device);
+	CUresult result = sim_pool_new(device, poolProps, size, &made);
+	sim_memory_unlock();
+	SIM_TRY(result);
+	*pool = (CUmemoryPool)made;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
+{
+	struct sim_pool *dying;
+
+	SIM_ENTER(cuMemPoolDestroy);
+	SIM_TRY(sim_pool_get(pool, &dying));
+	sim_memory_lock();
+	bool mine = dying != dying->device->default_pool;
+	if (mine)
+		sim_pool_retire(dying);
+	sim_memory_unlock();
+	return mine ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult device_pool(CUmemoryPool *pool_out, CUdevice dev, bool current)
+{
+	struct sim_device *device;
+
+	if (!pool_out)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(sim_device_get(dev, &device));
+	sim_memory_lock();
+	struct sim_pool *pool = sim_pool_default(device);
+	if (pool && current)
+		pool = device->current_pool;
+	sim_memory_unlock();
+	if (!pool)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*pool_out = (CUmemoryPool)pool;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
+{
+	SIM_ENTER(cuDeviceGetDefaultMemPool);
+	return device_pool(pool_out, dev, false);
+}
+
+CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
+{
+	SIM_ENTER(cuDeviceGetMemPool);
+	return device_pool(pool, dev, true);
+}
+
+static CUresult set_device_pool(CUdevice dev, CUmemoryPool pool)
+{
+	struct sim_device *device;
+	struct sim_pool *chosen;
+
+	SIM_TRY(sim_device_get(dev, &device));
+	SIM_TRY(sim_pool_get(pool, &chosen));
+	if (chosen->device != device || chosen->imported)
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_memory_lock();
+	(void)sim_pool_default(device);
+	device->current_pool = chosen;
+	sim_memory_unlock();
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
+{
+	SIM_ENTER(cuDeviceSetMemPool);
+	return set_device_pool(dev, pool);
+}
+
+static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type)
+{
+	if (!location || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult CUDAAPI cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
+{
+	SIM_ENTER(cuMemGetDefaultMemPool);
+	SIM_TRY(check_location(location, type));
+	return device_pool(pool_out, location->id, false);
+}
+
+CUresult CUDAAPI cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+	SIM_ENTER(cuMemGetMemPool);
+	SIM_TRY(check_location(location, type));
+	return device_pool(pool, location->id, true);
+}
+
+CUresult CUDAAPI cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+{
+	SIM_ENTER(cuMemSetMemPool);
+	SIM_TRY(check_location(location, type));
+	return set_device_pool(location->id, pool);
+}
+
+CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
+{
+	struct sim_pool *trimmed;
+
+	SIM_ENTER(cuMemPoolTrimTo);
+	SIM_TRY(sim_pool_get(pool, &trimmed));
+	sim_memory_lock();
+	sim_pool_trim(trimmed, minBytesToKeep);
+	sim_memory_unlock();
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
+{
+	struct sim_pool *asked;
+	CUresult result = CUDA_SUCCESS;
+
+	SIM_ENTER(cuMemPoolGetAttribute);
+	SIM_TRY(sim_pool_get(pool, &asked));
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_memory_lock();
+	switch ((int)attr) {
+	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+		*(int *)value = asked->reuse_events;
+		break;
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+		*(int *)value = asked->reuse_opportunistic;
+		break;
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+		*(int *)value = asked->reuse_internal;
+		break;
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+		*(cuuint64_t *)value = asked->threshold;
+		break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+		*(cuuint64_t *)value = asked->reserved;
+		break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+		*(cuuint64_t *)value = asked->reserved_high;
+		break;
+	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+		*(cuuint64_t *)value = asked->used;
+		break;
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+		*(cuuint64_t *)value = asked->used_high;
+		break;
+	default:
+		result = CUDA_ERROR_INVALID_VALUE;
+	}
+	sim_memory_unlock();
+	return result;
+}
+
+CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
+{
+	struct sim_pool *changed;
+	CUresult result = CUDA_SUCCESS;
+
+	SIM_ENTER(cuMemPoolSetAttribute);
+	SIM_TRY(sim_pool_get(pool, &changed));
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_memory_lock();
+	switch ((int)attr) {
+	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+		changed->reuse_events = *(int *)value != 0;
+		break;
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+		changed->reuse_opportunistic = *(int *)value != 0;
+		break;
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+		changed->reuse_internal = *(int *)value != 0;
+		break;
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+		changed->threshold = *(cuuint64_t *)value;
+		break;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: // only to reset
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+		if (*(cuuint64_t *)value != 0)
+			result = CUDA_ERROR_INVALID_VALUE;
+		else if ((int)attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+			changed->used_high = changed->used;
+		else
+			changed->reserved_high = changed->reserved;
+		break;
+	default:
+		result = CUDA_ERROR_INVALID_VALUE;
+	}
+	sim_memory_unlock();
+	return result;
+}
+
+CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
+{
+	struct sim_pool *changed;
+
+	SIM_ENTER(cuMemPoolSetAccess);
+	SIM_TRY(sim_pool_get(pool, &changed));
+	if (!map || count == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++) {
+		struct sim_device *device;
+		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+			return CUDA_ERROR_INVALID_VALUE;
+		SIM_TRY(sim_device_get(map[i].location.id, &device));
+		if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+			return CUDA_ERROR_INVALID_VALUE;
+		if (device == changed->device && map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+			return CUDA_ERROR_INVALID_VALUE; // its own device keeps it
+	}
+	sim_memory_lock();
+	for (size_t i = 0; i < count; i++) {
+		changed->access[map[i].location.id] = (unsigned char)map[i].flags;
+		for (size_t c = 0; c < changed->chunk_count; c++)
+			if (changed->chunks[c])
+				sim_mapping_access(changed->chunks[c], &sim_process.devices[map[i].location.id], map[i].flags);
+	}
+	sim_memory_unlock();
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
+{
+	struct sim_pool *asked;
+	struct sim_device *device;
+
+	SIM_ENTER(cuMemPoolGetAccess);
+	SIM_TRY(sim_pool_get(memPool, &asked));
+	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(sim_device_get(location->id, &device));
+	*flags = (CUmemAccess_flags)asked->access[device->ordinal];
+	return CUDA_SUCCESS;
+}
