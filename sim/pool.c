@@ -97,17 +97,25 @@ CUresult sim_pool_chunk(struct sim_pool *pool, size_t chunk, struct sim_physical
 	return CUDA_SUCCESS;
 }
 
+static bool chunk_in_use(const struct sim_pool *pool, size_t chunk)
+{
+	CUdeviceptr base = pool->range->base + chunk * SIM_CHUNK;
+
+	for (const struct sim_segment *segment = pool->segments; segment; segment = segment->next)
+		if ((segment->used || segment->busy) && segment->base < base + SIM_CHUNK && base < segment->base + segment->size)
+			return true;
+	return false;
+}
+
 // Memory behind [base, base + size), which is inside the range; all of it or nothing new.
 static CUresult back(struct sim_pool *pool, CUdeviceptr base, size_t size)
 {
 	size_t first = (base - pool->range->base) / SIM_CHUNK, last = (base + size - 1 - pool->range->base) / SIM_CHUNK;
 	CUresult result = CUDA_SUCCESS;
 	size_t i;
-	bool fresh[last - first + 1];
 
 	for (i = first; i <= last && result == CUDA_SUCCESS; i++) {
 		struct sim_physical *physical;
-		fresh[i - first] = !pool->chunks[i];
 		if (pool->chunks[i])
 			continue;
 		result = sim_physical_create(pool->device, SIM_CHUNK, &physical);
@@ -116,9 +124,9 @@ static CUresult back(struct sim_pool *pool, CUdeviceptr base, size_t size)
 		result = sim_pool_chunk(pool, i, physical);
 		sim_physical_unref(physical);
 	}
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS) // memory is short: what nothing uses goes back
 		while (i-- > first)
-			if (fresh[i - first] && pool->chunks[i])
+			if (pool->chunks[i] && !chunk_in_use(pool, i))
 				chunk_release(pool, i);
 	return result;
 }
@@ -152,16 +160,6 @@ static void settle(struct sim_pool *pool)
 			segment = before;
 		}
 	}
-}
-
-static bool chunk_in_use(const struct sim_pool *pool, size_t chunk)
-{
-	CUdeviceptr base = pool->range->base + chunk * SIM_CHUNK;
-
-	for (const struct sim_segment *segment = pool->segments; segment; segment = segment->next)
-		if ((segment->used || segment->busy) && segment->base < base + SIM_CHUNK && base < segment->base + segment->size)
-			return true;
-	return false;
 }
 
 void sim_pool_trim(struct sim_pool *pool, size_t keep)
