@@ -212,8 +212,9 @@ static void finish_launch(struct sim_op *op)
 
 static CUresult fault_result(const struct sim_launch_op *launch, const struct ptx_fault *fault)
 {
-	// What the program cannot learn by the result, and what people expect to see.
-	if (fault->kind == PTX_FAULT_ASSERT || fault->kind == PTX_FAULT_DEADLOCK)
+	// No later call waits in a context that has failed: what was printed appears now.
+	sim_exec_synchronized(launch->op.context);
+	if (fault->kind == PTX_FAULT_DEADLOCK)
 		sim_say("%s", fault->text);
 	else if (fault->kind != PTX_FAULT_CANCELLED && sim_exec_verbose())
 		sim_say("kernel %s: %s", launch->function->info->name, fault->text);

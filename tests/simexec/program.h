@@ -1,0 +1,58 @@
+// What the tests of programs share: the built kernels, a context, a word of device memory.
+#pragma once
+
+#include "sim/sim_test.h"
+
+static CUmodule kernels;
+
+// The file as text, terminated; it stays.
+__attribute__((unused)) static char *read_built(const char *name, size_t *ret_size)
+{
+	char path[512];
+	snprintf(path, sizeof path, "%s/%s", BUILT, name);
+	FILE *file = fopen(path, "r");
+	if (!file)
+		FAIL("no %s", path);
+	char *data = calloc(1, 1 << 20);
+	size_t size = fread(data, 1, (1 << 20) - 1, file);
+	fclose(file);
+	if (ret_size)
+		*ret_size = size;
+	return data;
+}
+
+__attribute__((unused)) static void load_kernels(void)
+{
+	node_start("memory=1G");
+	primary(0);
+	if (kernels)
+		return;
+	char *ptx = read_built("kernels.ptx", NULL);
+	CU(cuModuleLoadData(&kernels, ptx));
+	free(ptx);
+}
+
+__attribute__((unused)) static CUfunction kernel(const char *name)
+{
+	CUfunction function;
+	CU(cuModuleGetFunction(&function, kernels, name));
+	return function;
+}
+
+__attribute__((unused)) static CUdeviceptr words(size_t count)
+{
+	CUdeviceptr address;
+	CU(cuMemAlloc_v2(&address, count * 4));
+	CU(cuMemsetD32_v2(address, 0, count));
+	return address;
+}
+
+__attribute__((unused)) static int word(CUdeviceptr address)
+{
+	int value;
+	CU(cuMemcpyDtoH_v2(&value, address, sizeof value));
+	return value;
+}
+
+#define LAUNCH(function, blocks, threads, shared, stream, ...)                                     \
+	cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, stream, (void *[]){__VA_ARGS__}, NULL)

@@ -1,0 +1,214 @@
+// Capture across streams and threads, and its errors.
+#include "program.h"
+
+#include <pthread.h>
+
+static CUstream stream, other;
+static CUevent fork_event, join_event;
+
+static void start(void)
+{
+	load_kernels();
+	if (stream)
+		return;
+	CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	CU(cuEventCreate(&fork_event, CU_EVENT_DISABLE_TIMING));
+	CU(cuEventCreate(&join_event, CU_EVENT_DISABLE_TIMING));
+}
+
+static CUresult add(CUstream where, CUdeviceptr data, int by)
+{
+	int n = 32;
+	return LAUNCH(kernel("add"), 1, 32, 0, where, &data, &n, &by);
+}
+
+static void run(CUgraph graph)
+{
+	CUgraphExec exec;
+	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CU(cuGraphLaunch(exec, stream));
+	CU(cuStreamSynchronize(stream));
+	CU(cuGraphExecDestroy(exec));
+	CU(cuGraphDestroy(graph));
+}
+
+TEST(a_fork_and_a_join)
+{
+	start();
+	CUdeviceptr a = words(32), b = words(32);
+	CUstreamCaptureStatus status;
+	CUgraph graph;
+	size_t count = 0;
+	int host[2] = {0};
+
+	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CU(add(stream, a, 1));
+	CU(cuEventRecord(fork_event, stream));
+	CU(cuStreamWaitEvent(other, fork_event, 0));
+	CU(cuStreamIsCapturing(other, &status));
+	CHECK_INT(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+	CU(add(other, b, 2));
+	CU(cuMemsetD32Async(a + 4, 9, 1, stream));
+	CU(cuEventRecord(join_event, other));
+	CU(cuStreamWaitEvent(stream, join_event, 0));
+	CU(cuMemcpyDtoHAsync_v2(&host[0], a + 4, 4, stream));
+	CU(cuMemcpyDtoHAsync_v2(&host[1], b, 4, stream));
+	CU(cuStreamEndCapture(stream, &graph));
+	CU(cuStreamIsCapturing(other, &status));
+	CHECK_INT(status, CU_STREAM_CAPTURE_STATUS_NONE);
+	CU(cuGraphGetNodes(graph, NULL, &count));
+	CHECK_INT(count, 5);
+	CU(cuGraphGetEdges(graph, NULL, NULL, &count));
+	CHECK_INT(count, 5);
+	CHECK_INT(word(a), 0); // nothing ran yet
+	run(graph);
+	CHECK_INT(host[0], 9);
+	CHECK_INT(host[1], 2);
+	CHECK_INT(word(a), 1);
+}
+
+TEST(what_was_not_joined)
+{
+	start();
+	CUdeviceptr data = words(32);
+	CUgraph graph = NULL;
+
+	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CU(cuEventRecord(fork_event, stream));
+	CU(cuStreamWaitEvent(other, fork_event, 0));
+	CU(add(other, data, 1));
+	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+	CHECK(graph == NULL);
+	CU(add(other, data, 1)); // both are ordinary streams again
+	CU(cuStreamSynchronize(other));
+	CHECK_INT(word(data), 1);
+}
+
+TEST(two_captures_do_not_merge)
+{
+	start();
+	CUgraph graph = NULL;
+
+	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CU(cuStreamBeginCapture_v2(other, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CU(cuEventRecord(fork_event, stream));
+	CHECK_INT(cuStreamWaitEvent(other, fork_event, 0), CUDA_ERROR_STREAM_CAPTURE_MERGE);
+	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	CHECK_INT(cuStreamEndCapture(other, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+TEST(events_from_outside_are_isolated)
+{
+	start();
+	CUgraph graph = NULL;
+
+	CU(cuEventRecord(join_event, other));
+	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CHECK_INT(cuStreamWaitEvent(stream, join_event, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+static void *end_it(void *result)
+{
+	CUcontext context;
+	CUgraph graph;
+	cuDevicePrimaryCtxRetain(&context, 0);
+	cuCtxSetCurrent(context);
+	*(CUresult *)result = cuStreamEndCapture(stream, &graph);
+	return NULL;
+}
+
+static void *allocate(void *result)
+{
+	CUcontext context;
+	CUdeviceptr data;
+	cuDevicePrimaryCtxRetain(&context, 0);
+	cuCtxSetCurrent(context);
+	*(CUresult *)result = cuMemAlloc_v2(&data, 4);
+	return NULL;
+}
+
+static CUresult elsewhere(void *(*what)(void *))
+{
+	CUresult result = CUDA_ERROR_UNKNOWN;
+	pthread_t thread;
+	pthread_create(&thread, NULL, what, &result);
+	pthread_join(thread, NULL);
+	return result;
+}
+
+TEST(threads_and_modes)
+{
+	start();
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUdeviceptr data;
+	CUgraph graph = NULL;
+
+	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	CHECK_INT(elsewhere(allocate), CUDA_SUCCESS);
+	CHECK_INT(elsewhere(end_it), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+	(void)cuStreamEndCapture(stream, &graph);
+	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CHECK_INT(elsewhere(allocate), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	// A thread that declares itself relaxed may.
+	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CU(cuThreadExchangeStreamCaptureMode(&mode));
+	CHECK_INT(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+	CU(cuMemAlloc_v2(&data, 4));
+	CU(cuThreadExchangeStreamCaptureMode(&mode));
+	CHECK_INT(mode, CU_STREAM_CAPTURE_MODE_RELAXED);
+	CU(cuStreamEndCapture(stream, &graph));
+	CU(cuGraphDestroy(graph));
+}
+
+TEST(into_a_graph_that_exists)
+{
+	start();
+	CUdeviceptr data = words(32);
+	const CUgraphNode *dependencies;
+	CUstreamCaptureStatus status;
+	CUgraph graph, seen;
+	CUgraphNode root;
+	cuuint64_t id;
+	size_t count;
+
+	CU(cuGraphCreate(&graph, 0));
+	CU(cuGraphAddEmptyNode(&root, graph, NULL, 0));
+	CU(cuStreamBeginCaptureToGraph(stream, graph, &root, NULL, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CU(add(stream, data, 4));
+	CU(cuStreamGetCaptureInfo_v2(stream, &status, &id, &seen, &dependencies, &count));
+	CHECK(seen == graph);
+	CHECK_INT(count, 1);
+	CU(cuStreamUpdateCaptureDependencies(stream, &root, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+	CU(add(stream, data + 64, 5));
+	CU(cuStreamEndCapture(stream, &seen));
+	CHECK(seen == graph);
+	count = 0;
+	CU(cuGraphNodeGetDependentNodes(root, NULL, &count));
+	CHECK_INT(count, 2);
+	run(graph);
+	CHECK_INT(word(data), 4);
+}
+
+TEST(a_graph_in_a_capture_is_its_child)
+{
+	start();
+	CUdeviceptr data = words(32);
+	CUgraphExec exec;
+	CUgraph graph;
+
+	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CU(add(stream, data, 1));
+	CU(cuStreamEndCapture(stream, &graph));
+	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CU(cuGraphDestroy(graph));
+	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CU(cuGraphLaunch(exec, stream));
+	CU(add(stream, data, 10));
+	CU(cuStreamEndCapture(stream, &graph));
+	CU(cuGraphExecDestroy(exec));
+	run(graph);
+	CHECK_INT(word(data), 11);
+}

@@ -1,0 +1,129 @@
+// What kernels do wrong, and printf: each in a process of its own, since the errors stay.
+#include "program.h"
+
+static char output[8192];
+
+// Runs a part in a child, with what it prints in `output`.
+static void apart(void (*part)(void))
+{
+	node_start("memory=1G");
+	FILE *file = tmpfile();
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		dup2(fileno(file), 1);
+		dup2(fileno(file), 2);
+		part();
+		fflush(stdout);
+		_exit(0);
+	}
+	int status;
+	waitpid(child, &status, 0);
+	rewind(file);
+	output[fread(output, 1, sizeof output - 1, file)] = 0;
+	fclose(file);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		FAIL("status %#x: %s", status, output);
+}
+
+static void sticky(CUresult error)
+{
+	size_t free, total;
+	CUdeviceptr address;
+	CHECK_INT(cuCtxSynchronize(), error);
+	CHECK_INT(cuMemAlloc_v2(&address, 4), error);
+	CHECK_INT(cuMemGetInfo_v2(&free, &total), error);
+	CHECK_INT(LAUNCH(kernel("empty"), 1, 1, 0, NULL, NULL), error);
+}
+
+static void wild(void)
+{
+	load_kernels();
+	CUdeviceptr nowhere = 0x10;
+	CU(LAUNCH(kernel("wild"), 1, 1, 0, NULL, &nowhere));
+	sticky(CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void freed(void)
+{
+	load_kernels();
+	CUdeviceptr gone;
+	CU(cuMemAlloc_v2(&gone, 8 * MIB));
+	CU(cuMemFree_v2(gone));
+	CU(LAUNCH(kernel("wild"), 1, 1, 0, NULL, &gone));
+	sticky(CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void crooked(void)
+{
+	load_kernels();
+	CUdeviceptr data = words(4);
+	CU(LAUNCH(kernel("crooked"), 1, 1, 0, NULL, &data));
+	sticky(CUDA_ERROR_MISALIGNED_ADDRESS);
+}
+
+static void stop(void)
+{
+	load_kernels();
+	CU(LAUNCH(kernel("stop"), 1, 1, 0, NULL, NULL));
+	sticky(CUDA_ERROR_LAUNCH_FAILED);
+}
+
+static void hold(void)
+{
+	load_kernels();
+	int v = 1;
+	CU(LAUNCH(kernel("hold"), 1, 1, 0, NULL, &v));
+	sticky(CUDA_ERROR_ASSERT);
+}
+
+TEST(an_illegal_address_stays) { apart(wild); }
+TEST(so_does_freed_memory) { apart(freed); }
+TEST(a_misaligned_one) { apart(crooked); }
+TEST(a_trap) { apart(stop); }
+
+TEST(a_failed_assertion_says_which)
+{
+	apart(hold);
+	CHECK_CONTAINS(output, "v == 0");
+	CHECK_CONTAINS(output, "kernels.cu");
+}
+
+static void deadlock(void)
+{
+	static const char text[] = ".version 8.0\n.target sm_70\n.address_size 64\n"
+		".visible .entry stuck() {\n.reg .pred %p;\n.reg .u32 %r1;\nmov.u32 %r1, %tid.x;\n"
+		"setp.eq.u32 %p, %r1, 0;\n@%p bra ONE;\nbarrier.sync 1, 64;\nret;\nONE:\nbarrier.sync 2, 64;\nret;\n}\n";
+	CUfunction function;
+	CUmodule module;
+	load_kernels();
+	CU(cuModuleLoadData(&module, text));
+	CU(cuModuleGetFunction(&function, module, "stuck"));
+	CU(LAUNCH(function, 1, 64, 0, NULL, NULL));
+	CHECK_INT(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_TIMEOUT);
+}
+
+TEST(a_deadlock_is_told_with_its_lines)
+{
+	apart(deadlock);
+	CHECK_CONTAINS(output, "line 1");
+}
+
+static void print_late(void)
+{
+	load_kernels();
+	int n = 2;
+	CU(LAUNCH(kernel("say"), 1, 2, 0, NULL, &n));
+	nap_ms(100);
+	printf("before\n");
+	fflush(stdout);
+	CU(cuCtxSynchronize());
+	fflush(stdout);
+	printf("after\n");
+}
+
+TEST(printf_appears_where_the_host_waits)
+{
+	apart(print_late);
+	CHECK_STR(output, "before\nthread 0 of 2: text 1.00\nthread 1 of 2: text 1.00\nafter\n");
+}

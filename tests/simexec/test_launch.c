@@ -1,0 +1,98 @@
+// Every way to launch, printf, the kernels' heap, and errors that stay with the context.
+#include "program.h"
+
+TEST(arguments_by_pointer_and_by_buffer)
+{
+	load_kernels();
+	CUdeviceptr data = words(64);
+	int n = 64, by = 2;
+	CU(LAUNCH(kernel("add"), 2, 32, 0, NULL, &data, &n, &by));
+	CHECK_INT(word(data + 63 * 4), 2);
+	struct {
+		CUdeviceptr p;
+		int n, by;
+	} buffer = {data, 64, 5};
+	size_t size = sizeof buffer;
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+	CU(cuLaunchKernel(kernel("add"), 2, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
+	CHECK_INT(word(data), 7);
+	size = 8;
+	CHECK_INT(cuLaunchKernel(kernel("add"), 2, 1, 1, 32, 1, 1, 0, NULL, NULL, extra), CUDA_ERROR_INVALID_VALUE);
+	int many[100], *at = many;
+	for (int i = 0; i < 100; i++)
+		at[i] = i;
+	CU(LAUNCH(kernel("wide"), 1, 1, 0, NULL, many, &data));
+	CHECK_INT(word(data), 4950);
+}
+
+TEST(the_interface_of_old)
+{
+	load_kernels();
+	CUfunction function = kernel("add");
+	CUdeviceptr data = words(8);
+	CU(cuFuncSetBlockShape(function, 4, 1, 1));
+	CU(cuParamSetv(function, 0, &data, 8));
+	CU(cuParamSeti(function, 8, 8));
+	CU(cuParamSeti(function, 12, 11));
+	CU(cuParamSetSize(function, 16));
+	CU(cuLaunchGrid(function, 2, 1));
+	CHECK_INT(word(data + 28), 11);
+	CU(cuLaunch(function));
+	CHECK_INT(word(data), 22);
+	CHECK_INT(word(data + 28), 11);
+}
+
+TEST(limits)
+{
+	load_kernels();
+	CUfunction function = kernel("empty");
+	CUdeviceptr data = words(1);
+	CHECK_INT(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(LAUNCH(function, 0, 1, 0, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(LAUNCH(function, 1, 1025, 0, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuLaunchKernel(function, 1, 65536, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 65, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	CU(LAUNCH(kernel("narrow"), 1, 64, 0, NULL, &data));
+	CHECK_INT(LAUNCH(kernel("narrow"), 1, 65, 0, NULL, &data), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(word(data), 64);
+}
+
+TEST(attributes_of_a_launch)
+{
+	load_kernels();
+	CUdeviceptr data = words(2);
+	CUlaunchAttribute attributes[2] = {{.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1},
+					   {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = 0}};
+	CUlaunchConfig config = {.gridDimX = 8, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1,
+				 .blockDimZ = 1, .attrs = attributes, .numAttrs = 2};
+	CU(cuLaunchKernelEx(&config, kernel("meet"), (void *[]){&data}, NULL));
+	CHECK_INT(word(data), 8);
+	CHECK_INT(word(data + 4), 0);
+	config.gridDimX = 132 * 2 + 1;
+	config.blockDimX = 1024;
+	CHECK_INT(cuLaunchKernelEx(&config, kernel("meet"), (void *[]){&data}, NULL),
+		  CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	config.gridDimX = 2;
+	config.blockDimX = 32;
+	attributes[0] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {1, 1, 1}};
+	CU(cuLaunchKernelEx(&config, kernel("empty"), NULL, NULL));
+	attributes[0].value.clusterDim.x = 2;
+	CHECK_INT(cuLaunchKernelEx(&config, kernel("empty"), NULL, NULL), CUDA_ERROR_NOT_SUPPORTED);
+	attributes[0] = (CUlaunchAttribute){.id = (CUlaunchAttributeID)99};
+	CHECK_INT(cuLaunchKernelEx(&config, kernel("empty"), NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(constants_atomics_and_the_heap)
+{
+	load_kernels();
+	CUdeviceptr address, data = words(4);
+	int by = 2;
+	size_t size;
+	CU(cuModuleGetGlobal_v2(&address, &size, kernels, "counter"));
+	int before = word(address);
+	CU(LAUNCH(kernel("bump"), 4, 64, 0, NULL, &by));
+	CHECK_INT(word(address), before + 512);
+	CU(LAUNCH(kernel("heap"), 1, 1, 0, NULL, &data));
+	CHECK_INT(word(data), 7);
+	CHECK_INT(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * MIB), CUDA_ERROR_INVALID_VALUE); // in use
+}

@@ -1,0 +1,217 @@
+// Images, modules, libraries, links, and what functions say of themselves.
+#include "program.h"
+
+#define HEAD ".version 8.0\n.target sm_52\n.address_size 64\n"
+
+static void check_image(const void *image)
+{
+	CUfunction function;
+	CUmodule module;
+	CUdeviceptr data = words(4);
+	int count = 4, by = 3;
+
+	CU(cuModuleLoadData(&module, image));
+	CU(cuModuleGetFunction(&function, module, "add"));
+	CU(LAUNCH(function, 1, 32, 0, NULL, &data, &count, &by));
+	CHECK_INT(word(data + 12), 3);
+	CU(cuModuleUnload(module));
+	CU(cuMemFree_v2(data));
+}
+
+TEST(ptx_and_fat_binaries)
+{
+	load_kernels();
+	const char *const images[] = {"kernels.ptx", "plain.fatbin", "lz4.fatbin", "zstd.fatbin"};
+	for (size_t i = 0; i < sizeof images / sizeof *images; i++) {
+		char *image = read_built(images[i], NULL);
+		check_image(image);
+		free(image);
+	}
+	// What nvcc embeds in a host program points to the container.
+	char *container = read_built("zstd.fatbin", NULL);
+	struct {
+		unsigned magic, version;
+		const void *data, *file;
+	} wrapper = {0x466243b1, 1, container, NULL};
+	check_image(&wrapper);
+	free(container);
+}
+
+TEST(the_three_are_compressed_as_named)
+{
+	size_t plain, lz4, zstd;
+	free(read_built("plain.fatbin", &plain));
+	free(read_built("lz4.fatbin", &lz4));
+	free(read_built("zstd.fatbin", &zstd));
+	CHECK(zstd < lz4 && lz4 < plain);
+}
+
+TEST(damaged_and_foreign_images)
+{
+	CUmodule module = NULL;
+	size_t size;
+
+	load_kernels();
+	char *image = read_built("zstd.fatbin", &size);
+	image[size / 2] ^= 0x55;
+	CHECK_INT(cuModuleLoadData(&module, image), CUDA_ERROR_INVALID_IMAGE);
+	free(image);
+	char *machine = read_built("machine.cubin", NULL);
+	CHECK_INT(cuModuleLoadData(&module, machine), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	free(machine);
+	CHECK_INT(cuModuleLoadData(&module, "garbage"), CUDA_ERROR_INVALID_IMAGE);
+	CHECK_INT(cuModuleLoad(&module, "/no/such/file"), CUDA_ERROR_FILE_NOT_FOUND);
+	CHECK(module == NULL);
+}
+
+TEST(an_opcode_that_is_missing_refuses_its_entry_alone)
+{
+	static const char text[] = HEAD ".visible .entry good() { ret; }\n"
+		".visible .entry bad(.param .u64 p) {\n.reg .f32 %f<5>;\n.reg .u64 %rd<2>;\n.reg .s32 %r<3>;\n"
+		"ld.param.u64 %rd1, [p];\n"
+		"tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];\nret;\n}\n";
+	char log[4096] = "";
+	CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
+	void *values[] = {log, (void *)sizeof log};
+	CUfunction function;
+	CUmodule module;
+
+	load_kernels();
+	CU(cuModuleLoadDataEx(&module, text, 2, options, values));
+	CU(cuModuleGetFunction(&function, module, "good"));
+	CU(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+	CU(cuCtxSynchronize());
+	CHECK_INT(cuModuleGetFunction(&function, module, "bad"), CUDA_ERROR_NOT_SUPPORTED);
+	CHECK_CONTAINS(log, "tex.1d");
+	CHECK_CONTAINS(log, "line 10");
+	CHECK_INT((int)(uintptr_t)values[1], (int)strlen(log));
+	CU(cuModuleUnload(module));
+}
+
+TEST(variables_take_device_memory)
+{
+	CUdeviceptr address;
+	size_t size, before, after, total;
+	CUmodule module;
+
+	load_kernels();
+	CU(cuModuleGetGlobal_v2(&address, &size, kernels, "counter"));
+	CHECK_INT(size, 4);
+	CHECK_INT(word(address), 5);
+	CU(cuModuleGetGlobal_v2(&address, &size, kernels, "table"));
+	CHECK_INT(size, 16);
+	CHECK_INT(cuModuleGetGlobal_v2(&address, &size, kernels, "nothing"), CUDA_ERROR_NOT_FOUND);
+	CU(cuMemGetInfo_v2(&before, &total));
+	CU(cuModuleLoadData(&module, HEAD ".visible .global .align 4 .b8 room[67108864];\n.visible .entry e() { ret; }"));
+	CU(cuMemGetInfo_v2(&after, &total));
+	CHECK(before - after >= 64 * MIB);
+	CU(cuModuleUnload(module));
+	CU(cuMemGetInfo_v2(&after, &total));
+	CHECK_INT(after, before);
+}
+
+TEST(linking)
+{
+	static const char one[] = HEAD ".extern .func (.param .b32 r) twice(.param .b32 a);\n"
+		".visible .entry main_entry(.param .u64 p) {\n.reg .u64 %rd<2>;\n.reg .b32 %r<3>;\n"
+		"ld.param.u64 %rd1, [p];\nld.u32 %r1, [%rd1];\n"
+		"{ .param .b32 a0; st.param.b32 [a0], %r1; .param .b32 r0;\ncall (r0), twice, (a0);\n"
+		"ld.param.b32 %r2, [r0]; }\nst.u32 [%rd1], %r2;\nret;\n}\n";
+	static const char two[] = HEAD ".visible .func (.param .b32 r) twice(.param .b32 a) {\n.reg .b32 %r<3>;\n"
+		"ld.param.b32 %r1, [a];\nadd.s32 %r2, %r1, %r1;\nst.param.b32 [r], %r2;\nret;\n}\n";
+	CUlinkState link;
+	CUmodule module;
+	CUfunction function;
+	CUdeviceptr data;
+	void *image;
+	size_t size;
+
+	load_kernels();
+	CU(cuLinkCreate_v2(0, NULL, NULL, &link));
+	CU(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)one, sizeof one, "one", 0, NULL, NULL));
+	CHECK_INT(cuLinkComplete(link, &image, &size), CUDA_ERROR_INVALID_PTX); // twice is nowhere
+	CU(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)two, sizeof two, "two", 0, NULL, NULL));
+	CU(cuLinkComplete(link, &image, &size));
+	CU(cuModuleLoadData(&module, image));
+	CU(cuLinkDestroy(link));
+	CU(cuModuleGetFunction(&function, module, "main_entry"));
+	data = words(1);
+	CU(cuMemsetD32_v2(data, 21, 1));
+	CU(LAUNCH(function, 1, 1, 0, NULL, &data));
+	CHECK_INT(word(data), 42);
+	CU(cuModuleUnload(module));
+}
+
+TEST(libraries_and_kernels)
+{
+	CUlibrary library;
+	CUkernel entry, listed[64];
+	CUfunction function;
+	CUdeviceptr data, address;
+	unsigned count;
+	size_t size, offset;
+	const char *name;
+	int n = 1, by = 9, value;
+
+	load_kernels();
+	char *ptx = read_built("kernels.ptx", NULL);
+	CU(cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0));
+	free(ptx);
+	CU(cuLibraryGetKernelCount(&count, library));
+	CHECK(count >= 10 && count <= 64);
+	CU(cuLibraryEnumerateKernels(listed, count, library));
+	CU(cuLibraryGetKernel(&entry, library, "add"));
+	CHECK_INT(cuLibraryGetKernel(&entry, library, "nothing"), CUDA_ERROR_NOT_FOUND);
+	CU(cuKernelGetName(&name, entry));
+	CHECK_STR(name, "add");
+	CU(cuKernelGetParamInfo(entry, 2, &offset, &size));
+	CHECK_INT(offset, 12);
+	CHECK_INT(size, 4);
+	CU(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000, entry, 0));
+	CU(cuKernelGetFunction(&function, entry));
+	CU(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function));
+	CHECK_INT(value, 100000);
+	data = words(1);
+	CU(LAUNCH((CUfunction)entry, 1, 1, 0, NULL, &data, &n, &by)); // a kernel in a function's place
+	CHECK_INT(word(data), 9);
+	CU(cuLibraryGetGlobal(&address, &size, library, "counter"));
+	CHECK_INT(word(address), 5);
+	CU(cuLibraryUnload(library));
+	CHECK_INT(cuLibraryUnload(NULL), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST(shared_memory_beyond_the_default_is_opted_into)
+{
+	CUfunction function;
+	CUdeviceptr data;
+
+	load_kernels();
+	function = kernel("dynamic");
+	data = words(1);
+	CHECK_INT(LAUNCH(function, 1, 32, 100000, NULL, &data), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 227 * 1024 + 1),
+		  CUDA_ERROR_INVALID_VALUE);
+	CU(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 227 * 1024));
+	CU(LAUNCH(function, 1, 32, 227 * 1024, NULL, &data));
+	CHECK_INT(word(data), 31 * 32 / 2);
+}
+
+TEST(occupancy_follows_shared_memory)
+{
+	int few, many, grid, block;
+	size_t available;
+	CUfunction function;
+
+	load_kernels();
+	function = kernel("dynamic");
+	CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&many, kernel("empty"), 128, 0));
+	CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&few, function, 128, 100 * 1024));
+	CHECK_INT(many, 16);
+	CHECK_INT(few, 2);
+	CU(cuOccupancyAvailableDynamicSMemPerBlock(&available, kernel("empty"), 2, 128));
+	CHECK_INT(available, 113 * 1024);
+	CU(cuOccupancyMaxPotentialBlockSize(&grid, &block, kernel("empty"), NULL, 0, 0));
+	CHECK_INT(block, 1024);
+	CHECK_INT(grid, 2 * 132);
+	CHECK_INT(cuOccupancyMaxActiveBlocksPerMultiprocessor(&few, function, 0, 0), CUDA_ERROR_INVALID_VALUE);
+}
