@@ -1,10 +1,7 @@
 // What tenants hold on the device beyond what they were charged for: kernels loaded on first
 // use, local memory, libraries' heaps. NVML knows it by process; asking takes 20 microseconds
 // here and 15 milliseconds of initialisation in a tenant, so the daemon asks.
-#include "base/clock.h"
 #include "daemon/node.h"
-
-static const uint64_t STEADY_NS = 2000000000;
 
 static bool has_living(const struct node *node, size_t device)
 {
@@ -23,26 +20,20 @@ static uint64_t declared(const struct vg_ledger_tenant *tenant)
 	return tenant->used > apart ? tenant->used - apart : 0;
 }
 
-// A tenant that for a while has held nothing but one context shows what a context takes; of
-// several, the one with the fewest modules. The estimate serves all later tenants of this GPU.
-static void learn_context(struct vgpu *vgpu, struct tenant *tenant, uint64_t physical)
+// A tenant that holds nothing but its first context shows what a context takes; of several,
+// the one with the fewest modules. The estimate serves all later tenants of this GPU.
+static void learn_context(struct vgpu *vgpu, const struct vg_ledger_tenant *tenant, uint64_t physical)
 {
-	uint64_t estimate = vg_ledger_context_overhead(vgpu->ledger), now = vg_clock_monotonic_ns();
 	bool measured = vg_ledger_flags(vgpu->ledger) & VG_LEDGER_OVERHEAD_MEASURED;
 
-	if (tenant->seen.used != tenant->steady_used) {
-		tenant->steady_used = tenant->seen.used;
-		tenant->steady_since_ns = now;
-	}
-	if (tenant->steady_used == tenant->seen.by_kind[VG_LEDGER_CONTEXT] + tenant->seen.by_kind[VG_LEDGER_UNDECLARED] &&
-	    tenant->seen.by_kind[VG_LEDGER_CONTEXT] == estimate && physical &&
-	    now - tenant->steady_since_ns >= STEADY_NS && (!measured || physical < estimate))
+	if (tenant->pristine && declared(tenant) == tenant->by_kind[VG_LEDGER_CONTEXT] && physical &&
+	    (!measured || physical < vg_ledger_context_overhead(vgpu->ledger)))
 		vg_ledger_set_context_overhead(vgpu->ledger, physical);
 }
 
 // A tenant reserves before it allocates and frees before it refunds, so at worst the figure is
 // too small for a moment; one that changed while we looked is left for the next time.
-static void measure_one(struct vgpu *vgpu, struct tenant *tenant, uint64_t physical)
+static void measure_one(struct vgpu *vgpu, const struct tenant *tenant, uint64_t physical)
 {
 	struct vg_ledger_tenant now;
 	unsigned int cursor = tenant->seen.slot;
@@ -50,12 +41,12 @@ static void measure_one(struct vgpu *vgpu, struct tenant *tenant, uint64_t physi
 	if (!vg_ledger_next_tenant(vgpu->ledger, &cursor, &now) || now.slot != tenant->seen.slot ||
 	    now.generation != tenant->seen.generation || now.used != tenant->seen.used)
 		return;
-	learn_context(vgpu, tenant, physical);
 	uint64_t expected = declared(&now);
+	learn_context(vgpu, &now, physical);
 	vg_ledger_set_undeclared(vgpu->ledger, &now, physical > expected ? physical - expected : 0);
 }
 
-static void measure_device(struct node *node, size_t device)
+void measure_device(struct node *node, size_t device)
 {
 	static struct vg_system_process processes[VG_SYSTEM_PROCESSES];
 	size_t count = 0;
@@ -63,7 +54,7 @@ static void measure_device(struct node *node, size_t device)
 	if (!has_living(node, device) || vg_system_processes(node->system, device, processes, &count) < 0)
 		return;
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		for (struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device && !vgpu->damaged;
+		for (const struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device && !vgpu->damaged;
 		     tenant = tenant->next)
 			for (size_t i = 0; i < count; i++)
 				if (!tenant->dead && processes[i].pid == (uint32_t)tenant->pid &&

@@ -37,7 +37,6 @@ struct tenant {
 	bool dead, found; // `found`: by the scan in progress
 	bool warned;
 	uint64_t dead_since_ns;
-	uint64_t steady_used, steady_since_ns; // measure.c
 };
 
 struct vgpu {
@@ -133,6 +132,7 @@ void tenant_drop_all(struct node *node, struct vgpu *vgpu);
 
 // measure.c: leaves word for tenants of what they hold undeclared.
 void measure_tenants(struct node *node);
+void measure_device(struct node *node, size_t device);
 
 // admission.c: may `bytes` of limits stand on the device, `instead_of` the present limit of one
 // vGPU (NULL: a new one)? The claim for it is published. 0, or 1 and the figures.

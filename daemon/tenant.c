@@ -208,6 +208,7 @@ void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_o
 		if (memcmp(&seen.owner, owner, sizeof *owner) == 0 && pid > 0 && vg_process_start_time(pid, &start_time) == 0)
 			vg_ledger_set_outer(vgpu->ledger, &seen, (uint32_t)pid, start_time);
 	tenant_scan(node, vgpu);
+	measure_device(node, vgpu->device);
 }
 
 // True once the tenant's memory is released, as far as anybody can say.

@@ -1,9 +1,9 @@
-#include <pthread.h>
 #include <string.h>
 
 #include "shim/charge.h"
 #include "shim/log.h"
 #include "shim/reclaim.h"
+#include "shim/undeclared.h"
 
 static const uint64_t granularity = 2ull << 20;
 
@@ -42,37 +42,12 @@ CUresult shim_refuse(enum vg_entry entry, uint64_t bytes)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// What the daemon found this process to hold beyond what was charged becomes a charge too, as
-// far as the quota has room: a program that fills it up takes what is left, and no more.
-static void follow_undeclared(struct vg_ledger *ledger)
-{
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static uint64_t charged;
-	uint64_t found = vg_ledger_undeclared(ledger), most, limit, all;
-
-	if (__builtin_expect(found == __atomic_load_n(&charged, __ATOMIC_RELAXED), 1) ||
-	    pthread_mutex_trylock(&lock) != 0)
-		return;
-	if (found < charged) {
-		vg_ledger_refund(ledger, VG_LEDGER_UNDECLARED, charged - found);
-		__atomic_store_n(&charged, found, __ATOMIC_RELAXED);
-	} else {
-		vg_ledger_read(ledger, &limit, &all);
-		most = all < limit ? limit - all : 0;
-		if (most > found - charged)
-			most = found - charged;
-		if (most && vg_ledger_reserve(ledger, VG_LEDGER_UNDECLARED, most) == 0)
-			__atomic_store_n(&charged, charged + most, __ATOMIC_RELAXED);
-	}
-	pthread_mutex_unlock(&lock);
-}
-
 CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes)
 {
 	CUresult result;
 
 	if (shim_session() == SHIM_TENANT)
-		follow_undeclared(shim_session_ledger());
+		shim_undeclared_follow(shim_session_ledger(), bytes);
 	result = shim_charge_quietly(kind, bytes);
 	if (result != CUDA_ERROR_OUT_OF_MEMORY)
 		return result;

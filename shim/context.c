@@ -2,6 +2,7 @@
 
 #include "shim/context.h"
 #include "shim/graph.h"
+#include "shim/undeclared.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
@@ -34,6 +35,7 @@ void shim_context_gone(CUcontext context)
 static CUresult reserve_primary(enum vg_entry entry, uint64_t *ret_held)
 {
 	bool charged;
+	uint64_t bytes;
 	CUresult result;
 
 	pthread_mutex_lock(&lock);
@@ -43,9 +45,10 @@ static CUresult reserve_primary(enum vg_entry entry, uint64_t *ret_held)
 		*ret_held = 0;
 		return CUDA_SUCCESS;
 	}
-	result = shim_charge(entry, VG_LEDGER_CONTEXT, overhead());
+	bytes = overhead();
+	result = shim_charge(entry, VG_LEDGER_CONTEXT, bytes);
 	if (result == CUDA_SUCCESS)
-		*ret_held = overhead();
+		*ret_held = bytes;
 	return result;
 }
 
@@ -67,6 +70,7 @@ static void settle_primary(CUdevice device, uint64_t held, CUcontext context)
 		primary.charged = true;
 		primary.bytes = held;
 		refund = 0;
+		shim_first_context_stands();
 	} else if (!active && primary.charged) {
 		refund += primary.bytes;
 		gone = primary.context;
@@ -102,24 +106,27 @@ static CUresult settle_after(CUresult result, CUdevice device)
 	return result;
 }
 
+// For calls that may take a context down: what is learned from the first one ends before.
+#define TAKE_DOWN(call, device) (shim_first_context_over(), settle_after(call, device))
+
 SHIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device)
 {
-	return settle_after(REAL(cuDevicePrimaryCtxRelease)(device), device);
+	return TAKE_DOWN(REAL(cuDevicePrimaryCtxRelease)(device), device);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-	return settle_after(REAL(cuDevicePrimaryCtxRelease_v2)(device), device);
+	return TAKE_DOWN(REAL(cuDevicePrimaryCtxRelease_v2)(device), device);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device)
 {
-	return settle_after(REAL(cuDevicePrimaryCtxReset)(device), device);
+	return TAKE_DOWN(REAL(cuDevicePrimaryCtxReset)(device), device);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-	return settle_after(REAL(cuDevicePrimaryCtxReset_v2)(device), device);
+	return TAKE_DOWN(REAL(cuDevicePrimaryCtxReset_v2)(device), device);
 }
 
 // Green contexts live in the primary context and bring it up if need be.
@@ -131,6 +138,7 @@ SHIM_EXPORT CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDe
 
 	if (!shim_enforcing())
 		return REAL(cuGreenCtxCreate)(green, resources, device, flags);
+	shim_first_context_over();
 	result = reserve_primary(VG_ENTRY_cuGreenCtxCreate, &held);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -141,7 +149,7 @@ SHIM_EXPORT CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDe
 
 SHIM_EXPORT CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx green)
 {
-	return settle_after(REAL(cuGreenCtxDestroy)(green), 0);
+	return TAKE_DOWN(REAL(cuGreenCtxDestroy)(green), 0);
 }
 
 static CUresult finish_create(CUresult result, CUcontext *context, uint64_t bytes)
@@ -165,6 +173,7 @@ static CUresult finish_create(CUresult result, CUcontext *context, uint64_t byte
 		CUresult result;                                                                   \
 		if (!shim_enforcing())                                                             \
 			return REAL(abi)(context, __VA_ARGS__);                                    \
+		shim_first_context_over();                                                         \
 		bytes = overhead();                                                                \
 		result = shim_charge(VG_ENTRY_##abi, VG_LEDGER_CONTEXT, bytes);                    \
 		if (result != CUDA_SUCCESS)                                                        \

@@ -5,17 +5,17 @@
 #include "shim/hello.h"
 #include "wire/wire.h"
 
-void shim_hello(const char *vgpu)
+bool shim_hello(const char *vgpu, bool wait)
 {
 	const char *socket = getenv("VIRGATE_SOCKET");
 	struct vg_wire_hello hello = {0};
 	struct vg_ledger_owner self;
 
 	if (!socket || !*socket || vg_ledger_self(&self) != 0)
-		return;
+		return false;
 	hello.pid = self.pid;
 	hello.pid_namespace = self.pid_namespace;
 	hello.start_time = self.start_time;
 	strncpy(hello.ledger, vgpu, sizeof hello.ledger - 1);
-	vg_wire_say_hello(socket, &hello);
+	return vg_wire_say_hello(socket, &hello, wait) == 0;
 }

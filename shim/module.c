@@ -1,6 +1,6 @@
 // Modules and libraries: what loading them took from the device is overhead, charged as
 // measured.
-#include "shim/charge.h"
+#include "shim/undeclared.h"
 
 enum { MEASURE_NONE = -1 };
 
@@ -17,11 +17,21 @@ static int64_t level(void)
 	return (int64_t)(free + vg_ledger_charged(ledger));
 }
 
+// Another vGPU's allocation in between looks like ours. What is too much to let pass is
+// therefore held against the daemon's figure for this process; where it does not answer,
+// against what a module may plausibly take.
+static const uint64_t let_pass = 4ull << 20, plausible = 256ull << 20;
+
 static uint64_t taken_since(int64_t before)
 {
 	int64_t after = before == MEASURE_NONE ? MEASURE_NONE : level();
+	uint64_t bytes = after == MEASURE_NONE || after >= before ? 0 : (uint64_t)(before - after), most;
 
-	return after == MEASURE_NONE || after >= before ? 0 : (uint64_t)(before - after);
+	if (bytes <= let_pass)
+		return bytes;
+	if (!shim_undeclared_measure(shim_session_ledger(), &most))
+		most = plausible;
+	return bytes < most ? bytes : most;
 }
 
 static CUresult keep(enum vg_entry entry, enum shim_what what, uint64_t handle, uint64_t bytes)
@@ -40,11 +50,16 @@ static CUresult keep(enum vg_entry entry, enum shim_what what, uint64_t handle, 
 
 static CUresult finish_module(enum vg_entry entry, CUresult result, CUmodule *module, int64_t before)
 {
+	uint64_t bytes;
+
 	if (result != CUDA_SUCCESS || !shim_counting())
 		return result;
-	result = keep(entry, SHIM_MODULE, (uintptr_t)*module, taken_since(before));
+	bytes = taken_since(before);
+	result = keep(entry, SHIM_MODULE, (uintptr_t)*module, bytes);
 	if (result != CUDA_SUCCESS)
 		REAL(cuModuleUnload)(*module);
+	if (bytes > let_pass) // what was just charged is undeclared no more
+		shim_undeclared_measure(shim_session_ledger(), &bytes);
 	return result;
 }
 

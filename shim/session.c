@@ -86,7 +86,7 @@ static enum shim_state start(void)
 	pthread_atfork(NULL, NULL, after_fork_in_child);
 	if (state == SHIM_TENANT) {
 		show_only_our_device();
-		shim_hello(vg_ledger_name(ledger));
+		shim_hello(vg_ledger_name(ledger), false);
 	}
 	return state;
 }

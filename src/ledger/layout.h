@@ -27,7 +27,7 @@ struct ledger_slot {
 	uint64_t entered_ns;
 	uint64_t outer_start_time;
 	uint32_t outer_pid;
-	uint32_t reserved;
+	uint32_t pristine;
 	char command[VG_LEDGER_COMMAND];
 	uint64_t undeclared; // written by the daemon
 	uint64_t applied;    // written by others, grows

@@ -119,6 +119,7 @@ static int take_over_slot(struct ledger_file *file, ledger_word self, uint64_t i
 		ledger_slot_refund_all(file, i, 0, &refunded);
 		memset(slot->by_kind, 0, sizeof slot->by_kind);
 		LEDGER_STORE(slot->undeclared, 0);
+		LEDGER_STORE(slot->pristine, 0);
 		*ret_index = i;
 		return 0;
 	}
@@ -232,6 +233,14 @@ uint64_t vg_ledger_undeclared(const struct vg_ledger *ledger)
 	return number == LEDGER_NO_SLOT ? 0 : LEDGER_LOAD(ledger->file->slots[number - 1].undeclared);
 }
 
+void vg_ledger_set_pristine(struct vg_ledger *ledger, bool pristine)
+{
+	unsigned int number = ledger->process->slot_number;
+
+	if (number != LEDGER_NO_SLOT)
+		LEDGER_STORE(ledger->file->slots[number - 1].pristine, pristine);
+}
+
 static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_ledger_tenant *ret_tenant)
 {
 	struct ledger_slot *slot = &file->slots[index];
@@ -248,6 +257,7 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 		tenant.by_kind[kind] = LEDGER_LOAD(slot->by_kind[kind]);
 	for (int kind = VG_LEDGER_CONTEXT; kind < VG_LEDGER_KIND_COUNT; kind++)
 		tenant.overhead += tenant.by_kind[kind];
+	tenant.pristine = LEDGER_LOAD(slot->pristine);
 	tenant.entered_ns = LEDGER_LOAD(slot->entered_ns);
 	tenant.outer_pid = LEDGER_LOAD(slot->outer_pid);
 	tenant.outer_start_time = LEDGER_LOAD(slot->outer_start_time);

@@ -58,7 +58,7 @@ struct vg_ledger_options {
 	const char *name;
 	uint8_t uuid[16]; // of the GPU
 	uint64_t limit;
-	uint64_t context_overhead; // of one context, until a tenant measures it
+	uint64_t context_overhead; // of one context, until one was measured
 	uint32_t share_percent;	   // 0: none asked
 	uint32_t flags;		   // enum vg_ledger_flag
 	uid_t owner;		   // the file's; (uid_t)-1: the caller
@@ -92,6 +92,9 @@ void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, uint64_
 // What the daemon last found this process to hold on the device beyond what it had charged for
 // (UNDECLARED aside): to be charged as UNDECLARED. 0 before the first measurement.
 uint64_t vg_ledger_undeclared(const struct vg_ledger *ledger);
+// Whether this process holds its first context and never made or destroyed another: what such
+// a one takes shows the daemon what a context takes.
+void vg_ledger_set_pristine(struct vg_ledger *ledger, bool pristine);
 // What this process itself has charged, all kinds.
 uint64_t vg_ledger_used_here(const struct vg_ledger *ledger);
 
@@ -101,8 +104,6 @@ uint32_t vg_ledger_flags(const struct vg_ledger *ledger);
 uint32_t vg_ledger_share(const struct vg_ledger *ledger);
 const char *vg_ledger_kind_text(enum vg_ledger_kind kind);
 uint64_t vg_ledger_context_overhead(const struct vg_ledger *ledger);
-// A tenant has measured what a context takes: kept for the next one, and by the daemon.
-void vg_ledger_set_context_overhead(struct vg_ledger *ledger, uint64_t bytes);
 
 // How often the interposer was loaded, and how often a process entered, since creation.
 void vg_ledger_count_load(struct vg_ledger *ledger);
@@ -137,6 +138,7 @@ struct vg_ledger_tenant {
 	uint64_t used; // everything charged, overhead included
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t overhead;
+	bool pristine;	     // vg_ledger_set_pristine
 	uint64_t entered_ns; // since the epoch
 	uint32_t outer_pid;  // as the daemon sees it, 0 unknown
 	uint64_t outer_start_time;
@@ -156,6 +158,8 @@ void vg_ledger_set_flags(struct vg_ledger *ledger, uint32_t flags);
 // Under which pid and start time the daemon knows the process in a slot.
 int vg_ledger_set_outer(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint32_t pid,
 			uint64_t start_time);
+// A tenant showed what a context takes: kept for the next one.
+void vg_ledger_set_context_overhead(struct vg_ledger *ledger, uint64_t bytes);
 // Leaves word for a tenant of what it holds undeclared. VG_LEDGER_GONE: it has left.
 int vg_ledger_set_undeclared(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t bytes);
 // Refunds all that a dead process held and frees its slot; exactly, wherever it was killed.

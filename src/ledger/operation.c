@@ -153,6 +153,7 @@ void ledger_slot_free(struct ledger_slot *slot)
 	LEDGER_STORE(slot->entered_ns, 0);
 	LEDGER_STORE(slot->outer_pid, 0);
 	LEDGER_STORE(slot->undeclared, 0);
+	LEDGER_STORE(slot->pristine, 0);
 	LEDGER_STORE(slot->generation, slot->generation + 1);
 	ledger_step("generation");
 	for (ledger_word owner = ledger_word_read(&slot->owner);

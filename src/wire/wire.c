@@ -3,6 +3,7 @@
 #include "base/descriptor.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -229,11 +230,17 @@ int vg_wire_request(const char *path, const char *text, int timeout_ms, char **r
 	return r;
 }
 
-int vg_wire_say_hello(const char *path, const struct vg_wire_hello *hello)
+enum { HELLO_WAIT_MS = 20 };
+
+int vg_wire_say_hello(const char *path, const struct vg_wire_hello *hello, bool wait)
 {
 	_cleanup_close_ int fd = connect_to(path, SOCK_NONBLOCK, 0);
+	int r = fd < 0 ? fd : vg_wire_send(fd, VG_WIRE_HELLO, 0, hello, sizeof *hello, NULL, 0);
 
-	if (fd < 0)
-		return fd;
-	return vg_wire_send(fd, VG_WIRE_HELLO, 0, hello, sizeof *hello, NULL, 0);
+	if (r < 0 || !wait)
+		return r;
+	// The daemon closes the connection when it is done.
+	struct pollfd closed = {.fd = fd, .events = POLLIN};
+	r = poll(&closed, 1, HELLO_WAIT_MS);
+	return r < 0 ? -errno : r == 0 ? -ETIMEDOUT : 0;
 }

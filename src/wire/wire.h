@@ -1,5 +1,6 @@
 // The daemon's protocol: SOCK_SEQPACKET, one request per connection. Any thread.
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/un.h>
@@ -68,5 +69,7 @@ int vg_wire_receive(int fd, struct vg_wire_message *ret_message);
 // A request and its whole answer (free it), within `timeout_ms` a packet. 0 or -errno;
 // -EMSGSIZE: the request is too long.
 int vg_wire_request(const char *path, const char *text, int timeout_ms, char **ret_answer);
-// The tenant's word at its start: never waits, failure is for the caller to ignore.
-int vg_wire_say_hello(const char *path, const struct vg_wire_hello *hello);
+// The tenant's word at its start, or when it wants to be measured. With `wait` it returns once the
+// daemon has looked at the tenant, or -ETIMEDOUT after 20 ms; else it never waits, and failure is
+// for the caller to ignore.
+int vg_wire_say_hello(const char *path, const struct vg_wire_hello *hello, bool wait);

@@ -122,6 +122,7 @@ static inline pid_t begin(const char *const *words)
 	unlink(path); // what an earlier program said is not this one's
 	pid_t child = fork();
 	if (child == 0) {
+		setpgid(0, 0); // a group that is not orphaned: SIGTSTP stops it
 		snprintf(path, sizeof path, "%s/out", place.folder);
 		dup2(open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
 		snprintf(path, sizeof path, "%s/err", place.folder);

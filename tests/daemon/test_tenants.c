@@ -232,7 +232,7 @@ TEST(a_measured_overhead_is_remembered)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", GIB));
 	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
 	CHECK_INT(vg_ledger_open(path, &ledger), 0);
-	CHECK_INT(vg_ledger_context_overhead(ledger), 512 * MIB);
+	CHECK_INT(vg_ledger_context_overhead(ledger), 544 * MIB);
 	CHECK(!(vg_ledger_flags(ledger) & VG_LEDGER_OVERHEAD_MEASURED));
 	vg_ledger_set_context_overhead(ledger, 523 * MIB);
 	vg_ledger_close(ledger);

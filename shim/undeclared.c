@@ -1,0 +1,81 @@
+#include "shim/undeclared.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "shim/hello.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // only ever tried: a fork cannot hang on it
+static _Atomic uint64_t charged;
+
+// Within this of the limit every allocation may be the one too many.
+static const uint64_t near_limit = 512ull << 20;
+static const uint64_t measure_every_ns = 20000000;
+
+static void charge(struct vg_ledger *ledger)
+{
+	uint64_t found = vg_ledger_undeclared(ledger), limit, all, more;
+
+	if (__builtin_expect(found == charged, 1) || pthread_mutex_trylock(&lock) != 0)
+		return;
+	if (found < charged) {
+		vg_ledger_refund(ledger, VG_LEDGER_UNDECLARED, charged - found);
+		charged = found;
+	} else {
+		// As far as the quota has room: what is there already cannot be refused any more.
+		vg_ledger_read(ledger, &limit, &all);
+		more = all < limit ? limit - all : 0;
+		if (more > found - charged)
+			more = found - charged;
+		if (more && vg_ledger_reserve(ledger, VG_LEDGER_UNDECLARED, more) == 0)
+			charged += more;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void shim_undeclared_follow(struct vg_ledger *ledger, uint64_t bytes)
+{
+	static _Atomic uint64_t measured_ns;
+	uint64_t limit, all, now, last;
+
+	vg_ledger_read(ledger, &limit, &all);
+	if (bytes > limit || all > limit - bytes || limit - bytes - all < near_limit) {
+		now = vg_clock_monotonic_ns();
+		last = measured_ns;
+		if (now - last >= measure_every_ns && atomic_compare_exchange_strong(&measured_ns, &last, now))
+			shim_hello(vg_ledger_name(ledger), true);
+	}
+	charge(ledger);
+}
+
+bool shim_undeclared_measure(struct vg_ledger *ledger, uint64_t *ret_bytes)
+{
+	uint64_t found;
+
+	if (!shim_hello(vg_ledger_name(ledger), true))
+		return false;
+	found = vg_ledger_undeclared(ledger);
+	*ret_bytes = found > charged ? found - charged : 0;
+	return true;
+}
+
+static _Atomic bool over;
+
+void shim_first_context_stands(void)
+{
+	struct vg_ledger *ledger = shim_session_ledger();
+
+	if (ledger && !over)
+		vg_ledger_set_pristine(ledger, true);
+}
+
+void shim_first_context_over(void)
+{
+	struct vg_ledger *ledger = shim_session_ledger();
+
+	if (over || !ledger)
+		return;
+	over = true;
+	vg_ledger_set_pristine(ledger, false);
+}

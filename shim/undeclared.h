@@ -1,0 +1,17 @@
+// What this process holds on the device without having asked for it: the daemon measures it,
+// here it becomes a charge. Any thread.
+#pragma once
+#include <stdbool.h>
+
+#include "shim/charge.h"
+
+// Before a charge of `bytes`: takes over the daemon's last figure; near the limit, where it
+// decides something, a fresh one.
+void shim_undeclared_follow(struct vg_ledger *ledger, uint64_t bytes);
+// Undeclared bytes that are not charged yet, measured now. False: the daemon did not answer.
+bool shim_undeclared_measure(struct vg_ledger *ledger, uint64_t *ret_bytes);
+
+// The process's first context stands, and nothing else was made: the daemon may learn from it
+// what a context takes. Over for good once another is made or one is taken down.
+void shim_first_context_stands(void);
+void shim_first_context_over(void);
