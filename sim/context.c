@@ -109,11 +109,14 @@ CUresult sim_context_fail(struct sim_context *context, CUresult error)
 	context = context->parent;
 	if (!atomic_compare_exchange_strong(&context->error, &none, (int)error))
 		return (CUresult)none;
-	// Green contexts on it see the same.
+	// The process is lost on this device, not the context alone.
+	atomic_store(&context->device->fault, (int)error);
 	pthread_mutex_lock(&contexts_lock);
-	for (struct sim_context *other = contexts; other; other = other->next)
-		if (other->parent == context && other != context)
-			atomic_store(&other->error, (int)error);
+	for (struct sim_context *other = contexts; other; other = other->next) {
+		none = CUDA_SUCCESS;
+		if (other->device == context->device)
+			atomic_compare_exchange_strong(&other->error, &none, (int)error);
+	}
 	pthread_mutex_unlock(&contexts_lock);
 	return error;
 }
@@ -210,9 +213,10 @@ static void default_limits(struct sim_context *context)
 	context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 128;
 }
 
-CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_context *parent, struct sim_context **ret_context)
+CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_context *parent, struct sim_context *revive,
+			 struct sim_context **ret_context)
 {
-	struct sim_context *context = calloc(1, sizeof *context);
+	struct sim_context *context = revive ? revive : calloc(1, sizeof *context);
 	CUresult result = CUDA_SUCCESS;
 
 	if (!context)
@@ -223,7 +227,8 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 		sim_memory_unlock();
 	}
 	if (result != CUDA_SUCCESS) {
-		free(context);
+		if (!revive)
+			free(context);
 		return result;
 	}
 	if (!parent)
@@ -236,14 +241,20 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 	context->id = atomic_fetch_add(&context_ids, 1);
 	context->was_context = SIM_CONTEXT_MAGIC;
 	default_limits(context);
-	pthread_mutex_init(&context->lock, NULL);
+	if (!revive)
+		pthread_mutex_init(&context->lock, NULL);
+	atomic_store(&context->error, CUDA_SUCCESS);
+	atomic_store(&context->cancel, 0);
+	context->peers = 0;
 	context->legacy = sim_stream_new(context, 0, 0);
 	context->legacy->legacy = true;
 	atomic_store(&context->magic, SIM_CONTEXT_MAGIC);
-	pthread_mutex_lock(&contexts_lock);
-	context->next = contexts;
-	contexts = context;
-	pthread_mutex_unlock(&contexts_lock);
+	if (!revive) {
+		pthread_mutex_lock(&contexts_lock);
+		context->next = contexts;
+		contexts = context;
+		pthread_mutex_unlock(&contexts_lock);
+	}
 	*ret_context = context;
 	return CUDA_SUCCESS;
 }
@@ -290,7 +301,8 @@ static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev, unsigned v
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_device_get(dev, &device));
 	SIM_TRY((CUresult)atomic_load(&device->lost));
-	SIM_TRY(sim_context_new(device, flags, NULL, &context));
+	SIM_TRY((CUresult)atomic_load(&device->fault));
+	SIM_TRY(sim_context_new(device, flags, NULL, NULL, &context));
 	context->api_version = version;
 	SIM_TRY(stack_push(context));
 	*pctx = sim_context_handle(context);
@@ -334,7 +346,10 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx)
 	struct sim_context *context;
 
 	SIM_ENTER(cuCtxDestroy_v2);
-	SIM_TRY(sim_context_get(ctx, &context));
+	if (!ctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (sim_context_get(ctx, &context) != CUDA_SUCCESS)
+		return CUDA_ERROR_INVALID_CONTEXT;
 	if (context->primary || context->green)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	sim_context_end(context);
@@ -379,6 +394,8 @@ CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext ctx)
 	struct sim_context *context;
 
 	SIM_ENTER(cuCtxPushCurrent_v2);
+	if (!ctx)
+		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_context_get(ctx, &context));
 	return stack_push(context);
 }

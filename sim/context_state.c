@@ -124,7 +124,7 @@ CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 
 	SIM_ENTER(cuCtxGetLimit);
 	SIM_TRY(sim_context_current(&context));
-	if (!pvalue || (unsigned)limit >= CU_LIMIT_MAX)
+	if (!pvalue)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!limit_known(limit))
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
@@ -170,8 +170,6 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 	SIM_ENTER(cuCtxSetLimit);
 	SIM_TRY(sim_context_current(&context));
 	context = context->parent;
-	if ((unsigned)limit >= CU_LIMIT_MAX)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (!limit_known(limit))
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	if (limit == CU_LIMIT_STACK_SIZE)
@@ -289,6 +287,7 @@ CUresult sim_context_record(struct sim_context *context, const struct sim_green 
 	struct sim_event_op *op = sim_event_op_new(&sim_event_record_class, context, event);
 
 	op->mark = sim_event_arm(event);
+	op->op.mark = sim_mark_ref(op->mark);
 	wait_for_all(context, green, &op->op);
 	return sim_submit(stream, &op->op);
 }

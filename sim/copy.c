@@ -193,7 +193,7 @@ CUresult sim_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool asynchronous)
 	bool from_pageable = !op->source && sim_pageable(op->from), to_pageable = !op->target && sim_pageable(op->to);
 	bool linear = op->copy.Height == 1 && op->copy.Depth == 1, small = linear && op->copy.WidthInBytes <= SIM_STAGED;
 	if (!asynchronous && op->source && op->target) { // between devices: the host does not wait
-		op_->instant = small;
+		op_->instant = true; // done now, if nothing is before it
 		return sim_submit(stream, op_);
 	}
 	// As on hardware: a pageable source is free again when the call returns, a pageable

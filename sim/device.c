@@ -125,6 +125,8 @@ CUresult CUDAAPI cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 	if (!pciBusId || len <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_device_get(dev, &device));
+	if ((size_t)len <= strlen(device->pci))
+		return CUDA_ERROR_INVALID_VALUE;
 	snprintf(pciBusId, (size_t)len, "%s", device->pci);
 	return CUDA_SUCCESS;
 }

@@ -100,7 +100,8 @@ static CUresult record_run(struct sim_op *op_)
 
 	if (!op->mark)
 		op->mark = sim_event_arm(op->event);
-	sim_mark_finish(op->mark);
+	if (op->mark != op_->mark) // else the stream says when the whole operation is done
+		sim_mark_finish(op->mark);
 	return CUDA_SUCCESS;
 }
 
@@ -213,6 +214,7 @@ CUresult CUDAAPI cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsign
 	op->flags = flags;
 	if (!atomic_load(&stream->capture)) {
 		op->mark = sim_event_arm(event);
+		op->op.mark = sim_mark_ref(op->mark);
 		pthread_mutex_lock(&event->lock);
 		event->capture = NULL;
 		pthread_mutex_unlock(&event->lock);
@@ -320,7 +322,7 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUe
 	SIM_TRY(sim_event_get(hStart, &start));
 	SIM_TRY(sim_event_get(hEnd, &end));
 	if (!pMilliseconds)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_ERROR_INVALID_HANDLE; // as the driver does
 	SIM_TRY((CUresult)atomic_load(&end->context->error));
 	if ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)
 		return CUDA_ERROR_INVALID_HANDLE;

@@ -259,7 +259,7 @@ CUresult CUDAAPI cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&green->device->lock);
 	if (!green->view) {
-		result = sim_context_new(green->device, 0, green->context, &green->view);
+		result = sim_context_new(green->device, 0, green->context, NULL, &green->view);
 		if (result == CUDA_SUCCESS) {
 			green->view->green = green;
 			green->view->sms = green->sms;

@@ -201,9 +201,13 @@ CUresult CUDAAPI cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 
 	SIM_ENTER(cuMemHostAlloc);
 	SIM_TRY(sim_context_current(&context));
-	if (!pp || bytesize == 0 || (Flags & ~(unsigned)ALLOC_FLAGS))
+	if (!pp || (Flags & ~(unsigned)ALLOC_FLAGS))
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_capture_unsafe());
+	if (bytesize == 0) { // nothing asked, nothing given
+		*pp = NULL;
+		return CUDA_SUCCESS;
+	}
 	return allocate(context, bytesize, SIM_HOST_ALLOCATED, Flags | CU_MEMHOSTALLOC_DEVICEMAP, pp);
 }
 

@@ -13,7 +13,7 @@ static const struct row {
 };
 
 // Like the driver's: found, or why not.
-static CUresult find(const char *symbol, void **pfn, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+static void find(const char *symbol, void **pfn, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
 	const struct row *best = NULL;
 	bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, known = false;
@@ -34,7 +34,6 @@ static CUresult find(const char *symbol, void **pfn, int version, cuuint64_t fla
 		  : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 			  : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	*pfn = best ? sim_entry_address((size_t)(best - rows)) : NULL;
-	return best ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
@@ -45,17 +44,18 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVer
 
 	if (!symbol || !pfn || cudaVersion < 0 || (flags & ~known) || flags == known)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = find(symbol, pfn, cudaVersion, flags, &status);
-	if (symbolStatus) { // asked for: the status tells, the call itself succeeds
+	find(symbol, pfn, cudaVersion, flags, &status);
+	if (symbolStatus)
 		*symbolStatus = status;
-		return CUDA_SUCCESS;
-	}
-	return result;
+	return CUDA_SUCCESS; // the status tells, and a NULL pointer
 }
 
 CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
-	return cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, NULL);
+	CUdriverProcAddressQueryResult status;
+
+	SIM_TRY(cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, &status));
+	return status == CU_GET_PROC_ADDRESS_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 // The tables behind this are private to NVIDIA's driver and its runtime.

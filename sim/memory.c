@@ -190,6 +190,7 @@ CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	if (!dptr || bytesize == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_capture_unsafe());
+	*dptr = 0; // as the driver leaves it on failure
 	return sim_memory_alloc(context, bytesize, SIM_RANGE_DEVICE, dptr);
 }
 
@@ -219,9 +220,9 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 	struct sim_pointer pointer;
 
 	SIM_ENTER(cuMemFree_v2);
-	SIM_TRY(sim_context_current(&context));
 	if (dptr == 0)
-		return CUDA_SUCCESS;
+		return CUDA_SUCCESS; // even without a context
+	SIM_TRY(sim_context_current(&context));
 	SIM_TRY(sim_capture_unsafe());
 	if (!sim_pointer_find(dptr, &pointer) || pointer.base != dptr)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -94,7 +94,9 @@ static CUresult perform(struct sim_op *op)
 		result = op->class->run(op);
 		region_busy(sim_process.region, context->device->physical, sim_clock_ns() - start);
 	}
-	return result == CUDA_SUCCESS ? result : sim_context_fail(context, result);
+	if (result == CUDA_SUCCESS || result == CUDA_ERROR_CONTEXT_IS_DESTROYED) // cut short: no fault of its own
+		return result;
+	return sim_context_fail(context, result);
 }
 
 CUresult sim_op_execute(struct sim_op *op)

@@ -23,7 +23,7 @@ static CUresult both(CUcontext handle, struct sim_context **ret_context, struct 
 	SIM_TRY(sim_context_get(handle, ret_peer));
 	*ret_context = (*ret_context)->parent;
 	*ret_peer = (*ret_peer)->parent;
-	return *ret_context == *ret_peer ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+	return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
@@ -34,6 +34,8 @@ CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags
 	if (Flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(both(peerContext, &context, &peer));
+	if (context == peer)
+		return CUDA_ERROR_INVALID_CONTEXT;
 	if (context->device == peer->device)
 		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	struct change change = {peer, context->device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};

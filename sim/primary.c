@@ -12,9 +12,10 @@ CUresult sim_primary_retain(struct sim_device *device, struct sim_context **ret_
 	CUresult result = CUDA_SUCCESS;
 
 	SIM_TRY((CUresult)atomic_load(&device->lost));
+	SIM_TRY((CUresult)atomic_load(&device->fault));
 	pthread_mutex_lock(&device->lock);
-	if (!device->primary) {
-		result = sim_context_new(device, device->primary_flags, NULL, &device->primary);
+	if (device->primary_retains == 0) { // its handle never changes
+		result = sim_context_new(device, device->primary_flags, NULL, device->primary, &device->primary);
 		if (result == CUDA_SUCCESS)
 			device->primary->primary = true;
 	}
@@ -45,13 +46,12 @@ CUresult sim_primary_release(struct sim_device *device, bool reset)
 	struct sim_context *dying = NULL;
 
 	pthread_mutex_lock(&device->lock);
-	if (!device->primary || (!reset && device->primary_retains == 0)) {
+	if (device->primary_retains == 0) {
 		pthread_mutex_unlock(&device->lock);
 		return reset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 	}
 	if (reset || --device->primary_retains == 0) {
 		dying = device->primary;
-		device->primary = NULL;
 		device->primary_retains = 0;
 	}
 	pthread_mutex_unlock(&device->lock);
@@ -100,7 +100,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&device->lock);
 	device->primary_flags = flags;
-	if (device->primary)
+	if (device->primary_retains)
 		device->primary->flags = flags;
 	pthread_mutex_unlock(&device->lock);
 	return CUDA_SUCCESS;
@@ -122,7 +122,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, i
 	SIM_TRY(sim_device_get(dev, &device));
 	pthread_mutex_lock(&device->lock);
 	*flags = device->primary_flags;
-	*active = device->primary != NULL;
+	*active = device->primary_retains != 0;
 	pthread_mutex_unlock(&device->lock);
 	return CUDA_SUCCESS;
 }

@@ -15,6 +15,7 @@
 
 struct sim_process sim_process;
 _Atomic unsigned sim_gate = SIM_GATE_UNINITIALIZED;
+_Thread_local bool sim_in_callback;
 
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool forked;
@@ -52,6 +53,8 @@ CUresult sim_enter_slow(enum vg_entry entry)
 
 	if (gate & SIM_GATE_UNINITIALIZED)
 		return CUDA_ERROR_NOT_INITIALIZED;
+	if (sim_in_callback)
+		return CUDA_ERROR_NOT_PERMITTED;
 	if (gate & SIM_GATE_LOCKED)
 		SIM_TRY(sim_checkpoint_enter(entry));
 	if (gate & SIM_GATE_FAULTS)

@@ -85,7 +85,7 @@ static CUresult set(CUstream handle, CUdeviceptr dst, size_t pitch, unsigned val
 	if (!asynchronous && atomic_load(&stream->capture))
 		return sim_capture_forbidden(stream);
 	SIM_TRY(sim_set_op_new(stream->context, &params, &op));
-	op->instant = width * element * height <= SIM_STAGED;
+	op->instant = !asynchronous || width * element * height <= SIM_STAGED; // done now, if nothing is before it
 	// Pinned host memory is set when the call returns; device memory need not be.
 	bool wait = !asynchronous && sim_pointer_find(dst, &pointer) && pointer.host && !pointer.managed;
 	return wait ? sim_submit_wait(stream, op) : sim_submit(stream, op);

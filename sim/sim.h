@@ -48,9 +48,10 @@ struct sim_device {
 	uint8_t *permission;
 	struct ptx_space space;
 	_Atomic int lost; // a CUresult: every call on the device answers it
+	_Atomic int fault; // likewise: of a context that failed; the process makes no other one here
 	pthread_mutex_t lock; // primary context, default pool, green contexts
 	struct sim_context *primary;
-	unsigned primary_retains, primary_flags;
+	unsigned primary_retains, primary_flags; // no retains: `primary` is only a handle
 	struct sim_pool *default_pool, *current_pool;
 };
 
@@ -72,11 +73,13 @@ enum sim_gate {
 	SIM_GATE_UNINITIALIZED = 1, // before cuInit, and in a forked child for ever
 	SIM_GATE_FAULTS = 2,	    // VIRGATE_SIM_FAULT names entries (fault.c)
 	SIM_GATE_LOCKED = 4,	    // another process has locked this one (checkpoint.c)
+	SIM_GATE_CALLBACK = 0x100,  // counts the host functions that run: they may not call the driver
 };
 extern _Atomic unsigned sim_gate;
 void sim_gate_set(unsigned bits);
 void sim_gate_clear(unsigned bits);
 
+extern _Thread_local bool sim_in_callback;
 CUresult sim_enter_slow(enum vg_entry entry);
 static inline CUresult sim_enter(enum vg_entry entry)
 {

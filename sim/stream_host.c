@@ -6,10 +6,14 @@ static CUresult host_run(struct sim_op *op_)
 	struct sim_host_op *op = (struct sim_host_op *)op_;
 	CUresult error = (CUresult)atomic_load(&op_->context->error);
 
+	atomic_fetch_add(&sim_gate, SIM_GATE_CALLBACK);
+	sim_in_callback = true;
 	if (op->callback) // told about errors too
 		op->callback(sim_stream_handle(op_->stream), error, op->data);
 	else if (error == CUDA_SUCCESS)
 		op->function(op->data);
+	sim_in_callback = false;
+	atomic_fetch_sub(&sim_gate, SIM_GATE_CALLBACK);
 	return CUDA_SUCCESS;
 }
 
