@@ -127,7 +127,7 @@ CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 	if (!pvalue)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!limit_known(limit))
-		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+		return CUDA_ERROR_INVALID_VALUE;
 	*pvalue = context->parent->limits[limit];
 	return CUDA_SUCCESS;
 }
@@ -171,7 +171,7 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 	SIM_TRY(sim_context_current(&context));
 	context = context->parent;
 	if (!limit_known(limit))
-		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+		return CUDA_ERROR_INVALID_VALUE;
 	if (limit == CU_LIMIT_STACK_SIZE)
 		return set_stack(context, value);
 	if (limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE) {

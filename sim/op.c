@@ -34,6 +34,7 @@ struct sim_op *sim_op_clone(const struct sim_op *op)
 	copy->mark = NULL;
 	copy->waits = NULL;
 	copy->wait_count = copy->wait_capacity = 0;
+	copy->finished = false;
 	if (op->class->clone && op->class->clone(copy) != CUDA_SUCCESS) {
 		free(copy);
 		return NULL;
@@ -45,7 +46,7 @@ void sim_op_free(struct sim_op *op)
 {
 	if (!op)
 		return;
-	if (op->class->finish)
+	if (op->class->finish && !op->finished)
 		op->class->finish(op);
 	for (unsigned i = 0; i < op->wait_count; i++)
 		sim_mark_unref(op->waits[i]);
@@ -115,6 +116,9 @@ static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
 	stream->running = op;
 	pthread_mutex_unlock(lock);
 	CUresult result = perform(op);
+	if (op->class->finish)
+		op->class->finish(op); // what it held is free when its end can be seen
+	op->finished = true;
 	pthread_mutex_lock(lock);
 	stream->running = NULL;
 	if (stream->last == op)

@@ -213,6 +213,7 @@ struct sim_op {
 	unsigned wait_count, wait_capacity;
 	bool instant; // takes no time: may run on the submitting thread when the stream is idle
 	bool always;  // runs even when the context has failed (host clean-up)
+	bool finished; // its class's finish has been called
 };
 
 struct sim_op *sim_op_new(const struct sim_op_class *class, struct sim_context *context); // zeroed
