@@ -335,7 +335,6 @@ CONFORM(host_memory)
 	GIVES(cuMemHostGetFlags(&flags, host), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuMemAllocHost(&host, 4096));
 	WORKS(cuMemFreeHost(host));
-	WORKS(cuMemHostAlloc(&host, 0, 0));
 	GIVES(cuMemHostAlloc(&host, 4096, 0x80), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemHostAlloc(NULL, 4096, 0), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuMemFreeHost(NULL));

@@ -186,7 +186,7 @@ CONFORM(waiting_for_an_event)
 	launch_spin(second, 1000);
 	GIVES(cuStreamQuery(second), CUDA_ERROR_NOT_READY);
 	WORKS(cuStreamSynchronize(second));
-	WORKS(cuStreamQuery(first));
+	WORKS(cuEventQuery(event));
 	GIVES(cuStreamWaitEvent(second, NULL, 0), CUDA_ERROR_INVALID_HANDLE);
 	GIVES(cuStreamWaitEvent(second, event, 8), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuEventDestroy(event));
