@@ -96,6 +96,7 @@ const struct corpus_case corpus_cases[] = {
 	CASE(functions, functions_f64, GRID(1), BLOCK(64), 0, 1, CORPUS_F64, 128, 2048, NO_WORK, EXACT),
 	CASE(functions, functions_f64_loose, GRID(1), BLOCK(8), 0, 1, CORPUS_F64, 16, 128, NO_WORK, CORPUS_ULP_F64, 4),
 	CASE(functions, functions_f32, GRID(1), BLOCK(64), 0, 1, CORPUS_F32, 64, 1024, NO_WORK, EXACT),
+	CASE(functions, functions_f32_loose, GRID(1), BLOCK(8), 0, 1, CORPUS_F32, 8, 64, NO_WORK, CORPUS_ULP_F32, 16),
 	CASE(functions, functions_approximate, GRID(1), BLOCK(8), 0, 1, CORPUS_F32, 8, 128, NO_WORK, CORPUS_ULP_F32, 32),
 	CASE(edges, edge_f32, GRID(18), BLOCK(32), 24, 1, CORPUS_EDGE_F32, 24, 43 * 576, NO_WORK, EXACT, 43),
 	CASE(edges, edge_order_f32, GRID(18), BLOCK(32), 24, 1, CORPUS_EDGE_F32, 24, 28 * 576, NO_WORK, EXACT, 28),
@@ -106,7 +107,8 @@ const struct corpus_case corpus_cases[] = {
 	CASE(edges, edge_convert_f64, GRID(18), BLOCK(32), 24, 1, CORPUS_EDGE_F64, 48, 20 * 576, NO_WORK, EXACT, 20),
 	CASE(edges, edge_convert_half, GRID(18), BLOCK(32), 24, 1, CORPUS_EDGE_F16, 12, 17 * 576, NO_WORK, EXACT, 17),
 	CASE(edges, edge_convert_integer, GRID(18), BLOCK(32), 24, 1, CORPUS_EDGE_U64, 48, 25 * 576, NO_WORK, EXACT, 25),
-	CASE(edges, edge_integer, GRID(18), BLOCK(32), 24, 1, CORPUS_EDGE_U32, 24, 54 * 576, NO_WORK, EXACT, 54),
+	CASE(edges, edge_integer, GRID(18), BLOCK(32), 24, 1, CORPUS_EDGE_U32, 24, 53 * 576, NO_WORK, EXACT, 53),
+	CASE(edges, edge_choices, GRID(1), BLOCK(4), 0, 1, CORPUS_WORDS, 1, 76 * 4, NO_WORK, CORPUS_BITS, 0),
 	CASE(edges, edge_nan, GRID(1), BLOCK(4), 0, 1, CORPUS_WORDS, 1, 35 * 4, NO_WORK, CORPUS_BITS, 0),
 };
 const size_t corpus_case_count = sizeof corpus_cases / sizeof *corpus_cases;

@@ -176,7 +176,7 @@ KERNEL(edge_integer)
 	I_1("neg.s32") I_3("sad.u32") I_3("sad.s32") I_2("min.s16x2") I_2("max.u16x2") I_2("max.relu.s16x2")
 	I_2("max.relu.s32") I_2("shl.b32") I_2("shr.u32") I_2("shr.s32") I_1("cnot.b32") I_1("bfind.s32")
 	I_1("bfind.shiftamt.u32") I_3("bfe.u32") I_3("bfe.s32") I_3("shf.l.clamp.b32") I_3("shf.r.clamp.b32")
-	I_3("fns.b32") I_2("bmsk.clamp.b32") I_2("bmsk.wrap.b32") I_2("szext.clamp.s32") I_2("szext.wrap.u32")
+	I_2("bmsk.clamp.b32") I_2("bmsk.wrap.b32") I_2("szext.clamp.s32") I_2("szext.wrap.u32")
 	I_3("prmt.b32") I_3("prmt.b32.f4e") I_3("prmt.b32.b4e") I_3("prmt.b32.rc8") I_3("prmt.b32.ecl")
 	I_3("prmt.b32.ecr") I_3("prmt.b32.rc16") I_3("dp4a.u32.s32") I_3("dp2a.lo.s32.u32") I_3("dp2a.hi.s32.s32")
 	I_3("slct.u32.s32") I_3("vabsdiff4.u32.s32.u32.add") I_3("vavrg2.s32.s32.s32") I_3("vadd4.u32.u32.s32.sat")
@@ -210,4 +210,51 @@ KERNEL(edge_nan)
 	  { double r; asm("sqrt.rn.f64 %0, %1;" : "=d"(r) : "d"(x)); PUT(__double2loint(r)); PUT(__double2hiint(r)); }
 	  { double r; asm("min.f64 %0, %1, %2;" : "=d"(r) : "d"(x), "d"(y)); PUT(__double2loint(r)); PUT(__double2hiint(r)); }
 	}
+}
+
+// Where documents leave a choice: flushing at the border, which NaN survives, division by
+// zero, and special values of the approximate functions.
+KERNEL(edge_choices)
+{
+	unsigned i = THREAD, at = 0;
+	unsigned tiny_32[4] = {0x3f7fffff, 0xbf7fffff, 0x3f7ffffe, 0x3f800001};
+	word64 nan_64[4] = {0x7ff8000000000111, 0xfff0000000000222, 0x3ff0000000000000, 0x7ff0000000000000};
+	unsigned special_32[4] = {0, 0x80000001, 0x7f800000, 0xbf800000};
+	float x, y, z;
+	x = __uint_as_float(tiny_32[i]), y = __uint_as_float(0x00800000 + step), z = __uint_as_float(0x80000001 + step);
+	F32_2("mul.rn.ftz.f32") F32_2("mul.rz.ftz.f32") F32_2("mul.rp.ftz.f32") F32_3("fma.rn.ftz.f32") F32_3("fma.rp.ftz.f32")
+	{ float r; asm("div.rn.ftz.f32 %0, %1, %2;" : "=f"(r) : "f"(y), "f"(x)); PUT(__float_as_uint(r)); }
+	{ float r; asm("div.rn.ftz.f32 %0, %1, %2;" : "=f"(r) : "f"(y), "f"(x * 2)); PUT(__float_as_uint(r)); }
+	double p = __longlong_as_double(nan_64[i]), q = __longlong_as_double(nan_64[i ^ 1]), s = __longlong_as_double(nan_64[1]);
+#define SPLIT(text, ...) { double r; asm(text : "=d"(r) : __VA_ARGS__); PUT(__double2loint(r)); PUT(__double2hiint(r)); }
+	SPLIT("add.rn.f64 %0, %1, %2;", "d"(p), "d"(q)) SPLIT("mul.rn.f64 %0, %1, %2;", "d"(p), "d"(q))
+	SPLIT("sub.rn.f64 %0, %1, %2;", "d"(p), "d"(q)) SPLIT("div.rn.f64 %0, %1, %2;", "d"(p), "d"(q))
+	SPLIT("fma.rn.f64 %0, %1, %2, %3;", "d"(p), "d"(q), "d"(s)) SPLIT("fma.rn.f64 %0, %3, %1, %2;", "d"(p), "d"(q), "d"(s))
+	SPLIT("fma.rn.f64 %0, %2, %3, %1;", "d"(p), "d"(q), "d"(s))
+	SPLIT("abs.f64 %0, %1;", "d"(q)) SPLIT("min.f64 %0, %1, %2;", "d"(p), "d"(q)) SPLIT("max.f64 %0, %1, %2;", "d"(q), "d"(p))
+	SPLIT("copysign.f64 %0, %1, %2;", "d"(p), "d"(s)) SPLIT("cvt.sat.f64.f64 %0, %1;", "d"(p))
+	SPLIT("cvt.rni.f64.f64 %0, %1;", "d"(q)) SPLIT("rcp.rn.f64 %0, %1;", "d"(q)) SPLIT("rsqrt.approx.f64 %0, %1;", "d"(q))
+	x = __uint_as_float(special_32[i]), y = x;
+	F32_1("rcp.approx.f32") F32_1("rcp.approx.ftz.f32") F32_1("rsqrt.approx.f32") F32_1("rsqrt.approx.ftz.f32")
+	F32_1("sqrt.approx.f32") F32_1("sqrt.approx.ftz.f32") F32_1("sin.approx.f32") F32_1("cos.approx.f32")
+	F32_1("ex2.approx.f32") F32_1("lg2.approx.f32") F32_1("lg2.approx.ftz.f32") F32_1("tanh.approx.f32")
+	F32_2("div.approx.f32") F32_2("div.full.f32")
+	SPLIT("rcp.approx.ftz.f64 %0, %1;", "d"((double)x)) SPLIT("rsqrt.approx.ftz.f64 %0, %1;", "d"((double)x))
+	unsigned zero = step, large = special_32[i];
+	unsigned short small = large >> 16;
+	word64 wide = (word64)large << 32 | 5, none = step;
+#define DIVIDE(text, c, a, b) { unsigned r; asm(text " %0, %1, %2;" : "=r"(r) : c(a), c(b)); PUT(r); }
+	DIVIDE("div.u32", "r", large, zero) DIVIDE("div.s32", "r", large, zero) DIVIDE("rem.u32", "r", large, zero)
+	DIVIDE("rem.s32", "r", large, zero)
+	{ word64 r; asm("div.u64 %0, %1, %2;" : "=l"(r) : "l"(wide), "l"(none)); PUT(r); PUT(r >> 32); }
+	{ word64 r; asm("rem.s64 %0, %1, %2;" : "=l"(r) : "l"(wide), "l"(none)); PUT(r); PUT(r >> 32); }
+	{ word64 r; asm("div.s64 %0, %1, %2;" : "=l"(r) : "l"(wide), "l"(none)); PUT(r); PUT(r >> 32); }
+	{ half_word r; asm("div.u16 %0, %1, %2;" : "=h"(r) : "h"(small), "h"((half_word)zero)); PUT(r); }
+	{ half_word r; asm("rem.s16 %0, %1, %2;" : "=h"(r) : "h"(small), "h"((half_word)zero)); PUT(r); }
+	{ half_word r; asm("div.s16 %0, %1, %2;" : "=h"(r) : "h"(small), "h"((half_word)zero)); PUT(r); }
+	{ unsigned r; asm("vadd4.s32.s32.s32.add %0, %1, %2, %3;" : "=r"(r) : "r"(0x7f80ff40), "r"(0x7f80ff50), "r"(i)); PUT(r); }
+	{ unsigned r; asm("vsub2.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(r) : "r"(0x00010005), "r"(0x00050001), "r"(i)); PUT(r); }
+	{ unsigned r; asm("fns.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(0x80000001), "r"(31), "r"((int)i - 2)); PUT(r); }
+	half_word h = 0x7e01 + (i << 15);
+	{ half_word x = h; TO_F64("cvt.f64.bf16", "h") TO_16("cvt.rn.f16.bf16", "h") TO_16("cvt.rn.bf16.f16", "h") TO_32("cvt.rzi.s32.bf16", "h") }
 }

@@ -3,18 +3,25 @@
 
 // A wider type holds every value.
 PTX_OP1("cvt.f32.f16", cvt_f32_f16, f32, u16, ptx_f16_value(x))
-PTX_OP1("cvt.f32.bf16", cvt_f32_bf16, f32, u16, ptx_bf16_value(x))
+// A NaN of bf16 keeps its bits, one of f16 or f64 its payload, except to f32.
+PTX_OP1("cvt.f32.bf16", cvt_f32_bf16, u32, u16, (u32)x << 16)
 PTX_OP1("cvt.sat.f32.f16", cvt_sat_f32_f16, f32, u16, ptx_saturate_f32(ptx_f16_value(x)))
 PTX_OP1("cvt.sat.f32.bf16", cvt_sat_f32_bf16, f32, u16, ptx_saturate_f32(ptx_bf16_value(x)))
 PTX_OP1("cvt.ftz.f32.bf16", cvt_ftz_f32_bf16, f32, u16, ptx_flush_f32(ptx_bf16_value(x)))
 PTX_ROW1("cvt.ftz.f32.f16", cvt_f32_f16, f32, u16)
 PTX_ROW1("cvt.ftz.sat.f32.f16", cvt_sat_f32_f16, f32, u16)
-PTX_OP1("cvt.f64.f16", cvt_f64_f16, f64, u16, (f64)ptx_f16_value(x))
+static inline f64 widen_f16(u16 x)
+{
+	if ((x & 0x7fff) <= 0x7c00)
+		return (f64)ptx_f16_value(x);
+	return ptx_quiet_f64(ptx_from_bits_f64((u64)(x & 0x8000) << 48 | (u64)0x7ff << 52 | (u64)(x & 0x3ff) << 42));
+}
+PTX_OP1("cvt.f64.f16", cvt_f64_f16, f64, u16, widen_f16(x))
 PTX_OP1("cvt.f64.bf16", cvt_f64_bf16, f64, u16, (f64)ptx_bf16_value(x))
 PTX_OP1("cvt.sat.f64.f16", cvt_sat_f64_f16, f64, u16, ptx_saturate_f64((f64)ptx_f16_value(x)))
 PTX_OP1("cvt.f64.f32", cvt_f64_f32, f64, f32, (f64)x)
 PTX_OP1("cvt.sat.f64.f32", cvt_sat_f64_f32, f64, f32, ptx_saturate_f64((f64)x))
-PTX_OP1("cvt.ftz.f64.f32", cvt_ftz_f64_f32, f64, f32, (f64)ptx_flush_f32(x))
+PTX_OP1("cvt.ftz.f64.f32", cvt_ftz_f64_f32, f64, f32, (f64)ptx_flush_f32(ptx_canonical_f32(x)))
 PTX_OP1("cvt.ftz.sat.f64.f32", cvt_ftz_sat_f64_f32, f64, f32, ptx_saturate_f64((f64)ptx_flush_f32(x)))
 PTX_FUNCTION1(cvt_same_16, u16, u16, x)
 PTX_ROW1("cvt.f16.f16", cvt_same_16, u16, u16)
@@ -25,15 +32,18 @@ static inline f64 same(f64 x) { return x; }
 static inline f64 relu(f64 x) { return x != x || x > 0 ? x : 0; }
 
 // f64 to f32.
-PTX_OP1("cvt.rn.f32.f64", cvt_rn_f32_f64, f32, f64, ptx_canonical_f32((f32)x))
+// Flushing looks at the number before it is rounded.
+static inline f32 flush_narrow(f64 x, f32 rounded) { return fabs(x) < 0x1p-126 ? copysignf(0, rounded) : rounded; }
+PTX_OP1("cvt.rn.f32.f64", cvt_rn_f32_f64, f32, f64, (f32)x)
 PTX_OP1("cvt.rn.sat.f32.f64", cvt_rn_sat_f32_f64, f32, f64, ptx_saturate_f32((f32)x))
-PTX_OP1("cvt.rn.ftz.f32.f64", cvt_rn_ftz_f32_f64, f32, f64, ptx_flush_f32(ptx_canonical_f32((f32)x)))
+PTX_OP1("cvt.rn.ftz.f32.f64", cvt_rn_ftz_f32_f64, f32, f64, flush_narrow(x, (f32)x))
+static inline f32 f32_from(f64 x, enum ptx_rounding mode) { return x == x ? ptx_f32_from(x, mode) : (f32)x; }
 #define F32_FROM_F64(word, mode)                                                                                       \
-	PTX_OP1("cvt." #word ".f32.f64", cvt_##word##_f32_f64, f32, f64, ptx_f32_from(x, mode))                        \
+	PTX_OP1("cvt." #word ".f32.f64", cvt_##word##_f32_f64, f32, f64, f32_from(x, mode))                            \
 	PTX_OP1("cvt." #word ".sat.f32.f64", cvt_##word##_sat_f32_f64, f32, f64,                                       \
-		ptx_saturate_f32(ptx_f32_from(x, mode)))                                                               \
+		ptx_saturate_f32(f32_from(x, mode)))                                                                   \
 	PTX_OP1("cvt." #word ".ftz.f32.f64", cvt_##word##_ftz_f32_f64, f32, f64,                                       \
-		ptx_flush_f32(ptx_f32_from(x, mode)))
+		flush_narrow(x, f32_from(x, mode)))
 F32_FROM_F64(rz, PTX_ZERO)
 F32_FROM_F64(rm, PTX_DOWN)
 F32_FROM_F64(rp, PTX_UP)
@@ -97,7 +107,7 @@ PAIRED(bf16, rz, PTX_ZERO)
 static inline u32 tf32_from(f32 x, enum ptx_rounding mode, int finite)
 {
 	if (x != x)
-		return 0x7fffffff;
+		return (ptx_bits_f32(x) | 0x00400000) & ~(u32)0x1fff;
 	u32 code = (u32)ptx_round_f64((f64)x, PTX_FORMAT_TF32, mode);
 	if (finite && code == 0x3fc00)
 		code--;

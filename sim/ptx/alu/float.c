@@ -113,10 +113,17 @@ ALIAS_MODE_F32("mad", fma, rp, 3)
 	MODE_F64(name, rm, ROUND_DOWN, count, out, __VA_ARGS__)                                                        \
 	MODE_F64(name, rp, ROUND_UP, count, out, __VA_ARGS__)
 
+// Which of several NaNs a processor's fma keeps depends on how it is encoded.
+static inline f64 keep_payload(f64 result, f64 x, f64 y, f64 z)
+{
+	if (result == result)
+		return result;
+	return x != x ? ptx_quiet_f64(x) : y != y ? ptx_quiet_f64(y) : z != z ? ptx_quiet_f64(z) : PTX_NAN_F64;
+}
 MODES_F64(add, 2, AS_IS, x + y)
 MODES_F64(sub, 2, AS_IS, x - y)
 MODES_F64(mul, 2, AS_IS, x *y)
-MODES_F64(fma, 3, ptx_canonical_f64, fma(x, y, z))
+MODES_F64(fma, 3, AS_IS, keep_payload(fma(x, y, z), x, y, z))
 MODES_F64(div, 2, AS_IS, x / y)
 MODES_F64(rcp, 1, AS_IS, 1 / x)
 MODES_F64(sqrt, 1, AS_IS, sqrt(x))

@@ -3,12 +3,13 @@
 
 #define ABS_F32(x) ptx_from_bits_f32(ptx_bits_f32(x) & 0x7fffffff)
 #define NEG_F32(x) ptx_from_bits_f32(ptx_bits_f32(x) ^ 0x80000000)
-PTX_OP1("abs.f32", abs_f32, u32, u32, x & 0x7fffffff)
-PTX_OP1("neg.f32", neg_f32, u32, u32, x ^ 0x80000000)
-PTX_OP1("abs.ftz.f32", abs_ftz_f32, f32, f32, ptx_flush_f32(ABS_F32(x)))
-PTX_OP1("neg.ftz.f32", neg_ftz_f32, f32, f32, ptx_flush_f32(NEG_F32(x)))
-PTX_OP1("abs.f64", abs_f64, u64, u64, x & ~PTX_SIGN(u64))
-PTX_OP1("neg.f64", neg_f64, u64, u64, x ^ PTX_SIGN(u64))
+PTX_OP1("abs.f32", abs_f32, f32, f32, ptx_canonical_f32(ABS_F32(x)))
+PTX_OP1("neg.f32", neg_f32, f32, f32, ptx_canonical_f32(NEG_F32(x)))
+PTX_OP1("abs.ftz.f32", abs_ftz_f32, f32, f32, ptx_flush_f32(ptx_canonical_f32(ABS_F32(x))))
+PTX_OP1("neg.ftz.f32", neg_ftz_f32, f32, f32, ptx_flush_f32(ptx_canonical_f32(NEG_F32(x))))
+// Of f64 the GPU makes these additions: a NaN becomes quiet and keeps its sign.
+PTX_OP1("abs.f64", abs_f64, f64, f64, x == x ? fabs(x) : ptx_quiet_f64(x))
+PTX_OP1("neg.f64", neg_f64, f64, f64, x == x ? -x : ptx_quiet_f64(x))
 
 // d has the magnitude of b and the sign of a.
 PTX_OP2("copysign.f32", copysign_f32, u32, u32, u32, (y & 0x7fffffff) | (x & 0x80000000))

@@ -57,18 +57,18 @@ FUSED(".ftz.relu", fma_ftz_relu_f16, f16, ptx_flush_f16, ptx_flush_f16, relu)
 FUSED("", fma_bf16, bf16, ptx_keep_16, ptx_keep_16, same)
 FUSED(".relu", fma_relu_bf16, bf16, ptx_keep_16, ptx_keep_16, relu)
 
-static inline u16 abs_f16(u16 x) { return x & 0x7fff; }
-static inline u16 neg_f16(u16 x) { return x ^ 0x8000; }
+#define SIGN_FORMS(type, infinity)                                                                                     \
+	static inline u16 canonical_##type(u16 x) { return (x & 0x7fff) > (infinity) ? 0x7fff : x; }                   \
+	static inline u16 abs_##type(u16 x) { return canonical_##type(x & 0x7fff); }                                   \
+	static inline u16 neg_##type(u16 x) { return canonical_##type(x ^ 0x8000); }                                   \
+	PTX_HALF1("abs", type, abs_##type)                                                                             \
+	PTX_HALF1("neg", type, neg_##type)
+SIGN_FORMS(f16, 0x7c00)
+SIGN_FORMS(bf16, 0x7f80)
 static inline u16 abs_ftz_f16(u16 x) { return ptx_flush_f16(abs_f16(x)); }
 static inline u16 neg_ftz_f16(u16 x) { return ptx_flush_f16(neg_f16(x)); }
-PTX_HALF1("abs", f16, abs_f16)
-PTX_HALF1("neg", f16, neg_f16)
 PTX_HALF1("abs.ftz", f16, abs_ftz_f16)
 PTX_HALF1("neg.ftz", f16, neg_ftz_f16)
-PTX_ROW1("abs.bf16", abs_f16_one, u16, u16)
-PTX_ROW1("abs.bf16x2", abs_f16_two, u32, u32)
-PTX_ROW1("neg.bf16", neg_f16_one, u16, u16)
-PTX_ROW1("neg.bf16x2", neg_f16_two, u32, u32)
 
 // An order of codes in which -0 is below +0.
 static inline s32 order(u16 x) { return x & 0x8000 ? 0x7fff - (s32)x : (s32)x; }

@@ -104,7 +104,7 @@ static inline f32 ptx_f16_value(u16 half)
 		bits = half & 0x3ff ? 0x7fffffff : 0x7f800000;
 	return half & 0x8000 && bits <= 0x7f800000 ? ptx_from_bits_f32(bits | 0x80000000) : ptx_from_bits_f32(bits);
 }
-static inline f32 ptx_bf16_value(u16 half) { return ptx_canonical_f32(ptx_from_bits_f32((u32)half << 16)); }
+static inline f32 ptx_bf16_value(u16 half) { return ptx_from_bits_f32((u32)half << 16); }
 
 // x + y, rounded to odd: rounding that once more to a narrower format is as exact as
 // rounding the sum itself.

@@ -57,24 +57,27 @@ struct video {
 	int d_signed, a_signed, b_signed, saturate;
 };
 
+static inline s64 video_part(struct video how, u32 x, u32 y, unsigned k)
+{
+	return operate(how.operation, part(x, how.bits, k, how.a_signed), part(y, how.bits, k, how.b_signed));
+}
 static inline u32 video_parts(struct video how, u32 x, u32 y)
 {
 	u32 result = 0;
 
 	for (unsigned k = 0; k < 32 / how.bits; k++) {
-		s64 one = operate(how.operation, part(x, how.bits, k, how.a_signed), part(y, how.bits, k, how.b_signed));
+		s64 one = video_part(how, x, y, k);
 		if (how.saturate)
 			one = clamp(one, how.bits, how.d_signed);
 		result |= ((u32)one & (UINT32_MAX >> (32 - how.bits))) << (k * how.bits);
 	}
 	return result;
 }
+// The results are added as they are, not cut to their width first.
 static inline u32 video_sum(struct video how, u32 x, u32 y, u32 sum)
 {
-	u32 parts = video_parts(how, x, y);
-
 	for (unsigned k = 0; k < 32 / how.bits; k++)
-		sum += (u32)part(parts, how.bits, k, how.d_signed);
+		sum += (u32)video_part(how, x, y, k);
 	return sum;
 }
 
