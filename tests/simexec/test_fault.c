@@ -1,0 +1,117 @@
+// VIRGATE_SIM_FAULT, each specification in a process of its own.
+#include "program.h"
+
+static char output[4096];
+
+static void apart(const char *specification, void (*part)(void))
+{
+	node_start("memory=1G");
+	FILE *file = tmpfile();
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		dup2(fileno(file), 2);
+		setenv("VIRGATE_SIM_FAULT", specification, 1);
+		part();
+		_exit(0);
+	}
+	int status;
+	waitpid(child, &status, 0);
+	rewind(file);
+	output[fread(output, 1, sizeof output - 1, file)] = 0;
+	fclose(file);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		FAIL("%s: status %#x: %s", specification, status, output);
+}
+
+static void third_fails(void)
+{
+	CUdeviceptr address;
+	primary(0);
+	CU(cuMemAlloc_v2(&address, 4));
+	CU(cuMemAlloc_v2(&address, 4));
+	CHECK_INT(cuMemAlloc_v2(&address, 4), CUDA_ERROR_OUT_OF_MEMORY);
+	CU(cuMemAlloc_v2(&address, 4));
+}
+
+static void from_second_on(void)
+{
+	int count;
+	CU(cuInit(0));
+	CU(cuDeviceGetCount(&count));
+	CHECK_INT(cuDeviceGetCount(&count), CUDA_ERROR_SYSTEM_NOT_READY);
+	CHECK_INT(cuDeviceGetCount(&count), CUDA_ERROR_SYSTEM_NOT_READY);
+}
+
+static void all_fail(void)
+{
+	CUstream stream;
+	primary(0);
+	CHECK_INT(cuStreamCreate(&stream, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(cuStreamCreate(&stream, 0), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST(the_nth_call) { apart("cuMemAlloc_v2:3=CUDA_ERROR_OUT_OF_MEMORY", third_fails); }
+TEST(from_the_nth_on) { apart("cuDeviceGetCount:2+=CUDA_ERROR_SYSTEM_NOT_READY", from_second_on); }
+TEST(every_call) { apart("cuStreamCreate=CUDA_ERROR_OUT_OF_MEMORY", all_fail); }
+
+static void exhausted(void)
+{
+	CUdeviceptr address;
+	primary(0);
+	CU(cuMemAlloc_v2(&address, 32 * MIB));
+	CHECK_INT(cuMemAlloc_v2(&address, 64 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST(memory_that_runs_out) { apart("memory=100M", exhausted); }
+
+static void slow(void)
+{
+	struct timespec before, after;
+	load_kernels();
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	for (int i = 0; i < 5; i++)
+		CU(LAUNCH(kernel("empty"), 1, 1, 0, NULL, NULL));
+	CU(cuCtxSynchronize());
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	CHECK((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 >= 100);
+}
+
+TEST(a_slow_device) { apart("slow=20ms", slow); }
+
+static void lost(void)
+{
+	CUdeviceptr address;
+	load_kernels();
+	CU(LAUNCH(kernel("empty"), 1, 1, 0, NULL, NULL));
+	CHECK_INT(LAUNCH(kernel("empty"), 1, 1, 0, NULL, NULL), CUDA_ERROR_UNKNOWN);
+	CHECK_INT(cuMemAlloc_v2(&address, 4), CUDA_ERROR_UNKNOWN);
+	CHECK_INT(cuCtxSynchronize(), CUDA_ERROR_UNKNOWN);
+}
+
+TEST(a_lost_device) { apart("slow=1us;lost@cuLaunchKernel:2", lost); }
+
+static void refused(void)
+{
+	CHECK_INT(cuInit(0), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(bad_specifications_are_told_at_the_start)
+{
+	static const struct {
+		const char *specification, *words;
+	} cases[] = {
+		{"cuMemAlloc_v9=CUDA_ERROR_UNKNOWN", "not an entry point"},
+		{"cuMemAlloc_v2:0=CUDA_ERROR_UNKNOWN", "not a call number"},
+		{"cuMemAlloc_v2:x=CUDA_ERROR_UNKNOWN", "not a call number"},
+		{"cuMemAlloc_v2:2=CUDA_ERROR_NONSENSE", "not an error of the driver"},
+		{"cuMemAlloc_v2:2", "has no error"},
+		{"slow=fast", "not a duration"},
+		{"memory=much", "is not a size"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		apart(cases[i].specification, refused);
+		CHECK_CONTAINS(output, "VIRGATE_SIM_FAULT");
+		CHECK_CONTAINS(output, cases[i].words);
+	}
+}
