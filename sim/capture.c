@@ -490,10 +490,16 @@ CUresult sim_capture_event_forbidden(struct sim_event *event)
 
 CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props, CUdeviceptr *ret_address)
 {
-	CUDA_MEM_ALLOC_NODE_PARAMS_v2 params = {.poolProps = *props, .bytesize = size};
+	CUDA_MEM_ALLOC_NODE_PARAMS_v2 params = {.bytesize = size};
 	struct sim_graph_memory *memory;
 	CUgraphNode node;
 
+	if (props)
+		params.poolProps = *props;
+	else
+		params.poolProps.location = (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, stream->context->device->ordinal};
+	params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+	params.poolProps.handleTypes = CU_MEM_HANDLE_TYPE_NONE; // a graph's memory is not shared, whatever its pool
 	SIM_TRY(sim_graph_memory_new(stream->context, &params, &memory));
 	sim_capture_lock();
 	struct sim_captured *captured = stream->capture;

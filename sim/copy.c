@@ -29,6 +29,10 @@ static CUresult check_device(CUdeviceptr first, size_t length, bool write, struc
 	struct sim_device *device = pointer.device ? pointer.device : &sim_process.devices[0];
 	if (pointer.range->kind != SIM_RANGE_RESERVED && length > pointer.size - (first - pointer.base))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (pointer.range->kind == SIM_RANGE_GRAPH) { // its memory may come with the graph's launch
+		*ret_device = device;
+		return CUDA_SUCCESS;
+	}
 	// Any device that may access it can do the copy.
 	for (int i = -1; i < sim_process.device_count; i++) {
 		struct sim_device *other = i < 0 ? device : &sim_process.devices[i];

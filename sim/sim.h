@@ -278,7 +278,7 @@ CUresult sim_capture_forbidden(struct sim_stream *stream);
 CUresult sim_capture_context_forbidden(struct sim_context *context);
 // CUDA_ERROR_CAPTURED_EVENT: the call asks about an event recorded in a capture, which it spoils.
 CUresult sim_capture_event_forbidden(struct sim_event *event);
-// Stream-ordered allocations of a capturing stream, as nodes.
+// Stream-ordered allocations of a capturing stream, as nodes. `props` NULL: of the stream's device.
 CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props, CUdeviceptr *ret_address);
 CUresult sim_capture_free(struct sim_stream *stream, CUdeviceptr address);
 // A capturing stream is destroyed: its capture is invalid.

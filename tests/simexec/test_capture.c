@@ -192,6 +192,32 @@ TEST(into_a_graph_that_exists)
 	CHECK_INT(word(data), 4);
 }
 
+TEST(stream_ordered_memory)
+{
+	start();
+	CUdeviceptr data = words(32), scratch;
+	CUgraph graph;
+	CUgraphExec exec;
+
+	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	CU(cuMemAllocAsync(&scratch, 4096, stream));
+	CU(cuMemsetD32Async(scratch, 40, 32, stream));
+	CU(add(stream, scratch, 2));
+	CU(cuMemcpyDtoDAsync_v2(data, scratch, 128, stream));
+	CU(cuMemFreeAsync(scratch, stream));
+	CU(cuStreamEndCapture(stream, &graph));
+	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int i = 0; i < 3; i++) {
+		CU(cuMemsetD32_v2(data, 0, 32));
+		CU(cuGraphLaunch(exec, stream));
+		CU(cuStreamSynchronize(stream));
+		CHECK_INT(word(data + 124), 42);
+	}
+	CU(cuGraphExecDestroy(exec));
+	CU(cuGraphDestroy(graph));
+	CU(cuDeviceGraphMemTrim(0));
+}
+
 TEST(a_graph_in_a_capture_is_its_child)
 {
 	start();
