@@ -113,12 +113,25 @@ static bool was_sent_to_us(const siginfo_t *info)
 	return info->si_code <= 0;
 }
 
+// We took the signal instead of stopping: stop now, if it stops processes such as us and the child
+// at all (it does not where nobody could wake us: in an orphaned process group).
+static void stop_ourselves(void)
+{
+	sigset_t stop;
+
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTSTP);
+	raise(SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &stop, NULL);
+	sigprocmask(SIG_BLOCK, &stop, NULL);
+}
+
 static void pass_on(struct child *child, const siginfo_t *info)
 {
 	if (was_sent_to_us(info))
 		kill(child->pid, info->si_signo);
-	if (info->si_signo == SIGTSTP) // we took the signal instead of stopping: stop now
-		raise(SIGSTOP);
+	if (info->si_signo == SIGTSTP)
+		stop_ourselves();
 }
 
 int child_wait(struct child *child, void (*idle)(void *user), void *user)

@@ -16,7 +16,7 @@
 
 static struct {
 	char folder[64], runtime[80], libdir[96], socket[104];
-	pid_t server;
+	pid_t server, child;
 	const char *answer;
 } place;
 
@@ -32,6 +32,11 @@ static inline int forget(const char *path, const struct stat *info, int type, st
 
 static inline void place_end(void)
 {
+	if (place.child > 0) { // of a test that failed
+		kill(-place.child, SIGKILL);
+		waitpid(place.child, NULL, 0);
+		place.child = 0;
+	}
 	if (place.server > 0) {
 		kill(place.server, SIGKILL);
 		waitpid(place.server, NULL, 0);
@@ -122,7 +127,7 @@ static inline pid_t begin(const char *const *words)
 	unlink(path); // what an earlier program said is not this one's
 	pid_t child = fork();
 	if (child == 0) {
-		setpgid(0, 0); // a group that is not orphaned: SIGTSTP stops it
+		setpgid(0, 0); // not an orphaned group: its signals stop processes
 		snprintf(path, sizeof path, "%s/out", place.folder);
 		dup2(open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
 		snprintf(path, sizeof path, "%s/err", place.folder);
@@ -130,6 +135,7 @@ static inline pid_t begin(const char *const *words)
 		execv(words[0], (char *const *)words);
 		_exit(99);
 	}
+	place.child = child;
 	return child;
 }
 
@@ -138,6 +144,8 @@ static inline int finish(pid_t child)
 	int status;
 
 	CHECK_INT(waitpid(child, &status, 0), child);
+	if (place.child == child)
+		place.child = 0;
 	result.code = WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
 	slurp("out", result.out, sizeof result.out);
 	slurp("err", result.err, sizeof result.err);

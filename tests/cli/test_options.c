@@ -1,5 +1,8 @@
 #include "options.h"
 
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
 #include "preload.h"
 #include "suggest.h"
 #include "test.h"
@@ -170,6 +173,13 @@ TEST(programs_are_told_apart)
 	make_file(path, "", 0);
 	CHECK_INT(preload_inspect(path), PRELOAD_UNKNOWN);
 	CHECK_INT(preload_inspect(folder), PRELOAD_UNKNOWN);
+	if (geteuid() == 0 && chown(path, 12345, 12345) == 0) {
+		make_file(path, "\177ELF\2\1\1", 8);
+		chmod(path, 04755);
+		struct statvfs mount;
+		CHECK_INT(statvfs(path, &mount), 0);
+		CHECK_INT(preload_inspect(path), mount.f_flag & ST_NOSUID ? PRELOAD_UNKNOWN : PRELOAD_PRIVILEGED);
+	}
 	unlink(path);
 	CHECK_INT(preload_inspect(path), PRELOAD_UNKNOWN);
 	rmdir(folder);

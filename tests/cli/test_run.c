@@ -161,8 +161,9 @@ TEST(a_signal_that_ends_the_program_is_told)
 
 TEST(a_stopped_launcher_stops_its_program)
 {
-	char state[128], path[64];
+	char state[1024], path[64];
 	int status, sleeper;
+	ssize_t length;
 
 	place_with_vgpu();
 	pid_t child = begin_trap("echo $$; echo ready; exec sleep 30");
@@ -173,10 +174,17 @@ TEST(a_stopped_launcher_stops_its_program)
 	CHECK_INT(waitpid(child, &status, WUNTRACED), child);
 	CHECK(WIFSTOPPED(status));
 	snprintf(path, sizeof path, "/proc/%d/stat", sleeper);
-	int fd = open(path, O_RDONLY);
-	CHECK(read(fd, state, sizeof state) > 0);
-	close(fd);
-	CHECK_CONTAINS(strrchr(state, ')'), ") T");
+	for (int i = 0;; i++) { // the signal is sent; the program stops when it is its turn
+		int fd = open(path, O_RDONLY);
+		length = read(fd, state, sizeof state - 1);
+		close(fd);
+		CHECK(length > 0);
+		state[length] = '\0';
+		if (strncmp(strrchr(state, ')'), ") T", 3) == 0)
+			break;
+		CHECK(i < 500);
+		usleep(10000);
+	}
 	kill(child, SIGCONT);
 	kill(child, SIGTERM);
 	CHECK_INT(finish(child), 128 + SIGTERM);
