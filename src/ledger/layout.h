@@ -90,7 +90,27 @@ static inline uint64_t ledger_tag(unsigned int slot_number, uint64_t sequence, u
 #define LEDGER_LOAD(p) __atomic_load_n(&(p), __ATOMIC_ACQUIRE)
 #define LEDGER_STORE(p, value) __atomic_store_n(&(p), value, __ATOMIC_RELEASE)
 
-ledger_word ledger_word_read(ledger_word *word);
+// cmpxchg16b, spelled out: the thread sanitizer would replace the builtin by a lock of the process.
+// *expected becomes what was there.
+static inline bool ledger_word_swap(ledger_word *word, ledger_word *expected, ledger_word desired)
+{
+	uint64_t low = (uint64_t)*expected, high = (uint64_t)(*expected >> 64);
+	bool swapped;
+
+	__asm__ volatile("lock cmpxchg16b %1"
+			 : "=@ccz"(swapped), "+m"(*word), "+a"(low), "+d"(high)
+			 : "b"((uint64_t)desired), "c"((uint64_t)(desired >> 64))
+			 : "memory");
+	*expected = (ledger_word)high << 64 | low;
+	return swapped;
+}
+static inline ledger_word ledger_word_read(ledger_word *word)
+{
+	ledger_word value = 0;
+
+	ledger_word_swap(word, &value, 0);
+	return value;
+}
 struct ledger_account ledger_account_read(const struct ledger_file *file);
 
 // One change of the account in the name of slot `index`, whose writer the caller is.

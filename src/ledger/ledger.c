@@ -135,7 +135,8 @@ static int claim_slot(struct ledger_file *file, ledger_word self, uint64_t image
 		touch_slot(&file->header, i);
 		if (LEDGER_LOAD(*(uint64_t *)&slot->owner) != 0)
 			continue;
-		if (!__sync_bool_compare_and_swap(&slot->owner, (ledger_word)0, self))
+		ledger_word nobody = 0;
+		if (!ledger_word_swap(&slot->owner, &nobody, self))
 			continue;
 		ledger_step("claimed");
 		LEDGER_STORE(slot->image, image);
@@ -305,20 +306,23 @@ int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tena
 	enum { ATTEMPTS = 100000 }; // a tenant that changes the account for ever must not hold the daemon
 	struct ledger_slot *slot = &ledger->file->slots[tenant->slot];
 	struct vg_ledger_owner self;
+	ledger_word dead = owner_word(&tenant->owner);
 	int r = vg_ledger_self(&self);
 
 	if (r < 0)
 		return r;
 	// Were we killed from here on, the slot is a dead process's as before, and reaped alike.
 	if (LEDGER_LOAD(slot->generation) != tenant->generation ||
-	    !__sync_bool_compare_and_swap(&slot->owner, owner_word(&tenant->owner), owner_word(&self)))
+	    !ledger_word_swap(&slot->owner, &dead, owner_word(&self)))
 		return VG_LEDGER_GONE;
 	ledger_step("taken");
 	r = ledger_slot_refund_all(ledger->file, tenant->slot, ATTEMPTS, ret_refunded);
-	if (r == 0)
+	if (r == 0) {
 		ledger_slot_free(slot);
-	else // tried again under the dead owner's name
-		__sync_bool_compare_and_swap(&slot->owner, owner_word(&self), owner_word(&tenant->owner));
+	} else { // tried again under the dead owner's name
+		ledger_word mine = owner_word(&self);
+		ledger_word_swap(&slot->owner, &mine, owner_word(&tenant->owner));
+	}
 	return r;
 }
 

@@ -3,11 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-ledger_word ledger_word_read(ledger_word *word)
-{
-	return __sync_val_compare_and_swap(word, 0, 0);
-}
-
 // Two halves without a lock prefix: the tag is new with every change, so a charged between two
 // equal tags belongs to them.
 struct ledger_account ledger_account_read(const struct ledger_file *file)
@@ -26,8 +21,9 @@ struct ledger_account ledger_account_read(const struct ledger_file *file)
 
 static bool swap_account(struct ledger_file *file, struct ledger_account from, struct ledger_account to)
 {
-	return __sync_bool_compare_and_swap(&file->header.account, (ledger_word)from.tag << 64 | from.charged,
-					    (ledger_word)to.tag << 64 | to.charged);
+	ledger_word expected = (ledger_word)from.tag << 64 | from.charged;
+
+	return ledger_word_swap(&file->header.account, &expected, (ledger_word)to.tag << 64 | to.charged);
 }
 
 // Whoever is about to replace a tag leaves word of it in the slot it names. Late word is
@@ -156,9 +152,8 @@ void ledger_slot_free(struct ledger_slot *slot)
 	LEDGER_STORE(slot->pristine, 0);
 	LEDGER_STORE(slot->generation, slot->generation + 1);
 	ledger_step("generation");
-	for (ledger_word owner = ledger_word_read(&slot->owner);
-	     !__sync_bool_compare_and_swap(&slot->owner, owner, (ledger_word)0);
-	     owner = ledger_word_read(&slot->owner))
+	ledger_word owner = ledger_word_read(&slot->owner);
+	while (!ledger_word_swap(&slot->owner, &owner, 0))
 		;
 	ledger_step("freed");
 }
