@@ -42,7 +42,7 @@ CONFORM(elapsed_time)
 	CUevent start, end, untimed;
 	CUstream stream;
 	float elapsed = -1;
-	unsigned long long nanoseconds = 20000000;
+	unsigned long long nanoseconds = 100000000;
 	void *arguments[] = {&nanoseconds};
 
 	need_context();
@@ -61,9 +61,9 @@ CONFORM(elapsed_time)
 	WORKS(cuEventSynchronize(end));
 	WORKS(cuEventQuery(end));
 	WORKS(cuEventElapsedTime(&elapsed, start, end));
-	BETWEEN(elapsed, 19, 60);
+	BETWEEN(elapsed, 99, 5000);
 	WORKS(cuEventElapsedTime(&elapsed, end, start));
-	BETWEEN(elapsed, -60, -19);
+	BETWEEN(elapsed, -5000, -99);
 	WORKS(cuEventRecord(untimed, stream));
 	WORKS(cuEventSynchronize(untimed));
 	GIVES(cuEventElapsedTime(&elapsed, start, untimed), CUDA_ERROR_INVALID_HANDLE);
