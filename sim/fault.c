@@ -226,6 +226,11 @@ uint64_t sim_fault_memory(void)
 	return memory_bytes;
 }
 
+bool sim_fault_slows(void)
+{
+	return delay_ns != 0;
+}
+
 void sim_fault_delay(struct sim_device *device)
 {
 	if (__builtin_expect(delay_ns == 0, 1))

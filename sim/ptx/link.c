@@ -164,6 +164,8 @@ static void describe(struct ptx_function *entry, uint32_t deepest_local)
 	entry->info.registers = entry->register_count < 16 ? 16 : entry->register_count;
 	if (entry->info.registers > most)
 		entry->info.registers = most;
+	entry->info.empty = entry->instruction_count == 1 && (strcmp(entry->instructions[0].opcode, "ret") == 0 ||
+							      strcmp(entry->instructions[0].opcode, "exit") == 0);
 }
 
 int ptx_gather(struct ptx_module *module)

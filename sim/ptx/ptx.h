@@ -64,6 +64,7 @@ struct ptx_function_info {
 	uint32_t required[3];	// .reqntid, or 0
 	int ptx_version;	// 83 for 8.3
 	int target;		// 90
+	bool empty;		// returns at once: a launch need not run it
 };
 const struct ptx_function_info *ptx_function_info(const struct ptx_function *function);
 // Why the entry, or anything it may call, cannot run here: "line 120: wgmma.mma_async… is
