@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """gpu_overhead.py BUILD_OR_BUNDLE [--json FILE] [--only PART,…]: what virgate run costs on a real
-GPU, beside native in one run. Native and Virgate take turns in random order within each pair; a
-second native process takes part as a control, so that the noise of the machine shows.
+GPU, beside native in one run. Native and Virgate take turns in random order within each pair, on one
+processor core; a second native process takes part as a control, so that the noise of the machine shows.
 
 Parts: small (PyTorch small-operation loop), matmul (4096³, bf16), start (a trivial CUDA program),
 many (20 programs starting at once)."""
@@ -19,26 +19,28 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "tests", "gpu")]
 from figures import Report, upper_bound
 from harness import EXAMPLES, PYTHON, Nvml, Skip, inside, need_module, virgate, wait_idle
 
-GENERATIONS = 3  # fresh processes, since each gets its own luck with addresses
-ROUNDS = 12  # pairs a generation
-COUNTS = {"small": 24000, "matmul": 1000}
+GENERATIONS = 8  # fresh processes, since each gets its own luck with addresses
+ROUNDS = 5  # pairs a generation
+TURNS = 12  # short blocks of each side in a pair, taken in turn: clocks and temperatures drift
+COUNTS = {"small": 2000, "matmul": 120}  # operations a block, about 25 ms
 LIMITS = {"small": 1.02, "matmul": 1.005}
 TITLES = {"small": "PyTorch, small operations", "matmul": "PyTorch, 4096³ bf16 products"}
 
 
 class Worker:
-    def __init__(self, kind):
-        command = [PYTHON, f"{HERE}/torch_worker.py"]
+    def __init__(self, kind, core):
+        command = [PYTHON, f"{HERE}/torch_worker.py", str(core)]
         if kind == "virgate":
             command = inside({"memory": "16G"}, command)
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=dict(os.environ, PYTHONHASHSEED="0", OMP_NUM_THREADS="1"))
 
     def ready(self):
         if self.process.stdout.readline().strip() != "ready":
             raise SystemExit("a worker did not start")
 
-    def work(self, what):
-        self.process.stdin.write(f"{what} {COUNTS[what]}\n")
+    def work(self, what, turn):
+        self.process.stdin.write(f"{what} {COUNTS[what]} {turn}\n")
         self.process.stdin.flush()
         return float(self.process.stdout.readline())
 
@@ -47,21 +49,31 @@ class Worker:
         self.process.wait(30)
 
 
+def one_pair(workers, part, generator):
+    """The median of each side's blocks."""
+    blocks = {kind: [] for kind in workers}
+    for turn in range(TURNS):
+        order = list(workers)
+        generator.shuffle(order)
+        for kind in order:
+            blocks[kind].append(workers[kind].work(part, turn))
+    return {kind: statistics.median(times) for kind, times in blocks.items()}
+
+
 def paired_torch(report, parts):
     generator = random.Random(7)
+    core = max(os.sched_getaffinity(0))
     seconds = {part: {"native": [], "virgate": [], "control": []} for part in parts}
     groups = []
     for generation in range(GENERATIONS):
-        workers = {kind: Worker(kind) for kind in ("native", "virgate", "control")}
+        workers = {kind: Worker(kind, core) for kind in ("native", "virgate", "control")}
         for worker in workers.values():
             worker.ready()
         for _ in range(ROUNDS):
             groups.append(generation)
             for part in parts:
-                order = list(workers)
-                generator.shuffle(order)
-                for kind in order:
-                    seconds[part][kind].append(workers[kind].work(part))
+                for kind, median in one_pair(workers, part, generator).items():
+                    seconds[part][kind].append(median)
         for worker in workers.values():
             worker.end()
     for part in parts:
@@ -69,10 +81,12 @@ def paired_torch(report, parts):
         native = seconds[part]["native"]
         for kind, limit in (("virgate", LIMITS[part]), ("control", None)):
             ratios = [mine / other for mine, other in zip(seconds[part][kind], native)]
-            title = TITLES[part] + (" (control: native twice)" if kind == "control" else "")
+            title = TITLES[part] + (", native twice" if kind == "control" else "")
             report.add(title, "µs/operation", statistics.median(native) * per_operation,
                        statistics.median(seconds[part][kind]) * per_operation, statistics.median(ratios),
                        upper_bound(ratios, groups=groups), limit, len(ratios))
+            by_process = [statistics.median(ratios[i:i + ROUNDS]) for i in range(0, len(ratios), ROUNDS)]
+            print(f"# {title}: by process {' '.join(f'{ratio:.4f}' for ratio in by_process)}", flush=True)
 
 
 def timed(command):
@@ -110,7 +124,7 @@ def burst(command, count=20):
     return time.perf_counter() - start
 
 
-def many(report, budget=60):
+def many(report, budget=40):
     program = [f"{EXAMPLES}/vector_add", "1024"]
     commands = {"native": program, "virgate": inside({"memory": "2G"}, program)}
     times = {"native": [], "virgate": []}

@@ -1,12 +1,21 @@
-"""One side of a pair: does blocks of work when told on standard input, answers with the seconds."""
+"""torch_worker.py CORE: one side of a pair. Does blocks of work when told on standard input, answers
+with the seconds. All sides share one core, since they take turns and cores differ."""
 
+import gc
+import os
 import sys
 import time
 
+if len(sys.argv) > 1:
+    os.sched_setaffinity(0, {int(sys.argv[1])})
+
 import torch
 
+SETS = 4  # matrices at different places in memory, used in turn: their place matters too
+matrices = []
 
-def small(count):
+
+def small(count, turn):
     """Launch-bound: small elementwise operations, each of which allocates its result."""
     x = torch.ones(256, device="cuda")
     torch.cuda.synchronize()
@@ -20,9 +29,13 @@ def small(count):
     return time.perf_counter() - start
 
 
-def matmul(count):
-    a = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
-    c = torch.empty_like(a)
+def matmul(count, turn):
+    if not matrices:
+        for _ in range(SETS):
+            a = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
+            matrices.append((a, torch.empty_like(a)))
+    a, c = matrices[turn % SETS]
+    torch.matmul(a, a, out=c)
     torch.cuda.synchronize()
     start = time.perf_counter()
     for _ in range(count):
@@ -34,11 +47,13 @@ def matmul(count):
 def main():
     works = {"small": small, "matmul": matmul}
     for work in works.values():
-        work(400)
+        work(1000, 0)
+    gc.collect()
+    gc.disable()
     print("ready", flush=True)
     for line in sys.stdin:
-        what, count = line.split()
-        print(works[what](int(count)), flush=True)
+        what, count, turn = line.split()
+        print(works[what](int(count), int(turn)), flush=True)
 
 
 main()
