@@ -144,6 +144,7 @@ struct ptx_worker {
 	struct ptx_run *run;
 	uint64_t changes;  // stores and atomics that changed memory
 	bool ran;	   // something ran since it was cleared
+	bool timed;	   // read a clock: the wait may have an end of its own
 	bool host_polled;  // used memory that the host can write
 	uint64_t seen;	   // changes already told to the run
 	bool is_spinning;
@@ -191,6 +192,17 @@ static inline uint32_t *ptx_operand32(const struct ptx_warp *warp, ptx_ref ref)
 static inline uint64_t *ptx_operand64(const struct ptx_warp *warp, ptx_ref ref)
 {
 	return ptx_operand(warp, ref);
+}
+
+// In assembly: ThreadSanitizer does not know fences, and gcc says so. x86-64 keeps loads in
+// order among themselves, and stores.
+static inline void ptx_fence(void)
+{
+	__asm__ volatile("mfence" ::: "memory");
+}
+static inline void ptx_compiler_fence(void)
+{
+	__asm__ volatile("" ::: "memory");
 }
 
 static inline struct ptx_group *ptx_group(struct ptx_warp *warp)

@@ -13,7 +13,7 @@
 
 #include "sim/ptx/engine.h"
 
-enum { BLOCK_DONE, BLOCK_SPINS, BLOCK_STOPPED, THREADS_PER_SM = 2048, BLOCKS_PER_SM = 32 };
+enum { BLOCK_DONE, BLOCK_SPINS, BLOCK_STOPPED, THREADS_PER_SM = 2048, BLOCKS_PER_SM = 32, TIMED_PATIENCE = 6 };
 
 static uint64_t now_ns(void)
 {
@@ -220,14 +220,15 @@ static void spin(struct ptx_worker *worker)
 		worker->quiet_since_ns = now;
 		worker->quiet_changes = changes;
 	}
+	uint64_t bound = run->deadlock_ns * (worker->timed ? TIMED_PATIENCE : 1);
 	bool all = atomic_load(&run->spinning_workers) + atomic_load(&run->finished_workers) >= run->worker_count;
 	if (changes != worker->quiet_changes || worker->host_polled || !all) {
 		worker->quiet_since_ns = now;
 		worker->quiet_changes = changes;
-	} else if (now - worker->quiet_since_ns > run->deadlock_ns) {
+	} else if (now - worker->quiet_since_ns > bound) {
 		ptx_fault_deadlock(run, worker->resident, "every live thread polls memory that nobody changes");
 	}
-	worker->host_polled = false;
+	worker->host_polled = worker->timed = false;
 	if (now - worker->quiet_since_ns > 10000000)
 		usleep(200);
 	else

@@ -53,6 +53,10 @@ int ptx_link(struct ptx_module *module)
 	for (struct ptx_symbol *symbol = module->symbols; symbol; symbol = symbol->next)
 		for (int steps = 0; symbol->definition && symbol->definition->definition && steps < 8; steps++)
 			symbol->definition = symbol->definition->definition;
+	for (struct ptx_symbol *symbol = module->symbols; symbol; symbol = symbol->next)
+		if (symbol->kind == PTX_SYMBOL_FUNCTION && symbol->definition && symbol->function &&
+		    symbol->definition->function)
+			symbol->definition->function->is_address_taken |= symbol->function->is_address_taken;
 	return 0;
 }
 

@@ -194,8 +194,11 @@ static inline uint8_t *lane_at(const struct ptx_access *access, unsigned lane)
 	return access->base ? access->base + (ptrdiff_t)lane * access->stride : access->host[lane];
 }
 
+// What the program's threads race for in its memory is the program's own affair.
+#define DEVICE_RACES __attribute__((no_sanitize("thread")))
+
 #define LOAD(name, memory_type, register_type)                                                     \
-	static void name(uint8_t *lanes, const struct ptx_access *access, unsigned offset, uint32_t mask) \
+	DEVICE_RACES static void name(uint8_t *lanes, const struct ptx_access *access, unsigned offset, uint32_t mask) \
 	{                                                                                          \
 		register_type *d = (register_type *)lanes;                                         \
 		if (mask == UINT32_MAX && access->base && access->stride == sizeof(memory_type)) { \
@@ -208,7 +211,7 @@ static inline uint8_t *lane_at(const struct ptx_access *access, unsigned lane)
 			d[lane] = (register_type) * (const memory_type *)(lane_at(access, lane) + offset); \
 	}
 #define STORE(name, memory_type, register_type)                                                    \
-	static void name(uint8_t *lanes, const struct ptx_access *access, unsigned offset, uint32_t mask) \
+	DEVICE_RACES static void name(uint8_t *lanes, const struct ptx_access *access, unsigned offset, uint32_t mask) \
 	{                                                                                          \
 		const register_type *a = (const register_type *)lanes;                             \
 		if (mask == UINT32_MAX && access->base && access->stride == sizeof(memory_type)) { \

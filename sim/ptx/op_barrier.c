@@ -161,7 +161,7 @@ int ptx_decode_barrier(struct ptx_decoder *decoder)
 static const struct ptx_op *op_fence(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	(void)warp;
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	ptx_fence();
 	return op + 1;
 }
 

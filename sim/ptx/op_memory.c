@@ -27,13 +27,13 @@ const struct ptx_op *ptx_op_load(struct ptx_warp *warp, const struct ptx_op *op)
 		return NULL;
 	if (memory->is_poll) {
 		ptx_group(warp)->polled = true;
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		ptx_compiler_fence();
 	}
 	for (unsigned i = 0; i < memory->count; i++)
 		if (memory->refs[i] != PTX_NO_REF)
 			memory->move(ptx_operand(warp, memory->refs[i]), &access, i * memory->bytes, warp->mask);
 	if (memory->is_poll)
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		ptx_compiler_fence();
 	return op + 1;
 }
 
@@ -45,11 +45,11 @@ const struct ptx_op *ptx_op_store(struct ptx_warp *warp, const struct ptx_op *op
 	if (!place_of(warp, op, memory, &access))
 		return NULL;
 	if (memory->is_poll)
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		ptx_fence();
 	for (unsigned i = 0; i < memory->count; i++)
 		memory->move(ptx_operand(warp, memory->refs[i]), &access, i * memory->bytes, warp->mask);
 	if (memory->is_poll)
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		ptx_fence();
 	warp->worker->changes += memory->is_shared_state;
 	return op + 1;
 }
@@ -341,8 +341,7 @@ int ptx_decode_getctarank(struct ptx_decoder *decoder)
 
 int ptx_decode_nothing(struct ptx_decoder *decoder)
 {
-	(void)decoder;
-	return 0;
+	return ptx_has(decoder, "tensormap") ? PTX_REFUSED : 0;
 }
 
 // createpolicy: the policies have no effect, their register must have a value.

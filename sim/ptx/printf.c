@@ -20,6 +20,8 @@ struct reader {
 
 static void put(struct output *output, const char *text, size_t length)
 {
+	if (!length)
+		return;
 	if (output->length + length > TEXT_LIMIT)
 		length = TEXT_LIMIT - output->length;
 	if (output->length + length > output->capacity) {

@@ -124,7 +124,8 @@ struct ptx_launch {
 	bool cooperative;	 // all blocks co-resident; grid sync works
 	uint64_t grid_workspace; // device address of >= 64 zeroed bytes, for cooperative
 	unsigned threads;	 // host threads to use; 0: 1
-	uint32_t deadlock_ms;	 // polling without any change in memory for so long is a deadlock; 0: 10 s
+	uint32_t deadlock_ms;	 // polling memory that nobody changes for so long is a deadlock (six times as
+				 // long if the loops read a clock); 0: 10 s
 	const volatile int *cancel; // nonzero stops the launch (PTX_FAULT_CANCELLED); may be NULL
 	void (*print)(void *context, const char *text, size_t length); // vprintf, whole messages
 	void *print_context;

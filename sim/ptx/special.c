@@ -117,6 +117,8 @@ const struct ptx_op *ptx_op_special(struct ptx_warp *warp, const struct ptx_op *
 			((uint32_t *)d)[lane] = lane_value(special, lane);
 	} else {
 		uint64_t value = uniform(warp, special);
+		if (special >= PTX_SPECIAL_CLOCK && special <= PTX_SPECIAL_GLOBALTIMER_HI)
+			warp->worker->timed = true;
 		if (op->value == 1)
 			*(uint32_t *)d = (*(uint32_t *)d & ~warp->mask) | (value ? warp->mask : 0);
 		else if (op->value == 32)

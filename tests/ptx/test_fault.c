@@ -167,3 +167,16 @@ TEST(launches_without_sense)
 	CHECK_INT(machine_run(machine, "m", 0, 0, 0), -22);
 	machine_destroy(machine);
 }
+
+TEST(a_wait_that_ends_by_the_clock_is_no_deadlock)
+{
+	struct machine *machine = machine_create();
+	CHECK_INT(machine_load(machine, KERNEL("k", "mov.u64 %rd2, %globaltimer;\n"
+						    "W: nanosleep.u32 100; ld.volatile.global.u32 %r1, [%rd1]; mov.u64 %rd3, %globaltimer;\n"
+						    "sub.u64 %rd4, %rd3, %rd2; setp.lt.u64 %p1, %rd4, 60000000; @%p1 bra W;\n"
+						    "st.global.u32 [%rd1], 1;")), 0);
+	machine->launch.deadlock_ms = 30;
+	CHECK_INT(machine_run(machine, "k", MACHINE_BASE, 0, 0), 0);
+	CHECK_INT(machine_words(machine)[0], 1);
+	machine_destroy(machine);
+}
