@@ -162,7 +162,7 @@ struct ptx_run {
 	const struct ptx_module *module;
 	struct ptx_space space;
 	const uint8_t *parameters;
-	uint32_t shared_static, shared_size; // with dynamic
+	uint32_t shared_size; // of a block, with the reserved first KiB and the dynamic part
 	uint32_t local_bytes;		     // per thread
 	size_t local_stride;
 	uint64_t block_count;

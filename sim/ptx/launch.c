@@ -332,7 +332,7 @@ static int run_prepare(struct ptx_run *run, const struct ptx_launch *launch)
 	run->threads_per_block = (uint32_t)threads;
 	run->warps_per_block = (uint32_t)(threads + PTX_LANES - 1) / PTX_LANES;
 	run->block_count = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-	run->shared_size = function->dynamic_shared_at + launch->dynamic_shared;
+	run->shared_size = PTX_SHARED_FIRST + function->dynamic_shared_at + launch->dynamic_shared;
 	stack = stack > 16 << 20 ? 16 << 20 : stack;
 	run->local_bytes = (function->local_bytes + 15) & ~15u;
 	if (function->callee_count || function->calls_indirectly || function->uses_alloca)

@@ -33,10 +33,9 @@ static inline uint8_t *device_address(struct ptx_warp *warp, uint64_t address, s
 
 static inline uint8_t *shared_address(struct ptx_warp *warp, uint64_t address, size_t length)
 {
-	uint64_t offset = address - PTX_SHARED_FIRST;
 	uint32_t size = warp->worker->run->shared_size;
 
-	return offset < size && length <= size - offset ? warp->block->shared + offset : NULL;
+	return address < size && length <= size - address ? warp->block->shared + address : NULL;
 }
 
 static inline uint8_t *local_address(struct ptx_warp *warp, unsigned lane, uint64_t address, size_t length)
@@ -144,7 +143,7 @@ static bool resolve_shared(struct ptx_warp *warp, const struct ptx_op *op, struc
 	if (memory->address_bits != 32 || size < length)
 		return resolve_each(warp, op, access, PTX_SHARED_WINDOW);
 	const uint32_t *addresses = ptx_operand32(warp, op->a);
-	uint32_t bad = 0, add = (uint32_t)memory->offset - PTX_SHARED_FIRST;
+	uint32_t bad = 0, add = (uint32_t)memory->offset;
 	access->base = NULL;
 	PTX_FOR_LANES(lane, warp->mask)
 	{

@@ -169,7 +169,7 @@ struct ptx_module {
 enum {
 	PTX_REGISTER_FIRST = 64, // below: the carry
 	PTX_REGISTER_LIMIT = 64 << 20,
-	PTX_SHARED_FIRST = 1024, // the hardware keeps the first KiB too
+	PTX_SHARED_FIRST = 1024, // what is below is reserved, as on hardware: cooperative groups use it
 };
 
 // "line 12: …" appended to the log; returns PTX_SYNTAX.

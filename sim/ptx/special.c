@@ -83,10 +83,11 @@ static uint64_t uniform(const struct ptx_warp *warp, enum ptx_special special)
 	case PTX_SPECIAL_ENVREG1: return launch->cooperative ? launch->grid_workspace >> 32 : 0;
 	case PTX_SPECIAL_ENVREG2: return launch->cooperative ? (uint32_t)launch->grid_workspace : 0;
 	case PTX_SPECIAL_DYNAMIC_SMEM_SIZE: return launch->dynamic_shared;
-	case PTX_SPECIAL_TOTAL_SMEM_SIZE: return run->shared_size;
-	case PTX_SPECIAL_AGGR_SMEM_SIZE: return run->shared_size + PTX_SHARED_FIRST;
+	case PTX_SPECIAL_TOTAL_SMEM_SIZE: return run->shared_size - PTX_SHARED_FIRST;
+	case PTX_SPECIAL_AGGR_SMEM_SIZE: return run->shared_size;
 	case PTX_SPECIAL_RESERVED_SMEM_END:
 	case PTX_SPECIAL_RESERVED_SMEM_CAP: return PTX_SHARED_FIRST;
+	case PTX_SPECIAL_RESERVED_SMEM_1: return PTX_SHARED_FIRST / 2;
 	default: return 0;
 	}
 }

@@ -25,6 +25,7 @@
 	X(RESERVED_SMEM_BEGIN, "%reserved_smem_offset_begin", 32)                                  \
 	X(RESERVED_SMEM_END, "%reserved_smem_offset_end", 32)                                      \
 	X(RESERVED_SMEM_CAP, "%reserved_smem_offset_cap", 32)                                      \
+	X(RESERVED_SMEM_0, "%reserved_smem_offset_0", 32) X(RESERVED_SMEM_1, "%reserved_smem_offset_1", 32) \
 	X(IS_EXPLICIT_CLUSTER, "%is_explicit_cluster", 1)                                          \
 	X(CLUSTERID_X, "%clusterid.x", 32) X(CLUSTERID_Y, "%clusterid.y", 32)                      \
 	X(CLUSTERID_Z, "%clusterid.z", 32)                                                         \
