@@ -119,20 +119,33 @@ static uint64_t memory_of(CUgraph graph)
 	return bytes;
 }
 
-// With the lock held: sets the charge to what it should be, as far as the quota goes.
-static void settle(void)
+// The driver reserves for graphs in steps of 32 MiB.
+static uint64_t in_steps(uint64_t bytes)
+{
+	const uint64_t step = 32ull << 20;
+
+	return bytes > UINT64_MAX - step ? bytes : (bytes + step - 1) & ~(step - 1);
+}
+
+// With the lock held: sets the charge to what it should be. CUDA_ERROR_OUT_OF_MEMORY: the
+// quota has no room for that, and the charge is as it was.
+static CUresult settle(void)
 {
 	cuuint64_t reserved = 0;
-	uint64_t wanted;
+	uint64_t wanted = in_steps(declared);
+	CUresult result = CUDA_SUCCESS;
 
 	if (REAL(cuDeviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS)
 		reserved = charged;
-	wanted = reserved > declared ? reserved : declared;
+	if (wanted < reserved)
+		wanted = reserved;
 	if (wanted < charged)
 		shim_refund(VG_LEDGER_GRAPH, charged - wanted);
-	else if (wanted > charged && shim_charge_quietly(VG_LEDGER_GRAPH, wanted - charged) != CUDA_SUCCESS)
-		return;
-	charged = wanted;
+	else if (wanted > charged)
+		result = shim_charge_quietly(VG_LEDGER_GRAPH, wanted - charged);
+	if (result == CUDA_SUCCESS)
+		charged = wanted;
+	return result;
 }
 
 void shim_graphs_settle(void)
@@ -156,11 +169,43 @@ void shim_graphs_trim(void)
 		REAL(cuDeviceGraphMemTrim)(0);
 }
 
+static CUresult declare(uint64_t bytes)
+{
+	SHIM_RELAXED;
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+	pthread_mutex_lock(&lock);
+	if (!__builtin_add_overflow(declared, bytes, &declared)) {
+		result = settle();
+		if (result != CUDA_SUCCESS)
+			declared -= bytes;
+	} else {
+		declared -= bytes;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+static void undeclare(uint64_t bytes)
+{
+	SHIM_RELAXED;
+
+	pthread_mutex_lock(&lock);
+	declared -= bytes;
+	settle();
+	pthread_mutex_unlock(&lock);
+}
+
+// Reserves what a graph's allocations occupy, before it is instantiated.
 static CUresult prepare(enum vg_entry entry, CUgraph graph, uint64_t *ret_bytes)
 {
 	uint64_t bytes = shim_graph_memory && shim_enforcing() ? memory_of(graph) : 0;
-	CUresult result = bytes ? shim_charge(entry, VG_LEDGER_GRAPH, bytes) : CUDA_SUCCESS;
+	CUresult result = bytes ? declare(bytes) : CUDA_SUCCESS;
 
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && shim_reclaim())
+		result = declare(bytes);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY)
+		return shim_refuse(entry, bytes);
 	if (result == CUDA_SUCCESS)
 		*ret_bytes = bytes;
 	return result;
@@ -172,24 +217,18 @@ static CUresult finish(CUresult result, CUgraphExec *executable, uint64_t bytes)
 
 	if (!bytes)
 		return result;
-	if (result != CUDA_SUCCESS) {
-		shim_refund(VG_LEDGER_GRAPH, bytes);
-		return result;
-	}
-	record.key = (uintptr_t)*executable;
-	record.context = shim_current_context();
-	if (shim_record_put(&record) != 0) {
+	if (result == CUDA_SUCCESS) {
+		record.key = (uintptr_t)*executable;
+		record.context = shim_current_context();
+		if (shim_record_put(&record) == 0) {
+			executables++;
+			return CUDA_SUCCESS;
+		}
 		REAL(cuGraphExecDestroy)(*executable);
-		shim_refund(VG_LEDGER_GRAPH, bytes);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	executables++;
-	pthread_mutex_lock(&lock);
-	charged += bytes;
-	declared += bytes;
-	pthread_mutex_unlock(&lock);
-	shim_graphs_settle();
-	return CUDA_SUCCESS;
+	undeclare(bytes);
+	return result;
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphInstantiate(CUgraphExec *executable, CUgraph graph, CUgraphNode *node, char *log,
@@ -249,10 +288,7 @@ SHIM_EXPORT CUresult CUDAAPI cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec
 void shim_graph_forget(const struct shim_record *record)
 {
 	executables--;
-	pthread_mutex_lock(&lock);
-	declared -= record->bytes;
-	pthread_mutex_unlock(&lock);
-	shim_graphs_settle();
+	undeclare(record->bytes);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec executable)

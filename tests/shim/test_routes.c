@@ -1,0 +1,414 @@
+// Every way to device memory, on the simulated driver: refused exactly at the limit, the
+// ledger back at its baseline after the frees.
+#include <sys/socket.h>
+
+#include "tenant.h"
+
+enum { OVERHEAD_MIB = 16 };
+#define LIMIT (256 * MIB)
+#define ROOM (LIMIT - OVERHEAD_MIB * MIB) // what a tenant with one context may take
+
+static uint64_t baseline;
+static CUcontext context;
+static CUstream stream;
+
+static uint64_t charged(void)
+{
+	return vg_ledger_charged(tenant_ledger);
+}
+
+static void begin(void)
+{
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	CHECK_INT(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	baseline = charged();
+	CHECK_INT(baseline, OVERHEAD_MIB * MIB);
+}
+
+static void end(void)
+{
+	CHECK_INT(charged(), baseline);
+	CHECK_INT(cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+	CHECK_INT(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+}
+
+// One route: takes `bytes`, and gives back what `take` stored.
+struct route {
+	CUresult (*take)(uint64_t bytes, uint64_t *ret_handle);
+	CUresult (*give)(uint64_t handle);
+	uint64_t step; // bytes a request takes at least
+};
+
+static void fill(const struct route *route)
+{
+	uint64_t handles[512], extra;
+	size_t count = 0;
+
+	CHECK_INT(route->take(ROOM + route->step, &extra), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(charged(), baseline);
+	for (int round = 0; round < 2; round++) {
+		for (count = 0; count < ROOM / route->step; count++) {
+			CHECK_INT(route->take(route->step, &handles[count]), CUDA_SUCCESS);
+			CHECK(charged() <= LIMIT);
+		}
+		CHECK_INT(charged(), baseline + count * route->step);
+		CHECK_INT(route->take(route->step, &extra), CUDA_ERROR_OUT_OF_MEMORY);
+		CHECK_INT(route->take(1, &extra), CUDA_ERROR_OUT_OF_MEMORY);
+		for (size_t i = 0; i < count; i++)
+			CHECK_INT(route->give(handles[i]), CUDA_SUCCESS);
+		CHECK_INT(charged(), baseline);
+	}
+	CHECK_INT(route->take(ROOM / route->step * route->step, &extra), CUDA_SUCCESS); // all in one
+	CHECK_INT(route->give(extra), CUDA_SUCCESS);
+}
+
+#define ROUTE(name, step)                                                                          \
+	static void name##_body(void)                                                              \
+	{                                                                                          \
+		begin();                                                                           \
+		fill(&(const struct route){name##_take, name##_give, step});                       \
+		end();                                                                             \
+	}                                                                                          \
+	TEST(name)                                                                                 \
+	{                                                                                          \
+		TENANT(LIMIT, OVERHEAD_MIB * MIB, name##_body);                                    \
+		CHECK(vg_ledger_refusal_count(tenant_ledger) >= 3);                                \
+	}
+
+static CUresult alloc_take(uint64_t bytes, uint64_t *ret_handle)
+{
+	return cuMemAlloc_v2((CUdeviceptr *)ret_handle, bytes);
+}
+
+static CUresult alloc_give(uint64_t handle)
+{
+	return cuMemFree_v2(handle);
+}
+ROUTE(alloc, 4 * MIB)
+
+static CUresult small_take(uint64_t bytes, uint64_t *ret_handle)
+{
+	return cuMemAlloc_v2((CUdeviceptr *)ret_handle, bytes);
+}
+#define small_give alloc_give
+ROUTE(small, 2 * MIB)
+
+static CUresult pitch_take(uint64_t bytes, uint64_t *ret_handle)
+{
+	size_t pitch;
+
+	return cuMemAllocPitch_v2((CUdeviceptr *)ret_handle, &pitch, 4096, (bytes + 4095) / 4096, 4);
+}
+#define pitch_give alloc_give
+ROUTE(pitch, 4 * MIB)
+
+static CUresult managed_take(uint64_t bytes, uint64_t *ret_handle)
+{
+	return cuMemAllocManaged((CUdeviceptr *)ret_handle, bytes, CU_MEM_ATTACH_GLOBAL);
+}
+#define managed_give alloc_give
+ROUTE(managed, 4 * MIB)
+
+static CUresult async_take(uint64_t bytes, uint64_t *ret_handle)
+{
+	return cuMemAllocAsync((CUdeviceptr *)ret_handle, bytes, stream);
+}
+
+static CUresult async_give(uint64_t handle)
+{
+	CUresult result = cuMemFreeAsync(handle, stream);
+
+	return result == CUDA_SUCCESS ? cuStreamSynchronize(stream) : result;
+}
+ROUTE(async, 32 * MIB)
+
+static CUmemAllocationProp on_device(void)
+{
+	return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+}
+
+static CUresult create_take(uint64_t bytes, uint64_t *ret_handle)
+{
+	CUmemAllocationProp properties = on_device();
+
+	return cuMemCreate((CUmemGenericAllocationHandle *)ret_handle, (bytes + 2 * MIB - 1) / (2 * MIB) * (2 * MIB),
+			   &properties, 0);
+}
+
+static CUresult create_give(uint64_t handle)
+{
+	return cuMemRelease(handle);
+}
+ROUTE(create, 4 * MIB)
+
+// Created, mapped and released: the handle is gone, the memory is not.
+static CUdeviceptr range;
+static uint64_t range_used, sizes[4096];
+
+static CUresult mapped_take(uint64_t bytes, uint64_t *ret_handle)
+{
+	CUmemAllocationProp properties = on_device();
+	CUmemGenericAllocationHandle handle;
+	CUresult result;
+
+	bytes = (bytes + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
+	if (!range)
+		CHECK_INT(cuMemAddressReserve(&range, 4 * GIB, 0, 0, 0), CUDA_SUCCESS);
+	result = cuMemCreate(&handle, bytes, &properties, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret_handle = range + range_used;
+	sizes[range_used / (2 * MIB)] = bytes;
+	range_used += bytes;
+	CHECK_INT(cuMemMap(*ret_handle, bytes, 0, handle, 0), CUDA_SUCCESS);
+	return cuMemRelease(handle);
+}
+
+static CUresult mapped_give(uint64_t handle)
+{
+	return cuMemUnmap(handle, sizes[(handle - range) / (2 * MIB)]);
+}
+ROUTE(mapped, 4 * MIB)
+
+static CUresult array_take(uint64_t bytes, uint64_t *ret_handle)
+{
+	CUDA_ARRAY3D_DESCRIPTOR shape = {1024, (bytes + 1024 * 16 - 1) / (1024 * 16), 0, CU_AD_FORMAT_FLOAT, 4, 0};
+
+	return cuArray3DCreate_v2((CUarray *)ret_handle, &shape);
+}
+
+static CUresult array_give(uint64_t handle)
+{
+	return cuArrayDestroy((CUarray)handle);
+}
+ROUTE(array, 4 * MIB)
+
+// A base level of 8 MiB needs a third more with its smaller ones: only the sums are compared.
+static void mipmap_body(void)
+{
+	CUDA_ARRAY3D_DESCRIPTOR shape = {1024, 512, 0, CU_AD_FORMAT_FLOAT, 4, 0};
+	CUmipmappedArray arrays[64], extra;
+	uint64_t each, count = 0;
+
+	begin();
+	CHECK_INT(cuMipmappedArrayCreate(&arrays[0], &shape, 5), CUDA_SUCCESS);
+	each = charged() - baseline;
+	CHECK(each >= 10 * MIB && each <= 24 * MIB);
+	for (count = 1; count < ROOM / each; count++)
+		CHECK_INT(cuMipmappedArrayCreate(&arrays[count], &shape, 5), CUDA_SUCCESS);
+	CHECK_INT(cuMipmappedArrayCreate(&extra, &shape, 5), CUDA_ERROR_OUT_OF_MEMORY);
+	for (uint64_t i = 0; i < count; i++)
+		CHECK_INT(cuMipmappedArrayDestroy(arrays[i]), CUDA_SUCCESS);
+	end();
+}
+
+TEST(mipmapped_array)
+{
+	TENANT(LIMIT, OVERHEAD_MIB * MIB, mipmap_body);
+}
+
+// The memory of a graph comes at its first launch, and is refused at instantiation.
+static CUresult graph_take(uint64_t bytes, uint64_t *ret_handle)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS wanted = {
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
+		.bytesize = bytes};
+	CUgraphExec executable;
+	CUgraphNode node, freeing;
+	CUgraph graph;
+	CUresult result;
+
+	CHECK_INT(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+	result = cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wanted);
+	if (result == CUDA_SUCCESS)
+		CHECK_INT(cuGraphAddMemFreeNode(&freeing, graph, &node, 1, wanted.dptr), CUDA_SUCCESS);
+	if (result == CUDA_SUCCESS)
+		result = cuGraphInstantiateWithFlags(&executable, graph, 0);
+	CHECK_INT(cuGraphDestroy(graph), CUDA_SUCCESS);
+	if (result != CUDA_SUCCESS)
+		return result;
+	CHECK_INT(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
+	*ret_handle = (uintptr_t)executable;
+	return CUDA_SUCCESS;
+}
+
+static CUresult graph_give(uint64_t handle)
+{
+	CUresult result = cuGraphExecDestroy((CUgraphExec)handle);
+
+	return result == CUDA_SUCCESS ? cuDeviceGraphMemTrim(0) : result;
+}
+ROUTE(graph, 32 * MIB)
+
+static void pool_body(void)
+{
+	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+	cuuint64_t keep_all = UINT64_MAX;
+	CUdeviceptr blocks[8], extra;
+	CUmemoryPool pool;
+
+	begin();
+	CHECK_INT(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
+	CHECK_INT(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all), CUDA_SUCCESS);
+	for (int i = 0; i < 7; i++)
+		CHECK_INT(cuMemAllocFromPoolAsync(&blocks[i], 32 * MIB, pool, stream), CUDA_SUCCESS);
+	CHECK_INT(charged(), baseline + 224 * MIB);
+	CHECK_INT(cuMemAllocFromPoolAsync(&extra, 32 * MIB, pool, stream), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(cuMemAlloc_v2(&extra, 32 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	for (int i = 0; i < 7; i++)
+		CHECK_INT(cuMemFreeAsync(blocks[i], stream), CUDA_SUCCESS);
+	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
+	CHECK_INT(charged(), baseline + 224 * MIB);		 // the pool keeps it
+	CHECK_INT(cuMemAlloc_v2(&extra, 200 * MIB), CUDA_SUCCESS); // before a refusal it has to give it back
+	CHECK_INT(charged(), baseline + 200 * MIB);
+	CHECK_INT(cuMemFree_v2(extra), CUDA_SUCCESS);
+	CHECK_INT(cuMemPoolDestroy(pool), CUDA_SUCCESS);
+	end();
+}
+
+TEST(pool)
+{
+	TENANT(LIMIT, OVERHEAD_MIB * MIB, pool_body);
+}
+
+// The importer of a descriptor is charged for what it maps.
+static void import_body(void)
+{
+	CUmemAllocationProp properties = on_device();
+	CUmemGenericAllocationHandle made, imported;
+	CUdeviceptr address;
+	int fd = -1;
+
+	begin();
+	CHECK_INT(cuMemCreate(&made, 64 * MIB, &properties, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemExportToShareableHandle(&fd, made, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemRelease(made), CUDA_SUCCESS);
+	CHECK_INT(cuMemImportFromShareableHandle(&imported, (void *)(uintptr_t)fd,
+						 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), CUDA_SUCCESS);
+	CHECK_INT(cuMemAddressReserve(&address, 64 * MIB, 0, 0, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemMap(address, 64 * MIB, 0, imported, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), baseline + 64 * MIB);
+	CHECK_INT(cuMemRelease(imported), CUDA_SUCCESS);
+	CHECK_INT(charged(), baseline + 64 * MIB);
+	CHECK_INT(cuMemUnmap(address, 64 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuMemAddressFree(address, 64 * MIB), CUDA_SUCCESS);
+	close(fd);
+	end();
+}
+
+TEST(import)
+{
+	TENANT(LIMIT, OVERHEAD_MIB * MIB, import_body);
+}
+
+// The exporter has 160 MiB; the importer, of the same vGPU, has no room for as much again.
+static int pair[2];
+
+static void importer(void)
+{
+	CUmemGenericAllocationHandle imported;
+	CUipcMemHandle handle;
+	CUdeviceptr address;
+	char byte[CMSG_SPACE(sizeof(int))];
+	struct iovec vector = {&handle, sizeof handle};
+	struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1, .msg_control = byte, .msg_controllen = sizeof byte};
+	int fd;
+
+	alarm(30);
+	CHECK_INT(recvmsg(pair[1], &message, 0), sizeof handle);
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	CHECK_INT(cuIpcOpenMemHandle_v2(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(cuMemImportFromShareableHandle(&imported, (void *)(uintptr_t)fd,
+						 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), CUDA_SUCCESS);
+	CHECK_INT(cuMemAddressReserve(&address, 96 * MIB, 0, 0, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemMap(address, 96 * MIB, 0, imported, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(cuMemRelease(imported), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&address, 4 * MIB), CUDA_SUCCESS); // what is left is still there
+	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
+	CHECK_INT(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+}
+
+static void exporter(void)
+{
+	CUmemAllocationProp properties = on_device();
+	CUmemGenericAllocationHandle made;
+	CUipcMemHandle handle;
+	CUdeviceptr address;
+	char control[CMSG_SPACE(sizeof(int))] = {0};
+	struct iovec vector = {&handle, sizeof handle};
+	struct msghdr message = {
+		.msg_iov = &vector, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+	int fd = -1;
+	char done;
+
+	begin();
+	CHECK_INT(cuMemCreate(&made, 96 * MIB, &properties, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemExportToShareableHandle(&fd, made, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&address, 96 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuIpcGetMemHandle(&handle, address), CUDA_SUCCESS);
+	CMSG_FIRSTHDR(&message)->cmsg_level = SOL_SOCKET;
+	CMSG_FIRSTHDR(&message)->cmsg_type = SCM_RIGHTS;
+	CMSG_FIRSTHDR(&message)->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &fd, sizeof fd);
+	CHECK_INT(sendmsg(pair[0], &message, 0), sizeof handle);
+	CHECK_INT(read(pair[0], &done, 1), 0); // the importer's end closes when it is done
+	CHECK_INT(charged(), baseline + 192 * MIB);
+	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
+	CHECK_INT(cuMemRelease(made), CUDA_SUCCESS);
+	end();
+}
+
+TEST(an_importer_is_charged_too)
+{
+	int status;
+	pid_t child;
+
+	tenant_new_ledger(LIMIT, OVERHEAD_MIB * MIB);
+	CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	child = fork();
+	CHECK(child >= 0);
+	if (child == 0) {
+		close(pair[0]);
+		importer();
+		_exit(0);
+	}
+	close(pair[1]);
+	CHECK_INT(tenant_run(exporter), 0);
+	close(pair[0]);
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+	CHECK_INT(charged(), 0);
+}
+
+static void capture_body(void)
+{
+	CUdeviceptr address;
+	CUgraphExec executable;
+	CUgraph graph;
+
+	begin();
+	CHECK_INT(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+	CHECK_INT(cuMemAllocAsync(&address, 512 * MIB, stream), CUDA_SUCCESS); // nothing is taken by capturing
+	CHECK_INT(cuMemFreeAsync(address, stream), CUDA_SUCCESS);
+	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+	CHECK_INT(charged(), baseline);
+	CHECK_INT(cuGraphInstantiateWithFlags(&executable, graph, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(cuGraphDestroy(graph), CUDA_SUCCESS);
+	end();
+}
+
+TEST(captured_allocations_are_refused_at_instantiation)
+{
+	TENANT(LIMIT, OVERHEAD_MIB * MIB, capture_body);
+}
