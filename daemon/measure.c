@@ -1,7 +1,12 @@
 // What tenants hold on the device beyond what they were charged for: kernels loaded on first
 // use, local memory, libraries' heaps. NVML knows it by process; asking takes 20 microseconds
 // here and 15 milliseconds of initialisation in a tenant, so the daemon asks.
+#include "base/clock.h"
+#include "base/size.h"
 #include "daemon/node.h"
+
+// What a tenant may hold beyond its charges without a word: a pool grows in steps of 32 MiB.
+static const uint64_t SLACK = 32ull << 20, DRIFT_NS = 3000000000;
 
 static bool has_living(const struct node *node, size_t device)
 {
@@ -31,9 +36,28 @@ static void learn_context(struct vgpu *vgpu, const struct vg_ledger_tenant *tena
 		vg_ledger_set_context_overhead(vgpu->ledger, physical);
 }
 
+// The quota's backstop: what is on the device and was charged to nobody is at least told.
+static void report_drift(const struct vgpu *vgpu, struct tenant *tenant, const struct vg_ledger_tenant *now, uint64_t physical)
+{
+	uint64_t charged = now->used - now->by_kind[VG_LEDGER_MANAGED];
+	char text[2][VG_SIZE_TEXT];
+
+	if (physical <= charged + SLACK) {
+		tenant->drift_since_ns = 0;
+		return;
+	}
+	if (!tenant->drift_since_ns)
+		tenant->drift_since_ns = vg_clock_monotonic_ns();
+	if (tenant->drift_told || vg_clock_monotonic_ns() - tenant->drift_since_ns < DRIFT_NS)
+		return;
+	tenant->drift_told = true;
+	say("process %d of vGPU %s holds %s on the device, but %s is charged", (int)tenant->pid, vgpu->name,
+	    vg_size_format(physical, text[0]), vg_size_format(charged, text[1]));
+}
+
 // A tenant reserves before it allocates and frees before it refunds, so at worst the figure is
 // too small for a moment; one that changed while we looked is left for the next time.
-static void measure_one(struct vgpu *vgpu, const struct tenant *tenant, uint64_t physical)
+static void measure_one(struct vgpu *vgpu, struct tenant *tenant, uint64_t physical)
 {
 	struct vg_ledger_tenant now;
 	unsigned int cursor = tenant->seen.slot;
@@ -44,6 +68,7 @@ static void measure_one(struct vgpu *vgpu, const struct tenant *tenant, uint64_t
 	uint64_t expected = declared(&now);
 	learn_context(vgpu, &now, physical);
 	vg_ledger_set_undeclared(vgpu->ledger, &now, physical > expected ? physical - expected : 0);
+	report_drift(vgpu, tenant, &now, physical);
 }
 
 void measure_device(struct node *node, size_t device)
@@ -54,7 +79,7 @@ void measure_device(struct node *node, size_t device)
 	if (!has_living(node, device) || vg_system_processes(node->system, device, processes, &count) < 0)
 		return;
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		for (const struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device && !vgpu->damaged;
+		for (struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device && !vgpu->damaged;
 		     tenant = tenant->next)
 			for (size_t i = 0; i < count; i++)
 				if (!tenant->dead && processes[i].pid == (uint32_t)tenant->pid &&

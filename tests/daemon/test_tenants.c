@@ -265,3 +265,71 @@ TEST(entering_is_quick)
 	printf("entering takes %.2f ms at best\n", (double)best / 1e6);
 	CHECK(best < 5000000);
 }
+
+// 64 processes ask for entry, charge and say hello in the same moment.
+TEST(sixty_four_start_at_once)
+{
+	enum { MANY = 64 };
+	pid_t children[MANY];
+	int gate[2], done[2];
+	char byte;
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", 4 * GIB));
+	CHECK_INT(pipe(gate), 0);
+	CHECK_INT(pipe(done), 0);
+	for (int i = 0; i < MANY; i++) {
+		children[i] = fork();
+		if (children[i] == 0) {
+			struct vg_ledger *ledger;
+			struct vg_wire_hello hello = {.pid = (uint32_t)getpid(), .pid_namespace = 1, .ledger = "a"};
+			close(gate[1]);
+			if (read(gate[0], &byte, 1) < 0)
+				_exit(1);
+			json_t *entered = ask("{'op':'enter','vgpu':'a'}");
+			byte = vg_ledger_open(json_string_value(json_object_get(entered, "ledger")), &ledger) == 0 &&
+			       vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, MIB) == 0;
+			vg_wire_say_hello(socket_path, &hello, false);
+			if (write(done[1], &byte, 1) != 1)
+				_exit(1);
+			for (;;)
+				pause();
+		}
+	}
+	close(gate[0]);
+	uint64_t start = now_ms();
+	close(gate[1]);
+	for (int i = 0; i < MANY; i++)
+		CHECK(read(done[0], &byte, 1) == 1 && byte == 1);
+	printf("%d processes entered and charged within %d ms\n", MANY, (int)(now_ms() - start));
+	CHECK(now_ms() - start < 5000);
+	CHECK_INT(figure("a", "charged"), MANY * MIB);
+	CHECK_INT(figure("a", "tenants"), MANY);
+	for (int i = 0; i < MANY; i++)
+		kill_tenant(children[i]);
+	close(done[0]);
+	close(done[1]);
+	CHECK(await_figure("a", "charged", 0, 2000) >= 0);
+}
+
+// What the driver holds beyond the charges is told in the log, once.
+TEST(drift_is_told)
+{
+	char path[300], text[8192], *at;
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0}", 4 * GIB));
+	pid_t tenant = start_tenant("a", GIB);
+	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)tenant, 2 * GIB);
+	snprintf(path, sizeof path, "%s/log", folder);
+	for (uint64_t end = now_ms() + 8000; now_ms() < end; poll(NULL, 0, 100))
+		if (vg_file_read(path, text, sizeof text) > 0 && strstr(text, "but 1.0 GiB is charged"))
+			break;
+	poll(NULL, 0, 600);
+	CHECK(vg_file_read(path, text, sizeof text) > 0);
+	CHECK((at = strstr(text, "holds 2.0 GiB on the device, but 1.0 GiB is charged")));
+	CHECK(!strstr(at + 1, "holds 2.0 GiB on the device"));
+	kill_tenant(tenant);
+}
