@@ -75,18 +75,38 @@ static inline u64 ptx_round_u64(u64 x, int negative, struct ptx_format format, e
 	return ptx_round(x << shift, 63 - shift, negative, format, mode);
 }
 
-static inline u16 ptx_f16_from(f64 x, enum ptx_rounding mode)
+// To nearest without branches, for vectors: adding and subtracting 1.5 * 2^52 times the
+// weight of the last kept bit rounds there. `last`: bits of f64 below it in a normal number.
+static inline u16 ptx_round_nearest_16(f64 x, struct ptx_format format)
 {
+	const unsigned last = 53 - format.precision;
+	const u64 least = (u64)(1023 + format.least), most = least + 2 * (u64)(1 - format.least);
+	const f64 smallest = ptx_from_bits_f64(least << 52);
+	// From the weight of the last bit of a subnormal code to 1.
+	const f64 raise = ptx_from_bits_f64((1023 - (u64)format.least + format.precision - 1) << 52);
+	u64 bits = ptx_bits_f64(x), exponent = bits >> 52 & 0x7ff;
+
+	exponent = exponent < least ? least : exponent;
+	exponent = exponent > most ? most : exponent;
+	f64 shifter = ptx_from_bits_f64((exponent + last) << 52 | (u64)1 << 51);
+	f64 kept = (ptx_from_bits_f64(bits & INT64_MAX) + shifter) - shifter;
+	u64 normal = (ptx_bits_f64(kept) >> last) - ((least - 1) << (format.precision - 1));
+	u64 subnormal = ptx_bits_f64(kept * raise + 0x1p52) & 0xffff;
+	u64 code = kept < smallest ? subnormal : normal;
+	code = code > format.infinity ? format.infinity : code;
+	return (u16)(x != x ? 0x7fff : code | (bits >> 48 & 0x8000));
+}
+
+static inline u16 ptx_narrow_16(f64 x, struct ptx_format format, enum ptx_rounding mode)
+{
+	if (mode == PTX_NEAREST)
+		return ptx_round_nearest_16(x, format);
 	if (x != x)
 		return 0x7fff;
-	return (u16)((ptx_bits_f64(x) >> 48 & 0x8000) | ptx_round_f64(x, PTX_FORMAT_F16, mode));
+	return (u16)((ptx_bits_f64(x) >> 48 & 0x8000) | ptx_round_f64(x, format, mode));
 }
-static inline u16 ptx_bf16_from(f64 x, enum ptx_rounding mode)
-{
-	if (x != x)
-		return 0x7fff;
-	return (u16)((ptx_bits_f64(x) >> 48 & 0x8000) | ptx_round_f64(x, PTX_FORMAT_BF16, mode));
-}
+static inline u16 ptx_f16_from(f64 x, enum ptx_rounding mode) { return ptx_narrow_16(x, PTX_FORMAT_F16, mode); }
+static inline u16 ptx_bf16_from(f64 x, enum ptx_rounding mode) { return ptx_narrow_16(x, PTX_FORMAT_BF16, mode); }
 static inline f32 ptx_f32_from(f64 x, enum ptx_rounding mode)
 {
 	if (x != x)
@@ -96,13 +116,12 @@ static inline f32 ptx_f32_from(f64 x, enum ptx_rounding mode)
 
 static inline f32 ptx_f16_value(u16 half)
 {
-	// The product makes subnormals right; an all-ones exponent stays to be set.
-	f32 magnitude = ptx_from_bits_f32((u32)(half & 0x7fff) << 13) * 0x1p112f;
-	u32 bits = ptx_bits_f32(magnitude);
+	u32 magnitude = half & 0x7fff, sign = (u32)(half & 0x8000) << 16;
+	u32 normal = (magnitude << 13) + ((127 - 15) << 23);
+	u32 subnormal = ptx_bits_f32((f32)(s32)magnitude * 0x1p-24f);
+	u32 bits = magnitude < 0x400 ? subnormal : magnitude < 0x7c00 ? normal : 0x7f800000;
 
-	if ((half & 0x7c00) == 0x7c00)
-		bits = half & 0x3ff ? 0x7fffffff : 0x7f800000;
-	return half & 0x8000 && bits <= 0x7f800000 ? ptx_from_bits_f32(bits | 0x80000000) : ptx_from_bits_f32(bits);
+	return ptx_from_bits_f32(magnitude > 0x7c00 ? 0x7fffffff : bits | sign);
 }
 static inline f32 ptx_bf16_value(u16 half) { return ptx_from_bits_f32((u32)half << 16); }
 
@@ -111,12 +130,9 @@ static inline f32 ptx_bf16_value(u16 half) { return ptx_from_bits_f32((u32)half 
 static inline f64 ptx_add_to_odd(f64 x, f64 y)
 {
 	f64 sum = x + y, part = sum - x, error = (x - (sum - part)) + (y - part);
+	u64 bits = ptx_bits_f64(sum), towards = (error > 0) == (sum > 0) ? 1 : UINT64_MAX;
 
-	if (error != 0 && sum - sum == 0) {
-		u64 bits = ptx_bits_f64(sum);
-		if (!(bits & 1)) // the neighbour on the error's side is odd
-			bits += (error > 0) == (sum > 0) ? 1 : UINT64_MAX;
-		return ptx_from_bits_f64(bits);
-	}
-	return sum;
+	// Of the two neighbours of an inexact sum one is odd: itself or that on the error's side.
+	// (Where a sum is not finite the error is NaN, and no comparison with it holds.)
+	return ptx_from_bits_f64((error > 0 || error < 0) && !(bits & 1) ? bits + towards : bits);
 }
