@@ -124,7 +124,7 @@ CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 
 	SIM_ENTER(cuCtxGetLimit);
 	SIM_TRY(sim_context_current(&context));
-	if (!pvalue)
+	if (!pvalue || (unsigned)limit >= CU_LIMIT_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!limit_known(limit))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -170,6 +170,8 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 	SIM_ENTER(cuCtxSetLimit);
 	SIM_TRY(sim_context_current(&context));
 	context = context->parent;
+	if ((unsigned)limit >= CU_LIMIT_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!limit_known(limit))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (limit == CU_LIMIT_STACK_SIZE)

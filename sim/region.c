@@ -199,18 +199,33 @@ static int take_slot(struct region *region)
 	return -EUSERS;
 }
 
-static int open_locked_node(struct region *region, int fd, const struct sim_config *config, bool observer, char *problem,
-			    size_t capacity)
+// Opens and locks the node's header file; until it is unlocked: the mapping keeps the
+// file open, closing the descriptor would not do. A new inode for a
+// new node, so that who still maps the old one keeps what it sees.
+static int lock_header(const char *path)
 {
-	int status = join_header(region, fd, config);
-	if (status == 1) {
-		snprintf(problem, capacity, "%s is in use by a simulated node of another configuration", region->folder);
-		return 1;
+	struct stat mine, current;
+
+	for (;;) {
+		int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0)
+			return -errno;
+		if (flock(fd, LOCK_EX) != 0 || fstat(fd, &mine) != 0) {
+			int error = errno;
+			close(fd);
+			return -error;
+		}
+		if (stat(path, &current) == 0 && current.st_ino == mine.st_ino)
+			return fd;
+		close(fd); // replaced while we waited
 	}
-	if (status == 2)
-		status = init_header(region, fd, config);
-	if (status == 0 && !observer)
-		status = open_devices(region, config);
+}
+
+// The node's header file is locked.
+static int open_locked_node(struct region *region, const struct sim_config *config, bool observer)
+{
+	int status = observer ? 0 : open_devices(region, config);
+
 	if (status != 0)
 		return status;
 	region_lock(region);
@@ -221,16 +236,33 @@ static int open_locked_node(struct region *region, int fd, const struct sim_conf
 	return status;
 }
 
+static int renew_header(struct region *region, const char *path, const struct sim_config *config)
+{
+	char fresh[310];
+
+	snprintf(fresh, sizeof fresh, "%s.new", path);
+	_cleanup_close_ int fd = open(fresh, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	int status = init_header(region, fd, config);
+	return status == 0 && rename(fresh, path) != 0 ? -errno : status;
+}
+
 static int open_node(struct region *region, const struct sim_config *config, bool observer, char *problem, size_t capacity)
 {
 	char path[300];
 
 	snprintf(path, sizeof path, "%s/node", region->folder);
-	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX) != 0)
-		return -errno;
-	int status = open_locked_node(region, fd, config, observer, problem, capacity);
-	// Closing does not unlock it: the mapping of the header holds the open file too.
+	_cleanup_close_ int fd = lock_header(path);
+	if (fd < 0)
+		return fd;
+	int status = join_header(region, fd, config);
+	if (status == 1)
+		snprintf(problem, capacity, "%s is in use by a simulated node of another configuration", region->folder);
+	if (status == 2)
+		status = renew_header(region, path, config);
+	if (status == 0)
+		status = open_locked_node(region, config, observer);
 	flock(fd, LOCK_UN);
 	return status;
 }

@@ -1,0 +1,36 @@
+// The simulated NVML from inside: a view of the node's shared state. Any thread.
+#pragma once
+
+#pragma GCC visibility push(default)
+#include "abi/nvml_abi.h"
+#pragma GCC visibility pop
+
+#include <stdint.h>
+
+#include "region.h"
+
+struct nvmlDevice_st {
+	int index;
+	char uuid[48], pci[32];
+	uint64_t seen_ns, seen_busy; // for rates: the last look
+	unsigned rate;
+};
+
+struct nvml_state {
+	struct sim_config config;
+	struct region *region;
+	struct nvmlDevice_st devices[SIM_DEVICES];
+};
+
+// NVML_SUCCESS, or NVML_ERROR_UNINITIALIZED outside nvmlInit and nvmlShutdown.
+nvmlReturn_t nvml_state(struct nvml_state **ret_state);
+// Likewise, and the handle is one of ours.
+nvmlReturn_t nvml_device(nvmlDevice_t device, struct nvml_state **ret_state);
+nvmlReturn_t nvml_text(char *to, unsigned length, const char *text);
+
+#define NVML_TRY(expression)                                                                       \
+	do {                                                                                       \
+		nvmlReturn_t try_ = (expression);                                                  \
+		if (try_ != NVML_SUCCESS)                                                          \
+			return try_;                                                               \
+	} while (0)

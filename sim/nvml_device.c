@@ -1,0 +1,226 @@
+// What NVML tells of a device: the configuration's figures, an idle H200's where there is
+// nothing to measure.
+#include "nvml.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+// An answer that is one number.
+#define NUMBER(name, type, result, value)                                                          \
+	nvmlReturn_t name(nvmlDevice_t device, type *result)                                       \
+	{                                                                                          \
+		struct nvml_state *now;                                                            \
+		NVML_TRY(nvml_device(device, &now));                                               \
+		if (!result)                                                                       \
+			return NVML_ERROR_INVALID_ARGUMENT;                                        \
+		*result = value;                                                                   \
+		return NVML_SUCCESS;                                                               \
+	}
+
+static nvmlDeviceArchitecture_t architecture(const struct nvml_state *now)
+{
+	switch (now->config.cc_major) {
+	case 7:
+		return now->config.cc_minor >= 5 ? NVML_DEVICE_ARCH_TURING : 5; // Volta
+	case 8:
+		return now->config.cc_minor == 9 ? NVML_DEVICE_ARCH_ADA : NVML_DEVICE_ARCH_AMPERE;
+	case 9:
+		return NVML_DEVICE_ARCH_HOPPER;
+	default:
+		return NVML_DEVICE_ARCH_BLACKWELL;
+	}
+}
+
+NUMBER(nvmlDeviceGetIndex, unsigned, index, (unsigned)device->index)
+NUMBER(nvmlDeviceGetMinorNumber, unsigned, minorNumber, (unsigned)device->index)
+NUMBER(nvmlDeviceGetBrand, nvmlBrandType_t, type, NVML_BRAND_NVIDIA)
+NUMBER(nvmlDeviceGetArchitecture, nvmlDeviceArchitecture_t, arch, architecture(now))
+NUMBER(nvmlDeviceGetPersistenceMode, nvmlEnableState_t, mode, NVML_FEATURE_ENABLED)
+NUMBER(nvmlDeviceGetComputeMode, nvmlComputeMode_t, mode, NVML_COMPUTEMODE_DEFAULT)
+NUMBER(nvmlDeviceGetPowerUsage, unsigned, power, 75000)
+NUMBER(nvmlDeviceGetEnforcedPowerLimit, unsigned, limit, 700000)
+
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	return nvml_text(uuid, length, device->uuid);
+}
+
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	return nvml_text(name, length, "Virgate Simulated GPU");
+}
+
+nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	return attributes ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT; // of MIG devices only
+}
+
+nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
+{
+	return nvmlDeviceGetAttributes_v2(device, attributes);
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!memory)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	memory->total = now->config.memory;
+	memory->used = region_used(now->region, device->index);
+	memory->free = memory->total - memory->used;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!memory)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (memory->version != nvmlMemory_v2)
+		return NVML_ERROR_FUNCTION_NOT_FOUND; // as the real one answers
+	memory->total = now->config.memory;
+	memory->reserved = 0;
+	memory->used = region_used(now->region, device->index);
+	memory->free = memory->total - memory->used;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *bar1Memory)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!bar1Memory)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*bar1Memory = (nvmlBAR1Memory_t){.bar1Total = now->config.memory, .bar1Free = now->config.memory};
+	return NVML_SUCCESS;
+}
+
+// Device time used since the last look, at most looks a sixth of a second apart.
+static unsigned busy_rate(struct nvml_state *now, struct nvmlDevice_st *device)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	uint64_t ns = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+	uint64_t busy = atomic_load(&now->region->header->busy_ns[device->index]);
+	uint64_t seen = __atomic_load_n(&device->seen_ns, __ATOMIC_RELAXED);
+	if (ns - seen > 166000000u) {
+		uint64_t rate = seen ? 100 * (busy - __atomic_load_n(&device->seen_busy, __ATOMIC_RELAXED)) / (ns - seen) : 0;
+		__atomic_store_n(&device->rate, rate > 100 ? 100 : (unsigned)rate, __ATOMIC_RELAXED);
+		__atomic_store_n(&device->seen_busy, busy, __ATOMIC_RELAXED);
+		__atomic_store_n(&device->seen_ns, ns, __ATOMIC_RELAXED);
+	}
+	return __atomic_load_n(&device->rate, __ATOMIC_RELAXED);
+}
+
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!utilization)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	utilization->gpu = busy_rate(now, device);
+	utilization->memory = 0;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!major || !minor)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*major = (int)now->config.cc_major;
+	*minor = (int)now->config.cc_minor;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!pci)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	memset(pci, 0, sizeof *pci);
+	snprintf(pci->busId, sizeof pci->busId, "%s", device->pci);
+	snprintf(pci->busIdLegacy, sizeof pci->busIdLegacy, "%s", device->pci + 4);
+	pci->bus = (unsigned)device->index + 1;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *pci)
+{
+	return nvmlDeviceGetPciInfo_v3(device, pci);
+}
+
+nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *pci)
+{
+	return nvmlDeviceGetPciInfo_v3(device, pci);
+}
+
+nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *currentMode, unsigned *pendingMode)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!currentMode || !pendingMode)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*currentMode = *pendingMode = 0;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!current || !pending)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*current = *pending = NVML_FEATURE_ENABLED;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensorType, unsigned *temp)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!temp || sensorType != NVML_TEMPERATURE_GPU)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*temp = 30;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned *clock)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!clock || (unsigned)type >= NVML_CLOCK_COUNT)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*clock = type == NVML_CLOCK_MEM ? 3201 : 1980;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned *clock)
+{
+	return nvmlDeviceGetClockInfo(device, type, clock);
+}

@@ -1,0 +1,13 @@
+// A weak definition of every NVML entry; a strong one in another file overrides it. Nothing
+// here reads an argument.
+int sim_nvml_not_supported(void);
+
+int sim_nvml_not_supported(void)
+{
+	return 3; // NVML_ERROR_NOT_SUPPORTED
+}
+
+#define NVML(name)                                                                                 \
+	int name(void);                                                                            \
+	__attribute__((weak, alias("sim_nvml_not_supported"), visibility("default"))) int name(void);
+#include "abi/nvml.def"

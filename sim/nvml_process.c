@@ -1,0 +1,152 @@
+// Who uses a device.
+#include "nvml.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+// What is asked for never fits at once: ask, allocate, ask again. Every entry has its own
+// struct, filled through `put`.
+static nvmlReturn_t list(nvmlDevice_t device, unsigned *count, void *infos, void (*put)(void *infos, size_t at, const struct region_use *use))
+{
+	struct nvml_state *now;
+	struct region_use uses[REGION_PROCESSES];
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!count || (*count && !infos))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	size_t have = region_users(now->region, device->index, uses, REGION_PROCESSES), room = *count;
+	*count = (unsigned)have;
+	if (have > room)
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	for (size_t i = 0; i < have; i++)
+		put(infos, i, &uses[i]);
+	return NVML_SUCCESS;
+}
+
+static void put_v1(void *infos, size_t at, const struct region_use *use)
+{
+	((nvmlProcessInfo_v1_t *)infos)[at] = (nvmlProcessInfo_v1_t){.pid = (unsigned)use->pid, .usedGpuMemory = use->used};
+}
+
+static void put_v2(void *infos, size_t at, const struct region_use *use)
+{
+	((nvmlProcessInfo_v2_t *)infos)[at] = (nvmlProcessInfo_v2_t){
+		.pid = (unsigned)use->pid, .usedGpuMemory = use->used, .gpuInstanceId = NVML_NO_INSTANCE,
+		.computeInstanceId = NVML_NO_INSTANCE};
+}
+
+static nvmlReturn_t nobody(nvmlDevice_t device, unsigned *count)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!count)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*count = 0;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_v1_t *infos)
+{
+	return list(device, infoCount, infos, put_v1);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_v2_t *infos)
+{
+	return list(device, infoCount, infos, put_v2);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_t *infos)
+{
+	return list(device, infoCount, infos, put_v2);
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_v1_t *infos)
+{
+	return nobody(device, infoCount);
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_v2_t *infos)
+{
+	return nobody(device, infoCount);
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_t *infos)
+{
+	return nobody(device, infoCount);
+}
+
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_v1_t *infos)
+{
+	return nobody(device, infoCount);
+}
+
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_v2_t *infos)
+{
+	return nobody(device, infoCount);
+}
+
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_t *infos)
+{
+	return nobody(device, infoCount);
+}
+
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t *plist)
+{
+	struct nvml_state *now;
+	struct region_use uses[REGION_PROCESSES];
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!plist || plist->mode > 2 || (plist->numProcArrayEntries && !plist->procArray))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (plist->version != nvmlProcessDetailList_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	// Modes: compute, graphics, MPS.
+	size_t have = plist->mode == 0 ? region_users(now->region, device->index, uses, REGION_PROCESSES) : 0;
+	size_t room = plist->numProcArrayEntries;
+	plist->numProcArrayEntries = (unsigned)have;
+	if (have > room)
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	for (size_t i = 0; i < have; i++)
+		plist->procArray[i] = (nvmlProcessDetail_v1_t){
+			.pid = (unsigned)uses[i].pid, .usedGpuMemory = uses[i].used, .gpuInstanceId = NVML_NO_INSTANCE,
+			.computeInstanceId = NVML_NO_INSTANCE, .usedGpuCcProtectedMemory = NVML_VALUE_NOT_AVAILABLE_ULL};
+	return NVML_SUCCESS;
+}
+
+// Device time between two looks of the calling thread.
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
+					     unsigned *processSamplesCount, unsigned long long lastSeenTimeStamp)
+{
+	static _Thread_local struct { // the thread's last look
+		unsigned pid;
+		uint64_t ns, busy;
+	} seen[64];
+	struct nvml_state *now;
+	struct region_use uses[REGION_PROCESSES];
+	struct timespec time;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!processSamplesCount)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	size_t have = region_users(now->region, device->index, uses, REGION_PROCESSES), room = *processSamplesCount;
+	*processSamplesCount = (unsigned)have;
+	if (!utilization || have > room)
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	if (have == 0)
+		return NVML_ERROR_NOT_FOUND;
+	clock_gettime(CLOCK_REALTIME, &time);
+	uint64_t ns = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+	for (size_t i = 0; i < have; i++) {
+		size_t slot = (unsigned)uses[i].pid % 64;
+		uint64_t rate = seen[slot].pid == (unsigned)uses[i].pid && ns > seen[slot].ns
+					? 100 * (uses[i].busy_ns - seen[slot].busy) / (ns - seen[slot].ns)
+					: 0;
+		seen[slot].pid = (unsigned)uses[i].pid;
+		seen[slot].ns = ns;
+		seen[slot].busy = uses[i].busy_ns;
+		utilization[i] = (nvmlProcessUtilizationSample_t){.pid = (unsigned)uses[i].pid, .timeStamp = ns / 1000,
+								  .smUtil = rate > 100 ? 100 : (unsigned)rate};
+	}
+	return NVML_SUCCESS;
+}
