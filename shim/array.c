@@ -34,6 +34,12 @@ static uint64_t computed(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int leve
 	return shim_round_granularity(bytes);
 }
 
+// Small arrays share blocks of 2 MiB, larger ones take whole ones.
+static uint64_t taken(uint64_t bytes)
+{
+	return bytes < 1 << 20 ? bytes : shim_round_granularity(bytes);
+}
+
 static bool takes_memory(const CUDA_ARRAY3D_DESCRIPTOR *shape)
 {
 	return !(shape->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING));
@@ -55,7 +61,7 @@ static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape)
 	memset(&needs, 0, sizeof needs);
 	result = REAL(cuArrayGetMemoryRequirements)(&needs, shadow, 0);
 	REAL(cuArrayDestroy)(shadow);
-	return result == CUDA_SUCCESS && needs.size ? needs.size : computed(shape, 1);
+	return result == CUDA_SUCCESS && needs.size ? taken(needs.size) : computed(shape, 1);
 }
 
 static uint64_t mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int levels)
@@ -74,7 +80,7 @@ static uint64_t mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int 
 	memset(&needs, 0, sizeof needs);
 	result = REAL(cuMipmappedArrayGetMemoryRequirements)(&needs, shadow, 0);
 	REAL(cuMipmappedArrayDestroy)(shadow);
-	return result == CUDA_SUCCESS && needs.size ? needs.size : computed(shape, levels);
+	return result == CUDA_SUCCESS && needs.size ? taken(needs.size) : computed(shape, levels);
 }
 
 static CUresult keep(enum shim_what what, uint64_t handle, uint64_t bytes)

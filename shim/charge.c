@@ -46,7 +46,7 @@ CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t byt
 {
 	CUresult result;
 
-	if (shim_session() == SHIM_TENANT)
+	if (shim_counting())
 		shim_undeclared_follow(shim_session_ledger(), bytes);
 	result = shim_charge_quietly(kind, bytes);
 	if (result != CUDA_ERROR_OUT_OF_MEMORY)

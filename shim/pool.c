@@ -7,6 +7,7 @@
 #include "shim/graph.h"
 #include "shim/pool.h"
 #include "shim/reclaim.h"
+#include "shim/undeclared.h"
 
 struct pool {
 	CUmemoryPool handle;
@@ -160,9 +161,12 @@ struct request {
 // already has may still do; what a capture asks for is charged when its graph is instantiated.
 static CUresult reserve(const struct request *request, uint64_t bytes, uint64_t *ret_held)
 {
-	CUresult result = shim_charge_quietly(VG_LEDGER_POOL, bytes);
+	CUresult result;
 	uint64_t reserved, used;
 
+	if (shim_counting())
+		shim_undeclared_follow(shim_session_ledger(), bytes);
+	result = shim_charge_quietly(VG_LEDGER_POOL, bytes);
 	*ret_held = result == CUDA_SUCCESS ? bytes : 0;
 	if (result != CUDA_ERROR_OUT_OF_MEMORY)
 		return result;
