@@ -2,6 +2,7 @@
 // A ptx_worker and all it owns belong to one host thread; struct ptx_run is shared.
 #pragma once
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -134,6 +135,7 @@ struct ptx_block {
 	uint32_t id[3];
 	uint64_t linear;
 	uint32_t warp_count, thread_count, live;
+	uint32_t barriers_in_use; // a bit for each where somebody arrived
 	struct ptx_warp *warps;
 	uint8_t *shared;
 	uint8_t *local;
@@ -167,7 +169,11 @@ struct ptx_run {
 	size_t local_stride;
 	uint64_t block_count;
 	uint32_t threads_per_block, warps_per_block;
-	uint32_t worker_count, resident_limit;
+	uint32_t resident_limit;
+	_Atomic uint32_t worker_count; // the first worker alone lowers it
+	uint32_t started;
+	struct ptx_worker *workers;
+	pthread_t *threads;
 	uint64_t start_ns, deadlock_ns;
 	uint64_t grid_id;
 	_Atomic uint64_t next_block, changes;

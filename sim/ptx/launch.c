@@ -13,7 +13,8 @@
 
 #include "sim/ptx/engine.h"
 
-enum { BLOCK_DONE, BLOCK_SPINS, BLOCK_STOPPED, THREADS_PER_SM = 2048, BLOCKS_PER_SM = 32, TIMED_PATIENCE = 6 };
+enum { BLOCK_DONE, BLOCK_SPINS, BLOCK_STOPPED, THREADS_PER_SM = 2048, BLOCKS_PER_SM = 32, TIMED_PATIENCE = 6,
+       HELP_AFTER_NS = 50000 /* what starting threads costs */ };
 
 static uint64_t now_ns(void)
 {
@@ -122,12 +123,28 @@ static int block_start(struct ptx_worker *worker, uint64_t linear)
 	block->live = block->thread_count;
 	memset(block->shared, 0, run->shared_size);
 	memset(block->barriers, 0, sizeof block->barriers);
+	block->barriers_in_use = 0;
 	for (uint32_t i = 0; i < block->warp_count; i++) {
 		int r = warp_start(&block->warps[i]);
 		if (r)
 			return r;
 	}
 	return 0;
+}
+
+static void *worker_main(void *argument);
+
+static void helpers_start(struct ptx_run *run)
+{
+	while (run->started < run->worker_count) {
+		atomic_fetch_sub(&run->finished_workers, 1);
+		if (pthread_create(&run->threads[run->started], NULL, worker_main, &run->workers[run->started])) {
+			atomic_fetch_add(&run->finished_workers, 1);
+			run->worker_count = run->started; // we get on without
+			return;
+		}
+		run->started++;
+	}
 }
 
 // Gives each warp turns until the block is done, stopped, or does nothing but poll.
@@ -143,6 +160,9 @@ static int block_run(struct ptx_worker *worker, struct ptx_block *block)
 			struct ptx_warp *warp = &block->warps[i];
 			if (!warp->live)
 				continue;
+			if (worker->index == 0 && run->started < run->worker_count &&
+			    now_ns() - run->start_ns > HELP_AFTER_NS)
+				helpers_start(run);
 			enum ptx_warp_result result = ptx_warp_run(warp);
 			if (result == PTX_WARP_FAULT)
 				return BLOCK_STOPPED;
@@ -348,57 +368,61 @@ static int run_prepare(struct ptx_run *run, const struct ptx_launch *launch)
 	return 0;
 }
 
-static void run_workers(struct ptx_run *run, struct ptx_worker *workers)
+// The calling thread is the first worker; the others start once the launch turns out to
+// be worth it, or at once where every block must be there. Until then they count as done.
+static int run_workers(struct ptx_run *run)
 {
-	pthread_t *threads = calloc(run->worker_count, sizeof *threads);
-	uint32_t started = 1;
+	uint32_t count = run->worker_count;
 
-	for (uint32_t i = 0; i < run->worker_count; i++) {
-		workers[i].run = run;
-		workers[i].index = i;
-		workers[i].next_cooperative = i;
-	}
-	while (threads && started < run->worker_count &&
-	       pthread_create(&threads[started], NULL, worker_main, &workers[started]) == 0)
-		started++;
-	if (started < run->worker_count && run->launch->cooperative) { // theirs would never start
+	run->workers = calloc(count, sizeof *run->workers);
+	run->threads = calloc(count, sizeof *run->threads);
+	if (!run->workers || !run->threads)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		run->workers[i] = (struct ptx_worker){.run = run, .index = i, .next_cooperative = i};
+	run->started = 1;
+	run->start_ns = now_ns();
+	atomic_store(&run->finished_workers, count - 1);
+	if (run->launch->cooperative)
+		helpers_start(run);
+	if (run->launch->cooperative && run->started < count) { // theirs would never start
 		atomic_store(&run->error, -EAGAIN);
 		atomic_store(&run->stop, 1);
 	}
-	atomic_fetch_add(&run->finished_workers, run->worker_count - started);
-	worker_main(&workers[0]);
-	for (uint32_t i = 1; i < started; i++)
-		pthread_join(threads[i], NULL);
-	free(threads);
+	worker_main(&run->workers[0]);
+	for (uint32_t i = 1; i < run->started; i++)
+		pthread_join(run->threads[i], NULL);
+	return 0;
 }
 
 int ptx_run(const struct ptx_launch *launch, struct ptx_fault *ret_fault)
 {
 	struct ptx_run *run = calloc(1, sizeof *run);
-	struct ptx_worker *workers = NULL;
 	size_t bytes = launch->function->info.parameter_bytes;
 	int r = run ? run_prepare(run, launch) : -ENOMEM;
 	uint8_t *parameters = NULL;
 
 	if (r == 0) {
-		workers = calloc(run->worker_count, sizeof *workers);
 		parameters = aligned_alloc(64, (bytes + 64) & ~63ull);
-		if (!workers || !parameters)
+		if (!parameters)
 			r = -ENOMEM;
 	}
 	if (r == 0) {
 		if (bytes)
 			memcpy(parameters, launch->parameters, bytes);
 		run->parameters = parameters;
-		run_workers(run, workers);
-		r = atomic_load(&run->error);
+		r = run_workers(run);
+		r = r ? r : atomic_load(&run->error);
 		if (atomic_load(&run->fault_taken)) {
 			*ret_fault = run->fault;
 			r = 1;
 		}
 	}
 	free(parameters);
-	free(workers);
+	if (run) {
+		free(run->workers);
+		free(run->threads);
+	}
 	free(run);
 	return r;
 }

@@ -52,12 +52,13 @@ static void check(struct ptx_block *block, unsigned id)
 		}
 	}
 	block->barriers[id] = (struct ptx_barrier){0};
+	block->barriers_in_use &= ~(1u << id);
 	block->warps[0].worker->changes++;
 }
 
 void ptx_barriers_check(struct ptx_block *block)
 {
-	for (unsigned id = 0; id < PTX_BARRIERS; id++)
+	PTX_FOR_LANES(id, block->barriers_in_use)
 		check(block, id);
 }
 
@@ -74,6 +75,7 @@ static const struct ptx_op *op_barrier(struct ptx_warp *warp, const struct ptx_o
 		ptx_warp_split(warp, op, op + 1);
 	struct ptx_barrier *barrier = &block->barriers[id];
 	barrier->expected = threads;
+	block->barriers_in_use |= 1u << id;
 	barrier->lanes += (uint32_t)__builtin_popcount(warp->active);
 	if (op->c != PTX_NO_REF)
 		barrier->count += (uint32_t)__builtin_popcount(*ptx_operand32(warp, op->c) & warp->active);
