@@ -35,6 +35,7 @@ struct tenant {
 	pid_t pid; // as we see it, 0: not known
 	uint64_t start_time;
 	bool dead, found; // `found`: by the scan in progress
+	bool replaced;	  // it lives, and runs another program now (exec)
 	bool warned, drift_told;
 	uint64_t drift_since_ns; // more on the device than is charged; 0: not so
 	uint64_t dead_since_ns;

@@ -176,6 +176,13 @@ static json_t *no_room(const struct request *request, size_t device, uint64_t as
 		      vg_size_format(figures->total, text[2]), vg_size_format(left, text[3]));
 }
 
+static void name_after_process(const struct request *request, char name[VG_LEDGER_NAME])
+{
+	snprintf(name, VG_LEDGER_NAME, "v-%d", (int)request->peer->pid);
+	for (int more = 2; registry_find(request->node, name); more++)
+		snprintf(name, VG_LEDGER_NAME, "v-%d-%d", (int)request->peer->pid, more);
+}
+
 // Reads, admits and makes a vGPU as `create` or an `enter` without a name has it.
 static json_t *make_vgpu(const struct request *request, bool ephemeral, struct vgpu **ret_vgpu)
 {
@@ -187,7 +194,7 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 	if (name || !ephemeral)
 		snprintf(wanted.name, sizeof wanted.name, "%s", name ? name : "");
 	else
-		snprintf(wanted.name, sizeof wanted.name, "v-%d", (int)request->peer->pid);
+		name_after_process(request, wanted.name);
 	if ((name && strlen(name) >= sizeof wanted.name) || !registry_name_is_valid(wanted.name))
 		return refuse("invalid", "a vGPU's name has 1 to 63 letters, digits, '.', '_' and '-', and begins with a letter or "
 					 "a digit");
@@ -245,6 +252,9 @@ static json_t *answer_enter(const struct request *request)
 	struct vgpu *vgpu = NULL;
 	json_t *refusal = NULL;
 
+	if (!named && request->peer->pid <= 0) // its vGPU would go at once, as its launcher's end cannot be seen
+		return refuse("invalid", "the daemon cannot see your process (it is in another container): create a vGPU and "
+					 "enter that");
 	if (named)
 		vgpu = named_vgpu(request, "vgpu", &refusal);
 	else

@@ -122,6 +122,20 @@ static void watch(struct node *node, struct tenant *tenant)
 		node_watch(node, &tenant->source, EPOLLIN);
 }
 
+// Exec leaves pid and start time, and the charges of a program that is no more. One that enters
+// again settles them itself; for others we do.
+static void look_for_exec(struct node *node, struct tenant *tenant)
+{
+	uint64_t program = tenant->seen.program && tenant->pid > 0 ? vg_ledger_program_of(tenant->pid) : 0;
+	bool replaced = program && program != tenant->seen.program;
+
+	if (replaced && !tenant->replaced) {
+		tenant->dead_since_ns = vg_clock_monotonic_ns();
+		node->next_reap_ns = tenant->dead_since_ns;
+	}
+	tenant->replaced = replaced;
+}
+
 static struct tenant *find(const struct vgpu *vgpu, const struct vg_ledger_tenant *seen)
 {
 	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
@@ -146,6 +160,8 @@ static void see(struct node *node, struct vgpu *vgpu, const struct vg_ledger_ten
 	tenant->found = true;
 	if (tenant->source.fd < 0 && !tenant->dead)
 		watch(node, tenant);
+	if (!tenant->dead)
+		look_for_exec(node, tenant);
 }
 
 static void learn_overhead(struct node *node, struct vgpu *vgpu)
@@ -239,7 +255,11 @@ static void reap_one(struct node *node, struct tenant *tenant)
 	struct vgpu *vgpu = tenant->vgpu;
 	uint64_t refunded = 0;
 
-	int r = vgpu->damaged ? VG_LEDGER_GONE : vg_ledger_reap(vgpu->ledger, &tenant->seen, &refunded);
+	int r = VG_LEDGER_GONE;
+	if (!vgpu->damaged && tenant->dead)
+		r = vg_ledger_reap(vgpu->ledger, &tenant->seen, &refunded);
+	else if (!vgpu->damaged)
+		r = vg_ledger_reap_program(vgpu->ledger, &tenant->seen, &refunded);
 	if (r == -EAGAIN) {
 		return; // next time
 	} else if (r < 0) {
@@ -247,8 +267,8 @@ static void reap_one(struct node *node, struct tenant *tenant)
 		return;
 	}
 	if (refunded)
-		say("process %d of vGPU %s ended: %llu bytes refunded", (int)tenant->pid, vgpu->name,
-		    (unsigned long long)refunded);
+		say("process %d of vGPU %s %s: %llu bytes refunded", (int)tenant->pid, vgpu->name,
+		    tenant->dead ? "ended" : "runs another program", (unsigned long long)refunded);
 	forget(node, tenant);
 }
 
@@ -256,7 +276,7 @@ static bool has_dead(const struct node *node, size_t device)
 {
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		for (const struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device; tenant = tenant->next)
-			if (tenant->dead)
+			if (tenant->dead || tenant->replaced)
 				return true;
 	return false;
 }
@@ -272,7 +292,7 @@ static bool reap_device(struct node *node, size_t device)
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
 		for (struct tenant *tenant = vgpu->tenants, *next; tenant && vgpu->device == device; tenant = next) {
 			next = tenant->next;
-			if (tenant->dead && is_released(tenant, known, processes, count))
+			if ((tenant->dead || tenant->replaced) && is_released(tenant, known, processes, count))
 				reap_one(node, tenant);
 		}
 	}

@@ -10,6 +10,9 @@
 #pragma once
 #include "ledger/ledger.h"
 
+// In `image` while the daemon refunds what a program before exec left behind.
+#define LEDGER_IMAGE_TAKEN ((ledger_word)1)
+
 enum { LEDGER_VERSION = 1, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
 #define LEDGER_MAGIC 0x524744454c544756u // "VGTLEDGR"
 
@@ -17,7 +20,7 @@ typedef unsigned __int128 ledger_word;
 
 struct ledger_slot {
 	_Alignas(256) ledger_word owner; // start time << 64 | namespace << 32 | pid; 0: free
-	uint64_t image;			 // tells programs of one process apart (exec)
+	ledger_word image; // program << 64 | random: tells programs of one process apart (exec)
 	uint64_t generation;		 // grows when the slot is freed
 	uint64_t intent_sequence;	 // pending when it is done + 1
 	int64_t intent_delta;

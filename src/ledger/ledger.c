@@ -6,6 +6,7 @@
 #include "ledger/process.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -62,15 +63,32 @@ int vg_ledger_self(struct vg_ledger_owner *ret_owner)
 	return 0;
 }
 
-// The kernel gives every program it starts other random bytes, and fork keeps them.
-static uint64_t image_of_self(void)
+static uint64_t hash_of(const unsigned char *bytes, size_t length)
 {
-	const unsigned char *bytes = (const unsigned char *)getauxval(AT_RANDOM);
 	uint64_t hash = 14695981039346656037u;
 
-	for (int i = 0; bytes && i < 16; i++) // hashed: they also seed the stack protector
+	for (size_t i = 0; i < length; i++)
 		hash = (hash ^ bytes[i]) * 1099511628211u;
-	return hash ? hash : 1;
+	return hash;
+}
+
+uint64_t vg_ledger_program_of(pid_t pid)
+{
+	char path[32], bytes[4096];
+
+	snprintf(path, sizeof path, "/proc/%d/auxv", (int)pid);
+	ssize_t length = vg_file_read(pid ? path : "/proc/self/auxv", bytes, sizeof bytes);
+	return length > 0 ? hash_of((unsigned char *)bytes, (size_t)length) : 0;
+}
+
+// The kernel gives every program it starts other random bytes and addresses, and fork keeps
+// them. The bytes are hashed since they also seed the stack protector; the addresses are what
+// the daemon can see from outside.
+static ledger_word image_of_self(void)
+{
+	const unsigned char *bytes = (const unsigned char *)getauxval(AT_RANDOM);
+
+	return (ledger_word)vg_ledger_program_of(0) << 64 | (bytes ? hash_of(bytes, 16) | 2 : 2);
 }
 
 static ledger_word owner_word(const struct vg_ledger_owner *owner)
@@ -106,15 +124,16 @@ static unsigned int slots_touched(const struct ledger_file *file)
 }
 
 // A slot of this very process that the program before exec left behind.
-static int take_over_slot(struct ledger_file *file, ledger_word self, uint64_t image, unsigned int *ret_index)
+static int take_over_slot(struct ledger_file *file, ledger_word self, ledger_word image, unsigned int *ret_index)
 {
 	for (unsigned int i = 0; i < slots_touched(file); i++) {
 		struct ledger_slot *slot = &file->slots[i];
-		uint64_t old = LEDGER_LOAD(slot->image), refunded;
+		uint64_t refunded;
 
-		if (!old || old == image || ledger_word_read(&slot->owner) != self)
+		if (LEDGER_LOAD(*(uint64_t *)&slot->owner) != (uint64_t)self || ledger_word_read(&slot->owner) != self)
 			continue;
-		if (!__atomic_compare_exchange_n(&slot->image, &old, image, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		ledger_word old = ledger_word_read(&slot->image);
+		if (!old || old == image || old == LEDGER_IMAGE_TAKEN || !ledger_word_swap(&slot->image, &old, image))
 			continue;
 		ledger_slot_refund_all(file, i, 0, &refunded);
 		memset(slot->by_kind, 0, sizeof slot->by_kind);
@@ -126,7 +145,7 @@ static int take_over_slot(struct ledger_file *file, ledger_word self, uint64_t i
 	return VG_LEDGER_FULL;
 }
 
-static int claim_slot(struct ledger_file *file, ledger_word self, uint64_t image, unsigned int *ret_index)
+static int claim_slot(struct ledger_file *file, ledger_word self, ledger_word image, unsigned int *ret_index)
 {
 	for (unsigned int i = 0; i < VG_LEDGER_SLOTS; i++) {
 		struct ledger_slot *slot = &file->slots[i];
@@ -139,7 +158,8 @@ static int claim_slot(struct ledger_file *file, ledger_word self, uint64_t image
 		if (!ledger_word_swap(&slot->owner, &nobody, self))
 			continue;
 		ledger_step("claimed");
-		LEDGER_STORE(slot->image, image);
+		ledger_word none = 0;
+		ledger_word_swap(&slot->image, &none, image);
 		ledger_step("image");
 		*ret_index = i;
 		return 0;
@@ -152,7 +172,7 @@ static int enter_locked(struct vg_ledger *ledger)
 	struct ledger_file *file = ledger->file;
 	struct ledger_process *process = ledger->process;
 	struct vg_ledger_owner owner;
-	uint64_t image = image_of_self();
+	ledger_word image = image_of_self();
 	unsigned int index;
 
 	if (process->slot_number != LEDGER_NO_SLOT)
@@ -253,6 +273,9 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 	tenant.owner = (struct vg_ledger_owner){.pid = (uint32_t)owner, .pid_namespace = (uint32_t)(owner >> 32),
 						.start_time = (uint64_t)(owner >> 64)};
 	tenant.generation = LEDGER_LOAD(slot->generation);
+	ledger_word image = ledger_word_read(&slot->image);
+	tenant.image = (uint64_t)image;
+	tenant.program = (uint64_t)(image >> 64);
 	tenant.used = ledger_slot_used(slot);
 	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++)
 		tenant.by_kind[kind] = LEDGER_LOAD(slot->by_kind[kind]);
@@ -301,28 +324,49 @@ int vg_ledger_set_undeclared(struct vg_ledger *ledger, const struct vg_ledger_te
 	return 0;
 }
 
-int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t *ret_refunded)
+// The slot's owner will not touch it. On failure it is his again.
+static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t *ret_refunded)
 {
 	enum { ATTEMPTS = 100000 }; // a tenant that changes the account for ever must not hold the daemon
 	struct ledger_slot *slot = &ledger->file->slots[tenant->slot];
 	struct vg_ledger_owner self;
-	ledger_word dead = owner_word(&tenant->owner);
+	ledger_word from = owner_word(&tenant->owner);
 	int r = vg_ledger_self(&self);
 
 	if (r < 0)
 		return r;
-	// Were we killed from here on, the slot is a dead process's as before, and reaped alike.
-	if (LEDGER_LOAD(slot->generation) != tenant->generation ||
-	    !ledger_word_swap(&slot->owner, &dead, owner_word(&self)))
+	// Were we killed from here on, the slot is a dead process's, and reaped as such.
+	if (LEDGER_LOAD(slot->generation) != tenant->generation || !ledger_word_swap(&slot->owner, &from, owner_word(&self)))
 		return VG_LEDGER_GONE;
 	ledger_step("taken");
 	r = ledger_slot_refund_all(ledger->file, tenant->slot, ATTEMPTS, ret_refunded);
 	if (r == 0) {
 		ledger_slot_free(slot);
-	} else { // tried again under the dead owner's name
+	} else { // to be tried again
 		ledger_word mine = owner_word(&self);
 		ledger_word_swap(&slot->owner, &mine, owner_word(&tenant->owner));
 	}
+	return r;
+}
+
+int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t *ret_refunded)
+{
+	return reap_slot(ledger, tenant, ret_refunded);
+}
+
+// The process may take the slot over at the same time: who changes the image has it.
+int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t *ret_refunded)
+{
+	struct ledger_slot *slot = &ledger->file->slots[tenant->slot];
+	ledger_word image = (ledger_word)tenant->program << 64 | tenant->image, taken = LEDGER_IMAGE_TAKEN;
+
+	if (!image || LEDGER_LOAD(slot->generation) != tenant->generation ||
+	    !ledger_word_swap(&slot->image, &image, LEDGER_IMAGE_TAKEN))
+		return VG_LEDGER_GONE;
+	ledger_step("image taken");
+	int r = reap_slot(ledger, tenant, ret_refunded);
+	if (r)
+		ledger_word_swap(&slot->image, &taken, image);
 	return r;
 }
 

@@ -139,7 +139,8 @@ struct vg_ledger_tenant {
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t overhead;
 	bool pristine;	     // vg_ledger_set_pristine
-	uint64_t entered_ns; // since the epoch
+	uint64_t image, program; // which program of the process entered: see vg_ledger_program_of
+	uint64_t entered_ns;	 // since the epoch
 	uint32_t outer_pid;  // as the daemon sees it, 0 unknown
 	uint64_t outer_start_time;
 	char command[VG_LEDGER_COMMAND];
@@ -166,5 +167,10 @@ int vg_ledger_set_undeclared(struct vg_ledger *ledger, const struct vg_ledger_te
 // The caller has made sure that it is dead and its memory released. VG_LEDGER_GONE: somebody
 // else has the slot now; -EAGAIN: the header changed too often, try again.
 int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t *ret_refunded);
+// The same for a process that lives but runs another program now (exec), which has not entered.
+int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t *ret_refunded);
+// Tells the programs that a process runs one after the other apart: a tenant's `program` is this,
+// taken when it entered. 0: this process; 0 as an answer: it cannot be told.
+uint64_t vg_ledger_program_of(pid_t pid);
 // Where the file is mapped: whoever maps the files of others must survive their truncation.
 void vg_ledger_range(const struct vg_ledger *ledger, void **ret_address, size_t *ret_length);

@@ -145,7 +145,9 @@ void ledger_slot_free(struct ledger_slot *slot)
 	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++)
 		LEDGER_STORE(slot->by_kind[kind], 0);
 	ledger_step("kinds");
-	LEDGER_STORE(slot->image, 0);
+	ledger_word image = ledger_word_read(&slot->image);
+	while (!ledger_word_swap(&slot->image, &image, 0))
+		;
 	LEDGER_STORE(slot->entered_ns, 0);
 	LEDGER_STORE(slot->outer_pid, 0);
 	LEDGER_STORE(slot->undeclared, 0);

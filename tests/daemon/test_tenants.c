@@ -313,6 +313,31 @@ TEST(sixty_four_start_at_once)
 	CHECK(await_figure("a", "charged", 0, 2000) >= 0);
 }
 
+// A tenant that goes on as a program without CUDA holds nothing any more.
+TEST(exec_is_refunded)
+{
+	char path[400];
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", 4 * GIB));
+	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
+	pid_t child = fork();
+	if (child == 0) {
+		struct vg_ledger *ledger;
+		if (vg_ledger_open(path, &ledger) != 0 || vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, GIB) != 0)
+			_exit(1);
+		poll(NULL, 0, 300);
+		execl("/bin/sleep", "sleep", "100", NULL);
+		_exit(9);
+	}
+	CHECK(await_figure("a", "charged", (json_int_t)GIB, 1000) >= 0);
+	CHECK(await_figure("a", "charged", 0, 2000) >= 0);
+	CHECK_INT(figure("a", "tenants"), 0);
+	CHECK_INT(kill(child, 0), 0);
+	kill_tenant(child);
+}
+
 // What the driver holds beyond the charges is told in the log, once.
 TEST(drift_is_told)
 {

@@ -59,3 +59,19 @@ static inline uint64_t reap_all_dead(struct vg_ledger *ledger)
 	}
 	return sum;
 }
+
+// Refunds what living processes had before exec; the sum of it.
+static inline uint64_t reap_all_replaced(struct vg_ledger *ledger)
+{
+	struct vg_ledger_tenant tenant;
+	unsigned int cursor = 0;
+	uint64_t sum = 0, refunded;
+
+	while (vg_ledger_next_tenant(ledger, &cursor, &tenant)) {
+		uint64_t program = vg_ledger_program_of((pid_t)tenant.owner.pid);
+		if (program && tenant.program && program != tenant.program &&
+		    vg_ledger_reap_program(ledger, &tenant, &refunded) == 0)
+			sum += refunded;
+	}
+	return sum;
+}

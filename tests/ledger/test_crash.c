@@ -225,3 +225,44 @@ TEST(stopped_reaper)
 			return;
 	}
 }
+
+static void do_reap_replaced(struct vg_ledger *ledger)
+{
+	reap_all_replaced(ledger);
+}
+
+// A reaper killed at every step of refunding what a living process had before exec.
+TEST(killed_reaper_of_a_program)
+{
+	for (int step = 0;; step++) {
+		struct vg_ledger *ledger = fresh_ledger(16 * MIB);
+		struct vg_ledger_tenant tenant;
+		unsigned int cursor = 1;
+		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, HELD), 0);
+		pid_t child = fork();
+		if (child == 0) {
+			do_reserve(ledger);
+			execl("/bin/sleep", "sleep", "100", NULL);
+			_exit(9);
+		}
+		while (vg_ledger_charged(ledger) != HELD + 2 * MIB)
+			usleep(500);
+		CHECK(vg_ledger_next_tenant(ledger, &cursor, &tenant));
+		while (vg_ledger_program_of(child) == tenant.program)
+			usleep(500);
+		run_until(ledger, do_reap_replaced, step, SIGKILL);
+		bool ended = reached_end;
+		reap_all_replaced(ledger);
+		if (ended)
+			CHECK_INT(vg_ledger_charged(ledger), HELD);
+		kill(child, SIGKILL);
+		CHECK_INT(waitpid(child, NULL, 0), child);
+		reap_all_dead(ledger);
+		check_exact(ledger, HELD);
+		vg_ledger_close(ledger);
+		if (ended) {
+			CHECK(step >= 14);
+			return;
+		}
+	}
+}

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -134,7 +135,12 @@ __attribute__((constructor)) static void program_after_exec(void)
 
 	if (!path)
 		return;
-	if (vg_ledger_open(path, &ledger) != 0 || vg_ledger_charged(ledger) != 5 * MIB)
+	if (vg_ledger_open(path, &ledger) != 0)
+		_exit(2);
+	if (getenv("TEST_LEDGER_RACE")) // the charges of before may be gone already, but not come back
+		_exit(vg_ledger_enter(ledger) != 0 || vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 3 * MIB) != 0 ||
+		      vg_ledger_used_here(ledger) != 3 * MIB);
+	if (vg_ledger_charged(ledger) != 5 * MIB)
 		_exit(2);
 	if (vg_ledger_enter(ledger) != 0 || vg_ledger_charged(ledger) != 0)
 		_exit(3);
@@ -157,6 +163,53 @@ TEST(exec_refunds_what_the_program_before_held)
 	CHECK_INT(status, 0);
 	CHECK_INT(vg_ledger_charged(ledger), 6 * MIB);
 	CHECK_INT(reap_all_dead(ledger), 6 * MIB);
+	vg_ledger_close(ledger);
+}
+
+TEST(exec_of_a_program_that_never_enters)
+{
+	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	uint64_t sum = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 5 * MIB), 0);
+		execl("/bin/sleep", "sleep", "100", NULL);
+		_exit(9);
+	}
+	for (int i = 0; i < 1000 && !sum; i++) {
+		usleep(5000);
+		sum = reap_all_replaced(ledger);
+	}
+	CHECK_INT(sum, 5 * MIB);
+	CHECK_INT(vg_ledger_charged(ledger), 0);
+	kill(child, SIGKILL);
+	CHECK_INT(waitpid(child, NULL, 0), child);
+	CHECK_INT(reap_all_dead(ledger), 0);
+	vg_ledger_close(ledger);
+}
+
+// The program after exec settles its predecessor's charges while somebody else does the same.
+TEST(exec_while_somebody_refunds)
+{
+	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+
+	for (int i = 0; i < 100; i++) {
+		int status;
+		pid_t child = fork();
+		if (child == 0) {
+			CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 5 * MIB), 0);
+			setenv("TEST_LEDGER_AFTER_EXEC", ledger_path, 1);
+			setenv("TEST_LEDGER_RACE", "1", 1);
+			execl("/proc/self/exe", "test-ledger", NULL);
+			_exit(9);
+		}
+		while (waitpid(child, &status, WNOHANG) == 0)
+			reap_all_replaced(ledger);
+		CHECK_INT(status, 0);
+		reap_all_dead(ledger);
+		CHECK_INT(vg_ledger_charged(ledger), 0);
+	}
 	vg_ledger_close(ledger);
 }
 
