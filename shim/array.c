@@ -28,10 +28,11 @@ static uint64_t computed(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int leve
 
 	for (int i = 0; i < 3; i++)
 		if (extents[i] && __builtin_mul_overflow(bytes, extents[i], &bytes))
-			return UINT64_MAX;
+			return 0;
 	if (levels > 1 && __builtin_add_overflow(bytes, bytes / 3 + 1, &bytes)) // a quarter each: a third in all
-		return UINT64_MAX;
-	return shim_round_granularity(bytes);
+		bytes = UINT64_MAX;
+	bytes = shim_round_granularity(bytes);
+	return shim_exceeds_device(bytes) ? 0 : bytes; // the driver will say what is wrong with it
 }
 
 // Small arrays share blocks of 2 MiB, larger ones take whole ones.

@@ -67,6 +67,13 @@ void shim_refund_record(const struct shim_record *record)
 	shim_refund(record->kind, record->bytes);
 }
 
+bool shim_exceeds_device(uint64_t bytes)
+{
+	size_t total;
+
+	return REAL(cuDeviceTotalMem_v2)(&total, 0) == CUDA_SUCCESS && bytes > total;
+}
+
 CUcontext shim_current_context(void)
 {
 	CUcontext context = NULL;

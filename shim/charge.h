@@ -20,6 +20,10 @@ CUresult shim_refuse(enum vg_entry entry, uint64_t bytes);
 // Up to a multiple of 2 MiB; sizes without sense stay as they are.
 uint64_t shim_round_granularity(uint64_t bytes);
 
+// True for what no device of this size can give: such a call may go to the driver uncharged,
+// since only it knows which error is due.
+bool shim_exceeds_device(uint64_t bytes);
+
 // The calling thread's current context, NULL if none.
 CUcontext shim_current_context(void);
 

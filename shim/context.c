@@ -290,6 +290,17 @@ static void move_limit(CUcontext context, CUlimit limit, uint64_t before, uint64
 		shim_record_put(&record);
 }
 
+// The driver will refuse it for a reason of its own; should it not, the quota does.
+static CUresult too_much(CUlimit limit, size_t value, size_t current, uint64_t bytes)
+{
+	CUresult result = REAL(cuCtxSetLimit)(limit, value);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	REAL(cuCtxSetLimit)(limit, current);
+	return shim_refuse(VG_ENTRY_cuCtxSetLimit, bytes);
+}
+
 SHIM_EXPORT CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 {
 	uint64_t before, wanted, held = 0;
@@ -303,6 +314,8 @@ SHIM_EXPORT CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 		return REAL(cuCtxSetLimit)(limit, value);
 	before = declared_by(limit, current);
 	wanted = declared_by(limit, value);
+	if (shim_exceeds_device(wanted))
+		return too_much(limit, value, current, wanted);
 	if (wanted > before) {
 		held = wanted - before;
 		result = shim_charge(VG_ENTRY_cuCtxSetLimit, VG_LEDGER_LIMITS, held);

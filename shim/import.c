@@ -12,6 +12,13 @@ static uint64_t range_size(CUdeviceptr address)
 	return REAL(cuMemGetAddressRange_v2)(&base, &size, address) == CUDA_SUCCESS ? size : 0;
 }
 
+static bool is_opened(CUdeviceptr address)
+{
+	struct shim_record record;
+
+	return shim_record_find(SHIM_POINTER, address, &record) && record.origin == SHIM_OPENED;
+}
+
 // Charges for memory that an open has just made visible. Nothing was allocated by it, so the
 // charge may come after the call. One address opened twice is one charge.
 static CUresult charge_opened(enum vg_entry entry, CUdeviceptr address)
@@ -19,7 +26,7 @@ static CUresult charge_opened(enum vg_entry entry, CUdeviceptr address)
 	struct shim_record record;
 	CUresult result;
 
-	if (shim_record_count(SHIM_POINTER, address, 1, &record))
+	if (is_opened(address) && shim_record_count(SHIM_POINTER, address, 1, &record))
 		return CUDA_SUCCESS;
 	record = (struct shim_record){.key = address, .bytes = range_size(address), .context = shim_current_context(),
 				      .references = 1, .what = SHIM_POINTER, .kind = VG_LEDGER_IMPORT,
@@ -58,7 +65,7 @@ SHIM_EXPORT CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr address)
 	struct shim_record record;
 	CUresult result;
 
-	if (!shim_counting() || !shim_record_count(SHIM_POINTER, address, -1, &record))
+	if (!shim_counting() || !is_opened(address) || !shim_record_count(SHIM_POINTER, address, -1, &record))
 		return REAL(cuIpcCloseMemHandle)(address);
 	result = REAL(cuIpcCloseMemHandle)(address);
 	if (record.references > 0) {

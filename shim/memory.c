@@ -116,8 +116,11 @@ SHIM_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytes)
 	if (!shim_enforcing())
 		return REAL(cuMemAlloc_v2)(dptr, bytes);
 	result = reserve(&request);
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS) {
+		if (dptr)
+			*dptr = 0; // as the driver leaves it
 		return result;
+	}
 	result = REAL(cuMemAlloc_v2)(dptr, bytes);
 	return keep(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
 }
@@ -130,8 +133,11 @@ SHIM_EXPORT CUresult CUDAAPI cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytes
 	if (!shim_enforcing())
 		return REAL(cuMemAlloc)(dptr, bytes);
 	result = reserve(&request);
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS) {
+		if (dptr)
+			*dptr = 0; // as the driver leaves it
 		return result;
+	}
 	result = REAL(cuMemAlloc)(dptr, bytes);
 	return keep(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
 }

@@ -391,6 +391,23 @@ TEST(an_importer_is_charged_too)
 	CHECK_INT(charged(), 0);
 }
 
+static void wrong_close_body(void)
+{
+	CUdeviceptr address;
+
+	begin();
+	CHECK_INT(cuMemAlloc_v2(&address, 8 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuIpcCloseMemHandle(address), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(charged(), baseline + 8 * MIB);
+	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
+	end();
+}
+
+TEST(closing_what_was_not_opened_changes_nothing)
+{
+	TENANT(LIMIT, OVERHEAD_MIB * MIB, wrong_close_body);
+}
+
 static void capture_body(void)
 {
 	CUdeviceptr address;
