@@ -131,6 +131,23 @@ static CUresult take_released(size_t chunk, size_t *ret_bytes)
 	return result == CUDA_SUCCESS ? cuMemRelease(handle) : result;
 }
 
+// Exported and released, and never mapped: an open descriptor alone keeps the memory.
+static CUresult take_exported(size_t chunk, size_t *ret_bytes)
+{
+	CUmemGenericAllocationHandle handle;
+	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device}};
+	int descriptor;
+	CUresult result = cuMemCreate(&handle, chunk, &properties, 0);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret_bytes = chunk;
+	result = cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	return result == CUDA_SUCCESS ? cuMemRelease(handle) : result;
+}
+
 static CUresult take_import(size_t chunk, size_t *ret_bytes)
 {
 	CUmemGenericAllocationHandle handle;
@@ -216,6 +233,7 @@ static const struct route routes[] = {
 	{"create", "cuMemCreate, never mapped", take_create, 2 * MiB},
 	{"vmm", "cuMemCreate and cuMemMap", take_vmm, 2 * MiB},
 	{"released", "cuMemCreate, cuMemMap, then cuMemRelease", take_released, 2 * MiB},
+	{"exported", "cuMemCreate, an export to a descriptor, then cuMemRelease", take_exported, 2 * MiB},
 	{"import", "cuMemImportFromShareableHandle of --descriptor, again and again", take_import, 2 * MiB},
 	{"array", "cuArrayCreate", take_array, 16384},
 	{"mipmap", "cuMipmappedArrayCreate", take_mipmap, 256 * 1024},

@@ -168,7 +168,7 @@ CONFORM(limits)
 	WORKS(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
 	EQUALS(value, 2000);
 	WORKS(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, stack));
-	GIVES(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, (size_t)1 << 40), CUDA_ERROR_INVALID_VALUE);
+	FAILS(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, (size_t)1 << 40));
 }
 
 CHILD(heap_limits)
@@ -179,7 +179,7 @@ CHILD(heap_limits)
 	before = memory_used();
 	WORKS(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * MiB));
 	WORKS(cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 16 * MiB));
-	EQUALS(memory_used() - before, 0); // comes when a module that uses them is loaded
+	COSTS(memory_used() - before, 0); // comes when a module that uses them is loaded
 	WORKS(cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
 	HOLDS(value >= 64 * MiB);
 	WORKS(cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE));

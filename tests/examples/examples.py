@@ -48,7 +48,7 @@ def main():
         says("matmul, bad size", "--size: from 1|from 1 to 32768", 1, "matmul", "--size", "0")
         says("device_query", r"memory 512.00 MiB \(536870912 bytes\)", 0, "device_query")
         # by blocks of 2 MiB all is used; pools take 32 MiB at a time, a mipmapped array 4/3 of its first level
-        for route in ("alloc", "pitch", "create", "vmm", "released", "array"):
+        for route in ("alloc", "pitch", "create", "vmm", "released", "exported", "array"):
             grow(route, DEVICE - CONTEXT - 4 * MiB)
         for route in ("async", "pool", "graph"):
             grow(route, DEVICE - CONTEXT - 64 * MiB)

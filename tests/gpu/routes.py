@@ -98,7 +98,8 @@ def main():
     nvml = Nvml()
     wait_idle(nvml)
     for route, slack in (("alloc", 0), ("pitch", 0), ("async", POOL_SLACK), ("pool", 2 * POOL_SLACK), ("create", 0),
-                         ("vmm", 0), ("released", 0), ("array", 0), ("mipmap", 0), ("graph", POOL_SLACK), ("managed", 0)):
+                         ("vmm", 0), ("released", 0), ("exported", 0), ("array", 0), ("mipmap", 0), ("graph", POOL_SLACK),
+                         ("managed", 0)):
         suite.test(f"route {route}", grow, nvml, route, slack)
     suite.test("route import", imported, nvml)
     if SIM:
