@@ -24,7 +24,7 @@ static pid_t daemon_pid;
 
 static void clean_up(void)
 {
-	char command[512];
+	char command[512], text[32];
 
 	if (getpid() != test_pid || !*folder)
 		return;
@@ -33,6 +33,10 @@ static void clean_up(void)
 		waitpid(daemon_pid, NULL, 0);
 		daemon_pid = 0;
 	}
+	// One that started by itself: the lock names it, and holds while it lives.
+	snprintf(command, sizeof command, "%s/lock", runtime_dir);
+	if (vg_file_read(command, text, sizeof text) > 0 && atoi(text) > 1 && access(socket_path, F_OK) == 0)
+		kill(atoi(text), SIGKILL);
 	snprintf(command, sizeof command, "rm -rf '%s'", folder);
 	if (system(command) != 0)
 		fprintf(stderr, "left behind: %s\n", folder);

@@ -1,0 +1,120 @@
+// The whole way on the simulated node: `virgate run`, the interposer, the simulated NVML.
+#include "daemon_fixture.h"
+
+static void end_daemon(void)
+{
+	if (*folder && access(socket_path, F_OK) == 0)
+		json_decref(ask("{'op':'shutdown'}"));
+}
+
+static void simulated_node(void)
+{
+	char path[300];
+
+	fresh_node();
+	CHECK_INT(mkdir(runtime_dir, 0700), 0);
+	setenv("VIRGATE_RUNTIME_DIR", runtime_dir, 1);
+	snprintf(path, sizeof path, "%s/state", folder);
+	setenv("VIRGATE_STATE_DIR", path, 1);
+	snprintf(path, sizeof path, "%s/sim", folder);
+	setenv("VIRGATE_SIM_DIR", path, 1);
+	setenv("VIRGATE_SIM", "memory=1G,ctx=16M", 1);
+	unsetenv("VIRGATE_NVML");
+}
+
+static int virgate(const char *arguments)
+{
+	char command[600];
+
+	snprintf(command, sizeof command, VIRGATE " %s >/dev/null", arguments);
+	return system(command);
+}
+
+// `virgate run --vgpu NAME -- holder MIB`; returns the launcher once the memory is taken.
+static pid_t run_holder(const char *name, const char *mib)
+{
+	int out[2];
+	char word[8];
+
+	CHECK_INT(pipe(out), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		dup2(out[1], 1);
+		close(out[0]);
+		execl(VIRGATE, "virgate", "run", "--sim", "--vgpu", name, "--", HOLDER, mib, NULL);
+		_exit(9);
+	}
+	close(out[1]);
+	CHECK(read(out[0], word, sizeof word) == 6);
+	close(out[0]);
+	return child;
+}
+
+static pid_t tenant_pid(const char *name, size_t index)
+{
+	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
+	const json_t *tenants = json_object_get(json_object_get(reply, "vgpu"), "tenants");
+	pid_t pid = (pid_t)json_integer_value(json_object_get(json_array_get(tenants, index), "pid"));
+
+	json_decref(reply);
+	return pid;
+}
+
+TEST(killed_tenants_are_refunded)
+{
+	simulated_node();
+	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
+	pid_t launcher = run_holder("a", "100");
+	json_int_t charged = figure("a", "charged");
+	CHECK(charged >= (json_int_t)(116 * MIB) && charged < (json_int_t)(150 * MIB));
+	CHECK(figure("a", "physical") >= (json_int_t)(116 * MIB));
+	CHECK(figure("a", "physical") <= charged + (json_int_t)(32 * MIB));
+	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 64 * MIB), "limit", "is in use");
+	pid_t tenant = tenant_pid("a", 0);
+	CHECK(tenant > 1);
+	kill(tenant, SIGKILL);
+	CHECK(await_figure("a", "charged", 0, 1000) >= 0);
+	int status;
+	CHECK_INT(waitpid(launcher, &status, 0), launcher);
+	CHECK(WIFEXITED(status) || WIFSIGNALED(status));
+	CHECK_AGREED(ask("{'op':'rm','name':'a'}"));
+	end_daemon();
+}
+
+TEST(a_daemon_killed_under_load)
+{
+	enum { TENANTS = 4 };
+	pid_t launchers[TENANTS], pids[TENANTS], ended;
+
+	simulated_node();
+	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
+	for (int i = 0; i < TENANTS; i++)
+		launchers[i] = run_holder("a", "50");
+	json_int_t charged = figure("a", "charged");
+	for (int i = 0; i < TENANTS; i++)
+		pids[i] = tenant_pid("a", (size_t)i);
+	json_t *reply = ask("{'op':'ping'}");
+	kill((pid_t)json_integer_value(json_object_get(reply, "pid")), SIGKILL);
+	json_decref(reply);
+	kill(pids[0], SIGKILL); // while there is no daemon
+	for (int i = 1; i < TENANTS; i++)
+		CHECK_INT(kill(pids[i], 0), 0);
+	CHECK_INT(virgate("ps --sim"), 0); // starts another
+	CHECK(await_figure("a", "tenants", TENANTS - 1, 1000) >= 0);
+	CHECK_INT(figure("a", "charged"), charged / TENANTS * (TENANTS - 1));
+	CHECK_INT(figure("a", "memory"), 512 * MIB);
+	ended = waitpid(-1, NULL, 0);
+	for (int i = 0; i < TENANTS; i++)
+		if (launchers[i] == ended)
+			launchers[i] = run_holder("a", "50");
+	CHECK_INT(figure("a", "charged"), charged);
+	CHECK_INT(figure("a", "tenants"), TENANTS);
+	for (int i = 0; i < TENANTS; i++)
+		pids[i] = tenant_pid("a", (size_t)i);
+	for (int i = 0; i < TENANTS; i++)
+		kill(pids[i], SIGKILL);
+	CHECK(await_figure("a", "charged", 0, 1000) >= 0);
+	for (int i = 0; i < TENANTS; i++)
+		waitpid(launchers[i], NULL, 0);
+	end_daemon();
+}
