@@ -170,7 +170,7 @@ FP8(e5m2, PTX_FORMAT_E5M2)
 		ptx_canonical_f32(function##f(ptx_flush_f32(x))))                                                      \
 	PTX_OP1("cvt." #word ".ftz.sat.f32.f32", cvt_##word##_ftz_sat_f32, f32, f32,                                   \
 		ptx_saturate_f32(function##f(ptx_flush_f32(x))))                                                       \
-	PTX_OP1("cvt." #word ".f64.f64", cvt_##word##_f64, f64, f64, function(x))                                      \
+	PTX_OP1("cvt." #word ".f64.f64", cvt_##word##_f64, f64, f64, x == x ? function(x) : ptx_quiet_f64(x))     \
 	PTX_OP1("cvt." #word ".sat.f64.f64", cvt_##word##_sat_f64, f64, f64, ptx_saturate_f64(function(x)))            \
 	PTX_OP1("cvt." #word ".f16.f16", cvt_##word##_f16, u16, u16,                                                   \
 		ptx_f16_from((f64)function##f(ptx_f16_value(x)), PTX_NEAREST))                                         \
