@@ -6,10 +6,9 @@
 #include "launch.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sim_capture *captures;
-static _Atomic unsigned capture_count;
+struct sim_capture *sim_captures;
+_Atomic unsigned sim_capture_count;
 static unsigned long long next_id = 1;
-static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 void sim_capture_lock(void)
 {
@@ -76,13 +75,13 @@ static CUresult set_tip(struct sim_captured *captured, CUgraphNode node)
 // With the lock: dissolves the capture. The graph goes too, unless it is handed on.
 static void dissolve(struct sim_capture *capture)
 {
-	for (struct sim_capture **link = &captures; *link; link = &(*link)->next) {
+	for (struct sim_capture **link = &sim_captures; *link; link = &(*link)->next) {
 		if (*link == capture) {
 			*link = capture->next;
 			break;
 		}
 	}
-	atomic_fetch_sub(&capture_count, 1);
+	atomic_fetch_sub(&sim_capture_count, 1);
 	for (struct sim_captured *one = capture->streams, *next; one; one = next) {
 		next = one->next;
 		leave(one);
@@ -122,9 +121,9 @@ CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, 
 	capture->thread = pthread_self();
 	capture->borrowed = graph;
 	capture->graph = graph;
-	capture->next = captures;
-	captures = capture;
-	atomic_fetch_add(&capture_count, 1);
+	capture->next = sim_captures;
+	sim_captures = capture;
+	atomic_fetch_add(&sim_capture_count, 1);
 	result = graph ? CUDA_SUCCESS : sim_graph_new(&capture->graph);
 	if (result == CUDA_SUCCESS)
 		result = join(capture, stream, &captured);
@@ -412,83 +411,8 @@ void sim_capture_abandon(struct sim_stream *stream)
 	sim_capture_unlock();
 }
 
-// ---- what captures forbid -----------------------------------------------------------------------
-
-CUresult sim_capture_unsafe(void)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	if (__builtin_expect(atomic_load_explicit(&capture_count, memory_order_relaxed) == 0, 1) ||
-	    thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_SUCCESS;
-	sim_capture_lock();
-	for (struct sim_capture *capture = captures; capture; capture = capture->next) {
-		bool mine = pthread_equal(capture->thread, pthread_self()) && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-		bool any = capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
-		if (mine || any) {
-			capture->invalidated = true;
-			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-		}
-	}
-	sim_capture_unlock();
-	return result;
-}
-
-CUresult sim_capture_forbidden(struct sim_stream *stream)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	if (__builtin_expect(atomic_load_explicit(&capture_count, memory_order_relaxed) == 0, 1))
-		return CUDA_SUCCESS;
-	sim_capture_lock();
-	struct sim_captured *captured = stream->capture;
-	if (captured) {
-		captured->capture->invalidated = true;
-		result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	} else if (stream->legacy) {
-		for (struct sim_capture *capture = captures; capture; capture = capture->next) {
-			for (const struct sim_captured *one = capture->streams; one; one = one->next) {
-				if (one->stream->context != stream->context || (one->stream->flags & CU_STREAM_NON_BLOCKING))
-					continue;
-				capture->invalidated = true;
-				result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-			}
-		}
-	}
-	sim_capture_unlock();
-	return result;
-}
-
-CUresult sim_capture_context_forbidden(struct sim_context *context)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	if (__builtin_expect(atomic_load_explicit(&capture_count, memory_order_relaxed) == 0, 1))
-		return CUDA_SUCCESS;
-	sim_capture_lock();
-	for (struct sim_capture *capture = captures; capture; capture = capture->next) {
-		for (const struct sim_captured *one = capture->streams; one; one = one->next) {
-			if (one->stream->context->parent != context->parent)
-				continue;
-			capture->invalidated = true;
-			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-		}
-	}
-	sim_capture_unlock();
-	return result;
-}
-
-CUresult sim_capture_event_forbidden(struct sim_event *event)
-{
-	sim_capture_lock();
-	struct sim_recorded *recorded = event->capture;
-	if (recorded)
-		recorded->capture->invalidated = true;
-	sim_capture_unlock();
-	return CUDA_ERROR_CAPTURED_EVENT;
-}
-
-CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props, CUdeviceptr *ret_address)
+CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props,
+			   CUdeviceptr *ret_address)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS_v2 params = {.bytesize = size};
 	struct sim_graph_memory *memory;
@@ -534,15 +458,4 @@ CUresult sim_capture_free(struct sim_stream *stream, CUdeviceptr address)
 	}
 	sim_capture_unlock();
 	return result;
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	SIM_ENTER(cuThreadExchangeStreamCaptureMode);
-	if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUstreamCaptureMode before = thread_mode;
-	thread_mode = *mode;
-	*mode = before;
-	return CUDA_SUCCESS;
 }

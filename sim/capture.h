@@ -34,6 +34,8 @@ struct sim_recorded {
 	struct sim_recorded *next;
 };
 
+extern struct sim_capture *sim_captures; // all of the process, under the lock
+extern _Atomic unsigned sim_capture_count;
 void sim_capture_lock(void);
 void sim_capture_unlock(void);
 CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, struct CUgraph_st *graph,

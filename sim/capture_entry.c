@@ -39,7 +39,8 @@ static CUresult end(CUstream handle, CUgraph *ret_graph)
 	return sim_capture_end(stream, ret_graph);
 }
 
-static CUresult status_of(struct sim_stream *stream, CUstreamCaptureStatus *ret_status, struct sim_captured **ret_captured)
+static CUresult status_of(struct sim_stream *stream, CUstreamCaptureStatus *ret_status,
+			  struct sim_captured **ret_captured)
 {
 	struct sim_captured *captured = stream->capture;
 
@@ -124,8 +125,8 @@ static CUresult get_info(CUstream handle, const struct info *info)
 	return result;
 }
 
-static CUresult change_dependencies(CUstream handle, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count,
-				    unsigned flags)
+static CUresult change_dependencies(CUstream handle, const CUgraphNode *nodes, const CUgraphEdgeData *data,
+				    size_t count, unsigned flags)
 {
 	struct sim_stream *stream;
 	CUresult result = CUDA_SUCCESS;

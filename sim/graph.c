@@ -165,7 +165,8 @@ bool sim_graph_holds(const struct CUgraph_st *graph, CUgraphNodeType type)
 	return false;
 }
 
-static CUresult clone_node(const struct CUgraphNode_st *node, struct CUgraph_st *graph, struct CUgraphNode_st **ret_node)
+static CUresult clone_node(const struct CUgraphNode_st *node, struct CUgraph_st *graph,
+			   struct CUgraphNode_st **ret_node)
 {
 	struct CUgraphNode_st *copy;
 

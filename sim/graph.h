@@ -94,7 +94,6 @@ struct CUgraph_st {
 	const struct CUgraph_st *origin;
 	struct sim_condition *conditions;
 	struct sim_user_reference *objects;
-	bool instantiated; // with memory or conditional nodes, only one may be at a time
 	unsigned long long id;
 };
 
@@ -170,6 +169,7 @@ struct CUgraphExec_st {
 	struct sim_user_reference *objects;
 };
 CUresult sim_graph_exec_get(CUgraphExec handle);
+void sim_graph_exec_unref(CUgraphExec exec);
 // The program, unshared, with exec->lock held.
 CUresult sim_graph_exec_own(CUgraphExec exec, struct sim_program **ret_program);
 

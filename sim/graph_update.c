@@ -177,7 +177,8 @@ static CUresult check_kernel(const struct sim_step *before, const struct sim_ste
 
 // The new program must be the old one with other parameters. On success its steps take the
 // old steps' identities, so that both graphs' order of nodes decides, as in the driver.
-static CUresult check_update(const struct sim_program *before, struct sim_program *after, CUgraphExecUpdateResultInfo *info)
+static CUresult check_update(const struct sim_program *before, struct sim_program *after,
+			     CUgraphExecUpdateResultInfo *info)
 {
 	if (before->count != after->count)
 		return failed(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL);

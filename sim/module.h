@@ -12,8 +12,6 @@ enum {
 	SIM_KERNEL_MAGIC = 0x4b524e32,
 };
 
-enum { SIM_FUNCTION_SETTINGS = CU_FUNC_ATTRIBUTE_MAX };
-
 // What cuFuncSetAttribute may change.
 struct sim_settings {
 	int dynamic_shared; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -78,10 +76,10 @@ CUresult sim_jit_read(unsigned count, const CUjit_option *options, void **values
 __attribute__((format(printf, 2, 3))) void sim_jit_log(struct ptx_log *log, const char *format, ...);
 void sim_jit_write(struct sim_jit *jit);
 
-// Parses texts, with what nvcc expects the driver to define. `jit` may be NULL.
 // A file as an image; CUDA_ERROR_FILE_NOT_FOUND.
 CUresult sim_image_file(const char *path, struct sim_image *ret_image);
 CUresult sim_image_result(int status); // of sim_image_read
+// Parses texts, with what nvcc expects the driver to define. `jit` may be NULL.
 CUresult sim_module_parse(const struct sim_image *image, struct sim_jit *jit, struct ptx_module **ret_module);
 int sim_module_target(void); // 90
 CUresult sim_module_create(struct sim_context *context, const struct sim_image *image, struct sim_jit *jit,

@@ -80,8 +80,8 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CU
 	return active_blocks(numBlocks, func, blockSize, dynamicSMemSize, flags);
 }
 
-static CUresult potential_block(int *minimum_grid, int *block, CUfunction func, CUoccupancyB2DSize of_block, size_t fixed,
-				int limit, unsigned flags)
+static CUresult potential_block(int *minimum_grid, int *block, CUfunction func, CUoccupancyB2DSize of_block,
+				size_t fixed, int limit, unsigned flags)
 {
 	struct CUfunc_st *function;
 	int best_threads = 0, best_block = 0, best_blocks = 0;

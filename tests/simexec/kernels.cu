@@ -29,7 +29,10 @@ __global__ void countdown(cudaGraphConditionalHandle condition, int *p)
 	cudaGraphSetConditional(condition, left > 0);
 }
 
-__global__ void choose(cudaGraphConditionalHandle condition, unsigned value) { cudaGraphSetConditional(condition, value); }
+__global__ void choose(cudaGraphConditionalHandle condition, unsigned value)
+{
+	cudaGraphSetConditional(condition, value);
+}
 
 __global__ void wild(int *p) { *p = 1; }
 

@@ -1,0 +1,89 @@
+// What threads and streams may not do while something captures.
+#include "capture.h"
+
+static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+CUresult sim_capture_unsafe(void)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (__builtin_expect(atomic_load_explicit(&sim_capture_count, memory_order_relaxed) == 0, 1) ||
+	    thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_SUCCESS;
+	sim_capture_lock();
+	for (struct sim_capture *capture = sim_captures; capture; capture = capture->next) {
+		bool mine = pthread_equal(capture->thread, pthread_self()) && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+		bool any = capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+		if (mine || any) {
+			capture->invalidated = true;
+			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		}
+	}
+	sim_capture_unlock();
+	return result;
+}
+
+CUresult sim_capture_forbidden(struct sim_stream *stream)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (__builtin_expect(atomic_load_explicit(&sim_capture_count, memory_order_relaxed) == 0, 1))
+		return CUDA_SUCCESS;
+	sim_capture_lock();
+	struct sim_captured *captured = stream->capture;
+	if (captured) {
+		captured->capture->invalidated = true;
+		result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	} else if (stream->legacy) {
+		for (struct sim_capture *capture = sim_captures; capture; capture = capture->next) {
+			for (const struct sim_captured *one = capture->streams; one; one = one->next) {
+				if (one->stream->context != stream->context || (one->stream->flags & CU_STREAM_NON_BLOCKING))
+					continue;
+				capture->invalidated = true;
+				result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+			}
+		}
+	}
+	sim_capture_unlock();
+	return result;
+}
+
+CUresult sim_capture_context_forbidden(struct sim_context *context)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (__builtin_expect(atomic_load_explicit(&sim_capture_count, memory_order_relaxed) == 0, 1))
+		return CUDA_SUCCESS;
+	sim_capture_lock();
+	for (struct sim_capture *capture = sim_captures; capture; capture = capture->next) {
+		for (const struct sim_captured *one = capture->streams; one; one = one->next) {
+			if (one->stream->context->parent != context->parent)
+				continue;
+			capture->invalidated = true;
+			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		}
+	}
+	sim_capture_unlock();
+	return result;
+}
+
+CUresult sim_capture_event_forbidden(struct sim_event *event)
+{
+	sim_capture_lock();
+	struct sim_recorded *recorded = event->capture;
+	if (recorded)
+		recorded->capture->invalidated = true;
+	sim_capture_unlock();
+	return CUDA_ERROR_CAPTURED_EVENT;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	SIM_ENTER(cuThreadExchangeStreamCaptureMode);
+	if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUstreamCaptureMode before = thread_mode;
+	thread_mode = *mode;
+	*mode = before;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,165 @@
+// Launches of executable graphs.
+#include <stdlib.h>
+
+#include "graph.h"
+
+struct graph_op {
+	struct sim_op op;
+	CUgraphExec exec;
+	struct sim_program *program;
+	struct sim_mark **marks; // by step: of the events it records
+};
+
+static void let_go(struct graph_op *launch)
+{
+	if (!launch->exec)
+		return;
+	for (size_t i = 0; launch->marks && i < launch->program->count; i++) {
+		if (launch->marks[i] && !sim_mark_is_done(launch->marks[i]))
+			sim_mark_finish(launch->marks[i]); // never reached: the context has failed
+		sim_mark_unref(launch->marks[i]);
+	}
+	free(launch->marks);
+	sim_program_unref(launch->program);
+	sim_graph_exec_unref(launch->exec);
+	launch->exec = NULL;
+}
+
+static CUresult run_graph(struct sim_op *op)
+{
+	struct graph_op *launch = (struct graph_op *)op;
+	CUresult result = sim_program_run(launch->program, launch->marks);
+	let_go(launch); // before anybody sees the launch done: its memory may be asked for next
+	return result;
+}
+
+static void finish_graph(struct sim_op *op)
+{
+	let_go((struct graph_op *)op);
+}
+
+static const struct sim_op_class graph_class = {
+	.name = "graph", .size = sizeof(struct graph_op), .run = run_graph, .finish = finish_graph};
+
+// What a launch does to the memory that outlives it.
+struct settle {
+	struct sim_program *program;
+	bool free_first, apply;
+	CUresult result;
+};
+
+static bool frees(const struct sim_program *program, CUdeviceptr address)
+{
+	for (size_t i = 0; i < program->count; i++) {
+		const struct sim_step *step = &program->steps[i];
+		if (step->type == CU_GRAPH_NODE_TYPE_MEM_FREE && step->freed == address)
+			return true;
+		for (unsigned b = 0; b < step->body_count; b++)
+			if (frees(step->bodies[b], address))
+				return true;
+	}
+	return false;
+}
+
+static void settle_one(struct sim_graph_memory *memory, void *data)
+{
+	struct settle *settle = data;
+
+	if (settle->result != CUDA_SUCCESS || frees(settle->program, memory->address))
+		return;
+	settle->result = settle->apply ? sim_graph_memory_take(memory, settle->free_first)
+				       : sim_graph_memory_check(memory, settle->free_first);
+}
+
+struct search {
+	CUdeviceptr address;
+	bool found;
+};
+
+static void search_one(struct sim_graph_memory *memory, void *data)
+{
+	struct search *search = data;
+	search->found |= memory->address == search->address;
+}
+
+static void give_foreign(struct sim_program *program)
+{
+	for (size_t i = 0; i < program->count; i++) {
+		struct search search = {program->steps[i].freed, false};
+		if (program->steps[i].type != CU_GRAPH_NODE_TYPE_MEM_FREE)
+			continue;
+		sim_program_each_memory(program, search_one, &search);
+		if (!search.found)
+			(void)sim_graph_memory_give(search.address);
+	}
+}
+
+static CUresult arm_events(struct graph_op *launch)
+{
+	struct sim_program *program = launch->program;
+
+	for (size_t i = 0; i < program->count; i++) {
+		const struct sim_step *step = &program->steps[i];
+		if (step->type != CU_GRAPH_NODE_TYPE_EVENT_RECORD || !step->enabled)
+			continue;
+		if (!launch->marks && !(launch->marks = calloc(program->count, sizeof *launch->marks)))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		launch->marks[i] = sim_event_arm(((struct sim_event_op *)step->op)->event);
+	}
+	return CUDA_SUCCESS;
+}
+
+// With exec->lock held.
+static CUresult launch_locked(CUgraphExec exec, struct sim_stream *stream)
+{
+	struct settle settle = {.program = exec->program,
+				.free_first = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH};
+
+	sim_program_each_memory(exec->program, settle_one, &settle);
+	SIM_TRY(settle.result);
+	SIM_TRY(sim_program_upload(exec->program));
+	struct graph_op *launch = (struct graph_op *)sim_op_new(&graph_class, stream->context);
+	launch->exec = exec;
+	atomic_fetch_add(&exec->references, 1);
+	launch->program = exec->program;
+	atomic_fetch_add(&exec->program->references, 1);
+	CUresult result = arm_events(launch);
+	if (result != CUDA_SUCCESS) {
+		sim_op_free(&launch->op);
+		return result;
+	}
+	settle.apply = true;
+	sim_program_each_memory(exec->program, settle_one, &settle);
+	give_foreign(exec->program);
+	sim_op_wait_for(&launch->op, exec->last);
+	launch->op.mark = sim_mark_new();
+	sim_mark_unref(exec->last);
+	exec->last = sim_mark_ref(launch->op.mark);
+	return sim_submit(stream, &launch->op);
+}
+
+static CUresult launch_graph(CUgraphExec exec, CUstream handle)
+{
+	struct sim_stream *stream;
+
+	SIM_TRY(sim_graph_exec_get(exec));
+	SIM_TRY(sim_stream_get(handle, &stream));
+	if (atomic_load(&stream->capture))
+		return sim_capture_graph_launch(stream, exec);
+	pthread_mutex_lock(&exec->lock);
+	CUresult result = launch_locked(exec, stream);
+	pthread_mutex_unlock(&exec->lock);
+	return result;
+}
+
+CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
+{
+	SIM_ENTER(cuGraphLaunch);
+	return launch_graph(hGraphExec, hStream);
+}
+
+CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
+{
+	SIM_ENTER(cuGraphLaunch_ptsz);
+	return launch_graph(hGraphExec, SIM_PTSZ(hStream));
+}
