@@ -20,6 +20,13 @@ typedef unsigned short half_word;
 #define TEST_2(op, c) { unsigned r; asm("{.reg .pred p;\n\t" op " p, %1, %2;\n\tselp.u32 %0, 1, 0, p;}" \
 	: "=r"(r) : c(x), c(y)); PUT(r); }
 
+// An instruction written out, by the type of its result; 64 bits go out as two words.
+#define RAW_32(text, ...) { unsigned r; asm(text : "=r"(r) : __VA_ARGS__); PUT(r); }
+#define RAW_16(text, ...) { half_word r; asm(text : "=h"(r) : __VA_ARGS__); PUT(r); }
+#define RAW_F32(text, ...) { float r; asm(text : "=f"(r) : __VA_ARGS__); PUT(__float_as_uint(r)); }
+#define RAW_64(text, ...) { word64 r; asm(text : "=l"(r) : __VA_ARGS__); PUT(r); PUT(r >> 32); }
+#define RAW_F64(text, ...) { double r; asm(text : "=d"(r) : __VA_ARGS__); PUT(__double2loint(r)); PUT(__double2hiint(r)); }
+#define RAW_WIDE(text, ...) { word64 r; asm(text : "=l"(r) : __VA_ARGS__); PUT64(r); }
 #define TO_32(op, c) { unsigned r; asm(op " %0, %1;" : "=r"(r) : c(x)); PUT(r); }
 #define TO_16(op, c) { half_word r; asm(op " %0, %1;" : "=h"(r) : c(x)); PUT(r); }
 #define TO_64(op, c) { word64 r; asm(op " %0, %1;" : "=l"(r) : c(x)); PUT(r); PUT(r >> 32); }
@@ -47,7 +54,8 @@ KERNEL(edge_order_f32)
 	F32_2("max.NaN.f32") F32_2("min.xorsign.abs.f32") F32_2("max.NaN.xorsign.abs.f32")
 	TEST_2("setp.eq.f32", "f") TEST_2("setp.ne.f32", "f") TEST_2("setp.lt.f32", "f") TEST_2("setp.ge.f32", "f")
 	TEST_2("setp.equ.f32", "f") TEST_2("setp.neu.f32", "f") TEST_2("setp.leu.f32", "f") TEST_2("setp.gtu.f32", "f")
-	TEST_2("setp.num.f32", "f") TEST_2("setp.nan.f32", "f") TEST_2("setp.lt.ftz.f32", "f") TEST_2("setp.equ.ftz.f32", "f")
+	TEST_2("setp.num.f32", "f") TEST_2("setp.nan.f32", "f") TEST_2("setp.lt.ftz.f32", "f")
+	TEST_2("setp.equ.ftz.f32", "f")
 	F32_1("cvt.rni.f32.f32") F32_1("cvt.rzi.f32.f32") F32_1("cvt.rmi.f32.f32") F32_1("cvt.rpi.f32.f32")
 	F32_1("cvt.rmi.ftz.f32.f32") F32_1("cvt.sat.f32.f32") F32_1("cvt.rni.sat.f32.f32")
 	TO_32("cvt.rna.tf32.f32", "f")
@@ -68,9 +76,8 @@ KERNEL(edge_f64)
 	F64_1("rcp.rn.f64") F64_1("rcp.rp.f64") F64_1("sqrt.rn.f64") F64_1("sqrt.rm.f64")
 	F64_2("min.f64") F64_2("max.f64") F64_1("abs.f64") F64_1("neg.f64")
 	F64_1("cvt.rni.f64.f64") F64_1("cvt.rmi.f64.f64") F64_1("cvt.sat.f64.f64") F64_2("copysign.f64")
-	{ word64 r; asm("{.reg .pred p;\n\tsetp.lt.f64 p, %1, %2;\n\tselp.u64 %0, 1, 0, p;}" : "=l"(r) : "d"(x), "d"(y)); PUT64(r); }
-	{ word64 r; asm("{.reg .pred p;\n\tsetp.neu.f64 p, %1, %2;\n\tselp.u64 %0, 1, 0, p;}" : "=l"(r) : "d"(x), "d"(y)); PUT64(r); }
-	{ word64 r; asm("{.reg .pred p;\n\tsetp.geu.f64 p, %1, %2;\n\tselp.u64 %0, 1, 0, p;}" : "=l"(r) : "d"(x), "d"(y)); PUT64(r); }
+#define TEST_F64(op) RAW_WIDE("{.reg .pred p;\n\t" op " p, %1, %2;\n\tselp.u64 %0, 1, 0, p;}", "d"(x), "d"(y))
+	TEST_F64("setp.lt.f64") TEST_F64("setp.neu.f64") TEST_F64("setp.geu.f64")
 }
 
 #define H_1(op) { half_word r; asm(op " %0, %1;" : "=h"(r) : "h"(x)); PUT(r); }
@@ -111,13 +118,15 @@ KERNEL(edge_convert_f32)
 	TO_INTEGERS("f32", "f")
 	TO_32("cvt.rzi.u32.f32", "f") TO_32("cvt.rpi.s32.f32", "f") TO_32("cvt.rpi.ftz.s32.f32", "f")
 	TO_64("cvt.rzi.s64.f32", "f") TO_32("cvt.rzi.s8.f32", "f") TO_32("cvt.rni.u8.f32", "f")
-	TO_16("cvt.rn.f16.f32", "f") TO_16("cvt.rz.f16.f32", "f") TO_16("cvt.rm.f16.f32", "f") TO_16("cvt.rp.f16.f32", "f")
-	TO_16("cvt.rn.bf16.f32", "f") TO_16("cvt.rz.bf16.f32", "f") TO_16("cvt.rn.sat.f16.f32", "f") TO_16("cvt.rn.relu.f16.f32", "f")
+	TO_16("cvt.rn.f16.f32", "f") TO_16("cvt.rz.f16.f32", "f") TO_16("cvt.rm.f16.f32", "f")
+	TO_16("cvt.rp.f16.f32", "f")
+	TO_16("cvt.rn.bf16.f32", "f") TO_16("cvt.rz.bf16.f32", "f") TO_16("cvt.rn.sat.f16.f32", "f")
+	TO_16("cvt.rn.relu.f16.f32", "f")
 	TO_16("cvt.rn.relu.bf16.f32", "f") TO_F64("cvt.f64.f32", "f") TO_F64("cvt.ftz.f64.f32", "f")
-	{ half_word r; asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(r) : "f"(x), "f"(y)); PUT(r); }
-	{ half_word r; asm("cvt.rn.satfinite.relu.e5m2x2.f32 %0, %1, %2;" : "=h"(r) : "f"(x), "f"(y)); PUT(r); }
-	{ unsigned r; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(x), "f"(y)); PUT(r); }
-	{ unsigned r; asm("cvt.rz.relu.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(x), "f"(y)); PUT(r); }
+	RAW_16("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;", "f"(x), "f"(y))
+	RAW_16("cvt.rn.satfinite.relu.e5m2x2.f32 %0, %1, %2;", "f"(x), "f"(y))
+	RAW_32("cvt.rn.f16x2.f32 %0, %1, %2;", "f"(x), "f"(y))
+	RAW_32("cvt.rz.relu.bf16x2.f32 %0, %1, %2;", "f"(x), "f"(y))
 }
 
 KERNEL(edge_convert_f64)
@@ -139,7 +148,7 @@ KERNEL(edge_convert_half)
 	TO_F32("cvt.f32.f16", "h") TO_F64("cvt.f64.f16", "h") TO_F32("cvt.f32.bf16", "h")
 	TO_32("cvt.rn.f16x2.e4m3x2", "h") TO_32("cvt.rn.f16x2.e5m2x2", "h") TO_32("cvt.rzi.s32.bf16", "h")
 	TO_32("cvt.sat.f32.f16", "h")
-	{ half_word r; asm("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;" : "=h"(r) : "r"(x | y << 16)); PUT(r); }
+	RAW_16("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;", "r"(x | y << 16))
 }
 
 KERNEL(edge_convert_integer)
@@ -148,19 +157,22 @@ KERNEL(edge_convert_integer)
 	(void)y;
 	unsigned w = (unsigned)x;
 	half_word h = (half_word)x;
-	TO_F32("cvt.rn.f32.u64", "l") TO_F32("cvt.rz.f32.s64", "l") TO_F32("cvt.rp.f32.u64", "l") TO_F64("cvt.rn.f64.s64", "l")
-	TO_F64("cvt.rm.f64.u64", "l") TO_F64("cvt.rp.f64.s64", "l") TO_16("cvt.rn.f16.s64", "l") TO_16("cvt.rn.bf16.u64", "l")
-	TO_32("cvt.sat.s32.s64", "l") TO_32("cvt.sat.u32.s64", "l") TO_32("cvt.u32.u64", "l") TO_16("cvt.sat.s16.u64", "l")
-	{ float r; asm("cvt.rn.f32.s32 %0, %1;" : "=f"(r) : "r"(w)); PUT(__float_as_uint(r)); }
-	{ float r; asm("cvt.rm.f32.u32 %0, %1;" : "=f"(r) : "r"(w)); PUT(__float_as_uint(r)); }
-	{ unsigned r; asm("cvt.sat.u8.s32 %0, %1;" : "=r"(r) : "r"(w)); PUT(r); }
-	{ unsigned r; asm("cvt.sat.s8.s32 %0, %1;" : "=r"(r) : "r"(w)); PUT(r); }
-	{ unsigned r; asm("cvt.s32.s8 %0, %1;" : "=r"(r) : "r"(w)); PUT(r); }
-	{ unsigned r; asm("cvt.u32.u16 %0, %1;" : "=r"(r) : "h"(h)); PUT(r); }
-	{ half_word r; asm("cvt.rn.f16.s16 %0, %1;" : "=h"(r) : "h"(h)); PUT(r); }
-	{ half_word r; asm("cvt.rz.f16.u32 %0, %1;" : "=h"(r) : "r"(w)); PUT(r); }
-	{ unsigned r; asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(w), "r"((unsigned)y), "r"((unsigned)z)); PUT(r); }
-	{ unsigned r; asm("cvt.pack.sat.s16.s32 %0, %1, %2;" : "=r"(r) : "r"(w), "r"((unsigned)y)); PUT(r); }
+	TO_F32("cvt.rn.f32.u64", "l") TO_F32("cvt.rz.f32.s64", "l") TO_F32("cvt.rp.f32.u64", "l")
+	TO_F64("cvt.rn.f64.s64", "l")
+	TO_F64("cvt.rm.f64.u64", "l") TO_F64("cvt.rp.f64.s64", "l") TO_16("cvt.rn.f16.s64", "l")
+	TO_16("cvt.rn.bf16.u64", "l")
+	TO_32("cvt.sat.s32.s64", "l") TO_32("cvt.sat.u32.s64", "l") TO_32("cvt.u32.u64", "l")
+	TO_16("cvt.sat.s16.u64", "l")
+	RAW_F32("cvt.rn.f32.s32 %0, %1;", "r"(w))
+	RAW_F32("cvt.rm.f32.u32 %0, %1;", "r"(w))
+	RAW_32("cvt.sat.u8.s32 %0, %1;", "r"(w))
+	RAW_32("cvt.sat.s8.s32 %0, %1;", "r"(w))
+	RAW_32("cvt.s32.s8 %0, %1;", "r"(w))
+	RAW_32("cvt.u32.u16 %0, %1;", "h"(h))
+	RAW_16("cvt.rn.f16.s16 %0, %1;", "h"(h))
+	RAW_16("cvt.rz.f16.u32 %0, %1;", "r"(w))
+	RAW_32("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;", "r"(w), "r"((unsigned)y), "r"((unsigned)z))
+	RAW_32("cvt.pack.sat.s16.s32 %0, %1, %2;", "r"(w), "r"((unsigned)y))
 }
 
 #define I_1(op) { unsigned r; asm(op " %0, %1;" : "=r"(r) : "r"(x)); PUT(r); }
@@ -171,7 +183,8 @@ KERNEL(edge_convert_integer)
 KERNEL(edge_integer)
 {
 	TAKE(unsigned);
-	I_2("add.sat.s32") I_2("sub.sat.s32") I_2("mul.hi.u32") I_2("mul.hi.s32") I_3("mad.hi.sat.s32") I_2("mul24.hi.u32")
+	I_2("add.sat.s32") I_2("sub.sat.s32") I_2("mul.hi.u32") I_2("mul.hi.s32") I_3("mad.hi.sat.s32")
+	I_2("mul24.hi.u32")
 	I_2("mul24.lo.s32") I_3("mad24.hi.s32") I_3("mad24.hi.sat.s32") I_2("min.s32") I_2("max.u32") I_1("abs.s32")
 	I_1("neg.s32") I_3("sad.u32") I_3("sad.s32") I_2("min.s16x2") I_2("max.u16x2") I_2("max.relu.s16x2")
 	I_2("max.relu.s32") I_2("shl.b32") I_2("shr.u32") I_2("shr.s32") I_1("cnot.b32") I_1("bfind.s32")
@@ -182,10 +195,10 @@ KERNEL(edge_integer)
 	I_3("slct.u32.s32") I_3("vabsdiff4.u32.s32.u32.add") I_3("vavrg2.s32.s32.s32") I_3("vadd4.u32.u32.s32.sat")
 	I_3("vset4.u32.s32.lt") I_2("vadd.s32.u32.s32.sat")
 	unsigned safe = y ? y : 3;
-	{ unsigned r; asm("div.s32 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(safe)); PUT(r); }
-	{ unsigned r; asm("rem.s32 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(safe)); PUT(r); }
-	{ unsigned r; asm("rem.u32 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(safe)); PUT(r); }
-	{ unsigned r; asm("lop3.b32 %0, %1, %2, %3, 0x6d;" : "=r"(r) : "r"(x), "r"(y), "r"(z)); PUT(r); }
+	RAW_32("div.s32 %0, %1, %2;", "r"(x), "r"(safe))
+	RAW_32("rem.s32 %0, %1, %2;", "r"(x), "r"(safe))
+	RAW_32("rem.u32 %0, %1, %2;", "r"(x), "r"(safe))
+	RAW_32("lop3.b32 %0, %1, %2, %3, 0x6d;", "r"(x), "r"(y), "r"(z))
 }
 
 // NaNs of every kind through every unit: few enough that their values are recorded.
@@ -199,16 +212,18 @@ KERNEL(edge_nan)
 	half_word h = nan_32[i] >> 16 | (i == 0);
 	F32_1("neg.f32") F32_1("abs.f32") F32_1("cvt.sat.f32.f32") F32_1("rcp.rn.f32") F32_1("sqrt.rn.f32")
 	TO_F64("cvt.f64.f32", "f") TO_32("cvt.rzi.u32.f32", "f") TO_64("cvt.rzi.s64.f32", "f")
-	{ half_word x = h; H_1("neg.f16") H_1("abs.f16") H_1("neg.bf16") TO_F32("cvt.f32.bf16", "h") TO_F32("cvt.f32.f16", "h") }
+	{ half_word x = h; H_1("neg.f16") H_1("abs.f16") H_1("neg.bf16") TO_F32("cvt.f32.bf16", "h")
+	TO_F32("cvt.f32.f16", "h") }
 	{ double x = d, y = one;
-	  TO_F32("cvt.rn.f32.f64", "d") TO_32("cvt.rzi.s32.f64", "d") TO_64("cvt.rzi.u64.f64", "d") TO_F64("neg.f64", "d")
-	  { double r; asm("add.rn.f64 %0, %1, %2;" : "=d"(r) : "d"(x), "d"(y)); PUT(__double2loint(r)); PUT(__double2hiint(r)); }
-	  { double r; asm("mul.rn.f64 %0, %2, %1;" : "=d"(r) : "d"(x), "d"(y)); PUT(__double2loint(r)); PUT(__double2hiint(r)); }
-	  { double r; asm("fma.rn.f64 %0, %1, %2, %2;" : "=d"(r) : "d"(x), "d"(y)); PUT(__double2loint(r)); PUT(__double2hiint(r)); }
-	  { double r; asm("sub.rn.f64 %0, %1, %1;" : "=d"(r) : "d"(x)); PUT(__double2loint(r)); PUT(__double2hiint(r)); }
-	  { double r; asm("div.rn.f64 %0, %1, %1;" : "=d"(r) : "d"(x)); PUT(__double2loint(r)); PUT(__double2hiint(r)); }
-	  { double r; asm("sqrt.rn.f64 %0, %1;" : "=d"(r) : "d"(x)); PUT(__double2loint(r)); PUT(__double2hiint(r)); }
-	  { double r; asm("min.f64 %0, %1, %2;" : "=d"(r) : "d"(x), "d"(y)); PUT(__double2loint(r)); PUT(__double2hiint(r)); }
+	  TO_F32("cvt.rn.f32.f64", "d") TO_32("cvt.rzi.s32.f64", "d") TO_64("cvt.rzi.u64.f64", "d")
+	TO_F64("neg.f64", "d")
+	  RAW_F64("add.rn.f64 %0, %1, %2;", "d"(x), "d"(y))
+	  RAW_F64("mul.rn.f64 %0, %2, %1;", "d"(x), "d"(y))
+	  RAW_F64("fma.rn.f64 %0, %1, %2, %2;", "d"(x), "d"(y))
+	  RAW_F64("sub.rn.f64 %0, %1, %1;", "d"(x))
+	  RAW_F64("div.rn.f64 %0, %1, %1;", "d"(x))
+	  RAW_F64("sqrt.rn.f64 %0, %1;", "d"(x))
+	  RAW_F64("min.f64 %0, %1, %2;", "d"(x), "d"(y))
 	}
 }
 
@@ -222,39 +237,44 @@ KERNEL(edge_choices)
 	unsigned special_32[4] = {0, 0x80000001, 0x7f800000, 0xbf800000};
 	float x, y, z;
 	x = __uint_as_float(tiny_32[i]), y = __uint_as_float(0x00800000 + step), z = __uint_as_float(0x80000001 + step);
-	F32_2("mul.rn.ftz.f32") F32_2("mul.rz.ftz.f32") F32_2("mul.rp.ftz.f32") F32_3("fma.rn.ftz.f32") F32_3("fma.rp.ftz.f32")
-	{ float r; asm("div.rn.ftz.f32 %0, %1, %2;" : "=f"(r) : "f"(y), "f"(x)); PUT(__float_as_uint(r)); }
-	{ float r; asm("div.rn.ftz.f32 %0, %1, %2;" : "=f"(r) : "f"(y), "f"(x * 2)); PUT(__float_as_uint(r)); }
-	double p = __longlong_as_double(nan_64[i]), q = __longlong_as_double(nan_64[i ^ 1]), s = __longlong_as_double(nan_64[1]);
-#define SPLIT(text, ...) { double r; asm(text : "=d"(r) : __VA_ARGS__); PUT(__double2loint(r)); PUT(__double2hiint(r)); }
-	SPLIT("add.rn.f64 %0, %1, %2;", "d"(p), "d"(q)) SPLIT("mul.rn.f64 %0, %1, %2;", "d"(p), "d"(q))
-	SPLIT("sub.rn.f64 %0, %1, %2;", "d"(p), "d"(q)) SPLIT("div.rn.f64 %0, %1, %2;", "d"(p), "d"(q))
-	SPLIT("fma.rn.f64 %0, %1, %2, %3;", "d"(p), "d"(q), "d"(s)) SPLIT("fma.rn.f64 %0, %3, %1, %2;", "d"(p), "d"(q), "d"(s))
-	SPLIT("fma.rn.f64 %0, %2, %3, %1;", "d"(p), "d"(q), "d"(s))
-	SPLIT("abs.f64 %0, %1;", "d"(q)) SPLIT("min.f64 %0, %1, %2;", "d"(p), "d"(q)) SPLIT("max.f64 %0, %1, %2;", "d"(q), "d"(p))
-	SPLIT("copysign.f64 %0, %1, %2;", "d"(p), "d"(s)) SPLIT("cvt.sat.f64.f64 %0, %1;", "d"(p))
-	SPLIT("cvt.rni.f64.f64 %0, %1;", "d"(q)) SPLIT("rcp.rn.f64 %0, %1;", "d"(q)) SPLIT("rsqrt.approx.f64 %0, %1;", "d"(q))
+	F32_2("mul.rn.ftz.f32") F32_2("mul.rz.ftz.f32") F32_2("mul.rp.ftz.f32") F32_3("fma.rn.ftz.f32")
+	F32_3("fma.rp.ftz.f32")
+	RAW_F32("div.rn.ftz.f32 %0, %1, %2;", "f"(y), "f"(x))
+	RAW_F32("div.rn.ftz.f32 %0, %1, %2;", "f"(y), "f"(x * 2))
+	double p = __longlong_as_double(nan_64[i]), q = __longlong_as_double(nan_64[i ^ 1]);
+	double s = __longlong_as_double(nan_64[1]);
+	RAW_F64("add.rn.f64 %0, %1, %2;", "d"(p), "d"(q)) RAW_F64("mul.rn.f64 %0, %1, %2;", "d"(p), "d"(q))
+	RAW_F64("sub.rn.f64 %0, %1, %2;", "d"(p), "d"(q)) RAW_F64("div.rn.f64 %0, %1, %2;", "d"(p), "d"(q))
+	RAW_F64("fma.rn.f64 %0, %1, %2, %3;", "d"(p), "d"(q), "d"(s))
+	RAW_F64("fma.rn.f64 %0, %3, %1, %2;", "d"(p), "d"(q), "d"(s))
+	RAW_F64("fma.rn.f64 %0, %2, %3, %1;", "d"(p), "d"(q), "d"(s))
+	RAW_F64("abs.f64 %0, %1;", "d"(q)) RAW_F64("min.f64 %0, %1, %2;", "d"(p), "d"(q))
+	RAW_F64("max.f64 %0, %1, %2;", "d"(q), "d"(p))
+	RAW_F64("copysign.f64 %0, %1, %2;", "d"(p), "d"(s)) RAW_F64("cvt.sat.f64.f64 %0, %1;", "d"(p))
+	RAW_F64("cvt.rni.f64.f64 %0, %1;", "d"(q)) RAW_F64("rcp.rn.f64 %0, %1;", "d"(q))
+	RAW_F64("rsqrt.approx.f64 %0, %1;", "d"(q))
 	x = __uint_as_float(special_32[i]), y = x;
 	F32_1("rcp.approx.f32") F32_1("rcp.approx.ftz.f32") F32_1("rsqrt.approx.f32") F32_1("rsqrt.approx.ftz.f32")
 	F32_1("sqrt.approx.f32") F32_1("sqrt.approx.ftz.f32") F32_1("sin.approx.f32") F32_1("cos.approx.f32")
 	F32_1("ex2.approx.f32") F32_1("lg2.approx.f32") F32_1("lg2.approx.ftz.f32") F32_1("tanh.approx.f32")
 	F32_2("div.approx.f32") F32_2("div.full.f32")
-	SPLIT("rcp.approx.ftz.f64 %0, %1;", "d"((double)x)) SPLIT("rsqrt.approx.ftz.f64 %0, %1;", "d"((double)x))
+	RAW_F64("rcp.approx.ftz.f64 %0, %1;", "d"((double)x)) RAW_F64("rsqrt.approx.ftz.f64 %0, %1;", "d"((double)x))
 	unsigned zero = step, large = special_32[i];
 	unsigned short small = large >> 16;
 	word64 wide = (word64)large << 32 | 5, none = step;
 #define DIVIDE(text, c, a, b) { unsigned r; asm(text " %0, %1, %2;" : "=r"(r) : c(a), c(b)); PUT(r); }
 	DIVIDE("div.u32", "r", large, zero) DIVIDE("div.s32", "r", large, zero) DIVIDE("rem.u32", "r", large, zero)
 	DIVIDE("rem.s32", "r", large, zero)
-	{ word64 r; asm("div.u64 %0, %1, %2;" : "=l"(r) : "l"(wide), "l"(none)); PUT(r); PUT(r >> 32); }
-	{ word64 r; asm("rem.s64 %0, %1, %2;" : "=l"(r) : "l"(wide), "l"(none)); PUT(r); PUT(r >> 32); }
-	{ word64 r; asm("div.s64 %0, %1, %2;" : "=l"(r) : "l"(wide), "l"(none)); PUT(r); PUT(r >> 32); }
-	{ half_word r; asm("div.u16 %0, %1, %2;" : "=h"(r) : "h"(small), "h"((half_word)zero)); PUT(r); }
-	{ half_word r; asm("rem.s16 %0, %1, %2;" : "=h"(r) : "h"(small), "h"((half_word)zero)); PUT(r); }
-	{ half_word r; asm("div.s16 %0, %1, %2;" : "=h"(r) : "h"(small), "h"((half_word)zero)); PUT(r); }
-	{ unsigned r; asm("vadd4.s32.s32.s32.add %0, %1, %2, %3;" : "=r"(r) : "r"(0x7f80ff40), "r"(0x7f80ff50), "r"(i)); PUT(r); }
-	{ unsigned r; asm("vsub2.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(r) : "r"(0x00010005), "r"(0x00050001), "r"(i)); PUT(r); }
-	{ unsigned r; asm("fns.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(0x80000001), "r"(31), "r"((int)i - 2)); PUT(r); }
+	RAW_64("div.u64 %0, %1, %2;", "l"(wide), "l"(none))
+	RAW_64("rem.s64 %0, %1, %2;", "l"(wide), "l"(none))
+	RAW_64("div.s64 %0, %1, %2;", "l"(wide), "l"(none))
+	RAW_16("div.u16 %0, %1, %2;", "h"(small), "h"((half_word)zero))
+	RAW_16("rem.s16 %0, %1, %2;", "h"(small), "h"((half_word)zero))
+	RAW_16("div.s16 %0, %1, %2;", "h"(small), "h"((half_word)zero))
+	RAW_32("vadd4.s32.s32.s32.add %0, %1, %2, %3;", "r"(0x7f80ff40), "r"(0x7f80ff50), "r"(i))
+	RAW_32("vsub2.u32.u32.u32.add %0, %1, %2, %3;", "r"(0x00010005), "r"(0x00050001), "r"(i))
+	RAW_32("fns.b32 %0, %1, %2, %3;", "r"(0x80000001), "r"(31), "r"((int)i - 2))
 	half_word h = 0x7e01 + (i << 15);
-	{ half_word x = h; TO_F64("cvt.f64.bf16", "h") TO_16("cvt.rn.f16.bf16", "h") TO_16("cvt.rn.bf16.f16", "h") TO_32("cvt.rzi.s32.bf16", "h") }
+	{ half_word x = h; TO_F64("cvt.f64.bf16", "h") TO_16("cvt.rn.f16.bf16", "h") TO_16("cvt.rn.bf16.f16", "h")
+	TO_32("cvt.rzi.s32.bf16", "h") }
 }
