@@ -94,8 +94,11 @@ TEST(a_daemon_killed_under_load)
 	for (int i = 0; i < TENANTS; i++)
 		pids[i] = tenant_pid("a", (size_t)i);
 	json_t *reply = ask("{'op':'ping'}");
+	struct pollfd daemon_end = {vg_pidfd_open((pid_t)json_integer_value(json_object_get(reply, "pid"))), POLLIN, 0};
 	kill((pid_t)json_integer_value(json_object_get(reply, "pid")), SIGKILL);
 	json_decref(reply);
+	CHECK_INT(poll(&daemon_end, 1, 5000), 1);
+	close(daemon_end.fd);
 	kill(pids[0], SIGKILL); // while there is no daemon
 	for (int i = 1; i < TENANTS; i++)
 		CHECK_INT(kill(pids[i], 0), 0);
