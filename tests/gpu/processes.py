@@ -11,6 +11,7 @@ from harness import (EXAMPLES, GiB, MiB, PYTHON, SIM, VIRGATE, Nvml, Suite, chec
 
 GROW, MATMUL = f"{EXAMPLES}/grow", f"{EXAMPLES}/matmul"
 UNIT = 128 * MiB if SIM else GiB  # what the sizes below are multiples of
+BIG = 4 if SIM else 20
 
 
 def units(count):
@@ -84,15 +85,15 @@ def two_in_one():
 
 
 def killed(nvml):
-    virgate("create", "victim", "--memory", units(24))
-    program = start_inside({"vgpu": "victim"}, [GROW, "--chunk", units(1), "--most", units(20), "--hold", "60"])
+    virgate("create", "victim", "--memory", units(BIG + 4))
+    program = start_inside({"vgpu": "victim"}, [GROW, "--chunk", units(1), "--most", units(BIG), "--hold", "60"])
     try:
         check("grow:" in program.stdout.readline(), "grow did not start")
         one = vgpu("victim")
         pid = one["tenants"][0]["pid"]
-        check(one["charged"] >= 20 * UNIT, f"charged {size_text(one['charged'])}")
+        check(one["charged"] >= BIG * UNIT, f"charged {size_text(one['charged'])}")
         physical = nvml.processes().get(pid, 0)
-        check(physical >= 20 * UNIT, f"NVML sees {size_text(physical)}")
+        check(physical >= BIG * UNIT, f"NVML sees {size_text(physical)}")
         start = time.monotonic()
         os.kill(pid, signal.SIGKILL)
         released = refunded = None

@@ -11,7 +11,7 @@ from harness import (EXAMPLES, GiB, HERE, MiB, POOL_SLACK, PROGRAMS, PYTHON, SIM
 
 LIMIT = 512 * MiB if SIM else 4 * GiB
 MEMORY = f"{LIMIT // MiB}M"
-CHUNK = "16M" if SIM else "64M"
+CHUNK = "32M" if SIM else "64M"
 # The quota that a route must be able to use: less would be over-counting beyond reason.
 USABLE = 0.7
 LINE = re.compile(r"(?:grow|torch_grow): .*?\((\d+) bytes\) in (\d+) chunks by (\w+), (.*)")

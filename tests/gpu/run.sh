@@ -23,7 +23,7 @@ mkdir -m 700 "$work/run" "$work/state"
 VIRGATE_RUNTIME_DIR=$work/run VIRGATE_STATE_DIR=$work/state VIRGATE_ROOT=$root
 export VIRGATE_RUNTIME_DIR VIRGATE_STATE_DIR VIRGATE_ROOT
 unset LD_PRELOAD VIRGATE_SIM VIRGATE_DRIVER VIRGATE_NVML
-trap 'rm -rf "$work"' EXIT
+trap '"$virgate" shutdown >/dev/null 2>&1; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
 passed=0 failed=0 skipped=0
