@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,13 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+
+enum { LOCK_PATIENCE_MS = 2000, LIVE_PROBES = 3 };
+
+static void socket_path(const struct node *node, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s/virgated.sock", node->runtime_dir);
+}
 
 static int make_folder(const char *path, mode_t mode)
 {
@@ -33,6 +41,31 @@ static int make_folder(const char *path, mode_t mode)
 	return 0;
 }
 
+static bool is_live(const char *path)
+{
+	int fd = vg_wire_connect(path, 1000);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || fd == -EAGAIN; // EAGAIN: somebody listens and has a full queue
+}
+
+// Who holds the lock and does not listen is about to listen, or about to leave: worth a wait.
+static bool wait_for_lock(const struct node *node)
+{
+	char path[PATH_MAX];
+	int live = 0;
+
+	socket_path(node, path);
+	for (int waited = 0; waited < LOCK_PATIENCE_MS && live < LIVE_PROBES; waited += 10) {
+		if (flock(node->lock_fd, LOCK_EX | LOCK_NB) == 0)
+			return true;
+		live = is_live(path) ? live + 1 : 0;
+		poll(NULL, 0, 10);
+	}
+	return false;
+}
+
 static int take_lock(struct node *node)
 {
 	char path[PATH_MAX], text[32];
@@ -43,7 +76,7 @@ static int take_lock(struct node *node)
 		say("%s: %m", path);
 		return -1;
 	}
-	if (flock(node->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+	if (!wait_for_lock(node)) {
 		ssize_t length = pread(node->lock_fd, text, sizeof text - 1, 0);
 		text[length > 0 ? length : 0] = '\0';
 		text[strcspn(text, "\n")] = '\0';
@@ -68,11 +101,6 @@ int place_prepare(struct node *node)
 	return take_lock(node);
 }
 
-static void socket_path(const struct node *node, char path[PATH_MAX])
-{
-	snprintf(path, PATH_MAX, "%s/virgated.sock", node->runtime_dir);
-}
-
 static void listener_ready(struct node *node, struct source *source, uint32_t events)
 {
 	connection_accept(node);
@@ -88,10 +116,7 @@ int place_listen(struct node *node)
 		say("the socket's path %s is too long: name a shorter folder in VIRGATE_RUNTIME_DIR", path);
 		return -1;
 	}
-	int probe = vg_wire_connect(path, 1000);
-	if (probe >= 0 || probe == -EAGAIN) { // EAGAIN: somebody listens and has a full queue
-		if (probe >= 0)
-			close(probe);
+	if (is_live(path)) {
 		say("something else listens on %s: it is not replaced", path);
 		return -1;
 	}

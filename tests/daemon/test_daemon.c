@@ -235,6 +235,24 @@ TEST(leaves_when_idle)
 	CHECK_INT(figure("kept", "memory"), GIB);
 }
 
+// Whoever comes while the daemon leaves finds it, or the next one.
+TEST(started_while_another_leaves)
+{
+	bool ready;
+
+	fresh_node();
+	for (int i = 0; i < 10; i++) {
+		start_daemon();
+		pid_t leaving = daemon_pid;
+		CHECK_AGREED(ask("{'op':'shutdown'}"));
+		daemon_pid = start_daemon_at(runtime_dir, "0", &ready);
+		CHECK(ready);
+		CHECK_AGREED(ask("{'op':'ping'}"));
+		CHECK_INT(waitpid(leaving, NULL, 0), leaving);
+		kill_daemon();
+	}
+}
+
 TEST(a_folder_of_others_is_not_used)
 {
 	bool ready;
