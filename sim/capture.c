@@ -367,13 +367,19 @@ static CUresult graph_from(const struct sim_program *program, struct CUgraph_st 
 	return CUDA_SUCCESS;
 }
 
+// Ended or spoilt since the caller looked?
+static CUresult usable(const struct sim_captured *captured)
+{
+	return captured && !captured->capture->invalidated ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+}
+
 CUresult sim_capture_graph_launch(struct sim_stream *stream, CUgraphExec exec)
 {
 	CUgraphNode node;
 
 	sim_capture_lock();
 	struct sim_captured *captured = stream->capture;
-	CUresult result = captured && !captured->capture->invalidated ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	CUresult result = usable(captured);
 	if (result == CUDA_SUCCESS)
 		result = sim_node_new(captured->capture->graph, CU_GRAPH_NODE_TYPE_GRAPH, &node);
 	if (result == CUDA_SUCCESS) {
@@ -421,13 +427,14 @@ CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPo
 	if (props)
 		params.poolProps = *props;
 	else
-		params.poolProps.location = (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, stream->context->device->ordinal};
+		params.poolProps.location = (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE,
+							     stream->context->device->ordinal};
 	params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
 	params.poolProps.handleTypes = CU_MEM_HANDLE_TYPE_NONE; // a graph's memory is not shared, whatever its pool
 	SIM_TRY(sim_graph_memory_new(stream->context, &params, &memory));
 	sim_capture_lock();
 	struct sim_captured *captured = stream->capture;
-	CUresult result = captured && !captured->capture->invalidated ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	CUresult result = usable(captured);
 	if (result == CUDA_SUCCESS)
 		result = sim_node_new(captured->capture->graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node);
 	if (result == CUDA_SUCCESS) {
@@ -447,7 +454,7 @@ CUresult sim_capture_free(struct sim_stream *stream, CUdeviceptr address)
 
 	sim_capture_lock();
 	struct sim_captured *captured = stream->capture;
-	CUresult result = captured && !captured->capture->invalidated ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	CUresult result = usable(captured);
 	if (result == CUDA_SUCCESS)
 		result = sim_graph_freeable(captured->capture->graph, address);
 	if (result == CUDA_SUCCESS)

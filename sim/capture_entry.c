@@ -230,7 +230,8 @@ CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream, CUstreamCaptureStatus *ca
 }
 
 CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-				   CUgraph *graph_out, const CUgraphNode **dependencies_out, size_t *numDependencies_out)
+				   CUgraph *graph_out, const CUgraphNode **dependencies_out,
+				   size_t *numDependencies_out)
 {
 	SIM_ENTER(cuStreamGetCaptureInfo_v2);
 	return get_info(hStream, &(struct info){captureStatus_out, id_out, graph_out, dependencies_out, NULL,

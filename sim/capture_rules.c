@@ -12,8 +12,9 @@ CUresult sim_capture_unsafe(void)
 		return CUDA_SUCCESS;
 	sim_capture_lock();
 	for (struct sim_capture *capture = sim_captures; capture; capture = capture->next) {
-		bool mine = pthread_equal(capture->thread, pthread_self()) && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-		bool any = capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+		CUstreamCaptureMode mode = capture->mode;
+		bool mine = pthread_equal(capture->thread, pthread_self()) && mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+		bool any = mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 		if (mine || any) {
 			capture->invalidated = true;
 			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -37,7 +38,8 @@ CUresult sim_capture_forbidden(struct sim_stream *stream)
 	} else if (stream->legacy) {
 		for (struct sim_capture *capture = sim_captures; capture; capture = capture->next) {
 			for (const struct sim_captured *one = capture->streams; one; one = one->next) {
-				if (one->stream->context != stream->context || (one->stream->flags & CU_STREAM_NON_BLOCKING))
+				if (one->stream->context != stream->context ||
+				    (one->stream->flags & CU_STREAM_NON_BLOCKING))
 					continue;
 				capture->invalidated = true;
 				result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;

@@ -14,8 +14,10 @@ socklen_t sim_service_address(pid_t pid, struct sockaddr_un *ret_address)
 
 	region_uuid(&sim_process.config, 0, node); // tells nodes apart
 	*ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
-	int length = snprintf(ret_address->sun_path + 1, sizeof ret_address->sun_path - 1, "virgate-sim-%016llx%016llx-%d",
-			      *(unsigned long long *)(void *)&node[0], *(unsigned long long *)(void *)&node[8], (int)pid);
+	unsigned long long words[2];
+	memcpy(words, node, sizeof words);
+	int length = snprintf(ret_address->sun_path + 1, sizeof ret_address->sun_path - 1,
+			      "virgate-sim-%016llx%016llx-%d", words[0], words[1], (int)pid);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 

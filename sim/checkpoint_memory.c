@@ -154,7 +154,8 @@ static CUresult take_all(const int physical[SIM_DEVICES])
 {
 	for (struct evicted *one = evicted; one; one = one->next) {
 		uint64_t id;
-		int r = region_take(sim_process.region, physical[one->physical->device->ordinal], one->physical->size, &id);
+		int device = physical[one->physical->device->ordinal];
+		int r = region_take(sim_process.region, device, one->physical->size, &id);
 		if (r != 0) {
 			for (struct evicted *back = evicted; back != one; back = back->next)
 				region_drop(sim_process.region, back->physical->id);
@@ -184,7 +185,8 @@ CUresult sim_return(const CUcheckpointGpuPair *pairs, unsigned count)
 		region_uuid(&sim_process.config, physical[i], (uint8_t *)sim_process.devices[i].uuid.bytes);
 	}
 	for (struct evicted *one = evicted; one; one = one->next)
-		if (transfer(one->physical, one->contents, false) != 0 || sim_physical_backing(one->physical, true) != 0)
+		if (transfer(one->physical, one->contents, false) != 0 ||
+		    sim_physical_backing(one->physical, true) != 0)
 			result = CUDA_ERROR_OPERATING_SYSTEM;
 	forget(evicted);
 	evicted = NULL;

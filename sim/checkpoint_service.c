@@ -132,7 +132,8 @@ static void answer(int connection)
 	struct ucred peer;
 	socklen_t size = sizeof peer;
 
-	if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || (peer.uid != geteuid() && peer.uid != 0))
+	if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+	    (peer.uid != geteuid() && peer.uid != 0))
 		return;
 	// A peer that says nothing must not stop the service.
 	if (poll(&wait, 1, 1000) != 1 || recv(connection, &request, sizeof request, MSG_DONTWAIT) != sizeof request)

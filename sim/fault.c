@@ -119,7 +119,8 @@ static int parse_rule(char *clause, char *error, size_t size)
 	if (code) {
 		int result = find_result(code);
 		if (result < 0) {
-			snprintf(error, size, "\"%s\" is not an error of the driver (e.g. CUDA_ERROR_OUT_OF_MEMORY)", code);
+			snprintf(error, size, "\"%s\" is not an error of the driver (e.g. CUDA_ERROR_OUT_OF_MEMORY)",
+				 code);
 			return 1;
 		}
 		rule.result = (CUresult)result;

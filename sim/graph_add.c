@@ -14,7 +14,8 @@ static CUresult check_dependencies(CUgraph graph, const CUgraphNode *dependencie
 		SIM_TRY(sim_node_get(dependencies[i]));
 		if (dependencies[i]->graph != graph)
 			return CUDA_ERROR_INVALID_VALUE;
-		if (data && (data[i].to_port || (data[i].from_port && dependencies[i]->type != CU_GRAPH_NODE_TYPE_KERNEL) ||
+		bool kernel = dependencies[i]->type == CU_GRAPH_NODE_TYPE_KERNEL;
+		if (data && (data[i].to_port || (data[i].from_port && !kernel) ||
 			     data[i].type > CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC))
 			return CUDA_ERROR_INVALID_VALUE;
 		for (size_t j = 0; j < i; j++)

@@ -34,15 +34,16 @@ static void print_label(FILE *file, const struct CUgraphNode_st *node, unsigned 
 		const struct sim_launch_op *launch = (const struct sim_launch_op *)node->op;
 		fprintf(file, "\\n%s", launch->function->info->name);
 		if (flags & CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS || all)
-			fprintf(file, "\\n<<<(%u,%u,%u),(%u,%u,%u),%u>>>", launch->grid[0], launch->grid[1], launch->grid[2],
-				launch->block[0], launch->block[1], launch->block[2], launch->shared);
+			fprintf(file, "\\n<<<(%u,%u,%u),(%u,%u,%u),%u>>>", launch->grid[0], launch->grid[1],
+				launch->grid[2], launch->block[0], launch->block[1], launch->block[2], launch->shared);
 	}
 	if (node->type == CU_GRAPH_NODE_TYPE_MEMSET && (flags & CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS || all)) {
 		const struct sim_set_op *set = (const struct sim_set_op *)node->op;
 		fprintf(file, "\\n%#llx = %#x, %zu x %zu of %u", set->set.dst, set->set.value, set->set.width,
 			set->set.height, set->set.elementSize);
 	}
-	if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && (flags & CU_GRAPH_DEBUG_DOT_FLAGS_MEM_ALLOC_NODE_PARAMS || all))
+	if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+	    (flags & CU_GRAPH_DEBUG_DOT_FLAGS_MEM_ALLOC_NODE_PARAMS || all))
 		fprintf(file, "\\n%#llx, %zu bytes", node->memory->address, node->memory->params.bytesize);
 	if (node->type == CU_GRAPH_NODE_TYPE_MEM_FREE && (flags & CU_GRAPH_DEBUG_DOT_FLAGS_MEM_FREE_NODE_PARAMS || all))
 		fprintf(file, "\\n%#llx", node->freed);

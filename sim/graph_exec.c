@@ -127,7 +127,8 @@ static CUresult instantiate_logged(CUgraphExec *exec, CUgraph graph, CUgraphNode
 	if (error_node)
 		*error_node = NULL;
 	if (log && size)
-		snprintf(log, size, "%s", reason == CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE ? "the graph has a cycle" : "");
+		snprintf(log, size, "%s",
+			 reason == CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE ? "the graph has a cycle" : "");
 	return result;
 }
 

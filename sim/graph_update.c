@@ -166,7 +166,8 @@ static CUresult failed(CUgraphExecUpdateResultInfo *info, CUgraphExecUpdateResul
 static CUresult check_kernel(const struct sim_step *before, const struct sim_step *after,
 			     CUgraphExecUpdateResultInfo *info)
 {
-	const struct sim_launch_op *a = (const struct sim_launch_op *)before->op, *b = (const struct sim_launch_op *)after->op;
+	const struct sim_launch_op *a = (const struct sim_launch_op *)before->op;
+	const struct sim_launch_op *b = (const struct sim_launch_op *)after->op;
 
 	if (a->op.context->parent != b->op.context->parent)
 		return failed(info, CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE, (CUgraphNode)after->source);
@@ -289,7 +290,8 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode 
 
 static bool can_switch(CUgraphNodeType type)
 {
-	return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET;
+	return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+	       type == CU_GRAPH_NODE_TYPE_MEMSET;
 }
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)

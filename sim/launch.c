@@ -45,8 +45,8 @@ CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int g
 static CUresult record_events(const struct sim_launch_attributes *attributes, CUstream stream)
 {
 	if (attributes->set & 1u << CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
-		SIM_TRY(cuEventRecord(attributes->values[CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT].programmaticEvent.event,
-				      stream));
+		SIM_TRY(cuEventRecord(
+			attributes->values[CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT].programmaticEvent.event, stream));
 	if (attributes->set & 1u << CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
 		SIM_TRY(cuEventRecord(
 			attributes->values[CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT].launchCompletionEvent.event,

@@ -70,7 +70,8 @@ CUresult sim_module_parse(const struct sim_image *image, struct sim_jit *jit, st
 		const struct ptx_function *function = ptx_module_function_at(module, i);
 		const char *refusal = ptx_function_refusal(function);
 		if (refusal)
-			sim_jit_log(&jit->information, "%s cannot run: %s\n", ptx_function_info(function)->name, refusal);
+			sim_jit_log(&jit->information, "%s cannot run: %s\n", ptx_function_info(function)->name,
+				    refusal);
 	}
 	*ret_module = module;
 	return CUDA_SUCCESS;

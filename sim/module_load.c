@@ -33,7 +33,8 @@ static CUresult load(const void *data, size_t size, struct sim_jit *jit, CUmodul
 		result = sim_module_create(context, &image, jit, NULL, ret_module);
 	else if (jit)
 		sim_jit_log(&jit->error, "%s\n", result == CUDA_ERROR_NO_BINARY_FOR_GPU
-				? "the image holds no PTX that this device can run" : "the image is neither PTX nor a fat binary");
+						  ? "the image holds no PTX that this device can run"
+						  : "the image is neither PTX nor a fat binary");
 	sim_image_finish(&image);
 	return result;
 }

@@ -13,7 +13,8 @@ TEST(arguments_by_pointer_and_by_buffer)
 		int n, by;
 	} buffer = {data, 64, 5};
 	size_t size = sizeof buffer;
-	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+			 CU_LAUNCH_PARAM_END};
 	CU(cuLaunchKernel(kernel("add"), 2, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
 	CHECK_INT(word(data), 7);
 	size = 8;

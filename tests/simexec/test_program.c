@@ -102,7 +102,8 @@ TEST(variables_take_device_memory)
 	CHECK_INT(size, 16);
 	CHECK_INT(cuModuleGetGlobal_v2(&address, &size, kernels, "nothing"), CUDA_ERROR_NOT_FOUND);
 	CU(cuMemGetInfo_v2(&before, &total));
-	CU(cuModuleLoadData(&module, HEAD ".visible .global .align 4 .b8 room[67108864];\n.visible .entry e() { ret; }"));
+	CU(cuModuleLoadData(&module, HEAD ".visible .global .align 4 .b8 room[67108864];\n"
+						".visible .entry e() { ret; }"));
 	CU(cuMemGetInfo_v2(&after, &total));
 	CHECK(before - after >= 64 * MIB);
 	CU(cuModuleUnload(module));
