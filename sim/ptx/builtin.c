@@ -25,8 +25,7 @@ static const struct ptx_op *builtin_vprintf(struct ptx_warp *warp, const struct 
 {
 	const struct ptx_call *call = op->data;
 
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		int count = ptx_print(warp, lane, argument(warp, call, 0, lane), argument(warp, call, 1, lane));
 		set_result(warp, call, lane, (uint64_t)(int64_t)count);
 	}
@@ -38,7 +37,8 @@ static const struct ptx_op *builtin_malloc(struct ptx_warp *warp, const struct p
 	const struct ptx_call *call = op->data;
 
 	PTX_FOR_LANES(lane, warp->mask)
-		set_result(warp, call, lane, ptx_heap_take(warp->worker->run->launch->heap, argument(warp, call, 0, lane)));
+		set_result(warp, call, lane,
+			   ptx_heap_take(warp->worker->run->launch->heap, argument(warp, call, 0, lane)));
 	warp->worker->changes++;
 	return op + 1;
 }
@@ -47,8 +47,7 @@ static const struct ptx_op *builtin_free(struct ptx_warp *warp, const struct ptx
 {
 	const struct ptx_call *call = op->data;
 
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		uint64_t address = argument(warp, call, 0, lane);
 		if (address && !ptx_heap_give(warp->worker->run->launch->heap, address))
 			return ptx_fault(warp, op, lane, PTX_FAULT_ILLEGAL_ADDRESS, address,
@@ -63,7 +62,8 @@ static void copy_text(struct ptx_warp *warp, unsigned lane, uint64_t address, ch
 	size_t length = 0;
 	const char *at;
 
-	while (length + 1 < capacity && address && (at = ptx_address_try(warp, lane, address + length, 1, false)) && *at)
+	while (length + 1 < capacity && address && (at = ptx_address_try(warp, lane, address + length, 1, false)) &&
+	       *at)
 		text[length++] = *at;
 	text[length] = 0;
 }
@@ -71,21 +71,20 @@ static void copy_text(struct ptx_warp *warp, unsigned lane, uint64_t address, ch
 static const struct ptx_op *builtin_assertfail(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	const struct ptx_call *call = op->data;
-	const struct ptx_launch *launch = warp->worker->run->launch;
 	unsigned lane = (unsigned)__builtin_ctz(warp->mask);
 	char message[256], file[256], function[256], text[1024];
 
 	copy_text(warp, lane, argument(warp, call, 0, lane), message, sizeof message);
 	copy_text(warp, lane, argument(warp, call, 1, lane), file, sizeof file);
 	copy_text(warp, lane, argument(warp, call, 3, lane), function, sizeof function);
-	PTX_FOR_LANES(each, warp->mask)
-	{
-		int length = snprintf(text, sizeof text, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
-				      file, (uint32_t)argument(warp, call, 2, each), function, warp->block->id[0],
-				      warp->block->id[1], warp->block->id[2], warp->tid[0][each], warp->tid[1][each],
-				      warp->tid[2][each], message);
-		if (launch->print && length > 0)
-			launch->print(launch->print_context, text, (size_t)length);
+	PTX_FOR_LANES(each, warp->mask) {
+		int length = snprintf(
+			text, sizeof text, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
+			file, (uint32_t)argument(warp, call, 2, each), function, warp->block->id[0], warp->block->id[1],
+			warp->block->id[2], warp->tid[0][each], warp->tid[1][each], warp->tid[2][each], message);
+		if (length > 0)
+			ptx_print_text(warp->worker->run, text,
+				       (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
 	}
 	return ptx_fault(warp, op, lane, PTX_FAULT_ASSERT, 0, "assertion `%s` failed", message);
 }

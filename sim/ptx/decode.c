@@ -75,12 +75,14 @@ static const struct {
 
 // Arithmetic by its first word: a form that the tables lack is refused, not malformed.
 static const char *const arithmetic[] = {
-	"abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos", "cvt",
-	"div", "dp2a", "dp4a", "ex2", "fma", "fns", "lg2", "lop3", "mad", "mad24", "madc", "max", "min", "mul",
-	"mul24", "neg", "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp", "shf",
-	"shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "szext", "tanh", "testp", "vabsdiff", "vabsdiff2",
-	"vabsdiff4", "vadd", "vadd2", "vadd4", "vavrg2", "vavrg4", "vmad", "vmax", "vmax2", "vmax4", "vmin", "vmin2",
-	"vmin4", "vset", "vset2", "vset4", "vshl", "vshr", "vsub", "vsub2", "vsub4", "xor", "mul24",
+	"abs",	"add",	    "addc",	"and",	     "bfe",	  "bfi",   "bfind", "bmsk",  "brev",   "clz",
+	"cnot", "copysign", "cos",	"cvt",	     "div",	  "dp2a",  "dp4a",  "ex2",   "fma",    "fns",
+	"lg2",	"lop3",	    "mad",	"mad24",     "madc",	  "max",   "min",   "mul",   "mul24",  "neg",
+	"not",	"or",	    "popc",	"prmt",	     "rcp",	  "rem",   "rsqrt", "sad",   "selp",   "set",
+	"setp", "shf",	    "shl",	"shr",	     "sin",	  "slct",  "sqrt",  "sub",   "subc",   "szext",
+	"tanh", "testp",    "vabsdiff", "vabsdiff2", "vabsdiff4", "vadd",  "vadd2", "vadd4", "vavrg2", "vavrg4",
+	"vmad", "vmax",	    "vmax2",	"vmax4",     "vmin",	  "vmin2", "vmin4", "vset",  "vset2",  "vset4",
+	"vshl", "vshr",	    "vsub",	"vsub2",     "vsub4",	  "xor",   "mul24",
 };
 
 struct ptx_op *ptx_emit(struct ptx_decoder *decoder, ptx_op_fn *run)
@@ -287,12 +289,10 @@ int ptx_source(struct ptx_decoder *decoder, const struct ptx_operand *operand, u
 			return 0;
 		op = ptx_emit(decoder, ptx_op_resize);
 		break;
-	case PTX_OPERAND_SYMBOL:
-		return ptx_symbol_source(decoder, operand, bits, ret_ref);
+	case PTX_OPERAND_SYMBOL: return ptx_symbol_source(decoder, operand, bits, ret_ref);
 	case PTX_OPERAND_NAME:
 		return ptx_syntax(decoder->module, decoder->instruction->line, "'%s' is not declared", operand->name);
-	default:
-		return ptx_malformed(decoder, "an operand of this kind is not possible here");
+	default: return ptx_malformed(decoder, "an operand of this kind is not possible here");
 	}
 	if (!op)
 		return -ENOMEM;
@@ -314,16 +314,16 @@ int ptx_destination(struct ptx_decoder *decoder, const struct ptx_operand *opera
 		return ptx_malformed(decoder, "the destination must be a register");
 	unsigned have = ptx_lane_bits(operand->type);
 	if (have < bits || (have == 1) != (bits == 1))
-		return ptx_malformed(decoder, bits == 1 ? "the destination must be a predicate" :
-							  "the destination is too narrow");
+		return ptx_malformed(decoder, bits == 1 ? "the destination must be a predicate"
+							: "the destination is too narrow");
 	*ret_ref = operand->offset;
 	*ret_bits = have;
 	return 0;
 }
 
 // A result of `bits` into a register that may be wider: through a temporary.
-int ptx_destination_resized(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits, ptx_ref *ret_ref,
-			    struct ptx_op *ret_resize)
+int ptx_destination_resized(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits,
+			    ptx_ref *ret_ref, struct ptx_op *ret_resize)
 {
 	unsigned have;
 	ptx_ref ref;
@@ -336,8 +336,8 @@ int ptx_destination_resized(struct ptx_decoder *decoder, const struct ptx_operan
 	if (have != bits) {
 		for (unsigned i = 1; i < decoder->part_count && !type.bits; i++)
 			ptx_type_find(decoder->parts[i].text, decoder->parts[i].length, &type);
-		*ret_resize = (struct ptx_op){.run = ptx_op_resize, .d = ref,
-					      .immediate = PTX_RESIZE(bits, have, type.class == 's')};
+		*ret_resize = (struct ptx_op){
+			.run = ptx_op_resize, .d = ref, .immediate = PTX_RESIZE(bits, have, type.class == 's')};
 		ref = ret_resize->a = ptx_temporary(decoder, bits);
 	}
 	*ret_ref = ref;
@@ -416,7 +416,8 @@ static void split_opcode(struct ptx_decoder *decoder)
 
 static bool root_is(const struct ptx_decoder *decoder, const char *root)
 {
-	return strlen(root) == decoder->parts[0].length && memcmp(root, decoder->parts[0].text, decoder->parts[0].length) == 0;
+	return strlen(root) == decoder->parts[0].length &&
+	       memcmp(root, decoder->parts[0].text, decoder->parts[0].length) == 0;
 }
 
 static int decode_one(struct ptx_decoder *decoder)
@@ -439,8 +440,8 @@ static int refuse(struct ptx_decoder *decoder)
 		return -ENOMEM;
 	if (!decoder->function->refusal) {
 		char text[160];
-		int length = snprintf(text, sizeof text, "line %u: %.100s is not implemented", decoder->instruction->line,
-				      decoder->instruction->opcode);
+		int length = snprintf(text, sizeof text, "line %u: %.100s is not implemented",
+				      decoder->instruction->line, decoder->instruction->opcode);
 		decoder->function->refusal = ptx_keep(decoder, (size_t)length + 1);
 		if (!decoder->function->refusal)
 			return -ENOMEM;

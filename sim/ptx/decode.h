@@ -40,8 +40,8 @@ int ptx_destination(struct ptx_decoder *decoder, const struct ptx_operand *opera
 		    unsigned *ret_bits);
 int ptx_wants(struct ptx_decoder *decoder, unsigned count); // operands, or a syntax error
 int ptx_malformed(struct ptx_decoder *decoder, const char *what);
-int ptx_destination_resized(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits, ptx_ref *ret_ref,
-			    struct ptx_op *ret_resize);
+int ptx_destination_resized(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits,
+			    ptx_ref *ret_ref, struct ptx_op *ret_resize);
 int ptx_emit_resize(struct ptx_decoder *decoder, const struct ptx_op *resize); // after the operation
 int ptx_symbol_source(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits, ptx_ref *ret_ref);
 int ptx_use_function(struct ptx_decoder *decoder, struct ptx_function *function);
@@ -57,8 +57,8 @@ ptx_decode_fn ptx_decode_move, ptx_decode_alu, ptx_decode_memory, ptx_decode_bra
 	ptx_decode_call, ptx_decode_return, ptx_decode_exit, ptx_decode_atomic, ptx_decode_barrier, ptx_decode_fence,
 	ptx_decode_shuffle, ptx_decode_vote, ptx_decode_match, ptx_decode_redux, ptx_decode_activemask,
 	ptx_decode_elect, ptx_decode_mbarrier, ptx_decode_copy_async, ptx_decode_cvta, ptx_decode_isspacep,
-	ptx_decode_nothing, ptx_decode_trap, ptx_decode_alloca, ptx_decode_stack, ptx_decode_nanosleep,
-	ptx_decode_mapa, ptx_decode_cache_hint, ptx_decode_getctarank;
+	ptx_decode_nothing, ptx_decode_trap, ptx_decode_alloca, ptx_decode_stack, ptx_decode_nanosleep, ptx_decode_mapa,
+	ptx_decode_cache_hint, ptx_decode_getctarank;
 #define PTX_RESIZE(from, to, is_signed) ((uint32_t)(from) << 16 | (uint32_t)(to) << 8 | (is_signed))
 
 struct ptx_branch_table {

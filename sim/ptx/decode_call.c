@@ -10,8 +10,7 @@ static int argument(struct ptx_decoder *decoder, const struct ptx_operand *opera
 	int r = 0;
 
 	if (operand->kind == PTX_OPERAND_SYMBOL && operand->symbol->kind == PTX_SYMBOL_VARIABLE &&
-	    operand->symbol->space == PTX_SPACE_PARAM &&
-	    !(decoder->function->is_entry && operand->symbol->is_formal)) {
+	    operand->symbol->space == PTX_SPACE_PARAM && !(decoder->function->is_entry && operand->symbol->is_formal)) {
 		one.ref = (ptx_ref)operand->symbol->offset;
 		one.size = ptx_slot(operand->symbol);
 	} else if (operand->kind == PTX_OPERAND_REGISTER && !operand->negated) {
@@ -41,13 +40,15 @@ static int arguments(struct ptx_decoder *decoder, const struct ptx_operand *list
 		return ptx_malformed(decoder, "a list in parentheses is wanted");
 	uint32_t formal_count = !function ? list->count : is_result ? function->result_count : function->formal_count;
 	if (list->count != formal_count && !(is_result && list->count == 0))
-		return ptx_malformed(decoder, is_result ? "the number of results differs" : "the number of arguments differs");
+		return ptx_malformed(decoder,
+				     is_result ? "the number of results differs" : "the number of arguments differs");
 	all = ptx_keep(decoder, (list->count + 1) * sizeof *all);
 	if (!all)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < list->count && r == 0; i++) {
-		const struct ptx_symbol *formal =
-			!function ? NULL : is_result ? function->results[i] : function->formals[i];
+		const struct ptx_symbol *formal = !function   ? NULL
+						  : is_result ? function->results[i]
+							      : function->formals[i];
 		unsigned bits = formal && !formal->is_array ? ptx_lane_bits(formal->type) : 64;
 		r = argument(decoder, &list->list[i], bits, is_result, &all[i]);
 		if (r == 0 && formal && (formal->type.bits == 1) != (all[i].size == 0))

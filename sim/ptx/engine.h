@@ -14,7 +14,12 @@
 #include "sim/ptx/source.h"
 
 enum { PTX_TURN = 1 << 15 }; // a group's budget; a polling branch costs more
-enum { PTX_LANES = 32, PTX_BARRIERS_NAMED = 16, PTX_BARRIERS = PTX_BARRIERS_NAMED + 1 /* the cluster's */, PTX_OPERANDS = 6 };
+enum {
+	PTX_LANES = 32,
+	PTX_BARRIERS_NAMED = 16,
+	PTX_BARRIERS = PTX_BARRIERS_NAMED + 1 /* the cluster's */,
+	PTX_OPERANDS = 6
+};
 
 // Generic addresses beyond what user space can map stand for the windows.
 #define PTX_WINDOW_FIRST 0x0000800000000000ull
@@ -75,8 +80,8 @@ struct ptx_memory_op {
 	bool write, is_poll;
 	bool is_shared_state; // a store that other threads can see
 	int64_t offset;
-	uint64_t place; // of a parameter: offset in the frame or in the kernel's parameters
-	uint32_t slot;	// of a frame parameter: its stride
+	uint64_t place;	 // of a parameter: offset in the frame or in the kernel's parameters
+	uint32_t slot;	 // of a frame parameter: its stride
 	ptx_ref refs[8]; // registers; PTX_NO_REF: sink
 };
 
@@ -100,11 +105,11 @@ struct ptx_group {
 	const struct ptx_op *pc; // waiting: the operation that waits
 	struct ptx_frame *frame;
 	bool yielded, spinning;
-	bool released;	 // may pass the warp barrier at pc
-	bool polled;	 // looked at memory without changing it
-	uint32_t budget; // backward branches before it yields
-	uint32_t wait_mask;		  // PTX_GROUP_SYNC: the lanes meant
-	uint32_t barrier;		  // PTX_GROUP_BARRIER: its number
+	bool released;	    // may pass the warp barrier at pc
+	bool polled;	    // looked at memory without changing it
+	uint32_t budget;    // backward branches before it yields
+	uint32_t wait_mask; // PTX_GROUP_SYNC: the lanes meant
+	uint32_t barrier;   // PTX_GROUP_BARRIER: its number
 };
 
 struct ptx_warp {
@@ -119,7 +124,7 @@ struct ptx_warp {
 	struct ptx_group groups[PTX_LANES];
 	struct ptx_block *block;
 	struct ptx_worker *worker;
-	uint8_t *local; // of lane 0
+	uint8_t *local;			// of lane 0
 	uint32_t arrived[PTX_BARRIERS]; // lanes, at each barrier
 	uint32_t tid[3][PTX_LANES];
 };
@@ -144,11 +149,11 @@ struct ptx_block {
 
 struct ptx_worker {
 	struct ptx_run *run;
-	uint64_t changes;  // stores and atomics that changed memory
-	bool ran;	   // something ran since it was cleared
-	bool timed;	   // read a clock: the wait may have an end of its own
-	bool host_polled;  // used memory that the host can write
-	uint64_t seen;	   // changes already told to the run
+	uint64_t changes; // stores and atomics that changed memory
+	bool ran;	  // something ran since it was cleared
+	bool timed;	  // read a clock: the wait may have an end of its own
+	bool host_polled; // used memory that the host can write
+	uint64_t seen;	  // changes already told to the run
 	bool is_spinning;
 	uint64_t quiet_since_ns, quiet_changes;
 	unsigned index;
@@ -165,7 +170,7 @@ struct ptx_run {
 	struct ptx_space space;
 	const uint8_t *parameters;
 	uint32_t shared_size; // of a block, with the reserved first KiB and the dynamic part
-	uint32_t local_bytes;		     // per thread
+	uint32_t local_bytes; // per thread
 	size_t local_stride;
 	uint64_t block_count;
 	uint32_t threads_per_block, warps_per_block;
@@ -174,6 +179,7 @@ struct ptx_run {
 	uint32_t started;
 	struct ptx_worker *workers;
 	pthread_t *threads;
+	pthread_mutex_t print_lock;
 	uint64_t start_ns, deadlock_ns;
 	uint64_t grid_id;
 	_Atomic uint64_t next_block, changes;
@@ -184,7 +190,7 @@ struct ptx_run {
 	struct ptx_fault fault;
 };
 
-#define PTX_FOR_LANES(lane, mask)                                                                  \
+#define PTX_FOR_LANES(lane, mask)                                                                                      \
 	for (uint32_t lane, left_ = (mask); left_ && (lane = (uint32_t)__builtin_ctz(left_), true); left_ &= left_ - 1)
 
 static inline void *ptx_operand(const struct ptx_warp *warp, ptx_ref ref)
@@ -256,6 +262,7 @@ ptx_builtin_fn *ptx_builtin_find(const char *name, uint32_t *ret_arguments);
 uint64_t ptx_heap_take(struct ptx_heap *heap, uint64_t size);
 bool ptx_heap_give(struct ptx_heap *heap, uint64_t address); // false: not ours
 // printf.c
+void ptx_print_text(struct ptx_run *run, const char *text, size_t length);
 // The number of arguments, or -1, as CUDA's vprintf returns.
 int ptx_print(struct ptx_warp *warp, unsigned lane, uint64_t format, uint64_t arguments);
 
@@ -274,5 +281,5 @@ struct ptx_call {
 	const struct ptx_argument *results, *arguments;
 };
 
-extern ptx_op_fn ptx_op_alu, ptx_op_exit, ptx_op_return, ptx_op_call, ptx_op_refused, ptx_op_branch,
-	ptx_op_branch_back, ptx_op_branch_table, ptx_op_special, ptx_op_load, ptx_op_store, ptx_op_end;
+extern ptx_op_fn ptx_op_alu, ptx_op_exit, ptx_op_return, ptx_op_call, ptx_op_refused, ptx_op_branch, ptx_op_branch_back,
+	ptx_op_branch_table, ptx_op_special, ptx_op_load, ptx_op_store, ptx_op_end;

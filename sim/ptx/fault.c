@@ -39,9 +39,9 @@ const struct ptx_op *ptx_fault(struct ptx_warp *warp, const struct ptx_op *op, u
 
 static const char *state_name(const struct ptx_group *group)
 {
-	return group->state == PTX_GROUP_BARRIER ? "waiting at barrier" :
-	       group->state == PTX_GROUP_SYNC	 ? "waiting for lanes of their warp" :
-						   "looping";
+	return group->state == PTX_GROUP_BARRIER ? "waiting at barrier"
+	       : group->state == PTX_GROUP_SYNC	 ? "waiting for lanes of their warp"
+						 : "looping";
 }
 
 // Every group of lanes that cannot get on, with its line, as far as the text reaches.

@@ -91,8 +91,8 @@ static bool cut(struct piece *piece, uint64_t size)
 	rest = calloc(1, sizeof *rest);
 	if (!rest)
 		return false;
-	*rest = (struct piece){.address = piece->address + size, .size = piece->size - size, .next = piece->next,
-			       .before = piece};
+	*rest = (struct piece){
+		.address = piece->address + size, .size = piece->size - size, .next = piece->next, .before = piece};
 	if (rest->next)
 		rest->next->before = rest;
 	piece->next = rest;
@@ -109,8 +109,10 @@ uint64_t ptx_heap_take(struct ptx_heap *heap, uint64_t size)
 	size = size ? (size + UNIT - 1) & ~(uint64_t)(UNIT - 1) : UNIT;
 	pthread_mutex_lock(&heap->lock);
 	struct piece *piece = find_free(heap, size);
-	if (piece && ((heap->used_count + 1) * 2 < heap->table_size ||
-		      rebuild(heap, heap->table_size ? heap->table_size * 2 : 64)) && cut(piece, size)) {
+	if (piece &&
+	    ((heap->used_count + 1) * 2 < heap->table_size ||
+	     rebuild(heap, heap->table_size ? heap->table_size * 2 : 64)) &&
+	    cut(piece, size)) {
 		piece->used = true;
 		heap->used_count++;
 		*slot_of(heap->table, heap->table_size, piece->address) = piece;

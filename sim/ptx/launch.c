@@ -13,8 +13,15 @@
 
 #include "sim/ptx/engine.h"
 
-enum { BLOCK_DONE, BLOCK_SPINS, BLOCK_STOPPED, THREADS_PER_SM = 2048, BLOCKS_PER_SM = 32, TIMED_PATIENCE = 6,
-       HELP_AFTER_NS = 50000 /* what starting threads costs */ };
+enum {
+	BLOCK_DONE,
+	BLOCK_SPINS,
+	BLOCK_STOPPED,
+	THREADS_PER_SM = 2048,
+	BLOCKS_PER_SM = 32,
+	TIMED_PATIENCE = 6,
+	HELP_AFTER_NS = 50000 /* what starting threads costs */
+};
 
 static uint64_t now_ns(void)
 {
@@ -99,7 +106,8 @@ static int warp_start(struct ptx_warp *warp)
 	warp->frame = frame;
 	warp->base_frame = frame;
 	warp->group_count = 1;
-	warp->groups[0] = (struct ptx_group){.mask = warp->live, .pc = function->ops, .frame = frame, .budget = PTX_TURN};
+	warp->groups[0] =
+		(struct ptx_group){.mask = warp->live, .pc = function->ops, .frame = frame, .budget = PTX_TURN};
 	return 0;
 }
 
@@ -343,7 +351,8 @@ static int run_prepare(struct ptx_run *run, const struct ptx_launch *launch)
 			return -EINVAL;
 	}
 	threads *= launch->block[2];
-	if (threads > 1024 || threads > info->max_threads || function->entry_refusal || launch->dynamic_shared > 256 << 10)
+	if (threads > 1024 || threads > info->max_threads || function->entry_refusal ||
+	    launch->dynamic_shared > 256 << 10)
 		return -EINVAL;
 	run->launch = launch;
 	run->function = function;
@@ -381,6 +390,7 @@ static int run_workers(struct ptx_run *run)
 	for (uint32_t i = 0; i < count; i++)
 		run->workers[i] = (struct ptx_worker){.run = run, .index = i, .next_cooperative = i};
 	run->started = 1;
+	pthread_mutex_init(&run->print_lock, NULL);
 	run->start_ns = now_ns();
 	atomic_store(&run->finished_workers, count - 1);
 	if (run->launch->cooperative)
@@ -392,6 +402,7 @@ static int run_workers(struct ptx_run *run)
 	worker_main(&run->workers[0]);
 	for (uint32_t i = 1; i < run->started; i++)
 		pthread_join(run->threads[i], NULL);
+	pthread_mutex_destroy(&run->print_lock);
 	return 0;
 }
 

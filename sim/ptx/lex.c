@@ -222,6 +222,6 @@ void ptx_lexer_init(struct ptx_lexer *lexer, const char *text, size_t length)
 
 bool ptx_token_equals(const struct ptx_token *token, const char *text)
 {
-	return (token->kind == PTX_TOKEN_WORD || token->kind == PTX_TOKEN_DIRECTIVE) &&
-	       strlen(text) == token->length && memcmp(token->text, text, token->length) == 0;
+	return (token->kind == PTX_TOKEN_WORD || token->kind == PTX_TOKEN_DIRECTIVE) && strlen(text) == token->length &&
+	       memcmp(token->text, text, token->length) == 0;
 }

@@ -13,7 +13,7 @@ enum ptx_token_kind {
 	PTX_TOKEN_FLOAT,  // 0f3F800000: value holds the bits
 	PTX_TOKEN_DOUBLE, // 0d… or 1.5: value holds the bits
 	PTX_TOKEN_STRING,
-	PTX_TOKEN_MARK, // punctuation: value holds the character
+	PTX_TOKEN_MARK,	 // punctuation: value holds the character
 	PTX_TOKEN_ERROR, // text says what is wrong
 };
 

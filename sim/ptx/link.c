@@ -45,7 +45,8 @@ int ptx_link(struct ptx_module *module)
 		if (symbol->definition && symbol->definition->kind != symbol->kind)
 			symbol->definition = NULL;
 		if (!symbol->definition && symbol->kind == PTX_SYMBOL_VARIABLE && symbol->space != PTX_SPACE_SHARED) {
-			ptx_log_add(module->log, "line %u: error: extern '%s' is not defined\n", symbol->line, symbol->name);
+			ptx_log_add(module->log, "line %u: error: extern '%s' is not defined\n", symbol->line,
+				    symbol->name);
 			return PTX_UNRESOLVED;
 		}
 	}
@@ -60,34 +61,43 @@ int ptx_link(struct ptx_module *module)
 	return 0;
 }
 
+static int place(struct ptx_module *module, struct ptx_symbol *symbol, uint32_t *capacity)
+{
+	symbol->offset = (module->image_size + symbol->align - 1) & ~(uint64_t)(symbol->align - 1);
+	module->image_size = symbol->offset + symbol->size;
+	if (symbol->align > module->image_align)
+		module->image_align = symbol->align;
+	if (module->image_size > 1ull << 42)
+		return ptx_syntax(module, symbol->line, "variables exceed the device's memory");
+	return ptx_list_add(&module->arena, (void ***)&module->variables, &module->variable_count, capacity, symbol);
+}
+
+// The image: .const first, so that an address tells which space it is of.
 int ptx_layout(struct ptx_module *module)
 {
-	uint32_t variable_capacity = 0, shared_capacity = 0;
+	uint32_t capacity = 0, shared_capacity = 0;
+	int r = 0;
 
 	module->image_align = 256;
-	for (struct ptx_symbol *symbol = module->symbols; symbol; symbol = symbol->next) {
-		if (symbol->kind != PTX_SYMBOL_VARIABLE || symbol->definition)
-			continue;
-		if (symbol->align == 0)
-			symbol->align = 1;
-		if (symbol->space == PTX_SPACE_SHARED) {
-			symbol->index = module->shared_count;
-			if (ptx_list_add(&module->arena, (void ***)&module->shared, &module->shared_count,
-					 &shared_capacity, symbol))
-				return -ENOMEM;
-			continue;
+	for (int pass = 0; pass < 2; pass++) {
+		enum ptx_space_kind space = pass ? PTX_SPACE_GLOBAL : PTX_SPACE_CONST;
+		for (struct ptx_symbol *symbol = module->symbols; symbol && r == 0; symbol = symbol->next) {
+			if (symbol->kind != PTX_SYMBOL_VARIABLE || symbol->definition)
+				continue;
+			if (symbol->align == 0)
+				symbol->align = 1;
+			if (symbol->space == space) {
+				r = place(module, symbol, &capacity);
+			} else if (symbol->space == PTX_SPACE_SHARED && pass == 0) {
+				symbol->index = module->shared_count;
+				r = ptx_list_add(&module->arena, (void ***)&module->shared, &module->shared_count,
+						 &shared_capacity, symbol);
+			}
 		}
-		symbol->offset = (module->image_size + symbol->align - 1) & ~(uint64_t)(symbol->align - 1);
-		module->image_size = symbol->offset + symbol->size;
-		if (symbol->align > module->image_align)
-			module->image_align = symbol->align;
-		if (module->image_size > 1ull << 42)
-			return ptx_syntax(module, symbol->line, "variables exceed the device's memory");
-		if (ptx_list_add(&module->arena, (void ***)&module->variables, &module->variable_count,
-				 &variable_capacity, symbol))
-			return -ENOMEM;
+		if (pass == 0)
+			module->const_size = module->image_size;
 	}
-	return 0;
+	return r;
 }
 
 struct gathering {

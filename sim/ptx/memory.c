@@ -69,7 +69,8 @@ void *ptx_address_try(struct ptx_warp *warp, unsigned lane, uint64_t address, si
 	return device_address(warp, address, length, write);
 }
 
-void *ptx_address(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, uint64_t address, size_t length, bool write)
+void *ptx_address(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, uint64_t address, size_t length,
+		  bool write)
 {
 	if (address & (length - 1) && (length & (length - 1)) == 0) {
 		ptx_fault(warp, op, lane, PTX_FAULT_MISALIGNED, address, "misaligned %s of %zu bytes at 0x%llx",
@@ -90,8 +91,8 @@ void *ptx_address(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane,
 static inline uint64_t lane_address(const struct ptx_warp *warp, const struct ptx_memory_op *memory,
 				    const struct ptx_op *op, unsigned lane)
 {
-	return memory->address_bits == 64 ? ptx_operand64(warp, op->a)[lane] + (uint64_t)memory->offset :
-					    (uint32_t)(ptx_operand32(warp, op->a)[lane] + (uint32_t)memory->offset);
+	return memory->address_bits == 64 ? ptx_operand64(warp, op->a)[lane] + (uint64_t)memory->offset
+					  : (uint32_t)(ptx_operand32(warp, op->a)[lane] + (uint32_t)memory->offset);
 }
 
 static bool resolve_each(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access, uint64_t window)
@@ -100,8 +101,7 @@ static bool resolve_each(struct ptx_warp *warp, const struct ptx_op *op, struct 
 	size_t length = (size_t)memory->bytes * memory->count;
 
 	access->base = NULL;
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		uint64_t address = lane_address(warp, memory, op, lane);
 		if (window) // an offset beyond the window must not become another window's address
 			address = address >> 32 ? UINT64_MAX & ~(uint64_t)(length - 1) : window + address;
@@ -145,8 +145,7 @@ static bool resolve_shared(struct ptx_warp *warp, const struct ptx_op *op, struc
 	const uint32_t *addresses = ptx_operand32(warp, op->a);
 	uint32_t bad = 0, add = (uint32_t)memory->offset;
 	access->base = NULL;
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		uint32_t offset = addresses[lane] + add;
 		bad |= (offset > size - length) | (offset & (length - 1));
 		access->host[lane] = shared + offset;
@@ -160,8 +159,7 @@ static bool resolve_local(struct ptx_warp *warp, const struct ptx_op *op, struct
 	uint64_t length = (uint64_t)memory->bytes * memory->count;
 	uint64_t first = 0, differs = 0;
 
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		uint64_t address = lane_address(warp, memory, op, lane);
 		first = lane == (unsigned)__builtin_ctz(warp->mask) ? address : first;
 		differs |= address ^ first;
@@ -196,31 +194,31 @@ static inline uint8_t *lane_at(const struct ptx_access *access, unsigned lane)
 // What the program's threads race for in its memory is the program's own affair.
 #define DEVICE_RACES __attribute__((no_sanitize("thread")))
 
-#define LOAD(name, memory_type, register_type)                                                     \
+#define LOAD(name, memory_type, register_type)                                                                         \
 	DEVICE_RACES static void name(uint8_t *lanes, const struct ptx_access *access, unsigned offset, uint32_t mask) \
-	{                                                                                          \
-		register_type *d = (register_type *)lanes;                                         \
-		if (mask == UINT32_MAX && access->base && access->stride == sizeof(memory_type)) { \
-			const memory_type *from = (const memory_type *)(access->base + offset);    \
-			for (unsigned lane = 0; lane < PTX_LANES; lane++)                          \
-				d[lane] = (register_type)from[lane];                               \
-			return;                                                                    \
-		}                                                                                  \
-		PTX_FOR_LANES(lane, mask)                                                          \
-			d[lane] = (register_type) * (const memory_type *)(lane_at(access, lane) + offset); \
+	{                                                                                                              \
+		register_type *d = (register_type *)lanes;                                                             \
+		if (mask == UINT32_MAX && access->base && access->stride == sizeof(memory_type)) {                     \
+			const memory_type *from = (const memory_type *)(access->base + offset);                        \
+			for (unsigned lane = 0; lane < PTX_LANES; lane++)                                              \
+				d[lane] = (register_type)from[lane];                                                   \
+			return;                                                                                        \
+		}                                                                                                      \
+		PTX_FOR_LANES(lane, mask)                                                                              \
+			d[lane] = (register_type) * (const memory_type *)(lane_at(access, lane) + offset);             \
 	}
-#define STORE(name, memory_type, register_type)                                                    \
+#define STORE(name, memory_type, register_type)                                                                        \
 	DEVICE_RACES static void name(uint8_t *lanes, const struct ptx_access *access, unsigned offset, uint32_t mask) \
-	{                                                                                          \
-		const register_type *a = (const register_type *)lanes;                             \
-		if (mask == UINT32_MAX && access->base && access->stride == sizeof(memory_type)) { \
-			memory_type *to = (memory_type *)(access->base + offset);                  \
-			for (unsigned lane = 0; lane < PTX_LANES; lane++)                          \
-				to[lane] = (memory_type)a[lane];                                   \
-			return;                                                                    \
-		}                                                                                  \
-		PTX_FOR_LANES(lane, mask)                                                          \
-			*(memory_type *)(lane_at(access, lane) + offset) = (memory_type)a[lane];   \
+	{                                                                                                              \
+		const register_type *a = (const register_type *)lanes;                                                 \
+		if (mask == UINT32_MAX && access->base && access->stride == sizeof(memory_type)) {                     \
+			memory_type *to = (memory_type *)(access->base + offset);                                      \
+			for (unsigned lane = 0; lane < PTX_LANES; lane++)                                              \
+				to[lane] = (memory_type)a[lane];                                                       \
+			return;                                                                                        \
+		}                                                                                                      \
+		PTX_FOR_LANES(lane, mask)                                                                              \
+			*(memory_type *)(lane_at(access, lane) + offset) = (memory_type)a[lane];                       \
 	}
 typedef unsigned __int128 uint128_t;
 LOAD(load_8_16, uint8_t, uint16_t)
@@ -258,10 +256,16 @@ static unsigned width(unsigned bits)
 ptx_move_fn *ptx_load_mover(unsigned bytes, unsigned register_bits, bool is_signed)
 {
 	static ptx_move_fn *const movers[2][5][5] = {
-		{{NULL, load_8_16, load_8_32, load_8_64}, {NULL, load_16_16, load_16_32, load_16_64},
-		 {NULL, NULL, load_32_32, load_32_64}, {NULL, NULL, NULL, load_64_64}, {[4] = load_128_128}},
-		{{NULL, load_s8_16, load_s8_32, load_s8_64}, {NULL, load_16_16, load_s16_32, load_s16_64},
-		 {NULL, NULL, load_32_32, load_s32_64}, {NULL, NULL, NULL, load_64_64}, {[4] = load_128_128}},
+		{{NULL, load_8_16, load_8_32, load_8_64},
+		 {NULL, load_16_16, load_16_32, load_16_64},
+		 {NULL, NULL, load_32_32, load_32_64},
+		 {NULL, NULL, NULL, load_64_64},
+		 {[4] = load_128_128}},
+		{{NULL, load_s8_16, load_s8_32, load_s8_64},
+		 {NULL, load_16_16, load_s16_32, load_s16_64},
+		 {NULL, NULL, load_32_32, load_s32_64},
+		 {NULL, NULL, NULL, load_64_64},
+		 {[4] = load_128_128}},
 	};
 	return movers[is_signed][width(bytes * 8)][width(register_bits)];
 }
@@ -269,8 +273,11 @@ ptx_move_fn *ptx_load_mover(unsigned bytes, unsigned register_bits, bool is_sign
 ptx_move_fn *ptx_store_mover(unsigned bytes, unsigned register_bits)
 {
 	static ptx_move_fn *const movers[5][5] = {
-		{NULL, store_8_16, store_8_32, store_8_64}, {NULL, store_16_16, store_16_32, store_16_64},
-		{NULL, NULL, store_32_32, store_32_64}, {NULL, NULL, NULL, store_64_64}, {[4] = store_128_128},
+		{NULL, store_8_16, store_8_32, store_8_64},
+		{NULL, store_16_16, store_16_32, store_16_64},
+		{NULL, NULL, store_32_32, store_32_64},
+		{NULL, NULL, NULL, store_64_64},
+		{[4] = store_128_128},
 	};
 	return movers[width(bytes * 8)][width(register_bits)];
 }

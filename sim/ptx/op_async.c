@@ -10,8 +10,14 @@
 enum { COUNT_LIMIT = (1 << 20) - 1 };
 
 enum mbarrier_kind {
-	MBARRIER_INIT, MBARRIER_INVAL, MBARRIER_ARRIVE, MBARRIER_ARRIVE_DROP, MBARRIER_EXPECT, MBARRIER_COMPLETE,
-	MBARRIER_TEST, MBARRIER_TEST_PARITY,
+	MBARRIER_INIT,
+	MBARRIER_INVAL,
+	MBARRIER_ARRIVE,
+	MBARRIER_ARRIVE_DROP,
+	MBARRIER_EXPECT,
+	MBARRIER_COMPLETE,
+	MBARRIER_TEST,
+	MBARRIER_TEST_PARITY,
 };
 
 struct mbarrier {
@@ -21,8 +27,10 @@ struct mbarrier {
 
 static struct mbarrier unpack(uint64_t word)
 {
-	return (struct mbarrier){.expected = word & COUNT_LIMIT, .pending = word >> 20 & COUNT_LIMIT,
-				 .phase = (uint32_t)(word >> 63), .bytes = (int32_t)((int64_t)(word << 1) >> 41)};
+	return (struct mbarrier){.expected = word & COUNT_LIMIT,
+				 .pending = word >> 20 & COUNT_LIMIT,
+				 .phase = (uint32_t)(word >> 63),
+				 .bytes = (int32_t)((int64_t)(word << 1) >> 41)};
 }
 
 static uint64_t pack(struct mbarrier one)
@@ -47,7 +55,8 @@ struct mbarrier_op {
 	int64_t offset;
 };
 
-static uint64_t address_of(const struct ptx_warp *warp, ptx_ref ref, unsigned bits, unsigned lane, int64_t offset, bool shared)
+static uint64_t address_of(const struct ptx_warp *warp, ptx_ref ref, unsigned bits, unsigned lane, int64_t offset,
+			   bool shared)
 {
 	uint64_t address = bits == 64 ? ptx_operand64(warp, ref)[lane] : ptx_operand32(warp, ref)[lane];
 
@@ -80,8 +89,7 @@ static const struct ptx_op *op_mbarrier(struct ptx_warp *warp, const struct ptx_
 	const struct mbarrier_op *how = op->data;
 	uint32_t yes = 0, given;
 
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		uint64_t address = address_of(warp, op->a, how->address_bits, lane, how->offset, how->shared);
 		uint64_t *word = ptx_address(warp, op, lane, address, 8, true);
 		if (!word)
@@ -92,7 +100,8 @@ static const struct ptx_op *op_mbarrier(struct ptx_warp *warp, const struct ptx_
 		case MBARRIER_INIT:
 			given = ptx_operand32(warp, op->b)[lane];
 			if (given == 0 || given > COUNT_LIMIT)
-				return ptx_fault(warp, op, lane, PTX_FAULT_ILLEGAL_INSTRUCTION, 0, "mbarrier for %u threads", given);
+				return ptx_fault(warp, op, lane, PTX_FAULT_ILLEGAL_INSTRUCTION, 0,
+						 "mbarrier for %u threads", given);
 			one = (struct mbarrier){.expected = given, .pending = given};
 			break;
 		case MBARRIER_INVAL: one = (struct mbarrier){0}; break;
@@ -108,8 +117,12 @@ static const struct ptx_op *op_mbarrier(struct ptx_warp *warp, const struct ptx_
 			one.bytes -= (int32_t)ptx_operand32(warp, op->b)[lane];
 			settle(&one);
 			break;
-		case MBARRIER_TEST: yes |= (uint32_t)(one.phase != ptx_operand64(warp, op->b)[lane] >> 63) << lane; break;
-		case MBARRIER_TEST_PARITY: yes |= (uint32_t)(one.phase != (ptx_operand32(warp, op->b)[lane] & 1)) << lane; break;
+		case MBARRIER_TEST:
+			yes |= (uint32_t)(one.phase != ptx_operand64(warp, op->b)[lane] >> 63) << lane;
+			break;
+		case MBARRIER_TEST_PARITY:
+			yes |= (uint32_t)(one.phase != (ptx_operand32(warp, op->b)[lane] & 1)) << lane;
+			break;
 		}
 		*word = pack(one);
 	}
@@ -154,14 +167,15 @@ static int kind_of(const struct ptx_decoder *decoder)
 		const char *name;
 		enum mbarrier_kind kind;
 	} kinds[] = {
-		{"init", MBARRIER_INIT}, {"inval", MBARRIER_INVAL}, {"arrive", MBARRIER_ARRIVE},
-		{"arrive_drop", MBARRIER_ARRIVE_DROP}, {"expect_tx", MBARRIER_EXPECT}, {"complete_tx", MBARRIER_COMPLETE},
-		{"test_wait", MBARRIER_TEST}, {"try_wait", MBARRIER_TEST},
+		{"init", MBARRIER_INIT},	{"inval", MBARRIER_INVAL},
+		{"arrive", MBARRIER_ARRIVE},	{"arrive_drop", MBARRIER_ARRIVE_DROP},
+		{"expect_tx", MBARRIER_EXPECT}, {"complete_tx", MBARRIER_COMPLETE},
+		{"test_wait", MBARRIER_TEST},	{"try_wait", MBARRIER_TEST},
 	};
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		if (ptx_has(decoder, kinds[i].name))
-			return kinds[i].kind == MBARRIER_TEST && ptx_has(decoder, "parity") ? MBARRIER_TEST_PARITY :
-											     (int)kinds[i].kind;
+			return kinds[i].kind == MBARRIER_TEST && ptx_has(decoder, "parity") ? MBARRIER_TEST_PARITY
+											    : (int)kinds[i].kind;
 	return -1;
 }
 
@@ -219,8 +233,7 @@ static const struct ptx_op *op_copy(struct ptx_warp *warp, const struct ptx_op *
 {
 	const struct copy_op *how = op->data;
 
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		uint64_t to = address_of(warp, op->a, how->to_bits, lane, how->to_offset, true);
 		uint64_t from = address_of(warp, op->b, how->from_bits, lane, how->from_offset, false);
 		uint32_t given = how->bytes;
@@ -233,12 +246,12 @@ static const struct ptx_op *op_copy(struct ptx_warp *warp, const struct ptx_op *
 			return NULL;
 		if (given) {
 			if (from & (how->bytes - 1u))
-				return ptx_fault(warp, op, lane, PTX_FAULT_MISALIGNED, from, "misaligned cp.async from 0x%llx",
-						 (unsigned long long)from);
+				return ptx_fault(warp, op, lane, PTX_FAULT_MISALIGNED, from,
+						 "misaligned cp.async from 0x%llx", (unsigned long long)from);
 			const uint8_t *here = ptx_address_try(warp, lane, from, given, false);
 			if (!here)
-				return ptx_fault(warp, op, lane, PTX_FAULT_ILLEGAL_ADDRESS, from, "illegal cp.async from 0x%llx",
-						 (unsigned long long)from);
+				return ptx_fault(warp, op, lane, PTX_FAULT_ILLEGAL_ADDRESS, from,
+						 "illegal cp.async from 0x%llx", (unsigned long long)from);
 			memcpy(there, here, given);
 		}
 		memset(there + given, 0, how->bytes - given);

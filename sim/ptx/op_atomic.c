@@ -6,8 +6,16 @@
 #include "sim/ptx/decode.h"
 
 enum atomic_kind {
-	ATOMIC_ADD, ATOMIC_AND, ATOMIC_OR, ATOMIC_XOR, ATOMIC_EXCH, ATOMIC_CAS, ATOMIC_INC, ATOMIC_DEC,
-	ATOMIC_MIN, ATOMIC_MAX, // unsigned; signed and floating ones by the type's class
+	ATOMIC_ADD,
+	ATOMIC_AND,
+	ATOMIC_OR,
+	ATOMIC_XOR,
+	ATOMIC_EXCH,
+	ATOMIC_CAS,
+	ATOMIC_INC,
+	ATOMIC_DEC,
+	ATOMIC_MIN,
+	ATOMIC_MAX, // unsigned; signed and floating ones by the type's class
 	ATOMIC_KINDS,
 };
 
@@ -17,7 +25,7 @@ struct atomic_op {
 	struct ptx_memory_op memory; // first: the resolvers read it; refs: sources b
 	enum atomic_kind kind;
 	char class;
-	bool flushes; // f32 add in global memory takes subnormals for zero
+	bool flushes;	  // f32 add in global memory takes subnormals for zero
 	ptx_alu_fn *half; // f16 and bf16: the arithmetic's own form
 	uint8_t bits;
 	ptx_ref results[8], c;
@@ -76,7 +84,8 @@ static uint64_t combine(const struct atomic_op *atomic, uint64_t old, uint64_t b
 	switch (atomic->kind) {
 	case ATOMIC_ADD:
 		if (atomic->class == 'f')
-			return atomic->bits == 64 ? add_double(old, b) : add_float((uint32_t)old, (uint32_t)b, atomic->flushes);
+			return atomic->bits == 64 ? add_double(old, b)
+						  : add_float((uint32_t)old, (uint32_t)b, atomic->flushes);
 		return old + b;
 	case ATOMIC_AND: return old & b;
 	case ATOMIC_OR: return old | b;
@@ -92,23 +101,23 @@ static uint64_t combine(const struct atomic_op *atomic, uint64_t old, uint64_t b
 }
 
 // One lane's exchange; returns the old value.
-#define EXCHANGE(bits)                                                                             \
-	static uint64_t exchange##bits(const struct atomic_op *atomic, void *at, uint64_t b, uint64_t c, bool *changed) \
-	{                                                                                          \
-		uint##bits##_t *memory = at, old = __atomic_load_n(memory, __ATOMIC_SEQ_CST), wanted; \
-		if (atomic->kind == ATOMIC_CAS) {                                                  \
-			old = (uint##bits##_t)b;                                                   \
-			bool done = __atomic_compare_exchange_n(memory, &old, (uint##bits##_t)c, false, \
-								__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
-			*changed |= done && b != c;                                                \
-			return old;                                                                \
-		}                                                                                  \
-		do                                                                                 \
-			wanted = (uint##bits##_t)combine(atomic, old, b);                          \
-		while (!__atomic_compare_exchange_n(memory, &old, wanted, false, __ATOMIC_SEQ_CST, \
-						    __ATOMIC_SEQ_CST));                            \
-		*changed |= wanted != old;                                                         \
-		return old;                                                                        \
+#define EXCHANGE(bits)                                                                                                 \
+	static uint64_t exchange##bits(const struct atomic_op *atomic, void *at, uint64_t b, uint64_t c,               \
+				       bool *changed)                                                                  \
+	{                                                                                                              \
+		uint##bits##_t *memory = at, old = __atomic_load_n(memory, __ATOMIC_SEQ_CST), wanted;                  \
+		if (atomic->kind == ATOMIC_CAS) {                                                                      \
+			old = (uint##bits##_t)b;                                                                       \
+			bool done = __atomic_compare_exchange_n(memory, &old, (uint##bits##_t)c, false,                \
+								__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                   \
+			*changed |= done && b != c;                                                                    \
+			return old;                                                                                    \
+		}                                                                                                      \
+		do                                                                                                     \
+			wanted = (uint##bits##_t)combine(atomic, old, b);                                              \
+		while (!__atomic_compare_exchange_n(memory, &old, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)); \
+		*changed |= wanted != old;                                                                             \
+		return old;                                                                                            \
 	}
 EXCHANGE(16)
 EXCHANGE(32)
@@ -139,7 +148,8 @@ static uint64_t lane_get(const struct ptx_warp *warp, ptx_ref ref, unsigned lane
 	return value;
 }
 
-static void element(struct ptx_warp *warp, const struct atomic_op *atomic, unsigned i, unsigned lane, uint8_t *at, bool *changed)
+static void element(struct ptx_warp *warp, const struct atomic_op *atomic, unsigned i, unsigned lane, uint8_t *at,
+		    bool *changed)
 {
 	unsigned bytes = atomic->bits / 8;
 	uint64_t old, c = 0, b;
@@ -157,9 +167,9 @@ static void element(struct ptx_warp *warp, const struct atomic_op *atomic, unsig
 	b = lane_get(warp, atomic->memory.refs[i], lane, bytes);
 	if (atomic->kind == ATOMIC_CAS)
 		c = lane_get(warp, atomic->c, lane, bytes);
-	old = bytes == 2 ? exchange16(atomic, at, b, c, changed) :
-	      bytes == 4 ? exchange32(atomic, at, b, c, changed) :
-			   exchange64(atomic, at, b, c, changed);
+	old = bytes == 2   ? exchange16(atomic, at, b, c, changed)
+	      : bytes == 4 ? exchange32(atomic, at, b, c, changed)
+			   : exchange64(atomic, at, b, c, changed);
 	if (atomic->results[i] != PTX_NO_REF)
 		memcpy((uint8_t *)ptx_operand(warp, atomic->results[i]) + lane * bytes, &old, bytes);
 }
@@ -172,8 +182,7 @@ static const struct ptx_op *op_atomic(struct ptx_warp *warp, const struct ptx_op
 
 	if (!atomic->memory.resolve(warp, op, &access))
 		return NULL;
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		uint8_t *at = access.base ? access.base + (ptrdiff_t)lane * access.stride : access.host[lane];
 		for (unsigned i = 0; i < atomic->memory.count; i++)
 			element(warp, atomic, i, lane, at + i * atomic->memory.bytes, &changed);
@@ -185,7 +194,8 @@ static const struct ptx_op *op_atomic(struct ptx_warp *warp, const struct ptx_op
 
 static int kind_of(const struct ptx_decoder *decoder)
 {
-	static const char *const names[ATOMIC_KINDS] = {"add", "and", "or", "xor", "exch", "cas", "inc", "dec", "min", "max"};
+	static const char *const names[ATOMIC_KINDS] = {"add", "and", "or",  "xor", "exch",
+							"cas", "inc", "dec", "min", "max"};
 
 	for (int kind = 0; kind < ATOMIC_KINDS; kind++)
 		if (ptx_has(decoder, names[kind]))
@@ -196,7 +206,8 @@ static int kind_of(const struct ptx_decoder *decoder)
 // The arithmetic's form for halves: "add.bf16x2", "min.f16".
 static int find_half(struct ptx_decoder *decoder, struct atomic_op *atomic)
 {
-	static const char *const names[ATOMIC_KINDS] = {[ATOMIC_ADD] = "add.rn", [ATOMIC_MIN] = "min", [ATOMIC_MAX] = "max"};
+	static const char *const names[ATOMIC_KINDS] = {
+		[ATOMIC_ADD] = "add.rn", [ATOMIC_MIN] = "min", [ATOMIC_MAX] = "max"};
 	const struct ptx_part *type = &decoder->parts[decoder->part_count - 1];
 	char form[32];
 
@@ -225,7 +236,8 @@ static int check_kind(struct ptx_decoder *decoder, struct atomic_op *atomic, str
 	return 0;
 }
 
-static int decode_sources(struct ptx_decoder *decoder, struct atomic_op *atomic, const struct ptx_operand *operands, bool has_result)
+static int decode_sources(struct ptx_decoder *decoder, struct atomic_op *atomic, const struct ptx_operand *operands,
+			  bool has_result)
 {
 	const struct ptx_operand *b = &operands[1 + has_result], *d = has_result ? &operands[0] : NULL;
 	unsigned count = atomic->memory.count, have;
@@ -278,7 +290,8 @@ int ptx_decode_atomic(struct ptx_decoder *decoder)
 	atomic->memory.resolve = ptx_resolver(space);
 	r = check_kind(decoder, atomic, type);
 	if (r == 0)
-		r = ptx_address_source(decoder, &instruction->operands[has_result], &a, &address_bits, &atomic->memory.offset);
+		r = ptx_address_source(decoder, &instruction->operands[has_result], &a, &address_bits,
+				       &atomic->memory.offset);
 	if (r == 0)
 		r = decode_sources(decoder, atomic, instruction->operands, has_result);
 	atomic->memory.address_bits = (uint8_t)(r ? 0 : address_bits);

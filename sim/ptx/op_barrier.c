@@ -70,7 +70,8 @@ static const struct ptx_op *op_barrier(struct ptx_warp *warp, const struct ptx_o
 	struct ptx_block *block = warp->block;
 
 	if (id >= PTX_BARRIERS_NAMED + (op->value != 0) || threads % PTX_LANES)
-		return ptx_fault(warp, op, lane, PTX_FAULT_ILLEGAL_INSTRUCTION, 0, "barrier %u with %u threads", id, threads);
+		return ptx_fault(warp, op, lane, PTX_FAULT_ILLEGAL_INSTRUCTION, 0, "barrier %u with %u threads", id,
+				 threads);
 	if (warp->mask != warp->active)
 		ptx_warp_split(warp, op, op + 1);
 	struct ptx_barrier *barrier = &block->barriers[id];

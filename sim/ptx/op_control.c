@@ -101,8 +101,8 @@ const struct ptx_op *ptx_op_branch_table(struct ptx_warp *warp, const struct ptx
 	for (;;) {
 		uint32_t first = index[__builtin_ctz(warp->active)], same = 0;
 		if (first >= table->count)
-			return ptx_fault(warp, op, (unsigned)__builtin_ctz(warp->active), PTX_FAULT_ILLEGAL_INSTRUCTION, 0,
-					 "branch index %u of %u", first, table->count);
+			return ptx_fault(warp, op, (unsigned)__builtin_ctz(warp->active), PTX_FAULT_ILLEGAL_INSTRUCTION,
+					 0, "branch index %u of %u", first, table->count);
 		PTX_FOR_LANES(lane, warp->active)
 			same |= (uint32_t)(index[lane] == first) << lane;
 		if (same == warp->active)
@@ -167,7 +167,8 @@ int ptx_decode_return(struct ptx_decoder *decoder)
 	return ptx_emit(decoder, decoder->function->is_entry ? ptx_op_exit : ptx_op_return) ? 0 : -ENOMEM;
 }
 
-static void copy_lanes(uint8_t *to, unsigned to_slot, const uint8_t *from, unsigned from_slot, unsigned bytes, uint32_t mask)
+static void copy_lanes(uint8_t *to, unsigned to_slot, const uint8_t *from, unsigned from_slot, unsigned bytes,
+		       uint32_t mask)
 {
 	if (mask == UINT32_MAX && to_slot == bytes && from_slot == bytes)
 		memmove(to, from, (size_t)bytes * PTX_LANES);
@@ -176,8 +177,8 @@ static void copy_lanes(uint8_t *to, unsigned to_slot, const uint8_t *from, unsig
 			memmove(to + lane * to_slot, from + lane * from_slot, bytes);
 }
 
-static void copy_argument(uint8_t *to, const struct ptx_symbol *formal, const uint8_t *from, const struct ptx_argument *given,
-			  uint32_t mask, bool back)
+static void copy_argument(uint8_t *to, const struct ptx_symbol *formal, const uint8_t *from,
+			  const struct ptx_argument *given, uint32_t mask, bool back)
 {
 	unsigned slot = formal->space == PTX_SPACE_REGISTER ? ptx_lane_bits(formal->type) / 8 : ptx_slot(formal);
 
@@ -196,8 +197,8 @@ static void copy_argument(uint8_t *to, const struct ptx_symbol *formal, const ui
 
 static uint8_t *argument_at(const struct ptx_warp *warp, uint8_t *registers, const struct ptx_argument *argument)
 {
-	return argument->is_literal ? (uint8_t *)warp->constants + (argument->ref & ~1u) :
-				      registers + (argument->ref & ~1u);
+	return argument->is_literal ? (uint8_t *)warp->constants + (argument->ref & ~1u)
+				    : registers + (argument->ref & ~1u);
 }
 
 // All of warp->active enters `function`.
@@ -229,8 +230,8 @@ static const struct ptx_op *enter(struct ptx_warp *warp, const struct ptx_op *op
 	frame->local_top = base + function->local_bytes + 16;
 	for (uint32_t i = 0; i < call->argument_count; i++)
 		copy_argument(frame->registers + function->formals[i]->offset, function->formals[i],
-			      argument_at(warp, caller->registers, &call->arguments[i]), &call->arguments[i], warp->active,
-			      false);
+			      argument_at(warp, caller->registers, &call->arguments[i]), &call->arguments[i],
+			      warp->active, false);
 	warp->groups[warp->current].frame = frame;
 	return ptx_warp_leave(warp, function->ops);
 }
@@ -271,8 +272,8 @@ const struct ptx_op *ptx_op_return(struct ptx_warp *warp, const struct ptx_op *o
 		ptx_warp_split(warp, op, op + 1);
 	for (uint32_t i = 0; i < call->result_count; i++)
 		copy_argument(frame->registers + frame->function->results[i]->offset, frame->function->results[i],
-			      argument_at(warp, frame->parent->registers, &call->results[i]), &call->results[i], warp->active,
-			      true);
+			      argument_at(warp, frame->parent->registers, &call->results[i]), &call->results[i],
+			      warp->active, true);
 	warp->groups[warp->current].frame = frame->parent;
 	const struct ptx_op *next = frame->return_to;
 	frame->lanes &= ~warp->active;

@@ -60,9 +60,15 @@ enum ptx_space_kind ptx_named_space(const struct ptx_decoder *decoder)
 		const char *name;
 		enum ptx_space_kind space;
 	} spaces[] = {
-		{"global", PTX_SPACE_GLOBAL}, {"const", PTX_SPACE_CONST}, {"shared", PTX_SPACE_SHARED},
-		{"shared::cta", PTX_SPACE_SHARED}, {"shared::cluster", PTX_SPACE_SHARED}, {"local", PTX_SPACE_LOCAL},
-		{"param", PTX_SPACE_PARAM}, {"param::entry", PTX_SPACE_PARAM}, {"param::func", PTX_SPACE_PARAM},
+		{"global", PTX_SPACE_GLOBAL},
+		{"const", PTX_SPACE_CONST},
+		{"shared", PTX_SPACE_SHARED},
+		{"shared::cta", PTX_SPACE_SHARED},
+		{"shared::cluster", PTX_SPACE_SHARED},
+		{"local", PTX_SPACE_LOCAL},
+		{"param", PTX_SPACE_PARAM},
+		{"param::entry", PTX_SPACE_PARAM},
+		{"param::func", PTX_SPACE_PARAM},
 	};
 	for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
 		if (ptx_has(decoder, spaces[i].name))
@@ -154,8 +160,8 @@ static int decode_elements(struct ptx_decoder *decoder, const struct ptx_operand
 		if (r)
 			return r;
 	}
-	memory->move = memory->write ? ptx_store_mover(memory->bytes, bits) :
-				       ptx_load_mover(memory->bytes, bits, type.class == 's');
+	memory->move = memory->write ? ptx_store_mover(memory->bytes, bits)
+				     : ptx_load_mover(memory->bytes, bits, type.class == 's');
 	return memory->move ? 0 : ptx_malformed(decoder, "a register does not fit the type");
 }
 
@@ -175,8 +181,7 @@ int ptx_decode_memory(struct ptx_decoder *decoder)
 
 	if (!memory)
 		return -ENOMEM;
-	if (instruction->operand_count != 2 &&
-	    !(instruction->operand_count == 3 && ptx_has(decoder, "L2::cache_hint")))
+	if (instruction->operand_count != 2 && !(instruction->operand_count == 3 && ptx_has(decoder, "L2::cache_hint")))
 		r = ptx_wants(decoder, 2);
 	else if (!ptx_last_type(decoder, &type) || type.bits < 8)
 		r = ptx_malformed(decoder, "no type");
@@ -217,10 +222,10 @@ int ptx_decode_memory(struct ptx_decoder *decoder)
 // Windows by state space; device memory is the generic space itself.
 static uint64_t window_of(enum ptx_space_kind space)
 {
-	return space == PTX_SPACE_SHARED ? PTX_SHARED_WINDOW :
-	       space == PTX_SPACE_LOCAL	 ? PTX_LOCAL_WINDOW :
-	       space == PTX_SPACE_PARAM	 ? PTX_PARAM_WINDOW :
-					   0;
+	return space == PTX_SPACE_SHARED  ? PTX_SHARED_WINDOW
+	       : space == PTX_SPACE_LOCAL ? PTX_LOCAL_WINDOW
+	       : space == PTX_SPACE_PARAM ? PTX_PARAM_WINDOW
+					  : 0;
 }
 
 static const struct ptx_op *op_offset(struct ptx_warp *warp, const struct ptx_op *op)
@@ -259,16 +264,23 @@ int ptx_decode_cvta(struct ptx_decoder *decoder)
 	return ptx_emit_resize(decoder, &resize);
 }
 
+static bool is_of_space(const struct ptx_module *module, uint64_t address, enum ptx_space_kind space)
+{
+	bool windowed = address >= PTX_WINDOW_FIRST && address < PTX_WINDOW_END;
+	bool is_const = address - module->device < module->const_size;
+
+	if (window_of(space))
+		return address - window_of(space) < 1ull << 32;
+	return space == PTX_SPACE_CONST ? is_const : space == PTX_SPACE_GLOBAL && !windowed && !is_const;
+}
+
 static const struct ptx_op *op_isspacep(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	uint32_t yes = 0, *d = ptx_operand32(warp, op->d);
 
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		uint64_t address = ptx_operand64(warp, op->a)[lane];
-		bool windowed = address >= PTX_WINDOW_FIRST && address < PTX_WINDOW_END;
-		bool is = op->value ? address - op->value < (1ull << 32) : !windowed && op->immediate;
-		yes |= (uint32_t)is << lane;
+		yes |= (uint32_t)is_of_space(warp->worker->run->module, address, op->immediate) << lane;
 	}
 	*d = (*d & ~warp->mask) | yes;
 	return op + 1;
@@ -291,8 +303,7 @@ int ptx_decode_isspacep(struct ptx_decoder *decoder)
 		return r ? r : -ENOMEM;
 	op->a = a;
 	op->d = d;
-	op->value = window_of(space);
-	op->immediate = space == PTX_SPACE_GLOBAL;
+	op->immediate = space;
 	return 0;
 }
 
@@ -436,8 +447,8 @@ int ptx_decode_stack(struct ptx_decoder *decoder)
 	int r = ptx_wants(decoder, 1);
 
 	if (r == 0)
-		r = save ? ptx_destination(decoder, &decoder->instruction->operands[0], 64, &ref, &have) :
-			   ptx_source(decoder, &decoder->instruction->operands[0], 64, &ref);
+		r = save ? ptx_destination(decoder, &decoder->instruction->operands[0], 64, &ref, &have)
+			 : ptx_source(decoder, &decoder->instruction->operands[0], 64, &ref);
 	struct ptx_op *op = r ? NULL : ptx_emit(decoder, save ? op_stacksave : op_stackrestore);
 	if (!op)
 		return r ? r : -ENOMEM;

@@ -3,17 +3,17 @@
 
 #include "sim/ptx/decode.h"
 
-#define MOVE(bits)                                                                                 \
-	const struct ptx_op *ptx_op_move##bits(struct ptx_warp *warp, const struct ptx_op *op)     \
-	{                                                                                          \
-		uint8_t *d = ptx_operand(warp, op->d);                                             \
-		const uint8_t *a = ptx_operand(warp, op->a);                                       \
-		if (warp->mask == UINT32_MAX)                                                      \
-			memmove(d, a, PTX_LANES * (bits / 8));                                     \
-		else                                                                               \
-			PTX_FOR_LANES(lane, warp->mask)                                            \
-				memmove(d + lane * (bits / 8), a + lane * (bits / 8), bits / 8);   \
-		return op + 1;                                                                     \
+#define MOVE(bits)                                                                                                     \
+	const struct ptx_op *ptx_op_move##bits(struct ptx_warp *warp, const struct ptx_op *op)                         \
+	{                                                                                                              \
+		uint8_t *d = ptx_operand(warp, op->d);                                                                 \
+		const uint8_t *a = ptx_operand(warp, op->a);                                                           \
+		if (warp->mask == UINT32_MAX)                                                                          \
+			memmove(d, a, PTX_LANES *(bits / 8));                                                          \
+		else                                                                                                   \
+			PTX_FOR_LANES(lane, warp->mask)                                                                \
+				memmove(d + lane * (bits / 8), a + lane * (bits / 8), bits / 8);                       \
+		return op + 1;                                                                                         \
 	}
 MOVE(16)
 MOVE(32)
@@ -54,8 +54,7 @@ const struct ptx_op *ptx_op_resize(struct ptx_warp *warp, const struct ptx_op *o
 	uint8_t *d = ptx_operand(warp, op->d);
 	const uint8_t *a = ptx_operand(warp, op->a);
 
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		uint64_t value[2] = {lane_get(a, lane, from), 0};
 		if (op->immediate & 1 && from < 64) {
 			value[0] = (uint64_t)((int64_t)(value[0] << (64 - from)) >> (64 - from));
@@ -75,8 +74,7 @@ const struct ptx_op *ptx_op_pack(struct ptx_warp *warp, const struct ptx_op *op)
 
 	for (unsigned i = 0; i < count; i++)
 		elements[i] = ptx_operand(warp, op->refs[1 + i]);
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		uint8_t whole[16];
 		for (unsigned i = 0; i < count; i++)
 			memcpy(whole + i * bytes, elements[i] + lane * lane_bytes, bytes);
@@ -94,8 +92,7 @@ const struct ptx_op *ptx_op_unpack(struct ptx_warp *warp, const struct ptx_op *o
 
 	for (unsigned i = 0; i < count; i++)
 		elements[i] = op->refs[1 + i] == PTX_NO_REF ? NULL : ptx_operand(warp, op->refs[1 + i]);
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		uint8_t whole[16];
 		memcpy(whole, wide + lane * bytes * count, bytes * count);
 		for (unsigned i = 0; i < count; i++)
@@ -158,8 +155,8 @@ static int use_shared(struct ptx_decoder *decoder, struct ptx_symbol *symbol)
 	for (uint32_t i = 0; i < user->shared_count; i++)
 		if (user->shared[i] == symbol)
 			return 0;
-	return ptx_list_add(&decoder->module->arena, (void ***)&user->shared, &user->shared_count, &user->shared_capacity,
-			    symbol);
+	return ptx_list_add(&decoder->module->arena, (void ***)&user->shared, &user->shared_count,
+			    &user->shared_capacity, symbol);
 }
 
 int ptx_symbol_source(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits, ptx_ref *ret_ref)
@@ -205,8 +202,8 @@ static int decode_vector(struct ptx_decoder *decoder, const struct ptx_operand *
 	unsigned bits = type.bits / vector->count, lanes = bits == 8 ? 16 : bits;
 	if (bits < 8)
 		return ptx_malformed(decoder, "elements of less than 8 bits");
-	r = pack ? ptx_destination(decoder, whole, type.bits, &refs[0], &have) :
-		   ptx_source(decoder, whole, type.bits, &refs[0]);
+	r = pack ? ptx_destination(decoder, whole, type.bits, &refs[0], &have)
+		 : ptx_source(decoder, whole, type.bits, &refs[0]);
 	if (r == 0 && pack && have != type.bits)
 		r = ptx_malformed(decoder, "the destination is too wide");
 	for (uint32_t i = 0; i < vector->count && r == 0; i++) {

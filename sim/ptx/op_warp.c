@@ -36,9 +36,8 @@ static bool meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_t 
 		ptx_group(warp)->released = false;
 		return true;
 	}
-	PTX_FOR_LANES(lane, warp->active)
-	{
-		ready |= (uint32_t)!(masks[lane] & warp->live & ~warp->active) << lane;
+	PTX_FOR_LANES(lane, warp->active) {
+		ready |= (uint32_t) !(masks[lane] & warp->live & ~warp->active) << lane;
 		differ |= masks[lane] ^ wanted;
 	}
 	if (ready == warp->active)
@@ -74,8 +73,7 @@ static const struct ptx_op *op_shuffle(struct ptx_warp *warp, const struct ptx_o
 	uint32_t *d = ptx_operand32(warp, op->d);
 	memcpy(copy, ptx_operand(warp, op->a), sizeof copy);
 	uint32_t result[PTX_LANES];
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		int by = b[lane] & 31, segment = c[lane] >> 8 & 31, lowest = (int)lane & segment;
 		int bound = lowest | ((int)(c[lane] & 31) & ~segment), from;
 		switch (op->immediate) {
@@ -106,12 +104,11 @@ static const struct ptx_op *op_vote(struct ptx_warp *warp, const struct ptx_op *
 	uint32_t yes = *ptx_operand32(warp, op->a), result = 0;
 	const uint32_t *masks = ptx_operand32(warp, op->b);
 	uint32_t ballots[PTX_LANES];
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		uint32_t set = masks[lane] & warp->mask, said = set & yes;
-		bool is = op->immediate == VOTE_ALL ? said == set :
-			  op->immediate == VOTE_ANY ? said != 0 :
-						      said == set || said == 0;
+		bool is = op->immediate == VOTE_ALL   ? said == set
+			  : op->immediate == VOTE_ANY ? said != 0
+						      : said == set || said == 0;
 		result |= (uint32_t)is << lane;
 		ballots[lane] = said;
 	}
@@ -134,8 +131,7 @@ static const struct ptx_op *op_match(struct ptx_warp *warp, const struct ptx_op 
 	uint32_t result[PTX_LANES], agreed = 0;
 	PTX_FOR_LANES(lane, warp->mask)
 		values[lane] = wide ? ptx_operand64(warp, op->a)[lane] : ptx_operand32(warp, op->a)[lane];
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		uint32_t same = 0, set = masks[lane] & warp->mask;
 		for (uint32_t rest = set; rest; rest &= rest - 1)
 			same |= (uint32_t)(values[__builtin_ctz(rest)] == values[lane]) << __builtin_ctz(rest);
@@ -173,8 +169,7 @@ static const struct ptx_op *op_redux(struct ptx_warp *warp, const struct ptx_op 
 		return NULL;
 	const uint32_t *masks = ptx_operand32(warp, op->b), *a = ptx_operand32(warp, op->a);
 	uint32_t result[PTX_LANES];
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		uint32_t set = masks[lane] & warp->mask, value = a[lane];
 		for (uint32_t rest = set & ~(1u << lane); rest; rest &= rest - 1)
 			value = reduce(op->immediate, value, a[__builtin_ctz(rest)]);
@@ -198,8 +193,7 @@ static const struct ptx_op *op_elect(struct ptx_warp *warp, const struct ptx_op 
 		return NULL;
 	const uint32_t *masks = ptx_operand32(warp, op->b);
 	uint32_t leaders[PTX_LANES], elected = 0, *e = ptx_operand32(warp, op->e);
-	PTX_FOR_LANES(lane, warp->mask)
-	{
+	PTX_FOR_LANES(lane, warp->mask) {
 		uint32_t set = masks[lane] & warp->mask;
 		leaders[lane] = set ? (uint32_t)__builtin_ctz(set) : lane;
 		elected |= (uint32_t)(leaders[lane] == lane) << lane;

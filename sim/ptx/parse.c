@@ -53,7 +53,8 @@ int ptx_parse_skip_section(struct ptx_parser *parser)
 	return 0;
 }
 
-struct ptx_symbol *ptx_symbol_create(struct ptx_parser *parser, enum ptx_symbol_kind kind, const char *name, size_t length)
+struct ptx_symbol *ptx_symbol_create(struct ptx_parser *parser, enum ptx_symbol_kind kind, const char *name,
+				     size_t length)
 {
 	struct ptx_symbol *symbol = ptx_arena_take(&parser->module->arena, sizeof *symbol);
 
@@ -79,7 +80,8 @@ static int parse_version(struct ptx_parser *parser)
 		return ptx_parse_error(parser, "a version such as 9.0");
 	parser->module->version = (unsigned)(version * 10 + 0.5);
 	if (parser->module->version > 90) {
-		ptx_log_add(parser->module->log, "line %u: error: .version %.1f is newer than 9.0\n", token->line, version);
+		ptx_log_add(parser->module->log, "line %u: error: .version %.1f is newer than 9.0\n", token->line,
+			    version);
 		return PTX_VERSION;
 	}
 	ptx_lexer_next(&parser->lexer);
@@ -100,8 +102,8 @@ static int parse_target(struct ptx_parser *parser)
 	char flavour = name[end];
 	if ((int)target > parser->module->device_target ||
 	    (flavour == 'a' && (int)target != parser->module->device_target)) {
-		ptx_log_add(parser->module->log, "line %u: error: .target %s is not for this device (sm_%d)\n", token->line,
-			    name, parser->module->device_target);
+		ptx_log_add(parser->module->log, "line %u: error: .target %s is not for this device (sm_%d)\n",
+			    token->line, name, parser->module->device_target);
 		return PTX_TARGET;
 	}
 	parser->module->target = target;
@@ -120,8 +122,8 @@ static int parse_parameters(struct ptx_parser *parser, struct ptx_symbol ***ret_
 	int r = ptx_parse_mark(parser, '(');
 
 	while (r == 0 && !ptx_token_is(&parser->lexer.token, ')')) {
-		enum ptx_space_kind space = ptx_token_equals(&parser->lexer.token, ".reg") ? PTX_SPACE_REGISTER :
-											     PTX_SPACE_PARAM;
+		enum ptx_space_kind space =
+			ptx_token_equals(&parser->lexer.token, ".reg") ? PTX_SPACE_REGISTER : PTX_SPACE_PARAM;
 		struct ptx_symbol *symbol;
 
 		if (space == PTX_SPACE_PARAM && !ptx_token_equals(&parser->lexer.token, ".param"))
@@ -199,13 +201,15 @@ static int parse_function_directives(struct ptx_parser *parser, struct ptx_funct
 			ptx_lexer_next(&parser->lexer);
 			r = ptx_parse_mark(parser, ';');
 		} else if (ptx_token_equals(&name, ".attribute")) {
-			while (!ptx_token_is(token, ')') && token->kind != PTX_TOKEN_END && token->kind != PTX_TOKEN_ERROR)
+			while (!ptx_token_is(token, ')') && token->kind != PTX_TOKEN_END &&
+			       token->kind != PTX_TOKEN_ERROR)
 				ptx_lexer_next(&parser->lexer);
 			r = ptx_parse_mark(parser, ')');
 		} else if (token->kind == PTX_TOKEN_INTEGER) {
 			r = parse_numbers(parser, numbers);
 		} else {
-			return ptx_syntax(parser->module, name.line, "unknown directive '%.*s'", (int)name.length, name.text);
+			return ptx_syntax(parser->module, name.line, "unknown directive '%.*s'", (int)name.length,
+					  name.text);
 		}
 		if (r)
 			return r;
@@ -275,8 +279,8 @@ static int parse_function(struct ptx_parser *parser, bool is_entry, const struct
 {
 	struct ptx_module *module = parser->module;
 	struct ptx_scope *scope = ptx_arena_take(&module->arena, sizeof *scope);
-	struct ptx_function heading = {.is_entry = is_entry, .scope = scope, .info.max_threads = 1024,
-				       .register_bytes = PTX_REGISTER_FIRST};
+	struct ptx_function heading = {
+		.is_entry = is_entry, .scope = scope, .info.max_threads = 1024, .register_bytes = PTX_REGISTER_FIRST};
 	struct ptx_symbol *symbol = NULL;
 	int r = 0;
 
@@ -337,7 +341,8 @@ static int parse_alias(struct ptx_parser *parser)
 	for (int i = 0; i < 2; i++) {
 		ptx_lexer_next(&parser->lexer);
 		struct ptx_token *token = &parser->lexer.token;
-		names[i] = token->kind == PTX_TOKEN_WORD ? ptx_scope_find(parser->file, token->text, token->length) : NULL;
+		names[i] =
+			token->kind == PTX_TOKEN_WORD ? ptx_scope_find(parser->file, token->text, token->length) : NULL;
 		if (!names[i])
 			return ptx_parse_error(parser, "a declared function");
 		ptx_lexer_next(&parser->lexer);
@@ -353,7 +358,9 @@ static const struct {
 	const char *name;
 	enum ptx_space_kind space;
 } variable_spaces[] = {
-	{".global", PTX_SPACE_GLOBAL}, {".const", PTX_SPACE_CONST}, {".shared", PTX_SPACE_SHARED},
+	{".global", PTX_SPACE_GLOBAL},
+	{".const", PTX_SPACE_CONST},
+	{".shared", PTX_SPACE_SHARED},
 	{".tex", PTX_SPACE_GLOBAL},
 };
 
@@ -422,7 +429,8 @@ int ptx_parse(struct ptx_module *module, const char *text, size_t length)
 	module->version = module->target = 0;
 	ptx_lexer_init(&parser.lexer, text, length);
 	while (r == 0 && parser.lexer.token.kind != PTX_TOKEN_END)
-		r = parser.lexer.token.kind == PTX_TOKEN_ERROR ? ptx_parse_error(&parser, "") : parse_statement(&parser);
+		r = parser.lexer.token.kind == PTX_TOKEN_ERROR ? ptx_parse_error(&parser, "")
+							       : parse_statement(&parser);
 	if (r == 0 && module->version == 0)
 		r = ptx_parse_error(&parser, ".version");
 	return r;

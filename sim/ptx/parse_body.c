@@ -40,7 +40,8 @@ static int operand_list(struct ptx_parser *parser, char end, bool is_branch, int
 }
 
 // %r12 of a range %r<100>; the digits have no leading zero.
-static struct ptx_symbol *find_ranged(const struct ptx_scope *scope, const char *name, size_t length, uint32_t *ret_index)
+static struct ptx_symbol *find_ranged(const struct ptx_scope *scope, const char *name, size_t length,
+				      uint32_t *ret_index)
 {
 	uint64_t index = 0, ten = 1;
 	size_t stem = length;
@@ -81,8 +82,8 @@ static bool find_register(const struct ptx_scope *scope, const char *name, size_
 		return false;
 	operand->kind = PTX_OPERAND_REGISTER;
 	operand->type = symbol->type;
-	operand->offset = (uint32_t)symbol->offset +
-			  (index * symbol->vector + component) * ptx_register_bytes(symbol->type);
+	operand->offset =
+		(uint32_t)symbol->offset + (index * symbol->vector + component) * ptx_register_bytes(symbol->type);
 	return true;
 }
 
@@ -176,8 +177,9 @@ static int operand(struct ptx_parser *parser, bool is_branch, int depth, struct 
 		r = operand_word(parser, is_branch, &one);
 		one.negated = negated;
 		if (r == 0 && one.kind != PTX_OPERAND_INTEGER && (ptx_token_is(token, '+') || ptx_token_is(token, '-')))
-			r = ptx_parse_constant(parser, ptx_token_is(token, '+') ? (ptx_lexer_next(&parser->lexer), &one.value) :
-										  &one.value);
+			r = ptx_parse_constant(parser, ptx_token_is(token, '+')
+							       ? (ptx_lexer_next(&parser->lexer), &one.value)
+							       : &one.value);
 	} else {
 		r = operand_number(parser, &one);
 	}
@@ -325,7 +327,7 @@ static int parse_directive(struct ptx_parser *parser)
 		const char *name;
 		enum ptx_space_kind space;
 	} spaces[] = {
-		{".reg", PTX_SPACE_REGISTER}, {".param", PTX_SPACE_PARAM},   {".local", PTX_SPACE_LOCAL},
+		{".reg", PTX_SPACE_REGISTER},  {".param", PTX_SPACE_PARAM},   {".local", PTX_SPACE_LOCAL},
 		{".shared", PTX_SPACE_SHARED}, {".global", PTX_SPACE_GLOBAL}, {".const", PTX_SPACE_CONST},
 	};
 	struct ptx_token *token = &parser->lexer.token;

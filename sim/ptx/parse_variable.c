@@ -37,10 +37,10 @@ static int primary(struct ptx_parser *parser, unsigned depth, int64_t *ret_value
 		ptx_lexer_next(&parser->lexer);
 		r = primary(parser, depth + 1, &value);
 		if (r == 0)
-			*ret_value = mark == '-' ? (int64_t)(0 - (uint64_t)value) :
-				     mark == '~' ? ~value :
-				     mark == '!' ? !value :
-						      value;
+			*ret_value = mark == '-'   ? (int64_t)(0 - (uint64_t)value)
+				     : mark == '~' ? ~value
+				     : mark == '!' ? !value
+						   : value;
 	} else {
 		r = ptx_parse_error(parser, "a number");
 	}
@@ -84,7 +84,8 @@ static int expression(struct ptx_parser *parser, int lowest, unsigned depth, int
 		if (r)
 			break;
 		if ((mark == '/' || mark == '%') && (right == 0 || right == -1))
-			return ptx_syntax(parser->module, parser->lexer.token.line, "division by %d in a constant", (int)right);
+			return ptx_syntax(parser->module, parser->lexer.token.line, "division by %d in a constant",
+					  (int)right);
 		switch (mark) {
 		case '|': left |= right; break;
 		case '^': left ^= right; break;
@@ -272,16 +273,19 @@ static int parse_attributes(struct ptx_parser *parser, struct ptx_symbol *symbol
 			r = parse_attributes(parser, symbol);
 			symbol->align = own;
 			return r;
-		} else if (ptx_token_equals(token, ".v2") || ptx_token_equals(token, ".v4") || ptx_token_equals(token, ".v8")) {
+		} else if (ptx_token_equals(token, ".v2") || ptx_token_equals(token, ".v4") ||
+			   ptx_token_equals(token, ".v8")) {
 			symbol->vector = (uint8_t)(token->text[2] - '0');
 		} else if (ptx_token_equals(token, ".attribute")) {
-			while (!ptx_token_is(token, ')') && token->kind != PTX_TOKEN_END && token->kind != PTX_TOKEN_ERROR)
+			while (!ptx_token_is(token, ')') && token->kind != PTX_TOKEN_END &&
+			       token->kind != PTX_TOKEN_ERROR)
 				ptx_lexer_next(&parser->lexer);
 		} else if (!ptx_type_find(token->text + 1, token->length - 1, &symbol->type) &&
 			   !ptx_token_equals(token, ".global") && !ptx_token_equals(token, ".const") &&
 			   !ptx_token_equals(token, ".shared") && !ptx_token_equals(token, ".local") &&
 			   !ptx_token_equals(token, ".param")) {
-			return ptx_syntax(parser->module, token->line, "unknown type '%.*s'", (int)token->length, token->text);
+			return ptx_syntax(parser->module, token->line, "unknown type '%.*s'", (int)token->length,
+					  token->text);
 		}
 		ptx_lexer_next(&parser->lexer);
 	}
@@ -324,7 +328,8 @@ static int place_in_function(struct ptx_parser *parser, struct ptx_symbol *symbo
 
 	switch (symbol->space) {
 	case PTX_SPACE_REGISTER:
-		bytes = (uint64_t)ptx_register_bytes(symbol->type) * symbol->vector * (symbol->range ? symbol->range : 1);
+		bytes = (uint64_t)ptx_register_bytes(symbol->type) * symbol->vector *
+			(symbol->range ? symbol->range : 1);
 		if (symbol->type.bits == 0 || symbol->type.class == 'o')
 			return ptx_syntax(parser->module, symbol->line, "'%s' has no register type", symbol->name);
 		function->register_count += (symbol->range ? symbol->range : 1) * ((symbol->type.bits + 31) / 32);
@@ -344,8 +349,7 @@ static int place_in_function(struct ptx_parser *parser, struct ptx_symbol *symbo
 			return ptx_syntax(parser->module, symbol->line, "local memory exceeds 512 KiB");
 		function->local_bytes = (uint32_t)(symbol->offset + symbol->size);
 		return 0;
-	default:
-		return 0;
+	default: return 0;
 	}
 	symbol->offset = (function->register_bytes + align - 1) & ~(align - 1);
 	function->register_bytes = symbol->offset + bytes;
@@ -379,7 +383,8 @@ static int declare(struct ptx_parser *parser, struct ptx_symbol *symbol)
 		return redeclare(parser, old, symbol);
 	if (ptx_scope_add(&parser->module->arena, scope, symbol))
 		return -ENOMEM;
-	if (symbol->space == PTX_SPACE_GLOBAL || symbol->space == PTX_SPACE_CONST || symbol->space == PTX_SPACE_SHARED) {
+	if (symbol->space == PTX_SPACE_GLOBAL || symbol->space == PTX_SPACE_CONST ||
+	    symbol->space == PTX_SPACE_SHARED) {
 		*parser->module->last_symbol = symbol;
 		parser->module->last_symbol = &symbol->next;
 	}

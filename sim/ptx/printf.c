@@ -4,7 +4,7 @@
 
 #include "sim/ptx/engine.h"
 
-enum { TEXT_LIMIT = 64 << 10, FORMAT_LIMIT = 4096 };
+enum { TEXT_LIMIT = 64 << 10, FORMAT_LIMIT = 4096, CONVERSION = 64 };
 
 struct output {
 	char *text;
@@ -69,87 +69,106 @@ static void put_string(struct output *output, struct reader *reader, const char 
 		put(output, shown, (size_t)count < sizeof shown ? (size_t)count : sizeof shown - 1);
 }
 
-// One conversion: its flags, width and precision as text, sizes normalised for the host.
+static void put_integer(struct output *output, char *conversion, size_t used, char kind, unsigned shorts,
+			uint64_t value, bool wide)
+{
+	bool is_signed = kind == 'd' || kind == 'i';
+	char shown[512];
+
+	if (shorts == 1)
+		value = is_signed ? (uint64_t)(int16_t)value : (uint16_t)value;
+	else if (shorts > 1)
+		value = is_signed ? (uint64_t)(int8_t)value : (uint8_t)value;
+	else if (!wide)
+		value = is_signed ? (uint64_t)(int32_t)value : (uint32_t)value;
+	snprintf(conversion + used, CONVERSION - used, "ll%c", kind);
+	int count = snprintf(shown, sizeof shown, conversion, (long long)value);
+	put(output, shown, (size_t)count < sizeof shown ? (size_t)count : sizeof shown - 1);
+}
+
+static void put_double(struct output *output, char *conversion, size_t used, char kind, uint64_t bits)
+{
+	char shown[1536]; // 1e308 with %f, and the largest precision
+	double value;
+
+	memcpy(&value, &bits, 8);
+	snprintf(conversion + used, CONVERSION - used, "%c", kind);
+	int count = snprintf(shown, sizeof shown, conversion, value);
+	put(output, shown, (size_t)count < sizeof shown ? (size_t)count : sizeof shown - 1);
+}
+
+static void put_other(struct output *output, struct reader *reader, char *conversion, size_t used, char kind)
+{
+	char shown[1200];
+	int count;
+
+	snprintf(conversion + used, CONVERSION - used, "%c", kind);
+	if (kind == 'c')
+		count = snprintf(shown, sizeof shown, conversion, (int)next(reader, 4));
+	else
+		count = snprintf(shown, sizeof shown, conversion, (void *)(uintptr_t)next(reader, 8));
+	put(output, shown, (size_t)count < sizeof shown ? (size_t)count : sizeof shown - 1);
+}
+
+// Flags, width and precision as text; widths from arguments written out, three digits at most.
+static const char *modifiers(struct reader *reader, const char *format, char *conversion, size_t *used)
+{
+	unsigned digits = 0;
+
+	for (; *format && strchr("-+ #0123456789.*", *format) && *used < 40; format++) {
+		bool is_digit = *format >= '0' && *format <= '9';
+		digits = is_digit ? digits + 1 : 0;
+		if (*format == '*')
+			*used += (size_t)snprintf(conversion + *used, CONVERSION - *used, "%d",
+						  (int)(int32_t)next(reader, 4) % 1000);
+		else if (digits <= 3)
+			conversion[(*used)++] = *format;
+	}
+	return format;
+}
+
+// One conversion; sizes are normalised for the host. Returns what follows it.
 static const char *convert(struct output *output, struct reader *reader, const char *format)
 {
-	char conversion[64] = "%", shown[512];
-	size_t used = 1;
+	char conversion[CONVERSION] = "%";
 	unsigned longs = 0, shorts = 0;
-	const char *start = format++;
-	int count = -1;
+	const char *start = format;
+	size_t used = 1;
 
-	for (; *format && strchr("-+ #0123456789.*", *format) && used < 40; format++) {
-		if (*format == '*')
-			used += (size_t)snprintf(conversion + used, sizeof conversion - used, "%d", (int)(int32_t)next(reader, 4) % 1000);
-		else
-			conversion[used++] = *format;
-	}
+	format = modifiers(reader, format + 1, conversion, &used);
 	for (; *format && strchr("hlLjzt", *format); format++) {
 		shorts += *format == 'h';
 		longs += *format != 'h';
 	}
-	char kind = *format;
-	switch (kind) {
-	case 'd':
-	case 'i':
-	case 'u':
-	case 'o':
-	case 'x':
-	case 'X': {
-		uint64_t value = next(reader, longs ? 8 : 4);
-		bool is_signed = kind == 'd' || kind == 'i';
-		if (shorts == 1)
-			value = is_signed ? (uint64_t)(int16_t)value : (uint16_t)value;
-		else if (shorts > 1)
-			value = is_signed ? (uint64_t)(int8_t)value : (uint8_t)value;
-		else if (!longs)
-			value = is_signed ? (uint64_t)(int32_t)value : (uint32_t)value;
-		snprintf(conversion + used, sizeof conversion - used, "ll%c", kind);
-		count = snprintf(shown, sizeof shown, conversion, (long long)value);
-		break;
-	}
-	case 'c':
-		snprintf(conversion + used, sizeof conversion - used, "c");
-		count = snprintf(shown, sizeof shown, conversion, (int)next(reader, 4));
-		break;
-	case 'p':
-		snprintf(conversion + used, sizeof conversion - used, "p");
-		count = snprintf(shown, sizeof shown, conversion, (void *)(uintptr_t)next(reader, 8));
-		break;
-	case 'f':
-	case 'F':
-	case 'e':
-	case 'E':
-	case 'g':
-	case 'G':
-	case 'a':
-	case 'A': {
-		uint64_t bits = next(reader, 8);
-		double value;
-		memcpy(&value, &bits, 8);
-		snprintf(conversion + used, sizeof conversion - used, "%c", kind);
-		count = snprintf(shown, sizeof shown, conversion, value);
-		break;
-	}
-	case 's':
+	if (*format && strchr("diuoxX", *format)) {
+		put_integer(output, conversion, used, *format, shorts, next(reader, longs ? 8 : 4), longs);
+	} else if (*format && strchr("fFeEgGaA", *format)) {
+		put_double(output, conversion, used, *format, next(reader, 8));
+	} else if (*format == 'c' || *format == 'p') {
+		put_other(output, reader, conversion, used, *format);
+	} else if (*format == 's') {
 		snprintf(conversion + used, sizeof conversion - used, "s");
 		put_string(output, reader, conversion, next(reader, 8));
-		return format + 1;
-	case '%':
+	} else if (*format == '%') {
 		put(output, "%", 1);
-		return format + 1;
-	default: // not a conversion: as it stands
+	} else { // not a conversion: as it stands
 		put(output, start, (size_t)(format - start));
 		return format;
 	}
-	if (count > 0)
-		put(output, shown, (size_t)count < sizeof shown ? (size_t)count : sizeof shown - 1);
 	return format + 1;
+}
+
+void ptx_print_text(struct ptx_run *run, const char *text, size_t length)
+{
+	if (!run->launch->print)
+		return;
+	pthread_mutex_lock(&run->print_lock);
+	run->launch->print(run->launch->print_context, text, length);
+	pthread_mutex_unlock(&run->print_lock);
 }
 
 int ptx_print(struct ptx_warp *warp, unsigned lane, uint64_t format_address, uint64_t arguments)
 {
-	const struct ptx_launch *launch = warp->worker->run->launch;
 	struct reader reader = {.warp = warp, .lane = lane, .address = arguments};
 	struct output output = {0};
 	char format[FORMAT_LIMIT];
@@ -157,7 +176,8 @@ int ptx_print(struct ptx_warp *warp, unsigned lane, uint64_t format_address, uin
 	int conversions = 0;
 	const char *at;
 
-	while (length + 1 < sizeof format && (at = ptx_address_try(warp, lane, format_address + length, 1, false)) && *at)
+	while (length + 1 < sizeof format && (at = ptx_address_try(warp, lane, format_address + length, 1, false)) &&
+	       *at)
 		format[length++] = *at;
 	format[length] = 0;
 	for (at = format; *at && !reader.failed;) {
@@ -169,8 +189,8 @@ int ptx_print(struct ptx_warp *warp, unsigned lane, uint64_t format_address, uin
 			at = convert(&output, &reader, at);
 		}
 	}
-	if (launch->print && output.length && !reader.failed)
-		launch->print(launch->print_context, output.text, output.length);
+	if (output.length && !reader.failed)
+		ptx_print_text(warp->worker->run, output.text, output.length);
 	free(output.text);
 	return reader.failed ? -1 : conversions;
 }

@@ -18,10 +18,10 @@ struct ptx_log {
 
 enum ptx_load_status {
 	PTX_LOADED = 0,
-	PTX_SYNTAX = 1,		// invalid PTX (CUDA_ERROR_INVALID_PTX); the log has line and reason
-	PTX_VERSION = 2,	// .version newer than ours (CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
-	PTX_TARGET = 3,		// .target above the device (CUDA_ERROR_NO_BINARY_FOR_GPU)
-	PTX_UNRESOLVED = 4,	// an extern symbol nobody defines (CUDA_ERROR_INVALID_PTX)
+	PTX_SYNTAX = 1,	    // invalid PTX (CUDA_ERROR_INVALID_PTX); the log has line and reason
+	PTX_VERSION = 2,    // .version newer than ours (CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+	PTX_TARGET = 3,	    // .target above the device (CUDA_ERROR_NO_BINARY_FOR_GPU)
+	PTX_UNRESOLVED = 4, // an extern symbol nobody defines (CUDA_ERROR_INVALID_PTX)
 };
 
 // Parses `length` bytes (need not be terminated). `target` is the device's, e.g. 90.
@@ -81,7 +81,7 @@ struct ptx_space {
 	intptr_t offset;
 	const uint8_t *permission;
 	unsigned granule_shift;
-	void *(*other)(void *context, uint64_t address, size_t length, bool write);
+	void *(*other)(void *context, uint64_t address, size_t length, bool write); // from any thread of the launch
 	void *context;
 };
 
@@ -107,8 +107,8 @@ struct ptx_fault {
 	enum ptx_fault_kind kind;
 	uint64_t address;
 	uint32_t block[3], thread[3];
-	unsigned line;	  // of the PTX
-	char text[512];	  // for people
+	unsigned line;	// of the PTX
+	char text[512]; // for people
 };
 
 struct ptx_launch {
@@ -117,17 +117,17 @@ struct ptx_launch {
 	uint32_t dynamic_shared; // bytes
 	const void *parameters;	 // packed as ptx_function_info says
 	const struct ptx_space *space;
-	struct ptx_heap *heap;	 // NULL: malloc returns 0
-	uint32_t stack_bytes;	 // per thread, for calls and alloca; 0: 1 MiB
-	uint32_t sm_count;	 // %nsmid; blocks are dealt over them
-	uint32_t clock_khz;	 // 0: 1 GHz; %clock runs on CLOCK_MONOTONIC
-	bool cooperative;	 // all blocks co-resident; grid sync works
-	uint64_t grid_workspace; // device address of >= 64 zeroed bytes, for cooperative
-	unsigned threads;	 // host threads to use; 0: 1
-	uint32_t deadlock_ms;	 // polling memory that nobody changes for so long is a deadlock (six times as
-				 // long if the loops read a clock); 0: 10 s
+	struct ptx_heap *heap;	    // NULL: malloc returns 0
+	uint32_t stack_bytes;	    // per thread, for calls and alloca; 0: 1 MiB
+	uint32_t sm_count;	    // %nsmid; blocks are dealt over them
+	uint32_t clock_khz;	    // 0: 1 GHz; %clock runs on CLOCK_MONOTONIC
+	bool cooperative;	    // all blocks co-resident; grid sync works
+	uint64_t grid_workspace;    // device address of >= 64 zeroed bytes, for cooperative
+	unsigned threads;	    // host threads to use; 0: 1
+	uint32_t deadlock_ms;	    // polling memory that nobody changes for so long is a deadlock (six times as
+				    // long if the loops read a clock); 0: 10 s
 	const volatile int *cancel; // nonzero stops the launch (PTX_FAULT_CANCELLED); may be NULL
-	void (*print)(void *context, const char *text, size_t length); // vprintf, whole messages
+	void (*print)(void *context, const char *text, size_t length); // vprintf, whole messages, one at a time
 	void *print_context;
 };
 

@@ -48,19 +48,19 @@ struct ptx_symbol {
 	unsigned line;
 	enum ptx_space_kind space;
 	struct ptx_type type;
-	uint8_t vector;	    // 2 or 4 for .v2 and .v4, else 1
+	uint8_t vector; // 2 or 4 for .v2 and .v4, else 1
 	uint32_t align;
-	uint64_t size;	    // bytes, whole
-	uint32_t range;	    // %r<100>: 100
+	uint64_t size;	// bytes, whole
+	uint32_t range; // %r<100>: 100
 	bool is_extern, is_visible, is_weak, is_array, is_formal;
-	uint64_t offset;    // in its storage: register file, device image, frame, parameters
-	uint32_t index;	    // of a shared variable in the module's table
-	uint8_t *bytes;	    // initial contents; may be shorter than size
+	uint64_t offset; // in its storage: register file, device image, frame, parameters
+	uint32_t index;	 // of a shared variable in the module's table
+	uint8_t *bytes;	 // initial contents; may be shorter than size
 	size_t byte_count;
 	struct ptx_relocation *relocations;
 	struct ptx_function *function;
 	struct ptx_symbol *definition; // of an extern, in another text
-	uint32_t position;  // of a label: index of the instruction that follows
+	uint32_t position;	       // of a label: index of the instruction that follows
 	struct ptx_operand *targets;
 	uint32_t target_count;
 	struct ptx_symbol *next; // in the order of declaration
@@ -79,11 +79,11 @@ enum ptx_operand_kind {
 	PTX_OPERAND_INTEGER,
 	PTX_OPERAND_FLOAT,
 	PTX_OPERAND_DOUBLE,
-	PTX_OPERAND_SYMBOL, // + value
-	PTX_OPERAND_NAME,   // not declared (yet): a label
+	PTX_OPERAND_SYMBOL,  // + value
+	PTX_OPERAND_NAME,    // not declared (yet): a label
 	PTX_OPERAND_ADDRESS, // [list[0] + value]; several: list
-	PTX_OPERAND_VECTOR, // {…}
-	PTX_OPERAND_LIST,   // (…)
+	PTX_OPERAND_VECTOR,  // {…}
+	PTX_OPERAND_LIST,    // (…)
 };
 
 struct ptx_operand {
@@ -123,8 +123,8 @@ struct ptx_function {
 	uint32_t result_count, formal_count;
 	struct ptx_instruction *instructions;
 	uint32_t instruction_count, instruction_capacity;
-	uint64_t register_bytes;  // the register file of one warp's frame, parameters included
-	uint32_t register_count;  // declared, for info.registers
+	uint64_t register_bytes; // the register file of one warp's frame, parameters included
+	uint32_t register_count; // declared, for info.registers
 	uint32_t local_bytes;
 	struct ptx_op *ops;
 	uint32_t op_count;
@@ -135,15 +135,15 @@ struct ptx_function {
 	bool calls_indirectly, uses_alloca;
 	struct ptx_symbol **shared; // variables it names
 	uint32_t shared_count, shared_capacity;
-	uint32_t *shared_offsets; // of an entry: per shared variable of the module
+	uint32_t *shared_offsets;   // of an entry: per shared variable of the module
 	uint32_t dynamic_shared_at; // of an entry: where it begins, from the first
-	uint32_t static_stack; // of an entry: what the calls below it need, each counted once
-	bool is_marked; // while gathering
+	uint32_t static_stack;	    // of an entry: what the calls below it need, each counted once
+	bool is_marked;		    // while gathering
 };
 
 struct ptx_module {
 	struct ptx_arena arena;
-	struct ptx_scope global; // what links between texts
+	struct ptx_scope global;		   // what links between texts
 	struct ptx_symbol *symbols, **last_symbol; // of module scope, all texts
 	struct ptx_function **functions;
 	uint32_t function_count, function_capacity;
@@ -153,7 +153,7 @@ struct ptx_module {
 	uint32_t variable_count;
 	struct ptx_symbol **shared;
 	uint32_t shared_count;
-	uint64_t image_size, image_align;
+	uint64_t image_size, image_align, const_size;
 	uint64_t device; // once bound
 	bool has_indirect;
 	uint8_t *constants; // lane arrays of the literals
@@ -202,8 +202,8 @@ int ptx_list_add(struct ptx_arena *arena, void ***list, uint32_t *count, uint32_
 struct ptx_parser {
 	struct ptx_lexer lexer;
 	struct ptx_module *module;
-	struct ptx_scope *file;	    // of this text
-	struct ptx_scope *scope;    // the current one
+	struct ptx_scope *file;	       // of this text
+	struct ptx_scope *scope;       // the current one
 	struct ptx_function *function; // whose body is read
 	unsigned depth;
 };
@@ -218,7 +218,8 @@ int ptx_parse_error(struct ptx_parser *parser, const char *expected);
 void ptx_parse_skip_line(struct ptx_parser *parser);
 int ptx_parse_skip_section(struct ptx_parser *parser);
 int ptx_parse_initializer(struct ptx_parser *parser, struct ptx_symbol *symbol);
-struct ptx_symbol *ptx_symbol_create(struct ptx_parser *parser, enum ptx_symbol_kind kind, const char *name, size_t length);
+struct ptx_symbol *ptx_symbol_create(struct ptx_parser *parser, enum ptx_symbol_kind kind, const char *name,
+				     size_t length);
 
 // link.c
 int ptx_link(struct ptx_module *module);   // extern symbols find their definitions

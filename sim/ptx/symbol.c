@@ -47,7 +47,8 @@ int ptx_scope_add(struct ptx_arena *arena, struct ptx_scope *scope, struct ptx_s
 			return -ENOMEM;
 		for (uint32_t i = 0; i < scope->capacity; i++)
 			if (scope->slots[i])
-				*slot_of(&larger, scope->slots[i]->name, strlen(scope->slots[i]->name)) = scope->slots[i];
+				*slot_of(&larger, scope->slots[i]->name, strlen(scope->slots[i]->name)) =
+					scope->slots[i];
 		scope->slots = larger.slots;
 		scope->capacity = larger.capacity;
 	}
@@ -68,12 +69,12 @@ bool ptx_type_find(const char *name, size_t length, struct ptx_type *ret_type)
 		const char *name;
 		struct ptx_type type;
 	} types[] = {
-		{"pred", {1, 'p'}},   {"b8", {8, 'b'}},	     {"b16", {16, 'b'}},    {"b32", {32, 'b'}},
-		{"b64", {64, 'b'}},   {"b128", {128, 'b'}},  {"u8", {8, 'u'}},	    {"u16", {16, 'u'}},
-		{"u32", {32, 'u'}},   {"u64", {64, 'u'}},    {"s8", {8, 's'}},	    {"s16", {16, 's'}},
-		{"s32", {32, 's'}},   {"s64", {64, 's'}},    {"f16", {16, 'f'}},    {"f16x2", {32, 'f'}},
-		{"f32", {32, 'f'}},   {"f64", {64, 'f'}},    {"bf16", {16, 'f'}},   {"bf16x2", {32, 'f'}},
-		{"tf32", {32, 'f'}},  {"texref", {64, 'o'}}, {"surfref", {64, 'o'}}, {"samplerref", {64, 'o'}},
+		{"pred", {1, 'p'}},  {"b8", {8, 'b'}},	    {"b16", {16, 'b'}},	    {"b32", {32, 'b'}},
+		{"b64", {64, 'b'}},  {"b128", {128, 'b'}},  {"u8", {8, 'u'}},	    {"u16", {16, 'u'}},
+		{"u32", {32, 'u'}},  {"u64", {64, 'u'}},    {"s8", {8, 's'}},	    {"s16", {16, 's'}},
+		{"s32", {32, 's'}},  {"s64", {64, 's'}},    {"f16", {16, 'f'}},	    {"f16x2", {32, 'f'}},
+		{"f32", {32, 'f'}},  {"f64", {64, 'f'}},    {"bf16", {16, 'f'}},    {"bf16x2", {32, 'f'}},
+		{"tf32", {32, 'f'}}, {"texref", {64, 'o'}}, {"surfref", {64, 'o'}}, {"samplerref", {64, 'o'}},
 	};
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
 		if (strlen(types[i].name) == length && memcmp(types[i].name, name, length) == 0) {

@@ -39,11 +39,17 @@ static inline struct machine *machine_create(void)
 	memset(machine, 0, sizeof *machine);
 	memset(machine->permission, 3, sizeof machine->permission);
 	machine->log = (struct ptx_log){.text = machine->log_text, .capacity = sizeof machine->log_text};
-	machine->space = (struct ptx_space){.base = MACHINE_BASE, .size = MACHINE_BYTES,
+	machine->space = (struct ptx_space){.base = MACHINE_BASE,
+					    .size = MACHINE_BYTES,
 					    .offset = (intptr_t)((uintptr_t)machine->memory - MACHINE_BASE),
-					    .permission = machine->permission, .granule_shift = MACHINE_SHIFT};
-	machine->launch = (struct ptx_launch){.grid = {1, 1, 1}, .block = {32, 1, 1}, .space = &machine->space,
-					      .print = machine_print, .print_context = machine, .deadlock_ms = 200,
+					    .permission = machine->permission,
+					    .granule_shift = MACHINE_SHIFT};
+	machine->launch = (struct ptx_launch){.grid = {1, 1, 1},
+					      .block = {32, 1, 1},
+					      .space = &machine->space,
+					      .print = machine_print,
+					      .print_context = machine,
+					      .deadlock_ms = 200,
 					      .sm_count = 4};
 	return machine;
 }
@@ -85,8 +91,9 @@ static inline uint32_t *machine_words(struct machine *machine)
 
 #define HEAD ".version 8.3\n.target sm_90\n.address_size 64\n"
 // A kernel of one pointer, in %rd1, and thread number in %r0.
-#define KERNEL(name, body)                                                                         \
-	HEAD ".visible .entry " name "(.param .u64 p0, .param .u64 p1, .param .u64 p2)\n{\n"        \
-	     ".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .b64 %rd<32>; .reg .f32 %f<8>; .reg .f64 %fd<8>;\n" \
-	     "ld.param.u64 %rd1, [p0];\n"                                                          \
+#define KERNEL(name, body)                                                                                             \
+	HEAD ".visible .entry " name "(.param .u64 p0, .param .u64 p1, .param .u64 p2)\n{\n"                           \
+	     ".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .b64 %rd<32>; .reg .f32 %f<8>; .reg .f64 "     \
+	     "%fd<8>;\n"                                                                                               \
+	     "ld.param.u64 %rd1, [p0];\n"                                                                              \
 	     "mov.u32 %r0, %tid.x;\n" body "\nret;\n}\n"

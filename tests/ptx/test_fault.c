@@ -17,8 +17,9 @@ static struct machine *fails(const char *text, enum ptx_fault_kind kind)
 
 TEST(an_illegal_address_names_thread_and_line)
 {
-	struct machine *machine = fails(KERNEL("k", "setp.ne.u32 %p1, %r0, 21;\n@%p1 bra END;\n\nld.global.u32 %r1, [%rd1+1048576];\nEND:"),
-					PTX_FAULT_ILLEGAL_ADDRESS);
+	struct machine *machine = fails(
+		KERNEL("k", "setp.ne.u32 %p1, %r0, 21;\n@%p1 bra END;\n\nld.global.u32 %r1, [%rd1+1048576];\nEND:"),
+		PTX_FAULT_ILLEGAL_ADDRESS);
 	CHECK_INT(machine->fault.address, MACHINE_BASE + 1048576);
 	CHECK_INT(machine->fault.thread[0], 21);
 	CHECK_INT(machine->fault.line, 12);
@@ -29,7 +30,9 @@ TEST(an_illegal_address_names_thread_and_line)
 TEST(permissions_are_per_granule)
 {
 	struct machine *machine = machine_create();
-	CHECK_INT(machine_load(machine, KERNEL("k", "mul.wide.u32 %rd3, %r0, 4; add.u64 %rd4, %rd1, %rd3; ld.global.u32 %r1, [%rd4+4064]; st.global.u32 [%rd4+4064], 1;")), 0);
+	CHECK_INT(machine_load(machine, KERNEL("k", "mul.wide.u32 %rd3, %r0, 4; add.u64 %rd4, %rd1, %rd3; "
+						    "ld.global.u32 %r1, [%rd4+4064]; st.global.u32 [%rd4+4064], 1;")),
+		  0);
 	machine->permission[1] = 1; // lanes 8 and later read there, but may not write
 	CHECK_INT(machine_run(machine, "k", MACHINE_BASE, 0, 0), 1);
 	CHECK_INT(machine->fault.kind, PTX_FAULT_ILLEGAL_ADDRESS);
@@ -50,9 +53,12 @@ TEST(other_bad_accesses)
 	machine_destroy(fails(KERNEL("k", "mov.u64 %rd2, 0; st.u32 [%rd2], 1;"), PTX_FAULT_ILLEGAL_ADDRESS));
 	machine_destroy(fails(KERNEL("k", "atom.global.add.u32 %r1, [%rd1+-4], 1;"), PTX_FAULT_ILLEGAL_ADDRESS));
 	machine_destroy(fails(KERNEL("k", "mov.u64 %rd2, -4; ld.global.u32 %r1, [%rd2];"), PTX_FAULT_ILLEGAL_ADDRESS));
-	machine_destroy(fails(KERNEL("k", ".shared .b8 s[16]; mov.u32 %r1, s; st.shared.u32 [%r1+16], 1;"), PTX_FAULT_SHARED_RANGE));
-	machine_destroy(fails(KERNEL("k", ".local .align 4 .b8 l[16]; mov.u64 %rd2, l; st.local.u32 [%rd2+16], 1;"), PTX_FAULT_SHARED_RANGE));
-	machine_destroy(fails(KERNEL("k", "mov.u64 %rd2, 0; call %rd2, (), q; q: .callprototype _ ();"), PTX_FAULT_ILLEGAL_INSTRUCTION));
+	machine_destroy(fails(KERNEL("k", ".shared .b8 s[16]; mov.u32 %r1, s; st.shared.u32 [%r1+16], 1;"),
+			      PTX_FAULT_SHARED_RANGE));
+	machine_destroy(fails(KERNEL("k", ".local .align 4 .b8 l[16]; mov.u64 %rd2, l; st.local.u32 [%rd2+16], 1;"),
+			      PTX_FAULT_SHARED_RANGE));
+	machine_destroy(fails(KERNEL("k", "mov.u64 %rd2, 0; call %rd2, (), q; q: .callprototype _ ();"),
+			      PTX_FAULT_ILLEGAL_INSTRUCTION));
 }
 
 TEST(trap_and_assert)
@@ -61,34 +67,44 @@ TEST(trap_and_assert)
 	CHECK_INT(machine->fault.line, 10);
 	CHECK_INT(machine->fault.thread[0], 3);
 	machine_destroy(machine);
-	machine = fails(HEAD ".extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);\n"
-			".global .b8 m[4] = {120,62,48}; .global .b8 f[5] = {97,46,99,117}; .global .b8 g[4] = {107,40,41};\n"
-			".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) { .reg .b64 %rd<4>;\n"
-			"mov.u64 %rd1, m; mov.u64 %rd2, f; mov.u64 %rd3, g;\n"
-			"{ .param .b64 a; st.param.b64 [a], %rd1; .param .b64 b; st.param.b64 [b], %rd2; .param .b32 c; st.param.b32 [c], 27;\n"
-			".param .b64 d; st.param.b64 [d], %rd3; .param .b64 e; st.param.b64 [e], 1; call.uni __assertfail, (a, b, c, d, e); } ret; }",
-			PTX_FAULT_ASSERT);
+	machine = fails(
+		HEAD
+		".extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 "
+		"e);\n"
+		".global .b8 m[4] = {120,62,48}; .global .b8 f[5] = {97,46,99,117}; .global .b8 g[4] = {107,40,41};\n"
+		".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) { .reg .b64 %rd<4>;\n"
+		"mov.u64 %rd1, m; mov.u64 %rd2, f; mov.u64 %rd3, g;\n"
+		"{ .param .b64 a; st.param.b64 [a], %rd1; .param .b64 b; st.param.b64 [b], %rd2; .param .b32 c; "
+		"st.param.b32 [c], 27;\n"
+		".param .b64 d; st.param.b64 [d], %rd3; .param .b64 e; st.param.b64 [e], 1; call.uni __assertfail, (a, "
+		"b, c, d, e); } ret; }",
+		PTX_FAULT_ASSERT);
 	CHECK_CONTAINS(machine->printed, "a.cu:27: k(): block: [0,0,0], thread: [5,0,0] Assertion `x>0` failed.\n");
 	machine_destroy(machine);
 }
 
 TEST(endless_recursion_overflows_the_stack)
 {
-	machine_destroy(fails(HEAD ".func f() { call.uni f, (); ret; }\n"
-			      ".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) { call.uni f, (); ret; }",
-			      PTX_FAULT_STACK_OVERFLOW));
-	machine_destroy(fails(KERNEL("k", "mov.u64 %rd2, 1000000000; alloca.u64 %rd3, %rd2, 16;"), PTX_FAULT_STACK_OVERFLOW));
+	machine_destroy(
+		fails(HEAD ".func f() { call.uni f, (); ret; }\n"
+			   ".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) { call.uni f, (); ret; }",
+		      PTX_FAULT_STACK_OVERFLOW));
+	machine_destroy(
+		fails(KERNEL("k", "mov.u64 %rd2, 1000000000; alloca.u64 %rd3, %rd2, 16;"), PTX_FAULT_STACK_OVERFLOW));
 }
 
 TEST(a_barrier_that_cannot_complete_is_a_deadlock)
 {
-	struct machine *machine = fails(KERNEL("k", "setp.lt.u32 %p1, %r0, 16;\n@%p1 bra A;\nbar.sync 1;\nbra END;\nA: bar.sync 2;\nEND:"),
-					PTX_FAULT_DEADLOCK);
+	struct machine *machine = fails(
+		KERNEL("k", "setp.lt.u32 %p1, %r0, 16;\n@%p1 bra A;\nbar.sync 1;\nbra END;\nA: bar.sync 2;\nEND:"),
+		PTX_FAULT_DEADLOCK);
 	CHECK_CONTAINS(machine->fault.text, "line 11: 16 threads");
 	CHECK_CONTAINS(machine->fault.text, "line 13: 16 threads");
 	CHECK_CONTAINS(machine->fault.text, "waiting at barrier");
 	machine_destroy(machine);
-	machine = fails(KERNEL("k", "setp.lt.u32 %p1, %r0, 16; @%p1 bra A; bar.sync 0; bra END;\nA: bar.warp.sync -1;\nEND:"), PTX_FAULT_DEADLOCK);
+	machine = fails(
+		KERNEL("k", "setp.lt.u32 %p1, %r0, 16; @%p1 bra A; bar.sync 0; bra END;\nA: bar.warp.sync -1;\nEND:"),
+		PTX_FAULT_DEADLOCK);
 	CHECK_CONTAINS(machine->fault.text, "waiting for lanes");
 	machine_destroy(machine);
 }
@@ -97,7 +113,8 @@ TEST(a_lock_that_nobody_holds_is_a_deadlock)
 {
 	struct machine *machine = machine_create();
 	CHECK_INT(machine_load(machine, KERNEL("k", "mov.u32 %r1, 1;\nATOM: atom.global.cas.b32 %r2, [%rd1], 0, %r1;\n"
-						    "setp.ne.u32 %p1, %r2, 0;\n@%p1 bra ATOM;")), 0);
+						    "setp.ne.u32 %p1, %r2, 0;\n@%p1 bra ATOM;")),
+		  0);
 	machine->launch.grid[0] = 3;
 	for (unsigned threads = 1; threads <= 2; threads++) {
 		machine->launch.threads = threads;
@@ -127,7 +144,9 @@ static void *host_memory(void *context, uint64_t address, size_t length, bool wr
 TEST(polling_memory_of_the_host_is_no_deadlock_and_can_be_cancelled)
 {
 	struct machine *machine = machine_create();
-	CHECK_INT(machine_load(machine, KERNEL("k", "mov.u64 %rd2, 4096;\nW: ld.volatile.global.u32 %r1, [%rd2]; setp.eq.u32 %p1, %r1, 0; @%p1 bra W;")), 0);
+	CHECK_INT(machine_load(machine, KERNEL("k", "mov.u64 %rd2, 4096;\nW: ld.volatile.global.u32 %r1, [%rd2]; "
+						    "setp.eq.u32 %p1, %r1, 0; @%p1 bra W;")),
+		  0);
 	machine->space.other = host_memory;
 	machine->launch.deadlock_ms = 1;
 	machine->launch.cancel = &host_cancel;
@@ -153,7 +172,8 @@ TEST(launches_without_sense)
 {
 	struct machine *machine = machine_create();
 	CHECK_INT(machine_load(machine, HEAD ".visible .entry k(.param .u64 a) .reqntid 32, 2, 1 { ret; }\n"
-				    ".visible .entry m(.param .u64 a) .maxntid 64, 1, 1 { ret; }"), 0);
+					     ".visible .entry m(.param .u64 a) .maxntid 64, 1, 1 { ret; }"),
+		  0);
 	CHECK_INT(machine_run(machine, "k", 0, 0, 0), -22);
 	machine->launch.block[1] = 2;
 	CHECK_INT(machine_run(machine, "k", 0, 0, 0), 0);
@@ -171,10 +191,15 @@ TEST(launches_without_sense)
 TEST(a_wait_that_ends_by_the_clock_is_no_deadlock)
 {
 	struct machine *machine = machine_create();
-	CHECK_INT(machine_load(machine, KERNEL("k", "mov.u64 %rd2, %globaltimer;\n"
-						    "W: nanosleep.u32 100; ld.volatile.global.u32 %r1, [%rd1]; mov.u64 %rd3, %globaltimer;\n"
-						    "sub.u64 %rd4, %rd3, %rd2; setp.lt.u64 %p1, %rd4, 60000000; @%p1 bra W;\n"
-						    "st.global.u32 [%rd1], 1;")), 0);
+	CHECK_INT(
+		machine_load(
+			machine,
+			KERNEL("k",
+			       "mov.u64 %rd2, %globaltimer;\n"
+			       "W: nanosleep.u32 100; ld.volatile.global.u32 %r1, [%rd1]; mov.u64 %rd3, %globaltimer;\n"
+			       "sub.u64 %rd4, %rd3, %rd2; setp.lt.u64 %p1, %rd4, 60000000; @%p1 bra W;\n"
+			       "st.global.u32 [%rd1], 1;")),
+		0);
 	machine->launch.deadlock_ms = 30;
 	CHECK_INT(machine_run(machine, "k", MACHINE_BASE, 0, 0), 0);
 	CHECK_INT(machine_words(machine)[0], 1);

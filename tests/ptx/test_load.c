@@ -16,7 +16,8 @@ static void rejects(const char *text, int status, const char *why)
 TEST(syntax_errors_have_lines)
 {
 	rejects(KERNEL("k", "add.u32 %r1, %r2;"), PTX_SYNTAX, "line 9: error: add.u32 takes 3 operands, not 2");
-	rejects(KERNEL("k", "\nfrobnicate.u32 %r1;"), PTX_SYNTAX, "line 10: error: unknown instruction 'frobnicate.u32'");
+	rejects(KERNEL("k", "\nfrobnicate.u32 %r1;"), PTX_SYNTAX,
+		"line 10: error: unknown instruction 'frobnicate.u32'");
 	rejects(KERNEL("k", "mov.u32 %r99, 1;"), PTX_SYNTAX, "register '%r99' is not declared");
 	rejects(KERNEL("k", "bra NOWHERE;"), PTX_SYNTAX, "label 'NOWHERE' is not defined");
 	rejects(KERNEL("k", "add.u64 %rd1, %rd1, %r1;"), PTX_SYNTAX, "too narrow");
@@ -43,7 +44,8 @@ TEST(versions_and_targets)
 	rejects(".version 8.0\n.target sm_100\n", PTX_TARGET, "sm_100");
 	rejects(".version 8.0\n.target sm_80a\n", PTX_TARGET, "sm_80a");
 	struct machine *machine = machine_create();
-	CHECK_INT(machine_load(machine, ".version 6.4\n.target sm_75, debug\n.address_size 64\n.entry k() { ret; }"), 0);
+	CHECK_INT(machine_load(machine, ".version 6.4\n.target sm_75, debug\n.address_size 64\n.entry k() { ret; }"),
+		  0);
 	const struct ptx_function_info *info = ptx_function_info(ptx_module_function(machine->module, "k"));
 	CHECK_INT(info->ptx_version, 64);
 	CHECK_INT(info->target, 75);
@@ -66,15 +68,18 @@ TEST(refusals_name_opcode_and_line_and_spare_other_functions)
 {
 	struct machine *machine = machine_create();
 	CHECK_INT(machine_load(machine, HEAD ".func helper() {\n.reg .b32 %r<9>; .reg .f32 %f<9>;\n"
-				    "wgmma.fence.sync.aligned;\nret; }\n"
-				    ".func deep() { call helper, (); ret; }\n"
-				    ".visible .entry uses() { call deep, (); ret; }\n"
-				    ".visible .entry tma() { .reg .b64 %rd<3>; .reg .b32 %r<3>;\n"
-				    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r0], [%rd1, {%r1, %r2}], [%r2]; ret; }\n"
-				    ".visible .entry cluster() .reqnctapercluster 2, 1, 1 { ret; }\n"
-				    ".visible .entry fine() { ret; }"), 0);
+					     "wgmma.fence.sync.aligned;\nret; }\n"
+					     ".func deep() { call helper, (); ret; }\n"
+					     ".visible .entry uses() { call deep, (); ret; }\n"
+					     ".visible .entry tma() { .reg .b64 %rd<3>; .reg .b32 %r<3>;\n"
+					     "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::"
+					     "bytes [%r0], [%rd1, {%r1, %r2}], [%r2]; ret; }\n"
+					     ".visible .entry cluster() .reqnctapercluster 2, 1, 1 { ret; }\n"
+					     ".visible .entry fine() { ret; }"),
+		  0);
 	const char *names[] = {"uses", "tma", "cluster"};
-	const char *parts[] = {"line 6: wgmma.fence.sync.aligned is not implemented", "line 11: cp.async.bulk.tensor.2d", "line 12: a cluster of 2"};
+	const char *parts[] = {"line 6: wgmma.fence.sync.aligned is not implemented",
+			       "line 11: cp.async.bulk.tensor.2d", "line 12: a cluster of 2"};
 	for (int i = 0; i < 3; i++) {
 		CHECK_CONTAINS(ptx_function_refusal(ptx_module_function(machine->module, names[i])), parts[i]);
 		CHECK_INT(machine_run(machine, names[i], 0, 0, 0), -22);
@@ -87,13 +92,17 @@ TEST(refusals_name_opcode_and_line_and_spare_other_functions)
 TEST(texts_resolve_each_other)
 {
 	const char *texts[] = {
-		HEAD ".extern .global .align 4 .u32 v; .extern .func (.param .b32 r) f(.param .b32 a); .func helper() { ret; }\n"
-		".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) { .reg .b32 %r<4>; .reg .b64 %rd<4>; ld.param.u64 %rd1, [p0];\n"
-		"mov.u64 %rd2, v; ld.global.u32 %r1, [%rd2];\n"
-		"{ .param .b32 a; st.param.b32 [a], %r1; .param .b32 x; call.uni (x), f, (a); ld.param.b32 %r2, [x]; }\n"
-		"st.global.u32 [%rd1], %r2; ret; }",
+		HEAD ".extern .global .align 4 .u32 v; .extern .func (.param .b32 r) f(.param .b32 a); .func helper() "
+		     "{ ret; }\n"
+		     ".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) { .reg .b32 %r<4>; .reg .b64 "
+		     "%rd<4>; ld.param.u64 %rd1, [p0];\n"
+		     "mov.u64 %rd2, v; ld.global.u32 %r1, [%rd2];\n"
+		     "{ .param .b32 a; st.param.b32 [a], %r1; .param .b32 x; call.uni (x), f, (a); ld.param.b32 %r2, "
+		     "[x]; }\n"
+		     "st.global.u32 [%rd1], %r2; ret; }",
 		HEAD ".visible .global .align 4 .u32 v = 20; .func helper() { ret; }\n"
-		".visible .func (.param .b32 r) f(.param .b32 a) { .reg .b32 %r<3>; ld.param.u32 %r1, [a]; add.u32 %r1, %r1, 3; st.param.b32 [r], %r1; ret; }",
+		     ".visible .func (.param .b32 r) f(.param .b32 a) { .reg .b32 %r<3>; ld.param.u32 %r1, [a]; "
+		     "add.u32 %r1, %r1, 3; st.param.b32 [r], %r1; ret; }",
 	};
 	size_t lengths[] = {strlen(texts[0]), strlen(texts[1])};
 	struct machine *machine = machine_create();
@@ -110,10 +119,11 @@ TEST(variables_and_initializers)
 {
 	struct machine *machine = machine_create();
 	CHECK_INT(machine_load(machine, HEAD ".visible .global .align 4 .u32 a[4] = {1, 0x10, -1};\n"
-				    ".global .align 8 .u64 p[2] = {a, generic(a)+8};\n"
-				    ".const .align 2 .u16 m[2][3] = {{1, 2}, {3, 4, 5}};\n"
-				    ".global .f64 d = 1.5; .global .f32 f = 0f3F800000;\n"
-				    ".global .align 1 .b8 split[8] = {0xff(a), 0xff00(a), 0xff0000(a), 7};"), 0);
+					     ".global .align 8 .u64 p[2] = {a, generic(a)+8};\n"
+					     ".const .align 2 .u16 m[2][3] = {{1, 2}, {3, 4, 5}};\n"
+					     ".global .f64 d = 1.5; .global .f32 f = 0f3F800000;\n"
+					     ".global .align 1 .b8 split[8] = {0xff(a), 0xff00(a), 0xff0000(a), 7};"),
+		  0);
 	uint64_t address;
 	size_t size;
 	CHECK(ptx_module_variable(machine->module, "a", &address, &size));
@@ -130,7 +140,8 @@ TEST(variables_and_initializers)
 	CHECK_INT(p[1], address + 8);
 	CHECK(ptx_module_variable(machine->module, "m", &other, &size));
 	CHECK_INT(size, 12);
-	CHECK(memcmp((void *)(uintptr_t)(other + (uint64_t)machine->space.offset), (uint16_t[]){1, 2, 0, 3, 4, 5}, 12) == 0);
+	CHECK(memcmp((void *)(uintptr_t)(other + (uint64_t)machine->space.offset), (uint16_t[]){1, 2, 0, 3, 4, 5},
+		     12) == 0);
 	CHECK(ptx_module_variable(machine->module, "split", &other, &size));
 	const uint8_t *split = (const uint8_t *)(uintptr_t)(other + (uint64_t)machine->space.offset);
 	CHECK_INT(split[0] | split[1] << 8 | split[2] << 16, address & 0xffffff);
@@ -143,14 +154,20 @@ TEST(variables_and_initializers)
 TEST(what_a_function_says_of_itself)
 {
 	struct machine *machine = machine_create();
-	CHECK_INT(machine_load(machine, HEAD ".visible .entry k(.param .u8 a, .param .align 16 .b8 b[20], .param .u64 .ptr .global .align 4 c)\n"
-				    ".maxntid 128, 2, 1\n.minnctapersm 2\n{ .local .align 8 .b8 l[40]; .shared .align 8 .b8 s[100]; .reg .b32 %r<3>;\n"
-				    ".loc 1 2 3\nmov.u32 %r1, s; mov.u64 %rd1, l; .reg .b64 %rd<2>; ret; }"), PTX_SYNTAX);
+	CHECK_INT(machine_load(machine, HEAD ".visible .entry k(.param .u8 a, .param .align 16 .b8 b[20], .param .u64 "
+					     ".ptr .global .align 4 c)\n"
+					     ".maxntid 128, 2, 1\n.minnctapersm 2\n{ .local .align 8 .b8 l[40]; "
+					     ".shared .align 8 .b8 s[100]; .reg .b32 %r<3>;\n"
+					     ".loc 1 2 3\nmov.u32 %r1, s; mov.u64 %rd1, l; .reg .b64 %rd<2>; ret; }"),
+		  PTX_SYNTAX);
 	machine_destroy(machine);
 	machine = machine_create();
-	CHECK_INT(machine_load(machine, HEAD ".visible .entry k(.param .u8 a, .param .align 16 .b8 b[20], .param .u64 .ptr .global .align 4 c)\n"
-				    ".maxntid 128, 2, 1\n.minnctapersm 2\n{ .local .align 8 .b8 l[40]; .shared .align 8 .b8 s[100]; .reg .b32 %r<3>;\n"
-				    ".loc 1 2 3\nmov.u32 %r1, s; ret; }\n.section .debug_str { .b8 1,2 }"), 0);
+	CHECK_INT(machine_load(machine, HEAD ".visible .entry k(.param .u8 a, .param .align 16 .b8 b[20], .param .u64 "
+					     ".ptr .global .align 4 c)\n"
+					     ".maxntid 128, 2, 1\n.minnctapersm 2\n{ .local .align 8 .b8 l[40]; "
+					     ".shared .align 8 .b8 s[100]; .reg .b32 %r<3>;\n"
+					     ".loc 1 2 3\nmov.u32 %r1, s; ret; }\n.section .debug_str { .b8 1,2 }"),
+		  0);
 	const struct ptx_function_info *info = ptx_function_info(ptx_module_function_at(machine->module, 0));
 	CHECK_STR(info->name, "k");
 	CHECK_INT(info->parameter_count, 3);
