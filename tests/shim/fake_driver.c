@@ -366,6 +366,17 @@ EXPORT float fake_float(void)
 	return seen_float;
 }
 
+EXPORT CUresult CUDAAPI cuCtxSynchronize(void)
+{
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
+{
+	memset(uuid, 7, sizeof *uuid);
+	return CUDA_SUCCESS;
+}
+
 EXPORT CUresult CUDAAPI cuStreamSynchronize(CUstream stream)
 {
 	return CUDA_SUCCESS;
