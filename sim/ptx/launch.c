@@ -4,6 +4,7 @@
 // memory to change, it starts another beside it, as a device would have long done: blocks
 // that wait for each other get on. A cooperative grid has all its blocks started at once.
 #include <errno.h>
+#include <immintrin.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -324,7 +325,10 @@ static void worker_finish(struct ptx_worker *worker)
 static void *worker_main(void *argument)
 {
 	struct ptx_worker *worker = argument;
+	// Threads inherit the program's rounding and flushing (-ffast-math): kernels must not.
+	const unsigned saved = _mm_getcsr();
 
+	_mm_setcsr(_MM_MASK_MASK);
 	worker->free_frames = calloc(worker->run->module->function_count, sizeof *worker->free_frames);
 	if (worker->free_frames) {
 		worker_work(worker);
@@ -333,6 +337,7 @@ static void *worker_main(void *argument)
 		atomic_store(&worker->run->stop, 1);
 	}
 	worker_finish(worker);
+	_mm_setcsr(saved);
 	return NULL;
 }
 

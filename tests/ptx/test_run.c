@@ -1,4 +1,7 @@
 // Kernels run to their end with the right result.
+#include <immintrin.h>
+#include <pmmintrin.h>
+
 #include "ptx/machine.h"
 #include "test.h"
 
@@ -54,6 +57,22 @@ static struct machine *run_body(const char *text, uint32_t threads)
 #define OUT "mul.wide.u32 %rd3, %r0, 4; add.s64 %rd4, %rd1, %rd3;\n"
 #define STORE(r) OUT "st.global.u32 [%rd4], " r ";"
 #define WORD(i) ((long long)machine_words(machine)[i])
+
+// 2^-149 + 2^-149, then 1 + 2^-149, while the program flushes and rounds upwards.
+TEST(the_host_program_rounds_otherwise)
+{
+	const unsigned saved = _mm_getcsr();
+
+	_mm_setcsr(saved | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON | _MM_ROUND_UP);
+	struct machine *machine = run_body(KERNEL("k", "cvt.rn.f32.u32 %f1, %r0; mov.b32 %f2, 0f00000001;\n"
+						  "add.f32 %f3, %f1, %f2; mov.b32 %r1, %f3;\n" STORE("%r1")), 2);
+	const unsigned after = _mm_getcsr();
+	_mm_setcsr(saved);
+	CHECK(after & _MM_FLUSH_ZERO_ON);
+	CHECK_INT(WORD(0), 1);
+	CHECK_INT(WORD(1), 0x3f800000);
+	machine_destroy(machine);
+}
 
 TEST(lanes_of_a_warp_hand_a_lock_to_each_other)
 {
