@@ -112,14 +112,41 @@ static bool resolve_each(struct ptx_warp *warp, const struct ptx_op *op, struct 
 	return true;
 }
 
+// Lanes here and there in device memory. What is aligned lies in one granule.
+static bool resolve_scattered(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access)
+{
+	const struct ptx_memory_op *memory = op->data;
+	const struct ptx_space *space = &warp->worker->run->space;
+	uint64_t length = (uint64_t)memory->bytes * memory->count, add = (uint64_t)memory->offset - space->base;
+	const uint64_t *addresses = ptx_operand64(warp, op->a);
+	uint8_t *host = (uint8_t *)(uintptr_t)space->base + space->offset;
+	uint8_t wanted = memory->write ? WRITE : READ;
+	uint64_t bad = 0;
+
+	if (space->size < length)
+		return resolve_each(warp, op, access, 0);
+	access->base = NULL;
+	PTX_FOR_LANES(lane, warp->mask) {
+		uint64_t offset = addresses[lane] + add;
+		bool outside = offset > space->size - length;
+		offset = outside ? 0 : offset;
+		uint8_t granted = __atomic_load_n(&space->permission[offset >> space->granule_shift], __ATOMIC_RELAXED);
+		bad |= outside | ((addresses[lane] + (uint64_t)memory->offset) & (length - 1)) | !(granted & wanted);
+		access->host[lane] = host + offset;
+	}
+	return !bad || resolve_each(warp, op, access, 0); // elsewhere, or a fault
+}
+
 // Device memory: 32 lanes side by side need one look at the permissions.
 static bool resolve_device(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access)
 {
 	const struct ptx_memory_op *memory = op->data;
 	uint64_t length = (uint64_t)memory->bytes * memory->count;
 
-	if (memory->address_bits != 64 || warp->mask != UINT32_MAX)
+	if (memory->address_bits != 64)
 		return resolve_each(warp, op, access, 0);
+	if (warp->mask != UINT32_MAX)
+		return resolve_scattered(warp, op, access);
 	const uint64_t *addresses = ptx_operand64(warp, op->a);
 	uint64_t first = addresses[0], apart = 0, differs = 0;
 	for (unsigned lane = 0; lane < PTX_LANES; lane++) {
@@ -128,7 +155,7 @@ static bool resolve_device(struct ptx_warp *warp, const struct ptx_op *op, struc
 	}
 	first += (uint64_t)memory->offset;
 	if ((apart && differs) || first & (length - 1) || first >= PTX_WINDOW_FIRST)
-		return resolve_each(warp, op, access, 0);
+		return resolve_scattered(warp, op, access);
 	access->base = device_address(warp, first, apart ? length : length * PTX_LANES, memory->write);
 	access->stride = apart ? 0 : (ptrdiff_t)length;
 	return access->base || resolve_each(warp, op, access, 0);
