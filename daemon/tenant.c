@@ -2,6 +2,7 @@
 // their memory, and not before.
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/size.h"
 #include "daemon/node.h"
 
 #include <ctype.h>
@@ -254,6 +255,7 @@ static void reap_one(struct node *node, struct tenant *tenant)
 {
 	struct vgpu *vgpu = tenant->vgpu;
 	uint64_t refunded = 0;
+	char text[VG_SIZE_TEXT];
 
 	int r = VG_LEDGER_GONE;
 	if (!vgpu->damaged && tenant->dead)
@@ -267,8 +269,8 @@ static void reap_one(struct node *node, struct tenant *tenant)
 		return;
 	}
 	if (refunded)
-		say("process %d of vGPU %s %s: %llu bytes refunded", (int)tenant->pid, vgpu->name,
-		    tenant->dead ? "ended" : "runs another program", (unsigned long long)refunded);
+		say("process %d of vGPU %s %s: %s refunded", (int)tenant->pid, vgpu->name,
+		    tenant->dead ? "ended" : "runs another program", vg_size_format(refunded, text));
 	forget(node, tenant);
 }
 

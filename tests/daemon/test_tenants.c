@@ -247,7 +247,7 @@ TEST(a_measured_overhead_is_remembered)
 	vg_ledger_close(ledger);
 }
 
-// A tenant's start must not wait for the daemon: entering costs a few ms at most.
+// A tenant's start must not wait for the daemon: entering costs 10 ms at most, sanitizers included.
 TEST(entering_is_quick)
 {
 	enum { TIMES = 50 };
@@ -263,7 +263,7 @@ TEST(entering_is_quick)
 		best = took < best ? took : best;
 	}
 	printf("entering takes %.2f ms at best\n", (double)best / 1e6);
-	CHECK(best < 5000000);
+	CHECK(best < 10000000);
 }
 
 // 64 processes ask for entry, charge and say hello in the same moment.
