@@ -51,4 +51,4 @@ class Report:
             json.dump({"schema": 1, "rows": self.rows}, file, indent=1)
 
     def all_met(self):
-        return all(row["met"] for row in self.rows)
+        return bool(self.rows) and all(row["met"] for row in self.rows)
