@@ -21,7 +21,7 @@ struct calls {
 	CUfunction function;
 };
 
-enum { LAUNCHES = 20000, BATCHES = 20, BATCH = 512 };
+enum { LAUNCHES = 20000, BATCHES = 4, BATCH = 512 };
 
 static const char empty_kernel[] = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry empty() { ret; }\n";
 
