@@ -8,6 +8,7 @@
 
 #include "shim/graph.h"
 #include "shim/reclaim.h"
+#include "shim/undeclared.h"
 
 _Atomic bool shim_graph_memory;
 
@@ -200,8 +201,12 @@ static void undeclare(uint64_t bytes)
 static CUresult prepare(enum vg_entry entry, CUgraph graph, uint64_t *ret_bytes)
 {
 	uint64_t bytes = shim_graph_memory && shim_enforcing() ? memory_of(graph) : 0;
-	CUresult result = bytes ? declare(bytes) : CUDA_SUCCESS;
+	CUresult result = CUDA_SUCCESS;
 
+	if (bytes && shim_counting())
+		shim_undeclared_follow(shim_session_ledger(), bytes);
+	if (bytes)
+		result = declare(bytes);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && shim_reclaim())
 		result = declare(bytes);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY)

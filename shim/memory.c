@@ -3,6 +3,7 @@
 #include "shim/graph.h"
 #include "shim/pool.h"
 #include "shim/reclaim.h"
+#include "shim/undeclared.h"
 
 // Requests up to 1 MiB share blocks of 2 MiB, which the driver takes when the first of them
 // comes and gives back after the last. So each 2 MiB of addresses with a small allocation in
@@ -30,6 +31,8 @@ static CUresult reserve(struct request *request)
 	request->held = bytes;
 	if (!is_small(request->asked))
 		return shim_charge(request->entry, request->kind, bytes);
+	if (shim_counting())
+		shim_undeclared_follow(shim_session_ledger(), bytes);
 	result = shim_charge_quietly(request->kind, bytes);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY) {
 		request->held = 0;
