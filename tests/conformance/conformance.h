@@ -160,6 +160,8 @@ static inline int wait_child(pid_t child)
 	do {                                                                                       \
 		int status_ = wait_child(start_child(name, argument));                             \
 		assertions++;                                                                      \
+		if (getenv("VIRGATE_VGPU"))                                                        \
+			usleep(200000); /* the vGPU learns of its end a little later */            \
 		if (status_ != 0)                                                                  \
 			differ(__FILE__, __LINE__, "child %s ended with %d", name, status_);       \
 	} while (0)

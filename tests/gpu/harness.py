@@ -2,6 +2,7 @@
 sees from outside, and counting. Each script prints ok/FAIL/skip lines and ends with
 "N passed, N failed, N skipped"."""
 
+import atexit
 import ctypes
 import json
 import os
@@ -57,6 +58,12 @@ def private_folders():
     for name in ("VIRGATE_RUNTIME_DIR", "VIRGATE_STATE_DIR"):
         os.environ[name] = f"{folder}/{name[8:11].lower()}"
         os.mkdir(os.environ[name], 0o700)
+    atexit.register(leave, folder)
+
+
+def leave(folder):
+    subprocess.run([VIRGATE, "shutdown", *(["--sim"] if SIM else [])], capture_output=True, check=False)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 private_folders()
