@@ -281,23 +281,25 @@ EXPORT CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_att
 {
 	struct fake_pool *pool = (struct fake_pool *)handle;
 
-	if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
-		*(uint64_t *)value = pool->reserved;
-	else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
-		*(uint64_t *)value = pool->used;
-	else
+	if (attribute != CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT && attribute != CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
 		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&lock);
+	*(uint64_t *)value = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ? pool->reserved : pool->used;
+	pthread_mutex_unlock(&lock);
 	return CUDA_SUCCESS;
 }
 
 EXPORT CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
 {
 	struct fake_pool *pool = (struct fake_pool *)handle;
-	uint64_t least = pool->used > keep ? pool->used : keep;
+	uint64_t least;
 
+	pthread_mutex_lock(&lock);
+	least = pool->used > keep ? pool->used : keep;
 	least = (least + pool->chunk - 1) / pool->chunk * pool->chunk;
 	if (least < pool->reserved)
 		pool->reserved = least;
+	pthread_mutex_unlock(&lock);
 	return CUDA_SUCCESS;
 }
 

@@ -58,7 +58,7 @@ static void *allocate_for_ever(void *stop)
 {
 	CUdeviceptr address;
 
-	while (!*(volatile bool *)stop)
+	while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED))
 		if (cuMemAlloc_v2(&address, 4096) == CUDA_SUCCESS)
 			cuMemFree_v2(address);
 	return NULL;
@@ -87,7 +87,7 @@ static void fork_storm_body(void)
 		CHECK_INT(waitpid(child, &status, 0), child);
 		CHECK_INT(status, 0);
 	}
-	stop = true;
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
 	CHECK_INT(charged(), 0);
@@ -138,6 +138,54 @@ TEST(threads_never_pass_the_limit_and_leave_nothing)
 {
 	TENANT(64 * MIB, 0, threads_body);
 	CHECK(vg_ledger_refusal_count(tenant_ledger) > 0);
+}
+
+// Pools that grow and shrink, and physical memory that outlives its handles, in all threads.
+static void *hammer_pools(void *seed)
+{
+	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	unsigned int state = (unsigned int)(uintptr_t)seed;
+	CUdeviceptr pooled, range = 0x500000000000 + ((uint64_t)(uintptr_t)seed << 32);
+	CUmemGenericAllocationHandle handle;
+
+	for (int i = 0; i < 2000; i++) {
+		if (cuMemAllocAsync(&pooled, 1 + rand_r(&state) % (24 * MIB), NULL) == CUDA_SUCCESS)
+			cuMemFreeAsync(pooled, NULL);
+		if (cuMemCreate(&handle, 4 * MIB, &properties, 0) == CUDA_SUCCESS) {
+			if (cuMemMap(range, 4 * MIB, 0, handle, 0) != CUDA_SUCCESS)
+				return "could not map";
+			cuMemRelease(handle);
+			if (cuMemUnmap(range, 4 * MIB) != CUDA_SUCCESS)
+				return "could not unmap";
+		}
+		if (charged() > 96 * MIB)
+			return "past the limit";
+	}
+	return NULL;
+}
+
+static void pools_body(void)
+{
+	pthread_t threads[6];
+	CUmemoryPool pool;
+	void *complaint;
+
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	for (int i = 0; i < 6; i++)
+		pthread_create(&threads[i], NULL, hammer_pools, (void *)(uintptr_t)(i + 1));
+	for (int i = 0; i < 6; i++) {
+		pthread_join(threads[i], &complaint);
+		CHECK_STR(complaint ? (char *)complaint : "", "");
+	}
+	CHECK_INT(cuDeviceGetMemPool(&pool, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+}
+
+TEST(pools_and_mappings_add_up_in_many_threads)
+{
+	TENANT(96 * MIB, 0, pools_body);
 }
 
 static void one_of_many(void)
