@@ -1,0 +1,61 @@
+// The table of what the simulator lacks is the one in docs/. `--print` writes it anew.
+#include "test.h"
+
+#include <stdbool.h>
+
+#include "coverage.h"
+
+static char table[65536];
+
+static void make_table(void)
+{
+	const char *abi, *family, *last = "";
+	unsigned all = 0, lacking = 0;
+	char *out = table;
+	bool implemented;
+
+	for (size_t i = 0; virgate_sim_coverage(i, &abi, &family, &implemented); i++) {
+		all++;
+		lacking += !implemented;
+	}
+	out += sprintf(out, "# What the simulated driver lacks\n\nIt implements %u of the driver's %u entries. "
+			    "These answer CUDA_ERROR_NOT_SUPPORTED\n(this page is made by `test-sim-coverage --print`):\n", all - lacking, all);
+	for (size_t i = 0; virgate_sim_coverage(i, &abi, &family, &implemented); i++) {
+		if (implemented)
+			continue;
+		if (strcmp(family, last) != 0)
+			out += sprintf(out, "\n## %s\n\n", family);
+		last = family;
+		out += sprintf(out, "- `%s`\n", abi);
+	}
+}
+
+__attribute__((constructor)) static void print(int argc, char **argv)
+{
+	if (argc < 2 || strcmp(argv[1], "--print") != 0)
+		return;
+	make_table();
+	fputs(table, stdout);
+	fflush(stdout);
+	_exit(0);
+}
+
+TEST(the_page_says_what_is_lacking)
+{
+	static char page[65536];
+	FILE *file = fopen(PAGE, "r");
+	CHECK(file != NULL);
+	page[fread(page, 1, sizeof page - 1, file)] = 0;
+	fclose(file);
+	make_table();
+	if (strcmp(page, table) != 0)
+		FAIL("%s is out of date: make it anew with test-sim-coverage --print", PAGE);
+}
+
+TEST(by_name)
+{
+	CHECK(virgate_sim_implements("cuMemAlloc_v2"));
+	CHECK(virgate_sim_implements("cuInit"));
+	CHECK(!virgate_sim_implements("cuTexRefCreate"));
+	CHECK(!virgate_sim_implements("cuNothing"));
+}
