@@ -50,7 +50,7 @@ if reason=$("$virgate" devices 2>&1); then
 	echo "On the GPU of this machine:"
 	limit=$((4 << 30)) size=2048 chunk=64M
 else
-	echo "On the simulated GPU ($reason):"
+	echo "On the simulated GPU (${reason#virgate: }):"
 	sim=(--sim)
 	limit=$((512 << 20)) size=128 chunk=16M
 fi
@@ -58,14 +58,16 @@ must devices "${sim[@]}"
 must create product --memory $limit --device 0 "${sim[@]}"
 must create grower --memory $limit --device 0 "${sim[@]}"
 
-echo "\$ virgate run --vgpu product -- matmul --size $size --seconds 12 &"
-"$virgate" run --vgpu product "${sim[@]}" -- "$build/examples/matmul" --size $size --seconds 12 \
+echo "\$ virgate run --vgpu product -- matmul --size $size --seconds 14 &"
+"$virgate" run --vgpu product "${sim[@]}" -- "$build/examples/matmul" --size $size --seconds 14 \
 	>"$place/product.out" 2>"$place/product.err" &
 product=$!
-for ((i = 0; i < 100; i++)); do # until it has taken what it needs
-	before=$(figure product charged)
+before='' still=0
+for ((i = 0; i < 100 && still < 8; i++)); do # until it has taken what it needs, and takes no more
 	sleep 0.1
-	[[ -n $before && $before != 0 && $before == "$(figure product charged)" ]] && break
+	now=$(figure product charged)
+	[[ -n $now && $now != 0 && $now == "$before" ]] && still=$((still + 1)) || still=0
+	before=$now
 done
 
 echo "\$ virgate run --vgpu grower -- grow --exact --chunk $chunk --hold 3 &"
