@@ -67,6 +67,7 @@ struct sim_mark *sim_event_arm(struct sim_event *event)
 	pthread_mutex_lock(&event->lock);
 	if (event->shared) {
 		mark->event = event->shared;
+		atomic_store(&event->shared->recorder, (uint32_t)sim_process.region->slot);
 		mark->event_value = atomic_fetch_add(&event->shared->recorded, 1) + 1;
 	}
 	struct sim_mark *old = event->mark;

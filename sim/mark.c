@@ -83,7 +83,7 @@ void sim_mark_wait(const struct sim_mark *mark_, const atomic_int *cancel)
 			uint32_t seen = atomic_load(&mark->event->completed);
 			if (!foreign_done(mark))
 				futex_wait(&mark->event->completed, seen, true, &slice);
-			if (!mark->event->used)
+			if (!foreign_done(mark) && !region_event_expected(sim_process.region, mark->event))
 				return;
 			continue;
 		}

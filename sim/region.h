@@ -41,6 +41,7 @@ struct region_event { // an interprocess event
 	uint32_t used, generation;
 	_Atomic uint32_t recorded, completed; // counts of records; completed is a futex
 	_Atomic uint64_t time_ns;
+	_Atomic uint32_t recorder; // slot of the process that recorded it last
 	uint8_t holders[REGION_PROCESSES / 8];
 };
 
@@ -119,6 +120,8 @@ void region_busy(struct region *region, int device, uint64_t ns);
 int region_event_create(struct region *region, uint32_t *ret_index, uint32_t *ret_generation);
 int region_event_hold(struct region *region, uint32_t index, uint32_t generation);
 void region_event_drop(struct region *region, uint32_t index);
+// False once the process that recorded it last has died: it will never complete.
+bool region_event_expected(struct region *region, const struct region_event *event);
 
 // The same for every process of the node, different for every node's folder.
 void region_uuid(const struct sim_config *config, int device, uint8_t ret_uuid[16]);

@@ -4,7 +4,7 @@
 #include "region.h"
 
 #define REGION_MAGIC 0x324d495345544147u
-#define REGION_VERSION 1u
+#define REGION_VERSION 2u
 #define REGION_EXPORT_MAGIC 0x545258454d495332u
 
 void region_lock(struct region *region);

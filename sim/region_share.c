@@ -129,6 +129,15 @@ void region_event_drop(struct region *region, uint32_t index)
 	region_unlock(region);
 }
 
+bool region_event_expected(struct region *region, const struct region_event *event)
+{
+	region_lock(region);
+	const struct region_process *process = &region->header->processes[atomic_load(&event->recorder)];
+	bool alive = event->used && process->pid != 0 && !vg_process_is_dead(process->pid, process->start_time);
+	region_unlock(region);
+	return alive;
+}
+
 void region_events_drop_holder(struct region *region, int slot)
 {
 	for (uint32_t i = 0; i < REGION_EVENTS; i++) {
