@@ -497,3 +497,33 @@ TEST(cooperative_grids_meet)
 	}
 	machine_destroy(machine);
 }
+
+TEST(reserved_shared_memory_can_be_used)
+{
+	struct machine *machine = run_body(KERNEL("k", ".shared .b8 s[16]; mov.u32 %r1, %reserved_smem_offset_1;\n"
+						       "st.shared.u32 [%r1+284], 9; ld.shared.u32 %r2, [%r1+284];\n"
+						       "mov.u32 %r3, s; sub.u32 %r3, %r3, %r1; setp.ge.u32 %p1, %r3, 288;\n"
+						       "selp.u32 %r4, 100, 0, %p1; add.u32 %r2, %r2, %r4;\n" STORE("%r2")),
+					   1);
+	CHECK_INT(WORD(0), 109);
+	machine_destroy(machine);
+}
+
+TEST(addresses_tell_their_space)
+{
+	struct machine *machine =
+		run_body(HEAD ".const .align 4 .u32 c = 5; .global .align 4 .u32 g = 6;\n"
+			      ".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) {\n"
+			      ".reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>; ld.param.u64 %rd1, [p0];\n"
+			      "mov.u64 %rd2, c; cvta.const.u64 %rd2, %rd2; mov.u64 %rd3, g; mov.u64 %rd4, p0;\n"
+			      "cvta.param.u64 %rd4, %rd4; isspacep.const %p1, %rd2; isspacep.const %p2, %rd3;\n"
+			      "isspacep.global %p3, %rd3; selp.u32 %r1, 1, 0, %p1; selp.u32 %r2, 2, 0, %p2;\n"
+			      "selp.u32 %r3, 4, 0, %p3; or.b32 %r1, %r1, %r2; or.b32 %r1, %r1, %r3;\n"
+			      "ld.u32 %r4, [%rd2]; ld.u64 %rd5, [%rd4]; st.global.v2.u32 [%rd1], {%r1, %r4};\n"
+			      "st.global.u64 [%rd1+8], %rd5; ret; }",
+			 1);
+	CHECK_INT(WORD(0), 1 | 4);
+	CHECK_INT(WORD(1), 5);
+	CHECK_INT(((uint64_t *)machine->memory)[1], MACHINE_BASE);
+	machine_destroy(machine);
+}
