@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "shim/export.h"
 #include "shim/graph.h"
 #include "shim/pool.h"
 #include "shim/reclaim.h"
@@ -73,6 +74,7 @@ void shim_settle(void)
 
 	shim_dirty = false;
 	settle_pending();
+	shim_exports_settle();
 	shim_pools_settle();
 	shim_graphs_settle();
 }

@@ -1,5 +1,6 @@
 // What a program sees of its device: the vGPU's size, not the GPU's.
 #include "shim/charge.h"
+#include "shim/export.h"
 #include "shim/session.h"
 
 SHIM_EXPORT CUresult CUDAAPI cuInit(unsigned int flags)
@@ -23,6 +24,7 @@ static uint64_t left_of_quota(struct vg_ledger *ledger)
 {
 	uint64_t limit, charged;
 
+	shim_exports_settle(); // closing a descriptor is no driver call
 	vg_ledger_read(ledger, &limit, &charged);
 	return limit > charged ? limit - charged : 0;
 }
