@@ -102,8 +102,8 @@ static void check_mode(enum ptx_alu_level level, enum operation operation, int w
 		if (wide && isnan(f64_of(want)) && isnan(f64_of(got)))
 			continue;
 		if (got != want)
-			FAIL("%s %llx, %llx, %llx is %llx, not %llx", mnemonic, (long long)a, (long long)b, (long long)c,
-			     (long long)got, (long long)want);
+			FAIL("%s %llx, %llx, %llx is %llx, not %llx", mnemonic, (long long)a, (long long)b,
+			     (long long)c, (long long)got, (long long)want);
 	}
 }
 

@@ -111,7 +111,8 @@ TEST(lookup)
 		const struct ptx_alu_form *found = ptx_alu_find(padded, length);
 		if (!found || strcmp(found->mnemonic, forms[i]->mnemonic) != 0)
 			FAIL("%s is not found", forms[i]->mnemonic);
-		if (memcmp(&found->d_bits, &forms[i]->d_bits, sizeof *found - offsetof(struct ptx_alu_form, d_bits)) != 0)
+		if (memcmp(&found->d_bits, &forms[i]->d_bits,
+			   sizeof *found - offsetof(struct ptx_alu_form, d_bits)) != 0)
 			FAIL("%s stands twice and differently", forms[i]->mnemonic);
 		CHECK(!ptx_alu_find(padded, length + 2));
 	}

@@ -31,9 +31,10 @@ __attribute__((constructor)) static void fill_tables(void)
 	for (int k = 0; k < 2; k++) {
 		struct format *f = formats[k];
 		for (unsigned code = 0; code <= f->infinity; code++) {
-			int exponent = (int)(code >> f->mantissa_bits), fraction = (int)(code & ((1u << f->mantissa_bits) - 1));
-			f->values[code] = exponent ? ldexp((1 << f->mantissa_bits) + fraction, exponent - f->bias - f->mantissa_bits)
-						   : ldexp(fraction, 1 - f->bias - f->mantissa_bits);
+			int exponent = (int)(code >> f->mantissa_bits), hidden = exponent ? 1 << f->mantissa_bits : 0;
+			int fraction = (int)(code & ((1u << f->mantissa_bits) - 1));
+			int power = (exponent ? exponent : 1) - f->bias - f->mantissa_bits;
+			f->values[code] = ldexp(hidden + fraction, power);
 		}
 	}
 }
@@ -148,7 +149,8 @@ TEST(arithmetic)
 
 	for (unsigned round = 0; round < 30000; round++) {
 		struct format *f = round & 1 ? &half : &brain;
-		unsigned a = (uint16_t)random_word(&state), b = (uint16_t)random_word(&state), c = (uint16_t)random_word(&state);
+		unsigned a = (uint16_t)random_word(&state), b = (uint16_t)random_word(&state);
+		unsigned c = (uint16_t)random_word(&state);
 		if (round & 2)
 			b = (a & 0xff00) | (b & 0xff), c = a ^ 0x8000;
 		long double x = half_value(f, a), y = half_value(f, b), z = half_value(f, c);
@@ -203,7 +205,8 @@ TEST(float_to_integer)
 				: whole >= integers[t].high ? (uint64_t)integers[t].high
 				: whole < 0 ? (uint64_t)(int64_t)whole : (uint64_t)whole;
 			char mnemonic[32];
-			snprintf(mnemonic, sizeof mnemonic, "cvt.%s.%s.%s", modes[m], integers[t].name, from_wide ? "f64" : "f32");
+			snprintf(mnemonic, sizeof mnemonic, "cvt.%s.%s.%s", modes[m], integers[t].name,
+				 from_wide ? "f64" : "f32");
 			uint64_t got = run_lane(mnemonic, from_wide ? wide : narrow, 0, 0);
 			if (integers[t].bits < 64)
 				want &= ((uint64_t)1 << integers[t].bits) - 1;

@@ -17,7 +17,10 @@ static uint64_t one(const char *mnemonic, uint64_t a, uint64_t b, uint64_t c)
 	return lanes_load(&registers.d, 9, form->d_bits);
 }
 
-static uint64_t low_bits(u128 x, unsigned bits) { return (uint64_t)x & (bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1); }
+static uint64_t low_bits(u128 x, unsigned bits)
+{
+	return (uint64_t)x & (bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1);
+}
 static s128 value(uint64_t x, unsigned bits, int is_signed)
 {
 	x = low_bits(x, bits);

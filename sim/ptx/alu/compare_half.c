@@ -60,7 +60,8 @@
 	PAIR_COMBINED(xor_##operator##_##name, "setp." #operator".xor." flags #type "x2", operator##_##name, ^)        \
 	PAIR_SET(set_pair_##operator##_##name, "set." #operator"." flags #type "x2." #type "x2", operator##_##name,    \
 		 one)                                                                                                  \
-	PAIR_SET(mask_pair_##operator##_##name, "set." #operator"." flags "u32." #type "x2", operator##_##name, 0xffff) \
+	PAIR_SET(mask_pair_##operator##_##name, "set." #operator"." flags "u32." #type "x2", operator##_##name,        \
+		 0xffff)                                                                                               \
 	PTX_ROW("set." #operator"." flags "s32." #type "x2", mask_pair_##operator##_##name, 32, 0, 2, {32, 32}, 0, 0)
 
 #define PAIR_COMBINED(name, text, core, combine)                                                                       \

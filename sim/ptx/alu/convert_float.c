@@ -142,7 +142,8 @@ static inline u16 f16_from_e4m3(u32 code)
 
 	if (magnitude == 0x7f)
 		return 0x7fff;
-	f64 value = magnitude < 8 ? (f64)magnitude * 0x1p-9 : ldexp(8 + (f64)(magnitude & 7), (int)(magnitude >> 3) - 10);
+	f64 value = magnitude < 8 ? (f64)magnitude * 0x1p-9
+				  : ldexp(8 + (f64)(magnitude & 7), (int)(magnitude >> 3) - 10);
 	return (u16)(ptx_f16_from(value, PTX_NEAREST) | sign << 8);
 }
 #define FP8(name, format)                                                                                              \
