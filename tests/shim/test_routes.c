@@ -285,6 +285,7 @@ static void import_body(void)
 	CUmemAllocationProp properties = on_device();
 	CUmemGenericAllocationHandle made, imported;
 	CUdeviceptr address;
+	size_t left;
 	int fd = -1;
 
 	begin();
@@ -295,12 +296,14 @@ static void import_body(void)
 						 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), CUDA_SUCCESS);
 	CHECK_INT(cuMemAddressReserve(&address, 64 * MIB, 0, 0, 0), CUDA_SUCCESS);
 	CHECK_INT(cuMemMap(address, 64 * MIB, 0, imported, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), baseline + 128 * MIB); // the open descriptor keeps what was exported
+	close(fd);
+	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS); // which is looked at here
 	CHECK_INT(charged(), baseline + 64 * MIB);
 	CHECK_INT(cuMemRelease(imported), CUDA_SUCCESS);
 	CHECK_INT(charged(), baseline + 64 * MIB);
 	CHECK_INT(cuMemUnmap(address, 64 * MIB), CUDA_SUCCESS);
 	CHECK_INT(cuMemAddressFree(address, 64 * MIB), CUDA_SUCCESS);
-	close(fd);
 	end();
 }
 
@@ -349,6 +352,7 @@ static void exporter(void)
 	struct iovec vector = {&handle, sizeof handle};
 	struct msghdr message = {
 		.msg_iov = &vector, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+	size_t left;
 	int fd = -1;
 	char done;
 
@@ -366,6 +370,9 @@ static void exporter(void)
 	CHECK_INT(charged(), baseline + 192 * MIB);
 	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(made), CUDA_SUCCESS);
+	CHECK_INT(charged(), baseline + 96 * MIB); // the descriptor is still open
+	close(fd);
+	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
 	end();
 }
 
