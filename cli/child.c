@@ -52,7 +52,7 @@ int child_find(const char *command, char *ret_path)
 			memcpy(ret_path, candidate, (size_t)need + 1);
 			return 0;
 		}
-		if (r == EACCES)
+		if (r == EACCES && access(candidate, F_OK) == 0) // not: a folder that we may not search
 			result = EACCES;
 		if (!part[length])
 			return result;

@@ -52,11 +52,27 @@ static enum vg_status explain(const struct vg_node *node, const char *function, 
 	return vg_fail(VG_NO_DAEMON, -r, function, "the daemon on %s cannot be reached: %s", node->socket, strerror(-r));
 }
 
-static enum vg_status exchange(const struct vg_node *node, const char *function, const char *request, char **ret_answer)
+// A daemon that was killed leaves whoever had connected without an answer. What only asks may be
+// asked again; what changes something may have been done.
+static bool only_asks(const json_t *request)
+{
+	static const char *const ops[] = {"list", "inspect", "devices", "logs", "ping"};
+	const char *op = json_string_value(json_object_get(request, "op"));
+
+	for (size_t i = 0; op && i < sizeof ops / sizeof *ops; i++)
+		if (strcmp(op, ops[i]) == 0)
+			return true;
+	return false;
+}
+
+static enum vg_status exchange(const struct vg_node *node, const char *function, const char *request, bool again,
+			       char **ret_answer)
 {
 	int timeout_ms = (int)node->timeout * 1000;
 	int r = vg_wire_request(node->socket, request, timeout_ms, ret_answer);
 
+	if (again && (r == -ECONNRESET || r == -EPIPE))
+		r = vg_wire_request(node->socket, request, timeout_ms, ret_answer);
 	if (nobody_listens(r) && node->own && node->may_start) {
 		enum vg_status status = vg_node_start(node, function);
 		if (status)
@@ -69,6 +85,7 @@ static enum vg_status exchange(const struct vg_node *node, const char *function,
 enum vg_status vg_node_request(struct vg_node *node, const char *function, json_t *request, json_t **ret_reply)
 {
 	char *text = request ? json_dumps(request, JSON_COMPACT) : NULL, *answer = NULL;
+	bool again = only_asks(request);
 	json_t *reply = NULL;
 	enum vg_status status;
 
@@ -76,7 +93,7 @@ enum vg_status vg_node_request(struct vg_node *node, const char *function, json_
 	if (!text) // jansson takes no string that is not UTF-8
 		status = vg_fail(VG_INVALID, 0, function, "the request cannot be put in JSON: its names must be UTF-8");
 	else
-		status = exchange(node, function, text, &answer);
+		status = exchange(node, function, text, again, &answer);
 	if (status == VG_OK) {
 		reply = json_loads(answer, JSON_REJECT_DUPLICATES, NULL);
 		if (!json_is_object(reply))

@@ -105,14 +105,16 @@ static bool answers(const struct vg_node *node)
 	return fd >= 0;
 }
 
-// Whoever holds the lock has written its number there.
+// Whoever holds the lock has written its number there. A zombie holds nothing any more.
 static bool lock_is_held(const struct vg_node *node)
 {
 	char path[PATH_MAX + 32], text[64];
 
 	snprintf(path, sizeof path, "%s/lock", node->runtime_dir);
 	int pid = vg_file_read(path, text, sizeof text - 1) > 0 ? atoi(text) : 0;
-	if (pid <= 0)
+	_cleanup_close_ int fd = pid > 0 ? vg_pidfd_open(pid) : -1;
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	if (fd < 0 || poll(&poll_fd, 1, 0) == 1)
 		return false;
 	snprintf(path, sizeof path, "/proc/%d/comm", pid);
 	return vg_file_read(path, text, sizeof text - 1) > 0 && strcmp(text, "virgated\n") == 0;

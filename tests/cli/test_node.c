@@ -37,7 +37,8 @@ static void node_begin(void)
 
 static json_t *listing(const char *const *words)
 {
-	CHECK_INT(finish(begin(words)), 0);
+	if (finish(begin(words)) != 0)
+		FAIL("%s: %s", words[1], result.err);
 	json_t *json = json_loads(result.out, 0, NULL);
 	if (!json)
 		FAIL("not JSON: %s", result.out);
