@@ -45,8 +45,8 @@ int child_find(const char *command, char *ret_path)
 		search = "/usr/local/bin:/usr/bin:/bin";
 	for (const char *part = search;; part += strcspn(part, ":") + 1) {
 		int length = (int)strcspn(part, ":"); // an empty part is the working folder
-		int need = snprintf(candidate, sizeof candidate, "%.*s%s%s", length ? length : 1, length ? part : ".", "/",
-				    command);
+		int need = snprintf(candidate, sizeof candidate, "%.*s%s%s", length ? length : 1, length ? part : ".",
+				    "/", command);
 		int r = need < (int)sizeof candidate ? check_executable(candidate) : ENOENT;
 		if (r == 0) {
 			memcpy(ret_path, candidate, (size_t)need + 1);

@@ -87,7 +87,8 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct reading *reading
 	va_start(arguments, format);
 	vsnprintf(words, sizeof words, format, arguments);
 	va_end(arguments);
-	snprintf(reading->error->text, sizeof reading->error->text, "%.100s:%d: %s", reading->file, reading->line, words);
+	snprintf(reading->error->text, sizeof reading->error->text, "%.100s:%d: %s", reading->file, reading->line,
+		 words);
 }
 
 // inih says only the number of a line it cannot read: what is wrong with it is found here.
@@ -187,7 +188,8 @@ static int take_value(void *user, const char *section, const char *key, const ch
 	return 0;
 }
 
-int config_read(struct config *config, const char *file, const char *text, size_t length, struct config_error *ret_error)
+int config_read(struct config *config, const char *file, const char *text, size_t length,
+		struct config_error *ret_error)
 {
 	struct config_error error = {""};
 	struct reading reading = {config, &error, file, text, text + length, 0, false};

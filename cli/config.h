@@ -40,7 +40,8 @@ struct config_error {
 };
 
 // One file's text; `file` is for the words. Later files win over what is there. 0 or 1 (refused).
-int config_read(struct config *config, const char *file, const char *text, size_t length, struct config_error *ret_error);
+int config_read(struct config *config, const char *file, const char *text, size_t length,
+		struct config_error *ret_error);
 // Both files, then the environment. A file that is not there is no mistake. 0 or 1.
 int config_load(struct config *ret_config, struct config_error *ret_error);
 void config_finish(struct config *config);

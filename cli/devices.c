@@ -11,15 +11,17 @@ static void print_table(const struct vg_device_list *list)
 	struct table table = {.columns = 8, .right = {[3] = true, [4] = true, [5] = true, [6] = true}};
 	char index[CELL_TEXT], memory[CELL_TEXT], used[CELL_TEXT], reserved[CELL_TEXT], vgpus[CELL_TEXT], name[128];
 
-	table_add(&table, (const char *const[]){"DEVICE", "UUID", "NAME", "MEMORY", "USED", "RESERVED", "VGPUS", "DRIVER"});
+	table_add(&table,
+		  (const char *const[]){"DEVICE", "UUID", "NAME", "MEMORY", "USED", "RESERVED", "VGPUS", "DRIVER"});
 	for (size_t i = 0; i < list->count; i++) {
 		const struct vg_device_info *device = &list->devices[i];
 		snprintf(index, sizeof index, "%d", device->index);
 		snprintf(vgpus, sizeof vgpus, "%u", device->vgpus);
 		snprintf(name, sizeof name, "%.90s%s", device->name, device->simulated ? " (simulated)" : "");
-		table_add(&table, (const char *const[]){index, device->uuid, name, vg_size_format(device->memory, memory),
-							size_or_unknown(device->memory_used, device->memory_used_known, used),
-							vg_size_format(device->reserved, reserved), vgpus, device->driver});
+		table_add(&table,
+			  (const char *const[]){index, device->uuid, name, vg_size_format(device->memory, memory),
+						size_or_unknown(device->memory_used, device->memory_used_known, used),
+						vg_size_format(device->reserved, reserved), vgpus, device->driver});
 	}
 	table_print(&table);
 }
@@ -31,12 +33,13 @@ static int print_devices(const struct vg_device_list *list)
 	for (size_t i = 0; i < list->count; i++) {
 		const struct vg_device_info *device = &list->devices[i];
 		json_t *used = device->memory_used_known ? json_integer((json_int_t)device->memory_used) : json_null();
-		json_array_append_new(array, json_pack("{s:i, s:s, s:s, s:I, s:o, s:I, s:i, s:s, s:s, s:b}", "index",
-						       device->index, "uuid", device->uuid, "name", device->name, "memory",
-						       (json_int_t)device->memory, "memory_used", used, "reserved",
-						       (json_int_t)device->reserved, "vgpus", (int)device->vgpus,
-						       "compute_capability", device->compute_capability, "driver",
-						       device->driver, "simulated", device->simulated));
+		json_array_append_new(array,
+				      json_pack("{s:i, s:s, s:s, s:I, s:o, s:I, s:i, s:s, s:s, s:b}", "index",
+						device->index, "uuid", device->uuid, "name", device->name, "memory",
+						(json_int_t)device->memory, "memory_used", used, "reserved",
+						(json_int_t)device->reserved, "vgpus", (int)device->vgpus,
+						"compute_capability", device->compute_capability, "driver",
+						device->driver, "simulated", device->simulated));
 	}
 	return print_json(json_pack("{s:o}", "devices", array));
 }

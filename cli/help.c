@@ -7,7 +7,8 @@
 
 void help_overview(FILE *out)
 {
-	fputs("usage: virgate VERB [OPTIONS] ...\n\nCuts one NVIDIA GPU into virtual GPUs with a hard memory quota.\n\n",
+	fputs("usage: virgate VERB [OPTIONS] ...\n\nCuts one NVIDIA GPU into virtual GPUs with a hard memory "
+	      "quota.\n\n",
 	      out);
 	for (int i = 0; verbs[i]; i++)
 		if (!verbs[i]->hidden)

@@ -25,10 +25,11 @@ static void print_tenants(const struct vg_vgpu_info *vgpu)
 	for (size_t i = 0; i < vgpu->tenant_count; i++) {
 		const struct vg_tenant_info *tenant = &vgpu->tenants[i];
 		snprintf(pid, sizeof pid, "%lld", (long long)tenant->pid);
-		table_add(&table, (const char *const[]){pid, tenant->command, vg_size_format(tenant->charged, charged),
-							vg_size_format(tenant->overhead, overhead),
-							size_or_unknown(tenant->physical, tenant->physical_known, physical),
-							time_text(tenant->started, started)});
+		table_add(&table,
+			  (const char *const[]){pid, tenant->command, vg_size_format(tenant->charged, charged),
+						vg_size_format(tenant->overhead, overhead),
+						size_or_unknown(tenant->physical, tenant->physical_known, physical),
+						time_text(tenant->started, started)});
 	}
 	printf("\n");
 	table_print(&table);

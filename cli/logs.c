@@ -30,11 +30,12 @@ static int print_refusals(const char *name, const struct vg_refusal_list *list)
 
 	for (size_t i = 0; i < list->count; i++) {
 		const struct vg_refusal_info *refusal = &list->refusals[i];
-		json_array_append_new(array, json_pack("{s:f, s:I, s:s, s:I, s:I, s:I, s:I}", "time", refusal->time, "pid",
-						       (json_int_t)refusal->pid, "entry", refusal->entry, "asked",
-						       (json_int_t)refusal->asked, "charged", (json_int_t)refusal->charged,
-						       "overhead", (json_int_t)refusal->overhead, "limit",
-						       (json_int_t)refusal->limit));
+		json_array_append_new(array,
+				      json_pack("{s:f, s:I, s:s, s:I, s:I, s:I, s:I}", "time", refusal->time, "pid",
+						(json_int_t)refusal->pid, "entry", refusal->entry, "asked",
+						(json_int_t)refusal->asked, "charged", (json_int_t)refusal->charged,
+						"overhead", (json_int_t)refusal->overhead, "limit",
+						(json_int_t)refusal->limit));
 	}
 	return print_json(json_pack("{s:s, s:o}", "name", name, "refusals", array));
 }

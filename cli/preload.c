@@ -80,7 +80,8 @@ enum preload preload_inspect(const char *path)
 			return PRELOAD_UNKNOWN;
 		ssize_t length = pread(fd, head, sizeof head, 0);
 		if (length >= 4 && memcmp(head, ELFMAG, SELFMAG) == 0)
-			return raises_privileges(fd, &info) ? PRELOAD_PRIVILEGED : inspect_elf(fd, head, (size_t)length);
+			return raises_privileges(fd, &info) ? PRELOAD_PRIVILEGED
+							    : inspect_elf(fd, head, (size_t)length);
 		if (length < 2 || memcmp(head, "#!", 2) != 0 ||
 		    !script_interpreter((char *)head, (size_t)length, next))
 			return PRELOAD_UNKNOWN;

@@ -12,7 +12,8 @@ static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 	char tenants[CELL_TEXT], used[VG_SIZE_TEXT], limit[VG_SIZE_TEXT];
 
 	snprintf(device, sizeof device, "%d", vgpu->device);
-	snprintf(memory, sizeof memory, "%s / %s", vg_size_format(vgpu->charged, used), vg_size_format(vgpu->memory, limit));
+	snprintf(memory, sizeof memory, "%s / %s", vg_size_format(vgpu->charged, used),
+		 vg_size_format(vgpu->memory, limit));
 	snprintf(tenants, sizeof tenants, "%zu", vgpu->tenant_count);
 	table_add(table, (const char *const[]){vgpu->name, device, memory, vg_size_format(vgpu->overhead, overhead),
 					       size_or_unknown(vgpu->physical, vgpu->physical_known, physical),
@@ -24,16 +25,18 @@ static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
 	char name[2 * CELL_TEXT], memory[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT];
 
 	snprintf(name, sizeof name, "  %lld %.60s", (long long)tenant->pid, tenant->command);
-	table_add(table, (const char *const[]){name, "", vg_size_format(tenant->charged, memory),
-					       vg_size_format(tenant->overhead, overhead),
-					       size_or_unknown(tenant->physical, tenant->physical_known, physical), "", ""});
+	table_add(table,
+		  (const char *const[]){name, "", vg_size_format(tenant->charged, memory),
+					vg_size_format(tenant->overhead, overhead),
+					size_or_unknown(tenant->physical, tenant->physical_known, physical), "", ""});
 }
 
 static void print_table(const struct vg_vgpu_list *list, bool tenants)
 {
 	struct table table = {.columns = 7, .right = {[2] = true, [3] = true, [4] = true, [6] = true}};
 
-	table_add(&table, (const char *const[]){"NAME", "DEVICE", "MEMORY", "OVERHEAD", "PHYSICAL", "SHARE", "TENANTS"});
+	table_add(&table,
+		  (const char *const[]){"NAME", "DEVICE", "MEMORY", "OVERHEAD", "PHYSICAL", "SHARE", "TENANTS"});
 	for (size_t i = 0; i < list->count; i++) {
 		add_vgpu(&table, &list->vgpus[i]);
 		for (size_t j = 0; tenants && j < list->vgpus[i].tenant_count; j++)

@@ -29,7 +29,8 @@ static int refuse_mixture(const struct arguments *arguments)
 	for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
 		if (option_value(arguments, alone[i])) {
 			say_usage(arguments->verb,
-				  "--vgpu names a vGPU that exists, --%s describes a new one: give one of them, or change "
+				  "--vgpu names a vGPU that exists, --%s describes a new one: give one of them, or "
+				  "change "
 				  "the vGPU with virgate set",
 				  alone[i]);
 			return EXIT_RUN_FAILED;
@@ -105,11 +106,13 @@ static void warn_of_absence(const char *command, const char *path, const struct 
 	const char *why = preload_text(preload_inspect(path));
 
 	if (watch->stranger)
-		say_warning("process %d (%s) used the GPU without Virgate's library: the quota did not hold for it (was "
-			    "LD_PRELOAD cleared, or is it static or setuid?)",
-			    (int)watch->stranger, watch->stranger_name);
+		say_warning(
+			"process %d (%s) used the GPU without Virgate's library: the quota did not hold for it (was "
+			"LD_PRELOAD cleared, or is it static or setuid?)",
+			(int)watch->stranger, watch->stranger_name);
 	else if (why && !loaded && !watch->interposed)
-		say_warning("\"%s\" %s: Virgate's library was never loaded, and the quota did not hold for it", command, why);
+		say_warning("\"%s\" %s: Virgate's library was never loaded, and the quota did not hold for it", command,
+			    why);
 }
 
 static void look(void *user)
@@ -170,7 +173,8 @@ static const struct option options[] = {
 
 const struct verb verb_run = {
 	.name = "run",
-	.synopsis = "[--vgpu NAME | [--name NAME] --memory SIZE [--share PERCENT]] [--device GPU] [--sim] [--] COMMAND...",
+	.synopsis =
+		"[--vgpu NAME | [--name NAME] --memory SIZE [--share PERCENT]] [--device GPU] [--sim] [--] COMMAND...",
 	.summary = "Run a program inside a vGPU",
 	.details = "Without --vgpu a vGPU is made for the run, and goes away with its last process.\n"
 		   "Exit status: the program's own; 128 + n if signal n ended it; 125 if virgate failed,\n"

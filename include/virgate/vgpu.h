@@ -23,8 +23,8 @@ struct vg_node;
 struct vg_node_options {
 	size_t size;		 /* sizeof(struct vg_node_options) */
 	const char *runtime_dir; /* where the daemon listens; NULL: VIRGATE_RUNTIME_DIR, else the usual places */
-	const char *simulate;	 /* "1" or a specification; NULL: as VIRGATE_SIM says, else a real GPU; "": a real GPU */
-	const char *libdir;	 /* where the interposer lies; NULL: VIRGATE_LIBDIR, else beside the program or library */
+	const char *simulate; /* "1" or a specification; NULL: as VIRGATE_SIM says, else a real GPU; "": a real GPU */
+	const char *libdir;   /* where the interposer lies; NULL: VIRGATE_LIBDIR, else beside the program or library */
 	int no_start;		 /* nonzero: do not start a daemon where none answers */
 	unsigned timeout;	 /* seconds for a request, or for a daemon's start; 0: 20 */
 };

@@ -32,7 +32,8 @@ static enum vg_status find_part(const struct vg_node *node, const char *function
 			       vg_paths_file(part));
 	if (part <= VG_PART_NVML && strpbrk(ret_path, " :\t"))
 		return vg_fail(VG_SYSTEM, EINVAL, function,
-			       "LD_PRELOAD cannot hold the path \"%.500s\" (a space or a colon): install elsewhere", ret_path);
+			       "LD_PRELOAD cannot hold the path \"%.500s\" (a space or a colon): install elsewhere",
+			       ret_path);
 	return VG_OK;
 }
 
@@ -44,8 +45,10 @@ static enum vg_status read_reply(struct vg_entrance *entrance, const char *funct
 	entrance->ledger = json_string_value(json_object_get(entrance->reply, "ledger"));
 	entrance->uuid = json_string_value(json_object_get(entrance->reply, "uuid"));
 	entrance->memory = (uint64_t)json_integer_value(memory);
-	if (!entrance->name || !entrance->ledger || !entrance->uuid || *entrance->ledger != '/' || !json_is_integer(memory))
-		return vg_fail(VG_PROTOCOL, 0, function, "the daemon's reply lacks the vGPU's name, ledger, GPU or limit");
+	if (!entrance->name || !entrance->ledger || !entrance->uuid || *entrance->ledger != '/' ||
+	    !json_is_integer(memory))
+		return vg_fail(VG_PROTOCOL, 0, function,
+			       "the daemon's reply lacks the vGPU's name, ledger, GPU or limit");
 	return VG_OK;
 }
 
@@ -70,7 +73,8 @@ enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struc
 	if (status == VG_OK && !name && all.name)
 		status = vg_check_name(__func__, all.name);
 	if (status == VG_OK) {
-		request = name ? json_pack("{s:s, s:s}", "op", "enter", "vgpu", name) : vg_options_request("enter", &all);
+		request =
+			name ? json_pack("{s:s, s:s}", "op", "enter", "vgpu", name) : vg_options_request("enter", &all);
 		status = vg_node_request(node, __func__, request, &entrance->reply);
 	}
 	if (status == VG_OK)
@@ -164,7 +168,8 @@ static bool make_own(struct vg_entrance *entrance, char *const *base)
 	bool made = preload && others;
 	if (made) {
 		other_preloads(before, others);
-		snprintf(preload, capacity, "%s:%s%s", entrance->parts[VG_PART_CUDA], entrance->parts[VG_PART_NVML], others);
+		snprintf(preload, capacity, "%s:%s%s", entrance->parts[VG_PART_CUDA], entrance->parts[VG_PART_NVML],
+			 others);
 		made = add(entrance, "LD_PRELOAD", preload) && add(entrance, "VIRGATE_LEDGER", entrance->ledger) &&
 		       add(entrance, "VIRGATE_VGPU", entrance->name) && add(entrance, "VIRGATE_SOCKET", node->socket) &&
 		       add(entrance, "CUDA_VISIBLE_DEVICES", entrance->uuid);

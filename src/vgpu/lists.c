@@ -94,10 +94,11 @@ static double seconds(struct fields *fields, const char *key)
 
 static enum vg_status refuse(const char *function, const char *wrong)
 {
-	return vg_fail(VG_PROTOCOL, 0, function,
-		       "the daemon's reply has no proper \"%s\": is it another version's? virgate devices starts one anew "
-		       "after virgated has ended",
-		       wrong);
+	return vg_fail(
+		VG_PROTOCOL, 0, function,
+		"the daemon's reply has no proper \"%s\": is it another version's? virgate devices starts one anew "
+		"after virgated has ended",
+		wrong);
 }
 
 // A block of `total` bytes and an array for each element of reply[key].

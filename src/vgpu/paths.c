@@ -14,10 +14,14 @@ static const struct {
 	const char *file;     // within libdir
 	const char *around[8]; // NULL-terminated
 } parts[] = {
-	[VG_PART_CUDA] = {"libvirgate-cuda.so", {"../lib/virgate/", "../" VG_INSTALL_LIBDIR "/virgate/", "virgate/", "../shim/"}},
-	[VG_PART_NVML] = {"libvirgate-nvml.so", {"../lib/virgate/", "../" VG_INSTALL_LIBDIR "/virgate/", "virgate/", "../shim/"}},
-	[VG_PART_SIM_CUDA] = {"sim/libcuda.so.1", {"../lib/virgate/", "../" VG_INSTALL_LIBDIR "/virgate/", "virgate/", "../"}},
-	[VG_PART_SIM_NVML] = {"sim/libnvidia-ml.so.1", {"../lib/virgate/", "../" VG_INSTALL_LIBDIR "/virgate/", "virgate/", "../"}},
+	[VG_PART_CUDA] = {"libvirgate-cuda.so",
+			  {"../lib/virgate/", "../" VG_INSTALL_LIBDIR "/virgate/", "virgate/", "../shim/"}},
+	[VG_PART_NVML] = {"libvirgate-nvml.so",
+			  {"../lib/virgate/", "../" VG_INSTALL_LIBDIR "/virgate/", "virgate/", "../shim/"}},
+	[VG_PART_SIM_CUDA] = {"sim/libcuda.so.1",
+			      {"../lib/virgate/", "../" VG_INSTALL_LIBDIR "/virgate/", "virgate/", "../"}},
+	[VG_PART_SIM_NVML] = {"sim/libnvidia-ml.so.1",
+			      {"../lib/virgate/", "../" VG_INSTALL_LIBDIR "/virgate/", "virgate/", "../"}},
 	[VG_PART_DAEMON] = {"virgated", {"", "../libexec/virgate/", "../sbin/", "../bin/", "../../bin/", "../daemon/"}},
 };
 

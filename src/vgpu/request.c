@@ -38,7 +38,8 @@ static enum vg_status explain(const struct vg_node *node, const char *function, 
 		return vg_fail(VG_NO_DAEMON, -r, function,
 			       "no daemon listens on %s: start virgated, or allow it to start by itself", node->socket);
 	if (r == -EACCES)
-		return vg_fail(VG_DENIED, EACCES, function, "no right to connect to the daemon's socket %s", node->socket);
+		return vg_fail(VG_DENIED, EACCES, function, "no right to connect to the daemon's socket %s",
+			       node->socket);
 	if (r == -EMSGSIZE)
 		return vg_fail(VG_INVALID, EMSGSIZE, function, "the request is longer than the protocol allows");
 	if (r == -EAGAIN || r == -ETIMEDOUT)
@@ -49,7 +50,8 @@ static enum vg_status explain(const struct vg_node *node, const char *function, 
 			       "what listens on %s does not speak this version's protocol: end it, and the next call "
 			       "starts another",
 			       node->socket);
-	return vg_fail(VG_NO_DAEMON, -r, function, "the daemon on %s cannot be reached: %s", node->socket, strerror(-r));
+	return vg_fail(VG_NO_DAEMON, -r, function, "the daemon on %s cannot be reached: %s", node->socket,
+		       strerror(-r));
 }
 
 // A daemon that was killed leaves whoever had connected without an answer. What only asks may be

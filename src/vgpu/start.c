@@ -164,18 +164,20 @@ static enum vg_status check_parts(struct start *start, const char *function)
 
 	const char *nvml = getenv("VIRGATE_NVML");
 	if (!*node->simulate && !(nvml && *nvml) && access("/dev/nvidiactl", F_OK) < 0 && access("/dev/dxg", F_OK) < 0)
-		return vg_fail(VG_NO_DRIVER, ENODEV, function,
-			       "no NVIDIA GPU on this machine (there is no /dev/nvidiactl): install NVIDIA's driver, or use "
-			       "the simulated GPU with --sim");
+		return vg_fail(
+			VG_NO_DRIVER, ENODEV, function,
+			"no NVIDIA GPU on this machine (there is no /dev/nvidiactl): install NVIDIA's driver, or use "
+			"the simulated GPU with --sim");
 	if (!vg_paths_find(VG_PART_DAEMON, node->libdir, start->program))
 		return vg_fail(VG_NO_DAEMON, ENOENT, function,
 			       "no daemon listens on %.200s, and the program virgated is not where it was installed: "
 			       "reinstall, or name it in VIRGATE_DAEMON",
 			       node->socket);
 	if (*node->simulate && !vg_paths_find(VG_PART_SIM_NVML, node->libdir, start->sim_nvml))
-		return vg_fail(VG_NO_DRIVER, ENOENT, function,
-			       "the simulated GPU's library %s is not there: reinstall, or name its folder in VIRGATE_LIBDIR",
-			       vg_paths_file(VG_PART_SIM_NVML));
+		return vg_fail(
+			VG_NO_DRIVER, ENOENT, function,
+			"the simulated GPU's library %s is not there: reinstall, or name its folder in VIRGATE_LIBDIR",
+			vg_paths_file(VG_PART_SIM_NVML));
 	int r = vg_paths_make_private(node->runtime_dir);
 	if (r == -EPERM)
 		return vg_fail(VG_DENIED, EPERM, function,
@@ -234,6 +236,6 @@ enum vg_status vg_node_start(const struct vg_node *node, const char *function)
 	if (r < 0)
 		return vg_fail(VG_SYSTEM, -r, function, "the daemon cannot be started: %s", strerror(-r));
 	last_line(start.log, line);
-	return vg_fail(VG_NO_DAEMON, 0, function, "the daemon %.200s did not start%s%s (its log: %.200s)", start.program,
-		       *line ? ": " : "", line, start.log);
+	return vg_fail(VG_NO_DAEMON, 0, function, "the daemon %.200s did not start%s%s (its log: %.200s)",
+		       start.program, *line ? ": " : "", line, start.log);
 }

@@ -15,19 +15,22 @@ enum vg_status vg_check_name(const char *function, const char *name)
 	if (length == 0)
 		return vg_fail(VG_INVALID, 0, function, "the name is empty: use letters, digits, '.', '_' and '-'");
 	if (length > 63)
-		return vg_fail(VG_INVALID, 0, function, "the name \"%.20s…\" has %zu characters: 63 is the most", name, length);
+		return vg_fail(VG_INVALID, 0, function, "the name \"%.20s…\" has %zu characters: 63 is the most", name,
+			       length);
 	if (!isalnum((unsigned char)name[0]) || !isascii((unsigned char)name[0]))
 		return vg_fail(VG_INVALID, 0, function, "the name \"%s\" must begin with a letter or a digit", name);
 	for (const char *at = name; *at; at++)
 		if (!isascii((unsigned char)*at) || (!isalnum((unsigned char)*at) && !strchr("._-", *at)))
-			return vg_fail(VG_INVALID, 0, function,
-				       "the name \"%s\" has a character that names cannot have: use letters, digits, '.', "
-				       "'_' and '-'",
-				       name);
+			return vg_fail(
+				VG_INVALID, 0, function,
+				"the name \"%s\" has a character that names cannot have: use letters, digits, '.', "
+				"'_' and '-'",
+				name);
 	return VG_OK;
 }
 
-enum vg_status vg_options_take(const char *function, const struct vg_vgpu_options *options, struct vg_vgpu_options *ret_all)
+enum vg_status vg_options_take(const char *function, const struct vg_vgpu_options *options,
+			       struct vg_vgpu_options *ret_all)
 {
 	struct vg_vgpu_options all = {0};
 
@@ -80,7 +83,8 @@ enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uint64_t memo
 	if (status)
 		return status;
 	if ((!memory && !share) || share > 100 || memory > INT64_MAX)
-		return vg_fail(VG_INVALID, 0, __func__, "nothing to set: give a memory limit, or a share from 1 to 100");
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "nothing to set: give a memory limit, or a share from 1 to 100");
 	json_t *request = json_pack("{s:s, s:s}", "op", "set", "name", name);
 	if (memory)
 		json_object_set_new(request, "memory", json_integer((json_int_t)memory));
@@ -110,7 +114,8 @@ enum vg_status vg_vgpu_inspect(struct vg_node *node, const char *name, struct vg
 
 	enum vg_status status = vg_check_name(__func__, name);
 	if (status == VG_OK)
-		status = vg_node_request(node, __func__, json_pack("{s:s, s:s}", "op", "inspect", "name", name), &reply);
+		status =
+			vg_node_request(node, __func__, json_pack("{s:s, s:s}", "op", "inspect", "name", name), &reply);
 	if (status)
 		return status;
 	json_t *list = json_pack("{s:[O]}", "vgpus", json_object_get(reply, "vgpu"));

@@ -14,7 +14,8 @@ static void open_node(void)
 }
 
 static const char vgpu_answer[] =
-	"{\"ok\":true,\"vgpus\":[{\"name\":\"train\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":8589934592,\"charged\":1,"
+	"{\"ok\":true,\"vgpus\":[{\"name\":\"train\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":8589934592,\"charged\":"
+	"1,"
 	"\"overhead\":0,\"physical\":null,\"share\":30,\"share_enforced\":false,\"owner\":\"ann\",\"group\":null,"
 	"\"ephemeral\":false,\"created\":1.5,\"refusals\":2,\"future\":[],\"tenants\":[{\"pid\":7,\"command\":\"a\","
 	"\"charged\":1,\"overhead\":0,\"physical\":5,\"started\":2}]}]}";
@@ -74,11 +75,15 @@ TEST(failures_say_who_and_why_and_leave_the_output_alone)
 	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = 0}), VG_INVALID);
 	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .memory = 1}), VG_INVALID);
 	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a"}), VG_INVALID);
-	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1, .share = 101}),
+	CHECK_INT(vg_vgpu_create(
+			  node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1, .share = 101}),
 		  VG_INVALID);
-	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = UINT64_MAX}),
-		  VG_INVALID);
-	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1, .device = "\xff"}),
+	CHECK_INT(
+		vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = UINT64_MAX}),
+		VG_INVALID);
+	CHECK_INT(vg_vgpu_create(
+			  node,
+			  &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1, .device = "\xff"}),
 		  VG_INVALID); // JSON takes UTF-8 only
 	CHECK_INT(vg_vgpu_set(node, "a", 0, 0), VG_INVALID);
 	CHECK_INT(vg_vgpu_set(node, "a/b", 1, 0), VG_INVALID);
@@ -138,15 +143,21 @@ static const char *variable(char **environment, const char *name)
 
 TEST(an_entrance_makes_environments)
 {
-	char *const base[] = {"A=1", "LD_PRELOAD=/x/libvirgate-cuda.so /x/other.so", "VIRGATE_LEDGER=old", "VIRGATE_SIM=1",
-			      "CUDA_VISIBLE_DEVICES=3", "Z=", NULL};
+	char *const base[] = {"A=1",
+			      "LD_PRELOAD=/x/libvirgate-cuda.so /x/other.so",
+			      "VIRGATE_LEDGER=old",
+			      "VIRGATE_SIM=1",
+			      "CUDA_VISIBLE_DEVICES=3",
+			      "Z=",
+			      NULL};
 	struct vg_entrance *entrance;
 	char expected[1024];
 
 	place_begin();
 	serve("{\"ok\":true,\"name\":\"v-1\",\"ledger\":\"/l/v-1\",\"uuid\":\"GPU-9\",\"memory\":5,\"share\":0}");
 	open_node();
-	CHECK_INT(vg_vgpu_enter(node, NULL, &(struct vg_vgpu_options){.size = sizeof(struct vg_vgpu_options), .memory = 5},
+	CHECK_INT(vg_vgpu_enter(node, NULL,
+				&(struct vg_vgpu_options){.size = sizeof(struct vg_vgpu_options), .memory = 5},
 				&entrance),
 		  VG_OK);
 	CHECK_STR(vg_entrance_name(entrance), "v-1");
@@ -160,8 +171,8 @@ TEST(an_entrance_makes_environments)
 		CHECK_STR(variable(environment, "VIRGATE_LEDGER"), "/l/v-1");
 		CHECK_STR(variable(environment, "VIRGATE_SIM"), "(none)");
 		CHECK_STR(variable(environment, "CUDA_VISIBLE_DEVICES"), "GPU-9");
-		snprintf(expected, sizeof expected, "%s/libvirgate-cuda.so:%s/libvirgate-nvml.so:/x/other.so", STANDIN_DIR,
-			 STANDIN_DIR);
+		snprintf(expected, sizeof expected, "%s/libvirgate-cuda.so:%s/libvirgate-nvml.so:/x/other.so",
+			 STANDIN_DIR, STANDIN_DIR);
 		CHECK_STR(variable(environment, "LD_PRELOAD"), expected);
 	}
 	char **alone = vg_entrance_environment(entrance, NULL);

@@ -24,7 +24,8 @@ static void check_refused(const char *text, const char *words)
 TEST(every_key_is_read)
 {
 	CHECK_INT(read_text("# a comment\n[run]\nmemory = 8G\nshare=30 ; of one GPU\ndevice = 1\nlog: debug\n\n"
-			    "  [node]\r\n\tsimulate = memory=2G,sms=8\r\n runtime_dir = /a b\nlibdir=/c\nstart_daemon = no\n"
+			    "  [node]\r\n\tsimulate = memory=2G,sms=8\r\n runtime_dir = /a b\nlibdir=/c\nstart_daemon "
+			    "= no\n"
 			    "timeout = 5\n"),
 		  0);
 	CHECK_STR(config.values[CONFIG_MEMORY], "8G");

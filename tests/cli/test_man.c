@@ -103,7 +103,8 @@ static void complete(const char *words, int at)
 	char command[1024];
 
 	snprintf(command, sizeof command,
-		 "bash -c 'source <(\"%s\" completion); COMP_WORDS=(%s); COMP_CWORD=%d; _virgate; echo \"${COMPREPLY[*]}\"'",
+		 "bash -c 'source <(\"%s\" completion); COMP_WORDS=(%s); COMP_CWORD=%d; _virgate; echo "
+		 "\"${COMPREPLY[*]}\"'",
 		 VIRGATE, words, at);
 	FILE *pipe = popen(command, "r");
 	CHECK(pipe);

@@ -16,7 +16,8 @@ static void place_with_vgpu(void)
 	CHECK_INT(vg_ledger_create(ledger_path, &options, &ledger), 0);
 	vg_ledger_close(ledger);
 	snprintf(answer, sizeof answer,
-		 "{\"ok\":true,\"name\":\"train\",\"ledger\":\"%s\",\"uuid\":\"GPU-1234\",\"memory\":1073741824,\"share\":0}",
+		 "{\"ok\":true,\"name\":\"train\",\"ledger\":\"%s\",\"uuid\":\"GPU-1234\",\"memory\":1073741824,"
+		 "\"share\":0}",
 		 ledger_path);
 	serve(answer);
 }
@@ -76,11 +77,14 @@ TEST(a_tenants_environment)
 	place_with_vgpu();
 	setenv("LD_PRELOAD", "libm.so.6:/elsewhere/libvirgate-cuda.so", 1);
 	CHECK_INT(RUN("sh", "-c",
-		      "echo \"$LD_PRELOAD|$VIRGATE_LEDGER|$VIRGATE_VGPU|$VIRGATE_SOCKET|$CUDA_VISIBLE_DEVICES|${VIRGATE_SIM-unset}|"
+		      "echo "
+		      "\"$LD_PRELOAD|$VIRGATE_LEDGER|$VIRGATE_VGPU|$VIRGATE_SOCKET|$CUDA_VISIBLE_DEVICES|${VIRGATE_SIM-"
+		      "unset}|"
 		      "${VIRGATE_DRIVER-unset}\""),
 		  0);
 	unsetenv("LD_PRELOAD");
-	snprintf(expected, sizeof expected, "%s/libvirgate-cuda.so:%s/libvirgate-nvml.so:libm.so.6|%s|train|%s|GPU-1234|unset|unset\n",
+	snprintf(expected, sizeof expected,
+		 "%s/libvirgate-cuda.so:%s/libvirgate-nvml.so:libm.so.6|%s|train|%s|GPU-1234|unset|unset\n",
 		 STANDIN_DIR, STANDIN_DIR, ledger_path, place.socket);
 	CHECK_STR(result.out, expected);
 }
@@ -107,7 +111,8 @@ TEST(the_simulated_gpu_is_named_to_the_tenant)
 	setenv("VIRGATE_LIBDIR", place.folder, 1);
 	const char *script = "echo \"$VIRGATE_SIM|$VIRGATE_DRIVER|$VIRGATE_NVML\"";
 	CHECK_INT(VIRGATE_RUN("run", "--sim", "--memory=1G", "sh", "-c", script), 0);
-	snprintf(expected, sizeof expected, "1|%s/sim/libcuda.so.1|%s/sim/libnvidia-ml.so.1\n", place.folder, place.folder);
+	snprintf(expected, sizeof expected, "1|%s/sim/libcuda.so.1|%s/sim/libnvidia-ml.so.1\n", place.folder,
+		 place.folder);
 	CHECK_STR(result.out, expected);
 	setenv("VIRGATE_SIM", "memory=2G", 1); // kept by a bare --sim
 	CHECK_INT(VIRGATE_RUN("run", "--sim", "--memory=1G", "sh", "-c", script), 0);
@@ -142,8 +147,9 @@ TEST(signals_are_passed_on)
 
 	place_with_vgpu();
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-		snprintf(script, sizeof script, "trap 'echo got %s; exit 40' %s; echo ready; while :; do sleep 0.02; done",
-			 all[i].name, all[i].name);
+		snprintf(script, sizeof script,
+			 "trap 'echo got %s; exit 40' %s; echo ready; while :; do sleep 0.02; done", all[i].name,
+			 all[i].name);
 		pid_t child = begin_trap(script);
 		kill(child, all[i].signal);
 		CHECK_INT(finish(child), 40);

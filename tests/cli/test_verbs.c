@@ -80,7 +80,8 @@ TEST(inspect_shows_one)
 
 	place_begin();
 	const char *first = strchr(list_answer, '[') + 1, *end = strstr(first, "},{\"name\":\"another\"");
-	snprintf(answer, sizeof answer, "{\"ok\":true,\"vgpu\":%.*s}", (int)(strstr(first, ",{\"name\":\"another\"") - first), first);
+	snprintf(answer, sizeof answer, "{\"ok\":true,\"vgpu\":%.*s}",
+		 (int)(strstr(first, ",{\"name\":\"another\"") - first), first);
 	CHECK(end);
 	serve(answer);
 	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
@@ -96,7 +97,8 @@ TEST(inspect_shows_one)
 TEST(devices_are_listed)
 {
 	place_begin();
-	serve("{\"ok\":true,\"devices\":[{\"index\":0,\"uuid\":\"GPU-1\",\"name\":\"NVIDIA Something\",\"memory\":8589934592,"
+	serve("{\"ok\":true,\"devices\":[{\"index\":0,\"uuid\":\"GPU-1\",\"name\":\"NVIDIA "
+	      "Something\",\"memory\":8589934592,"
 	      "\"memory_used\":1073741824,\"compute_capability\":\"9.0\",\"driver\":\"580.1\",\"simulated\":true,"
 	      "\"reserved\":2147483648,\"vgpus\":2}]}");
 	CHECK_INT(VIRGATE_RUN("devices"), 0);
@@ -113,7 +115,8 @@ TEST(devices_are_listed)
 TEST(logs_say_what_was_refused)
 {
 	place_begin();
-	serve("{\"ok\":true,\"refusals\":[{\"time\":1700000000.25,\"pid\":12,\"entry\":\"cuMemAlloc_v2\",\"asked\":2147483648,"
+	serve("{\"ok\":true,\"refusals\":[{\"time\":1700000000.25,\"pid\":12,\"entry\":\"cuMemAlloc_v2\",\"asked\":"
+	      "2147483648,"
 	      "\"charged\":7516192768,\"limit\":8589934592,\"overhead\":536870912}]}");
 	CHECK_INT(VIRGATE_RUN("logs", "train"), 0);
 	CHECK_CONTAINS(result.out, "cuMemAlloc_v2");
@@ -135,7 +138,9 @@ TEST(requests_carry_what_was_asked)
 
 	place_begin();
 	serve("{\"ok\":true,\"vgpu\":{}}");
-	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1.5G", "--share", "30", "--device", "1", "--group", "lab"), 0);
+	CHECK_INT(
+		VIRGATE_RUN("create", "train", "--memory", "1.5G", "--share", "30", "--device", "1", "--group", "lab"),
+		0);
 	CHECK_CONTAINS(result.out, "1.5 GiB");
 	CHECK_CONTAINS(result.out, "not enforced");
 	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "2G"), 0);
@@ -143,11 +148,11 @@ TEST(requests_carry_what_was_asked)
 	CHECK_CONTAINS(result.out, "not enforced");
 	CHECK_INT(VIRGATE_RUN("rm", "a", "b"), 0);
 	slurp("requests", requests, sizeof requests);
-	CHECK_STR(requests,
-		  "{\"op\":\"create\",\"memory\":1610612736,\"name\":\"train\",\"share\":30,\"device\":\"1\",\"group\":\"lab\"}\n"
-		  "{\"op\":\"set\",\"name\":\"train\",\"memory\":2147483648}\n"
-		  "{\"op\":\"set\",\"name\":\"train\",\"share\":40}\n"
-		  "{\"op\":\"rm\",\"name\":\"a\"}\n{\"op\":\"rm\",\"name\":\"b\"}\n");
+	CHECK_STR(requests, "{\"op\":\"create\",\"memory\":1610612736,\"name\":\"train\",\"share\":30,\"device\":\"1\","
+			    "\"group\":\"lab\"}\n"
+			    "{\"op\":\"set\",\"name\":\"train\",\"memory\":2147483648}\n"
+			    "{\"op\":\"set\",\"name\":\"train\",\"share\":40}\n"
+			    "{\"op\":\"rm\",\"name\":\"a\"}\n{\"op\":\"rm\",\"name\":\"b\"}\n");
 }
 
 TEST(what_the_daemon_refuses_is_shown)
@@ -183,7 +188,9 @@ TEST(bad_input_is_refused_before_anything_is_asked)
 		{{"create", ".a", "--memory", "1G"}, 1, "must begin with a letter or a digit"},
 		{{"create", "", "--memory", "1G"}, 1, "the name is empty"},
 		{{"create", "t\xc3\xa4st", "--memory", "1G"}, 1, "a character that names cannot have"},
-		{{"create", "a234567890123456789012345678901234567890123456789012345678901234", "-m", "1G"}, 1, "63 is the most"},
+		{{"create", "a234567890123456789012345678901234567890123456789012345678901234", "-m", "1G"},
+		 1,
+		 "63 is the most"},
 		{{"create", "--memory", "1G"}, 2, "a name is missing"},
 		{{"set", "train"}, 2, "nothing to change"},
 		{{"inspect", "../x"}, 1, "must begin"},
