@@ -2,6 +2,7 @@
 #include "shim/charge.h"
 #include "shim/export.h"
 #include "shim/session.h"
+#include "shim/undeclared.h"
 
 SHIM_EXPORT CUresult CUDAAPI cuInit(unsigned int flags)
 {
@@ -25,6 +26,7 @@ static uint64_t left_of_quota(struct vg_ledger *ledger)
 	uint64_t limit, charged;
 
 	shim_exports_settle(); // closing a descriptor is no driver call
+	shim_undeclared_follow(ledger, 0);
 	vg_ledger_read(ledger, &limit, &charged);
 	return limit > charged ? limit - charged : 0;
 }

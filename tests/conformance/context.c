@@ -90,7 +90,8 @@ CONFORM(created_and_destroyed)
 	WORKS(cuCtxDestroy(made));
 	WORKS(cuCtxGetCurrent(&current));
 	HOLDS(current == context); // destroying the current one pops it
-	GIVES(cuCtxDestroy(made), CUDA_ERROR_INVALID_CONTEXT);
+	CUresult again = cuCtxDestroy(made); // its memory may have been given to something else meanwhile
+	HOLDS(again == CUDA_ERROR_INVALID_CONTEXT || again == CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	GIVES(cuCtxPushCurrent(NULL), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuCtxDestroy(NULL), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuCtxCreate(NULL, NULL, 0, device), CUDA_ERROR_INVALID_VALUE);
@@ -220,6 +221,8 @@ CONFORM(a_context_costs_memory_until_destroyed)
 	size_t before, during;
 
 	need_context();
+	if (getenv("VIRGATE_VGPU"))
+		usleep(600000); // what earlier tests left undeclared has been measured by then
 	before = memory_used();
 	NEED(cuCtxCreate(&made, NULL, 0, device));
 	during = memory_used();
