@@ -24,6 +24,17 @@ static void place_with_vgpu(void)
 
 #define RUN(...) VIRGATE_RUN("run", "--memory", "1G", "--", __VA_ARGS__)
 
+// Whoever runs the tests may ignore or block some signals, as nohup does.
+__attribute__((constructor)) static void begin_with_default_signals(void)
+{
+	sigset_t none;
+
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 TEST(the_programs_exit_code_is_passed_on)
 {
 	place_with_vgpu();
