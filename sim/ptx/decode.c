@@ -422,6 +422,9 @@ static bool root_is(const struct ptx_decoder *decoder, const char *root)
 
 static int decode_one(struct ptx_decoder *decoder)
 {
+	for (uint32_t i = 0; i < decoder->instruction->operand_count; i++)
+		if (decoder->instruction->operands[i].partial)
+			return PTX_REFUSED;
 	for (size_t i = 0; i < sizeof roots / sizeof *roots; i++)
 		if (root_is(decoder, roots[i].root))
 			return roots[i].decode ? roots[i].decode(decoder) : PTX_REFUSED;

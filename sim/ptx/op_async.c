@@ -223,6 +223,29 @@ int ptx_decode_mbarrier(struct ptx_decoder *decoder)
 	return 0;
 }
 
+// What a bulk copy has brought, taken off the mbarrier that counts it.
+int ptx_emit_complete(struct ptx_decoder *decoder, const struct ptx_operand *mbarrier, ptx_ref bytes)
+{
+	struct mbarrier_op *how = ptx_keep(decoder, sizeof *how);
+	unsigned bits = 0;
+	ptx_ref a;
+
+	if (!how)
+		return -ENOMEM;
+	int r = ptx_address_source(decoder, mbarrier, &a, &bits, &how->offset);
+	how->kind = MBARRIER_COMPLETE;
+	how->shared = true;
+	how->address_bits = (uint8_t)bits;
+	struct ptx_op *op = r ? NULL : ptx_emit(decoder, op_mbarrier);
+	if (!op)
+		return r ? r : -ENOMEM;
+	op->data = how;
+	op->d = PTX_NO_REF;
+	op->a = a;
+	op->b = bytes;
+	return 0;
+}
+
 struct copy_op {
 	uint8_t bytes, to_bits, from_bits;
 	int64_t to_offset, from_offset;
@@ -323,7 +346,9 @@ static int decode_copy_arrive(struct ptx_decoder *decoder)
 
 int ptx_decode_copy_async(struct ptx_decoder *decoder)
 {
-	if (!ptx_has(decoder, "async") || ptx_has(decoder, "bulk") || ptx_has(decoder, "reduce"))
+	if (ptx_has(decoder, "bulk"))
+		return ptx_decode_bulk(decoder);
+	if (!ptx_has(decoder, "async"))
 		return PTX_REFUSED;
 	if (ptx_has(decoder, "mbarrier"))
 		return decode_copy_arrive(decoder);

@@ -181,14 +181,14 @@ int ptx_decode_memory(struct ptx_decoder *decoder)
 
 	if (!memory)
 		return -ENOMEM;
+	if (ptx_has(decoder, "async") || ptx_has(decoder, "bulk"))
+		return PTX_REFUSED;
 	if (instruction->operand_count != 2 && !(instruction->operand_count == 3 && ptx_has(decoder, "L2::cache_hint")))
 		r = ptx_wants(decoder, 2);
 	else if (!ptx_last_type(decoder, &type) || type.bits < 8)
 		r = ptx_malformed(decoder, "no type");
 	if (r)
 		return r;
-	if (ptx_has(decoder, "async"))
-		return PTX_REFUSED;
 	const struct ptx_operand *address = &instruction->operands[!write], *data = &instruction->operands[write];
 	enum ptx_space_kind space = ptx_named_space(decoder);
 	memory->write = write;

@@ -87,6 +87,16 @@ static bool find_register(const struct ptx_scope *scope, const char *name, size_
 	return true;
 }
 
+// %r.b0, %r.h1, %r.b7610: bytes or halves of a register.
+static bool find_part(const struct ptx_scope *scope, const char *name, size_t length, struct ptx_operand *operand)
+{
+	const char *dot = memchr(name, '.', length);
+
+	operand->partial = dot && (size_t)(dot - name) + 2 < length && (dot[1] == 'b' || dot[1] == 'h') &&
+			   find_register(scope, name, (size_t)(dot - name), operand);
+	return operand->partial;
+}
+
 static int operand_word(struct ptx_parser *parser, bool is_branch, struct ptx_operand *operand)
 {
 	const struct ptx_token *token = &parser->lexer.token;
@@ -96,7 +106,8 @@ static int operand_word(struct ptx_parser *parser, bool is_branch, struct ptx_op
 	operand->name = NULL;
 	if (token->length == 1 && *token->text == '_') {
 		operand->kind = PTX_OPERAND_SINK;
-	} else if (find_register(parser->scope, token->text, token->length, operand)) {
+	} else if (find_register(parser->scope, token->text, token->length, operand) ||
+		   find_part(parser->scope, token->text, token->length, operand)) {
 		// done
 	} else if (ptx_special_find(token->text, token->length, &special, &operand->type)) {
 		operand->kind = PTX_OPERAND_SPECIAL;
@@ -121,7 +132,7 @@ static int operand_word(struct ptx_parser *parser, bool is_branch, struct ptx_op
 	return 0;
 }
 
-// A floating literal with its sign; anything else that is a number is an expression.
+// A floating literal or a register with its sign; anything else that is a number is an expression.
 static int operand_number(struct ptx_parser *parser, struct ptx_operand *operand)
 {
 	struct ptx_token *token = &parser->lexer.token;
@@ -130,6 +141,12 @@ static int operand_number(struct ptx_parser *parser, struct ptx_operand *operand
 
 	if (negative)
 		ptx_lexer_next(&ahead);
+	if (negative && ahead.token.kind == PTX_TOKEN_WORD && *ahead.token.text == '%') {
+		ptx_lexer_next(&parser->lexer);
+		int r = operand_word(parser, false, operand);
+		operand->partial = true;
+		return r;
+	}
 	if (ahead.token.kind != PTX_TOKEN_FLOAT && ahead.token.kind != PTX_TOKEN_DOUBLE) {
 		operand->kind = PTX_OPERAND_INTEGER;
 		return ptx_parse_constant(parser, &operand->value);

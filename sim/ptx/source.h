@@ -89,6 +89,7 @@ enum ptx_operand_kind {
 struct ptx_operand {
 	enum ptx_operand_kind kind;
 	bool negated;	      // !p
+	bool partial;	      // %r.b0 or -%r: of video instructions only
 	struct ptx_type type; // of a register
 	uint32_t offset;      // of a register, in the register file
 	int64_t value;

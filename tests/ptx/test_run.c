@@ -456,6 +456,33 @@ TEST(mbarriers_and_asynchronous_copies)
 	machine_destroy(machine);
 }
 
+TEST(bulk_copies_count_on_their_mbarrier)
+{
+	struct machine *machine = load(
+		HEAD
+		".shared .align 16 .b8 s[1024]; .shared .align 8 .b64 bar;\n"
+		".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) { .reg .b32 %r<16>; .reg .b64 "
+		"%rd<16>; .reg .pred %p<4>;\n"
+		"ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mov.u32 %r0, %tid.x; mov.u32 %r1, s; mov.u32 %r2, "
+		"bar; mov.u32 %r3, 256;\n"
+		"setp.ne.u32 %p1, %r0, 0; @%p1 bra READY; mbarrier.init.shared::cta.b64 [%r2], 1;\n"
+		"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 512;\n"
+		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd2], %r3, [%r2];\n"
+		"mbarrier.test_wait.parity.shared.b64 %p3, [%r2], 0; @%p3 trap;\n" // half of it is still to come
+		"cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r1+512], [%r1], %r3, [%r2];\n"
+		"READY: bar.sync 0;\n"
+		"WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra WAIT;\n"
+		"@%p1 bra DONE; cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1+512], %r3;\n"
+		"cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; cp.async.bulk.wait_group 0; DONE: ret; }");
+	for (uint32_t i = 0; i < 64; i++)
+		machine_words(machine)[16384 + i] = 100 + i;
+	machine->launch.block[0] = 64;
+	run(machine, "k");
+	for (int i = 0; i < 64; i++)
+		CHECK_INT(WORD(i), 100 + i);
+	machine_destroy(machine);
+}
+
 TEST(special_registers)
 {
 	struct machine *machine = load(KERNEL(
