@@ -140,6 +140,42 @@ TEST(flush_and_saturate)
 	CHECK_INT(run_on(PTX_ALU_BASE, "add.sat.f32", 0xbf800000, 0x00000000, 0), 0);
 }
 
+// As an H200 does: what is below 2^-126 before rounding becomes 0, in every mode.
+TEST(flush_at_the_border)
+{
+	const uint32_t least = 0x00800000, below_1 = 0x3f7fffff, below_minus_1 = 0xbf7fffff, above_1 = 0x3f800001;
+	CHECK_INT(run_on(PTX_ALU_BASE, "mul.rn.f32", below_1, least, 0), 0x00800000);
+	CHECK_INT(run_on(PTX_ALU_BASE, "mul.rn.ftz.f32", below_1, least, 0), 0);
+	CHECK_INT(run_on(PTX_ALU_BASE, "mul.rn.ftz.f32", below_minus_1, least, 0), 0x80000000);
+	CHECK_INT(run_on(PTX_ALU_BASE, "mul.rp.ftz.f32", below_1, least, 0), 0);
+	CHECK_INT(run_on(PTX_ALU_BASE, "mul.rn.ftz.f32", above_1, least, 0), 0x00800001);
+	CHECK_INT(run_on(PTX_ALU_BASE, "mul.rn.ftz.f32", 0x3f800000, least, 0), 0x00800000);
+	CHECK_INT(run_on(PTX_ALU_BASE, "fma.rn.ftz.f32", below_1, least, 0x80000001), 0);
+	CHECK_INT(run_on(PTX_ALU_BASE, "fma.rn.ftz.f32", below_minus_1, least, 0), 0x80000000);
+	CHECK_INT(run_on(PTX_ALU_BASE, "fma.rp.ftz.f32", below_1, least, 0), 0);
+	CHECK_INT(run_on(PTX_ALU_BASE, "fma.rn.ftz.f32", above_1, least, 0), 0x00800001);
+	CHECK_INT(run_on(PTX_ALU_BASE, "fma.rn.ftz.f32", 0, least, 0x80800000), 0x80800000);
+	CHECK_INT(run_on(PTX_ALU_BASE, "fma.rn.ftz.f32", 0x40000000, least, 0x80800000), 0x00800000);
+}
+
+// Which NaN of f64 an H200 keeps: the second source's, made quiet.
+TEST(surviving_nan)
+{
+	const uint64_t one = 0x7ff8000000000111, two = 0xfff0000000000222, quiet_two = 0xfff8000000000222;
+	static const char *const texts[] = {"add.rn.f64", "sub.rn.f64", "mul.rn.f64", "min.f64", "max.f64"};
+
+	for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+		CHECK(run_on(PTX_ALU_BASE, texts[k], one, two, 0) == quiet_two);
+		CHECK(run_on(PTX_ALU_BASE, texts[k], two, one, 0) == one);
+	}
+	CHECK(run_on(PTX_ALU_BASE, "div.rn.f64", one, two, 0) == one);
+	CHECK(run_on(PTX_ALU_BASE, "fma.rn.f64", one, two, one) == quiet_two);
+	CHECK(run_on(PTX_ALU_BASE, "fma.rn.f64", two, one, two) == one);
+	CHECK(run_on(PTX_ALU_BASE, "fma.rn.f64", bits_f64(1), bits_f64(2), two) == quiet_two);
+	CHECK(run_on(PTX_ALU_BASE, "rsqrt.approx.f64", two, 0, 0) == quiet_two);
+	CHECK(run_on(PTX_ALU_BASE, "rsqrt.approx.ftz.f64", bits_f64(-1), 0, 0) == 0x7fffffff00000000);
+}
+
 TEST(minimum_and_maximum)
 {
 	CHECK_INT(run_on(PTX_ALU_BASE, "min.f32", 0x80000000, 0, 0), 0x80000000);
@@ -221,4 +257,5 @@ TEST(approximations)
 	CHECK_INT(run_on(PTX_ALU_BASE, "lg2.approx.f32", 0, 0, 0), 0xff800000);
 	CHECK_INT(run_on(PTX_ALU_BASE, "sin.approx.f32", 0x7f800000, 0, 0), 0x7fffffff);
 	CHECK_INT(run_on(PTX_ALU_BASE, "rsqrt.approx.f32", 0xbf800000, 0, 0), 0x7fffffff);
+	CHECK_INT(run_on(PTX_ALU_BASE, "sin.approx.f32", 0x80000001, 0, 0), 0x80000000);
 }

@@ -14,8 +14,8 @@
 	}                                                                                                              \
 	PLAIN_AND_FTZ(text, function, __VA_ARGS__)
 
-// Of an infinite angle: NaN, as of the hardware's range reduction.
-APPROXIMATE("sin.approx", sin_approx, sin((f64)x))
+// Of an infinite angle: NaN, as of the hardware's range reduction. That makes a subnormal one 0.
+APPROXIMATE("sin.approx", sin_approx, sin((f64)ptx_flush_f32(x)))
 APPROXIMATE("cos.approx", cos_approx, cos((f64)x))
 APPROXIMATE("ex2.approx", ex2_approx, exp2((f64)x))
 APPROXIMATE("lg2.approx", lg2_approx, log2((f64)x))
@@ -48,5 +48,7 @@ static inline f64 high_word(f64 x)
 	return ptx_from_bits_f64(bits & 0x7ff0000000000000u ? bits : bits & PTX_SIGN(u64));
 }
 PTX_OP1("rcp.approx.ftz.f64", rcp_approx_ftz_f64, f64, f64, high_word(ptx_canonical_f64(1 / high_word(x))))
-PTX_OP1("rsqrt.approx.ftz.f64", rsqrt_approx_ftz_f64, f64, f64, high_word(ptx_canonical_f64(1 / sqrt(high_word(x)))))
-PTX_OP1("rsqrt.approx.f64", rsqrt_approx_f64, f64, f64, ptx_canonical_f64(1 / sqrt(x)))
+// An H200's NaN of this one is that of f32; the one without .ftz keeps a payload, as arithmetic does.
+static inline f64 root_high_word(f64 x) { return x == x ? high_word(x) : ptx_from_bits_f64(0x7fffffff00000000u); }
+PTX_OP1("rsqrt.approx.ftz.f64", rsqrt_approx_ftz_f64, f64, f64, root_high_word(1 / sqrt(high_word(x))))
+PTX_OP1("rsqrt.approx.f64", rsqrt_approx_f64, f64, f64, x == x ? ptx_canonical_f64(1 / sqrt(x)) : ptx_quiet_f64(x))

@@ -55,15 +55,33 @@ static inline void round_end(unsigned saved, unsigned mode)
 #define OUT_F32_SAT(x) ptx_saturate_f32(x)
 #define OUT_F32_FTZ_SAT(x) ptx_flush_f32(ptx_saturate_f32(x))
 
-// The forms of f32 with a mode: plain, .ftz, .sat, both.
-#define MODE_F32(name, word, mode, count, ...)                                                                         \
-	ROUNDED(name##_##word##_f32, f32, count, mode, AS_IS, OUT_F32, __VA_ARGS__)                                    \
-	ROUNDED(name##_##word##_ftz_f32, f32, count, mode, ptx_flush_f32, OUT_F32_FTZ, __VA_ARGS__)                    \
+// An H200 flushes a product by its value before rounding: what is below 2^-126 becomes 0,
+// also where it would round to 2^-126. Of two f32 it is exact in f64.
+static inline f32 flush_if(int is_small, f32 rounded)
+{
+	u32 bits = ptx_bits_f32(rounded);
+	return ptx_from_bits_f32(is_small ? bits & 0x80000000 : bits);
+}
+static inline f32 flush_product(f32 rounded, f32 x, f32 y)
+{
+	return flush_if(fabs((f64)x * (f64)y) < 0x1p-126, rounded);
+}
+// With an addend: less 2^-126 as well, rounded in f64, the sum keeps its sign.
+static inline f32 flush_sum(f32 rounded, f32 x, f32 y, f32 z)
+{
+	f64 border = copysign(0x1p-126, (f64)rounded), beyond = fma((f64)x, (f64)y, (f64)z - border);
+	return flush_if((fabs((f64)rounded) == 0x1p-126) & (border > 0 ? beyond < 0 : beyond > 0), rounded);
+}
+
+// The forms of f32 with a mode: plain, .ftz, .sat, both. flushed: the expression under .ftz.
+#define MODE_F32(name, word, mode, count, plain, flushed)                                                              \
+	ROUNDED(name##_##word##_f32, f32, count, mode, AS_IS, OUT_F32, plain)                                          \
+	ROUNDED(name##_##word##_ftz_f32, f32, count, mode, ptx_flush_f32, OUT_F32_FTZ, flushed)                        \
 	ROUNDED_ROW(#name "." #word ".f32", name##_##word##_f32, f32, count)                                           \
 	ROUNDED_ROW(#name "." #word ".ftz.f32", name##_##word##_ftz_f32, f32, count)
-#define MODE_SATURATING_F32(name, word, mode, count, ...)                                                              \
-	ROUNDED(name##_##word##_sat_f32, f32, count, mode, AS_IS, OUT_F32_SAT, __VA_ARGS__)                            \
-	ROUNDED(name##_##word##_ftz_sat_f32, f32, count, mode, ptx_flush_f32, OUT_F32_FTZ_SAT, __VA_ARGS__)            \
+#define MODE_SATURATING_F32(name, word, mode, count, plain, flushed)                                                   \
+	ROUNDED(name##_##word##_sat_f32, f32, count, mode, AS_IS, OUT_F32_SAT, plain)                                  \
+	ROUNDED(name##_##word##_ftz_sat_f32, f32, count, mode, ptx_flush_f32, OUT_F32_FTZ_SAT, flushed)                \
 	ROUNDED_ROW(#name "." #word ".sat.f32", name##_##word##_sat_f32, f32, count)                                   \
 	ROUNDED_ROW(#name "." #word ".ftz.sat.f32", name##_##word##_ftz_sat_f32, f32, count)
 #define MODES_F32(name, count, ...)                                                                                    \
@@ -89,13 +107,13 @@ static inline void round_end(unsigned saved, unsigned mode)
 	ROUNDED_ROW(alias "." #word ".sat.f32", name##_##word##_sat_f32, f32, count)                                   \
 	ROUNDED_ROW(alias "." #word ".ftz.sat.f32", name##_##word##_ftz_sat_f32, f32, count)
 
-MODES_SATURATING_F32(add, 2, x + y)
-MODES_SATURATING_F32(sub, 2, x - y)
-MODES_SATURATING_F32(mul, 2, x *y)
-MODES_SATURATING_F32(fma, 3, fmaf(x, y, z))
-MODES_F32(div, 2, x / y)
-MODES_F32(rcp, 1, 1 / x)
-MODES_F32(sqrt, 1, sqrtf(x))
+MODES_SATURATING_F32(add, 2, x + y, x + y)
+MODES_SATURATING_F32(sub, 2, x - y, x - y)
+MODES_SATURATING_F32(mul, 2, x *y, flush_product(x *y, x, y))
+MODES_SATURATING_F32(fma, 3, fmaf(x, y, z), flush_sum(fmaf(x, y, z), x, y, z))
+MODES_F32(div, 2, x / y, x / y)
+MODES_F32(rcp, 1, 1 / x, 1 / x)
+MODES_F32(sqrt, 1, sqrtf(x), sqrtf(x))
 UNNAMED_F32(add, 2)
 UNNAMED_F32(sub, 2)
 UNNAMED_F32(mul, 2)
@@ -113,16 +131,17 @@ ALIAS_MODE_F32("mad", fma, rp, 3)
 	MODE_F64(name, rm, ROUND_DOWN, count, out, __VA_ARGS__)                                                        \
 	MODE_F64(name, rp, ROUND_UP, count, out, __VA_ARGS__)
 
-// Which of several NaNs a processor's fma keeps depends on how it is encoded.
+// Of several NaNs an H200 keeps the second source's, whichever NaN this processor would keep.
+// Between the first and third of fma: as its additions, which are products with 1, have it.
 static inline f64 keep_payload(f64 result, f64 x, f64 y, f64 z)
 {
 	if (result == result)
 		return result;
-	return x != x ? ptx_quiet_f64(x) : y != y ? ptx_quiet_f64(y) : z != z ? ptx_quiet_f64(z) : PTX_NAN_F64;
+	return y != y ? ptx_quiet_f64(y) : z != z ? ptx_quiet_f64(z) : x != x ? ptx_quiet_f64(x) : PTX_NAN_F64;
 }
-MODES_F64(add, 2, AS_IS, x + y)
-MODES_F64(sub, 2, AS_IS, x - y)
-MODES_F64(mul, 2, AS_IS, x *y)
+MODES_F64(add, 2, AS_IS, keep_payload(x + y, x, y, y))
+MODES_F64(sub, 2, AS_IS, keep_payload(x - y, x, y, y))
+MODES_F64(mul, 2, AS_IS, keep_payload(x *y, x, y, y))
 MODES_F64(fma, 3, AS_IS, keep_payload(fma(x, y, z), x, y, z))
 MODES_F64(div, 2, AS_IS, x / y)
 MODES_F64(rcp, 1, AS_IS, 1 / x)

@@ -27,20 +27,22 @@ static inline s64 order_f64(f64 x)
 	return bits < 0 ? bits ^ INT64_MAX : bits;
 }
 
-// A NaN gives way to the other source; with .NaN it wins.
-#define MINIMUM(T)                                                                                                     \
+// A NaN gives way to the other source; with .NaN it wins. Of two, an H200 keeps the second's
+// payload in f64.
+static inline f64 settle_f64(f64 x) { return x == x ? x : ptx_quiet_f64(x); }
+#define MINIMUM(T, settle)                                                                                             \
 	static inline T minimum_##T(T x, T y)                                                                          \
 	{                                                                                                              \
 		T one = x != x ? y : order_##T(y) < order_##T(x) && y == y ? y : x;                                    \
-		return ptx_canonical_##T(one);                                                                         \
+		return settle(one);                                                                                    \
 	}                                                                                                              \
 	static inline T maximum_##T(T x, T y)                                                                          \
 	{                                                                                                              \
 		T one = x != x ? y : order_##T(y) > order_##T(x) && y == y ? y : x;                                    \
-		return ptx_canonical_##T(one);                                                                         \
+		return settle(one);                                                                                    \
 	}
-MINIMUM(f32)
-MINIMUM(f64)
+MINIMUM(f32, ptx_canonical_f32)
+MINIMUM(f64, settle_f64)
 
 #define MINIMUM_FORMS_F32(name, function)                                                                              \
 	PTX_OP2(#name ".f32", name##_f32, f32, f32, f32, function(x, y))                                               \
