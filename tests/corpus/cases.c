@@ -109,6 +109,7 @@ const struct corpus_case corpus_cases[] = {
 	CASE(edges, edge_convert_integer, GRID(18), BLOCK(32), 24, 1, CORPUS_EDGE_U64, 48, 25 * 576, NO_WORK, EXACT, 25),
 	CASE(edges, edge_integer, GRID(18), BLOCK(32), 24, 1, CORPUS_EDGE_U32, 24, 53 * 576, NO_WORK, EXACT, 53),
 	CASE(edges, edge_choices, GRID(1), BLOCK(4), 0, 1, CORPUS_WORDS, 1, 76 * 4, NO_WORK, CORPUS_BITS, 0),
+	CASE(edges, edge_open, GRID(1), BLOCK(4), 0, 1, CORPUS_WORDS, 1, 14 * 4, NO_WORK, CORPUS_BITS, 0),
 	CASE(edges, edge_nan, GRID(1), BLOCK(4), 0, 1, CORPUS_WORDS, 1, 35 * 4, NO_WORK, CORPUS_BITS, 0),
 };
 const size_t corpus_case_count = sizeof corpus_cases / sizeof *corpus_cases;

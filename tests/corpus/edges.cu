@@ -15,6 +15,7 @@ typedef unsigned short half_word;
 	(void)z
 
 #define F32_1(op) { float r; asm(op " %0, %1;" : "=f"(r) : "f"(x)); PUT(__float_as_uint(r)); }
+#define F32_SOME(op, mask) { float r; asm(op " %0, %1;" : "=f"(r) : "f"(x)); PUT(__float_as_uint(r) & (mask)); }
 #define F32_2(op) { float r; asm(op " %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y)); PUT(__float_as_uint(r)); }
 #define F32_3(op) { float r; asm(op " %0, %1, %2, %3;" : "=f"(r) : "f"(x), "f"(y), "f"(z)); PUT(__float_as_uint(r)); }
 #define TEST_2(op, c) { unsigned r; asm("{.reg .pred p;\n\t" op " p, %1, %2;\n\tselp.u32 %0, 1, 0, p;}" \
@@ -228,7 +229,9 @@ KERNEL(edge_nan)
 }
 
 // Where documents leave a choice: flushing at the border, which NaN survives, division by
-// zero, and special values of the approximate functions.
+// zero, and special values of the approximate functions. The assembler orders what commutes by
+// itself (a constant is not a product's first source, an earlier value comes first in max), so
+// sources are written here in its order: what is recorded is the hardware's choice alone.
 KERNEL(edge_choices)
 {
 	unsigned i = THREAD, at = 0;
@@ -246,17 +249,20 @@ KERNEL(edge_choices)
 	RAW_F64("add.rn.f64 %0, %1, %2;", "d"(p), "d"(q)) RAW_F64("mul.rn.f64 %0, %1, %2;", "d"(p), "d"(q))
 	RAW_F64("sub.rn.f64 %0, %1, %2;", "d"(p), "d"(q)) RAW_F64("div.rn.f64 %0, %1, %2;", "d"(p), "d"(q))
 	RAW_F64("fma.rn.f64 %0, %1, %2, %3;", "d"(p), "d"(q), "d"(s))
-	RAW_F64("fma.rn.f64 %0, %3, %1, %2;", "d"(p), "d"(q), "d"(s))
+	RAW_F64("fma.rn.f64 %0, %1, %3, %2;", "d"(p), "d"(q), "d"(s))
 	RAW_F64("fma.rn.f64 %0, %2, %3, %1;", "d"(p), "d"(q), "d"(s))
 	RAW_F64("abs.f64 %0, %1;", "d"(q)) RAW_F64("min.f64 %0, %1, %2;", "d"(p), "d"(q))
-	RAW_F64("max.f64 %0, %1, %2;", "d"(q), "d"(p))
+	RAW_F64("max.f64 %0, %1, %2;", "d"(p), "d"(q))
 	RAW_F64("copysign.f64 %0, %1, %2;", "d"(p), "d"(s)) RAW_F64("cvt.sat.f64.f64 %0, %1;", "d"(p))
 	RAW_F64("cvt.rni.f64.f64 %0, %1;", "d"(q)) RAW_F64("rcp.rn.f64 %0, %1;", "d"(q))
 	RAW_F64("rsqrt.approx.f64 %0, %1;", "d"(q))
 	x = __uint_as_float(special_32[i]), y = x;
+	// Of -1 these are only approximate: functions_approximate has a tolerance for such.
+	unsigned exact = i < 3 ? 0xffffffff : 0;
 	F32_1("rcp.approx.f32") F32_1("rcp.approx.ftz.f32") F32_1("rsqrt.approx.f32") F32_1("rsqrt.approx.ftz.f32")
-	F32_1("sqrt.approx.f32") F32_1("sqrt.approx.ftz.f32") F32_1("sin.approx.f32") F32_1("cos.approx.f32")
-	F32_1("ex2.approx.f32") F32_1("lg2.approx.f32") F32_1("lg2.approx.ftz.f32") F32_1("tanh.approx.f32")
+	F32_1("sqrt.approx.f32") F32_1("sqrt.approx.ftz.f32") F32_SOME("sin.approx.f32", exact)
+	F32_SOME("cos.approx.f32", exact) F32_1("ex2.approx.f32") F32_1("lg2.approx.f32") F32_1("lg2.approx.ftz.f32")
+	F32_SOME("tanh.approx.f32", exact)
 	F32_2("div.approx.f32") F32_2("div.full.f32")
 	RAW_F64("rcp.approx.ftz.f64 %0, %1;", "d"((double)x)) RAW_F64("rsqrt.approx.ftz.f64 %0, %1;", "d"((double)x))
 	unsigned zero = step, large = special_32[i];
@@ -277,4 +283,26 @@ KERNEL(edge_choices)
 	half_word h = 0x7e01 + (i << 15);
 	{ half_word x = h; TO_F64("cvt.f64.bf16", "h") TO_16("cvt.rn.f16.bf16", "h") TO_16("cvt.rn.bf16.f16", "h")
 	TO_32("cvt.rzi.s32.bf16", "h") }
+}
+
+// What edge_choices leaves open: the first and third NaN of fma, sums that cancel at the border,
+// quotients rounded up to it, and NaNs through the instructions that give only high words.
+KERNEL(edge_open)
+{
+	unsigned i = THREAD, at = 0;
+	word64 nan_64[4] = {0x7ff8000000000111, 0xfff0000000000222, 0x3ff0000000000000, 0xbff0000000000000};
+	double p = __longlong_as_double(nan_64[i] + step), q = __longlong_as_double(nan_64[i ^ 1] + step);
+	double number = 2 + step;
+	RAW_F64("fma.rn.f64 %0, %1, %2, %3;", "d"(q), "d"(number), "d"(p))
+	RAW_F64("rcp.approx.ftz.f64 %0, %1;", "d"(p)) RAW_F64("rsqrt.approx.ftz.f64 %0, %1;", "d"(p))
+	RAW_F64("rsqrt.approx.f64 %0, %1;", "d"(p))
+	unsigned angle_32[4] = {0x00000010, 0x007fffff, 0x00800000, 0x80c00000};
+	unsigned addend_32[4] = {0x00800000, 0x00800001, 0x80800000, 0x80800001};
+	float x = __uint_as_float(0x80800000 ^ i >> 1 << 31), y = __uint_as_float(0x00800000 + step);
+	float z = __uint_as_float(addend_32[i]);
+	F32_3("fma.rn.ftz.f32") F32_3("fma.rp.ftz.f32")
+	x = y, y = __uint_as_float(0x3f800000 + i);
+	F32_2("div.rp.ftz.f32") F32_2("div.rn.ftz.f32")
+	x = __uint_as_float(angle_32[i]);
+	F32_1("sin.approx.f32") F32_1("cos.approx.f32")
 }
