@@ -292,8 +292,8 @@ KERNEL(edge_open)
 	unsigned i = THREAD, at = 0;
 	word64 nan_64[4] = {0x7ff8000000000111, 0xfff0000000000222, 0x3ff0000000000000, 0xbff0000000000000};
 	double p = __longlong_as_double(nan_64[i] + step), q = __longlong_as_double(nan_64[i ^ 1] + step);
-	double number = 2 + step;
-	RAW_F64("fma.rn.f64 %0, %1, %2, %3;", "d"(q), "d"(number), "d"(p))
+	// A constant: the assembler makes it the second source, and the NaNs are the other two.
+	RAW_F64("fma.rn.f64 %0, %1, %2, %3;", "d"(q), "d"(2.0), "d"(p))
 	RAW_F64("rcp.approx.ftz.f64 %0, %1;", "d"(p)) RAW_F64("rsqrt.approx.ftz.f64 %0, %1;", "d"(p))
 	RAW_F64("rsqrt.approx.f64 %0, %1;", "d"(p))
 	unsigned angle_32[4] = {0x00000010, 0x007fffff, 0x00800000, 0x80c00000};
