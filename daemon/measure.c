@@ -63,7 +63,7 @@ static void measure_one(struct vgpu *vgpu, struct tenant *tenant, uint64_t physi
 	unsigned int cursor = tenant->seen.slot;
 
 	if (!vg_ledger_next_tenant(vgpu->ledger, &cursor, &now) || now.slot != tenant->seen.slot ||
-	    now.generation != tenant->seen.generation || now.used != tenant->seen.used)
+	    now.generation != tenant->seen.generation || now.changes != tenant->seen.changes)
 		return;
 	uint64_t expected = declared(&now);
 	learn_context(vgpu, &now, physical);

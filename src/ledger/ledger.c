@@ -276,6 +276,7 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 	ledger_word image = ledger_word_read(&slot->image);
 	tenant.image = (uint64_t)image;
 	tenant.program = (uint64_t)(image >> 64);
+	tenant.changes = LEDGER_LOAD(slot->done);
 	tenant.used = ledger_slot_used(slot);
 	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++)
 		tenant.by_kind[kind] = LEDGER_LOAD(slot->by_kind[kind]);

@@ -136,6 +136,7 @@ struct vg_ledger_tenant {
 	struct vg_ledger_owner owner;
 	uint64_t generation;
 	uint64_t used; // everything charged, overhead included
+	uint64_t changes; // grows with every charge and refund
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t overhead;
 	bool pristine;	     // vg_ledger_set_pristine

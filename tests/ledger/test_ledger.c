@@ -32,6 +32,24 @@ TEST(reserve_and_refund)
 	vg_ledger_close(ledger);
 }
 
+// Who measures between two looks must see that something happened, also when it came to nothing.
+TEST(changes_that_cancel_out_are_seen)
+{
+	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
+	struct vg_ledger_tenant before, after;
+	unsigned int cursor = 0;
+
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB), 0);
+	CHECK(vg_ledger_next_tenant(ledger, &cursor, &before));
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 5 * MIB), 0);
+	vg_ledger_refund(ledger, VG_LEDGER_DEVICE, 5 * MIB);
+	cursor = 0;
+	CHECK(vg_ledger_next_tenant(ledger, &cursor, &after));
+	CHECK_INT(after.used, before.used);
+	CHECK(after.changes > before.changes);
+	vg_ledger_close(ledger);
+}
+
 TEST(sizes_without_sense)
 {
 	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
