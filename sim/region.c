@@ -184,6 +184,10 @@ static int take_slot(struct region *region)
 
 	if (error != 0)
 		return error;
+	for (int i = 0; i < REGION_PROCESSES; i++) // of the program that this process ran before exec
+		if (h->processes[i].pid == getpid() && h->processes[i].start_time == start)
+			h->processes[i].start_time = UINT64_MAX;
+	region_reap_locked(region);
 	for (int i = 0; i < REGION_PROCESSES; i++) {
 		struct region_process *process = &h->processes[i];
 		if (process->pid != 0)
