@@ -44,14 +44,26 @@ CUresult shim_refuse(enum vg_entry entry, uint64_t bytes)
 
 CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes)
 {
-	CUresult result;
-
 	if (shim_counting())
 		shim_undeclared_follow(shim_session_ledger(), bytes);
-	result = shim_charge_quietly(kind, bytes);
+	return shim_charge_measured(entry, kind, bytes);
+}
+
+// What was measured a moment ago may have been unloaded since: no refusal because of that.
+static bool make_room(void)
+{
+	bool refreshed = shim_counting() && shim_undeclared_refresh(shim_session_ledger());
+
+	return shim_reclaim() || refreshed;
+}
+
+CUresult shim_charge_measured(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes)
+{
+	CUresult result = shim_charge_quietly(kind, bytes);
+
 	if (result != CUDA_ERROR_OUT_OF_MEMORY)
 		return result;
-	if (shim_reclaim())
+	if (make_room())
 		result = shim_charge_quietly(kind, bytes);
 	return result == CUDA_ERROR_OUT_OF_MEMORY ? shim_refuse(entry, bytes) : result;
 }

@@ -9,6 +9,9 @@
 // call fails. CUDA_ERROR_OUT_OF_MEMORY: over the quota, even after what pools hold for
 // nothing has been given back; the user has been told. Other codes: no CUDA in this process.
 CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes);
+// The same for memory that is there already and was measured: what the daemon found is not
+// charged a second time.
+CUresult shim_charge_measured(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes);
 // The same, without a word, a trim or an entry in the vGPU's log: for a try.
 CUresult shim_charge_quietly(enum vg_ledger_kind kind, uint64_t bytes);
 void shim_refund(enum vg_ledger_kind kind, uint64_t bytes);

@@ -37,7 +37,7 @@ static uint64_t taken_since(int64_t before)
 static CUresult keep(enum vg_entry entry, enum shim_what what, uint64_t handle, uint64_t bytes)
 {
 	struct shim_record record = {.key = handle, .bytes = bytes, .what = (uint8_t)what, .kind = VG_LEDGER_MODULE};
-	CUresult result = shim_charge(entry, VG_LEDGER_MODULE, bytes);
+	CUresult result = shim_charge_measured(entry, VG_LEDGER_MODULE, bytes);
 
 	if (result != CUDA_SUCCESS || !bytes)
 		return result;
@@ -46,6 +46,13 @@ static CUresult keep(enum vg_entry entry, enum shim_what what, uint64_t handle, 
 		return CUDA_SUCCESS;
 	shim_refund_record(&record);
 	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// What was just charged, or unloaded, is undeclared no more.
+static void settle_undeclared(uint64_t bytes)
+{
+	if (bytes > let_pass && shim_undeclared_measure(shim_session_ledger(), &bytes))
+		shim_undeclared_settle(shim_session_ledger());
 }
 
 static CUresult finish_module(enum vg_entry entry, CUresult result, CUmodule *module, int64_t before)
@@ -58,8 +65,7 @@ static CUresult finish_module(enum vg_entry entry, CUresult result, CUmodule *mo
 	result = keep(entry, SHIM_MODULE, (uintptr_t)*module, bytes);
 	if (result != CUDA_SUCCESS)
 		REAL(cuModuleUnload)(*module);
-	if (bytes > let_pass) // what was just charged is undeclared no more
-		shim_undeclared_measure(shim_session_ledger(), &bytes);
+	settle_undeclared(bytes);
 	return result;
 }
 
@@ -98,9 +104,68 @@ SHIM_EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule module)
 	if (!shim_counting() || !shim_record_take(SHIM_MODULE, (uintptr_t)module, &record))
 		return REAL(cuModuleUnload)(module);
 	result = REAL(cuModuleUnload)(module);
-	if (result == CUDA_SUCCESS)
-		shim_refund_record(&record);
-	else
+	if (result != CUDA_SUCCESS) {
 		shim_record_put(&record);
+		return result;
+	}
+	shim_refund_record(&record);
+	settle_undeclared(record.bytes);
+	return result;
+}
+
+// A library takes memory when it is loaded, or, loaded lazily, with the first of its kernels
+// or variables that is asked for. That comes too late to be refused; the next library is.
+static CUresult finish_library(enum vg_entry entry, CUresult result, CUlibrary *library, int64_t before)
+{
+	uint64_t bytes;
+
+	if (result != CUDA_SUCCESS || !shim_counting())
+		return result;
+	bytes = taken_since(before);
+	result = keep(entry, SHIM_LIBRARY, (uintptr_t)*library, bytes);
+	if (result != CUDA_SUCCESS)
+		REAL(cuLibraryUnload)(*library);
+	settle_undeclared(bytes);
+	return result;
+}
+
+#define LOAD_LIBRARY(abi, library, ...)                                                            \
+	do {                                                                                       \
+		CUresult room = shim_enforcing() ? shim_undeclared_gate(VG_ENTRY_##abi) : CUDA_SUCCESS; \
+		int64_t before;                                                                    \
+		if (room != CUDA_SUCCESS)                                                          \
+			return room;                                                               \
+		before = shim_enforcing() ? level() : MEASURE_NONE;                                \
+		return finish_library(VG_ENTRY_##abi, REAL(abi)(library, __VA_ARGS__), library, before); \
+	} while (0)
+
+SHIM_EXPORT CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit_options,
+					       void **jit_values, unsigned int jit_count, CUlibraryOption *options,
+					       void **values, unsigned int count)
+{
+	LOAD_LIBRARY(cuLibraryLoadData, library, code, jit_options, jit_values, jit_count, options, values, count);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary *library, const char *file, CUjit_option *jit_options,
+						   void **jit_values, unsigned int jit_count,
+						   CUlibraryOption *options, void **values, unsigned int count)
+{
+	LOAD_LIBRARY(cuLibraryLoadFromFile, library, file, jit_options, jit_values, jit_count, options, values, count);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuLibraryUnload(CUlibrary library)
+{
+	struct shim_record record;
+	CUresult result;
+
+	if (!shim_counting() || !shim_record_take(SHIM_LIBRARY, (uintptr_t)library, &record))
+		return REAL(cuLibraryUnload)(library);
+	result = REAL(cuLibraryUnload)(library);
+	if (result != CUDA_SUCCESS) {
+		shim_record_put(&record);
+		return result;
+	}
+	shim_refund_record(&record);
+	settle_undeclared(record.bytes);
 	return result;
 }

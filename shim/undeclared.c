@@ -12,6 +12,8 @@ static _Atomic uint64_t charged;
 // Within this of the limit every allocation may be the one too many.
 static const uint64_t near_limit = 512ull << 20;
 static const uint64_t measure_every_ns = 20000000;
+// A pool grows in steps of this before it is charged for it.
+static const uint64_t over_let_pass = 32ull << 20;
 
 static void charge(struct vg_ledger *ledger)
 {
@@ -58,6 +60,33 @@ bool shim_undeclared_measure(struct vg_ledger *ledger, uint64_t *ret_bytes)
 	found = vg_ledger_undeclared(ledger);
 	*ret_bytes = found > charged ? found - charged : 0;
 	return true;
+}
+
+bool shim_undeclared_refresh(struct vg_ledger *ledger)
+{
+	uint64_t before = charged;
+
+	if (!before || !shim_hello(vg_ledger_name(ledger), true))
+		return false;
+	charge(ledger);
+	return charged < before;
+}
+
+CUresult shim_undeclared_gate(enum vg_entry entry)
+{
+	struct vg_ledger *ledger = shim_session_ledger();
+	uint64_t found;
+
+	if (!ledger || !shim_undeclared_measure(ledger, &found))
+		return CUDA_SUCCESS;
+	charge(ledger);
+	found = vg_ledger_undeclared(ledger);
+	return found > charged + over_let_pass ? shim_refuse(entry, found - charged) : CUDA_SUCCESS;
+}
+
+void shim_undeclared_settle(struct vg_ledger *ledger)
+{
+	charge(ledger);
 }
 
 static _Atomic bool over;

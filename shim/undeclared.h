@@ -11,6 +11,13 @@ void shim_undeclared_follow(struct vg_ledger *ledger, uint64_t bytes);
 // Undeclared bytes that are not charged yet, measured now. False: the daemon did not answer.
 bool shim_undeclared_measure(struct vg_ledger *ledger, uint64_t *ret_bytes);
 
+// Measures anew if anything is charged so. True: it was too much, and some was refunded.
+bool shim_undeclared_refresh(struct vg_ledger *ledger);
+// Takes over the daemon's last figure.
+void shim_undeclared_settle(struct vg_ledger *ledger);
+// CUDA_ERROR_OUT_OF_MEMORY, and the user told, if more is there than the quota had room for.
+CUresult shim_undeclared_gate(enum vg_entry entry);
+
 // The process's first context stands, and nothing else was made: the daemon may learn from it
 // what a context takes. Over for good once another is made or one is taken down.
 void shim_first_context_stands(void);

@@ -81,6 +81,36 @@ TEST(killed_tenants_are_refunded)
 	end_daemon();
 }
 
+static int run_loader(const char *what)
+{
+	char arguments[400];
+
+	snprintf(arguments, sizeof arguments, "run --sim --memory 512M -- " LOADER " %s 2>/dev/null", what);
+	int status = virgate(arguments);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(modules_are_charged_once)
+{
+	simulated_node();
+	CHECK_INT(run_loader("modules"), 0);
+	end_daemon();
+}
+
+TEST(libraries_meet_the_quota)
+{
+	simulated_node();
+	CHECK_INT(run_loader("libraries"), 0);
+	end_daemon();
+}
+
+TEST(a_program_after_exec_finds_its_quota_free)
+{
+	simulated_node();
+	CHECK_INT(run_loader("exec"), 0);
+	end_daemon();
+}
+
 TEST(a_daemon_killed_under_load)
 {
 	enum { TENANTS = 4 };
