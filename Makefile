@@ -51,7 +51,8 @@ fuzz: deps
 	@scripts/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
 
 bundle: deps
-	@scripts/configure $(BUILD)-bundle $(MESON_FLAGS) -Dbundle=true -Dbuildtype=release
+	@scripts/configure $(BUILD)-bundle $(MESON_FLAGS) -Dbundle=true -Dbuildtype=release \
+		-Dprefix=/opt/virgate -Dlibdir=lib
 	@ninja -C $(BUILD)-bundle -j $(JOBS)
 	@scripts/bundle $(BUILD)-bundle
 
