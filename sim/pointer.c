@@ -13,6 +13,58 @@ static int handle_types(const struct sim_pointer *pointer)
 	return types;
 }
 
+static CUresult access_flags(int *ret_flags, CUdeviceptr ptr)
+{
+	struct sim_context *context;
+
+	SIM_TRY(sim_context_current_any(&context));
+	*ret_flags = sim_memory_host(context->device, ptr, 1, true)    ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+		     : sim_memory_host(context->device, ptr, 1, false) ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
+								       : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+	return CUDA_SUCCESS;
+}
+
+// Attributes of the memory that the pointer is in.
+static CUresult get_memory(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
+			   const struct sim_pointer *pointer)
+{
+	const struct sim_range *range = pointer->range;
+	bool reserved = range && range->kind == SIM_RANGE_RESERVED; // then each mapping stands for itself
+
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		*(CUdeviceptr *)data = pointer->base;
+		break;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		*(size_t *)data = pointer->size;
+		break;
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+		*(bool *)data = pointer->mapped;
+		break;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		*(unsigned long long *)data = (unsigned)handle_types(pointer);
+		break;
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+		*(bool *)data = false;
+		break;
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return access_flags(data, ptr);
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		*(CUmemoryPool *)data =
+			range && range->kind == SIM_RANGE_POOL ? sim_pool_handle_of(pointer->range) : NULL;
+		break;
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+		*(CUdeviceptr *)data = range && !reserved ? range->base : pointer->base;
+		break;
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+		*(size_t *)data = range && !reserved ? range->size : pointer->size;
+		break;
+	default: // P2P tokens are gone
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
 static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	struct sim_pointer p;
@@ -53,42 +105,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 		*(bool *)data = p.range && (p.range->kind == SIM_RANGE_DEVICE || p.range->kind == SIM_RANGE_BLOCK);
 		break;
-	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-		*(CUdeviceptr *)data = p.base;
-		break;
-	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-		*(size_t *)data = p.size;
-		break;
-	case CU_POINTER_ATTRIBUTE_MAPPED:
-		*(bool *)data = p.mapped;
-		break;
-	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-		*(unsigned long long *)data = (unsigned)handle_types(&p);
-		break;
-	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-		*(bool *)data = false;
-		break;
-	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {
-		struct sim_context *context;
-		SIM_TRY(sim_context_current_any(&context));
-		bool read = sim_memory_host(context->device, ptr, 1, false) != NULL, write = sim_memory_host(context->device, ptr, 1, true);
-		*(int *)data = write ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
-			       : read ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
-				      : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
-		break;
-	}
-	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		*(CUmemoryPool *)data = p.range && p.range->kind == SIM_RANGE_POOL ? sim_pool_handle_of(p.range) : NULL;
-		break;
-	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-		*(CUdeviceptr *)data = p.range && p.range->kind != SIM_RANGE_RESERVED ? p.range->base : p.base;
-		break;
-	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-		*(size_t *)data = p.range && p.range->kind != SIM_RANGE_RESERVED ? p.range->size : p.size;
-		break;
-	default: // P2P tokens are gone
-		return CUDA_ERROR_INVALID_VALUE;
+	default: return get_memory(data, attribute, ptr, &p);
 	}
 	return CUDA_SUCCESS;
 }
