@@ -52,7 +52,7 @@ fuzz: deps
 
 bundle: deps
 	@scripts/configure $(BUILD)-bundle $(MESON_FLAGS) -Dbundle=true -Dbuildtype=release \
-		-Dprefix=/opt/virgate -Dlibdir=lib
+		-Dprefix=/opt/virgate -Dlibdir=lib -Dpkgconfig.relocatable=true
 	@ninja -C $(BUILD)-bundle -j $(JOBS)
 	@scripts/bundle $(BUILD)-bundle
 
