@@ -36,11 +36,20 @@ static void charge(struct vg_ledger *ledger)
 	pthread_mutex_unlock(&lock);
 }
 
+static _Atomic bool doubtful;
+
+void shim_undeclared_doubt(void)
+{
+	doubtful = true;
+}
+
 void shim_undeclared_follow(struct vg_ledger *ledger, uint64_t bytes)
 {
 	static _Atomic uint64_t measured_ns;
 	uint64_t limit, all, now, last;
 
+	if (__builtin_expect(atomic_load_explicit(&doubtful, memory_order_relaxed), 0) && atomic_exchange(&doubtful, false))
+		shim_hello(vg_ledger_name(ledger), true);
 	vg_ledger_read(ledger, &limit, &all);
 	if (bytes > limit || all > limit - bytes || limit - bytes - all < near_limit) {
 		now = vg_clock_monotonic_ns();

@@ -8,6 +8,8 @@
 // Before a charge of `bytes`: takes over the daemon's last figure; near the limit, where it
 // decides something, a fresh one.
 void shim_undeclared_follow(struct vg_ledger *ledger, uint64_t bytes);
+// Something was taken whose size is not known yet: the next charge measures anew.
+void shim_undeclared_doubt(void);
 // Undeclared bytes that are not charged yet, measured now. False: the daemon did not answer.
 bool shim_undeclared_measure(struct vg_ledger *ledger, uint64_t *ret_bytes);
 

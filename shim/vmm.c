@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/undeclared.h"
 #include "shim/vmm.h"
 
 struct shim_physical {
@@ -137,8 +138,10 @@ SHIM_EXPORT CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocati
 	if (result == CUDA_SUCCESS && !is_known(*handle)) {
 		memset(&properties, 0, sizeof properties);
 		if (REAL(cuMemGetAllocationPropertiesFromHandle)(&properties, *handle) != CUDA_SUCCESS ||
-		    is_on_device(&properties))
+		    is_on_device(&properties)) {
+			shim_undeclared_doubt(); // never mapped, it may be more than the least
 			return keep(*handle, VG_LEDGER_IMPORT, least);
+		}
 	}
 	shim_refund(VG_LEDGER_IMPORT, least);
 	return result;

@@ -74,6 +74,35 @@ static int load_libraries(void)
 	return 0;
 }
 
+// Memory that only an import holds, which was never mapped and so has not told its size.
+static int import_unmapped(void)
+{
+	enum { CHUNK_MIB = 64, MANY = 40 };
+	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+					  .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	CUmemGenericAllocationHandle handle, other;
+	int hidden = 0, descriptor;
+	LOAD(cuMemCreate);
+	LOAD(cuMemRelease);
+	LOAD(cuMemExportToShareableHandle);
+	LOAD(cuMemImportFromShareableHandle);
+
+	while (hidden < MANY && p_cuMemCreate(&handle, CHUNK_MIB * mib, &properties, 0) == CUDA_SUCCESS) {
+		MUST(p_cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) ==
+		     CUDA_SUCCESS);
+		if (p_cuMemImportFromShareableHandle(&other, (void *)(intptr_t)descriptor,
+						     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS)
+			break;
+		close(descriptor);
+		MUST(p_cuMemRelease(handle) == CUDA_SUCCESS);
+		hidden++;
+	}
+	MUST(hidden >= LIMIT_MIB / CHUNK_MIB / 2);
+	MUST(hidden * CHUNK_MIB <= LIMIT_MIB);
+	return 0;
+}
+
 static int before_exec(char **argv)
 {
 	CUdeviceptr address;
@@ -112,5 +141,7 @@ int main(int argc, char **argv)
 		return load_modules();
 	if (strcmp(argv[1], "libraries") == 0)
 		return load_libraries();
+	if (strcmp(argv[1], "imports") == 0)
+		return import_unmapped();
 	return strcmp(argv[1], "exec") == 0 ? before_exec(argv) : after_exec();
 }

@@ -104,6 +104,13 @@ TEST(libraries_meet_the_quota)
 	end_daemon();
 }
 
+TEST(imports_meet_the_quota_unmapped_too)
+{
+	simulated_node();
+	CHECK_INT(run_loader("imports"), 0);
+	end_daemon();
+}
+
 TEST(a_program_after_exec_finds_its_quota_free)
 {
 	simulated_node();
