@@ -236,6 +236,13 @@ TEST(integer_to_float)
 
 TEST(resizing_integers)
 {
+	CHECK_INT(run_lane("cvt.rz.sat.f32.s32", 7, 0, 0), bits_f32(1));
+	CHECK_INT(run_lane("cvt.rp.sat.f32.s32", (uint32_t)-7, 0, 0), 0);
+	CHECK_INT(run_lane("cvt.rn.sat.f16.u8", 0x300, 0, 0), 0); // of the low byte
+	CHECK_INT(run_lane("cvt.rn.sat.f16.u8", 0x301, 0, 0), 0x3c00);
+	CHECK_INT(run_lane("cvt.rm.ftz.f32.u32", 0xffffffff, 0, 0), 0x4f7fffff);
+	CHECK_INT(run_lane("cvt.rni.sat.f16.f16", 0x4200, 0, 0), 0x3c00);
+	CHECK_INT(run_lane("cvt.rmi.sat.f16.f16", 0x3800, 0, 0), 0);
 	CHECK_INT(run_lane("cvt.s32.s8", 0x80, 0, 0), 0xffffff80);
 	CHECK_INT(run_lane("cvt.u32.u8", 0x1ff, 0, 0), 0xff);
 	CHECK_INT(run_lane("cvt.s64.s32", 0x80000000, 0, 0), (long long)0xffffffff80000000);

@@ -175,6 +175,8 @@ FP8(e5m2, PTX_FORMAT_E5M2)
 	PTX_OP1("cvt." #word ".sat.f64.f64", cvt_##word##_sat_f64, f64, f64, ptx_saturate_f64(function(x)))            \
 	PTX_OP1("cvt." #word ".f16.f16", cvt_##word##_f16, u16, u16,                                                   \
 		ptx_f16_from((f64)function##f(ptx_f16_value(x)), PTX_NEAREST))                                         \
+	PTX_OP1("cvt." #word ".sat.f16.f16", cvt_##word##_sat_f16, u16, u16,                                           \
+		ptx_f16_from((f64)ptx_saturate_f32(function##f(ptx_f16_value(x))), PTX_NEAREST))                       \
 	PTX_OP1("cvt." #word ".bf16.bf16", cvt_##word##_bf16, u16, u16,                                                \
 		ptx_bf16_from((f64)function##f(ptx_bf16_value(x)), PTX_NEAREST))
 INTEGRAL(rni, rint)

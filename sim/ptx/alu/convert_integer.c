@@ -96,7 +96,13 @@ EVERY_INTEGER(TO_INTEGER_FTZ, rpi)
 		return (B)(ptx_round_u64(magnitude, negative, format, mode) | (negative ? PTX_SIGN(B) : 0));           \
 	}                                                                                                              \
 	PTX_SCALAR1(cvt_##name##_##D##_##S, B, register_##S, cvt_lane_##name##_##D##_##S((S)x))                        \
-	PTX_ROW1("cvt." #name "." #D "." #S, cvt_##name##_##D##_##S, B, register_##S)
+	PTX_ROW1("cvt." #name "." #D "." #S, cvt_##name##_##D##_##S, B, register_##S)                                  \
+	PTX_OP1("cvt." #name ".sat." #D "." #S, cvt_##name##_sat_##D##_##S, B, register_##S, (S)x > (S)0 ? ONE_##D : 0)
+// Saturated, an integer is 0 or 1, however it is rounded.
+#define ONE_f16	 0x3c00
+#define ONE_bf16 0x3f80
+#define ONE_f32	 0x3f800000
+#define ONE_f64	 0x3ff0000000000000
 #define FROM_INTEGER_DIRECTED(S, D, B, format)                                                                         \
 	FROM_INTEGER(S, D, B, format, PTX_ZERO, rz)                                                                    \
 	FROM_INTEGER(S, D, B, format, PTX_DOWN, rm)                                                                    \
@@ -114,6 +120,15 @@ EVERY_INTEGER(FROM_INTEGER_DIRECTED, f64, u64, PTX_FORMAT_F64)
 	PTX_OP1("cvt.rn.sat." #D "." #S, cvt_rn_sat_##D##_##S, D, register_##S, ptx_saturate_##D((D)(S)x))
 EVERY_INTEGER(FROM_INTEGER_NATIVE, f32)
 EVERY_INTEGER(FROM_INTEGER_NATIVE, f64)
+
+// No integer is subnormal: .ftz changes nothing.
+#define FROM_INTEGER_FTZ(S, mode)                                                                                      \
+	PTX_ROW1("cvt." #mode ".ftz.f32." #S, cvt_##mode##_f32_##S, f32, register_##S)                                 \
+	PTX_ROW1("cvt." #mode ".ftz.sat.f32." #S, cvt_##mode##_sat_f32_##S, f32, register_##S)
+EVERY_INTEGER(FROM_INTEGER_FTZ, rn)
+EVERY_INTEGER(FROM_INTEGER_FTZ, rz)
+EVERY_INTEGER(FROM_INTEGER_FTZ, rm)
+EVERY_INTEGER(FROM_INTEGER_FTZ, rp)
 
 // Two integers clamped and packed, a above b, and above them the low part of c.
 static inline u32 clamp_pack(s32 x, s32 lowest, s32 highest)
