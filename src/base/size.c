@@ -56,7 +56,7 @@ int vg_size_parse(const char *text, uint64_t *ret_bytes)
 	if (!digits)
 		return VG_SIZE_MALFORMED;
 	int shift = parse_unit(text);
-	if (shift < 0)
+	if (shift < 0 || (shift == 0 && fraction)) // half a byte: the unit was forgotten
 		return VG_SIZE_MALFORMED;
 	unsigned __int128 bytes = (whole << shift) + (fraction << shift) / scale;
 	if (bytes > INT64_MAX)
