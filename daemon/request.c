@@ -333,20 +333,21 @@ static json_t *answer_rm(const struct request *request)
 	struct vgpu *vgpu = named_vgpu(request, "name", &refusal);
 	char text[VG_SIZE_TEXT];
 	uint64_t charged = 0;
-	int users = 0;
+	int tenants = 0, launchers = 0;
 
 	if (!vgpu)
 		return refusal;
 	tenant_scan(request->node, vgpu);
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		users++;
+		tenants++;
 	for (const struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next)
-		users += launcher->pid != request->peer->pid;
+		launchers += launcher->pid != request->peer->pid;
 	// The limit of 0 keeps out whoever would come in just now.
-	if (!vgpu->damaged && (users || vg_ledger_set_limit(vgpu->ledger, 0, &charged) != 0)) {
+	if (!vgpu->damaged && (tenants || launchers || vg_ledger_set_limit(vgpu->ledger, 0, &charged) != 0)) {
 		charged = vg_ledger_charged(vgpu->ledger);
-		return refuse("busy", "vGPU %s is in use: %d processes, %s charged; end them first (`virgate inspect %s` lists them)",
-			      vgpu->name, users, vg_size_format(charged, text), vgpu->name);
+		return refuse("busy", "vGPU %s is in use: %d on the GPU (`virgate inspect %s` lists them), %d by virgate run, "
+			      "%s charged; end them first", vgpu->name, tenants, vgpu->name, launchers,
+			      vg_size_format(charged, text));
 	}
 	bool created = !vgpu->ephemeral;
 	registry_drop(request->node, vgpu);

@@ -23,7 +23,7 @@ TEST(create_list_enter_rm)
 	json_decref(entered);
 	CHECK_INT(figure("train", "charged"), MIB);
 	CHECK_INT(figure("train", "tenants"), 1);
-	CHECK_REFUSED(ask("{'op':'rm','name':'train'}"), "busy", "1.0 MiB charged");
+	CHECK_REFUSED(ask("{'op':'rm','name':'train'}"), "busy", "1 on the GPU (`virgate inspect train` lists them)");
 	vg_ledger_leave(ledger);
 	CHECK_AGREED(ask("{'op':'rm','name':'train'}"));
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_POOL, 1), VG_LEDGER_REFUSED);
