@@ -200,6 +200,8 @@ static int operand(struct ptx_parser *parser, bool is_branch, int depth, struct 
 	} else {
 		r = operand_number(parser, &one);
 	}
+	if (r == 0 && one.partial && depth)
+		return ptx_syntax(parser->module, token->line, "a part of a register is not possible here");
 	if (r == 0 && ptx_token_is(token, '|') && depth < OPERAND_DEPTH) {
 		one.second = ptx_arena_take(&parser->module->arena, sizeof *one.second);
 		if (!one.second)

@@ -18,6 +18,7 @@ TEST(syntax_errors_have_lines)
 	rejects(KERNEL("k", "add.u32 %r1, %r2;"), PTX_SYNTAX, "line 9: error: add.u32 takes 3 operands, not 2");
 	rejects(KERNEL("k", "\nfrobnicate.u32 %r1;"), PTX_SYNTAX,
 		"line 10: error: unknown instruction 'frobnicate.u32'");
+	rejects(KERNEL("k", "ld.global.u32 %r1, [%r2.b0];"), PTX_SYNTAX, "a part of a register is not possible here");
 	rejects(KERNEL("k", "mov.u32 %r99, 1;"), PTX_SYNTAX, "register '%r99' is not declared");
 	rejects(KERNEL("k", "bra NOWHERE;"), PTX_SYNTAX, "label 'NOWHERE' is not defined");
 	rejects(KERNEL("k", "add.u64 %rd1, %rd1, %r1;"), PTX_SYNTAX, "too narrow");
