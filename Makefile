@@ -1,10 +1,12 @@
-# A thin front to meson: one target a job. Variables: BUILD, PREFIX, DESTDIR, CUDA, FUZZ_SECONDS.
+# A thin front to meson: one target a job. Variables: BUILD, PREFIX, DESTDIR, CUDA, FUZZ_SECONDS,
+# JOBS, MESON_FLAGS.
 BUILD ?= build
 PREFIX ?= /usr/local
 CUDA ?= /usr/local/cuda
 FUZZ_SECONDS ?= 20
 JOBS ?= $(shell nproc)
-MESON_FLAGS = -Dcuda=$(CUDA)
+MESON_FLAGS ?=
+override MESON_FLAGS += -Dcuda=$(CUDA)
 
 .PHONY: all deps build demo check check-slow check-gpu bench install asan tsan fuzz bundle clean
 

@@ -97,7 +97,7 @@ def timed(command):
     return time.perf_counter() - start
 
 
-def start_times(report, pairs=30):
+def start_times(report, pairs=90):
     program = [f"{EXAMPLES}/vector_add", "1024"]
     commands = {"native": program, "virgate": inside({"memory": "2G"}, program)}
     generator = random.Random(5)

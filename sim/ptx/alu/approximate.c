@@ -14,8 +14,13 @@
 	}                                                                                                              \
 	PLAIN_AND_FTZ(text, function, __VA_ARGS__)
 
-// Of an infinite angle: NaN, as of the hardware's range reduction. That makes a subnormal one 0.
-APPROXIMATE("sin.approx", sin_approx, sin((f64)ptx_flush_f32(x)))
+// Of an infinite angle: NaN, as of the hardware's range reduction, which divides by 2 pi and
+// flushes the quotient.
+static inline f64 reduced_angle(f32 x)
+{
+	return fabs((f64)x) * 0.15915494309189535 < 0x1p-126 ? copysign(0, (f64)x) : (f64)x;
+}
+APPROXIMATE("sin.approx", sin_approx, sin(reduced_angle(x)))
 APPROXIMATE("cos.approx", cos_approx, cos((f64)x))
 APPROXIMATE("ex2.approx", ex2_approx, exp2((f64)x))
 APPROXIMATE("lg2.approx", lg2_approx, log2((f64)x))
@@ -47,8 +52,8 @@ static inline f64 high_word(f64 x)
 	u64 bits = ptx_bits_f64(x) & 0xffffffff00000000u;
 	return ptx_from_bits_f64(bits & 0x7ff0000000000000u ? bits : bits & PTX_SIGN(u64));
 }
-PTX_OP1("rcp.approx.ftz.f64", rcp_approx_ftz_f64, f64, f64, high_word(ptx_canonical_f64(1 / high_word(x))))
-// An H200's NaN of this one is that of f32; the one without .ftz keeps a payload, as arithmetic does.
-static inline f64 root_high_word(f64 x) { return x == x ? high_word(x) : ptx_from_bits_f64(0x7fffffff00000000u); }
-PTX_OP1("rsqrt.approx.ftz.f64", rsqrt_approx_ftz_f64, f64, f64, root_high_word(1 / sqrt(high_word(x))))
+// An H200's NaN of these is that of f32; rsqrt without .ftz keeps a payload, as arithmetic does.
+static inline f64 nan_or_high_word(f64 x) { return x == x ? high_word(x) : ptx_from_bits_f64(0x7fffffff00000000u); }
+PTX_OP1("rcp.approx.ftz.f64", rcp_approx_ftz_f64, f64, f64, nan_or_high_word(1 / high_word(x)))
+PTX_OP1("rsqrt.approx.ftz.f64", rsqrt_approx_ftz_f64, f64, f64, nan_or_high_word(1 / sqrt(high_word(x))))
 PTX_OP1("rsqrt.approx.f64", rsqrt_approx_f64, f64, f64, x == x ? ptx_canonical_f64(1 / sqrt(x)) : ptx_quiet_f64(x))

@@ -55,23 +55,15 @@ static inline void round_end(unsigned saved, unsigned mode)
 #define OUT_F32_SAT(x) ptx_saturate_f32(x)
 #define OUT_F32_FTZ_SAT(x) ptx_flush_f32(ptx_saturate_f32(x))
 
-// An H200 flushes a product by its value before rounding: what is below 2^-126 becomes 0,
-// also where it would round to 2^-126. Of two f32 it is exact in f64.
-static inline f32 flush_if(int is_small, f32 rounded)
+// An H200 flushes what is below 2^-126 once it is rounded to 24 bits, the exponent unbounded:
+// (1 - 2^-24) * 2^-126 becomes 0, though as a subnormal it would round to 2^-126. `scaled` is
+// the same operation on operands 2^64 times as large, where nothing that may be flushed overflows.
+static inline f32 flush_scaled(f32 rounded, f32 scaled)
 {
 	u32 bits = ptx_bits_f32(rounded);
-	return ptx_from_bits_f32(is_small ? bits & 0x80000000 : bits);
+	return ptx_from_bits_f32(fabsf(scaled) < 0x1p-62f ? bits & 0x80000000 : bits);
 }
-static inline f32 flush_product(f32 rounded, f32 x, f32 y)
-{
-	return flush_if(fabs((f64)x * (f64)y) < 0x1p-126, rounded);
-}
-// With an addend: less 2^-126 as well, rounded in f64, the sum keeps its sign.
-static inline f32 flush_sum(f32 rounded, f32 x, f32 y, f32 z)
-{
-	f64 border = copysign(0x1p-126, (f64)rounded), beyond = fma((f64)x, (f64)y, (f64)z - border);
-	return flush_if((fabs((f64)rounded) == 0x1p-126) & (border > 0 ? beyond < 0 : beyond > 0), rounded);
-}
+#define UP(x) ((x) * 0x1p64f)
 
 // The forms of f32 with a mode: plain, .ftz, .sat, both. flushed: the expression under .ftz.
 #define MODE_F32(name, word, mode, count, plain, flushed)                                                              \
@@ -109,10 +101,10 @@ static inline f32 flush_sum(f32 rounded, f32 x, f32 y, f32 z)
 
 MODES_SATURATING_F32(add, 2, x + y, x + y)
 MODES_SATURATING_F32(sub, 2, x - y, x - y)
-MODES_SATURATING_F32(mul, 2, x *y, flush_product(x *y, x, y))
-MODES_SATURATING_F32(fma, 3, fmaf(x, y, z), flush_sum(fmaf(x, y, z), x, y, z))
-MODES_F32(div, 2, x / y, x / y)
-MODES_F32(rcp, 1, 1 / x, 1 / x)
+MODES_SATURATING_F32(mul, 2, x *y, flush_scaled(x *y, UP(x) * y))
+MODES_SATURATING_F32(fma, 3, fmaf(x, y, z), flush_scaled(fmaf(x, y, z), fmaf(UP(x), y, UP(z))))
+MODES_F32(div, 2, x / y, flush_scaled(x / y, UP(x) / y))
+MODES_F32(rcp, 1, 1 / x, flush_scaled(1 / x, 0x1p64f / x))
 MODES_F32(sqrt, 1, sqrtf(x), sqrtf(x))
 UNNAMED_F32(add, 2)
 UNNAMED_F32(sub, 2)
