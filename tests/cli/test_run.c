@@ -1,4 +1,5 @@
 // `virgate run` with a stand-in daemon and libraries: exit codes, signals, environment, warnings.
+#include "base/descriptor.h"
 #include "ledger/ledger.h"
 #include "served.h"
 
@@ -207,19 +208,34 @@ TEST(a_stopped_launcher_stops_its_program)
 	CHECK_INT(finish(child), 128 + SIGTERM);
 }
 
+// "SigIgn:\t…" of this program. glibc keeps signals 32 and 33 for itself: whoever started the
+// tests may have them ignored, and nobody can change that.
+static const char *ignored_here(char line[64])
+{
+	char text[4096];
+
+	CHECK(vg_file_read("/proc/self/status", text, sizeof text) > 0);
+	snprintf(line, 64, "%.*s", (int)strcspn(strstr(text, "SigIgn:"), "\n"), strstr(text, "SigIgn:"));
+	return line;
+}
+
 TEST(inherited_masks_and_ignored_signals_reach_the_program)
 {
+	char line[64];
+
 	place_with_vgpu();
 	CHECK_INT(RUN("grep", "-E", "SigBlk|SigIgn", "/proc/self/status"), 0);
 	CHECK_CONTAINS(result.out, "SigBlk:\t0000000000000000");
-	CHECK_CONTAINS(result.out, "SigIgn:\t0000000000000000");
+	CHECK_CONTAINS(result.out, ignored_here(line));
 	signal(SIGCHLD, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	pid_t child = begin(WORDS("run", "-m", "1G", "grep", "SigIgn", "/proc/self/status"));
+	ignored_here(line);
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGHUP, SIG_DFL);
 	CHECK_INT(finish(child), 0);
-	CHECK_CONTAINS(result.out, "SigIgn:\t0000000000010001");
+	CHECK_CONTAINS(line, "10001"); // both of them
+	CHECK_CONTAINS(result.out, line);
 }
 
 TEST(no_descriptor_is_left_to_the_program)
