@@ -90,7 +90,8 @@ CONFORM(created_and_destroyed)
 	WORKS(cuCtxDestroy(made));
 	WORKS(cuCtxGetCurrent(&current));
 	HOLDS(current == context); // destroying the current one pops it
-	CUresult again = cuCtxDestroy(made); // its memory may have been given to something else meanwhile
+	// An H200 answered INVALID in several runs and IS_DESTROYED in one; why is not known.
+	CUresult again = cuCtxDestroy(made);
 	HOLDS(again == CUDA_ERROR_INVALID_CONTEXT || again == CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	GIVES(cuCtxPushCurrent(NULL), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuCtxDestroy(NULL), CUDA_ERROR_INVALID_VALUE);
