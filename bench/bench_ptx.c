@@ -1,49 +1,61 @@
-// How fast the PTX interpreter is on one core: thread-instructions per second on converged
-// arithmetic and on global loads and stores, counted from the kernels' own text.
+// How fast the PTX interpreter is on one core: thread-instructions per second of processor time on
+// converged arithmetic and on global loads and stores, counted from the kernels' own text. The kernels
+// take turns, and a figure is the median of its turns.
+//   bench_ptx [--json FILE]
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "figures.h"
 #include "sim/ptx/ptx.h"
 
-enum { BYTES = 1 << 20, LOOPS = 2000, THREADS = 256, BLOCKS = 8 };
+#define LOOPS 500
+#define TEXT_OF(number) #number
+#define TEXT(number) TEXT_OF(number)
+enum { BYTES = 1 << 20, THREADS = 256, BLOCKS = 8, ROUNDS = 15 };
 #define BASE 0x700000000000ull
 
 static _Alignas(4096) uint8_t memory[BYTES];
 static uint8_t permission[BYTES >> 12];
 
-#define KERNEL(name, body)                                                                                             \
-	".visible .entry " name "(.param .u64 p) {\n"                                                                  \
-	".reg .pred %p<4>; .reg .b32 %r<32>; .reg .b64 %rd<8>; .reg .f32 %f<16>;\n"                                    \
-	"ld.param.u64 %rd1, [p]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd2, %r0, 4; add.u64 %rd3, %rd1, %rd2;\n"          \
-	"mov.u32 %r1, 0; cvt.rn.f32.u32 %f1, %r0; mov.u32 %r2, %r0; mov.u32 %r3, %r0; mov.f32 %f2, 0f3F800001;\n"      \
-	"LOOP:\n" body "add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 2000; @%p1 bra LOOP;\n"                             \
-	"add.u32 %r2, %r2, %r3; st.global.u32 [%rd3], %r2; st.global.f32 [%rd3+4096], %f1; ret; }\n"
 #define FOUR(text) text text text text
 #define SIXTEEN(text) FOUR(FOUR(text))
 
 static const struct {
 	const char *name, *what;
 	unsigned per_loop; // instructions, the loop's own three included
+	double limit;	   // millions a second, 0: none
 } kernels[] = {
-	{"integers", "converged integers", 67},
-	{"floats", "converged f32", 67},
-	{"mixed", "converged mix", 99},
-	{"loads", "coalesced global loads", 35},
-	{"copies", "coalesced loads and stores", 35},
-	{"scattered", "scattered loads", 35},
-	{"shared", "shared loads and stores", 35},
+	{"integers", "converged integers", 67, 300},
+	{"floats", "converged f32", 67, 300},
+	{"mixed", "converged mix", 99, 300},
+	{"loads", "coalesced global loads", 35, 100},
+	{"copies", "coalesced global loads and stores", 35, 100},
+	{"scattered", "scattered global loads", 35, 100},
+	{"shared", "shared loads and stores", 35, 0},
 };
+enum { KERNELS = sizeof kernels / sizeof *kernels };
+
+// clang-format off: the text reads as PTX
+#define KERNEL(name, body)                                                                                             \
+	".visible .entry " name "(.param .u64 p) {\n"                                                                  \
+	".reg .pred %p<4>; .reg .b32 %r<32>; .reg .b64 %rd<8>; .reg .f32 %f<16>;\n"                                    \
+	"ld.param.u64 %rd1, [p]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd2, %r0, 4; add.u64 %rd3, %rd1, %rd2;\n"          \
+	"mov.u32 %r1, 0; cvt.rn.f32.u32 %f1, %r0; mov.u32 %r2, %r0; mov.u32 %r3, %r0; mov.f32 %f2, 0f3F800001;\n"      \
+	"LOOP:\n" body "add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, " TEXT(                                             \
+		LOOPS) "; @%p1 bra LOOP;\n"                                                                            \
+		       "add.u32 %r2, %r2, %r3; st.global.u32 [%rd3], %r2; st.global.f32 [%rd3+4096], %f1; ret; }\n"
 
 static const char text[] = ".version 8.3\n.target sm_90\n.address_size 64\n" KERNEL(
 	"integers",
 	SIXTEEN("mad.lo.u32 %r2, %r2, %r3, %r1; xor.b32 %r3, %r3, %r2; shl.b32 %r4, %r2, 3; add.u32 %r3, %r3, %r4;\n"))
 	KERNEL("floats", SIXTEEN("fma.rn.f32 %f1, %f1, %f2, %f2; mul.f32 %f3, %f1, %f2; add.f32 %f4, %f3, %f1; sub.f32 "
 				 "%f1, %f4, %f3;\n")) KERNEL(
-		"mixed", SIXTEEN("add.u32 %r2, %r2, %r1; shr.u32 %r4, %r2, 5; and.b32 %r5, %r4, 255; setp.gt.u32 %p2, "
-				 "%r5, 9; selp.u32 %r6, %r5, %r2, %p2; cvt.rn.f32.u32 %f3, %r6;\n"))
+		"mixed",
+		SIXTEEN("add.u32 %r2, %r2, %r1; shr.u32 %r4, %r2, 5; and.b32 %r5, %r4, 255; setp.gt.u32 %p2, %r5, 9;\n"
+			"selp.u32 %r6, %r5, %r2, %p2; cvt.rn.f32.u32 %f3, %r6;\n"))
 		KERNEL("loads", SIXTEEN("ld.global.u32 %r2, [%rd3]; ld.global.f32 %f1, [%rd3+8192];\n")) KERNEL(
 			"copies", SIXTEEN("ld.global.u32 %r2, [%rd3]; st.global.u32 [%rd3+8192], %r2;\n"))
 			KERNEL("scattered", "mul.wide.u32 %rd4, %r0, 68; add.u64 %rd5, %rd1, %rd4;\n" SIXTEEN(
@@ -51,54 +63,74 @@ static const char text[] = ".version 8.3\n.target sm_90\n.address_size 64\n" KER
 				KERNEL("shared",
 				       ".shared .align 4 .b8 s[1024]; mov.u32 %r7, s; mad.lo.u32 %r7, %r0, 4, "
 				       "%r7;\n" SIXTEEN("st.shared.u32 [%r7], %r1; ld.shared.u32 %r2, [%r7];\n"));
+// clang-format on
 
-static double now(void)
+// Of this process: another one on the same core costs nothing.
+static double processor_seconds(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-int main(void)
+// Millions of thread-instructions a second, or a negative value.
+static double run_once(struct ptx_module *module, size_t kernel)
 {
-	const char *one = text;
-	size_t length = strlen(text);
-	char log_text[512] = "";
-	struct ptx_log log = {log_text, sizeof log_text, 0};
-	struct ptx_module *module;
-	uint64_t parameter = BASE;
-
-	memset(permission, 3, sizeof permission);
-	if (ptx_module_load(&one, &length, 1, 90, &log, &module) || ptx_module_bind(module, BASE, memory)) {
-		fprintf(stderr, "%s\n", log_text);
-		return 1;
-	}
 	struct ptx_space space = {.base = BASE,
 				  .size = BYTES,
 				  .offset = (intptr_t)((uintptr_t)memory - BASE),
 				  .permission = permission,
 				  .granule_shift = 12};
-	for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-		struct ptx_launch launch = {.function = ptx_module_function(module, kernels[i].name),
-					    .grid = {BLOCKS, 1, 1},
-					    .block = {THREADS, 1, 1},
-					    .parameters = &parameter,
-					    .space = &space,
-					    .threads = 1};
-		struct ptx_fault fault;
-		double best = 0;
-		for (int round = 0; round < 5; round++) {
-			double start = now();
-			if (ptx_run(&launch, &fault)) {
-				fprintf(stderr, "%s: %s\n", kernels[i].name, fault.text);
-				return 1;
-			}
-			double rate = (double)kernels[i].per_loop * LOOPS * THREADS * BLOCKS / (now() - start);
-			best = rate > best ? rate : best;
-		}
-		printf("%-28s %7.0f M thread-instructions/s\n", kernels[i].what, best / 1e6);
+	uint64_t parameter = BASE;
+	struct ptx_launch launch = {.function = ptx_module_function(module, kernels[kernel].name),
+				    .grid = {BLOCKS, 1, 1},
+				    .block = {THREADS, 1, 1},
+				    .parameters = &parameter,
+				    .space = &space,
+				    .threads = 1};
+	struct ptx_fault fault;
+	double start = processor_seconds();
+
+	if (ptx_run(&launch, &fault)) {
+		fprintf(stderr, "bench_ptx: %s: %s\n", kernels[kernel].name, fault.text);
+		return -1;
 	}
+	return (double)kernels[kernel].per_loop * LOOPS * THREADS * BLOCKS / (processor_seconds() - start) / 1e6;
+}
+
+int main(int argc, char **argv)
+{
+	static double rates[KERNELS][ROUNDS];
+	const char *one = text;
+	size_t length = strlen(text);
+	char log_text[512] = "";
+	struct ptx_log log = {log_text, sizeof log_text, 0};
+	struct bench_report *report = bench_report_create();
+	struct ptx_module *module;
+
+	if (argc != 1 && !(argc == 3 && strcmp(argv[1], "--json") == 0)) {
+		fprintf(stderr, "usage: bench_ptx [--json FILE]\n");
+		return 2;
+	}
+	memset(permission, 3, sizeof permission);
+	if (!report || ptx_module_load(&one, &length, 1, 90, &log, &module) || ptx_module_bind(module, BASE, memory)) {
+		fprintf(stderr, "bench_ptx: the kernels do not load: %s\n", log_text);
+		return 1;
+	}
+	for (int round = 0; round < ROUNDS; round++)
+		for (size_t i = 0; i < KERNELS; i++)
+			if ((rates[i][round] = run_once(module, i)) < 0)
+				return 1;
 	ptx_module_destroy(module);
-	return 0;
+	for (size_t i = 0; i < KERNELS; i++) {
+		struct bench_figure figure = {.unit = "M thread-instructions/s",
+					      .limit = kernels[i].limit,
+					      .rule = kernels[i].limit > 0 ? BENCH_AT_LEAST : BENCH_NO_LIMIT};
+
+		snprintf(figure.what, sizeof figure.what, "%s", kernels[i].what);
+		bench_figure_set(&figure, rates[i], ROUNDS);
+		bench_report_add(report, &figure);
+	}
+	return bench_report_finish(report, argc == 3 ? argv[2] : NULL);
 }

@@ -1,7 +1,9 @@
-// What the interposer adds to a call: the same entries called directly in the simulated driver
-// and through the interposer, turn by turn in one process, outside and inside a vGPU. Prints
-// nanoseconds: the median over the rounds of the difference, and the two medians.
-//   bench_shim [INTERPOSER DRIVER [ROUNDS]]
+// What the interposer adds to a call: the same entries called directly in a driver and through the
+// interposer, outside and inside a vGPU, on the simulated driver and on one of empty functions, where the
+// interposer's own time shows. A figure is the median, over many pairs of short turns in one process, of
+// the difference between the two turns of a pair: a turn is too short to be interrupted often, and what
+// slows the machine down slows both.
+//   bench_shim [--json FILE]
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +13,7 @@
 
 #include "abi/cuda_abi.h"
 #include "base/clock.h"
+#include "figures.h"
 #include "ledger/ledger.h"
 
 struct calls {
@@ -21,7 +24,10 @@ struct calls {
 	CUfunction function;
 };
 
-enum { LAUNCHES = 20000, BATCHES = 4, BATCH = 512 };
+enum { LAUNCHES = 500, LAUNCH_PAIRS = 400, CALLS = 16, TURNS = 32, ROUNDS = 12, PAIRS = TURNS * ROUNDS };
+// In ns: a launch with nothing to enforce, the bookkeeping of an allocation or a free.
+#define LAUNCH_LIMIT 10
+#define BOOKKEEPING_LIMIT 200
 
 static const char empty_kernel[] = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry empty() { ret; }\n";
 
@@ -54,7 +60,8 @@ static CUfunction set_up(void *library)
 	VG_PFN(cuInit, 2000, plain) init = (VG_PFN(cuInit, 2000, plain))need(library, "cuInit");
 	VG_PFN(cuDevicePrimaryCtxRetain, 7000, plain) retain =
 		(VG_PFN(cuDevicePrimaryCtxRetain, 7000, plain))need(library, "cuDevicePrimaryCtxRetain");
-	VG_PFN(cuCtxSetCurrent, 4000, plain) set = (VG_PFN(cuCtxSetCurrent, 4000, plain))need(library, "cuCtxSetCurrent");
+	VG_PFN(cuCtxSetCurrent, 4000, plain) set =
+		(VG_PFN(cuCtxSetCurrent, 4000, plain))need(library, "cuCtxSetCurrent");
 	VG_PFN(cuModuleLoadData, 2000, plain) load =
 		(VG_PFN(cuModuleLoadData, 2000, plain))need(library, "cuModuleLoadData");
 	VG_PFN(cuModuleGetFunction, 2000, plain) get =
@@ -75,7 +82,10 @@ static CUfunction set_up(void *library)
 	return function;
 }
 
-static double time_launches(const struct calls *calls)
+enum side { DIRECT, THROUGH, SIDES };
+
+// ns a call.
+static double launch_turn(const struct calls *calls)
 {
 	uint64_t begin = vg_clock_monotonic_ns(), end;
 
@@ -87,67 +97,71 @@ static double time_launches(const struct calls *calls)
 	return (double)(end - begin) / LAUNCHES;
 }
 
-static double time_batches(const struct calls *calls, int wanted)
+static double alloc_turn(const struct calls *calls, CUdeviceptr addresses[CALLS])
 {
-	CUdeviceptr addresses[BATCH];
-	uint64_t spent[2] = {0}, begin;
+	uint64_t begin = vg_clock_monotonic_ns();
 
-	for (int batch = 0; batch < BATCHES; batch++) {
-		begin = vg_clock_monotonic_ns();
-		for (int i = 0; i < BATCH; i++)
-			if (calls->alloc(&addresses[i], 2 << 20) != CUDA_SUCCESS)
-				give_up("an allocation failed");
-		spent[0] += vg_clock_monotonic_ns() - begin;
-		begin = vg_clock_monotonic_ns();
-		for (int i = 0; i < BATCH; i++)
-			if (calls->release(addresses[i]) != CUDA_SUCCESS)
-				give_up("a free failed");
-		spent[1] += vg_clock_monotonic_ns() - begin;
-	}
-	return (double)spent[wanted] / (BATCHES * BATCH);
+	for (int i = 0; i < CALLS; i++)
+		if (calls->alloc(&addresses[i], 2 << 20) != CUDA_SUCCESS)
+			give_up("an allocation failed");
+	return (double)(vg_clock_monotonic_ns() - begin) / CALLS;
 }
 
-static double time_allocations(const struct calls *calls)
+static double free_turn(const struct calls *calls, const CUdeviceptr addresses[CALLS])
 {
-	return time_batches(calls, 0);
+	uint64_t begin = vg_clock_monotonic_ns();
+
+	for (int i = 0; i < CALLS; i++)
+		if (calls->release(addresses[i]) != CUDA_SUCCESS)
+			give_up("a free failed");
+	return (double)(vg_clock_monotonic_ns() - begin) / CALLS;
 }
 
-static double time_frees(const struct calls *calls)
+static void time_launches(const struct calls calls[SIDES], double *times[SIDES])
 {
-	return time_batches(calls, 1);
+	for (int pair = 0; pair < LAUNCH_PAIRS; pair++)
+		for (int turn = 0; turn < SIDES; turn++) {
+			enum side side = (pair + turn) % SIDES; // each side goes first as often
+
+			times[side][pair] = launch_turn(&calls[side]);
+		}
 }
 
-static int by_value(const void *left, const void *right)
+// TURNS turns of each side stand at once, then all are freed.
+static void time_memory(const struct calls calls[SIDES], double *allocs[SIDES], double *frees[SIDES])
 {
-	double a = *(const double *)left, b = *(const double *)right;
+	static CUdeviceptr addresses[TURNS][SIDES][CALLS];
 
-	return a < b ? -1 : a > b;
+	for (int round = 0; round < ROUNDS; round++)
+		for (int freeing = 0; freeing < 2; freeing++)
+			for (int pair = 0; pair < TURNS; pair++)
+				for (int turn = 0; turn < SIDES; turn++) {
+					enum side side = (pair + turn) % SIDES;
+					CUdeviceptr *mine = addresses[pair][side];
+
+					if (freeing)
+						frees[side][round * TURNS + pair] = free_turn(&calls[side], mine);
+					else
+						allocs[side][round * TURNS + pair] = alloc_turn(&calls[side], mine);
+				}
 }
 
-static double median(double *values, int count)
+static void report_difference(struct bench_report *report, const char *what, const char *where, double limit,
+			      double *times[SIDES], size_t count)
 {
-	qsort(values, (size_t)count, sizeof *values, by_value);
-	return values[count / 2];
-}
+	struct bench_figure added = {.unit = "ns added", .limit = limit, .rule = BENCH_AT_MOST}, direct;
+	double *differences = calloc(count, sizeof *differences);
 
-static void compare(const char *what, double (*run)(const struct calls *), const struct calls *driver,
-		    const struct calls *interposer, int rounds)
-{
-	double *direct = calloc((size_t)rounds, sizeof *direct), *through = calloc((size_t)rounds, sizeof *through);
-	double *added = calloc((size_t)rounds, sizeof *added);
-
-	run(driver);
-	run(interposer);
-	for (int i = 0; i < rounds; i++) {
-		direct[i] = run(driver);
-		through[i] = run(interposer);
-		added[i] = through[i] - direct[i];
-	}
-	printf("%-34s %7.1f ns added (%.1f direct, %.1f through)\n", what, median(added, rounds), median(direct, rounds),
-	       median(through, rounds));
-	free(direct);
-	free(through);
-	free(added);
+	if (!differences)
+		give_up("no memory");
+	for (size_t i = 0; i < count; i++)
+		differences[i] = times[THROUGH][i] - times[DIRECT][i];
+	bench_figure_set(&added, differences, count);
+	bench_figure_set(&direct, times[DIRECT], count);
+	added.baseline = direct.value;
+	snprintf(added.what, sizeof added.what, "%s, %s", what, where);
+	bench_report_add(report, &added);
+	free(differences);
 }
 
 // The device that the ledger has to name, asked in a process of its own.
@@ -162,7 +176,8 @@ static void device_uuid(const char *driver, uint8_t uuid[16])
 	if (child == 0) {
 		void *library = dlopen(driver, RTLD_NOW);
 		CUuuid answer = {{0}};
-		VG_PFN(cuInit, 2000, plain) init = library ? (VG_PFN(cuInit, 2000, plain))dlsym(library, "cuInit") : NULL;
+		VG_PFN(cuInit, 2000, plain) init =
+			library ? (VG_PFN(cuInit, 2000, plain))dlsym(library, "cuInit") : NULL;
 		VG_PFN(cuDeviceGetUuid, 11040, plain) ask =
 			library ? (VG_PFN(cuDeviceGetUuid, 11040, plain))dlsym(library, "cuDeviceGetUuid_v2") : NULL;
 		if (!init || !ask || init(0) != CUDA_SUCCESS || ask(&answer, 0) != CUDA_SUCCESS)
@@ -176,47 +191,58 @@ static void device_uuid(const char *driver, uint8_t uuid[16])
 	waitpid(child, NULL, 0);
 }
 
-static void measure(const char *interposer_path, const char *driver_path, const char *where, int rounds)
+static void measure(struct bench_report *report, const char *interposer_path, const char *driver_path,
+		    const char *where)
 {
+	static double space[3][SIDES][PAIRS > LAUNCH_PAIRS ? PAIRS : LAUNCH_PAIRS];
+	double *launches[SIDES] = {space[0][DIRECT], space[0][THROUGH]};
+	double *allocs[SIDES] = {space[1][DIRECT], space[1][THROUGH]},
+	       *frees[SIDES] = {space[2][DIRECT], space[2][THROUGH]};
 	void *interposer = dlopen(interposer_path, RTLD_NOW), *driver = dlopen(driver_path, RTLD_NOW);
-	struct calls direct, through;
-	char what[64];
+	struct calls calls[SIDES];
 
 	if (!interposer || !driver)
 		give_up(dlerror());
-	bind(interposer, &through);
-	bind(driver, &direct);
-	direct.function = through.function = set_up(interposer);
-	snprintf(what, sizeof what, "launch of an empty kernel, %s", where);
-	compare(what, time_launches, &direct, &through, rounds);
-	snprintf(what, sizeof what, "cuMemAlloc, %s", where);
-	compare(what, time_allocations, &direct, &through, rounds);
-	snprintf(what, sizeof what, "cuMemFree, %s", where);
-	compare(what, time_frees, &direct, &through, rounds);
+	bind(driver, &calls[DIRECT]);
+	bind(interposer, &calls[THROUGH]);
+	calls[DIRECT].function = calls[THROUGH].function = set_up(interposer);
+	for (int warm = 0; warm < 2; warm++) { // the first time does not count
+		time_launches(calls, launches);
+		time_memory(calls, allocs, frees);
+	}
+	report_difference(report, "launch of an empty kernel", where, LAUNCH_LIMIT, launches, LAUNCH_PAIRS);
+	report_difference(report, "cuMemAlloc", where, BOOKKEEPING_LIMIT, allocs, PAIRS);
+	report_difference(report, "cuMemFree", where, BOOKKEEPING_LIMIT, frees, PAIRS);
 }
 
-// Beside this program: in the build tree, or in an installation.
-static void find(const char *name, const char *installed, char path[4096])
+// From beside this program: the paths agree in the build folder and the bundle but for what is installed there.
+static void find(const char *built, const char *installed, char path[4096])
 {
-	char self[2048], *slash;
+	char self[2048];
 	ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
 
 	if (length < 0)
 		give_up("no /proc/self/exe");
 	self[length] = '\0';
-	slash = strrchr(self, '/');
-	*slash = '\0';
-	snprintf(path, 4096, "%s/../%s", self, name);
-	if (access(path, R_OK) != 0)
+	*strrchr(self, '/') = '\0';
+	snprintf(path, 4096, "%s/../%s", self, built);
+	if (access(path, R_OK) != 0 && installed)
 		snprintf(path, 4096, "%s/../../../lib/virgate/%s", self, installed);
+	if (access(path, R_OK) != 0) {
+		fprintf(stderr, "bench_shim: there is no %s\n", path);
+		exit(1);
+	}
 }
 
 // Both states, each in a process of its own: a vGPU is entered once, at the first call.
-static int bench(const char *interposer, const char *driver, int rounds)
+static int bench(struct bench_report *report, const char *interposer, const char *driver, const char *driver_name)
 {
-	struct vg_ledger_options options = {
-		.name = "bench", .limit = 4ull << 30, .owner = (uid_t)-1, .group = (gid_t)-1, .flags = VG_LEDGER_SIMULATED};
-	char folder[] = "/tmp/virgate-bench-XXXXXX", ledger_path[64], command[64];
+	struct vg_ledger_options options = {.name = "bench",
+					    .limit = 4ull << 30,
+					    .owner = (uid_t)-1,
+					    .group = (gid_t)-1,
+					    .flags = VG_LEDGER_SIMULATED};
+	char folder[] = "/tmp/virgate-bench-XXXXXX", ledger_path[64], command[64], where[48];
 	struct vg_ledger *ledger;
 	int failed = 0, status;
 
@@ -230,6 +256,7 @@ static int bench(const char *interposer, const char *driver, int rounds)
 	if (vg_ledger_create(ledger_path, &options, &ledger) != 0)
 		give_up("no ledger");
 	for (int inside = 0; inside < 2; inside++) {
+		snprintf(where, sizeof where, "%s, %s", inside ? "vGPU" : "no vGPU", driver_name);
 		fflush(stdout);
 		pid_t child = fork();
 		if (child == 0) {
@@ -237,7 +264,7 @@ static int bench(const char *interposer, const char *driver, int rounds)
 				setenv("VIRGATE_LEDGER", ledger_path, 1);
 			else
 				unsetenv("VIRGATE_LEDGER");
-			measure(interposer, driver, inside ? "in a vGPU" : "no vGPU", rounds);
+			measure(report, interposer, driver, where);
 			if (inside && vg_ledger_enters(ledger) != 1)
 				give_up("the vGPU was not entered");
 			exit(0);
@@ -250,19 +277,20 @@ static int bench(const char *interposer, const char *driver, int rounds)
 
 int main(int argc, char **argv)
 {
-	char interposer[4096], driver[4096];
-	int rounds = argc > 3 ? atoi(argv[3]) : 31, failed;
+	char interposer[4096], simulated[4096], empty[4096];
+	struct bench_report *report = bench_report_create();
+	int failed;
 
-	if (argc > 2)
-		return bench(argv[1], argv[2], rounds > 0 ? rounds : 31);
-	find("shim/libvirgate-cuda.so", "libvirgate-cuda.so", interposer);
-	find("sim/libcuda.so.1", "sim/libcuda.so.1", driver);
-	puts("on the simulated driver:");
-	failed = bench(interposer, driver, rounds);
-	find("tests/shim/libfake-driver.so", "tests/libfake-driver.so", driver);
-	if (access(driver, R_OK) == 0) {
-		puts("on a driver of empty functions, where the interposer's own time shows:");
-		failed |= bench(interposer, driver, rounds);
+	if (argc != 1 && !(argc == 3 && strcmp(argv[1], "--json") == 0)) {
+		fprintf(stderr, "usage: bench_shim [--json FILE]\n");
+		return 2;
 	}
-	return failed;
+	if (!report)
+		give_up("no memory");
+	find("shim/libvirgate-cuda.so", "libvirgate-cuda.so", interposer);
+	find("sim/libcuda.so.1", "sim/libcuda.so.1", simulated);
+	find("tests/shim/libfake-driver.so", NULL, empty);
+	failed = bench(report, interposer, simulated, "simulator");
+	failed |= bench(report, interposer, empty, "empty driver");
+	return bench_report_finish(report, argc == 3 ? argv[2] : NULL) | failed;
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
 # run.sh [BUILD_OR_BUNDLE]: the benchmarks. The simulator's and the interposer's run everywhere; what
-# virgate run costs beside native needs an NVIDIA GPU and says so where there is none.
+# virgate run costs beside native needs an NVIDIA GPU and says so where there is none. With RESULTS=FOLDER
+# each writes its figures to FOLDER/NAME.json too. Fails if a limit is missed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "${1:-build}" && pwd) || exit 2
@@ -9,11 +10,13 @@ if [ -x "$root/bin/virgate" ]; then
 else
 	programs=$root/bench
 fi
-failed=0 ran=0
+failed=0 ran=0 results=${RESULTS:-}
+[ -z "$results" ] || mkdir -p "$results" || exit 2
 for program in "$programs"/bench_*; do
 	[ -f "$program" ] && [ -x "$program" ] || continue
-	echo "=== $(basename "$program")"
-	"$program" || failed=1
+	name=$(basename "$program")
+	echo "=== $name"
+	"$program" ${results:+--json "$results/$name.json"} || failed=1
 	ran=$((ran + 1))
 done
 if ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
@@ -23,7 +26,7 @@ if ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
 	mkdir -m 700 "$work/run" "$work/state"
 	echo "=== gpu_overhead"
 	VIRGATE_RUNTIME_DIR=$work/run VIRGATE_STATE_DIR=$work/state python3 "$here/gpu_overhead.py" "$root" \
-		--json "${RESULTS:-/dev/null}" || failed=1
+		${results:+--json "$results/gpu_overhead.json"} || failed=1
 	ran=$((ran + 1))
 else
 	echo "no NVIDIA GPU on this machine: what virgate run costs there was not measured"
