@@ -160,7 +160,7 @@ static int set_backing(const struct sim_mapping *mapping)
 	if (physical->shadow >= 0) // evicted
 		return map_run(at, physical->shadow, 0, 0, mapping->size);
 	if (!physical->device)
-		return map_run(at, physical->memory, 0, 0, mapping->size);
+		return map_run(at, physical->memory, physical->memory_offset, 0, mapping->size);
 	return region_runs(sim_process.region, physical->id, map_run, at);
 }
 
@@ -228,7 +228,7 @@ CUresult sim_mapping_host(struct sim_mapping *mapping)
 
 	if (mapping->physical->memory < 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!mapping->host && map_run(at, mapping->physical->memory, 0, 0, mapping->size) != 0)
+	if (!mapping->host && map_run(at, mapping->physical->memory, mapping->physical->memory_offset, 0, mapping->size) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	mapping->host = true;
 	return CUDA_SUCCESS;
@@ -253,6 +253,21 @@ struct sim_physical *sim_physical_adopt(struct sim_device *device, uint64_t id, 
 		physicals->previous = physical;
 	physicals = physical;
 	return physical;
+}
+
+CUresult sim_physical_on_host(size_t size, struct sim_physical **ret_physical)
+{
+	int memory = memfd_create(SIM_HOST_MEMORY, MFD_CLOEXEC);
+
+	if (memory < 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	struct sim_physical *physical = ftruncate(memory, (off_t)size) == 0 ? sim_physical_adopt(NULL, 0, size, memory) : NULL;
+	if (!physical) {
+		close(memory);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ret_physical = physical;
+	return CUDA_SUCCESS;
 }
 
 CUresult sim_physical_create(struct sim_device *device, size_t size, struct sim_physical **ret_physical)
@@ -297,7 +312,7 @@ void sim_physical_unref(struct sim_physical *physical)
 		close(physical->shadow);
 	else if (physical->device && !(physical->shared && held_otherwise(physical)))
 		region_drop(sim_process.region, physical->id);
-	if (physical->memory >= 0)
+	if (physical->memory >= 0 && !physical->borrowed)
 		close(physical->memory);
 	free(physical);
 }

@@ -429,7 +429,8 @@ CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPo
 	else
 		params.poolProps.location = (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE,
 							     stream->context->device->ordinal};
-	params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+	if (!props)
+		params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
 	params.poolProps.handleTypes = CU_MEM_HANDLE_TYPE_NONE; // a graph's memory is not shared, whatever its pool
 	SIM_TRY(sim_graph_memory_new(stream->context, &params, &memory));
 	sim_capture_lock();

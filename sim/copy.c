@@ -26,7 +26,9 @@ static CUresult check_device(CUdeviceptr first, size_t length, bool write, struc
 		*ret_device = NULL;
 		return length <= pointer.size - (first - pointer.base) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	}
-	struct sim_device *device = pointer.device ? pointer.device : &sim_process.devices[0];
+	struct sim_device *device = pointer.device    ? pointer.device
+				    : pointer.context ? pointer.context->device
+						      : &sim_process.devices[0];
 	if (pointer.range->kind != SIM_RANGE_RESERVED && length > pointer.size - (first - pointer.base))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (pointer.range->kind == SIM_RANGE_GRAPH) { // its memory may come with the graph's launch

@@ -45,6 +45,7 @@ struct sim_graph_memory {
 	bool backed; // has physical memory
 	bool instantiated; // one executable graph at a time
 	CUDA_MEM_ALLOC_NODE_PARAMS_v2 params;
+	CUmemAccessDesc access[SIM_DEVICES]; // of params
 };
 // CUDA_ERROR_INVALID_VALUE: no memory of graphs starts there, or the graph frees it already.
 CUresult sim_graph_freeable(const struct CUgraph_st *graph, CUdeviceptr address);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "graph.h"
+#include "memory.h"
+#include "pool.h"
 
 struct chunk { // physical memory that no graph uses now
 	struct sim_physical *physical;
@@ -14,8 +16,18 @@ struct account {
 	uint64_t used, used_high, reserved, reserved_high;
 };
 
-// Both under the memory lock.
-static struct account accounts[SIM_DEVICES];
+// Under the memory lock; the last is of memory on the host, which no device accounts for.
+static struct account accounts[SIM_DEVICES + 1];
+
+static struct account *account_of(const struct sim_graph_memory *memory)
+{
+	return &accounts[memory->range->device ? memory->range->device->ordinal : SIM_DEVICES];
+}
+
+static bool is_managed(const struct sim_graph_memory *memory)
+{
+	return memory->params.poolProps.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
+}
 
 static void raise_marks(struct account *account)
 {
@@ -29,14 +41,18 @@ static CUresult check_params(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params)
 {
 	const CUmemPoolProps *props = &params->poolProps;
 
-	if (!params->bytesize || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-	    props->handleTypes != CU_MEM_HANDLE_TYPE_NONE || (params->accessDescCount && !params->accessDescs))
+	struct sim_device *device;
+
+	if (!params->bytesize || props->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+	    (params->accessDescCount && !params->accessDescs) || params->accessDescCount > (size_t)sim_process.device_count)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (props->location.id < 0 || props->location.id >= sim_process.device_count)
-		return CUDA_ERROR_INVALID_DEVICE;
-	return CUDA_SUCCESS;
+	for (size_t i = 0; i < params->accessDescCount; i++) {
+		if (params->accessDescs[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		    params->accessDescs[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+			return CUDA_ERROR_INVALID_VALUE;
+		SIM_TRY(sim_device_get(params->accessDescs[i].location.id, &device));
+	}
+	return sim_pool_location(&props->location, props->allocType, &(CUmemLocation){0});
 }
 
 CUresult sim_graph_memory_new(struct sim_context *context, const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params,
@@ -54,7 +70,9 @@ CUresult sim_graph_memory_new(struct sim_context *context, const CUDA_MEM_ALLOC_
 	if (result == CUDA_SUCCESS) {
 		memory->range->asked = params->bytesize;
 		memory->range->context = context->parent;
-		memory->range->device = &sim_process.devices[params->poolProps.location.id];
+		if (params->poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+		    params->poolProps.allocType == CU_MEM_ALLOCATION_TYPE_PINNED)
+			memory->range->device = &sim_process.devices[params->poolProps.location.id];
 		memory->range->owner = memory;
 	}
 	sim_memory_unlock();
@@ -68,8 +86,9 @@ CUresult sim_graph_memory_new(struct sim_context *context, const CUDA_MEM_ALLOC_
 	memory->size = size;
 	memory->params = *params;
 	memory->params.dptr = memory->address;
-	memory->params.accessDescs = NULL; // the caller's array; its devices have access by the range
-	memory->params.accessDescCount = 0;
+	for (size_t i = 0; i < params->accessDescCount; i++)
+		memory->access[i] = params->accessDescs[i];
+	memory->params.accessDescs = params->accessDescCount ? memory->access : NULL;
 	*ret_memory = memory;
 	return CUDA_SUCCESS;
 }
@@ -84,7 +103,7 @@ void sim_graph_memory_unref(struct sim_graph_memory *memory)
 {
 	if (!memory || atomic_fetch_sub(&memory->references, 1) != 1)
 		return;
-	struct account *account = &accounts[memory->range->device->ordinal];
+	struct account *account = account_of(memory);
 	sim_memory_lock();
 	if (memory->backed) {
 		struct sim_physical *physical = memory->range->mappings->physical;
@@ -107,7 +126,7 @@ void sim_graph_memory_unref(struct sim_graph_memory *memory)
 // With the memory lock: a spare of the right size, or fresh memory.
 static CUresult find_physical(struct sim_graph_memory *memory, struct sim_physical **ret_physical)
 {
-	struct account *account = &accounts[memory->range->device->ordinal];
+	struct account *account = account_of(memory);
 
 	for (struct chunk **link = &account->spare; *link; link = &(*link)->next) {
 		struct chunk *chunk = *link;
@@ -118,14 +137,33 @@ static CUresult find_physical(struct sim_graph_memory *memory, struct sim_physic
 		free(chunk);
 		return CUDA_SUCCESS;
 	}
-	SIM_TRY(sim_physical_create(memory->range->device, memory->size, ret_physical));
+	SIM_TRY(memory->range->device ? sim_physical_create(memory->range->device, memory->size, ret_physical)
+				      : sim_physical_on_host(memory->size, ret_physical));
 	account->reserved += memory->size;
 	return CUDA_SUCCESS;
 }
 
+// Memory of a device is open to it, managed memory to everybody, the host's to the host and the context's device;
+// all of it to whom the node names.
+static void open_to(struct sim_graph_memory *memory)
+{
+	struct sim_mapping *mapping = memory->range->mappings;
+
+	for (int i = 0; i < sim_process.device_count; i++) {
+		const struct sim_device *owner = memory->range->device ? memory->range->device : memory->context->device;
+		bool open = is_managed(memory) || owner == &sim_process.devices[i];
+		for (size_t d = 0; d < memory->params.accessDescCount; d++)
+			open |= memory->access[d].location.id == i;
+		if (open)
+			sim_mapping_access(mapping, &sim_process.devices[i], CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	}
+	if (!memory->range->device)
+		(void)sim_mapping_host(mapping); // without it a host access faults, as one too early does
+}
+
 CUresult sim_graph_memory_upload(struct sim_graph_memory *memory)
 {
-	struct account *account = &accounts[memory->range->device->ordinal];
+	struct account *account = account_of(memory);
 	struct sim_physical *physical;
 	CUresult result = CUDA_SUCCESS;
 
@@ -139,10 +177,7 @@ CUresult sim_graph_memory_upload(struct sim_graph_memory *memory)
 				account->reserved -= memory->size;
 		}
 		if (result == CUDA_SUCCESS) {
-			for (int i = 0; i < sim_process.device_count; i++)
-				if (&sim_process.devices[i] == memory->range->device)
-					sim_mapping_access(memory->range->mappings, &sim_process.devices[i],
-							   CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+			open_to(memory);
 			memory->backed = true;
 			account->used += memory->size;
 			raise_marks(account);

@@ -1,4 +1,5 @@
 // Pinned and managed memory: host memory that kernels see at the same address.
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -101,15 +102,21 @@ void *sim_host_translate(void *device, uint64_t address, size_t length, bool wri
 	return length <= last.size - (address - last.base) ? (void *)(uintptr_t)address : NULL;
 }
 
+static bool is_managed(const struct sim_host *host)
+{
+	return host->kind == SIM_HOST_MANAGED || host->kind == SIM_HOST_POOL;
+}
+
 bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer)
 {
 	pthread_rwlock_rdlock(&lock);
 	struct sim_host *host = find(address);
 	if (host)
 		*ret_pointer = (struct sim_pointer){
-			.type = host->kind == SIM_HOST_MANAGED ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
-			.base = host->base, .size = host->size, .device = host->context->device, .context = host->context,
-			.managed = host->kind == SIM_HOST_MANAGED, .mapped = true, .host = host,
+			.type = is_managed(host) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
+			.base = host->base, .size = host->size, .context = host->context,
+			.device = host->context ? host->context->device : NULL, .managed = is_managed(host), .mapped = true,
+			.host = host, .host_access = true,
 			.buffer_id = host->buffer_id};
 	pthread_rwlock_unlock(&lock);
 	return host != NULL;
@@ -145,7 +152,7 @@ CUresult sim_managed_alloc(struct sim_context *context, size_t size, unsigned fl
 
 static void discard(struct sim_host *host)
 {
-	if (host->kind != SIM_HOST_REGISTERED)
+	if (host->kind == SIM_HOST_ALLOCATED || host->kind == SIM_HOST_MANAGED)
 		munmap((void *)host->base, sim_round_up(host->size, 4096));
 	free(host);
 }
@@ -167,6 +174,35 @@ CUresult sim_host_free(uintptr_t base, bool managed)
 	return CUDA_SUCCESS;
 }
 
+CUresult sim_host_pool_add(uintptr_t base, size_t size)
+{
+	const struct sim_host host = {.base = base, .size = size, .kind = SIM_HOST_POOL};
+
+	return insert(&host);
+}
+
+void sim_host_pool_remove(uintptr_t base)
+{
+	struct sim_host *host = NULL;
+
+	pthread_rwlock_wrlock(&lock);
+	size_t i = upper(base);
+	if (i > 0 && hosts[i - 1]->base == base && hosts[i - 1]->kind == SIM_HOST_POOL) {
+		host = hosts[i - 1];
+		take_out(i - 1);
+	}
+	pthread_rwlock_unlock(&lock);
+	free(host);
+}
+
+bool sim_numa_node(int node)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/sys/devices/system/node/node%d", node);
+	return node == 0 || (node > 0 && access(path, F_OK) == 0);
+}
+
 void sim_host_context_finish(struct sim_context *context)
 {
 	pthread_rwlock_wrlock(&lock);
@@ -184,7 +220,7 @@ bool sim_host_update(uintptr_t address, size_t size, void (*change)(struct sim_h
 {
 	pthread_rwlock_wrlock(&lock);
 	struct sim_host *host = find(address);
-	bool whole = host && host->kind == SIM_HOST_MANAGED && size <= host->size - (address - host->base);
+	bool whole = host && is_managed(host) && size <= host->size - (address - host->base);
 	if (whole)
 		change(host, data);
 	pthread_rwlock_unlock(&lock);

@@ -167,11 +167,16 @@ bool sim_pointer_find(CUdeviceptr address, struct sim_pointer *ret_pointer)
 			pointer.base = mapping->base;
 			pointer.size = mapping->size;
 			pointer.device = mapping->physical->device;
+			pointer.host_access = mapping->host;
 			if (!pointer.device)
 				pointer.type = CU_MEMORYTYPE_HOST;
 		}
 	} else {
 		found = address - range->base < range->asked;
+		if (!range->device) { // a graph's, on the host
+			pointer.type = CU_MEMORYTYPE_HOST;
+			pointer.host_access = true;
+		}
 	}
 	sim_memory_unlock();
 	if (found)

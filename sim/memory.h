@@ -3,9 +3,14 @@
 
 #include "sim.h"
 
+#define SIM_HOST_MEMORY "virgate-sim-host" // how descriptors of memory on the host are named
+
 unsigned long long sim_buffer_id(void); // any thread, no lock
 // Memory that the region has already given us (or, `memory` >= 0, host memory).
 struct sim_physical *sim_physical_adopt(struct sim_device *device, uint64_t id, size_t size, int memory);
+// Zeroed memory of the host's, which the host and devices may map; CUDA_ERROR_OUT_OF_MEMORY.
+CUresult sim_physical_on_host(size_t size, struct sim_physical **ret_physical);
+bool sim_numa_node(int node); // the machine has it; any thread, no lock
 void sim_handle_forget(CUmemGenericAllocationHandle handle); // vmm.c: its memory goes
 // Lets the host use the addresses; only for memory that is located there.
 CUresult sim_mapping_host(struct sim_mapping *mapping);
@@ -35,6 +40,9 @@ CUresult sim_host_free(uintptr_t base, bool managed);
 // Changes the managed memory that holds all of [address, address + size); false: there is none.
 bool sim_host_update(uintptr_t address, size_t size, void (*change)(struct sim_host *host, void *data), void *data);
 void sim_host_context_finish(struct sim_context *context);
+// A piece of a managed pool: it takes advice like other managed memory.
+CUresult sim_host_pool_add(uintptr_t base, size_t size);
+void sim_host_pool_remove(uintptr_t base);
 
 // For checkpoints, with the memory lock: all physical memory of the process, and taking its
 // bytes away from (or giving them back to) the addresses where it is mapped. 0 or -ENOMEM.

@@ -85,7 +85,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 		*(CUdeviceptr *)data = ptr;
 		break;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		if (!p.host)
+		if (!p.host_access)
 			return CUDA_ERROR_INVALID_VALUE;
 		*(void **)data = (void *)(uintptr_t)ptr;
 		break;

@@ -1,7 +1,9 @@
 // The segments and chunks of memory pools.
 #include "pool.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static struct sim_pool *pools;
@@ -40,7 +42,11 @@ CUresult sim_pool_new(struct sim_device *device, const CUmemPoolProps *propertie
 	pool->range->device = device;
 	pool->chunk_count = size / SIM_CHUNK;
 	pool->reuse_events = pool->reuse_opportunistic = pool->reuse_internal = 1;
-	pool->access[device->ordinal] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	// Memory of a device is open to it, managed memory to everybody, the host's to the host alone.
+	for (int i = 0; i < sim_process.device_count; i++)
+		if (device ? device->ordinal == i : sim_pool_managed(pool))
+			pool->access[i] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	pool->memory = -1;
 	pool->exported = -1;
 	pool->uid = (uint64_t)getpid() << 32 | ++uids;
 	whole->base = pool->range->base;
@@ -63,9 +69,27 @@ struct sim_pool *sim_pool_default(struct sim_device *device)
 	return device->default_pool;
 }
 
+bool sim_pool_managed(const struct sim_pool *pool)
+{
+	return pool->properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
+}
+
+CUresult sim_pool_memory(struct sim_pool *pool)
+{
+	if (pool->memory >= 0)
+		return CUDA_SUCCESS;
+	pool->memory = memfd_create("virgate-sim-pool", MFD_CLOEXEC);
+	if (pool->memory >= 0 && ftruncate(pool->memory, (off_t)pool->range->size) == 0)
+		return CUDA_SUCCESS;
+	if (pool->memory >= 0)
+		close(pool->memory);
+	pool->memory = -1;
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 static void tell_importers(struct sim_pool *pool, size_t chunk)
 {
-	uint64_t id = pool->chunks[chunk] ? pool->chunks[chunk]->physical->id : 0;
+	uint64_t id = pool->device && pool->chunks[chunk] ? pool->chunks[chunk]->physical->id : 0;
 
 	if (pool->exported >= 0 && pool->chunks[chunk])
 		pool->chunks[chunk]->physical->shared = true;
@@ -78,6 +102,8 @@ static void chunk_release(struct sim_pool *pool, size_t chunk)
 	sim_mapping_remove(pool->chunks[chunk]);
 	pool->chunks[chunk] = NULL;
 	pool->reserved -= SIM_CHUNK;
+	if (!pool->device && !pool->imported)
+		(void)fallocate(pool->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(chunk * SIM_CHUNK), SIM_CHUNK);
 	tell_importers(pool, chunk);
 }
 
@@ -87,6 +113,8 @@ CUresult sim_pool_chunk(struct sim_pool *pool, size_t chunk, struct sim_physical
 
 	SIM_TRY(sim_range_map(pool->range, base, physical));
 	pool->chunks[chunk] = sim_mapping_find(base);
+	if (!pool->device)
+		SIM_TRY(sim_mapping_host(pool->chunks[chunk]));
 	for (int i = 0; i < sim_process.device_count; i++)
 		if (pool->access[i])
 			sim_mapping_access(pool->chunks[chunk], &sim_process.devices[i], pool->access[i]);
@@ -107,6 +135,20 @@ static bool chunk_in_use(const struct sim_pool *pool, size_t chunk)
 	return false;
 }
 
+CUresult sim_pool_chunk_memory(struct sim_pool *pool, size_t chunk, struct sim_physical **ret_physical)
+{
+	if (pool->device)
+		return sim_physical_create(pool->device, SIM_CHUNK, ret_physical);
+	SIM_TRY(sim_pool_memory(pool));
+	struct sim_physical *physical = sim_physical_adopt(NULL, 0, SIM_CHUNK, pool->memory);
+	if (!physical)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	physical->borrowed = true;
+	physical->memory_offset = (off_t)(chunk * SIM_CHUNK);
+	*ret_physical = physical;
+	return CUDA_SUCCESS;
+}
+
 // Memory behind [base, base + size), which is inside the range; all of it or nothing new.
 static CUresult back(struct sim_pool *pool, CUdeviceptr base, size_t size)
 {
@@ -118,7 +160,7 @@ static CUresult back(struct sim_pool *pool, CUdeviceptr base, size_t size)
 		struct sim_physical *physical;
 		if (pool->chunks[i])
 			continue;
-		result = sim_physical_create(pool->device, SIM_CHUNK, &physical);
+		result = sim_pool_chunk_memory(pool, i, &physical);
 		if (result != CUDA_SUCCESS)
 			break;
 		result = sim_pool_chunk(pool, i, physical);
@@ -171,7 +213,9 @@ void sim_pool_trim(struct sim_pool *pool, size_t keep)
 	if (pool->destroyed && pool->reserved == 0 && pool->range) {
 		if (pool->exported >= 0)
 			close(pool->exported);
-		pool->exported = -1;
+		if (pool->memory >= 0)
+			close(pool->memory);
+		pool->exported = pool->memory = -1;
 		for (struct sim_segment *segment = pool->segments, *next; segment; segment = next) {
 			next = segment->next;
 			free(segment);
@@ -188,8 +232,10 @@ void sim_pool_trim(struct sim_pool *pool, size_t keep)
 void sim_pool_retire(struct sim_pool *pool)
 {
 	pool->destroyed = true;
-	if (pool->device->current_pool == pool)
+	if (pool->device && pool->device->current_pool == pool)
 		pool->device->current_pool = pool->device->default_pool;
+	if (!pool->device)
+		sim_pool_place_leave(pool);
 	sim_pool_trim(pool, 0);
 }
 
@@ -262,6 +308,8 @@ CUresult sim_pool_take(struct sim_pool *pool, size_t size, unsigned long long st
 			result = back(pool, segment->base, rounded);
 	}
 	SIM_TRY(result);
+	if (sim_pool_managed(pool))
+		SIM_TRY(sim_host_pool_add(segment->base, size));
 	cut(segment, rounded);
 	*ret_wait = segment->busy && segment->stream != stream ? sim_mark_ref(segment->busy) : NULL;
 	sim_mark_unref(segment->busy);
@@ -323,6 +371,8 @@ struct sim_segment *sim_pool_segment(CUdeviceptr address, struct sim_pool **ret_
 
 void sim_pool_give(struct sim_pool *pool, struct sim_segment *segment, struct sim_mark *busy, unsigned long long stream)
 {
+	if (sim_pool_managed(pool))
+		sim_host_pool_remove(segment->base);
 	segment->used = false;
 	segment->busy = sim_mark_ref(busy);
 	segment->stream = stream;
@@ -335,9 +385,14 @@ void sim_pool_give(struct sim_pool *pool, struct sim_segment *segment, struct si
 bool sim_pool_find(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer)
 {
 	struct sim_segment *segment = find_segment(range->owner, address);
+	const struct sim_pool *pool = range->owner;
 
 	if (!segment || address - segment->base >= segment->asked)
 		return false;
+	ret_pointer->host_access = !pool->device;
+	ret_pointer->managed = sim_pool_managed(pool);
+	if (!pool->device && !ret_pointer->managed)
+		ret_pointer->type = CU_MEMORYTYPE_HOST;
 	ret_pointer->base = segment->base;
 	ret_pointer->size = segment->asked;
 	ret_pointer->buffer_id = segment->id;

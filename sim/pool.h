@@ -22,7 +22,8 @@ struct sim_segment {
 
 struct sim_pool {
 	uint32_t magic;
-	struct sim_device *device;
+	struct sim_device *device; // NULL: in host memory
+	int memory; // of a pool in host memory: the descriptor of all of it, once there is some, -1
 	CUmemPoolProps properties;
 	struct sim_range *range;
 	struct sim_segment *segments;
@@ -32,6 +33,7 @@ struct sim_pool {
 	int reuse_events, reuse_opportunistic, reuse_internal;
 	unsigned char access[SIM_DEVICES];
 	bool destroyed, dirty, imported;
+	struct sim_pool_place *place; // of a default pool in host memory
 	int exported; // the descriptor that tells importers where the chunks are, -1
 	uint64_t uid;
 	struct sim_pool *next;
@@ -51,6 +53,17 @@ struct sim_segment *sim_pool_segment(CUdeviceptr address, struct sim_pool **ret_
 void sim_pool_give(struct sim_pool *pool, struct sim_segment *segment, struct sim_mark *busy, unsigned long long stream);
 // Importing: the segment at this place of the range becomes used.
 CUresult sim_pool_claim(struct sim_pool *pool, size_t offset, size_t size);
+// Memory for a chunk: the device's, or a piece of the pool's in host memory.
+CUresult sim_pool_chunk_memory(struct sim_pool *pool, size_t chunk, struct sim_physical **ret_physical);
 // Puts memory behind one chunk.
 CUresult sim_pool_chunk(struct sim_pool *pool, size_t chunk, struct sim_physical *physical);
 struct sim_pool *sim_pool_default(struct sim_device *device); // NULL: no addresses left
+// A pool in host memory: its descriptor, made when first needed. CUDA_ERROR_OUT_OF_MEMORY.
+CUresult sim_pool_memory(struct sim_pool *pool);
+// Checks where memory of a type can be; the location as pools know it: an id that means nothing is 0.
+CUresult sim_pool_location(const CUmemLocation *location, CUmemAllocationType type, CUmemLocation *ret_location);
+CUresult sim_pool_of_device(CUmemoryPool *ret_pool, CUdevice device, bool current);
+CUresult sim_pool_set_device(CUdevice device, CUmemoryPool pool);
+bool sim_pool_managed(const struct sim_pool *pool);
+// The pool is no longer the current one of any place of host memory (pool_place.c).
+void sim_pool_place_leave(struct sim_pool *pool);

@@ -126,30 +126,6 @@ CUresult CUDAAPI cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 
 // ---- pools -----------------------------------------------------------------------------------
 
-CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
-{
-	struct sim_device *device;
-	struct sim_pool *made;
-
-	SIM_ENTER(cuMemPoolCreate);
-	if (!pool || !poolProps || poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return CUDA_ERROR_NOT_SUPPORTED; // the attributes say so
-	if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE && poolProps->handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(sim_device_get(poolProps->location.id, &device));
-	size_t size = poolProps->maxSize && poolProps->maxSize < sim_process.config.memory ? poolProps->maxSize
-											   : sim_process.config.memory;
-	sim_memory_lock();
-	(void)sim_pool_default(device);
-	CUresult result = sim_pool_new(device, poolProps, size, &made);
-	sim_memory_unlock();
-	SIM_TRY(result);
-	*pool = (CUmemoryPool)made;
-	return CUDA_SUCCESS;
-}
-
 CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 {
 	struct sim_pool *dying;
@@ -157,14 +133,14 @@ CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 	SIM_ENTER(cuMemPoolDestroy);
 	SIM_TRY(sim_pool_get(pool, &dying));
 	sim_memory_lock();
-	bool mine = dying != dying->device->default_pool;
+	bool mine = !dying->place && !(dying->device && dying == dying->device->default_pool);
 	if (mine)
 		sim_pool_retire(dying);
 	sim_memory_unlock();
 	return mine ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult device_pool(CUmemoryPool *pool_out, CUdevice dev, bool current)
+CUresult sim_pool_of_device(CUmemoryPool *pool_out, CUdevice dev, bool current)
 {
 	struct sim_device *device;
 
@@ -185,23 +161,23 @@ static CUresult device_pool(CUmemoryPool *pool_out, CUdevice dev, bool current)
 CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
 {
 	SIM_ENTER(cuDeviceGetDefaultMemPool);
-	return device_pool(pool_out, dev, false);
+	return sim_pool_of_device(pool_out, dev, false);
 }
 
 CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 {
 	SIM_ENTER(cuDeviceGetMemPool);
-	return device_pool(pool, dev, true);
+	return sim_pool_of_device(pool, dev, true);
 }
 
-static CUresult set_device_pool(CUdevice dev, CUmemoryPool pool)
+CUresult sim_pool_set_device(CUdevice dev, CUmemoryPool pool)
 {
 	struct sim_device *device;
 	struct sim_pool *chosen;
 
 	SIM_TRY(sim_device_get(dev, &device));
 	SIM_TRY(sim_pool_get(pool, &chosen));
-	if (chosen->device != device || chosen->imported)
+	if (chosen->device != device || chosen->imported) // or in host memory
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
 	(void)sim_pool_default(device);
@@ -213,35 +189,7 @@ static CUresult set_device_pool(CUdevice dev, CUmemoryPool pool)
 CUresult CUDAAPI cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
 	SIM_ENTER(cuDeviceSetMemPool);
-	return set_device_pool(dev, pool);
-}
-
-static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type)
-{
-	if (!location || type != CU_MEM_ALLOCATION_TYPE_PINNED)
-		return CUDA_ERROR_INVALID_VALUE;
-	return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult CUDAAPI cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
-{
-	SIM_ENTER(cuMemGetDefaultMemPool);
-	SIM_TRY(check_location(location, type));
-	return device_pool(pool_out, location->id, false);
-}
-
-CUresult CUDAAPI cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
-{
-	SIM_ENTER(cuMemGetMemPool);
-	SIM_TRY(check_location(location, type));
-	return device_pool(pool, location->id, true);
-}
-
-CUresult CUDAAPI cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
-{
-	SIM_ENTER(cuMemSetMemPool);
-	SIM_TRY(check_location(location, type));
-	return set_device_pool(location->id, pool);
+	return sim_pool_set_device(dev, pool);
 }
 
 CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
@@ -373,7 +321,13 @@ CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPo
 
 	SIM_ENTER(cuMemPoolGetAccess);
 	SIM_TRY(sim_pool_get(memPool, &asked));
-	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+	if (!flags || !location)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!asked->device && location->type == CU_MEM_LOCATION_TYPE_HOST) {
+		*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+		return CUDA_SUCCESS;
+	}
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_device_get(location->id, &device));
 	*flags = (CUmemAccess_flags)asked->access[device->ordinal];

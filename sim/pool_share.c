@@ -1,6 +1,7 @@
 // Pools between processes: a descriptor that tells where a pool's chunks are, and pointers
 // as places in the pool.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "pool.h"
@@ -8,6 +9,58 @@
 struct pointer_data { // in CUmemPoolPtrExportData
 	uint64_t uid, offset, size;
 };
+
+// A pool on a node of the host is one file, with this behind its last chunk.
+struct host_pool {
+	char magic[16];
+	uint64_t uid, size;
+	int64_t node;
+};
+static const char host_magic[16] = "virgate sim pool";
+
+static CUresult export_host(struct sim_pool *pool, int *ret_descriptor)
+{
+	struct host_pool record = {.uid = pool->uid, .size = pool->range->size, .node = pool->properties.location.id};
+
+	memcpy(record.magic, host_magic, sizeof record.magic);
+	sim_memory_lock();
+	CUresult result = sim_pool_memory(pool);
+	sim_memory_unlock();
+	SIM_TRY(result);
+	int descriptor = fcntl(pool->memory, F_DUPFD_CLOEXEC, 3);
+	if (descriptor < 0 || pwrite(descriptor, &record, sizeof record, (off_t)record.size) != sizeof record) {
+		if (descriptor >= 0)
+			close(descriptor);
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	}
+	*ret_descriptor = descriptor;
+	return CUDA_SUCCESS;
+}
+
+static CUresult import_host(int descriptor, CUmemoryPool *ret_pool)
+{
+	struct host_pool record;
+	struct sim_pool *made;
+	struct stat facts;
+
+	if (fstat(descriptor, &facts) != 0 || (size_t)facts.st_size < sizeof record ||
+	    pread(descriptor, &record, sizeof record, facts.st_size - (off_t)sizeof record) != sizeof record ||
+	    memcmp(record.magic, host_magic, sizeof host_magic) != 0 || record.size != (size_t)facts.st_size - sizeof record ||
+	    record.size == 0 || record.size % SIM_CHUNK)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				     .location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = (int)record.node}};
+	sim_memory_lock();
+	CUresult result = sim_pool_new(NULL, &properties, record.size, &made);
+	if (result == CUDA_SUCCESS) {
+		made->imported = true;
+		made->uid = record.uid;
+		made->memory = fcntl(descriptor, F_DUPFD_CLOEXEC, 512);
+		*ret_pool = (CUmemoryPool)made;
+	}
+	sim_memory_unlock();
+	return result;
+}
 
 CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
 						  unsigned long long flags)
@@ -20,6 +73,8 @@ CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool
 	if (!handle_out || flags != 0 || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
 	    !(shared->properties.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) || shared->imported)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!shared->device)
+		return export_host(shared, handle_out);
 	struct region_export what = {.kind = REGION_EXPORT_POOL, .id = shared->uid,
 				     .payload = {(uint64_t)shared->device->physical, shared->range->size}};
 	if (region_export(sim_process.region, &what, &descriptor) != 0)
@@ -48,7 +103,9 @@ CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void
 	SIM_ENTER(cuMemPoolImportFromShareableHandle);
 	if (!pool_out || flags != 0 || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (region_import(sim_process.region, (int)(intptr_t)handle, &what) != 0 || what.kind != REGION_EXPORT_POOL)
+	if (region_import(sim_process.region, (int)(intptr_t)handle, &what) != 0)
+		return import_host((int)(intptr_t)handle, pool_out);
+	if (what.kind != REGION_EXPORT_POOL)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (int i = 0; i < sim_process.device_count; i++)
 		if (sim_process.devices[i].physical == (int)what.payload[0])
@@ -93,16 +150,23 @@ CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, C
 // The exporter's chunk, held by us too.
 static CUresult adopt_chunk(struct sim_pool *pool, size_t chunk)
 {
+	struct sim_physical *physical;
 	uint64_t id = 0;
 	size_t size;
 	int device;
 
 	if (pool->chunks[chunk])
 		return CUDA_SUCCESS;
+	if (!pool->device) {
+		SIM_TRY(sim_pool_chunk_memory(pool, chunk, &physical));
+		CUresult result = sim_pool_chunk(pool, chunk, physical);
+		sim_physical_unref(physical);
+		return result;
+	}
 	if (pread(pool->exported, &id, sizeof id, (off_t)(sizeof(struct region_export) + chunk * sizeof id)) != sizeof id ||
 	    region_hold(sim_process.region, id, &device, &size) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct sim_physical *physical = sim_physical_adopt(pool->device, id, size, -1);
+	physical = sim_physical_adopt(pool->device, id, size, -1);
 	if (!physical) {
 		region_drop(sim_process.region, id);
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -55,7 +55,7 @@ CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARA
 		return CUDA_ERROR_INVALID_VALUE;
 	struct sim_device *device = context->device;
 	if (pointer.range && pointer.range->kind == SIM_RANGE_GRAPH) { // its memory may come with the graph's launch
-		device = pointer.device;
+		device = pointer.device ? pointer.device : device;
 	} else if (!sim_memory_host(device, set->dst, length ? length : 1, true)) {
 		device = pointer.device; // another device's memory: that one does it
 		if (!device || !sim_memory_host(device, set->dst, length ? length : 1, true))

@@ -367,6 +367,8 @@ struct sim_physical {
 	uint64_t id;	 // in the region: identifies it to all processes
 	size_t size;
 	int memory;	 // descriptor of host-located memory, -1
+	off_t memory_offset; // in it
+	bool borrowed; // the descriptor is a pool's
 	bool shared;	 // exported or imported: another struct of this process may hold the same
 	CUmemAllocationProp properties; // of cuMemCreate
 	CUmemGenericAllocationHandle handle; // vmm.c's; 0: none yet
@@ -439,6 +441,7 @@ struct sim_pointer {
 	struct sim_device *device;
 	struct sim_context *context;
 	bool managed, mapped; // mapped: memory is behind it
+	bool host_access;     // the host may use the address
 	struct sim_range *range; // device memory
 	struct sim_host *host;	 // pinned and managed memory
 	unsigned long long buffer_id;
@@ -447,7 +450,7 @@ bool sim_pointer_find(CUdeviceptr address, struct sim_pointer *ret_pointer); // 
 
 // ---- pinned and managed memory (host.c) -------------------------------------------------
 
-enum sim_host_kind { SIM_HOST_ALLOCATED, SIM_HOST_REGISTERED, SIM_HOST_MANAGED };
+enum sim_host_kind { SIM_HOST_ALLOCATED, SIM_HOST_REGISTERED, SIM_HOST_MANAGED, SIM_HOST_POOL }; // the last: of a managed pool
 struct sim_host {
 	uintptr_t base;
 	size_t size; // as asked

@@ -1,6 +1,8 @@
 // Virtual memory management: reservations, physical handles, mappings, access, descriptors.
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "memory.h"
@@ -98,26 +100,16 @@ static CUresult check_properties(const CUmemAllocationProp *prop, struct sim_dev
 	if (prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	*ret_device = NULL;
-	if (on_host(&prop->location))
-		return CUDA_SUCCESS;
-	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+	switch ((int)prop->location.type) {
+	case CU_MEM_LOCATION_TYPE_HOST: // belongs to no node, and to no other process
+		return prop->requestedHandleTypes ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+		return sim_numa_node(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	case CU_MEM_LOCATION_TYPE_DEVICE:
+		return sim_device_get(prop->location.id, ret_device);
+	default: // nor the calling thread's node: it may change
 		return CUDA_ERROR_INVALID_VALUE;
-	return sim_device_get(prop->location.id, ret_device);
-}
-
-static CUresult create_on_host(size_t size, struct sim_physical **ret_physical)
-{
-	int memory = memfd_create("virgate-sim-host", MFD_CLOEXEC);
-
-	if (memory < 0)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	struct sim_physical *physical = ftruncate(memory, (off_t)size) == 0 ? sim_physical_adopt(NULL, 0, size, memory) : NULL;
-	if (!physical) {
-		close(memory);
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*ret_physical = physical;
-	return CUDA_SUCCESS;
 }
 
 // Gives the program a handle of memory whose only reference is ours.
@@ -148,7 +140,7 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, 
 		SIM_TRY((CUresult)atomic_load(&device->lost));
 	SIM_TRY(sim_capture_unsafe());
 	sim_memory_lock();
-	CUresult result = device ? sim_physical_create(device, size, &physical) : create_on_host(size, &physical);
+	CUresult result = device ? sim_physical_create(device, size, &physical) : sim_physical_on_host(size, &physical);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && device && sim_pool_trim_all(device) == CUDA_SUCCESS)
 		result = sim_physical_create(device, size, &physical);
 	if (result == CUDA_SUCCESS) {
@@ -379,6 +371,15 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void *shareableHandle, CUmemGeneri
 	return CUDA_SUCCESS;
 }
 
+static CUresult hand_out_import(struct sim_physical *physical, CUmemLocationType type, int id,
+				CUmemGenericAllocationHandle *ret_handle)
+{
+	physical->properties = (CUmemAllocationProp){
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = {.type = type, .id = id}};
+	return hand_out(physical, ret_handle);
+}
+
 // With the memory lock held.
 static CUresult import(uint64_t id, CUmemGenericAllocationHandle *ret_handle)
 {
@@ -397,10 +398,27 @@ static CUresult import(uint64_t id, CUmemGenericAllocationHandle *ret_handle)
 		return device ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_DEVICE;
 	}
 	physical->shared = true;
-	physical->properties = (CUmemAllocationProp){
-		.type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal}};
-	return hand_out(physical, ret_handle);
+	return hand_out_import(physical, CU_MEM_LOCATION_TYPE_DEVICE, device->ordinal, ret_handle);
+}
+// Memory on a node of the host: its descriptor is the memory.
+static CUresult import_host(int descriptor, CUmemGenericAllocationHandle *ret_handle)
+{
+	static const char name[] = "/memfd:" SIM_HOST_MEMORY;
+	char path[64], target[64] = "";
+	struct stat facts;
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+	if (readlink(path, target, sizeof target - 1) < 0 || strncmp(target, name, strlen(name)) != 0 ||
+	    fstat(descriptor, &facts) != 0 || facts.st_size == 0 || (size_t)facts.st_size % SIM_GRANULE)
+		return CUDA_ERROR_INVALID_VALUE;
+	int memory = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+	struct sim_physical *physical = memory < 0 ? NULL : sim_physical_adopt(NULL, 0, (size_t)facts.st_size, memory);
+	if (!physical) {
+		if (memory >= 0)
+			close(memory);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return hand_out_import(physical, CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, ret_handle);
 }
 
 CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
@@ -411,10 +429,11 @@ CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ha
 	SIM_ENTER(cuMemImportFromShareableHandle);
 	if (!handle || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (region_import(sim_process.region, (int)(intptr_t)osHandle, &what) != 0 || what.kind != REGION_EXPORT_MEMORY)
+	bool ours = region_import(sim_process.region, (int)(intptr_t)osHandle, &what) == 0;
+	if (ours && what.kind != REGION_EXPORT_MEMORY)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
-	CUresult result = import(what.id, handle);
+	CUresult result = ours ? import(what.id, handle) : import_host((int)(intptr_t)osHandle, handle);
 	sim_memory_unlock();
 	return result;
 }

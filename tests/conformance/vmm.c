@@ -394,4 +394,38 @@ CONFORM(handles_in_host_memory)
 	WORKS(cuMemCreate(&handle, 4 * BLOCK, &wanted, 0));
 	EQUALS(memory_used(), before);
 	WORKS(cuMemRelease(handle));
+	wanted.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+	GIVES(cuMemCreate(&handle, 4 * BLOCK, &wanted, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+CONFORM(a_handle_in_host_memory_is_used_from_both_sides)
+{
+	CUmemGenericAllocationHandle handle = 0;
+	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
+	CUdeviceptr address = 0;
+	size_t granularity = 0;
+	int supported = 0;
+
+	need_context();
+	NEED(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device));
+	if (!supported)
+		SKIP("no handles in host memory here");
+	NEED(cuMemGetAllocationGranularity(&granularity, &wanted, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+	wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	GIVES(cuMemCreate(&handle, granularity, &wanted, 0), CUDA_ERROR_INVALID_VALUE); // not for other processes
+	wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+	NEED(cuMemCreate(&handle, granularity, &wanted, 0));
+	NEED(cuMemAddressReserve(&address, granularity, 0, 0, 0));
+	NEED(cuMemMap(address, granularity, 0, handle, 0));
+	CUmemAccessDesc both[] = {{.location = {.type = CU_MEM_LOCATION_TYPE_HOST}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+		{.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
+	NEED(cuMemSetAccess(address, granularity, both, 2));
+	*(volatile unsigned *)address = 5;
+	NEED(cuMemsetD32(address + 4, 7, 1));
+	WORKS(cuCtxSynchronize());
+	EQUALS(((volatile unsigned *)address)[0], 5);
+	EQUALS(((volatile unsigned *)address)[1], 7);
+	WORKS(cuMemUnmap(address, granularity));
+	WORKS(cuMemRelease(handle));
+	WORKS(cuMemAddressFree(address, granularity));
 }
