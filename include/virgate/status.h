@@ -23,7 +23,12 @@ extern "C" {
 	X(NO_DAEMON, "the daemon cannot be reached")                                               \
 	X(PROTOCOL, "unintelligible message")                                                      \
 	X(SYSTEM, "system call failed")                                                            \
-	X(DRIVER, "driver call failed")
+	X(DRIVER, "driver call failed")                                                            \
+	X(CLOSED, "object is closed")                                                              \
+	X(STATE, "not possible in this state")                                                     \
+	X(NOT_READY, "not complete yet")                                                           \
+	X(TOOLCHAIN, "compiler or linker failed")                                                  \
+	X(NVML, "NVML call failed")
 
 enum vg_status {
 #define X(name, text) VG_##name,
@@ -38,10 +43,10 @@ VG_PUBLIC const char *vg_status_text(enum vg_status status);
  * the library; never NULL, fields are "" or 0 when there is nothing to say. Any thread. */
 struct vg_error {
 	enum vg_status status;
-	int code;	      /* the driver's result or errno */
+	int code;	      /* DRIVER: the CUresult; TOOLCHAIN, NVML: the tool's result; SYSTEM: errno */
 	const char *function; /* the public function that failed */
 	const char *text;     /* what was asked, what there is, what to do */
-	const char *log;      /* a tool's own log (compiler, linker) */
+	const char *log;      /* a tool's own log: compiler, linker, or what the driver noted */
 };
 VG_PUBLIC const struct vg_error *vg_last_error(void);
 

@@ -2,8 +2,14 @@
 #ifndef VIRGATE_VIRGATE_H
 #define VIRGATE_VIRGATE_H
 
+#include <virgate/context.h>
+#include <virgate/device.h>
+#include <virgate/kernel.h>
+#include <virgate/launch.h>
 #include <virgate/log.h>
+#include <virgate/memory.h>
 #include <virgate/status.h>
+#include <virgate/stream.h>
 #include <virgate/version.h>
 #include <virgate/vgpu.h>
 

@@ -7,12 +7,12 @@
 
 TEST(every_status_has_a_text_of_its_own)
 {
-	for (int i = 0; i <= VG_DRIVER; i++) {
+	for (int i = 0; i <= VG_NVML; i++) {
 		CHECK(strcmp(vg_status_text(i), "unknown status") != 0);
 		for (int other = 0; other < i; other++)
 			CHECK(strcmp(vg_status_text(i), vg_status_text(other)) != 0);
 	}
-	CHECK_STR(vg_status_text(VG_DRIVER + 1), "unknown status");
+	CHECK_STR(vg_status_text(VG_NVML + 1), "unknown status");
 	CHECK_STR(vg_status_text(-1), "unknown status");
 }
 

@@ -1,0 +1,60 @@
+#include "core/core.h"
+
+#include "base/status.h"
+#include "core/device.h"
+#include "core/error.h"
+
+#include <pthread.h>
+
+const struct vg_driver *core_driver;
+static int driver_version;
+
+static enum vg_status open_locked(const char *function)
+{
+	const struct vg_driver *driver;
+	char problem[4200];
+
+	if (vg_driver_load(&driver, problem, sizeof problem))
+		return vg_fail(VG_NO_DRIVER, 0, function, "%s", problem);
+	CUresult r = driver->cuInit(0);
+	if (r)
+		return vg_fail(r == CUDA_ERROR_NO_DEVICE ? VG_NOT_FOUND : VG_DRIVER, r, function,
+			       r == CUDA_ERROR_NO_DEVICE ? "cuInit: %s has no CUDA device that this process may use (%d)"
+							 : "cuInit of %s failed with %d",
+			       driver->path, r);
+	core_driver = driver;
+	CUresult version = driver->cuDriverGetVersion(&driver_version);
+	enum vg_status status = version ? core_driver_failed(version, function, "cuDriverGetVersion", "%s", "")
+					: core_devices_open(function);
+	if (status)
+		core_driver = NULL;
+	return status;
+}
+
+enum vg_status core_open(const char *function)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static _Atomic(bool) open;
+	enum vg_status status = VG_OK;
+
+	if (open)
+		return VG_OK;
+	pthread_mutex_lock(&lock);
+	if (!open) {
+		status = open_locked(function);
+		open = status == VG_OK;
+	}
+	pthread_mutex_unlock(&lock);
+	return status;
+}
+
+int core_driver_version(void)
+{
+	return driver_version;
+}
+
+enum vg_status core_needs_driver(int version, const char *function, const char *what)
+{
+	return vg_fail(VG_UNSUPPORTED, 0, function, "%s: unsupported: needs driver %d.%d, have %d.%d", what, version / 1000,
+		       version % 1000 / 10, driver_version / 1000, driver_version % 1000 / 10);
+}

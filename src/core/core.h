@@ -1,0 +1,14 @@
+// The driver's table, for all of this room: valid once a device was got, and never changed again.
+#pragma once
+#include "driver/driver.h"
+#include "virgate/status.h"
+
+extern const struct vg_driver *core_driver;
+
+// Loads the driver, calls cuInit and builds the table of devices, once per process; a failure is
+// not remembered. NO_DRIVER, DRIVER. Any thread.
+enum vg_status core_open(const char *function);
+// The version that the driver reports, 13000 for 13.0. After core_open().
+int core_driver_version(void);
+// VG_UNSUPPORTED with "needs driver 13.1, have 13.0", for entries newer than some driver.
+enum vg_status core_needs_driver(int version, const char *function, const char *what);

@@ -1,0 +1,26 @@
+// What the driver refused, in words.
+#pragma once
+#include "base/status.h"
+#include "core/scope.h"
+
+// Sets the thread's last error to VG_DRIVER (VG_UNSUPPORTED for CUDA_ERROR_NOT_SUPPORTED of an
+// entry that the driver lacks) with "CALL: CUDA_ERROR_X: explanation; …", `format` saying what was
+// asked ("" for nothing to add), and the driver's own error log since the last look, which is read on failure only.
+__attribute__((format(printf, 4, 5))) enum vg_status core_driver_failed(CUresult result, const char *function,
+									const char *call, const char *format, ...);
+
+// Returns from a public function when a driver call fails: CORE_CALL(cuEventRecord, event, stream).
+#define CORE_CALL(entry, ...)                                                                      \
+	do {                                                                                       \
+		CUresult result_ = core_driver->entry(__VA_ARGS__);                                \
+		if (__builtin_expect(result_ != CUDA_SUCCESS, 0))                                  \
+			return core_driver_failed(result_, __func__, #entry, "%s", "");            \
+	} while (0)
+// Enters `context` for the rest of the block, or returns from the public function.
+#define CORE_ENTER(scope, context)                                                                 \
+	CORE_SCOPE scope = {false};                                                                \
+	do {                                                                                       \
+		CUresult entered_ = core_enter(&scope, context);                                   \
+		if (__builtin_expect(entered_ != CUDA_SUCCESS, 0))                                 \
+			return core_driver_failed(entered_, __func__, "cuCtxPushCurrent", "%s", ""); \
+	} while (0)

@@ -1,0 +1,71 @@
+#include "core/object.h"
+
+#include "base/log.h"
+
+#include <string.h>
+
+void core_object_init(struct core_object *object, const struct core_class *class)
+{
+	object->class = class;
+	atomic_init(&object->references, 1);
+	atomic_init(&object->closed, false);
+	atomic_init(&object->released, false);
+}
+
+void core_object_retain(struct core_object *object)
+{
+	atomic_fetch_add_explicit(&object->references, 1, memory_order_relaxed);
+}
+
+static enum vg_status release_handle(struct core_object *object, const char *function)
+{
+	if (atomic_exchange(&object->released, true) || !object->class->close)
+		return VG_OK;
+	return object->class->close(object, function);
+}
+
+void core_object_release(struct core_object *object)
+{
+	if (!object || atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) != 1)
+		return;
+	if (release_handle(object, "destroy"))
+		vg_log(VG_LOG_WARNING, "destroying a %s: %s", object->class->name, vg_last_error()->text);
+	object->class->free(object);
+}
+
+enum vg_status core_object_close(struct core_object *object, const char *function)
+{
+	atomic_store(&object->closed, true);
+	// Whoever else holds it still needs the handle; the last release closes it then.
+	if (atomic_load(&object->references) > 1)
+		return VG_OK;
+	return release_handle(object, function);
+}
+
+enum vg_status core_object_refuse(const struct core_object *object, const char *name, const char *function)
+{
+	if (!object)
+		return vg_fail(VG_INVALID, 0, function, "%s is NULL", name);
+	return vg_fail(VG_CLOSED, 0, function, "the %s has been closed", object->class->name);
+}
+
+enum vg_status core_options(void *copy, size_t size, const void *options, const char *function)
+{
+	size_t given;
+
+	memset(copy, 0, size);
+	memcpy(copy, &size, sizeof size);
+	if (!options)
+		return VG_OK;
+	memcpy(&given, options, sizeof given);
+	if (given < sizeof given)
+		return vg_fail(VG_INVALID, 0, function, "the options' size is %zu: set it to sizeof the structure", given);
+	for (size_t i = size; i < given; i++)
+		if (((const unsigned char *)options)[i])
+			return vg_fail(VG_UNSUPPORTED, 0, function,
+				       "the options have a field at byte %zu that this library does not know: it knows %zu bytes", i,
+				       size);
+	memcpy((char *)copy + sizeof size, (const char *)options + sizeof size,
+	       (given < size ? given : size) - sizeof size);
+	return VG_OK;
+}

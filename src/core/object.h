@@ -1,0 +1,70 @@
+// What every object of this room begins with.
+//
+// References are held by the program and by objects that depend on this one, so that any order of
+// destruction is safe: the driver's handle goes with the last reference. A closed object refuses the
+// program's calls; its dependants go on using it. Any thread.
+#pragma once
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/status.h"
+
+struct core_object;
+
+struct core_class {
+	const char *name; // as messages say it: "stream"
+	// Gives back what the driver holds; called once, by whoever comes last. NULL: nothing to close.
+	enum vg_status (*close)(struct core_object *object, const char *function);
+	// Drops dependencies and memory, after close. It must not fail.
+	void (*free)(struct core_object *object);
+};
+
+struct core_object {
+	const struct core_class *class;
+	atomic_uint references;
+	atomic_bool closed;   // the program may not use it any more
+	atomic_bool released; // the driver's handle is gone
+};
+
+// One reference, the caller's.
+void core_object_init(struct core_object *object, const struct core_class *class);
+void core_object_retain(struct core_object *object);
+// NULL is fine. The last one closes and frees; a failure to close goes to the log.
+void core_object_release(struct core_object *object);
+// For the public _close functions: no further use by the program, and the driver's handle goes
+// now if nobody else holds the object, else with the last holder. Closing twice is fine.
+enum vg_status core_object_close(struct core_object *object, const char *function);
+
+// VG_OK, or INVALID for NULL, or CLOSED.
+enum vg_status core_object_refuse(const struct core_object *object, const char *name, const char *function);
+static inline enum vg_status core_object_check(const struct core_object *object, const char *name, const char *function)
+{
+	if (__builtin_expect(object && !atomic_load_explicit(&object->closed, memory_order_relaxed), 1))
+		return VG_OK;
+	return core_object_refuse(object, name, function);
+}
+
+// In a public function: returns from it unless the object can be used. Objects name their
+// struct core_object `object`, as their first member.
+#define CORE_USABLE(pointer, name)                                                                 \
+	do {                                                                                       \
+		enum vg_status usable_ = core_object_check((const struct core_object *)(pointer), name, __func__); \
+		if (usable_)                                                                       \
+			return usable_;                                                            \
+	} while (0)
+// Likewise for arguments that may not be NULL, outputs above all.
+#define CORE_NEEDED(pointer)                                                                       \
+	do {                                                                                       \
+		if (!(pointer))                                                                    \
+			return vg_fail(VG_INVALID, 0, __func__, "%s is NULL", #pointer);           \
+	} while (0)
+// An options structure of the program: NULL for all defaults, or one whose size we know. Copies
+// what the program's header had; what this library does not know must be zero.
+#define CORE_OPTIONS(copy, options)                                                                \
+	do {                                                                                       \
+		enum vg_status options_ = core_options(&(copy), sizeof(copy), (options), __func__); \
+		if (options_)                                                                      \
+			return options_;                                                           \
+	} while (0)
+enum vg_status core_options(void *copy, size_t size, const void *options, const char *function);

@@ -1,0 +1,9 @@
+#!/bin/sh
+# run-sim.sh BUILD PROGRAM [ARGUMENT...]: the program on a simulated GPU of its own.
+set -u
+build=$1
+shift
+VIRGATE_SIM_DIR=$(mktemp -d) || exit 1
+trap 'rm -rf "$VIRGATE_SIM_DIR"' EXIT
+export VIRGATE_SIM_DIR VIRGATE_SIM="${VIRGATE_SIM:-1}" VIRGATE_LIBDIR="$build"
+"$@"
