@@ -51,13 +51,17 @@ static void send_answer(struct node *node, struct connection *connection)
 	close_connection(node, connection);
 }
 
-static void take_hello(struct node *node, const struct connection *connection, const struct vg_wire_hello *hello)
+// A tenant that has exported memory sends one descriptor along.
+static void take_hello(struct node *node, const struct connection *connection, const struct vg_wire_hello *hello,
+		       int exports)
 {
 	struct vgpu *vgpu = registry_find(node, hello->ledger);
 	struct vg_ledger_owner owner = {hello->pid, hello->pid_namespace, hello->start_time};
 
 	if (vgpu && authority_allows(AUTHORITY_ENTER, authority_classify(&connection->peer, vgpu->owner, vgpu->group)))
-		tenant_hello(node, vgpu, &owner, connection->peer.pid);
+		tenant_hello(node, vgpu, &owner, connection->peer.pid, exports);
+	else if (exports >= 0)
+		close(exports);
 }
 
 static void take_request(struct node *node, struct connection *connection)
@@ -70,11 +74,14 @@ static void take_request(struct node *node, struct connection *connection)
 	if (r == -EPROTO)
 		say("a malformed message from process %d of user %u: connection closed", (int)connection->peer.pid,
 		    (unsigned int)connection->peer.uid);
+	int first = r == 0 && message.descriptor_count ? message.descriptors[0] : -1;
 	if (r == 0)
-		for (unsigned int i = 0; i < message.descriptor_count; i++)
-			close(message.descriptors[i]); // no request takes any
+		for (unsigned int i = 1; i < message.descriptor_count; i++)
+			close(message.descriptors[i]); // no request takes more than one
 	if (r == 0 && message.type == VG_WIRE_HELLO)
-		take_hello(node, connection, &message.hello);
+		take_hello(node, connection, &message.hello, first);
+	else if (first >= 0)
+		close(first);
 	if (r < 0 || message.type != VG_WIRE_ADMIN) {
 		close_connection(node, connection);
 		return;

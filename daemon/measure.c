@@ -17,22 +17,22 @@ static bool has_living(const struct node *node, size_t device)
 	return false;
 }
 
-// Managed memory does not count in NVML's figure.
-static uint64_t declared(const struct vg_ledger_tenant *tenant)
-{
-	uint64_t apart = tenant->by_kind[VG_LEDGER_MANAGED] + tenant->by_kind[VG_LEDGER_UNDECLARED];
-
-	return tenant->used > apart ? tenant->used - apart : 0;
-}
-
 // A tenant that holds nothing but its first context shows what a context takes; of several,
-// the one with the fewest modules. The estimate serves all later tenants of this GPU.
-static void learn_context(struct vgpu *vgpu, const struct vg_ledger_tenant *tenant, uint64_t physical)
+// the one with the fewest modules. The estimate serves all later tenants of this GPU. Its word that
+// it holds nothing else, or that it is not about to end, is not enough to lower the estimate: two
+// looks must agree, and what was measured before is not halved.
+static void learn_context(struct vgpu *vgpu, struct tenant *tenant, const struct vg_ledger_tenant *now, uint64_t physical)
 {
 	bool measured = vg_ledger_flags(vgpu->ledger) & VG_LEDGER_OVERHEAD_MEASURED;
+	uint64_t known = vg_ledger_context_overhead(vgpu->ledger);
 
-	if (tenant->pristine && declared(tenant) == tenant->by_kind[VG_LEDGER_CONTEXT] && physical &&
-	    (!measured || physical < vg_ledger_context_overhead(vgpu->ledger)))
+	if (!now->pristine || now->changes != tenant->seen.changes || now->declared != now->by_kind[VG_LEDGER_CONTEXT]) {
+		tenant->pristine_physical = 0;
+		return;
+	}
+	bool confirmed = physical == tenant->pristine_physical;
+	tenant->pristine_physical = physical;
+	if (physical && confirmed && (!measured || (physical < known && physical > known / 2)))
 		vg_ledger_set_context_overhead(vgpu->ledger, physical);
 }
 
@@ -55,20 +55,41 @@ static void report_drift(const struct vgpu *vgpu, struct tenant *tenant, const s
 	    vg_size_format(physical, text[0]), vg_size_format(charged, text[1]));
 }
 
-// A tenant reserves before it allocates and frees before it refunds, so at worst the figure is
-// too small for a moment; one that changed while we looked is left for the next time.
+static uint64_t larger(uint64_t left, uint64_t right)
+{
+	return left > right ? left : right;
+}
+
+// The tenant goes on while we look. It reserves before it allocates and frees before it refunds, so
+// what lies above the most that it had declared during the look was never declared.
 static void measure_one(struct vgpu *vgpu, struct tenant *tenant, uint64_t physical)
 {
 	struct vg_ledger_tenant now;
 	unsigned int cursor = tenant->seen.slot;
 
 	if (!vg_ledger_next_tenant(vgpu->ledger, &cursor, &now) || now.slot != tenant->seen.slot ||
-	    now.generation != tenant->seen.generation || now.changes != tenant->seen.changes)
+	    now.generation != tenant->seen.generation)
 		return;
-	uint64_t expected = declared(&now);
-	learn_context(vgpu, &now, physical);
+	uint64_t most = larger(larger(tenant->declared_before, now.declared), now.peak);
+	uint64_t adrift = now.adrift < tenant->seen.adrift ? now.adrift : tenant->seen.adrift;
+	uint64_t expected = most > adrift ? most - adrift : 0;
+	learn_context(vgpu, tenant, &now, physical);
 	vg_ledger_set_undeclared(vgpu->ledger, &now, physical > expected ? physical - expected : 0);
 	report_drift(vgpu, tenant, &now, physical);
+}
+
+static void begin_look(struct vgpu *vgpu, struct tenant *tenant)
+{
+	struct vg_ledger_tenant now;
+	unsigned int cursor = tenant->seen.slot;
+
+	vg_ledger_clear_peak(vgpu->ledger, &tenant->seen);
+	tenant->declared_before = UINT64_MAX;
+	if (!vg_ledger_next_tenant(vgpu->ledger, &cursor, &now) || now.slot != tenant->seen.slot ||
+	    now.generation != tenant->seen.generation)
+		return; // it has left
+	tenant->seen = now;
+	tenant->declared_before = now.declared;
 }
 
 void measure_device(struct node *node, size_t device)
@@ -76,7 +97,14 @@ void measure_device(struct node *node, size_t device)
 	static struct vg_system_process processes[VG_SYSTEM_PROCESSES];
 	size_t count = 0;
 
-	if (!has_living(node, device) || vg_system_processes(node->system, device, processes, &count) < 0)
+	if (!has_living(node, device))
+		return;
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		for (struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device && !vgpu->damaged;
+		     tenant = tenant->next)
+			if (!tenant->dead)
+				begin_look(vgpu, tenant);
+	if (vg_system_processes(node->system, device, processes, &count) < 0)
 		return;
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		for (struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device && !vgpu->damaged;

@@ -34,9 +34,13 @@ struct tenant {
 	struct vg_ledger_tenant seen;
 	pid_t pid; // as we see it, 0: not known
 	uint64_t start_time;
+	int exports; // exports.c; -1: none that we know
+	bool told_of_exports;
 	bool dead, found; // `found`: by the scan in progress
 	bool replaced;	  // it lives, and runs another program now (exec)
 	bool warned, drift_told;
+	uint64_t declared_before;   // measure.c: when the look in progress began
+	uint64_t pristine_physical; // what its first context took at the last look; 0: not known
 	uint64_t drift_since_ns; // more on the device than is charged; 0: not so
 	uint64_t dead_since_ns;
 };
@@ -128,9 +132,14 @@ void launcher_sweep(struct node *node);
 // tenant.c
 void tenant_scan(struct node *node, struct vgpu *vgpu);
 void tenant_scan_all(struct node *node);
-void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, pid_t pid);
+void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, pid_t pid, int exports_fd);
 void tenant_reap(struct node *node);
 void tenant_drop_all(struct node *node, struct vgpu *vgpu);
+
+// exports.c: takes `offered` into `own`, or closes it: -EPROTO, it is no epoll instance.
+int exports_take(int *own, int offered);
+// Bytes whose descriptors are still open somewhere; `most` where that cannot be told, and at most.
+uint64_t exports_open(int descriptor, uint64_t most);
 
 // measure.c: leaves word for tenants of what they hold undeclared.
 void measure_tenants(struct node *node);

@@ -15,7 +15,8 @@
 #include <sys/stat.h>
 
 enum {
-	REAP_EVERY_MS = 20,
+	REAP_EVERY_MS = 20, // and where only descriptors keep memory, EXPORTS_EVERY_MS
+	EXPORTS_EVERY_MS = 250,
 	WARN_AFTER_S = 10,
 	BLIND_S = 1, // how long a dead tenant waits while NVML says nothing
 };
@@ -28,6 +29,8 @@ static void forget(struct node *node, struct tenant *tenant)
 		link = &(*link)->next;
 	*link = tenant->next;
 	node_unwatch(node, &tenant->source);
+	if (tenant->exports >= 0)
+		close(tenant->exports);
 	free(tenant);
 }
 
@@ -137,11 +140,16 @@ static void look_for_exec(struct node *node, struct tenant *tenant)
 	tenant->replaced = replaced;
 }
 
+static bool is_same(const struct vg_ledger_tenant *left, const struct vg_ledger_tenant *right)
+{
+	return left->slot == right->slot && left->generation == right->generation &&
+	       memcmp(&left->owner, &right->owner, sizeof left->owner) == 0;
+}
+
 static struct tenant *find(const struct vgpu *vgpu, const struct vg_ledger_tenant *seen)
 {
 	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		if (tenant->seen.slot == seen->slot && tenant->seen.generation == seen->generation &&
-		    memcmp(&tenant->seen.owner, &seen->owner, sizeof seen->owner) == 0)
+		if (is_same(&tenant->seen, seen))
 			return tenant;
 	return NULL;
 }
@@ -154,7 +162,7 @@ static void see(struct node *node, struct vgpu *vgpu, const struct vg_ledger_ten
 		tenant = calloc(1, sizeof *tenant);
 		if (!tenant)
 			return;
-		*tenant = (struct tenant){.source = {-1, tenant_ended}, .vgpu = vgpu, .next = vgpu->tenants, .seen = *seen};
+		*tenant = (struct tenant){.source = {-1, tenant_ended}, .vgpu = vgpu, .next = vgpu->tenants, .seen = *seen, .exports = -1};
 		vgpu->tenants = tenant;
 	}
 	tenant->seen = *seen;
@@ -215,7 +223,23 @@ void tenant_scan_all(struct node *node)
 		tenant_scan(node, vgpu);
 }
 
-void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, pid_t pid)
+// A process that ran several programs (exec) has a slot for each that exported something; the
+// newest is the one that speaks.
+static void take_exports(struct vgpu *vgpu, const struct vg_ledger_owner *owner, int offered)
+{
+	struct tenant *speaker = NULL;
+
+	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		if (memcmp(&tenant->seen.owner, owner, sizeof *owner) == 0 && !tenant->dead && !tenant->replaced &&
+		    (!speaker || tenant->seen.entered_ns > speaker->seen.entered_ns))
+			speaker = tenant;
+	if (!speaker)
+		close(offered);
+	else if (exports_take(&speaker->exports, offered) < 0)
+		say("process %d of vGPU %s sent a descriptor that is no epoll instance", (int)speaker->pid, vgpu->name);
+}
+
+void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, pid_t pid, int exports_fd)
 {
 	struct vg_ledger_tenant seen;
 	unsigned int cursor = 0;
@@ -225,6 +249,8 @@ void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_o
 		if (memcmp(&seen.owner, owner, sizeof *owner) == 0 && pid > 0 && vg_process_start_time(pid, &start_time) == 0)
 			vg_ledger_set_outer(vgpu->ledger, &seen, (uint32_t)pid, start_time);
 	tenant_scan(node, vgpu);
+	if (exports_fd >= 0)
+		take_exports(vgpu, owner, exports_fd);
 	measure_device(node, vgpu->device);
 }
 
@@ -251,17 +277,53 @@ static bool is_released(struct tenant *tenant, int known, const struct vg_system
 	return true;
 }
 
+static bool has_living(const struct vgpu *vgpu)
+{
+	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		if (!tenant->dead)
+			return true;
+	return vgpu->launchers;
+}
+
+// What descriptors keep of a program's memory after its end. Where we were not told how to look (the
+// daemon before us was), all that it had exported, as long as somebody is there who may have one.
+static uint64_t kept_by_descriptors(const struct tenant *tenant)
+{
+	uint64_t most = tenant->seen.exported < tenant->seen.used ? tenant->seen.exported : tenant->seen.used;
+
+	if (most == 0)
+		return 0;
+	if (tenant->exports >= 0)
+		return exports_open(tenant->exports, most);
+	return has_living(tenant->vgpu) ? most : 0;
+}
+
+static void tell_of_exports(struct tenant *tenant, uint64_t kept)
+{
+	char text[VG_SIZE_TEXT];
+
+	if (!tenant->told_of_exports)
+		say("process %d of vGPU %s ended, but descriptors of %s that it exported are still open: charged until they are closed",
+		    (int)tenant->pid, tenant->vgpu->name, vg_size_format(kept, text));
+	tenant->told_of_exports = true;
+}
+
 static void reap_one(struct node *node, struct tenant *tenant)
 {
 	struct vgpu *vgpu = tenant->vgpu;
-	uint64_t refunded = 0;
+	struct vg_ledger_tenant last;
+	unsigned int cursor = tenant->seen.slot;
 	char text[VG_SIZE_TEXT];
 
+	// What it did after we looked last counts as well.
+	if (!vgpu->damaged && vg_ledger_next_tenant(vgpu->ledger, &cursor, &last) && is_same(&last, &tenant->seen))
+		tenant->seen = last;
+	uint64_t refunded = 0, kept = kept_by_descriptors(tenant);
 	int r = VG_LEDGER_GONE;
 	if (!vgpu->damaged && tenant->dead)
-		r = vg_ledger_reap(vgpu->ledger, &tenant->seen, &refunded);
+		r = vg_ledger_reap(vgpu->ledger, &tenant->seen, kept, &refunded);
 	else if (!vgpu->damaged)
-		r = vg_ledger_reap_program(vgpu->ledger, &tenant->seen, &refunded);
+		r = vg_ledger_reap_program(vgpu->ledger, &tenant->seen, kept, &refunded);
 	if (r == -EAGAIN) {
 		return; // next time
 	} else if (r < 0) {
@@ -271,7 +333,10 @@ static void reap_one(struct node *node, struct tenant *tenant)
 	if (refunded)
 		say("process %d of vGPU %s %s: %s refunded", (int)tenant->pid, vgpu->name,
 		    tenant->dead ? "ended" : "runs another program", vg_size_format(refunded, text));
-	forget(node, tenant);
+	if (r == 0 && kept)
+		tell_of_exports(tenant, kept);
+	else
+		forget(node, tenant);
 }
 
 static bool has_dead(const struct node *node, size_t device)
@@ -301,6 +366,16 @@ static bool reap_device(struct node *node, size_t device)
 	return has_dead(node, device);
 }
 
+// Somebody waits for more than the last descriptor of something.
+static bool is_pressing(const struct node *node)
+{
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+			if ((tenant->dead || tenant->replaced) && !tenant->told_of_exports)
+				return true;
+	return false;
+}
+
 void tenant_reap(struct node *node)
 {
 	bool waiting = false;
@@ -309,5 +384,5 @@ void tenant_reap(struct node *node)
 	for (size_t device = 0; device < vg_system_device_count(node->system); device++)
 		waiting |= reap_device(node, device);
 	if (waiting)
-		node->next_reap_ns = vg_clock_monotonic_ns() + REAP_EVERY_MS * 1000000ull;
+		node->next_reap_ns = vg_clock_monotonic_ns() + (is_pressing(node) ? REAP_EVERY_MS : EXPORTS_EVERY_MS) * 1000000ull;
 }

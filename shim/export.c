@@ -1,75 +1,173 @@
-// Descriptors of physical memory: an open one keeps the memory, and so its charge, when the last
-// handle and mapping have gone. Its closing cannot be seen, so we look whether it is still open
-// before a refusal and when the memory is asked for.
+// Descriptors of physical memory keep it, and so its charge, when the last handle and mapping have
+// gone: copies of them too, in other processes or on their way through a socket. An epoll instance
+// of ours that each is added to tells when the last of them is closed: an item of it holds nothing,
+// and goes with the open file, whoever had it. Nobody waits on it; /proc lists its items.
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 
+#include "base/descriptor.h"
 #include "shim/export.h"
+#include "shim/hello.h"
 #include "shim/vmm.h"
 
+// What an item is known by: 2 MiB granules in the upper half, for the daemon, and a number.
 struct exported {
-	int descriptor;
-	struct stat file; // what it was: the number may be used again for something else
+	uint64_t key;
+	struct shim_physical *physical;
 	struct exported *next;
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct exported *exports;
-#define OWNER ((uint64_t)(uintptr_t)&exports)
+static uint32_t last_number;
+static _Atomic int watcher = -1;
+// An item that stays as long as the watcher is ours: a program that closes what it did not open
+// takes both away, and then nobody can tell what is still open.
+static const uint64_t witness_key = 0;
 
-static bool is_open(const struct exported *one)
+static int watch(int descriptor, uint64_t key)
 {
-	struct stat now;
+	struct epoll_event event = {.data.u64 = key};
 
-	return fstat(one->descriptor, &now) == 0 && now.st_dev == one->file.st_dev && now.st_ino == one->file.st_ino &&
-	       now.st_rdev == one->file.st_rdev;
+	return epoll_ctl(watcher, EPOLL_CTL_ADD, descriptor, &event);
 }
 
-// Forgets those that are closed; `reused` is a number that has just been given out again.
-static void forget_closed(int reused)
+static bool start_watching(void)
 {
-	for (struct exported **link = &exports; *link;) {
-		struct exported *one = *link;
-		if (one->descriptor != reused && is_open(one)) {
-			link = &one->next;
+	int made = epoll_create1(EPOLL_CLOEXEC);
+
+	if (made < 0)
+		return false;
+	watcher = vg_fd_raise_consume(made);
+	made = watcher < 0 ? -1 : eventfd(0, EFD_CLOEXEC);
+	return made >= 0 && watch(vg_fd_raise_consume(made), witness_key) == 0;
+}
+
+int shim_exports_descriptor(void)
+{
+	return watcher;
+}
+
+static int by_value(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+// The keys of all that is still open, sorted; the caller frees them. NULL: it cannot be told.
+static uint64_t *open_keys(size_t *ret_count)
+{
+	char path[48], line[256];
+	uint64_t *keys = NULL, *grown, witnessed = witness_key;
+	unsigned long long key;
+	size_t count = 0, capacity = 0;
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", watcher);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof line, file)) {
+		if (sscanf(line, "tfd: %*d events: %*x data: %llx", &key) != 1)
 			continue;
+		if (count == capacity) {
+			capacity = capacity ? capacity * 2 : 64;
+			grown = realloc(keys, capacity * sizeof *keys);
+			if (!grown) {
+				count = 0;
+				break;
+			}
+			keys = grown;
 		}
-		*link = one->next;
-		shim_unpin(OWNER, (uint64_t)one->descriptor);
-		free(one);
+		keys[count++] = key;
 	}
+	if (file)
+		fclose(file);
+	if (count)
+		qsort(keys, count, sizeof *keys, by_value);
+	if (!count || !bsearch(&witnessed, keys, count, sizeof *keys, by_value)) {
+		free(keys);
+		return NULL;
+	}
+	*ret_count = count;
+	return keys;
 }
 
 void shim_exports_settle(void)
 {
+	size_t count = 0;
+	uint64_t *keys;
+
+	if (watcher < 0)
+		return;
 	pthread_mutex_lock(&lock);
-	forget_closed(-1);
+	keys = exports ? open_keys(&count) : NULL;
+	for (struct exported **link = &exports; keys && *link;) {
+		struct exported *one = *link;
+		if (bsearch(&one->key, keys, count, sizeof *keys, by_value)) {
+			link = &one->next;
+			continue;
+		}
+		*link = one->next;
+		shim_physical_exported(one->physical, false);
+		shim_physical_drop(one->physical);
+		free(one);
+	}
+	free(keys);
 	pthread_mutex_unlock(&lock);
 }
 
-static void remember(int descriptor, CUmemGenericAllocationHandle handle)
+// With the lock held; takes the caller's hold over. What cannot be watched stays charged until the
+// process ends.
+static void remember(int descriptor, struct shim_physical *physical, uint64_t bytes)
 {
-	struct exported *one = malloc(sizeof *one);
+	struct exported *one = exports, **link = &exports;
 
-	pthread_mutex_lock(&lock);
-	forget_closed(descriptor);
-	shim_pin(handle, OWNER, (uint64_t)descriptor);
-	if (one && fstat(descriptor, &one->file) == 0) {
-		one->descriptor = descriptor;
-		one->next = exports;
-		exports = one;
+	while (one && one->physical != physical)
+		one = one->next;
+	if (one) {
+		shim_physical_drop(physical);
 	} else {
-		free(one); // charged until the process ends
+		shim_physical_exported(physical, true);
+		one = malloc(sizeof *one);
+		if (!one)
+			return;
+		*one = (struct exported){bytes >> 21 << 32 | ++last_number, physical, exports};
+		exports = one;
 	}
-	pthread_mutex_unlock(&lock);
+	if ((watcher >= 0 || start_watching()) && watch(descriptor, one->key) == 0)
+		return;
+	while (*link != one)
+		link = &(*link)->next;
+	*link = one->next; // where nobody looks whether it is still open
+	free(one);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
 							  CUmemAllocationHandleType type, unsigned long long flags)
 {
-	CUresult result = REAL(cuMemExportToShareableHandle)(shareable, handle, type, flags);
+	struct shim_physical *physical = NULL;
+	uint64_t bytes;
+	CUresult result;
+	bool first;
 
-	if (result == CUDA_SUCCESS && shim_counting() && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		remember(*(int *)shareable, handle);
+	if (shim_counting() && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		physical = shim_physical_hold(handle, &bytes);
+	result = REAL(cuMemExportToShareableHandle)(shareable, handle, type, flags);
+	if (!physical)
+		return result;
+	if (result != CUDA_SUCCESS) {
+		shim_physical_drop(physical);
+		return result;
+	}
+	pthread_mutex_lock(&lock);
+	first = !exports;
+	remember(*(int *)shareable, physical, bytes);
+	pthread_mutex_unlock(&lock);
+	if (first)
+		shim_hello(vg_ledger_name(shim_session_ledger()), false);
 	return result;
 }

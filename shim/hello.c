@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ledger/ledger.h"
+#include "shim/export.h"
 #include "shim/hello.h"
 #include "wire/wire.h"
 
@@ -17,5 +18,5 @@ bool shim_hello(const char *vgpu, bool wait)
 	hello.pid_namespace = self.pid_namespace;
 	hello.start_time = self.start_time;
 	strncpy(hello.ledger, vgpu, sizeof hello.ledger - 1);
-	return vg_wire_say_hello(socket, &hello, wait) == 0;
+	return vg_wire_say_hello(socket, &hello, shim_exports_descriptor(), wait) == 0;
 }

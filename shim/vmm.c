@@ -8,7 +8,8 @@
 struct shim_physical {
 	uint64_t bytes; // charged
 	enum vg_ledger_kind kind;
-	unsigned int holders; // handles + mappings + pins + calls on their way
+	unsigned int holders; // handles + mappings + pins + descriptors (one for all) + calls on their way
+	bool exported;	      // one of the holders is its descriptors
 };
 
 struct mapping {
@@ -28,12 +29,39 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mapping *mappings; // by address
 static size_t mapping_count, mapping_capacity;
 static struct pin *pins;
+static uint64_t exported, adrift; // bytes: with descriptors, and with nothing but descriptors
+
+static bool is_adrift(const struct shim_physical *physical)
+{
+	return physical->exported && physical->holders == 1;
+}
+
+// For every change of an exported one: who dies leaves to the daemon what its descriptors keep.
+static void change_exported(struct shim_physical *physical, bool now, unsigned int holders)
+{
+	exported -= physical->exported ? physical->bytes : 0;
+	adrift -= is_adrift(physical) ? physical->bytes : 0;
+	physical->exported = now;
+	physical->holders = holders;
+	exported += physical->exported ? physical->bytes : 0;
+	adrift += is_adrift(physical) ? physical->bytes : 0;
+	if (shim_counting())
+		vg_ledger_set_exported(shim_session_ledger(), exported, adrift);
+}
+
+static void set_holders(struct shim_physical *physical, unsigned int holders)
+{
+	if (physical->exported)
+		change_exported(physical, true, holders);
+	else
+		physical->holders = holders;
+}
 
 static void drop(struct shim_physical *physical, unsigned int count)
 {
 	if (!physical)
 		return;
-	physical->holders -= count;
+	set_holders(physical, physical->holders - count);
 	if (physical->holders)
 		return;
 	shim_refund(physical->kind, physical->bytes);
@@ -56,10 +84,31 @@ static struct shim_physical *hold(CUmemGenericAllocationHandle handle)
 	pthread_mutex_lock(&lock);
 	if (shim_record_find(SHIM_HANDLE, handle, &record)) {
 		physical = record.data;
-		physical->holders++;
+		set_holders(physical, physical->holders + 1);
 	}
 	pthread_mutex_unlock(&lock);
 	return physical;
+}
+
+struct shim_physical *shim_physical_hold(CUmemGenericAllocationHandle handle, uint64_t *ret_bytes)
+{
+	struct shim_physical *physical = hold(handle);
+
+	if (physical)
+		*ret_bytes = physical->bytes;
+	return physical;
+}
+
+void shim_physical_drop(struct shim_physical *physical)
+{
+	drop_one(physical);
+}
+
+void shim_physical_exported(struct shim_physical *physical, bool now)
+{
+	pthread_mutex_lock(&lock);
+	change_exported(physical, now, physical->holders);
+	pthread_mutex_unlock(&lock);
 }
 
 static int add_handle(CUmemGenericAllocationHandle handle, struct shim_physical *physical)
@@ -76,7 +125,7 @@ static CUresult keep(CUmemGenericAllocationHandle handle, enum vg_ledger_kind ki
 	int result = -1;
 
 	if (physical) {
-		*physical = (struct shim_physical){bytes, kind, 1};
+		*physical = (struct shim_physical){.bytes = bytes, .kind = kind, .holders = 1};
 		pthread_mutex_lock(&lock);
 		result = add_handle(handle, physical);
 		pthread_mutex_unlock(&lock);
@@ -211,6 +260,17 @@ static int insert_mapping(const struct mapping *mapping)
 	return 0;
 }
 
+static void resize(struct shim_physical *physical, uint64_t bytes)
+{
+	bool was = physical->exported;
+
+	if (was)
+		change_exported(physical, false, physical->holders);
+	physical->bytes = bytes;
+	if (was)
+		change_exported(physical, true, physical->holders);
+}
+
 // An import that turns out to be larger than what was charged for it so far.
 static CUresult charge_rest(struct shim_physical *physical, uint64_t size)
 {
@@ -220,7 +280,7 @@ static CUresult charge_rest(struct shim_physical *physical, uint64_t size)
 	pthread_mutex_lock(&lock);
 	if (physical->kind == VG_LEDGER_IMPORT && size > physical->bytes) {
 		missing = size - physical->bytes;
-		physical->bytes = size;
+		resize(physical, size);
 	}
 	pthread_mutex_unlock(&lock);
 	if (!missing)
@@ -229,7 +289,7 @@ static CUresult charge_rest(struct shim_physical *physical, uint64_t size)
 	if (result == CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&lock);
-	physical->bytes -= missing;
+	resize(physical, physical->bytes - missing);
 	pthread_mutex_unlock(&lock);
 	return result;
 }
@@ -319,7 +379,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationH
 	pthread_mutex_lock(&lock);
 	physical = physical_at((CUdeviceptr)(uintptr_t)address);
 	if (physical && !shim_record_count(SHIM_HANDLE, *handle, 1, &record) && add_handle(*handle, physical) == 0)
-		physical->holders++;
+		set_holders(physical, physical->holders + 1);
 	pthread_mutex_unlock(&lock);
 	return result;
 }
@@ -352,7 +412,7 @@ void shim_pin_address(CUdeviceptr address, uint64_t owner, uint64_t offset)
 	pthread_mutex_lock(&lock);
 	physical = physical_at(address);
 	if (physical)
-		physical->holders++;
+		set_holders(physical, physical->holders + 1);
 	pthread_mutex_unlock(&lock);
 	if (physical)
 		add_pin(physical, owner, offset);

@@ -12,3 +12,9 @@ void shim_pin(CUmemGenericAllocationHandle handle, uint64_t owner, uint64_t offs
 void shim_pin_address(CUdeviceptr address, uint64_t owner, uint64_t offset);
 void shim_unpin(uint64_t owner, uint64_t offset);
 void shim_unpin_all(uint64_t owner);
+
+// One holder more, of memory of so many bytes, and one fewer. NULL: not memory that we charge for.
+struct shim_physical *shim_physical_hold(CUmemGenericAllocationHandle handle, uint64_t *ret_bytes);
+void shim_physical_drop(struct shim_physical *physical);
+// Whether one of the holders stands for all of its descriptors.
+void shim_physical_exported(struct shim_physical *physical, bool now);

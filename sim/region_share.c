@@ -2,12 +2,16 @@
 //
 // An exported object's descriptor is an open file description with a shared lock on its
 // file. The lock lives as long as any copy of the descriptor, in any process or in flight,
-// so that "is one still out?" is a question to the kernel.
+// so that "is one still out?" is a question to the kernel. Memory's file is a FIFO that nobody
+// writes to: as on hardware its descriptor can be polled, and so be watched by epoll. Its name
+// says which memory it is; a pool's file holds a record.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/descriptor.h"
@@ -36,6 +40,23 @@ void region_export_forget(struct region *region, uint64_t id)
 	(void)unlink(path);
 }
 
+static int open_export(const char *path, const struct region_export *record)
+{
+	if (record->kind == REGION_EXPORT_MEMORY) {
+		if (mkfifo(path, 0600) != 0 && errno != EEXIST)
+			return -1;
+		return open(path, O_RDWR | O_CLOEXEC);
+	}
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd >= 0 && pwrite(fd, record, sizeof *record, 0) != sizeof *record) {
+		int error = errno;
+		close(fd);
+		errno = error;
+		return -1;
+	}
+	return fd;
+}
+
 int region_export(struct region *region, const struct region_export *what, int *ret_descriptor)
 {
 	struct region_export record = *what;
@@ -45,10 +66,10 @@ int region_export(struct region *region, const struct region_export *what, int *
 	record.magic = REGION_EXPORT_MAGIC;
 	region_uuid(&region->header->config, 0, (uint8_t *)&record.payload[10]); // the node
 	export_path(region, what->id, what->kind, path, sizeof path);
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int fd = open_export(path, &record);
 	if (fd < 0)
 		return -errno;
-	if (pwrite(fd, &record, sizeof record, 0) != sizeof record || fcntl(fd, F_OFD_SETLK, &lock) != 0) {
+	if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {
 		int error = errno;
 		close(fd);
 		return -error;
@@ -62,11 +83,36 @@ int region_export(struct region *region, const struct region_export *what, int *
 	return 0;
 }
 
+// Whose name in the folder is the descriptor's own, whatever way the folder was reached.
+static int import_memory(const struct region *region, int descriptor, const struct stat *given, struct region_export *ret_what)
+{
+	char link[64], path[512], *name, *end;
+	struct stat ours;
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+	ssize_t length = readlink(link, path, sizeof path - 1);
+	if (length <= 0)
+		return REGION_GONE;
+	path[length] = '\0';
+	name = strrchr(path, '/');
+	if (!name || strncmp(name, "/export-1-", 10) != 0)
+		return REGION_GONE;
+	struct region_export what = {.magic = REGION_EXPORT_MAGIC, .kind = REGION_EXPORT_MEMORY, .id = strtoull(name + 10, &end, 16)};
+	export_path(region, what.id, what.kind, path, sizeof path);
+	if (*end || stat(path, &ours) != 0 || ours.st_dev != given->st_dev || ours.st_ino != given->st_ino)
+		return REGION_GONE;
+	*ret_what = what;
+	return 0;
+}
+
 int region_import(struct region *region, int descriptor, struct region_export *ret_what)
 {
 	struct region_export record;
+	struct stat status;
 	uint8_t node[16];
 
+	if (fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode))
+		return import_memory(region, descriptor, &status, ret_what);
 	if (pread(descriptor, &record, sizeof record, 0) != sizeof record || record.magic != REGION_EXPORT_MAGIC)
 		return REGION_GONE;
 	region_uuid(&region->header->config, 0, node);

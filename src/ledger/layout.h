@@ -34,6 +34,8 @@ struct ledger_slot {
 	char command[VG_LEDGER_COMMAND];
 	uint64_t undeclared; // written by the daemon
 	uint64_t applied;    // written by others, grows
+	uint64_t peak;	     // of what may show on the device, since the daemon put it to 0
+	uint64_t exported, adrift; // vg_ledger_set_exported
 };
 
 struct ledger_refusal_entry {
@@ -120,10 +122,22 @@ struct ledger_account ledger_account_read(const struct ledger_file *file);
 // 0, VG_LEDGER_REFUSED, or -EAGAIN after `attempts` (0: as many as it takes).
 int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_ledger_kind kind, int64_t delta,
 		   unsigned long attempts);
-// Brings a slot whose writer is gone to rest, then refunds all that it has. The caller owns it.
-int ledger_slot_refund_all(struct ledger_file *file, unsigned int index, unsigned long attempts, uint64_t *ret_refunded);
+// Brings a slot whose writer is gone to rest, then refunds all that it has beyond `keep`. The caller owns it.
+int ledger_slot_refund(struct ledger_file *file, unsigned int index, uint64_t keep, unsigned long attempts,
+		       uint64_t *ret_refunded);
 // Empties and frees a slot at rest that has nothing.
 void ledger_slot_free(struct ledger_slot *slot);
+// Managed memory does not show in the device's figure of a process, and what was measured is no declaration.
+static inline bool ledger_kind_is_declared(enum vg_ledger_kind kind)
+{
+	return kind != VG_LEDGER_MANAGED && kind != VG_LEDGER_UNDECLARED;
+}
+static inline uint64_t ledger_slot_declared(const struct ledger_slot *slot, uint64_t used)
+{
+	uint64_t apart = LEDGER_LOAD(slot->by_kind[VG_LEDGER_MANAGED]) + LEDGER_LOAD(slot->by_kind[VG_LEDGER_UNDECLARED]);
+
+	return used > apart ? used - apart : 0;
+}
 // What a slot has in `charged`; of a live writer, the figure of a moment ago.
 uint64_t ledger_slot_used(const struct ledger_slot *slot);
 

@@ -132,10 +132,13 @@ static int take_over_slot(struct ledger_file *file, ledger_word self, ledger_wor
 
 		if (LEDGER_LOAD(*(uint64_t *)&slot->owner) != (uint64_t)self || ledger_word_read(&slot->owner) != self)
 			continue;
+		// Descriptors that it exported may have passed over exec: the daemon knows which.
+		if (LEDGER_LOAD(slot->exported))
+			continue;
 		ledger_word old = ledger_word_read(&slot->image);
 		if (!old || old == image || old == LEDGER_IMAGE_TAKEN || !ledger_word_swap(&slot->image, &old, image))
 			continue;
-		ledger_slot_refund_all(file, i, 0, &refunded);
+		ledger_slot_refund(file, i, 0, 0, &refunded);
 		memset(slot->by_kind, 0, sizeof slot->by_kind);
 		LEDGER_STORE(slot->undeclared, 0);
 		LEDGER_STORE(slot->pristine, 0);
@@ -205,7 +208,7 @@ void vg_ledger_leave(struct vg_ledger *ledger)
 
 	ledger_process_lock(ledger->process);
 	unsigned int number = ledger->process->slot_number;
-	if (number != LEDGER_NO_SLOT && ledger_slot_refund_all(ledger->file, number - 1, 0, &refunded) == 0) {
+	if (number != LEDGER_NO_SLOT && ledger_slot_refund(ledger->file, number - 1, 0, 0, &refunded) == 0) {
 		ledger->process->slot_number = LEDGER_NO_SLOT;
 		ledger_slot_free(&ledger->file->slots[number - 1]);
 	}
@@ -262,6 +265,16 @@ void vg_ledger_set_pristine(struct vg_ledger *ledger, bool pristine)
 		LEDGER_STORE(ledger->file->slots[number - 1].pristine, pristine);
 }
 
+void vg_ledger_set_exported(struct vg_ledger *ledger, uint64_t exported, uint64_t adrift)
+{
+	unsigned int number = ledger->process->slot_number;
+
+	if (number == LEDGER_NO_SLOT)
+		return;
+	LEDGER_STORE(ledger->file->slots[number - 1].exported, exported);
+	LEDGER_STORE(ledger->file->slots[number - 1].adrift, adrift);
+}
+
 static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_ledger_tenant *ret_tenant)
 {
 	struct ledger_slot *slot = &file->slots[index];
@@ -282,6 +295,12 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 		tenant.by_kind[kind] = LEDGER_LOAD(slot->by_kind[kind]);
 	for (int kind = VG_LEDGER_CONTEXT; kind < VG_LEDGER_KIND_COUNT; kind++)
 		tenant.overhead += tenant.by_kind[kind];
+	tenant.declared = ledger_slot_declared(slot, tenant.used);
+	if (LEDGER_LOAD(slot->intent_sequence) == tenant.changes + 1 && LEDGER_LOAD(slot->intent_delta) > 0)
+		tenant.declared += (uint64_t)slot->intent_delta;
+	tenant.peak = LEDGER_LOAD(slot->peak);
+	tenant.exported = LEDGER_LOAD(slot->exported);
+	tenant.adrift = LEDGER_LOAD(slot->adrift);
 	tenant.pristine = LEDGER_LOAD(slot->pristine);
 	tenant.entered_ns = LEDGER_LOAD(slot->entered_ns);
 	tenant.outer_pid = LEDGER_LOAD(slot->outer_pid);
@@ -325,8 +344,22 @@ int vg_ledger_set_undeclared(struct vg_ledger *ledger, const struct vg_ledger_te
 	return 0;
 }
 
-// The slot's owner will not touch it. On failure it is his again.
-static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t *ret_refunded)
+void vg_ledger_clear_peak(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant)
+{
+	__atomic_store_n(&ledger->file->slots[tenant->slot].peak, 0, __ATOMIC_SEQ_CST); // before what is read next
+}
+
+// What is kept are exported descriptors' charges.
+static void keep_exported(struct ledger_slot *slot, uint64_t bytes)
+{
+	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++)
+		LEDGER_STORE(slot->by_kind[kind], kind == VG_LEDGER_VMM ? bytes : 0);
+	LEDGER_STORE(slot->exported, bytes);
+	LEDGER_STORE(slot->undeclared, 0);
+}
+
+// The slot's owner will not touch it. On failure, or where something is kept, it is his again.
+static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t keep, uint64_t *ret_refunded)
 {
 	enum { ATTEMPTS = 100000 }; // a tenant that changes the account for ever must not hold the daemon
 	struct ledger_slot *slot = &ledger->file->slots[tenant->slot];
@@ -340,23 +373,27 @@ static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *te
 	if (LEDGER_LOAD(slot->generation) != tenant->generation || !ledger_word_swap(&slot->owner, &from, owner_word(&self)))
 		return VG_LEDGER_GONE;
 	ledger_step("taken");
-	r = ledger_slot_refund_all(ledger->file, tenant->slot, ATTEMPTS, ret_refunded);
-	if (r == 0) {
+	r = ledger_slot_refund(ledger->file, tenant->slot, keep, ATTEMPTS, ret_refunded);
+	uint64_t kept = ledger_slot_used(slot);
+	if (r == 0 && kept)
+		keep_exported(slot, kept);
+	if (r == 0 && !kept) {
 		ledger_slot_free(slot);
-	} else { // to be tried again
+	} else { // to be looked at again
 		ledger_word mine = owner_word(&self);
 		ledger_word_swap(&slot->owner, &mine, owner_word(&tenant->owner));
 	}
 	return r;
 }
 
-int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t *ret_refunded)
+int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t keep, uint64_t *ret_refunded)
 {
-	return reap_slot(ledger, tenant, ret_refunded);
+	return reap_slot(ledger, tenant, keep, ret_refunded);
 }
 
 // The process may take the slot over at the same time: who changes the image has it.
-int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t *ret_refunded)
+int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t keep,
+			   uint64_t *ret_refunded)
 {
 	struct ledger_slot *slot = &ledger->file->slots[tenant->slot];
 	ledger_word image = (ledger_word)tenant->program << 64 | tenant->image, taken = LEDGER_IMAGE_TAKEN;
@@ -365,8 +402,8 @@ int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tena
 	    !ledger_word_swap(&slot->image, &image, LEDGER_IMAGE_TAKEN))
 		return VG_LEDGER_GONE;
 	ledger_step("image taken");
-	int r = reap_slot(ledger, tenant, ret_refunded);
-	if (r)
+	int r = reap_slot(ledger, tenant, keep, ret_refunded);
+	if (r || keep) // a slot that was freed has no image any more
 		ledger_word_swap(&slot->image, &taken, image);
 	return r;
 }

@@ -95,6 +95,9 @@ uint64_t vg_ledger_undeclared(const struct vg_ledger *ledger);
 // Whether this process holds its first context and never made or destroyed another: what such
 // a one takes shows the daemon what a context takes.
 void vg_ledger_set_pristine(struct vg_ledger *ledger, bool pristine);
+// What of this process's charges is for memory that it exported as descriptors, which can outlive
+// it; and what of that is held by descriptors alone, so that the device shows it under no process.
+void vg_ledger_set_exported(struct vg_ledger *ledger, uint64_t exported, uint64_t adrift);
 // What this process itself has charged, all kinds.
 uint64_t vg_ledger_used_here(const struct vg_ledger *ledger);
 
@@ -137,6 +140,9 @@ struct vg_ledger_tenant {
 	uint64_t generation;
 	uint64_t used; // everything charged, overhead included
 	uint64_t changes; // grows with every charge and refund
+	uint64_t declared; // of `used`, or about to be: what may show on the device
+	uint64_t peak;	   // the most of that since vg_ledger_clear_peak
+	uint64_t exported, adrift; // vg_ledger_set_exported
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t overhead;
 	bool pristine;	     // vg_ledger_set_pristine
@@ -164,12 +170,15 @@ int vg_ledger_set_outer(struct vg_ledger *ledger, const struct vg_ledger_tenant 
 void vg_ledger_set_context_overhead(struct vg_ledger *ledger, uint64_t bytes);
 // Leaves word for a tenant of what it holds undeclared. VG_LEDGER_GONE: it has left.
 int vg_ledger_set_undeclared(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t bytes);
-// Refunds all that a dead process held and frees its slot; exactly, wherever it was killed.
-// The caller has made sure that it is dead and its memory released. VG_LEDGER_GONE: somebody
-// else has the slot now; -EAGAIN: the header changed too often, try again.
-int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t *ret_refunded);
+void vg_ledger_clear_peak(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant);
+// Refunds all that a dead process held beyond `keep`, and frees its slot if nothing is left;
+// exactly, wherever it was killed. The caller has made sure that it is dead and its memory
+// released, but for the descriptors of `keep` bytes. VG_LEDGER_GONE: somebody else has the slot
+// now; -EAGAIN: the header changed too often, try again.
+int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t keep, uint64_t *ret_refunded);
 // The same for a process that lives but runs another program now (exec), which has not entered.
-int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t *ret_refunded);
+int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t keep,
+			   uint64_t *ret_refunded);
 // Tells the programs that a process runs one after the other apart: a tenant's `program` is this,
 // taken when it entered. 0: this process; 0 as an answer: it cannot be told.
 uint64_t vg_ledger_program_of(pid_t pid);

@@ -47,6 +47,16 @@ bool ledger_replace_tag(struct ledger_file *file, struct ledger_account now, uin
 	return swap_account(file, now, (struct ledger_account){.charged = now.charged, .tag = tag});
 }
 
+// Before the swap, whose barrier has it seen by whoever sees the change.
+static void raise_peak(struct ledger_slot *slot, enum vg_ledger_kind kind, uint64_t used, int64_t delta)
+{
+	if (delta <= 0 || !ledger_kind_is_declared(kind))
+		return;
+	uint64_t declared = ledger_slot_declared(slot, used) + (uint64_t)delta;
+	if (declared > LEDGER_LOAD(slot->peak))
+		LEDGER_STORE(slot->peak, declared);
+}
+
 int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_ledger_kind kind, int64_t delta,
 		   unsigned long attempts)
 {
@@ -58,6 +68,7 @@ int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_ledger_
 	ledger_step("delta");
 	LEDGER_STORE(slot->intent_sequence, sequence);
 	ledger_step("intent");
+	raise_peak(slot, kind, slot->used[done & 1], delta);
 	for (unsigned long attempt = 1;; attempt++) {
 		struct ledger_account now = ledger_account_read(file), then;
 		uint64_t limit = LEDGER_LOAD(file->header.limits[ledger_tag_limit(now.tag) & 1]);
@@ -125,18 +136,20 @@ static void settle(struct ledger_file *file, struct ledger_slot *slot, unsigned 
 	ledger_step("decided");
 }
 
-int ledger_slot_refund_all(struct ledger_file *file, unsigned int index, unsigned long attempts, uint64_t *ret_refunded)
+int ledger_slot_refund(struct ledger_file *file, unsigned int index, uint64_t keep, unsigned long attempts,
+		       uint64_t *ret_refunded)
 {
 	struct ledger_slot *slot = &file->slots[index];
 
 	settle(file, slot, index);
 	uint64_t used = ledger_slot_used(slot);
-	if (used) {
-		int r = ledger_operate(file, index, VG_LEDGER_DEVICE, -(int64_t)used, attempts);
+	uint64_t surplus = used > keep ? used - keep : 0;
+	if (surplus) {
+		int r = ledger_operate(file, index, VG_LEDGER_DEVICE, -(int64_t)surplus, attempts);
 		if (r)
 			return r;
 	}
-	*ret_refunded = used;
+	*ret_refunded = surplus;
 	return 0;
 }
 
@@ -152,6 +165,8 @@ void ledger_slot_free(struct ledger_slot *slot)
 	LEDGER_STORE(slot->outer_pid, 0);
 	LEDGER_STORE(slot->undeclared, 0);
 	LEDGER_STORE(slot->pristine, 0);
+	LEDGER_STORE(slot->exported, 0);
+	LEDGER_STORE(slot->adrift, 0);
 	LEDGER_STORE(slot->generation, slot->generation + 1);
 	ledger_step("generation");
 	ledger_word owner = ledger_word_read(&slot->owner);

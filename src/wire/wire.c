@@ -232,10 +232,10 @@ int vg_wire_request(const char *path, const char *text, int timeout_ms, char **r
 
 enum { HELLO_WAIT_MS = 20 };
 
-int vg_wire_say_hello(const char *path, const struct vg_wire_hello *hello, bool wait)
+int vg_wire_say_hello(const char *path, const struct vg_wire_hello *hello, int exports, bool wait)
 {
 	_cleanup_close_ int fd = connect_to(path, SOCK_NONBLOCK, 0);
-	int r = fd < 0 ? fd : vg_wire_send(fd, VG_WIRE_HELLO, 0, hello, sizeof *hello, NULL, 0);
+	int r = fd < 0 ? fd : vg_wire_send(fd, VG_WIRE_HELLO, 0, hello, sizeof *hello, &exports, exports >= 0);
 
 	if (r < 0 || !wait)
 		return r;

@@ -71,5 +71,6 @@ int vg_wire_receive(int fd, struct vg_wire_message *ret_message);
 int vg_wire_request(const char *path, const char *text, int timeout_ms, char **ret_answer);
 // The tenant's word at its start, or when it wants to be measured. With `wait` it returns once the
 // daemon has looked at the tenant, or -ETIMEDOUT after 20 ms; else it never waits, and failure is
-// for the caller to ignore.
-int vg_wire_say_hello(const char *path, const struct vg_wire_hello *hello, bool wait);
+// for the caller to ignore. `exports`, unless negative: the epoll instance that knows which of the
+// descriptors of memory that the tenant exported are still open somewhere.
+int vg_wire_say_hello(const char *path, const struct vg_wire_hello *hello, int exports, bool wait);

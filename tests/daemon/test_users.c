@@ -118,7 +118,7 @@ static pid_t start_contained_tenant(bool says_hello)
 			       vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB) == 0 && vg_ledger_self(&self) == 0;
 			hello.pid = self.pid, hello.pid_namespace = self.pid_namespace, hello.start_time = self.start_time;
 			if (says_hello)
-				vg_wire_say_hello(socket_path, &hello, false);
+				vg_wire_say_hello(socket_path, &hello, -1, false);
 			if (write(ready[1], &byte, 1) != 1)
 				_exit(1);
 			for (;;)

@@ -54,6 +54,7 @@ part "conformance inside a vGPU" 110 "$here/../conformance/run-gpu.sh" "$conform
 unset INSIDE
 part processes 110 python3 "$here/processes.py" "$root"
 part routes 130 python3 "$here/routes.py" "$root"
+part loopholes 110 python3 "$here/loopholes.py" "$root"
 part frameworks 150 python3 "$here/frameworks.py" "$root"
 echo "$(($(date +%s) - start)) seconds"
 echo "$passed passed, $failed failed, $skipped skipped"

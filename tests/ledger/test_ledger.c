@@ -339,3 +339,61 @@ TEST(a_tenant_is_listed)
 	CHECK_INT(vg_ledger_enters(ledger), 1);
 	vg_ledger_close(ledger);
 }
+
+// What descriptors keep stays charged after the end of their process, as long as they do.
+TEST(a_dead_tenant_keeps_what_it_exported)
+{
+	struct vg_ledger *ledger = fresh_ledger(64 * MIB);
+	struct vg_ledger_tenant tenant;
+	unsigned int cursor = 0;
+	uint64_t refunded = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 5 * MIB);
+		vg_ledger_reserve(ledger, VG_LEDGER_VMM, 3 * MIB);
+		vg_ledger_set_exported(ledger, 3 * MIB, MIB);
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, NULL, 0), child);
+	CHECK(vg_ledger_next_tenant(ledger, &cursor, &tenant));
+	CHECK_INT(tenant.exported, 3 * MIB);
+	CHECK_INT(tenant.adrift, MIB);
+	CHECK_INT(vg_ledger_reap(ledger, &tenant, 3 * MIB, &refunded), 0);
+	CHECK_INT(refunded, 5 * MIB);
+	CHECK_INT(vg_ledger_charged(ledger), 3 * MIB);
+	cursor = 0;
+	CHECK(vg_ledger_next_tenant(ledger, &cursor, &tenant));
+	CHECK_INT(tenant.by_kind[VG_LEDGER_VMM], 3 * MIB);
+	CHECK_INT(tenant.by_kind[VG_LEDGER_DEVICE], 0);
+	CHECK_INT(vg_ledger_reap(ledger, &tenant, MIB, &refunded), 0);
+	CHECK_INT(vg_ledger_charged(ledger), MIB);
+	CHECK_INT(vg_ledger_reap(ledger, &tenant, 0, &refunded), 0);
+	CHECK_INT(refunded, MIB);
+	CHECK_INT(vg_ledger_charged(ledger), 0);
+	cursor = 0;
+	CHECK(!vg_ledger_next_tenant(ledger, &cursor, &tenant));
+	vg_ledger_close(ledger);
+}
+
+// The most that was declared between two looks, whatever has become of it since.
+TEST(the_peak_between_two_looks_is_kept)
+{
+	struct vg_ledger *ledger = fresh_ledger(64 * MIB);
+	struct vg_ledger_tenant tenant;
+	unsigned int cursor = 0;
+
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 2 * MIB), 0);
+	CHECK(vg_ledger_next_tenant(ledger, &cursor, &tenant));
+	vg_ledger_clear_peak(ledger, &tenant);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_MANAGED, 16 * MIB), 0); // does not show on the device
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_VMM, 8 * MIB), 0);
+	vg_ledger_refund(ledger, VG_LEDGER_VMM, 8 * MIB);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_VMM, MIB), 0);
+	cursor = 0;
+	CHECK(vg_ledger_next_tenant(ledger, &cursor, &tenant));
+	CHECK_INT(tenant.declared, 3 * MIB);
+	CHECK_INT(tenant.peak, 10 * MIB);
+	vg_ledger_leave(ledger);
+	vg_ledger_close(ledger);
+}

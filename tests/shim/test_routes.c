@@ -312,9 +312,78 @@ TEST(import)
 	TENANT(LIMIT, OVERHEAD_MIB * MIB, import_body);
 }
 
-// The exporter has 160 MiB; the importer, of the same vGPU, has no room for as much again.
 static int pair[2];
 
+static int exported(uint64_t bytes)
+{
+	CUmemAllocationProp properties = on_device();
+	CUmemGenericAllocationHandle made;
+	int fd = -1;
+
+	CHECK_INT(cuMemCreate(&made, bytes, &properties, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemExportToShareableHandle(&fd, made, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemRelease(made), CUDA_SUCCESS);
+	return fd;
+}
+
+// The last copy of a descriptor counts, wherever it is: here a fork that uses no CUDA has it.
+static void copies_body(void)
+{
+	size_t left;
+	int first, status;
+	char byte;
+
+	begin();
+	first = exported(64 * MIB);
+	CHECK_INT(pipe(pair), 0);
+	pid_t keeper = fork();
+	if (keeper == 0) {
+		close(pair[1]);
+		_exit(read(pair[0], &byte, 1) != 0);
+	}
+	close(first);
+	int other = exported(64 * MIB); // under the same number
+	CHECK_INT(other, first);
+	CHECK_INT(charged(), baseline + 128 * MIB);
+	close(other);
+	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
+	CHECK_INT(charged(), baseline + 64 * MIB);
+	close(pair[1]);
+	CHECK_INT(waitpid(keeper, &status, 0), keeper);
+	CHECK_INT(status, 0);
+	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
+	end();
+}
+
+TEST(a_copy_of_a_descriptor_keeps_the_charge)
+{
+	TENANT(LIMIT, OVERHEAD_MIB * MIB, copies_body);
+}
+
+// Who closes our descriptors as well keeps what was exported charged, rather than hidden.
+static void close_all_body(void)
+{
+	size_t left;
+	int copy;
+
+	begin();
+	copy = exported(64 * MIB);
+	for (int fd = 3; fd < 1024; fd++)
+		if (fd != copy)
+			close(fd);
+	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
+	CHECK_INT(charged(), baseline + 64 * MIB);
+	close(copy);
+	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
+	CHECK_INT(charged(), baseline + 64 * MIB);
+}
+
+TEST(closing_every_descriptor_hides_nothing)
+{
+	TENANT(LIMIT, OVERHEAD_MIB * MIB, close_all_body);
+}
+
+// The exporter has 160 MiB; the importer, of the same vGPU, has no room for as much again.
 static void importer(void)
 {
 	CUmemGenericAllocationHandle imported;

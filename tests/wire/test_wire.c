@@ -203,7 +203,7 @@ TEST(a_request_and_its_answer)
 	struct vg_wire_hello hello = {.pid = 1};
 	int r = 0;
 	for (int i = 0; i < 10 && r == 0; i++) // until the queue is full: it must not wait
-		r = vg_wire_say_hello(path, &hello, false);
+		r = vg_wire_say_hello(path, &hello, -1, false);
 	CHECK_INT(r, -EAGAIN);
 	close(listening);
 	CHECK_INT(vg_wire_request(path, "{}", 100, &answer), -ECONNREFUSED);
