@@ -111,6 +111,7 @@ CUresult sim_context_fail(struct sim_context *context, CUresult error)
 		return (CUresult)none;
 	// The process is lost on this device, not the context alone.
 	atomic_store(&context->device->fault, (int)error);
+	sim_log("device %d: the context failed: %s", context->device->ordinal, sim_error_name(error));
 	pthread_mutex_lock(&contexts_lock);
 	for (struct sim_context *other = contexts; other; other = other->next) {
 		none = CUDA_SUCCESS;

@@ -123,6 +123,13 @@ CUresult CUDAAPI cuGetErrorName(CUresult error, const char **pStr)
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
+const char *sim_error_name(CUresult error)
+{
+	const char *name;
+
+	return cuGetErrorName(error, &name) == CUDA_SUCCESS ? name : "an unknown error";
+}
+
 CUresult CUDAAPI cuGetErrorString(CUresult error, const char **pStr)
 {
 	if (!pStr)

@@ -62,8 +62,10 @@ static CUresult check_shape(const struct sim_launch_request *request, unsigned s
 	if (block[0] > 1024 || block[1] > 1024 || block[2] > 64)
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
-	if (threads > 1024)
+	if (threads > 1024) {
+		sim_log("%s: a block of %ux%ux%u has more than 1024 threads", info->name, block[0], block[1], block[2]);
 		return CUDA_ERROR_INVALID_VALUE;
+	}
 	if (info->required[0] && memcmp(info->required, block, sizeof info->required) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (threads > info->max_threads)
@@ -74,8 +76,12 @@ static CUresult check_shape(const struct sim_launch_request *request, unsigned s
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 	if (cooperative(request->attributes)) {
 		int held = sim_occupancy_blocks(info, (int)threads, request->shared);
-		if ((uint64_t)grid[0] * grid[1] * grid[2] > (uint64_t)held * sms)
+		uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
+		if (blocks > (uint64_t)held * sms) {
+			sim_log("%s: %llu blocks in a cooperative launch, %llu fit", info->name, (unsigned long long)blocks,
+				(unsigned long long)held * sms);
 			return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+		}
 	}
 	return CUDA_SUCCESS;
 }

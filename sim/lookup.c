@@ -12,6 +12,29 @@ static const struct row {
 #include "abi/entries.def"
 };
 
+// What drivers offer beside entries.def: OpenGL's, and entries that the toolkit's header does not know.
+static const struct {
+	const char *api;
+	int version;
+	void *address;
+} others[] = {
+	{"cuGraphicsGLRegisterBuffer", 3000, cuGraphicsGLRegisterBuffer},
+	{"cuGraphicsGLRegisterImage", 3000, cuGraphicsGLRegisterImage},
+};
+
+static CUdriverProcAddressQueryResult find_other(const char *symbol, int version, void **ret_address)
+{
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		if (strcmp(others[i].api, symbol) != 0 || (unsigned)others[i].version > sim_driver_version())
+			continue;
+		if (others[i].version > version)
+			return CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+		*ret_address = others[i].address;
+		return CU_GET_PROC_ADDRESS_SUCCESS;
+	}
+	return CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+}
+
 // Like the driver's: found, or why not.
 static void find(const char *symbol, void **pfn, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
@@ -34,6 +57,8 @@ static void find(const char *symbol, void **pfn, int version, cuuint64_t flags, 
 		  : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 			  : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	*pfn = best ? sim_entry_address((size_t)(best - rows)) : NULL;
+	if (!known)
+		*status = find_other(symbol, version, pfn);
 }
 
 CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,

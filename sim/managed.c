@@ -165,15 +165,39 @@ CUresult CUDAAPI cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CU
 	return prefetch(devPtr, count, location, flags, SIM_PTSZ(hStream));
 }
 
+// A batch's ranges, all of them in managed memory, and a stream that is not the legacy one.
+static CUresult check_batch(const CUdeviceptr *addresses, const size_t *sizes, size_t count, unsigned long long flags,
+			    CUstream stream)
+{
+	if (!addresses || !sizes || count == 0 || flags != 0 || (uintptr_t)stream <= (uintptr_t)CU_STREAM_LEGACY)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++)
+		if (sizes[i] == 0 || !sim_host_update(addresses[i], sizes[i], nothing, NULL))
+			return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+// Which operation each location applies to first: 0, then rising, within the batch.
+static CUresult check_locations(const CUmemLocation *locations, const size_t *first, size_t locations_count, size_t count)
+{
+	if (!locations || !first || locations_count == 0 || locations_count > count || first[0] != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < locations_count; i++) {
+		SIM_TRY(check_location(&locations[i]));
+		if (i > 0 && (first[i] <= first[i - 1] || first[i] >= count))
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
 					 size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
 	SIM_ENTER(cuMemPrefetchBatchAsync);
-	if (!dptrs || !sizes || !prefetchLocs || !prefetchLocIdxs || count == 0 || numPrefetchLocs == 0 || flags != 0 ||
-	    prefetchLocIdxs[0] != 0)
-		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(check_batch(dptrs, sizes, count, flags, hStream));
+	SIM_TRY(check_locations(prefetchLocs, prefetchLocIdxs, numPrefetchLocs, count));
 	for (size_t i = 0, location = 0; i < count; i++) {
-		while (location + 1 < numPrefetchLocs && prefetchLocIdxs[location + 1] <= i)
+		if (location + 1 < numPrefetchLocs && prefetchLocIdxs[location + 1] <= i)
 			location++;
 		SIM_TRY(prefetch(dptrs[i], sizes[i], prefetchLocs[location], 0, hStream));
 	}
@@ -185,6 +209,40 @@ CUresult CUDAAPI cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 					      CUstream hStream)
 {
 	SIM_ENTER(cuMemPrefetchBatchAsync_ptsz);
+	return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags,
+				       SIM_PTSZ(hStream));
+}
+
+// Discarded contents are indeterminate until written: what they were is as good as anything.
+CUresult CUDAAPI cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream)
+{
+	struct sim_stream *stream;
+
+	SIM_ENTER(cuMemDiscardBatchAsync);
+	SIM_TRY(check_batch(dptrs, sizes, count, flags, hStream));
+	return sim_stream_get(hStream, &stream);
+}
+
+CUresult CUDAAPI cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
+					     CUstream hStream)
+{
+	SIM_ENTER(cuMemDiscardBatchAsync_ptsz);
+	return cuMemDiscardBatchAsync(dptrs, sizes, count, flags, SIM_PTSZ(hStream));
+}
+
+CUresult CUDAAPI cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
+						   size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
+						   CUstream hStream)
+{
+	SIM_ENTER(cuMemDiscardAndPrefetchBatchAsync);
+	return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+}
+
+CUresult CUDAAPI cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+							CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+							size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+{
+	SIM_ENTER(cuMemDiscardAndPrefetchBatchAsync_ptsz);
 	return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags,
 				       SIM_PTSZ(hStream));
 }

@@ -71,6 +71,8 @@ CUresult sim_memory_alloc(struct sim_context *context, size_t size, enum sim_ran
 			*ret_address = range->base;
 	}
 	sim_memory_unlock();
+	if (result == CUDA_ERROR_OUT_OF_MEMORY)
+		sim_log("device %d: %zu bytes are not free", context->device->ordinal, size);
 	return result;
 }
 

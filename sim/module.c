@@ -54,6 +54,8 @@ CUresult sim_module_parse(const struct sim_image *image, struct sim_jit *jit, st
 		sim_jit_log(&jit->error, "ptxas application ptx input, %s", reason);
 	if (r != PTX_LOADED && sim_exec_verbose())
 		sim_say("module refused: %s", reason);
+	if (r != PTX_LOADED)
+		sim_log("PTX refused: %s", reason);
 	switch (r) {
 	case PTX_LOADED:
 		break;

@@ -119,6 +119,9 @@ CUresult sim_device_get(CUdevice device, struct sim_device **ret_device);
 
 // One sentence on stderr, prefixed "virgate sim: ".
 __attribute__((format(printf, 1, 2))) void sim_say(const char *format, ...);
+// One sentence in the driver's log of errors (log.c). Not under the memory lock: callbacks run.
+__attribute__((format(printf, 1, 2))) void sim_log(const char *format, ...);
+const char *sim_error_name(CUresult error);
 
 // ---- contexts (context.c) -----------------------------------------------------------
 
@@ -481,6 +484,13 @@ struct sim_array {
 	struct sim_array *next_free;
 };
 CUresult sim_array_get(CUarray handle, struct sim_array **ret_array);
+
+// ---- OpenGL (graphics.c): cudaGL.h includes OpenGL's own headers ----------------------------
+#pragma GCC visibility push(default)
+CUresult CUDAAPI cuGraphicsGLRegisterBuffer(CUgraphicsResource *pCudaResource, unsigned int buffer, unsigned int Flags);
+CUresult CUDAAPI cuGraphicsGLRegisterImage(CUgraphicsResource *pCudaResource, unsigned int image, unsigned int target,
+					   unsigned int Flags);
+#pragma GCC visibility pop
 
 // ---- SM partitions (green.c) ----------------------------------------------------------------
 struct sim_green {

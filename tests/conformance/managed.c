@@ -80,6 +80,45 @@ CONFORM(advice_and_prefetch)
 	WORKS(cuMemFree(address));
 }
 
+CONFORM(batches)
+{
+	CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, host = {.type = CU_MEM_LOCATION_TYPE_HOST};
+	CUdeviceptr address = 0, plain = 0;
+	CUstream stream;
+	int concurrent = 0, value = 9;
+
+	need_context();
+	NEED(cuDeviceGetAttribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device));
+	if (!concurrent)
+		SKIP("no concurrent managed access here");
+	here.id = device;
+	NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	NEED(cuMemAllocManaged(&address, 8 * MiB, CU_MEM_ATTACH_GLOBAL));
+	NEED(cuMemAlloc(&plain, 4096));
+	CUdeviceptr both[] = {address, address + 4 * MiB};
+	size_t sizes[] = {4 * MiB, 4 * MiB}, first[] = {0, 1}, wrong[] = {1, 0};
+	CUmemLocation places[] = {here, host};
+	WORKS(cuMemPrefetchBatchAsync(both, sizes, 2, places, first, 2, 0, stream));
+	WORKS(cuMemDiscardBatchAsync(both, sizes, 2, 0, stream));
+	WORKS(cuMemDiscardAndPrefetchBatchAsync(both, sizes, 2, places, first, 1, 0, stream));
+	WORKS(cuStreamSynchronize(stream));
+	WORKS(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, address, 8 * MiB));
+	EQUALS(value, device);
+	FAILS(cuMemPrefetchBatchAsync(both, sizes, 0, places, first, 1, 0, stream));
+	FAILS(cuMemPrefetchBatchAsync(both, sizes, 2, places, wrong, 2, 0, stream)); // the first is always 0
+	FAILS(cuMemPrefetchBatchAsync(both, sizes, 1, places, first, 2, 0, stream)); // more places than ranges
+	FAILS(cuMemPrefetchBatchAsync(both, sizes, 2, places, first, 2, 5, stream));
+	FAILS(cuMemDiscardBatchAsync(both, sizes, 2, 0, NULL)); // not the legacy stream
+	FAILS(cuMemDiscardBatchAsync(both, sizes, 2, 3, stream));
+	sizes[1] = 8 * MiB;
+	FAILS(cuMemDiscardBatchAsync(both, sizes, 2, 0, stream)); // beyond the allocation
+	both[1] = plain, sizes[1] = 4096;
+	FAILS(cuMemDiscardBatchAsync(both, sizes, 2, 0, stream)); // not managed
+	WORKS(cuMemFree(plain));
+	WORKS(cuMemFree(address));
+	WORKS(cuStreamDestroy(stream));
+}
+
 CONFORM(attaching)
 {
 	CUdeviceptr address = 0;

@@ -1,0 +1,231 @@
+// Buffers and images of OpenGL, without OpenGL: VIRGATE_SIM_GL declares them ("1=64K,2=256x128":
+// buffer 1 of 64 KiB, RGBA image 2 of 256 by 128). The rest is the states of a registered resource.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/size.h"
+#include "sim.h"
+
+enum { RESOURCE_MAGIC = 0x47465832, NAMES_MOST = 64, GL_TEXTURE_2D = 0x0de1, GL_TEXTURE_RECTANGLE = 0x84f5,
+       GL_RENDERBUFFER = 0x8d41 };
+
+struct CUgraphicsResource_st {
+	uint32_t magic; // 0 once unregistered; the memory stays a resource's for ever
+	struct sim_context *context;
+	unsigned flags;
+	bool mapped;
+	CUdeviceptr address; // of a buffer
+	size_t size;
+	CUarray array; // of an image
+};
+
+struct object { // what the variable declares
+	unsigned name, width, height; // no width: a buffer
+	size_t size;
+};
+
+// 0, or CUDA_ERROR_INVALID_GRAPHICS_CONTEXT: there is no such object, since nothing declares any.
+static CUresult find_object(unsigned name, struct object *ret_object)
+{
+	const char *declared = getenv("VIRGATE_SIM_GL");
+	char text[1024], *rest = text, *item;
+
+	if (!declared || !*declared)
+		return CUDA_ERROR_INVALID_GRAPHICS_CONTEXT;
+	snprintf(text, sizeof text, "%s", declared);
+	while ((item = strsep(&rest, ","))) {
+		struct object object = {0};
+		char *value = strchr(item, '=');
+		uint64_t bytes = 0;
+		if (!value || sscanf(item, "%u=", &object.name) != 1 || object.name != name)
+			continue;
+		if (sscanf(value + 1, "%ux%u", &object.width, &object.height) != 2) {
+			object.width = 0;
+			if (vg_size_parse(value + 1, &bytes) != 0 || bytes == 0)
+				break;
+		}
+		object.size = bytes;
+		*ret_object = object;
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult resource_get(CUgraphicsResource handle)
+{
+	return (uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) || handle->magic != RESOURCE_MAGIC
+		       ? CUDA_ERROR_INVALID_HANDLE
+		       : CUDA_SUCCESS;
+}
+
+static CUresult new_resource(struct sim_context *context, unsigned flags, struct CUgraphicsResource_st **ret_resource)
+{
+	struct CUgraphicsResource_st *resource = calloc(1, sizeof *resource);
+
+	if (!resource)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	resource->context = context;
+	resource->flags = flags;
+	*ret_resource = resource;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphicsGLRegisterBuffer(CUgraphicsResource *pCudaResource, unsigned int buffer, unsigned int Flags)
+{
+	struct CUgraphicsResource_st *resource;
+	struct sim_context *context;
+	struct object object;
+
+	SIM_TRY(sim_enter(VG_ENTRY_cuGraphicsMapResources));
+	SIM_TRY(sim_context_current(&context));
+	if (!pCudaResource || Flags > CU_GRAPHICS_REGISTER_FLAGS_WRITE_DISCARD)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(find_object(buffer, &object));
+	if (object.width)
+		return CUDA_ERROR_INVALID_VALUE; // an image
+	SIM_TRY(new_resource(context, Flags, &resource));
+	CUresult result = sim_memory_alloc(context, object.size, SIM_RANGE_MODULE, &resource->address);
+	if (result != CUDA_SUCCESS) {
+		free(resource);
+		return result;
+	}
+	resource->size = object.size;
+	resource->magic = RESOURCE_MAGIC;
+	*pCudaResource = resource;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphicsGLRegisterImage(CUgraphicsResource *pCudaResource, unsigned int image, unsigned int target,
+					   unsigned int Flags)
+{
+	const unsigned known = CU_GRAPHICS_REGISTER_FLAGS_READ_ONLY | CU_GRAPHICS_REGISTER_FLAGS_WRITE_DISCARD |
+			       CU_GRAPHICS_REGISTER_FLAGS_SURFACE_LDST | CU_GRAPHICS_REGISTER_FLAGS_TEXTURE_GATHER;
+	struct CUgraphicsResource_st *resource;
+	struct sim_context *context;
+	struct object object;
+
+	SIM_TRY(sim_enter(VG_ENTRY_cuGraphicsMapResources));
+	SIM_TRY(sim_context_current(&context));
+	if (!pCudaResource || (Flags & ~known) ||
+	    (target != GL_TEXTURE_2D && target != GL_TEXTURE_RECTANGLE && target != GL_RENDERBUFFER))
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(find_object(image, &object));
+	if (!object.width)
+		return CUDA_ERROR_INVALID_VALUE; // a buffer
+	SIM_TRY(new_resource(context, Flags, &resource));
+	const CUDA_ARRAY_DESCRIPTOR shape = {.Width = object.width, .Height = object.height,
+					     .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 4};
+	CUresult result = cuArrayCreate_v2(&resource->array, &shape);
+	if (result != CUDA_SUCCESS) {
+		free(resource);
+		return result;
+	}
+	resource->magic = RESOURCE_MAGIC;
+	*pCudaResource = resource;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphicsUnregisterResource(CUgraphicsResource resource)
+{
+	SIM_ENTER(cuGraphicsUnregisterResource);
+	SIM_TRY(resource_get(resource));
+	resource->magic = 0;
+	(void)sim_context_synchronize(resource->context);
+	if (resource->array)
+		return cuArrayDestroy(resource->array);
+	return sim_memory_free(resource->address);
+}
+
+// All of them, or none: each registered, none twice, each (not) mapped.
+static CUresult change(unsigned count, CUgraphicsResource *resources, CUstream handle, bool map)
+{
+	struct sim_stream *stream;
+
+	SIM_TRY(sim_stream_get(handle, &stream));
+	if (!resources || count == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(sim_capture_forbidden(stream));
+	for (unsigned i = 0; i < count; i++) {
+		SIM_TRY(resource_get(resources[i]));
+		for (unsigned j = 0; j < i; j++)
+			if (resources[i] == resources[j])
+				return CUDA_ERROR_INVALID_HANDLE;
+		if (resources[i]->mapped == map)
+			return map ? CUDA_ERROR_ALREADY_MAPPED : CUDA_ERROR_NOT_MAPPED;
+	}
+	for (unsigned i = 0; i < count; i++)
+		resources[i]->mapped = map;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+{
+	SIM_ENTER(cuGraphicsMapResources);
+	return change(count, resources, hStream, true);
+}
+
+CUresult CUDAAPI cuGraphicsMapResources_ptsz(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+{
+	SIM_ENTER(cuGraphicsMapResources_ptsz);
+	return change(count, resources, SIM_PTSZ(hStream), true);
+}
+
+CUresult CUDAAPI cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+{
+	SIM_ENTER(cuGraphicsUnmapResources);
+	return change(count, resources, hStream, false);
+}
+
+CUresult CUDAAPI cuGraphicsUnmapResources_ptsz(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+{
+	SIM_ENTER(cuGraphicsUnmapResources_ptsz);
+	return change(count, resources, SIM_PTSZ(hStream), false);
+}
+
+CUresult CUDAAPI cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource)
+{
+	SIM_ENTER(cuGraphicsResourceGetMappedPointer_v2);
+	SIM_TRY(resource_get(resource));
+	if (!pDevPtr || !pSize)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!resource->mapped)
+		return CUDA_ERROR_NOT_MAPPED;
+	if (resource->array)
+		return CUDA_ERROR_NOT_MAPPED_AS_POINTER;
+	*pDevPtr = resource->address;
+	*pSize = resource->size;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphicsSubResourceGetMappedArray(CUarray *pArray, CUgraphicsResource resource, unsigned int arrayIndex,
+						     unsigned int mipLevel)
+{
+	SIM_ENTER(cuGraphicsSubResourceGetMappedArray);
+	SIM_TRY(resource_get(resource));
+	if (!resource->mapped)
+		return CUDA_ERROR_NOT_MAPPED;
+	if (!resource->array)
+		return CUDA_ERROR_NOT_MAPPED_AS_ARRAY;
+	if (!pArray || arrayIndex != 0 || mipLevel != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pArray = resource->array;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource, unsigned int flags)
+{
+	SIM_ENTER(cuGraphicsResourceSetMapFlags_v2);
+	SIM_TRY(resource_get(resource));
+	if (flags > CU_GRAPHICS_MAP_RESOURCE_FLAGS_WRITE_DISCARD)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (resource->mapped)
+		return CUDA_ERROR_ALREADY_MAPPED;
+	resource->flags = flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags)
+{
+	SIM_ENTER(cuGraphicsResourceSetMapFlags);
+	return cuGraphicsResourceSetMapFlags_v2(resource, flags);
+}

@@ -1,0 +1,164 @@
+// The driver's own log of errors: the last hundred messages, each up to 255 bytes, for whoever
+// asks and for callbacks. What goes in is what a bare result code does not tell.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sim.h"
+
+enum { MESSAGES = 100, MESSAGE_BYTES = 256, OUTPUT_BYTES = MESSAGES * MESSAGE_BYTES + 64 };
+
+struct CUlogsCallbackEntry_st {
+	CUlogsCallback function;
+	void *data;
+	struct CUlogsCallbackEntry_st *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; // a callback may read the log
+static char messages[MESSAGES][MESSAGE_BYTES];
+static unsigned written; // message n is at n % MESSAGES
+static struct CUlogsCallbackEntry_st *callbacks;
+
+void sim_log(const char *format, ...)
+{
+	char text[MESSAGE_BYTES];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	pthread_mutex_lock(&lock);
+	memcpy(messages[written++ % MESSAGES], text, sizeof text);
+	for (struct CUlogsCallbackEntry_st *entry = callbacks; entry; entry = entry->next)
+		entry->function(entry->data, CU_LOG_LEVEL_ERROR, text, strlen(text));
+	pthread_mutex_unlock(&lock);
+}
+
+CUresult CUDAAPI cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData, CUlogsCallbackHandle *callback_out)
+{
+	if (!callbackFunc)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct CUlogsCallbackEntry_st *entry = malloc(sizeof *entry);
+	if (!entry)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&lock);
+	*entry = (struct CUlogsCallbackEntry_st){callbackFunc, userData, callbacks};
+	callbacks = entry;
+	pthread_mutex_unlock(&lock);
+	if (callback_out)
+		*callback_out = entry;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
+{
+	struct CUlogsCallbackEntry_st *gone = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (struct CUlogsCallbackEntry_st **link = &callbacks; *link && !gone; link = &(*link)->next)
+		if (*link == callback) {
+			gone = callback;
+			*link = gone->next;
+			break;
+		}
+	pthread_mutex_unlock(&lock);
+	if (!gone)
+		return CUDA_ERROR_INVALID_VALUE;
+	free(gone);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
+{
+	if (!iterator_out || flags != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&lock);
+	*iterator_out = written;
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
+static const char lost[] = "(older messages are not here)\n";
+
+// Messages from `first` on, the latest that fit `capacity` (with a final 0), one a line.
+static size_t print(unsigned first, bool truncated, char *to, size_t capacity)
+{
+	size_t all = 0, at = 0;
+
+	for (unsigned n = first; n != written; n++)
+		all += strlen(messages[n % MESSAGES]) + 1;
+	truncated |= all + (truncated ? strlen(lost) : 0) >= capacity;
+	for (; first != written && all + (truncated ? strlen(lost) : 0) >= capacity; first++)
+		all -= strlen(messages[first % MESSAGES]) + 1;
+	if (first == written)
+		return 0;
+	if (truncated)
+		at = (size_t)sprintf(to, "%s", lost);
+	for (; first != written; first++)
+		at += (size_t)sprintf(to + at, "%s\n", messages[first % MESSAGES]);
+	return at;
+}
+
+// What an iterator (NULL: from the start) is to see. False: it is none of ours.
+static bool start_of(const CUlogIterator *iterator, unsigned *ret_first, bool *ret_truncated)
+{
+	unsigned oldest = written > MESSAGES ? written - MESSAGES : 0;
+	unsigned first = iterator ? *iterator : 0;
+
+	if (first > written)
+		return false;
+	*ret_truncated = first < oldest;
+	*ret_first = first < oldest ? oldest : first;
+	return true;
+}
+
+CUresult CUDAAPI cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags)
+{
+	CUresult result = CUDA_SUCCESS;
+	bool truncated;
+	unsigned first;
+
+	if (!buffer || !size || flags != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&lock);
+	if (!start_of(iterator, &first, &truncated)) {
+		result = CUDA_ERROR_INVALID_VALUE;
+	} else {
+		size_t used = first == written ? 0 : print(first, truncated, buffer, *size);
+		if (used == 0 && *size > 0)
+			buffer[0] = 0;
+		if (used == 0 && first != written)
+			result = CUDA_ERROR_INVALID_VALUE; // not one fits
+		else if (iterator)
+			*iterator = written;
+		*size = used;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+CUresult CUDAAPI cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsigned int flags)
+{
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	char *text = malloc(OUTPUT_BYTES);
+	bool truncated;
+	unsigned first;
+
+	pthread_mutex_lock(&lock);
+	if (text && pathToFile && flags == 0 && start_of(iterator, &first, &truncated)) {
+		size_t used = print(first, truncated, text, OUTPUT_BYTES);
+		int file = open(pathToFile, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		if (file >= 0 && write(file, text, used) == (ssize_t)used)
+			result = CUDA_SUCCESS;
+		if (file >= 0)
+			close(file);
+		if (result == CUDA_SUCCESS && iterator)
+			*iterator = written;
+	}
+	pthread_mutex_unlock(&lock);
+	free(text);
+	return result;
+}

@@ -1,0 +1,297 @@
+// Tensor maps: checked as NVIDIA documents it, and packed into a layout of our own. No kernel
+// that copies by one runs here; what reads it is cuTensorMapReplaceAddress.
+#include "sim.h"
+
+enum { MAP_MAGIC = 0x544d4150, MAP_TILED = 1, MAP_IM2COL, MAP_IM2COL_WIDE, RANK_MOST = 5 };
+
+struct map { // in CUtensorMap
+	uint32_t magic;
+	uint8_t kind, type, rank, interleave, swizzle, promotion, fill, mode;
+	uint64_t address;
+	uint32_t dim[RANK_MOST]; // one less than the size
+	uint8_t element_stride[RANK_MOST], padding[7];
+	uint64_t stride[RANK_MOST - 1];
+	union {
+		uint16_t box[RANK_MOST];
+		struct {
+			int16_t lower[3], upper[3];
+			uint16_t channels, pixels;
+		} column;
+	};
+};
+_Static_assert(sizeof(struct map) <= sizeof(CUtensorMap), "fits");
+
+// What all kinds have in common.
+struct tensor {
+	CUtensorMap *map;
+	CUtensorMapDataType type;
+	cuuint32_t rank;
+	void *address;
+	const cuuint64_t *dim, *stride;
+	const cuuint32_t *element_stride;
+	CUtensorMapInterleave interleave;
+	CUtensorMapSwizzle swizzle;
+	CUtensorMapL2promotion promotion;
+	CUtensorMapFloatOOBfill fill;
+};
+
+static bool is_wide(CUtensorMapDataType type) // sixteen packed values on 16 bytes
+{
+	return type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B || type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B;
+}
+
+static bool is_packed(CUtensorMapDataType type)
+{
+	return is_wide(type) || type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B;
+}
+
+// Bytes of `count` elements in memory that is not packed wider.
+static uint64_t bytes_of(CUtensorMapDataType type, uint64_t count)
+{
+	switch (type) {
+	case CU_TENSOR_MAP_DATA_TYPE_UINT8:
+		return count;
+	case CU_TENSOR_MAP_DATA_TYPE_UINT16:
+	case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
+	case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16:
+		return 2 * count;
+	case CU_TENSOR_MAP_DATA_TYPE_UINT64:
+	case CU_TENSOR_MAP_DATA_TYPE_INT64:
+	case CU_TENSOR_MAP_DATA_TYPE_FLOAT64:
+		return 8 * count;
+	case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B:
+		return count / 2;
+	case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B:
+	case CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B:
+		return count;
+	default:
+		return 4 * count;
+	}
+}
+
+static bool is_float(CUtensorMapDataType type)
+{
+	return type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT16 && type <= CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ;
+}
+
+static size_t swizzle_span(CUtensorMapSwizzle swizzle)
+{
+	return swizzle == CU_TENSOR_MAP_SWIZZLE_32B ? 32 : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 64 : 128;
+}
+
+static bool swizzle_suits(const struct tensor *t)
+{
+	if (t->interleave == CU_TENSOR_MAP_INTERLEAVE_32B && t->swizzle != CU_TENSOR_MAP_SWIZZLE_32B)
+		return false;
+	if (!is_wide(t->type))
+		return true;
+	return t->swizzle == CU_TENSOR_MAP_SWIZZLE_NONE || t->swizzle == CU_TENSOR_MAP_SWIZZLE_128B ||
+	       t->swizzle == CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B ||
+	       (t->swizzle == CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B && t->type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B);
+}
+
+static bool enums_are_known(const struct tensor *t)
+{
+	return (unsigned)t->type <= CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B &&
+	       (unsigned)t->interleave <= CU_TENSOR_MAP_INTERLEAVE_32B &&
+	       (unsigned)t->swizzle <= CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B &&
+	       (unsigned)t->promotion <= CU_TENSOR_MAP_L2_PROMOTION_L2_256B &&
+	       (unsigned)t->fill <= CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA;
+}
+
+static bool address_suits(CUtensorMapDataType type, CUtensorMapInterleave interleave, const void *address)
+{
+	unsigned alignment = interleave == CU_TENSOR_MAP_INTERLEAVE_32B || is_wide(type) ? 32 : 16;
+
+	return (uintptr_t)address % alignment == 0;
+}
+
+static bool shape_suits(const struct tensor *t)
+{
+	unsigned unit = t->interleave == CU_TENSOR_MAP_INTERLEAVE_32B || is_wide(t->type) ? 32 : 16;
+
+	for (unsigned i = 0; i < t->rank; i++) {
+		if (t->dim[i] == 0 || t->dim[i] > (uint64_t)1 << 32)
+			return false;
+		bool ignored = i == 0 && t->interleave == CU_TENSOR_MAP_INTERLEAVE_NONE;
+		if (!ignored && (t->element_stride[i] == 0 || t->element_stride[i] > 8))
+			return false;
+	}
+	for (unsigned i = 0; i + 1 < t->rank; i++)
+		if (t->stride[i] % unit || t->stride[i] >= (uint64_t)1 << 40 || (i > 0 && t->stride[i] < t->dim[i]))
+			return false;
+	return !(is_wide(t->type) && t->dim[0] % 128) &&
+	       !(t->type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B && t->dim[0] % 2);
+}
+
+static CUresult check(const struct tensor *t, unsigned least_rank)
+{
+	const struct sim_config *config = &sim_process.config;
+	struct sim_context *context;
+
+	SIM_TRY(sim_context_current(&context));
+	if (config->cc_major < 9)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!t->map || (uintptr_t)t->map % 64 || !t->dim || (!t->stride && t->rank > 1) || !t->element_stride ||
+	    t->rank < least_rank || t->rank > RANK_MOST || !enums_are_known(t))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (config->cc_major < 10 && (is_packed(t->type) || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B))
+		return CUDA_ERROR_INVALID_VALUE; // Blackwell's
+	if (t->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE &&
+	    (t->rank < 3 || t->type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (t->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA && !is_float(t->type))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!address_suits(t->type, t->interleave, t->address) || !shape_suits(t) || !swizzle_suits(t))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static struct map pack(const struct tensor *t, unsigned kind)
+{
+	struct map map = {.magic = MAP_MAGIC, .kind = (uint8_t)kind, .type = (uint8_t)t->type, .rank = (uint8_t)t->rank,
+			  .interleave = (uint8_t)t->interleave, .swizzle = (uint8_t)t->swizzle,
+			  .promotion = (uint8_t)t->promotion, .fill = (uint8_t)t->fill, .address = (uintptr_t)t->address};
+
+	for (unsigned i = 0; i < t->rank; i++) {
+		map.dim[i] = (uint32_t)(t->dim[i] - 1);
+		map.element_stride[i] = (uint8_t)t->element_stride[i];
+		if (i + 1 < t->rank)
+			map.stride[i] = t->stride[i];
+	}
+	return map;
+}
+
+static void write_out(const struct map *map, CUtensorMap *to)
+{
+	memset(to, 0, sizeof *to);
+	memcpy(to, map, sizeof *map);
+}
+
+CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
+					void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
+					const cuuint32_t *boxDim, const cuuint32_t *elementStrides,
+					CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+					CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
+{
+	const struct tensor t = {tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+				 elementStrides, interleave, swizzle, l2Promotion, oobFill};
+
+	SIM_ENTER(cuTensorMapEncodeTiled);
+	SIM_TRY(check(&t, 1));
+	if (!boxDim)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < t.rank; i++)
+		if (boxDim[i] == 0 || boxDim[i] > 256)
+			return CUDA_ERROR_INVALID_VALUE;
+	uint64_t inner = bytes_of(t.type, boxDim[0]);
+	if ((interleave == CU_TENSOR_MAP_INTERLEAVE_NONE && inner % 16) || (is_wide(t.type) && boxDim[0] != 128) ||
+	    (interleave == CU_TENSOR_MAP_INTERLEAVE_NONE && swizzle != CU_TENSOR_MAP_SWIZZLE_NONE &&
+	     inner > swizzle_span(swizzle)))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct map map = pack(&t, MAP_TILED);
+	for (unsigned i = 0; i < t.rank; i++)
+		map.box[i] = (uint16_t)boxDim[i];
+	write_out(&map, tensorMap);
+	return CUDA_SUCCESS;
+}
+
+// The box that im2col moves over the picture: corners' offsets, channels and pixels of a load.
+static CUresult check_columns(const struct tensor *t, const int *lower, const int *upper, unsigned corners, int limit,
+			      cuuint32_t channels, cuuint32_t pixels)
+{
+	for (unsigned i = 0; i < corners; i++) {
+		// Offsets are {D, H, W}, dimensions {C, W, H, D, N}.
+		int64_t size = (int64_t)t->dim[corners - i];
+		if (lower[i] < -limit || lower[i] >= limit || upper[i] < -limit || upper[i] >= limit ||
+		    size + upper[i] - lower[i] <= 0)
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (channels == 0 || channels > 256 || pixels == 0 || pixels > 1024 || (is_wide(t->type) && channels != 128))
+		return CUDA_ERROR_INVALID_VALUE;
+	uint64_t inner = bytes_of(t->type, channels);
+	return t->interleave == CU_TENSOR_MAP_INTERLEAVE_NONE && t->swizzle != CU_TENSOR_MAP_SWIZZLE_NONE &&
+			       inner > swizzle_span(t->swizzle)
+		       ? CUDA_ERROR_INVALID_VALUE
+		       : CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
+					 void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
+					 const int *pixelBoxLowerCorner, const int *pixelBoxUpperCorner,
+					 cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn,
+					 const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
+					 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
+					 CUtensorMapFloatOOBfill oobFill)
+{
+	const struct tensor t = {tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+				 elementStrides, interleave, swizzle, l2Promotion, oobFill};
+	static const int limits[] = {32768, 128, 16};
+
+	SIM_ENTER(cuTensorMapEncodeIm2col);
+	SIM_TRY(check(&t, 3));
+	if (!pixelBoxLowerCorner || !pixelBoxUpperCorner)
+		return CUDA_ERROR_INVALID_VALUE;
+	unsigned corners = t.rank - 2;
+	SIM_TRY(check_columns(&t, pixelBoxLowerCorner, pixelBoxUpperCorner, corners, limits[corners - 1], channelsPerPixel,
+			      pixelsPerColumn));
+	struct map map = pack(&t, MAP_IM2COL);
+	for (unsigned i = 0; i < corners; i++) {
+		map.column.lower[i] = (int16_t)pixelBoxLowerCorner[i];
+		map.column.upper[i] = (int16_t)pixelBoxUpperCorner[i];
+	}
+	map.column.channels = (uint16_t)channelsPerPixel;
+	map.column.pixels = (uint16_t)pixelsPerColumn;
+	write_out(&map, tensorMap);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
+					     cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim,
+					     const cuuint64_t *globalStrides, int pixelBoxLowerCornerWidth,
+					     int pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel,
+					     cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides,
+					     CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode,
+					     CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
+					     CUtensorMapFloatOOBfill oobFill)
+{
+	const struct tensor t = {tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+				 elementStrides, interleave, swizzle, l2Promotion, oobFill};
+
+	SIM_ENTER(cuTensorMapEncodeIm2colWide);
+	if (sim_process.config.cc_major < 10)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	SIM_TRY(check(&t, 3));
+	if ((unsigned)mode > CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 ||
+	    (swizzle != CU_TENSOR_MAP_SWIZZLE_64B && swizzle != CU_TENSOR_MAP_SWIZZLE_128B &&
+	     swizzle != CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B))
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(check_columns(&t, &pixelBoxLowerCornerWidth, &pixelBoxUpperCornerWidth, 1, 32768, channelsPerPixel,
+			      mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 ? 128 : pixelsPerColumn));
+	struct map map = pack(&t, MAP_IM2COL_WIDE);
+	map.mode = (uint8_t)mode;
+	map.column.lower[0] = (int16_t)pixelBoxLowerCornerWidth;
+	map.column.upper[0] = (int16_t)pixelBoxUpperCornerWidth;
+	map.column.channels = (uint16_t)channelsPerPixel;
+	map.column.pixels = (uint16_t)pixelsPerColumn;
+	write_out(&map, tensorMap);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
+{
+	struct sim_context *context;
+	struct map map;
+
+	SIM_ENTER(cuTensorMapReplaceAddress);
+	SIM_TRY(sim_context_current(&context));
+	if (!tensorMap || (uintptr_t)tensorMap % 64)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(&map, tensorMap, sizeof map);
+	if (map.magic != MAP_MAGIC ||
+	    !address_suits((CUtensorMapDataType)map.type, (CUtensorMapInterleave)map.interleave, globalAddress))
+		return CUDA_ERROR_INVALID_VALUE;
+	map.address = (uintptr_t)globalAddress;
+	write_out(&map, tensorMap);
+	return CUDA_SUCCESS;
+}
