@@ -4,6 +4,9 @@
 #ifndef VIRGATE_DEVICE_H
 #define VIRGATE_DEVICE_H
 
+#include <stddef.h>
+
+#include <virgate/device_property.h>
 #include <virgate/status.h>
 #include <virgate/visibility.h>
 
@@ -20,10 +23,37 @@ VG_PUBLIC enum vg_status vg_device_count(int *ret_count);
  * vg_device_count(). Any thread. Source: cuDeviceGet. */
 VG_PUBLIC enum vg_status vg_device_get(int ordinal, struct vg_device **ret_device);
 
+/* The device of the calling thread's current context; device 0 if it has none. As vg_device_get(). Any thread.
+ * Source: cuCtxGetDevice. */
+VG_PUBLIC enum vg_status vg_device_current(struct vg_device **ret_device);
+
+/* -1 for NULL. */
 VG_PUBLIC int vg_device_ordinal(const struct vg_device *device);
 /* Valid as long as the process. The UUID is 8-4-4-4-12 lower-case hexadecimal digits, without "GPU-". */
 VG_PUBLIC const char *vg_device_name(const struct vg_device *device);
 VG_PUBLIC const char *vg_device_uuid(const struct vg_device *device);
+/* "0000:3b:00.0", as the kernel names it. Valid as long as the process. Source: cuDeviceGetPCIBusId. */
+VG_PUBLIC const char *vg_device_pci_bus_id(const struct vg_device *device);
+/* 9 and 0 of 9.0; both 0 for NULL. Outputs may be NULL. */
+VG_PUBLIC void vg_device_compute_capability(const struct vg_device *device, int *ret_major, int *ret_minor);
+/* "90": what follows "sm_" and "compute_". Valid as long as the process. */
+VG_PUBLIC const char *vg_device_arch(const struct vg_device *device);
+
+/* One of VG_DEVICE_…, of device_property.h. What does not change is asked for once. INVALID (no such property),
+ * DRIVER. Any thread. Source: cuDeviceGetAttribute. */
+VG_PUBLIC enum vg_status vg_device_property(struct vg_device *device, enum vg_device_property property, int *ret_value);
+/* Likewise by its name: "warp_size". */
+VG_PUBLIC enum vg_status vg_device_property_by_name(struct vg_device *device, const char *name, int *ret_value);
+
+/* Whether kernels on `device` can reach memory of `peer`: 1 or 0; 1 for the device itself. INVALID, DRIVER. Any
+ * thread. Source: cuDeviceCanAccessPeer. */
+VG_PUBLIC enum vg_status vg_device_can_access_peer(struct vg_device *device, struct vg_device *peer, int *ret_can);
+/* Bytes that are free, and that there are; inside a vGPU: of its quota. Outputs may be NULL. A primary context
+ * is brought up for the question if the process has none. INVALID, DRIVER. Any thread. Source: cuMemGetInfo. */
+VG_PUBLIC enum vg_status vg_device_memory_info(struct vg_device *device, size_t *ret_free, size_t *ret_total);
+/* Waits until the device has done all that this process queued in its primary context and in green contexts.
+ * INVALID, DRIVER (also what an earlier kernel did wrong). Any thread. Source: cuCtxSynchronize. */
+VG_PUBLIC enum vg_status vg_device_sync(struct vg_device *device);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 
 #include <virgate/context.h>
 #include <virgate/device.h>
+#include <virgate/event.h>
 #include <virgate/kernel.h>
 #include <virgate/launch.h>
 #include <virgate/log.h>

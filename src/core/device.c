@@ -27,12 +27,15 @@ static CUresult describe(struct vg_device *device, int ordinal)
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuDeviceGetName(device->name, sizeof device->name, device->handle);
 	if (r == CUDA_SUCCESS)
+		r = core_driver->cuDeviceGetPCIBusId(device->pci_bus_id, sizeof device->pci_bus_id, device->handle);
+	if (r == CUDA_SUCCESS)
 		r = core_driver->cuDeviceGetAttribute(&device->compute_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
 						      device->handle);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuDeviceGetAttribute(&device->compute_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
 						      device->handle);
 	format_uuid(&device->uuid, device->uuid_text);
+	snprintf(device->arch, sizeof device->arch, "%d%d", device->compute_major, device->compute_minor);
 	return r;
 }
 
@@ -86,6 +89,23 @@ enum vg_status vg_device_get(int ordinal, struct vg_device **ret_device)
 	return VG_OK;
 }
 
+enum vg_status vg_device_current(struct vg_device **ret_device)
+{
+	CUcontext context;
+	CUdevice handle;
+
+	CORE_NEEDED(ret_device);
+	enum vg_status status = core_open(__func__);
+	if (status)
+		return status;
+	CORE_CALL(cuCtxGetCurrent, &context);
+	if (!context)
+		return vg_device_get(0, ret_device);
+	CORE_CALL(cuCtxGetDevice, &handle);
+	*ret_device = core_device_of(handle);
+	return VG_OK;
+}
+
 int vg_device_ordinal(const struct vg_device *device)
 {
 	return device ? device->ordinal : -1;
@@ -99,4 +119,95 @@ const char *vg_device_name(const struct vg_device *device)
 const char *vg_device_uuid(const struct vg_device *device)
 {
 	return device ? device->uuid_text : "";
+}
+
+const char *vg_device_pci_bus_id(const struct vg_device *device)
+{
+	return device ? device->pci_bus_id : "";
+}
+
+void vg_device_compute_capability(const struct vg_device *device, int *ret_major, int *ret_minor)
+{
+	if (ret_major)
+		*ret_major = device ? device->compute_major : 0;
+	if (ret_minor)
+		*ret_minor = device ? device->compute_minor : 0;
+}
+
+const char *vg_device_arch(const struct vg_device *device)
+{
+	return device ? device->arch : "";
+}
+
+enum vg_status vg_device_can_access_peer(struct vg_device *device, struct vg_device *peer, int *ret_can)
+{
+	CORE_NEEDED(device);
+	CORE_NEEDED(peer);
+	CORE_NEEDED(ret_can);
+	if (device == peer)
+		*ret_can = 1;
+	else
+		CORE_CALL(cuDeviceCanAccessPeer, ret_can, device->handle, peer->handle);
+	return VG_OK;
+}
+
+// Does `call` in the device's primary context, which it holds meanwhile.
+static CUresult in_primary(struct vg_device *device, CUresult (*call)(void *), void *argument)
+{
+	CUcontext primary;
+
+	CUresult r = core_driver->cuDevicePrimaryCtxRetain(&primary, device->handle);
+	if (r)
+		return r;
+	{
+		CORE_SCOPE scope;
+		r = core_enter(&scope, primary);
+		if (r == CUDA_SUCCESS)
+			r = call(argument);
+	}
+	core_driver->cuDevicePrimaryCtxRelease_v2(device->handle);
+	return r;
+}
+
+struct memory_info {
+	size_t free, total;
+};
+
+static CUresult ask_memory(void *info_)
+{
+	struct memory_info *info = info_;
+
+	return core_driver->cuMemGetInfo_v2(&info->free, &info->total);
+}
+
+enum vg_status vg_device_memory_info(struct vg_device *device, size_t *ret_free, size_t *ret_total)
+{
+	struct memory_info info;
+
+	CORE_NEEDED(device);
+	CUresult r = in_primary(device, ask_memory, &info);
+	if (r)
+		return core_driver_failed(r, __func__, "cuMemGetInfo", "device %d", device->ordinal);
+	if (ret_free)
+		*ret_free = info.free;
+	if (ret_total)
+		*ret_total = info.total;
+	return VG_OK;
+}
+
+static CUresult synchronize(void *nothing)
+{
+	(void)nothing;
+	return core_driver->cuCtxSynchronize();
+}
+
+enum vg_status vg_device_sync(struct vg_device *device)
+{
+	unsigned flags;
+	int active;
+
+	CORE_NEEDED(device);
+	CORE_CALL(cuDevicePrimaryCtxGetState, device->handle, &flags, &active);
+	CUresult r = active ? in_primary(device, synchronize, NULL) : CUDA_SUCCESS; // not active: nothing was queued
+	return r ? core_driver_failed(r, __func__, "cuCtxSynchronize", "device %d", device->ordinal) : VG_OK;
 }

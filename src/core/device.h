@@ -1,10 +1,13 @@
 // A device, as this room sees it. Devices are as many as the driver has, and live as long as the process.
 #pragma once
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "core/core.h"
 #include "virgate/device.h"
+
+enum { CORE_PROPERTIES = 148 }; // numbers below it
+#define CORE_PROPERTY_KNOWN (1ull << 32)
 
 struct vg_device {
 	int ordinal;
@@ -12,7 +15,10 @@ struct vg_device {
 	CUuuid uuid;
 	char uuid_text[37]; // 8-4-4-4-12, without "GPU-"
 	char name[256];
+	char pci_bus_id[16], arch[8];
 	int compute_major, compute_minor;
+	// By number: what was asked once, with CORE_PROPERTY_KNOWN.
+	_Atomic uint64_t properties[CORE_PROPERTIES];
 };
 
 // Fills the table; called by core_open() under its lock.

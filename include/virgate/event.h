@@ -1,0 +1,79 @@
+/* Events: marks in a stream, to wait for and to measure with. */
+#ifndef VIRGATE_EVENT_H
+#define VIRGATE_EVENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <virgate/context.h>
+#include <virgate/cuda_handles.h>
+#include <virgate/status.h>
+#include <virgate/stream.h>
+#include <virgate/visibility.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vg_event;
+
+struct vg_event_options {
+	size_t size;	   /* sizeof(struct vg_event_options) */
+	int timing;	   /* nonzero: vg_event_elapsed() can use it; 0: cheaper */
+	int blocking_sync; /* nonzero: vg_event_sync() sleeps; 0: it spins */
+	int ipc;	   /* nonzero: for other processes, vg_event_export(); not with timing */
+};
+
+/* An event of a context, not recorded yet. `options` may be NULL. One for other processes belongs to the record it
+ * is made for: vg_stream_record(). The caller owns *ret_event and ends it with vg_event_destroy().
+ * INVALID, CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuEventCreate. */
+VG_PUBLIC enum vg_status vg_event_create(struct vg_context *context, const struct vg_event_options *options,
+					 struct vg_event **ret_event);
+/* A new event, recorded on the stream: as vg_event_create() and vg_event_record(), or nothing. */
+VG_PUBLIC enum vg_status vg_stream_record(struct vg_stream *stream, const struct vg_event_options *options,
+					  struct vg_event **ret_event);
+/* Drops the caller's reference. NULL is fine. Any thread. */
+VG_PUBLIC void vg_event_destroy(struct vg_event *event);
+/* No further use; says whether the driver took the event back. Twice is fine. DRIVER. */
+VG_PUBLIC enum vg_status vg_event_close(struct vg_event *event);
+
+/* The event now stands for all work queued in the stream so far, whatever it stood for before. INVALID (another
+ * context's stream, or an event for other processes, which is recorded once), CLOSED, DRIVER. Any
+ * thread; allocates nothing. Source: cuEventRecord. */
+VG_PUBLIC enum vg_status vg_event_record(struct vg_event *event, struct vg_stream *stream);
+/* 1 if that work is done, or the event was never recorded; else 0. CLOSED, DRIVER (also what an earlier kernel did
+ * wrong). Any thread; allocates nothing. Source: cuEventQuery. */
+VG_PUBLIC enum vg_status vg_event_query(struct vg_event *event, int *ret_done);
+/* Waits for it. CLOSED, DRIVER. Any thread. Source: cuEventSynchronize. */
+VG_PUBLIC enum vg_status vg_event_sync(struct vg_event *event);
+/* Milliseconds from `start` to `end`; negative if they completed the other way round. INVALID (an event without
+ * timing, or events of different contexts), STATE (one was never recorded, or is being captured into a graph),
+ * NOT_READY (one has not completed), CLOSED, DRIVER. Any thread. Source: cuEventElapsedTime. */
+VG_PUBLIC enum vg_status vg_event_elapsed(struct vg_event *start, struct vg_event *end, float *ret_milliseconds);
+
+/* An event as plain bytes, for another process of the same machine to import while the event exists. */
+struct vg_event_descriptor {
+	unsigned char handle[64];
+	uint32_t blocking_sync;
+};
+/* INVALID (made without .ipc), CLOSED, DRIVER. Any thread. Source: cuIpcGetEventHandle. */
+VG_PUBLIC enum vg_status vg_event_export(struct vg_event *event, struct vg_event_descriptor *ret_descriptor);
+/* The other process's event, to wait for. `size` is how many bytes arrived. The caller owns *ret_event. INVALID
+ * (too few bytes), CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuIpcOpenEventHandle. */
+VG_PUBLIC enum vg_status vg_event_import(struct vg_context *context, const void *descriptor, size_t size,
+					 struct vg_event **ret_event);
+
+/* 0 for NULL. */
+VG_PUBLIC int vg_event_has_timing(const struct vg_event *event);
+VG_PUBLIC int vg_event_is_blocking_sync(const struct vg_event *event);
+VG_PUBLIC int vg_event_is_ipc(const struct vg_event *event);
+/* NULL for NULL. The context belongs to the event. */
+VG_PUBLIC struct vg_context *vg_event_context(const struct vg_event *event);
+VG_PUBLIC struct vg_device *vg_event_device(const struct vg_event *event);
+/* The driver's handle, equal for equal events; NULL once closed. */
+VG_PUBLIC struct CUevent_st *vg_event_handle(const struct vg_event *event);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,153 @@
+#include "core_test.h"
+
+#include <math.h>
+
+#define OPTIONS(...) (&(struct vg_event_options){.size = sizeof(struct vg_event_options), __VA_ARGS__})
+
+static struct vg_stream *new_stream(struct vg_context *context)
+{
+	struct vg_stream *stream;
+
+	OK(vg_stream_create(context, NULL, &stream));
+	return stream;
+}
+
+TEST(an_event_is_done_once_its_stream_has_got_there)
+{
+	struct vg_context *context = first_context();
+	struct vg_stream *stream = new_stream(context);
+	struct vg_event *event;
+	int done = -1;
+
+	OK(vg_event_create(context, NULL, &event));
+	OK(vg_event_query(event, &done));
+	CHECK_INT(done, 1); // never recorded
+	OK(vg_event_record(event, stream));
+	OK(vg_event_sync(event));
+	OK(vg_event_query(event, &done));
+	CHECK_INT(done, 1);
+	vg_context_destroy(context); // all orders are fine
+	vg_stream_destroy(stream);
+	OK(vg_event_query(event, &done));
+	vg_event_destroy(event);
+}
+
+TEST(options_are_what_the_event_says_of_itself)
+{
+	struct vg_context *context = first_context();
+	struct vg_event *plain, *timed;
+
+	OK(vg_event_create(context, NULL, &plain));
+	OK(vg_event_create(context, OPTIONS(.timing = 1, .blocking_sync = 1), &timed));
+	CHECK(!vg_event_has_timing(plain) && !vg_event_is_blocking_sync(plain) && !vg_event_is_ipc(plain));
+	CHECK(vg_event_has_timing(timed) && vg_event_is_blocking_sync(timed) && !vg_event_is_ipc(timed));
+	CHECK(vg_event_context(timed) == context && vg_event_device(timed) == vg_context_device(context));
+	CHECK(vg_event_handle(timed) && vg_event_handle(timed) != vg_event_handle(plain));
+	vg_event_destroy(plain);
+	vg_event_destroy(timed);
+	vg_context_destroy(context);
+}
+
+TEST(elapsed_time)
+{
+	struct vg_context *context = first_context();
+	struct vg_stream *stream = new_stream(context);
+	struct vg_event *start, *end;
+	float forth = -1, back = -1;
+
+	OK(vg_stream_record(stream, OPTIONS(.timing = 1), &start));
+	OK(vg_stream_record(stream, OPTIONS(.timing = 1), &end));
+	OK(vg_event_sync(end));
+	OK(vg_event_elapsed(start, end, &forth));
+	OK(vg_event_elapsed(end, start, &back));
+	CHECK(forth >= 0 && forth < 10000 && fabsf(forth + back) < 1e-3f);
+	vg_event_destroy(start);
+	vg_event_destroy(end);
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+}
+
+TEST(elapsed_time_says_which_event_is_at_fault)
+{
+	struct vg_context *context = first_context();
+	struct vg_stream *stream = new_stream(context);
+	struct vg_event *untimed, *unrecorded, *good;
+	float time = 42;
+
+	OK(vg_stream_record(stream, NULL, &untimed));
+	OK(vg_event_create(context, OPTIONS(.timing = 1), &unrecorded));
+	OK(vg_stream_record(stream, OPTIONS(.timing = 1), &good));
+	OK(vg_event_sync(good));
+	REFUSED(vg_event_elapsed(untimed, good, &time), VG_INVALID, "the start event has no timing");
+	REFUSED(vg_event_elapsed(good, untimed, &time), VG_INVALID, "the end event has no timing");
+	REFUSED(vg_event_elapsed(unrecorded, good, &time), VG_STATE, "the start event was never recorded");
+	REFUSED(vg_event_elapsed(good, unrecorded, &time), VG_STATE, "the end event was never recorded");
+	REFUSED(vg_event_elapsed(NULL, good, &time), VG_INVALID, "start is NULL");
+	REFUSED(vg_event_elapsed(good, good, NULL), VG_INVALID, "ret_milliseconds is NULL");
+	CHECK(time == 42);
+	vg_event_destroy(untimed);
+	vg_event_destroy(unrecorded);
+	vg_event_destroy(good);
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+}
+
+TEST(a_closed_event_is_refused)
+{
+	struct vg_context *context = first_context();
+	struct vg_stream *stream = new_stream(context);
+	struct vg_event_descriptor descriptor;
+	struct vg_event *event;
+	float time;
+	int done;
+
+	OK(vg_stream_record(stream, NULL, &event));
+	OK(vg_event_close(event));
+	OK(vg_event_close(event));
+	CHECK(!vg_event_handle(event));
+	REFUSED(vg_event_query(event, &done), VG_CLOSED, "the event has been closed");
+	REFUSED(vg_event_sync(event), VG_CLOSED, "closed");
+	REFUSED(vg_event_record(event, stream), VG_CLOSED, "closed");
+	REFUSED(vg_event_elapsed(event, event, &time), VG_CLOSED, "closed");
+	REFUSED(vg_event_export(event, &descriptor), VG_CLOSED, "closed");
+	REFUSED(vg_event_close(NULL), VG_INVALID, "event is NULL");
+	vg_event_destroy(event);
+	vg_event_destroy(NULL);
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+}
+
+TEST(events_for_other_processes)
+{
+	struct vg_context *context = first_context();
+	struct vg_stream *stream = new_stream(context);
+	struct vg_event_descriptor descriptor = {.blocking_sync = 7};
+	struct vg_event *event = NULL, *plain;
+
+	REFUSED(vg_event_create(context, OPTIONS(.ipc = 1), &event), VG_INVALID, "must be bound to a stream");
+	REFUSED(vg_stream_record(stream, OPTIONS(.ipc = 1, .timing = 1), &event), VG_INVALID, "no timing");
+	CHECK(!event);
+	OK(vg_stream_record(stream, NULL, &plain));
+	REFUSED(vg_event_export(plain, &descriptor), VG_INVALID, "make it with .ipc = 1");
+	OK(vg_stream_record(stream, OPTIONS(.ipc = 1, .blocking_sync = 1), &event));
+	CHECK(vg_event_is_ipc(event));
+	REFUSED(vg_event_record(event, stream), VG_INVALID, "not recorded again");
+	OK(vg_event_export(event, &descriptor));
+	CHECK_INT(descriptor.blocking_sync, 1);
+	REFUSED(vg_event_import(context, &descriptor, 8, &plain), VG_INVALID, "is 8 bytes: expected at least 68");
+	REFUSED(vg_event_import(context, NULL, sizeof descriptor, &plain), VG_INVALID, "descriptor is NULL");
+	vg_event_destroy(plain);
+	vg_event_destroy(event);
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+}
+
+TEST(options_of_an_unknown_size_are_refused)
+{
+	struct vg_context *context = first_context();
+	struct vg_event *event = NULL;
+
+	REFUSED(vg_event_create(context, &(struct vg_event_options){.size = 0}, &event), VG_INVALID, "size is 0");
+	CHECK(!event);
+	vg_context_destroy(context);
+}
