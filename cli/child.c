@@ -14,8 +14,15 @@
 #include "base/descriptor.h"
 #include "verb.h"
 
-static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP};
-enum { FORWARDED = sizeof forwarded / sizeof *forwarded };
+// All but those that tell us of ourselves: our mistakes, our output, our place in the terminal.
+static void forwarded_signals(sigset_t *ret_set)
+{
+	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPIPE, SIGTTIN, SIGTTOU};
+
+	sigfillset(ret_set);
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		sigdelset(ret_set, own[i]);
+}
 
 static int check_executable(const char *path)
 {
@@ -59,13 +66,12 @@ int child_find(const char *command, char *ret_path)
 	}
 }
 
-static void block_signals(struct child *child, sigset_t *ret_wanted)
+static void block_signals(struct child *child)
 {
-	sigemptyset(ret_wanted);
-	sigaddset(ret_wanted, SIGCHLD);
-	for (int i = 0; i < FORWARDED; i++)
-		sigaddset(ret_wanted, forwarded[i]);
-	sigprocmask(SIG_BLOCK, ret_wanted, &child->inherited_mask);
+	sigset_t wanted;
+
+	forwarded_signals(&wanted); // SIGCHLD too, which is for us
+	sigprocmask(SIG_BLOCK, &wanted, &child->inherited_mask);
 	// Whoever ignores SIGCHLD passes that on, and then nobody could be waited for.
 	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &child->inherited_chld);
 }
@@ -84,12 +90,11 @@ __attribute__((noreturn)) static void become(const struct child *child, const ch
 
 int child_start(struct child *child, const char *path, char **argv, char **environment)
 {
-	sigset_t wanted;
 	int report[2], error = 0;
 
 	if (pipe2(report, O_CLOEXEC) < 0)
 		return -errno;
-	block_signals(child, &wanted);
+	block_signals(child);
 	child->pid = fork();
 	if (child->pid == 0)
 		become(child, path, argv, environment, report[1]);
@@ -141,10 +146,7 @@ int child_wait(struct child *child, void (*idle)(void *user), void *user)
 	siginfo_t info;
 	int status;
 
-	sigemptyset(&wanted);
-	sigaddset(&wanted, SIGCHLD);
-	for (int i = 0; i < FORWARDED; i++)
-		sigaddset(&wanted, forwarded[i]);
+	forwarded_signals(&wanted);
 	for (;;) {
 		pid_t ended = waitpid(child->pid, &status, WNOHANG);
 		if (ended == child->pid)

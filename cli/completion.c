@@ -7,13 +7,32 @@ static const char opening[] =
 	"# bash completion for virgate, made by `virgate completion`.\n"
 	"_virgate()\n{\n"
 	"\tlocal current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]}\n"
-	"\tlocal options= words= values= taken= i simulated=\n"
+	"\tlocal options= words= values= taken= i simulated= takes=\n"
 	"\tCOMPREPLY=()\n"
+	"\t[[ $current != '=' ]] || current=\n" // bash parts words there
+	"\t[[ $previous != '=' ]] || previous=${COMP_WORDS[COMP_CWORD-2]}\n"
 	"\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
 	"\t\tcase ${COMP_WORDS[i]} in --sim|--sim=*) simulated=${COMP_WORDS[i]} ;; esac\n"
 	"\tdone\n";
 
 static const char closing[] =
+	// Behind the first word that is neither an option nor the value of one begins a program's line.
+	"\tif [[ $values == command ]]; then\n"
+	"\t\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
+	"\t\t\tcase ${COMP_WORDS[i]} in\n"
+	"\t\t\t--) i=$((i + 1)); break ;;\n"
+	"\t\t\t=) i=$((i + 1)) ;;\n"
+	"\t\t\t-*)\n"
+	"\t\t\t\tif [[ ${COMP_WORDS[i+1]} == '=' ]]; then i=$((i + 2))\n"
+	"\t\t\t\telif [[ $takes == *\" ${COMP_WORDS[i]} \"* ]]; then i=$((i + 1)); fi ;;\n"
+	"\t\t\t*) break ;;\n"
+	"\t\t\tesac\n"
+	"\t\tdone\n"
+	"\t\tif ((i < COMP_CWORD)); then\n"
+	"\t\t\tCOMPREPLY=($(compgen -f -- \"$current\"))\n"
+	"\t\t\treturn\n"
+	"\t\tfi\n"
+	"\tfi\n"
 	"\tif [[ -z $taken && $current == -* ]]; then\n"
 	"\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$current\"))\n"
 	"\t\treturn\n"
@@ -52,7 +71,18 @@ static void print_verb(const struct verb *verb)
 	for (const struct option *option = verb->options; option && option->name; option++)
 		printf(" --%s", option->name);
 	printf("'\n");
-	printf("\t\tvalues=%s\n\t\tcase $previous in\n", kind(verb->complete));
+	printf("\t\tvalues=%s\n", kind(verb->complete));
+	if (verb->command) {
+		printf("\t\ttakes=' ");
+		for (const struct option *option = verb->options; option && option->name; option++)
+			if (option->argument && option->argument[0] != '[') {
+				printf("--%s ", option->name);
+				if (option->letter)
+					printf("-%c ", option->letter);
+			}
+		printf("'\n");
+	}
+	printf("\t\tcase $previous in\n");
 	for (const struct option *option = verb->options; option && option->name; option++) {
 		if (!option->argument || option->argument[0] == '[')
 			continue;

@@ -79,7 +79,7 @@ static int take_option(const struct verb *verb, char **argv, struct arguments *a
 	}
 	if (option->argument && option->argument[0] != '[' && !value) {
 		value = argv[taken++];
-		if (!value) {
+		if (!value || strcmp(value, "--") == 0) {
 			say_usage(verb, "--%s needs a value: --%s %s", option->name, option->name, option->argument);
 			return -1;
 		}

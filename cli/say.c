@@ -11,6 +11,10 @@ static void say(const char *lead, const char *format, va_list arguments)
 
 	// One write, so that the line stays whole beside those of the program that runs.
 	vsnprintf(text, sizeof text, format, arguments);
+	// What somebody typed or answered must not reach the terminal as commands.
+	for (char *at = text; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
 	fprintf(stderr, "virgate: %s%s\n", lead, text);
 }
 

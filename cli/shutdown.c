@@ -1,6 +1,8 @@
 // shutdown: ends the daemon that started by itself; the next request starts another.
+#include <errno.h>
 #include <stdio.h>
 
+#include "say.h"
 #include "session.h"
 
 static int run(const struct arguments *arguments)
@@ -10,8 +12,14 @@ static int run(const struct arguments *arguments)
 	int r = session_open_quietly(&session, arguments);
 	if (r)
 		return r;
-	if (vg_node_shutdown(session.node))
+	enum vg_status status = vg_node_shutdown(session.node);
+	int code = vg_last_error()->code;
+	if (status == VG_NO_DAEMON && (code == ENOENT || code == ENOTDIR || code == ECONNREFUSED)) {
+		say_error("no daemon listens on %s: there is none to end", vg_node_socket(session.node));
+		r = EXIT_FAILED;
+	} else if (status) {
 		r = fail_with_last_error(arguments);
+	}
 	session_close(&session);
 	return r;
 }

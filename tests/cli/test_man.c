@@ -137,4 +137,21 @@ TEST(completion_covers_every_verb_and_option)
 	CHECK_STR(page, "logs\n");
 	complete("virgate create --memory \"\"", 3);
 	CHECK_STR(page, "\n");
+	// bash parts words at '='.
+	complete("virgate run --memory = 1G --sim = devices = 2 --na", 10);
+	CHECK_STR(page, "--name\n");
+	complete("virgate run -m 1G --na", 4);
+	CHECK_STR(page, "--name\n");
+}
+
+TEST(completion_leaves_a_programs_options_alone)
+{
+	complete("virgate run -m 1G -- python --", 6);
+	CHECK_STR(page, "\n");
+	complete("virgate run -m 1G python --", 5);
+	CHECK_STR(page, "\n");
+	complete("virgate run -m 1G -- python /etc/pass", 6);
+	CHECK_CONTAINS(page, "/etc/passwd");
+	complete("virgate run -m 1G -- /bin/bas", 5);
+	CHECK_CONTAINS(page, "/bin/bash");
 }

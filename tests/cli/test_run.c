@@ -154,7 +154,8 @@ TEST(signals_are_passed_on)
 		int signal;
 		const char *name;
 	} all[] = {{SIGTERM, "TERM"}, {SIGINT, "INT"},	 {SIGHUP, "HUP"}, {SIGQUIT, "QUIT"},
-		   {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}, {SIGCONT, "CONT"}, {SIGWINCH, "WINCH"}};
+		   {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}, {SIGCONT, "CONT"}, {SIGWINCH, "WINCH"},
+		   {SIGALRM, "ALRM"}, {SIGABRT, "ABRT"}, {SIGPWR, "PWR"}, {SIGXCPU, "XCPU"}};
 	char script[256];
 
 	place_with_vgpu();
