@@ -51,6 +51,8 @@ static uint64_t keep_house(struct node *node)
 	if (node->vgpus && now >= node->next_scan_ns) {
 		tenant_scan_all(node);
 		measure_tenants(node);
+		if (!node->leaving)
+			place_check(node);
 		node->next_scan_ns = now + SCAN_EVERY_MS * 1000000ull;
 	}
 	if (node->next_reap_ns && now >= node->next_reap_ns)

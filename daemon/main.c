@@ -237,6 +237,10 @@ int main(int argc, char **argv)
 		say("the runtime folder's name is too long");
 		return 125;
 	}
+	if (*node.runtime_dir != '/') {
+		say("the runtime folder \"%s\" must begin with '/'", node.runtime_dir);
+		return 125;
+	}
 	umask(077);
 	if (!options.foreground && !node.system_wide && options.ready_fd < 0)
 		go_to_background(&options);

@@ -97,6 +97,7 @@ void node_run(struct node *node);
 // place.c: folder, lock, socket. 0, or -1 after words on stderr.
 int place_prepare(struct node *node);
 int place_listen(struct node *node);
+void place_check(struct node *node); // is the socket's file there still?
 void place_leave(struct node *node);
 // Replaces a file whole, without a sync: what only a reboot would lose, and a tenant's start
 // must not wait for a disk. 0 or -errno.

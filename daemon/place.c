@@ -137,6 +137,16 @@ int place_listen(struct node *node)
 	return node_watch(node, &node->listener, EPOLLIN) < 0 ? -1 : 0;
 }
 
+// A cleaner of temporary folders may have taken the socket's file, and nobody finds us then.
+void place_check(struct node *node)
+{
+	char path[PATH_MAX];
+
+	socket_path(node, path);
+	if (access(path, F_OK) < 0 && errno == ENOENT && place_listen(node) == 0)
+		say("%s was removed by somebody: it is there again", path);
+}
+
 void place_leave(struct node *node)
 {
 	char path[PATH_MAX];

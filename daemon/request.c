@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,8 +47,12 @@ static const char *text_of(const struct request *request, const char *key)
 
 static json_t *not_allowed(const struct request *request, const struct vgpu *vgpu)
 {
-	return refuse("denied", "vGPU %s belongs to user %u: \"%s\" is not for you; `man virgate` says who may do what", vgpu->name,
-		      (unsigned int)vgpu->owner, authority_verb_text(request->verb));
+	const struct passwd *owner = getpwuid(vgpu->owner);
+	char number[16];
+
+	snprintf(number, sizeof number, "%u", (unsigned int)vgpu->owner);
+	return refuse("denied", "vGPU %s belongs to user %s: \"%s\" is not for you; `man virgate` says who may do what", vgpu->name,
+		      owner ? owner->pw_name : number, authority_verb_text(request->verb));
 }
 
 // The vGPU that the request names, and that the peer may do this to. Else NULL and an answer.
@@ -70,6 +75,33 @@ static struct vgpu *named_vgpu(const struct request *request, const char *key, j
 		return NULL;
 	}
 	return vgpu;
+}
+
+// Which GPUs this daemon serves: "" for real ones, else the simulated ones' specification.
+static const char *served_simulation(void)
+{
+	const char *text = getenv("VIRGATE_SIM");
+
+	return text && strcmp(text, "0") != 0 ? text : "";
+}
+
+// Somebody who wants other GPUs than this daemon's must not get these unnoticed. "1" is content
+// with any simulated one; who says nothing asks for none in particular.
+static json_t *other_gpus(const struct request *request)
+{
+	const char *wanted = text_of(request, "simulate"), *served = served_simulation();
+	const char *folder = request->node->runtime_dir;
+
+	if (!wanted || strcmp(wanted, served) == 0 || (strcmp(wanted, "1") == 0 && *served))
+		return NULL;
+	if (!*served)
+		return refuse("invalid", "the daemon in %.200s serves this machine's GPUs, not the simulated \"%.200s\": name "
+			      "another folder in VIRGATE_RUNTIME_DIR for that", folder, wanted);
+	if (!*wanted)
+		return refuse("invalid", "the daemon in %.200s serves the simulated GPU \"%.200s\", not a real one: give --sim, or "
+			      "end it with `virgate shutdown`", folder, served);
+	return refuse("invalid", "the daemon in %.200s serves the simulated GPU \"%.200s\", not \"%.200s\": ask for that one, or "
+		      "end it with `virgate shutdown`", folder, served, wanted);
 }
 
 static json_t *take_memory(const struct request *request, uint64_t *ret_memory)
@@ -126,7 +158,7 @@ static json_t *take_device(const struct request *request, size_t *ret_device)
 		snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
 		text = number;
 	}
-	if (!text)
+	if (!text || !*text)
 		return refuse("invalid", "\"device\" must be a GPU's index or UUID");
 	char *end;
 	errno = 0;
@@ -146,11 +178,14 @@ static json_t *take_device(const struct request *request, size_t *ret_device)
 
 static json_t *take_group(const struct request *request, gid_t *ret_group)
 {
-	const char *name = text_of(request, "group");
+	const json_t *value = json_object_get(request->object, "group");
+	const char *name = json_string_value(value);
 	bool member = request->peer->uid == 0;
 
-	if (!name)
+	if (!value || json_is_null(value))
 		return NULL;
+	if (!name)
+		return refuse("invalid", "\"group\" must be a group's name");
 	if (!request->node->system_wide)
 		return refuse("invalid", "a group needs the system's daemon: this one serves its own user only");
 	struct group *entry = getgrnam(name);
@@ -164,16 +199,29 @@ static json_t *take_group(const struct request *request, gid_t *ret_group)
 	return NULL;
 }
 
+enum { FIGURE = VG_SIZE_TEXT + 32 };
+
+// "8.0 GiB", and its bytes too where the figure that it is compared with would read the same.
+static const char *figure(uint64_t bytes, uint64_t beside, char text[FIGURE])
+{
+	char other[VG_SIZE_TEXT];
+	size_t length = strlen(vg_size_format(bytes, text));
+
+	if (bytes != beside && strcmp(text, vg_size_format(beside, other)) == 0)
+		snprintf(text + length, FIGURE - length, " (%llu bytes)", (unsigned long long)bytes);
+	return text;
+}
+
 static json_t *no_room(const struct request *request, size_t device, uint64_t asked, const struct admission *figures)
 {
-	char text[4][VG_SIZE_TEXT];
+	char text[4][FIGURE];
 	uint64_t reserved = figures->own + figures->others < figures->own ? UINT64_MAX : figures->own + figures->others;
 	uint64_t left = reserved < figures->total ? figures->total - reserved : 0;
 
 	return refuse("limit", "GPU %zu: asked for %s, %s of %s is reserved by other vGPUs, %s is left: ask for less, or remove "
 			       "a vGPU",
-		      device, vg_size_format(asked, text[0]), vg_size_format(reserved, text[1]),
-		      vg_size_format(figures->total, text[2]), vg_size_format(left, text[3]));
+		      device, figure(asked, left, text[0]), vg_size_format(reserved, text[1]),
+		      vg_size_format(figures->total, text[2]), figure(left, asked, text[3]));
 }
 
 static void name_after_process(const struct request *request, char name[VG_LEDGER_NAME])
@@ -188,10 +236,11 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 {
 	struct vgpu wanted = {.ephemeral = ephemeral, .owner = request->peer->uid, .group = (gid_t)-1};
 	const char *name = text_of(request, "name");
+	bool named = json_object_get(request->object, "name") != NULL;
 	struct admission figures;
 	json_t *refusal;
 
-	if (name || !ephemeral)
+	if (named || !ephemeral)
 		snprintf(wanted.name, sizeof wanted.name, "%s", name ? name : "");
 	else
 		name_after_process(request, wanted.name);
@@ -270,16 +319,22 @@ static json_t *answer_enter(const struct request *request)
 	launcher_add(node, vgpu, request->peer->pid);
 	admission_publish(node);
 	state_save_runtime(node);
-	return json_pack("{s:b, s:s, s:s, s:s, s:I, s:i, s:b}", "ok", 1, "name", vgpu->name, "ledger", vgpu->path, "uuid",
-			 vg_system_device(node->system, vgpu->device)->uuid_text, "memory", (json_int_t)vgpu->memory, "share",
-			 (int)vgpu->share, "share_enforced", 0);
+	json_t *answer = json_pack("{s:b, s:s, s:s, s:s, s:I, s:i, s:b}", "ok", 1, "name", vgpu->name, "ledger", vgpu->path,
+				   "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "memory",
+				   (json_int_t)vgpu->memory, "share", (int)vgpu->share, "share_enforced", 0);
+	if (*served_simulation()) { // the tenant must find the very GPU that we serve
+		const char *folder = getenv("VIRGATE_SIM_DIR");
+		json_object_set_new(answer, "simulate", json_string(served_simulation()));
+		json_object_set_new(answer, "simulate_dir", json_string(folder ? folder : ""));
+	}
+	return answer;
 }
 
 static json_t *set_memory(const struct request *request, struct vgpu *vgpu, uint64_t memory)
 {
 	struct node *node = request->node;
 	struct admission figures;
-	char text[3][VG_SIZE_TEXT];
+	char text[3][FIGURE];
 	uint64_t charged = 0;
 
 	if (memory > vgpu->memory && admission_check(node, vgpu->device, memory, vgpu, &figures) != 0)
@@ -288,7 +343,7 @@ static json_t *set_memory(const struct request *request, struct vgpu *vgpu, uint
 	if (r == VG_LEDGER_REFUSED)
 		return refuse("limit", "vGPU %s: asked for a limit of %s, but %s is in use (%s of it overhead): end or shrink a "
 				       "program first",
-			      vgpu->name, vg_size_format(memory, text[0]), vg_size_format(charged, text[1]),
+			      vgpu->name, figure(memory, charged, text[0]), figure(charged, memory, text[1]),
 			      vg_size_format(vg_ledger_overhead(vgpu->ledger), text[2]));
 	if (r < 0) {
 		admission_publish(node);
@@ -427,7 +482,11 @@ json_t *request_answer(struct node *node, const struct authority_peer *peer, con
 		if (strcmp(op, authority_verb_text(verbs[i].verb)) != 0)
 			continue;
 		request.verb = verbs[i].verb;
-		answer = verbs[i].answer(&request);
+		// Whichever daemon it is may be asked whether it is there, and told to end.
+		if (request.verb != AUTHORITY_PING && request.verb != AUTHORITY_SHUTDOWN)
+			answer = other_gpus(&request);
+		if (!answer)
+			answer = verbs[i].answer(&request);
 		if (!answer)
 			answer = refuse("system", "no memory for the answer");
 	}

@@ -14,6 +14,7 @@ enum { MOST_VARIABLES = 10 };
 struct vg_entrance {
 	json_t *reply;
 	const char *name, *ledger, *uuid;
+	const char *simulate, *simulate_dir; // as the daemon has it; NULL: it does not say
 	uint64_t memory;
 	char parts[4][PATH_MAX]; // by enum vg_part
 	struct vg_node *node;
@@ -44,6 +45,8 @@ static enum vg_status read_reply(struct vg_entrance *entrance, const char *funct
 	entrance->name = json_string_value(json_object_get(entrance->reply, "name"));
 	entrance->ledger = json_string_value(json_object_get(entrance->reply, "ledger"));
 	entrance->uuid = json_string_value(json_object_get(entrance->reply, "uuid"));
+	entrance->simulate = json_string_value(json_object_get(entrance->reply, "simulate"));
+	entrance->simulate_dir = json_string_value(json_object_get(entrance->reply, "simulate_dir"));
 	entrance->memory = (uint64_t)json_integer_value(memory);
 	if (!entrance->name || !entrance->ledger || !entrance->uuid || *entrance->ledger != '/' ||
 	    !json_is_integer(memory))
@@ -175,7 +178,8 @@ static bool make_own(struct vg_entrance *entrance, char *const *base)
 		       add(entrance, "CUDA_VISIBLE_DEVICES", entrance->uuid);
 	}
 	if (made && *node->simulate)
-		made = add(entrance, "VIRGATE_SIM", node->simulate) &&
+		made = add(entrance, "VIRGATE_SIM", entrance->simulate ? entrance->simulate : node->simulate) &&
+		       (!entrance->simulate_dir || add(entrance, "VIRGATE_SIM_DIR", entrance->simulate_dir)) &&
 		       add(entrance, "VIRGATE_DRIVER", entrance->parts[VG_PART_SIM_CUDA]) &&
 		       add(entrance, "VIRGATE_NVML", entrance->parts[VG_PART_SIM_NVML]);
 	free(preload);

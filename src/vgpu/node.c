@@ -70,6 +70,11 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 		free(node);
 		return vg_fail(VG_INVALID, -r, __func__, "a path or the simulation's specification is too long");
 	}
+	if (*node->runtime_dir != '/') { // the daemon and the tenants have other working folders
+		vg_fail(VG_INVALID, EINVAL, __func__, "the runtime folder \"%.200s\" must begin with '/'", node->runtime_dir);
+		free(node);
+		return VG_INVALID;
+	}
 	if (snprintf(node->socket, sizeof node->socket, "%.4000s/virgated.sock", node->runtime_dir) >=
 	    (int)sizeof address.sun_path) {
 		vg_fail(VG_INVALID, ENAMETOOLONG, __func__,

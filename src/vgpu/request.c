@@ -86,8 +86,9 @@ static enum vg_status exchange(const struct vg_node *node, const char *function,
 
 enum vg_status vg_node_request(struct vg_node *node, const char *function, json_t *request, json_t **ret_reply)
 {
-	char *text = request ? json_dumps(request, JSON_COMPACT) : NULL, *answer = NULL;
 	bool again = only_asks(request);
+	bool whole = request && json_object_set_new(request, "simulate", json_string(node->simulate)) == 0;
+	char *text = whole ? json_dumps(request, JSON_COMPACT) : NULL, *answer = NULL;
 	json_t *reply = NULL;
 	enum vg_status status;
 

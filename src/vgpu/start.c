@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
@@ -14,7 +15,7 @@
 #include "vgpu/node.h"
 #include "vgpu/paths.h"
 
-enum { READY_FD = 3 };
+enum { READY_FD = 3, WORDS = 400 };
 
 struct start {
 	const struct vg_node *node;
@@ -139,23 +140,30 @@ static bool await_answer(const struct vg_node *node, uint64_t deadline, bool *re
 	}
 }
 
-// What the daemon last said, for whoever could not start it.
-static void last_line(const char *path, char ret_line[400])
+static off_t log_end(const char *path)
 {
-	char text[4096];
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+	struct stat info;
 
-	*ret_line = '\0';
-	ssize_t length = end > 0 ? pread(fd, text, sizeof text - 1, end > 4095 ? end - 4095 : 0) : 0;
-	while (length > 0 && text[length - 1] == '\n')
-		length--;
-	if (length <= 0)
-		return;
-	text[length] = '\0';
-	char *line = strrchr(text, '\n') ? strrchr(text, '\n') + 1 : text;
-	char *words = strstr(line, "]: "); // behind the time and the process
-	snprintf(ret_line, 400, "%.399s", words ? words + 3 : line);
+	return stat(path, &info) == 0 ? info.st_size : 0;
+}
+
+// What the daemon said from `start` on, for whoever could not start it: its lines, without time and
+// process, with a semicolon between them.
+static void words_of_log(const char *path, off_t start, char ret_words[WORDS])
+{
+	char text[4096], *rest = text, *line;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : pread(fd, text, sizeof text - 1, start);
+	size_t used = 0;
+
+	*ret_words = '\0';
+	text[length > 0 ? length : 0] = '\0';
+	while (used < WORDS && (line = strsep(&rest, "\n"))) {
+		char *words = strstr(line, "]: ");
+		if (*line)
+			used += (size_t)snprintf(ret_words + used, WORDS - used, "%s%s", used ? "; " : "",
+						 words ? words + 3 : line);
+	}
 }
 
 static enum vg_status check_parts(struct start *start, const char *function)
@@ -215,13 +223,15 @@ enum vg_status vg_node_start(const struct vg_node *node, const char *function)
 	uint64_t deadline = vg_clock_monotonic_ns() + (uint64_t)node->timeout * 1000000000;
 	struct start start = {.node = node};
 	bool answered = false, lost = true;
-	char line[400];
+	char words[WORDS];
+	off_t logged;
 	int r = 0;
 
 	enum vg_status result = check_parts(&start, function);
 	if (result)
 		return result;
 	snprintf(start.log, sizeof start.log, "%.4000s/virgated.log", node->runtime_dir);
+	logged = log_end(start.log);
 	char **environment = daemon_environment(&start);
 	if (!environment)
 		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for the daemon's environment");
@@ -235,7 +245,7 @@ enum vg_status vg_node_start(const struct vg_node *node, const char *function)
 		return VG_OK;
 	if (r < 0)
 		return vg_fail(VG_SYSTEM, -r, function, "the daemon cannot be started: %s", strerror(-r));
-	last_line(start.log, line);
+	words_of_log(start.log, logged, words);
 	return vg_fail(VG_NO_DAEMON, 0, function, "the daemon %.200s did not start%s%s (its log: %.200s)",
-		       start.program, *line ? ": " : "", line, start.log);
+		       start.program, *words ? ": " : "", words, start.log);
 }

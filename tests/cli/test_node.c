@@ -228,4 +228,35 @@ TEST(a_bad_specification_is_told)
 	setenv("VIRGATE_SIM", "memory=lots", 1);
 	CHECK_INT(VIRGATE_RUN("devices"), 1);
 	CHECK_CONTAINS(result.err, "did not start");
+	CHECK_CONTAINS(result.err, "memory=lots must be a size");
+}
+
+TEST(another_specification_than_the_daemons_is_refused)
+{
+	node_begin();
+	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
+	CHECK_INT(VIRGATE_RUN("ps", "--sim=memory=8G"), 1);
+	CHECK_CONTAINS(result.err, "serves the simulated GPU \"devices=2,memory=4G\", not \"memory=8G\"");
+	CHECK_INT(VIRGATE_RUN("run", "--sim=memory=8G", "--vgpu", "train", "true"), 125);
+	CHECK_CONTAINS(result.err, "not \"memory=8G\"");
+	unsetenv("VIRGATE_SIM");
+	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "2G"), 1);
+	CHECK_CONTAINS(result.err, "not a real one");
+	// Any simulated GPU will do for --sim alone, and the program finds the one that is served.
+	CHECK_INT(VIRGATE_RUN("run", "--sim", "--vgpu", "train", "sh", "-c", "echo $VIRGATE_SIM $VIRGATE_SIM_DIR"), 0);
+	CHECK_CONTAINS(result.out, "devices=2,memory=4G");
+	CHECK_CONTAINS(result.out, place.folder);
+	setenv("VIRGATE_SIM_DIR", "/nowhere", 1);
+	CHECK_INT(VIRGATE_RUN("run", "--sim", "--vgpu", "train", "sh", "-c", "echo $VIRGATE_SIM_DIR"), 0);
+	CHECK_CONTAINS(result.out, place.folder);
+	CHECK_INT(VIRGATE_RUN("shutdown"), 0);
+}
+
+TEST(figures_that_read_alike_are_told_exactly)
+{
+	node_begin();
+	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "1M", "--device", "0"), 0);
+	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "4G", "--device", "0"), 1);
+	CHECK_CONTAINS(result.err, "asked for 4.0 GiB (4294967296 bytes)");
+	CHECK_CONTAINS(result.err, "4.0 GiB (4293918720 bytes) is left");
 }

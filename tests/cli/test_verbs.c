@@ -149,10 +149,11 @@ TEST(requests_carry_what_was_asked)
 	CHECK_INT(VIRGATE_RUN("rm", "a", "b"), 0);
 	slurp("requests", requests, sizeof requests);
 	CHECK_STR(requests, "{\"op\":\"create\",\"memory\":1610612736,\"name\":\"train\",\"share\":30,\"device\":\"1\","
-			    "\"group\":\"lab\"}\n"
-			    "{\"op\":\"set\",\"name\":\"train\",\"memory\":2147483648}\n"
-			    "{\"op\":\"set\",\"name\":\"train\",\"share\":40}\n"
-			    "{\"op\":\"rm\",\"name\":\"a\"}\n{\"op\":\"rm\",\"name\":\"b\"}\n");
+			    "\"group\":\"lab\",\"simulate\":\"\"}\n"
+			    "{\"op\":\"set\",\"name\":\"train\",\"memory\":2147483648,\"simulate\":\"\"}\n"
+			    "{\"op\":\"set\",\"name\":\"train\",\"share\":40,\"simulate\":\"\"}\n"
+			    "{\"op\":\"rm\",\"name\":\"a\",\"simulate\":\"\"}\n"
+			    "{\"op\":\"rm\",\"name\":\"b\",\"simulate\":\"\"}\n");
 }
 
 TEST(what_the_daemon_refuses_is_shown)
@@ -179,6 +180,7 @@ TEST(bad_input_is_refused_before_anything_is_asked)
 		{{"create", "train", "--memory", "99999999999T"}, 2, "more than 2^63"},
 		{{"create", "train", "--memory", "lots"}, 2, "is not a size"},
 		{{"create", "train", "--memory", ""}, 2, "is empty"},
+		{{"create", "train", "--memory", "--"}, 2, "--memory needs a value"},
 		{{"create", "train"}, 2, "how much memory?"},
 		{{"create", "train", "--memory", "1G", "--share", "0"}, 2, "from 1 to 100"},
 		{{"create", "train", "--memory", "1G", "--share", "101"}, 2, "from 1 to 100"},
@@ -202,6 +204,8 @@ TEST(bad_input_is_refused_before_anything_is_asked)
 		{{"run", "true"}, 125, "how much memory?"},
 		{{"run", "--memory", "x", "true"}, 125, "is not a size"},
 		{{"run", "--memory", "1G"}, 125, "what to run is missing"},
+		{{"run", "--memory", "--", "true"}, 125, "--memory needs a value"},
+		{{"inspect", "a\nb\033[2J"}, 1, "the name \"a?b?[2J\" has"},
 		{{"run", "--vgpu", "a", "--memory", "1G", "true"}, 125, "--vgpu names a vGPU that exists"},
 		{{"run", "--vgpu", "a", "--share", "3", "true"}, 125, "--vgpu names a vGPU that exists"},
 		{{"run", "--vgpu", "a b", "true"}, 125, "a character that names cannot have"},
@@ -259,9 +263,9 @@ TEST(flags_win_over_the_environment_over_files)
 	CHECK_INT(VIRGATE_RUN("run", "--share=55", "--memory=1K", "true"), 125);
 	unsetenv("VIRGATE_SHARE");
 	slurp("requests", requests, sizeof requests);
-	CHECK_STR(requests, "{\"op\":\"enter\",\"memory\":3221225472,\"share\":33}\n"
-			    "{\"op\":\"enter\",\"memory\":3221225472,\"share\":44}\n"
-			    "{\"op\":\"enter\",\"memory\":1024,\"share\":55}\n");
+	CHECK_STR(requests, "{\"op\":\"enter\",\"memory\":3221225472,\"share\":33,\"simulate\":\"\"}\n"
+			    "{\"op\":\"enter\",\"memory\":3221225472,\"share\":44,\"simulate\":\"\"}\n"
+			    "{\"op\":\"enter\",\"memory\":1024,\"share\":55,\"simulate\":\"\"}\n");
 }
 
 TEST(strange_answers_are_told_and_harm_nothing)
@@ -286,6 +290,8 @@ TEST(a_socket_that_nobody_listens_on_is_told_where_starting_is_not_allowed)
 	setenv("VIRGATE_START_DAEMON", "no", 1);
 	CHECK_INT(VIRGATE_RUN("ps"), 1);
 	CHECK_CONTAINS(result.err, "no daemon listens on");
+	CHECK_INT(VIRGATE_RUN("shutdown"), 1);
+	CHECK_CONTAINS(result.err, "there is none to end");
 	unsetenv("VIRGATE_START_DAEMON");
 }
 
@@ -296,12 +302,12 @@ TEST(a_daemon_that_cannot_start_is_told_with_its_own_words)
 	place_begin();
 	snprintf(path, sizeof path, "%s/virgated", place.folder);
 	FILE *file = fopen(path, "w");
-	CHECK(file && fputs("#!/bin/sh\necho some reason >&2\nexit 1\n", file) >= 0 && fclose(file) == 0);
+	CHECK(file && fputs("#!/bin/sh\necho some reason >&2\necho \"[7]: and another\" >&2\nexit 1\n", file) >= 0 && fclose(file) == 0);
 	chmod(path, 0700);
 	setenv("VIRGATE_DAEMON", path, 1);
 	setenv("VIRGATE_NVML", "/nowhere", 1);
 	CHECK_INT(VIRGATE_RUN("ps"), 1);
-	CHECK_CONTAINS(result.err, "did not start: some reason");
+	CHECK_CONTAINS(result.err, "did not start: some reason; and another (");
 	unsetenv("VIRGATE_DAEMON");
 	unsetenv("VIRGATE_NVML");
 }
@@ -328,7 +334,7 @@ TEST(a_folder_of_others_is_refused)
 	unsetenv("VIRGATE_NVML");
 }
 
-TEST(a_path_too_long_for_a_socket_is_told)
+TEST(a_path_that_is_no_place_for_a_socket_is_told)
 {
 	char path[160];
 
@@ -339,6 +345,9 @@ TEST(a_path_too_long_for_a_socket_is_told)
 	setenv("VIRGATE_RUNTIME_DIR", path, 1);
 	CHECK_INT(VIRGATE_RUN("ps"), 1);
 	CHECK_CONTAINS(result.err, "is longer than");
+	setenv("VIRGATE_RUNTIME_DIR", "run", 1);
+	CHECK_INT(VIRGATE_RUN("ps"), 1);
+	CHECK_CONTAINS(result.err, "\"run\" must begin with '/'");
 }
 
 TEST(help_and_version)

@@ -57,6 +57,11 @@ TEST(requests_without_sense)
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1,'device':'GPU-1'}"), "not_found", "no GPU GPU-1");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1,'group':'root'}"), "invalid", "system's daemon");
 	CHECK_REFUSED(ask("{'op':'set','name':'x','memory':1}"), "not_found", "no vGPU x");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1,'group':7}"), "invalid", "\"group\" must be");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1,'device':''}"), "invalid", "\"device\" must be");
+	CHECK_REFUSED(ask("{'op':'create','name':7,'memory':1}"), "invalid", "name has 1 to 63");
+	CHECK_REFUSED(ask("{'op':'enter','name':7,'memory':1}"), "invalid", "name has 1 to 63");
+	CHECK_REFUSED(ask("{'op':'list','simulate':'memory=1G'}"), "invalid", "not the simulated");
 	CHECK_REFUSED(ask("{'op':'enter','vgpu':7}"), "invalid", "no proper name");
 	CHECK_AGREED(ask("{'op':'create','name':'x','memory':1}"));
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1}"), "exists", "a vGPU x already");
@@ -130,6 +135,29 @@ static int raw_connection(void)
 	return fd;
 }
 
+// What comes back for a ping with that many descriptors: its length, 0 when the connection is closed.
+static ssize_t send_descriptors(size_t count)
+{
+	static const char text[] = "{\"op\":\"ping\"}";
+	struct vg_wire_header header = {.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = VG_WIRE_ADMIN,
+					.size = sizeof text - 1};
+	struct iovec parts[2] = {{&header, sizeof header}, {(void *)text, sizeof text - 1}};
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(64 * sizeof(int))] = {0}, answer[256];
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = control,
+				 .msg_controllen = CMSG_SPACE(count * sizeof(int))};
+	struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+
+	CHECK(count <= 64);
+	rights->cmsg_level = SOL_SOCKET;
+	rights->cmsg_type = SCM_RIGHTS;
+	rights->cmsg_len = CMSG_LEN(count * sizeof(int)); // each of them is descriptor 0
+	int fd = raw_connection();
+	CHECK(sendmsg(fd, &message, MSG_NOSIGNAL) > 0);
+	ssize_t length = recv(fd, answer, sizeof answer, 0);
+	close(fd);
+	return length;
+}
+
 TEST(corrupted_messages)
 {
 	static char packet[VG_WIRE_MESSAGE_MAX + 64];
@@ -155,6 +183,7 @@ TEST(corrupted_messages)
 	CHECK_INT(vg_wire_send(fd, VG_WIRE_ADMIN, 0, "{\"op\":\"ping\"}", 13, descriptors, VG_WIRE_DESCRIPTORS_MAX), 0);
 	CHECK(recv(fd, packet, sizeof packet, 0) > 0);
 	close(fd);
+	CHECK_INT(send_descriptors(VG_WIRE_DESCRIPTORS_MAX + 1), 0); // one too many: closed
 	CHECK_AGREED(ask("{'op':'ping'}"));
 	snprintf(packet, sizeof packet, "/proc/%d/fd/40", (int)daemon_pid); // it kept none of them
 	CHECK_INT(access(packet, F_OK), -1);
@@ -217,6 +246,17 @@ TEST(a_socket_nobody_listens_on_is_replaced)
 	CHECK(client >= 0);
 	close(client);
 	close(fd);
+}
+
+TEST(a_socket_that_was_removed_comes_back)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'x','memory':1}"));
+	CHECK_INT(unlink(socket_path), 0);
+	for (int i = 0; i < 500 && access(socket_path, F_OK) < 0; i++)
+		usleep(10000);
+	CHECK_AGREED(ask("{'op':'inspect','name':'x'}"));
 }
 
 TEST(leaves_when_idle)
