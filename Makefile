@@ -1,9 +1,11 @@
 # A thin front to meson: one target a job. Variables: BUILD, PREFIX, DESTDIR, CUDA, FUZZ_SECONDS,
-# JOBS, MESON_FLAGS.
+# JOBS, MESON_FLAGS; SANITIZED: the suites that asan and tsan run.
 BUILD ?= build
 PREFIX ?= /usr/local
 CUDA ?= /usr/local/cuda
 FUZZ_SECONDS ?= 20
+FUZZ_LIMIT ?= -max_total_time=$(FUZZ_SECONDS)
+SANITIZED ?= unit sim conformance
 JOBS ?= $(shell nproc)
 MESON_FLAGS ?=
 override MESON_FLAGS += -Dcuda=$(CUDA)
@@ -26,10 +28,13 @@ check: build
 	@scripts/check $(BUILD) --no-suite slow --no-suite gpu
 
 check-slow: build
-	@scripts/check $(BUILD) --suite slow --timeout-multiplier 4
+	@scripts/stages slow='scripts/check $(BUILD) --suite slow --timeout-multiplier 4' \
+		asan='$(MAKE) --no-print-directory asan SANITIZED="$(SANITIZED) slow"' \
+		tsan='$(MAKE) --no-print-directory tsan SANITIZED="$(SANITIZED) slow"' \
+		fuzz='$(MAKE) --no-print-directory fuzz FUZZ_LIMIT=-runs=5000000'
 
 check-gpu: build
-	@tests/gpu/run.sh $(BUILD)
+	@scripts/check $(BUILD) --suite gpu
 
 bench: build
 	@bench/run.sh $(BUILD)
@@ -41,16 +46,16 @@ install: build
 asan: deps
 	@scripts/configure $(BUILD)-asan $(MESON_FLAGS) -Db_sanitize=address,undefined
 	@ninja -C $(BUILD)-asan -j $(JOBS)
-	@scripts/check $(BUILD)-asan --suite unit --suite sim --timeout-multiplier 4
+	@scripts/check $(BUILD)-asan $(SANITIZED:%=--suite %) --timeout-multiplier 4
 
 tsan: deps
 	@scripts/configure $(BUILD)-tsan $(MESON_FLAGS) -Db_sanitize=thread
 	@ninja -C $(BUILD)-tsan -j $(JOBS)
-	@scripts/check $(BUILD)-tsan --suite unit --suite sim --timeout-multiplier 6
+	@scripts/check $(BUILD)-tsan $(SANITIZED:%=--suite %) --timeout-multiplier 6
 
 fuzz: deps
 	@CC=clang scripts/configure $(BUILD)-fuzz $(MESON_FLAGS) -Dfuzz=true -Db_sanitize=address,undefined
-	@scripts/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
+	@scripts/fuzz $(BUILD)-fuzz $(FUZZ_LIMIT)
 
 bundle: deps
 	@scripts/configure $(BUILD)-bundle $(MESON_FLAGS) -Dbundle=true -Dbuildtype=release \
