@@ -1,6 +1,7 @@
 #!/bin/bash
-# test_install.sh BUILD GUIDE: what `make install` puts down works from there: the programs, the
-# libraries by pkg-config (shared and static), the guide's example, pages, completion, unit.
+# test_install.sh BUILD GUIDE: what `make install` puts down works from there: the programs with the
+# simulated driver, the libraries by pkg-config (shared and static), the guide's example, pages,
+# completion, unit.
 set -uo pipefail
 build=$1 guide=$2
 place=$(mktemp -d /tmp/virgate-test-XXXXXX)
@@ -28,8 +29,27 @@ libdir=$(dirname "$(dirname "$package")")
 export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root LD_LIBRARY_PATH=$libdir
 sed -n '/^```c$/,/^```$/p' "$guide" | grep -v '^```' >"$place/example.c"
 
+# A node of its own, of what was installed.
+mkdir -m 700 "$place/run" "$place/state" "$place/sim"
+export VIRGATE_RUNTIME_DIR=$place/run VIRGATE_STATE_DIR=$place/state VIRGATE_SIM_DIR=$place/sim
+unset VIRGATE_SIM VIRGATE_DRIVER VIRGATE_NVML LD_PRELOAD
+in_a_vgpu() {
+	"$prefix/bin/virgate" run --sim --memory 256M -- "$build/examples/grow" 2>"$place/refusal" &&
+		"$prefix/bin/virgate" ps --sim
+}
+daemon_is_ours() {
+	local daemons
+	"$prefix/bin/virgate" create kept --memory 64M --sim || return
+	daemons=$(readlink /proc/[0-9]*/exe)
+	[[ $'\n'$daemons$'\n' == *$'\n'"$prefix/bin/virgated"$'\n'* ]]
+}
+check "a program in a vGPU" in_a_vgpu
+check "it was refused by its quota" grep 'vGPU .*: asked .* of 256.0 MiB used' "$place/refusal"
+check "the installed daemon serves" daemon_is_ours
+check "the daemon ends" "$prefix/bin/virgate" shutdown --sim
 check "the program" test "$("$prefix/bin/virgate" --version)" = "virgate $(pkg-config --modversion virgate)"
 check "the pkg-config file" pkg-config --exists virgate
+check "it names what the archive needs" test "$(pkg-config --print-requires-private virgate)" = jansson
 check "the guide's example, shared" sh -c "cc -std=gnu17 -Wall -Werror '$place/example.c' -o '$place/shared' $(pkg-config --cflags --libs virgate)"
 check "it needs the library by its name" sh -c "readelf -d '$place/shared' | grep -q 'NEEDED.*libvirgate.so.0'"
 check "the guide's example runs" sh -c "'$place/shared'; test \$? = 2"
@@ -37,11 +57,11 @@ rm -f "$libdir"/libvirgate.so*
 check "the guide's example, static" sh -c "cc -std=gnu17 -Wall -Werror '$place/example.c' -o '$place/static' $(pkg-config --cflags --static --libs virgate)"
 check "it needs no library of ours" sh -c "! readelf -d '$place/static' | grep -q libvirgate"
 for file in man1/virgate.1 man1/virgate-run.1 man8/virgated.8 man5/virgate.conf.5; do
-	check "the page $file" sh -c "ls '$prefix'/share/man/$file*"
+	check "the page $file" sh -c "head -n 40 '$prefix'/share/man/$file | grep -q '^.TH \"virgate'"
 done
-check "the completion" test -s "$prefix/share/bash-completion/completions/virgate"
-check "the daemon" test -x "$prefix/bin/virgated"
-check "the unit" sh -c "find '$root' -name virgated.service | grep -q ."
+check "the completion" bash -c "source '$prefix/share/bash-completion/completions/virgate' &&
+	COMP_WORDS=(virgate insp) COMP_CWORD=1 && _virgate && test \"\${COMPREPLY[*]}\" = inspect"
+check "the unit starts the daemon" test -x "$root$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$prefix/lib/systemd/system/virgated.service")"
 for file in libvirgate-cuda.so libvirgate-nvml.so sim/libcuda.so.1 sim/libnvidia-ml.so.1; do
 	check "the library $file" test -e "$libdir/virgate/$file"
 done
