@@ -42,8 +42,10 @@ static void print_vgpu(const struct vg_vgpu_info *vgpu)
 	printf("%-11s%s\n", "name", vgpu->name);
 	printf("%-11s%d, %s\n", "device", vgpu->device, vgpu->uuid);
 	print_size("limit", vgpu->memory, 1);
-	print_size("used", vgpu->charged, 1);
-	print_size("overhead", vgpu->overhead, 1);
+	if (vgpu->damaged)
+		printf("%-11s%s\n", "damaged", "its ledger was truncated or removed: remove the vGPU and create it again");
+	print_size("used", vgpu->charged, !vgpu->damaged);
+	print_size("overhead", vgpu->overhead, !vgpu->damaged);
 	print_size("physical", vgpu->physical, vgpu->physical_known);
 	printf("%-11s%s\n", "share", vgpu->share ? share_text(vgpu, text) : "none");
 	printf("%-11s%s\n", "owner", vgpu->owner);

@@ -12,10 +12,11 @@ static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 	char tenants[CELL_TEXT], used[VG_SIZE_TEXT], limit[VG_SIZE_TEXT];
 
 	snprintf(device, sizeof device, "%d", vgpu->device);
-	snprintf(memory, sizeof memory, "%s / %s", vg_size_format(vgpu->charged, used),
+	snprintf(memory, sizeof memory, "%s / %s", vgpu->damaged ? "damaged" : vg_size_format(vgpu->charged, used),
 		 vg_size_format(vgpu->memory, limit));
 	snprintf(tenants, sizeof tenants, "%zu", vgpu->tenant_count);
-	table_add(table, (const char *const[]){vgpu->name, device, memory, vg_size_format(vgpu->overhead, overhead),
+	table_add(table, (const char *const[]){vgpu->name, device, memory,
+					       size_or_unknown(vgpu->overhead, !vgpu->damaged, overhead),
 					       size_or_unknown(vgpu->physical, vgpu->physical_known, physical),
 					       share_text(vgpu, share), tenants});
 }
