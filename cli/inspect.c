@@ -57,25 +57,24 @@ static void print_vgpu(const struct vg_vgpu_info *vgpu)
 		print_tenants(vgpu);
 }
 
-static int run(const struct arguments *arguments)
+static int inspect(struct vg_node *node, const struct arguments *arguments)
 {
 	struct vg_vgpu_list *list;
-	struct session session;
+	int r = EXIT_OK;
 
-	int r = session_open(&session, arguments);
-	if (r)
-		return r;
-	if (vg_vgpu_inspect(session.node, arguments->words[0], &list)) {
-		r = fail_with_last_error(arguments);
-	} else {
-		if (option_value(arguments, "json"))
-			r = print_json(json_pack("{s:o}", "vgpu", vgpu_json(&list->vgpus[0])));
-		else
-			print_vgpu(&list->vgpus[0]);
-		vg_vgpu_list_free(list);
-	}
-	session_close(&session);
+	if (vg_vgpu_inspect(node, arguments->words[0], &list))
+		return fail_with_last_error(arguments);
+	if (option_value(arguments, "json"))
+		r = print_json(json_pack("{s:o}", "vgpu", vgpu_json(&list->vgpus[0])));
+	else
+		print_vgpu(&list->vgpus[0]);
+	vg_vgpu_list_free(list);
 	return r;
+}
+
+static int run(const struct arguments *arguments)
+{
+	return in_session(arguments, inspect);
 }
 
 static const struct option options[] = {OPTION_JSON, OPTION_SIM, {0}};
@@ -88,7 +87,5 @@ const struct verb verb_inspect = {
 	.least = 1,
 	.most = 1,
 	.complete = COMPLETE_VGPU,
-	.failure = EXIT_FAILED,
-	.usage = EXIT_USAGE,
 	.run = run,
 };
