@@ -50,5 +50,7 @@ const struct verb verb_set = {
 	.least = 1,
 	.most = 1,
 	.complete = COMPLETE_VGPU,
+	.failure = EXIT_FAILED,
+	.usage = EXIT_USAGE,
 	.run = run,
 };

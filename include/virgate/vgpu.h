@@ -67,7 +67,6 @@ struct vg_vgpu_info {
 	const char *owner;
 	const char *group; /* "" : none */
 	int ephemeral;	   /* goes away with its last tenant */
-	int damaged;	   /* somebody truncated or removed its ledger: what is charged is not known; remove it */
 	double created;
 	uint64_t refusals;
 	size_t tenant_count;
@@ -86,11 +85,11 @@ struct vg_device_info {
 	uint64_t memory;
 	uint64_t memory_used; /* as the driver reports it, if memory_used_known */
 	int memory_used_known;
-	uint64_t reserved; /* the sum of the vGPUs' limits, of other users' daemons too */
+	uint64_t reserved; /* the sum of the vGPUs' limits */
 	const char *compute_capability;
 	const char *driver;
 	int simulated;
-	unsigned vgpus; /* of this daemon */
+	unsigned vgpus;
 };
 
 struct vg_device_list {

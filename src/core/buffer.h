@@ -8,8 +8,18 @@ struct vg_buffer {
 	struct core_object object;
 	CUdeviceptr address;
 	size_t size;
+	void *note;			     // the resource's, for its deallocate
 	struct vg_memory_resource *resource; // held; NULL: the address was borrowed
-	struct vg_stream *stream;	     // held; where it is freed; NULL: no stream takes part
+	_Atomic(struct vg_stream *) stream;  // held; where it is freed; NULL: no stream takes part
+	bool mapped;			     // imported from another process
 	void *owner;			     // of a borrowed address; kept until `drop_owner`
 	void (*drop_owner)(void *owner);
 };
+
+// A buffer of memory that the resource gave; takes the resource's and the stream's references itself. NULL: no
+// memory on the host, and the allocation is still the caller's.
+struct vg_buffer *core_buffer_new(const struct vg_allocation *allocation, struct vg_memory_resource *resource,
+				  struct vg_stream *stream);
+// vg_buffer_create() for a function of that name.
+enum vg_status core_buffer_create(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
+				  const char *function, struct vg_buffer **ret_buffer);

@@ -1,0 +1,223 @@
+#include "core/buffer.h"
+
+#include "core/resource.h"
+
+#include <stdlib.h>
+
+static enum vg_status close_buffer(struct core_object *object, const char *function)
+{
+	struct vg_buffer *buffer = (struct vg_buffer *)object;
+	const struct vg_allocation allocation = {buffer->address, buffer->size, buffer->note};
+
+	if (buffer->drop_owner)
+		buffer->drop_owner(buffer->owner);
+	return buffer->resource
+		       ? core_resource_deallocate(buffer->resource, &allocation, atomic_load(&buffer->stream), function)
+		       : VG_OK;
+}
+
+static void free_buffer(struct core_object *object)
+{
+	struct vg_buffer *buffer = (struct vg_buffer *)object;
+
+	vg_memory_resource_destroy(buffer->resource);
+	vg_stream_destroy(atomic_load(&buffer->stream));
+	free(buffer);
+}
+
+static const struct core_class buffer_class = {"buffer", close_buffer, free_buffer};
+
+struct vg_buffer *core_buffer_new(const struct vg_allocation *allocation, struct vg_memory_resource *resource,
+				  struct vg_stream *stream)
+{
+	struct vg_buffer *buffer = calloc(1, sizeof *buffer);
+
+	if (!buffer)
+		return NULL;
+	core_object_init(&buffer->object, &buffer_class);
+	buffer->address = allocation->address;
+	buffer->size = allocation->size;
+	buffer->note = allocation->user;
+	buffer->resource = vg_memory_resource_retain(resource);
+	if (stream)
+		core_object_retain(&stream->object);
+	atomic_init(&buffer->stream, stream);
+	return buffer;
+}
+
+enum vg_status core_buffer_create(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
+				  const char *function, struct vg_buffer **ret_buffer)
+{
+	struct vg_allocation allocation;
+
+	enum vg_status status = core_resource_allocate(resource, size, stream, function, &allocation);
+	if (status)
+		return status;
+	struct vg_buffer *buffer = core_buffer_new(&allocation, resource, stream);
+	if (!buffer) {
+		core_resource_deallocate(resource, &allocation, stream, function);
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a buffer");
+	}
+	*ret_buffer = buffer;
+	return VG_OK;
+}
+
+enum vg_status vg_buffer_create(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
+				struct vg_buffer **ret_buffer)
+{
+	CORE_USABLE(resource, "resource");
+	CORE_NEEDED(ret_buffer);
+	return core_buffer_create(resource, size, stream, __func__, ret_buffer);
+}
+
+enum vg_status vg_buffer_borrow(vg_address address, size_t size, const struct vg_buffer_borrow_options *options,
+				struct vg_buffer **ret_buffer)
+{
+	struct vg_buffer_borrow_options o;
+
+	CORE_NEEDED(ret_buffer);
+	CORE_OPTIONS(o, options);
+	if (o.resource && (o.owner || o.drop_owner))
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "resource and owner cannot be both given: either the resource frees the memory, or its "
+			       "owner does");
+	if (o.resource)
+		CORE_USABLE(o.resource, "resource");
+	if (o.stream)
+		CORE_USABLE(o.stream, "stream");
+	if (size && (!address || size - 1 > UINT64_MAX - address))
+		return vg_fail(VG_INVALID, 0, __func__, "%zu bytes at 0x%llx: there is no such memory", size,
+			       (unsigned long long)address);
+	if (o.resource && core_resource_class(o.resource)->keeps_notes)
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "a %s frees only what it allocated itself: use vg_buffer_create()",
+			       vg_memory_resource_name(o.resource));
+	if (o.resource && o.resource->needs_stream && !o.stream)
+		return vg_fail(VG_INVALID, 0, __func__, "options.stream is NULL: a %s frees in the order of a stream",
+			       vg_memory_resource_name(o.resource));
+	if (core_open(__func__)) // for the driver's answers about the address
+		return vg_last_error()->status;
+	struct vg_buffer *buffer = core_buffer_new(&(struct vg_allocation){address, size, NULL}, o.resource, o.stream);
+	if (!buffer)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a buffer");
+	buffer->owner = o.owner;
+	buffer->drop_owner = o.drop_owner;
+	*ret_buffer = buffer;
+	return VG_OK;
+}
+
+void vg_buffer_destroy(struct vg_buffer *buffer)
+{
+	core_object_release(buffer ? &buffer->object : NULL);
+}
+
+struct vg_buffer *vg_buffer_retain(struct vg_buffer *buffer)
+{
+	if (buffer)
+		core_object_retain(&buffer->object);
+	return buffer;
+}
+
+static void change_stream(struct vg_buffer *buffer, struct vg_stream *stream)
+{
+	core_object_retain(&stream->object);
+	vg_stream_destroy(atomic_exchange(&buffer->stream, stream));
+}
+
+enum vg_status vg_buffer_set_deallocation_stream(struct vg_buffer *buffer, struct vg_stream *stream)
+{
+	CORE_USABLE(buffer, "buffer");
+	CORE_USABLE(stream, "stream");
+	change_stream(buffer, stream);
+	return VG_OK;
+}
+
+enum vg_status vg_buffer_close(struct vg_buffer *buffer, struct vg_stream *stream)
+{
+	CORE_NEEDED(buffer);
+	if (atomic_load(&buffer->object.closed))
+		return VG_OK;
+	// What can be refused is refused before anything changes.
+	struct vg_stream *used = stream ? stream : atomic_load(&buffer->stream);
+	enum vg_status status = VG_OK;
+	if (buffer->resource && used)
+		status = core_resource_check(buffer->resource, used, __func__);
+	else if (stream)
+		status = core_object_check(&stream->object, "stream", __func__);
+	if (status)
+		return status;
+	if (stream)
+		change_stream(buffer, stream);
+	return core_object_close(&buffer->object, __func__);
+}
+
+// ---- what it is ------------------------------------------------------------------------------
+
+static bool is_open(const struct vg_buffer *buffer)
+{
+	return buffer && !atomic_load_explicit(&buffer->object.closed, memory_order_relaxed);
+}
+
+vg_address vg_buffer_address(const struct vg_buffer *buffer)
+{
+	return is_open(buffer) ? buffer->address : 0;
+}
+
+size_t vg_buffer_size(const struct vg_buffer *buffer)
+{
+	return is_open(buffer) ? buffer->size : 0;
+}
+
+struct vg_memory_resource *vg_buffer_memory_resource(const struct vg_buffer *buffer)
+{
+	return is_open(buffer) ? buffer->resource : NULL;
+}
+
+void *vg_buffer_owner(const struct vg_buffer *buffer)
+{
+	return is_open(buffer) ? buffer->owner : NULL;
+}
+
+int vg_buffer_is_mapped(const struct vg_buffer *buffer)
+{
+	return is_open(buffer) && buffer->mapped;
+}
+
+int vg_buffer_equal(const struct vg_buffer *buffer, const struct vg_buffer *other)
+{
+	return is_open(buffer) && is_open(other) && buffer->address == other->address && buffer->size == other->size;
+}
+
+uint64_t vg_buffer_hash(const struct vg_buffer *buffer)
+{
+	// Addresses end in zeros: the multiplications (by odd constants) move what differs up, the shifts down again.
+	uint64_t hash = vg_buffer_address(buffer) * 0x9e3779b97f4a7c15 ^ vg_buffer_size(buffer);
+
+	hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93;
+	return hash ^ hash >> 32;
+}
+
+enum vg_status vg_buffer_properties(const struct vg_buffer *buffer, struct vg_memory_properties *ret_properties)
+{
+	CUmemorytype type = 0;
+	bool managed = false;
+	int device = -1;
+	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+					    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+	void *answers[] = {&type, &managed, &device};
+
+	CORE_USABLE(buffer, "buffer");
+	CORE_NEEDED(ret_properties);
+	if (buffer->resource) {
+		*ret_properties = buffer->resource->properties;
+		return VG_OK;
+	}
+	CORE_CALL(cuPointerGetAttributes, 3, attributes, answers, buffer->address);
+	// Type 0 is memory that the driver does not know.
+	bool device_memory = type == CU_MEMORYTYPE_DEVICE && !managed;
+	*ret_properties = (struct vg_memory_properties){.device = type ? device : -1,
+							.device_accessible = type != 0,
+							.host_accessible = !device_memory,
+							.managed = managed};
+	return VG_OK;
+}
