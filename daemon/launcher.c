@@ -70,6 +70,11 @@ void launcher_sweep(struct node *node)
 		next = vgpu->next;
 		if (!vgpu->ephemeral || vgpu->launchers || vgpu->tenants)
 			continue;
+		heir_adopt_all(node, vgpu);
+		if (vgpu->launchers) {
+			changed = true;
+			continue;
+		}
 		// A limit of 0 closes the door for whoever is about to come in; whoever came in first
 		// has a slot. A charge that is nobody's is a ledger that somebody scribbled on.
 		vg_ledger_set_limit(vgpu->ledger, 0, &charged);

@@ -21,7 +21,8 @@ static bool has_living(const struct node *node, size_t device)
 // the one with the fewest modules. The estimate serves all later tenants of this GPU. Its word that
 // it holds nothing else, or that it is not about to end, is not enough to lower the estimate: two
 // looks must agree, and what was measured before is not halved.
-static void learn_context(struct vgpu *vgpu, struct tenant *tenant, const struct vg_ledger_tenant *now, uint64_t physical)
+static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *tenant, const struct vg_ledger_tenant *now,
+			  uint64_t physical)
 {
 	bool measured = vg_ledger_flags(vgpu->ledger) & VG_LEDGER_OVERHEAD_MEASURED;
 	uint64_t known = vg_ledger_context_overhead(vgpu->ledger);
@@ -32,8 +33,12 @@ static void learn_context(struct vgpu *vgpu, struct tenant *tenant, const struct
 	}
 	bool confirmed = physical == tenant->pristine_physical;
 	tenant->pristine_physical = physical;
-	if (physical && confirmed && (!measured || (physical < known && physical > known / 2)))
-		vg_ledger_set_context_overhead(vgpu->ledger, physical);
+	if (!physical || !confirmed || (measured && (physical >= known || physical <= known / 2)))
+		return;
+	vg_ledger_set_context_overhead(vgpu->ledger, physical);
+	if (overhead_remember(node, vg_system_device(node->system, vgpu->device)->name,
+			      vg_system_driver_version(node->system), physical))
+		state_save(node);
 }
 
 // The quota's backstop: what is on the device and was charged to nobody is at least told.
@@ -62,7 +67,7 @@ static uint64_t larger(uint64_t left, uint64_t right)
 
 // The tenant goes on while we look. It reserves before it allocates and frees before it refunds, so
 // what lies above the most that it had declared during the look was never declared.
-static void measure_one(struct vgpu *vgpu, struct tenant *tenant, uint64_t physical)
+static void measure_one(struct node *node, struct vgpu *vgpu, struct tenant *tenant, uint64_t physical)
 {
 	struct vg_ledger_tenant now;
 	unsigned int cursor = tenant->seen.slot;
@@ -73,7 +78,7 @@ static void measure_one(struct vgpu *vgpu, struct tenant *tenant, uint64_t physi
 	uint64_t most = larger(larger(tenant->declared_before, now.declared), now.peak);
 	uint64_t adrift = now.adrift < tenant->seen.adrift ? now.adrift : tenant->seen.adrift;
 	uint64_t expected = most > adrift ? most - adrift : 0;
-	learn_context(vgpu, tenant, &now, physical);
+	learn_context(node, vgpu, tenant, &now, physical);
 	vg_ledger_set_undeclared(vgpu->ledger, &now, physical > expected ? physical - expected : 0);
 	report_drift(vgpu, tenant, &now, physical);
 }
@@ -112,7 +117,7 @@ void measure_device(struct node *node, size_t device)
 			for (size_t i = 0; i < count; i++)
 				if (!tenant->dead && processes[i].pid == (uint32_t)tenant->pid &&
 				    processes[i].memory_known)
-					measure_one(vgpu, tenant, processes[i].memory);
+					measure_one(node, vgpu, tenant, processes[i].memory);
 }
 
 // After a scan, which brought `seen` up to date.

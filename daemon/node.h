@@ -18,7 +18,7 @@ struct source {
 	void (*ready)(struct node *node, struct source *source, uint32_t events);
 };
 
-// A process that keeps a vGPU in use while it lives: `virgate run`.
+// A process that keeps a vGPU in use while it lives: `virgate run`, or an heir of it.
 struct launcher {
 	struct source source; // pidfd
 	struct vgpu *vgpu;
@@ -58,7 +58,6 @@ struct vgpu {
 	double created;
 	struct vg_ledger *ledger;
 	volatile bool damaged; // the ledger's file was truncated under us
-	uint64_t overhead_seen; // of a context, as the ledger had it last
 	struct launcher *launchers;
 	struct tenant *tenants;
 };
@@ -129,6 +128,9 @@ void launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t st
 void launcher_drop_all(struct node *node, struct vgpu *vgpu);
 // Ephemeral vGPUs that nobody uses any more go away.
 void launcher_sweep(struct node *node);
+
+// heir.c: whoever has the vGPU in its environment becomes a launcher of it.
+void heir_adopt_all(struct node *node, struct vgpu *vgpu);
 
 // tenant.c
 void tenant_scan(struct node *node, struct vgpu *vgpu);

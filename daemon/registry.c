@@ -77,7 +77,6 @@ static struct vgpu *list(struct node *node, const struct vgpu *wanted, struct vg
 	*vgpu = *wanted;
 	set_path(node, vgpu);
 	vgpu->ledger = ledger;
-	vgpu->overhead_seen = vg_ledger_context_overhead(ledger);
 	vgpu->launchers = NULL;
 	vgpu->tenants = NULL;
 	vgpu->next = node->vgpus;

@@ -224,6 +224,19 @@ static json_t *no_room(const struct request *request, size_t device, uint64_t as
 		      vg_size_format(figures->total, text[2]), figure(left, asked, text[3]));
 }
 
+// A vGPU that no context fits in would serve nobody.
+static json_t *too_small(const struct request *request, size_t device, uint64_t memory)
+{
+	char text[2][VG_SIZE_TEXT];
+	bool measured;
+	uint64_t least = overhead_estimate(request->node, device, &measured);
+
+	if (memory >= least)
+		return NULL;
+	return refuse("invalid", "GPU %zu: asked for %s, but a CUDA context alone takes %s there: ask for more than that", device,
+		      vg_size_format(memory, text[0]), vg_size_format(least, text[1]));
+}
+
 static void name_after_process(const struct request *request, char name[VG_LEDGER_NAME])
 {
 	snprintf(name, VG_LEDGER_NAME, "v-%d", (int)request->peer->pid);
@@ -252,6 +265,8 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 			      wanted.name);
 	if ((refusal = take_memory(request, &wanted.memory)) || (refusal = take_share(request, &wanted.share)) ||
 	    (refusal = take_device(request, &wanted.device)) || (refusal = take_group(request, &wanted.group)))
+		return refusal;
+	if ((refusal = too_small(request, wanted.device, wanted.memory)))
 		return refusal;
 	wanted.created = (double)vg_clock_realtime_ns() / 1e9;
 	if (admission_check(request->node, wanted.device, wanted.memory, NULL, &figures) != 0)
@@ -365,7 +380,7 @@ static json_t *answer_set(const struct request *request)
 		return refusal;
 	if (vgpu->damaged)
 		return damaged(vgpu);
-	if (has_memory && (refusal = take_memory(request, &memory)))
+	if (has_memory && ((refusal = take_memory(request, &memory)) || (refusal = too_small(request, vgpu->device, memory))))
 		return refusal;
 	if ((refusal = take_share(request, &share)))
 		return refusal;

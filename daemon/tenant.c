@@ -173,18 +173,6 @@ static void see(struct node *node, struct vgpu *vgpu, const struct vg_ledger_ten
 		look_for_exec(node, tenant);
 }
 
-static void learn_overhead(struct node *node, struct vgpu *vgpu)
-{
-	uint64_t bytes = vg_ledger_context_overhead(vgpu->ledger);
-
-	if (!(vg_ledger_flags(vgpu->ledger) & VG_LEDGER_OVERHEAD_MEASURED) || bytes == vgpu->overhead_seen)
-		return;
-	vgpu->overhead_seen = bytes;
-	if (overhead_remember(node, vg_system_device(node->system, vgpu->device)->name,
-			      vg_system_driver_version(node->system), bytes))
-		state_save(node);
-}
-
 // What was cut off within a page raises no signal.
 static bool is_whole(const struct vgpu *vgpu)
 {
@@ -214,7 +202,6 @@ void tenant_scan(struct node *node, struct vgpu *vgpu)
 		if (!tenant->found) // it gave its slot back itself
 			forget(node, tenant);
 	}
-	learn_overhead(node, vgpu);
 }
 
 void tenant_scan_all(struct node *node)

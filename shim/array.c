@@ -1,5 +1,6 @@
 // CUDA arrays: their size is the driver's to choose and it tells it only for arrays whose
-// mapping is deferred, so an array of the same shape is made that way and asked.
+// mapping is deferred, so an array of the same shape is made that way and asked. Small arrays
+// share blocks of 2 MiB, but which ones cannot be told: each is charged one.
 #include <string.h>
 
 #include "shim/charge.h"
@@ -35,12 +36,6 @@ static uint64_t computed(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int leve
 	return shim_exceeds_device(bytes) ? 0 : bytes; // the driver will say what is wrong with it
 }
 
-// Small arrays share blocks of 2 MiB, larger ones take whole ones.
-static uint64_t taken(uint64_t bytes)
-{
-	return bytes < 1 << 20 ? bytes : shim_round_granularity(bytes);
-}
-
 static bool takes_memory(const CUDA_ARRAY3D_DESCRIPTOR *shape)
 {
 	return !(shape->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING));
@@ -62,7 +57,7 @@ static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape)
 	memset(&needs, 0, sizeof needs);
 	result = REAL(cuArrayGetMemoryRequirements)(&needs, shadow, 0);
 	REAL(cuArrayDestroy)(shadow);
-	return result == CUDA_SUCCESS && needs.size ? taken(needs.size) : computed(shape, 1);
+	return result == CUDA_SUCCESS && needs.size ? shim_round_granularity(needs.size) : computed(shape, 1);
 }
 
 static uint64_t mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int levels)
@@ -81,7 +76,7 @@ static uint64_t mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int 
 	memset(&needs, 0, sizeof needs);
 	result = REAL(cuMipmappedArrayGetMemoryRequirements)(&needs, shadow, 0);
 	REAL(cuMipmappedArrayDestroy)(shadow);
-	return result == CUDA_SUCCESS && needs.size ? taken(needs.size) : computed(shape, levels);
+	return result == CUDA_SUCCESS && needs.size ? shim_round_granularity(needs.size) : computed(shape, levels);
 }
 
 static CUresult keep(enum shim_what what, uint64_t handle, uint64_t bytes)

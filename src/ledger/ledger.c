@@ -299,6 +299,7 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 	if (LEDGER_LOAD(slot->intent_sequence) == tenant.changes + 1 && LEDGER_LOAD(slot->intent_delta) > 0)
 		tenant.declared += (uint64_t)slot->intent_delta;
 	tenant.peak = LEDGER_LOAD(slot->peak);
+	tenant.undeclared = LEDGER_LOAD(slot->undeclared);
 	tenant.exported = LEDGER_LOAD(slot->exported);
 	tenant.adrift = LEDGER_LOAD(slot->adrift);
 	tenant.pristine = LEDGER_LOAD(slot->pristine);

@@ -143,6 +143,7 @@ struct vg_ledger_tenant {
 	uint64_t declared; // of `used`, or about to be: what may show on the device
 	uint64_t peak;	   // the most of that since vg_ledger_clear_peak
 	uint64_t exported, adrift; // vg_ledger_set_exported
+	uint64_t undeclared;	   // vg_ledger_set_undeclared
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t overhead;
 	bool pristine;	     // vg_ledger_set_pristine

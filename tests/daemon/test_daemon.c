@@ -63,7 +63,11 @@ TEST(requests_without_sense)
 	CHECK_REFUSED(ask("{'op':'enter','name':7,'memory':1}"), "invalid", "name has 1 to 63");
 	CHECK_REFUSED(ask("{'op':'list','simulate':'memory=1G'}"), "invalid", "not the simulated");
 	CHECK_REFUSED(ask("{'op':'enter','vgpu':7}"), "invalid", "no proper name");
-	CHECK_AGREED(ask("{'op':'create','name':'x','memory':1}"));
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1}"), "invalid",
+		      "asked for 1 B, but a CUDA context alone takes 544.0 MiB");
+	CHECK_REFUSED(ask("{'op':'enter','memory':%llu}", 544 * MIB - 1), "invalid", "CUDA context alone takes 544.0 MiB");
+	CHECK_AGREED(ask("{'op':'create','name':'x','memory':%llu}", 544 * MIB));
+	CHECK_REFUSED(ask("{'op':'set','name':'x','memory':1}"), "invalid", "CUDA context alone takes 544.0 MiB");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1}"), "exists", "a vGPU x already");
 	CHECK_AGREED(ask("{'op':'ping'}"));
 }

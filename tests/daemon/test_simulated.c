@@ -158,3 +158,37 @@ TEST(a_daemon_killed_under_load)
 		waitpid(launchers[i], NULL, 0);
 	end_daemon();
 }
+
+// The launcher is killed before its program has used CUDA: the program finds its vGPU all the same.
+TEST(a_program_outlives_its_launcher)
+{
+	char script[4096], out[300], text[16] = "";
+	int ready[2];
+	char byte;
+
+	simulated_node();
+	snprintf(out, sizeof out, "%s/status", folder);
+	snprintf(script, sizeof script, "echo; exec >/dev/null; while [ ! -e %s/go ]; do sleep 0.05; done; " LOADER
+		 " modules; echo $? > %s.part; mv %s.part %s", folder, out, out, out);
+	CHECK_INT(pipe(ready), 0);
+	pid_t launcher = fork();
+	if (launcher == 0) {
+		dup2(ready[1], 1);
+		execl(VIRGATE, "virgate", "run", "--sim", "--name", "left", "--memory", "512M", "--", "sh", "-c", script, NULL);
+		_exit(9);
+	}
+	close(ready[1]);
+	CHECK_INT(read(ready[0], &byte, 1), 1); // the program runs
+	kill(launcher, SIGKILL);
+	CHECK_INT(waitpid(launcher, NULL, 0), launcher);
+	poll(NULL, 0, 600);
+	CHECK_INT(figure("left", "memory"), 512 * MIB);
+	snprintf(script, sizeof script, "%s/go", folder);
+	close(open(script, O_CREAT | O_WRONLY, 0600));
+	for (int i = 0; i < 500 && access(out, F_OK) != 0; i++)
+		poll(NULL, 0, 20);
+	CHECK(vg_file_read(out, text, sizeof text) > 0);
+	CHECK_STR(text, "0\n");
+	CHECK(await_figure("left", "memory", -1, 2000) >= 0); // and now it goes
+	end_daemon();
+}

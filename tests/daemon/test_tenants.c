@@ -234,9 +234,21 @@ TEST(a_measured_overhead_is_remembered)
 	CHECK_INT(vg_ledger_open(path, &ledger), 0);
 	CHECK_INT(vg_ledger_context_overhead(ledger), 544 * MIB);
 	CHECK(!(vg_ledger_flags(ledger) & VG_LEDGER_OVERHEAD_MEASURED));
-	vg_ledger_set_context_overhead(ledger, 523 * MIB);
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 544 * MIB), 0); // we are the tenant
+	vg_ledger_set_pristine(ledger, true);
+	for (int mib = 100; mib < 523; mib += 40) { // a context that is going up or down shows nothing
+		set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)getpid(), mib * MIB);
+		poll(NULL, 0, 100);
+	}
+	CHECK_INT(vg_ledger_context_overhead(ledger), 544 * MIB);
+	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)getpid(), 523 * MIB);
+	poll(NULL, 0, 900);
+	CHECK_INT(vg_ledger_context_overhead(ledger), 523 * MIB);
+	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)getpid(), 200 * MIB);
+	poll(NULL, 0, 900);
+	CHECK_INT(vg_ledger_context_overhead(ledger), 523 * MIB);
+	vg_ledger_leave(ledger);
 	vg_ledger_close(ledger);
-	poll(NULL, 0, 400);
 	kill_daemon();
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));
@@ -244,6 +256,35 @@ TEST(a_measured_overhead_is_remembered)
 	CHECK_INT(vg_ledger_open(path, &ledger), 0);
 	CHECK_INT(vg_ledger_context_overhead(ledger), 523 * MIB);
 	CHECK(vg_ledger_flags(ledger) & VG_LEDGER_OVERHEAD_MEASURED);
+	vg_ledger_close(ledger);
+}
+
+// One that reserves and refunds all the time holds 1 GiB that it never declared: at least what lies
+// above the most it ever had is found.
+TEST(a_tenant_that_never_stands_still_is_measured)
+{
+	struct vg_ledger_tenant seen;
+	struct vg_ledger *ledger;
+	unsigned int cursor = 0;
+	char path[400];
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", 4 * GIB));
+	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
+	CHECK_INT(vg_ledger_open(path, &ledger), 0);
+	pid_t child = fork();
+	while (child == 0) {
+		vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 64 * MIB);
+		vg_ledger_refund(ledger, VG_LEDGER_DEVICE, 64 * MIB);
+	}
+	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)child, GIB);
+	poll(NULL, 0, 900);
+	CHECK(vg_ledger_next_tenant(ledger, &cursor, &seen));
+	CHECK_INT(seen.owner.pid, child);
+	CHECK(seen.undeclared >= GIB - 64 * MIB);
+	CHECK(seen.undeclared <= GIB);
+	kill_tenant(child);
 	vg_ledger_close(ledger);
 }
 

@@ -72,7 +72,7 @@ TEST(owner_group_other_and_root)
 	struct stat status;
 
 	start_system_daemon();
-	CHECK_ANSWER(ALICE, SHARED_GROUP, "{'op':'create','name':'a','memory':1000000,'group':'games'}", "");
+	CHECK_ANSWER(ALICE, SHARED_GROUP, "{'op':'create','name':'a','memory':1000000000,'group':'games'}", "");
 	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
 	CHECK_INT(stat(path, &status), 0);
 	CHECK_INT(status.st_uid, ALICE);
@@ -81,19 +81,19 @@ TEST(owner_group_other_and_root)
 	CHECK_ANSWER(ALICE, 0, "{'op':'enter','vgpu':'a'}", "");
 	CHECK_ANSWER(BOB, SHARED_GROUP, "{'op':'enter','vgpu':'a'}", "");
 	CHECK_ANSWER(BOB, 0, "{'op':'enter','vgpu':'a'}", "denied");
-	CHECK_ANSWER(BOB, SHARED_GROUP, "{'op':'set','name':'a','memory':2000000}", "denied");
+	CHECK_ANSWER(BOB, SHARED_GROUP, "{'op':'set','name':'a','memory':2000000000}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'inspect','name':'a'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'logs','name':'a'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'rm','name':'a'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'list'}", "");
 	CHECK_ANSWER(BOB, 0, "{'op':'shutdown'}", "denied");
-	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000,'group':'games'}", "denied");
-	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000}", "");
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000,'group':'games'}", "denied");
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000}", "");
 	snprintf(path, sizeof path, "%s/ledgers/b", runtime_dir);
 	CHECK_INT(stat(path, &status), 0);
 	CHECK_INT(status.st_mode & 0777, 0600);
-	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','memory':3000000}", "");
-	CHECK_AGREED(ask("{'op':'set','name':'b','memory':2000000}")); // root
+	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','memory':3000000000}", "");
+	CHECK_AGREED(ask("{'op':'set','name':'b','memory':2000000000}")); // root
 	CHECK_ANSWER(ALICE, 0, "{'op':'rm','name':'a'}", "");
 }
 
