@@ -59,7 +59,5 @@ const struct verb verb_complete = {
 	.least = 1,
 	.most = 1,
 	.hidden = true,
-	.failure = EXIT_FAILED,
-	.usage = EXIT_USAGE,
 	.run = run,
 };

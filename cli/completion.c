@@ -117,7 +117,5 @@ const struct verb verb_completion = {
 	.synopsis = "",
 	.summary = "Print the completion script for bash",
 	.details = "For one shell: source <(virgate completion)",
-	.failure = EXIT_FAILED,
-	.usage = EXIT_USAGE,
 	.run = run,
 };

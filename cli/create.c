@@ -59,7 +59,5 @@ const struct verb verb_create = {
 	.options = options,
 	.least = 1,
 	.most = 1,
-	.failure = EXIT_FAILED,
-	.usage = EXIT_USAGE,
 	.run = run,
 };

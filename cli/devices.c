@@ -44,25 +44,24 @@ static int print_devices(const struct vg_device_list *list)
 	return print_json(json_pack("{s:o}", "devices", array));
 }
 
-static int run(const struct arguments *arguments)
+static int show(struct vg_node *node, const struct arguments *arguments)
 {
 	struct vg_device_list *list;
-	struct session session;
+	int r = EXIT_OK;
 
-	int r = session_open(&session, arguments);
-	if (r)
-		return r;
-	if (vg_device_list(session.node, &list)) {
-		r = fail_with_last_error(arguments);
-	} else {
-		if (option_value(arguments, "json"))
-			r = print_devices(list);
-		else
-			print_table(list);
-		vg_device_list_free(list);
-	}
-	session_close(&session);
+	if (vg_device_list(node, &list))
+		return fail_with_last_error(arguments);
+	if (option_value(arguments, "json"))
+		r = print_devices(list);
+	else
+		print_table(list);
+	vg_device_list_free(list);
 	return r;
+}
+
+static int run(const struct arguments *arguments)
+{
+	return in_session(arguments, show);
 }
 
 static const struct option options[] = {OPTION_JSON, OPTION_SIM, {0}};
@@ -72,7 +71,5 @@ const struct verb verb_devices = {
 	.synopsis = "[--json] [--sim]",
 	.summary = "List the GPUs, and how much of each is given to vGPUs",
 	.options = options,
-	.failure = EXIT_FAILED,
-	.usage = EXIT_USAGE,
 	.run = run,
 };

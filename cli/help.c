@@ -70,7 +70,5 @@ const struct verb verb_help = {
 	.summary = "Explain the verbs, or one of them",
 	.most = 1,
 	.complete = COMPLETE_VERB,
-	.failure = EXIT_FAILED,
-	.usage = EXIT_USAGE,
 	.run = run,
 };

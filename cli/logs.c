@@ -40,27 +40,27 @@ static int print_refusals(const char *name, const struct vg_refusal_list *list)
 	return print_json(json_pack("{s:s, s:o}", "name", name, "refusals", array));
 }
 
+static int show(struct vg_node *node, const struct arguments *arguments)
+{
+	const char *name = arguments->words[0];
+	struct vg_refusal_list *list;
+	int r = EXIT_OK;
+
+	if (vg_refusal_list(node, name, &list))
+		return fail_with_last_error(arguments);
+	if (option_value(arguments, "json"))
+		r = print_refusals(name, list);
+	else if (list->count == 0)
+		printf("%s: nothing was refused\n", name);
+	else
+		print_table(list);
+	vg_refusal_list_free(list);
+	return r;
+}
+
 static int run(const struct arguments *arguments)
 {
-	struct vg_refusal_list *list;
-	struct session session;
-
-	int r = session_open(&session, arguments);
-	if (r)
-		return r;
-	if (vg_refusal_list(session.node, arguments->words[0], &list)) {
-		r = fail_with_last_error(arguments);
-	} else {
-		if (option_value(arguments, "json"))
-			r = print_refusals(arguments->words[0], list);
-		else if (list->count == 0)
-			printf("%s: nothing was refused\n", arguments->words[0]);
-		else
-			print_table(list);
-		vg_refusal_list_free(list);
-	}
-	session_close(&session);
-	return r;
+	return in_session(arguments, show);
 }
 
 static const struct option options[] = {OPTION_JSON, OPTION_SIM, {0}};
@@ -75,7 +75,5 @@ const struct verb verb_logs = {
 	.least = 1,
 	.most = 1,
 	.complete = COMPLETE_VGPU,
-	.failure = EXIT_FAILED,
-	.usage = EXIT_USAGE,
 	.run = run,
 };

@@ -49,9 +49,9 @@ int main(int argc, char **argv)
 	int r = options_parse(verb, argc - 2, argv + 2, &arguments);
 	if (r == OPTIONS_HELP) {
 		help_verb(stdout, verb);
-		return flush_output(EXIT_OK, verb->failure);
+		return flush_output(EXIT_OK, verb_failure_code(verb));
 	}
 	if (r)
 		return r;
-	return flush_output(verb->run(&arguments), verb->failure);
+	return flush_output(verb->run(&arguments), verb_failure_code(verb));
 }

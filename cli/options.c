@@ -28,7 +28,7 @@ static int refuse_unknown(const struct verb *verb, const char *word, const char 
 		say_usage(verb, "unknown option %s: did you mean --%s?", word, suggestion.best);
 	else
 		say_usage(verb, "unknown option %s", word);
-	return verb->usage;
+	return verb_usage_code(verb);
 }
 
 // The row that `word` names: "--memory", "--memory=8G" or "-m". -1: none.
@@ -94,11 +94,11 @@ static int check_count(const struct arguments *arguments)
 
 	if (arguments->count < verb->least) {
 		say_usage(verb, verb->command ? "what to run is missing" : "a name is missing");
-		return verb->usage;
+		return verb_usage_code(verb);
 	}
 	if (verb->most >= 0 && arguments->count > verb->most) {
 		say_usage(verb, "unexpected word \"%s\"", arguments->words[verb->most]);
-		return verb->usage;
+		return verb_usage_code(verb);
 	}
 	return 0;
 }
@@ -119,7 +119,7 @@ int options_parse(const struct verb *verb, int argc, char **argv, struct argumen
 				return OPTIONS_HELP;
 			int taken = take_option(verb, argv + i, &arguments);
 			if (taken < 0)
-				return verb->usage;
+				return verb_usage_code(verb);
 			i += taken;
 		} else {
 			arguments.words[arguments.count++] = word;

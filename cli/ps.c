@@ -12,10 +12,11 @@ static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 	char tenants[CELL_TEXT], used[VG_SIZE_TEXT], limit[VG_SIZE_TEXT];
 
 	snprintf(device, sizeof device, "%d", vgpu->device);
-	snprintf(memory, sizeof memory, "%s / %s", vg_size_format(vgpu->charged, used),
+	snprintf(memory, sizeof memory, "%s / %s", vgpu->damaged ? "damaged" : vg_size_format(vgpu->charged, used),
 		 vg_size_format(vgpu->memory, limit));
 	snprintf(tenants, sizeof tenants, "%zu", vgpu->tenant_count);
-	table_add(table, (const char *const[]){vgpu->name, device, memory, vg_size_format(vgpu->overhead, overhead),
+	table_add(table, (const char *const[]){vgpu->name, device, memory,
+					       size_or_unknown(vgpu->overhead, !vgpu->damaged, overhead),
 					       size_or_unknown(vgpu->physical, vgpu->physical_known, physical),
 					       share_text(vgpu, share), tenants});
 }
@@ -57,22 +58,20 @@ static int print_list(const struct vg_vgpu_list *list, const struct arguments *a
 	return print_json(json_pack("{s:o}", "vgpus", array));
 }
 
-static int run(const struct arguments *arguments)
+static int show(struct vg_node *node, const struct arguments *arguments)
 {
 	struct vg_vgpu_list *list;
-	struct session session;
 
-	int r = session_open(&session, arguments);
-	if (r)
-		return r;
-	if (vg_vgpu_list(session.node, &list)) {
-		r = fail_with_last_error(arguments);
-	} else {
-		r = print_list(list, arguments);
-		vg_vgpu_list_free(list);
-	}
-	session_close(&session);
+	if (vg_vgpu_list(node, &list))
+		return fail_with_last_error(arguments);
+	int r = print_list(list, arguments);
+	vg_vgpu_list_free(list);
 	return r;
+}
+
+static int run(const struct arguments *arguments)
+{
+	return in_session(arguments, show);
 }
 
 static const struct option options[] = {
@@ -89,7 +88,5 @@ const struct verb verb_ps = {
 	.details = "MEMORY is what counts against the limit, OVERHEAD the part of it that programs did not ask for\n"
 		   "(contexts, modules, limits), PHYSICAL what the driver itself reports for their processes.",
 	.options = options,
-	.failure = EXIT_FAILED,
-	.usage = EXIT_USAGE,
 	.run = run,
 };

@@ -4,20 +4,21 @@
 #include "session.h"
 #include "say.h"
 
-static int run(const struct arguments *arguments)
+static int remove_all(struct vg_node *node, const struct arguments *arguments)
 {
-	struct session session;
+	int r = EXIT_OK;
 
-	int r = session_open(&session, arguments);
-	if (r)
-		return r;
 	for (int i = 0; i < arguments->count; i++)
-		if (vg_vgpu_remove(session.node, arguments->words[i]))
+		if (vg_vgpu_remove(node, arguments->words[i]))
 			r = fail_with_last_error(arguments);
 		else
 			printf("%s: removed\n", arguments->words[i]);
-	session_close(&session);
 	return r;
+}
+
+static int run(const struct arguments *arguments)
+{
+	return in_session(arguments, remove_all);
 }
 
 static const struct option options[] = {OPTION_SIM, {0}};
@@ -31,7 +32,5 @@ const struct verb verb_rm = {
 	.least = 1,
 	.most = -1,
 	.complete = COMPLETE_VGPU,
-	.failure = EXIT_FAILED,
-	.usage = EXIT_USAGE,
 	.run = run,
 };

@@ -185,6 +185,5 @@ const struct verb verb_run = {
 	.command = true,
 	.complete = COMPLETE_COMMAND,
 	.failure = EXIT_RUN_FAILED,
-	.usage = EXIT_RUN_FAILED,
 	.run = run,
 };

@@ -27,7 +27,7 @@ static int choose_simulation(struct session *session, const struct arguments *ar
 	if (snprintf(session->simulate, sizeof session->simulate, "%s", chosen) < (int)sizeof session->simulate)
 		return 0;
 	say_error("the simulated GPU's specification is longer than %zu characters", sizeof session->simulate - 1);
-	return arguments->verb->usage;
+	return verb_usage_code(arguments->verb);
 }
 
 static int open_node(struct session *session, const struct arguments *arguments, bool may_start)
@@ -37,7 +37,7 @@ static int open_node(struct session *session, const struct arguments *arguments,
 	*session = (struct session){0};
 	if (config_load(&session->config, &error)) {
 		say_error("%s", error.text);
-		return arguments->verb->failure;
+		return verb_failure_code(arguments->verb);
 	}
 	int r = choose_simulation(session, arguments);
 	if (r)
@@ -75,6 +75,18 @@ void session_close(struct session *session)
 	config_finish(&session->config);
 }
 
+int in_session(const struct arguments *arguments, int (*work)(struct vg_node *node, const struct arguments *arguments))
+{
+	struct session session;
+
+	int r = session_open(&session, arguments);
+	if (r)
+		return r;
+	r = work(session.node, arguments);
+	session_close(&session);
+	return r;
+}
+
 int read_memory(const struct arguments *arguments, uint64_t *ret_bytes)
 {
 	const char *text = option_value(arguments, "memory");
@@ -85,7 +97,7 @@ int read_memory(const struct arguments *arguments, uint64_t *ret_bytes)
 	const char *wrong = config_check(KIND_SIZE, text);
 	if (wrong) {
 		say_usage(arguments->verb, "--memory: \"%s\" %s", text, wrong);
-		return arguments->verb->usage;
+		return verb_usage_code(arguments->verb);
 	}
 	vg_size_parse(text, ret_bytes);
 	return 0;
@@ -101,7 +113,7 @@ int read_share(const struct arguments *arguments, unsigned *ret_percent)
 	const char *wrong = config_check(KIND_SHARE, text);
 	if (wrong) {
 		say_usage(arguments->verb, "--share: \"%s\" %s", text, wrong);
-		return arguments->verb->usage;
+		return verb_usage_code(arguments->verb);
 	}
 	*ret_percent = (unsigned)atoi(text);
 	return 0;
@@ -110,5 +122,5 @@ int read_share(const struct arguments *arguments, unsigned *ret_percent)
 int fail_with_last_error(const struct arguments *arguments)
 {
 	say_last_error();
-	return arguments->verb->failure;
+	return verb_failure_code(arguments->verb);
 }

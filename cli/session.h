@@ -15,6 +15,8 @@ int session_open(struct session *session, const struct arguments *arguments);
 // The same for a node whose daemon is not to be started.
 int session_open_quietly(struct session *session, const struct arguments *arguments);
 void session_close(struct session *session);
+// Opens a session for the work and closes it after. The work's exit code, or that of opening.
+int in_session(const struct arguments *arguments, int (*work)(struct vg_node *node, const struct arguments *arguments));
 
 // The options --memory, --share and --device, checked; 0 and NULL where nobody gave them.
 // 0, or the verb's usage exit code after words on stderr.

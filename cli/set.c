@@ -50,7 +50,5 @@ const struct verb verb_set = {
 	.least = 1,
 	.most = 1,
 	.complete = COMPLETE_VGPU,
-	.failure = EXIT_FAILED,
-	.usage = EXIT_USAGE,
 	.run = run,
 };

@@ -32,7 +32,5 @@ const struct verb verb_shutdown = {
 	.summary = "End the daemon; the next request starts another",
 	.details = "Programs that run go on under their quotas.",
 	.options = options,
-	.failure = EXIT_FAILED,
-	.usage = EXIT_USAGE,
 	.run = run,
 };

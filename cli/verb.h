@@ -47,7 +47,7 @@ struct verb {
 	bool command;	 // the first word ends the options: the rest is a program's
 	bool hidden;
 	enum complete complete; // for the words
-	int failure, usage;	// exit codes
+	enum exit_code failure;	// of everything, usage included; 0: EXIT_FAILED and EXIT_USAGE
 	int (*run)(const struct arguments *arguments);
 };
 
@@ -56,6 +56,16 @@ extern const struct verb verb_run, verb_create, verb_set, verb_rm, verb_ps, verb
 
 // In the order of the help, NULL at the end.
 extern const struct verb *const verbs[];
+
+static inline int verb_failure_code(const struct verb *verb)
+{
+	return verb->failure ? verb->failure : EXIT_FAILED;
+}
+
+static inline int verb_usage_code(const struct verb *verb)
+{
+	return verb->failure ? verb->failure : EXIT_USAGE;
+}
 
 const struct verb *verb_find(const char *name);
 // The verb whose name is nearest to `name`, or NULL if none is near.

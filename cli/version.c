@@ -14,7 +14,5 @@ const struct verb verb_version = {
 	.name = "version",
 	.synopsis = "",
 	.summary = "Print the version",
-	.failure = EXIT_FAILED,
-	.usage = EXIT_USAGE,
 	.run = run,
 };

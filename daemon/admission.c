@@ -23,7 +23,7 @@ static bool claims_matter(const struct node *node)
 	return !node->simulated || getenv("VIRGATE_CLAIMS_DIR"); // simulated devices are a user's own
 }
 
-uint64_t admission_reserved(const struct node *node, size_t device)
+static uint64_t reserved_here(const struct node *node, size_t device)
 {
 	uint64_t sum = 0;
 
@@ -177,6 +177,14 @@ static uint64_t sum_of_others(const struct node *node, const char *uuid)
 	return sum;
 }
 
+uint64_t admission_promised(const struct node *node, size_t device)
+{
+	const char *uuid = vg_system_device(node->system, device)->uuid_text;
+	uint64_t own = reserved_here(node, device), others = claims_matter(node) ? sum_of_others(node, uuid) : 0;
+
+	return own > INT64_MAX || others > INT64_MAX - own ? INT64_MAX : own + others;
+}
+
 void admission_publish(struct node *node)
 {
 	int r = claims_matter(node) ? publish(node, 0, 0, NULL) : 0;
@@ -202,7 +210,7 @@ int admission_check(struct node *node, size_t device, uint64_t bytes, const stru
 {
 	const struct vg_system_device *gpu = vg_system_device(node->system, device);
 	struct admission figures = {.total = gpu->memory,
-				    .own = admission_reserved(node, device) - (instead_of ? instead_of->memory : 0)};
+				    .own = reserved_here(node, device) - (instead_of ? instead_of->memory : 0)};
 
 	bool admitted = fits(&figures, bytes);
 	for (int try = 0; admitted && claims_matter(node) && try < TRIES; try++) {

@@ -95,9 +95,10 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 {
 	json_t *tenants = json_array();
 	uint64_t limit, charged, sum = 0;
-	bool all_known = true;
+	bool all_known;
 
 	tenant_scan(node, vgpu);
+	all_known = !vgpu->damaged; // else its tenants are not known either
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
 		uint64_t bytes = 0;
 		bool known = physical_use(physical_of(node, vgpu->device), tenant, &bytes);
@@ -149,7 +150,7 @@ json_t *listing_devices(struct node *node)
 					 "memory_used", size_or_null(known, used), "compute_capability",
 					 device->compute_major ? compute : "unknown", "driver",
 					 vg_system_driver_version(node->system), "simulated", (int)node->simulated, "reserved",
-					 (json_int_t)admission_reserved(node, i), "vgpus", vgpus));
+					 (json_int_t)admission_promised(node, i), "vgpus", vgpus));
 	}
 	return array;
 }

@@ -155,7 +155,8 @@ struct admission {
 };
 int admission_check(struct node *node, size_t device, uint64_t bytes, const struct vgpu *instead_of,
 		    struct admission *ret_figures);
-uint64_t admission_reserved(const struct node *node, size_t device); // by this daemon's vGPUs
+// The limits of all vGPUs on the device, of this daemon and of others; INT64_MAX at most.
+uint64_t admission_promised(const struct node *node, size_t device);
 // Publishes what stands in the registry.
 void admission_publish(struct node *node);
 

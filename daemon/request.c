@@ -132,7 +132,7 @@ static size_t roomiest_device(const struct node *node)
 	uint64_t most = 0;
 
 	for (size_t i = 0; i < vg_system_device_count(node->system); i++) {
-		uint64_t reserved = admission_reserved(node, i), memory = vg_system_device(node->system, i)->memory;
+		uint64_t reserved = admission_promised(node, i), memory = vg_system_device(node->system, i)->memory;
 		if (memory > reserved && memory - reserved > most) {
 			most = memory - reserved;
 			best = i;

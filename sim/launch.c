@@ -17,9 +17,8 @@ static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned bloc
 
 	SIM_TRY(sim_stream_get(handle, &stream));
 	SIM_TRY(sim_function_get(f, stream->context, &request.function));
+	request.sms = stream->green ? stream->green->sms : 0;
 	SIM_TRY(sim_launch_op_new(stream->context, &request, &op));
-	if (stream->green)
-		((struct sim_launch_op *)op)->sms = stream->green->sms;
 	return sim_submit(stream, op);
 }
 

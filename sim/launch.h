@@ -27,6 +27,7 @@ struct sim_launch_request {
 	unsigned grid[3], block[3], shared;
 	void **parameters, **extra; // as cuLaunchKernel takes them
 	const struct sim_launch_attributes *attributes; // may be NULL
+	unsigned sms; // it may use; 0: the context's
 };
 // Checks the request as the driver does at the call.
 CUresult sim_launch_op_new(struct sim_context *context, const struct sim_launch_request *request,

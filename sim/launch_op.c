@@ -139,7 +139,8 @@ CUresult sim_launch_op_new(struct sim_context *context, const struct sim_launch_
 
 	if (function->module->context != context->parent)
 		return CUDA_ERROR_INVALID_HANDLE;
-	SIM_TRY(check_shape(request, context->sms));
+	unsigned sms = request->sms ? request->sms : context->sms;
+	SIM_TRY(check_shape(request, sms));
 	if (!atomic_load_explicit(&function->loaded, memory_order_relaxed)) {
 		SIM_TRY(sim_function_usable(function->ptx));
 		atomic_store(&function->loaded, true);
@@ -152,7 +153,7 @@ CUresult sim_launch_op_new(struct sim_context *context, const struct sim_launch_
 	memcpy(launch->grid, request->grid, sizeof launch->grid);
 	memcpy(launch->block, request->block, sizeof launch->block);
 	launch->shared = request->shared;
-	launch->sms = context->sms;
+	launch->sms = sms;
 	launch->cooperative = cooperative(request->attributes);
 	// Nobody can tell it from one that ran elsewhere.
 	launch->op.instant = function->info->empty && !sim_fault_slows();
@@ -266,6 +267,28 @@ static unsigned host_threads(const struct sim_launch_op *launch)
 	return blocks < count ? (unsigned)blocks : count;
 }
 
+// A green context's multiprocessors take more waves of blocks for a grid than all of them would.
+static void wait_for_waves(const struct sim_launch_op *launch, uint64_t elapsed_ns)
+{
+	const struct sim_context *context = launch->op.context;
+	uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+	unsigned threads = launch->block[0] * launch->block[1] * launch->block[2];
+
+	if (launch->sms >= sim_process.config.sms)
+		return;
+	uint64_t held = (uint64_t)sim_occupancy_blocks(launch->function->info, (int)threads, launch->shared);
+	uint64_t all = held * sim_process.config.sms, few = held * launch->sms;
+	if (!few)
+		return;
+	uint64_t waves = (blocks + all - 1) / all, more = (blocks + few - 1) / few - waves;
+	for (uint64_t end = sim_clock_ns() + elapsed_ns / waves * more, now; (now = sim_clock_ns()) < end;) {
+		uint64_t rest = end - now < 5000000 ? end - now : 5000000;
+		if (atomic_load_explicit(&context->cancel, memory_order_relaxed))
+			return;
+		nanosleep(&(struct timespec){.tv_nsec = (long)rest}, NULL);
+	}
+}
+
 static CUresult run_launch(struct sim_op *op)
 {
 	struct sim_launch_op *launch = (struct sim_launch_op *)op;
@@ -297,7 +320,10 @@ static CUresult run_launch(struct sim_op *op)
 		SIM_TRY(sim_exec_workspace_take(context, &workspace));
 		run.grid_workspace = workspace;
 	}
+	uint64_t start = sim_clock_ns();
 	int r = ptx_run(&run, &fault);
+	if (r == 0)
+		wait_for_waves(launch, sim_clock_ns() - start);
 	if (workspace)
 		sim_exec_workspace_give(context, workspace);
 	if (r < 0)

@@ -1,5 +1,6 @@
 // cuGetProcAddress: the newest symbol of a name that is not newer than the version asked
 // for, in the stream flavour asked for.
+#include "green.h"
 #include "lookup.h"
 #include "sim.h"
 
@@ -20,6 +21,8 @@ static const struct {
 } others[] = {
 	{"cuGraphicsGLRegisterBuffer", 3000, cuGraphicsGLRegisterBuffer},
 	{"cuGraphicsGLRegisterImage", 3000, cuGraphicsGLRegisterImage},
+	{"cuDevSmResourceSplit", 13010, sim_green_split},
+	{"cuStreamGetDevResource", 13010, sim_stream_get_resource},
 };
 
 static CUdriverProcAddressQueryResult find_other(const char *symbol, int version, void **ret_address)

@@ -493,6 +493,12 @@ CUresult CUDAAPI cuGraphicsGLRegisterImage(CUgraphicsResource *pCudaResource, un
 #pragma GCC visibility pop
 
 // ---- SM partitions (green.c) ----------------------------------------------------------------
+struct sim_workqueue { // CUdevWorkqueueConfigResource
+	CUdevice device;
+	unsigned limit;
+	int scope;
+};
+
 struct sim_green {
 	uint32_t magic;
 	struct sim_context *context; // the primary context it hangs on
@@ -501,6 +507,7 @@ struct sim_green {
 	unsigned sms;
 	unsigned long long id;
 	uint8_t mask[SIM_SMS / 8]; // SMs
+	struct sim_workqueue workqueue;
 	struct sim_stream *internal; // where its events are recorded
 	struct sim_green *next;
 };

@@ -2,6 +2,9 @@
 #ifndef VIRGATE_KERNEL_H
 #define VIRGATE_KERNEL_H
 
+#include <stddef.h>
+
+#include <virgate/context.h>
 #include <virgate/cuda_handles.h>
 #include <virgate/status.h>
 #include <virgate/visibility.h>
@@ -11,9 +14,92 @@ extern "C" {
 #endif
 
 struct vg_kernel;
+struct vg_launch_config;
+struct vg_object_code;
+struct vg_stream;
 
+/* What a kernel is and may use, on a device. The values are CUfunction_attribute's. */
+enum vg_kernel_attribute {
+	VG_KERNEL_MAX_THREADS_PER_BLOCK = 0,
+	VG_KERNEL_SHARED_SIZE_BYTES = 1, /* static shared memory of a block */
+	VG_KERNEL_CONST_SIZE_BYTES = 2,
+	VG_KERNEL_LOCAL_SIZE_BYTES = 3, /* of a thread */
+	VG_KERNEL_NUM_REGS = 4,		/* of a thread */
+	VG_KERNEL_PTX_VERSION = 5,	/* 90 for 9.0 */
+	VG_KERNEL_BINARY_VERSION = 6,
+	VG_KERNEL_CACHE_MODE_CA = 7,
+	VG_KERNEL_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,	/* settable: what a launch may ask for */
+	VG_KERNEL_PREFERRED_SHARED_MEMORY_CARVEOUT = 9, /* settable: percent, -1 for no preference */
+	VG_KERNEL_CLUSTER_SIZE_MUST_BE_SET = 10,
+	VG_KERNEL_REQUIRED_CLUSTER_WIDTH = 11, /* settable, with the next two */
+	VG_KERNEL_REQUIRED_CLUSTER_HEIGHT = 12,
+	VG_KERNEL_REQUIRED_CLUSTER_DEPTH = 13,
+	VG_KERNEL_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14,    /* settable: more than 8 blocks to a cluster */
+	VG_KERNEL_CLUSTER_SCHEDULING_POLICY_PREFERENCE = 15, /* settable: 0 default, 1 spread, 2 load balancing */
+};
+
+/* A driver's kernel that somebody else got; it is never unloaded by this object. `code` is the object
+ * code it belongs to and is kept, or NULL; `release` is called with `owner` once nobody holds the object any more, or
+ * is NULL. INVALID (NULL, a kernel of other code), CLOSED, NO_MEMORY, DRIVER; the owner then stays the caller's. Any
+ * thread. */
+VG_PUBLIC enum vg_status vg_kernel_borrow(struct CUkern_st *handle, struct vg_object_code *code, void *owner,
+					  void (*release)(void *owner), struct vg_kernel **ret_kernel);
+/* No further use by the program. Closing twice is fine. Any thread. */
+VG_PUBLIC enum vg_status vg_kernel_close(struct vg_kernel *kernel);
 /* Drops the caller's reference. NULL is fine. Any thread. */
 VG_PUBLIC void vg_kernel_destroy(struct vg_kernel *kernel);
+
+/* The driver's handle; NULL once closed. A CUfunction is asked for in places: cast it. */
+VG_PUBLIC struct CUkern_st *vg_kernel_handle(const struct vg_kernel *kernel);
+/* The symbol, as the driver knows it; "" once closed. */
+VG_PUBLIC const char *vg_kernel_name(const struct vg_kernel *kernel);
+/* What it was got from; NULL for a borrowed kernel without. */
+VG_PUBLIC struct vg_object_code *vg_kernel_code(const struct vg_kernel *kernel);
+/* How many parameters it takes, and where each lies in the block of parameters, in bytes. INVALID (no such
+ * parameter), CLOSED. Any thread. Source: cuKernelGetParamInfo, asked once. */
+VG_PUBLIC size_t vg_kernel_parameter_count(const struct vg_kernel *kernel);
+VG_PUBLIC enum vg_status vg_kernel_parameter(const struct vg_kernel *kernel, size_t index, size_t *ret_offset,
+					     size_t *ret_size);
+
+/* An attribute on a device. INVALID (no such attribute), CLOSED, DRIVER. Any thread. Source: cuKernelGetAttribute. */
+VG_PUBLIC enum vg_status vg_kernel_get_attribute(const struct vg_kernel *kernel, struct vg_device *device,
+						 enum vg_kernel_attribute attribute, int *ret_value);
+/* Sets one of the settable. INVALID (not settable, a value that the device refuses), CLOSED, DRIVER. Any thread; two
+ * threads that set the same kernel's must agree. Source: cuKernelSetAttribute. */
+VG_PUBLIC enum vg_status vg_kernel_set_attribute(struct vg_kernel *kernel, struct vg_device *device,
+						 enum vg_kernel_attribute attribute, int value);
+
+/* How many blocks of so many threads, and bytes of dynamic shared memory each, fit on one multiprocessor; 0 if
+ * none does. INVALID, CLOSED, DRIVER, as for all five. Any thread. Source: cuOccupancyMaxActiveBlocksPerMultiprocessor. */
+VG_PUBLIC enum vg_status vg_kernel_max_active_blocks(struct vg_kernel *kernel, struct vg_context *context,
+						     unsigned block_threads, size_t shared_memory,
+						     unsigned *ret_blocks);
+
+struct vg_block_size_options {
+	size_t size;	      /* sizeof(struct vg_block_size_options) */
+	size_t shared_memory; /* dynamic shared memory of a block, whatever its threads, or: */
+	size_t (*shared_memory_of)(int block_threads, void *user); /* what a block of so many threads needs */
+	void *user;
+	unsigned block_limit; /* no more threads than this; 0: the device's limit */
+};
+/* The block size that keeps the most threads resident, and the least grid that fills the device with such blocks.
+ * `options` may be NULL. Source: cuOccupancyMaxPotentialBlockSize. */
+VG_PUBLIC enum vg_status vg_kernel_max_potential_block_size(struct vg_kernel *kernel, struct vg_context *context,
+							    const struct vg_block_size_options *options,
+							    unsigned *ret_minimum_grid, unsigned *ret_block_threads);
+/* How much dynamic shared memory a block may have if so many of them shall fit on one multiprocessor. Source:
+ * cuOccupancyAvailableDynamicSMemPerBlock. */
+VG_PUBLIC enum vg_status vg_kernel_available_shared_memory(struct vg_kernel *kernel, struct vg_context *context,
+							   unsigned blocks, unsigned block_threads, size_t *ret_bytes);
+/* How many blocks a cluster of such a launch may have at most; the configuration's own cluster is left aside. Source:
+ * cuOccupancyMaxPotentialClusterSize. */
+VG_PUBLIC enum vg_status vg_kernel_max_potential_cluster_size(struct vg_kernel *kernel, struct vg_stream *stream,
+							      const struct vg_launch_config *config,
+							      unsigned *ret_blocks);
+/* How many clusters of such a launch are resident at once; the configuration must name its cluster. Source:
+ * cuOccupancyMaxActiveClusters. */
+VG_PUBLIC enum vg_status vg_kernel_max_active_clusters(struct vg_kernel *kernel, struct vg_stream *stream,
+						       const struct vg_launch_config *config, unsigned *ret_clusters);
 
 #ifdef __cplusplus
 }

@@ -14,14 +14,14 @@ extern "C" {
 
 /* Dimensions that are 0 count as 1, but grid[0] and block[0] must be given. */
 struct vg_launch_config {
-	size_t size;	     /* sizeof(struct vg_launch_config) */
-	unsigned grid[3];    /* blocks; with a cluster: clusters */
-	unsigned block[3];   /* threads of a block */
-	unsigned cluster[3]; /* blocks of a cluster; all 0: no clusters */
-	size_t shared_memory; /* dynamic shared memory, bytes a block */
-	int cooperative;     /* nonzero: all blocks resident at once, or refused */
+	size_t size;			       /* sizeof(struct vg_launch_config) */
+	unsigned grid[3];		       /* blocks; with a cluster: clusters */
+	unsigned block[3];		       /* threads of a block */
+	unsigned cluster[3];		       /* blocks of a cluster; all 0: no clusters */
+	size_t shared_memory;		       /* dynamic shared memory, bytes a block */
+	int cooperative;		       /* nonzero: all blocks resident at once, or refused */
 	int programmatic_stream_serialization; /* nonzero: may start before the kernel ahead of it ends */
-	const void *attributes; /* further CUlaunchAttribute of <cuda.h>, borrowed for the call */
+	const void *attributes;		       /* further CUlaunchAttribute of <cuda.h>, borrowed for the call */
 	unsigned attribute_count;
 };
 
@@ -36,6 +36,34 @@ struct vg_argument {
 #else
 #define VG_ARGUMENT(variable) ((struct vg_argument){&(variable), sizeof(variable)})
 #endif
+
+struct vg_prepared_launch;
+
+/* Queues a kernel on a stream. Nothing is allocated; arguments are copied before it returns. INVALID with a sentence on
+ * what does not fit (a dimension, a cluster, shared memory; which argument, its bytes and the kernel's), LIMIT (a
+ * cooperative grid that cannot be resident at once), UNSUPPORTED (clusters below compute capability 9.0, cooperative
+ * launches), CLOSED, DRIVER. Any thread. Source: cuLaunchKernelEx. */
+VG_PUBLIC enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch_config *config,
+				   struct vg_kernel *kernel, const struct vg_argument *arguments,
+				   size_t argument_count);
+
+/* Checks a launch once, the device's and the kernel's limits included, for many runs in streams of this context's
+ * device. It keeps kernel, context and copies of all values; `arguments` may be NULL and 0 where all are set later. The
+ * caller owns *ret_launch and ends it with vg_prepared_launch_destroy(). As vg_launch(), and NO_MEMORY. Any thread. */
+VG_PUBLIC enum vg_status vg_launch_prepare(struct vg_context *context, const struct vg_launch_config *config,
+					   struct vg_kernel *kernel, const struct vg_argument *arguments,
+					   size_t argument_count, struct vg_prepared_launch **ret_launch);
+/* Sets one argument, counted from 0, for the runs to come. INVALID (no such argument, other size), CLOSED. Not while
+ * another thread runs or sets this launch. */
+VG_PUBLIC enum vg_status vg_launch_set_argument(struct vg_prepared_launch *launch, size_t index, const void *value,
+						size_t size);
+/* Queues it. STATE (an argument was never set: which), INVALID (a stream of another device), CLOSED, DRIVER. Any
+ * thread, while none sets arguments. Source: cuLaunchKernelEx. */
+VG_PUBLIC enum vg_status vg_launch_run(struct vg_prepared_launch *launch, struct vg_stream *stream);
+/* No further use by the program. Closing twice is fine. Any thread. */
+VG_PUBLIC enum vg_status vg_prepared_launch_close(struct vg_prepared_launch *launch);
+/* Drops the caller's reference. NULL is fine. Any thread. */
+VG_PUBLIC void vg_prepared_launch_destroy(struct vg_prepared_launch *launch);
 
 #ifdef __cplusplus
 }

@@ -67,6 +67,7 @@ struct vg_vgpu_info {
 	const char *owner;
 	const char *group; /* "" : none */
 	int ephemeral;	   /* goes away with its last tenant */
+	int damaged;	   /* somebody truncated or removed its ledger: what is charged is not known; remove it */
 	double created;
 	uint64_t refusals;
 	size_t tenant_count;
@@ -85,11 +86,11 @@ struct vg_device_info {
 	uint64_t memory;
 	uint64_t memory_used; /* as the driver reports it, if memory_used_known */
 	int memory_used_known;
-	uint64_t reserved; /* the sum of the vGPUs' limits */
+	uint64_t reserved; /* the sum of the vGPUs' limits, of other users' daemons too */
 	const char *compute_capability;
 	const char *driver;
 	int simulated;
-	unsigned vgpus;
+	unsigned vgpus; /* of this daemon */
 };
 
 struct vg_device_list {

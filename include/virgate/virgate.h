@@ -9,6 +9,7 @@
 #include <virgate/launch.h>
 #include <virgate/log.h>
 #include <virgate/memory.h>
+#include <virgate/object_code.h>
 #include <virgate/memory_pool.h>
 #include <virgate/status.h>
 #include <virgate/stream.h>

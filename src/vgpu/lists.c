@@ -96,8 +96,8 @@ static enum vg_status refuse(const char *function, const char *wrong)
 {
 	return vg_fail(
 		VG_PROTOCOL, 0, function,
-		"the daemon's reply has no proper \"%s\": is it another version's? virgate devices starts one anew "
-		"after virgated has ended",
+		"the daemon's reply has no proper \"%s\": is it another version's? `virgate shutdown` ends it, and the "
+		"next call starts one of this version",
 		wrong);
 }
 
@@ -163,6 +163,7 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 	vgpu->owner = text(&fields, "owner");
 	vgpu->group = optional_text(&fields, "group");
 	vgpu->ephemeral = truth(&fields, "ephemeral");
+	vgpu->damaged = json_is_true(json_object_get(object, "damaged"));
 	vgpu->created = seconds(&fields, "created");
 	vgpu->refusals = size(&fields, "refusals");
 	vgpu->tenants = tenants;

@@ -13,7 +13,7 @@ static const char list_answer[] =
 	"[{\"pid\":4711,\"command\":\"py\\u001bthon\",\"charged\":1610612736,\"overhead\":536870912,\"physical\":null,"
 	"\"started\":1700000001.25}]},"
 	"{\"name\":\"another\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":1073741824,\"charged\":0,\"overhead\":0,"
-	"\"physical\":null,\"share\":0,\"share_enforced\":false,\"owner\":\"bob\",\"group\":null,\"ephemeral\":true,"
+	"\"physical\":null,\"share\":0,\"share_enforced\":false,\"owner\":\"bob\",\"group\":null,\"ephemeral\":true,\"damaged\":true,"
 	"\"created\":1700000002,\"refusals\":0,\"tenants\":[]}]}";
 
 static json_t *parse_output(void)
@@ -36,6 +36,7 @@ TEST(ps_prints_a_table)
 	CHECK_CONTAINS(result.out, "1.5 GiB / 8.0 GiB");
 	CHECK_CONTAINS(result.out, "512.0 MiB");
 	CHECK_CONTAINS(result.out, "30 % (not enforced)");
+	CHECK_CONTAINS(result.out, "damaged / 1.0 GiB");
 	CHECK_CONTAINS(result.out, "4711 py?thon"); // no control characters from others
 	CHECK(strstr(result.out, "another") < strstr(result.out, "train")); // by name
 	CHECK_STR(result.err, "");
@@ -53,7 +54,7 @@ TEST(ps_prints_json)
 	json_t *other = json_array_get(json_object_get(json, "vgpus"), 0);
 	static const char *const keys[] = {"name",	"device", "uuid",  "memory",  "charged",   "overhead",
 					   "physical",	"share",  "owner", "group",   "ephemeral", "share_enforced",
-					   "created", "refusals", "tenants"};
+					   "created", "refusals", "tenants", "damaged"};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (!json_object_get(train, keys[i]))
 			FAIL("no %s", keys[i]);
@@ -71,6 +72,9 @@ TEST(ps_prints_json)
 	CHECK_INT(json_object_size(tenant), 6);
 	CHECK(json_is_null(json_object_get(other, "share")));
 	CHECK(json_is_null(json_object_get(other, "group")));
+	CHECK(json_is_true(json_object_get(other, "damaged")));
+	CHECK(json_is_null(json_object_get(other, "charged")));
+	CHECK(json_is_false(json_object_get(train, "damaged")));
 	json_decref(json);
 }
 

@@ -33,6 +33,74 @@ CONFORM(resources)
 	FAILS(cuDeviceGetDevResource(device, &whole, 77));
 }
 
+CONFORM(rules_of_splits)
+{
+	CUdevResource whole = {0}, groups[2], again, rest, other;
+	CUdevResourceDesc description;
+	unsigned count = 2;
+
+	need_context();
+	WORKS(cuDeviceGetDevResource(device, &whole, CU_DEV_RESOURCE_TYPE_SM));
+	GIVES(cuDevSmResourceSplitByCount(groups, NULL, &whole, &rest, 0, 8), CUDA_ERROR_INVALID_VALUE);
+	NEED(cuDevSmResourceSplitByCount(groups, &count, &whole, &rest, 0, 8));
+	EQUALS(count, 2);
+	count = 1;
+	FAILS(cuDevSmResourceSplitByCount(&again, &count, &groups[0], NULL, 0, 8)); // it must be a context's first
+	WORKS(cuDevResourceGenerateDesc(&description, groups, 2)); // of one split
+	count = 1;
+	NEED(cuDevSmResourceSplitByCount(&other, &count, &whole, NULL, 0, 16));
+	groups[1] = other;
+	GIVES(cuDevResourceGenerateDesc(&description, groups, 2), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+	GIVES(cuDevResourceGenerateDesc(NULL, groups, 1), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuDevResourceGenerateDesc(&description, NULL, 1), CUDA_ERROR_INVALID_VALUE);
+}
+
+// What CUDA 13.1 added: its types are not in the header yet.
+struct group {
+	unsigned count, coscheduled, preferred, flags, reserved[12];
+};
+typedef CUresult (*split_function)(CUdevResource *, unsigned, const CUdevResource *, CUdevResource *, unsigned, struct group *);
+enum { WORKQUEUE_CONFIG = 1000, WORKQUEUE = 10000, BACKFILL = 1 };
+
+CONFORM(structured_splits)
+{
+	CUdriverProcAddressQueryResult status;
+	CUdevResource whole = {0}, parts[2], rest;
+	CUdevResourceDesc description;
+	split_function split = NULL;
+	int version = 0;
+
+	need_context();
+	NEED(cuDriverGetVersion(&version));
+	WORKS(cuGetProcAddress("cuDevSmResourceSplit", (void **)&split, 13010, 0, &status));
+	if (version < 13010) {
+		EQUALS(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+		HOLDS(split == NULL);
+		GIVES(cuDeviceGetDevResource(device, &rest, (CUdevResourceType)WORKQUEUE_CONFIG), CUDA_ERROR_INVALID_RESOURCE_TYPE);
+		return;
+	}
+	HOLDS(split != NULL);
+	if (!split)
+		return;
+	NEED(cuDeviceGetDevResource(device, &whole, CU_DEV_RESOURCE_TYPE_SM));
+	struct group groups[2] = {{.count = 16}, {.count = 0, .flags = BACKFILL}};
+	WORKS(split(NULL, 2, &whole, &rest, 0, groups)); // asks alone
+	EQUALS(groups[0].count, 16);
+	BETWEEN(groups[1].count, 1, whole.sm.smCount - 16);
+	groups[0].count = 16, groups[1].count = 8, groups[1].flags = 0;
+	NEED(split(parts, 2, &whole, &rest, 0, groups));
+	EQUALS(parts[0].sm.smCount, 16);
+	EQUALS(parts[1].sm.smCount, 8);
+	EQUALS(rest.sm.smCount, whole.sm.smCount - 24);
+	WORKS(cuDevResourceGenerateDesc(&description, parts, 2));
+	groups[0].count = whole.sm.smCount + 8;
+	FAILS(split(parts, 1, &whole, &rest, 0, groups));
+	GIVES(split(parts, 2, &whole, &rest, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuDeviceGetDevResource(device, &rest, (CUdevResourceType)WORKQUEUE_CONFIG));
+	EQUALS(rest.type, WORKQUEUE_CONFIG);
+	WORKS(cuDeviceGetDevResource(device, &rest, (CUdevResourceType)WORKQUEUE));
+}
+
 CONFORM(green_contexts)
 {
 	CUdevResource whole = {0}, part, found = {0};

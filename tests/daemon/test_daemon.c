@@ -121,6 +121,12 @@ TEST(limits_fit_over_all_daemons)
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'create','name':'b','memory':%llu,'device':0}", 4 * GIB), "limit",
 		      "5.0 GiB of 8.0 GiB is reserved by other vGPUs");
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'b','memory':%llu,'device':0}", 3 * GIB));
+	// Both know of all; and who names no device gets one with room.
+	json_t *reply = ask_at(other_socket, "{'op':'devices'}"), *first = json_array_get(json_object_get(reply, "devices"), 0);
+	CHECK_INT(json_integer_value(json_object_get(first, "reserved")), 8 * GIB);
+	json_decref(reply);
+	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'c','memory':%llu}", 6 * GIB));
+	CHECK_AGREED(ask_at(other_socket, "{'op':'rm','name':'c'}"));
 	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 5 * GIB + 1), "limit", "3.0 GiB of 8.0 GiB");
 	kill_daemon(); // what was created stays promised
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'b','memory':%llu}", 4 * GIB), "limit", "5.0 GiB of 8.0 GiB");

@@ -206,7 +206,10 @@ TEST(damaged_files_lose_nothing_else)
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));
 	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
 	CHECK_INT(truncate(path, 100), 0); // under the daemon's mapping
-	figure("a", "charged");
+	json_t *reply = ask("{'op':'inspect','name':'a'}"), *damaged = json_object_get(reply, "vgpu");
+	CHECK(json_is_true(json_object_get(damaged, "damaged")));
+	CHECK(json_is_null(json_object_get(damaged, "physical")));
+	json_decref(reply);
 	CHECK_AGREED(ask("{'op':'list'}"));
 	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "system", "truncated or removed");
 	CHECK_INT(figure("b", "memory"), GIB);

@@ -1,0 +1,283 @@
+// A device's multiprocessors and work queues as resources: splitting them, and descriptors of
+// what a green context shall have.
+#include <stdlib.h>
+
+#include "green.h"
+#include "lookup.h"
+
+enum { DESCRIPTOR_MAGIC = 0x44455332, RESOURCE_MAGIC = 0x52455332, QUEUES = 8 };
+
+struct resource { // in CUdevResource's private bytes
+	uint32_t magic, device;
+	uint32_t split; // which call made it; 0: a device's or a context's
+	bool group;	// a result of the split, not what remained
+	uint8_t mask[SIM_SMS / 8];
+};
+_Static_assert(sizeof(struct resource) <= sizeof(((CUdevResource *)0)->_internal_padding), "fits");
+_Static_assert(sizeof(CUdevResource) == 144, "13.1's is as large");
+
+static atomic_uint splits;
+
+unsigned sim_green_count(const uint8_t mask[SIM_SMS / 8])
+{
+	unsigned count = 0;
+	for (int i = 0; i < SIM_SMS / 8; i++)
+		count += (unsigned)__builtin_popcount(mask[i]);
+	return count;
+}
+
+// SMs come in groups of 8 (of a cluster's size), or, each for itself, of 2.
+static unsigned step(bool alone)
+{
+	if (sim_process.config.cc_major < 9)
+		return sim_process.config.cc_major < 8 ? 2 : 4;
+	return alone ? 2 : 8;
+}
+
+static void fill(CUdevResource *to, const struct resource *hidden, unsigned unit, unsigned flags)
+{
+	memset(to, 0, sizeof *to);
+	memcpy(to->_internal_padding, hidden, sizeof *hidden);
+	to->type = CU_DEV_RESOURCE_TYPE_SM;
+	to->sm.smCount = sim_green_count(hidden->mask);
+	to->sm.minSmPartitionSize = unit;
+	to->sm.smCoscheduledAlignment = unit;
+	memcpy((char *)&to->sm + 3 * sizeof(unsigned), &flags, sizeof flags); // 13.1's CUdevSmResource.flags
+}
+
+static CUresult unpack(const CUdevResource *from, struct resource *ret_hidden)
+{
+	memcpy(ret_hidden, from->_internal_padding, sizeof *ret_hidden);
+	return from->type == CU_DEV_RESOURCE_TYPE_SM && ret_hidden->magic == RESOURCE_MAGIC ? CUDA_SUCCESS
+											      : CUDA_ERROR_INVALID_RESOURCE_TYPE;
+}
+
+static void all_sms(uint8_t *ret_mask)
+{
+	memset(ret_mask, 0, SIM_SMS / 8);
+	for (unsigned i = 0; i < sim_process.config.sms; i++)
+		ret_mask[i / 8] |= (uint8_t)(1 << i % 8);
+}
+
+static void give_workqueue(CUdevResource *resource, CUdevResourceType type, const struct sim_device *device,
+			   const struct sim_green *green)
+{
+	const struct sim_workqueue whole = {device->ordinal, QUEUES, SIM_WORKQUEUE_SCOPE_DEVICE};
+
+	memset(resource, 0, sizeof *resource);
+	resource->type = type;
+	if ((int)type == SIM_RESOURCE_WORKQUEUE_CONFIG)
+		memcpy(&resource->sm, green ? &green->workqueue : &whole, sizeof whole);
+}
+
+CUresult sim_green_give(CUdevResource *resource, CUdevResourceType type, const struct sim_device *device,
+			const struct sim_green *green)
+{
+	struct resource hidden = {.magic = RESOURCE_MAGIC, .device = (uint32_t)device->ordinal};
+
+	if (!resource)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (((int)type == SIM_RESOURCE_WORKQUEUE_CONFIG || (int)type == SIM_RESOURCE_WORKQUEUE) && sim_driver_version() >= 13010) {
+		give_workqueue(resource, type, device, green);
+		return CUDA_SUCCESS;
+	}
+	if (type != CU_DEV_RESOURCE_TYPE_SM)
+		return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+	if (green)
+		memcpy(hidden.mask, green->mask, sizeof hidden.mask);
+	else
+		all_sms(hidden.mask);
+	fill(resource, &hidden, step(false), 0);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDeviceGetDevResource(CUdevice device_, CUdevResource *resource, CUdevResourceType type)
+{
+	struct sim_device *device;
+
+	SIM_ENTER(cuDeviceGetDevResource);
+	SIM_TRY(sim_device_get(device_, &device));
+	return sim_green_give(resource, type, device, NULL);
+}
+
+// ---- splitting -------------------------------------------------------------------------------
+
+// The first `count` SMs of `from` become a resource of their own.
+static void take(struct resource *from, uint32_t split, unsigned count, struct resource *ret_part)
+{
+	*ret_part = (struct resource){.magic = RESOURCE_MAGIC, .device = from->device, .split = split, .group = true};
+	for (unsigned i = 0; i < SIM_SMS && count; i++) {
+		uint8_t bit = (uint8_t)(1 << i % 8);
+		if (!(from->mask[i / 8] & bit))
+			continue;
+		from->mask[i / 8] &= (uint8_t)~bit;
+		ret_part->mask[i / 8] |= bit;
+		count--;
+	}
+}
+
+static void fill_remainder(CUdevResource *to, struct resource *rest, uint32_t split, unsigned unit)
+{
+	rest->split = split;
+	rest->group = false;
+	fill(to, rest, unit, 0);
+	if (sim_green_count(rest->mask) == 0)
+		to->type = CU_DEV_RESOURCE_TYPE_INVALID;
+}
+
+CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups, const CUdevResource *input,
+					     CUdevResource *remaining, unsigned int useFlags, unsigned int minCount)
+{
+	const unsigned known = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
+	struct resource hidden, part;
+
+	SIM_ENTER(cuDevSmResourceSplitByCount);
+	if (!nbGroups || !input || (useFlags & ~known))
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(unpack(input, &hidden));
+	if (hidden.group)
+		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION; // it must become a green context's first
+	unsigned unit = step(useFlags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING), have = sim_green_count(hidden.mask);
+	unsigned size = minCount == 0 ? unit : (minCount + unit - 1) / unit * unit;
+	if (size > have || minCount > have)
+		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+	if (!result) {
+		*nbGroups = have / size;
+		return CUDA_SUCCESS;
+	}
+	if (*nbGroups > have / size)
+		*nbGroups = have / size;
+	uint32_t split = atomic_fetch_add(&splits, 1) + 1;
+	for (unsigned i = 0; i < *nbGroups; i++) {
+		take(&hidden, split, size, &part);
+		fill(&result[i], &part, unit, 0);
+	}
+	if (remaining)
+		fill_remainder(remaining, &hidden, split, unit);
+	return CUDA_SUCCESS;
+}
+
+// How many SMs a group gets out of `have`: as asked, or (0) as many as its rules allow.
+static CUresult group_size(const struct sim_split_group *group, unsigned have, unsigned *ret_unit, unsigned *ret_count)
+{
+	static const unsigned nothing[12];
+	unsigned least = step(true), unit = group->coscheduled ? group->coscheduled : step(false);
+	bool backfill = group->flags & SIM_GROUP_BACKFILL;
+
+	if ((group->flags & ~(unsigned)SIM_GROUP_BACKFILL) || memcmp(group->reserved, nothing, sizeof nothing) != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (unit % least || (group->preferred && (group->preferred < unit || group->preferred % unit)))
+		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+	unsigned grain = backfill ? least : unit; // what is left over fills it up
+	*ret_unit = unit;
+	*ret_count = group->count ? group->count : have / grain * grain;
+	return *ret_count % grain || *ret_count > have ? CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION : CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI sim_green_split(CUdevResource *result, unsigned groups, const CUdevResource *input, CUdevResource *remainder,
+				 unsigned flags, struct sim_split_group *parameters)
+{
+	struct resource hidden, rest, part;
+	unsigned unit, count;
+
+	SIM_TRY(sim_enter(VG_ENTRY_cuDevSmResourceSplitByCount)); // it has no row of its own
+	if (!input || !parameters || groups == 0 || flags != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(unpack(input, &hidden));
+	if (hidden.group)
+		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+	rest = hidden;
+	for (unsigned i = 0; i < groups; i++) { // all of it is possible, or nothing is done
+		SIM_TRY(group_size(&parameters[i], sim_green_count(rest.mask), &unit, &count));
+		if (count == 0 && result)
+			return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+		take(&rest, 0, count, &part);
+	}
+	uint32_t split = atomic_fetch_add(&splits, 1) + 1;
+	for (unsigned i = 0; i < groups; i++) {
+		(void)group_size(&parameters[i], sim_green_count(hidden.mask), &unit, &count);
+		take(&hidden, split, count, &part);
+		parameters[i].count = count;
+		if (result)
+			fill(&result[i], &part, unit, parameters[i].flags);
+	}
+	if (remainder)
+		fill_remainder(remainder, &hidden, split, step(true));
+	return CUDA_SUCCESS;
+}
+
+// ---- descriptors -----------------------------------------------------------------------------
+
+static CUresult add_sms(struct sim_green_descriptor *descriptor, const CUdevResource *resource, uint32_t *split, bool *found)
+{
+	struct resource hidden;
+
+	SIM_TRY(unpack(resource, &hidden));
+	if (*found && (hidden.device != descriptor->device || hidden.split != *split))
+		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+	for (int b = 0; b < SIM_SMS / 8; b++) {
+		if (descriptor->mask[b] & hidden.mask[b]) // the same SM twice
+			return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+		descriptor->mask[b] |= hidden.mask[b];
+	}
+	descriptor->device = hidden.device;
+	*split = hidden.split;
+	*found = true;
+	return CUDA_SUCCESS;
+}
+
+static CUresult add_resource(struct sim_green_descriptor *descriptor, const CUdevResource *resource, uint32_t *split, bool *found)
+{
+	bool queue = (int)resource->type == SIM_RESOURCE_WORKQUEUE_CONFIG || (int)resource->type == SIM_RESOURCE_WORKQUEUE;
+
+	if (!queue || sim_driver_version() < 13010)
+		return add_sms(descriptor, resource, split, found);
+	if ((int)resource->type == SIM_RESOURCE_WORKQUEUE)
+		return CUDA_SUCCESS;
+	memcpy(&descriptor->workqueue, &resource->sm, sizeof descriptor->workqueue);
+	const struct sim_workqueue *given = &descriptor->workqueue;
+	return given->limit >= 1 && given->scope >= SIM_WORKQUEUE_SCOPE_DEVICE && given->scope <= SIM_WORKQUEUE_SCOPE_GREEN_BALANCED
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+}
+
+CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources)
+{
+	struct sim_green_descriptor *descriptor;
+	CUresult result = CUDA_SUCCESS;
+	uint32_t split = 0;
+	bool found = false;
+
+	SIM_ENTER(cuDevResourceGenerateDesc);
+	if (!phDesc || !resources || nbResources == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	descriptor = calloc(1, sizeof *descriptor);
+	if (!descriptor)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	descriptor->workqueue = (struct sim_workqueue){-1, QUEUES, SIM_WORKQUEUE_SCOPE_DEVICE};
+	for (unsigned i = 0; i < nbResources && result == CUDA_SUCCESS; i++)
+		result = add_resource(descriptor, &resources[i], &split, &found);
+	if (result == CUDA_SUCCESS && !found) // work queues alone
+		result = CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+	if (descriptor->workqueue.device < 0)
+		descriptor->workqueue.device = (CUdevice)descriptor->device;
+	if (result == CUDA_SUCCESS && (uint32_t)descriptor->workqueue.device != descriptor->device)
+		result = CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+	if (result != CUDA_SUCCESS) {
+		free(descriptor);
+		return result;
+	}
+	descriptor->magic = DESCRIPTOR_MAGIC;
+	*phDesc = (CUdevResourceDesc)descriptor; // the API has no call that frees it
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_green_descriptor_get(CUdevResourceDesc handle, const struct sim_green_descriptor **ret_descriptor)
+{
+	const struct sim_green_descriptor *descriptor = (const struct sim_green_descriptor *)handle;
+
+	if (!descriptor || descriptor->magic != DESCRIPTOR_MAGIC)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_descriptor = descriptor;
+	return CUDA_SUCCESS;
+}

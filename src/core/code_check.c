@@ -1,0 +1,99 @@
+// Whether bytes can be the code they are said to be.
+#include "core/error.h"
+#include "core/object_code.h"
+
+#include <elf.h>
+#include <stdint.h>
+#include <string.h>
+
+#define FATBIN_MAGIC 0xba55ed50u
+
+struct fatbin_header {
+	uint32_t magic;
+	uint16_t version, header_size;
+	uint64_t size; // of what follows the header
+};
+
+const char *core_code_type_name(enum vg_code_type type)
+{
+	switch (type) {
+	case VG_CODE_CUBIN:
+		return "cubin";
+	case VG_CODE_PTX:
+		return "PTX";
+	case VG_CODE_LTOIR:
+		return "LTO-IR";
+	case VG_CODE_FATBIN:
+		return "fatbin";
+	case VG_CODE_OBJECT:
+		return "object";
+	case VG_CODE_LIBRARY:
+		return "library";
+	}
+	return NULL;
+}
+
+static enum vg_status cut_short(const char *what, uint64_t needed, size_t size, const char *function)
+{
+	return vg_fail(VG_INVALID, 0, function,
+		       "the %s is cut short: it says that it has %llu bytes or more, and %zu are there", what,
+		       (unsigned long long)needed, size);
+}
+
+static enum vg_status check_cubin(const void *data, size_t size, const char *function)
+{
+	Elf64_Ehdr header;
+	Elf64_Shdr section;
+
+	if (size < sizeof header || memcmp(data, ELFMAG, SELFMAG) != 0)
+		return vg_fail(VG_INVALID, 0, function, "%zu bytes are no cubin: a cubin is an ELF file of 64 bits",
+			       size);
+	memcpy(&header, data, sizeof header);
+	if (header.e_ident[EI_CLASS] != ELFCLASS64 || (header.e_shnum && header.e_shentsize != sizeof section))
+		return vg_fail(VG_INVALID, 0, function, "%zu bytes are no cubin: a cubin is an ELF file of 64 bits",
+			       size);
+	uint64_t end = header.e_phoff + (uint64_t)header.e_phnum * header.e_phentsize;
+	if (header.e_phoff > size || end > size)
+		return cut_short("cubin", end, size, function);
+	end = header.e_shoff + (uint64_t)header.e_shnum * sizeof section;
+	if (header.e_shoff > size || end > size)
+		return cut_short("cubin", end, size, function);
+	for (unsigned i = 0; i < header.e_shnum; i++) {
+		memcpy(&section, (const char *)data + header.e_shoff + i * sizeof section, sizeof section);
+		if (section.sh_type == SHT_NOBITS || section.sh_type == SHT_NULL)
+			continue;
+		if (section.sh_offset > size || section.sh_size > size - section.sh_offset)
+			return cut_short("cubin", section.sh_offset + section.sh_size, size, function);
+	}
+	return VG_OK;
+}
+
+static enum vg_status check_fatbin(const void *data, size_t size, const char *function)
+{
+	struct fatbin_header header;
+
+	if (size >= sizeof header)
+		memcpy(&header, data, sizeof header);
+	if (size < sizeof header || header.magic != FATBIN_MAGIC || header.header_size < sizeof header)
+		return vg_fail(VG_INVALID, 0, function, "%zu bytes are no fatbin: one begins with 0x%x", size,
+			       FATBIN_MAGIC);
+	if (header.header_size > size || header.size > size - header.header_size)
+		return cut_short("fatbin", header.size + header.header_size, size, function);
+	return VG_OK;
+}
+
+enum vg_status core_code_check(enum vg_code_type type, const void *data, size_t size, const char *function)
+{
+	if (size == 0)
+		return vg_fail(VG_INVALID, 0, function, "no code: 0 bytes of %s", core_code_type_name(type));
+	if (type == VG_CODE_CUBIN)
+		return check_cubin(data, size, function);
+	if (type == VG_CODE_FATBIN)
+		return check_fatbin(data, size, function);
+	const char *end = type == VG_CODE_PTX ? memchr(data, 0, size) : NULL;
+	for (size_t i = end ? (size_t)(end - (const char *)data) : size; i < size; i++)
+		if (((const char *)data)[i])
+			return vg_fail(VG_INVALID, 0, function,
+				       "no PTX: it is text, and has a zero byte before byte %zu of %zu", i, size);
+	return VG_OK;
+}

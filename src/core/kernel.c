@@ -1,0 +1,195 @@
+#include "core/kernel.h"
+
+#include "core/error.h"
+#include "core/object_code.h"
+
+#include <stdlib.h>
+
+static void free_kernel(struct core_object *object)
+{
+	struct vg_kernel *kernel = (struct vg_kernel *)object;
+
+	if (kernel->release)
+		kernel->release(kernel->owner);
+	core_object_release(kernel->code ? &kernel->code->object : NULL);
+	free(kernel->parameters);
+	free(kernel);
+}
+
+static const struct core_class kernel_class = {"kernel", NULL, free_kernel};
+
+// The driver counts no parameters: one asks until it refuses.
+static enum vg_status read_parameters(struct vg_kernel *kernel, const char *function)
+{
+	struct core_parameter *grown, parameter;
+	size_t capacity = 0;
+	CUresult r;
+
+	while ((r = core_driver->cuKernelGetParamInfo(kernel->handle, kernel->parameter_count, &parameter.offset,
+						      &parameter.size)) == CUDA_SUCCESS) {
+		if (kernel->parameter_count == capacity) {
+			capacity = capacity ? 2 * capacity : 8;
+			grown = realloc(kernel->parameters, capacity * sizeof *grown);
+			if (!grown)
+				return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a kernel's %zu parameters",
+					       capacity);
+			kernel->parameters = grown;
+		}
+		kernel->parameters[kernel->parameter_count++] = parameter;
+		kernel->parameter_bytes = parameter.offset + parameter.size;
+	}
+	return r == CUDA_ERROR_INVALID_VALUE ? VG_OK
+					     : core_driver_failed(r, function, "cuKernelGetParamInfo", "parameter %zu",
+								  kernel->parameter_count);
+}
+
+enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, const char *function,
+				  struct vg_kernel **ret_kernel)
+{
+	struct vg_kernel *kernel = calloc(1, sizeof *kernel);
+
+	if (!kernel)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a kernel");
+	core_object_init(&kernel->object, &kernel_class);
+	kernel->handle = handle;
+	kernel->code = code;
+	if (code)
+		core_object_retain(&code->object);
+	enum vg_status status = read_parameters(kernel, function);
+	if (status)
+		core_object_release(&kernel->object);
+	else
+		*ret_kernel = kernel;
+	return status;
+}
+
+enum vg_status vg_kernel_borrow(struct CUkern_st *handle, struct vg_object_code *code, void *owner,
+				void (*release)(void *owner), struct vg_kernel **ret_kernel)
+{
+	CUlibrary library, its;
+
+	CORE_NEEDED(handle);
+	CORE_NEEDED(ret_kernel);
+	enum vg_status status = core_open(__func__);
+	if (status)
+		return status;
+	CORE_CALL(cuKernelGetLibrary, &its, handle);
+	if (code) {
+		CORE_USABLE(code, "code");
+		status = core_object_code_load(code, __func__, &library);
+		if (status)
+			return status;
+		if (its != library)
+			return vg_fail(VG_INVALID, 0, __func__,
+				       "the kernel belongs to another library than object code \"%s\": give the code "
+				       "that it was got from, or NULL",
+				       code->name);
+	}
+	status = core_kernel_create(handle, code, __func__, ret_kernel);
+	if (status)
+		return status;
+	(*ret_kernel)->owner = owner;
+	(*ret_kernel)->release = release;
+	return VG_OK;
+}
+
+enum vg_status vg_kernel_close(struct vg_kernel *kernel)
+{
+	CORE_NEEDED(kernel);
+	return core_object_close(&kernel->object, __func__);
+}
+
+void vg_kernel_destroy(struct vg_kernel *kernel)
+{
+	core_object_release(kernel ? &kernel->object : NULL);
+}
+
+struct CUkern_st *vg_kernel_handle(const struct vg_kernel *kernel)
+{
+	return kernel && !kernel->object.closed ? kernel->handle : NULL;
+}
+
+const char *vg_kernel_name(const struct vg_kernel *kernel)
+{
+	const char *name;
+
+	if (!kernel || kernel->object.closed || core_driver->cuKernelGetName(&name, kernel->handle) || !name)
+		return "";
+	return name;
+}
+
+struct vg_object_code *vg_kernel_code(const struct vg_kernel *kernel)
+{
+	return kernel ? kernel->code : NULL;
+}
+
+size_t vg_kernel_parameter_count(const struct vg_kernel *kernel)
+{
+	return kernel ? kernel->parameter_count : 0;
+}
+
+enum vg_status vg_kernel_parameter(const struct vg_kernel *kernel, size_t index, size_t *ret_offset, size_t *ret_size)
+{
+	CORE_USABLE(kernel, "kernel");
+	if (index >= kernel->parameter_count)
+		return vg_fail(VG_INVALID, 0, __func__, "parameter %zu: kernel \"%s\" has %zu, counted from 0", index,
+			       vg_kernel_name(kernel), kernel->parameter_count);
+	if (ret_offset)
+		*ret_offset = kernel->parameters[index].offset;
+	if (ret_size)
+		*ret_size = kernel->parameters[index].size;
+	return VG_OK;
+}
+
+static enum vg_status attribute_failed(CUresult r, const char *function, const char *call,
+				       const struct vg_kernel *kernel, const struct vg_device *device, int attribute)
+{
+	return core_driver_failed(r, function, call, "attribute %d of kernel \"%s\" on device %d", attribute,
+				  vg_kernel_name(kernel), device->ordinal);
+}
+
+static enum vg_status check_attribute(int attribute, const char *function)
+{
+	if (attribute >= VG_KERNEL_MAX_THREADS_PER_BLOCK && attribute <= VG_KERNEL_CLUSTER_SCHEDULING_POLICY_PREFERENCE)
+		return VG_OK;
+	return vg_fail(VG_INVALID, 0, function, "kernel attribute %d: there are %d to %d", attribute,
+		       VG_KERNEL_MAX_THREADS_PER_BLOCK, VG_KERNEL_CLUSTER_SCHEDULING_POLICY_PREFERENCE);
+}
+
+enum vg_status vg_kernel_get_attribute(const struct vg_kernel *kernel, struct vg_device *device,
+				       enum vg_kernel_attribute attribute, int *ret_value)
+{
+	CORE_USABLE(kernel, "kernel");
+	CORE_NEEDED(device);
+	CORE_NEEDED(ret_value);
+	enum vg_status status = check_attribute((int)attribute, __func__);
+	if (status)
+		return status;
+	CUresult r = core_driver->cuKernelGetAttribute(ret_value, (CUfunction_attribute)attribute, kernel->handle,
+						       device->handle);
+	return r ? attribute_failed(r, __func__, "cuKernelGetAttribute", kernel, device, (int)attribute) : VG_OK;
+}
+
+enum vg_status vg_kernel_set_attribute(struct vg_kernel *kernel, struct vg_device *device,
+				       enum vg_kernel_attribute attribute, int value)
+{
+	CORE_USABLE(kernel, "kernel");
+	CORE_NEEDED(device);
+	enum vg_status status = check_attribute((int)attribute, __func__);
+	if (status)
+		return status;
+	bool settable = attribute == VG_KERNEL_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
+			attribute == VG_KERNEL_PREFERRED_SHARED_MEMORY_CARVEOUT ||
+			(attribute >= VG_KERNEL_REQUIRED_CLUSTER_WIDTH &&
+			 attribute <= VG_KERNEL_CLUSTER_SCHEDULING_POLICY_PREFERENCE);
+	if (!settable)
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "kernel attribute %d cannot be set: 8, 9 and 11 to 15 can (shared memory and clusters)",
+			       (int)attribute);
+	CUresult r = core_driver->cuKernelSetAttribute((CUfunction_attribute)attribute, value, kernel->handle,
+						       device->handle);
+	if (r == CUDA_ERROR_INVALID_VALUE)
+		return vg_fail(VG_INVALID, r, __func__, "device %d refuses %d for attribute %d of kernel \"%s\"",
+			       device->ordinal, value, (int)attribute, vg_kernel_name(kernel));
+	return r ? attribute_failed(r, __func__, "cuKernelSetAttribute", kernel, device, (int)attribute) : VG_OK;
+}

@@ -1,0 +1,188 @@
+#include "core/error.h"
+#include "core/launch.h"
+
+#include <limits.h>
+
+static enum vg_status fill_dimension(unsigned ret[3], const unsigned asked[3], const char *name, const char *function)
+{
+	if (!asked[0])
+		return vg_fail(VG_INVALID, 0, function, "%s is %u x %u x %u: its first dimension must be given", name,
+			       asked[0], asked[1], asked[2]);
+	for (int i = 0; i < 3; i++)
+		ret[i] = asked[i] ? asked[i] : 1;
+	return VG_OK;
+}
+
+static CUlaunchAttribute *add_attribute(struct core_launch *launch, CUlaunchAttributeID id)
+{
+	CUlaunchAttribute *attribute = &launch->attributes[launch->native.numAttrs++];
+
+	attribute->id = id;
+	return attribute;
+}
+
+static enum vg_status copy_attributes(struct core_launch *launch, const struct vg_launch_config *config,
+				      const char *function)
+{
+	const CUlaunchAttribute *given = config->attributes;
+
+	if (config->attribute_count && !given)
+		return vg_fail(VG_INVALID, 0, function, "attributes is NULL, but attribute_count is %u",
+			       config->attribute_count);
+	if (config->attribute_count > CORE_LAUNCH_ATTRIBUTES)
+		return vg_fail(VG_INVALID, 0, function, "%u launch attributes: a launch takes up to %d",
+			       config->attribute_count, CORE_LAUNCH_ATTRIBUTES);
+	for (unsigned i = 0; i < config->attribute_count; i++) {
+		const char *field =
+			given[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && config->cluster[0] ? "cluster"
+			: given[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && config->cooperative	   ? "cooperative"
+			: given[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+					config->programmatic_stream_serialization
+				? "programmatic_stream_serialization"
+				: NULL;
+		if (field)
+			return vg_fail(VG_INVALID, 0, function,
+				       "attributes[%u] says again what the field %s says: use one of them", i, field);
+		if (given[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+			launch->cooperative |= given[i].value.cooperative != 0;
+		launch->attributes[i] = given[i];
+	}
+	launch->native.numAttrs = config->attribute_count;
+	return VG_OK;
+}
+
+// The grid counts clusters: the driver's counts blocks.
+static enum vg_status set_cluster(struct core_launch *launch, const unsigned asked[3], unsigned grid[3],
+				  const struct vg_device *device, const char *function)
+{
+	unsigned *cluster = launch->cluster;
+
+	enum vg_status status = fill_dimension(cluster, asked, "cluster", function);
+	if (status)
+		return status;
+	if (device->compute_major < 9)
+		return vg_fail(VG_UNSUPPORTED, 0, function,
+			       "thread block clusters are not supported: device %d (%s) has compute capability %d.%d, "
+			       "they need 9.0",
+			       device->ordinal, device->name, device->compute_major, device->compute_minor);
+	for (int i = 0; i < 3; i++) {
+		if (cluster[i] > UINT_MAX / grid[i])
+			return vg_fail(VG_INVALID, 0, function,
+				       "a grid of %u clusters of %u blocks in dimension %d is too large", grid[i],
+				       cluster[i], i);
+		grid[i] *= cluster[i];
+	}
+	CUlaunchAttributeValue *value = &add_attribute(launch, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)->value;
+	value->clusterDim.x = cluster[0];
+	value->clusterDim.y = cluster[1];
+	value->clusterDim.z = cluster[2];
+	return VG_OK;
+}
+
+enum vg_status core_launch_config(struct core_launch *launch, const struct vg_launch_config *config,
+				  const struct vg_device *device, const char *function)
+{
+	unsigned grid[3], block[3];
+
+	launch->native = (CUlaunchConfig){0};
+	launch->cooperative = config->cooperative != 0;
+	launch->cluster[0] = launch->cluster[1] = launch->cluster[2] = 0;
+	enum vg_status status = fill_dimension(grid, config->grid, "grid", function);
+	if (status == VG_OK)
+		status = fill_dimension(block, config->block, "block", function);
+	if (status == VG_OK && (config->attribute_count || config->attributes))
+		status = copy_attributes(launch, config, function);
+	if (status == VG_OK && (config->cluster[0] | config->cluster[1] | config->cluster[2]))
+		status = set_cluster(launch, config->cluster, grid, device, function);
+	if (status)
+		return status;
+	if (config->shared_memory > UINT_MAX)
+		return vg_fail(VG_INVALID, 0, function, "%zu bytes of dynamic shared memory: no device has as much",
+			       config->shared_memory);
+	if (config->cooperative)
+		add_attribute(launch, CU_LAUNCH_ATTRIBUTE_COOPERATIVE)->value.cooperative = 1;
+	if (config->programmatic_stream_serialization)
+		add_attribute(launch, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+			->value.programmaticStreamSerializationAllowed = 1;
+	launch->native.gridDimX = grid[0];
+	launch->native.gridDimY = grid[1];
+	launch->native.gridDimZ = grid[2];
+	launch->native.blockDimX = block[0];
+	launch->native.blockDimY = block[1];
+	launch->native.blockDimZ = block[2];
+	launch->native.sharedMemBytes = (unsigned)config->shared_memory;
+	core_launch_point(launch);
+	return VG_OK;
+}
+
+static enum vg_status name_argument(const struct vg_kernel *kernel, const struct vg_argument *arguments,
+				    const char *function)
+{
+	size_t i = 0;
+
+	while (arguments[i].value && arguments[i].size == kernel->parameters[i].size)
+		i++;
+	if (!arguments[i].value)
+		return vg_fail(VG_INVALID, 0, function,
+			       "argument %zu of kernel \"%s\" (counted from 0) is NULL: point to its value", i,
+			       vg_kernel_name(kernel));
+	return vg_fail(VG_INVALID, 0, function,
+		       "argument %zu of kernel \"%s\" (counted from 0) has %zu bytes: the kernel takes %zu", i,
+		       vg_kernel_name(kernel), arguments[i].size, kernel->parameters[i].size);
+}
+
+enum vg_status core_launch_arguments(const struct vg_kernel *kernel, const struct vg_argument *arguments, size_t count,
+				     void **ret_values, const char *function)
+{
+	const struct core_parameter *parameters = kernel->parameters;
+	size_t wrong = 0;
+
+	if (count != kernel->parameter_count)
+		return vg_fail(VG_INVALID, 0, function, "%zu arguments for kernel \"%s\", which takes %zu", count,
+			       vg_kernel_name(kernel), kernel->parameter_count);
+	if (count && !arguments)
+		return vg_fail(VG_INVALID, 0, function, "arguments is NULL, but argument_count is %zu", count);
+	// Without a branch for each: hundreds of arguments are common, wrong ones are not.
+	for (size_t i = 0; i < count; i++) {
+		wrong |= (arguments[i].size ^ parameters[i].size) | !arguments[i].value;
+		ret_values[i] = (void *)arguments[i].value;
+	}
+	return __builtin_expect(wrong != 0, 0) ? name_argument(kernel, arguments, function) : VG_OK;
+}
+
+enum vg_status core_launch_cooperative(const struct core_launch *launch, const struct vg_kernel *kernel,
+				       const struct vg_context *context, const char *function)
+{
+	const CUlaunchConfig *native = &launch->native;
+	CUdevResource resource;
+	int able = 0, blocks;
+
+	if (!launch->cooperative)
+		return VG_OK;
+	CUresult r = core_driver->cuDeviceGetAttribute(&able, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH,
+						       context->device->handle);
+	if (r)
+		return core_driver_failed(r, function, "cuDeviceGetAttribute", "%s", "");
+	if (!able)
+		return vg_fail(VG_UNSUPPORTED, 0, function, "cooperative kernels are not supported by device %d (%s)",
+			       context->device->ordinal, context->device->name);
+	uint64_t threads = (uint64_t)native->blockDimX * native->blockDimY * native->blockDimZ;
+	uint64_t grid = (uint64_t)native->gridDimX * native->gridDimY * native->gridDimZ;
+	if (threads > INT_MAX)
+		return vg_fail(VG_INVALID, 0, function, "a block of %llu threads: no device has as many",
+			       (unsigned long long)threads);
+	r = core_driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (CUfunction)kernel->handle, (int)threads,
+								     native->sharedMemBytes);
+	if (r)
+		return core_driver_failed(r, function, "cuOccupancyMaxActiveBlocksPerMultiprocessor", "kernel \"%s\"",
+					  vg_kernel_name(kernel));
+	r = core_driver->cuCtxGetDevResource(context->handle, &resource, CU_DEV_RESOURCE_TYPE_SM);
+	if (r)
+		return core_driver_failed(r, function, "cuCtxGetDevResource", "%s", "");
+	if (grid > (uint64_t)blocks * resource.sm.smCount)
+		return vg_fail(VG_LIMIT, 0, function,
+			       "a cooperative grid of %llu blocks exceeds the limit: %d blocks of %llu threads on each "
+			       "of %u SMs are resident at once",
+			       (unsigned long long)grid, blocks, (unsigned long long)threads, resource.sm.smCount);
+	return VG_OK;
+}

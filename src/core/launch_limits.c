@@ -1,0 +1,103 @@
+// Why a device cannot run a launch, looked for once the driver refused it, or before a launch is prepared.
+#include "core/error.h"
+#include "core/launch.h"
+
+enum { PORTABLE_CLUSTER = 8 }; // blocks of a cluster that every device with clusters takes
+
+static unsigned device_limit(const struct vg_device *device, CUdevice_attribute attribute)
+{
+	int value;
+
+	return core_driver->cuDeviceGetAttribute(&value, attribute, device->handle) || value < 0 ? UINT32_MAX
+												 : (unsigned)value;
+}
+
+// Less than 0 if the driver does not say.
+static int kernel_limit(const struct vg_kernel *kernel, const struct vg_device *device, CUfunction_attribute attribute)
+{
+	int value;
+
+	return core_driver->cuKernelGetAttribute(&value, attribute, kernel->handle, device->handle) ? -1 : value;
+}
+
+static enum vg_status check_dimensions(const char *name, const unsigned asked[3], const CUdevice_attribute limits[3],
+				       const struct vg_device *device, const char *function)
+{
+	for (int i = 0; i < 3; i++) {
+		unsigned most = device_limit(device, limits[i]);
+		if (asked[i] > most)
+			return vg_fail(VG_INVALID, 0, function,
+				       "a %s of %u x %u x %u: device %d takes at most %u in dimension %c", name,
+				       asked[0], asked[1], asked[2], device->ordinal, most, "xyz"[i]);
+	}
+	return VG_OK;
+}
+
+static enum vg_status check_kernel(const struct core_launch *launch, const struct vg_kernel *kernel,
+				   const struct vg_device *device, const char *function)
+{
+	const CUlaunchConfig *native = &launch->native;
+	uint64_t threads = (uint64_t)native->blockDimX * native->blockDimY * native->blockDimZ;
+
+	int most = kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+	if (most >= 0 && threads > (uint64_t)most)
+		return vg_fail(VG_INVALID, 0, function,
+			       "a block of %llu threads: kernel \"%s\" takes at most %d on device %d",
+			       (unsigned long long)threads, vg_kernel_name(kernel), most, device->ordinal);
+	int shared = kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+	if (shared >= 0 && native->sharedMemBytes > (unsigned)shared)
+		return vg_fail(
+			VG_INVALID, 0, function,
+			"%u bytes of dynamic shared memory: kernel \"%s\" may use %d on device %d; raise that with "
+			"vg_kernel_set_attribute(VG_KERNEL_MAX_DYNAMIC_SHARED_SIZE_BYTES), the device has up to %u",
+			native->sharedMemBytes, vg_kernel_name(kernel), shared, device->ordinal,
+			device_limit(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+	uint64_t cluster = (uint64_t)launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
+	if (cluster > PORTABLE_CLUSTER &&
+	    !kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED))
+		return vg_fail(VG_INVALID, 0, function,
+			       "a cluster of %llu blocks: kernel \"%s\" takes %d unless "
+			       "VG_KERNEL_NON_PORTABLE_CLUSTER_SIZE_ALLOWED is set",
+			       (unsigned long long)cluster, vg_kernel_name(kernel), PORTABLE_CLUSTER);
+	if (!cluster && kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET) > 0)
+		return vg_fail(VG_INVALID, 0, function,
+			       "kernel \"%s\" must be launched with a cluster: set the field cluster",
+			       vg_kernel_name(kernel));
+	return VG_OK;
+}
+
+enum vg_status core_launch_limits(const struct core_launch *launch, const struct vg_kernel *kernel,
+				  const struct vg_device *device, const char *function)
+{
+	static const CUdevice_attribute of_grid[] = {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
+						     CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+						     CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z};
+	static const CUdevice_attribute of_block[] = {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
+						      CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+						      CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z};
+	const CUlaunchConfig *native = &launch->native;
+
+	enum vg_status status = check_dimensions(
+		"grid", (unsigned[]){native->gridDimX, native->gridDimY, native->gridDimZ}, of_grid, device, function);
+	if (status == VG_OK)
+		status =
+			check_dimensions("block", (unsigned[]){native->blockDimX, native->blockDimY, native->blockDimZ},
+					 of_block, device, function);
+	return status ? status : check_kernel(launch, kernel, device, function);
+}
+
+enum vg_status core_launch_failed(CUresult result, const struct core_launch *launch, const struct vg_kernel *kernel,
+				  const struct vg_device *device, const char *function, const char *call)
+{
+	const CUlaunchConfig *native = &launch->native;
+
+	bool by_shape = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ||
+			result == CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	if (by_shape && core_launch_limits(launch, kernel, device, function))
+		return vg_last_error()->status;
+	return core_driver_failed(
+		result, function, call,
+		"kernel \"%s\", grid %u x %u x %u, block %u x %u x %u, %u bytes of shared memory, %u attributes",
+		vg_kernel_name(kernel), native->gridDimX, native->gridDimY, native->gridDimZ, native->blockDimX,
+		native->blockDimY, native->blockDimZ, native->sharedMemBytes, native->numAttrs);
+}

@@ -1,0 +1,258 @@
+#include "core/object_code.h"
+
+#include "core/error.h"
+#include "core/kernel.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum vg_status close_code(struct core_object *object, const char *function)
+{
+	CUlibrary library = atomic_exchange(&((struct vg_object_code *)object)->library, NULL);
+
+	if (!library)
+		return VG_OK;
+	CUresult r = core_driver->cuLibraryUnload(library);
+	return r ? core_driver_failed(r, function, "cuLibraryUnload", "%s", "") : VG_OK;
+}
+
+static void free_code(struct core_object *object)
+{
+	struct vg_object_code *code = (struct vg_object_code *)object;
+
+	pthread_mutex_destroy(&code->loading);
+	free(code->name);
+	free(code->data);
+	free(code->path);
+	free(code->symbols);
+	free(code);
+}
+
+static const struct core_class code_class = {"object code", close_code, free_code};
+
+static enum vg_status check_symbols(const struct vg_symbol *symbols, size_t count, const char *function)
+{
+	if (count && !symbols)
+		return vg_fail(VG_INVALID, 0, function, "symbols is NULL, but symbol_count is %zu", count);
+	for (size_t i = 0; i < count; i++)
+		if (!symbols[i].expression || !symbols[i].symbol)
+			return vg_fail(VG_INVALID, 0, function, "symbols[%zu] lacks its %s", i,
+				       symbols[i].expression ? "symbol" : "expression");
+	return VG_OK;
+}
+
+// One block for the table and its texts; NULL with errno, or with 0 for none.
+static struct vg_symbol *copy_symbols(const struct vg_symbol *symbols, size_t count)
+{
+	size_t bytes = count * sizeof *symbols;
+
+	errno = 0;
+	for (size_t i = 0; i < count; i++)
+		bytes += strlen(symbols[i].expression) + strlen(symbols[i].symbol) + 2;
+	struct vg_symbol *copy = count ? malloc(bytes) : NULL;
+	char *text = (char *)(copy + count);
+	for (size_t i = 0; copy && i < count; i++) {
+		copy[i].expression = text;
+		text = stpcpy(text, symbols[i].expression) + 1;
+		copy[i].symbol = text;
+		text = stpcpy(text, symbols[i].symbol) + 1;
+	}
+	return copy;
+}
+
+// The object without its code.
+static enum vg_status create(enum vg_code_type type, const char *name, const struct vg_object_code_options *options,
+			     const char *function, struct vg_object_code **ret_code)
+{
+	struct vg_object_code *code = calloc(1, sizeof *code);
+
+	if (!code)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for object code");
+	core_object_init(&code->object, &code_class);
+	pthread_mutex_init(&code->loading, NULL);
+	code->type = type;
+	code->name = strdup(options->name ? options->name : name);
+	code->symbols = copy_symbols(options->symbols, options->symbol_count);
+	code->symbol_count = options->symbol_count;
+	if (!code->name || (code->symbol_count && !code->symbols)) {
+		core_object_release(&code->object);
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for object code");
+	}
+	*ret_code = code;
+	return VG_OK;
+}
+
+enum vg_status vg_object_code_create(enum vg_code_type type, const void *data, size_t data_size,
+				     const struct vg_object_code_options *options, struct vg_object_code **ret_code)
+{
+	struct vg_object_code_options o;
+	struct vg_object_code *code;
+
+	CORE_NEEDED(data);
+	CORE_NEEDED(ret_code);
+	CORE_OPTIONS(o, options);
+	if (!core_code_type_name(type))
+		return vg_fail(VG_INVALID, 0, __func__, "there is no code type %d", (int)type);
+	enum vg_status status = check_symbols(o.symbols, o.symbol_count, __func__);
+	if (status == VG_OK)
+		status = core_code_check(type, data, data_size, __func__);
+	if (status == VG_OK)
+		status = create(type, "", &o, __func__, &code);
+	if (status)
+		return status;
+	while (type == VG_CODE_PTX && data_size && !((const char *)data)[data_size - 1])
+		data_size--; // the terminator, where it was counted
+	code->data = malloc(data_size + 1);
+	if (!code->data) {
+		core_object_release(&code->object);
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for %zu bytes of %s", data_size,
+			       core_code_type_name(type));
+	}
+	memcpy(code->data, data, data_size);
+	((char *)code->data)[data_size] = '\0';
+	code->size = data_size;
+	*ret_code = code;
+	return VG_OK;
+}
+
+enum vg_status vg_object_code_from_file(enum vg_code_type type, const char *path,
+					const struct vg_object_code_options *options, struct vg_object_code **ret_code)
+{
+	struct vg_object_code_options o;
+	struct vg_object_code *code;
+
+	CORE_NEEDED(path);
+	CORE_NEEDED(ret_code);
+	CORE_OPTIONS(o, options);
+	if (!core_code_type_name(type))
+		return vg_fail(VG_INVALID, 0, __func__, "there is no code type %d", (int)type);
+	enum vg_status status = check_symbols(o.symbols, o.symbol_count, __func__);
+	if (status)
+		return status;
+	if (access(path, R_OK))
+		return vg_fail(errno == EACCES ? VG_DENIED : VG_NOT_FOUND, errno, __func__, "cannot read %s %s: %s",
+			       core_code_type_name(type), path, strerror(errno));
+	status = create(type, path, &o, __func__, &code);
+	if (status)
+		return status;
+	code->path = strdup(path);
+	if (!code->path) {
+		core_object_release(&code->object);
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a path");
+	}
+	*ret_code = code;
+	return VG_OK;
+}
+
+enum vg_status vg_object_code_close(struct vg_object_code *code)
+{
+	CORE_NEEDED(code);
+	return core_object_close(&code->object, __func__);
+}
+
+void vg_object_code_destroy(struct vg_object_code *code)
+{
+	core_object_release(code ? &code->object : NULL);
+}
+
+// In the driver's compiler's words, where it has any.
+static enum vg_status load_locked(struct vg_object_code *code, const char *function, CUlibrary *ret_library)
+{
+	char log[8192] = "";
+	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	void *values[] = {log, (void *)sizeof log};
+
+	CUresult r =
+		code->path
+			? core_driver->cuLibraryLoadFromFile(ret_library, code->path, options, values, 2, NULL, NULL, 0)
+			: core_driver->cuLibraryLoadData(ret_library, code->data, options, values, 2, NULL, NULL, 0);
+	if (r == CUDA_SUCCESS)
+		return VG_OK;
+	log[sizeof log - 1] = '\0';
+	core_driver_failed(r, function, code->path ? "cuLibraryLoadFromFile" : "cuLibraryLoadData", "%s \"%s\"",
+			   core_code_type_name(code->type), code->name);
+	if (log[0])
+		vg_fail_log(log);
+	return vg_last_error()->status;
+}
+
+enum vg_status core_object_code_load(struct vg_object_code *code, const char *function, CUlibrary *ret_library)
+{
+	CUlibrary library = atomic_load_explicit(&code->library, memory_order_acquire);
+	enum vg_status status = VG_OK;
+
+	if (code->type != VG_CODE_CUBIN && code->type != VG_CODE_PTX && code->type != VG_CODE_FATBIN)
+		return vg_fail(VG_UNSUPPORTED, 0, function,
+			       "%s \"%s\" cannot be loaded: only cubin, PTX and fatbin can; link it first",
+			       core_code_type_name(code->type), code->name);
+	if (!library) {
+		status = core_open(function);
+		if (status)
+			return status;
+		pthread_mutex_lock(&code->loading);
+		library = atomic_load(&code->library);
+		if (!library)
+			status = load_locked(code, function, &library);
+		if (status == VG_OK)
+			atomic_store(&code->library, library);
+		pthread_mutex_unlock(&code->loading);
+	}
+	if (status == VG_OK)
+		*ret_library = library;
+	return status;
+}
+
+enum vg_status vg_object_code_load(struct vg_object_code *code)
+{
+	CUlibrary library;
+
+	CORE_USABLE(code, "code");
+	return core_object_code_load(code, __func__, &library);
+}
+
+enum vg_status vg_object_code_handle(struct vg_object_code *code, struct CUlib_st **ret_handle)
+{
+	CORE_USABLE(code, "code");
+	CORE_NEEDED(ret_handle);
+	return core_object_code_load(code, __func__, ret_handle);
+}
+
+enum vg_code_type vg_object_code_type(const struct vg_object_code *code)
+{
+	return code ? code->type : (enum vg_code_type)0;
+}
+
+const char *vg_object_code_name(const struct vg_object_code *code)
+{
+	return code ? code->name : "";
+}
+
+const void *vg_object_code_data(const struct vg_object_code *code, size_t *ret_size)
+{
+	if (ret_size)
+		*ret_size = code ? code->size : 0;
+	return code ? code->data : NULL;
+}
+
+const char *vg_object_code_path(const struct vg_object_code *code)
+{
+	return code ? code->path : NULL;
+}
+
+size_t vg_object_code_symbols(const struct vg_object_code *code, const struct vg_symbol **ret_symbols)
+{
+	if (ret_symbols)
+		*ret_symbols = code ? code->symbols : NULL;
+	return code ? code->symbol_count : 0;
+}
+
+const char *vg_object_code_symbol(const struct vg_object_code *code, const char *expression)
+{
+	for (size_t i = 0; code && expression && i < code->symbol_count; i++)
+		if (strcmp(code->symbols[i].expression, expression) == 0)
+			return code->symbols[i].symbol;
+	return NULL;
+}

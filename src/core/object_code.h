@@ -1,0 +1,27 @@
+// Object code, as this room sees it.
+#pragma once
+#include <pthread.h>
+
+#include "core/core.h"
+#include "core/object.h"
+#include "virgate/object_code.h"
+
+struct vg_object_code {
+	struct core_object object;
+	enum vg_code_type type;
+	char *name;
+	void *data; // terminated by a zero byte that `size` leaves out, as the driver wants PTX; NULL: a file
+	size_t size;
+	char *path;
+	struct vg_symbol *symbols; // in one block with their texts
+	size_t symbol_count;
+	pthread_mutex_t loading;    // one thread loads
+	_Atomic(CUlibrary) library; // NULL until then
+};
+
+// "cubin", "PTX", …; NULL if there is no such type.
+const char *core_code_type_name(enum vg_code_type type);
+// What vg_object_code_load() does, in another public function's name.
+enum vg_status core_object_code_load(struct vg_object_code *code, const char *function, CUlibrary *ret_library);
+// Whether bytes are what `type` says and whole: the driver is told no size, and would read on behind a file cut short.
+enum vg_status core_code_check(enum vg_code_type type, const void *data, size_t size, const char *function);

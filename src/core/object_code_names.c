@@ -1,0 +1,113 @@
+// What loaded object code has under a name: kernels and variables.
+#include "core/error.h"
+#include "core/kernel.h"
+#include "core/object_code.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *symbol_of(const struct vg_object_code *code, const char *name)
+{
+	const char *symbol = vg_object_code_symbol(code, name);
+
+	return symbol ? symbol : name;
+}
+
+// "add, mul, …" of a library; "none" also if the driver does not say.
+static void list_kernels(CUlibrary library, char *ret_text, size_t capacity)
+{
+	unsigned count = 0;
+	size_t used = 0;
+
+	snprintf(ret_text, capacity, "none");
+	if (core_driver->cuLibraryGetKernelCount(&count, library) || !count)
+		return;
+	CUkernel *kernels = calloc(count, sizeof *kernels);
+	if (kernels && core_driver->cuLibraryEnumerateKernels(kernels, count, library) == CUDA_SUCCESS)
+		for (unsigned i = 0; i < count && used < capacity; i++) {
+			const char *name;
+			if (core_driver->cuKernelGetName(&name, kernels[i]) == CUDA_SUCCESS)
+				used += (size_t)snprintf(ret_text + used, capacity - used, "%s%s", used ? ", " : "",
+							 name);
+		}
+	free(kernels);
+}
+
+enum vg_status vg_object_code_kernel(struct vg_object_code *code, const char *name, struct vg_kernel **ret_kernel)
+{
+	CUlibrary library;
+	CUkernel handle;
+	char there[512];
+
+	CORE_USABLE(code, "code");
+	CORE_NEEDED(name);
+	CORE_NEEDED(ret_kernel);
+	enum vg_status status = core_object_code_load(code, __func__, &library);
+	if (status)
+		return status;
+	CUresult r = core_driver->cuLibraryGetKernel(&handle, library, symbol_of(code, name));
+	if (r == CUDA_ERROR_NOT_FOUND) {
+		list_kernels(library, there, sizeof there);
+		return vg_fail(VG_NOT_FOUND, r, __func__, "%s \"%s\" has no kernel \"%s\"; it has: %s",
+			       core_code_type_name(code->type), code->name, name, there);
+	}
+	if (r)
+		return core_driver_failed(r, __func__, "cuLibraryGetKernel", "kernel \"%s\"", name);
+	return core_kernel_create(handle, code, __func__, ret_kernel);
+}
+
+static enum vg_status no_variable(const struct vg_object_code *code, CUresult r, const char *function, const char *call,
+				  const char *kind, const char *name)
+{
+	if (r == CUDA_ERROR_NOT_FOUND)
+		return vg_fail(VG_NOT_FOUND, r, function, "%s \"%s\" has no %s variable \"%s\"",
+			       core_code_type_name(code->type), code->name, kind, name);
+	return core_driver_failed(r, function, call, "variable \"%s\"", name);
+}
+
+enum vg_status vg_object_code_global(struct vg_object_code *code, struct vg_context *context, const char *name,
+				     vg_address *ret_address, size_t *ret_size)
+{
+	CUdeviceptr address;
+	CUlibrary library;
+	size_t size;
+
+	CORE_USABLE(code, "code");
+	CORE_USABLE(context, "context");
+	CORE_NEEDED(name);
+	CORE_NEEDED(ret_address);
+	enum vg_status status = core_object_code_load(code, __func__, &library);
+	if (status)
+		return status;
+	CORE_ENTER(scope, context->handle);
+	CUresult r = core_driver->cuLibraryGetGlobal(&address, &size, library, symbol_of(code, name));
+	if (r)
+		return no_variable(code, r, __func__, "cuLibraryGetGlobal", "device", name);
+	*ret_address = address;
+	if (ret_size)
+		*ret_size = size;
+	return VG_OK;
+}
+
+enum vg_status vg_object_code_managed(struct vg_object_code *code, const char *name, vg_address *ret_address,
+				      size_t *ret_size)
+{
+	CUdeviceptr address;
+	CUlibrary library;
+	size_t size;
+
+	CORE_USABLE(code, "code");
+	CORE_NEEDED(name);
+	CORE_NEEDED(ret_address);
+	enum vg_status status = core_object_code_load(code, __func__, &library);
+	if (status)
+		return status;
+	CUresult r = core_driver->cuLibraryGetManaged(&address, &size, library, symbol_of(code, name));
+	if (r)
+		return no_variable(code, r, __func__, "cuLibraryGetManaged", "managed", name);
+	*ret_address = address;
+	if (ret_size)
+		*ret_size = size;
+	return VG_OK;
+}

@@ -1,0 +1,153 @@
+#include "core/error.h"
+#include "core/launch.h"
+#include "core/stream.h"
+
+#include <limits.h>
+
+static enum vg_status check_block(unsigned block_threads, size_t shared_memory, const char *function)
+{
+	if (!block_threads || block_threads > INT_MAX)
+		return vg_fail(VG_INVALID, 0, function, "a block of %u threads", block_threads);
+	if (shared_memory > INT_MAX)
+		return vg_fail(VG_INVALID, 0, function, "%zu bytes of dynamic shared memory: no device has as much",
+			       shared_memory);
+	return VG_OK;
+}
+
+enum vg_status vg_kernel_max_active_blocks(struct vg_kernel *kernel, struct vg_context *context, unsigned block_threads,
+					   size_t shared_memory, unsigned *ret_blocks)
+{
+	int blocks;
+
+	CORE_USABLE(kernel, "kernel");
+	CORE_USABLE(context, "context");
+	CORE_NEEDED(ret_blocks);
+	enum vg_status status = check_block(block_threads, shared_memory, __func__);
+	if (status)
+		return status;
+	CORE_ENTER(scope, context->handle);
+	CORE_CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, (CUfunction)kernel->handle, (int)block_threads,
+		  shared_memory);
+	*ret_blocks = (unsigned)blocks;
+	return VG_OK;
+}
+
+// The driver's callback has no user pointer; it runs on the thread that asks.
+static _Thread_local const struct vg_block_size_options *asking;
+
+static size_t shared_memory_of(int block_threads)
+{
+	return asking->shared_memory_of(block_threads, asking->user);
+}
+
+enum vg_status vg_kernel_max_potential_block_size(struct vg_kernel *kernel, struct vg_context *context,
+						  const struct vg_block_size_options *options,
+						  unsigned *ret_minimum_grid, unsigned *ret_block_threads)
+{
+	struct vg_block_size_options o;
+	int grid, block;
+
+	CORE_USABLE(kernel, "kernel");
+	CORE_USABLE(context, "context");
+	CORE_NEEDED(ret_minimum_grid);
+	CORE_NEEDED(ret_block_threads);
+	CORE_OPTIONS(o, options);
+	if (o.shared_memory && o.shared_memory_of)
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "shared_memory and shared_memory_of are both given: use one of them");
+	enum vg_status status = check_block(o.block_limit ? o.block_limit : 1, o.shared_memory, __func__);
+	if (status)
+		return status;
+	CORE_ENTER(scope, context->handle);
+	const struct vg_block_size_options *outer = asking; // a callback may ask for itself
+	asking = &o;
+	CUresult r = core_driver->cuOccupancyMaxPotentialBlockSize(&grid, &block, (CUfunction)kernel->handle,
+								   o.shared_memory_of ? shared_memory_of : NULL,
+								   o.shared_memory, (int)o.block_limit);
+	asking = outer;
+	if (r)
+		return core_driver_failed(r, __func__, "cuOccupancyMaxPotentialBlockSize", "%s", "");
+	*ret_minimum_grid = (unsigned)grid;
+	*ret_block_threads = (unsigned)block;
+	return VG_OK;
+}
+
+enum vg_status vg_kernel_available_shared_memory(struct vg_kernel *kernel, struct vg_context *context, unsigned blocks,
+						 unsigned block_threads, size_t *ret_bytes)
+{
+	int most;
+
+	CORE_USABLE(kernel, "kernel");
+	CORE_USABLE(context, "context");
+	CORE_NEEDED(ret_bytes);
+	enum vg_status status = check_block(block_threads, 0, __func__);
+	if (status)
+		return status;
+	CORE_ENTER(scope, context->handle);
+	CORE_CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, &most, (CUfunction)kernel->handle, (int)block_threads,
+		  0);
+	if (!blocks || blocks > (unsigned)most)
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "%u blocks of %u threads on one SM: from 1 to %d fit, without shared memory", blocks,
+			       block_threads, most);
+	CORE_CALL(cuOccupancyAvailableDynamicSMemPerBlock, ret_bytes, (CUfunction)kernel->handle, (int)blocks,
+		  (int)block_threads);
+	return VG_OK;
+}
+
+static enum vg_status check_clusters(const struct vg_stream *stream, const struct vg_launch_config *config,
+				     struct core_launch *launch, const char *function)
+{
+	struct vg_launch_config c;
+
+	enum vg_status status = core_options(&c, sizeof c, config, function);
+	if (status == VG_OK)
+		status = core_launch_config(launch, &c, stream->context->device, function);
+	launch->native.hStream = stream->handle;
+	if (status == VG_OK && stream->context->device->compute_major < 9)
+		status = vg_fail(VG_UNSUPPORTED, 0, function,
+				 "thread block clusters need compute capability 9.0, device %d has %d.%d",
+				 stream->context->device->ordinal, stream->context->device->compute_major,
+				 stream->context->device->compute_minor);
+	return status;
+}
+
+enum vg_status vg_kernel_max_potential_cluster_size(struct vg_kernel *kernel, struct vg_stream *stream,
+						    const struct vg_launch_config *config, unsigned *ret_blocks)
+{
+	struct core_launch launch;
+	int blocks;
+
+	CORE_USABLE(kernel, "kernel");
+	CORE_USABLE(stream, "stream");
+	CORE_NEEDED(config);
+	CORE_NEEDED(ret_blocks);
+	enum vg_status status = check_clusters(stream, config, &launch, __func__);
+	if (status)
+		return status;
+	CORE_ENTER(scope, stream->context->handle);
+	CORE_CALL(cuOccupancyMaxPotentialClusterSize, &blocks, (CUfunction)kernel->handle, &launch.native);
+	*ret_blocks = (unsigned)blocks;
+	return VG_OK;
+}
+
+enum vg_status vg_kernel_max_active_clusters(struct vg_kernel *kernel, struct vg_stream *stream,
+					     const struct vg_launch_config *config, unsigned *ret_clusters)
+{
+	struct core_launch launch;
+	int clusters;
+
+	CORE_USABLE(kernel, "kernel");
+	CORE_USABLE(stream, "stream");
+	CORE_NEEDED(config);
+	CORE_NEEDED(ret_clusters);
+	enum vg_status status = check_clusters(stream, config, &launch, __func__);
+	if (status)
+		return status;
+	if (!launch.cluster[0])
+		return vg_fail(VG_INVALID, 0, __func__, "the configuration names no cluster: set its field cluster");
+	CORE_ENTER(scope, stream->context->handle);
+	CORE_CALL(cuOccupancyMaxActiveClusters, &clusters, (CUfunction)kernel->handle, &launch.native);
+	*ret_clusters = (unsigned)clusters;
+	return VG_OK;
+}

@@ -1,0 +1,99 @@
+// What the tests of code and launches share: built kernels, and device memory straight from the driver.
+#pragma once
+#include "core_test.h"
+
+#include <dlfcn.h>
+
+// Files that were built for the tests stand beside the program, also in a bundle.
+__attribute__((unused)) static const char *built_path(const char *name)
+{
+	static char path[4096];
+
+	ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
+	CHECK(length > 0);
+	path[length] = '\0';
+	strcpy(strrchr(path, '/') + 1, name);
+	return path;
+}
+
+__attribute__((unused)) static char *built(const char *name, size_t *ret_size)
+{
+	const char *path = built_path(name);
+	FILE *file = fopen(path, "r");
+
+	if (!file)
+		FAIL("no %s", path);
+	char *data = calloc(1, 1 << 20);
+	*ret_size = fread(data, 1, (1 << 20) - 1, file);
+	fclose(file);
+	return data;
+}
+
+__attribute__((unused)) static struct vg_object_code *built_code(enum vg_code_type type, const char *name)
+{
+	struct vg_object_code *code;
+	size_t size;
+	char *data = built(name, &size);
+
+	OK(vg_object_code_create(type, data, size, NULL, &code));
+	free(data);
+	return code;
+}
+
+// An entry of the driver that the library loaded.
+__attribute__((unused)) static void *driver_entry(const char *name)
+{
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+	void *entry = driver ? dlsym(driver, name) : NULL;
+
+	if (!entry)
+		FAIL("the driver has no %s", name);
+	return entry;
+}
+
+#define DRIVER(name, types, ...)                                                                   \
+	do {                                                                                       \
+		int result_ = ((int(*) types)driver_entry(#name))(__VA_ARGS__);                    \
+		if (result_)                                                                       \
+			FAIL("%s:%d: %s answers %d", __FILE__, __LINE__, #name, result_);          \
+	} while (0)
+
+// Zeroed device memory of a context, which is current only meanwhile.
+__attribute__((unused)) static vg_address words(struct vg_context *context, size_t bytes)
+{
+	struct CUctx_st *before;
+	vg_address address;
+
+	DRIVER(cuCtxPushCurrent_v2, (struct CUctx_st *), vg_context_handle(context));
+	DRIVER(cuMemAlloc_v2, (vg_address *, size_t), &address, bytes);
+	DRIVER(cuMemsetD8_v2, (vg_address, unsigned char, size_t), address, 0, bytes);
+	DRIVER(cuCtxPopCurrent_v2, (struct CUctx_st **), &before);
+	return address;
+}
+
+__attribute__((unused)) static void read_words(struct vg_context *context, void *ret, vg_address address, size_t bytes)
+{
+	struct CUctx_st *before;
+
+	DRIVER(cuCtxPushCurrent_v2, (struct CUctx_st *), vg_context_handle(context));
+	DRIVER(cuMemcpyDtoH_v2, (void *, vg_address, size_t), ret, address, bytes);
+	DRIVER(cuCtxPopCurrent_v2, (struct CUctx_st **), &before);
+}
+
+__attribute__((unused)) static void free_words(struct vg_context *context, vg_address address)
+{
+	struct CUctx_st *before;
+
+	DRIVER(cuCtxPushCurrent_v2, (struct CUctx_st *), vg_context_handle(context));
+	DRIVER(cuMemFree_v2, (vg_address), address);
+	DRIVER(cuCtxPopCurrent_v2, (struct CUctx_st **), &before);
+}
+
+// sizeof, grid and block; more fields may follow.
+#define CONFIG(blocks, threads, ...)                                                               \
+	&(struct vg_launch_config)                                                                 \
+	{                                                                                          \
+		.size = sizeof(struct vg_launch_config), .grid = {blocks}, .block = {threads}, __VA_ARGS__ \
+	}
+#define ARGUMENTS(...)                                                                             \
+	(struct vg_argument[]){__VA_ARGS__}, sizeof((struct vg_argument[]){__VA_ARGS__}) / sizeof(struct vg_argument)

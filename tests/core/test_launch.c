@@ -1,0 +1,236 @@
+#include "code_test.h"
+
+#include <cuda.h>
+#include <limits.h>
+
+static struct vg_context *context;
+static struct vg_object_code *code;
+static struct vg_stream *stream;
+
+static struct vg_kernel *kernel_of(const char *name)
+{
+	struct vg_kernel *kernel;
+
+	if (!context) {
+		context = first_context();
+		code = built_code(VG_CODE_PTX, "kernels.ptx");
+		OK(vg_stream_create(context, NULL, &stream));
+	}
+	OK(vg_object_code_kernel(code, name, &kernel));
+	return kernel;
+}
+
+TEST(arguments_of_every_size_arrive)
+{
+	struct vg_kernel *kernel = kernel_of("store");
+	vg_address where = words(context, 5 * sizeof(long long));
+	long long got[5];
+
+	OK(vg_launch(stream, CONFIG(1, 1), kernel,
+		     ARGUMENTS(VG_ARGUMENT(where), VG_ARGUMENT((char){-3}), VG_ARGUMENT((short){-300}),
+			       VG_ARGUMENT((int){70000}), VG_ARGUMENT((double){2.5e10}), VG_ARGUMENT((char){9}))));
+	OK(vg_stream_sync(stream));
+	read_words(context, got, where, sizeof got);
+	CHECK_INT(got[0], -3);
+	CHECK_INT(got[1], -300);
+	CHECK_INT(got[2], 70000);
+	CHECK_INT(got[3], 25000000000);
+	CHECK_INT(got[4], 9);
+	free_words(context, where);
+	vg_kernel_destroy(kernel);
+}
+
+TEST(arguments_are_checked_in_number_and_size)
+{
+	struct vg_kernel *kernel = kernel_of("bump"), *empty = kernel_of("empty");
+
+	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, NULL, 0), VG_INVALID,
+		"0 arguments for kernel \"bump\", which takes 1");
+	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, NULL, 1), VG_INVALID, "arguments is NULL");
+	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT((long){1}))), VG_INVALID,
+		"argument 0 of kernel \"bump\" (counted from 0) has 8 bytes: the kernel takes 4");
+	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, ARGUMENTS({NULL, 4})), VG_INVALID,
+		"argument 0 of kernel \"bump\" (counted from 0) is NULL");
+	REFUSED(vg_launch(stream, CONFIG(1, 1), empty, ARGUMENTS(VG_ARGUMENT((int){1}))), VG_INVALID,
+		"1 arguments for kernel \"empty\", which takes 0");
+	vg_kernel_destroy(kernel);
+	vg_kernel_destroy(empty);
+}
+
+TEST(configurations_that_cannot_be)
+{
+	struct vg_kernel *kernel = kernel_of("empty");
+
+	REFUSED(vg_launch(stream, NULL, kernel, NULL, 0), VG_INVALID, "config is NULL");
+	REFUSED(vg_launch(NULL, CONFIG(1, 1), kernel, NULL, 0), VG_INVALID, "stream is NULL");
+	REFUSED(vg_launch(stream, CONFIG(1, 1), NULL, NULL, 0), VG_INVALID, "kernel is NULL");
+	REFUSED(vg_launch(stream, CONFIG(0, 1), kernel, NULL, 0), VG_INVALID, "grid is 0 x 0 x 0");
+	REFUSED(vg_launch(stream, CONFIG(1, 0), kernel, NULL, 0), VG_INVALID, "block is 0 x 0 x 0");
+	REFUSED(vg_launch(stream, CONFIG(1, 1, .cluster = {0, 2}), kernel, NULL, 0), VG_INVALID,
+		"cluster is 0 x 2 x 0");
+	REFUSED(vg_launch(stream, CONFIG(1u << 31, 1, .cluster = {2}), kernel, NULL, 0), VG_INVALID, "is too large");
+	REFUSED(vg_launch(stream, CONFIG(1, 1, .shared_memory = 1ul << 32), kernel, NULL, 0), VG_INVALID,
+		"4294967296 bytes of dynamic shared memory");
+	REFUSED(vg_launch(stream, CONFIG(1, 1, .attribute_count = 1), kernel, NULL, 0), VG_INVALID,
+		"attributes is NULL");
+	REFUSED(vg_launch(stream, CONFIG(1, 1, .attributes = "", .attribute_count = 33), kernel, NULL, 0), VG_INVALID,
+		"33 launch attributes");
+	REFUSED(vg_launch(stream, &(struct vg_launch_config){.size = 4}, kernel, NULL, 0), VG_INVALID, "size is 4");
+	vg_kernel_destroy(kernel);
+}
+
+TEST(what_the_device_refuses_is_explained)
+{
+	struct vg_kernel *kernel = kernel_of("empty"), *bound = kernel_of("meet");
+
+	REFUSED(vg_launch(stream, CONFIG(1, 2048), kernel, NULL, 0), VG_INVALID, "takes at most 1024");
+	REFUSED(vg_launch(stream,
+			  &(struct vg_launch_config){sizeof(struct vg_launch_config), .grid = {1}, .block = {1024, 2}},
+			  kernel, NULL, 0),
+		VG_INVALID, "a block of 2048 threads: kernel \"empty\" takes at most 1024");
+	REFUSED(vg_launch(stream,
+			  &(struct vg_launch_config){sizeof(struct vg_launch_config), .grid = {1, 65536}, .block = {1}},
+			  kernel, NULL, 0),
+		VG_INVALID, "a grid of 1 x 65536 x 1: device 0 takes at most 65535 in dimension y");
+	REFUSED(vg_launch(stream, CONFIG(1, 1, .shared_memory = 64 * 1024), kernel, NULL, 0), VG_INVALID,
+		"65536 bytes of dynamic shared memory: kernel \"empty\" may use 49152");
+	REFUSED(vg_launch(stream, CONFIG(1, 128), bound, ARGUMENTS(VG_ARGUMENT((vg_address){0}))), VG_INVALID,
+		"kernel \"meet\" takes at most 64");
+	OK(vg_stream_sync(stream));
+	vg_kernel_destroy(kernel);
+	vg_kernel_destroy(bound);
+}
+
+TEST(shape_of_the_grid)
+{
+	struct vg_kernel *kernel = kernel_of("shape");
+	vg_address where = words(context, 6 * sizeof(unsigned));
+	unsigned got[6];
+
+	OK(vg_launch(stream,
+		     &(struct vg_launch_config){sizeof(struct vg_launch_config), .grid = {5, 0, 3}, .block = {8, 4},
+						.cluster = {1, 1}},
+		     kernel, ARGUMENTS(VG_ARGUMENT(where))));
+	OK(vg_stream_sync(stream));
+	read_words(context, got, where, sizeof got);
+	CHECK(got[0] == 5 && got[1] == 1 && got[2] == 3 && got[3] == 8 && got[4] == 4 && got[5] == 1);
+	free_words(context, where);
+	vg_kernel_destroy(kernel);
+}
+
+TEST(the_grid_counts_clusters)
+{
+	if (getenv("VIRGATE_SIM"))
+		SKIP("the simulated device runs clusters of one block only");
+	struct vg_kernel *kernel = kernel_of("shape");
+	vg_address where = words(context, 6 * sizeof(unsigned));
+	unsigned got[6];
+
+	OK(vg_launch(stream, CONFIG(4, 32, .cluster = {2}), kernel, ARGUMENTS(VG_ARGUMENT(where))));
+	OK(vg_stream_sync(stream));
+	read_words(context, got, where, sizeof got);
+	CHECK_INT(got[0], 8);
+	REFUSED(vg_launch(stream, CONFIG(4, 32, .cluster = {16}), kernel, ARGUMENTS(VG_ARGUMENT(where))), VG_INVALID,
+		"a cluster of 16 blocks");
+	free_words(context, where);
+	vg_kernel_destroy(kernel);
+}
+
+TEST(cooperative_launches)
+{
+	struct vg_kernel *kernel = kernel_of("meet");
+	vg_address where = words(context, 2 * sizeof(int));
+	int got[2];
+
+	OK(vg_launch(stream, CONFIG(2, 64, .cooperative = 1), kernel, ARGUMENTS(VG_ARGUMENT(where))));
+	OK(vg_stream_sync(stream));
+	read_words(context, got, where, sizeof got);
+	CHECK_INT(got[1], 128);
+	REFUSED(vg_launch(stream, CONFIG(1u << 20, 64, .cooperative = 1), kernel, ARGUMENTS(VG_ARGUMENT(where))),
+		VG_LIMIT, "a cooperative grid of 1048576 blocks exceeds the limit");
+	CUlaunchAttribute again = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
+	REFUSED(vg_launch(stream, CONFIG(1u << 20, 64, .attributes = &again, .attribute_count = 1), kernel,
+			  ARGUMENTS(VG_ARGUMENT(where))),
+		VG_LIMIT, "exceeds the limit");
+	REFUSED(vg_launch(stream, CONFIG(1, 64, .cooperative = 1, .attributes = &again, .attribute_count = 1), kernel,
+			  ARGUMENTS(VG_ARGUMENT(where))),
+		VG_INVALID, "attributes[0] says again what the field cooperative says");
+	free_words(context, where);
+	vg_kernel_destroy(kernel);
+}
+
+TEST(further_attributes_reach_the_driver)
+{
+	struct vg_kernel *kernel = kernel_of("empty");
+	CUlaunchAttribute priority = {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = 0};
+	CUlaunchAttribute unknown = {.id = (CUlaunchAttributeID)999};
+
+	OK(vg_launch(
+		stream,
+		CONFIG(1, 1, .attributes = &priority, .attribute_count = 1, .programmatic_stream_serialization = 1),
+		kernel, NULL, 0));
+	REFUSED(vg_launch(stream, CONFIG(1, 1, .attributes = &unknown, .attribute_count = 1), kernel, NULL, 0),
+		VG_DRIVER, "cuLaunchKernelEx: CUDA_ERROR_INVALID_VALUE");
+	CHECK_CONTAINS(vg_last_error()->text, "1 attributes");
+	OK(vg_stream_sync(stream));
+	vg_kernel_destroy(kernel);
+}
+
+TEST(a_prepared_launch_runs_many_times)
+{
+	struct vg_kernel *kernel = kernel_of("store");
+	vg_address where = words(context, 5 * sizeof(long long));
+	struct vg_prepared_launch *launch;
+	long long got[5];
+
+	OK(vg_launch_prepare(context, CONFIG(1, 1), kernel, NULL, 0, &launch));
+	OK(vg_launch_set_argument(launch, 0, &where, sizeof where));
+	REFUSED(vg_launch_run(launch, stream), VG_STATE,
+		"argument 1 of kernel \"store\" (counted from 0) was never set");
+	OK(vg_launch_set_argument(launch, 1, &(char){1}, 1));
+	OK(vg_launch_set_argument(launch, 2, &(short){2}, 2));
+	OK(vg_launch_set_argument(launch, 3, &(int){3}, 4));
+	OK(vg_launch_set_argument(launch, 4, &(double){4}, 8));
+	OK(vg_launch_set_argument(launch, 5, &(char){5}, 1));
+	vg_kernel_destroy(kernel); // the launch keeps it
+	for (int i = 0; i < 100; i++) {
+		OK(vg_launch_set_argument(launch, 3, &i, sizeof i));
+		OK(vg_launch_run(launch, stream));
+	}
+	OK(vg_stream_sync(stream));
+	read_words(context, got, where, sizeof got);
+	CHECK(got[0] == 1 && got[1] == 2 && got[2] == 99 && got[3] == 4 && got[4] == 5);
+	REFUSED(vg_launch_set_argument(launch, 3, &(long){1}, 8), VG_INVALID, "has 8 bytes: the kernel takes 4");
+	REFUSED(vg_launch_set_argument(launch, 6, &(long){1}, 8), VG_INVALID, "argument 6: kernel \"store\" takes 6");
+	REFUSED(vg_launch_set_argument(launch, 3, NULL, 4), VG_INVALID, "value is NULL");
+	REFUSED(vg_launch_run(launch, NULL), VG_INVALID, "stream is NULL");
+	OK(vg_prepared_launch_close(launch));
+	OK(vg_prepared_launch_close(launch));
+	REFUSED(vg_launch_run(launch, stream), VG_CLOSED, "the prepared launch has been closed");
+	vg_prepared_launch_destroy(launch);
+	vg_prepared_launch_destroy(NULL);
+	free_words(context, where);
+}
+
+TEST(a_launch_is_checked_when_it_is_prepared)
+{
+	struct vg_kernel *kernel = kernel_of("meet");
+	struct vg_prepared_launch *launch = NULL;
+	vg_address where = words(context, 8);
+
+	REFUSED(vg_launch_prepare(context, CONFIG(1, 128), kernel, NULL, 0, &launch), VG_INVALID, "takes at most 64");
+	REFUSED(vg_launch_prepare(context, CONFIG(1, 64, .shared_memory = 64 * 1024), kernel, NULL, 0, &launch),
+		VG_INVALID, "may use 49152");
+	REFUSED(vg_launch_prepare(context, CONFIG(1u << 20, 64, .cooperative = 1), kernel, NULL, 0, &launch), VG_LIMIT,
+		"exceeds the limit");
+	REFUSED(vg_launch_prepare(context, CONFIG(1, 64), kernel, ARGUMENTS(VG_ARGUMENT((int){1})), &launch),
+		VG_INVALID, "argument 0 of kernel \"meet\" (counted from 0) has 4 bytes");
+	REFUSED(vg_launch_prepare(NULL, CONFIG(1, 64), kernel, NULL, 0, &launch), VG_INVALID, "context is NULL");
+	CHECK(launch == NULL);
+	OK(vg_launch_prepare(context, CONFIG(2, 64, .cooperative = 1), kernel, ARGUMENTS(VG_ARGUMENT(where)), &launch));
+	OK(vg_launch_run(launch, stream));
+	OK(vg_stream_sync(stream));
+	vg_prepared_launch_destroy(launch);
+	free_words(context, where);
+	vg_kernel_destroy(kernel);
+}

@@ -1,0 +1,232 @@
+#include "code_test.h"
+
+static int counter_of(struct vg_object_code *code, struct vg_context *context)
+{
+	vg_address address;
+	size_t size;
+	int value;
+
+	OK(vg_object_code_global(code, context, "counter", &address, &size));
+	CHECK_INT(size, sizeof value);
+	read_words(context, &value, address, sizeof value);
+	return value;
+}
+
+static void bump_once(struct vg_object_code *code, struct vg_context *context)
+{
+	struct vg_stream *stream;
+	struct vg_kernel *kernel;
+
+	OK(vg_stream_create(context, NULL, &stream));
+	OK(vg_object_code_kernel(code, "bump", &kernel));
+	OK(vg_launch(stream, CONFIG(1, 32), kernel, ARGUMENTS(VG_ARGUMENT((int){3}))));
+	OK(vg_stream_sync(stream));
+	vg_kernel_destroy(kernel);
+	vg_stream_destroy(stream);
+}
+
+TEST(ptx_and_fatbin_from_bytes_run)
+{
+	struct vg_context *context = first_context();
+	const struct {
+		enum vg_code_type type;
+		const char *file;
+	} forms[] = {{VG_CODE_PTX, "kernels.ptx"}, {VG_CODE_FATBIN, "kernels.fatbin"}};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct vg_object_code *code = built_code(forms[i].type, forms[i].file);
+		CHECK_INT(vg_object_code_type(code), forms[i].type);
+		CHECK_INT(counter_of(code, context), 5);
+		bump_once(code, context);
+		CHECK_INT(counter_of(code, context), 5 + 32 * 3);
+		vg_object_code_destroy(code);
+	}
+	vg_context_destroy(context);
+}
+
+TEST(a_cubin_runs_on_hardware)
+{
+	if (getenv("VIRGATE_SIM"))
+		SKIP("the simulated driver executes PTX, not machine code");
+	struct vg_context *context = first_context();
+	struct vg_object_code *code = built_code(VG_CODE_CUBIN, "kernels.cubin");
+
+	bump_once(code, context);
+	CHECK_INT(counter_of(code, context), 5 + 32 * 3);
+	vg_object_code_destroy(code);
+	vg_context_destroy(context);
+}
+
+TEST(a_file_is_read_when_it_is_loaded)
+{
+	struct vg_context *context = first_context();
+	struct vg_object_code *code;
+	size_t size = 1;
+
+	OK(vg_object_code_from_file(VG_CODE_PTX, built_path("kernels.ptx"), NULL, &code));
+	CHECK_STR(vg_object_code_path(code), built_path("kernels.ptx"));
+	CHECK_STR(vg_object_code_name(code), built_path("kernels.ptx"));
+	CHECK(vg_object_code_data(code, &size) == NULL && size == 0);
+	bump_once(code, context);
+	vg_object_code_destroy(code);
+	REFUSED(vg_object_code_from_file(VG_CODE_PTX, "/nowhere/kernels.ptx", NULL, &code), VG_NOT_FOUND,
+		"cannot read PTX /nowhere/kernels.ptx: No such file");
+	vg_context_destroy(context);
+}
+
+TEST(a_kernel_keeps_its_code_loaded)
+{
+	struct vg_context *context = first_context();
+	struct vg_object_code *code = built_code(VG_CODE_PTX, "kernels.ptx");
+	struct vg_stream *stream;
+	struct vg_kernel *kernel, *other;
+
+	OK(vg_stream_create(context, NULL, &stream));
+	OK(vg_object_code_kernel(code, "empty", &kernel));
+	OK(vg_object_code_close(code));
+	OK(vg_object_code_close(code));
+	REFUSED(vg_object_code_kernel(code, "empty", &other), VG_CLOSED, "the object code has been closed");
+	OK(vg_launch(stream, CONFIG(1, 1), kernel, NULL, 0));
+	vg_object_code_destroy(code);
+	vg_context_destroy(context);
+	OK(vg_launch(stream, CONFIG(1, 1), kernel, NULL, 0));
+	OK(vg_stream_sync(stream));
+	vg_kernel_destroy(kernel);
+	vg_stream_destroy(stream);
+}
+
+TEST(the_last_reference_unloads)
+{
+	struct vg_object_code *code = built_code(VG_CODE_PTX, "kernels.ptx");
+	struct CUlib_st *library;
+	struct vg_kernel *kernel, *borrowed;
+	unsigned count;
+
+	OK(vg_object_code_handle(code, &library));
+	OK(vg_object_code_kernel(code, "empty", &kernel));
+	OK(vg_kernel_borrow(vg_kernel_handle(kernel), code, NULL, NULL, &borrowed));
+	int (*kernel_count)(unsigned *, struct CUlib_st *) = driver_entry("cuLibraryGetKernelCount");
+	vg_object_code_destroy(code);
+	vg_kernel_destroy(kernel);
+	CHECK_INT(kernel_count(&count, library), 0);
+	vg_kernel_destroy(borrowed);
+	if (!getenv("VIRGATE_SIM"))
+		return; // a stale handle is not to be given to a real driver
+	CHECK(kernel_count(&count, library) != 0);
+}
+
+TEST(symbols_are_looked_up_first)
+{
+	struct vg_symbol symbols[] = {{"ns::increase<int>", "bump"}, {"counter", "results"}};
+	struct vg_object_code_options options = {sizeof options, .name = "mapped", .symbols = symbols,
+						 .symbol_count = 2};
+	struct vg_context *context = first_context();
+	const struct vg_symbol *kept;
+	struct vg_object_code *code;
+	struct vg_kernel *kernel;
+	vg_address address;
+	size_t size;
+
+	char *data = built("kernels.ptx", &size);
+	OK(vg_object_code_create(VG_CODE_PTX, data, size, &options, &code));
+	free(data);
+	CHECK_INT(vg_object_code_symbols(code, &kept), 2);
+	CHECK(kept != symbols);
+	CHECK_STR(kept[1].symbol, "results");
+	CHECK_STR(vg_object_code_symbol(code, "ns::increase<int>"), "bump");
+	CHECK(vg_object_code_symbol(code, "bump") == NULL);
+	OK(vg_object_code_kernel(code, "ns::increase<int>", &kernel));
+	CHECK_STR(vg_kernel_name(kernel), "bump");
+	vg_kernel_destroy(kernel);
+	OK(vg_object_code_kernel(code, "bump", &kernel));
+	vg_kernel_destroy(kernel);
+	OK(vg_object_code_global(code, context, "counter", &address, &size));
+	CHECK_INT(size, 64 * sizeof(int));
+	vg_object_code_destroy(code);
+	symbols[1].symbol = NULL;
+	REFUSED(vg_object_code_create(VG_CODE_PTX, "x", 1, &options, &code), VG_INVALID, "symbols[1] lacks its symbol");
+	vg_context_destroy(context);
+}
+
+TEST(names_that_are_not_there)
+{
+	struct vg_context *context = first_context();
+	struct vg_object_code *code = built_code(VG_CODE_PTX, "kernels.ptx");
+	struct vg_kernel *kernel = NULL;
+	vg_address address = 1;
+
+	REFUSED(vg_object_code_kernel(code, "absent", &kernel), VG_NOT_FOUND, "has no kernel \"absent\"; it has: ");
+	CHECK_CONTAINS(vg_last_error()->text, "bump");
+	REFUSED(vg_object_code_global(code, context, "absent", &address, NULL), VG_NOT_FOUND,
+		"no device variable \"absent\"");
+	REFUSED(vg_object_code_managed(code, "absent", &address, NULL), VG_NOT_FOUND, "no managed variable \"absent\"");
+	CHECK(!kernel && address == 1);
+	vg_object_code_destroy(code);
+	vg_context_destroy(context);
+}
+
+TEST(only_what_the_driver_takes_is_loaded)
+{
+	struct vg_object_code *code;
+	struct vg_kernel *kernel;
+
+	OK(vg_object_code_create(VG_CODE_LTOIR, "ltoir", 5, NULL, &code));
+	REFUSED(vg_object_code_kernel(code, "k", &kernel), VG_UNSUPPORTED, "LTO-IR \"\" cannot be loaded");
+	REFUSED(vg_object_code_load(code), VG_UNSUPPORTED, "only cubin, PTX and fatbin can");
+	vg_object_code_destroy(code);
+}
+
+TEST(what_is_cut_short_or_something_else_never_reaches_the_driver)
+{
+	struct vg_object_code *code = NULL;
+	size_t size;
+
+	for (int fatbin = 0; fatbin < 2; fatbin++) {
+		enum vg_code_type type = fatbin ? VG_CODE_FATBIN : VG_CODE_CUBIN;
+		char *data = built(fatbin ? "kernels.fatbin" : "kernels.cubin", &size);
+		for (size_t cut = 0; cut < size; cut += cut < 128 ? 1 : 97)
+			CHECK_INT(vg_object_code_create(type, data, cut, NULL, &code), VG_INVALID);
+		REFUSED(vg_object_code_create(type, data, size - 1, NULL, &code), VG_INVALID, "is cut short");
+		REFUSED(vg_object_code_create(type == VG_CODE_CUBIN ? VG_CODE_FATBIN : VG_CODE_CUBIN, data, size, NULL,
+					      &code),
+			VG_INVALID, fatbin ? "are no cubin" : "are no fatbin");
+		free(data);
+	}
+	REFUSED(vg_object_code_create(VG_CODE_PTX, "", 0, NULL, &code), VG_INVALID, "0 bytes of PTX");
+	REFUSED(vg_object_code_create(VG_CODE_PTX, "a\0b", 3, NULL, &code), VG_INVALID, "no PTX: it is text");
+	CHECK(code == NULL);
+}
+
+TEST(the_drivers_compiler_says_what_is_wrong)
+{
+	struct vg_context *context = first_context();
+	struct vg_object_code *code;
+
+	OK(vg_object_code_create(VG_CODE_PTX, ".version 8.0\n.target sm_75\n.address_size 64\n.nonsense\n", 53, NULL,
+				 &code));
+	REFUSED(vg_object_code_load(code), VG_DRIVER, "cuLibraryLoadData: CUDA_ERROR_INVALID_PTX");
+	CHECK(vg_last_error()->log[0] != '\0');
+	vg_object_code_destroy(code);
+	vg_context_destroy(context);
+}
+
+TEST(wrong_arguments)
+{
+	struct vg_object_code *code = NULL;
+	size_t size = 1;
+
+	REFUSED(vg_object_code_create(VG_CODE_PTX, NULL, 5, NULL, &code), VG_INVALID, "data is NULL");
+	REFUSED(vg_object_code_create(VG_CODE_PTX, "x", 1, NULL, NULL), VG_INVALID, "ret_code is NULL");
+	REFUSED(vg_object_code_create((enum vg_code_type)0, "x", 1, NULL, &code), VG_INVALID,
+		"there is no code type 0");
+	REFUSED(vg_object_code_create((enum vg_code_type)7, "x", 1, NULL, &code), VG_INVALID,
+		"there is no code type 7");
+	REFUSED(vg_object_code_from_file(VG_CODE_PTX, NULL, NULL, &code), VG_INVALID, "path is NULL");
+	REFUSED(vg_object_code_kernel(NULL, "x", NULL), VG_INVALID, "code is NULL");
+	REFUSED(vg_object_code_close(NULL), VG_INVALID, "code is NULL");
+	vg_object_code_destroy(NULL);
+	CHECK_INT(vg_object_code_type(NULL), 0);
+	CHECK_STR(vg_object_code_name(NULL), "");
+	CHECK(!vg_object_code_path(NULL) && !vg_object_code_data(NULL, &size) && !size);
+	CHECK_INT(vg_object_code_symbols(NULL, NULL), 0);
+}
