@@ -5,6 +5,10 @@
 #include <virgate/context.h>
 #include <virgate/device.h>
 #include <virgate/event.h>
+#include <virgate/graph.h>
+#include <virgate/graph_builder.h>
+#include <virgate/graph_definition.h>
+#include <virgate/graph_node.h>
 #include <virgate/kernel.h>
 #include <virgate/launch.h>
 #include <virgate/log.h>

@@ -1,0 +1,101 @@
+/* Graph definitions: nodes and their order, before they become an executable graph.
+ *
+ * A definition owns its nodes, and with them the bodies of conditional nodes and child graphs:
+ * pointers to those are valid until the definition is destroyed, and answer CLOSED once the node has
+ * been removed. Definitions, as the driver's graphs, are for one thread at a time. */
+#ifndef VIRGATE_GRAPH_DEFINITION_H
+#define VIRGATE_GRAPH_DEFINITION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <virgate/context.h>
+#include <virgate/cuda_handles.h>
+#include <virgate/status.h>
+#include <virgate/visibility.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vg_graph_definition;
+struct vg_graph_node;
+
+/* An edge: `to` starts when `from` is done. */
+struct vg_graph_edge {
+	struct vg_graph_node *from, *to;
+};
+
+/* A word on the device that conditional nodes read and kernels set. Goes to a kernel as
+ * VG_ARGUMENT(condition); there, cudaGraphSetConditional(condition, value) sets it. */
+struct vg_graph_condition {
+	uint64_t handle; /* CUgraphConditionalHandle */
+};
+
+/* An empty definition, whose nodes run in `context` unless they say otherwise. The caller owns
+ * *ret_definition and ends it with vg_graph_definition_destroy(). INVALID, CLOSED, NO_MEMORY, DRIVER. Any thread.
+ * Source: cuGraphCreate. */
+VG_PUBLIC enum vg_status vg_graph_definition_create(struct vg_context *context,
+						    struct vg_graph_definition **ret_definition);
+/* Destroys the graph with its nodes. Executables made from it go on, and keep what their nodes use.
+ * Twice is fine. INVALID for NULL and for a body or child graph, which goes with its node; DRIVER. Source: cuGraphDestroy. */
+VG_PUBLIC enum vg_status vg_graph_definition_close(struct vg_graph_definition *definition);
+/* Drops the caller's reference. NULL is fine. */
+VG_PUBLIC void vg_graph_definition_destroy(struct vg_graph_definition *definition);
+
+/* The driver's handle; NULL once closed or removed. */
+VG_PUBLIC struct CUgraph_st *vg_graph_definition_handle(const struct vg_graph_definition *definition);
+VG_PUBLIC struct vg_context *vg_graph_definition_context(const struct vg_graph_definition *definition);
+
+/* All nodes, in no order to rely on: always the same object for a node, also for one that capture
+ * made. *ret_count is how many there are; with `capacity` 0, `nodes` may be NULL, and only the count is told.
+ * LIMIT if there are more than `capacity`; nothing is written then. CLOSED, NO_MEMORY, DRIVER. Source: cuGraphGetNodes. */
+VG_PUBLIC enum vg_status vg_graph_definition_nodes(struct vg_graph_definition *definition, struct vg_graph_node **nodes,
+						   size_t capacity, size_t *ret_count);
+/* All edges, likewise. Source: cuGraphGetEdges. */
+VG_PUBLIC enum vg_status vg_graph_definition_edges(struct vg_graph_definition *definition, struct vg_graph_edge *edges,
+						   size_t capacity, size_t *ret_count);
+
+struct vg_graph_condition_options {
+	size_t size;	      /* sizeof(struct vg_graph_condition_options) */
+	int assign_default;   /* nonzero: every launch begins with default_value; 0: with what the last one left */
+	unsigned default_value;
+};
+
+/* A condition for one conditional node of this definition, which must get one before the definition
+ * is instantiated. `options` may be NULL. It lives as long as the graph. CLOSED, DRIVER. Source:
+ * cuGraphConditionalHandleCreate. */
+VG_PUBLIC enum vg_status vg_graph_definition_create_condition(struct vg_graph_definition *definition,
+							      const struct vg_graph_condition_options *options,
+							      struct vg_graph_condition *ret_condition);
+
+/* What a picture shows beside nodes and edges; each nonzero or 0. */
+struct vg_graph_dot_options {
+	size_t size; /* sizeof(struct vg_graph_dot_options) */
+	int verbose; /* all of it */
+	int runtime_types;
+	int kernel_node_parameters;
+	int memcpy_node_parameters;
+	int memset_node_parameters;
+	int host_node_parameters;
+	int event_node_parameters;
+	int semaphore_signal_node_parameters;
+	int semaphore_wait_node_parameters;
+	int kernel_node_attributes;
+	int handles;
+	int allocation_node_parameters;
+	int free_node_parameters;
+	int batch_memory_operation_node_parameters;
+	int extra_topology;
+	int conditional_node_parameters;
+};
+
+/* Writes the graph to the file `path` in the language of Graphviz. `options` may be NULL. INVALID, CLOSED,
+ * DRIVER (also for a path that cannot be written). Source: cuGraphDebugDotPrint. */
+VG_PUBLIC enum vg_status vg_graph_definition_dot(struct vg_graph_definition *definition, const char *path,
+						 const struct vg_graph_dot_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,301 @@
+#include "core/graph_builder.h"
+
+#include <stdlib.h>
+
+#include "core/graph.h"
+#include "core/stream.h"
+
+static void free_builder(struct core_object *object)
+{
+	struct vg_graph_builder *builder = (struct vg_graph_builder *)object;
+
+	core_object_release(&builder->stream->object);
+	vg_graph_definition_destroy(builder->definition);
+	if (builder->origin != builder)
+		core_object_release(&builder->origin->object);
+	free(builder);
+}
+
+static const struct core_class builder_class = {"graph builder", NULL, free_builder};
+
+struct vg_graph_builder *core_builder_new(struct vg_stream *stream, const char *function, enum vg_status *ret_status)
+{
+	struct vg_graph_builder *builder = calloc(1, sizeof *builder);
+
+	if (!builder) {
+		*ret_status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph builder");
+		return NULL;
+	}
+	core_object_init(&builder->object, &builder_class);
+	core_object_retain(&stream->object);
+	builder->stream = stream;
+	builder->origin = builder;
+	return builder;
+}
+
+enum vg_status vg_graph_builder_create(struct vg_context *context, struct vg_graph_builder **ret_builder)
+{
+	struct vg_stream *stream;
+
+	CORE_USABLE(context, "context");
+	CORE_NEEDED(ret_builder);
+	enum vg_status status = vg_stream_create(context, NULL, &stream);
+	if (status)
+		return status;
+	status = vg_graph_builder_create_on(stream, ret_builder);
+	vg_stream_destroy(stream);
+	return status;
+}
+
+enum vg_status vg_graph_builder_create_on(struct vg_stream *stream, struct vg_graph_builder **ret_builder)
+{
+	enum vg_status status = VG_OK;
+
+	CORE_USABLE(stream, "stream");
+	CORE_NEEDED(ret_builder);
+	if (!stream->handle || stream->handle == CU_STREAM_LEGACY)
+		return vg_fail(VG_INVALID, 0, __func__, "the legacy default stream cannot be captured: create a stream");
+	struct vg_graph_builder *builder = core_builder_new(stream, __func__, &status);
+	if (builder)
+		*ret_builder = builder;
+	return status;
+}
+
+// ---- the capture --------------------------------------------------------------------------
+
+enum vg_status core_builder_building(const struct vg_graph_builder *builder, const char *needed, const char *function)
+{
+	enum vg_status status = core_object_check(builder ? &builder->object : NULL, "builder", function);
+
+	if (status == VG_OK && (builder->origin->state != CORE_BUILDER_BUILDING || builder->joined))
+		status = vg_fail(VG_STATE, 0, function, "the graph builder %s", needed);
+	return status;
+}
+
+static enum vg_status begin(struct vg_graph_builder *builder, struct vg_graph_definition *definition,
+			    enum vg_graph_capture_mode mode, const char *function)
+{
+	CORE_ENTER(scope, builder->stream->context->handle);
+	CUresult r = core_driver->cuStreamBeginCaptureToGraph(builder->stream->handle, definition->handle, NULL, NULL, 0,
+							      (CUstreamCaptureMode)mode);
+	if (r)
+		return core_driver_failed(r, function, "cuStreamBeginCapture", "%s", "");
+	definition->capturing = true;
+	definition->root->captures++;
+	builder->definition = definition;
+	builder->state = CORE_BUILDER_BUILDING;
+	return VG_OK;
+}
+
+enum vg_status vg_graph_builder_begin(struct vg_graph_builder *builder, enum vg_graph_capture_mode mode)
+{
+	struct vg_graph_definition *definition;
+
+	CORE_USABLE(builder, "builder");
+	if ((unsigned)mode > VG_GRAPH_CAPTURE_RELAXED)
+		return vg_fail(VG_INVALID, 0, __func__, "capture mode %d: there are 0 (global), 1 (thread-local) and 2 (relaxed)",
+			       (int)mode);
+	if (builder->origin->state == CORE_BUILDER_BUILDING)
+		return vg_fail(VG_STATE, 0, __func__, "the graph builder is already building");
+	if (builder->origin->state != CORE_BUILDER_NEW)
+		return vg_fail(VG_STATE, 0, __func__, "the graph builder has ended and cannot resume: create another");
+	if (builder->body) {
+		CORE_GRAPH_USABLE(builder->definition);
+		return begin(builder, builder->definition, mode, __func__);
+	}
+	enum vg_status status = vg_graph_definition_create(builder->stream->context, &definition);
+	if (status)
+		return status;
+	status = begin(builder, definition, mode, __func__);
+	if (status)
+		vg_graph_definition_destroy(definition);
+	return status;
+}
+
+enum vg_status vg_graph_builder_is_building(struct vg_graph_builder *builder, int *ret_building)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	CORE_USABLE(builder, "builder");
+	CORE_NEEDED(ret_building);
+	CORE_ENTER(scope, builder->stream->context->handle);
+	if (builder->origin->state == CORE_BUILDER_BUILDING && !builder->joined)
+		CORE_CALL(cuStreamIsCapturing, builder->stream->handle, &status);
+	if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+		return vg_fail(VG_STATE, 0, __func__,
+			       "the capture was spoilt by something that cannot be part of it: close the graph builder");
+	*ret_building = status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	return VG_OK;
+}
+
+// The capture is over, whatever came of it.
+static void capture_over(struct vg_graph_builder *builder, enum core_builder_state state)
+{
+	builder->state = state;
+	builder->definition->capturing = false;
+	builder->definition->root->captures--;
+	for (struct vg_graph_builder *fork = builder->forks, *next; fork; fork = next) {
+		next = fork->next_fork;
+		core_object_release(&fork->object);
+	}
+	builder->forks = NULL;
+	builder->unjoined = 0;
+}
+
+static CUresult end_capture(struct vg_graph_builder *builder)
+{
+	CUstreamCaptureStatus status;
+	CUgraph graph;
+	CUresult r = core_driver->cuStreamEndCapture(builder->stream->handle, &graph);
+
+	// Some refusals leave the capture as it is, for the thread that may end it.
+	if (r == CUDA_SUCCESS || core_driver->cuStreamIsCapturing(builder->stream->handle, &status) ||
+	    status == CU_STREAM_CAPTURE_STATUS_NONE)
+		capture_over(builder, r ? CORE_BUILDER_FAILED : CORE_BUILDER_ENDED);
+	return r;
+}
+
+enum vg_status vg_graph_builder_end(struct vg_graph_builder *builder)
+{
+	enum vg_status status = core_builder_building(builder, "is not building", __func__);
+
+	if (status)
+		return status;
+	if (builder->origin != builder)
+		return vg_fail(VG_STATE, 0, __func__, "the graph builder was split off: join it, and end the one that began");
+	if (builder->unjoined)
+		return vg_fail(VG_STATE, 0, __func__, "%u graph builder%s split off %s not been joined", builder->unjoined,
+			       builder->unjoined == 1 ? "" : "s", builder->unjoined == 1 ? "has" : "have");
+	CORE_ENTER(scope, builder->stream->context->handle);
+	CUresult r = end_capture(builder);
+	return r ? core_driver_failed(r, __func__, "cuStreamEndCapture", "%s", "") : VG_OK;
+}
+
+// Nothing of a body's capture stays in its graph, which is the conditional node's.
+static enum vg_status empty_body(struct vg_graph_definition *body)
+{
+	size_t count;
+
+	enum vg_status status = vg_graph_definition_nodes(body, NULL, 0, &count);
+	if (status || !count)
+		return status;
+	struct vg_graph_node **nodes = calloc(count, sizeof *nodes);
+	if (!nodes)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %zu nodes", count);
+	status = vg_graph_definition_nodes(body, nodes, count, &count);
+	for (size_t i = 0; i < count && status == VG_OK; i++)
+		status = vg_graph_node_remove(nodes[i]);
+	free(nodes);
+	return status;
+}
+
+static enum vg_status discard(struct vg_graph_builder *builder, const char *function)
+{
+	CORE_ENTER(scope, builder->stream->context->handle);
+	CUresult r = end_capture(builder);
+	if (builder->state == CORE_BUILDER_BUILDING)
+		return core_driver_failed(r, function, "cuStreamEndCapture", "%s", "");
+	builder->state = CORE_BUILDER_FAILED;
+	return builder->body && builder->definition->handle ? empty_body(builder->definition) : VG_OK;
+}
+
+enum vg_status vg_graph_builder_close(struct vg_graph_builder *builder)
+{
+	enum vg_status status = VG_OK;
+
+	CORE_NEEDED(builder);
+	if (atomic_load(&builder->object.closed))
+		return VG_OK;
+	if (builder->origin == builder && builder->state == CORE_BUILDER_BUILDING)
+		status = discard(builder, __func__);
+	else if (builder->origin != builder && !builder->joined && builder->origin->state == CORE_BUILDER_BUILDING)
+		builder->origin->unjoined--; // the driver knows whether work of it is missing
+	if (status == VG_OK)
+		status = core_object_close(&builder->object, __func__);
+	return status;
+}
+
+void vg_graph_builder_destroy(struct vg_graph_builder *builder)
+{
+	if (!builder)
+		return;
+	vg_graph_builder_close(builder);
+	if (builder->origin == builder && builder->state == CORE_BUILDER_BUILDING)
+		capture_over(builder, CORE_BUILDER_FAILED); // another thread's: it ends with the stream
+	core_object_release(&builder->object);
+}
+
+// ---- what is captured beside the stream's own work -------------------------------------------
+
+static enum vg_status append(struct vg_graph_builder *builder, struct core_graph_spec *spec, const char *function,
+			     struct vg_graph_node **ret_node)
+{
+	CUstream stream = builder->stream->handle;
+	struct vg_graph_definition *definition = builder->origin->definition;
+	CUstreamCaptureStatus status;
+	const CUgraphNode *after;
+	const CUgraphEdgeData *data;
+	struct vg_graph_node *node;
+	CUgraph graph;
+	size_t count;
+
+	CORE_ENTER(scope, builder->stream->context->handle);
+	CUresult r = core_driver->cuStreamGetCaptureInfo_v3(stream, &status, NULL, &graph, &after, &data, &count);
+	if (r)
+		return core_driver_failed(r, function, "cuStreamGetCaptureInfo", "%s", "");
+	if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+		return vg_fail(VG_STATE, 0, function, "the capture was spoilt: close the graph builder");
+	enum vg_status added = core_graph_add_native(definition, after, data, count, spec, function, &node);
+	if (added)
+		return added;
+	CUgraphNode handle = node->handle;
+	r = core_driver->cuStreamUpdateCaptureDependencies_v2(stream, &handle, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+	if (r) {
+		added = core_driver_failed(r, function, "cuStreamUpdateCaptureDependencies", "%s", "");
+		vg_graph_node_remove(node);
+		return added;
+	}
+	if (ret_node)
+		*ret_node = node;
+	return VG_OK;
+}
+
+enum vg_status core_builder_append(struct vg_graph_builder *builder, struct core_graph_spec *spec, const char *function,
+				   struct vg_graph_node **ret_node)
+{
+	enum vg_status status = append(builder, spec, function, ret_node);
+
+	core_graph_keep_destroy(spec->keep); // not NULL: it did not come so far
+	spec->keep = NULL;
+	return status;
+}
+
+enum vg_status vg_graph_builder_callback(struct vg_graph_builder *builder, void (*function)(void *data),
+					 const void *data, size_t size)
+{
+	struct core_graph_spec spec;
+
+	enum vg_status status = core_builder_building(builder, "is not building", __func__);
+	if (status == VG_OK)
+		status = core_graph_host_spec(function, data, size, __func__, &spec);
+	return status ? status : core_builder_append(builder, &spec, __func__, NULL);
+}
+
+enum vg_status vg_graph_builder_complete(struct vg_graph_builder *builder, const struct vg_graph_options *options,
+					 struct vg_graph **ret_graph)
+{
+	CORE_USABLE(builder, "builder");
+	CORE_NEEDED(ret_graph);
+	if (builder->origin != builder || builder->body)
+		return vg_fail(VG_STATE, 0, __func__, "the graph builder fills a part of a graph: complete the one that began");
+	if (builder->state == CORE_BUILDER_FAILED)
+		return vg_fail(VG_STATE, 0, __func__, "the capture was spoilt, and there is no graph");
+	if (builder->state != CORE_BUILDER_ENDED)
+		return vg_fail(VG_STATE, 0, __func__, "the graph builder has not finished building: end it first");
+	return vg_graph_definition_instantiate(builder->definition, options, ret_graph);
+}
+
+struct vg_stream *vg_graph_builder_stream(const struct vg_graph_builder *builder)
+{
+	return builder && !builder->object.closed ? builder->stream : NULL;
+}

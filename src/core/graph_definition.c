@@ -1,0 +1,169 @@
+#include "core/graph_definition.h"
+
+#include <stdlib.h>
+
+enum { FIRST_BUCKETS = 16 };
+
+static enum vg_status close_definition(struct core_object *object, const char *function)
+{
+	struct vg_graph_definition *definition = (struct vg_graph_definition *)object;
+
+	CORE_ENTER(scope, definition->context->handle);
+	CUresult r = core_driver->cuGraphDestroy(definition->handle);
+	definition->handle = NULL;
+	core_graph_keep_drain();
+	return r ? core_driver_failed(r, function, "cuGraphDestroy", "%s", "") : VG_OK;
+}
+
+static void free_definition(struct core_object *object)
+{
+	struct vg_graph_definition *definition = (struct vg_graph_definition *)object;
+
+	core_object_release(&definition->context->object);
+	core_graph_free(definition);
+}
+
+static const struct core_class definition_class = {"graph definition", close_definition, free_definition};
+
+static struct vg_graph_definition *new_definition(CUgraph handle)
+{
+	struct vg_graph_definition *definition = calloc(1, sizeof *definition);
+
+	if (!definition)
+		return NULL;
+	definition->buckets = calloc(FIRST_BUCKETS, sizeof *definition->buckets);
+	if (!definition->buckets) {
+		free(definition);
+		return NULL;
+	}
+	definition->bucket_count = FIRST_BUCKETS;
+	definition->handle = handle;
+	definition->root = definition;
+	core_object_init(&definition->object, &definition_class);
+	return definition;
+}
+
+struct vg_graph_definition *core_graph_inner(struct vg_graph_definition *outer, CUgraph handle)
+{
+	struct vg_graph_definition *definition = new_definition(handle);
+
+	if (definition) {
+		definition->root = outer->root;
+		definition->context = outer->context;
+	}
+	return definition;
+}
+
+static void free_nodes(struct vg_graph_node *node)
+{
+	for (struct vg_graph_node *next; node; node = next) {
+		next = node->next;
+		for (unsigned i = 0; i < node->inner_count; i++)
+			core_graph_free(node->inner[i]);
+		free(node->inner);
+		free(node);
+	}
+}
+
+void core_graph_free(struct vg_graph_definition *definition)
+{
+	for (size_t i = 0; i < definition->bucket_count; i++)
+		free_nodes(definition->buckets[i]);
+	free_nodes(definition->removed);
+	free(definition->buckets);
+	free(definition);
+}
+
+enum vg_status core_graph_check(const struct vg_graph_definition *definition, const char *name, const char *function)
+{
+	if (!definition)
+		return vg_fail(VG_INVALID, 0, function, "%s is NULL", name);
+	if (atomic_load(&definition->root->object.closed))
+		return vg_fail(VG_CLOSED, 0, function, "the graph definition has been closed");
+	if (!definition->handle)
+		return vg_fail(VG_CLOSED, 0, function, "the graph definition went with its node, which has been removed");
+	return VG_OK;
+}
+
+enum vg_status vg_graph_definition_create(struct vg_context *context, struct vg_graph_definition **ret_definition)
+{
+	CUgraph handle;
+
+	CORE_USABLE(context, "context");
+	CORE_NEEDED(ret_definition);
+	core_graph_keep_drain();
+	CORE_ENTER(scope, context->handle);
+	struct vg_graph_definition *definition = new_definition(NULL);
+	if (!definition)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a graph definition");
+	CUresult r = core_driver->cuGraphCreate(&handle, 0);
+	if (r) {
+		core_graph_free(definition);
+		return core_driver_failed(r, __func__, "cuGraphCreate", "%s", "");
+	}
+	definition->handle = handle;
+	core_object_retain(&context->object);
+	definition->context = context;
+	*ret_definition = definition;
+	return VG_OK;
+}
+
+enum vg_status vg_graph_definition_close(struct vg_graph_definition *definition)
+{
+	CORE_NEEDED(definition);
+	if (definition != definition->root)
+		return vg_fail(VG_INVALID, 0, __func__, "the graph definition belongs to its node: remove that");
+	return core_object_close(&definition->object, __func__);
+}
+
+void vg_graph_definition_destroy(struct vg_graph_definition *definition)
+{
+	core_object_release(definition ? &definition->root->object : NULL);
+}
+
+struct CUgraph_st *vg_graph_definition_handle(const struct vg_graph_definition *definition)
+{
+	return definition && !definition->root->object.closed ? definition->handle : NULL;
+}
+
+struct vg_context *vg_graph_definition_context(const struct vg_graph_definition *definition)
+{
+	return definition ? definition->context : NULL;
+}
+
+enum vg_status vg_graph_definition_create_condition(struct vg_graph_definition *definition,
+						    const struct vg_graph_condition_options *options,
+						    struct vg_graph_condition *ret_condition)
+{
+	struct vg_graph_condition_options o;
+	CUgraphConditionalHandle handle;
+
+	CORE_GRAPH_USABLE(definition);
+	CORE_NEEDED(ret_condition);
+	CORE_OPTIONS(o, options);
+	CORE_ENTER(scope, definition->context->handle);
+	CORE_CALL(cuGraphConditionalHandleCreate, &handle, definition->handle, definition->context->handle,
+		  o.default_value, o.assign_default ? CU_GRAPH_COND_ASSIGN_DEFAULT : 0);
+	*ret_condition = (struct vg_graph_condition){handle};
+	return VG_OK;
+}
+
+enum vg_status vg_graph_definition_dot(struct vg_graph_definition *definition, const char *path,
+				       const struct vg_graph_dot_options *options)
+{
+	struct vg_graph_dot_options o;
+	unsigned flags = 0;
+
+	CORE_GRAPH_USABLE(definition);
+	CORE_NEEDED(path);
+	CORE_OPTIONS(o, options);
+	// The structure has the driver's order: a field is a bit.
+	_Static_assert(offsetof(struct vg_graph_dot_options, conditional_node_parameters) -
+			       offsetof(struct vg_graph_dot_options, verbose) == 15 * sizeof(int), "a field a bit");
+	const int *fields = &o.verbose;
+	for (unsigned bit = 0; bit <= 15; bit++)
+		flags |= fields[bit] ? 1u << bit : 0;
+	CORE_ENTER(scope, definition->context->handle);
+	CUresult r = core_driver->cuGraphDebugDotPrint(definition->handle, path, flags);
+	return r ? core_driver_failed(r, __func__, "cuGraphDebugDotPrint", "to %s", path) : VG_OK;
+}

@@ -1,0 +1,86 @@
+// Graph definitions and their nodes, as this room sees them. One thread at a time per definition.
+//
+// A definition that the program made or captured is the root of a tree: its conditional and child graph nodes
+// have definitions of their own, which live as long as the root and share its references.
+#pragma once
+#include <stddef.h>
+
+#include "core/context.h"
+#include "core/error.h"
+#include "core/graph_keep.h"
+#include "core/object.h"
+#include "virgate/graph_definition.h"
+#include "virgate/graph_node.h"
+
+struct vg_graph_node {
+	struct vg_graph_definition *definition;
+	struct vg_graph_node *next; // in its bucket, or among the removed
+	CUgraphNode handle;	    // NULL: removed
+	CUgraphNodeType type;
+	unsigned mark; // of the last list it was named in
+	struct core_graph_keep *keep; // the root graph's; NULL: needs nothing
+	// Definitions inside it: of a child graph, one; of a conditional that we made, its bodies.
+	struct vg_graph_definition **inner;
+	unsigned inner_count;
+	struct vg_graph_condition condition; // of a conditional node that we made
+	int condition_type;		     // CUgraphConditionalNodeType; -1: not known
+};
+
+struct vg_graph_definition {
+	struct core_object object; // of a root; others have no references of their own
+	struct vg_graph_definition *root; // itself, or the tree's
+	struct vg_context *context;	  // held by the root
+	CUgraph handle;			  // NULL: gone with its node
+	bool capturing;			  // a builder is at work on it
+	unsigned captures;		  // of a root: builders at work in its tree
+	unsigned mark;			  // of a root: the last one given out
+	struct vg_graph_node **buckets;	  // by handle
+	size_t bucket_count, node_count;
+	struct vg_graph_node *removed;
+};
+
+// VG_OK, or INVALID for NULL, or CLOSED.
+enum vg_status core_graph_check(const struct vg_graph_definition *definition, const char *name, const char *function);
+enum vg_status core_graph_node_check(const struct vg_graph_node *node, const char *name, const char *function);
+// In a public function: returns from it unless the definition or the node can be used.
+#define CORE_GRAPH_USABLE(definition)                                                              \
+	do {                                                                                       \
+		enum vg_status usable_ = core_graph_check(definition, #definition, __func__);      \
+		if (usable_)                                                                       \
+			return usable_;                                                            \
+	} while (0)
+#define CORE_NODE_USABLE(node)                                                                     \
+	do {                                                                                       \
+		enum vg_status usable_ = core_graph_node_check(node, #node, __func__);             \
+		if (usable_)                                                                       \
+			return usable_;                                                            \
+	} while (0)
+
+// A definition inside a node of `outer`, for a graph that the driver owns. NULL: no memory.
+struct vg_graph_definition *core_graph_inner(struct vg_graph_definition *outer, CUgraph handle);
+// It and everything in it, as objects: the driver's handles are left alone.
+void core_graph_free(struct vg_graph_definition *definition);
+// The node went, and with it what is inside.
+void core_graph_node_gone(struct vg_graph_node *node);
+
+// The object of a node of the definition, which gets one if it has none yet.
+enum vg_status core_graph_node_of(struct vg_graph_definition *definition, CUgraphNode handle, const char *function,
+				  struct vg_graph_node **ret_node);
+
+// A node to be made, or new parameters of one.
+struct core_graph_spec {
+	CUgraphNodeParams native;
+	struct core_graph_keep *keep; // NULL: needs nothing
+};
+// Adds the node and takes spec->keep, also on failure. `ret_node` may be NULL.
+enum vg_status core_graph_add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
+			      struct core_graph_spec *spec, const char *function, struct vg_graph_node **ret_node);
+// The same for a capture's own list, edges' data included, which takes spec->keep only when it comes to the driver.
+enum vg_status core_graph_add_native(struct vg_graph_definition *definition, const CUgraphNode *after,
+				     const CUgraphEdgeData *data, size_t count, struct core_graph_spec *spec,
+				     const char *function, struct vg_graph_node **ret_node);
+
+// ---- nodes of each kind, from what the program said ------------------------------------------
+
+enum vg_status core_graph_host_spec(void (*callback)(void *data), const void *data, size_t size, const char *function,
+				    struct core_graph_spec *ret_spec);

@@ -1,0 +1,108 @@
+// Nodes and edges, listed by the driver: the count is asked for first, so that nothing is cut off.
+#include <stdlib.h>
+
+#include "core/graph_definition.h"
+
+static enum vg_status no_room(size_t count, size_t capacity, const char *what, const char *function)
+{
+	return vg_fail(VG_LIMIT, 0, function, "there are %zu %s, and room for %zu: ask for the count first", count, what,
+		       capacity);
+}
+
+// Objects for handles: all of them, or none.
+static enum vg_status objects_of(struct vg_graph_definition *definition, const CUgraphNode *handles, size_t count,
+				 const char *function, struct vg_graph_node **ret_nodes)
+{
+	struct vg_graph_node *node;
+
+	// Twice: what cannot fail any more writes.
+	for (int write = 0; write < 2; write++) {
+		for (size_t i = 0; i < count; i++) {
+			enum vg_status status = core_graph_node_of(definition, handles[i], function, &node);
+			if (status)
+				return status;
+			if (write)
+				ret_nodes[i] = node;
+		}
+	}
+	return VG_OK;
+}
+
+enum vg_status vg_graph_definition_nodes(struct vg_graph_definition *definition, struct vg_graph_node **nodes,
+					 size_t capacity, size_t *ret_count)
+{
+	size_t count = 0;
+
+	CORE_GRAPH_USABLE(definition);
+	CORE_NEEDED(ret_count);
+	if (capacity)
+		CORE_NEEDED(nodes);
+	CORE_ENTER(scope, definition->context->handle);
+	CORE_CALL(cuGraphGetNodes, definition->handle, NULL, &count);
+	if (capacity && count > capacity)
+		return no_room(count, capacity, "nodes", __func__);
+	if (capacity && count) {
+		CUgraphNode *handles = calloc(count, sizeof *handles);
+		if (!handles)
+			return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %zu nodes", count);
+		CUresult r = core_driver->cuGraphGetNodes(definition->handle, handles, &count);
+		enum vg_status status = r ? core_driver_failed(r, __func__, "cuGraphGetNodes", "%s", "")
+					  : objects_of(definition, handles, count, __func__, nodes);
+		free(handles);
+		if (status)
+			return status;
+	}
+	*ret_count = count;
+	return VG_OK;
+}
+
+static enum vg_status edges_of(struct vg_graph_definition *definition, CUgraphNode *from, CUgraphNode *to,
+			       CUgraphEdgeData *data, size_t count, const char *function, struct vg_graph_edge *ret_edges)
+{
+	struct vg_graph_edge edge;
+
+	if (!from || !to || !data)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu edges", count);
+	CUresult r = core_driver->cuGraphGetEdges_v2(definition->handle, from, to, data, &count);
+	if (r)
+		return core_driver_failed(r, function, "cuGraphGetEdges", "%s", "");
+	for (int write = 0; write < 2; write++) {
+		for (size_t i = 0; i < count; i++) {
+			enum vg_status status = core_graph_node_of(definition, from[i], function, &edge.from);
+			if (status == VG_OK)
+				status = core_graph_node_of(definition, to[i], function, &edge.to);
+			if (status)
+				return status;
+			if (write)
+				ret_edges[i] = edge;
+		}
+	}
+	return VG_OK;
+}
+
+enum vg_status vg_graph_definition_edges(struct vg_graph_definition *definition, struct vg_graph_edge *edges,
+					 size_t capacity, size_t *ret_count)
+{
+	size_t count = 0;
+
+	CORE_GRAPH_USABLE(definition);
+	CORE_NEEDED(ret_count);
+	if (capacity)
+		CORE_NEEDED(edges);
+	CORE_ENTER(scope, definition->context->handle);
+	CORE_CALL(cuGraphGetEdges_v2, definition->handle, NULL, NULL, NULL, &count);
+	if (capacity && count > capacity)
+		return no_room(count, capacity, "edges", __func__);
+	if (capacity && count) {
+		CUgraphNode *from = calloc(count, sizeof *from), *to = calloc(count, sizeof *to);
+		CUgraphEdgeData *data = calloc(count, sizeof *data);
+		enum vg_status status = edges_of(definition, from, to, data, count, __func__, edges);
+		free(from);
+		free(to);
+		free(data);
+		if (status)
+			return status;
+	}
+	*ret_count = count;
+	return VG_OK;
+}

@@ -1,0 +1,246 @@
+#include "virgate/graph_node.h"
+
+#include <stdlib.h>
+
+#include "core/graph_definition.h"
+
+// ---- nodes by their handle ----------------------------------------------------------------
+
+static size_t bucket_of(const struct vg_graph_definition *definition, CUgraphNode handle)
+{
+	// Handles are addresses: their low bits say nothing.
+	return (size_t)((uintptr_t)handle * 0x9e3779b97f4a7c15u >> 32) & (definition->bucket_count - 1);
+}
+
+static struct vg_graph_node *find(const struct vg_graph_definition *definition, CUgraphNode handle)
+{
+	struct vg_graph_node *node = definition->buckets[bucket_of(definition, handle)];
+
+	while (node && node->handle != handle)
+		node = node->next;
+	return node;
+}
+
+static void insert(struct vg_graph_definition *definition, struct vg_graph_node *node)
+{
+	struct vg_graph_node **bucket = &definition->buckets[bucket_of(definition, node->handle)];
+
+	node->next = *bucket;
+	*bucket = node;
+}
+
+// Without memory the buckets just fill.
+static void grow(struct vg_graph_definition *definition)
+{
+	size_t count = definition->bucket_count;
+	struct vg_graph_node **before = definition->buckets, **buckets = calloc(count * 2, sizeof *buckets);
+
+	if (!buckets)
+		return;
+	definition->buckets = buckets;
+	definition->bucket_count = count * 2;
+	for (size_t i = 0; i < count; i++) {
+		for (struct vg_graph_node *node = before[i], *next; node; node = next) {
+			next = node->next;
+			insert(definition, node);
+		}
+	}
+	free(before);
+}
+
+static void register_node(struct vg_graph_definition *definition, struct vg_graph_node *node, CUgraphNode handle,
+			  CUgraphNodeType type)
+{
+	node->definition = definition;
+	node->handle = handle;
+	node->type = type;
+	node->condition_type = -1;
+	if (++definition->node_count > definition->bucket_count)
+		grow(definition);
+	insert(definition, node);
+}
+
+enum vg_status core_graph_node_of(struct vg_graph_definition *definition, CUgraphNode handle, const char *function,
+				  struct vg_graph_node **ret_node)
+{
+	struct vg_graph_node *node = find(definition, handle);
+	CUgraphNodeType type;
+
+	if (!node) {
+		CUresult r = core_driver->cuGraphNodeGetType(handle, &type);
+		if (r)
+			return core_driver_failed(r, function, "cuGraphNodeGetType", "%s", "");
+		node = calloc(1, sizeof *node);
+		if (!node)
+			return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph node");
+		register_node(definition, node, handle, type);
+	}
+	*ret_node = node;
+	return VG_OK;
+}
+
+// ---- what every node has ------------------------------------------------------------------
+
+enum vg_status core_graph_node_check(const struct vg_graph_node *node, const char *name, const char *function)
+{
+	if (!node)
+		return vg_fail(VG_INVALID, 0, function, "%s is NULL", name);
+	if (!node->handle && !atomic_load(&node->definition->root->object.closed))
+		return vg_fail(VG_CLOSED, 0, function, "the graph node has been removed");
+	return core_graph_check(node->definition, name, function);
+}
+
+int vg_graph_node_type(const struct vg_graph_node *node)
+{
+	return node ? (int)node->type : -1;
+}
+
+struct vg_graph_definition *vg_graph_node_definition(const struct vg_graph_node *node)
+{
+	return node ? node->definition : NULL;
+}
+
+struct CUgraphNode_st *vg_graph_node_handle(const struct vg_graph_node *node)
+{
+	return node && vg_graph_definition_handle(node->definition) ? node->handle : NULL;
+}
+
+int vg_graph_node_is_valid(const struct vg_graph_node *node)
+{
+	return vg_graph_node_handle(node) != NULL;
+}
+
+// ---- removing -----------------------------------------------------------------------------
+
+static void definition_gone(struct vg_graph_definition *definition)
+{
+	definition->handle = NULL;
+	for (size_t i = 0; i < definition->bucket_count; i++) {
+		for (struct vg_graph_node *node = definition->buckets[i]; node; node = node->next) {
+			core_graph_node_gone(node);
+			node->handle = NULL;
+		}
+	}
+}
+
+void core_graph_node_gone(struct vg_graph_node *node)
+{
+	for (unsigned i = 0; i < node->inner_count; i++)
+		definition_gone(node->inner[i]);
+	core_graph_keep_detach(node->keep, node->definition->root->handle);
+	node->keep = NULL;
+}
+
+enum vg_status vg_graph_node_remove(struct vg_graph_node *node)
+{
+	CORE_NEEDED(node);
+	if (!vg_graph_node_is_valid(node))
+		return VG_OK;
+	struct vg_graph_definition *definition = node->definition;
+	CORE_ENTER(scope, definition->context->handle);
+	CORE_CALL(cuGraphDestroyNode, node->handle);
+	struct vg_graph_node **link = &definition->buckets[bucket_of(definition, node->handle)];
+	while (*link != node)
+		link = &(*link)->next;
+	*link = node->next;
+	definition->node_count--;
+	// The program may still point to it.
+	node->next = definition->removed;
+	definition->removed = node;
+	node->handle = NULL;
+	core_graph_node_gone(node);
+	core_graph_keep_drain();
+	return VG_OK;
+}
+
+// ---- adding -------------------------------------------------------------------------------
+
+static enum vg_status list_after(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
+				 const char *function, CUgraphNode *handles)
+{
+	unsigned mark = ++definition->root->mark;
+
+	for (size_t i = 0; i < count; i++) {
+		enum vg_status status = core_graph_node_check(after[i], "a node of the list", function);
+		if (status)
+			return status;
+		if (after[i]->definition != definition)
+			return vg_fail(VG_INVALID, 0, function, "node %zu of the list belongs to another graph definition", i);
+		if (after[i]->mark == mark)
+			return vg_fail(VG_INVALID, 0, function, "node %zu of the list was named before: name each once", i);
+		after[i]->mark = mark;
+		handles[i] = after[i]->handle;
+	}
+	return VG_OK;
+}
+
+enum vg_status core_graph_add_native(struct vg_graph_definition *definition, const CUgraphNode *after,
+				     const CUgraphEdgeData *data, size_t count, struct core_graph_spec *spec,
+				     const char *function, struct vg_graph_node **ret_node)
+{
+	CUgraph root = definition->root->handle;
+	CUgraphNode handle;
+
+	CORE_ENTER(scope, definition->context->handle);
+	struct vg_graph_node *node = calloc(1, sizeof *node);
+	if (!node)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph node");
+	node->keep = spec->keep;
+	spec->keep = NULL; // it is the graph's, or gone
+	CUresult r = core_graph_keep_attach(node->keep, root);
+	if (r) {
+		free(node);
+		return core_driver_failed(r, function, "cuGraphRetainUserObject", "%s", "");
+	}
+	r = core_driver->cuGraphAddNode_v2(&handle, definition->handle, after, data, count, &spec->native);
+	if (r) {
+		enum vg_status status = core_driver_failed(r, function, "cuGraphAddNode", "%s", "");
+		core_graph_keep_detach(node->keep, root);
+		free(node);
+		return status;
+	}
+	register_node(definition, node, handle, spec->native.type);
+	*ret_node = node;
+	return VG_OK;
+}
+
+static enum vg_status add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
+			  struct core_graph_spec *spec, const char *function, struct vg_graph_node **ret_node)
+{
+	struct vg_graph_node *node;
+	enum vg_status status = core_graph_check(definition, "definition", function);
+
+	if (status)
+		return status;
+	if (count && !after)
+		return vg_fail(VG_INVALID, 0, function, "after is NULL, and count is %zu", count);
+	core_graph_keep_drain();
+	CUgraphNode *handles = calloc(count + !count, sizeof *handles);
+	if (!handles)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu nodes", count);
+	status = list_after(definition, after, count, function, handles);
+	if (status == VG_OK)
+		status = core_graph_add_native(definition, handles, NULL, count, spec, function, &node);
+	free(handles);
+	if (status == VG_OK && ret_node)
+		*ret_node = node;
+	return status;
+}
+
+enum vg_status core_graph_add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
+			      struct core_graph_spec *spec, const char *function, struct vg_graph_node **ret_node)
+{
+	enum vg_status status = add(definition, after, count, spec, function, ret_node);
+
+	core_graph_keep_destroy(spec->keep); // not NULL: it did not come so far
+	spec->keep = NULL;
+	return status;
+}
+
+enum vg_status vg_graph_add_empty(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+				  size_t count, struct vg_graph_node **ret_node)
+{
+	struct core_graph_spec spec = {.native.type = CU_GRAPH_NODE_TYPE_EMPTY};
+
+	return core_graph_add(definition, after, count, &spec, __func__, ret_node);
+}
