@@ -1,0 +1,94 @@
+#!/bin/bash
+# test_scripts.sh ROOT CUDA: what is missing is named in one line that says what to install; options
+# named later are taken; counts add up.
+set -uo pipefail
+root=$1 cuda=$2
+place=$(mktemp -d /tmp/virgate-test-XXXXXX)
+trap 'rm -rf "$place"' EXIT
+passed=0 failed=0
+
+# expect WHAT STATUS TEXT COMMAND…: the command ends with that status, and its one line has that text.
+expect() {
+	local what=$1 status=$2 text=$3 output ended
+	shift 3
+	output=$("$@" 2>&1)
+	ended=$?
+	if [[ $ended == "$status" && $output == *"$text"* && $(wc -l <<<"$output") -le 1 ]]; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		printf 'FAIL %s: ended with %s and said:\n%s\n' "$what" "$ended" "$output"
+	fi
+}
+
+# The tools that install-deps finds: real ones, and those of the test.
+mkdir "$place/bin"
+for tool in sh grep tail; do
+	ln -s "$(command -v $tool)" "$place/bin/$tool"
+done
+tool() { # NAME LINES…
+	printf '%s\n' '#!/bin/sh' "${@:2}" >"$place/bin/$1"
+	chmod +x "$place/bin/$1"
+}
+install_deps() {
+	CUDA=${1:-$cuda} PATH=$place/bin "$root/scripts/install-deps"
+}
+tool dpkg-query 'echo install ok installed'
+tool id 'echo 0'
+
+expect "nothing to install" 0 "" install_deps
+expect "no toolkit" 1 "no CUDA toolkit at $place/none: install the package cuda-toolkit-13-0" install_deps "$place/none"
+mkdir -p "$place/cuda/include" "$place/cuda/bin"
+echo '#define CUDA_VERSION 12080' >"$place/cuda/include/cuda.h"
+expect "an old toolkit" 1 "is older than 13.0: install the package cuda-toolkit-13-0" install_deps "$place/cuda"
+echo '#define CUDA_VERSION 13010' >"$place/cuda/include/cuda.h"
+expect "no nvcc" 1 "no nvcc in $place/cuda/bin: install the package cuda-nvcc-13-0" install_deps "$place/cuda"
+tool dpkg-query 'case $* in *scdoc* | *libinih-dev*) exit 1 ;; esac' 'echo install ok installed'
+expect "no apt-get" 1 "these packages are missing, by their Debian names: scdoc libinih-dev" install_deps
+tool apt-get "echo \$* >>'$place/asked'"
+expect "packages are installed" 0 "installing: scdoc libinih-dev" install_deps
+expect "by apt-get, unasked" 0 "install -y -qq scdoc libinih-dev" cat "$place/asked"
+tool id 'echo 1000'
+expect "neither root nor sudo" 1 "as root, run: apt-get install scdoc libinih-dev" install_deps
+tool sudo 'exec "$@"'
+expect "sudo" 0 "installing: scdoc libinih-dev" install_deps
+tool apt-get 'echo "E: Unable to locate package scdoc" >&2' 'exit 100'
+expect "packages that apt-get does not get" 1 "could not install scdoc libinih-dev: E: Unable to locate package scdoc" \
+	eval 'install_deps 2>&1 >/dev/null'
+
+# meson itself, called without make.
+setup() {
+	(unset PKG_CONFIG_PATH; env "${@:2}" meson setup "$place/$1" "$root" "-Dcuda=${setup_cuda:-$cuda}") | grep -o 'ERROR.*'
+	return "${PIPESTATUS[0]}"
+}
+expect "meson without a package" 1 "no jansson: install the package libjansson-dev" setup package PKG_CONFIG_LIBDIR="$place/none"
+setup_cuda=$place/none
+expect "meson without a toolkit" 1 "no CUDA toolkit at $place/none: install" setup toolkit
+setup_cuda=$place/cuda
+expect "meson without nvcc" 1 "install the package cuda-nvcc-13-0" setup nvcc
+
+# Options named later.
+tool meson "echo \$* >>'$place/setups'"
+ln -s "$(command -v cat)" "$place/bin/cat"
+mkdir "$place/build"
+configure() {
+	PATH=$place/bin "$root/scripts/configure" "$place/build" "$@" && : >"$place/build/build.ninja"
+}
+expect "a first setup" 0 "" configure -Dcuda=/one
+expect "again, the same" 0 "" configure -Dcuda=/one
+expect "again, another toolkit" 0 "" configure -Dcuda=/two
+expect "set up twice" 0 2 grep -c . "$place/setups"
+expect "the second time anew" 0 "setup --reconfigure $place/build -Dcuda=/two" tail -n 1 "$place/setups"
+
+# Sums of stages.
+sums() {
+	"$root/scripts/stages" "$@" | tail -n 1
+	return "${PIPESTATUS[0]}"
+}
+expect "stages add up" 0 "3 passed, 0 failed, 3 skipped" sums a='echo "1 passed, 0 failed, 2 skipped"' b='echo "2 passed, 0 failed, 1 skipped"'
+expect "a stage that failed" 1 "1 passed, 1 failed, 0 skipped" sums a='echo "1 passed, 0 failed, 0 skipped"' b=false
+expect "a stage that counted and failed" 1 "2 passed, 1 failed, 0 skipped" sums a='echo "2 passed, 0 failed, 0 skipped"; exit 3'
+expect "a stage without a count" 1 "0 passed, 1 failed, 0 skipped" sums a=true
+
+echo "$passed passed, $failed failed, 0 skipped"
+[[ $failed == 0 ]]
