@@ -13,9 +13,9 @@
 
 static const struct {
 	const char *abi, *family;
-	int (*function)(void);
+	int (*function)(void), (*stub)(void);
 } rows[] = {
-#define ENTRY(abi, api, version, stream, family, need) {#abi, #family, abi},
+#define ENTRY(abi, api, version, stream, family, need) {#abi, #family, abi, sim_stub_##abi},
 #include "abi/entries.def"
 };
 
@@ -23,7 +23,7 @@ bool virgate_sim_implements(const char *abi)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (strcmp(rows[i].abi, abi) == 0)
-			return rows[i].function != sim_not_supported;
+			return rows[i].function != rows[i].stub;
 	return false;
 }
 
@@ -33,6 +33,6 @@ bool virgate_sim_coverage(size_t index, const char **ret_abi, const char **ret_f
 		return false;
 	*ret_abi = rows[index].abi;
 	*ret_family = rows[index].family;
-	*ret_implemented = rows[index].function != sim_not_supported;
+	*ret_implemented = rows[index].function != rows[index].stub;
 	return true;
 }

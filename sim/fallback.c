@@ -1,14 +1,36 @@
 // A weak definition of every driver entry: a strong one elsewhere in the simulator
-// overrides it. cuda.h is not included here, so that one untyped function can stand behind
-// all of them: none reads an argument, and all return a 32-bit status.
+// overrides it. cuda.h is not included here: none reads an argument, and all return a
+// 32-bit status, so that one untyped shape serves them all.
 #include "fallback.h"
 
-int sim_not_supported(void)
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+// The file that VIRGATE_SIM_UNIMPLEMENTED names gets a row for every such call, from all processes.
+static int refuse(const char *entry)
 {
-	return 801; // CUDA_ERROR_NOT_SUPPORTED
+	const char *path = getenv("VIRGATE_SIM_UNIMPLEMENTED");
+	char row[160];
+
+	if (!path || !*path)
+		return 801; // CUDA_ERROR_NOT_SUPPORTED
+	int length = snprintf(row, sizeof row, "%s called by %s\n", entry, program_invocation_short_name);
+	int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	if (file >= 0) {
+		(void)!write(file, row, length < (int)sizeof row ? (size_t)length : sizeof row - 1);
+		close(file);
+	}
+	return 801;
 }
 
 #define ENTRY(abi, api, version, stream, family, need)                                             \
+	int sim_stub_##abi(void)                                                                   \
+	{                                                                                          \
+		return refuse(#abi);                                                               \
+	}                                                                                          \
 	int abi(void);                                                                             \
-	__attribute__((weak, alias("sim_not_supported"), visibility("default"))) int abi(void);
+	__attribute__((weak, alias("sim_stub_" #abi), visibility("default"))) int abi(void);
 #include "abi/entries.def"

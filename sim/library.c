@@ -17,6 +17,8 @@ static void library_free(struct CUlib_st *library)
 	for (size_t i = 0; i < library->kernel_count; i++)
 		library->kernels[i].magic = 0;
 	free(library->kernels);
+	if (library->ptx)
+		sim_managed_variables_free(library->managed, ptx_module_managed_size(library->ptx));
 	ptx_module_destroy(library->ptx);
 	sim_image_finish(&library->image);
 	pthread_mutex_destroy(&library->lock);
@@ -260,8 +262,6 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 	return CUDA_SUCCESS;
 }
 
-// Managed variables and unified functions are made by the runtime's host tables, which are
-// out of the simulator's scope: a library holds none of either.
 CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
 	struct CUlib_st *found;
@@ -270,9 +270,10 @@ CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(library_get(library, &found));
-	return CUDA_ERROR_NOT_FOUND;
+	return ptx_module_is_managed(found->ptx, name) ? cuLibraryGetGlobal(dptr, bytes, library, name) : CUDA_ERROR_NOT_FOUND;
 }
 
+// Unified functions are made by the runtime's host tables, which are out of the simulator's scope.
 CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
 {
 	struct CUlib_st *found;

@@ -1,6 +1,8 @@
-#include "module.h"
-
 #include <stdlib.h>
+#include <sys/mman.h>
+
+#include "memory.h"
+#include "module.h"
 
 // What device code may call and the driver defines: a graph's condition is a word in device
 // memory, and its handle that word's address.
@@ -89,10 +91,43 @@ void sim_module_unref(struct CUmod_st *module)
 		free(module->functions[i].parameters);
 	}
 	free(module->functions);
+	if (module->ptx)
+		sim_managed_variables_free(module->managed, ptx_module_managed_size(module->ptx));
 	ptx_module_destroy(module->ptx);
 	if (module->image)
 		sim_memory_free(module->image);
 	free(module);
+}
+
+void sim_managed_variables_free(void *memory, size_t size)
+{
+	if (!memory)
+		return;
+	sim_host_pool_remove((uintptr_t)memory);
+	munmap(memory, size);
+}
+
+// A library's, made by its first load and kept for all contexts, or (NULL) the module's own.
+static CUresult place_managed(struct CUmod_st *module, struct CUlib_st *library)
+{
+	size_t size = ptx_module_managed_size(module->ptx);
+	void **owner = library ? &library->managed : &module->managed;
+	bool kept = *owner != NULL;
+
+	if (!size)
+		return CUDA_SUCCESS;
+	if (!kept) {
+		void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (memory == MAP_FAILED)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		if (sim_host_pool_add((uintptr_t)memory, size) != CUDA_SUCCESS) {
+			munmap(memory, size);
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+		*owner = memory;
+	}
+	ptx_module_bind_managed(module->ptx, (uintptr_t)*owner, kept);
+	return CUDA_SUCCESS;
 }
 
 // Variables take device memory, and so does the code: a byte for every byte of PTX.
@@ -150,6 +185,8 @@ CUresult sim_module_create(struct sim_context *context, const struct sim_image *
 	CUresult result = sim_module_parse(image, jit, &module->ptx);
 	if (result == CUDA_SUCCESS)
 		result = list_functions(module);
+	if (result == CUDA_SUCCESS)
+		result = place_managed(module, library);
 	if (result == CUDA_SUCCESS)
 		result = place(module, image);
 	module->uses_heap = mentions(image, "malloc");

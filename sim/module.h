@@ -41,6 +41,7 @@ struct CUmod_st {
 	struct CUlib_st *library; // NULL: loaded by cuModuleLoad*
 	struct ptx_module *ptx;
 	CUdeviceptr image;
+	void *managed; // its managed variables; a library's modules share theirs
 	bool uses_heap;
 	size_t function_count;
 	struct CUfunc_st *functions;
@@ -62,6 +63,7 @@ struct CUlib_st {
 	struct sim_image image;
 	struct ptx_module *ptx; // to list kernels without a context
 	pthread_mutex_t lock;	// loads into contexts
+	void *managed;		// variables of all its modules; NULL: in no context yet
 	size_t kernel_count;
 	struct CUkern_st *kernels;
 };
@@ -85,6 +87,8 @@ int sim_module_target(void); // 90
 CUresult sim_module_create(struct sim_context *context, const struct sim_image *image, struct sim_jit *jit,
 			   struct CUlib_st *library, struct CUmod_st **ret_module);
 void sim_module_unref(struct CUmod_st *module);
+// Memory of managed variables: mapped and known to the driver. NULL passes.
+void sim_managed_variables_free(void *memory, size_t size);
 CUresult sim_module_get(CUmodule handle, struct CUmod_st **ret_module);
 // Refused, with a word when asked for, if it holds an instruction that is not implemented.
 CUresult sim_function_usable(const struct ptx_function *function);

@@ -63,11 +63,13 @@ int ptx_link(struct ptx_module *module)
 
 static int place(struct ptx_module *module, struct ptx_symbol *symbol, uint32_t *capacity)
 {
-	symbol->offset = (module->image_size + symbol->align - 1) & ~(uint64_t)(symbol->align - 1);
-	module->image_size = symbol->offset + symbol->size;
+	uint64_t *size = symbol->is_managed ? &module->managed_size : &module->image_size;
+
+	symbol->offset = (*size + symbol->align - 1) & ~(uint64_t)(symbol->align - 1);
+	*size = symbol->offset + symbol->size;
 	if (symbol->align > module->image_align)
 		module->image_align = symbol->align;
-	if (module->image_size > 1ull << 42)
+	if (*size > 1ull << 42)
 		return ptx_syntax(module, symbol->line, "variables exceed the device's memory");
 	return ptx_list_add(&module->arena, (void ***)&module->variables, &module->variable_count, capacity, symbol);
 }

@@ -69,7 +69,18 @@ static uint64_t address_of(const struct ptx_module *module, struct ptx_symbol *s
 	symbol = ptx_definition(symbol);
 	if (symbol->kind == PTX_SYMBOL_FUNCTION)
 		return PTX_FUNCTION_WINDOW + (symbol->function ? symbol->function->index : 0) * 16ull;
-	return module->device + symbol->offset;
+	return ptx_variable_address(module, symbol);
+}
+
+size_t ptx_module_managed_size(const struct ptx_module *module)
+{
+	return module->managed_size;
+}
+
+void ptx_module_bind_managed(struct ptx_module *module, uint64_t address, bool kept)
+{
+	module->managed = address;
+	module->managed_kept = kept;
 }
 
 int ptx_module_bind(struct ptx_module *module, uint64_t device, void *host)
@@ -79,7 +90,9 @@ int ptx_module_bind(struct ptx_module *module, uint64_t device, void *host)
 		return -EINVAL;
 	for (uint32_t i = 0; i < module->variable_count; i++) {
 		const struct ptx_symbol *variable = module->variables[i];
-		uint8_t *bytes = (uint8_t *)host + variable->offset;
+		if (variable->is_managed && module->managed_kept)
+			continue;
+		uint8_t *bytes = (variable->is_managed ? (uint8_t *)(uintptr_t)module->managed : (uint8_t *)host) + variable->offset;
 		size_t given = variable->byte_count < variable->size ? variable->byte_count : variable->size;
 		memset(bytes, 0, variable->size);
 		if (given)
@@ -100,11 +113,19 @@ bool ptx_module_variable(const struct ptx_module *module, const char *name, uint
 	for (uint32_t i = 0; i < module->variable_count; i++)
 		if (strcmp(module->variables[i]->name, name) == 0) {
 			if (ret_device)
-				*ret_device = module->device + module->variables[i]->offset;
+				*ret_device = ptx_variable_address(module, module->variables[i]);
 			if (ret_size)
 				*ret_size = module->variables[i]->size;
 			return true;
 		}
+	return false;
+}
+
+bool ptx_module_is_managed(const struct ptx_module *module, const char *name)
+{
+	for (uint32_t i = 0; i < module->variable_count; i++)
+		if (strcmp(module->variables[i]->name, name) == 0)
+			return module->variables[i]->is_managed;
 	return false;
 }
 

@@ -119,7 +119,7 @@ static uint64_t symbol_address(const struct ptx_warp *warp, const struct ptx_sym
 	case PTX_SPACE_SHARED: return run->function->shared_offsets[symbol->index];
 	case PTX_SPACE_LOCAL: return warp->frame->local_base + symbol->offset;
 	case PTX_SPACE_PARAM: return symbol->offset;
-	default: return run->module->device + symbol->offset;
+	default: return ptx_variable_address(run->module, symbol);
 	}
 }
 

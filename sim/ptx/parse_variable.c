@@ -278,8 +278,10 @@ static int parse_attributes(struct ptx_parser *parser, struct ptx_symbol *symbol
 			symbol->vector = (uint8_t)(token->text[2] - '0');
 		} else if (ptx_token_equals(token, ".attribute")) {
 			while (!ptx_token_is(token, ')') && token->kind != PTX_TOKEN_END &&
-			       token->kind != PTX_TOKEN_ERROR)
+			       token->kind != PTX_TOKEN_ERROR) {
+				symbol->is_managed |= ptx_token_equals(token, ".managed");
 				ptx_lexer_next(&parser->lexer);
+			}
 		} else if (!ptx_type_find(token->text + 1, token->length - 1, &symbol->type) &&
 			   !ptx_token_equals(token, ".global") && !ptx_token_equals(token, ".const") &&
 			   !ptx_token_equals(token, ".shared") && !ptx_token_equals(token, ".local") &&

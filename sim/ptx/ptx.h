@@ -39,6 +39,11 @@ void ptx_module_destroy(struct ptx_module *module);
 size_t ptx_module_image_size(const struct ptx_module *module);
 size_t ptx_module_image_align(const struct ptx_module *module);
 int ptx_module_bind(struct ptx_module *module, uint64_t device, void *host);
+// Those with .attribute(.managed) live in host memory of their own, which the caller allocates before
+// it binds. `kept`: another module of the same texts has initialized them.
+size_t ptx_module_managed_size(const struct ptx_module *module);
+void ptx_module_bind_managed(struct ptx_module *module, uint64_t address, bool kept);
+bool ptx_module_is_managed(const struct ptx_module *module, const char *name); // false: there is none
 // NULL name with an index lists them. Returns false when there is none.
 bool ptx_module_variable(const struct ptx_module *module, const char *name, uint64_t *ret_device, size_t *ret_size);
 size_t ptx_module_variable_count(const struct ptx_module *module);

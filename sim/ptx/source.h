@@ -52,7 +52,7 @@ struct ptx_symbol {
 	uint32_t align;
 	uint64_t size;	// bytes, whole
 	uint32_t range; // %r<100>: 100
-	bool is_extern, is_visible, is_weak, is_array, is_formal;
+	bool is_extern, is_visible, is_weak, is_array, is_formal, is_managed;
 	uint64_t offset; // in its storage: register file, device image, frame, parameters
 	uint32_t index;	 // of a shared variable in the module's table
 	uint8_t *bytes;	 // initial contents; may be shorter than size
@@ -155,6 +155,8 @@ struct ptx_module {
 	struct ptx_symbol **shared;
 	uint32_t shared_count;
 	uint64_t image_size, image_align, const_size;
+	uint64_t managed, managed_size; // variables that the host may use too
+	bool managed_kept; // another load has initialized them
 	uint64_t device; // once bound
 	bool has_indirect;
 	uint8_t *constants; // lane arrays of the literals
@@ -229,6 +231,12 @@ int ptx_gather(struct ptx_module *module); // entries: refusals, shared layout, 
 
 // decode.c
 int ptx_decode(struct ptx_module *module, struct ptx_function *function);
+
+// Where a variable of .global or .const is, once the module is bound.
+static inline uint64_t ptx_variable_address(const struct ptx_module *module, const struct ptx_symbol *symbol)
+{
+	return (symbol->is_managed ? module->managed : module->device) + symbol->offset;
+}
 
 static inline struct ptx_symbol *ptx_definition(struct ptx_symbol *symbol)
 {

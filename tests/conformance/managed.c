@@ -133,3 +133,58 @@ CONFORM(attaching)
 	WORKS(cuMemFree(address));
 	WORKS(cuStreamDestroy(stream));
 }
+
+// counter (managed, 5), plain (of the device, 9), bump(n): counter += n.
+static const char ptx_managed[] = PTX_HEAD
+	".visible .global .attribute(.managed) .align 4 .u32 counter = 5;\n"
+	".visible .global .align 4 .u32 plain = 9;\n"
+	".visible .entry bump(.param .u32 n) {\n"
+	"	.reg .b32 %n, %v;\n	ld.param.u32 %n, [n];\n	ld.global.u32 %v, [counter];\n"
+	"	add.u32 %v, %v, %n;\n	st.global.u32 [counter], %v;\n	ret;\n}\n";
+
+CONFORM(variables_of_a_module)
+{
+	CUdeviceptr address = 0;
+	unsigned managed = 0, n = 3;
+	size_t size = 0;
+
+	need_context();
+	CUmodule module = need_module(ptx_managed);
+	NEED(cuModuleGetGlobal(&address, &size, module, "counter"));
+	EQUALS(size, 4);
+	WORKS(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address));
+	EQUALS(managed & 0xff, 1);
+	EQUALS(*(volatile unsigned *)address, 5);
+	void *arguments[] = {&n};
+	NEED(cuLaunchKernel(need_function(module, "bump"), 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+	WORKS(cuCtxSynchronize());
+	EQUALS(*(volatile unsigned *)address, 8);
+	FAILS(cuMemFree(address));
+	WORKS(cuModuleUnload(module));
+}
+
+CONFORM(variables_of_a_library)
+{
+	CUdeviceptr address = 0, again = 0;
+	CUlibrary library;
+	CUkernel bump;
+	unsigned n = 4;
+	size_t size = 0;
+
+	need_context();
+	NEED(cuLibraryLoadData(&library, ptx_managed, NULL, NULL, 0, NULL, NULL, 0));
+	NEED(cuLibraryGetKernel(&bump, library, "bump"));
+	void *arguments[] = {&n};
+	NEED(cuLaunchKernel((CUfunction)bump, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+	WORKS(cuCtxSynchronize());
+	NEED(cuLibraryGetManaged(&address, &size, library, "counter"));
+	EQUALS(size, 4);
+	EQUALS(*(volatile unsigned *)address, 9);
+	WORKS(cuLibraryGetManaged(&again, NULL, library, "counter"));
+	EQUALS(again, address);
+	GIVES(cuLibraryGetManaged(&again, NULL, library, "plain"), CUDA_ERROR_NOT_FOUND);
+	GIVES(cuLibraryGetManaged(&again, NULL, library, "nothing"), CUDA_ERROR_NOT_FOUND);
+	GIVES(cuLibraryGetManaged(&again, NULL, library, NULL), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuLibraryGetGlobal(&again, &size, library, "plain"));
+	WORKS(cuLibraryUnload(library));
+}

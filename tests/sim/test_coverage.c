@@ -1,7 +1,9 @@
 // The table of what the simulator lacks is the one in docs/. `--print` writes it anew.
 #include "test.h"
 
+#include <dlfcn.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 #include "coverage.h"
 
@@ -50,6 +52,27 @@ TEST(the_page_says_what_is_lacking)
 	make_table();
 	if (strcmp(page, table) != 0)
 		FAIL("%s is out of date: make it anew with test-sim-coverage --print", PAGE);
+}
+
+typedef int (*entry)(void);
+
+// How the suites find out that one of their programs reached what is not there.
+TEST(a_call_of_what_is_lacking_leaves_a_row)
+{
+	char path[] = "/tmp/virgate-unimplemented-XXXXXX", text[256] = "";
+	int file = mkstemp(path);
+	entry lacking = (entry)dlsym(RTLD_DEFAULT, "cuTexRefCreate"), there = (entry)dlsym(RTLD_DEFAULT, "cuCtxSynchronize");
+
+	CHECK(file >= 0 && lacking && there);
+	setenv("VIRGATE_SIM_UNIMPLEMENTED", path, 1);
+	(void)there();
+	CHECK_INT(lacking(), 801);
+	unsetenv("VIRGATE_SIM_UNIMPLEMENTED");
+	CHECK_INT(lacking(), 801);
+	CHECK(read(file, text, sizeof text - 1) > 0);
+	CHECK_STR(text, "cuTexRefCreate called by test-sim-coverage\n");
+	close(file);
+	unlink(path);
 }
 
 TEST(by_name)
