@@ -99,7 +99,7 @@ TEST(fewer_multiprocessors_take_longer)
 {
 	static const char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
 		".visible .entry work() {\n.reg .b32 %i;\n.reg .pred %p;\nmov.u32 %i, 0;\nagain:\nadd.u32 %i, %i, 1;\n"
-		"setp.lt.u32 %p, %i, 4000;\n@%p bra again;\nret;\n}\n";
+		"setp.lt.u32 %p, %i, 300;\n@%p bra again;\nret;\n}\n";
 	struct group group = {.count = 16};
 	split_function split = start();
 	CUdevResourceDesc description;
