@@ -133,35 +133,3 @@ SHIM_EXPORT CUresult CUDAAPI cuDestroyExternalMemory(CUexternalMemory memory)
 		shim_record_put(&record);
 	return result;
 }
-
-// A multicast object has no memory of its own, and keeps what is bound to it alive.
-SHIM_EXPORT CUresult CUDAAPI cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offset,
-						CUmemGenericAllocationHandle handle, size_t handle_offset, size_t size,
-						unsigned long long flags)
-{
-	CUresult result = REAL(cuMulticastBindMem)(multicast, offset, handle, handle_offset, size, flags);
-
-	if (result == CUDA_SUCCESS && shim_counting())
-		shim_pin(handle, multicast, offset);
-	return result;
-}
-
-SHIM_EXPORT CUresult CUDAAPI cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size_t offset,
-						 CUdeviceptr address, size_t size, unsigned long long flags)
-{
-	CUresult result = REAL(cuMulticastBindAddr)(multicast, offset, address, size, flags);
-
-	if (result == CUDA_SUCCESS && shim_counting())
-		shim_pin_address(address, multicast, offset);
-	return result;
-}
-
-SHIM_EXPORT CUresult CUDAAPI cuMulticastUnbind(CUmemGenericAllocationHandle multicast, CUdevice device, size_t offset,
-					       size_t size)
-{
-	CUresult result = REAL(cuMulticastUnbind)(multicast, device, offset, size);
-
-	if (result == CUDA_SUCCESS && shim_counting())
-		shim_unpin(multicast, offset);
-	return result;
-}

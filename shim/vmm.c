@@ -10,6 +10,7 @@ struct shim_physical {
 	enum vg_ledger_kind kind;
 	unsigned int holders; // handles + mappings + pins + descriptors (one for all) + calls on their way
 	bool exported;	      // one of the holders is its descriptors
+	bool binds;	      // a multicast object: pins of others are in its name
 };
 
 struct mapping {
@@ -57,6 +58,8 @@ static void set_holders(struct shim_physical *physical, unsigned int holders)
 		physical->holders = holders;
 }
 
+static void unpin(uint64_t owner, bool all, uint64_t offset);
+
 static void drop(struct shim_physical *physical, unsigned int count)
 {
 	if (!physical)
@@ -64,6 +67,8 @@ static void drop(struct shim_physical *physical, unsigned int count)
 	set_holders(physical, physical->holders - count);
 	if (physical->holders)
 		return;
+	if (physical->binds)
+		unpin((uintptr_t)physical, true, 0);
 	shim_refund(physical->kind, physical->bytes);
 	free(physical);
 }
@@ -119,7 +124,7 @@ static int add_handle(CUmemGenericAllocationHandle handle, struct shim_physical 
 }
 
 // Stores what a successful create or import gave; the caller has charged `bytes`.
-static CUresult keep(CUmemGenericAllocationHandle handle, enum vg_ledger_kind kind, uint64_t bytes)
+CUresult shim_physical_keep(CUmemGenericAllocationHandle handle, enum vg_ledger_kind kind, uint64_t bytes)
 {
 	struct shim_physical *physical = malloc(sizeof *physical);
 	int result = -1;
@@ -156,7 +161,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, s
 		return result;
 	result = REAL(cuMemCreate)(handle, size, properties, flags);
 	if (result == CUDA_SUCCESS)
-		return keep(*handle, VG_LEDGER_VMM, size);
+		return shim_physical_keep(*handle, VG_LEDGER_VMM, size);
 	shim_refund(VG_LEDGER_VMM, size);
 	return result;
 }
@@ -189,7 +194,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocati
 		if (REAL(cuMemGetAllocationPropertiesFromHandle)(&properties, *handle) != CUDA_SUCCESS ||
 		    is_on_device(&properties)) {
 			shim_undeclared_doubt(); // never mapped, it may be more than the least
-			return keep(*handle, VG_LEDGER_IMPORT, least);
+			return shim_physical_keep(*handle, VG_LEDGER_IMPORT, least);
 		}
 	}
 	shim_refund(VG_LEDGER_IMPORT, least);
@@ -384,7 +389,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationH
 	return result;
 }
 
-static void add_pin(struct shim_physical *physical, uint64_t owner, uint64_t offset)
+void shim_physical_pin(struct shim_physical *physical, uint64_t owner, uint64_t offset)
 {
 	struct pin *pin = malloc(sizeof *pin);
 
@@ -402,7 +407,7 @@ void shim_pin(CUmemGenericAllocationHandle handle, uint64_t owner, uint64_t offs
 	struct shim_physical *physical = hold(handle);
 
 	if (physical)
-		add_pin(physical, owner, offset);
+		shim_physical_pin(physical, owner, offset);
 }
 
 void shim_pin_address(CUdeviceptr address, uint64_t owner, uint64_t offset)
@@ -415,12 +420,12 @@ void shim_pin_address(CUdeviceptr address, uint64_t owner, uint64_t offset)
 		set_holders(physical, physical->holders + 1);
 	pthread_mutex_unlock(&lock);
 	if (physical)
-		add_pin(physical, owner, offset);
+		shim_physical_pin(physical, owner, offset);
 }
 
+// Under the lock.
 static void unpin(uint64_t owner, bool all, uint64_t offset)
 {
-	pthread_mutex_lock(&lock);
 	for (struct pin **link = &pins; *link;) {
 		struct pin *pin = *link;
 		if (pin->owner != owner || (!all && pin->offset != offset)) {
@@ -431,15 +436,33 @@ static void unpin(uint64_t owner, bool all, uint64_t offset)
 		drop(pin->physical, 1);
 		free(pin);
 	}
+}
+
+uint64_t shim_binder(CUmemGenericAllocationHandle multicast)
+{
+	struct shim_record record;
+	uint64_t owner = multicast;
+
+	pthread_mutex_lock(&lock);
+	if (shim_record_find(SHIM_HANDLE, multicast, &record)) {
+		struct shim_physical *physical = record.data;
+		physical->binds = true;
+		owner = (uintptr_t)physical;
+	}
 	pthread_mutex_unlock(&lock);
+	return owner;
 }
 
 void shim_unpin(uint64_t owner, uint64_t offset)
 {
+	pthread_mutex_lock(&lock);
 	unpin(owner, false, offset);
+	pthread_mutex_unlock(&lock);
 }
 
 void shim_unpin_all(uint64_t owner)
 {
+	pthread_mutex_lock(&lock);
 	unpin(owner, true, 0);
+	pthread_mutex_unlock(&lock);
 }

@@ -16,5 +16,12 @@ void shim_unpin_all(uint64_t owner);
 // One holder more, of memory of so many bytes, and one fewer. NULL: not memory that we charge for.
 struct shim_physical *shim_physical_hold(CUmemGenericAllocationHandle handle, uint64_t *ret_bytes);
 void shim_physical_drop(struct shim_physical *physical);
+// Stores what a successful create or import gave, `bytes` of which are charged; undoes both where it cannot.
+CUresult shim_physical_keep(CUmemGenericAllocationHandle handle, enum vg_ledger_kind kind, uint64_t bytes);
+// shim_pin for memory that is held; takes over the hold.
+void shim_physical_pin(struct shim_physical *physical, uint64_t owner, uint64_t offset);
+// The owner of what is bound to a multicast object, which is let go with the object's last holder: not its handle,
+// whose number may come to mean another object while mappings of this one are there.
+uint64_t shim_binder(CUmemGenericAllocationHandle multicast);
 // Whether one of the holders stands for all of its descriptors.
 void shim_physical_exported(struct shim_physical *physical, bool now);

@@ -257,6 +257,73 @@ EXPORT CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size)
 	return result;
 }
 
+// Objects that take nothing and are not followed: who binds, maps or imports is the interposer's to know.
+static CUresult bare_object(const char *entry, void *ret_handle)
+{
+	BEGIN(entry);
+	pthread_mutex_lock(&lock);
+	uint64_t key = next_address;
+	next_address += 512;
+	pthread_mutex_unlock(&lock);
+	memcpy(ret_handle, &key, sizeof key);
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *handle, const CUmulticastObjectProp *properties)
+{
+	BEGIN("cuMulticastCreate");
+	return add(0, HANDLE, NULL, 0, (uint64_t *)handle);
+}
+
+EXPORT CUresult CUDAAPI cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offset,
+					   CUmemGenericAllocationHandle handle, size_t handle_offset, size_t size,
+					   unsigned long long flags)
+{
+	BEGIN("cuMulticastBindMem");
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr address,
+					    size_t size, unsigned long long flags)
+{
+	BEGIN("cuMulticastBindAddr");
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuMulticastUnbind(CUmemGenericAllocationHandle multicast, CUdevice device, size_t offset, size_t size)
+{
+	BEGIN("cuMulticastUnbind");
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *shape)
+{
+	return bare_object("cuArray3DCreate_v2", array);
+}
+
+EXPORT CUresult CUDAAPI cuArrayDestroy(CUarray array)
+{
+	BEGIN("cuArrayDestroy");
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned int count, CUstream stream)
+{
+	BEGIN("cuMemMapArrayAsync");
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description)
+{
+	return bare_object("cuImportExternalMemory", memory);
+}
+
+EXPORT CUresult CUDAAPI cuDestroyExternalMemory(CUexternalMemory memory)
+{
+	BEGIN("cuDestroyExternalMemory");
+	return CUDA_SUCCESS;
+}
+
 EXPORT CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 {
 	*pool = (CUmemoryPool)&default_pool;

@@ -1,0 +1,46 @@
+// A multicast object has no memory of its own. It keeps what is bound to it, and lives itself until the last of its
+// handles and mappings has gone, as memory does.
+#include "shim/vmm.h"
+
+SHIM_EXPORT CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *handle, const CUmulticastObjectProp *properties)
+{
+	CUresult result = REAL(cuMulticastCreate)(handle, properties);
+
+	return result == CUDA_SUCCESS && shim_enforcing() ? shim_physical_keep(*handle, VG_LEDGER_VMM, 0) : result;
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offset,
+						CUmemGenericAllocationHandle handle, size_t handle_offset, size_t size,
+						unsigned long long flags)
+{
+	uint64_t bytes;
+	// Held during the call: another thread may release the handle meanwhile.
+	struct shim_physical *physical = shim_counting() ? shim_physical_hold(handle, &bytes) : NULL;
+	CUresult result = REAL(cuMulticastBindMem)(multicast, offset, handle, handle_offset, size, flags);
+
+	if (physical && result == CUDA_SUCCESS)
+		shim_physical_pin(physical, shim_binder(multicast), offset);
+	else if (physical)
+		shim_physical_drop(physical);
+	return result;
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size_t offset,
+						 CUdeviceptr address, size_t size, unsigned long long flags)
+{
+	CUresult result = REAL(cuMulticastBindAddr)(multicast, offset, address, size, flags);
+
+	if (result == CUDA_SUCCESS && shim_counting())
+		shim_pin_address(address, shim_binder(multicast), offset);
+	return result;
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuMulticastUnbind(CUmemGenericAllocationHandle multicast, CUdevice device, size_t offset,
+					       size_t size)
+{
+	CUresult result = REAL(cuMulticastUnbind)(multicast, device, offset, size);
+
+	if (result == CUDA_SUCCESS && shim_counting())
+		shim_unpin(shim_binder(multicast), offset);
+	return result;
+}
