@@ -4,6 +4,7 @@
 
 #include <virgate/context.h>
 #include <virgate/device.h>
+#include <virgate/device_resource.h>
 #include <virgate/event.h>
 #include <virgate/graph.h>
 #include <virgate/graph_builder.h>

@@ -1,46 +1,233 @@
 #include "core/context.h"
 
+#include "core/device_resource.h"
 #include "core/error.h"
 
 #include <stdlib.h>
 
+enum { MOST_RESOURCES = 256 };
+
+static enum vg_status close_green(struct vg_context *context, const char *function)
+{
+	CUcontext current;
+
+	// The thread must not be left with a context that is no more.
+	if (core_driver->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context->identity)
+		core_driver->cuCtxSetCurrent(NULL);
+	CUresult r = core_driver->cuGreenCtxDestroy(context->green);
+	return r ? core_driver_failed(r, function, "cuGreenCtxDestroy", "%s", "") : VG_OK;
+}
+
 static enum vg_status close_context(struct core_object *object, const char *function)
 {
 	struct vg_context *context = (struct vg_context *)object;
-	CUresult r = context->primary ? core_driver->cuDevicePrimaryCtxRelease_v2(context->device->handle) : CUDA_SUCCESS;
+	enum vg_status status = context->green && !context->borrowed ? close_green(context, function) : VG_OK;
 
-	return r ? core_driver_failed(r, function, "cuDevicePrimaryCtxRelease", "%s", "") : VG_OK;
+	CUresult r = context->primary ? core_driver->cuDevicePrimaryCtxRelease_v2(context->device->handle) : CUDA_SUCCESS;
+	return r ? core_driver_failed(r, function, "cuDevicePrimaryCtxRelease", "%s", "") : status;
 }
 
 static void free_context(struct core_object *object)
 {
+	pthread_mutex_destroy(&((struct vg_context *)object)->green_lock);
 	free(object);
 }
 
 static const struct core_class context_class = {"context", close_context, free_context};
 
-enum vg_status vg_context_primary(struct vg_device *device, struct vg_context **ret_context)
+static enum vg_status create(struct vg_device *device, const char *function, struct vg_context **ret_context)
 {
-	CORE_NEEDED(device);
-	CORE_NEEDED(ret_context);
 	struct vg_context *context = calloc(1, sizeof *context);
+
 	if (!context)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a context");
-	CUresult r = core_driver->cuDevicePrimaryCtxRetain(&context->handle, device->handle);
-	if (r) {
-		free(context);
-		return core_driver_failed(r, __func__, "cuDevicePrimaryCtxRetain", "device %d", device->ordinal);
-	}
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a context");
 	core_object_init(&context->object, &context_class);
+	pthread_mutex_init(&context->green_lock, NULL);
 	context->device = device;
-	context->primary = true;
 	*ret_context = context;
 	return VG_OK;
+}
+
+// The primary context as the one to enter, held until the context is closed.
+static enum vg_status hold_primary(struct vg_context *context, const char *function)
+{
+	CUresult r = core_driver->cuDevicePrimaryCtxRetain(&context->handle, context->device->handle);
+
+	if (r)
+		return core_driver_failed(r, function, "cuDevicePrimaryCtxRetain", "device %d", context->device->ordinal);
+	context->primary = true;
+	return VG_OK;
+}
+
+enum vg_status vg_context_primary(struct vg_device *device, struct vg_context **ret_context)
+{
+	struct vg_context *context;
+
+	CORE_NEEDED(device);
+	CORE_NEEDED(ret_context);
+	enum vg_status status = create(device, __func__, &context);
+	if (status)
+		return status;
+	status = hold_primary(context, __func__);
+	if (status) {
+		core_object_release(&context->object);
+		return status;
+	}
+	context->identity = context->handle;
+	*ret_context = context;
+	return VG_OK;
+}
+
+static enum vg_status check_resources(const struct vg_device *device, const struct vg_context_options *o)
+{
+	const char *function = "vg_context_create";
+
+	if (!o->sms || o->sm_count == 0)
+		return vg_fail(VG_INVALID, 0, function,
+			       "resources must be provided: .sms, which vg_sm_resource_split() makes of vg_device_sm_resource()");
+	if (o->sm_count > MOST_RESOURCES)
+		return vg_fail(VG_INVALID, 0, function, "%zu SM resources: %d at most", o->sm_count, MOST_RESOURCES);
+	for (size_t i = 0; i < o->sm_count; i++) {
+		const struct vg_sm_resource *sm = o->sms[i];
+		enum vg_status status = core_object_check((const struct core_object *)sm, "an SM resource", function);
+		if (status)
+			return status;
+		if (sm->dry_run)
+			return vg_fail(VG_INVALID, 0, function, "resource %zu is a dry-run SM resource: split without .dry_run", i);
+		if (sm->device != device)
+			return vg_fail(VG_INVALID, 0, function, "resource %zu is of device %d, the context of device %d", i,
+				       sm->device->ordinal, device->ordinal);
+	}
+	if (o->workqueue && o->workqueue->device != device)
+		return vg_fail(VG_INVALID, 0, function, "the work queue is of device %d, the context of device %d",
+			       o->workqueue->device->ordinal, device->ordinal);
+	return VG_OK;
+}
+
+// Fills `context`; what it got so far is given back with the object.
+static enum vg_status make_green(struct vg_context *context, const struct vg_context_options *o, const char *function)
+{
+	CUdevResource natives[MOST_RESOURCES + 2];
+	CUdevResourceDesc description;
+	unsigned count = 0;
+
+	while (count < o->sm_count) {
+		natives[count] = o->sms[count]->native;
+		count++;
+	}
+	if (o->workqueue) {
+		natives[count++] = o->workqueue->config;
+		natives[count++] = o->workqueue->queue;
+	}
+	CUresult r = core_driver->cuDevResourceGenerateDesc(&description, natives, count);
+	if (r)
+		return core_driver_failed(r, function, "cuDevResourceGenerateDesc", "of %u resources", count);
+	// Held first: else the driver would bring the primary context up and down by itself.
+	enum vg_status status = hold_primary(context, function);
+	if (status)
+		return status;
+	CUgreenCtx green;
+	r = core_driver->cuGreenCtxCreate(&green, description, context->device->handle, CU_GREEN_CTX_DEFAULT_STREAM);
+	if (r)
+		return core_driver_failed(r, function, "cuGreenCtxCreate", "of %u resources", count);
+	context->green = green;
+	r = core_driver->cuCtxFromGreenCtx(&context->identity, green);
+	return r ? core_driver_failed(r, function, "cuCtxFromGreenCtx", "%s", "") : VG_OK;
+}
+
+enum vg_status vg_context_create(struct vg_device *device, const struct vg_context_options *options,
+				 struct vg_context **ret_context)
+{
+	struct vg_context_options o;
+	struct vg_context *context;
+
+	CORE_NEEDED(device);
+	CORE_NEEDED(ret_context);
+	CORE_OPTIONS(o, options);
+	enum vg_status status = check_resources(device, &o);
+	if (status == VG_OK)
+		status = create(device, __func__, &context);
+	if (status)
+		return status;
+	status = make_green(context, &o, __func__);
+	if (status)
+		core_object_release(&context->object);
+	else
+		*ret_context = context;
+	return status;
+}
+
+static enum vg_status find_device(CUcontext identity, const char *function, struct vg_device **ret_device)
+{
+	CUdevice handle;
+
+	CORE_ENTER(scope, identity);
+	CUresult r = core_driver->cuCtxGetDevice(&handle);
+	if (r)
+		return core_driver_failed(r, function, "cuCtxGetDevice", "%s", "");
+	*ret_device = core_device_of(handle);
+	return VG_OK;
+}
+
+enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, const char *function, struct vg_context **ret_context)
+{
+	struct vg_device *device = NULL;
+	struct vg_context *context;
+
+	enum vg_status status = find_device(identity, function, &device);
+	if (status == VG_OK)
+		status = create(device, function, &context);
+	if (status)
+		return status;
+	context->identity = context->handle = identity;
+	context->green = green;
+	context->borrowed = true;
+	if (green)
+		status = hold_primary(context, function);
+	if (status)
+		core_object_release(&context->object);
+	else
+		*ret_context = context;
+	return status;
+}
+
+// Its default stream is green where the context is.
+static enum vg_status find_green(CUcontext identity, CUgreenCtx *ret_green)
+{
+	CORE_ENTER(scope, identity);
+	CORE_CALL(cuStreamGetGreenCtx, CU_STREAM_LEGACY, ret_green);
+	return VG_OK;
+}
+
+enum vg_status vg_context_borrow(struct CUctx_st *handle, struct vg_context **ret_context)
+{
+	CUgreenCtx green;
+
+	CORE_NEEDED(handle);
+	CORE_NEEDED(ret_context);
+	enum vg_status status = core_open(__func__);
+	if (status == VG_OK)
+		status = find_green(handle, &green);
+	return status ? status : core_context_borrow(handle, green, __func__, ret_context);
 }
 
 void vg_context_destroy(struct vg_context *context)
 {
 	core_object_release(context ? &context->object : NULL);
+}
+
+enum vg_status vg_context_close(struct vg_context *context)
+{
+	CUcontext current = NULL;
+
+	CORE_NEEDED(context);
+	if (context->object.closed)
+		return VG_OK;
+	CORE_CALL(cuCtxGetCurrent, &current);
+	if (current == context->identity && !context->borrowed)
+		return vg_fail(VG_STATE, 0, __func__,
+			       "a context cannot be closed while it is current: put another one in its place with vg_context_set_current()");
+	return core_object_close(&context->object, __func__);
 }
 
 struct vg_device *vg_context_device(const struct vg_context *context)
@@ -50,5 +237,51 @@ struct vg_device *vg_context_device(const struct vg_context *context)
 
 struct CUctx_st *vg_context_handle(const struct vg_context *context)
 {
-	return context && !context->object.closed ? context->handle : NULL;
+	return context && !context->object.closed ? context->identity : NULL;
+}
+
+int vg_context_is_green(const struct vg_context *context)
+{
+	return context && context->green;
+}
+
+int vg_context_equal(const struct vg_context *context, const struct vg_context *other)
+{
+	return context == other || (context && other && context->identity == other->identity);
+}
+
+enum vg_status vg_context_set_current(struct vg_context *context, struct CUctx_st **ret_previous)
+{
+	CUcontext previous = NULL;
+
+	enum vg_status status = core_open(__func__);
+	if (status)
+		return status;
+	if (context)
+		CORE_USABLE(context, "context");
+	if (ret_previous)
+		CORE_CALL(cuCtxGetCurrent, &previous);
+	CORE_CALL(cuCtxSetCurrent, context ? context->identity : NULL);
+	if (ret_previous)
+		*ret_previous = previous;
+	return VG_OK;
+}
+
+enum vg_status vg_context_restore(struct CUctx_st *previous)
+{
+	enum vg_status status = core_open(__func__);
+	if (status)
+		return status;
+	CORE_CALL(cuCtxSetCurrent, previous);
+	return VG_OK;
+}
+
+enum vg_status vg_context_current(struct CUctx_st **ret_handle)
+{
+	CORE_NEEDED(ret_handle);
+	enum vg_status status = core_open(__func__);
+	if (status)
+		return status;
+	CORE_CALL(cuCtxGetCurrent, ret_handle);
+	return VG_OK;
 }

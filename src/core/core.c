@@ -58,3 +58,17 @@ enum vg_status core_needs_driver(int version, const char *function, const char *
 	return vg_fail(VG_UNSUPPORTED, 0, function, "%s: unsupported: needs driver %d.%d, have %d.%d", what, version / 1000,
 		       version % 1000 / 10, driver_version / 1000, driver_version % 1000 / 10);
 }
+
+enum vg_status core_newer(const char *entry, int version, const char *function, void **ret_entry)
+{
+	CUdriverProcAddressQueryResult found;
+	void *address = NULL;
+
+	CUresult r = driver_version < version ? CUDA_ERROR_NOT_FOUND
+					      : core_driver->cuGetProcAddress_v2(entry, &address, version,
+										 CU_GET_PROC_ADDRESS_DEFAULT, &found);
+	if (r || !address)
+		return core_needs_driver(version, function, entry);
+	*ret_entry = address;
+	return VG_OK;
+}

@@ -12,3 +12,5 @@ enum vg_status core_open(const char *function);
 int core_driver_version(void);
 // VG_UNSUPPORTED with "needs driver 13.1, have 13.0", for entries newer than some driver.
 enum vg_status core_needs_driver(int version, const char *function, const char *what);
+// An entry that is younger than the table's, by name; VG_UNSUPPORTED likewise if the driver lacks it.
+enum vg_status core_newer(const char *entry, int version, const char *function, void **ret_entry);

@@ -115,23 +115,64 @@ enum vg_status vg_event_close(struct vg_event *event)
 	return core_object_close(&event->object, __func__);
 }
 
-static enum vg_status refuse_record(const struct vg_event *event, const struct vg_stream *stream)
+static enum vg_status refuse_record(const struct vg_event *event, const struct vg_context *context, const char *function)
 {
 	if (event->flags & CU_EVENT_INTERPROCESS)
-		return vg_fail(VG_INVALID, 0, "vg_event_record",
+		return vg_fail(VG_INVALID, 0, function,
 			       "an event for other processes is not recorded again: make a new one with vg_stream_record()");
-	return vg_fail(VG_INVALID, 0, "vg_event_record",
-		       "the event is of a context on device %d, the stream of another one on device %d: both must be of one context",
-		       event->context->device->ordinal, stream->context->device->ordinal);
+	return vg_fail(VG_INVALID, 0, function,
+		       "the event is of a context on device %d, the work of another one on device %d: both must be of one context",
+		       event->context->device->ordinal, context->device->ordinal);
+}
+
+static inline enum vg_status check_record(const struct vg_event *event, const struct vg_context *context,
+					  const char *function)
+{
+	if (__builtin_expect(!(event->flags & CU_EVENT_INTERPROCESS) && event->context->handle == context->handle, 1))
+		return VG_OK;
+	return refuse_record(event, context, function);
 }
 
 enum vg_status vg_event_record(struct vg_event *event, struct vg_stream *stream)
 {
 	CORE_USABLE(event, "event");
 	CORE_USABLE(stream, "stream");
-	if (__builtin_expect((event->flags & CU_EVENT_INTERPROCESS) || event->context->handle != stream->context->handle, 0))
-		return refuse_record(event, stream);
-	return record(event, stream, __func__);
+	enum vg_status status = check_record(event, stream->context, __func__);
+	return status ? status : record(event, stream, __func__);
+}
+
+enum vg_status vg_context_record(struct vg_context *context, struct vg_event *event)
+{
+	CORE_USABLE(context, "context");
+	CORE_USABLE(event, "event");
+	enum vg_status status = check_record(event, context, __func__);
+	if (status)
+		return status;
+	if (!context->green) {
+		CORE_CALL(cuCtxRecordEvent, context->identity, event->handle);
+	} else {
+		pthread_mutex_lock(&context->green_lock);
+		CUresult r = core_driver->cuGreenCtxRecordEvent(context->green, event->handle);
+		pthread_mutex_unlock(&context->green_lock);
+		if (r)
+			return core_driver_failed(r, __func__, "cuGreenCtxRecordEvent", "%s", "");
+	}
+	atomic_store_explicit(&event->recorded, true, memory_order_relaxed);
+	return VG_OK;
+}
+
+enum vg_status vg_context_wait_event(struct vg_context *context, struct vg_event *event)
+{
+	CORE_USABLE(context, "context");
+	CORE_USABLE(event, "event");
+	if (!context->green) {
+		CORE_CALL(cuCtxWaitEvent, context->identity, event->handle);
+		return VG_OK;
+	}
+	pthread_mutex_lock(&context->green_lock);
+	CUresult r = core_driver->cuGreenCtxWaitEvent(context->green, event->handle);
+	pthread_mutex_unlock(&context->green_lock);
+	return r ? core_driver_failed(r, __func__, "cuGreenCtxWaitEvent", "%s", "") : VG_OK;
 }
 
 enum vg_status vg_event_query(struct vg_event *event, int *ret_done)

@@ -1,6 +1,7 @@
 #include "core/stream.h"
 
 #include "core/error.h"
+#include "core/event.h"
 
 #include <stdlib.h>
 
@@ -19,6 +20,8 @@ static void free_stream(struct core_object *object)
 {
 	struct vg_stream *stream = (struct vg_stream *)object;
 
+	if (stream->release)
+		stream->release(stream->owner);
 	core_object_release(&stream->context->object);
 	free(stream);
 }
@@ -38,30 +41,60 @@ static enum vg_status check_priority(int priority, const char *function)
 	return VG_OK;
 }
 
+enum vg_status core_stream_wrap(struct vg_context *context, CUstream handle, bool borrowed, const char *function,
+				struct vg_stream **ret_stream)
+{
+	struct vg_stream *stream = calloc(1, sizeof *stream);
+
+	if (!stream)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a stream");
+	core_object_init(&stream->object, &stream_class);
+	core_object_retain(&context->object);
+	stream->context = context;
+	stream->handle = handle;
+	stream->borrowed = borrowed;
+	*ret_stream = stream;
+	return VG_OK;
+}
+
+static CUresult create_native(struct vg_context *context, unsigned flags, int priority, CUstream *ret_handle)
+{
+	if (!context->green)
+		return core_driver->cuStreamCreateWithPriority(ret_handle, flags, priority);
+	pthread_mutex_lock(&context->green_lock);
+	CUresult r = core_driver->cuGreenCtxStreamCreate(ret_handle, context->green, flags, priority);
+	pthread_mutex_unlock(&context->green_lock);
+	return r;
+}
+
 enum vg_status vg_stream_create(struct vg_context *context, const struct vg_stream_options *options,
 				struct vg_stream **ret_stream)
 {
+	struct vg_stream *stream = NULL;
 	struct vg_stream_options o;
+	CUstream handle;
 
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_stream);
 	CORE_OPTIONS(o, options);
+	if (o.blocking && context->green)
+		return vg_fail(VG_INVALID, 0, __func__, "a green context's streams must be non-blocking: leave .blocking at 0");
 	CORE_ENTER(scope, context->handle);
 	enum vg_status status = check_priority(o.priority, __func__);
 	if (status)
 		return status;
-	struct vg_stream *stream = calloc(1, sizeof *stream);
-	if (!stream)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a stream");
-	CUresult r = core_driver->cuStreamCreateWithPriority(
-		&stream->handle, o.blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING, o.priority);
-	if (r) {
-		free(stream);
-		return core_driver_failed(r, __func__, "cuStreamCreateWithPriority", "%s", "");
+	unsigned flags = o.blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
+	CUresult r = create_native(context, flags, o.priority, &handle);
+	if (r)
+		return core_driver_failed(r, __func__, context->green ? "cuGreenCtxStreamCreate" : "cuStreamCreateWithPriority",
+					  "%s", "");
+	status = core_stream_wrap(context, handle, false, __func__, &stream);
+	if (status) {
+		core_driver->cuStreamDestroy_v2(handle);
+		return status;
 	}
-	core_object_init(&stream->object, &stream_class);
-	core_object_retain(&context->object);
-	stream->context = context;
+	stream->flags = flags;
+	stream->priority = o.priority;
 	*ret_stream = stream;
 	return VG_OK;
 }
@@ -69,6 +102,12 @@ enum vg_status vg_stream_create(struct vg_context *context, const struct vg_stre
 void vg_stream_destroy(struct vg_stream *stream)
 {
 	core_object_release(stream ? &stream->object : NULL);
+}
+
+enum vg_status vg_stream_close(struct vg_stream *stream)
+{
+	CORE_NEEDED(stream);
+	return core_object_close(&stream->object, __func__);
 }
 
 enum vg_status vg_stream_sync(struct vg_stream *stream)
@@ -79,6 +118,66 @@ enum vg_status vg_stream_sync(struct vg_stream *stream)
 	return VG_OK;
 }
 
+enum vg_status vg_stream_query(struct vg_stream *stream, int *ret_done)
+{
+	CORE_USABLE(stream, "stream");
+	CORE_NEEDED(ret_done);
+	CORE_ENTER(scope, stream->context->handle);
+	CUresult r = core_driver->cuStreamQuery(stream->handle);
+	if (__builtin_expect(r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY, 0))
+		return core_driver_failed(r, __func__, "cuStreamQuery", "%s", "");
+	*ret_done = r == CUDA_SUCCESS;
+	return VG_OK;
+}
+
+enum vg_status vg_stream_wait_event(struct vg_stream *stream, struct vg_event *event)
+{
+	CORE_USABLE(stream, "stream");
+	CORE_USABLE(event, "event");
+	CORE_ENTER(scope, stream->context->handle);
+	CORE_CALL(cuStreamWaitEvent, stream->handle, event->handle, CU_EVENT_WAIT_DEFAULT);
+	return VG_OK;
+}
+
+// An event on `other`, in its context; the caller's to destroy.
+static enum vg_status mark(struct vg_stream *other, const char *function, CUevent *ret_event)
+{
+	CORE_ENTER(scope, other->context->handle);
+	CUresult r = core_driver->cuEventCreate(ret_event, CU_EVENT_DISABLE_TIMING);
+	if (r)
+		return core_driver_failed(r, function, "cuEventCreate", "%s", "");
+	r = core_driver->cuEventRecord(*ret_event, other->handle);
+	if (r == CUDA_SUCCESS)
+		return VG_OK;
+	core_driver->cuEventDestroy_v2(*ret_event);
+	return core_driver_failed(r, function, "cuEventRecord", "%s", "");
+}
+
+enum vg_status vg_stream_wait_stream(struct vg_stream *stream, struct vg_stream *other)
+{
+	CUevent event;
+
+	CORE_USABLE(stream, "stream");
+	CORE_USABLE(other, "other");
+	enum vg_status status = mark(other, __func__, &event);
+	if (status)
+		return status;
+	CORE_ENTER(scope, stream->context->handle);
+	CUresult r = core_driver->cuStreamWaitEvent(stream->handle, event, CU_EVENT_WAIT_DEFAULT);
+	core_driver->cuEventDestroy_v2(event); // the driver keeps what waits for it
+	return r ? core_driver_failed(r, __func__, "cuStreamWaitEvent", "%s", "") : VG_OK;
+}
+
+int vg_stream_is_blocking(const struct vg_stream *stream)
+{
+	return stream && !(stream->flags & CU_STREAM_NON_BLOCKING);
+}
+
+int vg_stream_priority(const struct vg_stream *stream)
+{
+	return stream ? stream->priority : 0;
+}
+
 struct CUstream_st *vg_stream_handle(const struct vg_stream *stream)
 {
 	return stream && !stream->object.closed ? stream->handle : NULL;
@@ -87,4 +186,9 @@ struct CUstream_st *vg_stream_handle(const struct vg_stream *stream)
 struct vg_context *vg_stream_context(const struct vg_stream *stream)
 {
 	return stream ? stream->context : NULL;
+}
+
+struct vg_device *vg_stream_device(const struct vg_stream *stream)
+{
+	return stream ? stream->context->device : NULL;
 }

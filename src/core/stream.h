@@ -7,5 +7,13 @@ struct vg_stream {
 	struct core_object object;
 	struct vg_context *context; // held
 	CUstream handle;
+	unsigned flags; // CU_STREAM_…
+	int priority;
 	bool borrowed; // not ours to destroy
+	void *owner;   // of a borrowed one, told by `release` when we are done
+	void (*release)(void *owner);
 };
+
+// Takes the handle over if it succeeds, unless `borrowed`.
+enum vg_status core_stream_wrap(struct vg_context *context, CUstream handle, bool borrowed, const char *function,
+				struct vg_stream **ret_stream);

@@ -1,0 +1,189 @@
+// Splitting SMs: into groups of any sizes by the entry that CUDA 13.1 brought, into equal ones by the older one.
+#include "base/status.h"
+#include "core/device_resource.h"
+#include "core/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BACKFILL = 1, MOST_GROUPS = 256 };
+
+// What the program asked for, and what there is room for.
+struct split {
+	struct vg_sm_resource *from;
+	const char *function;
+	size_t capacity; // groups
+	bool dry_run;
+	CUdevResource *natives, remainder;
+	unsigned made;
+};
+
+// CU_DEV_SM_RESOURCE_GROUP_PARAMS and cuDevSmResourceSplit of CUDA 13.1.
+struct native_group {
+	unsigned sm_count, coscheduled, preferred, flags, reserved[12];
+};
+typedef CUresult(CUDAAPI *split_groups)(CUdevResource *result, unsigned count, const CUdevResource *input,
+					CUdevResource *remainder, unsigned flags, struct native_group *groups);
+
+static void drop(struct vg_sm_resource **groups, size_t count)
+{
+	while (count > 0)
+		core_object_release(&groups[--count]->object);
+}
+
+// Objects of what the driver made: all, or none.
+static enum vg_status wrap(const struct split *split, struct vg_sm_resource **ret_groups, size_t *ret_count,
+			   struct vg_sm_resource **ret_remainder)
+{
+	bool remains = ret_remainder && split->remainder.type == CU_DEV_RESOURCE_TYPE_SM && split->remainder.sm.smCount > 0;
+	size_t wanted = split->made + remains, count = 0;
+	struct vg_sm_resource **made = calloc(wanted + 1, sizeof *made);
+
+	for (; made && count < wanted; count++) {
+		made[count] = core_sm_resource_new(split->from->device);
+		if (!made[count])
+			break;
+		core_sm_resource_fill(made[count], count < split->made ? &split->natives[count] : &split->remainder, split->from);
+		made[count]->dry_run = split->dry_run;
+	}
+	if (!made || count < wanted) {
+		drop(made, count);
+		free(made);
+		return vg_fail(VG_NO_MEMORY, 0, split->function, "no memory for %zu SM resources", wanted);
+	}
+	memcpy(ret_groups, made, split->made * sizeof *made);
+	*ret_count = split->made;
+	if (ret_remainder)
+		*ret_remainder = remains ? made[split->made] : NULL;
+	free(made);
+	return VG_OK;
+}
+
+static enum vg_status refused(const struct split *split, CUresult r, const char *call, const char *asked)
+{
+	return core_driver_failed(r, split->function, call, "asked for %s; there are %u SMs, to be had in groups of at least %u, in steps of %u",
+				  asked, split->from->count, split->from->min_partition_size,
+				  split->from->coscheduled_alignment);
+}
+
+static enum vg_status by_count(struct split *split, unsigned sm_count, unsigned flags)
+{
+	char asked[80];
+
+	split->made = (unsigned)split->capacity;
+	CUresult r = core_driver->cuDevSmResourceSplitByCount(split->natives, &split->made, &split->from->native,
+							      &split->remainder, flags, sm_count);
+	snprintf(asked, sizeof asked, "%zu groups of %u SMs", split->capacity, sm_count);
+	return r ? refused(split, r, "cuDevSmResourceSplitByCount", asked) : VG_OK;
+}
+
+// The driver before 13.1 knows one size for all groups.
+static enum vg_status by_equal_count(struct split *split, const struct vg_sm_group *groups)
+{
+	for (size_t i = 0; i < split->capacity; i++) {
+		if (groups[i].coscheduled_sm_count || groups[i].preferred_coscheduled_sm_count)
+			return core_needs_driver(CORE_DRIVER_13_1, split->function, "a number of SMs that are scheduled together");
+		if (groups[i].backfill)
+			return core_needs_driver(CORE_DRIVER_13_1, split->function, "filling a group up");
+		if (groups[i].sm_count != groups[0].sm_count)
+			return core_needs_driver(CORE_DRIVER_13_1, split->function, "groups of different sizes");
+	}
+	return by_count(split, (unsigned)groups[0].sm_count, 0);
+}
+
+static enum vg_status by_groups(struct split *split, split_groups entry, const struct vg_sm_group *groups)
+{
+	struct native_group natives[MOST_GROUPS] = {0};
+	unsigned total = 0;
+	char asked[80];
+
+	for (size_t i = 0; i < split->capacity; i++) {
+		natives[i].sm_count = (unsigned)groups[i].sm_count;
+		natives[i].coscheduled = (unsigned)groups[i].coscheduled_sm_count;
+		natives[i].preferred = (unsigned)groups[i].preferred_coscheduled_sm_count;
+		natives[i].flags = groups[i].backfill ? BACKFILL : 0;
+		total += natives[i].sm_count;
+	}
+	CUresult r = entry(split->dry_run ? NULL : split->natives, (unsigned)split->capacity, &split->from->native,
+			   &split->remainder, 0, natives);
+	snprintf(asked, sizeof asked, "%zu groups of %u SMs together", split->capacity, total);
+	if (r)
+		return refused(split, r, "cuDevSmResourceSplit", asked);
+	split->made = (unsigned)split->capacity;
+	for (size_t i = 0; split->dry_run && i < split->capacity; i++) { // their sizes are in the parameters
+		split->natives[i].type = CU_DEV_RESOURCE_TYPE_SM;
+		split->natives[i].sm.smCount = natives[i].sm_count;
+		split->natives[i].sm.smCoscheduledAlignment = natives[i].coscheduled;
+	}
+	return VG_OK;
+}
+
+static enum vg_status check(const struct vg_sm_group *groups, size_t count, const char *function)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct vg_sm_group *group = &groups[i];
+		if (group->sm_count < 0 || group->coscheduled_sm_count < 0 || group->preferred_coscheduled_sm_count < 0)
+			return vg_fail(VG_INVALID, 0, function,
+				       "group %zu: counts must be non-negative, but are %d, %d and %d; 0 leaves them to the driver", i,
+				       group->sm_count, group->coscheduled_sm_count, group->preferred_coscheduled_sm_count);
+	}
+	return VG_OK;
+}
+
+static enum vg_status check_from(const struct vg_sm_resource *resource, size_t count, const char *function)
+{
+	if (count == 0 || count > MOST_GROUPS)
+		return vg_fail(VG_INVALID, 0, function, "a split into %zu groups: 1 to %d are possible", count, MOST_GROUPS);
+	if (resource->dry_run)
+		return vg_fail(VG_INVALID, 0, function, "a group of a dry run has sizes only: split without .dry_run first");
+	return VG_OK;
+}
+
+enum vg_status vg_sm_resource_split(struct vg_sm_resource *resource, const struct vg_sm_group *groups, size_t count,
+				    const struct vg_sm_split_options *options, struct vg_sm_resource **ret_groups,
+				    size_t *ret_count, struct vg_sm_resource **ret_remainder)
+{
+	CUdevResource natives[MOST_GROUPS] = {0};
+	struct vg_sm_split_options o;
+	split_groups entry = NULL;
+
+	CORE_USABLE(resource, "resource");
+	CORE_NEEDED(groups);
+	CORE_NEEDED(ret_groups);
+	CORE_NEEDED(ret_count);
+	CORE_OPTIONS(o, options);
+	enum vg_status status = check_from(resource, count, __func__);
+	if (status == VG_OK)
+		status = check(groups, count, __func__);
+	if (status == VG_OK && core_driver_version() >= CORE_DRIVER_13_1)
+		status = core_newer("cuDevSmResourceSplit", CORE_DRIVER_13_1, __func__, (void **)&entry);
+	if (status)
+		return status;
+	struct split split = {resource, __func__, count, o.dry_run != 0, natives, {0}, 0};
+	status = entry ? by_groups(&split, entry, groups) : by_equal_count(&split, groups);
+	return status ? status : wrap(&split, ret_groups, ret_count, ret_remainder);
+}
+
+enum vg_status vg_sm_resource_split_by_count(struct vg_sm_resource *resource, int sm_count, unsigned flags, size_t capacity,
+					     struct vg_sm_resource **ret_groups, size_t *ret_count,
+					     struct vg_sm_resource **ret_remainder)
+{
+	const unsigned known = VG_SM_SPLIT_IGNORE_COSCHEDULING | VG_SM_SPLIT_MAX_POTENTIAL_CLUSTER;
+	CUdevResource natives[MOST_GROUPS] = {0};
+
+	CORE_USABLE(resource, "resource");
+	CORE_NEEDED(ret_groups);
+	CORE_NEEDED(ret_count);
+	enum vg_status status = check_from(resource, capacity, __func__);
+	if (status)
+		return status;
+	if (sm_count < 0)
+		return vg_fail(VG_INVALID, 0, __func__, "groups of %d SMs: the count must be non-negative; 0 is the fewest possible",
+			       sm_count);
+	if (flags & ~known)
+		return vg_fail(VG_INVALID, 0, __func__, "flags 0x%x: only 0x%x are known", flags, known);
+	struct split split = {resource, __func__, capacity, false, natives, {0}, 0};
+	status = by_count(&split, (unsigned)sm_count, flags);
+	return status ? status : wrap(&split, ret_groups, ret_count, ret_remainder);
+}

@@ -1,0 +1,90 @@
+// Streams that are not ours to destroy: default streams, and somebody else's.
+#include "core/error.h"
+#include "core/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// What the driver says of it, once.
+static enum vg_status ask(struct vg_stream *stream, const char *function)
+{
+	CORE_ENTER(scope, stream->context->handle);
+	CUresult r = core_driver->cuStreamGetFlags(stream->handle, &stream->flags);
+	if (r)
+		return core_driver_failed(r, function, "cuStreamGetFlags", "%s", "");
+	r = core_driver->cuStreamGetPriority(stream->handle, &stream->priority);
+	return r ? core_driver_failed(r, function, "cuStreamGetPriority", "%s", "") : VG_OK;
+}
+
+static enum vg_status borrow(struct vg_context *context, CUstream handle, const char *function, struct vg_stream **ret_stream)
+{
+	struct vg_stream *stream;
+
+	enum vg_status status = core_stream_wrap(context, handle, true, function, &stream);
+	if (status)
+		return status;
+	status = ask(stream, function);
+	if (status)
+		core_object_release(&stream->object);
+	else
+		*ret_stream = stream;
+	return status;
+}
+
+enum vg_status vg_stream_default(struct vg_context *context, enum vg_default_stream which, struct vg_stream **ret_stream)
+{
+	CORE_USABLE(context, "context");
+	CORE_NEEDED(ret_stream);
+	if ((unsigned)which > VG_DEFAULT_STREAM_PER_THREAD)
+		return vg_fail(VG_INVALID, 0, __func__, "default stream %d: there are %d (legacy) and %d (per thread)", which,
+			       VG_DEFAULT_STREAM_LEGACY, VG_DEFAULT_STREAM_PER_THREAD);
+	if (context->green)
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "a green context's default stream is there only while it is current: make one with vg_stream_create()");
+	if (which == VG_DEFAULT_STREAM_CHOSEN) {
+		const char *chosen = getenv("VIRGATE_PER_THREAD_DEFAULT_STREAM");
+		which = chosen && *chosen && strcmp(chosen, "0") != 0 ? VG_DEFAULT_STREAM_PER_THREAD : VG_DEFAULT_STREAM_LEGACY;
+	}
+	return borrow(context, which == VG_DEFAULT_STREAM_LEGACY ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD, __func__, ret_stream);
+}
+
+// An object for the context that the stream is of.
+static enum vg_status context_of(CUstream handle, const char *function, struct vg_context **ret_context)
+{
+	CUcontext identity;
+	CUgreenCtx green;
+
+	CUresult r = core_driver->cuStreamGetCtx_v2(handle, &identity, &green);
+	if (r)
+		return core_driver_failed(r, function, "cuStreamGetCtx", "%s", "");
+	r = green ? core_driver->cuCtxFromGreenCtx(&identity, green) : CUDA_SUCCESS;
+	if (r)
+		return core_driver_failed(r, function, "cuCtxFromGreenCtx", "%s", "");
+	return core_context_borrow(identity, green, function, ret_context);
+}
+
+enum vg_status vg_stream_borrow(struct CUstream_st *handle, void *owner, void (*release)(void *owner),
+				struct vg_stream **ret_stream)
+{
+	struct vg_context *context;
+	struct vg_stream *stream;
+
+	CORE_NEEDED(ret_stream);
+	if (handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "%p is a default stream, another one in each context: get a context's with vg_stream_default()",
+			       (void *)handle);
+	enum vg_status status = core_open(__func__);
+	if (status == VG_OK)
+		status = context_of(handle, __func__, &context);
+	if (status)
+		return status;
+	status = borrow(context, handle, __func__, &stream);
+	core_object_release(&context->object); // the stream has it
+	if (status)
+		return status;
+	stream->owner = owner;
+	stream->release = release;
+	*ret_stream = stream;
+	return VG_OK;
+}

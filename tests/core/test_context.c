@@ -1,0 +1,223 @@
+#include "core_test.h"
+
+#define GREEN(...) (&(struct vg_context_options){.size = sizeof(struct vg_context_options), __VA_ARGS__})
+
+static struct vg_device *first_device(void)
+{
+	struct vg_device *device;
+
+	OK(vg_device_get(0, &device));
+	return device;
+}
+
+// A group of `count` SMs of the first device.
+static struct vg_sm_resource *sms(int count)
+{
+	struct vg_sm_resource *all, *group;
+	size_t made;
+
+	OK(vg_device_sm_resource(first_device(), &all));
+	OK(vg_sm_resource_split_by_count(all, count, 0, 1, &group, &made, NULL));
+	CHECK_INT(made, 1);
+	vg_sm_resource_destroy(all);
+	return group;
+}
+
+static struct vg_context *green_context(int count)
+{
+	struct vg_sm_resource *group = sms(count);
+	struct vg_context *context;
+
+	OK(vg_context_create(first_device(), GREEN(.sms = &group, .sm_count = 1), &context));
+	vg_sm_resource_destroy(group);
+	return context;
+}
+
+TEST(set_current_swaps_and_restore_puts_back)
+{
+	struct vg_context *context = first_context();
+	struct CUctx_st *before = (void *)1, *now;
+	struct vg_device *device;
+
+	OK(vg_context_current(&now));
+	CHECK(!now);
+	OK(vg_context_set_current(context, &before));
+	CHECK(!before);
+	OK(vg_context_current(&now));
+	CHECK(now == vg_context_handle(context));
+	OK(vg_device_current(&device));
+	CHECK(device == vg_context_device(context));
+	OK(vg_context_set_current(NULL, &before));
+	CHECK(before == vg_context_handle(context));
+	OK(vg_context_current(&now));
+	CHECK(!now);
+	OK(vg_context_restore(before));
+	OK(vg_context_current(&now));
+	CHECK(now == before);
+	OK(vg_context_restore(NULL));
+	vg_context_destroy(context);
+}
+
+TEST(calls_leave_the_current_context_alone)
+{
+	struct vg_context *context = first_context(), *green = green_context(8);
+	struct CUctx_st *now;
+	struct vg_stream *stream;
+	struct vg_event *event;
+
+	OK(vg_stream_create(context, NULL, &stream));
+	OK(vg_stream_record(stream, NULL, &event));
+	OK(vg_stream_sync(stream));
+	OK(vg_context_current(&now));
+	CHECK(!now);
+	OK(vg_context_set_current(green, NULL));
+	OK(vg_event_record(event, stream));
+	OK(vg_event_sync(event));
+	OK(vg_context_current(&now));
+	CHECK(now == vg_context_handle(green));
+	OK(vg_context_set_current(NULL, NULL));
+	vg_event_destroy(event);
+	vg_stream_destroy(stream);
+	vg_context_destroy(green);
+	vg_context_destroy(context);
+}
+
+TEST(a_current_context_is_not_closed)
+{
+	struct vg_context *context = green_context(8);
+
+	OK(vg_context_set_current(context, NULL));
+	REFUSED(vg_context_close(context), VG_STATE, "while it is current");
+	OK(vg_context_set_current(NULL, NULL));
+	OK(vg_context_close(context));
+	OK(vg_context_close(context));
+	CHECK(!vg_context_handle(context));
+	vg_context_destroy(context);
+	REFUSED(vg_context_close(NULL), VG_INVALID, "context is NULL");
+}
+
+TEST(a_destroyed_context_is_not_left_current)
+{
+	struct vg_context *context = green_context(8);
+	struct CUctx_st *now;
+
+	OK(vg_context_set_current(context, NULL));
+	vg_context_destroy(context);
+	OK(vg_context_current(&now));
+	CHECK(!now);
+}
+
+TEST(a_closed_context_refuses_and_its_streams_go_on)
+{
+	struct vg_context *context = green_context(16);
+	struct vg_sm_resource *resource;
+	struct vg_stream *stream, *other = NULL;
+	struct vg_event *event;
+
+	OK(vg_stream_create(context, NULL, &stream));
+	OK(vg_context_close(context));
+	REFUSED(vg_stream_create(context, NULL, &other), VG_CLOSED, "the context has been closed");
+	REFUSED(vg_context_sm_resource(context, &resource), VG_CLOSED, "closed");
+	REFUSED(vg_context_set_current(context, NULL), VG_CLOSED, "closed");
+	REFUSED(vg_event_create(context, NULL, &event), VG_CLOSED, "closed");
+	OK(vg_stream_sync(stream));
+	vg_context_destroy(context);
+	OK(vg_stream_sync(stream));
+	OK(vg_stream_sm_resource(stream, &resource));
+	CHECK_INT(vg_sm_resource_count(resource), 16);
+	vg_sm_resource_destroy(resource);
+	vg_stream_destroy(stream);
+}
+
+TEST(green_contexts)
+{
+	struct vg_context *primary = first_context(), *green = green_context(16);
+	struct vg_sm_resource *resource;
+	struct vg_stream *stream, *of_primary;
+	struct vg_event *event;
+	int done;
+
+	CHECK(vg_context_is_green(green) && !vg_context_is_green(primary));
+	CHECK(!vg_context_equal(green, primary) && vg_context_device(green) == vg_context_device(primary));
+	OK(vg_context_sm_resource(green, &resource));
+	CHECK_INT(vg_sm_resource_count(resource), 16);
+	vg_sm_resource_destroy(resource);
+	OK(vg_stream_create(green, NULL, &stream));
+	OK(vg_stream_create(primary, NULL, &of_primary));
+	CHECK(vg_stream_context(stream) == green);
+	REFUSED(vg_stream_create(green, &(struct vg_stream_options){.size = sizeof(struct vg_stream_options), .blocking = 1}, &stream),
+		VG_INVALID, "must be non-blocking");
+	REFUSED(vg_stream_default(green, VG_DEFAULT_STREAM_LEGACY, &stream), VG_INVALID, "green context's default stream");
+	OK(vg_stream_record(stream, NULL, &event)); // across streams of the device, green or not
+	OK(vg_event_record(event, of_primary));
+	OK(vg_stream_wait_stream(of_primary, stream));
+	OK(vg_context_record(green, event));
+	OK(vg_context_wait_event(primary, event));
+	OK(vg_context_record(primary, event));
+	OK(vg_context_wait_event(green, event));
+	OK(vg_event_sync(event));
+	OK(vg_event_query(event, &done));
+	CHECK_INT(done, 1);
+	OK(vg_device_sync(vg_context_device(green)));
+	vg_context_destroy(green);
+	vg_context_destroy(primary);
+	vg_stream_destroy(stream);
+	vg_stream_destroy(of_primary);
+	vg_event_destroy(event);
+}
+
+TEST(a_context_needs_resources)
+{
+	struct vg_device *device = first_device();
+	struct vg_sm_resource *all, *group, *none = NULL;
+	struct vg_sm_group of_8 = {.sm_count = 8};
+	struct vg_context *context = NULL;
+	size_t made;
+
+	REFUSED(vg_context_create(device, NULL, &context), VG_INVALID, "resources must be provided");
+	REFUSED(vg_context_create(device, GREEN(.sms = &none), &context), VG_INVALID, "resources must be provided");
+	REFUSED(vg_context_create(device, GREEN(.sms = &none, .sm_count = 1), &context), VG_INVALID, "SM resource is NULL");
+	REFUSED(vg_context_create(NULL, NULL, &context), VG_INVALID, "device is NULL");
+	REFUSED(vg_context_create(device, GREEN(.sms = &none, .sm_count = 100000), &context), VG_INVALID, "at most");
+	OK(vg_device_sm_resource(device, &all));
+	OK(vg_sm_resource_split(all, &of_8, 1,
+				&(struct vg_sm_split_options){.size = sizeof(struct vg_sm_split_options), .dry_run = 1}, &group,
+				&made, NULL));
+	REFUSED(vg_context_create(device, GREEN(.sms = &group, .sm_count = 1), &context), VG_INVALID, "dry-run SM resource");
+	vg_sm_resource_destroy(group);
+	struct vg_sm_resource *twice[] = {all, all};
+	REFUSED(vg_context_create(device, GREEN(.sms = twice, .sm_count = 2), &context), VG_DRIVER, "cuDevResourceGenerateDesc");
+	CHECK(!context);
+	vg_sm_resource_destroy(all);
+}
+
+TEST(a_borrowed_context_is_the_same_and_stays)
+{
+	struct vg_context *context = first_context(), *green = green_context(8), *borrowed = NULL;
+	struct vg_sm_resource *resource;
+	struct vg_stream *stream;
+
+	OK(vg_context_borrow(vg_context_handle(context), &borrowed));
+	CHECK(vg_context_equal(context, borrowed) && borrowed != context && !vg_context_is_green(borrowed));
+	CHECK(vg_context_device(borrowed) == vg_context_device(context));
+	OK(vg_context_close(borrowed));
+	vg_context_destroy(borrowed);
+	OK(vg_stream_create(context, NULL, &stream)); // still there
+	vg_stream_destroy(stream);
+	OK(vg_context_borrow(vg_context_handle(green), &borrowed));
+	CHECK(vg_context_equal(green, borrowed) && vg_context_is_green(borrowed));
+	OK(vg_context_sm_resource(borrowed, &resource));
+	CHECK_INT(vg_sm_resource_count(resource), 8);
+	vg_sm_resource_destroy(resource);
+	OK(vg_stream_create(borrowed, NULL, &stream));
+	OK(vg_stream_sync(stream));
+	vg_stream_destroy(stream);
+	vg_context_destroy(borrowed);
+	OK(vg_stream_create(green, NULL, &stream));
+	vg_stream_destroy(stream);
+	vg_context_destroy(green);
+	vg_context_destroy(context);
+	borrowed = NULL;
+	REFUSED(vg_context_borrow(NULL, &borrowed), VG_INVALID, "handle is NULL");
+	CHECK(!borrowed && !vg_context_equal(NULL, context));
+}

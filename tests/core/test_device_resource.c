@@ -1,0 +1,170 @@
+#include "core_test.h"
+
+#define DRY_RUN (&(struct vg_sm_split_options){.size = sizeof(struct vg_sm_split_options), .dry_run = 1})
+
+static struct vg_sm_resource *all_sms(void)
+{
+	struct vg_sm_resource *all;
+	struct vg_device *device;
+
+	OK(vg_device_get(0, &device));
+	OK(vg_device_sm_resource(device, &all));
+	return all;
+}
+
+TEST(a_device_has_the_sms_it_says)
+{
+	struct vg_sm_resource *all = all_sms(), *of_context;
+	struct vg_context *context = first_context();
+	int sms;
+
+	OK(vg_device_property(vg_context_device(context), VG_DEVICE_MULTIPROCESSOR_COUNT, &sms));
+	CHECK_INT(vg_sm_resource_count(all), sms);
+	CHECK(vg_sm_resource_min_partition_size(all) > 0 && vg_sm_resource_coscheduled_alignment(all) > 0);
+	CHECK(!vg_sm_resource_is_dry_run(all) && vg_sm_resource_device(all) == vg_context_device(context));
+	CHECK(vg_sm_resource_handle(all) != NULL);
+	OK(vg_context_sm_resource(context, &of_context));
+	CHECK_INT(vg_sm_resource_count(of_context), sms);
+	vg_sm_resource_destroy(of_context);
+	vg_sm_resource_destroy(all);
+	vg_sm_resource_destroy(NULL);
+	vg_context_destroy(context);
+	CHECK_INT(vg_sm_resource_count(NULL), 0);
+}
+
+TEST(split_by_count_gives_groups_and_what_remains)
+{
+	struct vg_sm_resource *all = all_sms(), *groups[4], *rest;
+	unsigned total = vg_sm_resource_count(all), sum = 0;
+	size_t made = 0;
+
+	OK(vg_sm_resource_split_by_count(all, 8, 0, 4, groups, &made, &rest));
+	CHECK(made >= 1 && made <= 4);
+	for (size_t i = 0; i < made; i++) {
+		CHECK_INT(vg_sm_resource_count(groups[i]), 8);
+		sum += vg_sm_resource_count(groups[i]);
+		vg_sm_resource_destroy(groups[i]);
+	}
+	CHECK_INT(sum + vg_sm_resource_count(rest), total);
+	CHECK_INT(vg_sm_resource_count(all), total);
+	vg_sm_resource_destroy(rest);
+	vg_sm_resource_destroy(all);
+}
+
+TEST(equal_groups_need_no_new_driver)
+{
+	struct vg_sm_resource *all = all_sms(), *groups[2] = {0}, *rest = NULL;
+	const struct vg_sm_group wanted[] = {{.sm_count = 16}, {.sm_count = 16}};
+	size_t made = 0;
+
+	OK(vg_sm_resource_split(all, wanted, 2, NULL, groups, &made, &rest));
+	CHECK_INT(made, 2);
+	CHECK_INT(vg_sm_resource_count(groups[0]), 16);
+	CHECK_INT(vg_sm_resource_count(groups[1]), 16);
+	CHECK(!vg_sm_resource_is_dry_run(groups[0]));
+	CHECK_INT(vg_sm_resource_count(rest), vg_sm_resource_count(all) - 32);
+	for (int i = 0; i < 2; i++)
+		vg_sm_resource_destroy(groups[i]);
+	vg_sm_resource_destroy(rest);
+	vg_sm_resource_destroy(all);
+}
+
+TEST(a_dry_run_says_sizes)
+{
+	struct vg_sm_resource *all = all_sms(), *group, *part;
+	const struct vg_sm_group wanted = {.sm_count = 16}, discover = {0};
+	size_t made;
+
+	OK(vg_sm_resource_split(all, &wanted, 1, DRY_RUN, &group, &made, NULL));
+	CHECK_INT(vg_sm_resource_count(group), 16);
+	CHECK(vg_sm_resource_is_dry_run(group));
+	REFUSED(vg_sm_resource_split(group, &wanted, 1, NULL, &part, &made, NULL), VG_INVALID, "a dry run has sizes only");
+	vg_sm_resource_destroy(group);
+	OK(vg_sm_resource_split(all, &discover, 1, DRY_RUN, &group, &made, NULL));
+	CHECK(vg_sm_resource_count(group) > 0);
+	vg_sm_resource_destroy(group);
+	vg_sm_resource_destroy(all);
+}
+
+TEST(splits_that_make_no_sense_are_refused)
+{
+	struct vg_sm_resource *all = all_sms(), *groups[2] = {0}, *rest = (void *)1;
+	struct vg_sm_group negative[] = {{.sm_count = 8}, {.sm_count = -8}}, huge = {.sm_count = 100000};
+	size_t made = 42;
+
+	REFUSED(vg_sm_resource_split(all, negative, 2, NULL, groups, &made, &rest), VG_INVALID,
+		"group 1: counts must be non-negative, but are -8");
+	REFUSED(vg_sm_resource_split(all, negative, 0, NULL, groups, &made, &rest), VG_INVALID, "a split into 0 groups");
+	REFUSED(vg_sm_resource_split(all, negative, 100000, NULL, groups, &made, &rest), VG_INVALID, "100000 groups");
+	REFUSED(vg_sm_resource_split(all, NULL, 1, NULL, groups, &made, &rest), VG_INVALID, "groups is NULL");
+	REFUSED(vg_sm_resource_split(NULL, &huge, 1, NULL, groups, &made, &rest), VG_INVALID, "resource is NULL");
+	REFUSED(vg_sm_resource_split(all, &huge, 1, NULL, groups, &made, &rest), VG_DRIVER, "100000 SMs");
+	REFUSED(vg_sm_resource_split_by_count(all, -1, 0, 1, groups, &made, &rest), VG_INVALID, "groups of -1 SMs");
+	REFUSED(vg_sm_resource_split_by_count(all, 8, 64, 1, groups, &made, &rest), VG_INVALID, "flags 0x40");
+	REFUSED(vg_sm_resource_split_by_count(all, 100000, 0, 1, groups, &made, &rest), VG_DRIVER, "groups of at least");
+	CHECK(!groups[0] && !groups[1] && rest == (void *)1 && made == 42);
+	vg_sm_resource_destroy(all);
+}
+
+static int needs_13_1(void)
+{
+	struct vg_workqueue_resource *queues;
+	struct vg_device *device;
+
+	OK(vg_device_get(0, &device));
+	enum vg_status status = vg_device_workqueue_resource(device, &queues);
+	if (status == VG_OK)
+		vg_workqueue_resource_destroy(queues);
+	return status == VG_UNSUPPORTED;
+}
+
+TEST(what_needs_driver_13_1_says_so)
+{
+	struct vg_sm_resource *all = all_sms(), *groups[2] = {0};
+	const struct vg_sm_group sizes[] = {{.sm_count = 8}, {.sm_count = 16}};
+	const struct vg_sm_group together = {.sm_count = 16, .coscheduled_sm_count = 16};
+	const struct vg_sm_group preferred = {.sm_count = 16, .preferred_coscheduled_sm_count = 16};
+	const struct vg_sm_group backfill = {.sm_count = 16, .backfill = 1};
+	struct vg_workqueue_resource *queues = NULL;
+	struct vg_context *context = first_context();
+	size_t made = 42;
+
+	if (!needs_13_1())
+		SKIP("the driver is 13.1 or later");
+	REFUSED(vg_sm_resource_split(all, sizes, 2, NULL, groups, &made, NULL), VG_UNSUPPORTED,
+		"groups of different sizes: unsupported: needs driver 13.1, have 1");
+	REFUSED(vg_sm_resource_split(all, &together, 1, NULL, groups, &made, NULL), VG_UNSUPPORTED, "needs driver 13.1");
+	REFUSED(vg_sm_resource_split(all, &preferred, 1, NULL, groups, &made, NULL), VG_UNSUPPORTED, "needs driver 13.1");
+	REFUSED(vg_sm_resource_split(all, &backfill, 1, NULL, groups, &made, NULL), VG_UNSUPPORTED, "needs driver 13.1");
+	REFUSED(vg_context_workqueue_resource(context, &queues), VG_UNSUPPORTED, "work queues: unsupported: needs driver 13.1, have 1");
+	CHECK(!groups[0] && !queues && made == 42);
+	vg_sm_resource_destroy(all);
+	vg_context_destroy(context);
+}
+
+TEST(work_queues)
+{
+	struct vg_workqueue_resource *queues;
+	struct vg_context *context;
+
+	if (needs_13_1())
+		SKIP("needs driver 13.1");
+	context = first_context();
+	OK(vg_context_workqueue_resource(context, &queues));
+	CHECK(vg_workqueue_resource_device(queues) == vg_context_device(context));
+	unsigned limit = vg_workqueue_resource_concurrency_limit(queues);
+	enum vg_workqueue_scope scope = vg_workqueue_resource_scope(queues);
+	CHECK(scope == VG_WORKQUEUE_SCOPE_DEVICE || scope == VG_WORKQUEUE_SCOPE_GREEN_BALANCED);
+	OK(vg_workqueue_resource_configure(queues, NULL));
+	CHECK_INT(vg_workqueue_resource_concurrency_limit(queues), limit);
+	struct vg_workqueue_options options = {sizeof options, VG_WORKQUEUE_SCOPE_GREEN_BALANCED, 3};
+	OK(vg_workqueue_resource_configure(queues, &options));
+	CHECK_INT(vg_workqueue_resource_concurrency_limit(queues), 3);
+	CHECK_INT(vg_workqueue_resource_scope(queues), VG_WORKQUEUE_SCOPE_GREEN_BALANCED);
+	options.concurrency_limit = -1;
+	REFUSED(vg_workqueue_resource_configure(queues, &options), VG_INVALID, "must be at least 1");
+	options = (struct vg_workqueue_options){sizeof options, (enum vg_workqueue_scope)9, 0};
+	REFUSED(vg_workqueue_resource_configure(queues, &options), VG_INVALID, "sharing scope 9");
+	vg_workqueue_resource_destroy(queues);
+	vg_context_destroy(context);
+}
