@@ -262,7 +262,7 @@ TEST(a_socket_that_was_removed_comes_back)
 {
 	fresh_node();
 	start_daemon();
-	CHECK_AGREED(ask("{'op':'create','name':'x','memory':1}"));
+	CHECK_AGREED(ask("{'op':'create','name':'x','memory':%llu}", GIB));
 	CHECK_INT(unlink(socket_path), 0);
 	for (int i = 0; i < 500 && access(socket_path, F_OK) < 0; i++)
 		usleep(10000);
