@@ -50,13 +50,15 @@ static int give_to_owner(int fd, const struct vg_ledger_options *options)
 static int create_at(const char *temporary, int fd, const char *path, const struct vg_ledger_options *options,
 		     struct vg_ledger **ret_ledger)
 {
-	if (ftruncate(fd, sizeof(struct ledger_file)) < 0)
-		return -errno;
+	// Every page of it now: on a full file system a tenant would be killed at its first use of one.
+	int r = posix_fallocate(fd, 0, sizeof(struct ledger_file));
+	if (r)
+		return -r;
 	struct ledger_file *file = map_file(fd);
 	if (!file)
 		return -errno;
 	fill_header(&file->header, options);
-	int r = give_to_owner(fd, options);
+	r = give_to_owner(fd, options);
 	if (r == 0 && link(temporary, path) < 0)
 		r = -errno;
 	if (r == 0) {

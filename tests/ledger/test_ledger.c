@@ -33,6 +33,17 @@ TEST(reserve_and_refund)
 }
 
 // Who measures between two looks must see that something happened, also when it came to nothing.
+// A page that a full file system cannot give would kill whoever first writes there.
+TEST(all_of_it_has_its_place_from_the_beginning)
+{
+	struct vg_ledger *ledger = fresh_ledger(1000);
+	struct stat status;
+
+	CHECK_INT(stat(ledger_path, &status), 0);
+	CHECK(status.st_blocks * 512 >= status.st_size);
+	vg_ledger_close(ledger);
+}
+
 TEST(changes_that_cancel_out_are_seen)
 {
 	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
