@@ -28,9 +28,9 @@ VG_PUBLIC enum vg_status vg_context_primary(struct vg_device *device, struct vg_
 VG_PUBLIC void vg_context_destroy(struct vg_context *context);
 
 struct vg_context_options {
-	size_t size;			   /* sizeof(struct vg_context_options) */
-	struct vg_sm_resource *const *sms; /* SMs for it alone: groups of one device that share no SM */
-	size_t sm_count;		   /* how many resources those are */
+	size_t size;				 /* sizeof(struct vg_context_options) */
+	struct vg_sm_resource *const *sms;	 /* SMs for it alone: groups of one device that share no SM */
+	size_t sm_count;			 /* how many resources those are */
 	struct vg_workqueue_resource *workqueue; /* NULL: the driver's default */
 };
 
@@ -48,12 +48,13 @@ VG_PUBLIC enum vg_status vg_context_borrow(struct CUctx_st *handle, struct vg_co
 VG_PUBLIC enum vg_status vg_context_close(struct vg_context *context);
 
 /* Makes the context current to the calling thread in the place of the one that is (NULL: none then), whose
- * handle is *ret_previous unless that is NULL: for vg_context_restore(). A green context may be current to one thread at
- * a time. CLOSED, DRIVER. Allocates nothing. Source: cuCtxSetCurrent. */
+ * handle is *ret_previous unless that is NULL: for vg_context_restore(). A green context may be current to one thread
+ * at a time. CLOSED, DRIVER. Allocates nothing. Source: cuCtxSetCurrent. */
 VG_PUBLIC enum vg_status vg_context_set_current(struct vg_context *context, struct CUctx_st **ret_previous);
 /* Back to what vg_context_set_current() replaced. DRIVER. */
 VG_PUBLIC enum vg_status vg_context_restore(struct CUctx_st *previous);
-/* What is current to the calling thread: NULL for nothing. NO_DRIVER, DRIVER. Allocates nothing. Source: cuCtxGetCurrent. */
+/* What is current to the calling thread: NULL for nothing. NO_DRIVER, DRIVER. Allocates nothing. Source:
+ * cuCtxGetCurrent. */
 VG_PUBLIC enum vg_status vg_context_current(struct CUctx_st **ret_handle);
 /* 1 if both stand for the same context of the driver. Any thread. */
 VG_PUBLIC int vg_context_equal(const struct vg_context *context, const struct vg_context *other);

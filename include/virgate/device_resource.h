@@ -60,20 +60,21 @@ struct vg_sm_split_options {
  * NULL; *ret_remainder is NULL if nothing remains. The caller owns all of them. `options` may be NULL.
  * INVALID (a negative number, no groups), UNSUPPORTED (needs driver 13.1), CLOSED, NO_MEMORY, DRIVER (does not fit;
  * says what there is). Any thread. Source: cuDevSmResourceSplit; before 13.1 cuDevSmResourceSplitByCount. */
-VG_PUBLIC enum vg_status vg_sm_resource_split(struct vg_sm_resource *resource, const struct vg_sm_group *groups, size_t count,
-					      const struct vg_sm_split_options *options, struct vg_sm_resource **ret_groups,
-					      size_t *ret_count, struct vg_sm_resource **ret_remainder);
+VG_PUBLIC enum vg_status vg_sm_resource_split(struct vg_sm_resource *resource, const struct vg_sm_group *groups,
+					      size_t count, const struct vg_sm_split_options *options,
+					      struct vg_sm_resource **ret_groups, size_t *ret_count,
+					      struct vg_sm_resource **ret_remainder);
 
 enum vg_sm_split_flag {
 	VG_SM_SPLIT_IGNORE_COSCHEDULING = 1, /* smaller steps, but no large clusters */
 	VG_SM_SPLIT_MAX_POTENTIAL_CLUSTER = 2,
 };
 
-/* As many groups of at least `sm_count` SMs (0: the fewest possible) as there are, `capacity` at most. `flags` is a sum of
- * vg_sm_split_flag. Otherwise as vg_sm_resource_split(), on every driver. Source: cuDevSmResourceSplitByCount. */
+/* As many groups of at least `sm_count` SMs (0: the fewest possible) as there are, `capacity` at most. `flags` is a sum
+ * of vg_sm_split_flag. Otherwise as vg_sm_resource_split(), on every driver. Source: cuDevSmResourceSplitByCount. */
 VG_PUBLIC enum vg_status vg_sm_resource_split_by_count(struct vg_sm_resource *resource, int sm_count, unsigned flags,
-						       size_t capacity, struct vg_sm_resource **ret_groups, size_t *ret_count,
-						       struct vg_sm_resource **ret_remainder);
+						       size_t capacity, struct vg_sm_resource **ret_groups,
+						       size_t *ret_count, struct vg_sm_resource **ret_remainder);
 
 enum vg_workqueue_scope {
 	VG_WORKQUEUE_SCOPE_UNCHANGED,
@@ -81,11 +82,14 @@ enum vg_workqueue_scope {
 	VG_WORKQUEUE_SCOPE_GREEN_BALANCED, /* green contexts share where they must, evenly */
 };
 
-/* The work queues of a device, a context or a stream's context. As vg_device_sm_resource(), and UNSUPPORTED before driver
- * 13.1: the text says which driver it needs and which there is. */
-VG_PUBLIC enum vg_status vg_device_workqueue_resource(struct vg_device *device, struct vg_workqueue_resource **ret_resource);
-VG_PUBLIC enum vg_status vg_context_workqueue_resource(struct vg_context *context, struct vg_workqueue_resource **ret_resource);
-VG_PUBLIC enum vg_status vg_stream_workqueue_resource(struct vg_stream *stream, struct vg_workqueue_resource **ret_resource);
+/* The work queues of a device, a context or a stream's context. As vg_device_sm_resource(), and UNSUPPORTED before
+ * driver 13.1: the text says which driver it needs and which there is. */
+VG_PUBLIC enum vg_status vg_device_workqueue_resource(struct vg_device *device,
+						      struct vg_workqueue_resource **ret_resource);
+VG_PUBLIC enum vg_status vg_context_workqueue_resource(struct vg_context *context,
+						       struct vg_workqueue_resource **ret_resource);
+VG_PUBLIC enum vg_status vg_stream_workqueue_resource(struct vg_stream *stream,
+						      struct vg_workqueue_resource **ret_resource);
 VG_PUBLIC void vg_workqueue_resource_destroy(struct vg_workqueue_resource *resource);
 
 VG_PUBLIC enum vg_workqueue_scope vg_workqueue_resource_scope(const struct vg_workqueue_resource *resource);
@@ -101,8 +105,8 @@ struct vg_workqueue_options {
 	int concurrency_limit; /* from 1 up; 0: unchanged */
 };
 
-/* Changes what contexts made of it later will have. `options` NULL or 0 throughout changes nothing. INVALID, CLOSED. Not
- * while another thread uses the resource. */
+/* Changes what contexts made of it later will have. `options` NULL or 0 throughout changes nothing. INVALID, CLOSED.
+ * Not while another thread uses the resource. */
 VG_PUBLIC enum vg_status vg_workqueue_resource_configure(struct vg_workqueue_resource *resource,
 							 const struct vg_workqueue_options *options);
 

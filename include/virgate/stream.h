@@ -23,14 +23,14 @@ struct vg_stream_options {
 };
 
 /* A new stream of a context; of a green one it runs on that context's SMs, and cannot be blocking. `options` may be
- * NULL. The caller owns *ret_stream and ends it with vg_stream_destroy(). INVALID (priority out of range, says the range),
- * CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuStreamCreateWithPriority, cuGreenCtxStreamCreate. */
+ * NULL. The caller owns *ret_stream and ends it with vg_stream_destroy(). INVALID (priority out of range, says the
+ * range), CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuStreamCreateWithPriority, cuGreenCtxStreamCreate. */
 VG_PUBLIC enum vg_status vg_stream_create(struct vg_context *context, const struct vg_stream_options *options,
 					  struct vg_stream **ret_stream);
 
 enum vg_default_stream {
-	VG_DEFAULT_STREAM_CHOSEN,     /* per thread if VIRGATE_PER_THREAD_DEFAULT_STREAM is set and not 0, else legacy */
-	VG_DEFAULT_STREAM_LEGACY,     /* one for all threads; blocking streams wait for it, and it for them */
+	VG_DEFAULT_STREAM_CHOSEN, /* per thread if VIRGATE_PER_THREAD_DEFAULT_STREAM is set and not 0, else legacy */
+	VG_DEFAULT_STREAM_LEGACY, /* one for all threads; blocking streams wait for it, and it for them */
 	VG_DEFAULT_STREAM_PER_THREAD, /* another one in each thread that uses the object */
 };
 
@@ -39,7 +39,8 @@ enum vg_default_stream {
 VG_PUBLIC enum vg_status vg_stream_default(struct vg_context *context, enum vg_default_stream which,
 					   struct vg_stream **ret_stream);
 /* An object for somebody else's stream, never destroyed by it; its context is the stream's, whoever made that one.
- * `release`, unless NULL, is called with `owner` when the object is gone; not if this fails. INVALID (a default stream's handle: vg_stream_default()), NO_MEMORY, DRIVER. Any thread. */
+ * `release`, unless NULL, is called with `owner` when the object is gone; not if this fails. INVALID (a default
+ * stream's handle: vg_stream_default()), NO_MEMORY, DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_stream_borrow(struct CUstream_st *handle, void *owner, void (*release)(void *owner),
 					  struct vg_stream **ret_stream);
 

@@ -23,7 +23,8 @@ static enum vg_status close_context(struct core_object *object, const char *func
 	struct vg_context *context = (struct vg_context *)object;
 	enum vg_status status = context->green && !context->borrowed ? close_green(context, function) : VG_OK;
 
-	CUresult r = context->primary ? core_driver->cuDevicePrimaryCtxRelease_v2(context->device->handle) : CUDA_SUCCESS;
+	CUresult r =
+		context->primary ? core_driver->cuDevicePrimaryCtxRelease_v2(context->device->handle) : CUDA_SUCCESS;
 	return r ? core_driver_failed(r, function, "cuDevicePrimaryCtxRelease", "%s", "") : status;
 }
 
@@ -54,7 +55,8 @@ static enum vg_status hold_primary(struct vg_context *context, const char *funct
 	CUresult r = core_driver->cuDevicePrimaryCtxRetain(&context->handle, context->device->handle);
 
 	if (r)
-		return core_driver_failed(r, function, "cuDevicePrimaryCtxRetain", "device %d", context->device->ordinal);
+		return core_driver_failed(r, function, "cuDevicePrimaryCtxRetain", "device %d",
+					  context->device->ordinal);
 	context->primary = true;
 	return VG_OK;
 }
@@ -84,7 +86,8 @@ static enum vg_status check_resources(const struct vg_device *device, const stru
 
 	if (!o->sms || o->sm_count == 0)
 		return vg_fail(VG_INVALID, 0, function,
-			       "resources must be provided: .sms, which vg_sm_resource_split() makes of vg_device_sm_resource()");
+			       "resources must be provided: .sms, which vg_sm_resource_split() makes of "
+			       "vg_device_sm_resource()");
 	if (o->sm_count > MOST_RESOURCES)
 		return vg_fail(VG_INVALID, 0, function, "%zu SM resources: %d at most", o->sm_count, MOST_RESOURCES);
 	for (size_t i = 0; i < o->sm_count; i++) {
@@ -93,10 +96,12 @@ static enum vg_status check_resources(const struct vg_device *device, const stru
 		if (status)
 			return status;
 		if (sm->dry_run)
-			return vg_fail(VG_INVALID, 0, function, "resource %zu is a dry-run SM resource: split without .dry_run", i);
+			return vg_fail(VG_INVALID, 0, function,
+				       "resource %zu is a dry-run SM resource: split without .dry_run", i);
 		if (sm->device != device)
-			return vg_fail(VG_INVALID, 0, function, "resource %zu is of device %d, the context of device %d", i,
-				       sm->device->ordinal, device->ordinal);
+			return vg_fail(VG_INVALID, 0, function,
+				       "resource %zu is of device %d, the context of device %d", i, sm->device->ordinal,
+				       device->ordinal);
 	}
 	if (o->workqueue && o->workqueue->device != device)
 		return vg_fail(VG_INVALID, 0, function, "the work queue is of device %d, the context of device %d",
@@ -169,7 +174,8 @@ static enum vg_status find_device(CUcontext identity, const char *function, stru
 	return VG_OK;
 }
 
-enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, const char *function, struct vg_context **ret_context)
+enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, const char *function,
+				   struct vg_context **ret_context)
 {
 	struct vg_device *device = NULL;
 	struct vg_context *context;
@@ -226,7 +232,8 @@ enum vg_status vg_context_close(struct vg_context *context)
 	CORE_CALL(cuCtxGetCurrent, &current);
 	if (current == context->identity && !context->borrowed)
 		return vg_fail(VG_STATE, 0, __func__,
-			       "a context cannot be closed while it is current: put another one in its place with vg_context_set_current()");
+			       "a context cannot be closed while it is current: put another one in its place with "
+			       "vg_context_set_current()");
 	return core_object_close(&context->object, __func__);
 }
 

@@ -12,13 +12,14 @@ struct vg_context {
 	// Entered for the driver's calls. Of a green context it is the device's primary context, since a green
 	// one may be current to one thread at a time; what makes work green are its streams.
 	CUcontext handle;
-	CUcontext identity; // as the program knows it
-	CUgreenCtx green;   // NULL: an ordinary context
+	CUcontext identity;	    // as the program knows it
+	CUgreenCtx green;	    // NULL: an ordinary context
 	pthread_mutex_t green_lock; // the driver does not serialise calls on a green context
-	bool primary;	    // the device's primary context was retained, to be released
-	bool borrowed;	    // nothing else is ours to destroy
+	bool primary;		    // the device's primary context was retained, to be released
+	bool borrowed;		    // nothing else is ours to destroy
 };
 
 // Of the program's thread or a stream: a context that somebody else made. `green` NULL for an ordinary one, whose
 // handle is `identity`.
-enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, const char *function, struct vg_context **ret_context);
+enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, const char *function,
+				   struct vg_context **ret_context);

@@ -29,11 +29,11 @@ static CUresult describe(struct vg_device *device, int ordinal)
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuDeviceGetPCIBusId(device->pci_bus_id, sizeof device->pci_bus_id, device->handle);
 	if (r == CUDA_SUCCESS)
-		r = core_driver->cuDeviceGetAttribute(&device->compute_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-						      device->handle);
+		r = core_driver->cuDeviceGetAttribute(&device->compute_major,
+						      CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device->handle);
 	if (r == CUDA_SUCCESS)
-		r = core_driver->cuDeviceGetAttribute(&device->compute_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-						      device->handle);
+		r = core_driver->cuDeviceGetAttribute(&device->compute_minor,
+						      CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device->handle);
 	format_uuid(&device->uuid, device->uuid_text);
 	snprintf(device->arch, sizeof device->arch, "%d%d", device->compute_major, device->compute_minor);
 	return r;
@@ -84,7 +84,8 @@ enum vg_status vg_device_get(int ordinal, struct vg_device **ret_device)
 	if (status)
 		return status;
 	if (ordinal < 0 || ordinal >= device_count)
-		return vg_fail(VG_INVALID, 0, __func__, "device %d: there are %d, counted from 0", ordinal, device_count);
+		return vg_fail(VG_INVALID, 0, __func__, "device %d: there are %d, counted from 0", ordinal,
+			       device_count);
 	*ret_device = &devices[ordinal];
 	return VG_OK;
 }

@@ -67,7 +67,8 @@ enum vg_status vg_device_property(struct vg_device *device, enum vg_device_prope
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_value);
 	if (!is_property(property))
-		return vg_fail(VG_INVALID, 0, __func__, "%d is no device property: take one of VG_DEVICE_PROPERTY_LIST", property);
+		return vg_fail(VG_INVALID, 0, __func__, "%d is no device property: take one of VG_DEVICE_PROPERTY_LIST",
+			       property);
 	uint64_t known = atomic_load_explicit(&device->properties[property], memory_order_relaxed);
 	if (!known)
 		return ask(device, property, ret_value);
@@ -80,7 +81,7 @@ enum vg_status vg_device_property_by_name(struct vg_device *device, const char *
 	CORE_NEEDED(name);
 	enum vg_device_property property = vg_device_property_find(name);
 	if (!property)
-		return vg_fail(VG_INVALID, 0, __func__, "\"%s\" is no device property: take a name of VG_DEVICE_PROPERTY_LIST",
-			       name);
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "\"%s\" is no device property: take a name of VG_DEVICE_PROPERTY_LIST", name);
 	return vg_device_property(device, property, ret_value);
 }

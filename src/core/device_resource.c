@@ -67,7 +67,8 @@ static enum vg_status query(struct vg_device *device, struct vg_context *context
 	CUresult r = core_resource_ask(device, context, CU_DEV_RESOURCE_TYPE_SM, &native);
 	if (r) {
 		core_object_release(&resource->object);
-		return core_driver_failed(r, function, "cuDeviceGetDevResource", "the SMs of device %d", device->ordinal);
+		return core_driver_failed(r, function, "cuDeviceGetDevResource", "the SMs of device %d",
+					  device->ordinal);
 	}
 	core_sm_resource_fill(resource, &native, NULL);
 	*ret_resource = resource;

@@ -45,4 +45,5 @@ CUresult core_resource_ask(struct vg_device *device, struct vg_context *context,
 // NULL if there is no memory.
 struct vg_sm_resource *core_sm_resource_new(struct vg_device *device);
 // With what the driver answered; `parent` NULL: of no split.
-void core_sm_resource_fill(struct vg_sm_resource *resource, const CUdevResource *native, const struct vg_sm_resource *parent);
+void core_sm_resource_fill(struct vg_sm_resource *resource, const CUdevResource *native,
+			   const struct vg_sm_resource *parent);

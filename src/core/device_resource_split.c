@@ -36,7 +36,8 @@ static void drop(struct vg_sm_resource **groups, size_t count)
 static enum vg_status wrap(const struct split *split, struct vg_sm_resource **ret_groups, size_t *ret_count,
 			   struct vg_sm_resource **ret_remainder)
 {
-	bool remains = ret_remainder && split->remainder.type == CU_DEV_RESOURCE_TYPE_SM && split->remainder.sm.smCount > 0;
+	bool remains =
+		ret_remainder && split->remainder.type == CU_DEV_RESOURCE_TYPE_SM && split->remainder.sm.smCount > 0;
 	size_t wanted = split->made + remains, count = 0;
 	struct vg_sm_resource **made = calloc(wanted + 1, sizeof *made);
 
@@ -44,7 +45,8 @@ static enum vg_status wrap(const struct split *split, struct vg_sm_resource **re
 		made[count] = core_sm_resource_new(split->from->device);
 		if (!made[count])
 			break;
-		core_sm_resource_fill(made[count], count < split->made ? &split->natives[count] : &split->remainder, split->from);
+		core_sm_resource_fill(made[count], count < split->made ? &split->natives[count] : &split->remainder,
+				      split->from);
 		made[count]->dry_run = split->dry_run;
 	}
 	if (!made || count < wanted) {
@@ -62,7 +64,8 @@ static enum vg_status wrap(const struct split *split, struct vg_sm_resource **re
 
 static enum vg_status refused(const struct split *split, CUresult r, const char *call, const char *asked)
 {
-	return core_driver_failed(r, split->function, call, "asked for %s; there are %u SMs, to be had in groups of at least %u, in steps of %u",
+	return core_driver_failed(r, split->function, call,
+				  "asked for %s; there are %u SMs, to be had in groups of at least %u, in steps of %u",
 				  asked, split->from->count, split->from->min_partition_size,
 				  split->from->coscheduled_alignment);
 }
@@ -83,7 +86,8 @@ static enum vg_status by_equal_count(struct split *split, const struct vg_sm_gro
 {
 	for (size_t i = 0; i < split->capacity; i++) {
 		if (groups[i].coscheduled_sm_count || groups[i].preferred_coscheduled_sm_count)
-			return core_needs_driver(CORE_DRIVER_13_1, split->function, "a number of SMs that are scheduled together");
+			return core_needs_driver(CORE_DRIVER_13_1, split->function,
+						 "a number of SMs that are scheduled together");
 		if (groups[i].backfill)
 			return core_needs_driver(CORE_DRIVER_13_1, split->function, "filling a group up");
 		if (groups[i].sm_count != groups[0].sm_count)
@@ -125,8 +129,10 @@ static enum vg_status check(const struct vg_sm_group *groups, size_t count, cons
 		const struct vg_sm_group *group = &groups[i];
 		if (group->sm_count < 0 || group->coscheduled_sm_count < 0 || group->preferred_coscheduled_sm_count < 0)
 			return vg_fail(VG_INVALID, 0, function,
-				       "group %zu: counts must be non-negative, but are %d, %d and %d; 0 leaves them to the driver", i,
-				       group->sm_count, group->coscheduled_sm_count, group->preferred_coscheduled_sm_count);
+				       "group %zu: counts must be non-negative, but are %d, %d and %d; 0 leaves them "
+				       "to the driver",
+				       i, group->sm_count, group->coscheduled_sm_count,
+				       group->preferred_coscheduled_sm_count);
 	}
 	return VG_OK;
 }
@@ -134,9 +140,11 @@ static enum vg_status check(const struct vg_sm_group *groups, size_t count, cons
 static enum vg_status check_from(const struct vg_sm_resource *resource, size_t count, const char *function)
 {
 	if (count == 0 || count > MOST_GROUPS)
-		return vg_fail(VG_INVALID, 0, function, "a split into %zu groups: 1 to %d are possible", count, MOST_GROUPS);
+		return vg_fail(VG_INVALID, 0, function, "a split into %zu groups: 1 to %d are possible", count,
+			       MOST_GROUPS);
 	if (resource->dry_run)
-		return vg_fail(VG_INVALID, 0, function, "a group of a dry run has sizes only: split without .dry_run first");
+		return vg_fail(VG_INVALID, 0, function,
+			       "a group of a dry run has sizes only: split without .dry_run first");
 	return VG_OK;
 }
 
@@ -165,8 +173,8 @@ enum vg_status vg_sm_resource_split(struct vg_sm_resource *resource, const struc
 	return status ? status : wrap(&split, ret_groups, ret_count, ret_remainder);
 }
 
-enum vg_status vg_sm_resource_split_by_count(struct vg_sm_resource *resource, int sm_count, unsigned flags, size_t capacity,
-					     struct vg_sm_resource **ret_groups, size_t *ret_count,
+enum vg_status vg_sm_resource_split_by_count(struct vg_sm_resource *resource, int sm_count, unsigned flags,
+					     size_t capacity, struct vg_sm_resource **ret_groups, size_t *ret_count,
 					     struct vg_sm_resource **ret_remainder)
 {
 	const unsigned known = VG_SM_SPLIT_IGNORE_COSCHEDULING | VG_SM_SPLIT_MAX_POTENTIAL_CLUSTER;
@@ -179,8 +187,8 @@ enum vg_status vg_sm_resource_split_by_count(struct vg_sm_resource *resource, in
 	if (status)
 		return status;
 	if (sm_count < 0)
-		return vg_fail(VG_INVALID, 0, __func__, "groups of %d SMs: the count must be non-negative; 0 is the fewest possible",
-			       sm_count);
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "groups of %d SMs: the count must be non-negative; 0 is the fewest possible", sm_count);
 	if (flags & ~known)
 		return vg_fail(VG_INVALID, 0, __func__, "flags 0x%x: only 0x%x are known", flags, known);
 	struct split split = {resource, __func__, capacity, false, natives, {0}, 0};

@@ -49,7 +49,8 @@ static enum vg_status create(struct vg_context *context, const struct vg_event_o
 	CUevent handle;
 
 	if (o->ipc && o->timing)
-		return vg_fail(VG_INVALID, 0, function, "an event for other processes has no timing: set .ipc or .timing");
+		return vg_fail(VG_INVALID, 0, function,
+			       "an event for other processes has no timing: set .ipc or .timing");
 	CORE_ENTER(scope, context->handle);
 	CUresult r = core_driver->cuEventCreate(&handle, flags);
 	if (r)
@@ -69,8 +70,9 @@ enum vg_status vg_event_create(struct vg_context *context, const struct vg_event
 	CORE_NEEDED(ret_event);
 	CORE_OPTIONS(o, options);
 	if (o.ipc)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "an event for other processes must be bound to a stream: make it with vg_stream_record()");
+		return vg_fail(
+			VG_INVALID, 0, __func__,
+			"an event for other processes must be bound to a stream: make it with vg_stream_record()");
 	return create(context, &o, __func__, ret_event);
 }
 
@@ -115,13 +117,16 @@ enum vg_status vg_event_close(struct vg_event *event)
 	return core_object_close(&event->object, __func__);
 }
 
-static enum vg_status refuse_record(const struct vg_event *event, const struct vg_context *context, const char *function)
+static enum vg_status refuse_record(const struct vg_event *event, const struct vg_context *context,
+				    const char *function)
 {
 	if (event->flags & CU_EVENT_INTERPROCESS)
-		return vg_fail(VG_INVALID, 0, function,
-			       "an event for other processes is not recorded again: make a new one with vg_stream_record()");
+		return vg_fail(
+			VG_INVALID, 0, function,
+			"an event for other processes is not recorded again: make a new one with vg_stream_record()");
 	return vg_fail(VG_INVALID, 0, function,
-		       "the event is of a context on device %d, the work of another one on device %d: both must be of one context",
+		       "the event is of a context on device %d, the work of another one on device %d: both must be of "
+		       "one context",
 		       event->context->device->ordinal, context->device->ordinal);
 }
 
@@ -206,9 +211,11 @@ static enum vg_status refuse_elapsed(const struct vg_event *start, const struct 
 			       start_done ? "end" : "start");
 	}
 	if (r == CUDA_ERROR_CAPTURED_EVENT)
-		return vg_fail(VG_STATE, 0, function, "an event that was recorded into a graph has no time: record it on a stream");
+		return vg_fail(VG_STATE, 0, function,
+			       "an event that was recorded into a graph has no time: record it on a stream");
 	if (r == CUDA_ERROR_INVALID_HANDLE && !(start->recorded && end->recorded))
-		return vg_fail(VG_STATE, 0, function, "the %s event was never recorded: record both with vg_event_record()",
+		return vg_fail(VG_STATE, 0, function,
+			       "the %s event was never recorded: record both with vg_event_record()",
 			       start->recorded ? "end" : "start");
 	return core_driver_failed(r, function, "cuEventElapsedTime", "%s", "");
 }
@@ -262,8 +269,8 @@ enum vg_status vg_event_import(struct vg_context *context, const void *descripto
 	CORE_NEEDED(descriptor);
 	CORE_NEEDED(ret_event);
 	if (size < sizeof given)
-		return vg_fail(VG_INVALID, 0, __func__, "the event's descriptor is %zu bytes: expected at least %zu", size,
-			       sizeof given);
+		return vg_fail(VG_INVALID, 0, __func__, "the event's descriptor is %zu bytes: expected at least %zu",
+			       size, sizeof given);
 	memcpy(&given, descriptor, sizeof given);
 	memcpy(ipc.reserved, given.handle, sizeof ipc.reserved);
 	CORE_ENTER(scope, context->handle);

@@ -36,8 +36,9 @@ static enum vg_status check_priority(int priority, const char *function)
 	if (r)
 		return core_driver_failed(r, function, "cuCtxGetStreamPriorityRange", "%s", "");
 	if (priority > least || priority < greatest)
-		return vg_fail(VG_INVALID, 0, function, "stream priority %d: the device has %d (greatest) to %d (least)", priority,
-			       greatest, least);
+		return vg_fail(VG_INVALID, 0, function,
+			       "stream priority %d: the device has %d (greatest) to %d (least)", priority, greatest,
+			       least);
 	return VG_OK;
 }
 
@@ -78,7 +79,8 @@ enum vg_status vg_stream_create(struct vg_context *context, const struct vg_stre
 	CORE_NEEDED(ret_stream);
 	CORE_OPTIONS(o, options);
 	if (o.blocking && context->green)
-		return vg_fail(VG_INVALID, 0, __func__, "a green context's streams must be non-blocking: leave .blocking at 0");
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "a green context's streams must be non-blocking: leave .blocking at 0");
 	CORE_ENTER(scope, context->handle);
 	enum vg_status status = check_priority(o.priority, __func__);
 	if (status)
@@ -86,7 +88,8 @@ enum vg_status vg_stream_create(struct vg_context *context, const struct vg_stre
 	unsigned flags = o.blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
 	CUresult r = create_native(context, flags, o.priority, &handle);
 	if (r)
-		return core_driver_failed(r, __func__, context->green ? "cuGreenCtxStreamCreate" : "cuStreamCreateWithPriority",
+		return core_driver_failed(r, __func__,
+					  context->green ? "cuGreenCtxStreamCreate" : "cuStreamCreateWithPriority",
 					  "%s", "");
 	status = core_stream_wrap(context, handle, false, __func__, &stream);
 	if (status) {

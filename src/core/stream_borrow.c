@@ -16,7 +16,8 @@ static enum vg_status ask(struct vg_stream *stream, const char *function)
 	return r ? core_driver_failed(r, function, "cuStreamGetPriority", "%s", "") : VG_OK;
 }
 
-static enum vg_status borrow(struct vg_context *context, CUstream handle, const char *function, struct vg_stream **ret_stream)
+static enum vg_status borrow(struct vg_context *context, CUstream handle, const char *function,
+			     struct vg_stream **ret_stream)
 {
 	struct vg_stream *stream;
 
@@ -31,21 +32,25 @@ static enum vg_status borrow(struct vg_context *context, CUstream handle, const 
 	return status;
 }
 
-enum vg_status vg_stream_default(struct vg_context *context, enum vg_default_stream which, struct vg_stream **ret_stream)
+enum vg_status vg_stream_default(struct vg_context *context, enum vg_default_stream which,
+				 struct vg_stream **ret_stream)
 {
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_stream);
 	if ((unsigned)which > VG_DEFAULT_STREAM_PER_THREAD)
-		return vg_fail(VG_INVALID, 0, __func__, "default stream %d: there are %d (legacy) and %d (per thread)", which,
-			       VG_DEFAULT_STREAM_LEGACY, VG_DEFAULT_STREAM_PER_THREAD);
+		return vg_fail(VG_INVALID, 0, __func__, "default stream %d: there are %d (legacy) and %d (per thread)",
+			       which, VG_DEFAULT_STREAM_LEGACY, VG_DEFAULT_STREAM_PER_THREAD);
 	if (context->green)
 		return vg_fail(VG_INVALID, 0, __func__,
-			       "a green context's default stream is there only while it is current: make one with vg_stream_create()");
+			       "a green context's default stream is there only while it is current: make one with "
+			       "vg_stream_create()");
 	if (which == VG_DEFAULT_STREAM_CHOSEN) {
 		const char *chosen = getenv("VIRGATE_PER_THREAD_DEFAULT_STREAM");
-		which = chosen && *chosen && strcmp(chosen, "0") != 0 ? VG_DEFAULT_STREAM_PER_THREAD : VG_DEFAULT_STREAM_LEGACY;
+		which = chosen && *chosen && strcmp(chosen, "0") != 0 ? VG_DEFAULT_STREAM_PER_THREAD
+								      : VG_DEFAULT_STREAM_LEGACY;
 	}
-	return borrow(context, which == VG_DEFAULT_STREAM_LEGACY ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD, __func__, ret_stream);
+	return borrow(context, which == VG_DEFAULT_STREAM_LEGACY ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD, __func__,
+		      ret_stream);
 }
 
 // An object for the context that the stream is of.
@@ -71,9 +76,10 @@ enum vg_status vg_stream_borrow(struct CUstream_st *handle, void *owner, void (*
 
 	CORE_NEEDED(ret_stream);
 	if (handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "%p is a default stream, another one in each context: get a context's with vg_stream_default()",
-			       (void *)handle);
+		return vg_fail(
+			VG_INVALID, 0, __func__,
+			"%p is a default stream, another one in each context: get a context's with vg_stream_default()",
+			(void *)handle);
 	enum vg_status status = core_open(__func__);
 	if (status == VG_OK)
 		status = context_of(handle, __func__, &context);

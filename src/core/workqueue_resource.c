@@ -25,7 +25,8 @@ static enum vg_status query(struct vg_device *device, struct vg_context *context
 	if (r == CUDA_SUCCESS)
 		r = core_resource_ask(device, context, CORE_RESOURCE_WORKQUEUE, &queue);
 	if (r)
-		return core_driver_failed(r, function, "cuDeviceGetDevResource", "the work queues of device %d", device->ordinal);
+		return core_driver_failed(r, function, "cuDeviceGetDevResource", "the work queues of device %d",
+					  device->ordinal);
 	struct vg_workqueue_resource *resource = calloc(1, sizeof *resource);
 	if (!resource)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a work queue resource");
@@ -101,10 +102,12 @@ enum vg_status vg_workqueue_resource_configure(struct vg_workqueue_resource *res
 	CORE_USABLE(resource, "resource");
 	CORE_OPTIONS(o, options);
 	if ((unsigned)o.scope > VG_WORKQUEUE_SCOPE_GREEN_BALANCED)
-		return vg_fail(VG_INVALID, 0, __func__, "sharing scope %d: there are %d (device) and %d (green contexts, balanced)",
-			       o.scope, VG_WORKQUEUE_SCOPE_DEVICE, VG_WORKQUEUE_SCOPE_GREEN_BALANCED);
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "sharing scope %d: there are %d (device) and %d (green contexts, balanced)", o.scope,
+			       VG_WORKQUEUE_SCOPE_DEVICE, VG_WORKQUEUE_SCOPE_GREEN_BALANCED);
 	if (o.concurrency_limit < 0)
-		return vg_fail(VG_INVALID, 0, __func__, "concurrency limit %d: it must be at least 1, or 0 to stay as it is",
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "concurrency limit %d: it must be at least 1, or 0 to stay as it is",
 			       o.concurrency_limit);
 	union core_resource_fields fields = fields_of(resource);
 	if (o.scope)
