@@ -145,9 +145,12 @@ TEST(green_contexts)
 	OK(vg_stream_create(green, NULL, &stream));
 	OK(vg_stream_create(primary, NULL, &of_primary));
 	CHECK(vg_stream_context(stream) == green);
-	REFUSED(vg_stream_create(green, &(struct vg_stream_options){.size = sizeof(struct vg_stream_options), .blocking = 1}, &stream),
+	REFUSED(vg_stream_create(green,
+				 &(struct vg_stream_options){.size = sizeof(struct vg_stream_options), .blocking = 1},
+				 &stream),
 		VG_INVALID, "must be non-blocking");
-	REFUSED(vg_stream_default(green, VG_DEFAULT_STREAM_LEGACY, &stream), VG_INVALID, "green context's default stream");
+	REFUSED(vg_stream_default(green, VG_DEFAULT_STREAM_LEGACY, &stream), VG_INVALID,
+		"green context's default stream");
 	OK(vg_stream_record(stream, NULL, &event)); // across streams of the device, green or not
 	OK(vg_event_record(event, of_primary));
 	OK(vg_stream_wait_stream(of_primary, stream));
@@ -176,17 +179,20 @@ TEST(a_context_needs_resources)
 
 	REFUSED(vg_context_create(device, NULL, &context), VG_INVALID, "resources must be provided");
 	REFUSED(vg_context_create(device, GREEN(.sms = &none), &context), VG_INVALID, "resources must be provided");
-	REFUSED(vg_context_create(device, GREEN(.sms = &none, .sm_count = 1), &context), VG_INVALID, "SM resource is NULL");
+	REFUSED(vg_context_create(device, GREEN(.sms = &none, .sm_count = 1), &context), VG_INVALID,
+		"SM resource is NULL");
 	REFUSED(vg_context_create(NULL, NULL, &context), VG_INVALID, "device is NULL");
 	REFUSED(vg_context_create(device, GREEN(.sms = &none, .sm_count = 100000), &context), VG_INVALID, "at most");
 	OK(vg_device_sm_resource(device, &all));
 	OK(vg_sm_resource_split(all, &of_8, 1,
-				&(struct vg_sm_split_options){.size = sizeof(struct vg_sm_split_options), .dry_run = 1}, &group,
-				&made, NULL));
-	REFUSED(vg_context_create(device, GREEN(.sms = &group, .sm_count = 1), &context), VG_INVALID, "dry-run SM resource");
+				&(struct vg_sm_split_options){.size = sizeof(struct vg_sm_split_options), .dry_run = 1},
+				&group, &made, NULL));
+	REFUSED(vg_context_create(device, GREEN(.sms = &group, .sm_count = 1), &context), VG_INVALID,
+		"dry-run SM resource");
 	vg_sm_resource_destroy(group);
 	struct vg_sm_resource *twice[] = {all, all};
-	REFUSED(vg_context_create(device, GREEN(.sms = twice, .sm_count = 2), &context), VG_DRIVER, "cuDevResourceGenerateDesc");
+	REFUSED(vg_context_create(device, GREEN(.sms = twice, .sm_count = 2), &context), VG_DRIVER,
+		"cuDevResourceGenerateDesc");
 	CHECK(!context);
 	vg_sm_resource_destroy(all);
 }

@@ -78,7 +78,8 @@ TEST(a_dry_run_says_sizes)
 	OK(vg_sm_resource_split(all, &wanted, 1, DRY_RUN, &group, &made, NULL));
 	CHECK_INT(vg_sm_resource_count(group), 16);
 	CHECK(vg_sm_resource_is_dry_run(group));
-	REFUSED(vg_sm_resource_split(group, &wanted, 1, NULL, &part, &made, NULL), VG_INVALID, "a dry run has sizes only");
+	REFUSED(vg_sm_resource_split(group, &wanted, 1, NULL, &part, &made, NULL), VG_INVALID,
+		"a dry run has sizes only");
 	vg_sm_resource_destroy(group);
 	OK(vg_sm_resource_split(all, &discover, 1, DRY_RUN, &group, &made, NULL));
 	CHECK(vg_sm_resource_count(group) > 0);
@@ -94,14 +95,16 @@ TEST(splits_that_make_no_sense_are_refused)
 
 	REFUSED(vg_sm_resource_split(all, negative, 2, NULL, groups, &made, &rest), VG_INVALID,
 		"group 1: counts must be non-negative, but are -8");
-	REFUSED(vg_sm_resource_split(all, negative, 0, NULL, groups, &made, &rest), VG_INVALID, "a split into 0 groups");
+	REFUSED(vg_sm_resource_split(all, negative, 0, NULL, groups, &made, &rest), VG_INVALID,
+		"a split into 0 groups");
 	REFUSED(vg_sm_resource_split(all, negative, 100000, NULL, groups, &made, &rest), VG_INVALID, "100000 groups");
 	REFUSED(vg_sm_resource_split(all, NULL, 1, NULL, groups, &made, &rest), VG_INVALID, "groups is NULL");
 	REFUSED(vg_sm_resource_split(NULL, &huge, 1, NULL, groups, &made, &rest), VG_INVALID, "resource is NULL");
 	REFUSED(vg_sm_resource_split(all, &huge, 1, NULL, groups, &made, &rest), VG_DRIVER, "100000 SMs");
 	REFUSED(vg_sm_resource_split_by_count(all, -1, 0, 1, groups, &made, &rest), VG_INVALID, "groups of -1 SMs");
 	REFUSED(vg_sm_resource_split_by_count(all, 8, 64, 1, groups, &made, &rest), VG_INVALID, "flags 0x40");
-	REFUSED(vg_sm_resource_split_by_count(all, 100000, 0, 1, groups, &made, &rest), VG_DRIVER, "groups of at least");
+	REFUSED(vg_sm_resource_split_by_count(all, 100000, 0, 1, groups, &made, &rest), VG_DRIVER,
+		"groups of at least");
 	CHECK(!groups[0] && !groups[1] && rest == (void *)1 && made == 42);
 	vg_sm_resource_destroy(all);
 }
@@ -133,10 +136,14 @@ TEST(what_needs_driver_13_1_says_so)
 		SKIP("the driver is 13.1 or later");
 	REFUSED(vg_sm_resource_split(all, sizes, 2, NULL, groups, &made, NULL), VG_UNSUPPORTED,
 		"groups of different sizes: unsupported: needs driver 13.1, have 1");
-	REFUSED(vg_sm_resource_split(all, &together, 1, NULL, groups, &made, NULL), VG_UNSUPPORTED, "needs driver 13.1");
-	REFUSED(vg_sm_resource_split(all, &preferred, 1, NULL, groups, &made, NULL), VG_UNSUPPORTED, "needs driver 13.1");
-	REFUSED(vg_sm_resource_split(all, &backfill, 1, NULL, groups, &made, NULL), VG_UNSUPPORTED, "needs driver 13.1");
-	REFUSED(vg_context_workqueue_resource(context, &queues), VG_UNSUPPORTED, "work queues: unsupported: needs driver 13.1, have 1");
+	REFUSED(vg_sm_resource_split(all, &together, 1, NULL, groups, &made, NULL), VG_UNSUPPORTED,
+		"needs driver 13.1");
+	REFUSED(vg_sm_resource_split(all, &preferred, 1, NULL, groups, &made, NULL), VG_UNSUPPORTED,
+		"needs driver 13.1");
+	REFUSED(vg_sm_resource_split(all, &backfill, 1, NULL, groups, &made, NULL), VG_UNSUPPORTED,
+		"needs driver 13.1");
+	REFUSED(vg_context_workqueue_resource(context, &queues), VG_UNSUPPORTED,
+		"work queues: unsupported: needs driver 13.1, have 1");
 	CHECK(!groups[0] && !queues && made == 42);
 	vg_sm_resource_destroy(all);
 	vg_context_destroy(context);

@@ -1,0 +1,168 @@
+// Contexts, streams, events and resources, when the driver fails at any call of their constructors.
+#include "core_fault.h"
+
+static struct vg_device *device;
+static struct vg_context *context, *made_context;
+static struct vg_sm_resource *all, *groups[2], *rest;
+static struct vg_stream *stream, *made_stream;
+static struct vg_event *made_event;
+
+static void clean(void)
+{
+	CHECK(device == NULL || vg_device_ordinal(device) == 0);
+	vg_event_destroy(made_event);
+	vg_stream_destroy(made_stream);
+	vg_stream_destroy(stream);
+	vg_context_destroy(made_context);
+	vg_context_destroy(context);
+	for (int i = 0; i < 2; i++)
+		vg_sm_resource_destroy(groups[i]);
+	vg_sm_resource_destroy(rest);
+	vg_sm_resource_destroy(all);
+}
+
+static enum vg_status find_device(void)
+{
+	return vg_device_get(0, &device);
+}
+
+static enum vg_status open_context(void)
+{
+	TRY(find_device());
+	return vg_context_primary(device, &context);
+}
+
+static enum vg_status open_stream(void)
+{
+	TRY(open_context());
+	return vg_stream_create(context, NULL, &stream);
+}
+
+static enum vg_status find_sms(void)
+{
+	TRY(find_device());
+	return vg_device_sm_resource(device, &all);
+}
+
+static enum vg_status split_sms(void)
+{
+	size_t count;
+
+	return vg_sm_resource_split_by_count(all, 16, 0, 2, groups, &count, &rest);
+}
+
+static enum vg_status prepare_green(void)
+{
+	TRY(find_sms());
+	return split_sms();
+}
+
+static enum vg_status make_green(void)
+{
+	struct vg_context_options options = {sizeof options, .sms = groups, .sm_count = 2};
+
+	return vg_context_create(device, &options, &made_context);
+}
+
+static enum vg_status open_green(void)
+{
+	TRY(prepare_green());
+	return make_green();
+}
+
+static enum vg_status make_primary(void)
+{
+	return vg_context_primary(device, &made_context);
+}
+
+static enum vg_status borrow_context(void)
+{
+	return vg_context_borrow(vg_context_handle(context), &made_context);
+}
+
+static enum vg_status make_stream(void)
+{
+	return vg_stream_create(context, NULL, &made_stream);
+}
+
+static enum vg_status make_green_stream(void)
+{
+	return vg_stream_create(made_context, NULL, &made_stream);
+}
+
+static enum vg_status find_default(void)
+{
+	return vg_stream_default(context, VG_DEFAULT_STREAM_PER_THREAD, &made_stream);
+}
+
+static enum vg_status borrow_stream(void)
+{
+	return vg_stream_borrow(vg_stream_handle(stream), NULL, NULL, &made_stream);
+}
+
+static enum vg_status open_green_stream(void)
+{
+	TRY(open_green());
+	return vg_stream_create(made_context, NULL, &stream);
+}
+
+static enum vg_status make_event(void)
+{
+	return vg_event_create(context, NULL, &made_event);
+}
+
+static enum vg_status record(void)
+{
+	struct vg_event_options options = {sizeof options, .ipc = 1};
+
+	return vg_stream_record(stream, &options, &made_event);
+}
+
+static enum vg_status open_two_streams(void)
+{
+	TRY(open_stream());
+	return vg_stream_create(context, NULL, &made_stream);
+}
+
+static enum vg_status wait_for_stream(void)
+{
+	return vg_stream_wait_stream(made_stream, stream);
+}
+
+TEST(contexts)
+{
+	FAULT_EVERY_CALL(&((struct fault_subject){find_device, make_primary, clean}), "cuDevicePrimaryCtxRetain");
+	FAULT_EVERY_CALL(&((struct fault_subject){prepare_green, make_green, clean}), "cuDevResourceGenerateDesc",
+			 "cuDevicePrimaryCtxRetain", "cuGreenCtxCreate", "cuCtxFromGreenCtx");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_context, borrow_context, clean}), "cuStreamGetGreenCtx",
+			 "cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxGetDevice");
+}
+
+TEST(resources)
+{
+	FAULT_EVERY_CALL(&((struct fault_subject){find_device, find_sms, clean}), "cuDeviceGetDevResource");
+	FAULT_EVERY_CALL(&((struct fault_subject){find_sms, split_sms, clean}), "cuDevSmResourceSplitByCount");
+}
+
+TEST(streams)
+{
+	FAULT_EVERY_CALL(&((struct fault_subject){open_context, make_stream, clean}), "cuCtxGetCurrent",
+			 "cuCtxPushCurrent_v2", "cuCtxGetStreamPriorityRange", "cuStreamCreateWithPriority");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_green, make_green_stream, clean}), "cuCtxPushCurrent_v2",
+			 "cuCtxGetStreamPriorityRange", "cuGreenCtxStreamCreate");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_context, find_default, clean}), "cuStreamGetFlags",
+			 "cuStreamGetPriority");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_stream, borrow_stream, clean}), "cuStreamGetCtx_v2",
+			 "cuCtxGetDevice", "cuStreamGetFlags", "cuStreamGetPriority");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_green_stream, borrow_stream, clean}), "cuCtxFromGreenCtx",
+			 "cuDevicePrimaryCtxRetain", "cuStreamGetPriority");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_two_streams, wait_for_stream, clean}), "cuEventCreate",
+			 "cuEventRecord", "cuStreamWaitEvent");
+}
+
+TEST(events)
+{
+	FAULT_EVERY_CALL(&((struct fault_subject){open_context, make_event, clean}), "cuCtxGetCurrent",
+			 "cuCtxPushCurrent_v2", "cuEventCreate");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_stream, record, clean}), "cuEventCreate", "cuEventRecord");
+}
