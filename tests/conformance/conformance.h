@@ -134,15 +134,18 @@ static inline void end_differences(void)
 
 static inline pid_t start_child(const char *name, const char *argument)
 {
+	// Before the fork: it allocates, and another thread may have held the allocator's lock.
+	setenv("CONFORMANCE_CHILD", name, 1);
+	setenv("CONFORMANCE_ARGUMENT", argument ? argument : "", 1);
 	fflush(NULL);
 	pid_t child = fork();
 	if (child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL); // a killed test leaves nobody behind
-		setenv("CONFORMANCE_CHILD", name, 1);
-		setenv("CONFORMANCE_ARGUMENT", argument ? argument : "", 1);
 		execl("/proc/self/exe", "conformance-child", (char *)NULL);
 		_exit(127);
 	}
+	unsetenv("CONFORMANCE_CHILD");
+	unsetenv("CONFORMANCE_ARGUMENT");
 	return child;
 }
 
