@@ -112,7 +112,7 @@ static json_t *tenant_json(const struct vg_tenant_info *tenant)
 
 json_t *vgpu_json(const struct vg_vgpu_info *vgpu)
 {
-	json_t *tenants = json_array();
+	json_t *tenants = vgpu->tenants_known ? json_array() : json_null();
 	bool sound = !vgpu->damaged;
 
 	for (size_t i = 0; i < vgpu->tenant_count; i++)

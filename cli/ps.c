@@ -1,5 +1,6 @@
 // ps: the vGPUs and the programs in them.
 #include <stdio.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "list.h"
@@ -14,7 +15,10 @@ static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 	snprintf(device, sizeof device, "%d", vgpu->device);
 	snprintf(memory, sizeof memory, "%s / %s", vgpu->damaged ? "damaged" : vg_size_format(vgpu->charged, used),
 		 vg_size_format(vgpu->memory, limit));
-	snprintf(tenants, sizeof tenants, "%zu", vgpu->tenant_count);
+	if (vgpu->tenants_known)
+		snprintf(tenants, sizeof tenants, "%zu", vgpu->tenant_count);
+	else
+		strcpy(tenants, "-");
 	table_add(table, (const char *const[]){vgpu->name, device, memory,
 					       size_or_unknown(vgpu->overhead, !vgpu->damaged, overhead),
 					       size_or_unknown(vgpu->physical, vgpu->physical_known, physical),

@@ -93,7 +93,7 @@ static json_t *list_tenant(const struct tenant *tenant, bool known, uint64_t byt
 
 json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 {
-	json_t *tenants = json_array();
+	json_t *tenants = with_tenants ? json_array() : json_null(); // not to be known is not none
 	uint64_t limit, charged, sum = 0;
 	bool all_known;
 

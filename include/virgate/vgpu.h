@@ -70,6 +70,7 @@ struct vg_vgpu_info {
 	int damaged;	   /* somebody truncated or removed its ledger: what is charged is not known; remove it */
 	double created;
 	uint64_t refusals;
+	int tenants_known; /* 0: not for this user to see */
 	size_t tenant_count;
 	const struct vg_tenant_info *tenants;
 };

@@ -168,7 +168,8 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 	vgpu->refusals = size(&fields, "refusals");
 	vgpu->tenants = tenants;
 	vgpu->tenant_count = json_array_size(array);
-	if (!json_is_array(array))
+	vgpu->tenants_known = json_is_array(array);
+	if (!json_is_array(array) && !json_is_null(array))
 		fields.wrong = "tenants";
 	json_array_foreach(array, i, one) {
 		const char *wrong = read_tenant(one, &tenants[i]);

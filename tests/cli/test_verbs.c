@@ -14,7 +14,7 @@ static const char list_answer[] =
 	"\"started\":1700000001.25}]},"
 	"{\"name\":\"another\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":1073741824,\"charged\":0,\"overhead\":0,"
 	"\"physical\":null,\"share\":0,\"share_enforced\":false,\"owner\":\"bob\",\"group\":null,\"ephemeral\":true,\"damaged\":true,"
-	"\"created\":1700000002,\"refusals\":0,\"tenants\":[]}]}";
+	"\"created\":1700000002,\"refusals\":0,\"tenants\":null}]}";
 
 static json_t *parse_output(void)
 {
@@ -74,6 +74,7 @@ TEST(ps_prints_json)
 	CHECK(json_is_null(json_object_get(other, "group")));
 	CHECK(json_is_true(json_object_get(other, "damaged")));
 	CHECK(json_is_null(json_object_get(other, "charged")));
+	CHECK(json_is_null(json_object_get(other, "tenants")));
 	CHECK(json_is_false(json_object_get(train, "damaged")));
 	json_decref(json);
 }

@@ -37,8 +37,8 @@ static void start_system_daemon(void)
 	close(ready[0]);
 }
 
-// What a user is answered: "" for yes, else the code.
-static void ask_as(uid_t uid, gid_t group, const char *request, char ret_code[64])
+// What a user is answered, in the words of `tell`.
+static void ask_as(uid_t uid, gid_t group, const char *request, const char *(*tell)(json_t *reply), char ret_told[64])
 {
 	int answer[2];
 
@@ -47,24 +47,37 @@ static void ask_as(uid_t uid, gid_t group, const char *request, char ret_code[64
 	if (child == 0) {
 		if ((group ? setgroups(1, &group) : setgroups(0, NULL)) < 0 || setgid((gid_t)uid) < 0 || setuid(uid) < 0)
 			_exit(1);
-		json_t *reply = ask("%s", request);
-		const char *code = agreed(reply) ? "" : json_string_value(json_object_get(reply, "code"));
-		_exit(write(answer[1], code, strlen(code) + 1) < 0);
+		const char *told = tell(ask("%s", request));
+		_exit(write(answer[1], told, strlen(told) + 1) < 0);
 	}
 	close(answer[1]);
-	ssize_t length = read(answer[0], ret_code, 63);
+	ssize_t length = read(answer[0], ret_told, 63);
 	close(answer[0]);
 	waitpid(child, NULL, 0);
 	CHECK(length > 0);
-	ret_code[length] = '\0';
+	ret_told[length] = '\0';
 }
 
-#define CHECK_ANSWER(uid, group, request, wanted)                                                  \
+// "" for yes.
+static const char *code(json_t *reply)
+{
+	return agreed(reply) ? "" : json_string_value(json_object_get(reply, "code"));
+}
+
+static const char *tenants_of_first(json_t *reply)
+{
+	const json_t *tenants = json_object_get(json_array_get(json_object_get(reply, "vgpus"), 0), "tenants");
+
+	return json_is_array(tenants) ? "a list" : json_is_null(tenants) ? "null" : "nothing";
+}
+
+#define CHECK_TOLD(uid, group, request, tell, wanted)                                              \
 	do {                                                                                       \
-		char code_[64];                                                                    \
-		ask_as(uid, group, request, code_);                                                \
-		CHECK_STR(code_, wanted);                                                          \
+		char told_[64];                                                                    \
+		ask_as(uid, group, request, tell, told_);                                          \
+		CHECK_STR(told_, wanted);                                                          \
 	} while (0)
+#define CHECK_ANSWER(uid, group, request, wanted) CHECK_TOLD(uid, group, request, code, wanted)
 
 TEST(owner_group_other_and_root)
 {
@@ -86,6 +99,9 @@ TEST(owner_group_other_and_root)
 	CHECK_ANSWER(BOB, 0, "{'op':'logs','name':'a'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'rm','name':'a'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'list'}", "");
+	CHECK_TOLD(ALICE, 0, "{'op':'list'}", tenants_of_first, "a list");
+	CHECK_TOLD(BOB, SHARED_GROUP, "{'op':'list'}", tenants_of_first, "a list");
+	CHECK_TOLD(BOB, 0, "{'op':'list'}", tenants_of_first, "null"); // not to be known is not none
 	CHECK_ANSWER(BOB, 0, "{'op':'shutdown'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000,'group':'games'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000}", "");
