@@ -12,6 +12,7 @@
 #include <virgate/graph_node.h>
 #include <virgate/kernel.h>
 #include <virgate/launch.h>
+#include <virgate/layout.h>
 #include <virgate/log.h>
 #include <virgate/memory.h>
 #include <virgate/object_code.h>
@@ -20,5 +21,6 @@
 #include <virgate/stream.h>
 #include <virgate/version.h>
 #include <virgate/vgpu.h>
+#include <virgate/view.h>
 
 #endif

@@ -1,0 +1,13 @@
+// Layouts, as this room sees them. Pure arithmetic; any thread.
+#pragma once
+#include <stdbool.h>
+
+#include "base/status.h"
+#include "virgate/layout.h"
+
+// What every constructor asks: ranks, extents and strides such that no count or offset in bytes overflows.
+enum vg_status core_layout_check(const struct vg_layout *layout, const char *function);
+// The axes with an extent over 1, those with the greatest strides first; returns how many.
+int core_layout_sorted_axes(const struct vg_layout *layout, int ret_axes[VG_LAYOUT_RANK]);
+// Row-major strides for the layout's shape.
+void core_layout_fill_c(struct vg_layout *layout);
