@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { FIGURES = 64 };
+enum { FIGURES = 256 };
 
 struct bench_report {
 	size_t count;

@@ -1,14 +1,14 @@
 #!/bin/sh
-# run.sh [BUILD_OR_BUNDLE]: the benchmarks. The simulator's and the interposer's run everywhere; what
-# virgate run costs beside native needs an NVIDIA GPU and says so where there is none. With RESULTS=FOLDER
+# run.sh [BUILD_OR_BUNDLE]: the benchmarks. The simulator's and the interposer's run everywhere, the object model's on the
+# GPU or, where there is none, on the simulated driver, as its first line says; what virgate run costs beside native needs an NVIDIA GPU and says so where there is none. With RESULTS=FOLDER
 # each writes its figures to FOLDER/NAME.json too. Fails if a limit is missed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "${1:-build}" && pwd) || exit 2
 if [ -x "$root/bin/virgate" ]; then
-	programs=$root/libexec/virgate/bench
+	programs=$root/libexec/virgate/bench libraries=$root/lib/virgate
 else
-	programs=$root/bench
+	programs=$root/bench libraries=$root
 fi
 failed=0 ran=0 results=${RESULTS:-}
 [ -z "$results" ] || mkdir -p "$results" || exit 2
@@ -16,7 +16,9 @@ for program in "$programs"/bench_*; do
 	[ -f "$program" ] && [ -x "$program" ] || continue
 	name=$(basename "$program")
 	echo "=== $name"
-	"$program" ${results:+--json "$results/$name.json"} || failed=1
+	simulated=
+	[ "$name" != bench_core ] || ls /dev/nvidia[0-9]* >/dev/null 2>&1 || simulated=1
+	${simulated:+env VIRGATE_SIM=1 "VIRGATE_LIBDIR=$libraries"} "$program" ${results:+--json "$results/$name.json"} || failed=1
 	ran=$((ran + 1))
 done
 if ls /dev/nvidia[0-9]* >/dev/null 2>&1; then

@@ -1,0 +1,50 @@
+// A case: calls of the library beside the driver's own that do the same. One thread.
+#pragma once
+#include <stddef.h>
+#include <virgate/virgate.h>
+
+#include "raw.h"
+
+struct bench_case {
+	const char *id;
+	double limit;	// ns that the library may add to a call; 0: only reported
+	unsigned calls; // of a turn
+	void (*library)(unsigned calls);
+	void (*raw)(unsigned calls);
+	void (*settle)(void); // after each turn, not timed; NULL: nothing to wait for
+};
+
+// Cases that share what `open` makes.
+struct bench_family {
+	void (*open)(void);
+	const struct bench_case *cases;
+	size_t count;
+	void (*close)(void);
+};
+
+extern const struct bench_family bench_context, bench_device, bench_event, bench_stream;
+
+__attribute__((noreturn)) void bench_give_up(const char *call, const char *why);
+
+#define LIBRARY(call)                                                                                                  \
+	do {                                                                                                           \
+		if (__builtin_expect((call) != VG_OK, 0))                                                              \
+			bench_give_up(#call, vg_last_error()->text);                                                   \
+	} while (0)
+#define RAW(call)                                                                                                      \
+	do {                                                                                                           \
+		if (__builtin_expect(raw.call != CUDA_SUCCESS, 0))                                                     \
+			bench_give_up(#call, "the driver refuses it");                                                 \
+	} while (0)
+// The two sides of a case, id_library and id_raw; more than one call goes in braces.
+#define SIDES(id, library_calls, raw_calls)                                                                            \
+	static void id##_library(unsigned calls)                                                                       \
+	{                                                                                                              \
+		while (calls--)                                                                                        \
+			library_calls;                                                                                 \
+	}                                                                                                              \
+	static void id##_raw(unsigned calls)                                                                           \
+	{                                                                                                              \
+		while (calls--)                                                                                        \
+			raw_calls;                                                                                     \
+	}

@@ -1,0 +1,35 @@
+// The driver's entries, as its own library exports them, for the raw side of the cases.
+#pragma once
+#include <cuda.h>
+
+#define RAW_ENTRIES(X)                                                                                                 \
+	X(cuCtxGetCurrent)                                                                                             \
+	X(cuCtxGetDevice)                                                                                              \
+	X(cuCtxPopCurrent)                                                                                             \
+	X(cuCtxPushCurrent)                                                                                            \
+	X(cuCtxSetCurrent)                                                                                             \
+	X(cuCtxSynchronize)                                                                                            \
+	X(cuDeviceGet)                                                                                                 \
+	X(cuDeviceGetAttribute)                                                                                        \
+	X(cuDevicePrimaryCtxRelease)                                                                                   \
+	X(cuDevicePrimaryCtxRetain)                                                                                    \
+	X(cuEventCreate)                                                                                               \
+	X(cuEventDestroy)                                                                                              \
+	X(cuEventQuery)                                                                                                \
+	X(cuEventRecord)                                                                                               \
+	X(cuEventSynchronize)                                                                                          \
+	X(cuStreamCreateWithPriority)                                                                                  \
+	X(cuStreamDestroy)                                                                                             \
+	X(cuStreamQuery)                                                                                               \
+	X(cuStreamSynchronize)
+
+struct raw {
+	// <cuda.h> renames some entries: the member and the symbol are the renamed one.
+#define X(entry) __typeof__(&entry) entry;
+	RAW_ENTRIES(X)
+#undef X
+};
+extern struct raw raw;
+
+// From the driver that the library has loaded.
+void raw_open(void);
