@@ -131,6 +131,10 @@ const char *nvmlErrorString(nvmlReturn_t result)
 		return "Insufficient Size";
 	case NVML_ERROR_DRIVER_NOT_LOADED:
 		return "Driver Not Loaded";
+	case NVML_ERROR_TIMEOUT:
+		return "Timeout";
+	case NVML_ERROR_FUNCTION_NOT_FOUND:
+		return "Function Not Found";
 	case NVML_ERROR_GPU_IS_LOST:
 		return "GPU is lost";
 	case NVML_ERROR_MEMORY:

@@ -34,3 +34,15 @@ nvmlReturn_t nvml_text(char *to, unsigned length, const char *text);
 		if (try_ != NVML_SUCCESS)                                                          \
 			return try_;                                                               \
 	} while (0)
+
+// An answer that is one number.
+#define NVML_NUMBER(name, type, result, value)                                                     \
+	nvmlReturn_t name(nvmlDevice_t device, type *result)                                       \
+	{                                                                                          \
+		struct nvml_state *now;                                                            \
+		NVML_TRY(nvml_device(device, &now));                                               \
+		if (!result)                                                                       \
+			return NVML_ERROR_INVALID_ARGUMENT;                                        \
+		*result = value;                                                                   \
+		return NVML_SUCCESS;                                                               \
+	}

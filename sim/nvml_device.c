@@ -6,18 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-// An answer that is one number.
-#define NUMBER(name, type, result, value)                                                          \
-	nvmlReturn_t name(nvmlDevice_t device, type *result)                                       \
-	{                                                                                          \
-		struct nvml_state *now;                                                            \
-		NVML_TRY(nvml_device(device, &now));                                               \
-		if (!result)                                                                       \
-			return NVML_ERROR_INVALID_ARGUMENT;                                        \
-		*result = value;                                                                   \
-		return NVML_SUCCESS;                                                               \
-	}
-
 static nvmlDeviceArchitecture_t architecture(const struct nvml_state *now)
 {
 	switch (now->config.cc_major) {
@@ -32,14 +20,14 @@ static nvmlDeviceArchitecture_t architecture(const struct nvml_state *now)
 	}
 }
 
-NUMBER(nvmlDeviceGetIndex, unsigned, index, (unsigned)device->index)
-NUMBER(nvmlDeviceGetMinorNumber, unsigned, minorNumber, (unsigned)device->index)
-NUMBER(nvmlDeviceGetBrand, nvmlBrandType_t, type, NVML_BRAND_NVIDIA)
-NUMBER(nvmlDeviceGetArchitecture, nvmlDeviceArchitecture_t, arch, architecture(now))
-NUMBER(nvmlDeviceGetPersistenceMode, nvmlEnableState_t, mode, NVML_FEATURE_ENABLED)
-NUMBER(nvmlDeviceGetComputeMode, nvmlComputeMode_t, mode, NVML_COMPUTEMODE_DEFAULT)
-NUMBER(nvmlDeviceGetPowerUsage, unsigned, power, 75000)
-NUMBER(nvmlDeviceGetEnforcedPowerLimit, unsigned, limit, 700000)
+NVML_NUMBER(nvmlDeviceGetIndex, unsigned, index, (unsigned)device->index)
+NVML_NUMBER(nvmlDeviceGetMinorNumber, unsigned, minorNumber, (unsigned)device->index)
+NVML_NUMBER(nvmlDeviceGetBrand, nvmlBrandType_t, type, NVML_BRAND_NVIDIA)
+NVML_NUMBER(nvmlDeviceGetArchitecture, nvmlDeviceArchitecture_t, arch, architecture(now))
+NVML_NUMBER(nvmlDeviceGetPersistenceMode, nvmlEnableState_t, mode, NVML_FEATURE_ENABLED)
+NVML_NUMBER(nvmlDeviceGetComputeMode, nvmlComputeMode_t, mode, NVML_COMPUTEMODE_DEFAULT)
+NVML_NUMBER(nvmlDeviceGetPowerUsage, unsigned, power, 75000)
+NVML_NUMBER(nvmlDeviceGetEnforcedPowerLimit, unsigned, limit, 700000)
 
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
 {

@@ -211,3 +211,132 @@ CONFORM(memory_of_a_killed_process_comes_back)
 	ANSWERS(NVML(nvmlDeviceGetMemoryInfo)(handle, &memory), NVML_SUCCESS);
 	EQUALS(memory.used, before); // by the time it can be reaped
 }
+
+// The device answers, or says that it has no such thing: what NVML documents for any device.
+#define ASKED(call)                                                                                \
+	do {                                                                                       \
+		int got_ = (int)(call);                                                            \
+		assertions++;                                                                      \
+		if (got_ != NVML_SUCCESS && got_ != NVML_ERROR_NOT_SUPPORTED && got_ != NVML_ERROR_NO_DATA) \
+			differ(__FILE__, __LINE__, "%s gave %d", #call, got_);                     \
+	} while (0)
+
+CONFORM(figures)
+{
+	unsigned number = 0, least = 0, most = 0;
+	nvmlPstates_t states[NVML_MAX_GPU_PERF_PSTATES];
+	unsigned long long reasons = 0;
+	char text[96] = "";
+
+	need_nvml();
+	ASKED(NVML(nvmlDeviceGetSerial)(handle, text, sizeof text));
+	ASKED(NVML(nvmlDeviceGetBoardPartNumber)(handle, text, sizeof text));
+	ASKED(NVML(nvmlDeviceGetInforomImageVersion)(handle, text, sizeof text));
+	ASKED(NVML(nvmlDeviceGetInforomVersion)(handle, NVML_INFOROM_OEM, text, sizeof text));
+	ASKED(NVML(nvmlDeviceGetModuleId)(handle, &number));
+	ASKED(NVML(nvmlDeviceGetNumaNodeId)(handle, &number));
+	ANSWERS(NVML(nvmlDeviceGetSerial)(handle, NULL, 0), NVML_ERROR_INVALID_ARGUMENT);
+	ANSWERS(NVML(nvmlDeviceGetClock)(handle, NVML_CLOCK_SM, NVML_CLOCK_ID_CURRENT, &number), NVML_SUCCESS);
+	HOLDS(number > 0);
+	ANSWERS(NVML(nvmlDeviceGetMaxClockInfo)(handle, NVML_CLOCK_SM, &most), NVML_SUCCESS);
+	HOLDS(number <= most);
+	ANSWERS(NVML(nvmlDeviceGetClock)(handle, NVML_CLOCK_SM, NVML_CLOCK_ID_CURRENT, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	ASKED(NVML(nvmlDeviceGetMaxCustomerBoostClock)(handle, NVML_CLOCK_GRAPHICS, &number));
+	ASKED(NVML(nvmlDeviceGetMinMaxClockOfPState)(handle, NVML_CLOCK_SM, 0, &least, &most));
+	HOLDS(least <= most);
+	ANSWERS(NVML(nvmlDeviceGetCurrentClocksEventReasons)(handle, &reasons), NVML_SUCCESS);
+	ANSWERS(NVML(nvmlDeviceGetSupportedClocksEventReasons)(handle, &reasons), NVML_SUCCESS);
+	HOLDS(reasons != 0);
+	ANSWERS(NVML(nvmlDeviceGetPerformanceState)(handle, &number), NVML_SUCCESS);
+	BETWEEN(number, 0, 15);
+	ASKED(NVML(nvmlDeviceGetSupportedPerformanceStates)(handle, states, sizeof states));
+	ANSWERS(NVML(nvmlDeviceGetTemperatureThreshold)(handle, 99, &number), NVML_ERROR_INVALID_ARGUMENT);
+	ASKED(NVML(nvmlDeviceGetTemperatureThreshold)(handle, NVML_TEMPERATURE_THRESHOLD_GPU_MAX, &number));
+	ASKED(NVML(nvmlDeviceGetNumFans)(handle, &number));
+	ASKED(NVML(nvmlDeviceGetMaxPcieLinkGeneration)(handle, &number));
+	ASKED(NVML(nvmlDeviceGetCurrPcieLinkWidth)(handle, &number));
+	ASKED(NVML(nvmlDeviceGetPcieThroughput)(handle, NVML_PCIE_UTIL_RX_BYTES, &number));
+	ASKED(NVML(nvmlDeviceGetPcieReplayCounter)(handle, &number));
+	ANSWERS(NVML(nvmlDeviceGetNvLinkState)(handle, 77, (nvmlEnableState_t *)&number), NVML_ERROR_INVALID_ARGUMENT);
+	ANSWERS(NVML(nvmlDeviceIsMigDeviceHandle)(handle, &number), NVML_SUCCESS);
+	EQUALS(number, 0);
+}
+
+// Structs that say their version: the library knows the layout we declare.
+CONFORM(versioned_structs)
+{
+	nvmlTemperature_v1_t temperature = {.version = nvmlTemperature_v1};
+	nvmlMarginTemperature_v1_t margin = {.version = nvmlMarginTemperature_v1};
+	nvmlPciInfoExt_v1_t pci = {.version = nvmlPciInfoExt_v1};
+	nvmlRepairStatus_v1_t repair = {.version = nvmlRepairStatus_v1};
+	nvmlDeviceAddressingMode_v1_t mode = {.version = nvmlDeviceAddressingMode_v1};
+	nvmlClockOffset_v1_t offset = {.version = nvmlClockOffset_v1, .type = NVML_CLOCK_GRAPHICS};
+	nvmlSystemDriverBranchInfo_v1_t branch = {.version = nvmlSystemDriverBranchInfo_v1};
+	nvmlC2cModeInfo_v1_t c2c = {0};
+	nvmlGpuDynamicPstatesInfo_t dynamic;
+	nvmlGpuThermalSettings_t thermal;
+
+	need_nvml();
+	ANSWERS(NVML(nvmlDeviceGetTemperatureV)(handle, &temperature), NVML_SUCCESS);
+	BETWEEN(temperature.temperature, 1, 120);
+	ASKED(NVML(nvmlDeviceGetMarginTemperature)(handle, &margin));
+	ANSWERS(NVML(nvmlDeviceGetPciInfoExt)(handle, &pci), NVML_SUCCESS);
+	EQUALS(pci.baseClass, 3);
+	ASKED(NVML(nvmlDeviceGetRepairStatus)(handle, &repair));
+	ASKED(NVML(nvmlDeviceGetAddressingMode)(handle, &mode));
+	ASKED(NVML(nvmlDeviceGetClockOffsets)(handle, &offset));
+	ASKED(NVML(nvmlDeviceGetC2cModeInfoV)(handle, &c2c));
+	ASKED(NVML(nvmlDeviceGetDynamicPstatesInfo)(handle, &dynamic));
+	ASKED(NVML(nvmlDeviceGetThermalSettings)(handle, 0, &thermal));
+	ANSWERS(NVML(nvmlSystemGetDriverBranch)(&branch, sizeof branch.branch), NVML_SUCCESS);
+	HOLDS(branch.branch[0] == 'r');
+	temperature.version = 7;
+	FAILS((CUresult)NVML(nvmlDeviceGetTemperatureV)(handle, &temperature));
+}
+
+CONFORM(places)
+{
+	unsigned long cpus[64] = {0}, nodes[64] = {0};
+	nvmlGpuTopologyLevel_t level = 99;
+	nvmlGpuP2PStatus_t status = 99;
+	unsigned count = 0;
+	nvmlDevice_t migs;
+
+	need_nvml();
+	ASKED(NVML(nvmlDeviceGetMemoryAffinity)(handle, 64, nodes, NVML_AFFINITY_SCOPE_NODE));
+	ANSWERS(NVML(nvmlDeviceGetCpuAffinityWithinScope)(handle, 64, cpus, NVML_AFFINITY_SCOPE_SOCKET), NVML_SUCCESS);
+	unsigned long any = 0;
+	for (int i = 0; i < 64; i++)
+		any |= cpus[i];
+	HOLDS(any != 0);
+	ASKED(NVML(nvmlSystemGetTopologyGpuSet)(0, &count, NULL));
+	count = 0;
+	ASKED(NVML(nvmlDeviceGetTopologyNearestGpus)(handle, NVML_TOPOLOGY_SYSTEM, &count, NULL));
+	ASKED(NVML(nvmlDeviceGetTopologyCommonAncestor)(handle, handle, &level));
+	ANSWERS(NVML(nvmlDeviceGetP2PStatus)(handle, handle, 99, &status), NVML_ERROR_INVALID_ARGUMENT);
+	FAILS((CUresult)NVML(nvmlDeviceGetMigDeviceHandleByIndex)(handle, 0, &migs));
+}
+
+CONFORM(events_and_fields)
+{
+	nvmlFieldValue_t values[2] = {{.fieldId = NVML_FI_DEV_NVLINK_LINK_COUNT}, {.fieldId = 99999}};
+	nvmlSystemEventSetCreateRequest_v1_t created = {.version = nvmlSystemEventSetCreateRequest_v1};
+	unsigned long long types = 0;
+	nvmlEventSet_t set = NULL;
+	nvmlEventData_t event;
+
+	need_nvml();
+	ANSWERS(NVML(nvmlDeviceGetSupportedEventTypes)(handle, &types), NVML_SUCCESS);
+	HOLDS(types & NVML_EVENT_TYPE_XID_CRITICAL);
+	ANSWERS(NVML(nvmlEventSetCreate)(&set), NVML_SUCCESS);
+	ANSWERS(NVML(nvmlDeviceRegisterEvents)(handle, NVML_EVENT_TYPE_XID_CRITICAL, set), NVML_SUCCESS);
+	ANSWERS(NVML(nvmlEventSetWait_v2)(set, &event, 20), NVML_ERROR_TIMEOUT);
+	ANSWERS(NVML(nvmlEventSetFree)(set), NVML_SUCCESS);
+	ANSWERS(NVML(nvmlDeviceGetFieldValues)(handle, 2, values), NVML_SUCCESS); // each has its own result
+	ASKED(values[0].nvmlReturn);
+	HOLDS(values[1].nvmlReturn != NVML_SUCCESS);
+	ANSWERS(NVML(nvmlDeviceGetFieldValues)(handle, 2, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	ASKED(NVML(nvmlSystemEventSetCreate)(&created));
+	if (created.set)
+		ANSWERS(NVML(nvmlSystemEventSetFree)(&created), NVML_SUCCESS);
+}

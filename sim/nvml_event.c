@@ -1,0 +1,191 @@
+// NVML's events, of which none ever comes, and field values.
+#include "nvml.h"
+
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SET_MAGIC = 0x4e455653, SYSTEM_MAGIC = 0x4e535953,
+       SUPPORTED = NVML_EVENT_TYPE_SINGLE_BIT_ECC | NVML_EVENT_TYPE_DOUBLE_BIT_ECC | NVML_EVENT_TYPE_XID_CRITICAL };
+
+struct nvmlEventSet_st {
+	uint32_t magic;
+};
+struct nvmlSystemEventSet_st {
+	uint32_t magic;
+};
+
+// Waits out the time (0 is for ever), as NVML does when nothing happens.
+static nvmlReturn_t wait_in_vain(unsigned milliseconds)
+{
+	const struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
+
+	while (milliseconds == 0)
+		pause();
+	nanosleep(&time, NULL);
+	return NVML_ERROR_TIMEOUT;
+}
+
+NVML_NUMBER(nvmlDeviceGetSupportedEventTypes, unsigned long long, eventTypes, SUPPORTED)
+
+nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_state(&now));
+	if (!set)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	struct nvmlEventSet_st *made = calloc(1, sizeof *made);
+	if (!made)
+		return NVML_ERROR_MEMORY;
+	made->magic = SET_MAGIC;
+	*set = made;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t set_get(nvmlEventSet_t set)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_state(&now));
+	return set && set->magic == SET_MAGIC ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
+{
+	NVML_TRY(set_get(set));
+	set->magic = 0;
+	free(set);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long eventTypes, nvmlEventSet_t set)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	NVML_TRY(set_get(set));
+	return eventTypes & ~(unsigned long long)SUPPORTED ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeoutms)
+{
+	NVML_TRY(set_get(set));
+	return data ? wait_in_vain(timeoutms) : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeoutms)
+{
+	return nvmlEventSetWait_v2(set, data, timeoutms);
+}
+
+// ---- of the system: devices that come and go ----------------------------------------------------
+
+nvmlReturn_t nvmlSystemEventSetCreate(nvmlSystemEventSetCreateRequest_v1_t *request)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_state(&now));
+	if (!request)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (request->version != nvmlSystemEventSetCreateRequest_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	struct nvmlSystemEventSet_st *made = calloc(1, sizeof *made);
+	if (!made)
+		return NVML_ERROR_MEMORY;
+	made->magic = SYSTEM_MAGIC;
+	request->set = made;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t system_set_get(nvmlSystemEventSet_t set)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_state(&now));
+	return set && set->magic == SYSTEM_MAGIC ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlSystemEventSetFree(nvmlSystemEventSetFreeRequest_v1_t *request)
+{
+	if (!request)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (request->version != nvmlSystemEventSetCreateRequest_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	NVML_TRY(system_set_get(request->set));
+	request->set->magic = 0;
+	free(request->set);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlSystemRegisterEvents(nvmlSystemRegisterEventRequest_v1_t *request)
+{
+	if (!request)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (request->version != nvmlSystemRegisterEventRequest_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	NVML_TRY(system_set_get(request->set));
+	return request->eventTypes & ~3ull ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS; // bind and unbind
+}
+
+nvmlReturn_t nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_v1_t *request)
+{
+	if (!request)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (request->version != nvmlSystemEventSetWaitRequest_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	NVML_TRY(system_set_get(request->set));
+	if (!request->data || request->dataSize == 0)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	request->numEvent = 0;
+	return wait_in_vain(request->timeoutms);
+}
+
+// ---- field values: each with a result of its own ---------------------------------------------------
+
+static nvmlReturn_t fields(nvmlDevice_t device, int count, nvmlFieldValue_t *values, bool clear)
+{
+	struct nvml_state *now;
+	struct timespec time;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (count <= 0 || !values)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	clock_gettime(CLOCK_REALTIME, &time);
+	for (int i = 0; i < count; i++) {
+		nvmlFieldValue_t *value = &values[i];
+		value->timestamp = (long long)time.tv_sec * 1000000 + time.tv_nsec / 1000;
+		value->latencyUsec = 0;
+		value->valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
+		value->value.ullVal = 0;
+		value->nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
+		if (clear || (value->fieldId != NVML_FI_DEV_NVLINK_LINK_COUNT && value->fieldId != NVML_FI_DEV_POWER_INSTANT))
+			continue;
+		value->nvmlReturn = NVML_SUCCESS;
+		if (value->fieldId == NVML_FI_DEV_POWER_INSTANT)
+			(void)nvmlDeviceGetPowerUsage(device, &value->value.uiVal);
+	}
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values)
+{
+	return fields(device, valuesCount, values, false);
+}
+
+nvmlReturn_t nvmlDeviceClearFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values)
+{
+	return fields(device, valuesCount, values, true);
+}
+
+nvmlReturn_t nvmlSystemGetDriverBranch(nvmlSystemDriverBranchInfo_v1_t *branchInfo, unsigned length)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_state(&now));
+	if (!branchInfo)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (branchInfo->version != nvmlSystemDriverBranchInfo_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	return nvml_text(branchInfo->branch, length, now->config.driver >= 13000 ? "r580_00" : "r570_00");
+}

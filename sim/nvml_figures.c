@@ -1,0 +1,322 @@
+// NVML's constants of a device: clocks, states, links, temperatures, the board. An idle H200's
+// figures; what an H200 refuses, this refuses.
+#include "nvml.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MHZ_MOST = 1980, MHZ_LEAST = 345, MHZ_MEMORY = 3201, CELSIUS = 30, CELSIUS_MOST = 87, IDLE = 1 };
+
+// ---- identity --------------------------------------------------------------------------------
+
+NVML_NUMBER(nvmlDeviceGetModuleId, unsigned, moduleId, (unsigned)device->index)
+NVML_NUMBER(nvmlDeviceGetNumaNodeId, unsigned, node, 0)
+NVML_NUMBER(nvmlDeviceGetDisplayMode, nvmlEnableState_t, display, NVML_FEATURE_DISABLED)
+NVML_NUMBER(nvmlDeviceGetDisplayActive, nvmlEnableState_t, isActive, NVML_FEATURE_DISABLED)
+NVML_NUMBER(nvmlDeviceGetInforomConfigurationChecksum, unsigned, checksum, 0x56495247)
+
+static nvmlReturn_t text_of(nvmlDevice_t device, char *to, unsigned length, const char *text)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	return nvml_text(to, length, text);
+}
+
+nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, unsigned length)
+{
+	struct nvml_state *now;
+	char text[NVML_DEVICE_SERIAL_BUFFER_SIZE];
+
+	NVML_TRY(nvml_device(device, &now));
+	snprintf(text, sizeof text, "%013u", device->index + 1);
+	return nvml_text(serial, length, text);
+}
+
+nvmlReturn_t nvmlDeviceGetBoardPartNumber(nvmlDevice_t device, char *partNumber, unsigned length)
+{
+	return text_of(device, partNumber, length, "000-00000-0000-000");
+}
+
+nvmlReturn_t nvmlDeviceGetInforomImageVersion(nvmlDevice_t device, char *version, unsigned length)
+{
+	return text_of(device, version, length, "0000.0000.00.00");
+}
+
+nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomObject_t object, char *version, unsigned length)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if ((unsigned)object >= NVML_INFOROM_COUNT)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (object != NVML_INFOROM_OEM && object != NVML_INFOROM_ECC)
+		return NVML_ERROR_NOT_SUPPORTED;
+	return nvml_text(version, length, "1.0");
+}
+
+nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t device)
+{
+	struct nvml_state *now;
+
+	return nvml_device(device, &now);
+}
+
+// What an answer needs beside a device that exists: somewhere to put it.
+static nvmlReturn_t refuse(nvmlDevice_t device, const void *result)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	return result ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlDeviceGetLastBBXFlushTime(nvmlDevice_t device, unsigned long long *timestamp, unsigned long *durationUs)
+{
+	return refuse(device, durationUs ? timestamp : NULL);
+}
+
+nvmlReturn_t nvmlDeviceGetC2cModeInfoV(nvmlDevice_t device, nvmlC2cModeInfo_v1_t *c2cModeInfo)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!c2cModeInfo)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	c2cModeInfo->isC2cEnabled = 0;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t device, nvmlDeviceAddressingMode_v1_t *mode)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!mode)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (mode->version != nvmlDeviceAddressingMode_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	mode->value = 0; // neither HMM nor ATS: kernels see no pageable memory
+	return NVML_SUCCESS;
+}
+
+// The simulated node is the same for all its processes: none may change it.
+nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t mode)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	return (unsigned)mode > NVML_FEATURE_ENABLED ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_NO_PERMISSION;
+}
+
+nvmlReturn_t nvmlDeviceGetRepairStatus(nvmlDevice_t device, nvmlRepairStatus_v1_t *repairStatus)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!repairStatus)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (repairStatus->version != nvmlRepairStatus_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	repairStatus->bChannelRepairPending = repairStatus->bTpcRepairPending = 0;
+	return NVML_SUCCESS;
+}
+
+// ---- clocks and states -----------------------------------------------------------------------
+
+nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, nvmlClockType_t clockType, nvmlClockId_t clockId, unsigned *clockMHz)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if ((unsigned)clockId >= NVML_CLOCK_ID_COUNT)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	return nvmlDeviceGetClockInfo(device, clockType, clockMHz);
+}
+
+nvmlReturn_t nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t device, nvmlClockType_t clockType, unsigned *clockMHz)
+{
+	return nvmlDeviceGetClockInfo(device, clockType, clockMHz);
+}
+
+nvmlReturn_t nvmlDeviceGetMinMaxClockOfPState(nvmlDevice_t device, nvmlClockType_t type, nvmlPstates_t pstate,
+					      unsigned *minClockMHz, unsigned *maxClockMHz)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!minClockMHz || !maxClockMHz || (unsigned)type >= NVML_CLOCK_COUNT || pstate >= NVML_MAX_GPU_PERF_PSTATES)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (pstate != 0)
+		return NVML_ERROR_NOT_SUPPORTED; // there is but one
+	*minClockMHz = type == NVML_CLOCK_MEM ? MHZ_MEMORY : MHZ_LEAST;
+	*maxClockMHz = type == NVML_CLOCK_MEM ? MHZ_MEMORY : MHZ_MOST;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetClockOffsets(nvmlDevice_t device, nvmlClockOffset_v1_t *info)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!info)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (info->version != nvmlClockOffset_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	if ((unsigned)info->type >= NVML_CLOCK_COUNT || info->pstate >= NVML_MAX_GPU_PERF_PSTATES)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (info->pstate != 0)
+		return NVML_ERROR_NOT_SUPPORTED;
+	info->clockOffsetMHz = info->minClockOffsetMHz = info->maxClockOffsetMHz = 0;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetAutoBoostedClocksEnabled(nvmlDevice_t device, nvmlEnableState_t *isEnabled,
+						   nvmlEnableState_t *defaultIsEnabled)
+{
+	return refuse(device, defaultIsEnabled ? isEnabled : NULL);
+}
+
+NVML_NUMBER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, clocksEventReasons, IDLE)
+NVML_NUMBER(nvmlDeviceGetSupportedClocksEventReasons, unsigned long long, supportedClocksEventReasons, 0x1ff)
+NVML_NUMBER(nvmlDeviceGetPerformanceState, nvmlPstates_t, pState, 0)
+
+nvmlReturn_t nvmlDeviceGetSupportedPerformanceStates(nvmlDevice_t device, nvmlPstates_t *pstates, unsigned size)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!pstates)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (size < sizeof *pstates)
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	for (unsigned i = 0; i < size / sizeof *pstates; i++)
+		pstates[i] = i == 0 ? 0 : NVML_PSTATE_UNKNOWN;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetDynamicPstatesInfo(nvmlDevice_t device, nvmlGpuDynamicPstatesInfo_t *pDynamicPstatesInfo)
+{
+	nvmlUtilization_t rates;
+
+	if (!pDynamicPstatesInfo)
+		return refuse(device, NULL);
+	NVML_TRY(nvmlDeviceGetUtilizationRates(device, &rates));
+	memset(pDynamicPstatesInfo, 0, sizeof *pDynamicPstatesInfo);
+	pDynamicPstatesInfo->utilization[0].bIsPresent = 1; // the GPU's own
+	pDynamicPstatesInfo->utilization[0].percentage = rates.gpu;
+	return NVML_SUCCESS;
+}
+
+// ---- cooling: the housing's, not the board's ----------------------------------------------------
+
+nvmlReturn_t nvmlDeviceGetCoolerInfo(nvmlDevice_t device, void *coolerInfo) { return refuse(device, coolerInfo); }
+nvmlReturn_t nvmlDeviceGetNumFans(nvmlDevice_t device, unsigned *numFans) { return refuse(device, numFans); }
+
+nvmlReturn_t nvmlDeviceGetFanSpeed_v2(nvmlDevice_t device, unsigned fan, unsigned *speed)
+{
+	return refuse(device, speed);
+}
+
+nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_v1_t *temperature)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!temperature)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (temperature->version != nvmlTemperature_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	if (temperature->sensorType != NVML_TEMPERATURE_GPU)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	temperature->temperature = CELSIUS;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, nvmlTemperatureThresholds_t thresholdType, unsigned *temp)
+{
+	static const unsigned thresholds[] = {[NVML_TEMPERATURE_THRESHOLD_SHUTDOWN] = CELSIUS_MOST + 5,
+					      [NVML_TEMPERATURE_THRESHOLD_SLOWDOWN] = CELSIUS_MOST + 2,
+					      [NVML_TEMPERATURE_THRESHOLD_MEM_MAX] = 95,
+					      [NVML_TEMPERATURE_THRESHOLD_GPU_MAX] = CELSIUS_MOST};
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!temp || (unsigned)thresholdType >= NVML_TEMPERATURE_THRESHOLD_COUNT)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (thresholdType > NVML_TEMPERATURE_THRESHOLD_GPU_MAX)
+		return NVML_ERROR_NOT_SUPPORTED;
+	*temp = thresholds[thresholdType];
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t device, nvmlMarginTemperature_v1_t *marginTempInfo)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!marginTempInfo)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (marginTempInfo->version != nvmlMarginTemperature_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	marginTempInfo->marginTemperature = CELSIUS_MOST - CELSIUS;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetThermalSettings(nvmlDevice_t device, unsigned sensorIndex, nvmlGpuThermalSettings_t *pThermalSettings)
+{
+	return refuse(device, pThermalSettings);
+}
+
+// ---- links -------------------------------------------------------------------------------------
+
+NVML_NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, maxLinkGen, 5)
+NVML_NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, unsigned, maxLinkGenDevice, 5)
+NVML_NUMBER(nvmlDeviceGetMaxPcieLinkWidth, unsigned, maxLinkWidth, 16)
+NVML_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, currLinkGen, 5)
+NVML_NUMBER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, currLinkWidth, 16)
+NVML_NUMBER(nvmlDeviceGetPcieReplayCounter, unsigned, value, 0)
+
+nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter, unsigned *value)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!value || (unsigned)counter >= NVML_PCIE_UTIL_COUNT)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*value = 0;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_v1_t *pci)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!pci)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (pci->version != nvmlPciInfoExt_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	*pci = (nvmlPciInfoExt_v1_t){.version = pci->version, .bus = (unsigned)device->index + 1, .baseClass = 3, .subClass = 2};
+	snprintf(pci->busId, sizeof pci->busId, "%s", device->pci);
+	return NVML_SUCCESS;
+}
+
+// No two of the simulated devices are joined by NVLink.
+static nvmlReturn_t link_of(nvmlDevice_t device, unsigned link, const void *result)
+{
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	return result && link < NVML_NVLINK_MAX_LINKS ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned link, unsigned *version)
+{
+	return link_of(device, link, version);
+}
+
+nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, nvmlEnableState_t *isActive)
+{
+	return link_of(device, link, isActive);
+}
