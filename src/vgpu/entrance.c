@@ -27,10 +27,11 @@ struct vg_entrance {
 static enum vg_status find_part(const struct vg_node *node, const char *function, enum vg_part part,
 				char ret_path[PATH_MAX])
 {
+	const char *said = getenv("VIRGATE_LIBDIR"), *libdir = *node->libdir ? node->libdir : said ? said : "";
+
 	if (!vg_paths_find(part, node->libdir, ret_path))
-		return vg_fail(VG_SYSTEM, ENOENT, function,
-			       "%s is not where it was installed: reinstall, or name its folder in VIRGATE_LIBDIR",
-			       vg_paths_file(part));
+		return vg_fail(VG_SYSTEM, ENOENT, function, "%s is not %s%.200s: reinstall, or name its folder in VIRGATE_LIBDIR",
+			       vg_paths_file(part), *libdir ? "in " : "where it was installed", libdir);
 	if (part <= VG_PART_NVML && strpbrk(ret_path, " :\t"))
 		return vg_fail(VG_SYSTEM, EINVAL, function,
 			       "LD_PRELOAD cannot hold the path \"%.500s\" (a space or a colon): install elsewhere",

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/descriptor.h"
 #include "base/status.h"
@@ -40,6 +42,15 @@ static void choose_daemon(struct vg_node *node, const char *explicit_dir)
 		return;
 	*node = system;
 	node->own = false;
+}
+
+// Anybody can make a folder of our usual name in /tmp and answer there.
+static bool is_anothers(const struct vg_node *node, const char *explicit_dir)
+{
+	const char *given = explicit_dir ? explicit_dir : getenv("VIRGATE_RUNTIME_DIR");
+	struct stat info;
+
+	return node->own && !(given && *given) && lstat(node->runtime_dir, &info) == 0 && info.st_uid != geteuid();
 }
 
 enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_node **ret_node)
@@ -85,6 +96,12 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 		return VG_INVALID;
 	}
 	choose_daemon(node, all.runtime_dir);
+	if (is_anothers(node, all.runtime_dir)) {
+		vg_fail(VG_DENIED, EPERM, __func__, "%.200s belongs to another user: remove it, or name a folder of yours in "
+			"VIRGATE_RUNTIME_DIR", node->runtime_dir);
+		free(node);
+		return VG_DENIED;
+	}
 	*ret_node = node;
 	return VG_OK;
 }

@@ -339,6 +339,28 @@ TEST(a_folder_of_others_is_refused)
 	unsetenv("VIRGATE_NVML");
 }
 
+TEST(a_daemon_in_a_folder_of_others_is_not_asked)
+{
+	char path[80];
+
+	if (geteuid() != 0)
+		SKIP("only root can make a folder of others");
+	if (access("/run/virgate/virgated.sock", F_OK) == 0)
+		SKIP("the system's daemon runs here");
+	place_begin();
+	unsetenv("VIRGATE_RUNTIME_DIR");
+	setenv("XDG_RUNTIME_DIR", place.folder, 1);
+	snprintf(path, sizeof path, "%s/virgate", place.folder);
+	CHECK_INT(rename(place.runtime, path), 0);
+	snprintf(place.socket, sizeof place.socket, "%s/virgated.sock", path);
+	serve("{\"ok\":true,\"vgpus\":[]}");
+	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_INT(chown(path, 60001, 60001), 0);
+	CHECK_INT(VIRGATE_RUN("ps"), 1);
+	CHECK_CONTAINS(result.err, "belongs to another user");
+	unsetenv("XDG_RUNTIME_DIR");
+}
+
 TEST(a_path_that_is_no_place_for_a_socket_is_told)
 {
 	char path[160];
