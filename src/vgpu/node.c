@@ -14,7 +14,6 @@
 #include "wire/wire.h"
 
 enum { USUAL_TIMEOUT = 20 };
-#define SYSTEM_DIR "/run/virgate"
 
 const char *vg_version(void)
 {
@@ -26,19 +25,25 @@ static int take_text(char *buffer, size_t capacity, const char *text)
 	return snprintf(buffer, capacity, "%s", text ? text : "") < (int)capacity ? 0 : -ENAMETOOLONG;
 }
 
-// The system's daemon serves real GPUs, where nobody named another folder.
+// The system's daemon serves real GPUs, where nobody named another folder. A socket that nobody
+// listens on is of one that was killed and comes back: a daemon of the user's own would not know
+// its vGPUs. One that was told to end takes its socket away.
 static void choose_daemon(struct vg_node *node, const char *explicit_dir)
 {
 	const char *given = explicit_dir ? explicit_dir : getenv("VIRGATE_RUNTIME_DIR");
+	const char *folder = getenv("VIRGATE_SYSTEM_DIR");
 	struct vg_node system = *node;
 
 	node->own = true;
 	if (*node->simulate || (given && *given))
 		return;
-	snprintf(system.runtime_dir, sizeof system.runtime_dir, SYSTEM_DIR);
-	snprintf(system.socket, sizeof system.socket, SYSTEM_DIR "/virgated.sock");
+	folder = folder && *folder ? folder : "/run/virgate";
+	if (take_text(system.runtime_dir, sizeof system.runtime_dir, folder) < 0 ||
+	    snprintf(system.socket, sizeof system.socket, "%.4000s/virgated.sock", folder) >=
+		    (int)sizeof ((struct sockaddr_un *)NULL)->sun_path)
+		return;
 	_cleanup_close_ int fd = vg_node_connect(&system);
-	if (fd < 0)
+	if (fd < 0 && fd != -ECONNREFUSED)
 		return;
 	*node = system;
 	node->own = false;

@@ -1,11 +1,15 @@
 // One request and its reply, in JSON.
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "vgpu/node.h"
 #include "wire/wire.h"
+
+#define RESTART_NS 2000000000ull // how long the system's daemon may take to come back
 
 static const struct {
 	const char *code;
@@ -34,6 +38,11 @@ static bool nobody_listens(int r)
 
 static enum vg_status explain(const struct vg_node *node, const char *function, int r)
 {
+	if (nobody_listens(r) && !node->own)
+		return vg_fail(VG_NO_DAEMON, -r, function,
+			       "the system's daemon has ended and left %s: start it again (systemctl start virgated), or name "
+			       "a folder of your own in VIRGATE_RUNTIME_DIR",
+			       node->socket);
 	if (nobody_listens(r))
 		return vg_fail(VG_NO_DAEMON, -r, function,
 			       "no daemon listens on %s: start virgated, or allow it to start by itself", node->socket);
@@ -75,6 +84,11 @@ static enum vg_status exchange(const struct vg_node *node, const char *function,
 
 	if (again && (r == -ECONNRESET || r == -EPIPE))
 		r = vg_wire_request(node->socket, request, timeout_ms, ret_answer);
+	uint64_t patience = vg_clock_monotonic_ns() + RESTART_NS;
+	while (nobody_listens(r) && !node->own && node->may_start && vg_clock_monotonic_ns() < patience) {
+		poll(NULL, 0, 50); // the system is about to start its daemon again
+		r = vg_wire_request(node->socket, request, timeout_ms, ret_answer);
+	}
 	if (nobody_listens(r) && node->own && node->may_start) {
 		enum vg_status status = vg_node_start(node, function);
 		if (status)

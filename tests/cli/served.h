@@ -72,6 +72,8 @@ static inline void place_begin(void)
 	setenv("XDG_CONFIG_HOME", place.folder, 1);
 	snprintf(path, sizeof path, "%s/system.conf", place.folder);
 	setenv("VIRGATE_SYSTEM_CONFIG", path, 1);
+	snprintf(path, sizeof path, "%s/system", place.folder);
+	setenv("VIRGATE_SYSTEM_DIR", path, 1);
 	setenv("VIRGATE_LIBDIR", STANDIN_DIR, 1);
 }
 

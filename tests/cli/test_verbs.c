@@ -345,8 +345,6 @@ TEST(a_daemon_in_a_folder_of_others_is_not_asked)
 
 	if (geteuid() != 0)
 		SKIP("only root can make a folder of others");
-	if (access("/run/virgate/virgated.sock", F_OK) == 0)
-		SKIP("the system's daemon runs here");
 	place_begin();
 	unsetenv("VIRGATE_RUNTIME_DIR");
 	setenv("XDG_RUNTIME_DIR", place.folder, 1);
@@ -359,6 +357,30 @@ TEST(a_daemon_in_a_folder_of_others_is_not_asked)
 	CHECK_INT(VIRGATE_RUN("ps"), 1);
 	CHECK_CONTAINS(result.err, "belongs to another user");
 	unsetenv("XDG_RUNTIME_DIR");
+}
+
+// Nobody's own daemon takes the place of the system's while that one starts again.
+TEST(a_killed_system_daemon_is_waited_for)
+{
+	char path[80];
+
+	place_begin();
+	unsetenv("VIRGATE_RUNTIME_DIR");
+	snprintf(path, sizeof path, "%s/system", place.folder);
+	CHECK_INT(rename(place.runtime, path), 0);
+	snprintf(place.socket, sizeof place.socket, "%s/virgated.sock", path);
+	serve("{\"ok\":true,\"vgpus\":[]}");
+	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	kill(place.server, SIGKILL);
+	waitpid(place.server, NULL, 0);
+	place.server = 0;
+	CHECK_INT(VIRGATE_RUN("ps"), 1);
+	CHECK_CONTAINS(result.err, "the system's daemon has ended");
+	pid_t child = begin(WORDS("ps"));
+	usleep(300000);
+	unlink(place.socket);
+	serve("{\"ok\":true,\"vgpus\":[]}");
+	CHECK_INT(finish(child), 0);
 }
 
 TEST(a_path_that_is_no_place_for_a_socket_is_told)
