@@ -1,0 +1,167 @@
+// Counts what the library asks of the heap: the program's malloc and the like stand in for libc's, and look whether the
+// call comes from libvirgate. The driver's own allocations do not count. For one file per program.
+#pragma once
+#include "core_test.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+static uintptr_t heap_library_begin, heap_library_end;
+static atomic_size_t heap_calls; // allocations
+static atomic_long heap_live;	 // less what was freed
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HEAP_IS_TAKEN 1
+#else
+#define HEAP_IS_TAKEN 0
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *old, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+
+void __libc_free(void *memory);
+
+// What the library holds: its addresses, wherever the hash puts them; 1 where one was. A call of free at the end of a
+// function does not say where it comes from, so that the address has to.
+enum { HEAP_SLOTS = 1 << 14 };
+static atomic_uintptr_t heap_held[HEAP_SLOTS];
+
+static inline bool heap_swap(uintptr_t from, bool from_free, uintptr_t to, uintptr_t address)
+{
+	for (size_t i = 0, slot = address >> 4; i < HEAP_SLOTS; i++, slot++) {
+		uintptr_t here = atomic_load(&heap_held[slot % HEAP_SLOTS]);
+		if ((here == from || (from_free && here <= 1)) &&
+		    atomic_compare_exchange_strong(&heap_held[slot % HEAP_SLOTS], &here, to))
+			return true;
+		if (here == 0)
+			return false;
+	}
+	return false;
+}
+
+static inline void *heap_take(void *memory, void *caller)
+{
+	uintptr_t from = (uintptr_t)caller;
+
+	if (memory && from >= heap_library_begin && from < heap_library_end) {
+		atomic_fetch_add(&heap_calls, 1);
+		if (heap_swap(1, true, (uintptr_t)memory, (uintptr_t)memory))
+			atomic_fetch_add(&heap_live, 1);
+	}
+	return memory;
+}
+
+static inline void heap_drop(void *memory)
+{
+	if (memory && heap_swap((uintptr_t)memory, false, 1, (uintptr_t)memory))
+		atomic_fetch_sub(&heap_live, 1);
+}
+
+#define HEAP_PUBLIC __attribute__((visibility("default"), noinline))
+
+HEAP_PUBLIC void *malloc(size_t size)
+{
+	return heap_take(__libc_malloc(size), __builtin_return_address(0));
+}
+
+HEAP_PUBLIC void *calloc(size_t count, size_t size)
+{
+	return heap_take(__libc_calloc(count, size), __builtin_return_address(0));
+}
+
+HEAP_PUBLIC void *realloc(void *old, size_t size)
+{
+	heap_drop(old);
+	return heap_take(__libc_realloc(old, size), __builtin_return_address(0));
+}
+
+HEAP_PUBLIC void *aligned_alloc(size_t alignment, size_t size)
+{
+	return heap_take(__libc_memalign(alignment, size), __builtin_return_address(0));
+}
+
+HEAP_PUBLIC int posix_memalign(void **ret_memory, size_t alignment, size_t size)
+{
+	void *memory = heap_take(__libc_memalign(alignment, size), __builtin_return_address(0));
+
+	if (!memory)
+		return ENOMEM;
+	*ret_memory = memory;
+	return 0;
+}
+
+HEAP_PUBLIC void free(void *memory)
+{
+	heap_drop(memory);
+	__libc_free(memory);
+}
+#endif
+
+static inline int heap_find(struct dl_phdr_info *object, size_t size, void *address_)
+{
+	uintptr_t address = (uintptr_t)address_;
+
+	for (int i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+		uintptr_t begin = object->dlpi_addr + part->p_vaddr;
+		if (part->p_type == PT_LOAD && address >= begin && address < begin + part->p_memsz) {
+			heap_library_begin = begin;
+			heap_library_end = begin + part->p_memsz;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+// At the begin of each test that counts.
+static inline void heap_open(void)
+{
+	if (HEAP_IS_TAKEN)
+		return; // the sanitizer has malloc: it finds leaks by itself, and a count of 0 says nothing
+	// All code of the library lies in one part of its file.
+	CHECK(dl_iterate_phdr(heap_find, dlsym(RTLD_DEFAULT, "vg_last_error")) == 1);
+	atomic_store(&heap_calls, 0);
+	atomic_store(&heap_live, 0);
+}
+
+// The call allocates nothing, however often it is made; once before, since the first may have something to learn.
+#define HEAP_FREE(call)                                                                                                \
+	do {                                                                                                           \
+		OK(call);                                                                                              \
+		size_t before_ = atomic_load(&heap_calls);                                                             \
+		for (int i_ = 0; i_ < 1000; i_++)                                                                      \
+			OK(call);                                                                                      \
+		size_t made_ = atomic_load(&heap_calls) - before_;                                                     \
+		if (made_)                                                                                             \
+			FAIL("%s:%d: %s: %zu allocations in 1000 calls", __FILE__, __LINE__, #call, made_);            \
+	} while (0)
+
+// 10^3 times; 10^5 where time does not matter.
+static inline int heap_times(void)
+{
+	return getenv("VIRGATE_TEST_FULL") ? 100000 : 1000;
+}
+
+// Whatever the statements make they unmake, however often: neither the library's heap nor device memory grows. (What
+// the simulated driver keeps on the heap for itself does not count.)
+#define HEAP_STEADY(...)                                                                                               \
+	do {                                                                                                           \
+		size_t before_, after_;                                                                                \
+		struct vg_device *device_;                                                                             \
+		OK(vg_device_get(0, &device_));                                                                        \
+		for (int i_ = 0; i_ < 100; i_++) {                                                                     \
+			__VA_ARGS__                                                                                    \
+		}                                                                                                      \
+		long live_ = atomic_load(&heap_live);                                                                  \
+		OK(vg_device_memory_info(device_, &before_, NULL));                                                    \
+		for (int i_ = heap_times(); i_ > 0; i_--) {                                                            \
+			__VA_ARGS__                                                                                    \
+		}                                                                                                      \
+		OK(vg_device_memory_info(device_, &after_, NULL));                                                     \
+		CHECK_INT(atomic_load(&heap_live), live_);                                                             \
+		CHECK_INT(after_, before_);                                                                            \
+	} while (0)
