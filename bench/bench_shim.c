@@ -1,13 +1,15 @@
 // What the interposer adds to a call: the same entries called directly in a driver and through the
 // interposer, outside and inside a vGPU, on the simulated driver and on one of empty functions, where the
-// interposer's own time shows. A figure is the median, over many pairs of short turns in one process, of
-// the difference between the two turns of a pair: a turn is too short to be interrupted often, and what
-// slows the machine down slows both.
+// interposer's own time shows. A figure is the median, over many pairs of short turns in several
+// processes, of the difference between the two turns of a pair: a turn is too short to be interrupted
+// often, and what slows the machine down slows both.
 //   bench_shim [--json FILE]
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,7 +26,8 @@ struct calls {
 	CUfunction function;
 };
 
-enum { LAUNCHES = 500, LAUNCH_PAIRS = 400, CALLS = 16, TURNS = 32, ROUNDS = 12, PAIRS = TURNS * ROUNDS };
+enum { LAUNCHES = 500, CALLS = 16, TURNS = 32, ROUNDS = 4, PAIRS = TURNS * ROUNDS };
+enum { GENERATIONS = 6 }; // processes a state, since each gets its own luck with addresses
 // In ns: a launch with nothing to enforce, the bookkeeping of an allocation or a free.
 #define LAUNCH_LIMIT 10
 #define BOOKKEEPING_LIMIT 200
@@ -83,6 +86,21 @@ static CUfunction set_up(void *library)
 }
 
 enum side { DIRECT, THROUGH, SIDES };
+enum call { LAUNCH, ALLOC, FREE, KINDS };
+static const struct {
+	const char *name;
+	double limit;
+} kinds[KINDS] = {
+	{"launch of an empty kernel", LAUNCH_LIMIT},
+	{"cuMemAlloc", BOOKKEEPING_LIMIT},
+	{"cuMemFree", BOOKKEEPING_LIMIT},
+};
+
+// One state's turns, ns a call, of all its processes: shared with them.
+struct turns {
+	size_t count; // of pairs
+	double ns[KINDS][SIDES][GENERATIONS * PAIRS];
+};
 
 // ns a call.
 static double launch_turn(const struct calls *calls)
@@ -117,51 +135,48 @@ static double free_turn(const struct calls *calls, const CUdeviceptr addresses[C
 	return (double)(vg_clock_monotonic_ns() - begin) / CALLS;
 }
 
-static void time_launches(const struct calls calls[SIDES], double *times[SIDES])
+static void time_launches(const struct calls calls[SIDES], struct turns *turns)
 {
-	for (int pair = 0; pair < LAUNCH_PAIRS; pair++)
+	for (int pair = 0; pair < PAIRS; pair++)
 		for (int turn = 0; turn < SIDES; turn++) {
 			enum side side = (pair + turn) % SIDES; // each side goes first as often
 
-			times[side][pair] = launch_turn(&calls[side]);
+			turns->ns[LAUNCH][side][turns->count + (size_t)pair] = launch_turn(&calls[side]);
 		}
 }
 
 // TURNS turns of each side stand at once, then all are freed.
-static void time_memory(const struct calls calls[SIDES], double *allocs[SIDES], double *frees[SIDES])
+static void time_memory(const struct calls calls[SIDES], struct turns *turns)
 {
 	static CUdeviceptr addresses[TURNS][SIDES][CALLS];
 
-	for (int round = 0; round < ROUNDS; round++)
-		for (int freeing = 0; freeing < 2; freeing++)
-			for (int pair = 0; pair < TURNS; pair++)
-				for (int turn = 0; turn < SIDES; turn++) {
-					enum side side = (pair + turn) % SIDES;
-					CUdeviceptr *mine = addresses[pair][side];
+	for (int i = 0; i < ROUNDS * 2 * TURNS * SIDES; i++) {
+		int pair = i / SIDES % TURNS, round = i / (2 * TURNS * SIDES);
+		bool freeing = i / (TURNS * SIDES) % 2;
+		enum side side = (pair + i) % SIDES;
+		CUdeviceptr *mine = addresses[pair][side];
 
-					if (freeing)
-						frees[side][round * TURNS + pair] = free_turn(&calls[side], mine);
-					else
-						allocs[side][round * TURNS + pair] = alloc_turn(&calls[side], mine);
-				}
+		turns->ns[freeing ? FREE : ALLOC][side][turns->count + (size_t)(round * TURNS + pair)] =
+			freeing ? free_turn(&calls[side], mine) : alloc_turn(&calls[side], mine);
+	}
 }
 
-static void report_difference(struct bench_report *report, const char *what, const char *where, double limit,
-			      double *times[SIDES], size_t count)
+static void report_differences(struct bench_report *report, const char *where, struct turns *turns)
 {
-	struct bench_figure added = {.unit = "ns added", .limit = limit, .rule = BENCH_AT_MOST}, direct;
-	double *differences = calloc(count, sizeof *differences);
+	static double differences[GENERATIONS * PAIRS];
 
-	if (!differences)
-		give_up("no memory");
-	for (size_t i = 0; i < count; i++)
-		differences[i] = times[THROUGH][i] - times[DIRECT][i];
-	bench_figure_set(&added, differences, count);
-	bench_figure_set(&direct, times[DIRECT], count);
-	added.baseline = direct.value;
-	snprintf(added.what, sizeof added.what, "%s, %s", what, where);
-	bench_report_add(report, &added);
-	free(differences);
+	for (enum call kind = 0; kind < KINDS; kind++) {
+		struct bench_figure added = {.unit = "ns added", .limit = kinds[kind].limit, .rule = BENCH_AT_MOST};
+		struct bench_figure direct;
+
+		for (size_t i = 0; i < turns->count; i++)
+			differences[i] = turns->ns[kind][THROUGH][i] - turns->ns[kind][DIRECT][i];
+		bench_figure_set(&added, differences, turns->count);
+		bench_figure_set(&direct, turns->ns[kind][DIRECT], turns->count);
+		added.baseline = direct.value;
+		snprintf(added.what, sizeof added.what, "%s, %s", kinds[kind].name, where);
+		bench_report_add(report, &added);
+	}
 }
 
 // The device that the ledger has to name, asked in a process of its own.
@@ -191,13 +206,8 @@ static void device_uuid(const char *driver, uint8_t uuid[16])
 	waitpid(child, NULL, 0);
 }
 
-static void measure(struct bench_report *report, const char *interposer_path, const char *driver_path,
-		    const char *where)
+static void measure(struct turns *turns, const char *interposer_path, const char *driver_path)
 {
-	static double space[3][SIDES][PAIRS > LAUNCH_PAIRS ? PAIRS : LAUNCH_PAIRS];
-	double *launches[SIDES] = {space[0][DIRECT], space[0][THROUGH]};
-	double *allocs[SIDES] = {space[1][DIRECT], space[1][THROUGH]},
-	       *frees[SIDES] = {space[2][DIRECT], space[2][THROUGH]};
 	void *interposer = dlopen(interposer_path, RTLD_NOW), *driver = dlopen(driver_path, RTLD_NOW);
 	struct calls calls[SIDES];
 
@@ -207,12 +217,10 @@ static void measure(struct bench_report *report, const char *interposer_path, co
 	bind(interposer, &calls[THROUGH]);
 	calls[DIRECT].function = calls[THROUGH].function = set_up(interposer);
 	for (int warm = 0; warm < 2; warm++) { // the first time does not count
-		time_launches(calls, launches);
-		time_memory(calls, allocs, frees);
+		time_launches(calls, turns);
+		time_memory(calls, turns);
 	}
-	report_difference(report, "launch of an empty kernel", where, LAUNCH_LIMIT, launches, LAUNCH_PAIRS);
-	report_difference(report, "cuMemAlloc", where, BOOKKEEPING_LIMIT, allocs, PAIRS);
-	report_difference(report, "cuMemFree", where, BOOKKEEPING_LIMIT, frees, PAIRS);
+	turns->count += PAIRS;
 }
 
 // From beside this program: the paths agree in the build folder and the bundle but for what is installed there.
@@ -234,7 +242,7 @@ static void find(const char *built, const char *installed, char path[4096])
 	}
 }
 
-// Both states, each in a process of its own: a vGPU is entered once, at the first call.
+// Both states, each in processes of its own: a vGPU is entered once, at the first call.
 static int bench(struct bench_report *report, const char *interposer, const char *driver, const char *driver_name)
 {
 	struct vg_ledger_options options = {.name = "bench",
@@ -243,11 +251,12 @@ static int bench(struct bench_report *report, const char *interposer, const char
 					    .group = (gid_t)-1,
 					    .flags = VG_LEDGER_SIMULATED};
 	char folder[] = "/tmp/virgate-bench-XXXXXX", ledger_path[64], command[64], where[48];
+	struct turns *turns = mmap(NULL, 2 * sizeof *turns, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct vg_ledger *ledger;
 	int failed = 0, status;
 
-	if (!mkdtemp(folder))
-		give_up("no temporary folder");
+	if (turns == MAP_FAILED || !mkdtemp(folder))
+		give_up("no memory or no temporary folder");
 	setenv("VIRGATE_SIM", "memory=4G,ctx=16M", 0);
 	setenv("VIRGATE_SIM_DIR", folder, 1);
 	setenv("VIRGATE_DRIVER", driver, 1);
@@ -255,22 +264,26 @@ static int bench(struct bench_report *report, const char *interposer, const char
 	snprintf(ledger_path, sizeof ledger_path, "%s/ledger", folder);
 	if (vg_ledger_create(ledger_path, &options, &ledger) != 0)
 		give_up("no ledger");
-	for (int inside = 0; inside < 2; inside++) {
-		snprintf(where, sizeof where, "%s, %s", inside ? "vGPU" : "no vGPU", driver_name);
-		fflush(stdout);
+	for (int i = 0; i < 2 * GENERATIONS && !failed; i++) {
+		bool inside = i % 2;
 		pid_t child = fork();
 		if (child == 0) {
 			if (inside)
 				setenv("VIRGATE_LEDGER", ledger_path, 1);
 			else
 				unsetenv("VIRGATE_LEDGER");
-			measure(report, interposer, driver, where);
-			if (inside && vg_ledger_enters(ledger) != 1)
+			measure(&turns[inside], interposer, driver);
+			if (inside && vg_ledger_enters(ledger) != (uint64_t)i / 2 + 1)
 				give_up("the vGPU was not entered");
 			exit(0);
 		}
 		failed |= waitpid(child, &status, 0) != child || status != 0;
 	}
+	for (int inside = 0; inside < 2 && !failed; inside++) {
+		snprintf(where, sizeof where, "%s, %s", inside ? "vGPU" : "no vGPU", driver_name);
+		report_differences(report, where, &turns[inside]);
+	}
+	munmap(turns, 2 * sizeof *turns);
 	snprintf(command, sizeof command, "rm -rf '%s'", folder);
 	return failed | (system(command) != 0);
 }

@@ -1,5 +1,5 @@
 // What a benchmark measured: figures, the limits they have to keep, and the verdict, as a table and
-// as JSON. For one thread at a time; children forked after bench_report_create add to the same report.
+// as JSON. One thread.
 #pragma once
 
 #include <stddef.h>
