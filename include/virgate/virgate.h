@@ -10,6 +10,7 @@
 #include <virgate/graph_builder.h>
 #include <virgate/graph_definition.h>
 #include <virgate/graph_node.h>
+#include <virgate/graphics.h>
 #include <virgate/kernel.h>
 #include <virgate/launch.h>
 #include <virgate/layout.h>
@@ -19,6 +20,7 @@
 #include <virgate/memory_pool.h>
 #include <virgate/status.h>
 #include <virgate/stream.h>
+#include <virgate/tensor_map.h>
 #include <virgate/version.h>
 #include <virgate/vgpu.h>
 #include <virgate/view.h>

@@ -1,0 +1,324 @@
+#include "virgate/graphics.h"
+
+#include "core/buffer.h"
+#include "core/context.h"
+#include "core/error.h"
+#include "core/stream.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct vg_graphics_resource {
+	struct core_object object;
+	struct vg_context *context; // held
+	CUgraphicsResource handle;
+	bool image;
+	pthread_mutex_t lock; // for what follows, and the driver's calls that change it
+	bool mapped;
+	struct vg_stream *stream; // held while mapped: where it was mapped
+	struct vg_buffer *buffer; // while mapped as one; it holds us, not we it
+};
+
+static enum vg_status unmap_locked(struct vg_graphics_resource *resource, struct vg_stream *stream, const char *function)
+{
+	CUstream handle = (stream ? stream : resource->stream)->handle;
+
+	CORE_ENTER(scope, resource->context->handle);
+	CUresult r = core_driver->cuGraphicsUnmapResources(1, &resource->handle, handle);
+	if (r)
+		return core_driver_failed(r, function, "cuGraphicsUnmapResources", "%s", "");
+	if (resource->buffer) // there is no memory behind it any more
+		atomic_store(&resource->buffer->object.closed, true);
+	resource->mapped = false;
+	resource->buffer = NULL;
+	vg_stream_destroy(resource->stream);
+	resource->stream = NULL;
+	return VG_OK;
+}
+
+static enum vg_status unregister_locked(struct vg_graphics_resource *resource, struct vg_stream *stream,
+					const char *function)
+{
+	enum vg_status status = resource->mapped ? unmap_locked(resource, stream, function) : VG_OK;
+	if (status)
+		return status;
+	CORE_ENTER(scope, resource->context->handle);
+	CUresult r = core_driver->cuGraphicsUnregisterResource(resource->handle);
+	if (r)
+		return core_driver_failed(r, function, "cuGraphicsUnregisterResource", "%s", "");
+	resource->handle = NULL;
+	return VG_OK;
+}
+
+static enum vg_status close_resource(struct core_object *object, const char *function)
+{
+	struct vg_graphics_resource *resource = (struct vg_graphics_resource *)object;
+
+	pthread_mutex_lock(&resource->lock);
+	enum vg_status status = resource->handle ? unregister_locked(resource, NULL, function) : VG_OK;
+	pthread_mutex_unlock(&resource->lock);
+	return status;
+}
+
+static void free_resource(struct core_object *object)
+{
+	struct vg_graphics_resource *resource = (struct vg_graphics_resource *)object;
+
+	vg_stream_destroy(resource->stream);
+	core_object_release(&resource->context->object);
+	pthread_mutex_destroy(&resource->lock);
+	free(resource);
+}
+
+static const struct core_class graphics_class = {"graphics resource", close_resource, free_resource};
+
+static CUresult find_entry(const char *name, void *ret_entry)
+{
+	CUdriverProcAddressQueryResult found;
+
+	return core_driver->cuGetProcAddress_v2(name, ret_entry, 3000, CU_GET_PROC_ADDRESS_DEFAULT, &found);
+}
+
+static enum vg_status check_flags(unsigned flags, const char *function)
+{
+	const unsigned known = VG_GRAPHICS_READ_ONLY | VG_GRAPHICS_WRITE_DISCARD | VG_GRAPHICS_SURFACE_LOAD_STORE |
+			       VG_GRAPHICS_TEXTURE_GATHER;
+
+	return flags & ~known ? vg_fail(VG_INVALID, 0, function, "flags 0x%x: unknown register flag 0x%x", flags, flags & ~known)
+			      : VG_OK;
+}
+
+static enum vg_status new_resource(struct vg_context *context, bool image, const char *function,
+				   struct vg_graphics_resource **ret_resource)
+{
+	struct vg_graphics_resource *resource = calloc(1, sizeof *resource);
+
+	if (!resource)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graphics resource");
+	core_object_init(&resource->object, &graphics_class);
+	pthread_mutex_init(&resource->lock, NULL);
+	core_object_retain(&context->object);
+	resource->context = context;
+	resource->image = image;
+	*ret_resource = resource;
+	return VG_OK;
+}
+
+enum vg_status vg_graphics_resource_of_gl_buffer(struct vg_context *context, unsigned buffer, unsigned flags,
+						 struct vg_graphics_resource **ret_resource)
+{
+	CUresult(CUDAAPI * enroll)(CUgraphicsResource *, unsigned int, unsigned int);
+	struct vg_graphics_resource *resource;
+
+	CORE_USABLE(context, "context");
+	CORE_NEEDED(ret_resource);
+	enum vg_status status = check_flags(flags, __func__);
+	if (status)
+		return status;
+	if (find_entry("cuGraphicsGLRegisterBuffer", &enroll))
+		return vg_fail(VG_UNSUPPORTED, 0, __func__, "the driver has no cuGraphicsGLRegisterBuffer");
+	status = new_resource(context, false, __func__, &resource);
+	if (status)
+		return status;
+	CORE_ENTER(scope, context->handle);
+	CUresult r = enroll(&resource->handle, buffer, flags);
+	if (r) {
+		vg_graphics_resource_destroy(resource);
+		return core_driver_failed(r, __func__, "cuGraphicsGLRegisterBuffer", "buffer %u", buffer);
+	}
+	*ret_resource = resource;
+	return VG_OK;
+}
+
+enum vg_status vg_graphics_resource_of_gl_image(struct vg_context *context, unsigned image, unsigned target, unsigned flags,
+						struct vg_graphics_resource **ret_resource)
+{
+	CUresult(CUDAAPI * enroll)(CUgraphicsResource *, unsigned int, unsigned int, unsigned int);
+	struct vg_graphics_resource *resource;
+
+	CORE_USABLE(context, "context");
+	CORE_NEEDED(ret_resource);
+	enum vg_status status = check_flags(flags, __func__);
+	if (status)
+		return status;
+	if (find_entry("cuGraphicsGLRegisterImage", &enroll))
+		return vg_fail(VG_UNSUPPORTED, 0, __func__, "the driver has no cuGraphicsGLRegisterImage");
+	status = new_resource(context, true, __func__, &resource);
+	if (status)
+		return status;
+	CORE_ENTER(scope, context->handle);
+	CUresult r = enroll(&resource->handle, image, target, flags);
+	if (r) {
+		vg_graphics_resource_destroy(resource);
+		return core_driver_failed(r, __func__, "cuGraphicsGLRegisterImage", "image %u, target 0x%x", image, target);
+	}
+	*ret_resource = resource;
+	return VG_OK;
+}
+
+static enum vg_status map_locked(struct vg_graphics_resource *resource, struct vg_stream *stream, const char *function)
+{
+	if (!resource->handle)
+		return vg_fail(VG_CLOSED, 0, function, "the graphics resource has been closed");
+	if (resource->mapped)
+		return vg_fail(VG_STATE, 0, function, "the graphics resource is already mapped: unmap it first");
+	CUresult r = core_driver->cuGraphicsMapResources(1, &resource->handle, stream->handle);
+	if (r)
+		return core_driver_failed(r, function, "cuGraphicsMapResources", "%s", "");
+	core_object_retain(&stream->object);
+	resource->stream = stream;
+	resource->mapped = true;
+	return VG_OK;
+}
+
+// After a mapping that nobody got. The error is set already, and stays.
+static void undo_map_locked(struct vg_graphics_resource *resource)
+{
+	if (core_driver->cuGraphicsUnmapResources(1, &resource->handle, resource->stream->handle))
+		return;
+	resource->mapped = false;
+	vg_stream_destroy(resource->stream);
+	resource->stream = NULL;
+}
+
+// The mapped buffer comes from a memory resource of its own, whose one deallocation unmaps.
+static enum vg_status allocate_nothing(void *user, size_t size, struct vg_stream *stream, struct vg_allocation *ret_allocation)
+{
+	return vg_fail(VG_UNSUPPORTED, 0, "vg_buffer_create", "a graphics resource has no memory but the mapped buffer's");
+}
+
+static enum vg_status unmap_buffer(void *user, const struct vg_allocation *allocation, struct vg_stream *stream)
+{
+	struct vg_graphics_resource *resource = user;
+	enum vg_status status = VG_OK;
+
+	pthread_mutex_lock(&resource->lock);
+	// Unmapped meanwhile, and perhaps mapped again: then it is another buffer's.
+	if (resource->buffer && resource->buffer->address == allocation->address && resource->buffer->object.released)
+		status = unmap_locked(resource, stream, "vg_buffer_close");
+	pthread_mutex_unlock(&resource->lock);
+	return status;
+}
+
+static void drop_resource(void *user)
+{
+	core_object_release(user);
+}
+
+static enum vg_status wrap_locked(struct vg_graphics_resource *resource, const char *function, struct vg_buffer **ret_buffer)
+{
+	static const struct vg_memory_resource_operations operations = {
+		.size = sizeof operations,
+		.name = "graphics mapping",
+		.allocate = allocate_nothing,
+		.deallocate = unmap_buffer,
+		.destroy = drop_resource,
+		.needs_stream = 1,
+	};
+	struct vg_memory_resource_operations own = operations;
+	struct vg_memory_resource *memory;
+	CUdeviceptr address;
+	size_t size;
+
+	CUresult r = core_driver->cuGraphicsResourceGetMappedPointer_v2(&address, &size, resource->handle);
+	if (r)
+		return core_driver_failed(r, function, "cuGraphicsResourceGetMappedPointer", "%s", "");
+	own.properties = (struct vg_memory_properties){.device = vg_device_ordinal(resource->context->device), .device_accessible = 1};
+	enum vg_status status = vg_memory_resource_create(&own, resource, &memory);
+	if (status)
+		return status;
+	core_object_retain(&resource->object);
+	struct vg_buffer_borrow_options options = {.size = sizeof options, .resource = memory, .stream = resource->stream};
+	status = vg_buffer_borrow(address, size, &options, &resource->buffer);
+	vg_memory_resource_destroy(memory);
+	if (status == VG_OK)
+		*ret_buffer = resource->buffer;
+	return status;
+}
+
+enum vg_status vg_graphics_resource_map(struct vg_graphics_resource *resource, struct vg_stream *stream,
+					struct vg_buffer **ret_buffer)
+{
+	CORE_USABLE(resource, "resource");
+	CORE_USABLE(stream, "stream");
+	CORE_NEEDED(ret_buffer);
+	if (resource->image)
+		return vg_fail(VG_UNSUPPORTED, 0, __func__, "an image has no address: use vg_graphics_resource_map_array()");
+	CORE_ENTER(scope, resource->context->handle);
+	pthread_mutex_lock(&resource->lock);
+	enum vg_status status = map_locked(resource, stream, __func__);
+	if (status == VG_OK) {
+		status = wrap_locked(resource, __func__, ret_buffer);
+		if (status)
+			undo_map_locked(resource);
+	}
+	pthread_mutex_unlock(&resource->lock);
+	return status;
+}
+
+enum vg_status vg_graphics_resource_map_array(struct vg_graphics_resource *resource, struct vg_stream *stream, unsigned layer,
+					      unsigned level, struct CUarray_st **ret_array)
+{
+	CORE_USABLE(resource, "resource");
+	CORE_USABLE(stream, "stream");
+	CORE_NEEDED(ret_array);
+	if (!resource->image)
+		return vg_fail(VG_UNSUPPORTED, 0, __func__, "a buffer is no array: use vg_graphics_resource_map()");
+	CORE_ENTER(scope, resource->context->handle);
+	pthread_mutex_lock(&resource->lock);
+	enum vg_status status = map_locked(resource, stream, __func__);
+	if (status == VG_OK) {
+		CUresult r = core_driver->cuGraphicsSubResourceGetMappedArray(ret_array, resource->handle, layer, level);
+		if (r) {
+			status = core_driver_failed(r, __func__, "cuGraphicsSubResourceGetMappedArray", "layer %u, level %u", layer,
+						    level);
+			undo_map_locked(resource);
+		}
+	}
+	pthread_mutex_unlock(&resource->lock);
+	return status;
+}
+
+enum vg_status vg_graphics_resource_unmap(struct vg_graphics_resource *resource, struct vg_stream *stream)
+{
+	CORE_USABLE(resource, "resource");
+	if (stream)
+		CORE_USABLE(stream, "stream");
+	pthread_mutex_lock(&resource->lock);
+	enum vg_status status = resource->mapped
+					? unmap_locked(resource, stream, __func__)
+					: vg_fail(VG_STATE, 0, __func__, "the graphics resource is not mapped");
+	pthread_mutex_unlock(&resource->lock);
+	return status;
+}
+
+enum vg_status vg_graphics_resource_close(struct vg_graphics_resource *resource, struct vg_stream *stream)
+{
+	CORE_NEEDED(resource);
+	if (stream)
+		CORE_USABLE(stream, "stream");
+	pthread_mutex_lock(&resource->lock);
+	enum vg_status status = resource->handle ? unregister_locked(resource, stream, __func__) : VG_OK;
+	pthread_mutex_unlock(&resource->lock);
+	return status ? status : core_object_close(&resource->object, __func__);
+}
+
+void vg_graphics_resource_destroy(struct vg_graphics_resource *resource)
+{
+	core_object_release(resource ? &resource->object : NULL);
+}
+
+int vg_graphics_resource_is_mapped(struct vg_graphics_resource *resource)
+{
+	if (!resource)
+		return 0;
+	pthread_mutex_lock(&resource->lock);
+	bool mapped = resource->mapped;
+	pthread_mutex_unlock(&resource->lock);
+	return mapped;
+}
+
+struct CUgraphicsResource_st *vg_graphics_resource_handle(const struct vg_graphics_resource *resource)
+{
+	return resource ? resource->handle : NULL;
+}

@@ -1,0 +1,330 @@
+#include "virgate/tensor_map.h"
+
+#include "core/context.h"
+#include "core/error.h"
+#include "core/view.h"
+
+#include <stdlib.h>
+
+struct vg_tensor_map {
+	CUtensorMap map;
+	struct core_object object;
+	struct vg_context *context; // held
+	struct vg_view *view;	    // held
+};
+
+#define MAP_OF(object_) ((struct vg_tensor_map *)((char *)(object_) - offsetof(struct vg_tensor_map, object)))
+
+static void free_map(struct core_object *object)
+{
+	struct vg_tensor_map *map = MAP_OF(object);
+
+	vg_view_destroy(map->view);
+	core_object_release(&map->context->object);
+	free(map);
+}
+
+static const struct core_class map_class = {"tensor map", NULL, free_map};
+
+// The tensor as the driver wants it: innermost axis first, strides in bytes from the second axis on.
+struct tensor {
+	CUtensorMapDataType type;
+	cuuint32_t rank;
+	void *address;
+	cuuint64_t dims[VG_TENSOR_MAP_RANK], strides[VG_TENSOR_MAP_RANK];
+	cuuint32_t element_strides[VG_TENSOR_MAP_RANK];
+	CUtensorMapInterleave interleave;
+	CUtensorMapSwizzle swizzle;
+	CUtensorMapL2promotion promotion;
+	CUtensorMapFloatOOBfill fill;
+};
+
+static enum vg_status check_options(const struct vg_tensor_map_options *options, const char *function)
+{
+	const struct {
+		const char *name;
+		unsigned value, most;
+	} fields[] = {
+		{"type", options->type, VG_TENSOR_TFLOAT32_FTZ},       {"interleave", options->interleave, VG_INTERLEAVE_32B},
+		{"swizzle", options->swizzle, VG_SWIZZLE_128B},	       {"l2_promotion", options->l2_promotion, VG_PROMOTION_256B},
+		{"fill", options->fill, VG_FILL_NAN},
+	};
+
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+		if (fields[i].value > fields[i].most)
+			return vg_fail(VG_INVALID, 0, function, "options.%s is %u: 0 to %u are known", fields[i].name, fields[i].value,
+				       fields[i].most);
+	return VG_OK;
+}
+
+// What a type of elements is called by the driver; VG_TENSOR_DEFAULT: it has no name for it.
+static enum vg_tensor_type type_of(struct vg_data_type type)
+{
+	static const struct {
+		struct vg_data_type type;
+		enum vg_tensor_type name;
+	} known[] = {
+		{{VG_TYPE_UINT, 8, 1}, VG_TENSOR_UINT8},     {{VG_TYPE_INT, 8, 1}, VG_TENSOR_UINT8},
+		{{VG_TYPE_BOOL, 8, 1}, VG_TENSOR_UINT8},     {{VG_TYPE_UINT, 16, 1}, VG_TENSOR_UINT16},
+		{{VG_TYPE_INT, 16, 1}, VG_TENSOR_UINT16},    {{VG_TYPE_UINT, 32, 1}, VG_TENSOR_UINT32},
+		{{VG_TYPE_INT, 32, 1}, VG_TENSOR_INT32},     {{VG_TYPE_UINT, 64, 1}, VG_TENSOR_UINT64},
+		{{VG_TYPE_INT, 64, 1}, VG_TENSOR_INT64},     {{VG_TYPE_FLOAT, 16, 1}, VG_TENSOR_FLOAT16},
+		{{VG_TYPE_FLOAT, 32, 1}, VG_TENSOR_FLOAT32}, {{VG_TYPE_FLOAT, 64, 1}, VG_TENSOR_FLOAT64},
+		{{VG_TYPE_BFLOAT, 16, 1}, VG_TENSOR_BFLOAT16},
+	};
+
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (known[i].type.code == type.code && known[i].type.bits == type.bits && known[i].type.lanes == type.lanes)
+			return known[i].name;
+	return VG_TENSOR_DEFAULT;
+}
+
+static unsigned bytes_of(enum vg_tensor_type type)
+{
+	static const unsigned char bytes[] = {
+		[VG_TENSOR_UINT8] = 1,	 [VG_TENSOR_UINT16] = 2,  [VG_TENSOR_UINT32] = 4,   [VG_TENSOR_INT32] = 4,
+		[VG_TENSOR_UINT64] = 8,	 [VG_TENSOR_INT64] = 8,	  [VG_TENSOR_FLOAT16] = 2,  [VG_TENSOR_FLOAT32] = 4,
+		[VG_TENSOR_FLOAT64] = 8, [VG_TENSOR_BFLOAT16] = 2, [VG_TENSOR_FLOAT32_FTZ] = 4, [VG_TENSOR_TFLOAT32] = 4,
+		[VG_TENSOR_TFLOAT32_FTZ] = 4,
+	};
+
+	return bytes[type];
+}
+
+static enum vg_status choose_type(const struct vg_view *view, enum vg_tensor_type wanted, const char *function,
+				  CUtensorMapDataType *ret_type)
+{
+	enum vg_tensor_type type = wanted ? wanted : type_of(view->type);
+
+	if (!type)
+		return vg_fail(VG_INVALID, 0, function, "elements of DLPack type {%u, %u, %u}: name one in options.type",
+			       view->type.code, view->type.bits, view->type.lanes);
+	if (bytes_of(type) != view->layout.item_size)
+		return vg_fail(VG_INVALID, 0, function, "options.type has elements of %u bytes, the view has %zu", bytes_of(type),
+			       view->layout.item_size);
+	*ret_type = (CUtensorMapDataType)(type - 1);
+	return VG_OK;
+}
+
+// Where a map may point, and from where.
+static enum vg_status check_place(const struct vg_context *context, const struct vg_view *view, const char *function)
+{
+	if (!vg_view_is_device_accessible(view))
+		return vg_fail(VG_UNSUPPORTED, 0, function, "the view is of host memory, which a device cannot reach");
+	if (view->kind == VG_MEMORY_DEVICE && view->device != vg_device_ordinal(context->device))
+		return vg_fail(VG_UNSUPPORTED, 0, function, "the view is of device %d's memory, the context of device %d",
+			       view->device, vg_device_ordinal(context->device));
+	vg_address address = view->address + (vg_address)(view->layout.offset * (int64_t)view->layout.item_size);
+	if (address % 16)
+		return vg_fail(VG_INVALID, 0, function, "the first element is at 0x%llx: it must be aligned to 16 bytes",
+			       (unsigned long long)address);
+	return VG_OK;
+}
+
+static enum vg_status describe_axes(const struct vg_layout *layout, const char *function, struct tensor *tensor)
+{
+	for (int i = 0; i < layout->rank; i++) {
+		int axis = layout->rank - 1 - i;
+		int64_t bytes = layout->strides[axis] * (int64_t)layout->item_size;
+		if (layout->shape[axis] < 1)
+			return vg_fail(VG_INVALID, 0, function, "shape[%d] is 0: a map needs elements", axis);
+		if (i == 0 && layout->strides[axis] != 1)
+			return vg_fail(VG_INVALID, 0, function, "strides[%d] is %lld: the innermost axis must have a stride of 1", axis,
+				       (long long)layout->strides[axis]);
+		if (i > 0 && (bytes <= 0 || bytes % 16 || bytes >= 1ll << 40))
+			return vg_fail(VG_INVALID, 0, function,
+				       "strides[%d] is %lld bytes: it must be a multiple of 16 below 2^40, and more than 0", axis,
+				       (long long)bytes);
+		tensor->dims[i] = (cuuint64_t)layout->shape[axis];
+		if (i > 0)
+			tensor->strides[i - 1] = (cuuint64_t)bytes;
+	}
+	return VG_OK;
+}
+
+static enum vg_status describe_steps(const struct vg_tensor_map_options *options, int rank, const char *function,
+				     struct tensor *tensor)
+{
+	bool given = false;
+
+	for (int i = 0; i < VG_TENSOR_MAP_RANK; i++)
+		given |= options->element_strides[i] != 0;
+	for (int i = 0; i < rank; i++) {
+		unsigned step = given ? options->element_strides[rank - 1 - i] : 1;
+		if (step < 1 || step > 8)
+			return vg_fail(VG_INVALID, 0, function, "element_strides[%d] is %u: it must be in [1, 8]", rank - 1 - i, step);
+		tensor->element_strides[i] = step;
+	}
+	return VG_OK;
+}
+
+static enum vg_status describe(const struct vg_context *context, const struct vg_view *view,
+			       const struct vg_tensor_map_options *options, int least_rank, const char *function,
+			       struct tensor *tensor)
+{
+	const struct vg_layout *layout = &view->layout;
+
+	*tensor = (struct tensor){.rank = (cuuint32_t)layout->rank,
+				  .address = (void *)(uintptr_t)(view->address + (vg_address)(layout->offset *
+											      (int64_t)layout->item_size)),
+				  .interleave = (CUtensorMapInterleave)options->interleave,
+				  .swizzle = options->swizzle ? (CUtensorMapSwizzle)(options->swizzle - 1) : CU_TENSOR_MAP_SWIZZLE_NONE,
+				  .promotion = (CUtensorMapL2promotion)options->l2_promotion,
+				  .fill = (CUtensorMapFloatOOBfill)options->fill};
+	if (layout->rank < least_rank || layout->rank > VG_TENSOR_MAP_RANK)
+		return vg_fail(VG_INVALID, 0, function, "rank %d: rank must be between %d and %d", layout->rank, least_rank,
+			       VG_TENSOR_MAP_RANK);
+	enum vg_status status = check_options(options, function);
+	if (status == VG_OK)
+		status = choose_type(view, options->type, function, &tensor->type);
+	if (status == VG_OK)
+		status = check_place(context, view, function);
+	if (status == VG_OK)
+		status = describe_axes(layout, function, tensor);
+	return status ? status : describe_steps(options, layout->rank, function, tensor);
+}
+
+static enum vg_status new_map(struct vg_context *context, struct vg_view *view, const CUtensorMap *encoded,
+			      const char *function, struct vg_tensor_map **ret_map)
+{
+	struct vg_tensor_map *map = aligned_alloc(_Alignof(struct vg_tensor_map), sizeof *map);
+
+	if (!map)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a tensor map");
+	map->map = *encoded;
+	core_object_init(&map->object, &map_class);
+	core_object_retain(&context->object);
+	core_object_retain(&view->object);
+	map->context = context;
+	map->view = view;
+	*ret_map = map;
+	return VG_OK;
+}
+
+enum vg_status vg_tensor_map_tiled(struct vg_context *context, struct vg_view *view, const unsigned *box,
+				   const struct vg_tensor_map_options *options, struct vg_tensor_map **ret_map)
+{
+	CUtensorMap map;
+	cuuint32_t turned[VG_TENSOR_MAP_RANK];
+	struct vg_tensor_map_options o;
+	struct tensor tensor;
+
+	CORE_USABLE(context, "context");
+	CORE_USABLE(view, "view");
+	CORE_NEEDED(box);
+	CORE_NEEDED(ret_map);
+	CORE_OPTIONS(o, options);
+	enum vg_status status = describe(context, view, &o, 1, __func__, &tensor);
+	if (status)
+		return status;
+	for (cuuint32_t i = 0; i < tensor.rank; i++) {
+		unsigned axis = tensor.rank - 1 - i;
+		if (box[axis] < 1 || box[axis] > 256)
+			return vg_fail(VG_INVALID, 0, __func__, "box[%u] is %u: it must be in [1, 256]", axis, box[axis]);
+		turned[i] = box[axis];
+	}
+	CORE_ENTER(scope, context->handle);
+	CORE_CALL(cuTensorMapEncodeTiled, &map, tensor.type, tensor.rank, tensor.address, tensor.dims, tensor.strides, turned,
+		  tensor.element_strides, tensor.interleave, tensor.swizzle, tensor.promotion, tensor.fill);
+	return new_map(context, view, &map, __func__, ret_map);
+}
+
+enum vg_status vg_tensor_map_im2col(struct vg_context *context, struct vg_view *view, const struct vg_im2col *box,
+				    const struct vg_tensor_map_options *options, struct vg_tensor_map **ret_map)
+{
+	CUtensorMap map;
+	int lower[VG_TENSOR_MAP_RANK - 2], upper[VG_TENSOR_MAP_RANK - 2];
+	struct vg_tensor_map_options o;
+	struct tensor tensor;
+
+	CORE_USABLE(context, "context");
+	CORE_USABLE(view, "view");
+	CORE_NEEDED(box);
+	CORE_NEEDED(ret_map);
+	CORE_OPTIONS(o, options);
+	enum vg_status status = describe(context, view, &o, 3, __func__, &tensor);
+	if (status)
+		return status;
+	for (int i = 0, corners = (int)tensor.rank - 2; i < corners; i++) {
+		lower[i] = box->lower[corners - 1 - i];
+		upper[i] = box->upper[corners - 1 - i];
+	}
+	CORE_ENTER(scope, context->handle);
+	CORE_CALL(cuTensorMapEncodeIm2col, &map, tensor.type, tensor.rank, tensor.address, tensor.dims, tensor.strides, lower,
+		  upper, box->channels_per_pixel, box->pixels_per_column, tensor.element_strides, tensor.interleave,
+		  tensor.swizzle, tensor.promotion, tensor.fill);
+	return new_map(context, view, &map, __func__, ret_map);
+}
+
+enum vg_status vg_tensor_map_im2col_wide(struct vg_context *context, struct vg_view *view, const struct vg_im2col_wide *box,
+					 const struct vg_tensor_map_options *options, struct vg_tensor_map **ret_map)
+{
+	CUtensorMap map;
+	struct vg_tensor_map_options o;
+	struct tensor tensor;
+
+	CORE_USABLE(context, "context");
+	CORE_USABLE(view, "view");
+	CORE_NEEDED(box);
+	CORE_NEEDED(ret_map);
+	CORE_OPTIONS(o, options);
+	const struct vg_device *device = context->device;
+	if (device->compute_major < 10)
+		return vg_fail(VG_UNSUPPORTED, 0, __func__, "wide maps need compute capability 10.0, device %d has %d.%d",
+			       device->ordinal, device->compute_major, device->compute_minor);
+	if (box->mode != VG_WIDE_W && box->mode != VG_WIDE_W128)
+		return vg_fail(VG_INVALID, 0, __func__, "mode %d: it is VG_WIDE_W or VG_WIDE_W128", box->mode);
+	if (o.swizzle == VG_SWIZZLE_DEFAULT)
+		o.swizzle = VG_SWIZZLE_128B;
+	enum vg_status status = describe(context, view, &o, 3, __func__, &tensor);
+	if (status)
+		return status;
+	CORE_ENTER(scope, context->handle);
+	CORE_CALL(cuTensorMapEncodeIm2colWide, &map, tensor.type, tensor.rank, tensor.address, tensor.dims, tensor.strides,
+		  box->lower_w, box->upper_w, box->channels_per_pixel, box->pixels_per_column, tensor.element_strides,
+		  tensor.interleave, (CUtensorMapIm2ColWideMode)box->mode, tensor.swizzle, tensor.promotion, tensor.fill);
+	return new_map(context, view, &map, __func__, ret_map);
+}
+
+static enum vg_status check_alike(const struct vg_layout *one, const struct vg_layout *other, const char *function)
+{
+	bool alike = one->rank == other->rank && one->item_size == other->item_size;
+
+	for (int i = 0; alike && i < one->rank; i++)
+		alike = one->shape[i] == other->shape[i] && (one->shape[i] == 1 || one->strides[i] == other->strides[i]);
+	return alike ? VG_OK
+		     : vg_fail(VG_INVALID, 0, function, "the view's shape or strides are not those that the map was made for");
+}
+
+enum vg_status vg_tensor_map_replace_address(struct vg_tensor_map *map, struct vg_view *view)
+{
+	CORE_NEEDED(map);
+	CORE_USABLE(view, "view");
+	enum vg_status status = check_place(map->context, view, __func__);
+	if (status == VG_OK)
+		status = check_alike(&map->view->layout, &view->layout, __func__);
+	if (status)
+		return status;
+	CORE_ENTER(scope, map->context->handle);
+	CORE_CALL(cuTensorMapReplaceAddress, &map->map,
+		  (void *)(uintptr_t)(view->address + (vg_address)(view->layout.offset * (int64_t)view->layout.item_size)));
+	core_object_retain(&view->object);
+	vg_view_destroy(map->view);
+	map->view = view;
+	return VG_OK;
+}
+
+void vg_tensor_map_destroy(struct vg_tensor_map *map)
+{
+	core_object_release(map ? &map->object : NULL);
+}
+
+const void *vg_tensor_map_value(const struct vg_tensor_map *map)
+{
+	return map ? &map->map : NULL;
+}
+
+struct vg_device *vg_tensor_map_device(const struct vg_tensor_map *map)
+{
+	return map ? map->context->device : NULL;
+}
