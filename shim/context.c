@@ -2,6 +2,7 @@
 
 #include "shim/context.h"
 #include "shim/graph.h"
+#include "shim/local.h"
 #include "shim/undeclared.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -59,7 +60,7 @@ static void settle_primary(CUdevice device, uint64_t held, CUcontext context)
 	CUcontext gone = NULL;
 	unsigned int flags;
 	uint64_t refund = held;
-	int active = 0;
+	int active = 0, made = 0;
 
 	if (REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) != CUDA_SUCCESS) {
 		shim_refund(VG_LEDGER_CONTEXT, held);
@@ -70,10 +71,12 @@ static void settle_primary(CUdevice device, uint64_t held, CUcontext context)
 		primary.charged = true;
 		primary.bytes = held;
 		refund = 0;
+		made = 1;
 		shim_first_context_stands();
 	} else if (!active && primary.charged) {
 		refund += primary.bytes;
 		gone = primary.context;
+		made = -1;
 		primary.charged = false;
 		primary.context = NULL;
 	}
@@ -82,6 +85,8 @@ static void settle_primary(CUdevice device, uint64_t held, CUcontext context)
 	pthread_mutex_unlock(&lock);
 	shim_context_gone(gone);
 	shim_refund(VG_LEDGER_CONTEXT, refund);
+	if (made)
+		shim_local_contexts(made);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
@@ -158,8 +163,10 @@ static CUresult finish_create(CUresult result, CUcontext *context, uint64_t byte
 
 	if (result == CUDA_SUCCESS) {
 		record.key = (uintptr_t)*context;
-		if (shim_record_put(&record) == 0)
+		if (shim_record_put(&record) == 0) {
+			shim_local_contexts(1);
 			return CUDA_SUCCESS;
+		}
 		REAL(cuCtxDestroy_v2)(*context);
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -211,6 +218,7 @@ static CUresult finish_destroy(CUresult result, struct shim_record *record)
 		return result;
 	}
 	shim_context_gone((CUcontext)(uintptr_t)record->key);
+	shim_local_contexts(-1);
 	shim_refund_record(record);
 	return result;
 }
@@ -258,17 +266,19 @@ SHIM_EXPORT CUresult CUDAAPI cuCtxDetach(CUcontext context)
 	return result;
 }
 
+uint64_t shim_for_every_thread(uint64_t bytes)
+{
+	int processors = 0, threads = 0;
+
+	REAL(cuDeviceGetAttribute)(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
+	REAL(cuDeviceGetAttribute)(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 0);
+	return __builtin_mul_overflow(bytes, (uint64_t)processors * (uint64_t)threads, &bytes) ? UINT64_MAX : bytes;
+}
+
 // What a limit makes the device set aside: the stack is there for every thread it can hold.
 static uint64_t declared_by(CUlimit limit, size_t value)
 {
-	int processors = 0, threads = 0;
-	uint64_t bytes;
-
-	if (limit != CU_LIMIT_STACK_SIZE)
-		return value;
-	REAL(cuDeviceGetAttribute)(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
-	REAL(cuDeviceGetAttribute)(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 0);
-	return __builtin_mul_overflow(value, (uint64_t)processors * (uint64_t)threads, &bytes) ? UINT64_MAX : bytes;
+	return limit == CU_LIMIT_STACK_SIZE ? shim_for_every_thread(value) : value;
 }
 
 // The charge of a limit is what it was raised by since the context began: what a new context
@@ -326,5 +336,6 @@ SHIM_EXPORT CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 	if (result == CUDA_SUCCESS)
 		REAL(cuCtxGetLimit)(&current, limit); // the driver may have rounded or bounded it
 	move_limit(shim_current_context(), limit, before, declared_by(limit, current), held);
+	shim_local_contexts(0);
 	return result;
 }

@@ -4,3 +4,5 @@
 
 // A context went away, and with it all that was allocated in it.
 void shim_context_gone(CUcontext context);
+// So much for every thread that the device can hold at once; UINT64_MAX where that is too much.
+uint64_t shim_for_every_thread(uint64_t bytes);

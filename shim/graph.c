@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "shim/graph.h"
+#include "shim/local.h"
 #include "shim/reclaim.h"
 #include "shim/undeclared.h"
 
@@ -359,15 +360,20 @@ SHIM_EXPORT CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph g
 SHIM_EXPORT CUresult CUDAAPI cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
 					    size_t count, CUgraphNodeParams *parameters)
 {
+	CUresult result = shim_local_node(VG_ENTRY_cuGraphAddNode, parameters);
+
 	if (parameters && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
 		shim_graph_memory = true;
-	return REAL(cuGraphAddNode)(node, graph, dependencies, count, parameters);
+	return result != CUDA_SUCCESS ? result : REAL(cuGraphAddNode)(node, graph, dependencies, count, parameters);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
 					       const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *parameters)
 {
+	CUresult result = shim_local_node(VG_ENTRY_cuGraphAddNode_v2, parameters);
+
 	if (parameters && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
 		shim_graph_memory = true;
-	return REAL(cuGraphAddNode_v2)(node, graph, dependencies, edges, count, parameters);
+	return result != CUDA_SUCCESS ? result
+				      : REAL(cuGraphAddNode_v2)(node, graph, dependencies, edges, count, parameters);
 }

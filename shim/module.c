@@ -1,5 +1,6 @@
 // Modules and libraries: what loading them took from the device is overhead, charged as
-// measured.
+// measured. A load for which the quota has no room is undone.
+#include "shim/module.h"
 #include "shim/undeclared.h"
 
 enum { MEASURE_NONE = -1 };
@@ -34,20 +35,6 @@ static uint64_t taken_since(int64_t before)
 	return bytes < most ? bytes : most;
 }
 
-static CUresult keep(enum vg_entry entry, enum shim_what what, uint64_t handle, uint64_t bytes)
-{
-	struct shim_record record = {.key = handle, .bytes = bytes, .what = (uint8_t)what, .kind = VG_LEDGER_MODULE};
-	CUresult result = shim_charge_measured(entry, VG_LEDGER_MODULE, bytes);
-
-	if (result != CUDA_SUCCESS || !bytes)
-		return result;
-	record.context = what == SHIM_MODULE ? shim_current_context() : NULL;
-	if (shim_record_put(&record) == 0)
-		return CUDA_SUCCESS;
-	shim_refund_record(&record);
-	return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
 // What was just charged, or unloaded, is undeclared no more.
 static void settle_undeclared(uint64_t bytes)
 {
@@ -55,24 +42,137 @@ static void settle_undeclared(uint64_t bytes)
 		shim_undeclared_settle(shim_session_ledger());
 }
 
-static CUresult finish_module(enum vg_entry entry, CUresult result, CUmodule *module, int64_t before)
+int64_t shim_load_begin(void)
+{
+	return level();
+}
+
+// A module lives in a context; a library may be in several, and is known by itself as well.
+static struct shim_record part_of(enum shim_what what, void *handle, uint64_t bytes)
+{
+	struct shim_record record = {.key = (uintptr_t)handle, .bytes = bytes, .what = (uint8_t)what, .kind = VG_LEDGER_MODULE,
+				     .context = shim_current_context()};
+
+	if (what == SHIM_LIBRARY) {
+		record.what = SHIM_LOADED;
+		record.key ^= (uintptr_t)record.context << 8;
+		record.data = handle;
+	}
+	return record;
+}
+
+static CUresult charge(enum vg_entry entry, enum shim_what what, void *handle, uint64_t bytes)
+{
+	struct shim_record record = part_of(what, handle, bytes);
+	CUresult result = shim_charge_measured(entry, VG_LEDGER_MODULE, bytes);
+
+	if (result != CUDA_SUCCESS || !bytes)
+		return result;
+	if (shim_record_grow(&record) == 0)
+		return CUDA_SUCCESS;
+	shim_refund_record(&record);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void give_back(uint64_t bytes)
+{
+	shim_refund(VG_LEDGER_MODULE, bytes);
+	settle_undeclared(bytes);
+}
+
+static _Thread_local uint64_t collected;
+
+static void collect(const struct shim_record *record)
+{
+	collected += record->bytes;
+}
+
+// The records go before the driver's call, since the handle is reused at once; the charge after it.
+static CUresult unload(enum shim_what what, void *handle, uint64_t bytes)
+{
+	struct shim_record again = part_of(what, handle, 0);
+	CUresult result;
+
+	collected = bytes;
+	if (what == SHIM_LIBRARY)
+		shim_record_sweep_data(SHIM_LOADED, handle, collect);
+	again.bytes = collected;
+	result = what == SHIM_LIBRARY ? REAL(cuLibraryUnload)((CUlibrary)handle) : REAL(cuModuleUnload)((CUmodule)handle);
+	if (result == CUDA_SUCCESS)
+		give_back(again.bytes);
+	else if (again.bytes)
+		shim_record_grow(&again);
+	return result;
+}
+
+// Nothing of it was handed out but its own handle, which from now on stands for nothing.
+static void undo(enum shim_what what, void *handle)
+{
+	struct shim_record record = {.key = (uintptr_t)handle, .what = (uint8_t)what, .kind = VG_LEDGER_MODULE};
+
+	if (shim_record_take(what, record.key, &record) && record.references > 0) {
+		shim_record_put(&record);
+		return;
+	}
+	if (unload(what, handle, record.bytes) != CUDA_SUCCESS)
+		return;
+	record.bytes = 0;
+	record.origin = SHIM_UNDONE;
+	shim_record_put(&record);
+}
+
+CUresult shim_load_end(enum vg_entry entry, enum shim_what what, void *handle, int64_t before)
 {
 	uint64_t bytes;
+	CUresult result;
+
+	if (!shim_counting())
+		return CUDA_SUCCESS;
+	bytes = taken_since(before);
+	result = charge(entry, what, handle, bytes);
+	if (result != CUDA_SUCCESS)
+		undo(what, handle);
+	settle_undeclared(bytes);
+	return result;
+}
+
+void shim_load_used(enum shim_what what, void *handle)
+{
+	struct shim_record record = {.key = (uintptr_t)handle, .what = (uint8_t)what, .kind = VG_LEDGER_MODULE, .references = 1};
+
+	record.context = what == SHIM_MODULE ? shim_current_context() : NULL;
+	if (!shim_record_count(what, record.key, 1, &record))
+		shim_record_put(&record);
+}
+
+CUresult shim_load_check(enum shim_what what, void *handle)
+{
+	struct shim_record record;
+
+	if (!shim_counting() || !shim_record_find(what, (uintptr_t)handle, &record))
+		return CUDA_SUCCESS;
+	return record.origin == SHIM_UNDONE ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+// The handle is new: what was known of an earlier one is not true of it.
+static CUresult finish(enum vg_entry entry, enum shim_what what, CUresult result, void *handle, int64_t before)
+{
+	struct shim_record old;
 
 	if (result != CUDA_SUCCESS || !shim_counting())
 		return result;
-	bytes = taken_since(before);
-	result = keep(entry, SHIM_MODULE, (uintptr_t)*module, bytes);
-	if (result != CUDA_SUCCESS)
-		REAL(cuModuleUnload)(*module);
-	settle_undeclared(bytes);
+	shim_record_take(what, (uintptr_t)handle, &old);
+	result = shim_load_end(entry, what, handle, before);
+	if (result != CUDA_SUCCESS) // and nobody will ask for it
+		shim_record_take(what, (uintptr_t)handle, &old);
 	return result;
 }
 
 #define LOAD_MODULE(abi, module, ...)                                                              \
 	do {                                                                                       \
 		int64_t before = shim_enforcing() ? level() : MEASURE_NONE;                        \
-		return finish_module(VG_ENTRY_##abi, REAL(abi)(module, __VA_ARGS__), module, before); \
+		CUresult loaded = REAL(abi)(module, __VA_ARGS__);                                  \
+		return finish(VG_ENTRY_##abi, SHIM_MODULE, loaded, loaded == CUDA_SUCCESS ? *module : NULL, before); \
 	} while (0)
 
 SHIM_EXPORT CUresult CUDAAPI cuModuleLoad(CUmodule *module, const char *file)
@@ -96,37 +196,22 @@ SHIM_EXPORT CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule *module, const void 
 	LOAD_MODULE(cuModuleLoadFatBinary, module, image);
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule module)
+// One that was undone is there in name only.
+static CUresult unload_known(enum shim_what what, void *handle)
 {
-	struct shim_record record;
-	CUresult result;
+	struct shim_record record = {0};
+	bool known = shim_record_take(what, (uintptr_t)handle, &record);
+	CUresult result = record.origin == SHIM_UNDONE ? CUDA_SUCCESS : unload(what, handle, record.bytes);
 
-	if (!shim_counting() || !shim_record_take(SHIM_MODULE, (uintptr_t)module, &record))
-		return REAL(cuModuleUnload)(module);
-	result = REAL(cuModuleUnload)(module);
-	if (result != CUDA_SUCCESS) {
-		shim_record_put(&record);
-		return result;
-	}
-	shim_refund_record(&record);
-	settle_undeclared(record.bytes);
+	record.bytes = 0; // which the other record has
+	if (result != CUDA_SUCCESS && known)
+		shim_record_grow(&record);
 	return result;
 }
 
-// A library takes memory when it is loaded, or, loaded lazily, with the first of its kernels
-// or variables that is asked for. That comes too late to be refused; the next library is.
-static CUresult finish_library(enum vg_entry entry, CUresult result, CUlibrary *library, int64_t before)
+SHIM_EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule module)
 {
-	uint64_t bytes;
-
-	if (result != CUDA_SUCCESS || !shim_counting())
-		return result;
-	bytes = taken_since(before);
-	result = keep(entry, SHIM_LIBRARY, (uintptr_t)*library, bytes);
-	if (result != CUDA_SUCCESS)
-		REAL(cuLibraryUnload)(*library);
-	settle_undeclared(bytes);
-	return result;
+	return shim_counting() ? unload_known(SHIM_MODULE, module) : REAL(cuModuleUnload)(module);
 }
 
 #define LOAD_LIBRARY(abi, library, ...)                                                            \
@@ -136,7 +221,8 @@ static CUresult finish_library(enum vg_entry entry, CUresult result, CUlibrary *
 		if (room != CUDA_SUCCESS)                                                          \
 			return room;                                                               \
 		before = shim_enforcing() ? level() : MEASURE_NONE;                                \
-		return finish_library(VG_ENTRY_##abi, REAL(abi)(library, __VA_ARGS__), library, before); \
+		CUresult loaded = REAL(abi)(library, __VA_ARGS__);                                 \
+		return finish(VG_ENTRY_##abi, SHIM_LIBRARY, loaded, loaded == CUDA_SUCCESS ? *library : NULL, before); \
 	} while (0)
 
 SHIM_EXPORT CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit_options,
@@ -155,17 +241,5 @@ SHIM_EXPORT CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary *library, const cha
 
 SHIM_EXPORT CUresult CUDAAPI cuLibraryUnload(CUlibrary library)
 {
-	struct shim_record record;
-	CUresult result;
-
-	if (!shim_counting() || !shim_record_take(SHIM_LIBRARY, (uintptr_t)library, &record))
-		return REAL(cuLibraryUnload)(library);
-	result = REAL(cuLibraryUnload)(library);
-	if (result != CUDA_SUCCESS) {
-		shim_record_put(&record);
-		return result;
-	}
-	shim_refund_record(&record);
-	settle_undeclared(record.bytes);
-	return result;
+	return shim_counting() ? unload_known(SHIM_LIBRARY, library) : REAL(cuLibraryUnload)(library);
 }

@@ -176,13 +176,44 @@ bool shim_record_count(enum shim_what what, uint64_t key, int change, struct shi
 	return true;
 }
 
-static bool take_one_of(struct shard *shard, const void *context, struct shim_record *ret_record)
+int shim_record_grow(const struct shim_record *record)
+{
+	uint64_t hashed = hash(record->what, record->key);
+	struct shard *shard = shard_of(hashed);
+	struct shim_record *at;
+
+	pthread_mutex_lock(&shard->lock);
+	at = find_place(shard, hashed, record);
+	if (at && at->what) {
+		at->bytes += record->bytes;
+	} else if (at) {
+		*at = *record;
+		shard->count++;
+	}
+	pthread_mutex_unlock(&shard->lock);
+	return at ? 0 : -ENOMEM;
+}
+
+struct wanted {
+	const void *context; // NULL: by the other two
+	const void *data;
+	enum shim_what what;
+};
+
+static bool is_wanted(const struct shim_record *record, const struct wanted *wanted)
+{
+	if (wanted->context)
+		return record->what && record->context == wanted->context;
+	return record->what == wanted->what && record->data == wanted->data;
+}
+
+static bool take_one_of(struct shard *shard, const struct wanted *wanted, struct shim_record *ret_record)
 {
 	bool found = false;
 
 	pthread_mutex_lock(&shard->lock);
 	for (size_t i = 0; i < shard->capacity && !found; i++) {
-		if (shard->records[i].what && shard->records[i].context == context) {
+		if (is_wanted(&shard->records[i], wanted)) {
 			*ret_record = shard->records[i];
 			erase(shard, i);
 			found = true;
@@ -192,13 +223,22 @@ static bool take_one_of(struct shard *shard, const void *context, struct shim_re
 	return found;
 }
 
-void shim_record_sweep(const void *context, void (*take)(const struct shim_record *record))
+static void sweep(const struct wanted *wanted, void (*take)(const struct shim_record *record))
 {
 	struct shim_record record;
 
-	if (!context)
-		return;
 	for (size_t i = 0; i < SHARDS; i++)
-		while (take_one_of(&shards[i], context, &record))
+		while (take_one_of(&shards[i], wanted, &record))
 			take(&record);
+}
+
+void shim_record_sweep_data(enum shim_what what, const void *data, void (*take)(const struct shim_record *record))
+{
+	sweep(&(struct wanted){.data = data, .what = what}, take);
+}
+
+void shim_record_sweep(const void *context, void (*take)(const struct shim_record *record))
+{
+	if (context)
+		sweep(&(struct wanted){.context = context}, take);
 }

@@ -18,6 +18,9 @@ enum shim_what {
 	SHIM_MODULE,
 	SHIM_LIBRARY,
 	SHIM_LIMIT, // of a context: `key` is both
+	SHIM_LOADED, // a library in a context: `key` is both, `data` the library
+	SHIM_LOCAL,  // of a context: local memory that kernels made it hold
+	SHIM_KERNEL, // that needs more local memory than a context begins with: `bytes` a thread, no charge
 };
 
 enum shim_origin {
@@ -25,6 +28,8 @@ enum shim_origin {
 	SHIM_SMALL,	// the same, in a block that holds the charge
 	SHIM_POOLED,	// out of a pool; `data` is the pool, which holds the charge
 	SHIM_OPENED,	// an IPC handle or a pool's pointer opened here, `references` times
+	SHIM_UNKNOWN,	// a kernel that could not be asked yet
+	SHIM_UNDONE,	// a library that did not fit: the driver has it no more
 };
 
 struct shim_record {
@@ -50,5 +55,9 @@ bool shim_record_count(enum shim_what what, uint64_t key, int change, struct shi
 // One reference more to the record of the same key, or, if there is none, this one with its
 // first. 1: there was one; 0: stored; -ENOMEM.
 int shim_record_join(const struct shim_record *record);
+// Adds to `bytes` of the record of the same key, or stores this one. -ENOMEM.
+int shim_record_grow(const struct shim_record *record);
+// Takes every record of that kind of thing with `data`, and hands each to `take`, with no lock held.
+void shim_record_sweep_data(enum shim_what what, const void *data, void (*take)(const struct shim_record *record));
 // Takes every record of `context` and hands each to `take`, with no lock held.
 void shim_record_sweep(const void *context, void (*take)(const struct shim_record *record));

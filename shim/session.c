@@ -86,6 +86,8 @@ static enum shim_state start(void)
 	pthread_atfork(NULL, NULL, after_fork_in_child);
 	if (state == SHIM_TENANT) {
 		show_only_our_device();
+		// Variables come with the first use of their module, where they can be refused.
+		setenv("CUDA_MODULE_DATA_LOADING", "EAGER", 1);
 		shim_hello(vg_ledger_name(ledger), false);
 	}
 	return state;

@@ -282,6 +282,7 @@ void sim_context_end(struct sim_context *context)
 	sim_physical_unref(context->overhead);
 	sim_physical_unref(context->stack);
 	context->overhead = context->stack = NULL;
+	context->local = 0;
 	sim_memory_unlock();
 	if (context->parent == context)
 		region_count_context(sim_process.region, context->device->physical, -1);

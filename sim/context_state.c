@@ -132,33 +132,69 @@ CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 	return CUDA_SUCCESS;
 }
 
+static size_t stack_bytes(size_t each)
+{
+	const size_t threads = (size_t)2048 * sim_process.config.sms;
+
+	return each > SIM_STACK_DEFAULT ? sim_round_up((each - SIM_STACK_DEFAULT) * threads, SIM_GRANULE) : 0;
+}
+
+// With the memory lock held: so much for every thread that the device can hold, or as it was.
+static CUresult resize_stack(struct sim_context *context, size_t before, size_t each)
+{
+	struct sim_physical *old = context->stack;
+	CUresult result = CUDA_SUCCESS;
+
+	context->stack = NULL;
+	sim_physical_unref(old);
+	if (stack_bytes(each))
+		result = sim_physical_create(context->device, stack_bytes(each), &context->stack);
+	if (result == CUDA_SUCCESS)
+		return result;
+	context->stack = NULL; // that much was free a moment ago
+	if (stack_bytes(before) && sim_physical_create(context->device, stack_bytes(before), &context->stack) != CUDA_SUCCESS) {
+		context->stack = NULL;
+		context->limits[CU_LIMIT_STACK_SIZE] = SIM_STACK_DEFAULT;
+		context->local = 0;
+	}
+	return result;
+}
+
+static size_t larger(size_t left, size_t right)
+{
+	return left > right ? left : right;
+}
+
 // Stack for every thread the device can hold is taken at once, as on hardware.
 static CUresult set_stack(struct sim_context *context, size_t value)
 {
-	const size_t most = 512 << 10, threads = (size_t)2048 * sim_process.config.sms;
-	struct sim_physical *stack = NULL;
-	CUresult result = CUDA_SUCCESS;
+	const size_t most = 512 << 10;
+	CUresult result;
 
 	if (value > most)
 		return CUDA_ERROR_INVALID_VALUE;
 	value = sim_round_up(value, 16);
-	size_t bytes = value > SIM_STACK_DEFAULT ? sim_round_up((value - SIM_STACK_DEFAULT) * threads, SIM_GRANULE) : 0;
 	(void)sim_context_synchronize(context);
 	sim_memory_lock();
-	struct sim_physical *old = context->stack;
-	context->stack = NULL;
-	sim_physical_unref(old);
-	if (bytes)
-		result = sim_physical_create(context->device, bytes, &stack);
-	if (result == CUDA_SUCCESS) {
-		context->stack = stack;
+	result = resize_stack(context, larger(context->limits[CU_LIMIT_STACK_SIZE], context->local), larger(value, context->local));
+	if (result == CUDA_SUCCESS)
 		context->limits[CU_LIMIT_STACK_SIZE] = value;
-	} else { // back to what it was: that much was free a moment ago
-		size_t before = context->limits[CU_LIMIT_STACK_SIZE];
-		bytes = before > SIM_STACK_DEFAULT ? sim_round_up((before - SIM_STACK_DEFAULT) * threads, SIM_GRANULE) : 0;
-		if (bytes && sim_physical_create(context->device, bytes, &context->stack) != CUDA_SUCCESS)
-			context->limits[CU_LIMIT_STACK_SIZE] = SIM_STACK_DEFAULT;
-	}
+	sim_memory_unlock();
+	return result;
+}
+
+// So is the local memory of a kernel that needs more than any before it, at its first launch; the
+// context keeps it.
+CUresult sim_context_local(struct sim_context *context, size_t bytes)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	sim_memory_lock();
+	size_t before = larger(context->limits[CU_LIMIT_STACK_SIZE], context->local);
+	if (bytes > before)
+		result = resize_stack(context, before, bytes);
+	if (result == CUDA_SUCCESS && bytes > context->local)
+		context->local = bytes;
 	sim_memory_unlock();
 	return result;
 }

@@ -19,6 +19,13 @@ static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned bloc
 	SIM_TRY(sim_function_get(f, stream->context, &request.function));
 	request.sms = stream->green ? stream->green->sms : 0;
 	SIM_TRY(sim_launch_op_new(stream->context, &request, &op));
+	if (request.function->info->local > stream->context->parent->local) {
+		CUresult result = sim_context_local(stream->context->parent, request.function->info->local);
+		if (result != CUDA_SUCCESS) {
+			sim_op_free(op);
+			return result;
+		}
+	}
 	return sim_submit(stream, op);
 }
 

@@ -144,6 +144,7 @@ struct sim_context {
 	CUsharedconfig shared_config;
 	unsigned attached; // cuCtxAttach
 	struct sim_physical *overhead, *stack; // device memory taken without asking
+	size_t local; // bytes a thread that kernels made it hold
 
 	pthread_mutex_t lock; // streams, their queues
 	struct sim_stream *streams; // all of the context's, the legacy one too
@@ -167,6 +168,8 @@ CUresult sim_context_current_any(struct sim_context **ret_context);
 CUresult sim_context_fail(struct sim_context *context, CUresult error);
 // Waits until all streams of the context are idle. The sticky error, or success.
 CUresult sim_context_synchronize(struct sim_context *context);
+// A kernel is about to run whose threads need so much local memory. CUDA_ERROR_OUT_OF_MEMORY.
+CUresult sim_context_local(struct sim_context *context, size_t bytes);
 // Calls `each` for every live context; not reentrant.
 void sim_contexts_each(void (*each)(struct sim_context *context, void *data), void *data);
 

@@ -231,6 +231,121 @@ static int after_exec(size_t bytes, size_t before)
 	return 0;
 }
 
+// A library with a variable of that size, and one kernel that does not use it.
+static CUresult load_library(size_t bytes, CUlibrary *ret_library)
+{
+	char image[400];
+
+	snprintf(image, sizeof image, ".version 7.0\n.target sm_70\n.address_size 64\n"
+		 ".visible .global .align 8 .b8 big[%zu];\n.visible .entry small() { ret; }\n", bytes);
+	return cuLibraryLoadData(ret_library, image, NULL, NULL, 0, NULL, NULL, 0);
+}
+
+// So that somebody outside can look at what the GPU holds.
+static void hold(void)
+{
+	puts("holding");
+	poll(NULL, 0, 700);
+}
+
+// Loaded with the first kernel that is asked for, and refused there; what was never asked for is free.
+static int libraries(size_t bytes)
+{
+	enum { MOST = 64 };
+	CUlibrary loaded[MOST], unused, last = NULL;
+	CUkernel kernel;
+	CUresult result = CUDA_SUCCESS;
+	size_t count = 0;
+
+	begin();
+	size_t before = left();
+	WORKS(load_library(bytes, &unused));
+	MUST(before - left() < bytes / 2);
+	while (count < MOST && result == CUDA_SUCCESS) {
+		result = load_library(bytes, &last);
+		if (result == CUDA_SUCCESS)
+			result = cuLibraryGetKernel(&kernel, last, "small");
+		if (result == CUDA_SUCCESS)
+			loaded[count++] = last;
+	}
+	MUST(result == CUDA_ERROR_OUT_OF_MEMORY);
+	MUST(count * bytes <= before && (count + 2) * bytes > before);
+	MUST(before - left() >= count * bytes);
+	hold();
+	MUST(cuLibraryGetKernel(&kernel, last, "small") == CUDA_ERROR_OUT_OF_MEMORY);
+	WORKS(cuLibraryUnload(last));
+	for (size_t i = 0; i < count; i++)
+		WORKS(cuLibraryUnload(loaded[i]));
+	MUST(before - left() < bytes / 2);
+	return 0;
+}
+
+static CUmodule load_local(void)
+{
+	static const char body[] = "{\n.local .align 16 .b8 depot[%d];\n.reg .b64 %%rd<5>;\n.reg .b32 %%r<3>;\n"
+		"ld.param.u64 %%rd1, [%s_0];\nld.param.u32 %%r1, [%s_1];\ncvt.u64.u32 %%rd2, %%r1;\nmov.u64 %%rd3, depot;\n"
+		"add.s64 %%rd4, %%rd3, %%rd2;\nst.volatile.local.u32 [%%rd4], %%r1;\nld.volatile.local.u32 %%r2, [%%rd4+64];\n"
+		"st.global.u32 [%%rd1], %%r2;\nret;\n}\n";
+	char image[3000], one[1200];
+	CUmodule module;
+
+	strcpy(image, ".version 7.0\n.target sm_70\n.address_size 64\n");
+	for (int heavy = 0; heavy < 2; heavy++) {
+		const char *name = heavy ? "heavy" : "mild";
+		sprintf(one, ".visible .entry %s(.param .u64 %s_0, .param .u32 %s_1)\n", name, name, name);
+		strcat(image, one);
+		sprintf(one, body, heavy ? 16384 : 2048, name, name);
+		strcat(image, one);
+	}
+	WORKS(cuModuleLoadData(&module, image));
+	return module;
+}
+
+// A first launch takes what every thread that the GPU can hold may need: refused before it is there,
+// however it is launched.
+static int local_memory(void)
+{
+	CUdeviceptr out;
+	CUfunction heavy, mild;
+	CUstream stream;
+	CUgraph graph;
+	CUgraphNode node;
+	int processors, threads;
+	unsigned int offset = 64;
+	void *parameters[] = {&out, &offset};
+
+	begin();
+	CUmodule module = load_local();
+	WORKS(cuMemAlloc(&out, 4));
+	WORKS(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	WORKS(cuGraphCreate(&graph, 0));
+	WORKS(cuModuleGetFunction(&heavy, module, "heavy"));
+	WORKS(cuModuleGetFunction(&mild, module, "mild"));
+	WORKS(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+	WORKS(cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 0));
+	size_t before = left(), each = (size_t)processors * (size_t)threads;
+	CUDA_KERNEL_NODE_PARAMS of_node = {.func = heavy, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1,
+		.blockDimY = 1, .blockDimZ = 1, .kernelParams = parameters};
+	CUlaunchConfig shape = {1, 1, 1, 1, 1, 1, 0, stream, NULL, 0};
+	MUST(cuLaunchKernel(heavy, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL) == CUDA_ERROR_OUT_OF_MEMORY);
+	MUST(cuLaunchKernelEx(&shape, heavy, parameters, NULL) == CUDA_ERROR_OUT_OF_MEMORY);
+	MUST(cuLaunchCooperativeKernel(heavy, 1, 1, 1, 1, 1, 1, 0, stream, parameters) == CUDA_ERROR_OUT_OF_MEMORY);
+	MUST(cuGraphAddKernelNode(&node, graph, NULL, 0, &of_node) == CUDA_ERROR_OUT_OF_MEMORY);
+	WORKS(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	MUST(cuLaunchKernel(heavy, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL) == CUDA_ERROR_OUT_OF_MEMORY);
+	cuStreamEndCapture(stream, &graph);
+	MUST(left() == before);
+	WORKS(cuLaunchKernel(mild, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+	WORKS(cuStreamSynchronize(stream));
+	MUST(before - left() >= 1024 * each && before - left() <= 1024 * each + 32 * MiB);
+	before = left();
+	WORKS(cuLaunchKernel(mild, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL)); // it is there
+	WORKS(cuStreamSynchronize(stream));
+	MUST(left() == before);
+	hold();
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -246,6 +361,10 @@ int main(int argc, char **argv)
 		failed = several(bytes);
 	else if (strcmp(what, "dead") == 0)
 		failed = dead(bytes, argv);
+	else if (strcmp(what, "libraries") == 0)
+		failed = libraries(bytes);
+	else if (strcmp(what, "local") == 0)
+		failed = local_memory();
 	else if (strcmp(what, "giver") == 0)
 		return giver(bytes, atoi(argv[3]));
 	else if (strcmp(what, "exec") == 0)

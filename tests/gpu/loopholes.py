@@ -4,7 +4,8 @@ memory, and processes that end or become others in between."""
 
 import sys
 
-from harness import GiB, MiB, PROGRAMS, SIM, Nvml, Suite, check, os, run_inside, wait_idle
+from harness import (GiB, MiB, PROGRAMS, SIM, Nvml, Suite, check, os, run_inside, size_text, start_inside, stop, vgpu,
+                     wait_idle)
 
 LIMIT = 512 * MiB if SIM else 4 * GiB
 SIZE = LIMIT // 8 // MiB
@@ -21,12 +22,34 @@ def closed(nvml, what):
     check(nvml.memory()["used"] <= before + 32 * MiB, "memory was left on the GPU")
 
 
+def held(nvml, what):
+    """The program tells when it holds what it got: NVML must not see more of it than the limit."""
+    name = f"hole-{what}"
+    process = start_inside({"name": name, "memory": f"{LIMIT // MiB}M"}, [f"{PROGRAMS}/loopholes", what, str(SIZE)])
+    try:
+        line = process.stdout.readline()
+        check(line.strip() == "holding", f"it did not get that far: {line.strip()}")
+        tenants = {tenant["pid"] for tenant in vgpu(name)["tenants"]}
+        seen = sum(used for pid, used in nvml.processes().items() if pid in tenants)
+        output, errors = process.communicate()
+        check(process.returncode == 0 and output.strip().endswith(f"held: {what}"),
+              f"ended with {process.returncode}: {output[-400:].strip()} {errors[-600:].strip()}")
+        check(f"vGPU {name}: asked" in errors, f"no word of the refusal on stderr: {errors[-300:].strip()}")
+        check(0 < seen <= LIMIT + 32 * MiB, f"NVML sees {size_text(seen)}, the limit is {size_text(LIMIT)}")
+        return f"{size_text(seen)} by NVML"
+    finally:
+        stop(process)
+        wait_idle(nvml)
+
+
 def main():
     suite = Suite()
     nvml = Nvml()
     wait_idle(nvml)
     for what in ("duplicated", "sent", "several", "dead", "exec"):
         suite.test(f"loophole {what}", closed, nvml, what)
+    for what in ("libraries", "local"):
+        suite.test(f"loophole {what}", held, nvml, what)
     suite.end()
 
 

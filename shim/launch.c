@@ -1,0 +1,145 @@
+// Launches: a jump to the driver, unless a kernel is known that may take memory when it starts.
+#include <stdatomic.h>
+
+#include "shim/local.h"
+
+#define WATCHED __builtin_expect(atomic_load_explicit(&shim_launch_watched, memory_order_relaxed), 0)
+
+#define LAUNCH(abi, function, stream, ...)                                                         \
+	do {                                                                                       \
+		struct shim_raise raise;                                                           \
+		CUresult result;                                                                   \
+		if (!WATCHED)                                                                      \
+			return REAL(abi)(__VA_ARGS__);                                             \
+		result = shim_local_raise(VG_ENTRY_##abi, function, stream, &raise);               \
+		return result != CUDA_SUCCESS ? result                                             \
+					      : shim_local_launched(REAL(abi)(__VA_ARGS__), &raise); \
+	} while (0)
+
+#define KERNEL(abi)                                                                                \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, \
+					 unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, \
+					 CUstream stream, void **parameters, void **extra)         \
+	{                                                                                          \
+		LAUNCH(abi, f, stream, f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra); \
+	}
+KERNEL(cuLaunchKernel)
+KERNEL(cuLaunchKernel_ptsz)
+
+#define COOPERATIVE(abi)                                                                           \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, \
+					 unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, \
+					 CUstream stream, void **parameters)                       \
+	{                                                                                          \
+		LAUNCH(abi, f, stream, f, gx, gy, gz, bx, by, bz, shared, stream, parameters);     \
+	}
+COOPERATIVE(cuLaunchCooperativeKernel)
+COOPERATIVE(cuLaunchCooperativeKernel_ptsz)
+
+#define EXTENDED(abi)                                                                              \
+	SHIM_EXPORT CUresult CUDAAPI abi(const CUlaunchConfig *config, CUfunction f, void **parameters, void **extra) \
+	{                                                                                          \
+		LAUNCH(abi, f, config ? config->hStream : NULL, config, f, parameters, extra);     \
+	}
+EXTENDED(cuLaunchKernelEx)
+EXTENDED(cuLaunchKernelEx_ptsz)
+
+SHIM_EXPORT CUresult CUDAAPI cuLaunch(CUfunction f)
+{
+	LAUNCH(cuLaunch, f, NULL, f);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuLaunchGrid(CUfunction f, int width, int height)
+{
+	LAUNCH(cuLaunchGrid, f, NULL, f, width, height);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuLaunchGridAsync(CUfunction f, int width, int height, CUstream stream)
+{
+	LAUNCH(cuLaunchGridAsync, f, stream, f, width, height, stream);
+}
+
+// What one of them needs stays charged if another fails: the context may hold it already.
+SHIM_EXPORT CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned int count,
+								  unsigned int flags)
+{
+	struct shim_raise raise;
+	CUresult result = CUDA_SUCCESS;
+
+	for (unsigned int i = 0; WATCHED && list && i < count && result == CUDA_SUCCESS; i++)
+		result = shim_local_raise(VG_ENTRY_cuLaunchCooperativeKernelMultiDevice, list[i].function, list[i].hStream, &raise);
+	return result != CUDA_SUCCESS ? result : REAL(cuLaunchCooperativeKernelMultiDevice)(list, count, flags);
+}
+
+// A kernel in a graph is charged for when its node is made or changed: a body of a conditional node, or
+// a graph that an executable one is updated from, cannot be looked through later.
+static CUresult raise_node(enum vg_entry entry, CUfunction function)
+{
+	struct shim_raise raise;
+
+	return WATCHED ? shim_local_raise(entry, function, NULL, &raise) : CUDA_SUCCESS;
+}
+
+CUresult shim_local_node(enum vg_entry entry, const CUgraphNodeParams *parameters)
+{
+	if (!parameters || parameters->type != CU_GRAPH_NODE_TYPE_KERNEL)
+		return CUDA_SUCCESS;
+	return raise_node(entry, parameters->kernel.func ? parameters->kernel.func : (CUfunction)parameters->kernel.kern);
+}
+
+#define NODE(abi, function, ...)                                                                   \
+	do {                                                                                       \
+		CUresult result = raise_node(VG_ENTRY_##abi, function);                            \
+		return result != CUDA_SUCCESS ? result : REAL(abi)(__VA_ARGS__);                   \
+	} while (0)
+#define FUNCTION_V1(parameters) ((parameters) ? (parameters)->func : NULL)
+#define FUNCTION_V2(parameters)                                                                    \
+	(!(parameters) ? NULL : (parameters)->func ? (parameters)->func : (CUfunction)(parameters)->kern)
+
+SHIM_EXPORT CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+						  size_t count, const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
+{
+	NODE(cuGraphAddKernelNode, FUNCTION_V1(parameters), node, graph, dependencies, count, parameters);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+						     size_t count, const CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+	NODE(cuGraphAddKernelNode_v2, FUNCTION_V2(parameters), node, graph, dependencies, count, parameters);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
+{
+	NODE(cuGraphKernelNodeSetParams, FUNCTION_V1(parameters), node, parameters);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+	NODE(cuGraphKernelNodeSetParams_v2, FUNCTION_V2(parameters), node, parameters);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node,
+							    const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
+{
+	NODE(cuGraphExecKernelNodeSetParams, FUNCTION_V1(parameters), executable, node, parameters);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable, CUgraphNode node,
+							       const CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+	NODE(cuGraphExecKernelNodeSetParams_v2, FUNCTION_V2(parameters), executable, node, parameters);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *parameters)
+{
+	CUresult result = shim_local_node(VG_ENTRY_cuGraphNodeSetParams, parameters);
+
+	return result != CUDA_SUCCESS ? result : REAL(cuGraphNodeSetParams)(node, parameters);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuGraphExecNodeSetParams(CUgraphExec executable, CUgraphNode node, CUgraphNodeParams *parameters)
+{
+	CUresult result = shim_local_node(VG_ENTRY_cuGraphExecNodeSetParams, parameters);
+
+	return result != CUDA_SUCCESS ? result : REAL(cuGraphExecNodeSetParams)(executable, node, parameters);
+}
