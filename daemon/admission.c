@@ -55,10 +55,16 @@ static int make_folder(const struct node *node)
 
 	if (mkdir(node->claims_dir, 0777) == 0)
 		return chmod(node->claims_dir, 01777) < 0 ? -errno : 0;
-	if (errno != EEXIST || lstat(node->claims_dir, &status) < 0)
+	if (errno != EEXIST)
 		return -errno;
-	// In a folder without the sticky bit anybody could remove another's claims.
-	return S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) ? 0 : -EPERM;
+	_cleanup_close_ int fd = open(node->claims_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return -errno;
+	// In a folder without the sticky bit anybody could remove another's claims. Root mends one, so
+	// that nobody keeps the system's daemon from its work by making it first.
+	if (!(status.st_mode & S_ISVTX) && geteuid() == 0 && fchmod(fd, 01777) == 0)
+		return 0;
+	return status.st_mode & S_ISVTX ? 0 : -EPERM;
 }
 
 // Two daemons of one user (of two runtime folders) have two files.
@@ -215,9 +221,8 @@ int admission_check(struct node *node, size_t device, uint64_t bytes, const stru
 	bool admitted = fits(&figures, bytes);
 	for (int try = 0; admitted && claims_matter(node) && try < TRIES; try++) {
 		int r = publish(node, device, bytes, instead_of);
-		if (r < 0)
-			say("what this daemon has promised cannot be told to other daemons in %s: %s", node->claims_dir,
-			    strerror(-r));
+		if (r < 0) // others would promise the same memory
+			return r;
 		figures.others = sum_of_others(node, gpu->uuid_text);
 		if (fits(&figures, bytes))
 			break;

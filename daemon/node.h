@@ -149,7 +149,8 @@ void measure_tenants(struct node *node);
 void measure_device(struct node *node, size_t device);
 
 // admission.c: may `bytes` of limits stand on the device, `instead_of` the present limit of one
-// vGPU (NULL: a new one)? The claim for it is published. 0, or 1 and the figures.
+// vGPU (NULL: a new one)? The claim for it is published. 0, or 1 and the figures, or -errno: the
+// daemons of others cannot be told, and would promise the same.
 struct admission {
 	uint64_t total, own, others; // `own` without the limit in question
 };

@@ -224,6 +224,18 @@ static json_t *no_room(const struct request *request, size_t device, uint64_t as
 		      vg_size_format(figures->total, text[2]), figure(left, asked, text[3]));
 }
 
+// Room for `memory` on the device, for a new vGPU or in place of what `instead_of` has: NULL, or why not.
+static json_t *admit(const struct request *request, size_t device, uint64_t memory, const struct vgpu *instead_of)
+{
+	struct admission figures;
+	int r = admission_check(request->node, device, memory, instead_of, &figures);
+
+	if (r < 0)
+		return refuse("system", "GPU %zu: what users' daemons promise each other in %.200s cannot be read and written (%s): "
+			      "mend or remove it, or run the system's daemon", device, request->node->claims_dir, strerror(-r));
+	return r ? no_room(request, device, memory, &figures) : NULL;
+}
+
 // A vGPU that no context fits in would serve nobody.
 static json_t *too_small(const struct request *request, size_t device, uint64_t memory)
 {
@@ -250,7 +262,6 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 	struct vgpu wanted = {.ephemeral = ephemeral, .owner = request->peer->uid, .group = (gid_t)-1};
 	const char *name = text_of(request, "name");
 	bool named = json_object_get(request->object, "name") != NULL;
-	struct admission figures;
 	json_t *refusal;
 
 	if (named || !ephemeral)
@@ -269,8 +280,8 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 	if ((refusal = too_small(request, wanted.device, wanted.memory)))
 		return refusal;
 	wanted.created = (double)vg_clock_realtime_ns() / 1e9;
-	if (admission_check(request->node, wanted.device, wanted.memory, NULL, &figures) != 0)
-		return no_room(request, wanted.device, wanted.memory, &figures);
+	if ((refusal = admit(request, wanted.device, wanted.memory, NULL)))
+		return refusal;
 	int r = registry_add(request->node, &wanted, ret_vgpu);
 	if (r < 0) {
 		admission_publish(request->node);
@@ -312,7 +323,6 @@ static json_t *answer_enter(const struct request *request)
 {
 	struct node *node = request->node;
 	bool named = json_object_get(request->object, "vgpu") != NULL;
-	struct admission figures;
 	struct vgpu *vgpu = NULL;
 	json_t *refusal = NULL;
 
@@ -329,8 +339,8 @@ static json_t *answer_enter(const struct request *request)
 	if (vgpu->damaged)
 		return damaged(vgpu);
 	// The claims of others may have grown while no daemon of ours was there to say ours.
-	if (named && admission_check(node, vgpu->device, vgpu->memory, vgpu, &figures) != 0)
-		return no_room(request, vgpu->device, vgpu->memory, &figures);
+	if (named && (refusal = admit(request, vgpu->device, vgpu->memory, vgpu)))
+		return refusal;
 	launcher_add(node, vgpu, request->peer->pid);
 	admission_publish(node);
 	state_save_runtime(node);
@@ -348,12 +358,12 @@ static json_t *answer_enter(const struct request *request)
 static json_t *set_memory(const struct request *request, struct vgpu *vgpu, uint64_t memory)
 {
 	struct node *node = request->node;
-	struct admission figures;
 	char text[3][FIGURE];
 	uint64_t charged = 0;
+	json_t *refusal;
 
-	if (memory > vgpu->memory && admission_check(node, vgpu->device, memory, vgpu, &figures) != 0)
-		return no_room(request, vgpu->device, memory, &figures);
+	if (memory > vgpu->memory && (refusal = admit(request, vgpu->device, memory, vgpu)))
+		return refusal;
 	int r = vg_ledger_set_limit(vgpu->ledger, memory, &charged);
 	if (r == VG_LEDGER_REFUSED)
 		return refuse("limit", "vGPU %s: asked for a limit of %s, but %s is in use (%s of it overhead): end or shrink a "

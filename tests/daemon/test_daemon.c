@@ -137,6 +137,31 @@ TEST(limits_fit_over_all_daemons)
 	waitpid(other, NULL, 0);
 }
 
+// A folder of claims that nobody can use must not mean that nobody has promised anything.
+TEST(claims_that_cannot_be_told_admit_nothing)
+{
+	char claims[300];
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", GIB));
+	snprintf(claims, sizeof claims, "%s/claims", folder);
+	CHECK_INT(chmod(claims, 0755), 0); // not sticky: root's daemon mends that, others do not
+	if (geteuid() == 0)
+		CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));
+	else
+		CHECK_REFUSED(ask("{'op':'create','name':'b','memory':%llu}", GIB), "system", "promise each other");
+	char aside[320];
+	snprintf(aside, sizeof aside, "%s.aside", claims);
+	CHECK_INT(rename(claims, aside), 0);
+	CHECK_INT(vg_file_write_atomic(claims, "no folder", 9, 0600), 0);
+	CHECK_REFUSED(ask("{'op':'create','name':'c','memory':%llu}", GIB), "system", "promise each other");
+	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 2 * GIB), "system", "promise each other");
+	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", GIB)); // no more than before
+	CHECK_INT(unlink(claims), 0);
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", GIB));
+}
+
 static int raw_connection(void)
 {
 	int fd = vg_wire_connect(socket_path, 5000);
