@@ -29,6 +29,8 @@ int sim_kernel_shared_limit(void)
 static CUresult get_attribute(int *value, CUfunction_attribute attribute, const struct ptx_function_info *info,
 			      const struct sim_settings *settings)
 {
+	int axis;
+
 	switch (attribute) {
 	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
 		*value = (int)info->max_threads;
@@ -61,12 +63,13 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute, const 
 		*value = settings->carveout;
 		break;
 	case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
-		*value = 0;
+		*value = info->explicit_cluster;
 		break;
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-		*value = settings->cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
+		axis = attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH;
+		*value = info->cluster[axis] ? (int)info->cluster[axis] : settings->cluster[axis];
 		break;
 	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
 		*value = settings->cluster_any;
@@ -108,8 +111,8 @@ static CUresult set_attribute(int value, CUfunction_attribute attribute, const s
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
 		if (value < 0)
 			return CUDA_ERROR_INVALID_VALUE;
-		if (value > 1)
-			return CUDA_ERROR_NOT_SUPPORTED; // clusters are not simulated
+		if (info->cluster[0])
+			return CUDA_ERROR_NOT_PERMITTED; // the kernel was compiled for one size
 		settings->cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] = value;
 		break;
 	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:

@@ -7,6 +7,8 @@
 
 #include "module.h"
 
+enum { SIM_CLUSTER_PORTABLE = 8, SIM_CLUSTER_MOST = 16 }; // blocks of a cluster
+
 // The most shared memory a block may have (opt-in).
 int sim_kernel_shared_limit(void);
 // The most dynamic shared memory that a launch may ask for.

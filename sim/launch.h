@@ -32,5 +32,9 @@ struct sim_launch_request {
 // Checks the request as the driver does at the call.
 CUresult sim_launch_op_new(struct sim_context *context, const struct sim_launch_request *request,
 			   struct sim_op **ret_op);
+// How many blocks a cluster has: by the attributes (may be NULL), the kernel, what was set for it, or 1. Checked
+// against the kernel and the grid as at a launch. An axis is 0 when nothing says.
+CUresult sim_launch_cluster(const struct CUfunc_st *function, const unsigned grid[3],
+			    const struct sim_launch_attributes *attributes, unsigned ret_cluster[3]);
 CUresult sim_launch_attributes_add(struct sim_launch_attributes *attributes, CUlaunchAttributeID id,
 				   const CUlaunchAttributeValue *value);

@@ -17,8 +17,6 @@ CUresult sim_launch_attributes_add(struct sim_launch_attributes *attributes, CUl
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
 		if (!value->clusterDim.x || !value->clusterDim.y || !value->clusterDim.z)
 			return CUDA_ERROR_INVALID_VALUE;
-		if (value->clusterDim.x > 1 || value->clusterDim.y > 1 || value->clusterDim.z > 1)
-			return CUDA_ERROR_NOT_SUPPORTED; // clusters are not simulated
 		break;
 	case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
 		if (value->deviceUpdatableKernelNode.deviceUpdatable)
@@ -50,6 +48,44 @@ static bool cooperative(const struct sim_launch_attributes *attributes)
 	       attributes->values[CU_LAUNCH_ATTRIBUTE_COOPERATIVE].cooperative;
 }
 
+static bool fits_grid(const unsigned cluster[3], const unsigned grid[3])
+{
+	return grid[0] % cluster[0] == 0 && grid[1] % cluster[1] == 0 && grid[2] % cluster[2] == 0;
+}
+
+CUresult sim_launch_cluster(const struct CUfunc_st *function, const unsigned grid[3],
+			    const struct sim_launch_attributes *attributes, unsigned ret_cluster[3])
+{
+	const struct ptx_function_info *info = function->info;
+	const struct sim_settings *settings = &function->settings;
+	unsigned cluster[3] = {0};
+
+	if (info->cluster[0])
+		memcpy(cluster, info->cluster, sizeof cluster);
+	else if (settings->cluster[0] > 0 && settings->cluster[1] > 0 && settings->cluster[2] > 0)
+		memcpy(cluster, settings->cluster, sizeof cluster);
+	if (attributes && attributes->set & 1u << CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+		const CUlaunchAttributeValue *value = &attributes->values[CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION];
+		const unsigned given[3] = {value->clusterDim.x, value->clusterDim.y, value->clusterDim.z};
+		if (cluster[0] && memcmp(given, cluster, sizeof cluster) != 0)
+			return CUDA_ERROR_INVALID_CLUSTER_SIZE; // the kernel says otherwise
+		memcpy(cluster, given, sizeof cluster);
+	}
+	memcpy(ret_cluster, cluster, sizeof cluster);
+	if (!cluster[0])
+		return info->explicit_cluster ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
+	uint64_t blocks = (uint64_t)cluster[0] * cluster[1] * cluster[2];
+	if (blocks > (settings->cluster_any ? SIM_CLUSTER_MOST : SIM_CLUSTER_PORTABLE))
+		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	if (!fits_grid(cluster, grid))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (blocks > 1 && (info->uses_cluster || sim_process.config.cc_major < 9)) {
+		sim_log("%s: its blocks meet in clusters, which are not simulated", info->name);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	return CUDA_SUCCESS;
+}
+
 static CUresult check_shape(const struct sim_launch_request *request, unsigned sms)
 {
 	const struct ptx_function_info *info = request->function->info;
@@ -74,6 +110,7 @@ static CUresult check_shape(const struct sim_launch_request *request, unsigned s
 		return CUDA_ERROR_INVALID_VALUE;
 	if (info->registers * threads > 65536)
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	SIM_TRY(sim_launch_cluster(request->function, grid, request->attributes, (unsigned[3]){0}));
 	if (cooperative(request->attributes)) {
 		int held = sim_occupancy_blocks(info, (int)threads, request->shared);
 		uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
@@ -312,6 +349,8 @@ static CUresult run_launch(struct sim_op *op)
 	};
 	struct ptx_fault fault = {0};
 	CUdeviceptr workspace = 0;
+
+	SIM_TRY(sim_launch_cluster(launch->function, launch->grid, launch->attributes, run.cluster));
 
 	if (launch->function->info->empty)
 		return CUDA_SUCCESS;

@@ -1,4 +1,5 @@
 #include "kernel.h"
+#include "launch.h"
 
 #define WARP 32
 #define REGISTER_UNIT 256
@@ -141,7 +142,19 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunc
 	return CUDA_SUCCESS;
 }
 
-// Clusters are not simulated: every block is a cluster of its own.
+// The cluster that a configuration asks for.
+static CUresult cluster_of(const CUlaunchConfig *config, const struct CUfunc_st *function, unsigned ret_cluster[3])
+{
+	const unsigned grid[3] = {config->gridDimX, config->gridDimY, config->gridDimZ};
+	struct sim_launch_attributes attributes = {.set = 0};
+
+	if (config->numAttrs && !config->attrs)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < config->numAttrs; i++)
+		SIM_TRY(sim_launch_attributes_add(&attributes, config->attrs[i].id, &config->attrs[i].value));
+	return sim_launch_cluster(function, grid, &attributes, ret_cluster);
+}
+
 CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
 {
 	struct CUfunc_st *function;
@@ -150,20 +163,24 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, c
 	if (!clusterSize || !config)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(subject(func, &function));
-	*clusterSize = 1;
+	bool one = sim_process.config.cc_major < 9 || function->info->uses_cluster; // it would not run in larger ones
+	*clusterSize = one ? 1 : function->settings.cluster_any ? SIM_CLUSTER_MOST : SIM_CLUSTER_PORTABLE;
 	return CUDA_SUCCESS;
 }
 
 CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
 {
 	struct CUfunc_st *function;
+	unsigned cluster[3];
 
 	SIM_ENTER(cuOccupancyMaxActiveClusters);
 	if (!numClusters || !config)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(subject(func, &function));
-	unsigned threads = config->blockDimX * config->blockDimY * config->blockDimZ;
-	*numClusters = sim_occupancy_blocks(function->info, (int)threads, config->sharedMemBytes) *
-		       (int)function->module->context->sms;
+	SIM_TRY(cluster_of(config, function, cluster));
+	int threads = (int)(config->blockDimX * config->blockDimY * config->blockDimZ);
+	int blocks = cluster[0] ? (int)(cluster[0] * cluster[1] * cluster[2]) : 1;
+	*numClusters = sim_occupancy_blocks(function->info, threads, config->sharedMemBytes) *
+		       (int)function->module->context->sms / blocks;
 	return CUDA_SUCCESS;
 }

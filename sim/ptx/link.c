@@ -1,6 +1,7 @@
 // From symbols to places: texts resolve each other's extern names, variables get offsets,
 // kernels learn what everything they may call needs.
 #include <errno.h>
+#include <stdio.h>
 
 #include "sim/ptx/engine.h"
 
@@ -125,6 +126,7 @@ static int visit(struct gathering *gathering, struct ptx_function *function)
 	struct ptx_module *module = gathering->module;
 	int r = 0;
 
+	gathering->entry->info.uses_cluster |= function->uses_cluster;
 	if (function->refusal && !gathering->entry->entry_refusal)
 		gathering->entry->entry_refusal = function->refusal;
 	for (uint32_t i = 0; i < function->shared_count; i++)
@@ -171,6 +173,21 @@ static int layout_shared(struct gathering *gathering)
 	return 0;
 }
 
+// Blocks of one cluster do not see each other here: an entry that needs it cannot run.
+static int check_cluster(struct ptx_module *module, struct ptx_function *entry)
+{
+	const uint32_t *cluster = entry->info.cluster;
+	uint64_t blocks = (uint64_t)cluster[0] * cluster[1] * cluster[2];
+	char text[80];
+
+	if (blocks <= 1 || !entry->info.uses_cluster || entry->entry_refusal)
+		return 0;
+	int length = snprintf(text, sizeof text, "line %u: blocks that meet in a cluster of %llu are not implemented",
+			      entry->symbol->line, (unsigned long long)blocks);
+	entry->entry_refusal = ptx_arena_text(&module->arena, text, (size_t)length);
+	return entry->entry_refusal ? 0 : -ENOMEM;
+}
+
 static void describe(struct ptx_function *entry, uint32_t deepest_local)
 {
 	uint32_t most = 65536 / (entry->info.max_threads ? entry->info.max_threads : 1024) & ~7u;
@@ -204,6 +221,8 @@ int ptx_gather(struct ptx_module *module)
 			r = visit(&gathering, gathering.queue[k]);
 		for (uint32_t k = 0; k < gathering.count; k++)
 			gathering.queue[k]->is_marked = false;
+		if (r == 0)
+			r = check_cluster(module, entry);
 		if (r == 0)
 			r = layout_shared(&gathering);
 		describe(entry, gathering.deepest_local);

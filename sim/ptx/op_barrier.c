@@ -98,6 +98,7 @@ static int decode_cluster(struct ptx_decoder *decoder)
 {
 	ptx_ref a;
 
+	decoder->function->uses_cluster = true;
 	if (ptx_has(decoder, "arrive"))
 		return 0;
 	int r = ptx_constant(decoder, PTX_BARRIERS_NAMED, 0, 32, &a);

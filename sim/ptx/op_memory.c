@@ -316,6 +316,7 @@ int ptx_decode_mapa(struct ptx_decoder *decoder)
 	unsigned have;
 	int r = ptx_wants(decoder, 3);
 
+	decoder->function->uses_cluster = true;
 	if (r == 0 && (!ptx_last_type(decoder, &type) || type.bits < 32))
 		r = ptx_malformed(decoder, "no type");
 	if (r == 0)
@@ -338,6 +339,7 @@ int ptx_decode_getctarank(struct ptx_decoder *decoder)
 	unsigned have;
 	int r = ptx_wants(decoder, 2);
 
+	decoder->function->uses_cluster = true;
 	if (r == 0)
 		r = ptx_constant(decoder, 0, 0, 32, &a);
 	if (r == 0)

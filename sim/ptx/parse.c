@@ -194,6 +194,7 @@ static int parse_function_directives(struct ptx_parser *parser, struct ptx_funct
 		int r = 0;
 
 		ptx_lexer_next(&parser->lexer);
+		function->info.explicit_cluster |= ptx_token_equals(&name, ".explicitcluster");
 		if (ptx_token_equals(&name, ".noreturn") || ptx_token_equals(&name, ".explicitcluster") ||
 		    ptx_token_equals(&name, ".unique") || ptx_token_equals(&name, ".blocksareclusters")) {
 			continue;
@@ -219,12 +220,8 @@ static int parse_function_directives(struct ptx_parser *parser, struct ptx_funct
 			memcpy(function->info.required, numbers, sizeof numbers);
 		if (ptx_token_equals(&name, ".maxntid") || ptx_token_equals(&name, ".reqntid"))
 			function->info.max_threads = product < 1024 ? (uint32_t)product : 1024;
-		if (ptx_token_equals(&name, ".reqnctapercluster") && product > 1) {
-			char text[64];
-			int length = snprintf(text, sizeof text, "line %u: a cluster of %u blocks is not implemented",
-					      name.line, (unsigned)product);
-			function->refusal = ptx_arena_text(&parser->module->arena, text, length);
-		}
+		if (ptx_token_equals(&name, ".reqnctapercluster"))
+			memcpy(function->info.cluster, numbers, sizeof numbers);
 	}
 	return 0;
 }

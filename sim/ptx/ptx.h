@@ -67,6 +67,9 @@ struct ptx_function_info {
 	uint32_t registers;	// an estimate, 16..255
 	uint32_t max_threads;	// .maxntid product, or 1024
 	uint32_t required[3];	// .reqntid, or 0
+	uint32_t cluster[3];	// .reqnctapercluster, or 0
+	bool explicit_cluster;	// must be launched with a cluster
+	bool uses_cluster;	// meets or reads other blocks of its cluster, which are not there: clusters of one only
 	int ptx_version;	// 83 for 8.3
 	int target;		// 90
 	bool empty;		// returns at once: a launch need not run it
@@ -119,6 +122,7 @@ struct ptx_fault {
 struct ptx_launch {
 	const struct ptx_function *function;
 	uint32_t grid[3], block[3];
+	uint32_t cluster[3];	 // blocks; 0: 1
 	uint32_t dynamic_shared; // bytes
 	const void *parameters;	 // packed as ptx_function_info says
 	const struct ptx_space *space;

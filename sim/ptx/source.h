@@ -133,7 +133,7 @@ struct ptx_function {
 	const char *entry_refusal;
 	struct ptx_function **callees;
 	uint32_t callee_count, callee_capacity;
-	bool calls_indirectly, uses_alloca;
+	bool calls_indirectly, uses_alloca, uses_cluster;
 	struct ptx_symbol **shared; // variables it names
 	uint32_t shared_count, shared_capacity;
 	uint32_t *shared_offsets;   // of an entry: per shared variable of the module

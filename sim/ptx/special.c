@@ -41,6 +41,21 @@ static uint64_t clock_now(const struct ptx_run *run)
 	return (uint64_t)((unsigned __int128)nanoseconds(CLOCK_MONOTONIC) * khz / 1000000);
 }
 
+static uint32_t cluster_size(const struct ptx_launch *launch, unsigned axis)
+{
+	return launch->cluster[axis] ? launch->cluster[axis] : 1;
+}
+
+// The block's place in its cluster, counted along x first.
+static uint32_t cluster_rank(const struct ptx_launch *launch, const struct ptx_block *block)
+{
+	uint32_t rank = 0;
+
+	for (int axis = 2; axis >= 0; axis--)
+		rank = rank * cluster_size(launch, (unsigned)axis) + block->id[axis] % cluster_size(launch, (unsigned)axis);
+	return rank;
+}
+
 // What is the same for all lanes.
 static uint64_t uniform(const struct ptx_warp *warp, enum ptx_special special)
 {
@@ -48,6 +63,7 @@ static uint64_t uniform(const struct ptx_warp *warp, enum ptx_special special)
 	const struct ptx_launch *launch = run->launch;
 	const struct ptx_block *block = warp->block;
 	uint32_t sms = launch->sm_count ? launch->sm_count : 1;
+	unsigned axis;
 
 	switch (special) {
 	case PTX_SPECIAL_NTID_X:
@@ -58,17 +74,28 @@ static uint64_t uniform(const struct ptx_warp *warp, enum ptx_special special)
 	case PTX_SPECIAL_CTAID_Z: return block->id[special - PTX_SPECIAL_CTAID_X];
 	case PTX_SPECIAL_CLUSTERID_X:
 	case PTX_SPECIAL_CLUSTERID_Y:
-	case PTX_SPECIAL_CLUSTERID_Z: return block->id[special - PTX_SPECIAL_CLUSTERID_X];
+	case PTX_SPECIAL_CLUSTERID_Z:
+		axis = special - PTX_SPECIAL_CLUSTERID_X;
+		return block->id[axis] / cluster_size(launch, axis);
 	case PTX_SPECIAL_NCTAID_X:
 	case PTX_SPECIAL_NCTAID_Y:
 	case PTX_SPECIAL_NCTAID_Z: return launch->grid[special - PTX_SPECIAL_NCTAID_X];
 	case PTX_SPECIAL_NCLUSTERID_X:
 	case PTX_SPECIAL_NCLUSTERID_Y:
-	case PTX_SPECIAL_NCLUSTERID_Z: return launch->grid[special - PTX_SPECIAL_NCLUSTERID_X];
+	case PTX_SPECIAL_NCLUSTERID_Z:
+		axis = special - PTX_SPECIAL_NCLUSTERID_X;
+		return launch->grid[axis] / cluster_size(launch, axis);
+	case PTX_SPECIAL_CLUSTER_CTAID_X:
+	case PTX_SPECIAL_CLUSTER_CTAID_Y:
+	case PTX_SPECIAL_CLUSTER_CTAID_Z:
+		axis = special - PTX_SPECIAL_CLUSTER_CTAID_X;
+		return block->id[axis] % cluster_size(launch, axis);
 	case PTX_SPECIAL_CLUSTER_NCTAID_X:
 	case PTX_SPECIAL_CLUSTER_NCTAID_Y:
-	case PTX_SPECIAL_CLUSTER_NCTAID_Z:
-	case PTX_SPECIAL_CLUSTER_NCTARANK: return 1;
+	case PTX_SPECIAL_CLUSTER_NCTAID_Z: return cluster_size(launch, special - PTX_SPECIAL_CLUSTER_NCTAID_X);
+	case PTX_SPECIAL_CLUSTER_NCTARANK: return cluster_size(launch, 0) * cluster_size(launch, 1) * cluster_size(launch, 2);
+	case PTX_SPECIAL_CLUSTER_CTARANK: return cluster_rank(launch, block);
+	case PTX_SPECIAL_IS_EXPLICIT_CLUSTER: return launch->cluster[0] != 0;
 	case PTX_SPECIAL_WARPID: return warp->index;
 	case PTX_SPECIAL_NWARPID: return 2048 / PTX_LANES;
 	case PTX_SPECIAL_SMID: return block->linear % sms;

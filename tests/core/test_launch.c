@@ -120,8 +120,6 @@ TEST(shape_of_the_grid)
 
 TEST(the_grid_counts_clusters)
 {
-	if (getenv("VIRGATE_SIM"))
-		SKIP("the simulated device runs clusters of one block only");
 	struct vg_kernel *kernel = kernel_of("shape");
 	vg_address where = words(context, 6 * sizeof(unsigned));
 	unsigned got[6];

@@ -75,7 +75,7 @@ TEST(refusals_name_opcode_and_line_and_spare_other_functions)
 					     ".visible .entry tma() { .reg .b64 %rd<3>; .reg .b32 %r<3>;\n"
 					     "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::"
 					     "bytes [%r0], [%rd1, {%r1, %r2}], [%r2]; ret; }\n"
-					     ".visible .entry cluster() .reqnctapercluster 2, 1, 1 { ret; }\n"
+					     ".visible .entry cluster() .reqnctapercluster 2, 1, 1 { barrier.cluster.wait; ret; }\n"
 					     ".visible .entry remote() { .reg .b32 %r<3>;\n"
 					     "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r0], %r1, "
 					     "[%r2]; ret; }\n"
@@ -87,7 +87,7 @@ TEST(refusals_name_opcode_and_line_and_spare_other_functions)
 		  0);
 	const char *names[] = {"uses", "tma", "cluster", "remote", "part", "sign"};
 	const char *parts[] = {"line 6: wgmma.fence.sync.aligned is not implemented",
-			       "line 11: cp.async.bulk.tensor.2d", "line 12: a cluster of 2",
+			       "line 11: cp.async.bulk.tensor.2d", "line 12: blocks that meet in a cluster of 2",
 			       "line 14: st.async", "line 16: vadd.s32", "line 18: vmad.s32"};
 	for (int i = 0; i < 6; i++) {
 		CHECK_CONTAINS(ptx_function_refusal(ptx_module_function(machine->module, names[i])), parts[i]);

@@ -1,0 +1,148 @@
+// Thread block clusters: shapes that fit and do not, what blocks see of theirs, occupancy. Kernels whose blocks
+// meet are in the last test, which the simulated device refuses.
+#include "conformance.h"
+
+static const char ptx_cluster[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+	".visible .entry where(.param .u64 to) {\n"
+	"	.reg .b64 %a, %o;\n	.reg .b32 %b, %c, %n, %r, %s;\n"
+	"	ld.param.u64 %a, [to];\n	mov.u32 %b, %ctaid.x;\n	mul.wide.u32 %o, %b, 16;\n	add.u64 %a, %a, %o;\n"
+	"	mov.u32 %c, %clusterid.x;\n	mov.u32 %n, %nclusterid.x;\n	mov.u32 %r, %cluster_ctarank;\n"
+	"	mov.u32 %s, %cluster_nctarank;\n"
+	"	st.global.u32 [%a], %c;\n	st.global.u32 [%a+4], %n;\n	st.global.u32 [%a+8], %r;\n"
+	"	st.global.u32 [%a+12], %s;\n	ret;\n}\n"
+	".visible .entry fixed() .reqnctapercluster 4, 1, 1 { ret; }\n"
+	".visible .entry free() { ret; }\n"
+	".visible .entry meeting() { barrier.cluster.arrive; barrier.cluster.wait; ret; }\n";
+
+static CUmodule module;
+
+static void need_clusters(void)
+{
+	int supported = 0;
+
+	need_context();
+	NEED(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, device));
+	if (!supported)
+		SKIP("no clusters on this device");
+	if (!module)
+		module = need_module(ptx_cluster);
+}
+
+static CUresult launch(const char *name, unsigned blocks, unsigned cluster, void **arguments)
+{
+	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {cluster, 1, 1}};
+	CUlaunchConfig config = {.gridDimX = blocks, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1,
+		.attrs = &attribute, .numAttrs = cluster ? 1 : 0};
+
+	return cuLaunchKernelEx(&config, need_function(module, name), arguments, NULL);
+}
+
+CONFORM(blocks_know_their_cluster)
+{
+	unsigned seen[8][4];
+	CUdeviceptr to = 0;
+
+	need_clusters();
+	NEED(cuMemAlloc(&to, sizeof seen));
+	void *arguments[] = {&to};
+	NEED(launch("where", 8, 2, arguments));
+	WORKS(cuMemcpyDtoH(seen, to, sizeof seen));
+	for (unsigned i = 0; i < 8; i++) {
+		EQUALS(seen[i][0], i / 2);
+		EQUALS(seen[i][1], 4);
+		EQUALS(seen[i][2], i % 2);
+		EQUALS(seen[i][3], 2);
+	}
+	NEED(launch("where", 8, 0, arguments)); // a cluster each
+	WORKS(cuMemcpyDtoH(seen, to, sizeof seen));
+	EQUALS(seen[5][0], 5);
+	EQUALS(seen[5][2], 0);
+	EQUALS(seen[5][3], 1);
+	WORKS(cuMemFree(to));
+}
+
+CONFORM(shapes)
+{
+	CUfunction fixed, free;
+	int value = 0;
+
+	need_clusters();
+	fixed = need_function(module, "fixed");
+	free = need_function(module, "free");
+	WORKS(launch("free", 8, 8, NULL));
+	FAILS(launch("free", 9, 2, NULL)); // the grid is in whole clusters
+	FAILS(launch("free", 32, 32, NULL));
+	WORKS(launch("fixed", 8, 0, NULL)); // as it was compiled
+	WORKS(launch("fixed", 8, 4, NULL));
+	FAILS(launch("fixed", 8, 2, NULL));
+	FAILS(launch("fixed", 6, 0, NULL));
+	WORKS(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, fixed));
+	EQUALS(value, 4);
+	GIVES(cuFuncSetAttribute(fixed, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2), CUDA_ERROR_NOT_PERMITTED);
+	WORKS(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, free));
+	EQUALS(value, 0);
+	WORKS(cuCtxSynchronize());
+}
+
+CONFORM(occupancy)
+{
+	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {2, 1, 1}};
+	CUlaunchConfig config = {.gridDimX = 16, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 128, .blockDimY = 1, .blockDimZ = 1,
+		.attrs = &attribute, .numAttrs = 1};
+	int size = 0, two = 0, four = 0;
+	CUfunction free;
+
+	need_clusters();
+	free = need_function(module, "free");
+	WORKS(cuOccupancyMaxPotentialClusterSize(&size, free, &config));
+	BETWEEN(size, 8, 16); // eight fit on every device that has clusters
+	WORKS(cuOccupancyMaxActiveClusters(&two, free, &config));
+	HOLDS(two > 0);
+	attribute.value.clusterDim.x = 4;
+	WORKS(cuOccupancyMaxActiveClusters(&four, free, &config));
+	BETWEEN(four, 1, two / 2);
+	GIVES(cuOccupancyMaxPotentialClusterSize(NULL, free, &config), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuOccupancyMaxActiveClusters(&two, free, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
+CONFORM(nodes_of_graphs)
+{
+	CUDA_KERNEL_NODE_PARAMS params = {.gridDimX = 8, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1};
+	CUkernelNodeAttrValue wanted = {.clusterDim = {4, 1, 1}}, found;
+	CUdeviceptr to = 0;
+	unsigned seen[8][4];
+	CUgraphExec exec;
+	CUgraphNode node;
+	CUgraph graph;
+
+	need_clusters();
+	NEED(cuMemAlloc(&to, sizeof seen));
+	void *arguments[] = {&to};
+	params.func = need_function(module, "where");
+	params.kernelParams = arguments;
+	NEED(cuGraphCreate(&graph, 0));
+	NEED(cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
+	NEED(cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &wanted));
+	WORKS(cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &found));
+	EQUALS(found.clusterDim.x, 4);
+	NEED(cuGraphInstantiate(&exec, graph, 0));
+	NEED(cuGraphLaunch(exec, NULL));
+	WORKS(cuMemcpyDtoH(seen, to, sizeof seen));
+	EQUALS(seen[6][0], 1);
+	EQUALS(seen[6][2], 2);
+	WORKS(cuGraphExecDestroy(exec));
+	WORKS(cuGraphDestroy(graph));
+	WORKS(cuMemFree(to));
+}
+
+CONFORM(blocks_meet)
+{
+	need_clusters();
+	WORKS(launch("meeting", 8, 1, NULL));
+	WORKS(cuCtxSynchronize());
+	CUresult result = launch("meeting", 8, 2, NULL);
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		SKIP("the simulated device has no memory that a cluster shares");
+	WORKS(result);
+	WORKS(cuCtxSynchronize());
+}
