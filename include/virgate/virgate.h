@@ -18,6 +18,7 @@
 #include <virgate/memory.h>
 #include <virgate/object_code.h>
 #include <virgate/memory_pool.h>
+#include <virgate/process.h>
 #include <virgate/status.h>
 #include <virgate/stream.h>
 #include <virgate/tensor_map.h>
