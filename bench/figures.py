@@ -33,8 +33,8 @@ class Report:
 
     def add(self, what, unit, native, virgate, change, bound, limit, pairs):
         """change and bound: "ratio" of virgate to native (1.01) or a difference in the unit."""
-        self.rows.append({"what": what, "unit": unit, "native": native, "virgate": virgate, "change": change, "bound": bound,
-                          "limit": limit, "pairs": pairs, "met": limit is None or bound <= limit})
+        self.rows.append({"what": what, "unit": unit, "native": native, "virgate": virgate, "change": change,
+                          "bound": bound, "limit": limit, "pairs": pairs, "met": limit is None or bound <= limit})
 
     def print(self):
         print(f"| {'measurement':<44} | {'unit':<12} | {'native':>9} | {'virgate':>9} | {'change':>8} "
@@ -44,7 +44,8 @@ class Report:
             limit = "" if row["limit"] is None else f"{row['limit']:g}"
             met = "" if row["limit"] is None else "yes" if row["met"] else "NO"
             print(f"| {row['what']:<44} | {row['unit']:<12} | {row['native']:>9.4g} | {row['virgate']:>9.4g} | "
-                  f"{row['change']:>8.4f} | {row['bound']:>10.4f} | {limit:>6} | {row['pairs']:>5} | {met:<3} |", flush=True)
+                  f"{row['change']:>8.4f} | {row['bound']:>10.4f} | {limit:>6} | {row['pairs']:>5} | {met:<3} |",
+                  flush=True)
 
     def write(self, path):
         with open(path, "w", encoding="utf-8") as file:

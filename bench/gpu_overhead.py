@@ -115,12 +115,14 @@ def start_times(report, rounds=150):
     for kind, beside, limit in (("virgate", native, 10), ("control", times["native"], None)):
         differences = [mine - other for mine, other in zip(times[kind], beside)]
         report.add(title + (", native twice" if kind == "control" else ""), "ms, + ms", statistics.median(beside),
-                   statistics.median(times[kind]), statistics.median(differences), upper_bound(differences), limit, rounds)
+                   statistics.median(times[kind]), statistics.median(differences), upper_bound(differences), limit,
+                   rounds)
 
 
 def burst(command, count=20):
     start = time.perf_counter()
-    programs = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(count)]
+    programs = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                for _ in range(count)]
     for program in programs:
         _, errors = program.communicate()
         if program.returncode:
@@ -171,7 +173,8 @@ def main():
         virgate("rm", "keeps-the-daemon", good=False)
     report.print()
     report.write(option("--json", os.devnull))
-    print(("every limit is kept" if report.all_met() else "a limit is NOT kept" if report.rows else "nothing was measured")
+    print(("every limit is kept" if report.all_met() else
+           "a limit is NOT kept" if report.rows else "nothing was measured")
           + missing)
     sys.exit(0 if report.all_met() else 1)
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# run.sh [BUILD_OR_BUNDLE]: the benchmarks. The simulator's and the interposer's run everywhere, the object model's on the
-# GPU or, where there is none, on the simulated driver, as its first line says; what virgate run costs beside native needs an NVIDIA GPU and says so where there is none. With RESULTS=FOLDER
+# run.sh [BUILD_OR_BUNDLE]: the benchmarks. The simulator's and the interposer's run everywhere, the
+# object model's on the GPU or, where there is none, on the simulated driver, as its first line says; what
+# virgate run costs beside native needs an NVIDIA GPU and says so where there is none. With RESULTS=FOLDER
 # each writes its figures to FOLDER/NAME.json too. Fails if a limit is missed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,7 +19,8 @@ for program in "$programs"/bench_*; do
 	echo "=== $name"
 	simulated=
 	[ "$name" != bench_core ] || ls /dev/nvidia[0-9]* >/dev/null 2>&1 || simulated=1
-	${simulated:+env VIRGATE_SIM=1 "VIRGATE_LIBDIR=$libraries"} "$program" ${results:+--json "$results/$name.json"} || failed=1
+	${simulated:+env VIRGATE_SIM=1 "VIRGATE_LIBDIR=$libraries"} "$program" \
+		${results:+--json "$results/$name.json"} || failed=1
 	ran=$((ran + 1))
 done
 if ls /dev/nvidia[0-9]* >/dev/null 2>&1; then

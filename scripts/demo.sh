@@ -115,4 +115,5 @@ if ((${#failures[@]})); then
 	printf 'FAILED: not true: %s\n' "${failures[0]}"
 	exit 1
 fi
-echo "PASSED: two programs shared one $([[ ${#sim[@]} == 0 ]] && echo GPU || echo 'simulated GPU'), and each kept to its quota"
+((${#sim[@]})) && kind='simulated GPU' || kind=GPU
+echo "PASSED: two programs shared one $kind, and each kept to its quota"

@@ -50,18 +50,24 @@ check "the daemon ends" "$prefix/bin/virgate" shutdown --sim
 check "the program" test "$("$prefix/bin/virgate" --version)" = "virgate $(pkg-config --modversion virgate)"
 check "the pkg-config file" pkg-config --exists virgate
 check "it names what the archive needs" test "$(pkg-config --print-requires-private virgate)" = jansson
-check "the guide's example, shared" sh -c "cc -std=gnu17 -Wall -Werror '$place/example.c' -o '$place/shared' $(pkg-config --cflags --libs virgate)"
+compile() { # PROGRAM FLAGS…
+	cc -std=gnu17 -Wall -Werror "$place/example.c" -o "$place/$1" "${@:2}"
+}
+# shellcheck disable=SC2046
+check "the guide's example, shared" compile shared $(pkg-config --cflags --libs virgate)
 check "it needs the library by its name" sh -c "readelf -d '$place/shared' | grep -q 'NEEDED.*libvirgate.so.0'"
 check "the guide's example runs" sh -c "'$place/shared'; test \$? = 2"
 rm -f "$libdir"/libvirgate.so*
-check "the guide's example, static" sh -c "cc -std=gnu17 -Wall -Werror '$place/example.c' -o '$place/static' $(pkg-config --cflags --static --libs virgate)"
+# shellcheck disable=SC2046
+check "the guide's example, static" compile static $(pkg-config --cflags --static --libs virgate)
 check "it needs no library of ours" sh -c "! readelf -d '$place/static' | grep -q libvirgate"
 for file in man1/virgate.1 man1/virgate-run.1 man8/virgated.8 man5/virgate.conf.5; do
 	check "the page $file" sh -c "head -n 40 '$prefix'/share/man/$file | grep -q '^.TH \"virgate'"
 done
 check "the completion" bash -c "source '$prefix/share/bash-completion/completions/virgate' &&
 	COMP_WORDS=(virgate insp) COMP_CWORD=1 && _virgate && test \"\${COMPREPLY[*]}\" = inspect"
-check "the unit starts the daemon" test -x "$root$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$prefix/lib/systemd/system/virgated.service")"
+started=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$prefix/lib/systemd/system/virgated.service")
+check "the unit starts the daemon" test -x "$root$started"
 for file in libvirgate-cuda.so libvirgate-nvml.so sim/libcuda.so.1 sim/libnvidia-ml.so.1; do
 	check "the library $file" test -e "$libdir/virgate/$file"
 done

@@ -23,7 +23,8 @@ def run(program, *words, environment=None):
 
 def check(name, good, done):
     counts["passed" if good else "failed"] += 1
-    print(f"ok {name}" if good else f"FAIL {name}: {done.returncode}: {done.stdout.strip()} {done.stderr.strip()}", flush=True)
+    print(f"ok {name}" if good else f"FAIL {name}: {done.returncode}: {done.stdout.strip()} {done.stderr.strip()}",
+          flush=True)
 
 
 def says(name, words, status, *command):

@@ -38,7 +38,8 @@ def main():
     assert 20 <= len(second) < 32, len(second)
     cupy.cuda.set_allocator(cupy.get_default_memory_pool().malloc)
     assert float(cupy.ones(1000).sum()) == 1000
-    print(f"good: {first} and {len(second)} chunks of 256 MiB, by its pool and the driver's; free at first {free >> 20} MiB")
+    print(f"good: {first} and {len(second)} chunks of 256 MiB, by its pool and the driver's; "
+          f"free at first {free >> 20} MiB")
 
 
 main()

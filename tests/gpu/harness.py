@@ -90,7 +90,8 @@ def find_real(name):
 
 
 class ProcessInfo(ctypes.Structure):
-    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("gpu", ctypes.c_uint), ("compute", ctypes.c_uint)]
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("gpu", ctypes.c_uint),
+                ("compute", ctypes.c_uint)]
 
 
 class Nvml:
@@ -235,8 +236,8 @@ class Suite:
 
 
 def need_module(name):
-    done = subprocess.run([PYTHON, "-c", f"import importlib.util,sys; sys.exit(importlib.util.find_spec('{name}') is None)"],
-                          check=False)
+    there = f"import importlib.util,sys; sys.exit(importlib.util.find_spec('{name}') is None)"
+    done = subprocess.run([PYTHON, "-c", there], check=False)
     if done.returncode:
         raise Skip(f"python3 has no {name}")
 

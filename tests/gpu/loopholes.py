@@ -14,8 +14,8 @@ SIZE = LIMIT // 8 // MiB
 def closed(nvml, what):
     """The program judges by what the quota has left; afterwards nothing of it may be on the GPU."""
     before = nvml.memory()["used"]
-    done = run_inside({"name": f"hole-{what}", "memory": f"{LIMIT // MiB}M"}, [f"{PROGRAMS}/loopholes", what, str(SIZE)],
-                      good=False)
+    done = run_inside({"name": f"hole-{what}", "memory": f"{LIMIT // MiB}M"},
+                      [f"{PROGRAMS}/loopholes", what, str(SIZE)], good=False)
     check(done.returncode == 0 and done.stdout.strip().endswith(f"held: {'after' if what == 'exec' else what}"),
           f"ended with {done.returncode}: {done.stdout[-400:].strip()} {done.stderr[-600:].strip()}")
     wait_idle(nvml)

@@ -6,8 +6,9 @@ import re
 import signal
 import time
 
-from harness import (EXAMPLES, GiB, MiB, PYTHON, SIM, VIRGATE, Nvml, Suite, check, need_module, need_program, os, run_inside,
-                     size_text, start_inside, stop, subprocess, vgpu, virgate, wait_for, wait_idle)
+from harness import (EXAMPLES, GiB, MiB, PYTHON, SIM, VIRGATE, Nvml, Suite, check, need_module,
+                     need_program, os, run_inside, size_text, start_inside, stop, subprocess, vgpu, virgate,
+                     wait_for, wait_idle)
 
 GROW, MATMUL = f"{EXAMPLES}/grow", f"{EXAMPLES}/matmul"
 UNIT = 128 * MiB if SIM else GiB  # what the sizes below are multiples of
@@ -68,7 +69,8 @@ def two_vgpus():
 
 def two_in_one():
     virgate("create", "both", "--memory", units(4))
-    programs = [start_inside({"vgpu": "both"}, [GROW, "--chunk", SMALL_CHUNK, "--exact", "--hold", "2"]) for _ in range(2)]
+    programs = [start_inside({"vgpu": "both"}, [GROW, "--chunk", SMALL_CHUNK, "--exact", "--hold", "2"])
+                for _ in range(2)]
     try:
         outputs = [program.communicate() for program in programs]
         total = 0
@@ -107,7 +109,8 @@ def killed(nvml):
                 check(released is not None, "refunded while the driver still held the memory")
         check(refunded, "never refunded")
         check(refunded - released <= 1.0, f"refunded {refunded - released:.2f} s after the release")
-        return f"released {1e3 * (released - start):.0f} ms after the kill, refunded {1e3 * (refunded - released):.0f} ms later"
+        return (f"released {1e3 * (released - start):.0f} ms after the kill, "
+                f"refunded {1e3 * (refunded - released):.0f} ms later")
     finally:
         stop(program)
         virgate("rm", "victim")
@@ -153,7 +156,8 @@ def live_resize():
 
 def refused(verb, *words):
     """A verb that must fail; its words on stderr."""
-    done = subprocess.run([VIRGATE, verb, *(["--sim"] if SIM else []), *words], capture_output=True, text=True, check=False)
+    done = subprocess.run([VIRGATE, verb, *(["--sim"] if SIM else []), *words], capture_output=True, text=True,
+                          check=False)
     check(done.returncode != 0, f"{verb} {' '.join(words)} was taken")
     return done.stderr.strip()
 

@@ -48,7 +48,8 @@ def judge(name, line, errors, largest, slack):
     check(largest["physical"] <= LIMIT + slack,
           f"NVML sees {size_text(largest['physical'])}, the limit is {size_text(LIMIT)}, the slack {size_text(slack)}")
     return (f"{size_text(total)} granted, {size_text(largest['charged'])} charged, "
-            f"{size_text(largest['physical'])} by NVML's process list, {size_text(largest['device'])} more on the device")
+            f"{size_text(largest['physical'])} by NVML's process list, "
+            f"{size_text(largest['device'])} more on the device")
 
 
 def grow(nvml, route, slack, chunk=CHUNK, prefix=(), extra=("--exact",)):
@@ -98,8 +99,8 @@ def main():
     nvml = Nvml()
     wait_idle(nvml)
     for route, slack in (("alloc", 0), ("pitch", 0), ("async", POOL_SLACK), ("pool", 2 * POOL_SLACK), ("create", 0),
-                         ("vmm", 0), ("released", 0), ("exported", 0), ("array", 0), ("mipmap", 0), ("graph", POOL_SLACK),
-                         ("managed", 0)):
+                         ("vmm", 0), ("released", 0), ("exported", 0), ("array", 0), ("mipmap", 0),
+                         ("graph", POOL_SLACK), ("managed", 0)):
         suite.test(f"route {route}", grow, nvml, route, slack)
     suite.test("route import", imported, nvml)
     if SIM:

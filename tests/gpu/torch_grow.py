@@ -18,8 +18,8 @@ def main():
                 break
             size //= 2
     free, whole = torch.cuda.mem_get_info()
-    print(f"torch_grow: {total / (1 << 20):.1f} MiB ({total} bytes) in {len(tensors)} chunks by torch, then out of memory; "
-          f"free {free} of {whole}", flush=True)
+    print(f"torch_grow: {total / (1 << 20):.1f} MiB ({total} bytes) in {len(tensors)} chunks by torch, "
+          f"then out of memory; free {free} of {whole}", flush=True)
     time.sleep(1.5)
     assert all(int(tensor[-1]) == 7 for tensor in tensors[:5])
     tensors.clear()

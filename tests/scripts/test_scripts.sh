@@ -58,10 +58,14 @@ expect "packages that apt-get does not get" 1 "could not install scdoc libinih-d
 
 # meson itself, called without make.
 setup() {
-	(unset PKG_CONFIG_PATH; env "${@:2}" meson setup "$place/$1" "$root" "-Dcuda=${setup_cuda:-$cuda}") | grep -o 'ERROR.*'
+	(
+		unset PKG_CONFIG_PATH
+		env "${@:2}" meson setup "$place/$1" "$root" "-Dcuda=${setup_cuda:-$cuda}"
+	) | grep -o 'ERROR.*'
 	return "${PIPESTATUS[0]}"
 }
-expect "meson without a package" 1 "no jansson: install the package libjansson-dev" setup package PKG_CONFIG_LIBDIR="$place/none"
+expect "meson without a package" 1 "no jansson: install the package libjansson-dev" \
+	setup package PKG_CONFIG_LIBDIR="$place/none"
 setup_cuda=$place/none
 expect "meson without a toolkit" 1 "no CUDA toolkit at $place/none: install" setup toolkit
 setup_cuda=$place/cuda
@@ -85,9 +89,11 @@ sums() {
 	"$root/scripts/stages" "$@" | tail -n 1
 	return "${PIPESTATUS[0]}"
 }
-expect "stages add up" 0 "3 passed, 0 failed, 3 skipped" sums a='echo "1 passed, 0 failed, 2 skipped"' b='echo "2 passed, 0 failed, 1 skipped"'
+expect "stages add up" 0 "3 passed, 0 failed, 3 skipped" sums \
+	a='echo "1 passed, 0 failed, 2 skipped"' b='echo "2 passed, 0 failed, 1 skipped"'
 expect "a stage that failed" 1 "1 passed, 1 failed, 0 skipped" sums a='echo "1 passed, 0 failed, 0 skipped"' b=false
-expect "a stage that counted and failed" 1 "2 passed, 1 failed, 0 skipped" sums a='echo "2 passed, 0 failed, 0 skipped"; exit 3'
+expect "a stage that counted and failed" 1 "2 passed, 1 failed, 0 skipped" sums \
+	a='echo "2 passed, 0 failed, 0 skipped"; exit 3'
 expect "a stage without a count" 1 "0 passed, 1 failed, 0 skipped" sums a=true
 
 echo "$passed passed, $failed failed, 0 skipped"
