@@ -288,7 +288,7 @@ CUresult sim_physical_create(struct sim_device *device, size_t size, struct sim_
 }
 
 // The same memory may have been imported several times: the process lets go with the last.
-static bool held_otherwise(const struct sim_physical *gone)
+bool sim_physical_held_otherwise(const struct sim_physical *gone)
 {
 	for (const struct sim_physical *other = physicals; other; other = other->next)
 		if (other != gone && other->device && other->shadow < 0 && other->id == gone->id)
@@ -310,7 +310,7 @@ void sim_physical_unref(struct sim_physical *physical)
 		sim_handle_forget(physical->handle);
 	if (physical->shadow >= 0)
 		close(physical->shadow);
-	else if (physical->device && !(physical->shared && held_otherwise(physical)))
+	else if (physical->device && !(physical->shared && sim_physical_held_otherwise(physical)))
 		region_drop(sim_process.region, physical->id);
 	if (physical->memory >= 0 && !physical->borrowed)
 		close(physical->memory);

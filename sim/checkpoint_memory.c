@@ -12,6 +12,7 @@
 struct evicted {
 	struct sim_physical *physical;
 	unsigned char *contents;
+	bool stayed; // a descriptor kept it on the device, contents and all
 	struct evicted *next;
 };
 static struct evicted *evicted;
@@ -51,13 +52,19 @@ struct survey {
 	struct evicted *list;
 };
 
+// Memory of cuMemCreate that was exported, and that nobody has imported: all there may be is a descriptor.
+static bool exported_alone(const struct sim_physical *physical)
+{
+	return physical->handle && !sim_physical_held_otherwise(physical) && region_alone(sim_process.region, physical->id);
+}
+
 static void copy_out(struct sim_physical *physical, void *data)
 {
 	struct survey *survey = data;
 
 	if (survey->result != CUDA_SUCCESS || !physical->device)
 		return;
-	if (physical->shared) { // others may hold it too: it cannot leave the device alone
+	if (physical->shared && !exported_alone(physical)) { // others hold it too: it cannot leave the device alone
 		survey->result = CUDA_ERROR_NOT_SUPPORTED;
 		return;
 	}
@@ -71,7 +78,7 @@ static void copy_out(struct sim_physical *physical, void *data)
 		survey->result = CUDA_ERROR_OUT_OF_MEMORY;
 		return;
 	}
-	*one = (struct evicted){physical, contents, survey->list};
+	*one = (struct evicted){.physical = physical, .contents = contents, .next = survey->list};
 	survey->list = one;
 }
 
@@ -154,7 +161,12 @@ static CUresult take_all(const int physical[SIM_DEVICES])
 {
 	for (struct evicted *one = evicted; one; one = one->next) {
 		uint64_t id;
-		int device = physical[one->physical->device->ordinal];
+		int device = physical[one->physical->device->ordinal], on;
+		size_t size;
+		one->stayed = one->physical->shared && device == one->physical->device->physical &&
+			      region_hold(sim_process.region, one->physical->id, &on, &size) == 0;
+		if (one->stayed)
+			continue;
 		int r = region_take(sim_process.region, device, one->physical->size, &id);
 		if (r != 0) {
 			for (struct evicted *back = evicted; back != one; back = back->next)
@@ -185,7 +197,7 @@ CUresult sim_return(const CUcheckpointGpuPair *pairs, unsigned count)
 		region_uuid(&sim_process.config, physical[i], (uint8_t *)sim_process.devices[i].uuid.bytes);
 	}
 	for (struct evicted *one = evicted; one; one = one->next)
-		if (transfer(one->physical, one->contents, false) != 0 ||
+		if ((!one->stayed && transfer(one->physical, one->contents, false) != 0) ||
 		    sim_physical_backing(one->physical, true) != 0)
 			result = CUDA_ERROR_OPERATING_SYSTEM;
 	forget(evicted);

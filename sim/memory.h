@@ -11,6 +11,8 @@ struct sim_physical *sim_physical_adopt(struct sim_device *device, uint64_t id, 
 // Zeroed memory of the host's, which the host and devices may map; CUDA_ERROR_OUT_OF_MEMORY.
 CUresult sim_physical_on_host(size_t size, struct sim_physical **ret_physical);
 bool sim_numa_node(int node); // the machine has it; any thread, no lock
+// Another of this process's structs stands for the same memory (it was imported).
+bool sim_physical_held_otherwise(const struct sim_physical *physical);
 void sim_handle_forget(CUmemGenericAllocationHandle handle); // vmm.c: its memory goes
 // Lets the host use the addresses; only for memory that is located there.
 CUresult sim_mapping_host(struct sim_mapping *mapping);

@@ -38,14 +38,44 @@ CHILD(subject)
 	say(out, 'd');
 }
 
-static pid_t start_subject(void)
+// Its memory can be had by a descriptor, which it keeps open.
+CHILD(exporter)
+{
+	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr address;
+	unsigned word = 0;
+	int in, out, descriptor = -1;
+
+	sscanf(argument, "%d %d", &in, &out);
+	need_context();
+	wanted.location.id = access.location.id = device;
+	NEED(cuMemCreate(&handle, 64 * MiB, &wanted, 0));
+	NEED(cuMemAddressReserve(&address, 64 * MiB, 0, 0, 0));
+	NEED(cuMemMap(address, 64 * MiB, 0, handle, 0));
+	NEED(cuMemSetAccess(address, 64 * MiB, &access, 1));
+	NEED(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	NEED(cuMemsetD32(address, 0xbeef, 16 * MiB));
+	NEED(cuCtxSynchronize());
+	say(out, 'r');
+	hear(in);
+	WORKS(cuMemcpyDtoH(&word, address + 48 * MiB, 4));
+	EQUALS(word, 0xbeef);
+	WORKS(cuMemsetD32(address, 1, 16 * MiB));
+	WORKS(cuCtxSynchronize());
+	say(out, 'd');
+}
+
+static pid_t start_subject(const char *name)
 {
 	char numbers[32];
 
 	if (pipe(to_child) != 0 || pipe(from_child) != 0)
 		FAIL("no pipes");
 	sprintf(numbers, "%d %d", to_child[0], from_child[1]);
-	pid_t child = start_child("subject", numbers);
+	pid_t child = start_child(name, numbers);
 	close(to_child[0]);
 	close(from_child[1]);
 	if (hear(from_child[0]) != 'r') {
@@ -81,7 +111,7 @@ CONFORM(the_whole_way)
 
 	need_context();
 	before = memory_used();
-	pid_t child = start_subject();
+	pid_t child = start_subject("subject");
 	with_subject = memory_used();
 	HOLDS(with_subject - before >= 64 * MiB);
 	WORKS(cuCheckpointProcessGetRestoreThreadId(child, &thread));
@@ -108,12 +138,28 @@ CONFORM(the_whole_way)
 	EQUALS(memory_used(), before);
 }
 
+CONFORM(exported_memory_does_not_hinder)
+{
+	need_context();
+	pid_t child = start_subject("exporter");
+	CUcheckpointLockArgs lock = {.timeoutMs = 10000};
+	CUcheckpointCheckpointArgs checkpoint = {0};
+	CUcheckpointRestoreArgs restore = {0};
+	CUcheckpointUnlockArgs unlock = {0};
+	WORKS(cuCheckpointProcessLock(child, &lock));
+	WORKS(cuCheckpointProcessCheckpoint(child, &checkpoint));
+	EQUALS(state_of(child), CU_PROCESS_STATE_CHECKPOINTED);
+	WORKS(cuCheckpointProcessRestore(child, &restore));
+	WORKS(cuCheckpointProcessUnlock(child, &unlock));
+	EQUALS(end_subject(child), 0);
+}
+
 CONFORM(locked_and_unlocked)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
 
 	need_context();
-	pid_t child = start_subject();
+	pid_t child = start_subject("subject");
 	NEED(cuCheckpointProcessLock(child, &lock));
 	say(to_child[1], 'g'); // its next driver call waits
 	usleep(200000);
