@@ -70,13 +70,14 @@ struct unit {
 	const char *text;
 };
 
-static struct unit unit_of(uint64_t bytes)
+// The unit of `bytes`, or a smaller one as long as a tenth of it is more than `least`.
+static struct unit unit_of(uint64_t bytes, uint64_t least)
 {
 	static const struct unit units[] = {
 		{1ull << 40, "TiB"}, {1ull << 30, "GiB"}, {1ull << 20, "MiB"}, {1ull << 10, "KiB"}};
 
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		if (bytes >= units[i].bytes)
+		if (bytes >= units[i].bytes && units[i].bytes / 10 <= least)
 			return units[i];
 	return (struct unit){1, "B"};
 }
@@ -109,7 +110,9 @@ void shim_log_refusal(const char *vgpu, uint64_t asked, uint64_t charged, uint64
 	static _Atomic uint64_t last_ns, left_out;
 	uint64_t now = vg_clock_monotonic_ns(), last = atomic_load(&last_ns);
 	char line[512], asked_text[32], charged_text[32], limit_text[32], overhead_text[32], more_text[32], omitted[48] = "";
-	struct unit asked_unit = unit_of(asked), unit = unit_of(limit);
+	// What was asked must show in the figures that it is compared with.
+	uint64_t least = overhead && overhead < asked ? overhead : asked;
+	struct unit asked_unit = unit_of(asked, asked), unit = unit_of(limit, least);
 
 	if ((last && now - last < 1000000000ull) || !atomic_compare_exchange_strong(&last_ns, &last, now)) {
 		atomic_fetch_add(&left_out, 1);

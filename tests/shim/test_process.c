@@ -348,22 +348,45 @@ static void refused_thrice_body(void)
 		CHECK_INT(cuMemAlloc_v2(&address, 2 * GIB), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST(the_user_is_told_once_a_second)
+static void refused_a_little_body(void)
 {
-	char path[128], text[1024] = "";
+	CUdeviceptr address;
+
+	CHECK(freopen(getenv("SHIM_TEST_STDERR"), "w", stderr));
+	CHECK_INT(cuMemAlloc_v2(&address, 960 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&address, 96 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+// What a tenant of 1 GiB says on stderr.
+static const char *words_of(void (*body)(void))
+{
+	static char text[1024];
+	char path[128];
 	FILE *file;
 
 	tenant_new_ledger(GIB, 0);
 	snprintf(path, sizeof path, "%s/stderr", tenant_folder);
 	setenv("SHIM_TEST_STDERR", path, 1);
-	CHECK_INT(tenant_run(refused_thrice_body), 0);
+	CHECK_INT(tenant_run(body), 0);
 	file = fopen(path, "r");
 	CHECK(file);
 	text[fread(text, 1, sizeof text - 1, file)] = '\0';
 	fclose(file);
-	CHECK_STR(text, "vGPU train: asked 2.0 GiB, 0.0 of 1.0 GiB used (0.0 overhead); "
-			"raise with `virgate set train --memory 2048M`\n");
+	return text;
+}
+
+TEST(the_user_is_told_once_a_second)
+{
+	CHECK_STR(words_of(refused_thrice_body), "vGPU train: asked 2.0 GiB, 0.0 of 1.0 GiB used (0.0 overhead); "
+						 "raise with `virgate set train --memory 2048M`\n");
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 3);
+}
+
+// Not "1.0 of 1.0 GiB", where 64 MiB are left.
+TEST(the_figures_show_what_was_asked)
+{
+	CHECK_STR(words_of(refused_a_little_body), "vGPU train: asked 96.0 MiB, 960.0 of 1024.0 MiB used (0.0 overhead); "
+						   "raise with `virgate set train --memory 1536M`\n");
 }
 
 static void closed_pipe_body(void)
