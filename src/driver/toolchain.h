@@ -1,0 +1,87 @@
+// NVRTC, nvJitLink and NVVM as tables of typed functions, each loaded once per process. Any thread.
+#pragma once
+#include <nvJitLink.h>
+#include <nvrtc.h>
+#include <nvvm.h>
+#include <stddef.h>
+
+// All that a library of CUDA 12.8 or later has; one that lacks an entry is refused.
+#define VG_NVRTC_CALLS(X)                                                                                              \
+	X(nvrtcGetErrorString)                                                                                         \
+	X(nvrtcVersion)                                                                                                \
+	X(nvrtcCreateProgram)                                                                                          \
+	X(nvrtcDestroyProgram)                                                                                         \
+	X(nvrtcCompileProgram)                                                                                         \
+	X(nvrtcGetPTXSize)                                                                                             \
+	X(nvrtcGetPTX)                                                                                                 \
+	X(nvrtcGetCUBINSize)                                                                                           \
+	X(nvrtcGetCUBIN)                                                                                               \
+	X(nvrtcGetLTOIRSize)                                                                                           \
+	X(nvrtcGetLTOIR)                                                                                               \
+	X(nvrtcGetProgramLogSize)                                                                                      \
+	X(nvrtcGetProgramLog)                                                                                          \
+	X(nvrtcAddNameExpression)                                                                                      \
+	X(nvrtcGetLoweredName)                                                                                         \
+	X(nvrtcGetPCHHeapSizeRequired)                                                                                 \
+	X(nvrtcSetPCHHeapSize)                                                                                         \
+	X(nvrtcGetPCHCreateStatus)
+
+// Without the toolkit's version in their names, so that a later nvJitLink serves as well.
+#define VG_NVJITLINK_CALLS(X)                                                                                          \
+	X(nvJitLinkVersion)                                                                                            \
+	X(nvJitLinkCreate)                                                                                             \
+	X(nvJitLinkDestroy)                                                                                            \
+	X(nvJitLinkAddData)                                                                                            \
+	X(nvJitLinkAddFile)                                                                                            \
+	X(nvJitLinkComplete)                                                                                           \
+	X(nvJitLinkGetLinkedCubinSize)                                                                                 \
+	X(nvJitLinkGetLinkedCubin)                                                                                     \
+	X(nvJitLinkGetLinkedPtxSize)                                                                                   \
+	X(nvJitLinkGetLinkedPtx)                                                                                       \
+	X(nvJitLinkGetErrorLogSize)                                                                                    \
+	X(nvJitLinkGetErrorLog)                                                                                        \
+	X(nvJitLinkGetInfoLogSize)                                                                                     \
+	X(nvJitLinkGetInfoLog)
+
+#define VG_NVVM_CALLS(X)                                                                                               \
+	X(nvvmGetErrorString)                                                                                          \
+	X(nvvmVersion)                                                                                                 \
+	X(nvvmCreateProgram)                                                                                           \
+	X(nvvmDestroyProgram)                                                                                          \
+	X(nvvmAddModuleToProgram)                                                                                      \
+	X(nvvmLazyAddModuleToProgram)                                                                                  \
+	X(nvvmVerifyProgram)                                                                                           \
+	X(nvvmCompileProgram)                                                                                          \
+	X(nvvmGetCompiledResultSize)                                                                                   \
+	X(nvvmGetCompiledResult)                                                                                       \
+	X(nvvmGetProgramLogSize)                                                                                       \
+	X(nvvmGetProgramLog)
+
+#define X(name) __typeof__(&name) name;
+struct vg_nvrtc {
+	VG_NVRTC_CALLS(X)
+	const char *path; // of the file
+	int major, minor;
+};
+struct vg_nvjitlink {
+	VG_NVJITLINK_CALLS(X)
+	const char *path;
+	int major, minor;
+};
+struct vg_nvvm {
+	VG_NVVM_CALLS(X)
+	const char *path;
+	int major, minor;
+};
+#undef X
+
+// VIRGATE_NVRTC (VIRGATE_NVJITLINK, VIRGATE_NVVM) names the file; else the folders of the toolkit in CUDA_HOME and
+// CUDA_PATH, the dynamic linker, and /usr/local/cuda. 0, or 1 with a sentence in `problem`; it is looked for again next
+// time.
+int vg_nvrtc_load(const struct vg_nvrtc **ret_nvrtc, char *problem, size_t capacity);
+int vg_nvjitlink_load(const struct vg_nvjitlink **ret_nvjitlink, char *problem, size_t capacity);
+int vg_nvvm_load(const struct vg_nvvm **ret_nvvm, char *problem, size_t capacity);
+
+// The file of libdevice, NVVM's mathematical functions: VIRGATE_LIBDEVICE, or the one of this NVVM's toolkit, or as
+// above. 0, or 1 with a sentence.
+int vg_libdevice_find(const struct vg_nvvm *nvvm, char *ret_path, size_t path_capacity, char *problem, size_t capacity);
