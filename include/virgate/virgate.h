@@ -2,6 +2,7 @@
 #ifndef VIRGATE_VIRGATE_H
 #define VIRGATE_VIRGATE_H
 
+#include <virgate/compile_cache.h>
 #include <virgate/context.h>
 #include <virgate/device.h>
 #include <virgate/device_resource.h>
@@ -14,14 +15,19 @@
 #include <virgate/kernel.h>
 #include <virgate/launch.h>
 #include <virgate/layout.h>
+#include <virgate/linker.h>
 #include <virgate/log.h>
 #include <virgate/memory.h>
-#include <virgate/object_code.h>
 #include <virgate/memory_pool.h>
 #include <virgate/process.h>
 #include <virgate/status.h>
 #include <virgate/stream.h>
 #include <virgate/tensor_map.h>
+#include <virgate/object_code.h>
+#include <virgate/program.h>
+#include <virgate/status.h>
+#include <virgate/stream.h>
+#include <virgate/toolchain.h>
 #include <virgate/version.h>
 #include <virgate/vgpu.h>
 #include <virgate/view.h>

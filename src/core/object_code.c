@@ -44,12 +44,10 @@ static enum vg_status check_symbols(const struct vg_symbol *symbols, size_t coun
 	return VG_OK;
 }
 
-// One block for the table and its texts; NULL with errno, or with 0 for none.
-static struct vg_symbol *copy_symbols(const struct vg_symbol *symbols, size_t count)
+struct vg_symbol *core_symbols_copy(const struct vg_symbol *symbols, size_t count)
 {
 	size_t bytes = count * sizeof *symbols;
 
-	errno = 0;
 	for (size_t i = 0; i < count; i++)
 		bytes += strlen(symbols[i].expression) + strlen(symbols[i].symbol) + 2;
 	struct vg_symbol *copy = count ? malloc(bytes) : NULL;
@@ -75,7 +73,7 @@ static enum vg_status create(enum vg_code_type type, const char *name, const str
 	pthread_mutex_init(&code->loading, NULL);
 	code->type = type;
 	code->name = strdup(options->name ? options->name : name);
-	code->symbols = copy_symbols(options->symbols, options->symbol_count);
+	code->symbols = core_symbols_copy(options->symbols, options->symbol_count);
 	code->symbol_count = options->symbol_count;
 	if (!code->name || (code->symbol_count && !code->symbols)) {
 		core_object_release(&code->object);
@@ -114,6 +112,28 @@ enum vg_status vg_object_code_create(enum vg_code_type type, const void *data, s
 	memcpy(code->data, data, data_size);
 	((char *)code->data)[data_size] = '\0';
 	code->size = data_size;
+	*ret_code = code;
+	return VG_OK;
+}
+
+enum vg_status core_object_code_adopt(enum vg_status status, enum vg_code_type type, const char *name,
+				      struct core_compiled *compiled, const char *function,
+				      struct vg_object_code **ret_code)
+{
+	struct vg_object_code_options none = {sizeof none};
+	struct vg_object_code *code;
+
+	if (status == VG_OK)
+		status = create(type, name, &none, function, &code);
+	if (status) {
+		free(compiled->data);
+		free(compiled->symbols);
+		return status;
+	}
+	code->data = compiled->data;
+	code->size = compiled->size;
+	code->symbols = compiled->symbols;
+	code->symbol_count = compiled->symbol_count;
 	*ret_code = code;
 	return VG_OK;
 }

@@ -6,6 +6,14 @@
 #include "core/object.h"
 #include "virgate/object_code.h"
 
+// What a tool made: to be adopted or freed.
+struct core_compiled {
+	char *data; // with a zero byte behind
+	size_t size;
+	struct vg_symbol *symbols; // in one block with their texts
+	size_t symbol_count;
+};
+
 struct vg_object_code {
 	struct core_object object;
 	enum vg_code_type type;
@@ -25,3 +33,9 @@ const char *core_code_type_name(enum vg_code_type type);
 enum vg_status core_object_code_load(struct vg_object_code *code, const char *function, CUlibrary *ret_library);
 // Whether bytes are what `type` says and whole: the driver is told no size, and would read on behind a file cut short.
 enum vg_status core_code_check(enum vg_code_type type, const void *data, size_t size, const char *function);
+// One block for the table and its texts; NULL for none, and if there is no memory.
+struct vg_symbol *core_symbols_copy(const struct vg_symbol *symbols, size_t count);
+// Object code of what a tool made, taken over as it is; frees it, and answers `status`, if that is a failure already.
+enum vg_status core_object_code_adopt(enum vg_status status, enum vg_code_type type, const char *name,
+				      struct core_compiled *compiled, const char *function,
+				      struct vg_object_code **ret_code);

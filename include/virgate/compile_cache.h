@@ -1,0 +1,49 @@
+/* A cache of compiled programs on disk, shared by the processes of a user. */
+#ifndef VIRGATE_COMPILE_CACHE_H
+#define VIRGATE_COMPILE_CACHE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <virgate/status.h>
+#include <virgate/visibility.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vg_compile_cache;
+
+struct vg_compile_cache_options {
+	size_t size;	  /* sizeof(struct vg_compile_cache_options) */
+	const char *path; /* a folder, made if it is not there; NULL: virgate/programs in XDG_CACHE_HOME or ~/.cache */
+	uint64_t bytes;	  /* what its entries may take; the longest unused go first. 0: 256 MiB */
+};
+
+/* Opens the cache in a folder; an entry is found by its whole content: source, options, target, name expressions,
+ * version of the tool, digest. A damaged entry is noticed and compiled anew. `options` may be NULL. The caller owns
+ * *ret_cache and ends it with vg_compile_cache_destroy(). INVALID (a relative path), SYSTEM (no folder: says why),
+ * NO_MEMORY. Any thread, any number of processes. */
+VG_PUBLIC enum vg_status vg_compile_cache_open(const struct vg_compile_cache_options *options,
+					       struct vg_compile_cache **ret_cache);
+/* No further use by the program. Closing twice is fine. Any thread. */
+VG_PUBLIC enum vg_status vg_compile_cache_close(struct vg_compile_cache *cache);
+/* Drops the caller's reference; the files stay. NULL is fine. Any thread. */
+VG_PUBLIC void vg_compile_cache_destroy(struct vg_compile_cache *cache);
+/* Removes all its entries. CLOSED, SYSTEM. Any thread. */
+VG_PUBLIC enum vg_status vg_compile_cache_clear(struct vg_compile_cache *cache);
+
+/* The folder. Never NULL. */
+VG_PUBLIC const char *vg_compile_cache_path(const struct vg_compile_cache *cache);
+struct vg_compile_cache_statistics {
+	uint64_t hits, misses, damaged, failed; /* of this object; failed: entries that could not be written */
+	uint64_t entries, bytes;		/* in the folder now */
+};
+/* CLOSED, SYSTEM. Any thread. */
+VG_PUBLIC enum vg_status vg_compile_cache_get_statistics(struct vg_compile_cache *cache,
+							 struct vg_compile_cache_statistics *ret_statistics);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,57 @@
+/* The tools that compile and link, found at run time, and words that their options share. */
+#ifndef VIRGATE_TOOLCHAIN_H
+#define VIRGATE_TOOLCHAIN_H
+
+#include <stddef.h>
+
+#include <virgate/status.h>
+#include <virgate/visibility.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum vg_backend {
+	VG_BACKEND_NVRTC = 1, /* CUDA C++ */
+	VG_BACKEND_NVVM,      /* NVVM IR */
+	VG_BACKEND_NVJITLINK, /* PTX, and linking */
+	VG_BACKEND_DRIVER,    /* the driver's own linker */
+};
+
+struct vg_toolchain {
+	const char *path; /* of the library; valid as long as the process */
+	int major, minor;
+};
+/* Which library a back end is, loaded if it was not: the file that VIRGATE_NVRTC, VIRGATE_NVVM or VIRGATE_NVJITLINK
+ * names, else of the toolkit at CUDA_HOME or CUDA_PATH, of the dynamic linker's folders, or of /usr/local/cuda.
+ * INVALID, NOT_FOUND (says what to install), NO_DRIVER. Any thread. */
+VG_PUBLIC enum vg_status vg_toolchain_find(enum vg_backend backend, struct vg_toolchain *ret_toolchain);
+
+/* An option that a tool has a default of its own for. */
+enum vg_choice { VG_CHOICE_DEFAULT, VG_CHOICE_ON, VG_CHOICE_OFF };
+/* Options that may be given several times. */
+struct vg_texts {
+	const char *const *values;
+	size_t count;
+};
+struct vg_numbers {
+	const int *values;
+	size_t count;
+};
+/* VG_TEXTS("a", "b"); the same of integers. They last as long as the block they stand in. */
+#define VG_TEXTS(...)                                                                                                  \
+	{                                                                                                              \
+		(const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)  \
+	}
+#define VG_NUMBERS(...)                                                                                                \
+	{                                                                                                              \
+		(const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int)                           \
+	}
+
+/* Threads of a tool that splits its work: a number, or one for each processor. */
+#define VG_SPLIT_ALL (-1)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

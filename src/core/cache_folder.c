@@ -1,0 +1,166 @@
+#include "core/cache_folder.h"
+
+#include "core/error.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STALE = 3600 }; // seconds after which a file being written counts as left by a process that died
+
+char *core_cache_folder_default(const char *function)
+{
+	const char *root = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	char *path = NULL;
+	int r;
+
+	if (root && *root == '/') // others are to be ignored, says the specification
+		r = asprintf(&path, "%s/virgate/programs", root);
+	else if (home && *home == '/')
+		r = asprintf(&path, "%s/.cache/virgate/programs", home);
+	else {
+		vg_fail(VG_SYSTEM, ENOENT, function,
+			"no place for a cache: neither XDG_CACHE_HOME nor HOME names a folder; give a path");
+		return NULL;
+	}
+	if (r >= 0)
+		return path;
+	vg_fail(VG_NO_MEMORY, 0, function, "no memory for a path");
+	return NULL;
+}
+
+static int make_folders(const char *path)
+{
+	char *copy = strdup(path);
+
+	if (!copy)
+		return -ENOMEM;
+	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(copy, 0700); // the last one tells whether it worked
+		*slash = '/';
+	}
+	int r = mkdir(copy, 0700) && errno != EEXIST ? -errno : 0;
+	free(copy);
+	return r;
+}
+
+enum vg_status core_cache_folder_open(struct vg_compile_cache *cache, const char *function)
+{
+	struct stat status;
+
+	int r = make_folders(cache->path);
+	if (r == 0) {
+		cache->folder = open(cache->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = cache->folder < 0 || fstat(cache->folder, &status) ? -errno : 0;
+	}
+	if (r)
+		return vg_fail(VG_SYSTEM, -r, function, "no cache in %s: %s", cache->path, strerror(-r));
+	// What lies here is run as code on the GPU.
+	if (status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)))
+		return vg_fail(VG_DENIED, 0, function,
+			       "no cache in %s: others may write there (owner %u, mode %03o); it has to be yours alone",
+			       cache->path, (unsigned)status.st_uid, (unsigned)status.st_mode & 0777);
+	return VG_OK;
+}
+
+struct entry {
+	struct timespec used;
+	uint64_t size;
+	char name[48];
+};
+
+static int by_use(const void *a, const void *b)
+{
+	const struct timespec *x = &((const struct entry *)a)->used, *y = &((const struct entry *)b)->used;
+
+	if (x->tv_sec != y->tv_sec)
+		return x->tv_sec < y->tv_sec ? -1 : 1;
+	return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
+}
+
+// Whether a name in the folder is an entry; what was left half written long ago is removed.
+static bool is_entry(int folder, const char *name, struct stat *ret_status)
+{
+	size_t length = strlen(name);
+
+	if (length >= sizeof((struct entry *)0)->name || fstatat(folder, name, ret_status, AT_SYMLINK_NOFOLLOW) ||
+	    !S_ISREG(ret_status->st_mode))
+		return false;
+	if (strncmp(name, "new-", 4) == 0 && time(NULL) - ret_status->st_mtim.tv_sec > STALE)
+		unlinkat(folder, name, 0);
+	return length == 36 && strcmp(name + 32, ".vgc") == 0;
+}
+
+static int list(int folder, struct entry **ret_entries, size_t *ret_count)
+{
+	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = again < 0 ? NULL : fdopendir(again);
+	struct entry *entries = NULL, *grown;
+	size_t count = 0, capacity = 0;
+	struct dirent *file;
+	struct stat status;
+
+	if (!stream) {
+		int r = -errno;
+		if (again >= 0)
+			close(again);
+		return r;
+	}
+	while ((file = readdir(stream))) {
+		if (!is_entry(folder, file->d_name, &status))
+			continue;
+		if (count == capacity) {
+			capacity = capacity ? 2 * capacity : 64;
+			grown = realloc(entries, capacity * sizeof *grown);
+			if (!grown) {
+				free(entries);
+				closedir(stream);
+				return -ENOMEM;
+			}
+			entries = grown;
+		}
+		entries[count].used = status.st_mtim;
+		entries[count].size = (uint64_t)status.st_size;
+		strcpy(entries[count++].name, file->d_name);
+	}
+	closedir(stream);
+	*ret_entries = entries;
+	*ret_count = count;
+	return 0;
+}
+
+int core_cache_folder_trim(const struct vg_compile_cache *cache, uint64_t most, struct core_cache_sum *ret_sum)
+{
+	struct core_cache_sum sum = {0};
+	struct entry *entries = NULL;
+	size_t count = 0;
+
+	int r = list(cache->folder, &entries, &count);
+	if (r)
+		return r;
+	sum.entries = count;
+	for (size_t i = 0; i < count; i++)
+		sum.bytes += entries[i].size;
+	if (sum.bytes > most)
+		qsort(entries, count, sizeof *entries, by_use);
+	// Another process may be at it as well: what it removed counts as removed.
+	for (size_t i = 0; i < count && sum.bytes > most; i++) {
+		if (unlinkat(cache->folder, entries[i].name, 0) && errno != ENOENT) {
+			r = -errno;
+			continue;
+		}
+		sum.bytes -= entries[i].size;
+		sum.entries--;
+	}
+	free(entries);
+	if (ret_sum)
+		*ret_sum = sum;
+	return r;
+}

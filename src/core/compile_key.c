@@ -1,0 +1,153 @@
+// What a compilation's result depends on.
+#include "core/compile_cache.h"
+#include "core/error.h"
+#include "core/linker.h"
+#include "driver/toolchain.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+// Each piece with its size before it, so that no two lists of pieces give the same bytes.
+static void add(struct core_cache_key *key, const void *data, size_t size)
+{
+	unsigned char *grown = key->failed ? NULL : realloc(key->data, key->size + sizeof size + size);
+
+	if (!grown) {
+		key->failed = true;
+		return;
+	}
+	memcpy(grown + key->size, &size, sizeof size);
+	if (size)
+		memcpy(grown + key->size + sizeof size, data, size);
+	key->data = grown;
+	key->size += sizeof size + size;
+}
+
+static void add_text(struct core_cache_key *key, const char *text)
+{
+	add(key, text, strlen(text));
+}
+
+static void add_number(struct core_cache_key *key, uint64_t number)
+{
+	add(key, &number, sizeof number);
+}
+
+// A tool's file is told apart from another by name, size and time: versions say no more than 13.0.
+static void add_file(struct core_cache_key *key, const char *path)
+{
+	struct stat status;
+
+	add_text(key, path);
+	if (stat(path, &status) == 0) {
+		add_number(key, (uint64_t)status.st_size);
+		add_number(key, (uint64_t)status.st_mtim.tv_sec * 1000000000 + (uint64_t)status.st_mtim.tv_nsec);
+	}
+}
+
+static enum vg_status add_tool(struct core_cache_key *key, const struct vg_program *program, const char *function)
+{
+	struct vg_toolchain tool;
+	const struct vg_nvvm *nvvm;
+	char path[4096], problem[1000];
+
+	enum vg_status status = vg_toolchain_find(program->backend, &tool);
+	if (status)
+		return status;
+	add_number(key, program->backend);
+	add_number(key, (uint64_t)tool.major * 1000 + (uint64_t)tool.minor);
+	add_file(key, tool.path);
+	if (!program->use_libdevice)
+		return VG_OK;
+	if (vg_nvvm_load(&nvvm, problem, sizeof problem) ||
+	    vg_libdevice_find(nvvm, path, sizeof path, problem, sizeof problem))
+		return vg_fail(VG_NOT_FOUND, 0, function, "%s", problem);
+	add_file(key, path);
+	return VG_OK;
+}
+
+static void add_arguments(struct core_cache_key *key, const struct core_arguments *arguments)
+{
+	add_number(key, arguments->count);
+	for (size_t i = 0; i < arguments->count; i++)
+		add_text(key, arguments->texts[i]);
+	key->failed |= arguments->failed;
+}
+
+static void add_linker(struct core_cache_key *key, const struct vg_linker *linker, enum vg_code_type target)
+{
+	struct core_arguments arguments = {0};
+
+	core_linker_arguments(linker, target, &arguments);
+	add_arguments(key, &arguments);
+	core_arguments_finish(&arguments);
+	add(key, linker->jit, linker->jit_count * sizeof *linker->jit);
+}
+
+// Whether a source may ask for another file; a comment that looks like it counts as well.
+static bool includes(const char *source)
+{
+	static const char *const words[] = {"include", "embed", "import"};
+
+	for (const char *p = source; (p = strpbrk(p, "#%_")); p++) {
+		const char *word = p + 1 + (*p == '%' && p[1] == ':'); // "%:" is another way to write '#'
+		if (strncmp(p, "__has_include", 13) == 0 || strncmp(p, "_Pragma", 7) == 0)
+			return true;
+		if (*p == '_' || (*p == '%' && p[1] != ':'))
+			continue;
+		while (isspace((unsigned char)*word) || (*word == '\\' && word[1] == '\n'))
+			word++;
+		if (*word == '/') // a comment between the two
+			return true;
+		for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+			if (strncmp(word, words[i], strlen(words[i])) == 0)
+				return true;
+	}
+	return false;
+}
+
+enum vg_status core_cache_key_make(const struct vg_program *program, enum vg_code_type target,
+				   const struct core_arguments *arguments, const struct vg_compile_options *options,
+				   const char *function, struct core_cache_key *ret_key)
+{
+	struct core_cache_key *key = ret_key;
+
+	if (!options->digest_size && program->reads_files)
+		return vg_fail(VG_INVALID, 0, function,
+			       "the option %s makes the compiler read or write files, whose contents the cache cannot "
+			       "know: give a digest "
+			       "of them, or no cache",
+			       program->reads_files);
+	if (!options->digest_size && program->type == VG_SOURCE_CXX && includes(program->source))
+		return vg_fail(VG_INVALID, 0, function,
+			       "program \"%s\" includes files, whose contents the cache cannot know: give a digest of "
+			       "them, or no cache",
+			       program->name);
+	enum vg_status status = add_tool(key, program, function);
+	if (status)
+		return status;
+	add_number(key, program->type);
+	add_number(key, target);
+	add_text(key, program->name);
+	add_arguments(key, arguments);
+	if (program->linker)
+		add_linker(key, program->linker, target);
+	add_number(key, options->name_expressions.count);
+	for (size_t i = 0; i < options->name_expressions.count; i++)
+		add_text(key, options->name_expressions.values[i]);
+	add(key, program->source, program->source_size);
+	for (size_t i = 0; i < program->module_count; i++) {
+		add_text(key, program->modules[i].name);
+		add(key, program->modules[i].data, program->modules[i].size);
+	}
+	add(key, options->digest, options->digest_size);
+	return key->failed ? vg_fail(VG_NO_MEMORY, 0, function, "no memory for a key of %zu bytes", key->size) : VG_OK;
+}
+
+void core_cache_key_finish(struct core_cache_key *key)
+{
+	free(key->data);
+	*key = (struct core_cache_key){0};
+}

@@ -1,0 +1,118 @@
+// Linking by the driver.
+#include "core/context.h"
+#include "core/error.h"
+#include "core/linker.h"
+#include "core/object_code.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOG_SIZE = 4 << 20 }; // of each; what is longer the driver cuts
+
+void core_driver_link_drop(struct vg_linker *linker)
+{
+	if (linker->native)
+		core_driver->cuLinkDestroy(linker->native);
+	linker->native = NULL;
+}
+
+static enum vg_status failed(const struct vg_linker *linker, CUresult r, const char *function, const char *call,
+			     const char *what)
+{
+	const char *log = vg_linker_error_log(linker);
+
+	enum vg_status status =
+		core_driver_failed(r, function, call, "\"%s\"%s%.600s", what, *log ? "; error log: " : "", log);
+	if (*log)
+		vg_fail_log(log);
+	return status;
+}
+
+static CUresult add(const struct vg_linker *linker, const struct vg_object_code *code)
+{
+	static const CUjitInputType inputs[] = {
+		[VG_CODE_CUBIN] = CU_JIT_INPUT_CUBIN,	   [VG_CODE_PTX] = CU_JIT_INPUT_PTX,
+		[VG_CODE_FATBIN] = CU_JIT_INPUT_FATBINARY, [VG_CODE_OBJECT] = CU_JIT_INPUT_OBJECT,
+		[VG_CODE_LIBRARY] = CU_JIT_INPUT_LIBRARY,
+	};
+
+	if (code->path)
+		return core_driver->cuLinkAddFile_v2(linker->native, inputs[code->type], code->path, 0, NULL, NULL);
+	// PTX with its terminator
+	return core_driver->cuLinkAddData_v2(linker->native, inputs[code->type], code->data,
+					     code->size + (code->type == VG_CODE_PTX), code->name, 0, NULL, NULL);
+}
+
+// With the context current and both logs there. The result belongs to the native linker.
+static enum vg_status link_all(struct vg_linker *linker, const char *function, struct core_compiled *compiled)
+{
+	CUjit_option options[CORE_LINKER_JIT + 4] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+						     CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	void *values[CORE_LINKER_JIT + 4] = {linker->info_log, (void *)(size_t)LOG_SIZE, linker->error_log,
+					     (void *)(size_t)LOG_SIZE};
+	CUlinkState native;
+	size_t size;
+	void *cubin;
+
+	for (unsigned i = 0; i < linker->jit_count; i++) {
+		options[4 + i] = (CUjit_option)linker->jit[i].option;
+		values[4 + i] = (void *)(size_t)linker->jit[i].value;
+	}
+	CUresult r = core_driver->cuLinkCreate_v2(4 + linker->jit_count, options, values, &native);
+	if (r)
+		return failed(linker, r, function, "cuLinkCreate", linker->name);
+	linker->native = native;
+	for (size_t i = 0; i < linker->code_count; i++) {
+		r = add(linker, linker->codes[i]);
+		if (r)
+			return failed(linker, r, function, linker->codes[i]->path ? "cuLinkAddFile" : "cuLinkAddData",
+				      linker->codes[i]->name);
+	}
+	r = core_driver->cuLinkComplete(native, &cubin, &size);
+	if (r)
+		return failed(linker, r, function, "cuLinkComplete", linker->name);
+	compiled->data = malloc(size + 1);
+	if (!compiled->data)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu bytes of code", size);
+	memcpy(compiled->data, cubin, size);
+	compiled->data[size] = '\0';
+	compiled->size = size;
+	return VG_OK;
+}
+
+// Gives back what the log does not need.
+static char *shrink(char *log)
+{
+	char *shorter = log ? realloc(log, strlen(log) + 1) : NULL;
+
+	return shorter ? shorter : log;
+}
+
+enum vg_status core_driver_link(struct vg_linker *linker, const char *function, struct core_compiled *ret_compiled)
+{
+	struct vg_device *device = linker->device;
+	struct vg_context *context;
+
+	enum vg_status status = device ? VG_OK : vg_device_get(0, &device);
+	if (status == VG_OK)
+		status = vg_context_primary(device, &context);
+	if (status)
+		return status;
+	linker->info_log = calloc(1, LOG_SIZE);
+	linker->error_log = calloc(1, LOG_SIZE);
+	if (!linker->info_log || !linker->error_log) {
+		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for logs of %d bytes", LOG_SIZE);
+	} else {
+		CORE_SCOPE scope = {false};
+		CUresult r = core_enter(&scope, context->handle);
+		status = r ? core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "")
+			   : link_all(linker, function, ret_compiled);
+		// The native linker writes to its logs as long as it is there.
+		core_driver_link_drop(linker);
+	}
+	vg_context_destroy(context);
+	linker->info_log = shrink(linker->info_log);
+	linker->error_log = shrink(linker->error_log);
+	return status;
+}

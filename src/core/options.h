@@ -1,0 +1,52 @@
+// Options of compilers and linkers: tables of fields, from which arguments, refusals and messages come. Any thread.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "virgate/device.h"
+#include "virgate/toolchain.h"
+
+// A list of arguments that grows; `failed` when memory was short, for whoever uses it in the end.
+struct core_arguments {
+	char **texts;
+	size_t count;
+	bool failed;
+};
+__attribute__((format(printf, 2, 3))) void core_arguments_add(struct core_arguments *arguments, const char *format,
+							      ...);
+void core_arguments_copy(struct core_arguments *arguments, const struct core_arguments *from);
+void core_arguments_finish(struct core_arguments *arguments);
+
+enum core_option_kind {
+	OPTION_FLAG,	// int: the argument alone
+	OPTION_CHOICE,	// enum vg_choice: true or false
+	OPTION_TEXT,	// const char *
+	OPTION_TEXTS,	// struct vg_texts: an argument each
+	OPTION_MACROS,	// likewise, NAME or NAME=VALUE
+	OPTION_NUMBER,	// int, from 1
+	OPTION_LEVEL,	// int, from 1 to 3, or VG_OPTIMIZE_NOT for 0
+	OPTION_THREADS, // int, from 1, or VG_SPLIT_ALL for 0
+	OPTION_NUMBERS, // struct vg_numbers
+};
+
+struct core_option {
+	const char *field;
+	size_t offset;
+	enum core_option_kind kind;
+	unsigned traits; // as its table has them
+	const char *argument;
+};
+
+bool core_option_given(const struct core_option *option, const void *options);
+// INVALID, naming the field, if a value is out of shape.
+enum vg_status core_option_check(const struct core_option *option, const void *options, const char *function);
+// Adds its arguments, if it is given.
+void core_option_add(const struct core_option *option, const void *options, struct core_arguments *arguments);
+// INVALID with "the following options are not supported by WHO: a, b" for those given that lack all of `traits`.
+enum vg_status core_options_refuse(const struct core_option *table, size_t count, const void *options, unsigned traits,
+				   const char *who, const char *function);
+
+enum { CORE_ARCHITECTURE = 32 };
+// "sm_90": `arch` as it was given, or a device's, or device 0's. INVALID (its shape), NO_DRIVER, NOT_FOUND.
+enum vg_status core_architecture(const char *arch, const struct vg_device *device, const char *function,
+				 char ret_text[CORE_ARCHITECTURE]);

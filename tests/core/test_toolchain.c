@@ -1,0 +1,158 @@
+// Tools and drivers that are there, or not: each case in a child, since what was found once is kept.
+#include "core_test.h"
+
+#include <sys/wait.h>
+
+static struct vg_program_options options = {sizeof(struct vg_program_options)};
+
+static void in_child(void (*run)(void), const char *variable, const char *value)
+{
+	int status;
+
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		setenv(variable, value, 1);
+		run();
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		SKIP("the child says why");
+	CHECK_INT(status, 0);
+}
+
+static void compile_without_a_driver(void)
+{
+	static const char source[] = "__global__ void k() {}";
+	struct vg_program *program = NULL;
+	struct vg_object_code *code;
+
+	REFUSED(vg_program_create(VG_SOURCE_CXX, "x", 1, &options, &program), VG_NO_DRIVER,
+		"the option arch is not given");
+	CHECK(program == NULL);
+	options.arch = "sm_90";
+	OK(vg_program_create(VG_SOURCE_CXX, source, strlen(source), &options, &program));
+	OK(vg_program_compile(program, VG_CODE_CUBIN, NULL, &code));
+	REFUSED(vg_object_code_load(code), VG_NO_DRIVER, "no CUDA driver");
+	vg_object_code_destroy(code);
+	vg_program_destroy(program);
+}
+
+TEST(no_driver_is_needed_to_compile)
+{
+	in_child(compile_without_a_driver, "VIRGATE_DRIVER", "/nowhere/libcuda.so.1");
+}
+
+static void find_all(void)
+{
+	static const char *const names[] = {[VG_BACKEND_NVRTC] = "nvrtc",
+					    [VG_BACKEND_NVVM] = "nvvm",
+					    [VG_BACKEND_NVJITLINK] = "nvJitLink",
+					    [VG_BACKEND_DRIVER] = "cuda"};
+	struct vg_toolchain tool;
+
+	if (vg_toolchain_find(VG_BACKEND_NVRTC, &tool) == VG_NOT_FOUND)
+		SKIP("%s", vg_last_error()->text);
+	for (int i = VG_BACKEND_NVRTC; i <= VG_BACKEND_DRIVER; i++) {
+		OK(vg_toolchain_find((enum vg_backend)i, &tool));
+		CHECK_CONTAINS(tool.path, names[i]);
+		CHECK(i == VG_BACKEND_NVVM ? tool.major >= 1 : tool.major >= 12);
+	}
+	REFUSED(vg_toolchain_find((enum vg_backend)0, &tool), VG_INVALID, "there is no back end 0");
+	REFUSED(vg_toolchain_find(VG_BACKEND_NVRTC, NULL), VG_INVALID, "ret_toolchain is NULL");
+}
+
+TEST(tools_say_where_they_are_and_their_versions)
+{
+	in_child(find_all, "UNUSED", "");
+}
+
+static void find_in_cuda_home(void)
+{
+	struct vg_toolchain tool;
+
+	OK(vg_toolchain_find(VG_BACKEND_NVRTC, &tool));
+	CHECK(strncmp(tool.path, getenv("CUDA_HOME"), strlen(getenv("CUDA_HOME"))) == 0);
+}
+
+TEST(a_toolkit_that_is_named_comes_first)
+{
+	char home[] = "/tmp/test-toolkit-XXXXXX", path[64];
+
+	if (access("/usr/local/cuda/lib64/libnvrtc.so.13", R_OK))
+		SKIP("no CUDA toolkit 13 in /usr/local/cuda");
+	CHECK(mkdtemp(home) != NULL);
+	snprintf(path, sizeof path, "%s/lib64", home);
+	CHECK_INT(symlink("/usr/local/cuda/lib64", path), 0);
+	in_child(find_in_cuda_home, "CUDA_HOME", home);
+	unlink(path);
+	rmdir(home);
+}
+
+static void miss_nvrtc(void)
+{
+	struct vg_program *program = NULL;
+	struct vg_toolchain tool;
+
+	options.arch = "sm_90";
+	REFUSED(vg_toolchain_find(VG_BACKEND_NVRTC, &tool), VG_NOT_FOUND,
+		"no NVRTC: VIRGATE_NVRTC names it, and it does not load");
+	REFUSED(vg_program_create(VG_SOURCE_CXX, "x", 1, &options, &program), VG_NOT_FOUND, "no NVRTC");
+	CHECK(program == NULL);
+}
+
+static void refuse_another(void)
+{
+	struct vg_toolchain tool;
+
+	REFUSED(vg_toolchain_find(VG_BACKEND_NVRTC, &tool), VG_NOT_FOUND,
+		"has no nvrtcGetErrorString: NVRTC of CUDA 12.8 or later is needed; install cuda-nvrtc-13-0, or name "
+		"the file in "
+		"VIRGATE_NVRTC");
+}
+
+TEST(tools_that_are_not_there)
+{
+	in_child(miss_nvrtc, "VIRGATE_NVRTC", "/nowhere/libnvrtc.so.13");
+	in_child(refuse_another, "VIRGATE_NVRTC", "libc.so.6");
+}
+
+static void miss_libdevice(void)
+{
+	struct vg_program *program;
+	struct vg_object_code *code;
+
+	options.arch = "sm_90";
+	options.use_libdevice = 1;
+	OK(vg_program_create(VG_SOURCE_NVVM, "target triple = \"nvptx64-nvidia-cuda\"\n", 38, &options, &program));
+	REFUSED(vg_program_compile(program, VG_CODE_PTX, NULL, &code), VG_NOT_FOUND,
+		"no libdevice: VIRGATE_LIBDEVICE names /nowhere/libdevice.10.bc, which cannot be read");
+	vg_program_destroy(program);
+}
+
+TEST(libdevice_that_is_not_there)
+{
+	in_child(miss_libdevice, "VIRGATE_LIBDEVICE", "/nowhere/libdevice.10.bc");
+}
+
+static void link_by_the_driver(void)
+{
+	struct vg_linker_options link = {sizeof link, .arch = "sm_90", .backend = VG_BACKEND_NVJITLINK};
+	struct vg_object_code *code;
+	struct vg_linker *linker;
+
+	CHECK_INT(vg_linker_default_backend(), VG_BACKEND_DRIVER);
+	OK(vg_object_code_create(VG_CODE_PTX, ".version 8.0", 12, NULL, &code));
+	REFUSED(vg_linker_create(&code, 1, &link, &linker), VG_NOT_FOUND, "no nvJitLink: VIRGATE_NVJITLINK names it");
+	link.backend = (enum vg_backend)0;
+	OK(vg_linker_create(&code, 1, &link, &linker));
+	CHECK_INT(vg_linker_backend(linker), VG_BACKEND_DRIVER);
+	vg_linker_destroy(linker);
+	vg_object_code_destroy(code);
+}
+
+TEST(without_nvjitlink_the_driver_links)
+{
+	in_child(link_by_the_driver, "VIRGATE_NVJITLINK", "/nowhere/libnvJitLink.so.13");
+}
