@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""test_man_library.py SOURCE CC...: each page of the library's section 3 names every public function of its header and no
+other, and the program in its EXAMPLE compiles."""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+SOURCE, CC = sys.argv[1], sys.argv[2:]
+SECTIONS = ("NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLE", "SEE ALSO")
+counts = {"passed": 0, "failed": 0}
+
+
+def check(name, problems):
+    counts["failed" if problems else "passed"] += 1
+    print(f"FAIL {name}: {problems}" if problems else f"ok {name}")
+
+
+def functions(header):
+    return set(re.findall(r"^VG_PUBLIC [^(]*?\b(vg_[a-z0-9_]+)\(", header, re.MULTILINE))
+
+
+def compiles(program):
+    with tempfile.NamedTemporaryFile("w", suffix=".c") as file:
+        file.write(program)
+        file.flush()
+        done = subprocess.run([*CC, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", f"{SOURCE}/include", file.name],
+                              capture_output=True, text=True, check=False)
+        return done.stderr
+
+
+def known():
+    """Every function of every header: a page may point at another's."""
+    headers = subprocess.run(["sh", "-c", f"cat {SOURCE}/include/virgate/*.h"], capture_output=True, text=True, check=True)
+    return functions(headers.stdout)
+
+
+def main():
+    everything = known()
+    built = open(f"{SOURCE}/man/meson.build", encoding="utf-8").read()
+    for path in sorted(glob.glob(f"{SOURCE}/man/vg_*.3.scd")):
+        name = os.path.basename(path).removesuffix(".3.scd")
+        page = open(path, encoding="utf-8").read()
+        check(f"{name} is built", "" if f"'{name}'" in built else "not in man/meson.build")
+        own = functions(open(f"{SOURCE}/include/virgate/{name.removeprefix('vg_')}.h", encoding="utf-8").read())
+        named = set(re.findall(r"\b(vg_[a-z0-9_]+)\*?\(\)", page))
+        check(f"{name} names its functions", sorted(own - named))
+        check(f"{name} names no others", sorted(named - everything))
+        check(f"{name} has its sections", [s for s in SECTIONS if f"\n# {s}\n" not in page])
+        example = re.search(r"^# EXAMPLE$.*?^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        check(f"{name} has an example that compiles", compiles(example.group(1)) if example else "none")
+    print(f"{counts['passed']} passed, {counts['failed']} failed, 0 skipped")
+    return 1 if counts["failed"] or not counts["passed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
