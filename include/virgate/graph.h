@@ -6,6 +6,7 @@
 
 #include <virgate/cuda_handles.h>
 #include <virgate/graph_definition.h>
+#include <virgate/graph_node.h>
 #include <virgate/status.h>
 #include <virgate/stream.h>
 #include <virgate/visibility.h>
@@ -15,6 +16,7 @@ extern "C" {
 #endif
 
 struct vg_graph;
+struct vg_graph_builder;
 
 struct vg_graph_options {
 	size_t size;		 /* sizeof(struct vg_graph_options) */
@@ -41,6 +43,31 @@ VG_PUBLIC void vg_graph_destroy(struct vg_graph *graph);
 VG_PUBLIC enum vg_status vg_graph_launch(struct vg_graph *graph, struct vg_stream *stream);
 /* Does ahead of the first launch what it would have to do. CLOSED, DRIVER. Source: cuGraphUpload. */
 VG_PUBLIC enum vg_status vg_graph_upload(struct vg_graph *graph, struct vg_stream *stream);
+
+/* Takes over what the nodes of `source` do, which must have the same nodes and edges as what the graph was made from.
+ * STATE (the source is being captured), CLOSED; DRIVER with the reason: the graph is then unchanged. Source:
+ * cuGraphExecUpdate. */
+VG_PUBLIC enum vg_status vg_graph_update(struct vg_graph *graph, struct vg_graph_definition *source);
+VG_PUBLIC enum vg_status vg_graph_update_from_builder(struct vg_graph *graph, struct vg_graph_builder *builder);
+
+/* Changes what one node does in this graph's launches from now on; `node` is of the definition it was made from,
+ * which stays as it is. What a launch in flight uses is kept for it. INVALID, CLOSED, NO_MEMORY, DRIVER; the graph is
+ * unchanged then. Source: cuGraphExecNodeSetParams. */
+VG_PUBLIC enum vg_status vg_graph_set_memset(struct vg_graph *graph, struct vg_graph_node *node,
+					     const struct vg_graph_memset *memset);
+VG_PUBLIC enum vg_status vg_graph_set_memcpy(struct vg_graph *graph, struct vg_graph_node *node,
+					     const struct vg_graph_memcpy *memcpy);
+/* UNSUPPORTED if the cluster, or whether it is cooperative, would change. */
+VG_PUBLIC enum vg_status vg_graph_set_kernel(struct vg_graph *graph, struct vg_graph_node *node,
+					     const struct vg_graph_kernel *kernel);
+VG_PUBLIC enum vg_status vg_graph_set_callback(struct vg_graph *graph, struct vg_graph_node *node,
+					       void (*function)(void *data), const void *data, size_t size);
+VG_PUBLIC enum vg_status vg_graph_set_event(struct vg_graph *graph, struct vg_graph_node *node, struct vg_event *event);
+VG_PUBLIC enum vg_status vg_graph_set_child(struct vg_graph *graph, struct vg_graph_node *node,
+					    struct vg_graph_definition *child);
+/* A kernel, memset or memcpy node that is not enabled does nothing. Source: cuGraphNodeSetEnabled. */
+VG_PUBLIC enum vg_status vg_graph_set_enabled(struct vg_graph *graph, struct vg_graph_node *node, int enabled);
+VG_PUBLIC enum vg_status vg_graph_is_enabled(struct vg_graph *graph, const struct vg_graph_node *node, int *ret_enabled);
 
 /* The driver's handle; NULL once closed. */
 VG_PUBLIC struct CUgraphExec_st *vg_graph_handle(const struct vg_graph *graph);

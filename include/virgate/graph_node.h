@@ -9,7 +9,11 @@
 #include <stddef.h>
 
 #include <virgate/cuda_handles.h>
+#include <virgate/device.h>
+#include <virgate/event.h>
 #include <virgate/graph_definition.h>
+#include <virgate/kernel.h>
+#include <virgate/launch.h>
 #include <virgate/memory.h>
 #include <virgate/status.h>
 #include <virgate/visibility.h>
@@ -52,6 +56,11 @@ VG_PUBLIC enum vg_status vg_graph_node_remove(struct vg_graph_node *node);
 VG_PUBLIC enum vg_status vg_graph_add_empty(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 					    size_t count, struct vg_graph_node **ret_node);
 
+/* ---- what a node does, when it is made and afterwards ------------------------------------------- */
+/* vg_graph_node_set_… changes a node: executables made from now on have it. INVALID (also for a node of another kind),
+ * CLOSED, NO_MEMORY, DRIVER; the node is unchanged then. Source: cuGraphNodeSetParams. The executable's own are in
+ * graph.h. vg_graph_node_get_… reads back from the driver. INVALID, CLOSED, DRIVER. */
+
 /* `height` rows of `width` elements, each set to `value`. */
 struct vg_graph_memset {
 	size_t size; /* sizeof(struct vg_graph_memset) */
@@ -66,6 +75,160 @@ struct vg_graph_memset {
 VG_PUBLIC enum vg_status vg_graph_add_memset(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 					     size_t count, const struct vg_graph_memset *memset,
 					     struct vg_graph_node **ret_node);
+VG_PUBLIC enum vg_status vg_graph_node_set_memset(struct vg_graph_node *node, const struct vg_graph_memset *memset);
+/* destination_buffer is the one that the node keeps, or NULL. */
+VG_PUBLIC enum vg_status vg_graph_node_get_memset(const struct vg_graph_node *node, struct vg_graph_memset *ret_memset);
+
+/* Bytes from one place to another, each on a device, or on the host: the driver is asked which, and what
+ * it does not know is the host's. */
+struct vg_graph_memcpy {
+	size_t size; /* sizeof(struct vg_graph_memcpy) */
+	vg_address destination;
+	vg_address source;
+	size_t bytes;
+	struct vg_buffer *destination_buffer; /* not NULL: kept alive by the node */
+	struct vg_buffer *source_buffer;      /* likewise */
+};
+VG_PUBLIC enum vg_status vg_graph_add_memcpy(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+					     size_t count, const struct vg_graph_memcpy *memcpy,
+					     struct vg_graph_node **ret_node);
+VG_PUBLIC enum vg_status vg_graph_node_set_memcpy(struct vg_graph_node *node, const struct vg_graph_memcpy *memcpy);
+VG_PUBLIC enum vg_status vg_graph_node_get_memcpy(const struct vg_graph_node *node, struct vg_graph_memcpy *ret_memcpy);
+
+/* A launch, checked as vg_launch() does. Values of arguments are copied. */
+struct vg_graph_kernel {
+	size_t size; /* sizeof(struct vg_graph_kernel) */
+	struct vg_kernel *kernel; /* kept alive by the node */
+	const struct vg_launch_config *config; /* serialization of streams has no meaning in a graph */
+	const struct vg_argument *arguments;
+	size_t argument_count;
+};
+/* LIMIT and UNSUPPORTED as vg_launch(). */
+VG_PUBLIC enum vg_status vg_graph_add_kernel(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+					     size_t count, const struct vg_graph_kernel *kernel,
+					     struct vg_graph_node **ret_node);
+VG_PUBLIC enum vg_status vg_graph_node_set_kernel(struct vg_graph_node *node, const struct vg_graph_kernel *kernel);
+/* The kernel's object, or NULL where the node came from a capture; ret_handle is the driver's, NULL if it knows a
+ * function only. Either may be NULL. */
+VG_PUBLIC enum vg_status vg_graph_node_get_kernel(const struct vg_graph_node *node, struct vg_kernel **ret_kernel,
+						  struct CUkern_st **ret_handle);
+/* Dimensions, clusters, shared memory, and whether it is cooperative; no attributes. */
+VG_PUBLIC enum vg_status vg_graph_node_get_launch_config(const struct vg_graph_node *node,
+							 struct vg_launch_config *ret_config);
+
+/* A host function, as vg_graph_builder_callback(): with `size` 0 it gets `data` itself, else a copy. */
+VG_PUBLIC enum vg_status vg_graph_add_callback(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+					       size_t count, void (*function)(void *data), const void *data, size_t size,
+					       struct vg_graph_node **ret_node);
+VG_PUBLIC enum vg_status vg_graph_node_set_callback(struct vg_graph_node *node, void (*function)(void *data),
+						    const void *data, size_t size);
+/* What it calls, and with what: the copy, where there is one. Either may be NULL. */
+VG_PUBLIC enum vg_status vg_graph_node_get_callback(const struct vg_graph_node *node, void (**ret_function)(void *data),
+						    void **ret_data);
+
+/* Records the event, or waits for it, each time the graph runs. The node keeps the event. */
+VG_PUBLIC enum vg_status vg_graph_add_event_record(struct vg_graph_definition *definition,
+						   struct vg_graph_node *const *after, size_t count,
+						   struct vg_event *event, struct vg_graph_node **ret_node);
+VG_PUBLIC enum vg_status vg_graph_add_event_wait(struct vg_graph_definition *definition,
+						 struct vg_graph_node *const *after, size_t count, struct vg_event *event,
+						 struct vg_graph_node **ret_node);
+VG_PUBLIC enum vg_status vg_graph_node_set_event(struct vg_graph_node *node, struct vg_event *event);
+/* The event's object, or NULL where the node came from a capture, and the driver's handle. Either may be NULL. */
+VG_PUBLIC enum vg_status vg_graph_node_get_event(const struct vg_graph_node *node, struct vg_event **ret_event,
+						 struct CUevent_st **ret_handle);
+
+/* ---- memory of the graph ------------------------------------------------------------------------ */
+
+enum vg_graph_memory_type {
+	VG_GRAPH_MEMORY_DEVICE = 0,
+	VG_GRAPH_MEMORY_HOST,
+	VG_GRAPH_MEMORY_MANAGED, /* needs driver 13.0 */
+};
+struct vg_graph_allocation {
+	size_t size; /* sizeof(struct vg_graph_allocation) */
+	size_t bytes;
+	enum vg_graph_memory_type type;
+	struct vg_device *device; /* NULL: the definition's; of no meaning for host memory */
+	struct vg_device *const *peers; /* other devices that may read and write it */
+	size_t peer_count;
+};
+/* Memory that exists from this node's run until a free node's, the program's own, or, with auto_free_on_launch, the
+ * next launch. Its address is fixed from now on. A graph with such nodes loses none of its nodes, is not
+ * embedded, and is instantiated once at a time. UNSUPPORTED. */
+VG_PUBLIC enum vg_status vg_graph_add_allocation(struct vg_graph_definition *definition,
+						 struct vg_graph_node *const *after, size_t count,
+						 const struct vg_graph_allocation *allocation, vg_address *ret_address,
+						 struct vg_graph_node **ret_node);
+/* What was asked; `peers` is NULL, and peer_count is how many there are. `device` is NULL for host memory. */
+VG_PUBLIC enum vg_status vg_graph_node_get_allocation(const struct vg_graph_node *node,
+						      struct vg_graph_allocation *ret_allocation,
+						      vg_address *ret_address);
+/* As vg_graph_definition_nodes(). */
+VG_PUBLIC enum vg_status vg_graph_node_get_peers(const struct vg_graph_node *node, struct vg_device **peers, size_t capacity,
+						 size_t *ret_count);
+/* Frees what an allocation node allocates, of this graph or of one that ran before. */
+VG_PUBLIC enum vg_status vg_graph_add_free(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+					   size_t count, vg_address address, struct vg_graph_node **ret_node);
+VG_PUBLIC enum vg_status vg_graph_node_get_free(const struct vg_graph_node *node, vg_address *ret_address);
+
+/* ---- graphs in graphs --------------------------------------------------------------------------- */
+
+/* Runs a copy of `child` as it is now. UNSUPPORTED if that holds allocation, free or conditional nodes. */
+VG_PUBLIC enum vg_status vg_graph_add_child(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+					    size_t count, struct vg_graph_definition *child,
+					    struct vg_graph_node **ret_node);
+/* The copy, which belongs to the node. NO_MEMORY. */
+VG_PUBLIC enum vg_status vg_graph_node_get_child(struct vg_graph_node *node, struct vg_graph_definition **ret_child);
+
+/* The driver's values. */
+enum vg_graph_conditional_type {
+	VG_GRAPH_IF = 0,
+	VG_GRAPH_WHILE = 1,
+	VG_GRAPH_SWITCH = 2,
+};
+/* Nodes that look at a condition of their definition: run the body if it is not 0; one body or the other; the
+ * body again and again while it is not 0; the body of that number, or none if there is none. UNSUPPORTED (the
+ * driver is too old). Bodies are filled by vg_graph_node_get_body(): kernels, memset, memcpy, empty nodes, child
+ * graphs and further conditional nodes. */
+VG_PUBLIC enum vg_status vg_graph_add_if_then(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+					      size_t count, struct vg_graph_condition condition,
+					      struct vg_graph_node **ret_node);
+VG_PUBLIC enum vg_status vg_graph_add_if_else(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+					      size_t count, struct vg_graph_condition condition,
+					      struct vg_graph_node **ret_node);
+VG_PUBLIC enum vg_status vg_graph_add_while_loop(struct vg_graph_definition *definition,
+						 struct vg_graph_node *const *after, size_t count,
+						 struct vg_graph_condition condition, struct vg_graph_node **ret_node);
+VG_PUBLIC enum vg_status vg_graph_add_switch(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+					     size_t count, struct vg_graph_condition condition, unsigned branches,
+					     struct vg_graph_node **ret_node);
+/* Of a conditional node that this library made: how many bodies it has. UNSUPPORTED for others: the driver does
+ * not tell. Outputs may be NULL. */
+VG_PUBLIC enum vg_status vg_graph_node_get_conditional(const struct vg_graph_node *node,
+						       struct vg_graph_condition *ret_condition,
+						       enum vg_graph_conditional_type *ret_type, unsigned *ret_branches);
+/* A body, counted from 0: of if-else, 0 is what runs if the condition is not 0. It belongs to the node. UNSUPPORTED likewise. */
+VG_PUBLIC enum vg_status vg_graph_node_get_body(struct vg_graph_node *node, unsigned branch,
+						struct vg_graph_definition **ret_body);
+
+/* ---- edges -------------------------------------------------------------------------------------- */
+
+/* The nodes that this one waits for, and those that wait for it, as they are now. As vg_graph_definition_nodes(). Source:
+ * cuGraphNodeGetDependencies, cuGraphNodeGetDependentNodes. */
+VG_PUBLIC enum vg_status vg_graph_node_predecessors(const struct vg_graph_node *node, struct vg_graph_node **nodes,
+						    size_t capacity, size_t *ret_count);
+VG_PUBLIC enum vg_status vg_graph_node_successors(const struct vg_graph_node *node, struct vg_graph_node **nodes,
+						  size_t capacity, size_t *ret_count);
+/* Makes `to` wait for `from`, or not any more; fine if that is so already. INVALID (of a node to itself, between
+ * definitions), CLOSED, NO_MEMORY, DRIVER. Source: cuGraphAddDependencies, cuGraphRemoveDependencies. */
+VG_PUBLIC enum vg_status vg_graph_edge_add(struct vg_graph_node *from, struct vg_graph_node *to);
+VG_PUBLIC enum vg_status vg_graph_edge_remove(struct vg_graph_node *from, struct vg_graph_node *to);
+/* Makes these all the node's predecessors, or successors; `count` 0 leaves none. On failure they are as before. */
+VG_PUBLIC enum vg_status vg_graph_node_set_predecessors(struct vg_graph_node *node, struct vg_graph_node *const *nodes,
+							size_t count);
+VG_PUBLIC enum vg_status vg_graph_node_set_successors(struct vg_graph_node *node, struct vg_graph_node *const *nodes,
+						      size_t count);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/graph_builder.h"
 #include "core/stream.h"
 
 static enum vg_status close_graph(struct core_object *object, const char *function)
@@ -10,6 +11,7 @@ static enum vg_status close_graph(struct core_object *object, const char *functi
 
 	CORE_ENTER(scope, graph->context->handle);
 	CUresult r = core_driver->cuGraphExecDestroy(graph->handle);
+	core_graph_changes_finish(graph);
 	core_graph_keep_drain();
 	return r ? core_driver_failed(r, function, "cuGraphExecDestroy", "%s", "") : VG_OK;
 }
@@ -40,8 +42,8 @@ static const char *result_text(CUgraphInstantiateResult result)
 	}
 }
 
-enum vg_status core_graph_instantiate(struct vg_graph_definition *definition, const struct vg_graph_options *options,
-				      const char *function, struct vg_graph **ret_graph)
+static enum vg_status instantiate(struct vg_graph_definition *definition, const struct vg_graph_options *options,
+				  const char *function, struct vg_graph **ret_graph)
 {
 	struct vg_graph_options o;
 	CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
@@ -84,7 +86,7 @@ enum vg_status vg_graph_definition_instantiate(struct vg_graph_definition *defin
 		return vg_fail(VG_STATE, 0, __func__, "the graph is still being captured by %u builder%s: end %s first",
 			       definition->captures, definition->captures == 1 ? "" : "s",
 			       definition->captures == 1 ? "it" : "them");
-	return core_graph_instantiate(definition, options, __func__, ret_graph);
+	return instantiate(definition, options, __func__, ret_graph);
 }
 
 enum vg_status vg_graph_close(struct vg_graph *graph)
@@ -103,7 +105,15 @@ enum vg_status vg_graph_launch(struct vg_graph *graph, struct vg_stream *stream)
 	CORE_USABLE(graph, "graph");
 	CORE_USABLE(stream, "stream");
 	CORE_ENTER(scope, stream->context->handle);
+	if (__builtin_expect(stream->builder != NULL, 0)) {
+		enum vg_status status = core_builder_keep(stream->builder, &graph->object, __func__);
+		if (status)
+			return status;
+		graph->captured = true;
+	}
 	CORE_CALL(cuGraphLaunch, graph->handle, stream->handle);
+	if (__builtin_expect(graph->launched && !stream->builder, 0))
+		core_graph_launched(graph, stream->handle);
 	return VG_OK;
 }
 

@@ -84,6 +84,7 @@ static enum vg_status begin(struct vg_graph_builder *builder, struct vg_graph_de
 	definition->root->captures++;
 	builder->definition = definition;
 	builder->state = CORE_BUILDER_BUILDING;
+	builder->stream->builder = builder;
 	return VG_OK;
 }
 
@@ -132,10 +133,12 @@ enum vg_status vg_graph_builder_is_building(struct vg_graph_builder *builder, in
 static void capture_over(struct vg_graph_builder *builder, enum core_builder_state state)
 {
 	builder->state = state;
+	builder->stream->builder = NULL;
 	builder->definition->capturing = false;
 	builder->definition->root->captures--;
 	for (struct vg_graph_builder *fork = builder->forks, *next; fork; fork = next) {
 		next = fork->next_fork;
+		fork->stream->builder = NULL;
 		core_object_release(&fork->object);
 	}
 	builder->forks = NULL;
@@ -265,9 +268,25 @@ enum vg_status core_builder_append(struct vg_graph_builder *builder, struct core
 {
 	enum vg_status status = append(builder, spec, function, ret_node);
 
-	core_graph_keep_destroy(spec->keep); // not NULL: it did not come so far
-	spec->keep = NULL;
+	core_graph_spec_finish(spec); // it may not have come so far
 	return status;
+}
+
+enum vg_status core_builder_keep(struct vg_graph_builder *builder, struct core_object *object, const char *function)
+{
+	struct vg_graph_builder *origin = builder->origin;
+
+	// Mostly the same kernel many times over: once is enough.
+	if (origin->kept == object)
+		return VG_OK;
+	struct core_graph_keep *keep = core_graph_keep_create(object, NULL, NULL, 0);
+	if (!keep)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for what the graph keeps");
+	CUresult r = core_graph_keep_attach(keep, origin->definition->root->handle);
+	if (r)
+		return core_driver_failed(r, function, "cuGraphRetainUserObject", "%s", "");
+	origin->kept = object;
+	return VG_OK;
 }
 
 enum vg_status vg_graph_builder_callback(struct vg_graph_builder *builder, void (*function)(void *data),
@@ -293,6 +312,33 @@ enum vg_status vg_graph_builder_complete(struct vg_graph_builder *builder, const
 	if (builder->state != CORE_BUILDER_ENDED)
 		return vg_fail(VG_STATE, 0, __func__, "the graph builder has not finished building: end it first");
 	return vg_graph_definition_instantiate(builder->definition, options, ret_graph);
+}
+
+enum vg_status vg_graph_builder_definition(struct vg_graph_builder *builder,
+					   struct vg_graph_definition **ret_definition)
+{
+	CORE_USABLE(builder, "builder");
+	CORE_NEEDED(ret_definition);
+	if (builder->origin != builder)
+		return vg_fail(VG_STATE, 0, __func__, "the graph builder was split off: ask the one that began");
+	if (builder->state == CORE_BUILDER_BUILDING)
+		return vg_fail(VG_STATE, 0, __func__, "the graph builder is still building: end it first");
+	if (builder->state == CORE_BUILDER_FAILED)
+		return vg_fail(VG_STATE, 0, __func__, "the capture was spoilt, and there is no graph");
+	if (!builder->definition)
+		return vg_fail(VG_STATE, 0, __func__, "the graph builder has not begun: there is no graph yet");
+	core_object_retain(&builder->definition->root->object);
+	*ret_definition = builder->definition;
+	return VG_OK;
+}
+
+enum vg_status vg_graph_builder_dot(struct vg_graph_builder *builder, const char *path,
+				    const struct vg_graph_dot_options *options)
+{
+	CORE_USABLE(builder, "builder");
+	if (builder->origin->state != CORE_BUILDER_ENDED)
+		return vg_fail(VG_STATE, 0, __func__, "the graph builder has not finished building: end it first");
+	return vg_graph_definition_dot(builder->origin->definition, path, options);
 }
 
 struct vg_stream *vg_graph_builder_stream(const struct vg_graph_builder *builder)

@@ -22,6 +22,7 @@ struct vg_graph_builder {
 	unsigned unjoined;		   // of an origin: split off and not joined
 	struct vg_graph_builder *forks;	   // of an origin: held until the capture ends, for their streams take part in it
 	struct vg_graph_builder *next_fork;
+	const struct core_object *kept; // of an origin: what was kept last
 };
 
 // A builder on the stream, which it retains.
@@ -31,3 +32,6 @@ enum vg_status core_builder_building(const struct vg_graph_builder *builder, con
 // Adds a node behind what the stream captured so far; what is captured next comes behind it. Takes spec->keep.
 enum vg_status core_builder_append(struct vg_graph_builder *builder, struct core_graph_spec *spec, const char *function,
 				   struct vg_graph_node **ret_node);
+// Keeps the object as long as the graph that is being captured and its executables. What is queued on a builder's
+// stream calls it for what the driver does not keep itself.
+enum vg_status core_builder_keep(struct vg_graph_builder *builder, struct core_object *object, const char *function);

@@ -17,7 +17,7 @@ struct vg_graph_node {
 	struct vg_graph_node *next; // in its bucket, or among the removed
 	CUgraphNode handle;	    // NULL: removed
 	CUgraphNodeType type;
-	unsigned mark; // of the last list it was named in
+	uint64_t mark; // of the last list it was named in
 	struct core_graph_keep *keep; // the root graph's; NULL: needs nothing
 	// Definitions inside it: of a child graph, one; of a conditional that we made, its bodies.
 	struct vg_graph_definition **inner;
@@ -33,7 +33,7 @@ struct vg_graph_definition {
 	CUgraph handle;			  // NULL: gone with its node
 	bool capturing;			  // a builder is at work on it
 	unsigned captures;		  // of a root: builders at work in its tree
-	unsigned mark;			  // of a root: the last one given out
+	uint64_t mark;			  // of a root: the last one given out
 	struct vg_graph_node **buckets;	  // by handle
 	size_t bucket_count, node_count;
 	struct vg_graph_node *removed;
@@ -49,12 +49,19 @@ enum vg_status core_graph_node_check(const struct vg_graph_node *node, const cha
 		if (usable_)                                                                       \
 			return usable_;                                                            \
 	} while (0)
-#define CORE_NODE_USABLE(node)                                                                     \
+#define CORE_NODE_OF(node, kind)                                                                   \
 	do {                                                                                       \
-		enum vg_status usable_ = core_graph_node_check(node, #node, __func__);             \
+		enum vg_status usable_ = core_graph_node_check_type(node, kind, __func__);         \
 		if (usable_)                                                                       \
 			return usable_;                                                            \
 	} while (0)
+// Likewise, and INVALID for a node of another kind.
+enum vg_status core_graph_node_check_type(const struct vg_graph_node *node, CUgraphNodeType type, const char *function);
+// As messages say it: "event wait".
+const char *core_graph_type_name(CUgraphNodeType type);
+// CORE_OPTIONS for what a node of `definition` shall be, which must be there.
+enum vg_status core_graph_options(const struct vg_graph_definition *definition, void *copy, size_t size,
+				  const void *options, const char *name, const char *function);
 
 // A definition inside a node of `outer`, for a graph that the driver owns. NULL: no memory.
 struct vg_graph_definition *core_graph_inner(struct vg_graph_definition *outer, CUgraph handle);
@@ -66,12 +73,22 @@ void core_graph_node_gone(struct vg_graph_node *node);
 // The object of a node of the definition, which gets one if it has none yet.
 enum vg_status core_graph_node_of(struct vg_graph_definition *definition, CUgraphNode handle, const char *function,
 				  struct vg_graph_node **ret_node);
+// Objects for handles: all of them, or none is written.
+enum vg_status core_graph_nodes_of(struct vg_graph_definition *definition, const CUgraphNode *handles, size_t count,
+				   const char *function, struct vg_graph_node **ret_nodes);
+// The program's list of nodes, checked: all of the definition, each once. They then have the root's mark.
+enum vg_status core_graph_list(struct vg_graph_definition *definition, struct vg_graph_node *const *nodes, size_t count,
+			       const char *function, CUgraphNode *ret_handles);
+// LIMIT: there are more than the program's array takes.
+enum vg_status core_graph_no_room(size_t count, size_t capacity, const char *what, const char *function);
 
 // A node to be made, or new parameters of one.
 struct core_graph_spec {
 	CUgraphNodeParams native;
 	struct core_graph_keep *keep; // NULL: needs nothing
+	const char *asked;	      // what to say if the driver refuses; NULL: nothing
 };
+void core_graph_spec_finish(struct core_graph_spec *spec);
 // Adds the node and takes spec->keep, also on failure. `ret_node` may be NULL.
 enum vg_status core_graph_add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
 			      struct core_graph_spec *spec, const char *function, struct vg_graph_node **ret_node);
@@ -80,7 +97,28 @@ enum vg_status core_graph_add_native(struct vg_graph_definition *definition, con
 				     const CUgraphEdgeData *data, size_t count, struct core_graph_spec *spec,
 				     const char *function, struct vg_graph_node **ret_node);
 
-// ---- nodes of each kind, from what the program said ------------------------------------------
+// New parameters for a node of that kind. Takes spec->keep, also on failure.
+enum vg_status core_graph_node_set(struct vg_graph_node *node, struct core_graph_spec *spec, const char *function);
+
+// ---- what a builder adds as well -------------------------------------------------------------
 
 enum vg_status core_graph_host_spec(void (*callback)(void *data), const void *data, size_t size, const char *function,
 				    struct core_graph_spec *ret_spec);
+enum vg_status core_graph_child_spec(const struct vg_graph_definition *definition, struct vg_graph_definition *child,
+				     const char *function, struct core_graph_spec *ret_spec);
+// What to answer when a child graph was not added: why, if it is the child's nodes.
+enum vg_status core_graph_child_failed(struct vg_graph_definition *child, enum vg_status status, const char *function);
+
+// A conditional node to be made: first everything that can fail here, then the node, then core_graph_conditional_added().
+struct core_graph_conditional {
+	struct core_graph_spec spec;
+	struct vg_graph_condition condition;
+	enum vg_graph_conditional_type type;
+	unsigned count;
+	struct vg_graph_definition **bodies;
+};
+enum vg_status core_graph_conditional_init(struct core_graph_conditional *conditional,
+					   struct vg_graph_definition *definition, struct vg_graph_condition condition,
+					   enum vg_graph_conditional_type type, unsigned count, const char *function);
+void core_graph_conditional_added(struct core_graph_conditional *conditional, struct vg_graph_node *node);
+void core_graph_conditional_finish(struct core_graph_conditional *conditional);

@@ -1,5 +1,5 @@
-#include "core/graph_definition.h"
-#include "virgate/graph_node.h"
+// Nodes that call a function of the program.
+#include "core/graph.h"
 
 enum vg_status core_graph_host_spec(void (*callback)(void *data), const void *data, size_t size, const char *function,
 				    struct core_graph_spec *ret_spec)
@@ -17,5 +17,50 @@ enum vg_status core_graph_host_spec(void (*callback)(void *data), const void *da
 	if (!ret_spec->keep)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a copy of %zu bytes", size);
 	ret_spec->native.host.userData = ret_spec->keep->data;
+	return VG_OK;
+}
+
+enum vg_status vg_graph_add_callback(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+				     size_t count, void (*function)(void *data), const void *data, size_t size,
+				     struct vg_graph_node **ret_node)
+{
+	struct core_graph_spec spec;
+	enum vg_status status = core_graph_host_spec(function, data, size, __func__, &spec);
+
+	return status ? status : core_graph_add(definition, after, count, &spec, __func__, ret_node);
+}
+
+enum vg_status vg_graph_node_set_callback(struct vg_graph_node *node, void (*function)(void *data), const void *data,
+					  size_t size)
+{
+	struct core_graph_spec spec;
+
+	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_HOST);
+	enum vg_status status = core_graph_host_spec(function, data, size, __func__, &spec);
+	return status ? status : core_graph_node_set(node, &spec, __func__);
+}
+
+enum vg_status vg_graph_set_callback(struct vg_graph *graph, struct vg_graph_node *node, void (*function)(void *data),
+				     const void *data, size_t size)
+{
+	struct core_graph_spec spec;
+
+	CORE_USABLE(graph, "graph");
+	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_HOST);
+	enum vg_status status = core_graph_host_spec(function, data, size, __func__, &spec);
+	return status ? status : core_graph_exec_set(graph, node, &spec, __func__);
+}
+
+enum vg_status vg_graph_node_get_callback(const struct vg_graph_node *node, void (**ret_function)(void *data),
+					  void **ret_data)
+{
+	CUDA_HOST_NODE_PARAMS_v1 params;
+
+	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_HOST);
+	CORE_CALL(cuGraphHostNodeGetParams, node->handle, &params);
+	if (ret_function)
+		*ret_function = params.fn;
+	if (ret_data)
+		*ret_data = params.userData;
 	return VG_OK;
 }

@@ -3,15 +3,14 @@
 
 #include "core/graph_definition.h"
 
-static enum vg_status no_room(size_t count, size_t capacity, const char *what, const char *function)
+enum vg_status core_graph_no_room(size_t count, size_t capacity, const char *what, const char *function)
 {
 	return vg_fail(VG_LIMIT, 0, function, "there are %zu %s, and room for %zu: ask for the count first", count, what,
 		       capacity);
 }
 
-// Objects for handles: all of them, or none.
-static enum vg_status objects_of(struct vg_graph_definition *definition, const CUgraphNode *handles, size_t count,
-				 const char *function, struct vg_graph_node **ret_nodes)
+enum vg_status core_graph_nodes_of(struct vg_graph_definition *definition, const CUgraphNode *handles, size_t count,
+				   const char *function, struct vg_graph_node **ret_nodes)
 {
 	struct vg_graph_node *node;
 
@@ -40,14 +39,14 @@ enum vg_status vg_graph_definition_nodes(struct vg_graph_definition *definition,
 	CORE_ENTER(scope, definition->context->handle);
 	CORE_CALL(cuGraphGetNodes, definition->handle, NULL, &count);
 	if (capacity && count > capacity)
-		return no_room(count, capacity, "nodes", __func__);
+		return core_graph_no_room(count, capacity, "nodes", __func__);
 	if (capacity && count) {
 		CUgraphNode *handles = calloc(count, sizeof *handles);
 		if (!handles)
 			return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %zu nodes", count);
 		CUresult r = core_driver->cuGraphGetNodes(definition->handle, handles, &count);
 		enum vg_status status = r ? core_driver_failed(r, __func__, "cuGraphGetNodes", "%s", "")
-					  : objects_of(definition, handles, count, __func__, nodes);
+					  : core_graph_nodes_of(definition, handles, count, __func__, nodes);
 		free(handles);
 		if (status)
 			return status;
@@ -92,7 +91,7 @@ enum vg_status vg_graph_definition_edges(struct vg_graph_definition *definition,
 	CORE_ENTER(scope, definition->context->handle);
 	CORE_CALL(cuGraphGetEdges_v2, definition->handle, NULL, NULL, NULL, &count);
 	if (capacity && count > capacity)
-		return no_room(count, capacity, "edges", __func__);
+		return core_graph_no_room(count, capacity, "edges", __func__);
 	if (capacity && count) {
 		CUgraphNode *from = calloc(count, sizeof *from), *to = calloc(count, sizeof *to);
 		CUgraphEdgeData *data = calloc(count, sizeof *data);

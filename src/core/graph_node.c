@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "core/graph_definition.h"
+#include "core/graph.h"
 
 // ---- nodes by their handle ----------------------------------------------------------------
 
@@ -90,6 +90,37 @@ enum vg_status core_graph_node_check(const struct vg_graph_node *node, const cha
 	return core_graph_check(node->definition, name, function);
 }
 
+const char *core_graph_type_name(CUgraphNodeType type)
+{
+	static const char *const names[] = {
+		"kernel",      "memcpy",	   "memset",	     "host",	   "child graph", "empty", "event wait",
+		"event record", "semaphore signal", "semaphore wait", "allocation", "free",	   "batch memory operation",
+		"conditional",
+	};
+
+	return (size_t)type < sizeof names / sizeof *names ? names[type] : "unknown";
+}
+
+enum vg_status core_graph_node_check_type(const struct vg_graph_node *node, CUgraphNodeType type, const char *function)
+{
+	enum vg_status status = core_graph_node_check(node, "node", function);
+
+	if (status == VG_OK && node->type != type)
+		status = vg_fail(VG_INVALID, 0, function, "the graph node is of kind %s: this is for %s nodes",
+				 core_graph_type_name(node->type), core_graph_type_name(type));
+	return status;
+}
+
+enum vg_status core_graph_options(const struct vg_graph_definition *definition, void *copy, size_t size,
+				  const void *options, const char *name, const char *function)
+{
+	enum vg_status status = core_graph_check(definition, "definition", function);
+
+	if (status == VG_OK && !options)
+		status = vg_fail(VG_INVALID, 0, function, "%s is NULL", name);
+	return status ? status : core_options(copy, size, options, function);
+}
+
 int vg_graph_node_type(const struct vg_graph_node *node)
 {
 	return node ? (int)node->type : -1;
@@ -155,23 +186,29 @@ enum vg_status vg_graph_node_remove(struct vg_graph_node *node)
 
 // ---- adding -------------------------------------------------------------------------------
 
-static enum vg_status list_after(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
-				 const char *function, CUgraphNode *handles)
+enum vg_status core_graph_list(struct vg_graph_definition *definition, struct vg_graph_node *const *nodes, size_t count,
+			       const char *function, CUgraphNode *ret_handles)
 {
-	unsigned mark = ++definition->root->mark;
+	uint64_t mark = ++definition->root->mark;
 
 	for (size_t i = 0; i < count; i++) {
-		enum vg_status status = core_graph_node_check(after[i], "a node of the list", function);
+		enum vg_status status = core_graph_node_check(nodes[i], "a node of the list", function);
 		if (status)
 			return status;
-		if (after[i]->definition != definition)
+		if (nodes[i]->definition != definition)
 			return vg_fail(VG_INVALID, 0, function, "node %zu of the list belongs to another graph definition", i);
-		if (after[i]->mark == mark)
+		if (nodes[i]->mark == mark)
 			return vg_fail(VG_INVALID, 0, function, "node %zu of the list was named before: name each once", i);
-		after[i]->mark = mark;
-		handles[i] = after[i]->handle;
+		nodes[i]->mark = mark;
+		ret_handles[i] = nodes[i]->handle;
 	}
 	return VG_OK;
+}
+
+void core_graph_spec_finish(struct core_graph_spec *spec)
+{
+	core_graph_keep_destroy(spec->keep);
+	spec->keep = NULL;
 }
 
 enum vg_status core_graph_add_native(struct vg_graph_definition *definition, const CUgraphNode *after,
@@ -194,7 +231,8 @@ enum vg_status core_graph_add_native(struct vg_graph_definition *definition, con
 	}
 	r = core_driver->cuGraphAddNode_v2(&handle, definition->handle, after, data, count, &spec->native);
 	if (r) {
-		enum vg_status status = core_driver_failed(r, function, "cuGraphAddNode", "%s", "");
+		enum vg_status status = core_driver_failed(r, function, "cuGraphAddNode", "%s",
+							   spec->asked ? spec->asked : "");
 		core_graph_keep_detach(node->keep, root);
 		free(node);
 		return status;
@@ -218,7 +256,7 @@ static enum vg_status add(struct vg_graph_definition *definition, struct vg_grap
 	CUgraphNode *handles = calloc(count + !count, sizeof *handles);
 	if (!handles)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu nodes", count);
-	status = list_after(definition, after, count, function, handles);
+	status = core_graph_list(definition, after, count, function, handles);
 	if (status == VG_OK)
 		status = core_graph_add_native(definition, handles, NULL, count, spec, function, &node);
 	free(handles);
@@ -232,8 +270,33 @@ enum vg_status core_graph_add(struct vg_graph_definition *definition, struct vg_
 {
 	enum vg_status status = add(definition, after, count, spec, function, ret_node);
 
-	core_graph_keep_destroy(spec->keep); // not NULL: it did not come so far
-	spec->keep = NULL;
+	core_graph_spec_finish(spec); // it may not have come so far
+	return status;
+}
+
+static enum vg_status set(struct vg_graph_node *node, struct core_graph_spec *spec, const char *function)
+{
+	CUgraph root = node->definition->root->handle;
+
+	CORE_ENTER(scope, node->definition->context->handle);
+	struct core_graph_keep *keep = spec->keep, *before = node->keep;
+	spec->keep = NULL; // it is the graph's, or gone
+	CUresult r = core_graph_keep_attach(keep, root);
+	if (r)
+		return core_driver_failed(r, function, "cuGraphRetainUserObject", "%s", "");
+	r = core_driver->cuGraphNodeSetParams(node->handle, &spec->native);
+	node->keep = r ? before : keep;
+	enum vg_status status = r ? core_driver_failed(r, function, "cuGraphNodeSetParams", "%s", "") : VG_OK;
+	core_graph_keep_detach(r ? keep : before, root);
+	return status;
+}
+
+enum vg_status core_graph_node_set(struct vg_graph_node *node, struct core_graph_spec *spec, const char *function)
+{
+	enum vg_status status = set(node, spec, function);
+
+	core_graph_spec_finish(spec); // it may not have come so far
+	core_graph_keep_drain();
 	return status;
 }
 

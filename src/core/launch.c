@@ -1,6 +1,7 @@
 #include "core/launch.h"
 
 #include "core/error.h"
+#include "core/graph_builder.h"
 #include "core/stream.h"
 
 #include <alloca.h>
@@ -29,6 +30,10 @@ enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch_config
 		return status;
 	CORE_ENTER(scope, stream->context->handle);
 	status = core_launch_cooperative(&launch, kernel, stream->context, __func__);
+	if (status)
+		return status;
+	if (__builtin_expect(stream->builder != NULL, 0))
+		status = core_builder_keep(stream->builder, &kernel->object, __func__);
 	if (status)
 		return status;
 	launch.native.hStream = stream->handle;
@@ -180,6 +185,11 @@ enum vg_status vg_launch_run(struct vg_prepared_launch *launch, struct vg_stream
 	CUlaunchConfig native = launch->launch.native;
 	native.hStream = stream->handle;
 	CORE_ENTER(scope, stream->context->handle);
+	if (__builtin_expect(stream->builder != NULL, 0)) {
+		enum vg_status status = core_builder_keep(stream->builder, &launch->kernel->object, __func__);
+		if (status)
+			return status;
+	}
 	CUresult r = core_driver->cuLaunchKernelEx(&native, (CUfunction)launch->kernel->handle, launch->values, NULL);
 	return __builtin_expect(r == CUDA_SUCCESS, 1)
 		       ? VG_OK

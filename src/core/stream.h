@@ -3,6 +3,8 @@
 #include "core/context.h"
 #include "virgate/stream.h"
 
+struct vg_graph_builder;
+
 struct vg_stream {
 	struct core_object object;
 	struct vg_context *context; // held
@@ -12,6 +14,7 @@ struct vg_stream {
 	bool borrowed; // not ours to destroy
 	void *owner;   // of a borrowed one, told by `release` when we are done
 	void (*release)(void *owner);
+	struct vg_graph_builder *builder; // that captures what is queued; NULL: it runs
 };
 
 // Takes the handle over if it succeeds, unless `borrowed`.

@@ -1,0 +1,92 @@
+// Graphs in graphs: child graph and conditional nodes.
+#include <stdlib.h>
+
+#include "core/graph.h"
+
+// ---- child graphs -------------------------------------------------------------------------
+
+// Why the driver refused to copy the graph, if this is why.
+static enum vg_status refuse_child(struct vg_graph_definition *child, const char *function, enum vg_status status)
+{
+	size_t count;
+
+	if (vg_graph_definition_nodes(child, NULL, 0, &count))
+		return status;
+	struct vg_graph_node **nodes = calloc(count + 1, sizeof *nodes);
+	if (nodes && count && vg_graph_definition_nodes(child, nodes, count, &count) == VG_OK) {
+		for (size_t i = 0; i < count; i++) {
+			CUgraphNodeType type = nodes[i]->type;
+			if (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && type != CU_GRAPH_NODE_TYPE_MEM_FREE &&
+			    type != CU_GRAPH_NODE_TYPE_CONDITIONAL)
+				continue;
+			status = vg_fail(VG_UNSUPPORTED, 0, function,
+					 "the child graph has a node of kind %s: graphs that allocate, free or decide are not embedded",
+					 core_graph_type_name(type));
+			break;
+		}
+	}
+	free(nodes);
+	return status;
+}
+
+enum vg_status core_graph_child_spec(const struct vg_graph_definition *definition, struct vg_graph_definition *child,
+				     const char *function, struct core_graph_spec *ret_spec)
+{
+	enum vg_status status = core_graph_check(definition, "definition", function);
+
+	if (status == VG_OK)
+		status = core_graph_check(child, "child", function);
+	if (status)
+		return status;
+	if (child == definition)
+		return vg_fail(VG_INVALID, 0, function, "the graph definition cannot be its own child");
+	if (child->capturing)
+		return vg_fail(VG_STATE, 0, function, "the child graph has not finished building");
+	*ret_spec = (struct core_graph_spec){.native.type = CU_GRAPH_NODE_TYPE_GRAPH};
+	ret_spec->native.graph.graph = child->handle;
+	ret_spec->native.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+	if (child == child->root)
+		return VG_OK;
+	// What a part of a graph needs is the whole's: the copy has no references of its own.
+	ret_spec->keep = core_graph_keep_create(&child->root->object, NULL, NULL, 0);
+	return ret_spec->keep ? VG_OK : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph node");
+}
+
+enum vg_status core_graph_child_failed(struct vg_graph_definition *child, enum vg_status status, const char *function)
+{
+	return status == VG_DRIVER ? refuse_child(child, function, status) : status;
+}
+
+enum vg_status vg_graph_add_child(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+				  size_t count, struct vg_graph_definition *child, struct vg_graph_node **ret_node)
+{
+	struct core_graph_spec spec;
+
+	enum vg_status status = core_graph_child_spec(definition, child, __func__, &spec);
+	if (status)
+		return status;
+	status = core_graph_add(definition, after, count, &spec, __func__, ret_node);
+	return core_graph_child_failed(child, status, __func__);
+}
+
+enum vg_status vg_graph_node_get_child(struct vg_graph_node *node, struct vg_graph_definition **ret_child)
+{
+	CUgraph handle;
+
+	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_GRAPH);
+	CORE_NEEDED(ret_child);
+	if (!node->inner) {
+		CORE_CALL(cuGraphChildGraphNodeGetGraph, node->handle, &handle);
+		struct vg_graph_definition **inner = calloc(1, sizeof *inner);
+		if (inner)
+			inner[0] = core_graph_inner(node->definition, handle);
+		if (!inner || !inner[0]) {
+			free(inner);
+			return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a graph definition");
+		}
+		node->inner = inner;
+		node->inner_count = 1;
+	}
+	*ret_child = node->inner[0];
+	return VG_OK;
+}

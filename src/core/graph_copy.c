@@ -1,0 +1,206 @@
+// Nodes that set and copy memory.
+#include "core/buffer.h"
+#include "core/graph.h"
+
+// A buffer's part of the options: NULL, or one that can be kept.
+static enum vg_status check_buffer(const struct vg_buffer *buffer, const char *name, const char *function)
+{
+	return buffer ? core_object_check(&buffer->object, name, function) : VG_OK;
+}
+
+static enum vg_status keep_buffers(struct core_graph_spec *spec, struct vg_buffer *first, struct vg_buffer *second,
+				   const char *function)
+{
+	if (!first && !second)
+		return VG_OK;
+	spec->keep = core_graph_keep_create(first ? &first->object : NULL, second ? &second->object : NULL, NULL, 0);
+	return spec->keep ? VG_OK : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph node");
+}
+
+static struct vg_buffer *kept(const struct vg_graph_node *node, int which)
+{
+	return node->keep ? (struct vg_buffer *)node->keep->objects[which] : NULL;
+}
+
+// ---- memset -------------------------------------------------------------------------------
+
+static enum vg_status check_memset(struct vg_graph_memset *m, const char *function)
+{
+	m->element_size += !m->element_size;
+	m->height += !m->height;
+	if (m->element_size != 1 && m->element_size != 2 && m->element_size != 4)
+		return vg_fail(VG_INVALID, 0, function, "elements of %u bytes: they may have 1, 2 or 4", m->element_size);
+	if (m->element_size < 4 && m->value >> 8 * m->element_size)
+		return vg_fail(VG_INVALID, 0, function, "value %#x does not fit in an element of %u byte%s", m->value,
+			       m->element_size, m->element_size == 1 ? "" : "s");
+	if (!m->width)
+		return vg_fail(VG_INVALID, 0, function, "rows of 0 elements: there is nothing to set");
+	if (m->height > 1 && m->pitch / m->element_size < m->width)
+		return vg_fail(VG_INVALID, 0, function, "a pitch of %zu bytes is less than a row: %zu elements of %u bytes",
+			       m->pitch, m->width, m->element_size);
+	return check_buffer(m->destination_buffer, "destination_buffer", function);
+}
+
+static enum vg_status describe_memset(const struct vg_graph_definition *definition, const struct vg_graph_memset *memset,
+				      const char *function, struct core_graph_spec *ret_spec)
+{
+	struct vg_graph_memset m;
+
+	enum vg_status status = core_graph_options(definition, &m, sizeof m, memset, "memset", function);
+	if (status == VG_OK)
+		status = check_memset(&m, function);
+	if (status)
+		return status;
+	*ret_spec = (struct core_graph_spec){.native.type = CU_GRAPH_NODE_TYPE_MEMSET};
+	ret_spec->native.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
+		.dst = m.destination,
+		.pitch = m.pitch,
+		.value = m.value,
+		.elementSize = m.element_size,
+		.width = m.width,
+		.height = m.height,
+		.ctx = definition->context->handle,
+	};
+	return keep_buffers(ret_spec, m.destination_buffer, NULL, function);
+}
+
+enum vg_status vg_graph_add_memset(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+				   size_t count, const struct vg_graph_memset *memset, struct vg_graph_node **ret_node)
+{
+	struct core_graph_spec spec;
+	enum vg_status status = describe_memset(definition, memset, __func__, &spec);
+
+	return status ? status : core_graph_add(definition, after, count, &spec, __func__, ret_node);
+}
+
+enum vg_status vg_graph_node_set_memset(struct vg_graph_node *node, const struct vg_graph_memset *memset)
+{
+	struct core_graph_spec spec;
+
+	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEMSET);
+	enum vg_status status = describe_memset(node->definition, memset, __func__, &spec);
+	return status ? status : core_graph_node_set(node, &spec, __func__);
+}
+
+enum vg_status vg_graph_set_memset(struct vg_graph *graph, struct vg_graph_node *node,
+				   const struct vg_graph_memset *memset)
+{
+	struct core_graph_spec spec;
+
+	CORE_USABLE(graph, "graph");
+	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEMSET);
+	enum vg_status status = describe_memset(node->definition, memset, __func__, &spec);
+	return status ? status : core_graph_exec_set(graph, node, &spec, __func__);
+}
+
+enum vg_status vg_graph_node_get_memset(const struct vg_graph_node *node, struct vg_graph_memset *ret_memset)
+{
+	CUDA_MEMSET_NODE_PARAMS_v1 params;
+
+	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEMSET);
+	CORE_NEEDED(ret_memset);
+	CORE_CALL(cuGraphMemsetNodeGetParams, node->handle, &params);
+	*ret_memset = (struct vg_graph_memset){
+		.size = sizeof *ret_memset,
+		.destination = params.dst,
+		.value = params.value,
+		.element_size = params.elementSize,
+		.width = params.width,
+		.height = params.height,
+		.pitch = params.pitch,
+		.destination_buffer = kept(node, 0),
+	};
+	return VG_OK;
+}
+
+// ---- memcpy -------------------------------------------------------------------------------
+
+// What the driver does not know is ordinary memory of the host.
+static CUmemorytype memory_type(vg_address address)
+{
+	CUmemorytype type;
+	CUresult r = core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+
+	return r == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+}
+
+static enum vg_status describe_memcpy(const struct vg_graph_definition *definition, const struct vg_graph_memcpy *memcpy,
+				      const char *function, struct core_graph_spec *ret_spec)
+{
+	struct vg_graph_memcpy m;
+
+	enum vg_status status = core_graph_options(definition, &m, sizeof m, memcpy, "memcpy", function);
+	if (status == VG_OK)
+		status = check_buffer(m.destination_buffer, "destination_buffer", function);
+	if (status == VG_OK)
+		status = check_buffer(m.source_buffer, "source_buffer", function);
+	if (status)
+		return status;
+	if (!m.bytes)
+		return vg_fail(VG_INVALID, 0, function, "a copy of 0 bytes: there is nothing to copy");
+	if (!m.destination || !m.source)
+		return vg_fail(VG_INVALID, 0, function, "the copy's %s is address 0", m.destination ? "source" : "destination");
+	CORE_ENTER(scope, definition->context->handle);
+	*ret_spec = (struct core_graph_spec){.native.type = CU_GRAPH_NODE_TYPE_MEMCPY};
+	ret_spec->native.memcpy.copyCtx = definition->context->handle;
+	CUDA_MEMCPY3D *copy = &ret_spec->native.memcpy.copyParams;
+	*copy = (CUDA_MEMCPY3D){.WidthInBytes = m.bytes, .Height = 1, .Depth = 1};
+	copy->srcMemoryType = memory_type(m.source);
+	copy->dstMemoryType = memory_type(m.destination);
+	if (copy->srcMemoryType == CU_MEMORYTYPE_HOST)
+		copy->srcHost = (const void *)(uintptr_t)m.source;
+	else
+		copy->srcDevice = m.source;
+	if (copy->dstMemoryType == CU_MEMORYTYPE_HOST)
+		copy->dstHost = (void *)(uintptr_t)m.destination;
+	else
+		copy->dstDevice = m.destination;
+	return keep_buffers(ret_spec, m.destination_buffer, m.source_buffer, function);
+}
+
+enum vg_status vg_graph_add_memcpy(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+				   size_t count, const struct vg_graph_memcpy *memcpy, struct vg_graph_node **ret_node)
+{
+	struct core_graph_spec spec;
+	enum vg_status status = describe_memcpy(definition, memcpy, __func__, &spec);
+
+	return status ? status : core_graph_add(definition, after, count, &spec, __func__, ret_node);
+}
+
+enum vg_status vg_graph_node_set_memcpy(struct vg_graph_node *node, const struct vg_graph_memcpy *memcpy)
+{
+	struct core_graph_spec spec;
+
+	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEMCPY);
+	enum vg_status status = describe_memcpy(node->definition, memcpy, __func__, &spec);
+	return status ? status : core_graph_node_set(node, &spec, __func__);
+}
+
+enum vg_status vg_graph_set_memcpy(struct vg_graph *graph, struct vg_graph_node *node,
+				   const struct vg_graph_memcpy *memcpy)
+{
+	struct core_graph_spec spec;
+
+	CORE_USABLE(graph, "graph");
+	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEMCPY);
+	enum vg_status status = describe_memcpy(node->definition, memcpy, __func__, &spec);
+	return status ? status : core_graph_exec_set(graph, node, &spec, __func__);
+}
+
+enum vg_status vg_graph_node_get_memcpy(const struct vg_graph_node *node, struct vg_graph_memcpy *ret_memcpy)
+{
+	CUDA_MEMCPY3D copy;
+
+	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEMCPY);
+	CORE_NEEDED(ret_memcpy);
+	CORE_CALL(cuGraphMemcpyNodeGetParams, node->handle, &copy);
+	*ret_memcpy = (struct vg_graph_memcpy){
+		.size = sizeof *ret_memcpy,
+		.destination = copy.dstMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)copy.dstHost : copy.dstDevice,
+		.source = copy.srcMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)copy.srcHost : copy.srcDevice,
+		.bytes = copy.WidthInBytes * copy.Height * copy.Depth,
+		.destination_buffer = kept(node, 0),
+		.source_buffer = kept(node, 1),
+	};
+	return VG_OK;
+}

@@ -1,0 +1,244 @@
+// Edges of a node, as sets that live in the driver.
+#include <stdlib.h>
+
+#include "core/graph.h"
+
+// The nodes on one side of a node, and what the edges to them carry.
+struct side {
+	CUgraphNode *nodes;
+	CUgraphEdgeData *data;
+	size_t count;
+};
+
+static CUresult ask(const struct vg_graph_node *node, bool before, CUgraphNode *nodes, CUgraphEdgeData *data,
+		    size_t *count)
+{
+	return before ? core_driver->cuGraphNodeGetDependencies_v2(node->handle, nodes, data, count)
+		      : core_driver->cuGraphNodeGetDependentNodes_v2(node->handle, nodes, data, count);
+}
+
+static void side_finish(struct side *side)
+{
+	free(side->nodes);
+	free(side->data);
+}
+#define SIDE __attribute__((cleanup(side_finish))) struct side
+
+static enum vg_status side_read(struct side *side, const struct vg_graph_node *node, bool before, const char *function)
+{
+	const char *call = before ? "cuGraphNodeGetDependencies" : "cuGraphNodeGetDependentNodes";
+
+	*side = (struct side){0};
+	CUresult r = ask(node, before, NULL, NULL, &side->count);
+	if (r)
+		return core_driver_failed(r, function, call, "%s", "");
+	side->nodes = calloc(side->count + 1, sizeof *side->nodes);
+	side->data = calloc(side->count + 1, sizeof *side->data);
+	if (!side->nodes || !side->data)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu nodes", side->count);
+	if (side->count)
+		r = ask(node, before, side->nodes, side->data, &side->count);
+	return r ? core_driver_failed(r, function, call, "%s", "") : VG_OK;
+}
+
+static enum vg_status list(const struct vg_graph_node *node, bool before, struct vg_graph_node **nodes, size_t capacity,
+			   size_t *ret_count, const char *function)
+{
+	SIDE side = {0};
+
+	enum vg_status status = core_graph_node_check(node, "node", function);
+	if (status)
+		return status;
+	if (!ret_count || (capacity && !nodes))
+		return vg_fail(VG_INVALID, 0, function, "%s is NULL", ret_count ? "nodes" : "ret_count");
+	CORE_ENTER(scope, node->definition->context->handle);
+	status = side_read(&side, node, before, function);
+	if (status == VG_OK && capacity && side.count > capacity)
+		status = core_graph_no_room(side.count, capacity, "nodes", function);
+	if (status == VG_OK && capacity)
+		status = core_graph_nodes_of(node->definition, side.nodes, side.count, function, nodes);
+	if (status == VG_OK)
+		*ret_count = side.count;
+	return status;
+}
+
+enum vg_status vg_graph_node_predecessors(const struct vg_graph_node *node, struct vg_graph_node **nodes,
+					  size_t capacity, size_t *ret_count)
+{
+	return list(node, true, nodes, capacity, ret_count, __func__);
+}
+
+enum vg_status vg_graph_node_successors(const struct vg_graph_node *node, struct vg_graph_node **nodes, size_t capacity,
+					size_t *ret_count)
+{
+	return list(node, false, nodes, capacity, ret_count, __func__);
+}
+
+// ---- one edge -----------------------------------------------------------------------------
+
+static size_t position(const struct side *side, const struct vg_graph_node *node)
+{
+	size_t i = 0;
+
+	while (i < side->count && side->nodes[i] != node->handle)
+		i++;
+	return i;
+}
+
+static enum vg_status check_pair(const struct vg_graph_node *from, const struct vg_graph_node *to, const char *function)
+{
+	enum vg_status status = core_graph_node_check(from, "from", function);
+
+	if (status == VG_OK)
+		status = core_graph_node_check(to, "to", function);
+	if (status)
+		return status;
+	if (from == to)
+		return vg_fail(VG_INVALID, 0, function, "a node cannot wait for itself");
+	if (from->definition != to->definition)
+		return vg_fail(VG_INVALID, 0, function, "the two nodes belong to different graph definitions");
+	return VG_OK;
+}
+
+enum vg_status vg_graph_edge_add(struct vg_graph_node *from, struct vg_graph_node *to)
+{
+	SIDE side = {0};
+
+	enum vg_status status = check_pair(from, to, __func__);
+	if (status)
+		return status;
+	CORE_ENTER(scope, to->definition->context->handle);
+	status = side_read(&side, to, true, __func__);
+	if (status || position(&side, from) < side.count)
+		return status;
+	CORE_CALL(cuGraphAddDependencies_v2, to->definition->handle, &from->handle, &to->handle, NULL, 1);
+	return VG_OK;
+}
+
+enum vg_status vg_graph_edge_remove(struct vg_graph_node *from, struct vg_graph_node *to)
+{
+	SIDE side = {0};
+
+	enum vg_status status = check_pair(from, to, __func__);
+	if (status)
+		return status;
+	CORE_ENTER(scope, to->definition->context->handle);
+	status = side_read(&side, to, true, __func__);
+	size_t at = status ? 0 : position(&side, from);
+	if (status || at == side.count)
+		return status;
+	CORE_CALL(cuGraphRemoveDependencies_v2, to->definition->handle, &from->handle, &to->handle, &side.data[at], 1);
+	return VG_OK;
+}
+
+// ---- a whole side --------------------------------------------------------------------------
+
+static CUresult change(const struct vg_graph_node *node, bool before, const struct side *side, bool present)
+{
+	CUgraph graph = node->definition->handle;
+	CUgraphNode *self = calloc(side->count + 1, sizeof(CUgraphNode));
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!self)
+		return r;
+	for (size_t i = 0; i < side->count; i++)
+		self[i] = node->handle;
+	const CUgraphNode *from = before ? side->nodes : self, *to = before ? self : side->nodes;
+	if (present)
+		r = core_driver->cuGraphAddDependencies_v2(graph, from, to, side->data, side->count);
+	else
+		r = core_driver->cuGraphRemoveDependencies_v2(graph, from, to, side->data, side->count);
+	free(self);
+	return r;
+}
+
+// Sorts what there is into what stays and what goes, and what is wanted into what is there and what comes.
+static enum vg_status compare(const struct side *have, struct vg_graph_node *const *wanted, size_t count,
+			      struct vg_graph_definition *definition, const char *function, struct side *ret_new,
+			      struct side *ret_old)
+{
+	unsigned mark = definition->root->mark; // every wanted node has it
+	struct vg_graph_node *node;
+
+	for (size_t i = 0; i < have->count; i++) {
+		enum vg_status status = core_graph_node_of(definition, have->nodes[i], function, &node);
+		if (status)
+			return status;
+		if (node->mark != mark) {
+			ret_old->data[ret_old->count] = have->data[i];
+			ret_old->nodes[ret_old->count++] = node->handle;
+		}
+		node->mark = 0; // those left with it are new
+	}
+	for (size_t i = 0; i < count; i++)
+		if (wanted[i]->mark == mark)
+			ret_new->nodes[ret_new->count++] = wanted[i]->handle;
+	return VG_OK;
+}
+
+static enum vg_status side_room(struct side *side, size_t count, const char *function)
+{
+	side->nodes = calloc(count + 1, sizeof *side->nodes);
+	side->data = calloc(count + 1, sizeof *side->data);
+	return side->nodes && side->data ? VG_OK
+					 : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu nodes", count);
+}
+
+static enum vg_status assign(struct vg_graph_node *node, bool before, struct vg_graph_node *const *wanted, size_t count,
+			     const char *function)
+{
+	SIDE have = {0};
+	SIDE come = {0};
+	SIDE go = {0};
+
+	CORE_ENTER(scope, node->definition->context->handle);
+	enum vg_status status = side_read(&have, node, before, function);
+	if (status == VG_OK)
+		status = side_room(&come, count, function);
+	if (status == VG_OK)
+		status = side_room(&go, have.count, function);
+	if (status == VG_OK)
+		status = core_graph_list(node->definition, wanted, count, function, come.nodes);
+	if (status == VG_OK)
+		status = compare(&have, wanted, count, node->definition, function, &come, &go);
+	if (status)
+		return status;
+	CUresult r = come.count ? change(node, before, &come, true) : CUDA_SUCCESS;
+	if (r)
+		return core_driver_failed(r, function, "cuGraphAddDependencies", "%s", "");
+	r = go.count ? change(node, before, &go, false) : CUDA_SUCCESS;
+	if (r == CUDA_SUCCESS)
+		return VG_OK;
+	status = core_driver_failed(r, function, "cuGraphRemoveDependencies", "%s", "");
+	if (come.count)
+		change(node, before, &come, false);
+	return status;
+}
+
+static enum vg_status check_side(const struct vg_graph_node *node, struct vg_graph_node *const *nodes, size_t count,
+				 const char *function)
+{
+	enum vg_status status = core_graph_node_check(node, "node", function);
+
+	if (status == VG_OK && count && !nodes)
+		status = vg_fail(VG_INVALID, 0, function, "nodes is NULL, and count is %zu", count);
+	for (size_t i = 0; i < count && status == VG_OK; i++)
+		if (nodes[i] == node)
+			status = vg_fail(VG_INVALID, 0, function, "a node cannot wait for itself");
+	return status;
+}
+
+enum vg_status vg_graph_node_set_predecessors(struct vg_graph_node *node, struct vg_graph_node *const *nodes,
+					      size_t count)
+{
+	enum vg_status status = check_side(node, nodes, count, __func__);
+
+	return status ? status : assign(node, true, nodes, count, __func__);
+}
+
+enum vg_status vg_graph_node_set_successors(struct vg_graph_node *node, struct vg_graph_node *const *nodes, size_t count)
+{
+	enum vg_status status = check_side(node, nodes, count, __func__);
+
+	return status ? status : assign(node, false, nodes, count, __func__);
+}

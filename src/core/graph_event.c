@@ -1,0 +1,90 @@
+// Nodes that record events and wait for them.
+#include "core/event.h"
+#include "core/graph.h"
+
+static enum vg_status describe(CUgraphNodeType type, struct vg_event *event, const char *function,
+			       struct core_graph_spec *ret_spec)
+{
+	enum vg_status status = core_object_check(event ? &event->object : NULL, "event", function);
+
+	if (status)
+		return status;
+	*ret_spec = (struct core_graph_spec){.native.type = type};
+	if (type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+		ret_spec->native.eventRecord.event = event->handle;
+	else
+		ret_spec->native.eventWait.event = event->handle;
+	ret_spec->keep = core_graph_keep_create(&event->object, NULL, NULL, 0);
+	return ret_spec->keep ? VG_OK : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph node");
+}
+
+static enum vg_status add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
+			  CUgraphNodeType type, struct vg_event *event, const char *function,
+			  struct vg_graph_node **ret_node)
+{
+	struct core_graph_spec spec;
+	enum vg_status status = describe(type, event, function, &spec);
+
+	return status ? status : core_graph_add(definition, after, count, &spec, function, ret_node);
+}
+
+enum vg_status vg_graph_add_event_record(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+					 size_t count, struct vg_event *event, struct vg_graph_node **ret_node)
+{
+	return add(definition, after, count, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, __func__, ret_node);
+}
+
+enum vg_status vg_graph_add_event_wait(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+				       size_t count, struct vg_event *event, struct vg_graph_node **ret_node)
+{
+	return add(definition, after, count, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, __func__, ret_node);
+}
+
+// Either kind.
+static enum vg_status check_event_node(const struct vg_graph_node *node, const char *function)
+{
+	bool waits = node && node->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+
+	return core_graph_node_check_type(node, waits ? CU_GRAPH_NODE_TYPE_WAIT_EVENT : CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+					  function);
+}
+
+enum vg_status vg_graph_node_set_event(struct vg_graph_node *node, struct vg_event *event)
+{
+	struct core_graph_spec spec;
+
+	enum vg_status status = check_event_node(node, __func__);
+	if (status == VG_OK)
+		status = describe(node->type, event, __func__, &spec);
+	return status ? status : core_graph_node_set(node, &spec, __func__);
+}
+
+enum vg_status vg_graph_set_event(struct vg_graph *graph, struct vg_graph_node *node, struct vg_event *event)
+{
+	struct core_graph_spec spec;
+
+	CORE_USABLE(graph, "graph");
+	enum vg_status status = check_event_node(node, __func__);
+	if (status == VG_OK)
+		status = describe(node->type, event, __func__, &spec);
+	return status ? status : core_graph_exec_set(graph, node, &spec, __func__);
+}
+
+enum vg_status vg_graph_node_get_event(const struct vg_graph_node *node, struct vg_event **ret_event,
+				       struct CUevent_st **ret_handle)
+{
+	CUevent handle;
+
+	enum vg_status status = check_event_node(node, __func__);
+	if (status)
+		return status;
+	if (node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+		CORE_CALL(cuGraphEventRecordNodeGetEvent, node->handle, &handle);
+	else
+		CORE_CALL(cuGraphEventWaitNodeGetEvent, node->handle, &handle);
+	if (ret_event)
+		*ret_event = node->keep ? (struct vg_event *)node->keep->objects[0] : NULL;
+	if (ret_handle)
+		*ret_handle = handle;
+	return VG_OK;
+}

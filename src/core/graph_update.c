@@ -1,0 +1,211 @@
+// Changes to executables: all of it from another graph, or one node.
+#include <stdlib.h>
+
+#include "core/graph.h"
+#include "core/graph_builder.h"
+
+// ---- what changed nodes need ------------------------------------------------------------------
+
+static void changes_free(struct core_graph_change **list)
+{
+	for (struct core_graph_change *change = *list, *next; change; change = next) {
+		next = change->next;
+		core_graph_keep_destroy(change->keep);
+		free(change);
+	}
+	*list = NULL;
+}
+
+// Lets go of what only launches before the marked one used, once that has run.
+static void sweep(struct vg_graph *graph)
+{
+	if (graph->outdated && !graph->captured && core_driver->cuEventQuery(graph->launched) == CUDA_SUCCESS)
+		changes_free(&graph->outdated);
+}
+
+void core_graph_launched(struct vg_graph *graph, CUstream stream)
+{
+	sweep(graph);
+	// A stream of another context cannot be marked with our event: wait instead.
+	if (core_driver->cuEventRecord(graph->launched, stream))
+		core_driver->cuStreamSynchronize(stream);
+}
+
+void core_graph_changes_finish(struct vg_graph *graph)
+{
+	if (graph->launched) {
+		core_driver->cuEventSynchronize(graph->launched);
+		core_driver->cuEventDestroy_v2(graph->launched);
+	}
+	changes_free(&graph->outdated);
+	changes_free(&graph->changes);
+}
+
+static void outdate(struct vg_graph *graph, struct core_graph_change **link)
+{
+	struct core_graph_change *change = *link;
+
+	*link = change->next;
+	change->next = graph->outdated;
+	graph->outdated = change;
+}
+
+// ---- from another graph ---------------------------------------------------------------------
+
+static const char *update_text(CUgraphExecUpdateResult result)
+{
+	switch (result) {
+	case CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED:
+		return "the topology changed (CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED)";
+	case CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED:
+		return "the kind of a node changed (CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED)";
+	case CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED:
+		return "the function of a kernel node changed (CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED)";
+	case CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED:
+		return "the parameters of a node changed in a way that is not supported (CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED)";
+	case CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED:
+		return "a node has something that updates do not support (CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED)";
+	case CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE:
+		return "the function of a kernel node changed in a way that is not supported "
+		       "(CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE)";
+	case CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED:
+		return "the attributes of a node changed in a way that is not supported (CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED)";
+	default:
+		return "see the driver's error (CU_GRAPH_EXEC_UPDATE_ERROR)";
+	}
+}
+
+static enum vg_status update(struct vg_graph *graph, struct vg_graph_definition *source, const char *function)
+{
+	CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+
+	core_graph_keep_drain();
+	CORE_ENTER(scope, graph->context->handle);
+	CUresult r = core_driver->cuGraphExecUpdate_v2(graph->handle, source->handle, &info);
+	if (r)
+		return core_driver_failed(r, function, "cuGraphExecUpdate", "graph update failed, the graph is as before: %s",
+					  update_text(info.result));
+	// What the nodes need now is the source's, of which the driver has references.
+	while (graph->changes)
+		outdate(graph, &graph->changes);
+	sweep(graph);
+	return VG_OK;
+}
+
+enum vg_status vg_graph_update(struct vg_graph *graph, struct vg_graph_definition *source)
+{
+	CORE_USABLE(graph, "graph");
+	CORE_GRAPH_USABLE(source);
+	if (source->root->captures)
+		return vg_fail(VG_STATE, 0, __func__, "the source graph has not finished building");
+	return update(graph, source, __func__);
+}
+
+enum vg_status vg_graph_update_from_builder(struct vg_graph *graph, struct vg_graph_builder *builder)
+{
+	CORE_USABLE(graph, "graph");
+	CORE_NEEDED(builder);
+	if (atomic_load(&builder->object.closed))
+		return vg_fail(VG_CLOSED, 0, __func__, "the source graph builder has been closed");
+	if (builder->origin != builder || builder->state != CORE_BUILDER_ENDED || builder->definition->root->captures)
+		return vg_fail(VG_STATE, 0, __func__, "the source graph builder has not finished building");
+	return update(graph, builder->definition, __func__);
+}
+
+// ---- one node -------------------------------------------------------------------------------
+
+static enum vg_status prepare(struct vg_graph *graph, const char *function)
+{
+	if (graph->launched)
+		return VG_OK;
+	CUresult r = core_driver->cuEventCreate(&graph->launched, CU_EVENT_DISABLE_TIMING);
+	return r ? core_driver_failed(r, function, "cuEventCreate", "%s", "") : VG_OK;
+}
+
+static enum vg_status set(struct vg_graph *graph, struct vg_graph_node *node, struct core_graph_spec *spec,
+			  const char *function)
+{
+	struct core_graph_change **link = &graph->changes, *change = NULL;
+
+	core_graph_keep_drain();
+	CORE_ENTER(scope, graph->context->handle);
+	if (spec->keep) {
+		enum vg_status status = prepare(graph, function);
+		if (status)
+			return status;
+		change = malloc(sizeof *change);
+		if (!change)
+			return vg_fail(VG_NO_MEMORY, 0, function, "no memory for the change of a node");
+	}
+	CUresult r = core_driver->cuGraphExecNodeSetParams(graph->handle, node->handle, &spec->native);
+	if (r) {
+		free(change);
+		return core_driver_failed(r, function, "cuGraphExecNodeSetParams",
+					  "the node must be of the definition that the graph was made from");
+	}
+	while (*link && (*link)->node != node->handle)
+		link = &(*link)->next;
+	if (*link)
+		outdate(graph, link);
+	if (change) {
+		*change = (struct core_graph_change){graph->changes, node->handle, spec->keep};
+		graph->changes = change;
+		spec->keep = NULL;
+	}
+	sweep(graph);
+	return VG_OK;
+}
+
+enum vg_status core_graph_exec_set(struct vg_graph *graph, struct vg_graph_node *node, struct core_graph_spec *spec,
+				   const char *function)
+{
+	enum vg_status status = set(graph, node, spec, function);
+
+	core_graph_spec_finish(spec); // not taken
+	return status;
+}
+
+enum vg_status vg_graph_set_child(struct vg_graph *graph, struct vg_graph_node *node, struct vg_graph_definition *child)
+{
+	CORE_USABLE(graph, "graph");
+	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_GRAPH);
+	CORE_GRAPH_USABLE(child);
+	CORE_ENTER(scope, graph->context->handle);
+	CUresult r = core_driver->cuGraphExecChildGraphNodeSetParams(graph->handle, node->handle, child->handle);
+	return r ? core_driver_failed(r, __func__, "cuGraphExecChildGraphNodeSetParams",
+				      "the new child graph must have the same nodes and edges")
+		 : VG_OK;
+}
+
+enum vg_status vg_graph_set_enabled(struct vg_graph *graph, struct vg_graph_node *node, int enabled)
+{
+	CORE_USABLE(graph, "graph");
+	enum vg_status status = core_graph_node_check(node, "node", __func__);
+	if (status)
+		return status;
+	CORE_ENTER(scope, graph->context->handle);
+	CUresult r = core_driver->cuGraphNodeSetEnabled(graph->handle, node->handle, enabled != 0);
+	return r ? core_driver_failed(r, __func__, "cuGraphNodeSetEnabled",
+				      "a %s node: kernel, memset and memcpy nodes of the graph's definition can be switched",
+				      core_graph_type_name(node->type))
+		 : VG_OK;
+}
+
+enum vg_status vg_graph_is_enabled(struct vg_graph *graph, const struct vg_graph_node *node, int *ret_enabled)
+{
+	unsigned enabled;
+
+	CORE_USABLE(graph, "graph");
+	CORE_NEEDED(ret_enabled);
+	enum vg_status status = core_graph_node_check(node, "node", __func__);
+	if (status)
+		return status;
+	CORE_ENTER(scope, graph->context->handle);
+	CUresult r = core_driver->cuGraphNodeGetEnabled(graph->handle, node->handle, &enabled);
+	if (r)
+		return core_driver_failed(r, __func__, "cuGraphNodeGetEnabled",
+					  "a %s node: kernel, memset and memcpy nodes of the graph's definition can be switched",
+					  core_graph_type_name(node->type));
+	*ret_enabled = enabled != 0;
+	return VG_OK;
+}

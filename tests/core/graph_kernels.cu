@@ -1,0 +1,21 @@
+// What the tests of graphs launch.
+#include <cuda_runtime.h>
+
+extern "C" {
+__global__ void add_one(int *p) { atomicAdd(p, 1); }
+
+__global__ void affine(int *p, int m, int b) { *p = *p * m + b; }
+
+__global__ void combine(int *r, const int *a, const int *b) { *r = (*a << 16) | (*b & 0xffff); }
+
+__global__ void set_condition(cudaGraphConditionalHandle condition, unsigned value)
+{
+	cudaGraphSetConditional(condition, value);
+}
+
+// Ends a loop once it has counted down to 0.
+__global__ void count_down(cudaGraphConditionalHandle condition, int *left)
+{
+	cudaGraphSetConditional(condition, --*left > 0);
+}
+}

@@ -1,0 +1,64 @@
+// What the tests of graphs share.
+#pragma once
+#include "code_test.h"
+
+#define ADDRESS(pointer) ((vg_address)(uintptr_t)(pointer))
+
+// Everything that most tests need: a context, a stream, an empty definition, and kernels when asked for.
+struct bench {
+	struct vg_context *context;
+	struct vg_stream *stream;
+	struct vg_graph_definition *definition;
+	struct vg_object_code *code;
+};
+
+static inline struct bench bench_open(void)
+{
+	struct bench bench = {.context = first_context()};
+
+	OK(vg_stream_create(bench.context, NULL, &bench.stream));
+	OK(vg_graph_definition_create(bench.context, &bench.definition));
+	return bench;
+}
+
+static inline void bench_close(struct bench *bench)
+{
+	vg_graph_definition_destroy(bench->definition);
+	vg_object_code_destroy(bench->code);
+	vg_stream_destroy(bench->stream);
+	vg_context_destroy(bench->context);
+}
+
+static inline struct vg_kernel *kernel_of(struct bench *bench, const char *name)
+{
+	struct vg_kernel *kernel;
+
+	if (!bench->code)
+		bench->code = built_code(VG_CODE_PTX, "graph_kernels.ptx");
+	OK(vg_object_code_kernel(bench->code, name, &kernel));
+	return kernel;
+}
+
+// Instantiates, launches once, waits.
+static inline struct vg_graph *run_once(struct bench *bench)
+{
+	struct vg_graph *graph;
+
+	OK(vg_graph_definition_instantiate(bench->definition, NULL, &graph));
+	OK(vg_graph_launch(graph, bench->stream));
+	OK(vg_stream_sync(bench->stream));
+	return graph;
+}
+
+#define MEMSET(...) &(struct vg_graph_memset){.size = sizeof(struct vg_graph_memset), __VA_ARGS__}
+#define MEMCPY(...) &(struct vg_graph_memcpy){.size = sizeof(struct vg_graph_memcpy), __VA_ARGS__}
+#define ALLOCATION(...) &(struct vg_graph_allocation){.size = sizeof(struct vg_graph_allocation), __VA_ARGS__}
+#define GRAPH_OPTIONS(...) &(struct vg_graph_options){.size = sizeof(struct vg_graph_options), __VA_ARGS__}
+// A launch of one thread unless the configuration says otherwise.
+#define KERNEL(kernel_, config_, ...)                                                              \
+	&(struct vg_graph_kernel)                                                                  \
+	{                                                                                          \
+		.size = sizeof(struct vg_graph_kernel), .kernel = (kernel_), .config = (config_),  \
+		.arguments = (struct vg_argument[]){__VA_ARGS__},                                  \
+		.argument_count = sizeof((struct vg_argument[]){__VA_ARGS__}) / sizeof(struct vg_argument) \
+	}
