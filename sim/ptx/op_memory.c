@@ -240,8 +240,12 @@ int ptx_decode_cvta(struct ptx_decoder *decoder)
 	const struct ptx_operand *operands = decoder->instruction->operands;
 	uint64_t window = window_of(ptx_named_space(decoder));
 	struct ptx_op resize, *op;
+	struct ptx_type type;
 	ptx_ref d, a;
 	int r = ptx_wants(decoder, 2);
+
+	if (r == 0 && ptx_last_type(decoder, &type) && type.bits == 32)
+		return PTX_REFUSED; // of 32-bit addresses, which none of the modules here has
 
 	if (r == 0 && operands[1].kind == PTX_OPERAND_REGISTER && operands[1].type.bits == 32) {
 		op = ptx_emit(decoder, ptx_op_resize);

@@ -235,6 +235,38 @@ static ptx_op_fn *mover(unsigned bits)
 	}
 }
 
+// mov.v4.u32 {a, b, c, d}, %tid: element by element, all read before any is written.
+static int decode_elements(struct ptx_decoder *decoder, const struct ptx_operand *to, const struct ptx_operand *from)
+{
+	ptx_ref temporary[4], d, a;
+	struct ptx_type type;
+	unsigned have;
+	int r = 0;
+
+	if (to->kind != PTX_OPERAND_VECTOR || from->kind != PTX_OPERAND_VECTOR)
+		return PTX_REFUSED; // registers declared as vectors
+	if (to->count != from->count || to->count > 4 || !ptx_last_type(decoder, &type) || !mover(ptx_lane_bits(type)))
+		return ptx_malformed(decoder, "vectors of the same length are wanted");
+	unsigned bits = ptx_lane_bits(type);
+	for (uint32_t i = 0; i < 2 * to->count && r == 0; i++) {
+		uint32_t k = i % to->count;
+		bool reads = i < to->count;
+		if (!reads && to->list[k].kind == PTX_OPERAND_SINK)
+			continue;
+		r = reads ? ptx_source(decoder, &from->list[k], bits, &a) : ptx_destination(decoder, &to->list[k], bits, &d, &have);
+		if (r == 0 && !reads && have != bits)
+			r = ptx_malformed(decoder, "an element is too wide");
+		struct ptx_op *op = r ? NULL : ptx_emit(decoder, mover(bits));
+		if (!op)
+			return r ? r : -ENOMEM;
+		if (reads)
+			temporary[k] = ptx_temporary(decoder, bits);
+		op->d = reads ? temporary[k] : d;
+		op->a = reads ? a : temporary[k];
+	}
+	return r;
+}
+
 int ptx_decode_move(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;
@@ -243,6 +275,8 @@ int ptx_decode_move(struct ptx_decoder *decoder)
 	struct ptx_type type;
 	int r = ptx_wants(decoder, 2);
 
+	if (r == 0 && (ptx_has(decoder, "v2") || ptx_has(decoder, "v4")))
+		return decode_elements(decoder, &operands[0], &operands[1]);
 	if (r == 0 && operands[1].kind == PTX_OPERAND_VECTOR)
 		return decode_vector(decoder, &operands[1], &operands[0], true);
 	if (r == 0 && operands[0].kind == PTX_OPERAND_VECTOR)

@@ -97,10 +97,23 @@ static bool find_part(const struct ptx_scope *scope, const char *name, size_t le
 	return operand->partial;
 }
 
+// %tid and its kin as a whole: a vector of their elements.
+static int special_vector(struct ptx_parser *parser, const enum ptx_special elements[4], struct ptx_operand *operand)
+{
+	operand->kind = PTX_OPERAND_VECTOR;
+	operand->count = 4;
+	operand->list = ptx_arena_take(&parser->module->arena, 4 * sizeof *operand->list);
+	if (!operand->list)
+		return -ENOMEM;
+	for (int i = 0; i < 4; i++)
+		operand->list[i] = (struct ptx_operand){.kind = PTX_OPERAND_SPECIAL, .value = elements[i], .type = {32, 'u'}};
+	return 0;
+}
+
 static int operand_word(struct ptx_parser *parser, bool is_branch, struct ptx_operand *operand)
 {
 	const struct ptx_token *token = &parser->lexer.token;
-	enum ptx_special special;
+	enum ptx_special special, elements[4];
 	struct ptx_symbol *symbol;
 
 	operand->name = NULL;
@@ -112,6 +125,10 @@ static int operand_word(struct ptx_parser *parser, bool is_branch, struct ptx_op
 	} else if (ptx_special_find(token->text, token->length, &special, &operand->type)) {
 		operand->kind = PTX_OPERAND_SPECIAL;
 		operand->value = special;
+	} else if (*token->text == '%' && ptx_special_vector(token->text, token->length, elements)) {
+		int r = special_vector(parser, elements, operand);
+		if (r)
+			return r;
 	} else if (ptx_token_equals(token, "WARP_SZ")) {
 		operand->kind = PTX_OPERAND_INTEGER;
 		operand->value = 32;

@@ -26,6 +26,24 @@ bool ptx_special_find(const char *name, size_t length, enum ptx_special *ret_spe
 	return false;
 }
 
+bool ptx_special_vector(const char *name, size_t length, enum ptx_special ret_elements[4])
+{
+	static const char axes[] = "xyzw";
+	struct ptx_type type;
+	char element[32];
+
+	if (length + 2 >= sizeof element)
+		return false;
+	memcpy(element, name, length);
+	element[length] = '.';
+	for (unsigned i = 0; i < 4; i++) {
+		element[length + 1] = axes[i];
+		if (!ptx_special_find(element, length + 2, &ret_elements[i], &type))
+			return false;
+	}
+	return true;
+}
+
 static uint64_t nanoseconds(clockid_t clock)
 {
 	struct timespec now;

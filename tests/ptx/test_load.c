@@ -83,13 +83,14 @@ TEST(refusals_name_opcode_and_line_and_spare_other_functions)
 					     "vadd.s32.s32.s32 %r0, %r1.b0, %r2.h1; ret; }\n"
 					     ".visible .entry sign() { .reg .b32 %r<3>;\n"
 					     "vmad.s32.s32.s32 %r0, %r1, -%r2, %r0; ret; }\n"
+					     ".visible .entry narrow() { .reg .b32 %r<3>; cvta.to.shared.u32 %r0, %r1; ret; }\n"
 					     ".visible .entry fine() { ret; }"),
 		  0);
-	const char *names[] = {"uses", "tma", "cluster", "remote", "part", "sign"};
+	const char *names[] = {"uses", "tma", "cluster", "remote", "part", "sign", "narrow"};
 	const char *parts[] = {"line 6: wgmma.fence.sync.aligned is not implemented",
 			       "line 11: cp.async.bulk.tensor.2d", "line 12: blocks that meet in a cluster of 2",
-			       "line 14: st.async", "line 16: vadd.s32", "line 18: vmad.s32"};
-	for (int i = 0; i < 6; i++) {
+			       "line 14: st.async", "line 16: vadd.s32", "line 18: vmad.s32", "line 19: cvta.to.shared.u32"};
+	for (int i = 0; i < 7; i++) {
 		CHECK_CONTAINS(ptx_function_refusal(ptx_module_function(machine->module, names[i])), parts[i]);
 		CHECK_INT(machine_run(machine, names[i], 0, 0, 0), -22);
 	}

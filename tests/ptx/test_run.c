@@ -499,6 +499,25 @@ TEST(special_registers)
 	machine_destroy(machine);
 }
 
+TEST(special_registers_as_vectors_and_those_without_meaning)
+{
+	struct machine *machine = load(KERNEL(
+		"k", "mov.v4.u32 {%r1, %r2, %r3, %r4}, %tid; mov.v4.u32 {%r5, _, _, %r6}, %ntid;\n"
+		     "mov.v2.u32 {%r1, %r2}, {%r2, %r1};\n" // crosswise: both are read first
+		     "mov.u32 %r7, %envreg0; mov.u32 %r8, %envreg31; mov.u32 %r9, %pm3; mov.u64 %rd5, %pm7_64;\n"
+		     "mov.u64 %rd6, %current_graph_exec; or.b32 %r7, %r7, %r8; or.b64 %rd5, %rd5, %rd6;\n"
+		     "setp.ne.u64 %p1, %rd5, 0; @%p1 trap; setp.ne.u32 %p1, %r7, 0; @%p1 trap;\n"
+		     "or.b32 %r4, %r4, %r6; setp.ne.u32 %p1, %r4, 0; @%p1 trap;\n"
+		     "mad.lo.u32 %r3, %r1, %r5, %r0; mul.wide.u32 %rd3, %r3, 4; add.s64 %rd4, %rd1, %rd3;\n"
+		     "mad.lo.u32 %r2, %r2, 100, %r1; st.global.u32 [%rd4], %r2;"));
+	machine->launch.block[0] = 4;
+	machine->launch.block[1] = 3;
+	run(machine, "k");
+	for (int i = 0; i < 12; i++)
+		CHECK_INT(WORD(i), i % 4 * 100 + i / 4);
+	machine_destroy(machine);
+}
+
 TEST(cooperative_grids_meet)
 {
 	// As cooperative_groups' grid.sync does it, on the workspace that %envreg1 and 2 name.

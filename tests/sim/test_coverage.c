@@ -9,6 +9,36 @@
 
 static char table[65536];
 
+// Why a family, or what is left of it, is not there.
+static const struct {
+	const char *family, *reason;
+} reasons[] = {
+	{"array", "The entries of CUDA 2, whose sizes have 32 bits; and sparse arrays (SPARSE_CUDA_ARRAY_SUPPORTED says 0)."},
+	{"copy", "The entries of CUDA 2, whose addresses and sizes have 32 bits."},
+	{"device", "Windows, NvSciSync and what MPS and links between devices report."},
+	{"external", "Objects of other APIs (TIMELINE_SEMAPHORE_INTEROP_SUPPORTED says 0): there is no such API on the simulated device."},
+	{"graph", "Nodes of external semaphores."},
+	{"host", "The entry of CUDA 2, whose address has 32 bits."},
+	{"interop", "Mipmapped images, and the entry of CUDA 2 whose address has 32 bits."},
+	{"kernel", "Of texture references, which NVIDIA's header marks as deprecated."},
+	{"memory", "The entries of CUDA 2, whose addresses and sizes have 32 bits."},
+	{"module", "The entry of CUDA 2, and texture and surface references, which NVIDIA's header marks as deprecated."},
+	{"multicast", "MULTICAST_SUPPORTED says 0."},
+	{"profiler", "NVIDIA's header marks it as deprecated."},
+	{"set", "The entries of CUDA 2, whose addresses have 32 bits."},
+	{"texture", "References (`cuTexRef*`, `cuSurfRef*`) are marked as deprecated in NVIDIA's header and stay out; objects have no "
+		    "use while kernels that read textures are refused."},
+	{"vmm", "MEM_DECOMPRESS_ALGORITHM_MASK and DMA_BUF_SUPPORTED say 0."},
+};
+
+static const char *reason_of(const char *family)
+{
+	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+		if (strcmp(reasons[i].family, family) == 0)
+			return reasons[i].reason;
+	return NULL;
+}
+
 static void make_table(void)
 {
 	const char *abi, *family, *last = "";
@@ -26,7 +56,7 @@ static void make_table(void)
 		if (implemented)
 			continue;
 		if (strcmp(family, last) != 0)
-			out += sprintf(out, "\n## %s\n\n", family);
+			out += sprintf(out, "\n## %s\n\n%s\n\n", family, reason_of(family) ? reason_of(family) : "Not done yet.");
 		last = family;
 		out += sprintf(out, "- `%s`\n", abi);
 	}
