@@ -12,8 +12,10 @@ KERNEL(copy_pipeline)
 
 	for (unsigned tile = 0; tile < tiles + 3; tile++) {
 		if (tile < tiles)
-			asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::
-				     "r"(shared_address(&stage[tile % 4][threadIdx.x])), "l"(from + 64 * tile + threadIdx.x));
+			asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+				     :
+				     : "r"(shared_address(&stage[tile % 4][threadIdx.x])),
+				       "l"(from + 64 * tile + threadIdx.x));
 		asm volatile("cp.async.commit_group;");
 		if (tile >= 3) {
 			asm volatile("cp.async.wait_group 3;" ::: "memory");
@@ -44,8 +46,11 @@ KERNEL(copy_barrier)
 		asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(address));
 		(void)state;
 		while (!done)
-			asm volatile("{.reg .pred p;\n\tmbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;}"
-				     : "=r"(done) : "r"(address), "r"(round & 1) : "memory");
+			asm volatile("{.reg .pred p;\n\tmbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n\t"
+				     "selp.u32 %0, 1, 0, p;}"
+				     : "=r"(done)
+				     : "r"(address), "r"(round & 1)
+				     : "memory");
 		sum += tile[threadIdx.x ^ 37] * (round + 1);
 		__syncthreads();
 	}
@@ -68,8 +73,11 @@ KERNEL(barrier_token)
 		slot[threadIdx.x] = in[THREAD] + round;
 		asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1];" : "=l"(state) : "r"(address) : "memory");
 		while (!done)
-			asm volatile("{.reg .pred p;\n\tmbarrier.test_wait.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;}"
-				     : "=r"(done) : "r"(address), "l"(state) : "memory");
+			asm volatile("{.reg .pred p;\n\tmbarrier.test_wait.shared::cta.b64 p, [%1], %2;\n\t"
+				     "selp.u32 %0, 1, 0, p;}"
+				     : "=r"(done)
+				     : "r"(address), "l"(state)
+				     : "memory");
 		sum = sum * 3 + slot[(threadIdx.x + 41) % 128];
 		__syncthreads();
 	}

@@ -59,8 +59,8 @@ KERNEL(aes128)
 	for (int round = 1; round <= 10; round++) {
 #pragma unroll
 		for (int i = 0; i < 4; i++) {
-			unsigned row = (state[i] & 0xff) | (state[(i + 1) & 3] & 0xff00) | (state[(i + 2) & 3] & 0xff0000) |
-				       (state[(i + 3) & 3] & 0xff000000);
+			unsigned row = (state[i] & 0xff) | (state[(i + 1) & 3] & 0xff00) |
+				       (state[(i + 2) & 3] & 0xff0000) | (state[(i + 3) & 3] & 0xff000000);
 			row = substitute(box, row);
 			if (round < 10) {
 				unsigned twice = (row & 0x7f7f7f7f) << 1 ^ (row >> 7 & 0x01010101) * 0x1b;
@@ -100,8 +100,9 @@ KERNEL(chacha20)
 		QUARTER(x[3], x[4], x[9], x[14]);
 	}
 	for (int i = 0; i < 4; i++)
-		((uint4 *)out)[4 * THREAD + i] = make_uint4(x[4 * i] + start[4 * i], x[4 * i + 1] + start[4 * i + 1],
-							    x[4 * i + 2] + start[4 * i + 2], x[4 * i + 3] + start[4 * i + 3]);
+		((uint4 *)out)[4 * THREAD + i] =
+			make_uint4(x[4 * i] + start[4 * i], x[4 * i + 1] + start[4 * i + 1],
+				   x[4 * i + 2] + start[4 * i + 2], x[4 * i + 3] + start[4 * i + 3]);
 }
 
 KERNEL(xtea)

@@ -26,7 +26,13 @@ typedef unsigned short half_word;
 #define RAW_16(text, ...) { half_word r; asm(text : "=h"(r) : __VA_ARGS__); PUT(r); }
 #define RAW_F32(text, ...) { float r; asm(text : "=f"(r) : __VA_ARGS__); PUT(__float_as_uint(r)); }
 #define RAW_64(text, ...) { word64 r; asm(text : "=l"(r) : __VA_ARGS__); PUT(r); PUT(r >> 32); }
-#define RAW_F64(text, ...) { double r; asm(text : "=d"(r) : __VA_ARGS__); PUT(__double2loint(r)); PUT(__double2hiint(r)); }
+#define RAW_F64(text, ...)                                                                                             \
+	{                                                                                                              \
+		double r;                                                                                              \
+		asm(text : "=d"(r) : __VA_ARGS__);                                                                     \
+		PUT(__double2loint(r));                                                                                \
+		PUT(__double2hiint(r));                                                                                \
+	}
 #define RAW_WIDE(text, ...) { word64 r; asm(text : "=l"(r) : __VA_ARGS__); PUT64(r); }
 #define TO_32(op, c) { unsigned r; asm(op " %0, %1;" : "=r"(r) : c(x)); PUT(r); }
 #define TO_16(op, c) { half_word r; asm(op " %0, %1;" : "=h"(r) : c(x)); PUT(r); }

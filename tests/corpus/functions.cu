@@ -42,6 +42,7 @@ KERNEL(functions_approximate)
 	float x = ((const float *)in)[THREAD] * 3, y = fabsf(x) + 0.1f, *r = (float *)out + 16 * THREAD;
 
 	r[0] = __sinf(x) + 2, r[1] = __cosf(x) + 2, r[2] = __expf(x), r[3] = __logf(y) + 8, r[4] = __powf(y, x);
-	r[5] = __fdividef(x, y), r[6] = rsqrtf(y), r[7] = __frcp_rn(y), r[8] = expf(x), r[9] = exp2f(x), r[10] = powf(y, x);
+	r[5] = __fdividef(x, y), r[6] = rsqrtf(y), r[7] = __frcp_rn(y), r[8] = expf(x), r[9] = exp2f(x),
+	r[10] = powf(y, x);
 	r[11] = tanhf(x), r[12] = erff(x), r[13] = log2f(y) + 8, r[14] = __saturatef(x), r[15] = exp10f(x);
 }

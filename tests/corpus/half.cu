@@ -46,7 +46,8 @@ KERNEL(half_conversions)
 		digest = digest * 31 + (unsigned)__half2int_rn(h) + (unsigned)__half2uint_rd(h);
 		digest = digest * 31 + (unsigned)__half2ll_ru(h) + (unsigned)__half2short_rz(h);
 		digest = digest * 31 + __half_as_ushort(hrint(h)) + __half_as_ushort(hceil(h)) * 7;
-		digest = digest * 31 + __half_as_ushort(__hadd_sat(h, h)) + __heq(h, h) + 2 * __hltu(h, __float2half(1));
+		digest =
+			digest * 31 + __half_as_ushort(__hadd_sat(h, h)) + __heq(h, h) + 2 * __hltu(h, __float2half(1));
 		digest = digest * 31 + __half_as_ushort(__habs(h)) + __half_as_ushort(__hmin(h, __float2half(0.3f)));
 	}
 	out[THREAD] = digest;
@@ -64,8 +65,10 @@ KERNEL(half_roundings)
 	r[6] = __bfloat16_as_ushort(__float2bfloat16_rn(x)), r[7] = __bfloat16_as_ushort(__float2bfloat16_rz(x));
 	r[8] = __bfloat16_as_ushort(__float2bfloat16_rd(y)), r[9] = __bfloat16_as_ushort(__float2bfloat16_ru(y));
 	r[10] = __half_as_ushort(__double2half(z)), r[11] = __half_as_ushort(__int2half_rn((int)in[THREAD] >> 13));
-	r[12] = __half_as_ushort(__uint2half_rd(in[THREAD] >> 12)), r[13] = __half_as_ushort(__ll2half_ru((int)in[THREAD] >> 16));
-	r[14] = __bfloat16_as_ushort(__double2bfloat16(z)), r[15] = __bfloat16_as_ushort(__int2bfloat16_rn((int)in[THREAD]));
+	r[12] = __half_as_ushort(__uint2half_rd(in[THREAD] >> 12)),
+	r[13] = __half_as_ushort(__ll2half_ru((int)in[THREAD] >> 16));
+	r[14] = __bfloat16_as_ushort(__double2bfloat16(z)),
+	r[15] = __bfloat16_as_ushort(__int2bfloat16_rn((int)in[THREAD]));
 }
 
 // Approximate functions of halves, and reciprocal and root by way of f32.

@@ -29,7 +29,8 @@ KERNEL(stencil_2d)
 	if (x == 0 || y == 0 || x == n - 1 || y == n - 1)
 		to[y * n + x] = from[y * n + x];
 	else
-		to[y * n + x] = 0.25 * (from[y * n + x - 1] + from[y * n + x + 1] + from[(y - 1) * n + x] + from[(y + 1) * n + x]);
+		to[y * n + x] = 0.25 * (from[y * n + x - 1] + from[y * n + x + 1] + from[(y - 1) * n + x] +
+					from[(y + 1) * n + x]);
 }
 
 KERNEL(stencil_3d)
