@@ -1,6 +1,9 @@
+#include <stdatomic.h>
 #include <string.h>
 
+#include "base/hot.h"
 #include "shim/charge.h"
+#include "shim/context.h"
 #include "shim/log.h"
 #include "shim/reclaim.h"
 #include "shim/undeclared.h"
@@ -12,7 +15,7 @@ uint64_t shim_round_granularity(uint64_t bytes)
 	return bytes > UINT64_MAX - granularity ? bytes : (bytes + granularity - 1) & ~(granularity - 1);
 }
 
-CUresult shim_charge_quietly(enum vg_ledger_kind kind, uint64_t bytes)
+VG_HOT CUresult shim_charge_quietly(enum vg_ledger_kind kind, uint64_t bytes)
 {
 	switch (shim_session()) {
 	case SHIM_TENANT:
@@ -42,7 +45,7 @@ CUresult shim_refuse(enum vg_entry entry, uint64_t bytes)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes)
+VG_HOT CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes)
 {
 	if (shim_counting())
 		shim_undeclared_follow(shim_session_ledger(), bytes);
@@ -57,7 +60,7 @@ static bool make_room(void)
 	return shim_reclaim() || refreshed;
 }
 
-CUresult shim_charge_measured(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes)
+VG_HOT CUresult shim_charge_measured(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes)
 {
 	CUresult result = shim_charge_quietly(kind, bytes);
 
@@ -68,13 +71,13 @@ CUresult shim_charge_measured(enum vg_entry entry, enum vg_ledger_kind kind, uin
 	return result == CUDA_ERROR_OUT_OF_MEMORY ? shim_refuse(entry, bytes) : result;
 }
 
-void shim_refund(enum vg_ledger_kind kind, uint64_t bytes)
+VG_HOT void shim_refund(enum vg_ledger_kind kind, uint64_t bytes)
 {
 	if (bytes && shim_counting())
 		vg_ledger_refund(shim_session_ledger(), kind, bytes);
 }
 
-void shim_refund_record(const struct shim_record *record)
+VG_HOT void shim_refund_record(const struct shim_record *record)
 {
 	shim_refund(record->kind, record->bytes);
 }
@@ -86,10 +89,12 @@ bool shim_exceeds_device(uint64_t bytes)
 	return REAL(cuDeviceTotalMem_v2)(&total, 0) == CUDA_SUCCESS && bytes > total;
 }
 
-CUcontext shim_current_context(void)
+VG_HOT CUcontext shim_current_context(void)
 {
-	CUcontext context = NULL;
+	CUcontext context = atomic_load_explicit(&shim_only_context, memory_order_relaxed);
 
+	if (context)
+		return context;
 	return REAL(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? context : NULL;
 }
 

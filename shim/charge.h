@@ -27,7 +27,8 @@ uint64_t shim_round_granularity(uint64_t bytes);
 // since only it knows which error is due.
 bool shim_exceeds_device(uint64_t bytes);
 
-// The calling thread's current context, NULL if none.
+// The context that what the calling thread makes belongs to: the process's only one, or else the
+// thread's current one; NULL if none.
 CUcontext shim_current_context(void);
 
 // Our own driver calls are made between these two, since a capture in any thread may forbid

@@ -12,6 +12,24 @@ static struct {
 	CUcontext context;
 } primary; // of the vGPU's one device
 
+_Atomic(CUcontext) shim_only_context;
+static unsigned int others; // contexts that are not the primary one
+
+// With the lock held.
+static void find_only_context(void)
+{
+	shim_only_context = primary.charged && others == 0 ? primary.context : NULL;
+}
+
+static void count_others(int change)
+{
+	pthread_mutex_lock(&lock);
+	others += (unsigned int)change;
+	find_only_context();
+	pthread_mutex_unlock(&lock);
+	shim_local_contexts(change);
+}
+
 static uint64_t overhead(void)
 {
 	struct vg_ledger *ledger = shim_session_ledger();
@@ -82,6 +100,7 @@ static void settle_primary(CUdevice device, uint64_t held, CUcontext context)
 	}
 	if (active && context)
 		primary.context = context;
+	find_only_context();
 	pthread_mutex_unlock(&lock);
 	shim_context_gone(gone);
 	shim_refund(VG_LEDGER_CONTEXT, refund);
@@ -164,7 +183,7 @@ static CUresult finish_create(CUresult result, CUcontext *context, uint64_t byte
 	if (result == CUDA_SUCCESS) {
 		record.key = (uintptr_t)*context;
 		if (shim_record_put(&record) == 0) {
-			shim_local_contexts(1);
+			count_others(1);
 			return CUDA_SUCCESS;
 		}
 		REAL(cuCtxDestroy_v2)(*context);
@@ -218,7 +237,7 @@ static CUresult finish_destroy(CUresult result, struct shim_record *record)
 		return result;
 	}
 	shim_context_gone((CUcontext)(uintptr_t)record->key);
-	shim_local_contexts(-1);
+	count_others(-1);
 	shim_refund_record(record);
 	return result;
 }

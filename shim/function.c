@@ -117,12 +117,14 @@ SHIM_EXPORT CUresult CUDAAPI cuLibraryGetModule(CUmodule *module, CUlibrary libr
 	ASK(cuLibraryGetModule, SHIM_LIBRARY, library, module, library);
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name)
+SHIM_EXPORT CUresult CUDAAPI cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library,
+						const char *name)
 {
 	ASK(cuLibraryGetGlobal, SHIM_LIBRARY, library, address, bytes, library, name);
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuLibraryGetManaged(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name)
+SHIM_EXPORT CUresult CUDAAPI cuLibraryGetManaged(CUdeviceptr *address, size_t *bytes, CUlibrary library,
+						 const char *name)
 {
 	ASK(cuLibraryGetManaged, SHIM_LIBRARY, library, address, bytes, library, name);
 }
@@ -138,7 +140,8 @@ SHIM_EXPORT CUresult CUDAAPI cuModuleGetGlobal(CUdeviceptr_v1 *address, unsigned
 	ASK(cuModuleGetGlobal, SHIM_MODULE, module, address, bytes, module, name);
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule module, const char *name)
+SHIM_EXPORT CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule module,
+						  const char *name)
 {
 	ASK(cuModuleGetGlobal_v2, SHIM_MODULE, module, address, bytes, module, name);
 }

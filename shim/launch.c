@@ -137,7 +137,8 @@ SHIM_EXPORT CUresult CUDAAPI cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeP
 	return result != CUDA_SUCCESS ? result : REAL(cuGraphNodeSetParams)(node, parameters);
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuGraphExecNodeSetParams(CUgraphExec executable, CUgraphNode node, CUgraphNodeParams *parameters)
+SHIM_EXPORT CUresult CUDAAPI cuGraphExecNodeSetParams(CUgraphExec executable, CUgraphNode node,
+						      CUgraphNodeParams *parameters)
 {
 	CUresult result = shim_local_node(VG_ENTRY_cuGraphExecNodeSetParams, parameters);
 

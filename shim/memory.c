@@ -1,4 +1,5 @@
 // Allocations by address: cuMemAlloc, cuMemAllocPitch, cuMemAllocManaged, and every free.
+#include "base/hot.h"
 #include "shim/charge.h"
 #include "shim/graph.h"
 #include "shim/pool.h"
@@ -23,7 +24,7 @@ struct request {
 	uint64_t held;
 };
 
-static CUresult reserve(struct request *request)
+VG_HOT static CUresult reserve(struct request *request)
 {
 	uint64_t bytes = shim_round_granularity(request->asked);
 	CUresult result;
@@ -83,7 +84,7 @@ static CUresult enter_block(const struct request *request, CUdeviceptr address, 
 }
 
 // After the driver's call: keeps the charge under its address, or gives it back.
-static CUresult keep(CUresult result, const struct request *request, CUdeviceptr address)
+VG_HOT static CUresult keep(CUresult result, const struct request *request, CUdeviceptr address)
 {
 	struct shim_record record = {.key = address, .bytes = request->held, .what = SHIM_POINTER,
 				     .kind = (uint8_t)request->kind, .origin = SHIM_ALLOCATED};
@@ -111,7 +112,7 @@ static CUresult keep(CUresult result, const struct request *request, CUdeviceptr
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytes)
+VG_HOT SHIM_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytes)
 {
 	struct request request = {VG_ENTRY_cuMemAlloc_v2, VG_LEDGER_DEVICE, bytes, 0};
 	CUresult result;
@@ -223,7 +224,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytes, 
 
 // The record goes before the real free, since the address is reused at once; the charge goes
 // after it, since the memory is there until then.
-static bool take_record(CUdeviceptr address, struct shim_record *ret_record)
+VG_HOT static bool take_record(CUdeviceptr address, struct shim_record *ret_record)
 {
 	if (!address || !shim_counting())
 		return false;
@@ -233,7 +234,7 @@ static bool take_record(CUdeviceptr address, struct shim_record *ret_record)
 	return false;
 }
 
-static CUresult finish_free(CUresult result, struct shim_record *record)
+VG_HOT static CUresult finish_free(CUresult result, struct shim_record *record)
 {
 	if (result != CUDA_SUCCESS) {
 		shim_record_put(record); // still there
@@ -247,7 +248,7 @@ static CUresult finish_free(CUresult result, struct shim_record *record)
 	return CUDA_SUCCESS;
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
+VG_HOT SHIM_EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 {
 	struct shim_record record;
 

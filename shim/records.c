@@ -1,27 +1,41 @@
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hot.h"
+#include "base/lock.h"
 #include "shim/records.h"
 
 enum { SHARD_BITS = 6, SHARDS = 1 << SHARD_BITS, FIRST_CAPACITY = 64 };
+enum { NEVER, TAKEN = 255 }; // `what` of places without a record
 
-// Open addressing with linear probing; `what` 0 marks a free place. A shard is a cache line
-// of its own, so that threads seldom meet.
+// Open addressing with linear probing: a search goes on past places from which a record was taken,
+// and ends at one that never had any. A shard is a cache line of its own, so that threads seldom
+// meet.
 struct shard {
-	pthread_mutex_t lock;
+	struct vg_lock lock;
 	struct shim_record *records;
-	size_t capacity, count;
+	size_t capacity, count, used; // `used`: count, and places TAKEN
 } __attribute__((aligned(64)));
 
-static struct shard shards[SHARDS] = {[0 ... SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+static bool is_record(const struct shim_record *place)
+{
+	return place->what != NEVER && place->what != TAKEN;
+}
 
+static struct shard shards[SHARDS];
+
+// A driver call leaves little in the caches, so a record's cost is the lines it touches: neighbours,
+// which a program takes and gives back one after the other, stand side by side, eight granules of
+// 2 MiB in a place that is drawn for them, and for what is smaller than that. The highest bits
+// choose the shard.
 static uint64_t hash(enum shim_what what, uint64_t key)
 {
-	uint64_t mixed = (key >> 8 ^ key << 24 ^ (uint64_t)what << 56) * 0x9e3779b97f4a7c15ull;
+	uint64_t neighbours = key >> 24, within = key & ((1 << 21) - 1);
+	uint64_t mixed = (neighbours ^ within << 37 ^ within << 20 ^ (uint64_t)what << 56) * 0x9e3779b97f4a7c15ull;
 
-	return mixed ^ mixed >> 32;
+	mixed ^= mixed >> 32;
+	return (mixed & ~7ull) + (key >> 21 & 7);
 }
 
 static struct shard *shard_of(uint64_t hashed)
@@ -29,18 +43,27 @@ static struct shard *shard_of(uint64_t hashed)
 	return &shards[hashed >> (64 - SHARD_BITS)];
 }
 
-static size_t place(const struct shard *shard, uint64_t hashed, enum shim_what what, uint64_t key)
+// Where the record is; if there is none, where it may be stored.
+VG_HOT static struct shim_record *place(const struct shard *shard, uint64_t hashed, enum shim_what what,
+						      uint64_t key)
 {
-	size_t i = hashed & (shard->capacity - 1);
+	struct shim_record *free = NULL;
 
-	while (shard->records[i].what && (shard->records[i].what != what || shard->records[i].key != key))
-		i = (i + 1) & (shard->capacity - 1);
-	return i;
+	for (size_t i = hashed & (shard->capacity - 1);; i = (i + 1) & (shard->capacity - 1)) {
+		struct shim_record *at = &shard->records[i];
+		if (at->what == what && at->key == key)
+			return at;
+		if (at->what == NEVER)
+			return free ? free : at;
+		if (at->what == TAKEN && !free)
+			free = at;
+	}
 }
 
+// Also when it is too full of places that were taken: then it need not be larger.
 static int grow(struct shard *shard)
 {
-	size_t capacity = shard->capacity ? shard->capacity * 2 : FIRST_CAPACITY;
+	size_t capacity = !shard->capacity ? FIRST_CAPACITY : shard->capacity << (shard->count * 4 >= shard->capacity);
 	struct shim_record *old = shard->records, *records = calloc(capacity, sizeof *records);
 	size_t old_capacity = shard->capacity;
 
@@ -48,51 +71,51 @@ static int grow(struct shard *shard)
 		return -ENOMEM;
 	shard->records = records;
 	shard->capacity = capacity;
+	shard->used = shard->count;
 	for (size_t i = 0; i < old_capacity; i++)
-		if (old[i].what)
-			records[place(shard, hash(old[i].what, old[i].key), old[i].what, old[i].key)] = old[i];
+		if (is_record(&old[i]))
+			*place(shard, hash(old[i].what, old[i].key), old[i].what, old[i].key) = old[i];
 	free(old);
 	return 0;
 }
 
-// Closes the gap, so that later records of the same run are still found.
-static void erase(struct shard *shard, size_t gap)
+static void erase(struct shard *shard, struct shim_record *record)
 {
-	size_t mask = shard->capacity - 1;
+	size_t next = ((size_t)(record - shard->records) + 1) & (shard->capacity - 1);
 
-	for (size_t i = (gap + 1) & mask; shard->records[i].what; i = (i + 1) & mask) {
-		size_t home = hash(shard->records[i].what, shard->records[i].key) & mask;
-		if (((i - home) & mask) >= ((i - gap) & mask)) {
-			shard->records[gap] = shard->records[i];
-			gap = i;
-		}
-	}
-	shard->records[gap].what = 0;
+	record->what = shard->records[next].what == NEVER ? NEVER : TAKEN;
+	shard->used -= record->what == NEVER;
 	shard->count--;
 }
 
-// With the shard locked: where the record of this key is or may be stored, NULL for lack of
-// memory.
-static struct shim_record *find_place(struct shard *shard, uint64_t hashed, const struct shim_record *record)
+static void store(struct shard *shard, struct shim_record *at, const struct shim_record *record)
 {
-	if (shard->count * 4 >= shard->capacity * 3 && grow(shard) != 0 && shard->count + 1 >= shard->capacity)
-		return NULL;
-	return &shard->records[place(shard, hashed, record->what, record->key)];
+	shard->used += at->what == NEVER;
+	shard->count += !is_record(at);
+	*at = *record;
 }
 
-int shim_record_put(const struct shim_record *record)
+// With the shard locked: where the record of this key is or may be stored, NULL for lack of
+// memory. One place stays free for ever, where searches end.
+VG_HOT static struct shim_record *find_place(struct shard *shard, uint64_t hashed,
+							   const struct shim_record *record)
+{
+	if (shard->used * 2 >= shard->capacity && grow(shard) != 0 && shard->used + 1 >= shard->capacity)
+		return NULL;
+	return place(shard, hashed, record->what, record->key);
+}
+
+VG_HOT int shim_record_put(const struct shim_record *record)
 {
 	uint64_t hashed = hash(record->what, record->key);
 	struct shard *shard = shard_of(hashed);
 	struct shim_record *at;
 
-	pthread_mutex_lock(&shard->lock);
+	vg_lock_take(&shard->lock);
 	at = find_place(shard, hashed, record);
-	if (at) {
-		shard->count += !at->what;
-		*at = *record;
-	}
-	pthread_mutex_unlock(&shard->lock);
+	if (at)
+		store(shard, at, record);
+	vg_lock_give(&shard->lock);
 	return at ? 0 : -ENOMEM;
 }
 
@@ -103,36 +126,35 @@ int shim_record_join(const struct shim_record *record)
 	struct shim_record *at;
 	int result = -ENOMEM;
 
-	pthread_mutex_lock(&shard->lock);
+	vg_lock_take(&shard->lock);
 	at = find_place(shard, hashed, record);
-	if (at && at->what) {
+	if (at && is_record(at)) {
 		at->references++;
 		result = 1;
 	} else if (at) {
-		*at = *record;
+		store(shard, at, record);
 		at->references = 1;
-		shard->count++;
 		result = 0;
 	}
-	pthread_mutex_unlock(&shard->lock);
+	vg_lock_give(&shard->lock);
 	return result;
 }
 
 // The record's place with its shard locked, or NULL with nothing locked.
-static struct shim_record *lock_record(enum shim_what what, uint64_t key, struct shard **ret_shard)
+VG_HOT static struct shim_record *lock_record(enum shim_what what, uint64_t key, struct shard **ret_shard)
 {
 	uint64_t hashed = hash(what, key);
 	struct shard *shard = shard_of(hashed);
 
-	pthread_mutex_lock(&shard->lock);
+	vg_lock_take(&shard->lock);
 	if (shard->capacity) {
-		struct shim_record *record = &shard->records[place(shard, hashed, what, key)];
-		if (record->what) {
+		struct shim_record *record = place(shard, hashed, what, key);
+		if (is_record(record)) {
 			*ret_shard = shard;
 			return record;
 		}
 	}
-	pthread_mutex_unlock(&shard->lock);
+	vg_lock_give(&shard->lock);
 	return NULL;
 }
 
@@ -144,11 +166,11 @@ bool shim_record_find(enum shim_what what, uint64_t key, struct shim_record *ret
 	if (!record)
 		return false;
 	*ret_record = *record;
-	pthread_mutex_unlock(&shard->lock);
+	vg_lock_give(&shard->lock);
 	return true;
 }
 
-bool shim_record_take(enum shim_what what, uint64_t key, struct shim_record *ret_record)
+VG_HOT bool shim_record_take(enum shim_what what, uint64_t key, struct shim_record *ret_record)
 {
 	struct shard *shard;
 	struct shim_record *record = lock_record(what, key, &shard);
@@ -156,8 +178,8 @@ bool shim_record_take(enum shim_what what, uint64_t key, struct shim_record *ret
 	if (!record)
 		return false;
 	*ret_record = *record;
-	erase(shard, (size_t)(record - shard->records));
-	pthread_mutex_unlock(&shard->lock);
+	erase(shard, record);
+	vg_lock_give(&shard->lock);
 	return true;
 }
 
@@ -171,8 +193,8 @@ bool shim_record_count(enum shim_what what, uint64_t key, int change, struct shi
 	record->references += (uint32_t)change;
 	*ret_record = *record;
 	if (record->references == 0)
-		erase(shard, (size_t)(record - shard->records));
-	pthread_mutex_unlock(&shard->lock);
+		erase(shard, record);
+	vg_lock_give(&shard->lock);
 	return true;
 }
 
@@ -182,15 +204,13 @@ int shim_record_grow(const struct shim_record *record)
 	struct shard *shard = shard_of(hashed);
 	struct shim_record *at;
 
-	pthread_mutex_lock(&shard->lock);
+	vg_lock_take(&shard->lock);
 	at = find_place(shard, hashed, record);
-	if (at && at->what) {
+	if (at && is_record(at))
 		at->bytes += record->bytes;
-	} else if (at) {
-		*at = *record;
-		shard->count++;
-	}
-	pthread_mutex_unlock(&shard->lock);
+	else if (at)
+		store(shard, at, record);
+	vg_lock_give(&shard->lock);
 	return at ? 0 : -ENOMEM;
 }
 
@@ -203,7 +223,7 @@ struct wanted {
 static bool is_wanted(const struct shim_record *record, const struct wanted *wanted)
 {
 	if (wanted->context)
-		return record->what && record->context == wanted->context;
+		return is_record(record) && record->context == wanted->context;
 	return record->what == wanted->what && record->data == wanted->data;
 }
 
@@ -211,15 +231,15 @@ static bool take_one_of(struct shard *shard, const struct wanted *wanted, struct
 {
 	bool found = false;
 
-	pthread_mutex_lock(&shard->lock);
+	vg_lock_take(&shard->lock);
 	for (size_t i = 0; i < shard->capacity && !found; i++) {
 		if (is_wanted(&shard->records[i], wanted)) {
 			*ret_record = shard->records[i];
-			erase(shard, i);
+			erase(shard, &shard->records[i]);
 			found = true;
 		}
 	}
-	pthread_mutex_unlock(&shard->lock);
+	vg_lock_give(&shard->lock);
 	return found;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/hot.h"
 #include "shim/hello.h"
 #include "shim/log.h"
 #include "shim/session.h"
@@ -105,7 +106,7 @@ enum shim_state shim_session_start(void)
 	return (enum shim_state)shim_state;
 }
 
-struct vg_ledger *shim_session_ledger(void)
+VG_HOT struct vg_ledger *shim_session_ledger(void)
 {
 	return shim_counting() ? ledger : NULL;
 }

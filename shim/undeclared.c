@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "base/hot.h"
 #include "shim/hello.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // only ever tried: a fork cannot hang on it
@@ -15,7 +16,7 @@ static const uint64_t measure_every_ns = 20000000;
 // A pool grows in steps of this before it is charged for it.
 static const uint64_t over_let_pass = 32ull << 20;
 
-static void charge(struct vg_ledger *ledger)
+VG_HOT static void charge(struct vg_ledger *ledger)
 {
 	uint64_t found = vg_ledger_undeclared(ledger), limit, all, more;
 
@@ -43,7 +44,7 @@ void shim_undeclared_doubt(void)
 	doubtful = true;
 }
 
-void shim_undeclared_follow(struct vg_ledger *ledger, uint64_t bytes)
+VG_HOT void shim_undeclared_follow(struct vg_ledger *ledger, uint64_t bytes)
 {
 	static _Atomic uint64_t measured_ns;
 	uint64_t limit, all, now, last;

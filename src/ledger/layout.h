@@ -13,7 +13,7 @@
 // In `image` while the daemon refunds what a program before exec left behind.
 #define LEDGER_IMAGE_TAKEN ((ledger_word)1)
 
-enum { LEDGER_VERSION = 1, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
+enum { LEDGER_VERSION = 2, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
 #define LEDGER_MAGIC 0x524744454c544756u // "VGTLEDGR"
 
 typedef unsigned __int128 ledger_word;
@@ -25,17 +25,18 @@ struct ledger_slot {
 	uint64_t intent_sequence;	 // pending when it is done + 1
 	int64_t intent_delta;
 	uint64_t done;
-	uint64_t used[2]; // [done & 1] counts
+	uint64_t used[2]; // [done & 1] counts; the first two lines are what an operation needs
+	uint64_t apart;	  // of the kinds that are not declared
+	uint64_t peak;	     // of what is, since the daemon put it to 0
+	uint64_t undeclared; // written by the daemon
+	uint64_t applied;    // written by others, grows
+	uint64_t exported, adrift; // vg_ledger_set_exported
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t entered_ns;
 	uint64_t outer_start_time;
 	uint32_t outer_pid;
 	uint32_t pristine;
 	char command[VG_LEDGER_COMMAND];
-	uint64_t undeclared; // written by the daemon
-	uint64_t applied;    // written by others, grows
-	uint64_t peak;	     // of what may show on the device, since the daemon put it to 0
-	uint64_t exported, adrift; // vg_ledger_set_exported
 };
 
 struct ledger_refusal_entry {
@@ -134,7 +135,7 @@ static inline bool ledger_kind_is_declared(enum vg_ledger_kind kind)
 }
 static inline uint64_t ledger_slot_declared(const struct ledger_slot *slot, uint64_t used)
 {
-	uint64_t apart = LEDGER_LOAD(slot->by_kind[VG_LEDGER_MANAGED]) + LEDGER_LOAD(slot->by_kind[VG_LEDGER_UNDECLARED]);
+	uint64_t apart = LEDGER_LOAD(slot->apart);
 
 	return used > apart ? used - apart : 0;
 }

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/hot.h"
 #include "ledger/layout.h"
 #include "ledger/process.h"
 
@@ -140,6 +141,7 @@ static int take_over_slot(struct ledger_file *file, ledger_word self, ledger_wor
 			continue;
 		ledger_slot_refund(file, i, 0, 0, &refunded);
 		memset(slot->by_kind, 0, sizeof slot->by_kind);
+		LEDGER_STORE(slot->apart, 0);
 		LEDGER_STORE(slot->undeclared, 0);
 		LEDGER_STORE(slot->pristine, 0);
 		*ret_index = i;
@@ -196,9 +198,9 @@ static int enter_locked(struct vg_ledger *ledger)
 
 int vg_ledger_enter(struct vg_ledger *ledger)
 {
-	ledger_process_lock(ledger->process);
+	vg_lock_take(&ledger->process->lock);
 	int r = enter_locked(ledger);
-	ledger_process_unlock(ledger->process);
+	vg_lock_give(&ledger->process->lock);
 	return r;
 }
 
@@ -206,30 +208,30 @@ void vg_ledger_leave(struct vg_ledger *ledger)
 {
 	uint64_t refunded;
 
-	ledger_process_lock(ledger->process);
+	vg_lock_take(&ledger->process->lock);
 	unsigned int number = ledger->process->slot_number;
 	if (number != LEDGER_NO_SLOT && ledger_slot_refund(ledger->file, number - 1, 0, 0, &refunded) == 0) {
 		ledger->process->slot_number = LEDGER_NO_SLOT;
 		ledger_slot_free(&ledger->file->slots[number - 1]);
 	}
-	ledger_process_unlock(ledger->process);
+	vg_lock_give(&ledger->process->lock);
 }
 
-int vg_ledger_reserve(struct vg_ledger *ledger, enum vg_ledger_kind kind, uint64_t bytes)
+VG_HOT int vg_ledger_reserve(struct vg_ledger *ledger, enum vg_ledger_kind kind, uint64_t bytes)
 {
 	if (bytes > INT64_MAX)
 		return VG_LEDGER_REFUSED;
-	ledger_process_lock(ledger->process);
+	vg_lock_take(&ledger->process->lock);
 	int r = ledger->process->slot_number == LEDGER_NO_SLOT ? enter_locked(ledger) : 0;
 	if (r == 0)
 		r = ledger_operate(ledger->file, ledger->process->slot_number - 1, kind, (int64_t)bytes, 0);
-	ledger_process_unlock(ledger->process);
+	vg_lock_give(&ledger->process->lock);
 	return r;
 }
 
-void vg_ledger_refund(struct vg_ledger *ledger, enum vg_ledger_kind kind, uint64_t bytes)
+VG_HOT void vg_ledger_refund(struct vg_ledger *ledger, enum vg_ledger_kind kind, uint64_t bytes)
 {
-	ledger_process_lock(ledger->process);
+	vg_lock_take(&ledger->process->lock);
 	unsigned int number = ledger->process->slot_number;
 	if (number != LEDGER_NO_SLOT) { // a forked child has charged nothing
 		struct ledger_slot *slot = &ledger->file->slots[number - 1];
@@ -240,7 +242,7 @@ void vg_ledger_refund(struct vg_ledger *ledger, enum vg_ledger_kind kind, uint64
 		if (bytes)
 			ledger_operate(ledger->file, number - 1, kind, -(int64_t)bytes, 0);
 	}
-	ledger_process_unlock(ledger->process);
+	vg_lock_give(&ledger->process->lock);
 }
 
 uint64_t vg_ledger_used_here(const struct vg_ledger *ledger)
@@ -250,7 +252,7 @@ uint64_t vg_ledger_used_here(const struct vg_ledger *ledger)
 	return number == LEDGER_NO_SLOT ? 0 : ledger_slot_used(&ledger->file->slots[number - 1]);
 }
 
-uint64_t vg_ledger_undeclared(const struct vg_ledger *ledger)
+VG_HOT uint64_t vg_ledger_undeclared(const struct vg_ledger *ledger)
 {
 	unsigned int number = ledger->process->slot_number;
 
@@ -355,6 +357,7 @@ static void keep_exported(struct ledger_slot *slot, uint64_t bytes)
 {
 	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++)
 		LEDGER_STORE(slot->by_kind[kind], kind == VG_LEDGER_VMM ? bytes : 0);
+	LEDGER_STORE(slot->apart, 0);
 	LEDGER_STORE(slot->exported, bytes);
 	LEDGER_STORE(slot->undeclared, 0);
 }
@@ -432,7 +435,7 @@ int vg_ledger_set_limit(struct vg_ledger *ledger, uint64_t limit, uint64_t *ret_
 	return -EAGAIN;
 }
 
-void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, uint64_t *ret_charged)
+VG_HOT void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, uint64_t *ret_charged)
 {
 	struct ledger_account account, again = ledger_account_read(ledger->file);
 	uint64_t limit;

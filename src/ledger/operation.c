@@ -1,3 +1,4 @@
+#include "base/hot.h"
 #include "ledger/layout.h"
 
 #include <errno.h>
@@ -5,7 +6,7 @@
 
 // Two halves without a lock prefix: the tag is new with every change, so a charged between two
 // equal tags belongs to them.
-struct ledger_account ledger_account_read(const struct ledger_file *file)
+VG_HOT struct ledger_account ledger_account_read(const struct ledger_file *file)
 {
 	const uint64_t *half = (const uint64_t *)&file->header.account;
 	struct ledger_account account;
@@ -57,7 +58,7 @@ static void raise_peak(struct ledger_slot *slot, enum vg_ledger_kind kind, uint6
 		LEDGER_STORE(slot->peak, declared);
 }
 
-int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_ledger_kind kind, int64_t delta,
+VG_HOT int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_ledger_kind kind, int64_t delta,
 		   unsigned long attempts)
 {
 	struct ledger_slot *slot = &file->slots[index];
@@ -97,6 +98,8 @@ int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_ledger_
 	LEDGER_STORE(slot->used[sequence & 1], slot->used[done & 1] + (uint64_t)delta);
 	ledger_step("used");
 	LEDGER_STORE(slot->by_kind[kind], slot->by_kind[kind] + (uint64_t)delta);
+	if (!ledger_kind_is_declared(kind))
+		LEDGER_STORE(slot->apart, slot->apart + (uint64_t)delta);
 	ledger_step("kind");
 	LEDGER_STORE(slot->done, sequence);
 	ledger_step("done");
@@ -165,6 +168,7 @@ void ledger_slot_free(struct ledger_slot *slot)
 	LEDGER_STORE(slot->outer_pid, 0);
 	LEDGER_STORE(slot->undeclared, 0);
 	LEDGER_STORE(slot->pristine, 0);
+	LEDGER_STORE(slot->apart, 0);
 	LEDGER_STORE(slot->exported, 0);
 	LEDGER_STORE(slot->adrift, 0);
 	LEDGER_STORE(slot->generation, slot->generation + 1);

@@ -3,10 +3,8 @@
 #include "base/descriptor.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
 int ledger_process_create(struct ledger_process **ret_process)
 {
@@ -27,28 +25,6 @@ int ledger_process_create(struct ledger_process **ret_process)
 void ledger_process_destroy(struct ledger_process *process)
 {
 	munmap(process, (size_t)sysconf(_SC_PAGESIZE));
-}
-
-void ledger_process_lock(struct ledger_process *process)
-{
-	uint32_t free = 0;
-
-	if (__atomic_compare_exchange_n(&process->lock, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-		return;
-	while (__atomic_exchange_n(&process->lock, 2, __ATOMIC_ACQUIRE) != 0) {
-		int error = errno; // a program's errno is its own
-		syscall(SYS_futex, &process->lock, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
-		errno = error;
-	}
-}
-
-void ledger_process_unlock(struct ledger_process *process)
-{
-	if (__atomic_exchange_n(&process->lock, 0, __ATOMIC_RELEASE) == 2) {
-		int error = errno;
-		syscall(SYS_futex, &process->lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-		errno = error;
-	}
 }
 
 int ledger_start_time_of_self(uint64_t *ret_ticks)

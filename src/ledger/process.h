@@ -1,17 +1,16 @@
 // What a process keeps of a ledger for itself: its slot, and a lock over its threads that is
 // held for one operation and never across a driver call. This room only.
 #pragma once
+#include "base/lock.h"
 #include "ledger/ledger.h"
 
 // On a page that the kernel clears in a forked child: there the lock is free, whoever held it
 // in the parent, and no slot is claimed.
 struct ledger_process {
-	uint32_t lock;	      // 0 free, 1 held, 2 held and waited for
+	struct vg_lock lock;
 	uint32_t slot_number; // slot + 1; 0: none
 };
 
 int ledger_process_create(struct ledger_process **ret_process);
 void ledger_process_destroy(struct ledger_process *process);
-void ledger_process_lock(struct ledger_process *process);
-void ledger_process_unlock(struct ledger_process *process);
 int ledger_start_time_of_self(uint64_t *ret_ticks);

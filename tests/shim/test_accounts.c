@@ -345,3 +345,36 @@ TEST(a_ledger_that_cannot_be_used_is_no_way_around_the_quota)
 	setenv("VIRGATE_LEDGER", "/nonexistent/ledger", 1);
 	CHECK_INT(tenant_run(broken_body), 0);
 }
+
+// Records come and go at random for long: none is lost, and none stays.
+static void churn_body(void)
+{
+	enum { BLOCKS = 700, STEPS = 100000 };
+	CUdeviceptr blocks[BLOCKS] = {0};
+	uint64_t random = 1, live = 0;
+
+	start();
+	for (int step = 0; step < STEPS; step++) {
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		CUdeviceptr *block = &blocks[(random >> 33) % BLOCKS];
+		if (*block) {
+			CHECK_INT(cuMemFree_v2(*block), CUDA_SUCCESS);
+			*block = 0;
+			live--;
+		} else {
+			CHECK_INT(cuMemAlloc_v2(block, 2 * MIB), CUDA_SUCCESS);
+			live++;
+		}
+		if (step % 1000 == 0)
+			CHECK_INT(charged(), live * 2 * MIB);
+	}
+	for (int i = 0; i < BLOCKS; i++)
+		if (blocks[i])
+			CHECK_INT(cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+}
+
+TEST(no_record_is_lost_in_the_long_run)
+{
+	TENANT(4 * GIB, 0, churn_body);
+}
