@@ -18,8 +18,11 @@
 #include <virgate/linker.h>
 #include <virgate/log.h>
 #include <virgate/memory.h>
+#include <virgate/memory_adaptor.h>
 #include <virgate/memory_pool.h>
 #include <virgate/process.h>
+#include <virgate/memory_resource.h>
+#include <virgate/object_code.h>
 #include <virgate/status.h>
 #include <virgate/stream.h>
 #include <virgate/tensor_map.h>
@@ -31,5 +34,6 @@
 #include <virgate/version.h>
 #include <virgate/vgpu.h>
 #include <virgate/view.h>
+#include <virgate/virtual_memory.h>
 
 #endif

@@ -1,5 +1,6 @@
 #include "core/buffer.h"
 
+#include "core/pending.h"
 #include "core/resource.h"
 
 #include <stdlib.h>
@@ -11,9 +12,10 @@ static enum vg_status close_buffer(struct core_object *object, const char *funct
 
 	if (buffer->drop_owner)
 		buffer->drop_owner(buffer->owner);
-	return buffer->resource
-		       ? core_resource_deallocate(buffer->resource, &allocation, atomic_load(&buffer->stream), function)
-		       : VG_OK;
+	core_pending_retry();
+	if (!buffer->resource)
+		return VG_OK;
+	return core_resource_deallocate(buffer->resource, &allocation, atomic_load(&buffer->stream), function);
 }
 
 static void free_buffer(struct core_object *object)
@@ -88,7 +90,7 @@ enum vg_status vg_buffer_borrow(vg_address address, size_t size, const struct vg
 	if (size && (!address || size - 1 > UINT64_MAX - address))
 		return vg_fail(VG_INVALID, 0, __func__, "%zu bytes at 0x%llx: there is no such memory", size,
 			       (unsigned long long)address);
-	if (o.resource && core_resource_class(o.resource)->keeps_notes)
+	if (o.resource && o.resource->keeps_notes)
 		return vg_fail(VG_INVALID, 0, __func__,
 			       "a %s frees only what it allocated itself: use vg_buffer_create()",
 			       vg_memory_resource_name(o.resource));
@@ -139,11 +141,9 @@ enum vg_status vg_buffer_close(struct vg_buffer *buffer, struct vg_stream *strea
 		return VG_OK;
 	// What can be refused is refused before anything changes.
 	struct vg_stream *used = stream ? stream : atomic_load(&buffer->stream);
-	enum vg_status status = VG_OK;
-	if (buffer->resource && used)
+	enum vg_status status = stream ? core_object_check(&stream->object, "stream", __func__) : VG_OK;
+	if (status == VG_OK && buffer->resource && buffer->address)
 		status = core_resource_check(buffer->resource, used, __func__);
-	else if (stream)
-		status = core_object_check(&stream->object, "stream", __func__);
 	if (status)
 		return status;
 	if (stream)

@@ -6,6 +6,8 @@
 #include "core/core.h"
 #include "virgate/device.h"
 
+struct vg_memory_resource;
+
 enum { CORE_PROPERTIES = 148 }; // numbers below it
 #define CORE_PROPERTY_KNOWN (1ull << 32)
 
@@ -19,6 +21,7 @@ struct vg_device {
 	int compute_major, compute_minor;
 	// By number: what was asked once, with CORE_PROPERTY_KNOWN.
 	_Atomic uint64_t properties[CORE_PROPERTIES];
+	struct vg_memory_resource *memory_resource; // held, under a lock of default_resource.c; NULL: not chosen yet
 };
 
 // Fills the table; called by core_open() under its lock.

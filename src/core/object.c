@@ -17,6 +17,16 @@ void core_object_retain(struct core_object *object)
 	atomic_fetch_add_explicit(&object->references, 1, memory_order_relaxed);
 }
 
+bool core_object_try_retain(struct core_object *object)
+{
+	unsigned references = atomic_load(&object->references);
+
+	while (references)
+		if (atomic_compare_exchange_weak(&object->references, &references, references + 1))
+			return true;
+	return false;
+}
+
 static enum vg_status release_handle(struct core_object *object, const char *function)
 {
 	if (atomic_exchange(&object->released, true) || !object->class->close)

@@ -30,6 +30,8 @@ struct core_object {
 // One reference, the caller's.
 void core_object_init(struct core_object *object, const struct core_class *class);
 void core_object_retain(struct core_object *object);
+// For tables that do not hold what they list: false where the last reference has gone meanwhile.
+bool core_object_try_retain(struct core_object *object);
 // NULL is fine. The last one closes and frees; a failure to close goes to the log.
 void core_object_release(struct core_object *object);
 // For the public _close functions: no further use by the program, and the driver's handle goes

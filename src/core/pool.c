@@ -1,6 +1,9 @@
 #include "core/pool.h"
 
+#include "core/pending.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 // ---- as a resource ---------------------------------------------------------------------------
 
@@ -24,10 +27,10 @@ static enum vg_status allocate(struct vg_memory_resource *resource, size_t size,
 	CUdeviceptr address;
 	CORE_SCOPE scope = {false};
 
+	core_pending_retry();
 	if (pool->imported)
 		return vg_fail(VG_STATE, 0, function,
-			       "the pool was imported: memory is allocated by the process that created it, and "
-			       "imported from there");
+			       "the pool was imported: its own process allocates, and this one imports buffers");
 	if (size == 0)
 		return VG_OK;
 	CUresult r = core_enter(&scope, stream->context->handle);
@@ -42,10 +45,17 @@ static enum vg_status allocate(struct vg_memory_resource *resource, size_t size,
 static enum vg_status deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
 				 struct vg_stream *stream, const char *function)
 {
+	struct core_pool *pool = (struct core_pool *)resource;
+	bool capturing;
 	CORE_SCOPE scope = {false};
 
 	if (!allocation->address)
 		return VG_OK;
+	// A buffer may go while its stream captures, which is no reason to spoil the capture, nor to lose the memory.
+	if (core_stream_is_capturing(stream, function, &capturing) == VG_OK && capturing)
+		return core_pending_add(resource, allocation, stream, function);
+	if (allocation->user)
+		return core_import_drop(pool, allocation->user, stream, function);
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemFreeAsync(allocation->address, stream->handle);
@@ -57,29 +67,39 @@ static enum vg_status deallocate(struct vg_memory_resource *resource, const stru
 static enum vg_status close_pool(struct core_object *object, const char *function)
 {
 	struct core_pool *pool = (struct core_pool *)object;
-	CUresult r = pool->owned ? core_driver->cuMemPoolDestroy(pool->handle) : CUDA_SUCCESS;
 
+	core_pool_forget(pool);
+	if (!pool->owned)
+		return VG_OK;
+	if (pool->device)
+		core_pool_revoke(pool); // some drivers destroy a pool that peers can reach badly
+	CUresult r = core_driver->cuMemPoolDestroy(pool->handle);
 	return r ? core_driver_failed(r, function, "cuMemPoolDestroy", "%s", "") : VG_OK;
 }
 
 static void free_pool(struct core_object *object)
 {
-	free(object);
+	struct core_pool *pool = (struct core_pool *)object;
+
+	pthread_mutex_destroy(&pool->lock);
+	free(pool);
 }
 
-static const struct core_resource_class device_class = {.object = {"device pool", close_pool, free_pool},
-							.check = check_stream,
-							.allocate = allocate,
-							.deallocate = deallocate};
+#define POOL_CLASS(name)                                                                                               \
+	{                                                                                                              \
+		.object = {name, close_pool, free_pool}, .check = check_stream, .allocate = allocate,                  \
+		.deallocate = deallocate                                                                               \
+	}
+const struct core_resource_class core_device_pool = POOL_CLASS("device pool"),
+				 core_pinned_pool = POOL_CLASS("pinned pool"),
+				 core_managed_pool = POOL_CLASS("managed pool");
 
 struct core_pool *core_pool_of(const struct vg_memory_resource *resource)
 {
 	return resource && core_resource_class(resource)->allocate == allocate ? (struct core_pool *)resource : NULL;
 }
 
-// ---- of a device -----------------------------------------------------------------------------
-
-static struct core_pool *new_pool(const struct core_resource_class *class, struct vg_device *device)
+struct core_pool *core_pool_new(const struct core_resource_class *class, struct vg_device *device)
 {
 	struct core_pool *pool = calloc(1, sizeof *pool);
 
@@ -87,92 +107,16 @@ static struct core_pool *new_pool(const struct core_resource_class *class, struc
 		return NULL;
 	core_object_init(&pool->resource.object, &class->object);
 	pool->resource.needs_stream = true;
+	pool->resource.properties = (struct vg_memory_properties){.device = device ? device->ordinal : -1,
+								  .device_accessible = 1,
+								  .host_accessible = class != &core_device_pool,
+								  .managed = class == &core_managed_pool};
 	pool->device = device;
+	pthread_mutex_init(&pool->lock, NULL);
 	return pool;
 }
 
-static enum vg_status new_device_pool(struct vg_device *device, const char *function, struct core_pool **ret_pool)
-{
-	int supported = 0;
-
-	(void)core_driver->cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device->handle);
-	if (!supported)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "device %d has no memory pools: use the synchronous resource", device->ordinal);
-	struct core_pool *pool = new_pool(&device_class, device);
-	if (!pool)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a device pool");
-	pool->location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal};
-	pool->resource.properties = (struct vg_memory_properties){.device = device->ordinal, .device_accessible = 1};
-	*ret_pool = pool;
-	return VG_OK;
-}
-
-// A pool that gives everything back at each synchronisation is slower than none.
-static CUresult keep_memory(CUmemoryPool pool)
-{
-	cuuint64_t threshold;
-
-	CUresult r = core_driver->cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
-	if (r || threshold)
-		return r;
-	threshold = UINT64_MAX;
-	return core_driver->cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
-}
-
-enum vg_status vg_device_pool_current(struct vg_device *device, struct vg_memory_resource **ret_pool)
-{
-	struct core_pool *pool;
-
-	CORE_NEEDED(device);
-	CORE_NEEDED(ret_pool);
-	enum vg_status status = new_device_pool(device, __func__, &pool);
-	if (status)
-		return status;
-	CUresult r = core_driver->cuDeviceGetMemPool(&pool->handle, device->handle);
-	const char *call = "cuDeviceGetMemPool";
-	if (r == CUDA_SUCCESS) {
-		r = keep_memory(pool->handle);
-		call = "cuMemPoolSetAttribute";
-	}
-	if (r) {
-		free(pool);
-		return core_driver_failed(r, __func__, call, "device %d", device->ordinal);
-	}
-	*ret_pool = &pool->resource;
-	return VG_OK;
-}
-
-enum vg_status vg_device_pool_create(struct vg_device *device, const struct vg_device_pool_options *options,
-				     struct vg_memory_resource **ret_pool)
-{
-	struct vg_device_pool_options o;
-	struct core_pool *pool;
-
-	CORE_NEEDED(device);
-	CORE_NEEDED(ret_pool);
-	CORE_OPTIONS(o, options);
-	enum vg_status status = new_device_pool(device, __func__, &pool);
-	if (status)
-		return status;
-	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-				     .handleTypes = o.shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-								: CU_MEM_HANDLE_TYPE_NONE,
-				     .location = pool->location,
-				     .maxSize = o.max_size};
-	CUresult r = core_driver->cuMemPoolCreate(&pool->handle, &properties);
-	if (r) {
-		free(pool);
-		return core_driver_failed(r, __func__, "cuMemPoolCreate", "device %d, at most %zu bytes%s",
-					  device->ordinal, o.max_size, o.shareable ? ", shareable" : "");
-	}
-	pool->owned = true;
-	pool->shareable = o.shareable;
-	*ret_pool = &pool->resource;
-	return VG_OK;
-}
-
-// ---- any pool -----------------------------------------------------------------------------------
+// ---- what it is --------------------------------------------------------------------------------
 
 struct CUmemPoolHandle_st *vg_memory_pool_handle(const struct vg_memory_resource *pool)
 {
@@ -186,4 +130,78 @@ int vg_memory_pool_is_owned(const struct vg_memory_resource *pool)
 	const struct core_pool *it = core_pool_of(pool);
 
 	return it && it->owned;
+}
+
+int vg_memory_pool_is_shareable(const struct vg_memory_resource *pool)
+{
+	const struct core_pool *it = core_pool_of(pool);
+
+	return it && it->shareable;
+}
+
+int vg_memory_pool_is_mapped(const struct vg_memory_resource *pool)
+{
+	const struct core_pool *it = core_pool_of(pool);
+
+	return it && it->imported;
+}
+
+enum vg_status vg_memory_pool_location(const struct vg_memory_resource *resource,
+				       struct vg_memory_location *ret_location)
+{
+	CORE_POOL(pool, resource);
+	CORE_NEEDED(ret_location);
+	*ret_location = (struct vg_memory_location){(enum vg_location_type)pool->location.type, pool->location.id};
+	return VG_OK;
+}
+
+static CUresult read_flag(CUmemoryPool pool, CUmemPool_attribute attribute, int *ret_flag)
+{
+	int value;
+
+	CUresult r = core_driver->cuMemPoolGetAttribute(pool, attribute, &value);
+	if (r == CUDA_SUCCESS)
+		*ret_flag = value != 0;
+	return r;
+}
+
+static CUresult read_bytes(CUmemoryPool pool, CUmemPool_attribute attribute, uint64_t *ret_bytes)
+{
+	cuuint64_t value;
+
+	CUresult r = core_driver->cuMemPoolGetAttribute(pool, attribute, &value);
+	if (r == CUDA_SUCCESS)
+		*ret_bytes = value;
+	return r;
+}
+
+enum vg_status vg_memory_pool_attributes(const struct vg_memory_resource *resource,
+					 struct vg_memory_pool_attributes *ret_attributes)
+{
+	struct vg_memory_pool_attributes a;
+
+	CORE_POOL(pool, resource);
+	CORE_NEEDED(ret_attributes);
+	CUmemoryPool handle = pool->handle;
+	CUresult r =
+		read_flag(handle, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &a.reuse_follow_event_dependencies);
+	if (r == CUDA_SUCCESS)
+		r = read_flag(handle, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &a.reuse_allow_opportunistic);
+	if (r == CUDA_SUCCESS)
+		r = read_flag(handle, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
+			      &a.reuse_allow_internal_dependencies);
+	if (r == CUDA_SUCCESS)
+		r = read_bytes(handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &a.release_threshold);
+	if (r == CUDA_SUCCESS)
+		r = read_bytes(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &a.reserved_mem_current);
+	if (r == CUDA_SUCCESS)
+		r = read_bytes(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &a.reserved_mem_high);
+	if (r == CUDA_SUCCESS)
+		r = read_bytes(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &a.used_mem_current);
+	if (r == CUDA_SUCCESS)
+		r = read_bytes(handle, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &a.used_mem_high);
+	if (r)
+		return core_driver_failed(r, __func__, "cuMemPoolGetAttribute", "%s", "");
+	*ret_attributes = a;
+	return VG_OK;
 }

@@ -1,8 +1,12 @@
 // A pool of the driver, as this room sees it.
 #pragma once
+#include <pthread.h>
+
 #include "core/device.h"
 #include "core/resource.h"
 #include "virgate/memory_pool.h"
+
+struct core_import; // a buffer of another process; pool_buffer.c
 
 struct core_pool {
 	struct vg_memory_resource resource;
@@ -10,8 +14,16 @@ struct core_pool {
 	CUmemLocation location;	  // where its memory is, or prefers to be
 	struct vg_device *device; // of a device pool; NULL: host or managed memory
 	bool owned, shareable, imported;
+	bool has_uuid; // under the registry's lock when imported
+	unsigned char uuid[16];
+	pthread_mutex_t lock;
+	struct core_import *imports; // under `lock`
 };
 
+extern const struct core_resource_class core_device_pool, core_pinned_pool, core_managed_pool;
+
+// Neither owned nor named yet; NULL: no memory.
+struct core_pool *core_pool_new(const struct core_resource_class *class, struct vg_device *device);
 // The pool that a resource is, or NULL.
 struct core_pool *core_pool_of(const struct vg_memory_resource *resource);
 // In a public function: returns from it unless `resource` is a usable pool.
@@ -23,3 +35,13 @@ struct core_pool *core_pool_of(const struct vg_memory_resource *resource);
 			return vg_fail(VG_INVALID, 0, __func__, "a %s is not a memory pool",                           \
 				       vg_memory_resource_name(resource));                                             \
 	} while (0)
+
+// Lets the device reach host memory, unless it can already.
+CUresult core_pool_let(struct core_pool *pool, struct vg_device *device);
+// Takes the access away that other devices were given.
+void core_pool_revoke(struct core_pool *pool);
+// Takes the pool out of the registry.
+void core_pool_forget(struct core_pool *pool);
+// Frees what buffers of an imported pool name; `import` is its note in the allocation.
+enum vg_status core_import_drop(struct core_pool *pool, struct core_import *import, struct vg_stream *stream,
+				const char *function);

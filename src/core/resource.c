@@ -21,6 +21,14 @@ enum vg_status core_stream_is_capturing(struct vg_stream *stream, const char *fu
 	return VG_OK;
 }
 
+void core_stream_finish(struct vg_stream *stream)
+{
+	CORE_SCOPE scope = {false};
+
+	if (core_enter(&scope, stream->context->handle) == CUDA_SUCCESS)
+		(void)core_driver->cuStreamSynchronize(stream->handle);
+}
+
 enum vg_status core_allocation_failed(CUresult result, const char *function, const char *call, size_t size)
 {
 	char asked[VG_SIZE_TEXT], available[VG_SIZE_TEXT], all[VG_SIZE_TEXT];
@@ -37,14 +45,11 @@ enum vg_status core_resource_check(struct vg_memory_resource *resource, struct v
 {
 	const struct core_resource_class *class = core_resource_class(resource);
 
-	if (!stream)
-		return resource->needs_stream
-			       ? vg_fail(VG_INVALID, 0, function,
-					 "stream is NULL: a %s allocates and frees in the order of a stream",
-					 vg_memory_resource_name(resource))
-			       : VG_OK;
-	enum vg_status status = core_object_check(&stream->object, "stream", function);
-	return status || !class->check ? status : class->check(resource, stream, function);
+	if (!stream && resource->needs_stream)
+		return vg_fail(VG_INVALID, 0, function,
+			       "stream is NULL: a %s allocates and frees in the order of a stream",
+			       vg_memory_resource_name(resource));
+	return stream && class->check ? class->check(resource, stream, function) : VG_OK;
 }
 
 enum vg_status core_resource_allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
@@ -52,7 +57,9 @@ enum vg_status core_resource_allocate(struct vg_memory_resource *resource, size_
 {
 	struct vg_allocation allocation = {.size = size};
 
-	enum vg_status status = core_resource_check(resource, stream, function);
+	enum vg_status status = stream ? core_object_check(&stream->object, "stream", function) : VG_OK;
+	if (status == VG_OK)
+		status = core_resource_check(resource, stream, function);
 	if (status == VG_OK)
 		status = core_resource_class(resource)->allocate(resource, size, stream, function, &allocation);
 	if (status == VG_OK)
@@ -74,6 +81,8 @@ void vg_memory_resource_destroy(struct vg_memory_resource *resource)
 enum vg_status vg_memory_resource_close(struct vg_memory_resource *resource)
 {
 	CORE_NEEDED(resource);
+	if (core_resource_class(resource)->permanent)
+		return VG_OK;
 	return core_object_close(&resource->object, __func__);
 }
 

@@ -7,6 +7,7 @@
 
 struct core_resource_class {
 	struct core_class object; // first: what the object's class pointer points to
+	bool permanent;		  // lives as long as the process: not to be closed
 	bool keeps_notes;	  // cannot free what it did not allocate
 	// Whether the stream suits it, for allocation and deallocation; NULL: every stream does.
 	enum vg_status (*check)(struct vg_memory_resource *resource, struct vg_stream *stream, const char *function);
@@ -20,6 +21,7 @@ struct vg_memory_resource {
 	struct core_object object;
 	struct vg_memory_properties properties;
 	bool needs_stream; // refuses buffers without one
+	bool keeps_notes;  // cannot free what it did not allocate
 };
 
 static inline const struct core_resource_class *core_resource_class(const struct vg_memory_resource *resource)
@@ -30,6 +32,7 @@ static inline const struct core_resource_class *core_resource_class(const struct
 // What vg_buffer_create() and the adaptors do: checks the stream, allocates.
 enum vg_status core_resource_allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
 				      const char *function, struct vg_allocation *ret_allocation);
+// Whether the stream, which may be NULL, or closed by the program, suits the resource.
 enum vg_status core_resource_check(struct vg_memory_resource *resource, struct vg_stream *stream, const char *function);
 enum vg_status core_resource_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
 					struct vg_stream *stream, const char *function);
@@ -38,3 +41,5 @@ enum vg_status core_allocation_failed(CUresult result, const char *function, con
 
 // Whether work on the stream is being captured into a graph.
 enum vg_status core_stream_is_capturing(struct vg_stream *stream, const char *function, bool *ret_capturing);
+// Waits for what is queued, so that nothing uses memory any more. If the stream failed, nothing does either.
+void core_stream_finish(struct vg_stream *stream);

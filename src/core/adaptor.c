@@ -1,0 +1,332 @@
+// Memory resources around another one.
+#include "base/log.h"
+#include "base/size.h"
+#include "core/resource.h"
+#include "virgate/memory_adaptor.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+// What each has of its own follows.
+struct adaptor {
+	struct vg_memory_resource resource;
+	struct vg_memory_resource *upstream; // held
+};
+
+static enum vg_status check_stream(struct vg_memory_resource *resource, struct vg_stream *stream, const char *function)
+{
+	return core_resource_check(((struct adaptor *)resource)->upstream, stream, function);
+}
+
+static void free_adaptor(struct core_object *object)
+{
+	vg_memory_resource_destroy(((struct adaptor *)object)->upstream);
+	free(object);
+}
+
+static enum vg_status create(const struct core_resource_class *class, size_t size, struct vg_memory_resource *upstream,
+			     const char *function, struct adaptor **ret_adaptor)
+{
+	enum vg_status status = core_object_check((struct core_object *)upstream, "upstream", function);
+
+	if (status)
+		return status;
+	struct adaptor *adaptor = calloc(1, size);
+	if (!adaptor)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a %s", class->object.name);
+	core_object_init(&adaptor->resource.object, &class->object);
+	adaptor->resource.properties = upstream->properties;
+	adaptor->resource.needs_stream = upstream->needs_stream;
+	adaptor->resource.keeps_notes = upstream->keeps_notes;
+	adaptor->upstream = vg_memory_resource_retain(upstream);
+	*ret_adaptor = adaptor;
+	return VG_OK;
+}
+
+// ---- limiting --------------------------------------------------------------------------------------
+
+struct limiting {
+	struct adaptor adaptor;
+	size_t limit;
+	atomic_size_t used;
+};
+
+static bool charge(struct limiting *it, size_t size)
+{
+	size_t used = atomic_load(&it->used);
+
+	do
+		if (used > it->limit || size > it->limit - used)
+			return false;
+	while (!atomic_compare_exchange_weak(&it->used, &used, used + size));
+	return true;
+}
+
+static enum vg_status over_limit(struct limiting *it, size_t size, const char *function)
+{
+	char asked[VG_SIZE_TEXT], used[VG_SIZE_TEXT], limit[VG_SIZE_TEXT];
+
+	return vg_fail(VG_LIMIT, 0, function, "asked for %s, %s of this resource's %s are used",
+		       vg_size_format(size, asked), vg_size_format(atomic_load(&it->used), used),
+		       vg_size_format(it->limit, limit));
+}
+
+static enum vg_status limiting_allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
+					const char *function, struct vg_allocation *ret_allocation)
+{
+	struct limiting *it = (struct limiting *)resource;
+	struct vg_allocation allocation;
+
+	if (!charge(it, size))
+		return over_limit(it, size, function);
+	enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, function, &allocation);
+	if (status) {
+		atomic_fetch_sub(&it->used, size);
+		return status;
+	}
+	// It may have been rounded up.
+	if (!charge(it, allocation.size - size)) {
+		core_resource_deallocate(it->adaptor.upstream, &allocation, stream, function);
+		atomic_fetch_sub(&it->used, size);
+		return over_limit(it, allocation.size, function);
+	}
+	*ret_allocation = allocation;
+	return VG_OK;
+}
+
+static enum vg_status limiting_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
+					  struct vg_stream *stream, const char *function)
+{
+	struct limiting *it = (struct limiting *)resource;
+
+	atomic_fetch_sub(&it->used, allocation->size);
+	return core_resource_deallocate(it->adaptor.upstream, allocation, stream, function);
+}
+
+static const struct core_resource_class limiting_class = {.object = {"limiting resource", NULL, free_adaptor},
+							  .check = check_stream,
+							  .allocate = limiting_allocate,
+							  .deallocate = limiting_deallocate};
+
+enum vg_status vg_limiting_resource_create(struct vg_memory_resource *upstream, size_t limit,
+					   struct vg_memory_resource **ret_resource)
+{
+	struct adaptor *adaptor;
+
+	CORE_NEEDED(ret_resource);
+	enum vg_status status = create(&limiting_class, sizeof(struct limiting), upstream, __func__, &adaptor);
+	if (status)
+		return status;
+	((struct limiting *)adaptor)->limit = limit;
+	*ret_resource = &adaptor->resource;
+	return VG_OK;
+}
+
+enum vg_status vg_limiting_resource_used(const struct vg_memory_resource *resource, size_t *ret_used)
+{
+	CORE_USABLE(resource, "resource");
+	CORE_NEEDED(ret_used);
+	if (core_resource_class(resource) != &limiting_class)
+		return vg_fail(VG_INVALID, 0, __func__, "a %s has no limit", vg_memory_resource_name(resource));
+	*ret_used = atomic_load(&((const struct limiting *)resource)->used);
+	return VG_OK;
+}
+
+// ---- statistics ------------------------------------------------------------------------------------
+
+struct statistics {
+	struct adaptor adaptor;
+	pthread_mutex_t lock;
+	struct vg_memory_statistics figures; // under it
+};
+
+static void count(uint64_t add, uint64_t *current, uint64_t *peak, uint64_t *total)
+{
+	*current += add;
+	*total += add;
+	if (*current > *peak)
+		*peak = *current;
+}
+
+static enum vg_status statistics_allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
+					  const char *function, struct vg_allocation *ret_allocation)
+{
+	struct statistics *it = (struct statistics *)resource;
+	struct vg_memory_statistics *f = &it->figures;
+
+	enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, function, ret_allocation);
+	pthread_mutex_lock(&it->lock);
+	if (status) {
+		f->failures++;
+	} else {
+		count(ret_allocation->size, &f->bytes, &f->peak_bytes, &f->total_bytes);
+		count(1, &f->buffers, &f->peak_buffers, &f->total_buffers);
+	}
+	pthread_mutex_unlock(&it->lock);
+	return status;
+}
+
+static enum vg_status statistics_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
+					    struct vg_stream *stream, const char *function)
+{
+	struct statistics *it = (struct statistics *)resource;
+
+	pthread_mutex_lock(&it->lock);
+	it->figures.bytes -= allocation->size;
+	it->figures.buffers--;
+	pthread_mutex_unlock(&it->lock);
+	return core_resource_deallocate(it->adaptor.upstream, allocation, stream, function);
+}
+
+static void free_statistics(struct core_object *object)
+{
+	pthread_mutex_destroy(&((struct statistics *)object)->lock);
+	free_adaptor(object);
+}
+
+static const struct core_resource_class statistics_class = {.object = {"statistics resource", NULL, free_statistics},
+							    .check = check_stream,
+							    .allocate = statistics_allocate,
+							    .deallocate = statistics_deallocate};
+
+enum vg_status vg_statistics_resource_create(struct vg_memory_resource *upstream,
+					     struct vg_memory_resource **ret_resource)
+{
+	struct adaptor *adaptor;
+
+	CORE_NEEDED(ret_resource);
+	enum vg_status status = create(&statistics_class, sizeof(struct statistics), upstream, __func__, &adaptor);
+	if (status)
+		return status;
+	pthread_mutex_init(&((struct statistics *)adaptor)->lock, NULL);
+	*ret_resource = &adaptor->resource;
+	return VG_OK;
+}
+
+enum vg_status vg_statistics_resource_read(const struct vg_memory_resource *resource,
+					   struct vg_memory_statistics *ret_statistics)
+{
+	CORE_USABLE(resource, "resource");
+	CORE_NEEDED(ret_statistics);
+	if (core_resource_class(resource) != &statistics_class)
+		return vg_fail(VG_INVALID, 0, __func__, "a %s keeps no statistics", vg_memory_resource_name(resource));
+	struct statistics *it = (struct statistics *)resource;
+	pthread_mutex_lock(&it->lock);
+	*ret_statistics = it->figures;
+	pthread_mutex_unlock(&it->lock);
+	return VG_OK;
+}
+
+// ---- logging ----------------------------------------------------------------------------------------
+
+struct logging {
+	struct adaptor adaptor;
+	vg_memory_event_fn *callback;
+	void *user;
+};
+
+static void report(struct logging *it, const struct vg_memory_event *event)
+{
+	char size[VG_SIZE_TEXT];
+
+	if (it->callback) {
+		it->callback(it->user, event);
+		return;
+	}
+	vg_log(VG_LOG_INFO, "%s: %s %s at 0x%llx: %s", vg_memory_resource_name(it->adaptor.upstream),
+	       event->freed ? "freed" : "allocated", vg_size_format(event->size, size),
+	       (unsigned long long)event->address, vg_status_text(event->status));
+}
+
+static enum vg_status logging_allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
+				       const char *function, struct vg_allocation *ret_allocation)
+{
+	struct logging *it = (struct logging *)resource;
+
+	enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, function, ret_allocation);
+	report(it, &(struct vg_memory_event){0, ret_allocation->address, ret_allocation->size, stream, status});
+	return status;
+}
+
+static enum vg_status logging_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
+					 struct vg_stream *stream, const char *function)
+{
+	struct logging *it = (struct logging *)resource;
+
+	enum vg_status status = core_resource_deallocate(it->adaptor.upstream, allocation, stream, function);
+	report(it, &(struct vg_memory_event){1, allocation->address, allocation->size, stream, status});
+	return status;
+}
+
+static const struct core_resource_class logging_class = {.object = {"logging resource", NULL, free_adaptor},
+							 .check = check_stream,
+							 .allocate = logging_allocate,
+							 .deallocate = logging_deallocate};
+
+enum vg_status vg_logging_resource_create(struct vg_memory_resource *upstream, vg_memory_event_fn *callback, void *user,
+					  struct vg_memory_resource **ret_resource)
+{
+	struct adaptor *adaptor;
+
+	CORE_NEEDED(ret_resource);
+	enum vg_status status = create(&logging_class, sizeof(struct logging), upstream, __func__, &adaptor);
+	if (status)
+		return status;
+	((struct logging *)adaptor)->callback = callback;
+	((struct logging *)adaptor)->user = user;
+	*ret_resource = &adaptor->resource;
+	return VG_OK;
+}
+
+// ---- retrying ---------------------------------------------------------------------------------------
+
+struct retrying {
+	struct adaptor adaptor;
+	vg_memory_retry_fn *callback;
+	void *user;
+};
+
+static bool out_of_memory(enum vg_status status)
+{
+	return status == VG_LIMIT || status == VG_NO_MEMORY ||
+	       (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static enum vg_status retrying_allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
+					const char *function, struct vg_allocation *ret_allocation)
+{
+	struct retrying *it = (struct retrying *)resource;
+	enum vg_status status;
+
+	do
+		status = core_resource_allocate(it->adaptor.upstream, size, stream, function, ret_allocation);
+	while (out_of_memory(status) && it->callback(it->user, size));
+	return status;
+}
+
+static enum vg_status retrying_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
+					  struct vg_stream *stream, const char *function)
+{
+	return core_resource_deallocate(((struct adaptor *)resource)->upstream, allocation, stream, function);
+}
+
+static const struct core_resource_class retrying_class = {.object = {"retrying resource", NULL, free_adaptor},
+							  .check = check_stream,
+							  .allocate = retrying_allocate,
+							  .deallocate = retrying_deallocate};
+
+enum vg_status vg_retrying_resource_create(struct vg_memory_resource *upstream, vg_memory_retry_fn *callback,
+					   void *user, struct vg_memory_resource **ret_resource)
+{
+	struct adaptor *adaptor;
+
+	CORE_NEEDED(callback);
+	CORE_NEEDED(ret_resource);
+	enum vg_status status = create(&retrying_class, sizeof(struct retrying), upstream, __func__, &adaptor);
+	if (status)
+		return status;
+	((struct retrying *)adaptor)->callback = callback;
+	((struct retrying *)adaptor)->user = user;
+	*ret_resource = &adaptor->resource;
+	return VG_OK;
+}

@@ -1,0 +1,84 @@
+// The memory resource of a device, for allocations that name none.
+#include "core/buffer.h"
+#include "core/device.h"
+#include "core/resource.h"
+#include "virgate/memory_pool.h"
+#include "virgate/memory_resource.h"
+
+#include <pthread.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of every device's memory_resource
+
+static enum vg_status choose(struct vg_device *device, struct vg_memory_resource **ret_resource)
+{
+	struct vg_context *context;
+	int pools;
+
+	enum vg_status status = vg_device_property(device, VG_DEVICE_MEMORY_POOLS_SUPPORTED, &pools);
+	if (status)
+		return status;
+	if (pools)
+		return vg_device_pool_current(device, ret_resource);
+	status = vg_context_primary(device, &context);
+	if (status)
+		return status;
+	status = vg_synchronous_resource_create(context, ret_resource);
+	vg_context_destroy(context);
+	return status;
+}
+
+// The caller's reference in *ret_resource.
+static enum vg_status find(struct vg_device *device, struct vg_memory_resource **ret_resource)
+{
+	enum vg_status status = VG_OK;
+	struct vg_memory_resource *closed = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (device->memory_resource && atomic_load(&device->memory_resource->object.closed)) {
+		closed = device->memory_resource; // the program closed what it got from us
+		device->memory_resource = NULL;
+	}
+	if (!device->memory_resource)
+		status = choose(device, &device->memory_resource);
+	if (status == VG_OK)
+		*ret_resource = vg_memory_resource_retain(device->memory_resource);
+	pthread_mutex_unlock(&lock);
+	vg_memory_resource_destroy(closed);
+	return status;
+}
+
+enum vg_status vg_device_memory_resource(struct vg_device *device, struct vg_memory_resource **ret_resource)
+{
+	CORE_NEEDED(device);
+	CORE_NEEDED(ret_resource);
+	return find(device, ret_resource);
+}
+
+enum vg_status vg_device_set_memory_resource(struct vg_device *device, struct vg_memory_resource *resource)
+{
+	CORE_NEEDED(device);
+	if (resource)
+		CORE_USABLE(resource, "resource");
+	vg_memory_resource_retain(resource);
+	pthread_mutex_lock(&lock);
+	struct vg_memory_resource *before = device->memory_resource;
+	device->memory_resource = resource;
+	pthread_mutex_unlock(&lock);
+	vg_memory_resource_destroy(before);
+	return VG_OK;
+}
+
+enum vg_status vg_device_allocate(struct vg_device *device, size_t size, struct vg_stream *stream,
+				  struct vg_buffer **ret_buffer)
+{
+	struct vg_memory_resource *resource;
+
+	CORE_NEEDED(device);
+	CORE_NEEDED(ret_buffer);
+	enum vg_status status = find(device, &resource);
+	if (status)
+		return status;
+	status = core_buffer_create(resource, size, stream, __func__, ret_buffer);
+	vg_memory_resource_destroy(resource);
+	return status;
+}

@@ -1,0 +1,51 @@
+#include "core/pending.h"
+
+#include "base/log.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct pending {
+	struct vg_memory_resource *resource; // held
+	struct vg_stream *stream;	     // held
+	struct vg_allocation allocation;
+	struct pending *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(struct pending *) list; // changed under the lock
+
+enum vg_status core_pending_add(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
+				struct vg_stream *stream, const char *function)
+{
+	struct pending *pending = malloc(sizeof *pending);
+
+	if (!pending)
+		return vg_fail(VG_NO_MEMORY, 0, function,
+			       "no memory to note %zu bytes that are to be freed after a capture", allocation->size);
+	core_object_retain(&stream->object);
+	*pending = (struct pending){vg_memory_resource_retain(resource), stream, *allocation, NULL};
+	pthread_mutex_lock(&lock);
+	pending->next = atomic_load(&list);
+	atomic_store(&list, pending);
+	pthread_mutex_unlock(&lock);
+	return VG_OK;
+}
+
+void core_pending_retry(void)
+{
+	if (__builtin_expect(!atomic_load_explicit(&list, memory_order_relaxed), 1))
+		return;
+	pthread_mutex_lock(&lock);
+	struct pending *waiting = atomic_exchange(&list, NULL);
+	pthread_mutex_unlock(&lock);
+	// What still cannot be freed comes back to the list by itself.
+	for (struct pending *next; waiting; waiting = next) {
+		next = waiting->next;
+		if (core_resource_deallocate(waiting->resource, &waiting->allocation, waiting->stream, "destroy"))
+			vg_log(VG_LOG_WARNING, "freeing a buffer after a capture: %s", vg_last_error()->text);
+		vg_memory_resource_destroy(waiting->resource);
+		vg_stream_destroy(waiting->stream);
+		free(waiting);
+	}
+}

@@ -1,0 +1,9 @@
+// Memory that cannot be freed yet, because the stream of its buffer captures. Any thread.
+#pragma once
+#include "core/resource.h"
+
+// Holds the resource and the stream until the memory can go. NO_MEMORY: it is lost.
+enum vg_status core_pending_add(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
+				struct vg_stream *stream, const char *function);
+// Frees what can be freed by now; one load where nothing waits.
+void core_pending_retry(void);

@@ -1,0 +1,149 @@
+// Memory without the order of a stream: page-locked on the host, and of a device without pools.
+#include "core/pending.h"
+#include "core/resource.h"
+#include "virgate/memory_resource.h"
+
+#include <stdlib.h>
+
+struct plain_resource {
+	struct vg_memory_resource resource;
+	struct vg_context *context; // held
+};
+
+static enum vg_status check_stream(struct vg_memory_resource *resource, struct vg_stream *stream, const char *function)
+{
+	bool capturing;
+
+	enum vg_status status = core_stream_is_capturing(stream, function, &capturing);
+	if (status || !capturing)
+		return status;
+	return vg_fail(VG_STATE, 0, function,
+		       "a %s works at once, and cannot be captured (consider the graph memory resource)",
+		       vg_memory_resource_name(resource));
+}
+
+static enum vg_status allocate_pinned(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
+				      const char *function, struct vg_allocation *ret_allocation)
+{
+	struct plain_resource *it = (struct plain_resource *)resource;
+	void *address;
+	CORE_SCOPE scope = {false};
+
+	if (size == 0)
+		return VG_OK;
+	CUresult r = core_enter(&scope, it->context->handle);
+	if (r == CUDA_SUCCESS)
+		r = core_driver->cuMemAllocHost_v2(&address, size);
+	if (r)
+		return core_driver_failed(r, function, "cuMemAllocHost", "asked for %zu bytes of pinned memory", size);
+	ret_allocation->address = (uintptr_t)address;
+	return VG_OK;
+}
+
+static enum vg_status allocate_device(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
+				      const char *function, struct vg_allocation *ret_allocation)
+{
+	struct plain_resource *it = (struct plain_resource *)resource;
+	CUdeviceptr address;
+	CORE_SCOPE scope = {false};
+
+	if (size == 0)
+		return VG_OK;
+	CUresult r = core_enter(&scope, it->context->handle);
+	if (r == CUDA_SUCCESS)
+		r = core_driver->cuMemAlloc_v2(&address, size);
+	if (r)
+		return core_allocation_failed(r, function, "cuMemAlloc", size);
+	ret_allocation->address = address;
+	return VG_OK;
+}
+
+static const struct core_resource_class pinned_class;
+
+// In the resource's context. Freeing is no reason to spoil another stream's capture, as it would.
+static CUresult free_at_once(struct vg_memory_resource *resource, CUdeviceptr address)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	CUresult r = core_driver->cuThreadExchangeStreamCaptureMode(&mode);
+	if (r)
+		return r;
+	if (core_resource_class(resource) == &pinned_class)
+		r = core_driver->cuMemFreeHost((void *)(uintptr_t)address);
+	else
+		r = core_driver->cuMemFree_v2(address);
+	(void)core_driver->cuThreadExchangeStreamCaptureMode(&mode);
+	return r;
+}
+
+static enum vg_status deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
+				 struct vg_stream *stream, const char *function)
+{
+	struct plain_resource *it = (struct plain_resource *)resource;
+	bool capturing;
+	CORE_SCOPE scope = {false};
+
+	if (!allocation->address)
+		return VG_OK;
+	if (stream && core_stream_is_capturing(stream, function, &capturing) == VG_OK && capturing)
+		return core_pending_add(resource, allocation, stream, function);
+	if (stream)
+		core_stream_finish(stream);
+	CUresult r = core_enter(&scope, it->context->handle);
+	if (r == CUDA_SUCCESS)
+		r = free_at_once(resource, allocation->address);
+	return r ? core_driver_failed(r, function, "cuMemFree", "%zu bytes of a %s", allocation->size,
+				      vg_memory_resource_name(resource))
+		 : VG_OK;
+}
+
+static void free_plain(struct core_object *object)
+{
+	struct plain_resource *it = (struct plain_resource *)object;
+
+	vg_context_destroy(it->context);
+	free(it);
+}
+
+static const struct core_resource_class pinned_class = {.object = {"legacy pinned resource", NULL, free_plain},
+							.check = check_stream,
+							.allocate = allocate_pinned,
+							.deallocate = deallocate};
+static const struct core_resource_class device_class = {.object = {"synchronous resource", NULL, free_plain},
+							.check = check_stream,
+							.allocate = allocate_device,
+							.deallocate = deallocate};
+
+static enum vg_status create(const struct core_resource_class *class, struct vg_context *context,
+			     struct vg_memory_properties properties, const char *function,
+			     struct vg_memory_resource **ret_resource)
+{
+	struct plain_resource *it = calloc(1, sizeof *it);
+
+	if (!it)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a %s", class->object.name);
+	core_object_init(&it->resource.object, &class->object);
+	it->resource.properties = properties;
+	core_object_retain(&context->object);
+	it->context = context;
+	*ret_resource = &it->resource;
+	return VG_OK;
+}
+
+enum vg_status vg_legacy_pinned_resource_create(struct vg_context *context, struct vg_memory_resource **ret_resource)
+{
+	CORE_USABLE(context, "context");
+	CORE_NEEDED(ret_resource);
+	return create(&pinned_class, context,
+		      (struct vg_memory_properties){.device = -1, .device_accessible = 1, .host_accessible = 1},
+		      __func__, ret_resource);
+}
+
+enum vg_status vg_synchronous_resource_create(struct vg_context *context, struct vg_memory_resource **ret_resource)
+{
+	CORE_USABLE(context, "context");
+	CORE_NEEDED(ret_resource);
+	return create(&device_class, context,
+		      (struct vg_memory_properties){.device = context->device->ordinal, .device_accessible = 1},
+		      __func__, ret_resource);
+}

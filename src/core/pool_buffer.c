@@ -1,0 +1,214 @@
+// Buffers between processes.
+//
+// The driver maps an exported buffer once into a pool: what is imported a second time shares the first one's
+// mapping, which goes when the last of them is freed, in the order of all the streams they were freed on.
+#include "core/buffer.h"
+#include "core/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(((struct vg_buffer_descriptor *)0)->payload) == sizeof(CUmemPoolPtrExportData),
+	       "a payload is the driver's");
+
+struct core_import {
+	CUmemPoolPtrExportData data;
+	CUdeviceptr address;
+	size_t size;	// of the memory there
+	unsigned users; // under the pool's lock, as all of it
+	CUevent freed;	// after the work of those users that have gone; NULL: none has
+	CUcontext freed_context;
+	struct core_import *next;
+};
+
+// ---- export ----------------------------------------------------------------------------------------
+
+enum vg_status vg_buffer_export(const struct vg_buffer *buffer, struct vg_buffer_descriptor *ret_descriptor)
+{
+	struct vg_buffer_descriptor descriptor;
+	CUmemPoolPtrExportData data;
+
+	CORE_USABLE(buffer, "buffer");
+	CORE_NEEDED(ret_descriptor);
+	const struct core_pool *pool = core_pool_of(buffer->resource);
+	if (!pool)
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "the buffer is not of a memory pool: only those can be exported");
+	if (!pool->shareable)
+		return vg_fail(VG_STATE, 0, __func__,
+			       "the buffer's pool is not shareable: create one with options.shareable");
+	if (pool->imported)
+		return vg_fail(VG_STATE, 0, __func__,
+			       "the buffer was imported: the process that allocated it exports it");
+	if (buffer->size == 0)
+		return vg_fail(VG_INVALID, 0, __func__, "the buffer has 0 bytes: there is nothing to export");
+	CORE_CALL(cuMemPoolExportPointer, &data, buffer->address);
+	descriptor.size = buffer->size;
+	memcpy(descriptor.payload, &data, sizeof descriptor.payload);
+	*ret_descriptor = descriptor;
+	return VG_OK;
+}
+
+// ---- the end of an import -----------------------------------------------------------------------------
+
+static void unlink_import(struct core_pool *pool, struct core_import *import)
+{
+	struct core_import **link = &pool->imports;
+
+	while (*link && *link != import)
+		link = &(*link)->next;
+	if (*link)
+		*link = import->next;
+}
+
+static void free_import(struct core_import *import)
+{
+	CORE_SCOPE scope = {false};
+
+	if (import->freed && core_enter(&scope, import->freed_context) == CUDA_SUCCESS)
+		(void)core_driver->cuEventDestroy_v2(import->freed);
+	free(import);
+}
+
+// Queues behind what went before, so that whoever frees last frees after all others.
+static CUresult follow(struct core_import *import, struct vg_stream *stream)
+{
+	return import->freed ? core_driver->cuStreamWaitEvent(stream->handle, import->freed, 0) : CUDA_SUCCESS;
+}
+
+static CUresult leave_mark(struct core_import *import, struct vg_stream *stream)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (import->freed && import->freed_context != stream->context->handle) {
+		// An event is recorded in its own context alone; the wait for it is queued already.
+		(void)core_driver->cuEventDestroy_v2(import->freed);
+		import->freed = NULL;
+	}
+	if (!import->freed) {
+		import->freed_context = stream->context->handle;
+		r = core_driver->cuEventCreate(&import->freed, CU_EVENT_DISABLE_TIMING);
+	}
+	return r ? r : core_driver->cuEventRecord(import->freed, stream->handle);
+}
+
+enum vg_status core_import_drop(struct core_pool *pool, struct core_import *import, struct vg_stream *stream,
+				const char *function)
+{
+	const char *call = "cuStreamWaitEvent";
+	CORE_SCOPE scope = {false};
+
+	CUresult r = core_enter(&scope, stream->context->handle);
+	if (r)
+		return core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "");
+	pthread_mutex_lock(&pool->lock);
+	bool last = --import->users == 0;
+	if (last)
+		unlink_import(pool, import);
+	r = follow(import, stream);
+	if (r == CUDA_SUCCESS) {
+		call = last ? "cuMemFreeAsync" : "cuEventRecord";
+		r = last ? core_driver->cuMemFreeAsync(import->address, stream->handle) : leave_mark(import, stream);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	if (last)
+		free_import(import);
+	return r ? core_driver_failed(r, function, call, "a buffer that was imported") : VG_OK;
+}
+
+// ---- import ------------------------------------------------------------------------------------------
+
+static struct core_import *find_import(struct core_pool *pool, const void *payload)
+{
+	struct core_import *import = pool->imports;
+
+	while (import && memcmp(&import->data, payload, sizeof import->data) != 0)
+		import = import->next;
+	return import;
+}
+
+// A new one, with one user, in the pool's list. With the pool's lock held, in the stream's context.
+static enum vg_status map(struct core_pool *pool, const struct vg_buffer_descriptor *descriptor,
+			  struct vg_stream *stream, const char *function, struct core_import **ret_import)
+{
+	struct core_import *import = calloc(1, sizeof *import);
+	const char *call = "cuMemPoolImportPointer";
+
+	if (!import)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a buffer");
+	memcpy(&import->data, descriptor->payload, sizeof import->data);
+	CUresult r = core_driver->cuMemPoolImportPointer(&import->address, pool->handle, &import->data);
+	if (r == CUDA_SUCCESS) {
+		call = "cuPointerGetAttribute";
+		r = core_driver->cuPointerGetAttribute(&import->size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, import->address);
+		if (r)
+			(void)core_driver->cuMemFreeAsync(import->address, stream->handle);
+	}
+	if (r) {
+		free(import);
+		return core_driver_failed(r, function, call, "%llu bytes of an imported pool",
+					  (unsigned long long)descriptor->size);
+	}
+	import->users = 1;
+	import->next = pool->imports;
+	pool->imports = import;
+	*ret_import = import;
+	return VG_OK;
+}
+
+static enum vg_status find_or_map(struct core_pool *pool, const struct vg_buffer_descriptor *descriptor,
+				  struct vg_stream *stream, const char *function, struct core_import **ret_import)
+{
+	enum vg_status status = VG_OK;
+
+	pthread_mutex_lock(&pool->lock);
+	struct core_import *import = find_import(pool, descriptor->payload);
+	if (import)
+		import->users++;
+	else
+		status = map(pool, descriptor, stream, function, &import);
+	pthread_mutex_unlock(&pool->lock);
+	if (status == VG_OK)
+		*ret_import = import;
+	return status;
+}
+
+enum vg_status vg_buffer_import(struct vg_memory_resource *resource, const struct vg_buffer_descriptor *descriptor,
+				size_t descriptor_size, struct vg_stream *stream, struct vg_buffer **ret_buffer)
+{
+	struct core_import *import;
+
+	CORE_POOL(pool, resource);
+	CORE_NEEDED(descriptor);
+	CORE_NEEDED(ret_buffer);
+	if (descriptor_size < sizeof *descriptor)
+		return vg_fail(VG_INVALID, 0, __func__, "the descriptor is %zu bytes; expected at least %zu",
+			       descriptor_size, sizeof *descriptor);
+	if (!pool->imported)
+		return vg_fail(VG_STATE, 0, __func__,
+			       "the pool was not imported: buffers of this process need no import");
+	CORE_USABLE(stream, "stream");
+	enum vg_status status = core_resource_check(resource, stream, __func__);
+	if (status)
+		return status;
+	if (descriptor->size == 0)
+		return vg_fail(VG_INVALID, 0, __func__, "the descriptor is of 0 bytes: such a buffer is not exported");
+	CORE_ENTER(scope, stream->context->handle);
+	status = find_or_map(pool, descriptor, stream, __func__, &import);
+	if (status)
+		return status;
+	const struct vg_allocation allocation = {import->address, descriptor->size, import};
+	struct vg_buffer *buffer =
+		descriptor->size <= import->size ? core_buffer_new(&allocation, resource, stream) : NULL;
+	if (buffer) {
+		buffer->mapped = true;
+		*ret_buffer = buffer;
+		return VG_OK;
+	}
+	size_t size = import->size;
+	(void)core_import_drop(pool, import, stream, __func__);
+	return descriptor->size > size
+		       ? vg_fail(VG_INVALID, 0, __func__, "the descriptor claims %llu bytes, where the buffer has %zu",
+				 (unsigned long long)descriptor->size, size)
+		       : vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a buffer");
+}

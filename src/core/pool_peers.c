@@ -1,0 +1,166 @@
+// Which other devices reach a pool's memory. The driver knows; nothing is kept here.
+#include "core/pool.h"
+
+#include <stdlib.h>
+
+static CUresult read_access(struct core_pool *pool, struct vg_device *device, bool *ret_access)
+{
+	CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal};
+	CUmemAccess_flags flags;
+
+	CUresult r = core_driver->cuMemPoolGetAccess(&flags, pool->handle, &location);
+	if (r == CUDA_SUCCESS)
+		*ret_access = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	return r;
+}
+
+static CUmemAccessDesc access_of(struct vg_device *device, bool access)
+{
+	return (CUmemAccessDesc){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal},
+				 .flags = access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE};
+}
+
+CUresult core_pool_let(struct core_pool *pool, struct vg_device *device)
+{
+	CUmemAccessDesc access = access_of(device, true);
+	bool has = false;
+
+	CUresult r = read_access(pool, device, &has);
+	return r || has ? r : core_driver->cuMemPoolSetAccess(pool->handle, &access, 1);
+}
+
+// The wish for each device, by ordinal.
+enum wish { AS_IT_IS, WITH, WITHOUT };
+
+// One call of the driver for all that differs from what is, none if nothing does.
+static CUresult apply(struct core_pool *pool, const enum wish *wishes, CUmemAccessDesc *changes, int device_count,
+		      const char **ret_call)
+{
+	struct vg_device *device;
+	size_t count = 0;
+	bool has;
+
+	*ret_call = "cuMemPoolGetAccess";
+	for (int i = 0; i < device_count; i++) {
+		if (wishes[i] == AS_IT_IS || vg_device_get(i, &device) || device == pool->device)
+			continue;
+		CUresult r = read_access(pool, device, &has);
+		if (r)
+			return r;
+		if (has != (wishes[i] == WITH))
+			changes[count++] = access_of(device, !has);
+	}
+	*ret_call = "cuMemPoolSetAccess";
+	return count ? core_driver->cuMemPoolSetAccess(pool->handle, changes, count) : CUDA_SUCCESS;
+}
+
+static enum vg_status check_peer(struct core_pool *pool, struct vg_device *peer, const char *function)
+{
+	int can;
+
+	if (!peer)
+		return vg_fail(VG_INVALID, 0, function, "one of the peers is NULL");
+	if (!pool->device)
+		return VG_OK; // host memory
+	enum vg_status status = vg_device_can_access_peer(peer, pool->device, &can);
+	if (status || can)
+		return status;
+	return vg_fail(VG_INVALID, 0, function,
+		       "device %d cannot access peer device %d, which the pool is of: nothing was changed",
+		       peer->ordinal, pool->device->ordinal);
+}
+
+static enum vg_status change(struct core_pool *pool, struct vg_device *const *peers, size_t count, enum wish wish,
+			     enum wish others, const char *function)
+{
+	int device_count;
+	const char *call;
+	enum vg_status status = vg_device_count(&device_count);
+
+	if (count && !peers)
+		return vg_fail(VG_INVALID, 0, function, "peers is NULL, and count %zu", count);
+	for (size_t i = 0; i < count && status == VG_OK; i++)
+		if (wish == WITH || !peers[i])
+			status = check_peer(pool, peers[i], function);
+	if (status)
+		return status;
+	enum wish *wishes = calloc((size_t)device_count, sizeof *wishes);
+	CUmemAccessDesc *changes = calloc((size_t)device_count, sizeof *changes);
+	if (wishes && changes) {
+		for (int i = 0; i < device_count; i++)
+			wishes[i] = others;
+		for (size_t i = 0; i < count; i++)
+			wishes[peers[i]->ordinal] = wish;
+		CUresult r = apply(pool, wishes, changes, device_count, &call);
+		if (r)
+			status = core_driver_failed(r, function, call, "%s", "");
+	} else {
+		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %d devices", device_count);
+	}
+	free(wishes);
+	free(changes);
+	return status;
+}
+
+void core_pool_revoke(struct core_pool *pool)
+{
+	(void)change(pool, NULL, 0, WITHOUT, WITHOUT, "vg_memory_resource_destroy");
+}
+
+// Managed memory has its own ways (memory advice).
+#define PEER_POOL(pool, resource)                                                                                      \
+	CORE_POOL(pool, resource);                                                                                     \
+	do {                                                                                                           \
+		if (pool->resource.properties.managed)                                                                 \
+			return vg_fail(VG_INVALID, 0, __func__,                                                        \
+				       "a managed pool has no peers: every device reaches it");                        \
+	} while (0)
+
+enum vg_status vg_memory_pool_peers(const struct vg_memory_resource *resource, struct vg_device **ret_peers,
+				    size_t capacity, size_t *ret_count)
+{
+	struct vg_device *device;
+	size_t count = 0;
+	int device_count;
+	bool has;
+
+	PEER_POOL(pool, resource);
+	CORE_NEEDED(ret_count);
+	if (capacity)
+		CORE_NEEDED(ret_peers);
+	enum vg_status status = vg_device_count(&device_count);
+	for (int i = 0; i < device_count && status == VG_OK; i++) {
+		status = vg_device_get(i, &device);
+		if (status || device == pool->device)
+			continue;
+		CUresult r = read_access(pool, device, &has);
+		if (r)
+			return core_driver_failed(r, __func__, "cuMemPoolGetAccess", "device %d", i);
+		if (has && count++ < capacity)
+			ret_peers[count - 1] = device;
+	}
+	if (status == VG_OK)
+		*ret_count = count;
+	return status;
+}
+
+enum vg_status vg_memory_pool_set_peers(struct vg_memory_resource *resource, struct vg_device *const *peers,
+					size_t count)
+{
+	PEER_POOL(pool, resource);
+	return change(pool, peers, count, WITH, WITHOUT, __func__);
+}
+
+enum vg_status vg_memory_pool_add_peers(struct vg_memory_resource *resource, struct vg_device *const *peers,
+					size_t count)
+{
+	PEER_POOL(pool, resource);
+	return change(pool, peers, count, WITH, AS_IT_IS, __func__);
+}
+
+enum vg_status vg_memory_pool_remove_peers(struct vg_memory_resource *resource, struct vg_device *const *peers,
+					   size_t count)
+{
+	PEER_POOL(pool, resource);
+	return change(pool, peers, count, WITHOUT, AS_IT_IS, __func__);
+}

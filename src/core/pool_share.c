@@ -1,0 +1,163 @@
+// Pools between processes: descriptors, and the registry of imported ones.
+#include "core/pool.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum vg_status vg_memory_pool_export(struct vg_memory_resource *resource, int *ret_descriptor)
+{
+	int descriptor;
+
+	CORE_POOL(pool, resource);
+	CORE_NEEDED(ret_descriptor);
+	if (pool->imported)
+		return vg_fail(VG_STATE, 0, __func__, "the pool was imported: the process that created it exports it");
+	if (!pool->shareable)
+		return vg_fail(VG_STATE, 0, __func__, "the %s is not shareable: create one with options.shareable",
+			       resource->object.class->name);
+	CORE_CALL(cuMemPoolExportToShareableHandle, &descriptor, pool->handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		  0);
+	(void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+	*ret_descriptor = descriptor;
+	return VG_OK;
+}
+
+static enum vg_status import(const struct core_resource_class *class, struct vg_device *device, int descriptor,
+			     const char *function, struct vg_memory_resource **ret_pool)
+{
+	const char *call = "cuMemPoolImportFromShareableHandle";
+
+	if (fcntl(descriptor, F_GETFD) < 0)
+		return vg_fail(VG_INVALID, 0, function, "descriptor %d is not open", descriptor);
+	struct core_pool *pool = core_pool_new(class, class == &core_device_pool ? device : NULL);
+	if (!pool)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a %s", class->object.name);
+	pool->imported = pool->shareable = true;
+	pool->location = class == &core_device_pool
+				 ? (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal}
+				 : (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST};
+	CUresult r = core_driver->cuMemPoolImportFromShareableHandle(&pool->handle, (void *)(intptr_t)descriptor,
+								     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	pool->owned = r == CUDA_SUCCESS;
+	if (r == CUDA_SUCCESS && class == &core_pinned_pool) {
+		call = "cuMemPoolSetAccess";
+		r = core_pool_let(pool, device);
+	}
+	if (r) {
+		vg_memory_resource_destroy(&pool->resource);
+		return core_driver_failed(r, function, call, "descriptor %d", descriptor);
+	}
+	*ret_pool = &pool->resource;
+	return VG_OK;
+}
+
+enum vg_status vg_device_pool_import(struct vg_device *device, int descriptor, struct vg_memory_resource **ret_pool)
+{
+	CORE_NEEDED(device);
+	CORE_NEEDED(ret_pool);
+	return import(&core_device_pool, device, descriptor, __func__, ret_pool);
+}
+
+enum vg_status vg_pinned_pool_import(struct vg_device *device, int descriptor, struct vg_memory_resource **ret_pool)
+{
+	CORE_NEEDED(device);
+	CORE_NEEDED(ret_pool);
+	return import(&core_pinned_pool, device, descriptor, __func__, ret_pool);
+}
+
+// ---- registry ------------------------------------------------------------------------------------
+
+struct entry {
+	struct core_pool *pool; // not held: it takes itself out
+	struct entry *next;
+};
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct entry *registry;
+
+// A reference to the live pool of that name, or NULL. With the lock held.
+static struct core_pool *find(const unsigned char uuid[16])
+{
+	for (struct entry *entry = registry; entry; entry = entry->next)
+		if (memcmp(entry->pool->uuid, uuid, 16) == 0 && !atomic_load(&entry->pool->resource.object.closed) &&
+		    core_object_try_retain(&entry->pool->resource.object))
+			return entry->pool;
+	return NULL;
+}
+
+void core_pool_forget(struct core_pool *pool)
+{
+	struct entry **link = &registry, *mine = NULL;
+
+	pthread_mutex_lock(&registry_lock);
+	while (*link && (*link)->pool != pool)
+		link = &(*link)->next;
+	if (*link) {
+		mine = *link;
+		*link = mine->next;
+	}
+	pthread_mutex_unlock(&registry_lock);
+	free(mine);
+}
+
+enum vg_status vg_memory_pool_uuid(const struct vg_memory_resource *resource, unsigned char ret_uuid[16])
+{
+	CORE_POOL(pool, resource);
+	CORE_NEEDED(ret_uuid);
+	pthread_mutex_lock(&registry_lock);
+	bool has = pool->has_uuid;
+	if (has)
+		memcpy(ret_uuid, pool->uuid, sizeof pool->uuid);
+	pthread_mutex_unlock(&registry_lock);
+	return has ? VG_OK
+		   : vg_fail(VG_STATE, 0, __func__,
+			     "the pool has no UUID: it is not shareable, or was imported and not registered");
+}
+
+enum vg_status vg_memory_pool_register(struct vg_memory_resource *resource, const unsigned char uuid[16],
+				       struct vg_memory_resource **ret_pool)
+{
+	CORE_POOL(pool, resource);
+	CORE_NEEDED(uuid);
+	CORE_NEEDED(ret_pool);
+	if (!pool->shareable)
+		return vg_fail(VG_INVALID, 0, __func__, "the %s is not shareable: nobody looks for it",
+			       resource->object.class->name);
+	struct entry *entry = malloc(sizeof *entry);
+	if (!entry)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory to register a pool");
+	pthread_mutex_lock(&registry_lock);
+	bool other_name = pool->has_uuid && memcmp(pool->uuid, uuid, sizeof pool->uuid) != 0;
+	struct core_pool *known = other_name ? NULL : find(uuid);
+	if (!other_name && !known) {
+		memcpy(pool->uuid, uuid, sizeof pool->uuid);
+		pool->has_uuid = true;
+		*entry = (struct entry){pool, registry};
+		registry = entry;
+		entry = NULL;
+		known = pool;
+		core_object_retain(&pool->resource.object);
+	}
+	pthread_mutex_unlock(&registry_lock);
+	free(entry);
+	if (!known)
+		return vg_fail(VG_INVALID, 0, __func__, "the pool has another UUID already");
+	*ret_pool = &known->resource;
+	return VG_OK;
+}
+
+enum vg_status vg_memory_pool_find(const unsigned char uuid[16], struct vg_memory_resource **ret_pool)
+{
+	CORE_NEEDED(uuid);
+	CORE_NEEDED(ret_pool);
+	pthread_mutex_lock(&registry_lock);
+	struct core_pool *pool = find(uuid);
+	pthread_mutex_unlock(&registry_lock);
+	if (!pool)
+		return vg_fail(VG_NOT_FOUND, 0, __func__,
+			       "no pool of this UUID is registered: import it, and register it");
+	*ret_pool = &pool->resource;
+	return VG_OK;
+}

@@ -1,0 +1,52 @@
+// Physical memory, addresses and mappings, as this room sees them.
+#pragma once
+#include "core/device.h"
+#include "core/resource.h"
+#include "virgate/virtual_memory.h"
+
+struct vg_physical_memory {
+	struct core_object object;
+	CUmemGenericAllocationHandle handle;
+	size_t size;
+	bool shareable; // by descriptor
+};
+
+struct vg_address_range {
+	struct core_object object;
+	CUdeviceptr address;
+	size_t size; // exactly as reserved: it is freed as that
+};
+
+struct vg_mapping {
+	struct core_object object;
+	struct vg_address_range *range;	   // held
+	struct vg_physical_memory *memory; // held
+	CUdeviceptr address;
+};
+
+// What the options come to, for one device.
+struct core_memory_plan {
+	struct vg_device *device;
+	CUmemAllocationProp properties;
+	bool current_node; // of the thread that allocates
+	size_t granularity, alignment;
+	CUdeviceptr hint;
+	size_t access_count;
+	CUmemAccessDesc access[]; // the device's, the host's, the peers'
+};
+// Freed with free(). INVALID, UNSUPPORTED, NO_MEMORY, DRIVER.
+enum vg_status core_memory_plan(struct vg_device *device, const struct vg_virtual_memory_options *options,
+				const char *function, struct core_memory_plan **ret_plan);
+// INVALID where rounding up to the granularity does not fit.
+enum vg_status core_memory_plan_round(const struct core_memory_plan *plan, size_t size, const char *function,
+				      size_t *ret_size);
+
+enum vg_status core_physical_memory_create(const struct core_memory_plan *plan, size_t size, const char *function,
+					   struct vg_physical_memory **ret_memory);
+enum vg_status core_address_range_create(size_t size, size_t alignment, CUdeviceptr hint, const char *function,
+					 struct vg_address_range **ret_range);
+enum vg_status core_mapping_create(struct vg_address_range *range, size_t offset, struct vg_physical_memory *memory,
+				   const char *function, struct vg_mapping **ret_mapping);
+// Nothing to set is no call.
+enum vg_status core_mapping_set_access(struct vg_mapping *mapping, const CUmemAccessDesc *access, size_t count,
+				       const char *function);

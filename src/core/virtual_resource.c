@@ -1,0 +1,300 @@
+// The memory resource of virtual memory.
+//
+// A buffer is a row of mappings without gaps. One that has grown shares the mappings of the one it grew from, or maps
+// the same physical memory again elsewhere; whoever goes last gives each of them back.
+#include "core/buffer.h"
+#include "core/pending.h"
+#include "core/virtual_memory.h"
+
+#include <stdlib.h>
+
+struct virtual_resource {
+	struct vg_memory_resource resource;
+	struct core_memory_plan *plan;
+};
+
+// The note in an allocation.
+struct row {
+	size_t count;
+	struct vg_mapping *mappings[]; // held, in the order of their addresses
+};
+
+static struct row *new_row(size_t capacity, const char *function)
+{
+	struct row *row = calloc(1, sizeof *row + capacity * sizeof row->mappings[0]);
+
+	if (!row)
+		vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu mappings", capacity);
+	return row;
+}
+
+// Gives back every mapping; the first failure is what comes back.
+static enum vg_status free_row(struct row *row, const char *function)
+{
+	enum vg_status result = VG_OK;
+
+	for (size_t i = 0; row && i < row->count; i++) {
+		enum vg_status status = core_object_close(&row->mappings[i]->object, function);
+		result = result ? result : status;
+		vg_mapping_destroy(row->mappings[i]);
+	}
+	free(row);
+	return result;
+}
+
+// New physical memory at `offset` of the range, with access, as the row's last mapping.
+static enum vg_status append(struct row *row, const struct core_memory_plan *plan, size_t size,
+			     struct vg_address_range *range, size_t offset, const char *function)
+{
+	struct vg_physical_memory *memory;
+	struct vg_mapping *mapping;
+
+	enum vg_status status = core_physical_memory_create(plan, size, function, &memory);
+	if (status)
+		return status;
+	status = core_mapping_create(range, offset, memory, function, &mapping);
+	vg_physical_memory_destroy(memory);
+	if (status)
+		return status;
+	status = core_mapping_set_access(mapping, plan->access, plan->access_count, function);
+	if (status)
+		vg_mapping_destroy(mapping);
+	else
+		row->mappings[row->count++] = mapping;
+	return status;
+}
+
+// ---- as a resource ---------------------------------------------------------------------------------
+
+static enum vg_status check_stream(struct vg_memory_resource *resource, struct vg_stream *stream, const char *function)
+{
+	bool capturing;
+
+	enum vg_status status = core_stream_is_capturing(stream, function, &capturing);
+	if (status || !capturing)
+		return status;
+	return vg_fail(VG_STATE, 0, function,
+		       "virtual memory is mapped at once, and cannot be captured (consider the graph memory resource)");
+}
+
+static enum vg_status allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
+			       const char *function, struct vg_allocation *ret_allocation)
+{
+	const struct core_memory_plan *plan = ((struct virtual_resource *)resource)->plan;
+	struct vg_address_range *range;
+
+	if (size == 0)
+		return VG_OK;
+	enum vg_status status = core_memory_plan_round(plan, size, function, &size);
+	if (status)
+		return status;
+	struct row *row = new_row(1, function);
+	if (!row)
+		return VG_NO_MEMORY;
+	status = core_address_range_create(size, plan->alignment, plan->hint, function, &range);
+	if (status == VG_OK) {
+		status = append(row, plan, size, range, 0, function);
+		vg_address_range_destroy(range);
+	}
+	if (status) {
+		free(row);
+		return status;
+	}
+	*ret_allocation = (struct vg_allocation){row->mappings[0]->address, size, row};
+	return VG_OK;
+}
+
+static enum vg_status deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
+				 struct vg_stream *stream, const char *function)
+{
+	bool capturing;
+
+	if (!allocation->user)
+		return VG_OK;
+	if (stream && core_stream_is_capturing(stream, function, &capturing) == VG_OK && capturing)
+		return core_pending_add(resource, allocation, stream, function);
+	if (stream) // unmapping does not wait for work on the memory
+		core_stream_finish(stream);
+	return free_row(allocation->user, function);
+}
+
+static void free_resource(struct core_object *object)
+{
+	struct virtual_resource *it = (struct virtual_resource *)object;
+
+	free(it->plan);
+	free(it);
+}
+
+static const struct core_resource_class virtual_class = {.object = {"virtual memory resource", NULL, free_resource},
+							 .check = check_stream,
+							 .allocate = allocate,
+							 .deallocate = deallocate};
+
+enum vg_status vg_virtual_memory_resource_create(struct vg_device *device,
+						 const struct vg_virtual_memory_options *options,
+						 struct vg_memory_resource **ret_resource)
+{
+	struct vg_virtual_memory_options o;
+	struct core_memory_plan *plan;
+
+	CORE_NEEDED(device);
+	CORE_NEEDED(ret_resource);
+	CORE_OPTIONS(o, options);
+	enum vg_status status = core_memory_plan(device, &o, __func__, &plan);
+	if (status)
+		return status;
+	struct virtual_resource *it = calloc(1, sizeof *it);
+	if (!it) {
+		free(plan);
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a virtual memory resource");
+	}
+	bool host = plan->properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+	core_object_init(&it->resource.object, &virtual_class.object);
+	it->resource.keeps_notes = true;
+	it->resource.properties =
+		(struct vg_memory_properties){.device = host ? -1 : device->ordinal,
+					      .device_accessible = plan->access_count > 0,
+					      .host_accessible = host && o.self_access != VG_ACCESS_NONE,
+					      .managed = plan->properties.type == CU_MEM_ALLOCATION_TYPE_MANAGED};
+	it->plan = plan;
+	*ret_resource = &it->resource;
+	return VG_OK;
+}
+
+// ---- growth ----------------------------------------------------------------------------------------------
+
+// The same mappings, and more memory at the addresses behind them. Leaves *ret_row alone where those are taken.
+static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct core_memory_plan *plan, size_t more,
+				    const char *function, struct row **ret_row)
+{
+	const struct row *before = buffer->note;
+	const CUdeviceptr end = buffer->address + buffer->size;
+	struct vg_address_range *range;
+
+	enum vg_status status = core_address_range_create(more, plan->granularity, end, function, &range);
+	if (status)
+		return status;
+	if (range->address != end) {
+		vg_address_range_destroy(range);
+		return VG_OK;
+	}
+	struct row *row = new_row(before->count + 1, function);
+	if (!row) {
+		vg_address_range_destroy(range);
+		return VG_NO_MEMORY;
+	}
+	for (; row->count < before->count; row->count++) {
+		row->mappings[row->count] = before->mappings[row->count];
+		core_object_retain(&row->mappings[row->count]->object);
+	}
+	status = append(row, plan, more, range, 0, function);
+	vg_address_range_destroy(range);
+	if (status)
+		free_row(row, function);
+	else
+		*ret_row = row;
+	return status;
+}
+
+// The same physical memory mapped once more, at other addresses, with more memory behind it.
+static enum vg_status grow_elsewhere(const struct vg_buffer *buffer, const struct core_memory_plan *plan, size_t more,
+				     const char *function, struct row **ret_row)
+{
+	const struct row *before = buffer->note;
+	struct vg_address_range *range;
+	struct row *row = new_row(before->count + 1, function);
+	size_t offset = 0;
+
+	if (!row)
+		return VG_NO_MEMORY;
+	enum vg_status status = core_address_range_create(buffer->size + more, plan->alignment, 0, function, &range);
+	if (status) {
+		free(row);
+		return status;
+	}
+	for (size_t i = 0; i < before->count && status == VG_OK; i++) {
+		struct vg_physical_memory *memory = before->mappings[i]->memory;
+		status = core_mapping_create(range, offset, memory, function, &row->mappings[i]);
+		if (status)
+			break;
+		row->count++;
+		status = core_mapping_set_access(row->mappings[i], plan->access, plan->access_count, function);
+		offset += memory->size;
+	}
+	if (status == VG_OK)
+		status = append(row, plan, more, range, offset, function);
+	vg_address_range_destroy(range);
+	if (status)
+		free_row(row, function);
+	else
+		*ret_row = row;
+	return status;
+}
+
+static enum vg_status set_access(const struct row *row, size_t count, const struct core_memory_plan *plan,
+				 const char *function)
+{
+	enum vg_status status = VG_OK;
+
+	for (size_t i = 0; i < count && status == VG_OK; i++)
+		status = core_mapping_set_access(row->mappings[i], plan->access, plan->access_count, function);
+	return status;
+}
+
+static enum vg_status grow(struct vg_buffer *buffer, const struct core_memory_plan *plan, size_t size, bool new_access,
+			   const char *function, struct vg_buffer **ret_buffer)
+{
+	const struct row *before = buffer->note;
+	struct row *row = NULL;
+
+	enum vg_status status = core_memory_plan_round(plan, size, function, &size);
+	if (status == VG_OK && size <= buffer->size) {
+		status = new_access ? set_access(before, before->count, plan, function) : VG_OK;
+		if (status == VG_OK)
+			*ret_buffer = vg_buffer_retain(buffer);
+		return status;
+	}
+	if (status == VG_OK)
+		status = grow_in_place(buffer, plan, size - buffer->size, function, &row);
+	if (status == VG_OK && !row)
+		status = grow_elsewhere(buffer, plan, size - buffer->size, function, &row);
+	else if (status == VG_OK && new_access)
+		status = set_access(before, before->count, plan, function);
+	if (status) {
+		free_row(row, function);
+		return status;
+	}
+	const struct vg_allocation allocation = {row->mappings[0]->address, size, row};
+	struct vg_buffer *grown = core_buffer_new(&allocation, buffer->resource, atomic_load(&buffer->stream));
+	if (!grown) {
+		free_row(row, function);
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a buffer");
+	}
+	*ret_buffer = grown;
+	return VG_OK;
+}
+
+enum vg_status vg_buffer_grow(struct vg_buffer *buffer, size_t size, const struct vg_virtual_memory_options *options,
+			      struct vg_buffer **ret_buffer)
+{
+	struct vg_virtual_memory_options o;
+	struct core_memory_plan *own = NULL;
+
+	CORE_USABLE(buffer, "buffer");
+	CORE_NEEDED(ret_buffer);
+	CORE_OPTIONS(o, options);
+	if (!buffer->resource || core_resource_class(buffer->resource) != &virtual_class)
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "a buffer of a %s cannot grow: only those of a virtual memory resource can",
+			       buffer->resource ? vg_memory_resource_name(buffer->resource) : "borrowed address");
+	if (buffer->size == 0)
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "the buffer has 0 bytes and no memory: create one of the size you need");
+	const struct core_memory_plan *plan = ((struct virtual_resource *)buffer->resource)->plan;
+	enum vg_status status = options ? core_memory_plan(plan->device, &o, __func__, &own) : VG_OK;
+	if (status == VG_OK)
+		status = grow(buffer, own ? own : plan, size, own, __func__, ret_buffer);
+	free(own);
+	return status;
+}

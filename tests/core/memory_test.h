@@ -1,0 +1,48 @@
+// What the tests of memory share: a device, a stream and a pool; captures; what is free.
+#pragma once
+#include "code_test.h"
+
+#include <pthread.h>
+
+struct bench {
+	struct vg_device *device;
+	struct vg_context *context;
+	struct vg_stream *stream;
+	struct vg_memory_resource *pool;
+};
+
+static inline struct bench open_bench(void)
+{
+	struct bench b = {.context = first_context()};
+
+	b.device = vg_context_device(b.context);
+	OK(vg_stream_create(b.context, NULL, &b.stream));
+	OK(vg_device_pool_create(b.device, NULL, &b.pool));
+	return b;
+}
+
+static inline void close_bench(struct bench *b)
+{
+	vg_memory_resource_destroy(b->pool);
+	vg_stream_destroy(b->stream);
+	vg_context_destroy(b->context);
+}
+
+static inline size_t free_memory(struct vg_device *device)
+{
+	size_t free;
+
+	OK(vg_device_sync(device)); // pools give back what is over
+	OK(vg_device_memory_info(device, &free, NULL));
+	return free;
+}
+
+// From here on, what is queued on the stream is captured.
+static inline struct vg_graph_builder *begin_capture(struct vg_stream *stream)
+{
+	struct vg_graph_builder *builder;
+
+	OK(vg_graph_builder_create_on(stream, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_THREAD_LOCAL));
+	return builder;
+}
