@@ -132,8 +132,9 @@ static void event_finish(struct sim_op *op_)
 {
 	struct sim_event_op *op = (struct sim_event_op *)op_;
 
-	// A record that was skipped (its context failed) has nevertheless happened.
-	if (op->mark && op_->class == &sim_event_record_class && !sim_mark_is_done(op->mark))
+	// A record that was skipped (its context failed) has nevertheless happened. In a stream it is the stream that
+	// says so, once it no longer counts the record as pending.
+	if (op->mark && !op_->stream && op_->class == &sim_event_record_class && !sim_mark_is_done(op->mark))
 		sim_mark_finish(op->mark);
 	sim_mark_unref(op->mark);
 	sim_event_unref(op->event);
