@@ -1,4 +1,4 @@
-#include "core_test.h"
+#include "core_hold.h"
 
 #define GREEN(...) (&(struct vg_context_options){.size = sizeof(struct vg_context_options), __VA_ARGS__})
 
@@ -226,4 +226,38 @@ TEST(a_borrowed_context_is_the_same_and_stays)
 	borrowed = NULL;
 	REFUSED(vg_context_borrow(NULL, &borrowed), VG_INVALID, "handle is NULL");
 	CHECK(!borrowed && !vg_context_equal(NULL, context));
+}
+
+TEST(an_event_of_a_context_stands_for_all_its_streams)
+{
+	struct vg_context *context = first_context(), *green = green_context(8);
+	struct vg_stream *first, *second, *primary;
+	struct vg_event *event;
+	struct hold hold;
+	int done = -1, waited = -1;
+
+	OK(vg_stream_create(green, NULL, &first));
+	OK(vg_stream_create(green, NULL, &second));
+	OK(vg_stream_create(context, NULL, &primary));
+	OK(vg_event_create(context, NULL, &event));
+	hold_stream(&hold, second);
+	enum vg_status status = vg_context_record(green, event);
+	if (status == VG_OK)
+		status = vg_event_query(event, &done);
+	if (status == VG_OK)
+		status = vg_stream_wait_event(primary, event);
+	if (status == VG_OK)
+		status = vg_stream_query(primary, &waited);
+	hold_end(&hold);
+	OK(status);
+	CHECK_INT(done, 0);
+	CHECK_INT(waited, 0);
+	OK(vg_event_sync(event));
+	OK(vg_stream_sync(primary));
+	vg_event_destroy(event);
+	vg_stream_destroy(primary);
+	vg_stream_destroy(second);
+	vg_stream_destroy(first);
+	vg_context_destroy(green);
+	vg_context_destroy(context);
 }

@@ -1,4 +1,4 @@
-#include "core_test.h"
+#include "core_hold.h"
 
 #include <math.h>
 
@@ -149,5 +149,66 @@ TEST(options_of_an_unknown_size_are_refused)
 
 	REFUSED(vg_event_create(context, &(struct vg_event_options){.size = 0}, &event), VG_INVALID, "size is 0");
 	CHECK(!event);
+	vg_context_destroy(context);
+}
+
+TEST(an_event_is_not_done_before_its_stream_gets_there)
+{
+	struct vg_context *context = first_context();
+	struct vg_stream *stream = new_stream(context), *later = new_stream(context);
+	struct vg_event *start, *end;
+	struct hold hold;
+	float time = 42;
+	int done = -1;
+
+	OK(vg_stream_record(stream, OPTIONS(.timing = 1), &start));
+	hold_stream(&hold, stream);
+	OK(vg_stream_record(stream, OPTIONS(.timing = 1), &end));
+	OK(vg_stream_wait_event(later, end));
+	enum vg_status queried = vg_event_query(end, &done);
+	enum vg_status elapsed = vg_event_elapsed(start, end, &time);
+	char words[256];
+	snprintf(words, sizeof words, "%s", vg_last_error()->text);
+	enum vg_status backwards = vg_event_elapsed(end, start, &time);
+	hold_end(&hold); // before a check can leave the test
+	CHECK_INT(queried, VG_OK);
+	CHECK_INT(done, 0);
+	CHECK_INT(elapsed, VG_NOT_READY);
+	CHECK_CONTAINS(words, "the end event has not completed");
+	CHECK_INT(backwards, VG_NOT_READY);
+	CHECK(time == 42);
+	OK(vg_stream_sync(later));
+	OK(vg_event_query(end, &done));
+	CHECK_INT(done, 1);
+	OK(vg_event_elapsed(start, end, &time));
+	vg_event_destroy(start);
+	vg_event_destroy(end);
+	vg_stream_destroy(later);
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+}
+
+TEST(an_event_may_go_before_its_work)
+{
+	struct vg_context *context = first_context();
+	struct vg_stream *stream = new_stream(context), *later = new_stream(context);
+	struct vg_event *event;
+	struct hold hold;
+	int done = -1;
+
+	hold_stream(&hold, stream);
+	enum vg_status status = vg_stream_record(stream, NULL, &event);
+	if (status == VG_OK)
+		status = vg_stream_wait_event(later, event);
+	if (status == VG_OK) {
+		vg_event_destroy(event);
+		status = vg_stream_query(later, &done);
+	}
+	hold_end(&hold);
+	OK(status);
+	CHECK_INT(done, 0);
+	OK(vg_stream_sync(later));
+	vg_stream_destroy(stream);
+	vg_stream_destroy(later);
 	vg_context_destroy(context);
 }

@@ -166,3 +166,65 @@ TEST(events)
 			 "cuCtxPushCurrent_v2", "cuEventCreate");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_stream, record, clean}), "cuEventCreate", "cuEventRecord");
 }
+
+// The first two questions are the table of devices': the compute capability.
+static void with_fault(const char *fault, void (*body)(struct vg_device *))
+{
+	int status;
+
+	pid_t child = fork();
+	if (child == 0) {
+		setenv("VIRGATE_SIM_FAULT", fault, 1);
+		OK(vg_device_get(0, &device));
+		body(device);
+		exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+	CHECK_INT(WEXITSTATUS(status), 0);
+}
+
+static void check_fallbacks(struct vg_device *old)
+{
+	int value;
+
+#define X(NAME, name, number, kind, fallback)                                                                          \
+	OK(vg_device_property(old, VG_DEVICE_##NAME, &value));                                                         \
+	CHECK_INT(value, VG_DEVICE_##NAME == VG_DEVICE_MEM_SYNC_DOMAIN_COUNT ? 1                                       \
+			 : VG_DEVICE_##NAME == VG_DEVICE_HOST_NUMA_ID	     ? -1                                      \
+									     : 0);
+	VG_DEVICE_PROPERTY_LIST(X)
+#undef X
+}
+
+static void check_kept(struct vg_device *asked)
+{
+	static const enum vg_device_property live[] = {VG_DEVICE_CLOCK_RATE, VG_DEVICE_KERNEL_EXEC_TIMEOUT,
+						       VG_DEVICE_COMPUTE_MODE, VG_DEVICE_MEMORY_CLOCK_RATE,
+						       VG_DEVICE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO};
+	int value = -1;
+
+	OK(vg_device_property(asked, VG_DEVICE_WARP_SIZE, &value)); // the third question, the last that is answered
+	OK(vg_device_property(asked, VG_DEVICE_WARP_SIZE, &value));
+	CHECK_INT(value, 32);
+	for (size_t i = 0; i < sizeof live / sizeof *live; i++)
+		REFUSED(vg_device_property(asked, live[i], &value), VG_DRIVER, vg_device_property_name(live[i]));
+	REFUSED(vg_device_property(asked, VG_DEVICE_MAX_PITCH, &value), VG_DRIVER, "max_pitch of device 0");
+	CHECK_INT(value, 32);
+}
+
+static void check_live(struct vg_device *asked)
+{
+	int value;
+
+	OK(vg_device_property(asked, VG_DEVICE_CLOCK_RATE, &value));
+	REFUSED(vg_device_property(asked, VG_DEVICE_CLOCK_RATE, &value), VG_DRIVER, "clock_rate");
+}
+
+TEST(properties)
+{
+	if (!getenv("VIRGATE_SIM"))
+		SKIP("faults are injected by the simulated driver");
+	with_fault("cuDeviceGetAttribute:3+=CUDA_ERROR_INVALID_VALUE", check_fallbacks);
+	with_fault("cuDeviceGetAttribute:4+=CUDA_ERROR_OPERATING_SYSTEM", check_kept);
+	with_fault("cuDeviceGetAttribute:4+=CUDA_ERROR_OPERATING_SYSTEM", check_live);
+}

@@ -1,4 +1,4 @@
-#include "core_test.h"
+#include "core_hold.h"
 
 TEST(stream_outlives_its_context_object)
 {
@@ -176,4 +176,33 @@ TEST(a_borrowed_stream_of_a_green_context_is_green)
 	vg_context_destroy(context);
 	vg_sm_resource_destroy(group);
 	vg_sm_resource_destroy(all);
+}
+
+TEST(a_stream_waits_for_another_one_and_the_device_for_both)
+{
+	struct vg_context *context = first_context();
+	struct vg_stream *one, *two;
+	struct hold hold;
+	int first = -1, second = -1;
+
+	OK(vg_stream_create(context, NULL, &one));
+	OK(vg_stream_create(context, NULL, &two));
+	hold_stream(&hold, one);
+	enum vg_status status = vg_stream_wait_stream(two, one);
+	if (status == VG_OK)
+		status = vg_stream_query(one, &first);
+	if (status == VG_OK)
+		status = vg_stream_query(two, &second);
+	hold_end(&hold);
+	OK(status);
+	CHECK_INT(first, 0);
+	CHECK_INT(second, 0);
+	OK(vg_device_sync(vg_context_device(context)));
+	OK(vg_stream_query(one, &first));
+	OK(vg_stream_query(two, &second));
+	CHECK_INT(first, 1);
+	CHECK_INT(second, 1);
+	vg_stream_destroy(one);
+	vg_stream_destroy(two);
+	vg_context_destroy(context);
 }
