@@ -319,3 +319,51 @@ CONFORM(out_of_memory_at_launch)
 	WORKS(cuGraphDestroy(graph));
 	WORKS(cuCtxSynchronize());
 }
+
+static long printed(CUgraph graph, const char *path, unsigned flags)
+{
+	char text[64] = "";
+	long size;
+
+	WORKS(cuGraphDebugDotPrint(graph, path, flags));
+	FILE *file = fopen(path, "r");
+	if (!file)
+		return -1;
+	HOLDS(fread(text, 1, sizeof text - 1, file) > 0 && strncmp(text, "digraph", 7) == 0);
+	fseek(file, 0, SEEK_END);
+	size = ftell(file);
+	fclose(file);
+	return size;
+}
+
+CONFORM(printed_for_people)
+{
+	CUDA_MEMSET_NODE_PARAMS set = {.value = 1, .elementSize = 4, .width = 4, .height = 1};
+	CUDA_KERNEL_NODE_PARAMS launch = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+	char path[] = "/tmp/virgate-dot-XXXXXX";
+	CUgraphNode first, second;
+	CUdeviceptr address;
+	CUgraph graph;
+
+	need_context();
+	close(mkstemp(path));
+	launch.func = need_function(need_module(ptx_basic), "empty");
+	NEED(cuMemAlloc(&address, 64));
+	set.dst = address;
+	NEED(cuGraphCreate(&graph, 0));
+	NEED(cuGraphAddMemsetNode(&first, graph, NULL, 0, &set, context));
+	NEED(cuGraphAddKernelNode(&second, graph, &first, 1, &launch));
+	long plain = printed(graph, path, 0);
+	HOLDS(plain > 0);
+	for (unsigned bit = 0; bit < 16; bit++)
+		HOLDS(printed(graph, path, 1u << bit) > 0);
+	HOLDS(printed(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE) > plain);
+	HOLDS(printed(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS) > plain);
+	HOLDS(printed(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS) > plain);
+	HOLDS(printed(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES) > plain);
+	FAILS(cuGraphDebugDotPrint(graph, NULL, 0));
+	FAILS(cuGraphDebugDotPrint(graph, "/nowhere/at/all", 0));
+	WORKS(cuGraphDestroy(graph));
+	WORKS(cuMemFree(address));
+	unlink(path);
+}
