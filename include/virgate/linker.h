@@ -28,7 +28,7 @@ struct vg_linker_options {
 	int verbose;			/* -verbose [D] */
 	int link_time_optimization;	/* -lto [D] */
 	int ptx;			/* -ptx, with link-time optimisation; implied by the target PTX */
-	int optimization_level;		/* -O, 1 to 3, or VG_OPTIMIZE_NOT [D] */
+	int optimization_level;		/* -O: 3, or VG_OPTIMIZE_NOT [D] */
 	int debug;			/* -g [D] */
 	int lineinfo;			/* -lineinfo [D] */
 	enum vg_choice ftz;		/* -ftz= [W] */
@@ -49,8 +49,8 @@ struct vg_linker_options {
 
 /* A linker of object codes, which it holds. `options` may be NULL. The caller owns *ret_linker and ends it with
  * vg_linker_destroy(). INVALID (no object code; an option that is out of shape or that the back end has not: named;
- * LTO-IR for the driver's linker), NOT_FOUND (nvJitLink was asked for and is not installed), NO_DRIVER, CLOSED,
- * NO_MEMORY. Any thread. */
+ * LTO-IR for the driver's linker, or without link_time_optimization), NOT_FOUND (nvJitLink was asked for and is not
+ * installed), NO_DRIVER, CLOSED, NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_linker_create(struct vg_object_code *const *codes, size_t code_count,
 					  const struct vg_linker_options *options, struct vg_linker **ret_linker);
 /* No further use by the program, but of its logs. Closing twice is fine. Any thread. */
@@ -75,8 +75,8 @@ VG_PUBLIC const char *vg_linker_info_log(const struct vg_linker *linker);
  * driver's. Not while another thread links. */
 VG_PUBLIC size_t vg_linker_arguments(struct vg_linker *linker, enum vg_code_type target,
 				     const char *const **ret_arguments);
-/* nvJitLink's own handle of the last link, an nvJitLinkHandle, valid until the next one; NULL before, and of the driver's
- * linker, which is done with when the link is. */
+/* nvJitLink's own handle of the last link, an nvJitLinkHandle, valid until the next one; NULL before, and of the
+ * driver's linker, which is done with when the link is. */
 VG_PUBLIC void *vg_linker_handle(const struct vg_linker *linker);
 
 #ifdef __cplusplus

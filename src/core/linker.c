@@ -72,7 +72,7 @@ static enum vg_status choose_backend(struct vg_linker *linker, enum vg_backend a
 }
 
 static enum vg_status hold_codes(struct vg_linker *linker, struct vg_object_code *const *codes, size_t count,
-				 const char *function)
+				 bool with_lto, const char *function)
 {
 	linker->codes = calloc(count, sizeof(struct vg_object_code *));
 	if (!linker->codes)
@@ -86,6 +86,11 @@ static enum vg_status hold_codes(struct vg_linker *linker, struct vg_object_code
 				       "object code %zu (\"%s\") is LTO-IR, which the driver's linker does not take: "
 				       "nvJitLink does",
 				       i, codes[i]->name);
+		// nvJitLink would leave it out, and answer success.
+		if (codes[i]->type == VG_CODE_LTOIR && !with_lto)
+			return vg_fail(VG_INVALID, 0, function,
+				       "object code %zu (\"%s\") is LTO-IR: set link_time_optimization to link it", i,
+				       codes[i]->name);
 		core_object_retain(&codes[i]->object);
 		linker->codes[linker->code_count++] = codes[i];
 	}
@@ -113,7 +118,7 @@ enum vg_status vg_linker_create(struct vg_object_code *const *codes, size_t code
 	enum vg_status status = linker->name ? choose_backend(linker, o.backend, __func__)
 					     : vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a linker");
 	if (status == VG_OK)
-		status = hold_codes(linker, codes, code_count, __func__);
+		status = hold_codes(linker, codes, code_count, o.link_time_optimization != 0, __func__);
 	if (status == VG_OK)
 		status = core_linker_options(linker, &o, __func__);
 	if (status)

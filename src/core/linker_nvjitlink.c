@@ -5,6 +5,7 @@
 #include "driver/toolchain.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char *result_name(nvJitLinkResult r)
 {
@@ -149,6 +150,9 @@ enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type t
 	}
 	if (r)
 		return failed(linker, r, function, call, what);
+	// It answers success where it left out an input that it could not take.
+	if (linker->error_log && strstr(linker->error_log, "ERROR"))
+		return failed(linker, NVJITLINK_ERROR_UNRECOGNIZED_INPUT, function, "nvJitLinkComplete", what);
 	return ret_compiled->data
 		       ? VG_OK
 		       : vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu bytes of code", ret_compiled->size);

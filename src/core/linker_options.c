@@ -9,6 +9,8 @@
 
 enum { NVJITLINK = 1, DRIVER = 2, IGNORED = 4 }; // IGNORED: the driver's linker once had it
 
+// nvJitLink hands ftz and its neighbours to NVVM as they are, and that knows 1 and 0 only: with true or false
+// every link-time optimisation fails.
 #define ROW(field, kind, traits, argument)                                                                             \
 	{                                                                                                              \
 #field, offsetof(struct vg_linker_options, field), OPTION_##kind, traits, argument                     \
@@ -22,10 +24,10 @@ static const struct core_option table[] = {
 	ROW(optimization_level, LEVEL, NVJITLINK | DRIVER, "-O"),
 	ROW(debug, FLAG, NVJITLINK | DRIVER, "-g"),
 	ROW(lineinfo, FLAG, NVJITLINK | DRIVER, "-lineinfo"),
-	ROW(ftz, CHOICE, NVJITLINK | IGNORED, "-ftz="),
-	ROW(prec_div, CHOICE, NVJITLINK | IGNORED, "-prec-div="),
-	ROW(prec_sqrt, CHOICE, NVJITLINK | IGNORED, "-prec-sqrt="),
-	ROW(fma, CHOICE, NVJITLINK | IGNORED, "-fma="),
+	ROW(ftz, SWITCH, NVJITLINK | IGNORED, "-ftz="),
+	ROW(prec_div, SWITCH, NVJITLINK | IGNORED, "-prec-div="),
+	ROW(prec_sqrt, SWITCH, NVJITLINK | IGNORED, "-prec-sqrt="),
+	ROW(fma, SWITCH, NVJITLINK | IGNORED, "-fma="),
 	ROW(kernels_used, TEXTS, NVJITLINK | IGNORED, "-kernels-used="),
 	ROW(variables_used, TEXTS, NVJITLINK | IGNORED, "-variables-used="),
 	ROW(optimize_unused_variables, FLAG, NVJITLINK | IGNORED, "-optimize-unused-variables"),

@@ -83,19 +83,17 @@ static enum vg_status check_text(const struct core_option *option, const char *t
 
 static enum vg_status check_number(const struct core_option *option, int value, const char *function)
 {
-	int least = 1, most = option->kind == OPTION_LEVEL    ? 3
-			      : option->kind == OPTION_CHOICE ? VG_CHOICE_OFF
-							      : 1 << 30;
+	bool choice = option->kind == OPTION_CHOICE || option->kind == OPTION_SWITCH;
 
-	if (option->kind == OPTION_LEVEL || option->kind == OPTION_THREADS)
-		least = -1;
-	if (value >= least && value <= most)
-		return VG_OK;
-	if (option->kind == OPTION_CHOICE)
+	if (choice && value != VG_CHOICE_ON && value != VG_CHOICE_OFF)
 		return vg_fail(VG_INVALID, 0, function, "option %s: %d is no enum vg_choice", option->field, value);
+	if (choice || (option->kind == OPTION_LEVEL ? value == 3 : value > 0))
+		return VG_OK;
+	if (value == -1 && (option->kind == OPTION_LEVEL || option->kind == OPTION_THREADS))
+		return VG_OK;
 	if (option->kind == OPTION_LEVEL)
-		return vg_fail(VG_INVALID, 0, function, "option %s: %d: there are 1 to 3, and VG_OPTIMIZE_NOT",
-			       option->field, value);
+		return vg_fail(VG_INVALID, 0, function, "option %s: %d: there are 3 and VG_OPTIMIZE_NOT", option->field,
+			       value);
 	return vg_fail(VG_INVALID, 0, function, "option %s: %d: numbers from 1 are meant%s", option->field, value,
 		       option->kind == OPTION_THREADS ? ", or VG_SPLIT_ALL" : "");
 }
@@ -147,6 +145,10 @@ void core_option_add(const struct core_option *option, const void *options, stru
 	case OPTION_CHOICE:
 		core_arguments_add(arguments, "%s%s", option->argument,
 				   *(const int *)value_of(option, options) == VG_CHOICE_ON ? "true" : "false");
+		break;
+	case OPTION_SWITCH:
+		core_arguments_add(arguments, "%s%d", option->argument,
+				   *(const int *)value_of(option, options) == VG_CHOICE_ON);
 		break;
 	case OPTION_TEXT:
 		core_arguments_add(arguments, "%s%s", option->argument,

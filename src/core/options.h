@@ -20,11 +20,12 @@ void core_arguments_finish(struct core_arguments *arguments);
 enum core_option_kind {
 	OPTION_FLAG,	// int: the argument alone
 	OPTION_CHOICE,	// enum vg_choice: true or false
+	OPTION_SWITCH,	// enum vg_choice: 1 or 0
 	OPTION_TEXT,	// const char *
 	OPTION_TEXTS,	// struct vg_texts: an argument each
 	OPTION_MACROS,	// likewise, NAME or NAME=VALUE
 	OPTION_NUMBER,	// int, from 1
-	OPTION_LEVEL,	// int, from 1 to 3, or VG_OPTIMIZE_NOT for 0
+	OPTION_LEVEL,	// int, 3, or VG_OPTIMIZE_NOT for 0
 	OPTION_THREADS, // int, from 1, or VG_SPLIT_ALL for 0
 	OPTION_NUMBERS, // struct vg_numbers
 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NVRTC = 1, NVVM = 2, PTX = 4, FILES = 8 }; // FILES: the compiler reads files that the source does not contain
+enum { NVRTC = 1, NVVM = 2, PTX = 4, FILES = 8 }; // FILES: the compiler reads files that the source does not contain, or writes some
 
 #define ROW(field, kind, traits, argument)                                                                             \
 	{                                                                                                              \
@@ -46,12 +46,12 @@ static const struct core_option table[] = {
 	ROW(diag_suppress, NUMBERS, NVRTC, "--diag-suppress="),
 	ROW(diag_warn, NUMBERS, NVRTC, "--diag-warn="),
 	ROW(brief_diagnostics, CHOICE, NVRTC, "--brief-diagnostics="),
-	ROW(time, TEXT, NVRTC | PTX, "--time="),
+	ROW(time, TEXT, NVRTC | PTX | FILES, "--time="),
 	ROW(split_compile, THREADS, NVRTC | PTX, "--split-compile="),
 	ROW(fdevice_syntax_only, FLAG, NVRTC, "--fdevice-syntax-only"),
 	ROW(minimal, FLAG, NVRTC, "--minimal"),
 	ROW(no_cache, FLAG, NVRTC | PTX, "--no-cache"),
-	ROW(fdevice_time_trace, TEXT, NVRTC, "--fdevice-time-trace="),
+	ROW(fdevice_time_trace, TEXT, NVRTC | FILES, "--fdevice-time-trace="),
 	ROW(frandom_seed, TEXT, NVRTC, "--frandom-seed="),
 	ROW(ofast_compile, TEXT, NVRTC, "--Ofast-compile="),
 	ROW(pch, FLAG, NVRTC | FILES, "--pch"),

@@ -1,0 +1,355 @@
+#include "code_test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static const char source[] = "template <typename T> __global__ void set(T *p) { *p = 3; }\n";
+static char folder[64];
+
+static struct vg_compile_cache *cache_of(uint64_t bytes)
+{
+	struct vg_compile_cache_options options = {sizeof options, .path = folder, .bytes = bytes};
+	struct vg_compile_cache *cache;
+
+	if (!folder[0]) {
+		strcpy(folder, "/tmp/test-cache-XXXXXX");
+		CHECK(mkdtemp(folder) != NULL);
+	}
+	OK(vg_compile_cache_open(&options, &cache));
+	return cache;
+}
+
+__attribute__((destructor)) static void remove_folder(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	if (folder[0] && getpid() == test_pid)
+		(void)!system(command);
+}
+
+// Compiles by the cache; the program's name tells entries apart.
+static struct vg_object_code *compile(struct vg_compile_cache *cache, const char *name, enum vg_code_type target)
+{
+	struct vg_program_options options = {sizeof options, .arch = "sm_90", .name = name};
+	struct vg_compile_options how = {sizeof how, .cache = cache, .name_expressions = VG_TEXTS("set<int>")};
+	struct vg_program *program;
+	struct vg_object_code *code;
+
+	enum vg_status status = vg_program_create(VG_SOURCE_CXX, source, strlen(source), &options, &program);
+	if (status == VG_NOT_FOUND)
+		SKIP("%s", vg_last_error()->text);
+	OK(status);
+	OK(vg_program_compile(program, target, &how, &code));
+	vg_program_destroy(program);
+	return code;
+}
+
+static struct vg_compile_cache_statistics statistics_of(struct vg_compile_cache *cache)
+{
+	struct vg_compile_cache_statistics statistics;
+
+	OK(vg_compile_cache_get_statistics(cache, &statistics));
+	return statistics;
+}
+
+static void expect(struct vg_compile_cache *cache, uint64_t hits, uint64_t misses)
+{
+	CHECK_INT(statistics_of(cache).hits, hits);
+	CHECK_INT(statistics_of(cache).misses, misses);
+}
+
+TEST(a_hit_is_what_was_compiled)
+{
+	struct vg_compile_cache *cache = cache_of(0), *again = cache_of(0);
+	size_t size[2];
+
+	struct vg_object_code *first = compile(cache, "a", VG_CODE_CUBIN);
+	expect(cache, 0, 1);
+	CHECK_INT(statistics_of(cache).entries, 1);
+	struct vg_object_code *second = compile(again, "a", VG_CODE_CUBIN);
+	expect(again, 1, 0);
+	const void *data[] = {vg_object_code_data(first, &size[0]), vg_object_code_data(second, &size[1])};
+	CHECK(size[0] == size[1] && memcmp(data[0], data[1], size[0]) == 0);
+	CHECK_STR(vg_object_code_symbol(second, "set<int>"), vg_object_code_symbol(first, "set<int>"));
+	CHECK_STR(vg_object_code_name(second), "a");
+	vg_object_code_destroy(first);
+	vg_object_code_destroy(second);
+	vg_compile_cache_destroy(again);
+	vg_compile_cache_destroy(cache);
+}
+
+static bool hits(struct vg_compile_cache *cache, const struct vg_program_options *options,
+		 const struct vg_compile_options *how, const char *text, enum vg_code_type target)
+{
+	uint64_t before = statistics_of(cache).hits;
+	struct vg_compile_options cached = *how;
+	struct vg_program *program;
+	struct vg_object_code *code;
+
+	cached.cache = cache;
+	OK(vg_program_create(VG_SOURCE_CXX, text, strlen(text), options, &program));
+	OK(vg_program_compile(program, target, &cached, &code));
+	vg_object_code_destroy(code);
+	vg_program_destroy(program);
+	return statistics_of(cache).hits > before;
+}
+
+TEST(whatever_the_result_depends_on_tells_entries_apart)
+{
+	struct vg_compile_cache *cache = cache_of(0);
+	struct vg_program_options plain = {sizeof plain, .arch = "sm_90"}, other = plain;
+	struct vg_compile_options none = {sizeof none}, how = none;
+	static const char text[] = "__global__ void k() {}";
+
+	vg_object_code_destroy(compile(cache, "z", VG_CODE_PTX));
+	CHECK(!hits(cache, &plain, &none, text, VG_CODE_PTX));
+	CHECK(hits(cache, &plain, &none, text, VG_CODE_PTX));
+	CHECK(!hits(cache, &plain, &none, "__global__ void l() {}", VG_CODE_PTX));
+	CHECK(!hits(cache, &plain, &none, text, VG_CODE_CUBIN));
+	other.arch = "sm_80";
+	CHECK(!hits(cache, &other, &none, text, VG_CODE_PTX));
+	other = plain;
+	other.lineinfo = 1;
+	CHECK(!hits(cache, &other, &none, text, VG_CODE_PTX));
+	other = plain;
+	other.name = "other";
+	CHECK(!hits(cache, &other, &none, text, VG_CODE_PTX));
+	how.digest = "1";
+	how.digest_size = 1;
+	CHECK(!hits(cache, &plain, &how, text, VG_CODE_PTX));
+	how.digest = "2";
+	CHECK(!hits(cache, &plain, &how, text, VG_CODE_PTX));
+	CHECK(hits(cache, &plain, &how, text, VG_CODE_PTX));
+	how = none;
+	how.name_expressions = (struct vg_texts)VG_TEXTS("k");
+	CHECK(!hits(cache, &plain, &how, text, VG_CODE_PTX));
+	CHECK(hits(cache, &plain, &none, text, VG_CODE_PTX));
+	OK(vg_compile_cache_clear(cache));
+	CHECK_INT(statistics_of(cache).entries, 0);
+	CHECK(!hits(cache, &plain, &none, text, VG_CODE_PTX));
+	vg_compile_cache_destroy(cache);
+}
+
+// PTX and NVVM programs have other tools, and the cache serves them alike.
+TEST(ptx_is_cached_too)
+{
+	struct vg_compile_cache *cache = cache_of(0);
+	struct vg_program_options options = {sizeof options, .arch = "sm_90"};
+	struct vg_compile_options how = {sizeof how, .cache = cache};
+	struct vg_program *program;
+	struct vg_object_code *code;
+	size_t size;
+
+	char *ptx = built("kernels.ptx", &size);
+	enum vg_status status = vg_program_create(VG_SOURCE_PTX, ptx, size, &options, &program);
+	free(ptx);
+	if (status == VG_NOT_FOUND)
+		SKIP("%s", vg_last_error()->text);
+	OK(status);
+	for (uint64_t i = 0; i < 2; i++) {
+		OK(vg_program_compile(program, VG_CODE_CUBIN, &how, &code));
+		vg_object_code_destroy(code);
+		expect(cache, i, 1);
+	}
+	vg_program_destroy(program);
+	vg_compile_cache_destroy(cache);
+}
+
+static void refused_without_a_digest(struct vg_compile_cache *cache, const char *text,
+				     const struct vg_program_options *options, const char *part)
+{
+	struct vg_compile_options how = {sizeof how, .cache = cache};
+	struct vg_program *program;
+	struct vg_object_code *code;
+
+	OK(vg_program_create(VG_SOURCE_CXX, text, strlen(text), options, &program));
+	REFUSED(vg_program_compile(program, VG_CODE_PTX, &how, &code), VG_INVALID, part);
+	vg_program_destroy(program);
+}
+
+TEST(files_that_the_compiler_reads_need_a_digest)
+{
+	static const char *const including[] = {
+		"#include <a.h>\n",	 "#  include \"a.h\"\n", "# /* x */ include <a.h>\n",
+		"%:include <a.h>\n",	 "#\\\ninclude <a.h>\n", "#if __has_include(<a.h>)\n#endif\n",
+		"#include_next <a.h>\n", "_Pragma(\"x\")\n",	 "#embed \"a\"\n"};
+	struct vg_program_options options = {sizeof options, .arch = "sm_90"};
+	struct vg_compile_cache *cache;
+
+	vg_object_code_destroy(compile(cache = cache_of(0), "z", VG_CODE_PTX));
+	for (size_t i = 0; i < sizeof including / sizeof *including; i++)
+		refused_without_a_digest(cache, including[i], &options,
+					 "includes files, whose contents the cache cannot know");
+	options.include_path = (struct vg_texts)VG_TEXTS("/nowhere");
+	refused_without_a_digest(cache, "x", &options,
+				 "the option include_path makes the compiler read or write files");
+	options = (struct vg_program_options){sizeof options, .arch = "sm_90", .pch = 1};
+	refused_without_a_digest(cache, "x", &options, "the option pch makes");
+	options = (struct vg_program_options){sizeof options, .arch = "sm_90", .time = "t.csv"};
+	refused_without_a_digest(cache, "x", &options, "the option time makes");
+	vg_compile_cache_destroy(cache);
+}
+
+// The only entry's path.
+static const char *entry(void)
+{
+	static char path[512];
+	DIR *stream = opendir(folder);
+	struct dirent *file;
+
+	path[0] = '\0';
+	while ((file = readdir(stream)))
+		if (file->d_name[0] != '.')
+			snprintf(path, sizeof path, "%s/%s", folder, file->d_name);
+	closedir(stream);
+	return path;
+}
+
+static void flip(const char *path, off_t at)
+{
+	unsigned char byte;
+	int fd = open(path, O_RDWR);
+
+	CHECK(fd >= 0 && pread(fd, &byte, 1, at) == 1);
+	byte ^= 0x10;
+	CHECK(pwrite(fd, &byte, 1, at) == 1);
+	close(fd);
+}
+
+TEST(damaged_entries_are_compiled_anew)
+{
+	struct vg_compile_cache *cache = cache_of(0);
+	struct stat status;
+	uint64_t damaged = 0;
+
+	OK(vg_compile_cache_clear(cache));
+	vg_object_code_destroy(compile(cache, "d", VG_CODE_PTX));
+	CHECK_INT(stat(entry(), &status), 0);
+	for (off_t at = 0; at < status.st_size; at += 1 + status.st_size / 40) {
+		flip(entry(), at);
+		struct vg_object_code *code = compile(cache, "d", VG_CODE_PTX);
+		CHECK_CONTAINS(vg_object_code_data(code, NULL), ".entry");
+		vg_object_code_destroy(code);
+		CHECK_INT(statistics_of(cache).damaged, ++damaged);
+	}
+	for (off_t size = 0; size < status.st_size; size += 1 + status.st_size / 20) {
+		CHECK_INT(truncate(entry(), size), 0);
+		vg_object_code_destroy(compile(cache, "d", VG_CODE_PTX));
+		CHECK_INT(statistics_of(cache).damaged, ++damaged);
+	}
+	CHECK_INT(statistics_of(cache).hits, 0);
+	vg_object_code_destroy(compile(cache, "d", VG_CODE_PTX));
+	CHECK_INT(statistics_of(cache).hits, 1);
+	CHECK_INT(statistics_of(cache).entries, 1);
+	vg_compile_cache_destroy(cache);
+}
+
+static void age(const char *path, time_t seconds)
+{
+	struct timespec times[2] = {{seconds, 0}, {seconds, 0}};
+
+	CHECK_INT(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+TEST(the_longest_unused_go_first)
+{
+	struct vg_compile_cache *cache = cache_of(0);
+
+	OK(vg_compile_cache_clear(cache));
+	vg_object_code_destroy(compile(cache, "a", VG_CODE_PTX));
+	uint64_t one = statistics_of(cache).bytes;
+	age(entry(), 1000);
+	vg_compile_cache_destroy(cache);
+	cache = cache_of(one * 5 / 2); // room for two
+	vg_object_code_destroy(compile(cache, "b", VG_CODE_PTX));
+	CHECK_INT(statistics_of(cache).entries, 2);
+	vg_object_code_destroy(compile(cache, "a", VG_CODE_PTX)); // a is used now
+	expect(cache, 1, 1);
+	usleep(20000);
+	vg_object_code_destroy(compile(cache, "a", VG_CODE_PTX));
+	usleep(20000);
+	vg_object_code_destroy(compile(cache, "c", VG_CODE_PTX));
+	CHECK_INT(statistics_of(cache).entries, 2);
+	CHECK(statistics_of(cache).bytes <= one * 5 / 2);
+	vg_object_code_destroy(compile(cache, "a", VG_CODE_PTX));
+	expect(cache, 3, 2);
+	vg_object_code_destroy(compile(cache, "b", VG_CODE_PTX)); // it had to go
+	expect(cache, 3, 3);
+	vg_compile_cache_destroy(cache);
+	cache = cache_of(10); // nothing fits, and compiling works
+	vg_object_code_destroy(compile(cache, "a2", VG_CODE_PTX));
+	CHECK_INT(statistics_of(cache).failed, 1);
+	vg_compile_cache_destroy(cache);
+}
+
+TEST(many_processes_at_once)
+{
+	enum { CHILDREN = 6, ROUNDS = 12 };
+	struct vg_compile_cache *cache = cache_of(0);
+	int status;
+
+	OK(vg_compile_cache_clear(cache));
+	vg_object_code_destroy(compile(cache, "n0", VG_CODE_PTX));
+	uint64_t limit = statistics_of(cache).bytes * 3;
+	fflush(stdout);
+	for (int child = 0; child < CHILDREN; child++) {
+		if (fork())
+			continue;
+		struct vg_compile_cache *mine = cache_of(limit);
+		for (int i = 0; i < ROUNDS; i++) {
+			char name[8];
+			snprintf(name, sizeof name, "n%d", (i * (child + 1)) % 5);
+			struct vg_object_code *code = compile(mine, name, VG_CODE_PTX);
+			CHECK_CONTAINS(vg_object_code_data(code, NULL), ".entry");
+			CHECK_STR(vg_object_code_name(code), name);
+			vg_object_code_destroy(code);
+		}
+		CHECK_INT(statistics_of(mine).damaged, 0);
+		CHECK_INT(statistics_of(mine).failed, 0);
+		_exit(0);
+	}
+	for (int child = 0; child < CHILDREN; child++) {
+		CHECK(wait(&status) > 0);
+		CHECK_INT(status, 0);
+	}
+	CHECK(statistics_of(cache).entries >= 1);
+	CHECK(statistics_of(cache).bytes <= limit);
+	vg_compile_cache_destroy(cache);
+}
+
+TEST(folders)
+{
+	struct vg_compile_cache_options options = {sizeof options, .path = "cache"};
+	struct vg_compile_cache *cache = NULL;
+	char path[128];
+
+	REFUSED(vg_compile_cache_open(&options, &cache), VG_INVALID, "path \"cache\" is relative");
+	options.path = "/proc/cache";
+	REFUSED(vg_compile_cache_open(&options, &cache), VG_SYSTEM, "no cache in /proc/cache: ");
+	options.path = "/tmp";
+	REFUSED(vg_compile_cache_open(&options, &cache), VG_DENIED, "no cache in /tmp: others may write there");
+	REFUSED(vg_compile_cache_open(NULL, NULL), VG_INVALID, "ret_cache is NULL");
+	CHECK(cache == NULL);
+	vg_compile_cache_destroy(cache_of(0));
+	CHECK_INT(setenv("XDG_CACHE_HOME", folder, 1), 0);
+	OK(vg_compile_cache_open(NULL, &cache));
+	snprintf(path, sizeof path, "%s/virgate/programs", folder);
+	CHECK_STR(vg_compile_cache_path(cache), path);
+	CHECK_INT(access(path, F_OK), 0);
+	OK(vg_compile_cache_close(cache));
+	OK(vg_compile_cache_close(cache));
+	REFUSED(vg_compile_cache_clear(cache), VG_CLOSED, "the compile cache has been closed");
+	vg_compile_cache_destroy(cache);
+	vg_compile_cache_destroy(NULL);
+	unsetenv("XDG_CACHE_HOME");
+	setenv("HOME", folder, 1);
+	OK(vg_compile_cache_open(NULL, &cache));
+	CHECK_CONTAINS(vg_compile_cache_path(cache), "/.cache/virgate/programs");
+	vg_compile_cache_destroy(cache);
+	unsetenv("HOME");
+	REFUSED(vg_compile_cache_open(NULL, &cache), VG_SYSTEM, "neither XDG_CACHE_HOME nor HOME names a folder");
+}
