@@ -149,6 +149,7 @@ struct sim_program {
 	struct sim_step *steps; // in an order that keeps all dependencies
 	unsigned condition_count;
 	struct sim_condition *conditions;
+	struct sim_user_reference *objects; // the graph's, as it was; a child graph's are with its own program
 };
 CUresult sim_program_new(const struct CUgraph_st *graph, struct sim_program **ret_program);
 CUresult sim_program_copy(const struct sim_program *program, struct sim_program **ret_copy);
@@ -167,7 +168,6 @@ struct CUgraphExec_st {
 	struct sim_mark *last; // of the latest launch: a graph does not run beside itself
 	unsigned long long flags;
 	CUgraph source; // identity alone
-	struct sim_user_reference *objects;
 };
 CUresult sim_graph_exec_get(CUgraphExec handle);
 void sim_graph_exec_unref(CUgraphExec exec);

@@ -15,7 +15,6 @@ void sim_graph_exec_unref(CUgraphExec exec)
 		return;
 	sim_program_unref(exec->program);
 	sim_mark_unref(exec->last);
-	sim_user_references_free(exec->objects);
 	pthread_mutex_destroy(&exec->lock);
 	free(exec);
 }
@@ -96,12 +95,7 @@ static CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = sim_program_new(graph, &exec->program);
 	if (result == CUDA_SUCCESS)
-		result = sim_user_references_copy(graph->objects, &exec->objects);
-	if (result == CUDA_SUCCESS) {
 		result = claim_memory(exec->program);
-		if (result != CUDA_SUCCESS)
-			sim_user_references_free(exec->objects);
-	}
 	if (result != CUDA_SUCCESS) {
 		if (result == CUDA_ERROR_INVALID_VALUE)
 			*ret_reason = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;

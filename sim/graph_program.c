@@ -20,6 +20,7 @@ void sim_program_unref(struct sim_program *program)
 		finish_step(&program->steps[i]);
 	free(program->steps);
 	free(program->conditions);
+	sim_user_references_free(program->objects);
 	free(program);
 }
 
@@ -93,6 +94,8 @@ CUresult sim_program_new(const struct CUgraph_st *graph, struct sim_program **re
 	}
 	if (result == CUDA_SUCCESS)
 		result = keep_conditions(program, graph);
+	if (result == CUDA_SUCCESS)
+		result = sim_user_references_copy(graph->objects, &program->objects);
 	if (result != CUDA_SUCCESS) {
 		sim_program_unref(program);
 		return result;
@@ -139,6 +142,8 @@ CUresult sim_program_copy(const struct sim_program *program, struct sim_program 
 		copy->count++;
 		result = copy_step(&copy->steps[i], &program->steps[i]);
 	}
+	if (result == CUDA_SUCCESS)
+		result = sim_user_references_copy(program->objects, &copy->objects);
 	if (result != CUDA_SUCCESS) {
 		sim_program_unref(copy);
 		return result;

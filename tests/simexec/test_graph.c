@@ -260,6 +260,46 @@ TEST(objects_live_as_long_as_who_uses_them)
 	CHECK_INT(destroyed, 1);
 }
 
+static CUgraph graph_with_object(int *destroyed)
+{
+	CUuserObject object;
+	CUgraph graph;
+	CUgraphNode node;
+
+	CU(cuUserObjectCreate(&object, destroyed, count_call, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+	CU(cuGraphCreate(&graph, 0));
+	CU(cuGraphAddEmptyNode(&node, graph, NULL, 0));
+	CU(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+	return graph;
+}
+
+TEST(executables_hold_the_objects_of_child_graphs_and_of_updates)
+{
+	start();
+	int destroyed[3] = {0};
+	CUgraph graph = graph_with_object(&destroyed[0]), child = graph_with_object(&destroyed[1]);
+	CUgraph other = graph_with_object(&destroyed[2]), none;
+	CUgraphExecUpdateResultInfo info;
+	CUgraphExec exec;
+	CUgraphNode node;
+
+	CU(cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+	CU(cuGraphCreate(&none, 0));
+	CU(cuGraphAddEmptyNode(&node, none, NULL, 0));
+	CU(cuGraphAddChildGraphNode(&node, other, NULL, 0, none));
+	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CU(cuGraphDestroy(graph));
+	CU(cuGraphDestroy(child));
+	CHECK_INT(destroyed[1], 0);
+	CU(cuGraphExecUpdate_v2(exec, other, &info));
+	CHECK(destroyed[0] == 1 && destroyed[1] == 1);
+	CU(cuGraphDestroy(other));
+	CU(cuGraphDestroy(none));
+	CHECK_INT(destroyed[2], 0);
+	CU(cuGraphExecDestroy(exec));
+	CHECK_INT(destroyed[2], 1);
+}
+
 TEST(a_picture_of_the_graph)
 {
 	start();
