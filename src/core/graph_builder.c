@@ -100,6 +100,8 @@ enum vg_status vg_graph_builder_begin(struct vg_graph_builder *builder, enum vg_
 		return vg_fail(VG_STATE, 0, __func__, "the graph builder is already building");
 	if (builder->origin->state != CORE_BUILDER_NEW)
 		return vg_fail(VG_STATE, 0, __func__, "the graph builder has ended and cannot resume: create another");
+	if (builder->stream->builder)
+		return vg_fail(VG_STATE, 0, __func__, "another graph builder is capturing the stream: end that first");
 	if (builder->body) {
 		CORE_GRAPH_USABLE(builder->definition);
 		return begin(builder, builder->definition, mode, __func__);

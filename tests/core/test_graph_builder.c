@@ -1,0 +1,426 @@
+// Graphs by capture.
+#include "graph_test.h"
+
+#include <pthread.h>
+
+static void count(void *data)
+{
+	++**(int **)data;
+}
+
+static struct vg_graph_builder *begun(struct bench *bench)
+{
+	struct vg_graph_builder *builder;
+
+	OK(vg_graph_builder_create(bench->context, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
+	return builder;
+}
+
+static void launch_one(struct vg_graph_builder *builder, struct vg_kernel *kernel, vg_address word)
+{
+	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT(word))));
+}
+
+static void launch_affine(struct vg_graph_builder *builder, struct vg_kernel *kernel, vg_address word, int m, int b)
+{
+	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 1), kernel,
+		     ARGUMENTS(VG_ARGUMENT(word), VG_ARGUMENT(m), VG_ARGUMENT(b))));
+}
+
+static int word_at(struct bench *bench, vg_address address)
+{
+	int value;
+
+	read_words(bench->context, &value, address, sizeof value);
+	return value;
+}
+
+// Ends, completes, launches once; the builder goes.
+static struct vg_graph *finish(struct bench *bench, struct vg_graph_builder *builder)
+{
+	struct vg_graph *graph;
+
+	OK(vg_graph_builder_end(builder));
+	OK(vg_graph_builder_complete(builder, NULL, &graph));
+	vg_graph_builder_destroy(builder);
+	OK(vg_graph_launch(graph, bench->stream));
+	OK(vg_stream_sync(bench->stream));
+	return graph;
+}
+
+TEST(a_captured_callback_runs_at_each_launch)
+{
+	struct bench bench = bench_open();
+	struct vg_graph_builder *builder = begun(&bench);
+	int ran = 0, *where = &ran, building = -1;
+
+	OK(vg_graph_builder_is_building(builder, &building));
+	CHECK_INT(building, 1);
+	OK(vg_graph_builder_callback(builder, count, &where, sizeof where));
+	OK(vg_graph_builder_callback(builder, count, &where, 0));
+	CHECK_INT(ran, 0);
+	OK(vg_graph_builder_end(builder));
+	OK(vg_graph_builder_is_building(builder, &building));
+	CHECK_INT(building, 0);
+	struct vg_graph *graph;
+	OK(vg_graph_builder_complete(builder, NULL, &graph));
+	vg_graph_builder_destroy(builder);
+	for (int i = 0; i < 3; i++)
+		OK(vg_graph_launch(graph, bench.stream));
+	OK(vg_stream_sync(bench.stream));
+	CHECK_INT(ran, 6);
+	vg_graph_destroy(graph);
+	bench_close(&bench);
+}
+
+TEST(each_state_has_its_own_refusal)
+{
+	struct bench bench = bench_open();
+	struct vg_graph_builder *builder, *two[2];
+	struct vg_graph_definition *definition;
+	struct vg_graph_condition condition;
+	struct vg_graph *graph = NULL;
+	int building;
+
+	OK(vg_graph_builder_create(bench.context, &builder));
+	OK(vg_graph_builder_is_building(builder, &building));
+	CHECK_INT(building, 0);
+	REFUSED(vg_graph_builder_end(builder), VG_STATE, "the graph builder is not building");
+	REFUSED(vg_graph_builder_complete(builder, NULL, &graph), VG_STATE, "has not finished building");
+	REFUSED(vg_graph_builder_split(builder, 2, two), VG_STATE, "must be building before it can be split");
+	REFUSED(vg_graph_builder_callback(builder, count, NULL, 0), VG_STATE, "is not building");
+	REFUSED(vg_graph_builder_create_condition(builder, NULL, &condition), VG_STATE, "is not building");
+	REFUSED(vg_graph_builder_embed_definition(builder, bench.definition), VG_STATE, "is not being built");
+	REFUSED(vg_graph_builder_definition(builder, &definition), VG_STATE, "has not begun");
+	REFUSED(vg_graph_builder_dot(builder, "/dev/null", NULL), VG_STATE, "has not finished building");
+	REFUSED(vg_graph_builder_begin(builder, (enum vg_graph_capture_mode)3), VG_INVALID, "capture mode 3");
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_THREAD_LOCAL));
+	REFUSED(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED), VG_STATE, "is already building");
+	REFUSED(vg_graph_builder_split(builder, 1, two), VG_INVALID, "invalid split count: expecting 2 or more, got 1");
+	REFUSED(vg_graph_builder_definition(builder, &definition), VG_STATE, "is still building");
+	REFUSED(vg_graph_builder_complete(builder, NULL, &graph), VG_STATE, "has not finished building");
+	REFUSED(vg_graph_builder_embed(builder, builder), VG_STATE, "the child graph has not finished building");
+	OK(vg_graph_builder_end(builder));
+	REFUSED(vg_graph_builder_end(builder), VG_STATE, "the graph builder is not building");
+	REFUSED(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED), VG_STATE, "cannot resume");
+	OK(vg_graph_builder_close(builder));
+	OK(vg_graph_builder_close(builder));
+	REFUSED(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED), VG_CLOSED, "the graph builder has been closed");
+	REFUSED(vg_graph_builder_is_building(builder, &building), VG_CLOSED, "has been closed");
+	CHECK(vg_graph_builder_stream(builder) == NULL);
+	vg_graph_builder_destroy(builder);
+	REFUSED(vg_graph_builder_begin(NULL, VG_GRAPH_CAPTURE_RELAXED), VG_INVALID, "builder is NULL");
+	REFUSED(vg_graph_builder_close(NULL), VG_INVALID, "builder is NULL");
+	vg_graph_builder_destroy(NULL);
+	CHECK(graph == NULL);
+	bench_close(&bench);
+}
+
+TEST(captured_kernels_are_kept_by_the_graph)
+{
+	struct bench bench = bench_open();
+	vg_address word = words(bench.context, sizeof(int));
+	struct vg_kernel *kernel = kernel_of(&bench, "add_one");
+	struct vg_graph_builder *builder = begun(&bench);
+
+	for (int i = 0; i < 3; i++)
+		launch_one(builder, kernel, word);
+	vg_kernel_destroy(kernel);
+	vg_object_code_destroy(bench.code);
+	bench.code = NULL;
+	struct vg_graph *graph = finish(&bench, builder);
+	CHECK_INT(word_at(&bench, word), 3);
+	OK(vg_graph_launch(graph, bench.stream));
+	OK(vg_stream_sync(bench.stream));
+	CHECK_INT(word_at(&bench, word), 6);
+	vg_graph_destroy(graph);
+	free_words(bench.context, word);
+	bench_close(&bench);
+}
+
+TEST(split_and_joined_work_keeps_its_order)
+{
+	struct bench bench = bench_open();
+	vg_address word = words(bench.context, 3 * sizeof(int));
+	struct vg_kernel *affine = kernel_of(&bench, "affine"), *combine = kernel_of(&bench, "combine");
+	struct vg_graph_builder *builder = begun(&bench), *both[2], *root;
+
+	launch_affine(builder, affine, word, 1, 3); // 3
+	OK(vg_graph_builder_split(builder, 2, both));
+	CHECK(both[0] == builder);
+	CHECK_INT(vg_graph_builder_is_join_required(both[0]), 0);
+	CHECK_INT(vg_graph_builder_is_join_required(both[1]), 1);
+	vg_address a = word + 4, b = word + 8;
+	launch_affine(both[0], affine, a, 1, 5);
+	launch_affine(both[1], affine, b, 1, 7);
+	REFUSED(vg_graph_builder_end(both[1]), VG_STATE, "was split off");
+	REFUSED(vg_graph_builder_end(builder), VG_STATE, "1 graph builder split off has not been joined");
+	// The order of the list does not matter: what began goes on.
+	OK(vg_graph_builder_join((struct vg_graph_builder *[]){both[1], both[0]}, 2, &root));
+	CHECK(root == builder);
+	REFUSED(vg_graph_builder_callback(both[1], count, NULL, 0), VG_CLOSED, "has been closed");
+	vg_graph_builder_destroy(both[1]);
+	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 1), combine,
+		     ARGUMENTS(VG_ARGUMENT(word), VG_ARGUMENT(a), VG_ARGUMENT(b))));
+	struct vg_graph_definition *definition;
+	struct vg_graph_edge edges[4];
+	size_t found;
+	OK(vg_graph_builder_end(builder));
+	OK(vg_graph_builder_definition(builder, &definition));
+	OK(vg_graph_definition_edges(definition, edges, 4, &found));
+	CHECK_INT(found, 4); // one to each side, and back
+	struct vg_graph *graph;
+	OK(vg_graph_builder_complete(builder, NULL, &graph));
+	vg_graph_builder_destroy(builder);
+	vg_graph_definition_destroy(definition);
+	OK(vg_graph_launch(graph, bench.stream));
+	OK(vg_stream_sync(bench.stream));
+	CHECK_INT(word_at(&bench, word), 5 << 16 | 7);
+	vg_graph_destroy(graph);
+	vg_kernel_destroy(affine);
+	vg_kernel_destroy(combine);
+	free_words(bench.context, word);
+	bench_close(&bench);
+}
+
+TEST(many_builders_are_joined_at_once_or_by_twos)
+{
+	enum { MANY = 6 };
+	struct bench bench = bench_open();
+	vg_address word = words(bench.context, sizeof(int));
+	struct vg_kernel *kernel = kernel_of(&bench, "add_one");
+	struct vg_graph_builder *builder = begun(&bench), *all[MANY], *root;
+
+	OK(vg_graph_builder_split(builder, MANY, all));
+	for (int i = 0; i < MANY; i++)
+		launch_one(all[i], kernel, word);
+	// Two that were split off: the first goes on, and still has to be joined.
+	OK(vg_graph_builder_join(&all[4], 2, &root));
+	CHECK(root == all[4]);
+	CHECK_INT(vg_graph_builder_is_join_required(root), 1);
+	vg_graph_builder_destroy(all[5]);
+	OK(vg_graph_builder_join(all, MANY - 1, NULL));
+	for (int i = 1; i < MANY - 1; i++)
+		vg_graph_builder_destroy(all[i]);
+	vg_graph_destroy(finish(&bench, builder));
+	CHECK_INT(word_at(&bench, word), MANY);
+	vg_kernel_destroy(kernel);
+	free_words(bench.context, word);
+	bench_close(&bench);
+}
+
+TEST(joins_that_make_no_sense_leave_all_builders_as_they_were)
+{
+	struct bench bench = bench_open();
+	struct vg_graph_builder *first = begun(&bench), *second = begun(&bench), *split[2], *root = NULL;
+	int building;
+
+	OK(vg_graph_builder_split(first, 2, split));
+	REFUSED(vg_graph_builder_join(split, 1, &root), VG_INVALID, "must join 2 or more graph builders, got 1");
+	REFUSED(vg_graph_builder_join((struct vg_graph_builder *[]){first, first}, 2, &root), VG_INVALID, "are the same");
+	REFUSED(vg_graph_builder_join((struct vg_graph_builder *[]){split[1], second}, 2, &root), VG_INVALID, "different captures");
+	REFUSED(vg_graph_builder_join((struct vg_graph_builder *[]){first, NULL}, 2, &root), VG_INVALID, "builder is NULL");
+	CHECK(root == NULL);
+	OK(vg_graph_builder_is_building(first, &building));
+	CHECK_INT(building, 1);
+	OK(vg_graph_builder_is_building(second, &building));
+	CHECK_INT(building, 1);
+	OK(vg_graph_builder_join(split, 2, &root));
+	OK(vg_graph_builder_end(first));
+	OK(vg_graph_builder_end(second));
+	vg_graph_builder_destroy(split[1]);
+	vg_graph_builder_destroy(first);
+	vg_graph_builder_destroy(second);
+	bench_close(&bench);
+}
+
+TEST(an_embedded_graph_is_a_copy)
+{
+	struct bench bench = bench_open();
+	int ran = 0, *where = &ran;
+	struct vg_graph_builder *child = begun(&bench), *parent = begun(&bench);
+
+	OK(vg_graph_builder_callback(child, count, &where, sizeof where));
+	REFUSED(vg_graph_builder_embed(parent, child), VG_STATE, "the child graph has not finished building");
+	OK(vg_graph_builder_end(child));
+	OK(vg_graph_builder_embed(parent, child));
+	OK(vg_graph_builder_embed(parent, child));
+	vg_graph_builder_destroy(child);
+	REFUSED(vg_graph_builder_embed(parent, NULL), VG_INVALID, "child is NULL");
+	OK(vg_graph_builder_callback(parent, count, &where, sizeof where));
+	struct vg_graph *graph = finish(&bench, parent);
+	CHECK_INT(ran, 3);
+	vg_graph_destroy(graph);
+	bench_close(&bench);
+}
+
+TEST(a_definition_behind_an_ended_builder_is_shared)
+{
+	struct bench bench = bench_open();
+	int ran = 0, *where = &ran;
+	struct vg_graph_builder *builder = begun(&bench);
+	struct vg_graph_definition *definition, *again;
+	struct vg_graph_node *node, *next;
+	struct vg_graph *graph;
+	size_t found;
+
+	OK(vg_graph_builder_callback(builder, count, &where, sizeof where));
+	OK(vg_graph_builder_end(builder));
+	OK(vg_graph_builder_definition(builder, &definition));
+	OK(vg_graph_builder_definition(builder, &again));
+	CHECK(definition == again);
+	vg_graph_definition_destroy(again);
+	OK(vg_graph_definition_nodes(definition, &node, 1, &found));
+	CHECK_INT(vg_graph_node_type(node), VG_GRAPH_NODE_HOST);
+	OK(vg_graph_add_callback(definition, &node, 1, count, &where, sizeof where, &next));
+	OK(vg_graph_builder_complete(builder, NULL, &graph));
+	vg_graph_builder_destroy(builder);
+	OK(vg_graph_launch(graph, bench.stream));
+	OK(vg_stream_sync(bench.stream));
+	CHECK_INT(ran, 2);
+	CHECK_INT(vg_graph_node_is_valid(next), 1);
+	vg_graph_definition_destroy(definition);
+	vg_graph_destroy(graph);
+	bench_close(&bench);
+}
+
+TEST(closing_during_a_capture_discards_it_and_frees_the_stream)
+{
+	struct bench bench = bench_open();
+	struct vg_graph_builder *builder, *split[3];
+	int ran = 0, *where = &ran, done;
+
+	OK(vg_graph_builder_create_on(bench.stream, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_GLOBAL));
+	OK(vg_graph_builder_callback(builder, count, &where, sizeof where));
+	OK(vg_graph_builder_split(builder, 3, split));
+	OK(vg_graph_builder_callback(split[1], count, &where, sizeof where));
+	OK(vg_graph_builder_close(builder));
+	REFUSED(vg_graph_builder_callback(split[1], count, &where, 0), VG_STATE, "is not building");
+	OK(vg_graph_builder_is_building(split[2], &done));
+	CHECK_INT(done, 0);
+	OK(vg_stream_sync(bench.stream)); // it captures nothing any more
+	OK(vg_stream_query(bench.stream, &done));
+	CHECK_INT(ran, 0);
+	vg_graph_builder_destroy(split[2]);
+	vg_graph_builder_destroy(builder);
+	vg_graph_builder_destroy(split[1]);
+	// A builder that is destroyed while it builds does the same, whoever is left.
+	OK(vg_graph_builder_create_on(bench.stream, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
+	OK(vg_graph_builder_split(builder, 2, split));
+	vg_graph_builder_destroy(builder);
+	OK(vg_stream_sync(bench.stream));
+	vg_graph_builder_destroy(split[1]);
+	bench_close(&bench);
+}
+
+TEST(a_spoilt_capture_is_told_and_goes_once)
+{
+	struct bench bench = bench_open();
+	struct vg_graph_builder *builder;
+	struct vg_graph_definition *definition;
+	struct vg_graph *graph;
+	int ran = 0, *where = &ran, building = 7;
+
+	OK(vg_graph_builder_create_on(bench.stream, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
+	OK(vg_graph_builder_callback(builder, count, &where, sizeof where));
+	CHECK_INT(vg_stream_sync(bench.stream), VG_DRIVER); // cannot be captured
+	REFUSED(vg_graph_builder_is_building(builder, &building), VG_STATE, "spoilt");
+	CHECK_INT(building, 7);
+	REFUSED(vg_graph_builder_callback(builder, count, &where, sizeof where), VG_STATE, "spoilt");
+	REFUSED(vg_graph_builder_end(builder), VG_DRIVER, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED");
+	REFUSED(vg_graph_builder_end(builder), VG_STATE, "is not building");
+	REFUSED(vg_graph_builder_complete(builder, NULL, &graph), VG_STATE, "spoilt");
+	REFUSED(vg_graph_builder_definition(builder, &definition), VG_STATE, "spoilt");
+	OK(vg_graph_builder_close(builder));
+	vg_graph_builder_destroy(builder);
+	// Spoilt and never ended.
+	OK(vg_graph_builder_create_on(bench.stream, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
+	CHECK_INT(vg_stream_sync(bench.stream), VG_DRIVER);
+	vg_graph_builder_destroy(builder);
+	OK(vg_stream_sync(bench.stream));
+	bench_close(&bench);
+}
+
+TEST(work_of_a_builder_that_was_closed_unjoined_is_missed)
+{
+	struct bench bench = bench_open();
+	struct vg_graph_builder *builder = begun(&bench), *split[2];
+	int ran = 0, *where = &ran;
+
+	OK(vg_graph_builder_split(builder, 2, split));
+	OK(vg_graph_builder_callback(split[1], count, &where, sizeof where));
+	vg_graph_builder_destroy(split[1]);
+	REFUSED(vg_graph_builder_end(builder), VG_DRIVER, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED");
+	vg_graph_builder_destroy(builder);
+	builder = begun(&bench);
+	OK(vg_graph_builder_split(builder, 2, split));
+	vg_graph_builder_destroy(split[1]); // it captured nothing
+	OK(vg_graph_builder_end(builder));
+	vg_graph_builder_destroy(builder);
+	bench_close(&bench);
+}
+
+TEST(default_streams_are_not_captured)
+{
+	struct bench bench = bench_open();
+	struct vg_graph_builder *builder = NULL, *second;
+
+	REFUSED(vg_graph_builder_create_on(NULL, &builder), VG_INVALID, "stream is NULL");
+	REFUSED(vg_graph_builder_create(NULL, &builder), VG_INVALID, "context is NULL");
+	REFUSED(vg_graph_builder_create(bench.context, NULL), VG_INVALID, "ret_builder is NULL");
+	// One capture on a stream at a time.
+	OK(vg_graph_builder_create_on(bench.stream, &builder));
+	OK(vg_graph_builder_create_on(bench.stream, &second));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
+	REFUSED(vg_graph_builder_begin(second, VG_GRAPH_CAPTURE_RELAXED), VG_STATE, "another graph builder is capturing the stream");
+	OK(vg_graph_builder_end(builder));
+	OK(vg_graph_builder_begin(second, VG_GRAPH_CAPTURE_RELAXED));
+	vg_graph_builder_destroy(builder);
+	vg_graph_builder_destroy(second);
+	bench_close(&bench);
+}
+
+static void *end_elsewhere(void *builder)
+{
+	CHECK_INT(vg_graph_builder_end(builder), VG_DRIVER);
+	return NULL;
+}
+
+TEST(a_capture_of_one_thread_is_ended_by_that_thread)
+{
+	struct bench bench = bench_open();
+	struct vg_graph_builder *builder;
+	pthread_t thread;
+
+	OK(vg_graph_builder_create_on(bench.stream, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_THREAD_LOCAL));
+	pthread_create(&thread, NULL, end_elsewhere, builder);
+	pthread_join(thread, NULL);
+	OK(vg_graph_builder_close(builder));
+	vg_graph_builder_destroy(builder);
+	OK(vg_stream_sync(bench.stream));
+	bench_close(&bench);
+}
+
+TEST(a_graph_launched_into_a_capture_is_kept)
+{
+	struct bench bench = bench_open();
+	int ran = 0, *where = &ran;
+
+	OK(vg_graph_add_callback(bench.definition, NULL, 0, count, &where, sizeof where, NULL));
+	struct vg_graph *inner = run_once(&bench);
+	struct vg_graph_builder *builder = begun(&bench);
+	OK(vg_graph_launch(inner, vg_graph_builder_stream(builder)));
+	OK(vg_graph_close(inner));
+	vg_graph_destroy(inner);
+	OK(vg_graph_definition_close(bench.definition));
+	struct vg_graph *graph = finish(&bench, builder);
+	CHECK_INT(ran, 2);
+	vg_graph_destroy(graph);
+	bench_close(&bench);
+}
