@@ -98,13 +98,14 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 	return 0;
 }
 
-// Two spellings of one node share a folder: the hash is of what was meant.
-static uint64_t config_hash(const struct sim_config *config)
+// Of what is meant and of how it is spelled: another spelling has a daemon of its own, and two daemons
+// must not promise the memory of one device.
+static uint64_t config_hash(const struct sim_config *config, const char *spec)
 {
-	char text[160];
+	char text[512];
 	uint64_t hash = 14695981039346656037u;
-	snprintf(text, sizeof text, "%u %u %u.%u %u %" PRIu64 " %" PRIu64, config->devices, config->sms, config->cc_major,
-		 config->cc_minor, config->driver, config->memory, config->context);
+	snprintf(text, sizeof text, "%u %u %u.%u %u %" PRIu64 " %" PRIu64 " %s", config->devices, config->sms,
+		 config->cc_major, config->cc_minor, config->driver, config->memory, config->context, spec);
 	for (const char *c = text; *c; c++)
 		hash = (hash ^ (unsigned char)*c) * 1099511628211u;
 	return hash;
@@ -125,7 +126,7 @@ int sim_config_read(struct sim_config *ret_config, char *problem, size_t capacit
 		length = snprintf(config.folder, sizeof config.folder, "%s", folder);
 	else
 		length = snprintf(config.folder, sizeof config.folder, "/var/tmp/virgate-sim-%u/%016" PRIx64,
-				  (unsigned)geteuid(), config_hash(&config));
+				  (unsigned)geteuid(), config_hash(&config, spec));
 	if (length < 0 || (size_t)length >= sizeof config.folder - 32) {
 		snprintf(problem, capacity, "VIRGATE_SIM_DIR is too long");
 		return SIM_CONFIG_BAD;
