@@ -43,7 +43,8 @@ static void print_vgpu(const struct vg_vgpu_info *vgpu)
 	printf("%-11s%d, %s\n", "device", vgpu->device, vgpu->uuid);
 	print_size("limit", vgpu->memory, 1);
 	if (vgpu->damaged)
-		printf("%-11s%s\n", "damaged", "its ledger was truncated or removed: remove the vGPU and create it again");
+		printf("%-11s%s\n", "damaged",
+		       "its ledger was truncated or removed: remove the vGPU and create it again");
 	print_size("used", vgpu->charged, !vgpu->damaged);
 	print_size("overhead", vgpu->overhead, !vgpu->damaged);
 	print_size("physical", vgpu->physical, vgpu->physical_known);

@@ -35,8 +35,8 @@ static uint64_t reserved_here(const struct node *node, size_t device)
 
 static json_t *claim_of(const struct node *node, const struct vgpu *vgpu, uint64_t bytes)
 {
-	json_t *claim = json_pack("{s:s, s:I}", "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "bytes",
-				  (json_int_t)bytes);
+	json_t *claim = json_pack("{s:s, s:I}", "uuid", vg_system_device(node->system, vgpu->device)->uuid_text,
+				  "bytes", (json_int_t)bytes);
 
 	if (!vgpu->ephemeral)
 		return claim;
@@ -94,10 +94,13 @@ static int publish(struct node *node, size_t device, uint64_t extra, const struc
 	vg_process_start_time(getpid(), &start_time);
 	json_t *claims = json_array();
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		json_array_append_new(claims, claim_of(node, vgpu, vgpu == instead_of && extra > vgpu->memory ? extra : vgpu->memory));
+		json_array_append_new(
+			claims,
+			claim_of(node, vgpu, vgpu == instead_of && extra > vgpu->memory ? extra : vgpu->memory));
 	if (extra && !instead_of) { // until it is listed it stands while this daemon lives
 		const char *uuid = vg_system_device(node->system, device)->uuid_text;
-		json_array_append_new(claims, json_pack("{s:s, s:I, s:[]}", "uuid", uuid, "bytes", (json_int_t)extra, "users"));
+		json_array_append_new(claims,
+				      json_pack("{s:s, s:I, s:[]}", "uuid", uuid, "bytes", (json_int_t)extra, "users"));
 	}
 	json_t *file = json_pack("{s:{s:i, s:I}, s:o}", "daemon", "pid", (int)getpid(), "start", (json_int_t)start_time,
 				 "claims", claims);
@@ -153,7 +156,8 @@ static uint64_t read_claims_file(int folder, const char *name, const char *uuid,
 	struct stat status;
 	_cleanup_close_ int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
-	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_uid != (uid_t)strtoul(name, NULL, 10))
+	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
+	    status.st_uid != (uid_t)strtoul(name, NULL, 10))
 		return 0;
 	ssize_t length = read(fd, buffer, CLAIMS_FILE_MOST - 1);
 	if (length <= 0)
@@ -172,7 +176,8 @@ static uint64_t sum_of_others(const struct node *node, const char *uuid)
 	own_file_name(node, own);
 	while (folder && buffer && (entry = readdir(folder))) {
 		// A temporary name ends in ".XXXXXX": not yet a claim.
-		if (!isdigit((unsigned char)entry->d_name[0]) || strchr(entry->d_name, '.') || strcmp(entry->d_name, own) == 0)
+		if (!isdigit((unsigned char)entry->d_name[0]) || strchr(entry->d_name, '.') ||
+		    strcmp(entry->d_name, own) == 0)
 			continue;
 		uint64_t one = read_claims_file(dirfd(folder), entry->d_name, uuid, buffer);
 		sum = sum + one < sum ? UINT64_MAX : sum + one;
@@ -196,7 +201,8 @@ void admission_publish(struct node *node)
 	int r = claims_matter(node) ? publish(node, 0, 0, NULL) : 0;
 
 	if (r < 0)
-		say("what this daemon has promised cannot be told to other daemons in %s: %s", node->claims_dir, strerror(-r));
+		say("what this daemon has promised cannot be told to other daemons in %s: %s", node->claims_dir,
+		    strerror(-r));
 }
 
 static bool fits(const struct admission *figures, uint64_t bytes)

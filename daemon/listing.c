@@ -109,14 +109,15 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 	}
 	vg_ledger_read(vgpu->ledger, &limit, &charged);
 	json_t *listed = json_pack(
-		"{s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:i, s:b, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:I}", "name", vgpu->name,
-		"uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "device", (int)vgpu->device, "memory",
-		(json_int_t)vgpu->memory, "charged", (json_int_t)charged, "overhead",
+		"{s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:i, s:b, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:I}", "name",
+		vgpu->name, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "device",
+		(int)vgpu->device, "memory", (json_int_t)vgpu->memory, "charged", (json_int_t)charged, "overhead",
 		(json_int_t)vg_ledger_overhead(vgpu->ledger), "physical", size_or_null(all_known, sum), "share",
-		(int)vgpu->share, "share_enforced", 0, "owner", user_name(vgpu->owner), "group", group_name(vgpu->group),
-		"ephemeral", (int)vgpu->ephemeral, "damaged", (int)vgpu->damaged, "created", vgpu->created, "tenants", tenants,
-		"refusals", (json_int_t)vg_ledger_refusal_count(vgpu->ledger), "loads", (json_int_t)vg_ledger_loads(vgpu->ledger),
-		"context_overhead", (json_int_t)vg_ledger_context_overhead(vgpu->ledger));
+		(int)vgpu->share, "share_enforced", 0, "owner", user_name(vgpu->owner), "group",
+		group_name(vgpu->group), "ephemeral", (int)vgpu->ephemeral, "damaged", (int)vgpu->damaged, "created",
+		vgpu->created, "tenants", tenants, "refusals", (json_int_t)vg_ledger_refusal_count(vgpu->ledger),
+		"loads", (json_int_t)vg_ledger_loads(vgpu->ledger), "context_overhead",
+		(json_int_t)vg_ledger_context_overhead(vgpu->ledger));
 	return listed;
 }
 
@@ -149,8 +150,8 @@ json_t *listing_devices(struct node *node)
 					 device->uuid_text, "name", device->name, "memory", (json_int_t)device->memory,
 					 "memory_used", size_or_null(known, used), "compute_capability",
 					 device->compute_major ? compute : "unknown", "driver",
-					 vg_system_driver_version(node->system), "simulated", (int)node->simulated, "reserved",
-					 (json_int_t)admission_promised(node, i), "vgpus", vgpus));
+					 vg_system_driver_version(node->system), "simulated", (int)node->simulated,
+					 "reserved", (json_int_t)admission_promised(node, i), "vgpus", vgpus));
 	}
 	return array;
 }
@@ -165,10 +166,12 @@ json_t *listing_refusals(const struct vgpu *vgpu)
 		const struct vg_ledger_refusal *one = &refusals[i];
 		char entry[VG_LEDGER_ENTRY];
 		for (size_t at = 0; at < sizeof entry; at++)
-			entry[at] = !one->entry[at] || (one->entry[at] > ' ' && one->entry[at] < 127) ? one->entry[at] : '?';
-		json_array_append_new(array, json_pack("{s:f, s:i, s:s, s:I, s:I, s:I, s:I}", "time", (double)one->time_ns / 1e9,
-						       "pid", (int)one->pid, "entry", entry, "asked", (json_int_t)one->asked,
-						       "charged", (json_int_t)one->charged, "limit", (json_int_t)one->limit,
+			entry[at] = !one->entry[at] || (one->entry[at] > ' ' && one->entry[at] < 127) ? one->entry[at]
+												      : '?';
+		json_array_append_new(array, json_pack("{s:f, s:i, s:s, s:I, s:I, s:I, s:I}", "time",
+						       (double)one->time_ns / 1e9, "pid", (int)one->pid, "entry", entry,
+						       "asked", (json_int_t)one->asked, "charged",
+						       (json_int_t)one->charged, "limit", (json_int_t)one->limit,
 						       "overhead", (json_int_t)one->overhead));
 	}
 	return array;

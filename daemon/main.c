@@ -103,7 +103,8 @@ static uint64_t hash_of(const char *text)
 static int choose_folders(struct node *node)
 {
 	const char *runtime = environment("VIRGATE_RUNTIME_DIR"), *state = environment("VIRGATE_STATE_DIR");
-	const char *xdg = environment("XDG_RUNTIME_DIR"), *home = environment("HOME"), *claims = environment("VIRGATE_CLAIMS_DIR");
+	const char *xdg = environment("XDG_RUNTIME_DIR"), *home = environment("HOME"),
+		   *claims = environment("VIRGATE_CLAIMS_DIR");
 	char folder[PATH_MAX - 64], *dir = node->runtime_dir;
 	size_t room = sizeof node->runtime_dir;
 	int length;

@@ -11,7 +11,8 @@ static const uint64_t SLACK = 32ull << 20, DRIFT_NS = 3000000000;
 static bool has_living(const struct node *node, size_t device)
 {
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		for (const struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device; tenant = tenant->next)
+		for (const struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device;
+		     tenant = tenant->next)
 			if (!tenant->dead)
 				return true;
 	return false;
@@ -21,13 +22,14 @@ static bool has_living(const struct node *node, size_t device)
 // the one with the fewest modules. The estimate serves all later tenants of this GPU. Its word that
 // it holds nothing else, or that it is not about to end, is not enough to lower the estimate: two
 // looks must agree, and what was measured before is not halved.
-static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *tenant, const struct vg_ledger_tenant *now,
-			  uint64_t physical)
+static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *tenant,
+			  const struct vg_ledger_tenant *now, uint64_t physical)
 {
 	bool measured = vg_ledger_flags(vgpu->ledger) & VG_LEDGER_OVERHEAD_MEASURED;
 	uint64_t known = vg_ledger_context_overhead(vgpu->ledger);
 
-	if (!now->pristine || now->changes != tenant->seen.changes || now->declared != now->by_kind[VG_LEDGER_CONTEXT]) {
+	if (!now->pristine || now->changes != tenant->seen.changes ||
+	    now->declared != now->by_kind[VG_LEDGER_CONTEXT]) {
 		tenant->pristine_physical = 0;
 		return;
 	}
@@ -42,7 +44,8 @@ static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *t
 }
 
 // The quota's backstop: what is on the device and was charged to nobody is at least told.
-static void report_drift(const struct vgpu *vgpu, struct tenant *tenant, const struct vg_ledger_tenant *now, uint64_t physical)
+static void report_drift(const struct vgpu *vgpu, struct tenant *tenant, const struct vg_ledger_tenant *now,
+			 uint64_t physical)
 {
 	uint64_t charged = now->used - now->by_kind[VG_LEDGER_MANAGED];
 	char text[2][VG_SIZE_TEXT];

@@ -29,9 +29,10 @@ static int make_folder(const char *path, mode_t mode)
 		say("%s cannot be made: %m", path);
 		return -1;
 	}
-	if (lstat(path, &status) < 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 022)) {
-		say("%s is not a folder that only user %u may write: remove it, or name another in VIRGATE_RUNTIME_DIR", path,
-		    (unsigned int)geteuid());
+	if (lstat(path, &status) < 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
+	    (status.st_mode & 022)) {
+		say("%s is not a folder that only user %u may write: remove it, or name another in VIRGATE_RUNTIME_DIR",
+		    path, (unsigned int)geteuid());
 		return -1;
 	}
 	if (chmod(path, mode) < 0) {

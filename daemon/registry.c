@@ -24,7 +24,8 @@ static void mend_mapping(int signal, siginfo_t *info, void *context)
 		if ((char *)info->si_addr < (char *)address || (char *)info->si_addr >= (char *)address + length)
 			continue;
 		vgpu->damaged = true;
-		if (mmap(address, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == address)
+		if (mmap(address, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+		    address)
 			return;
 	}
 	raise(SIGABRT);
@@ -146,7 +147,8 @@ int registry_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **r
 	}
 	if (r < 0) {
 		if (r != -ENOENT)
-			say("the ledger of vGPU %s is no longer one (%s): a new one is made", wanted->name, strerror(-r));
+			say("the ledger of vGPU %s is no longer one (%s): a new one is made", wanted->name,
+			    strerror(-r));
 		unlink(named.path);
 		return wanted->ephemeral ? 1 : registry_add(node, wanted, ret_vgpu);
 	}

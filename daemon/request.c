@@ -51,8 +51,8 @@ static json_t *not_allowed(const struct request *request, const struct vgpu *vgp
 	char number[16];
 
 	snprintf(number, sizeof number, "%u", (unsigned int)vgpu->owner);
-	return refuse("denied", "vGPU %s belongs to user %s: \"%s\" is not for you; `man virgate` says who may do what", vgpu->name,
-		      owner ? owner->pw_name : number, authority_verb_text(request->verb));
+	return refuse("denied", "vGPU %s belongs to user %s: \"%s\" is not for you; `man virgate` says who may do what",
+		      vgpu->name, owner ? owner->pw_name : number, authority_verb_text(request->verb));
 }
 
 // The vGPU that the request names, and that the peer may do this to. Else NULL and an answer.
@@ -95,13 +95,20 @@ static json_t *other_gpus(const struct request *request)
 	if (!wanted || strcmp(wanted, served) == 0 || (strcmp(wanted, "1") == 0 && *served))
 		return NULL;
 	if (!*served)
-		return refuse("invalid", "the daemon in %.200s serves this machine's GPUs, not the simulated \"%.200s\": name "
-			      "another folder in VIRGATE_RUNTIME_DIR for that", folder, wanted);
+		return refuse("invalid",
+			      "the daemon in %.200s serves this machine's GPUs, not the simulated \"%.200s\": name "
+			      "another folder in VIRGATE_RUNTIME_DIR for that",
+			      folder, wanted);
 	if (!*wanted)
-		return refuse("invalid", "the daemon in %.200s serves the simulated GPU \"%.200s\", not a real one: give --sim, or "
-			      "end it with `virgate shutdown`", folder, served);
-	return refuse("invalid", "the daemon in %.200s serves the simulated GPU \"%.200s\", not \"%.200s\": ask for that one, or "
-		      "end it with `virgate shutdown`", folder, served, wanted);
+		return refuse(
+			"invalid",
+			"the daemon in %.200s serves the simulated GPU \"%.200s\", not a real one: give --sim, or "
+			"end it with `virgate shutdown`",
+			folder, served);
+	return refuse("invalid",
+		      "the daemon in %.200s serves the simulated GPU \"%.200s\", not \"%.200s\": ask for that one, or "
+		      "end it with `virgate shutdown`",
+		      folder, served, wanted);
 }
 
 static json_t *take_memory(const struct request *request, uint64_t *ret_memory)
@@ -218,8 +225,9 @@ static json_t *no_room(const struct request *request, size_t device, uint64_t as
 	uint64_t reserved = figures->own + figures->others < figures->own ? UINT64_MAX : figures->own + figures->others;
 	uint64_t left = reserved < figures->total ? figures->total - reserved : 0;
 
-	return refuse("limit", "GPU %zu: asked for %s, %s of %s is reserved by other vGPUs, %s is left: ask for less, or remove "
-			       "a vGPU",
+	return refuse("limit",
+		      "GPU %zu: asked for %s, %s of %s is reserved by other vGPUs, %s is left: ask for less, or remove "
+		      "a vGPU",
 		      device, figure(asked, left, text[0]), vg_size_format(reserved, text[1]),
 		      vg_size_format(figures->total, text[2]), figure(left, asked, text[3]));
 }
@@ -231,8 +239,11 @@ static json_t *admit(const struct request *request, size_t device, uint64_t memo
 	int r = admission_check(request->node, device, memory, instead_of, &figures);
 
 	if (r < 0)
-		return refuse("system", "GPU %zu: what users' daemons promise each other in %.200s cannot be read and written (%s): "
-			      "mend or remove it, or run the system's daemon", device, request->node->claims_dir, strerror(-r));
+		return refuse(
+			"system",
+			"GPU %zu: what users' daemons promise each other in %.200s cannot be read and written (%s): "
+			"mend or remove it, or run the system's daemon",
+			device, request->node->claims_dir, strerror(-r));
 	return r ? no_room(request, device, memory, &figures) : NULL;
 }
 
@@ -245,7 +256,8 @@ static json_t *too_small(const struct request *request, size_t device, uint64_t 
 
 	if (memory >= least)
 		return NULL;
-	return refuse("invalid", "GPU %zu: asked for %s, but a CUDA context alone takes %s there: ask for more than that", device,
+	return refuse("invalid",
+		      "GPU %zu: asked for %s, but a CUDA context alone takes %s there: ask for more than that", device,
 		      vg_size_format(memory, text[0]), vg_size_format(least, text[1]));
 }
 
@@ -269,11 +281,13 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 	else
 		name_after_process(request, wanted.name);
 	if ((name && strlen(name) >= sizeof wanted.name) || !registry_name_is_valid(wanted.name))
-		return refuse("invalid", "a vGPU's name has 1 to 63 letters, digits, '.', '_' and '-', and begins with a letter or "
-					 "a digit");
+		return refuse(
+			"invalid",
+			"a vGPU's name has 1 to 63 letters, digits, '.', '_' and '-', and begins with a letter or "
+			"a digit");
 	if (registry_find(request->node, wanted.name))
-		return refuse("exists", "there is a vGPU %s already: enter it with `--vgpu %s`, or choose another name", wanted.name,
-			      wanted.name);
+		return refuse("exists", "there is a vGPU %s already: enter it with `--vgpu %s`, or choose another name",
+			      wanted.name, wanted.name);
 	if ((refusal = take_memory(request, &wanted.memory)) || (refusal = take_share(request, &wanted.share)) ||
 	    (refusal = take_device(request, &wanted.device)) || (refusal = take_group(request, &wanted.group)))
 		return refusal;
@@ -302,8 +316,8 @@ static json_t *answer_create(const struct request *request)
 		launcher_add(request->node, vgpu, request->peer->pid);
 	int r = ephemeral ? 0 : state_save(request->node);
 	if (r < 0) { // promised is what survives
-		refusal = refuse("system", "vGPU %s cannot be remembered: %s: %s", vgpu->name, request->node->state_path,
-				 strerror(-r));
+		refusal = refuse("system", "vGPU %s cannot be remembered: %s: %s", vgpu->name,
+				 request->node->state_path, strerror(-r));
 		registry_drop(request->node, vgpu);
 		admission_publish(request->node);
 		return refusal;
@@ -315,7 +329,8 @@ static json_t *answer_create(const struct request *request)
 
 static json_t *damaged(const struct vgpu *vgpu)
 {
-	return refuse("system", "the ledger of vGPU %s was truncated or removed by somebody: remove the vGPU and create it again",
+	return refuse("system",
+		      "the ledger of vGPU %s was truncated or removed by somebody: remove the vGPU and create it again",
 		      vgpu->name);
 }
 
@@ -327,8 +342,9 @@ static json_t *answer_enter(const struct request *request)
 	json_t *refusal = NULL;
 
 	if (!named && request->peer->pid <= 0) // its vGPU would go at once, as its launcher's end cannot be seen
-		return refuse("invalid", "the daemon cannot see your process (it is in another container): create a vGPU and "
-					 "enter that");
+		return refuse("invalid",
+			      "the daemon cannot see your process (it is in another container): create a vGPU and "
+			      "enter that");
 	if (named)
 		vgpu = named_vgpu(request, "vgpu", &refusal);
 	else
@@ -344,9 +360,9 @@ static json_t *answer_enter(const struct request *request)
 	launcher_add(node, vgpu, request->peer->pid);
 	admission_publish(node);
 	state_save_runtime(node);
-	json_t *answer = json_pack("{s:b, s:s, s:s, s:s, s:I, s:i, s:b}", "ok", 1, "name", vgpu->name, "ledger", vgpu->path,
-				   "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "memory",
-				   (json_int_t)vgpu->memory, "share", (int)vgpu->share, "share_enforced", 0);
+	json_t *answer = json_pack("{s:b, s:s, s:s, s:s, s:I, s:i, s:b}", "ok", 1, "name", vgpu->name, "ledger",
+				   vgpu->path, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text,
+				   "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share, "share_enforced", 0);
 	if (*served_simulation()) { // the tenant must find the very GPU that we serve
 		const char *folder = getenv("VIRGATE_SIM_DIR");
 		json_object_set_new(answer, "simulate", json_string(served_simulation()));
@@ -366,8 +382,9 @@ static json_t *set_memory(const struct request *request, struct vgpu *vgpu, uint
 		return refusal;
 	int r = vg_ledger_set_limit(vgpu->ledger, memory, &charged);
 	if (r == VG_LEDGER_REFUSED)
-		return refuse("limit", "vGPU %s: asked for a limit of %s, but %s is in use (%s of it overhead): end or shrink a "
-				       "program first",
+		return refuse("limit",
+			      "vGPU %s: asked for a limit of %s, but %s is in use (%s of it overhead): end or shrink a "
+			      "program first",
 			      vgpu->name, figure(memory, charged, text[0]), figure(charged, memory, text[1]),
 			      vg_size_format(vg_ledger_overhead(vgpu->ledger), text[2]));
 	if (r < 0) {
@@ -390,7 +407,8 @@ static json_t *answer_set(const struct request *request)
 		return refusal;
 	if (vgpu->damaged)
 		return damaged(vgpu);
-	if (has_memory && ((refusal = take_memory(request, &memory)) || (refusal = too_small(request, vgpu->device, memory))))
+	if (has_memory &&
+	    ((refusal = take_memory(request, &memory)) || (refusal = too_small(request, vgpu->device, memory))))
 		return refusal;
 	if ((refusal = take_share(request, &share)))
 		return refusal;
@@ -425,9 +443,10 @@ static json_t *answer_rm(const struct request *request)
 	// The limit of 0 keeps out whoever would come in just now.
 	if (!vgpu->damaged && (tenants || launchers || vg_ledger_set_limit(vgpu->ledger, 0, &charged) != 0)) {
 		charged = vg_ledger_charged(vgpu->ledger);
-		return refuse("busy", "vGPU %s is in use: %d on the GPU (`virgate inspect %s` lists them), %d by virgate run, "
-			      "%s charged; end them first", vgpu->name, tenants, vgpu->name, launchers,
-			      vg_size_format(charged, text));
+		return refuse("busy",
+			      "vGPU %s is in use: %d on the GPU (`virgate inspect %s` lists them), %d by virgate run, "
+			      "%s charged; end them first",
+			      vgpu->name, tenants, vgpu->name, launchers, vg_size_format(charged, text));
 	}
 	bool created = !vgpu->ephemeral;
 	registry_drop(request->node, vgpu);
@@ -500,7 +519,8 @@ json_t *request_answer(struct node *node, const struct authority_peer *peer, con
 	struct request request = {.node = node, .peer = peer, .object = object};
 
 	if (!json_is_object(object))
-		answer = refuse("invalid", "the request is not a JSON object: %s", object ? "another kind of value" : error.text);
+		answer = refuse("invalid", "the request is not a JSON object: %s",
+				object ? "another kind of value" : error.text);
 	else if (!op)
 		answer = refuse("invalid", "the request has no \"op\"");
 	for (size_t i = 0; !answer && i < sizeof verbs / sizeof *verbs; i++) {

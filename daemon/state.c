@@ -13,9 +13,10 @@ enum { STATE_SCHEMA = 1, STATE_MOST = 16 << 20 };
 
 static json_t *vgpu_state(const struct node *node, const struct vgpu *vgpu)
 {
-	json_t *state = json_pack("{s:s, s:s, s:I, s:i, s:I, s:f}", "name", vgpu->name, "uuid",
-				  vg_system_device(node->system, vgpu->device)->uuid_text, "memory", (json_int_t)vgpu->memory,
-				  "share", (int)vgpu->share, "owner", (json_int_t)vgpu->owner, "created", vgpu->created);
+	json_t *state =
+		json_pack("{s:s, s:s, s:I, s:i, s:I, s:f}", "name", vgpu->name, "uuid",
+			  vg_system_device(node->system, vgpu->device)->uuid_text, "memory", (json_int_t)vgpu->memory,
+			  "share", (int)vgpu->share, "owner", (json_int_t)vgpu->owner, "created", vgpu->created);
 
 	if (vgpu->group != (gid_t)-1)
 		json_object_set_new(state, "group", json_integer(vgpu->group));
@@ -27,8 +28,8 @@ static json_t *overheads_state(const struct node *node)
 	json_t *array = json_array();
 
 	for (const struct overhead *one = node->overheads; one; one = one->next)
-		json_array_append_new(array, json_pack("{s:s, s:s, s:I}", "gpu", one->gpu, "driver", one->driver, "bytes",
-						       (json_int_t)one->bytes));
+		json_array_append_new(array, json_pack("{s:s, s:s, s:I}", "gpu", one->gpu, "driver", one->driver,
+						       "bytes", (json_int_t)one->bytes));
 	return array;
 }
 
@@ -43,7 +44,8 @@ int state_save(struct node *node)
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		if (!vgpu->ephemeral)
 			json_array_append_new(vgpus, vgpu_state(node, vgpu));
-	json_t *state = json_pack("{s:i, s:o, s:o}", "schema", STATE_SCHEMA, "vgpus", vgpus, "overheads", overheads_state(node));
+	json_t *state = json_pack("{s:i, s:o, s:o}", "schema", STATE_SCHEMA, "vgpus", vgpus, "overheads",
+				  overheads_state(node));
 	char *text = state ? json_dumps(state, JSON_INDENT(1)) : NULL;
 	if (text)
 		r = vg_file_write_atomic(node->state_path, text, strlen(text), 0600);
@@ -134,7 +136,8 @@ static void adopt(struct node *node, json_t *state, bool created)
 
 	if (!read_vgpu(node, state, &wanted)) {
 		const char *name = json_string_value(json_object_get(state, "name"));
-		say("vGPU %s cannot be taken over: its GPU is not here, or its entry is damaged", name ? name : "without a name");
+		say("vGPU %s cannot be taken over: its GPU is not here, or its entry is damaged",
+		    name ? name : "without a name");
 		if (created)
 			json_array_append(unknown_vgpus, state);
 		return;
@@ -178,7 +181,8 @@ static void load_overheads(struct node *node, const json_t *array)
 		const char *gpu = json_string_value(json_object_get(one, "gpu"));
 		const char *driver = json_string_value(json_object_get(one, "driver"));
 		if (gpu && driver)
-			overhead_remember(node, gpu, driver, (uint64_t)json_integer_value(json_object_get(one, "bytes")));
+			overhead_remember(node, gpu, driver,
+					  (uint64_t)json_integer_value(json_object_get(one, "bytes")));
 	}
 }
 

@@ -99,7 +99,8 @@ static pid_t outer_pid(const struct node *node, const struct vg_ledger_tenant *s
 	*ret_start_time = seen->owner.start_time;
 	if (seen->owner.pid_namespace == node->pid_namespace)
 		return (pid_t)seen->owner.pid;
-	if (seen->outer_pid && vg_process_start_time((pid_t)seen->outer_pid, &now) == 0 && now == seen->outer_start_time) {
+	if (seen->outer_pid && vg_process_start_time((pid_t)seen->outer_pid, &now) == 0 &&
+	    now == seen->outer_start_time) {
 		*ret_start_time = now;
 		return (pid_t)seen->outer_pid;
 	}
@@ -162,7 +163,11 @@ static void see(struct node *node, struct vgpu *vgpu, const struct vg_ledger_ten
 		tenant = calloc(1, sizeof *tenant);
 		if (!tenant)
 			return;
-		*tenant = (struct tenant){.source = {-1, tenant_ended}, .vgpu = vgpu, .next = vgpu->tenants, .seen = *seen, .exports = -1};
+		*tenant = (struct tenant){.source = {-1, tenant_ended},
+					  .vgpu = vgpu,
+					  .next = vgpu->tenants,
+					  .seen = *seen,
+					  .exports = -1};
 		vgpu->tenants = tenant;
 	}
 	tenant->seen = *seen;
@@ -233,7 +238,8 @@ void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_o
 	uint64_t start_time;
 
 	while (owner->pid_namespace != node->pid_namespace && vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
-		if (memcmp(&seen.owner, owner, sizeof *owner) == 0 && pid > 0 && vg_process_start_time(pid, &start_time) == 0)
+		if (memcmp(&seen.owner, owner, sizeof *owner) == 0 && pid > 0 &&
+		    vg_process_start_time(pid, &start_time) == 0)
 			vg_ledger_set_outer(vgpu->ledger, &seen, (uint32_t)pid, start_time);
 	tenant_scan(node, vgpu);
 	if (exports_fd >= 0)
@@ -256,7 +262,8 @@ static bool is_released(struct tenant *tenant, int known, const struct vg_system
 			return true; // the number has gone to another process: ours is long released
 		if (waited >= WARN_AFTER_S && !tenant->warned) {
 			tenant->warned = true;
-			say("process %d of vGPU %s ended %.0f s ago, but the driver still lists its memory: not refunded yet",
+			say("process %d of vGPU %s ended %.0f s ago, but the driver still lists its memory: not "
+			    "refunded yet",
 			    (int)tenant->pid, tenant->vgpu->name, waited);
 		}
 		return false;
@@ -290,7 +297,8 @@ static void tell_of_exports(struct tenant *tenant, uint64_t kept)
 	char text[VG_SIZE_TEXT];
 
 	if (!tenant->told_of_exports)
-		say("process %d of vGPU %s ended, but descriptors of %s that it exported are still open: charged until they are closed",
+		say("process %d of vGPU %s ended, but descriptors of %s that it exported are still open: charged until "
+		    "they are closed",
 		    (int)tenant->pid, tenant->vgpu->name, vg_size_format(kept, text));
 	tenant->told_of_exports = true;
 }
@@ -329,7 +337,8 @@ static void reap_one(struct node *node, struct tenant *tenant)
 static bool has_dead(const struct node *node, size_t device)
 {
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		for (const struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device; tenant = tenant->next)
+		for (const struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device;
+		     tenant = tenant->next)
 			if (tenant->dead || tenant->replaced)
 				return true;
 	return false;
@@ -371,5 +380,6 @@ void tenant_reap(struct node *node)
 	for (size_t device = 0; device < vg_system_device_count(node->system); device++)
 		waiting |= reap_device(node, device);
 	if (waiting)
-		node->next_reap_ns = vg_clock_monotonic_ns() + (is_pressing(node) ? REAP_EVERY_MS : EXPORTS_EVERY_MS) * 1000000ull;
+		node->next_reap_ns =
+			vg_clock_monotonic_ns() + (is_pressing(node) ? REAP_EVERY_MS : EXPORTS_EVERY_MS) * 1000000ull;
 }

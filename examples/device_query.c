@@ -25,10 +25,12 @@ static void describe(int ordinal)
 	for (int i = 0; i < 16; i++)
 		printf("%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", (unsigned char)uuid.bytes[i]);
 	printf("\n  bus %s\n", bus);
-	printf("  compute capability %d.%d, %d multiprocessors\n", attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-		attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
-		attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-	printf("  memory %s (%zu bytes), free %s (%zu bytes)\n", size_text(total), total, size_text(available), available);
+	printf("  compute capability %d.%d, %d multiprocessors\n",
+	       attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+	       attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+	       attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+	printf("  memory %s (%zu bytes), free %s (%zu bytes)\n", size_text(total), total, size_text(available),
+	       available);
 	must(cuDevicePrimaryCtxRelease(device), "cannot close the context");
 }
 

@@ -10,11 +10,12 @@ struct options {
 
 static void usage(FILE *file)
 {
-	fprintf(file, "grow [--via ROUTE] [--chunk SIZE] [--most SIZE] [--hold SECONDS] [--exact] [--no-touch]\n"
-		      "     [--descriptor N] [--device N]\n"
-		      "Takes device memory in chunks (64M) until the driver answers that it is out of memory, or --most\n"
-		      "is reached; --exact then halves the chunk down to 2 MiB. Prints the total, keeps it for --hold\n"
-		      "seconds. Exit status 0 if it ended that way, 1 on any other error. Routes:\n");
+	fprintf(file,
+		"grow [--via ROUTE] [--chunk SIZE] [--most SIZE] [--hold SECONDS] [--exact] [--no-touch]\n"
+		"     [--descriptor N] [--device N]\n"
+		"Takes device memory in chunks (64M) until the driver answers that it is out of memory, or --most\n"
+		"is reached; --exact then halves the chunk down to 2 MiB. Prints the total, keeps it for --hold\n"
+		"seconds. Exit status 0 if it ended that way, 1 on any other error. Routes:\n");
 	route_list(file);
 }
 
@@ -50,7 +51,8 @@ static struct options read_options(int argc, char **argv, int *ret_ordinal)
 		}
 	}
 	if (options.chunk < options.route->grain || options.chunk % options.route->grain != 0)
-		give_up("--chunk: by %s it must be a multiple of %s", options.route->how, size_text(options.route->grain));
+		give_up("--chunk: by %s it must be a multiple of %s", options.route->how,
+			size_text(options.route->grain));
 	if (strcmp(options.route->name, "import") == 0 && setup.descriptor < 0)
 		give_up("--via import needs --descriptor");
 	return options;
@@ -87,9 +89,10 @@ int main(int argc, char **argv)
 	CUresult asked = cuMemGetInfo(&available, &whole);
 	if (asked != CUDA_SUCCESS)
 		give_up("cannot ask for the memory: %s", in_words(asked));
-	printf("grow: %s (%llu bytes) in %lu chunks by %s, %s; free %s of %s\n", size_text(total), (unsigned long long)total,
-		chunks, options.route->name, result == CUDA_SUCCESS ? "as much as asked" : "then out of memory",
-		size_text(available), size_text(whole));
+	printf("grow: %s (%llu bytes) in %lu chunks by %s, %s; free %s of %s\n", size_text(total),
+	       (unsigned long long)total, chunks, options.route->name,
+	       result == CUDA_SUCCESS ? "as much as asked" : "then out of memory", size_text(available),
+	       size_text(whole));
 	usleep((useconds_t)(options.hold * 1e6));
 	return 0;
 }

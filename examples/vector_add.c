@@ -26,7 +26,8 @@ int main(int argc, char **argv)
 	must(cuMemcpyHtoD(device_a, a, bytes), "cannot copy to the device");
 	must(cuMemcpyHtoD(device_b, b, bytes), "cannot copy to the device");
 	void *arguments[] = {&device_a, &device_b, &device_c, &count};
-	must(cuLaunchKernel(kernel, (count + 255) / 256, 1, 1, 256, 1, 1, 0, NULL, arguments, NULL), "cannot launch the sum");
+	must(cuLaunchKernel(kernel, (count + 255) / 256, 1, 1, 256, 1, 1, 0, NULL, arguments, NULL),
+	     "cannot launch the sum");
 	must(cuMemcpyDtoH(c, device_c, bytes), "cannot copy from the device");
 	for (unsigned i = 0; i < count; i++)
 		if (c[i] != a[i] + b[i])

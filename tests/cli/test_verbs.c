@@ -13,7 +13,8 @@ static const char list_answer[] =
 	"[{\"pid\":4711,\"command\":\"py\\u001bthon\",\"charged\":1610612736,\"overhead\":536870912,\"physical\":null,"
 	"\"started\":1700000001.25}]},"
 	"{\"name\":\"another\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":1073741824,\"charged\":0,\"overhead\":0,"
-	"\"physical\":null,\"share\":0,\"share_enforced\":false,\"owner\":\"bob\",\"group\":null,\"ephemeral\":true,\"damaged\":true,"
+	"\"physical\":null,\"share\":0,\"share_enforced\":false,\"owner\":\"bob\",\"group\":null,\"ephemeral\":true,"
+	"\"damaged\":true,"
 	"\"created\":1700000002,\"refusals\":0,\"tenants\":null}]}";
 
 static json_t *parse_output(void)
@@ -307,7 +308,8 @@ TEST(a_daemon_that_cannot_start_is_told_with_its_own_words)
 	place_begin();
 	snprintf(path, sizeof path, "%s/virgated", place.folder);
 	FILE *file = fopen(path, "w");
-	CHECK(file && fputs("#!/bin/sh\necho some reason >&2\necho \"[7]: and another\" >&2\nexit 1\n", file) >= 0 && fclose(file) == 0);
+	CHECK(file && fputs("#!/bin/sh\necho some reason >&2\necho \"[7]: and another\" >&2\nexit 1\n", file) >= 0 &&
+	      fclose(file) == 0);
 	chmod(path, 0700);
 	setenv("VIRGATE_DAEMON", path, 1);
 	setenv("VIRGATE_NVML", "/nowhere", 1);

@@ -67,7 +67,8 @@ CONFORM(memory_requirements)
 {
 	CUarray plain, deferred;
 	CUDA_ARRAY_MEMORY_REQUIREMENTS needs = {0};
-	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = 4096, .Height = 4096, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+	CUDA_ARRAY3D_DESCRIPTOR wanted = {
+		.Width = 4096, .Height = 4096, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
 	size_t before;
 
 	need_context();
@@ -89,7 +90,8 @@ CONFORM(mipmaps)
 	CUmipmappedArray array = NULL;
 	CUarray level = NULL;
 	CUDA_ARRAY_DESCRIPTOR found;
-	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
+	CUDA_ARRAY3D_DESCRIPTOR wanted = {
+		.Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
 	size_t before;
 
 	need_context();
@@ -108,7 +110,8 @@ CONFORM(mipmaps)
 CONFORM(copies)
 {
 	CUarray array;
-	CUDA_ARRAY_DESCRIPTOR wanted = {.Width = 16, .Height = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+	CUDA_ARRAY_DESCRIPTOR wanted = {
+		.Width = 16, .Height = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
 	unsigned char out[64], in[64] = {0};
 
 	need_context();

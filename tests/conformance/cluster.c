@@ -2,10 +2,12 @@
 // meet are in the last test, which the simulated device refuses.
 #include "conformance.h"
 
-static const char ptx_cluster[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+static const char ptx_cluster[] =
+	".version 8.0\n.target sm_90\n.address_size 64\n"
 	".visible .entry where(.param .u64 to) {\n"
 	"	.reg .b64 %a, %o;\n	.reg .b32 %b, %c, %n, %r, %s;\n"
-	"	ld.param.u64 %a, [to];\n	mov.u32 %b, %ctaid.x;\n	mul.wide.u32 %o, %b, 16;\n	add.u64 %a, %a, %o;\n"
+	"	ld.param.u64 %a, [to];\n	mov.u32 %b, %ctaid.x;\n	mul.wide.u32 %o, %b, 16;\n	add.u64 %a, "
+	"%a, %o;\n"
 	"	mov.u32 %c, %clusterid.x;\n	mov.u32 %n, %nclusterid.x;\n	mov.u32 %r, %cluster_ctarank;\n"
 	"	mov.u32 %s, %cluster_nctarank;\n"
 	"	st.global.u32 [%a], %c;\n	st.global.u32 [%a+4], %n;\n	st.global.u32 [%a+8], %r;\n"
@@ -30,9 +32,16 @@ static void need_clusters(void)
 
 static CUresult launch(const char *name, unsigned blocks, unsigned cluster, void **arguments)
 {
-	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {cluster, 1, 1}};
-	CUlaunchConfig config = {.gridDimX = blocks, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1,
-		.attrs = &attribute, .numAttrs = cluster ? 1 : 0};
+	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+				       .value.clusterDim = {cluster, 1, 1}};
+	CUlaunchConfig config = {.gridDimX = blocks,
+				 .gridDimY = 1,
+				 .gridDimZ = 1,
+				 .blockDimX = 32,
+				 .blockDimY = 1,
+				 .blockDimZ = 1,
+				 .attrs = &attribute,
+				 .numAttrs = cluster ? 1 : 0};
 
 	return cuLaunchKernelEx(&config, need_function(module, name), arguments, NULL);
 }
@@ -87,8 +96,14 @@ CONFORM(shapes)
 CONFORM(occupancy)
 {
 	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {2, 1, 1}};
-	CUlaunchConfig config = {.gridDimX = 16, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 128, .blockDimY = 1, .blockDimZ = 1,
-		.attrs = &attribute, .numAttrs = 1};
+	CUlaunchConfig config = {.gridDimX = 16,
+				 .gridDimY = 1,
+				 .gridDimZ = 1,
+				 .blockDimX = 128,
+				 .blockDimY = 1,
+				 .blockDimZ = 1,
+				 .attrs = &attribute,
+				 .numAttrs = 1};
 	int size = 0, two = 0, four = 0;
 	CUfunction free;
 
@@ -107,7 +122,8 @@ CONFORM(occupancy)
 
 CONFORM(nodes_of_graphs)
 {
-	CUDA_KERNEL_NODE_PARAMS params = {.gridDimX = 8, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1};
+	CUDA_KERNEL_NODE_PARAMS params = {
+		.gridDimX = 8, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1};
 	CUkernelNodeAttrValue wanted = {.clusterDim = {4, 1, 1}}, found;
 	CUdeviceptr to = 0;
 	unsigned seen[8][4];

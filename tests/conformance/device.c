@@ -172,7 +172,8 @@ CONFORM(visible_devices)
 	WORKS(cuDeviceGetUuid(&uuid, device));
 	out += sprintf(out, "GPU-");
 	for (int i = 0; i < 16; i++)
-		out += sprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", (unsigned char)uuid.bytes[i]);
+		out += sprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+			       (unsigned char)uuid.bytes[i]);
 	setenv("CUDA_VISIBLE_DEVICES", text, 1);
 	run_child("visible_first", NULL);
 	setenv("CUDA_VISIBLE_DEVICES", "", 1);

@@ -59,7 +59,8 @@ CONFORM(rules_of_splits)
 struct group {
 	unsigned count, coscheduled, preferred, flags, reserved[12];
 };
-typedef CUresult (*split_function)(CUdevResource *, unsigned, const CUdevResource *, CUdevResource *, unsigned, struct group *);
+typedef CUresult (*split_function)(CUdevResource *, unsigned, const CUdevResource *, CUdevResource *, unsigned,
+				   struct group *);
 enum { WORKQUEUE_CONFIG = 1000, WORKQUEUE = 10000, BACKFILL = 1 };
 
 CONFORM(structured_splits)
@@ -76,7 +77,8 @@ CONFORM(structured_splits)
 	if (version < 13010) {
 		EQUALS(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 		HOLDS(split == NULL);
-		GIVES(cuDeviceGetDevResource(device, &rest, (CUdevResourceType)WORKQUEUE_CONFIG), CUDA_ERROR_INVALID_RESOURCE_TYPE);
+		GIVES(cuDeviceGetDevResource(device, &rest, (CUdevResourceType)WORKQUEUE_CONFIG),
+		      CUDA_ERROR_INVALID_RESOURCE_TYPE);
 		return;
 	}
 	HOLDS(split != NULL);

@@ -15,9 +15,11 @@ static void need_support(CUdevice_attribute attribute)
 		NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 }
 
-static CUmemoryPool make(CUmemAllocationType type, CUmemLocationType location, int id, CUmemAllocationHandleType handles)
+static CUmemoryPool make(CUmemAllocationType type, CUmemLocationType location, int id,
+			 CUmemAllocationHandleType handles)
 {
-	CUmemPoolProps properties = {.allocType = type, .handleTypes = handles, .location = {.type = location, .id = id}};
+	CUmemPoolProps properties = {
+		.allocType = type, .handleTypes = handles, .location = {.type = location, .id = id}};
 	CUmemoryPool made = NULL;
 
 	NEED(cuMemPoolCreate(&made, &properties));
@@ -58,8 +60,9 @@ CONFORM(in_host_memory)
 	use(pool);
 	EQUALS(memory_used(), before);
 	WORKS(cuMemPoolDestroy(pool));
-	CUmemPoolProps wrong = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_HOST},
-		.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
+	CUmemPoolProps wrong = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				.location = {.type = CU_MEM_LOCATION_TYPE_HOST},
+				.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
 	GIVES(cuMemPoolCreate(&pool, &wrong), CUDA_ERROR_INVALID_VALUE); // not for other processes
 	wrong = (CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT}};
@@ -73,7 +76,8 @@ CONFORM(on_a_node)
 	NEED(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, device));
 	if (node < 0)
 		node = 0;
-	CUmemoryPool pool = make(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST_NUMA, node, CU_MEM_HANDLE_TYPE_NONE);
+	CUmemoryPool pool =
+		make(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST_NUMA, node, CU_MEM_HANDLE_TYPE_NONE);
 	open_to_device(pool);
 	use(pool);
 	WORKS(cuMemPoolDestroy(pool));
@@ -103,8 +107,9 @@ CONFORM(default_and_current_pools)
 	WORKS(cuMemSetMemPool(&host, CU_MEM_ALLOCATION_TYPE_PINNED, standard));
 	WORKS(cuMemPoolDestroy(pool));
 	FAILS(cuMemPoolDestroy(standard));
-	GIVES(cuMemGetMemPool(&current, &(CUmemLocation){.type = CU_MEM_LOCATION_TYPE_NONE}, CU_MEM_ALLOCATION_TYPE_PINNED),
-		CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuMemGetMemPool(&current, &(CUmemLocation){.type = CU_MEM_LOCATION_TYPE_NONE},
+			      CU_MEM_ALLOCATION_TYPE_PINNED),
+	      CUDA_ERROR_INVALID_VALUE);
 }
 
 CONFORM(in_managed_memory)
@@ -149,7 +154,8 @@ CHILD(importer)
 	for (size_t i = 0; i < sizeof data; i++)
 		sscanf(argument + at + 2 * i, "%2hhx", (unsigned char *)&data + i);
 	need_context();
-	NEED(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	NEED(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)descriptor,
+						CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	NEED(cuMemPoolImportPointer(&address, pool, &data));
 	EQUALS(*(volatile unsigned *)address, 41);
 	*(volatile unsigned *)address = 42;
@@ -184,8 +190,10 @@ CONFORM(a_pool_on_a_node_is_shared)
 CONFORM(nodes_of_graphs)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS memory = {.bytesize = 64 * KiB,
-		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}}};
-	CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+					     .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+							   .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}}};
+	CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+				  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 	CUDA_MEM_ALLOC_NODE_PARAMS found;
 	CUgraphNode node, freed;
 	CUgraph graph;

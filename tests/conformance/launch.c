@@ -64,7 +64,8 @@ CONFORM(arguments)
 	buffer.address = address;
 	buffer.value = 0x5678;
 	void *pointers[] = {&address, &value};
-	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+			 CU_LAUNCH_PARAM_END};
 	WORKS(cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, pointers, NULL));
 	WORKS(cuMemcpyDtoH(&seen, address, 4));
 	EQUALS(seen, 0x1234);

@@ -64,11 +64,13 @@ CONFORM(advice_and_prefetch)
 	EQUALS(value, 1);
 	WORKS(cuMemAdvise(address, 4 * MiB, CU_MEM_ADVISE_UNSET_READ_MOSTLY, here));
 	WORKS(cuMemAdvise(address, 4 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, here));
-	WORKS(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, address, 4 * MiB));
+	WORKS(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, address,
+				     4 * MiB));
 	EQUALS(value, device);
 	WORKS(cuMemPrefetchAsync(address, 4 * MiB, here, 0, NULL));
 	WORKS(cuStreamSynchronize(NULL));
-	WORKS(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, address, 4 * MiB));
+	WORKS(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, address,
+				     4 * MiB));
 	EQUALS(value, device);
 	WORKS(cuMemPrefetchAsync(address, 4 * MiB, host, 0, NULL));
 	WORKS(cuStreamSynchronize(NULL));
@@ -102,7 +104,8 @@ CONFORM(batches)
 	WORKS(cuMemDiscardBatchAsync(both, sizes, 2, 0, stream));
 	WORKS(cuMemDiscardAndPrefetchBatchAsync(both, sizes, 2, places, first, 1, 0, stream));
 	WORKS(cuStreamSynchronize(stream));
-	WORKS(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, address, 8 * MiB));
+	WORKS(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, address,
+				     8 * MiB));
 	EQUALS(value, device);
 	FAILS(cuMemPrefetchBatchAsync(both, sizes, 0, places, first, 1, 0, stream));
 	FAILS(cuMemPrefetchBatchAsync(both, sizes, 2, places, wrong, 2, 0, stream)); // the first is always 0

@@ -96,9 +96,11 @@ CONFORM(bad_images)
 	GIVES(cuModuleLoadData(&module, ""), CUDA_ERROR_INVALID_IMAGE);
 	GIVES(cuModuleLoadData(&module, NULL), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuModuleLoadData(NULL, ptx_basic), CUDA_ERROR_INVALID_VALUE);
-	GIVES(cuModuleLoadData(&module, PTX_HEAD ".visible .entry a() { nonsense.u32 %r1; ret; }"), CUDA_ERROR_INVALID_PTX);
-	GIVES(cuModuleLoadDataEx(&module, PTX_HEAD ".visible .entry a() {\n nonsense.u32 %r1;\n ret; }", 2, options, values),
-		CUDA_ERROR_INVALID_PTX);
+	GIVES(cuModuleLoadData(&module, PTX_HEAD ".visible .entry a() { nonsense.u32 %r1; ret; }"),
+	      CUDA_ERROR_INVALID_PTX);
+	GIVES(cuModuleLoadDataEx(&module, PTX_HEAD ".visible .entry a() {\n nonsense.u32 %r1;\n ret; }", 2, options,
+				 values),
+	      CUDA_ERROR_INVALID_PTX);
 	HOLDS(strstr(log, "ptxas") && strstr(log, "line")); // says where
 	GIVES(cuModuleLoadData(&module, ".version 99.0\n.target sm_75\n.address_size 64\n"),
 		CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
@@ -141,7 +143,8 @@ CONFORM(function_attributes)
 	WORKS(cuFuncSetAttribute(shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 65536));
 	WORKS(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared));
 	EQUALS(value, 65536);
-	GIVES(cuFuncSetAttribute(shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 20), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuFuncSetAttribute(shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 20),
+	      CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuFuncSetAttribute(shared, CU_FUNC_ATTRIBUTE_NUM_REGS, 5), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuFuncGetAttribute(&value, 99, shared), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, NULL), CUDA_ERROR_INVALID_HANDLE);
@@ -213,10 +216,12 @@ CONFORM(linker)
 	size_t size = 0;
 	CUmodule module = NULL;
 	CUfunction function = NULL;
-	static const char caller[] = PTX_HEAD ".extern .func (.param .b32 r) helper();\n"
-		".visible .entry outer(.param .u64 to) {\n	.reg .b64 %a;\n	.reg .b32 %v;\n"
-		"	ld.param.u64 %a, [to];\n	{\n	.param .b32 r;\n	call (r), helper;\n	ld.param.b32 %v, [r];\n	}\n"
-		"	st.global.b32 [%a], %v;\n	ret;\n}\n";
+	static const char caller[] =
+		PTX_HEAD ".extern .func (.param .b32 r) helper();\n"
+			 ".visible .entry outer(.param .u64 to) {\n	.reg .b64 %a;\n	.reg .b32 %v;\n"
+			 "	ld.param.u64 %a, [to];\n	{\n	.param .b32 r;\n	call (r), "
+			 "helper;\n	ld.param.b32 %v, [r];\n	}\n"
+			 "	st.global.b32 [%a], %v;\n	ret;\n}\n";
 	static const char callee[] = PTX_HEAD ".visible .func (.param .b32 r) helper() {\n	.reg .b32 %v;\n"
 		"	mov.b32 %v, 99;\n	st.param.b32 [r], %v;\n	ret;\n}\n";
 	CUdeviceptr to;

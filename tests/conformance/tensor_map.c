@@ -37,8 +37,8 @@ static struct tiles good(void)
 
 static CUresult encode(CUtensorMap *to, const struct tiles *t)
 {
-	return cuTensorMapEncodeTiled(to, t->type, t->rank, (void *)t->address, t->dim, t->stride, t->box, t->step, t->interleave,
-		t->swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, t->fill);
+	return cuTensorMapEncodeTiled(to, t->type, t->rank, (void *)t->address, t->dim, t->stride, t->box, t->step,
+				      t->interleave, t->swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, t->fill);
 }
 
 #define REFUSES(field, value)                                                                      \
@@ -123,10 +123,11 @@ CONFORM(columns)
 
 	need_maps();
 	(void)good();
-#define COLUMNS(rank, lower, upper, channels, pixels)                                              \
-	cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, rank, (void *)memory, dim, stride, lower, upper, channels, \
-		pixels, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE, \
-		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+#define COLUMNS(rank, lower, upper, channels, pixels)                                                                  \
+	cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, rank, (void *)memory, dim, stride, lower,       \
+				upper, channels, pixels, step, CU_TENSOR_MAP_INTERLEAVE_NONE,                          \
+				CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,                           \
+				CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
 	WORKS(COLUMNS(4, lower, upper, 64, 128));
 	GIVES(COLUMNS(2, lower, upper, 64, 128), CUDA_ERROR_INVALID_VALUE);
 	GIVES(COLUMNS(6, lower, upper, 64, 128), CUDA_ERROR_INVALID_VALUE);
@@ -146,8 +147,9 @@ CONFORM(wide_columns_need_a_later_device)
 	need_maps();
 	(void)good();
 	NEED(cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
-	CUresult result = cuTensorMapEncodeIm2colWide(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, (void *)memory, dim, stride, -1, -1,
-		64, 128, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, CU_TENSOR_MAP_SWIZZLE_128B,
+	CUresult result = cuTensorMapEncodeIm2colWide(
+		&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, (void *)memory, dim, stride, -1, -1, 64, 128, step,
+		CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, CU_TENSOR_MAP_SWIZZLE_128B,
 		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	EQUALS(result == CUDA_SUCCESS, major >= 10);
 }

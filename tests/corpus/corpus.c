@@ -122,7 +122,8 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (parse(argc, argv, &options) || !results) {
-		fprintf(stderr, "usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [--keep DIR] [NAME...]\n");
+		fprintf(stderr,
+			"usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [--keep DIR] [NAME...]\n");
 		return 2;
 	}
 	int r = options.compare ? corpus_read(options.compare, &expected, &expected_count, &line) : 0;

@@ -128,11 +128,11 @@ static int launch(const struct corpus_case *one, CUfunction function, const stru
 		block[i] = one->block[i] ? one->block[i] : 1;
 	}
 	if (one->flags & CORPUS_COOPERATIVE)
-		return check(cuLaunchCooperativeKernel(function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
-						       one->shared, NULL, parameters),
+		return check(cuLaunchCooperativeKernel(function, grid[0], grid[1], grid[2], block[0], block[1],
+						       block[2], one->shared, NULL, parameters),
 			     "cuLaunchCooperativeKernel");
-	return check(cuLaunchKernel(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], one->shared, NULL,
-				    parameters, NULL),
+	return check(cuLaunchKernel(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], one->shared,
+				    NULL, parameters, NULL),
 		     "cuLaunchKernel");
 }
 

@@ -97,7 +97,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m
 	return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_t *infos)
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+							    nvmlProcessInfo_t *infos)
 {
 	struct world world = look();
 	unsigned found = 0;
@@ -106,7 +107,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device,
 		return NVML_ERROR_UNKNOWN;
 	for (unsigned i = 0; i < world.processes; i++)
 		if (world.process[i].gpu == index_of(device) && found < *count)
-			infos[found++] = (nvmlProcessInfo_t){.pid = world.process[i].pid, .usedGpuMemory = world.process[i].bytes};
+			infos[found++] = (nvmlProcessInfo_t){.pid = world.process[i].pid,
+							     .usedGpuMemory = world.process[i].bytes};
 	*count = found;
 	return NVML_SUCCESS;
 }

@@ -65,7 +65,8 @@ TEST(requests_without_sense)
 	CHECK_REFUSED(ask("{'op':'enter','vgpu':7}"), "invalid", "no proper name");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1}"), "invalid",
 		      "asked for 1 B, but a CUDA context alone takes 544.0 MiB");
-	CHECK_REFUSED(ask("{'op':'enter','memory':%llu}", 544 * MIB - 1), "invalid", "CUDA context alone takes 544.0 MiB");
+	CHECK_REFUSED(ask("{'op':'enter','memory':%llu}", 544 * MIB - 1), "invalid",
+		      "CUDA context alone takes 544.0 MiB");
 	CHECK_AGREED(ask("{'op':'create','name':'x','memory':%llu}", 544 * MIB));
 	CHECK_REFUSED(ask("{'op':'set','name':'x','memory':1}"), "invalid", "CUDA context alone takes 544.0 MiB");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1}"), "exists", "a vGPU x already");
@@ -122,14 +123,16 @@ TEST(limits_fit_over_all_daemons)
 		      "5.0 GiB of 8.0 GiB is reserved by other vGPUs");
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'b','memory':%llu,'device':0}", 3 * GIB));
 	// Both know of all; and who names no device gets one with room.
-	json_t *reply = ask_at(other_socket, "{'op':'devices'}"), *first = json_array_get(json_object_get(reply, "devices"), 0);
+	json_t *reply = ask_at(other_socket, "{'op':'devices'}"),
+	       *first = json_array_get(json_object_get(reply, "devices"), 0);
 	CHECK_INT(json_integer_value(json_object_get(first, "reserved")), 8 * GIB);
 	json_decref(reply);
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'c','memory':%llu}", 6 * GIB));
 	CHECK_AGREED(ask_at(other_socket, "{'op':'rm','name':'c'}"));
 	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 5 * GIB + 1), "limit", "3.0 GiB of 8.0 GiB");
 	kill_daemon(); // what was created stays promised
-	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'b','memory':%llu}", 4 * GIB), "limit", "5.0 GiB of 8.0 GiB");
+	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'b','memory':%llu}", 4 * GIB), "limit",
+		      "5.0 GiB of 8.0 GiB");
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'rm','name':'a'}"));
 	CHECK_AGREED(ask_at(other_socket, "{'op':'set','name':'b','memory':%llu}", 8 * GIB));
@@ -196,7 +199,8 @@ static ssize_t send_descriptors(size_t count)
 TEST(corrupted_messages)
 {
 	static char packet[VG_WIRE_MESSAGE_MAX + 64];
-	struct vg_wire_header header = {.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = VG_WIRE_ADMIN, .size = 4};
+	struct vg_wire_header header = {
+		.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = VG_WIRE_ADMIN, .size = 4};
 	char byte;
 
 	fresh_node();

@@ -174,7 +174,8 @@ TEST(a_program_outlives_its_launcher)
 	pid_t launcher = fork();
 	if (launcher == 0) {
 		dup2(ready[1], 1);
-		execl(VIRGATE, "virgate", "run", "--sim", "--name", "left", "--memory", "512M", "--", "sh", "-c", script, NULL);
+		execl(VIRGATE, "virgate", "run", "--sim", "--name", "left", "--memory", "512M", "--", "sh", "-c",
+		      script, NULL);
 		_exit(9);
 	}
 	close(ready[1]);

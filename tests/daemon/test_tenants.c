@@ -170,7 +170,9 @@ TEST(ephemeral_vgpus_go_with_their_last_user)
 	kill_tenant(launcher);
 	CHECK(await_gone(name));
 	json_t *devices = ask("{'op':'devices'}");
-	CHECK_INT(json_integer_value(json_object_get(json_array_get(json_object_get(devices, "devices"), 0), "reserved")), 0);
+	CHECK_INT(
+		json_integer_value(json_object_get(json_array_get(json_object_get(devices, "devices"), 0), "reserved")),
+		0);
 	json_decref(devices);
 }
 

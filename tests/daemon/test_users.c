@@ -45,7 +45,8 @@ static void ask_as(uid_t uid, gid_t group, const char *request, const char *(*te
 	CHECK_INT(pipe(answer), 0);
 	pid_t child = fork();
 	if (child == 0) {
-		if ((group ? setgroups(1, &group) : setgroups(0, NULL)) < 0 || setgid((gid_t)uid) < 0 || setuid(uid) < 0)
+		if ((group ? setgroups(1, &group) : setgroups(0, NULL)) < 0 || setgid((gid_t)uid) < 0 ||
+		    setuid(uid) < 0)
 			_exit(1);
 		const char *told = tell(ask("%s", request));
 		_exit(write(answer[1], told, strlen(told) + 1) < 0);
@@ -132,7 +133,8 @@ static pid_t start_contained_tenant(bool says_hello)
 			struct vg_wire_hello hello = {.ledger = "c"};
 			byte = getpid() == 1 && vg_ledger_open(path, &ledger) == 0 &&
 			       vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB) == 0 && vg_ledger_self(&self) == 0;
-			hello.pid = self.pid, hello.pid_namespace = self.pid_namespace, hello.start_time = self.start_time;
+			hello.pid = self.pid, hello.pid_namespace = self.pid_namespace,
+			hello.start_time = self.start_time;
 			if (says_hello)
 				vg_wire_say_hello(socket_path, &hello, -1, false);
 			if (write(ready[1], &byte, 1) != 1)

@@ -26,7 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size_t linked;
 		void *again = sim_image_link(&image, &linked);
 		struct sim_image second = {0};
-		if (!again || sim_image_read(again, linked, 90, &second) != SIM_IMAGE_READ || second.count != image.count)
+		if (!again || sim_image_read(again, linked, 90, &second) != SIM_IMAGE_READ ||
+		    second.count != image.count)
 			abort();
 		sim_image_finish(&second);
 		free(again);

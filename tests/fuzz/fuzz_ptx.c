@@ -32,8 +32,13 @@ static void run(struct ptx_module *module, uint8_t *memory)
 	for (size_t i = 0; i < ptx_module_function_count(module) && i < 4; i++) {
 		const struct ptx_function *function = ptx_module_function_at(module, i);
 		const struct ptx_function_info *info = ptx_function_info(function);
-		struct ptx_launch launch = {.function = function, .grid = {2, 1, 1}, .block = {33, 1, 1}, .space = &space,
-					    .parameters = parameters, .stack_bytes = 4096, .cancel = &cancel};
+		struct ptx_launch launch = {.function = function,
+					    .grid = {2, 1, 1},
+					    .block = {33, 1, 1},
+					    .space = &space,
+					    .parameters = parameters,
+					    .stack_bytes = 4096,
+					    .cancel = &cancel};
 		if (info->parameter_bytes > sizeof parameters || ptx_function_refusal(function))
 			continue;
 		(void)ptx_run(&launch, &fault);

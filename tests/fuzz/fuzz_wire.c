@@ -15,7 +15,8 @@ static void through_a_socket(const uint8_t *data, size_t size)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) < 0)
 		abort();
-	if (size && send(ends[0], data, size, MSG_DONTWAIT) == (ssize_t)size && vg_wire_receive(ends[1], &message) == 0) {
+	if (size && send(ends[0], data, size, MSG_DONTWAIT) == (ssize_t)size &&
+	    vg_wire_receive(ends[1], &message) == 0) {
 		if (message.type == VG_WIRE_HELLO) {
 			if (strnlen(message.hello.ledger, VG_WIRE_NAME) == VG_WIRE_NAME)
 				abort();

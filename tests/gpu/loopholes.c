@@ -107,7 +107,8 @@ static void send_descriptor(int socket, int descriptor)
 {
 	char byte = 'x', control[CMSG_SPACE(sizeof(int))] = {0};
 	struct iovec vector = {&byte, 1};
-	struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+	struct msghdr message = {
+		.msg_iov = &vector, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
 	struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
 
 	rights->cmsg_level = SOL_SOCKET;
@@ -121,7 +122,8 @@ static int receive_descriptor(int socket)
 {
 	char byte, control[CMSG_SPACE(sizeof(int))] = {0};
 	struct iovec vector = {&byte, 1};
-	struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+	struct msghdr message = {
+		.msg_iov = &vector, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
 	int descriptor;
 
 	MUST(recvmsg(socket, &message, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message));
@@ -283,9 +285,11 @@ static int libraries(size_t bytes)
 static CUmodule load_local(void)
 {
 	static const char body[] = "{\n.local .align 16 .b8 depot[%d];\n.reg .b64 %%rd<5>;\n.reg .b32 %%r<3>;\n"
-		"ld.param.u64 %%rd1, [%s_0];\nld.param.u32 %%r1, [%s_1];\ncvt.u64.u32 %%rd2, %%r1;\nmov.u64 %%rd3, depot;\n"
-		"add.s64 %%rd4, %%rd3, %%rd2;\nst.volatile.local.u32 [%%rd4], %%r1;\nld.volatile.local.u32 %%r2, [%%rd4+64];\n"
-		"st.global.u32 [%%rd1], %%r2;\nret;\n}\n";
+				   "ld.param.u64 %%rd1, [%s_0];\nld.param.u32 %%r1, [%s_1];\ncvt.u64.u32 %%rd2, "
+				   "%%r1;\nmov.u64 %%rd3, depot;\n"
+				   "add.s64 %%rd4, %%rd3, %%rd2;\nst.volatile.local.u32 [%%rd4], "
+				   "%%r1;\nld.volatile.local.u32 %%r2, [%%rd4+64];\n"
+				   "st.global.u32 [%%rd1], %%r2;\nret;\n}\n";
 	char image[3000], one[1200];
 	CUmodule module;
 

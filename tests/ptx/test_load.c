@@ -68,28 +68,33 @@ TEST(a_log_is_cut_at_its_capacity)
 TEST(refusals_name_opcode_and_line_and_spare_other_functions)
 {
 	struct machine *machine = machine_create();
-	CHECK_INT(machine_load(machine, HEAD ".func helper() {\n.reg .b32 %r<9>; .reg .f32 %f<9>;\n"
-					     "wgmma.fence.sync.aligned;\nret; }\n"
-					     ".func deep() { call helper, (); ret; }\n"
-					     ".visible .entry uses() { call deep, (); ret; }\n"
-					     ".visible .entry tma() { .reg .b64 %rd<3>; .reg .b32 %r<3>;\n"
-					     "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::"
-					     "bytes [%r0], [%rd1, {%r1, %r2}], [%r2]; ret; }\n"
-					     ".visible .entry cluster() .reqnctapercluster 2, 1, 1 { barrier.cluster.wait; ret; }\n"
-					     ".visible .entry remote() { .reg .b32 %r<3>;\n"
-					     "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r0], %r1, "
-					     "[%r2]; ret; }\n"
-					     ".visible .entry part() { .reg .b32 %r<3>;\n"
-					     "vadd.s32.s32.s32 %r0, %r1.b0, %r2.h1; ret; }\n"
-					     ".visible .entry sign() { .reg .b32 %r<3>;\n"
-					     "vmad.s32.s32.s32 %r0, %r1, -%r2, %r0; ret; }\n"
-					     ".visible .entry narrow() { .reg .b32 %r<3>; cvta.to.shared.u32 %r0, %r1; ret; }\n"
-					     ".visible .entry fine() { ret; }"),
+	CHECK_INT(machine_load(machine, HEAD
+			       ".func helper() {\n.reg .b32 %r<9>; .reg .f32 %f<9>;\n"
+			       "wgmma.fence.sync.aligned;\nret; }\n"
+			       ".func deep() { call helper, (); ret; }\n"
+			       ".visible .entry uses() { call deep, (); ret; }\n"
+			       ".visible .entry tma() { .reg .b64 %rd<3>; .reg .b32 %r<3>;\n"
+			       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::"
+			       "bytes [%r0], [%rd1, {%r1, %r2}], [%r2]; ret; }\n"
+			       ".visible .entry cluster() .reqnctapercluster 2, 1, 1 { barrier.cluster.wait; ret; }\n"
+			       ".visible .entry remote() { .reg .b32 %r<3>;\n"
+			       "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r0], %r1, "
+			       "[%r2]; ret; }\n"
+			       ".visible .entry part() { .reg .b32 %r<3>;\n"
+			       "vadd.s32.s32.s32 %r0, %r1.b0, %r2.h1; ret; }\n"
+			       ".visible .entry sign() { .reg .b32 %r<3>;\n"
+			       "vmad.s32.s32.s32 %r0, %r1, -%r2, %r0; ret; }\n"
+			       ".visible .entry narrow() { .reg .b32 %r<3>; cvta.to.shared.u32 %r0, %r1; ret; }\n"
+			       ".visible .entry fine() { ret; }"),
 		  0);
 	const char *names[] = {"uses", "tma", "cluster", "remote", "part", "sign", "narrow"};
 	const char *parts[] = {"line 6: wgmma.fence.sync.aligned is not implemented",
-			       "line 11: cp.async.bulk.tensor.2d", "line 12: blocks that meet in a cluster of 2",
-			       "line 14: st.async", "line 16: vadd.s32", "line 18: vmad.s32", "line 19: cvta.to.shared.u32"};
+			       "line 11: cp.async.bulk.tensor.2d",
+			       "line 12: blocks that meet in a cluster of 2",
+			       "line 14: st.async",
+			       "line 16: vadd.s32",
+			       "line 18: vmad.s32",
+			       "line 19: cvta.to.shared.u32"};
 	for (int i = 0; i < 7; i++) {
 		CHECK_CONTAINS(ptx_function_refusal(ptx_module_function(machine->module, names[i])), parts[i]);
 		CHECK_INT(machine_run(machine, names[i], 0, 0, 0), -22);

@@ -473,7 +473,8 @@ TEST(bulk_copies_count_on_their_mbarrier)
 		"READY: bar.sync 0;\n"
 		"WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra WAIT;\n"
 		"@%p1 bra DONE; cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1+512], %r3;\n"
-		"cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; cp.async.bulk.wait_group 0; DONE: ret; }");
+		"cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; cp.async.bulk.wait_group 0; DONE: ret; "
+		"}");
 	for (uint32_t i = 0; i < 64; i++)
 		machine_words(machine)[16384 + i] = 100 + i;
 	machine->launch.block[0] = 64;
@@ -546,11 +547,12 @@ TEST(cooperative_grids_meet)
 
 TEST(reserved_shared_memory_can_be_used)
 {
-	struct machine *machine = run_body(KERNEL("k", ".shared .b8 s[16]; mov.u32 %r1, %reserved_smem_offset_1;\n"
-						       "st.shared.u32 [%r1+284], 9; ld.shared.u32 %r2, [%r1+284];\n"
-						       "mov.u32 %r3, s; sub.u32 %r3, %r3, %r1; setp.ge.u32 %p1, %r3, 288;\n"
-						       "selp.u32 %r4, 100, 0, %p1; add.u32 %r2, %r2, %r4;\n" STORE("%r2")),
-					   1);
+	struct machine *machine =
+		run_body(KERNEL("k", ".shared .b8 s[16]; mov.u32 %r1, %reserved_smem_offset_1;\n"
+				     "st.shared.u32 [%r1+284], 9; ld.shared.u32 %r2, [%r1+284];\n"
+				     "mov.u32 %r3, s; sub.u32 %r3, %r3, %r1; setp.ge.u32 %p1, %r3, 288;\n"
+				     "selp.u32 %r4, 100, 0, %p1; add.u32 %r2, %r2, %r4;\n" STORE("%r2")),
+			 1);
 	CHECK_INT(WORD(0), 109);
 	machine_destroy(machine);
 }

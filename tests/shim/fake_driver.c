@@ -290,7 +290,8 @@ EXPORT CUresult CUDAAPI cuMulticastBindAddr(CUmemGenericAllocationHandle multica
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult CUDAAPI cuMulticastUnbind(CUmemGenericAllocationHandle multicast, CUdevice device, size_t offset, size_t size)
+EXPORT CUresult CUDAAPI cuMulticastUnbind(CUmemGenericAllocationHandle multicast, CUdevice device, size_t offset,
+					  size_t size)
 {
 	BEGIN("cuMulticastUnbind");
 	return CUDA_SUCCESS;
@@ -313,7 +314,8 @@ EXPORT CUresult CUDAAPI cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned int co
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult CUDAAPI cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description)
+EXPORT CUresult CUDAAPI cuImportExternalMemory(CUexternalMemory *memory,
+					       const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description)
 {
 	return bare_object("cuImportExternalMemory", memory);
 }
@@ -370,7 +372,8 @@ EXPORT CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool handle, CUstream stream)
+EXPORT CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool handle,
+						CUstream stream)
 {
 	struct fake_pool *pool = (struct fake_pool *)handle;
 	CUresult result;
@@ -416,8 +419,8 @@ EXPORT CUresult CUDAAPI cuLaunchKernel_ptsz(CUfunction function, unsigned int gx
 					    unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
 					    CUstream stream, void **parameters, void **extra)
 {
-	return function == (CUfunction)1 && gx == 2 && gy == 3 && gz == 4 && bx == 5 && by == 6 && bz == 7 && shared == 8 &&
-			       stream == (CUstream)9 && parameters == (void **)10 && extra == (void **)11
+	return function == (CUfunction)1 && gx == 2 && gy == 3 && gz == 4 && bx == 5 && by == 6 && bz == 7 &&
+			       shared == 8 && stream == (CUstream)9 && parameters == (void **)10 && extra == (void **)11
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_INVALID_VALUE;
 }

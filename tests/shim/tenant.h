@@ -56,9 +56,13 @@ static inline void tenant_simulated_uuid(uint8_t uuid[16])
 // A new ledger of `limit` bytes; each context costs `overhead`.
 static inline void tenant_new_ledger(uint64_t limit, uint64_t overhead)
 {
-	struct vg_ledger_options options = {
-		.name = "train", .limit = limit, .context_overhead = overhead, .flags = VG_LEDGER_SIMULATED,
-		.owner = (uid_t)-1, .group = (gid_t)-1, .uuid = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
+	struct vg_ledger_options options = {.name = "train",
+					    .limit = limit,
+					    .context_overhead = overhead,
+					    .flags = VG_LEDGER_SIMULATED,
+					    .owner = (uid_t)-1,
+					    .group = (gid_t)-1,
+					    .uuid = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
 
 	if (!tenant_folder[0]) {
 		strcpy(tenant_folder, "/tmp/virgate-test-XXXXXX");

@@ -15,7 +15,8 @@ static void first_call_body(void)
 
 static void first_stack_body(void)
 {
-	CHECK_INT(cuLaunchKernel_ptsz((CUfunction)1, 2, 3, 4, 5, 6, 7, 8, (CUstream)9, (void **)10, (void **)11), CUDA_SUCCESS);
+	CHECK_INT(cuLaunchKernel_ptsz((CUfunction)1, 2, 3, 4, 5, 6, 7, 8, (CUstream)9, (void **)10, (void **)11),
+		  CUDA_SUCCESS);
 }
 
 TEST(arguments_survive_the_loading_of_the_driver)
@@ -54,7 +55,8 @@ TEST(a_lookup_answers_with_our_export_of_the_same_row)
 	CHECK(look_up("cuMemAlloc", 12000, 0) == (void *)cuMemAlloc_v2);
 	CHECK(look_up("cuMemAlloc", 3020, 0) == (void *)cuMemAlloc_v2);
 	CHECK(look_up("cuLaunchKernel", 12000, 0) == (void *)cuLaunchKernel);
-	CHECK(look_up("cuLaunchKernel", 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) == (void *)cuLaunchKernel_ptsz);
+	CHECK(look_up("cuLaunchKernel", 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) ==
+	      (void *)cuLaunchKernel_ptsz);
 }
 
 TEST(the_lookup_finds_itself)
@@ -83,8 +85,9 @@ TEST(arguments_arrive_through_the_first_call_and_the_second)
 	float (*seen)(void) = (float (*)(void))dlsym(fake, "fake_float");
 
 	for (int i = 0; i < 2; i++) {
-		CHECK_INT(cuLaunchKernel_ptsz((CUfunction)1, 2, 3, 4, 5, 6, 7, 8, (CUstream)9, (void **)10, (void **)11),
-			  CUDA_SUCCESS);
+		CHECK_INT(
+			cuLaunchKernel_ptsz((CUfunction)1, 2, 3, 4, 5, 6, 7, 8, (CUstream)9, (void **)10, (void **)11),
+			CUDA_SUCCESS);
 		CHECK_INT(cuParamSetf(NULL, 0, 1.25f + (float)i), CUDA_SUCCESS);
 		CHECK(seen() == 1.25f + (float)i);
 	}

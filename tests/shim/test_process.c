@@ -385,8 +385,9 @@ TEST(the_user_is_told_once_a_second)
 // Not "1.0 of 1.0 GiB", where 64 MiB are left.
 TEST(the_figures_show_what_was_asked)
 {
-	CHECK_STR(words_of(refused_a_little_body), "vGPU train: asked 96.0 MiB, 960.0 of 1024.0 MiB used (0.0 overhead); "
-						   "raise with `virgate set train --memory 1536M`\n");
+	CHECK_STR(words_of(refused_a_little_body),
+		  "vGPU train: asked 96.0 MiB, 960.0 of 1024.0 MiB used (0.0 overhead); "
+		  "raise with `virgate set train --memory 1536M`\n");
 }
 
 static void closed_pipe_body(void)

@@ -390,7 +390,8 @@ static void importer(void)
 	CUdeviceptr address;
 	char byte[CMSG_SPACE(sizeof(int))];
 	struct iovec vector = {&handle, sizeof handle};
-	struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1, .msg_control = byte, .msg_controllen = sizeof byte};
+	struct msghdr message = {
+		.msg_iov = &vector, .msg_iovlen = 1, .msg_control = byte, .msg_controllen = sizeof byte};
 	int fd;
 
 	alarm(30);
@@ -399,7 +400,8 @@ static void importer(void)
 	CHECK_INT(cuInit(0), CUDA_SUCCESS);
 	CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
 	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
-	CHECK_INT(cuIpcOpenMemHandle_v2(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(cuIpcOpenMemHandle_v2(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+		  CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(cuMemImportFromShareableHandle(&imported, (void *)(uintptr_t)fd,
 						 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), CUDA_SUCCESS);
 	CHECK_INT(cuMemAddressReserve(&address, 96 * MIB, 0, 0, 0), CUDA_SUCCESS);

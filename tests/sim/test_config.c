@@ -48,8 +48,8 @@ static int check_attributes(void)
 	char name[64];
 	if (cuInit(0) || cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 2) ||
 	    cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 2) ||
-	    cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 2) || cuDeviceTotalMem_v2(&memory, 2) ||
-	    cuDriverGetVersion(&version) || cuDeviceGetName(name, sizeof name, 2))
+	    cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 2) ||
+	    cuDeviceTotalMem_v2(&memory, 2) || cuDriverGetVersion(&version) || cuDeviceGetName(name, sizeof name, 2))
 		return 200;
 	return sms == 40 && major == 8 && minor == 6 && memory == 1024 * MIB && version == 12080 &&
 	       strcmp(name, "Virgate Simulated GPU") == 0 ? 0 : 1;
@@ -64,7 +64,8 @@ static int by_uuid(void)
 		return 200;
 	out += sprintf(out, "GPU-");
 	for (int i = 0; i < 16; i++)
-		out += sprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", (unsigned char)uuid.bytes[i]);
+		out += sprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+			       (unsigned char)uuid.bytes[i]);
 	setenv("CUDA_VISIBLE_DEVICES", text, 1);
 	setenv("EXPECTED_UUID", text, 1);
 	char *arguments[] = {"test-sim-config", "--one-device", NULL};
@@ -83,7 +84,8 @@ __attribute__((constructor)) static void one_device(int argc, char **argv)
 		_exit(1);
 	out += sprintf(out, "GPU-");
 	for (int i = 0; i < 16; i++)
-		out += sprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", (unsigned char)uuid.bytes[i]);
+		out += sprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+			       (unsigned char)uuid.bytes[i]);
 	_exit(strcmp(text, getenv("EXPECTED_UUID")) == 0 ? 0 : 2);
 }
 
@@ -114,7 +116,9 @@ TEST(bad_specifications_say_what_is_wrong)
 TEST(the_configuration_is_what_is_seen)
 {
 	char words[512];
-	CHECK_INT(run("devices=3,memory=1G,sms=40,cc=8.6,driver=12080,ctx=8M", NULL, check_attributes, words, sizeof words), 0);
+	CHECK_INT(run("devices=3,memory=1G,sms=40,cc=8.6,driver=12080,ctx=8M", NULL, check_attributes, words,
+		      sizeof words),
+		  0);
 	CHECK_INT(run("1", NULL, count_devices, words, sizeof words), 1);
 }
 

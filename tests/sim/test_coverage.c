@@ -13,20 +13,24 @@ static char table[65536];
 static const struct {
 	const char *family, *reason;
 } reasons[] = {
-	{"array", "The entries of CUDA 2, whose sizes have 32 bits; and sparse arrays (SPARSE_CUDA_ARRAY_SUPPORTED says 0)."},
+	{"array",
+	 "The entries of CUDA 2, whose sizes have 32 bits; and sparse arrays (SPARSE_CUDA_ARRAY_SUPPORTED says 0)."},
 	{"copy", "The entries of CUDA 2, whose addresses and sizes have 32 bits."},
 	{"device", "Windows, NvSciSync and what MPS and links between devices report."},
-	{"external", "Objects of other APIs (TIMELINE_SEMAPHORE_INTEROP_SUPPORTED says 0): there is no such API on the simulated device."},
+	{"external", "Objects of other APIs (TIMELINE_SEMAPHORE_INTEROP_SUPPORTED says 0): there is no such API on the "
+		     "simulated device."},
 	{"graph", "Nodes of external semaphores."},
 	{"host", "The entry of CUDA 2, whose address has 32 bits."},
 	{"interop", "Mipmapped images, and the entry of CUDA 2 whose address has 32 bits."},
 	{"kernel", "Of texture references, which NVIDIA's header marks as deprecated."},
 	{"memory", "The entries of CUDA 2, whose addresses and sizes have 32 bits."},
-	{"module", "The entry of CUDA 2, and texture and surface references, which NVIDIA's header marks as deprecated."},
+	{"module",
+	 "The entry of CUDA 2, and texture and surface references, which NVIDIA's header marks as deprecated."},
 	{"multicast", "MULTICAST_SUPPORTED says 0."},
 	{"profiler", "NVIDIA's header marks it as deprecated."},
 	{"set", "The entries of CUDA 2, whose addresses have 32 bits."},
-	{"texture", "References (`cuTexRef*`, `cuSurfRef*`) are marked as deprecated in NVIDIA's header and stay out; objects have no "
+	{"texture", "References (`cuTexRef*`, `cuSurfRef*`) are marked as deprecated in NVIDIA's header and stay out; "
+		    "objects have no "
 		    "use while kernels that read textures are refused."},
 	{"vmm", "MEM_DECOMPRESS_ALGORITHM_MASK and DMA_BUF_SUPPORTED say 0."},
 };
@@ -50,13 +54,16 @@ static void make_table(void)
 		all++;
 		lacking += !implemented;
 	}
-	out += sprintf(out, "# What the simulated driver lacks\n\nIt implements %u of the driver's %u entries. "
-			    "These answer CUDA_ERROR_NOT_SUPPORTED\n(this page is made by `test-sim-coverage --print`):\n", all - lacking, all);
+	out += sprintf(out,
+		       "# What the simulated driver lacks\n\nIt implements %u of the driver's %u entries. "
+		       "These answer CUDA_ERROR_NOT_SUPPORTED\n(this page is made by `test-sim-coverage --print`):\n",
+		       all - lacking, all);
 	for (size_t i = 0; virgate_sim_coverage(i, &abi, &family, &implemented); i++) {
 		if (implemented)
 			continue;
 		if (strcmp(family, last) != 0)
-			out += sprintf(out, "\n## %s\n\n%s\n\n", family, reason_of(family) ? reason_of(family) : "Not done yet.");
+			out += sprintf(out, "\n## %s\n\n%s\n\n", family,
+				       reason_of(family) ? reason_of(family) : "Not done yet.");
 		last = family;
 		out += sprintf(out, "- `%s`\n", abi);
 	}
@@ -91,7 +98,8 @@ TEST(a_call_of_what_is_lacking_leaves_a_row)
 {
 	char path[] = "/tmp/virgate-unimplemented-XXXXXX", text[256] = "";
 	int file = mkstemp(path);
-	entry lacking = (entry)dlsym(RTLD_DEFAULT, "cuTexRefCreate"), there = (entry)dlsym(RTLD_DEFAULT, "cuCtxSynchronize");
+	entry lacking = (entry)dlsym(RTLD_DEFAULT, "cuTexRefCreate"),
+	      there = (entry)dlsym(RTLD_DEFAULT, "cuCtxSynchronize");
 
 	CHECK(file >= 0 && lacking && there);
 	setenv("VIRGATE_SIM_UNIMPLEMENTED", path, 1);

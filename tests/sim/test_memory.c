@@ -161,7 +161,8 @@ TEST(lookup_by_name)
 	CUdriverProcAddressQueryResult status;
 	CU(cuGetProcAddress_v2("cuMemAlloc", &function, 13000, 0, &status));
 	CHECK(function == (void *)cuMemAlloc_v2 && status == CU_GET_PROC_ADDRESS_SUCCESS);
-	CU(cuGetProcAddress_v2("cuStreamQuery", &function, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
+	CU(cuGetProcAddress_v2("cuStreamQuery", &function, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+			       &status));
 	CHECK(function == (void *)cuStreamQuery_ptsz);
 	CU(cuGetProcAddress_v2("cuGreenCtxCreate", &function, 11000, 0, &status));
 	CHECK(!function && status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);

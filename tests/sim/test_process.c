@@ -28,7 +28,8 @@ static void send_fd(int socket, int fd)
 {
 	char letter = 'f', space[CMSG_SPACE(sizeof(int))] = {0};
 	struct iovec part = {&letter, 1};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 	header->cmsg_level = SOL_SOCKET;
 	header->cmsg_type = SCM_RIGHTS;
@@ -41,7 +42,8 @@ static int receive_fd(int socket)
 {
 	char letter, space[CMSG_SPACE(sizeof(int))];
 	struct iovec part = {&letter, 1};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
 	int fd = -1;
 	if (recvmsg(socket, &message, 0) == 1 && CMSG_FIRSTHDR(&message))
 		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
@@ -60,7 +62,10 @@ static char obey(int socket, char letter)
 		primary(0);
 		return 'k';
 	case 'a': // 64 MiB
-		return cuMemAlloc_v2(&address, 64 * MIB) == CUDA_SUCCESS && cuMemsetD8_v2(address, 0x5a, 64 * MIB) == CUDA_SUCCESS ? 'k' : 'n';
+		return cuMemAlloc_v2(&address, 64 * MIB) == CUDA_SUCCESS &&
+				       cuMemsetD8_v2(address, 0x5a, 64 * MIB) == CUDA_SUCCESS
+			       ? 'k'
+			       : 'n';
 	case 'i': // opens an IPC handle, checks and changes a word
 		if (read(socket, &ipc, sizeof ipc) != sizeof ipc ||
 		    cuIpcOpenMemHandle_v2(&address, ipc, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS)
@@ -69,7 +74,8 @@ static char obey(int socket, char letter)
 		return word == 0xabcd && cuMemsetD32_v2(address, 0x1234, 1) == CUDA_SUCCESS ? 'k' : 'n';
 	case 'f': { // imports a descriptor and keeps it
 		int fd = receive_fd(socket);
-		CUresult result = cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+		CUresult result = cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
+								 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 		close(fd);
 		return result == CUDA_SUCCESS ? 'k' : 'n';
 	}
@@ -174,9 +180,12 @@ TEST(a_forked_child_has_no_driver)
 		size_t free, total;
 		int count;
 		CUdeviceptr address;
-		_exit(cuMemGetInfo_v2(&free, &total) == CUDA_ERROR_NOT_INITIALIZED && cuInit(0) == CUDA_ERROR_NOT_INITIALIZED &&
-		      cuMemAlloc_v2(&address, 16) == CUDA_ERROR_NOT_INITIALIZED && cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED
-			      ? 0 : 1);
+		_exit(cuMemGetInfo_v2(&free, &total) == CUDA_ERROR_NOT_INITIALIZED &&
+				      cuInit(0) == CUDA_ERROR_NOT_INITIALIZED &&
+				      cuMemAlloc_v2(&address, 16) == CUDA_ERROR_NOT_INITIALIZED &&
+				      cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED
+			      ? 0
+			      : 1);
 	}
 	int status;
 	waitpid(child, &status, 0);

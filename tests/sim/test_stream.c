@@ -219,8 +219,10 @@ TEST(memory_unmapped_under_a_running_operation_loses_the_context)
 // The child of the test above: runs before main's tests.
 __attribute__((constructor)) static void unmapped(int argc, char **argv)
 {
-	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
-	CUmemAccessDesc access = {.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	CUmemAccessDesc access = {.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr address;
 	CUstream stream;
@@ -228,16 +230,18 @@ __attribute__((constructor)) static void unmapped(int argc, char **argv)
 
 	if (argc < 2 || strcmp(argv[1], "--unmapped") != 0)
 		return;
-	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) || cuStreamCreate(&stream, 1) ||
-	    cuMemCreate(&handle, 2 * MIB, &properties, 0) || cuMemAddressReserve(&address, 2 * MIB, 0, 0, 0) ||
-	    cuMemMap(address, 2 * MIB, 0, handle, 0) || cuMemSetAccess(address, 2 * MIB, &access, 1))
+	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
+	    cuStreamCreate(&stream, 1) || cuMemCreate(&handle, 2 * MIB, &properties, 0) ||
+	    cuMemAddressReserve(&address, 2 * MIB, 0, 0, 0) || cuMemMap(address, 2 * MIB, 0, handle, 0) ||
+	    cuMemSetAccess(address, 2 * MIB, &access, 1))
 		_exit(1);
 	atomic_store(&gate, 0);
 	if (cuLaunchHostFunc(stream, wait_at_gate, NULL) || cuMemsetD8Async(address, 1, 2 * MIB, stream) ||
 	    cuMemUnmap(address, 2 * MIB)) // does not wait
 		_exit(2);
 	atomic_store(&gate, 1);
-	if (cuStreamSynchronize(stream) != CUDA_ERROR_ILLEGAL_ADDRESS || cuCtxSynchronize() != CUDA_ERROR_ILLEGAL_ADDRESS ||
+	if (cuStreamSynchronize(stream) != CUDA_ERROR_ILLEGAL_ADDRESS ||
+	    cuCtxSynchronize() != CUDA_ERROR_ILLEGAL_ADDRESS ||
 	    cuMemAlloc_v2(&address, 16) != CUDA_ERROR_ILLEGAL_ADDRESS)
 		_exit(3);
 	_exit(0);

@@ -9,7 +9,8 @@ struct queue {
 	unsigned limit;
 	int scope;
 };
-typedef CUresult (*split_function)(CUdevResource *, unsigned, const CUdevResource *, CUdevResource *, unsigned, struct group *);
+typedef CUresult (*split_function)(CUdevResource *, unsigned, const CUdevResource *, CUdevResource *, unsigned,
+				   struct group *);
 enum { WORKQUEUE_CONFIG = 1000, WORKQUEUE = 10000, BACKFILL = 1 };
 
 static CUdevResource whole;

@@ -139,14 +139,16 @@ TEST(too_many_descriptors_are_closed)
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * MANY)] = {0};
 	struct vg_wire_header header = good_header(VG_WIRE_ADMIN, 4);
 	struct iovec parts[2] = {{&header, sizeof header}, {(char[]){"text"}, 4}};
-	struct msghdr raw = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof control};
+	struct msghdr raw = {
+		.msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof control};
 	struct cmsghdr *rights = CMSG_FIRSTHDR(&raw);
 	int descriptors[MANY];
 
 	open_pair();
 	for (int i = 0; i < MANY; i++)
 		descriptors[i] = ends[0];
-	rights->cmsg_level = SOL_SOCKET, rights->cmsg_type = SCM_RIGHTS, rights->cmsg_len = CMSG_LEN(sizeof descriptors);
+	rights->cmsg_level = SOL_SOCKET, rights->cmsg_type = SCM_RIGHTS,
+	rights->cmsg_len = CMSG_LEN(sizeof descriptors);
 	memcpy(CMSG_DATA(rights), descriptors, sizeof descriptors);
 	int before = open_descriptors();
 	CHECK_INT(sendmsg(ends[0], &raw, 0), (long)(sizeof header + 4));
