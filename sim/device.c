@@ -221,3 +221,44 @@ CUresult CUDAAPI cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attri
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 }
+
+// ---- atomic operations over links ----------------------------------------------------------
+
+static CUresult capabilities_of(unsigned *capabilities, const CUatomicOperation *operations, unsigned count, bool native)
+{
+	const unsigned scalars = CU_ATOMIC_CAPABILITY_REDUCTION | CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64;
+
+	if (!capabilities || !operations || count == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++)
+		if ((unsigned)operations[i] >= CU_ATOMIC_OPERATION_MAX)
+			return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++) {
+		bool whole = operations[i] < CU_ATOMIC_OPERATION_FLOAT_ADD;
+		capabilities[i] = !native ? 0 : scalars | (whole ? CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED : 0);
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
+						   unsigned int count, CUdevice dev)
+{
+	struct sim_device *device;
+
+	SIM_ENTER(cuDeviceGetHostAtomicCapabilities);
+	SIM_TRY(sim_device_get(dev, &device));
+	return capabilities_of(capabilities, operations, count, false); // HOST_NATIVE_ATOMIC_SUPPORTED says 0
+}
+
+CUresult CUDAAPI cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
+						  unsigned int count, CUdevice srcDevice, CUdevice dstDevice)
+{
+	struct sim_device *source, *target;
+
+	SIM_ENTER(cuDeviceGetP2PAtomicCapabilities);
+	SIM_TRY(sim_device_get(srcDevice, &source));
+	SIM_TRY(sim_device_get(dstDevice, &target));
+	if (source == target)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return capabilities_of(capabilities, operations, count, true);
+}

@@ -191,3 +191,21 @@ CONFORM(visible_devices)
 		unsetenv("CUDA_VISIBLE_DEVICES");
 	free(kept);
 }
+
+CONFORM(atomics_over_links)
+{
+	CUatomicOperation operations[] = {CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_CAS}, wrong = CU_ATOMIC_OPERATION_MAX;
+	unsigned capabilities[2] = {99, 99};
+	int native = 9;
+
+	need_context();
+	WORKS(cuDeviceGetAttribute(&native, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED, device));
+	WORKS(cuDeviceGetHostAtomicCapabilities(capabilities, operations, 2, device));
+	if (!native)
+		EQUALS(capabilities[1], 0);
+	GIVES(cuDeviceGetHostAtomicCapabilities(NULL, operations, 2, device), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuDeviceGetHostAtomicCapabilities(capabilities, operations, 0, device), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuDeviceGetHostAtomicCapabilities(capabilities, &wrong, 1, device), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuDeviceGetHostAtomicCapabilities(capabilities, operations, 2, 99), CUDA_ERROR_INVALID_DEVICE);
+	GIVES(cuDeviceGetP2PAtomicCapabilities(capabilities, operations, 2, device, device), CUDA_ERROR_INVALID_DEVICE);
+}
