@@ -18,6 +18,7 @@
 	X(cuEventQuery)                                                                                                \
 	X(cuEventRecord)                                                                                               \
 	X(cuEventSynchronize)                                                                                          \
+	X(cuLaunchKernelEx)                                                                                            \
 	X(cuStreamCreateWithPriority)                                                                                  \
 	X(cuStreamDestroy)                                                                                             \
 	X(cuStreamQuery)                                                                                               \

@@ -51,6 +51,8 @@ TEST(arguments_are_checked_in_number_and_size)
 		"argument 0 of kernel \"bump\" (counted from 0) has 8 bytes: the kernel takes 4");
 	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, ARGUMENTS({NULL, 4})), VG_INVALID,
 		"argument 0 of kernel \"bump\" (counted from 0) is NULL");
+	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, ARGUMENTS({(void *)-1ul, 4})), VG_INVALID,
+		"argument 0 of kernel \"bump\" (counted from 0) is at no address");
 	REFUSED(vg_launch(stream, CONFIG(1, 1), empty, ARGUMENTS(VG_ARGUMENT((int){1}))), VG_INVALID,
 		"1 arguments for kernel \"empty\", which takes 0");
 	vg_kernel_destroy(kernel);
