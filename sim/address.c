@@ -206,7 +206,8 @@ void sim_mapping_remove(struct sim_mapping *mapping)
 			set_permission(&sim_process.devices[i], mapping->base, mapping->size, 0);
 	clear_backing(mapping->base, mapping->size);
 	if (mapping->host) // the host may not read here any more
-		(void)mmap((void *)mapping->base, mapping->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		(void)mmap((void *)mapping->base, mapping->size, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	while (*at != mapping)
 		at = &(*at)->next;
 	*at = mapping->next;
@@ -228,7 +229,8 @@ CUresult sim_mapping_host(struct sim_mapping *mapping)
 
 	if (mapping->physical->memory < 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!mapping->host && map_run(at, mapping->physical->memory, mapping->physical->memory_offset, 0, mapping->size) != 0)
+	if (!mapping->host &&
+	    map_run(at, mapping->physical->memory, mapping->physical->memory_offset, 0, mapping->size) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	mapping->host = true;
 	return CUDA_SUCCESS;
@@ -261,7 +263,8 @@ CUresult sim_physical_on_host(size_t size, struct sim_physical **ret_physical)
 
 	if (memory < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	struct sim_physical *physical = ftruncate(memory, (off_t)size) == 0 ? sim_physical_adopt(NULL, 0, size, memory) : NULL;
+	struct sim_physical *physical =
+		ftruncate(memory, (off_t)size) == 0 ? sim_physical_adopt(NULL, 0, size, memory) : NULL;
 	if (!physical) {
 		close(memory);
 		return CUDA_ERROR_OUT_OF_MEMORY;

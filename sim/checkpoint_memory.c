@@ -55,7 +55,8 @@ struct survey {
 // Memory of cuMemCreate that was exported, and that nobody has imported: all there may be is a descriptor.
 static bool exported_alone(const struct sim_physical *physical)
 {
-	return physical->handle && !sim_physical_held_otherwise(physical) && region_alone(sim_process.region, physical->id);
+	return physical->handle && !sim_physical_held_otherwise(physical) &&
+	       region_alone(sim_process.region, physical->id);
 }
 
 static void copy_out(struct sim_physical *physical, void *data)

@@ -111,9 +111,16 @@ CUresult CUDAAPI cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
 	if (!prop)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_device_get(dev, &device));
-	*prop = (CUdevprop){.maxThreadsPerBlock = 1024, .maxThreadsDim = {1024, 1024, 64}, .maxGridSize = {0x7fffffff, 65535, 65535},
-			    .sharedMemPerBlock = 49152, .totalConstantMemory = 65536, .SIMDWidth = 32, .memPitch = 0x7fffffff,
-			    .regsPerBlock = 65536, .clockRate = 1980000, .textureAlign = 512};
+	*prop = (CUdevprop){.maxThreadsPerBlock = 1024,
+			    .maxThreadsDim = {1024, 1024, 64},
+			    .maxGridSize = {0x7fffffff, 65535, 65535},
+			    .sharedMemPerBlock = 49152,
+			    .totalConstantMemory = 65536,
+			    .SIMDWidth = 32,
+			    .memPitch = 0x7fffffff,
+			    .regsPerBlock = 65536,
+			    .clockRate = 1980000,
+			    .textureAlign = 512};
 	return CUDA_SUCCESS;
 }
 
@@ -151,8 +158,8 @@ CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 	return CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUresult CUDAAPI cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format, unsigned numChannels,
-						    CUdevice dev)
+CUresult CUDAAPI cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format,
+						    unsigned numChannels, CUdevice dev)
 {
 	struct sim_device *device;
 
@@ -176,7 +183,8 @@ CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
+CUresult CUDAAPI cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
+					    CUflushGPUDirectRDMAWritesScope scope)
 {
 	SIM_ENTER(cuFlushGPUDirectRDMAWrites);
 	return CUDA_ERROR_NOT_SUPPORTED; // GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS says 0
@@ -197,7 +205,8 @@ CUresult CUDAAPI cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevic
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
+CUresult CUDAAPI cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
+					 CUdevice dstDevice)
 {
 	struct sim_device *source, *target;
 
@@ -224,9 +233,11 @@ CUresult CUDAAPI cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attri
 
 // ---- atomic operations over links ----------------------------------------------------------
 
-static CUresult capabilities_of(unsigned *capabilities, const CUatomicOperation *operations, unsigned count, bool native)
+static CUresult capabilities_of(unsigned *capabilities, const CUatomicOperation *operations, unsigned count,
+				bool native)
 {
-	const unsigned scalars = CU_ATOMIC_CAPABILITY_REDUCTION | CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64;
+	const unsigned scalars =
+		CU_ATOMIC_CAPABILITY_REDUCTION | CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64;
 
 	if (!capabilities || !operations || count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -235,7 +246,9 @@ static CUresult capabilities_of(unsigned *capabilities, const CUatomicOperation 
 			return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < count; i++) {
 		bool whole = operations[i] < CU_ATOMIC_OPERATION_FLOAT_ADD;
-		capabilities[i] = !native ? 0 : scalars | (whole ? CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED : 0);
+		capabilities[i] =
+			!native ? 0
+				: scalars | (whole ? CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED : 0);
 	}
 	return CUDA_SUCCESS;
 }

@@ -37,7 +37,8 @@ static void print_kernel(FILE *file, const struct sim_launch_op *launch, unsigne
 		fprintf(file, "\\n<<<(%u,%u,%u),(%u,%u,%u),%u>>>", launch->grid[0], launch->grid[1], launch->grid[2],
 			launch->block[0], launch->block[1], launch->block[2], launch->shared);
 	if (wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_ATTRIBUTES))
-		fprintf(file, "\\nattributes %#x, cooperative %d", launch->attributes ? launch->attributes->set : 0, launch->cooperative);
+		fprintf(file, "\\nattributes %#x, cooperative %d", launch->attributes ? launch->attributes->set : 0,
+			launch->cooperative);
 }
 
 // Copies, sets and what else is an operation.
@@ -55,11 +56,12 @@ static void print_op(FILE *file, const struct CUgraphNode_st *node, unsigned fla
 		fprintf(file, "\\n%#jx = %#jx, %zu x %zu x %zu bytes", (uintmax_t)copy->to, (uintmax_t)copy->from,
 			copy->copy.WidthInBytes, copy->copy.Height, copy->copy.Depth);
 	else if (node->type == CU_GRAPH_NODE_TYPE_MEMSET && wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS))
-		fprintf(file, "\\n%#llx = %#x, %zu x %zu of %u", set->set.dst, set->set.value, set->set.width, set->set.height,
-			set->set.elementSize);
+		fprintf(file, "\\n%#llx = %#x, %zu x %zu of %u", set->set.dst, set->set.value, set->set.width,
+			set->set.height, set->set.elementSize);
 	else if (node->type == CU_GRAPH_NODE_TYPE_HOST && wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_HOST_NODE_PARAMS))
 		fprintf(file, "\\n%p(%p)", (void *)(uintptr_t)host->function, host->data);
-	else if (node->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP && wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_BATCH_MEM_OP_NODE_PARAMS))
+	else if (node->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP &&
+		 wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_BATCH_MEM_OP_NODE_PARAMS))
 		fprintf(file, "\\n%u operations, flags %#x", batch->count, batch->flags);
 	else if ((node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD || node->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT) &&
 		 wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_EVENT_NODE_PARAMS))
@@ -77,9 +79,10 @@ static void print_label(FILE *file, const struct CUgraphNode_st *node, unsigned 
 		fprintf(file, "\\n%#llx, %zu bytes", node->memory->address, node->memory->params.bytesize);
 	if (node->type == CU_GRAPH_NODE_TYPE_MEM_FREE && wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_MEM_FREE_NODE_PARAMS))
 		fprintf(file, "\\n%#llx", node->freed);
-	if (node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS))
-		fprintf(file, "\\ncondition %#llx, type %d, %u bodies", (unsigned long long)node->conditional_params.handle,
-			(int)node->conditional, node->body_count);
+	if (node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL &&
+	    wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS))
+		fprintf(file, "\\ncondition %#llx, type %d, %u bodies",
+			(unsigned long long)node->conditional_params.handle, (int)node->conditional, node->body_count);
 }
 
 static void print_edge(FILE *file, const struct CUgraphNode_st *from, const struct sim_edge *edge, unsigned flags)

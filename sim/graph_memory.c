@@ -44,7 +44,8 @@ static CUresult check_params(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params)
 	struct sim_device *device;
 
 	if (!params->bytesize || props->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
-	    (params->accessDescCount && !params->accessDescs) || params->accessDescCount > (size_t)sim_process.device_count)
+	    (params->accessDescCount && !params->accessDescs) ||
+	    params->accessDescCount > (size_t)sim_process.device_count)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < params->accessDescCount; i++) {
 		if (params->accessDescs[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
@@ -150,7 +151,8 @@ static void open_to(struct sim_graph_memory *memory)
 	struct sim_mapping *mapping = memory->range->mappings;
 
 	for (int i = 0; i < sim_process.device_count; i++) {
-		const struct sim_device *owner = memory->range->device ? memory->range->device : memory->context->device;
+		const struct sim_device *owner =
+			memory->range->device ? memory->range->device : memory->context->device;
 		bool open = is_managed(memory) || owner == &sim_process.devices[i];
 		for (size_t d = 0; d < memory->params.accessDescCount; d++)
 			open |= memory->access[d].location.id == i;

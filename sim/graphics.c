@@ -197,8 +197,8 @@ CUresult CUDAAPI cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, siz
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGraphicsSubResourceGetMappedArray(CUarray *pArray, CUgraphicsResource resource, unsigned int arrayIndex,
-						     unsigned int mipLevel)
+CUresult CUDAAPI cuGraphicsSubResourceGetMappedArray(CUarray *pArray, CUgraphicsResource resource,
+						     unsigned int arrayIndex, unsigned int mipLevel)
 {
 	SIM_ENTER(cuGraphicsSubResourceGetMappedArray);
 	SIM_TRY(resource_get(resource));

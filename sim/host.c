@@ -112,17 +112,23 @@ bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer)
 	pthread_rwlock_rdlock(&lock);
 	struct sim_host *host = find(address);
 	if (host)
-		*ret_pointer = (struct sim_pointer){
-			.type = is_managed(host) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
-			.base = host->base, .size = host->size, .context = host->context,
-			.device = host->context ? host->context->device : NULL, .managed = is_managed(host), .mapped = true,
-			.host = host, .host_access = true,
-			.buffer_id = host->buffer_id};
+		*ret_pointer =
+			(struct sim_pointer){.type = is_managed(host) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
+					     .base = host->base,
+					     .size = host->size,
+					     .context = host->context,
+					     .device = host->context ? host->context->device : NULL,
+					     .managed = is_managed(host),
+					     .mapped = true,
+					     .host = host,
+					     .host_access = true,
+					     .buffer_id = host->buffer_id};
 	pthread_rwlock_unlock(&lock);
 	return host != NULL;
 }
 
-static CUresult allocate(struct sim_context *context, size_t size, enum sim_host_kind kind, unsigned flags, void **ret_address)
+static CUresult allocate(struct sim_context *context, size_t size, enum sim_host_kind kind, unsigned flags,
+			 void **ret_address)
 {
 	size_t rounded = sim_round_up(size, 4096);
 
@@ -131,8 +137,13 @@ static CUresult allocate(struct sim_context *context, size_t size, enum sim_host
 	void *at = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (at == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	struct sim_host host = {.base = (uintptr_t)at, .size = size, .kind = kind, .flags = flags, .context = context->parent,
-				.preferred.type = CU_MEM_LOCATION_TYPE_INVALID, .prefetched.type = CU_MEM_LOCATION_TYPE_INVALID};
+	struct sim_host host = {.base = (uintptr_t)at,
+				.size = size,
+				.kind = kind,
+				.flags = flags,
+				.context = context->parent,
+				.preferred.type = CU_MEM_LOCATION_TYPE_INVALID,
+				.prefetched.type = CU_MEM_LOCATION_TYPE_INVALID};
 	CUresult result = insert(&host);
 	if (result != CUDA_SUCCESS)
 		munmap(at, rounded);
@@ -163,7 +174,8 @@ CUresult sim_host_free(uintptr_t base, bool managed)
 
 	pthread_rwlock_wrlock(&lock);
 	size_t i = upper(base);
-	if (i > 0 && hosts[i - 1]->base == base && hosts[i - 1]->kind == (managed ? SIM_HOST_MANAGED : SIM_HOST_ALLOCATED)) {
+	if (i > 0 && hosts[i - 1]->base == base &&
+	    hosts[i - 1]->kind == (managed ? SIM_HOST_MANAGED : SIM_HOST_ALLOCATED)) {
 		host = hosts[i - 1];
 		take_out(i - 1);
 	}
@@ -269,7 +281,8 @@ CUresult CUDAAPI cuMemFreeHost(void *p)
 	if (!p)
 		return CUDA_SUCCESS;
 	SIM_TRY(sim_capture_unsafe());
-	if (!sim_host_find((uintptr_t)p, &pointer) || pointer.base != (uintptr_t)p || pointer.host->kind != SIM_HOST_ALLOCATED)
+	if (!sim_host_find((uintptr_t)p, &pointer) || pointer.base != (uintptr_t)p ||
+	    pointer.host->kind != SIM_HOST_ALLOCATED)
 		return CUDA_ERROR_INVALID_VALUE;
 	(void)sim_context_synchronize(pointer.context);
 	return sim_host_free((uintptr_t)p, false);
@@ -277,8 +290,8 @@ CUresult CUDAAPI cuMemFreeHost(void *p)
 
 CUresult CUDAAPI cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
-	const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
-			       CU_MEMHOSTREGISTER_READ_ONLY;
+	const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+			       CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
 	struct sim_context *context;
 	unsigned char present;
 

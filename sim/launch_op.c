@@ -115,8 +115,8 @@ static CUresult check_shape(const struct sim_launch_request *request, unsigned s
 		int held = sim_occupancy_blocks(info, (int)threads, request->shared);
 		uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
 		if (blocks > (uint64_t)held * sms) {
-			sim_log("%s: %llu blocks in a cooperative launch, %llu fit", info->name, (unsigned long long)blocks,
-				(unsigned long long)held * sms);
+			sim_log("%s: %llu blocks in a cooperative launch, %llu fit", info->name,
+				(unsigned long long)blocks, (unsigned long long)held * sms);
 			return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 		}
 	}

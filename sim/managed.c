@@ -119,7 +119,8 @@ static CUresult prefetch_run(struct sim_op *op_)
 	return CUDA_SUCCESS;
 }
 
-static const struct sim_op_class prefetch_class = {.name = "prefetch", .size = sizeof(struct prefetch_op), .run = prefetch_run};
+static const struct sim_op_class prefetch_class = {
+	.name = "prefetch", .size = sizeof(struct prefetch_op), .run = prefetch_run};
 
 static void nothing(struct sim_host *host, void *data) {}
 
@@ -153,13 +154,15 @@ CUresult CUDAAPI cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdev
 	return prefetch(devPtr, count, location_of(dstDevice), 0, SIM_PTSZ(hStream));
 }
 
-CUresult CUDAAPI cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
+CUresult CUDAAPI cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
+				       CUstream hStream)
 {
 	SIM_ENTER(cuMemPrefetchAsync_v2);
 	return prefetch(devPtr, count, location, flags, hStream);
 }
 
-CUresult CUDAAPI cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
+CUresult CUDAAPI cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+					    unsigned int flags, CUstream hStream)
 {
 	SIM_ENTER(cuMemPrefetchAsync_v2_ptsz);
 	return prefetch(devPtr, count, location, flags, SIM_PTSZ(hStream));
@@ -178,7 +181,8 @@ static CUresult check_batch(const CUdeviceptr *addresses, const size_t *sizes, s
 }
 
 // Which operation each location applies to first: 0, then rising, within the batch.
-static CUresult check_locations(const CUmemLocation *locations, const size_t *first, size_t locations_count, size_t count)
+static CUresult check_locations(const CUmemLocation *locations, const size_t *first, size_t locations_count,
+				size_t count)
 {
 	if (!locations || !first || locations_count == 0 || locations_count > count || first[0] != 0)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -191,7 +195,8 @@ static CUresult check_locations(const CUmemLocation *locations, const size_t *fi
 }
 
 CUresult CUDAAPI cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
-					 size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+					 size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
+					 CUstream hStream)
 {
 	SIM_ENTER(cuMemPrefetchBatchAsync);
 	SIM_TRY(check_batch(dptrs, sizes, count, flags, hStream));
@@ -204,9 +209,9 @@ CUresult CUDAAPI cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
-					      size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
-					      CUstream hStream)
+CUresult CUDAAPI cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+					      CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+					      size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
 	SIM_ENTER(cuMemPrefetchBatchAsync_ptsz);
 	return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags,
@@ -214,7 +219,8 @@ CUresult CUDAAPI cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 }
 
 // Discarded contents are indeterminate until written: what they were is as good as anything.
-CUresult CUDAAPI cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream)
+CUresult CUDAAPI cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
+					CUstream hStream)
 {
 	struct sim_stream *stream;
 
@@ -230,17 +236,19 @@ CUresult CUDAAPI cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, 
 	return cuMemDiscardBatchAsync(dptrs, sizes, count, flags, SIM_PTSZ(hStream));
 }
 
-CUresult CUDAAPI cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
-						   size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
-						   CUstream hStream)
+CUresult CUDAAPI cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+						   CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+						   size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
 	SIM_ENTER(cuMemDiscardAndPrefetchBatchAsync);
-	return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+	return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags,
+				       hStream);
 }
 
 CUresult CUDAAPI cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 							CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
-							size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+							size_t numPrefetchLocs, unsigned long long flags,
+							CUstream hStream)
 {
 	SIM_ENTER(cuMemDiscardAndPrefetchBatchAsync_ptsz);
 	return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags,
@@ -316,14 +324,15 @@ static CUresult ask(void *data, size_t size, CUmem_range_attribute attribute, CU
 	return sim_host_update(address, count, answer, &question) ? question.result : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult CUDAAPI cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count)
+CUresult CUDAAPI cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute,
+					CUdeviceptr devPtr, size_t count)
 {
 	SIM_ENTER(cuMemRangeGetAttribute);
 	return ask(data, dataSize, attribute, devPtr, count);
 }
 
-CUresult CUDAAPI cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes, size_t numAttributes,
-					 CUdeviceptr devPtr, size_t count)
+CUresult CUDAAPI cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes,
+					 size_t numAttributes, CUdeviceptr devPtr, size_t count)
 {
 	SIM_ENTER(cuMemRangeGetAttributes);
 	if (!data || !dataSizes || !attributes || numAttributes == 0)

@@ -26,7 +26,8 @@ void sim_range_open(struct sim_range *range, struct sim_context *context)
 		sim_contexts_each(open_to_peer, &opening);
 }
 
-CUresult sim_range_alloc(struct sim_context *context, size_t size, enum sim_range_kind kind, struct sim_range **ret_range)
+CUresult sim_range_alloc(struct sim_context *context, size_t size, enum sim_range_kind kind,
+			 struct sim_range **ret_range)
 {
 	size_t rounded = sim_round_up(size, SIM_GRANULE);
 	struct sim_physical *physical;
@@ -85,7 +86,8 @@ CUresult sim_memory_free(CUdeviceptr address)
 	if (range && range->kind == SIM_RANGE_BLOCK) {
 		result = sim_block_free(range, address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	} else if (range && range->base == address &&
-		   (range->kind == SIM_RANGE_DEVICE || range->kind == SIM_RANGE_MODULE || range->kind == SIM_RANGE_GRAPH)) {
+		   (range->kind == SIM_RANGE_DEVICE || range->kind == SIM_RANGE_MODULE ||
+		    range->kind == SIM_RANGE_GRAPH)) {
 		sim_range_free(range);
 		result = CUDA_SUCCESS;
 	}

@@ -28,7 +28,8 @@ bool sim_block_free(struct sim_range *range, CUdeviceptr address); // false: no 
 bool sim_block_find(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer);
 void sim_block_finish(struct sim_range *range); // its struct only; the range goes with its context
 // A new range with memory behind it, open to the context's device and its peers.
-CUresult sim_range_alloc(struct sim_context *context, size_t size, enum sim_range_kind kind, struct sim_range **ret_range);
+CUresult sim_range_alloc(struct sim_context *context, size_t size, enum sim_range_kind kind,
+			 struct sim_range **ret_range);
 
 // Pools (pool.c).
 bool sim_pool_find(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer);

@@ -159,7 +159,8 @@ static nvmlReturn_t fields(nvmlDevice_t device, int count, nvmlFieldValue_t *val
 		value->valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
 		value->value.ullVal = 0;
 		value->nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
-		if (clear || (value->fieldId != NVML_FI_DEV_NVLINK_LINK_COUNT && value->fieldId != NVML_FI_DEV_POWER_INSTANT))
+		if (clear ||
+		    (value->fieldId != NVML_FI_DEV_NVLINK_LINK_COUNT && value->fieldId != NVML_FI_DEV_POWER_INSTANT))
 			continue;
 		value->nvmlReturn = NVML_SUCCESS;
 		if (value->fieldId == NVML_FI_DEV_POWER_INSTANT)

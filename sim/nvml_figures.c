@@ -43,7 +43,8 @@ nvmlReturn_t nvmlDeviceGetInforomImageVersion(nvmlDevice_t device, char *version
 	return text_of(device, version, length, "0000.0000.00.00");
 }
 
-nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomObject_t object, char *version, unsigned length)
+nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomObject_t object, char *version,
+					 unsigned length)
 {
 	struct nvml_state *now;
 
@@ -71,7 +72,8 @@ static nvmlReturn_t refuse(nvmlDevice_t device, const void *result)
 	return result ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-nvmlReturn_t nvmlDeviceGetLastBBXFlushTime(nvmlDevice_t device, unsigned long long *timestamp, unsigned long *durationUs)
+nvmlReturn_t nvmlDeviceGetLastBBXFlushTime(nvmlDevice_t device, unsigned long long *timestamp,
+					   unsigned long *durationUs)
 {
 	return refuse(device, durationUs ? timestamp : NULL);
 }
@@ -124,7 +126,8 @@ nvmlReturn_t nvmlDeviceGetRepairStatus(nvmlDevice_t device, nvmlRepairStatus_v1_
 
 // ---- clocks and states -----------------------------------------------------------------------
 
-nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, nvmlClockType_t clockType, nvmlClockId_t clockId, unsigned *clockMHz)
+nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, nvmlClockType_t clockType, nvmlClockId_t clockId,
+				unsigned *clockMHz)
 {
 	struct nvml_state *now;
 
@@ -233,7 +236,8 @@ nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_v1_t
 	return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, nvmlTemperatureThresholds_t thresholdType, unsigned *temp)
+nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, nvmlTemperatureThresholds_t thresholdType,
+					       unsigned *temp)
 {
 	static const unsigned thresholds[] = {[NVML_TEMPERATURE_THRESHOLD_SHUTDOWN] = CELSIUS_MOST + 5,
 					      [NVML_TEMPERATURE_THRESHOLD_SLOWDOWN] = CELSIUS_MOST + 2,
@@ -263,7 +267,8 @@ nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t device, nvmlMarginTempe
 	return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetThermalSettings(nvmlDevice_t device, unsigned sensorIndex, nvmlGpuThermalSettings_t *pThermalSettings)
+nvmlReturn_t nvmlDeviceGetThermalSettings(nvmlDevice_t device, unsigned sensorIndex,
+					  nvmlGpuThermalSettings_t *pThermalSettings)
 {
 	return refuse(device, pThermalSettings);
 }
@@ -297,7 +302,8 @@ nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_v1_t *p
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (pci->version != nvmlPciInfoExt_v1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	*pci = (nvmlPciInfoExt_v1_t){.version = pci->version, .bus = (unsigned)device->index + 1, .baseClass = 3, .subClass = 2};
+	*pci = (nvmlPciInfoExt_v1_t){
+		.version = pci->version, .bus = (unsigned)device->index + 1, .baseClass = 3, .subClass = 2};
 	snprintf(pci->busId, sizeof pci->busId, "%s", device->pci);
 	return NVML_SUCCESS;
 }

@@ -60,7 +60,8 @@ nvmlReturn_t nvmlDeviceSetCpuAffinity(nvmlDevice_t device) { return let_run_ever
 nvmlReturn_t nvmlDeviceClearCpuAffinity(nvmlDevice_t device) { return let_run_everywhere(device); }
 
 // Lists the devices that are wanted; an array too small gets as many as fit, and the count of all.
-static nvmlReturn_t list(struct nvml_state *now, const struct nvmlDevice_st *but, bool any, unsigned *count, nvmlDevice_t *devices)
+static nvmlReturn_t list(struct nvml_state *now, const struct nvmlDevice_st *but, bool any, unsigned *count,
+			 nvmlDevice_t *devices)
 {
 	unsigned found = 0;
 
@@ -97,7 +98,8 @@ nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopolo
 	return list(now, device, level == NVML_TOPOLOGY_NODE, count, deviceArray);
 }
 
-nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nvmlDevice_t device2, nvmlGpuTopologyLevel_t *pathInfo)
+nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nvmlDevice_t device2,
+						 nvmlGpuTopologyLevel_t *pathInfo)
 {
 	struct nvml_state *now;
 

@@ -13,13 +13,15 @@ CUresult sim_pool_get(CUmemoryPool handle, struct sim_pool **ret_pool)
 {
 	struct sim_pool *pool = (struct sim_pool *)handle;
 
-	if ((uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) || pool->magic != SIM_POOL_MAGIC || pool->destroyed)
+	if ((uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) || pool->magic != SIM_POOL_MAGIC ||
+	    pool->destroyed)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_pool = pool;
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_pool_new(struct sim_device *device, const CUmemPoolProps *properties, size_t size, struct sim_pool **ret_pool)
+CUresult sim_pool_new(struct sim_device *device, const CUmemPoolProps *properties, size_t size,
+		      struct sim_pool **ret_pool)
 {
 	static uint64_t uids;
 	struct sim_pool *pool = calloc(1, sizeof *pool);
@@ -94,7 +96,8 @@ static void tell_importers(struct sim_pool *pool, size_t chunk)
 	if (pool->exported >= 0 && pool->chunks[chunk])
 		pool->chunks[chunk]->physical->shared = true;
 	if (pool->exported >= 0 && !pool->imported)
-		(void)!pwrite(pool->exported, &id, sizeof id, (off_t)(sizeof(struct region_export) + chunk * sizeof id));
+		(void)!pwrite(pool->exported, &id, sizeof id,
+			      (off_t)(sizeof(struct region_export) + chunk * sizeof id));
 }
 
 static void chunk_release(struct sim_pool *pool, size_t chunk)
@@ -103,7 +106,8 @@ static void chunk_release(struct sim_pool *pool, size_t chunk)
 	pool->chunks[chunk] = NULL;
 	pool->reserved -= SIM_CHUNK;
 	if (!pool->device && !pool->imported)
-		(void)fallocate(pool->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(chunk * SIM_CHUNK), SIM_CHUNK);
+		(void)fallocate(pool->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(chunk * SIM_CHUNK),
+				SIM_CHUNK);
 	tell_importers(pool, chunk);
 }
 
@@ -130,7 +134,8 @@ static bool chunk_in_use(const struct sim_pool *pool, size_t chunk)
 	CUdeviceptr base = pool->range->base + chunk * SIM_CHUNK;
 
 	for (const struct sim_segment *segment = pool->segments; segment; segment = segment->next)
-		if ((segment->used || segment->busy) && segment->base < base + SIM_CHUNK && base < segment->base + segment->size)
+		if ((segment->used || segment->busy) && segment->base < base + SIM_CHUNK &&
+		    base < segment->base + segment->size)
 			return true;
 	return false;
 }
@@ -265,7 +270,8 @@ static size_t missing_chunks(const struct sim_pool *pool, CUdeviceptr base, size
 {
 	size_t missing = 0;
 
-	for (size_t i = (base - pool->range->base) / SIM_CHUNK; i <= (base + size - 1 - pool->range->base) / SIM_CHUNK; i++)
+	for (size_t i = (base - pool->range->base) / SIM_CHUNK; i <= (base + size - 1 - pool->range->base) / SIM_CHUNK;
+	     i++)
 		missing += !pool->chunks[i];
 	return missing;
 }

@@ -308,7 +308,8 @@ CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *ma
 		changed->access[map[i].location.id] = (unsigned char)map[i].flags;
 		for (size_t c = 0; c < changed->chunk_count; c++)
 			if (changed->chunks[c])
-				sim_mapping_access(changed->chunks[c], &sim_process.devices[map[i].location.id], map[i].flags);
+				sim_mapping_access(changed->chunks[c], &sim_process.devices[map[i].location.id],
+						   map[i].flags);
 	}
 	sim_memory_unlock();
 	return CUDA_SUCCESS;

@@ -46,9 +46,11 @@ static CUresult check_handle_types(const CUmemPoolProps *properties)
 	if (properties->handleTypes == CU_MEM_HANDLE_TYPE_NONE)
 		return CUDA_SUCCESS;
 	// Memory that belongs to no node, or moves, cannot be handed to another process.
-	if (properties->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED || properties->location.type == CU_MEM_LOCATION_TYPE_HOST)
+	if (properties->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED ||
+	    properties->location.type == CU_MEM_LOCATION_TYPE_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
-	return properties->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return properties->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_SUCCESS
+										   : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
@@ -88,7 +90,8 @@ static CUresult find_place(const CUmemLocation *location, CUmemAllocationType ty
 			break;
 	if (!place) {
 		place = calloc(1, sizeof *place);
-		if (!place || sim_pool_new(NULL, &properties, sim_process.config.memory, &place->standard) != CUDA_SUCCESS) {
+		if (!place ||
+		    sim_pool_new(NULL, &properties, sim_process.config.memory, &place->standard) != CUDA_SUCCESS) {
 			free(place);
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
@@ -151,8 +154,8 @@ CUresult CUDAAPI cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType ty
 	if (on_device(&where, type))
 		return sim_pool_set_device(where.id, pool);
 	SIM_TRY(sim_pool_get(pool, &chosen));
-	if (chosen->imported || chosen->properties.allocType != type || chosen->properties.location.type != where.type ||
-	    chosen->properties.location.id != where.id)
+	if (chosen->imported || chosen->properties.allocType != type ||
+	    chosen->properties.location.type != where.type || chosen->properties.location.id != where.id)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
 	CUresult result = find_place(&where, type, &place);

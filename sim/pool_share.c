@@ -45,10 +45,11 @@ static CUresult import_host(int descriptor, CUmemoryPool *ret_pool)
 
 	if (fstat(descriptor, &facts) != 0 || (size_t)facts.st_size < sizeof record ||
 	    pread(descriptor, &record, sizeof record, facts.st_size - (off_t)sizeof record) != sizeof record ||
-	    memcmp(record.magic, host_magic, sizeof host_magic) != 0 || record.size != (size_t)facts.st_size - sizeof record ||
-	    record.size == 0 || record.size % SIM_CHUNK)
+	    memcmp(record.magic, host_magic, sizeof host_magic) != 0 ||
+	    record.size != (size_t)facts.st_size - sizeof record || record.size == 0 || record.size % SIM_CHUNK)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 				     .location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = (int)record.node}};
 	sim_memory_lock();
 	CUresult result = sim_pool_new(NULL, &properties, record.size, &made);
@@ -62,8 +63,8 @@ static CUresult import_host(int descriptor, CUmemoryPool *ret_pool)
 	return result;
 }
 
-CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
-						  unsigned long long flags)
+CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
+						  CUmemAllocationHandleType handleType, unsigned long long flags)
 {
 	struct sim_pool *shared;
 	int descriptor = -1;
@@ -93,8 +94,8 @@ CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType,
-						    unsigned long long flags)
+CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
+						    CUmemAllocationHandleType handleType, unsigned long long flags)
 {
 	struct region_export what;
 	struct sim_device *device = NULL;
@@ -112,7 +113,8 @@ CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void
 			device = &sim_process.devices[i];
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal}};
 	sim_memory_lock();
 	CUresult result = sim_pool_new(device, &properties, what.payload[1], &made);
@@ -163,7 +165,8 @@ static CUresult adopt_chunk(struct sim_pool *pool, size_t chunk)
 		sim_physical_unref(physical);
 		return result;
 	}
-	if (pread(pool->exported, &id, sizeof id, (off_t)(sizeof(struct region_export) + chunk * sizeof id)) != sizeof id ||
+	if (pread(pool->exported, &id, sizeof id, (off_t)(sizeof(struct region_export) + chunk * sizeof id)) !=
+		    sizeof id ||
 	    region_hold(sim_process.region, id, &device, &size) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	physical = sim_physical_adopt(pool->device, id, size, -1);
@@ -192,7 +195,8 @@ CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool,
 	    data.size > from->range->size - data.offset || data.offset % 512)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
-	for (size_t i = data.offset / SIM_CHUNK; i <= (data.offset + data.size - 1) / SIM_CHUNK && result == CUDA_SUCCESS; i++)
+	for (size_t i = data.offset / SIM_CHUNK;
+	     i <= (data.offset + data.size - 1) / SIM_CHUNK && result == CUDA_SUCCESS; i++)
 		result = adopt_chunk(from, i);
 	if (result == CUDA_SUCCESS)
 		result = sim_pool_claim(from, data.offset, data.size);

@@ -149,9 +149,15 @@ static CUresult check(const struct tensor *t, unsigned least_rank)
 
 static struct map pack(const struct tensor *t, unsigned kind)
 {
-	struct map map = {.magic = MAP_MAGIC, .kind = (uint8_t)kind, .type = (uint8_t)t->type, .rank = (uint8_t)t->rank,
-			  .interleave = (uint8_t)t->interleave, .swizzle = (uint8_t)t->swizzle,
-			  .promotion = (uint8_t)t->promotion, .fill = (uint8_t)t->fill, .address = (uintptr_t)t->address};
+	struct map map = {.magic = MAP_MAGIC,
+			  .kind = (uint8_t)kind,
+			  .type = (uint8_t)t->type,
+			  .rank = (uint8_t)t->rank,
+			  .interleave = (uint8_t)t->interleave,
+			  .swizzle = (uint8_t)t->swizzle,
+			  .promotion = (uint8_t)t->promotion,
+			  .fill = (uint8_t)t->fill,
+			  .address = (uintptr_t)t->address};
 
 	for (unsigned i = 0; i < t->rank; i++) {
 		map.dim[i] = (uint32_t)(t->dim[i] - 1);
@@ -168,11 +174,12 @@ static void write_out(const struct map *map, CUtensorMap *to)
 	memcpy(to, map, sizeof *map);
 }
 
-CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
-					void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
-					const cuuint32_t *boxDim, const cuuint32_t *elementStrides,
-					CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-					CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
+CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
+					cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim,
+					const cuuint64_t *globalStrides, const cuuint32_t *boxDim,
+					const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
+					CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
+					CUtensorMapFloatOOBfill oobFill)
 {
 	const struct tensor t = {tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
 				 elementStrides, interleave, swizzle, l2Promotion, oobFill};
@@ -216,13 +223,13 @@ static CUresult check_columns(const struct tensor *t, const int *lower, const in
 		       : CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
-					 void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
-					 const int *pixelBoxLowerCorner, const int *pixelBoxUpperCorner,
-					 cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn,
-					 const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
-					 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
-					 CUtensorMapFloatOOBfill oobFill)
+CUresult CUDAAPI cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
+					 cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim,
+					 const cuuint64_t *globalStrides, const int *pixelBoxLowerCorner,
+					 const int *pixelBoxUpperCorner, cuuint32_t channelsPerPixel,
+					 cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides,
+					 CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+					 CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
 {
 	const struct tensor t = {tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
 				 elementStrides, interleave, swizzle, l2Promotion, oobFill};
@@ -233,8 +240,8 @@ CUresult CUDAAPI cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapData
 	if (!pixelBoxLowerCorner || !pixelBoxUpperCorner)
 		return CUDA_ERROR_INVALID_VALUE;
 	unsigned corners = t.rank - 2;
-	SIM_TRY(check_columns(&t, pixelBoxLowerCorner, pixelBoxUpperCorner, corners, limits[corners - 1], channelsPerPixel,
-			      pixelsPerColumn));
+	SIM_TRY(check_columns(&t, pixelBoxLowerCorner, pixelBoxUpperCorner, corners, limits[corners - 1],
+			      channelsPerPixel, pixelsPerColumn));
 	struct map map = pack(&t, MAP_IM2COL);
 	for (unsigned i = 0; i < corners; i++) {
 		map.column.lower[i] = (int16_t)pixelBoxLowerCorner[i];

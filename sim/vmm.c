@@ -50,7 +50,8 @@ static struct sim_physical *handle_find(CUmemGenericAllocationHandle handle)
 
 // ---- addresses -----------------------------------------------------------------------------
 
-CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
+CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
+				     unsigned long long flags)
 {
 	struct sim_range *range;
 
@@ -61,7 +62,8 @@ CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t align
 	if (rounded == 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	sim_memory_lock();
-	CUresult result = sim_range_reserve(rounded, alignment < SIM_GRANULE ? SIM_GRANULE : alignment, addr, SIM_RANGE_RESERVED, &range);
+	CUresult result = sim_range_reserve(rounded, alignment < SIM_GRANULE ? SIM_GRANULE : alignment, addr,
+					    SIM_RANGE_RESERVED, &range);
 	if (result == CUDA_SUCCESS)
 		range->asked = size;
 	sim_memory_unlock();
@@ -77,7 +79,8 @@ CUresult CUDAAPI cuMemAddressFree(CUdeviceptr ptr, size_t size)
 	SIM_ENTER(cuMemAddressFree);
 	sim_memory_lock();
 	struct sim_range *range = sim_range_find(ptr);
-	if (range && range->kind == SIM_RANGE_RESERVED && range->base == ptr && range->asked == size && !range->mappings) {
+	if (range && range->kind == SIM_RANGE_RESERVED && range->base == ptr && range->asked == size &&
+	    !range->mappings) {
 		sim_range_free(range);
 		result = CUDA_SUCCESS;
 	}
@@ -189,7 +192,8 @@ CUresult CUDAAPI cuMemGetAllocationGranularity(size_t *granularity, const CUmemA
 	struct sim_device *device;
 
 	SIM_ENTER(cuMemGetAllocationGranularity);
-	if (!granularity || (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+	if (!granularity ||
+	    (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(check_properties(prop, &device));
 	*granularity = SIM_GRANULE;
@@ -211,7 +215,8 @@ CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *pro
 
 // ---- mappings ----------------------------------------------------------------------------------
 
-CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
+CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+			  unsigned long long flags)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -336,7 +341,9 @@ CUresult CUDAAPI cuMemGetAccess(unsigned long long *flags, const CUmemLocation *
 	sim_memory_lock();
 	struct sim_mapping *mapping = sim_mapping_find(ptr);
 	if (mapping)
-		*flags = device ? mapping->access[device->ordinal] : mapping->host ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : 0;
+		*flags = device		 ? mapping->access[device->ordinal]
+			 : mapping->host ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+					 : 0;
 	sim_memory_unlock();
 	return mapping ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

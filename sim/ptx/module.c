@@ -92,7 +92,8 @@ int ptx_module_bind(struct ptx_module *module, uint64_t device, void *host)
 		const struct ptx_symbol *variable = module->variables[i];
 		if (variable->is_managed && module->managed_kept)
 			continue;
-		uint8_t *bytes = (variable->is_managed ? (uint8_t *)(uintptr_t)module->managed : (uint8_t *)host) + variable->offset;
+		uint8_t *bytes = (variable->is_managed ? (uint8_t *)(uintptr_t)module->managed : (uint8_t *)host) +
+				 variable->offset;
 		size_t given = variable->byte_count < variable->size ? variable->byte_count : variable->size;
 		memset(bytes, 0, variable->size);
 		if (given)

@@ -253,7 +253,8 @@ static int decode_elements(struct ptx_decoder *decoder, const struct ptx_operand
 		bool reads = i < to->count;
 		if (!reads && to->list[k].kind == PTX_OPERAND_SINK)
 			continue;
-		r = reads ? ptx_source(decoder, &from->list[k], bits, &a) : ptx_destination(decoder, &to->list[k], bits, &d, &have);
+		r = reads ? ptx_source(decoder, &from->list[k], bits, &a)
+			  : ptx_destination(decoder, &to->list[k], bits, &d, &have);
 		if (r == 0 && !reads && have != bits)
 			r = ptx_malformed(decoder, "an element is too wide");
 		struct ptx_op *op = r ? NULL : ptx_emit(decoder, mover(bits));

@@ -106,7 +106,8 @@ static int special_vector(struct ptx_parser *parser, const enum ptx_special elem
 	if (!operand->list)
 		return -ENOMEM;
 	for (int i = 0; i < 4; i++)
-		operand->list[i] = (struct ptx_operand){.kind = PTX_OPERAND_SPECIAL, .value = elements[i], .type = {32, 'u'}};
+		operand->list[i] =
+			(struct ptx_operand){.kind = PTX_OPERAND_SPECIAL, .value = elements[i], .type = {32, 'u'}};
 	return 0;
 }
 

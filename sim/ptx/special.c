@@ -70,7 +70,8 @@ static uint32_t cluster_rank(const struct ptx_launch *launch, const struct ptx_b
 	uint32_t rank = 0;
 
 	for (int axis = 2; axis >= 0; axis--)
-		rank = rank * cluster_size(launch, (unsigned)axis) + block->id[axis] % cluster_size(launch, (unsigned)axis);
+		rank = rank * cluster_size(launch, (unsigned)axis) +
+		       block->id[axis] % cluster_size(launch, (unsigned)axis);
 	return rank;
 }
 
@@ -111,7 +112,8 @@ static uint64_t uniform(const struct ptx_warp *warp, enum ptx_special special)
 	case PTX_SPECIAL_CLUSTER_NCTAID_X:
 	case PTX_SPECIAL_CLUSTER_NCTAID_Y:
 	case PTX_SPECIAL_CLUSTER_NCTAID_Z: return cluster_size(launch, special - PTX_SPECIAL_CLUSTER_NCTAID_X);
-	case PTX_SPECIAL_CLUSTER_NCTARANK: return cluster_size(launch, 0) * cluster_size(launch, 1) * cluster_size(launch, 2);
+	case PTX_SPECIAL_CLUSTER_NCTARANK:
+		return cluster_size(launch, 0) * cluster_size(launch, 1) * cluster_size(launch, 2);
 	case PTX_SPECIAL_CLUSTER_CTARANK: return cluster_rank(launch, block);
 	case PTX_SPECIAL_IS_EXPLICIT_CLUSTER: return launch->cluster[0] != 0;
 	case PTX_SPECIAL_WARPID: return warp->index;

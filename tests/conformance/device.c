@@ -194,7 +194,8 @@ CONFORM(visible_devices)
 
 CONFORM(atomics_over_links)
 {
-	CUatomicOperation operations[] = {CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_CAS}, wrong = CU_ATOMIC_OPERATION_MAX;
+	CUatomicOperation operations[] = {CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_CAS},
+			  wrong = CU_ATOMIC_OPERATION_MAX;
 	unsigned capabilities[2] = {99, 99};
 	int native = 9;
 

@@ -96,9 +96,17 @@ CONFORM(launch_and_update)
 	void *arguments[] = {&next, &value};
 	CUDA_KERNEL_NODE_PARAMS kernel_node = kernel_parameters(arguments);
 	WORKS(cuGraphAddKernelNode(&kernel, graph, &set, 1, &kernel_node));
-	CUDA_MEMCPY3D read = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = address, .srcPitch = 8, .srcHeight = 1,
-		.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = words, .dstPitch = 8, .dstHeight = 1,
-		.WidthInBytes = 8, .Height = 1, .Depth = 1};
+	CUDA_MEMCPY3D read = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			      .srcDevice = address,
+			      .srcPitch = 8,
+			      .srcHeight = 1,
+			      .dstMemoryType = CU_MEMORYTYPE_HOST,
+			      .dstHost = words,
+			      .dstPitch = 8,
+			      .dstHeight = 1,
+			      .WidthInBytes = 8,
+			      .Height = 1,
+			      .Depth = 1};
 	WORKS(cuGraphAddMemcpyNode(&copy, graph, &kernel, 1, &read, context));
 	NEED(cuGraphInstantiate(&exec, graph, 0));
 	value = 99; // the node copied its arguments
@@ -178,7 +186,8 @@ CONFORM(memory_nodes)
 	cuuint64_t reset = 0;
 	WORKS(cuDeviceSetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &reset));
 	EQUALS(graph_memory(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), 0);
-	GIVES(cuDeviceSetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &reset), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuDeviceSetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &reset),
+	      CUDA_ERROR_INVALID_VALUE);
 }
 
 CONFORM(memory_comes_at_the_first_launch)
@@ -339,7 +348,8 @@ static long printed(CUgraph graph, const char *path, unsigned flags)
 CONFORM(printed_for_people)
 {
 	CUDA_MEMSET_NODE_PARAMS set = {.value = 1, .elementSize = 4, .width = 4, .height = 1};
-	CUDA_KERNEL_NODE_PARAMS launch = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+	CUDA_KERNEL_NODE_PARAMS launch = {
+		.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
 	char path[] = "/tmp/virgate-dot-XXXXXX";
 	CUgraphNode first, second;
 	CUdeviceptr address;

@@ -35,7 +35,8 @@ static void need_nvml(void)
 	NEED(cuDeviceGetUuid(&ours, device));
 	out += sprintf(out, "GPU-");
 	for (int i = 0; i < 16; i++)
-		out += sprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", (unsigned char)ours.bytes[i]);
+		out += sprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+			       (unsigned char)ours.bytes[i]);
 	CHECK_INT(NVML(nvmlDeviceGetHandleByUUID)(uuid, &handle), NVML_SUCCESS);
 }
 
@@ -101,7 +102,8 @@ CONFORM(refusals)
 	need_nvml();
 	ANSWERS(NVML(nvmlDeviceGetHandleByIndex_v2)(99, &none), NVML_ERROR_INVALID_ARGUMENT);
 	ANSWERS(NVML(nvmlDeviceGetHandleByIndex_v2)(0, NULL), NVML_ERROR_INVALID_ARGUMENT);
-	ANSWERS(NVML(nvmlDeviceGetHandleByUUID)("GPU-00000000-0000-0000-0000-000000000000", &none), NVML_ERROR_NOT_FOUND);
+	ANSWERS(NVML(nvmlDeviceGetHandleByUUID)("GPU-00000000-0000-0000-0000-000000000000", &none),
+		NVML_ERROR_NOT_FOUND);
 	ANSWERS(NVML(nvmlDeviceGetMemoryInfo)(handle, NULL), NVML_ERROR_INVALID_ARGUMENT);
 	ANSWERS(NVML(nvmlDeviceGetMemoryInfo)(NULL, &memory), NVML_ERROR_INVALID_ARGUMENT);
 	ANSWERS(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(handle, &count, NULL), NVML_ERROR_INSUFFICIENT_SIZE);
@@ -237,7 +239,8 @@ CONFORM(figures)
 	HOLDS(number > 0);
 	ANSWERS(NVML(nvmlDeviceGetMaxClockInfo)(handle, NVML_CLOCK_SM, &most), NVML_SUCCESS);
 	HOLDS(number <= most);
-	ANSWERS(NVML(nvmlDeviceGetClock)(handle, NVML_CLOCK_SM, NVML_CLOCK_ID_CURRENT, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	ANSWERS(NVML(nvmlDeviceGetClock)(handle, NVML_CLOCK_SM, NVML_CLOCK_ID_CURRENT, NULL),
+		NVML_ERROR_INVALID_ARGUMENT);
 	ASKED(NVML(nvmlDeviceGetMaxCustomerBoostClock)(handle, NVML_CLOCK_GRAPHICS, &number));
 	ASKED(NVML(nvmlDeviceGetMinMaxClockOfPState)(handle, NVML_CLOCK_SM, 0, &least, &most));
 	HOLDS(least <= most);
