@@ -12,8 +12,9 @@ extern "C" {
 
 /* Memory that a graph allocates and frees when it runs: buffers are created and closed on capturing streams only, which
  * adds a node to the graph. One resource a device, for all of the process; the caller owns a reference to *ret_resource,
- * and closing it has no effect on others. A buffer that is destroyed when its stream captures no more stays the graph's. INVALID,
- * UNSUPPORTED (no pools), NO_MEMORY. Any thread. Source: cuMemAllocAsync, cuMemFreeAsync. */
+ * and closing it has no effect on others. A buffer that is destroyed when its stream captures no more stays the graph's;
+ * what a launch allocated and the graph does not free is freed by a buffer that borrows it for a pool. INVALID, UNSUPPORTED (no
+ * pools), NO_MEMORY. Any thread. Source: cuMemAllocAsync, cuMemFreeAsync. */
 VG_PUBLIC enum vg_status vg_graph_memory_resource(struct vg_device *device, struct vg_memory_resource **ret_resource);
 
 /* Bytes of the device's graph memory. */

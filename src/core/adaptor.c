@@ -5,6 +5,7 @@
 #include "virgate/memory_adaptor.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 // What each has of its own follows.
@@ -41,6 +42,27 @@ static enum vg_status create(const struct core_resource_class *class, size_t siz
 	adaptor->upstream = vg_memory_resource_retain(upstream);
 	*ret_adaptor = adaptor;
 	return VG_OK;
+}
+
+// A callback may use the library, and fail at that; the failure that the caller hears of is the buffer's.
+struct failure {
+	enum vg_status status;
+	int code;
+	char text[1024];
+};
+
+static void keep(struct failure *failure, enum vg_status status)
+{
+	const struct vg_error *error = vg_last_error();
+
+	failure->status = status;
+	failure->code = status ? error->code : 0;
+	snprintf(failure->text, sizeof failure->text, "%s", status ? error->text : "");
+}
+
+static enum vg_status restore(const struct failure *failure, const char *function)
+{
+	return failure->status ? vg_fail(failure->status, failure->code, function, "%s", failure->text) : VG_OK;
 }
 
 // ---- limiting --------------------------------------------------------------------------------------
@@ -225,17 +247,20 @@ struct logging {
 	void *user;
 };
 
-static void report(struct logging *it, const struct vg_memory_event *event)
+static enum vg_status report(struct logging *it, const struct vg_memory_event *event, const char *function)
 {
+	struct failure failure;
 	char size[VG_SIZE_TEXT];
 
 	if (it->callback) {
+		keep(&failure, event->status);
 		it->callback(it->user, event);
-		return;
+		return restore(&failure, function);
 	}
 	vg_log(VG_LOG_INFO, "%s: %s %s at 0x%llx: %s", vg_memory_resource_name(it->adaptor.upstream),
 	       event->freed ? "freed" : "allocated", vg_size_format(event->size, size),
 	       (unsigned long long)event->address, vg_status_text(event->status));
+	return event->status;
 }
 
 static enum vg_status logging_allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
@@ -244,8 +269,8 @@ static enum vg_status logging_allocate(struct vg_memory_resource *resource, size
 	struct logging *it = (struct logging *)resource;
 
 	enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, function, ret_allocation);
-	report(it, &(struct vg_memory_event){0, ret_allocation->address, ret_allocation->size, stream, status});
-	return status;
+	return report(it, &(struct vg_memory_event){0, ret_allocation->address, ret_allocation->size, stream, status},
+		      function);
 }
 
 static enum vg_status logging_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
@@ -254,8 +279,8 @@ static enum vg_status logging_deallocate(struct vg_memory_resource *resource, co
 	struct logging *it = (struct logging *)resource;
 
 	enum vg_status status = core_resource_deallocate(it->adaptor.upstream, allocation, stream, function);
-	report(it, &(struct vg_memory_event){1, allocation->address, allocation->size, stream, status});
-	return status;
+	return report(it, &(struct vg_memory_event){1, allocation->address, allocation->size, stream, status},
+		      function);
 }
 
 static const struct core_resource_class logging_class = {.object = {"logging resource", NULL, free_adaptor},
@@ -296,12 +321,17 @@ static enum vg_status retrying_allocate(struct vg_memory_resource *resource, siz
 					const char *function, struct vg_allocation *ret_allocation)
 {
 	struct retrying *it = (struct retrying *)resource;
-	enum vg_status status;
+	struct failure failure;
 
-	do
-		status = core_resource_allocate(it->adaptor.upstream, size, stream, function, ret_allocation);
-	while (out_of_memory(status) && it->callback(it->user, size));
-	return status;
+	for (;;) {
+		enum vg_status status =
+			core_resource_allocate(it->adaptor.upstream, size, stream, function, ret_allocation);
+		if (!out_of_memory(status))
+			return status;
+		keep(&failure, status);
+		if (!it->callback(it->user, size))
+			return restore(&failure, function);
+	}
 }
 
 static enum vg_status retrying_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,

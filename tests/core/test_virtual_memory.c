@@ -1,0 +1,576 @@
+// Virtual memory: the resource with every option, growth, and the three objects it is made of.
+#include "memory_test.h"
+
+#define OPTIONS(...)                                                                                                   \
+	(&(struct vg_virtual_memory_options){.size = sizeof(struct vg_virtual_memory_options), __VA_ARGS__})
+enum { MIB = 1 << 20 };
+
+static size_t granularity(struct vg_device *device)
+{
+	struct vg_physical_memory *memory;
+
+	OK(vg_physical_memory_create(device, 1, NULL, &memory));
+	size_t size = vg_physical_memory_size(memory);
+	vg_physical_memory_destroy(memory);
+	return size;
+}
+
+// Writes a word every MiB, counted from `first`.
+static void put(struct vg_buffer *buffer, unsigned first, struct vg_stream *stream)
+{
+	unsigned count = (unsigned)(vg_buffer_size(buffer) / MIB);
+
+	for (unsigned i = 0; i < count; i++) {
+		unsigned word = first + i;
+		OK(vg_buffer_write(buffer, (size_t)i * MIB, &word, sizeof word, stream));
+		OK(vg_stream_sync(stream));
+	}
+}
+
+static void check(struct vg_buffer *buffer, unsigned from_mib, unsigned to_mib, unsigned first,
+		  struct vg_stream *stream)
+{
+	for (unsigned i = from_mib; i < to_mib; i++) {
+		unsigned word = ~0u;
+		OK(vg_buffer_read(buffer, (size_t)i * MIB, &word, sizeof word, stream));
+		OK(vg_stream_sync(stream));
+		CHECK_INT(word, first + i);
+	}
+}
+
+// ---- the resource -----------------------------------------------------------------------------------
+
+TEST(virtual_buffer_is_rounded_and_given_back)
+{
+	struct bench b = open_bench();
+	struct vg_memory_resource *resource;
+	struct vg_memory_properties p;
+	struct vg_buffer *buffer;
+	size_t granule = granularity(b.device), before = free_memory(b.device);
+
+	OK(vg_virtual_memory_resource_create(b.device, NULL, &resource));
+	CHECK_STR(vg_memory_resource_name(resource), "virtual memory resource");
+	OK(vg_memory_resource_properties(resource, &p));
+	CHECK(p.device == 0 && p.device_accessible && !p.host_accessible && !p.managed);
+	OK(vg_buffer_create(resource, granule + 1, NULL, &buffer));
+	CHECK_INT(vg_buffer_size(buffer), 2 * granule);
+	CHECK_INT(before - free_memory(b.device), 2 * granule);
+	OK(vg_buffer_fill_byte(buffer, 1, b.stream));
+	OK(vg_stream_sync(b.stream));
+	OK(vg_buffer_close(buffer, NULL));
+	CHECK_INT(free_memory(b.device), before); // all of it, at once
+	vg_buffer_destroy(buffer);
+	OK(vg_buffer_create(resource, 0, NULL, &buffer));
+	CHECK(vg_buffer_size(buffer) == 0 && vg_buffer_address(buffer) == 0);
+	vg_buffer_destroy(buffer);
+	vg_memory_resource_destroy(resource);
+	close_bench(&b);
+}
+
+TEST(virtual_buffer_is_unmapped_after_the_work_of_its_stream)
+{
+	struct bench b = open_bench();
+	struct vg_memory_resource *resource;
+	struct vg_buffer *buffer;
+
+	OK(vg_virtual_memory_resource_create(b.device, NULL, &resource));
+	for (int i = 0; i < 20; i++) {
+		OK(vg_buffer_create(resource, 64 * MIB, b.stream, &buffer));
+		OK(vg_buffer_fill_byte(buffer, i, b.stream));
+		vg_buffer_destroy(buffer); // what the stream still writes would fault
+	}
+	OK(vg_stream_sync(b.stream));
+	vg_memory_resource_destroy(resource);
+	close_bench(&b);
+}
+
+TEST(virtual_buffer_on_a_capturing_stream)
+{
+	struct bench b = open_bench();
+	struct vg_memory_resource *resource;
+	struct vg_buffer *buffer, *none = NULL;
+	size_t before = free_memory(b.device);
+
+	OK(vg_virtual_memory_resource_create(b.device, NULL, &resource));
+	OK(vg_buffer_create(resource, 2 * MIB, b.stream, &buffer));
+	struct vg_graph_builder *builder = begin_capture(b.stream);
+	REFUSED(vg_buffer_create(resource, 2 * MIB, b.stream, &none), VG_STATE, "cannot be captured");
+	REFUSED(vg_buffer_close(buffer, NULL), VG_STATE, "cannot be captured");
+	vg_buffer_destroy(buffer);
+	OK(vg_graph_builder_end(builder));
+	vg_graph_builder_destroy(builder);
+	OK(vg_buffer_create(b.pool, 0, b.stream, &none));
+	vg_buffer_destroy(none);
+	CHECK_INT(free_memory(b.device), before);
+	vg_memory_resource_destroy(resource);
+	close_bench(&b);
+}
+
+TEST(virtual_memory_hint_and_alignment)
+{
+	struct bench b = open_bench();
+	struct vg_memory_resource *resource = NULL;
+	struct vg_address_range *range;
+	struct vg_buffer *buffer;
+	size_t granule = granularity(b.device);
+
+	// A place that was free a moment ago.
+	OK(vg_address_range_create(4 * granule, 0, 0, &range));
+	vg_address place = vg_address_range_address(range);
+	vg_address_range_destroy(range);
+	OK(vg_virtual_memory_resource_create(b.device, OPTIONS(.address_hint = place), &resource));
+	OK(vg_buffer_create(resource, granule, NULL, &buffer));
+	CHECK(vg_buffer_address(buffer) == place);
+	vg_buffer_destroy(buffer);
+	vg_memory_resource_destroy(resource);
+	OK(vg_virtual_memory_resource_create(b.device, OPTIONS(.alignment = 64 * MIB), &resource));
+	OK(vg_buffer_create(resource, granule, NULL, &buffer));
+	CHECK_INT(vg_buffer_address(buffer) % (64 * MIB), 0);
+	vg_buffer_destroy(buffer);
+	vg_memory_resource_destroy(resource);
+	resource = NULL;
+	REFUSED(vg_virtual_memory_resource_create(b.device, OPTIONS(.alignment = 3 * MIB), &resource), VG_INVALID,
+		"it must be a power of two");
+	REFUSED(vg_virtual_memory_resource_create(b.device, OPTIONS(.address_hint = place + 4096), &resource),
+		VG_INVALID, "it must be a multiple of");
+	REFUSED(vg_virtual_memory_resource_create(
+			b.device, OPTIONS(.alignment = 64 * MIB, .address_hint = 3 * 64 * MIB + granule), &resource),
+		VG_INVALID, "it must be a multiple of 67108864");
+	CHECK(!resource);
+	close_bench(&b);
+}
+
+TEST(virtual_memory_options_out_of_range)
+{
+	struct bench b = open_bench();
+	struct vg_memory_resource *resource = NULL;
+	struct vg_buffer *buffer = NULL;
+
+#define BAD(part, ...)                                                                                                 \
+	REFUSED(vg_virtual_memory_resource_create(b.device, OPTIONS(__VA_ARGS__), &resource), VG_INVALID, part)
+	BAD("allocation_type is 2", .allocation_type = 2);
+	BAD("location.type is 9", .location = {9, 0});
+	BAD("location.id is 1: the memory is of device 0", .location = {VG_LOCATION_DEVICE, 1});
+	BAD("location.id is -1: a NUMA node is 0 or more", .location = {VG_LOCATION_HOST_NUMA, -1});
+	BAD("handle_type is 17", .handle_type = 17);
+	BAD("granularity is 2", .granularity = 2);
+	BAD("self_access is 5 and peer_access 0", .self_access = 5);
+	BAD("peer_access 3", .peer_access = 3);
+	BAD("peers is NULL, and peer_count 2", .peer_count = 2);
+	BAD("peers[0] is NULL", .peer_count = 1, .peers = (struct vg_device *[]){NULL});
+	BAD("memory at HOST has no handles", .location = {VG_LOCATION_HOST, 0}, .handle_type = VG_HANDLE_POSIX_FD);
+	REFUSED(vg_virtual_memory_resource_create(b.device, OPTIONS(.handle_type = VG_HANDLE_WIN32_KMT), &resource),
+		VG_UNSUPPORTED, "is Windows'");
+	REFUSED(vg_virtual_memory_resource_create(b.device, OPTIONS(.handle_type = VG_HANDLE_WIN32), &resource),
+		VG_UNSUPPORTED, "is Windows'");
+	REFUSED(vg_virtual_memory_resource_create(NULL, NULL, &resource), VG_INVALID, "device is NULL");
+	REFUSED(vg_virtual_memory_resource_create(b.device, NULL, NULL), VG_INVALID, "ret_resource is NULL");
+	CHECK(!resource);
+	OK(vg_virtual_memory_resource_create(b.device, NULL, &resource));
+	REFUSED(vg_buffer_create(resource, SIZE_MAX, NULL, &buffer), VG_INVALID, "are too many");
+	REFUSED(vg_buffer_borrow(0x1000, 16,
+				 &(struct vg_buffer_borrow_options){.size = sizeof(struct vg_buffer_borrow_options),
+								    .resource = resource},
+				 &buffer),
+		VG_INVALID, "frees only what it allocated itself");
+	CHECK(!buffer);
+	vg_memory_resource_destroy(resource);
+	close_bench(&b);
+}
+
+TEST(virtual_memory_what_the_device_cannot)
+{
+	struct bench b = open_bench();
+	struct vg_memory_resource *resource = NULL;
+	int rdma, fabric;
+
+	OK(vg_device_property(b.device, VG_DEVICE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, &rdma));
+	if (!rdma)
+		REFUSED(vg_virtual_memory_resource_create(b.device, OPTIONS(.gpu_direct_rdma = 1), &resource),
+			VG_UNSUPPORTED, "GPU Direct RDMA is not supported on device 0");
+	else
+		OK(vg_virtual_memory_resource_create(b.device, OPTIONS(.gpu_direct_rdma = 1), &resource));
+	vg_memory_resource_destroy(resource);
+	resource = NULL;
+	OK(vg_device_property(b.device, VG_DEVICE_HANDLE_TYPE_FABRIC_SUPPORTED, &fabric));
+	if (!fabric)
+		REFUSED(vg_virtual_memory_resource_create(b.device, OPTIONS(.handle_type = VG_HANDLE_FABRIC),
+							  &resource),
+			VG_UNSUPPORTED, "a fabric handle is not supported on device 0");
+	vg_memory_resource_destroy(resource);
+	close_bench(&b);
+}
+
+TEST(virtual_memory_minimum_granularity_and_no_handles)
+{
+	struct bench b = open_bench();
+	struct vg_memory_resource *resource;
+	struct vg_physical_memory *memory;
+	struct vg_buffer *buffer;
+	int descriptor = -1;
+
+	OK(vg_virtual_memory_resource_create(
+		b.device, OPTIONS(.granularity = VG_GRANULARITY_MINIMUM, .handle_type = VG_HANDLE_NONE), &resource));
+	OK(vg_buffer_create(resource, 1, NULL, &buffer));
+	OK(vg_buffer_fill_byte(buffer, 1, b.stream));
+	OK(vg_stream_sync(b.stream));
+	vg_buffer_destroy(buffer);
+	vg_memory_resource_destroy(resource);
+	OK(vg_physical_memory_create(b.device, 1, OPTIONS(.handle_type = VG_HANDLE_NONE), &memory));
+	REFUSED(vg_physical_memory_export(memory, &descriptor), VG_STATE, "made without VG_HANDLE_POSIX_FD");
+	CHECK_INT(descriptor, -1);
+	vg_physical_memory_destroy(memory);
+	close_bench(&b);
+}
+
+static int access_of(vg_address address, int device)
+{
+	struct {
+		int type, id;
+	} location = {1, device};
+	unsigned long long flags = 99;
+
+	DRIVER(cuMemGetAccess, (unsigned long long *, void *, vg_address), &flags, &location, address);
+	return (int)flags;
+}
+
+TEST(virtual_memory_access)
+{
+	static const struct {
+		enum vg_access access;
+		int flags;
+	} cases[] = {{VG_ACCESS_READ_WRITE, 3}, {VG_ACCESS_READ, 1}, {VG_ACCESS_NONE, 0}};
+	struct bench b = open_bench();
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct vg_memory_resource *resource;
+		struct vg_memory_properties p;
+		struct vg_buffer *buffer;
+		OK(vg_virtual_memory_resource_create(b.device, OPTIONS(.self_access = cases[i].access), &resource));
+		OK(vg_memory_resource_properties(resource, &p));
+		CHECK_INT(p.device_accessible, cases[i].access != VG_ACCESS_NONE);
+		OK(vg_buffer_create(resource, 1, NULL, &buffer));
+		CHECK_INT(access_of(vg_buffer_address(buffer), 0), cases[i].flags);
+		vg_buffer_destroy(buffer);
+		vg_memory_resource_destroy(resource);
+	}
+	close_bench(&b);
+}
+
+TEST(virtual_memory_at_the_host)
+{
+	static const enum vg_location_type places[] = {VG_LOCATION_HOST, VG_LOCATION_HOST_NUMA,
+						       VG_LOCATION_HOST_NUMA_CURRENT};
+	struct bench b = open_bench();
+	int supported, on_node;
+
+	OK(vg_device_property(b.device, VG_DEVICE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, &supported));
+	OK(vg_device_property(b.device, VG_DEVICE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, &on_node));
+	if (!supported || !on_node)
+		SKIP("the device maps no host memory");
+	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+		struct vg_memory_resource *resource;
+		struct vg_memory_properties p;
+		struct vg_buffer *buffer;
+		OK(vg_virtual_memory_resource_create(b.device, OPTIONS(.location = {places[i], 0}), &resource));
+		OK(vg_memory_resource_properties(resource, &p));
+		CHECK(p.device == -1 && p.device_accessible && p.host_accessible);
+		OK(vg_buffer_create(resource, 1, b.stream, &buffer));
+		OK(vg_buffer_fill_byte(buffer, 7, b.stream));
+		OK(vg_stream_sync(b.stream));
+		CHECK_INT(*(unsigned char *)(uintptr_t)vg_buffer_address(buffer), 7);
+		vg_buffer_destroy(buffer);
+		vg_memory_resource_destroy(resource);
+	}
+	close_bench(&b);
+}
+
+// ---- growth -------------------------------------------------------------------------------------------
+
+TEST(buffer_grows_in_place_where_it_can)
+{
+	struct bench b = open_bench();
+	struct vg_memory_resource *resource;
+	struct vg_address_range *range;
+	struct vg_buffer *small, *large, *larger;
+	size_t before = free_memory(b.device);
+
+	// Where nothing is behind the buffer.
+	OK(vg_address_range_create(64 * MIB, 0, 0, &range));
+	vg_address place = vg_address_range_address(range);
+	vg_address_range_destroy(range);
+	OK(vg_virtual_memory_resource_create(b.device, OPTIONS(.address_hint = place), &resource));
+	OK(vg_buffer_create(resource, 4 * MIB, b.stream, &small));
+	CHECK(vg_buffer_address(small) == place);
+	put(small, 100, b.stream);
+	OK(vg_buffer_grow(small, 10 * MIB, NULL, &large));
+	CHECK(large != small);
+	CHECK(vg_buffer_address(large) == place);
+	CHECK_INT(vg_buffer_size(large), 10 * MIB);
+	CHECK_INT(vg_buffer_size(small), 4 * MIB);
+	CHECK_INT(before - free_memory(b.device), 10 * MIB);
+	check(large, 0, 4, 100, b.stream);
+	OK(vg_buffer_fill_byte(large, 0, b.stream));
+	put(large, 200, b.stream);
+	OK(vg_buffer_grow(large, 12 * MIB, NULL, &larger));
+	CHECK(vg_buffer_address(larger) == place);
+	vg_buffer_destroy(small);
+	check(larger, 0, 10, 200, b.stream);
+	vg_buffer_destroy(larger); // the newest first
+	check(large, 0, 10, 200, b.stream);
+	CHECK_INT(before - free_memory(b.device), 10 * MIB);
+	vg_buffer_destroy(large);
+	CHECK_INT(free_memory(b.device), before);
+	// Nothing holds the addresses either.
+	OK(vg_address_range_create(64 * MIB, 0, place, &range));
+	CHECK(vg_address_range_address(range) == place);
+	vg_address_range_destroy(range);
+	vg_memory_resource_destroy(resource);
+	close_bench(&b);
+}
+
+TEST(buffer_grows_elsewhere_where_it_must)
+{
+	struct bench b = open_bench();
+	struct vg_memory_resource *resource;
+	struct vg_address_range *range, *wall;
+	struct vg_buffer *small, *large, *larger;
+	size_t before = free_memory(b.device);
+
+	OK(vg_address_range_create(64 * MIB, 0, 0, &range));
+	vg_address place = vg_address_range_address(range);
+	vg_address_range_destroy(range);
+	OK(vg_address_range_create(4 * MIB, 0, place + 4 * MIB, &wall));
+	CHECK(vg_address_range_address(wall) == place + 4 * MIB);
+	OK(vg_virtual_memory_resource_create(b.device, OPTIONS(.address_hint = place), &resource));
+	OK(vg_buffer_create(resource, 4 * MIB, b.stream, &small));
+	CHECK(vg_buffer_address(small) == place);
+	put(small, 100, b.stream);
+	OK(vg_buffer_grow(small, 10 * MIB, NULL, &large));
+	CHECK(vg_buffer_address(large) != place);
+	CHECK_INT(before - free_memory(b.device), 10 * MIB); // the old memory once
+	check(large, 0, 4, 100, b.stream);
+	check(small, 0, 4, 100, b.stream); // at its own address too
+	put(large, 300, b.stream);
+	check(small, 0, 4, 300, b.stream);
+	vg_address_range_destroy(wall);
+	vg_buffer_destroy(small);
+	check(large, 0, 10, 300, b.stream);
+	CHECK_INT(before - free_memory(b.device), 10 * MIB);
+	// Once more, with several pieces.
+	OK(vg_buffer_grow(large, 12 * MIB, NULL, &larger));
+	vg_address_range_destroy(NULL);
+	vg_buffer_destroy(large);
+	check(larger, 0, 10, 300, b.stream);
+	vg_buffer_destroy(larger);
+	CHECK_INT(free_memory(b.device), before);
+	OK(vg_address_range_create(64 * MIB, 0, place, &range));
+	CHECK(vg_address_range_address(range) == place);
+	vg_address_range_destroy(range);
+	vg_memory_resource_destroy(resource);
+	close_bench(&b);
+}
+
+TEST(growth_that_is_none_and_new_access)
+{
+	struct bench b = open_bench();
+	struct vg_memory_resource *resource;
+	struct vg_buffer *buffer, *same, *grown, *borrowed, *none = NULL;
+
+	OK(vg_virtual_memory_resource_create(b.device, NULL, &resource));
+	OK(vg_buffer_create(resource, 4 * MIB, NULL, &buffer));
+	OK(vg_buffer_grow(buffer, 3 * MIB, NULL, &same));
+	CHECK(same == buffer);
+	vg_buffer_destroy(same);
+	OK(vg_buffer_grow(buffer, 4 * MIB, OPTIONS(.self_access = VG_ACCESS_READ), &same));
+	CHECK(same == buffer);
+	vg_buffer_destroy(same);
+	CHECK_INT(access_of(vg_buffer_address(buffer), 0), 1);
+	OK(vg_buffer_grow(buffer, 6 * MIB, OPTIONS(.self_access = VG_ACCESS_READ_WRITE), &grown));
+	CHECK_INT(access_of(vg_buffer_address(grown), 0), 3);
+	CHECK_INT(access_of(vg_buffer_address(grown) + 5 * MIB, 0), 3);
+	OK(vg_buffer_fill_byte(grown, 1, b.stream));
+	OK(vg_stream_sync(b.stream));
+	REFUSED(vg_buffer_grow(grown, 8 * MIB, OPTIONS(.alignment = 3), &none), VG_INVALID, "power of two");
+	REFUSED(vg_buffer_grow(grown, SIZE_MAX, NULL, &none), VG_INVALID, "are too many");
+	REFUSED(vg_buffer_grow(grown, (size_t)1 << 45, NULL, &none), VG_DRIVER, "CUDA_ERROR_OUT_OF_MEMORY");
+	REFUSED(vg_buffer_grow(NULL, MIB, NULL, &none), VG_INVALID, "buffer is NULL");
+	REFUSED(vg_buffer_grow(grown, MIB, NULL, NULL), VG_INVALID, "ret_buffer is NULL");
+	OK(vg_buffer_borrow(vg_buffer_address(grown), MIB, NULL, &borrowed));
+	REFUSED(vg_buffer_grow(borrowed, 2 * MIB, NULL, &none), VG_INVALID,
+		"a buffer of a borrowed address cannot grow");
+	vg_buffer_destroy(borrowed);
+	OK(vg_buffer_create(b.pool, MIB, b.stream, &borrowed));
+	REFUSED(vg_buffer_grow(borrowed, 2 * MIB, NULL, &none), VG_INVALID, "a buffer of a device pool cannot grow");
+	vg_buffer_destroy(borrowed);
+	OK(vg_buffer_create(resource, 0, NULL, &borrowed));
+	REFUSED(vg_buffer_grow(borrowed, 2 * MIB, NULL, &none), VG_INVALID, "has 0 bytes");
+	vg_buffer_destroy(borrowed);
+	CHECK(!none);
+	OK(vg_buffer_close(buffer, NULL));
+	REFUSED(vg_buffer_grow(buffer, 8 * MIB, NULL, &none), VG_CLOSED, "the buffer has been closed");
+	vg_buffer_destroy(buffer);
+	vg_buffer_destroy(grown);
+	vg_memory_resource_destroy(resource);
+	close_bench(&b);
+}
+
+TEST(virtual_memory_without_growth_of_anything)
+{
+	struct bench b = open_bench();
+	struct vg_memory_resource *resource;
+	int rounds = getenv("VIRGATE_TEST_FULL") ? 100000 : 1000;
+	size_t before = free_memory(b.device);
+
+	OK(vg_virtual_memory_resource_create(b.device, NULL, &resource));
+	for (int i = 0; i < rounds; i++) {
+		struct vg_buffer *small, *large;
+		OK(vg_buffer_create(resource, 1, NULL, &small));
+		OK(vg_buffer_grow(small, vg_buffer_size(small) + 1, NULL, &large));
+		vg_buffer_destroy(i % 2 ? small : large);
+		vg_buffer_destroy(i % 2 ? large : small);
+	}
+	CHECK_INT(free_memory(b.device), before);
+	vg_memory_resource_destroy(resource);
+	close_bench(&b);
+}
+
+// ---- the three objects ----------------------------------------------------------------------------------
+
+TEST(one_memory_at_several_addresses)
+{
+	struct bench b = open_bench();
+	struct vg_physical_memory *memory;
+	struct vg_address_range *range;
+	struct vg_mapping *first, *second, *none = NULL;
+	struct vg_buffer *one, *two;
+	unsigned word = 0;
+	size_t granule = granularity(b.device), before = free_memory(b.device);
+
+	OK(vg_physical_memory_create(b.device, granule, NULL, &memory));
+	CHECK_INT(before - free_memory(b.device), granule);
+	OK(vg_address_range_create(3 * granule, 0, 0, &range));
+	CHECK_INT(vg_address_range_size(range), 3 * granule);
+	OK(vg_mapping_create(range, 0, memory, &first));
+	OK(vg_mapping_create(range, 2 * granule, memory, &second));
+	CHECK(vg_mapping_address(second) == vg_address_range_address(range) + 2 * granule);
+	CHECK_INT(vg_mapping_size(second), granule);
+	REFUSED(vg_mapping_create(range, 2 * granule + 1, memory, &none), VG_INVALID, "the range has");
+	REFUSED(vg_mapping_create(range, SIZE_MAX, memory, &none), VG_INVALID, "the range has");
+	REFUSED(vg_mapping_create(range, 0, memory, &none), VG_DRIVER, "cuMemMap");
+	OK(vg_mapping_set_access(first, &b.device, 1, VG_ACCESS_READ_WRITE));
+	OK(vg_mapping_set_access(second, &b.device, 1, VG_ACCESS_READ));
+	// The parts may go first: a mapping keeps them.
+	vg_physical_memory_destroy(memory);
+	vg_address_range_destroy(range);
+	CHECK_INT(before - free_memory(b.device), granule);
+	OK(vg_buffer_borrow(vg_mapping_address(first), granule, NULL, &one));
+	struct vg_buffer_borrow_options options = {
+		.size = sizeof options, .owner = second, .drop_owner = (void (*)(void *))vg_mapping_destroy};
+	OK(vg_buffer_borrow(vg_mapping_address(second), granule, &options, &two));
+	OK(vg_buffer_fill(one, &(unsigned){815}, 4, b.stream));
+	OK(vg_buffer_read(two, granule - 4, &word, 4, b.stream));
+	OK(vg_stream_sync(b.stream));
+	CHECK_INT(word, 815);
+	vg_buffer_destroy(one);
+	OK(vg_mapping_close(first));
+	OK(vg_mapping_close(first));
+	CHECK_INT(vg_mapping_address(first), 0);
+	REFUSED(vg_mapping_set_access(first, &b.device, 1, VG_ACCESS_READ), VG_CLOSED, "the mapping has been closed");
+	vg_mapping_destroy(first);
+	OK(vg_buffer_read(two, 0, &word, 4, b.stream));
+	OK(vg_stream_sync(b.stream));
+	vg_buffer_destroy(two); // and the mapping with it
+	CHECK_INT(free_memory(b.device), before);
+	close_bench(&b);
+}
+
+TEST(parts_of_virtual_memory_refuse)
+{
+	struct bench b = open_bench();
+	struct vg_physical_memory *memory = NULL;
+	struct vg_address_range *range = NULL;
+	struct vg_mapping *mapping = NULL;
+	size_t granule = granularity(b.device);
+
+	REFUSED(vg_physical_memory_create(b.device, 0, NULL, &memory), VG_INVALID, "size is 0");
+	REFUSED(vg_physical_memory_create(NULL, 1, NULL, &memory), VG_INVALID, "device is NULL");
+	REFUSED(vg_physical_memory_create(b.device, 1, NULL, NULL), VG_INVALID, "ret_memory is NULL");
+	REFUSED(vg_physical_memory_create(b.device, (size_t)1 << 50, NULL, &memory), VG_DRIVER, "asked for 1.0 PiB");
+	REFUSED(vg_physical_memory_import(b.device, -1, granule, &memory), VG_INVALID, "descriptor -1 is not open");
+	REFUSED(vg_physical_memory_import(b.device, 0, 0, &memory), VG_INVALID, "size is 0");
+	REFUSED(vg_physical_memory_import(b.device, 2, granule, &memory), VG_DRIVER, "descriptor 2");
+	REFUSED(vg_address_range_create(0, 0, 0, &range), VG_INVALID, "0 bytes of addresses");
+	REFUSED(vg_address_range_create(4097, 0, 0, &range), VG_INVALID, "multiples of 4096");
+	REFUSED(vg_address_range_create(4096, 3, 0, &range), VG_INVALID, "power of two");
+	REFUSED(vg_address_range_create((size_t)1 << 62, 0, 0, &range), VG_DRIVER, "cuMemAddressReserve");
+	REFUSED(vg_address_range_create(4096, 0, 0, NULL), VG_INVALID, "ret_range is NULL");
+	CHECK(!memory && !range);
+	OK(vg_physical_memory_create(b.device, granule, NULL, &memory));
+	OK(vg_address_range_create(granule, 0, 0, &range));
+	REFUSED(vg_mapping_create(NULL, 0, memory, &mapping), VG_INVALID, "range is NULL");
+	REFUSED(vg_mapping_create(range, 0, NULL, &mapping), VG_INVALID, "memory is NULL");
+	REFUSED(vg_mapping_create(range, 0, memory, NULL), VG_INVALID, "ret_mapping is NULL");
+	CHECK(!mapping);
+	OK(vg_mapping_create(range, 0, memory, &mapping));
+	REFUSED(vg_mapping_set_access(mapping, &b.device, 0, VG_ACCESS_READ), VG_INVALID, "count is 0");
+	REFUSED(vg_mapping_set_access(mapping, NULL, 1, VG_ACCESS_READ), VG_INVALID, "devices is NULL");
+	REFUSED(vg_mapping_set_access(mapping, (struct vg_device *[]){NULL}, 1, VG_ACCESS_READ), VG_INVALID,
+		"devices[0] is NULL");
+	REFUSED(vg_mapping_set_access(mapping, &b.device, 1, 9), VG_INVALID, "access is 9");
+	OK(vg_address_range_close(range));
+	OK(vg_physical_memory_close(memory));
+	CHECK(vg_address_range_size(range) == 0 && vg_physical_memory_size(memory) == 0);
+	REFUSED(vg_mapping_create(range, 0, memory, &mapping), VG_CLOSED, "the address range has been closed");
+	REFUSED(vg_physical_memory_export(memory, &(int){0}), VG_CLOSED, "the physical memory has been closed");
+	REFUSED(vg_mapping_close(NULL), VG_INVALID, "mapping is NULL");
+	REFUSED(vg_address_range_close(NULL), VG_INVALID, "range is NULL");
+	REFUSED(vg_physical_memory_close(NULL), VG_INVALID, "memory is NULL");
+	vg_mapping_destroy(mapping);
+	vg_mapping_destroy(NULL);
+	vg_address_range_destroy(range);
+	vg_physical_memory_destroy(memory);
+	vg_physical_memory_destroy(NULL);
+	close_bench(&b);
+}
+
+TEST(physical_memory_by_descriptor)
+{
+	struct bench b = open_bench();
+	struct vg_physical_memory *memory, *imported;
+	struct vg_address_range *range;
+	struct vg_mapping *mapping = NULL, *other;
+	unsigned word = 0;
+	int descriptor;
+	size_t granule = granularity(b.device), before = free_memory(b.device);
+
+	OK(vg_physical_memory_create(b.device, granule, NULL, &memory));
+	OK(vg_physical_memory_export(memory, &descriptor));
+	OK(vg_physical_memory_import(b.device, descriptor, 2 * granule, &imported));
+	OK(vg_address_range_create(2 * granule, 0, 0, &range));
+	REFUSED(vg_mapping_create(range, 0, imported, &mapping), VG_DRIVER, "cuMemMap"); // a false claim
+	CHECK(!mapping);
+	vg_physical_memory_destroy(imported);
+	OK(vg_physical_memory_import(b.device, descriptor, granule, &imported));
+	close(descriptor);
+	OK(vg_mapping_create(range, 0, memory, &mapping));
+	OK(vg_mapping_create(range, granule, imported, &other));
+	OK(vg_mapping_set_access(mapping, &b.device, 1, VG_ACCESS_READ_WRITE));
+	OK(vg_mapping_set_access(other, &b.device, 1, VG_ACCESS_READ_WRITE));
+	struct vg_buffer *one, *two;
+	OK(vg_buffer_borrow(vg_mapping_address(mapping), granule, NULL, &one));
+	OK(vg_buffer_borrow(vg_mapping_address(other), granule, NULL, &two));
+	OK(vg_buffer_fill(one, &(unsigned){31}, 4, b.stream));
+	OK(vg_buffer_read(two, 4, &word, 4, b.stream));
+	OK(vg_stream_sync(b.stream));
+	CHECK_INT(word, 31);
+	vg_buffer_destroy(one);
+	vg_buffer_destroy(two);
+	vg_mapping_destroy(mapping);
+	vg_mapping_destroy(other);
+	vg_address_range_destroy(range);
+	vg_physical_memory_destroy(memory);
+	vg_physical_memory_destroy(imported);
+	CHECK_INT(free_memory(b.device), before);
+	close_bench(&b);
+}
