@@ -148,3 +148,46 @@ CONFORM(stream_of_a_destroyed_context_is_not_ours)
 	WORKS(cuCtxDestroy(made));
 	need_context();
 }
+
+static const char ptx_local[] = PTX_HEAD
+	".visible .entry local(.param .u64 out, .param .u32 offset) {\n"
+	"  .local .align 16 .b8 depot[2048];\n"
+	"  .reg .b64 %rd<5>;\n  .reg .b32 %r<3>;\n"
+	"  ld.param.u64 %rd1, [out];\n  ld.param.u32 %r1, [offset];\n"
+	"  cvt.u64.u32 %rd2, %r1;\n  mov.u64 %rd3, depot;\n  add.s64 %rd4, %rd3, %rd2;\n"
+	"  st.volatile.local.u32 [%rd4], %r1;\n  ld.volatile.local.u32 %r2, [%rd4];\n"
+	"  st.global.u32 [%rd1], %r2;\n  ret;\n}\n";
+
+CHILD(local_memory)
+{
+	int sms = 0, threads = 0, local = 0;
+	unsigned offset = 64, seen = 0;
+	CUdeviceptr out;
+
+	need_context();
+	WORKS(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+	WORKS(cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device));
+	CUfunction kernel = need_function(need_module(ptx_local), "local");
+	WORKS(cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel));
+	EQUALS(local, 2048);
+	NEED(cuMemAlloc(&out, 4));
+	void *parameters[] = {&out, &offset};
+	size_t before = memory_used(), each = (size_t)sms * (size_t)threads;
+	GIVES(cuLaunchKernel(kernel, 0, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
+	EQUALS(memory_used(), before); // a launch that failed took nothing
+	WORKS(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+	WORKS(cuCtxSynchronize());
+	WORKS(cuMemcpyDtoH(&seen, out, 4));
+	EQUALS(seen, 64);
+	// for every thread that can be resident, beyond the 1 KiB that a context begins with
+	size_t after = memory_used();
+	BETWEEN(after - before, 1024 * each, 1024 * each + 64 * MiB);
+	WORKS(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+	WORKS(cuCtxSynchronize());
+	EQUALS(memory_used(), after);
+}
+
+CONFORM(local_memory_comes_at_the_first_launch)
+{
+	run_child("local_memory", NULL);
+}
