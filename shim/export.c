@@ -171,3 +171,34 @@ SHIM_EXPORT CUresult CUDAAPI cuMemExportToShareableHandle(void *shareable, CUmem
 		shim_hello(vg_ledger_name(shim_session_ledger()), false);
 	return result;
 }
+
+// A dma-buf keeps the memory of a range, whatever call that came from: charged besides, as long as it
+// is open somewhere.
+static CUresult finish_range(CUresult result, const int *descriptor, uint64_t bytes)
+{
+	struct shim_physical *physical = result == CUDA_SUCCESS ? shim_physical_new(bytes) : NULL;
+
+	if (physical) {
+		pthread_mutex_lock(&lock);
+		remember(*descriptor, physical, bytes);
+		pthread_mutex_unlock(&lock);
+		shim_hello(vg_ledger_name(shim_session_ledger()), false);
+	} else if (result != CUDA_SUCCESS) {
+		shim_refund(VG_LEDGER_VMM, bytes);
+	}
+	return result;
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t size,
+							   CUmemRangeHandleType type, unsigned long long flags)
+{
+	uint64_t bytes = shim_round_granularity(size);
+	CUresult result;
+
+	if (!shim_counting() || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || shim_exceeds_device(bytes))
+		return REAL(cuMemGetHandleForAddressRange)(handle, address, size, type, flags);
+	result = shim_charge(VG_ENTRY_cuMemGetHandleForAddressRange, VG_LEDGER_VMM, bytes);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return finish_range(REAL(cuMemGetHandleForAddressRange)(handle, address, size, type, flags), handle, bytes);
+}

@@ -138,7 +138,8 @@ CUresult shim_load_end(enum vg_entry entry, enum shim_what what, void *handle, i
 
 void shim_load_used(enum shim_what what, void *handle)
 {
-	struct shim_record record = {.key = (uintptr_t)handle, .what = (uint8_t)what, .kind = VG_LEDGER_MODULE, .references = 1};
+	struct shim_record record = {.key = (uintptr_t)handle, .what = (uint8_t)what, .kind = VG_LEDGER_MODULE,
+				     .references = 1};
 
 	record.context = what == SHIM_MODULE ? shim_current_context() : NULL;
 	if (!shim_record_count(what, record.key, 1, &record))

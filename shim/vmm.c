@@ -104,6 +104,15 @@ struct shim_physical *shim_physical_hold(CUmemGenericAllocationHandle handle, ui
 	return physical;
 }
 
+struct shim_physical *shim_physical_new(uint64_t bytes)
+{
+	struct shim_physical *physical = malloc(sizeof *physical);
+
+	if (physical)
+		*physical = (struct shim_physical){.bytes = bytes, .kind = VG_LEDGER_VMM, .holders = 1};
+	return physical;
+}
+
 void shim_physical_drop(struct shim_physical *physical)
 {
 	drop_one(physical);

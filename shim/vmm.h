@@ -13,6 +13,8 @@ void shim_pin_address(CUdeviceptr address, uint64_t owner, uint64_t offset);
 void shim_unpin(uint64_t owner, uint64_t offset);
 void shim_unpin_all(uint64_t owner);
 
+// Memory that has no handle, and what is charged for it already. NULL: no memory here.
+struct shim_physical *shim_physical_new(uint64_t bytes);
 // One holder more, of memory of so many bytes, and one fewer. NULL: not memory that we charge for.
 struct shim_physical *shim_physical_hold(CUmemGenericAllocationHandle handle, uint64_t *ret_bytes);
 void shim_physical_drop(struct shim_physical *physical);

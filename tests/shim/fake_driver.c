@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "abi/cuda_abi.h"
 
@@ -229,6 +230,15 @@ EXPORT CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t
 {
 	BEGIN("cuMemCreate");
 	return add(size, HANDLE, NULL, 0, (uint64_t *)handle);
+}
+
+// A dma-buf that can be polled, as a real one.
+EXPORT CUresult CUDAAPI cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t size,
+						      CUmemRangeHandleType type, unsigned long long flags)
+{
+	BEGIN("cuMemGetHandleForAddressRange");
+	*(int *)handle = eventfd(0, EFD_CLOEXEC);
+	return CUDA_SUCCESS;
 }
 
 EXPORT CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle)

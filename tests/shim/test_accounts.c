@@ -378,3 +378,34 @@ TEST(no_record_is_lost_in_the_long_run)
 {
 	TENANT(4 * GIB, 0, churn_body);
 }
+
+static void dma_buf_body(void)
+{
+	CUdeviceptr address;
+	size_t left;
+	int fd = -1;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&address, 4 * MIB), CUDA_SUCCESS);
+	fail_entry("cuMemGetHandleForAddressRange");
+	CHECK_INT(cuMemGetHandleForAddressRange(&fd, address, 3 * MIB, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), CUDA_ERROR_UNKNOWN);
+	CHECK_INT(charged(), 4 * MIB);
+	fail_entry(NULL);
+	CHECK_INT(cuMemGetHandleForAddressRange(&fd, address, 3 * MIB, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 8 * MIB);
+	CHECK_INT(cuMemGetHandleForAddressRange(&fd, address, 4 * MIB, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+		  CUDA_ERROR_OUT_OF_MEMORY);
+	int copy = dup(fd);
+	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
+	close(fd);
+	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
+	CHECK_INT(charged(), 4 * MIB);
+	close(copy);
+	CHECK_INT(cuMemAlloc_v2(&address, 10 * MIB), CUDA_SUCCESS); // looked at before the refusal
+	CHECK_INT(charged(), 10 * MIB);
+}
+
+TEST(a_dma_buf_is_charged_while_it_is_open)
+{
+	TENANT(10 * MIB, 0, dma_buf_body);
+}
