@@ -97,3 +97,36 @@ __attribute__((unused)) static void free_words(struct vg_context *context, vg_ad
 	}
 #define ARGUMENTS(...)                                                                             \
 	(struct vg_argument[]){__VA_ARGS__}, sizeof((struct vg_argument[]){__VA_ARGS__}) / sizeof(struct vg_argument)
+
+// Launches NAME(int *where, int argument) once, and gives back what it stored.
+__attribute__((unused)) static int run_once(struct vg_object_code *code, const char *name, int argument)
+{
+	struct vg_context *context = first_context();
+	vg_address where = words(context, sizeof(int));
+	struct vg_stream *stream;
+	struct vg_kernel *kernel;
+	int got;
+
+	OK(vg_stream_create(context, NULL, &stream));
+	OK(vg_object_code_kernel(code, name, &kernel));
+	OK(vg_launch(stream, CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT(where), VG_ARGUMENT(argument))));
+	OK(vg_stream_sync(stream));
+	read_words(context, &got, where, sizeof got);
+	free_words(context, where);
+	vg_kernel_destroy(kernel);
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+	return got;
+}
+
+// A tool's arguments; `expected` ends with NULL.
+__attribute__((unused)) static void check_arguments(const char *const *arguments, size_t count, const char *const *expected)
+{
+	size_t i = 0;
+
+	for (; expected[i]; i++) {
+		CHECK(i < count);
+		CHECK_STR(arguments[i], expected[i]);
+	}
+	CHECK_INT(count, i);
+}

@@ -38,26 +38,6 @@ static struct vg_linker *linker_of(struct vg_object_code *const *codes, size_t c
 	return linker;
 }
 
-static int run(struct vg_object_code *code, int argument)
-{
-	struct vg_context *context = first_context();
-	vg_address where = words(context, sizeof(int));
-	struct vg_stream *stream;
-	struct vg_kernel *kernel;
-	int got;
-
-	OK(vg_stream_create(context, NULL, &stream));
-	OK(vg_object_code_kernel(code, "store", &kernel));
-	OK(vg_launch(stream, CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT(where), VG_ARGUMENT(argument))));
-	OK(vg_stream_sync(stream));
-	read_words(context, &got, where, sizeof got);
-	free_words(context, where);
-	vg_kernel_destroy(kernel);
-	vg_stream_destroy(stream);
-	vg_context_destroy(context);
-	return got;
-}
-
 TEST(nvjitlink_links_ptx_to_a_cubin)
 {
 	struct vg_object_code *codes[] = {ptx_of(caller, "caller"), ptx_of(callee, "callee")}, *linked;
@@ -74,7 +54,7 @@ TEST(nvjitlink_links_ptx_to_a_cubin)
 		CHECK_INT(vg_object_code_type(linked), VG_CODE_CUBIN);
 		CHECK(memcmp(vg_object_code_data(linked, &size), "\177ELF", 4) == 0);
 		if (!getenv("VIRGATE_SIM"))
-			CHECK_INT(run(linked, 2), 42);
+			CHECK_INT(run_once(linked, "store", 2), 42);
 		vg_object_code_destroy(linked);
 	}
 	CHECK(vg_linker_handle(linker) != NULL);
@@ -98,7 +78,7 @@ TEST(the_drivers_linker_links_ptx)
 	REFUSED(vg_linker_link(linker, VG_CODE_PTX, &linked), VG_UNSUPPORTED, "the driver's linker makes cubins only");
 	CHECK(linked == NULL);
 	OK(vg_linker_link(linker, VG_CODE_CUBIN, &linked));
-	CHECK_INT(run(linked, 2), 42);
+	CHECK_INT(run_once(linked, "store", 2), 42);
 	vg_linker_destroy(linker);
 	vg_object_code_destroy(linked);
 	vg_object_code_destroy(codes[0]);
@@ -143,13 +123,9 @@ static void expect_arguments(struct vg_object_code *code, const struct vg_linker
 {
 	struct vg_linker *linker = linker_of(&code, 1, options);
 	const char *const *arguments;
-	size_t count = vg_linker_arguments(linker, target, &arguments), i = 0;
+	size_t count = vg_linker_arguments(linker, target, &arguments);
 
-	for (; expected[i]; i++) {
-		CHECK(i < count);
-		CHECK_STR(arguments[i], expected[i]);
-	}
-	CHECK_INT(count, i);
+	check_arguments(arguments, count, expected);
 	vg_linker_destroy(linker);
 }
 
