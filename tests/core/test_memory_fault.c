@@ -1,0 +1,387 @@
+// Memory, when the driver fails at any call of what makes it, or lacks what it takes.
+#include "core_fault.h"
+
+#include <unistd.h>
+
+static struct vg_device *device;
+static struct vg_context *context;
+static struct vg_stream *stream;
+static struct vg_memory_resource *resource, *made_resource;
+static struct vg_buffer *buffer, *made_buffer;
+static struct vg_physical_memory *memory, *made_memory;
+static struct vg_address_range *range, *wall, *made_range;
+static struct vg_mapping *made_mapping;
+static struct vg_buffer_descriptor words;
+static int descriptor = -1;
+
+static void clean(void)
+{
+	vg_mapping_destroy(made_mapping);
+	vg_buffer_destroy(made_buffer);
+	vg_buffer_destroy(buffer);
+	vg_physical_memory_destroy(made_memory);
+	vg_physical_memory_destroy(memory);
+	vg_address_range_destroy(made_range);
+	vg_address_range_destroy(range);
+	vg_address_range_destroy(wall);
+	vg_memory_resource_destroy(made_resource);
+	vg_memory_resource_destroy(resource);
+	if (stream)
+		OK(vg_stream_sync(stream));
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+	if (descriptor >= 0)
+		close(descriptor);
+}
+
+static enum vg_status open_stream(void)
+{
+	TRY(vg_device_get(0, &device));
+	TRY(vg_context_primary(device, &context));
+	return vg_stream_create(context, NULL, &stream);
+}
+
+// ---- pools ---------------------------------------------------------------------------------------
+
+static enum vg_status current_pool(void)
+{
+	return vg_device_pool_current(device, &made_resource);
+}
+
+static enum vg_status new_pool(void)
+{
+	return vg_device_pool_create(device, NULL, &made_resource);
+}
+
+static enum vg_status current_pinned(void)
+{
+	return vg_pinned_pool_current(device, &made_resource);
+}
+
+static enum vg_status new_pinned(void)
+{
+	return vg_pinned_pool_create(device, NULL, &made_resource);
+}
+
+static enum vg_status new_managed(void)
+{
+	return vg_managed_pool_create(device, NULL, &made_resource);
+}
+
+TEST(pools_that_fail)
+{
+	FAULT_EVERY_CALL((&(struct fault_subject){open_stream, current_pool, clean}), "cuDeviceGetMemPool",
+			 "cuMemPoolGetAttribute", "cuMemPoolSetAttribute");
+	FAULT_EVERY_CALL((&(struct fault_subject){open_stream, new_pool, clean}), "cuMemPoolCreate");
+	FAULT_EVERY_CALL((&(struct fault_subject){open_stream, current_pinned, clean}), "cuMemGetMemPool",
+			 "cuMemPoolGetAccess", "cuMemPoolSetAccess");
+	FAULT_EVERY_CALL((&(struct fault_subject){open_stream, new_pinned, clean}), "cuMemPoolCreate",
+			 "cuMemPoolGetAccess", "cuMemPoolSetAccess");
+	FAULT_EVERY_CALL((&(struct fault_subject){open_stream, new_managed, clean}), "cuMemPoolCreate");
+}
+
+static enum vg_status open_pool(void)
+{
+	TRY(open_stream());
+	return vg_device_pool_create(device, NULL, &resource);
+}
+
+static enum vg_status new_buffer(void)
+{
+	return vg_buffer_create(resource, 1 << 20, stream, &made_buffer);
+}
+
+static enum vg_status open_buffer(void)
+{
+	TRY(open_pool());
+	return vg_buffer_create(resource, 1 << 20, stream, &buffer);
+}
+
+static enum vg_status duplicate(void)
+{
+	return vg_buffer_duplicate(buffer, stream, &made_buffer);
+}
+
+TEST(buffers_that_fail)
+{
+	FAULT_EVERY_CALL((&(struct fault_subject){open_pool, new_buffer, clean}), "cuStreamIsCapturing",
+			 "cuMemAllocFromPoolAsync");
+	FAULT_EVERY_CALL((&(struct fault_subject){open_buffer, duplicate, clean}), "cuStreamIsCapturing",
+			 "cuMemAllocFromPoolAsync", "cuMemcpyAsync");
+}
+
+// ---- between processes (the driver imports its own exports too) -------------------------------------
+
+static enum vg_status export_buffer(void)
+{
+	TRY(open_stream());
+	TRY(vg_device_pool_create(
+		device, &(struct vg_device_pool_options){.size = sizeof(struct vg_device_pool_options), .shareable = 1},
+		&resource));
+	TRY(vg_buffer_create(resource, 1 << 20, stream, &buffer));
+	TRY(vg_memory_pool_export(resource, &descriptor));
+	return vg_buffer_export(buffer, &words);
+}
+
+static enum vg_status import_pool(void)
+{
+	return vg_device_pool_import(device, descriptor, &made_resource);
+}
+
+static enum vg_status prepare_import(void)
+{
+	TRY(export_buffer());
+	return import_pool();
+}
+
+static enum vg_status import_buffer(void)
+{
+	return vg_buffer_import(made_resource, &words, sizeof words, stream, &made_buffer);
+}
+
+static enum vg_status export_pinned(void)
+{
+	TRY(open_stream());
+	TRY(vg_pinned_pool_create(
+		device, &(struct vg_pinned_pool_options){.size = sizeof(struct vg_pinned_pool_options), .shareable = 1},
+		&resource));
+	return vg_memory_pool_export(resource, &descriptor);
+}
+
+static enum vg_status import_pinned(void)
+{
+	return vg_pinned_pool_import(device, descriptor, &made_resource);
+}
+
+TEST(imports_that_fail)
+{
+	FAULT_EVERY_CALL((&(struct fault_subject){export_buffer, import_pool, clean}),
+			 "cuMemPoolImportFromShareableHandle");
+	FAULT_EVERY_CALL((&(struct fault_subject){export_pinned, import_pinned, clean}),
+			 "cuMemPoolImportFromShareableHandle", "cuMemPoolGetAccess", "cuMemPoolSetAccess");
+	FAULT_EVERY_CALL((&(struct fault_subject){prepare_import, import_buffer, clean}), "cuStreamIsCapturing",
+			 "cuMemPoolImportPointer", "cuPointerGetAttribute");
+}
+
+// ---- virtual memory ----------------------------------------------------------------------------------
+
+static enum vg_status new_virtual_resource(void)
+{
+	return vg_virtual_memory_resource_create(device, NULL, &made_resource);
+}
+
+static enum vg_status open_virtual(void)
+{
+	TRY(open_stream());
+	return vg_virtual_memory_resource_create(device, NULL, &resource);
+}
+
+static enum vg_status open_virtual_buffer(void)
+{
+	TRY(open_virtual());
+	return vg_buffer_create(resource, 4 << 20, stream, &buffer);
+}
+
+static enum vg_status grow(void)
+{
+	return vg_buffer_grow(buffer, 8 << 20, NULL, &made_buffer);
+}
+
+// Where the addresses behind the buffer are taken.
+static enum vg_status open_walled_buffer(void)
+{
+	TRY(open_virtual_buffer());
+	return vg_address_range_create(2 << 20, 0, vg_buffer_address(buffer) + vg_buffer_size(buffer), &wall);
+}
+
+static enum vg_status open_grown_buffer(void)
+{
+	struct vg_buffer *small;
+
+	TRY(open_virtual());
+	TRY(vg_buffer_create(resource, 2 << 20, stream, &small));
+	enum vg_status status = vg_buffer_grow(small, 4 << 20, NULL, &buffer);
+	vg_buffer_destroy(small);
+	TRY(status);
+	return vg_address_range_create(2 << 20, 0, vg_buffer_address(buffer) + vg_buffer_size(buffer), &wall);
+}
+
+static enum vg_status grow_with_other_access(void)
+{
+	return vg_buffer_grow(buffer, 8 << 20,
+			      &(struct vg_virtual_memory_options){.size = sizeof(struct vg_virtual_memory_options),
+								  .self_access = VG_ACCESS_READ},
+			      &made_buffer);
+}
+
+TEST(virtual_memory_that_fails)
+{
+	FAULT_EVERY_CALL((&(struct fault_subject){open_stream, new_virtual_resource, clean}),
+			 "cuMemGetAllocationGranularity");
+	FAULT_EVERY_CALL((&(struct fault_subject){open_virtual, new_buffer, clean}), "cuStreamIsCapturing",
+			 "cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess");
+}
+
+TEST(growth_that_fails)
+{
+	const struct fault_subject cases[] = {{open_virtual_buffer, grow, clean},
+					      {open_walled_buffer, grow, clean},
+					      {open_grown_buffer, grow, clean}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		FAULT_EVERY_CALL(&cases[i], "cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess");
+	FAULT_EVERY_CALL((&(struct fault_subject){open_virtual_buffer, grow_with_other_access, clean}),
+			 "cuMemGetAllocationGranularity", "cuMemCreate", "cuMemAddressReserve", "cuMemMap",
+			 "cuMemSetAccess");
+}
+
+static enum vg_status open_memory(void)
+{
+	TRY(open_stream());
+	TRY(vg_physical_memory_create(device, 2 << 20, NULL, &memory));
+	TRY(vg_address_range_create(2 << 20, 0, 0, &range));
+	return vg_physical_memory_export(memory, &descriptor);
+}
+
+static enum vg_status new_memory(void)
+{
+	return vg_physical_memory_create(device, 2 << 20, NULL, &made_memory);
+}
+
+static enum vg_status import_memory(void)
+{
+	return vg_physical_memory_import(device, descriptor, 2 << 20, &made_memory);
+}
+
+static enum vg_status new_range(void)
+{
+	return vg_address_range_create(2 << 20, 0, 0, &made_range);
+}
+
+static enum vg_status new_mapping(void)
+{
+	return vg_mapping_create(range, 0, memory, &made_mapping);
+}
+
+TEST(parts_that_fail)
+{
+	FAULT_EVERY_CALL((&(struct fault_subject){open_stream, new_memory, clean}), "cuMemGetAllocationGranularity",
+			 "cuMemCreate");
+	FAULT_EVERY_CALL((&(struct fault_subject){open_memory, import_memory, clean}),
+			 "cuMemImportFromShareableHandle");
+	FAULT_EVERY_CALL((&(struct fault_subject){open_stream, new_range, clean}), "cuMemAddressReserve");
+	FAULT_EVERY_CALL((&(struct fault_subject){open_memory, new_mapping, clean}), "cuMemMap");
+}
+
+// ---- what a device may lack -----------------------------------------------------------------------------
+
+// In a process of its own, with this variable.
+static void run_with(void (*run)(void), const char *variable, const char *value)
+{
+	int status;
+
+	if (!getenv("VIRGATE_SIM"))
+		SKIP("the simulated driver alone takes %s", variable);
+	pid_t child = fork();
+	if (child == 0) {
+		setenv(variable, value, 1);
+		run();
+		exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+	CHECK_INT(WEXITSTATUS(status), 0);
+}
+
+static void without_properties(void)
+{
+	OK(open_stream());
+	REFUSED(vg_device_pool_create(device, NULL, &made_resource), VG_UNSUPPORTED,
+		"a device pool: device 0 has memory_pools_supported 0; use the synchronous resource");
+	REFUSED(vg_device_pool_current(device, &made_resource), VG_UNSUPPORTED, "memory_pools_supported 0");
+	REFUSED(vg_pinned_pool_current(device, &made_resource), VG_UNSUPPORTED,
+		"host_memory_pools_supported 0; use the legacy pinned resource");
+	REFUSED(vg_pinned_pool_create(device,
+				      &(struct vg_pinned_pool_options){.size = sizeof(struct vg_pinned_pool_options),
+								       .location = {VG_LOCATION_HOST_NUMA, 0}},
+				      &made_resource),
+		VG_UNSUPPORTED, "host_numa_memory_pools_supported 0");
+	REFUSED(vg_managed_pool_create(device, NULL, &made_resource), VG_UNSUPPORTED, "a managed pool: device 0 has");
+	REFUSED(vg_managed_pool_create(device,
+				       &(struct vg_managed_pool_options){
+					       .size = sizeof(struct vg_managed_pool_options),
+					       .preferred_location = {VG_LOCATION_HOST_NUMA, VG_NODE_OF_DEVICE}},
+				       &made_resource),
+		VG_UNSUPPORTED, "cannot determine the host NUMA node of device 0");
+	REFUSED(vg_graph_memory_resource(device, &made_resource), VG_UNSUPPORTED, "graphs cannot allocate on it");
+	REFUSED(vg_virtual_memory_resource_create(device, NULL, &made_resource), VG_UNSUPPORTED,
+		"the CUDA virtual memory API is not supported on device 0");
+	REFUSED(vg_physical_memory_create(device, 1, NULL, &made_memory), VG_UNSUPPORTED,
+		"the CUDA virtual memory API");
+	CHECK(!made_resource && !made_memory);
+	// What is left is cuMemAlloc.
+	OK(vg_device_memory_resource(device, &resource));
+	CHECK_STR(vg_memory_resource_name(resource), "synchronous resource");
+	OK(vg_device_allocate(device, 1 << 20, stream, &buffer));
+	OK(vg_buffer_fill_byte(buffer, 1, stream));
+	OK(vg_device_set_memory_resource(device, NULL));
+	clean();
+	CHECK_INT(fault_primary_is_active(), 0);
+}
+
+TEST(device_without_pools_and_virtual_memory)
+{
+	// The first two ask for the compute capability; a property that the driver does not know is 0.
+	run_with(without_properties, "VIRGATE_SIM_FAULT", "cuDeviceGetAttribute:3+=CUDA_ERROR_INVALID_VALUE");
+}
+
+static void old_driver(void)
+{
+	OK(open_stream());
+	REFUSED(vg_pinned_pool_create(device, NULL, &made_resource), VG_UNSUPPORTED,
+		"pinned pool: unsupported: needs driver 13.0, have 12.8");
+	REFUSED(vg_pinned_pool_current(device, &made_resource), VG_UNSUPPORTED, "needs driver 13.0");
+	REFUSED(vg_managed_pool_current(device, &made_resource), VG_UNSUPPORTED,
+		"managed pool: unsupported: needs driver 13.0, have 12.8");
+	REFUSED(vg_virtual_memory_resource_create(
+			device,
+			&(struct vg_virtual_memory_options){.size = sizeof(struct vg_virtual_memory_options),
+							    .allocation_type = VG_ALLOCATION_MANAGED},
+			&made_resource),
+		VG_UNSUPPORTED, "virtual memory of type MANAGED: unsupported: needs driver 13.0");
+	OK(vg_device_pool_current(device, &resource));
+	OK(vg_buffer_create(resource, 64, stream, &buffer));
+	clean();
+}
+
+TEST(driver_before_pools_of_the_host)
+{
+	run_with(old_driver, "VIRGATE_SIM", "driver=12080");
+}
+
+// The first of two peers is let in by one call, and nothing changes without a need.
+static void one_call_each(void)
+{
+	struct vg_device *peers[3];
+
+	OK(open_stream());
+	for (int i = 0; i < 3; i++)
+		OK(vg_device_get(i, &peers[i]));
+	OK(vg_device_pool_create(device, NULL, &resource));
+	OK(vg_memory_pool_set_peers(resource, peers, 3)); // the first call, which works
+	OK(vg_memory_pool_set_peers(resource, peers, 3)); // nothing to change: no call
+	OK(vg_memory_pool_add_peers(resource, peers + 1, 1));
+	REFUSED(vg_memory_pool_set_peers(resource, NULL, 0), VG_DRIVER, "cuMemPoolSetAccess");
+	clean();
+}
+
+TEST(peers_change_by_one_call_each)
+{
+	if (!getenv("VIRGATE_SIM"))
+		SKIP("the simulated driver alone counts calls");
+	char *folder = getenv("VIRGATE_SIM_DIR"), other[4096];
+	CHECK(folder != NULL);
+	snprintf(other, sizeof other, "%s/three", folder);
+	setenv("VIRGATE_SIM", "devices=3", 1);
+	setenv("VIRGATE_SIM_DIR", other, 1);
+	run_with(one_call_each, "VIRGATE_SIM_FAULT", "cuMemPoolSetAccess:2-3=CUDA_ERROR_OPERATING_SYSTEM");
+}

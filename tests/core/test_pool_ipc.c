@@ -1,0 +1,356 @@
+// Pools and buffers of one process in another: descriptors over a socket. Both are children of this one, which itself
+// never uses the driver: a forked child could not do so any more.
+#include "memory_test.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+enum { SIZE = 1 << 20 };
+
+// What goes over the socket, with a pool's descriptor or another one.
+struct message {
+	unsigned char uuid[16];
+	struct vg_buffer_descriptor buffer;
+	uint64_t word;
+};
+
+static void send_message(int socket, const struct message *message, int descriptor)
+{
+	char space[CMSG_SPACE(sizeof descriptor)] = {0};
+	struct iovec part = {(void *)message, sizeof *message};
+	struct msghdr header = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+	struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
+
+	*rights = (struct cmsghdr){CMSG_LEN(sizeof descriptor), SOL_SOCKET, SCM_RIGHTS};
+	memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
+	CHECK_INT(sendmsg(socket, &header, 0), sizeof *message);
+}
+
+static int receive_message(int socket, struct message *ret_message)
+{
+	char space[CMSG_SPACE(sizeof(int))];
+	struct iovec part = {ret_message, sizeof *ret_message};
+	struct msghdr header = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+	int descriptor;
+
+	CHECK_INT(recvmsg(socket, &header, MSG_CMSG_CLOEXEC), sizeof *ret_message);
+	CHECK(CMSG_FIRSTHDR(&header) != NULL);
+	memcpy(&descriptor, CMSG_DATA(CMSG_FIRSTHDR(&header)), sizeof descriptor);
+	return descriptor;
+}
+
+// Waits for a byte of the other side, or sends one.
+static void meet(int socket, int wait)
+{
+	char byte = 0;
+
+	CHECK_INT(wait ? read(socket, &byte, 1) : write(socket, &byte, 1), 1);
+}
+
+// Two processes with a socket between them.
+static void run_both(void (*one)(int socket), void (*other)(int socket))
+{
+	void (*sides[])(int) = {one, other};
+	pid_t children[2];
+	int ends[2], status;
+
+	CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	for (int i = 0; i < 2; i++) {
+		children[i] = fork();
+		if (children[i] == 0) {
+			close(ends[!i]);
+			sides[i](ends[i]);
+			exit(0);
+		}
+	}
+	close(ends[0]);
+	close(ends[1]);
+	for (int i = 0; i < 2; i++) {
+		CHECK(waitpid(children[i], &status, 0) == children[i] && WIFEXITED(status));
+		CHECK_INT(WEXITSTATUS(status), 0);
+	}
+}
+
+static unsigned read_word(struct vg_buffer *buffer, struct vg_stream *stream)
+{
+	unsigned word = 0;
+
+	OK(vg_buffer_read(buffer, 0, &word, 4, stream));
+	OK(vg_stream_sync(stream));
+	return word;
+}
+
+// ---- both kinds of pool --------------------------------------------------------------------------
+
+static enum vg_status import_pool(int pinned, struct vg_device *device, int descriptor,
+				  struct vg_memory_resource **ret_pool)
+{
+	return pinned ? vg_pinned_pool_import(device, descriptor, ret_pool)
+		      : vg_device_pool_import(device, descriptor, ret_pool);
+}
+
+static void use_import(int socket, int pinned)
+{
+	struct message m;
+	int descriptor = receive_message(socket, &m);
+	struct bench b = open_bench();
+	struct vg_memory_resource *pool, *again, *known;
+	struct vg_buffer *buffer = NULL, *second, *third;
+	struct vg_buffer_descriptor larger = m.buffer;
+	struct vg_stream *stream;
+	unsigned char uuid[16];
+
+	OK(import_pool(pinned, b.device, descriptor, &pool));
+	OK(import_pool(pinned, b.device, descriptor, &again));
+	CHECK(fcntl(descriptor, F_GETFD) >= 0); // still ours
+	close(descriptor);
+	CHECK(vg_memory_pool_is_mapped(pool) && vg_memory_pool_is_shareable(pool) && vg_memory_pool_is_owned(pool));
+	// One name, one pool.
+	REFUSED(vg_memory_pool_uuid(pool, uuid), VG_STATE, "the pool has no UUID");
+	REFUSED(vg_memory_pool_find(m.uuid, &known), VG_NOT_FOUND, "no pool of this UUID is registered");
+	OK(vg_memory_pool_register(pool, m.uuid, &known));
+	CHECK(known == pool);
+	vg_memory_resource_destroy(known);
+	OK(vg_memory_pool_register(again, m.uuid, &known));
+	CHECK(known == pool);
+	vg_memory_resource_destroy(known);
+	vg_memory_resource_destroy(again);
+	OK(vg_memory_pool_find(m.uuid, &known));
+	CHECK(known == pool);
+	vg_memory_resource_destroy(known);
+	OK(vg_memory_pool_uuid(pool, uuid));
+	CHECK(memcmp(uuid, m.uuid, 16) == 0);
+	REFUSED(vg_memory_pool_register(pool, (unsigned char[16]){1}, &known), VG_INVALID, "another UUID already");
+	// Nothing is allocated here.
+	REFUSED(vg_buffer_create(pool, 64, b.stream, &buffer), VG_STATE, "the pool was imported");
+	REFUSED(vg_memory_pool_export(pool, &descriptor), VG_STATE, "the pool was imported");
+	// Claims are checked.
+	REFUSED(vg_buffer_import(pool, &m.buffer, 8, b.stream, &buffer), VG_INVALID,
+		"the descriptor is 8 bytes; expected at least 72");
+	larger.size = SIZE + 4096;
+	REFUSED(vg_buffer_import(pool, &larger, sizeof larger, b.stream, &buffer), VG_INVALID,
+		"the descriptor claims 1052672 bytes, where the buffer has 1048576");
+	larger.size = UINT64_MAX;
+	REFUSED(vg_buffer_import(pool, &larger, sizeof larger, b.stream, &buffer), VG_INVALID,
+		"where the buffer has 1048576");
+	larger.size = 0;
+	REFUSED(vg_buffer_import(pool, &larger, sizeof larger, b.stream, &buffer), VG_INVALID, "of 0 bytes");
+	memset(larger.payload, 0xff, sizeof larger.payload);
+	larger.size = 64;
+	REFUSED(vg_buffer_import(pool, &larger, sizeof larger, b.stream, &buffer), VG_DRIVER, "cuMemPoolImportPointer");
+	REFUSED(vg_buffer_import(pool, &m.buffer, sizeof m.buffer, NULL, &buffer), VG_INVALID, "stream is NULL");
+	REFUSED(vg_buffer_import(b.pool, &m.buffer, sizeof m.buffer, b.stream, &buffer), VG_STATE,
+		"the pool was not imported");
+	REFUSED(vg_buffer_import(pool, NULL, sizeof m.buffer, b.stream, &buffer), VG_INVALID, "descriptor is NULL");
+	CHECK(!buffer);
+	OK(vg_buffer_import(pool, &m.buffer, sizeof m.buffer, b.stream, &buffer));
+	CHECK(vg_buffer_is_mapped(buffer));
+	CHECK_INT(vg_buffer_size(buffer), SIZE);
+	CHECK_INT(read_word(buffer, b.stream), m.word);
+	REFUSED(vg_buffer_export(buffer, &larger), VG_STATE, "the buffer was imported");
+	// A second time: the same place, and it stays until both have gone, whatever their streams.
+	OK(vg_stream_create(b.context, NULL, &stream));
+	OK(vg_buffer_import(pool, &m.buffer, sizeof m.buffer, stream, &second));
+	CHECK(vg_buffer_address(second) == vg_buffer_address(buffer) && vg_buffer_equal(second, buffer));
+	OK(vg_buffer_close(buffer, NULL));
+	vg_buffer_destroy(buffer);
+	OK(vg_buffer_import(pool, &m.buffer, sizeof m.buffer, b.stream, &third));
+	OK(vg_buffer_fill(second, &(unsigned){(unsigned)m.word + 1}, 4, stream));
+	OK(vg_stream_sync(stream));
+	vg_buffer_destroy(third);
+	vg_memory_resource_destroy(pool); // kept by the buffer
+	CHECK_INT(read_word(second, stream), m.word + 1);
+	vg_buffer_destroy(second);
+	OK(vg_stream_sync(stream));
+	REFUSED(vg_memory_pool_find(m.uuid, &known), VG_NOT_FOUND, "import it, and register it");
+	vg_stream_destroy(stream);
+	close_bench(&b);
+	meet(socket, 0);
+}
+
+static void use_device_import(int socket)
+{
+	use_import(socket, 0);
+}
+
+static void use_pinned_import(int socket)
+{
+	use_import(socket, 1);
+}
+
+static void share(int socket, int pinned)
+{
+	int descriptor = -1;
+	struct bench b = open_bench();
+	struct vg_memory_resource *pool, *known;
+	struct message m = {.word = 4711};
+	struct vg_buffer *buffer;
+
+	if (pinned)
+		OK(vg_pinned_pool_create(
+			b.device,
+			&(struct vg_pinned_pool_options){.size = sizeof(struct vg_pinned_pool_options), .shareable = 1},
+			&pool));
+	else
+		OK(vg_device_pool_create(
+			b.device,
+			&(struct vg_device_pool_options){.size = sizeof(struct vg_device_pool_options), .shareable = 1},
+			&pool));
+	CHECK(vg_memory_pool_is_shareable(pool) && !vg_memory_pool_is_mapped(pool));
+	OK(vg_buffer_create(pool, SIZE, b.stream, &buffer));
+	CHECK(!vg_buffer_is_mapped(buffer));
+	OK(vg_buffer_fill(buffer, &(unsigned){4711}, 4, b.stream));
+	OK(vg_stream_sync(b.stream));
+	OK(vg_memory_pool_export(pool, &descriptor));
+	CHECK(fcntl(descriptor, F_GETFD) & FD_CLOEXEC);
+	OK(vg_memory_pool_uuid(pool, m.uuid));
+	REFUSED(vg_memory_pool_find(m.uuid, &known), VG_NOT_FOUND, "no pool of this UUID");
+	OK(vg_buffer_export(buffer, &m.buffer));
+	CHECK_INT(m.buffer.size, SIZE);
+	send_message(socket, &m, descriptor);
+	close(descriptor);
+	meet(socket, 1);
+	CHECK_INT(read_word(buffer, b.stream), 4712);
+	vg_buffer_destroy(buffer);
+	vg_memory_resource_destroy(pool);
+	close_bench(&b);
+}
+
+static void share_device(int socket)
+{
+	share(socket, 0);
+}
+
+static void share_pinned(int socket)
+{
+	share(socket, 1);
+}
+
+TEST(a_device_pool_and_its_buffer_in_another_process)
+{
+	run_both(share_device, use_device_import);
+}
+
+TEST(a_pinned_pool_and_its_buffer_in_another_process)
+{
+	run_both(share_pinned, use_pinned_import);
+}
+
+// ---- physical memory ---------------------------------------------------------------------------------
+
+static void map_memory(int socket)
+{
+	struct message m;
+	int descriptor = receive_message(socket, &m);
+	struct bench b = open_bench();
+	struct vg_physical_memory *memory;
+	struct vg_address_range *range;
+	struct vg_mapping *mapping;
+	struct vg_buffer *buffer;
+	size_t size = m.buffer.size;
+
+	OK(vg_physical_memory_import(b.device, descriptor, size, &memory));
+	close(descriptor);
+	OK(vg_address_range_create(size, 0, 0, &range));
+	OK(vg_mapping_create(range, 0, memory, &mapping));
+	vg_physical_memory_destroy(memory);
+	vg_address_range_destroy(range);
+	OK(vg_mapping_set_access(mapping, &b.device, 1, VG_ACCESS_READ_WRITE));
+	OK(vg_buffer_borrow(vg_mapping_address(mapping), size, NULL, &buffer));
+	CHECK_INT(read_word(buffer, b.stream), 815);
+	OK(vg_buffer_fill(buffer, &(unsigned){816}, 4, b.stream));
+	OK(vg_stream_sync(b.stream));
+	vg_buffer_destroy(buffer);
+	vg_mapping_destroy(mapping);
+	close_bench(&b);
+	meet(socket, 0);
+}
+
+static void share_memory(int socket)
+{
+	int descriptor;
+	struct bench b = open_bench();
+	struct message m = {0};
+	struct vg_physical_memory *memory;
+	struct vg_address_range *range;
+	struct vg_mapping *mapping;
+	struct vg_buffer *buffer;
+
+	OK(vg_physical_memory_create(b.device, SIZE, NULL, &memory));
+	m.buffer.size = vg_physical_memory_size(memory);
+	OK(vg_address_range_create(m.buffer.size, 0, 0, &range));
+	OK(vg_mapping_create(range, 0, memory, &mapping));
+	OK(vg_mapping_set_access(mapping, &b.device, 1, VG_ACCESS_READ_WRITE));
+	OK(vg_buffer_borrow(vg_mapping_address(mapping), m.buffer.size, NULL, &buffer));
+	OK(vg_buffer_fill(buffer, &(unsigned){815}, 4, b.stream));
+	OK(vg_stream_sync(b.stream));
+	OK(vg_physical_memory_export(memory, &descriptor));
+	CHECK(fcntl(descriptor, F_GETFD) & FD_CLOEXEC);
+	send_message(socket, &m, descriptor);
+	close(descriptor);
+	meet(socket, 1);
+	CHECK_INT(read_word(buffer, b.stream), 816);
+	vg_buffer_destroy(buffer);
+	vg_mapping_destroy(mapping);
+	vg_address_range_destroy(range);
+	vg_physical_memory_destroy(memory);
+	close_bench(&b);
+}
+
+TEST(physical_memory_in_another_process)
+{
+	run_both(share_memory, map_memory);
+}
+
+// ---- refusals within one process -----------------------------------------------------------------------
+
+static void refusals(int socket)
+{
+	struct bench b = open_bench();
+	struct vg_memory_resource *pool = NULL, *shareable, *plain;
+	struct vg_buffer_descriptor descriptor;
+	struct vg_buffer *buffer;
+	unsigned char uuid[16];
+	int fd = -1;
+
+	REFUSED(vg_memory_pool_export(b.pool, &fd), VG_STATE, "the device pool is not shareable");
+	REFUSED(vg_memory_pool_uuid(b.pool, uuid), VG_STATE, "it is not shareable");
+	REFUSED(vg_memory_pool_register(b.pool, uuid, &pool), VG_INVALID, "is not shareable");
+	REFUSED(vg_device_pool_import(b.device, -1, &pool), VG_INVALID, "descriptor -1 is not open");
+	REFUSED(vg_device_pool_import(b.device, socket, &pool), VG_DRIVER, "cuMemPoolImportFromShareableHandle");
+	REFUSED(vg_pinned_pool_import(b.device, 77777, &pool), VG_INVALID, "descriptor 77777 is not open");
+	REFUSED(vg_device_pool_import(NULL, socket, &pool), VG_INVALID, "device is NULL");
+	REFUSED(vg_memory_pool_find(NULL, &pool), VG_INVALID, "uuid is NULL");
+	OK(vg_buffer_create(b.pool, 64, b.stream, &buffer));
+	REFUSED(vg_buffer_export(buffer, &descriptor), VG_STATE, "the buffer's pool is not shareable");
+	vg_buffer_destroy(buffer);
+	OK(vg_synchronous_resource_create(b.context, &plain));
+	OK(vg_buffer_create(plain, 64, NULL, &buffer));
+	REFUSED(vg_buffer_export(buffer, &descriptor), VG_INVALID, "the buffer is not of a memory pool");
+	vg_buffer_destroy(buffer);
+	vg_memory_resource_destroy(plain);
+	OK(vg_device_pool_create(
+		b.device,
+		&(struct vg_device_pool_options){.size = sizeof(struct vg_device_pool_options), .shareable = 1},
+		&shareable));
+	OK(vg_buffer_create(shareable, 0, b.stream, &buffer));
+	REFUSED(vg_buffer_export(buffer, &descriptor), VG_INVALID, "the buffer has 0 bytes");
+	vg_buffer_destroy(buffer);
+	// Its own name it knows; registering makes it known to others in the process.
+	OK(vg_memory_pool_uuid(shareable, uuid));
+	OK(vg_memory_pool_register(shareable, uuid, &pool));
+	CHECK(pool == shareable);
+	OK(vg_memory_resource_close(shareable));
+	vg_memory_resource_destroy(pool);
+	REFUSED(vg_memory_pool_find(uuid, &pool), VG_NOT_FOUND, "no pool of this UUID");
+	vg_memory_resource_destroy(shareable);
+	close_bench(&b);
+}
+
+TEST(sharing_refusals)
+{
+	run_both(refusals, refusals);
+}
