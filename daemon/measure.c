@@ -110,7 +110,7 @@ void measure_device(struct node *node, size_t device)
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		for (struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device && !vgpu->damaged;
 		     tenant = tenant->next)
-			if (!tenant->dead)
+			if (!tenant->dead && !tenant->replaced)
 				begin_look(vgpu, tenant);
 	if (vg_system_processes(node->system, device, processes, &count) < 0)
 		return;
@@ -118,7 +118,7 @@ void measure_device(struct node *node, size_t device)
 		for (struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device && !vgpu->damaged;
 		     tenant = tenant->next)
 			for (size_t i = 0; i < count; i++)
-				if (!tenant->dead && processes[i].pid == (uint32_t)tenant->pid &&
+				if (!tenant->dead && !tenant->replaced && processes[i].pid == (uint32_t)tenant->pid &&
 				    processes[i].memory_known)
 					measure_one(node, vgpu, tenant, processes[i].memory);
 }

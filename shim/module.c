@@ -18,8 +18,16 @@ static int64_t level(void)
 	return (int64_t)(free + vg_ledger_charged(ledger));
 }
 
-// Another vGPU's allocation in between looks like ours. What is too much to let pass is
-// therefore held against the daemon's figure for this process; where it does not answer,
+static bool fits(uint64_t bytes)
+{
+	uint64_t limit, charged;
+
+	vg_ledger_read(shim_session_ledger(), &limit, &charged);
+	return limit >= charged && bytes <= limit - charged;
+}
+
+// Another vGPU's allocation in between looks like ours. What is too much to let pass, or would be
+// refused, is therefore held against the daemon's figure for this process; where it does not answer,
 // against what a module may plausibly take.
 static const uint64_t let_pass = 4ull << 20, plausible = 256ull << 20;
 
@@ -28,7 +36,7 @@ static uint64_t taken_since(int64_t before)
 	int64_t after = before == MEASURE_NONE ? MEASURE_NONE : level();
 	uint64_t bytes = after == MEASURE_NONE || after >= before ? 0 : (uint64_t)(before - after), most;
 
-	if (bytes <= let_pass)
+	if (bytes <= let_pass && fits(bytes))
 		return bytes;
 	if (!shim_undeclared_measure(shim_session_ledger(), &most))
 		most = plausible;
