@@ -12,6 +12,7 @@ struct vg_sm_resource {
 	struct vg_device *device;
 	CUdevResource native;
 	unsigned count, min_partition_size, coscheduled_alignment, flags;
+	bool group; // of a split: to be split again only as a context's
 	bool dry_run;
 };
 

@@ -47,6 +47,7 @@ static enum vg_status wrap(const struct split *split, struct vg_sm_resource **re
 			break;
 		core_sm_resource_fill(made[count], count < split->made ? &split->natives[count] : &split->remainder,
 				      split->from);
+		made[count]->group = count < split->made;
 		made[count]->dry_run = split->dry_run;
 	}
 	if (!made || count < wanted) {
@@ -64,10 +65,14 @@ static enum vg_status wrap(const struct split *split, struct vg_sm_resource **re
 
 static enum vg_status refused(const struct split *split, CUresult r, const char *call, const char *asked)
 {
-	return core_driver_failed(r, split->function, call,
-				  "asked for %s; there are %u SMs, to be had in groups of at least %u, in steps of %u",
-				  asked, split->from->count, split->from->min_partition_size,
-				  split->from->coscheduled_alignment);
+	const struct vg_sm_resource *from = split->from;
+
+	return core_driver_failed(
+		r, split->function, call,
+		"asked for %s; there are %u SMs, to be had in groups of at least %u, in steps of %u%s", asked,
+		from->count, from->min_partition_size, from->coscheduled_alignment,
+		from->group ? "; a group can be split again once it is a green context's: vg_context_sm_resource()"
+			    : "");
 }
 
 static enum vg_status by_count(struct split *split, unsigned sm_count, unsigned flags)

@@ -149,6 +149,96 @@ TEST(what_needs_driver_13_1_says_so)
 	vg_context_destroy(context);
 }
 
+TEST(a_group_is_split_again_as_a_contexts)
+{
+	struct vg_sm_resource *all = all_sms(), *group, *again, *part = NULL;
+	struct vg_device *device = vg_sm_resource_device(all);
+	struct vg_context *context;
+	size_t made;
+
+	OK(vg_sm_resource_split_by_count(all, 16, 0, 1, &group, &made, NULL));
+	REFUSED(vg_sm_resource_split_by_count(group, 8, 0, 1, &part, &made, NULL), VG_DRIVER,
+		"a group can be split again once it is a green context's");
+	OK(vg_context_create(
+		device,
+		&(struct vg_context_options){.size = sizeof(struct vg_context_options), .sms = &group, .sm_count = 1},
+		&context));
+	OK(vg_context_sm_resource(context, &again));
+	OK(vg_sm_resource_split_by_count(again, 8, 0, 1, &part, &made, NULL));
+	CHECK_INT(vg_sm_resource_count(part), 8);
+	vg_context_destroy(context);
+	vg_sm_resource_destroy(part);
+	vg_sm_resource_destroy(again);
+	vg_sm_resource_destroy(group);
+	vg_sm_resource_destroy(all);
+}
+
+TEST(groups_of_different_sizes)
+{
+	const struct vg_sm_group wanted[] = {
+		{.sm_count = 16, .coscheduled_sm_count = 8, .preferred_coscheduled_sm_count = 16},
+		{.sm_count = 32},
+		{.sm_count = 2, .backfill = 1}};
+	struct vg_sm_resource *all = all_sms(), *groups[3], *rest;
+	unsigned total = vg_sm_resource_count(all);
+	size_t made;
+
+	if (needs_13_1())
+		SKIP("needs driver 13.1");
+	for (int dry = 1; dry >= 0; dry--) {
+		OK(vg_sm_resource_split(all, wanted, 3, dry ? DRY_RUN : NULL, groups, &made, &rest));
+		CHECK_INT(made, 3);
+		for (int i = 0; i < 3; i++) {
+			CHECK_INT(vg_sm_resource_count(groups[i]), wanted[i].sm_count);
+			CHECK_INT(vg_sm_resource_is_dry_run(groups[i]), dry);
+			CHECK(vg_sm_resource_min_partition_size(groups[i]) > 0);
+		}
+		CHECK_INT(vg_sm_resource_count(rest), total - 50);
+		for (int i = 0; i < 3; i++)
+			vg_sm_resource_destroy(groups[i]);
+		vg_sm_resource_destroy(rest);
+	}
+	REFUSED(vg_sm_resource_split(all, &(struct vg_sm_group){.sm_count = 3}, 1, NULL, groups, &made, &rest),
+		VG_DRIVER, "cuDevSmResourceSplit: ");
+	OK(vg_sm_resource_split(all, &(struct vg_sm_group){0}, 1, NULL, groups, &made, &rest)); // as many as there are
+	CHECK(made == 1 && vg_sm_resource_count(groups[0]) + vg_sm_resource_count(rest) == total);
+	vg_sm_resource_destroy(groups[0]);
+	vg_sm_resource_destroy(rest);
+	vg_sm_resource_destroy(all);
+}
+
+TEST(a_context_with_work_queues)
+{
+	struct vg_workqueue_options options = {sizeof options, VG_WORKQUEUE_SCOPE_GREEN_BALANCED, 4};
+	struct vg_workqueue_resource *queues, *seen;
+	struct vg_sm_resource *all = all_sms(), *group;
+	struct vg_device *device = vg_sm_resource_device(all);
+	struct vg_context *context;
+	struct vg_stream *stream;
+	size_t made;
+
+	if (needs_13_1())
+		SKIP("needs driver 13.1");
+	OK(vg_device_workqueue_resource(device, &queues));
+	OK(vg_workqueue_resource_configure(queues, &options));
+	OK(vg_sm_resource_split_by_count(all, 16, 0, 1, &group, &made, NULL));
+	OK(vg_context_create(
+		device,
+		&(struct vg_context_options){
+			.size = sizeof(struct vg_context_options), .sms = &group, .sm_count = 1, .workqueue = queues},
+		&context));
+	OK(vg_stream_create(context, NULL, &stream));
+	OK(vg_stream_workqueue_resource(stream, &seen));
+	CHECK_INT(vg_workqueue_resource_concurrency_limit(seen), 4);
+	CHECK_INT(vg_workqueue_resource_scope(seen), VG_WORKQUEUE_SCOPE_GREEN_BALANCED);
+	vg_workqueue_resource_destroy(seen);
+	vg_workqueue_resource_destroy(queues);
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+	vg_sm_resource_destroy(group);
+	vg_sm_resource_destroy(all);
+}
+
 TEST(work_queues)
 {
 	struct vg_workqueue_resource *queues;
