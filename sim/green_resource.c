@@ -208,30 +208,27 @@ CUresult CUDAAPI sim_green_split(CUdevResource *result, unsigned groups, const C
 
 // ---- descriptors -----------------------------------------------------------------------------
 
-static CUresult add_sms(struct sim_green_descriptor *descriptor, const CUdevResource *resource, uint32_t *split, bool *found)
+// Parts of different splits go together on hardware, and so do SMs that are named twice.
+static CUresult add_sms(struct sim_green_descriptor *descriptor, const CUdevResource *resource, bool *found)
 {
 	struct resource hidden;
 
 	SIM_TRY(unpack(resource, &hidden));
-	if (*found && (hidden.device != descriptor->device || hidden.split != *split))
+	if (*found && hidden.device != descriptor->device)
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-	for (int b = 0; b < SIM_SMS / 8; b++) {
-		if (descriptor->mask[b] & hidden.mask[b]) // the same SM twice
-			return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+	for (int b = 0; b < SIM_SMS / 8; b++)
 		descriptor->mask[b] |= hidden.mask[b];
-	}
 	descriptor->device = hidden.device;
-	*split = hidden.split;
 	*found = true;
 	return CUDA_SUCCESS;
 }
 
-static CUresult add_resource(struct sim_green_descriptor *descriptor, const CUdevResource *resource, uint32_t *split, bool *found)
+static CUresult add_resource(struct sim_green_descriptor *descriptor, const CUdevResource *resource, bool *found)
 {
 	bool queue = (int)resource->type == SIM_RESOURCE_WORKQUEUE_CONFIG || (int)resource->type == SIM_RESOURCE_WORKQUEUE;
 
 	if (!queue || sim_driver_version() < 13010)
-		return add_sms(descriptor, resource, split, found);
+		return add_sms(descriptor, resource, found);
 	if ((int)resource->type == SIM_RESOURCE_WORKQUEUE)
 		return CUDA_SUCCESS;
 	memcpy(&descriptor->workqueue, &resource->sm, sizeof descriptor->workqueue);
@@ -245,7 +242,6 @@ CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResou
 {
 	struct sim_green_descriptor *descriptor;
 	CUresult result = CUDA_SUCCESS;
-	uint32_t split = 0;
 	bool found = false;
 
 	SIM_ENTER(cuDevResourceGenerateDesc);
@@ -256,7 +252,7 @@ CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResou
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	descriptor->workqueue = (struct sim_workqueue){-1, QUEUES, SIM_WORKQUEUE_SCOPE_DEVICE};
 	for (unsigned i = 0; i < nbResources && result == CUDA_SUCCESS; i++)
-		result = add_resource(descriptor, &resources[i], &split, &found);
+		result = add_resource(descriptor, &resources[i], &found);
 	if (result == CUDA_SUCCESS && !found) // work queues alone
 		result = CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	if (descriptor->workqueue.device < 0)

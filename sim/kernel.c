@@ -112,7 +112,7 @@ static CUresult set_attribute(int value, CUfunction_attribute attribute, const s
 		if (value < 0)
 			return CUDA_ERROR_INVALID_VALUE;
 		if (info->cluster[0])
-			return CUDA_ERROR_NOT_PERMITTED; // the kernel was compiled for one size
+			return CUDA_ERROR_INVALID_VALUE; // the kernel was compiled for one size
 		settings->cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] = value;
 		break;
 	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
@@ -289,8 +289,11 @@ CUresult cuKernelGetName(const char **name, CUkernel hfunc)
 
 CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 {
+	struct sim_context *context;
+
 	SIM_ENTER(cuKernelGetParamInfo);
 	SIM_TRY(kernel_get(kernel));
+	SIM_TRY(sim_context_current(&context)); // a kernel belongs to none, but hardware asks for one
 	return parameter_info(kernel->info, paramIndex, paramOffset, paramSize);
 }
 

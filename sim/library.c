@@ -36,7 +36,10 @@ static CUresult library_create(struct sim_image *image, struct sim_jit *jit, CUl
 	*image = (struct sim_image){0};
 	pthread_mutex_init(&library->lock, NULL);
 	CUresult result = sim_module_parse(&library->image, jit, &library->ptx);
-	if (result == CUDA_SUCCESS) {
+	if (result == CUDA_ERROR_INVALID_PTX) {
+		library->broken = result;
+		result = CUDA_SUCCESS;
+	} else if (result == CUDA_SUCCESS) {
 		library->kernel_count = ptx_module_function_count(library->ptx);
 		library->kernels = calloc(library->kernel_count + 1, sizeof *library->kernels);
 		if (!library->kernels) {
@@ -153,6 +156,7 @@ CUresult sim_library_module(struct CUlib_st *library, struct sim_context *contex
 	struct sim_exec *exec;
 	CUresult result = CUDA_SUCCESS;
 
+	SIM_TRY(library->broken);
 	SIM_TRY(sim_exec_get(context, &exec));
 	pthread_mutex_lock(&library->lock); // two threads must not load it twice
 	pthread_mutex_lock(&exec->lock);
@@ -191,6 +195,7 @@ CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *na
 	if (!pKernel || !name)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(library_get(library, &found));
+	SIM_TRY(found->broken);
 	for (size_t i = 0; i < found->kernel_count; i++) {
 		if (strcmp(found->kernels[i].info->name, name) != 0)
 			continue;

@@ -73,7 +73,7 @@ CUresult CUDAAPI cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 
 CUresult CUDAAPI cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 {
-	if (!iterator_out || flags != 0)
+	if (!iterator_out)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
 	*iterator_out = written;
@@ -121,7 +121,7 @@ CUresult CUDAAPI cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_
 	bool truncated;
 	unsigned first;
 
-	if (!buffer || !size || flags != 0)
+	if (!buffer || !size)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
 	if (!start_of(iterator, &first, &truncated)) {
@@ -148,7 +148,7 @@ CUresult CUDAAPI cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFil
 	unsigned first;
 
 	pthread_mutex_lock(&lock);
-	if (text && pathToFile && flags == 0 && start_of(iterator, &first, &truncated)) {
+	if (text && pathToFile && start_of(iterator, &first, &truncated)) {
 		size_t used = print(first, truncated, text, OUTPUT_BYTES);
 		int file = open(pathToFile, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 		if (file >= 0 && write(file, text, used) == (ssize_t)used)

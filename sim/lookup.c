@@ -70,7 +70,7 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVer
 	CUdriverProcAddressQueryResult status;
 	const cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 
-	if (!symbol || !pfn || cudaVersion < 0 || (flags & ~known))
+	if (!symbol || !pfn || cudaVersion < 0 || (unsigned)cudaVersion > sim_driver_version() || (flags & ~known))
 		return CUDA_ERROR_INVALID_VALUE;
 	find(symbol, pfn, cudaVersion, flags, &status);
 	if (symbolStatus)

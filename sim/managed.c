@@ -75,6 +75,7 @@ static void apply(struct sim_host *host, void *data)
 static CUresult advise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
 	struct advice what = {advice, location};
+	struct sim_pointer pointer;
 	bool ignores = advice == CU_MEM_ADVISE_SET_READ_MOSTLY || advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY ||
 		       advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
 
@@ -82,6 +83,8 @@ static CUresult advise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CU
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ignores)
 		SIM_TRY(check_location(&location));
+	if (sim_host_find(devPtr, &pointer) && pointer.host->kind == SIM_HOST_POOL)
+		return CUDA_ERROR_NOT_SUPPORTED; // a pool says where its memory lives
 	return sim_host_update(devPtr, count, apply, &what) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

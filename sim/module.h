@@ -62,6 +62,7 @@ struct CUlib_st {
 	uint32_t magic;
 	struct sim_image image;
 	struct ptx_module *ptx; // to list kernels without a context
+	CUresult broken;	// what every use says of PTX that does not compile: only the load went well
 	pthread_mutex_t lock;	// loads into contexts
 	void *managed;		// variables of all its modules; NULL: in no context yet
 	size_t kernel_count;

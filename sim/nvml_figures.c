@@ -314,7 +314,8 @@ static nvmlReturn_t link_of(nvmlDevice_t device, unsigned link, const void *resu
 	struct nvml_state *now;
 
 	NVML_TRY(nvml_device(device, &now));
-	return result && link < NVML_NVLINK_MAX_LINKS ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
+	(void)link; // no number is refused before that
+	return result ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned link, unsigned *version)

@@ -118,7 +118,7 @@ nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2, 
 
 	NVML_TRY(nvml_device(device1, &now));
 	NVML_TRY(nvml_device(device2, &now));
-	if (!p2pStatus || (unsigned)p2pIndex >= NVML_P2P_CAPS_INDEX_UNKNOWN)
+	if (!p2pStatus)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	*p2pStatus = p2pIndex == NVML_P2P_CAPS_INDEX_NVLINK ? NVML_P2P_STATUS_NOT_SUPPORTED : NVML_P2P_STATUS_OK;
 	return NVML_SUCCESS;

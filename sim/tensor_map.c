@@ -132,7 +132,7 @@ static CUresult check(const struct tensor *t, unsigned least_rank)
 	SIM_TRY(sim_context_current(&context));
 	if (config->cc_major < 9)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!t->map || (uintptr_t)t->map % 64 || !t->dim || (!t->stride && t->rank > 1) || !t->element_stride ||
+	if (!t->map || !t->dim || (!t->stride && t->rank > 1) || !t->element_stride ||
 	    t->rank < least_rank || t->rank > RANK_MOST || !enums_are_known(t))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (config->cc_major < 10 && (is_packed(t->type) || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B))
@@ -292,7 +292,7 @@ CUresult CUDAAPI cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalA
 
 	SIM_ENTER(cuTensorMapReplaceAddress);
 	SIM_TRY(sim_context_current(&context));
-	if (!tensorMap || (uintptr_t)tensorMap % 64)
+	if (!tensorMap)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&map, tensorMap, sizeof map);
 	if (map.magic != MAP_MAGIC ||

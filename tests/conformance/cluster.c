@@ -87,7 +87,7 @@ CONFORM(shapes)
 	FAILS(launch("fixed", 6, 0, NULL));
 	WORKS(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, fixed));
 	EQUALS(value, 4);
-	GIVES(cuFuncSetAttribute(fixed, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2), CUDA_ERROR_NOT_PERMITTED);
+	GIVES(cuFuncSetAttribute(fixed, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, free));
 	EQUALS(value, 0);
 	WORKS(cuCtxSynchronize());

@@ -50,7 +50,7 @@ CONFORM(rules_of_splits)
 	count = 1;
 	NEED(cuDevSmResourceSplitByCount(&other, &count, &whole, NULL, 0, 16));
 	groups[1] = other;
-	GIVES(cuDevResourceGenerateDesc(&description, groups, 2), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+	WORKS(cuDevResourceGenerateDesc(&description, groups, 2)); // of different splits too
 	GIVES(cuDevResourceGenerateDesc(NULL, groups, 1), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuDevResourceGenerateDesc(&description, NULL, 1), CUDA_ERROR_INVALID_VALUE);
 }
@@ -73,14 +73,17 @@ CONFORM(structured_splits)
 
 	need_context();
 	NEED(cuDriverGetVersion(&version));
-	WORKS(cuGetProcAddress("cuDevSmResourceSplit", (void **)&split, 13010, 0, &status));
 	if (version < 13010) {
+		GIVES(cuGetProcAddress("cuDevSmResourceSplit", (void **)&split, 13010, 0, &status), CUDA_ERROR_INVALID_VALUE);
+		GIVES(cuGetProcAddress("cuMemAlloc", (void **)&split, 13010, 0, &status), CUDA_ERROR_INVALID_VALUE);
+		WORKS(cuGetProcAddress("cuDevSmResourceSplit", (void **)&split, version, 0, &status));
 		EQUALS(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 		HOLDS(split == NULL);
 		GIVES(cuDeviceGetDevResource(device, &rest, (CUdevResourceType)WORKQUEUE_CONFIG),
 		      CUDA_ERROR_INVALID_RESOURCE_TYPE);
 		return;
 	}
+	WORKS(cuGetProcAddress("cuDevSmResourceSplit", (void **)&split, 13010, 0, &status));
 	HOLDS(split != NULL);
 	if (!split)
 		return;

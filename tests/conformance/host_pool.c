@@ -118,7 +118,7 @@ CONFORM(in_managed_memory)
 	CUmemoryPool standard = NULL, pool;
 	CUdeviceptr address = 0;
 	unsigned managed = 0;
-	int concurrent = 0, value = 0;
+	int concurrent = 0;
 
 	need_support(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
 	NEED(cuDeviceGetAttribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device));
@@ -133,9 +133,10 @@ CONFORM(in_managed_memory)
 	WORKS(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address));
 	EQUALS(managed & 0xff, 1);
 	CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
-	WORKS(cuMemAdvise(address, 4 * MiB, CU_MEM_ADVISE_SET_READ_MOSTLY, here));
-	WORKS(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, address, 4 * MiB));
-	EQUALS(value, 1);
+	// A pool says where its memory lives: advice is not for it.
+	GIVES(cuMemAdvise(address, 4 * MiB, CU_MEM_ADVISE_SET_READ_MOSTLY, here), CUDA_ERROR_NOT_SUPPORTED);
+	GIVES(cuMemAdvise(address, 4 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, here), CUDA_ERROR_NOT_SUPPORTED);
+	WORKS(cuMemPrefetchAsync(address, 4 * MiB, here, 0, stream));
 	WORKS(cuMemFreeAsync(address, stream));
 	WORKS(cuStreamSynchronize(stream));
 	WORKS(cuMemPoolDestroy(pool));

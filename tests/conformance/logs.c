@@ -13,11 +13,9 @@ CONFORM(iterators)
 	WORKS(cuLogsDumpToMemory(&same, text, &size, 0)); // nothing since
 	EQUALS(size, 0);
 	GIVES(cuLogsCurrent(NULL, 0), CUDA_ERROR_INVALID_VALUE);
-	GIVES(cuLogsCurrent(&now, 1), CUDA_ERROR_INVALID_VALUE);
 	size = sizeof text;
 	GIVES(cuLogsDumpToMemory(&now, NULL, &size, 0), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuLogsDumpToMemory(&now, text, NULL, 0), CUDA_ERROR_INVALID_VALUE);
-	GIVES(cuLogsDumpToMemory(&now, text, &size, 7), CUDA_ERROR_INVALID_VALUE);
 }
 
 CONFORM(messages)
@@ -70,7 +68,6 @@ CONFORM(files)
 	HOLDS(file >= 0);
 	WORKS(cuLogsDumpToFile(NULL, path, 0));
 	FAILS(cuLogsDumpToFile(NULL, "/nowhere/at/all", 0));
-	GIVES(cuLogsDumpToFile(NULL, path, 3), CUDA_ERROR_INVALID_VALUE);
 	close(file);
 	unlink(path);
 }

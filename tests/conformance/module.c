@@ -84,6 +84,51 @@ CONFORM(cost_of_a_module)
 	WORKS(cuModuleUnload(module));
 }
 
+CONFORM(libraries_of_bad_ptx)
+{
+	char log[2048] = "";
+	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	void *values[] = {log, (void *)sizeof log};
+	CUlibrary library = NULL;
+	CUmodule module;
+	CUkernel kernel;
+	unsigned count = 7;
+
+	need_context();
+	// The compiler's log is there after the load, which succeeds; its verdict comes with the first use.
+	NEED(cuLibraryLoadData(&library, PTX_HEAD ".visible .entry a() { nonsense.u32 %r1; ret; }", options, values, 2, NULL, NULL, 0));
+	HOLDS(log[0] != 0);
+	GIVES(cuLibraryGetKernel(&kernel, library, "a"), CUDA_ERROR_INVALID_PTX);
+	WORKS(cuLibraryGetKernelCount(&count, library));
+	EQUALS(count, 0);
+	GIVES(cuLibraryGetModule(&module, library), CUDA_ERROR_INVALID_PTX);
+	WORKS(cuLibraryUnload(library));
+}
+
+CONFORM(what_of_a_kernel_needs_a_context)
+{
+	CUlibrary library = NULL;
+	CUfunction function;
+	CUkernel kernel;
+	CUcontext popped;
+	size_t offset, size;
+	int value;
+
+	need_context();
+	NEED(cuLibraryLoadData(&library, PTX_HEAD ".visible .entry a(.param .u64 p) { ret; }", NULL, NULL, 0, NULL, NULL, 0));
+	NEED(cuLibraryGetKernel(&kernel, library, "a"));
+	NEED(cuCtxPopCurrent(&popped));
+	CUresult parameter = cuKernelGetParamInfo(kernel, 0, &offset, &size), get = cuKernelGetFunction(&function, kernel);
+	CUresult attribute = cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, device);
+	NEED(cuCtxPushCurrent(popped));
+	EQUALS(parameter, CUDA_ERROR_INVALID_CONTEXT);
+	EQUALS(get, CUDA_ERROR_INVALID_CONTEXT);
+	EQUALS(attribute, CUDA_SUCCESS);
+	WORKS(cuKernelGetParamInfo(kernel, 0, &offset, &size));
+	GIVES(cuKernelGetParamInfo(kernel, 1, &offset, &size), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuLibraryUnload(library));
+}
+
 CONFORM(bad_images)
 {
 	CUmodule module = NULL;

@@ -257,7 +257,7 @@ CONFORM(figures)
 	ASKED(NVML(nvmlDeviceGetCurrPcieLinkWidth)(handle, &number));
 	ASKED(NVML(nvmlDeviceGetPcieThroughput)(handle, NVML_PCIE_UTIL_RX_BYTES, &number));
 	ASKED(NVML(nvmlDeviceGetPcieReplayCounter)(handle, &number));
-	ANSWERS(NVML(nvmlDeviceGetNvLinkState)(handle, 77, (nvmlEnableState_t *)&number), NVML_ERROR_INVALID_ARGUMENT);
+	ANSWERS(NVML(nvmlDeviceGetNvLinkState)(handle, 77, (nvmlEnableState_t *)&number), NVML_ERROR_NOT_SUPPORTED);
 	ANSWERS(NVML(nvmlDeviceIsMigDeviceHandle)(handle, &number), NVML_SUCCESS);
 	EQUALS(number, 0);
 }
@@ -298,7 +298,6 @@ CONFORM(places)
 {
 	unsigned long cpus[64] = {0}, nodes[64] = {0};
 	nvmlGpuTopologyLevel_t level = 99;
-	nvmlGpuP2PStatus_t status = 99;
 	unsigned count = 0;
 	nvmlDevice_t migs;
 
@@ -313,7 +312,6 @@ CONFORM(places)
 	count = 0;
 	ASKED(NVML(nvmlDeviceGetTopologyNearestGpus)(handle, NVML_TOPOLOGY_SYSTEM, &count, NULL));
 	ASKED(NVML(nvmlDeviceGetTopologyCommonAncestor)(handle, handle, &level));
-	ANSWERS(NVML(nvmlDeviceGetP2PStatus)(handle, handle, 99, &status), NVML_ERROR_INVALID_ARGUMENT);
 	FAILS((CUresult)NVML(nvmlDeviceGetMigDeviceHandleByIndex)(handle, 0, &migs));
 }
 

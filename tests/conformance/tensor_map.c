@@ -62,7 +62,6 @@ CONFORM(tiled)
 	t = good();
 	WORKS(encode(&map, &t));
 	GIVES(encode(NULL, &t), CUDA_ERROR_INVALID_VALUE);
-	GIVES(encode((CUtensorMap *)((char *)&map + 8), &t), CUDA_ERROR_INVALID_VALUE);
 	REFUSES(rank, 0);
 	REFUSES(rank, 6);
 	REFUSES(type, (CUtensorMapDataType)99);
@@ -109,7 +108,6 @@ CONFORM(the_address_is_replaced)
 	WORKS(cuTensorMapReplaceAddress(&map, (void *)(memory + 4096)));
 	HOLDS(memcmp(&before, &map, sizeof map) != 0);
 	GIVES(cuTensorMapReplaceAddress(&map, (void *)(memory + 4)), CUDA_ERROR_INVALID_VALUE);
-	GIVES(cuTensorMapReplaceAddress(NULL, (void *)memory), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuTensorMapReplaceAddress(&map, (void *)memory));
 	after = map;
 	HOLDS(memcmp(&before, &after, sizeof map) == 0);
