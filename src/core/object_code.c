@@ -178,24 +178,41 @@ void vg_object_code_destroy(struct vg_object_code *code)
 	core_object_release(code ? &code->object : NULL);
 }
 
+// PTX that does not compile loads well on hardware, and every use of it is refused then: what the compiler
+// wrote tells.
+static CUresult verdict(CUlibrary library, const char *log)
+{
+	CUkernel kernel;
+
+	if (!log[0])
+		return CUDA_SUCCESS;
+	CUresult r = core_driver->cuLibraryGetKernel(&kernel, library, "");
+	return r == CUDA_ERROR_NOT_FOUND ? CUDA_SUCCESS : r;
+}
+
 // In the driver's compiler's words, where it has any.
 static enum vg_status load_locked(struct vg_object_code *code, const char *function, CUlibrary *ret_library)
 {
-	char log[8192] = "";
 	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-	void *values[] = {log, (void *)sizeof log};
+	void *values[] = {code->log, (void *)sizeof code->log};
+	CUlibrary library = NULL;
 
-	CUresult r =
-		code->path
-			? core_driver->cuLibraryLoadFromFile(ret_library, code->path, options, values, 2, NULL, NULL, 0)
-			: core_driver->cuLibraryLoadData(ret_library, code->data, options, values, 2, NULL, NULL, 0);
-	if (r == CUDA_SUCCESS)
-		return VG_OK;
-	log[sizeof log - 1] = '\0';
+	memset(code->log, 0, sizeof code->log);
+	CUresult r = code->path ? core_driver->cuLibraryLoadFromFile(&library, code->path, options, values, 2, NULL, NULL, 0)
+				: core_driver->cuLibraryLoadData(&library, code->data, options, values, 2, NULL, NULL, 0);
+	if (r == CUDA_SUCCESS) {
+		r = verdict(library, code->log);
+		if (r == CUDA_SUCCESS) {
+			*ret_library = library;
+			return VG_OK;
+		}
+		core_driver->cuLibraryUnload(library);
+	}
+	code->log[sizeof code->log - 1] = '\0';
 	core_driver_failed(r, function, code->path ? "cuLibraryLoadFromFile" : "cuLibraryLoadData", "%s \"%s\"",
 			   core_code_type_name(code->type), code->name);
-	if (log[0])
-		vg_fail_log(log);
+	if (code->log[0])
+		vg_fail_log(code->log);
 	return vg_last_error()->status;
 }
 

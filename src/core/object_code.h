@@ -25,6 +25,7 @@ struct vg_object_code {
 	size_t symbol_count;
 	pthread_mutex_t loading;    // one thread loads
 	_Atomic(CUlibrary) library; // NULL until then
+	char log[8192];		    // the driver's compiler writes here, whenever it compiles for another device
 };
 
 // "cubin", "PTX", …; NULL if there is no such type.
