@@ -1,0 +1,147 @@
+// What belongs to one device and is offered to another, or to another context of the same one.
+#include "core_test.h"
+
+#include <cuda.h>
+#include <dlfcn.h>
+
+static struct vg_device *device_number(int ordinal)
+{
+	struct vg_device *device;
+	int count;
+
+	OK(vg_device_count(&count));
+	if (ordinal >= count)
+		SKIP("needs %d devices, there is %d", ordinal + 1, count);
+	OK(vg_device_get(ordinal, &device));
+	return device;
+}
+
+static struct vg_context *context_of(int ordinal)
+{
+	struct vg_context *context;
+
+	OK(vg_context_primary(device_number(ordinal), &context));
+	return context;
+}
+
+TEST(each_device_has_its_own)
+{
+	struct vg_device *first = device_number(0), *second = device_number(1), *current;
+	struct vg_context *context = context_of(1);
+	int can;
+
+	CHECK(first != second && strcmp(vg_device_uuid(first), vg_device_uuid(second)) != 0);
+	CHECK(strcmp(vg_device_pci_bus_id(first), vg_device_pci_bus_id(second)) != 0);
+	OK(vg_device_can_access_peer(first, second, &can));
+	CHECK(can == 0 || can == 1);
+	OK(vg_context_set_current(context, NULL));
+	OK(vg_device_current(&current));
+	CHECK(current == second && vg_context_device(context) == second);
+	OK(vg_context_set_current(NULL, NULL));
+	vg_context_destroy(context);
+}
+
+TEST(streams_wait_across_devices)
+{
+	struct vg_context *first = context_of(0), *second = context_of(1);
+	struct vg_stream *one, *two;
+	struct vg_event *event;
+
+	OK(vg_stream_create(first, NULL, &one));
+	OK(vg_stream_create(second, NULL, &two));
+	OK(vg_stream_record(one, NULL, &event));
+	OK(vg_stream_wait_event(two, event));
+	OK(vg_stream_wait_stream(one, two));
+	OK(vg_stream_sync(one));
+	OK(vg_stream_sync(two));
+	vg_event_destroy(event);
+	vg_stream_destroy(one);
+	vg_stream_destroy(two);
+	vg_context_destroy(first);
+	vg_context_destroy(second);
+}
+
+TEST(events_stay_with_their_device)
+{
+	struct vg_context *first = context_of(0), *second = context_of(1);
+	struct vg_event_options timed = {.size = sizeof timed, .timing = 1};
+	struct vg_stream *one, *two;
+	struct vg_event *start, *end;
+	float time = 42;
+
+	OK(vg_stream_create(first, NULL, &one));
+	OK(vg_stream_create(second, NULL, &two));
+	OK(vg_stream_record(one, &timed, &start));
+	OK(vg_stream_record(two, &timed, &end));
+	REFUSED(vg_event_record(start, two), VG_INVALID,
+		"the event is of a context on device 0, the work of another one on device 1");
+	REFUSED(vg_context_record(second, start), VG_INVALID, "both must be of one context");
+	REFUSED(vg_event_elapsed(start, end, &time), VG_INVALID, "of different contexts, on devices 0 and 1");
+	CHECK(time == 42);
+	vg_event_destroy(start);
+	vg_event_destroy(end);
+	vg_stream_destroy(one);
+	vg_stream_destroy(two);
+	vg_context_destroy(first);
+	vg_context_destroy(second);
+}
+
+TEST(resources_stay_with_their_device)
+{
+	struct vg_device *second = device_number(1);
+	struct vg_sm_resource *all, *group;
+	struct vg_context *context = NULL;
+	size_t made;
+
+	OK(vg_device_sm_resource(device_number(0), &all));
+	OK(vg_sm_resource_split_by_count(all, 8, 0, 1, &group, &made, NULL));
+	REFUSED(vg_context_create(second,
+				  &(struct vg_context_options){
+					  .size = sizeof(struct vg_context_options), .sms = &group, .sm_count = 1},
+				  &context),
+		VG_INVALID, "resource 0 is of device 0, the context of device 1");
+	CHECK(!context);
+	vg_sm_resource_destroy(group);
+	vg_sm_resource_destroy(all);
+}
+
+// A context that the library did not make, and a stream in it.
+TEST(somebody_elses_context_is_used_as_it_is)
+{
+	struct vg_context *primary = context_of(0), *foreign;
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+	CUresult (*create)(CUcontext *, CUctxCreateParams *, unsigned, CUdevice) = dlsym(driver, "cuCtxCreate_v4");
+	CUresult (*make_stream)(CUstream *, unsigned) = dlsym(driver, "cuStreamCreate");
+	CUresult (*end_stream)(CUstream) = dlsym(driver, "cuStreamDestroy_v2");
+	CUresult (*end)(CUcontext) = dlsym(driver, "cuCtxDestroy_v2");
+	struct vg_stream *stream, *own;
+	struct vg_event *event;
+	struct CUctx_st *now;
+	CUcontext context;
+	CUstream handle;
+
+	CHECK_INT(create(&context, NULL, 0, 0), CUDA_SUCCESS); // and current
+	CHECK_INT(make_stream(&handle, 0), CUDA_SUCCESS);
+	OK(vg_context_set_current(NULL, NULL));
+	OK(vg_stream_borrow(handle, NULL, NULL, &stream));
+	foreign = vg_stream_context(stream);
+	CHECK(vg_context_handle(foreign) == context && !vg_context_equal(foreign, primary));
+	CHECK(vg_context_device(foreign) == device_number(0));
+	OK(vg_stream_record(stream, NULL, &event));
+	OK(vg_event_sync(event));
+	OK(vg_stream_create(foreign, NULL, &own));
+	OK(vg_event_record(event, own));
+	OK(vg_stream_sync(own));
+	vg_stream_destroy(own);
+	OK(vg_stream_create(primary, NULL, &own));
+	REFUSED(vg_event_record(event, own), VG_INVALID, "both must be of one context");
+	OK(vg_context_current(&now));
+	CHECK(!now);
+	vg_stream_destroy(own);
+	vg_event_destroy(event);
+	vg_stream_destroy(stream);
+	CHECK_INT(end_stream(handle), CUDA_SUCCESS);
+	CHECK_INT(end(context), CUDA_SUCCESS); // it was not destroyed with its object
+	vg_context_destroy(primary);
+	dlclose(driver);
+}
