@@ -116,6 +116,8 @@ static CUresult place_managed(struct CUmod_st *module, struct CUlib_st *library)
 
 	if (!size)
 		return CUDA_SUCCESS;
+	if (ptx_module_image_align(module->ptx) > 4096)
+		return CUDA_ERROR_INVALID_IMAGE; // pages are aligned to no more
 	if (!kept) {
 		void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (memory == MAP_FAILED)

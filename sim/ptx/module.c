@@ -86,7 +86,7 @@ void ptx_module_bind_managed(struct ptx_module *module, uint64_t address, bool k
 int ptx_module_bind(struct ptx_module *module, uint64_t device, void *host)
 {
 	module->device = device;
-	if (module->image_size && (device & (module->image_align - 1)))
+	if ((module->image_size && (device & (module->image_align - 1))) || (module->managed_size && !module->managed))
 		return -EINVAL;
 	for (uint32_t i = 0; i < module->variable_count; i++) {
 		const struct ptx_symbol *variable = module->variables[i];

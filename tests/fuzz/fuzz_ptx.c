@@ -10,7 +10,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MEMORY = 64 << 10 };
 
-
 static void *outside(void *context, uint64_t address, size_t length, bool write)
 {
 	(void)context;
@@ -47,7 +46,7 @@ static void run(struct ptx_module *module, uint8_t *memory)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static uint8_t memory[MEMORY] __attribute__((aligned(4096)));
+	static uint8_t memory[MEMORY] __attribute__((aligned(4096))), managed[MEMORY];
 	char log_text[256];
 	struct ptx_log log = {log_text, sizeof log_text, 0};
 	struct ptx_module *module;
@@ -55,6 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (ptx_module_load(&text, &size, 1, 90, &log, &module))
 		return 0;
+	if (ptx_module_managed_size(module) <= MEMORY)
+		ptx_module_bind_managed(module, (uintptr_t)managed, false);
 	if (ptx_module_image_size(module) <= MEMORY && ptx_module_image_align(module) <= 4096 &&
 	    ptx_module_bind(module, 1 << 20, memory) == 0)
 		run(module, memory);
