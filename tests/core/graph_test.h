@@ -40,7 +40,7 @@ static inline struct vg_kernel *kernel_of(struct bench *bench, const char *name)
 }
 
 // Instantiates, launches once, waits.
-static inline struct vg_graph *run_once(struct bench *bench)
+static inline struct vg_graph *bench_run(struct bench *bench)
 {
 	struct vg_graph *graph;
 

@@ -17,7 +17,7 @@ TEST(memory_is_allocated_set_copied_and_freed_by_nodes)
 	OK(vg_graph_add_free(bench.definition, &copied, 1, address, &after));
 	OK(vg_graph_node_get_free(after, &freed));
 	CHECK(freed == address);
-	vg_graph_destroy(run_once(&bench));
+	vg_graph_destroy(bench_run(&bench));
 	for (int i = 0; i < 8; i++)
 		CHECK_INT(host[i], 0xabcd1234);
 	bench_close(&bench);
@@ -42,7 +42,7 @@ TEST(what_a_memset_node_does_is_read_back)
 	CHECK_INT(read.height, 3);
 	CHECK_INT(read.pitch, 16);
 	CHECK(read.destination_buffer == NULL);
-	vg_graph_destroy(run_once(&bench));
+	vg_graph_destroy(bench_run(&bench));
 	unsigned short seen[24];
 	read_words(bench.context, seen, address, sizeof seen);
 	for (int i = 0; i < 24; i++)
@@ -51,7 +51,7 @@ TEST(what_a_memset_node_does_is_read_back)
 	OK(vg_graph_node_get_memset(node, &read));
 	CHECK_INT(read.element_size, 1);
 	CHECK_INT(read.height, 1);
-	vg_graph_destroy(run_once(&bench));
+	vg_graph_destroy(bench_run(&bench));
 	read_words(bench.context, seen, address, sizeof seen);
 	CHECK_INT(seen[23], 0x0707);
 	free_words(bench.context, address);
@@ -97,11 +97,11 @@ TEST(a_copy_finds_out_where_its_memory_is)
 	OK(vg_graph_node_get_memcpy(up, &read));
 	CHECK(read.destination == device && read.source == ADDRESS(in));
 	CHECK_INT(read.bytes, sizeof in);
-	vg_graph_destroy(run_once(&bench));
+	vg_graph_destroy(bench_run(&bench));
 	CHECK_INT(out[3], 4);
 	int other[4] = {5, 6, 7, 8};
 	OK(vg_graph_node_set_memcpy(up, MEMCPY(.destination = device, .source = ADDRESS(other), .bytes = sizeof other)));
-	vg_graph_destroy(run_once(&bench));
+	vg_graph_destroy(bench_run(&bench));
 	CHECK_INT(out[3], 8);
 	REFUSED(vg_graph_add_memcpy(bench.definition, NULL, 0, MEMCPY(.destination = device, .source = ADDRESS(in)), NULL),
 		VG_INVALID, "a copy of 0 bytes");
@@ -158,7 +158,7 @@ TEST(graphs_allocate_host_and_managed_memory)
 		OK(vg_graph_add_memset(bench.definition, &nodes[i], 1,
 				       MEMSET(.destination = address[i], .value = 9 + i, .width = 64), &set[i]));
 	}
-	struct vg_graph *graph = run_once(&bench);
+	struct vg_graph *graph = bench_run(&bench);
 	CHECK_INT(((volatile char *)(uintptr_t)address[0])[63], 9);
 	CHECK_INT(((volatile char *)(uintptr_t)address[1])[63], 10);
 	vg_graph_destroy(graph);
@@ -184,11 +184,11 @@ TEST(callbacks_get_a_copy_or_the_pointer)
 	CHECK(function == count && data == &where);
 	OK(vg_graph_node_get_callback(copied, &function, &data));
 	CHECK(function == count && data != &where && *(int **)data == &ran);
-	vg_graph_destroy(run_once(&bench));
+	vg_graph_destroy(bench_run(&bench));
 	CHECK_INT(ran, 2);
 	OK(vg_graph_node_set_callback(plain, count, &where, sizeof where));
 	where = NULL;
-	vg_graph_destroy(run_once(&bench));
+	vg_graph_destroy(bench_run(&bench));
 	CHECK_INT(ran, 4);
 	REFUSED(vg_graph_add_callback(bench.definition, NULL, 0, NULL, NULL, 0, NULL), VG_INVALID, "the callback is NULL");
 	REFUSED(vg_graph_add_callback(bench.definition, NULL, 0, count, NULL, 8, NULL), VG_INVALID, "data is NULL, and its size is 8");
@@ -215,7 +215,7 @@ TEST(event_nodes_record_and_wait_and_keep_the_event)
 	OK(vg_graph_node_get_event(record, &read, &handle));
 	CHECK(read == second && handle == vg_event_handle(second));
 	vg_event_destroy(first); // the wait node has it
-	struct vg_graph *graph = run_once(&bench);
+	struct vg_graph *graph = bench_run(&bench);
 	OK(vg_event_query(second, &done));
 	CHECK_INT(done, 1);
 	REFUSED(vg_graph_add_event_wait(bench.definition, NULL, 0, NULL, NULL), VG_INVALID, "event is NULL");
@@ -248,7 +248,7 @@ TEST(a_child_graph_is_copied_and_can_be_looked_into)
 	CHECK_INT(found, 1);
 	CHECK_INT(vg_graph_node_type(inner), VG_GRAPH_NODE_HOST);
 	CHECK(vg_graph_node_definition(inner) == copy);
-	vg_graph_destroy(run_once(&bench));
+	vg_graph_destroy(bench_run(&bench));
 	CHECK_INT(ran, 1);
 	REFUSED(vg_graph_definition_close(copy), VG_INVALID, "belongs to its node");
 	REFUSED(vg_graph_add_child(bench.definition, NULL, 0, bench.definition, NULL), VG_INVALID, "its own child");

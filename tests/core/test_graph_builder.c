@@ -413,7 +413,7 @@ TEST(a_graph_launched_into_a_capture_is_kept)
 	int ran = 0, *where = &ran;
 
 	OK(vg_graph_add_callback(bench.definition, NULL, 0, count, &where, sizeof where, NULL));
-	struct vg_graph *inner = run_once(&bench);
+	struct vg_graph *inner = bench_run(&bench);
 	struct vg_graph_builder *builder = begun(&bench);
 	OK(vg_graph_launch(inner, vg_graph_builder_stream(builder)));
 	OK(vg_graph_close(inner));

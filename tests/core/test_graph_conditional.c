@@ -49,12 +49,12 @@ TEST(if_runs_one_body_or_the_other)
 		add_to(&bench, body, add, w.address + 4 * i);
 	}
 	REFUSED(vg_graph_node_get_body(node, 2, &body), VG_INVALID, "branch 2: the if node has 2");
-	vg_graph_destroy(run_once(&bench));
+	vg_graph_destroy(bench_run(&bench));
 	read_all(&bench, &w);
 	CHECK(w.values[0] == 1 && w.values[1] == 0);
 	unsigned zero = 0;
 	OK(vg_graph_node_set_kernel(first, KERNEL(set, CONFIG(1, 1), VG_ARGUMENT(condition), VG_ARGUMENT(zero))));
-	vg_graph_destroy(run_once(&bench));
+	vg_graph_destroy(bench_run(&bench));
 	read_all(&bench, &w);
 	CHECK(w.values[0] == 1 && w.values[1] == 1);
 	vg_kernel_destroy(set);
@@ -83,7 +83,7 @@ TEST(while_runs_its_body_until_the_condition_is_0)
 	m = 1, b = 1;
 	OK(vg_graph_add_kernel(body, NULL, 0, KERNEL(affine, CONFIG(1, 1), VG_ARGUMENT(other), VG_ARGUMENT(m), VG_ARGUMENT(b)), &step));
 	OK(vg_graph_add_kernel(body, &step, 1, KERNEL(down, CONFIG(1, 1), VG_ARGUMENT(condition), VG_ARGUMENT(w.address)), NULL));
-	struct vg_graph *graph = run_once(&bench);
+	struct vg_graph *graph = bench_run(&bench);
 	read_all(&bench, &w);
 	CHECK(w.values[0] == 0 && w.values[1] == 5);
 	OK(vg_graph_launch(graph, bench.stream)); // the default is there again
@@ -114,7 +114,7 @@ TEST(switch_runs_the_branch_of_that_number_or_none)
 		OK(vg_graph_node_get_body(node, i, &body));
 		add_to(&bench, body, add, w.address + 4 * i);
 	}
-	struct vg_graph *graph = run_once(&bench);
+	struct vg_graph *graph = bench_run(&bench);
 	read_all(&bench, &w);
 	CHECK(w.values[0] == 0 && w.values[1] == 0 && w.values[2] == 1);
 	unsigned value = 9;

@@ -51,7 +51,7 @@ TEST(nothing_is_cut_off_in_large_graphs)
 	for (int i = 0; i < MANY; i++)
 		CHECK(vg_graph_node_definition(listed[i]) == bench.definition);
 	REFUSED(vg_graph_node_predecessors(join, listed, MANY - 1, &found), VG_LIMIT, "there are 1000 nodes, and room for 999");
-	vg_graph_destroy(run_once(&bench));
+	vg_graph_destroy(bench_run(&bench));
 	bench_close(&bench);
 }
 

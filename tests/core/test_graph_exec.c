@@ -98,7 +98,7 @@ TEST(an_update_takes_over_or_changes_nothing)
 	unsigned char seen;
 
 	OK(vg_graph_add_memset(bench.definition, NULL, 0, MEMSET(.destination = word, .value = 1, .width = 1), &node));
-	struct vg_graph *graph = run_once(&bench);
+	struct vg_graph *graph = bench_run(&bench);
 	OK(vg_graph_definition_create(bench.context, &other));
 	OK(vg_graph_add_memset(other, NULL, 0, MEMSET(.destination = word, .value = 2, .width = 1), &node));
 	OK(vg_graph_update(graph, other));
@@ -144,7 +144,7 @@ TEST(an_update_keeps_what_the_new_nodes_need)
 	int first = 0, second = 0, *where = &first;
 
 	OK(vg_graph_add_callback(bench.definition, NULL, 0, count, &where, sizeof where, NULL));
-	struct vg_graph *graph = run_once(&bench);
+	struct vg_graph *graph = bench_run(&bench);
 	where = &second;
 	OK(vg_graph_definition_create(bench.context, &other));
 	OK(vg_graph_add_callback(other, NULL, 0, count, &where, sizeof where, NULL));
@@ -169,7 +169,7 @@ TEST(nodes_of_an_executable_are_changed_and_switched_one_by_one)
 	OK(vg_graph_add_memset(bench.definition, NULL, 0, MEMSET(.destination = word, .value = 1, .element_size = 4, .width = 1), &set));
 	OK(vg_graph_add_memcpy(bench.definition, &set, 1, MEMCPY(.destination = word + 4, .source = ADDRESS(&in), .bytes = 4), &copy));
 	OK(vg_graph_add_callback(bench.definition, &copy, 1, count, &where, sizeof where, &call));
-	struct vg_graph *graph = run_once(&bench);
+	struct vg_graph *graph = bench_run(&bench);
 	OK(vg_graph_set_memset(graph, set, MEMSET(.destination = word, .value = 2, .element_size = 4, .width = 1)));
 	OK(vg_graph_set_memcpy(graph, copy, MEMCPY(.destination = word + 4, .source = ADDRESS(&other), .bytes = 4)));
 	where = &out;
@@ -215,7 +215,7 @@ TEST(child_graphs_of_an_executable_are_replaced)
 	OK(vg_graph_add_callback(child, NULL, 0, count, &where, 0, NULL));
 	OK(vg_graph_add_child(bench.definition, NULL, 0, child, &node));
 	vg_graph_definition_destroy(child);
-	struct vg_graph *graph = run_once(&bench);
+	struct vg_graph *graph = bench_run(&bench);
 	int *other = &second;
 	OK(vg_graph_definition_create(bench.context, &child));
 	OK(vg_graph_add_callback(child, NULL, 0, count, &other, 0, NULL));
@@ -251,7 +251,7 @@ TEST(kernel_nodes_run_and_tell_what_they_run)
 	CHECK(config.cluster[0] == 0 && !config.cooperative);
 	m = 0; // copied
 	OK(vg_graph_node_set_kernel(node, KERNEL(affine, CONFIG(1, 1), VG_ARGUMENT(word), VG_ARGUMENT(m), VG_ARGUMENT(b))));
-	struct vg_graph *graph = run_once(&bench);
+	struct vg_graph *graph = bench_run(&bench);
 	read_words(bench.context, &value, word, sizeof value);
 	CHECK_INT(value, 3);
 	OK(vg_graph_set_kernel(graph, node, KERNEL(add, CONFIG(1, 5), VG_ARGUMENT(word))));
@@ -266,7 +266,7 @@ TEST(kernel_nodes_run_and_tell_what_they_run)
 	bench.code = NULL;
 	launch_and_wait(&bench, graph);
 	vg_graph_destroy(graph);
-	graph = run_once(&bench); // and the definition
+	graph = bench_run(&bench); // and the definition
 	read_words(bench.context, &value, word, sizeof value);
 	CHECK_INT(value, 3);
 	vg_graph_destroy(graph);
@@ -318,7 +318,7 @@ TEST(clusters_and_cooperation_are_attributes_of_the_node)
 	OK(vg_graph_node_get_launch_config(node, &config));
 	CHECK_INT(config.cooperative, 1);
 	REFUSED(vg_graph_node_set_kernel(node, KERNEL(add, CONFIG(3, 2), VG_ARGUMENT(word))), VG_UNSUPPORTED, "is cooperative, which stay");
-	struct vg_graph *graph = run_once(&bench);
+	struct vg_graph *graph = bench_run(&bench);
 	REFUSED(vg_graph_set_kernel(graph, node, KERNEL(add, CONFIG(3, 2), VG_ARGUMENT(word))), VG_UNSUPPORTED, "is cooperative");
 	read_words(bench.context, &value, word, sizeof value);
 	CHECK_INT(value, 6);
@@ -341,7 +341,7 @@ TEST(a_grid_of_clusters_counts_clusters)
 	OK(vg_graph_add_kernel(bench.definition, NULL, 0, KERNEL(add, CONFIG(3, 1, .cluster = {1}), VG_ARGUMENT(word)), &node));
 	OK(vg_graph_node_get_launch_config(node, &config));
 	CHECK_INT(config.grid[0], 3);
-	vg_graph_destroy(run_once(&bench));
+	vg_graph_destroy(bench_run(&bench));
 	enum vg_status status =
 		vg_graph_add_kernel(bench.definition, NULL, 0, KERNEL(add, CONFIG(3, 1, .cluster = {2}), VG_ARGUMENT(word)), &node);
 	if (status == VG_OK) {
