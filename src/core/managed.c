@@ -1,0 +1,296 @@
+// Advice on managed memory, and its moves.
+#include "core/buffer.h"
+#include "core/device.h"
+#include "core/resource.h"
+#include "virgate/managed_memory.h"
+
+#include <stdlib.h>
+
+static enum vg_status check_managed(const struct vg_buffer *buffer, const char *function)
+{
+	struct vg_memory_properties properties;
+
+	enum vg_status status = core_object_check((const struct core_object *)buffer, "buffer", function);
+	if (status == VG_OK)
+		status = vg_buffer_properties(buffer, &properties);
+	if (status || properties.managed)
+		return status;
+	return vg_fail(VG_INVALID, 0, function,
+		       "the buffer is not a managed-memory allocation: it neither moves nor takes advice");
+}
+#define CHECK_MANAGED(buffer)                                                                                          \
+	do {                                                                                                           \
+		enum vg_status managed_ = check_managed(buffer, __func__);                                             \
+		if (managed_)                                                                                          \
+			return managed_;                                                                               \
+	} while (0)
+
+// HOST_NUMA and HOST_NUMA_CURRENT only where `nodes`.
+static enum vg_status check_location(struct vg_memory_location location, bool nodes, const char *function)
+{
+	int count = 0;
+
+	switch (location.type) {
+	case VG_LOCATION_DEVICE:
+		if (vg_device_count(&count) == VG_OK && location.id >= 0 && location.id < count)
+			return VG_OK;
+		return vg_fail(VG_INVALID, 0, function, "location.id is %d: there are %d devices", location.id, count);
+	case VG_LOCATION_HOST:
+		return VG_OK;
+	case VG_LOCATION_HOST_NUMA:
+		if (nodes && location.id < 0)
+			return vg_fail(VG_INVALID, 0, function, "location.id is %d: a NUMA node is 0 or more",
+				       location.id);
+		if (nodes)
+			return VG_OK;
+		break;
+	case VG_LOCATION_HOST_NUMA_CURRENT:
+		if (nodes)
+			return VG_OK;
+		break;
+	default:
+		break;
+	}
+	return vg_fail(VG_INVALID, 0, function, "location.type is %d: a device or the host%s", location.type,
+		       nodes ? ", or one of its nodes" : "");
+}
+
+static CUmemLocation of(struct vg_memory_location location)
+{
+	bool counted = location.type == VG_LOCATION_DEVICE || location.type == VG_LOCATION_HOST_NUMA;
+
+	return (CUmemLocation){.type = (CUmemLocationType)location.type, .id = counted ? location.id : 0};
+}
+
+// ---- advice ----------------------------------------------------------------------------------------------
+
+static enum vg_status advise(struct vg_buffer *buffer, CUmem_advise advice, struct vg_memory_location location,
+			     const char *function)
+{
+	CUresult r = buffer->size ? core_driver->cuMemAdvise_v2(buffer->address, buffer->size, advice, of(location))
+				  : CUDA_SUCCESS;
+
+	return r ? core_driver_failed(r, function, "cuMemAdvise", "advice %d, location %d of type %d", advice,
+				      location.id, location.type)
+		 : VG_OK;
+}
+
+static enum vg_status ask(const struct vg_buffer *buffer, CUmem_range_attribute attribute, size_t count,
+			  const char *function, int *ret_values)
+{
+	CUresult r = core_driver->cuMemRangeGetAttribute(ret_values, count * sizeof *ret_values, attribute,
+							 buffer->address, buffer->size);
+
+	return r ? core_driver_failed(r, function, "cuMemRangeGetAttribute", "attribute %d", attribute) : VG_OK;
+}
+
+enum vg_status vg_buffer_set_read_mostly(struct vg_buffer *buffer, int read_mostly)
+{
+	CHECK_MANAGED(buffer);
+	return advise(buffer, read_mostly ? CU_MEM_ADVISE_SET_READ_MOSTLY : CU_MEM_ADVISE_UNSET_READ_MOSTLY,
+		      (struct vg_memory_location){VG_LOCATION_HOST, 0}, __func__);
+}
+
+enum vg_status vg_buffer_read_mostly(const struct vg_buffer *buffer, int *ret_read_mostly)
+{
+	int value = 0;
+
+	CHECK_MANAGED(buffer);
+	CORE_NEEDED(ret_read_mostly);
+	enum vg_status status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 1, __func__, &value);
+	if (status == VG_OK)
+		*ret_read_mostly = value != 0;
+	return status;
+}
+
+enum vg_status vg_buffer_set_preferred_location(struct vg_buffer *buffer, struct vg_memory_location location)
+{
+	CHECK_MANAGED(buffer);
+	if (location.type == VG_LOCATION_NONE)
+		return advise(buffer, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION,
+			      (struct vg_memory_location){VG_LOCATION_HOST, 0}, __func__);
+	enum vg_status status = check_location(location, true, __func__);
+	return status ? status : advise(buffer, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, location, __func__);
+}
+
+enum vg_status vg_buffer_preferred_location(const struct vg_buffer *buffer, struct vg_memory_location *ret_location)
+{
+	int type = 0, id = 0;
+
+	CHECK_MANAGED(buffer);
+	CORE_NEEDED(ret_location);
+	enum vg_status status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, 1, __func__, &type);
+	if (status == VG_OK && (type == VG_LOCATION_DEVICE || type == VG_LOCATION_HOST_NUMA))
+		status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID, 1, __func__, &id);
+	if (status == VG_OK)
+		*ret_location = (struct vg_memory_location){(enum vg_location_type)type, id};
+	return status;
+}
+
+enum vg_status vg_buffer_set_accessed_by(struct vg_buffer *buffer, struct vg_memory_location location, int accessed)
+{
+	CHECK_MANAGED(buffer);
+	enum vg_status status = check_location(location, false, __func__);
+	return status ? status
+		      : advise(buffer, accessed ? CU_MEM_ADVISE_SET_ACCESSED_BY : CU_MEM_ADVISE_UNSET_ACCESSED_BY,
+			       location, __func__);
+}
+
+enum vg_status vg_buffer_accessed_by(const struct vg_buffer *buffer, struct vg_memory_location *ret_locations,
+				     size_t capacity, size_t *ret_count)
+{
+	size_t count = 0;
+	int device_count;
+	bool host = false;
+
+	CHECK_MANAGED(buffer);
+	CORE_NEEDED(ret_count);
+	if (capacity)
+		CORE_NEEDED(ret_locations);
+	enum vg_status status = vg_device_count(&device_count);
+	if (status)
+		return status;
+	int room = device_count + 1, *users = calloc((size_t)room, sizeof *users);
+	if (!users)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %d places", room);
+	status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, (size_t)room, __func__, users);
+	for (int device = 0; device < device_count && status == VG_OK; device++)
+		for (int i = 0; i < room; i++)
+			if (users[i] == device && count++ < capacity)
+				ret_locations[count - 1] = (struct vg_memory_location){VG_LOCATION_DEVICE, device};
+	for (int i = 0; i < room && status == VG_OK; i++)
+		host |= users[i] == CU_DEVICE_CPU;
+	if (host && count++ < capacity)
+		ret_locations[count - 1] = (struct vg_memory_location){VG_LOCATION_HOST, 0};
+	free(users);
+	if (status == VG_OK)
+		*ret_count = count;
+	return status;
+}
+
+// ---- moves -----------------------------------------------------------------------------------------------
+
+struct batch {
+	CUdeviceptr *addresses;
+	size_t *sizes, *indices; // of the location that each begins
+	CUmemLocation *locations;
+	size_t count; // of those that are not empty
+};
+
+static void finish_batch(struct batch *batch)
+{
+	free(batch->addresses);
+	free(batch->sizes);
+	free(batch->indices);
+	free(batch->locations);
+}
+
+static enum vg_status fill_batch(struct batch *batch, struct vg_buffer *const *buffers, size_t count,
+				 const struct vg_memory_location *locations, size_t location_count,
+				 const char *function)
+{
+	for (size_t i = 0; i < count; i++) {
+		enum vg_status status = check_managed(buffers[i], function);
+		if (status == VG_OK && locations)
+			status = check_location(locations[location_count == 1 ? 0 : i], true, function);
+		if (status)
+			return status;
+		if (buffers[i]->size == 0)
+			continue;
+		batch->addresses[batch->count] = buffers[i]->address;
+		batch->sizes[batch->count] = buffers[i]->size;
+		batch->indices[batch->count] = batch->count;
+		if (locations)
+			batch->locations[batch->count] = of(locations[location_count == 1 ? 0 : i]);
+		batch->count++;
+	}
+	return VG_OK;
+}
+
+// `locations` NULL: none are needed.
+static enum vg_status start_batch(struct batch *batch, struct vg_buffer *const *buffers, size_t count,
+				  const struct vg_memory_location *locations, size_t location_count,
+				  struct vg_stream *stream, const char *function)
+{
+	enum vg_status status = core_object_check((const struct core_object *)stream, "stream", function);
+
+	if (status)
+		return status;
+	if (count && !buffers)
+		return vg_fail(VG_INVALID, 0, function, "buffers is NULL, and count %zu", count);
+	if (count > SIZE_MAX / sizeof(CUmemLocation))
+		return vg_fail(VG_INVALID, 0, function, "%zu buffers: there cannot be so many", count);
+	batch->addresses = calloc(count + 1, sizeof *batch->addresses);
+	batch->sizes = calloc(count + 1, sizeof *batch->sizes);
+	batch->indices = calloc(count + 1, sizeof *batch->indices);
+	batch->locations = calloc(count + 1, sizeof *batch->locations);
+	if (!batch->addresses || !batch->sizes || !batch->indices || !batch->locations)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu buffers", count);
+	return fill_batch(batch, buffers, count, locations, location_count, function);
+}
+
+static enum vg_status check_locations(const struct vg_memory_location *locations, size_t location_count, size_t count,
+				      const char *function)
+{
+	if (!locations)
+		return vg_fail(VG_INVALID, 0, function, "locations is NULL");
+	if (location_count == 1 || location_count == count)
+		return VG_OK;
+	return vg_fail(VG_INVALID, 0, function, "%zu locations for %zu buffers: give one for all, or one for each",
+		       location_count, count);
+}
+
+enum vg_status vg_buffers_prefetch(struct vg_buffer *const *buffers, size_t count,
+				   const struct vg_memory_location *locations, size_t location_count,
+				   struct vg_stream *stream)
+{
+	__attribute__((cleanup(finish_batch))) struct batch b = {0};
+
+	enum vg_status status = check_locations(locations, location_count, count, __func__);
+	if (status == VG_OK)
+		status = start_batch(&b, buffers, count, locations, location_count, stream, __func__);
+	if (status || b.count == 0)
+		return status;
+	if (b.count > 1 && core_driver_version() < 13000)
+		return core_needs_driver(13000, __func__, "prefetching several buffers at once");
+	CORE_ENTER(scope, stream->context->handle);
+	if (b.count == 1)
+		CORE_CALL(cuMemPrefetchAsync_v2, b.addresses[0], b.sizes[0], b.locations[0], 0, stream->handle);
+	else
+		CORE_CALL(cuMemPrefetchBatchAsync, b.addresses, b.sizes, b.count, b.locations, b.indices, b.count, 0,
+			  stream->handle);
+	return VG_OK;
+}
+
+enum vg_status vg_buffers_discard(struct vg_buffer *const *buffers, size_t count, struct vg_stream *stream)
+{
+	__attribute__((cleanup(finish_batch))) struct batch b = {0};
+
+	enum vg_status status = start_batch(&b, buffers, count, NULL, 0, stream, __func__);
+	if (status || b.count == 0)
+		return status;
+	if (core_driver_version() < 13000)
+		return core_needs_driver(13000, __func__, "discarding");
+	CORE_ENTER(scope, stream->context->handle);
+	CORE_CALL(cuMemDiscardBatchAsync, b.addresses, b.sizes, b.count, 0, stream->handle);
+	return VG_OK;
+}
+
+enum vg_status vg_buffers_discard_and_prefetch(struct vg_buffer *const *buffers, size_t count,
+					       const struct vg_memory_location *locations, size_t location_count,
+					       struct vg_stream *stream)
+{
+	__attribute__((cleanup(finish_batch))) struct batch b = {0};
+
+	enum vg_status status = check_locations(locations, location_count, count, __func__);
+	if (status == VG_OK)
+		status = start_batch(&b, buffers, count, locations, location_count, stream, __func__);
+	if (status || b.count == 0)
+		return status;
+	if (core_driver_version() < 13000)
+		return core_needs_driver(13000, __func__, "discarding");
+	CORE_ENTER(scope, stream->context->handle);
+	CORE_CALL(cuMemDiscardAndPrefetchBatchAsync, b.addresses, b.sizes, b.count, b.locations, b.indices, b.count, 0,
+		  stream->handle);
+	return VG_OK;
+}
