@@ -99,7 +99,7 @@ __attribute__((unused)) static void free_words(struct vg_context *context, vg_ad
 	(struct vg_argument[]){__VA_ARGS__}, sizeof((struct vg_argument[]){__VA_ARGS__}) / sizeof(struct vg_argument)
 
 // Launches NAME(int *where, int argument) once, and gives back what it stored.
-__attribute__((unused)) static int run_once(struct vg_object_code *code, const char *name, int argument)
+__attribute__((unused)) static int run_kernel_once(struct vg_object_code *code, const char *name, int argument)
 {
 	struct vg_context *context = first_context();
 	vg_address where = words(context, sizeof(int));

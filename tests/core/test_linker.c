@@ -54,7 +54,7 @@ TEST(nvjitlink_links_ptx_to_a_cubin)
 		CHECK_INT(vg_object_code_type(linked), VG_CODE_CUBIN);
 		CHECK(memcmp(vg_object_code_data(linked, &size), "\177ELF", 4) == 0);
 		if (!getenv("VIRGATE_SIM"))
-			CHECK_INT(run_once(linked, "store", 2), 42);
+			CHECK_INT(run_kernel_once(linked, "store", 2), 42);
 		vg_object_code_destroy(linked);
 	}
 	CHECK(vg_linker_handle(linker) != NULL);
@@ -78,7 +78,7 @@ TEST(the_drivers_linker_links_ptx)
 	REFUSED(vg_linker_link(linker, VG_CODE_PTX, &linked), VG_UNSUPPORTED, "the driver's linker makes cubins only");
 	CHECK(linked == NULL);
 	OK(vg_linker_link(linker, VG_CODE_CUBIN, &linked));
-	CHECK_INT(run_once(linked, "store", 2), 42);
+	CHECK_INT(run_kernel_once(linked, "store", 2), 42);
 	vg_linker_destroy(linker);
 	vg_object_code_destroy(linked);
 	vg_object_code_destroy(codes[0]);

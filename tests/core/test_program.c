@@ -35,14 +35,14 @@ TEST(cxx_to_ptx_runs_and_names_its_symbols)
 	CHECK_INT(vg_object_code_type(code), VG_CODE_PTX);
 	CHECK_INT(vg_object_code_symbols(code, NULL), 2);
 	CHECK_CONTAINS(vg_object_code_symbol(code, "twice<int>"), "twice");
-	CHECK_INT(run_once(code, "store", 2), 42);
-	CHECK_INT(run_once(code, "twice<int>", 21), 42);
+	CHECK_INT(run_kernel_once(code, "store", 2), 42);
+	CHECK_INT(run_kernel_once(code, "twice<int>", 21), 42);
 	OK(vg_program_close(program));
 	OK(vg_program_close(program));
 	CHECK(vg_program_handle(program) == NULL);
 	REFUSED(vg_program_compile(program, VG_CODE_PTX, NULL, &code), VG_CLOSED, "the program has been closed");
 	vg_program_destroy(program);
-	CHECK_INT(run_once(code, "store", 2), 42);
+	CHECK_INT(run_kernel_once(code, "store", 2), 42);
 	vg_object_code_destroy(code);
 }
 
@@ -55,14 +55,14 @@ TEST(cxx_to_cubin_and_ltoir)
 	OK(vg_program_compile(program, VG_CODE_CUBIN, NULL, &cubin));
 	CHECK(memcmp(vg_object_code_data(cubin, &size), "\177ELF", 4) == 0 && size > 500);
 	if (!getenv("VIRGATE_SIM"))
-		CHECK_INT(run_once(cubin, "store", 2), 42);
+		CHECK_INT(run_kernel_once(cubin, "store", 2), 42);
 	OK(vg_program_compile(program, VG_CODE_LTOIR, NULL, &ltoir));
 	CHECK_INT(vg_object_code_type(ltoir), VG_CODE_LTOIR);
 	struct vg_linker_options options = {sizeof options, .arch = "sm_90", .link_time_optimization = 1};
 	struct vg_linker *linker;
 	OK(vg_linker_create(&ltoir, 1, &options, &linker));
 	OK(vg_linker_link(linker, VG_CODE_PTX, &linked));
-	CHECK_INT(run_once(linked, "store", 2), 42);
+	CHECK_INT(run_kernel_once(linked, "store", 2), 42);
 	vg_linker_destroy(linker);
 	vg_object_code_destroy(linked);
 	vg_object_code_destroy(ltoir);
@@ -409,7 +409,7 @@ TEST(nvvm_with_extra_sources_and_libdevice)
 
 	CHECK_INT(vg_program_backend(program), VG_BACKEND_NVVM);
 	OK(vg_program_compile(program, VG_CODE_PTX, NULL, &code));
-	CHECK_INT(run_once(code, "store", 2), 1764);
+	CHECK_INT(run_kernel_once(code, "store", 2), 1764);
 	vg_object_code_destroy(code);
 	OK(vg_program_compile(program, VG_CODE_LTOIR, NULL, &code));
 	vg_object_code_destroy(code);
