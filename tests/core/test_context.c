@@ -258,3 +258,52 @@ TEST(an_event_of_a_context_stands_for_all_its_streams)
 	vg_context_destroy(green);
 	vg_context_destroy(context);
 }
+
+TEST(nothing_is_refused_by_name)
+{
+	struct vg_context *context = first_context();
+	struct vg_workqueue_resource *queues = NULL;
+	struct vg_sm_resource *resource = NULL;
+	struct vg_stream *stream = NULL;
+	struct vg_event *event = NULL;
+
+	REFUSED(vg_context_primary(vg_context_device(context), NULL), VG_INVALID, "ret_context is NULL");
+	REFUSED(vg_context_create(vg_context_device(context), NULL, NULL), VG_INVALID, "ret_context is NULL");
+	REFUSED(vg_context_borrow(vg_context_handle(context), NULL), VG_INVALID, "ret_context is NULL");
+	REFUSED(vg_context_current(NULL), VG_INVALID, "ret_handle is NULL");
+	REFUSED(vg_context_record(NULL, NULL), VG_INVALID, "context is NULL");
+	REFUSED(vg_context_record(context, NULL), VG_INVALID, "event is NULL");
+	REFUSED(vg_context_wait_event(NULL, NULL), VG_INVALID, "context is NULL");
+	REFUSED(vg_context_wait_event(context, NULL), VG_INVALID, "event is NULL");
+	REFUSED(vg_context_sm_resource(NULL, &resource), VG_INVALID, "context is NULL");
+	REFUSED(vg_context_sm_resource(context, NULL), VG_INVALID, "ret_resource is NULL");
+	REFUSED(vg_device_sm_resource(NULL, &resource), VG_INVALID, "device is NULL");
+	REFUSED(vg_device_sm_resource(vg_context_device(context), NULL), VG_INVALID, "ret_resource is NULL");
+	REFUSED(vg_stream_sm_resource(NULL, &resource), VG_INVALID, "stream is NULL");
+	REFUSED(vg_device_workqueue_resource(NULL, &queues), VG_INVALID, "device is NULL");
+	REFUSED(vg_context_workqueue_resource(NULL, &queues), VG_INVALID, "context is NULL");
+	REFUSED(vg_stream_workqueue_resource(NULL, &queues), VG_INVALID, "stream is NULL");
+	REFUSED(vg_workqueue_resource_configure(NULL, NULL), VG_INVALID, "resource is NULL");
+	REFUSED(vg_stream_create(context, NULL, NULL), VG_INVALID, "ret_stream is NULL");
+	REFUSED(vg_stream_default(NULL, VG_DEFAULT_STREAM_LEGACY, &stream), VG_INVALID, "context is NULL");
+	REFUSED(vg_stream_borrow(NULL, NULL, NULL, NULL), VG_INVALID, "ret_stream is NULL");
+	REFUSED(vg_event_create(NULL, NULL, &event), VG_INVALID, "context is NULL");
+	REFUSED(vg_event_create(context, NULL, NULL), VG_INVALID, "ret_event is NULL");
+	REFUSED(vg_stream_record(NULL, NULL, &event), VG_INVALID, "stream is NULL");
+	REFUSED(vg_event_record(NULL, NULL), VG_INVALID, "event is NULL");
+	REFUSED(vg_event_export(NULL, NULL), VG_INVALID, "event is NULL");
+	REFUSED(vg_event_import(NULL, NULL, 0, &event), VG_INVALID, "context is NULL");
+	CHECK(!vg_context_handle(NULL) && !vg_context_device(NULL) && !vg_context_is_green(NULL));
+	CHECK(!vg_stream_handle(NULL) && !vg_stream_context(NULL) && !vg_stream_device(NULL));
+	CHECK(!vg_stream_is_blocking(NULL) && !vg_stream_priority(NULL));
+	CHECK(!vg_event_handle(NULL) && !vg_event_context(NULL) && !vg_event_device(NULL) && !vg_event_is_ipc(NULL));
+	CHECK(!vg_sm_resource_handle(NULL) && !vg_sm_resource_device(NULL) && !vg_sm_resource_is_dry_run(NULL));
+	CHECK(!vg_sm_resource_flags(NULL) && !vg_sm_resource_min_partition_size(NULL));
+	CHECK(!vg_workqueue_resource_handle(NULL) && !vg_workqueue_resource_device(NULL));
+	CHECK(!vg_workqueue_resource_concurrency_limit(NULL) && !vg_workqueue_resource_scope(NULL));
+	vg_sm_resource_destroy(NULL);
+	vg_workqueue_resource_destroy(NULL);
+	vg_context_destroy(NULL);
+	CHECK(!queues && !resource && !stream && !event);
+	vg_context_destroy(context);
+}
