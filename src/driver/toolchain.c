@@ -146,32 +146,36 @@ LOADER(nvvm, VG_NVVM_CALLS, nvvmVersion, int)
 int vg_libdevice_find(const struct vg_nvvm *nvvm, char *ret_path, size_t path_capacity, char *problem, size_t capacity)
 {
 	static const char file[] = "libdevice/libdevice.10.bc";
-	const char *named = nonempty("VIRGATE_LIBDEVICE");
-	const char *roots[] = {nonempty("CUDA_HOME"), nonempty("CUDA_PATH"), "/usr/local/cuda"};
-	const char *slash = strrchr(nvvm->path, '/');
-	int length = slash ? (int)(slash - nvvm->path) : 0;
+	const char *named = nonempty("VIRGATE_LIBDEVICE"), *slash = strrchr(nvvm->path, '/');
+	char folder[LIBRARY_PATH];
+	// beside nvvm/lib64, in the toolkit of lib64, in the usual ones
+	const struct {
+		const char *root, *below;
+	} places[] = {{folder, "/../"},
+		      {folder, "/../nvvm/"},
+		      {nonempty("CUDA_HOME"), "/nvvm/"},
+		      {nonempty("CUDA_PATH"), "/nvvm/"},
+		      {"/usr/local/cuda", "/nvvm/"}};
 
-	if (named && snprintf(ret_path, path_capacity, "%s", named) >= 0 && access(ret_path, R_OK) == 0)
-		return 0;
-	if (!named && slash) { // beside nvvm/lib64, or in the toolkit of lib64
-		snprintf(ret_path, path_capacity, "%.*s/../%s", length, nvvm->path, file);
+	if (named) {
+		snprintf(ret_path, path_capacity, "%s", named);
 		if (access(ret_path, R_OK) == 0)
 			return 0;
-		snprintf(ret_path, path_capacity, "%.*s/../nvvm/%s", length, nvvm->path, file);
+		snprintf(problem, capacity, "no libdevice: VIRGATE_LIBDEVICE names %s, which cannot be read", named);
+		return 1;
+	}
+	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - nvvm->path) : 0, nvvm->path);
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		if (!places[i].root || !*places[i].root)
+			continue;
+		snprintf(ret_path, path_capacity, "%s%s%s", places[i].root, places[i].below, file);
 		if (access(ret_path, R_OK) == 0)
 			return 0;
 	}
-	for (size_t i = 0; !named && i < sizeof roots / sizeof *roots; i++)
-		if (roots[i] && snprintf(ret_path, path_capacity, "%s/nvvm/%s", roots[i], file) >= 0 &&
-		    access(ret_path, R_OK) == 0)
-			return 0;
-	if (named)
-		snprintf(problem, capacity, "no libdevice: VIRGATE_LIBDEVICE names %s, which cannot be read", named);
-	else
-		snprintf(problem, capacity,
-			 "no libdevice: there is no nvvm/%s beside %s, nor in CUDA_HOME, CUDA_PATH or /usr/local/cuda: "
-			 "install %s, or "
-			 "name the file in VIRGATE_LIBDEVICE",
-			 file, nvvm->path, nvvm_tool.package);
+	snprintf(problem, capacity,
+		 "no libdevice: there is no nvvm/%s beside %s, nor in CUDA_HOME, CUDA_PATH or /usr/local/cuda: install "
+		 "%s, or "
+		 "name the file in VIRGATE_LIBDEVICE",
+		 file, nvvm->path, nvvm_tool.package);
 	return 1;
 }
