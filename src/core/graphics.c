@@ -104,6 +104,17 @@ static enum vg_status new_resource(struct vg_context *context, bool image, const
 	return VG_OK;
 }
 
+// A resource that is not registered yet, and the driver's entry that will do it.
+static enum vg_status prepare(struct vg_context *context, unsigned flags, const char *entry, void *ret_entry, bool image,
+			      const char *function, struct vg_graphics_resource **ret_resource)
+{
+	enum vg_status status = check_flags(flags, function);
+
+	if (status == VG_OK && find_entry(entry, ret_entry))
+		status = vg_fail(VG_UNSUPPORTED, 0, function, "the driver has no %s", entry);
+	return status ? status : new_resource(context, image, function, ret_resource);
+}
+
 enum vg_status vg_graphics_resource_of_gl_buffer(struct vg_context *context, unsigned buffer, unsigned flags,
 						 struct vg_graphics_resource **ret_resource)
 {
@@ -112,15 +123,11 @@ enum vg_status vg_graphics_resource_of_gl_buffer(struct vg_context *context, uns
 
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_resource);
-	enum vg_status status = check_flags(flags, __func__);
-	if (status)
-		return status;
-	if (find_entry("cuGraphicsGLRegisterBuffer", &enroll))
-		return vg_fail(VG_UNSUPPORTED, 0, __func__, "the driver has no cuGraphicsGLRegisterBuffer");
-	status = new_resource(context, false, __func__, &resource);
-	if (status)
-		return status;
 	CORE_ENTER(scope, context->handle);
+	enum vg_status status =
+		prepare(context, flags, "cuGraphicsGLRegisterBuffer", &enroll, false, __func__, &resource);
+	if (status)
+		return status;
 	CUresult r = enroll(&resource->handle, buffer, flags);
 	if (r) {
 		vg_graphics_resource_destroy(resource);
@@ -130,23 +137,18 @@ enum vg_status vg_graphics_resource_of_gl_buffer(struct vg_context *context, uns
 	return VG_OK;
 }
 
-enum vg_status vg_graphics_resource_of_gl_image(struct vg_context *context, unsigned image, unsigned target, unsigned flags,
-						struct vg_graphics_resource **ret_resource)
+enum vg_status vg_graphics_resource_of_gl_image(struct vg_context *context, unsigned image, unsigned target,
+						unsigned flags, struct vg_graphics_resource **ret_resource)
 {
 	CUresult(CUDAAPI * enroll)(CUgraphicsResource *, unsigned int, unsigned int, unsigned int);
 	struct vg_graphics_resource *resource;
 
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_resource);
-	enum vg_status status = check_flags(flags, __func__);
-	if (status)
-		return status;
-	if (find_entry("cuGraphicsGLRegisterImage", &enroll))
-		return vg_fail(VG_UNSUPPORTED, 0, __func__, "the driver has no cuGraphicsGLRegisterImage");
-	status = new_resource(context, true, __func__, &resource);
-	if (status)
-		return status;
 	CORE_ENTER(scope, context->handle);
+	enum vg_status status = prepare(context, flags, "cuGraphicsGLRegisterImage", &enroll, true, __func__, &resource);
+	if (status)
+		return status;
 	CUresult r = enroll(&resource->handle, image, target, flags);
 	if (r) {
 		vg_graphics_resource_destroy(resource);

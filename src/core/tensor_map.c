@@ -106,6 +106,11 @@ static enum vg_status choose_type(const struct vg_view *view, enum vg_tensor_typ
 	return VG_OK;
 }
 
+static vg_address first_element(const struct vg_view *view)
+{
+	return view->address + (vg_address)(view->layout.offset * (int64_t)view->layout.item_size);
+}
+
 // Where a map may point, and from where.
 static enum vg_status check_place(const struct vg_context *context, const struct vg_view *view, const char *function)
 {
@@ -114,7 +119,7 @@ static enum vg_status check_place(const struct vg_context *context, const struct
 	if (view->kind == VG_MEMORY_DEVICE && view->device != vg_device_ordinal(context->device))
 		return vg_fail(VG_UNSUPPORTED, 0, function, "the view is of device %d's memory, the context of device %d",
 			       view->device, vg_device_ordinal(context->device));
-	vg_address address = view->address + (vg_address)(view->layout.offset * (int64_t)view->layout.item_size);
+	vg_address address = first_element(view);
 	if (address % 16)
 		return vg_fail(VG_INVALID, 0, function, "the first element is at 0x%llx: it must be aligned to 16 bytes",
 			       (unsigned long long)address);
@@ -165,10 +170,9 @@ static enum vg_status describe(const struct vg_context *context, const struct vg
 	const struct vg_layout *layout = &view->layout;
 
 	*tensor = (struct tensor){.rank = (cuuint32_t)layout->rank,
-				  .address = (void *)(uintptr_t)(view->address + (vg_address)(layout->offset *
-											      (int64_t)layout->item_size)),
+				  .address = (void *)(uintptr_t)first_element(view),
 				  .interleave = (CUtensorMapInterleave)options->interleave,
-				  .swizzle = options->swizzle ? (CUtensorMapSwizzle)(options->swizzle - 1) : CU_TENSOR_MAP_SWIZZLE_NONE,
+				  .swizzle = (CUtensorMapSwizzle)(options->swizzle - 1),
 				  .promotion = (CUtensorMapL2promotion)options->l2_promotion,
 				  .fill = (CUtensorMapFloatOOBfill)options->fill};
 	if (layout->rank < least_rank || layout->rank > VG_TENSOR_MAP_RANK)
@@ -184,11 +188,34 @@ static enum vg_status describe(const struct vg_context *context, const struct vg
 	return status ? status : describe_steps(options, layout->rank, function, tensor);
 }
 
-static enum vg_status new_map(struct vg_context *context, struct vg_view *view, const CUtensorMap *encoded,
-			      const char *function, struct vg_tensor_map **ret_map)
+// What all kinds of maps ask first: their arguments, and the tensor in the driver's words.
+static enum vg_status prepare(const struct vg_context *context, const struct vg_view *view, const void *box,
+			      const struct vg_tensor_map_options *options, enum vg_tensor_swizzle swizzle, int least_rank,
+			      const char *function, struct tensor *tensor)
 {
-	struct vg_tensor_map *map = aligned_alloc(_Alignof(struct vg_tensor_map), sizeof *map);
+	struct vg_tensor_map_options o;
 
+	enum vg_status status = core_object_check(context ? &context->object : NULL, "context", function);
+	if (status == VG_OK)
+		status = core_object_check(view ? &view->object : NULL, "view", function);
+	if (status == VG_OK && !box)
+		status = vg_fail(VG_INVALID, 0, function, "box is NULL");
+	if (status == VG_OK)
+		status = core_options(&o, sizeof o, options, function);
+	if (status)
+		return status;
+	if (o.swizzle == VG_SWIZZLE_DEFAULT)
+		o.swizzle = swizzle;
+	return describe(context, view, &o, least_rank, function, tensor);
+}
+
+// What the driver encoded becomes a map.
+static enum vg_status finish(CUresult result, const char *call, struct vg_context *context, struct vg_view *view,
+			     const CUtensorMap *encoded, const char *function, struct vg_tensor_map **ret_map)
+{
+	if (result)
+		return core_driver_failed(result, function, call, "%s", "");
+	struct vg_tensor_map *map = aligned_alloc(_Alignof(struct vg_tensor_map), sizeof *map);
 	if (!map)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a tensor map");
 	map->map = *encoded;
@@ -204,86 +231,76 @@ static enum vg_status new_map(struct vg_context *context, struct vg_view *view, 
 enum vg_status vg_tensor_map_tiled(struct vg_context *context, struct vg_view *view, const unsigned *box,
 				   const struct vg_tensor_map_options *options, struct vg_tensor_map **ret_map)
 {
-	CUtensorMap map;
 	cuuint32_t turned[VG_TENSOR_MAP_RANK];
-	struct vg_tensor_map_options o;
-	struct tensor tensor;
+	struct tensor t;
+	CUtensorMap map;
 
-	CORE_USABLE(context, "context");
-	CORE_USABLE(view, "view");
-	CORE_NEEDED(box);
 	CORE_NEEDED(ret_map);
-	CORE_OPTIONS(o, options);
-	enum vg_status status = describe(context, view, &o, 1, __func__, &tensor);
+	enum vg_status status = prepare(context, view, box, options, VG_SWIZZLE_NONE, 1, __func__, &t);
 	if (status)
 		return status;
-	for (cuuint32_t i = 0; i < tensor.rank; i++) {
-		unsigned axis = tensor.rank - 1 - i;
+	for (cuuint32_t i = 0; i < t.rank; i++) {
+		unsigned axis = t.rank - 1 - i;
 		if (box[axis] < 1 || box[axis] > 256)
 			return vg_fail(VG_INVALID, 0, __func__, "box[%u] is %u: it must be in [1, 256]", axis, box[axis]);
 		turned[i] = box[axis];
 	}
 	CORE_ENTER(scope, context->handle);
-	CORE_CALL(cuTensorMapEncodeTiled, &map, tensor.type, tensor.rank, tensor.address, tensor.dims, tensor.strides, turned,
-		  tensor.element_strides, tensor.interleave, tensor.swizzle, tensor.promotion, tensor.fill);
-	return new_map(context, view, &map, __func__, ret_map);
+	CUresult r = core_driver->cuTensorMapEncodeTiled(&map, t.type, t.rank, t.address, t.dims, t.strides, turned,
+							 t.element_strides, t.interleave, t.swizzle, t.promotion, t.fill);
+	return finish(r, "cuTensorMapEncodeTiled", context, view, &map, __func__, ret_map);
 }
 
 enum vg_status vg_tensor_map_im2col(struct vg_context *context, struct vg_view *view, const struct vg_im2col *box,
 				    const struct vg_tensor_map_options *options, struct vg_tensor_map **ret_map)
 {
-	CUtensorMap map;
 	int lower[VG_TENSOR_MAP_RANK - 2], upper[VG_TENSOR_MAP_RANK - 2];
-	struct vg_tensor_map_options o;
-	struct tensor tensor;
+	struct tensor t;
+	CUtensorMap map;
 
-	CORE_USABLE(context, "context");
-	CORE_USABLE(view, "view");
-	CORE_NEEDED(box);
 	CORE_NEEDED(ret_map);
-	CORE_OPTIONS(o, options);
-	enum vg_status status = describe(context, view, &o, 3, __func__, &tensor);
+	enum vg_status status = prepare(context, view, box, options, VG_SWIZZLE_NONE, 3, __func__, &t);
 	if (status)
 		return status;
-	for (int i = 0, corners = (int)tensor.rank - 2; i < corners; i++) {
+	for (int i = 0, corners = (int)t.rank - 2; i < corners; i++) {
 		lower[i] = box->lower[corners - 1 - i];
 		upper[i] = box->upper[corners - 1 - i];
 	}
 	CORE_ENTER(scope, context->handle);
-	CORE_CALL(cuTensorMapEncodeIm2col, &map, tensor.type, tensor.rank, tensor.address, tensor.dims, tensor.strides, lower,
-		  upper, box->channels_per_pixel, box->pixels_per_column, tensor.element_strides, tensor.interleave,
-		  tensor.swizzle, tensor.promotion, tensor.fill);
-	return new_map(context, view, &map, __func__, ret_map);
+	CUresult r = core_driver->cuTensorMapEncodeIm2col(&map, t.type, t.rank, t.address, t.dims, t.strides, lower, upper,
+							  box->channels_per_pixel, box->pixels_per_column, t.element_strides,
+							  t.interleave, t.swizzle, t.promotion, t.fill);
+	return finish(r, "cuTensorMapEncodeIm2col", context, view, &map, __func__, ret_map);
+}
+
+static enum vg_status check_wide(const struct vg_device *device, const struct vg_im2col_wide *box, const char *function)
+{
+	if (device->compute_major < 10)
+		return vg_fail(VG_UNSUPPORTED, 0, function, "wide maps need compute capability 10.0, device %d has %d.%d",
+			       device->ordinal, device->compute_major, device->compute_minor);
+	if (box->mode != VG_WIDE_W && box->mode != VG_WIDE_W128)
+		return vg_fail(VG_INVALID, 0, function, "mode %d: it is VG_WIDE_W or VG_WIDE_W128", box->mode);
+	return VG_OK;
 }
 
 enum vg_status vg_tensor_map_im2col_wide(struct vg_context *context, struct vg_view *view, const struct vg_im2col_wide *box,
 					 const struct vg_tensor_map_options *options, struct vg_tensor_map **ret_map)
 {
+	struct tensor t;
 	CUtensorMap map;
-	struct vg_tensor_map_options o;
-	struct tensor tensor;
 
-	CORE_USABLE(context, "context");
-	CORE_USABLE(view, "view");
-	CORE_NEEDED(box);
 	CORE_NEEDED(ret_map);
-	CORE_OPTIONS(o, options);
-	const struct vg_device *device = context->device;
-	if (device->compute_major < 10)
-		return vg_fail(VG_UNSUPPORTED, 0, __func__, "wide maps need compute capability 10.0, device %d has %d.%d",
-			       device->ordinal, device->compute_major, device->compute_minor);
-	if (box->mode != VG_WIDE_W && box->mode != VG_WIDE_W128)
-		return vg_fail(VG_INVALID, 0, __func__, "mode %d: it is VG_WIDE_W or VG_WIDE_W128", box->mode);
-	if (o.swizzle == VG_SWIZZLE_DEFAULT)
-		o.swizzle = VG_SWIZZLE_128B;
-	enum vg_status status = describe(context, view, &o, 3, __func__, &tensor);
+	enum vg_status status = prepare(context, view, box, options, VG_SWIZZLE_128B, 3, __func__, &t);
+	if (status == VG_OK)
+		status = check_wide(context->device, box, __func__);
 	if (status)
 		return status;
 	CORE_ENTER(scope, context->handle);
-	CORE_CALL(cuTensorMapEncodeIm2colWide, &map, tensor.type, tensor.rank, tensor.address, tensor.dims, tensor.strides,
-		  box->lower_w, box->upper_w, box->channels_per_pixel, box->pixels_per_column, tensor.element_strides,
-		  tensor.interleave, (CUtensorMapIm2ColWideMode)box->mode, tensor.swizzle, tensor.promotion, tensor.fill);
-	return new_map(context, view, &map, __func__, ret_map);
+	CUresult r = core_driver->cuTensorMapEncodeIm2colWide(
+		&map, t.type, t.rank, t.address, t.dims, t.strides, box->lower_w, box->upper_w, box->channels_per_pixel,
+		box->pixels_per_column, t.element_strides, t.interleave, (CUtensorMapIm2ColWideMode)box->mode, t.swizzle,
+		t.promotion, t.fill);
+	return finish(r, "cuTensorMapEncodeIm2colWide", context, view, &map, __func__, ret_map);
 }
 
 static enum vg_status check_alike(const struct vg_layout *one, const struct vg_layout *other, const char *function)
@@ -306,8 +323,7 @@ enum vg_status vg_tensor_map_replace_address(struct vg_tensor_map *map, struct v
 	if (status)
 		return status;
 	CORE_ENTER(scope, map->context->handle);
-	CORE_CALL(cuTensorMapReplaceAddress, &map->map,
-		  (void *)(uintptr_t)(view->address + (vg_address)(view->layout.offset * (int64_t)view->layout.item_size)));
+	CORE_CALL(cuTensorMapReplaceAddress, &map->map, (void *)(uintptr_t)first_element(view));
 	core_object_retain(&view->object);
 	vg_view_destroy(map->view);
 	map->view = view;
