@@ -3,7 +3,6 @@
 #include "core/error.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static enum vg_status close_event(struct core_object *object, const char *function)
 {
@@ -24,9 +23,8 @@ static void free_event(struct core_object *object)
 
 static const struct core_class event_class = {"event", close_event, free_event};
 
-// Takes the handle over if it succeeds.
-static enum vg_status wrap(struct vg_context *context, CUevent handle, unsigned flags, const char *function,
-			   struct vg_event **ret_event)
+enum vg_status core_event_wrap(struct vg_context *context, CUevent handle, unsigned flags, const char *function,
+			       struct vg_event **ret_event)
 {
 	struct vg_event *event = calloc(1, sizeof *event);
 
@@ -55,7 +53,7 @@ static enum vg_status create(struct vg_context *context, const struct vg_event_o
 	CUresult r = core_driver->cuEventCreate(&handle, flags);
 	if (r)
 		return core_driver_failed(r, function, "cuEventCreate", "%s", "");
-	enum vg_status status = wrap(context, handle, flags, function, ret_event);
+	enum vg_status status = core_event_wrap(context, handle, flags, function, ret_event);
 	if (status)
 		core_driver->cuEventDestroy_v2(handle);
 	return status;
@@ -239,49 +237,6 @@ enum vg_status vg_event_elapsed(struct vg_event *start, struct vg_event *end, fl
 		return refuse_elapsed(start, end, r);
 	*ret_milliseconds = milliseconds;
 	return VG_OK;
-}
-
-enum vg_status vg_event_export(struct vg_event *event, struct vg_event_descriptor *ret_descriptor)
-{
-	CUipcEventHandle handle;
-
-	CORE_USABLE(event, "event");
-	CORE_NEEDED(ret_descriptor);
-	if (!(event->flags & CU_EVENT_INTERPROCESS))
-		return vg_fail(VG_INVALID, 0, __func__, "the event is not for other processes: make it with .ipc = 1");
-	CORE_ENTER(scope, event->context->handle);
-	CORE_CALL(cuIpcGetEventHandle, &handle, event->handle);
-	memset(ret_descriptor, 0, sizeof *ret_descriptor);
-	_Static_assert(sizeof ret_descriptor->handle == sizeof handle.reserved, "what another process needs");
-	memcpy(ret_descriptor->handle, handle.reserved, sizeof handle.reserved);
-	ret_descriptor->blocking_sync = (event->flags & CU_EVENT_BLOCKING_SYNC) != 0;
-	return VG_OK;
-}
-
-enum vg_status vg_event_import(struct vg_context *context, const void *descriptor, size_t size,
-			       struct vg_event **ret_event)
-{
-	struct vg_event_descriptor given;
-	CUipcEventHandle ipc;
-	CUevent handle;
-
-	CORE_USABLE(context, "context");
-	CORE_NEEDED(descriptor);
-	CORE_NEEDED(ret_event);
-	if (size < sizeof given)
-		return vg_fail(VG_INVALID, 0, __func__, "the event's descriptor is %zu bytes: expected at least %zu",
-			       size, sizeof given);
-	memcpy(&given, descriptor, sizeof given);
-	memcpy(ipc.reserved, given.handle, sizeof ipc.reserved);
-	CORE_ENTER(scope, context->handle);
-	CORE_CALL(cuIpcOpenEventHandle, &handle, ipc);
-	enum vg_status status = wrap(context, handle,
-				     CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING |
-					     (given.blocking_sync ? CU_EVENT_BLOCKING_SYNC : 0),
-				     __func__, ret_event);
-	if (status)
-		core_driver->cuEventDestroy_v2(handle);
-	return status;
 }
 
 int vg_event_has_timing(const struct vg_event *event)

@@ -10,3 +10,7 @@ struct vg_event {
 	unsigned flags;	      // CU_EVENT_…
 	atomic_bool recorded; // by this object's calls
 };
+
+// Takes the handle over if it succeeds.
+enum vg_status core_event_wrap(struct vg_context *context, CUevent handle, unsigned flags, const char *function,
+			       struct vg_event **ret_event);
