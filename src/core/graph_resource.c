@@ -12,12 +12,18 @@ struct graph_resource {
 	struct graph_resource *next;
 };
 
+// It never captures itself.
+static bool is_legacy(const struct vg_stream *stream)
+{
+	return !stream->handle || stream->handle == CU_STREAM_LEGACY;
+}
+
 static enum vg_status check_stream(struct vg_memory_resource *resource, struct vg_stream *stream, const char *function)
 {
 	bool capturing;
 
 	enum vg_status status = core_stream_is_capturing(stream, function, &capturing);
-	if (status || capturing)
+	if (status || (capturing && !is_legacy(stream)))
 		return status;
 	return vg_fail(
 		VG_STATE, 0, function,
@@ -48,7 +54,8 @@ static enum vg_status deallocate(struct vg_memory_resource *resource, const stru
 	CORE_SCOPE scope = {false};
 
 	// Once the capture has ended, the memory lives and dies with the graph.
-	if (!allocation->address || core_stream_is_capturing(stream, function, &capturing) || !capturing)
+	if (!allocation->address || is_legacy(stream) || core_stream_is_capturing(stream, function, &capturing) ||
+	    !capturing)
 		return VG_OK;
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)

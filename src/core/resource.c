@@ -15,6 +15,11 @@ enum vg_status core_stream_is_capturing(struct vg_stream *stream, const char *fu
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamIsCapturing(stream->handle, &capture);
+	// The legacy stream does not capture itself, but what it would do now spoils a capture that it is ordered with.
+	if (r == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
+		*ret_capturing = true;
+		return VG_OK;
+	}
 	if (r)
 		return core_driver_failed(r, function, "cuStreamIsCapturing", "%s", "");
 	*ret_capturing = capture != CU_STREAM_CAPTURE_STATUS_NONE;

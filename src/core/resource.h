@@ -39,7 +39,7 @@ enum vg_status core_resource_deallocate(struct vg_memory_resource *resource, con
 // A driver's refusal to give memory, with what was asked and what there is. In the context that was asked.
 enum vg_status core_allocation_failed(CUresult result, const char *function, const char *call, size_t size);
 
-// Whether work on the stream is being captured into a graph.
+// Whether work on the stream is being captured into a graph, or would spoil a capture of another stream.
 enum vg_status core_stream_is_capturing(struct vg_stream *stream, const char *function, bool *ret_capturing);
 // Waits for what is queued, so that nothing uses memory any more. If the stream failed, nothing does either.
 void core_stream_finish(struct vg_stream *stream);

@@ -391,3 +391,35 @@ TEST(buffer_destroyed_while_its_stream_captures_is_freed_afterwards)
 	vg_graph_builder_destroy(builder);
 	close_bench(&b);
 }
+
+// The legacy stream takes part in captures of blocking streams, and may not be used meanwhile.
+TEST(buffer_of_the_legacy_stream_waits_for_captures_of_others)
+{
+	struct bench b = open_bench();
+	struct vg_memory_pool_attributes attributes;
+	struct vg_memory_resource *graph_memory;
+	struct vg_stream *legacy, *blocking;
+	struct vg_buffer *buffer, *next = NULL;
+
+	OK(vg_stream_default(b.context, VG_DEFAULT_STREAM_LEGACY, &legacy));
+	OK(vg_stream_create(b.context, &(struct vg_stream_options){.size = sizeof(struct vg_stream_options), .blocking = 1},
+			    &blocking));
+	OK(vg_graph_memory_resource(b.device, &graph_memory));
+	OK(vg_buffer_create(b.pool, 1 << 20, legacy, &buffer));
+	struct vg_graph_builder *builder = begin_capture(blocking);
+	REFUSED(vg_buffer_create(b.pool, 64, legacy, &next), VG_STATE, "on a capturing stream");
+	REFUSED(vg_buffer_create(graph_memory, 64, legacy, &next), VG_STATE, "on a non-capturing stream");
+	REFUSED(vg_buffer_close(buffer, NULL), VG_STATE, "on a capturing stream");
+	vg_buffer_destroy(buffer);
+	OK(vg_graph_builder_end(builder)); // the capture is whole
+	vg_graph_builder_destroy(builder);
+	OK(vg_buffer_create(b.pool, 0, b.stream, &next));
+	vg_buffer_destroy(next);
+	OK(vg_stream_sync(legacy));
+	OK(vg_memory_pool_attributes(b.pool, &attributes));
+	CHECK_INT(attributes.used_mem_current, 0);
+	vg_memory_resource_destroy(graph_memory);
+	vg_stream_destroy(blocking);
+	vg_stream_destroy(legacy);
+	close_bench(&b);
+}
