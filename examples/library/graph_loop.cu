@@ -1,0 +1,9 @@
+#include <cuda_runtime.h>
+
+// Halves *value, rounding up, and goes on while it is more than 1.
+extern "C" __global__ void halve(cudaGraphConditionalHandle again, unsigned *value, unsigned *steps)
+{
+	*value = (*value + 1) / 2;
+	++*steps;
+	cudaGraphSetConditional(again, *value > 1);
+}
