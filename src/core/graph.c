@@ -8,8 +8,9 @@
 static enum vg_status close_graph(struct core_object *object, const char *function)
 {
 	struct vg_graph *graph = (struct vg_graph *)object;
+	CORE_SCOPE scope = {false};
 
-	CORE_ENTER(scope, graph->context->handle);
+	core_enter(&scope, graph->context->handle); // if it cannot be, the driver may do without
 	CUresult r = core_driver->cuGraphExecDestroy(graph->handle);
 	core_graph_changes_finish(graph);
 	core_graph_keep_drain();

@@ -196,7 +196,9 @@ static enum vg_status empty_body(struct vg_graph_definition *body)
 
 static enum vg_status discard(struct vg_graph_builder *builder, const char *function)
 {
-	CORE_ENTER(scope, builder->stream->context->handle);
+	CORE_SCOPE scope = {false};
+
+	core_enter(&scope, builder->stream->context->handle); // if it cannot be, the driver may do without
 	CUresult r = end_capture(builder);
 	if (builder->state == CORE_BUILDER_BUILDING)
 		return core_driver_failed(r, function, "cuStreamEndCapture", "%s", "");

@@ -7,8 +7,9 @@ enum { FIRST_BUCKETS = 16 };
 static enum vg_status close_definition(struct core_object *object, const char *function)
 {
 	struct vg_graph_definition *definition = (struct vg_graph_definition *)object;
+	CORE_SCOPE scope = {false};
 
-	CORE_ENTER(scope, definition->context->handle);
+	core_enter(&scope, definition->context->handle); // if it cannot be, the driver may do without
 	CUresult r = core_driver->cuGraphDestroy(definition->handle);
 	definition->handle = NULL;
 	core_graph_keep_drain();

@@ -50,6 +50,18 @@ static inline struct vg_graph *bench_run(struct bench *bench)
 	return graph;
 }
 
+// Frees memory that a graph allocated and left.
+static inline void bench_free(struct bench *bench, vg_address address)
+{
+	struct vg_graph_definition *definition = bench->definition;
+
+	OK(vg_graph_definition_create(bench->context, &bench->definition));
+	OK(vg_graph_add_free(bench->definition, NULL, 0, address, NULL));
+	vg_graph_destroy(bench_run(bench));
+	vg_graph_definition_destroy(bench->definition);
+	bench->definition = definition;
+}
+
 #define MEMSET(...) &(struct vg_graph_memset){.size = sizeof(struct vg_graph_memset), __VA_ARGS__}
 #define MEMCPY(...) &(struct vg_graph_memcpy){.size = sizeof(struct vg_graph_memcpy), __VA_ARGS__}
 #define ALLOCATION(...) &(struct vg_graph_allocation){.size = sizeof(struct vg_graph_allocation), __VA_ARGS__}

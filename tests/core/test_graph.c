@@ -161,6 +161,8 @@ TEST(graphs_allocate_host_and_managed_memory)
 	struct vg_graph *graph = bench_run(&bench);
 	CHECK_INT(((volatile char *)(uintptr_t)address[0])[63], 9);
 	CHECK_INT(((volatile char *)(uintptr_t)address[1])[63], 10);
+	bench_free(&bench, address[0]);
+	bench_free(&bench, address[1]);
 	vg_graph_destroy(graph);
 	bench_close(&bench);
 }

@@ -26,6 +26,9 @@ TEST(options_of_an_executable)
 	OK(vg_graph_upload(graph, bench.stream));
 	launch_and_wait(&bench, graph);
 	REFUSED(vg_graph_launch(graph, bench.stream), VG_DRIVER, "cuGraphLaunch"); // its memory is still allocated
+	bench_free(&bench, address);
+	launch_and_wait(&bench, graph);
+	bench_free(&bench, address);
 	vg_graph_destroy(graph);
 	bench_close(&bench);
 
@@ -36,6 +39,7 @@ TEST(options_of_an_executable)
 					   &graph));
 	launch_and_wait(&bench, graph);
 	launch_and_wait(&bench, graph);
+	bench_free(&bench, address);
 	vg_graph_destroy(graph);
 	bench_close(&bench);
 }
