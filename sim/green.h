@@ -17,6 +17,7 @@ struct sim_green_descriptor {
 	uint32_t magic, device;
 	uint8_t mask[SIM_SMS / 8];
 	struct sim_workqueue workqueue;
+	struct sim_green_descriptor *next;
 };
 CUresult sim_green_descriptor_get(CUdevResourceDesc handle, const struct sim_green_descriptor **ret_descriptor);
 

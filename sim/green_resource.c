@@ -238,6 +238,9 @@ static CUresult add_resource(struct sim_green_descriptor *descriptor, const CUde
 		       : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 }
 
+// The API has no call that frees a descriptor: they stay, and are found here by whoever looks for leaks.
+static struct sim_green_descriptor *_Atomic descriptors;
+
 CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources)
 {
 	struct sim_green_descriptor *descriptor;
@@ -264,7 +267,10 @@ CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResou
 		return result;
 	}
 	descriptor->magic = DESCRIPTOR_MAGIC;
-	*phDesc = (CUdevResourceDesc)descriptor; // the API has no call that frees it
+	descriptor->next = atomic_load(&descriptors);
+	while (!atomic_compare_exchange_weak(&descriptors, &descriptor->next, descriptor))
+		;
+	*phDesc = (CUdevResourceDesc)descriptor;
 	return CUDA_SUCCESS;
 }
 
