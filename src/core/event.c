@@ -8,8 +8,7 @@ static enum vg_status close_event(struct core_object *object, const char *functi
 {
 	struct vg_event *event = (struct vg_event *)object;
 
-	CORE_ENTER(scope, event->context->handle);
-	CUresult r = core_driver->cuEventDestroy_v2(event->handle);
+	CUresult r = core_driver->cuEventDestroy_v2(event->handle); // in any context
 	return r ? core_driver_failed(r, function, "cuEventDestroy", "%s", "") : VG_OK;
 }
 

@@ -11,8 +11,7 @@ static enum vg_status close_stream(struct core_object *object, const char *funct
 
 	if (stream->borrowed)
 		return VG_OK;
-	CORE_ENTER(scope, stream->context->handle);
-	CUresult r = core_driver->cuStreamDestroy_v2(stream->handle);
+	CUresult r = core_driver->cuStreamDestroy_v2(stream->handle); // in any context
 	return r ? core_driver_failed(r, function, "cuStreamDestroy", "%s", "") : VG_OK;
 }
 

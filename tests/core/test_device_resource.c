@@ -123,17 +123,19 @@ static int needs_13_1(void)
 
 TEST(what_needs_driver_13_1_says_so)
 {
-	struct vg_sm_resource *all = all_sms(), *groups[2] = {0};
+	struct vg_sm_resource *all, *groups[2] = {0};
 	const struct vg_sm_group sizes[] = {{.sm_count = 8}, {.sm_count = 16}};
 	const struct vg_sm_group together = {.sm_count = 16, .coscheduled_sm_count = 16};
 	const struct vg_sm_group preferred = {.sm_count = 16, .preferred_coscheduled_sm_count = 16};
 	const struct vg_sm_group backfill = {.sm_count = 16, .backfill = 1};
 	struct vg_workqueue_resource *queues = NULL;
-	struct vg_context *context = first_context();
+	struct vg_context *context;
 	size_t made = 42;
 
 	if (!needs_13_1())
 		SKIP("the driver is 13.1 or later");
+	all = all_sms();
+	context = first_context();
 	REFUSED(vg_sm_resource_split(all, sizes, 2, NULL, groups, &made, NULL), VG_UNSUPPORTED,
 		"groups of different sizes: unsupported: needs driver 13.1, have 1");
 	REFUSED(vg_sm_resource_split(all, &together, 1, NULL, groups, &made, NULL), VG_UNSUPPORTED,
@@ -179,12 +181,13 @@ TEST(groups_of_different_sizes)
 		{.sm_count = 16, .coscheduled_sm_count = 8, .preferred_coscheduled_sm_count = 16},
 		{.sm_count = 32},
 		{.sm_count = 2, .backfill = 1}};
-	struct vg_sm_resource *all = all_sms(), *groups[3], *rest;
-	unsigned total = vg_sm_resource_count(all);
+	struct vg_sm_resource *all, *groups[3], *rest;
 	size_t made;
 
 	if (needs_13_1())
 		SKIP("needs driver 13.1");
+	all = all_sms();
+	unsigned total = vg_sm_resource_count(all);
 	for (int dry = 1; dry >= 0; dry--) {
 		OK(vg_sm_resource_split(all, wanted, 3, dry ? DRY_RUN : NULL, groups, &made, &rest));
 		CHECK_INT(made, 3);
@@ -211,14 +214,16 @@ TEST(a_context_with_work_queues)
 {
 	struct vg_workqueue_options options = {sizeof options, VG_WORKQUEUE_SCOPE_GREEN_BALANCED, 4};
 	struct vg_workqueue_resource *queues, *seen;
-	struct vg_sm_resource *all = all_sms(), *group;
-	struct vg_device *device = vg_sm_resource_device(all);
+	struct vg_sm_resource *all, *group;
+	struct vg_device *device;
 	struct vg_context *context;
 	struct vg_stream *stream;
 	size_t made;
 
 	if (needs_13_1())
 		SKIP("needs driver 13.1");
+	all = all_sms();
+	device = vg_sm_resource_device(all);
 	OK(vg_device_workqueue_resource(device, &queues));
 	OK(vg_workqueue_resource_configure(queues, &options));
 	OK(vg_sm_resource_split_by_count(all, 16, 0, 1, &group, &made, NULL));
