@@ -229,15 +229,17 @@ static enum vg_status start_batch(struct batch *batch, struct vg_buffer *const *
 	return fill_batch(batch, buffers, count, locations, location_count, function);
 }
 
-static enum vg_status check_locations(const struct vg_memory_location *locations, size_t location_count, size_t count,
-				      const char *function)
+static enum vg_status start_moves(struct batch *batch, struct vg_buffer *const *buffers, size_t count,
+				  const struct vg_memory_location *locations, size_t location_count,
+				  struct vg_stream *stream, const char *function)
 {
 	if (!locations)
 		return vg_fail(VG_INVALID, 0, function, "locations is NULL");
-	if (location_count == 1 || location_count == count)
-		return VG_OK;
-	return vg_fail(VG_INVALID, 0, function, "%zu locations for %zu buffers: give one for all, or one for each",
-		       location_count, count);
+	if (location_count != 1 && location_count != count)
+		return vg_fail(VG_INVALID, 0, function,
+			       "%zu locations for %zu buffers: give one for all, or one for each", location_count,
+			       count);
+	return start_batch(batch, buffers, count, locations, location_count, stream, function);
 }
 
 enum vg_status vg_buffers_prefetch(struct vg_buffer *const *buffers, size_t count,
@@ -246,9 +248,7 @@ enum vg_status vg_buffers_prefetch(struct vg_buffer *const *buffers, size_t coun
 {
 	__attribute__((cleanup(finish_batch))) struct batch b = {0};
 
-	enum vg_status status = check_locations(locations, location_count, count, __func__);
-	if (status == VG_OK)
-		status = start_batch(&b, buffers, count, locations, location_count, stream, __func__);
+	enum vg_status status = start_moves(&b, buffers, count, locations, location_count, stream, __func__);
 	if (status || b.count == 0)
 		return status;
 	if (b.count > 1 && core_driver_version() < 13000)
@@ -282,9 +282,7 @@ enum vg_status vg_buffers_discard_and_prefetch(struct vg_buffer *const *buffers,
 {
 	__attribute__((cleanup(finish_batch))) struct batch b = {0};
 
-	enum vg_status status = check_locations(locations, location_count, count, __func__);
-	if (status == VG_OK)
-		status = start_batch(&b, buffers, count, locations, location_count, stream, __func__);
+	enum vg_status status = start_moves(&b, buffers, count, locations, location_count, stream, __func__);
 	if (status || b.count == 0)
 		return status;
 	if (core_driver_version() < 13000)

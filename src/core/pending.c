@@ -15,6 +15,13 @@ struct pending {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(struct pending *) list; // changed under the lock
 
+bool core_pending_needed(struct vg_stream *stream)
+{
+	bool capturing;
+
+	return stream && core_stream_is_capturing(stream, "destroy", &capturing) == VG_OK && capturing;
+}
+
 enum vg_status core_pending_add(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
 				struct vg_stream *stream, const char *function)
 {

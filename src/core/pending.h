@@ -2,6 +2,8 @@
 #pragma once
 #include "core/resource.h"
 
+// Whether memory of this stream, which may be NULL, has to wait.
+bool core_pending_needed(struct vg_stream *stream);
 // Holds the resource and the stream until the memory can go. NO_MEMORY: it is lost.
 enum vg_status core_pending_add(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
 				struct vg_stream *stream, const char *function);

@@ -10,18 +10,6 @@ struct plain_resource {
 	struct vg_context *context; // held
 };
 
-static enum vg_status check_stream(struct vg_memory_resource *resource, struct vg_stream *stream, const char *function)
-{
-	bool capturing;
-
-	enum vg_status status = core_stream_is_capturing(stream, function, &capturing);
-	if (status || !capturing)
-		return status;
-	return vg_fail(VG_STATE, 0, function,
-		       "a %s works at once, and cannot be captured (consider the graph memory resource)",
-		       vg_memory_resource_name(resource));
-}
-
 static enum vg_status allocate_pinned(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
 				      const char *function, struct vg_allocation *ret_allocation)
 {
@@ -80,12 +68,11 @@ static enum vg_status deallocate(struct vg_memory_resource *resource, const stru
 				 struct vg_stream *stream, const char *function)
 {
 	struct plain_resource *it = (struct plain_resource *)resource;
-	bool capturing;
 	CORE_SCOPE scope = {false};
 
 	if (!allocation->address)
 		return VG_OK;
-	if (stream && core_stream_is_capturing(stream, function, &capturing) == VG_OK && capturing)
+	if (core_pending_needed(stream))
 		return core_pending_add(resource, allocation, stream, function);
 	if (stream)
 		core_stream_finish(stream);
@@ -106,11 +93,11 @@ static void free_plain(struct core_object *object)
 }
 
 static const struct core_resource_class pinned_class = {.object = {"legacy pinned resource", NULL, free_plain},
-							.check = check_stream,
+							.check = core_resource_check_at_once,
 							.allocate = allocate_pinned,
 							.deallocate = deallocate};
 static const struct core_resource_class device_class = {.object = {"synchronous resource", NULL, free_plain},
-							.check = check_stream,
+							.check = core_resource_check_at_once,
 							.allocate = allocate_device,
 							.deallocate = deallocate};
 

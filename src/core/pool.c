@@ -7,19 +7,6 @@
 
 // ---- as a resource ---------------------------------------------------------------------------
 
-static enum vg_status check_stream(struct vg_memory_resource *resource, struct vg_stream *stream, const char *function)
-{
-	bool capturing;
-
-	enum vg_status status = core_stream_is_capturing(stream, function, &capturing);
-	if (status || !capturing)
-		return status;
-	return vg_fail(
-		VG_STATE, 0, function,
-		"a %s cannot perform memory operations on a capturing stream (consider the graph memory resource)",
-		vg_memory_resource_name(resource));
-}
-
 static enum vg_status allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
 			       const char *function, struct vg_allocation *ret_allocation)
 {
@@ -46,13 +33,12 @@ static enum vg_status deallocate(struct vg_memory_resource *resource, const stru
 				 struct vg_stream *stream, const char *function)
 {
 	struct core_pool *pool = (struct core_pool *)resource;
-	bool capturing;
 	CORE_SCOPE scope = {false};
 
 	if (!allocation->address)
 		return VG_OK;
 	// A buffer may go while its stream captures, which is no reason to spoil the capture, nor to lose the memory.
-	if (core_stream_is_capturing(stream, function, &capturing) == VG_OK && capturing)
+	if (core_pending_needed(stream))
 		return core_pending_add(resource, allocation, stream, function);
 	if (allocation->user)
 		return core_import_drop(pool, allocation->user, stream, function);
@@ -87,7 +73,7 @@ static void free_pool(struct core_object *object)
 
 #define POOL_CLASS(name)                                                                                               \
 	{                                                                                                              \
-		.object = {name, close_pool, free_pool}, .check = check_stream, .allocate = allocate,                  \
+		.object = {name, close_pool, free_pool}, .check = core_resource_check_at_once, .allocate = allocate,   \
 		.deallocate = deallocate                                                                               \
 	}
 const struct core_resource_class core_device_pool = POOL_CLASS("device pool"),

@@ -26,6 +26,20 @@ enum vg_status core_stream_is_capturing(struct vg_stream *stream, const char *fu
 	return VG_OK;
 }
 
+enum vg_status core_resource_check_at_once(struct vg_memory_resource *resource, struct vg_stream *stream,
+					   const char *function)
+{
+	bool capturing;
+
+	enum vg_status status = core_stream_is_capturing(stream, function, &capturing);
+	if (status || !capturing)
+		return status;
+	return vg_fail(
+		VG_STATE, 0, function,
+		"a %s cannot perform memory operations on a capturing stream (consider the graph memory resource)",
+		vg_memory_resource_name(resource));
+}
+
 void core_stream_finish(struct vg_stream *stream)
 {
 	CORE_SCOPE scope = {false};

@@ -41,5 +41,8 @@ enum vg_status core_allocation_failed(CUresult result, const char *function, con
 
 // Whether work on the stream is being captured into a graph, or would spoil a capture of another stream.
 enum vg_status core_stream_is_capturing(struct vg_stream *stream, const char *function, bool *ret_capturing);
+// A check for all resources but graphs': a capture has no place for what they do.
+enum vg_status core_resource_check_at_once(struct vg_memory_resource *resource, struct vg_stream *stream,
+					   const char *function);
 // Waits for what is queued, so that nothing uses memory any more. If the stream failed, nothing does either.
 void core_stream_finish(struct vg_stream *stream);

@@ -66,17 +66,6 @@ static enum vg_status append(struct row *row, const struct core_memory_plan *pla
 
 // ---- as a resource ---------------------------------------------------------------------------------
 
-static enum vg_status check_stream(struct vg_memory_resource *resource, struct vg_stream *stream, const char *function)
-{
-	bool capturing;
-
-	enum vg_status status = core_stream_is_capturing(stream, function, &capturing);
-	if (status || !capturing)
-		return status;
-	return vg_fail(VG_STATE, 0, function,
-		       "virtual memory is mapped at once, and cannot be captured (consider the graph memory resource)");
-}
-
 static enum vg_status allocate(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
 			       const char *function, struct vg_allocation *ret_allocation)
 {
@@ -107,11 +96,9 @@ static enum vg_status allocate(struct vg_memory_resource *resource, size_t size,
 static enum vg_status deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
 				 struct vg_stream *stream, const char *function)
 {
-	bool capturing;
-
 	if (!allocation->user)
 		return VG_OK;
-	if (stream && core_stream_is_capturing(stream, function, &capturing) == VG_OK && capturing)
+	if (core_pending_needed(stream))
 		return core_pending_add(resource, allocation, stream, function);
 	if (stream) // unmapping does not wait for work on the memory
 		core_stream_finish(stream);
@@ -127,7 +114,7 @@ static void free_resource(struct core_object *object)
 }
 
 static const struct core_resource_class virtual_class = {.object = {"virtual memory resource", NULL, free_resource},
-							 .check = check_stream,
+							 .check = core_resource_check_at_once,
 							 .allocate = allocate,
 							 .deallocate = deallocate};
 

@@ -248,9 +248,9 @@ TEST(plain_memory_and_captures)
 	OK(vg_buffer_create(pinned, 64, b.stream, &one));
 	OK(vg_buffer_create(device, 4 << 20, b.stream, &two));
 	struct vg_graph_builder *builder = begin_capture(b.stream);
-	REFUSED(vg_buffer_create(pinned, 64, b.stream, &new_one), VG_STATE, "a legacy pinned resource works at once");
-	REFUSED(vg_buffer_create(device, 64, b.stream, &new_one), VG_STATE, "a synchronous resource works at once");
-	REFUSED(vg_buffer_close(two, NULL), VG_STATE, "cannot be captured");
+	REFUSED(vg_buffer_create(pinned, 64, b.stream, &new_one), VG_STATE, "a legacy pinned resource cannot perform");
+	REFUSED(vg_buffer_create(device, 64, b.stream, &new_one), VG_STATE, "a synchronous resource cannot perform");
+	REFUSED(vg_buffer_close(two, NULL), VG_STATE, "on a capturing stream");
 	vg_buffer_destroy(one);
 	vg_buffer_destroy(two);
 	OK(vg_graph_builder_end(builder)); // the capture is whole

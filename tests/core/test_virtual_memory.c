@@ -94,8 +94,8 @@ TEST(virtual_buffer_on_a_capturing_stream)
 	OK(vg_virtual_memory_resource_create(b.device, NULL, &resource));
 	OK(vg_buffer_create(resource, 2 * MIB, b.stream, &buffer));
 	struct vg_graph_builder *builder = begin_capture(b.stream);
-	REFUSED(vg_buffer_create(resource, 2 * MIB, b.stream, &none), VG_STATE, "cannot be captured");
-	REFUSED(vg_buffer_close(buffer, NULL), VG_STATE, "cannot be captured");
+	REFUSED(vg_buffer_create(resource, 2 * MIB, b.stream, &none), VG_STATE, "on a capturing stream");
+	REFUSED(vg_buffer_close(buffer, NULL), VG_STATE, "on a capturing stream");
 	vg_buffer_destroy(buffer);
 	OK(vg_graph_builder_end(builder));
 	vg_graph_builder_destroy(builder);
