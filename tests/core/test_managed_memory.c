@@ -40,11 +40,26 @@ static int last_prefetch(struct vg_buffer *buffer)
 	return type;
 }
 
+// Pools say themselves where their memory lives: advice is for what cuMemAllocManaged gave.
+static struct vg_buffer *open_advised(struct vg_context *context)
+{
+	struct vg_buffer *buffer;
+	struct CUctx_st *before;
+	vg_address address;
+
+	DRIVER(cuCtxPushCurrent_v2, (struct CUctx_st *), vg_context_handle(context));
+	DRIVER(cuMemAllocManaged, (vg_address *, size_t, unsigned), &address, 2 << 20, 1);
+	DRIVER(cuCtxPopCurrent_v2, (struct CUctx_st **), &before);
+	OK(vg_buffer_borrow(address, 2 << 20, NULL, &buffer));
+	return buffer;
+}
+
 TEST(managed_advice_is_given_and_read)
 {
 	struct scene s = open_scene();
 	struct vg_memory_location location, users[2];
-	struct vg_buffer *buffer = s.buffers[0];
+	struct vg_buffer *buffer = open_advised(s.b.context);
+	vg_address address = vg_buffer_address(buffer);
 	int read_mostly = 7;
 	size_t count;
 
@@ -79,6 +94,9 @@ TEST(managed_advice_is_given_and_read)
 	OK(vg_buffer_set_accessed_by(buffer, host, 0));
 	OK(vg_buffer_accessed_by(buffer, users, 2, &count));
 	CHECK(count == 1 && users[0].type == VG_LOCATION_DEVICE);
+	REFUSED(vg_buffer_set_read_mostly(s.buffers[0], 1), VG_DRIVER, "CUDA_ERROR_NOT_SUPPORTED");
+	vg_buffer_destroy(buffer);
+	free_words(s.b.context, address);
 	close_scene(&s);
 }
 
