@@ -85,7 +85,7 @@ VG_PUBLIC enum vg_status vg_graph_builder_create_condition(struct vg_graph_build
 							   struct vg_graph_condition *ret_condition);
 /* Conditional nodes, as vg_graph_add_if_then() and its neighbours, after what was captured so far. The bodies are builders on
  * streams of their own, which the caller owns: begin and end each, or leave it empty, then go on. INVALID, STATE unless
- * building, UNSUPPORTED (the driver is too old), CLOSED, NO_MEMORY, DRIVER. Source: cuGraphAddNode. */
+ * building, CLOSED, NO_MEMORY, DRIVER. Source: cuGraphAddNode. */
 VG_PUBLIC enum vg_status vg_graph_builder_if_then(struct vg_graph_builder *builder, struct vg_graph_condition condition,
 						  struct vg_graph_builder **ret_then);
 VG_PUBLIC enum vg_status vg_graph_builder_if_else(struct vg_graph_builder *builder, struct vg_graph_condition condition,

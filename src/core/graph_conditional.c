@@ -23,9 +23,6 @@ enum vg_status core_graph_conditional_init(struct core_graph_conditional *condit
 		return vg_fail(VG_INVALID, 0, function, "the condition is empty: vg_graph_definition_create_condition() makes one");
 	if (!count)
 		return vg_fail(VG_INVALID, 0, function, "a switch of 0 branches: it needs 1 or more");
-	// Older ones know if and while.
-	if ((type == VG_GRAPH_SWITCH || count > 1) && core_driver_version() < 12080)
-		return core_needs_driver(12080, function, type == VG_GRAPH_SWITCH ? "switch nodes" : "if nodes with else");
 	conditional->bodies = calloc(count, sizeof *conditional->bodies);
 	for (unsigned i = 0; conditional->bodies && i < count; i++) {
 		conditional->bodies[i] = core_graph_inner(definition, NULL);

@@ -287,3 +287,34 @@ TEST(what_builders_add)
 			 "cuStreamUpdateCaptureDependencies_v2");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_body, begin_body, clean}), "cuStreamBeginCaptureToGraph");
 }
+
+static void old_driver(void)
+{
+	struct vg_device *device;
+	vg_address address = 7;
+
+	OK(vg_device_get(0, &device));
+	OK(vg_context_primary(device, &context));
+	OK(vg_graph_definition_create(context, &definition));
+	REFUSED(vg_graph_add_allocation(definition, NULL, 0, ALLOCATION(.bytes = 64, .type = VG_GRAPH_MEMORY_MANAGED), &address, NULL),
+		VG_UNSUPPORTED, "managed memory of a graph: unsupported: needs driver 13.0, have 12.8");
+	CHECK_INT(address, 7);
+	OK(vg_graph_add_allocation(definition, NULL, 0, ALLOCATION(.bytes = 64), &address, NULL));
+	clean();
+}
+
+TEST(managed_memory_needs_a_driver_of_13_0)
+{
+	int status;
+
+	if (!getenv("VIRGATE_SIM"))
+		SKIP("only the simulated driver has a version to choose");
+	pid_t child = fork();
+	if (child == 0) {
+		setenv("VIRGATE_SIM", "driver=12080", 1);
+		old_driver();
+		exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+	CHECK_INT(WEXITSTATUS(status), 0);
+}
