@@ -4,6 +4,7 @@
 extern "C" {
 __device__ int counter = 5;
 __device__ int results[64];
+__device__ char ballast[8 << 20];
 __constant__ float table[4] = {1, 2, 3, 4};
 
 __global__ void empty() {}

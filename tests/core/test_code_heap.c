@@ -101,3 +101,13 @@ TEST(programs_and_linkers)
 	snprintf(command, sizeof command, "rm -r %s", folder);
 	CHECK_INT(system(command), 0);
 }
+
+TEST(all_is_given_back)
+{
+	// With the address sanitizer, what the tests above left is found.
+	vg_kernel_destroy(none);
+	vg_kernel_destroy(some);
+	vg_object_code_destroy(code);
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+}

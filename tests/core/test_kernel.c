@@ -151,3 +151,11 @@ TEST(borrowed_kernels)
 	vg_kernel_destroy(kernel);
 	vg_object_code_destroy(other);
 }
+
+TEST(all_is_given_back)
+{
+	// With the address sanitizer, what the tests above left is found.
+	vg_object_code_destroy(code);
+	vg_context_destroy(context);
+	context = NULL;
+}

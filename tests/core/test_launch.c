@@ -234,3 +234,12 @@ TEST(a_launch_is_checked_when_it_is_prepared)
 	free_words(context, where);
 	vg_kernel_destroy(kernel);
 }
+
+TEST(all_is_given_back)
+{
+	// With the address sanitizer, what the tests above left is found.
+	vg_object_code_destroy(code);
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+	context = NULL;
+}
