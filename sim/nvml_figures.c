@@ -213,7 +213,11 @@ nvmlReturn_t nvmlDeviceGetDynamicPstatesInfo(nvmlDevice_t device, nvmlGpuDynamic
 
 // ---- cooling: the housing's, not the board's ----------------------------------------------------
 
-nvmlReturn_t nvmlDeviceGetCoolerInfo(nvmlDevice_t device, void *coolerInfo) { return refuse(device, coolerInfo); }
+nvmlReturn_t nvmlDeviceGetCoolerInfo(nvmlDevice_t device, nvmlCoolerInfo_v1_t *coolerInfo)
+{
+	return refuse(device, coolerInfo);
+}
+
 nvmlReturn_t nvmlDeviceGetNumFans(nvmlDevice_t device, unsigned *numFans) { return refuse(device, numFans); }
 
 nvmlReturn_t nvmlDeviceGetFanSpeed_v2(nvmlDevice_t device, unsigned fan, unsigned *speed)

@@ -7,6 +7,7 @@
 #include <virgate/device.h>
 #include <virgate/device_resource.h>
 #include <virgate/event.h>
+#include <virgate/gpu.h>
 #include <virgate/graph.h>
 #include <virgate/graph_builder.h>
 #include <virgate/graph_definition.h>
@@ -27,6 +28,7 @@
 #include <virgate/program.h>
 #include <virgate/status.h>
 #include <virgate/stream.h>
+#include <virgate/system.h>
 #include <virgate/tensor_map.h>
 #include <virgate/toolchain.h>
 #include <virgate/version.h>

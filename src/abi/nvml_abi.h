@@ -14,15 +14,29 @@ typedef enum {
 	NVML_ERROR_ALREADY_INITIALIZED = 5,
 	NVML_ERROR_NOT_FOUND = 6,
 	NVML_ERROR_INSUFFICIENT_SIZE = 7,
+	NVML_ERROR_INSUFFICIENT_POWER = 8,
 	NVML_ERROR_DRIVER_NOT_LOADED = 9,
 	NVML_ERROR_TIMEOUT = 10,
+	NVML_ERROR_IRQ_ISSUE = 11,
 	NVML_ERROR_LIBRARY_NOT_FOUND = 12,
 	NVML_ERROR_FUNCTION_NOT_FOUND = 13,
+	NVML_ERROR_CORRUPTED_INFOROM = 14,
 	NVML_ERROR_GPU_IS_LOST = 15,
+	NVML_ERROR_RESET_REQUIRED = 16,
 	NVML_ERROR_OPERATING_SYSTEM = 17,
+	NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18,
+	NVML_ERROR_IN_USE = 19,
 	NVML_ERROR_MEMORY = 20,
 	NVML_ERROR_NO_DATA = 21,
+	NVML_ERROR_VGPU_ECC_NOT_SUPPORTED = 22,
+	NVML_ERROR_INSUFFICIENT_RESOURCES = 23,
+	NVML_ERROR_FREQ_NOT_SUPPORTED = 24,
 	NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
+	NVML_ERROR_DEPRECATED = 26,
+	NVML_ERROR_NOT_READY = 27,
+	NVML_ERROR_GPU_NOT_FOUND = 28,
+	NVML_ERROR_INVALID_STATE = 29,
+	NVML_ERROR_RESET_TYPE_NOT_SUPPORTED = 30,
 	NVML_ERROR_UNKNOWN = 999,
 } nvmlReturn_t;
 
@@ -116,7 +130,7 @@ typedef enum {
 	NVML_COMPUTEMODE_PROHIBITED = 2,
 	NVML_COMPUTEMODE_EXCLUSIVE_PROCESS = 3,
 } nvmlComputeMode_t;
-typedef enum { NVML_BRAND_UNKNOWN = 0, NVML_BRAND_TESLA = 2, NVML_BRAND_NVIDIA = 14 } nvmlBrandType_t;
+typedef enum { NVML_BRAND_UNKNOWN = 0, NVML_BRAND_TESLA = 2, NVML_BRAND_NVIDIA = 14 } nvmlBrandType_t; // and others
 typedef unsigned nvmlDeviceArchitecture_t;
 enum {
 	NVML_DEVICE_ARCH_TURING = 6,
@@ -186,8 +200,28 @@ typedef enum {
 	NVML_P2P_STATUS_NOT_SUPPORTED,
 	NVML_P2P_STATUS_UNKNOWN,
 } nvmlGpuP2PStatus_t;
+typedef struct {
+	unsigned version, index;
+	int signalType, target;
+} nvmlCoolerInfo_v1_t;
+#define nvmlCoolerInfo_v1 NVML_STRUCT_VERSION(nvmlCoolerInfo_v1_t, 1)
+
+typedef struct {
+	unsigned version, fan, speed;
+} nvmlFanSpeedInfo_v1_t;
+#define nvmlFanSpeedInfo_v1 NVML_STRUCT_VERSION(nvmlFanSpeedInfo_v1_t, 1)
+typedef unsigned nvmlFanControlPolicy_t; // 0: by temperature, 1: by hand
+
 typedef enum { NVML_PCIE_UTIL_TX_BYTES, NVML_PCIE_UTIL_RX_BYTES, NVML_PCIE_UTIL_COUNT } nvmlPcieUtilCounter_t;
-typedef enum { NVML_VALUE_TYPE_DOUBLE, NVML_VALUE_TYPE_UNSIGNED_INT } nvmlValueType_t;
+typedef enum {
+	NVML_VALUE_TYPE_DOUBLE,
+	NVML_VALUE_TYPE_UNSIGNED_INT,
+	NVML_VALUE_TYPE_UNSIGNED_LONG,
+	NVML_VALUE_TYPE_UNSIGNED_LONG_LONG,
+	NVML_VALUE_TYPE_SIGNED_LONG_LONG,
+	NVML_VALUE_TYPE_SIGNED_INT,
+	NVML_VALUE_TYPE_UNSIGNED_SHORT,
+} nvmlValueType_t;
 
 typedef union {
 	double dVal;
@@ -412,9 +446,15 @@ nvmlReturn_t nvmlDeviceGetAutoBoostedClocksEnabled(nvmlDevice_t device, nvmlEnab
 nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long *clocksEventReasons);
 nvmlReturn_t nvmlDeviceGetSupportedClocksEventReasons(nvmlDevice_t device,
 						      unsigned long long *supportedClocksEventReasons);
-nvmlReturn_t nvmlDeviceGetCoolerInfo(nvmlDevice_t device, void *coolerInfo);
+nvmlReturn_t nvmlDeviceGetCoolerInfo(nvmlDevice_t device, nvmlCoolerInfo_v1_t *coolerInfo);
 nvmlReturn_t nvmlDeviceGetNumFans(nvmlDevice_t device, unsigned *numFans);
 nvmlReturn_t nvmlDeviceGetFanSpeed_v2(nvmlDevice_t device, unsigned fan, unsigned *speed);
+nvmlReturn_t nvmlDeviceGetFanSpeedRPM(nvmlDevice_t device, nvmlFanSpeedInfo_v1_t *fanSpeed);
+nvmlReturn_t nvmlDeviceGetTargetFanSpeed(nvmlDevice_t device, unsigned fan, unsigned *targetSpeed);
+nvmlReturn_t nvmlDeviceGetMinMaxFanSpeed(nvmlDevice_t device, unsigned *minSpeed, unsigned *maxSpeed);
+nvmlReturn_t nvmlDeviceGetFanControlPolicy_v2(nvmlDevice_t device, unsigned fan, nvmlFanControlPolicy_t *policy);
+nvmlReturn_t nvmlDeviceSetFanSpeed_v2(nvmlDevice_t device, unsigned fan, unsigned speed);
+nvmlReturn_t nvmlDeviceSetDefaultFanSpeed_v2(nvmlDevice_t device, unsigned fan);
 nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t device, nvmlEnableState_t *display);
 nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t device, nvmlEnableState_t *isActive);
 nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *eventTypes);

@@ -1,0 +1,86 @@
+/* The machine's NVIDIA driver as NVML knows it: versions, processes, and NVML's own errors. No CUDA context is ever
+ * created for these questions; NVML is initialised with the first of them, once per process, and again after fork.
+ *
+ * Failures of NVML: UNSUPPORTED (this GPU, driver or library has no such thing), DENIED, NOT_FOUND, NOT_READY (a time
+ * ran out), BUSY, NO_DRIVER (no library, or no driver behind it), and NVML for all others; vg_last_error()->code is
+ * the nvmlReturn in each case. */
+#ifndef VIRGATE_SYSTEM_H
+#define VIRGATE_SYSTEM_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <virgate/status.h>
+#include <virgate/visibility.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* NVML's results, as vg_last_error()->code gives them. X(NAME, value). */
+#define VG_NVML_ERROR_LIST(X)                                                                      \
+	X(UNINITIALIZED, 1)                                                                        \
+	X(INVALID_ARGUMENT, 2)                                                                     \
+	X(NOT_SUPPORTED, 3)                                                                        \
+	X(NO_PERMISSION, 4)                                                                        \
+	X(ALREADY_INITIALIZED, 5)                                                                  \
+	X(NOT_FOUND, 6)                                                                            \
+	X(INSUFFICIENT_SIZE, 7)                                                                    \
+	X(INSUFFICIENT_POWER, 8)                                                                   \
+	X(DRIVER_NOT_LOADED, 9)                                                                    \
+	X(TIMEOUT, 10)                                                                             \
+	X(IRQ_ISSUE, 11)                                                                           \
+	X(LIBRARY_NOT_FOUND, 12)                                                                   \
+	X(FUNCTION_NOT_FOUND, 13)                                                                  \
+	X(CORRUPTED_INFOROM, 14)                                                                   \
+	X(GPU_IS_LOST, 15)                                                                         \
+	X(RESET_REQUIRED, 16)                                                                      \
+	X(OPERATING_SYSTEM, 17)                                                                    \
+	X(LIB_RM_VERSION_MISMATCH, 18)                                                             \
+	X(IN_USE, 19)                                                                              \
+	X(MEMORY, 20)                                                                              \
+	X(NO_DATA, 21)                                                                             \
+	X(VGPU_ECC_NOT_SUPPORTED, 22)                                                              \
+	X(INSUFFICIENT_RESOURCES, 23)                                                              \
+	X(FREQ_NOT_SUPPORTED, 24)                                                                  \
+	X(ARGUMENT_VERSION_MISMATCH, 25)                                                           \
+	X(DEPRECATED, 26)                                                                          \
+	X(NOT_READY, 27)                                                                           \
+	X(GPU_NOT_FOUND, 28)                                                                       \
+	X(INVALID_STATE, 29)                                                                       \
+	X(RESET_TYPE_NOT_SUPPORTED, 30)                                                            \
+	X(UNKNOWN, 999)
+
+enum vg_nvml_error {
+#define X(name, value) VG_NVML_ERROR_##name = value,
+	VG_NVML_ERROR_LIST(X)
+#undef X
+};
+/* "NVML_ERROR_GPU_IS_LOST"; "NVML_SUCCESS" for 0; "an unknown NVML error" for what the list lacks. Any thread. */
+VG_PUBLIC const char *vg_nvml_error_name(int code);
+
+/* A version taken apart: 580.65.06 is {3, {580, 65, 6}}. */
+struct vg_system_version {
+	unsigned count; /* of parts */
+	unsigned part[6];
+};
+
+/* 13 and 0 of CUDA 13.0: the newest CUDA that the driver serves. Outputs may be NULL. Any thread. Source:
+ * nvmlSystemGetCudaDriverVersion. */
+VG_PUBLIC enum vg_status vg_system_user_driver_version(int *ret_major, int *ret_minor);
+/* The driver's own, 580.65.06. INVALID. Any thread. Source: nvmlSystemGetDriverVersion. */
+VG_PUBLIC enum vg_status vg_system_kernel_driver_version(struct vg_system_version *ret_version);
+/* NVML's, 13.580.65.06. INVALID. Any thread. Source: nvmlSystemGetNVMLVersion. */
+VG_PUBLIC enum vg_status vg_system_nvml_version(struct vg_system_version *ret_version);
+/* The branch of releases that the driver is from, "r580_00". LIMIT: `capacity` bytes are too few; 80 are enough. Any
+ * thread. Source: nvmlSystemGetDriverBranch. */
+VG_PUBLIC enum vg_status vg_system_driver_branch(char *ret_branch, size_t capacity);
+/* What the process is called, cut to `capacity` - 1 bytes. The GPUs' lists of processes are read first: NVML may know a process
+ * only then. INVALID (a pid below 1), NOT_FOUND (NVML knows no such process). Any thread. Source:
+ * nvmlSystemGetProcessName. */
+VG_PUBLIC enum vg_status vg_system_process_name(pid_t pid, char *ret_name, size_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

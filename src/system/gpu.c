@@ -1,0 +1,243 @@
+// Finding GPUs.
+#include "system/gpu.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// Objects are only ever added, at the front: readers need no lock.
+static struct vg_gpu *_Atomic gpus;
+
+static struct vg_gpu *known(const char *uuid)
+{
+	struct vg_gpu *gpu = atomic_load(&gpus);
+
+	while (gpu && strcmp(gpu->uuid, uuid) != 0)
+		gpu = gpu->next;
+	return gpu;
+}
+
+static enum vg_status describe(const struct vg_nvml *nvml, nvmlDevice_t handle, const char *function,
+			       struct vg_gpu *gpu)
+{
+	nvmlPciInfo_t pci;
+
+	nvmlReturn_t result = nvml->nvmlDeviceGetName(handle, gpu->name, sizeof gpu->name);
+	if (result)
+		return system_nvml_failed(result, function, "nvmlDeviceGetName", "%s", gpu->uuid);
+	if (nvml->nvmlDeviceGetPciInfo_v3(handle, &pci) == NVML_SUCCESS)
+		memcpy(gpu->pci_bus_id, pci.busId, sizeof gpu->pci_bus_id);
+	atomic_init(&gpu->handle, handle);
+	atomic_init(&gpu->found_by, getpid());
+	return VG_OK;
+}
+
+// Two threads may describe the same GPU at once: the first one's object stays.
+static struct vg_gpu *add(struct vg_gpu *gpu)
+{
+	struct vg_gpu *first = atomic_load(&gpus), *other;
+
+	do {
+		other = known(gpu->uuid);
+		if (other) {
+			free(gpu);
+			return other;
+		}
+		gpu->next = first;
+	} while (!atomic_compare_exchange_strong(&gpus, &first, gpu));
+	return gpu;
+}
+
+enum vg_status gpu_of_handle(const struct vg_nvml *nvml, nvmlDevice_t handle, const char *function,
+			     struct vg_gpu **ret_gpu)
+{
+	char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
+
+	nvmlReturn_t result = nvml->nvmlDeviceGetUUID(handle, uuid, sizeof uuid);
+	if (result)
+		return system_nvml_failed(result, function, "nvmlDeviceGetUUID", "%s", "");
+	struct vg_gpu *gpu = known(uuid);
+	if (!gpu) {
+		gpu = calloc(1, sizeof *gpu);
+		if (!gpu)
+			return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a GPU's description");
+		snprintf(gpu->uuid, sizeof gpu->uuid, "%s", uuid);
+		enum vg_status status = describe(nvml, handle, function, gpu);
+		if (status) {
+			free(gpu);
+			return status;
+		}
+		gpu = add(gpu);
+	}
+	*ret_gpu = gpu;
+	return VG_OK;
+}
+
+enum vg_status gpu_call_begin(struct vg_gpu *gpu, const char *function, struct gpu_call *ret_call)
+{
+	nvmlDevice_t handle;
+
+	if (!gpu)
+		return vg_fail(VG_INVALID, 0, function, "gpu is NULL");
+	SYSTEM_TRY(system_nvml_open(function, &ret_call->nvml));
+	if (atomic_load(&gpu->found_by) != getpid()) { // a child after fork
+		nvmlReturn_t result = ret_call->nvml->nvmlDeviceGetHandleByUUID(gpu->uuid, &handle);
+		if (result)
+			return system_nvml_failed(result, function, "nvmlDeviceGetHandleByUUID", "%s", gpu->uuid);
+		atomic_store(&gpu->handle, handle);
+		atomic_store(&gpu->found_by, getpid());
+	}
+	ret_call->handle = atomic_load(&gpu->handle);
+	return VG_OK;
+}
+
+bool gpu_list_fits(const void *array, size_t capacity, size_t have, const char *what, const char *function,
+		   size_t *ret_count, enum vg_status *ret_status)
+{
+	*ret_status = VG_OK;
+	if (capacity == 0)
+		*ret_count = have;
+	else if (!array)
+		*ret_status = vg_fail(VG_INVALID, 0, function, "the array of %s is NULL, and the capacity is %zu", what,
+				      capacity);
+	else if (have > capacity)
+		*ret_status = vg_fail(VG_LIMIT, 0, function, "there are %zu %s, and the array is for %zu", have, what,
+				      capacity);
+	else {
+		*ret_count = have;
+		return true;
+	}
+	return false;
+}
+
+static enum vg_status count_gpus(const char *function, const struct vg_nvml **ret_nvml, unsigned *ret_count)
+{
+	SYSTEM_TRY(system_nvml_open(function, ret_nvml));
+	nvmlReturn_t result = (*ret_nvml)->nvmlDeviceGetCount_v2(ret_count);
+	return result ? system_nvml_failed(result, function, "nvmlDeviceGetCount", "%s", "") : VG_OK;
+}
+
+enum vg_status vg_gpu_count(unsigned *ret_count)
+{
+	const struct vg_nvml *nvml;
+
+	SYSTEM_NEEDED(ret_count);
+	return count_gpus(__func__, &nvml, ret_count);
+}
+
+static enum vg_status of_index(const struct vg_nvml *nvml, unsigned index, const char *function, struct vg_gpu **ret_gpu)
+{
+	nvmlDevice_t handle;
+
+	nvmlReturn_t result = nvml->nvmlDeviceGetHandleByIndex_v2(index, &handle);
+	if (result)
+		return system_nvml_failed(result, function, "nvmlDeviceGetHandleByIndex", "GPU %u", index);
+	return gpu_of_handle(nvml, handle, function, ret_gpu);
+}
+
+enum vg_status vg_gpu_by_index(unsigned index, struct vg_gpu **ret_gpu)
+{
+	const struct vg_nvml *nvml;
+	unsigned count;
+
+	SYSTEM_NEEDED(ret_gpu);
+	SYSTEM_TRY(count_gpus(__func__, &nvml, &count));
+	if (index >= count)
+		return vg_fail(VG_INVALID, 0, __func__, "there is no GPU %u: the machine has %u, from 0 on", index, count);
+	return of_index(nvml, index, __func__, ret_gpu);
+}
+
+// Whether it has the form 8-4-4-4-12.
+static bool is_uuid(const char *text)
+{
+	for (int i = 0; i < 36; i++) {
+		bool hyphen = i == 8 || i == 13 || i == 18 || i == 23;
+		if (hyphen ? text[i] != '-' : !isxdigit((unsigned char)text[i]))
+			return false;
+	}
+	return text[36] == '\0';
+}
+
+enum vg_status vg_gpu_by_uuid(const char *uuid, struct vg_gpu **ret_gpu)
+{
+	char asked[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
+	const struct vg_nvml *nvml;
+	nvmlDevice_t handle;
+
+	SYSTEM_NEEDED(uuid);
+	SYSTEM_NEEDED(ret_gpu);
+	bool prefixed = strncmp(uuid, "GPU-", 4) == 0;
+	// A MIG device's may also be of the old form, MIG-GPU-<UUID>/<instance>/<instance>.
+	bool mig = strncmp(uuid, "MIG-", 4) == 0 && strlen(uuid) < sizeof asked;
+	if (!mig && !is_uuid(prefixed ? uuid + 4 : uuid))
+		return vg_fail(
+			VG_INVALID, 0, __func__,
+			"\"%.60s\" is no UUID of a GPU: 8-4-4-4-12 hexadecimal digits, after \"GPU-\" or \"MIG-\"",
+			uuid);
+	snprintf(asked, sizeof asked, "%s%s", mig || prefixed ? "" : "GPU-", uuid);
+	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+	nvmlReturn_t result = nvml->nvmlDeviceGetHandleByUUID(asked, &handle);
+	if (result == NVML_ERROR_NOT_FOUND || result == NVML_ERROR_INVALID_ARGUMENT)
+		return vg_fail(VG_NOT_FOUND, result, __func__, "there is no %s on this machine", asked);
+	if (result)
+		return system_nvml_failed(result, __func__, "nvmlDeviceGetHandleByUUID", "%s", asked);
+	return gpu_of_handle(nvml, handle, __func__, ret_gpu);
+}
+
+enum vg_status vg_gpu_by_pci_bus_id(const char *bus_id, struct vg_gpu **ret_gpu)
+{
+	const struct vg_nvml *nvml;
+	nvmlDevice_t handle;
+
+	SYSTEM_NEEDED(bus_id);
+	SYSTEM_NEEDED(ret_gpu);
+	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+	nvmlReturn_t result = nvml->nvmlDeviceGetHandleByPciBusId_v2(bus_id, &handle);
+	if (result == NVML_ERROR_INVALID_ARGUMENT)
+		return vg_fail(
+			VG_INVALID, result, __func__,
+			"\"%.60s\" is no PCI bus id: domain:bus:device.function in hexadecimal, as 00000000:3B:00.0",
+			bus_id);
+	if (result)
+		return system_nvml_failed(result, __func__, "nvmlDeviceGetHandleByPciBusId", "there is no GPU at %.60s",
+					  bus_id);
+	return gpu_of_handle(nvml, handle, __func__, ret_gpu);
+}
+
+enum vg_status vg_gpu_all(struct vg_gpu **array, size_t capacity, size_t *ret_count)
+{
+	const struct vg_nvml *nvml;
+	enum vg_status status;
+	unsigned count;
+
+	SYSTEM_NEEDED(ret_count);
+	SYSTEM_TRY(count_gpus(__func__, &nvml, &count));
+	if (!gpu_list_fits(array, capacity, count, "GPUs", __func__, ret_count, &status))
+		return status;
+	for (unsigned i = 0; i < count; i++)
+		SYSTEM_TRY(of_index(nvml, i, __func__, &array[i]));
+	return VG_OK;
+}
+
+const char *vg_gpu_uuid(const struct vg_gpu *gpu)
+{
+	return gpu ? gpu->uuid : "";
+}
+
+const char *vg_gpu_uuid_without_prefix(const struct vg_gpu *gpu)
+{
+	return gpu ? gpu->uuid + 4 : "";
+}
+
+const char *vg_gpu_name(const struct vg_gpu *gpu)
+{
+	return gpu ? gpu->name : "";
+}
+
+const char *vg_gpu_pci_bus_id(const struct vg_gpu *gpu)
+{
+	return gpu ? gpu->pci_bus_id : "";
+}

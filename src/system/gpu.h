@@ -1,0 +1,43 @@
+// A GPU, as this room sees it: known by its UUID, so that it is found again in a child after fork.
+#pragma once
+#include "base/status.h"
+#include "system/nvml.h"
+#include "virgate/gpu.h"
+
+#include <stdatomic.h>
+
+struct vg_gpu {
+	struct vg_gpu *next;
+	_Atomic(nvmlDevice_t) handle;
+	_Atomic(pid_t) found_by; // the process whose handle that is
+	char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
+	char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE];
+	char pci_bus_id[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE];
+};
+
+// What a question about a GPU needs.
+struct gpu_call {
+	const struct vg_nvml *nvml;
+	nvmlDevice_t handle;
+};
+enum vg_status gpu_call_begin(struct vg_gpu *gpu, const char *function, struct gpu_call *ret_call);
+// The object of a handle of this process; made if it is the first time.
+enum vg_status gpu_of_handle(const struct vg_nvml *nvml, nvmlDevice_t handle, const char *function,
+			     struct vg_gpu **ret_gpu);
+
+// In a public function of `gpu`: declares `call`, or returns.
+#define GPU_CALL(gpu)                                                                                                  \
+	struct gpu_call call;                                                                                          \
+	SYSTEM_TRY(gpu_call_begin(gpu, __func__, &call))
+// Asks NVML of the GPU, GPU_ASK(nvmlDeviceGetIndex, &index), or returns.
+#define GPU_ASK(entry, ...)                                                                                            \
+	do {                                                                                                           \
+		nvmlReturn_t asked_ = call.nvml->entry(call.handle, __VA_ARGS__);                                      \
+		if (asked_)                                                                                            \
+			return system_nvml_failed(asked_, __func__, #entry, "%s", gpu->uuid);                          \
+	} while (0)
+
+// For functions that fill an array of the caller: true if `have` go into it; otherwise the function returns
+// *ret_status, which is VG_OK where only the count was asked for.
+bool gpu_list_fits(const void *array, size_t capacity, size_t have, const char *what, const char *function,
+		   size_t *ret_count, enum vg_status *ret_status);

@@ -1,0 +1,131 @@
+#include "system/nvml.h"
+
+#include "base/status.h"
+#include "virgate/system.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct vg_nvml *nvml;
+static _Atomic(pid_t) initialised_by; // NVML's state does not survive fork
+
+// A child must not find the lock taken by a thread that it does not have.
+static void take_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+static void give_lock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+__attribute__((constructor)) static void follow_forks(void)
+{
+	pthread_atfork(take_lock, give_lock, give_lock);
+}
+
+static enum vg_status open_locked(const char *function)
+{
+	char problem[4200];
+
+	if (vg_nvml_load(&nvml, problem, sizeof problem))
+		return vg_fail(VG_NO_DRIVER, NVML_ERROR_LIBRARY_NOT_FOUND, function, "%s", problem);
+	nvmlReturn_t result = nvml->nvmlInitWithFlags(0);
+	if (result == NVML_ERROR_LIB_RM_VERSION_MISMATCH)
+		return vg_fail(VG_NO_DRIVER, result, function,
+			       "nvmlInit: %s: the NVML library and the loaded kernel module are of different versions: "
+			       "reload the module "
+			       "or restart the machine",
+			       vg_nvml_error_name(result));
+	if (result)
+		return system_nvml_failed(result, function, "nvmlInit", "is the NVIDIA driver loaded?");
+	atomic_store(&initialised_by, getpid());
+	return VG_OK;
+}
+
+enum vg_status system_nvml_open(const char *function, const struct vg_nvml **ret_nvml)
+{
+	enum vg_status status = VG_OK;
+
+	if (atomic_load(&initialised_by) != getpid()) {
+		take_lock();
+		if (atomic_load(&initialised_by) != getpid())
+			status = open_locked(function);
+		give_lock();
+	}
+	if (status == VG_OK)
+		*ret_nvml = nvml;
+	return status;
+}
+
+const char *vg_nvml_error_name(int code)
+{
+	switch (code) {
+	case NVML_SUCCESS:
+		return "NVML_SUCCESS";
+#define X(name, value)                                                                                                 \
+	case value:                                                                                                    \
+		_Static_assert(NVML_ERROR_##name == value, #name);                                                     \
+		return "NVML_ERROR_" #name;
+		VG_NVML_ERROR_LIST(X)
+#undef X
+	default:
+		return "an unknown NVML error";
+	}
+}
+
+static enum vg_status status_of(nvmlReturn_t result)
+{
+	switch (result) {
+	case NVML_ERROR_NOT_SUPPORTED:
+	case NVML_ERROR_FUNCTION_NOT_FOUND:
+	case NVML_ERROR_ARGUMENT_VERSION_MISMATCH: // the library is older or newer than the structure
+		return VG_UNSUPPORTED;
+	case NVML_ERROR_NO_PERMISSION:
+		return VG_DENIED;
+	case NVML_ERROR_NOT_FOUND:
+	case NVML_ERROR_GPU_NOT_FOUND:
+		return VG_NOT_FOUND;
+	case NVML_ERROR_TIMEOUT:
+	case NVML_ERROR_NOT_READY:
+		return VG_NOT_READY;
+	case NVML_ERROR_IN_USE:
+		return VG_BUSY;
+	case NVML_ERROR_DRIVER_NOT_LOADED:
+	case NVML_ERROR_LIBRARY_NOT_FOUND:
+		return VG_NO_DRIVER;
+	default:
+		return VG_NVML;
+	}
+}
+
+enum vg_status system_nvml_failed(nvmlReturn_t result, const char *function, const char *call, const char *format, ...)
+{
+	char asked[512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(asked, sizeof asked, format, arguments);
+	va_end(arguments);
+	if (result == NVML_ERROR_FUNCTION_NOT_FOUND)
+		return vg_fail(VG_UNSUPPORTED, result, function,
+			       "%s: the NVML of this machine's driver has no such function%s%s", call,
+			       asked[0] ? "; " : "", asked);
+	return vg_fail(status_of(result), result, function, "%s: %s%s%s", call, vg_nvml_error_name(result),
+		       asked[0] ? "; " : "", asked);
+}
+
+enum vg_status system_text(char *to, size_t capacity, const char *text, const char *function)
+{
+	size_t needed = strlen(text) + 1;
+
+	if (needed > capacity)
+		return vg_fail(VG_LIMIT, 0, function, "the text needs %zu bytes, and there are %zu", needed, capacity);
+	memcpy(to, text, needed);
+	return VG_OK;
+}

@@ -1,0 +1,36 @@
+// NVML in use: initialised, and its results in words. Any thread; also in a child after fork.
+#pragma once
+#include "driver/nvml.h"
+#include "virgate/status.h"
+
+// Loads and initialises NVML unless this process has done so; a failure is not remembered.
+enum vg_status system_nvml_open(const char *function, const struct vg_nvml **ret_nvml);
+
+// Sets the thread's last error from a result that is not NVML_SUCCESS; `format` says what was asked ("": nothing
+// to add).
+__attribute__((format(printf, 4, 5))) enum vg_status system_nvml_failed(nvmlReturn_t result, const char *function,
+									const char *call, const char *format, ...);
+
+// Copies a text with its NUL, or VG_LIMIT, saying how many bytes it needs.
+enum vg_status system_text(char *to, size_t capacity, const char *text, const char *function);
+
+// Whether a result only says that there is nothing to know, so that one figure of a group is missing.
+static inline bool system_nvml_unknown(nvmlReturn_t result)
+{
+	return result == NVML_ERROR_NOT_SUPPORTED || result == NVML_ERROR_FUNCTION_NOT_FOUND ||
+	       result == NVML_ERROR_NO_PERMISSION || result == NVML_ERROR_NO_DATA ||
+	       result == NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+}
+
+// In a public function.
+#define SYSTEM_NEEDED(pointer)                                                                                         \
+	do {                                                                                                           \
+		if (!(pointer))                                                                                        \
+			return vg_fail(VG_INVALID, 0, __func__, "%s is NULL", #pointer);                               \
+	} while (0)
+#define SYSTEM_TRY(expression)                                                                                         \
+	do {                                                                                                           \
+		enum vg_status try_ = (expression);                                                                    \
+		if (try_)                                                                                              \
+			return try_;                                                                                   \
+	} while (0)

@@ -1,0 +1,101 @@
+// What NVML tells of the machine.
+#include "base/status.h"
+#include "system/gpu.h"
+#include "virgate/system.h"
+
+#include <stdlib.h>
+
+enum vg_status vg_system_user_driver_version(int *ret_major, int *ret_minor)
+{
+	const struct vg_nvml *nvml;
+	int version;
+
+	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+	nvmlReturn_t result = nvml->nvmlSystemGetCudaDriverVersion_v2(&version);
+	if (result)
+		return system_nvml_failed(result, __func__, "nvmlSystemGetCudaDriverVersion", "%s", "");
+	if (ret_major)
+		*ret_major = version / 1000;
+	if (ret_minor)
+		*ret_minor = version / 10 % 100;
+	return VG_OK;
+}
+
+static enum vg_status take_apart(const char *text, const char *function, struct vg_system_version *ret_version)
+{
+	struct vg_system_version version = {0};
+	const char *at = text;
+	char *end;
+
+	do {
+		version.part[version.count++] = (unsigned)strtoul(at, &end, 10);
+		if (end == at || version.count == sizeof version.part / sizeof *version.part)
+			return vg_fail(VG_NVML, 0, function,
+				       "NVML says version \"%s\": numbers between dots were expected", text);
+		at = end + 1;
+	} while (*end == '.');
+	*ret_version = version;
+	return VG_OK;
+}
+
+enum vg_status vg_system_kernel_driver_version(struct vg_system_version *ret_version)
+{
+	char text[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE];
+	const struct vg_nvml *nvml;
+
+	SYSTEM_NEEDED(ret_version);
+	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+	nvmlReturn_t result = nvml->nvmlSystemGetDriverVersion(text, sizeof text);
+	if (result)
+		return system_nvml_failed(result, __func__, "nvmlSystemGetDriverVersion", "%s", "");
+	return take_apart(text, __func__, ret_version);
+}
+
+enum vg_status vg_system_nvml_version(struct vg_system_version *ret_version)
+{
+	char text[NVML_SYSTEM_NVML_VERSION_BUFFER_SIZE];
+	const struct vg_nvml *nvml;
+
+	SYSTEM_NEEDED(ret_version);
+	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+	nvmlReturn_t result = nvml->nvmlSystemGetNVMLVersion(text, sizeof text);
+	if (result)
+		return system_nvml_failed(result, __func__, "nvmlSystemGetNVMLVersion", "%s", "");
+	return take_apart(text, __func__, ret_version);
+}
+
+enum vg_status vg_system_driver_branch(char *ret_branch, size_t capacity)
+{
+	nvmlSystemDriverBranchInfo_v1_t info = {.version = nvmlSystemDriverBranchInfo_v1};
+	const struct vg_nvml *nvml;
+
+	SYSTEM_NEEDED(ret_branch);
+	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+	nvmlReturn_t result = nvml->nvmlSystemGetDriverBranch(&info, sizeof info.branch);
+	if (result)
+		return system_nvml_failed(result, __func__, "nvmlSystemGetDriverBranch", "%s", "");
+	return system_text(ret_branch, capacity, info.branch, __func__);
+}
+
+enum vg_status vg_system_process_name(pid_t pid, char *ret_name, size_t capacity)
+{
+	const struct vg_nvml *nvml;
+	struct vg_gpu *gpu;
+	unsigned count;
+	size_t some;
+
+	SYSTEM_NEEDED(ret_name);
+	if (pid < 1)
+		return vg_fail(VG_INVALID, 0, __func__, "pid %d: a process has a positive one", (int)pid);
+	if (capacity == 0 || capacity > 1u << 20)
+		return vg_fail(VG_INVALID, 0, __func__, "a name of %zu bytes: 1 to 1048576 can be asked for", capacity);
+	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+	SYSTEM_TRY(vg_gpu_count(&count));
+	for (unsigned i = 0; i < count;
+	     i++) // what cannot be listed does not matter: the name is asked for all the same
+		if (vg_gpu_by_index(i, &gpu) == VG_OK)
+			(void)vg_gpu_processes(gpu, NULL, 0, &some);
+	nvmlReturn_t result = nvml->nvmlSystemGetProcessName((unsigned)pid, ret_name, (unsigned)capacity);
+	return result ? system_nvml_failed(result, __func__, "nvmlSystemGetProcessName", "process %d", (int)pid)
+		      : VG_OK;
+}
