@@ -10,7 +10,7 @@
 #include "cases.h"
 
 static const struct bench_family *const families[] = {&bench_context, &bench_device, &bench_event, &bench_launch,
-						  &bench_stream};
+						  &bench_memory, &bench_stream};
 
 enum { PAIRS = 400, WARM = 20 };
 

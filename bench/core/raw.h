@@ -19,6 +19,13 @@
 	X(cuEventRecord)                                                                                               \
 	X(cuEventSynchronize)                                                                                          \
 	X(cuLaunchKernelEx)                                                                                            \
+	X(cuMemAlloc)                                                                                                  \
+	X(cuMemAllocFromPoolAsync)                                                                                     \
+	X(cuMemFree)                                                                                                   \
+	X(cuMemFreeAsync)                                                                                              \
+	X(cuMemcpyAsync)                                                                                               \
+	X(cuMemsetD8Async)                                                                                             \
+	X(cuPointerGetAttributes)                                                                                      \
 	X(cuStreamCreateWithPriority)                                                                                  \
 	X(cuStreamDestroy)                                                                                             \
 	X(cuStreamQuery)                                                                                               \
