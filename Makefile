@@ -10,7 +10,7 @@ JOBS ?= $(shell nproc)
 MESON_FLAGS ?=
 override MESON_FLAGS += -Dcuda=$(CUDA)
 
-.PHONY: all deps build demo check check-slow check-gpu bench install asan tsan fuzz bundle clean
+.PHONY: all deps build demo check check-slow check-gpu bench install asan tsan fuzz bundle reference clean
 
 all: build
 
@@ -62,6 +62,10 @@ bundle: deps
 		-Dprefix=/opt/virgate -Dlibdir=lib -Dpkgconfig.relocatable=true
 	@ninja -C $(BUILD)-bundle -j $(JOBS)
 	@scripts/bundle $(BUILD)-bundle
+
+reference: deps
+	@scripts/configure $(BUILD) $(MESON_FLAGS)
+	@ninja -C $(BUILD) docs/reference.md
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-bundle

@@ -64,6 +64,7 @@ VG_PUBLIC int vg_context_equal(const struct vg_context *context, const struct vg
 VG_PUBLIC enum vg_status vg_context_record(struct vg_context *context, struct vg_event *event);
 VG_PUBLIC enum vg_status vg_context_wait_event(struct vg_context *context, struct vg_event *event);
 
+/* 1 for a green context, 0 for others and for NULL. */
 VG_PUBLIC int vg_context_is_green(const struct vg_context *context);
 /* Never NULL for a context. */
 VG_PUBLIC struct vg_device *vg_context_device(const struct vg_context *context);

@@ -92,6 +92,7 @@ VG_PUBLIC enum vg_status vg_stream_workqueue_resource(struct vg_stream *stream,
 						      struct vg_workqueue_resource **ret_resource);
 VG_PUBLIC void vg_workqueue_resource_destroy(struct vg_workqueue_resource *resource);
 
+/* VG_WORKQUEUE_SCOPE_UNCHANGED for NULL. */
 VG_PUBLIC enum vg_workqueue_scope vg_workqueue_resource_scope(const struct vg_workqueue_resource *resource);
 /* How many streams with work of their own run beside each other. 0 for NULL. */
 VG_PUBLIC unsigned vg_workqueue_resource_concurrency_limit(const struct vg_workqueue_resource *resource);

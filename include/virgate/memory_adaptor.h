@@ -23,6 +23,7 @@ struct vg_memory_statistics {
 	uint64_t buffers, peak_buffers, total_buffers;	/* likewise */
 	uint64_t failures;				/* that were asked for and not given */
 };
+/* Counts. */
 VG_PUBLIC enum vg_status vg_statistics_resource_create(struct vg_memory_resource *upstream,
 						       struct vg_memory_resource **ret_resource);
 /* INVALID (not a statistics resource), CLOSED. */

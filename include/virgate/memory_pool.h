@@ -58,6 +58,7 @@ struct vg_managed_pool_options {
 	/* NONE: nowhere; DEVICE: device `id`; HOST: any node, id must be 0; HOST_NUMA: node `id` or VG_NODE_OF_DEVICE. */
 	struct vg_memory_location preferred_location;
 };
+/* A new pool, as vg_device_pool_create(). */
 VG_PUBLIC enum vg_status vg_managed_pool_create(struct vg_device *device, const struct vg_managed_pool_options *options,
 						struct vg_memory_resource **ret_pool);
 

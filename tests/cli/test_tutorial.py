@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""test_tutorial.py SOURCE BUILD CC...: the program of docs/tutorial.md compiles without a warning, runs, and prints what the tutorial
+says that it prints."""
+
+import re
+import subprocess
+import sys
+import tempfile
+
+SOURCE, BUILD, CC = sys.argv[1], sys.argv[2], sys.argv[3:]
+
+
+def main():
+    with open(f"{SOURCE}/docs/tutorial.md", encoding="utf-8") as file:
+        page = file.read()
+    program, said = (re.search(rf"^```{kind}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) for kind in ("c", "text"))
+    if not program or not said:
+        print("FAIL tutorial: no program, or not what it prints\n0 passed, 1 failed, 0 skipped")
+        return 1
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/add.c", "w", encoding="utf-8") as file:
+            file.write(program.group(1))
+        subprocess.run([*CC, "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", f"{SOURCE}/include", f"{folder}/add.c", "-o",
+                        f"{folder}/add", f"{BUILD}/src/libvirgate.so", f"-Wl,-rpath,{BUILD}/src"], check=True)
+        done = subprocess.run([f"{SOURCE}/tests/core/run-sim.sh", BUILD, f"{folder}/add"], capture_output=True, text=True,
+                              check=False, timeout=100)
+    if done.returncode or done.stdout != said.group(1):
+        print(f"FAIL tutorial: {done.returncode}: {done.stdout}{done.stderr}\n0 passed, 1 failed, 0 skipped")
+        return 1
+    print("ok tutorial\n1 passed, 0 failed, 0 skipped")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
