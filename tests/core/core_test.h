@@ -28,3 +28,22 @@ static inline struct vg_context *first_context(void)
 	OK(vg_context_primary(device, &context));
 	return context;
 }
+
+// A green context of the first device with that many SMs.
+static inline struct vg_context *green_context(int sms)
+{
+	struct vg_context_options options = {.size = sizeof options, .sm_count = 1};
+	struct vg_sm_resource *all, *group;
+	struct vg_context *context;
+	struct vg_device *device;
+	size_t made;
+
+	OK(vg_device_get(0, &device));
+	OK(vg_device_sm_resource(device, &all));
+	OK(vg_sm_resource_split_by_count(all, sms, 0, 1, &group, &made, NULL));
+	options.sms = &group;
+	OK(vg_context_create(device, &options, &context));
+	vg_sm_resource_destroy(group);
+	vg_sm_resource_destroy(all);
+	return context;
+}

@@ -10,29 +10,6 @@ static struct vg_device *first_device(void)
 	return device;
 }
 
-// A group of `count` SMs of the first device.
-static struct vg_sm_resource *sms(int count)
-{
-	struct vg_sm_resource *all, *group;
-	size_t made;
-
-	OK(vg_device_sm_resource(first_device(), &all));
-	OK(vg_sm_resource_split_by_count(all, count, 0, 1, &group, &made, NULL));
-	CHECK_INT(made, 1);
-	vg_sm_resource_destroy(all);
-	return group;
-}
-
-static struct vg_context *green_context(int count)
-{
-	struct vg_sm_resource *group = sms(count);
-	struct vg_context *context;
-
-	OK(vg_context_create(first_device(), GREEN(.sms = &group, .sm_count = 1), &context));
-	vg_sm_resource_destroy(group);
-	return context;
-}
-
 TEST(set_current_swaps_and_restore_puts_back)
 {
 	struct vg_context *context = first_context();

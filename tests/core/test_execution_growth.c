@@ -1,27 +1,10 @@
-// Contexts, streams and events made and destroyed many times, in any order and by several threads, leave nothing behind.
+// Contexts, streams and events made and destroyed many times, in any order and by several threads, leave nothing
+// behind.
 #include "core_heap.h"
 
 #include <pthread.h>
 
 static struct vg_context *context;
-
-static struct vg_context *new_green(void)
-{
-	struct vg_device *device = vg_context_device(context);
-	struct vg_sm_resource *all, *group;
-	struct vg_context *green;
-	size_t made;
-
-	OK(vg_device_sm_resource(device, &all));
-	OK(vg_sm_resource_split_by_count(all, 8, 0, 1, &group, &made, NULL));
-	OK(vg_context_create(
-		device,
-		&(struct vg_context_options){.size = sizeof(struct vg_context_options), .sms = &group, .sm_count = 1},
-		&green));
-	vg_sm_resource_destroy(group);
-	vg_sm_resource_destroy(all);
-	return green;
-}
 
 TEST(events)
 {
@@ -60,7 +43,7 @@ TEST(contexts)
 	HEAP_STEADY(OK(vg_context_primary(vg_context_device(context), &again)); vg_context_destroy(again););
 	// NVIDIA's driver (580.159) keeps 4 MiB of each green context until the device's primary context goes.
 	if (getenv("VIRGATE_SIM"))
-		HEAP_STEADY(green = new_green(); vg_context_destroy(green););
+		HEAP_STEADY(green = green_context(8); vg_context_destroy(green););
 	vg_context_destroy(context);
 }
 
@@ -96,7 +79,7 @@ TEST(threads_share_contexts)
 	void *problem;
 
 	context = first_context();
-	green = new_green();
+	green = green_context(8);
 	for (int i = 0; i < THREADS; i++)
 		CHECK_INT(pthread_create(&threads[i], NULL, work, green), 0);
 	for (int i = 0; i < THREADS; i++) {

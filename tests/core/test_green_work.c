@@ -14,23 +14,6 @@ static const char where_text[] = ".version 7.0\n.target sm_75\n.address_size 64\
 				 "mov.u32 %r1, %smid; mov.u32 %r2, %ctaid.x; mul.wide.u32 %rd4, %r2, 4;\n"
 				 "add.u64 %rd5, %rd1, %rd4; st.global.u32 [%rd5], %r1; ret; }\n";
 
-static struct vg_context *green_context(struct vg_device *device)
-{
-	struct vg_sm_resource *all, *group;
-	struct vg_context *context;
-	size_t made;
-
-	OK(vg_device_sm_resource(device, &all));
-	OK(vg_sm_resource_split_by_count(all, SMS, 0, 1, &group, &made, NULL));
-	OK(vg_context_create(
-		device,
-		&(struct vg_context_options){.size = sizeof(struct vg_context_options), .sms = &group, .sm_count = 1},
-		&context));
-	vg_sm_resource_destroy(group);
-	vg_sm_resource_destroy(all);
-	return context;
-}
-
 static int distinct(const unsigned *sms)
 {
 	char seen[1024] = {0};
@@ -60,7 +43,7 @@ static int spread(struct vg_stream *stream, struct vg_kernel *kernel, struct vg_
 
 TEST(work_of_a_green_context_stays_on_its_sms)
 {
-	struct vg_context *context = first_context(), *green = green_context(vg_context_device(context));
+	struct vg_context *context = first_context(), *green = green_context(SMS);
 	struct vg_stream *stream, *everywhere;
 	struct vg_memory_resource *pool;
 	struct vg_object_code *code;

@@ -153,17 +153,10 @@ TEST(a_borrowed_stream_knows_its_context_and_is_not_destroyed)
 
 TEST(a_borrowed_stream_of_a_green_context_is_green)
 {
-	struct vg_context *context = first_context(), *green;
-	struct vg_sm_resource *all, *group, *seen;
+	struct vg_context *context = first_context(), *green = green_context(8);
+	struct vg_sm_resource *seen;
 	struct vg_stream *stream, *borrowed;
-	size_t made;
 
-	OK(vg_device_sm_resource(vg_context_device(context), &all));
-	OK(vg_sm_resource_split_by_count(all, 8, 0, 1, &group, &made, NULL));
-	OK(vg_context_create(
-		vg_context_device(context),
-		&(struct vg_context_options){.size = sizeof(struct vg_context_options), .sms = &group, .sm_count = 1},
-		&green));
 	OK(vg_stream_create(green, NULL, &stream));
 	OK(vg_stream_borrow(vg_stream_handle(stream), NULL, NULL, &borrowed));
 	CHECK(vg_context_equal(vg_stream_context(borrowed), green) && vg_context_is_green(vg_stream_context(borrowed)));
@@ -174,8 +167,6 @@ TEST(a_borrowed_stream_of_a_green_context_is_green)
 	vg_stream_destroy(stream);
 	vg_context_destroy(green);
 	vg_context_destroy(context);
-	vg_sm_resource_destroy(group);
-	vg_sm_resource_destroy(all);
 }
 
 TEST(a_stream_waits_for_another_one_and_the_device_for_both)
