@@ -226,11 +226,17 @@ static CUresult run_conditional(const struct sim_step *step)
 
 // `mark`: made when the launch was submitted; NULL in a body, which may run any number of
 // times: there each record makes its own.
-static CUresult run_record(struct sim_event_op *op, struct sim_mark *mark)
+static CUresult run_record(const struct sim_event_op *op, struct sim_mark *mark)
 {
-	sim_mark_unref(op->mark);
-	op->mark = sim_mark_ref(mark);
-	return sim_op_execute(&op->op);
+	// The step itself may be copied at the same time, by a change to the executable graph.
+	struct sim_event_op *run = (struct sim_event_op *)sim_op_clone(&op->op);
+
+	if (!run)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	run->mark = sim_mark_ref(mark);
+	CUresult result = sim_op_execute(&run->op);
+	sim_op_free(&run->op);
+	return result;
 }
 
 static CUresult run_step(const struct sim_step *step, struct sim_mark *mark)
@@ -245,7 +251,7 @@ static CUresult run_step(const struct sim_step *step, struct sim_mark *mark)
 	case CU_GRAPH_NODE_TYPE_EMPTY:
 		return CUDA_SUCCESS;
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		return run_record((struct sim_event_op *)step->op, mark);
+		return run_record((const struct sim_event_op *)step->op, mark);
 	default:
 		return sim_op_execute(step->op);
 	}
