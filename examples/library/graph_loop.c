@@ -30,7 +30,8 @@ int main(void)
 	struct vg_graph_allocation two_words = {.size = sizeof two_words, .bytes = sizeof got};
 	check(vg_graph_add_allocation(definition, NULL, 0, &two_words, &value, &memory));
 	steps = value + sizeof got[0];
-	struct vg_graph_memset set = {.size = sizeof set, .destination = value, .value = 100, .element_size = 4, .width = 1};
+	struct vg_graph_memset set = {
+		.size = sizeof set, .destination = value, .value = 100, .element_size = 4, .width = 1};
 	check(vg_graph_add_memset(definition, &memory, 1, &set, &start));
 	struct vg_graph_memset clear = {.size = sizeof clear, .destination = steps, .element_size = 4, .width = 1};
 	struct vg_graph_node *both[2] = {start};

@@ -19,17 +19,17 @@ struct vg_graph;
 struct vg_graph_builder;
 
 struct vg_graph_options {
-	size_t size;		 /* sizeof(struct vg_graph_options) */
-	int auto_free_on_launch; /* nonzero: memory that the last launch left allocated is freed by the next */
-	int device_launch;	 /* nonzero: kernels can launch it */
-	int use_node_priority;	 /* nonzero: nodes run at their own priorities, not the stream's */
+	size_t size;			 /* sizeof(struct vg_graph_options) */
+	int auto_free_on_launch;	 /* nonzero: memory that the last launch left allocated is freed by the next */
+	int device_launch;		 /* nonzero: kernels can launch it */
+	int use_node_priority;		 /* nonzero: nodes run at their own priorities, not the stream's */
 	struct vg_stream *upload_stream; /* not NULL: uploaded there at once */
 };
 
 /* An executable graph, which needs neither the definition nor its nodes any more. `options` may be
  * NULL. The caller owns *ret_graph and ends it with vg_graph_destroy(). INVALID for a body or child graph;
- * STATE while the definition is being captured; CLOSED, NO_MEMORY; DRIVER, with what is wrong with the graph in words. Source:
- * cuGraphInstantiateWithParams. */
+ * STATE while the definition is being captured; CLOSED, NO_MEMORY; DRIVER, with what is wrong with the graph in words.
+ * Source: cuGraphInstantiateWithParams. */
 VG_PUBLIC enum vg_status vg_graph_definition_instantiate(struct vg_graph_definition *definition,
 							 const struct vg_graph_options *options,
 							 struct vg_graph **ret_graph);
@@ -67,7 +67,8 @@ VG_PUBLIC enum vg_status vg_graph_set_child(struct vg_graph *graph, struct vg_gr
 					    struct vg_graph_definition *child);
 /* A kernel, memset or memcpy node that is not enabled does nothing. Source: cuGraphNodeSetEnabled. */
 VG_PUBLIC enum vg_status vg_graph_set_enabled(struct vg_graph *graph, struct vg_graph_node *node, int enabled);
-VG_PUBLIC enum vg_status vg_graph_is_enabled(struct vg_graph *graph, const struct vg_graph_node *node, int *ret_enabled);
+VG_PUBLIC enum vg_status vg_graph_is_enabled(struct vg_graph *graph, const struct vg_graph_node *node,
+					     int *ret_enabled);
 
 /* The driver's handle; NULL once closed. */
 VG_PUBLIC struct CUgraphExec_st *vg_graph_handle(const struct vg_graph *graph);

@@ -49,8 +49,8 @@ VG_PUBLIC enum vg_status vg_graph_builder_end(struct vg_graph_builder *builder);
 
 /* The executable of an ended builder, as of its definition. STATE before that, and for others than the
  * builder that began. */
-VG_PUBLIC enum vg_status vg_graph_builder_complete(struct vg_graph_builder *builder, const struct vg_graph_options *options,
-						   struct vg_graph **ret_graph);
+VG_PUBLIC enum vg_status vg_graph_builder_complete(struct vg_graph_builder *builder,
+						   const struct vg_graph_options *options, struct vg_graph **ret_graph);
 
 /* A host function that runs when the work before it is done. With `size` 0 it gets `data` itself; else a copy of
  * `size` bytes that lives as long as the graph and its executables. It must call nothing of CUDA and
@@ -65,15 +65,15 @@ VG_PUBLIC enum vg_status vg_graph_builder_split(struct vg_graph_builder *builder
 						struct vg_graph_builder **ret_builders);
 /* The other way: what one of them captures next comes after all that they captured so far. That is the first that
  * was not split off, else the first; *ret_builder names it, and may be NULL. The others are closed, and the
- * caller still destroys them. INVALID (count below 2, one twice, of different captures), STATE unless all are building, CLOSED,
- * DRIVER; all are as before then. Source: cuStreamWaitEvent. */
+ * caller still destroys them. INVALID (count below 2, one twice, of different captures), STATE unless all are building,
+ * CLOSED, DRIVER; all are as before then. Source: cuStreamWaitEvent. */
 VG_PUBLIC enum vg_status vg_graph_builder_join(struct vg_graph_builder *const *builders, size_t count,
 					       struct vg_graph_builder **ret_builder);
 /* Nonzero: split off and not joined yet. */
 VG_PUBLIC int vg_graph_builder_is_join_required(const struct vg_graph_builder *builder);
 
-/* A copy of another builder's graph, or of a definition, as one node. INVALID, STATE (the child has not ended; unless building), UNSUPPORTED
- * (nodes that cannot be embedded), CLOSED, NO_MEMORY, DRIVER. Source: cuGraphAddNode. */
+/* A copy of another builder's graph, or of a definition, as one node. INVALID, STATE (the child has not ended; unless
+ * building), UNSUPPORTED (nodes that cannot be embedded), CLOSED, NO_MEMORY, DRIVER. Source: cuGraphAddNode. */
 VG_PUBLIC enum vg_status vg_graph_builder_embed(struct vg_graph_builder *builder, struct vg_graph_builder *child);
 VG_PUBLIC enum vg_status vg_graph_builder_embed_definition(struct vg_graph_builder *builder,
 							   struct vg_graph_definition *child);
@@ -83,21 +83,24 @@ VG_PUBLIC enum vg_status vg_graph_builder_embed_definition(struct vg_graph_build
 VG_PUBLIC enum vg_status vg_graph_builder_create_condition(struct vg_graph_builder *builder,
 							   const struct vg_graph_condition_options *options,
 							   struct vg_graph_condition *ret_condition);
-/* Conditional nodes, as vg_graph_add_if_then() and its neighbours, after what was captured so far. The bodies are builders on
- * streams of their own, which the caller owns: begin and end each, or leave it empty, then go on. INVALID, STATE unless
- * building, CLOSED, NO_MEMORY, DRIVER. Source: cuGraphAddNode. */
+/* Conditional nodes, as vg_graph_add_if_then() and its neighbours, after what was captured so far. The bodies are
+ * builders on streams of their own, which the caller owns: begin and end each, or leave it empty, then go on. INVALID,
+ * STATE unless building, CLOSED, NO_MEMORY, DRIVER. Source: cuGraphAddNode. */
 VG_PUBLIC enum vg_status vg_graph_builder_if_then(struct vg_graph_builder *builder, struct vg_graph_condition condition,
 						  struct vg_graph_builder **ret_then);
 VG_PUBLIC enum vg_status vg_graph_builder_if_else(struct vg_graph_builder *builder, struct vg_graph_condition condition,
-						  struct vg_graph_builder **ret_then, struct vg_graph_builder **ret_else);
-VG_PUBLIC enum vg_status vg_graph_builder_while_loop(struct vg_graph_builder *builder, struct vg_graph_condition condition,
+						  struct vg_graph_builder **ret_then,
+						  struct vg_graph_builder **ret_else);
+VG_PUBLIC enum vg_status vg_graph_builder_while_loop(struct vg_graph_builder *builder,
+						     struct vg_graph_condition condition,
 						     struct vg_graph_builder **ret_body);
 /* Fills an array of `count` builders. */
 VG_PUBLIC enum vg_status vg_graph_builder_switch(struct vg_graph_builder *builder, struct vg_graph_condition condition,
 						 unsigned count, struct vg_graph_builder **ret_branches);
 
 /* The definition behind an ended builder, or behind the builder of a body unless that is building. The caller owns
- * *ret_definition and ends it with vg_graph_definition_destroy(). STATE otherwise, and for builders that were split off; CLOSED. */
+ * *ret_definition and ends it with vg_graph_definition_destroy(). STATE otherwise, and for builders that were split
+ * off; CLOSED. */
 VG_PUBLIC enum vg_status vg_graph_builder_definition(struct vg_graph_builder *builder,
 						     struct vg_graph_definition **ret_definition);
 /* As vg_graph_definition_dot(), of an ended builder. STATE, INVALID, CLOSED, DRIVER. */

@@ -38,7 +38,8 @@ struct vg_graph_condition {
 VG_PUBLIC enum vg_status vg_graph_definition_create(struct vg_context *context,
 						    struct vg_graph_definition **ret_definition);
 /* Destroys the graph with its nodes. Executables made from it go on, and keep what their nodes use.
- * Twice is fine. INVALID for NULL and for a body or child graph, which goes with its node; DRIVER. Source: cuGraphDestroy. */
+ * Twice is fine. INVALID for NULL and for a body or child graph, which goes with its node; DRIVER. Source:
+ * cuGraphDestroy. */
 VG_PUBLIC enum vg_status vg_graph_definition_close(struct vg_graph_definition *definition);
 /* Drops the caller's reference. NULL is fine. */
 VG_PUBLIC void vg_graph_definition_destroy(struct vg_graph_definition *definition);
@@ -49,7 +50,8 @@ VG_PUBLIC struct vg_context *vg_graph_definition_context(const struct vg_graph_d
 
 /* All nodes, in no order to rely on: always the same object for a node, also for one that capture
  * made. *ret_count is how many there are; with `capacity` 0, `nodes` may be NULL, and only the count is told.
- * LIMIT if there are more than `capacity`; nothing is written then. CLOSED, NO_MEMORY, DRIVER. Source: cuGraphGetNodes. */
+ * LIMIT if there are more than `capacity`; nothing is written then. CLOSED, NO_MEMORY, DRIVER. Source: cuGraphGetNodes.
+ */
 VG_PUBLIC enum vg_status vg_graph_definition_nodes(struct vg_graph_definition *definition, struct vg_graph_node **nodes,
 						   size_t capacity, size_t *ret_count);
 /* All edges, likewise. Source: cuGraphGetEdges. */
@@ -57,8 +59,8 @@ VG_PUBLIC enum vg_status vg_graph_definition_edges(struct vg_graph_definition *d
 						   size_t capacity, size_t *ret_count);
 
 struct vg_graph_condition_options {
-	size_t size;	      /* sizeof(struct vg_graph_condition_options) */
-	int assign_default;   /* nonzero: every launch begins with default_value; 0: with what the last one left */
+	size_t size;	    /* sizeof(struct vg_graph_condition_options) */
+	int assign_default; /* nonzero: every launch begins with default_value; 0: with what the last one left */
 	unsigned default_value;
 };
 

@@ -65,11 +65,11 @@ VG_PUBLIC enum vg_status vg_graph_add_empty(struct vg_graph_definition *definiti
 struct vg_graph_memset {
 	size_t size; /* sizeof(struct vg_graph_memset) */
 	vg_address destination;
-	unsigned value;	       /* must fit in an element */
-	unsigned element_size; /* bytes: 1, 2 or 4; 0 counts as 1 */
-	size_t width;	       /* elements of a row */
-	size_t height;	       /* rows; 0 counts as 1 */
-	size_t pitch;	       /* bytes from row to row; of no meaning for one row */
+	unsigned value;			      /* must fit in an element */
+	unsigned element_size;		      /* bytes: 1, 2 or 4; 0 counts as 1 */
+	size_t width;			      /* elements of a row */
+	size_t height;			      /* rows; 0 counts as 1 */
+	size_t pitch;			      /* bytes from row to row; of no meaning for one row */
 	struct vg_buffer *destination_buffer; /* not NULL: kept alive by the node */
 };
 VG_PUBLIC enum vg_status vg_graph_add_memset(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
@@ -97,8 +97,8 @@ VG_PUBLIC enum vg_status vg_graph_node_get_memcpy(const struct vg_graph_node *no
 
 /* A launch, checked as vg_launch() does. Values of arguments are copied. */
 struct vg_graph_kernel {
-	size_t size; /* sizeof(struct vg_graph_kernel) */
-	struct vg_kernel *kernel; /* kept alive by the node */
+	size_t size;			       /* sizeof(struct vg_graph_kernel) */
+	struct vg_kernel *kernel;	       /* kept alive by the node */
 	const struct vg_launch_config *config; /* serialization of streams has no meaning in a graph */
 	const struct vg_argument *arguments;
 	size_t argument_count;
@@ -117,8 +117,9 @@ VG_PUBLIC enum vg_status vg_graph_node_get_launch_config(const struct vg_graph_n
 							 struct vg_launch_config *ret_config);
 
 /* A host function, as vg_graph_builder_callback(): with `size` 0 it gets `data` itself, else a copy. */
-VG_PUBLIC enum vg_status vg_graph_add_callback(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
-					       size_t count, void (*function)(void *data), const void *data, size_t size,
+VG_PUBLIC enum vg_status vg_graph_add_callback(struct vg_graph_definition *definition,
+					       struct vg_graph_node *const *after, size_t count,
+					       void (*function)(void *data), const void *data, size_t size,
 					       struct vg_graph_node **ret_node);
 VG_PUBLIC enum vg_status vg_graph_node_set_callback(struct vg_graph_node *node, void (*function)(void *data),
 						    const void *data, size_t size);
@@ -131,8 +132,8 @@ VG_PUBLIC enum vg_status vg_graph_add_event_record(struct vg_graph_definition *d
 						   struct vg_graph_node *const *after, size_t count,
 						   struct vg_event *event, struct vg_graph_node **ret_node);
 VG_PUBLIC enum vg_status vg_graph_add_event_wait(struct vg_graph_definition *definition,
-						 struct vg_graph_node *const *after, size_t count, struct vg_event *event,
-						 struct vg_graph_node **ret_node);
+						 struct vg_graph_node *const *after, size_t count,
+						 struct vg_event *event, struct vg_graph_node **ret_node);
 VG_PUBLIC enum vg_status vg_graph_node_set_event(struct vg_graph_node *node, struct vg_event *event);
 /* The event's object, or NULL where the node came from a capture, and the driver's handle. Either may be NULL. */
 VG_PUBLIC enum vg_status vg_graph_node_get_event(const struct vg_graph_node *node, struct vg_event **ret_event,
@@ -149,7 +150,7 @@ struct vg_graph_allocation {
 	size_t size; /* sizeof(struct vg_graph_allocation) */
 	size_t bytes;
 	enum vg_graph_memory_type type;
-	struct vg_device *device; /* NULL: the definition's; of no meaning for host memory */
+	struct vg_device *device;	/* NULL: the definition's; of no meaning for host memory */
 	struct vg_device *const *peers; /* other devices that may read and write it */
 	size_t peer_count;
 };
@@ -165,8 +166,8 @@ VG_PUBLIC enum vg_status vg_graph_node_get_allocation(const struct vg_graph_node
 						      struct vg_graph_allocation *ret_allocation,
 						      vg_address *ret_address);
 /* As vg_graph_definition_nodes(). */
-VG_PUBLIC enum vg_status vg_graph_node_get_peers(const struct vg_graph_node *node, struct vg_device **peers, size_t capacity,
-						 size_t *ret_count);
+VG_PUBLIC enum vg_status vg_graph_node_get_peers(const struct vg_graph_node *node, struct vg_device **peers,
+						 size_t capacity, size_t *ret_count);
 /* Frees what an allocation node allocates, of this graph or of one that ran before. */
 VG_PUBLIC enum vg_status vg_graph_add_free(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 					   size_t count, vg_address address, struct vg_graph_node **ret_node);
@@ -188,14 +189,14 @@ enum vg_graph_conditional_type {
 	VG_GRAPH_SWITCH = 2,
 };
 /* Nodes that look at a condition of their definition: run the body if it is not 0; one body or the other; the
- * body again and again while it is not 0; the body of that number, or none if there is none. Bodies are filled by vg_graph_node_get_body(): kernels, memset, memcpy, empty nodes, child
- * graphs and further conditional nodes. */
-VG_PUBLIC enum vg_status vg_graph_add_if_then(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
-					      size_t count, struct vg_graph_condition condition,
-					      struct vg_graph_node **ret_node);
-VG_PUBLIC enum vg_status vg_graph_add_if_else(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
-					      size_t count, struct vg_graph_condition condition,
-					      struct vg_graph_node **ret_node);
+ * body again and again while it is not 0; the body of that number, or none if there is none. Bodies are filled by
+ * vg_graph_node_get_body(): kernels, memset, memcpy, empty nodes, child graphs and further conditional nodes. */
+VG_PUBLIC enum vg_status vg_graph_add_if_then(struct vg_graph_definition *definition,
+					      struct vg_graph_node *const *after, size_t count,
+					      struct vg_graph_condition condition, struct vg_graph_node **ret_node);
+VG_PUBLIC enum vg_status vg_graph_add_if_else(struct vg_graph_definition *definition,
+					      struct vg_graph_node *const *after, size_t count,
+					      struct vg_graph_condition condition, struct vg_graph_node **ret_node);
 VG_PUBLIC enum vg_status vg_graph_add_while_loop(struct vg_graph_definition *definition,
 						 struct vg_graph_node *const *after, size_t count,
 						 struct vg_graph_condition condition, struct vg_graph_node **ret_node);
@@ -206,15 +207,17 @@ VG_PUBLIC enum vg_status vg_graph_add_switch(struct vg_graph_definition *definit
  * not tell. Outputs may be NULL. */
 VG_PUBLIC enum vg_status vg_graph_node_get_conditional(const struct vg_graph_node *node,
 						       struct vg_graph_condition *ret_condition,
-						       enum vg_graph_conditional_type *ret_type, unsigned *ret_branches);
-/* A body, counted from 0: of if-else, 0 is what runs if the condition is not 0. It belongs to the node. UNSUPPORTED likewise. */
+						       enum vg_graph_conditional_type *ret_type,
+						       unsigned *ret_branches);
+/* A body, counted from 0: of if-else, 0 is what runs if the condition is not 0. It belongs to the node. UNSUPPORTED
+ * likewise. */
 VG_PUBLIC enum vg_status vg_graph_node_get_body(struct vg_graph_node *node, unsigned branch,
 						struct vg_graph_definition **ret_body);
 
 /* ---- edges -------------------------------------------------------------------------------------- */
 
-/* The nodes that this one waits for, and those that wait for it, as they are now. As vg_graph_definition_nodes(). Source:
- * cuGraphNodeGetDependencies, cuGraphNodeGetDependentNodes. */
+/* The nodes that this one waits for, and those that wait for it, as they are now. As vg_graph_definition_nodes().
+ * Source: cuGraphNodeGetDependencies, cuGraphNodeGetDependentNodes. */
 VG_PUBLIC enum vg_status vg_graph_node_predecessors(const struct vg_graph_node *node, struct vg_graph_node **nodes,
 						    size_t capacity, size_t *ret_count);
 VG_PUBLIC enum vg_status vg_graph_node_successors(const struct vg_graph_node *node, struct vg_graph_node **nodes,

@@ -9,8 +9,8 @@ static enum vg_status check(const struct vg_graph_allocation *a, const char *fun
 	if (!a->bytes)
 		return vg_fail(VG_INVALID, 0, function, "an allocation of 0 bytes: ask for 1 or more");
 	if ((unsigned)a->type > VG_GRAPH_MEMORY_MANAGED)
-		return vg_fail(VG_INVALID, 0, function, "memory type %d: there are 0 (device), 1 (host) and 2 (managed)",
-			       (int)a->type);
+		return vg_fail(VG_INVALID, 0, function,
+			       "memory type %d: there are 0 (device), 1 (host) and 2 (managed)", (int)a->type);
 	if (a->type == VG_GRAPH_MEMORY_MANAGED && core_driver_version() < 13000)
 		return core_needs_driver(13000, function, "managed memory of a graph");
 	if (a->peer_count && !a->peers)
@@ -72,8 +72,8 @@ static enum vg_status read_params(const struct vg_graph_node *node, const char *
 	return r ? core_driver_failed(r, function, "cuGraphMemAllocNodeGetParams", "%s", "") : VG_OK;
 }
 
-enum vg_status vg_graph_node_get_allocation(const struct vg_graph_node *node, struct vg_graph_allocation *ret_allocation,
-					    vg_address *ret_address)
+enum vg_status vg_graph_node_get_allocation(const struct vg_graph_node *node,
+					    struct vg_graph_allocation *ret_allocation, vg_address *ret_address)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS params;
 
@@ -90,8 +90,8 @@ enum vg_status vg_graph_node_get_allocation(const struct vg_graph_node *node, st
 			.size = sizeof *ret_allocation,
 			.bytes = params.bytesize,
 			.type = params.poolProps.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED ? VG_GRAPH_MEMORY_MANAGED
-				: on_device					      ? VG_GRAPH_MEMORY_DEVICE
-										      : VG_GRAPH_MEMORY_HOST,
+				: on_device						     ? VG_GRAPH_MEMORY_DEVICE
+											     : VG_GRAPH_MEMORY_HOST,
 			.device = device,
 			.peer_count = params.accessDescCount,
 		};

@@ -1,4 +1,5 @@
-// What a builder puts into its graph beside the stream's own work: child graphs, and conditional nodes whose bodies are builders.
+// What a builder puts into its graph beside the stream's own work: child graphs, and conditional nodes whose bodies are
+// builders.
 #include <stdlib.h>
 
 #include "core/graph.h"
@@ -39,12 +40,14 @@ enum vg_status vg_graph_builder_create_condition(struct vg_graph_builder *builde
 {
 	enum vg_status status = core_builder_building(builder, not_building, __func__);
 
-	return status ? status : vg_graph_definition_create_condition(builder->origin->definition, options, ret_condition);
+	return status ? status
+		      : vg_graph_definition_create_condition(builder->origin->definition, options, ret_condition);
 }
 
 // ---- conditional nodes ----------------------------------------------------------------------
 
-static enum vg_status new_body(struct vg_graph_builder *builder, const char *function, struct vg_graph_builder **ret_body)
+static enum vg_status new_body(struct vg_graph_builder *builder, const char *function,
+			       struct vg_graph_builder **ret_body)
 {
 	struct vg_stream *stream;
 
@@ -69,7 +72,8 @@ static enum vg_status new_bodies(struct vg_graph_builder *builder, unsigned coun
 				 struct vg_graph_builder ***ret_bodies)
 {
 	struct vg_graph_builder **bodies = calloc(count, sizeof(struct vg_graph_builder *));
-	enum vg_status status = bodies ? VG_OK : vg_fail(VG_NO_MEMORY, 0, function, "no memory for %u graph builders", count);
+	enum vg_status status =
+		bodies ? VG_OK : vg_fail(VG_NO_MEMORY, 0, function, "no memory for %u graph builders", count);
 
 	for (unsigned i = 0; i < count && status == VG_OK; i++)
 		status = new_body(builder, function, &bodies[i]);
@@ -147,7 +151,8 @@ enum vg_status vg_graph_builder_if_else(struct vg_graph_builder *builder, struct
 }
 
 static enum vg_status add_one(struct vg_graph_builder *builder, struct vg_graph_condition condition,
-			      enum vg_graph_conditional_type type, const char *function, struct vg_graph_builder **ret_body)
+			      enum vg_graph_conditional_type type, const char *function,
+			      struct vg_graph_builder **ret_body)
 {
 	struct vg_graph_builder **bodies;
 

@@ -54,7 +54,8 @@ enum vg_status vg_graph_builder_create_on(struct vg_stream *stream, struct vg_gr
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(ret_builder);
 	if (!stream->handle || stream->handle == CU_STREAM_LEGACY)
-		return vg_fail(VG_INVALID, 0, __func__, "the legacy default stream cannot be captured: create a stream");
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "the legacy default stream cannot be captured: create a stream");
 	struct vg_graph_builder *builder = core_builder_new(stream, __func__, &status);
 	if (builder)
 		*ret_builder = builder;
@@ -76,8 +77,8 @@ static enum vg_status begin(struct vg_graph_builder *builder, struct vg_graph_de
 			    enum vg_graph_capture_mode mode, const char *function)
 {
 	CORE_ENTER(scope, builder->stream->context->handle);
-	CUresult r = core_driver->cuStreamBeginCaptureToGraph(builder->stream->handle, definition->handle, NULL, NULL, 0,
-							      (CUstreamCaptureMode)mode);
+	CUresult r = core_driver->cuStreamBeginCaptureToGraph(builder->stream->handle, definition->handle, NULL, NULL,
+							      0, (CUstreamCaptureMode)mode);
 	if (r)
 		return core_driver_failed(r, function, "cuStreamBeginCapture", "%s", "");
 	definition->capturing = true;
@@ -94,8 +95,8 @@ enum vg_status vg_graph_builder_begin(struct vg_graph_builder *builder, enum vg_
 
 	CORE_USABLE(builder, "builder");
 	if ((unsigned)mode > VG_GRAPH_CAPTURE_RELAXED)
-		return vg_fail(VG_INVALID, 0, __func__, "capture mode %d: there are 0 (global), 1 (thread-local) and 2 (relaxed)",
-			       (int)mode);
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "capture mode %d: there are 0 (global), 1 (thread-local) and 2 (relaxed)", (int)mode);
 	if (builder->origin->state == CORE_BUILDER_BUILDING)
 		return vg_fail(VG_STATE, 0, __func__, "the graph builder is already building");
 	if (builder->origin->state != CORE_BUILDER_NEW)
@@ -125,8 +126,9 @@ enum vg_status vg_graph_builder_is_building(struct vg_graph_builder *builder, in
 	if (builder->origin->state == CORE_BUILDER_BUILDING && !builder->joined)
 		CORE_CALL(cuStreamIsCapturing, builder->stream->handle, &status);
 	if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
-		return vg_fail(VG_STATE, 0, __func__,
-			       "the capture was spoilt by something that cannot be part of it: close the graph builder");
+		return vg_fail(
+			VG_STATE, 0, __func__,
+			"the capture was spoilt by something that cannot be part of it: close the graph builder");
 	*ret_building = status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 	return VG_OK;
 }
@@ -167,10 +169,12 @@ enum vg_status vg_graph_builder_end(struct vg_graph_builder *builder)
 	if (status)
 		return status;
 	if (builder->origin != builder)
-		return vg_fail(VG_STATE, 0, __func__, "the graph builder was split off: join it, and end the one that began");
+		return vg_fail(VG_STATE, 0, __func__,
+			       "the graph builder was split off: join it, and end the one that began");
 	if (builder->unjoined)
-		return vg_fail(VG_STATE, 0, __func__, "%u graph builder%s split off %s not been joined", builder->unjoined,
-			       builder->unjoined == 1 ? "" : "s", builder->unjoined == 1 ? "has" : "have");
+		return vg_fail(VG_STATE, 0, __func__, "%u graph builder%s split off %s not been joined",
+			       builder->unjoined, builder->unjoined == 1 ? "" : "s",
+			       builder->unjoined == 1 ? "has" : "have");
 	CORE_ENTER(scope, builder->stream->context->handle);
 	CUresult r = end_capture(builder);
 	return r ? core_driver_failed(r, __func__, "cuStreamEndCapture", "%s", "") : VG_OK;
@@ -256,7 +260,8 @@ static enum vg_status append(struct vg_graph_builder *builder, struct core_graph
 	if (added)
 		return added;
 	CUgraphNode handle = node->handle;
-	r = core_driver->cuStreamUpdateCaptureDependencies_v2(stream, &handle, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+	r = core_driver->cuStreamUpdateCaptureDependencies_v2(stream, &handle, NULL, 1,
+							      CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 	if (r) {
 		added = core_driver_failed(r, function, "cuStreamUpdateCaptureDependencies", "%s", "");
 		vg_graph_node_remove(node);
@@ -310,7 +315,8 @@ enum vg_status vg_graph_builder_complete(struct vg_graph_builder *builder, const
 	CORE_USABLE(builder, "builder");
 	CORE_NEEDED(ret_graph);
 	if (builder->origin != builder || builder->body)
-		return vg_fail(VG_STATE, 0, __func__, "the graph builder fills a part of a graph: complete the one that began");
+		return vg_fail(VG_STATE, 0, __func__,
+			       "the graph builder fills a part of a graph: complete the one that began");
 	if (builder->state == CORE_BUILDER_FAILED)
 		return vg_fail(VG_STATE, 0, __func__, "the capture was spoilt, and there is no graph");
 	if (builder->state != CORE_BUILDER_ENDED)

@@ -13,14 +13,14 @@ enum core_builder_state {
 
 struct vg_graph_builder {
 	struct core_object object;
-	struct vg_stream *stream;	   // held
-	struct vg_graph_builder *origin;  // that began the capture: itself, or held by one split off
-	enum core_builder_state state;	   // of an origin
+	struct vg_stream *stream;		// held
+	struct vg_graph_builder *origin;	// that began the capture: itself, or held by one split off
+	enum core_builder_state state;		// of an origin
 	struct vg_graph_definition *definition; // of an origin: its root is held; NULL: not begun
-	bool body;			   // fills the body of a conditional node
-	bool joined;			   // of one split off
-	unsigned unjoined;		   // of an origin: split off and not joined
-	struct vg_graph_builder *forks;	   // of an origin: held until the capture ends, for their streams take part in it
+	bool body;				// fills the body of a conditional node
+	bool joined;				// of one split off
+	unsigned unjoined;			// of an origin: split off and not joined
+	struct vg_graph_builder *forks; // of an origin: held until the capture ends, for their streams take part in it
 	struct vg_graph_builder *next_fork;
 	const struct core_object *kept; // of an origin: what was kept last
 };

@@ -20,7 +20,8 @@ static enum vg_status refuse_child(struct vg_graph_definition *child, const char
 			    type != CU_GRAPH_NODE_TYPE_CONDITIONAL)
 				continue;
 			status = vg_fail(VG_UNSUPPORTED, 0, function,
-					 "the child graph has a node of kind %s: graphs that allocate, free or decide are not embedded",
+					 "the child graph has a node of kind %s: graphs that allocate, free or decide "
+					 "are not embedded",
 					 core_graph_type_name(type));
 			break;
 		}

@@ -20,7 +20,8 @@ enum vg_status core_graph_conditional_init(struct core_graph_conditional *condit
 {
 	*conditional = (struct core_graph_conditional){.condition = condition, .type = type, .count = count};
 	if (!condition.handle)
-		return vg_fail(VG_INVALID, 0, function, "the condition is empty: vg_graph_definition_create_condition() makes one");
+		return vg_fail(VG_INVALID, 0, function,
+			       "the condition is empty: vg_graph_definition_create_condition() makes one");
 	if (!count)
 		return vg_fail(VG_INVALID, 0, function, "a switch of 0 branches: it needs 1 or more");
 	conditional->bodies = calloc(count, sizeof *conditional->bodies);
@@ -90,7 +91,8 @@ enum vg_status vg_graph_add_if_else(struct vg_graph_definition *definition, stru
 }
 
 enum vg_status vg_graph_add_while_loop(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
-				       size_t count, struct vg_graph_condition condition, struct vg_graph_node **ret_node)
+				       size_t count, struct vg_graph_condition condition,
+				       struct vg_graph_node **ret_node)
 {
 	return add(definition, after, count, condition, VG_GRAPH_WHILE, 1, __func__, ret_node);
 }
@@ -107,8 +109,9 @@ static enum vg_status check_known(const struct vg_graph_node *node, const char *
 	enum vg_status status = core_graph_node_check_type(node, CU_GRAPH_NODE_TYPE_CONDITIONAL, function);
 
 	if (status == VG_OK && node->condition_type < 0)
-		status = vg_fail(VG_UNSUPPORTED, 0, function,
-				 "the conditional node was not made by this library, and the driver does not tell about it");
+		status = vg_fail(
+			VG_UNSUPPORTED, 0, function,
+			"the conditional node was not made by this library, and the driver does not tell about it");
 	return status;
 }
 

@@ -29,20 +29,23 @@ static enum vg_status check_memset(struct vg_graph_memset *m, const char *functi
 	m->element_size += !m->element_size;
 	m->height += !m->height;
 	if (m->element_size != 1 && m->element_size != 2 && m->element_size != 4)
-		return vg_fail(VG_INVALID, 0, function, "elements of %u bytes: they may have 1, 2 or 4", m->element_size);
+		return vg_fail(VG_INVALID, 0, function, "elements of %u bytes: they may have 1, 2 or 4",
+			       m->element_size);
 	if (m->element_size < 4 && m->value >> 8 * m->element_size)
 		return vg_fail(VG_INVALID, 0, function, "value %#x does not fit in an element of %u byte%s", m->value,
 			       m->element_size, m->element_size == 1 ? "" : "s");
 	if (!m->width)
 		return vg_fail(VG_INVALID, 0, function, "rows of 0 elements: there is nothing to set");
 	if (m->height > 1 && m->pitch / m->element_size < m->width)
-		return vg_fail(VG_INVALID, 0, function, "a pitch of %zu bytes is less than a row: %zu elements of %u bytes",
-			       m->pitch, m->width, m->element_size);
+		return vg_fail(VG_INVALID, 0, function,
+			       "a pitch of %zu bytes is less than a row: %zu elements of %u bytes", m->pitch, m->width,
+			       m->element_size);
 	return check_buffer(m->destination_buffer, "destination_buffer", function);
 }
 
-static enum vg_status describe_memset(const struct vg_graph_definition *definition, const struct vg_graph_memset *memset,
-				      const char *function, struct core_graph_spec *ret_spec)
+static enum vg_status describe_memset(const struct vg_graph_definition *definition,
+				      const struct vg_graph_memset *memset, const char *function,
+				      struct core_graph_spec *ret_spec)
 {
 	struct vg_graph_memset m;
 
@@ -124,8 +127,9 @@ static CUmemorytype memory_type(vg_address address)
 	return r == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 }
 
-static enum vg_status describe_memcpy(const struct vg_graph_definition *definition, const struct vg_graph_memcpy *memcpy,
-				      const char *function, struct core_graph_spec *ret_spec)
+static enum vg_status describe_memcpy(const struct vg_graph_definition *definition,
+				      const struct vg_graph_memcpy *memcpy, const char *function,
+				      struct core_graph_spec *ret_spec)
 {
 	struct vg_graph_memcpy m;
 
@@ -139,7 +143,8 @@ static enum vg_status describe_memcpy(const struct vg_graph_definition *definiti
 	if (!m.bytes)
 		return vg_fail(VG_INVALID, 0, function, "a copy of 0 bytes: there is nothing to copy");
 	if (!m.destination || !m.source)
-		return vg_fail(VG_INVALID, 0, function, "the copy's %s is address 0", m.destination ? "source" : "destination");
+		return vg_fail(VG_INVALID, 0, function, "the copy's %s is address 0",
+			       m.destination ? "source" : "destination");
 	CORE_ENTER(scope, definition->context->handle);
 	*ret_spec = (struct core_graph_spec){.native.type = CU_GRAPH_NODE_TYPE_MEMCPY};
 	ret_spec->native.memcpy.copyCtx = definition->context->handle;

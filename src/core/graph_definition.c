@@ -82,7 +82,8 @@ enum vg_status core_graph_check(const struct vg_graph_definition *definition, co
 	if (atomic_load(&definition->root->object.closed))
 		return vg_fail(VG_CLOSED, 0, function, "the graph definition has been closed");
 	if (!definition->handle)
-		return vg_fail(VG_CLOSED, 0, function, "the graph definition went with its node, which has been removed");
+		return vg_fail(VG_CLOSED, 0, function,
+			       "the graph definition went with its node, which has been removed");
 	return VG_OK;
 }
 
@@ -160,7 +161,9 @@ enum vg_status vg_graph_definition_dot(struct vg_graph_definition *definition, c
 	CORE_OPTIONS(o, options);
 	// The structure has the driver's order: a field is a bit.
 	_Static_assert(offsetof(struct vg_graph_dot_options, conditional_node_parameters) -
-			       offsetof(struct vg_graph_dot_options, verbose) == 15 * sizeof(int), "a field a bit");
+				       offsetof(struct vg_graph_dot_options, verbose) ==
+			       15 * sizeof(int),
+		       "a field a bit");
 	const int *fields = &o.verbose;
 	for (unsigned bit = 0; bit <= 15; bit++)
 		flags |= fields[bit] ? 1u << bit : 0;

@@ -17,7 +17,7 @@ struct vg_graph_node {
 	struct vg_graph_node *next; // in its bucket, or among the removed
 	CUgraphNode handle;	    // NULL: removed
 	CUgraphNodeType type;
-	uint64_t mark; // of the last list it was named in
+	uint64_t mark;		      // of the last list it was named in
 	struct core_graph_keep *keep; // the root graph's; NULL: needs nothing
 	// Definitions inside it: of a child graph, one; of a conditional that we made, its bodies.
 	struct vg_graph_definition **inner;
@@ -27,7 +27,7 @@ struct vg_graph_node {
 };
 
 struct vg_graph_definition {
-	struct core_object object; // of a root; others have no references of their own
+	struct core_object object;	  // of a root; others have no references of their own
 	struct vg_graph_definition *root; // itself, or the tree's
 	struct vg_context *context;	  // held by the root
 	CUgraph handle;			  // NULL: gone with its node
@@ -43,17 +43,17 @@ struct vg_graph_definition {
 enum vg_status core_graph_check(const struct vg_graph_definition *definition, const char *name, const char *function);
 enum vg_status core_graph_node_check(const struct vg_graph_node *node, const char *name, const char *function);
 // In a public function: returns from it unless the definition or the node can be used.
-#define CORE_GRAPH_USABLE(definition)                                                              \
-	do {                                                                                       \
-		enum vg_status usable_ = core_graph_check(definition, #definition, __func__);      \
-		if (usable_)                                                                       \
-			return usable_;                                                            \
+#define CORE_GRAPH_USABLE(definition)                                                                                  \
+	do {                                                                                                           \
+		enum vg_status usable_ = core_graph_check(definition, #definition, __func__);                          \
+		if (usable_)                                                                                           \
+			return usable_;                                                                                \
 	} while (0)
-#define CORE_NODE_OF(node, kind)                                                                   \
-	do {                                                                                       \
-		enum vg_status usable_ = core_graph_node_check_type(node, kind, __func__);         \
-		if (usable_)                                                                       \
-			return usable_;                                                            \
+#define CORE_NODE_OF(node, kind)                                                                                       \
+	do {                                                                                                           \
+		enum vg_status usable_ = core_graph_node_check_type(node, kind, __func__);                             \
+		if (usable_)                                                                                           \
+			return usable_;                                                                                \
 	} while (0)
 // Likewise, and INVALID for a node of another kind.
 enum vg_status core_graph_node_check_type(const struct vg_graph_node *node, CUgraphNodeType type, const char *function);
@@ -109,7 +109,8 @@ enum vg_status core_graph_child_spec(const struct vg_graph_definition *definitio
 // What to answer when a child graph was not added: why, if it is the child's nodes.
 enum vg_status core_graph_child_failed(struct vg_graph_definition *child, enum vg_status status, const char *function);
 
-// A conditional node to be made: first everything that can fail here, then the node, then core_graph_conditional_added().
+// A conditional node to be made: first everything that can fail here, then the node, then
+// core_graph_conditional_added().
 struct core_graph_conditional {
 	struct core_graph_spec spec;
 	struct vg_graph_condition condition;

@@ -180,8 +180,9 @@ static enum vg_status side_room(struct side *side, size_t count, const char *fun
 {
 	side->nodes = calloc(count + 1, sizeof *side->nodes);
 	side->data = calloc(count + 1, sizeof *side->data);
-	return side->nodes && side->data ? VG_OK
-					 : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu nodes", count);
+	return side->nodes && side->data
+		       ? VG_OK
+		       : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu nodes", count);
 }
 
 static enum vg_status assign(struct vg_graph_node *node, bool before, struct vg_graph_node *const *wanted, size_t count,
@@ -236,7 +237,8 @@ enum vg_status vg_graph_node_set_predecessors(struct vg_graph_node *node, struct
 	return status ? status : assign(node, true, nodes, count, __func__);
 }
 
-enum vg_status vg_graph_node_set_successors(struct vg_graph_node *node, struct vg_graph_node *const *nodes, size_t count)
+enum vg_status vg_graph_node_set_successors(struct vg_graph_node *node, struct vg_graph_node *const *nodes,
+					    size_t count)
 {
 	enum vg_status status = check_side(node, nodes, count, __func__);
 

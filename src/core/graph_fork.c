@@ -104,14 +104,17 @@ int vg_graph_builder_is_join_required(const struct vg_graph_builder *builder)
 static enum vg_status check_join(struct vg_graph_builder *const *builders, size_t count, const char *function)
 {
 	for (size_t i = 0; i < count; i++) {
-		enum vg_status status = core_builder_building(builders[i], "must be building before it can be joined", function);
+		enum vg_status status =
+			core_builder_building(builders[i], "must be building before it can be joined", function);
 		if (status)
 			return status;
 		if (builders[i]->origin != builders[0]->origin)
-			return vg_fail(VG_INVALID, 0, function, "graph builders 0 and %zu belong to different captures", i);
+			return vg_fail(VG_INVALID, 0, function, "graph builders 0 and %zu belong to different captures",
+				       i);
 		for (size_t j = 0; j < i; j++)
 			if (builders[j] == builders[i])
-				return vg_fail(VG_INVALID, 0, function, "graph builders %zu and %zu are the same", j, i);
+				return vg_fail(VG_INVALID, 0, function, "graph builders %zu and %zu are the same", j,
+					       i);
 	}
 	return VG_OK;
 }

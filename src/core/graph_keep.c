@@ -44,7 +44,8 @@ CUresult core_graph_keep_attach(struct core_graph_keep *keep, CUgraph graph)
 {
 	if (!keep)
 		return CUDA_SUCCESS;
-	CUresult r = core_driver->cuUserObjectCreate(&keep->user_object, keep, drop, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+	CUresult r =
+		core_driver->cuUserObjectCreate(&keep->user_object, keep, drop, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
 	if (r) {
 		core_graph_keep_destroy(keep);
 		return r;

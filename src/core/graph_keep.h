@@ -12,7 +12,7 @@
 enum { CORE_GRAPH_KEEPS = 2 };
 
 struct core_graph_keep {
-	struct core_graph_keep *next; // in the queue
+	struct core_graph_keep *next;		       // in the queue
 	struct core_object *objects[CORE_GRAPH_KEEPS]; // NULL: none
 	CUuserObject user_object;
 	max_align_t data[]; // a callback's copy

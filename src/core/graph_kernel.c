@@ -18,7 +18,8 @@ static enum vg_status refuse_serialization(const struct core_launch *launch, con
 	for (unsigned i = 0; i < launch->native.numAttrs; i++)
 		if (launch->attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
 			return vg_fail(VG_UNSUPPORTED, 0, function,
-				       "programmatic serialization is between launches of a stream: a graph's nodes have edges");
+				       "programmatic serialization is between launches of a stream: a graph's nodes "
+				       "have edges");
 	return VG_OK;
 }
 
@@ -86,7 +87,8 @@ static CUresult set_attributes(CUgraphNode node, const struct core_launch *launc
 	CUresult r = CUDA_SUCCESS;
 
 	for (unsigned i = 0; i < launch->native.numAttrs && r == CUDA_SUCCESS; i++)
-		r = core_driver->cuGraphKernelNodeSetAttribute(node, launch->attributes[i].id, &launch->attributes[i].value);
+		r = core_driver->cuGraphKernelNodeSetAttribute(node, launch->attributes[i].id,
+							       &launch->attributes[i].value);
 	return r;
 }
 
@@ -128,7 +130,8 @@ enum vg_status vg_graph_add_kernel(struct vg_graph_definition *definition, struc
 
 // ---- what a node was told -----------------------------------------------------------------
 
-static enum vg_status read_cluster(CUgraphNode node, const char *function, unsigned ret_cluster[3], int *ret_cooperative)
+static enum vg_status read_cluster(CUgraphNode node, const char *function, unsigned ret_cluster[3],
+				   int *ret_cooperative)
 {
 	CUkernelNodeAttrValue value;
 
@@ -209,7 +212,8 @@ static enum vg_status check_same(const struct vg_graph_node *node, const struct 
 	bool same = none ? !cluster[0] : memcmp(cluster, asked, sizeof cluster) == 0;
 	if (!same || cooperative != d->launch.cooperative)
 		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "the kernel node has clusters of %u x %u x %u%s, which stay: instantiate a graph that has others",
+			       "the kernel node has clusters of %u x %u x %u%s, which stay: instantiate a graph that "
+			       "has others",
 			       cluster[0], cluster[1], cluster[2], cooperative ? " and is cooperative" : "");
 	return VG_OK;
 }

@@ -5,8 +5,8 @@
 
 enum vg_status core_graph_no_room(size_t count, size_t capacity, const char *what, const char *function)
 {
-	return vg_fail(VG_LIMIT, 0, function, "there are %zu %s, and room for %zu: ask for the count first", count, what,
-		       capacity);
+	return vg_fail(VG_LIMIT, 0, function, "there are %zu %s, and room for %zu: ask for the count first", count,
+		       what, capacity);
 }
 
 enum vg_status core_graph_nodes_of(struct vg_graph_definition *definition, const CUgraphNode *handles, size_t count,
@@ -56,7 +56,8 @@ enum vg_status vg_graph_definition_nodes(struct vg_graph_definition *definition,
 }
 
 static enum vg_status edges_of(struct vg_graph_definition *definition, CUgraphNode *from, CUgraphNode *to,
-			       CUgraphEdgeData *data, size_t count, const char *function, struct vg_graph_edge *ret_edges)
+			       CUgraphEdgeData *data, size_t count, const char *function,
+			       struct vg_graph_edge *ret_edges)
 {
 	struct vg_graph_edge edge;
 

@@ -93,8 +93,19 @@ enum vg_status core_graph_node_check(const struct vg_graph_node *node, const cha
 const char *core_graph_type_name(CUgraphNodeType type)
 {
 	static const char *const names[] = {
-		"kernel",      "memcpy",	   "memset",	     "host",	   "child graph", "empty", "event wait",
-		"event record", "semaphore signal", "semaphore wait", "allocation", "free",	   "batch memory operation",
+		"kernel",
+		"memcpy",
+		"memset",
+		"host",
+		"child graph",
+		"empty",
+		"event wait",
+		"event record",
+		"semaphore signal",
+		"semaphore wait",
+		"allocation",
+		"free",
+		"batch memory operation",
 		"conditional",
 	};
 
@@ -196,9 +207,11 @@ enum vg_status core_graph_list(struct vg_graph_definition *definition, struct vg
 		if (status)
 			return status;
 		if (nodes[i]->definition != definition)
-			return vg_fail(VG_INVALID, 0, function, "node %zu of the list belongs to another graph definition", i);
+			return vg_fail(VG_INVALID, 0, function,
+				       "node %zu of the list belongs to another graph definition", i);
 		if (nodes[i]->mark == mark)
-			return vg_fail(VG_INVALID, 0, function, "node %zu of the list was named before: name each once", i);
+			return vg_fail(VG_INVALID, 0, function, "node %zu of the list was named before: name each once",
+				       i);
 		nodes[i]->mark = mark;
 		ret_handles[i] = nodes[i]->handle;
 	}
@@ -231,8 +244,8 @@ enum vg_status core_graph_add_native(struct vg_graph_definition *definition, con
 	}
 	r = core_driver->cuGraphAddNode_v2(&handle, definition->handle, after, data, count, &spec->native);
 	if (r) {
-		enum vg_status status = core_driver_failed(r, function, "cuGraphAddNode", "%s",
-							   spec->asked ? spec->asked : "");
+		enum vg_status status =
+			core_driver_failed(r, function, "cuGraphAddNode", "%s", spec->asked ? spec->asked : "");
 		core_graph_keep_detach(node->keep, root);
 		free(node);
 		return status;

@@ -62,14 +62,16 @@ static const char *update_text(CUgraphExecUpdateResult result)
 	case CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED:
 		return "the function of a kernel node changed (CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED)";
 	case CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED:
-		return "the parameters of a node changed in a way that is not supported (CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED)";
+		return "the parameters of a node changed in a way that is not supported "
+		       "(CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED)";
 	case CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED:
 		return "a node has something that updates do not support (CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED)";
 	case CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE:
 		return "the function of a kernel node changed in a way that is not supported "
 		       "(CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE)";
 	case CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED:
-		return "the attributes of a node changed in a way that is not supported (CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED)";
+		return "the attributes of a node changed in a way that is not supported "
+		       "(CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED)";
 	default:
 		return "see the driver's error (CU_GRAPH_EXEC_UPDATE_ERROR)";
 	}
@@ -83,8 +85,8 @@ static enum vg_status update(struct vg_graph *graph, struct vg_graph_definition 
 	CORE_ENTER(scope, graph->context->handle);
 	CUresult r = core_driver->cuGraphExecUpdate_v2(graph->handle, source->handle, &info);
 	if (r)
-		return core_driver_failed(r, function, "cuGraphExecUpdate", "graph update failed, the graph is as before: %s",
-					  update_text(info.result));
+		return core_driver_failed(r, function, "cuGraphExecUpdate",
+					  "graph update failed, the graph is as before: %s", update_text(info.result));
 	// What the nodes need now is the source's, of which the driver has references.
 	while (graph->changes)
 		outdate(graph, &graph->changes);
@@ -185,9 +187,10 @@ enum vg_status vg_graph_set_enabled(struct vg_graph *graph, struct vg_graph_node
 		return status;
 	CORE_ENTER(scope, graph->context->handle);
 	CUresult r = core_driver->cuGraphNodeSetEnabled(graph->handle, node->handle, enabled != 0);
-	return r ? core_driver_failed(r, __func__, "cuGraphNodeSetEnabled",
-				      "a %s node: kernel, memset and memcpy nodes of the graph's definition can be switched",
-				      core_graph_type_name(node->type))
+	return r ? core_driver_failed(
+			   r, __func__, "cuGraphNodeSetEnabled",
+			   "a %s node: kernel, memset and memcpy nodes of the graph's definition can be switched",
+			   core_graph_type_name(node->type))
 		 : VG_OK;
 }
 
@@ -203,9 +206,10 @@ enum vg_status vg_graph_is_enabled(struct vg_graph *graph, const struct vg_graph
 	CORE_ENTER(scope, graph->context->handle);
 	CUresult r = core_driver->cuGraphNodeGetEnabled(graph->handle, node->handle, &enabled);
 	if (r)
-		return core_driver_failed(r, __func__, "cuGraphNodeGetEnabled",
-					  "a %s node: kernel, memset and memcpy nodes of the graph's definition can be switched",
-					  core_graph_type_name(node->type));
+		return core_driver_failed(
+			r, __func__, "cuGraphNodeGetEnabled",
+			"a %s node: kernel, memset and memcpy nodes of the graph's definition can be switched",
+			core_graph_type_name(node->type));
 	*ret_enabled = enabled != 0;
 	return VG_OK;
 }

@@ -10,7 +10,8 @@ TEST(memory_is_allocated_set_copied_and_freed_by_nodes)
 
 	OK(vg_graph_add_allocation(bench.definition, NULL, 0, ALLOCATION(.bytes = sizeof host), &address, &allocated));
 	OK(vg_graph_add_memset(bench.definition, &allocated, 1,
-			       MEMSET(.destination = address, .value = 0xabcd1234, .element_size = 4, .width = 8), &set));
+			       MEMSET(.destination = address, .value = 0xabcd1234, .element_size = 4, .width = 8),
+			       &set));
 	OK(vg_graph_add_memcpy(bench.definition, &set, 1,
 			       MEMCPY(.destination = ADDRESS(host), .source = address, .bytes = sizeof host), &copied));
 	struct vg_graph_node *after;
@@ -31,7 +32,8 @@ TEST(what_a_memset_node_does_is_read_back)
 	struct vg_graph_node *node;
 
 	OK(vg_graph_add_memset(bench.definition, NULL, 0,
-			       MEMSET(.destination = address, .value = 0x1122, .element_size = 2, .width = 5, .height = 3, .pitch = 16),
+			       MEMSET(.destination = address, .value = 0x1122, .element_size = 2, .width = 5,
+				      .height = 3, .pitch = 16),
 			       &node));
 	CHECK_INT(vg_graph_node_type(node), VG_GRAPH_NODE_MEMSET);
 	OK(vg_graph_node_get_memset(node, &read));
@@ -65,17 +67,23 @@ TEST(a_memset_pattern_is_1_2_or_4_bytes_and_fits)
 	struct vg_graph_node *node = NULL;
 	size_t count;
 
-	REFUSED(vg_graph_add_memset(d, NULL, 0, MEMSET(.destination = 4096, .element_size = 3, .width = 1), &node), VG_INVALID,
-		"elements of 3 bytes: they may have 1, 2 or 4");
-	REFUSED(vg_graph_add_memset(d, NULL, 0, MEMSET(.destination = 4096, .value = 256, .width = 1), &node), VG_INVALID,
-		"value 0x100 does not fit in an element of 1 byte");
-	REFUSED(vg_graph_add_memset(d, NULL, 0, MEMSET(.destination = 4096, .value = 0x10000, .element_size = 2, .width = 1), &node),
+	REFUSED(vg_graph_add_memset(d, NULL, 0, MEMSET(.destination = 4096, .element_size = 3, .width = 1), &node),
+		VG_INVALID, "elements of 3 bytes: they may have 1, 2 or 4");
+	REFUSED(vg_graph_add_memset(d, NULL, 0, MEMSET(.destination = 4096, .value = 256, .width = 1), &node),
+		VG_INVALID, "value 0x100 does not fit in an element of 1 byte");
+	REFUSED(vg_graph_add_memset(d, NULL, 0,
+				    MEMSET(.destination = 4096, .value = 0x10000, .element_size = 2, .width = 1),
+				    &node),
 		VG_INVALID, "does not fit in an element of 2 bytes");
 	REFUSED(vg_graph_add_memset(d, NULL, 0, MEMSET(.destination = 4096), &node), VG_INVALID, "rows of 0 elements");
-	REFUSED(vg_graph_add_memset(d, NULL, 0, MEMSET(.destination = 4096, .element_size = 4, .width = 4, .height = 2, .pitch = 15), &node),
+	REFUSED(vg_graph_add_memset(
+			d, NULL, 0,
+			MEMSET(.destination = 4096, .element_size = 4, .width = 4, .height = 2, .pitch = 15), &node),
 		VG_INVALID, "a pitch of 15 bytes is less than a row: 4 elements of 4 bytes");
-	REFUSED(vg_graph_add_memset(d, NULL, 0, MEMSET(.destination = 4096, .element_size = 4, .width = SIZE_MAX / 2, .height = 2,
-							.pitch = SIZE_MAX), &node),
+	REFUSED(vg_graph_add_memset(d, NULL, 0,
+				    MEMSET(.destination = 4096, .element_size = 4, .width = SIZE_MAX / 2, .height = 2,
+					   .pitch = SIZE_MAX),
+				    &node),
 		VG_INVALID, "is less than a row");
 	REFUSED(vg_graph_add_memset(d, NULL, 0, NULL, &node), VG_INVALID, "memset is NULL");
 	CHECK(node == NULL);
@@ -92,18 +100,22 @@ TEST(a_copy_finds_out_where_its_memory_is)
 	struct vg_graph_memcpy read;
 	struct vg_graph_node *up, *down;
 
-	OK(vg_graph_add_memcpy(bench.definition, NULL, 0, MEMCPY(.destination = device, .source = ADDRESS(in), .bytes = sizeof in), &up));
-	OK(vg_graph_add_memcpy(bench.definition, &up, 1, MEMCPY(.destination = ADDRESS(out), .source = device, .bytes = sizeof in), &down));
+	OK(vg_graph_add_memcpy(bench.definition, NULL, 0,
+			       MEMCPY(.destination = device, .source = ADDRESS(in), .bytes = sizeof in), &up));
+	OK(vg_graph_add_memcpy(bench.definition, &up, 1,
+			       MEMCPY(.destination = ADDRESS(out), .source = device, .bytes = sizeof in), &down));
 	OK(vg_graph_node_get_memcpy(up, &read));
 	CHECK(read.destination == device && read.source == ADDRESS(in));
 	CHECK_INT(read.bytes, sizeof in);
 	vg_graph_destroy(bench_run(&bench));
 	CHECK_INT(out[3], 4);
 	int other[4] = {5, 6, 7, 8};
-	OK(vg_graph_node_set_memcpy(up, MEMCPY(.destination = device, .source = ADDRESS(other), .bytes = sizeof other)));
+	OK(vg_graph_node_set_memcpy(up,
+				    MEMCPY(.destination = device, .source = ADDRESS(other), .bytes = sizeof other)));
 	vg_graph_destroy(bench_run(&bench));
 	CHECK_INT(out[3], 8);
-	REFUSED(vg_graph_add_memcpy(bench.definition, NULL, 0, MEMCPY(.destination = device, .source = ADDRESS(in)), NULL),
+	REFUSED(vg_graph_add_memcpy(bench.definition, NULL, 0, MEMCPY(.destination = device, .source = ADDRESS(in)),
+				    NULL),
 		VG_INVALID, "a copy of 0 bytes");
 	REFUSED(vg_graph_add_memcpy(bench.definition, NULL, 0, MEMCPY(.source = device, .bytes = 4), NULL), VG_INVALID,
 		"destination is address 0");
@@ -132,9 +144,12 @@ TEST(allocations_say_what_was_asked)
 	CHECK_INT(read.peer_count, 0);
 	OK(vg_graph_node_get_peers(node, NULL, 0, &count));
 	CHECK_INT(count, 0);
-	REFUSED(vg_graph_add_allocation(d, NULL, 0, ALLOCATION(.bytes = 0), &address, NULL), VG_INVALID, "an allocation of 0 bytes");
-	REFUSED(vg_graph_add_allocation(d, NULL, 0, ALLOCATION(.bytes = 1, .type = 3), &address, NULL), VG_INVALID, "memory type 3");
-	REFUSED(vg_graph_add_allocation(d, NULL, 0, ALLOCATION(.bytes = 1, .peer_count = 1), &address, NULL), VG_INVALID, "peers is NULL");
+	REFUSED(vg_graph_add_allocation(d, NULL, 0, ALLOCATION(.bytes = 0), &address, NULL), VG_INVALID,
+		"an allocation of 0 bytes");
+	REFUSED(vg_graph_add_allocation(d, NULL, 0, ALLOCATION(.bytes = 1, .type = 3), &address, NULL), VG_INVALID,
+		"memory type 3");
+	REFUSED(vg_graph_add_allocation(d, NULL, 0, ALLOCATION(.bytes = 1, .peer_count = 1), &address, NULL),
+		VG_INVALID, "peers is NULL");
 	REFUSED(vg_graph_add_free(d, NULL, 0, 0, NULL), VG_INVALID, "address 0 cannot be freed");
 	REFUSED(vg_graph_add_free(d, NULL, 0, 4096, NULL), VG_DRIVER, "cuGraphAddNode");
 	REFUSED(vg_graph_node_remove(node), VG_DRIVER, "cuGraphDestroyNode");
@@ -151,7 +166,8 @@ TEST(graphs_allocate_host_and_managed_memory)
 
 	for (int i = 0; i < 2; i++) {
 		enum vg_graph_memory_type type = i ? VG_GRAPH_MEMORY_MANAGED : VG_GRAPH_MEMORY_HOST;
-		OK(vg_graph_add_allocation(bench.definition, NULL, 0, ALLOCATION(.bytes = 64, .type = type), &address[i], &nodes[i]));
+		OK(vg_graph_add_allocation(bench.definition, NULL, 0, ALLOCATION(.bytes = 64, .type = type),
+					   &address[i], &nodes[i]));
 		OK(vg_graph_node_get_allocation(nodes[i], &read, NULL));
 		CHECK_INT(read.type, type);
 		CHECK_INT(read.device != NULL, i);
@@ -192,8 +208,10 @@ TEST(callbacks_get_a_copy_or_the_pointer)
 	where = NULL;
 	vg_graph_destroy(bench_run(&bench));
 	CHECK_INT(ran, 4);
-	REFUSED(vg_graph_add_callback(bench.definition, NULL, 0, NULL, NULL, 0, NULL), VG_INVALID, "the callback is NULL");
-	REFUSED(vg_graph_add_callback(bench.definition, NULL, 0, count, NULL, 8, NULL), VG_INVALID, "data is NULL, and its size is 8");
+	REFUSED(vg_graph_add_callback(bench.definition, NULL, 0, NULL, NULL, 0, NULL), VG_INVALID,
+		"the callback is NULL");
+	REFUSED(vg_graph_add_callback(bench.definition, NULL, 0, count, NULL, 8, NULL), VG_INVALID,
+		"data is NULL, and its size is 8");
 	bench_close(&bench);
 }
 
@@ -269,12 +287,14 @@ TEST(graphs_that_allocate_or_decide_are_not_embedded)
 
 	OK(vg_graph_definition_create(bench.context, &child));
 	OK(vg_graph_add_allocation(child, NULL, 0, ALLOCATION(.bytes = 64), &address, NULL));
-	REFUSED(vg_graph_add_child(bench.definition, NULL, 0, child, NULL), VG_UNSUPPORTED, "a node of kind allocation");
+	REFUSED(vg_graph_add_child(bench.definition, NULL, 0, child, NULL), VG_UNSUPPORTED,
+		"a node of kind allocation");
 	vg_graph_definition_destroy(child);
 	OK(vg_graph_definition_create(bench.context, &child));
 	OK(vg_graph_definition_create_condition(child, NULL, &condition));
 	OK(vg_graph_add_if_then(child, NULL, 0, condition, NULL));
-	REFUSED(vg_graph_add_child(bench.definition, NULL, 0, child, NULL), VG_UNSUPPORTED, "a node of kind conditional");
+	REFUSED(vg_graph_add_child(bench.definition, NULL, 0, child, NULL), VG_UNSUPPORTED,
+		"a node of kind conditional");
 	vg_graph_definition_destroy(child);
 	bench_close(&bench);
 }

@@ -106,7 +106,8 @@ TEST(each_state_has_its_own_refusal)
 	REFUSED(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED), VG_STATE, "cannot resume");
 	OK(vg_graph_builder_close(builder));
 	OK(vg_graph_builder_close(builder));
-	REFUSED(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED), VG_CLOSED, "the graph builder has been closed");
+	REFUSED(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED), VG_CLOSED,
+		"the graph builder has been closed");
 	REFUSED(vg_graph_builder_is_building(builder, &building), VG_CLOSED, "has been closed");
 	CHECK(vg_graph_builder_stream(builder) == NULL);
 	vg_graph_builder_destroy(builder);
@@ -218,9 +219,12 @@ TEST(joins_that_make_no_sense_leave_all_builders_as_they_were)
 
 	OK(vg_graph_builder_split(first, 2, split));
 	REFUSED(vg_graph_builder_join(split, 1, &root), VG_INVALID, "must join 2 or more graph builders, got 1");
-	REFUSED(vg_graph_builder_join((struct vg_graph_builder *[]){first, first}, 2, &root), VG_INVALID, "are the same");
-	REFUSED(vg_graph_builder_join((struct vg_graph_builder *[]){split[1], second}, 2, &root), VG_INVALID, "different captures");
-	REFUSED(vg_graph_builder_join((struct vg_graph_builder *[]){first, NULL}, 2, &root), VG_INVALID, "builder is NULL");
+	REFUSED(vg_graph_builder_join((struct vg_graph_builder *[]){first, first}, 2, &root), VG_INVALID,
+		"are the same");
+	REFUSED(vg_graph_builder_join((struct vg_graph_builder *[]){split[1], second}, 2, &root), VG_INVALID,
+		"different captures");
+	REFUSED(vg_graph_builder_join((struct vg_graph_builder *[]){first, NULL}, 2, &root), VG_INVALID,
+		"builder is NULL");
 	CHECK(root == NULL);
 	OK(vg_graph_builder_is_building(first, &building));
 	CHECK_INT(building, 1);
@@ -377,7 +381,8 @@ TEST(default_streams_are_not_captured)
 	OK(vg_graph_builder_create_on(bench.stream, &builder));
 	OK(vg_graph_builder_create_on(bench.stream, &second));
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
-	REFUSED(vg_graph_builder_begin(second, VG_GRAPH_CAPTURE_RELAXED), VG_STATE, "another graph builder is capturing the stream");
+	REFUSED(vg_graph_builder_begin(second, VG_GRAPH_CAPTURE_RELAXED), VG_STATE,
+		"another graph builder is capturing the stream");
 	OK(vg_graph_builder_end(builder));
 	OK(vg_graph_builder_begin(second, VG_GRAPH_CAPTURE_RELAXED));
 	vg_graph_builder_destroy(builder);

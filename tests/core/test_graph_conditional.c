@@ -1,7 +1,11 @@
 // Conditional nodes, captured and defined. Their bodies run only where kernels do.
 #include "graph_test.h"
 
-#define CONDITION(...) &(struct vg_graph_condition_options){.size = sizeof(struct vg_graph_condition_options), __VA_ARGS__}
+#define CONDITION(...)                                                                                                 \
+	&(struct vg_graph_condition_options)                                                                           \
+	{                                                                                                              \
+		.size = sizeof(struct vg_graph_condition_options), __VA_ARGS__                                         \
+	}
 
 struct words {
 	vg_address address;
@@ -18,8 +22,8 @@ static void add_to(struct bench *bench, struct vg_graph_definition *body, struct
 	OK(vg_graph_add_kernel(body, NULL, 0, KERNEL(kernel, CONFIG(1, 1), VG_ARGUMENT(word)), NULL));
 }
 
-static void set_to(struct vg_graph_definition *definition, struct vg_kernel *kernel, struct vg_graph_condition condition,
-		   unsigned value, struct vg_graph_node **ret_node)
+static void set_to(struct vg_graph_definition *definition, struct vg_kernel *kernel,
+		   struct vg_graph_condition condition, unsigned value, struct vg_graph_node **ret_node)
 {
 	OK(vg_graph_add_kernel(definition, NULL, 0,
 			       KERNEL(kernel, CONFIG(1, 1), VG_ARGUMENT(condition), VG_ARGUMENT(value)), ret_node));
@@ -73,16 +77,21 @@ TEST(while_runs_its_body_until_the_condition_is_0)
 	struct vg_graph_node *start, *loop;
 	int m = 0, b = 5;
 
-	OK(vg_graph_definition_create_condition(bench.definition, CONDITION(.assign_default = 1, .default_value = 1), &condition));
+	OK(vg_graph_definition_create_condition(bench.definition, CONDITION(.assign_default = 1, .default_value = 1),
+						&condition));
 	OK(vg_graph_add_kernel(bench.definition, NULL, 0,
-			       KERNEL(affine, CONFIG(1, 1), VG_ARGUMENT(w.address), VG_ARGUMENT(m), VG_ARGUMENT(b)), &start));
+			       KERNEL(affine, CONFIG(1, 1), VG_ARGUMENT(w.address), VG_ARGUMENT(m), VG_ARGUMENT(b)),
+			       &start));
 	OK(vg_graph_add_while_loop(bench.definition, &start, 1, condition, &loop));
 	OK(vg_graph_node_get_body(loop, 0, &body));
 	vg_address other = w.address + 4;
 	struct vg_graph_node *step;
 	m = 1, b = 1;
-	OK(vg_graph_add_kernel(body, NULL, 0, KERNEL(affine, CONFIG(1, 1), VG_ARGUMENT(other), VG_ARGUMENT(m), VG_ARGUMENT(b)), &step));
-	OK(vg_graph_add_kernel(body, &step, 1, KERNEL(down, CONFIG(1, 1), VG_ARGUMENT(condition), VG_ARGUMENT(w.address)), NULL));
+	OK(vg_graph_add_kernel(body, NULL, 0,
+			       KERNEL(affine, CONFIG(1, 1), VG_ARGUMENT(other), VG_ARGUMENT(m), VG_ARGUMENT(b)),
+			       &step));
+	OK(vg_graph_add_kernel(body, &step, 1,
+			       KERNEL(down, CONFIG(1, 1), VG_ARGUMENT(condition), VG_ARGUMENT(w.address)), NULL));
 	struct vg_graph *graph = bench_run(&bench);
 	read_all(&bench, &w);
 	CHECK(w.values[0] == 0 && w.values[1] == 5);
@@ -108,7 +117,8 @@ TEST(switch_runs_the_branch_of_that_number_or_none)
 
 	OK(vg_graph_definition_create_condition(bench.definition, NULL, &condition));
 	set_to(bench.definition, set, condition, 2, &first);
-	REFUSED(vg_graph_add_switch(bench.definition, &first, 1, condition, 0, &node), VG_INVALID, "a switch of 0 branches");
+	REFUSED(vg_graph_add_switch(bench.definition, &first, 1, condition, 0, &node), VG_INVALID,
+		"a switch of 0 branches");
 	OK(vg_graph_add_switch(bench.definition, &first, 1, condition, 3, &node));
 	for (unsigned i = 0; i < 3; i++) {
 		OK(vg_graph_node_get_body(node, i, &body));
@@ -140,10 +150,12 @@ TEST(conditions_serve_one_node_of_their_definition)
 
 	OK(vg_graph_definition_create(bench.context, &other));
 	OK(vg_graph_definition_create_condition(bench.definition, NULL, &condition));
-	REFUSED(vg_graph_add_if_then(other, NULL, 0, condition, &node), VG_DRIVER, "the condition must be of this graph definition");
+	REFUSED(vg_graph_add_if_then(other, NULL, 0, condition, &node), VG_DRIVER,
+		"the condition must be of this graph definition");
 	REFUSED(vg_graph_add_if_then(bench.definition, NULL, 0, none, &node), VG_INVALID, "the condition is empty");
 	CHECK(node == NULL);
-	REFUSED(vg_graph_definition_instantiate(bench.definition, NULL, &graph), VG_DRIVER, "one or more conditions have no conditional node");
+	REFUSED(vg_graph_definition_instantiate(bench.definition, NULL, &graph), VG_DRIVER,
+		"one or more conditions have no conditional node");
 	OK(vg_graph_add_if_then(bench.definition, NULL, 0, condition, &node));
 	REFUSED(vg_graph_add_while_loop(bench.definition, NULL, 0, condition, NULL), VG_DRIVER, "each serves one node");
 	OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph));
@@ -160,7 +172,8 @@ TEST(conditions_serve_one_node_of_their_definition)
 
 // ---- captured -----------------------------------------------------------------------------
 
-static void launch_on(struct vg_graph_builder *builder, struct vg_kernel *kernel, const struct vg_argument *arguments, size_t count)
+static void launch_on(struct vg_graph_builder *builder, struct vg_kernel *kernel, const struct vg_argument *arguments,
+		      size_t count)
 {
 	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 1), kernel, arguments, count));
 }
@@ -194,7 +207,8 @@ TEST(bodies_are_captured_by_builders_of_their_own)
 	launch_on(otherwise, add, ARGUMENTS(VG_ARGUMENT(second)));
 	launch_on(builder, add, ARGUMENTS(VG_ARGUMENT(third))); // comes after the node
 	OK(vg_graph_builder_end(builder));
-	REFUSED(vg_graph_builder_complete(builder, NULL, &graph), VG_STATE, "still being captured by 1 builder: end it first");
+	REFUSED(vg_graph_builder_complete(builder, NULL, &graph), VG_STATE,
+		"still being captured by 1 builder: end it first");
 	OK(vg_graph_builder_end(otherwise));
 	OK(vg_graph_builder_complete(builder, NULL, &graph));
 	OK(vg_graph_builder_definition(builder, &definition));

@@ -50,7 +50,8 @@ TEST(nothing_is_cut_off_in_large_graphs)
 	CHECK_INT(found, MANY);
 	for (int i = 0; i < MANY; i++)
 		CHECK(vg_graph_node_definition(listed[i]) == bench.definition);
-	REFUSED(vg_graph_node_predecessors(join, listed, MANY - 1, &found), VG_LIMIT, "there are 1000 nodes, and room for 999");
+	REFUSED(vg_graph_node_predecessors(join, listed, MANY - 1, &found), VG_LIMIT,
+		"there are 1000 nodes, and room for 999");
 	vg_graph_destroy(bench_run(&bench));
 	bench_close(&bench);
 }
@@ -107,7 +108,8 @@ TEST(edges_that_cannot_be_are_refused_and_change_nothing)
 		"node 1 of the list belongs to another");
 	REFUSED(vg_graph_node_set_predecessors(b, (struct vg_graph_node *[]){b}, 1), VG_INVALID, "wait for itself");
 	REFUSED(vg_graph_node_set_predecessors(b, NULL, 1), VG_INVALID, "nodes is NULL, and count is 1");
-	REFUSED(vg_graph_add_empty(bench.definition, (struct vg_graph_node *[]){a, a}, 2, NULL), VG_INVALID, "was named before");
+	REFUSED(vg_graph_add_empty(bench.definition, (struct vg_graph_node *[]){a, a}, 2, NULL), VG_INVALID,
+		"was named before");
 	REFUSED(vg_graph_add_empty(bench.definition, &stranger, 1, NULL), VG_INVALID, "belongs to another");
 	REFUSED(vg_graph_add_empty(bench.definition, NULL, 2, NULL), VG_INVALID, "after is NULL, and count is 2");
 	REFUSED(vg_graph_add_empty(NULL, NULL, 0, NULL), VG_INVALID, "definition is NULL");
@@ -154,6 +156,7 @@ TEST(a_cycle_is_found_when_it_is_instantiated)
 	OK(vg_graph_add_empty(bench.definition, NULL, 0, &a));
 	OK(vg_graph_add_empty(bench.definition, &a, 1, &b));
 	OK(vg_graph_edge_add(b, a));
-	REFUSED(vg_graph_definition_instantiate(bench.definition, NULL, &graph), VG_DRIVER, "invalid structure, such as cycles");
+	REFUSED(vg_graph_definition_instantiate(bench.definition, NULL, &graph), VG_DRIVER,
+		"invalid structure, such as cycles");
 	bench_close(&bench);
 }

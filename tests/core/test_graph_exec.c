@@ -34,9 +34,10 @@ TEST(options_of_an_executable)
 
 	bench = bench_open();
 	OK(vg_graph_add_allocation(bench.definition, NULL, 0, ALLOCATION(.bytes = 64), &address, &node));
-	OK(vg_graph_definition_instantiate(bench.definition,
-					   GRAPH_OPTIONS(.auto_free_on_launch = 1, .use_node_priority = 1, .upload_stream = bench.stream),
-					   &graph));
+	OK(vg_graph_definition_instantiate(
+		bench.definition,
+		GRAPH_OPTIONS(.auto_free_on_launch = 1, .use_node_priority = 1, .upload_stream = bench.stream),
+		&graph));
 	launch_and_wait(&bench, graph);
 	launch_and_wait(&bench, graph);
 	bench_free(&bench, address);
@@ -72,8 +73,8 @@ TEST(closed_and_missing_graphs_are_refused)
 	OK(vg_stream_close(closed));
 	REFUSED(vg_graph_launch(graph, closed), VG_CLOSED, "the stream has been closed");
 	REFUSED(vg_graph_launch(graph, NULL), VG_INVALID, "stream is NULL");
-	REFUSED(vg_graph_definition_instantiate(bench.definition, GRAPH_OPTIONS(.upload_stream = closed), &graph), VG_CLOSED,
-		"the stream has been closed");
+	REFUSED(vg_graph_definition_instantiate(bench.definition, GRAPH_OPTIONS(.upload_stream = closed), &graph),
+		VG_CLOSED, "the stream has been closed");
 	vg_stream_destroy(closed);
 	CHECK(vg_graph_handle(graph) != NULL);
 	OK(vg_graph_close(graph));
@@ -111,7 +112,8 @@ TEST(an_update_takes_over_or_changes_nothing)
 	CHECK_INT(seen, 2);
 	OK(vg_graph_add_empty(other, &node, 1, NULL));
 	OK(vg_graph_node_set_memset(node, MEMSET(.destination = word, .value = 3, .width = 1)));
-	REFUSED(vg_graph_update(graph, other), VG_DRIVER, "the topology changed (CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED)");
+	REFUSED(vg_graph_update(graph, other), VG_DRIVER,
+		"the topology changed (CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED)");
 	CHECK_CONTAINS(vg_last_error()->text, "graph update failed");
 	launch_and_wait(&bench, graph);
 	read_words(bench.context, &seen, word, 1);
@@ -170,8 +172,10 @@ TEST(nodes_of_an_executable_are_changed_and_switched_one_by_one)
 	unsigned seen[4];
 	int enabled;
 
-	OK(vg_graph_add_memset(bench.definition, NULL, 0, MEMSET(.destination = word, .value = 1, .element_size = 4, .width = 1), &set));
-	OK(vg_graph_add_memcpy(bench.definition, &set, 1, MEMCPY(.destination = word + 4, .source = ADDRESS(&in), .bytes = 4), &copy));
+	OK(vg_graph_add_memset(bench.definition, NULL, 0,
+			       MEMSET(.destination = word, .value = 1, .element_size = 4, .width = 1), &set));
+	OK(vg_graph_add_memcpy(bench.definition, &set, 1,
+			       MEMCPY(.destination = word + 4, .source = ADDRESS(&in), .bytes = 4), &copy));
 	OK(vg_graph_add_callback(bench.definition, &copy, 1, count, &where, sizeof where, &call));
 	struct vg_graph *graph = bench_run(&bench);
 	OK(vg_graph_set_memset(graph, set, MEMSET(.destination = word, .value = 2, .element_size = 4, .width = 1)));
@@ -195,7 +199,8 @@ TEST(nodes_of_an_executable_are_changed_and_switched_one_by_one)
 	read_words(bench.context, seen, word, 8);
 	CHECK_INT(seen[0], 2);
 	REFUSED(vg_graph_set_enabled(graph, call, 0), VG_DRIVER, "a host node: kernel, memset and memcpy nodes");
-	REFUSED(vg_graph_set_memset(graph, copy, MEMSET(.destination = word, .width = 1)), VG_INVALID, "is of kind memcpy");
+	REFUSED(vg_graph_set_memset(graph, copy, MEMSET(.destination = word, .width = 1)), VG_INVALID,
+		"is of kind memcpy");
 	struct vg_graph_definition *elsewhere;
 	struct vg_graph_node *stranger;
 	OK(vg_graph_definition_create(bench.context, &elsewhere));
@@ -246,15 +251,18 @@ TEST(kernel_nodes_run_and_tell_what_they_run)
 	struct CUkern_st *handle;
 	int m = 2, b = 3, value;
 
-	OK(vg_graph_add_kernel(bench.definition, NULL, 0,
-			       KERNEL(affine, CONFIG(2, 4, .shared_memory = 64), VG_ARGUMENT(word), VG_ARGUMENT(m), VG_ARGUMENT(b)), &node));
+	OK(vg_graph_add_kernel(
+		bench.definition, NULL, 0,
+		KERNEL(affine, CONFIG(2, 4, .shared_memory = 64), VG_ARGUMENT(word), VG_ARGUMENT(m), VG_ARGUMENT(b)),
+		&node));
 	OK(vg_graph_node_get_kernel(node, &read, &handle));
 	CHECK(read == affine && handle == vg_kernel_handle(affine));
 	OK(vg_graph_node_get_launch_config(node, &config));
 	CHECK(config.grid[0] == 2 && config.grid[1] == 1 && config.block[0] == 4 && config.shared_memory == 64);
 	CHECK(config.cluster[0] == 0 && !config.cooperative);
 	m = 0; // copied
-	OK(vg_graph_node_set_kernel(node, KERNEL(affine, CONFIG(1, 1), VG_ARGUMENT(word), VG_ARGUMENT(m), VG_ARGUMENT(b))));
+	OK(vg_graph_node_set_kernel(node,
+				    KERNEL(affine, CONFIG(1, 1), VG_ARGUMENT(word), VG_ARGUMENT(m), VG_ARGUMENT(b))));
 	struct vg_graph *graph = bench_run(&bench);
 	read_words(bench.context, &value, word, sizeof value);
 	CHECK_INT(value, 3);
@@ -289,21 +297,29 @@ TEST(launches_are_checked_before_they_become_nodes)
 
 	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(add, CONFIG(1, 1), VG_ARGUMENT(narrow)), NULL), VG_INVALID,
 		"has 2 bytes: the kernel takes 8");
-	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(add, CONFIG(1, 1), VG_ARGUMENT(word), VG_ARGUMENT(word)), NULL), VG_INVALID,
-		"2 arguments for kernel");
-	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(add, CONFIG(0, 1), VG_ARGUMENT(word)), NULL), VG_INVALID, "grid is 0");
-	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(add, NULL, VG_ARGUMENT(word)), NULL), VG_INVALID, "config is NULL");
-	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(NULL, CONFIG(1, 1), VG_ARGUMENT(word)), NULL), VG_INVALID, "kernel is NULL");
+	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(add, CONFIG(1, 1), VG_ARGUMENT(word), VG_ARGUMENT(word)), NULL),
+		VG_INVALID, "2 arguments for kernel");
+	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(add, CONFIG(0, 1), VG_ARGUMENT(word)), NULL), VG_INVALID,
+		"grid is 0");
+	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(add, NULL, VG_ARGUMENT(word)), NULL), VG_INVALID,
+		"config is NULL");
+	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(NULL, CONFIG(1, 1), VG_ARGUMENT(word)), NULL), VG_INVALID,
+		"kernel is NULL");
 	REFUSED(vg_graph_add_kernel(d, NULL, 0, NULL, NULL), VG_INVALID, "kernel is NULL");
-	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(add, CONFIG(1 << 30, 1, .cooperative = 1), VG_ARGUMENT(word)), NULL), VG_LIMIT,
-		"a cooperative grid");
-	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(add, CONFIG(1, 1, .programmatic_stream_serialization = 1), VG_ARGUMENT(word)), NULL),
+	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(add, CONFIG(1 << 30, 1, .cooperative = 1), VG_ARGUMENT(word)),
+				    NULL),
+		VG_LIMIT, "a cooperative grid");
+	REFUSED(vg_graph_add_kernel(
+			d, NULL, 0,
+			KERNEL(add, CONFIG(1, 1, .programmatic_stream_serialization = 1), VG_ARGUMENT(word)), NULL),
 		VG_UNSUPPORTED, "a graph's nodes have edges");
-	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(add, CONFIG(1, 5000), VG_ARGUMENT(word)), NULL), VG_INVALID, "a block of 5000");
+	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(add, CONFIG(1, 5000), VG_ARGUMENT(word)), NULL), VG_INVALID,
+		"a block of 5000");
 	OK(vg_graph_definition_nodes(d, NULL, 0, &found));
 	CHECK_INT(found, 0);
 	OK(vg_kernel_close(add));
-	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(add, CONFIG(1, 1), VG_ARGUMENT(word)), NULL), VG_CLOSED, "the kernel has been closed");
+	REFUSED(vg_graph_add_kernel(d, NULL, 0, KERNEL(add, CONFIG(1, 1), VG_ARGUMENT(word)), NULL), VG_CLOSED,
+		"the kernel has been closed");
 	vg_kernel_destroy(add);
 	free_words(bench.context, word);
 	bench_close(&bench);
@@ -318,12 +334,15 @@ TEST(clusters_and_cooperation_are_attributes_of_the_node)
 	struct vg_graph_node *node;
 	int value;
 
-	OK(vg_graph_add_kernel(bench.definition, NULL, 0, KERNEL(add, CONFIG(3, 2, .cooperative = 1), VG_ARGUMENT(word)), &node));
+	OK(vg_graph_add_kernel(bench.definition, NULL, 0,
+			       KERNEL(add, CONFIG(3, 2, .cooperative = 1), VG_ARGUMENT(word)), &node));
 	OK(vg_graph_node_get_launch_config(node, &config));
 	CHECK_INT(config.cooperative, 1);
-	REFUSED(vg_graph_node_set_kernel(node, KERNEL(add, CONFIG(3, 2), VG_ARGUMENT(word))), VG_UNSUPPORTED, "is cooperative, which stay");
+	REFUSED(vg_graph_node_set_kernel(node, KERNEL(add, CONFIG(3, 2), VG_ARGUMENT(word))), VG_UNSUPPORTED,
+		"is cooperative, which stay");
 	struct vg_graph *graph = bench_run(&bench);
-	REFUSED(vg_graph_set_kernel(graph, node, KERNEL(add, CONFIG(3, 2), VG_ARGUMENT(word))), VG_UNSUPPORTED, "is cooperative");
+	REFUSED(vg_graph_set_kernel(graph, node, KERNEL(add, CONFIG(3, 2), VG_ARGUMENT(word))), VG_UNSUPPORTED,
+		"is cooperative");
 	read_words(bench.context, &value, word, sizeof value);
 	CHECK_INT(value, 6);
 	vg_graph_destroy(graph);
@@ -342,12 +361,13 @@ TEST(a_grid_of_clusters_counts_clusters)
 	int value;
 
 	// Of one block, which needs no hardware.
-	OK(vg_graph_add_kernel(bench.definition, NULL, 0, KERNEL(add, CONFIG(3, 1, .cluster = {1}), VG_ARGUMENT(word)), &node));
+	OK(vg_graph_add_kernel(bench.definition, NULL, 0, KERNEL(add, CONFIG(3, 1, .cluster = {1}), VG_ARGUMENT(word)),
+			       &node));
 	OK(vg_graph_node_get_launch_config(node, &config));
 	CHECK_INT(config.grid[0], 3);
 	vg_graph_destroy(bench_run(&bench));
-	enum vg_status status =
-		vg_graph_add_kernel(bench.definition, NULL, 0, KERNEL(add, CONFIG(3, 1, .cluster = {2}), VG_ARGUMENT(word)), &node);
+	enum vg_status status = vg_graph_add_kernel(
+		bench.definition, NULL, 0, KERNEL(add, CONFIG(3, 1, .cluster = {2}), VG_ARGUMENT(word)), &node);
 	if (status == VG_OK) {
 		OK(vg_graph_node_get_launch_config(node, &config));
 		CHECK(config.grid[0] == 3 && config.cluster[0] == 2);
@@ -399,6 +419,7 @@ TEST(a_picture_is_drawn_with_every_flag)
 	remove(path);
 	free_words(bench.context, word);
 	REFUSED(vg_graph_definition_dot(bench.definition, NULL, NULL), VG_INVALID, "path is NULL");
-	REFUSED(vg_graph_definition_dot(bench.definition, "/nowhere/graph.dot", NULL), VG_DRIVER, "to /nowhere/graph.dot");
+	REFUSED(vg_graph_definition_dot(bench.definition, "/nowhere/graph.dot", NULL), VG_DRIVER,
+		"to /nowhere/graph.dot");
 	bench_close(&bench);
 }

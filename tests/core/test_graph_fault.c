@@ -88,8 +88,8 @@ static enum vg_status add_kernel(void)
 {
 	vg_address nowhere = 4096;
 
-	return unchanged(vg_graph_add_kernel(definition, NULL, 0,
-					     KERNEL(kernel, CONFIG(1, 1, .cooperative = 1), VG_ARGUMENT(nowhere)), &made_node));
+	return unchanged(vg_graph_add_kernel(
+		definition, NULL, 0, KERNEL(kernel, CONFIG(1, 1, .cooperative = 1), VG_ARGUMENT(nowhere)), &made_node));
 }
 
 static enum vg_status add_switch(void)
@@ -134,13 +134,14 @@ static enum vg_status change_node(void)
 
 TEST(definitions_and_nodes)
 {
-	FAULT_EVERY_CALL(&((struct fault_subject){open_context, make_definition, clean}), "cuCtxPushCurrent_v2", "cuGraphCreate");
-	FAULT_EVERY_CALL(&((struct fault_subject){open_event, add_event, clean}), "cuCtxPushCurrent_v2", "cuUserObjectCreate",
-			 "cuGraphRetainUserObject", "cuGraphAddNode_v2");
-	FAULT_EVERY_CALL(&((struct fault_subject){open_kernel, add_kernel, clean}), "cuUserObjectCreate", "cuGraphRetainUserObject",
-			 "cuGraphAddNode_v2", "cuGraphKernelNodeSetAttribute");
-	FAULT_EVERY_CALL(&((struct fault_subject){open_definition, add_switch, clean}), "cuGraphConditionalHandleCreate",
-			 "cuGraphAddNode_v2");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_context, make_definition, clean}), "cuCtxPushCurrent_v2",
+			 "cuGraphCreate");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_event, add_event, clean}), "cuCtxPushCurrent_v2",
+			 "cuUserObjectCreate", "cuGraphRetainUserObject", "cuGraphAddNode_v2");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_kernel, add_kernel, clean}), "cuUserObjectCreate",
+			 "cuGraphRetainUserObject", "cuGraphAddNode_v2", "cuGraphKernelNodeSetAttribute");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_definition, add_switch, clean}),
+			 "cuGraphConditionalHandleCreate", "cuGraphAddNode_v2");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_child, add_child, clean}), "cuGraphAddNode_v2");
 }
 
@@ -148,7 +149,8 @@ TEST(executables)
 {
 	FAULT_EVERY_CALL(&((struct fault_subject){open_child, instantiate, clean}), "cuCtxPushCurrent_v2",
 			 "cuGraphInstantiateWithParams");
-	FAULT_EVERY_CALL(&((struct fault_subject){open_graph, change_node, clean}), "cuEventCreate", "cuGraphExecNodeSetParams");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_graph, change_node, clean}), "cuEventCreate",
+			 "cuGraphExecNodeSetParams");
 }
 
 // ---- builders -----------------------------------------------------------------------------
@@ -270,18 +272,21 @@ static enum vg_status complete(void)
 TEST(builders)
 {
 	FAULT_EVERY_CALL(&((struct fault_subject){open_context, make_builder, clean}), "cuStreamCreateWithPriority");
-	FAULT_EVERY_CALL(&((struct fault_subject){open_builder, begin, clean}), "cuGraphCreate", "cuStreamBeginCaptureToGraph");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_builder, begin, clean}), "cuGraphCreate",
+			 "cuStreamBeginCaptureToGraph");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_capture, split, clean}), "cuEventCreate", "cuEventRecord",
 			 "cuStreamCreateWithPriority", "cuStreamWaitEvent");
-	FAULT_EVERY_CALL(&((struct fault_subject){open_split, join, clean}), "cuEventCreate", "cuEventRecord", "cuStreamWaitEvent");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_split, join, clean}), "cuEventCreate", "cuEventRecord",
+			 "cuStreamWaitEvent");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_capture, end, clean}), "cuStreamEndCapture");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_ended, complete, clean}), "cuGraphInstantiateWithParams");
 }
 
 TEST(what_builders_add)
 {
-	FAULT_EVERY_CALL(&((struct fault_subject){open_capture, callback, clean}), "cuStreamGetCaptureInfo_v3", "cuUserObjectCreate",
-			 "cuGraphRetainUserObject", "cuGraphAddNode_v2", "cuStreamUpdateCaptureDependencies_v2");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_capture, callback, clean}), "cuStreamGetCaptureInfo_v3",
+			 "cuUserObjectCreate", "cuGraphRetainUserObject", "cuGraphAddNode_v2",
+			 "cuStreamUpdateCaptureDependencies_v2");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_capture, while_loop, clean}), "cuGraphConditionalHandleCreate",
 			 "cuStreamCreateWithPriority", "cuStreamGetCaptureInfo_v3", "cuGraphAddNode_v2",
 			 "cuStreamUpdateCaptureDependencies_v2");
@@ -296,7 +301,8 @@ static void old_driver(void)
 	OK(vg_device_get(0, &device));
 	OK(vg_context_primary(device, &context));
 	OK(vg_graph_definition_create(context, &definition));
-	REFUSED(vg_graph_add_allocation(definition, NULL, 0, ALLOCATION(.bytes = 64, .type = VG_GRAPH_MEMORY_MANAGED), &address, NULL),
+	REFUSED(vg_graph_add_allocation(definition, NULL, 0, ALLOCATION(.bytes = 64, .type = VG_GRAPH_MEMORY_MANAGED),
+					&address, NULL),
 		VG_UNSUPPORTED, "managed memory of a graph: unsupported: needs driver 13.0, have 12.8");
 	CHECK_INT(address, 7);
 	OK(vg_graph_add_allocation(definition, NULL, 0, ALLOCATION(.bytes = 64), &address, NULL));

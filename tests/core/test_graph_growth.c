@@ -17,18 +17,20 @@ TEST(definitions_nodes_and_executables)
 
 	heap_open();
 	struct bench bench = bench_open();
-	HEAP_STEADY(OK(vg_graph_definition_create(bench.context, &definition)); vg_graph_definition_destroy(definition););
+	HEAP_STEADY(OK(vg_graph_definition_create(bench.context, &definition));
+		    vg_graph_definition_destroy(definition););
 	HEAP_STEADY(OK(vg_graph_definition_create(bench.context, &definition));
 		    OK(vg_graph_add_callback(definition, NULL, 0, nothing, text, sizeof text, &node));
-		    OK(vg_graph_add_empty(definition, &node, 1, &other)); OK(vg_graph_node_set_callback(node, nothing, text, 50));
-		    OK(vg_graph_node_remove(node)); vg_graph_definition_destroy(definition););
+		    OK(vg_graph_add_empty(definition, &node, 1, &other));
+		    OK(vg_graph_node_set_callback(node, nothing, text, 50)); OK(vg_graph_node_remove(node));
+		    vg_graph_definition_destroy(definition););
 	OK(vg_graph_add_callback(bench.definition, NULL, 0, nothing, text, sizeof text, &node));
 	HEAP_STEADY(OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph)); vg_graph_destroy(graph););
 	OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph));
 	// What a node was changed to goes when the next change comes.
 	HEAP_STEADY(OK(vg_graph_set_callback(graph, node, nothing, text, sizeof text)););
-	HEAP_STEADY(OK(vg_graph_set_callback(graph, node, nothing, text, sizeof text)); OK(vg_graph_launch(graph, bench.stream));
-		    OK(vg_stream_sync(bench.stream)););
+	HEAP_STEADY(OK(vg_graph_set_callback(graph, node, nothing, text, sizeof text));
+		    OK(vg_graph_launch(graph, bench.stream)); OK(vg_stream_sync(bench.stream)););
 	HEAP_STEADY(OK(vg_graph_update(graph, bench.definition)););
 	vg_graph_destroy(graph);
 	bench_close(&bench);
@@ -45,12 +47,13 @@ TEST(children_and_bodies)
 	OK(vg_graph_definition_create(bench.context, &child));
 	OK(vg_graph_add_callback(child, NULL, 0, nothing, &child, sizeof child, NULL));
 	HEAP_STEADY(OK(vg_graph_definition_create(bench.context, &definition));
-		    OK(vg_graph_add_child(definition, NULL, 0, child, &node)); OK(vg_graph_node_get_child(node, &inner));
-		    vg_graph_definition_destroy(definition););
+		    OK(vg_graph_add_child(definition, NULL, 0, child, &node));
+		    OK(vg_graph_node_get_child(node, &inner)); vg_graph_definition_destroy(definition););
 	HEAP_STEADY(OK(vg_graph_definition_create(bench.context, &definition));
 		    OK(vg_graph_definition_create_condition(definition, NULL, &condition));
-		    OK(vg_graph_add_switch(definition, NULL, 0, condition, 3, &node)); OK(vg_graph_node_get_body(node, 1, &inner));
-		    OK(vg_graph_add_empty(inner, NULL, 0, NULL)); vg_graph_definition_destroy(definition););
+		    OK(vg_graph_add_switch(definition, NULL, 0, condition, 3, &node));
+		    OK(vg_graph_node_get_body(node, 1, &inner)); OK(vg_graph_add_empty(inner, NULL, 0, NULL));
+		    vg_graph_definition_destroy(definition););
 	vg_graph_definition_destroy(child);
 	bench_close(&bench);
 }
@@ -65,9 +68,9 @@ TEST(builders)
 	struct bench bench = bench_open();
 	HEAP_STEADY(OK(vg_graph_builder_create_on(bench.stream, &builder));
 		    OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
-		    OK(vg_graph_builder_callback(builder, nothing, &bench, sizeof bench)); OK(vg_graph_builder_end(builder));
-		    OK(vg_graph_builder_complete(builder, NULL, &graph)); vg_graph_builder_destroy(builder);
-		    vg_graph_destroy(graph););
+		    OK(vg_graph_builder_callback(builder, nothing, &bench, sizeof bench));
+		    OK(vg_graph_builder_end(builder)); OK(vg_graph_builder_complete(builder, NULL, &graph));
+		    vg_graph_builder_destroy(builder); vg_graph_destroy(graph););
 	// Discarded in the middle, and destroyed in whatever order.
 	int round = 0;
 	HEAP_STEADY(OK(vg_graph_builder_create_on(bench.stream, &builder));
@@ -76,8 +79,8 @@ TEST(builders)
 		    OK(vg_graph_builder_create_condition(builder, NULL, &condition));
 		    OK(vg_graph_builder_if_then(builder, condition, &body));
 		    OK(vg_graph_builder_begin(body, VG_GRAPH_CAPTURE_RELAXED));
-		    for (int i = 0; i < 4; i++) vg_graph_builder_destroy((struct vg_graph_builder *[]){builder, split[1], body, split[2]}
-										 [(i + round) % 4]);
+		    for (int i = 0; i < 4; i++) vg_graph_builder_destroy(
+			    (struct vg_graph_builder *[]){builder, split[1], body, split[2]}[(i + round) % 4]);
 		    round++;);
 	bench_close(&bench);
 }
@@ -132,12 +135,24 @@ TEST(any_order_of_destruction)
 			int which = left[at];
 			left[at] = left[count - 1];
 			switch (which) {
-			case 0: vg_context_destroy(context); break;
-			case 1: vg_stream_destroy(stream); break;
-			case 2: vg_event_destroy(event); break;
-			case 3: vg_graph_builder_destroy(builder); break;
-			case 4: vg_graph_definition_destroy(definition); break;
-			case 5: vg_graph_destroy(graph); break;
+			case 0:
+				vg_context_destroy(context);
+				break;
+			case 1:
+				vg_stream_destroy(stream);
+				break;
+			case 2:
+				vg_event_destroy(event);
+				break;
+			case 3:
+				vg_graph_builder_destroy(builder);
+				break;
+			case 4:
+				vg_graph_definition_destroy(definition);
+				break;
+			case 5:
+				vg_graph_destroy(graph);
+				break;
 			}
 		}
 	}

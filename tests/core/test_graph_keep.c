@@ -70,8 +70,9 @@ TEST(a_launch_in_flight_keeps_what_it_uses)
 
 	witness_open(&witness, word);
 	struct vg_graph_node *first = add_gate(&bench, &gate);
-	OK(vg_graph_add_memset(bench.definition, &first, 1,
-			       MEMSET(.destination = word, .value = 5, .width = 16, .destination_buffer = witness.buffer), NULL));
+	OK(vg_graph_add_memset(
+		bench.definition, &first, 1,
+		MEMSET(.destination = word, .value = 5, .width = 16, .destination_buffer = witness.buffer), NULL));
 	vg_buffer_destroy(witness.buffer);
 	OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph));
 	OK(vg_graph_definition_close(bench.definition));
@@ -103,8 +104,9 @@ TEST(a_removed_node_keeps_nothing)
 	witness_open(&witness[0], word);
 	witness_open(&witness[1], word);
 	OK(vg_graph_add_memcpy(bench.definition, NULL, 0,
-			       MEMCPY(.destination = word, .source = word + 8, .bytes = 4, .destination_buffer = witness[0].buffer,
-				      .source_buffer = witness[1].buffer), &node));
+			       MEMCPY(.destination = word, .source = word + 8, .bytes = 4,
+				      .destination_buffer = witness[0].buffer, .source_buffer = witness[1].buffer),
+			       &node));
 	for (int i = 0; i < 2; i++)
 		vg_buffer_destroy(witness[i].buffer);
 	struct vg_graph_memcpy read;
@@ -126,11 +128,14 @@ TEST(a_refused_change_lets_go_of_the_new_and_keeps_the_old)
 
 	witness_open(&old, word);
 	witness_open(&new, word);
-	OK(vg_graph_add_memset(bench.definition, NULL, 0, MEMSET(.destination = word, .width = 1, .destination_buffer = old.buffer), &node));
+	OK(vg_graph_add_memset(bench.definition, NULL, 0,
+			       MEMSET(.destination = word, .width = 1, .destination_buffer = old.buffer), &node));
 	vg_buffer_destroy(old.buffer);
 	struct vg_buffer *kept = new.buffer;
-	CHECK_INT(vg_graph_node_set_memset(node, MEMSET(.destination = 1, .width = 1, .destination_buffer = kept)), VG_DRIVER);
-	CHECK_INT(vg_graph_add_memset(bench.definition, NULL, 0, MEMSET(.destination = 1, .width = 1, .destination_buffer = kept), NULL),
+	CHECK_INT(vg_graph_node_set_memset(node, MEMSET(.destination = 1, .width = 1, .destination_buffer = kept)),
+		  VG_DRIVER);
+	CHECK_INT(vg_graph_add_memset(bench.definition, NULL, 0,
+				      MEMSET(.destination = 1, .width = 1, .destination_buffer = kept), NULL),
 		  VG_DRIVER);
 	vg_buffer_destroy(new.buffer);
 	come_by(&bench);
@@ -155,8 +160,9 @@ TEST(a_changed_node_of_an_executable_keeps_its_needs_until_launches_are_done)
 	OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph));
 	for (int i = 0; i < 3; i++) {
 		witness_open(&witness[i], word);
-		OK(vg_graph_set_memset(graph, set, MEMSET(.destination = word, .value = 1 + i, .width = 16,
-							  .destination_buffer = witness[i].buffer)));
+		OK(vg_graph_set_memset(graph, set,
+				       MEMSET(.destination = word, .value = 1 + i, .width = 16,
+					      .destination_buffer = witness[i].buffer)));
 		vg_buffer_destroy(witness[i].buffer);
 		if (i == 1) {
 			CHECK_INT(witness[0].dropped, 1); // never launched
@@ -196,7 +202,9 @@ TEST(destroying_a_changed_executable_waits_for_its_launch)
 	OK(vg_graph_add_memset(bench.definition, &first, 1, MEMSET(.destination = word, .width = 16), &set));
 	OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph));
 	witness_open(&witness, word);
-	OK(vg_graph_set_memset(graph, set, MEMSET(.destination = word, .value = 9, .width = 16, .destination_buffer = witness.buffer)));
+	OK(vg_graph_set_memset(
+		graph, set,
+		MEMSET(.destination = word, .value = 9, .width = 16, .destination_buffer = witness.buffer)));
 	vg_buffer_destroy(witness.buffer);
 	OK(vg_graph_launch(graph, bench.stream));
 	sem_wait(&gate.reached);
@@ -224,7 +232,9 @@ TEST(an_embedded_part_of_a_graph_keeps_the_whole)
 	OK(vg_graph_add_if_then(whole, NULL, 0, condition, &node));
 	OK(vg_graph_node_get_body(node, 0, &part));
 	witness_open(&witness, word);
-	OK(vg_graph_add_memset(part, NULL, 0, MEMSET(.destination = word, .value = 3, .width = 1, .destination_buffer = witness.buffer), NULL));
+	OK(vg_graph_add_memset(
+		part, NULL, 0,
+		MEMSET(.destination = word, .value = 3, .width = 1, .destination_buffer = witness.buffer), NULL));
 	vg_buffer_destroy(witness.buffer);
 	OK(vg_graph_add_child(bench.definition, NULL, 0, part, NULL));
 	vg_graph_definition_destroy(whole);
