@@ -29,7 +29,7 @@ enum vg_status core_launch_arguments(const struct vg_kernel *kernel, const struc
 // For a cooperative launch, whether its grid can be resident at once; others are OK. `context` is current. LIMIT,
 // UNSUPPORTED, DRIVER.
 enum vg_status core_launch_cooperative(const struct core_launch *launch, const struct vg_kernel *kernel,
-				       const struct vg_context *context, const char *function);
+				       struct vg_context *context, const char *function);
 // What of the device's and the kernel's limits a launch misses, in words. INVALID, or OK if nothing is found.
 enum vg_status core_launch_limits(const struct core_launch *launch, const struct vg_kernel *kernel,
 				  const struct vg_device *device, const char *function);

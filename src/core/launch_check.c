@@ -1,3 +1,4 @@
+#include "core/device_resource.h"
 #include "core/error.h"
 #include "core/launch.h"
 
@@ -157,7 +158,7 @@ enum vg_status core_launch_arguments(const struct vg_kernel *kernel, const struc
 }
 
 enum vg_status core_launch_cooperative(const struct core_launch *launch, const struct vg_kernel *kernel,
-				       const struct vg_context *context, const char *function)
+				       struct vg_context *context, const char *function)
 {
 	const CUlaunchConfig *native = &launch->native;
 	CUdevResource resource;
@@ -182,9 +183,11 @@ enum vg_status core_launch_cooperative(const struct core_launch *launch, const s
 	if (r)
 		return core_driver_failed(r, function, "cuOccupancyMaxActiveBlocksPerMultiprocessor", "kernel \"%s\"",
 					  vg_kernel_name(kernel));
-	r = core_driver->cuCtxGetDevResource(context->handle, &resource, CU_DEV_RESOURCE_TYPE_SM);
+	// A green context has its own SMs.
+	r = core_resource_ask(context->device, context, CU_DEV_RESOURCE_TYPE_SM, &resource);
 	if (r)
-		return core_driver_failed(r, function, "cuCtxGetDevResource", "%s", "");
+		return core_driver_failed(
+			r, function, context->green ? "cuGreenCtxGetDevResource" : "cuCtxGetDevResource", "%s", "");
 	if (grid > (uint64_t)blocks * resource.sm.smCount)
 		return vg_fail(VG_LIMIT, 0, function,
 			       "a cooperative grid of %llu blocks exceeds the limit: %d blocks of %llu threads on each "

@@ -159,6 +159,40 @@ TEST(cooperative_launches)
 	vg_kernel_destroy(kernel);
 }
 
+TEST(cooperative_launches_in_a_green_context)
+{
+	struct vg_kernel *kernel = kernel_of("meet");
+	struct vg_context_options options = {.size = sizeof options, .sm_count = 1};
+	struct vg_sm_resource *all, *group;
+	struct vg_context *green;
+	struct vg_stream *inside;
+	unsigned each;
+	char part[64];
+	size_t made;
+
+	OK(vg_device_sm_resource(vg_context_device(context), &all));
+	OK(vg_sm_resource_split_by_count(all, 8, 0, 1, &group, &made, NULL));
+	options.sms = &group;
+	OK(vg_context_create(vg_context_device(context), &options, &green));
+	OK(vg_stream_create(green, NULL, &inside));
+	OK(vg_kernel_max_active_blocks(kernel, context, 64, 0, &each));
+	vg_address where = words(context, 2 * sizeof(int));
+	unsigned fits = each * vg_sm_resource_count(group);
+	OK(vg_launch(inside, CONFIG(fits, 64, .cooperative = 1), kernel, ARGUMENTS(VG_ARGUMENT(where))));
+	OK(vg_stream_sync(inside));
+	snprintf(part, sizeof part, "on each of %u SMs", vg_sm_resource_count(group));
+	REFUSED(vg_launch(inside, CONFIG(fits + 1, 64, .cooperative = 1), kernel, ARGUMENTS(VG_ARGUMENT(where))),
+		VG_LIMIT, part);
+	OK(vg_launch(stream, CONFIG(fits + 1, 64, .cooperative = 1), kernel, ARGUMENTS(VG_ARGUMENT(where))));
+	OK(vg_stream_sync(stream));
+	free_words(context, where);
+	vg_stream_destroy(inside);
+	vg_context_destroy(green);
+	vg_sm_resource_destroy(group);
+	vg_sm_resource_destroy(all);
+	vg_kernel_destroy(kernel);
+}
+
 TEST(further_attributes_reach_the_driver)
 {
 	struct vg_kernel *kernel = kernel_of("empty");
