@@ -31,6 +31,8 @@ static const char *apply(struct sim_config *config, const char *key, const char 
 		return parse_number(value, 1, SIM_DEVICES, &config->devices) ? NULL : "a number from 1 to 16";
 	if (strcmp(key, "sms") == 0)
 		return parse_number(value, 1, SIM_SMS, &config->sms) ? NULL : "a number from 1 to 256";
+	if (strcmp(key, "peers") == 0)
+		return parse_number(value, 0, 1, &config->peers) ? NULL : "0 or 1";
 	if (strcmp(key, "driver") == 0)
 		return parse_number(value, 12080, 19999, &config->driver) ? NULL : "a CUDA version such as 13000";
 	if (strcmp(key, "cc") == 0) {
@@ -63,7 +65,7 @@ static const char *apply(struct sim_config *config, const char *key, const char 
 
 int sim_config_parse(const char *spec, struct sim_config *ret_config, char *problem, size_t capacity)
 {
-	struct sim_config config = {.devices = 1, .sms = 132, .cc_major = 9, .cc_minor = 0, .driver = 13000,
+	struct sim_config config = {.devices = 1, .sms = 132, .cc_major = 9, .cc_minor = 0, .driver = 13000, .peers = 1,
 				    .memory = (uint64_t)8 << 30, .context = 16 << 20};
 	char text[256], *rest = text, *item;
 
@@ -82,7 +84,7 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 		const char *want = apply(&config, item, value);
 		if (want && !*want) {
 			snprintf(problem, capacity,
-				 "VIRGATE_SIM: unknown key \"%s\" (there are devices, memory, sms, cc, driver, ctx)", item);
+				 "VIRGATE_SIM: unknown key \"%s\" (there are devices, memory, sms, cc, driver, ctx, peers)", item);
 			return SIM_CONFIG_BAD;
 		}
 		if (want) {

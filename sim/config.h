@@ -8,6 +8,7 @@ enum { SIM_DEVICES = 16, SIM_SMS = 256 };
 
 struct sim_config {
 	unsigned devices, sms, cc_major, cc_minor, driver;
+	unsigned peers; // 1: the devices reach each other's memory
 	uint64_t memory, context; // bytes per device, bytes a context takes
 	char folder[256];	  // of the simulated node
 };

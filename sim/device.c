@@ -201,7 +201,7 @@ CUresult CUDAAPI cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevic
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_device_get(dev, &device));
 	SIM_TRY(sim_device_get(peerDev, &peer));
-	*canAccessPeer = device != peer;
+	*canAccessPeer = device != peer && sim_process.config.peers;
 	return CUDA_SUCCESS;
 }
 
@@ -224,7 +224,7 @@ CUresult CUDAAPI cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attri
 	case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
 	case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
 	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
-		*value = 1;
+		*value = (int)sim_process.config.peers;
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;

@@ -36,7 +36,7 @@ CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags
 	SIM_TRY(both(peerContext, &context, &peer));
 	if (context == peer)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (context->device == peer->device)
+	if (context->device == peer->device || !sim_process.config.peers)
 		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	struct change change = {peer, context->device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	sim_memory_lock();

@@ -302,6 +302,9 @@ CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *ma
 			return CUDA_ERROR_INVALID_VALUE;
 		if (device == changed->device && map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
 			return CUDA_ERROR_INVALID_VALUE; // its own device keeps it
+		if (changed->device && device != changed->device && !sim_process.config.peers &&
+		    map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+			return CUDA_ERROR_INVALID_DEVICE;
 	}
 	sim_memory_lock();
 	for (size_t i = 0; i < count; i++) {

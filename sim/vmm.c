@@ -301,7 +301,10 @@ static CUresult set_access(struct sim_mapping *mapping, const CUmemAccessDesc *d
 {
 	if (on_host(&desc->location))
 		return sim_mapping_host(mapping);
-	sim_mapping_access(mapping, &sim_process.devices[desc->location.id], desc->flags);
+	struct sim_device *device = &sim_process.devices[desc->location.id], *home = mapping->physical->device;
+	if (home && home != device && !sim_process.config.peers && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		return CUDA_ERROR_INVALID_DEVICE;
+	sim_mapping_access(mapping, device, desc->flags);
 	return CUDA_SUCCESS;
 }
 

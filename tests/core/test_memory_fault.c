@@ -358,6 +358,37 @@ TEST(driver_before_pools_of_the_host)
 	run_with(old_driver, "VIRGATE_SIM", "driver=12080");
 }
 
+static void alone_among_many(void)
+{
+	struct vg_device *one;
+	size_t count;
+
+	OK(open_stream());
+	OK(vg_device_get(1, &one));
+	OK(vg_device_pool_create(device, NULL, &resource));
+	REFUSED(vg_memory_pool_add_peers(resource, (struct vg_device *[]){device, one}, 2), VG_INVALID,
+		"device 1 cannot access peer device 0, which the pool is of: nothing was changed");
+	REFUSED(vg_memory_pool_set_peers(resource, &one, 1), VG_INVALID, "cannot access peer");
+	OK(vg_memory_pool_remove_peers(resource, &one, 1));
+	OK(vg_memory_pool_set_peers(resource, &device, 1)); // itself
+	OK(vg_memory_pool_peers(resource, NULL, 0, &count));
+	CHECK_INT(count, 0);
+	REFUSED(vg_virtual_memory_resource_create(
+			device,
+			&(struct vg_virtual_memory_options){
+				.size = sizeof(struct vg_virtual_memory_options), .peers = &one, .peer_count = 1},
+			&made_resource),
+		VG_INVALID, "device 1 cannot access peer device 0");
+	OK(vg_pinned_pool_create(device, NULL, &made_resource)); // host memory is within reach of all
+	OK(vg_memory_pool_add_peers(made_resource, &one, 1));
+	clean();
+}
+
+TEST(devices_out_of_each_others_reach)
+{
+	run_with(alone_among_many, "VIRGATE_SIM", "devices=2,peers=0");
+}
+
 // The first of two peers is let in by one call, and nothing changes without a need.
 static void one_call_each(void)
 {
