@@ -179,9 +179,14 @@ CUresult sim_kernel_function(struct CUkern_st *kernel, struct sim_context *conte
 	SIM_TRY(sim_function_usable(kernel->ptx));
 	SIM_TRY(sim_library_module(kernel->library, context, &module));
 	struct CUfunc_st *function = &module->functions[kernel->index];
-	if (!atomic_exchange(&function->loaded, true)) {
-		function->settings = kernel->settings[context->device->ordinal];
-		function->cache_config = kernel->cache_config[context->device->ordinal];
+	if (!atomic_load_explicit(&function->loaded, memory_order_acquire)) {
+		pthread_mutex_lock(&kernel->library->lock); // another thread must not launch with half of them
+		if (!atomic_load_explicit(&function->loaded, memory_order_relaxed)) {
+			function->settings = kernel->settings[context->device->ordinal];
+			function->cache_config = kernel->cache_config[context->device->ordinal];
+			atomic_store_explicit(&function->loaded, true, memory_order_release);
+		}
+		pthread_mutex_unlock(&kernel->library->lock);
 	}
 	*ret_function = function;
 	return CUDA_SUCCESS;
