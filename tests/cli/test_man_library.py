@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_man_library.py SOURCE CC...: each page of the library's section 3 names every public function of its header and no
-other, and the program in its EXAMPLE compiles."""
+"""test_man_library.py SOURCE CC...: each page of the library's section 3 names every public function of its header and none
+that is not there, and the program in its EXAMPLE compiles."""
 
 import glob
 import os
@@ -8,6 +8,9 @@ import re
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True
+from headers import functions  # noqa: E402
 
 SOURCE, CC = sys.argv[1], sys.argv[2:]
 SECTIONS = ("NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLE", "SEE ALSO")
@@ -17,10 +20,6 @@ counts = {"passed": 0, "failed": 0}
 def check(name, problems):
     counts["failed" if problems else "passed"] += 1
     print(f"FAIL {name}: {problems}" if problems else f"ok {name}")
-
-
-def functions(header):
-    return set(re.findall(r"^VG_PUBLIC [^(]*?\b(vg_[a-z0-9_]+)\(", header, re.MULTILINE))
 
 
 def compiles(program):
@@ -41,11 +40,12 @@ def known():
 def main():
     everything = known()
     built = open(f"{SOURCE}/man/meson.build", encoding="utf-8").read()
-    for path in sorted(glob.glob(f"{SOURCE}/man/vg_*.3.scd")):
+    for path in sorted(glob.glob(f"{SOURCE}/man/*.3.scd")):
         name = os.path.basename(path).removesuffix(".3.scd")
         page = open(path, encoding="utf-8").read()
         check(f"{name} is built", "" if f"'{name}'" in built else "not in man/meson.build")
-        own = functions(open(f"{SOURCE}/include/virgate/{name.removeprefix('vg_')}.h", encoding="utf-8").read())
+        header = f"{SOURCE}/include/virgate/{name.removeprefix('vg_')}.h"
+        own = functions(open(header, encoding="utf-8").read()) if name != "libvirgate" else set()
         named = set(re.findall(r"\b(vg_[a-z0-9_]+)\*?\(\)", page))
         check(f"{name} names its functions", sorted(own - named))
         check(f"{name} names no others", sorted(named - everything))
