@@ -9,8 +9,8 @@
 #include "../figures.h"
 #include "cases.h"
 
-static const struct bench_family *const families[] = {&bench_context, &bench_device, &bench_event, &bench_launch,
-						  &bench_memory, &bench_stream};
+static const struct bench_family *const families[] = {&bench_context, &bench_device, &bench_event, &bench_graph,
+						      &bench_launch,  &bench_memory, &bench_stream};
 
 enum { PAIRS = 400, WARM = 20 };
 

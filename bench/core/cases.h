@@ -22,7 +22,8 @@ struct bench_family {
 	void (*close)(void);
 };
 
-extern const struct bench_family bench_context, bench_device, bench_event, bench_launch, bench_memory, bench_stream;
+extern const struct bench_family bench_context, bench_device, bench_event, bench_graph, bench_launch, bench_memory,
+	bench_stream;
 
 __attribute__((noreturn)) void bench_give_up(const char *call, const char *why);
 

@@ -18,6 +18,9 @@
 	X(cuEventQuery)                                                                                                \
 	X(cuEventRecord)                                                                                               \
 	X(cuEventSynchronize)                                                                                          \
+	X(cuGraphExecMemsetNodeSetParams)                                                                              \
+	X(cuGraphLaunch)                                                                                               \
+	X(cuGraphMemsetNodeGetParams)                                                                                  \
 	X(cuLaunchKernelEx)                                                                                            \
 	X(cuMemAlloc)                                                                                                  \
 	X(cuMemAllocFromPoolAsync)                                                                                     \
