@@ -38,7 +38,7 @@ static enum vg_status create(const struct core_resource_class *class, size_t siz
 	core_object_init(&adaptor->resource.object, &class->object);
 	adaptor->resource.properties = upstream->properties;
 	adaptor->resource.needs_stream = upstream->needs_stream;
-	adaptor->resource.keeps_notes = upstream->keeps_notes;
+	adaptor->resource.keeps_notes = true; // it would count memory that it never gave
 	adaptor->upstream = vg_memory_resource_retain(upstream);
 	*ret_adaptor = adaptor;
 	return VG_OK;

@@ -35,6 +35,7 @@ enum vg_status vg_buffer_duplicate(const struct vg_buffer *from, struct vg_strea
 		return vg_fail(VG_INVALID, 0, __func__,
 			       "the buffer was borrowed and has no memory resource: create one of its size, and "
 			       "vg_buffer_copy()");
+	CORE_USABLE(from->resource, "resource");
 	enum vg_status status = core_buffer_create(from->resource, from->size, stream, __func__, &made);
 	if (status)
 		return status;

@@ -21,7 +21,7 @@ struct vg_memory_resource {
 	struct core_object object;
 	struct vg_memory_properties properties;
 	bool needs_stream; // refuses buffers without one
-	bool keeps_notes;  // cannot free what it did not allocate
+	bool keeps_notes;  // frees only what it allocated itself
 };
 
 static inline const struct core_resource_class *core_resource_class(const struct vg_memory_resource *resource)

@@ -275,6 +275,7 @@ enum vg_status vg_buffer_grow(struct vg_buffer *buffer, size_t size, const struc
 		return vg_fail(VG_INVALID, 0, __func__,
 			       "a buffer of a %s cannot grow: only those of a virtual memory resource can",
 			       buffer->resource ? vg_memory_resource_name(buffer->resource) : "borrowed address");
+	CORE_USABLE(buffer->resource, "resource");
 	if (buffer->size == 0)
 		return vg_fail(VG_INVALID, 0, __func__,
 			       "the buffer has 0 bytes and no memory: create one of the size you need");

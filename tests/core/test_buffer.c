@@ -107,6 +107,8 @@ TEST(buffer_sizes_must_match)
 	OK(vg_buffer_borrow(vg_buffer_address(small), 64, NULL, &borrowed));
 	OK(vg_buffer_copy(borrowed, small, b.stream));
 	REFUSED(vg_buffer_duplicate(borrowed, b.stream, &made), VG_INVALID, "has no memory resource");
+	OK(vg_memory_resource_close(b.pool));
+	REFUSED(vg_buffer_duplicate(small, b.stream, &made), VG_CLOSED, "the device pool has been closed");
 	CHECK(!made);
 	REFUSED(vg_buffer_copy(NULL, small, b.stream), VG_INVALID, "to is NULL");
 	REFUSED(vg_buffer_copy(small, NULL, b.stream), VG_INVALID, "from is NULL");
@@ -297,6 +299,47 @@ TEST(buffer_outlives_pool_stream_and_context)
 	vg_buffer_destroy(buffer);
 }
 
+static void end(int which, struct bench *b, struct vg_memory_resource *adaptor, struct vg_buffer *buffer)
+{
+	switch (which) {
+	case 0:
+		vg_context_destroy(b->context);
+		break;
+	case 1:
+		vg_stream_destroy(b->stream);
+		break;
+	case 2:
+		vg_memory_resource_destroy(b->pool);
+		break;
+	case 3:
+		vg_memory_resource_destroy(adaptor);
+		break;
+	default:
+		vg_buffer_destroy(buffer);
+	}
+}
+
+TEST(buffer_and_all_it_needs_go_in_any_order)
+{
+	struct bench keep = open_bench(); // so that the context stays, and leaks would show
+	size_t before = free_memory(keep.device);
+
+	for (int order = 0; order < 5 * 4 * 3 * 2; order++) {
+		struct bench b = open_bench();
+		struct vg_memory_resource *adaptor;
+		struct vg_buffer *buffer;
+		int left[] = {0, 1, 2, 3, 4};
+		OK(vg_statistics_resource_create(b.pool, &adaptor));
+		OK(vg_buffer_create(adaptor, 4096, b.stream, &buffer));
+		for (int count = 5, code = order; count > 0; code /= count--) {
+			end(left[code % count], &b, adaptor, buffer);
+			left[code % count] = left[count - 1];
+		}
+	}
+	CHECK_INT(free_memory(keep.device), before);
+	close_bench(&keep);
+}
+
 TEST(buffer_needs_no_current_context_to_be_freed)
 {
 	struct bench b = open_bench();
@@ -402,7 +445,8 @@ TEST(buffer_of_the_legacy_stream_waits_for_captures_of_others)
 	struct vg_buffer *buffer, *next = NULL;
 
 	OK(vg_stream_default(b.context, VG_DEFAULT_STREAM_LEGACY, &legacy));
-	OK(vg_stream_create(b.context, &(struct vg_stream_options){.size = sizeof(struct vg_stream_options), .blocking = 1},
+	OK(vg_stream_create(b.context,
+			    &(struct vg_stream_options){.size = sizeof(struct vg_stream_options), .blocking = 1},
 			    &blocking));
 	OK(vg_graph_memory_resource(b.device, &graph_memory));
 	OK(vg_buffer_create(b.pool, 1 << 20, legacy, &buffer));

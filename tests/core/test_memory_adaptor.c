@@ -219,6 +219,17 @@ TEST(adaptor_refusals)
 	REFUSED(vg_limiting_resource_create(b.pool, 1, NULL), VG_INVALID, "ret_resource is NULL");
 	OK(vg_device_pool_create(b.device, NULL, &closed));
 	OK(vg_memory_resource_close(closed));
+	struct vg_buffer *adopted = NULL;
+	OK(vg_limiting_resource_create(b.pool, 1, &made));
+	REFUSED(vg_buffer_borrow(4096, 16,
+				 &(struct vg_buffer_borrow_options){.size = sizeof(struct vg_buffer_borrow_options),
+								    .resource = made,
+								    .stream = b.stream},
+				 &adopted),
+		VG_INVALID, "a limiting resource frees only what it allocated itself");
+	CHECK(!adopted);
+	vg_memory_resource_destroy(made);
+	made = NULL;
 	REFUSED(vg_limiting_resource_create(closed, 1, &made), VG_CLOSED, "the device pool has been closed");
 	CHECK(!made);
 	vg_memory_resource_destroy(closed);

@@ -407,6 +407,8 @@ TEST(growth_that_is_none_and_new_access)
 	REFUSED(vg_buffer_grow(borrowed, 2 * MIB, NULL, &none), VG_INVALID, "has 0 bytes");
 	vg_buffer_destroy(borrowed);
 	CHECK(!none);
+	OK(vg_memory_resource_close(resource));
+	REFUSED(vg_buffer_grow(grown, 16 * MIB, NULL, &none), VG_CLOSED, "the virtual memory resource has been closed");
 	OK(vg_buffer_close(buffer, NULL));
 	REFUSED(vg_buffer_grow(buffer, 8 * MIB, NULL, &none), VG_CLOSED, "the buffer has been closed");
 	vg_buffer_destroy(buffer);
