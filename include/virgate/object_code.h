@@ -85,9 +85,10 @@ VG_PUBLIC enum vg_status vg_object_code_kernel(struct vg_object_code *code, cons
  * loaded. NOT_FOUND, and as vg_object_code_load(). Any thread. Source: cuLibraryGetGlobal. */
 VG_PUBLIC enum vg_status vg_object_code_global(struct vg_object_code *code, struct vg_context *context,
 					       const char *name, vg_address *ret_address, size_t *ret_size);
-/* Likewise of a __managed__ variable, which has one address for all. Source: cuLibraryGetManaged. */
-VG_PUBLIC enum vg_status vg_object_code_managed(struct vg_object_code *code, const char *name, vg_address *ret_address,
-						size_t *ret_size);
+/* Likewise of a __managed__ variable: its address is the same in every context, and on the host; it is there once
+ * the code is loaded into one, which this does. Source: cuLibraryGetManaged. */
+VG_PUBLIC enum vg_status vg_object_code_managed(struct vg_object_code *code, struct vg_context *context,
+						const char *name, vg_address *ret_address, size_t *ret_size);
 
 #ifdef __cplusplus
 }

@@ -90,20 +90,26 @@ enum vg_status vg_object_code_global(struct vg_object_code *code, struct vg_cont
 	return VG_OK;
 }
 
-enum vg_status vg_object_code_managed(struct vg_object_code *code, const char *name, vg_address *ret_address,
-				      size_t *ret_size)
+enum vg_status vg_object_code_managed(struct vg_object_code *code, struct vg_context *context, const char *name,
+				      vg_address *ret_address, size_t *ret_size)
 {
 	CUdeviceptr address;
 	CUlibrary library;
+	CUmodule module;
 	size_t size;
 
 	CORE_USABLE(code, "code");
+	CORE_USABLE(context, "context");
 	CORE_NEEDED(name);
 	CORE_NEEDED(ret_address);
 	enum vg_status status = core_object_code_load(code, __func__, &library);
 	if (status)
 		return status;
+	CORE_ENTER(scope, context->handle);
 	CUresult r = core_driver->cuLibraryGetManaged(&address, &size, library, symbol_of(code, name));
+	// It is registered when the library is first loaded into a context; getting the module does that.
+	if (r == CUDA_ERROR_NOT_FOUND && core_driver->cuLibraryGetModule(&module, library) == CUDA_SUCCESS)
+		r = core_driver->cuLibraryGetManaged(&address, &size, library, symbol_of(code, name));
 	if (r)
 		return no_variable(code, r, __func__, "cuLibraryGetManaged", "managed", name);
 	*ret_address = address;

@@ -170,9 +170,38 @@ TEST(names_that_are_not_there)
 	CHECK_CONTAINS(vg_last_error()->text, "bump");
 	REFUSED(vg_object_code_global(code, context, "absent", &address, NULL), VG_NOT_FOUND,
 		"no device variable \"absent\"");
-	REFUSED(vg_object_code_managed(code, "absent", &address, NULL), VG_NOT_FOUND, "no managed variable \"absent\"");
+	REFUSED(vg_object_code_managed(code, context, "absent", &address, NULL), VG_NOT_FOUND, "no managed variable \"absent\"");
 	CHECK(!kernel && address == 1);
 	vg_object_code_destroy(code);
+	vg_context_destroy(context);
+}
+
+TEST(managed_variables_have_one_address_for_all)
+{
+	static const char ptx[] =
+		".version 7.0\n.target sm_75\n.address_size 64\n"
+		".visible .global .attribute(.managed) .align 4 .u32 shared_word = 7;\n"
+		".visible .entry twice() { .reg .b32 %r<3>; .reg .b64 %d<2>; mov.u64 %d1, shared_word;\n"
+		" ld.global.u32 %r1, [%d1]; add.u32 %r2, %r1, %r1; st.global.u32 [%d1], %r2; ret; }\n";
+	struct vg_context *context = first_context();
+	struct vg_object_code *code;
+	struct vg_stream *stream;
+	struct vg_kernel *kernel;
+	vg_address address;
+	size_t size;
+
+	OK(vg_stream_create(context, NULL, &stream));
+	OK(vg_object_code_create(VG_CODE_PTX, ptx, sizeof ptx, NULL, &code));
+	OK(vg_object_code_kernel(code, "twice", &kernel));
+	OK(vg_object_code_managed(code, context, "shared_word", &address, &size));
+	CHECK_INT(size, 4);
+	CHECK_INT(*(volatile int *)address, 7);
+	OK(vg_launch(stream, CONFIG(1, 1), kernel, NULL, 0));
+	OK(vg_stream_sync(stream));
+	CHECK_INT(*(volatile int *)address, 14);
+	vg_kernel_destroy(kernel);
+	vg_object_code_destroy(code);
+	vg_stream_destroy(stream);
 	vg_context_destroy(context);
 }
 
