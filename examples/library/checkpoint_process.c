@@ -1,0 +1,77 @@
+// A process is taken off the GPU while it waits, and brought back: it has its memory again, at the same addresses, and was not
+// told.
+#include "check.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BYTES = 1 << 20 };
+static unsigned char pattern[BYTES], back[BYTES];
+
+// Another program in earnest: here a child, which starts CUDA after the fork.
+static int subject(int said, int told)
+{
+	struct vg_memory_resource *pool;
+	struct vg_context *context;
+	struct vg_stream *stream;
+	struct vg_device *device;
+	struct vg_buffer *buffer;
+	char word = 'r';
+
+	check(vg_device_get(0, &device));
+	check(vg_context_primary(device, &context));
+	check(vg_stream_create(context, NULL, &stream));
+	check(vg_device_pool_current(device, &pool));
+	check(vg_buffer_create(pool, BYTES, stream, &buffer));
+	for (int i = 0; i < BYTES; i++)
+		pattern[i] = (unsigned char)(i * 7);
+	check(vg_buffer_write(buffer, 0, pattern, BYTES, stream));
+	check(vg_stream_sync(stream));
+	if (write(said, &word, 1) != 1 || read(told, &word, 1) != 1)
+		return 1;
+	check(vg_buffer_read(buffer, 0, back, BYTES, stream));
+	check(vg_stream_sync(stream));
+	return memcmp(pattern, back, BYTES) != 0;
+}
+
+static void say(struct vg_process *process)
+{
+	enum vg_process_state state;
+
+	check(vg_process_state(process, &state));
+	printf("checkpoint_process: %s\n", vg_process_state_name(state));
+}
+
+int main(void)
+{
+	struct vg_process *process;
+	int said[2], told[2], status;
+	char word;
+
+	if (pipe(said) || pipe(told))
+		return 1;
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(subject(said[1], told[0]));
+	close(said[1]);
+	if (read(said[0], &word, 1) != 1)
+		return 1; // the child has said why
+
+	check(vg_process_open(child, &process));
+	say(process);
+	check(vg_process_lock(process, 10000));
+	check(vg_process_checkpoint(process));
+	say(process); // it holds no memory of the GPU now; criu could take the rest of it
+	check(vg_process_restore(process, NULL, 0));
+	check(vg_process_unlock(process));
+	say(process);
+	vg_process_destroy(process);
+
+	if (write(told[1], &word, 1) != 1 || waitpid(child, &status, 0) != child)
+		return 1;
+	printf("checkpoint_process: the child's memory is %s\n", status == 0 ? "as it was" : "not as it was");
+	return status != 0;
+}
