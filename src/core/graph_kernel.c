@@ -46,6 +46,10 @@ static enum vg_status check_launch(const struct vg_graph_definition *definition,
 	status = core_launch_arguments(k->kernel, k->arguments, k->argument_count, d->values, function);
 	if (status)
 		return status;
+	// Some drivers take any shape for a node, and refuse it when the graph is instantiated.
+	status = core_launch_limits(&d->launch, k->kernel, context->device, function);
+	if (status)
+		return status;
 	CORE_ENTER(scope, context->handle);
 	return core_launch_cooperative(&d->launch, k->kernel, context, function);
 }
@@ -98,9 +102,6 @@ static enum vg_status add(struct vg_graph_definition *definition, struct vg_grap
 	struct vg_graph_node *node;
 
 	enum vg_status status = core_graph_add(definition, after, count, &d->spec, function, &node);
-	// The driver refuses a shape without saying which part: find that out.
-	if (status == VG_DRIVER && core_launch_limits(&d->launch, d->kernel, definition->context->device, function))
-		status = vg_last_error()->status;
 	if (status)
 		return status;
 	CORE_ENTER(scope, definition->context->handle);

@@ -110,6 +110,8 @@ TEST(launches_and_uploads_allocate_nothing)
 TEST(any_order_of_destruction)
 {
 	enum { OBJECTS = 6 };
+	// A real GPU takes a tenth of a second for a context: there it stays.
+	struct vg_context *kept = getenv("VIRGATE_SIM") ? NULL : first_context();
 
 	for (unsigned order = 0; order < 720; order++) {
 		struct vg_context *context = first_context();
@@ -156,6 +158,7 @@ TEST(any_order_of_destruction)
 			}
 		}
 	}
+	vg_context_destroy(kept);
 }
 
 enum { THREADS = 4 };

@@ -60,6 +60,16 @@ static void come_by(struct bench *bench)
 	vg_graph_definition_destroy(definition);
 }
 
+// The driver may take its time.
+static int dropped(struct bench *bench, struct witness *witness)
+{
+	for (int i = 0; i < 1000 && !witness->dropped; i++) {
+		usleep(1000);
+		come_by(bench);
+	}
+	return witness->dropped;
+}
+
 TEST(a_launch_in_flight_keeps_what_it_uses)
 {
 	struct bench bench = bench_open();
@@ -84,11 +94,7 @@ TEST(a_launch_in_flight_keeps_what_it_uses)
 	CHECK_INT(witness.dropped, 0); // the launch
 	sem_post(&gate.open);
 	OK(vg_stream_sync(bench.stream));
-	for (int i = 0; i < 1000 && !witness.dropped; i++) {
-		usleep(1000); // the driver may take its time
-		come_by(&bench);
-	}
-	CHECK_INT(witness.dropped, 1);
+	CHECK_INT(dropped(&bench, &witness), 1);
 	CHECK(pthread_equal(witness.by, pthread_self()));
 	free_words(bench.context, word);
 	bench_close(&bench);
@@ -114,7 +120,7 @@ TEST(a_removed_node_keeps_nothing)
 	CHECK(read.destination_buffer == witness[0].buffer && read.source_buffer == witness[1].buffer);
 	CHECK_INT(witness[0].dropped + witness[1].dropped, 0);
 	OK(vg_graph_node_remove(node));
-	CHECK(witness[0].dropped == 1 && witness[1].dropped == 1);
+	CHECK(dropped(&bench, &witness[0]) == 1 && dropped(&bench, &witness[1]) == 1);
 	free_words(bench.context, word);
 	bench_close(&bench);
 }
@@ -138,10 +144,9 @@ TEST(a_refused_change_lets_go_of_the_new_and_keeps_the_old)
 				      MEMSET(.destination = 1, .width = 1, .destination_buffer = kept), NULL),
 		  VG_DRIVER);
 	vg_buffer_destroy(new.buffer);
-	come_by(&bench);
-	CHECK(old.dropped == 0 && new.dropped == 1);
+	CHECK(dropped(&bench, &new) == 1 && old.dropped == 0);
 	OK(vg_graph_node_set_memset(node, MEMSET(.destination = word, .width = 2)));
-	CHECK_INT(old.dropped, 1);
+	CHECK_INT(dropped(&bench, &old), 1);
 	free_words(bench.context, word);
 	bench_close(&bench);
 }
@@ -244,8 +249,7 @@ TEST(an_embedded_part_of_a_graph_keeps_the_whole)
 	OK(vg_graph_definition_close(bench.definition));
 	CHECK_INT(witness.dropped, 0);
 	vg_graph_destroy(graph);
-	come_by(&bench);
-	CHECK_INT(witness.dropped, 1);
+	CHECK_INT(dropped(&bench, &witness), 1);
 	free_words(bench.context, word);
 	bench_close(&bench);
 }
