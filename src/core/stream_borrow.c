@@ -56,8 +56,8 @@ enum vg_status vg_stream_default(struct vg_context *context, enum vg_default_str
 // An object for the context that the stream is of.
 static enum vg_status context_of(CUstream handle, const char *function, struct vg_context **ret_context)
 {
-	CUcontext identity;
-	CUgreenCtx green;
+	CUcontext identity = NULL;
+	CUgreenCtx green = NULL; // the driver sets the one of the two that it is
 
 	CUresult r = core_driver->cuStreamGetCtx_v2(handle, &identity, &green);
 	if (r)
