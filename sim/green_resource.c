@@ -150,7 +150,7 @@ CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int
 	uint32_t split = atomic_fetch_add(&splits, 1) + 1;
 	for (unsigned i = 0; i < *nbGroups; i++) {
 		take(&hidden, split, size, &part);
-		fill(&result[i], &part, unit, 0);
+		fill(&result[i], &part, 0, 0); // an H200 says nothing of a group's steps
 	}
 	if (remaining)
 		fill_remainder(remaining, &hidden, split, unit);

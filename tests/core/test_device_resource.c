@@ -42,6 +42,8 @@ TEST(split_by_count_gives_groups_and_what_remains)
 	CHECK(made >= 1 && made <= 4);
 	for (size_t i = 0; i < made; i++) {
 		CHECK_INT(vg_sm_resource_count(groups[i]), 8);
+		CHECK_INT(vg_sm_resource_min_partition_size(groups[i]), vg_sm_resource_min_partition_size(all));
+		CHECK_INT(vg_sm_resource_coscheduled_alignment(groups[i]), vg_sm_resource_coscheduled_alignment(all));
 		sum += vg_sm_resource_count(groups[i]);
 		vg_sm_resource_destroy(groups[i]);
 	}
