@@ -46,12 +46,13 @@ static enum vg_status check_cubin(const void *data, size_t size, const char *fun
 	Elf64_Shdr section;
 
 	if (size < sizeof header || memcmp(data, ELFMAG, SELFMAG) != 0)
-		return vg_fail(VG_INVALID, 0, function, "%zu bytes are no cubin: a cubin is an ELF file of 64 bits",
-			       size);
+		return vg_fail(VG_INVALID, 0, function,
+			       "%zu bytes are no cubin: a cubin is an ELF file of 64 bits for a GPU", size);
 	memcpy(&header, data, sizeof header);
-	if (header.e_ident[EI_CLASS] != ELFCLASS64 || (header.e_shnum && header.e_shentsize != sizeof section))
-		return vg_fail(VG_INVALID, 0, function, "%zu bytes are no cubin: a cubin is an ELF file of 64 bits",
-			       size);
+	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_CUDA ||
+	    (header.e_shnum && header.e_shentsize != sizeof section))
+		return vg_fail(VG_INVALID, 0, function,
+			       "%zu bytes are no cubin: a cubin is an ELF file of 64 bits for a GPU", size);
 	uint64_t end = header.e_phoff + (uint64_t)header.e_phnum * header.e_phentsize;
 	if (header.e_phoff > size || end > size)
 		return cut_short("cubin", end, size, function);

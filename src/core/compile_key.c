@@ -68,6 +68,24 @@ static enum vg_status add_tool(struct core_cache_key *key, const struct vg_progr
 	return VG_OK;
 }
 
+// NVRTC takes further options from there, which may name files.
+static enum vg_status add_environment(struct core_cache_key *key, const struct vg_program *program,
+				      const struct vg_compile_options *options, const char *function)
+{
+	static const char *const variables[] = {"NVRTC_PREPEND_FLAGS", "NVRTC_APPEND_FLAGS"};
+
+	for (size_t i = 0; program->type == VG_SOURCE_CXX && i < sizeof variables / sizeof *variables; i++) {
+		const char *flags = getenv(variables[i]);
+		if (flags && *flags && !options->digest_size)
+			return vg_fail(VG_INVALID, 0, function,
+				       "%s adds options to the compiler's, which may have it read files: give a digest "
+				       "of them, or no cache",
+				       variables[i]);
+		add_text(key, flags ? flags : "");
+	}
+	return VG_OK;
+}
+
 static void add_arguments(struct core_cache_key *key, const struct core_arguments *arguments)
 {
 	add_number(key, arguments->count);
@@ -125,7 +143,9 @@ enum vg_status core_cache_key_make(const struct vg_program *program, enum vg_cod
 			       "program \"%s\" includes files, whose contents the cache cannot know: give a digest of "
 			       "them, or no cache",
 			       program->name);
-	enum vg_status status = add_tool(key, program, function);
+	enum vg_status status = add_environment(key, program, options, function);
+	if (status == VG_OK)
+		status = add_tool(key, program, function);
 	if (status)
 		return status;
 	add_number(key, program->type);

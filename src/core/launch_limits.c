@@ -33,6 +33,31 @@ static enum vg_status check_dimensions(const char *name, const unsigned asked[3]
 	return VG_OK;
 }
 
+// Against what the source says of a cluster's size, if it does.
+static enum vg_status check_cluster(const struct core_launch *launch, const struct vg_kernel *kernel,
+				    const struct vg_device *device, const char *function)
+{
+	const unsigned *asked = launch->cluster;
+	int made[3];
+
+	for (int i = 0; i < 3; i++)
+		made[i] = kernel_limit(kernel, device,
+				       (CUfunction_attribute)(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i));
+	for (int i = 0; i < 3 && made[0] > 0; i++)
+		if ((unsigned)made[i] != asked[i])
+			return vg_fail(VG_INVALID, 0, function,
+				       "a cluster of %u x %u x %u blocks: kernel \"%s\" is made for %d x %d x %d",
+				       asked[0], asked[1], asked[2], vg_kernel_name(kernel), made[0], made[1], made[2]);
+	if ((uint64_t)asked[0] * asked[1] * asked[2] > PORTABLE_CLUSTER &&
+	    !kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED))
+		return vg_fail(VG_INVALID, 0, function,
+			       "a cluster of %u x %u x %u blocks: kernel \"%s\" takes %d unless "
+			       "VG_KERNEL_NON_PORTABLE_CLUSTER_SIZE_ALLOWED "
+			       "is set",
+			       asked[0], asked[1], asked[2], vg_kernel_name(kernel), PORTABLE_CLUSTER);
+	return VG_OK;
+}
+
 static enum vg_status check_kernel(const struct core_launch *launch, const struct vg_kernel *kernel,
 				   const struct vg_device *device, const char *function)
 {
@@ -52,14 +77,9 @@ static enum vg_status check_kernel(const struct core_launch *launch, const struc
 			"vg_kernel_set_attribute(VG_KERNEL_MAX_DYNAMIC_SHARED_SIZE_BYTES), the device has up to %u",
 			native->sharedMemBytes, vg_kernel_name(kernel), shared, device->ordinal,
 			device_limit(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
-	uint64_t cluster = (uint64_t)launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
-	if (cluster > PORTABLE_CLUSTER &&
-	    !kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED))
-		return vg_fail(VG_INVALID, 0, function,
-			       "a cluster of %llu blocks: kernel \"%s\" takes %d unless "
-			       "VG_KERNEL_NON_PORTABLE_CLUSTER_SIZE_ALLOWED is set",
-			       (unsigned long long)cluster, vg_kernel_name(kernel), PORTABLE_CLUSTER);
-	if (!cluster && kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET) > 0)
+	if (launch->cluster[0])
+		return check_cluster(launch, kernel, device, function);
+	if (kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET) > 0)
 		return vg_fail(VG_INVALID, 0, function,
 			       "kernel \"%s\" must be launched with a cluster: set the field cluster",
 			       vg_kernel_name(kernel));

@@ -274,8 +274,10 @@ enum vg_backend vg_program_backend(const struct vg_program *program)
 
 const char *vg_program_log(const struct vg_program *program)
 {
-	if (program && program->linker)
-		return vg_linker_info_log(program->linker);
+	if (program && program->linker) {
+		const char *errors = vg_linker_error_log(program->linker);
+		return *errors ? errors : vg_linker_info_log(program->linker);
+	}
 	return program && program->log ? program->log : "";
 }
 

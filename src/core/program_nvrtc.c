@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct vg_nvrtc *nvrtc;
+static _Atomic(const struct vg_nvrtc *) nvrtc; // once a program was made
 
 enum vg_status core_nvrtc_find(const char *function)
 {
@@ -17,7 +17,7 @@ enum vg_status core_nvrtc_find(const char *function)
 
 	if (vg_nvrtc_load(&found, problem, sizeof problem))
 		return vg_fail(VG_NOT_FOUND, 0, function, "%s", problem);
-	__atomic_store_n(&nvrtc, found, __ATOMIC_RELEASE);
+	nvrtc = found;
 	return VG_OK;
 }
 

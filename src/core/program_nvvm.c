@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct vg_nvvm *nvvm;
+static _Atomic(const struct vg_nvvm *) nvvm; // once a program was made
 
 enum vg_status core_nvvm_find(const char *function)
 {
@@ -17,7 +17,7 @@ enum vg_status core_nvvm_find(const char *function)
 
 	if (vg_nvvm_load(&found, problem, sizeof problem))
 		return vg_fail(VG_NOT_FOUND, 0, function, "%s", problem);
-	__atomic_store_n(&nvvm, found, __ATOMIC_RELEASE);
+	nvvm = found;
 	return VG_OK;
 }
 

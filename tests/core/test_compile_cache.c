@@ -191,6 +191,10 @@ TEST(files_that_the_compiler_reads_need_a_digest)
 	refused_without_a_digest(cache, "x", &options, "the option pch makes");
 	options = (struct vg_program_options){sizeof options, .arch = "sm_90", .time = "t.csv"};
 	refused_without_a_digest(cache, "x", &options, "the option time makes");
+	options.time = NULL;
+	setenv("NVRTC_APPEND_FLAGS", "-I/", 1);
+	refused_without_a_digest(cache, "x", &options, "NVRTC_APPEND_FLAGS adds options to the compiler's");
+	unsetenv("NVRTC_APPEND_FLAGS");
 	vg_compile_cache_destroy(cache);
 }
 

@@ -131,9 +131,30 @@ TEST(the_grid_counts_clusters)
 	read_words(context, got, where, sizeof got);
 	CHECK_INT(got[0], 8);
 	REFUSED(vg_launch(stream, CONFIG(4, 32, .cluster = {16}), kernel, ARGUMENTS(VG_ARGUMENT(where))), VG_INVALID,
-		"a cluster of 16 blocks");
+		"a cluster of 16 x 1 x 1 blocks: kernel \"shape\" takes 8");
 	free_words(context, where);
 	vg_kernel_destroy(kernel);
+}
+
+TEST(clusters_that_the_source_fixes)
+{
+	static const char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+				  ".visible .entry pair() .reqnctapercluster 2, 1, 1 { ret; }\n";
+	struct vg_object_code *pairs;
+	struct vg_kernel *pair;
+	int width;
+
+	vg_kernel_destroy(kernel_of("empty"));
+	OK(vg_object_code_create(VG_CODE_PTX, ptx, sizeof ptx, NULL, &pairs));
+	OK(vg_object_code_kernel(pairs, "pair", &pair));
+	OK(vg_kernel_get_attribute(pair, vg_context_device(context), VG_KERNEL_REQUIRED_CLUSTER_WIDTH, &width));
+	CHECK_INT(width, 2);
+	OK(vg_launch(stream, CONFIG(3, 32, .cluster = {2}), pair, NULL, 0));
+	REFUSED(vg_launch(stream, CONFIG(3, 32, .cluster = {4}), pair, NULL, 0), VG_INVALID,
+		"a cluster of 4 x 1 x 1 blocks: kernel \"pair\" is made for 2 x 1 x 1");
+	OK(vg_stream_sync(stream));
+	vg_kernel_destroy(pair);
+	vg_object_code_destroy(pairs);
 }
 
 TEST(cooperative_launches)
