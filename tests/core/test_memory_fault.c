@@ -358,6 +358,44 @@ TEST(driver_before_pools_of_the_host)
 	run_with(old_driver, "VIRGATE_SIM", "driver=12080");
 }
 
+// An import that fails after the driver has mapped the buffer unmaps it: else it could not be imported again.
+static void import_twice(void)
+{
+	OK(prepare_import());
+	REFUSED(import_buffer(), VG_DRIVER, "cuPointerGetAttribute");
+	OK(vg_stream_sync(stream));
+	OK(import_buffer());
+	clean();
+}
+
+TEST(import_that_failed_can_be_repeated)
+{
+	run_with(import_twice, "VIRGATE_SIM_FAULT", "cuPointerGetAttribute:1=CUDA_ERROR_OPERATING_SYSTEM");
+}
+
+static int warnings;
+
+static void count_warnings(void *user, enum vg_log_level level, const char *text)
+{
+	warnings += level == VG_LOG_WARNING && strstr(text, "cannot use managed memory at the same time");
+}
+
+static void managed_without_concurrency(void)
+{
+	vg_log_set(count_warnings, NULL);
+	OK(open_stream());
+	OK(vg_managed_pool_create(device, NULL, &resource));
+	OK(vg_managed_pool_current(device, &made_resource));
+	CHECK_INT(warnings, 1);
+	clean();
+}
+
+TEST(managed_memory_that_is_not_concurrent_is_warned_of_once)
+{
+	// The third question is for pools, the fourth for concurrent access.
+	run_with(managed_without_concurrency, "VIRGATE_SIM_FAULT", "cuDeviceGetAttribute:4=CUDA_ERROR_INVALID_VALUE");
+}
+
 static void alone_among_many(void)
 {
 	struct vg_device *one;

@@ -240,6 +240,54 @@ TEST(peers_reach_the_memory)
 	close_bench(&b);
 }
 
+static int access_of(vg_address address, int device)
+{
+	struct {
+		int type, id;
+	} location = {1, device};
+	unsigned long long flags = 99;
+
+	DRIVER(cuMemGetAccess, (unsigned long long *, void *, vg_address), &flags, &location, address);
+	return (int)flags;
+}
+
+TEST(virtual_memory_for_peers)
+{
+	need_devices(4);
+	struct bench b = open_bench();
+	struct vg_device *peers[] = {device_of(1), device_of(0), device_of(3)};
+	static const struct {
+		enum vg_access self, peer;
+		int flags[4]; // 0 none, 1 read, 3 read and write
+	} cases[] = {{VG_ACCESS_READ_WRITE, VG_ACCESS_READ_WRITE, {3, 3, 0, 3}},
+		     {VG_ACCESS_READ_WRITE, VG_ACCESS_READ, {3, 1, 0, 1}},
+		     {VG_ACCESS_READ, VG_ACCESS_READ_WRITE, {1, 3, 0, 3}},
+		     {VG_ACCESS_READ, VG_ACCESS_NONE, {1, 0, 0, 0}},
+		     {VG_ACCESS_NONE, VG_ACCESS_READ_WRITE, {0, 3, 0, 3}}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct vg_virtual_memory_options options = {.size = sizeof options,
+							    .peers = peers,
+							    .peer_count = 3,
+							    .self_access = cases[i].self,
+							    .peer_access = cases[i].peer};
+		struct vg_memory_resource *resource;
+		struct vg_buffer *buffer, *grown;
+		OK(vg_virtual_memory_resource_create(b.device, &options, &resource));
+		OK(vg_buffer_create(resource, 1, NULL, &buffer));
+		OK(vg_buffer_grow(buffer, vg_buffer_size(buffer) + 1, NULL, &grown));
+		for (int device = 0; device < 4; device++) {
+			CHECK_INT(access_of(vg_buffer_address(buffer), device), cases[i].flags[device]);
+			CHECK_INT(access_of(vg_buffer_address(grown) + vg_buffer_size(buffer), device),
+				  cases[i].flags[device]);
+		}
+		vg_buffer_destroy(buffer);
+		vg_buffer_destroy(grown);
+		vg_memory_resource_destroy(resource);
+	}
+	close_bench(&b);
+}
+
 // ---- host and managed memory -----------------------------------------------------------------------
 
 // Pinned and managed memory are the host's too.

@@ -151,6 +151,15 @@ static void use_import(int socket, int pinned)
 	CHECK_INT(vg_buffer_size(buffer), SIZE);
 	CHECK_INT(read_word(buffer, b.stream), m.word);
 	REFUSED(vg_buffer_export(buffer, &larger), VG_STATE, "the buffer was imported");
+	// Again and again leaves no descriptor behind.
+	int last = dup(0);
+	for (int i = 0; i < (getenv("VIRGATE_TEST_FULL") ? 100000 : 1000); i++) {
+		OK(vg_buffer_import(pool, &m.buffer, sizeof m.buffer, b.stream, &second));
+		vg_buffer_destroy(second);
+	}
+	close(last);
+	CHECK_INT(dup(0), last);
+	close(last);
 	// A second time: the same place, and it stays until both have gone, whatever their streams.
 	OK(vg_stream_create(b.context, NULL, &stream));
 	OK(vg_buffer_import(pool, &m.buffer, sizeof m.buffer, stream, &second));
