@@ -37,6 +37,23 @@ static inline size_t free_memory(struct vg_device *device)
 	return free;
 }
 
+// Holds a stream up for as long as *hold is set.
+__attribute__((unused)) static void wait_for_release(void *hold)
+{
+	while (*(volatile int *)hold)
+		usleep(1000);
+}
+
+static inline void hold_up(struct vg_stream *stream, volatile int *hold)
+{
+	struct CUctx_st *before;
+
+	DRIVER(cuCtxPushCurrent_v2, (struct CUctx_st *), vg_context_handle(vg_stream_context(stream)));
+	DRIVER(cuLaunchHostFunc, (struct CUstream_st *, void (*)(void *), void *), vg_stream_handle(stream),
+	       wait_for_release, (void *)hold);
+	DRIVER(cuCtxPopCurrent_v2, (struct CUctx_st **), &before);
+}
+
 // From here on, what is queued on the stream is captured.
 static inline struct vg_graph_builder *begin_capture(struct vg_stream *stream)
 {

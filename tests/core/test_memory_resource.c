@@ -177,6 +177,13 @@ TEST(own_resource_needs_its_functions)
 
 // ---- without streams ---------------------------------------------------------------------------------
 
+static void *release_soon(void *hold)
+{
+	usleep(50000);
+	*(volatile int *)hold = 0;
+	return NULL;
+}
+
 TEST(legacy_pinned_memory)
 {
 	struct bench b = open_bench();
@@ -196,11 +203,15 @@ TEST(legacy_pinned_memory)
 	OK(vg_stream_sync(b.stream));
 	CHECK_INT(*(unsigned char *)(uintptr_t)vg_buffer_address(buffer), 7);
 	// With a stream, closing waits for it.
-	OK(vg_buffer_copy(buffer, device, b.stream));
-	OK(vg_buffer_close(buffer, b.stream));
+	volatile int hold = 1;
+	pthread_t thread;
 	int done;
+	hold_up(b.stream, &hold);
+	CHECK_INT(pthread_create(&thread, NULL, release_soon, (void *)&hold), 0);
+	OK(vg_buffer_close(buffer, b.stream));
 	OK(vg_stream_query(b.stream, &done));
 	CHECK_INT(done, 1);
+	CHECK_INT(pthread_join(thread, NULL), 0);
 	vg_buffer_destroy(buffer);
 	vg_buffer_destroy(device);
 	OK(vg_buffer_create(resource, 0, NULL, &buffer));
@@ -240,19 +251,23 @@ TEST(plain_memory_and_captures)
 {
 	struct bench b = open_bench();
 	struct vg_memory_resource *pinned, *device;
-	struct vg_buffer *one, *two, *new_one = NULL;
+	struct vg_buffer *one, *two, *three, *four, *new_one = NULL;
 	size_t before = free_memory(b.device);
 
 	OK(vg_legacy_pinned_resource_create(b.context, &pinned));
 	OK(vg_synchronous_resource_create(b.context, &device));
 	OK(vg_buffer_create(pinned, 64, b.stream, &one));
 	OK(vg_buffer_create(device, 4 << 20, b.stream, &two));
+	OK(vg_buffer_create(pinned, 64, NULL, &three));
+	OK(vg_buffer_create(device, 4 << 20, NULL, &four));
 	struct vg_graph_builder *builder = begin_capture(b.stream);
 	REFUSED(vg_buffer_create(pinned, 64, b.stream, &new_one), VG_STATE, "a legacy pinned resource cannot perform");
 	REFUSED(vg_buffer_create(device, 64, b.stream, &new_one), VG_STATE, "a synchronous resource cannot perform");
 	REFUSED(vg_buffer_close(two, NULL), VG_STATE, "on a capturing stream");
 	vg_buffer_destroy(one);
 	vg_buffer_destroy(two);
+	vg_buffer_destroy(three); // of no stream, and freed at once
+	vg_buffer_destroy(four);
 	OK(vg_graph_builder_end(builder)); // the capture is whole
 	OK(vg_buffer_create(b.pool, 0, b.stream, &new_one));
 	vg_buffer_destroy(new_one);

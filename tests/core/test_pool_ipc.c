@@ -92,6 +92,31 @@ static enum vg_status import_pool(int pinned, struct vg_device *device, int desc
 		      : vg_device_pool_import(device, descriptor, ret_pool);
 }
 
+// The last buffer of an import is let go after the work of all its streams, also of one that was closed earlier.
+static void free_in_order(struct message *m, int descriptor, int pinned, struct bench *b, struct vg_stream *busy)
+{
+	struct vg_memory_resource *pool;
+	struct vg_buffer *first, *second;
+	volatile int hold = 1;
+	int done;
+
+	OK(import_pool(pinned, b->device, descriptor, &pool));
+	OK(vg_buffer_import(pool, &m->buffer, sizeof m->buffer, busy, &first));
+	OK(vg_buffer_import(pool, &m->buffer, sizeof m->buffer, b->stream, &second));
+	hold_up(busy, &hold);
+	vg_buffer_destroy(first);
+	OK(vg_stream_query(b->stream, &done));
+	CHECK_INT(done, 1);
+	vg_buffer_destroy(second);
+	OK(vg_stream_query(b->stream, &done));
+	hold = 0;
+	CHECK_INT(done, 0);
+	OK(vg_stream_sync(b->stream));
+	OK(vg_stream_query(busy, &done));
+	CHECK_INT(done, 1);
+	vg_memory_resource_destroy(pool);
+}
+
 static void use_import(int socket, int pinned)
 {
 	struct message m;
@@ -106,7 +131,6 @@ static void use_import(int socket, int pinned)
 	OK(import_pool(pinned, b.device, descriptor, &pool));
 	OK(import_pool(pinned, b.device, descriptor, &again));
 	CHECK(fcntl(descriptor, F_GETFD) >= 0); // still ours
-	close(descriptor);
 	CHECK(vg_memory_pool_is_mapped(pool) && vg_memory_pool_is_shareable(pool) && vg_memory_pool_is_owned(pool));
 	// One name, one pool.
 	REFUSED(vg_memory_pool_uuid(pool, uuid), VG_STATE, "the pool has no UUID");
@@ -175,6 +199,8 @@ static void use_import(int socket, int pinned)
 	vg_buffer_destroy(second);
 	OK(vg_stream_sync(stream));
 	REFUSED(vg_memory_pool_find(m.uuid, &known), VG_NOT_FOUND, "import it, and register it");
+	free_in_order(&m, descriptor, pinned, &b, stream);
+	close(descriptor);
 	vg_stream_destroy(stream);
 	close_bench(&b);
 	meet(socket, 0);
