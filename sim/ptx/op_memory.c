@@ -198,6 +198,8 @@ int ptx_decode_memory(struct ptx_decoder *decoder)
 			  ptx_has(decoder, "release") || ptx_has(decoder, "mmio");
 	memory->is_shared_state = space != PTX_SPACE_LOCAL && space != PTX_SPACE_PARAM;
 	memory->resolve = ptx_resolver(space);
+	if (ptx_has(decoder, "volatile") && (space == PTX_SPACE_LOCAL || space == PTX_SPACE_PARAM))
+		return ptx_malformed(decoder, "memory of one thread is not volatile");
 	if (memory->bytes * memory->count > 32)
 		return ptx_malformed(decoder, "more than 32 bytes");
 	ptx_ref a = PTX_NO_REF;

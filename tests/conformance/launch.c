@@ -155,7 +155,7 @@ static const char ptx_local[] = PTX_HEAD
 	"  .reg .b64 %rd<5>;\n  .reg .b32 %r<3>;\n"
 	"  ld.param.u64 %rd1, [out];\n  ld.param.u32 %r1, [offset];\n"
 	"  cvt.u64.u32 %rd2, %r1;\n  mov.u64 %rd3, depot;\n  add.s64 %rd4, %rd3, %rd2;\n"
-	"  st.volatile.local.u32 [%rd4], %r1;\n  ld.volatile.local.u32 %r2, [%rd4];\n"
+	"  cvta.local.u64 %rd4, %rd4;\n  st.volatile.u32 [%rd4], %r1;\n  ld.volatile.u32 %r2, [%rd4];\n"
 	"  st.global.u32 [%rd1], %r2;\n  ret;\n}\n";
 
 CHILD(local_memory)

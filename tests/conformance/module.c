@@ -141,6 +141,9 @@ CONFORM(bad_images)
 	GIVES(cuModuleLoadData(&module, ""), CUDA_ERROR_INVALID_IMAGE);
 	GIVES(cuModuleLoadData(&module, NULL), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuModuleLoadData(NULL, ptx_basic), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuModuleLoadData(&module, PTX_HEAD
+		".visible .entry a() { .local .b32 x; .reg .b32 %r; ld.volatile.local.u32 %r, [x]; ret; }"),
+		CUDA_ERROR_INVALID_PTX);
 	GIVES(cuModuleLoadData(&module, PTX_HEAD ".visible .entry a() { nonsense.u32 %r1; ret; }"),
 	      CUDA_ERROR_INVALID_PTX);
 	GIVES(cuModuleLoadDataEx(&module, PTX_HEAD ".visible .entry a() {\n nonsense.u32 %r1;\n ret; }", 2, options,

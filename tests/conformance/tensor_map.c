@@ -115,9 +115,9 @@ CONFORM(the_address_is_replaced)
 
 CONFORM(columns)
 {
-	cuuint64_t dim[] = {64, 28, 28, 4}, stride[] = {128, 128 * 28, 128 * 28 * 28};
-	cuuint32_t step[] = {1, 1, 1, 1};
-	int lower[] = {-1, -1}, upper[] = {-1, -1};
+	cuuint64_t dim[] = {64, 28, 28, 4, 1, 1}, stride[] = {128, 128 * 28, 128 * 28 * 28, 1 << 20, 1 << 20};
+	cuuint32_t step[] = {1, 1, 1, 1, 1, 1};
+	int lower[] = {-1, -1, 0, 0}, upper[] = {-1, -1, 0, 0};
 
 	need_maps();
 	(void)good();
@@ -129,7 +129,6 @@ CONFORM(columns)
 	WORKS(COLUMNS(4, lower, upper, 64, 128));
 	GIVES(COLUMNS(2, lower, upper, 64, 128), CUDA_ERROR_INVALID_VALUE);
 	GIVES(COLUMNS(6, lower, upper, 64, 128), CUDA_ERROR_INVALID_VALUE);
-	GIVES(COLUMNS(4, NULL, upper, 64, 128), CUDA_ERROR_INVALID_VALUE);
 	GIVES(COLUMNS(4, lower, upper, 257, 128), CUDA_ERROR_INVALID_VALUE);
 	GIVES(COLUMNS(4, lower, upper, 64, 1025), CUDA_ERROR_INVALID_VALUE);
 	int far[] = {-129, 0};

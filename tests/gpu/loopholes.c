@@ -287,8 +287,8 @@ static CUmodule load_local(void)
 	static const char body[] = "{\n.local .align 16 .b8 depot[%d];\n.reg .b64 %%rd<5>;\n.reg .b32 %%r<3>;\n"
 				   "ld.param.u64 %%rd1, [%s_0];\nld.param.u32 %%r1, [%s_1];\ncvt.u64.u32 %%rd2, "
 				   "%%r1;\nmov.u64 %%rd3, depot;\n"
-				   "add.s64 %%rd4, %%rd3, %%rd2;\nst.volatile.local.u32 [%%rd4], "
-				   "%%r1;\nld.volatile.local.u32 %%r2, [%%rd4+64];\n"
+				   "add.s64 %%rd4, %%rd3, %%rd2;\ncvta.local.u64 %%rd4, %%rd4;\n"
+				   "st.volatile.u32 [%%rd4], %%r1;\nld.volatile.u32 %%r2, [%%rd4+64];\n"
 				   "st.global.u32 [%%rd1], %%r2;\nret;\n}\n";
 	char image[3000], one[1200];
 	CUmodule module;
