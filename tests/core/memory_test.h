@@ -63,3 +63,26 @@ static inline struct vg_graph_builder *begin_capture(struct vg_stream *stream)
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_THREAD_LOCAL));
 	return builder;
 }
+
+// What sizes of mapped memory are multiples of.
+static inline size_t granularity(struct vg_device *device)
+{
+	struct vg_physical_memory *memory;
+
+	OK(vg_physical_memory_create(device, 1, NULL, &memory));
+	size_t size = vg_physical_memory_size(memory);
+	vg_physical_memory_destroy(memory);
+	return size;
+}
+
+// Of mapped memory, as the driver says: 0 none, 1 read, 3 read and write.
+static inline int access_of(vg_address address, int device)
+{
+	struct {
+		int type, id;
+	} location = {1, device};
+	unsigned long long flags = 99;
+
+	DRIVER(cuMemGetAccess, (unsigned long long *, void *, vg_address), &flags, &location, address);
+	return (int)flags;
+}

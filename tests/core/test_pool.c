@@ -240,17 +240,6 @@ TEST(peers_reach_the_memory)
 	close_bench(&b);
 }
 
-static int access_of(vg_address address, int device)
-{
-	struct {
-		int type, id;
-	} location = {1, device};
-	unsigned long long flags = 99;
-
-	DRIVER(cuMemGetAccess, (unsigned long long *, void *, vg_address), &flags, &location, address);
-	return (int)flags;
-}
-
 TEST(virtual_memory_for_peers)
 {
 	need_devices(4);

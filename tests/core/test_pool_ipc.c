@@ -117,87 +117,105 @@ static void free_in_order(struct message *m, int descriptor, int pinned, struct 
 	vg_memory_resource_destroy(pool);
 }
 
+// One name, one pool.
+static void check_registry(struct message *m, struct vg_memory_resource *pool, struct vg_memory_resource *again)
+{
+	struct vg_memory_resource *known;
+	unsigned char uuid[16];
+
+	REFUSED(vg_memory_pool_uuid(pool, uuid), VG_STATE, "the pool has no UUID");
+	REFUSED(vg_memory_pool_find(m->uuid, &known), VG_NOT_FOUND, "no pool of this UUID is registered");
+	OK(vg_memory_pool_register(pool, m->uuid, &known));
+	CHECK(known == pool);
+	vg_memory_resource_destroy(known);
+	OK(vg_memory_pool_register(again, m->uuid, &known));
+	CHECK(known == pool);
+	vg_memory_resource_destroy(known);
+	OK(vg_memory_pool_find(m->uuid, &known));
+	CHECK(known == pool);
+	vg_memory_resource_destroy(known);
+	OK(vg_memory_pool_uuid(pool, uuid));
+	CHECK(memcmp(uuid, m->uuid, 16) == 0);
+	REFUSED(vg_memory_pool_register(pool, (unsigned char[16]){1}, &known), VG_INVALID, "another UUID already");
+}
+
+// What a descriptor says is not believed.
+static void check_claims(struct message *m, struct vg_memory_resource *pool, struct bench *b)
+{
+	struct vg_buffer_descriptor claim = m->buffer;
+	struct vg_buffer *buffer = NULL;
+
+	REFUSED(vg_buffer_import(pool, &m->buffer, 8, b->stream, &buffer), VG_INVALID,
+		"the descriptor is 8 bytes; expected at least 72");
+	claim.size = SIZE + 4096;
+	REFUSED(vg_buffer_import(pool, &claim, sizeof claim, b->stream, &buffer), VG_INVALID,
+		"the descriptor claims 1052672 bytes, where the buffer has 1048576");
+	claim.size = UINT64_MAX;
+	REFUSED(vg_buffer_import(pool, &claim, sizeof claim, b->stream, &buffer), VG_INVALID,
+		"where the buffer has 1048576");
+	claim.size = 0;
+	REFUSED(vg_buffer_import(pool, &claim, sizeof claim, b->stream, &buffer), VG_INVALID, "of 0 bytes");
+	memset(claim.payload, 0xff, sizeof claim.payload);
+	claim.size = 64;
+	REFUSED(vg_buffer_import(pool, &claim, sizeof claim, b->stream, &buffer), VG_DRIVER, "cuMemPoolImportPointer");
+	REFUSED(vg_buffer_import(pool, &m->buffer, sizeof m->buffer, NULL, &buffer), VG_INVALID, "stream is NULL");
+	REFUSED(vg_buffer_import(b->pool, &m->buffer, sizeof m->buffer, b->stream, &buffer), VG_STATE,
+		"the pool was not imported");
+	REFUSED(vg_buffer_import(pool, NULL, sizeof m->buffer, b->stream, &buffer), VG_INVALID, "descriptor is NULL");
+	REFUSED(vg_buffer_create(pool, 64, b->stream, &buffer), VG_STATE, "the pool was imported");
+	REFUSED(vg_memory_pool_export(pool, &(int){0}), VG_STATE, "the pool was imported");
+	CHECK(!buffer);
+}
+
+// Imported again it is the same place, and it stays until all have gone, whatever their streams.
+static void use_buffer(struct message *m, struct vg_memory_resource *pool, struct bench *b, struct vg_stream *stream)
+{
+	struct vg_buffer *first, *second, *more;
+
+	OK(vg_buffer_import(pool, &m->buffer, sizeof m->buffer, b->stream, &first));
+	CHECK(vg_buffer_is_mapped(first));
+	CHECK_INT(vg_buffer_size(first), SIZE);
+	CHECK_INT(read_word(first, b->stream), m->word);
+	REFUSED(vg_buffer_export(first, &(struct vg_buffer_descriptor){0}), VG_STATE, "the buffer was imported");
+	int last = dup(0); // a descriptor that leaked would take its place
+	for (int i = 0; i < (getenv("VIRGATE_TEST_FULL") ? 100000 : 1000); i++) {
+		OK(vg_buffer_import(pool, &m->buffer, sizeof m->buffer, b->stream, &more));
+		vg_buffer_destroy(more);
+	}
+	close(last);
+	CHECK_INT(dup(0), last);
+	close(last);
+	OK(vg_buffer_import(pool, &m->buffer, sizeof m->buffer, stream, &second));
+	CHECK(vg_buffer_address(second) == vg_buffer_address(first) && vg_buffer_equal(second, first));
+	OK(vg_buffer_close(first, NULL));
+	vg_buffer_destroy(first);
+	OK(vg_buffer_import(pool, &m->buffer, sizeof m->buffer, b->stream, &more));
+	OK(vg_buffer_fill(second, &(unsigned){(unsigned)m->word + 1}, 4, stream));
+	OK(vg_stream_sync(stream));
+	vg_buffer_destroy(more);
+	vg_memory_resource_destroy(pool); // kept by the buffer
+	CHECK_INT(read_word(second, stream), m->word + 1);
+	vg_buffer_destroy(second);
+	OK(vg_stream_sync(stream));
+}
+
 static void use_import(int socket, int pinned)
 {
 	struct message m;
 	int descriptor = receive_message(socket, &m);
 	struct bench b = open_bench();
 	struct vg_memory_resource *pool, *again, *known;
-	struct vg_buffer *buffer = NULL, *second, *third;
-	struct vg_buffer_descriptor larger = m.buffer;
 	struct vg_stream *stream;
-	unsigned char uuid[16];
 
+	OK(vg_stream_create(b.context, NULL, &stream));
 	OK(import_pool(pinned, b.device, descriptor, &pool));
 	OK(import_pool(pinned, b.device, descriptor, &again));
 	CHECK(fcntl(descriptor, F_GETFD) >= 0); // still ours
 	CHECK(vg_memory_pool_is_mapped(pool) && vg_memory_pool_is_shareable(pool) && vg_memory_pool_is_owned(pool));
-	// One name, one pool.
-	REFUSED(vg_memory_pool_uuid(pool, uuid), VG_STATE, "the pool has no UUID");
-	REFUSED(vg_memory_pool_find(m.uuid, &known), VG_NOT_FOUND, "no pool of this UUID is registered");
-	OK(vg_memory_pool_register(pool, m.uuid, &known));
-	CHECK(known == pool);
-	vg_memory_resource_destroy(known);
-	OK(vg_memory_pool_register(again, m.uuid, &known));
-	CHECK(known == pool);
-	vg_memory_resource_destroy(known);
+	check_registry(&m, pool, again);
 	vg_memory_resource_destroy(again);
-	OK(vg_memory_pool_find(m.uuid, &known));
-	CHECK(known == pool);
-	vg_memory_resource_destroy(known);
-	OK(vg_memory_pool_uuid(pool, uuid));
-	CHECK(memcmp(uuid, m.uuid, 16) == 0);
-	REFUSED(vg_memory_pool_register(pool, (unsigned char[16]){1}, &known), VG_INVALID, "another UUID already");
-	// Nothing is allocated here.
-	REFUSED(vg_buffer_create(pool, 64, b.stream, &buffer), VG_STATE, "the pool was imported");
-	REFUSED(vg_memory_pool_export(pool, &descriptor), VG_STATE, "the pool was imported");
-	// Claims are checked.
-	REFUSED(vg_buffer_import(pool, &m.buffer, 8, b.stream, &buffer), VG_INVALID,
-		"the descriptor is 8 bytes; expected at least 72");
-	larger.size = SIZE + 4096;
-	REFUSED(vg_buffer_import(pool, &larger, sizeof larger, b.stream, &buffer), VG_INVALID,
-		"the descriptor claims 1052672 bytes, where the buffer has 1048576");
-	larger.size = UINT64_MAX;
-	REFUSED(vg_buffer_import(pool, &larger, sizeof larger, b.stream, &buffer), VG_INVALID,
-		"where the buffer has 1048576");
-	larger.size = 0;
-	REFUSED(vg_buffer_import(pool, &larger, sizeof larger, b.stream, &buffer), VG_INVALID, "of 0 bytes");
-	memset(larger.payload, 0xff, sizeof larger.payload);
-	larger.size = 64;
-	REFUSED(vg_buffer_import(pool, &larger, sizeof larger, b.stream, &buffer), VG_DRIVER, "cuMemPoolImportPointer");
-	REFUSED(vg_buffer_import(pool, &m.buffer, sizeof m.buffer, NULL, &buffer), VG_INVALID, "stream is NULL");
-	REFUSED(vg_buffer_import(b.pool, &m.buffer, sizeof m.buffer, b.stream, &buffer), VG_STATE,
-		"the pool was not imported");
-	REFUSED(vg_buffer_import(pool, NULL, sizeof m.buffer, b.stream, &buffer), VG_INVALID, "descriptor is NULL");
-	CHECK(!buffer);
-	OK(vg_buffer_import(pool, &m.buffer, sizeof m.buffer, b.stream, &buffer));
-	CHECK(vg_buffer_is_mapped(buffer));
-	CHECK_INT(vg_buffer_size(buffer), SIZE);
-	CHECK_INT(read_word(buffer, b.stream), m.word);
-	REFUSED(vg_buffer_export(buffer, &larger), VG_STATE, "the buffer was imported");
-	// Again and again leaves no descriptor behind.
-	int last = dup(0);
-	for (int i = 0; i < (getenv("VIRGATE_TEST_FULL") ? 100000 : 1000); i++) {
-		OK(vg_buffer_import(pool, &m.buffer, sizeof m.buffer, b.stream, &second));
-		vg_buffer_destroy(second);
-	}
-	close(last);
-	CHECK_INT(dup(0), last);
-	close(last);
-	// A second time: the same place, and it stays until both have gone, whatever their streams.
-	OK(vg_stream_create(b.context, NULL, &stream));
-	OK(vg_buffer_import(pool, &m.buffer, sizeof m.buffer, stream, &second));
-	CHECK(vg_buffer_address(second) == vg_buffer_address(buffer) && vg_buffer_equal(second, buffer));
-	OK(vg_buffer_close(buffer, NULL));
-	vg_buffer_destroy(buffer);
-	OK(vg_buffer_import(pool, &m.buffer, sizeof m.buffer, b.stream, &third));
-	OK(vg_buffer_fill(second, &(unsigned){(unsigned)m.word + 1}, 4, stream));
-	OK(vg_stream_sync(stream));
-	vg_buffer_destroy(third);
-	vg_memory_resource_destroy(pool); // kept by the buffer
-	CHECK_INT(read_word(second, stream), m.word + 1);
-	vg_buffer_destroy(second);
-	OK(vg_stream_sync(stream));
+	check_claims(&m, pool, &b);
+	use_buffer(&m, pool, &b, stream);
 	REFUSED(vg_memory_pool_find(m.uuid, &known), VG_NOT_FOUND, "import it, and register it");
 	free_in_order(&m, descriptor, pinned, &b, stream);
 	close(descriptor);
