@@ -145,6 +145,38 @@ TEST(definitions_and_nodes)
 	FAULT_EVERY_CALL(&((struct fault_subject){open_child, add_child, clean}), "cuGraphAddNode_v2");
 }
 
+static struct vg_graph_node *nodes[3];
+
+static enum vg_status open_edge(void)
+{
+	TRY(open_definition());
+	TRY(vg_graph_add_empty(definition, NULL, 0, &nodes[0]));
+	TRY(vg_graph_add_empty(definition, NULL, 0, &nodes[1]));
+	return vg_graph_add_empty(definition, &nodes[0], 1, &nodes[2]);
+}
+
+// The edge is the other one then, or still the same.
+static enum vg_status assign(void)
+{
+	struct vg_graph_node *before;
+	size_t count;
+
+	enum vg_status status = vg_graph_node_set_predecessors(nodes[2], &nodes[1], 1);
+	struct vg_error error = *vg_last_error();
+	OK(vg_graph_node_predecessors(nodes[2], &before, 1, &count));
+	CHECK_INT(count, 1);
+	CHECK(before == nodes[status ? 0 : 1]);
+	if (status)
+		CHECK_INT(error.code, CUDA_ERROR_OPERATING_SYSTEM);
+	return status;
+}
+
+TEST(edges)
+{
+	FAULT_EVERY_CALL(&((struct fault_subject){open_edge, assign, clean}), "cuGraphAddDependencies_v2",
+			 "cuGraphRemoveDependencies_v2");
+}
+
 TEST(executables)
 {
 	FAULT_EVERY_CALL(&((struct fault_subject){open_child, instantiate, clean}), "cuCtxPushCurrent_v2",
