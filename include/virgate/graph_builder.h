@@ -59,8 +59,8 @@ VG_PUBLIC enum vg_status vg_graph_builder_callback(struct vg_graph_builder *buil
 						   const void *data, size_t size);
 
 /* Makes `count` builders of one, which capture independent work: ret_builders[0] is the builder itself, the
- * others are new, on streams of their own that go on from here; the caller owns them. INVALID (count below 2),
- * STATE unless building, CLOSED, NO_MEMORY, DRIVER; no builder is made then. Source: cuStreamWaitEvent. */
+ * others are new, on streams of their own that go on from here; the caller owns them. INVALID (count below 2 or above
+ * 4096), STATE unless building, CLOSED, NO_MEMORY, DRIVER; no builder is made then. Source: cuStreamWaitEvent. */
 VG_PUBLIC enum vg_status vg_graph_builder_split(struct vg_graph_builder *builder, unsigned count,
 						struct vg_graph_builder **ret_builders);
 /* The other way: what one of them captures next comes after all that they captured so far. That is the first that

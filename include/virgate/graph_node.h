@@ -189,7 +189,7 @@ enum vg_graph_conditional_type {
 	VG_GRAPH_SWITCH = 2,
 };
 /* Nodes that look at a condition of their definition: run the body if it is not 0; one body or the other; the
- * body again and again while it is not 0; the body of that number, or none if there is none. Bodies are filled by
+ * body again and again while it is not 0; the body of that number, of up to 65536, or none. Bodies are filled by
  * vg_graph_node_get_body(): kernels, memset, memcpy, empty nodes, child graphs and further conditional nodes. */
 VG_PUBLIC enum vg_status vg_graph_add_if_then(struct vg_graph_definition *definition,
 					      struct vg_graph_node *const *after, size_t count,

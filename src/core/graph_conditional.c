@@ -3,6 +3,8 @@
 
 #include "core/graph.h"
 
+enum { MOST_BRANCHES = 1 << 16 }; // each is a graph of its own
+
 static const char *const type_names[] = {"if", "while", "switch"};
 
 void core_graph_conditional_finish(struct core_graph_conditional *conditional)
@@ -24,6 +26,9 @@ enum vg_status core_graph_conditional_init(struct core_graph_conditional *condit
 			       "the condition is empty: vg_graph_definition_create_condition() makes one");
 	if (!count)
 		return vg_fail(VG_INVALID, 0, function, "a switch of 0 branches: it needs 1 or more");
+	if (count > MOST_BRANCHES)
+		return vg_fail(VG_INVALID, 0, function, "a switch of %u branches: this library makes up to %d", count,
+			       MOST_BRANCHES);
 	conditional->bodies = calloc(count, sizeof *conditional->bodies);
 	for (unsigned i = 0; conditional->bodies && i < count; i++) {
 		conditional->bodies[i] = core_graph_inner(definition, NULL);

@@ -4,6 +4,8 @@
 #include "core/graph_builder.h"
 #include "core/stream.h"
 
+enum { MOST_FORKS = 1 << 12 };
+
 static const char not_building[] = "must be building before it can be split";
 
 // `to` comes after what `from` has captured so far.
@@ -74,6 +76,9 @@ enum vg_status vg_graph_builder_split(struct vg_graph_builder *builder, unsigned
 	CORE_NEEDED(ret_builders);
 	if (count < 2)
 		return vg_fail(VG_INVALID, 0, __func__, "invalid split count: expecting 2 or more, got %u", count);
+	if (count > MOST_FORKS)
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "a split into %u: no device runs as many streams, %d are the most", count, MOST_FORKS);
 	struct vg_graph_builder **forks = calloc(count, sizeof(struct vg_graph_builder *));
 	if (!forks)
 		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for %u graph builders", count);

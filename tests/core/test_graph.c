@@ -117,6 +117,9 @@ TEST(a_copy_finds_out_where_its_memory_is)
 	REFUSED(vg_graph_add_memcpy(bench.definition, NULL, 0, MEMCPY(.destination = device, .source = ADDRESS(in)),
 				    NULL),
 		VG_INVALID, "a copy of 0 bytes");
+	REFUSED(vg_graph_add_memcpy(bench.definition, NULL, 0,
+				    MEMCPY(.destination = device, .source = device, .bytes = SIZE_MAX), NULL),
+		VG_DRIVER, "cuGraphAddNode");
 	REFUSED(vg_graph_add_memcpy(bench.definition, NULL, 0, MEMCPY(.source = device, .bytes = 4), NULL), VG_INVALID,
 		"destination is address 0");
 	REFUSED(vg_graph_node_set_memset(up, MEMSET(.destination = device, .width = 1)), VG_INVALID,

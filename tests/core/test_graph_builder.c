@@ -1,6 +1,7 @@
 // Graphs by capture.
 #include "graph_test.h"
 
+#include <limits.h>
 #include <pthread.h>
 
 static void count(void *data)
@@ -98,6 +99,8 @@ TEST(each_state_has_its_own_refusal)
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_THREAD_LOCAL));
 	REFUSED(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED), VG_STATE, "is already building");
 	REFUSED(vg_graph_builder_split(builder, 1, two), VG_INVALID, "invalid split count: expecting 2 or more, got 1");
+	REFUSED(vg_graph_builder_split(builder, UINT_MAX, two), VG_INVALID, "a split into 4294967295");
+	REFUSED(vg_graph_builder_callback(builder, count, two, SIZE_MAX), VG_NO_MEMORY, "18446744073709551615 bytes");
 	REFUSED(vg_graph_builder_definition(builder, &definition), VG_STATE, "is still building");
 	REFUSED(vg_graph_builder_complete(builder, NULL, &graph), VG_STATE, "has not finished building");
 	REFUSED(vg_graph_builder_embed(builder, builder), VG_STATE, "the child graph has not finished building");

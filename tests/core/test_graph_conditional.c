@@ -119,6 +119,8 @@ TEST(switch_runs_the_branch_of_that_number_or_none)
 	set_to(bench.definition, set, condition, 2, &first);
 	REFUSED(vg_graph_add_switch(bench.definition, &first, 1, condition, 0, &node), VG_INVALID,
 		"a switch of 0 branches");
+	REFUSED(vg_graph_add_switch(bench.definition, &first, 1, condition, 65537, &node), VG_INVALID,
+		"a switch of 65537 branches: this library makes up to 65536");
 	OK(vg_graph_add_switch(bench.definition, &first, 1, condition, 3, &node));
 	for (unsigned i = 0; i < 3; i++) {
 		OK(vg_graph_node_get_body(node, i, &body));
