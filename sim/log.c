@@ -37,8 +37,16 @@ void sim_log(const char *format, ...)
 	pthread_mutex_unlock(&lock);
 }
 
+// The log needs no cuInit, and nothing keeps it from being read; only faults reach its entries.
+#define LOG_ENTER(abi)                                                                             \
+	do {                                                                                       \
+		if (atomic_load(&sim_gate) & SIM_GATE_FAULTS)                                      \
+			SIM_TRY(sim_fault_enter(VG_ENTRY_##abi));                                  \
+	} while (0)
+
 CUresult CUDAAPI cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData, CUlogsCallbackHandle *callback_out)
 {
+	LOG_ENTER(cuLogsRegisterCallback);
 	if (!callbackFunc)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct CUlogsCallbackEntry_st *entry = malloc(sizeof *entry);
@@ -57,6 +65,7 @@ CUresult CUDAAPI cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 {
 	struct CUlogsCallbackEntry_st *gone = NULL;
 
+	LOG_ENTER(cuLogsUnregisterCallback);
 	pthread_mutex_lock(&lock);
 	for (struct CUlogsCallbackEntry_st **link = &callbacks; *link && !gone; link = &(*link)->next)
 		if (*link == callback) {
@@ -73,6 +82,7 @@ CUresult CUDAAPI cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 
 CUresult CUDAAPI cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 {
+	LOG_ENTER(cuLogsCurrent);
 	if (!iterator_out)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
@@ -121,6 +131,7 @@ CUresult CUDAAPI cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_
 	bool truncated;
 	unsigned first;
 
+	LOG_ENTER(cuLogsDumpToMemory);
 	if (!buffer || !size)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
@@ -147,6 +158,7 @@ CUresult CUDAAPI cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFil
 	bool truncated;
 	unsigned first;
 
+	LOG_ENTER(cuLogsDumpToFile);
 	pthread_mutex_lock(&lock);
 	if (text && pathToFile && start_of(iterator, &first, &truncated)) {
 		size_t used = print(first, truncated, text, OUTPUT_BYTES);

@@ -4,11 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local struct {
-	struct vg_error error;
-	char text[1024];
-	char log[16384];
-} last;
+static _Thread_local struct vg_kept_error last;
 
 const char *vg_status_text(enum vg_status status)
 {
@@ -37,6 +33,23 @@ enum vg_status vg_fail(enum vg_status status, int code, const char *function, co
 void vg_fail_log(const char *log)
 {
 	snprintf(last.log, sizeof last.log, "%s", log);
+}
+
+static void copy(struct vg_kept_error *to, const struct vg_kept_error *from)
+{
+	to->error = from->error;
+	strcpy(to->text, from->text);
+	strcpy(to->log, from->log);
+}
+
+void vg_error_keep(struct vg_kept_error *ret_kept)
+{
+	copy(ret_kept, &last);
+}
+
+void vg_error_restore(const struct vg_kept_error *kept)
+{
+	copy(&last, kept);
 }
 
 const struct vg_error *vg_last_error(void)

@@ -7,3 +7,13 @@ __attribute__((format(printf, 4, 5))) enum vg_status vg_fail(enum vg_status stat
 							     const char *format, ...);
 // Adds a tool's log to the error just set; cut at 16 KiB.
 void vg_fail_log(const char *log);
+
+// For what may fail on the way out without being what the caller asked about: keeps the calling thread's last error, and
+// brings it back to the same thread.
+struct vg_kept_error {
+	struct vg_error error;
+	char text[1024];
+	char log[16384];
+};
+void vg_error_keep(struct vg_kept_error *ret_kept);
+void vg_error_restore(const struct vg_kept_error *kept);

@@ -38,9 +38,12 @@ void core_object_release(struct core_object *object)
 {
 	if (!object || atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) != 1)
 		return;
+	struct vg_kept_error kept; // a program cleans up before it says why it gave up
+	vg_error_keep(&kept);
 	if (release_handle(object, "destroy"))
 		vg_log(VG_LOG_WARNING, "destroying a %s: %s", object->class->name, vg_last_error()->text);
 	object->class->free(object);
+	vg_error_restore(&kept);
 }
 
 enum vg_status core_object_close(struct core_object *object, const char *function)

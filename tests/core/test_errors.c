@@ -1,0 +1,280 @@
+// What failures leave behind: who refused, in which words, for which thread, and what that costs those who do not fail.
+#include "core_test.h"
+
+#include <cuda.h>
+#include <pthread.h>
+#include <sys/wait.h>
+
+static const char nonsense[] = ".version 7.0\n.target sm_75\n.address_size 64\nthis is not PTX\n";
+
+// Nothing that a program holds names this much memory.
+static enum vg_status ask_too_much(struct vg_context *context, struct vg_stream *stream)
+{
+	struct vg_memory_resource *pool;
+	struct vg_buffer *buffer = NULL;
+
+	OK(vg_device_pool_current(vg_context_device(context), &pool));
+	enum vg_status status = vg_buffer_create(pool, (size_t)1 << 50, stream, &buffer);
+	CHECK(buffer == NULL);
+	vg_memory_resource_destroy(pool);
+	return status;
+}
+
+// ---- in children: faults are counted per process, and this one has not used the driver yet ------------
+
+static void in_child(void (*run)(void), const char *fault)
+{
+	int status;
+
+	if (!getenv("VIRGATE_SIM"))
+		SKIP("faults are injected by the simulated driver");
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		setenv("VIRGATE_SIM_FAULT", fault, 1);
+		run();
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	if (status)
+		FAIL("%s: the child says more", fault);
+}
+
+// The third time that somebody reads the driver's log, the simulated device is lost.
+static void read_the_log(void)
+{
+	struct vg_context *context = first_context();
+	struct vg_stream *stream, *another;
+	struct vg_event *event;
+	int done;
+
+	OK(vg_stream_create(context, NULL, &stream));
+	OK(vg_stream_record(stream, NULL, &event));
+	for (int i = 0; i < 1000; i++) {
+		OK(vg_event_record(event, stream));
+		OK(vg_event_query(event, &done));
+		OK(vg_stream_query(stream, &done));
+		OK(vg_stream_sync(stream));
+		CHECK_INT(vg_stream_sync(NULL), VG_INVALID); // the library's own refusals do not ask the driver
+	}
+	for (int i = 0; i < 2; i++) {
+		CHECK_INT(ask_too_much(context, stream), VG_DRIVER);
+		OK(vg_stream_create(context, NULL, &another));
+		vg_stream_destroy(another);
+	}
+	CHECK_INT(ask_too_much(context, stream), VG_DRIVER);
+	CHECK_INT(vg_last_error()->code, CUDA_ERROR_OUT_OF_MEMORY); // the failure itself is what is told
+	CHECK_INT(vg_stream_create(context, NULL, &another), VG_DRIVER);
+	CHECK_INT(vg_last_error()->code, CUDA_ERROR_UNKNOWN); // lost: it was read once more, and no more than that
+}
+
+TEST(the_drivers_log_is_read_once_a_failure_and_never_else)
+{
+	in_child(read_the_log, "lost@cuLogsDumpToMemory:3");
+}
+
+static void without_a_log(void)
+{
+	struct vg_context *context = first_context();
+	struct vg_stream *stream;
+
+	OK(vg_stream_create(context, NULL, &stream));
+	REFUSED(ask_too_much(context, stream), VG_DRIVER, "CUDA_ERROR_OUT_OF_MEMORY");
+	CHECK_STR(vg_last_error()->log, "");
+}
+
+TEST(a_driver_without_a_log_is_no_failure)
+{
+	in_child(without_a_log, "cuLogsDumpToMemory=CUDA_ERROR_NOT_SUPPORTED");
+}
+
+static char warning[512];
+
+static void note(void *user, enum vg_log_level level, const char *text)
+{
+	snprintf(warning, sizeof warning, "%d: %s", level, text);
+}
+
+static void destroy_in_vain(void)
+{
+	struct vg_context *context = first_context();
+	struct vg_stream *stream;
+
+	OK(vg_stream_create(context, NULL, &stream));
+	CHECK_INT(vg_stream_create(NULL, NULL, &stream), VG_INVALID);
+	vg_log_set(note, NULL);
+	vg_stream_destroy(stream);
+	CHECK_CONTAINS(warning, "1: destroying a stream: ");
+	CHECK_CONTAINS(warning, "CUDA_ERROR_OPERATING_SYSTEM");
+	CHECK_INT(vg_last_error()->status, VG_INVALID); // why the program gave up, and not what went wrong on the way out
+	CHECK_CONTAINS(vg_last_error()->text, "context is NULL");
+	OK(vg_stream_create(context, NULL, &stream));
+	REFUSED(vg_stream_close(stream), VG_DRIVER, "CUDA_ERROR_OPERATING_SYSTEM"); // who asks is told
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+}
+
+TEST(destroy_says_its_failures_to_the_log_alone)
+{
+	in_child(destroy_in_vain, "cuStreamDestroy_v2=CUDA_ERROR_OPERATING_SYSTEM");
+}
+
+// ---- here --------------------------------------------------------------------------------------------
+
+TEST(the_library_and_the_driver_refuse_apart)
+{
+	struct vg_context *context = first_context();
+	struct vg_stream *stream = NULL;
+	int value;
+
+	// The library: no code, no log.
+	REFUSED(vg_stream_create(NULL, NULL, &stream), VG_INVALID, "context is NULL");
+	CHECK_INT(vg_last_error()->code, 0);
+	CHECK_STR(vg_last_error()->function, "vg_stream_create");
+	CHECK_STR(vg_last_error()->log, "");
+	CHECK(stream == NULL);
+
+	// The driver: its code and its name in the text, with what was asked.
+	OK(vg_stream_create(context, NULL, &stream));
+	REFUSED(ask_too_much(context, stream), VG_DRIVER, "CUDA_ERROR_OUT_OF_MEMORY: ");
+	CHECK_INT(vg_last_error()->code, CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_STR(vg_last_error()->function, "vg_buffer_create");
+
+	// The library again: nothing of the driver's failure is left.
+	REFUSED(vg_device_property(vg_context_device(context), 100000, &value), VG_INVALID, "100000");
+	CHECK_INT(vg_last_error()->code, 0);
+	CHECK_STR(vg_last_error()->log, "");
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+}
+
+TEST(what_the_driver_noted_is_in_the_log)
+{
+	struct vg_object_code *code;
+
+	OK(vg_object_code_create(VG_CODE_PTX, nonsense, sizeof nonsense - 1, NULL, &code));
+	CHECK_INT(vg_object_code_load(code), VG_DRIVER);
+	CHECK_INT(vg_last_error()->code, CUDA_ERROR_INVALID_PTX);
+	CHECK(*vg_last_error()->log);
+	vg_object_code_destroy(code);
+}
+
+TEST(success_leaves_the_last_failure_and_so_does_destroy)
+{
+	struct vg_context *context = first_context();
+	struct vg_stream *stream, *none = NULL;
+
+	OK(vg_stream_create(context, NULL, &stream));
+	CHECK_INT(vg_stream_create(context, &(struct vg_stream_options){.size = 3}, &none), VG_INVALID);
+	char text[256];
+	snprintf(text, sizeof text, "%s", vg_last_error()->text);
+	CHECK_CONTAINS(text, "size is 3");
+	OK(vg_stream_sync(stream));
+	vg_stream_destroy(stream);
+	vg_stream_destroy(NULL);
+	vg_context_destroy(context);
+	CHECK_INT(vg_last_error()->status, VG_INVALID);
+	CHECK_STR(vg_last_error()->function, "vg_stream_create");
+	CHECK_STR(vg_last_error()->text, text);
+}
+
+TEST(each_status_has_a_text_of_its_own)
+{
+	enum { STATUSES = VG_NVML + 1 };
+
+	for (int i = 0; i < STATUSES; i++) {
+		CHECK(*vg_status_text((enum vg_status)i) && strcmp(vg_status_text((enum vg_status)i), "unknown status") != 0);
+		for (int j = 0; j < i; j++)
+			CHECK(strcmp(vg_status_text((enum vg_status)i), vg_status_text((enum vg_status)j)) != 0);
+	}
+	CHECK_STR(vg_status_text((enum vg_status)-1), "unknown status");
+	CHECK_STR(vg_status_text((enum vg_status)9999), "unknown status");
+}
+
+// ---- threads -------------------------------------------------------------------------------------
+
+struct thread {
+	pthread_barrier_t *both;
+	int bytes; // of options, in each thread other ones
+	char problem[256];
+};
+
+static void *fail_in_thread(void *thread_)
+{
+	struct thread *thread = thread_;
+	const struct vg_error *error = vg_last_error();
+	struct vg_stream *stream = NULL;
+	char part[64];
+
+	if (error->status || error->code || *error->text || *error->log || *error->function)
+		snprintf(thread->problem, sizeof thread->problem, "a new thread begins with \"%s\"", error->text);
+	snprintf(part, sizeof part, "size is %d:", thread->bytes);
+	for (int i = 0; i < 1000 && !*thread->problem; i++) {
+		struct vg_context *context;
+		struct vg_device *device;
+		vg_device_get(0, &device);
+		if (vg_context_primary(device, &context))
+			snprintf(thread->problem, sizeof thread->problem, "%s", vg_last_error()->text);
+		else if (vg_stream_create(context, &(struct vg_stream_options){.size = (size_t)thread->bytes}, &stream) != VG_INVALID)
+			snprintf(thread->problem, sizeof thread->problem, "options of %d bytes were taken", thread->bytes);
+		if (i == 0)
+			pthread_barrier_wait(thread->both);
+		if (!*thread->problem && !strstr(vg_last_error()->text, part))
+			snprintf(thread->problem, sizeof thread->problem, "not this thread's: %s", vg_last_error()->text);
+		vg_context_destroy(context);
+	}
+	return NULL;
+}
+
+TEST(each_thread_has_its_own_last_error)
+{
+	pthread_barrier_t both;
+	struct thread threads[2] = {{&both, 1, ""}, {&both, 2, ""}};
+	pthread_t ids[2];
+
+	CHECK_INT(vg_stream_sync(NULL), VG_INVALID);
+	CHECK_INT(pthread_barrier_init(&both, NULL, 2), 0);
+	for (int i = 0; i < 2; i++)
+		CHECK_INT(pthread_create(&ids[i], NULL, fail_in_thread, &threads[i]), 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(ids[i], NULL);
+	pthread_barrier_destroy(&both);
+	CHECK_STR(threads[0].problem, "");
+	CHECK_STR(threads[1].problem, "");
+	CHECK_CONTAINS(vg_last_error()->text, "stream is NULL"); // this thread's, untouched
+}
+
+// ---- fork -----------------------------------------------------------------------------------------
+
+static void after_fork(struct vg_context *context, struct vg_stream *stream)
+{
+	struct vg_stream *another = NULL;
+
+	CHECK_INT(vg_stream_sync(stream), VG_DRIVER);
+	CHECK_INT(vg_last_error()->code, CUDA_ERROR_NOT_INITIALIZED);
+	CHECK_INT(vg_stream_create(context, NULL, &another), VG_DRIVER);
+	CHECK(another == NULL);
+	CHECK_INT(vg_stream_create(NULL, NULL, &another), VG_INVALID);
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+}
+
+TEST(a_forked_child_is_told_and_does_not_crash)
+{
+	struct vg_context *context = first_context();
+	struct vg_stream *stream;
+	int status;
+
+	OK(vg_stream_create(context, NULL, &stream));
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		after_fork(context, stream);
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	OK(vg_stream_sync(stream)); // and here nothing has changed
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+}
