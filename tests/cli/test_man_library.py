@@ -51,7 +51,9 @@ def main():
         check(f"{name} names no others", sorted(named - everything))
         check(f"{name} has its sections", [s for s in SECTIONS if f"\n# {s}\n" not in page])
         example = re.search(r"^# EXAMPLE$.*?^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-        check(f"{name} has an example that compiles", compiles(example.group(1)) if example else "none")
+        # scdoc takes a backslash away, so that the page has two for each
+        check(f"{name} has an example that compiles", compiles(example.group(1).replace(r"\\", "\\")) if example else "none")
+        check(f"{name} writes a backslash as two", re.findall(r"^.*(?<!\\)\\(?!\\).*$", example.group(1), re.MULTILINE) if example else "")
     print(f"{counts['passed']} passed, {counts['failed']} failed, 0 skipped")
     return 1 if counts["failed"] or not counts["passed"] else 0
 
