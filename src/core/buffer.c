@@ -3,7 +3,10 @@
 #include "core/pending.h"
 #include "core/resource.h"
 
+#include <pthread.h>
 #include <stdlib.h>
+
+static pthread_mutex_t stream_lock = PTHREAD_MUTEX_INITIALIZER; // of the streams of buffers that have several holders
 
 static enum vg_status close_buffer(struct core_object *object, const char *function)
 {
@@ -15,7 +18,7 @@ static enum vg_status close_buffer(struct core_object *object, const char *funct
 	core_pending_retry();
 	if (!buffer->resource)
 		return VG_OK;
-	return core_resource_deallocate(buffer->resource, &allocation, atomic_load(&buffer->stream), function);
+	return core_resource_deallocate(buffer->resource, &allocation, buffer->stream, function);
 }
 
 static void free_buffer(struct core_object *object)
@@ -23,7 +26,7 @@ static void free_buffer(struct core_object *object)
 	struct vg_buffer *buffer = (struct vg_buffer *)object;
 
 	vg_memory_resource_destroy(buffer->resource);
-	vg_stream_destroy(atomic_load(&buffer->stream));
+	vg_stream_destroy(buffer->stream);
 	free(buffer);
 }
 
@@ -43,7 +46,7 @@ struct vg_buffer *core_buffer_new(const struct vg_allocation *allocation, struct
 	buffer->resource = vg_memory_resource_retain(resource);
 	if (stream)
 		core_object_retain(&stream->object);
-	atomic_init(&buffer->stream, stream);
+	buffer->stream = stream;
 	return buffer;
 }
 
@@ -123,7 +126,21 @@ struct vg_buffer *vg_buffer_retain(struct vg_buffer *buffer)
 static void change_stream(struct vg_buffer *buffer, struct vg_stream *stream)
 {
 	core_object_retain(&stream->object);
-	vg_stream_destroy(atomic_exchange(&buffer->stream, stream));
+	pthread_mutex_lock(&stream_lock);
+	struct vg_stream *before = buffer->stream;
+	buffer->stream = stream;
+	pthread_mutex_unlock(&stream_lock);
+	vg_stream_destroy(before);
+}
+
+struct vg_stream *core_buffer_hold_stream(const struct vg_buffer *buffer)
+{
+	pthread_mutex_lock(&stream_lock);
+	struct vg_stream *stream = buffer->stream;
+	if (stream)
+		core_object_retain(&stream->object);
+	pthread_mutex_unlock(&stream_lock);
+	return stream;
 }
 
 enum vg_status vg_buffer_set_deallocation_stream(struct vg_buffer *buffer, struct vg_stream *stream)
@@ -140,10 +157,12 @@ enum vg_status vg_buffer_close(struct vg_buffer *buffer, struct vg_stream *strea
 	if (atomic_load(&buffer->object.closed))
 		return VG_OK;
 	// What can be refused is refused before anything changes.
-	struct vg_stream *used = stream ? stream : atomic_load(&buffer->stream);
 	enum vg_status status = stream ? core_object_check(&stream->object, "stream", __func__) : VG_OK;
-	if (status == VG_OK && buffer->resource && buffer->address)
-		status = core_resource_check(buffer->resource, used, __func__);
+	if (status == VG_OK && buffer->resource && buffer->address) {
+		struct vg_stream *own = stream ? NULL : core_buffer_hold_stream(buffer);
+		status = core_resource_check(buffer->resource, stream ? stream : own, __func__);
+		vg_stream_destroy(own);
+	}
 	if (status)
 		return status;
 	if (stream)

@@ -10,7 +10,7 @@ struct vg_buffer {
 	size_t size;
 	void *note;			     // the resource's, for its deallocate
 	struct vg_memory_resource *resource; // held; NULL: the address was borrowed
-	_Atomic(struct vg_stream *) stream;  // held; where it is freed; NULL: no stream takes part
+	struct vg_stream *stream;	     // held; where it is freed; NULL: no stream takes part; under a lock
 	bool mapped;			     // imported from another process
 	void *owner;			     // of a borrowed address; kept until `drop_owner`
 	void (*drop_owner)(void *owner);
@@ -23,3 +23,5 @@ struct vg_buffer *core_buffer_new(const struct vg_allocation *allocation, struct
 // vg_buffer_create() for a function of that name.
 enum vg_status core_buffer_create(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
 				  const char *function, struct vg_buffer **ret_buffer);
+// A reference to the stream on which the buffer will be freed, or NULL: another thread may change it meanwhile.
+struct vg_stream *core_buffer_hold_stream(const struct vg_buffer *buffer);

@@ -253,7 +253,9 @@ static enum vg_status grow(struct vg_buffer *buffer, const struct core_memory_pl
 		return status;
 	}
 	const struct vg_allocation allocation = {row->mappings[0]->address, size, row};
-	struct vg_buffer *grown = core_buffer_new(&allocation, buffer->resource, atomic_load(&buffer->stream));
+	struct vg_stream *stream = core_buffer_hold_stream(buffer);
+	struct vg_buffer *grown = core_buffer_new(&allocation, buffer->resource, stream);
+	vg_stream_destroy(stream);
 	if (!grown) {
 		free_row(row, function);
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a buffer");

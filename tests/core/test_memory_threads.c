@@ -95,10 +95,15 @@ static void *grow(void *data)
 	struct vg_buffer *larger, *largest;
 
 	for (int i = 0; i < ROUNDS / 4; i++) {
+		struct vg_stream *stream;
+		DO(vg_stream_create(s->b.context, NULL, &stream));
+		DO(vg_buffer_set_deallocation_stream(s->buffer, stream));
+		vg_stream_destroy(stream); // the buffers keep it
 		DO(vg_buffer_grow(s->buffer, 4 << 20, NULL, &larger));
 		DO(vg_buffer_grow(larger, 6 << 20, NULL, &largest));
 		vg_buffer_destroy(larger);
 		DO(vg_buffer_fill_byte(largest, i, s->b.stream));
+		DO(vg_buffer_close(largest, s->b.stream)); // where it was used
 		vg_buffer_destroy(largest);
 	}
 	return NULL;
