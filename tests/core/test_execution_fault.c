@@ -228,3 +228,46 @@ TEST(properties)
 	with_fault("cuDeviceGetAttribute:4+=CUDA_ERROR_OPERATING_SYSTEM", check_kept);
 	with_fault("cuDeviceGetAttribute:4+=CUDA_ERROR_OPERATING_SYSTEM", check_live);
 }
+
+static int warnings;
+
+static void count_warning(void *part, enum vg_log_level level, const char *text)
+{
+	warnings += level == VG_LOG_WARNING && strstr(text, part);
+}
+
+// What the driver does not take back: _close says so, and destroying goes on, with a word to whoever listens.
+static void check_close(struct vg_device *of)
+{
+	OK(vg_context_primary(of, &context));
+	OK(vg_stream_create(context, NULL, &stream));
+	OK(vg_event_create(context, NULL, &made_event));
+	REFUSED(vg_event_close(made_event), VG_DRIVER, "cuEventDestroy: CUDA_ERROR_OPERATING_SYSTEM");
+	OK(vg_event_close(made_event));
+	REFUSED(vg_stream_close(stream), VG_DRIVER, "cuStreamDestroy: CUDA_ERROR_OPERATING_SYSTEM");
+	vg_event_destroy(made_event);
+	vg_stream_destroy(stream);
+	REFUSED(vg_context_close(context), VG_DRIVER, "cuDevicePrimaryCtxRelease: CUDA_ERROR_OPERATING_SYSTEM");
+	vg_context_destroy(context);
+}
+
+static void check_destroy(struct vg_device *of)
+{
+	vg_log_set(count_warning, "destroying a stream: cuStreamDestroy");
+	OK(vg_context_primary(of, &context));
+	OK(vg_stream_create(context, NULL, &stream));
+	vg_context_destroy(context);
+	vg_stream_destroy(stream);
+	CHECK_INT(warnings, 1);
+	CHECK_INT(fault_primary_is_active(), 0); // and the context went with it
+}
+
+TEST(what_the_driver_does_not_take_back)
+{
+	if (!getenv("VIRGATE_SIM"))
+		SKIP("faults are injected by the simulated driver");
+	with_fault("cuEventDestroy_v2=CUDA_ERROR_OPERATING_SYSTEM;cuStreamDestroy_v2=CUDA_ERROR_OPERATING_SYSTEM;"
+		   "cuDevicePrimaryCtxRelease_v2=CUDA_ERROR_OPERATING_SYSTEM",
+		   check_close);
+	with_fault("cuStreamDestroy_v2=CUDA_ERROR_OPERATING_SYSTEM", check_destroy);
+}
