@@ -236,78 +236,7 @@ void vg_graph_builder_destroy(struct vg_graph_builder *builder)
 	core_object_release(&builder->object);
 }
 
-// ---- what is captured beside the stream's own work -------------------------------------------
-
-static enum vg_status append(struct vg_graph_builder *builder, struct core_graph_spec *spec, const char *function,
-			     struct vg_graph_node **ret_node)
-{
-	CUstream stream = builder->stream->handle;
-	struct vg_graph_definition *definition = builder->origin->definition;
-	CUstreamCaptureStatus status;
-	const CUgraphNode *after;
-	const CUgraphEdgeData *data;
-	struct vg_graph_node *node;
-	CUgraph graph;
-	size_t count;
-
-	CORE_ENTER(scope, builder->stream->context->handle);
-	CUresult r = core_driver->cuStreamGetCaptureInfo_v3(stream, &status, NULL, &graph, &after, &data, &count);
-	if (r)
-		return core_driver_failed(r, function, "cuStreamGetCaptureInfo", "%s", "");
-	if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-		return vg_fail(VG_STATE, 0, function, "the capture was spoilt: close the graph builder");
-	enum vg_status added = core_graph_add_native(definition, after, data, count, spec, function, &node);
-	if (added)
-		return added;
-	CUgraphNode handle = node->handle;
-	r = core_driver->cuStreamUpdateCaptureDependencies_v2(stream, &handle, NULL, 1,
-							      CU_STREAM_SET_CAPTURE_DEPENDENCIES);
-	if (r) {
-		added = core_driver_failed(r, function, "cuStreamUpdateCaptureDependencies", "%s", "");
-		vg_graph_node_remove(node);
-		return added;
-	}
-	if (ret_node)
-		*ret_node = node;
-	return VG_OK;
-}
-
-enum vg_status core_builder_append(struct vg_graph_builder *builder, struct core_graph_spec *spec, const char *function,
-				   struct vg_graph_node **ret_node)
-{
-	enum vg_status status = append(builder, spec, function, ret_node);
-
-	core_graph_spec_finish(spec); // it may not have come so far
-	return status;
-}
-
-enum vg_status core_builder_keep(struct vg_graph_builder *builder, struct core_object *object, const char *function)
-{
-	struct vg_graph_builder *origin = builder->origin;
-
-	// Mostly the same kernel many times over: once is enough.
-	if (origin->kept == object)
-		return VG_OK;
-	struct core_graph_keep *keep = core_graph_keep_create(object, NULL, NULL, 0);
-	if (!keep)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for what the graph keeps");
-	CUresult r = core_graph_keep_attach(keep, origin->definition->root->handle);
-	if (r)
-		return core_driver_failed(r, function, "cuGraphRetainUserObject", "%s", "");
-	origin->kept = object;
-	return VG_OK;
-}
-
-enum vg_status vg_graph_builder_callback(struct vg_graph_builder *builder, void (*function)(void *data),
-					 const void *data, size_t size)
-{
-	struct core_graph_spec spec;
-
-	enum vg_status status = core_builder_building(builder, "is not building", __func__);
-	if (status == VG_OK)
-		status = core_graph_host_spec(function, data, size, __func__, &spec);
-	return status ? status : core_builder_append(builder, &spec, __func__, NULL);
-}
+// ---- what came of it -------------------------------------------------------------------------
 
 enum vg_status vg_graph_builder_complete(struct vg_graph_builder *builder, const struct vg_graph_options *options,
 					 struct vg_graph **ret_graph)

@@ -70,6 +70,9 @@ void core_graph_free(struct vg_graph_definition *definition);
 // The node went, and with it what is inside.
 void core_graph_node_gone(struct vg_graph_node *node);
 
+// `node` is the object of a node that was just made.
+void core_graph_register(struct vg_graph_definition *definition, struct vg_graph_node *node, CUgraphNode handle,
+			 CUgraphNodeType type);
 // The object of a node of the definition, which gets one if it has none yet.
 enum vg_status core_graph_node_of(struct vg_graph_definition *definition, CUgraphNode handle, const char *function,
 				  struct vg_graph_node **ret_node);

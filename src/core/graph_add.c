@@ -1,0 +1,128 @@
+// How a node is added to its definition, and changed in it.
+#include <stdlib.h>
+
+#include "core/graph.h"
+
+enum vg_status core_graph_list(struct vg_graph_definition *definition, struct vg_graph_node *const *nodes, size_t count,
+			       const char *function, CUgraphNode *ret_handles)
+{
+	uint64_t mark = ++definition->root->mark;
+
+	for (size_t i = 0; i < count; i++) {
+		enum vg_status status = core_graph_node_check(nodes[i], "a node of the list", function);
+		if (status)
+			return status;
+		if (nodes[i]->definition != definition)
+			return vg_fail(VG_INVALID, 0, function,
+				       "node %zu of the list belongs to another graph definition", i);
+		if (nodes[i]->mark == mark)
+			return vg_fail(VG_INVALID, 0, function, "node %zu of the list was named before: name each once",
+				       i);
+		nodes[i]->mark = mark;
+		ret_handles[i] = nodes[i]->handle;
+	}
+	return VG_OK;
+}
+
+void core_graph_spec_finish(struct core_graph_spec *spec)
+{
+	core_graph_keep_destroy(spec->keep);
+	spec->keep = NULL;
+}
+
+enum vg_status core_graph_add_native(struct vg_graph_definition *definition, const CUgraphNode *after,
+				     const CUgraphEdgeData *data, size_t count, struct core_graph_spec *spec,
+				     const char *function, struct vg_graph_node **ret_node)
+{
+	CUgraph root = definition->root->handle;
+	CUgraphNode handle;
+
+	CORE_ENTER(scope, definition->context->handle);
+	struct vg_graph_node *node = calloc(1, sizeof *node);
+	if (!node)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph node");
+	node->keep = spec->keep;
+	spec->keep = NULL; // it is the graph's, or gone
+	CUresult r = core_graph_keep_attach(node->keep, root);
+	if (r) {
+		free(node);
+		return core_driver_failed(r, function, "cuGraphRetainUserObject", "%s", "");
+	}
+	r = core_driver->cuGraphAddNode_v2(&handle, definition->handle, after, data, count, &spec->native);
+	if (r) {
+		enum vg_status status =
+			core_driver_failed(r, function, "cuGraphAddNode", "%s", spec->asked ? spec->asked : "");
+		core_graph_keep_detach(node->keep, root);
+		free(node);
+		return status;
+	}
+	core_graph_register(definition, node, handle, spec->native.type);
+	*ret_node = node;
+	return VG_OK;
+}
+
+static enum vg_status add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
+			  struct core_graph_spec *spec, const char *function, struct vg_graph_node **ret_node)
+{
+	struct vg_graph_node *node;
+	enum vg_status status = core_graph_check(definition, "definition", function);
+
+	if (status)
+		return status;
+	if (count && !after)
+		return vg_fail(VG_INVALID, 0, function, "after is NULL, and count is %zu", count);
+	core_graph_keep_drain();
+	CUgraphNode *handles = calloc(count + !count, sizeof *handles);
+	if (!handles)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu nodes", count);
+	status = core_graph_list(definition, after, count, function, handles);
+	if (status == VG_OK)
+		status = core_graph_add_native(definition, handles, NULL, count, spec, function, &node);
+	free(handles);
+	if (status == VG_OK && ret_node)
+		*ret_node = node;
+	return status;
+}
+
+enum vg_status core_graph_add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
+			      struct core_graph_spec *spec, const char *function, struct vg_graph_node **ret_node)
+{
+	enum vg_status status = add(definition, after, count, spec, function, ret_node);
+
+	core_graph_spec_finish(spec); // it may not have come so far
+	return status;
+}
+
+static enum vg_status set(struct vg_graph_node *node, struct core_graph_spec *spec, const char *function)
+{
+	CUgraph root = node->definition->root->handle;
+
+	CORE_ENTER(scope, node->definition->context->handle);
+	struct core_graph_keep *keep = spec->keep, *before = node->keep;
+	spec->keep = NULL; // it is the graph's, or gone
+	CUresult r = core_graph_keep_attach(keep, root);
+	if (r)
+		return core_driver_failed(r, function, "cuGraphRetainUserObject", "%s", "");
+	r = core_driver->cuGraphNodeSetParams(node->handle, &spec->native);
+	node->keep = r ? before : keep;
+	enum vg_status status = r ? core_driver_failed(r, function, "cuGraphNodeSetParams", "%s", "") : VG_OK;
+	core_graph_keep_detach(r ? keep : before, root);
+	return status;
+}
+
+enum vg_status core_graph_node_set(struct vg_graph_node *node, struct core_graph_spec *spec, const char *function)
+{
+	enum vg_status status = set(node, spec, function);
+
+	core_graph_spec_finish(spec); // it may not have come so far
+	core_graph_keep_drain();
+	return status;
+}
+
+enum vg_status vg_graph_add_empty(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
+				  size_t count, struct vg_graph_node **ret_node)
+{
+	struct core_graph_spec spec = {.native.type = CU_GRAPH_NODE_TYPE_EMPTY};
+
+	return core_graph_add(definition, after, count, &spec, __func__, ret_node);
+}
