@@ -85,7 +85,7 @@ static enum vg_status check_fatbin(const void *data, size_t size, const char *fu
 
 enum vg_status core_code_check(enum vg_code_type type, const void *data, size_t size, const char *function)
 {
-	if (size == 0)
+	if (size == 0 || (type == VG_CODE_PTX && !*(const char *)data))
 		return vg_fail(VG_INVALID, 0, function, "no code: 0 bytes of %s", core_code_type_name(type));
 	if (type == VG_CODE_CUBIN)
 		return check_cubin(data, size, function);

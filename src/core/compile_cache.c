@@ -136,6 +136,16 @@ static char *read_entry(int folder, const char *name, size_t *ret_size)
 	return data;
 }
 
+// As many as there have to be, each with its end.
+static bool has_texts(const char *texts, size_t size, uint64_t count)
+{
+	uint64_t ends = 0;
+
+	for (size_t i = 0; i < size; i++)
+		ends += !texts[i];
+	return ends == count && (size == 0 || !texts[size - 1]);
+}
+
 static bool is_whole(const char *entry, size_t size, struct header *ret_header)
 {
 	size_t after = offsetof(struct header, key_size);
@@ -147,7 +157,9 @@ static bool is_whole(const char *entry, size_t size, struct header *ret_header)
 	return ret_header->magic == MAGIC && ret_header->key_size <= left &&
 	       ret_header->data_size <= left - ret_header->key_size &&
 	       ret_header->symbols_size == left - ret_header->key_size - ret_header->data_size &&
-	       ret_header->check == core_cache_hash(entry + after, size - after, 3);
+	       ret_header->check == core_cache_hash(entry + after, size - after, 3) &&
+	       has_texts(entry + size - ret_header->symbols_size, ret_header->symbols_size,
+			 2 * ret_header->symbol_count);
 }
 
 // The texts stand behind one another; what was checked has as many as it says.

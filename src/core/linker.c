@@ -97,6 +97,31 @@ static enum vg_status hold_codes(struct vg_linker *linker, struct vg_object_code
 	return VG_OK;
 }
 
+enum vg_status core_linker_create(struct vg_object_code *const *codes, size_t count,
+				  const struct vg_linker_options *options, const char *function,
+				  struct vg_linker **ret_linker)
+{
+	struct vg_linker *linker = calloc(1, sizeof *linker);
+
+	if (!linker)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a linker");
+	core_object_init(&linker->object, &linker_class);
+	pthread_mutex_init(&linker->linking, NULL);
+	linker->device = options->device;
+	linker->name = strdup(options->name ? options->name : "<default linker>");
+	enum vg_status status = linker->name ? choose_backend(linker, options->backend, function)
+					     : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a linker");
+	if (status == VG_OK)
+		status = hold_codes(linker, codes, count, options->link_time_optimization != 0, function);
+	if (status == VG_OK)
+		status = core_linker_options(linker, options, function);
+	if (status)
+		core_object_release(&linker->object);
+	else
+		*ret_linker = linker;
+	return status;
+}
+
 enum vg_status vg_linker_create(struct vg_object_code *const *codes, size_t code_count,
 				const struct vg_linker_options *options, struct vg_linker **ret_linker)
 {
@@ -108,24 +133,7 @@ enum vg_status vg_linker_create(struct vg_object_code *const *codes, size_t code
 		return vg_fail(VG_INVALID, 0, __func__, "there is no object code to link: at least one is needed");
 	if (o.name && !*o.name)
 		return vg_fail(VG_INVALID, 0, __func__, "option name is empty");
-	struct vg_linker *linker = calloc(1, sizeof *linker);
-	if (!linker)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a linker");
-	core_object_init(&linker->object, &linker_class);
-	pthread_mutex_init(&linker->linking, NULL);
-	linker->device = o.device;
-	linker->name = strdup(o.name ? o.name : "<default linker>");
-	enum vg_status status = linker->name ? choose_backend(linker, o.backend, __func__)
-					     : vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a linker");
-	if (status == VG_OK)
-		status = hold_codes(linker, codes, code_count, o.link_time_optimization != 0, __func__);
-	if (status == VG_OK)
-		status = core_linker_options(linker, &o, __func__);
-	if (status)
-		core_object_release(&linker->object);
-	else
-		*ret_linker = linker;
-	return status;
+	return core_linker_create(codes, code_count, &o, __func__, ret_linker);
 }
 
 enum vg_status vg_linker_close(struct vg_linker *linker)

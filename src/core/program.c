@@ -93,17 +93,25 @@ static enum vg_status copy_modules(struct vg_program *program, const struct vg_p
 }
 
 // PTX: a linker of this one code.
-static enum vg_status create_linker(struct vg_program *program, const struct vg_program_options *options)
+static enum vg_status create_linker(struct vg_program *program, const struct vg_program_options *options,
+				    const char *function)
 {
 	struct vg_linker_options link = core_program_link_options(options);
-	struct vg_object_code_options named = {sizeof named, .name = program->name};
+	struct core_compiled text = {0};
 	struct vg_object_code *ptx;
 
-	enum vg_status status = vg_object_code_create(VG_CODE_PTX, program->source, program->source_size, &named, &ptx);
+	enum vg_status status = core_code_check(VG_CODE_PTX, program->source, program->source_size, function);
+	if (status)
+		return status;
+	text.size = strlen(program->source); // a terminator may have been counted
+	text.data = copy(program->source, text.size);
+	if (!text.data)
+		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu bytes of PTX", text.size);
+	status = core_object_code_adopt(status, VG_CODE_PTX, program->name, &text, function, &ptx);
 	if (status)
 		return status;
 	link.name = program->name;
-	status = vg_linker_create(&ptx, 1, &link, &program->linker);
+	status = core_linker_create(&ptx, 1, &link, function, &program->linker);
 	vg_object_code_destroy(ptx);
 	return status;
 }
@@ -114,7 +122,7 @@ static enum vg_status find_backend(struct vg_program *program, const struct vg_p
 	enum vg_status status;
 
 	if (program->type == VG_SOURCE_PTX) {
-		status = create_linker(program, options);
+		status = create_linker(program, options, function);
 		program->backend = vg_linker_backend(program->linker);
 	} else {
 		status = program->type == VG_SOURCE_CXX ? core_nvrtc_find(function) : core_nvvm_find(function);

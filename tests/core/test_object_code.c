@@ -170,7 +170,8 @@ TEST(names_that_are_not_there)
 	CHECK_CONTAINS(vg_last_error()->text, "bump");
 	REFUSED(vg_object_code_global(code, context, "absent", &address, NULL), VG_NOT_FOUND,
 		"no device variable \"absent\"");
-	REFUSED(vg_object_code_managed(code, context, "absent", &address, NULL), VG_NOT_FOUND, "no managed variable \"absent\"");
+	REFUSED(vg_object_code_managed(code, context, "absent", &address, NULL), VG_NOT_FOUND,
+		"no managed variable \"absent\"");
 	CHECK(!kernel && address == 1);
 	vg_object_code_destroy(code);
 	vg_context_destroy(context);
@@ -233,8 +234,34 @@ TEST(what_is_cut_short_or_something_else_never_reaches_the_driver)
 		free(data);
 	}
 	REFUSED(vg_object_code_create(VG_CODE_PTX, "", 0, NULL, &code), VG_INVALID, "0 bytes of PTX");
+	REFUSED(vg_object_code_create(VG_CODE_PTX, "\0\0", 2, NULL, &code), VG_INVALID, "0 bytes of PTX");
 	REFUSED(vg_object_code_create(VG_CODE_PTX, "a\0b", 3, NULL, &code), VG_INVALID, "no PTX: it is text");
 	CHECK(code == NULL);
+}
+
+// No field of a header leads out of the bytes; for the address sanitizer.
+TEST(headers_that_lie)
+{
+	struct vg_object_code *code;
+	size_t size;
+
+	for (int fatbin = 0; fatbin < 2; fatbin++) {
+		char *data = built(fatbin ? "kernels.fatbin" : "kernels.cubin", &size);
+		char *exact = malloc(size);
+		memcpy(exact, data, size);
+		free(data);
+		for (size_t at = 0; at < size; at++)
+			for (int bit = 0; bit < 8; bit += 7) {
+				exact[at] ^= (char)(1 << bit);
+				if (vg_object_code_create(fatbin ? VG_CODE_FATBIN : VG_CODE_CUBIN, exact, size, NULL,
+							  &code) == VG_OK)
+					vg_object_code_destroy(code);
+				else
+					CHECK_INT(vg_last_error()->status, VG_INVALID);
+				exact[at] ^= (char)(1 << bit);
+			}
+		free(exact);
+	}
 }
 
 TEST(the_drivers_compiler_says_what_is_wrong)

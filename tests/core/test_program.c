@@ -332,6 +332,11 @@ TEST(sources_and_targets_that_cannot_be)
 	REFUSED(vg_program_create(VG_SOURCE_CXX, "a\0b", 3, NULL, &program), VG_INVALID,
 		"has a zero byte in its source");
 	REFUSED(vg_program_create(VG_SOURCE_CXX, "x", 1, NULL, NULL), VG_INVALID, "ret_program is NULL");
+	REFUSED(vg_program_create(VG_SOURCE_PTX, "a\0b", 3, NULL, &program), VG_INVALID, "no PTX: it is text");
+	CHECK_STR(vg_last_error()->function, "vg_program_create");
+	REFUSED(vg_program_create(VG_SOURCE_PTX, "x", 1, PLAIN_OPTIONS(.arch = "x"), &program), VG_INVALID,
+		"option arch");
+	CHECK_STR(vg_last_error()->function, "vg_program_create");
 	CHECK(program == NULL);
 	program = program_of(VG_SOURCE_CXX, "x", OPTIONS());
 	REFUSED(vg_program_compile(program, VG_CODE_FATBIN, NULL, &code), VG_INVALID,
