@@ -156,7 +156,7 @@ def main():
         raise SystemExit(f"there is no part {', '.join(sorted(unknown))}")
     report, missing = Report(), ""
     wait_idle(Nvml())
-    virgate("create", "keeps-the-daemon", "--memory", "64M")
+    virgate("create", "keeps-the-daemon", "--memory", "1G")
     try:
         if "start" in parts:
             start_times(report)
