@@ -1,5 +1,5 @@
-// A process is taken off the GPU while it waits, and brought back: it has its memory again, at the same addresses, and was not
-// told.
+// A process is taken off the GPU while it waits, and brought back: it has its memory again, at the same addresses, and
+// was not told.
 #include "check.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-// A tensor goes to another library and comes back, by DLPack, and nothing is copied: half of a matrix, turned around. No
-// GPU is needed for that.
+// A tensor goes to another library and comes back, by DLPack, and nothing is copied: half of a matrix, turned around.
+// No GPU is needed for that.
 #include "check.h"
 
 enum { ROWS = 4, COLUMNS = 6 };
@@ -47,6 +47,7 @@ int main(void)
 	int early = dropped;
 	vg_view_destroy(theirs);
 
-	printf("view_dlpack: %d elements are wrong; the matrix was let go %d times, %d of them too early\n", wrong, dropped, early);
+	printf("view_dlpack: %d elements are wrong; the matrix was let go %d times, %d of them too early\n", wrong,
+	       dropped, early);
 	return wrong || early || dropped != 1;
 }

@@ -106,7 +106,8 @@ static void destroy_in_vain(void)
 	vg_stream_destroy(stream);
 	CHECK_CONTAINS(warning, "1: destroying a stream: ");
 	CHECK_CONTAINS(warning, "CUDA_ERROR_OPERATING_SYSTEM");
-	CHECK_INT(vg_last_error()->status, VG_INVALID); // why the program gave up, and not what went wrong on the way out
+	CHECK_INT(vg_last_error()->status,
+		  VG_INVALID); // why the program gave up, and not what went wrong on the way out
 	CHECK_CONTAINS(vg_last_error()->text, "context is NULL");
 	OK(vg_stream_create(context, NULL, &stream));
 	REFUSED(vg_stream_close(stream), VG_DRIVER, "CUDA_ERROR_OPERATING_SYSTEM"); // who asks is told
@@ -183,11 +184,12 @@ TEST(each_status_has_a_text_of_its_own)
 	enum { STATUSES = VG_NVML + 1 };
 
 	for (int i = 0; i < STATUSES; i++) {
-		CHECK(*vg_status_text((enum vg_status)i) && strcmp(vg_status_text((enum vg_status)i), "unknown status") != 0);
+		CHECK(*vg_status_text((enum vg_status)i) &&
+		      strcmp(vg_status_text((enum vg_status)i), "unknown status") != 0);
 		for (int j = 0; j < i; j++)
 			CHECK(strcmp(vg_status_text((enum vg_status)i), vg_status_text((enum vg_status)j)) != 0);
 	}
-	CHECK_STR(vg_status_text((enum vg_status)-1), "unknown status");
+	CHECK_STR(vg_status_text((enum vg_status) - 1), "unknown status");
 	CHECK_STR(vg_status_text((enum vg_status)9999), "unknown status");
 }
 
@@ -215,12 +217,15 @@ static void *fail_in_thread(void *thread_)
 		vg_device_get(0, &device);
 		if (vg_context_primary(device, &context))
 			snprintf(thread->problem, sizeof thread->problem, "%s", vg_last_error()->text);
-		else if (vg_stream_create(context, &(struct vg_stream_options){.size = (size_t)thread->bytes}, &stream) != VG_INVALID)
-			snprintf(thread->problem, sizeof thread->problem, "options of %d bytes were taken", thread->bytes);
+		else if (vg_stream_create(context, &(struct vg_stream_options){.size = (size_t)thread->bytes},
+					  &stream) != VG_INVALID)
+			snprintf(thread->problem, sizeof thread->problem, "options of %d bytes were taken",
+				 thread->bytes);
 		if (i == 0)
 			pthread_barrier_wait(thread->both);
 		if (!*thread->problem && !strstr(vg_last_error()->text, part))
-			snprintf(thread->problem, sizeof thread->problem, "not this thread's: %s", vg_last_error()->text);
+			snprintf(thread->problem, sizeof thread->problem, "not this thread's: %s",
+				 vg_last_error()->text);
 		vg_context_destroy(context);
 	}
 	return NULL;
