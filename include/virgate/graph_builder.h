@@ -1,8 +1,9 @@
 /* Graph builders: work queued on a stream becomes the nodes of a graph instead of running.
  *
- * A builder is new, then building, then ended. Work is queued on vg_graph_builder_stream(). Captured
- * work does not keep buffers alive. Builders are for one thread at a time, together with those
- * split off and with the definition behind them. */
+ * A builder is new, then building, then ended. Work is queued on vg_graph_builder_stream(); streams that wait for it
+ * take part too, and must be waited for before the end. Captured work does not keep buffers alive; kernels are kept
+ * that were launched on a builder's own stream. Builders are for one thread at a time, together with those split off
+ * and with the definition behind them. */
 #ifndef VIRGATE_GRAPH_BUILDER_H
 #define VIRGATE_GRAPH_BUILDER_H
 

@@ -242,6 +242,36 @@ TEST(joins_that_make_no_sense_leave_all_builders_as_they_were)
 	bench_close(&bench);
 }
 
+TEST(streams_that_wait_for_a_builder_take_part)
+{
+	struct bench bench = bench_open();
+	vg_address word = words(bench.context, sizeof(int));
+	struct vg_kernel *kernel = kernel_of(&bench, "add_one");
+	struct vg_graph_builder *builder = begun(&bench);
+	struct vg_stream *other, *stream = vg_graph_builder_stream(builder);
+
+	OK(vg_stream_create(bench.context, NULL, &other));
+	launch_one(builder, kernel, word);
+	OK(vg_stream_wait_stream(other, stream));
+	OK(vg_launch(other, CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT(word))));
+	REFUSED(vg_graph_builder_end(builder), VG_DRIVER, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED");
+	vg_graph_builder_destroy(builder);
+	builder = begun(&bench);
+	stream = vg_graph_builder_stream(builder);
+	OK(vg_stream_wait_stream(other, stream));
+	OK(vg_launch(other, CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT(word))));
+	OK(vg_stream_wait_stream(stream, other));
+	vg_graph_destroy(finish(&bench, builder));
+	CHECK_INT(word_at(&bench, word), 1);
+	OK(vg_launch(other, CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT(word)))); // it runs again
+	OK(vg_stream_sync(other));
+	CHECK_INT(word_at(&bench, word), 2);
+	vg_stream_destroy(other);
+	vg_kernel_destroy(kernel);
+	free_words(bench.context, word);
+	bench_close(&bench);
+}
+
 TEST(an_embedded_graph_is_a_copy)
 {
 	struct bench bench = bench_open();
