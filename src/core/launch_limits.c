@@ -34,20 +34,38 @@ static enum vg_status check_dimensions(const char *name, const unsigned asked[3]
 }
 
 // Against what the source says of a cluster's size, if it does.
-static enum vg_status check_cluster(const struct core_launch *launch, const struct vg_kernel *kernel,
-				    const struct vg_device *device, const char *function)
+static enum vg_status check_made_cluster(const struct core_launch *launch, const struct vg_kernel *kernel,
+					 const struct vg_device *device, const char *function)
 {
 	const unsigned *asked = launch->cluster;
+	const unsigned grid[] = {launch->native.gridDimX, launch->native.gridDimY, launch->native.gridDimZ};
 	int made[3];
 
 	for (int i = 0; i < 3; i++)
 		made[i] = kernel_limit(kernel, device,
 				       (CUfunction_attribute)(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i));
-	for (int i = 0; i < 3 && made[0] > 0; i++)
-		if ((unsigned)made[i] != asked[i])
+	for (int i = 0; i < 3 && made[0] > 0 && made[1] > 0 && made[2] > 0; i++) {
+		if (asked[0] && asked[i] != (unsigned)made[i])
 			return vg_fail(VG_INVALID, 0, function,
 				       "a cluster of %u x %u x %u blocks: kernel \"%s\" is made for %d x %d x %d",
 				       asked[0], asked[1], asked[2], vg_kernel_name(kernel), made[0], made[1], made[2]);
+		if (grid[i] % (unsigned)made[i])
+			return vg_fail(VG_INVALID, 0, function,
+				       "a grid of %u x %u x %u blocks: kernel \"%s\" is made for clusters of %d x %d x "
+				       "%d, and needs whole ones",
+				       grid[0], grid[1], grid[2], vg_kernel_name(kernel), made[0], made[1], made[2]);
+	}
+	return VG_OK;
+}
+
+static enum vg_status check_cluster(const struct core_launch *launch, const struct vg_kernel *kernel,
+				    const struct vg_device *device, const char *function)
+{
+	const unsigned *asked = launch->cluster;
+
+	enum vg_status status = check_made_cluster(launch, kernel, device, function);
+	if (status)
+		return status;
 	if ((uint64_t)asked[0] * asked[1] * asked[2] > PORTABLE_CLUSTER &&
 	    !kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED))
 		return vg_fail(VG_INVALID, 0, function,
@@ -55,6 +73,11 @@ static enum vg_status check_cluster(const struct core_launch *launch, const stru
 			       "VG_KERNEL_NON_PORTABLE_CLUSTER_SIZE_ALLOWED "
 			       "is set",
 			       asked[0], asked[1], asked[2], vg_kernel_name(kernel), PORTABLE_CLUSTER);
+	if (!asked[0] && kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH) <= 0 &&
+	    kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET) > 0)
+		return vg_fail(VG_INVALID, 0, function,
+			       "kernel \"%s\" must be launched with a cluster: set the field cluster",
+			       vg_kernel_name(kernel));
 	return VG_OK;
 }
 
@@ -77,13 +100,7 @@ static enum vg_status check_kernel(const struct core_launch *launch, const struc
 			"vg_kernel_set_attribute(VG_KERNEL_MAX_DYNAMIC_SHARED_SIZE_BYTES), the device has up to %u",
 			native->sharedMemBytes, vg_kernel_name(kernel), shared, device->ordinal,
 			device_limit(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
-	if (launch->cluster[0])
-		return check_cluster(launch, kernel, device, function);
-	if (kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET) > 0)
-		return vg_fail(VG_INVALID, 0, function,
-			       "kernel \"%s\" must be launched with a cluster: set the field cluster",
-			       vg_kernel_name(kernel));
-	return VG_OK;
+	return check_cluster(launch, kernel, device, function);
 }
 
 enum vg_status core_launch_limits(const struct core_launch *launch, const struct vg_kernel *kernel,

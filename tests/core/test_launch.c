@@ -152,6 +152,9 @@ TEST(clusters_that_the_source_fixes)
 	OK(vg_launch(stream, CONFIG(3, 32, .cluster = {2}), pair, NULL, 0));
 	REFUSED(vg_launch(stream, CONFIG(3, 32, .cluster = {4}), pair, NULL, 0), VG_INVALID,
 		"a cluster of 4 x 1 x 1 blocks: kernel \"pair\" is made for 2 x 1 x 1");
+	OK(vg_launch(stream, CONFIG(4, 32), pair, NULL, 0)); // blocks, since no cluster is named
+	REFUSED(vg_launch(stream, CONFIG(3, 32), pair, NULL, 0), VG_INVALID,
+		"a grid of 3 x 1 x 1 blocks: kernel \"pair\" is made for clusters of 2 x 1 x 1, and needs whole ones");
 	OK(vg_stream_sync(stream));
 	vg_kernel_destroy(pair);
 	vg_object_code_destroy(pairs);
