@@ -9,6 +9,8 @@
 
 #include "region.h"
 
+enum { NVIDIA = 0x10de }; // the PCI vendor; no device of theirs is meant
+
 struct nvmlDevice_st {
 	int index;
 	char uuid[48], pci[32];

@@ -151,6 +151,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 	snprintf(pci->busId, sizeof pci->busId, "%s", device->pci);
 	snprintf(pci->busIdLegacy, sizeof pci->busIdLegacy, "%s", device->pci + 4);
 	pci->bus = (unsigned)device->index + 1;
+	pci->pciDeviceId = NVIDIA;
 	return NVML_SUCCESS;
 }
 

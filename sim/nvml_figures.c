@@ -306,8 +306,8 @@ nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_v1_t *p
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (pci->version != nvmlPciInfoExt_v1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	*pci = (nvmlPciInfoExt_v1_t){
-		.version = pci->version, .bus = (unsigned)device->index + 1, .baseClass = 3, .subClass = 2};
+	*pci = (nvmlPciInfoExt_v1_t){.version = pci->version, .bus = (unsigned)device->index + 1, .pciDeviceId = NVIDIA,
+				     .baseClass = 3, .subClass = 2};
 	snprintf(pci->busId, sizeof pci->busId, "%s", device->pci);
 	return NVML_SUCCESS;
 }

@@ -49,6 +49,54 @@ VG_PUBLIC const char *vg_gpu_uuid_without_prefix(const struct vg_gpu *gpu);
 VG_PUBLIC const char *vg_gpu_name(const struct vg_gpu *gpu);
 VG_PUBLIC const char *vg_gpu_pci_bus_id(const struct vg_gpu *gpu);
 
+/* NVML's index; the minor number of /dev/nvidiaN; the place on the board, from 0 on; the host's NUMA node. UNSUPPORTED
+ * where there is none. Source: nvmlDeviceGetIndex, nvmlDeviceGetMinorNumber, nvmlDeviceGetModuleId,
+ * nvmlDeviceGetNumaNodeId. */
+VG_PUBLIC enum vg_status vg_gpu_index(struct vg_gpu *gpu, unsigned *ret_index);
+VG_PUBLIC enum vg_status vg_gpu_minor_number(struct vg_gpu *gpu, unsigned *ret_number);
+VG_PUBLIC enum vg_status vg_gpu_module_id(struct vg_gpu *gpu, unsigned *ret_id);
+VG_PUBLIC enum vg_status vg_gpu_numa_node(struct vg_gpu *gpu, unsigned *ret_node);
+/* The number printed on the board. LIMIT: 30 bytes are enough. Source: nvmlDeviceGetSerial. */
+VG_PUBLIC enum vg_status vg_gpu_serial(struct vg_gpu *gpu, char *ret_serial, size_t capacity);
+/* "Tesla", "GeForce RTX", "NVIDIA RTX", …; "Unknown". The text is the library's. Source: nvmlDeviceGetBrand. */
+VG_PUBLIC enum vg_status vg_gpu_brand(struct vg_gpu *gpu, const char **ret_brand);
+/* 9 and 0 of 9.0. Outputs may be NULL. Source: nvmlDeviceGetCudaComputeCapability. */
+VG_PUBLIC enum vg_status vg_gpu_compute_capability(struct vg_gpu *gpu, int *ret_major, int *ret_minor);
+
+enum vg_gpu_architecture {
+	VG_GPU_ARCHITECTURE_UNKNOWN = -1, /* younger than this library */
+	VG_GPU_ARCHITECTURE_KEPLER = 2,
+	VG_GPU_ARCHITECTURE_MAXWELL,
+	VG_GPU_ARCHITECTURE_PASCAL,
+	VG_GPU_ARCHITECTURE_VOLTA,
+	VG_GPU_ARCHITECTURE_TURING,
+	VG_GPU_ARCHITECTURE_AMPERE,
+	VG_GPU_ARCHITECTURE_ADA,
+	VG_GPU_ARCHITECTURE_HOPPER,
+	VG_GPU_ARCHITECTURE_BLACKWELL
+};
+/* Source: nvmlDeviceGetArchitecture. */
+VG_PUBLIC enum vg_status vg_gpu_architecture(struct vg_gpu *gpu, enum vg_gpu_architecture *ret_architecture);
+/* "hopper"; "unknown". */
+VG_PUBLIC const char *vg_gpu_architecture_name(enum vg_gpu_architecture architecture);
+
+enum vg_gpu_addressing {
+	VG_GPU_ADDRESSING_NONE, /* kernels see no pageable memory */
+	VG_GPU_ADDRESSING_HMM,	/* they do, through the kernel's heterogeneous memory management */
+	VG_GPU_ADDRESSING_ATS	/* they do, through address translation services */
+};
+/* Source: nvmlDeviceGetAddressingMode. */
+VG_PUBLIC enum vg_status vg_gpu_addressing_mode(struct vg_gpu *gpu, enum vg_gpu_addressing *ret_mode);
+/* 1 or 0: joined to the processor by chip-to-chip links; a display is connected; one is driven. Source:
+ * nvmlDeviceGetC2cModeInfoV, nvmlDeviceGetDisplayMode, nvmlDeviceGetDisplayActive. */
+VG_PUBLIC enum vg_status vg_gpu_c2c_enabled(struct vg_gpu *gpu, int *ret_enabled);
+VG_PUBLIC enum vg_status vg_gpu_display_connected(struct vg_gpu *gpu, int *ret_connected);
+VG_PUBLIC enum vg_status vg_gpu_display_active(struct vg_gpu *gpu, int *ret_active);
+/* Whether the driver stays loaded while nobody uses the GPU. Setting it needs root: DENIED. Source:
+ * nvmlDeviceGetPersistenceMode, nvmlDeviceSetPersistenceMode. */
+VG_PUBLIC enum vg_status vg_gpu_persistence_mode(struct vg_gpu *gpu, int *ret_enabled);
+VG_PUBLIC enum vg_status vg_gpu_set_persistence_mode(struct vg_gpu *gpu, int enabled);
+
 /* ---- memory, and who uses it ---- */
 
 struct vg_gpu_memory {
@@ -73,7 +121,8 @@ struct vg_gpu_process {
 	int in_instance; /* on a MIG device: the two below are its instances */
 	unsigned gpu_instance, compute_instance;
 };
-/* The processes that have a CUDA context on it. An array, as vg_gpu_all(). Source: nvmlDeviceGetComputeRunningProcesses. */
+/* The processes that have a CUDA context on it. An array, as vg_gpu_all(). Source:
+ * nvmlDeviceGetComputeRunningProcesses. */
 VG_PUBLIC enum vg_status vg_gpu_processes(struct vg_gpu *gpu, struct vg_gpu_process *processes, size_t capacity,
 					  size_t *ret_count);
 
@@ -82,6 +131,36 @@ struct vg_gpu_utilization {
 };
 /* Source: nvmlDeviceGetUtilizationRates. */
 VG_PUBLIC enum vg_status vg_gpu_utilization(struct vg_gpu *gpu, struct vg_gpu_utilization *ret_utilization);
+
+/* ---- MIG: parts of a GPU that are devices of their own ---- */
+
+struct vg_gpu_mig {
+	int is_device;	   /* 1: it is a part, and what follows is of the GPU that it is a part of */
+	int mode, pending; /* 1 or 0, now and after the next reset; -1: the GPU has no MIG */
+	int most_devices;  /* how many parts there may be; -1: not known */
+};
+/* Source: nvmlDeviceIsMigDeviceHandle, nvmlDeviceGetMigMode, nvmlDeviceGetMaxMigDeviceCount. */
+VG_PUBLIC enum vg_status vg_gpu_mig(struct vg_gpu *gpu, struct vg_gpu_mig *ret_mig);
+/* Turns MIG on or off; needs root and an idle GPU. DENIED, UNSUPPORTED; BUSY and others: the mode is set and takes
+ * effect with the next reset. Source: nvmlDeviceSetMigMode. */
+VG_PUBLIC enum vg_status vg_gpu_set_mig_mode(struct vg_gpu *gpu, int enabled);
+/* The GPU that a part belongs to. INVALID: it is no part. Source: nvmlDeviceGetDeviceHandleFromMigDeviceHandle. */
+VG_PUBLIC enum vg_status vg_gpu_mig_parent(struct vg_gpu *gpu, struct vg_gpu **ret_parent);
+/* The part of an index below most_devices. NOT_FOUND: none has it. INVALID, UNSUPPORTED. Source:
+ * nvmlDeviceGetMigDeviceHandleByIndex. */
+VG_PUBLIC enum vg_status vg_gpu_mig_device(struct vg_gpu *gpu, unsigned index, struct vg_gpu **ret_device);
+/* All parts; none where MIG is off or unknown. An array, as vg_gpu_all(). */
+VG_PUBLIC enum vg_status vg_gpu_mig_devices(struct vg_gpu *gpu, struct vg_gpu **devices, size_t capacity,
+					    size_t *ret_count);
+
+struct vg_gpu_attributes {
+	unsigned multiprocessors;
+	unsigned copy_engines, decoders, encoders, jpeg_engines, ofa_engines; /* shared ones */
+	unsigned gpu_instance_slices, compute_instance_slices;
+	uint64_t memory_mib;
+};
+/* What a MIG device is made of. UNSUPPORTED for whole GPUs. Source: nvmlDeviceGetAttributes. */
+VG_PUBLIC enum vg_status vg_gpu_attributes(struct vg_gpu *gpu, struct vg_gpu_attributes *ret_attributes);
 
 #ifdef __cplusplus
 }

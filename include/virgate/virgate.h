@@ -8,6 +8,9 @@
 #include <virgate/device_resource.h>
 #include <virgate/event.h>
 #include <virgate/gpu.h>
+#include <virgate/gpu_event.h>
+#include <virgate/gpu_place.h>
+#include <virgate/gpu_state.h>
 #include <virgate/graph.h>
 #include <virgate/graph_builder.h>
 #include <virgate/graph_definition.h>

@@ -94,6 +94,15 @@ enum vg_status gpu_call_begin(struct vg_gpu *gpu, const char *function, struct g
 	return VG_OK;
 }
 
+enum vg_status gpu_figure(nvmlReturn_t result, const unsigned *value, const struct vg_gpu *gpu, const char *function,
+			  const char *entry, int *ret_figure)
+{
+	if (result && !system_nvml_unknown(result))
+		return system_nvml_failed(result, function, entry, "%s", gpu->uuid);
+	*ret_figure = result ? -1 : (int)*value;
+	return VG_OK;
+}
+
 bool gpu_list_fits(const void *array, size_t capacity, size_t have, const char *what, const char *function,
 		   size_t *ret_count, enum vg_status *ret_status)
 {
@@ -128,7 +137,8 @@ enum vg_status vg_gpu_count(unsigned *ret_count)
 	return count_gpus(__func__, &nvml, ret_count);
 }
 
-static enum vg_status of_index(const struct vg_nvml *nvml, unsigned index, const char *function, struct vg_gpu **ret_gpu)
+static enum vg_status of_index(const struct vg_nvml *nvml, unsigned index, const char *function,
+			       struct vg_gpu **ret_gpu)
 {
 	nvmlDevice_t handle;
 
@@ -146,7 +156,8 @@ enum vg_status vg_gpu_by_index(unsigned index, struct vg_gpu **ret_gpu)
 	SYSTEM_NEEDED(ret_gpu);
 	SYSTEM_TRY(count_gpus(__func__, &nvml, &count));
 	if (index >= count)
-		return vg_fail(VG_INVALID, 0, __func__, "there is no GPU %u: the machine has %u, from 0 on", index, count);
+		return vg_fail(VG_INVALID, 0, __func__, "there is no GPU %u: the machine has %u, from 0 on", index,
+			       count);
 	return of_index(nvml, index, __func__, ret_gpu);
 }
 

@@ -79,9 +79,11 @@ const char *vg_nvml_error_name(int code)
 	}
 }
 
-static enum vg_status status_of(nvmlReturn_t result)
+enum vg_status system_nvml_status(nvmlReturn_t result)
 {
 	switch (result) {
+	case NVML_SUCCESS:
+		return VG_OK;
 	case NVML_ERROR_NOT_SUPPORTED:
 	case NVML_ERROR_FUNCTION_NOT_FOUND:
 	case NVML_ERROR_ARGUMENT_VERSION_MISMATCH: // the library is older or newer than the structure
@@ -116,7 +118,7 @@ enum vg_status system_nvml_failed(nvmlReturn_t result, const char *function, con
 		return vg_fail(VG_UNSUPPORTED, result, function,
 			       "%s: the NVML of this machine's driver has no such function%s%s", call,
 			       asked[0] ? "; " : "", asked);
-	return vg_fail(status_of(result), result, function, "%s: %s%s%s", call, vg_nvml_error_name(result),
+	return vg_fail(system_nvml_status(result), result, function, "%s: %s%s%s", call, vg_nvml_error_name(result),
 		       asked[0] ? "; " : "", asked);
 }
 

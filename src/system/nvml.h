@@ -6,6 +6,9 @@
 // Loads and initialises NVML unless this process has done so; a failure is not remembered.
 enum vg_status system_nvml_open(const char *function, const struct vg_nvml **ret_nvml);
 
+// VG_OK for NVML_SUCCESS.
+enum vg_status system_nvml_status(nvmlReturn_t result);
+
 // Sets the thread's last error from a result that is not NVML_SUCCESS; `format` says what was asked ("": nothing
 // to add).
 __attribute__((format(printf, 4, 5))) enum vg_status system_nvml_failed(nvmlReturn_t result, const char *function,

@@ -1,0 +1,204 @@
+/* How a GPU is doing: clocks, performance states, temperatures, fans, and the records of its board. Errors as system.h
+ * says; arrays as vg_gpu_all() of gpu.h. Any thread. */
+#ifndef VIRGATE_GPU_STATE_H
+#define VIRGATE_GPU_STATE_H
+
+#include <virgate/gpu.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- clocks, in MHz ---- */
+
+enum vg_gpu_clock { VG_GPU_CLOCK_GRAPHICS, VG_GPU_CLOCK_SM, VG_GPU_CLOCK_MEMORY, VG_GPU_CLOCK_VIDEO };
+enum vg_gpu_clock_id {
+	VG_GPU_CLOCK_CURRENT = 0,
+	VG_GPU_CLOCK_CUSTOMER_BOOST_MAX = 3 /* the highest that the board's maker set */
+};
+/* INVALID, UNSUPPORTED. Source: nvmlDeviceGetClock, nvmlDeviceGetMaxClockInfo, nvmlDeviceGetMaxCustomerBoostClock. */
+VG_PUBLIC enum vg_status vg_gpu_clock(struct vg_gpu *gpu, enum vg_gpu_clock clock, enum vg_gpu_clock_id id,
+				      unsigned *ret_mhz);
+VG_PUBLIC enum vg_status vg_gpu_clock_max(struct vg_gpu *gpu, enum vg_gpu_clock clock, unsigned *ret_mhz);
+VG_PUBLIC enum vg_status vg_gpu_clock_customer_boost_max(struct vg_gpu *gpu, enum vg_gpu_clock clock,
+							 unsigned *ret_mhz);
+/* The lowest and the highest in a performance state, 0 to 15. Outputs may be NULL. Source:
+ * nvmlDeviceGetMinMaxClockOfPState. */
+VG_PUBLIC enum vg_status vg_gpu_clock_limits(struct vg_gpu *gpu, enum vg_gpu_clock clock, unsigned performance_state,
+					     unsigned *ret_min, unsigned *ret_max);
+
+struct vg_gpu_clock_offsets {
+	int offset, min_offset, max_offset;
+};
+/* Source: nvmlDeviceGetClockOffsets. */
+VG_PUBLIC enum vg_status vg_gpu_clock_offsets(struct vg_gpu *gpu, enum vg_gpu_clock clock, unsigned performance_state,
+					      struct vg_gpu_clock_offsets *ret_offsets);
+/* 1 or 0: whether the GPU raises its clocks by itself, now and by default. Outputs may be NULL. Source:
+ * nvmlDeviceGetAutoBoostedClocksEnabled. */
+VG_PUBLIC enum vg_status vg_gpu_auto_boost(struct vg_gpu *gpu, int *ret_enabled, int *ret_default);
+
+/* Why clocks are not higher: bits, NVML's. */
+enum vg_gpu_clock_reason {
+	VG_GPU_CLOCK_REASON_NONE = 0,
+	VG_GPU_CLOCK_REASON_GPU_IDLE = 0x1,
+	VG_GPU_CLOCK_REASON_APPLICATIONS_CLOCKS_SETTING = 0x2,
+	VG_GPU_CLOCK_REASON_SW_POWER_CAP = 0x4,
+	VG_GPU_CLOCK_REASON_HW_SLOWDOWN = 0x8,
+	VG_GPU_CLOCK_REASON_SYNC_BOOST = 0x10,
+	VG_GPU_CLOCK_REASON_SW_THERMAL_SLOWDOWN = 0x20,
+	VG_GPU_CLOCK_REASON_HW_THERMAL_SLOWDOWN = 0x40,
+	VG_GPU_CLOCK_REASON_HW_POWER_BRAKE_SLOWDOWN = 0x80,
+	VG_GPU_CLOCK_REASON_DISPLAY_CLOCK_SETTING = 0x100
+};
+/* "sw_power_cap" for one bit, "none" for 0; "unknown". */
+VG_PUBLIC const char *vg_gpu_clock_reason_name(uint64_t reason);
+/* Those of now, and those that this GPU can give. Source: nvmlDeviceGetCurrentClocksEventReasons,
+ * nvmlDeviceGetSupportedClocksEventReasons. */
+VG_PUBLIC enum vg_status vg_gpu_clock_reasons(struct vg_gpu *gpu, uint64_t *ret_reasons);
+VG_PUBLIC enum vg_status vg_gpu_supported_clock_reasons(struct vg_gpu *gpu, uint64_t *ret_reasons);
+
+/* ---- performance states: 0 is the fastest, 15 the slowest ---- */
+
+/* -1: not known. Source: nvmlDeviceGetPerformanceState. */
+VG_PUBLIC enum vg_status vg_gpu_performance_state(struct vg_gpu *gpu, int *ret_state);
+/* Source: nvmlDeviceGetSupportedPerformanceStates. */
+VG_PUBLIC enum vg_status vg_gpu_supported_performance_states(struct vg_gpu *gpu, unsigned *states, size_t capacity,
+							     size_t *ret_count);
+
+enum { VG_GPU_DOMAINS = 8 };
+struct vg_gpu_dynamic_states {
+	struct {
+		int is_present;
+		unsigned percentage;		       /* of the last second in which it was busy */
+		unsigned inc_threshold, dec_threshold; /* above and below which the state changes */
+	} domain[VG_GPU_DOMAINS];		       /* 0: the GPU, 1: its memory, 2: video, 3: the bus */
+};
+/* Source: nvmlDeviceGetDynamicPstatesInfo. */
+VG_PUBLIC enum vg_status vg_gpu_dynamic_states(struct vg_gpu *gpu, struct vg_gpu_dynamic_states *ret_states);
+
+/* ---- temperatures, in degrees Celsius ---- */
+
+enum vg_gpu_threshold {
+	VG_GPU_THRESHOLD_SHUTDOWN, /* this one and the next three: before Ada only, as a rule */
+	VG_GPU_THRESHOLD_SLOWDOWN,
+	VG_GPU_THRESHOLD_MEM_MAX,
+	VG_GPU_THRESHOLD_GPU_MAX,
+	VG_GPU_THRESHOLD_ACOUSTIC_MIN,
+	VG_GPU_THRESHOLD_ACOUSTIC_CURR,
+	VG_GPU_THRESHOLD_ACOUSTIC_MAX,
+	VG_GPU_THRESHOLD_GPS_CURR
+};
+/* The GPU's; one of its thresholds; how far it is from slowing down. Source: nvmlDeviceGetTemperatureV,
+ * nvmlDeviceGetTemperatureThreshold, nvmlDeviceGetMarginTemperature. */
+VG_PUBLIC enum vg_status vg_gpu_temperature(struct vg_gpu *gpu, int *ret_celsius);
+VG_PUBLIC enum vg_status vg_gpu_temperature_threshold(struct vg_gpu *gpu, enum vg_gpu_threshold threshold,
+						      int *ret_celsius);
+VG_PUBLIC enum vg_status vg_gpu_temperature_margin(struct vg_gpu *gpu, int *ret_degrees);
+
+enum vg_gpu_thermal_target {
+	VG_GPU_THERMAL_UNKNOWN = -1,
+	VG_GPU_THERMAL_NONE = 0,
+	VG_GPU_THERMAL_GPU = 1,
+	VG_GPU_THERMAL_MEMORY = 2,
+	VG_GPU_THERMAL_POWER_SUPPLY = 4,
+	VG_GPU_THERMAL_BOARD = 8,
+	VG_GPU_THERMAL_VCD_BOARD = 9,
+	VG_GPU_THERMAL_VCD_INLET = 10,
+	VG_GPU_THERMAL_VCD_OUTLET = 11,
+	VG_GPU_THERMAL_ALL = 15
+};
+struct vg_gpu_thermal_sensor {
+	int controller; /* NVML's number of the chip that measures; 1: the GPU itself */
+	int default_min_celsius, default_max_celsius, celsius;
+	enum vg_gpu_thermal_target target; /* what it measures */
+};
+/* The sensors, three at most, of a target. An array. Source: nvmlDeviceGetThermalSettings. */
+VG_PUBLIC enum vg_status vg_gpu_thermal_sensors(struct vg_gpu *gpu, enum vg_gpu_thermal_target target,
+						struct vg_gpu_thermal_sensor *sensors, size_t capacity,
+						size_t *ret_count);
+
+/* ---- cooling ---- */
+
+enum vg_gpu_cooler_signal { VG_GPU_COOLER_NONE, VG_GPU_COOLER_TOGGLE, VG_GPU_COOLER_VARIABLE };
+enum vg_gpu_cooler_target { /* bits */
+			    VG_GPU_COOLS_NONE = 1,
+			    VG_GPU_COOLS_GPU = 2,
+			    VG_GPU_COOLS_MEMORY = 4,
+			    VG_GPU_COOLS_POWER_SUPPLY = 8
+};
+struct vg_gpu_cooler {
+	enum vg_gpu_cooler_signal signal; /* none, on or off, or by degrees */
+	unsigned targets;		  /* VG_GPU_COOLS_… */
+};
+/* UNSUPPORTED where the housing cools. Source: nvmlDeviceGetCoolerInfo. */
+VG_PUBLIC enum vg_status vg_gpu_cooler(struct vg_gpu *gpu, struct vg_gpu_cooler *ret_cooler);
+/* Source: nvmlDeviceGetNumFans. */
+VG_PUBLIC enum vg_status vg_gpu_fan_count(struct vg_gpu *gpu, unsigned *ret_count);
+
+enum vg_gpu_fan_policy { VG_GPU_FAN_UNKNOWN = -1, VG_GPU_FAN_TEMPERATURE_CONTROLLED, VG_GPU_FAN_MANUAL };
+/* -1: not known. */
+struct vg_gpu_fan {
+	int speed, target_speed;  /* percent of the fan's nominal speed */
+	int min_speed, max_speed; /* percent that can be set */
+	int rpm;
+	enum vg_gpu_fan_policy policy;
+};
+/* A fan, from 0 on. INVALID: there are not so many. UNSUPPORTED: the GPU has none. Source: nvmlDeviceGetFanSpeed,
+ * nvmlDeviceGetTargetFanSpeed, nvmlDeviceGetMinMaxFanSpeed, nvmlDeviceGetFanSpeedRPM, nvmlDeviceGetFanControlPolicy. */
+VG_PUBLIC enum vg_status vg_gpu_fan(struct vg_gpu *gpu, unsigned fan, struct vg_gpu_fan *ret_fan);
+/* Sets it by hand, 0 to 100, until it is set back to the default: no temperature raises it meanwhile. INVALID, DENIED,
+ * UNSUPPORTED. Source: nvmlDeviceSetFanSpeed, nvmlDeviceSetDefaultFanSpeed. */
+VG_PUBLIC enum vg_status vg_gpu_set_fan_speed(struct vg_gpu *gpu, unsigned fan, unsigned percent);
+VG_PUBLIC enum vg_status vg_gpu_set_default_fan_speed(struct vg_gpu *gpu, unsigned fan);
+
+/* ---- the board's records ---- */
+
+/* "": not known. */
+struct vg_gpu_inforom {
+	char oem_version[16], ecc_version[16], power_version[16], den_version[16];
+	char image_version[16];
+	char board_part_number[80];
+	int checksum_known;
+	unsigned checksum; /* of the configuration */
+	int flush_known;
+	uint64_t flush_time, flush_duration_us; /* the black box's last: microseconds since 1970 */
+};
+/* Source: nvmlDeviceGetInforomVersion, nvmlDeviceGetInforomImageVersion, nvmlDeviceGetBoardPartNumber,
+ * nvmlDeviceGetInforomConfigurationChecksum, nvmlDeviceGetLastBBXFlushTime. */
+VG_PUBLIC enum vg_status vg_gpu_inforom(struct vg_gpu *gpu, struct vg_gpu_inforom *ret_inforom);
+/* Reads all of it. NVML with the code CORRUPTED_INFOROM where it is damaged. Source: nvmlDeviceValidateInforom. */
+VG_PUBLIC enum vg_status vg_gpu_validate_inforom(struct vg_gpu *gpu);
+
+struct vg_gpu_repair {
+	int channel_pending, tpc_pending; /* 1: memory channels, or SMs, are replaced with the next reset */
+};
+/* Source: nvmlDeviceGetRepairStatus. */
+VG_PUBLIC enum vg_status vg_gpu_repair(struct vg_gpu *gpu, struct vg_gpu_repair *ret_repair);
+
+/* ---- fields: any of NVML's numbered figures ---- */
+
+enum vg_gpu_field_type { VG_GPU_FIELD_REAL, VG_GPU_FIELD_UNSIGNED, VG_GPU_FIELD_SIGNED };
+struct vg_gpu_field {
+	unsigned id, scope;	  /* asked: NVML_FI_…, and which link or instance; else 0 */
+	enum vg_status status;	  /* of this field alone; what follows is told where it is VG_OK */
+	int code;		  /* the nvmlReturn behind it */
+	int64_t time, latency_us; /* microseconds since 1970; how long reading it took */
+	enum vg_gpu_field_type type;
+	union {
+		double real;
+		uint64_t number;
+		int64_t signed_number;
+	} value;
+};
+/* Fills `count` fields, 1 to 4096, by their id and scope; a field that fails does not fail the call. INVALID, NVML.
+ * Source: nvmlDeviceGetFieldValues. */
+VG_PUBLIC enum vg_status vg_gpu_fields(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count);
+/* Sets counters back to 0 likewise; `value` is not touched. Source: nvmlDeviceClearFieldValues. */
+VG_PUBLIC enum vg_status vg_gpu_clear_fields(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count);
+/* VG_OK, or the first field's failure as the thread's last error. */
+VG_PUBLIC enum vg_status vg_gpu_check_fields(const struct vg_gpu_field *fields, size_t count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

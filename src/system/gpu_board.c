@@ -1,0 +1,150 @@
+// The records that a board keeps, and figures by number.
+#include "system/gpu.h"
+#include "virgate/gpu_state.h"
+#include "virgate/system.h"
+
+#include <stdlib.h>
+
+// A text of a group: "" where there is none to know.
+static enum vg_status text_of(nvmlReturn_t result, const struct vg_gpu *gpu, const char *function, const char *entry,
+			      char *text)
+{
+	if (result == NVML_SUCCESS)
+		return VG_OK;
+	text[0] = '\0';
+	return system_nvml_unknown(result) ? VG_OK : system_nvml_failed(result, function, entry, "%s", gpu->uuid);
+}
+#define GPU_TEXT(text, entry, ...)                                                                                     \
+	SYSTEM_TRY(text_of(call.nvml->entry(call.handle, __VA_ARGS__ text, sizeof text), gpu, __func__, #entry, text))
+
+enum vg_status vg_gpu_inforom(struct vg_gpu *gpu, struct vg_gpu_inforom *ret_inforom)
+{
+	struct vg_gpu_inforom got = {0};
+	unsigned long long time = 0;
+	unsigned long duration = 0;
+	int known;
+
+	GPU_CALL(gpu);
+	SYSTEM_NEEDED(ret_inforom);
+	GPU_TEXT(got.oem_version, nvmlDeviceGetInforomVersion, NVML_INFOROM_OEM, );
+	GPU_TEXT(got.ecc_version, nvmlDeviceGetInforomVersion, NVML_INFOROM_ECC, );
+	GPU_TEXT(got.power_version, nvmlDeviceGetInforomVersion, NVML_INFOROM_POWER, );
+	GPU_TEXT(got.den_version, nvmlDeviceGetInforomVersion, NVML_INFOROM_DEN, );
+	GPU_TEXT(got.image_version, nvmlDeviceGetInforomImageVersion, );
+	GPU_TEXT(got.board_part_number, nvmlDeviceGetBoardPartNumber, );
+	nvmlReturn_t result = call.nvml->nvmlDeviceGetInforomConfigurationChecksum(call.handle, &got.checksum);
+	SYSTEM_TRY(
+		gpu_figure(result, &(unsigned){1}, gpu, __func__, "nvmlDeviceGetInforomConfigurationChecksum", &known));
+	got.checksum_known = known > 0;
+	result = call.nvml->nvmlDeviceGetLastBBXFlushTime(call.handle, &time, &duration);
+	SYSTEM_TRY(gpu_figure(result, &(unsigned){1}, gpu, __func__, "nvmlDeviceGetLastBBXFlushTime", &known));
+	got.flush_known = known > 0;
+	got.flush_time = time;
+	got.flush_duration_us = duration;
+	*ret_inforom = got;
+	return VG_OK;
+}
+
+enum vg_status vg_gpu_validate_inforom(struct vg_gpu *gpu)
+{
+	GPU_CALL(gpu);
+	nvmlReturn_t result = call.nvml->nvmlDeviceValidateInforom(call.handle);
+	return result ? system_nvml_failed(result, __func__, "nvmlDeviceValidateInforom", "%s", gpu->uuid) : VG_OK;
+}
+
+enum vg_status vg_gpu_repair(struct vg_gpu *gpu, struct vg_gpu_repair *ret_repair)
+{
+	nvmlRepairStatus_v1_t info = {.version = nvmlRepairStatus_v1};
+
+	GPU_CALL(gpu);
+	SYSTEM_NEEDED(ret_repair);
+	GPU_ASK(nvmlDeviceGetRepairStatus, &info);
+	*ret_repair = (struct vg_gpu_repair){info.bChannelRepairPending != 0, info.bTpcRepairPending != 0};
+	return VG_OK;
+}
+
+// ---- fields ----
+
+static void read_value(const nvmlFieldValue_t *from, struct vg_gpu_field *to)
+{
+	to->type = VG_GPU_FIELD_UNSIGNED;
+	switch (from->valueType) {
+	case NVML_VALUE_TYPE_DOUBLE:
+		to->type = VG_GPU_FIELD_REAL;
+		to->value.real = from->value.dVal;
+		return;
+	case NVML_VALUE_TYPE_UNSIGNED_INT:
+		to->value.number = from->value.uiVal;
+		return;
+	case NVML_VALUE_TYPE_UNSIGNED_LONG:
+		to->value.number = from->value.ulVal;
+		return;
+	case NVML_VALUE_TYPE_UNSIGNED_LONG_LONG:
+		to->value.number = from->value.ullVal;
+		return;
+	case NVML_VALUE_TYPE_SIGNED_LONG_LONG:
+		to->type = VG_GPU_FIELD_SIGNED;
+		to->value.signed_number = from->value.sllVal;
+		return;
+	case NVML_VALUE_TYPE_SIGNED_INT:
+		to->type = VG_GPU_FIELD_SIGNED;
+		to->value.signed_number = from->value.siVal;
+		return;
+	case NVML_VALUE_TYPE_UNSIGNED_SHORT:
+		to->value.number = from->value.usVal;
+		return;
+	}
+	to->status = VG_UNSUPPORTED; // of a type that is younger than this library
+}
+
+static enum vg_status fields_of(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count, bool clear,
+				const char *function)
+{
+	struct gpu_call call;
+
+	SYSTEM_TRY(gpu_call_begin(gpu, function, &call));
+	if (!fields || count == 0 || count > 4096)
+		return vg_fail(VG_INVALID, 0, function, "%zu fields%s: 1 to 4096 can be asked for at once", count,
+			       fields ? "" : " and no array");
+	nvmlFieldValue_t *values = calloc(count, sizeof *values);
+	if (!values)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu fields", count);
+	for (size_t i = 0; i < count; i++)
+		values[i] = (nvmlFieldValue_t){.fieldId = fields[i].id, .scopeId = fields[i].scope};
+	nvmlReturn_t result = clear ? call.nvml->nvmlDeviceClearFieldValues(call.handle, (int)count, values)
+				    : call.nvml->nvmlDeviceGetFieldValues(call.handle, (int)count, values);
+	for (size_t i = 0; i < count && result == NVML_SUCCESS; i++) {
+		fields[i].code = values[i].nvmlReturn;
+		fields[i].status = system_nvml_status(values[i].nvmlReturn);
+		fields[i].time = values[i].timestamp;
+		fields[i].latency_us = values[i].latencyUsec;
+		if (!clear && values[i].nvmlReturn == NVML_SUCCESS)
+			read_value(&values[i], &fields[i]);
+	}
+	free(values);
+	return result ? system_nvml_failed(result, function,
+					   clear ? "nvmlDeviceClearFieldValues" : "nvmlDeviceGetFieldValues", "%s",
+					   gpu->uuid)
+		      : VG_OK;
+}
+
+enum vg_status vg_gpu_fields(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count)
+{
+	return fields_of(gpu, fields, count, false, __func__);
+}
+
+enum vg_status vg_gpu_clear_fields(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count)
+{
+	return fields_of(gpu, fields, count, true, __func__);
+}
+
+enum vg_status vg_gpu_check_fields(const struct vg_gpu_field *fields, size_t count)
+{
+	if (count)
+		SYSTEM_NEEDED(fields);
+	for (size_t i = 0; i < count; i++)
+		if (fields[i].status)
+			return vg_fail(fields[i].status, fields[i].code, __func__, "field %u, scope %u: %s",
+				       fields[i].id, fields[i].scope, vg_nvml_error_name(fields[i].code));
+	return VG_OK;
+}

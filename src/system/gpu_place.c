@@ -1,0 +1,185 @@
+// What a GPU is near.
+#include "system/gpu.h"
+#include "virgate/gpu_place.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { WORDS = 256, WORD_BITS = 8 * sizeof(unsigned long) }; // 16384 processors or nodes
+
+// The numbers of the bits that are set.
+static enum vg_status unpack(const unsigned long *set, const char *what, const char *function, unsigned *numbers,
+			     size_t capacity, size_t *ret_count)
+{
+	size_t have = 0, at = 0;
+	enum vg_status status;
+
+	for (size_t i = 0; i < WORDS; i++)
+		have += (size_t)__builtin_popcountl(set[i]);
+	if (!gpu_list_fits(numbers, capacity, have, what, function, ret_count, &status))
+		return status;
+	for (unsigned i = 0; i < WORDS * WORD_BITS; i++)
+		if (set[i / WORD_BITS] >> i % WORD_BITS & 1)
+			numbers[at++] = i;
+	return VG_OK;
+}
+
+static enum vg_status check_scope(enum vg_gpu_affinity_scope scope, const char *function)
+{
+	if ((unsigned)scope > VG_GPU_AFFINITY_SOCKET)
+		return vg_fail(VG_INVALID, 0, function, "%d is no scope: node is 0, socket 1", scope);
+	return VG_OK;
+}
+
+enum vg_status vg_gpu_cpu_affinity(struct vg_gpu *gpu, enum vg_gpu_affinity_scope scope, unsigned *cpus,
+				   size_t capacity, size_t *ret_count)
+{
+	unsigned long set[WORDS] = {0};
+
+	GPU_CALL(gpu);
+	SYSTEM_NEEDED(ret_count);
+	SYSTEM_TRY(check_scope(scope, __func__));
+	GPU_ASK(nvmlDeviceGetCpuAffinityWithinScope, WORDS, set, (nvmlAffinityScope_t)scope);
+	return unpack(set, "processors", __func__, cpus, capacity, ret_count);
+}
+
+enum vg_status vg_gpu_memory_affinity(struct vg_gpu *gpu, enum vg_gpu_affinity_scope scope, unsigned *nodes,
+				      size_t capacity, size_t *ret_count)
+{
+	unsigned long set[WORDS] = {0};
+
+	GPU_CALL(gpu);
+	SYSTEM_NEEDED(ret_count);
+	SYSTEM_TRY(check_scope(scope, __func__));
+	GPU_ASK(nvmlDeviceGetMemoryAffinity, WORDS, set, (nvmlAffinityScope_t)scope);
+	return unpack(set, "nodes", __func__, nodes, capacity, ret_count);
+}
+
+// Calls without arguments.
+#define CALL_OF_GPU(name, entry)                                                                                       \
+	enum vg_status name(struct vg_gpu *gpu)                                                                        \
+	{                                                                                                              \
+		GPU_CALL(gpu);                                                                                         \
+		nvmlReturn_t result = call.nvml->entry(call.handle);                                                   \
+		return result ? system_nvml_failed(result, __func__, #entry, "%s", gpu->uuid) : VG_OK;                 \
+	}
+CALL_OF_GPU(vg_gpu_set_thread_affinity, nvmlDeviceSetCpuAffinity)
+CALL_OF_GPU(vg_gpu_clear_thread_affinity, nvmlDeviceClearCpuAffinity)
+
+// ---- other GPUs ----
+
+// A question whose answer is a set of GPUs: first how many, then which.
+struct question {
+	const struct vg_nvml *nvml;
+	nvmlDevice_t of; // NULL: of a processor
+	unsigned argument;
+	const char *function, *entry;
+};
+
+static nvmlReturn_t ask(const struct question *question, unsigned *count, nvmlDevice_t *handles)
+{
+	if (question->of)
+		return question->nvml->nvmlDeviceGetTopologyNearestGpus(
+			question->of, (nvmlGpuTopologyLevel_t)question->argument, count, handles);
+	return question->nvml->nvmlSystemGetTopologyGpuSet(question->argument, count, handles);
+}
+
+static enum vg_status set_of_gpus(const struct question *question, struct vg_gpu **gpus, size_t capacity,
+				  size_t *ret_count)
+{
+	nvmlDevice_t *handles = NULL;
+	enum vg_status status;
+	unsigned count = 0;
+
+	nvmlReturn_t result = ask(question, &count, NULL);
+	if (result == NVML_SUCCESS && count) {
+		handles = calloc(count, sizeof *handles);
+		if (!handles)
+			return vg_fail(VG_NO_MEMORY, 0, question->function, "no memory for a list of %u GPUs", count);
+		result = ask(question, &count, handles);
+	}
+	if (result)
+		status = system_nvml_failed(result, question->function, question->entry, "%s %u",
+					    question->of ? "topology" : "processor", question->argument);
+	else if (gpu_list_fits(gpus, capacity, count, "GPUs", question->function, ret_count, &status))
+		for (unsigned i = 0; i < count && status == VG_OK; i++)
+			status = gpu_of_handle(question->nvml, handles[i], question->function, &gpus[i]);
+	free(handles);
+	return status;
+}
+
+enum vg_status vg_gpu_near_cpu(unsigned cpu, struct vg_gpu **gpus, size_t capacity, size_t *ret_count)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	const struct vg_nvml *nvml;
+
+	SYSTEM_NEEDED(ret_count);
+	if (cpus > 0 && cpu >= (unsigned long)cpus)
+		return vg_fail(VG_INVALID, 0, __func__, "there is no processor %u: the machine has %ld, from 0 on", cpu,
+			       cpus);
+	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+	struct question question = {nvml, NULL, cpu, __func__, "nvmlSystemGetTopologyGpuSet"};
+	return set_of_gpus(&question, gpus, capacity, ret_count);
+}
+
+const char *vg_gpu_topology_name(enum vg_gpu_topology topology)
+{
+	static const char *const names[] = {"internal", "single", "multiple", "hostbridge", "node", "system"};
+
+	return (unsigned)topology <= VG_GPU_TOPOLOGY_SYSTEM && topology % 10 == 0 ? names[topology / 10] : "unknown";
+}
+
+enum vg_status vg_gpu_nearest(struct vg_gpu *gpu, enum vg_gpu_topology topology, struct vg_gpu **gpus, size_t capacity,
+			      size_t *ret_count)
+{
+	GPU_CALL(gpu);
+	SYSTEM_NEEDED(ret_count);
+	if ((unsigned)topology > VG_GPU_TOPOLOGY_SYSTEM || topology % 10)
+		return vg_fail(VG_INVALID, 0, __func__, "%d is no topology: they are 0 to 50 in tens", topology);
+	struct question question = {call.nvml, call.handle, topology, __func__, "nvmlDeviceGetTopologyNearestGpus"};
+	return set_of_gpus(&question, gpus, capacity, ret_count);
+}
+
+enum vg_status vg_gpu_common_ancestor(struct vg_gpu *gpu, struct vg_gpu *other, enum vg_gpu_topology *ret_topology)
+{
+	nvmlGpuTopologyLevel_t level;
+	struct gpu_call with;
+
+	GPU_CALL(gpu);
+	SYSTEM_NEEDED(other);
+	SYSTEM_NEEDED(ret_topology);
+	SYSTEM_TRY(gpu_call_begin(other, __func__, &with));
+	GPU_ASK(nvmlDeviceGetTopologyCommonAncestor, with.handle, &level);
+	*ret_topology = (enum vg_gpu_topology)level;
+	return VG_OK;
+}
+
+const char *vg_gpu_p2p_status_name(enum vg_gpu_p2p_status status)
+{
+	static const char *const names[] = {"ok",
+					    "chipset_not_supported",
+					    "gpu_not_supported",
+					    "ioh_topology_not_supported",
+					    "disabled_by_regkey",
+					    "not_supported"};
+
+	return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown";
+}
+
+enum vg_status vg_gpu_p2p_status(struct vg_gpu *gpu, struct vg_gpu *other, enum vg_gpu_p2p what,
+				 enum vg_gpu_p2p_status *ret_status)
+{
+	nvmlGpuP2PStatus_t status;
+	struct gpu_call with;
+
+	GPU_CALL(gpu);
+	SYSTEM_NEEDED(other);
+	SYSTEM_NEEDED(ret_status);
+	if ((unsigned)what > VG_GPU_P2P_PCI)
+		return vg_fail(VG_INVALID, 0, __func__, "%d is nothing that one GPU does with another: 0 to %d are",
+			       what, VG_GPU_P2P_PCI);
+	SYSTEM_TRY(gpu_call_begin(other, __func__, &with));
+	GPU_ASK(nvmlDeviceGetP2PStatus, with.handle, (nvmlGpuP2PCapsIndex_t)what, &status);
+	*ret_status = (unsigned)status < VG_GPU_P2P_UNKNOWN ? (enum vg_gpu_p2p_status)status : VG_GPU_P2P_UNKNOWN;
+	return VG_OK;
+}

@@ -1,0 +1,118 @@
+// GPUs that drivers take and let go.
+#include "system/gpu.h"
+#include "system/wait.h"
+#include "virgate/gpu_event.h"
+#include "virgate/gpu_place.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+struct vg_system_events {
+	const struct vg_nvml *nvml;
+	nvmlSystemEventSet_t set;
+	pid_t maker;
+};
+
+static void free_set(const struct vg_nvml *nvml, nvmlSystemEventSet_t set)
+{
+	nvmlSystemEventSetFreeRequest_v1_t request = {.version = nvmlSystemEventSetCreateRequest_v1, .set = set};
+
+	nvml->nvmlSystemEventSetFree(&request);
+}
+
+enum vg_status vg_system_events_create(uint64_t types, struct vg_system_events **ret_events)
+{
+	nvmlSystemEventSetCreateRequest_v1_t created = {.version = nvmlSystemEventSetCreateRequest_v1};
+	const struct vg_nvml *nvml;
+
+	SYSTEM_NEEDED(ret_events);
+	if (types == 0 || types & ~(uint64_t)(VG_SYSTEM_EVENT_UNBIND | VG_SYSTEM_EVENT_BIND))
+		return vg_fail(VG_INVALID, 0, __func__, "types 0x%llx: unbind is 1, bind is 2",
+			       (unsigned long long)types);
+	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+	struct vg_system_events *events = calloc(1, sizeof *events);
+	if (!events)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a set of events");
+	nvmlReturn_t result = nvml->nvmlSystemEventSetCreate(&created);
+	if (result) {
+		free(events);
+		return system_nvml_failed(result, __func__, "nvmlSystemEventSetCreate", "%s", "");
+	}
+	nvmlSystemRegisterEventRequest_v1_t request = {
+		.version = nvmlSystemRegisterEventRequest_v1, .eventTypes = types, .set = created.set};
+	result = nvml->nvmlSystemRegisterEvents(&request);
+	if (result) {
+		free_set(nvml, created.set);
+		free(events);
+		return system_nvml_failed(result, __func__, "nvmlSystemRegisterEvents", "types 0x%llx",
+					  (unsigned long long)types);
+	}
+	*events = (struct vg_system_events){nvml, created.set, getpid()};
+	*ret_events = events;
+	return VG_OK;
+}
+
+void vg_system_events_destroy(struct vg_system_events *events)
+{
+	if (events && events->maker == getpid())
+		free_set(events->nvml, events->set);
+	free(events);
+}
+
+// The GPU at a place on the PCI bus; NULL if NVML shows none there.
+static struct vg_gpu *gpu_at(unsigned id)
+{
+	struct vg_gpu_pci pci;
+	struct vg_gpu *gpu;
+	unsigned count = 0;
+
+	if (vg_gpu_count(&count))
+		return NULL;
+	for (unsigned i = 0; i < count; i++)
+		if (vg_gpu_by_index(i, &gpu) == VG_OK && vg_gpu_pci(gpu, &pci) == VG_OK &&
+		    (pci.domain << 16 | pci.bus << 8 | pci.device) == id)
+			return gpu;
+	return NULL;
+}
+
+struct system_waiting {
+	const struct vg_nvml *nvml;
+	nvmlSystemEventSetWaitRequest_v1_t request;
+};
+
+static nvmlReturn_t wait_slice(void *waiting_, unsigned slice_ms)
+{
+	struct system_waiting *waiting = waiting_;
+
+	waiting->request.timeoutms = slice_ms;
+	return waiting->nvml->nvmlSystemEventSetWait(&waiting->request);
+}
+
+enum vg_status vg_system_events_wait(struct vg_system_events *events, unsigned timeout_ms,
+				     struct vg_system_event *events_seen, size_t capacity, size_t *ret_count)
+{
+	SYSTEM_NEEDED(events);
+	SYSTEM_NEEDED(events_seen);
+	SYSTEM_NEEDED(ret_count);
+	SYSTEM_TRY(system_check_maker(events->maker, __func__));
+	if (capacity == 0 || capacity > 4096)
+		return vg_fail(VG_INVALID, 0, __func__, "an array of %zu events: 1 to 4096 can be asked for at once",
+			       capacity);
+	nvmlSystemEventData_v1_t *data = calloc(capacity, sizeof *data);
+	if (!data)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for %zu events", capacity);
+	struct system_waiting waiting = {events->nvml,
+					 {.version = nvmlSystemEventSetWaitRequest_v1,
+					  .set = events->set,
+					  .data = data,
+					  .dataSize = (unsigned)capacity}};
+	nvmlReturn_t result = system_wait(timeout_ms, wait_slice, &waiting);
+	size_t count = waiting.request.numEvent < capacity ? waiting.request.numEvent : capacity;
+	for (size_t i = 0; i < count && result == NVML_SUCCESS; i++)
+		events_seen[i] = (struct vg_system_event){data[i].eventType, data[i].gpuId, gpu_at(data[i].gpuId)};
+	free(data);
+	if (result)
+		return system_nvml_failed(result, __func__, "nvmlSystemEventSetWait", "waited %u ms", timeout_ms);
+	*ret_count = count;
+	return VG_OK;
+}
