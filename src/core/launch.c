@@ -1,35 +1,58 @@
 #include "core/launch.h"
 
+#include "base/hot.h"
 #include "core/error.h"
 #include "core/graph_builder.h"
 #include "core/stream.h"
 
 #include <alloca.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { PARAMETER_ALIGNMENT = 64 }; // a tensor map's, the largest that a parameter needs
 
-enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch_config *config, struct vg_kernel *kernel,
-			 const struct vg_argument *arguments, size_t argument_count)
+// The usual launch, of a grid and a block and nothing else. False: core_launch_config() does it, or says what is wrong.
+VG_HOT static inline bool set_plain(CUlaunchConfig *native, const struct vg_launch_config *c)
+{
+	if (c->size != sizeof *c || !c->grid[0] || !c->block[0] || c->shared_memory > UINT_MAX || c->attributes ||
+	    (c->cluster[0] | c->cluster[1] | c->cluster[2] | c->attribute_count | (unsigned)c->cooperative |
+	     (unsigned)c->programmatic_stream_serialization))
+		return false;
+	*native = (CUlaunchConfig){.gridDimX = c->grid[0],
+				   .gridDimY = c->grid[1] ? c->grid[1] : 1,
+				   .gridDimZ = c->grid[2] ? c->grid[2] : 1,
+				   .blockDimX = c->block[0],
+				   .blockDimY = c->block[1] ? c->block[1] : 1,
+				   .blockDimZ = c->block[2] ? c->block[2] : 1,
+				   .sharedMemBytes = (unsigned)c->shared_memory};
+	return true;
+}
+
+VG_HOT enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch_config *config, struct vg_kernel *kernel,
+				const struct vg_argument *arguments, size_t argument_count)
 {
 	struct vg_launch_config c;
 	struct core_launch launch;
+	enum vg_status status;
 
 	CORE_USABLE(stream, "stream");
 	CORE_USABLE(kernel, "kernel");
 	CORE_NEEDED(config);
-	CORE_OPTIONS(c, config);
-	enum vg_status status = core_launch_config(&launch, &c, stream->context->device, __func__);
-	if (status)
-		return status;
+	bool plain = set_plain(&launch.native, config);
+	if (!plain) {
+		CORE_OPTIONS(c, config);
+		status = core_launch_config(&launch, &c, stream->context->device, __func__);
+		if (status)
+			return status;
+	}
 	// At most 256 KiB: a kernel's parameters have 32,764 bytes, and none is empty.
 	void **values = alloca((kernel->parameter_count + 1) * sizeof *values);
 	status = core_launch_arguments(kernel, arguments, argument_count, values, __func__);
 	if (status)
 		return status;
 	CORE_ENTER(scope, stream->context->handle);
-	status = core_launch_cooperative(&launch, kernel, stream->context, __func__);
+	status = plain ? VG_OK : core_launch_cooperative(&launch, kernel, stream->context, __func__);
 	if (status)
 		return status;
 	if (__builtin_expect(stream->builder != NULL, 0))
@@ -38,9 +61,11 @@ enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch_config
 		return status;
 	launch.native.hStream = stream->handle;
 	CUresult r = core_driver->cuLaunchKernelEx(&launch.native, (CUfunction)kernel->handle, values, NULL);
-	return __builtin_expect(r == CUDA_SUCCESS, 1)
-		       ? VG_OK
-		       : core_launch_failed(r, &launch, kernel, stream->context->device, __func__, "cuLaunchKernelEx");
+	if (__builtin_expect(r == CUDA_SUCCESS, 1))
+		return VG_OK;
+	if (plain) // the words need the rest of it
+		core_launch_config(&launch, config, stream->context->device, __func__);
+	return core_launch_failed(r, &launch, kernel, stream->context->device, __func__, "cuLaunchKernelEx");
 }
 
 struct vg_prepared_launch {
@@ -176,7 +201,7 @@ static enum vg_status refuse_run(const struct vg_prepared_launch *launch, const 
 		       vg_kernel_name(launch->kernel));
 }
 
-enum vg_status vg_launch_run(struct vg_prepared_launch *launch, struct vg_stream *stream)
+VG_HOT enum vg_status vg_launch_run(struct vg_prepared_launch *launch, struct vg_stream *stream)
 {
 	CORE_USABLE(launch, "launch");
 	CORE_USABLE(stream, "stream");

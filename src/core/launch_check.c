@@ -1,3 +1,4 @@
+#include "base/hot.h"
 #include "core/device_resource.h"
 #include "core/error.h"
 #include "core/launch.h"
@@ -137,7 +138,7 @@ static enum vg_status name_argument(const struct vg_kernel *kernel, const struct
 		       vg_kernel_name(kernel), arguments[i].size, kernel->parameters[i].size);
 }
 
-enum vg_status core_launch_arguments(const struct vg_kernel *kernel, const struct vg_argument *arguments, size_t count,
+VG_HOT enum vg_status core_launch_arguments(const struct vg_kernel *kernel, const struct vg_argument *arguments, size_t count,
 				     void **ret_values, const char *function)
 {
 	const struct core_parameter *parameters = kernel->parameters;
