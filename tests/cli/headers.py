@@ -37,7 +37,7 @@ def constants(text):
     found = set(re.findall(r"^#define (VG_\w+)", text, re.MULTILINE))
     for body in re.findall(r"^enum(?: vg_\w+)? \{(.*?)\};", text, re.MULTILINE | re.DOTALL):
         found.update(re.findall(r"\b(VG_\w+)\b(?!##)", re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL)))
-    for prefix, macro in (("VG_DEVICE_", "VG_DEVICE_PROPERTY_LIST"), ("VG_", "VG_STATUS_LIST")):
+    for _, prefix, macro in re.findall(r"#define X\((\w+)[^)]*\) (VG_\w*?)##\1\b.*\n\s*(VG_\w+_LIST)\(X\)", text):
         found.update(prefix + name for name in listed(text, macro))
     return found
 
