@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_man_library.py SOURCE CC...: each page of the library's section 3 names every public function of its header and none
-that is not there, and the program in its EXAMPLE compiles."""
+"""test_man_library.py SOURCE CC...: each page of the library's section 3 names every public function of its header and
+none that is not there, and the program in its EXAMPLE compiles."""
 
 import glob
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_object_model.py SOURCE LIBRARY HEADER...: what docs/object-model.md names is there: functions are exported, fields, types
-and constants are declared; every class of the reference has a row, and no row stands twice."""
+"""test_object_model.py SOURCE LIBRARY HEADER...: what docs/object-model.md names is there: functions are exported,
+fields, types and constants are declared; every class of the reference has a row, and no row stands twice."""
 
 import re
 import subprocess
@@ -10,15 +10,18 @@ sys.dont_write_bytecode = True
 import headers  # noqa: E402
 
 SOURCE, LIBRARY, HEADERS = sys.argv[1], sys.argv[2], sys.argv[3:]
-CLASSES = """Device DeviceProperties DeviceResources SMResource WorkqueueResource Context Stream Event launch LaunchConfig StreamOptions
-EventOptions ContextOptions SMResourceOptions WorkqueueResourceOptions LEGACY_DEFAULT_STREAM PER_THREAD_DEFAULT_STREAM Buffer
-MemoryResource DeviceMemoryResource GraphMemoryResource PinnedMemoryResource ManagedMemoryResource LegacyPinnedMemoryResource
+CLASSES = """Device DeviceProperties DeviceResources SMResource WorkqueueResource Context Stream Event launch
+LaunchConfig StreamOptions EventOptions ContextOptions SMResourceOptions WorkqueueResourceOptions
+LEGACY_DEFAULT_STREAM PER_THREAD_DEFAULT_STREAM Buffer MemoryResource DeviceMemoryResource
+GraphMemoryResource PinnedMemoryResource ManagedMemoryResource LegacyPinnedMemoryResource
 VirtualMemoryResource DeviceMemoryResourceOptions PinnedMemoryResourceOptions ManagedMemoryResourceOptions
-VirtualMemoryResourceOptions Graph GraphBuilder GraphDefinition GraphNode GraphCondition GraphAllocOptions GraphCompleteOptions
-GraphDebugPrintOptions EmptyNode KernelNode AllocNode FreeNode MemsetNode MemcpyNode ChildGraphNode EventRecordNode EventWaitNode
-HostCallbackNode ConditionalNode IfNode IfElseNode WhileNode SwitchNode GraphicsResource TensorMapDescriptor
-TensorMapDescriptorOptions Program Linker ObjectCode Kernel ProgramOptions LinkerOptions Process StridedMemoryView
-args_viewable_as_strided_memory CUDAError""".split()
+VirtualMemoryResourceOptions Graph GraphBuilder GraphDefinition GraphNode GraphCondition GraphAllocOptions
+GraphCompleteOptions GraphDebugPrintOptions EmptyNode KernelNode AllocNode FreeNode MemsetNode MemcpyNode
+ChildGraphNode EventRecordNode EventWaitNode HostCallbackNode ConditionalNode IfNode IfElseNode WhileNode
+SwitchNode GraphicsResource TensorMapDescriptor TensorMapDescriptorOptions Program Linker ObjectCode Kernel
+ProgramOptions LinkerOptions Process StridedMemoryView args_viewable_as_strided_memory CUDAError
+get_driver_version get_driver_version_full get_driver_branch get_num_devices get_nvml_version
+get_process_name get_topology_common_ancestor get_p2p_status register_events NvlinkInfo""".split()
 counts = {"passed": 0, "failed": 0}
 
 
@@ -65,7 +68,8 @@ def main():
             shape.append(f"line {number}: {len(cells)} cells")
             continue
         reference, here, note = cells
-        names = re.findall(r"`([^`]*)`", here) + [n for n in re.findall(r"`([^`]*)`", note) if n.startswith(("vg_", "VG_"))]
+        names = re.findall(r"`([^`]*)`", here)
+        names += [name for name in re.findall(r"`([^`]*)`", note) if name.startswith(("vg_", "VG_"))]
         wrong += [f"line {number}: {name}: {why}" for name in names if (why := unknown(name, exported, text))]
         if not re.findall(r"`[^`]*`", here) and not (here == "the pointer" or (here == "–" and note)):
             empty.append(f"line {number}")
@@ -79,7 +83,7 @@ def main():
     words = set(re.findall(r"\w+", " ".join(seen)))
     check("every class of the reference has a row", [c for c in CLASSES if c not in words])
     properties = headers.listed(text, "VG_DEVICE_PROPERTY_LIST")
-    check("every property of a device has a row", [p for p in properties if p.lower() not in words] if properties else "none")
+    check("every property of a device has a row", [p for p in properties or ["none"] if p.lower() not in words])
     print(f"{counts['passed']} passed, {counts['failed']} failed, 0 skipped")
     return 1 if counts["failed"] or not counts["passed"] else 0
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_reference.py SOURCE BUILT HEADER...: the reference that was built has every public function with words of its own, is
-the same whatever the order and the locale, and is refused where a function has no comment."""
+"""test_reference.py SOURCE BUILT HEADER...: the reference that was built has every public function with words of its
+own, is the same whatever the order and the locale, and is refused where a function has no comment."""
 
 import os
 import re
@@ -29,7 +29,8 @@ def main():
     with open(BUILT, encoding="utf-8") as file:
         built = file.read()
     again = make(*reversed(HEADERS), PYTHONHASHSEED="7", LC_ALL="C.UTF-8", TZ="Asia/Tokyo")
-    check("the same in another order", "" if again.stdout == built and again.returncode == 0 else again.stderr or "differs")
+    same = again.stdout == built and again.returncode == 0
+    check("the same in another order", "" if same else again.stderr or "differs")
     sections = {}
     for section in re.split(r"^#{2,4} ", built, flags=re.MULTILINE):
         head, _, rest = section.partition("\n")
@@ -37,16 +38,19 @@ def main():
         for name in head.split(", "):
             sections[name] = (text, rest)
     public = set().union(*(headers.functions(text) for text in headers.text_of(HEADERS).values()))
-    check("every function has words", sorted(name for name in public if not sections.get(name, ("", ""))[0]))
-    check("every function has its declaration", sorted(name for name in public if f"{name}(" not in sections.get(name, ("", ""))[1]))
+    none = ("", "")
+    check("every function has words", sorted(name for name in public if not sections.get(name, none)[0]))
+    check("every function is declared", sorted(name for name in public if f"{name}(" not in sections.get(name, none)[1]))
     anchors, links = re.findall(r'<a id="(\w+)">', built), re.findall(r"\]\(#(\w+)\)", built)
     check("links lead somewhere", sorted(set(links) - set(anchors)) or [a for a in anchors if anchors.count(a) > 1])
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/odd.h"
         with open(path, "w", encoding="utf-8") as file:
-            file.write("/* Odd. */\n#ifndef ODD\n\n/* Even *now* <here>. */\nVG_PUBLIC int vg_odd(void);\n\nVG_PUBLIC int vg_bare(void);\n")
+            file.write("/* Odd. */\n#ifndef ODD\n\n/* Even *now* <here>. */\nVG_PUBLIC int vg_odd(void);\n\n"
+                       "VG_PUBLIC int vg_bare(void);\n")
         done = make(path)
-        check("a function without a comment is named", "" if done.returncode and done.stderr.strip().endswith("vg_bare") else done)
+        named = done.returncode and done.stderr.strip().endswith("vg_bare")
+        check("a function without a comment is named", "" if named else done)
         check("the comment comes word by word", "" if "Even \\*now\\* \\<here\\>." in done.stdout else done.stdout)
     print(f"{counts['passed']} passed, {counts['failed']} failed, 0 skipped")
     return 1 if counts["failed"] or not counts["passed"] else 0

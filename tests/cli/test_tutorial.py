@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_tutorial.py SOURCE BUILD CC...: the program of docs/tutorial.md compiles without a warning, runs, and prints what the tutorial
-says that it prints."""
+"""test_tutorial.py SOURCE BUILD CC...: the program of docs/tutorial.md compiles without a warning, runs, and prints what
+the tutorial says that it prints."""
 
 import re
 import subprocess
@@ -20,10 +20,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/add.c", "w", encoding="utf-8") as file:
             file.write(program.group(1))
-        subprocess.run([*CC, "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", f"{SOURCE}/include", f"{folder}/add.c", "-o",
-                        f"{folder}/add", f"{BUILD}/src/libvirgate.so", f"-Wl,-rpath,{BUILD}/src"], check=True)
-        done = subprocess.run([f"{SOURCE}/tests/core/run-sim.sh", BUILD, f"{folder}/add"], capture_output=True, text=True,
-                              check=False, timeout=100)
+        subprocess.run([*CC, "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", f"{SOURCE}/include", f"{folder}/add.c",
+                        "-o", f"{folder}/add", f"{BUILD}/src/libvirgate.so", f"-Wl,-rpath,{BUILD}/src"], check=True)
+        done = subprocess.run([f"{SOURCE}/tests/core/run-sim.sh", BUILD, f"{folder}/add"], capture_output=True,
+                              text=True, check=False, timeout=100)
     if done.returncode or done.stdout != said.group(1):
         print(f"FAIL tutorial: {done.returncode}: {done.stdout}{done.stderr}\n0 passed, 1 failed, 0 skipped")
         return 1
