@@ -145,3 +145,50 @@ TEST(somebody_elses_context_is_used_as_it_is)
 	vg_context_destroy(primary);
 	dlclose(driver);
 }
+
+TEST(one_load_of_code_serves_both)
+{
+	static const char ptx[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+				  ".visible .global .align 4 .u32 count = 0;\n"
+				  ".visible .entry add() { .reg .b32 %r<2>; .reg .b64 %d<2>; mov.u64 %d1, count;\n"
+				  " atom.global.add.u32 %r1, [%d1], 1; ret; }\n";
+	struct vg_launch_config config = {sizeof config, .grid = {1}, .block = {32}};
+	struct vg_context *contexts[] = {context_of(0), context_of(1)};
+	struct vg_prepared_launch *launch;
+	struct vg_stream *streams[2];
+	struct vg_object_code *code;
+	struct vg_kernel *kernel;
+	vg_address counts[2];
+
+	OK(vg_object_code_create(VG_CODE_PTX, ptx, sizeof ptx, NULL, &code));
+	OK(vg_object_code_kernel(code, "add", &kernel));
+	for (int i = 0; i < 2; i++) {
+		OK(vg_stream_create(contexts[i], NULL, &streams[i]));
+		for (int k = 0; k <= i; k++)
+			OK(vg_launch(streams[i], &config, kernel, NULL, 0));
+		OK(vg_object_code_global(code, contexts[i], "count", &counts[i], NULL));
+	}
+	for (int i = 0; i < 2; i++) { // each device has a variable of its own
+		struct vg_buffer *buffer;
+		unsigned count;
+		OK(vg_buffer_borrow(counts[i], sizeof count, NULL, &buffer));
+		OK(vg_buffer_read(buffer, 0, &count, sizeof count, streams[i]));
+		OK(vg_stream_sync(streams[i]));
+		CHECK_INT(count, 32 * (i + 1));
+		vg_buffer_destroy(buffer);
+	}
+	OK(vg_kernel_set_attribute(kernel, device_number(1), VG_KERNEL_PREFERRED_SHARED_MEMORY_CARVEOUT, 50));
+	int carveout;
+	OK(vg_kernel_get_attribute(kernel, device_number(0), VG_KERNEL_PREFERRED_SHARED_MEMORY_CARVEOUT, &carveout));
+	CHECK_INT(carveout, -1);
+	OK(vg_launch_prepare(contexts[0], &config, kernel, NULL, 0, &launch));
+	REFUSED(vg_launch_run(launch, streams[1]), VG_INVALID, "prepared for device 0, the stream is of device 1");
+	OK(vg_launch_run(launch, streams[0]));
+	vg_prepared_launch_destroy(launch);
+	vg_kernel_destroy(kernel);
+	vg_object_code_destroy(code);
+	for (int i = 0; i < 2; i++) {
+		vg_stream_destroy(streams[i]);
+		vg_context_destroy(contexts[i]);
+	}
+}
