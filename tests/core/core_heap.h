@@ -101,6 +101,17 @@ HEAP_PUBLIC void free(void *memory)
 }
 #endif
 
+#ifdef __SANITIZE_THREAD__
+// The C library frees what an ended thread had of a library's thread-local memory when it gives the thread's stack to
+// the next; the sanitizer sees the two threads, and not the lock between them.
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
+
+const char *__tsan_default_suppressions(void)
+{
+	return "race:_dl_deallocate_tls\n";
+}
+#endif
+
 static inline int heap_find(struct dl_phdr_info *object, size_t size, void *address_)
 {
 	uintptr_t address = (uintptr_t)address_;
