@@ -63,6 +63,8 @@ enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struc
 	enum vg_status status = VG_OK;
 	json_t *request;
 
+	VG_NEEDED(node);
+	VG_NEEDED(ret_entrance);
 	struct vg_entrance *entrance = calloc(1, sizeof *entrance);
 	if (!entrance)
 		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for an entrance");
@@ -111,17 +113,17 @@ void vg_entrance_free(struct vg_entrance *entrance)
 
 const char *vg_entrance_name(const struct vg_entrance *entrance)
 {
-	return entrance->name;
+	return entrance ? entrance->name : "";
 }
 
 const char *vg_entrance_ledger(const struct vg_entrance *entrance)
 {
-	return entrance->ledger;
+	return entrance ? entrance->ledger : "";
 }
 
 uint64_t vg_entrance_memory(const struct vg_entrance *entrance)
 {
-	return entrance->memory;
+	return entrance ? entrance->memory : 0;
 }
 
 static const char *find_variable(char *const *base, const char *name)
@@ -203,6 +205,10 @@ char **vg_entrance_environment(struct vg_entrance *entrance, char *const *base)
 {
 	size_t count = 0, kept = 0;
 
+	if (!entrance) {
+		vg_fail(VG_INVALID, 0, __func__, "entrance is NULL");
+		return NULL;
+	}
 	free_environment(entrance);
 	while (base && base[count])
 		count++;

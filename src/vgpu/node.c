@@ -63,6 +63,7 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 	struct vg_node_options all = {0};
 	struct sockaddr_un address; // for the length of its path
 
+	VG_NEEDED(ret_node);
 	if (options) {
 		if (options->size < sizeof(size_t) || options->size > 4096)
 			return vg_fail(VG_INVALID, 0, __func__, "the options' size field says %zu: set it to sizeof",
@@ -118,16 +119,18 @@ void vg_node_close(struct vg_node *node)
 
 const char *vg_node_socket(const struct vg_node *node)
 {
-	return node->socket;
+	return node ? node->socket : "";
 }
 
 enum vg_status vg_node_ping(struct vg_node *node)
 {
+	VG_NEEDED(node);
 	return vg_node_order(node, __func__, json_pack("{s:s}", "op", "ping"));
 }
 
 enum vg_status vg_node_shutdown(struct vg_node *node)
 {
+	VG_NEEDED(node);
 	return vg_node_order(node, __func__, json_pack("{s:s}", "op", "shutdown"));
 }
 

@@ -17,6 +17,13 @@ struct vg_node {
 	unsigned timeout;
 };
 
+// Returns from a public function where an argument is missing.
+#define VG_NEEDED(pointer)                                                                         \
+	do {                                                                                       \
+		if (!(pointer))                                                                    \
+			return vg_fail(VG_INVALID, 0, __func__, "%s is NULL", #pointer);           \
+	} while (0)
+
 // One request, one reply; starts the daemon where allowed. `request` is consumed. On VG_OK the
 // reply is an object with "ok": true; otherwise the last error is set in `function`'s name.
 enum vg_status vg_node_request(struct vg_node *node, const char *function, json_t *request, json_t **ret_reply);

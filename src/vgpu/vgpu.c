@@ -70,6 +70,7 @@ enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options
 {
 	struct vg_vgpu_options all;
 
+	VG_NEEDED(node);
 	enum vg_status status = vg_options_take(__func__, options, &all);
 	if (status == VG_OK)
 		status = vg_check_name(__func__, all.name);
@@ -78,8 +79,8 @@ enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options
 
 enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uint64_t memory, unsigned share)
 {
+	VG_NEEDED(node);
 	enum vg_status status = vg_check_name(__func__, name);
-
 	if (status)
 		return status;
 	if ((!memory && !share) || share > 100 || memory > INT64_MAX)
@@ -95,8 +96,8 @@ enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uint64_t memo
 
 enum vg_status vg_vgpu_remove(struct vg_node *node, const char *name)
 {
+	VG_NEEDED(node);
 	enum vg_status status = vg_check_name(__func__, name);
-
 	return status ? status : vg_node_order(node, __func__, json_pack("{s:s, s:s}", "op", "rm", "name", name));
 }
 
@@ -104,6 +105,8 @@ enum vg_status vg_vgpu_list(struct vg_node *node, struct vg_vgpu_list **ret_list
 {
 	json_t *reply;
 
+	VG_NEEDED(node);
+	VG_NEEDED(ret_list);
 	enum vg_status status = vg_node_request(node, __func__, json_pack("{s:s}", "op", "list"), &reply);
 	return status ? status : vg_lists_vgpus(__func__, reply, ret_list);
 }
@@ -112,6 +115,8 @@ enum vg_status vg_vgpu_inspect(struct vg_node *node, const char *name, struct vg
 {
 	json_t *reply;
 
+	VG_NEEDED(node);
+	VG_NEEDED(ret_list);
 	enum vg_status status = vg_check_name(__func__, name);
 	if (status == VG_OK)
 		status =
@@ -129,6 +134,8 @@ enum vg_status vg_device_list(struct vg_node *node, struct vg_device_list **ret_
 {
 	json_t *reply;
 
+	VG_NEEDED(node);
+	VG_NEEDED(ret_list);
 	enum vg_status status = vg_node_request(node, __func__, json_pack("{s:s}", "op", "devices"), &reply);
 	return status ? status : vg_lists_devices(__func__, reply, ret_list);
 }
@@ -137,6 +144,8 @@ enum vg_status vg_refusal_list(struct vg_node *node, const char *name, struct vg
 {
 	json_t *reply;
 
+	VG_NEEDED(node);
+	VG_NEEDED(ret_list);
 	enum vg_status status = vg_check_name(__func__, name);
 	if (status == VG_OK)
 		status = vg_node_request(node, __func__, json_pack("{s:s, s:s}", "op", "logs", "name", name), &reply);
