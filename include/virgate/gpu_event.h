@@ -60,7 +60,7 @@ enum vg_system_event_type { VG_SYSTEM_EVENT_UNBIND = 1, VG_SYSTEM_EVENT_BIND = 2
 
 struct vg_system_events;
 
-/* Needs driver 575 or later: UNSUPPORTED. The caller owns *ret_events. Source: nvmlSystemEventSetCreate,
+/* UNSUPPORTED: the NVML of an older driver has none. The caller owns *ret_events. Source: nvmlSystemEventSetCreate,
  * nvmlSystemRegisterEvents. */
 VG_PUBLIC enum vg_status vg_system_events_create(uint64_t types, struct vg_system_events **ret_events);
 /* NULL is fine. Source: nvmlSystemEventSetFree. */
