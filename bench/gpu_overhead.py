@@ -97,7 +97,7 @@ def timed(command):
     return time.perf_counter() - start
 
 
-def start_times(report, rounds=150):
+def start_times(report, rounds=100):
     """Two native programs a round: one to compare with, both to see how far two of a kind are apart."""
     program = [f"{EXAMPLES}/vector_add", "1024"]
     commands = {"native": program, "virgate": inside({"memory": "2G"}, program), "control": program}
