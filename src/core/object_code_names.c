@@ -57,63 +57,62 @@ enum vg_status vg_object_code_kernel(struct vg_object_code *code, const char *na
 	return core_kernel_create(handle, code, __func__, ret_kernel);
 }
 
-static enum vg_status no_variable(const struct vg_object_code *code, CUresult r, const char *function, const char *call,
-				  const char *kind, const char *name)
+// In the current context. A managed one is registered when the library is first loaded into a context, which getting
+// the module does.
+static CUresult ask_variable(CUlibrary library, bool managed, const char *symbol, CUdeviceptr *ret_address,
+			     size_t *ret_size)
 {
+	CUmodule module;
+
+	if (!managed)
+		return core_driver->cuLibraryGetGlobal(ret_address, ret_size, library, symbol);
+	CUresult r = core_driver->cuLibraryGetManaged(ret_address, ret_size, library, symbol);
+	if (r == CUDA_ERROR_NOT_FOUND && core_driver->cuLibraryGetModule(&module, library) == CUDA_SUCCESS)
+		r = core_driver->cuLibraryGetManaged(ret_address, ret_size, library, symbol);
+	return r;
+}
+
+static enum vg_status find_variable(struct vg_object_code *code, struct vg_context *context, bool managed,
+				    const char *name, const char *function, vg_address *ret_address, size_t *ret_size)
+{
+	CORE_SCOPE scope = {false};
+	CUdeviceptr address;
+	CUlibrary library;
+	size_t size;
+
+	enum vg_status status = core_object_check((const struct core_object *)code, "code", function);
+	if (status == VG_OK)
+		status = core_object_check((const struct core_object *)context, "context", function);
+	if (status == VG_OK && (!name || !ret_address))
+		status = vg_fail(VG_INVALID, 0, function, "%s is NULL", name ? "ret_address" : "name");
+	if (status == VG_OK)
+		status = core_object_code_load(code, function, &library);
+	if (status)
+		return status;
+	CUresult r = core_enter(&scope, context->handle);
+	if (r)
+		return core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "");
+	r = ask_variable(library, managed, symbol_of(code, name), &address, &size);
 	if (r == CUDA_ERROR_NOT_FOUND)
 		return vg_fail(VG_NOT_FOUND, r, function, "%s \"%s\" has no %s variable \"%s\"",
-			       core_code_type_name(code->type), code->name, kind, name);
-	return core_driver_failed(r, function, call, "variable \"%s\"", name);
+			       core_code_type_name(code->type), code->name, managed ? "managed" : "device", name);
+	if (r)
+		return core_driver_failed(r, function, managed ? "cuLibraryGetManaged" : "cuLibraryGetGlobal",
+					  "variable \"%s\"", name);
+	*ret_address = address;
+	if (ret_size)
+		*ret_size = size;
+	return VG_OK;
 }
 
 enum vg_status vg_object_code_global(struct vg_object_code *code, struct vg_context *context, const char *name,
 				     vg_address *ret_address, size_t *ret_size)
 {
-	CUdeviceptr address;
-	CUlibrary library;
-	size_t size;
-
-	CORE_USABLE(code, "code");
-	CORE_USABLE(context, "context");
-	CORE_NEEDED(name);
-	CORE_NEEDED(ret_address);
-	enum vg_status status = core_object_code_load(code, __func__, &library);
-	if (status)
-		return status;
-	CORE_ENTER(scope, context->handle);
-	CUresult r = core_driver->cuLibraryGetGlobal(&address, &size, library, symbol_of(code, name));
-	if (r)
-		return no_variable(code, r, __func__, "cuLibraryGetGlobal", "device", name);
-	*ret_address = address;
-	if (ret_size)
-		*ret_size = size;
-	return VG_OK;
+	return find_variable(code, context, false, name, __func__, ret_address, ret_size);
 }
 
 enum vg_status vg_object_code_managed(struct vg_object_code *code, struct vg_context *context, const char *name,
 				      vg_address *ret_address, size_t *ret_size)
 {
-	CUdeviceptr address;
-	CUlibrary library;
-	CUmodule module;
-	size_t size;
-
-	CORE_USABLE(code, "code");
-	CORE_USABLE(context, "context");
-	CORE_NEEDED(name);
-	CORE_NEEDED(ret_address);
-	enum vg_status status = core_object_code_load(code, __func__, &library);
-	if (status)
-		return status;
-	CORE_ENTER(scope, context->handle);
-	CUresult r = core_driver->cuLibraryGetManaged(&address, &size, library, symbol_of(code, name));
-	// It is registered when the library is first loaded into a context; getting the module does that.
-	if (r == CUDA_ERROR_NOT_FOUND && core_driver->cuLibraryGetModule(&module, library) == CUDA_SUCCESS)
-		r = core_driver->cuLibraryGetManaged(&address, &size, library, symbol_of(code, name));
-	if (r)
-		return no_variable(code, r, __func__, "cuLibraryGetManaged", "managed", name);
-	*ret_address = address;
-	if (ret_size)
-		*ret_size = size;
-	return VG_OK;
+	return find_variable(code, context, true, name, __func__, ret_address, ret_size);
 }

@@ -172,6 +172,12 @@ TEST(names_that_are_not_there)
 		"no device variable \"absent\"");
 	REFUSED(vg_object_code_managed(code, context, "absent", &address, NULL), VG_NOT_FOUND,
 		"no managed variable \"absent\"");
+	REFUSED(vg_object_code_global(NULL, context, "counter", &address, NULL), VG_INVALID, "code is NULL");
+	REFUSED(vg_object_code_global(code, NULL, "counter", &address, NULL), VG_INVALID, "context is NULL");
+	REFUSED(vg_object_code_global(code, context, NULL, &address, NULL), VG_INVALID, "name is NULL");
+	REFUSED(vg_object_code_managed(code, context, "counter", NULL, NULL), VG_INVALID, "ret_address is NULL");
+	REFUSED(vg_object_code_managed(code, context, "counter", &address, NULL), VG_NOT_FOUND,
+		"no managed variable \"counter\"");
 	CHECK(!kernel && address == 1);
 	vg_object_code_destroy(code);
 	vg_context_destroy(context);
