@@ -14,7 +14,7 @@ struct vg_stream {
 	bool borrowed; // not ours to destroy
 	void *owner;   // of a borrowed one, told by `release` when we are done
 	void (*release)(void *owner);
-	struct vg_graph_builder *builder; // that captures what is queued; NULL: it runs
+	_Atomic(struct vg_graph_builder *) builder; // that captures what is queued; NULL: it runs
 };
 
 // Takes the handle over if it succeeds, unless `borrowed`.
