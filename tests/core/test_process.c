@@ -1,5 +1,6 @@
 #include "core_test.h"
 
+#include <ctype.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -38,6 +39,19 @@ static void subject(void)
 	_exit(0);
 }
 
+// In upper case and without hyphens: it is the same one.
+static const char *plain_uuid(struct vg_device *device)
+{
+	static char plain[64];
+	size_t length = 0;
+
+	for (const char *digit = vg_device_uuid(device); *digit; digit++)
+		if (*digit != '-')
+			plain[length++] = (char)toupper(*digit);
+	CHECK_INT(length, 32);
+	return plain;
+}
+
 TEST(a_process_goes_through_all_states_and_back)
 {
 	struct vg_process *process;
@@ -57,7 +71,9 @@ TEST(a_process_goes_through_all_states_and_back)
 	OK(vg_process_state(process, &state));
 	CHECK_STR(vg_process_state_name(state), "running");
 	OK(vg_process_restore_thread(process, &thread));
-	CHECK(thread > 0);
+	char task[64];
+	snprintf(task, sizeof task, "/proc/%d/task/%d", (int)child, (int)thread);
+	CHECK_INT(access(task, F_OK), 0);
 	REFUSED(vg_process_checkpoint(process), VG_STATE, "is running, not locked");
 	REFUSED(vg_process_unlock(process), VG_STATE, "is running, not locked");
 	REFUSED(vg_process_restore(process, NULL, 0), VG_STATE, "is running, not checkpointed");
@@ -76,7 +92,7 @@ TEST(a_process_goes_through_all_states_and_back)
 	int count;
 	OK(vg_device_count(&count));
 	if (count == 1)
-		OK(vg_process_restore(process, &(struct vg_process_gpu_pair){uuid, vg_device_uuid(device)}, 1));
+		OK(vg_process_restore(process, &(struct vg_process_gpu_pair){uuid, plain_uuid(device)}, 1));
 	else
 		OK(vg_process_restore(process, NULL, 0));
 	OK(vg_process_state(process, &state));
@@ -103,6 +119,8 @@ TEST(who_uses_no_cuda_is_not_found)
 	REFUSED(vg_process_state(process, &state), VG_NOT_FOUND, "does not use CUDA");
 	REFUSED(vg_process_restore_thread(process, &thread), VG_NOT_FOUND, "does not use CUDA");
 	REFUSED(vg_process_lock(NULL, 0), VG_INVALID, "process is NULL");
+	CHECK_STR(vg_process_state_name(VG_PROCESS_LOCKED), "locked");
+	CHECK_STR(vg_process_state_name(VG_PROCESS_FAILED), "failed");
 	CHECK_STR(vg_process_state_name(17), "unknown");
 	vg_process_destroy(process);
 	vg_process_destroy(NULL);

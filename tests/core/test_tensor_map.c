@@ -1,6 +1,8 @@
 // Tensor maps are checked and encoded here; that a kernel copies by one is tested on hardware.
 #include "core_test.h"
 
+#include <cuda.h>
+
 static const struct vg_data_type f32 = {VG_TYPE_FLOAT, 32, 1};
 static struct vg_context *context;
 static struct vg_stream *stream;
@@ -162,4 +164,143 @@ TEST(another_address_takes_the_place_of_the_first)
 	vg_view_destroy(other);
 	vg_view_destroy(narrow);
 	vg_view_destroy(view);
+}
+
+// The driver's numbers; of types and swizzles one more, so that 0 can be the default.
+#define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
+SAME(VG_TENSOR_UINT8 - 1, CU_TENSOR_MAP_DATA_TYPE_UINT8);
+SAME(VG_TENSOR_UINT16 - 1, CU_TENSOR_MAP_DATA_TYPE_UINT16);
+SAME(VG_TENSOR_UINT32 - 1, CU_TENSOR_MAP_DATA_TYPE_UINT32);
+SAME(VG_TENSOR_INT32 - 1, CU_TENSOR_MAP_DATA_TYPE_INT32);
+SAME(VG_TENSOR_UINT64 - 1, CU_TENSOR_MAP_DATA_TYPE_UINT64);
+SAME(VG_TENSOR_INT64 - 1, CU_TENSOR_MAP_DATA_TYPE_INT64);
+SAME(VG_TENSOR_FLOAT16 - 1, CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+SAME(VG_TENSOR_FLOAT32 - 1, CU_TENSOR_MAP_DATA_TYPE_FLOAT32);
+SAME(VG_TENSOR_FLOAT64 - 1, CU_TENSOR_MAP_DATA_TYPE_FLOAT64);
+SAME(VG_TENSOR_BFLOAT16 - 1, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+SAME(VG_TENSOR_FLOAT32_FTZ - 1, CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ);
+SAME(VG_TENSOR_TFLOAT32 - 1, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32);
+SAME(VG_TENSOR_TFLOAT32_FTZ - 1, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ);
+SAME(VG_SWIZZLE_NONE - 1, CU_TENSOR_MAP_SWIZZLE_NONE);
+SAME(VG_SWIZZLE_32B - 1, CU_TENSOR_MAP_SWIZZLE_32B);
+SAME(VG_SWIZZLE_64B - 1, CU_TENSOR_MAP_SWIZZLE_64B);
+SAME(VG_SWIZZLE_128B - 1, CU_TENSOR_MAP_SWIZZLE_128B);
+SAME(VG_INTERLEAVE_NONE, CU_TENSOR_MAP_INTERLEAVE_NONE);
+SAME(VG_INTERLEAVE_16B, CU_TENSOR_MAP_INTERLEAVE_16B);
+SAME(VG_INTERLEAVE_32B, CU_TENSOR_MAP_INTERLEAVE_32B);
+SAME(VG_PROMOTION_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE);
+SAME(VG_PROMOTION_64B, CU_TENSOR_MAP_L2_PROMOTION_L2_64B);
+SAME(VG_PROMOTION_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B);
+SAME(VG_PROMOTION_256B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+SAME(VG_FILL_ZERO, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+SAME(VG_FILL_NAN, CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
+SAME(VG_WIDE_W, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W);
+SAME(VG_WIDE_W128, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128);
+SAME(VG_TENSOR_MAP_BYTES, sizeof(CUtensorMap));
+
+TEST(every_type_of_elements_has_a_map)
+{
+	static const struct {
+		enum vg_tensor_type type;
+		unsigned bits;
+		uint8_t code; // of the view whose default it is; VG_TYPE_OPAQUE: of none
+	} types[] = {
+		{VG_TENSOR_UINT8, 8, VG_TYPE_UINT},	      {VG_TENSOR_UINT16, 16, VG_TYPE_UINT},
+		{VG_TENSOR_UINT32, 32, VG_TYPE_UINT},	      {VG_TENSOR_INT32, 32, VG_TYPE_INT},
+		{VG_TENSOR_UINT64, 64, VG_TYPE_UINT},	      {VG_TENSOR_INT64, 64, VG_TYPE_INT},
+		{VG_TENSOR_FLOAT16, 16, VG_TYPE_FLOAT},	      {VG_TENSOR_FLOAT32, 32, VG_TYPE_FLOAT},
+		{VG_TENSOR_FLOAT64, 64, VG_TYPE_FLOAT},	      {VG_TENSOR_BFLOAT16, 16, VG_TYPE_BFLOAT},
+		{VG_TENSOR_FLOAT32_FTZ, 32, VG_TYPE_OPAQUE},  {VG_TENSOR_TFLOAT32, 32, VG_TYPE_OPAQUE},
+		{VG_TENSOR_TFLOAT32_FTZ, 32, VG_TYPE_OPAQUE},
+	};
+	struct vg_tensor_map_options options = {.size = sizeof options};
+	struct vg_tensor_map *named, *by_default;
+
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+		struct vg_view *view = view_of(2, (int64_t[]){64, 128},
+					       (struct vg_data_type){types[i].code, (uint8_t)types[i].bits, 1});
+		options.type = types[i].type;
+		OK(vg_tensor_map_tiled(context, view, (unsigned[]){16, 16}, &options, &named));
+		options.type = VG_TENSOR_DEFAULT;
+		if (types[i].code == VG_TYPE_OPAQUE) {
+			REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){16, 16}, &options, &by_default),
+				VG_INVALID, "name one in options.type");
+		} else {
+			OK(vg_tensor_map_tiled(context, view, (unsigned[]){16, 16}, &options, &by_default));
+			CHECK(memcmp(vg_tensor_map_value(named), vg_tensor_map_value(by_default),
+				     VG_TENSOR_MAP_BYTES) == 0);
+			vg_tensor_map_destroy(by_default);
+		}
+		vg_tensor_map_destroy(named);
+		vg_view_destroy(view);
+	}
+}
+
+TEST(ranks_boxes_and_steps_reach_to_their_ends)
+{
+	static const int64_t shape[] = {2, 2, 2, 4, 256};
+	static const unsigned box[] = {1, 2, 1, 2, 256}, steps[] = {1, 8, 2, 1, 1};
+	struct vg_tensor_map_options options = {.size = sizeof options};
+	struct vg_tensor_map *map;
+
+	for (int rank = 1; rank <= VG_TENSOR_MAP_RANK; rank++) {
+		struct vg_view *view = view_of(rank, shape + 5 - rank, (struct vg_data_type){VG_TYPE_UINT, 8, 1});
+		memset(options.element_strides, 0, sizeof options.element_strides);
+		OK(vg_tensor_map_tiled(context, view, box + 5 - rank, &options, &map));
+		vg_tensor_map_destroy(map);
+		memcpy(options.element_strides, steps + 5 - rank, (size_t)rank * sizeof *steps);
+		OK(vg_tensor_map_tiled(context, view, box + 5 - rank, &options, &map));
+		vg_tensor_map_destroy(map);
+		vg_view_destroy(view);
+	}
+}
+
+// What the program says of memory is believed: device 1's is not for a context of device 0, and where both sides reach
+// it, the device does not matter.
+TEST(device_memory_must_be_the_contexts_own)
+{
+	struct vg_view_options options = {.size = sizeof options, .kind = VG_MEMORY_DEVICE, .device = 1};
+	struct vg_memory_resource *pinned;
+	struct vg_tensor_map *map = NULL;
+	struct vg_buffer *host;
+	struct vg_layout layout;
+	struct vg_view *view, *good = view_of(2, (int64_t[]){64, 128}, f32);
+
+	layout = *vg_view_layout(good);
+	OK(vg_view_create(vg_buffer_address(buffer), &layout, f32, &options, &view));
+	REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){4, 4}, NULL, &map), VG_UNSUPPORTED,
+		"of device 1's memory, the context of device 0");
+	OK(vg_tensor_map_tiled(context, good, (unsigned[]){4, 4}, NULL, &map));
+	REFUSED(vg_tensor_map_replace_address(map, view), VG_UNSUPPORTED, "of device 1's memory");
+	vg_view_destroy(view);
+	OK(vg_legacy_pinned_resource_create(context, &pinned));
+	OK(vg_buffer_create(pinned, 64 * 128 * 4, NULL, &host));
+	OK(vg_view_of_buffer(host, &layout, f32, 0, &view));
+	CHECK_INT(vg_view_kind(view), VG_MEMORY_PINNED);
+	OK(vg_tensor_map_replace_address(map, view));
+	vg_tensor_map_destroy(map);
+	OK(vg_tensor_map_tiled(context, view, (unsigned[]){4, 4}, NULL, &map));
+	vg_view_destroy(view);
+	vg_buffer_destroy(host);
+	vg_memory_resource_destroy(pinned);
+	vg_tensor_map_destroy(map); // it kept them all
+	vg_view_destroy(good);
+}
+
+TEST(replacing_refuses_what_is_missing_and_a_map_may_be_the_last_to_go)
+{
+	struct vg_view *view = view_of(2, (int64_t[]){64, 128}, f32);
+	struct vg_context *own;
+	struct vg_tensor_map *map;
+
+	OK(vg_context_primary(vg_context_device(context), &own));
+	OK(vg_tensor_map_tiled(own, view, (unsigned[]){4, 4}, NULL, &map));
+	vg_context_destroy(own);
+	REFUSED(vg_tensor_map_replace_address(map, NULL), VG_INVALID, "view is NULL");
+	REFUSED(vg_tensor_map_replace_address(NULL, view), VG_INVALID, "map is NULL");
+	OK(vg_tensor_map_replace_address(map, view)); // by itself
+	vg_view_destroy(view);
+	CHECK(vg_tensor_map_value(NULL) == NULL && vg_tensor_map_device(NULL) == NULL);
+	vg_tensor_map_destroy(map);
+	vg_tensor_map_destroy(NULL);
 }

@@ -242,3 +242,99 @@ TEST(views_refuse_what_makes_no_sense)
 	REFUSED(vg_view_export(NULL, NULL), VG_INVALID, "view is NULL");
 	CHECK(view == NULL);
 }
+
+static struct vg_memory_resource *pool_of(enum vg_memory_kind kind, struct vg_context *context)
+{
+	struct vg_memory_resource *resource;
+	struct vg_device *device = vg_context_device(context);
+
+	if (kind == VG_MEMORY_DEVICE)
+		OK(vg_device_pool_current(device, &resource));
+	else if (kind == VG_MEMORY_PINNED)
+		OK(vg_legacy_pinned_resource_create(context, &resource));
+	else
+		OK(vg_managed_pool_current(device, &resource));
+	return resource;
+}
+
+TEST(each_kind_of_memory_goes_out_and_comes_back_as_what_it_is)
+{
+	static const enum vg_memory_kind kinds[] = {VG_MEMORY_DEVICE, VG_MEMORY_PINNED, VG_MEMORY_MANAGED};
+	struct vg_context *context = first_context();
+	struct vg_layout layout = matrix(8, 8);
+	struct DLManagedTensor *tensor;
+	struct vg_stream *stream;
+	struct vg_buffer *buffer;
+	struct vg_view *view, *back;
+
+	OK(vg_stream_create(context, NULL, &stream));
+	for (int i = 0; i < 3; i++) {
+		struct vg_memory_resource *resource = pool_of(kinds[i], context);
+		OK(vg_buffer_create(resource, 256, stream, &buffer));
+		OK(vg_view_of_buffer(buffer, &layout, f32, 0, &view));
+		CHECK_INT(vg_view_kind(view), kinds[i]);
+		CHECK_INT(vg_view_is_device_accessible(view), 1);
+		CHECK_INT(vg_view_is_host_accessible(view), kinds[i] != VG_MEMORY_DEVICE);
+		OK(vg_view_export(view, &tensor));
+		CHECK_INT(tensor->tensor.device.type, kinds[i]);
+		CHECK_INT(tensor->tensor.device.id, vg_view_device(view) < 0 ? 0 : vg_view_device(view));
+		OK(vg_view_import(tensor, &back));
+		CHECK_INT(vg_view_kind(back), kinds[i]);
+		CHECK_INT(vg_view_address(back), vg_buffer_address(buffer));
+		vg_memory_resource_destroy(resource);
+		vg_buffer_destroy(buffer);
+		vg_view_destroy(view);
+		vg_view_destroy(back); // the last one that needs the memory
+	}
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+}
+
+TEST(the_hosts_own_memory_is_the_hosts)
+{
+	static float data[64];
+	struct vg_context *context = first_context();
+	struct vg_layout layout = matrix(8, 8);
+	struct vg_buffer *buffer;
+	struct vg_view *view;
+
+	OK(vg_buffer_borrow((uintptr_t)data, sizeof data, NULL, &buffer));
+	OK(vg_view_of_buffer(buffer, &layout, f32, 1, &view));
+	CHECK_INT(vg_view_kind(view), VG_MEMORY_HOST);
+	CHECK_INT(vg_view_device(view), -1);
+	CHECK(vg_view_is_read_only(view) && vg_view_is_host_accessible(view) && !vg_view_is_device_accessible(view));
+	struct vg_view *part;
+	OK(vg_view_reinterpret(view, NULL, NULL, &part));
+	CHECK(vg_view_is_read_only(part)); // whatever is made of it is
+	vg_view_destroy(part);
+	vg_view_destroy(view);
+	vg_buffer_destroy(buffer);
+	vg_context_destroy(context);
+}
+
+TEST(a_tensor_without_strides_is_in_c_order_and_without_a_deleter_nobodys)
+{
+	struct foreign foreign;
+	struct vg_view *view;
+
+	make_foreign(&foreign);
+	foreign.plain.tensor.strides = NULL;
+	foreign.plain.deleter = NULL;
+	OK(vg_view_import(&foreign.plain, &view));
+	CHECK_INT(vg_view_layout(view)->strides[0], 3);
+	CHECK_INT(vg_view_layout(view)->strides[1], 1);
+	CHECK(vg_view_buffer(view) == NULL);
+	vg_view_destroy(view);
+	make_foreign(&foreign);
+	foreign.plain.tensor.rank = 0;
+	OK(vg_view_import(&foreign.plain, &view));
+	CHECK_INT(vg_layout_volume(vg_view_layout(view)), 1);
+	vg_view_destroy(view);
+	make_foreign(&foreign);
+	foreign.shape[1] = 0;
+	foreign.plain.tensor.data = NULL; // nothing is nowhere
+	OK(vg_view_import(&foreign.plain, &view));
+	CHECK_INT(vg_layout_volume(vg_view_layout(view)), 0);
+	vg_view_destroy(view);
+	CHECK_INT(foreign.deleted, 1);
+}
