@@ -126,3 +126,45 @@ TEST(what_is_not_there_is_refused)
 	CHECK(resource == NULL);
 	vg_graphics_resource_destroy(NULL);
 }
+
+TEST(flags_may_be_combined)
+{
+	const unsigned all = VG_GRAPHICS_READ_ONLY | VG_GRAPHICS_SURFACE_LOAD_STORE | VG_GRAPHICS_TEXTURE_GATHER;
+	static const unsigned flags[] = {0, VG_GRAPHICS_READ_ONLY, VG_GRAPHICS_WRITE_DISCARD};
+	struct vg_graphics_resource *resource;
+
+	begin();
+	for (int i = 0; i < 3; i++) {
+		OK(vg_graphics_resource_of_gl_buffer(context, 1, flags[i], &resource));
+		vg_graphics_resource_destroy(resource);
+	}
+	OK(vg_graphics_resource_of_gl_image(context, 2, 0x0de1, all, &resource));
+	vg_graphics_resource_destroy(resource);
+}
+
+TEST(mapping_refuses_streams_that_are_not_and_buffers_as_arrays)
+{
+	struct vg_graphics_resource *resource;
+	struct CUarray_st *array = NULL;
+	struct vg_buffer *buffer = NULL;
+	struct vg_stream *own;
+
+	begin();
+	OK(vg_graphics_resource_of_gl_buffer(context, 1, 0, &resource));
+	REFUSED(vg_graphics_resource_map(resource, NULL, &buffer), VG_INVALID, "stream is NULL");
+	REFUSED(vg_graphics_resource_map(resource, stream, NULL), VG_INVALID, "ret_buffer is NULL");
+	REFUSED(vg_graphics_resource_map_array(resource, stream, 0, 0, &array), VG_UNSUPPORTED, "a buffer is no array");
+	OK(vg_stream_create(context, NULL, &own));
+	OK(vg_graphics_resource_map(resource, own, &buffer));
+	OK(vg_stream_close(own)); // the mapping holds it: unmapping without a name goes there
+	REFUSED(vg_graphics_resource_unmap(resource, own), VG_CLOSED, "stream has been closed");
+	CHECK(vg_graphics_resource_is_mapped(resource));
+	OK(vg_graphics_resource_unmap(resource, NULL));
+	vg_stream_destroy(own);
+	vg_buffer_destroy(buffer);
+	OK(vg_graphics_resource_close(resource, stream)); // not mapped: the stream is of no use
+	REFUSED(vg_graphics_resource_unmap(resource, stream), VG_CLOSED, "closed");
+	CHECK(!vg_graphics_resource_is_mapped(resource) && !vg_graphics_resource_is_mapped(NULL));
+	vg_graphics_resource_destroy(resource);
+	CHECK(array == NULL);
+}
