@@ -320,7 +320,9 @@ static void answer(struct sim_host *host, void *data)
 static CUresult ask(void *data, size_t size, CUmem_range_attribute attribute, CUdeviceptr address, size_t count)
 {
 	struct question question = {data, size, attribute, CUDA_SUCCESS};
+	struct sim_context *context;
 
+	SIM_TRY(sim_context_current(&context));
 	if (!data || count == 0 || size < sizeof(int) || size % sizeof(int) ||
 	    (attribute != CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY && size != sizeof(int)))
 		return CUDA_ERROR_INVALID_VALUE;

@@ -2,6 +2,7 @@
 
 #include "core/pending.h"
 #include "core/resource.h"
+#include "core/some_context.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -231,6 +232,11 @@ enum vg_status vg_buffer_properties(const struct vg_buffer *buffer, struct vg_me
 		*ret_properties = buffer->resource->properties;
 		return VG_OK;
 	}
+	// Without a context the driver does not know the memory of pools.
+	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
+	CUresult r = core_enter_some(&some, false);
+	if (r)
+		return core_driver_failed(r, __func__, "cuDevicePrimaryCtxRetain", "%s", "");
 	CORE_CALL(cuPointerGetAttributes, 3, attributes, answers, buffer->address);
 	// Type 0 is memory that the driver does not know.
 	bool device_memory = type == CU_MEMORYTYPE_DEVICE && !managed;

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/object_code.h"
+#include "core/some_context.h"
 
 #include <stdlib.h>
 
@@ -18,58 +19,14 @@ static void free_kernel(struct core_object *object)
 
 static const struct core_class kernel_class = {"kernel", NULL, free_kernel};
 
-// Some context, for a call that needs one and does not care which: the thread's, or a primary one that is
-// there already, or else the first device's.
-struct some_context {
-	struct vg_device *device; // NULL: nothing was retained
-	bool pushed;
-};
-
-static CUresult enter_some_context(struct some_context *some)
-{
-	struct vg_device *device;
-	CUcontext context;
-	int count = 0, active = 0;
-
-	*some = (struct some_context){NULL, false};
-	CUresult r = core_driver->cuCtxGetCurrent(&context);
-	if (r || context)
-		return r;
-	vg_device_count(&count);
-	for (int i = 0; i < count && !active; i++) {
-		unsigned flags;
-		if (vg_device_get(i, &device) == VG_OK)
-			core_driver->cuDevicePrimaryCtxGetState(device->handle, &flags, &active);
-	}
-	if (!active)
-		vg_device_get(0, &device);
-	r = core_driver->cuDevicePrimaryCtxRetain(&context, device->handle);
-	if (r)
-		return r;
-	some->device = device;
-	r = core_driver->cuCtxPushCurrent_v2(context);
-	some->pushed = r == CUDA_SUCCESS;
-	return r;
-}
-
-static void leave_some_context(struct some_context *some)
-{
-	CUcontext popped;
-
-	if (some->pushed)
-		core_driver->cuCtxPopCurrent_v2(&popped);
-	if (some->device)
-		core_driver->cuDevicePrimaryCtxRelease_v2(some->device->handle);
-}
-
 // The driver counts no parameters: one asks until it refuses.
 static enum vg_status read_parameters(struct vg_kernel *kernel, const char *function)
 {
-	__attribute__((cleanup(leave_some_context))) struct some_context some;
+	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
 	struct core_parameter *grown, parameter;
 	size_t capacity = 0;
 
-	CUresult r = enter_some_context(&some);
+	CUresult r = core_enter_some(&some, true);
 	if (r)
 		return core_driver_failed(r, function, "cuDevicePrimaryCtxRetain", "%s", "");
 	while ((r = core_driver->cuKernelGetParamInfo(kernel->handle, kernel->parameter_count, &parameter.offset,

@@ -2,6 +2,7 @@
 #include "core/buffer.h"
 #include "core/device.h"
 #include "core/resource.h"
+#include "core/some_context.h"
 #include "virgate/managed_memory.h"
 
 #include <stdlib.h>
@@ -67,9 +68,11 @@ static CUmemLocation of(struct vg_memory_location location)
 static enum vg_status advise(struct vg_buffer *buffer, CUmem_advise advice, struct vg_memory_location location,
 			     const char *function)
 {
-	CUresult r = buffer->size ? core_driver->cuMemAdvise_v2(buffer->address, buffer->size, advice, of(location))
-				  : CUDA_SUCCESS;
+	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
 
+	CUresult r = core_enter_some(&some, true);
+	if (r == CUDA_SUCCESS && buffer->size)
+		r = core_driver->cuMemAdvise_v2(buffer->address, buffer->size, advice, of(location));
 	return r ? core_driver_failed(r, function, "cuMemAdvise", "advice %d, location %d of type %d", advice,
 				      location.id, location.type)
 		 : VG_OK;
@@ -78,9 +81,12 @@ static enum vg_status advise(struct vg_buffer *buffer, CUmem_advise advice, stru
 static enum vg_status ask(const struct vg_buffer *buffer, CUmem_range_attribute attribute, size_t count,
 			  const char *function, int *ret_values)
 {
-	CUresult r = core_driver->cuMemRangeGetAttribute(ret_values, count * sizeof *ret_values, attribute,
-							 buffer->address, buffer->size);
+	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
 
+	CUresult r = core_enter_some(&some, true);
+	if (r == CUDA_SUCCESS)
+		r = core_driver->cuMemRangeGetAttribute(ret_values, count * sizeof *ret_values, attribute,
+							buffer->address, buffer->size);
 	return r ? core_driver_failed(r, function, "cuMemRangeGetAttribute", "attribute %d", attribute) : VG_OK;
 }
 

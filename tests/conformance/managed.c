@@ -62,6 +62,10 @@ CONFORM(advice_and_prefetch)
 	WORKS(cuMemAdvise(address, 4 * MiB, CU_MEM_ADVISE_SET_READ_MOSTLY, here));
 	WORKS(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, address, 4 * MiB));
 	EQUALS(value, 1);
+	WORKS(cuCtxSetCurrent(NULL));
+	GIVES(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, address, 4 * MiB),
+	      CUDA_ERROR_INVALID_CONTEXT);
+	WORKS(cuCtxSetCurrent(context));
 	WORKS(cuMemAdvise(address, 4 * MiB, CU_MEM_ADVISE_UNSET_READ_MOSTLY, here));
 	WORKS(cuMemAdvise(address, 4 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, here));
 	WORKS(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, address,

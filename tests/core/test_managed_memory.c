@@ -31,12 +31,15 @@ static void close_scene(struct scene *s)
 }
 
 // Of the last prefetch, as the driver noted it.
-static int last_prefetch(struct vg_buffer *buffer)
+static int last_prefetch(const struct scene *s, struct vg_buffer *buffer)
 {
+	struct CUctx_st *before;
 	int type = -1;
 
+	DRIVER(cuCtxPushCurrent_v2, (struct CUctx_st *), vg_context_handle(s->b.context));
 	DRIVER(cuMemRangeGetAttribute, (void *, size_t, int, vg_address, size_t), &type, sizeof type, 7,
 	       vg_buffer_address(buffer), vg_buffer_size(buffer));
+	DRIVER(cuCtxPopCurrent_v2, (struct CUctx_st **), &before);
 	return type;
 }
 
@@ -108,21 +111,21 @@ TEST(managed_memory_moves)
 
 	OK(vg_buffers_prefetch(s.buffers, 1, &device0, 1, s.b.stream));
 	OK(vg_stream_sync(s.b.stream));
-	CHECK_INT(last_prefetch(s.buffers[0]), VG_LOCATION_DEVICE);
+	CHECK_INT(last_prefetch(&s, s.buffers[0]), VG_LOCATION_DEVICE);
 	OK(vg_buffers_prefetch(s.buffers, 3, &host, 1, s.b.stream));
 	OK(vg_stream_sync(s.b.stream));
 	for (int i = 0; i < 3; i++)
-		CHECK_INT(last_prefetch(s.buffers[i]), VG_LOCATION_HOST);
+		CHECK_INT(last_prefetch(&s, s.buffers[i]), VG_LOCATION_HOST);
 	OK(vg_buffers_prefetch(s.buffers, 3, each, 3, s.b.stream));
 	OK(vg_stream_sync(s.b.stream));
-	CHECK_INT(last_prefetch(s.buffers[0]), VG_LOCATION_HOST);
-	CHECK_INT(last_prefetch(s.buffers[1]), VG_LOCATION_DEVICE);
-	CHECK_INT(last_prefetch(s.buffers[2]), VG_LOCATION_HOST);
+	CHECK_INT(last_prefetch(&s, s.buffers[0]), VG_LOCATION_HOST);
+	CHECK_INT(last_prefetch(&s, s.buffers[1]), VG_LOCATION_DEVICE);
+	CHECK_INT(last_prefetch(&s, s.buffers[2]), VG_LOCATION_HOST);
 	OK(vg_buffers_discard(s.buffers, 3, s.b.stream));
 	OK(vg_buffers_discard_and_prefetch(s.buffers, 3, &device0, 1, s.b.stream));
 	OK(vg_stream_sync(s.b.stream));
 	for (int i = 0; i < 3; i++)
-		CHECK_INT(last_prefetch(s.buffers[i]), VG_LOCATION_DEVICE);
+		CHECK_INT(last_prefetch(&s, s.buffers[i]), VG_LOCATION_DEVICE);
 	OK(vg_buffer_create(s.managed, 0, s.b.stream, &empty));
 	mixed[0] = empty;
 	mixed[1] = s.buffers[0];
@@ -130,7 +133,7 @@ TEST(managed_memory_moves)
 	OK(vg_buffers_prefetch(mixed, 1, &host, 1, s.b.stream));
 	OK(vg_buffers_discard(NULL, 0, s.b.stream));
 	OK(vg_stream_sync(s.b.stream));
-	CHECK_INT(last_prefetch(s.buffers[0]), VG_LOCATION_HOST);
+	CHECK_INT(last_prefetch(&s, s.buffers[0]), VG_LOCATION_HOST);
 	vg_buffer_destroy(empty);
 	close_scene(&s);
 }

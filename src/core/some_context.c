@@ -1,0 +1,51 @@
+#include "core/some_context.h"
+
+#include "core/device.h"
+
+// The first device whose primary context is active; NULL: none is.
+static struct vg_device *active_device(void)
+{
+	struct vg_device *device;
+	int count = 0, active = 0;
+
+	vg_device_count(&count);
+	for (int i = 0; i < count; i++) {
+		unsigned flags;
+		if (vg_device_get(i, &device) == VG_OK &&
+		    core_driver->cuDevicePrimaryCtxGetState(device->handle, &flags, &active) == CUDA_SUCCESS && active)
+			return device;
+	}
+	return NULL;
+}
+
+CUresult core_enter_some(struct core_some_context *some, bool make)
+{
+	CUcontext context;
+
+	*some = (struct core_some_context){NULL, false};
+	CUresult r = core_driver->cuCtxGetCurrent(&context);
+	if (r || context)
+		return r;
+	struct vg_device *device = active_device();
+	if (!device && !make)
+		return CUDA_SUCCESS;
+	if (!device)
+		vg_device_get(0, &device);
+	r = core_driver->cuDevicePrimaryCtxRetain(&context, device->handle);
+	if (r)
+		return r;
+	some->device = device;
+	r = core_driver->cuCtxPushCurrent_v2(context);
+	some->pushed = r == CUDA_SUCCESS;
+	return r;
+}
+
+void core_leave_some(struct core_some_context *some)
+{
+	CUcontext popped;
+
+	if (some->pushed)
+		core_driver->cuCtxPopCurrent_v2(&popped);
+	if (some->device)
+		core_driver->cuDevicePrimaryCtxRelease_v2(some->device->handle);
+}
