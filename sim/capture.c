@@ -174,7 +174,7 @@ static bool unjoined(const struct sim_capture *capture)
 	for (size_t i = 0; i < capture->origin->tips.count; i++)
 		mark_back(capture->origin->tips.items[i].node, 1);
 	for (const struct sim_captured *one = capture->streams; one; one = one->next)
-		for (size_t i = 0; i < one->tips.count; i++)
+		for (size_t i = 0; i < one->tips.count && !one->placed; i++)
 			if (one->tips.items[i].node->mark != 1)
 				return true;
 	return false;
@@ -246,6 +246,7 @@ static CUresult append(struct sim_captured *captured, CUgraphNode node)
 {
 	for (size_t i = 0; i < captured->tips.count; i++)
 		SIM_TRY(sim_graph_connect(captured->tips.items[i].node, node, &captured->tips.items[i].data));
+	captured->placed = false;
 	return set_tip(captured, node);
 }
 
@@ -340,61 +341,10 @@ out:
 	return result;
 }
 
-// A linear copy of what an executable graph runs.
-static CUresult graph_from(const struct sim_program *program, struct CUgraph_st *graph)
-{
-	CUgraphNode last = NULL, node;
-
-	for (size_t i = 0; i < program->count; i++) {
-		const struct sim_step *step = &program->steps[i];
-		if (!step->enabled)
-			continue;
-		if (step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || step->type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
-		    step->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-			return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-		SIM_TRY(sim_node_new(graph, step->type, &node));
-		if (step->op && !(node->op = sim_op_clone(step->op)))
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		if (step->type == CU_GRAPH_NODE_TYPE_GRAPH) {
-			SIM_TRY(sim_graph_new(&node->child));
-			node->child->owner = node;
-			SIM_TRY(graph_from(step->bodies[0], node->child));
-		}
-		if (last)
-			SIM_TRY(sim_graph_connect(last, node, NULL));
-		last = node;
-	}
-	return CUDA_SUCCESS;
-}
-
 // Ended or spoilt since the caller looked?
 static CUresult usable(const struct sim_captured *captured)
 {
 	return captured && !captured->capture->invalidated ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-}
-
-CUresult sim_capture_graph_launch(struct sim_stream *stream, CUgraphExec exec)
-{
-	CUgraphNode node;
-
-	sim_capture_lock();
-	struct sim_captured *captured = stream->capture;
-	CUresult result = usable(captured);
-	if (result == CUDA_SUCCESS)
-		result = sim_node_new(captured->capture->graph, CU_GRAPH_NODE_TYPE_GRAPH, &node);
-	if (result == CUDA_SUCCESS) {
-		result = sim_graph_new(&node->child);
-		if (result == CUDA_SUCCESS) {
-			node->child->owner = node;
-			result = graph_from(exec->program, node->child);
-		}
-		if (result == CUDA_SUCCESS)
-			result = append(captured, node);
-		else
-			sim_node_free(node);
-	}
-	sim_capture_unlock();
-	return result;
 }
 
 void sim_capture_abandon(struct sim_stream *stream)

@@ -21,6 +21,7 @@ struct sim_captured {
 	struct sim_capture *capture;
 	struct sim_stream *stream;
 	struct sim_edges tips;
+	bool placed; // the tips were set by cuStreamUpdateCaptureDependencies: nobody misses them
 	CUgraphNode *listed; // what cuStreamGetCaptureInfo handed out
 	CUgraphEdgeData *listed_data;
 	struct sim_captured *next;

@@ -143,8 +143,10 @@ static CUresult change_dependencies(CUstream handle, const CUgraphNode *nodes, c
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
 		if (sim_node_get(nodes[i]) != CUDA_SUCCESS || nodes[i]->graph != captured->capture->graph)
 			result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS && flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+	if (result == CUDA_SUCCESS && flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) {
 		captured->tips.count = 0;
+		captured->placed = true;
+	}
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
 		if (!sim_edges_find(&captured->tips, nodes[i]))
 			result = sim_edges_add(&captured->tips, nodes[i], data ? &data[i] : NULL);

@@ -178,4 +178,3 @@ CUresult sim_user_references_copy(const struct sim_user_reference *from, struct 
 void sim_user_references_free(struct sim_user_reference *first);
 
 // A graph launched into a capture becomes a child graph (capture.c).
-CUresult sim_capture_graph_launch(struct sim_stream *stream, CUgraphExec exec);

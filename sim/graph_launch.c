@@ -144,8 +144,7 @@ static CUresult launch_graph(CUgraphExec exec, CUstream handle)
 
 	SIM_TRY(sim_graph_exec_get(exec));
 	SIM_TRY(sim_stream_get(handle, &stream));
-	if (atomic_load(&stream->capture))
-		return sim_capture_graph_launch(stream, exec);
+	SIM_TRY(sim_capture_forbidden(stream));
 	pthread_mutex_lock(&exec->lock);
 	CUresult result = launch_locked(exec, stream);
 	pthread_mutex_unlock(&exec->lock);

@@ -39,7 +39,8 @@ VG_PUBLIC enum vg_status vg_graph_close(struct vg_graph *graph);
 VG_PUBLIC void vg_graph_destroy(struct vg_graph *graph);
 
 /* Queues one run of the graph. It starts when the stream's earlier work is done, and this graph's own
- * earlier launches are. CLOSED, DRIVER. One thread at a time per graph. Source: cuGraphLaunch. */
+ * earlier launches are. STATE if a graph builder captures the stream: that takes definitions
+ * (vg_graph_builder_embed_definition()). CLOSED, DRIVER. One thread at a time per graph. Source: cuGraphLaunch. */
 VG_PUBLIC enum vg_status vg_graph_launch(struct vg_graph *graph, struct vg_stream *stream);
 /* Does ahead of the first launch what it would have to do. CLOSED, DRIVER. Source: cuGraphUpload. */
 VG_PUBLIC enum vg_status vg_graph_upload(struct vg_graph *graph, struct vg_stream *stream);

@@ -61,7 +61,9 @@ VG_PUBLIC enum vg_status vg_graph_builder_callback(struct vg_graph_builder *buil
 
 /* Makes `count` builders of one, which capture independent work: ret_builders[0] is the builder itself, the
  * others are new, on streams of their own that go on from here; the caller owns them. INVALID (count below 2 or above
- * 4096), STATE unless building, CLOSED, NO_MEMORY, DRIVER; no builder is made then. Source: cuStreamWaitEvent. */
+ * 4096), STATE unless building, CLOSED, NO_MEMORY, DRIVER; no builder is made then. One that is closed before it is
+ * joined leaves the nodes in the graph that calls here added; work of its stream makes vg_graph_builder_end() answer
+ * DRIVER. Source: cuStreamWaitEvent. */
 VG_PUBLIC enum vg_status vg_graph_builder_split(struct vg_graph_builder *builder, unsigned count,
 						struct vg_graph_builder **ret_builders);
 /* The other way: what one of them captures next comes after all that they captured so far. That is the first that

@@ -106,14 +106,12 @@ enum vg_status vg_graph_launch(struct vg_graph *graph, struct vg_stream *stream)
 	CORE_USABLE(graph, "graph");
 	CORE_USABLE(stream, "stream");
 	CORE_ENTER(scope, stream->context->handle);
-	if (__builtin_expect(stream->builder != NULL, 0)) {
-		enum vg_status status = core_builder_keep(stream->builder, &graph->object, __func__);
-		if (status)
-			return status;
-		graph->captured = true;
-	}
+	if (__builtin_expect(stream->builder != NULL, 0)) // before the driver's refusal spoils the capture
+		return vg_fail(VG_STATE, 0, __func__,
+			       "a graph builder is capturing the stream, and launches of graphs are not captured: embed "
+			       "the graph's definition");
 	CORE_CALL(cuGraphLaunch, graph->handle, stream->handle);
-	if (__builtin_expect(graph->launched && !stream->builder, 0))
+	if (__builtin_expect(graph->launched != NULL, 0))
 		core_graph_launched(graph, stream->handle);
 	return VG_OK;
 }

@@ -19,7 +19,6 @@ struct vg_graph {
 	// What earlier changes needed, until the launches that were queued before have run.
 	struct core_graph_change *outdated;
 	CUevent launched; // the last launch; NULL until a node is changed
-	bool captured;	  // part of another graph by now, which may use what changes need
 };
 
 // New parameters for one node of the executable. Takes spec->keep, also on failure.

@@ -19,7 +19,7 @@ static void changes_free(struct core_graph_change **list)
 // Lets go of what only launches before the marked one used, once that has run.
 static void sweep(struct vg_graph *graph)
 {
-	if (graph->outdated && !graph->captured && core_driver->cuEventQuery(graph->launched) == CUDA_SUCCESS)
+	if (graph->outdated && core_driver->cuEventQuery(graph->launched) == CUDA_SUCCESS)
 		changes_free(&graph->outdated);
 }
 

@@ -53,6 +53,12 @@ CONFORM(a_captured_launch_runs_later)
 	WORKS(cuStreamSynchronize(stream));
 	WORKS(cuMemcpyDtoH(&word, memory, 4));
 	EQUALS(word, 7);
+	// A launch is no node of another graph.
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	GIVES(cuGraphLaunch(exec, stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	CUgraph spoilt = NULL;
+	if (cuStreamEndCapture(stream, &spoilt) == CUDA_SUCCESS)
+		WORKS(cuGraphDestroy(spoilt));
 	WORKS(cuGraphExecDestroy(exec));
 	WORKS(cuGraphDestroy(graph));
 }
@@ -213,6 +219,17 @@ CONFORM(forks_and_joins)
 	WORKS(cuGraphGetEdges(graph, NULL, NULL, NULL, &edges));
 	EQUALS(edges, 3);
 	WORKS(cuGraphDestroy(graph));
+	// A node that was placed at the end of a forked stream is not missed: work that was captured there is.
+	CUgraph to = NULL;
+	CUgraphNode placed;
+	NEED(cuGraphCreate(&to, 0));
+	NEED(cuStreamBeginCaptureToGraph(stream, to, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED));
+	WORKS(cuEventRecord(fork_event, stream));
+	WORKS(cuStreamWaitEvent(other, fork_event, 0));
+	NEED(cuGraphAddEmptyNode(&placed, to, NULL, 0));
+	WORKS(cuStreamUpdateCaptureDependencies(other, &placed, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+	WORKS(cuStreamEndCapture(stream, &graph));
+	WORKS(cuGraphDestroy(to));
 	WORKS(cuEventDestroy(fork_event));
 	WORKS(cuEventDestroy(join_event));
 }
