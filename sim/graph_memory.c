@@ -53,7 +53,8 @@ static CUresult check_params(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params)
 			return CUDA_ERROR_INVALID_VALUE;
 		SIM_TRY(sim_device_get(params->accessDescs[i].location.id, &device));
 	}
-	return sim_pool_location(&props->location, props->allocType, &(CUmemLocation){0});
+	SIM_TRY(sim_pool_location(&props->location, props->allocType, &(CUmemLocation){0}));
+	return props->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult sim_graph_memory_new(struct sim_context *context, const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params,

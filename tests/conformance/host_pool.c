@@ -212,4 +212,23 @@ CONFORM(nodes_of_graphs)
 	memory.bytesize = 0;
 	FAILS(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &memory));
 	WORKS(cuGraphDestroy(graph));
+	// Graphs have memory of devices, also managed one, but none of the host.
+	static const struct {
+		CUmemAllocationType type;
+		CUmemLocationType where;
+		CUresult result;
+	} kinds[] = {
+		{CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST, CUDA_ERROR_NOT_SUPPORTED},
+		{CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST_NUMA, CUDA_ERROR_NOT_SUPPORTED},
+		{CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_LOCATION_TYPE_NONE, CUDA_ERROR_NOT_SUPPORTED},
+		{CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_LOCATION_TYPE_DEVICE, CUDA_SUCCESS},
+	};
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		CUDA_MEM_ALLOC_NODE_PARAMS params = {
+			.bytesize = 64 * KiB,
+			.poolProps = {.allocType = kinds[i].type, .location = {.type = kinds[i].where}}};
+		NEED(cuGraphCreate(&graph, 0));
+		GIVES(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params), kinds[i].result);
+		WORKS(cuGraphDestroy(graph));
+	}
 }

@@ -160,28 +160,30 @@ TEST(allocations_say_what_was_asked)
 	bench_close(&bench);
 }
 
-TEST(graphs_allocate_host_and_managed_memory)
+TEST(graphs_allocate_managed_memory_and_none_of_the_host)
 {
 	struct bench bench = bench_open();
-	struct vg_graph_node *nodes[2], *set[2];
+	struct vg_graph_node *node, *set;
 	struct vg_graph_allocation read;
-	vg_address address[2];
+	vg_address address = 0;
+	size_t count;
 
-	for (int i = 0; i < 2; i++) {
-		enum vg_graph_memory_type type = i ? VG_GRAPH_MEMORY_MANAGED : VG_GRAPH_MEMORY_HOST;
-		OK(vg_graph_add_allocation(bench.definition, NULL, 0, ALLOCATION(.bytes = 64, .type = type),
-					   &address[i], &nodes[i]));
-		OK(vg_graph_node_get_allocation(nodes[i], &read, NULL));
-		CHECK_INT(read.type, type);
-		CHECK_INT(read.device != NULL, i);
-		OK(vg_graph_add_memset(bench.definition, &nodes[i], 1,
-				       MEMSET(.destination = address[i], .value = 9 + i, .width = 64), &set[i]));
-	}
+	REFUSED(vg_graph_add_allocation(bench.definition, NULL, 0,
+					ALLOCATION(.bytes = 64, .type = VG_GRAPH_MEMORY_HOST), &address, &node),
+		VG_UNSUPPORTED, "this driver's graphs allocate no memory of the host");
+	CHECK_INT(address, 0);
+	OK(vg_graph_definition_nodes(bench.definition, NULL, 0, &count));
+	CHECK_INT(count, 0);
+	OK(vg_graph_add_allocation(bench.definition, NULL, 0,
+				   ALLOCATION(.bytes = 64, .type = VG_GRAPH_MEMORY_MANAGED), &address, &node));
+	OK(vg_graph_node_get_allocation(node, &read, NULL));
+	CHECK_INT(read.type, VG_GRAPH_MEMORY_MANAGED);
+	CHECK_INT(vg_device_ordinal(read.device), 0);
+	OK(vg_graph_add_memset(bench.definition, &node, 1, MEMSET(.destination = address, .value = 10, .width = 64),
+			       &set));
 	struct vg_graph *graph = bench_run(&bench);
-	CHECK_INT(((volatile char *)(uintptr_t)address[0])[63], 9);
-	CHECK_INT(((volatile char *)(uintptr_t)address[1])[63], 10);
-	bench_free(&bench, address[0]);
-	bench_free(&bench, address[1]);
+	CHECK_INT(((volatile char *)(uintptr_t)address)[63], 10);
+	bench_free(&bench, address);
 	vg_graph_destroy(graph);
 	bench_close(&bench);
 }
