@@ -161,18 +161,12 @@ static inline int heap_times(void)
 // the simulated driver keeps on the heap for itself does not count.)
 #define HEAP_STEADY(...)                                                                                               \
 	do {                                                                                                           \
-		size_t before_, after_;                                                                                \
 		struct vg_device *device_;                                                                             \
 		OK(vg_device_get(0, &device_));                                                                        \
 		for (int i_ = 0; i_ < 100; i_++) {                                                                     \
 			__VA_ARGS__                                                                                    \
 		}                                                                                                      \
 		long live_ = atomic_load(&heap_live);                                                                  \
-		OK(vg_device_memory_info(device_, &before_, NULL));                                                    \
-		for (int i_ = heap_times(); i_ > 0; i_--) {                                                            \
-			__VA_ARGS__                                                                                    \
-		}                                                                                                      \
-		OK(vg_device_memory_info(device_, &after_, NULL));                                                     \
+		MEMORY_STEADY(device_, for (int i_ = heap_times(); i_ > 0; i_--) { __VA_ARGS__ });                     \
 		CHECK_INT(atomic_load(&heap_live), live_);                                                             \
-		CHECK_INT(after_, before_);                                                                            \
 	} while (0)

@@ -19,6 +19,29 @@
 		CHECK_CONTAINS(vg_last_error()->text, part);                                       \
 	} while (0)
 
+static inline size_t free_on(struct vg_device *device)
+{
+	size_t free;
+
+	OK(vg_device_sync(device)); // pools give back what is over
+	OK(vg_device_memory_info(device, &free, NULL));
+	return free;
+}
+
+// The statements leave as much device memory free as there was. A vGPU is charged for what the driver took for itself
+// when the daemon looks next, be it in the middle of them: what they themselves lose is lost every time.
+#define MEMORY_STEADY(device, ...)                                                                                     \
+	do {                                                                                                           \
+		size_t free_before_, free_after_;                                                                      \
+		int looks_ = getenv("VIRGATE_VGPU") ? 3 : 1;                                                           \
+		do {                                                                                                   \
+			free_before_ = free_on(device);                                                                \
+			__VA_ARGS__                                                                                    \
+			free_after_ = free_on(device);                                                                 \
+		} while (free_after_ != free_before_ && --looks_ > 0);                                                 \
+		CHECK_INT(free_after_, free_before_);                                                                  \
+	} while (0)
+
 static inline struct vg_context *first_context(void)
 {
 	struct vg_device *device;

@@ -28,13 +28,10 @@ static inline void close_bench(struct bench *b)
 	vg_context_destroy(b->context);
 }
 
+
 static inline size_t free_memory(struct vg_device *device)
 {
-	size_t free;
-
-	OK(vg_device_sync(device)); // pools give back what is over
-	OK(vg_device_memory_info(device, &free, NULL));
-	return free;
+	return free_on(device);
 }
 
 // Holds a stream up for as long as *hold is set.
