@@ -41,7 +41,7 @@ static void compile_without_a_driver(void)
 
 TEST(no_driver_is_needed_to_compile)
 {
-	in_child(compile_without_a_driver, "VIRGATE_DRIVER", "/nowhere/libcuda.so.1");
+	in_child(compile_without_a_driver, "VIRGATE_DRIVER", "/nowhere/driver.so");
 }
 
 static void find_all(void)
