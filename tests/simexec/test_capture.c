@@ -217,24 +217,3 @@ TEST(stream_ordered_memory)
 	CU(cuGraphDestroy(graph));
 	CU(cuDeviceGraphMemTrim(0));
 }
-
-TEST(a_graph_in_a_capture_is_its_child)
-{
-	start();
-	CUdeviceptr data = words(32);
-	CUgraphExec exec;
-	CUgraph graph;
-
-	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	CU(add(stream, data, 1));
-	CU(cuStreamEndCapture(stream, &graph));
-	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
-	CU(cuGraphDestroy(graph));
-	CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	CU(cuGraphLaunch(exec, stream));
-	CU(add(stream, data, 10));
-	CU(cuStreamEndCapture(stream, &graph));
-	CU(cuGraphExecDestroy(exec));
-	run(graph);
-	CHECK_INT(word(data), 11);
-}
