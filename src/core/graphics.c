@@ -198,6 +198,8 @@ static enum vg_status unmap_buffer(void *user, const struct vg_allocation *alloc
 	// Unmapped meanwhile, and perhaps mapped again: then it is another buffer's.
 	if (resource->buffer && resource->buffer->address == allocation->address && resource->buffer->object.released)
 		status = unmap_locked(resource, stream, "vg_buffer_close");
+	if (status) // mapped still, and the buffer may be gone before it is tried again
+		resource->buffer = NULL;
 	pthread_mutex_unlock(&resource->lock);
 	return status;
 }
