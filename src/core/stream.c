@@ -164,8 +164,10 @@ enum vg_status vg_stream_wait_stream(struct vg_stream *stream, struct vg_stream 
 	enum vg_status status = mark(other, __func__, &event);
 	if (status)
 		return status;
-	CORE_ENTER(scope, stream->context->handle);
-	CUresult r = core_driver->cuStreamWaitEvent(stream->handle, event, CU_EVENT_WAIT_DEFAULT);
+	CORE_SCOPE scope = {false};
+	CUresult r = core_enter(&scope, stream->context->handle);
+	if (r == CUDA_SUCCESS)
+		r = core_driver->cuStreamWaitEvent(stream->handle, event, CU_EVENT_WAIT_DEFAULT);
 	core_driver->cuEventDestroy_v2(event); // the driver keeps what waits for it
 	return r ? core_driver_failed(r, __func__, "cuStreamWaitEvent", "%s", "") : VG_OK;
 }

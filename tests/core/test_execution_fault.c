@@ -157,7 +157,7 @@ TEST(streams)
 	FAULT_EVERY_CALL(&((struct fault_subject){open_green_stream, borrow_stream, clean}), "cuCtxFromGreenCtx",
 			 "cuDevicePrimaryCtxRetain", "cuStreamGetPriority");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_two_streams, wait_for_stream, clean}), "cuEventCreate",
-			 "cuEventRecord", "cuStreamWaitEvent");
+			 "cuEventRecord", "cuStreamWaitEvent", "cuCtxGetCurrent", "cuCtxPushCurrent_v2");
 }
 
 TEST(events)
