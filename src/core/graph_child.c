@@ -46,7 +46,8 @@ enum vg_status core_graph_child_spec(const struct vg_graph_definition *definitio
 	*ret_spec = (struct core_graph_spec){.native.type = CU_GRAPH_NODE_TYPE_GRAPH};
 	ret_spec->native.graph.graph = child->handle;
 	ret_spec->native.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
-	if (child == child->root)
+	// Of the same whole, which has the references already; it would hold itself for ever.
+	if (child == child->root || child->root == definition->root)
 		return VG_OK;
 	// What a part of a graph needs is the whole's: the copy has no references of its own.
 	ret_spec->keep = core_graph_keep_create(&child->root->object, NULL, NULL, 0);

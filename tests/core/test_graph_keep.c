@@ -253,3 +253,28 @@ TEST(an_embedded_part_of_a_graph_keeps_the_whole)
 	free_words(bench.context, word);
 	bench_close(&bench);
 }
+
+TEST(a_graph_with_a_part_of_itself_does_not_hold_itself)
+{
+	struct bench bench = bench_open();
+	vg_address word = words(bench.context, 16);
+	struct witness witness = {0};
+	struct vg_graph_definition *part;
+	struct vg_graph_condition condition;
+	struct vg_graph_node *node;
+
+	OK(vg_graph_definition_create_condition(bench.definition, NULL, &condition));
+	OK(vg_graph_add_if_then(bench.definition, NULL, 0, condition, &node));
+	OK(vg_graph_node_get_body(node, 0, &part));
+	witness_open(&witness, word);
+	OK(vg_graph_add_memset(
+		part, NULL, 0,
+		MEMSET(.destination = word, .value = 3, .width = 1, .destination_buffer = witness.buffer), NULL));
+	vg_buffer_destroy(witness.buffer);
+	OK(vg_graph_add_child(bench.definition, &node, 1, part, NULL));
+	vg_graph_definition_destroy(bench.definition);
+	OK(vg_graph_definition_create(bench.context, &bench.definition));
+	CHECK_INT(dropped(&bench, &witness), 1);
+	free_words(bench.context, word);
+	bench_close(&bench);
+}
