@@ -157,7 +157,7 @@ static enum vg_status compare(const struct side *have, struct vg_graph_node *con
 			      struct vg_graph_definition *definition, const char *function, struct side *ret_new,
 			      struct side *ret_old)
 {
-	unsigned mark = definition->root->mark; // every wanted node has it
+	uint64_t mark = definition->root->mark; // every wanted node has it
 	struct vg_graph_node *node;
 
 	for (size_t i = 0; i < have->count; i++) {
