@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STALE = 3600 }; // seconds after which a file being written counts as left by a process that died
+enum { STALE = 3600, SKEW = 60 }; // seconds: after which a file being written counts as left by a process that died; that
+				  // clocks may differ
 
 char *core_cache_folder_default(const char *function)
 {
@@ -85,6 +86,12 @@ static int by_use(const void *a, const void *b)
 	return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
 }
 
+// "new-", 16 digits: as core_cache_put() names what it writes. Other files of such a folder are none of our business.
+static bool is_temporary(const char *name)
+{
+	return strncmp(name, "new-", 4) == 0 && strspn(name + 4, "0123456789abcdef") == 16 && !name[20];
+}
+
 // Whether a name in the folder is an entry; what was left half written long ago is removed.
 static bool is_entry(int folder, const char *name, struct stat *ret_status)
 {
@@ -93,7 +100,7 @@ static bool is_entry(int folder, const char *name, struct stat *ret_status)
 	if (length >= sizeof((struct entry *)0)->name || fstatat(folder, name, ret_status, AT_SYMLINK_NOFOLLOW) ||
 	    !S_ISREG(ret_status->st_mode))
 		return false;
-	if (strncmp(name, "new-", 4) == 0 && time(NULL) - ret_status->st_mtim.tv_sec > STALE)
+	if (is_temporary(name) && time(NULL) - ret_status->st_mtim.tv_sec > STALE)
 		unlinkat(folder, name, 0);
 	return length == 36 && strcmp(name + 32, ".vgc") == 0;
 }
@@ -104,6 +111,7 @@ static int list(int folder, struct entry **ret_entries, size_t *ret_count)
 	DIR *stream = again < 0 ? NULL : fdopendir(again);
 	struct entry *entries = NULL, *grown;
 	size_t count = 0, capacity = 0;
+	const time_t now = time(NULL);
 	struct dirent *file;
 	struct stat status;
 
@@ -127,6 +135,8 @@ static int list(int folder, struct entry **ret_entries, size_t *ret_count)
 			entries = grown;
 		}
 		entries[count].used = status.st_mtim;
+		if (status.st_mtim.tv_sec > now + SKEW) // of a clock since set back: nobody used it after that
+			entries[count].used = (struct timespec){0};
 		entries[count].size = (uint64_t)status.st_size;
 		strcpy(entries[count++].name, file->d_name);
 	}

@@ -121,15 +121,19 @@ static void name_entry(const struct core_cache_key *key, char ret_name[40])
 // The whole file and a moment of use; NULL if it is not there or cannot be read.
 static char *read_entry(int folder, const char *name, size_t *ret_size)
 {
-	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); // not to wait for a pipe
 	struct stat status;
 	char *data = NULL;
+	size_t size = 0;
+	ssize_t got;
 
 	if (fd < 0)
 		return NULL;
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (data = malloc((size_t)status.st_size + 1))) {
-		ssize_t got = read(fd, data, (size_t)status.st_size);
-		*ret_size = got < 0 ? 0 : (size_t)got; // a short one fails its check
+		// One read gives 2 GiB at most. What is short in the end fails its check.
+		while (size < (size_t)status.st_size && (got = read(fd, data + size, (size_t)status.st_size - size)) > 0)
+			size += (size_t)got;
+		*ret_size = size;
 		futimens(fd, NULL);
 	}
 	close(fd);

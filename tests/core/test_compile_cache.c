@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 static const char source[] = "template <typename T> __global__ void set(T *p) { *p = 3; }\n";
 static char folder[64];
@@ -287,6 +288,46 @@ TEST(the_longest_unused_go_first)
 	cache = cache_of(10); // nothing fits, and compiling works
 	vg_object_code_destroy(compile(cache, "a2", VG_CODE_PTX));
 	CHECK_INT(statistics_of(cache).failed, 1);
+	vg_compile_cache_destroy(cache);
+}
+
+// A clock that was set back leaves entries of the future: they must not take the room of all that is new.
+TEST(entries_of_the_future_go_first)
+{
+	struct vg_compile_cache *cache = cache_of(0);
+
+	OK(vg_compile_cache_clear(cache));
+	vg_object_code_destroy(compile(cache, "a", VG_CODE_PTX));
+	uint64_t one = statistics_of(cache).bytes;
+	age(entry(), time(NULL) + 1000000);
+	vg_compile_cache_destroy(cache);
+	cache = cache_of(one * 3 / 2); // room for one
+	vg_object_code_destroy(compile(cache, "b", VG_CODE_PTX));
+	CHECK_INT(statistics_of(cache).entries, 1);
+	vg_object_code_destroy(compile(cache, "b", VG_CODE_PTX));
+	expect(cache, 1, 1);
+	vg_compile_cache_destroy(cache);
+}
+
+TEST(only_files_of_the_cache_are_removed)
+{
+	struct vg_compile_cache *cache = cache_of(0);
+	static const char *const names[] = {"new-ideas.txt", "new-0123456789abcdef.c", "new-0123456789abcdef"};
+	char path[128];
+
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+		int fd = open(path, O_WRONLY | O_CREAT, 0600);
+		CHECK(fd >= 0);
+		close(fd);
+		age(path, 1000);
+	}
+	OK(vg_compile_cache_clear(cache));
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+		CHECK_INT(access(path, F_OK), i < 2 ? 0 : -1);
+		unlink(path);
+	}
 	vg_compile_cache_destroy(cache);
 }
 
