@@ -63,6 +63,10 @@ enum vg_status system_nvml_open(const char *function, const struct vg_nvml **ret
 	return status;
 }
 
+#define X(name, value) _Static_assert(NVML_ERROR_##name == value, #name);
+VG_NVML_ERROR_LIST(X)
+#undef X
+
 const char *vg_nvml_error_name(int code)
 {
 	switch (code) {
@@ -70,7 +74,6 @@ const char *vg_nvml_error_name(int code)
 		return "NVML_SUCCESS";
 #define X(name, value)                                                                                                 \
 	case value:                                                                                                    \
-		_Static_assert(NVML_ERROR_##name == value, #name);                                                     \
 		return "NVML_ERROR_" #name;
 		VG_NVML_ERROR_LIST(X)
 #undef X

@@ -17,12 +17,13 @@ __attribute__((format(printf, 4, 5))) enum vg_status system_nvml_failed(nvmlRetu
 // Copies a text with its NUL, or VG_LIMIT, saying how many bytes it needs.
 enum vg_status system_text(char *to, size_t capacity, const char *text, const char *function);
 
-// Whether a result only says that there is nothing to know, so that one figure of a group is missing.
+// Whether a result only says that there is nothing to know, so that one figure of a group is missing. Our arguments are
+// checked: an invalid one is one that this NVML does not know.
 static inline bool system_nvml_unknown(nvmlReturn_t result)
 {
 	return result == NVML_ERROR_NOT_SUPPORTED || result == NVML_ERROR_FUNCTION_NOT_FOUND ||
 	       result == NVML_ERROR_NO_PERMISSION || result == NVML_ERROR_NO_DATA ||
-	       result == NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	       result == NVML_ERROR_ARGUMENT_VERSION_MISMATCH || result == NVML_ERROR_INVALID_ARGUMENT;
 }
 
 // In a public function.

@@ -333,6 +333,15 @@ nvmlReturn_t nvmlDeviceGetBoardPartNumber(nvmlDevice_t device, char *partNumber,
 	return NVML_SUCCESS;
 }
 
+// It is older than some kinds of record.
+nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomObject_t object, char *version, unsigned length)
+{
+	if (object == NVML_INFOROM_DEN)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	strncpy(version, object == NVML_INFOROM_ECC ? "6.16" : "2.1", length);
+	return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t device)
 {
 	return NVML_ERROR_CORRUPTED_INFOROM;

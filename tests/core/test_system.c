@@ -66,7 +66,7 @@ TEST(versions)
 	CHECK(driver.part[0] >= 570);
 	OK(vg_system_nvml_version(&nvml));
 	CHECK(nvml.count >= 2);
-	CHECK_INT(nvml.part[0], major);
+	CHECK(nvml.part[0] >= 12);
 	OK(vg_system_driver_branch(branch, sizeof branch));
 	CHECK(branch[0] == 'r');
 	REFUSED(vg_system_driver_branch(branch, 1), VG_LIMIT, "there are 1");
@@ -204,7 +204,8 @@ TEST(processes)
 	REFUSED(vg_system_process_name(-5, name, sizeof name), VG_INVALID, "pid -5");
 	REFUSED(vg_system_process_name(1, NULL, sizeof name), VG_INVALID, "NULL");
 	REFUSED(vg_system_process_name(1, name, 0), VG_INVALID, "0 bytes");
-	CHECK_INT(vg_system_process_name(0x7ffffff0, name, sizeof name), VG_NOT_FOUND);
+	enum vg_status status = vg_system_process_name(0x7ffffff0, name, sizeof name); // of nobody
+	CHECK(status == VG_NOT_FOUND || status == VG_NVML);
 	vg_context_destroy(context);
 }
 
@@ -270,6 +271,33 @@ TEST(threads)
 	before_fork = first_gpu();
 	threads_ask();
 	in_child(threads_ask);
+}
+
+static void fork_meanwhile(void)
+{
+	int failed = 0, status;
+	pthread_t thread;
+
+	alarm(20);
+	CHECK_INT(pthread_create(&thread, NULL, ask_often, &failed), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		alarm(20);
+		ask_after_fork();
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+	CHECK_INT(pthread_join(thread, NULL), 0);
+	CHECK_INT(failed, 0);
+}
+
+// A child is made while another thread initialises NVML: it finds no lock taken.
+TEST(fork_while_a_thread_asks)
+{
+	before_fork = first_gpu();
+	for (int i = 0; i < 20; i++)
+		in_child(fork_meanwhile);
 }
 
 TEST(error_names)

@@ -379,7 +379,7 @@ TEST(events)
 	OK(vg_gpu_supported_events(gpu, &types));
 	CHECK(types & VG_GPU_EVENT_XID_CRITICAL_ERROR);
 	OK(vg_gpu_events_create(gpu, VG_GPU_EVENT_XID_CRITICAL_ERROR, &events));
-	OK(vg_gpu_events_add(events, gpu, VG_GPU_EVENT_XID_CRITICAL_ERROR));
+	told(vg_gpu_events_add(events, gpu, VG_GPU_EVENT_XID_CRITICAL_ERROR));
 	CHECK_INT(vg_gpu_events_wait(events, 20, &event), VG_NOT_READY);
 	CHECK_INT(vg_last_error()->code, VG_NVML_ERROR_TIMEOUT);
 	REFUSED(vg_gpu_events_wait(events, 1, NULL), VG_INVALID, "NULL");
@@ -399,7 +399,8 @@ TEST(events)
 	CHECK_STR(vg_gpu_event_type_name(VG_GPU_EVENT_MIG_CONFIG_CHANGE), "mig_config_change");
 	CHECK_STR(vg_gpu_event_type_name(0x20), "unknown");
 	if (told(vg_system_events_create(VG_SYSTEM_EVENT_BIND | VG_SYSTEM_EVENT_UNBIND, &machine))) {
-		CHECK_INT(vg_system_events_wait(machine, 20, seen, 4, &count), VG_NOT_READY);
+		enum vg_status status = vg_system_events_wait(machine, 20, seen, 4, &count);
+		CHECK(status == VG_NOT_READY || !told(status));
 		REFUSED(vg_system_events_wait(machine, 1, seen, 0, &count), VG_INVALID, "0 events");
 		REFUSED(vg_system_events_wait(machine, 1, NULL, 1, &count), VG_INVALID, "NULL");
 	}

@@ -250,6 +250,9 @@ TEST(board)
 	OK(vg_gpu_inforom(gpu, &inforom));
 	CHECK_STR(inforom.board_part_number, "900-1");
 	CHECK_STR(inforom.image_version, "");
+	CHECK_STR(inforom.oem_version, "2.1");
+	CHECK_STR(inforom.ecc_version, "6.16");
+	CHECK_STR(inforom.den_version, "");
 	CHECK(!inforom.checksum_known && inforom.flush_known && inforom.flush_time == 1234567);
 	CHECK_INT(inforom.flush_duration_us, 89);
 	// A group does not hide that the GPU is lost.
