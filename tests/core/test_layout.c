@@ -261,3 +261,24 @@ TEST(the_size_that_is_needed_reaches_to_the_last_element)
 	OK(vg_layout_required_size(&layout, &bytes));
 	CHECK_INT(bytes, 4);
 }
+
+TEST(flattening_makes_one_axis_of_several)
+{
+	struct vg_layout layout, flat;
+
+	OK(vg_layout_dense(4, (int64_t[]){2, 3, 4, 5}, 4, VG_ORDER_C, &layout));
+	OK(vg_layout_flatten(&layout, 1, 2, &flat));
+	CHECK_INT(flat.rank, 3);
+	CHECK_INT(flat.shape[1], 12);
+	check_same(&layout, &flat);
+	OK(vg_layout_flatten(&layout, 0, 3, &flat));
+	CHECK_INT(flat.rank, 1);
+	check_same(&layout, &flat);
+	OK(vg_layout_flatten(&layout, 2, 2, &flat));
+	CHECK_INT(flat.rank, 4);
+	check_same(&layout, &flat);
+	OK(vg_layout_slice(&layout, 2, 0, 3, 1, &layout)); // rows end early: axes 1 and 2 step unevenly now
+	REFUSED(vg_layout_flatten(&layout, 1, 2, &flat), VG_UNSUPPORTED, "");
+	OK(vg_layout_flatten(&layout, 2, 3, &flat));
+	check_same(&layout, &flat);
+}
