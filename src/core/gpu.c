@@ -3,13 +3,15 @@
 
 #include "core/device.h"
 #include "core/object.h"
+#include "system/gpu.h"
 
 #include <string.h>
 
 enum vg_status vg_gpu_of_device(struct vg_device *device, struct vg_gpu **ret_gpu)
 {
 	CORE_NEEDED(device);
-	return vg_gpu_by_uuid(device->uuid_text, ret_gpu);
+	CORE_NEEDED(ret_gpu);
+	return gpu_by_uuid(device->uuid_text, __func__, ret_gpu);
 }
 
 enum vg_status vg_gpu_to_device(struct vg_gpu *gpu, struct vg_device **ret_device)

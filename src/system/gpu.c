@@ -172,30 +172,35 @@ static bool is_uuid(const char *text)
 	return text[36] == '\0';
 }
 
-enum vg_status vg_gpu_by_uuid(const char *uuid, struct vg_gpu **ret_gpu)
+enum vg_status gpu_by_uuid(const char *uuid, const char *function, struct vg_gpu **ret_gpu)
 {
 	char asked[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
 	const struct vg_nvml *nvml;
 	nvmlDevice_t handle;
 
-	SYSTEM_NEEDED(uuid);
-	SYSTEM_NEEDED(ret_gpu);
 	bool prefixed = strncmp(uuid, "GPU-", 4) == 0;
 	// A MIG device's may also be of the old form, MIG-GPU-<UUID>/<instance>/<instance>.
 	bool mig = strncmp(uuid, "MIG-", 4) == 0 && strlen(uuid) < sizeof asked;
 	if (!mig && !is_uuid(prefixed ? uuid + 4 : uuid))
 		return vg_fail(
-			VG_INVALID, 0, __func__,
+			VG_INVALID, 0, function,
 			"\"%.60s\" is no UUID of a GPU: 8-4-4-4-12 hexadecimal digits, after \"GPU-\" or \"MIG-\"",
 			uuid);
 	snprintf(asked, sizeof asked, "%s%s", mig || prefixed ? "" : "GPU-", uuid);
-	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
+	SYSTEM_TRY(system_nvml_open(function, &nvml));
 	nvmlReturn_t result = nvml->nvmlDeviceGetHandleByUUID(asked, &handle);
 	if (result == NVML_ERROR_NOT_FOUND || result == NVML_ERROR_INVALID_ARGUMENT)
-		return vg_fail(VG_NOT_FOUND, result, __func__, "there is no %s on this machine", asked);
+		return vg_fail(VG_NOT_FOUND, result, function, "there is no %s on this machine", asked);
 	if (result)
-		return system_nvml_failed(result, __func__, "nvmlDeviceGetHandleByUUID", "%s", asked);
-	return gpu_of_handle(nvml, handle, __func__, ret_gpu);
+		return system_nvml_failed(result, function, "nvmlDeviceGetHandleByUUID", "%s", asked);
+	return gpu_of_handle(nvml, handle, function, ret_gpu);
+}
+
+enum vg_status vg_gpu_by_uuid(const char *uuid, struct vg_gpu **ret_gpu)
+{
+	SYSTEM_NEEDED(uuid);
+	SYSTEM_NEEDED(ret_gpu);
+	return gpu_by_uuid(uuid, __func__, ret_gpu);
 }
 
 enum vg_status vg_gpu_by_pci_bus_id(const char *bus_id, struct vg_gpu **ret_gpu)

@@ -45,12 +45,7 @@ enum vg_status vg_gpu_inforom(struct vg_gpu *gpu, struct vg_gpu_inforom *ret_inf
 	return VG_OK;
 }
 
-enum vg_status vg_gpu_validate_inforom(struct vg_gpu *gpu)
-{
-	GPU_CALL(gpu);
-	nvmlReturn_t result = call.nvml->nvmlDeviceValidateInforom(call.handle);
-	return result ? system_nvml_failed(result, __func__, "nvmlDeviceValidateInforom", "%s", gpu->uuid) : VG_OK;
-}
+GPU_ORDER(vg_gpu_validate_inforom, nvmlDeviceValidateInforom)
 
 enum vg_status vg_gpu_repair(struct vg_gpu *gpu, struct vg_gpu_repair *ret_repair)
 {

@@ -55,16 +55,8 @@ enum vg_status vg_gpu_memory_affinity(struct vg_gpu *gpu, enum vg_gpu_affinity_s
 	return unpack(set, "nodes", __func__, nodes, capacity, ret_count);
 }
 
-// Calls without arguments.
-#define CALL_OF_GPU(name, entry)                                                                                       \
-	enum vg_status name(struct vg_gpu *gpu)                                                                        \
-	{                                                                                                              \
-		GPU_CALL(gpu);                                                                                         \
-		nvmlReturn_t result = call.nvml->entry(call.handle);                                                   \
-		return result ? system_nvml_failed(result, __func__, #entry, "%s", gpu->uuid) : VG_OK;                 \
-	}
-CALL_OF_GPU(vg_gpu_set_thread_affinity, nvmlDeviceSetCpuAffinity)
-CALL_OF_GPU(vg_gpu_clear_thread_affinity, nvmlDeviceClearCpuAffinity)
+GPU_ORDER(vg_gpu_set_thread_affinity, nvmlDeviceSetCpuAffinity)
+GPU_ORDER(vg_gpu_clear_thread_affinity, nvmlDeviceClearCpuAffinity)
 
 // ---- other GPUs ----
 

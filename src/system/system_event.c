@@ -2,7 +2,6 @@
 #include "system/gpu.h"
 #include "system/wait.h"
 #include "virgate/gpu_event.h"
-#include "virgate/gpu_place.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -60,19 +59,21 @@ void vg_system_events_destroy(struct vg_system_events *events)
 }
 
 // The GPU at a place on the PCI bus; NULL if NVML shows none there.
-static struct vg_gpu *gpu_at(unsigned id)
+static struct vg_gpu *gpu_at(const struct vg_nvml *nvml, unsigned id)
 {
-	struct vg_gpu_pci pci;
-	struct vg_gpu *gpu;
+	struct vg_gpu *gpu = NULL;
+	nvmlDevice_t handle;
 	unsigned count = 0;
+	nvmlPciInfo_t pci;
 
-	if (vg_gpu_count(&count))
-		return NULL;
+	(void)nvml->nvmlDeviceGetCount_v2(&count);
 	for (unsigned i = 0; i < count; i++)
-		if (vg_gpu_by_index(i, &gpu) == VG_OK && vg_gpu_pci(gpu, &pci) == VG_OK &&
-		    (pci.domain << 16 | pci.bus << 8 | pci.device) == id)
-			return gpu;
-	return NULL;
+		if (nvml->nvmlDeviceGetHandleByIndex_v2(i, &handle) == NVML_SUCCESS &&
+		    nvml->nvmlDeviceGetPciInfo_v3(handle, &pci) == NVML_SUCCESS &&
+		    (pci.domain << 16 | pci.bus << 8 | pci.device) == id &&
+		    gpu_of_handle(nvml, handle, "vg_system_events_wait", &gpu) == VG_OK)
+			break;
+	return gpu;
 }
 
 struct system_waiting {
@@ -109,7 +110,8 @@ enum vg_status vg_system_events_wait(struct vg_system_events *events, unsigned t
 	nvmlReturn_t result = system_wait(timeout_ms, wait_slice, &waiting);
 	size_t count = waiting.request.numEvent < capacity ? waiting.request.numEvent : capacity;
 	for (size_t i = 0; i < count && result == NVML_SUCCESS; i++)
-		events_seen[i] = (struct vg_system_event){data[i].eventType, data[i].gpuId, gpu_at(data[i].gpuId)};
+		events_seen[i] =
+			(struct vg_system_event){data[i].eventType, data[i].gpuId, gpu_at(events->nvml, data[i].gpuId)};
 	free(data);
 	if (result)
 		return system_nvml_failed(result, __func__, "nvmlSystemEventSetWait", "waited %u ms", timeout_ms);

@@ -1,6 +1,6 @@
 // What NVML tells of the machine.
 #include "base/status.h"
-#include "system/gpu.h"
+#include "system/nvml.h"
 #include "virgate/system.h"
 
 #include <stdlib.h>
@@ -77,12 +77,24 @@ enum vg_status vg_system_driver_branch(char *ret_branch, size_t capacity)
 	return system_text(ret_branch, capacity, info.branch, __func__);
 }
 
+// NVML names a process that it has listed before; what cannot be listed does not matter.
+static void list_processes(const struct vg_nvml *nvml)
+{
+	nvmlProcessInfo_t infos[512];
+	unsigned devices = 0;
+	nvmlDevice_t handle;
+
+	(void)nvml->nvmlDeviceGetCount_v2(&devices);
+	for (unsigned i = 0; i < devices; i++) {
+		unsigned count = sizeof infos / sizeof *infos;
+		if (nvml->nvmlDeviceGetHandleByIndex_v2(i, &handle) == NVML_SUCCESS)
+			(void)nvml->nvmlDeviceGetComputeRunningProcesses_v3(handle, &count, infos);
+	}
+}
+
 enum vg_status vg_system_process_name(pid_t pid, char *ret_name, size_t capacity)
 {
 	const struct vg_nvml *nvml;
-	struct vg_gpu *gpu;
-	unsigned count;
-	size_t some;
 
 	SYSTEM_NEEDED(ret_name);
 	if (pid < 1)
@@ -90,11 +102,7 @@ enum vg_status vg_system_process_name(pid_t pid, char *ret_name, size_t capacity
 	if (capacity == 0 || capacity > 1u << 20)
 		return vg_fail(VG_INVALID, 0, __func__, "a name of %zu bytes: 1 to 1048576 can be asked for", capacity);
 	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
-	SYSTEM_TRY(vg_gpu_count(&count));
-	for (unsigned i = 0; i < count;
-	     i++) // what cannot be listed does not matter: the name is asked for all the same
-		if (vg_gpu_by_index(i, &gpu) == VG_OK)
-			(void)vg_gpu_processes(gpu, NULL, 0, &some);
+	list_processes(nvml);
 	nvmlReturn_t result = nvml->nvmlSystemGetProcessName((unsigned)pid, ret_name, (unsigned)capacity);
 	return result ? system_nvml_failed(result, __func__, "nvmlSystemGetProcessName", "process %d", (int)pid)
 		      : VG_OK;

@@ -325,8 +325,10 @@ TEST(system_events)
 
 	begin();
 	OK(vg_system_events_create(VG_SYSTEM_EVENT_BIND | VG_SYSTEM_EVENT_UNBIND, &events));
+	REFUSED(vg_system_events_wait(events, 0, seen, 0, &count), VG_INVALID, "0 events");
 	OK(vg_system_events_wait(events, 0, seen, 4, &count));
 	CHECK_INT(count, 2);
+	CHECK_INT(vg_last_error()->status, VG_INVALID); // success leaves the last error alone
 	CHECK(seen[0].type == VG_SYSTEM_EVENT_UNBIND && seen[0].id == 0x9900 && !seen[0].gpu);
 	CHECK(seen[1].type == VG_SYSTEM_EVENT_BIND && seen[1].gpu == gpu);
 	OK(vg_system_events_wait(events, 5, seen, 1, &count));
