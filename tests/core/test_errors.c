@@ -1,9 +1,8 @@
 // What failures leave behind: who refused, in which words, for which thread, and what that costs those who do not fail.
-#include "core_test.h"
+#include "core_child.h"
 
 #include <cuda.h>
 #include <pthread.h>
-#include <sys/wait.h>
 
 static const char nonsense[] = ".version 7.0\n.target sm_75\n.address_size 64\nthis is not PTX\n";
 
@@ -21,24 +20,6 @@ static enum vg_status ask_too_much(struct vg_context *context, struct vg_stream 
 }
 
 // ---- in children: faults are counted per process, and this one has not used the driver yet ------------
-
-static void in_child(void (*run)(void), const char *fault)
-{
-	int status;
-
-	if (!getenv("VIRGATE_SIM"))
-		SKIP("faults are injected by the simulated driver");
-	fflush(stdout);
-	pid_t child = fork();
-	if (child == 0) {
-		setenv("VIRGATE_SIM_FAULT", fault, 1);
-		run();
-		_exit(0);
-	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	if (status)
-		FAIL("%s: the child says more", fault);
-}
 
 // The third time that somebody reads the driver's log, the simulated device is lost.
 static void read_the_log(void)
@@ -70,7 +51,7 @@ static void read_the_log(void)
 
 TEST(the_drivers_log_is_read_once_a_failure_and_never_else)
 {
-	in_child(read_the_log, "lost@cuLogsDumpToMemory:3");
+	in_child(read_the_log, "VIRGATE_SIM_FAULT", "lost@cuLogsDumpToMemory:3");
 }
 
 static void without_a_log(void)
@@ -85,7 +66,7 @@ static void without_a_log(void)
 
 TEST(a_driver_without_a_log_is_no_failure)
 {
-	in_child(without_a_log, "cuLogsDumpToMemory=CUDA_ERROR_NOT_SUPPORTED");
+	in_child(without_a_log, "VIRGATE_SIM_FAULT", "cuLogsDumpToMemory=CUDA_ERROR_NOT_SUPPORTED");
 }
 
 static char warning[512];
@@ -117,7 +98,7 @@ static void destroy_in_vain(void)
 
 TEST(destroy_says_its_failures_to_the_log_alone)
 {
-	in_child(destroy_in_vain, "cuStreamDestroy_v2=CUDA_ERROR_OPERATING_SYSTEM");
+	in_child(destroy_in_vain, "VIRGATE_SIM_FAULT", "cuStreamDestroy_v2=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
 // ---- here --------------------------------------------------------------------------------------------

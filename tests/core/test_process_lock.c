@@ -1,27 +1,9 @@
 // Locking a process that works, and what an older driver cannot. Each process here is a child that is forked before
 // this one has used the driver.
+#include "core_child.h"
 #include "core_hold.h"
 
 #include <pthread.h>
-#include <sys/wait.h>
-
-static void in_child(void (*run)(void), const char *simulated)
-{
-	int status;
-
-	if (!getenv("VIRGATE_SIM"))
-		SKIP("only the simulated driver is older than it is");
-	fflush(stdout);
-	pid_t child = fork();
-	if (child == 0) {
-		setenv("VIRGATE_SIM", simulated, 1);
-		run();
-		_exit(0);
-	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	if (status)
-		FAIL("%s: the child says more", simulated);
-}
 
 static void restore_elsewhere(void)
 {
@@ -36,7 +18,7 @@ static void restore_elsewhere(void)
 
 TEST(before_13_0_processes_go_back_to_their_own_gpus)
 {
-	in_child(restore_elsewhere, "driver=12080");
+	in_child(restore_elsewhere, "VIRGATE_SIM", "driver=12080");
 }
 
 static int to_child[2], from_child[2];
