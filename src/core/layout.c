@@ -154,7 +154,7 @@ static enum vg_status check_axis(const struct vg_layout *layout, int axis, const
 
 enum vg_status vg_layout_permute(const struct vg_layout *layout, const int *axes, struct vg_layout *ret_layout)
 {
-	CORE_NEEDED(layout);
+	CORE_LAYOUT(layout);
 	CORE_NEEDED(axes);
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = *layout;
@@ -170,7 +170,7 @@ enum vg_status vg_layout_permute(const struct vg_layout *layout, const int *axes
 
 enum vg_status vg_layout_squeeze(const struct vg_layout *layout, struct vg_layout *ret_layout)
 {
-	CORE_NEEDED(layout);
+	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = *layout;
 	result.rank = 0;
@@ -184,7 +184,7 @@ enum vg_status vg_layout_squeeze(const struct vg_layout *layout, struct vg_layou
 
 enum vg_status vg_layout_unsqueeze(const struct vg_layout *layout, int axis, struct vg_layout *ret_layout)
 {
-	CORE_NEEDED(layout);
+	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = *layout;
 	if (axis < 0 || axis > layout->rank || layout->rank == VG_LAYOUT_RANK)
@@ -203,7 +203,7 @@ enum vg_status vg_layout_unsqueeze(const struct vg_layout *layout, int axis, str
 enum vg_status vg_layout_broadcast(const struct vg_layout *layout, int rank, const int64_t *shape,
 				   struct vg_layout *ret_layout)
 {
-	CORE_NEEDED(layout);
+	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = {.rank = rank, .offset = layout->offset, .item_size = layout->item_size};
 	enum vg_status status = check_shape(rank, shape, layout->item_size, __func__);
@@ -226,7 +226,7 @@ enum vg_status vg_layout_broadcast(const struct vg_layout *layout, int rank, con
 enum vg_status vg_layout_slice(const struct vg_layout *layout, int axis, int64_t start, int64_t stop, int64_t step,
 			       struct vg_layout *ret_layout)
 {
-	CORE_NEEDED(layout);
+	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = *layout;
 	enum vg_status status = check_axis(layout, axis, __func__);

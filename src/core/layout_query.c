@@ -6,9 +6,11 @@ int64_t vg_layout_volume(const struct vg_layout *layout)
 {
 	int64_t volume = 1;
 
-	for (int i = 0; layout && i < layout->rank; i++)
+	if (core_layout_is_none(layout))
+		return 0;
+	for (int i = 0; i < layout->rank; i++)
 		volume *= layout->shape[i];
-	return layout ? volume : 0;
+	return volume;
 }
 
 void vg_layout_bounds(const struct vg_layout *layout, int64_t *ret_least, int64_t *ret_greatest)
@@ -32,7 +34,7 @@ enum vg_status vg_layout_required_size(const struct vg_layout *layout, size_t *r
 {
 	int64_t least, greatest;
 
-	CORE_NEEDED(layout);
+	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_bytes);
 	vg_layout_bounds(layout, &least, &greatest);
 	if (least < 0)
@@ -81,7 +83,7 @@ static int in_order(const struct vg_layout *layout, enum vg_order order)
 {
 	int axes[VG_LAYOUT_RANK];
 
-	if (!layout)
+	if (core_layout_is_none(layout))
 		return 0;
 	for (int i = 0; i < layout->rank; i++)
 		axes[i] = order == VG_ORDER_C ? i : layout->rank - 1 - i;
@@ -102,7 +104,7 @@ int vg_layout_is_contiguous(const struct vg_layout *layout)
 {
 	int axes[VG_LAYOUT_RANK];
 
-	if (!layout)
+	if (core_layout_is_none(layout))
 		return 0;
 	return vg_layout_volume(layout) == 0 || without_gaps(layout, axes, core_layout_sorted_axes(layout, axes));
 }
@@ -112,7 +114,7 @@ int vg_layout_is_unique(const struct vg_layout *layout)
 	int axes[VG_LAYOUT_RANK];
 	int64_t covered = 0; // from an element to the furthest one that the inner axes reach
 
-	if (!layout)
+	if (core_layout_is_none(layout))
 		return 0;
 	if (vg_layout_volume(layout) == 0)
 		return 1;

@@ -105,7 +105,7 @@ static enum vg_status reshape(const struct vg_layout *layout, int rank, const in
 enum vg_status vg_layout_reshape(const struct vg_layout *layout, int rank, const int64_t *shape,
 				 struct vg_layout *ret_layout)
 {
-	CORE_NEEDED(layout);
+	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_layout);
 	return reshape(layout, rank, shape, __func__, ret_layout);
 }
@@ -115,7 +115,7 @@ enum vg_status vg_layout_flatten(const struct vg_layout *layout, int first, int 
 	int64_t shape[VG_LAYOUT_RANK], extent = 1;
 	int rank = 0;
 
-	CORE_NEEDED(layout);
+	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_layout);
 	if (first < 0 || last < first || last >= layout->rank)
 		return vg_fail(VG_INVALID, 0, __func__, "axes %d to %d: the layout has %d, counted from 0", first, last,
@@ -175,7 +175,7 @@ enum vg_status vg_layout_repack(const struct vg_layout *layout, int axis, size_t
 {
 	struct vg_layout result;
 
-	CORE_NEEDED(layout);
+	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_layout);
 	enum vg_status status = check_repack_axis(layout, axis, __func__);
 	if (status)
@@ -201,7 +201,7 @@ enum vg_status vg_layout_max_item_size(const struct vg_layout *layout, int axis,
 	struct vg_layout unused;
 	size_t largest;
 
-	CORE_NEEDED(layout);
+	CORE_LAYOUT(layout);
 	CORE_NEEDED(ret_item_size);
 	enum vg_status status = check_repack_axis(layout, axis, __func__);
 	if (status)

@@ -282,3 +282,33 @@ TEST(flattening_makes_one_axis_of_several)
 	OK(vg_layout_flatten(&layout, 2, 3, &flat));
 	check_same(&layout, &flat);
 }
+
+// A layout is a structure that a program may fill by itself.
+TEST(what_is_no_layout_is_refused)
+{
+	struct vg_layout odd = {.rank = VG_LAYOUT_RANK + 1, .item_size = 4}, result = {.rank = 7};
+	size_t size = 77;
+	int64_t least, greatest;
+
+	for (int i = 0; i < 2; i++, odd.rank = -1) {
+		REFUSED(vg_layout_permute(&odd, (int[VG_LAYOUT_RANK + 1]){0}, &result), VG_INVALID, "a layout has 0 to 64 axes");
+		REFUSED(vg_layout_squeeze(&odd, &result), VG_INVALID, "axes");
+		REFUSED(vg_layout_unsqueeze(&odd, 0, &result), VG_INVALID, "axes");
+		REFUSED(vg_layout_broadcast(&odd, 1, (int64_t[]){2}, &result), VG_INVALID, "axes");
+		REFUSED(vg_layout_slice(&odd, 0, 0, 1, 1, &result), VG_INVALID, "axes");
+		REFUSED(vg_layout_reshape(&odd, 1, (int64_t[]){1}, &result), VG_INVALID, "axes");
+		REFUSED(vg_layout_flatten(&odd, 0, 0, &result), VG_INVALID, "axes");
+		REFUSED(vg_layout_repack(&odd, 0, 2, &result), VG_INVALID, "axes");
+		REFUSED(vg_layout_max_item_size(&odd, 0, 0, 16, &size), VG_INVALID, "axes");
+		REFUSED(vg_layout_required_size(&odd, &size), VG_INVALID, "axes");
+		CHECK_INT(vg_layout_volume(&odd), 0);
+		vg_layout_bounds(&odd, &least, &greatest);
+		CHECK(least == 0 && greatest == 0);
+		CHECK(!vg_layout_is_contiguous(&odd) && !vg_layout_is_contiguous_c(&odd) && !vg_layout_is_contiguous_f(&odd));
+		CHECK(!vg_layout_is_unique(&odd));
+	}
+	CHECK_INT(result.rank, 7);
+	CHECK_INT(size, 77);
+	result = (struct vg_layout){.rank = 1, .shape = {4}, .strides = {INT64_MAX / 2}, .item_size = 4};
+	REFUSED(vg_layout_slice(&result, 0, 3, 4, 1, &odd), VG_INVALID, "beyond 2^63");
+}
