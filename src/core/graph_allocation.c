@@ -6,6 +6,8 @@
 
 static enum vg_status check(const struct vg_graph_allocation *a, const char *function)
 {
+	int device_count;
+
 	if (!a->bytes)
 		return vg_fail(VG_INVALID, 0, function, "an allocation of 0 bytes: ask for 1 or more");
 	if ((unsigned)a->type > VG_GRAPH_MEMORY_MANAGED)
@@ -15,6 +17,12 @@ static enum vg_status check(const struct vg_graph_allocation *a, const char *fun
 		return core_needs_driver(13000, function, "managed memory of a graph");
 	if (a->peer_count && !a->peers)
 		return vg_fail(VG_INVALID, 0, function, "peers is NULL, and peer_count is %zu", a->peer_count);
+	enum vg_status status = vg_device_count(&device_count);
+	if (status)
+		return status;
+	if (a->peer_count > (size_t)device_count)
+		return vg_fail(VG_INVALID, 0, function, "peer_count is %zu: there are %d devices", a->peer_count,
+			       device_count);
 	for (size_t i = 0; i < a->peer_count; i++)
 		if (!a->peers[i])
 			return vg_fail(VG_INVALID, 0, function, "peer %zu is NULL", i);

@@ -173,13 +173,21 @@ static enum vg_status fill(struct core_memory_plan *plan, const struct vg_virtua
 enum vg_status core_memory_plan(struct vg_device *device, const struct vg_virtual_memory_options *options,
 				const char *function, struct core_memory_plan **ret_plan)
 {
+	int device_count;
+
 	if (options->peer_count && !options->peers)
 		return vg_fail(VG_INVALID, 0, function, "peers is NULL, and peer_count %zu", options->peer_count);
+	enum vg_status status = vg_device_count(&device_count);
+	if (status)
+		return status;
+	if (options->peer_count > (size_t)device_count)
+		return vg_fail(VG_INVALID, 0, function, "peer_count is %zu: there are %d devices", options->peer_count,
+			       device_count);
 	struct core_memory_plan *plan = calloc(1, sizeof *plan + (2 + options->peer_count) * sizeof plan->access[0]);
 	if (!plan)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for the options");
 	plan->device = device;
-	enum vg_status status = fill(plan, options, function);
+	status = fill(plan, options, function);
 	if (status) {
 		free(plan);
 		return status;

@@ -149,6 +149,7 @@ TEST(virtual_memory_options_out_of_range)
 	BAD("self_access is 5 and peer_access 0", .self_access = 5);
 	BAD("peer_access 3", .peer_access = 3);
 	BAD("peers is NULL, and peer_count 2", .peer_count = 2);
+	BAD("peer_count is 768614336404564650", .peer_count = SIZE_MAX / 24, .peers = (struct vg_device *[]){b.device});
 	BAD("peers[0] is NULL", .peer_count = 1, .peers = (struct vg_device *[]){NULL});
 	BAD("memory at HOST has no handles", .location = {VG_LOCATION_HOST, 0}, .handle_type = VG_HANDLE_POSIX_FD);
 	REFUSED(vg_virtual_memory_resource_create(b.device, OPTIONS(.handle_type = VG_HANDLE_WIN32_KMT), &resource),
