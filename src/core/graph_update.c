@@ -124,10 +124,21 @@ static enum vg_status prepare(struct vg_graph *graph, const char *function)
 	return r ? core_driver_failed(r, function, "cuEventCreate", "%s", "") : VG_OK;
 }
 
+static CUresult set_native(struct vg_graph *graph, const struct vg_graph_node *node, struct core_graph_spec *spec,
+			   const char **ret_call)
+{
+	*ret_call = "cuGraphExecNodeSetParams";
+	if (spec->native.type != CU_GRAPH_NODE_TYPE_GRAPH)
+		return core_driver->cuGraphExecNodeSetParams(graph->handle, node->handle, &spec->native);
+	*ret_call = "cuGraphExecChildGraphNodeSetParams";
+	return core_driver->cuGraphExecChildGraphNodeSetParams(graph->handle, node->handle, spec->native.graph.graph);
+}
+
 static enum vg_status set(struct vg_graph *graph, struct vg_graph_node *node, struct core_graph_spec *spec,
 			  const char *function)
 {
 	struct core_graph_change **link = &graph->changes, *change = NULL;
+	const char *call, *asked = "the node must be of the definition that the graph was made from";
 
 	core_graph_keep_drain();
 	CORE_ENTER(scope, graph->context->handle);
@@ -139,11 +150,10 @@ static enum vg_status set(struct vg_graph *graph, struct vg_graph_node *node, st
 		if (!change)
 			return vg_fail(VG_NO_MEMORY, 0, function, "no memory for the change of a node");
 	}
-	CUresult r = core_driver->cuGraphExecNodeSetParams(graph->handle, node->handle, &spec->native);
+	CUresult r = set_native(graph, node, spec, &call);
 	if (r) {
 		free(change);
-		return core_driver_failed(r, function, "cuGraphExecNodeSetParams",
-					  "the node must be of the definition that the graph was made from");
+		return core_driver_failed(r, function, call, "%s", spec->asked ? spec->asked : asked);
 	}
 	while (*link && (*link)->node != node->handle)
 		link = &(*link)->next;
@@ -172,11 +182,14 @@ enum vg_status vg_graph_set_child(struct vg_graph *graph, struct vg_graph_node *
 	CORE_USABLE(graph, "graph");
 	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_GRAPH);
 	CORE_GRAPH_USABLE(child);
-	CORE_ENTER(scope, graph->context->handle);
-	CUresult r = core_driver->cuGraphExecChildGraphNodeSetParams(graph->handle, node->handle, child->handle);
-	return r ? core_driver_failed(r, __func__, "cuGraphExecChildGraphNodeSetParams",
-				      "the new child graph must have the same nodes and edges")
-		 : VG_OK;
+	struct core_graph_spec spec = {.native.type = CU_GRAPH_NODE_TYPE_GRAPH,
+				       .asked = "the new child graph must have the same nodes and edges"};
+	spec.native.graph.graph = child->handle;
+	// The executable has no references to what the new child's nodes use: the child has.
+	spec.keep = core_graph_keep_create(&child->root->object, NULL, NULL, 0);
+	if (!spec.keep)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for the change of a node");
+	return core_graph_exec_set(graph, node, &spec, __func__);
 }
 
 enum vg_status vg_graph_set_enabled(struct vg_graph *graph, struct vg_graph_node *node, int enabled)

@@ -278,3 +278,38 @@ TEST(a_graph_with_a_part_of_itself_does_not_hold_itself)
 	free_words(bench.context, word);
 	bench_close(&bench);
 }
+
+TEST(a_new_child_of_an_executable_is_kept)
+{
+	struct bench bench = bench_open();
+	vg_address word = words(bench.context, 16);
+	struct witness witness = {0};
+	struct vg_graph_definition *child;
+	struct vg_graph_node *node;
+	unsigned char seen = 0;
+
+	OK(vg_graph_definition_create(bench.context, &child));
+	OK(vg_graph_add_memset(child, NULL, 0, MEMSET(.destination = word, .value = 3, .width = 1), NULL));
+	OK(vg_graph_add_child(bench.definition, NULL, 0, child, &node));
+	vg_graph_definition_destroy(child);
+	struct vg_graph *graph = bench_run(&bench);
+	witness_open(&witness, word);
+	OK(vg_graph_definition_create(bench.context, &child));
+	OK(vg_graph_add_memset(
+		child, NULL, 0,
+		MEMSET(.destination = word, .value = 4, .width = 1, .destination_buffer = witness.buffer), NULL));
+	vg_buffer_destroy(witness.buffer);
+	OK(vg_graph_set_child(graph, node, child));
+	vg_graph_definition_destroy(child);
+	come_by(&bench);
+	CHECK_INT(witness.dropped, 0);
+	OK(vg_graph_launch(graph, bench.stream));
+	OK(vg_stream_sync(bench.stream));
+	read_words(bench.context, &seen, word, 1);
+	CHECK_INT(seen, 4);
+	CHECK_INT(witness.dropped, 0);
+	vg_graph_destroy(graph);
+	CHECK_INT(dropped(&bench, &witness), 1);
+	free_words(bench.context, word);
+	bench_close(&bench);
+}
