@@ -61,6 +61,15 @@ enum vg_status core_graph_add_native(struct vg_graph_definition *definition, con
 	return VG_OK;
 }
 
+void core_graph_undo(struct vg_graph_node *node)
+{
+	struct vg_kept_error kept;
+
+	vg_error_keep(&kept);
+	vg_graph_node_remove(node);
+	vg_error_restore(&kept);
+}
+
 static enum vg_status add(struct vg_graph_definition *definition, struct vg_graph_node *const *after, size_t count,
 			  struct core_graph_spec *spec, const char *function, struct vg_graph_node **ret_node)
 {

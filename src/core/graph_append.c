@@ -29,7 +29,7 @@ static enum vg_status append(struct vg_graph_builder *builder, struct core_graph
 							      CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 	if (r) {
 		added = core_driver_failed(r, function, "cuStreamUpdateCaptureDependencies", "%s", "");
-		vg_graph_node_remove(node);
+		core_graph_undo(node);
 		return added;
 	}
 	if (ret_node)

@@ -228,9 +228,13 @@ enum vg_status vg_graph_builder_close(struct vg_graph_builder *builder)
 
 void vg_graph_builder_destroy(struct vg_graph_builder *builder)
 {
+	struct vg_kept_error kept;
+
 	if (!builder)
 		return;
+	vg_error_keep(&kept);
 	vg_graph_builder_close(builder);
+	vg_error_restore(&kept);
 	if (builder->origin == builder && builder->state == CORE_BUILDER_BUILDING)
 		capture_over(builder, CORE_BUILDER_FAILED); // another thread's: it ends with the stream
 	core_object_release(&builder->object);

@@ -100,6 +100,9 @@ enum vg_status core_graph_add_native(struct vg_graph_definition *definition, con
 				     const CUgraphEdgeData *data, size_t count, struct core_graph_spec *spec,
 				     const char *function, struct vg_graph_node **ret_node);
 
+// Removes what was just added, after a failure, whose error stays.
+void core_graph_undo(struct vg_graph_node *node);
+
 // New parameters for a node of that kind. Takes spec->keep, also on failure.
 enum vg_status core_graph_node_set(struct vg_graph_node *node, struct core_graph_spec *spec, const char *function);
 

@@ -109,7 +109,7 @@ static enum vg_status add(struct vg_graph_definition *definition, struct vg_grap
 	if (r) {
 		status = core_launch_failed(r, &d->launch, d->kernel, definition->context->device, function,
 					    "cuGraphKernelNodeSetAttribute");
-		vg_graph_node_remove(node);
+		core_graph_undo(node);
 		return status;
 	}
 	if (ret_node)

@@ -42,6 +42,16 @@ static enum vg_status free_row(struct row *row, const char *function)
 	return result;
 }
 
+// After a failure, whose error stays.
+static void undo_row(struct row *row, const char *function)
+{
+	struct vg_kept_error kept;
+
+	vg_error_keep(&kept);
+	free_row(row, function);
+	vg_error_restore(&kept);
+}
+
 // New physical memory at `offset` of the range, with access, as the row's last mapping.
 static enum vg_status append(struct row *row, const struct core_memory_plan *plan, size_t size,
 			     struct vg_address_range *range, size_t offset, const char *function)
@@ -178,7 +188,7 @@ static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct
 	status = append(row, plan, more, range, 0, function);
 	vg_address_range_destroy(range);
 	if (status)
-		free_row(row, function);
+		undo_row(row, function);
 	else
 		*ret_row = row;
 	return status;
@@ -213,7 +223,7 @@ static enum vg_status grow_elsewhere(const struct vg_buffer *buffer, const struc
 		status = append(row, plan, more, range, offset, function);
 	vg_address_range_destroy(range);
 	if (status)
-		free_row(row, function);
+		undo_row(row, function);
 	else
 		*ret_row = row;
 	return status;
@@ -249,7 +259,7 @@ static enum vg_status grow(struct vg_buffer *buffer, const struct core_memory_pl
 	else if (status == VG_OK && new_access)
 		status = set_access(before, before->count, plan, function);
 	if (status) {
-		free_row(row, function);
+		undo_row(row, function);
 		return status;
 	}
 	const struct vg_allocation allocation = {row->mappings[0]->address, size, row};
@@ -257,7 +267,7 @@ static enum vg_status grow(struct vg_buffer *buffer, const struct core_memory_pl
 	struct vg_buffer *grown = core_buffer_new(&allocation, buffer->resource, stream);
 	vg_stream_destroy(stream);
 	if (!grown) {
-		free_row(row, function);
+		undo_row(row, function);
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a buffer");
 	}
 	*ret_buffer = grown;

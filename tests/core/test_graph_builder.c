@@ -457,6 +457,27 @@ TEST(a_capture_of_one_thread_is_ended_by_that_thread)
 	bench_close(&bench);
 }
 
+static void *destroy_elsewhere(void *builder)
+{
+	CHECK_INT(vg_stream_sync(NULL), VG_INVALID);
+	vg_graph_builder_destroy(builder); // the capture cannot end here, which is not what the program asked about
+	CHECK_CONTAINS(vg_last_error()->text, "stream is NULL");
+	return NULL;
+}
+
+TEST(destroying_a_builder_that_captures_leaves_the_last_error)
+{
+	struct bench bench = bench_open();
+	struct vg_graph_builder *builder;
+	pthread_t thread;
+
+	OK(vg_graph_builder_create(bench.context, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_THREAD_LOCAL));
+	pthread_create(&thread, NULL, destroy_elsewhere, builder);
+	pthread_join(thread, NULL);
+	bench_close(&bench);
+}
+
 TEST(a_graph_is_not_launched_into_a_capture)
 {
 	struct bench bench = bench_open();

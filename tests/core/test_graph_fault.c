@@ -84,12 +84,17 @@ static enum vg_status open_kernel(void)
 	return status ? status : vg_object_code_kernel(code, "add_one", &kernel);
 }
 
-static enum vg_status add_kernel(void)
+static enum vg_status add_stubborn_kernel(void)
 {
 	vg_address nowhere = 4096;
 
-	return unchanged(vg_graph_add_kernel(
-		definition, NULL, 0, KERNEL(kernel, CONFIG(1, 1, .cooperative = 1), VG_ARGUMENT(nowhere)), &made_node));
+	return vg_graph_add_kernel(definition, NULL, 0,
+				   KERNEL(kernel, CONFIG(1, 1, .cooperative = 1), VG_ARGUMENT(nowhere)), &made_node);
+}
+
+static enum vg_status add_kernel(void)
+{
+	return unchanged(add_stubborn_kernel());
 }
 
 static enum vg_status add_switch(void)
@@ -140,6 +145,9 @@ TEST(definitions_and_nodes)
 			 "cuUserObjectCreate", "cuGraphRetainUserObject", "cuGraphAddNode_v2");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_kernel, add_kernel, clean}), "cuUserObjectCreate",
 			 "cuGraphRetainUserObject", "cuGraphAddNode_v2", "cuGraphKernelNodeSetAttribute");
+	// What fails on the way out is not what is said.
+	FAULT_EVERY_CALL(&((struct fault_subject){open_kernel, add_stubborn_kernel, clean}),
+			 "cuGraphDestroyNode=CUDA_ERROR_INVALID_VALUE;cuGraphKernelNodeSetAttribute");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_definition, add_switch, clean}),
 			 "cuGraphConditionalHandleCreate", "cuGraphAddNode_v2");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_child, add_child, clean}), "cuGraphAddNode_v2");
@@ -263,6 +271,11 @@ static enum vg_status callback(void)
 	return still_building(vg_graph_builder_callback(builder, nothing, "text", 5));
 }
 
+static enum vg_status stubborn_callback(void)
+{
+	return vg_graph_builder_callback(builder, nothing, "text", 5);
+}
+
 static enum vg_status while_loop(void)
 {
 	struct vg_graph_condition condition;
@@ -319,6 +332,8 @@ TEST(what_builders_add)
 	FAULT_EVERY_CALL(&((struct fault_subject){open_capture, callback, clean}), "cuStreamGetCaptureInfo_v3",
 			 "cuUserObjectCreate", "cuGraphRetainUserObject", "cuGraphAddNode_v2",
 			 "cuStreamUpdateCaptureDependencies_v2");
+	FAULT_EVERY_CALL(&((struct fault_subject){open_capture, stubborn_callback, clean}),
+			 "cuGraphDestroyNode=CUDA_ERROR_INVALID_VALUE;cuStreamUpdateCaptureDependencies_v2");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_capture, while_loop, clean}), "cuGraphConditionalHandleCreate",
 			 "cuStreamCreateWithPriority", "cuStreamGetCaptureInfo_v3", "cuGraphAddNode_v2",
 			 "cuStreamUpdateCaptureDependencies_v2");
