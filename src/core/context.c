@@ -207,7 +207,7 @@ static enum vg_status find_green(CUcontext identity, CUgreenCtx *ret_green)
 
 enum vg_status vg_context_borrow(struct CUctx_st *handle, struct vg_context **ret_context)
 {
-	CUgreenCtx green;
+	CUgreenCtx green = NULL;
 
 	CORE_NEEDED(handle);
 	CORE_NEEDED(ret_context);

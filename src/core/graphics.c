@@ -72,11 +72,13 @@ static void free_resource(struct core_object *object)
 
 static const struct core_class graphics_class = {"graphics resource", close_resource, free_resource};
 
-static CUresult find_entry(const char *name, void *ret_entry)
+static bool find_entry(const char *name, void **ret_entry)
 {
 	CUdriverProcAddressQueryResult found;
 
-	return core_driver->cuGetProcAddress_v2(name, ret_entry, 3000, CU_GET_PROC_ADDRESS_DEFAULT, &found);
+	*ret_entry = NULL;
+	return core_driver->cuGetProcAddress_v2(name, ret_entry, 3000, CU_GET_PROC_ADDRESS_DEFAULT, &found) == CUDA_SUCCESS &&
+	       *ret_entry;
 }
 
 static enum vg_status check_flags(unsigned flags, const char *function)
@@ -110,7 +112,7 @@ static enum vg_status prepare(struct vg_context *context, unsigned flags, const 
 {
 	enum vg_status status = check_flags(flags, function);
 
-	if (status == VG_OK && find_entry(entry, ret_entry))
+	if (status == VG_OK && !find_entry(entry, ret_entry))
 		status = vg_fail(VG_UNSUPPORTED, 0, function, "the driver has no %s", entry);
 	return status ? status : new_resource(context, image, function, ret_resource);
 }

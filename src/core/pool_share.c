@@ -129,6 +129,11 @@ enum vg_status vg_memory_pool_register(struct vg_memory_resource *resource, cons
 	if (!entry)
 		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory to register a pool");
 	pthread_mutex_lock(&registry_lock);
+	if (atomic_load(&resource->object.closed)) { // meanwhile: it would stay in the registry for ever
+		pthread_mutex_unlock(&registry_lock);
+		free(entry);
+		CORE_USABLE(resource, "pool");
+	}
 	bool other_name = pool->has_uuid && memcmp(pool->uuid, uuid, sizeof pool->uuid) != 0;
 	struct core_pool *known = other_name ? NULL : find(uuid);
 	if (!other_name && !known) {
