@@ -29,43 +29,61 @@ VG_HOT static inline bool set_plain(CUlaunchConfig *native, const struct vg_laun
 	return true;
 }
 
-VG_HOT enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch_config *config, struct vg_kernel *kernel,
-				const struct vg_argument *arguments, size_t argument_count)
+// With clusters, cooperation or attributes, or of a program built with an older header.
+static __attribute__((noinline)) enum vg_status launch_configured(struct vg_stream *stream,
+								   const struct vg_launch_config *config,
+								   struct vg_kernel *kernel, void **values,
+								   const char *function)
 {
 	struct vg_launch_config c;
 	struct core_launch launch;
-	enum vg_status status;
 
-	CORE_USABLE(stream, "stream");
-	CORE_USABLE(kernel, "kernel");
-	CORE_NEEDED(config);
-	bool plain = set_plain(&launch.native, config);
-	if (!plain) {
-		CORE_OPTIONS(c, config);
-		status = core_launch_config(&launch, &c, stream->context->device, __func__);
-		if (status)
-			return status;
-	}
-	// At most 256 KiB: a kernel's parameters have 32,764 bytes, and none is empty.
-	void **values = alloca((kernel->parameter_count + 1) * sizeof *values);
-	status = core_launch_arguments(kernel, arguments, argument_count, values, __func__);
-	if (status)
-		return status;
-	CORE_ENTER(scope, stream->context->handle);
-	status = plain ? VG_OK : core_launch_cooperative(&launch, kernel, stream->context, __func__);
-	if (status)
-		return status;
-	if (__builtin_expect(stream->builder != NULL, 0))
-		status = core_builder_keep(stream->builder, &kernel->object, __func__);
+	enum vg_status status = core_options(&c, sizeof c, config, function);
+	if (status == VG_OK)
+		status = core_launch_config(&launch, &c, stream->context->device, function);
+	if (status == VG_OK)
+		status = core_launch_cooperative(&launch, kernel, stream->context, function);
 	if (status)
 		return status;
 	launch.native.hStream = stream->handle;
 	CUresult r = core_driver->cuLaunchKernelEx(&launch.native, (CUfunction)kernel->handle, values, NULL);
-	if (__builtin_expect(r == CUDA_SUCCESS, 1))
-		return VG_OK;
-	if (plain) // the words need the rest of it
-		core_launch_config(&launch, config, stream->context->device, __func__);
-	return core_launch_failed(r, &launch, kernel, stream->context->device, __func__, "cuLaunchKernelEx");
+	return r ? core_launch_failed(r, &launch, kernel, stream->context->device, function, "cuLaunchKernelEx") : VG_OK;
+}
+
+static __attribute__((noinline)) enum vg_status plain_failed(CUresult result, const struct vg_stream *stream,
+							     const struct vg_launch_config *config,
+							     const struct vg_kernel *kernel, const char *function)
+{
+	struct core_launch launch;
+
+	core_launch_config(&launch, config, stream->context->device, function);
+	return core_launch_failed(result, &launch, kernel, stream->context->device, function, "cuLaunchKernelEx");
+}
+
+VG_HOT enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch_config *config, struct vg_kernel *kernel,
+				const struct vg_argument *arguments, size_t argument_count)
+{
+	CUlaunchConfig native;
+
+	CORE_USABLE(stream, "stream");
+	CORE_USABLE(kernel, "kernel");
+	CORE_NEEDED(config);
+	// At most 256 KiB: a kernel's parameters have 32,764 bytes, and none is empty.
+	void **values = alloca((kernel->parameter_count + 1) * sizeof *values);
+	enum vg_status status = core_launch_arguments(kernel, arguments, argument_count, values, __func__);
+	if (status)
+		return status;
+	CORE_ENTER(scope, stream->context->handle);
+	if (__builtin_expect(stream->builder != NULL, 0)) {
+		status = core_builder_keep(stream->builder, &kernel->object, __func__);
+		if (status)
+			return status;
+	}
+	if (__builtin_expect(!set_plain(&native, config), 0))
+		return launch_configured(stream, config, kernel, values, __func__);
+	native.hStream = stream->handle;
+	CUresult r = core_driver->cuLaunchKernelEx(&native, (CUfunction)kernel->handle, values, NULL);
+	return __builtin_expect(r == CUDA_SUCCESS, 1) ? VG_OK : plain_failed(r, stream, config, kernel, __func__);
 }
 
 struct vg_prepared_launch {
