@@ -153,6 +153,34 @@ SHIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device)
 	return TAKE_DOWN(REAL(cuDevicePrimaryCtxReset_v2)(device), device);
 }
 
+// What a green context takes stays taken when it is destroyed, until the primary context goes, which
+// therefore has the charge (docs/hardware.md).
+static const uint64_t green_takes = 4ull << 20;
+
+static CUresult reserve_green(enum vg_entry entry, uint64_t *ret_held)
+{
+	CUresult result = reserve_primary(entry, ret_held);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = shim_charge(entry, VG_LEDGER_CONTEXT, green_takes);
+	if (result != CUDA_SUCCESS)
+		shim_refund(VG_LEDGER_CONTEXT, *ret_held);
+	return result;
+}
+
+static void keep_green(void)
+{
+	bool kept;
+
+	pthread_mutex_lock(&lock);
+	kept = primary.charged;
+	primary.bytes += kept ? green_takes : 0;
+	pthread_mutex_unlock(&lock);
+	if (!kept)
+		shim_refund(VG_LEDGER_CONTEXT, green_takes);
+}
+
 // Green contexts live in the primary context and bring it up if need be.
 SHIM_EXPORT CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device,
 					      unsigned int flags)
@@ -163,11 +191,15 @@ SHIM_EXPORT CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDe
 	if (!shim_enforcing())
 		return REAL(cuGreenCtxCreate)(green, resources, device, flags);
 	shim_first_context_over();
-	result = reserve_primary(VG_ENTRY_cuGreenCtxCreate, &held);
+	result = reserve_green(VG_ENTRY_cuGreenCtxCreate, &held);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = REAL(cuGreenCtxCreate)(green, resources, device, flags);
 	settle_primary(device, held, NULL);
+	if (result == CUDA_SUCCESS)
+		keep_green();
+	else
+		shim_refund(VG_LEDGER_CONTEXT, green_takes);
 	return result;
 }
 

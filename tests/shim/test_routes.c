@@ -382,6 +382,45 @@ TEST(closing_every_descriptor_hides_nothing)
 	TENANT(LIMIT, OVERHEAD_MIB * MIB, close_all_body);
 }
 
+static CUresult make_green(CUgreenCtx *green)
+{
+	CUdevResource whole, part;
+	CUdevResourceDesc description;
+	unsigned int count = 1;
+
+	CHECK_INT(cuDeviceGetDevResource(0, &whole, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+	CHECK_INT(cuDevSmResourceSplitByCount(&part, &count, &whole, NULL, 0, 8), CUDA_SUCCESS);
+	CHECK_INT(cuDevResourceGenerateDesc(&description, &part, 1), CUDA_SUCCESS);
+	return cuGreenCtxCreate(green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM);
+}
+
+// Each keeps 4 MiB until the primary context goes, though it was destroyed.
+static void green_body(void)
+{
+	CUdeviceptr address;
+	CUgreenCtx green;
+	unsigned int made = 0;
+
+	begin();
+	CHECK_INT(cuMemAlloc_v2(&address, ROOM - 18 * MIB), CUDA_SUCCESS);
+	while (made < 100 && make_green(&green) == CUDA_SUCCESS) {
+		CHECK_INT(cuGreenCtxDestroy(green), CUDA_SUCCESS);
+		made++;
+	}
+	CHECK_INT(made, 4);
+	CHECK_INT(charged(), LIMIT - 2 * MIB);
+	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
+	CHECK_INT(charged(), baseline + 16 * MIB);
+	CHECK_INT(cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+	CHECK_INT(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+}
+
+TEST(green_contexts_are_charged_until_the_primary_one_goes)
+{
+	TENANT(LIMIT, OVERHEAD_MIB * MIB, green_body);
+}
+
 // The exporter has 160 MiB; the importer, of the same vGPU, has no room for as much again.
 static void importer(void)
 {
