@@ -2,6 +2,7 @@
 // gone: copies of them too, in other processes or on their way through a socket. An epoll instance
 // of ours that each is added to tells when the last of them is closed: an item of it holds nothing,
 // and goes with the open file, whoever had it. Nobody waits on it; /proc lists its items.
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,6 +29,7 @@ static _Atomic int watcher = -1;
 // An item that stays as long as the watcher is ours: a program that closes what it did not open
 // takes both away, and then nobody can tell what is still open.
 static const uint64_t witness_key = 0;
+static _Atomic int witness = -1;
 
 static int watch(int descriptor, uint64_t key)
 {
@@ -44,12 +46,27 @@ static bool start_watching(void)
 		return false;
 	watcher = vg_fd_raise_consume(made);
 	made = watcher < 0 ? -1 : eventfd(0, EFD_CLOEXEC);
-	return made >= 0 && watch(vg_fd_raise_consume(made), witness_key) == 0;
+	witness = made < 0 ? -1 : vg_fd_raise_consume(made);
+	return witness >= 0 && watch(witness, witness_key) == 0;
+}
+
+// Both numbers may mean something else by now: the witness can be added again to what is not ours.
+static bool is_ours(void)
+{
+	if (watcher < 0 || witness < 0)
+		return false;
+	if (watch(witness, witness_key) < 0)
+		return errno == EEXIST;
+	epoll_ctl(watcher, EPOLL_CTL_DEL, witness, NULL);
+	return false;
 }
 
 int shim_exports_descriptor(void)
 {
-	return watcher;
+	int error = errno, descriptor = is_ours() ? watcher : -1;
+
+	errno = error;
+	return descriptor;
 }
 
 static int by_value(const void *left, const void *right)
@@ -138,7 +155,7 @@ static void remember(int descriptor, struct shim_physical *physical, uint64_t by
 		*one = (struct exported){bytes >> 21 << 32 | ++last_number, physical, exports};
 		exports = one;
 	}
-	if ((watcher >= 0 || start_watching()) && watch(descriptor, one->key) == 0)
+	if ((watcher < 0 ? start_watching() : is_ours()) && watch(descriptor, one->key) == 0)
 		return;
 	while (*link != one)
 		link = &(*link)->next;
