@@ -1,6 +1,8 @@
 // Modules and libraries load lazily: variables with the first thing that is asked of them, a kernel's
 // code with its first launch, which cannot be refused well any more. So what a launch would load is
 // loaded when the program asks for the handle, and charged; one that was never asked for costs nothing.
+#include <string.h>
+
 #include "shim/function.h"
 #include "shim/local.h"
 #include "shim/module.h"
@@ -26,19 +28,15 @@ static CUresult know(enum vg_entry entry, CUlibrary library, CUkernel kernel)
 	SHIM_RELAXED;
 	int64_t before = shim_load_begin();
 	CUfunction function;
-	CUresult result;
 
 	if (REAL(cuKernelGetFunction)(&function, kernel) != CUDA_SUCCESS) { // no context yet
 		shim_local_defer(kernel);
 		return CUDA_SUCCESS;
 	}
 	load(function);
-	result = shim_load_end(entry, SHIM_LIBRARY, library, before);
-	if (result != CUDA_SUCCESS)
-		return result;
-	note(function, (uintptr_t)kernel);
+	note(function, (uintptr_t)kernel); // whatever comes of it: the handle was seen
 	note(function, (uintptr_t)function);
-	return CUDA_SUCCESS;
+	return shim_load_end(entry, SHIM_LIBRARY, library, before);
 }
 
 CUresult shim_kernel_known(enum vg_entry entry, CUkernel kernel)
@@ -51,7 +49,7 @@ CUresult shim_kernel_known(enum vg_entry entry, CUkernel kernel)
 
 SHIM_EXPORT CUresult CUDAAPI cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
 {
-	CUresult result = shim_load_check(SHIM_LIBRARY, library);
+	CUresult result = shim_load_check(VG_ENTRY_cuLibraryGetKernel, SHIM_LIBRARY, library);
 
 	if (result == CUDA_SUCCESS)
 		result = REAL(cuLibraryGetKernel)(kernel, library, name);
@@ -60,19 +58,21 @@ SHIM_EXPORT CUresult CUDAAPI cuLibraryGetKernel(CUkernel *kernel, CUlibrary libr
 	result = know(VG_ENTRY_cuLibraryGetKernel, library, *kernel);
 	if (result == CUDA_SUCCESS)
 		shim_load_used(SHIM_LIBRARY, library);
+	else
+		*kernel = NULL; // it may be loaded all the same
 	return result;
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuLibraryGetKernelCount(unsigned int *count, CUlibrary library)
 {
-	CUresult result = shim_load_check(SHIM_LIBRARY, library);
+	CUresult result = shim_load_check(VG_ENTRY_cuLibraryGetKernelCount, SHIM_LIBRARY, library);
 
 	return result == CUDA_SUCCESS ? REAL(cuLibraryGetKernelCount)(count, library) : result;
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int most, CUlibrary library)
 {
-	CUresult result = shim_load_check(SHIM_LIBRARY, library);
+	CUresult result = shim_load_check(VG_ENTRY_cuLibraryEnumerateKernels, SHIM_LIBRARY, library);
 	unsigned int count = 0;
 
 	if (result == CUDA_SUCCESS)
@@ -85,6 +85,8 @@ SHIM_EXPORT CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel *kernels, unsign
 		result = know(VG_ENTRY_cuLibraryEnumerateKernels, library, kernels[i]);
 	if (result == CUDA_SUCCESS)
 		shim_load_used(SHIM_LIBRARY, library);
+	else
+		memset(kernels, 0, count * sizeof *kernels);
 	return result;
 }
 
@@ -98,7 +100,7 @@ SHIM_EXPORT CUresult CUDAAPI cuKernelGetFunction(CUfunction *function, CUkernel 
 // Whatever is asked of a library loads it into the current context.
 #define ASK(abi, what, handle, ...)                                                                \
 	do {                                                                                       \
-		CUresult result = shim_load_check(what, handle);                                   \
+		CUresult result = shim_load_check(VG_ENTRY_##abi, what, handle);                   \
 		int64_t before;                                                                    \
 		if (result != CUDA_SUCCESS || !shim_enforcing())                                   \
 			return result != CUDA_SUCCESS ? result : REAL(abi)(__VA_ARGS__);           \
@@ -158,14 +160,13 @@ static CUresult know_function(enum vg_entry entry, CUmodule module, CUfunction f
 		REAL(cuFuncLoad)(function);
 		result = shim_load_end(entry, SHIM_MODULE, module, before);
 	}
-	if (result == CUDA_SUCCESS)
-		note(function, (uintptr_t)function);
+	note(function, (uintptr_t)function);
 	return result;
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
-	CUresult result = shim_load_check(SHIM_MODULE, module);
+	CUresult result = shim_load_check(VG_ENTRY_cuModuleGetFunction, SHIM_MODULE, module);
 
 	if (result == CUDA_SUCCESS)
 		result = REAL(cuModuleGetFunction)(function, module, name);
@@ -174,12 +175,14 @@ SHIM_EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule 
 	result = know_function(VG_ENTRY_cuModuleGetFunction, module, *function);
 	if (result == CUDA_SUCCESS)
 		shim_load_used(SHIM_MODULE, module);
+	else
+		*function = NULL;
 	return result;
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction *functions, unsigned int most, CUmodule module)
 {
-	CUresult result = shim_load_check(SHIM_MODULE, module);
+	CUresult result = shim_load_check(VG_ENTRY_cuModuleEnumerateFunctions, SHIM_MODULE, module);
 	unsigned int count = 0;
 
 	if (result == CUDA_SUCCESS)
@@ -192,5 +195,7 @@ SHIM_EXPORT CUresult CUDAAPI cuModuleEnumerateFunctions(CUfunction *functions, u
 		result = know_function(VG_ENTRY_cuModuleEnumerateFunctions, module, functions[i]);
 	if (result == CUDA_SUCCESS)
 		shim_load_used(SHIM_MODULE, module);
+	else
+		memset(functions, 0, count * sizeof *functions);
 	return result;
 }

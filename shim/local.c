@@ -11,6 +11,7 @@ _Atomic bool shim_launch_watched;
 static const uint64_t from_the_start = 1024;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t raising = PTHREAD_MUTEX_INITIALIZER; // what a context holds is looked up, then raised
 static uint64_t heaviest; // bytes a thread, of all kernels noted
 static int contexts, deferred;
 
@@ -63,9 +64,9 @@ void shim_local_defer(CUkernel kernel)
 
 static CUcontext context_of(CUstream stream)
 {
-	CUcontext context = NULL;
+	CUcontext context = shim_only_context;
 
-	if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD ||
+	if (context || !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD ||
 	    REAL(cuStreamGetCtx)(stream, &context) != CUDA_SUCCESS)
 		return shim_current_context();
 	return context;
@@ -135,7 +136,9 @@ CUresult shim_local_raise(enum vg_entry entry, CUfunction function, CUstream str
 			return result;
 	}
 	ret_raise->context = context_of(stream);
+	pthread_mutex_lock(&raising);
 	result = raise_to(entry, kernel.bytes, ret_raise);
+	pthread_mutex_unlock(&raising);
 	if (result == CUDA_SUCCESS)
 		watch_no_more(ret_raise->context);
 	return result;

@@ -113,17 +113,23 @@ static CUresult unload(enum shim_what what, void *handle, uint64_t bytes)
 	return result;
 }
 
-// Nothing of it was handed out but its own handle, which from now on stands for nothing.
+// Something that does not fit is loaded.
+static _Atomic bool overran;
+
+// If nothing of it was handed out but its own handle, that stands for nothing from now on.
 static void undo(enum shim_what what, void *handle)
 {
 	struct shim_record record = {.key = (uintptr_t)handle, .what = (uint8_t)what, .kind = VG_LEDGER_MODULE};
 
 	if (shim_record_take(what, record.key, &record) && record.references > 0) {
 		shim_record_put(&record);
+		overran = true;
 		return;
 	}
-	if (unload(what, handle, record.bytes) != CUDA_SUCCESS)
+	if (unload(what, handle, record.bytes) != CUDA_SUCCESS) {
+		overran = true;
 		return;
+	}
 	record.bytes = 0;
 	record.origin = SHIM_UNDONE;
 	shim_record_put(&record);
@@ -154,11 +160,15 @@ void shim_load_used(enum shim_what what, void *handle)
 		shim_record_put(&record);
 }
 
-CUresult shim_load_check(enum shim_what what, void *handle)
+CUresult shim_load_check(enum vg_entry entry, enum shim_what what, void *handle)
 {
 	struct shim_record record;
 
-	if (!shim_counting() || !shim_record_find(what, (uintptr_t)handle, &record))
+	if (!shim_counting())
+		return CUDA_SUCCESS;
+	if (overran && shim_undeclared_gate(entry) != CUDA_SUCCESS)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!shim_record_find(what, (uintptr_t)handle, &record))
 		return CUDA_SUCCESS;
 	return record.origin == SHIM_UNDONE ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }

@@ -282,6 +282,36 @@ static int libraries(size_t bytes)
 	return 0;
 }
 
+// Every context loads a library anew. One that is in use cannot be unloaded where it does not fit: the
+// first may be too much, and then no more is loaded.
+static int contexts(size_t bytes)
+{
+	enum { LIBRARIES = 3 };
+	CUlibrary libraries[LIBRARIES];
+	CUctxCreateParams plain = {0};
+	CUcontext second;
+	CUkernel kernel;
+	CUdeviceptr rest;
+
+	begin();
+	for (int i = 0; i < LIBRARIES; i++) {
+		WORKS(load_library(bytes, &libraries[i]));
+		WORKS(cuLibraryGetKernel(&kernel, libraries[i], "small"));
+	}
+	WORKS(cuCtxCreate(&second, &plain, 0, 0));
+	poll(NULL, 0, 600);
+	left();
+	poll(NULL, 0, 600);
+	WORKS(cuMemAlloc(&rest, left() - bytes / 2));
+	for (int i = 0; i < 2 * LIBRARIES; i++) {
+		kernel = NULL;
+		MUST(cuLibraryGetKernel(&kernel, libraries[i % LIBRARIES], "small") == CUDA_ERROR_OUT_OF_MEMORY);
+		MUST(!kernel); // which the driver may have loaded
+	}
+	hold();
+	return 0;
+}
+
 static CUmodule load_local(void)
 {
 	static const char body[] = "{\n.local .align 16 .b8 depot[%d];\n.reg .b64 %%rd<5>;\n.reg .b32 %%r<3>;\n"
@@ -367,6 +397,8 @@ int main(int argc, char **argv)
 		failed = dead(bytes, argv);
 	else if (strcmp(what, "libraries") == 0)
 		failed = libraries(bytes);
+	else if (strcmp(what, "contexts") == 0)
+		failed = contexts(bytes);
 	else if (strcmp(what, "local") == 0)
 		failed = local_memory();
 	else if (strcmp(what, "giver") == 0)
