@@ -10,7 +10,7 @@ enum { DESCRIPTOR_MAGIC = 0x44455332, RESOURCE_MAGIC = 0x52455332, QUEUES = 8 };
 struct resource { // in CUdevResource's private bytes
 	uint32_t magic, device;
 	uint32_t split; // which call made it; 0: a device's or a context's
-	bool group;	// a result of the split, not what remained
+	bool group;	// not to be split again before a context has it
 	uint8_t mask[SIM_SMS / 8];
 };
 _Static_assert(sizeof(struct resource) <= sizeof(((CUdevResource *)0)->_internal_padding), "fits");
@@ -119,7 +119,6 @@ static void take(struct resource *from, uint32_t split, unsigned count, struct r
 static void fill_remainder(CUdevResource *to, struct resource *rest, uint32_t split, unsigned unit)
 {
 	rest->split = split;
-	rest->group = false;
 	fill(to, rest, unit, 0);
 	if (sim_green_count(rest->mask) == 0)
 		to->type = CU_DEV_RESOURCE_TYPE_INVALID;
@@ -152,6 +151,7 @@ CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int
 		take(&hidden, split, size, &part);
 		fill(&result[i], &part, 0, 0); // an H200 says nothing of a group's steps
 	}
+	hidden.group = true; // an H200 does not split what remains either
 	if (remaining)
 		fill_remainder(remaining, &hidden, split, unit);
 	return CUDA_SUCCESS;

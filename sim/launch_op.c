@@ -78,7 +78,7 @@ CUresult sim_launch_cluster(const struct CUfunc_st *function, const unsigned gri
 	if (blocks > (settings->cluster_any ? SIM_CLUSTER_MOST : SIM_CLUSTER_PORTABLE))
 		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	if (!fits_grid(cluster, grid))
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	if (blocks > 1 && (info->uses_cluster || sim_process.config.cc_major < 9)) {
 		sim_log("%s: its blocks meet in clusters, which are not simulated", info->name);
 		return CUDA_ERROR_NOT_SUPPORTED;

@@ -179,8 +179,10 @@ CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const C
 	SIM_TRY(subject(func, &function));
 	SIM_TRY(cluster_of(config, function, cluster));
 	int threads = (int)(config->blockDimX * config->blockDimY * config->blockDimZ);
-	int blocks = cluster[0] ? (int)(cluster[0] * cluster[1] * cluster[2]) : 1;
-	*numClusters = sim_occupancy_blocks(function->info, threads, config->sharedMemBytes) *
-		       (int)function->module->context->sms / blocks;
+	int blocks = (int)(cluster[0] * cluster[1] * cluster[2]);
+	*numClusters = 0; // without a cluster
+	if (blocks)
+		*numClusters = sim_occupancy_blocks(function->info, threads, config->sharedMemBytes) *
+			       (int)function->module->context->sms / blocks;
 	return CUDA_SUCCESS;
 }

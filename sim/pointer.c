@@ -65,6 +65,13 @@ static CUresult get_memory(void *data, CUpointer_attribute attribute, CUdevicept
 	return CUDA_SUCCESS;
 }
 
+// Memory of pools that are on no device counts as the current context's.
+static bool pool_of_host(const struct sim_pointer *pointer, struct sim_context **ret_context)
+{
+	return pointer->range && pointer->range->kind == SIM_RANGE_POOL && !pointer->device &&
+	       sim_context_current(ret_context) == CUDA_SUCCESS;
+}
+
 static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	struct sim_pointer p;
@@ -74,7 +81,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		if (!p.context)
+		if (!p.context && !pool_of_host(&p, &p.context))
 			return CUDA_ERROR_INVALID_VALUE; // belongs to no context
 		*(CUcontext *)data = sim_context_handle(p.context);
 		break;
@@ -100,6 +107,8 @@ static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 		*(bool *)data = p.managed;
 		break;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		if (!p.device && pool_of_host(&p, &p.context))
+			p.device = p.context->device;
 		*(int *)data = p.device ? p.device->ordinal : CU_DEVICE_CPU;
 		break;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:

@@ -295,6 +295,9 @@ CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *ma
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++) {
 		struct sim_device *device;
+		if (map[i].location.type == CU_MEM_LOCATION_TYPE_HOST && !changed->device &&
+		    map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+			continue; // it has it
 		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 			return CUDA_ERROR_INVALID_VALUE;
 		SIM_TRY(sim_device_get(map[i].location.id, &device));
@@ -308,6 +311,8 @@ CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *ma
 	}
 	sim_memory_lock();
 	for (size_t i = 0; i < count; i++) {
+		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+			continue;
 		changed->access[map[i].location.id] = (unsigned char)map[i].flags;
 		for (size_t c = 0; c < changed->chunk_count; c++)
 			if (changed->chunks[c])
@@ -327,13 +332,15 @@ CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPo
 	SIM_TRY(sim_pool_get(memPool, &asked));
 	if (!flags || !location)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!asked->device && location->type == CU_MEM_LOCATION_TYPE_HOST) {
-		*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	bool managed = sim_pool_managed(asked); // everybody's, and of nobody by name
+	if (location->type == CU_MEM_LOCATION_TYPE_HOST ||
+	    (location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA && sim_numa_node(location->id))) {
+		*flags = asked->device || managed ? CU_MEM_ACCESS_FLAGS_PROT_NONE : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 		return CUDA_SUCCESS;
 	}
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_device_get(location->id, &device));
-	*flags = (CUmemAccess_flags)asked->access[device->ordinal];
+	*flags = managed ? CU_MEM_ACCESS_FLAGS_PROT_NONE : (CUmemAccess_flags)asked->access[device->ordinal];
 	return CUDA_SUCCESS;
 }

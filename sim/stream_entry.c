@@ -66,6 +66,7 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream hStream)
 	SIM_ENTER(cuStreamSynchronize);
 	SIM_TRY(sim_stream_get(hStream, &stream));
 	SIM_TRY(sim_capture_forbidden(stream));
+	SIM_TRY(sim_capture_unsafe());
 	return sim_stream_wait_idle(stream);
 }
 
@@ -112,7 +113,7 @@ CUresult CUDAAPI cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx
 	SIM_TRY(sim_stream_get(hStream, &stream));
 	if (!pCtx || !pGreenCtx)
 		return CUDA_ERROR_INVALID_VALUE;
-	*pCtx = stream->green ? NULL : sim_context_handle(stream->context);
+	*pCtx = sim_context_handle(stream->context); // of a green one, what it is a part of
 	*pGreenCtx = (CUgreenCtx)stream->green;
 	return CUDA_SUCCESS;
 }

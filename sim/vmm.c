@@ -195,7 +195,13 @@ CUresult CUDAAPI cuMemGetAllocationGranularity(size_t *granularity, const CUmemA
 	if (!granularity ||
 	    (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(check_properties(prop, &device));
+	// It asks less than cuMemCreate: of what, and whether the device is there.
+	if (!prop || (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED && prop->type != CU_MEM_ALLOCATION_TYPE_MANAGED))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+		SIM_TRY(sim_device_get(prop->location.id, &device));
+	else if (!on_host(&prop->location) && prop->location.type != CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+		return CUDA_ERROR_INVALID_VALUE;
 	*granularity = SIM_GRANULE;
 	return CUDA_SUCCESS;
 }
@@ -308,10 +314,26 @@ static CUresult set_access(struct sim_mapping *mapping, const CUmemAccessDesc *d
 	return CUDA_SUCCESS;
 }
 
+// Whole mappings without gaps, of however many reservations. With the memory lock held.
+static bool fully_mapped(CUdeviceptr ptr, size_t size)
+{
+	CUdeviceptr at = ptr;
+
+	if (size > UINT64_MAX - ptr)
+		return false;
+	while (at < ptr + size) {
+		const struct sim_mapping *mapping = sim_mapping_find(at);
+		if (!mapping || mapping->range->kind != SIM_RANGE_RESERVED || mapping->base != at ||
+		    mapping->size > ptr + size - at)
+			return false;
+		at += mapping->size;
+	}
+	return true;
+}
+
 CUresult CUDAAPI cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
-	CUresult result = CUDA_SUCCESS;
-	size_t covered;
+	CUresult result;
 
 	SIM_ENTER(cuMemSetAccess);
 	if (!desc || count == 0 || size == 0 || size % SIM_GRANULE || ptr % SIM_GRANULE)
@@ -319,12 +341,13 @@ CUresult CUDAAPI cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessD
 	for (size_t i = 0; i < count; i++)
 		SIM_TRY(check_access(&desc[i]));
 	sim_memory_lock();
-	if (!whole_mappings(ptr, size, &covered) || covered != size)
-		result = CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-		for (struct sim_mapping *m = sim_range_find(ptr)->mappings; m && result == CUDA_SUCCESS; m = m->next)
-			if (m->base >= ptr && m->base < ptr + size)
-				result = set_access(m, &desc[i]);
+	result = fully_mapped(ptr, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	for (CUdeviceptr at = ptr; at < ptr + size && result == CUDA_SUCCESS;) {
+		struct sim_mapping *mapping = sim_mapping_find(at);
+		for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
+			result = set_access(mapping, &desc[i]);
+		at = mapping->base + mapping->size;
+	}
 	sim_memory_unlock();
 	return result;
 }

@@ -120,6 +120,9 @@ CONFORM(allocation_in_a_global_capture)
 	WORKS(cuMemGetInfo(&available, &total));
 	GIVES(cuMemAlloc(&address, 4096), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	GIVES(cuStreamSynchronize(other), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); // although it captures nothing
+	GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 	WORKS(cuMemAlloc(&address, 4096));
 	WORKS(end_capture());

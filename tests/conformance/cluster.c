@@ -79,12 +79,12 @@ CONFORM(shapes)
 	fixed = need_function(module, "fixed");
 	free = need_function(module, "free");
 	WORKS(launch("free", 8, 8, NULL));
-	FAILS(launch("free", 9, 2, NULL)); // the grid is in whole clusters
-	FAILS(launch("free", 32, 32, NULL));
+	GIVES(launch("free", 9, 2, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE); // the grid is in whole clusters
+	GIVES(launch("free", 32, 32, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
 	WORKS(launch("fixed", 8, 0, NULL)); // as it was compiled
 	WORKS(launch("fixed", 8, 4, NULL));
-	FAILS(launch("fixed", 8, 2, NULL));
-	FAILS(launch("fixed", 6, 0, NULL));
+	GIVES(launch("fixed", 8, 2, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	GIVES(launch("fixed", 6, 0, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
 	WORKS(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, fixed));
 	EQUALS(value, 4);
 	GIVES(cuFuncSetAttribute(fixed, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2), CUDA_ERROR_INVALID_VALUE);
@@ -116,6 +116,10 @@ CONFORM(occupancy)
 	attribute.value.clusterDim.x = 4;
 	WORKS(cuOccupancyMaxActiveClusters(&four, free, &config));
 	BETWEEN(four, 1, two / 2);
+	config.numAttrs = 0;
+	WORKS(cuOccupancyMaxActiveClusters(&four, free, &config));
+	EQUALS(four, 0); // without a cluster
+	config.numAttrs = 1;
 	GIVES(cuOccupancyMaxPotentialClusterSize(NULL, free, &config), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuOccupancyMaxActiveClusters(&two, free, NULL), CUDA_ERROR_INVALID_VALUE);
 }

@@ -45,7 +45,12 @@ CONFORM(rules_of_splits)
 	NEED(cuDevSmResourceSplitByCount(groups, &count, &whole, &rest, 0, 8));
 	EQUALS(count, 2);
 	count = 1;
-	FAILS(cuDevSmResourceSplitByCount(&again, &count, &groups[0], NULL, 0, 8)); // it must be a context's first
+	// It must be a context's first, and so must what remained.
+	GIVES(cuDevSmResourceSplitByCount(&again, &count, &groups[0], NULL, 0, 8),
+	      CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+	count = 1;
+	GIVES(cuDevSmResourceSplitByCount(&again, &count, &rest, NULL, 0, 8),
+	      CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 	WORKS(cuDevResourceGenerateDesc(&description, groups, 2)); // of one split
 	count = 1;
 	NEED(cuDevSmResourceSplitByCount(&other, &count, &whole, NULL, 0, 16));
@@ -136,6 +141,10 @@ CONFORM(green_contexts)
 	WORKS(cuStreamGetGreenCtx(stream, &of_green_stream));
 	HOLDS(of_green_stream == green);
 	WORKS(cuStreamGetCtx(stream, &of_stream));
+	CUcontext of_both = NULL;
+	of_green_stream = NULL;
+	WORKS(cuStreamGetCtx_v2(stream, &of_both, &of_green_stream));
+	HOLDS(of_both != NULL && of_both != view && of_green_stream == green); // the context that it is a part of
 	// a kernel of the primary context runs on it
 	CUfunction store = need_function(need_module(ptx_basic), "store");
 	CUdeviceptr address;

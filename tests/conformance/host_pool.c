@@ -69,6 +69,50 @@ CONFORM(in_host_memory)
 	GIVES(cuMemPoolCreate(&pool, &wrong), CUDA_ERROR_INVALID_VALUE);
 }
 
+// What the pool says of the device, of the host, and of a node.
+static void check_access(CUmemoryPool pool, int here, int host, int node)
+{
+	CUmemLocation places[] = {{.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+		{.type = CU_MEM_LOCATION_TYPE_HOST}, {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA}};
+	const int wanted[] = {here, host, node};
+
+	for (int i = 0; i < 3; i++) {
+		CUmemAccess_flags flags = 99;
+		WORKS(cuMemPoolGetAccess(&flags, pool, &places[i]));
+		EQUALS(flags, wanted[i]);
+	}
+}
+
+CONFORM(who_has_access)
+{
+	const int both = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	CUmemAccessDesc host = {.location = {.type = CU_MEM_LOCATION_TYPE_HOST}, .flags = both};
+	CUmemoryPool pool = NULL;
+
+	need_support(CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED);
+	WORKS(cuDeviceGetDefaultMemPool(&pool, device));
+	check_access(pool, both, 0, 0);
+	pool = make(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST, 0, CU_MEM_HANDLE_TYPE_NONE);
+	check_access(pool, 0, both, both);
+	WORKS(cuMemPoolSetAccess(pool, &host, 1));
+	open_to_device(pool);
+	check_access(pool, both, both, both);
+	CUdeviceptr address = 0;
+	CUcontext owner = NULL;
+	int ordinal = 99;
+	NEED(cuMemAllocFromPoolAsync(&address, 64 * KiB, pool, stream));
+	NEED(cuStreamSynchronize(stream));
+	WORKS(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address));
+	EQUALS(ordinal, device);
+	WORKS(cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, address));
+	WORKS(cuMemFreeAsync(address, stream));
+	WORKS(cuStreamSynchronize(stream));
+	WORKS(cuMemPoolDestroy(pool));
+	pool = make(CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_LOCATION_TYPE_NONE, 0, CU_MEM_HANDLE_TYPE_NONE);
+	check_access(pool, 0, 0, 0);
+	WORKS(cuMemPoolDestroy(pool));
+}
+
 CONFORM(on_a_node)
 {
 	need_support(CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED);

@@ -50,6 +50,16 @@ CONFORM(granularity)
 	EQUALS(recommended, BLOCK);
 	GIVES(cuMemGetAllocationGranularity(NULL, &wanted, 0), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemGetAllocationGranularity(&least, &wanted, 7), CUDA_ERROR_INVALID_VALUE);
+	// It answers for what cuMemCreate refuses.
+	CUmemGenericAllocationHandle handle;
+	wanted.location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT};
+	WORKS(cuMemGetAllocationGranularity(&least, &wanted, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+	EQUALS(least, BLOCK);
+	GIVES(cuMemCreate(&handle, BLOCK, &wanted, 0), CUDA_ERROR_INVALID_VALUE);
+	wanted = properties(0);
+	wanted.type = CU_MEM_ALLOCATION_TYPE_MANAGED;
+	WORKS(cuMemGetAllocationGranularity(&least, &wanted, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+	GIVES(cuMemCreate(&handle, BLOCK, &wanted, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
 CONFORM(invalid_handles)
@@ -243,6 +253,21 @@ CONFORM(access_of_mappings)
 	GIVES(allow(address, BLOCK / 2, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), CUDA_ERROR_INVALID_VALUE);
 	GIVES(allow(address, BLOCK, 2), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuMemUnmap(address, 2 * BLOCK)); // two whole mappings in one call
+	// One call also for mappings of several reservations, where one follows the other.
+	CUdeviceptr places[2];
+	NEED(cuMemAddressReserve(&places[0], BLOCK, 0, 0, 0));
+	NEED(cuMemAddressReserve(&places[1], BLOCK, BLOCK, places[0] + BLOCK, 0));
+	for (int i = 0; i < 2; i++) {
+		handles[i] = make(BLOCK, 0);
+		NEED(cuMemMap(places[i], BLOCK, 0, handles[i], 0));
+		WORKS(cuMemRelease(handles[i]));
+	}
+	if (places[1] == places[0] + BLOCK)
+		WORKS(allow(places[0], 2 * BLOCK, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+	for (int i = 0; i < 2; i++) {
+		WORKS(cuMemUnmap(places[i], BLOCK));
+		WORKS(cuMemAddressFree(places[i], BLOCK));
+	}
 	WORKS(cuMemAddressFree(address, 2 * BLOCK));
 }
 
