@@ -1,5 +1,6 @@
 /* The machine's NVIDIA driver as NVML knows it: versions, processes, and NVML's own errors. No CUDA context is ever
- * created for these questions; NVML is initialised with the first of them, once per process, and again after fork.
+ * created for these questions; NVML is initialised with the first of them, once per process, and again after fork. A
+ * fork while another thread asks is safe for this library; NVML itself does not promise it.
  *
  * Failures of NVML: UNSUPPORTED (this GPU, driver or library has no such thing), DENIED, NOT_FOUND, NOT_READY (a time
  * ran out), BUSY, NO_DRIVER (no library, or no driver behind it), and NVML for all others; vg_last_error()->code is

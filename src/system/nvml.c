@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const struct vg_nvml *nvml;
+static const struct vg_nvml *_Atomic nvml; // once set, the same for ever
 static _Atomic(pid_t) initialised_by; // NVML's state does not survive fork
 
 // A child must not find the lock taken by a thread that it does not have.
@@ -31,11 +31,12 @@ __attribute__((constructor)) static void follow_forks(void)
 
 static enum vg_status open_locked(const char *function)
 {
+	const struct vg_nvml *table;
 	char problem[4200];
 
-	if (vg_nvml_load(&nvml, problem, sizeof problem))
+	if (vg_nvml_load(&table, problem, sizeof problem))
 		return vg_fail(VG_NO_DRIVER, NVML_ERROR_LIBRARY_NOT_FOUND, function, "%s", problem);
-	nvmlReturn_t result = nvml->nvmlInitWithFlags(0);
+	nvmlReturn_t result = table->nvmlInitWithFlags(0);
 	if (result == NVML_ERROR_LIB_RM_VERSION_MISMATCH)
 		return vg_fail(VG_NO_DRIVER, result, function,
 			       "nvmlInit: %s: the NVML library and the loaded kernel module are of different versions: "
@@ -44,6 +45,7 @@ static enum vg_status open_locked(const char *function)
 			       vg_nvml_error_name(result));
 	if (result)
 		return system_nvml_failed(result, function, "nvmlInit", "is the NVIDIA driver loaded?");
+	atomic_store(&nvml, table);
 	atomic_store(&initialised_by, getpid());
 	return VG_OK;
 }
@@ -59,7 +61,7 @@ enum vg_status system_nvml_open(const char *function, const struct vg_nvml **ret
 		give_lock();
 	}
 	if (status == VG_OK)
-		*ret_nvml = nvml;
+		*ret_nvml = atomic_load(&nvml);
 	return status;
 }
 

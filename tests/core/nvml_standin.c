@@ -2,6 +2,7 @@
 // lost. It lacks most entries, as an older driver's library does; what it has, answers by the book.
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #pragma GCC visibility push(default)
 #include "abi/nvml_abi.h"
@@ -22,8 +23,10 @@ struct nvmlSystemEventSet_st {
 
 nvmlReturn_t nvmlInitWithFlags(unsigned flags)
 {
-	const char *answer = getenv("STANDIN_INIT");
+	const char *answer = getenv("STANDIN_INIT"), *slow = getenv("STANDIN_SLOW");
 
+	if (slow)
+		usleep((unsigned)atoi(slow) * 1000);
 	return answer ? (nvmlReturn_t)atoi(answer) : NVML_SUCCESS;
 }
 

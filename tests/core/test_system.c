@@ -273,33 +273,6 @@ TEST(threads)
 	in_child(threads_ask);
 }
 
-static void fork_meanwhile(void)
-{
-	int failed = 0, status;
-	pthread_t thread;
-
-	alarm(20);
-	CHECK_INT(pthread_create(&thread, NULL, ask_often, &failed), 0);
-	pid_t child = fork();
-	if (child == 0) {
-		alarm(20);
-		ask_after_fork();
-		_exit(0);
-	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0);
-	CHECK_INT(pthread_join(thread, NULL), 0);
-	CHECK_INT(failed, 0);
-}
-
-// A child is made while another thread initialises NVML: it finds no lock taken.
-TEST(fork_while_a_thread_asks)
-{
-	before_fork = first_gpu();
-	for (int i = 0; i < 20; i++)
-		in_child(fork_meanwhile);
-}
-
 TEST(error_names)
 {
 	CHECK_STR(vg_nvml_error_name(0), "NVML_SUCCESS");

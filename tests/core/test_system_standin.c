@@ -2,6 +2,7 @@
 // older library lacks.
 #include "core_test.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <sys/wait.h>
 
@@ -54,6 +55,55 @@ TEST(start)
 	start_with("18", VG_NO_DRIVER, "of different versions");
 	start_with("4", VG_DENIED, "NVML_ERROR_NO_PERMISSION");
 	start_with("999", VG_NVML, "NVML_ERROR_UNKNOWN");
+}
+
+static void *ask_once(void *failed)
+{
+	unsigned count;
+
+	*(int *)failed = vg_gpu_count(&count) != VG_OK;
+	return NULL;
+}
+
+static void fork_while_nvml_starts(void)
+{
+	int failed = 1, status;
+	pthread_t thread;
+	unsigned count;
+
+	alarm(20);
+	setenv("STANDIN_SLOW", "100", 1);
+	CHECK_INT(pthread_create(&thread, NULL, ask_once, &failed), 0);
+	usleep(20000);
+	pid_t child = fork();
+	if (child == 0) {
+		alarm(20);
+		OK(vg_gpu_count(&count));
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+	CHECK_INT(pthread_join(thread, NULL), 0);
+	CHECK_INT(failed, 0);
+}
+
+// A child that is made while another thread starts NVML finds no lock taken.
+TEST(fork_beside_a_start)
+{
+	int status;
+
+#ifdef __SANITIZE_THREAD__
+	SKIP("the thread sanitizer takes a thread that is not in the child for a leak");
+#endif
+	begin();
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		fork_while_nvml_starts();
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
 }
 
 TEST(versions)
