@@ -17,7 +17,11 @@ struct CUgraphicsResource_st {
 	CUdeviceptr address; // of a buffer
 	size_t size;
 	CUarray array; // of an image
+	struct CUgraphicsResource_st *next_free;
 };
+
+static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct CUgraphicsResource_st *free_list; // a stale handle still points at one, without its magic
 
 struct object { // what the variable declares
 	unsigned name, width, height; // no width: a buffer
@@ -60,14 +64,25 @@ static CUresult resource_get(CUgraphicsResource handle)
 
 static CUresult new_resource(struct sim_context *context, unsigned flags, struct CUgraphicsResource_st **ret_resource)
 {
-	struct CUgraphicsResource_st *resource = calloc(1, sizeof *resource);
-
-	if (!resource)
+	pthread_mutex_lock(&free_lock);
+	struct CUgraphicsResource_st *resource = free_list;
+	if (resource)
+		free_list = resource->next_free;
+	pthread_mutex_unlock(&free_lock);
+	if (!resource && !(resource = malloc(sizeof *resource)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	resource->context = context;
-	resource->flags = flags;
+	*resource = (struct CUgraphicsResource_st){.context = context, .flags = flags};
 	*ret_resource = resource;
 	return CUDA_SUCCESS;
+}
+
+static void put_resource(struct CUgraphicsResource_st *resource)
+{
+	resource->magic = 0;
+	pthread_mutex_lock(&free_lock);
+	resource->next_free = free_list;
+	free_list = resource;
+	pthread_mutex_unlock(&free_lock);
 }
 
 CUresult CUDAAPI cuGraphicsGLRegisterBuffer(CUgraphicsResource *pCudaResource, unsigned int buffer, unsigned int Flags)
@@ -86,7 +101,7 @@ CUresult CUDAAPI cuGraphicsGLRegisterBuffer(CUgraphicsResource *pCudaResource, u
 	SIM_TRY(new_resource(context, Flags, &resource));
 	CUresult result = sim_memory_alloc(context, object.size, SIM_RANGE_MODULE, &resource->address);
 	if (result != CUDA_SUCCESS) {
-		free(resource);
+		put_resource(resource);
 		return result;
 	}
 	resource->size = object.size;
@@ -117,7 +132,7 @@ CUresult CUDAAPI cuGraphicsGLRegisterImage(CUgraphicsResource *pCudaResource, un
 					     .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 4};
 	CUresult result = cuArrayCreate_v2(&resource->array, &shape);
 	if (result != CUDA_SUCCESS) {
-		free(resource);
+		put_resource(resource);
 		return result;
 	}
 	resource->magic = RESOURCE_MAGIC;
@@ -129,11 +144,12 @@ CUresult CUDAAPI cuGraphicsUnregisterResource(CUgraphicsResource resource)
 {
 	SIM_ENTER(cuGraphicsUnregisterResource);
 	SIM_TRY(resource_get(resource));
-	resource->magic = 0;
-	(void)sim_context_synchronize(resource->context);
-	if (resource->array)
-		return cuArrayDestroy(resource->array);
-	return sim_memory_free(resource->address);
+	const struct CUgraphicsResource_st gone = *resource;
+	put_resource(resource);
+	(void)sim_context_synchronize(gone.context);
+	if (gone.array)
+		return cuArrayDestroy(gone.array);
+	return sim_memory_free(gone.address);
 }
 
 // All of them, or none: each registered, none twice, each (not) mapped.
