@@ -1,10 +1,21 @@
 // set: resizes a vGPU, also while programs run in it.
 #include <stdio.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "session.h"
 #include "options.h"
 #include "say.h"
+
+static int read_new_share(const struct arguments *arguments, unsigned *ret_share)
+{
+	const char *text = option_value(arguments, "share");
+
+	if (!text || (strcmp(text, "none") != 0 && strcmp(text, "0") != 0))
+		return read_share(arguments, ret_share);
+	*ret_share = VG_SHARE_NONE;
+	return 0;
+}
 
 static int run(const struct arguments *arguments)
 {
@@ -15,11 +26,11 @@ static int run(const struct arguments *arguments)
 
 	int r = read_memory(arguments, &memory);
 	if (r == 0)
-		r = read_share(arguments, &share);
+		r = read_new_share(arguments, &share);
 	if (r)
 		return r;
 	if (!memory && !share) {
-		say_usage(arguments->verb, "nothing to change: give --memory SIZE or --share PERCENT");
+		say_usage(arguments->verb, "nothing to change: give --memory SIZE or --share PERCENT|none");
 		return EXIT_USAGE;
 	}
 	r = session_open(&session, arguments);
@@ -31,7 +42,9 @@ static int run(const struct arguments *arguments)
 		printf("%s:", arguments->words[0]);
 		if (memory)
 			printf(" memory %s%s", vg_size_format(memory, size), share ? "," : "");
-		if (share)
+		if (share == VG_SHARE_NONE)
+			printf(" share none");
+		else if (share)
 			printf(" share %u %% (not enforced)", share);
 		printf("\n");
 	}
@@ -43,7 +56,7 @@ static const struct option options[] = {OPTION_MEMORY, OPTION_SHARE, OPTION_SIM,
 
 const struct verb verb_set = {
 	.name = "set",
-	.synopsis = "NAME [--memory SIZE] [--share PERCENT] [--sim]",
+	.synopsis = "NAME [--memory SIZE] [--share PERCENT|none] [--sim]",
 	.summary = "Change a vGPU's limit or share, also while programs run in it",
 	.details = "A limit below what is in use is refused.",
 	.options = options,

@@ -127,8 +127,9 @@ struct vg_vgpu_options {
 /* Creates a vGPU that stays until it is removed. INVALID, EXISTS, LIMIT (the limits on that GPU
  * would pass its memory), DENIED, NOT_FOUND (the device or group), NO_DAEMON. */
 VG_PUBLIC enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options *options);
-/* Changes a vGPU, also while programs run in it; 0 leaves a figure as it is. BUSY: more is in use
- * than the new limit. NOT_FOUND, LIMIT, DENIED, INVALID, NO_DAEMON. */
+/* Changes a vGPU, also while programs run in it; 0 leaves a figure as it is, and VG_SHARE_NONE takes the
+ * share away. BUSY: more is in use than the new limit. NOT_FOUND, LIMIT, DENIED, INVALID, NO_DAEMON. */
+#define VG_SHARE_NONE 0xffffffffu
 VG_PUBLIC enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uint64_t memory, unsigned share);
 /* Removes it. BUSY: programs run in it. NOT_FOUND, DENIED, NO_DAEMON. */
 VG_PUBLIC enum vg_status vg_vgpu_remove(struct vg_node *node, const char *name);

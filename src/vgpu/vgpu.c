@@ -83,14 +83,14 @@ enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uint64_t memo
 	enum vg_status status = vg_check_name(__func__, name);
 	if (status)
 		return status;
-	if ((!memory && !share) || share > 100 || memory > INT64_MAX)
+	if ((!memory && !share) || (share > 100 && share != VG_SHARE_NONE) || memory > INT64_MAX)
 		return vg_fail(VG_INVALID, 0, __func__,
-			       "nothing to set: give a memory limit, or a share from 1 to 100");
+			       "nothing to set: give a memory limit, or a share from 1 to 100, or VG_SHARE_NONE");
 	json_t *request = json_pack("{s:s, s:s}", "op", "set", "name", name);
 	if (memory)
 		json_object_set_new(request, "memory", json_integer((json_int_t)memory));
 	if (share)
-		json_object_set_new(request, "share", json_integer(share));
+		json_object_set_new(request, "share", json_integer(share == VG_SHARE_NONE ? 0 : share));
 	return vg_node_order(node, __func__, request);
 }
 

@@ -86,6 +86,7 @@ TEST(failures_say_who_and_why_and_leave_the_output_alone)
 			  &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1, .device = "\xff"}),
 		  VG_INVALID); // JSON takes UTF-8 only
 	CHECK_INT(vg_vgpu_set(node, "a", 0, 0), VG_INVALID);
+	CHECK_INT(vg_vgpu_set(node, "a", 0, 101), VG_INVALID);
 	CHECK_INT(vg_vgpu_set(node, "a/b", 1, 0), VG_INVALID);
 	CHECK_INT(vg_vgpu_remove(node, NULL), VG_INVALID);
 	CHECK_INT(vg_vgpu_inspect(node, "", &list), VG_INVALID);

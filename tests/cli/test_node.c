@@ -85,6 +85,11 @@ TEST(a_vgpus_life)
 	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
 	CHECK_CONTAINS(result.out, "3.0 GiB");
 	CHECK_CONTAINS(result.out, "50 % (not enforced)");
+	CHECK_INT(VIRGATE_RUN("set", "train", "--share", "none"), 0);
+	CHECK_CONTAINS(result.out, "train: share none");
+	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
+	CHECK_CONTAINS(result.out, "share      none");
+	CHECK_INT(VIRGATE_RUN("set", "train", "--share", "101"), 2);
 	CHECK_INT(VIRGATE_RUN("logs", "train"), 0);
 	CHECK_CONTAINS(result.out, "nothing was refused");
 	CHECK_INT(VIRGATE_RUN("rm", "train", "nobody"), 1);
