@@ -97,7 +97,8 @@ int registry_add(struct node *node, const struct vgpu *wanted, struct vgpu **ret
 	set_path(node, &named);
 	memcpy(options.uuid, vg_system_device(node->system, wanted->device)->uuid, sizeof options.uuid);
 	options.context_overhead = overhead_estimate(node, wanted->device, &measured);
-	options.flags = (node->simulated ? VG_LEDGER_SIMULATED : 0) | (measured ? VG_LEDGER_OVERHEAD_MEASURED : 0);
+	options.flags = (node->simulated ? VG_LEDGER_SIMULATED : 0) | (measured ? VG_LEDGER_OVERHEAD_MEASURED : 0) |
+			(wanted->ephemeral ? VG_LEDGER_EPHEMERAL : 0);
 	int r = vg_ledger_create(named.path, &options, &ledger);
 	if (r < 0)
 		return r;

@@ -94,6 +94,8 @@ static const char *in_unit(uint64_t bytes, struct unit unit, char text[32])
 	return text;
 }
 
+enum { ADVICE = 256 };
+
 // Half as much again, or what this request needs, in whole units that `virgate set` takes.
 static void suggestion(uint64_t asked, uint64_t charged, uint64_t limit, char text[32])
 {
@@ -105,14 +107,24 @@ static void suggestion(uint64_t asked, uint64_t charged, uint64_t limit, char te
 	snprintf(text, 32, "%llu%c", (unsigned long long)((wanted + step - 1) / step), step == 1ull << 30 ? 'G' : 'M');
 }
 
-void shim_log_refusal(const char *vgpu, uint64_t asked, uint64_t charged, uint64_t limit, uint64_t overhead)
+static void advice(const char *vgpu, bool ephemeral, const char *memory, char text[ADVICE])
+{
+	if (ephemeral)
+		snprintf(text, ADVICE, "give it more with `virgate run --memory %s`, or while it runs `virgate set %s --memory %s`",
+			 memory, vgpu, memory);
+	else
+		snprintf(text, ADVICE, "raise with `virgate set %s --memory %s`", vgpu, memory);
+}
+
+void shim_log_refusal(const char *vgpu, bool ephemeral, const struct vg_ledger_refusal *refusal)
 {
 	static _Atomic uint64_t last_ns, left_out;
-	uint64_t now = vg_clock_monotonic_ns(), last = atomic_load(&last_ns);
-	char line[512], asked_text[32], charged_text[32], limit_text[32], overhead_text[32], more_text[32], omitted[48] = "";
+	uint64_t now = vg_clock_monotonic_ns(), last = atomic_load(&last_ns), asked = refusal->asked;
+	char line[768], asked_text[32], charged_text[32], limit_text[32], overhead_text[32], more_text[32], omitted[48] = "";
+	char advice_text[ADVICE];
 	// What was asked must show in the figures that it is compared with.
-	uint64_t least = overhead && overhead < asked ? overhead : asked;
-	struct unit asked_unit = unit_of(asked, asked), unit = unit_of(limit, least);
+	uint64_t least = refusal->overhead && refusal->overhead < asked ? refusal->overhead : asked;
+	struct unit asked_unit = unit_of(asked, asked), unit = unit_of(refusal->limit, least);
 
 	if ((last && now - last < 1000000000ull) || !atomic_compare_exchange_strong(&last_ns, &last, now)) {
 		atomic_fetch_add(&left_out, 1);
@@ -121,12 +133,12 @@ void shim_log_refusal(const char *vgpu, uint64_t asked, uint64_t charged, uint64
 	uint64_t omitted_count = atomic_exchange(&left_out, 0);
 	if (omitted_count)
 		snprintf(omitted, sizeof omitted, " (and %llu refusals before)", (unsigned long long)omitted_count);
-	suggestion(asked, charged, limit, more_text);
-	int length = snprintf(line, sizeof line,
-			      "vGPU %s: asked %s %s, %s of %s %s used (%s overhead); raise with `virgate set %s --memory %s`%s\n",
-			      vgpu, in_unit(asked, asked_unit, asked_text), asked_unit.text,
-			      in_unit(charged, unit, charged_text), in_unit(limit, unit, limit_text), unit.text,
-			      in_unit(overhead, unit, overhead_text), vgpu, more_text, omitted);
+	suggestion(asked, refusal->charged, refusal->limit, more_text);
+	advice(vgpu, ephemeral, more_text, advice_text);
+	int length = snprintf(line, sizeof line, "vGPU %s: asked %s %s, %s of %s %s used (%s overhead); %s%s\n", vgpu,
+			      in_unit(asked, asked_unit, asked_text), asked_unit.text,
+			      in_unit(refusal->charged, unit, charged_text), in_unit(refusal->limit, unit, limit_text),
+			      unit.text, in_unit(refusal->overhead, unit, overhead_text), advice_text, omitted);
 	if (length > 0)
 		write_quietly(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }

@@ -1,6 +1,9 @@
 // Words for people, on stderr. Any thread; never a signal, never more than one write.
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "ledger/ledger.h"
 
 enum shim_log_level {
 	SHIM_QUIET,   // refusals only, which go their own way
@@ -12,5 +15,6 @@ enum shim_log_level {
 
 __attribute__((format(printf, 2, 3))) void shim_log(enum shim_log_level level, const char *format, ...);
 
-// The user's line about a refusal: at most one a second, with the number of those left out.
-void shim_log_refusal(const char *vgpu, uint64_t asked, uint64_t charged, uint64_t limit, uint64_t overhead);
+// The user's line about a refusal: at most one a second, with the number of those left out. An ephemeral
+// vGPU is gone when the line is read after the program's end.
+void shim_log_refusal(const char *vgpu, bool ephemeral, const struct vg_ledger_refusal *refusal);

@@ -50,6 +50,7 @@ enum vg_ledger_flag {
 	VG_LEDGER_SIMULATED = 1,	   // the device is the simulated one
 	VG_LEDGER_OVERHEAD_MEASURED = 2, // context_overhead was measured, not declared
 	VG_LEDGER_REMOVED = 4,		   // the vGPU was removed: nothing is granted any more
+	VG_LEDGER_EPHEMERAL = 8,	   // it goes with its run
 };
 
 struct vg_ledger;

@@ -19,6 +19,7 @@
 static char tenant_folder[64];
 static char tenant_ledger_path[96];
 static struct vg_ledger *tenant_ledger;
+static uint32_t tenant_flags; // of the next ledger, besides
 
 static inline void tenant_clean(void)
 {
@@ -59,7 +60,7 @@ static inline void tenant_new_ledger(uint64_t limit, uint64_t overhead)
 	struct vg_ledger_options options = {.name = "train",
 					    .limit = limit,
 					    .context_overhead = overhead,
-					    .flags = VG_LEDGER_SIMULATED,
+					    .flags = VG_LEDGER_SIMULATED | tenant_flags,
 					    .owner = (uid_t)-1,
 					    .group = (gid_t)-1,
 					    .uuid = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};

@@ -390,6 +390,16 @@ TEST(the_figures_show_what_was_asked)
 		  "raise with `virgate set train --memory 1536M`\n");
 }
 
+// What helps now, and what helps after the end.
+TEST(a_run_of_its_own_is_told_what_to_start_it_with)
+{
+	tenant_flags = VG_LEDGER_EPHEMERAL;
+	CHECK_STR(words_of(refused_a_little_body),
+		  "vGPU train: asked 96.0 MiB, 960.0 of 1024.0 MiB used (0.0 overhead); give it more with "
+		  "`virgate run --memory 1536M`, or while it runs `virgate set train --memory 1536M`\n");
+	tenant_flags = 0;
+}
+
 static void closed_pipe_body(void)
 {
 	CUdeviceptr address;
