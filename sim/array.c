@@ -70,12 +70,13 @@ static size_t format_bytes(CUarray_format format)
 
 static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
-	const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
-			       CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_SPARSE;
+	const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
+			       CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT |
+			       CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_SPARSE;
 	bool layered = d->Flags & CUDA_ARRAY3D_LAYERED, cube = d->Flags & CUDA_ARRAY3D_CUBEMAP;
 
-	if (!format_bytes(d->Format) || (d->NumChannels != 1 && d->NumChannels != 2 && d->NumChannels != 4) || d->Width == 0 ||
-	    (d->Flags & ~known))
+	if (!format_bytes(d->Format) || (d->NumChannels != 1 && d->NumChannels != 2 && d->NumChannels != 4) ||
+	    d->Width == 0 || (d->Flags & ~known))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (d->Flags & CUDA_ARRAY3D_SPARSE)
 		return CUDA_ERROR_NOT_SUPPORTED; // SPARSE_CUDA_ARRAY_SUPPORTED says 0
@@ -83,13 +84,15 @@ static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (layered && !cube && (d->Depth == 0 || d->Depth > 2048))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!layered && !cube && d->Depth && (d->Height == 0 || d->Depth > 16384 || d->Width > 16384 || d->Height > 16384))
+	if (!layered && !cube && d->Depth &&
+	    (d->Height == 0 || d->Depth > 16384 || d->Width > 16384 || d->Height > 16384))
 		return CUDA_ERROR_INVALID_VALUE;
 	return d->Width <= 131072 && d->Height <= 65536 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 // Lays one array out; its base is set by the caller.
-static CUresult lay_out(struct sim_context *context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct sim_array **ret_array)
+static CUresult lay_out(struct sim_context *context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
+			struct sim_array **ret_array)
 {
 	struct sim_array *array = take_array();
 
@@ -135,7 +138,8 @@ CUresult CUDAAPI cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR 
 	SIM_ENTER(cuArrayCreate_v2);
 	if (!d)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUDA_ARRAY3D_DESCRIPTOR full = {.Width = d->Width, .Height = d->Height, .Format = d->Format, .NumChannels = d->NumChannels};
+	CUDA_ARRAY3D_DESCRIPTOR full = {
+		.Width = d->Width, .Height = d->Height, .Format = d->Format, .NumChannels = d->NumChannels};
 	return create(pHandle, &full);
 }
 
@@ -187,7 +191,8 @@ CUresult CUDAAPI cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array_, CUdevice dev)
+CUresult CUDAAPI cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array_,
+					      CUdevice dev)
 {
 	struct sim_array *array;
 	struct sim_device *device;
@@ -197,7 +202,8 @@ CUresult CUDAAPI cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *me
 	SIM_TRY(sim_device_get(dev, &device));
 	if (!memoryRequirements || !(array->descriptor.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
 		return CUDA_ERROR_INVALID_VALUE;
-	*memoryRequirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = sim_round_up(array->size, SIM_GRANULE), .alignment = SIM_GRANULE};
+	*memoryRequirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = sim_round_up(array->size, SIM_GRANULE),
+							       .alignment = SIM_GRANULE};
 	return CUDA_SUCCESS;
 }
 
@@ -264,7 +270,8 @@ CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_AR
 	SIM_TRY(check(pMipmappedArrayDesc));
 	SIM_TRY(sim_capture_unsafe());
 	bool deep = !(pMipmappedArrayDesc->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP));
-	largest = pMipmappedArrayDesc->Width > pMipmappedArrayDesc->Height ? pMipmappedArrayDesc->Width : pMipmappedArrayDesc->Height;
+	largest = pMipmappedArrayDesc->Width > pMipmappedArrayDesc->Height ? pMipmappedArrayDesc->Width
+									   : pMipmappedArrayDesc->Height;
 	if (deep && pMipmappedArrayDesc->Depth > largest)
 		largest = pMipmappedArrayDesc->Depth;
 	while (largest >> most)
@@ -326,8 +333,8 @@ CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap_,
-						       CUdevice dev)
+CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+						       CUmipmappedArray mipmap_, CUdevice dev)
 {
 	struct sim_mipmap *mipmap;
 	struct sim_device *device;
@@ -337,11 +344,13 @@ CUresult CUDAAPI cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIRE
 	SIM_TRY(sim_device_get(dev, &device));
 	if (!memoryRequirements || mipmap->base)
 		return CUDA_ERROR_INVALID_VALUE;
-	*memoryRequirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = sim_round_up(mipmap->size, SIM_GRANULE), .alignment = SIM_GRANULE};
+	*memoryRequirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = sim_round_up(mipmap->size, SIM_GRANULE),
+							       .alignment = SIM_GRANULE};
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap_)
+CUresult CUDAAPI cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
+						     CUmipmappedArray mipmap_)
 {
 	struct sim_mipmap *mipmap;
 

@@ -84,7 +84,9 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 		const char *want = apply(&config, item, value);
 		if (want && !*want) {
 			snprintf(problem, capacity,
-				 "VIRGATE_SIM: unknown key \"%s\" (there are devices, memory, sms, cc, driver, ctx, peers)", item);
+				 "VIRGATE_SIM: unknown key \"%s\" (there are devices, memory, sms, cc, driver, ctx, "
+				 "peers)",
+				 item);
 			return SIM_CONFIG_BAD;
 		}
 		if (want) {

@@ -75,7 +75,8 @@ CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context)
 	if ((uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (check(context) != CUDA_SUCCESS)
-		return context->was_context == SIM_CONTEXT_MAGIC ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+		return context->was_context == SIM_CONTEXT_MAGIC ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+								 : CUDA_ERROR_INVALID_CONTEXT;
 	*ret_context = context;
 	return CUDA_SUCCESS;
 }
@@ -214,8 +215,8 @@ static void default_limits(struct sim_context *context)
 	context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 128;
 }
 
-CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_context *parent, struct sim_context *revive,
-			 struct sim_context **ret_context)
+CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_context *parent,
+			 struct sim_context *revive, struct sim_context **ret_context)
 {
 	struct sim_context *context = revive ? revive : calloc(1, sizeof *context);
 	CUresult result = CUDA_SUCCESS;
@@ -323,7 +324,8 @@ CUresult CUDAAPI cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice de
 	return create(pctx, flags, dev, 3020);
 }
 
-CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
+CUresult CUDAAPI cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
+				CUdevice dev)
 {
 	SIM_ENTER(cuCtxCreate_v3);
 	if (numParams < 0 || (numParams > 0 && !paramsArray))

@@ -7,8 +7,8 @@ enum { SIM_STACK_DEFAULT = 1024 };
 
 // `parent` NULL: a context of its own, which costs device memory; else a view of the parent
 // (green contexts). `revive`: an ended context to make anew under the same handle, or NULL.
-CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_context *parent, struct sim_context *revive,
-			 struct sim_context **ret_context);
+CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_context *parent,
+			 struct sim_context *revive, struct sim_context **ret_context);
 // Ends its work, frees what it holds. The struct stays.
 void sim_context_end(struct sim_context *context);
 CUresult sim_context_set_current(struct sim_context *context);

@@ -152,7 +152,8 @@ static CUresult resize_stack(struct sim_context *context, size_t before, size_t 
 	if (result == CUDA_SUCCESS)
 		return result;
 	context->stack = NULL; // that much was free a moment ago
-	if (stack_bytes(before) && sim_physical_create(context->device, stack_bytes(before), &context->stack) != CUDA_SUCCESS) {
+	if (stack_bytes(before) &&
+	    sim_physical_create(context->device, stack_bytes(before), &context->stack) != CUDA_SUCCESS) {
 		context->stack = NULL;
 		context->limits[CU_LIMIT_STACK_SIZE] = SIM_STACK_DEFAULT;
 		context->local = 0;
@@ -176,7 +177,8 @@ static CUresult set_stack(struct sim_context *context, size_t value)
 	value = sim_round_up(value, 16);
 	(void)sim_context_synchronize(context);
 	sim_memory_lock();
-	result = resize_stack(context, larger(context->limits[CU_LIMIT_STACK_SIZE], context->local), larger(value, context->local));
+	result = resize_stack(context, larger(context->limits[CU_LIMIT_STACK_SIZE], context->local),
+			      larger(value, context->local));
 	if (result == CUDA_SUCCESS)
 		context->limits[CU_LIMIT_STACK_SIZE] = value;
 	sim_memory_unlock();
@@ -371,7 +373,8 @@ CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 	SIM_ENTER(cuCtxRecordEvent);
 	SIM_TRY(sim_context_get(hCtx, &context));
 	SIM_TRY(sim_event_get(hEvent, &event));
-	return event->context->parent == context->parent ? sim_context_record(context, NULL, context->legacy, event) : CUDA_ERROR_INVALID_HANDLE;
+	return event->context->parent == context->parent ? sim_context_record(context, NULL, context->legacy, event)
+							 : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult CUDAAPI cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)

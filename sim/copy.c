@@ -60,7 +60,8 @@ static CUresult resolve(struct sim_copy_op *op, bool write, struct side *ret_sid
 {
 	const CUDA_MEMCPY3D *c = &op->copy;
 	CUmemorytype type = write ? c->dstMemoryType : c->srcMemoryType;
-	size_t x = write ? c->dstXInBytes : c->srcXInBytes, y = write ? c->dstY : c->srcY, z = write ? c->dstZ : c->srcZ;
+	size_t x = write ? c->dstXInBytes : c->srcXInBytes, y = write ? c->dstY : c->srcY,
+	       z = write ? c->dstZ : c->srcZ;
 	size_t pitch = write ? c->dstPitch : c->srcPitch, rows = write ? c->dstHeight : c->srcHeight;
 	CUdeviceptr device = write ? c->dstDevice : c->srcDevice;
 	CUarray handle = write ? c->dstArray : c->srcArray;
@@ -71,8 +72,9 @@ static CUresult resolve(struct sim_copy_op *op, bool write, struct side *ret_sid
 	if (side.type == CU_MEMORYTYPE_ARRAY) {
 		struct sim_array *array;
 		SIM_TRY(sim_array_get(handle, &array));
-		if (!array->base || x + c->WidthInBytes > array->width * array->element || y + c->Height > array->height ||
-		    z + c->Depth > array->depth || x % array->element || c->WidthInBytes % array->element)
+		if (!array->base || x + c->WidthInBytes > array->width * array->element ||
+		    y + c->Height > array->height || z + c->Depth > array->depth || x % array->element ||
+		    c->WidthInBytes % array->element)
 			return CUDA_ERROR_INVALID_VALUE;
 		side.pitch = array->pitch;
 		side.slice = array->slice;
@@ -106,7 +108,8 @@ static CUresult copy_row(struct sim_copy_op *op, uintptr_t to, uintptr_t from, s
 	for (size_t done = 0; done < length;) {
 		size_t piece = length - done < PIECE ? length - done : PIECE;
 		void *target = op->target ? sim_memory_host(op->target, to + done, piece, true) : (void *)(to + done);
-		const void *source = op->source ? sim_memory_host(op->source, from + done, piece, false) : (void *)(from + done);
+		const void *source =
+			op->source ? sim_memory_host(op->source, from + done, piece, false) : (void *)(from + done);
 		if (!target || !source)
 			return CUDA_ERROR_ILLEGAL_ADDRESS; // it was unmapped in the meantime
 		if (atomic_load_explicit(&op->op.context->cancel, memory_order_relaxed))
@@ -126,8 +129,8 @@ static CUresult copy_run(struct sim_op *op_)
 		from = (uintptr_t)op->staged;
 	for (size_t z = 0; z < op->copy.Depth; z++)
 		for (size_t y = 0; y < op->copy.Height; y++)
-			SIM_TRY(copy_row(op, to + z * op->to_slice + y * op->to_pitch, from + z * op->from_slice + y * op->from_pitch,
-					 op->copy.WidthInBytes));
+			SIM_TRY(copy_row(op, to + z * op->to_slice + y * op->to_pitch,
+					 from + z * op->from_slice + y * op->from_pitch, op->copy.WidthInBytes));
 	return CUDA_SUCCESS;
 }
 
@@ -142,8 +145,11 @@ static void copy_finish(struct sim_op *op_)
 	free(((struct sim_copy_op *)op_)->staged);
 }
 
-const struct sim_op_class sim_copy_class = {
-	.name = "copy", .size = sizeof(struct sim_copy_op), .run = copy_run, .clone = copy_clone, .finish = copy_finish};
+const struct sim_op_class sim_copy_class = {.name = "copy",
+					    .size = sizeof(struct sim_copy_op),
+					    .run = copy_run,
+					    .clone = copy_clone,
+					    .finish = copy_finish};
 
 CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy, struct sim_op **ret_op)
 {
@@ -197,7 +203,8 @@ CUresult sim_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool asynchronous)
 		return sim_capture_forbidden(stream);
 	}
 	bool from_pageable = !op->source && sim_pageable(op->from), to_pageable = !op->target && sim_pageable(op->to);
-	bool linear = op->copy.Height == 1 && op->copy.Depth == 1, small = linear && op->copy.WidthInBytes <= SIM_STAGED;
+	bool linear = op->copy.Height == 1 && op->copy.Depth == 1,
+	     small = linear && op->copy.WidthInBytes <= SIM_STAGED;
 	if (!asynchronous && op->source && op->target) { // between devices: the host does not wait
 		op_->instant = true; // done now, if nothing is before it
 		return sim_submit(stream, op_);

@@ -1,21 +1,22 @@
 // Batches of copies: each is submitted as it would be alone, in the order given.
 #include "copy.h"
 
-static CUresult check_attributes(const CUmemcpyAttributes *attributes, const size_t *indices, size_t number, size_t count)
+static CUresult check_attributes(const CUmemcpyAttributes *attributes, const size_t *indices, size_t number,
+				 size_t count)
 {
 	if (!attributes || !indices || number == 0 || number > count || indices[0] != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < number; i++) {
 		if (attributes[i].srcAccessOrder < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
-		    attributes[i].srcAccessOrder > CU_MEMCPY_SRC_ACCESS_ORDER_ANY || (i > 0 && indices[i] <= indices[i - 1]) ||
-		    indices[i] >= count)
+		    attributes[i].srcAccessOrder > CU_MEMCPY_SRC_ACCESS_ORDER_ANY ||
+		    (i > 0 && indices[i] <= indices[i - 1]) || indices[i] >= count)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;
 }
 
-static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
-		      size_t numAttrs, size_t *failIdx, CUstream hStream)
+static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
+		      size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
 	struct sim_stream *stream;
 
@@ -43,29 +44,32 @@ static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
-				       size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
+CUresult CUDAAPI cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+				       CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
 	SIM_ENTER(cuMemcpyBatchAsync_v2);
 	return batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL, hStream);
 }
 
 CUresult CUDAAPI cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-					    CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
+					    CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+					    CUstream hStream)
 {
 	SIM_ENTER(cuMemcpyBatchAsync_v2_ptsz);
 	return batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL, SIM_PTSZ(hStream));
 }
 
-CUresult CUDAAPI cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
-				    size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
+CUresult CUDAAPI cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+				    CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
+				    CUstream hStream)
 {
 	SIM_ENTER(cuMemcpyBatchAsync);
 	return batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
 }
 
-CUresult CUDAAPI cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
-					 size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
+CUresult CUDAAPI cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+					 CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
+					 CUstream hStream)
 {
 	SIM_ENTER(cuMemcpyBatchAsync_ptsz);
 	return batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, SIM_PTSZ(hStream));
@@ -93,10 +97,12 @@ static CUresult operand(const CUmemcpy3DOperand *from, size_t element, CUDA_MEMC
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	if (target) {
-		to->dstMemoryType = type, to->dstDevice = address, to->dstArray = array, to->dstPitch = pitch, to->dstHeight = height;
+		to->dstMemoryType = type, to->dstDevice = address, to->dstArray = array, to->dstPitch = pitch,
+		to->dstHeight = height;
 		to->dstXInBytes = x, to->dstY = y, to->dstZ = z;
 	} else {
-		to->srcMemoryType = type, to->srcDevice = address, to->srcArray = array, to->srcPitch = pitch, to->srcHeight = height;
+		to->srcMemoryType = type, to->srcDevice = address, to->srcArray = array, to->srcPitch = pitch,
+		to->srcHeight = height;
 		to->srcXInBytes = x, to->srcY = y, to->srcZ = z;
 	}
 	return CUDA_SUCCESS;
@@ -123,7 +129,8 @@ static CUresult copy_one(const CUDA_MEMCPY3D_BATCH_OP *op, CUstream stream)
 	return sim_copy(stream, &copy, true);
 }
 
-static CUresult batch_3d(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
+static CUresult batch_3d(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags,
+			 CUstream hStream)
 {
 	struct sim_stream *stream;
 
@@ -145,27 +152,29 @@ static CUresult batch_3d(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
+CUresult CUDAAPI cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
+					 CUstream hStream)
 {
 	SIM_ENTER(cuMemcpy3DBatchAsync_v2);
 	return batch_3d(numOps, opList, NULL, flags, hStream);
 }
 
-CUresult CUDAAPI cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
+CUresult CUDAAPI cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
+					      CUstream hStream)
 {
 	SIM_ENTER(cuMemcpy3DBatchAsync_v2_ptsz);
 	return batch_3d(numOps, opList, NULL, flags, SIM_PTSZ(hStream));
 }
 
-CUresult CUDAAPI cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags,
-				      CUstream hStream)
+CUresult CUDAAPI cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
+				      unsigned long long flags, CUstream hStream)
 {
 	SIM_ENTER(cuMemcpy3DBatchAsync);
 	return batch_3d(numOps, opList, failIdx, flags, hStream);
 }
 
-CUresult CUDAAPI cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags,
-					   CUstream hStream)
+CUresult CUDAAPI cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
+					   unsigned long long flags, CUstream hStream)
 {
 	SIM_ENTER(cuMemcpy3DBatchAsync_ptsz);
 	return batch_3d(numOps, opList, failIdx, flags, SIM_PTSZ(hStream));

@@ -3,24 +3,50 @@
 
 static CUDA_MEMCPY3D from_2d(const CUDA_MEMCPY2D *c)
 {
-	return (CUDA_MEMCPY3D){
-		.srcXInBytes = c->srcXInBytes, .srcY = c->srcY, .srcMemoryType = c->srcMemoryType, .srcHost = c->srcHost,
-		.srcDevice = c->srcDevice, .srcArray = c->srcArray, .srcPitch = c->srcPitch,
-		.dstXInBytes = c->dstXInBytes, .dstY = c->dstY, .dstMemoryType = c->dstMemoryType, .dstHost = c->dstHost,
-		.dstDevice = c->dstDevice, .dstArray = c->dstArray, .dstPitch = c->dstPitch,
-		.WidthInBytes = c->WidthInBytes, .Height = c->Height, .Depth = 1};
+	return (CUDA_MEMCPY3D){.srcXInBytes = c->srcXInBytes,
+			       .srcY = c->srcY,
+			       .srcMemoryType = c->srcMemoryType,
+			       .srcHost = c->srcHost,
+			       .srcDevice = c->srcDevice,
+			       .srcArray = c->srcArray,
+			       .srcPitch = c->srcPitch,
+			       .dstXInBytes = c->dstXInBytes,
+			       .dstY = c->dstY,
+			       .dstMemoryType = c->dstMemoryType,
+			       .dstHost = c->dstHost,
+			       .dstDevice = c->dstDevice,
+			       .dstArray = c->dstArray,
+			       .dstPitch = c->dstPitch,
+			       .WidthInBytes = c->WidthInBytes,
+			       .Height = c->Height,
+			       .Depth = 1};
 }
 
 static CUDA_MEMCPY3D from_peer(const CUDA_MEMCPY3D_PEER *c)
 {
-	return (CUDA_MEMCPY3D){
-		.srcXInBytes = c->srcXInBytes, .srcY = c->srcY, .srcZ = c->srcZ, .srcLOD = c->srcLOD,
-		.srcMemoryType = c->srcMemoryType, .srcHost = c->srcHost, .srcDevice = c->srcDevice, .srcArray = c->srcArray,
-		.srcPitch = c->srcPitch, .srcHeight = c->srcHeight,
-		.dstXInBytes = c->dstXInBytes, .dstY = c->dstY, .dstZ = c->dstZ, .dstLOD = c->dstLOD,
-		.dstMemoryType = c->dstMemoryType, .dstHost = c->dstHost, .dstDevice = c->dstDevice, .dstArray = c->dstArray,
-		.dstPitch = c->dstPitch, .dstHeight = c->dstHeight,
-		.WidthInBytes = c->WidthInBytes, .Height = c->Height, .Depth = c->Depth};
+	return (CUDA_MEMCPY3D){.srcXInBytes = c->srcXInBytes,
+			       .srcY = c->srcY,
+			       .srcZ = c->srcZ,
+			       .srcLOD = c->srcLOD,
+			       .srcMemoryType = c->srcMemoryType,
+			       .srcHost = c->srcHost,
+			       .srcDevice = c->srcDevice,
+			       .srcArray = c->srcArray,
+			       .srcPitch = c->srcPitch,
+			       .srcHeight = c->srcHeight,
+			       .dstXInBytes = c->dstXInBytes,
+			       .dstY = c->dstY,
+			       .dstZ = c->dstZ,
+			       .dstLOD = c->dstLOD,
+			       .dstMemoryType = c->dstMemoryType,
+			       .dstHost = c->dstHost,
+			       .dstDevice = c->dstDevice,
+			       .dstArray = c->dstArray,
+			       .dstPitch = c->dstPitch,
+			       .dstHeight = c->dstHeight,
+			       .WidthInBytes = c->WidthInBytes,
+			       .Height = c->Height,
+			       .Depth = c->Depth};
 }
 
 // Pitches beyond what the device can do are refused by the aligned forms.

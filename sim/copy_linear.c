@@ -31,32 +31,39 @@
 		return sim_copy(SIM_PTSZ(hStream), LINE(ByteCount, __VA_ARGS__), true);            \
 	}
 
-SYNCHRONOUS(cuMemcpy, cuMemcpy_ptds, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount), UNIFIED(dst, dst), UNIFIED(src, src))
+SYNCHRONOUS(cuMemcpy, cuMemcpy_ptds, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount), UNIFIED(dst, dst),
+	    UNIFIED(src, src))
 ASYNCHRONOUS(cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream), UNIFIED(dst, dst),
 	     UNIFIED(src, src))
 SYNCHRONOUS(cuMemcpyHtoD_v2, cuMemcpyHtoD_v2_ptds, (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount),
 	    DEVICE(dst, dstDevice), HOST(src, srcHost))
 ASYNCHRONOUS(cuMemcpyHtoDAsync_v2, (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream),
 	     DEVICE(dst, dstDevice), HOST(src, srcHost))
-SYNCHRONOUS(cuMemcpyDtoH_v2, cuMemcpyDtoH_v2_ptds, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount), HOST(dst, dstHost),
-	    DEVICE(src, srcDevice))
+SYNCHRONOUS(cuMemcpyDtoH_v2, cuMemcpyDtoH_v2_ptds, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount),
+	    HOST(dst, dstHost), DEVICE(src, srcDevice))
 ASYNCHRONOUS(cuMemcpyDtoHAsync_v2, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream),
 	     HOST(dst, dstHost), DEVICE(src, srcDevice))
 SYNCHRONOUS(cuMemcpyDtoD_v2, cuMemcpyDtoD_v2_ptds, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount),
 	    DEVICE(dst, dstDevice), DEVICE(src, srcDevice))
 ASYNCHRONOUS(cuMemcpyDtoDAsync_v2, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream),
 	     DEVICE(dst, dstDevice), DEVICE(src, srcDevice))
-SYNCHRONOUS(cuMemcpyDtoA_v2, cuMemcpyDtoA_v2_ptds, (CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount),
+SYNCHRONOUS(cuMemcpyDtoA_v2, cuMemcpyDtoA_v2_ptds,
+	    (CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount),
 	    ARRAY(dst, dstArray, dstOffset), DEVICE(src, srcDevice))
-SYNCHRONOUS(cuMemcpyAtoD_v2, cuMemcpyAtoD_v2_ptds, (CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount),
-	    DEVICE(dst, dstDevice), ARRAY(src, srcArray, srcOffset))
-SYNCHRONOUS(cuMemcpyHtoA_v2, cuMemcpyHtoA_v2_ptds, (CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount),
+SYNCHRONOUS(cuMemcpyAtoD_v2, cuMemcpyAtoD_v2_ptds,
+	    (CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount), DEVICE(dst, dstDevice),
+	    ARRAY(src, srcArray, srcOffset))
+SYNCHRONOUS(cuMemcpyHtoA_v2, cuMemcpyHtoA_v2_ptds,
+	    (CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount),
 	    ARRAY(dst, dstArray, dstOffset), HOST(src, srcHost))
-ASYNCHRONOUS(cuMemcpyHtoAAsync_v2, (CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream),
+ASYNCHRONOUS(cuMemcpyHtoAAsync_v2,
+	     (CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream),
 	     ARRAY(dst, dstArray, dstOffset), HOST(src, srcHost))
-SYNCHRONOUS(cuMemcpyAtoH_v2, cuMemcpyAtoH_v2_ptds, (void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount),
-	    HOST(dst, dstHost), ARRAY(src, srcArray, srcOffset))
-ASYNCHRONOUS(cuMemcpyAtoHAsync_v2, (void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream),
+SYNCHRONOUS(cuMemcpyAtoH_v2, cuMemcpyAtoH_v2_ptds,
+	    (void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount), HOST(dst, dstHost),
+	    ARRAY(src, srcArray, srcOffset))
+ASYNCHRONOUS(cuMemcpyAtoHAsync_v2,
+	     (void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream),
 	     HOST(dst, dstHost), ARRAY(src, srcArray, srcOffset))
 SYNCHRONOUS(cuMemcpyAtoA_v2, cuMemcpyAtoA_v2_ptds,
 	    (CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount),
@@ -71,8 +78,8 @@ static CUresult peers(CUcontext dst, CUcontext src)
 	return sim_context_get(src, &context);
 }
 
-static CUresult copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
-			  size_t length, bool asynchronous)
+static CUresult copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+			  CUcontext src_context, size_t length, bool asynchronous)
 {
 	SIM_TRY(peers(dst_context, src_context));
 	return sim_copy(stream, LINE(length, DEVICE(dst, dst), DEVICE(src, src)), asynchronous);
@@ -85,22 +92,22 @@ CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdev
 	return copy_peer(NULL, dstDevice, dstContext, srcDevice, srcContext, ByteCount, false);
 }
 
-CUresult CUDAAPI cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
-				   size_t ByteCount)
+CUresult CUDAAPI cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+				   CUcontext srcContext, size_t ByteCount)
 {
 	SIM_ENTER(cuMemcpyPeer_ptds);
 	return copy_peer(CU_STREAM_PER_THREAD, dstDevice, dstContext, srcDevice, srcContext, ByteCount, false);
 }
 
-CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
-				   size_t ByteCount, CUstream hStream)
+CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+				   CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
 	SIM_ENTER(cuMemcpyPeerAsync);
 	return copy_peer(hStream, dstDevice, dstContext, srcDevice, srcContext, ByteCount, true);
 }
 
-CUresult CUDAAPI cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
-					size_t ByteCount, CUstream hStream)
+CUresult CUDAAPI cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+					CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
 	SIM_ENTER(cuMemcpyPeerAsync_ptsz);
 	return copy_peer(SIM_PTSZ(hStream), dstDevice, dstContext, srcDevice, srcContext, ByteCount, true);

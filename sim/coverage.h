@@ -8,4 +8,5 @@
 
 SIM_EXPORT bool virgate_sim_implements(const char *abi);
 // Lists the rows of entries.def; false past the last.
-SIM_EXPORT bool virgate_sim_coverage(size_t index, const char **ret_abi, const char **ret_family, bool *ret_implemented);
+SIM_EXPORT bool virgate_sim_coverage(size_t index, const char **ret_abi, const char **ret_family,
+				     bool *ret_implemented);

@@ -54,7 +54,8 @@ CUresult sim_event_get(CUevent handle, struct sim_event **ret_event)
 {
 	struct sim_event *event = (struct sim_event *)handle;
 
-	if ((uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) || atomic_load(&event->magic) != SIM_EVENT_MAGIC)
+	if ((uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) ||
+	    atomic_load(&event->magic) != SIM_EVENT_MAGIC)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*ret_event = event;
 	return CUDA_SUCCESS;
@@ -140,12 +141,19 @@ static void event_finish(struct sim_op *op_)
 	sim_event_unref(op->event);
 }
 
-const struct sim_op_class sim_event_record_class = {
-	.name = "event record", .size = sizeof(struct sim_event_op), .run = record_run, .clone = event_clone, .finish = event_finish};
-const struct sim_op_class sim_event_wait_class = {
-	.name = "event wait", .size = sizeof(struct sim_event_op), .run = wait_run, .clone = event_clone, .finish = event_finish};
+const struct sim_op_class sim_event_record_class = {.name = "event record",
+						    .size = sizeof(struct sim_event_op),
+						    .run = record_run,
+						    .clone = event_clone,
+						    .finish = event_finish};
+const struct sim_op_class sim_event_wait_class = {.name = "event wait",
+						  .size = sizeof(struct sim_event_op),
+						  .run = wait_run,
+						  .clone = event_clone,
+						  .finish = event_finish};
 
-struct sim_event_op *sim_event_op_new(const struct sim_op_class *class, struct sim_context *context, struct sim_event *event)
+struct sim_event_op *sim_event_op_new(const struct sim_op_class *class, struct sim_context *context,
+				      struct sim_event *event)
 {
 	struct sim_event_op *op = (struct sim_event_op *)sim_op_new(class, context);
 
@@ -336,7 +344,8 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUe
 	else if (!sim_mark_is_done(from) || !sim_mark_is_done(to))
 		result = CUDA_ERROR_NOT_READY;
 	else
-		*pMilliseconds = (float)((double)(int64_t)(atomic_load(&to->time_ns) - atomic_load(&from->time_ns)) / 1e6);
+		*pMilliseconds =
+			(float)((double)(int64_t)(atomic_load(&to->time_ns) - atomic_load(&from->time_ns)) / 1e6);
 	sim_mark_unref(from);
 	sim_mark_unref(to);
 	return result;

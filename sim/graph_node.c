@@ -280,7 +280,8 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID att
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(typed(hNode, CU_GRAPH_NODE_TYPE_KERNEL));
 	struct sim_launch_op *launch = (struct sim_launch_op *)hNode->op;
-	struct sim_launch_attributes changed = launch->attributes ? *launch->attributes : (struct sim_launch_attributes){0};
+	struct sim_launch_attributes changed =
+		launch->attributes ? *launch->attributes : (struct sim_launch_attributes){0};
 	SIM_TRY(sim_launch_attributes_add(&changed, attr, value));
 	if (attr == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
 		SIM_TRY(sim_launch_cluster(launch->function, launch->grid, &changed, (unsigned[3]){0}));

@@ -30,6 +30,6 @@ CUresult sim_green_give(CUdevResource *resource, CUdevResourceType type, const s
 struct sim_split_group { // CU_DEV_SM_RESOURCE_GROUP_PARAMS
 	unsigned count, coscheduled, preferred, flags, reserved[12];
 };
-CUresult CUDAAPI sim_green_split(CUdevResource *result, unsigned groups, const CUdevResource *input, CUdevResource *remainder,
-				 unsigned flags, struct sim_split_group *parameters);
+CUresult CUDAAPI sim_green_split(CUdevResource *result, unsigned groups, const CUdevResource *input,
+				 CUdevResource *remainder, unsigned flags, struct sim_split_group *parameters);
 CUresult CUDAAPI sim_stream_get_resource(CUstream stream, CUdevResource *resource, CUdevResourceType type);

@@ -48,8 +48,9 @@ static void fill(CUdevResource *to, const struct resource *hidden, unsigned unit
 static CUresult unpack(const CUdevResource *from, struct resource *ret_hidden)
 {
 	memcpy(ret_hidden, from->_internal_padding, sizeof *ret_hidden);
-	return from->type == CU_DEV_RESOURCE_TYPE_SM && ret_hidden->magic == RESOURCE_MAGIC ? CUDA_SUCCESS
-											      : CUDA_ERROR_INVALID_RESOURCE_TYPE;
+	return from->type == CU_DEV_RESOURCE_TYPE_SM && ret_hidden->magic == RESOURCE_MAGIC
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_RESOURCE_TYPE;
 }
 
 static void all_sms(uint8_t *ret_mask)
@@ -77,7 +78,8 @@ CUresult sim_green_give(CUdevResource *resource, CUdevResourceType type, const s
 
 	if (!resource)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (((int)type == SIM_RESOURCE_WORKQUEUE_CONFIG || (int)type == SIM_RESOURCE_WORKQUEUE) && sim_driver_version() >= 13010) {
+	if (((int)type == SIM_RESOURCE_WORKQUEUE_CONFIG || (int)type == SIM_RESOURCE_WORKQUEUE) &&
+	    sim_driver_version() >= 13010) {
 		give_workqueue(resource, type, device, green);
 		return CUDA_SUCCESS;
 	}
@@ -127,7 +129,8 @@ static void fill_remainder(CUdevResource *to, struct resource *rest, uint32_t sp
 CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups, const CUdevResource *input,
 					     CUdevResource *remaining, unsigned int useFlags, unsigned int minCount)
 {
-	const unsigned known = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
+	const unsigned known =
+		CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
 	struct resource hidden, part;
 
 	SIM_ENTER(cuDevSmResourceSplitByCount);
@@ -136,7 +139,8 @@ CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int
 	SIM_TRY(unpack(input, &hidden));
 	if (hidden.group)
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION; // it must become a green context's first
-	unsigned unit = step(useFlags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING), have = sim_green_count(hidden.mask);
+	unsigned unit = step(useFlags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING),
+		 have = sim_green_count(hidden.mask);
 	unsigned size = minCount == 0 ? unit : (minCount + unit - 1) / unit * unit;
 	if (size > have || minCount > have)
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
@@ -174,8 +178,8 @@ static CUresult group_size(const struct sim_split_group *group, unsigned have, u
 	return *ret_count % grain || *ret_count > have ? CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION : CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI sim_green_split(CUdevResource *result, unsigned groups, const CUdevResource *input, CUdevResource *remainder,
-				 unsigned flags, struct sim_split_group *parameters)
+CUresult CUDAAPI sim_green_split(CUdevResource *result, unsigned groups, const CUdevResource *input,
+				 CUdevResource *remainder, unsigned flags, struct sim_split_group *parameters)
 {
 	struct resource hidden, rest, part;
 	unsigned unit, count;
@@ -225,7 +229,8 @@ static CUresult add_sms(struct sim_green_descriptor *descriptor, const CUdevReso
 
 static CUresult add_resource(struct sim_green_descriptor *descriptor, const CUdevResource *resource, bool *found)
 {
-	bool queue = (int)resource->type == SIM_RESOURCE_WORKQUEUE_CONFIG || (int)resource->type == SIM_RESOURCE_WORKQUEUE;
+	bool queue =
+		(int)resource->type == SIM_RESOURCE_WORKQUEUE_CONFIG || (int)resource->type == SIM_RESOURCE_WORKQUEUE;
 
 	if (!queue || sim_driver_version() < 13010)
 		return add_sms(descriptor, resource, found);
@@ -233,7 +238,8 @@ static CUresult add_resource(struct sim_green_descriptor *descriptor, const CUde
 		return CUDA_SUCCESS;
 	memcpy(&descriptor->workqueue, &resource->sm, sizeof descriptor->workqueue);
 	const struct sim_workqueue *given = &descriptor->workqueue;
-	return given->limit >= 1 && given->scope >= SIM_WORKQUEUE_SCOPE_DEVICE && given->scope <= SIM_WORKQUEUE_SCOPE_GREEN_BALANCED
+	return given->limit >= 1 && given->scope >= SIM_WORKQUEUE_SCOPE_DEVICE &&
+			       given->scope <= SIM_WORKQUEUE_SCOPE_GREEN_BALANCED
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 }
@@ -241,7 +247,8 @@ static CUresult add_resource(struct sim_green_descriptor *descriptor, const CUde
 // The API has no call that frees a descriptor: they stay, and are found here by whoever looks for leaks.
 static struct sim_green_descriptor *_Atomic descriptors;
 
-CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources)
+CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,
+					   unsigned int nbResources)
 {
 	struct sim_green_descriptor *descriptor;
 	CUresult result = CUDA_SUCCESS;

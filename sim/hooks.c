@@ -23,7 +23,8 @@ WEAK CUresult sim_capture_unsafe(void) { return CUDA_SUCCESS; }
 WEAK CUresult sim_capture_forbidden(struct sim_stream *stream) { return CUDA_SUCCESS; }
 WEAK CUresult sim_capture_context_forbidden(struct sim_context *context) { return CUDA_SUCCESS; }
 WEAK CUresult sim_capture_event_forbidden(struct sim_event *event) { return CUDA_ERROR_CAPTURED_EVENT; }
-WEAK CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props, CUdeviceptr *ret_address)
+WEAK CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props,
+				CUdeviceptr *ret_address)
 {
 	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }

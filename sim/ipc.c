@@ -124,7 +124,8 @@ CUresult CUDAAPI cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle
 	SIM_ENTER(cuIpcOpenMemHandle_v2);
 	SIM_TRY(sim_context_current(&context));
 	memcpy(&handle, &handle_, sizeof handle);
-	if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || handle.magic != IPC_MEMORY || !same_node(handle.node))
+	if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || handle.magic != IPC_MEMORY ||
+	    !same_node(handle.node))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (handle.pid == getpid())
 		return CUDA_ERROR_INVALID_CONTEXT;

@@ -280,7 +280,8 @@ CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(library_get(library, &found));
-	return ptx_module_is_managed(found->ptx, name) ? cuLibraryGetGlobal(dptr, bytes, library, name) : CUDA_ERROR_NOT_FOUND;
+	return ptx_module_is_managed(found->ptx, name) ? cuLibraryGetGlobal(dptr, bytes, library, name)
+						       : CUDA_ERROR_NOT_FOUND;
 }
 
 // Unified functions are made by the runtime's host tables, which are out of the simulator's scope.

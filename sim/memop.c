@@ -17,7 +17,8 @@ static bool satisfied(struct sim_op *op, const CUstreamBatchMemOpParams *param, 
 		*ret_gone = true;
 		return false;
 	}
-	now = wide ? __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE) : __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
+	now = wide ? __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE)
+		   : __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
 	switch (param->waitValue.flags & 3) {
 	case CU_STREAM_WAIT_VALUE_GEQ:
 		return wide ? (int64_t)(now - want) >= 0 : (int32_t)((uint32_t)now - (uint32_t)want) >= 0;
@@ -98,8 +99,11 @@ static void memop_finish(struct sim_op *op)
 	free(((struct sim_memop_op *)op)->params);
 }
 
-const struct sim_op_class sim_memop_class = {
-	.name = "memory operations", .size = sizeof(struct sim_memop_op), .run = memop_run, .clone = memop_clone, .finish = memop_finish};
+const struct sim_op_class sim_memop_class = {.name = "memory operations",
+					     .size = sizeof(struct sim_memop_op),
+					     .run = memop_run,
+					     .clone = memop_clone,
+					     .finish = memop_finish};
 
 static CUresult check(const struct sim_context *context, const CUstreamBatchMemOpParams *param)
 {
@@ -133,8 +137,8 @@ static CUresult check(const struct sim_context *context, const CUstreamBatchMemO
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_memop_op_new(struct sim_context *context, unsigned count, const CUstreamBatchMemOpParams *params, unsigned flags,
-			  struct sim_op **ret_op)
+CUresult sim_memop_op_new(struct sim_context *context, unsigned count, const CUstreamBatchMemOpParams *params,
+			  unsigned flags, struct sim_op **ret_op)
 {
 	if (!params || count == 0 || count > BATCH_MOST || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -163,7 +167,8 @@ static CUresult submit(CUstream handle, unsigned count, const CUstreamBatchMemOp
 	return sim_submit(stream, op);
 }
 
-static CUresult one(CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address, cuuint64_t value, unsigned flags)
+static CUresult one(CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address, cuuint64_t value,
+		    unsigned flags)
 {
 	CUstreamBatchMemOpParams param = {0};
 
@@ -195,16 +200,18 @@ VALUE(cuStreamWriteValue32_v2, CU_STREAM_MEM_OP_WRITE_VALUE_32, cuuint32_t)
 VALUE(cuStreamWriteValue64, CU_STREAM_MEM_OP_WRITE_VALUE_64, cuuint64_t)
 VALUE(cuStreamWriteValue64_v2, CU_STREAM_MEM_OP_WRITE_VALUE_64, cuuint64_t)
 
-#define BATCH(name)                                                                                                   \
-	CUresult CUDAAPI name(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags) \
-	{                                                                                                             \
-		SIM_ENTER(name);                                                                                      \
-		return submit(stream, count, paramArray, flags);                                                      \
-	}                                                                                                             \
-	CUresult CUDAAPI name##_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags) \
-	{                                                                                                             \
-		SIM_ENTER(name##_ptsz);                                                                               \
-		return submit(SIM_PTSZ(stream), count, paramArray, flags);                                            \
+#define BATCH(name)                                                                                             \
+	CUresult CUDAAPI name(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,        \
+			      unsigned int flags)                                                               \
+	{                                                                                                       \
+		SIM_ENTER(name);                                                                                \
+		return submit(stream, count, paramArray, flags);                                                \
+	}                                                                                                       \
+	CUresult CUDAAPI name##_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, \
+				     unsigned int flags)                                                        \
+	{                                                                                                       \
+		SIM_ENTER(name##_ptsz);                                                                         \
+		return submit(SIM_PTSZ(stream), count, paramArray, flags);                                      \
 	}
 BATCH(cuStreamBatchMemOp)
 BATCH(cuStreamBatchMemOp_v2)

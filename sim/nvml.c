@@ -49,8 +49,8 @@ static void name_device(struct nvmlDevice_st *device, int index)
 	region_uuid(&state.config, index, b);
 	device->index = index;
 	snprintf(device->uuid, sizeof device->uuid,
-		 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3], b[4], b[5],
-		 b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+		 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3],
+		 b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 	snprintf(device->pci, sizeof device->pci, "00000000:%02X:00.0", index + 1);
 }
 
@@ -60,7 +60,8 @@ static nvmlReturn_t start(void)
 	int status = sim_config_read(&state.config, problem, sizeof problem);
 
 	if (status == SIM_CONFIG_UNSET)
-		snprintf(problem, sizeof problem, "VIRGATE_SIM is not set: the simulated NVML was loaded without being asked for");
+		snprintf(problem, sizeof problem,
+			 "VIRGATE_SIM is not set: the simulated NVML was loaded without being asked for");
 	if (status == 0 && !state.region)
 		status = region_open(&state.config, true, &state.region, problem, sizeof problem);
 	if (status != 0) {
@@ -155,7 +156,8 @@ nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length)
 	char text[32];
 
 	NVML_TRY(nvml_state(&now));
-	snprintf(text, sizeof text, "%u.00", now->config.driver >= 13000 ? 580 + (now->config.driver - 13000) / 10 * 10 : 570);
+	snprintf(text, sizeof text, "%u.00",
+		 now->config.driver >= 13000 ? 580 + (now->config.driver - 13000) / 10 * 10 : 570);
 	return nvml_text(version, length, text);
 }
 
@@ -165,7 +167,8 @@ nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned length)
 	char text[32];
 
 	NVML_TRY(nvml_state(&now));
-	snprintf(text, sizeof text, "%u.%s", now->config.driver / 1000, now->config.driver >= 13000 ? "580.00" : "570.00");
+	snprintf(text, sizeof text, "%u.%s", now->config.driver / 1000,
+		 now->config.driver >= 13000 ? "580.00" : "570.00");
 	return nvml_text(version, length, text);
 }
 

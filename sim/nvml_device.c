@@ -108,7 +108,8 @@ static unsigned busy_rate(struct nvml_state *now, struct nvmlDevice_st *device)
 	uint64_t busy = atomic_load(&now->region->header->busy_ns[device->index]);
 	uint64_t seen = __atomic_load_n(&device->seen_ns, __ATOMIC_RELAXED);
 	if (ns - seen > 166000000u) {
-		uint64_t rate = seen ? 100 * (busy - __atomic_load_n(&device->seen_busy, __ATOMIC_RELAXED)) / (ns - seen) : 0;
+		uint64_t rate =
+			seen ? 100 * (busy - __atomic_load_n(&device->seen_busy, __ATOMIC_RELAXED)) / (ns - seen) : 0;
 		__atomic_store_n(&device->rate, rate > 100 ? 100 : (unsigned)rate, __ATOMIC_RELAXED);
 		__atomic_store_n(&device->seen_busy, busy, __ATOMIC_RELAXED);
 		__atomic_store_n(&device->seen_ns, ns, __ATOMIC_RELAXED);

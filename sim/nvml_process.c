@@ -6,7 +6,8 @@
 
 // What is asked for never fits at once: ask, allocate, ask again. Every entry has its own
 // struct, filled through `put`.
-static nvmlReturn_t list(nvmlDevice_t device, unsigned *count, void *infos, void (*put)(void *infos, size_t at, const struct region_use *use))
+static nvmlReturn_t list(nvmlDevice_t device, unsigned *count, void *infos,
+			 void (*put)(void *infos, size_t at, const struct region_use *use))
 {
 	struct nvml_state *now;
 	struct region_use uses[REGION_PROCESSES];
@@ -25,7 +26,8 @@ static nvmlReturn_t list(nvmlDevice_t device, unsigned *count, void *infos, void
 
 static void put_v1(void *infos, size_t at, const struct region_use *use)
 {
-	((nvmlProcessInfo_v1_t *)infos)[at] = (nvmlProcessInfo_v1_t){.pid = (unsigned)use->pid, .usedGpuMemory = use->used};
+	((nvmlProcessInfo_v1_t *)infos)[at] =
+		(nvmlProcessInfo_v1_t){.pid = (unsigned)use->pid, .usedGpuMemory = use->used};
 }
 
 static void put_v2(void *infos, size_t at, const struct region_use *use)
@@ -51,7 +53,8 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned 
 	return list(device, infoCount, infos, put_v1);
 }
 
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_v2_t *infos)
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount,
+						     nvmlProcessInfo_v2_t *infos)
 {
 	return list(device, infoCount, infos, put_v2);
 }
@@ -61,32 +64,38 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsign
 	return list(device, infoCount, infos, put_v2);
 }
 
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_v1_t *infos)
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned *infoCount,
+						   nvmlProcessInfo_v1_t *infos)
 {
 	return nobody(device, infoCount);
 }
 
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_v2_t *infos)
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount,
+						      nvmlProcessInfo_v2_t *infos)
 {
 	return nobody(device, infoCount);
 }
 
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_t *infos)
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *infoCount,
+						      nvmlProcessInfo_t *infos)
 {
 	return nobody(device, infoCount);
 }
 
-nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_v1_t *infos)
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned *infoCount,
+						     nvmlProcessInfo_v1_t *infos)
 {
 	return nobody(device, infoCount);
 }
 
-nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_v2_t *infos)
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount,
+							nvmlProcessInfo_v2_t *infos)
 {
 	return nobody(device, infoCount);
 }
 
-nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_t *infos)
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *infoCount,
+							nvmlProcessInfo_t *infos)
 {
 	return nobody(device, infoCount);
 }
@@ -108,9 +117,12 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
 	if (have > room)
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	for (size_t i = 0; i < have; i++)
-		plist->procArray[i] = (nvmlProcessDetail_v1_t){
-			.pid = (unsigned)uses[i].pid, .usedGpuMemory = uses[i].used, .gpuInstanceId = NVML_NO_INSTANCE,
-			.computeInstanceId = NVML_NO_INSTANCE, .usedGpuCcProtectedMemory = NVML_VALUE_NOT_AVAILABLE_ULL};
+		plist->procArray[i] =
+			(nvmlProcessDetail_v1_t){.pid = (unsigned)uses[i].pid,
+						 .usedGpuMemory = uses[i].used,
+						 .gpuInstanceId = NVML_NO_INSTANCE,
+						 .computeInstanceId = NVML_NO_INSTANCE,
+						 .usedGpuCcProtectedMemory = NVML_VALUE_NOT_AVAILABLE_ULL};
 	return NVML_SUCCESS;
 }
 

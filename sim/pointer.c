@@ -145,13 +145,15 @@ static size_t width(CUpointer_attribute attribute)
 	}
 }
 
-CUresult CUDAAPI cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+CUresult CUDAAPI cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
+					CUdeviceptr ptr)
 {
 	SIM_ENTER(cuPointerGetAttributes);
 	if (!attributes || !data || numAttributes == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < numAttributes; i++) {
-		if (!data[i] || (int)attributes[i] <= 0 || attributes[i] > CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE)
+		if (!data[i] || (int)attributes[i] <= 0 ||
+		    attributes[i] > CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE)
 			return CUDA_ERROR_INVALID_VALUE;
 		if (get(data[i], attributes[i], ptr) == CUDA_SUCCESS)
 			continue;
@@ -167,7 +169,8 @@ CUresult CUDAAPI cuPointerSetAttribute(const void *value, CUpointer_attribute at
 	struct sim_pointer pointer;
 
 	SIM_ENTER(cuPointerSetAttribute);
-	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !sim_pointer_find(ptr, &pointer) || !pointer.range)
+	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !sim_pointer_find(ptr, &pointer) ||
+	    !pointer.range)
 		return CUDA_ERROR_INVALID_VALUE;
 	pointer.range->sync_memops = *(const int *)value != 0;
 	return CUDA_SUCCESS;

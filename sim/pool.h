@@ -40,7 +40,8 @@ struct sim_pool {
 };
 
 CUresult sim_pool_get(CUmemoryPool handle, struct sim_pool **ret_pool);
-CUresult sim_pool_new(struct sim_device *device, const CUmemPoolProps *properties, size_t size, struct sim_pool **ret_pool);
+CUresult sim_pool_new(struct sim_device *device, const CUmemPoolProps *properties, size_t size,
+		      struct sim_pool **ret_pool);
 // Gives back chunks that nothing uses until at most `keep` bytes are reserved.
 void sim_pool_trim(struct sim_pool *pool, size_t keep);
 // No handle any more: goes with its last allocation.
@@ -50,7 +51,8 @@ CUresult sim_pool_take(struct sim_pool *pool, size_t size, unsigned long long st
 		       struct sim_mark **ret_wait);
 // A used segment at exactly this address, or NULL.
 struct sim_segment *sim_pool_segment(CUdeviceptr address, struct sim_pool **ret_pool);
-void sim_pool_give(struct sim_pool *pool, struct sim_segment *segment, struct sim_mark *busy, unsigned long long stream);
+void sim_pool_give(struct sim_pool *pool, struct sim_segment *segment, struct sim_mark *busy,
+		   unsigned long long stream);
 // Importing: the segment at this place of the range becomes used.
 CUresult sim_pool_claim(struct sim_pool *pool, size_t offset, size_t size);
 // Memory for a chunk: the device's, or a piece of the pool's in host memory.

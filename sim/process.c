@@ -40,8 +40,8 @@ uint64_t sim_clock_ns(void)
 void sim_uuid_text(const CUuuid *uuid, char ret_text[48])
 {
 	const unsigned char *b = (const unsigned char *)uuid->bytes;
-	snprintf(ret_text, 48, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
-		 b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	snprintf(ret_text, 48, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+		 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
 void sim_gate_set(unsigned bits) { atomic_fetch_or(&sim_gate, bits); }
@@ -237,7 +237,8 @@ unsigned sim_driver_version(void)
 	char problem[400];
 
 	if (!atomic_load(&version)) // asked for before cuInit, too
-		atomic_store(&version, sim_config_read(&config, problem, sizeof problem) == 0 ? config.driver : CUDA_VERSION);
+		atomic_store(&version,
+			     sim_config_read(&config, problem, sizeof problem) == 0 ? config.driver : CUDA_VERSION);
 	return atomic_load(&version);
 }
 

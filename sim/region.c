@@ -27,7 +27,8 @@ static void region_repair(struct region *region)
 		uint32_t base = device * region->blocks_per_device;
 		h->hint[device] = 0;
 		for (uint32_t i = base; i < base + region->blocks_per_device; i++) {
-			struct region_block *block = &h->blocks[i], *head = block->first ? &h->blocks[block->first - 1] : NULL;
+			struct region_block *block = &h->blocks[i],
+					    *head = block->first ? &h->blocks[block->first - 1] : NULL;
 			if (!head)
 				continue;
 			if (head->first != block->first || !head->blocks) {
@@ -77,7 +78,8 @@ static int make_folder(const char *folder, char *problem, size_t capacity)
 		snprintf(problem, capacity, "%s is not a folder", folder);
 		return 1;
 	}
-	if ((status.st_uid != geteuid() && status.st_uid != 0) || (status.st_mode & 0022 && !(status.st_mode & S_ISVTX))) {
+	if ((status.st_uid != geteuid() && status.st_uid != 0) ||
+	    (status.st_mode & 0022 && !(status.st_mode & S_ISVTX))) {
 		snprintf(problem, capacity, "%s belongs to somebody else, or others may write there", folder);
 		return 1;
 	}
@@ -86,13 +88,15 @@ static int make_folder(const char *folder, char *problem, size_t capacity)
 
 static bool same_node(const struct sim_config *a, const struct sim_config *b)
 {
-	return a->devices == b->devices && a->sms == b->sms && a->cc_major == b->cc_major && a->cc_minor == b->cc_minor &&
-	       a->driver == b->driver && a->memory == b->memory && a->context == b->context;
+	return a->devices == b->devices && a->sms == b->sms && a->cc_major == b->cc_major &&
+	       a->cc_minor == b->cc_minor && a->driver == b->driver && a->memory == b->memory &&
+	       a->context == b->context;
 }
 
 static size_t header_bytes(const struct sim_config *config)
 {
-	return sizeof(struct region_header) + config->devices * (config->memory / REGION_BLOCK) * sizeof(struct region_block);
+	return sizeof(struct region_header) +
+	       config->devices * (config->memory / REGION_BLOCK) * sizeof(struct region_block);
 }
 
 static int map_header(struct region *region, int fd, size_t size)
@@ -252,7 +256,8 @@ static int renew_header(struct region *region, const char *path, const struct si
 	return status == 0 && rename(fresh, path) != 0 ? -errno : status;
 }
 
-static int open_node(struct region *region, const struct sim_config *config, bool observer, char *problem, size_t capacity)
+static int open_node(struct region *region, const struct sim_config *config, bool observer, char *problem,
+		     size_t capacity)
 {
 	char path[300];
 
@@ -262,7 +267,8 @@ static int open_node(struct region *region, const struct sim_config *config, boo
 		return fd;
 	int status = join_header(region, fd, config);
 	if (status == 1)
-		snprintf(problem, capacity, "%s is in use by a simulated node of another configuration", region->folder);
+		snprintf(problem, capacity, "%s is in use by a simulated node of another configuration",
+			 region->folder);
 	if (status == 2)
 		status = renew_header(region, path, config);
 	if (status == 0)
@@ -271,7 +277,8 @@ static int open_node(struct region *region, const struct sim_config *config, boo
 	return status;
 }
 
-int region_open(const struct sim_config *config, bool observer, struct region **ret_region, char *problem, size_t capacity)
+int region_open(const struct sim_config *config, bool observer, struct region **ret_region, char *problem,
+		size_t capacity)
 {
 	struct region *region = calloc(1, sizeof *region);
 	char real[PATH_MAX];
@@ -289,7 +296,8 @@ int region_open(const struct sim_config *config, bool observer, struct region **
 		status = open_node(region, config, observer, problem, capacity);
 	}
 	if (status < 0)
-		snprintf(problem, capacity, "cannot open the simulated node in %s: %s", config->folder, strerror(-status));
+		snprintf(problem, capacity, "cannot open the simulated node in %s: %s", config->folder,
+			 strerror(-status));
 	if (status != 0) {
 		region_close(region);
 		return status;

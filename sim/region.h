@@ -91,8 +91,8 @@ int region_hold(struct region *region, uint64_t id, int *ret_device, size_t *ret
 void region_drop(struct region *region, uint64_t id);
 bool region_alone(struct region *region, uint64_t id); // no other process holds it; a descriptor may
 // Calls `each` with every contiguous run of the memory, in order, until it returns nonzero.
-int region_runs(struct region *region, uint64_t id, int (*each)(void *data, int descriptor, off_t offset, size_t at, size_t size),
-		void *data);
+int region_runs(struct region *region, uint64_t id,
+		int (*each)(void *data, int descriptor, off_t offset, size_t at, size_t size), void *data);
 // A descriptor that stands for the memory (or another object: `kind`, `payload`) and keeps it
 // alive wherever it is sent.
 struct region_export {

@@ -69,14 +69,16 @@ int region_take(struct region *region, int device, size_t size, uint64_t *ret_id
 	if (h->used[device] + size > h->config.memory)
 		region_reap_locked(region);
 	if (h->used[device] + size <= h->config.memory) {
-		uint32_t run = find_run(region, device, blocks), at = run != UINT32_MAX ? run : base + h->hint[device], head = at;
+		uint32_t run = find_run(region, device, blocks), at = run != UINT32_MAX ? run : base + h->hint[device],
+			 head = at;
 		for (uint32_t taken = 0, previous = 0; taken < blocks; at++) {
 			struct region_block *block = &h->blocks[at];
 			if (block->first)
 				continue;
 			if (taken == 0) {
 				head = at;
-				*block = (struct region_block){.generation = ++h->generation, .owner = (uint16_t)region->slot};
+				*block = (struct region_block){.generation = ++h->generation,
+							       .owner = (uint16_t)region->slot};
 				region_bit_set(block->holders, region->slot);
 			} else {
 				h->blocks[previous].next = at + 1;
@@ -207,7 +209,8 @@ bool region_alone(struct region *region, uint64_t id)
 	region_lock(region);
 	(void)region_reap_locked(region);
 	const struct region_block *head = find(region, id);
-	for (int i = 0; head && i < REGION_PROCESSES && (alone = i == region->slot || !region_bit(head->holders, i)); i++)
+	for (int i = 0; head && i < REGION_PROCESSES && (alone = i == region->slot || !region_bit(head->holders, i));
+	     i++)
 		;
 	region_unlock(region);
 	return alone;

@@ -84,7 +84,8 @@ int region_export(struct region *region, const struct region_export *what, int *
 }
 
 // Whose name in the folder is the descriptor's own, whatever way the folder was reached.
-static int import_memory(const struct region *region, int descriptor, const struct stat *given, struct region_export *ret_what)
+static int import_memory(const struct region *region, int descriptor, const struct stat *given,
+			 struct region_export *ret_what)
 {
 	char link[64], path[512], *name, *end;
 	struct stat ours;
@@ -97,7 +98,8 @@ static int import_memory(const struct region *region, int descriptor, const stru
 	name = strrchr(path, '/');
 	if (!name || strncmp(name, "/export-1-", 10) != 0)
 		return REGION_GONE;
-	struct region_export what = {.magic = REGION_EXPORT_MAGIC, .kind = REGION_EXPORT_MEMORY, .id = strtoull(name + 10, &end, 16)};
+	struct region_export what = {
+		.magic = REGION_EXPORT_MAGIC, .kind = REGION_EXPORT_MEMORY, .id = strtoull(name + 10, &end, 16)};
 	export_path(region, what.id, what.kind, path, sizeof path);
 	if (*end || stat(path, &ours) != 0 || ours.st_dev != given->st_dev || ours.st_ino != given->st_ino)
 		return REGION_GONE;

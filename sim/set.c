@@ -25,7 +25,8 @@ static CUresult set_run(struct sim_op *op_)
 		CUdeviceptr row = op->set.dst + y * op->set.pitch;
 		for (size_t done = 0; done < op->set.width;) {
 			size_t count = op->set.width - done < piece ? op->set.width - done : piece;
-			void *at = sim_memory_host(op->device, row + done * op->set.elementSize, count * op->set.elementSize, true);
+			void *at = sim_memory_host(op->device, row + done * op->set.elementSize,
+						   count * op->set.elementSize, true);
 			if (!at) // it was unmapped in the meantime
 				return CUDA_ERROR_ILLEGAL_ADDRESS;
 			if (atomic_load_explicit(&op_->context->cancel, memory_order_relaxed))
@@ -45,13 +46,14 @@ CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARA
 	size_t row;
 
 	if ((set->elementSize != 1 && set->elementSize != 2 && set->elementSize != 4) || set->dst % set->elementSize ||
-	    __builtin_mul_overflow(set->width, (size_t)set->elementSize, &row) || (set->height > 1 && set->pitch < row) ||
-	    (set->height > 1 && set->pitch % set->elementSize))
+	    __builtin_mul_overflow(set->width, (size_t)set->elementSize, &row) ||
+	    (set->height > 1 && set->pitch < row) || (set->height > 1 && set->pitch % set->elementSize))
 		return CUDA_ERROR_INVALID_VALUE;
 	size_t length = (set->height ? set->height - 1 : 0) * set->pitch + row;
 	if (!sim_pointer_find(set->dst, &pointer) || !pointer.mapped)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!(pointer.range && pointer.range->kind == SIM_RANGE_RESERVED) && length > pointer.size - (set->dst - pointer.base))
+	if (!(pointer.range && pointer.range->kind == SIM_RANGE_RESERVED) &&
+	    length > pointer.size - (set->dst - pointer.base))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct sim_device *device = context->device;
 	if (pointer.range && pointer.range->kind == SIM_RANGE_GRAPH) { // its memory may come with the graph's launch
@@ -70,11 +72,11 @@ CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARA
 	return CUDA_SUCCESS;
 }
 
-static CUresult set(CUstream handle, CUdeviceptr dst, size_t pitch, unsigned value, unsigned element, size_t width, size_t height,
-		    bool asynchronous)
+static CUresult set(CUstream handle, CUdeviceptr dst, size_t pitch, unsigned value, unsigned element, size_t width,
+		    size_t height, bool asynchronous)
 {
-	CUDA_MEMSET_NODE_PARAMS params = {.dst = dst, .pitch = pitch, .value = value, .elementSize = element, .width = width,
-					  .height = height};
+	CUDA_MEMSET_NODE_PARAMS params = {
+		.dst = dst, .pitch = pitch, .value = value, .elementSize = element, .width = width, .height = height};
 	struct sim_pointer pointer;
 	struct sim_stream *stream;
 	struct sim_op *op;
@@ -118,26 +120,29 @@ SET_1D(D8, 8, unsigned char)
 SET_1D(D16, 16, unsigned short)
 SET_1D(D32, 32, unsigned int)
 
-#define SET_2D(name, bits, type)                                                                                    \
-	CUresult CUDAAPI cuMemset##name##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height)\
-	{                                                                                                           \
-		SIM_ENTER(cuMemset##name##_v2);                                                                     \
-		return set(NULL, dst, pitch, value, bits / 8, width, height, false);                                \
-	}                                                                                                           \
-	CUresult CUDAAPI cuMemset##name##_v2_ptds(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height) \
-	{                                                                                                           \
-		SIM_ENTER(cuMemset##name##_v2_ptds);                                                                \
-		return set(CU_STREAM_PER_THREAD, dst, pitch, value, bits / 8, width, height, false);                \
-	}                                                                                                           \
-	CUresult CUDAAPI cuMemset##name##Async(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height, CUstream stream) \
-	{                                                                                                           \
-		SIM_ENTER(cuMemset##name##Async);                                                                   \
-		return set(stream, dst, pitch, value, bits / 8, width, height, true);                               \
-	}                                                                                                           \
-	CUresult CUDAAPI cuMemset##name##Async_ptsz(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height, CUstream stream) \
-	{                                                                                                           \
-		SIM_ENTER(cuMemset##name##Async_ptsz);                                                              \
-		return set(SIM_PTSZ(stream), dst, pitch, value, bits / 8, width, height, true);                     \
+#define SET_2D(name, bits, type)                                                                                       \
+	CUresult CUDAAPI cuMemset##name##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height)   \
+	{                                                                                                              \
+		SIM_ENTER(cuMemset##name##_v2);                                                                        \
+		return set(NULL, dst, pitch, value, bits / 8, width, height, false);                                   \
+	}                                                                                                              \
+	CUresult CUDAAPI cuMemset##name##_v2_ptds(CUdeviceptr dst, size_t pitch, type value, size_t width,             \
+						  size_t height)                                                       \
+	{                                                                                                              \
+		SIM_ENTER(cuMemset##name##_v2_ptds);                                                                   \
+		return set(CU_STREAM_PER_THREAD, dst, pitch, value, bits / 8, width, height, false);                   \
+	}                                                                                                              \
+	CUresult CUDAAPI cuMemset##name##Async(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height, \
+					       CUstream stream)                                                        \
+	{                                                                                                              \
+		SIM_ENTER(cuMemset##name##Async);                                                                      \
+		return set(stream, dst, pitch, value, bits / 8, width, height, true);                                  \
+	}                                                                                                              \
+	CUresult CUDAAPI cuMemset##name##Async_ptsz(CUdeviceptr dst, size_t pitch, type value, size_t width,           \
+						    size_t height, CUstream stream)                                    \
+	{                                                                                                              \
+		SIM_ENTER(cuMemset##name##Async_ptsz);                                                                 \
+		return set(SIM_PTSZ(stream), dst, pitch, value, bits / 8, width, height, true);                        \
 	}
 SET_2D(D2D8, 8, unsigned char)
 SET_2D(D2D16, 16, unsigned short)

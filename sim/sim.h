@@ -101,7 +101,8 @@ static inline CUresult sim_enter(enum vg_entry entry)
 // Implemented by simexec's files; hooks.c has weak definitions that do nothing.
 CUresult sim_fault_enter(enum vg_entry entry);	   // SIM_GATE_FAULTS is set
 CUresult sim_checkpoint_enter(enum vg_entry entry); // SIM_GATE_LOCKED is set: waits, or lets through
-CUresult sim_fault_start(void);	   // end of cuInit, before the gate opens: reads VIRGATE_SIM_FAULT; cuInit answers its result
+CUresult
+sim_fault_start(void); // end of cuInit, before the gate opens: reads VIRGATE_SIM_FAULT; cuInit answers its result
 void sim_service_start(void);	   // likewise: the service thread
 uint64_t sim_fault_memory(void);   // bytes a device shows at most; UINT64_MAX
 void sim_fault_delay(struct sim_device *device); // slow device: before each operation
@@ -285,7 +286,8 @@ CUresult sim_capture_context_forbidden(struct sim_context *context);
 // CUDA_ERROR_CAPTURED_EVENT: the call asks about an event recorded in a capture, which it spoils.
 CUresult sim_capture_event_forbidden(struct sim_event *event);
 // Stream-ordered allocations of a capturing stream, as nodes. `props` NULL: of the stream's device.
-CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props, CUdeviceptr *ret_address);
+CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props,
+			   CUdeviceptr *ret_address);
 CUresult sim_capture_free(struct sim_stream *stream, CUdeviceptr address);
 // A capturing stream is destroyed: its capture is invalid.
 void sim_capture_abandon(struct sim_stream *stream);
@@ -322,7 +324,8 @@ struct sim_event_op {
 	unsigned flags;
 };
 extern const struct sim_op_class sim_event_record_class, sim_event_wait_class;
-struct sim_event_op *sim_event_op_new(const struct sim_op_class *class, struct sim_context *context, struct sim_event *event);
+struct sim_event_op *sim_event_op_new(const struct sim_op_class *class, struct sim_context *context,
+				      struct sim_event *event);
 
 // ---- operations that graphs and streams share ------------------------------------------
 
@@ -456,7 +459,12 @@ bool sim_pointer_find(CUdeviceptr address, struct sim_pointer *ret_pointer); // 
 
 // ---- pinned and managed memory (host.c) -------------------------------------------------
 
-enum sim_host_kind { SIM_HOST_ALLOCATED, SIM_HOST_REGISTERED, SIM_HOST_MANAGED, SIM_HOST_POOL }; // the last: of a managed pool
+enum sim_host_kind {
+	SIM_HOST_ALLOCATED,
+	SIM_HOST_REGISTERED,
+	SIM_HOST_MANAGED,
+	SIM_HOST_POOL
+}; // the last: of a managed pool
 struct sim_host {
 	uintptr_t base;
 	size_t size; // as asked

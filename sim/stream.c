@@ -159,7 +159,8 @@ CUresult sim_stream_get_any(CUstream handle, struct sim_stream **ret_stream)
 		*ret_stream = handle == CU_STREAM_PER_THREAD ? thread_stream(context) : context->legacy;
 		return CUDA_SUCCESS;
 	}
-	if ((uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) || atomic_load(&stream->magic) != SIM_STREAM_MAGIC)
+	if ((uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) ||
+	    atomic_load(&stream->magic) != SIM_STREAM_MAGIC)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*ret_stream = stream;
 	return CUDA_SUCCESS;

@@ -17,7 +17,8 @@ static CUresult host_run(struct sim_op *op_)
 	return CUDA_SUCCESS;
 }
 
-const struct sim_op_class sim_host_class = {.name = "host function", .size = sizeof(struct sim_host_op), .run = host_run};
+const struct sim_op_class sim_host_class = {
+	.name = "host function", .size = sizeof(struct sim_host_op), .run = host_run};
 
 struct sim_op *sim_host_op_new(struct sim_context *context, CUhostFn function, void *data)
 {
@@ -61,7 +62,8 @@ CUresult CUDAAPI cuStreamAddCallback(CUstream hStream, CUstreamCallback callback
 	return sim_submit(stream, op);
 }
 
-CUresult CUDAAPI cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+CUresult CUDAAPI cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData,
+					  unsigned int flags)
 {
 	SIM_ENTER(cuStreamAddCallback_ptsz);
 	return cuStreamAddCallback(SIM_PTSZ(hStream), callback, userData, flags);

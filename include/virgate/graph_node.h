@@ -156,7 +156,8 @@ struct vg_graph_allocation {
 };
 /* Memory that exists from this node's run until a free node's, the program's own, or, with auto_free_on_launch, the
  * next launch. Its address is fixed from now on. A graph with such nodes loses none of its nodes, is not
- * embedded, and is instantiated once at a time. UNSUPPORTED: drivers up to 13.0 have no memory of the host in graphs. */
+ * embedded, and is instantiated once at a time. UNSUPPORTED: drivers up to 13.0 have no memory of the host in graphs.
+ */
 VG_PUBLIC enum vg_status vg_graph_add_allocation(struct vg_graph_definition *definition,
 						 struct vg_graph_node *const *after, size_t count,
 						 const struct vg_graph_allocation *allocation, vg_address *ret_address,

@@ -23,17 +23,17 @@ enum vg_graphics_flag {
 	VG_GRAPHICS_TEXTURE_GATHER = 8
 };
 
-/* Registers OpenGL's buffer, or image with its target (GL_TEXTURE_2D, …). The caller owns *ret_resource. INVALID (unknown
- * flags), UNSUPPORTED (a driver without OpenGL), CLOSED, NO_MEMORY, DRIVER (no such object, no OpenGL context). Any
- * thread with OpenGL current. Source: cuGraphicsGLRegisterBuffer, cuGraphicsGLRegisterImage. */
+/* Registers OpenGL's buffer, or image with its target (GL_TEXTURE_2D, …). The caller owns *ret_resource. INVALID
+ * (unknown flags), UNSUPPORTED (a driver without OpenGL), CLOSED, NO_MEMORY, DRIVER (no such object, no OpenGL
+ * context). Any thread with OpenGL current. Source: cuGraphicsGLRegisterBuffer, cuGraphicsGLRegisterImage. */
 VG_PUBLIC enum vg_status vg_graphics_resource_of_gl_buffer(struct vg_context *context, unsigned buffer, unsigned flags,
 							   struct vg_graphics_resource **ret_resource);
 VG_PUBLIC enum vg_status vg_graphics_resource_of_gl_image(struct vg_context *context, unsigned image, unsigned target,
 							  unsigned flags, struct vg_graphics_resource **ret_resource);
 
-/* Maps a buffer, in the order of `stream`, as memory of the device. Closing or destroying *ret_buffer unmaps it; views of it
- * are dead then. STATE (mapped already), UNSUPPORTED (an image has no address), CLOSED, INVALID, DRIVER. Any thread. Source:
- * cuGraphicsMapResources, cuGraphicsResourceGetMappedPointer. */
+/* Maps a buffer, in the order of `stream`, as memory of the device. Closing or destroying *ret_buffer unmaps it; views
+ * of it are dead then. STATE (mapped already), UNSUPPORTED (an image has no address), CLOSED, INVALID, DRIVER. Any
+ * thread. Source: cuGraphicsMapResources, cuGraphicsResourceGetMappedPointer. */
 VG_PUBLIC enum vg_status vg_graphics_resource_map(struct vg_graphics_resource *resource, struct vg_stream *stream,
 						  struct vg_buffer **ret_buffer);
 /* Maps an image, and gives the array of one layer and mipmap level; it is the driver's, and valid until

@@ -70,7 +70,8 @@ VG_PUBLIC enum vg_status vg_kernel_set_attribute(struct vg_kernel *kernel, struc
 						 enum vg_kernel_attribute attribute, int value);
 
 /* How many blocks of so many threads, and bytes of dynamic shared memory each, fit on one multiprocessor; 0 if
- * none does. INVALID, CLOSED, DRIVER, as for all five. Any thread. Source: cuOccupancyMaxActiveBlocksPerMultiprocessor. */
+ * none does. INVALID, CLOSED, DRIVER, as for all five. Any thread. Source: cuOccupancyMaxActiveBlocksPerMultiprocessor.
+ */
 VG_PUBLIC enum vg_status vg_kernel_max_active_blocks(struct vg_kernel *kernel, struct vg_context *context,
 						     unsigned block_threads, size_t shared_memory,
 						     unsigned *ret_blocks);

@@ -39,13 +39,15 @@ VG_PUBLIC enum vg_status vg_layout_strided(int rank, const int64_t *shape, const
 					   struct vg_layout *ret_layout);
 
 /* Axis i of the result is axis axes[i] of the layout. */
-VG_PUBLIC enum vg_status vg_layout_permute(const struct vg_layout *layout, const int *axes, struct vg_layout *ret_layout);
+VG_PUBLIC enum vg_status vg_layout_permute(const struct vg_layout *layout, const int *axes,
+					   struct vg_layout *ret_layout);
 /* The same elements in C order under another shape, of which one entry may be -1. UNSUPPORTED where only a copy
  * could give that shape. */
 VG_PUBLIC enum vg_status vg_layout_reshape(const struct vg_layout *layout, int rank, const int64_t *shape,
 					   struct vg_layout *ret_layout);
 /* Makes one axis of the axes from `first` to `last`, both included. UNSUPPORTED as above. */
-VG_PUBLIC enum vg_status vg_layout_flatten(const struct vg_layout *layout, int first, int last, struct vg_layout *ret_layout);
+VG_PUBLIC enum vg_status vg_layout_flatten(const struct vg_layout *layout, int first, int last,
+					   struct vg_layout *ret_layout);
 /* Drops all axes of extent 1; adds one before `axis` (at the end: axis == rank). */
 VG_PUBLIC enum vg_status vg_layout_squeeze(const struct vg_layout *layout, struct vg_layout *ret_layout);
 VG_PUBLIC enum vg_status vg_layout_unsqueeze(const struct vg_layout *layout, int axis, struct vg_layout *ret_layout);
@@ -54,15 +56,15 @@ VG_PUBLIC enum vg_status vg_layout_broadcast(const struct vg_layout *layout, int
 					     struct vg_layout *ret_layout);
 /* The elements start, start + step, … before `stop` of one axis; a negative step runs backwards, and
  * `stop` may then be -1. */
-VG_PUBLIC enum vg_status vg_layout_slice(const struct vg_layout *layout, int axis, int64_t start, int64_t stop, int64_t step,
-					 struct vg_layout *ret_layout);
+VG_PUBLIC enum vg_status vg_layout_slice(const struct vg_layout *layout, int axis, int64_t start, int64_t stop,
+					 int64_t step, struct vg_layout *ret_layout);
 /* The same bytes with elements of another size, along an axis whose stride is 1: 8 floats become 4 doubles. */
 VG_PUBLIC enum vg_status vg_layout_repack(const struct vg_layout *layout, int axis, size_t item_size,
 					  struct vg_layout *ret_layout);
 /* The largest power of two, `limit` at most, that vg_layout_repack() takes along the axis and to which
  * `address` and every row are aligned; the item size itself where nothing larger fits. */
-VG_PUBLIC enum vg_status vg_layout_max_item_size(const struct vg_layout *layout, int axis, vg_address address, size_t limit,
-						 size_t *ret_item_size);
+VG_PUBLIC enum vg_status vg_layout_max_item_size(const struct vg_layout *layout, int axis, vg_address address,
+						 size_t limit, size_t *ret_item_size);
 
 /* How many elements; 0 where an extent is 0. Layouts made by the functions above never overflow. */
 VG_PUBLIC int64_t vg_layout_volume(const struct vg_layout *layout);

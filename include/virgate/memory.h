@@ -29,7 +29,8 @@ struct vg_memory_properties {
 	int managed;	       /* nonzero: it moves between the two */
 };
 
-/* Where memory lies, or shall lie; the driver's values. `id` is a device's ordinal or a node of the host's memory (NUMA). */
+/* Where memory lies, or shall lie; the driver's values. `id` is a device's ordinal or a node of the host's memory
+ * (NUMA). */
 enum vg_location_type {
 	VG_LOCATION_NONE = 0,
 	VG_LOCATION_DEVICE = 1,
@@ -59,7 +60,8 @@ struct vg_memory_resource_operations {
 	const char *name; /* for messages: "arena"; copied */
 	/* *ret_allocation comes with `size` as asked and address and user 0. `stream` is NULL only where a
 	 * caller gave none, which needs_stream rules out. */
-	enum vg_status (*allocate)(void *user, size_t size, struct vg_stream *stream, struct vg_allocation *ret_allocation);
+	enum vg_status (*allocate)(void *user, size_t size, struct vg_stream *stream,
+				   struct vg_allocation *ret_allocation);
 	/* Exactly once for each allocation. `stream` is the one that the buffer was closed on, else the one it
 	 * was allocated on, else NULL. */
 	enum vg_status (*deallocate)(void *user, const struct vg_allocation *allocation, struct vg_stream *stream);
@@ -101,9 +103,10 @@ struct vg_buffer_borrow_options {
 	void (*drop_owner)(void *owner);     /* called once, when the buffer needs it no longer; may be NULL */
 };
 /* Memory that somebody else allocated: a device address, or a host address. It is not freed, unless `options` name a
- * resource that does. `options` may be NULL. INVALID (address 0 with bytes, past the end of the address space, resource and
- * owner both, a resource that needs a stream without one), CLOSED, NO_MEMORY. Any thread. */
-VG_PUBLIC enum vg_status vg_buffer_borrow(vg_address address, size_t size, const struct vg_buffer_borrow_options *options,
+ * resource that does. `options` may be NULL. INVALID (address 0 with bytes, past the end of the address space, resource
+ * and owner both, a resource that needs a stream without one), CLOSED, NO_MEMORY. Any thread. */
+VG_PUBLIC enum vg_status vg_buffer_borrow(vg_address address, size_t size,
+					  const struct vg_buffer_borrow_options *options,
 					  struct vg_buffer **ret_buffer);
 
 /* Drops the caller's reference; the last one frees the memory on the buffer's stream. NULL is fine. Any thread. */
@@ -127,9 +130,10 @@ VG_PUBLIC struct vg_memory_resource *vg_buffer_memory_resource(const struct vg_b
 VG_PUBLIC void *vg_buffer_owner(const struct vg_buffer *buffer);
 /* Nonzero: imported from another process. */
 VG_PUBLIC int vg_buffer_is_mapped(const struct vg_buffer *buffer);
-/* The resource's answer, or the driver's for borrowed memory: memory it does not know is the host's alone. CLOSED, DRIVER.
- * Any thread. Source: cuPointerGetAttributes. */
-VG_PUBLIC enum vg_status vg_buffer_properties(const struct vg_buffer *buffer, struct vg_memory_properties *ret_properties);
+/* The resource's answer, or the driver's for borrowed memory: memory it does not know is the host's alone. CLOSED,
+ * DRIVER. Any thread. Source: cuPointerGetAttributes. */
+VG_PUBLIC enum vg_status vg_buffer_properties(const struct vg_buffer *buffer,
+					      struct vg_memory_properties *ret_properties);
 /* Nonzero: the same address and size. Closed buffers and NULL equal nothing. */
 VG_PUBLIC int vg_buffer_equal(const struct vg_buffer *buffer, const struct vg_buffer *other);
 /* Of address and size, for tables: equal buffers have equal hashes. */
@@ -142,16 +146,18 @@ VG_PUBLIC uint64_t vg_buffer_hash(const struct vg_buffer *buffer);
 VG_PUBLIC enum vg_status vg_buffer_copy(struct vg_buffer *to, const struct vg_buffer *from, struct vg_stream *stream);
 /* A new buffer of the same resource with the same contents, allocated and copied in the order of `stream`. The
  * caller owns *ret_buffer. INVALID (the buffer has no resource), and as vg_buffer_create(). Any thread. */
-VG_PUBLIC enum vg_status vg_buffer_duplicate(const struct vg_buffer *from, struct vg_stream *stream, struct vg_buffer **ret_buffer);
-/* `size` bytes of the program's memory into the buffer at `offset`, or out of it, queued: the program's memory must stay
- * until the stream got there. INVALID (past the end), CLOSED, DRIVER. Any thread. Source: cuMemcpyAsync. */
+VG_PUBLIC enum vg_status vg_buffer_duplicate(const struct vg_buffer *from, struct vg_stream *stream,
+					     struct vg_buffer **ret_buffer);
+/* `size` bytes of the program's memory into the buffer at `offset`, or out of it, queued: the program's memory must
+ * stay until the stream got there. INVALID (past the end), CLOSED, DRIVER. Any thread. Source: cuMemcpyAsync. */
 VG_PUBLIC enum vg_status vg_buffer_write(struct vg_buffer *buffer, size_t offset, const void *from, size_t size,
 					 struct vg_stream *stream);
 VG_PUBLIC enum vg_status vg_buffer_read(const struct vg_buffer *buffer, size_t offset, void *to, size_t size,
 					struct vg_stream *stream);
 /* Repeats a pattern of 1, 2 or 4 bytes all over the buffer, queued. INVALID (another width, a size that is not a
  * multiple of it, an address not aligned to it), CLOSED, DRIVER. Any thread. Source: cuMemsetD8Async, D16, D32. */
-VG_PUBLIC enum vg_status vg_buffer_fill(struct vg_buffer *buffer, const void *pattern, size_t width, struct vg_stream *stream);
+VG_PUBLIC enum vg_status vg_buffer_fill(struct vg_buffer *buffer, const void *pattern, size_t width,
+					struct vg_stream *stream);
 /* Likewise with one byte, 0 to 255. */
 VG_PUBLIC enum vg_status vg_buffer_fill_byte(struct vg_buffer *buffer, int value, struct vg_stream *stream);
 

@@ -14,8 +14,9 @@ extern "C" {
 /* ---- of a device ---------------------------------------------------------------------------------- */
 
 /* The pool that the device uses now, the driver's own or what somebody set: shared with everybody in the process, and
- * not destroyed with the resource. If it would give all freed memory back at each synchronisation (release threshold 0), it
- * is told to keep it. INVALID, UNSUPPORTED (no pools), NO_MEMORY, DRIVER. Any thread. Source: cuDeviceGetMemPool. */
+ * not destroyed with the resource. If it would give all freed memory back at each synchronisation (release threshold
+ * 0), it is told to keep it. INVALID, UNSUPPORTED (no pools), NO_MEMORY, DRIVER. Any thread. Source:
+ * cuDeviceGetMemPool. */
 VG_PUBLIC enum vg_status vg_device_pool_current(struct vg_device *device, struct vg_memory_resource **ret_pool);
 
 struct vg_device_pool_options {
@@ -55,7 +56,8 @@ VG_PUBLIC enum vg_status vg_managed_pool_current(struct vg_device *device, struc
 
 struct vg_managed_pool_options {
 	size_t size; /* sizeof(struct vg_managed_pool_options) */
-	/* NONE: nowhere; DEVICE: device `id`; HOST: any node, id must be 0; HOST_NUMA: node `id` or VG_NODE_OF_DEVICE. */
+	/* NONE: nowhere; DEVICE: device `id`; HOST: any node, id must be 0; HOST_NUMA: node `id` or VG_NODE_OF_DEVICE.
+	 */
 	struct vg_memory_location preferred_location;
 };
 /* A new pool, as vg_device_pool_create(). */
@@ -73,7 +75,8 @@ VG_PUBLIC int vg_memory_pool_is_shareable(const struct vg_memory_resource *pool)
 /* Nonzero: imported from another process. */
 VG_PUBLIC int vg_memory_pool_is_mapped(const struct vg_memory_resource *pool);
 /* Where its memory is, or for managed memory prefers to be. INVALID (not a pool), CLOSED. */
-VG_PUBLIC enum vg_status vg_memory_pool_location(const struct vg_memory_resource *pool, struct vg_memory_location *ret_location);
+VG_PUBLIC enum vg_status vg_memory_pool_location(const struct vg_memory_resource *pool,
+						 struct vg_memory_location *ret_location);
 
 /* What the driver says now. */
 struct vg_memory_pool_attributes {
@@ -98,8 +101,10 @@ VG_PUBLIC enum vg_status vg_memory_pool_peers(const struct vg_memory_resource *p
 /* These devices and no others; also these; not these. The pool's own device may be among them and stays. One call of
  * the driver each, none where nothing changes. INVALID (a device that cannot access the pool's, and nothing
  * is changed), CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuMemPoolSetAccess. */
-VG_PUBLIC enum vg_status vg_memory_pool_set_peers(struct vg_memory_resource *pool, struct vg_device *const *peers, size_t count);
-VG_PUBLIC enum vg_status vg_memory_pool_add_peers(struct vg_memory_resource *pool, struct vg_device *const *peers, size_t count);
+VG_PUBLIC enum vg_status vg_memory_pool_set_peers(struct vg_memory_resource *pool, struct vg_device *const *peers,
+						  size_t count);
+VG_PUBLIC enum vg_status vg_memory_pool_add_peers(struct vg_memory_resource *pool, struct vg_device *const *peers,
+						  size_t count);
 VG_PUBLIC enum vg_status vg_memory_pool_remove_peers(struct vg_memory_resource *pool, struct vg_device *const *peers,
 						     size_t count);
 
@@ -109,11 +114,13 @@ VG_PUBLIC enum vg_status vg_memory_pool_remove_peers(struct vg_memory_resource *
  * socket (SCM_RIGHTS). INVALID, STATE (not shareable, or imported itself), CLOSED, DRIVER. Any thread. Source:
  * cuMemPoolExportToShareableHandle. */
 VG_PUBLIC enum vg_status vg_memory_pool_export(struct vg_memory_resource *pool, int *ret_descriptor);
-/* A pool of another process, by a descriptor that stays the caller's. Buffers of it are imported, not allocated. `device`
- * is given access to pinned memory. INVALID (also: no pool's descriptor), NO_MEMORY, DRIVER. Any thread. Source:
- * cuMemPoolImportFromShareableHandle. */
-VG_PUBLIC enum vg_status vg_device_pool_import(struct vg_device *device, int descriptor, struct vg_memory_resource **ret_pool);
-VG_PUBLIC enum vg_status vg_pinned_pool_import(struct vg_device *device, int descriptor, struct vg_memory_resource **ret_pool);
+/* A pool of another process, by a descriptor that stays the caller's. Buffers of it are imported, not allocated.
+ * `device` is given access to pinned memory. INVALID (also: no pool's descriptor), NO_MEMORY, DRIVER. Any thread.
+ * Source: cuMemPoolImportFromShareableHandle. */
+VG_PUBLIC enum vg_status vg_device_pool_import(struct vg_device *device, int descriptor,
+					       struct vg_memory_resource **ret_pool);
+VG_PUBLIC enum vg_status vg_pinned_pool_import(struct vg_device *device, int descriptor,
+					       struct vg_memory_resource **ret_pool);
 
 /* The identity of a shareable pool, random; of an imported one: as registered. STATE (it has none), CLOSED. */
 VG_PUBLIC enum vg_status vg_memory_pool_uuid(const struct vg_memory_resource *pool, unsigned char ret_uuid[16]);
@@ -133,12 +140,13 @@ struct vg_buffer_descriptor {
 /* INVALID (empty, or not of a pool), STATE (the pool is not shareable), CLOSED, DRIVER. Any thread. Source:
  * cuMemPoolExportPointer. */
 VG_PUBLIC enum vg_status vg_buffer_export(const struct vg_buffer *buffer, struct vg_buffer_descriptor *ret_descriptor);
-/* The buffer in a pool that was imported, freed on `stream`; the exporter's buffer must live until that is done. Importing one
- * twice gives two buffers of one address. `descriptor_size` is how many bytes came. INVALID (fewer than a descriptor has; more
- * than the buffer has are claimed), STATE (the pool is not imported), CLOSED, NO_MEMORY, DRIVER. Any thread. Source:
- * cuMemPoolImportPointer. */
-VG_PUBLIC enum vg_status vg_buffer_import(struct vg_memory_resource *pool, const struct vg_buffer_descriptor *descriptor,
-					  size_t descriptor_size, struct vg_stream *stream, struct vg_buffer **ret_buffer);
+/* The buffer in a pool that was imported, freed on `stream`; the exporter's buffer must live until that is done.
+ * Importing one twice gives two buffers of one address. `descriptor_size` is how many bytes came. INVALID (fewer than a
+ * descriptor has; more than the buffer has are claimed), STATE (the pool is not imported), CLOSED, NO_MEMORY, DRIVER.
+ * Any thread. Source: cuMemPoolImportPointer. */
+VG_PUBLIC enum vg_status vg_buffer_import(struct vg_memory_resource *pool,
+					  const struct vg_buffer_descriptor *descriptor, size_t descriptor_size,
+					  struct vg_stream *stream, struct vg_buffer **ret_buffer);
 
 #ifdef __cplusplus
 }

@@ -26,8 +26,8 @@ enum vg_process_state {
 	VG_PROCESS_FAILED = 3	     /* for good */
 };
 
-/* Names a process; it is not looked at yet. The caller owns *ret_process. INVALID (pid below 1), UNSUPPORTED (driver), NO_DRIVER,
- * NO_MEMORY. Any thread. */
+/* Names a process; it is not looked at yet. The caller owns *ret_process. INVALID (pid below 1), UNSUPPORTED (driver),
+ * NO_DRIVER, NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_process_open(pid_t pid, struct vg_process **ret_process);
 /* NULL is fine; the process itself is left as it is. */
 VG_PUBLIC void vg_process_destroy(struct vg_process *process);
@@ -43,7 +43,8 @@ VG_PUBLIC const char *vg_process_state_name(enum vg_process_state state);
 VG_PUBLIC enum vg_status vg_process_restore_thread(struct vg_process *process, pid_t *ret_thread);
 
 /* Waits until the work that was submitted is done and holds back new calls. `timeout_ms` 0: no limit.
- * NOT_READY: not in time, and it goes on running. STATE: it is not running. NOT_FOUND, DRIVER. Source: cuCheckpointProcessLock. */
+ * NOT_READY: not in time, and it goes on running. STATE: it is not running. NOT_FOUND, DRIVER. Source:
+ * cuCheckpointProcessLock. */
 VG_PUBLIC enum vg_status vg_process_lock(struct vg_process *process, unsigned timeout_ms);
 /* From locked. STATE, NOT_FOUND, DRIVER. Source: cuCheckpointProcessCheckpoint. */
 VG_PUBLIC enum vg_status vg_process_checkpoint(struct vg_process *process);
@@ -53,9 +54,10 @@ struct vg_process_gpu_pair {
 	const char *old_uuid, *new_uuid;
 };
 /* From checkpointed to locked. `pairs` must name every GPU that the kernel driver sees, the ones that stay with
- * themselves; a count of 0: all stay. INVALID (no UUID, or one named twice), UNSUPPORTED (pairs before driver 13.0), STATE,
- * NOT_FOUND, DRIVER. Source: cuCheckpointProcessRestore. */
-VG_PUBLIC enum vg_status vg_process_restore(struct vg_process *process, const struct vg_process_gpu_pair *pairs, size_t count);
+ * themselves; a count of 0: all stay. INVALID (no UUID, or one named twice), UNSUPPORTED (pairs before driver 13.0),
+ * STATE, NOT_FOUND, DRIVER. Source: cuCheckpointProcessRestore. */
+VG_PUBLIC enum vg_status vg_process_restore(struct vg_process *process, const struct vg_process_gpu_pair *pairs,
+					    size_t count);
 /* From locked. STATE, NOT_FOUND, DRIVER. Source: cuCheckpointProcessUnlock. */
 VG_PUBLIC enum vg_status vg_process_unlock(struct vg_process *process);
 

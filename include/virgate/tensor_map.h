@@ -59,9 +59,11 @@ struct vg_tensor_map_options {
 /* A map by tiles: a copy moves a box of `box[i]` elements of axis i, 1 to 256 each, as many entries as the
  * view has axes (1 to 5). The view is kept alive. `options` may be NULL. The caller owns *ret_map. INVALID (rank, box,
  * strides, an address that is not a multiple of 16, elements that a map cannot hold), UNSUPPORTED (host
- * memory, another device's memory, a driver without maps), CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuTensorMapEncodeTiled. */
+ * memory, another device's memory, a driver without maps), CLOSED, NO_MEMORY, DRIVER. Any thread. Source:
+ * cuTensorMapEncodeTiled. */
 VG_PUBLIC enum vg_status vg_tensor_map_tiled(struct vg_context *context, struct vg_view *view, const unsigned *box,
-					     const struct vg_tensor_map_options *options, struct vg_tensor_map **ret_map);
+					     const struct vg_tensor_map_options *options,
+					     struct vg_tensor_map **ret_map);
 
 /* Of images with axes N, [D, [H,]] W, C: views of rank 3 to 5; corners have rank - 2 entries. */
 struct vg_im2col {
@@ -69,8 +71,9 @@ struct vg_im2col {
 	unsigned channels_per_pixel, pixels_per_column;
 };
 /* As vg_tensor_map_tiled(). Source: cuTensorMapEncodeIm2col. */
-VG_PUBLIC enum vg_status vg_tensor_map_im2col(struct vg_context *context, struct vg_view *view, const struct vg_im2col *box,
-					      const struct vg_tensor_map_options *options, struct vg_tensor_map **ret_map);
+VG_PUBLIC enum vg_status vg_tensor_map_im2col(struct vg_context *context, struct vg_view *view,
+					      const struct vg_im2col *box, const struct vg_tensor_map_options *options,
+					      struct vg_tensor_map **ret_map);
 
 struct vg_im2col_wide {
 	int lower_w, upper_w;
@@ -79,12 +82,13 @@ struct vg_im2col_wide {
 };
 /* As vg_tensor_map_tiled(), for compute capability 10.0: UNSUPPORTED below. Source: cuTensorMapEncodeIm2colWide. */
 VG_PUBLIC enum vg_status vg_tensor_map_im2col_wide(struct vg_context *context, struct vg_view *view,
-						   const struct vg_im2col_wide *box, const struct vg_tensor_map_options *options,
+						   const struct vg_im2col_wide *box,
+						   const struct vg_tensor_map_options *options,
 						   struct vg_tensor_map **ret_map);
 
 /* The same map over other memory of the same device; shape and strides stay, so `view` must span as many bytes.
- * The old view is let go only after success. Not while another thread uses the map. INVALID, CLOSED, UNSUPPORTED, DRIVER. Source:
- * cuTensorMapReplaceAddress. */
+ * The old view is let go only after success. Not while another thread uses the map. INVALID, CLOSED, UNSUPPORTED,
+ * DRIVER. Source: cuTensorMapReplaceAddress. */
 VG_PUBLIC enum vg_status vg_tensor_map_replace_address(struct vg_tensor_map *map, struct vg_view *view);
 
 /* Drops the caller's reference. NULL is fine. Any thread. */

@@ -40,10 +40,10 @@ struct vg_data_type {
 enum vg_memory_kind { VG_MEMORY_HOST = 1, VG_MEMORY_DEVICE = 2, VG_MEMORY_PINNED = 3, VG_MEMORY_MANAGED = 13 };
 
 /* Of a buffer, from its first byte on; the buffer is kept alive. `layout` and `type` must agree on the
- * element's bytes. INVALID (the layout needs more bytes than the buffer has, says both), CLOSED, UNSUPPORTED (memory that
- * neither host nor device reaches), NO_MEMORY. Any thread. */
-VG_PUBLIC enum vg_status vg_view_of_buffer(struct vg_buffer *buffer, const struct vg_layout *layout, struct vg_data_type type,
-					   int read_only, struct vg_view **ret_view);
+ * element's bytes. INVALID (the layout needs more bytes than the buffer has, says both), CLOSED, UNSUPPORTED (memory
+ * that neither host nor device reaches), NO_MEMORY. Any thread. */
+VG_PUBLIC enum vg_status vg_view_of_buffer(struct vg_buffer *buffer, const struct vg_layout *layout,
+					   struct vg_data_type type, int read_only, struct vg_view **ret_view);
 
 struct vg_view_options {
 	size_t size;		  /* sizeof(struct vg_view_options) */
@@ -59,8 +59,8 @@ VG_PUBLIC enum vg_status vg_view_create(vg_address address, const struct vg_layo
 					const struct vg_view_options *options, struct vg_view **ret_view);
 
 /* Takes the tensor over: its deleter is called when the view is not needed any more. After a failure the tensor
- * is still the caller's. INVALID (rank, shape, strides), UNSUPPORTED (a device that is neither host nor CUDA, elements that are
- * not whole bytes, a version of DLPack other than 1), NO_MEMORY. Any thread. Source: DLPack. */
+ * is still the caller's. INVALID (rank, shape, strides), UNSUPPORTED (a device that is neither host nor CUDA, elements
+ * that are not whole bytes, a version of DLPack other than 1), NO_MEMORY. Any thread. Source: DLPack. */
 VG_PUBLIC enum vg_status vg_view_import(struct DLManagedTensor *tensor, struct vg_view **ret_view);
 VG_PUBLIC enum vg_status vg_view_import_versioned(struct DLManagedTensorVersioned *tensor, struct vg_view **ret_view);
 /* A tensor that keeps the view alive until its deleter is called, from any thread; offsets are in its data
@@ -70,8 +70,8 @@ VG_PUBLIC enum vg_status vg_view_export_versioned(struct vg_view *view, struct D
 
 /* The same memory with another layout, another type, or both; NULL for what stays. INVALID where it would reach
  * beyond the bytes that the view spans, or where layout and type do not agree on the element's bytes. Any thread. */
-VG_PUBLIC enum vg_status vg_view_reinterpret(struct vg_view *view, const struct vg_layout *layout, const struct vg_data_type *type,
-					     struct vg_view **ret_view);
+VG_PUBLIC enum vg_status vg_view_reinterpret(struct vg_view *view, const struct vg_layout *layout,
+					     const struct vg_data_type *type, struct vg_view **ret_view);
 
 /* Drops the caller's reference. NULL is fine. Any thread. */
 VG_PUBLIC void vg_view_destroy(struct vg_view *view);

@@ -19,7 +19,8 @@ struct vg_graphics_resource {
 	struct vg_buffer *buffer; // while mapped as one; it holds us, not we it
 };
 
-static enum vg_status unmap_locked(struct vg_graphics_resource *resource, struct vg_stream *stream, const char *function)
+static enum vg_status unmap_locked(struct vg_graphics_resource *resource, struct vg_stream *stream,
+				   const char *function)
 {
 	CUstream handle = (stream ? stream : resource->stream)->handle;
 
@@ -77,7 +78,8 @@ static bool find_entry(const char *name, void **ret_entry)
 	CUdriverProcAddressQueryResult found;
 
 	*ret_entry = NULL;
-	return core_driver->cuGetProcAddress_v2(name, ret_entry, 3000, CU_GET_PROC_ADDRESS_DEFAULT, &found) == CUDA_SUCCESS &&
+	return core_driver->cuGetProcAddress_v2(name, ret_entry, 3000, CU_GET_PROC_ADDRESS_DEFAULT, &found) ==
+		       CUDA_SUCCESS &&
 	       *ret_entry;
 }
 
@@ -86,7 +88,8 @@ static enum vg_status check_flags(unsigned flags, const char *function)
 	const unsigned known = VG_GRAPHICS_READ_ONLY | VG_GRAPHICS_WRITE_DISCARD | VG_GRAPHICS_SURFACE_LOAD_STORE |
 			       VG_GRAPHICS_TEXTURE_GATHER;
 
-	return flags & ~known ? vg_fail(VG_INVALID, 0, function, "flags 0x%x: unknown register flag 0x%x", flags, flags & ~known)
+	return flags & ~known ? vg_fail(VG_INVALID, 0, function, "flags 0x%x: unknown register flag 0x%x", flags,
+					flags & ~known)
 			      : VG_OK;
 }
 
@@ -107,8 +110,8 @@ static enum vg_status new_resource(struct vg_context *context, bool image, const
 }
 
 // A resource that is not registered yet, and the driver's entry that will do it.
-static enum vg_status prepare(struct vg_context *context, unsigned flags, const char *entry, void *ret_entry, bool image,
-			      const char *function, struct vg_graphics_resource **ret_resource)
+static enum vg_status prepare(struct vg_context *context, unsigned flags, const char *entry, void *ret_entry,
+			      bool image, const char *function, struct vg_graphics_resource **ret_resource)
 {
 	enum vg_status status = check_flags(flags, function);
 
@@ -148,13 +151,15 @@ enum vg_status vg_graphics_resource_of_gl_image(struct vg_context *context, unsi
 	CORE_USABLE(context, "context");
 	CORE_NEEDED(ret_resource);
 	CORE_ENTER(scope, context->handle);
-	enum vg_status status = prepare(context, flags, "cuGraphicsGLRegisterImage", &enroll, true, __func__, &resource);
+	enum vg_status status =
+		prepare(context, flags, "cuGraphicsGLRegisterImage", &enroll, true, __func__, &resource);
 	if (status)
 		return status;
 	CUresult r = enroll(&resource->handle, image, target, flags);
 	if (r) {
 		vg_graphics_resource_destroy(resource);
-		return core_driver_failed(r, __func__, "cuGraphicsGLRegisterImage", "image %u, target 0x%x", image, target);
+		return core_driver_failed(r, __func__, "cuGraphicsGLRegisterImage", "image %u, target 0x%x", image,
+					  target);
 	}
 	*ret_resource = resource;
 	return VG_OK;
@@ -186,9 +191,11 @@ static void undo_map_locked(struct vg_graphics_resource *resource)
 }
 
 // The mapped buffer comes from a memory resource of its own, whose one deallocation unmaps.
-static enum vg_status allocate_nothing(void *user, size_t size, struct vg_stream *stream, struct vg_allocation *ret_allocation)
+static enum vg_status allocate_nothing(void *user, size_t size, struct vg_stream *stream,
+				       struct vg_allocation *ret_allocation)
 {
-	return vg_fail(VG_UNSUPPORTED, 0, "vg_buffer_create", "a graphics resource has no memory but the mapped buffer's");
+	return vg_fail(VG_UNSUPPORTED, 0, "vg_buffer_create",
+		       "a graphics resource has no memory but the mapped buffer's");
 }
 
 static enum vg_status unmap_buffer(void *user, const struct vg_allocation *allocation, struct vg_stream *stream)
@@ -211,7 +218,8 @@ static void drop_resource(void *user)
 	core_object_release(user);
 }
 
-static enum vg_status wrap_locked(struct vg_graphics_resource *resource, const char *function, struct vg_buffer **ret_buffer)
+static enum vg_status wrap_locked(struct vg_graphics_resource *resource, const char *function,
+				  struct vg_buffer **ret_buffer)
 {
 	static const struct vg_memory_resource_operations operations = {
 		.size = sizeof operations,
@@ -229,12 +237,14 @@ static enum vg_status wrap_locked(struct vg_graphics_resource *resource, const c
 	CUresult r = core_driver->cuGraphicsResourceGetMappedPointer_v2(&address, &size, resource->handle);
 	if (r)
 		return core_driver_failed(r, function, "cuGraphicsResourceGetMappedPointer", "%s", "");
-	own.properties = (struct vg_memory_properties){.device = vg_device_ordinal(resource->context->device), .device_accessible = 1};
+	own.properties = (struct vg_memory_properties){.device = vg_device_ordinal(resource->context->device),
+						       .device_accessible = 1};
 	enum vg_status status = vg_memory_resource_create(&own, resource, &memory);
 	if (status)
 		return status;
 	core_object_retain(&resource->object);
-	struct vg_buffer_borrow_options options = {.size = sizeof options, .resource = memory, .stream = resource->stream};
+	struct vg_buffer_borrow_options options = {
+		.size = sizeof options, .resource = memory, .stream = resource->stream};
 	status = vg_buffer_borrow(address, size, &options, &resource->buffer);
 	vg_memory_resource_destroy(memory);
 	if (status == VG_OK)
@@ -249,7 +259,8 @@ enum vg_status vg_graphics_resource_map(struct vg_graphics_resource *resource, s
 	CORE_USABLE(stream, "stream");
 	CORE_NEEDED(ret_buffer);
 	if (resource->image)
-		return vg_fail(VG_UNSUPPORTED, 0, __func__, "an image has no address: use vg_graphics_resource_map_array()");
+		return vg_fail(VG_UNSUPPORTED, 0, __func__,
+			       "an image has no address: use vg_graphics_resource_map_array()");
 	CORE_ENTER(scope, resource->context->handle);
 	pthread_mutex_lock(&resource->lock);
 	enum vg_status status = map_locked(resource, stream, __func__);
@@ -262,8 +273,8 @@ enum vg_status vg_graphics_resource_map(struct vg_graphics_resource *resource, s
 	return status;
 }
 
-enum vg_status vg_graphics_resource_map_array(struct vg_graphics_resource *resource, struct vg_stream *stream, unsigned layer,
-					      unsigned level, struct CUarray_st **ret_array)
+enum vg_status vg_graphics_resource_map_array(struct vg_graphics_resource *resource, struct vg_stream *stream,
+					      unsigned layer, unsigned level, struct CUarray_st **ret_array)
 {
 	CORE_USABLE(resource, "resource");
 	CORE_USABLE(stream, "stream");
@@ -274,10 +285,11 @@ enum vg_status vg_graphics_resource_map_array(struct vg_graphics_resource *resou
 	pthread_mutex_lock(&resource->lock);
 	enum vg_status status = map_locked(resource, stream, __func__);
 	if (status == VG_OK) {
-		CUresult r = core_driver->cuGraphicsSubResourceGetMappedArray(ret_array, resource->handle, layer, level);
+		CUresult r =
+			core_driver->cuGraphicsSubResourceGetMappedArray(ret_array, resource->handle, layer, level);
 		if (r) {
-			status = core_driver_failed(r, __func__, "cuGraphicsSubResourceGetMappedArray", "layer %u, level %u", layer,
-						    level);
+			status = core_driver_failed(r, __func__, "cuGraphicsSubResourceGetMappedArray",
+						    "layer %u, level %u", layer, level);
 			undo_map_locked(resource);
 		}
 	}

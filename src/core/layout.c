@@ -35,14 +35,15 @@ static enum vg_status check_shape(int rank, const int64_t *shape, size_t item_si
 		return vg_fail(VG_INVALID, 0, function, "elements of 0 bytes");
 	for (int i = 0; i < rank; i++) {
 		if (shape[i] < 0)
-			return vg_fail(VG_INVALID, 0, function, "shape[%d] is %lld: an extent is 0 or more", i, (long long)shape[i]);
+			return vg_fail(VG_INVALID, 0, function, "shape[%d] is %lld: an extent is 0 or more", i,
+				       (long long)shape[i]);
 		// Empty axes count as one, so that strides are safe as well.
 		if (__builtin_mul_overflow(volume, shape[i] > 1 ? shape[i] : 1, &volume))
 			return vg_fail(VG_INVALID, 0, function, "the shape has more than 2^63 elements");
 	}
 	if (item_size > INT64_MAX || __builtin_mul_overflow(volume, (int64_t)item_size, &bytes))
-		return vg_fail(VG_INVALID, 0, function, "%lld elements of %zu bytes are more than 2^63 bytes", (long long)volume,
-			       item_size);
+		return vg_fail(VG_INVALID, 0, function, "%lld elements of %zu bytes are more than 2^63 bytes",
+			       (long long)volume, item_size);
 	return VG_OK;
 }
 
@@ -57,8 +58,8 @@ enum vg_status core_layout_check(const struct vg_layout *layout, const char *fun
 		int64_t last = layout->shape[i] > 1 ? layout->shape[i] - 1 : 0;
 		if (layout->strides[i] == INT64_MIN || __builtin_mul_overflow(last, layout->strides[i], &reach) ||
 		    __builtin_add_overflow(reach < 0 ? least : greatest, reach, reach < 0 ? &least : &greatest))
-			return vg_fail(VG_INVALID, 0, function, "strides[%d] is %lld: elements would lie beyond 2^63", i,
-				       (long long)layout->strides[i]);
+			return vg_fail(VG_INVALID, 0, function, "strides[%d] is %lld: elements would lie beyond 2^63",
+				       i, (long long)layout->strides[i]);
 	}
 	// The element behind the last one must have an offset in bytes too.
 	if (least == INT64_MIN || __builtin_add_overflow(greatest, 1, &greatest) ||
@@ -83,8 +84,8 @@ static enum vg_status check_axes(int rank, const int *axes, const char *function
 
 	for (int i = 0; i < rank; i++) {
 		if (axes[i] < 0 || axes[i] >= rank || seen[axes[i]])
-			return vg_fail(VG_INVALID, 0, function, "axes[%d] is %d: each of 0 to %d must be there once", i, axes[i],
-				       rank - 1);
+			return vg_fail(VG_INVALID, 0, function, "axes[%d] is %d: each of 0 to %d must be there once", i,
+				       axes[i], rank - 1);
 		seen[axes[i]] = true;
 	}
 	return VG_OK;
@@ -148,7 +149,8 @@ enum vg_status vg_layout_strided(int rank, const int64_t *shape, const int64_t *
 static enum vg_status check_axis(const struct vg_layout *layout, int axis, const char *function)
 {
 	if (axis < 0 || axis >= layout->rank)
-		return vg_fail(VG_INVALID, 0, function, "axis %d: the layout has %d, counted from 0", axis, layout->rank);
+		return vg_fail(VG_INVALID, 0, function, "axis %d: the layout has %d, counted from 0", axis,
+			       layout->rank);
 	return VG_OK;
 }
 
@@ -188,13 +190,14 @@ enum vg_status vg_layout_unsqueeze(const struct vg_layout *layout, int axis, str
 	CORE_NEEDED(ret_layout);
 	struct vg_layout result = *layout;
 	if (axis < 0 || axis > layout->rank || layout->rank == VG_LAYOUT_RANK)
-		return vg_fail(VG_INVALID, 0, __func__, "an axis before %d: the layout has %d, and %d is the most", axis,
-			       layout->rank, VG_LAYOUT_RANK);
+		return vg_fail(VG_INVALID, 0, __func__, "an axis before %d: the layout has %d, and %d is the most",
+			       axis, layout->rank, VG_LAYOUT_RANK);
 	size_t behind = (size_t)(layout->rank - axis) * sizeof *layout->shape;
 	memmove(result.shape + axis + 1, layout->shape + axis, behind);
 	memmove(result.strides + axis + 1, layout->strides + axis, behind);
 	result.shape[axis] = 1;
-	if (axis == layout->rank || __builtin_mul_overflow(layout->shape[axis], layout->strides[axis], &result.strides[axis]))
+	if (axis == layout->rank ||
+	    __builtin_mul_overflow(layout->shape[axis], layout->strides[axis], &result.strides[axis]))
 		result.strides[axis] = 1; // an axis of one element: any will do
 	result.rank++;
 	return finish(&result, __func__, ret_layout);
@@ -215,8 +218,8 @@ enum vg_status vg_layout_broadcast(const struct vg_layout *layout, int rank, con
 	for (int i = 0; i < rank; i++) {
 		int64_t extent = i < added ? 1 : layout->shape[i - added];
 		if (extent != 1 && extent != shape[i])
-			return vg_fail(VG_INVALID, 0, __func__, "shape[%d] is %lld: %lld elements do not repeat to it", i,
-				       (long long)shape[i], (long long)extent);
+			return vg_fail(VG_INVALID, 0, __func__, "shape[%d] is %lld: %lld elements do not repeat to it",
+				       i, (long long)shape[i], (long long)extent);
 		result.shape[i] = shape[i];
 		result.strides[i] = extent == shape[i] && i >= added ? layout->strides[i - added] : 0;
 	}
@@ -237,8 +240,8 @@ enum vg_status vg_layout_slice(const struct vg_layout *layout, int axis, int64_t
 		return vg_fail(VG_INVALID, 0, __func__, "a step of %lld", (long long)step);
 	if (step > 0 ? start < 0 || start > extent || stop < start || stop > extent
 		     : start < -1 || start >= extent || stop < -1 || stop > start)
-		return vg_fail(VG_INVALID, 0, __func__, "from %lld to %lld by %lld: axis %d has %lld elements", (long long)start,
-			       (long long)stop, (long long)step, axis, (long long)extent);
+		return vg_fail(VG_INVALID, 0, __func__, "from %lld to %lld by %lld: axis %d has %lld elements",
+			       (long long)start, (long long)stop, (long long)step, axis, (long long)extent);
 	int64_t distance = step > 0 ? stop - start : start - stop, stride = step > 0 ? step : -step;
 	result.shape[axis] = distance / stride + (distance % stride != 0);
 	if (__builtin_mul_overflow(layout->strides[axis], step, &result.strides[axis]))

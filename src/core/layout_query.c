@@ -38,7 +38,8 @@ enum vg_status vg_layout_required_size(const struct vg_layout *layout, size_t *r
 	CORE_NEEDED(ret_bytes);
 	vg_layout_bounds(layout, &least, &greatest);
 	if (least < 0)
-		return vg_fail(VG_INVALID, 0, __func__, "elements lie %lld elements before the pointer", -(long long)least);
+		return vg_fail(VG_INVALID, 0, __func__, "elements lie %lld elements before the pointer",
+			       -(long long)least);
 	*ret_bytes = vg_layout_volume(layout) ? ((size_t)greatest + 1) * layout->item_size : 0;
 	return VG_OK;
 }

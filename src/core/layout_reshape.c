@@ -67,7 +67,8 @@ static enum vg_status infer(const struct vg_layout *layout, struct vg_layout *re
 		if (result->shape[i] == -1 && unknown < 0)
 			unknown = i;
 		else if (result->shape[i] < 0)
-			return vg_fail(VG_INVALID, 0, function, "shape[%d] is %lld: an extent is 0 or more, and one may be -1", i,
+			return vg_fail(VG_INVALID, 0, function,
+				       "shape[%d] is %lld: an extent is 0 or more, and one may be -1", i,
 				       (long long)result->shape[i]);
 		else if (__builtin_mul_overflow(known, result->shape[i], &known))
 			return vg_fail(VG_INVALID, 0, function, "the shape has more than 2^63 elements");
@@ -86,7 +87,8 @@ static enum vg_status reshape(const struct vg_layout *layout, int rank, const in
 	struct vg_layout merged, result = {.rank = rank, .offset = layout->offset, .item_size = layout->item_size};
 
 	if (rank < 0 || rank > VG_LAYOUT_RANK || (rank && !shape))
-		return vg_fail(VG_INVALID, 0, function, "rank %d: a layout has 0 to %d axes, and a shape", rank, VG_LAYOUT_RANK);
+		return vg_fail(VG_INVALID, 0, function, "rank %d: a layout has 0 to %d axes, and a shape", rank,
+			       VG_LAYOUT_RANK);
 	memcpy(result.shape, shape ? shape : result.shape, (size_t)rank * sizeof *shape);
 	enum vg_status status = infer(layout, &result, function);
 	if (status)
@@ -95,7 +97,8 @@ static enum vg_status reshape(const struct vg_layout *layout, int rank, const in
 	if (vg_layout_volume(layout) == 0)
 		core_layout_fill_c(&result);
 	else if (!cut(&merged, &result))
-		return vg_fail(VG_UNSUPPORTED, 0, function, "the layout has gaps where the new shape has none: copy it first");
+		return vg_fail(VG_UNSUPPORTED, 0, function,
+			       "the layout has gaps where the new shape has none: copy it first");
 	status = core_layout_check(&result, function);
 	if (status == VG_OK)
 		*ret_layout = result;
@@ -135,9 +138,11 @@ enum vg_status vg_layout_flatten(const struct vg_layout *layout, int first, int 
 static enum vg_status check_repack_axis(const struct vg_layout *layout, int axis, const char *function)
 {
 	if (axis < 0 || axis >= layout->rank)
-		return vg_fail(VG_INVALID, 0, function, "axis %d: the layout has %d, counted from 0", axis, layout->rank);
+		return vg_fail(VG_INVALID, 0, function, "axis %d: the layout has %d, counted from 0", axis,
+			       layout->rank);
 	if (layout->strides[axis] != 1 && layout->shape[axis] != 1)
-		return vg_fail(VG_INVALID, 0, function, "axis %d has a stride of %lld: elements change size along a stride of 1", axis,
+		return vg_fail(VG_INVALID, 0, function,
+			       "axis %d has a stride of %lld: elements change size along a stride of 1", axis,
 			       (long long)layout->strides[axis]);
 	return VG_OK;
 }
@@ -184,11 +189,13 @@ enum vg_status vg_layout_repack(const struct vg_layout *layout, int axis, size_t
 		return vg_fail(VG_INVALID, 0, __func__, "elements of %zu bytes", item_size);
 	int uneven = repack(layout, axis, item_size, &result);
 	if (uneven == -2)
-		return vg_fail(VG_INVALID, 0, __func__, "the first element does not lie on a multiple of %zu bytes", item_size);
-	if (uneven >= 0)
-		return vg_fail(VG_INVALID, 0, __func__, "axis %d: %lld elements of %zu bytes are no multiple of %zu bytes", uneven,
-			       (long long)(uneven == axis ? layout->shape[uneven] : layout->strides[uneven]), layout->item_size,
+		return vg_fail(VG_INVALID, 0, __func__, "the first element does not lie on a multiple of %zu bytes",
 			       item_size);
+	if (uneven >= 0)
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "axis %d: %lld elements of %zu bytes are no multiple of %zu bytes", uneven,
+			       (long long)(uneven == axis ? layout->shape[uneven] : layout->strides[uneven]),
+			       layout->item_size, item_size);
 	status = core_layout_check(&result, __func__);
 	if (status == VG_OK)
 		*ret_layout = result;

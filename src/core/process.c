@@ -61,13 +61,13 @@ static CUresult read_state(pid_t pid, enum vg_process_state *ret_state)
 
 static enum vg_status not_cuda(const struct vg_process *process, CUresult result, const char *function)
 {
-	return vg_fail(VG_NOT_FOUND, result, function, "process %d is not there, is another user's, or does not use CUDA",
-		       (int)process->pid);
+	return vg_fail(VG_NOT_FOUND, result, function,
+		       "process %d is not there, is another user's, or does not use CUDA", (int)process->pid);
 }
 
 // A step that the driver refused, in terms of the state that the process is in.
-static enum vg_status step_failed(const struct vg_process *process, CUresult result, const char *function, const char *call,
-				  const char *wanted)
+static enum vg_status step_failed(const struct vg_process *process, CUresult result, const char *function,
+				  const char *call, const char *wanted)
 {
 	enum vg_process_state state;
 
@@ -76,7 +76,8 @@ static enum vg_status step_failed(const struct vg_process *process, CUresult res
 	if (result == CUDA_ERROR_ILLEGAL_STATE)
 		return vg_fail(VG_STATE, result, function, "process %d is %s, not %s", (int)process->pid,
 			       vg_process_state_name(state), wanted);
-	return core_driver_failed(result, function, call, "process %d is %s", (int)process->pid, vg_process_state_name(state));
+	return core_driver_failed(result, function, call, "process %d is %s", (int)process->pid,
+				  vg_process_state_name(state));
 }
 
 enum vg_status vg_process_state(struct vg_process *process, enum vg_process_state *ret_state)
@@ -148,7 +149,8 @@ static enum vg_status read_uuid(const char *text, const char *function, CUuuid *
 		}
 	}
 	if (count != 32)
-		return vg_fail(VG_INVALID, 0, function, "\"%.48s\" is no UUID of a GPU: 32 hexadecimal digits", text ? text : "NULL");
+		return vg_fail(VG_INVALID, 0, function, "\"%.48s\" is no UUID of a GPU: 32 hexadecimal digits",
+			       text ? text : "NULL");
 	return VG_OK;
 }
 

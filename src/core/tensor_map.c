@@ -45,15 +45,17 @@ static enum vg_status check_options(const struct vg_tensor_map_options *options,
 		const char *name;
 		unsigned value, most;
 	} fields[] = {
-		{"type", options->type, VG_TENSOR_TFLOAT32_FTZ},       {"interleave", options->interleave, VG_INTERLEAVE_32B},
-		{"swizzle", options->swizzle, VG_SWIZZLE_128B},	       {"l2_promotion", options->l2_promotion, VG_PROMOTION_256B},
+		{"type", options->type, VG_TENSOR_TFLOAT32_FTZ},
+		{"interleave", options->interleave, VG_INTERLEAVE_32B},
+		{"swizzle", options->swizzle, VG_SWIZZLE_128B},
+		{"l2_promotion", options->l2_promotion, VG_PROMOTION_256B},
 		{"fill", options->fill, VG_FILL_NAN},
 	};
 
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
 		if (fields[i].value > fields[i].most)
-			return vg_fail(VG_INVALID, 0, function, "options.%s is %u: 0 to %u are known", fields[i].name, fields[i].value,
-				       fields[i].most);
+			return vg_fail(VG_INVALID, 0, function, "options.%s is %u: 0 to %u are known", fields[i].name,
+				       fields[i].value, fields[i].most);
 	return VG_OK;
 }
 
@@ -74,7 +76,8 @@ static enum vg_tensor_type type_of(struct vg_data_type type)
 	};
 
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (known[i].type.code == type.code && known[i].type.bits == type.bits && known[i].type.lanes == type.lanes)
+		if (known[i].type.code == type.code && known[i].type.bits == type.bits &&
+		    known[i].type.lanes == type.lanes)
 			return known[i].name;
 	return VG_TENSOR_DEFAULT;
 }
@@ -82,9 +85,10 @@ static enum vg_tensor_type type_of(struct vg_data_type type)
 static unsigned bytes_of(enum vg_tensor_type type)
 {
 	static const unsigned char bytes[] = {
-		[VG_TENSOR_UINT8] = 1,	 [VG_TENSOR_UINT16] = 2,  [VG_TENSOR_UINT32] = 4,   [VG_TENSOR_INT32] = 4,
-		[VG_TENSOR_UINT64] = 8,	 [VG_TENSOR_INT64] = 8,	  [VG_TENSOR_FLOAT16] = 2,  [VG_TENSOR_FLOAT32] = 4,
-		[VG_TENSOR_FLOAT64] = 8, [VG_TENSOR_BFLOAT16] = 2, [VG_TENSOR_FLOAT32_FTZ] = 4, [VG_TENSOR_TFLOAT32] = 4,
+		[VG_TENSOR_UINT8] = 1,	      [VG_TENSOR_UINT16] = 2,	   [VG_TENSOR_UINT32] = 4,
+		[VG_TENSOR_INT32] = 4,	      [VG_TENSOR_UINT64] = 8,	   [VG_TENSOR_INT64] = 8,
+		[VG_TENSOR_FLOAT16] = 2,      [VG_TENSOR_FLOAT32] = 4,	   [VG_TENSOR_FLOAT64] = 8,
+		[VG_TENSOR_BFLOAT16] = 2,     [VG_TENSOR_FLOAT32_FTZ] = 4, [VG_TENSOR_TFLOAT32] = 4,
 		[VG_TENSOR_TFLOAT32_FTZ] = 4,
 	};
 
@@ -97,11 +101,12 @@ static enum vg_status choose_type(const struct vg_view *view, enum vg_tensor_typ
 	enum vg_tensor_type type = wanted ? wanted : type_of(view->type);
 
 	if (!type)
-		return vg_fail(VG_INVALID, 0, function, "elements of DLPack type {%u, %u, %u}: name one in options.type",
-			       view->type.code, view->type.bits, view->type.lanes);
+		return vg_fail(VG_INVALID, 0, function,
+			       "elements of DLPack type {%u, %u, %u}: name one in options.type", view->type.code,
+			       view->type.bits, view->type.lanes);
 	if (bytes_of(type) != view->layout.item_size)
-		return vg_fail(VG_INVALID, 0, function, "options.type has elements of %u bytes, the view has %zu", bytes_of(type),
-			       view->layout.item_size);
+		return vg_fail(VG_INVALID, 0, function, "options.type has elements of %u bytes, the view has %zu",
+			       bytes_of(type), view->layout.item_size);
 	*ret_type = (CUtensorMapDataType)(type - 1);
 	return VG_OK;
 }
@@ -117,11 +122,13 @@ static enum vg_status check_place(const struct vg_context *context, const struct
 	if (!vg_view_is_device_accessible(view))
 		return vg_fail(VG_UNSUPPORTED, 0, function, "the view is of host memory, which a device cannot reach");
 	if (view->kind == VG_MEMORY_DEVICE && view->device != vg_device_ordinal(context->device))
-		return vg_fail(VG_UNSUPPORTED, 0, function, "the view is of device %d's memory, the context of device %d",
-			       view->device, vg_device_ordinal(context->device));
+		return vg_fail(VG_UNSUPPORTED, 0, function,
+			       "the view is of device %d's memory, the context of device %d", view->device,
+			       vg_device_ordinal(context->device));
 	vg_address address = first_element(view);
 	if (address % 16)
-		return vg_fail(VG_INVALID, 0, function, "the first element is at 0x%llx: it must be aligned to 16 bytes",
+		return vg_fail(VG_INVALID, 0, function,
+			       "the first element is at 0x%llx: it must be aligned to 16 bytes",
 			       (unsigned long long)address);
 	return VG_OK;
 }
@@ -134,12 +141,14 @@ static enum vg_status describe_axes(const struct vg_layout *layout, const char *
 		if (layout->shape[axis] < 1)
 			return vg_fail(VG_INVALID, 0, function, "shape[%d] is 0: a map needs elements", axis);
 		if (i == 0 && layout->strides[axis] != 1)
-			return vg_fail(VG_INVALID, 0, function, "strides[%d] is %lld: the innermost axis must have a stride of 1", axis,
+			return vg_fail(VG_INVALID, 0, function,
+				       "strides[%d] is %lld: the innermost axis must have a stride of 1", axis,
 				       (long long)layout->strides[axis]);
 		if (i > 0 && (bytes <= 0 || bytes % 16 || bytes >= 1ll << 40))
-			return vg_fail(VG_INVALID, 0, function,
-				       "strides[%d] is %lld bytes: it must be a multiple of 16 below 2^40, and more than 0", axis,
-				       (long long)bytes);
+			return vg_fail(
+				VG_INVALID, 0, function,
+				"strides[%d] is %lld bytes: it must be a multiple of 16 below 2^40, and more than 0",
+				axis, (long long)bytes);
 		tensor->dims[i] = (cuuint64_t)layout->shape[axis];
 		if (i > 0)
 			tensor->strides[i - 1] = (cuuint64_t)bytes;
@@ -157,7 +166,8 @@ static enum vg_status describe_steps(const struct vg_tensor_map_options *options
 	for (int i = 0; i < rank; i++) {
 		unsigned step = given ? options->element_strides[rank - 1 - i] : 1;
 		if (step < 1 || step > 8)
-			return vg_fail(VG_INVALID, 0, function, "element_strides[%d] is %u: it must be in [1, 8]", rank - 1 - i, step);
+			return vg_fail(VG_INVALID, 0, function, "element_strides[%d] is %u: it must be in [1, 8]",
+				       rank - 1 - i, step);
 		tensor->element_strides[i] = step;
 	}
 	return VG_OK;
@@ -176,8 +186,8 @@ static enum vg_status describe(const struct vg_context *context, const struct vg
 				  .promotion = (CUtensorMapL2promotion)options->l2_promotion,
 				  .fill = (CUtensorMapFloatOOBfill)options->fill};
 	if (layout->rank < least_rank || layout->rank > VG_TENSOR_MAP_RANK)
-		return vg_fail(VG_INVALID, 0, function, "rank %d: rank must be between %d and %d", layout->rank, least_rank,
-			       VG_TENSOR_MAP_RANK);
+		return vg_fail(VG_INVALID, 0, function, "rank %d: rank must be between %d and %d", layout->rank,
+			       least_rank, VG_TENSOR_MAP_RANK);
 	enum vg_status status = check_options(options, function);
 	if (status == VG_OK)
 		status = choose_type(view, options->type, function, &tensor->type);
@@ -190,8 +200,8 @@ static enum vg_status describe(const struct vg_context *context, const struct vg
 
 // What all kinds of maps ask first: their arguments, and the tensor in the driver's words.
 static enum vg_status prepare(const struct vg_context *context, const struct vg_view *view, const void *box,
-			      const struct vg_tensor_map_options *options, enum vg_tensor_swizzle swizzle, int least_rank,
-			      const char *function, struct tensor *tensor)
+			      const struct vg_tensor_map_options *options, enum vg_tensor_swizzle swizzle,
+			      int least_rank, const char *function, struct tensor *tensor)
 {
 	struct vg_tensor_map_options o;
 
@@ -242,12 +252,14 @@ enum vg_status vg_tensor_map_tiled(struct vg_context *context, struct vg_view *v
 	for (cuuint32_t i = 0; i < t.rank; i++) {
 		unsigned axis = t.rank - 1 - i;
 		if (box[axis] < 1 || box[axis] > 256)
-			return vg_fail(VG_INVALID, 0, __func__, "box[%u] is %u: it must be in [1, 256]", axis, box[axis]);
+			return vg_fail(VG_INVALID, 0, __func__, "box[%u] is %u: it must be in [1, 256]", axis,
+				       box[axis]);
 		turned[i] = box[axis];
 	}
 	CORE_ENTER(scope, context->handle);
-	CUresult r = core_driver->cuTensorMapEncodeTiled(&map, t.type, t.rank, t.address, t.dims, t.strides, turned,
-							 t.element_strides, t.interleave, t.swizzle, t.promotion, t.fill);
+	CUresult r =
+		core_driver->cuTensorMapEncodeTiled(&map, t.type, t.rank, t.address, t.dims, t.strides, turned,
+						    t.element_strides, t.interleave, t.swizzle, t.promotion, t.fill);
 	return finish(r, "cuTensorMapEncodeTiled", context, view, &map, __func__, ret_map);
 }
 
@@ -267,24 +279,27 @@ enum vg_status vg_tensor_map_im2col(struct vg_context *context, struct vg_view *
 		upper[i] = box->upper[corners - 1 - i];
 	}
 	CORE_ENTER(scope, context->handle);
-	CUresult r = core_driver->cuTensorMapEncodeIm2col(&map, t.type, t.rank, t.address, t.dims, t.strides, lower, upper,
-							  box->channels_per_pixel, box->pixels_per_column, t.element_strides,
-							  t.interleave, t.swizzle, t.promotion, t.fill);
+	CUresult r =
+		core_driver->cuTensorMapEncodeIm2col(&map, t.type, t.rank, t.address, t.dims, t.strides, lower, upper,
+						     box->channels_per_pixel, box->pixels_per_column, t.element_strides,
+						     t.interleave, t.swizzle, t.promotion, t.fill);
 	return finish(r, "cuTensorMapEncodeIm2col", context, view, &map, __func__, ret_map);
 }
 
 static enum vg_status check_wide(const struct vg_device *device, const struct vg_im2col_wide *box, const char *function)
 {
 	if (device->compute_major < 10)
-		return vg_fail(VG_UNSUPPORTED, 0, function, "wide maps need compute capability 10.0, device %d has %d.%d",
-			       device->ordinal, device->compute_major, device->compute_minor);
+		return vg_fail(VG_UNSUPPORTED, 0, function,
+			       "wide maps need compute capability 10.0, device %d has %d.%d", device->ordinal,
+			       device->compute_major, device->compute_minor);
 	if (box->mode != VG_WIDE_W && box->mode != VG_WIDE_W128)
 		return vg_fail(VG_INVALID, 0, function, "mode %d: it is VG_WIDE_W or VG_WIDE_W128", box->mode);
 	return VG_OK;
 }
 
-enum vg_status vg_tensor_map_im2col_wide(struct vg_context *context, struct vg_view *view, const struct vg_im2col_wide *box,
-					 const struct vg_tensor_map_options *options, struct vg_tensor_map **ret_map)
+enum vg_status vg_tensor_map_im2col_wide(struct vg_context *context, struct vg_view *view,
+					 const struct vg_im2col_wide *box, const struct vg_tensor_map_options *options,
+					 struct vg_tensor_map **ret_map)
 {
 	struct tensor t;
 	CUtensorMap map;
@@ -296,10 +311,11 @@ enum vg_status vg_tensor_map_im2col_wide(struct vg_context *context, struct vg_v
 	if (status)
 		return status;
 	CORE_ENTER(scope, context->handle);
-	CUresult r = core_driver->cuTensorMapEncodeIm2colWide(
-		&map, t.type, t.rank, t.address, t.dims, t.strides, box->lower_w, box->upper_w, box->channels_per_pixel,
-		box->pixels_per_column, t.element_strides, t.interleave, (CUtensorMapIm2ColWideMode)box->mode, t.swizzle,
-		t.promotion, t.fill);
+	CUresult r = core_driver->cuTensorMapEncodeIm2colWide(&map, t.type, t.rank, t.address, t.dims, t.strides,
+							      box->lower_w, box->upper_w, box->channels_per_pixel,
+							      box->pixels_per_column, t.element_strides, t.interleave,
+							      (CUtensorMapIm2ColWideMode)box->mode, t.swizzle,
+							      t.promotion, t.fill);
 	return finish(r, "cuTensorMapEncodeIm2colWide", context, view, &map, __func__, ret_map);
 }
 
@@ -308,9 +324,11 @@ static enum vg_status check_alike(const struct vg_layout *one, const struct vg_l
 	bool alike = one->rank == other->rank && one->item_size == other->item_size;
 
 	for (int i = 0; alike && i < one->rank; i++)
-		alike = one->shape[i] == other->shape[i] && (one->shape[i] == 1 || one->strides[i] == other->strides[i]);
+		alike = one->shape[i] == other->shape[i] &&
+			(one->shape[i] == 1 || one->strides[i] == other->strides[i]);
 	return alike ? VG_OK
-		     : vg_fail(VG_INVALID, 0, function, "the view's shape or strides are not those that the map was made for");
+		     : vg_fail(VG_INVALID, 0, function,
+			       "the view's shape or strides are not those that the map was made for");
 }
 
 enum vg_status vg_tensor_map_replace_address(struct vg_tensor_map *map, struct vg_view *view)

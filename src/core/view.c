@@ -27,8 +27,8 @@ static enum vg_status check_type(const struct vg_layout *layout, struct vg_data_
 	if (bits % 8)
 		return vg_fail(VG_UNSUPPORTED, 0, function, "elements of %u bits: views are of whole bytes", bits);
 	if (bits / 8 != layout->item_size)
-		return vg_fail(VG_INVALID, 0, function, "the layout has elements of %zu bytes, the type has %u", layout->item_size,
-			       bits / 8);
+		return vg_fail(VG_INVALID, 0, function, "the layout has elements of %zu bytes, the type has %u",
+			       layout->item_size, bits / 8);
 	return VG_OK;
 }
 
@@ -53,7 +53,8 @@ enum vg_status core_view_new(vg_address address, const struct vg_layout *layout,
 	return VG_OK;
 }
 
-static enum vg_status kind_of(const struct vg_memory_properties *properties, const char *function, enum vg_memory_kind *ret_kind)
+static enum vg_status kind_of(const struct vg_memory_properties *properties, const char *function,
+			      enum vg_memory_kind *ret_kind)
 {
 	if (properties->managed)
 		*ret_kind = VG_MEMORY_MANAGED;
@@ -74,7 +75,8 @@ static enum vg_status check_size(const struct vg_layout *layout, size_t bytes, c
 	if (vg_layout_required_size(layout, &required))
 		return vg_fail(VG_INVALID, 0, function, "elements lie before the first byte");
 	if (required > bytes)
-		return vg_fail(VG_INVALID, 0, function, "the layout needs %zu bytes, and there are %zu", required, bytes);
+		return vg_fail(VG_INVALID, 0, function, "the layout needs %zu bytes, and there are %zu", required,
+			       bytes);
 	return VG_OK;
 }
 
@@ -124,7 +126,8 @@ enum vg_status vg_view_create(vg_address address, const struct vg_layout *layout
 		return status;
 	if (!address && vg_layout_volume(layout) > 0) {
 		vg_view_destroy(view);
-		return vg_fail(VG_INVALID, 0, __func__, "%lld elements at address 0", (long long)vg_layout_volume(layout));
+		return vg_fail(VG_INVALID, 0, __func__, "%lld elements at address 0",
+			       (long long)vg_layout_volume(layout));
 	}
 	view->kind = kind;
 	view->device = kind == VG_MEMORY_HOST ? -1 : o.device;
@@ -155,8 +158,8 @@ static enum vg_status retype(const struct vg_view *view, struct vg_data_type typ
 	return vg_layout_repack(&view->layout, view->layout.rank - 1, item_size, ret_layout);
 }
 
-enum vg_status vg_view_reinterpret(struct vg_view *view, const struct vg_layout *layout, const struct vg_data_type *type,
-				   struct vg_view **ret_view)
+enum vg_status vg_view_reinterpret(struct vg_view *view, const struct vg_layout *layout,
+				   const struct vg_data_type *type, struct vg_view **ret_view)
 {
 	struct vg_layout retyped;
 	int64_t first, end, new_first, new_end;
@@ -172,8 +175,8 @@ enum vg_status vg_view_reinterpret(struct vg_view *view, const struct vg_layout 
 	byte_range(&view->layout, &first, &end);
 	byte_range(layout, &new_first, &new_end);
 	if (vg_layout_volume(layout) && (new_first < first || new_end > end))
-		return vg_fail(VG_INVALID, 0, __func__, "bytes %lld to %lld: the view spans %lld to %lld", (long long)new_first,
-			       (long long)new_end, (long long)first, (long long)end);
+		return vg_fail(VG_INVALID, 0, __func__, "bytes %lld to %lld: the view spans %lld to %lld",
+			       (long long)new_first, (long long)new_end, (long long)first, (long long)end);
 	status = core_view_new(view->address, layout, wanted, __func__, &result);
 	if (status)
 		return status;

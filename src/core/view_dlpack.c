@@ -14,14 +14,16 @@ static enum vg_status check_tensor(const struct dlpack_tensor *tensor, const cha
 		return vg_fail(VG_UNSUPPORTED, 0, function, "DLPack device type %d: views are of host and CUDA memory",
 			       tensor->device.type);
 	if (tensor->rank < 0 || tensor->rank > VG_LAYOUT_RANK)
-		return vg_fail(VG_INVALID, 0, function, "rank %d: a layout has 0 to %d axes", tensor->rank, VG_LAYOUT_RANK);
+		return vg_fail(VG_INVALID, 0, function, "rank %d: a layout has 0 to %d axes", tensor->rank,
+			       VG_LAYOUT_RANK);
 	if ((unsigned int)tensor->type.bits * tensor->type.lanes % 8)
 		return vg_fail(VG_UNSUPPORTED, 0, function, "elements of %u bits: views are of whole bytes",
 			       (unsigned int)tensor->type.bits * tensor->type.lanes);
 	return VG_OK;
 }
 
-static enum vg_status view_of_tensor(const struct dlpack_tensor *tensor, const char *function, struct vg_view **ret_view)
+static enum vg_status view_of_tensor(const struct dlpack_tensor *tensor, const char *function,
+				     struct vg_view **ret_view)
 {
 	const struct vg_data_type type = {tensor->type.code, tensor->type.bits, tensor->type.lanes};
 	vg_address address = (vg_address)(uintptr_t)tensor->data;
@@ -38,7 +40,8 @@ static enum vg_status view_of_tensor(const struct dlpack_tensor *tensor, const c
 		return vg_fail(VG_INVALID, 0, function, "byte_offset %llu leads beyond the address space",
 			       (unsigned long long)tensor->byte_offset);
 	if (!tensor->data && vg_layout_volume(&layout) > 0)
-		return vg_fail(VG_INVALID, 0, function, "%lld elements at address 0", (long long)vg_layout_volume(&layout));
+		return vg_fail(VG_INVALID, 0, function, "%lld elements at address 0",
+			       (long long)vg_layout_volume(&layout));
 	status = core_view_new(address, &layout, type, function, &view);
 	if (status)
 		return status;
@@ -81,8 +84,8 @@ enum vg_status vg_view_import_versioned(struct DLManagedTensorVersioned *tensor,
 	CORE_NEEDED(tensor);
 	CORE_NEEDED(ret_view);
 	if (tensor->version.major != DLPACK_MAJOR)
-		return vg_fail(VG_UNSUPPORTED, 0, __func__, "a tensor of DLPack %u.%u: %d is known", tensor->version.major,
-			       tensor->version.minor, DLPACK_MAJOR);
+		return vg_fail(VG_UNSUPPORTED, 0, __func__, "a tensor of DLPack %u.%u: %d is known",
+			       tensor->version.major, tensor->version.minor, DLPACK_MAJOR);
 	enum vg_status status = view_of_tensor(&tensor->tensor, __func__, ret_view);
 	if (status)
 		return status;
@@ -153,8 +156,9 @@ enum vg_status vg_view_export(struct vg_view *view, struct DLManagedTensor **ret
 	CORE_USABLE(view, "view");
 	CORE_NEEDED(ret_tensor);
 	if (view->read_only)
-		return vg_fail(VG_UNSUPPORTED, 0, __func__,
-			       "the view is read-only, which this form of DLPack cannot say: use vg_view_export_versioned()");
+		return vg_fail(
+			VG_UNSUPPORTED, 0, __func__,
+			"the view is read-only, which this form of DLPack cannot say: use vg_view_export_versioned()");
 	struct exported *exported = export_view(view);
 	if (!exported)
 		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a tensor");

@@ -45,8 +45,8 @@ int library_choose(const char *variable, const char *name, char ret_path[LIBRARY
 	if (named || !simulated) {
 		snprintf(path, sizeof path, "%s", named ? named : name);
 	} else if (!find_simulator(name, path)) {
-		snprintf(problem, capacity, "VIRGATE_SIM is set, but the simulator's %s is not there: name it in %s", name,
-			 variable);
+		snprintf(problem, capacity, "VIRGATE_SIM is set, but the simulator's %s is not there: name it in %s",
+			 name, variable);
 		return 1;
 	}
 	strcpy(ret_path, path);

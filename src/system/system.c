@@ -81,10 +81,11 @@ int vg_system_open(struct vg_system **ret_system, char *problem, size_t capacity
 		const char *simulated = getenv("VIRGATE_SIM");
 		if (result != NVML_SUCCESS && simulated)
 			snprintf(problem, capacity,
-				 "NVML does not start (its error %d): is VIRGATE_SIM=%.200s as docs/simulator.md says?", result,
-				 simulated);
+				 "NVML does not start (its error %d): is VIRGATE_SIM=%.200s as docs/simulator.md says?",
+				 result, simulated);
 		else if (result != NVML_SUCCESS)
-			snprintf(problem, capacity, "NVML does not start (its error %d): is the NVIDIA driver loaded?", result);
+			snprintf(problem, capacity, "NVML does not start (its error %d): is the NVIDIA driver loaded?",
+				 result);
 		else if (system->device_count == 0)
 			snprintf(problem, capacity, "NVML finds no GPU");
 		r = result != NVML_SUCCESS || system->device_count == 0;

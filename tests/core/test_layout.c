@@ -92,9 +92,11 @@ TEST(reshape_keeps_the_elements_in_order_or_says_that_it_cannot)
 			int64_t inner = volume / outer;
 			bool even = true;
 			for (int64_t i = 0; i < volume; i++)
-				if (inner > 1 && i % inner > 0 && all.offsets[i] - all.offsets[i - 1] != all.offsets[1] - all.offsets[0])
+				if (inner > 1 && i % inner > 0 &&
+				    all.offsets[i] - all.offsets[i - 1] != all.offsets[1] - all.offsets[0])
 					even = false;
-				else if (i % inner == 0 && i > inner && all.offsets[i] - all.offsets[i - inner] != all.offsets[inner] - all.offsets[0])
+				else if (i % inner == 0 && i > inner &&
+					 all.offsets[i] - all.offsets[i - inner] != all.offsets[inner] - all.offsets[0])
 					even = false;
 			CHECK(!even);
 			refused++;
@@ -170,7 +172,8 @@ TEST(any_order_of_axes_is_contiguous_and_gaps_are_not)
 	struct vg_layout layout;
 
 	OK(vg_layout_dense_axes(3, (int64_t[]){2, 3, 4}, 4, (int[]){1, 2, 0}, &layout));
-	CHECK(vg_layout_is_contiguous(&layout) && !vg_layout_is_contiguous_c(&layout) && !vg_layout_is_contiguous_f(&layout));
+	CHECK(vg_layout_is_contiguous(&layout) && !vg_layout_is_contiguous_c(&layout) &&
+	      !vg_layout_is_contiguous_f(&layout));
 	OK(vg_layout_slice(&layout, 0, 0, 1, 1, &layout));
 	CHECK(!vg_layout_is_contiguous(&layout));
 }
@@ -185,7 +188,8 @@ TEST(broadcast_repeats_and_is_not_unique)
 	CHECK_INT(layout.strides[1], 1);
 	CHECK_INT(layout.strides[2], 0);
 	CHECK(!vg_layout_is_unique(&layout));
-	REFUSED(vg_layout_broadcast(&layout, 3, (int64_t[]){2, 5, 4}, &layout), VG_INVALID, "shape[1] is 5: 3 elements");
+	REFUSED(vg_layout_broadcast(&layout, 3, (int64_t[]){2, 5, 4}, &layout), VG_INVALID,
+		"shape[1] is 5: 3 elements");
 	REFUSED(vg_layout_broadcast(&layout, 2, (int64_t[]){3, 4}, &layout), VG_INVALID, "3 axes cannot become 2");
 }
 
@@ -291,7 +295,8 @@ TEST(what_is_no_layout_is_refused)
 	int64_t least, greatest;
 
 	for (int i = 0; i < 2; i++, odd.rank = -1) {
-		REFUSED(vg_layout_permute(&odd, (int[VG_LAYOUT_RANK + 1]){0}, &result), VG_INVALID, "a layout has 0 to 64 axes");
+		REFUSED(vg_layout_permute(&odd, (int[VG_LAYOUT_RANK + 1]){0}, &result), VG_INVALID,
+			"a layout has 0 to 64 axes");
 		REFUSED(vg_layout_squeeze(&odd, &result), VG_INVALID, "axes");
 		REFUSED(vg_layout_unsqueeze(&odd, 0, &result), VG_INVALID, "axes");
 		REFUSED(vg_layout_broadcast(&odd, 1, (int64_t[]){2}, &result), VG_INVALID, "axes");
@@ -304,7 +309,8 @@ TEST(what_is_no_layout_is_refused)
 		CHECK_INT(vg_layout_volume(&odd), 0);
 		vg_layout_bounds(&odd, &least, &greatest);
 		CHECK(least == 0 && greatest == 0);
-		CHECK(!vg_layout_is_contiguous(&odd) && !vg_layout_is_contiguous_c(&odd) && !vg_layout_is_contiguous_f(&odd));
+		CHECK(!vg_layout_is_contiguous(&odd) && !vg_layout_is_contiguous_c(&odd) &&
+		      !vg_layout_is_contiguous_f(&odd));
 		CHECK(!vg_layout_is_unique(&odd));
 	}
 	CHECK_INT(result.rank, 7);

@@ -85,7 +85,8 @@ TEST(a_process_goes_through_all_states_and_back)
 	struct vg_device *device;
 	OK(vg_device_get(0, &device));
 	snprintf(uuid, sizeof uuid, "GPU-%s", vg_device_uuid(device));
-	REFUSED(vg_process_restore(process, &(struct vg_process_gpu_pair){uuid, "GPU-12"}, 1), VG_INVALID, "\"GPU-12\" is no UUID");
+	REFUSED(vg_process_restore(process, &(struct vg_process_gpu_pair){uuid, "GPU-12"}, 1), VG_INVALID,
+		"\"GPU-12\" is no UUID");
 	REFUSED(vg_process_restore(process, (struct vg_process_gpu_pair[]){{uuid, uuid}, {uuid, uuid}}, 2), VG_INVALID,
 		"pairs 0 and 1 name the same GPU");
 	REFUSED(vg_process_restore(process, NULL, 1), VG_INVALID, "pairs is NULL");

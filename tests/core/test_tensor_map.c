@@ -63,7 +63,8 @@ TEST(tiled_maps_refuse_what_the_hardware_cannot_hold)
 	struct vg_tensor_map *map = NULL;
 	struct vg_layout layout = *vg_view_layout(view);
 
-	REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){0, 4}, NULL, &map), VG_INVALID, "box[0] is 0: it must be in [1, 256]");
+	REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){0, 4}, NULL, &map), VG_INVALID,
+		"box[0] is 0: it must be in [1, 256]");
 	REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){4, 257}, NULL, &map), VG_INVALID, "box[1] is 257");
 	REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){4, 4},
 				    &(struct vg_tensor_map_options){.size = sizeof(struct vg_tensor_map_options),
@@ -71,7 +72,9 @@ TEST(tiled_maps_refuse_what_the_hardware_cannot_hold)
 				    &map),
 		VG_INVALID, "element_strides[0] is 9");
 	REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){4, 4},
-				    &(struct vg_tensor_map_options){.size = sizeof(struct vg_tensor_map_options), .swizzle = 9}, &map),
+				    &(struct vg_tensor_map_options){.size = sizeof(struct vg_tensor_map_options),
+								    .swizzle = 9},
+				    &map),
 		VG_INVALID, "options.swizzle is 9");
 	REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){4, 4},
 				    &(struct vg_tensor_map_options){.size = sizeof(struct vg_tensor_map_options),
@@ -84,18 +87,21 @@ TEST(tiled_maps_refuse_what_the_hardware_cannot_hold)
 	vg_view_destroy(other);
 	OK(vg_layout_permute(vg_view_layout(view), (int[]){1, 0}, &layout));
 	OK(vg_view_reinterpret(view, &layout, NULL, &other));
-	REFUSED(vg_tensor_map_tiled(context, other, (unsigned[]){4, 4}, NULL, &map), VG_INVALID, "innermost axis must have a stride of 1");
+	REFUSED(vg_tensor_map_tiled(context, other, (unsigned[]){4, 4}, NULL, &map), VG_INVALID,
+		"innermost axis must have a stride of 1");
 	vg_view_destroy(other);
 	vg_view_destroy(view);
 	view = view_of(2, (int64_t[]){64, 127}, f32);
-	REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){4, 4}, NULL, &map), VG_INVALID, "strides[0] is 508 bytes");
+	REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){4, 4}, NULL, &map), VG_INVALID,
+		"strides[0] is 508 bytes");
 	vg_view_destroy(view);
 	view = view_of(6, (int64_t[]){2, 2, 2, 2, 2, 4}, f32);
 	REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){1, 1, 1, 1, 1, 4}, NULL, &map), VG_INVALID,
 		"rank must be between 1 and 5");
 	vg_view_destroy(view);
 	view = view_of(1, (int64_t[]){64}, (struct vg_data_type){VG_TYPE_COMPLEX, 64, 1});
-	REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){4}, NULL, &map), VG_INVALID, "name one in options.type");
+	REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){4}, NULL, &map), VG_INVALID,
+		"name one in options.type");
 	vg_view_destroy(view);
 	CHECK(map == NULL);
 }
@@ -116,7 +122,8 @@ TEST(host_memory_is_refused)
 
 TEST(im2col_maps_take_ranks_3_to_5)
 {
-	struct vg_view *image = view_of(4, (int64_t[]){2, 16, 16, 32}, f32), *flat = view_of(2, (int64_t[]){64, 128}, f32);
+	struct vg_view *image = view_of(4, (int64_t[]){2, 16, 16, 32}, f32),
+		       *flat = view_of(2, (int64_t[]){64, 128}, f32);
 	const struct vg_im2col box = {{-1, -1}, {-1, -1}, 16, 32};
 	struct vg_tensor_map *map;
 
@@ -145,7 +152,8 @@ TEST(wide_maps_need_a_newer_device)
 
 TEST(another_address_takes_the_place_of_the_first)
 {
-	struct vg_view *view = view_of(2, (int64_t[]){64, 128}, f32), *other, *narrow = view_of(2, (int64_t[]){32, 128}, f32);
+	struct vg_view *view = view_of(2, (int64_t[]){64, 128}, f32), *other,
+		       *narrow = view_of(2, (int64_t[]){32, 128}, f32);
 	struct vg_layout layout = *vg_view_layout(view);
 	unsigned char before[VG_TENSOR_MAP_BYTES];
 	struct vg_tensor_map *map;

@@ -38,7 +38,13 @@ static void make_foreign(struct foreign *foreign)
 	for (int i = 0; i < 12; i++)
 		foreign->data[i] = (float)i;
 	foreign->plain = (struct DLManagedTensor){
-		.tensor = {foreign->data, {VG_MEMORY_HOST, 0}, 2, {VG_TYPE_FLOAT, 32, 1}, foreign->shape, foreign->strides, 4},
+		.tensor = {foreign->data,
+			   {VG_MEMORY_HOST, 0},
+			   2,
+			   {VG_TYPE_FLOAT, 32, 1},
+			   foreign->shape,
+			   foreign->strides,
+			   4},
 		.manager = foreign,
 		.deleter = delete_plain,
 	};
@@ -232,11 +238,13 @@ TEST(views_refuse_what_makes_no_sense)
 
 	REFUSED(vg_view_create(0, &layout, f32, NULL, &view), VG_INVALID, "4 elements at address 0");
 	REFUSED(vg_view_create(4096, NULL, f32, NULL, &view), VG_INVALID, "layout is NULL");
-	REFUSED(vg_view_create(4096, &layout, (struct vg_data_type){VG_TYPE_FLOAT, 0, 1}, NULL, &view), VG_INVALID, "0 bits");
+	REFUSED(vg_view_create(4096, &layout, (struct vg_data_type){VG_TYPE_FLOAT, 0, 1}, NULL, &view), VG_INVALID,
+		"0 bits");
 	REFUSED(vg_view_create(4096, &layout, f32,
 			       &(struct vg_view_options){.size = sizeof(struct vg_view_options), .kind = 8}, &view),
 		VG_INVALID, "memory kind 8");
-	REFUSED(vg_view_create(4096, &layout, f32, &(struct vg_view_options){.size = 3}, &view), VG_INVALID, "size is 3");
+	REFUSED(vg_view_create(4096, &layout, f32, &(struct vg_view_options){.size = 3}, &view), VG_INVALID,
+		"size is 3");
 	layout.strides[0] = INT64_MAX;
 	REFUSED(vg_view_create(4096, &layout, f32, NULL, &view), VG_INVALID, "2^63");
 	REFUSED(vg_view_export(NULL, NULL), VG_INVALID, "view is NULL");
