@@ -115,7 +115,8 @@ static enum vg_status set(struct vg_graph_node *node, struct core_graph_spec *sp
 	r = core_driver->cuGraphNodeSetParams(node->handle, &spec->native);
 	node->keep = r ? before : keep;
 	enum vg_status status = r ? core_driver_failed(r, function, "cuGraphNodeSetParams", "%s", "") : VG_OK;
-	core_graph_keep_detach(r ? keep : before, root);
+	if (r || !node->definition->root->copied)
+		core_graph_keep_detach(r ? keep : before, root);
 	return status;
 }
 

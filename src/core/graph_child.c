@@ -46,10 +46,12 @@ enum vg_status core_graph_child_spec(const struct vg_graph_definition *definitio
 	*ret_spec = (struct core_graph_spec){.native.type = CU_GRAPH_NODE_TYPE_GRAPH};
 	ret_spec->native.graph.graph = child->handle;
 	ret_spec->native.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
-	// Of the same whole, which has the references already; it would hold itself for ever.
-	if (child == child->root || child->root == definition->root)
+	if (child == child->root)
 		return VG_OK;
 	// What a part of a graph needs is the whole's: the copy has no references of its own.
+	child->root->copied = true;
+	if (child->root == definition->root)
+		return VG_OK; // it would hold itself for ever
 	ret_spec->keep = core_graph_keep_create(&child->root->object, NULL, NULL, 0);
 	return ret_spec->keep ? VG_OK : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph node");
 }

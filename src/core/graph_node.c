@@ -169,7 +169,8 @@ void core_graph_node_gone(struct vg_graph_node *node)
 {
 	for (unsigned i = 0; i < node->inner_count; i++)
 		definition_gone(node->inner[i]);
-	core_graph_keep_detach(node->keep, node->definition->root->handle);
+	if (!node->definition->root->copied)
+		core_graph_keep_detach(node->keep, node->definition->root->handle);
 	node->keep = NULL;
 }
 

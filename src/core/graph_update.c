@@ -186,6 +186,7 @@ enum vg_status vg_graph_set_child(struct vg_graph *graph, struct vg_graph_node *
 				       .asked = "the new child graph must have the same nodes and edges"};
 	spec.native.graph.graph = child->handle;
 	// The executable has no references to what the new child's nodes use: the child has.
+	child->root->copied = true;
 	spec.keep = core_graph_keep_create(&child->root->object, NULL, NULL, 0);
 	if (!spec.keep)
 		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for the change of a node");

@@ -313,3 +313,38 @@ TEST(a_new_child_of_an_executable_is_kept)
 	free_words(bench.context, word);
 	bench_close(&bench);
 }
+
+TEST(an_embedded_part_keeps_what_its_original_gave_up)
+{
+	struct bench bench = bench_open();
+	vg_address word = words(bench.context, 16);
+	struct witness removed = {0}, replaced = {0};
+	struct vg_graph_definition *whole, *part;
+	struct vg_graph_condition condition;
+	struct vg_graph_node *node, *sets[2];
+
+	OK(vg_graph_definition_create(bench.context, &whole));
+	OK(vg_graph_definition_create_condition(whole, NULL, &condition));
+	OK(vg_graph_add_if_then(whole, NULL, 0, condition, &node));
+	OK(vg_graph_node_get_body(node, 0, &part));
+	witness_open(&removed, word);
+	witness_open(&replaced, word);
+	OK(vg_graph_add_memset(part, NULL, 0, MEMSET(.destination = word, .width = 1, .destination_buffer = removed.buffer),
+			       &sets[0]));
+	OK(vg_graph_add_memset(part, NULL, 0, MEMSET(.destination = word, .width = 1, .destination_buffer = replaced.buffer),
+			       &sets[1]));
+	vg_buffer_destroy(removed.buffer);
+	vg_buffer_destroy(replaced.buffer);
+	OK(vg_graph_add_child(bench.definition, NULL, 0, part, NULL));
+	OK(vg_graph_node_remove(sets[0]));
+	OK(vg_graph_node_set_memset(sets[1], MEMSET(.destination = word, .width = 1)));
+	vg_graph_definition_destroy(whole);
+	come_by(&bench);
+	CHECK(removed.dropped == 0 && replaced.dropped == 0);
+	vg_graph_definition_destroy(bench.definition);
+	OK(vg_graph_definition_create(bench.context, &bench.definition));
+	CHECK_INT(dropped(&bench, &removed), 1);
+	CHECK_INT(dropped(&bench, &replaced), 1);
+	free_words(bench.context, word);
+	bench_close(&bench);
+}
