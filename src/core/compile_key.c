@@ -119,6 +119,8 @@ static bool includes(const char *source)
 			word++;
 		if (*word == '/') // a comment between the two
 			return true;
+		if (word[strspn(word, "abcdefghijklmnopqrstuvwxyz")] == '\\') // goes on in the next line
+			return true;
 		for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 			if (strncmp(word, words[i], strlen(words[i])) == 0)
 				return true;
