@@ -22,8 +22,8 @@ struct vg_compile_cache_options {
 
 /* Opens the cache in a folder; an entry is found by its whole content: source, options, target, name expressions,
  * version of the tool, digest. A damaged entry is noticed and compiled anew. `options` may be NULL. The caller owns
- * *ret_cache and ends it with vg_compile_cache_destroy(). INVALID (a relative path), SYSTEM (no folder: says why),
- * NO_MEMORY. Any thread, any number of processes. */
+ * *ret_cache and ends it with vg_compile_cache_destroy(). INVALID (a relative path), DENIED (others may write
+ * to the folder), SYSTEM (no folder: says why), NO_MEMORY. Any thread, any number of processes. */
 VG_PUBLIC enum vg_status vg_compile_cache_open(const struct vg_compile_cache_options *options,
 					       struct vg_compile_cache **ret_cache);
 /* No further use by the program. Closing twice is fine. Any thread. */

@@ -28,8 +28,8 @@ enum vg_graph_capture_mode {
 	VG_GRAPH_CAPTURE_RELAXED = 2,	   /* none */
 };
 
-/* A builder on a new stream of the context, or on a stream of the program, which must not be a
- * default stream. The caller owns *ret_builder and ends it with vg_graph_builder_destroy(). INVALID, CLOSED, NO_MEMORY,
+/* A builder on a new stream of the context, or on a stream of the program, which must not be the
+ * legacy default stream. The caller owns *ret_builder and ends it with vg_graph_builder_destroy(). INVALID, CLOSED, NO_MEMORY,
  * DRIVER. Any thread. Source: cuStreamCreateWithPriority. */
 VG_PUBLIC enum vg_status vg_graph_builder_create(struct vg_context *context, struct vg_graph_builder **ret_builder);
 VG_PUBLIC enum vg_status vg_graph_builder_create_on(struct vg_stream *stream, struct vg_graph_builder **ret_builder);

@@ -3,9 +3,9 @@
 #include "base/status.h"
 #include "core/scope.h"
 
-// Sets the thread's last error to VG_DRIVER (VG_UNSUPPORTED for CUDA_ERROR_NOT_SUPPORTED of an
-// entry that the driver lacks) with "CALL: CUDA_ERROR_X: explanation; …", `format` saying what was
+// Sets the thread's last error to VG_DRIVER with "CALL: CUDA_ERROR_X: explanation; …", `format` saying what was
 // asked ("" for nothing to add), and the driver's own error log since the last look, which is read on failure only.
+// An entry that the driver lacks answers CUDA_ERROR_NOT_SUPPORTED: whoever may call one looks at the version first.
 __attribute__((format(printf, 4, 5))) enum vg_status core_driver_failed(CUresult result, const char *function,
 									const char *call, const char *format, ...);
 
