@@ -4,6 +4,7 @@
 #include "shim/graph.h"
 #include "shim/local.h"
 #include "shim/undeclared.h"
+#include "shim/vmm.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
@@ -41,6 +42,8 @@ static void take(const struct shim_record *record)
 {
 	if (record->what == SHIM_GRAPH_EXEC)
 		shim_graph_forget(record);
+	else if (record->what == SHIM_POINTER && record->origin == SHIM_LENT)
+		shim_physical_drop(record->data);
 	else
 		shim_refund_record(record);
 }

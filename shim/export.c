@@ -189,33 +189,64 @@ SHIM_EXPORT CUresult CUDAAPI cuMemExportToShareableHandle(void *shareable, CUmem
 	return result;
 }
 
-// A dma-buf keeps the memory of a range, whatever call that came from: charged besides, as long as it
-// is open somewhere.
-static CUresult finish_range(CUresult result, const int *descriptor, uint64_t bytes)
+static void remember_range(int descriptor, struct shim_physical *physical, uint64_t bytes)
 {
-	struct shim_physical *physical = result == CUDA_SUCCESS ? shim_physical_new(bytes) : NULL;
+	pthread_mutex_lock(&lock);
+	remember(descriptor, physical, bytes);
+	pthread_mutex_unlock(&lock);
+	shim_hello(vg_ledger_name(shim_session_ledger()), false);
+}
 
-	if (physical) {
-		pthread_mutex_lock(&lock);
-		remember(*descriptor, physical, bytes);
-		pthread_mutex_unlock(&lock);
-		shim_hello(vg_ledger_name(shim_session_ledger()), false);
-	} else if (result != CUDA_SUCCESS) {
+// The piece of memory that a range is of, and that a dma-buf of it keeps whole.
+static struct shim_physical *piece_of(CUdeviceptr address, size_t size, uint64_t *ret_bytes)
+{
+	struct shim_physical *physical = shim_physical_hold_range(address, size, ret_bytes);
+	CUdeviceptr base = address;
+	size_t whole;
+
+	if (physical)
+		return physical;
+	if (REAL(cuMemGetAddressRange_v2)(&base, &whole, address) != CUDA_SUCCESS)
+		base = address;
+	return shim_physical_lend(base, ret_bytes);
+}
+
+// Of several pieces, or of a part of one that others share: charged besides, as long as it is open
+// somewhere.
+static CUresult range_besides(int *descriptor, CUdeviceptr address, size_t size, CUmemRangeHandleType type,
+			      unsigned long long flags)
+{
+	uint64_t bytes = shim_round_granularity(size);
+	struct shim_physical *physical;
+	CUresult result = shim_charge(VG_ENTRY_cuMemGetHandleForAddressRange, VG_LEDGER_VMM, bytes);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = REAL(cuMemGetHandleForAddressRange)(descriptor, address, size, type, flags);
+	physical = result == CUDA_SUCCESS ? shim_physical_new(bytes) : NULL;
+	if (physical)
+		remember_range(*descriptor, physical, bytes);
+	else if (result != CUDA_SUCCESS)
 		shim_refund(VG_LEDGER_VMM, bytes);
-	}
 	return result;
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t size,
 							   CUmemRangeHandleType type, unsigned long long flags)
 {
-	uint64_t bytes = shim_round_granularity(size);
+	struct shim_physical *physical;
+	uint64_t bytes;
 	CUresult result;
 
-	if (!shim_counting() || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || shim_exceeds_device(bytes))
+	if (!shim_counting() || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || shim_exceeds_device(size))
 		return REAL(cuMemGetHandleForAddressRange)(handle, address, size, type, flags);
-	result = shim_charge(VG_ENTRY_cuMemGetHandleForAddressRange, VG_LEDGER_VMM, bytes);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return finish_range(REAL(cuMemGetHandleForAddressRange)(handle, address, size, type, flags), handle, bytes);
+	physical = piece_of(address, size, &bytes);
+	if (!physical)
+		return range_besides(handle, address, size, type, flags);
+	result = REAL(cuMemGetHandleForAddressRange)(handle, address, size, type, flags);
+	if (result == CUDA_SUCCESS)
+		remember_range(*(int *)handle, physical, bytes);
+	else
+		shim_physical_drop(physical);
+	return result;
 }

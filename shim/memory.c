@@ -5,6 +5,7 @@
 #include "shim/pool.h"
 #include "shim/reclaim.h"
 #include "shim/undeclared.h"
+#include "shim/vmm.h"
 
 // Requests up to 1 MiB share blocks of 2 MiB, which the driver takes when the first of them
 // comes and gives back after the last. So each 2 MiB of addresses with a small allocation in
@@ -244,6 +245,8 @@ VG_HOT static CUresult finish_free(CUresult result, struct shim_record *record)
 		shim_pool_freed(record);
 	else if (record->origin == SHIM_SMALL)
 		leave_block(record->key);
+	else if (record->origin == SHIM_LENT)
+		record->bytes = shim_physical_return(record->data);
 	shim_refund_record(record);
 	return CUDA_SUCCESS;
 }
@@ -281,6 +284,8 @@ static CUresult free_async(CUresult (*real)(CUdeviceptr, CUstream), bool per_thr
 	}
 	if (record.origin == SHIM_POOLED)
 		shim_pool_freed(&record);
+	else if (record.origin == SHIM_LENT)
+		record.bytes = shim_physical_return(record.data);
 	else if (record.origin == SHIM_SMALL && !take_block(record.key, &record))
 		return CUDA_SUCCESS;
 	shim_refund_in_order(&record, per_thread, stream);

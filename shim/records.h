@@ -28,6 +28,7 @@ enum shim_origin {
 	SHIM_SMALL,	// the same, in a block that holds the charge
 	SHIM_POOLED,	// out of a pool; `data` is the pool, which holds the charge
 	SHIM_OPENED,	// an IPC handle or a pool's pointer opened here, `references` times
+	SHIM_LENT,	// an allocation that a dma-buf may outlive: `data` is the shim_physical, with the charge
 	SHIM_UNKNOWN,	// a kernel that could not be asked yet
 	SHIM_UNDONE,	// a library that did not fit: the driver has it no more
 };

@@ -118,6 +118,48 @@ void shim_physical_drop(struct shim_physical *physical)
 	drop_one(physical);
 }
 
+uint64_t shim_physical_return(struct shim_physical *physical)
+{
+	uint64_t bytes = 0;
+
+	pthread_mutex_lock(&lock);
+	if (physical->holders == 1) {
+		bytes = physical->bytes;
+		free(physical);
+	} else {
+		set_holders(physical, physical->holders - 1);
+	}
+	pthread_mutex_unlock(&lock);
+	return bytes;
+}
+
+struct shim_physical *shim_physical_lend(CUdeviceptr address, uint64_t *ret_bytes)
+{
+	struct shim_physical *physical = NULL;
+	struct shim_record record;
+
+	pthread_mutex_lock(&lock);
+	if (shim_record_find(SHIM_POINTER, address, &record)) {
+		if (record.origin == SHIM_LENT)
+			physical = record.data;
+		else if (record.origin == SHIM_ALLOCATED)
+			physical = shim_physical_new(record.bytes);
+	}
+	if (physical && record.origin == SHIM_ALLOCATED) {
+		physical->kind = record.kind;
+		record.origin = SHIM_LENT;
+		record.data = physical;
+		record.bytes = 0;
+		shim_record_put(&record); // in its place
+	}
+	if (physical) {
+		set_holders(physical, physical->holders + 1);
+		*ret_bytes = physical->bytes;
+	}
+	pthread_mutex_unlock(&lock);
+	return physical;
+}
+
 void shim_physical_exported(struct shim_physical *physical, bool now)
 {
 	pthread_mutex_lock(&lock);
@@ -380,6 +422,23 @@ static struct shim_physical *physical_at(CUdeviceptr address)
 	size_t at = first_behind(address);
 
 	return at < mapping_count && mappings[at].address <= address ? mappings[at].physical : NULL;
+}
+
+struct shim_physical *shim_physical_hold_range(CUdeviceptr address, uint64_t size, uint64_t *ret_bytes)
+{
+	struct shim_physical *physical = NULL;
+	size_t at;
+
+	pthread_mutex_lock(&lock);
+	at = first_behind(address);
+	if (at < mapping_count && mappings[at].address <= address && size <= mappings[at].size - (address - mappings[at].address))
+		physical = mappings[at].physical;
+	if (physical) {
+		set_holders(physical, physical->holders + 1);
+		*ret_bytes = physical->bytes;
+	}
+	pthread_mutex_unlock(&lock);
+	return physical;
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)

@@ -379,33 +379,78 @@ TEST(no_record_is_lost_in_the_long_run)
 	TENANT(4 * GIB, 0, churn_body);
 }
 
+static CUresult dma_buf(int *ret_fd, CUdeviceptr address, size_t bytes)
+{
+	return cuMemGetHandleForAddressRange(ret_fd, address, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+}
+
+// It keeps the whole piece of memory that the range is of, and takes none of its own.
 static void dma_buf_body(void)
 {
+	CUmemAllocationProp properties = {.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	const CUdeviceptr range = 0x600000000000ull; // any will do: the fake driver maps nothing
+	CUmemGenericAllocationHandle handle;
 	CUdeviceptr address;
+	size_t left;
+	int fd = -1, copy;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&address, 8 * MIB), CUDA_SUCCESS);
+	fail_entry("cuMemGetHandleForAddressRange");
+	CHECK_INT(dma_buf(&fd, address, 2 * MIB), CUDA_ERROR_UNKNOWN);
+	fail_entry(NULL);
+	CHECK_INT(charged(), 8 * MIB);
+	CHECK_INT(dma_buf(&fd, address, 2 * MIB), CUDA_SUCCESS);
+	CHECK_INT(charged(), 8 * MIB);
+	copy = dup(fd);
+	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
+	close(fd);
+	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
+	CHECK_INT(charged(), 8 * MIB);
+	close(copy);
+	CHECK_INT(cuMemCreate(&handle, 10 * MIB, &properties, 0), CUDA_SUCCESS); // looked at before the refusal
+	CHECK_INT(charged(), 10 * MIB);
+	CHECK_INT(cuMemMap(range, 10 * MIB, 0, handle, 0), CUDA_SUCCESS);
+	CHECK_INT(dma_buf(&fd, range + 2 * MIB, 8 * MIB), CUDA_SUCCESS);
+	CHECK_INT(dma_buf(&copy, range, 10 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuMemUnmap(range, 10 * MIB), CUDA_SUCCESS);
+	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
+	close(copy);
+	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
+	CHECK_INT(charged(), 10 * MIB);
+	close(fd);
+	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+	CHECK_INT(cuMemAlloc_v2(&address, 4 * MIB), CUDA_SUCCESS);
+	CHECK_INT(dma_buf(&fd, address, 4 * MIB), CUDA_SUCCESS);
+	close(fd);
+	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
+	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
+	CHECK_INT(charged(), 0);
+}
+
+// Where others share the piece it is charged besides.
+static void small_dma_buf_body(void)
+{
+	CUdeviceptr address, other;
 	size_t left;
 	int fd = -1;
 
 	start();
-	CHECK_INT(cuMemAlloc_v2(&address, 4 * MIB), CUDA_SUCCESS);
-	fail_entry("cuMemGetHandleForAddressRange");
-	CHECK_INT(cuMemGetHandleForAddressRange(&fd, address, 3 * MIB, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), CUDA_ERROR_UNKNOWN);
+	CHECK_INT(cuMemAlloc_v2(&address, 4096), CUDA_SUCCESS);
+	CHECK_INT(dma_buf(&fd, address, 4096), CUDA_SUCCESS);
 	CHECK_INT(charged(), 4 * MIB);
-	fail_entry(NULL);
-	CHECK_INT(cuMemGetHandleForAddressRange(&fd, address, 3 * MIB, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), CUDA_SUCCESS);
-	CHECK_INT(charged(), 8 * MIB);
-	CHECK_INT(cuMemGetHandleForAddressRange(&fd, address, 4 * MIB, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
-		  CUDA_ERROR_OUT_OF_MEMORY);
-	int copy = dup(fd);
+	CHECK_INT(cuMemAlloc_v2(&other, 6 * MIB), CUDA_SUCCESS);
+	CHECK_INT(dma_buf(&fd, address, 4096), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
+	CHECK_INT(charged(), 8 * MIB);
 	close(fd);
 	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
-	CHECK_INT(charged(), 4 * MIB);
-	close(copy);
-	CHECK_INT(cuMemAlloc_v2(&address, 10 * MIB), CUDA_SUCCESS); // looked at before the refusal
-	CHECK_INT(charged(), 10 * MIB);
+	CHECK_INT(charged(), 6 * MIB);
 }
 
 TEST(a_dma_buf_is_charged_while_it_is_open)
 {
 	TENANT(10 * MIB, 0, dma_buf_body);
+	TENANT(10 * MIB, 0, small_dma_buf_body);
 }
