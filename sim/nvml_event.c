@@ -5,8 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SET_MAGIC = 0x4e455653, SYSTEM_MAGIC = 0x4e535953,
-       SUPPORTED = NVML_EVENT_TYPE_SINGLE_BIT_ECC | NVML_EVENT_TYPE_DOUBLE_BIT_ECC | NVML_EVENT_TYPE_XID_CRITICAL };
+enum { SET_MAGIC = 0x4e455653, SYSTEM_MAGIC = 0x4e535953, SUPPORTED = 0xff9f };
 
 struct nvmlEventSet_st {
 	uint32_t magic;

@@ -10,10 +10,9 @@ enum { MHZ_MOST = 1980, MHZ_LEAST = 345, MHZ_MEMORY = 3201, CELSIUS = 30, CELSIU
 // ---- identity --------------------------------------------------------------------------------
 
 NVML_NUMBER(nvmlDeviceGetModuleId, unsigned, moduleId, (unsigned)device->index)
-NVML_NUMBER(nvmlDeviceGetNumaNodeId, unsigned, node, 0)
-NVML_NUMBER(nvmlDeviceGetDisplayMode, nvmlEnableState_t, display, NVML_FEATURE_DISABLED)
+NVML_NUMBER(nvmlDeviceGetDisplayMode, nvmlEnableState_t, display, NVML_FEATURE_ENABLED)
 NVML_NUMBER(nvmlDeviceGetDisplayActive, nvmlEnableState_t, isActive, NVML_FEATURE_DISABLED)
-NVML_NUMBER(nvmlDeviceGetInforomConfigurationChecksum, unsigned, checksum, 0x56495247)
+NVML_NUMBER(nvmlDeviceGetInforomConfigurationChecksum, unsigned, checksum, 0)
 
 static nvmlReturn_t text_of(nvmlDevice_t device, char *to, unsigned length, const char *text)
 {
@@ -53,7 +52,7 @@ nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomObject_
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (object != NVML_INFOROM_OEM && object != NVML_INFOROM_ECC)
 		return NVML_ERROR_NOT_SUPPORTED;
-	return nvml_text(version, length, "1.0");
+	return nvml_text(version, length, object == NVML_INFOROM_OEM ? "2.1" : "7.16");
 }
 
 nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t device)
@@ -72,10 +71,20 @@ static nvmlReturn_t refuse(nvmlDevice_t device, const void *result)
 	return result ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
 }
 
+// A node of memory of its own has a device that is coherent with the processor.
+nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned *node) { return refuse(device, node); }
+
 nvmlReturn_t nvmlDeviceGetLastBBXFlushTime(nvmlDevice_t device, unsigned long long *timestamp,
 					   unsigned long *durationUs)
 {
-	return refuse(device, durationUs ? timestamp : NULL);
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!timestamp || !durationUs)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*timestamp = 0;
+	*durationUs = 0;
+	return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetC2cModeInfoV(nvmlDevice_t device, nvmlC2cModeInfo_v1_t *c2cModeInfo)
@@ -218,7 +227,7 @@ nvmlReturn_t nvmlDeviceGetCoolerInfo(nvmlDevice_t device, nvmlCoolerInfo_v1_t *c
 	return refuse(device, coolerInfo);
 }
 
-nvmlReturn_t nvmlDeviceGetNumFans(nvmlDevice_t device, unsigned *numFans) { return refuse(device, numFans); }
+NVML_NUMBER(nvmlDeviceGetNumFans, unsigned, numFans, 0)
 
 nvmlReturn_t nvmlDeviceGetFanSpeed_v2(nvmlDevice_t device, unsigned fan, unsigned *speed)
 {
@@ -243,7 +252,7 @@ nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_v1_t
 nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, nvmlTemperatureThresholds_t thresholdType,
 					       unsigned *temp)
 {
-	static const unsigned thresholds[] = {[NVML_TEMPERATURE_THRESHOLD_SHUTDOWN] = CELSIUS_MOST + 5,
+	static const unsigned thresholds[] = {[NVML_TEMPERATURE_THRESHOLD_SHUTDOWN] = CELSIUS_MOST + 8,
 					      [NVML_TEMPERATURE_THRESHOLD_SLOWDOWN] = CELSIUS_MOST + 2,
 					      [NVML_TEMPERATURE_THRESHOLD_MEM_MAX] = 95,
 					      [NVML_TEMPERATURE_THRESHOLD_GPU_MAX] = CELSIUS_MOST};
@@ -274,7 +283,16 @@ nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t device, nvmlMarginTempe
 nvmlReturn_t nvmlDeviceGetThermalSettings(nvmlDevice_t device, unsigned sensorIndex,
 					  nvmlGpuThermalSettings_t *pThermalSettings)
 {
-	return refuse(device, pThermalSettings);
+	enum { GPU = 1 }; // controller and target
+	struct nvml_state *now;
+
+	NVML_TRY(nvml_device(device, &now));
+	if (!pThermalSettings)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	(void)sensorIndex; // there is one
+	*pThermalSettings = (nvmlGpuThermalSettings_t){
+		.count = 1, .sensor[0] = {.controller = GPU, .currentTemp = CELSIUS, .target = GPU}};
+	return NVML_SUCCESS;
 }
 
 // ---- links -------------------------------------------------------------------------------------

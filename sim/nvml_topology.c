@@ -107,7 +107,9 @@ nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nvmlDevic
 	NVML_TRY(nvml_device(device2, &now));
 	if (!pathInfo)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	*pathInfo = device1 == device2 ? NVML_TOPOLOGY_INTERNAL : NVML_TOPOLOGY_NODE;
+	if (device1 == device2)
+		return NVML_ERROR_NOT_SUPPORTED;
+	*pathInfo = NVML_TOPOLOGY_NODE;
 	return NVML_SUCCESS;
 }
 
@@ -120,14 +122,14 @@ nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2, 
 	NVML_TRY(nvml_device(device2, &now));
 	if (!p2pStatus)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	*p2pStatus = p2pIndex == NVML_P2P_CAPS_INDEX_NVLINK ? NVML_P2P_STATUS_NOT_SUPPORTED : NVML_P2P_STATUS_OK;
+	*p2pStatus = p2pIndex == NVML_P2P_CAPS_INDEX_NVLINK || device1 == device2 ? NVML_P2P_STATUS_NOT_SUPPORTED : NVML_P2P_STATUS_OK;
 	return NVML_SUCCESS;
 }
 
 // ---- MIG: possible, and off -----------------------------------------------------------------------
 
 NVML_NUMBER(nvmlDeviceIsMigDeviceHandle, unsigned, isMigDevice, 0)
-NVML_NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, count, 7)
+NVML_NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, count, 0)
 
 nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned mode, nvmlReturn_t *activationStatus)
 {

@@ -233,7 +233,7 @@ CONFORM(figures)
 	ASKED(NVML(nvmlDeviceGetInforomImageVersion)(handle, text, sizeof text));
 	ASKED(NVML(nvmlDeviceGetInforomVersion)(handle, NVML_INFOROM_OEM, text, sizeof text));
 	ASKED(NVML(nvmlDeviceGetModuleId)(handle, &number));
-	ASKED(NVML(nvmlDeviceGetNumaNodeId)(handle, &number));
+	ANSWERS(NVML(nvmlDeviceGetNumaNodeId)(handle, &number), NVML_ERROR_NOT_SUPPORTED);
 	ANSWERS(NVML(nvmlDeviceGetSerial)(handle, NULL, 0), NVML_ERROR_INVALID_ARGUMENT);
 	ANSWERS(NVML(nvmlDeviceGetClock)(handle, NVML_CLOCK_SM, NVML_CLOCK_ID_CURRENT, &number), NVML_SUCCESS);
 	HOLDS(number > 0);
@@ -252,7 +252,13 @@ CONFORM(figures)
 	ASKED(NVML(nvmlDeviceGetSupportedPerformanceStates)(handle, states, sizeof states));
 	ANSWERS(NVML(nvmlDeviceGetTemperatureThreshold)(handle, 99, &number), NVML_ERROR_INVALID_ARGUMENT);
 	ASKED(NVML(nvmlDeviceGetTemperatureThreshold)(handle, NVML_TEMPERATURE_THRESHOLD_GPU_MAX, &number));
-	ASKED(NVML(nvmlDeviceGetNumFans)(handle, &number));
+	ANSWERS(NVML(nvmlDeviceGetNumFans)(handle, &number), NVML_SUCCESS); // also without one
+	unsigned long long flushed = 0;
+	unsigned long took = 0;
+	nvmlGpuThermalSettings_t sensors = {0};
+	ANSWERS(NVML(nvmlDeviceGetThermalSettings)(handle, 0, &sensors), NVML_SUCCESS);
+	BETWEEN(sensors.count, 1, NVML_MAX_THERMAL_SENSORS_PER_GPU);
+	ANSWERS(NVML(nvmlDeviceGetLastBBXFlushTime)(handle, &flushed, &took), NVML_SUCCESS);
 	ASKED(NVML(nvmlDeviceGetMaxPcieLinkGeneration)(handle, &number));
 	ASKED(NVML(nvmlDeviceGetCurrPcieLinkWidth)(handle, &number));
 	ASKED(NVML(nvmlDeviceGetPcieThroughput)(handle, NVML_PCIE_UTIL_RX_BYTES, &number));
@@ -311,7 +317,10 @@ CONFORM(places)
 	ASKED(NVML(nvmlSystemGetTopologyGpuSet)(0, &count, NULL));
 	count = 0;
 	ASKED(NVML(nvmlDeviceGetTopologyNearestGpus)(handle, NVML_TOPOLOGY_SYSTEM, &count, NULL));
-	ASKED(NVML(nvmlDeviceGetTopologyCommonAncestor)(handle, handle, &level));
+	ANSWERS(NVML(nvmlDeviceGetTopologyCommonAncestor)(handle, handle, &level), NVML_ERROR_NOT_SUPPORTED);
+	nvmlGpuP2PStatus_t peer = 99;
+	ANSWERS(NVML(nvmlDeviceGetP2PStatus)(handle, handle, NVML_P2P_CAPS_INDEX_READ, &peer), NVML_SUCCESS);
+	EQUALS(peer, NVML_P2P_STATUS_NOT_SUPPORTED); // of itself
 	FAILS((CUresult)NVML(nvmlDeviceGetMigDeviceHandleByIndex)(handle, 0, &migs));
 }
 

@@ -421,8 +421,8 @@ TEST(setters)
 	CHECK_INT(vg_last_error()->code, VG_NVML_ERROR_NO_PERMISSION);
 	REFUSED(vg_gpu_set_mig_mode(gpu, 1), VG_DENIED, "NO_PERMISSION");
 	REFUSED(vg_gpu_set_fan_speed(gpu, 0, 101), VG_INVALID, "101 %");
-	REFUSED(vg_gpu_set_fan_speed(gpu, 0, 50), VG_UNSUPPORTED, "nvmlDeviceGetNumFans");
-	REFUSED(vg_gpu_set_default_fan_speed(gpu, 0), VG_UNSUPPORTED, "nvmlDeviceGetNumFans");
+	REFUSED(vg_gpu_set_fan_speed(gpu, 0, 50), VG_UNSUPPORTED, "has 0 fans");
+	REFUSED(vg_gpu_set_default_fan_speed(gpu, 0), VG_UNSUPPORTED, "has 0 fans");
 	struct vg_gpu_field field = {.id = 91};
 	OK(vg_gpu_clear_fields(gpu, &field, 1));
 	CHECK_INT(field.status, VG_UNSUPPORTED);
