@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """test_object_model.py SOURCE LIBRARY HEADER...: what docs/object-model.md names is there: functions are exported,
-fields, types and constants are declared; every class of the reference has a row, and no row stands twice."""
+fields, types and constants are declared; every class of the reference has a row, and every function of the object
+model one; no row stands twice."""
 
 import re
 import subprocess
@@ -82,6 +83,10 @@ def main():
     check("no row stands twice", twice)
     words = set(re.findall(r"\w+", " ".join(seen)))
     check("every class of the reference has a row", [c for c in CLASSES if c not in words])
+    others = ("vgpu.h", "status.h", "log.h", "version.h")
+    model = "".join(t for path, t in headers.text_of(HEADERS).items() if not path.endswith(others))
+    named = set().union(*(re.findall(r"vg_\w+(?=\(\)`)", " ".join(cells[1:])) for _, cells in rows()))
+    check("every function of the object model has a row", sorted(headers.functions(model) - named))
     properties = headers.listed(text, "VG_DEVICE_PROPERTY_LIST")
     check("every property of a device has a row", [p for p in properties or ["none"] if p.lower() not in words])
     print(f"{counts['passed']} passed, {counts['failed']} failed, 0 skipped")
