@@ -46,6 +46,15 @@ static CUresult check_device(CUdeviceptr first, size_t length, bool write, struc
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
+// Memory of the host at an address of ours: where the device does not reach it, the host copies it.
+static bool is_of_host(CUdeviceptr address, size_t length)
+{
+	struct sim_pointer pointer;
+
+	return sim_pointer_find(address, &pointer) && pointer.type == CU_MEMORYTYPE_HOST && pointer.host_access &&
+	       address - pointer.base < pointer.size && length <= pointer.size - (address - pointer.base);
+}
+
 // What lies behind a pointer of unknown kind.
 static CUmemorytype kind_of(CUdeviceptr address)
 {
@@ -95,10 +104,14 @@ static CUresult resolve(struct sim_copy_op *op, bool write, struct side *ret_sid
 		return CUDA_ERROR_INVALID_VALUE;
 	side.base = base + z * side.slice + y * side.pitch + x;
 	size_t length = (c->Depth - 1) * side.slice + (c->Height - 1) * side.pitch + c->WidthInBytes;
-	if (side.type == CU_MEMORYTYPE_DEVICE)
-		SIM_TRY(check_device(side.base, length, write, &side.device));
-	else if (side.base - sim_process.window < sim_process.window_size)
-		SIM_TRY(check_device(side.base, length, write, &side.device)); // a device address given as the host's
+	// Also a device address given as the host's.
+	if (side.type == CU_MEMORYTYPE_DEVICE || side.base - sim_process.window < sim_process.window_size) {
+		CUresult result = check_device(side.base, length, write, &side.device);
+		if (result != CUDA_SUCCESS && (type != CU_MEMORYTYPE_UNIFIED || !is_of_host(side.base, length)))
+			return result;
+		if (result != CUDA_SUCCESS)
+			side.type = CU_MEMORYTYPE_HOST;
+	}
 	*ret_side = side;
 	return CUDA_SUCCESS;
 }

@@ -94,6 +94,17 @@ CONFORM(who_has_access)
 	check_access(pool, both, 0, 0);
 	pool = make(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST, 0, CU_MEM_HANDLE_TYPE_NONE);
 	check_access(pool, 0, both, both);
+	CUdeviceptr closed = 0;
+	unsigned word = 0;
+	NEED(cuMemAllocFromPoolAsync(&closed, 64 * KiB, pool, stream));
+	NEED(cuStreamSynchronize(stream));
+	*(volatile unsigned *)closed = 5;
+	GIVES(cuMemcpyDtoH(&word, closed, 4), CUDA_ERROR_INVALID_VALUE); // the device does not reach it
+	GIVES(cuMemsetD8Async(closed, 1, 16, stream), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuMemcpy((CUdeviceptr)(uintptr_t)&word, closed, 4)); // the host does
+	EQUALS(word, 5);
+	WORKS(cuMemFreeAsync(closed, stream));
+	WORKS(cuStreamSynchronize(stream));
 	WORKS(cuMemPoolSetAccess(pool, &host, 1));
 	open_to_device(pool);
 	check_access(pool, both, both, both);
