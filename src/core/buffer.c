@@ -232,7 +232,7 @@ enum vg_status vg_buffer_properties(const struct vg_buffer *buffer, struct vg_me
 		*ret_properties = buffer->resource->properties;
 		return VG_OK;
 	}
-	// Without a context the driver does not know the memory of pools.
+	// Without a context the driver names no device for memory of pools.
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
 	CUresult r = core_enter_some(&some, false);
 	if (r)
