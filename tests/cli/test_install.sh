@@ -64,6 +64,8 @@ check "it needs no library of ours" sh -c "! readelf -d '$place/static' | grep -
 for file in man1/virgate.1 man1/virgate-run.1 man8/virgated.8 man5/virgate.conf.5; do
 	check "the page $file" sh -c "head -n 40 '$prefix'/share/man/$file | grep -q '^.TH \"virgate'"
 done
+check "the reference" grep -q '^#### vg_stream_create$' "$prefix/share/doc/virgate/reference.md"
+check "the page vg_stream.3" sh -c "head -n 40 '$prefix'/share/man/man3/vg_stream.3 | grep -q '^.TH \"vg_stream'"
 check "the completion" bash -c "source '$prefix/share/bash-completion/completions/virgate' &&
 	COMP_WORDS=(virgate insp) COMP_CWORD=1 && _virgate && test \"\${COMPREPLY[*]}\" = inspect"
 started=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$prefix/lib/systemd/system/virgated.service")
