@@ -432,21 +432,26 @@ static json_t *answer_rm(const struct request *request)
 	char text[VG_SIZE_TEXT];
 	uint64_t charged = 0;
 	int tenants = 0, launchers = 0;
+	char who[32] = "";
 
 	if (!vgpu)
 		return refusal;
 	tenant_scan(request->node, vgpu);
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
 		tenants++;
-	for (const struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next)
-		launchers += launcher->pid != request->peer->pid;
+	for (const struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next) {
+		if (launcher->pid == request->peer->pid)
+			continue;
+		launchers++;
+		snprintf(who, sizeof who, " (process %d)", (int)launcher->pid); // a run, or what it left behind
+	}
 	// The limit of 0 keeps out whoever would come in just now.
 	if (!vgpu->damaged && (tenants || launchers || vg_ledger_set_limit(vgpu->ledger, 0, &charged) != 0)) {
 		charged = vg_ledger_charged(vgpu->ledger);
 		return refuse("busy",
-			      "vGPU %s is in use: %d on the GPU (`virgate inspect %s` lists them), %d by virgate run, "
+			      "vGPU %s is in use: %d on the GPU (`virgate inspect %s` lists them), %d by virgate run%s, "
 			      "%s charged; end them first",
-			      vgpu->name, tenants, vgpu->name, launchers, vg_size_format(charged, text));
+			      vgpu->name, tenants, vgpu->name, launchers, who, vg_size_format(charged, text));
 	}
 	bool created = !vgpu->ephemeral;
 	registry_drop(request->node, vgpu);

@@ -144,7 +144,7 @@ static bool await_gone(const char *name)
 
 TEST(ephemeral_vgpus_go_with_their_last_user)
 {
-	char name[64], path[400];
+	char name[64], path[400], words[64];
 
 	fresh_node();
 	start_daemon();
@@ -167,6 +167,8 @@ TEST(ephemeral_vgpus_go_with_their_last_user)
 	start_daemon();
 	poll(NULL, 0, 300);
 	CHECK_INT(figure(name, "memory"), GIB);
+	snprintf(words, sizeof words, "1 by virgate run (process %d)", (int)launcher);
+	CHECK_REFUSED(ask("{'op':'rm','name':'%s'}", name), "busy", words);
 	kill_tenant(launcher);
 	CHECK(await_gone(name));
 	json_t *devices = ask("{'op':'devices'}");
