@@ -298,8 +298,10 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 	for (int kind = VG_LEDGER_CONTEXT; kind < VG_LEDGER_KIND_COUNT; kind++)
 		tenant.overhead += tenant.by_kind[kind];
 	tenant.declared = ledger_slot_declared(slot, tenant.used);
-	if (LEDGER_LOAD(slot->intent_sequence) == tenant.changes + 1 && LEDGER_LOAD(slot->intent_delta) > 0)
-		tenant.declared += (uint64_t)slot->intent_delta;
+	bool coming = LEDGER_LOAD(slot->intent_sequence) == tenant.changes + 1; // before what it is
+	int64_t delta = LEDGER_LOAD(slot->intent_delta);		       // once: the next one may be a refund
+	if (coming && delta > 0)
+		tenant.declared += (uint64_t)delta;
 	tenant.peak = LEDGER_LOAD(slot->peak);
 	tenant.undeclared = LEDGER_LOAD(slot->undeclared);
 	tenant.exported = LEDGER_LOAD(slot->exported);
