@@ -30,7 +30,7 @@ VG_HOT CUresult shim_charge_quietly(enum vg_ledger_kind kind, uint64_t bytes)
 	}
 }
 
-CUresult shim_refuse(enum vg_entry entry, uint64_t bytes)
+VG_COLD CUresult shim_refuse(enum vg_entry entry, uint64_t bytes)
 {
 	struct vg_ledger *ledger = shim_session_ledger();
 	struct vg_ledger_refusal refusal = {.asked = bytes};
@@ -53,7 +53,7 @@ VG_HOT CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint6
 }
 
 // What was measured a moment ago may have been unloaded since: no refusal because of that.
-static bool make_room(void)
+VG_COLD static bool make_room(void)
 {
 	bool refreshed = shim_counting() && shim_undeclared_refresh(shim_session_ledger());
 

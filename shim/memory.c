@@ -30,6 +30,8 @@ VG_HOT static CUresult reserve(struct request *request)
 	uint64_t bytes = shim_round_granularity(request->asked);
 	CUresult result;
 
+	if (shim_counting())
+		vg_ledger_warm(shim_session_ledger());
 	request->held = bytes;
 	if (!is_small(request->asked))
 		return shim_charge(request->entry, request->kind, bytes);
@@ -54,7 +56,7 @@ static bool take_block(CUdeviceptr address, struct shim_record *ret_block)
 	return true;
 }
 
-static void leave_block(CUdeviceptr address)
+VG_COLD static void leave_block(CUdeviceptr address)
 {
 	struct shim_record block;
 
@@ -63,7 +65,7 @@ static void leave_block(CUdeviceptr address)
 }
 
 // Counts a small allocation in its block and charges a block that is new.
-static CUresult enter_block(const struct request *request, CUdeviceptr address, CUcontext context)
+VG_COLD static CUresult enter_block(const struct request *request, CUdeviceptr address, CUcontext context)
 {
 	struct shim_record block = {.key = address >> BLOCK_SHIFT, .bytes = 1ull << BLOCK_SHIFT, .context = context,
 				    .what = SHIM_BLOCK, .kind = (uint8_t)request->kind};

@@ -61,7 +61,7 @@ VG_HOT static struct shim_record *place(const struct shard *shard, uint64_t hash
 }
 
 // Also when it is too full of places that were taken: then it need not be larger.
-static int grow(struct shard *shard)
+VG_COLD static int grow(struct shard *shard)
 {
 	size_t capacity = !shard->capacity ? FIRST_CAPACITY : shard->capacity << (shard->count * 4 >= shard->capacity);
 	struct shim_record *old = shard->records, *records = calloc(capacity, sizeof *records);

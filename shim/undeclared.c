@@ -16,11 +16,11 @@ static const uint64_t measure_every_ns = 20000000;
 // A pool grows in steps of this before it is charged for it.
 static const uint64_t over_let_pass = 32ull << 20;
 
-VG_HOT static void charge(struct vg_ledger *ledger)
+VG_COLD static void charge_change(struct vg_ledger *ledger)
 {
 	uint64_t found = vg_ledger_undeclared(ledger), limit, all, more;
 
-	if (__builtin_expect(found == charged, 1) || pthread_mutex_trylock(&lock) != 0)
+	if (pthread_mutex_trylock(&lock) != 0)
 		return;
 	if (found < charged) {
 		vg_ledger_refund(ledger, VG_LEDGER_UNDECLARED, charged - found);
@@ -37,6 +37,12 @@ VG_HOT static void charge(struct vg_ledger *ledger)
 	pthread_mutex_unlock(&lock);
 }
 
+VG_HOT static void charge(struct vg_ledger *ledger)
+{
+	if (__builtin_expect(vg_ledger_undeclared(ledger) != charged, 0))
+		charge_change(ledger);
+}
+
 static _Atomic bool doubtful;
 
 void shim_undeclared_doubt(void)
@@ -44,20 +50,24 @@ void shim_undeclared_doubt(void)
 	doubtful = true;
 }
 
-VG_HOT void shim_undeclared_follow(struct vg_ledger *ledger, uint64_t bytes)
+VG_COLD static void measure_now_and_then(struct vg_ledger *ledger)
 {
 	static _Atomic uint64_t measured_ns;
-	uint64_t limit, all, now, last;
+	uint64_t now = vg_clock_monotonic_ns(), last = measured_ns;
+
+	if (now - last >= measure_every_ns && atomic_compare_exchange_strong(&measured_ns, &last, now))
+		shim_hello(vg_ledger_name(ledger), true);
+}
+
+VG_HOT void shim_undeclared_follow(struct vg_ledger *ledger, uint64_t bytes)
+{
+	uint64_t limit, all;
 
 	if (__builtin_expect(atomic_load_explicit(&doubtful, memory_order_relaxed), 0) && atomic_exchange(&doubtful, false))
 		shim_hello(vg_ledger_name(ledger), true);
 	vg_ledger_read(ledger, &limit, &all);
-	if (bytes > limit || all > limit - bytes || limit - bytes - all < near_limit) {
-		now = vg_clock_monotonic_ns();
-		last = measured_ns;
-		if (now - last >= measure_every_ns && atomic_compare_exchange_strong(&measured_ns, &last, now))
-			shim_hello(vg_ledger_name(ledger), true);
-	}
+	if (bytes > limit || all > limit - bytes || limit - bytes - all < near_limit)
+		measure_now_and_then(ledger);
 	charge(ledger);
 }
 

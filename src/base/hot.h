@@ -2,3 +2,5 @@
 #pragma once
 
 #define VG_HOT __attribute__((hot))
+// Branches of such a path that are seldom taken: kept out of its lines.
+#define VG_COLD __attribute__((cold, noinline))

@@ -16,6 +16,7 @@
 struct vg_ledger {
 	struct ledger_file *file;
 	struct ledger_process *process;
+	struct ledger_slot *likely; // this process's own, unless it was forked: for vg_ledger_warm only
 };
 
 struct ledger_file *ledger_file_of(const struct vg_ledger *ledger)
@@ -172,7 +173,7 @@ static int claim_slot(struct ledger_file *file, ledger_word self, ledger_word im
 	return VG_LEDGER_FULL;
 }
 
-static int enter_locked(struct vg_ledger *ledger)
+VG_COLD static int enter_locked(struct vg_ledger *ledger)
 {
 	struct ledger_file *file = ledger->file;
 	struct ledger_process *process = ledger->process;
@@ -193,6 +194,7 @@ static int enter_locked(struct vg_ledger *ledger)
 	describe_slot(&file->slots[index]);
 	__atomic_add_fetch(&file->header.enters, 1, __ATOMIC_RELAXED);
 	process->slot_number = index + 1;
+	__atomic_store_n(&ledger->likely, &file->slots[index], __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -215,6 +217,19 @@ void vg_ledger_leave(struct vg_ledger *ledger)
 		ledger_slot_free(&ledger->file->slots[number - 1]);
 	}
 	vg_lock_give(&ledger->process->lock);
+}
+
+VG_HOT void vg_ledger_warm(const struct vg_ledger *ledger)
+{
+	const struct ledger_header *header = &ledger->file->header;
+	const struct ledger_slot *slot = __atomic_load_n(&ledger->likely, __ATOMIC_RELAXED);
+
+	__builtin_prefetch(ledger->process, 1);
+	__builtin_prefetch(&header->account, 1);
+	__builtin_prefetch(header->limits);
+	__builtin_prefetch(&slot->intent_sequence, 1);
+	__builtin_prefetch(slot->used, 1);
+	__builtin_prefetch(slot->by_kind, 1);
 }
 
 VG_HOT int vg_ledger_reserve(struct vg_ledger *ledger, enum vg_ledger_kind kind, uint64_t bytes)

@@ -81,6 +81,9 @@ void vg_ledger_leave(struct vg_ledger *ledger);
 // Before the allocation. 0: charged; VG_LEDGER_REFUSED: nothing changed; VG_LEDGER_FULL or
 // -errno: this process could not get a slot, so nothing may be allocated.
 int vg_ledger_reserve(struct vg_ledger *ledger, enum vg_ledger_kind kind, uint64_t bytes);
+// Some time before, where a driver call has left the caches cold: what it needs is fetched at once, in place of
+// one after the other.
+void vg_ledger_warm(const struct vg_ledger *ledger);
 // After the free, or when the allocation failed. Never more than this process has charged.
 void vg_ledger_refund(struct vg_ledger *ledger, enum vg_ledger_kind kind, uint64_t bytes);
 
