@@ -13,6 +13,7 @@ CUresult sim_primary_retain(struct sim_device *device, struct sim_context **ret_
 
 	SIM_TRY((CUresult)atomic_load(&device->lost));
 	SIM_TRY((CUresult)atomic_load(&device->fault));
+	pthread_mutex_lock(&device->primary_lock);
 	pthread_mutex_lock(&device->lock);
 	if (device->primary_retains == 0) { // its handle never changes
 		result = sim_context_new(device, device->primary_flags, NULL, device->primary, &device->primary);
@@ -24,6 +25,7 @@ CUresult sim_primary_retain(struct sim_device *device, struct sim_context **ret_
 		*ret_context = device->primary;
 	}
 	pthread_mutex_unlock(&device->lock);
+	pthread_mutex_unlock(&device->primary_lock);
 	return result;
 }
 
@@ -45,9 +47,11 @@ CUresult sim_primary_release(struct sim_device *device, bool reset)
 {
 	struct sim_context *dying = NULL;
 
+	pthread_mutex_lock(&device->primary_lock);
 	pthread_mutex_lock(&device->lock);
 	if (device->primary_retains == 0) {
 		pthread_mutex_unlock(&device->lock);
+		pthread_mutex_unlock(&device->primary_lock);
 		return reset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 	}
 	if (reset || --device->primary_retains == 0) {
@@ -57,6 +61,7 @@ CUresult sim_primary_release(struct sim_device *device, bool reset)
 	pthread_mutex_unlock(&device->lock);
 	if (dying)
 		sim_context_end(dying);
+	pthread_mutex_unlock(&device->primary_lock);
 	return CUDA_SUCCESS;
 }
 

@@ -120,6 +120,7 @@ static bool init_device(int ordinal, int physical)
 					   .granule_shift = SIM_GRANULE_SHIFT, .other = sim_host_translate,
 					   .context = device};
 	pthread_mutex_init(&device->lock, NULL);
+	pthread_mutex_init(&device->primary_lock, NULL);
 	return device->permission != NULL;
 }
 

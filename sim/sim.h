@@ -49,6 +49,9 @@ struct sim_device {
 	struct ptx_space space;
 	_Atomic int lost; // a CUresult: every call on the device answers it
 	_Atomic int fault; // likewise: of a context that failed; the process makes no other one here
+	// Before `lock`: the primary context is made and ended by one thread at a time. Its handle never changes, and a
+	// thread that retains it must not revive what another one is still ending.
+	pthread_mutex_t primary_lock;
 	pthread_mutex_t lock; // primary context, default pool, green contexts
 	struct sim_context *primary;
 	unsigned primary_retains, primary_flags; // no retains: `primary` is only a handle

@@ -1,5 +1,7 @@
 #include "core_hold.h"
 
+#include <pthread.h>
+
 #define GREEN(...) (&(struct vg_context_options){.size = sizeof(struct vg_context_options), __VA_ARGS__})
 
 static struct vg_device *first_device(void)
@@ -283,4 +285,41 @@ TEST(nothing_is_refused_by_name)
 	vg_context_destroy(NULL);
 	CHECK(!queues && !resource && !stream && !event);
 	vg_context_destroy(context);
+}
+
+// Each finds the primary context as one that works, whether it is there, is being made, or is just ending.
+static void *come_and_go(void *status_)
+{
+	enum vg_status *status = status_;
+	struct vg_context *context;
+	struct vg_stream *stream;
+	struct vg_device *device;
+
+	*status = vg_device_get(0, &device);
+	for (int i = 0; i < 2000 && *status == VG_OK; i++) {
+		*status = vg_context_primary(device, &context);
+		if (*status)
+			break;
+		*status = vg_stream_create(context, NULL, &stream);
+		vg_context_destroy(context);
+		if (*status)
+			break;
+		*status = vg_stream_sync(stream);
+		vg_stream_destroy(stream);
+	}
+	return NULL;
+}
+
+TEST(threads_come_and_go_with_the_primary_context)
+{
+	enum { THREADS = 2 };
+	enum vg_status statuses[THREADS];
+	pthread_t threads[THREADS];
+
+	for (int i = 0; i < THREADS; i++)
+		CHECK_INT(pthread_create(&threads[i], NULL, come_and_go, &statuses[i]), 0);
+	for (int i = 0; i < THREADS; i++)
+		CHECK_INT(pthread_join(threads[i], NULL), 0);
+	for (int i = 0; i < THREADS; i++)
+		CHECK_INT(statuses[i], VG_OK);
 }
