@@ -3,6 +3,7 @@
 #include "code_test.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct bench {
 	struct vg_device *device;
@@ -37,17 +38,17 @@ static inline size_t free_memory(struct vg_device *device)
 // Holds a stream up for as long as *hold is set.
 __attribute__((unused)) static void wait_for_release(void *hold)
 {
-	while (*(volatile int *)hold)
+	while (atomic_load((atomic_int *)hold))
 		usleep(1000);
 }
 
-static inline void hold_up(struct vg_stream *stream, volatile int *hold)
+static inline void hold_up(struct vg_stream *stream, atomic_int *hold)
 {
 	struct CUctx_st *before;
 
 	DRIVER(cuCtxPushCurrent_v2, (struct CUctx_st *), vg_context_handle(vg_stream_context(stream)));
 	DRIVER(cuLaunchHostFunc, (struct CUstream_st *, void (*)(void *), void *), vg_stream_handle(stream),
-	       wait_for_release, (void *)hold);
+	       wait_for_release, hold);
 	DRIVER(cuCtxPopCurrent_v2, (struct CUctx_st **), &before);
 }
 

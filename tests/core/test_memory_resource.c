@@ -180,7 +180,7 @@ TEST(own_resource_needs_its_functions)
 static void *release_soon(void *hold)
 {
 	usleep(50000);
-	*(volatile int *)hold = 0;
+	atomic_store((atomic_int *)hold, 0);
 	return NULL;
 }
 
@@ -203,11 +203,11 @@ TEST(legacy_pinned_memory)
 	OK(vg_stream_sync(b.stream));
 	CHECK_INT(*(unsigned char *)(uintptr_t)vg_buffer_address(buffer), 7);
 	// With a stream, closing waits for it.
-	volatile int hold = 1;
+	atomic_int hold = 1;
 	pthread_t thread;
 	int done;
 	hold_up(b.stream, &hold);
-	CHECK_INT(pthread_create(&thread, NULL, release_soon, (void *)&hold), 0);
+	CHECK_INT(pthread_create(&thread, NULL, release_soon, &hold), 0);
 	OK(vg_buffer_close(buffer, b.stream));
 	OK(vg_stream_query(b.stream, &done));
 	CHECK_INT(done, 1);

@@ -97,7 +97,7 @@ static void free_in_order(struct message *m, int descriptor, int pinned, struct 
 {
 	struct vg_memory_resource *pool;
 	struct vg_buffer *first, *second;
-	volatile int hold = 1;
+	atomic_int hold = 1;
 	int done;
 
 	OK(import_pool(pinned, b->device, descriptor, &pool));
