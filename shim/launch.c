@@ -11,7 +11,7 @@
 		CUresult result;                                                                   \
 		if (!WATCHED)                                                                      \
 			return REAL(abi)(__VA_ARGS__);                                             \
-		result = shim_local_raise(VG_ENTRY_##abi, function, stream, &raise);               \
+		result = shim_local_raise(VG_ENTRY_##abi, function, stream, NULL, &raise);               \
 		return result != CUDA_SUCCESS ? result                                             \
 					      : shim_local_launched(REAL(abi)(__VA_ARGS__), &raise); \
 	} while (0)
@@ -67,67 +67,70 @@ SHIM_EXPORT CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PA
 	CUresult result = CUDA_SUCCESS;
 
 	for (unsigned int i = 0; WATCHED && list && i < count && result == CUDA_SUCCESS; i++)
-		result = shim_local_raise(VG_ENTRY_cuLaunchCooperativeKernelMultiDevice, list[i].function, list[i].hStream, &raise);
+		result = shim_local_raise(VG_ENTRY_cuLaunchCooperativeKernelMultiDevice, list[i].function, list[i].hStream, NULL,
+					  &raise);
 	return result != CUDA_SUCCESS ? result : REAL(cuLaunchCooperativeKernelMultiDevice)(list, count, flags);
 }
 
 // A kernel in a graph is charged for when its node is made or changed: a body of a conditional node, or
 // a graph that an executable one is updated from, cannot be looked through later.
-static CUresult raise_node(enum vg_entry entry, CUfunction function)
+static CUresult raise_node(enum vg_entry entry, CUfunction function, CUcontext context)
 {
 	struct shim_raise raise;
 
-	return WATCHED ? shim_local_raise(entry, function, NULL, &raise) : CUDA_SUCCESS;
+	return WATCHED ? shim_local_raise(entry, function, NULL, context, &raise) : CUDA_SUCCESS;
 }
 
 CUresult shim_local_node(enum vg_entry entry, const CUgraphNodeParams *parameters)
 {
 	if (!parameters || parameters->type != CU_GRAPH_NODE_TYPE_KERNEL)
 		return CUDA_SUCCESS;
-	return raise_node(entry, parameters->kernel.func ? parameters->kernel.func : (CUfunction)parameters->kernel.kern);
+	return raise_node(entry, parameters->kernel.func ? parameters->kernel.func : (CUfunction)parameters->kernel.kern,
+			  parameters->kernel.ctx);
 }
 
-#define NODE(abi, function, ...)                                                                   \
+#define NODE(abi, function, context, ...)                                                          \
 	do {                                                                                       \
-		CUresult result = raise_node(VG_ENTRY_##abi, function);                            \
+		CUresult result = raise_node(VG_ENTRY_##abi, function, context);                   \
 		return result != CUDA_SUCCESS ? result : REAL(abi)(__VA_ARGS__);                   \
 	} while (0)
 #define FUNCTION_V1(parameters) ((parameters) ? (parameters)->func : NULL)
 #define FUNCTION_V2(parameters)                                                                    \
 	(!(parameters) ? NULL : (parameters)->func ? (parameters)->func : (CUfunction)(parameters)->kern)
+#define CONTEXT_V2(parameters) ((parameters) ? (parameters)->ctx : NULL)
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
 						  size_t count, const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
 {
-	NODE(cuGraphAddKernelNode, FUNCTION_V1(parameters), node, graph, dependencies, count, parameters);
+	NODE(cuGraphAddKernelNode, FUNCTION_V1(parameters), NULL, node, graph, dependencies, count, parameters);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
 						     size_t count, const CUDA_KERNEL_NODE_PARAMS *parameters)
 {
-	NODE(cuGraphAddKernelNode_v2, FUNCTION_V2(parameters), node, graph, dependencies, count, parameters);
+	NODE(cuGraphAddKernelNode_v2, FUNCTION_V2(parameters), CONTEXT_V2(parameters), node, graph, dependencies, count, parameters);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
 {
-	NODE(cuGraphKernelNodeSetParams, FUNCTION_V1(parameters), node, parameters);
+	NODE(cuGraphKernelNodeSetParams, FUNCTION_V1(parameters), NULL, node, parameters);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *parameters)
 {
-	NODE(cuGraphKernelNodeSetParams_v2, FUNCTION_V2(parameters), node, parameters);
+	NODE(cuGraphKernelNodeSetParams_v2, FUNCTION_V2(parameters), CONTEXT_V2(parameters), node, parameters);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node,
 							    const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
 {
-	NODE(cuGraphExecKernelNodeSetParams, FUNCTION_V1(parameters), executable, node, parameters);
+	NODE(cuGraphExecKernelNodeSetParams, FUNCTION_V1(parameters), NULL, executable, node, parameters);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable, CUgraphNode node,
 							       const CUDA_KERNEL_NODE_PARAMS *parameters)
 {
-	NODE(cuGraphExecKernelNodeSetParams_v2, FUNCTION_V2(parameters), executable, node, parameters);
+	NODE(cuGraphExecKernelNodeSetParams_v2, FUNCTION_V2(parameters), CONTEXT_V2(parameters), executable, node, parameters);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *parameters)

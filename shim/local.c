@@ -77,14 +77,27 @@ static uint64_t beyond_the_start(uint64_t each)
 	return each > from_the_start ? shim_round_granularity(shim_for_every_thread(each - from_the_start)) : 0;
 }
 
+// Which need not be the thread's current one, unless there is only one.
+static size_t stack_limit_of(CUcontext context)
+{
+	bool pushed = context && !shim_only_context && REAL(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
+	size_t stack = 0;
+
+	if (REAL(cuCtxGetLimit)(&stack, CU_LIMIT_STACK_SIZE) != CUDA_SUCCESS)
+		stack = 0;
+	if (pushed)
+		REAL(cuCtxPopCurrent_v2)(&context);
+	return stack;
+}
+
 // What the context has been charged for it: by its stack limit, and by launches.
 static uint64_t held_by(CUcontext context)
 {
 	struct shim_record record;
-	size_t stack = 0;
+	size_t stack = stack_limit_of(context);
 	uint64_t held = 0;
 
-	if (REAL(cuCtxGetLimit)(&stack, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS && stack > from_the_start)
+	if (stack > from_the_start)
 		held = shim_for_every_thread(stack - from_the_start);
 	if (shim_record_find(SHIM_LOCAL, (uintptr_t)context, &record))
 		held += record.bytes;
@@ -122,7 +135,8 @@ static void watch_no_more(CUcontext context)
 	pthread_mutex_unlock(&lock);
 }
 
-CUresult shim_local_raise(enum vg_entry entry, CUfunction function, CUstream stream, struct shim_raise *ret_raise)
+CUresult shim_local_raise(enum vg_entry entry, CUfunction function, CUstream stream, CUcontext context,
+			  struct shim_raise *ret_raise)
 {
 	struct shim_record kernel;
 	CUresult result;
@@ -135,7 +149,7 @@ CUresult shim_local_raise(enum vg_entry entry, CUfunction function, CUstream str
 		if (result != CUDA_SUCCESS || !shim_record_find(SHIM_KERNEL, (uintptr_t)function, &kernel))
 			return result;
 	}
-	ret_raise->context = context_of(stream);
+	ret_raise->context = context ? context : context_of(stream);
 	pthread_mutex_lock(&raising);
 	result = raise_to(entry, kernel.bytes, ret_raise);
 	pthread_mutex_unlock(&raising);

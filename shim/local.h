@@ -16,8 +16,9 @@ struct shim_raise { // by a launch on its way
 void shim_local_note(uint64_t function, uint64_t local);
 // A kernel that cannot be asked, or loaded, before a context is there.
 void shim_local_defer(CUkernel kernel);
-// Before a launch: charges what it makes the driver take.
-CUresult shim_local_raise(enum vg_entry entry, CUfunction function, CUstream stream, struct shim_raise *ret_raise);
+// Before a launch: charges what it makes the driver take. `context` NULL: the stream's.
+CUresult shim_local_raise(enum vg_entry entry, CUfunction function, CUstream stream, CUcontext context,
+			  struct shim_raise *ret_raise);
 // After it: a launch that failed took nothing.
 CUresult shim_local_launched(CUresult result, const struct shim_raise *raise);
 // Before a node of a graph is made or changed: the same for a kernel's.

@@ -380,6 +380,39 @@ static int local_memory(void)
 	return 0;
 }
 
+// What the current context has is of no use to a kernel that runs in another one.
+static int elsewhere(void)
+{
+	CUcontext second, first;
+	CUctxCreateParams plain = {0};
+	CUdeviceptr out = 0, rest;
+	CUstream stream;
+	CUfunction mild;
+	CUgraph graph;
+	CUgraphNode node;
+	unsigned int offset = 64;
+	void *parameters[] = {&out, &offset};
+
+	begin();
+	WORKS(cuCtxGetCurrent(&first));
+	WORKS(cuCtxCreate(&second, &plain, 0, 0));
+	WORKS(cuModuleGetFunction(&mild, load_local(), "mild"));
+	WORKS(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	WORKS(cuCtxSetCurrent(first));
+	WORKS(cuGraphCreate(&graph, 0));
+	WORKS(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048)); // all that the kernel needs
+	poll(NULL, 0, 600);
+	left();
+	poll(NULL, 0, 600);
+	WORKS(cuMemAlloc(&rest, left() - 8 * MiB));
+	CUDA_KERNEL_NODE_PARAMS of_node = {.func = mild, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1,
+		.blockDimY = 1, .blockDimZ = 1, .kernelParams = parameters, .ctx = second};
+	MUST(cuGraphAddKernelNode(&node, graph, NULL, 0, &of_node) == CUDA_ERROR_OUT_OF_MEMORY);
+	MUST(cuLaunchKernel(mild, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL) == CUDA_ERROR_OUT_OF_MEMORY);
+	hold();
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -399,6 +432,8 @@ int main(int argc, char **argv)
 		failed = libraries(bytes);
 	else if (strcmp(what, "contexts") == 0)
 		failed = contexts(bytes);
+	else if (strcmp(what, "elsewhere") == 0)
+		failed = elsewhere();
 	else if (strcmp(what, "local") == 0)
 		failed = local_memory();
 	else if (strcmp(what, "giver") == 0)

@@ -48,7 +48,7 @@ def main():
     wait_idle(nvml)
     for what in ("duplicated", "sent", "several", "dead", "exec"):
         suite.test(f"loophole {what}", closed, nvml, what)
-    for what in ("libraries", "local"):
+    for what in ("libraries", "local", "elsewhere"):
         suite.test(f"loophole {what}", held, nvml, what)
     suite.test("loophole contexts", held, nvml, "contexts", SIZE * MiB)
     suite.end()
