@@ -43,7 +43,7 @@ TEST(each_device_has_its_own)
 
 TEST(streams_wait_across_devices)
 {
-	struct vg_context *first = context_of(0), *second = context_of(1);
+	struct vg_context *second = context_of(1), *first = context_of(0);
 	struct vg_stream *one, *two;
 	struct vg_event *event;
 
@@ -63,7 +63,7 @@ TEST(streams_wait_across_devices)
 
 TEST(events_stay_with_their_device)
 {
-	struct vg_context *first = context_of(0), *second = context_of(1);
+	struct vg_context *second = context_of(1), *first = context_of(0);
 	struct vg_event_options timed = {.size = sizeof timed, .timing = 1};
 	struct vg_stream *one, *two;
 	struct vg_event *start, *end;
@@ -153,7 +153,7 @@ TEST(one_load_of_code_serves_both)
 				  ".visible .entry add() { .reg .b32 %r<2>; .reg .b64 %d<2>; mov.u64 %d1, count;\n"
 				  " atom.global.add.u32 %r1, [%d1], 1; ret; }\n";
 	struct vg_launch_config config = {sizeof config, .grid = {1}, .block = {32}};
-	struct vg_context *contexts[] = {context_of(0), context_of(1)};
+	struct vg_context *second = context_of(1), *contexts[] = {context_of(0), second};
 	struct vg_prepared_launch *launch;
 	struct vg_stream *streams[2];
 	struct vg_object_code *code;
