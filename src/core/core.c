@@ -7,7 +7,13 @@
 #include <pthread.h>
 
 const struct vg_driver *core_driver;
+bool core_forked;
 static int driver_version;
+
+static void note_fork(void)
+{
+	core_forked = core_driver != NULL;
+}
 
 static enum vg_status open_locked(const char *function)
 {
@@ -28,6 +34,8 @@ static enum vg_status open_locked(const char *function)
 					: core_devices_open(function);
 	if (status)
 		core_driver = NULL;
+	else
+		pthread_atfork(NULL, NULL, note_fork);
 	return status;
 }
 

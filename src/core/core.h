@@ -8,6 +8,9 @@ extern const struct vg_driver *core_driver;
 // Loads the driver, calls cuInit and builds the table of devices, once per process; a failure is
 // not remembered. NO_DRIVER, DRIVER. Any thread.
 enum vg_status core_open(const char *function);
+// True in a child that was forked after core_open(): the driver is of no use there, and giving handles back may hang.
+extern bool core_forked;
+
 // The version that the driver reports, 13000 for 13.0. After core_open().
 int core_driver_version(void);
 // VG_UNSUPPORTED with "needs driver 13.1, have 13.0", for entries newer than some driver.

@@ -36,6 +36,7 @@ enum vg_status core_driver_failed(CUresult result, const char *function, const c
 		text = "the driver has no text for it";
 	enum vg_status status = vg_fail(VG_DRIVER, result, function, "%s: %s: %s%s%s", call, name, text,
 					asked[0] ? "; " : "", asked);
-	add_driver_log();
+	if (!core_forked)
+		add_driver_log();
 	return status;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/graph.h"
+#include "core/pending.h"
 #include "core/stream.h"
 
 static void free_builder(struct core_object *object)
@@ -77,8 +78,10 @@ static enum vg_status begin(struct vg_graph_builder *builder, struct vg_graph_de
 			    enum vg_graph_capture_mode mode, const char *function)
 {
 	CORE_ENTER(scope, builder->stream->context->handle);
+	core_pending_hold();
 	CUresult r = core_driver->cuStreamBeginCaptureToGraph(builder->stream->handle, definition->handle, NULL, NULL,
 							      0, (CUstreamCaptureMode)mode);
+	core_pending_go_on();
 	if (r)
 		return core_driver_failed(r, function, "cuStreamBeginCapture", "%s", "");
 	definition->capturing = true;

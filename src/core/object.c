@@ -1,5 +1,7 @@
 #include "core/object.h"
 
+#include "core/core.h"
+
 #include "base/log.h"
 
 #include <string.h>
@@ -29,7 +31,7 @@ bool core_object_try_retain(struct core_object *object)
 
 static enum vg_status release_handle(struct core_object *object, const char *function)
 {
-	if (atomic_exchange(&object->released, true) || !object->class->close)
+	if (atomic_exchange(&object->released, true) || !object->class->close || core_forked)
 		return VG_OK;
 	return object->class->close(object, function);
 }

@@ -13,6 +13,8 @@ struct pending {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+// Taken before `lock`, by whoever frees what waited, and by whoever begins a capture.
+static pthread_mutex_t freeing = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(struct pending *) list; // changed under the lock
 
 bool core_pending_needed(struct vg_stream *stream)
@@ -39,6 +41,16 @@ enum vg_status core_pending_add(struct vg_memory_resource *resource, const struc
 	return VG_OK;
 }
 
+void core_pending_hold(void)
+{
+	pthread_mutex_lock(&freeing);
+}
+
+void core_pending_go_on(void)
+{
+	pthread_mutex_unlock(&freeing);
+}
+
 void core_pending_retry(void)
 {
 	if (__builtin_expect(!atomic_load_explicit(&list, memory_order_relaxed), 1))
@@ -49,7 +61,11 @@ void core_pending_retry(void)
 	// What still cannot be freed comes back to the list by itself.
 	for (struct pending *next; waiting; waiting = next) {
 		next = waiting->next;
-		if (core_resource_deallocate(waiting->resource, &waiting->allocation, waiting->stream, "destroy"))
+		pthread_mutex_lock(&freeing);
+		enum vg_status status =
+			core_resource_deallocate(waiting->resource, &waiting->allocation, waiting->stream, "destroy");
+		pthread_mutex_unlock(&freeing);
+		if (status)
 			vg_log(VG_LOG_WARNING, "freeing a buffer after a capture: %s", vg_last_error()->text);
 		vg_memory_resource_destroy(waiting->resource);
 		vg_stream_destroy(waiting->stream);

@@ -37,6 +37,8 @@ enum vg_status vg_gpu_inforom(struct vg_gpu *gpu, struct vg_gpu_inforom *ret_inf
 		gpu_figure(result, &(unsigned){1}, gpu, __func__, "nvmlDeviceGetInforomConfigurationChecksum", &known));
 	got.checksum_known = known > 0;
 	result = call.nvml->nvmlDeviceGetLastBBXFlushTime(call.handle, &time, &duration);
+	if (result == NVML_ERROR_NOT_READY) // as an H200 that has never flushed says
+		result = NVML_ERROR_NOT_SUPPORTED;
 	SYSTEM_TRY(gpu_figure(result, &(unsigned){1}, gpu, __func__, "nvmlDeviceGetLastBBXFlushTime", &known));
 	got.flush_known = known > 0;
 	got.flush_time = time;

@@ -292,6 +292,11 @@ CONFORM(conditionals)
 	void *arguments[] = {&address, &value};
 	CUDA_KERNEL_NODE_PARAMS kernel_node = kernel_parameters(arguments);
 	NEED(cuGraphAddKernelNode(&inside, wanted.conditional.phGraph_out[0], NULL, 0, &kernel_node));
+	CUgraph other;
+	CUgraphNode copy;
+	NEED(cuGraphCreate(&other, 0));
+	GIVES(cuGraphAddChildGraphNode(&copy, other, NULL, 0, wanted.conditional.phGraph_out[0]), CUDA_ERROR_NOT_SUPPORTED);
+	WORKS(cuGraphDestroy(other));
 	NEED(cuGraphInstantiate(&exec, graph, 0));
 	WORKS(cuGraphLaunch(exec, stream));
 	WORKS(cuStreamSynchronize(stream));

@@ -186,7 +186,9 @@ TEST(graphs_allocate_managed_memory_and_none_of_the_host)
 	OK(vg_graph_add_memset(bench.definition, &node, 1, MEMSET(.destination = address, .value = 10, .width = 64),
 			       &set));
 	struct vg_graph *graph = bench_run(&bench);
-	CHECK_INT(((volatile char *)(uintptr_t)address)[63], 10);
+	unsigned char last = 0; // by the driver: an H200's host does not reach it
+	read_words(bench.context, &last, address + 63, 1);
+	CHECK_INT(last, 10);
 	bench_free(&bench, address);
 	vg_graph_destroy(graph);
 	bench_close(&bench);

@@ -112,12 +112,15 @@ static void *grow(void *data)
 TEST(threads_grow_one_buffer)
 {
 	struct shared s = {.b = open_bench()};
-	size_t before = free_memory(s.b.device);
+	size_t before = 0;
 
 	OK(vg_virtual_memory_resource_create(s.b.device, NULL, &s.resource));
-	OK(vg_buffer_create(s.resource, 2 << 20, s.b.stream, &s.buffer));
-	run_threads(grow, &s);
-	vg_buffer_destroy(s.buffer);
+	for (int i = 0; i < 2; i++) { // the driver keeps page tables of the first round
+		before = free_memory(s.b.device);
+		OK(vg_buffer_create(s.resource, 2 << 20, s.b.stream, &s.buffer));
+		run_threads(grow, &s);
+		vg_buffer_destroy(s.buffer);
+	}
 	CHECK_INT(free_memory(s.b.device), before);
 	vg_memory_resource_destroy(s.resource);
 	close_bench(&s.b);
