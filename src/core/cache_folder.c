@@ -17,7 +17,7 @@ enum { STALE = 3600, SKEW = 60 }; // seconds: after which a file being written c
 
 char *core_cache_folder_default(const char *function)
 {
-	const char *root = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *root = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
 	char *path = NULL;
 	int r;
 

@@ -8,7 +8,7 @@
 
 static const char *nonempty(const char *variable)
 {
-	const char *value = getenv(variable);
+	const char *value = secure_getenv(variable);
 
 	return value && *value ? value : NULL;
 }

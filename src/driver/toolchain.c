@@ -24,7 +24,7 @@ static const struct tool nvvm_tool = {"NVVM", "VIRGATE_NVVM", "libnvvm-13-0", {"
 
 static const char *nonempty(const char *variable)
 {
-	const char *value = getenv(variable);
+	const char *value = secure_getenv(variable);
 
 	return value && *value ? value : NULL;
 }

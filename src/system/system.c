@@ -78,7 +78,7 @@ int vg_system_open(struct vg_system **ret_system, char *problem, size_t capacity
 	int r = vg_nvml_load(&system->nvml, problem, capacity);
 	if (r == 0) {
 		nvmlReturn_t result = initialise(system);
-		const char *simulated = getenv("VIRGATE_SIM");
+		const char *simulated = secure_getenv("VIRGATE_SIM");
 		if (result != NVML_SUCCESS && simulated)
 			snprintf(problem, capacity,
 				 "NVML does not start (its error %d): is VIRGATE_SIM=%.200s as docs/simulator.md says?",

@@ -27,7 +27,7 @@ struct vg_entrance {
 static enum vg_status find_part(const struct vg_node *node, const char *function, enum vg_part part,
 				char ret_path[PATH_MAX])
 {
-	const char *said = getenv("VIRGATE_LIBDIR"), *libdir = *node->libdir ? node->libdir : said ? said : "";
+	const char *said = secure_getenv("VIRGATE_LIBDIR"), *libdir = *node->libdir ? node->libdir : said ? said : "";
 
 	if (!vg_paths_find(part, node->libdir, ret_path))
 		return vg_fail(VG_SYSTEM, ENOENT, function, "%s is not %s%.200s: reinstall, or name its folder in VIRGATE_LIBDIR",

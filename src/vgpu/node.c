@@ -30,8 +30,8 @@ static int take_text(char *buffer, size_t capacity, const char *text)
 // its vGPUs. One that was told to end takes its socket away.
 static void choose_daemon(struct vg_node *node, const char *explicit_dir)
 {
-	const char *given = explicit_dir ? explicit_dir : getenv("VIRGATE_RUNTIME_DIR");
-	const char *folder = getenv("VIRGATE_SYSTEM_DIR");
+	const char *given = explicit_dir ? explicit_dir : secure_getenv("VIRGATE_RUNTIME_DIR");
+	const char *folder = secure_getenv("VIRGATE_SYSTEM_DIR");
 	struct vg_node system = *node;
 
 	node->own = true;
@@ -52,7 +52,7 @@ static void choose_daemon(struct vg_node *node, const char *explicit_dir)
 // Anybody can make a folder of our usual name in /tmp and answer there.
 static bool is_anothers(const struct vg_node *node, const char *explicit_dir)
 {
-	const char *given = explicit_dir ? explicit_dir : getenv("VIRGATE_RUNTIME_DIR");
+	const char *given = explicit_dir ? explicit_dir : secure_getenv("VIRGATE_RUNTIME_DIR");
 	struct stat info;
 
 	return node->own && !(given && *given) && lstat(node->runtime_dir, &info) == 0 && info.st_uid != geteuid();
@@ -75,7 +75,7 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for a node");
 	node->may_start = !all.no_start;
 	node->timeout = all.timeout ? all.timeout : USUAL_TIMEOUT;
-	const char *said = getenv("VIRGATE_SIM");
+	const char *said = secure_getenv("VIRGATE_SIM");
 	if (!all.simulate && said && strcmp(said, "0") != 0)
 		all.simulate = said;
 	int r = take_text(node->simulate, sizeof node->simulate, all.simulate);

@@ -35,8 +35,8 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 
 int vg_paths_runtime(const char *explicit_dir, const char *simulate, char ret_path[PATH_MAX])
 {
-	const char *given = explicit_dir ? explicit_dir : getenv("VIRGATE_RUNTIME_DIR");
-	const char *user = getenv("XDG_RUNTIME_DIR"), *region = getenv("VIRGATE_SIM_DIR");
+	const char *given = explicit_dir ? explicit_dir : secure_getenv("VIRGATE_RUNTIME_DIR");
+	const char *user = secure_getenv("XDG_RUNTIME_DIR"), *region = secure_getenv("VIRGATE_SIM_DIR");
 	char tail[32] = "";
 	int length;
 
@@ -84,12 +84,12 @@ static bool own_folder(char ret_path[PATH_MAX])
 bool vg_paths_find(enum vg_part part, const char *libdir, char ret_path[PATH_MAX])
 {
 	char folder[PATH_MAX], candidate[2 * PATH_MAX];
-	const char *daemon = part == VG_PART_DAEMON ? getenv("VIRGATE_DAEMON") : NULL;
+	const char *daemon = part == VG_PART_DAEMON ? secure_getenv("VIRGATE_DAEMON") : NULL;
 
 	if (daemon && *daemon)
 		return realpath(daemon, ret_path) && access(ret_path, X_OK) == 0;
-	if (!*libdir && getenv("VIRGATE_LIBDIR"))
-		libdir = getenv("VIRGATE_LIBDIR");
+	if (!*libdir && secure_getenv("VIRGATE_LIBDIR"))
+		libdir = secure_getenv("VIRGATE_LIBDIR");
 	if (*libdir && part != VG_PART_DAEMON) { // somebody said where: nowhere else, then
 		snprintf(candidate, sizeof candidate, "%s/%s", libdir, parts[part].file);
 		return realpath(candidate, ret_path) && access(ret_path, R_OK) == 0;

@@ -170,7 +170,7 @@ static enum vg_status check_parts(struct start *start, const char *function)
 {
 	const struct vg_node *node = start->node;
 
-	const char *nvml = getenv("VIRGATE_NVML");
+	const char *nvml = secure_getenv("VIRGATE_NVML");
 	if (!*node->simulate && !(nvml && *nvml) && access("/dev/nvidiactl", F_OK) < 0 && access("/dev/dxg", F_OK) < 0)
 		return vg_fail(
 			VG_NO_DRIVER, ENODEV, function,
