@@ -115,38 +115,45 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 	return result;
 }
 
+struct unloading {
+	struct CUlib_st *library;
+	struct CUmod_st *gone; // taken out of their contexts, to be freed when no lock is held
+};
+
 static void unload_from(struct sim_context *context, void *data)
 {
-	struct CUlib_st *library = data;
+	struct unloading *unloading = data;
 	struct sim_exec *exec = context->exec;
-	struct CUmod_st *gone = NULL;
 
 	if (context->parent != context || !exec)
 		return;
 	pthread_mutex_lock(&exec->lock);
 	for (struct CUmod_st **link = &exec->modules; *link; link = &(*link)->next) {
-		if ((*link)->library != library)
+		struct CUmod_st *module = *link;
+		if (module->library != unloading->library)
 			continue;
-		gone = *link;
-		*link = gone->next;
+		*link = module->next;
+		module->next = unloading->gone;
+		unloading->gone = module;
 		break;
 	}
 	pthread_mutex_unlock(&exec->lock);
-	if (gone) {
-		gone->magic = 0;
-		gone->library = NULL;
-		sim_module_unref(gone);
-	}
 }
 
 CUresult cuLibraryUnload(CUlibrary library)
 {
-	struct CUlib_st *found;
+	struct unloading unloading = {0};
 
 	SIM_ENTER(cuLibraryUnload);
-	SIM_TRY(library_get(library, &found));
-	sim_contexts_each(unload_from, found);
-	library_free(found);
+	SIM_TRY(library_get(library, &unloading.library));
+	sim_contexts_each(unload_from, &unloading);
+	for (struct CUmod_st *next; unloading.gone; unloading.gone = next) {
+		next = unloading.gone->next;
+		unloading.gone->magic = 0;
+		unloading.gone->library = NULL;
+		sim_module_unref(unloading.gone);
+	}
+	library_free(unloading.library);
 	return CUDA_SUCCESS;
 }
 
