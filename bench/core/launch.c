@@ -11,6 +11,7 @@ static struct vg_context *context;
 static struct vg_stream *stream;
 static struct vg_object_code *code;
 static struct vg_kernel *kernels[KERNELS];
+static struct vg_argument_list *lists[KERNELS];
 static struct vg_prepared_launch *prepared[KERNELS];
 static struct vg_argument arguments[MOST];
 static void *values[MOST];
@@ -36,6 +37,7 @@ static void load_kernels(void)
 		snprintf(name, sizeof name, "k%u", counts[k]);
 		LIBRARY(vg_object_code_kernel(code, name, &kernels[k]));
 		functions[k] = (CUfunction)vg_kernel_handle(kernels[k]);
+		LIBRARY(vg_argument_list_create(kernels[k], arguments, counts[k], &lists[k]));
 		LIBRARY(vg_launch_prepare(context, &config, kernels[k], arguments, counts[k], &prepared[k]));
 	}
 }
@@ -59,6 +61,7 @@ static void open_family(void)
 static void close_family(void)
 {
 	for (int k = 0; k < KERNELS; k++) {
+		vg_argument_list_destroy(lists[k]);
 		vg_prepared_launch_destroy(prepared[k]);
 		vg_kernel_destroy(kernels[k]);
 	}
@@ -87,6 +90,12 @@ static void launch_library(int kernel, unsigned calls)
 		LIBRARY(vg_launch(stream, &config, kernels[kernel], arguments, counts[kernel]));
 }
 
+static void launch_list(int kernel, unsigned calls)
+{
+	while (calls--)
+		LIBRARY(vg_launch_list(stream, &config, lists[kernel]));
+}
+
 static void launch_prepared(int kernel, unsigned calls)
 {
 	while (calls--)
@@ -103,6 +112,10 @@ static void launch_prepared(int kernel, unsigned calls)
 	{                                                                                                              \
 		launch_library(k, calls);                                                                              \
 	}                                                                                                              \
+	static void list_##k(unsigned calls)                                                                           \
+	{                                                                                                              \
+		launch_list(k, calls);                                                                                 \
+	}                                                                                                              \
 	static void prepared_##k(unsigned calls)                                                                       \
 	{                                                                                                              \
 		launch_prepared(k, calls);                                                                             \
@@ -114,10 +127,14 @@ static const struct bench_case cases[] = {
 	{"launch_empty_kernel", 50, CALLS, library_0, raw_0, settle},
 	{"launch_small_kernel", 50, CALLS, library_1, raw_1, settle},
 	{"launch_16_args", 50, CALLS, library_2, raw_2, settle},
-	// Every argument's size is compared and its address moved, half a nanosecond or more for each: who launches
-	// this often prepares, as below.
+	// Every argument's size is compared and its address moved: who launches as many uses a list, as below.
 	{"launch_256_args", 0, CALLS, library_3, raw_3, settle},
 	{"launch_512_args", 0, CALLS, library_4, raw_4, settle},
+	{"launch_empty_kernel, list", 50, CALLS, list_0, raw_0, settle},
+	{"launch_small_kernel, list", 50, CALLS, list_1, raw_1, settle},
+	{"launch_16_args, list", 50, CALLS, list_2, raw_2, settle},
+	{"launch_256_args, list", 50, CALLS, list_3, raw_3, settle},
+	{"launch_512_args, list", 50, CALLS, list_4, raw_4, settle},
 	{"launch_empty_kernel, prepared", 50, CALLS, prepared_0, raw_0, settle},
 	{"launch_small_kernel, prepared", 50, CALLS, prepared_1, raw_1, settle},
 	{"launch_16_args, prepared", 50, CALLS, prepared_2, raw_2, settle},

@@ -1,4 +1,8 @@
-/* Launches: a kernel, a grid, and typed arguments that are checked before the driver sees them. */
+/* Launches: a kernel, a grid, and typed arguments that are checked before the driver sees them.
+ *
+ * vg_launch() checks all arguments each time, up to a nanosecond for each of them. An argument list is checked once,
+ * and its launches are checked no longer for 500 arguments than for none; they read what the program has written to its
+ * variables meanwhile. A prepared launch has copies of the values, and its configuration is checked once, too. */
 #ifndef VIRGATE_LAUNCH_H
 #define VIRGATE_LAUNCH_H
 
@@ -37,6 +41,7 @@ struct vg_argument {
 #define VG_ARGUMENT(variable) ((struct vg_argument){&(variable), sizeof(variable)})
 #endif
 
+struct vg_argument_list;
 struct vg_prepared_launch;
 
 /* Queues a kernel on a stream. Nothing is allocated; arguments are copied before it returns. INVALID with a sentence on
@@ -46,6 +51,24 @@ struct vg_prepared_launch;
 VG_PUBLIC enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch_config *config,
 				   struct vg_kernel *kernel, const struct vg_argument *arguments,
 				   size_t argument_count);
+
+/* Checks a kernel's arguments once, for launches without end: each reads the values from where they lie then. The list
+ * keeps the kernel and the addresses, not the values, which must stay where they are. The caller owns *ret_list and
+ * ends it with vg_argument_list_destroy(). INVALID with a sentence on which argument does not fit, NO_MEMORY, CLOSED.
+ * Any thread. */
+VG_PUBLIC enum vg_status vg_argument_list_create(struct vg_kernel *kernel, const struct vg_argument *arguments,
+						 size_t argument_count, struct vg_argument_list **ret_list);
+/* Where the value of one argument, counted from 0, lies from now on. INVALID (no such argument, NULL, other size),
+ * CLOSED. Not while another thread launches or sets this list. */
+VG_PUBLIC enum vg_status vg_argument_list_set(struct vg_argument_list *list, size_t index, const void *value,
+					      size_t size);
+/* vg_launch() of the list's kernel. Values are copied before it returns. Any thread, while none sets arguments. */
+VG_PUBLIC enum vg_status vg_launch_list(struct vg_stream *stream, const struct vg_launch_config *config,
+					struct vg_argument_list *list);
+/* No further use by the program. Closing twice is fine. Any thread. */
+VG_PUBLIC enum vg_status vg_argument_list_close(struct vg_argument_list *list);
+/* Drops the caller's reference. NULL is fine. Any thread. */
+VG_PUBLIC void vg_argument_list_destroy(struct vg_argument_list *list);
 
 /* Checks a launch once, the device's and the kernel's limits included, for many runs in streams of this context's
  * device. It keeps kernel, context and copies of all values; `arguments` may be NULL and 0 where all are set later. The

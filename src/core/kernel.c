@@ -4,6 +4,7 @@
 #include "core/object_code.h"
 #include "core/some_context.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static void free_kernel(struct core_object *object)
@@ -13,34 +14,43 @@ static void free_kernel(struct core_object *object)
 	if (kernel->release)
 		kernel->release(kernel->owner);
 	core_object_release(kernel->code ? &kernel->code->object : NULL);
-	free(kernel->parameters);
+	free(kernel->offsets);
+	free(kernel->sizes);
 	free(kernel);
 }
 
 static const struct core_class kernel_class = {"kernel", NULL, free_kernel};
 
+static int grow(size_t **table, size_t capacity)
+{
+	size_t *grown = realloc(*table, capacity * sizeof *grown);
+
+	if (!grown)
+		return -ENOMEM;
+	*table = grown;
+	return 0;
+}
+
 // The driver counts no parameters: one asks until it refuses.
 static enum vg_status read_parameters(struct vg_kernel *kernel, const char *function)
 {
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
-	struct core_parameter *grown, parameter;
-	size_t capacity = 0;
+	size_t capacity = 0, offset, size;
 
 	CUresult r = core_enter_some(&some, true);
 	if (r)
 		return core_driver_failed(r, function, "cuDevicePrimaryCtxRetain", "%s", "");
-	while ((r = core_driver->cuKernelGetParamInfo(kernel->handle, kernel->parameter_count, &parameter.offset,
-						      &parameter.size)) == CUDA_SUCCESS) {
+	while ((r = core_driver->cuKernelGetParamInfo(kernel->handle, kernel->parameter_count, &offset, &size)) ==
+	       CUDA_SUCCESS) {
 		if (kernel->parameter_count == capacity) {
 			capacity = capacity ? 2 * capacity : 8;
-			grown = realloc(kernel->parameters, capacity * sizeof *grown);
-			if (!grown)
+			if (grow(&kernel->offsets, capacity) || grow(&kernel->sizes, capacity))
 				return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a kernel's %zu parameters",
 					       capacity);
-			kernel->parameters = grown;
 		}
-		kernel->parameters[kernel->parameter_count++] = parameter;
-		kernel->parameter_bytes = parameter.offset + parameter.size;
+		kernel->offsets[kernel->parameter_count] = offset;
+		kernel->sizes[kernel->parameter_count++] = size;
+		kernel->parameter_bytes = offset + size;
 	}
 	return r == CUDA_ERROR_INVALID_VALUE ? VG_OK
 					     : core_driver_failed(r, function, "cuKernelGetParamInfo", "parameter %zu",
@@ -139,9 +149,9 @@ enum vg_status vg_kernel_parameter(const struct vg_kernel *kernel, size_t index,
 		return vg_fail(VG_INVALID, 0, __func__, "parameter %zu: kernel \"%s\" has %zu, counted from 0", index,
 			       vg_kernel_name(kernel), kernel->parameter_count);
 	if (ret_offset)
-		*ret_offset = kernel->parameters[index].offset;
+		*ret_offset = kernel->offsets[index];
 	if (ret_size)
-		*ret_size = kernel->parameters[index].size;
+		*ret_size = kernel->sizes[index];
 	return VG_OK;
 }
 

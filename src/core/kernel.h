@@ -14,9 +14,7 @@ struct vg_kernel {
 	void (*release)(void *owner);
 	size_t parameter_count;
 	size_t parameter_bytes; // of all, padding included
-	struct core_parameter {
-		size_t offset, size;
-	} * parameters;
+	size_t *offsets, *sizes; // of each; apart, since a launch reads the sizes alone
 };
 
 // A kernel of object code, which it holds if that is not NULL. Asks the driver for the parameters.

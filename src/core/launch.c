@@ -8,9 +8,6 @@
 #include <alloca.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
-
-enum { PARAMETER_ALIGNMENT = 64 }; // a tensor map's, the largest that a parameter needs
 
 // The usual launch, of a grid and a block and nothing else. False: core_launch_config() does it, or says what is wrong.
 VG_HOT static inline bool set_plain(CUlaunchConfig *native, const struct vg_launch_config *c)
@@ -47,7 +44,9 @@ static __attribute__((noinline)) enum vg_status launch_configured(struct vg_stre
 		return status;
 	launch.native.hStream = stream->handle;
 	CUresult r = core_driver->cuLaunchKernelEx(&launch.native, (CUfunction)kernel->handle, values, NULL);
-	return r ? core_launch_failed(r, &launch, kernel, stream->context->device, function, "cuLaunchKernelEx") : VG_OK;
+	if (r)
+		return core_launch_failed(r, &launch, kernel, stream->context->device, function, "cuLaunchKernelEx");
+	return VG_OK;
 }
 
 static __attribute__((noinline)) enum vg_status plain_failed(CUresult result, const struct vg_stream *stream,
@@ -60,193 +59,100 @@ static __attribute__((noinline)) enum vg_status plain_failed(CUresult result, co
 	return core_launch_failed(result, &launch, kernel, stream->context->device, function, "cuLaunchKernelEx");
 }
 
-VG_HOT enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch_config *config, struct vg_kernel *kernel,
-				const struct vg_argument *arguments, size_t argument_count)
+VG_HOT static inline enum vg_status launch(struct vg_stream *stream, const struct vg_launch_config *config,
+					   struct vg_kernel *kernel, void **values, const char *function)
 {
 	CUlaunchConfig native;
 
+	CORE_ENTER(scope, stream->context->handle);
+	if (__builtin_expect(stream->builder != NULL, 0)) {
+		enum vg_status status = core_builder_keep(stream->builder, &kernel->object, function);
+		if (status)
+			return status;
+	}
+	if (__builtin_expect(!set_plain(&native, config), 0))
+		return launch_configured(stream, config, kernel, values, function);
+	native.hStream = stream->handle;
+	CUresult r = core_driver->cuLaunchKernelEx(&native, (CUfunction)kernel->handle, values, NULL);
+	return __builtin_expect(r == CUDA_SUCCESS, 1) ? VG_OK : plain_failed(r, stream, config, kernel, function);
+}
+
+VG_HOT enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch_config *config,
+				struct vg_kernel *kernel, const struct vg_argument *arguments, size_t argument_count)
+{
 	CORE_USABLE(stream, "stream");
 	CORE_USABLE(kernel, "kernel");
 	CORE_NEEDED(config);
 	// At most 256 KiB: a kernel's parameters have 32,764 bytes, and none is empty.
 	void **values = alloca((kernel->parameter_count + 1) * sizeof *values);
 	enum vg_status status = core_launch_arguments(kernel, arguments, argument_count, values, __func__);
-	if (status)
-		return status;
-	CORE_ENTER(scope, stream->context->handle);
-	if (__builtin_expect(stream->builder != NULL, 0)) {
-		status = core_builder_keep(stream->builder, &kernel->object, __func__);
-		if (status)
-			return status;
-	}
-	if (__builtin_expect(!set_plain(&native, config), 0))
-		return launch_configured(stream, config, kernel, values, __func__);
-	native.hStream = stream->handle;
-	CUresult r = core_driver->cuLaunchKernelEx(&native, (CUfunction)kernel->handle, values, NULL);
-	return __builtin_expect(r == CUDA_SUCCESS, 1) ? VG_OK : plain_failed(r, stream, config, kernel, __func__);
+	return status ? status : launch(stream, config, kernel, values, __func__);
 }
 
-struct vg_prepared_launch {
+// ---- arguments that were checked before --------------------------------------------------
+
+struct vg_argument_list {
 	struct core_object object;
-	struct vg_context *context; // held
-	struct vg_kernel *kernel;   // held
-	struct core_launch launch;
-	unsigned char *parameters; // copies of the values, as the kernel lays them out
-	void **values;		   // into it; NULL: never set
-	size_t unset;
+	struct vg_kernel *kernel; // held
+	void *values[];		  // the program's
 };
 
-static void free_prepared(struct core_object *object)
+static void free_list(struct core_object *object)
 {
-	struct vg_prepared_launch *launch = (struct vg_prepared_launch *)object;
+	struct vg_argument_list *list = (struct vg_argument_list *)object;
 
-	core_object_release(&launch->kernel->object);
-	core_object_release(&launch->context->object);
-	free(launch->parameters);
-	free(launch->values);
-	free(launch);
+	core_object_release(&list->kernel->object);
+	free(list);
 }
 
-static const struct core_class prepared_class = {"prepared launch", NULL, free_prepared};
+static const struct core_class list_class = {"argument list", NULL, free_list};
 
-static void set_argument(struct vg_prepared_launch *launch, size_t index, const void *value)
+enum vg_status vg_argument_list_create(struct vg_kernel *kernel, const struct vg_argument *arguments,
+				       size_t argument_count, struct vg_argument_list **ret_list)
 {
-	const struct core_parameter *parameter = &launch->kernel->parameters[index];
-
-	launch->unset -= !launch->values[index];
-	launch->values[index] = launch->parameters + parameter->offset;
-	memcpy(launch->values[index], value, parameter->size);
-}
-
-static enum vg_status create_prepared(struct vg_context *context, struct vg_kernel *kernel,
-				      struct vg_prepared_launch **ret_launch)
-{
-	size_t bytes = (kernel->parameter_bytes / PARAMETER_ALIGNMENT + 1) * PARAMETER_ALIGNMENT;
-	struct vg_prepared_launch *launch = calloc(1, sizeof *launch);
-
-	if (!launch)
-		return vg_fail(VG_NO_MEMORY, 0, "vg_launch_prepare", "no memory for a prepared launch");
-	core_object_init(&launch->object, &prepared_class);
-	core_object_retain(&context->object);
-	core_object_retain(&kernel->object);
-	launch->context = context;
-	launch->kernel = kernel;
-	launch->parameters = aligned_alloc(PARAMETER_ALIGNMENT, bytes);
-	launch->values = calloc(kernel->parameter_count + 1, sizeof *launch->values);
-	launch->unset = kernel->parameter_count;
-	if (!launch->parameters || !launch->values) {
-		core_object_release(&launch->object);
-		return vg_fail(VG_NO_MEMORY, 0, "vg_launch_prepare", "no memory for %zu bytes of arguments", bytes);
-	}
-	*ret_launch = launch;
-	return VG_OK;
-}
-
-// Everything that can be said before it runs.
-static enum vg_status check_prepared(struct vg_prepared_launch *launch, const struct vg_launch_config *config,
-				     const struct vg_argument *arguments, size_t count)
-{
-	const char *function = "vg_launch_prepare";
-	struct vg_device *device = launch->context->device;
-
-	enum vg_status status = core_launch_config(&launch->launch, config, device, function);
-	if (status == VG_OK && (arguments || count)) {
-		status = core_launch_arguments(launch->kernel, arguments, count, launch->values, function);
-		memset(launch->values, 0, launch->kernel->parameter_count * sizeof *launch->values);
-	}
-	if (status == VG_OK)
-		status = core_launch_limits(&launch->launch, launch->kernel, device, function);
-	if (status)
-		return status;
-	CORE_ENTER(scope, launch->context->handle);
-	return core_launch_cooperative(&launch->launch, launch->kernel, launch->context, function);
-}
-
-enum vg_status vg_launch_prepare(struct vg_context *context, const struct vg_launch_config *config,
-				 struct vg_kernel *kernel, const struct vg_argument *arguments, size_t argument_count,
-				 struct vg_prepared_launch **ret_launch)
-{
-	struct vg_prepared_launch *launch = NULL;
-	struct vg_launch_config c;
-
-	CORE_USABLE(context, "context");
 	CORE_USABLE(kernel, "kernel");
-	CORE_NEEDED(config);
-	CORE_NEEDED(ret_launch);
-	CORE_OPTIONS(c, config);
-	enum vg_status status = create_prepared(context, kernel, &launch);
-	if (status)
-		return status;
-	status = check_prepared(launch, &c, arguments, argument_count);
+	CORE_NEEDED(ret_list);
+	struct vg_argument_list *list = malloc(sizeof *list + kernel->parameter_count * sizeof *list->values);
+	if (!list)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %zu arguments",
+			       kernel->parameter_count);
+	enum vg_status status = core_launch_arguments(kernel, arguments, argument_count, list->values, __func__);
 	if (status) {
-		core_object_release(&launch->object);
+		free(list);
 		return status;
 	}
-	for (size_t i = 0; i < argument_count; i++)
-		set_argument(launch, i, arguments[i].value);
-	*ret_launch = launch;
+	core_object_init(&list->object, &list_class);
+	core_object_retain(&kernel->object);
+	list->kernel = kernel;
+	*ret_list = list;
 	return VG_OK;
 }
 
-enum vg_status vg_launch_set_argument(struct vg_prepared_launch *launch, size_t index, const void *value, size_t size)
+enum vg_status vg_argument_list_set(struct vg_argument_list *list, size_t index, const void *value, size_t size)
 {
-	CORE_USABLE(launch, "launch");
-	CORE_NEEDED(value);
-	const struct vg_kernel *kernel = launch->kernel;
-	if (index >= kernel->parameter_count)
-		return vg_fail(VG_INVALID, 0, __func__, "argument %zu: kernel \"%s\" takes %zu, counted from 0", index,
-			       vg_kernel_name(kernel), kernel->parameter_count);
-	if (size != kernel->parameters[index].size)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "argument %zu of kernel \"%s\" (counted from 0) has %zu bytes: the kernel takes %zu",
-			       index, vg_kernel_name(kernel), size, kernel->parameters[index].size);
-	set_argument(launch, index, value);
-	return VG_OK;
+	CORE_USABLE(list, "list");
+	enum vg_status status = core_launch_argument(list->kernel, index, value, size, __func__);
+	if (status == VG_OK)
+		list->values[index] = (void *)value;
+	return status;
 }
 
-static enum vg_status refuse_run(const struct vg_prepared_launch *launch, const struct vg_stream *stream)
+enum vg_status vg_argument_list_close(struct vg_argument_list *list)
 {
-	size_t i = 0;
-
-	if (stream->context->device != launch->context->device)
-		return vg_fail(VG_INVALID, 0, "vg_launch_run",
-			       "the launch was prepared for device %d, the stream is of device %d",
-			       launch->context->device->ordinal, stream->context->device->ordinal);
-	while (launch->values[i])
-		i++;
-	return vg_fail(VG_STATE, 0, "vg_launch_run",
-		       "argument %zu of kernel \"%s\" (counted from 0) was never set: vg_launch_set_argument() does", i,
-		       vg_kernel_name(launch->kernel));
+	CORE_NEEDED(list);
+	return core_object_close(&list->object, __func__);
 }
 
-VG_HOT enum vg_status vg_launch_run(struct vg_prepared_launch *launch, struct vg_stream *stream)
+void vg_argument_list_destroy(struct vg_argument_list *list)
 {
-	CORE_USABLE(launch, "launch");
+	core_object_release(list ? &list->object : NULL);
+}
+
+VG_HOT enum vg_status vg_launch_list(struct vg_stream *stream, const struct vg_launch_config *config,
+				     struct vg_argument_list *list)
+{
 	CORE_USABLE(stream, "stream");
-	if (__builtin_expect(launch->unset || stream->context->device != launch->context->device, 0))
-		return refuse_run(launch, stream);
-	CUlaunchConfig native = launch->launch.native;
-	native.hStream = stream->handle;
-	CORE_ENTER(scope, stream->context->handle);
-	if (__builtin_expect(stream->builder != NULL, 0)) {
-		enum vg_status status = core_builder_keep(stream->builder, &launch->kernel->object, __func__);
-		if (status)
-			return status;
-	}
-	CUresult r = core_driver->cuLaunchKernelEx(&native, (CUfunction)launch->kernel->handle, launch->values, NULL);
-	return __builtin_expect(r == CUDA_SUCCESS, 1)
-		       ? VG_OK
-		       : core_launch_failed(r, &launch->launch, launch->kernel, launch->context->device, __func__,
-					    "cuLaunchKernelEx");
-}
-
-enum vg_status vg_prepared_launch_close(struct vg_prepared_launch *launch)
-{
-	CORE_NEEDED(launch);
-	return core_object_close(&launch->object, __func__);
-}
-
-void vg_prepared_launch_destroy(struct vg_prepared_launch *launch)
-{
-	core_object_release(launch ? &launch->object : NULL);
+	CORE_USABLE(list, "list");
+	CORE_NEEDED(config);
+	return launch(stream, config, list->kernel, list->values, __func__);
 }

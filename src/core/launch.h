@@ -26,6 +26,9 @@ enum vg_status core_launch_config(struct core_launch *launch, const struct vg_la
 // for them. INVALID, naming the argument.
 enum vg_status core_launch_arguments(const struct vg_kernel *kernel, const struct vg_argument *arguments, size_t count,
 				     void **ret_values, const char *function);
+// One argument by itself. INVALID: no such parameter, another size, no address.
+enum vg_status core_launch_argument(const struct vg_kernel *kernel, size_t index, const void *value, size_t size,
+				    const char *function);
 // For a cooperative launch, whether its grid can be resident at once; others are OK. `context` is current. LIMIT,
 // UNSUPPORTED, DRIVER.
 enum vg_status core_launch_cooperative(const struct core_launch *launch, const struct vg_kernel *kernel,

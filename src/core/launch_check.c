@@ -1,4 +1,3 @@
-#include "base/hot.h"
 #include "core/device_resource.h"
 #include "core/error.h"
 #include "core/launch.h"
@@ -115,47 +114,6 @@ enum vg_status core_launch_config(struct core_launch *launch, const struct vg_la
 	launch->native.sharedMemBytes = (unsigned)config->shared_memory;
 	core_launch_point(launch);
 	return VG_OK;
-}
-
-static bool is_address(const void *value)
-{
-	return !(((size_t)value - 1) >> 63); // neither NULL nor in the kernel's half
-}
-
-static enum vg_status name_argument(const struct vg_kernel *kernel, const struct vg_argument *arguments,
-				    const char *function)
-{
-	size_t i = 0;
-
-	while (is_address(arguments[i].value) && arguments[i].size == kernel->parameters[i].size)
-		i++;
-	if (!is_address(arguments[i].value))
-		return vg_fail(VG_INVALID, 0, function,
-			       "argument %zu of kernel \"%s\" (counted from 0) is %s: point to its value", i,
-			       vg_kernel_name(kernel), arguments[i].value ? "at no address" : "NULL");
-	return vg_fail(VG_INVALID, 0, function,
-		       "argument %zu of kernel \"%s\" (counted from 0) has %zu bytes: the kernel takes %zu", i,
-		       vg_kernel_name(kernel), arguments[i].size, kernel->parameters[i].size);
-}
-
-VG_HOT enum vg_status core_launch_arguments(const struct vg_kernel *kernel, const struct vg_argument *arguments, size_t count,
-				     void **ret_values, const char *function)
-{
-	const struct core_parameter *parameters = kernel->parameters;
-	size_t wrong = 0, lowest = 0;
-
-	if (count != kernel->parameter_count)
-		return vg_fail(VG_INVALID, 0, function, "%zu arguments for kernel \"%s\", which takes %zu", count,
-			       vg_kernel_name(kernel), kernel->parameter_count);
-	if (count && !arguments)
-		return vg_fail(VG_INVALID, 0, function, "arguments is NULL, but argument_count is %zu", count);
-	// Without a branch for each: hundreds of arguments are common, wrong ones are not. See is_address().
-	for (size_t i = 0; i < count; i++) {
-		wrong |= arguments[i].size ^ parameters[i].size;
-		lowest |= (size_t)arguments[i].value - 1;
-		ret_values[i] = (void *)arguments[i].value;
-	}
-	return __builtin_expect(wrong || lowest >> 63, 0) ? name_argument(kernel, arguments, function) : VG_OK;
 }
 
 enum vg_status core_launch_cooperative(const struct core_launch *launch, const struct vg_kernel *kernel,

@@ -33,15 +33,20 @@ TEST(launches)
 						  .programmatic_stream_serialization = 1};
 	struct vg_argument arguments[] = {VG_ARGUMENT((int){1}), VG_ARGUMENT((long){2}), VG_ARGUMENT((char){3})};
 	struct vg_prepared_launch *prepared;
+	struct vg_argument_list *list;
 	int value;
 
 	open_all();
+	OK(vg_argument_list_create(some, arguments, 3, &list));
 	OK(vg_launch_prepare(context, &config, some, arguments, 3, &prepared));
 	for (int round = 0; round < 2; round++) { // entering the context, then finding it current
 		HEAP_FREE(vg_launch(stream, &config, none, NULL, 0));
 		HEAP_FREE(vg_launch(stream, &config, some, arguments, 3));
 		HEAP_FREE(vg_launch(stream, &cooperative, some, arguments, 3));
 		HEAP_FREE(vg_launch(stream, &clusters, none, NULL, 0));
+		HEAP_FREE(vg_launch_list(stream, &config, list));
+		HEAP_FREE(vg_argument_list_set(list, 1, &(long){7}, sizeof(long)));
+		OK(vg_argument_list_set(list, 1, arguments[1].value, arguments[1].size));
 		HEAP_FREE(vg_launch_set_argument(prepared, 1, &(long){7}, sizeof(long)));
 		HEAP_FREE(vg_launch_run(prepared, stream));
 		HEAP_FREE(vg_kernel_get_attribute(some, vg_context_device(context), VG_KERNEL_NUM_REGS, &value));
@@ -50,6 +55,7 @@ TEST(launches)
 	}
 	OK(vg_context_restore(NULL));
 	vg_prepared_launch_destroy(prepared);
+	vg_argument_list_destroy(list);
 }
 
 TEST(object_code_and_kernels)
@@ -65,11 +71,14 @@ TEST(object_code_and_kernels)
 		    vg_kernel_destroy(borrowed); vg_kernel_destroy(kernel););
 }
 
-TEST(prepared_launches)
+TEST(prepared_launches_and_argument_lists)
 {
+	struct vg_argument arguments[] = {VG_ARGUMENT((int){1}), VG_ARGUMENT((long){2}), VG_ARGUMENT((char){3})};
 	struct vg_prepared_launch *prepared;
+	struct vg_argument_list *list;
 
 	open_all();
+	HEAP_STEADY(OK(vg_argument_list_create(some, arguments, 3, &list)); vg_argument_list_destroy(list););
 	HEAP_STEADY(OK(vg_launch_prepare(context, &config, some, NULL, 0, &prepared));
 		    vg_prepared_launch_destroy(prepared););
 }

@@ -59,6 +59,128 @@ TEST(arguments_are_checked_in_number_and_size)
 	vg_kernel_destroy(empty);
 }
 
+// `count` parameters of 8 bytes that are added up, the last of them of `last` bits.
+static struct vg_kernel *adder(unsigned count, unsigned last, struct vg_object_code **ret_code)
+{
+	char *ptx = malloc(count * 128 + 1024), *end = ptx;
+	struct vg_kernel *kernel;
+
+	end += sprintf(end, ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry add(.param .u64 where");
+	for (unsigned i = 0; i < count; i++)
+		end += sprintf(end, ", .param .u%u p%u", i == count - 1 ? last : 64, i);
+	end += sprintf(end, ") {\n.reg .b64 %%sum, %%one, %%at;\nmov.u64 %%sum, 0;\n");
+	for (unsigned i = 0; i < count; i++)
+		end += sprintf(end, "ld.param.u%u %%one, [p%u];\nadd.u64 %%sum, %%sum, %%one;\n",
+			       i == count - 1 ? last : 64, i);
+	sprintf(end, "ld.param.u64 %%at, [where];\nst.global.u64 [%%at], %%sum;\nret;\n}\n");
+	OK(vg_object_code_create(VG_CODE_PTX, ptx, strlen(ptx), NULL, ret_code));
+	OK(vg_object_code_kernel(*ret_code, "add", &kernel));
+	free(ptx);
+	return kernel;
+}
+
+TEST(each_of_many_arguments_is_checked)
+{
+	enum { MOST = 40 };
+	uint64_t data[MOST], got, sum;
+	struct vg_argument arguments[MOST + 1];
+	struct vg_object_code *own;
+	vg_address where;
+	char part[96];
+
+	vg_kernel_destroy(kernel_of("empty"));
+	where = words(context, 8);
+	// Numbers about those that are looked at together.
+	for (unsigned count = 1; count <= MOST; count += count < 12 ? 1 : 7) {
+		struct vg_kernel *kernel = adder(count, 32, &own);
+
+		arguments[0] = VG_ARGUMENT(where);
+		sum = 0;
+		for (unsigned i = 0; i < count; i++) {
+			sum += data[i] = 1000 + i;
+			arguments[i + 1] = (struct vg_argument){&data[i], i == count - 1 ? 4 : 8};
+		}
+		OK(vg_launch(stream, CONFIG(1, 1), kernel, arguments, count + 1));
+		OK(vg_stream_sync(stream));
+		read_words(context, &got, where, sizeof got);
+		CHECK_INT(got, sum);
+		for (unsigned i = 0; i <= count; i++) {
+			struct vg_argument good = arguments[i];
+
+			arguments[i].size = 16;
+			snprintf(part, sizeof part, "argument %u of kernel \"add\" (counted from 0) has 16 bytes", i);
+			REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, arguments, count + 1), VG_INVALID, part);
+			arguments[i] = (struct vg_argument){NULL, good.size};
+			snprintf(part, sizeof part, "argument %u of kernel \"add\" (counted from 0) is NULL", i);
+			REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, arguments, count + 1), VG_INVALID, part);
+			arguments[i] = good;
+		}
+		vg_kernel_destroy(kernel);
+		vg_object_code_destroy(own);
+	}
+	free_words(context, where);
+}
+
+TEST(a_list_of_arguments_is_checked_once_and_read_at_each_launch)
+{
+	enum { COUNT = 512 };
+	static uint64_t data[COUNT], other = 100000;
+	static struct vg_argument arguments[COUNT + 1];
+	struct vg_argument_list *list = NULL;
+	struct vg_object_code *own;
+	uint64_t got, sum;
+
+	vg_kernel_destroy(kernel_of("empty"));
+	struct vg_kernel *kernel = adder(COUNT, 64, &own);
+	vg_address where = words(context, 8);
+	arguments[0] = VG_ARGUMENT(where);
+	for (unsigned i = 0; i < COUNT; i++)
+		arguments[i + 1] = VG_ARGUMENT(data[i]);
+	arguments[COUNT].size = 4;
+	REFUSED(vg_argument_list_create(kernel, arguments, COUNT + 1, &list), VG_INVALID,
+		"argument 512 of kernel \"add\" (counted from 0) has 4 bytes: the kernel takes 8");
+	REFUSED(vg_argument_list_create(kernel, arguments, COUNT, &list), VG_INVALID,
+		"512 arguments for kernel \"add\", which takes 513");
+	REFUSED(vg_argument_list_create(kernel, NULL, 0, &list), VG_INVALID, "0 arguments for kernel \"add\"");
+	REFUSED(vg_argument_list_create(kernel, NULL, COUNT + 1, &list), VG_INVALID, "arguments is NULL");
+	REFUSED(vg_argument_list_create(NULL, arguments, COUNT + 1, &list), VG_INVALID, "kernel is NULL");
+	CHECK(list == NULL);
+	arguments[COUNT].size = 8;
+	OK(vg_argument_list_create(kernel, arguments, COUNT + 1, &list));
+	memset(arguments, 0, sizeof arguments); // the list has what it needs of them
+	vg_kernel_destroy(kernel);
+	for (unsigned round = 1; round <= 3; round++) {
+		sum = 0;
+		for (unsigned i = 0; i < COUNT; i++)
+			sum += data[i] = round * i;
+		OK(vg_launch_list(stream, CONFIG(1, 1), list));
+		OK(vg_stream_sync(stream));
+		read_words(context, &got, where, sizeof got);
+		CHECK_INT(got, sum);
+	}
+	OK(vg_argument_list_set(list, COUNT, &other, sizeof other));
+	OK(vg_launch_list(stream, CONFIG(1, 1), list));
+	OK(vg_stream_sync(stream));
+	read_words(context, &got, where, sizeof got);
+	CHECK_INT(got, sum - data[COUNT - 1] + other);
+	REFUSED(vg_argument_list_set(list, 1, &other, 4), VG_INVALID, "has 4 bytes: the kernel takes 8");
+	REFUSED(vg_argument_list_set(list, 1, NULL, 8), VG_INVALID, "argument 1 of kernel \"add\"");
+	REFUSED(vg_argument_list_set(list, COUNT + 1, &other, 8), VG_INVALID, "argument 513: kernel \"add\" takes 513");
+	REFUSED(vg_argument_list_set(NULL, 0, &other, 8), VG_INVALID, "list is NULL");
+	REFUSED(vg_launch_list(stream, CONFIG(1, 2048), list), VG_INVALID, "takes at most 1024");
+	REFUSED(vg_launch_list(stream, NULL, list), VG_INVALID, "config is NULL");
+	REFUSED(vg_launch_list(NULL, CONFIG(1, 1), list), VG_INVALID, "stream is NULL");
+	REFUSED(vg_launch_list(stream, CONFIG(1, 1), NULL), VG_INVALID, "list is NULL");
+	OK(vg_argument_list_close(list));
+	OK(vg_argument_list_close(list));
+	REFUSED(vg_launch_list(stream, CONFIG(1, 1), list), VG_CLOSED, "the argument list has been closed");
+	REFUSED(vg_argument_list_set(list, 0, &where, sizeof where), VG_CLOSED, "the argument list has been closed");
+	vg_argument_list_destroy(list);
+	vg_argument_list_destroy(NULL);
+	free_words(context, where);
+	vg_object_code_destroy(own);
+}
+
 TEST(configurations_that_cannot_be)
 {
 	struct vg_kernel *kernel = kernel_of("empty");

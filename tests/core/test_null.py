@@ -63,6 +63,11 @@ class Objects:
     def kernel(self):
         return self.make("vg_object_code_kernel", self.object_code(), b"one")
 
+    def argument_list(self):
+        self.number = ctypes.c_uint32()  # the list keeps its address
+        argument = (ctypes.c_void_p * 2)(ctypes.addressof(self.number), 4)
+        return self.make("vg_argument_list_create", self.kernel(), argument, ctypes.c_size_t(1))
+
     def program(self):
         return self.make("vg_program_create", 2, PTX, ctypes.c_size_t(len(PTX)), None)
 

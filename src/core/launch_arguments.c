@@ -1,0 +1,91 @@
+// Arguments against a kernel's parameters: their number, their sizes, and that each has an address.
+#include "base/hot.h"
+#include "core/error.h"
+#include "core/launch.h"
+
+enum { FEW = 8 }; // below, the short loop is the faster one
+
+static bool is_address(const void *value)
+{
+	return !(((size_t)value - 1) >> 63); // neither NULL nor in the kernel's half
+}
+
+enum vg_status core_launch_argument(const struct vg_kernel *kernel, size_t index, const void *value, size_t size,
+				    const char *function)
+{
+	if (index >= kernel->parameter_count)
+		return vg_fail(VG_INVALID, 0, function, "argument %zu: kernel \"%s\" takes %zu, counted from 0", index,
+			       vg_kernel_name(kernel), kernel->parameter_count);
+	if (!is_address(value))
+		return vg_fail(VG_INVALID, 0, function,
+			       "argument %zu of kernel \"%s\" (counted from 0) is %s: point to its value", index,
+			       vg_kernel_name(kernel), value ? "at no address" : "NULL");
+	if (size != kernel->sizes[index])
+		return vg_fail(VG_INVALID, 0, function,
+			       "argument %zu of kernel \"%s\" (counted from 0) has %zu bytes: the kernel takes %zu",
+			       index, vg_kernel_name(kernel), size, kernel->sizes[index]);
+	return VG_OK;
+}
+
+static VG_COLD enum vg_status name_argument(const struct vg_kernel *kernel, const struct vg_argument *arguments,
+					    const char *function)
+{
+	enum vg_status status = VG_OK;
+
+	for (size_t i = 0; i < kernel->parameter_count && status == VG_OK; i++)
+		status = core_launch_argument(kernel, i, arguments[i].value, arguments[i].size, function);
+	return status;
+}
+
+static VG_COLD enum vg_status refuse_count(const struct vg_kernel *kernel, size_t count, const char *function)
+{
+	if (count == kernel->parameter_count)
+		return vg_fail(VG_INVALID, 0, function, "arguments is NULL, but argument_count is %zu", count);
+	return vg_fail(VG_INVALID, 0, function, "%zu arguments for kernel \"%s\", which takes %zu", count,
+		       vg_kernel_name(kernel), kernel->parameter_count);
+}
+
+// Copies the addresses; 0 if all arguments from `i` on are good. Without a branch for each: hundreds are common, wrong
+// ones are not.
+static inline size_t take_rest(size_t i, size_t count, const struct vg_argument *arguments, const size_t *sizes,
+			       void **ret_values)
+{
+	size_t wrong = 0, lowest = 0;
+
+	for (; i < count; i++) {
+		wrong |= arguments[i].size ^ sizes[i];
+		lowest |= (size_t)arguments[i].value - 1; // is_address() of all of them
+		ret_values[i] = (void *)arguments[i].value;
+	}
+	return wrong | lowest >> 63;
+}
+
+// The same, four at a time.
+static __attribute__((target("avx2"))) VG_HOT size_t take_many(size_t count, const struct vg_argument *arguments,
+							       const size_t *sizes, void **ret_values)
+{
+	typedef size_t lanes __attribute__((vector_size(32), aligned(8), may_alias));
+	lanes wrong = {0}, lowest = {0};
+	size_t i = 0;
+
+	for (; i + 4 <= count; i += 4) {
+		lanes two = *(const lanes *)&arguments[i], more = *(const lanes *)&arguments[i + 2];
+		lanes values = __builtin_shufflevector(two, more, 0, 2, 4, 6);
+		wrong |= __builtin_shufflevector(two, more, 1, 3, 5, 7) ^ *(const lanes *)&sizes[i];
+		lowest |= values - 1;
+		*(lanes *)&ret_values[i] = values;
+	}
+	wrong |= lowest >> 63;
+	return wrong[0] | wrong[1] | wrong[2] | wrong[3] | take_rest(i, count, arguments, sizes, ret_values);
+}
+
+VG_HOT enum vg_status core_launch_arguments(const struct vg_kernel *kernel, const struct vg_argument *arguments,
+					    size_t count, void **ret_values, const char *function)
+{
+	if (__builtin_expect(count != kernel->parameter_count || (count && !arguments), 0))
+		return refuse_count(kernel, count, function);
+	size_t wrong = count >= FEW && __builtin_cpu_supports("avx2")
+			       ? take_many(count, arguments, kernel->sizes, ret_values)
+			       : take_rest(0, count, arguments, kernel->sizes, ret_values);
+	return __builtin_expect(wrong != 0, 0) ? name_argument(kernel, arguments, function) : VG_OK;
+}

@@ -1,0 +1,170 @@
+// Launches that are checked once and run often.
+#include "base/hot.h"
+#include "core/error.h"
+#include "core/graph_builder.h"
+#include "core/launch.h"
+#include "core/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARAMETER_ALIGNMENT = 64 }; // a tensor map's, the largest that a parameter needs
+
+struct vg_prepared_launch {
+	struct core_object object;
+	struct vg_context *context; // held
+	struct vg_kernel *kernel;   // held
+	struct core_launch launch;
+	unsigned char *parameters; // copies of the values, as the kernel lays them out
+	void **values;		   // into it; NULL: never set
+	size_t unset;
+};
+
+static void free_prepared(struct core_object *object)
+{
+	struct vg_prepared_launch *launch = (struct vg_prepared_launch *)object;
+
+	core_object_release(&launch->kernel->object);
+	core_object_release(&launch->context->object);
+	free(launch->parameters);
+	free(launch->values);
+	free(launch);
+}
+
+static const struct core_class prepared_class = {"prepared launch", NULL, free_prepared};
+
+static void set_argument(struct vg_prepared_launch *launch, size_t index, const void *value)
+{
+	const struct vg_kernel *kernel = launch->kernel;
+
+	launch->unset -= !launch->values[index];
+	launch->values[index] = launch->parameters + kernel->offsets[index];
+	memcpy(launch->values[index], value, kernel->sizes[index]);
+}
+
+static enum vg_status create_prepared(struct vg_context *context, struct vg_kernel *kernel,
+				      struct vg_prepared_launch **ret_launch)
+{
+	size_t bytes = (kernel->parameter_bytes / PARAMETER_ALIGNMENT + 1) * PARAMETER_ALIGNMENT;
+	struct vg_prepared_launch *launch = calloc(1, sizeof *launch);
+
+	if (!launch)
+		return vg_fail(VG_NO_MEMORY, 0, "vg_launch_prepare", "no memory for a prepared launch");
+	core_object_init(&launch->object, &prepared_class);
+	core_object_retain(&context->object);
+	core_object_retain(&kernel->object);
+	launch->context = context;
+	launch->kernel = kernel;
+	launch->parameters = aligned_alloc(PARAMETER_ALIGNMENT, bytes);
+	launch->values = calloc(kernel->parameter_count + 1, sizeof *launch->values);
+	launch->unset = kernel->parameter_count;
+	if (!launch->parameters || !launch->values) {
+		core_object_release(&launch->object);
+		return vg_fail(VG_NO_MEMORY, 0, "vg_launch_prepare", "no memory for %zu bytes of arguments", bytes);
+	}
+	*ret_launch = launch;
+	return VG_OK;
+}
+
+// Everything that can be said before it runs.
+static enum vg_status check_prepared(struct vg_prepared_launch *launch, const struct vg_launch_config *config,
+				     const struct vg_argument *arguments, size_t count)
+{
+	const char *function = "vg_launch_prepare";
+	struct vg_device *device = launch->context->device;
+
+	enum vg_status status = core_launch_config(&launch->launch, config, device, function);
+	if (status == VG_OK && (arguments || count)) {
+		status = core_launch_arguments(launch->kernel, arguments, count, launch->values, function);
+		memset(launch->values, 0, launch->kernel->parameter_count * sizeof *launch->values);
+	}
+	if (status == VG_OK)
+		status = core_launch_limits(&launch->launch, launch->kernel, device, function);
+	if (status)
+		return status;
+	CORE_ENTER(scope, launch->context->handle);
+	return core_launch_cooperative(&launch->launch, launch->kernel, launch->context, function);
+}
+
+enum vg_status vg_launch_prepare(struct vg_context *context, const struct vg_launch_config *config,
+				 struct vg_kernel *kernel, const struct vg_argument *arguments, size_t argument_count,
+				 struct vg_prepared_launch **ret_launch)
+{
+	struct vg_prepared_launch *launch = NULL;
+	struct vg_launch_config c;
+
+	CORE_USABLE(context, "context");
+	CORE_USABLE(kernel, "kernel");
+	CORE_NEEDED(config);
+	CORE_NEEDED(ret_launch);
+	CORE_OPTIONS(c, config);
+	enum vg_status status = create_prepared(context, kernel, &launch);
+	if (status)
+		return status;
+	status = check_prepared(launch, &c, arguments, argument_count);
+	if (status) {
+		core_object_release(&launch->object);
+		return status;
+	}
+	for (size_t i = 0; i < argument_count; i++)
+		set_argument(launch, i, arguments[i].value);
+	*ret_launch = launch;
+	return VG_OK;
+}
+
+enum vg_status vg_launch_set_argument(struct vg_prepared_launch *launch, size_t index, const void *value, size_t size)
+{
+	CORE_USABLE(launch, "launch");
+	CORE_NEEDED(value);
+	enum vg_status status = core_launch_argument(launch->kernel, index, value, size, __func__);
+	if (status == VG_OK)
+		set_argument(launch, index, value);
+	return status;
+}
+
+static enum vg_status refuse_run(const struct vg_prepared_launch *launch, const struct vg_stream *stream)
+{
+	size_t i = 0;
+
+	if (stream->context->device != launch->context->device)
+		return vg_fail(VG_INVALID, 0, "vg_launch_run",
+			       "the launch was prepared for device %d, the stream is of device %d",
+			       launch->context->device->ordinal, stream->context->device->ordinal);
+	while (launch->values[i])
+		i++;
+	return vg_fail(VG_STATE, 0, "vg_launch_run",
+		       "argument %zu of kernel \"%s\" (counted from 0) was never set: vg_launch_set_argument() does", i,
+		       vg_kernel_name(launch->kernel));
+}
+
+VG_HOT enum vg_status vg_launch_run(struct vg_prepared_launch *launch, struct vg_stream *stream)
+{
+	CORE_USABLE(launch, "launch");
+	CORE_USABLE(stream, "stream");
+	if (__builtin_expect(launch->unset || stream->context->device != launch->context->device, 0))
+		return refuse_run(launch, stream);
+	CUlaunchConfig native = launch->launch.native;
+	native.hStream = stream->handle;
+	CORE_ENTER(scope, stream->context->handle);
+	if (__builtin_expect(stream->builder != NULL, 0)) {
+		enum vg_status status = core_builder_keep(stream->builder, &launch->kernel->object, __func__);
+		if (status)
+			return status;
+	}
+	CUresult r = core_driver->cuLaunchKernelEx(&native, (CUfunction)launch->kernel->handle, launch->values, NULL);
+	return __builtin_expect(r == CUDA_SUCCESS, 1)
+		       ? VG_OK
+		       : core_launch_failed(r, &launch->launch, launch->kernel, launch->context->device, __func__,
+					    "cuLaunchKernelEx");
+}
+
+enum vg_status vg_prepared_launch_close(struct vg_prepared_launch *launch)
+{
+	CORE_NEEDED(launch);
+	return core_object_close(&launch->object, __func__);
+}
+
+void vg_prepared_launch_destroy(struct vg_prepared_launch *launch)
+{
+	core_object_release(launch ? &launch->object : NULL);
+}
