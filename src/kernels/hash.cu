@@ -1,0 +1,175 @@
+// BLAKE3's keyed hash of device memory (https://github.com/BLAKE3-team/BLAKE3-specs). A tree: 1 KiB chunks are hashed
+// one a thread, 64 bytes at a time; neighbours are combined level by level, and an odd one at the end goes up as it is,
+// which gives the same tree as the specification's largest power of two to the left.
+#include "hash.h"
+
+enum { CHUNK_START = 1, CHUNK_END = 2, PARENT = 4, ROOT = 8, KEYED_HASH = 16 };
+enum { BLOCK_BYTES = 64 };
+
+#define INLINE static __device__ __forceinline__
+
+template <int BITS> INLINE uint32_t rotate_right(uint32_t x)
+{
+	if (BITS == 16)
+		return __byte_perm(x, 0, 0x1032);
+	if (BITS == 8)
+		return __byte_perm(x, 0, 0x0321);
+	return __funnelshift_r(x, x, BITS);
+}
+
+INLINE void mix(uint32_t &a, uint32_t &b, uint32_t &c, uint32_t &d, uint32_t x, uint32_t y)
+{
+	a = a + b + x;
+	d = rotate_right<16>(d ^ a);
+	c = c + d;
+	b = rotate_right<12>(b ^ c);
+	a = a + b + y;
+	d = rotate_right<8>(d ^ a);
+	c = c + d;
+	b = rotate_right<7>(b ^ c);
+}
+
+// One block of a message into the chaining value `h`. All loops are unrolled: permuting the message costs nothing.
+INLINE void compress(uint32_t h[8], uint32_t m[16], uint64_t counter, uint32_t bytes, uint32_t flags)
+{
+	const int permutation[16] = {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8};
+	uint32_t v[16] = {h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7], 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+			  (uint32_t)counter, (uint32_t)(counter >> 32), bytes, flags | KEYED_HASH};
+
+#pragma unroll
+	for (int round = 0; round < 7; round++) {
+		uint32_t next[16];
+		mix(v[0], v[4], v[8], v[12], m[0], m[1]);
+		mix(v[1], v[5], v[9], v[13], m[2], m[3]);
+		mix(v[2], v[6], v[10], v[14], m[4], m[5]);
+		mix(v[3], v[7], v[11], v[15], m[6], m[7]);
+		mix(v[0], v[5], v[10], v[15], m[8], m[9]);
+		mix(v[1], v[6], v[11], v[12], m[10], m[11]);
+		mix(v[2], v[7], v[8], v[13], m[12], m[13]);
+		mix(v[3], v[4], v[9], v[14], m[14], m[15]);
+#pragma unroll
+		for (int i = 0; i < 16; i++)
+			next[i] = m[permutation[i]];
+#pragma unroll
+		for (int i = 0; i < 16; i++)
+			m[i] = next[i];
+	}
+#pragma unroll
+	for (int i = 0; i < 8; i++)
+		h[i] = v[i] ^ v[i + 8];
+}
+
+// 64 bytes, or what there is of them and zeros.
+INLINE void load(uint32_t m[16], const uint8_t *from, uint32_t bytes)
+{
+	if (bytes == BLOCK_BYTES && (uintptr_t)from % sizeof(uint4) == 0) {
+#pragma unroll
+		for (int i = 0; i < 4; i++) {
+			uint4 words = ((const uint4 *)from)[i];
+			m[4 * i] = words.x;
+			m[4 * i + 1] = words.y;
+			m[4 * i + 2] = words.z;
+			m[4 * i + 3] = words.w;
+		}
+		return;
+	}
+#pragma unroll
+	for (int i = 0; i < 16; i++) {
+		m[i] = 0;
+#pragma unroll
+		for (int byte = 0; byte < 4; byte++)
+			if (4 * i + byte < bytes)
+				m[i] |= (uint32_t)from[4 * i + byte] << 8 * byte;
+	}
+}
+
+// `bytes` of a chunk, 1 to 1024.
+INLINE void hash_chunk(uint32_t h[8], const uint8_t *chunk, uint32_t bytes, uint64_t counter, uint32_t root)
+{
+	uint32_t flags = CHUNK_START, m[16], length;
+
+#pragma unroll 1
+	do {
+		length = bytes < BLOCK_BYTES ? bytes : BLOCK_BYTES;
+		load(m, chunk, length);
+		if (bytes <= BLOCK_BYTES)
+			flags |= CHUNK_END | root;
+		compress(h, m, counter, length, flags);
+		flags = 0;
+		chunk += length;
+		bytes -= length;
+	} while (bytes);
+}
+
+// Combines `count` nodes, which lie by word in shared memory, until one is left. All threads of the block take part, at
+// least one for two nodes. `root` is ROOT if these are all there are.
+template <int GROUP>
+INLINE void reduce(uint32_t nodes[8][GROUP], uint32_t count, const hash_key &key, uint32_t root, hash_node *ret_node)
+{
+	uint32_t i = threadIdx.x, h[8], m[16];
+
+	__syncthreads();
+	for (; count > 1; count = (count + 1) / 2) {
+		bool pair = 2 * i + 1 < count, odd = 2 * i + 1 == count;
+		if (pair) {
+#pragma unroll
+			for (int k = 0; k < 8; k++) {
+				h[k] = key.word[k];
+				m[k] = nodes[k][2 * i];
+				m[k + 8] = nodes[k][2 * i + 1];
+			}
+			compress(h, m, 0, BLOCK_BYTES, PARENT | (count == 2 ? root : 0));
+		} else if (odd) {
+#pragma unroll
+			for (int k = 0; k < 8; k++)
+				h[k] = nodes[k][2 * i];
+		}
+		__syncthreads();
+		if (pair || odd) {
+#pragma unroll
+			for (int k = 0; k < 8; k++)
+				nodes[k][i] = h[k];
+		}
+		__syncthreads();
+	}
+	if (i < 8)
+		ret_node->word[i] = nodes[i][0];
+}
+
+// The chunks of `size` bytes, in groups; ret_nodes[block] is the group's node, or the root if there is one block.
+extern "C" __global__ void __launch_bounds__(HASH_CHUNK_THREADS)
+	virgate_hash_chunks(const uint8_t *data, uint64_t size, hash_key key, hash_node *ret_nodes)
+{
+	__shared__ uint32_t nodes[8][HASH_CHUNK_GROUP];
+	uint64_t start = (uint64_t)blockIdx.x * HASH_CHUNK_GROUP, chunk = start + threadIdx.x;
+	uint64_t chunks = (size + HASH_CHUNK_BYTES - 1) / HASH_CHUNK_BYTES, offset = chunk * HASH_CHUNK_BYTES;
+
+	if (chunk < chunks) {
+		uint32_t h[8], bytes = size - offset < HASH_CHUNK_BYTES ? (uint32_t)(size - offset) : HASH_CHUNK_BYTES;
+#pragma unroll
+		for (int k = 0; k < 8; k++)
+			h[k] = key.word[k];
+		hash_chunk(h, data + offset, bytes, chunk, chunks == 1 ? ROOT : 0);
+#pragma unroll
+		for (int k = 0; k < 8; k++)
+			nodes[k][threadIdx.x] = h[k];
+	}
+	uint32_t count = chunks - start < HASH_CHUNK_GROUP ? (uint32_t)(chunks - start) : HASH_CHUNK_GROUP;
+	reduce<HASH_CHUNK_GROUP>(nodes, count, key, gridDim.x == 1 ? ROOT : 0, &ret_nodes[blockIdx.x]);
+}
+
+// Likewise of nodes.
+extern "C" __global__ void __launch_bounds__(HASH_NODE_THREADS)
+	virgate_hash_nodes(const hash_node *from, uint64_t total, hash_key key, hash_node *ret_nodes)
+{
+	__shared__ uint32_t nodes[8][HASH_NODE_GROUP];
+	uint64_t start = (uint64_t)blockIdx.x * HASH_NODE_GROUP;
+	uint32_t count = total - start < HASH_NODE_GROUP ? (uint32_t)(total - start) : HASH_NODE_GROUP;
+
+	for (uint32_t i = threadIdx.x; i < count; i += HASH_NODE_THREADS) {
+#pragma unroll
+		for (int k = 0; k < 8; k++)
+			nodes[k][i] = from[start + i].word[k];
+	}
+	reduce<HASH_NODE_GROUP>(nodes, count, key, gridDim.x == 1 ? ROOT : 0, &ret_nodes[blockIdx.x]);
+}

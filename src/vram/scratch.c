@@ -1,0 +1,75 @@
+#include "vram/scratch.h"
+
+#include "core/error.h"
+#include "virgate/memory_resource.h"
+
+#include <stdlib.h>
+
+enum { LEAST_BYTES = 1 << 20 }; // the driver takes 2 MiB from the device anyway
+
+enum vg_status vram_scratch_list_init(struct vram_scratch_list *list, struct vg_context *context)
+{
+	return vg_synchronous_resource_create(context, &list->resource);
+}
+
+static void drop(struct vram_scratch_list *list, struct vram_scratch *scratch)
+{
+	(void)core_resource_deallocate(list->resource, &scratch->memory, NULL, __func__);
+	free(scratch);
+}
+
+void vram_scratch_list_finish(struct vram_scratch_list *list)
+{
+	while (list->first) {
+		struct vram_scratch *scratch = list->first;
+		list->first = scratch->next;
+		drop(list, scratch);
+	}
+	vg_memory_resource_destroy(list->resource);
+}
+
+// Allocating is no reason to spoil another thread's capture, as it would.
+static enum vg_status allocate(struct vram_scratch_list *list, size_t size, const char *function,
+			       struct vram_scratch **ret_scratch)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	struct vram_scratch *scratch = calloc(1, sizeof *scratch);
+
+	if (!scratch)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a note of scratch memory");
+	CUresult r = core_driver->cuThreadExchangeStreamCaptureMode(&mode);
+	enum vg_status status = r ? core_driver_failed(r, function, "cuThreadExchangeStreamCaptureMode", "%s", "")
+				  : core_resource_allocate(list->resource, size, NULL, function, &scratch->memory);
+	if (r == CUDA_SUCCESS)
+		(void)core_driver->cuThreadExchangeStreamCaptureMode(&mode);
+	if (status)
+		free(scratch);
+	else
+		*ret_scratch = scratch;
+	return status;
+}
+
+enum vg_status vram_scratch_take(struct vram_scratch_list *list, size_t size, const char *function,
+				 struct vram_scratch **ret_scratch)
+{
+	vg_lock_take(&list->lock);
+	struct vram_scratch *scratch = list->first;
+	if (scratch)
+		list->first = scratch->next;
+	vg_lock_give(&list->lock);
+	if (scratch && scratch->memory.size >= size) {
+		*ret_scratch = scratch;
+		return VG_OK;
+	}
+	if (scratch) // too small for this call: the next ones will be as large
+		drop(list, scratch);
+	return allocate(list, size < LEAST_BYTES ? LEAST_BYTES : size, function, ret_scratch);
+}
+
+void vram_scratch_give(struct vram_scratch_list *list, struct vram_scratch *scratch)
+{
+	vg_lock_take(&list->lock);
+	scratch->next = list->first;
+	list->first = scratch;
+	vg_lock_give(&list->lock);
+}

@@ -1,0 +1,290 @@
+// The hash of device memory against the published vectors, and against the host's at every boundary of the tree.
+#include "core/memory_test.h"
+#include "vram/hash.h"
+#include "vram_test.h"
+
+static const uint8_t *const key = (const uint8_t *)vector_key;
+
+struct subject {
+	struct bench bench;
+	struct vram_hasher *hasher;
+	struct vg_buffer *buffer;
+	uint8_t *data;
+	size_t size;
+};
+
+static struct subject open_subject(size_t size)
+{
+	struct subject s = {.bench = open_bench(), .data = pattern(size), .size = size};
+
+	OK(vram_hasher_create(s.bench.context, __func__, &s.hasher));
+	OK(vg_buffer_create(s.bench.pool, size, s.bench.stream, &s.buffer));
+	OK(vg_buffer_write(s.buffer, 0, s.data, size, s.bench.stream));
+	OK(vg_stream_sync(s.bench.stream));
+	return s;
+}
+
+static void close_subject(struct subject *s)
+{
+	vg_buffer_destroy(s->buffer);
+	vram_hasher_destroy(s->hasher);
+	close_bench(&s->bench);
+	free(s->data);
+}
+
+// What the device says of a part of the buffer is what the host says.
+static void check_part(struct subject *s, size_t offset, size_t size)
+{
+	uint8_t root[VRAM_ROOT_BYTES] = {0}, expected[VRAM_ROOT_BYTES];
+	char want[2 * VRAM_ROOT_BYTES + 1];
+
+	OK(vram_hash(s->hasher, s->bench.stream, vg_buffer_address(s->buffer) + offset, size, key, __func__, root));
+	vram_blake3(s->data + offset, size, key, expected);
+	strcpy(want, hex(expected));
+	if (strcmp(hex(root), want) != 0)
+		FAIL("%zu bytes from byte %zu: %s, not %s", size, offset, hex(root), want);
+}
+
+TEST(published_vectors)
+{
+	struct subject s = open_subject(vectors[VECTOR_COUNT - 1].size);
+	uint8_t root[VRAM_ROOT_BYTES];
+
+	for (size_t i = 0; i < VECTOR_COUNT; i++) {
+		if (vectors[i].size == 0)
+			continue;
+		OK(vram_hash(s.hasher, s.bench.stream, vg_buffer_address(s.buffer), vectors[i].size, key, __func__,
+			     root));
+		CHECK_STR(hex(root), vectors[i].root);
+	}
+	close_subject(&s);
+}
+
+// A group of chunks is what a block of threads reduces to one node.
+TEST(boundaries_of_the_tree)
+{
+	const size_t chunk = 1024, group = 256 * chunk, mib = (size_t)1 << 20;
+	const size_t sizes[] = {1,
+				2,
+				3,
+				4,
+				15,
+				16,
+				17,
+				63,
+				64,
+				65,
+				127,
+				128,
+				129,
+				960,
+				961,
+				1023,
+				1024,
+				1025,
+				1087,
+				1088,
+				1089,
+				2047,
+				2048,
+				2049,
+				3 * chunk,
+				3 * chunk + 1,
+				4 * chunk - 1,
+				4 * chunk,
+				5 * chunk + 7,
+				31 * chunk,
+				32 * chunk + 1,
+				127 * chunk + 13,
+				128 * chunk,
+				129 * chunk,
+				group - 1,
+				group,
+				group + 1,
+				group + chunk,
+				2 * group - 1,
+				2 * group,
+				2 * group + 1,
+				3 * group + 5,
+				3 * mib + 70 * chunk + 5,
+				4 * mib};
+	struct subject s = open_subject(4 * mib);
+
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+		check_part(&s, 0, sizes[i]);
+	close_subject(&s);
+}
+
+// 512 groups make two levels above the chunks; one byte more makes three.
+TEST(three_levels)
+{
+	const size_t size = ((size_t)128 << 20) + 1;
+	struct subject s = open_subject(size);
+
+	check_part(&s, 0, size - 1);
+	check_part(&s, 0, size);
+	close_subject(&s);
+}
+
+TEST(any_alignment)
+{
+	struct subject s = open_subject(600 * 1024);
+
+	for (size_t offset = 1; offset <= 16; offset++) {
+		check_part(&s, offset, 1);
+		check_part(&s, offset, 3000);
+		check_part(&s, offset, 8 * 1024 + 64);
+	}
+	check_part(&s, 7, 512 * 1024 + 100);
+	close_subject(&s);
+}
+
+// Any byte that changes is seen, and nothing outside the range is.
+TEST(sees_each_byte_of_the_range)
+{
+	const size_t size = 300 * 1024 + 3, places[] = {0, 1, 63, 64, 1023, 1024, 256 * 1024 - 1, 256 * 1024, size - 1};
+	struct subject s = open_subject(size + 1);
+	uint8_t before[VRAM_ROOT_BYTES], after[VRAM_ROOT_BYTES], byte;
+	vg_address address = vg_buffer_address(s.buffer);
+
+	OK(vram_hash(s.hasher, s.bench.stream, address, size, key, __func__, before));
+	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+		byte = s.data[places[i]] ^ 0x10;
+		OK(vg_buffer_write(s.buffer, places[i], &byte, 1, s.bench.stream));
+		OK(vram_hash(s.hasher, s.bench.stream, address, size, key, __func__, after));
+		CHECK(memcmp(before, after, sizeof before) != 0);
+		OK(vg_buffer_write(s.buffer, places[i], &s.data[places[i]], 1, s.bench.stream));
+	}
+	byte = s.data[size] ^ 0xff;
+	OK(vg_buffer_write(s.buffer, size, &byte, 1, s.bench.stream));
+	OK(vram_hash(s.hasher, s.bench.stream, address, size, key, __func__, after));
+	CHECK(memcmp(before, after, sizeof before) == 0);
+	close_subject(&s);
+}
+
+struct runner {
+	struct subject *subject;
+	size_t offset;
+	pthread_t thread;
+	char message[256];
+};
+
+static void *run(void *argument)
+{
+	struct runner *r = argument;
+	uint8_t root[VRAM_ROOT_BYTES], expected[VRAM_ROOT_BYTES];
+	struct vg_stream *stream;
+
+	if (vg_stream_create(r->subject->bench.context, NULL, &stream)) {
+		snprintf(r->message, sizeof r->message, "%s", vg_last_error()->text);
+		return NULL;
+	}
+	for (size_t i = 0; i < 20 && !r->message[0]; i++) {
+		size_t offset = r->offset + 16 * i, size = 1024 * (3 * i + 250) + i;
+		vram_blake3(r->subject->data + offset, size, key, expected);
+		if (vram_hash(r->subject->hasher, stream, vg_buffer_address(r->subject->buffer) + offset, size, key,
+			      __func__, root))
+			snprintf(r->message, sizeof r->message, "%s", vg_last_error()->text);
+		else if (memcmp(root, expected, sizeof root) != 0)
+			snprintf(r->message, sizeof r->message, "%zu bytes from byte %zu: another hash", size, offset);
+	}
+	vg_stream_destroy(stream);
+	return NULL;
+}
+
+TEST(threads_at_once)
+{
+	struct subject s = open_subject(1 << 20);
+	struct runner runners[4] = {0};
+
+	for (int i = 0; i < 4; i++) {
+		runners[i] = (struct runner){.subject = &s, .offset = 4096 * (size_t)i};
+		CHECK(pthread_create(&runners[i].thread, NULL, run, &runners[i]) == 0);
+	}
+	for (int i = 0; i < 4; i++)
+		pthread_join(runners[i].thread, NULL);
+	for (int i = 0; i < 4; i++)
+		CHECK_STR(runners[i].message, "");
+	close_subject(&s);
+}
+
+TEST(waits_for_what_was_queued)
+{
+	struct subject s = open_subject(2 << 20);
+	uint8_t root[VRAM_ROOT_BYTES], expected[VRAM_ROOT_BYTES];
+
+	memset(s.data, 0x5a, s.size);
+	OK(vg_buffer_fill_byte(s.buffer, 0x5a, s.bench.stream));
+	OK(vram_hash(s.hasher, s.bench.stream, vg_buffer_address(s.buffer), s.size, key, __func__, root));
+	vram_blake3(s.data, s.size, key, expected);
+	CHECK(memcmp(root, expected, sizeof root) == 0);
+	close_subject(&s);
+}
+
+TEST(leaves_no_memory_behind)
+{
+	struct subject s = open_subject(1 << 20);
+
+	check_part(&s, 0, s.size);
+	MEMORY_STEADY(s.bench.device, for (int i = 0; i < 50; i++) check_part(&s, 0, s.size - 1024 * (size_t)i););
+	close_subject(&s);
+}
+
+#define HASH(address, size) vram_hash(s.hasher, s.bench.stream, address, size, key, "vg_something", root)
+
+TEST(refuses)
+{
+	struct subject s = open_subject(4096);
+	uint8_t root[VRAM_ROOT_BYTES] = {77};
+	vg_address address = vg_buffer_address(s.buffer);
+	struct vram_hasher *hasher = NULL;
+
+	REFUSED(HASH(address, 0), VG_INVALID, "0 bytes at 0x");
+	CHECK_STR(vg_last_error()->function, "vg_something");
+	REFUSED(HASH(0, 5), VG_INVALID, "nothing to hash");
+	REFUSED(HASH(address, SIZE_MAX), VG_INVALID, "past the end of the address space");
+	REFUSED(vram_hash(s.hasher, NULL, address, 1, key, "vg_something", root), VG_INVALID, "stream is NULL");
+	struct vg_graph_builder *builder = begin_capture(s.bench.stream);
+	REFUSED(HASH(address, 1), VG_STATE, "being captured");
+	vg_graph_builder_destroy(builder);
+	OK(vg_stream_close(s.bench.stream));
+	REFUSED(HASH(address, 1), VG_CLOSED, "stream");
+	REFUSED(vram_hasher_create(NULL, "vg_something", &hasher), VG_INVALID, "context is NULL");
+	CHECK(hasher == NULL);
+	CHECK_INT(root[0], 77);
+	close_subject(&s);
+}
+
+TEST(refuses_a_stream_of_another_context)
+{
+	struct subject s = open_subject(4096);
+	uint8_t root[VRAM_ROOT_BYTES];
+	struct CUctx_st *handle, *before;
+	struct vg_context *context;
+	struct vg_stream *stream;
+
+	DRIVER(cuCtxCreate_v4, (struct CUctx_st **, void *, unsigned, int), &handle, NULL, 0, 0);
+	DRIVER(cuCtxPopCurrent_v2, (struct CUctx_st **), &before);
+	OK(vg_context_borrow(handle, &context));
+	OK(vg_stream_create(context, NULL, &stream));
+	REFUSED(vram_hash(s.hasher, stream, vg_buffer_address(s.buffer), 1, key, "vg_something", root), VG_INVALID,
+		"another context");
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+	DRIVER(cuCtxDestroy_v2, (struct CUctx_st *), handle);
+	close_subject(&s);
+}
+
+TEST(on_a_green_context)
+{
+	struct subject s = open_subject(1 << 20);
+	struct vg_context *green = green_context(8);
+	struct vg_stream *plain = s.bench.stream;
+
+	OK(vg_stream_create(green, NULL, &s.bench.stream));
+	check_part(&s, 0, s.size);
+	vg_stream_destroy(s.bench.stream);
+	s.bench.stream = plain;
+	vg_context_destroy(green);
+	close_subject(&s);
+}
