@@ -7,7 +7,7 @@ static const char opening[] =
 	"# bash completion for virgate, made by `virgate completion`.\n"
 	"_virgate()\n{\n"
 	"\tlocal current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]}\n"
-	"\tlocal options= words= values= taken= i simulated= takes=\n"
+	"\tlocal options= words= values= taken= i simulated= takes= own= first=2\n"
 	"\tCOMPREPLY=()\n"
 	"\t[[ $current != '=' ]] || current=\n" // bash parts words there
 	"\t[[ $previous != '=' ]] || previous=${COMP_WORDS[COMP_CWORD-2]}\n"
@@ -18,7 +18,7 @@ static const char opening[] =
 static const char closing[] =
 	// Behind the first word that is neither an option nor the value of one begins a program's line.
 	"\tif [[ $values == command ]]; then\n"
-	"\t\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
+	"\t\tfor ((i = first; i < COMP_CWORD; i++)); do\n"
 	"\t\t\tcase ${COMP_WORDS[i]} in\n"
 	"\t\t\t--) i=$((i + 1)); break ;;\n"
 	"\t\t\t=) i=$((i + 1)) ;;\n"
@@ -39,7 +39,7 @@ static const char closing[] =
 	"\tfi\n"
 	"\tcase $values in\n"
 	"\tvgpu|device) words=$(virgate complete \"$values\" $simulated 2>/dev/null) ;;\n"
-	"\tverb) words=$verbs ;;\n"
+	"\tverb) words=${own:-$verbs} ;;\n"
 	"\tcommand) COMPREPLY=($(compgen -c -- \"$current\") $(compgen -f -- \"$current\")) ;;\n"
 	"\tvalue) return ;;\n"
 	"\tesac\n"
@@ -65,9 +65,32 @@ static const char *kind(enum complete complete)
 	return "value";
 }
 
+// The families, and what their verbs are called.
+static void print_families(void)
+{
+	printf("\tlocal family=$verb\n"
+	       "\t[[ $verb != help ]] || family=$previous\n"
+	       "\tcase $family in\n");
+	for (const struct family *family = families; family->name; family++) {
+		printf("\t%s) own='", family->name);
+		for (int i = 0; verbs[i]; i++) {
+			const char *own = verbs[i]->hidden ? NULL : family_word(family, verbs[i]);
+			if (own)
+				printf("%s ", own);
+		}
+		printf("' ;;\n");
+	}
+	printf("\tesac\n"
+	       "\tif [[ -n $own && $verb != help ]]; then\n"
+	       "\t\tif ((COMP_CWORD == 2)); then\n"
+	       "\t\t\tCOMPREPLY=($(compgen -W \"$own --help\" -- \"$current\"))\n\t\t\treturn\n\t\tfi\n"
+	       "\t\tverb=\"$verb ${COMP_WORDS[2]}\" first=3\n"
+	       "\tfi\n");
+}
+
 static void print_verb(const struct verb *verb)
 {
-	printf("\t%s)\n\t\toptions='--help", verb->name);
+	printf("\t'%s')\n\t\toptions='--help", verb->name);
 	for (const struct option *option = verb->options; option && option->name; option++)
 		printf(" --%s", option->name);
 	printf("'\n");
@@ -99,11 +122,14 @@ static int run(const struct arguments *arguments)
 	fputs(opening, stdout);
 	printf("\tlocal verbs='");
 	for (int i = 0; verbs[i]; i++)
-		if (!verbs[i]->hidden)
-			printf("%s%s", i ? " " : "", verbs[i]->name);
+		if (!verbs[i]->hidden && !verb_family(verbs[i]))
+			printf("%s ", verbs[i]->name);
+	for (const struct family *family = families; family->name; family++)
+		printf("%s ", family->name);
 	printf("'\n\tif ((COMP_CWORD == 1)); then\n"
-	       "\t\tCOMPREPLY=($(compgen -W \"$verbs --help --version\" -- \"$current\"))\n\t\treturn\n\tfi\n"
-	       "\tcase $verb in\n");
+	       "\t\tCOMPREPLY=($(compgen -W \"$verbs --help --version\" -- \"$current\"))\n\t\treturn\n\tfi\n");
+	print_families();
+	printf("\tcase $verb in\n");
 	for (int i = 0; verbs[i]; i++)
 		if (!verbs[i]->hidden)
 			print_verb(verbs[i]);

@@ -5,20 +5,7 @@
 #include "help.h"
 #include "options.h"
 #include "say.h"
-#include "suggest.h"
 #include "verb.h"
-
-static int refuse_verb(const char *name)
-{
-	const struct verb *nearest = verb_nearest(name);
-
-	if (nearest)
-		say_error("there is no verb \"%s\": did you mean \"%s\"?", name, nearest->name);
-	else
-		say_error("there is no verb \"%s\"", name);
-	fprintf(stderr, "all verbs: virgate help\n");
-	return EXIT_USAGE;
-}
 
 // Output that could not be written must not look like success.
 static int flush_output(int code, int failure)
@@ -43,10 +30,17 @@ int main(int argc, char **argv)
 		name = "version";
 	else if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
 		name = "help";
-	const struct verb *verb = verb_find(name);
+	const char *second = argc > 2 ? argv[2] : NULL;
+	const struct family *family = family_find(name);
+	const struct verb *verb = verb_find(name, second);
+	if (family && (!second || strcmp(second, "--help") == 0 || strcmp(second, "-h") == 0)) {
+		help_family(second ? stdout : stderr, family);
+		return second ? flush_output(EXIT_OK, EXIT_FAILED) : EXIT_USAGE;
+	}
 	if (!verb)
-		return refuse_verb(name);
-	int r = options_parse(verb, argc - 2, argv + 2, &arguments);
+		return refuse_verb(name, second);
+	int words = family ? 3 : 2;
+	int r = options_parse(verb, argc - words, argv + words, &arguments);
 	if (r == OPTIONS_HELP) {
 		help_verb(stdout, verb);
 		return flush_output(EXIT_OK, verb_failure_code(verb));

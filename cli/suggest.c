@@ -46,7 +46,7 @@ void suggestion_init(struct suggestion *suggestion, const char *word)
 	*suggestion = (struct suggestion){.word = word, .distance = worst + 1};
 }
 
-void suggestion_offer(struct suggestion *suggestion, const char *candidate)
+bool suggestion_offer(struct suggestion *suggestion, const char *candidate)
 {
 	int distance = edit_distance(suggestion->word, candidate);
 	size_t length = strlen(suggestion->word);
@@ -54,8 +54,9 @@ void suggestion_offer(struct suggestion *suggestion, const char *candidate)
 	// A beginning ("dev" for "devices") counts as one step however much is missing.
 	if (length >= 2 && strncmp(suggestion->word, candidate, length) == 0)
 		distance = 1;
-	if (distance < suggestion->distance) {
-		suggestion->distance = distance;
-		suggestion->best = candidate;
-	}
+	if (distance >= suggestion->distance)
+		return false;
+	suggestion->distance = distance;
+	suggestion->best = candidate;
+	return true;
 }

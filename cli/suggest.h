@@ -1,5 +1,6 @@
 // "Did you mean …": the candidate nearest to a mistyped word.
 #pragma once
+#include <stdbool.h>
 
 struct suggestion {
 	const char *word;
@@ -8,8 +9,8 @@ struct suggestion {
 };
 
 void suggestion_init(struct suggestion *suggestion, const char *word);
-// `candidate` must outlive the suggestion.
-void suggestion_offer(struct suggestion *suggestion, const char *candidate);
+// `candidate` must outlive the suggestion. True if it is nearer than all before it.
+bool suggestion_offer(struct suggestion *suggestion, const char *candidate);
 
 // Insertions, deletions, replacements and swaps of neighbours that turn one word into the
 // other, without regard to case; words longer than 63 characters are infinitely far apart.

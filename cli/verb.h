@@ -1,5 +1,7 @@
 // The verb table: every verb is one row and one file. Help, option parsing, completion and the
 // tests of the man pages read these rows; nothing about a verb is written down twice.
+// A verb of two words, "key create", belongs to the family of its first: a family has one line in
+// the overview and one man page for all its verbs.
 // The program has one thread.
 #pragma once
 #include <stdbool.h>
@@ -38,7 +40,7 @@ struct arguments {
 };
 
 struct verb {
-	const char *name;
+	const char *name;     // one word, or two: "FAMILY VERB"
 	const char *synopsis; // what follows the name, for help
 	const char *summary;  // one line, no full stop
 	const char *details;  // more for `virgate help VERB`, or NULL
@@ -57,6 +59,14 @@ extern const struct verb verb_run, verb_create, verb_set, verb_rm, verb_ps, verb
 // In the order of the help, NULL at the end.
 extern const struct verb *const verbs[];
 
+struct family {
+	const char *name;
+	const char *summary; // one line, no full stop
+};
+
+// In the order of the help; a row without a name ends them.
+extern const struct family families[];
+
 static inline int verb_failure_code(const struct verb *verb)
 {
 	return verb->failure ? verb->failure : EXIT_FAILED;
@@ -67,9 +77,15 @@ static inline int verb_usage_code(const struct verb *verb)
 	return verb->failure ? verb->failure : EXIT_USAGE;
 }
 
-const struct verb *verb_find(const char *name);
-// The verb whose name is nearest to `name`, or NULL if none is near.
-const struct verb *verb_nearest(const char *name);
+const struct family *family_find(const char *name);
+// The verb's own word, "create" of "key create", if it is one of the family's; NULL otherwise.
+const char *family_word(const struct family *family, const struct verb *verb);
+const struct family *verb_family(const struct verb *verb); // NULL: a verb of one word
+
+// `second` may be NULL, and is not looked at where the first word is a whole verb.
+const struct verb *verb_find(const char *first, const char *second);
+// What was probably meant by words that are no verb: a verb's name, or a family's. NULL: nothing is near.
+const char *verb_nearest(const char *first, const char *second);
 
 // The options that several verbs share.
 #define OPTION_MEMORY {"memory", 'm', "SIZE", "memory limit, such as 8G or 1536M; contexts and modules count too", 0}

@@ -21,21 +21,65 @@ const struct verb *const verbs[] = {
 	NULL,
 };
 
-const struct verb *verb_find(const char *name)
+const struct family families[] = {
+	{0},
+};
+
+const struct family *family_find(const char *name)
 {
-	for (int i = 0; verbs[i]; i++)
-		if (strcmp(verbs[i]->name, name) == 0)
-			return verbs[i];
+	for (const struct family *family = families; family->name; family++)
+		if (strcmp(family->name, name) == 0)
+			return family;
 	return NULL;
 }
 
-const struct verb *verb_nearest(const char *name)
+const char *family_word(const struct family *family, const struct verb *verb)
 {
+	size_t length = strlen(family->name);
+	bool own = strncmp(verb->name, family->name, length) == 0 && verb->name[length] == ' ';
+
+	return own ? verb->name + length + 1 : NULL;
+}
+
+const struct family *verb_family(const struct verb *verb)
+{
+	for (const struct family *family = families; family->name; family++)
+		if (family_word(family, verb))
+			return family;
+	return NULL;
+}
+
+const struct verb *verb_find(const char *first, const char *second)
+{
+	const struct family *family = family_find(first);
+
+	for (int i = 0; verbs[i]; i++) {
+		const char *word = family ? family_word(family, verbs[i]) : NULL;
+		if (word ? second && strcmp(word, second) == 0 : strcmp(verbs[i]->name, first) == 0)
+			return verbs[i];
+	}
+	return NULL;
+}
+
+// A verb of two words is also found by its second alone: people leave the family out.
+const char *verb_nearest(const char *first, const char *second)
+{
+	const struct family *family = family_find(first);
+	const char *nearest = NULL;
 	struct suggestion suggestion;
 
-	suggestion_init(&suggestion, name);
-	for (int i = 0; verbs[i]; i++)
-		if (!verbs[i]->hidden)
-			suggestion_offer(&suggestion, verbs[i]->name);
-	return suggestion.best ? verb_find(suggestion.best) : NULL;
+	if (family && !second)
+		return NULL;
+	suggestion_init(&suggestion, family ? second : first);
+	for (int i = 0; verbs[i]; i++) {
+		const struct family *own = verb_family(verbs[i]);
+		if (verbs[i]->hidden || (family && own != family))
+			continue;
+		if (suggestion_offer(&suggestion, own ? family_word(own, verbs[i]) : verbs[i]->name))
+			nearest = verbs[i]->name;
+	}
+	for (const struct family *row = families; row->name && !family; row++)
+		if (suggestion_offer(&suggestion, row->name))
+			nearest = row->name;
+	return nearest;
 }

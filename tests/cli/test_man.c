@@ -22,6 +22,14 @@ static void read_page(const char *name)
 	page[length] = '\0';
 }
 
+// The page of a verb: its own, or its family's.
+static const char *page_of(const struct verb *verb)
+{
+	const struct family *family = verb_family(verb);
+
+	return family ? family->name : verb->name;
+}
+
 TEST(every_verb_has_a_page_with_every_option)
 {
 	char text[128];
@@ -29,18 +37,22 @@ TEST(every_verb_has_a_page_with_every_option)
 	for (int i = 0; verbs[i]; i++) {
 		if (verbs[i]->hidden)
 			continue;
-		snprintf(text, sizeof text, "virgate-%s.1", verbs[i]->name);
+		const struct family *family = verb_family(verbs[i]);
+		snprintf(text, sizeof text, "virgate-%s.1", page_of(verbs[i]));
 		read_page(text);
+		snprintf(text, sizeof text, "*virgate %s*", verbs[i]->name);
+		CHECK_CONTAINS(page, text);
 		for (const struct option *option = verbs[i]->options; option && option->name; option++) {
 			if (option->letter)
 				snprintf(text, sizeof text, "\n*-%c*, *--%s*", option->letter, option->name);
 			else
 				snprintf(text, sizeof text, "\n*--%s*", option->name);
 			if (!strstr(page, text))
-				FAIL("virgate-%s.1 has no paragraph on --%s", verbs[i]->name, option->name);
+				FAIL("virgate-%s.1 has no paragraph on --%s", page_of(verbs[i]), option->name);
 		}
 		read_page("virgate.1");
-		snprintf(text, sizeof text, "*virgate-%s*(1)\n\t%s.", verbs[i]->name, verbs[i]->summary);
+		snprintf(text, sizeof text, "*virgate-%s*(1)\n\t%s.", page_of(verbs[i]),
+			 family ? family->summary : verbs[i]->summary);
 		CHECK_CONTAINS(page, text);
 	}
 }
@@ -119,14 +131,14 @@ TEST(completion_covers_every_verb_and_option)
 
 	complete("virgate \"\"", 1);
 	for (int i = 0; verbs[i]; i++)
-		CHECK((strstr(page, verbs[i]->name) != NULL) || verbs[i]->hidden);
+		CHECK((strstr(page, page_of(verbs[i])) != NULL) || verbs[i]->hidden);
 	complete("virgate cre", 1);
 	CHECK_STR(page, "create\n");
 	for (int i = 0; verbs[i]; i++) {
 		if (verbs[i]->hidden)
 			continue;
 		snprintf(text, sizeof text, "virgate %s -", verbs[i]->name);
-		complete(text, 2);
+		complete(text, verb_family(verbs[i]) ? 3 : 2);
 		for (const struct option *option = verbs[i]->options; option && option->name; option++) {
 			snprintf(text, sizeof text, "--%s", option->name);
 			if (!strstr(page, text))

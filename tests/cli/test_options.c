@@ -101,11 +101,11 @@ TEST(distance_counts_edits)
 	CHECK_INT(edit_distance("kitten", "sitting"), 3);
 }
 
-static const char *nearest(const char *word)
+static const char *nearest(const char *first)
 {
-	const struct verb *verb = verb_nearest(word);
+	const char *name = verb_nearest(first, NULL);
 
-	return verb ? verb->name : "(none)";
+	return name ? name : "(none)";
 }
 
 TEST(the_nearest_verb_is_offered)
@@ -124,7 +124,12 @@ TEST(every_verb_is_whole)
 {
 	for (int i = 0; verbs[i]; i++) {
 		CHECK(verbs[i]->name && verbs[i]->synopsis && verbs[i]->summary && verbs[i]->run);
-		CHECK(verb_find(verbs[i]->name) == verbs[i]);
+		const struct family *family = verb_family(verbs[i]);
+		CHECK(!family == !strchr(verbs[i]->name, ' '));
+		if (family)
+			CHECK(verb_find(family->name, family_word(family, verbs[i])) == verbs[i]);
+		else
+			CHECK(verb_find(verbs[i]->name, NULL) == verbs[i]);
 		int count = 0;
 		while (verbs[i]->options && verbs[i]->options[count].name)
 			count++;
