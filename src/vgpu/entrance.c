@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "vgpu/node.h"
+#include "node/node.h"
+#include "node/paths.h"
 #include "vgpu/options.h"
-#include "vgpu/paths.h"
 
 enum { MOST_VARIABLES = 10 };
 

@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/status.h"
-#include "vgpu/node.h"
-#include "vgpu/paths.h"
+#include "node/node.h"
+#include "node/paths.h"
 
 enum { READY_FD = 3, WORDS = 400 };
 

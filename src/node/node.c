@@ -1,4 +1,4 @@
-#include "vgpu/node.h"
+#include "node/node.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "virgate/version.h"
-#include "vgpu/paths.h"
+#include "node/paths.h"
 #include "wire/wire.h"
 
 enum { USUAL_TIMEOUT = 20 };

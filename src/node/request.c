@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "vgpu/node.h"
+#include "node/node.h"
 #include "wire/wire.h"
 
 #define RESTART_NS 2000000000ull // how long the system's daemon may take to come back

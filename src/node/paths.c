@@ -1,4 +1,4 @@
-#include "vgpu/paths.h"
+#include "node/paths.h"
 
 #include <dlfcn.h>
 #include <errno.h>
