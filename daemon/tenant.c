@@ -314,11 +314,12 @@ static void reap_one(struct node *node, struct tenant *tenant)
 	if (!vgpu->damaged && vg_ledger_next_tenant(vgpu->ledger, &cursor, &last) && is_same(&last, &tenant->seen))
 		tenant->seen = last;
 	uint64_t refunded = 0, kept = kept_by_descriptors(tenant);
+	struct vg_ledger_keep keep = {.bytes = kept};
 	int r = VG_LEDGER_GONE;
 	if (!vgpu->damaged && tenant->dead)
-		r = vg_ledger_reap(vgpu->ledger, &tenant->seen, kept, &refunded);
+		r = vg_ledger_reap(vgpu->ledger, &tenant->seen, &keep, &refunded);
 	else if (!vgpu->damaged)
-		r = vg_ledger_reap_program(vgpu->ledger, &tenant->seen, kept, &refunded);
+		r = vg_ledger_reap_program(vgpu->ledger, &tenant->seen, &keep, &refunded);
 	if (r == -EAGAIN) {
 		return; // next time
 	} else if (r < 0) {

@@ -181,7 +181,7 @@ uint64_t vg_ledger_enters(const struct vg_ledger *ledger)
 
 uint64_t vg_ledger_charged(const struct vg_ledger *ledger)
 {
-	return ledger_account_read(ledger_file_of(ledger)).charged;
+	return ledger_account_read(&ledger_file_of(ledger)->header.account).charged;
 }
 
 uint64_t vg_ledger_limit(const struct vg_ledger *ledger)

@@ -7,13 +7,17 @@
 // in the tag's slot that this sequence was applied. So for a slot whose writer was killed,
 //   used[done & 1] + (intent is done + 1 && (tag is it || applied >= it) ? delta : 0)
 // is exactly what it has in `charged`, wherever the writer was.
+//
+// A share has an account of its own, which changes the same way: in the name of a slot, whose intent
+// says which account it means. What passes between a slot and a share leaves the header's account alone, so
+//   charged = what the slots have + what shares without an owner have.
 #pragma once
-#include "ledger/ledger.h"
+#include "ledger/share.h"
 
 // In `image` while the daemon refunds what a program before exec left behind.
 #define LEDGER_IMAGE_TAKEN ((ledger_word)1)
 
-enum { LEDGER_VERSION = 2, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
+enum { LEDGER_VERSION = 3, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
 #define LEDGER_MAGIC 0x524744454c544756u // "VGTLEDGR"
 
 typedef unsigned __int128 ledger_word;
@@ -35,7 +39,8 @@ struct ledger_slot {
 	uint64_t entered_ns;
 	uint64_t outer_start_time;
 	uint32_t outer_pid;
-	uint32_t pristine;
+	uint16_t intent_share; // which account the intent means: a share's index + 1; 0: the header's
+	uint8_t pristine, guest;
 	char command[VG_LEDGER_COMMAND];
 };
 
@@ -44,6 +49,16 @@ struct ledger_refusal_entry {
 	uint64_t check;		       // over the rest: a torn entry shows
 	struct vg_ledger_refusal refusal;
 };
+
+// {what ledger_share_word makes, tag}, and who holds it besides the owner.
+struct ledger_share {
+	_Alignas(64) ledger_word account;
+	uint64_t away; // written by the owner
+	uint64_t holders[VG_LEDGER_SLOTS / 64];
+};
+
+// {key, number of a share} in one word. The name of a share that is no more is a free place.
+enum { LEDGER_NAMES = 8192, LEDGER_NAME_TRIES = 64 };
 
 struct ledger_header {
 	uint64_t magic;
@@ -60,6 +75,7 @@ struct ledger_header {
 	uint64_t enters;
 	uint64_t refusals;	// ever
 	uint32_t slots_touched; // slots from here on were never used
+	uint32_t shares_touched;
 	_Alignas(64) ledger_word account;
 };
 
@@ -67,6 +83,8 @@ struct ledger_file {
 	struct ledger_header header;
 	_Alignas(LEDGER_HEADER_SIZE) struct ledger_refusal_entry refusals[VG_LEDGER_REFUSALS];
 	_Alignas(LEDGER_HEADER_SIZE) struct ledger_slot slots[VG_LEDGER_SLOTS];
+	_Alignas(LEDGER_HEADER_SIZE) struct ledger_share shares[VG_LEDGER_SHARES];
+	_Alignas(LEDGER_HEADER_SIZE) ledger_word names[LEDGER_NAMES];
 };
 _Static_assert(sizeof(struct ledger_slot) == 256, "a slot is 256 bytes");
 _Static_assert(sizeof(struct ledger_refusal_entry) == 128, "a refusal is 128 bytes");
@@ -74,6 +92,35 @@ _Static_assert(sizeof(struct ledger_refusal_entry) == 128, "a refusal is 128 byt
 struct ledger_account {
 	uint64_t charged, tag;
 };
+
+// A share's account: {live:1, generation:20, owner's slot + 1:11, pages of 4 KiB:32}.
+enum { LEDGER_PAGE_SHIFT = 12, LEDGER_SHARE_BITS = 12, LEDGER_GENERATIONS = 1 << 20 };
+#define LEDGER_SHARE_LIVE (1ull << 63)
+static inline uint64_t ledger_share_word(uint32_t generation, unsigned int owner_number, uint64_t bytes)
+{
+	return LEDGER_SHARE_LIVE | (uint64_t)(generation % LEDGER_GENERATIONS) << 43 | (uint64_t)owner_number << 32 |
+	       bytes >> LEDGER_PAGE_SHIFT;
+}
+static inline uint32_t ledger_share_generation(uint64_t word)
+{
+	return word >> 43 & (LEDGER_GENERATIONS - 1);
+}
+static inline unsigned int ledger_share_owner(uint64_t word)
+{
+	return word >> 32 & 0x7ff;
+}
+static inline uint64_t ledger_share_bytes(uint64_t word)
+{
+	return (word & UINT32_MAX) << LEDGER_PAGE_SHIFT;
+}
+static inline uint32_t ledger_share_number(unsigned int index, uint64_t word)
+{
+	return ledger_share_generation(word) << LEDGER_SHARE_BITS | (index + 1);
+}
+static inline bool ledger_share_is_orphan(uint64_t word)
+{
+	return (word & LEDGER_SHARE_LIVE) && ledger_share_owner(word) == 0;
+}
 
 // The tag's parts.
 static inline unsigned int ledger_tag_slot(uint64_t tag)
@@ -117,15 +164,22 @@ static inline ledger_word ledger_word_read(ledger_word *word)
 	ledger_word_swap(word, &value, 0);
 	return value;
 }
-struct ledger_account ledger_account_read(const struct ledger_file *file);
+struct ledger_account ledger_account_read(const ledger_word *account);
+bool ledger_account_swap(ledger_word *account, struct ledger_account from, struct ledger_account to);
+// Whoever replaces a tag has left word of it in the slot it names.
+void ledger_note_applied(struct ledger_file *file, uint64_t tag);
 
 // One change of the account in the name of slot `index`, whose writer the caller is.
 // 0, VG_LEDGER_REFUSED, or -EAGAIN after `attempts` (0: as many as it takes).
 int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_ledger_kind kind, int64_t delta,
 		   unsigned long attempts);
-// Brings a slot whose writer is gone to rest, then refunds all that it has beyond `keep`. The caller owns it.
-int ledger_slot_refund(struct ledger_file *file, unsigned int index, uint64_t keep, unsigned long attempts,
-		       uint64_t *ret_refunded);
+// Brings a slot whose writer is gone to rest, leaves the shares it holds, and refunds all that it has beyond
+// `keep` (NULL: nothing). The caller owns it.
+int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
+		       unsigned long attempts, uint64_t *ret_refunded);
+// share.c: every share, but for those to keep. 0 or -EAGAIN.
+int ledger_shares_leave(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
+			unsigned long attempts);
 // Empties and frees a slot at rest that has nothing.
 void ledger_slot_free(struct ledger_slot *slot);
 // Managed memory does not show in the device's figure of a process, and what was measured is no declaration.
@@ -144,6 +198,13 @@ uint64_t ledger_slot_used(const struct ledger_slot *slot);
 
 // Replaces the tag alone. False: the account has changed meanwhile.
 bool ledger_replace_tag(struct ledger_file *file, struct ledger_account now, uint64_t tag);
+
+// This process's slot, with its lock: to be given back. Not 0: no slot, and no lock.
+int ledger_slot_take(const struct vg_ledger *ledger, unsigned int *ret_index);
+void ledger_slot_give(const struct vg_ledger *ledger);
+// The slot of a process that is no tenant here, at rest; made if there is none and `make`. VG_LEDGER_GONE: there is none.
+int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *process, bool make, unsigned int *ret_index);
+void ledger_slot_settle(struct ledger_file *file, unsigned int index);
 
 struct ledger_file *ledger_file_of(const struct vg_ledger *ledger);
 int ledger_wrap(struct ledger_file *file, struct vg_ledger **ret_ledger);

@@ -140,7 +140,7 @@ static int take_over_slot(struct ledger_file *file, ledger_word self, ledger_wor
 		ledger_word old = ledger_word_read(&slot->image);
 		if (!old || old == image || old == LEDGER_IMAGE_TAKEN || !ledger_word_swap(&slot->image, &old, image))
 			continue;
-		ledger_slot_refund(file, i, 0, 0, &refunded);
+		ledger_slot_refund(file, i, NULL, 0, &refunded);
 		memset(slot->by_kind, 0, sizeof slot->by_kind);
 		LEDGER_STORE(slot->apart, 0);
 		LEDGER_STORE(slot->undeclared, 0);
@@ -198,6 +198,44 @@ VG_COLD static int enter_locked(struct vg_ledger *ledger)
 	return 0;
 }
 
+int ledger_slot_take(const struct vg_ledger *ledger, unsigned int *ret_index)
+{
+	vg_lock_take(&ledger->process->lock);
+	if (ledger->process->slot_number != LEDGER_NO_SLOT) {
+		*ret_index = ledger->process->slot_number - 1;
+		return 0;
+	}
+	vg_lock_give(&ledger->process->lock);
+	return VG_LEDGER_FULL;
+}
+
+void ledger_slot_give(const struct vg_ledger *ledger)
+{
+	vg_lock_give(&ledger->process->lock);
+}
+
+int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *process, bool make, unsigned int *ret_index)
+{
+	ledger_word self = owner_word(process);
+
+	for (unsigned int i = 0; i < slots_touched(file); i++) {
+		struct ledger_slot *slot = &file->slots[i];
+		if (!LEDGER_LOAD(slot->guest) || ledger_word_read(&slot->owner) != self)
+			continue;
+		ledger_slot_settle(file, i); // a daemon before us may have been killed
+		*ret_index = i;
+		return 0;
+	}
+	if (!make)
+		return VG_LEDGER_GONE;
+	int r = claim_slot(file, self, 0, ret_index);
+	if (r == 0) {
+		LEDGER_STORE(file->slots[*ret_index].entered_ns, vg_clock_realtime_ns());
+		LEDGER_STORE(file->slots[*ret_index].guest, 1);
+	}
+	return r;
+}
+
 int vg_ledger_enter(struct vg_ledger *ledger)
 {
 	vg_lock_take(&ledger->process->lock);
@@ -212,7 +250,7 @@ void vg_ledger_leave(struct vg_ledger *ledger)
 
 	vg_lock_take(&ledger->process->lock);
 	unsigned int number = ledger->process->slot_number;
-	if (number != LEDGER_NO_SLOT && ledger_slot_refund(ledger->file, number - 1, 0, 0, &refunded) == 0) {
+	if (number != LEDGER_NO_SLOT && ledger_slot_refund(ledger->file, number - 1, NULL, 0, &refunded) == 0) {
 		ledger->process->slot_number = LEDGER_NO_SLOT;
 		ledger_slot_free(&ledger->file->slots[number - 1]);
 	}
@@ -322,6 +360,7 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 	tenant.exported = LEDGER_LOAD(slot->exported);
 	tenant.adrift = LEDGER_LOAD(slot->adrift);
 	tenant.pristine = LEDGER_LOAD(slot->pristine);
+	tenant.guest = LEDGER_LOAD(slot->guest);
 	tenant.entered_ns = LEDGER_LOAD(slot->entered_ns);
 	tenant.outer_pid = LEDGER_LOAD(slot->outer_pid);
 	tenant.outer_start_time = LEDGER_LOAD(slot->outer_start_time);
@@ -380,7 +419,8 @@ static void keep_exported(struct ledger_slot *slot, uint64_t bytes)
 }
 
 // The slot's owner will not touch it. On failure, or where something is kept, it is his again.
-static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t keep, uint64_t *ret_refunded)
+static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
+		   const struct vg_ledger_keep *keep, uint64_t *ret_refunded)
 {
 	enum { ATTEMPTS = 100000 }; // a tenant that changes the account for ever must not hold the daemon
 	struct ledger_slot *slot = &ledger->file->slots[tenant->slot];
@@ -399,6 +439,8 @@ static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *te
 	if (r == 0 && kept)
 		keep_exported(slot, kept);
 	if (r == 0 && !kept) {
+		if (keep) // a share that was to be kept, but of which nothing is charged
+			ledger_shares_leave(ledger->file, tenant->slot, NULL, ATTEMPTS);
 		ledger_slot_free(slot);
 	} else { // to be looked at again
 		ledger_word mine = owner_word(&self);
@@ -407,14 +449,15 @@ static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *te
 	return r;
 }
 
-int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t keep, uint64_t *ret_refunded)
+int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
+		   const struct vg_ledger_keep *keep, uint64_t *ret_refunded)
 {
 	return reap_slot(ledger, tenant, keep, ret_refunded);
 }
 
 // The process may take the slot over at the same time: who changes the image has it.
-int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t keep,
-			   uint64_t *ret_refunded)
+int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
+			   const struct vg_ledger_keep *keep, uint64_t *ret_refunded)
 {
 	struct ledger_slot *slot = &ledger->file->slots[tenant->slot];
 	ledger_word image = (ledger_word)tenant->program << 64 | tenant->image, taken = LEDGER_IMAGE_TAKEN;
@@ -424,7 +467,7 @@ int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tena
 		return VG_LEDGER_GONE;
 	ledger_step("image taken");
 	int r = reap_slot(ledger, tenant, keep, ret_refunded);
-	if (r || keep) // a slot that was freed has no image any more
+	if (r || ledger_slot_used(slot)) // a slot that was freed has no image any more
 		ledger_word_swap(&slot->image, &taken, image);
 	return r;
 }
@@ -434,7 +477,7 @@ int vg_ledger_set_limit(struct vg_ledger *ledger, uint64_t limit, uint64_t *ret_
 	struct ledger_file *file = ledger->file;
 
 	for (int attempt = 0; attempt < 100000; attempt++) {
-		struct ledger_account now = ledger_account_read(file);
+		struct ledger_account now = ledger_account_read(&file->header.account);
 		unsigned int generation = ledger_tag_limit(now.tag) + 1;
 
 		*ret_charged = now.charged;
@@ -454,13 +497,13 @@ int vg_ledger_set_limit(struct vg_ledger *ledger, uint64_t limit, uint64_t *ret_
 
 VG_HOT void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, uint64_t *ret_charged)
 {
-	struct ledger_account account, again = ledger_account_read(ledger->file);
+	struct ledger_account account, again = ledger_account_read(&ledger->file->header.account);
 	uint64_t limit;
 
 	do { // the limit of the same generation
 		account = again;
 		limit = LEDGER_LOAD(ledger->file->header.limits[ledger_tag_limit(account.tag) & 1]);
-		again = ledger_account_read(ledger->file);
+		again = ledger_account_read(&ledger->file->header.account);
 	} while (ledger_tag_limit(again.tag) != ledger_tag_limit(account.tag));
 	*ret_limit = limit;
 	*ret_charged = account.charged;

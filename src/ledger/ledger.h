@@ -151,6 +151,7 @@ struct vg_ledger_tenant {
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t overhead;
 	bool pristine;	     // vg_ledger_set_pristine
+	bool guest;	     // of another vGPU, or none: it only holds a share (ledger/share.h)
 	uint64_t image, program; // which program of the process entered: see vg_ledger_program_of
 	uint64_t entered_ns;	 // since the epoch
 	uint32_t outer_pid;  // as the daemon sees it, 0 unknown
@@ -176,14 +177,21 @@ void vg_ledger_set_context_overhead(struct vg_ledger *ledger, uint64_t bytes);
 // Leaves word for a tenant of what it holds undeclared. VG_LEDGER_GONE: it has left.
 int vg_ledger_set_undeclared(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t bytes);
 void vg_ledger_clear_peak(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant);
-// Refunds all that a dead process held beyond `keep`, and frees its slot if nothing is left;
+// What descriptors keep of a dead program's memory: bytes, and which of the shares it owns they are of.
+struct vg_ledger_keep {
+	uint64_t bytes;
+	const uint32_t *shares; // sorted; NULL: cannot be told, all of them
+	size_t share_count;
+};
+// Refunds all that a dead process held beyond `keep` (NULL: nothing), and frees its slot if nothing is left;
 // exactly, wherever it was killed. The caller has made sure that it is dead and its memory
-// released, but for the descriptors of `keep` bytes. VG_LEDGER_GONE: somebody else has the slot
+// released, but for the descriptors of `keep`. Shares that others hold keep their charge. VG_LEDGER_GONE: somebody else has the slot
 // now; -EAGAIN: the header changed too often, try again.
-int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t keep, uint64_t *ret_refunded);
+int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, const struct vg_ledger_keep *keep,
+		   uint64_t *ret_refunded);
 // The same for a process that lives but runs another program now (exec), which has not entered.
-int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t keep,
-			   uint64_t *ret_refunded);
+int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
+			   const struct vg_ledger_keep *keep, uint64_t *ret_refunded);
 // Tells the programs that a process runs one after the other apart: a tenant's `program` is this,
 // taken when it entered. 0: this process; 0 as an answer: it cannot be told.
 uint64_t vg_ledger_program_of(pid_t pid);

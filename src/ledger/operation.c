@@ -6,9 +6,9 @@
 
 // Two halves without a lock prefix: the tag is new with every change, so a charged between two
 // equal tags belongs to them.
-VG_HOT struct ledger_account ledger_account_read(const struct ledger_file *file)
+VG_HOT struct ledger_account ledger_account_read(const ledger_word *word)
 {
-	const uint64_t *half = (const uint64_t *)&file->header.account;
+	const uint64_t *half = (const uint64_t *)word;
 	struct ledger_account account;
 	uint64_t again = LEDGER_LOAD(half[1]);
 
@@ -20,16 +20,16 @@ VG_HOT struct ledger_account ledger_account_read(const struct ledger_file *file)
 	return account;
 }
 
-static bool swap_account(struct ledger_file *file, struct ledger_account from, struct ledger_account to)
+VG_HOT bool ledger_account_swap(ledger_word *account, struct ledger_account from, struct ledger_account to)
 {
 	ledger_word expected = (ledger_word)from.tag << 64 | from.charged;
 
-	return ledger_word_swap(&file->header.account, &expected, (ledger_word)to.tag << 64 | to.charged);
+	return ledger_word_swap(account, &expected, (ledger_word)to.tag << 64 | to.charged);
 }
 
 // Whoever is about to replace a tag leaves word of it in the slot it names. Late word is
 // harmless: an applied operation stays applied.
-static void note_applied(struct ledger_file *file, uint64_t tag)
+VG_HOT void ledger_note_applied(struct ledger_file *file, uint64_t tag)
 {
 	unsigned int number = ledger_tag_slot(tag);
 
@@ -44,8 +44,8 @@ static void note_applied(struct ledger_file *file, uint64_t tag)
 
 bool ledger_replace_tag(struct ledger_file *file, struct ledger_account now, uint64_t tag)
 {
-	note_applied(file, now.tag);
-	return swap_account(file, now, (struct ledger_account){.charged = now.charged, .tag = tag});
+	ledger_note_applied(file, now.tag);
+	return ledger_account_swap(&file->header.account, now, (struct ledger_account){.charged = now.charged, .tag = tag});
 }
 
 // Before the swap, whose barrier has it seen by whoever sees the change.
@@ -71,11 +71,11 @@ VG_HOT int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_
 	ledger_step("intent");
 	raise_peak(slot, kind, slot->used[done & 1], delta);
 	for (unsigned long attempt = 1;; attempt++) {
-		struct ledger_account now = ledger_account_read(file), then;
+		struct ledger_account now = ledger_account_read(&file->header.account), then;
 		uint64_t limit = LEDGER_LOAD(file->header.limits[ledger_tag_limit(now.tag) & 1]);
 
 		ledger_step("read");
-		note_applied(file, now.tag);
+		ledger_note_applied(file, now.tag);
 		ledger_step("helped");
 		// The tag carries the limit's generation: were the limit another one by now,
 		// the swap would fail.
@@ -86,7 +86,7 @@ VG_HOT int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_
 		}
 		then.charged = delta < 0 && now.charged < (uint64_t)-delta ? 0 : now.charged + (uint64_t)delta;
 		then.tag = ledger_tag(index + 1, sequence, ledger_tag_limit(now.tag));
-		if (swap_account(file, now, then))
+		if (ledger_account_swap(&file->header.account, now, then))
 			break;
 		ledger_step("lost");
 		if (attempt == attempts) {
@@ -120,38 +120,50 @@ uint64_t ledger_slot_used(const struct ledger_slot *slot)
 }
 
 // The tag before `applied`: whoever replaces the tag between the two reads has noted it.
-static void settle(struct ledger_file *file, struct ledger_slot *slot, unsigned int index)
+static bool is_applied(struct ledger_file *file, const struct ledger_slot *slot, unsigned int index, uint64_t sequence)
 {
-	uint64_t done = LEDGER_LOAD(slot->done), sequence = done + 1;
+	unsigned int share = LEDGER_LOAD(slot->intent_share);
+	bool is_shares = share > 0 && share <= VG_LEDGER_SHARES;
+	uint64_t tag = ledger_account_read(is_shares ? &file->shares[share - 1].account : &file->header.account).tag;
 
-	if (LEDGER_LOAD(slot->intent_sequence) != sequence)
-		return;
-	uint64_t tag = ledger_account_read(file).tag;
-	bool standing = ledger_tag_slot(tag) == index + 1 &&
-			ledger_tag_sequence(tag) == (sequence & ((1ull << 46) - 1));
-	if (standing || LEDGER_LOAD(slot->applied) >= sequence) {
-		LEDGER_STORE(slot->used[sequence & 1], slot->used[done & 1] + (uint64_t)slot->intent_delta);
-		ledger_step("settled");
-		LEDGER_STORE(slot->done, sequence);
-	} else {
-		LEDGER_STORE(slot->intent_sequence, 0);
-	}
-	ledger_step("decided");
+	return (ledger_tag_slot(tag) == index + 1 &&
+		ledger_tag_sequence(tag) == (sequence & ((1ull << 46) - 1))) ||
+	       LEDGER_LOAD(slot->applied) >= sequence;
 }
 
-int ledger_slot_refund(struct ledger_file *file, unsigned int index, uint64_t keep, unsigned long attempts,
-		       uint64_t *ret_refunded)
+void ledger_slot_settle(struct ledger_file *file, unsigned int index)
+{
+	struct ledger_slot *slot = &file->slots[index];
+	uint64_t done = LEDGER_LOAD(slot->done), sequence = done + 1;
+
+	if (LEDGER_LOAD(slot->intent_sequence) == sequence) {
+		if (is_applied(file, slot, index, sequence)) {
+			LEDGER_STORE(slot->used[sequence & 1], slot->used[done & 1] + (uint64_t)slot->intent_delta);
+			ledger_step("settled");
+			LEDGER_STORE(slot->done, sequence);
+		} else {
+			LEDGER_STORE(slot->intent_sequence, 0);
+		}
+		ledger_step("decided");
+	}
+	LEDGER_STORE(slot->intent_share, 0); // what is done in its name now is of the header's account
+}
+
+int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
+		       unsigned long attempts, uint64_t *ret_refunded)
 {
 	struct ledger_slot *slot = &file->slots[index];
 
-	settle(file, slot, index);
-	uint64_t used = ledger_slot_used(slot);
-	uint64_t surplus = used > keep ? used - keep : 0;
-	if (surplus) {
-		int r = ledger_operate(file, index, VG_LEDGER_DEVICE, -(int64_t)surplus, attempts);
-		if (r)
-			return r;
-	}
+	ledger_slot_settle(file, index);
+	int r = ledger_shares_leave(file, index, keep, attempts);
+	if (r)
+		return r;
+	uint64_t used = ledger_slot_used(slot), kept = keep ? keep->bytes : 0;
+	uint64_t surplus = used > kept ? used - kept : 0;
+	if (surplus)
+		r = ledger_operate(file, index, VG_LEDGER_DEVICE, -(int64_t)surplus, attempts);
+	if (r)
+		return r;
 	*ret_refunded = surplus;
 	return 0;
 }
@@ -168,6 +180,7 @@ void ledger_slot_free(struct ledger_slot *slot)
 	LEDGER_STORE(slot->outer_pid, 0);
 	LEDGER_STORE(slot->undeclared, 0);
 	LEDGER_STORE(slot->pristine, 0);
+	LEDGER_STORE(slot->guest, 0);
 	LEDGER_STORE(slot->apart, 0);
 	LEDGER_STORE(slot->exported, 0);
 	LEDGER_STORE(slot->adrift, 0);

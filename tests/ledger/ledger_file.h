@@ -51,7 +51,7 @@ static inline uint64_t reap_all_dead(struct vg_ledger *ledger)
 	while (vg_ledger_next_tenant(ledger, &cursor, &tenant)) {
 		if (!vg_process_is_dead((pid_t)tenant.owner.pid, tenant.owner.start_time))
 			continue;
-		int r = vg_ledger_reap(ledger, &tenant, 0, &refunded);
+		int r = vg_ledger_reap(ledger, &tenant, NULL, &refunded);
 		if (r == 0)
 			sum += refunded;
 		else if (r != VG_LEDGER_GONE)
@@ -70,7 +70,7 @@ static inline uint64_t reap_all_replaced(struct vg_ledger *ledger)
 	while (vg_ledger_next_tenant(ledger, &cursor, &tenant)) {
 		uint64_t program = vg_ledger_program_of((pid_t)tenant.owner.pid);
 		if (program && tenant.program && program != tenant.program &&
-		    vg_ledger_reap_program(ledger, &tenant, 0, &refunded) == 0)
+		    vg_ledger_reap_program(ledger, &tenant, NULL, &refunded) == 0)
 			sum += refunded;
 	}
 	return sum;

@@ -1,23 +1,9 @@
 // kill -9, and SIGSTOP, at every step of every operation. The ledger's sources are built here
 // with a hook at each step.
 #include "base/descriptor.h"
-#include "ledger/layout.h"
-#include "ledger_file.h"
-#include "test.h"
-
-#include <signal.h>
-#include <sys/wait.h>
+#include "steps.h"
 
 static const uint64_t MIB = 1 << 20, HELD = 5 << 20;
-
-static int steps_left = -1, signal_at_step;
-static bool reached_end; // no step was left to be hit
-
-void ledger_step(const char *where)
-{
-	if (steps_left >= 0 && steps_left-- == 0)
-		kill(getpid(), signal_at_step);
-}
 
 // What a process may do with a ledger; each is run once per step it has.
 static void do_reserve(struct vg_ledger *ledger)
@@ -54,30 +40,6 @@ static void do_limit(struct vg_ledger *ledger)
 	vg_ledger_set_limit(ledger, 16 * MIB, &charged);
 }
 
-static void do_reap(struct vg_ledger *ledger)
-{
-	reap_all_dead(ledger);
-}
-
-// In a child, with the signal at step `step`. Returns its pid once it is dead or stopped.
-static pid_t run_until(struct vg_ledger *ledger, void (*work)(struct vg_ledger *), int step, int signal)
-{
-	int status;
-	pid_t child = fork();
-
-	if (child == 0) {
-		steps_left = step;
-		signal_at_step = signal;
-		work(ledger);
-		_exit(0);
-	}
-	CHECK_INT(waitpid(child, &status, WUNTRACED), child);
-	if (WIFEXITED(status))
-		CHECK_INT(WEXITSTATUS(status), 0);
-	reached_end = WIFEXITED(status);
-	return child;
-}
-
 static void check_others_go_on(struct vg_ledger *ledger)
 {
 	uint64_t limit, charged, before = vg_ledger_charged(ledger);
@@ -90,21 +52,6 @@ static void check_others_go_on(struct vg_ledger *ledger)
 	CHECK_INT(charged, before);
 	CHECK_INT(vg_ledger_set_limit(ledger, limit, &charged), 0);
 	alarm(0);
-}
-
-static void check_exact(struct vg_ledger *ledger, uint64_t expected)
-{
-	struct vg_ledger_tenant tenant;
-	unsigned int cursor = 0;
-	uint64_t sum = 0, slots = 0;
-
-	CHECK_INT(vg_ledger_charged(ledger), expected);
-	while (vg_ledger_next_tenant(ledger, &cursor, &tenant)) {
-		sum += tenant.used;
-		slots++;
-	}
-	CHECK_INT(sum, expected);
-	CHECK_INT(slots, 1); // the parent's
 }
 
 // `between`: others change the account between the death and the reaping, so that the tag is gone.

@@ -1,0 +1,405 @@
+#include "ledger/layout.h"
+
+#include <errno.h>
+#include <string.h>
+
+uint64_t vg_ledger_key(char kind, const void *bytes, size_t length)
+{
+	uint64_t hash = 14695981039346656037u ^ (unsigned char)kind;
+
+	for (size_t i = 0; i < length; i++)
+		hash = (hash ^ ((const unsigned char *)bytes)[i]) * 1099511628211u;
+	hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
+	return hash ^ hash >> 29;
+}
+
+static unsigned int shares_touched(const struct ledger_file *file)
+{
+	uint32_t touched = LEDGER_LOAD(file->header.shares_touched);
+
+	return touched < VG_LEDGER_SHARES ? touched : VG_LEDGER_SHARES;
+}
+
+static bool is_held(const struct ledger_share *share)
+{
+	for (int i = 0; i < VG_LEDGER_SLOTS / 64; i++)
+		if (__atomic_load_n(&share->holders[i], __ATOMIC_SEQ_CST))
+			return true;
+	return false;
+}
+
+static bool holds(const struct ledger_share *share, unsigned int index)
+{
+	return __atomic_load_n(&share->holders[index / 64], __ATOMIC_SEQ_CST) >> index % 64 & 1;
+}
+
+static void set_holder(struct ledger_share *share, unsigned int index, bool holder)
+{
+	uint64_t bit = 1ull << index % 64;
+
+	if (holder)
+		__atomic_fetch_or(&share->holders[index / 64], bit, __ATOMIC_SEQ_CST);
+	else
+		__atomic_fetch_and(&share->holders[index / 64], ~bit, __ATOMIC_SEQ_CST);
+	ledger_step("holder");
+}
+
+// One change of a share's account in the name of slot `index`, which takes `delta` (of `kind`) from it or
+// gives it back. False: the account is not `from` any more, and nothing has changed.
+static bool change(struct ledger_file *file, unsigned int index, struct ledger_share *share, struct ledger_account from,
+		   uint64_t word, enum vg_ledger_kind kind, int64_t delta)
+{
+	struct ledger_slot *slot = &file->slots[index];
+	uint64_t done = LEDGER_LOAD(slot->done), sequence = done + 1, of_kind = slot->by_kind[kind];
+
+	LEDGER_STORE(slot->intent_share, (uint16_t)(share - file->shares + 1));
+	ledger_step("share");
+	LEDGER_STORE(slot->intent_delta, delta);
+	LEDGER_STORE(slot->intent_sequence, sequence);
+	ledger_step("share's intent");
+	ledger_note_applied(file, from.tag);
+	if (!ledger_account_swap(&share->account, from, (struct ledger_account){word, ledger_tag(index + 1, sequence, 0)})) {
+		LEDGER_STORE(slot->intent_sequence, 0);
+		LEDGER_STORE(slot->intent_share, 0);
+		return false;
+	}
+	ledger_step("share changed");
+	LEDGER_STORE(slot->used[sequence & 1], slot->used[done & 1] + (uint64_t)delta);
+	LEDGER_STORE(slot->by_kind[kind], delta < 0 && of_kind < (uint64_t)-delta ? 0 : of_kind + (uint64_t)delta);
+	ledger_step("share's kind");
+	LEDGER_STORE(slot->done, sequence);
+	ledger_step("share done");
+	LEDGER_STORE(slot->intent_share, 0);
+	return true;
+}
+
+// What nobody owns and nobody holds any more is charged to the slot, and refunded. A process that was killed on
+// its way out leaves such a share.
+static int tidy(struct ledger_file *file, unsigned int index, struct ledger_share *share, unsigned long attempts)
+{
+	for (unsigned long attempt = 0; !attempts || attempt < attempts; attempt++) {
+		struct ledger_account now = ledger_account_read(&share->account);
+		uint64_t bytes = ledger_share_bytes(now.charged);
+
+		if (!ledger_share_is_orphan(now.charged) || is_held(share))
+			return 0;
+		ledger_step("unheld");
+		if (!change(file, index, share, now, now.charged & ~(LEDGER_SHARE_LIVE | UINT32_MAX), VG_LEDGER_IMPORT,
+			    (int64_t)bytes))
+			continue;
+		return bytes ? ledger_operate(file, index, VG_LEDGER_IMPORT, -(int64_t)bytes, attempts) : 0;
+	}
+	return -EAGAIN;
+}
+
+// The owner's way out: with nobody else there the share is no more, and the charge the owner's.
+static int disown(struct ledger_file *file, unsigned int index, struct ledger_share *share, enum vg_ledger_kind kind,
+		  uint64_t most, unsigned long attempts, uint64_t *ret_passed)
+{
+	for (unsigned long attempt = 0; !attempts || attempt < attempts; attempt++) {
+		struct ledger_account now = ledger_account_read(&share->account);
+		uint64_t passed = ledger_share_bytes(now.charged), word;
+
+		if (!is_held(share)) {
+			passed = 0;
+			word = now.charged & ~(LEDGER_SHARE_LIVE | 0x7ffull << 32 | UINT32_MAX);
+		} else {
+			passed = passed < most ? passed : most & ~((1ull << LEDGER_PAGE_SHIFT) - 1);
+			word = ledger_share_word(ledger_share_generation(now.charged), 0, passed);
+		}
+		ledger_step("looked");
+		if (!change(file, index, share, now, word, kind, -(int64_t)passed))
+			continue;
+		*ret_passed = passed;
+		// Who went while we looked took us for the one to refund it.
+		return tidy(file, index, share, attempts);
+	}
+	return -EAGAIN;
+}
+
+static int leave(struct ledger_file *file, unsigned int index, struct ledger_share *share, unsigned long attempts)
+{
+	set_holder(share, index, false);
+	return tidy(file, index, share, attempts);
+}
+
+static bool is_kept(const struct vg_ledger_keep *keep, uint32_t number)
+{
+	size_t low = 0, high = keep && keep->bytes ? keep->share_count : 0;
+
+	if (keep && keep->bytes && !keep->shares)
+		return true;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (keep->shares[middle] == number)
+			return true;
+		if (keep->shares[middle] < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}
+
+int ledger_shares_leave(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
+			unsigned long attempts)
+{
+	for (unsigned int i = 0; i < shares_touched(file); i++) {
+		struct ledger_share *share = &file->shares[i];
+		uint64_t word = LEDGER_LOAD(*(uint64_t *)&share->account), passed;
+		int r = 0;
+
+		if (holds(share, index))
+			r = leave(file, index, share, attempts);
+		else if (ledger_share_is_orphan(word))
+			r = tidy(file, index, share, attempts);
+		else if (ledger_share_owner(word) == index + 1 && !is_kept(keep, ledger_share_number(i, word)))
+			r = disown(file, index, share, VG_LEDGER_DEVICE, ledger_slot_used(&file->slots[index]), attempts,
+				   &passed);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static void touch(struct ledger_header *header, unsigned int index)
+{
+	uint32_t touched = LEDGER_LOAD(header->shares_touched);
+
+	while (touched < index + 1 && !__atomic_compare_exchange_n(&header->shares_touched, &touched, index + 1, false,
+								   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		;
+}
+
+static int make(struct ledger_file *file, unsigned int index, uint64_t bytes, uint32_t *ret_share)
+{
+	for (unsigned int i = 0; i < VG_LEDGER_SHARES; i++) {
+		struct ledger_share *share = &file->shares[i];
+		struct ledger_account now = ledger_account_read(&share->account);
+		uint64_t word = ledger_share_word(ledger_share_generation(now.charged) + 1, index + 1, bytes);
+
+		touch(&file->header, i); // first: a reaper must find it
+		if ((now.charged & LEDGER_SHARE_LIVE) || is_held(share) ||
+		    !change(file, index, share, now, word, VG_LEDGER_DEVICE, 0))
+			continue;
+		LEDGER_STORE(share->away, 0);
+		*ret_share = ledger_share_number(i, word);
+		return 0;
+	}
+	return VG_LEDGER_FULL;
+}
+
+// NULL: no such share, or no more.
+static struct ledger_share *share_of(struct ledger_file *file, uint32_t number, uint64_t *ret_word)
+{
+	unsigned int index = (number & ((1 << LEDGER_SHARE_BITS) - 1)) - 1;
+
+	if (index >= VG_LEDGER_SHARES)
+		return NULL;
+	*ret_word = LEDGER_LOAD(*(uint64_t *)&file->shares[index].account);
+	return (*ret_word & LEDGER_SHARE_LIVE) && ledger_share_number(index, *ret_word) == number ? &file->shares[index]
+												 : NULL;
+}
+
+int vg_ledger_share_make(struct vg_ledger *ledger, uint64_t bytes, uint32_t *ret_share)
+{
+	unsigned int index;
+
+	if (!bytes || bytes & ((1ull << LEDGER_PAGE_SHIFT) - 1) || bytes >> LEDGER_PAGE_SHIFT > UINT32_MAX)
+		return VG_LEDGER_FULL;
+	int r = ledger_slot_take(ledger, &index);
+	if (r)
+		return r;
+	r = make(ledger_file_of(ledger), index, bytes, ret_share);
+	ledger_slot_give(ledger);
+	return r;
+}
+
+// A number beside every key, found by looking at a few places; one whose share is no more is free.
+static uint32_t look_up(struct ledger_file *file, uint64_t key)
+{
+	uint64_t word;
+
+	for (unsigned int i = 0; i < LEDGER_NAME_TRIES; i++) {
+		ledger_word *place = &file->names[(key + i) % LEDGER_NAMES];
+		if (LEDGER_LOAD(*(uint64_t *)place) != key)
+			continue;
+		ledger_word name = ledger_word_read(place);
+		uint32_t number = (uint32_t)(name >> 64);
+		if ((uint64_t)name == key && share_of(file, number, &word))
+			return number;
+	}
+	return 0;
+}
+
+static bool is_free(struct ledger_file *file, ledger_word name)
+{
+	uint64_t word;
+
+	return !share_of(file, (uint32_t)(name >> 64), &word);
+}
+
+// Two that do this at the same time try the same places in the same order, and one of them wins.
+static int put_name(struct ledger_file *file, uint32_t number, uint64_t key, bool instead)
+{
+	ledger_word wanted = (ledger_word)number << 64 | key;
+
+	for (unsigned int i = 0, tries = 0; i < LEDGER_NAME_TRIES && tries < 1000; tries++) {
+		ledger_word *place = &file->names[(key + i) % LEDGER_NAMES], name = ledger_word_read(place);
+		bool same = (uint64_t)name == key;
+		if (name == wanted)
+			return 0;
+		if (same && !is_free(file, name) && !instead)
+			return VG_LEDGER_REFUSED;
+		if (!same && !is_free(file, name))
+			i++;
+		else if (ledger_word_swap(place, &name, wanted))
+			return 0;
+	}
+	return VG_LEDGER_FULL;
+}
+
+int vg_ledger_share_name(struct vg_ledger *ledger, uint32_t share, uint64_t key, bool instead)
+{
+	struct ledger_file *file = ledger_file_of(ledger);
+	uint32_t named = look_up(file, key);
+
+	if (named == share)
+		return 0;
+	if (named && !instead)
+		return VG_LEDGER_REFUSED;
+	return put_name(file, share, key, instead);
+}
+
+// A change of the account, though nothing in it changes: an owner on its way out has to look again.
+static int join(struct ledger_file *file, unsigned int index, uint32_t number, unsigned long attempts, uint64_t *ret_bytes)
+{
+	struct ledger_share *share = &file->shares[(number & ((1 << LEDGER_SHARE_BITS) - 1)) - 1];
+	bool held = holds(share, index);
+
+	set_holder(share, index, true);
+	for (unsigned long attempt = 0; !attempts || attempt < attempts; attempt++) {
+		struct ledger_account now = ledger_account_read(&share->account);
+		uint64_t word;
+
+		if (!share_of(file, number, &word) || word != now.charged || ledger_share_owner(word) == index + 1)
+			break;
+		if (!change(file, index, share, now, now.charged, VG_LEDGER_IMPORT, 0))
+			continue;
+		*ret_bytes = ledger_share_bytes(now.charged);
+		return 0;
+	}
+	if (!held)
+		leave(file, index, share, attempts);
+	return VG_LEDGER_GONE;
+}
+
+int vg_ledger_share_join(struct vg_ledger *ledger, uint64_t key, uint32_t *ret_share, uint64_t *ret_bytes)
+{
+	uint32_t number = look_up(ledger_file_of(ledger), key);
+	unsigned int index;
+
+	if (!number)
+		return VG_LEDGER_GONE;
+	int r = ledger_slot_take(ledger, &index);
+	if (r)
+		return r;
+	r = join(ledger_file_of(ledger), index, number, 0, ret_bytes);
+	if (r == 0)
+		*ret_share = number;
+	ledger_slot_give(ledger);
+	return r;
+}
+
+void vg_ledger_share_leave(struct vg_ledger *ledger, uint32_t number, enum vg_ledger_kind kind, uint64_t most,
+			   uint64_t *ret_passed)
+{
+	struct ledger_file *file = ledger_file_of(ledger);
+	uint64_t word, passed = 0;
+	unsigned int index;
+
+	if (ledger_slot_take(ledger, &index) == 0) {
+		struct ledger_share *share = share_of(file, number, &word);
+		if (share && ledger_share_owner(word) == index + 1)
+			disown(file, index, share, kind, most, 0, &passed);
+		else if (share)
+			leave(file, index, share, 0);
+		ledger_slot_give(ledger);
+	}
+	*ret_passed = passed;
+}
+
+void vg_ledger_share_set_away(struct vg_ledger *ledger, uint32_t number, bool away)
+{
+	uint64_t word;
+	struct ledger_share *share = share_of(ledger_file_of(ledger), number, &word);
+
+	if (share)
+		LEDGER_STORE(share->away, away);
+}
+
+bool vg_ledger_next_share(const struct vg_ledger *ledger, unsigned int *cursor, struct vg_ledger_share_info *ret_info)
+{
+	const struct ledger_file *file = ledger_file_of(ledger);
+
+	while (*cursor < shares_touched(file)) {
+		const struct ledger_share *share = &file->shares[*cursor];
+		uint64_t word = LEDGER_LOAD(*(const uint64_t *)&share->account);
+		unsigned int index = (*cursor)++, owner = ledger_share_owner(word);
+		if (!(word & LEDGER_SHARE_LIVE) || owner > VG_LEDGER_SLOTS)
+			continue;
+		*ret_info = (struct vg_ledger_share_info){.share = ledger_share_number(index, word),
+							  .bytes = ledger_share_bytes(word),
+							  .owned = owner,
+							  .owner = owner ? owner - 1 : 0,
+							  .away = LEDGER_LOAD(share->away)};
+		for (int i = 0; i < VG_LEDGER_SLOTS / 64; i++)
+			ret_info->holders[i] = LEDGER_LOAD(share->holders[i]);
+		return true;
+	}
+	return false;
+}
+
+uint64_t vg_ledger_shared(const struct vg_ledger *ledger)
+{
+	struct vg_ledger_share_info info;
+	unsigned int cursor = 0;
+	uint64_t sum = 0;
+
+	while (vg_ledger_next_share(ledger, &cursor, &info))
+		sum += info.owned ? 0 : info.bytes;
+	return sum;
+}
+
+enum { GUEST_ATTEMPTS = 100000 }; // tenants that change a share for ever must not hold the daemon
+
+int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint64_t key,
+			 uint32_t *ret_share, uint64_t *ret_bytes)
+{
+	struct ledger_file *file = ledger_file_of(ledger);
+	uint32_t number = look_up(file, key);
+	unsigned int index;
+
+	if (!number)
+		return VG_LEDGER_GONE;
+	int r = ledger_guest_slot(file, process, true, &index);
+	if (r)
+		return r;
+	r = join(file, index, number, GUEST_ATTEMPTS, ret_bytes);
+	if (r == 0)
+		*ret_share = number;
+	return r;
+}
+
+int vg_ledger_guest_leave(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint32_t number)
+{
+	struct ledger_file *file = ledger_file_of(ledger);
+	struct ledger_share *share;
+	unsigned int index;
+	uint64_t word;
+
+	share = share_of(file, number, &word);
+	if (!share || ledger_guest_slot(file, process, false, &index) != 0 || !holds(share, index))
+		return VG_LEDGER_GONE;
+	return leave(file, index, share, GUEST_ATTEMPTS);
+}

@@ -1,0 +1,58 @@
+// kill -9, and SIGSTOP, at every step of every operation: for tests that build the ledger's sources
+// with a hook at each step.
+#pragma once
+#include "ledger/layout.h"
+#include "ledger_file.h"
+#include "test.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+static int steps_left = -1, signal_at_step;
+static bool reached_end; // no step was left to be hit
+
+void ledger_step(const char *where)
+{
+	if (steps_left >= 0 && steps_left-- == 0)
+		kill(getpid(), signal_at_step);
+}
+
+// In a child, with the signal at step `step`. Returns its pid once it is dead or stopped.
+static inline pid_t run_until(struct vg_ledger *ledger, void (*work)(struct vg_ledger *), int step, int signal)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		steps_left = step;
+		signal_at_step = signal;
+		work(ledger);
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, WUNTRACED), child);
+	if (WIFEXITED(status))
+		CHECK_INT(WEXITSTATUS(status), 0);
+	reached_end = WIFEXITED(status);
+	return child;
+}
+
+// What is charged is what slots and shares have, and nobody but the test itself has a slot.
+static inline void check_exact(struct vg_ledger *ledger, uint64_t expected)
+{
+	struct vg_ledger_tenant tenant;
+	unsigned int cursor = 0;
+	uint64_t sum = vg_ledger_shared(ledger), slots = 0;
+
+	CHECK_INT(vg_ledger_charged(ledger), expected);
+	while (vg_ledger_next_tenant(ledger, &cursor, &tenant)) {
+		sum += tenant.used;
+		slots++;
+	}
+	CHECK_INT(sum, expected);
+	CHECK_INT(slots, 1);
+}
+
+static inline void do_reap(struct vg_ledger *ledger)
+{
+	reap_all_dead(ledger);
+}

@@ -1,0 +1,148 @@
+// Processes own, hold and leave a few pieces of memory in no order, and some are killed: nobody that holds one is
+// ever without a charge for it, and at the end nothing is left. RACE_SECONDS: how long (2).
+#include "base/clock.h"
+#include "ledger/share.h"
+#include "ledger_file.h"
+#include "test.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+enum { PLAYERS = 8, PIECES = 4 };
+static const uint64_t MIB = 1 << 20, LIMIT = 64 << 20;
+
+struct shared {
+	uint64_t owned[PIECES], joined, passed, killed, uncovered;
+};
+static struct shared *shared;
+
+struct held {
+	uint32_t share; // 0: not held
+	bool own;
+};
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+static uint64_t size_of(unsigned int piece)
+{
+	return (piece + 1) * MIB;
+}
+
+static void own(struct vg_ledger *ledger, unsigned int piece, struct held *held)
+{
+	uint64_t passed;
+
+	if (vg_ledger_reserve(ledger, VG_LEDGER_VMM, size_of(piece)) != 0)
+		return;
+	if (vg_ledger_share_make(ledger, size_of(piece), &held->share) == 0 &&
+	    vg_ledger_share_name(ledger, held->share, piece + 1, true) == 0) {
+		held->own = true;
+		__atomic_fetch_add(&shared->owned[piece], 1, __ATOMIC_RELAXED);
+		return;
+	}
+	if (held->share)
+		vg_ledger_share_leave(ledger, held->share, VG_LEDGER_VMM, size_of(piece), &passed);
+	vg_ledger_refund(ledger, VG_LEDGER_VMM, size_of(piece));
+	held->share = 0;
+}
+
+// Whoever holds it is covered: by the owner's charge or the share's.
+static void join(struct vg_ledger *ledger, unsigned int piece, struct held *held)
+{
+	uint64_t bytes;
+
+	if (vg_ledger_share_join(ledger, piece + 1, &held->share, &bytes) != 0)
+		return;
+	held->own = false;
+	__atomic_fetch_add(&shared->joined, 1, __ATOMIC_RELAXED);
+	if (bytes != size_of(piece) || vg_ledger_charged(ledger) < bytes)
+		__atomic_fetch_add(&shared->uncovered, 1, __ATOMIC_RELAXED);
+}
+
+static void leave(struct vg_ledger *ledger, unsigned int piece, struct held *held)
+{
+	uint64_t passed;
+
+	if (vg_ledger_charged(ledger) < size_of(piece))
+		__atomic_fetch_add(&shared->uncovered, 1, __ATOMIC_RELAXED);
+	vg_ledger_share_leave(ledger, held->share, VG_LEDGER_VMM, size_of(piece), &passed);
+	if (held->own)
+		vg_ledger_refund(ledger, VG_LEDGER_VMM, size_of(piece) - passed);
+	if (passed)
+		__atomic_fetch_add(&shared->passed, 1, __ATOMIC_RELAXED);
+	held->share = 0;
+}
+
+static void play(struct vg_ledger *ledger, int number)
+{
+	uint64_t state = 88172645463325252ull + (uint64_t)number * 7919 + (uint64_t)getpid();
+	struct held held[PIECES] = {0};
+
+	vg_ledger_enter(ledger);
+	for (;;) {
+		uint64_t random = next_random(&state);
+		unsigned int piece = random % PIECES;
+		if (held[piece].share)
+			leave(ledger, piece, &held[piece]);
+		else if (random >> 32 & 3)
+			join(ledger, piece, &held[piece]);
+		else
+			own(ledger, piece, &held[piece]);
+	}
+}
+
+static pid_t start(struct vg_ledger *ledger, int number)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		play(ledger, number);
+	CHECK(child > 0);
+	return child;
+}
+
+TEST(shares_come_and_go)
+{
+	const char *seconds = getenv("RACE_SECONDS");
+	uint64_t end = vg_clock_monotonic_ns() + (uint64_t)(seconds ? atoi(seconds) : 2) * 1000000000;
+	struct vg_ledger *ledger = fresh_ledger(LIMIT);
+	uint64_t state = 2463534242u, limit, charged;
+	pid_t players[PLAYERS];
+
+	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(shared != MAP_FAILED);
+	for (int i = 0; i < PLAYERS; i++)
+		players[i] = start(ledger, i);
+	while (vg_clock_monotonic_ns() < end) {
+		int victim = (int)(next_random(&state) % PLAYERS);
+		usleep(3000);
+		kill(players[victim], SIGKILL);
+		CHECK_INT(waitpid(players[victim], NULL, 0), players[victim]);
+		shared->killed++;
+		reap_all_dead(ledger);
+		vg_ledger_read(ledger, &limit, &charged);
+		CHECK(charged <= limit);
+		players[victim] = start(ledger, victim);
+	}
+	for (int i = 0; i < PLAYERS; i++) {
+		kill(players[i], SIGKILL);
+		CHECK_INT(waitpid(players[i], NULL, 0), players[i]);
+	}
+	printf("%llu joined, %llu passed, %llu killed\n", (unsigned long long)shared->joined,
+	       (unsigned long long)shared->passed, (unsigned long long)shared->killed);
+	CHECK(shared->joined && shared->passed && shared->killed);
+	for (int i = 0; i < PIECES; i++)
+		CHECK(shared->owned[i]);
+	CHECK_INT(shared->uncovered, 0);
+	reap_all_dead(ledger);
+	CHECK_INT(vg_ledger_shared(ledger), 0);
+	CHECK_INT(vg_ledger_charged(ledger), 0);
+	vg_ledger_close(ledger);
+}
