@@ -14,8 +14,8 @@ enum vg_status vram_hasher_create(struct vg_context *context, const char *functi
 void vram_hasher_destroy(struct vram_hasher *hasher);
 
 // Of `size` bytes at `address`, 1 at least: what was queued on `stream` before is waited for, and so is the result.
-// Addresses that are multiples of 16 are fast. A byte of scratch memory for each 8 KiB is kept for the next hash. INVALID
-// (no bytes, past the end of the address space, a stream of another context), STATE (the stream captures), CLOSED,
-// NO_MEMORY, DRIVER.
+// Addresses that are multiples of 16 are fast. A byte of scratch memory for each 8 KiB is kept for the next hash.
+// INVALID (no bytes, past the end of the address space, a stream of another context), STATE (the stream captures),
+// CLOSED, NO_MEMORY, DRIVER.
 enum vg_status vram_hash(struct vram_hasher *hasher, struct vg_stream *stream, vg_address address, size_t size,
 			 const uint8_t key[VRAM_KEY_BYTES], const char *function, uint8_t ret_root[VRAM_ROOT_BYTES]);

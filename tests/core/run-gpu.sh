@@ -1,13 +1,14 @@
 #!/bin/sh
-# run-gpu.sh BUILD_OR_BUNDLE [NAME…]: the object model's tests on the real driver of this machine. Ends with
-# the counts of all programs. With INSIDE=path/of/virgate each runs inside a vGPU of 64 GiB.
+# run-gpu.sh BUILD_OR_BUNDLE [NAME…]: the object model's tests, or with ROOM=vram those of another room, on the real
+# driver of this machine. Ends with the counts of all programs. With INSIDE=path/of/virgate each runs inside a vGPU of 64 GiB.
 set -u
 root=$1
 shift
-if [ -d "$root/libexec/virgate/tests/core" ]; then
-	programs=$root/libexec/virgate/tests/core libraries=$root/lib
+room=${ROOM:-core}
+if [ -d "$root/libexec/virgate/tests/$room" ]; then
+	programs=$root/libexec/virgate/tests/$room libraries=$root/lib
 else
-	programs=$root/tests/core libraries=$root/src
+	programs=$root/tests/$room libraries=$root/src
 fi
 LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
@@ -17,8 +18,8 @@ output=$(mktemp)
 trap 'rm -f "$output"' EXIT INT TERM
 passed=0 failed=0 skipped=0
 add() { passed=$((passed + $1)) failed=$((failed + $3)) skipped=$((skipped + $5)); }
-for program in "$programs"/test-core-*; do
-	name=${program##*/test-core-}
+for program in "$programs"/test-"$room"-*; do
+	name=${program##*/test-"$room"-}
 	[ -f "$program" ] && [ -x "$program" ] || continue
 	case " ${*:-$name} " in *" $name "*) ;; *) continue ;; esac
 	echo "== $name"

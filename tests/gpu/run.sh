@@ -19,7 +19,8 @@ if ! ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
 	exit 77
 fi
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- conformance conformance-inside core core-inside examples processes routes loopholes frameworks
+[ $# -gt 0 ] || set -- conformance conformance-inside core core-inside vram vram-inside examples processes routes loopholes \
+	frameworks
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/virgate-gpu.XXXXXX")
 mkdir -m 700 "$work/run" "$work/state"
@@ -56,6 +57,8 @@ for part in "$@"; do
 	conformance-inside) run "$part" 110 env INSIDE="$virgate" "$here/../conformance/run-gpu.sh" "$conformance" ;;
 	core) run "$part" 140 "$here/../core/run-gpu.sh" "$root" ;;
 	core-inside) run "$part" 140 env INSIDE="$virgate" "$here/../core/run-gpu.sh" "$root" ;;
+	vram) run "$part" 110 env ROOM=vram "$here/../core/run-gpu.sh" "$root" ;;
+	vram-inside) run "$part" 110 env ROOM=vram INSIDE="$virgate" "$here/../core/run-gpu.sh" "$root" ;;
 	examples) run "$part" 110 "$here/../examples/run-gpu.sh" "$root" ;;
 	processes | routes | loopholes | frameworks) run "$part" 150 python3 "$here/$part.py" "$root" ;;
 	*)
