@@ -2,6 +2,8 @@
 #ifndef VIRGATE_STATUS_H
 #define VIRGATE_STATUS_H
 
+#include <stdint.h>
+
 #include <virgate/visibility.h>
 
 #ifdef __cplusplus
@@ -28,7 +30,12 @@ extern "C" {
 	X(STATE, "not possible in this state")                                                     \
 	X(NOT_READY, "not complete yet")                                                           \
 	X(TOOLCHAIN, "compiler or linker failed")                                                  \
-	X(NVML, "NVML call failed")
+	X(NVML, "NVML call failed")                                                                \
+	X(INSUFFICIENT, "not enough device memory")                                                \
+	X(BOUNDS, "outside the region")                                                            \
+	X(STALE, "the handle is dead")                                                             \
+	X(INTEGRITY, "contents are not what they should be")                                       \
+	X(POLICY, "against the region's policy")
 
 enum vg_status {
 #define X(name, text) VG_##name,
@@ -38,6 +45,9 @@ enum vg_status {
 
 /* The text of the list above; "unknown status" for a value outside it. Any thread. */
 VG_PUBLIC const char *vg_status_text(enum vg_status status);
+/* 1 if the same call may succeed later, nothing being changed about it: INSUFFICIENT, NO_MEMORY, BUSY, NOT_READY,
+ * NO_DAEMON; else 0. Any thread. */
+VG_PUBLIC int vg_status_is_retriable(enum vg_status status);
 
 /* Why the calling thread's last failed call failed. Valid until that thread's next call into
  * the library; never NULL, fields are "" or 0 when there is nothing to say. Any thread. */
@@ -47,6 +57,7 @@ struct vg_error {
 	const char *function; /* the public function that failed */
 	const char *text;     /* what was asked, what there is, what to do */
 	const char *log;      /* a tool's own log: compiler, linker, or what the driver noted */
+	uint64_t need, have;  /* INSUFFICIENT: bytes of device memory that it takes, and that there were; else 0 */
 };
 VG_PUBLIC const struct vg_error *vg_last_error(void);
 

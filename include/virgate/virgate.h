@@ -38,5 +38,6 @@
 #include <virgate/vgpu.h>
 #include <virgate/view.h>
 #include <virgate/virtual_memory.h>
+#include <virgate/vram.h>
 
 #endif

@@ -18,6 +18,20 @@ const char *vg_status_text(enum vg_status status)
 	return "unknown status";
 }
 
+int vg_status_is_retriable(enum vg_status status)
+{
+	switch (status) {
+	case VG_INSUFFICIENT:
+	case VG_NO_MEMORY:
+	case VG_BUSY:
+	case VG_NOT_READY:
+	case VG_NO_DAEMON:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
 enum vg_status vg_fail(enum vg_status status, int code, const char *function, const char *format, ...)
 {
 	va_list arguments;
@@ -26,8 +40,14 @@ enum vg_status vg_fail(enum vg_status status, int code, const char *function, co
 	vsnprintf(last.text, sizeof last.text, format, arguments);
 	va_end(arguments);
 	last.log[0] = '\0';
-	last.error = (struct vg_error){status, code, function, last.text, last.log};
+	last.error = (struct vg_error){status, code, function, last.text, last.log, 0, 0};
 	return status;
+}
+
+void vg_fail_amounts(uint64_t need, uint64_t have)
+{
+	last.error.need = need;
+	last.error.have = have;
 }
 
 void vg_fail_log(const char *log)
@@ -55,6 +75,6 @@ void vg_error_restore(const struct vg_kept_error *kept)
 const struct vg_error *vg_last_error(void)
 {
 	if (!last.error.function)
-		last.error = (struct vg_error){VG_OK, 0, "", last.text, last.log};
+		last.error = (struct vg_error){VG_OK, 0, "", last.text, last.log, 0, 0};
 	return &last.error;
 }

@@ -5,6 +5,8 @@
 // Returns `status`, so that a failing function can end in `return vg_fail(…)`. Any thread.
 __attribute__((format(printf, 4, 5))) enum vg_status vg_fail(enum vg_status status, int code, const char *function,
 							     const char *format, ...);
+// Adds to an INSUFFICIENT just set how many bytes it takes, and how many there were.
+void vg_fail_amounts(uint64_t need, uint64_t have);
 // Adds a tool's log to the error just set; cut at 16 KiB.
 void vg_fail_log(const char *log);
 

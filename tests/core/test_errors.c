@@ -162,7 +162,7 @@ TEST(success_leaves_the_last_failure_and_so_does_destroy)
 
 TEST(each_status_has_a_text_of_its_own)
 {
-	enum { STATUSES = VG_NVML + 1 };
+	enum { STATUSES = VG_POLICY + 1 };
 
 	for (int i = 0; i < STATUSES; i++) {
 		CHECK(*vg_status_text((enum vg_status)i) &&

@@ -7,13 +7,37 @@
 
 TEST(every_status_has_a_text_of_its_own)
 {
-	for (int i = 0; i <= VG_NVML; i++) {
+	for (int i = 0; i <= VG_POLICY; i++) {
 		CHECK(strcmp(vg_status_text(i), "unknown status") != 0);
 		for (int other = 0; other < i; other++)
 			CHECK(strcmp(vg_status_text(i), vg_status_text(other)) != 0);
 	}
-	CHECK_STR(vg_status_text(VG_NVML + 1), "unknown status");
+	CHECK_STR(vg_status_text(VG_POLICY + 1), "unknown status");
 	CHECK_STR(vg_status_text(-1), "unknown status");
+}
+
+TEST(what_may_pass_is_told_from_what_does_not)
+{
+	CHECK(vg_status_is_retriable(VG_INSUFFICIENT));
+	CHECK(vg_status_is_retriable(VG_BUSY));
+	CHECK(vg_status_is_retriable(VG_NO_DAEMON));
+	CHECK(!vg_status_is_retriable(VG_OK));
+	CHECK(!vg_status_is_retriable(VG_BOUNDS));
+	CHECK(!vg_status_is_retriable(VG_STALE));
+	CHECK(!vg_status_is_retriable(VG_INTEGRITY));
+	CHECK(!vg_status_is_retriable(VG_POLICY));
+	CHECK(!vg_status_is_retriable(VG_POLICY + 1));
+}
+
+TEST(amounts_belong_to_one_failure)
+{
+	vg_fail(VG_INSUFFICIENT, 0, "vg_here", "little");
+	vg_fail_amounts(7, 5);
+	CHECK_INT(vg_last_error()->need, 7);
+	CHECK_INT(vg_last_error()->have, 5);
+	vg_fail(VG_INVALID, 0, "vg_next", "no amounts this time");
+	CHECK_INT(vg_last_error()->need, 0);
+	CHECK_INT(vg_last_error()->have, 0);
 }
 
 static void *fail_elsewhere(void *unused)

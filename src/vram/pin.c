@@ -1,0 +1,93 @@
+// The way from a handle to its region, with what refuses it in words.
+#include "vram/vram.h"
+
+#include "core/error.h"
+
+static enum vg_status stale(struct vg_vram_handle handle, const char *function)
+{
+	if (handle.value == 0)
+		return vg_fail(VG_INVALID, 0, function, "the handle is 0: none");
+	return vg_fail(VG_STALE, 0, function,
+		       "handle 0x%llx names no region any more: it was freed, or closed with its context, or "
+		       "never given out",
+		       (unsigned long long)handle.value);
+}
+
+static enum vg_status refuse(struct vg_vram_handle handle, int outcome, const char *function)
+{
+	switch (outcome) {
+	case VRAM_FROZEN:
+		return vg_fail(VG_POLICY, 0, function,
+			       "the region is sealed, and its contents are frozen: unseal it before writing");
+	case VRAM_QUARANTINED:
+		return vg_fail(VG_INTEGRITY, 0, function,
+			       "the region is quarantined, since its contents were not what its seal says: it can only be freed");
+	case VRAM_CROWDED:
+		return vg_fail(VG_BUSY, 0, function, "too many calls use the region at once: 1023 of a kind at most");
+	default:
+		return stale(handle, function);
+	}
+}
+
+enum vg_status vram_usable(const char *function)
+{
+	if (__builtin_expect(core_forked, 0))
+		return vg_fail(VG_STATE, 0, function,
+			       "the process was forked after the driver had been loaded: exec a program that opens its own context");
+	return VG_OK;
+}
+
+enum vg_status vram_pin(struct vg_vram_handle handle, enum vram_use use, const char *function,
+			struct vram_region **ret_region)
+{
+	struct vram_region *region;
+
+	enum vg_status status = vram_usable(function);
+	if (status)
+		return status;
+	int outcome = vram_table_pin(handle, use, &region);
+	if (__builtin_expect(outcome, VRAM_OK))
+		return refuse(handle, outcome, function);
+	if (use == VRAM_WRITE && region->import.read_only) {
+		vram_table_unpin(region, use);
+		return vg_fail(VG_POLICY, 0, function, "the region was imported for reading");
+	}
+	*ret_region = region;
+	return VG_OK;
+}
+
+enum vg_status vram_look(struct vg_vram_handle handle, const char *function, struct vram_region **ret_region)
+{
+	enum vg_status status = vram_usable(function);
+
+	if (status)
+		return status;
+	int outcome = vram_table_look(handle, ret_region);
+	return outcome ? refuse(handle, outcome, function) : VG_OK;
+}
+
+void vram_unpin(struct vram_region *region, enum vram_use use)
+{
+	vram_table_unpin(region, use);
+}
+
+enum vg_status vram_close_handle(struct vg_vram_handle handle, bool with_loans, const char *function,
+				 struct vram_region **ret_region)
+{
+	enum vg_status status = vram_usable(function);
+
+	if (status)
+		return status;
+	int outcome = vram_table_close(handle, with_loans, ret_region);
+	if (outcome == VRAM_LENT)
+		return vg_fail(VG_BUSY, 0, function, "the region is on loan: give it back first, vg_vram_give_back()");
+	return outcome ? stale(handle, function) : VG_OK;
+}
+
+enum vg_status vram_check_range(const struct vram_region *region, size_t offset, size_t bytes, const char *function)
+{
+	if (__builtin_expect(offset <= region->size && bytes <= region->size - offset, 1))
+		return VG_OK;
+	return vg_fail(VG_BOUNDS, 0, function, "%zu bytes at offset %zu: the region has %zu", bytes, offset,
+		       region->size);
+}

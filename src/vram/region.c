@@ -1,0 +1,217 @@
+// Where regions come from and go to.
+#include "core/error.h"
+#include "vram/vram.h"
+
+#include <errno.h>
+
+// ---- memory -----------------------------------------------------------------------------------------
+
+// All of it, padding included, whoever wrote there last. On the thread's own stream, which waits for what was written.
+static enum vg_status zero(const struct vram_region *region, const char *function)
+{
+	CORE_SCOPE scope = {false};
+
+	CUresult r = core_enter(&scope, region->vram->context->handle);
+	if (r == CUDA_SUCCESS && atomic_load(&region->lent))
+		r = core_driver->cuCtxSynchronize(); // a kernel that is late must not write behind it
+	if (r == CUDA_SUCCESS)
+		r = core_driver->cuMemsetD8Async(region->base, 0, region->mapped, CU_STREAM_PER_THREAD);
+	if (r == CUDA_SUCCESS)
+		r = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
+	return r ? core_driver_failed(r, function, "cuMemsetD8", "zeroing %zu bytes", region->mapped) : VG_OK;
+}
+
+// Ends its hold on the memory, whatever it was; the first failure is what comes back.
+static enum vg_status give_back(struct vram_region *region, const char *function)
+{
+	enum vg_status status = VG_OK;
+
+	if (region->import.unmap)
+		status = region->import.unmap(region->import.user, function);
+	else if (region->plain.address)
+		status = core_resource_deallocate(region->vram->plain, &region->plain, NULL, function);
+	if (region->mapping) {
+		status = core_object_close(&region->mapping->object, function);
+		vg_mapping_destroy(region->mapping);
+		vg_physical_memory_destroy(region->memory);
+	}
+	return status;
+}
+
+static enum vg_status take_plain(struct vram_region *region, size_t bytes, const char *function)
+{
+	enum vg_status status =
+		core_resource_allocate(region->vram->plain, bytes, NULL, function, &region->plain);
+
+	if (status)
+		return status;
+	region->address = region->base = region->plain.address;
+	region->mapped = region->plain.size;
+	return VG_OK;
+}
+
+// With `guard`, a granule of addresses follows that nothing is ever mapped at, and the region ends before it.
+static enum vg_status take_mapped(struct vram_region *region, const struct core_memory_plan *plan, size_t bytes,
+				  bool guard, const char *function)
+{
+	const size_t behind = guard ? plan->granularity : 0;
+	struct vg_address_range *range;
+
+	enum vg_status status = core_memory_plan_round(plan, bytes, function, &region->mapped);
+	if (status == VG_OK && region->mapped > SIZE_MAX - behind)
+		status = vg_fail(VG_INVALID, 0, function, "%zu bytes: with a guard behind them they are too many", bytes);
+	if (status == VG_OK)
+		status = core_physical_memory_create(plan, region->mapped, function, &region->memory);
+	if (status)
+		return status;
+	status = core_address_range_create(region->mapped + behind, plan->alignment, 0, function, &range);
+	if (status == VG_OK) {
+		status = core_mapping_create(range, 0, region->memory, function, &region->mapping);
+		vg_address_range_destroy(range);
+	}
+	if (status == VG_OK)
+		status = core_mapping_set_access(region->mapping, plan->access, plan->access_count, function);
+	if (status) {
+		vg_mapping_destroy(region->mapping);
+		vg_physical_memory_destroy(region->memory);
+		return status;
+	}
+	region->base = region->mapping->address;
+	region->address = guard ? region->base + region->mapped - bytes : region->base;
+	return VG_OK;
+}
+
+// A driver without memory left is worth another try, and says how much it takes.
+static enum vg_status insufficient(const struct vram_region *region, size_t bytes, const char *function)
+{
+	size_t need = region->mapped ? region->mapped : bytes, have, total;
+	CORE_SCOPE scope = {false};
+
+	if (core_enter(&scope, region->vram->context->handle) || core_driver->cuMemGetInfo_v2(&have, &total))
+		have = 0;
+	vg_fail(VG_INSUFFICIENT, CUDA_ERROR_OUT_OF_MEMORY, function,
+		"asked for %zu bytes of device %d, which take %zu: %zu are free; free some, or try again later", bytes,
+		region->vram->context->device->ordinal, need, have);
+	vg_fail_amounts(need, have);
+	return VG_INSUFFICIENT;
+}
+
+// ---- handles ----------------------------------------------------------------------------------------
+
+enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *description, const char *function,
+			    struct vg_vram_handle *ret_handle)
+{
+	struct vram_region *region;
+
+	int r = vram_table_take(&region);
+	if (r == -ENOSPC)
+		return vg_fail(VG_LIMIT, 0, function, "there are 4194304 regions: free some");
+	if (r)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a region");
+	vram_table_describe(region, description);
+	region->vram = vram;
+	pthread_mutex_lock(&vram->lock);
+	bool closed = atomic_load(&vram->object.closed);
+	if (!closed) {
+		core_object_retain(&vram->object);
+		atomic_fetch_add(&vram->used, region->mapped);
+		atomic_fetch_add(&vram->regions, 1);
+		*ret_handle = vram_table_publish(region);
+	}
+	pthread_mutex_unlock(&vram->lock);
+	if (!closed)
+		return VG_OK;
+	vram_table_retire(region);
+	return core_object_refuse(&vram->object, "vram", function);
+}
+
+enum vg_status vram_dispose(struct vram_region *region, bool at_any_rate, const char *function)
+{
+	struct vg_vram *vram = region->vram;
+	struct vg_kept_error kept;
+
+	enum vg_status status = region->import.unmap ? VG_OK : zero(region, function);
+	if (status && !at_any_rate) {
+		vram_table_reopen(region);
+		return status;
+	}
+	if (status)
+		vg_error_keep(&kept);
+	enum vg_status given = give_back(region, function);
+	if (status)
+		vg_error_restore(&kept);
+	atomic_fetch_sub(&vram->used, region->mapped);
+	atomic_fetch_sub(&vram->regions, 1);
+	vram_table_retire(region);
+	core_object_release(&vram->object);
+	return status ? status : given;
+}
+
+enum vg_status vg_vram_allocate(struct vg_vram *vram, size_t bytes, const struct vg_vram_allocate_options *options,
+				struct vg_vram_handle *ret_handle)
+{
+	struct vg_vram_allocate_options o;
+
+	CORE_USABLE(vram, "vram");
+	CORE_NEEDED(ret_handle);
+	CORE_OPTIONS(o, options);
+	if (bytes == 0)
+		return vg_fail(VG_INVALID, 0, __func__, "bytes is 0: a region has at least one");
+	if (o.guard && o.shareable)
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "guard and shareable: who imports the memory maps it without the guard; take one of them");
+	struct vram_region region = {.vram = vram, .size = bytes};
+	enum vg_status status = vram_usable(__func__);
+	if (status == VG_OK)
+		status = o.guard       ? take_mapped(&region, vram->guarded, bytes, true, __func__)
+			 : o.shareable ? take_mapped(&region, vram->shareable, bytes, false, __func__)
+				       : take_plain(&region, bytes, __func__);
+	if (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_OUT_OF_MEMORY)
+		return insufficient(&region, bytes, __func__);
+	if (status)
+		return status;
+	status = zero(&region, __func__);
+	if (status == VG_OK)
+		status = vram_publish(vram, &region, __func__, ret_handle);
+	if (status) {
+		struct vg_kept_error kept;
+		vg_error_keep(&kept);
+		give_back(&region, __func__);
+		vg_error_restore(&kept);
+	}
+	return status;
+}
+
+enum vg_status vg_vram_free(struct vg_vram_handle handle)
+{
+	struct vram_region *region;
+
+	enum vg_status status = vram_close_handle(handle, false, __func__, &region);
+	return status ? status : vram_dispose(region, false, __func__);
+}
+
+enum vg_status vg_vram_size(struct vg_vram_handle handle, size_t *ret_bytes)
+{
+	struct vram_region *region;
+
+	CORE_NEEDED(ret_bytes);
+	enum vg_status status = vram_look(handle, __func__, &region);
+	if (status)
+		return status;
+	*ret_bytes = region->size;
+	vram_unpin(region, VRAM_READ);
+	return VG_OK;
+}
+
+enum vg_status vg_vram_handle_device(struct vg_vram_handle handle, struct vg_device **ret_device)
+{
+	struct vram_region *region;
+
+	CORE_NEEDED(ret_device);
+	enum vg_status status = vram_look(handle, __func__, &region);
+	if (status)
+		return status;
+	*ret_device = region->vram->context->device;
+	vram_unpin(region, VRAM_READ);
+	return VG_OK;
+}

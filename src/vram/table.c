@@ -1,0 +1,250 @@
+// A table that only grows: a region's place in it stays, so that a handle is looked up without a lock.
+//
+// One word says everything about a place:
+//
+//   63 … 32     31    30       29           28      27 … 20  19 … 10  9 … 0
+//   generation  live  closing  quarantined  frozen  loans    writers  readers
+//
+// It changes by compare-and-swap from a word with the handle's generation alone, so that a dead handle changes nothing. A
+// generation is used once; a place whose generations are used up is never taken again.
+#include "vram/vram.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef VRAM_GENERATIONS
+#define VRAM_GENERATIONS UINT32_MAX
+#endif
+
+enum { CHUNK = 256, CHUNKS = 16384 }; // 4 Mi regions: more than a driver gives
+
+#define READER ((uint64_t)1)
+#define READERS ((uint64_t)0x3ff)
+#define WRITER ((uint64_t)1 << 10)
+#define WRITERS (READERS << 10)
+#define LOANS ((uint64_t)0xff << 20)
+#define FROZEN ((uint64_t)1 << 28)
+#define QUARANTINED ((uint64_t)1 << 29)
+#define CLOSING ((uint64_t)1 << 30)
+#define LIVE ((uint64_t)1 << 31)
+
+static struct {
+	pthread_mutex_t lock; // of what follows, but for the chunks' addresses
+	uint32_t *unused;     // places that may be taken again
+	uint32_t unused_count, unused_capacity;
+	_Atomic uint32_t count; // places that were ever taken
+	struct vram_region *_Atomic chunks[CHUNKS];
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct vram_region *at(uint32_t index)
+{
+	return &atomic_load_explicit(&table.chunks[index / CHUNK], memory_order_acquire)[index % CHUNK];
+}
+
+static struct vram_region *find(struct vg_vram_handle handle)
+{
+	uint32_t index = (uint32_t)handle.value;
+
+	return index < atomic_load_explicit(&table.count, memory_order_acquire) ? at(index) : NULL;
+}
+
+static bool names(struct vg_vram_handle handle, uint64_t state)
+{
+	return state >> 32 == handle.value >> 32 && (state & (LIVE | CLOSING)) == LIVE;
+}
+
+// ---- places -----------------------------------------------------------------------------------------
+
+static int add_chunk(uint32_t first)
+{
+	struct vram_region *chunk = calloc(CHUNK, sizeof *chunk);
+
+	if (!chunk)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < CHUNK; i++)
+		chunk[i].index = first + i;
+	atomic_store_explicit(&table.chunks[first / CHUNK], chunk, memory_order_release);
+	return 0;
+}
+
+// Room for every place in the list of the unused ones, so that giving one back cannot fail.
+static int reserve(uint32_t places)
+{
+	if (places <= table.unused_capacity)
+		return 0;
+	uint32_t *unused = reallocarray(table.unused, places + CHUNK, sizeof *unused);
+	if (!unused)
+		return -ENOMEM;
+	table.unused = unused;
+	table.unused_capacity = places + CHUNK;
+	return 0;
+}
+
+static int take_new(uint32_t *ret_index)
+{
+	uint32_t index = table.count;
+
+	if (index == CHUNK * CHUNKS)
+		return -ENOSPC;
+	int r = reserve(index + 1);
+	if (r == 0 && index % CHUNK == 0 && !table.chunks[index / CHUNK])
+		r = add_chunk(index);
+	if (r)
+		return r;
+	atomic_store_explicit(&table.count, index + 1, memory_order_release);
+	*ret_index = index;
+	return 0;
+}
+
+int vram_table_take(struct vram_region **ret_region)
+{
+	uint32_t index;
+	int r = 0;
+
+	pthread_mutex_lock(&table.lock);
+	if (table.unused_count)
+		index = table.unused[--table.unused_count];
+	else
+		r = take_new(&index);
+	pthread_mutex_unlock(&table.lock);
+	if (r == 0)
+		*ret_region = at(index);
+	return r;
+}
+
+void vram_table_describe(struct vram_region *region, const struct vram_region *description)
+{
+	const size_t begin = offsetof(struct vram_region, vram);
+
+	memcpy((char *)region + begin, (const char *)description + begin, sizeof *region - begin);
+}
+
+struct vg_vram_handle vram_table_publish(struct vram_region *region)
+{
+	uint64_t generation = (atomic_load_explicit(&region->state, memory_order_relaxed) >> 32) + 1;
+
+	atomic_store_explicit(&region->state, generation << 32 | LIVE, memory_order_release);
+	return (struct vg_vram_handle){generation << 32 | region->index};
+}
+
+void vram_table_retire(struct vram_region *region)
+{
+	uint64_t generation = atomic_load(&region->state) >> 32;
+
+	atomic_store_explicit(&region->state, generation << 32, memory_order_release);
+	if (generation >= VRAM_GENERATIONS)
+		return; // another handle for this place would have to be one of before
+	pthread_mutex_lock(&table.lock);
+	table.unused[table.unused_count++] = region->index;
+	pthread_mutex_unlock(&table.lock);
+}
+
+// ---- pins -------------------------------------------------------------------------------------------
+
+// All who wait for a change of the state look again: who frees, and who freezes.
+static void wake(struct vram_region *region)
+{
+	syscall(SYS_futex, &region->state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+// Until none of these bits, all in the low half of the word, is set.
+static void wait_for(struct vram_region *region, uint64_t bits)
+{
+	uint64_t state;
+
+	while ((state = atomic_load(&region->state)) & bits)
+		syscall(SYS_futex, &region->state, FUTEX_WAIT_PRIVATE, (uint32_t)state, NULL, NULL, 0);
+}
+
+static int pin(struct vg_vram_handle handle, uint64_t one, uint64_t most, uint64_t refused,
+	       struct vram_region **ret_region)
+{
+	struct vram_region *region = find(handle);
+
+	if (!region)
+		return VRAM_STALE;
+	uint64_t state = atomic_load_explicit(&region->state, memory_order_relaxed);
+	do {
+		if (!names(handle, state))
+			return VRAM_STALE;
+		if (state & refused)
+			return state & refused & QUARANTINED ? VRAM_QUARANTINED : VRAM_FROZEN;
+		if ((state & most) == most)
+			return VRAM_CROWDED;
+	} while (!atomic_compare_exchange_weak_explicit(&region->state, &state, state + one, memory_order_acquire,
+							memory_order_relaxed));
+	*ret_region = region;
+	return VRAM_OK;
+}
+
+int vram_table_pin(struct vg_vram_handle handle, enum vram_use use, struct vram_region **ret_region)
+{
+	if (use == VRAM_READ)
+		return pin(handle, READER, READERS, QUARANTINED, ret_region);
+	return pin(handle, WRITER, WRITERS, QUARANTINED | FROZEN, ret_region);
+}
+
+int vram_table_look(struct vg_vram_handle handle, struct vram_region **ret_region)
+{
+	return pin(handle, READER, READERS, 0, ret_region);
+}
+
+void vram_table_unpin(struct vram_region *region, enum vram_use use)
+{
+	uint64_t one = use == VRAM_READ ? READER : WRITER;
+	uint64_t state = atomic_fetch_sub_explicit(&region->state, one, memory_order_release) - one;
+
+	// The region may be somebody else's from here on: nothing but its address is used, which stays.
+	if (state & CLOSING ? !(state & (READERS | WRITERS)) : (state & FROZEN) && use == VRAM_WRITE)
+		wake(region);
+}
+
+// ---- the end ----------------------------------------------------------------------------------------
+
+int vram_table_close(struct vg_vram_handle handle, bool with_loans, struct vram_region **ret_region)
+{
+	struct vram_region *region = find(handle);
+
+	if (!region)
+		return VRAM_STALE;
+	uint64_t state = atomic_load(&region->state);
+	do {
+		if (!names(handle, state))
+			return VRAM_STALE;
+		if (!with_loans && state & LOANS)
+			return VRAM_LENT;
+	} while (!atomic_compare_exchange_weak(&region->state, &state, state | CLOSING));
+	wait_for(region, READERS | WRITERS);
+	*ret_region = region;
+	return VRAM_OK;
+}
+
+unsigned vram_table_loans(const struct vram_region *region)
+{
+	return (atomic_load(&region->state) & LOANS) >> 20;
+}
+
+void vram_table_reopen(struct vram_region *region)
+{
+	atomic_fetch_and(&region->state, ~CLOSING);
+}
+
+bool vram_table_next(uint32_t *cursor, struct vg_vram_handle *ret_handle)
+{
+	uint32_t count = atomic_load_explicit(&table.count, memory_order_acquire);
+
+	while (*cursor < count) {
+		uint32_t index = (*cursor)++;
+		uint64_t state = atomic_load(&at(index)->state);
+		if ((state & (LIVE | CLOSING)) != LIVE)
+			continue;
+		ret_handle->value = (state >> 32) << 32 | index;
+		return true;
+	}
+	return false;
+}
