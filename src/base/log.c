@@ -1,34 +1,103 @@
 #include "base/log.h"
 
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include "base/mutex.h"
+#include "base/status.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static vg_log_fn *log_callback;
-static void *log_user;
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 1024 };
+
+struct callback {
+	vg_log_fn *call;
+	void *user;
+};
+
+struct waiting {
+	struct waiting *next;
+	enum vg_log_level level;
+	char text[];
+};
+
+static struct vg_mutex lock;
+static struct callback registered; // under the lock
+static _Thread_local unsigned held;
+static _Thread_local struct waiting *first, **end; // end: where the next one goes
 
 void vg_log_set(vg_log_fn *callback, void *user)
 {
-	pthread_mutex_lock(&lock);
-	log_callback = callback;
-	log_user = user;
-	pthread_mutex_unlock(&lock);
+	vg_mutex_take(&lock);
+	registered = (struct callback){callback, user};
+	vg_mutex_give(&lock);
+}
+
+static struct callback get_callback(void)
+{
+	vg_mutex_take(&lock);
+	struct callback callback = registered;
+	vg_mutex_give(&lock);
+	return callback;
+}
+
+// What a callback does with the library leaves the thread's last error alone.
+static void say(enum vg_log_level level, const char *text)
+{
+	struct callback callback = get_callback();
+	struct vg_kept_error kept;
+
+	if (!callback.call)
+		return;
+	vg_error_keep(&kept);
+	callback.call(callback.user, level, text);
+	vg_error_restore(&kept);
+}
+
+static void keep_for_later(enum vg_log_level level, const char *text)
+{
+	struct waiting *one = malloc(sizeof *one + strlen(text) + 1);
+
+	if (!one) // then these words are lost, and nothing else
+		return;
+	one->next = NULL;
+	one->level = level;
+	strcpy(one->text, text);
+	*(first ? end : &first) = one;
+	end = &one->next;
+}
+
+void vg_log_hold(void)
+{
+	held++;
+}
+
+void vg_log_go_on(void)
+{
+	if (--held || !first)
+		return;
+	struct waiting *one = first;
+	first = NULL; // a callback may log, too
+	for (struct waiting *next; one; one = next) {
+		next = one->next;
+		say(one->level, one->text);
+		free(one);
+	}
 }
 
 void vg_log(enum vg_log_level level, const char *format, ...)
 {
-	pthread_mutex_lock(&lock);
-	vg_log_fn *callback = log_callback;
-	void *user = log_user;
-	pthread_mutex_unlock(&lock);
-	if (!callback)
-		return;
-
-	char text[1024];
+	char text[LONGEST];
 	va_list arguments;
+
+	if (!get_callback().call)
+		return;
 	va_start(arguments, format);
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
-	callback(user, level, text);
+	if (held)
+		keep_for_later(level, text);
+	else
+		say(level, text);
 }

@@ -1,10 +1,10 @@
 // Memory resources around another one.
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/size.h"
 #include "core/resource.h"
 #include "virgate/memory_adaptor.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -158,7 +158,7 @@ enum vg_status vg_limiting_resource_used(const struct vg_memory_resource *resour
 
 struct statistics {
 	struct adaptor adaptor;
-	pthread_mutex_t lock;
+	struct vg_mutex lock;
 	struct vg_memory_statistics figures; // under it
 };
 
@@ -177,14 +177,14 @@ static enum vg_status statistics_allocate(struct vg_memory_resource *resource, s
 	struct vg_memory_statistics *f = &it->figures;
 
 	enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, function, ret_allocation);
-	pthread_mutex_lock(&it->lock);
+	vg_mutex_take(&it->lock);
 	if (status) {
 		f->failures++;
 	} else {
 		count(ret_allocation->size, &f->bytes, &f->peak_bytes, &f->total_bytes);
 		count(1, &f->buffers, &f->peak_buffers, &f->total_buffers);
 	}
-	pthread_mutex_unlock(&it->lock);
+	vg_mutex_give(&it->lock);
 	return status;
 }
 
@@ -193,20 +193,14 @@ static enum vg_status statistics_deallocate(struct vg_memory_resource *resource,
 {
 	struct statistics *it = (struct statistics *)resource;
 
-	pthread_mutex_lock(&it->lock);
+	vg_mutex_take(&it->lock);
 	it->figures.bytes -= allocation->size;
 	it->figures.buffers--;
-	pthread_mutex_unlock(&it->lock);
+	vg_mutex_give(&it->lock);
 	return core_resource_deallocate(it->adaptor.upstream, allocation, stream, function);
 }
 
-static void free_statistics(struct core_object *object)
-{
-	pthread_mutex_destroy(&((struct statistics *)object)->lock);
-	free_adaptor(object);
-}
-
-static const struct core_resource_class statistics_class = {.object = {"statistics resource", NULL, free_statistics},
+static const struct core_resource_class statistics_class = {.object = {"statistics resource", NULL, free_adaptor},
 							    .check = check_stream,
 							    .allocate = statistics_allocate,
 							    .deallocate = statistics_deallocate};
@@ -220,7 +214,6 @@ enum vg_status vg_statistics_resource_create(struct vg_memory_resource *upstream
 	enum vg_status status = create(&statistics_class, sizeof(struct statistics), upstream, __func__, &adaptor);
 	if (status)
 		return status;
-	pthread_mutex_init(&((struct statistics *)adaptor)->lock, NULL);
 	*ret_resource = &adaptor->resource;
 	return VG_OK;
 }
@@ -233,9 +226,9 @@ enum vg_status vg_statistics_resource_read(const struct vg_memory_resource *reso
 	if (core_resource_class(resource) != &statistics_class)
 		return vg_fail(VG_INVALID, 0, __func__, "a %s keeps no statistics", vg_memory_resource_name(resource));
 	struct statistics *it = (struct statistics *)resource;
-	pthread_mutex_lock(&it->lock);
+	vg_mutex_take(&it->lock);
 	*ret_statistics = it->figures;
-	pthread_mutex_unlock(&it->lock);
+	vg_mutex_give(&it->lock);
 	return VG_OK;
 }
 

@@ -1,13 +1,13 @@
 #include "core/buffer.h"
 
+#include "base/mutex.h"
 #include "core/pending.h"
 #include "core/resource.h"
 #include "core/some_context.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
-static pthread_mutex_t stream_lock = PTHREAD_MUTEX_INITIALIZER; // of the streams of buffers that have several holders
+static struct vg_mutex stream_lock; // of the streams of buffers that have several holders
 
 static enum vg_status close_buffer(struct core_object *object, const char *function)
 {
@@ -127,20 +127,20 @@ struct vg_buffer *vg_buffer_retain(struct vg_buffer *buffer)
 static void change_stream(struct vg_buffer *buffer, struct vg_stream *stream)
 {
 	core_object_retain(&stream->object);
-	pthread_mutex_lock(&stream_lock);
+	vg_mutex_take(&stream_lock);
 	struct vg_stream *before = buffer->stream;
 	buffer->stream = stream;
-	pthread_mutex_unlock(&stream_lock);
+	vg_mutex_give(&stream_lock);
 	vg_stream_destroy(before);
 }
 
 struct vg_stream *core_buffer_hold_stream(const struct vg_buffer *buffer)
 {
-	pthread_mutex_lock(&stream_lock);
+	vg_mutex_take(&stream_lock);
 	struct vg_stream *stream = buffer->stream;
 	if (stream)
 		core_object_retain(&stream->object);
-	pthread_mutex_unlock(&stream_lock);
+	vg_mutex_give(&stream_lock);
 	return stream;
 }
 

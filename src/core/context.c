@@ -30,7 +30,6 @@ static enum vg_status close_context(struct core_object *object, const char *func
 
 static void free_context(struct core_object *object)
 {
-	pthread_mutex_destroy(&((struct vg_context *)object)->green_lock);
 	free(object);
 }
 
@@ -43,7 +42,6 @@ static enum vg_status create(struct vg_device *device, const char *function, str
 	if (!context)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a context");
 	core_object_init(&context->object, &context_class);
-	pthread_mutex_init(&context->green_lock, NULL);
 	context->device = device;
 	*ret_context = context;
 	return VG_OK;
@@ -63,7 +61,7 @@ static enum vg_status hold_primary(struct vg_context *context, const char *funct
 
 enum vg_status vg_context_primary(struct vg_device *device, struct vg_context **ret_context)
 {
-	struct vg_context *context;
+	struct vg_context *context = NULL;
 
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_context);
@@ -144,7 +142,7 @@ enum vg_status vg_context_create(struct vg_device *device, const struct vg_conte
 				 struct vg_context **ret_context)
 {
 	struct vg_context_options o;
-	struct vg_context *context;
+	struct vg_context *context = NULL;
 
 	CORE_NEEDED(device);
 	CORE_NEEDED(ret_context);
@@ -178,7 +176,7 @@ enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, const c
 				   struct vg_context **ret_context)
 {
 	struct vg_device *device = NULL;
-	struct vg_context *context;
+	struct vg_context *context = NULL;
 
 	enum vg_status status = find_device(identity, function, &device);
 	if (status == VG_OK)

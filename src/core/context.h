@@ -1,7 +1,7 @@
 // A context, as this room sees it.
 #pragma once
-#include <pthread.h>
 
+#include "base/mutex.h"
 #include "core/device.h"
 #include "core/object.h"
 #include "virgate/context.h"
@@ -14,7 +14,7 @@ struct vg_context {
 	CUcontext handle;
 	CUcontext identity;	    // as the program knows it
 	CUgreenCtx green;	    // NULL: an ordinary context
-	pthread_mutex_t green_lock; // the driver does not serialise calls on a green context
+	struct vg_mutex green_lock; // the driver does not serialise calls on a green context
 	bool primary;		    // the device's primary context was retained, to be released
 	bool borrowed;		    // nothing else is ours to destroy
 };

@@ -1,5 +1,6 @@
 #include "core/core.h"
 
+#include "base/mutex.h"
 #include "base/status.h"
 #include "core/device.h"
 #include "core/error.h"
@@ -41,18 +42,22 @@ static enum vg_status open_locked(const char *function)
 
 enum vg_status core_open(const char *function)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct vg_mutex lock;
 	static _Atomic(bool) open;
 	enum vg_status status = VG_OK;
 
 	if (open)
 		return VG_OK;
-	pthread_mutex_lock(&lock);
-	if (!open) {
+	bool whole = vg_mutex_take(&lock);
+	if (!whole && !open)
+		status = vg_fail(VG_STATE, 0, function,
+				 "another thread was opening the driver when this process was forked: open it before, or "
+				 "start a program of its own (exec)");
+	else if (!open) {
 		status = open_locked(function);
 		open = status == VG_OK;
 	}
-	pthread_mutex_unlock(&lock);
+	vg_mutex_give(&lock);
 	return status;
 }
 

@@ -1,13 +1,13 @@
 // The memory resource of a device, for allocations that name none.
+#include "base/mutex.h"
 #include "core/buffer.h"
 #include "core/device.h"
 #include "core/resource.h"
 #include "virgate/memory_pool.h"
 #include "virgate/memory_resource.h"
 
-#include <pthread.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of every device's memory_resource
+static struct vg_mutex lock; // of every device's memory_resource
 
 static enum vg_status choose(struct vg_device *device, struct vg_memory_resource **ret_resource)
 {
@@ -33,7 +33,7 @@ static enum vg_status find(struct vg_device *device, struct vg_memory_resource *
 	enum vg_status status = VG_OK;
 	struct vg_memory_resource *closed = NULL;
 
-	pthread_mutex_lock(&lock);
+	vg_mutex_take(&lock);
 	if (device->memory_resource && atomic_load(&device->memory_resource->object.closed)) {
 		closed = device->memory_resource; // the program closed what it got from us
 		device->memory_resource = NULL;
@@ -42,7 +42,7 @@ static enum vg_status find(struct vg_device *device, struct vg_memory_resource *
 		status = choose(device, &device->memory_resource);
 	if (status == VG_OK)
 		*ret_resource = vg_memory_resource_retain(device->memory_resource);
-	pthread_mutex_unlock(&lock);
+	vg_mutex_give(&lock);
 	vg_memory_resource_destroy(closed);
 	return status;
 }
@@ -60,10 +60,10 @@ enum vg_status vg_device_set_memory_resource(struct vg_device *device, struct vg
 	if (resource)
 		CORE_USABLE(resource, "resource");
 	vg_memory_resource_retain(resource);
-	pthread_mutex_lock(&lock);
+	vg_mutex_take(&lock);
 	struct vg_memory_resource *before = device->memory_resource;
 	device->memory_resource = resource;
-	pthread_mutex_unlock(&lock);
+	vg_mutex_give(&lock);
 	vg_memory_resource_destroy(before);
 	return VG_OK;
 }

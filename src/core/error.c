@@ -1,6 +1,7 @@
 #include "core/error.h"
 
-#include <pthread.h>
+#include "base/mutex.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -8,17 +9,17 @@
 // Another thread's failure may stand in it too: the log is the process's, as its entries say.
 static void add_driver_log(void)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct vg_mutex lock;
 	static CUlogIterator seen;
 	char log[4096];
 	size_t size = sizeof log;
 
-	pthread_mutex_lock(&lock);
+	vg_mutex_take(&lock);
 	if (core_driver->cuLogsDumpToMemory(&seen, log, &size, 0) == CUDA_SUCCESS && size > 0 && size < sizeof log) {
 		log[size] = '\0';
 		vg_fail_log(log);
 	}
-	pthread_mutex_unlock(&lock);
+	vg_mutex_give(&lock);
 }
 
 enum vg_status core_driver_failed(CUresult result, const char *function, const char *call, const char *format, ...)

@@ -1,9 +1,9 @@
 // Memory that graphs allocate: one resource a device.
+#include "base/mutex.h"
 #include "core/device.h"
 #include "core/resource.h"
 #include "virgate/memory_resource.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 struct graph_resource {
@@ -73,11 +73,11 @@ static const struct core_resource_class graph_class = {.object = {"graph memory 
 // The list holds a reference for ever, as devices live for ever.
 static struct graph_resource *find(struct vg_device *device)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct vg_mutex lock;
 	static struct graph_resource *list;
 	struct graph_resource *it;
 
-	pthread_mutex_lock(&lock);
+	vg_mutex_take(&lock);
 	for (it = list; it && it->device != device; it = it->next)
 		;
 	if (!it && (it = calloc(1, sizeof *it))) {
@@ -91,7 +91,7 @@ static struct graph_resource *find(struct vg_device *device)
 	}
 	if (it)
 		core_object_retain(&it->resource.object);
-	pthread_mutex_unlock(&lock);
+	vg_mutex_give(&lock);
 	return it;
 }
 

@@ -1,11 +1,11 @@
 #include "virgate/graphics.h"
 
+#include "base/mutex.h"
 #include "core/buffer.h"
 #include "core/context.h"
 #include "core/error.h"
 #include "core/stream.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 struct vg_graphics_resource {
@@ -13,7 +13,7 @@ struct vg_graphics_resource {
 	struct vg_context *context; // held
 	CUgraphicsResource handle;
 	bool image;
-	pthread_mutex_t lock; // for what follows, and the driver's calls that change it
+	struct vg_mutex lock; // for what follows, and the driver's calls that change it
 	bool mapped;
 	struct vg_stream *stream; // held while mapped: where it was mapped
 	struct vg_buffer *buffer; // while mapped as one; it holds us, not we it
@@ -55,9 +55,9 @@ static enum vg_status close_resource(struct core_object *object, const char *fun
 {
 	struct vg_graphics_resource *resource = (struct vg_graphics_resource *)object;
 
-	pthread_mutex_lock(&resource->lock);
+	vg_mutex_take(&resource->lock);
 	enum vg_status status = resource->handle ? unregister_locked(resource, NULL, function) : VG_OK;
-	pthread_mutex_unlock(&resource->lock);
+	vg_mutex_give(&resource->lock);
 	return status;
 }
 
@@ -67,7 +67,6 @@ static void free_resource(struct core_object *object)
 
 	vg_stream_destroy(resource->stream);
 	core_object_release(&resource->context->object);
-	pthread_mutex_destroy(&resource->lock);
 	free(resource);
 }
 
@@ -101,7 +100,6 @@ static enum vg_status new_resource(struct vg_context *context, bool image, const
 	if (!resource)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graphics resource");
 	core_object_init(&resource->object, &graphics_class);
-	pthread_mutex_init(&resource->lock, NULL);
 	core_object_retain(&context->object);
 	resource->context = context;
 	resource->image = image;
@@ -203,13 +201,13 @@ static enum vg_status unmap_buffer(void *user, const struct vg_allocation *alloc
 	struct vg_graphics_resource *resource = user;
 	enum vg_status status = VG_OK;
 
-	pthread_mutex_lock(&resource->lock);
+	vg_mutex_take(&resource->lock);
 	// Unmapped meanwhile, and perhaps mapped again: then it is another buffer's.
 	if (resource->buffer && resource->buffer->address == allocation->address && resource->buffer->object.released)
 		status = unmap_locked(resource, stream, "vg_buffer_close");
 	if (status) // mapped still, and the buffer may be gone before it is tried again
 		resource->buffer = NULL;
-	pthread_mutex_unlock(&resource->lock);
+	vg_mutex_give(&resource->lock);
 	return status;
 }
 
@@ -262,14 +260,14 @@ enum vg_status vg_graphics_resource_map(struct vg_graphics_resource *resource, s
 		return vg_fail(VG_UNSUPPORTED, 0, __func__,
 			       "an image has no address: use vg_graphics_resource_map_array()");
 	CORE_ENTER(scope, resource->context->handle);
-	pthread_mutex_lock(&resource->lock);
+	vg_mutex_take(&resource->lock);
 	enum vg_status status = map_locked(resource, stream, __func__);
 	if (status == VG_OK) {
 		status = wrap_locked(resource, __func__, ret_buffer);
 		if (status)
 			undo_map_locked(resource);
 	}
-	pthread_mutex_unlock(&resource->lock);
+	vg_mutex_give(&resource->lock);
 	return status;
 }
 
@@ -282,7 +280,7 @@ enum vg_status vg_graphics_resource_map_array(struct vg_graphics_resource *resou
 	if (!resource->image)
 		return vg_fail(VG_UNSUPPORTED, 0, __func__, "a buffer is no array: use vg_graphics_resource_map()");
 	CORE_ENTER(scope, resource->context->handle);
-	pthread_mutex_lock(&resource->lock);
+	vg_mutex_take(&resource->lock);
 	enum vg_status status = map_locked(resource, stream, __func__);
 	if (status == VG_OK) {
 		CUresult r =
@@ -293,7 +291,7 @@ enum vg_status vg_graphics_resource_map_array(struct vg_graphics_resource *resou
 			undo_map_locked(resource);
 		}
 	}
-	pthread_mutex_unlock(&resource->lock);
+	vg_mutex_give(&resource->lock);
 	return status;
 }
 
@@ -302,11 +300,11 @@ enum vg_status vg_graphics_resource_unmap(struct vg_graphics_resource *resource,
 	CORE_USABLE(resource, "resource");
 	if (stream)
 		CORE_USABLE(stream, "stream");
-	pthread_mutex_lock(&resource->lock);
+	vg_mutex_take(&resource->lock);
 	enum vg_status status = resource->mapped
 					? unmap_locked(resource, stream, __func__)
 					: vg_fail(VG_STATE, 0, __func__, "the graphics resource is not mapped");
-	pthread_mutex_unlock(&resource->lock);
+	vg_mutex_give(&resource->lock);
 	return status;
 }
 
@@ -315,9 +313,9 @@ enum vg_status vg_graphics_resource_close(struct vg_graphics_resource *resource,
 	CORE_NEEDED(resource);
 	if (stream)
 		CORE_USABLE(stream, "stream");
-	pthread_mutex_lock(&resource->lock);
+	vg_mutex_take(&resource->lock);
 	enum vg_status status = resource->handle ? unregister_locked(resource, stream, __func__) : VG_OK;
-	pthread_mutex_unlock(&resource->lock);
+	vg_mutex_give(&resource->lock);
 	return status ? status : core_object_close(&resource->object, __func__);
 }
 
@@ -330,9 +328,9 @@ int vg_graphics_resource_is_mapped(struct vg_graphics_resource *resource)
 {
 	if (!resource)
 		return 0;
-	pthread_mutex_lock(&resource->lock);
+	vg_mutex_take(&resource->lock);
 	bool mapped = resource->mapped;
-	pthread_mutex_unlock(&resource->lock);
+	vg_mutex_give(&resource->lock);
 	return mapped;
 }
 

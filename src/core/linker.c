@@ -19,7 +19,12 @@ static void drop_native(struct vg_linker *linker)
 
 static enum vg_status close_linker(struct core_object *object, const char *function)
 {
-	drop_native((struct vg_linker *)object);
+	struct vg_linker *linker = (struct vg_linker *)object;
+
+	// What a tool was at when this process was forked, it cannot give back.
+	if (vg_mutex_take(&linker->linking))
+		drop_native(linker);
+	vg_mutex_give(&linker->linking);
 	return VG_OK;
 }
 
@@ -31,7 +36,6 @@ static void free_linker(struct core_object *object)
 		core_object_release(&linker->codes[i]->object);
 	core_arguments_finish(&linker->arguments);
 	core_arguments_finish(&linker->shown);
-	pthread_mutex_destroy(&linker->linking);
 	free(linker->codes);
 	free(linker->error_log);
 	free(linker->info_log);
@@ -106,7 +110,6 @@ enum vg_status core_linker_create(struct vg_object_code *const *codes, size_t co
 	if (!linker)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a linker");
 	core_object_init(&linker->object, &linker_class);
-	pthread_mutex_init(&linker->linking, NULL);
 	linker->device = options->device;
 	linker->name = strdup(options->name ? options->name : "<default linker>");
 	enum vg_status status = linker->name ? choose_backend(linker, options->backend, function)
@@ -172,14 +175,20 @@ enum vg_status core_linker_link(struct vg_linker *linker, enum vg_code_type targ
 	enum vg_status status = check_target(linker, target, function);
 	if (status)
 		return status;
-	pthread_mutex_lock(&linker->linking);
-	drop_native(linker);
-	free(linker->error_log);
-	free(linker->info_log);
-	linker->error_log = linker->info_log = NULL;
-	status = linker->backend == VG_BACKEND_NVJITLINK ? core_nvjitlink_link(linker, target, function, ret_compiled)
-							 : core_driver_link(linker, function, ret_compiled);
-	pthread_mutex_unlock(&linker->linking);
+	if (vg_mutex_take(&linker->linking)) {
+		drop_native(linker);
+		free(linker->error_log);
+		free(linker->info_log);
+		linker->error_log = linker->info_log = NULL;
+		status = linker->backend == VG_BACKEND_NVJITLINK
+				 ? core_nvjitlink_link(linker, target, function, ret_compiled)
+				 : core_driver_link(linker, function, ret_compiled);
+	} else {
+		status = vg_fail(VG_STATE, 0, function,
+				 "another thread was linking with \"%s\" when this process was forked: create a linker here",
+				 linker->name);
+	}
+	vg_mutex_give(&linker->linking);
 	return status;
 }
 

@@ -1,5 +1,6 @@
 // A linker, as this room sees it.
 #pragma once
+#include "base/mutex.h"
 #include "core/program.h"
 #include "virgate/linker.h"
 
@@ -20,7 +21,7 @@ struct vg_linker {
 	} jit[CORE_LINKER_JIT];
 	unsigned jit_count;
 
-	pthread_mutex_t linking; // what follows is of the last link
+	struct vg_mutex linking; // what follows is of the last link
 	char *error_log, *info_log;
 	void *native;
 	struct core_arguments shown; // by vg_linker_arguments()

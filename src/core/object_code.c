@@ -23,7 +23,6 @@ static void free_code(struct core_object *object)
 {
 	struct vg_object_code *code = (struct vg_object_code *)object;
 
-	pthread_mutex_destroy(&code->loading);
 	free(code->name);
 	free(code->data);
 	free(code->path);
@@ -70,7 +69,6 @@ static enum vg_status create(enum vg_code_type type, const char *name, const str
 	if (!code)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for object code");
 	core_object_init(&code->object, &code_class);
-	pthread_mutex_init(&code->loading, NULL);
 	code->type = type;
 	code->name = strdup(options->name ? options->name : name);
 	code->symbols = core_symbols_copy(options->symbols, options->symbol_count);
@@ -229,13 +227,13 @@ enum vg_status core_object_code_load(struct vg_object_code *code, const char *fu
 		status = core_open(function);
 		if (status)
 			return status;
-		pthread_mutex_lock(&code->loading);
+		vg_mutex_take(&code->loading);
 		library = atomic_load(&code->library);
 		if (!library)
 			status = load_locked(code, function, &library);
 		if (status == VG_OK)
 			atomic_store(&code->library, library);
-		pthread_mutex_unlock(&code->loading);
+		vg_mutex_give(&code->loading);
 	}
 	if (status == VG_OK)
 		*ret_library = library;

@@ -1,7 +1,7 @@
 // Object code, as this room sees it.
 #pragma once
-#include <pthread.h>
 
+#include "base/mutex.h"
 #include "core/core.h"
 #include "core/object.h"
 #include "virgate/object_code.h"
@@ -23,7 +23,7 @@ struct vg_object_code {
 	char *path;
 	struct vg_symbol *symbols; // in one block with their texts
 	size_t symbol_count;
-	pthread_mutex_t loading;    // one thread loads
+	struct vg_mutex loading;    // one thread loads
 	_Atomic(CUlibrary) library; // NULL until then
 	char log[8192];		    // the driver's compiler writes here, whenever it compiles for another device
 };

@@ -1,8 +1,8 @@
 #include "core/pending.h"
 
 #include "base/log.h"
+#include "base/mutex.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 struct pending {
@@ -12,9 +12,9 @@ struct pending {
 	struct pending *next;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vg_mutex lock;
 // Taken before `lock`, by whoever frees what waited, and by whoever begins a capture.
-static pthread_mutex_t freeing = PTHREAD_MUTEX_INITIALIZER;
+static struct vg_mutex freeing;
 static _Atomic(struct pending *) list; // changed under the lock
 
 bool core_pending_needed(struct vg_stream *stream)
@@ -34,37 +34,37 @@ enum vg_status core_pending_add(struct vg_memory_resource *resource, const struc
 			       "no memory to note %zu bytes that are to be freed after a capture", allocation->size);
 	core_object_retain(&stream->object);
 	*pending = (struct pending){vg_memory_resource_retain(resource), stream, *allocation, NULL};
-	pthread_mutex_lock(&lock);
+	vg_mutex_take(&lock);
 	pending->next = atomic_load(&list);
 	atomic_store(&list, pending);
-	pthread_mutex_unlock(&lock);
+	vg_mutex_give(&lock);
 	return VG_OK;
 }
 
 void core_pending_hold(void)
 {
-	pthread_mutex_lock(&freeing);
+	vg_mutex_take(&freeing);
 }
 
 void core_pending_go_on(void)
 {
-	pthread_mutex_unlock(&freeing);
+	vg_mutex_give(&freeing);
 }
 
 void core_pending_retry(void)
 {
 	if (__builtin_expect(!atomic_load_explicit(&list, memory_order_relaxed), 1))
 		return;
-	pthread_mutex_lock(&lock);
+	vg_mutex_take(&lock);
 	struct pending *waiting = atomic_exchange(&list, NULL);
-	pthread_mutex_unlock(&lock);
+	vg_mutex_give(&lock);
 	// What still cannot be freed comes back to the list by itself.
 	for (struct pending *next; waiting; waiting = next) {
 		next = waiting->next;
-		pthread_mutex_lock(&freeing);
+		vg_mutex_take(&freeing);
 		enum vg_status status =
 			core_resource_deallocate(waiting->resource, &waiting->allocation, waiting->stream, "destroy");
-		pthread_mutex_unlock(&freeing);
+		vg_mutex_give(&freeing);
 		if (status)
 			vg_log(VG_LOG_WARNING, "freeing a buffer after a capture: %s", vg_last_error()->text);
 		vg_memory_resource_destroy(waiting->resource);

@@ -67,7 +67,6 @@ static void free_pool(struct core_object *object)
 {
 	struct core_pool *pool = (struct core_pool *)object;
 
-	pthread_mutex_destroy(&pool->lock);
 	free(pool);
 }
 
@@ -98,7 +97,6 @@ struct core_pool *core_pool_new(const struct core_resource_class *class, struct 
 								  .host_accessible = class != &core_device_pool,
 								  .managed = class == &core_managed_pool};
 	pool->device = device;
-	pthread_mutex_init(&pool->lock, NULL);
 	return pool;
 }
 

@@ -1,7 +1,7 @@
 // A pool of the driver, as this room sees it.
 #pragma once
-#include <pthread.h>
 
+#include "base/mutex.h"
 #include "core/device.h"
 #include "core/resource.h"
 #include "virgate/memory_pool.h"
@@ -16,7 +16,7 @@ struct core_pool {
 	bool owned, shareable, imported;
 	bool has_uuid; // under the registry's lock when imported
 	unsigned char uuid[16];
-	pthread_mutex_t lock;
+	struct vg_mutex lock;
 	struct core_import *imports; // under `lock`
 };
 

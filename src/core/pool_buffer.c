@@ -101,7 +101,7 @@ enum vg_status core_import_drop(struct core_pool *pool, struct core_import *impo
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r)
 		return core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "");
-	pthread_mutex_lock(&pool->lock);
+	vg_mutex_take(&pool->lock);
 	bool last = --import->users == 0;
 	if (last)
 		unlink_import(pool, import);
@@ -110,7 +110,7 @@ enum vg_status core_import_drop(struct core_pool *pool, struct core_import *impo
 		call = last ? "cuMemFreeAsync" : "cuEventRecord";
 		r = last ? core_driver->cuMemFreeAsync(import->address, stream->handle) : leave_mark(import, stream);
 	}
-	pthread_mutex_unlock(&pool->lock);
+	vg_mutex_give(&pool->lock);
 	if (last)
 		free_import(import);
 	return r ? core_driver_failed(r, function, call, "a buffer that was imported") : VG_OK;
@@ -161,13 +161,13 @@ static enum vg_status find_or_map(struct core_pool *pool, const struct vg_buffer
 {
 	enum vg_status status = VG_OK;
 
-	pthread_mutex_lock(&pool->lock);
+	vg_mutex_take(&pool->lock);
 	struct core_import *import = find_import(pool, descriptor->payload);
 	if (import)
 		import->users++;
 	else
 		status = map(pool, descriptor, stream, function, &import);
-	pthread_mutex_unlock(&pool->lock);
+	vg_mutex_give(&pool->lock);
 	if (status == VG_OK)
 		*ret_import = import;
 	return status;

@@ -74,7 +74,7 @@ struct entry {
 	struct entry *next;
 };
 
-static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vg_mutex registry_lock;
 static struct entry *registry;
 
 // A reference to the live pool of that name, or NULL. With the lock held.
@@ -91,14 +91,14 @@ void core_pool_forget(struct core_pool *pool)
 {
 	struct entry **link = &registry, *mine = NULL;
 
-	pthread_mutex_lock(&registry_lock);
+	vg_mutex_take(&registry_lock);
 	while (*link && (*link)->pool != pool)
 		link = &(*link)->next;
 	if (*link) {
 		mine = *link;
 		*link = mine->next;
 	}
-	pthread_mutex_unlock(&registry_lock);
+	vg_mutex_give(&registry_lock);
 	free(mine);
 }
 
@@ -106,11 +106,11 @@ enum vg_status vg_memory_pool_uuid(const struct vg_memory_resource *resource, un
 {
 	CORE_POOL(pool, resource);
 	CORE_NEEDED(ret_uuid);
-	pthread_mutex_lock(&registry_lock);
+	vg_mutex_take(&registry_lock);
 	bool has = pool->has_uuid;
 	if (has)
 		memcpy(ret_uuid, pool->uuid, sizeof pool->uuid);
-	pthread_mutex_unlock(&registry_lock);
+	vg_mutex_give(&registry_lock);
 	return has ? VG_OK
 		   : vg_fail(VG_STATE, 0, __func__,
 			     "the pool has no UUID: it is not shareable, or was imported and not registered");
@@ -128,9 +128,9 @@ enum vg_status vg_memory_pool_register(struct vg_memory_resource *resource, cons
 	struct entry *entry = malloc(sizeof *entry);
 	if (!entry)
 		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory to register a pool");
-	pthread_mutex_lock(&registry_lock);
+	vg_mutex_take(&registry_lock);
 	if (atomic_load(&resource->object.closed)) { // meanwhile: it would stay in the registry for ever
-		pthread_mutex_unlock(&registry_lock);
+		vg_mutex_give(&registry_lock);
 		free(entry);
 		CORE_USABLE(resource, "pool");
 	}
@@ -145,7 +145,7 @@ enum vg_status vg_memory_pool_register(struct vg_memory_resource *resource, cons
 		known = pool;
 		core_object_retain(&pool->resource.object);
 	}
-	pthread_mutex_unlock(&registry_lock);
+	vg_mutex_give(&registry_lock);
 	free(entry);
 	if (!known)
 		return vg_fail(VG_INVALID, 0, __func__, "the pool has another UUID already");
@@ -157,9 +157,9 @@ enum vg_status vg_memory_pool_find(const unsigned char uuid[16], struct vg_memor
 {
 	CORE_NEEDED(uuid);
 	CORE_NEEDED(ret_pool);
-	pthread_mutex_lock(&registry_lock);
+	vg_mutex_take(&registry_lock);
 	struct core_pool *pool = find(uuid);
-	pthread_mutex_unlock(&registry_lock);
+	vg_mutex_give(&registry_lock);
 	if (!pool)
 		return vg_fail(VG_NOT_FOUND, 0, __func__,
 			       "no pool of this UUID is registered: import it, and register it");

@@ -18,7 +18,12 @@ static void drop_native(struct vg_program *program)
 
 static enum vg_status close_program(struct core_object *object, const char *function)
 {
-	drop_native((struct vg_program *)object);
+	struct vg_program *program = (struct vg_program *)object;
+
+	// What a tool was at when this process was forked, it cannot give back.
+	if (vg_mutex_take(&program->compiling))
+		drop_native(program);
+	vg_mutex_give(&program->compiling);
 	return VG_OK;
 }
 
@@ -33,7 +38,6 @@ static void free_program(struct core_object *object)
 	vg_linker_destroy(program->linker);
 	core_arguments_finish(&program->arguments);
 	core_arguments_finish(&program->shown);
-	pthread_mutex_destroy(&program->compiling);
 	free(program->modules);
 	free(program->log);
 	free(program->name);
@@ -152,7 +156,6 @@ enum vg_status vg_program_create(enum vg_source_type type, const void *source, s
 	if (!program)
 		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a program");
 	core_object_init(&program->object, &program_class);
-	pthread_mutex_init(&program->compiling, NULL);
 	program->type = type;
 	program->name = strdup(name);
 	program->source = copy(source, source_size);
@@ -265,13 +268,18 @@ enum vg_status vg_program_compile(struct vg_program *program, enum vg_code_type 
 		status = check_names(program, &o.name_expressions, __func__);
 	if (status)
 		return status;
-	pthread_mutex_lock(&program->compiling);
-	drop_native(program);
-	free(program->log);
-	program->log = NULL;
-	program->pch_status = VG_PCH_NONE;
-	status = produce(program, target, &o, &compiled);
-	pthread_mutex_unlock(&program->compiling);
+	if (vg_mutex_take(&program->compiling)) {
+		drop_native(program);
+		free(program->log);
+		program->log = NULL;
+		program->pch_status = VG_PCH_NONE;
+		status = produce(program, target, &o, &compiled);
+	} else {
+		status = vg_fail(VG_STATE, 0, __func__,
+				 "another thread was compiling program \"%s\" when this process was forked: create one here",
+				 program->name);
+	}
+	vg_mutex_give(&program->compiling);
 	return core_object_code_adopt(status, target, program->name, &compiled, __func__, ret_code);
 }
 

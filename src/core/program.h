@@ -1,7 +1,7 @@
 // A program, as this room sees it.
 #pragma once
-#include <pthread.h>
 
+#include "base/mutex.h"
 #include "core/object_code.h"
 #include "core/options.h"
 #include "virgate/program.h"
@@ -25,7 +25,7 @@ struct vg_program {
 	struct core_arguments arguments; // whatever the target
 	struct vg_linker *linker;	 // of PTX: held
 
-	pthread_mutex_t compiling; // what follows is of the last compilation
+	struct vg_mutex compiling; // what follows is of the last compilation
 	char *log;
 	enum vg_pch_status pch_status;
 	void *native;

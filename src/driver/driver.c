@@ -1,9 +1,9 @@
 #include "driver/driver.h"
 
+#include "base/mutex.h"
 #include "driver/library.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -54,11 +54,11 @@ static int load(struct vg_driver *driver, char *problem, size_t capacity)
 
 int vg_driver_load(const struct vg_driver **ret_driver, char *problem, size_t capacity)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct vg_mutex lock;
 	static struct vg_driver *loaded;
 	int r = 0;
 
-	pthread_mutex_lock(&lock);
+	vg_mutex_take(&lock);
 	if (!loaded) {
 		struct vg_driver *driver = calloc(1, sizeof *driver);
 		r = driver ? load(driver, problem, capacity) : VG_DRIVER_ABSENT;
@@ -69,7 +69,7 @@ int vg_driver_load(const struct vg_driver **ret_driver, char *problem, size_t ca
 		else
 			loaded = driver;
 	}
-	pthread_mutex_unlock(&lock);
+	vg_mutex_give(&lock);
 	if (r == 0)
 		*ret_driver = loaded;
 	return r;

@@ -1,9 +1,9 @@
 #include "driver/nvml.h"
 
+#include "base/mutex.h"
 #include "driver/library.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 
 static nvmlReturn_t not_found(void)
@@ -34,14 +34,14 @@ static int load(struct vg_nvml *nvml, char *problem, size_t capacity)
 
 int vg_nvml_load(const struct vg_nvml **ret_nvml, char *problem, size_t capacity)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct vg_mutex lock;
 	static struct vg_nvml nvml;
 	static bool loaded;
 
-	pthread_mutex_lock(&lock);
+	vg_mutex_take(&lock);
 	int r = loaded ? 0 : load(&nvml, problem, capacity);
 	loaded = r == 0;
-	pthread_mutex_unlock(&lock);
+	vg_mutex_give(&lock);
 	if (r == 0)
 		*ret_nvml = &nvml;
 	return r;

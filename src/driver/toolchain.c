@@ -1,10 +1,10 @@
 #include "driver/toolchain.h"
 
+#include "base/mutex.h"
 #include "driver/library.h"
 
 #include <dlfcn.h>
 #include <link.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,13 +108,13 @@ static int version_fails(const struct tool *tool, const char *path, char *proble
 	}                                                                                                              \
 	int vg_##tool##_load(const struct vg_##tool **ret_table, char *problem, size_t capacity)                       \
 	{                                                                                                              \
-		static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;                                               \
+		static struct vg_mutex lock;                                               \
 		static char path[LIBRARY_PATH];                                                                        \
 		static struct vg_##tool loaded;                                                                        \
 		static bool done;                                                                                      \
 		void *library;                                                                                         \
                                                                                                                        \
-		pthread_mutex_lock(&lock);                                                                             \
+		vg_mutex_take(&lock);                                                                             \
 		if (!done && (library = open_tool(&tool##_tool, path, problem, capacity))) {                           \
 			loaded.path = path_of(library, path);                                                          \
 			done = fill_##tool(&loaded, library, problem, capacity) == 0;                                  \
@@ -122,7 +122,7 @@ static int version_fails(const struct tool *tool, const char *path, char *proble
 				dlclose(library);                                                                      \
 		}                                                                                                      \
 		int r = done ? 0 : 1;                                                                                  \
-		pthread_mutex_unlock(&lock);                                                                           \
+		vg_mutex_give(&lock);                                                                           \
 		if (r == 0)                                                                                            \
 			*ret_table = &loaded;                                                                          \
 		return r;                                                                                              \

@@ -253,6 +253,54 @@ TEST(damaged_entries_are_compiled_anew)
 	vg_compile_cache_destroy(cache);
 }
 
+struct listener {
+	struct vg_compile_cache *cache;
+	struct vg_program *program;
+	int heard;
+};
+
+// Uses what the words are about, and fails at something else.
+static void compile_again(void *user, enum vg_log_level level, const char *text)
+{
+	struct vg_compile_options how = {sizeof how, .cache = ((struct listener *)user)->cache};
+	struct listener *it = user;
+	struct vg_object_code *code;
+
+	CHECK_CONTAINS(text, "is damaged: it is compiled anew");
+	it->heard++;
+	OK(vg_program_compile(it->program, VG_CODE_PTX, &how, &code));
+	vg_object_code_destroy(code);
+	CHECK_INT(vg_compile_cache_clear(NULL), VG_INVALID);
+}
+
+TEST(who_hears_the_log_may_use_the_program_it_is_about)
+{
+	static const char text[] = "__global__ void k() {}";
+	struct vg_program_options options = {sizeof options, .arch = "sm_90", .name = "listen"};
+	struct listener it = {.cache = cache_of(0)};
+	struct vg_compile_options how = {sizeof how, .cache = it.cache};
+	struct vg_object_code *code;
+
+	vg_object_code_destroy(compile(it.cache, "d", VG_CODE_PTX)); // skips where there is no NVRTC
+	OK(vg_compile_cache_clear(it.cache));
+	OK(vg_program_create(VG_SOURCE_CXX, text, strlen(text), &options, &it.program));
+	OK(vg_program_compile(it.program, VG_CODE_PTX, &how, &code));
+	vg_object_code_destroy(code);
+	flip(entry(), 0);
+	REFUSED(vg_program_compile(it.program, VG_CODE_PTX, &how, NULL), VG_INVALID, "ret_code is NULL");
+	vg_log_set(compile_again, &it);
+	alarm(60); // it would wait for itself
+	OK(vg_program_compile(it.program, VG_CODE_PTX, &how, &code));
+	alarm(0);
+	vg_log_set(NULL, NULL);
+	CHECK_INT(it.heard, 1);
+	CHECK_CONTAINS(vg_last_error()->text, "ret_code is NULL"); // not the callback's failure
+	CHECK_INT(statistics_of(it.cache).damaged, 1);
+	vg_object_code_destroy(code);
+	vg_program_destroy(it.program);
+	vg_compile_cache_destroy(it.cache);
+}
+
 static void age(const char *path, time_t seconds)
 {
 	struct timespec times[2] = {{seconds, 0}, {seconds, 0}};

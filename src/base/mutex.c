@@ -1,0 +1,46 @@
+#include "base/mutex.h"
+
+#include "base/log.h"
+
+#include <pthread.h>
+
+static uint32_t forks;		// above this process
+static struct vg_lock renewing; // of mutexes of the process that this one is a copy of
+
+// Only the thread that called fork() is here.
+static void note_fork(void)
+{
+	forks++;
+	renewing.word = 0;
+}
+
+__attribute__((constructor)) static void follow_forks(void)
+{
+	pthread_atfork(NULL, NULL, note_fork);
+}
+
+static void renew(struct vg_mutex *mutex)
+{
+	vg_lock_take(&renewing);
+	if (mutex->forks != forks) {
+		mutex->orphaned |= mutex->lock.word != 0;
+		mutex->lock.word = 0;
+		__atomic_store_n(&mutex->forks, forks, __ATOMIC_RELEASE);
+	}
+	vg_lock_give(&renewing);
+}
+
+bool vg_mutex_take(struct vg_mutex *mutex)
+{
+	vg_log_hold();
+	if (__builtin_expect(__atomic_load_n(&mutex->forks, __ATOMIC_ACQUIRE) != forks, 0))
+		renew(mutex);
+	vg_lock_take(&mutex->lock);
+	return !mutex->orphaned;
+}
+
+void vg_mutex_give(struct vg_mutex *mutex)
+{
+	vg_lock_give(&mutex->lock);
+	vg_log_go_on();
+}
