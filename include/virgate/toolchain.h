@@ -23,8 +23,9 @@ struct vg_toolchain {
 	int major, minor;
 };
 /* Which library a back end is, loaded if it was not: the file that VIRGATE_NVRTC, VIRGATE_NVVM or VIRGATE_NVJITLINK
- * names, else of the toolkit at CUDA_HOME or CUDA_PATH, of the dynamic linker's folders, or of /usr/local/cuda.
- * INVALID, NOT_FOUND (says what to install), NO_DRIVER. Any thread. */
+ * names, else of the toolkit at CUDA_HOME or CUDA_PATH, of the dynamic linker's folders, or of /usr/local/cuda: the
+ * first that is new enough. INVALID, NOT_FOUND (says what was found and does not serve, and what to install),
+ * NO_DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_toolchain_find(enum vg_backend backend, struct vg_toolchain *ret_toolchain);
 
 /* An option that a tool has a default of its own for. */

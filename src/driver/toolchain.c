@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,117 +30,166 @@ static const char *nonempty(const char *variable)
 	return value && *value ? value : NULL;
 }
 
-// In a toolkit's folder; NULL if it has none that loads.
-static void *open_in(const char *root, const struct tool *tool, char *ret_path)
-{
-	static const char *const folders[] = {"lib64", "lib", "targets/x86_64-linux/lib", "nvvm/lib64"};
-	void *library = NULL;
+// The table of an opened library; 1 with what keeps it from serving.
+typedef int fill_fn(void *table, const char *path, void *library, char *why, size_t capacity);
 
-	for (size_t i = 0; root && i < sizeof folders / sizeof *folders; i++)
-		for (const char *const *file = tool->files; *file && !library; file++)
-			if (snprintf(ret_path, LIBRARY_PATH, "%s/%s/%s", root, folders[i], *file) < LIBRARY_PATH &&
-			    access(ret_path, R_OK) == 0)
-				library = dlopen(ret_path, RTLD_NOW | RTLD_LOCAL);
-	return library;
+struct search {
+	const struct tool *tool;
+	fill_fn *fill;
+	void *table;
+	char found[800]; // what is there and does not serve, each with the reason
+};
+
+__attribute__((format(printf, 2, 3))) static void note(struct search *search, const char *format, ...)
+{
+	size_t length = strlen(search->found);
+	va_list arguments;
+
+	if (length)
+		length += (size_t)snprintf(search->found + length, sizeof search->found - length, "; ");
+	if (length >= sizeof search->found)
+		return;
+	va_start(arguments, format);
+	vsnprintf(search->found + length, sizeof search->found - length, format, arguments);
+	va_end(arguments);
 }
 
-static void *open_tool(const struct tool *tool, char *ret_path, char *problem, size_t capacity)
-{
-	const char *named = nonempty(tool->variable);
-	void *library = NULL;
-
-	if (named) {
-		snprintf(ret_path, LIBRARY_PATH, "%s", named);
-		library = dlopen(named, RTLD_NOW | RTLD_LOCAL);
-		if (!library)
-			snprintf(problem, capacity, "no %s: %s names it, and it does not load: %s", tool->name,
-				 tool->variable, dlerror());
-		return library;
-	}
-	library = open_in(nonempty("CUDA_HOME"), tool, ret_path);
-	if (!library)
-		library = open_in(nonempty("CUDA_PATH"), tool, ret_path);
-	for (const char *const *file = tool->files; *file && !library; file++)
-		library = dlopen(strcpy(ret_path, *file), RTLD_NOW | RTLD_LOCAL);
-	if (!library)
-		library = open_in("/usr/local/cuda", tool, ret_path);
-	if (!library)
-		snprintf(problem, capacity,
-			 "no %s: %s is in no toolkit at CUDA_HOME, CUDA_PATH or /usr/local/cuda, and the dynamic "
-			 "linker does not "
-			 "find it: install %s, or name the file in %s",
-			 tool->name, tool->files[0], tool->package, tool->variable);
-	return library;
-}
-
-// Where the dynamic linker found it.
-static const char *path_of(void *library, const char *asked)
+// Where the dynamic linker found it; valid as long as it is open.
+static const char *path_of(void *library, const struct tool *tool)
 {
 	struct link_map *map;
 
-	return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map->l_name[0] ? map->l_name : asked;
+	return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map->l_name[0] ? map->l_name : tool->files[0];
 }
 
-static int lacks(const struct tool *tool, const char *path, const char *entry, char *problem, size_t capacity)
+// Whether this library serves; it stays open then.
+static bool takes(struct search *search, void *library)
 {
-	snprintf(problem, capacity,
-		 "%s has no %s: %s of CUDA 12.8 or later is needed; install %s, or name the file in %s", path, entry,
-		 tool->name, tool->package, tool->variable);
+	const char *path = path_of(library, search->tool);
+	char why[300];
+
+	if (search->fill(search->table, path, library, why, sizeof why) == 0)
+		return true;
+	note(search, "%s %s", path, why);
+	dlclose(library);
+	return false;
+}
+
+static bool serves_from(struct search *search, const char *root)
+{
+	static const char *const folders[] = {"lib64", "lib", "targets/x86_64-linux/lib", "nvvm/lib64"};
+	char path[LIBRARY_PATH];
+
+	for (size_t i = 0; root && i < sizeof folders / sizeof *folders; i++)
+		for (const char *const *file = search->tool->files; *file; file++) {
+			if (snprintf(path, sizeof path, "%s/%s/%s", root, folders[i], *file) >= LIBRARY_PATH ||
+			    access(path, R_OK))
+				continue;
+			void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+			if (!library)
+				note(search, "it does not load: %s", dlerror()); // which names the file
+			else if (takes(search, library))
+				return true;
+		}
+	return false;
+}
+
+static bool linker_serves(struct search *search)
+{
+	for (const char *const *file = search->tool->files; *file; file++) {
+		void *library = dlopen(*file, RTLD_NOW | RTLD_LOCAL);
+		if (library && takes(search, library))
+			return true;
+	}
+	return false;
+}
+
+// The program's own choice: no other one is looked for.
+static int open_named(struct search *search, const char *named, char *problem, size_t capacity)
+{
+	const struct tool *tool = search->tool;
+	void *library = dlopen(named, RTLD_NOW | RTLD_LOCAL);
+
+	if (library && takes(search, library))
+		return 0;
+	if (library)
+		snprintf(problem, capacity,
+			 "%s: %s of CUDA 12.8 or later is needed; install %s, or name its file in %s",
+			 search->found, tool->name, tool->package, tool->variable);
+	else
+		snprintf(problem, capacity, "no %s: %s names it, and it does not load: %s", tool->name, tool->variable,
+			 dlerror());
 	return 1;
 }
 
-static int version_fails(const struct tool *tool, const char *path, char *problem, size_t capacity)
+// Goes on where what is found is too old: a toolkit may be named for other reasons.
+static int open_tool(struct search *search, char *problem, size_t capacity)
 {
-	snprintf(problem, capacity, "%s: %s does not say its version", path, tool->name);
+	const struct tool *tool = search->tool;
+	const char *named = nonempty(tool->variable);
+
+	if (named)
+		return open_named(search, named, problem, capacity);
+	if (serves_from(search, nonempty("CUDA_HOME")) || serves_from(search, nonempty("CUDA_PATH")) ||
+	    linker_serves(search) || serves_from(search, "/usr/local/cuda"))
+		return 0;
+	if (search->found[0])
+		snprintf(problem, capacity, "no %s of CUDA 12.8 or later: %s; install %s, or name its file in %s",
+			 tool->name, search->found, tool->package, tool->variable);
+	else
+		snprintf(problem, capacity,
+			 "no %s: %s is in no toolkit at CUDA_HOME, CUDA_PATH or /usr/local/cuda, and the dynamic linker "
+			 "does not find it: install %s, or name the file in %s",
+			 tool->name, tool->files[0], tool->package, tool->variable);
+	return 1;
+}
+
+static int lacks(const char *entry, char *why, size_t capacity)
+{
+	snprintf(why, capacity, "has no %s", entry);
 	return 1;
 }
 
 // The function vg_TOOL_load(): opens the library on the first call that finds one and fills its table, all or nothing.
 #define LOADER(tool, CALLS, version_call, integer)                                                                     \
-	static int fill_##tool(struct vg_##tool *table, void *library, char *problem, size_t capacity)                 \
+	static int fill_##tool(void *table_, const char *path, void *library, char *why, size_t capacity)              \
 	{                                                                                                              \
+		struct vg_##tool *table = table_;                                                                      \
 		integer major, minor;                                                                                  \
 		CALLS(X)                                                                                               \
-		if (table->version_call(&major, &minor))                                                               \
-			return version_fails(&tool##_tool, table->path, problem, capacity);                            \
+		if (table->version_call(&major, &minor)) {                                                             \
+			snprintf(why, capacity, "does not say its version");                                           \
+			return 1;                                                                                      \
+		}                                                                                                      \
+		table->path = path;                                                                                    \
 		table->major = (int)major;                                                                             \
 		table->minor = (int)minor;                                                                             \
 		return 0;                                                                                              \
 	}                                                                                                              \
 	int vg_##tool##_load(const struct vg_##tool **ret_table, char *problem, size_t capacity)                       \
 	{                                                                                                              \
-		static struct vg_mutex lock;                                               \
-		static char path[LIBRARY_PATH];                                                                        \
+		static struct vg_mutex lock;                                                                           \
 		static struct vg_##tool loaded;                                                                        \
 		static bool done;                                                                                      \
-		void *library;                                                                                         \
                                                                                                                        \
-		vg_mutex_take(&lock);                                                                             \
-		if (!done && (library = open_tool(&tool##_tool, path, problem, capacity))) {                           \
-			loaded.path = path_of(library, path);                                                          \
-			done = fill_##tool(&loaded, library, problem, capacity) == 0;                                  \
-			if (!done)                                                                                     \
-				dlclose(library);                                                                      \
+		vg_mutex_take(&lock);                                                                                  \
+		if (!done) {                                                                                           \
+			struct search search = {&tool##_tool, fill_##tool, &loaded, ""};                               \
+			done = open_tool(&search, problem, capacity) == 0;                                             \
 		}                                                                                                      \
 		int r = done ? 0 : 1;                                                                                  \
-		vg_mutex_give(&lock);                                                                           \
+		vg_mutex_give(&lock);                                                                                  \
 		if (r == 0)                                                                                            \
 			*ret_table = &loaded;                                                                          \
 		return r;                                                                                              \
 	}
 
-#define FILL(tool, name)                                                                                               \
+#define X(name)                                                                                                        \
 	table->name = (__typeof__(&name))dlsym(library, #name);                                                        \
 	if (!table->name)                                                                                              \
-		return lacks(&tool, table->path, #name, problem, capacity);
-
-#define X(name) FILL(nvrtc_tool, name)
+		return lacks(#name, why, capacity);
 LOADER(nvrtc, VG_NVRTC_CALLS, nvrtcVersion, int)
-#undef X
-#define X(name) FILL(nvjitlink_tool, name)
 LOADER(nvjitlink, VG_NVJITLINK_CALLS, nvJitLinkVersion, unsigned int)
-#undef X
-#define X(name) FILL(nvvm_tool, name)
 LOADER(nvvm, VG_NVVM_CALLS, nvvmVersion, int)
 #undef X
 

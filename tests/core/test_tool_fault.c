@@ -217,7 +217,8 @@ static void no_version(void)
 {
 	struct vg_toolchain tool;
 
-	REFUSED(vg_toolchain_find(VG_BACKEND_NVRTC, &tool), VG_NOT_FOUND, "NVRTC does not say its version");
+	REFUSED(vg_toolchain_find(VG_BACKEND_NVRTC, &tool), VG_NOT_FOUND,
+		"libfake-tools.so does not say its version: NVRTC of CUDA 12.8 or later is needed");
 	unsetenv("FAKE_FAIL");
 	OK(vg_toolchain_find(VG_BACKEND_NVRTC, &tool)); // it is asked again
 	CHECK_INT(tool.major, 99);
