@@ -21,9 +21,10 @@ struct vg_compile_cache_options {
 };
 
 /* Opens the cache in a folder; an entry is found by its whole content: source, options, target, name expressions,
- * version of the tool, digest. A damaged entry is noticed and compiled anew. `options` may be NULL. The caller owns
- * *ret_cache and ends it with vg_compile_cache_destroy(). INVALID (a relative path), DENIED (others may write
- * to the folder), SYSTEM (no folder: says why), NO_MEMORY. Any thread, any number of processes. */
+ * version of the tool, digest. A program whose source or macros ask for the date or the time (__DATE__, __TIME__,
+ * __TIMESTAMP__) is never kept, and a damaged entry is noticed: both are compiled anew. `options` may be NULL. The
+ * caller owns *ret_cache and ends it with vg_compile_cache_destroy(). INVALID (a relative path), DENIED (others may
+ * write to the folder), SYSTEM (no folder: says why), NO_MEMORY. Any thread, any number of processes. */
 VG_PUBLIC enum vg_status vg_compile_cache_open(const struct vg_compile_cache_options *options,
 					       struct vg_compile_cache **ret_cache);
 /* No further use by the program. Closing twice is fine. Any thread. */

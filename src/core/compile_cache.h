@@ -8,7 +8,8 @@
 struct core_cache_key {
 	unsigned char *data;
 	size_t size;
-	bool failed; // memory was short
+	bool failed;	  // memory was short
+	bool of_a_moment; // the source asks for the time: nothing is kept
 };
 
 // INVALID if the compiler reads files that no digest stands for; NO_MEMORY. core_cache_key_finish() in any case.

@@ -128,6 +128,27 @@ static bool includes(const char *source)
 	return false;
 }
 
+// Whether a word begins here, also where it goes on in the next line.
+static bool begins(const char *text, const char *word)
+{
+	while (*word && *text == *word) {
+		text++;
+		word++;
+		while (text[0] == '\\' && text[1] == '\n')
+			text += 2;
+	}
+	return !*word;
+}
+
+// A text that is another one whenever it is compiled.
+static bool tells_time(const char *text)
+{
+	for (const char *p = text; (p = strchr(p, '_')); p++)
+		if (begins(p, "__DATE__") || begins(p, "__TIME__") || begins(p, "__TIMESTAMP__"))
+			return true;
+	return false;
+}
+
 enum vg_status core_cache_key_make(const struct vg_program *program, enum vg_code_type target,
 				   const struct core_arguments *arguments, const struct vg_compile_options *options,
 				   const char *function, struct core_cache_key *ret_key)
@@ -150,6 +171,9 @@ enum vg_status core_cache_key_make(const struct vg_program *program, enum vg_cod
 		status = add_tool(key, program, function);
 	if (status)
 		return status;
+	key->of_a_moment = program->type == VG_SOURCE_CXX && tells_time(program->source);
+	for (size_t i = 0; i < arguments->count && !arguments->failed; i++) // a macro's definition
+		key->of_a_moment |= tells_time(arguments->texts[i]);
 	add_number(key, program->type);
 	add_number(key, target);
 	add_text(key, program->name);

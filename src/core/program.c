@@ -233,7 +233,8 @@ static enum vg_status produce(struct vg_program *program, enum vg_code_type targ
 		arguments.failed ? vg_fail(VG_NO_MEMORY, 0, function, "no memory for arguments") : VG_OK;
 	if (status == VG_OK && options->cache)
 		status = core_cache_key_make(program, target, &arguments, options, function, &key);
-	if (status == VG_OK && !(options->cache && core_cache_get(options->cache, &key, compiled))) {
+	struct vg_compile_cache *cache = key.of_a_moment ? NULL : options->cache;
+	if (status == VG_OK && !(cache && core_cache_get(cache, &key, compiled))) {
 		if (program->linker)
 			status = core_linker_link(program->linker, target, function, compiled);
 		else if (program->type == VG_SOURCE_CXX)
@@ -241,8 +242,8 @@ static enum vg_status produce(struct vg_program *program, enum vg_code_type targ
 						    compiled);
 		else
 			status = core_nvvm_compile(program, target, &arguments, function, compiled);
-		if (status == VG_OK && options->cache)
-			core_cache_put(options->cache, &key, compiled);
+		if (status == VG_OK && cache)
+			core_cache_put(cache, &key, compiled);
 	}
 	core_cache_key_finish(&key);
 	core_arguments_finish(&arguments);
@@ -276,7 +277,8 @@ enum vg_status vg_program_compile(struct vg_program *program, enum vg_code_type 
 		status = produce(program, target, &o, &compiled);
 	} else {
 		status = vg_fail(VG_STATE, 0, __func__,
-				 "another thread was compiling program \"%s\" when this process was forked: create one here",
+				 "another thread was compiling program \"%s\" when this process was forked: create "
+				 "one here",
 				 program->name);
 	}
 	vg_mutex_give(&program->compiling);

@@ -253,6 +253,47 @@ TEST(damaged_entries_are_compiled_anew)
 	vg_compile_cache_destroy(cache);
 }
 
+// Whether the cache keeps such a program; its results of two seconds differ if it has the time in it.
+static void expect_of_time(struct vg_compile_cache *cache, const char *text, const char *macro, bool kept)
+{
+	struct vg_program_options options = {sizeof options, .arch = "sm_90", .name = "t"};
+	struct vg_compile_options how = {sizeof how, .cache = cache};
+	struct vg_object_code *codes[2];
+	struct vg_program *program;
+	size_t sizes[2];
+
+	if (macro)
+		options.define_macro = (struct vg_texts){&macro, 1};
+	OK(vg_compile_cache_clear(cache));
+	uint64_t hits_before = statistics_of(cache).hits;
+	OK(vg_program_create(VG_SOURCE_CXX, text, strlen(text), &options, &program));
+	for (int i = 0; i < 2; i++) {
+		if (i && !kept)
+			usleep(1100000);
+		OK(vg_program_compile(program, VG_CODE_PTX, &how, &codes[i]));
+	}
+	const void *data[] = {vg_object_code_data(codes[0], &sizes[0]), vg_object_code_data(codes[1], &sizes[1])};
+	bool same = sizes[0] == sizes[1] && memcmp(data[0], data[1], sizes[0]) == 0;
+	CHECK_INT(same, kept);
+	CHECK_INT(statistics_of(cache).entries, kept);
+	CHECK_INT(statistics_of(cache).hits - hits_before, kept);
+	vg_object_code_destroy(codes[0]);
+	vg_object_code_destroy(codes[1]);
+	vg_program_destroy(program);
+}
+
+TEST(programs_that_ask_for_the_time_are_not_kept)
+{
+	struct vg_compile_cache *cache = cache_of(0);
+
+	vg_object_code_destroy(compile(cache, "d", VG_CODE_PTX)); // skips where there is no NVRTC
+	expect_of_time(cache, "__device__ char t[] = __TIME__;", NULL, false);
+	expect_of_time(cache, "__device__ char t[] = __DATE__ __TI\\\nME__;", NULL, false);
+	expect_of_time(cache, "__device__ char t[] = NOW;", "NOW=__TIME__", false);
+	expect_of_time(cache, "__device__ char t[] = \"__TIM__ __DAT E__\";", NULL, true);
+	vg_compile_cache_destroy(cache);
+}
+
 struct listener {
 	struct vg_compile_cache *cache;
 	struct vg_program *program;
