@@ -138,8 +138,8 @@ static int open_tool(struct search *search, char *problem, size_t capacity)
 			 tool->name, search->found, tool->package, tool->variable);
 	else
 		snprintf(problem, capacity,
-			 "no %s: %s is in no toolkit at CUDA_HOME, CUDA_PATH or /usr/local/cuda, and the dynamic linker "
-			 "does not find it: install %s, or name the file in %s",
+			 "no %s: %s is in no toolkit at CUDA_HOME, CUDA_PATH or /usr/local/cuda, and the dynamic "
+			 "linker does not find it: install %s, or name the file in %s",
 			 tool->name, tool->files[0], tool->package, tool->variable);
 	return 1;
 }

@@ -76,8 +76,8 @@ struct vg_nvvm {
 #undef X
 
 // VIRGATE_NVRTC (VIRGATE_NVJITLINK, VIRGATE_NVVM) names the file; else the first that serves, not the first that is
-// there, of the toolkits in CUDA_HOME and CUDA_PATH, the dynamic linker's and the one in /usr/local/cuda. 0, or 1 with a
-// sentence in `problem`; it is looked for again next time.
+// there, of the toolkits in CUDA_HOME and CUDA_PATH, the dynamic linker's and the one in /usr/local/cuda. 0, or 1 with
+// a sentence in `problem`; it is looked for again next time.
 int vg_nvrtc_load(const struct vg_nvrtc **ret_nvrtc, char *problem, size_t capacity);
 int vg_nvjitlink_load(const struct vg_nvjitlink **ret_nvjitlink, char *problem, size_t capacity);
 int vg_nvvm_load(const struct vg_nvvm **ret_nvvm, char *problem, size_t capacity);
