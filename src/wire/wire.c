@@ -24,6 +24,16 @@ static int check_hello(const void *payload, size_t size)
 	return hello.pid == 0 || !memchr(hello.ledger, '\0', sizeof hello.ledger) ? -EPROTO : 0;
 }
 
+static int check_event(const void *payload, size_t size)
+{
+	struct vg_wire_event event;
+
+	if (size != sizeof event)
+		return -EPROTO;
+	memcpy(&event, payload, sizeof event);
+	return event.kind < VG_WIRE_ASKED_BACK || event.kind > VG_WIRE_SUPERSEDED || event.zero ? -EPROTO : 0;
+}
+
 static int check_message(const struct vg_wire_header *header, const void *payload, size_t length)
 {
 	if (header->magic != VG_WIRE_MAGIC || header->version != VG_WIRE_VERSION || header->size != length)
@@ -35,7 +45,10 @@ static int check_message(const struct vg_wire_header *header, const void *payloa
 		return check_hello(payload, length);
 	case VG_WIRE_ADMIN:
 	case VG_WIRE_REPLY:
+	case VG_WIRE_SHARE:
 		return check_text(payload, length);
+	case VG_WIRE_EVENT:
+		return check_event(payload, length);
 	default:
 		return -EPROTO;
 	}
@@ -96,17 +109,13 @@ int vg_wire_connect(const char *path, int timeout_ms)
 	return connect_to(path, 0, timeout_ms);
 }
 
-int vg_wire_send(int fd, enum vg_wire_type type, uint32_t flags, const void *payload, size_t size,
-		 const int *descriptors, unsigned int descriptor_count)
+int vg_wire_send_raw(int fd, const void *head, size_t head_size, const void *body, size_t body_size,
+		     const int *descriptors, unsigned int descriptor_count)
 {
-	struct vg_wire_header header = {.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = (uint16_t)type,
-					.size = (uint32_t)size, .flags = flags};
-	struct iovec parts[2] = {{&header, sizeof header}, {(void *)payload, size}};
+	struct iovec parts[2] = {{(void *)head, head_size}, {(void *)body, body_size}};
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * VG_WIRE_DESCRIPTORS_MAX)] = {0};
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
 
-	if (size > VG_WIRE_TEXT_MAX)
-		return -EMSGSIZE;
 	if (descriptor_count > VG_WIRE_DESCRIPTORS_MAX)
 		return -EINVAL;
 	if (descriptor_count) {
@@ -123,6 +132,17 @@ int vg_wire_send(int fd, enum vg_wire_type type, uint32_t flags, const void *pay
 		sent = sendmsg(fd, &message, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
 	return sent < 0 ? -errno : 0; // a packet goes whole or not at all
+}
+
+int vg_wire_send(int fd, enum vg_wire_type type, uint32_t flags, const void *payload, size_t size,
+		 const int *descriptors, unsigned int descriptor_count)
+{
+	struct vg_wire_header header = {.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = (uint16_t)type,
+					.size = (uint32_t)size, .flags = flags};
+
+	if (size > VG_WIRE_TEXT_MAX)
+		return -EMSGSIZE;
+	return vg_wire_send_raw(fd, &header, sizeof header, payload, size, descriptors, descriptor_count);
 }
 
 // More than fit are closed by the kernel, and MSG_CTRUNC says so.
@@ -146,11 +166,14 @@ static unsigned int take_descriptors(struct msghdr *message, int *ret_descriptor
 	return count;
 }
 
-int vg_wire_receive(int fd, struct vg_wire_message *ret_message)
+static void close_all(const int *descriptors, unsigned int count)
 {
-	struct vg_wire_header header;
-	// The payload lands in its place; one byte more than allowed shows what is too long.
-	struct iovec parts[2] = {{&header, sizeof header}, {ret_message->text, sizeof ret_message->text}};
+	for (unsigned int i = 0; i < count; i++)
+		close(descriptors[i]);
+}
+
+ssize_t vg_wire_receive_raw(int fd, struct iovec parts[2], int *ret_descriptors, unsigned int *ret_count)
+{
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * VG_WIRE_DESCRIPTORS_MAX)];
 	struct msghdr message = {
 		.msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof control};
@@ -161,23 +184,33 @@ int vg_wire_receive(int fd, struct vg_wire_message *ret_message)
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return -errno;
-	unsigned int count = take_descriptors(&message, ret_message->descriptors);
-	int r = got == 0 ? -ECONNRESET : 0;
-	if (r == 0 && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
-		r = -EPROTO;
-	if (r == 0)
-		r = (size_t)got < sizeof header ? -EPROTO
-						: check_message(&header, ret_message->text, (size_t)got - sizeof header);
+	*ret_count = take_descriptors(&message, ret_descriptors);
+	if (got > 0 && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		return got;
+	close_all(ret_descriptors, *ret_count);
+	*ret_count = 0;
+	return got == 0 ? -ECONNRESET : -EPROTO;
+}
+
+int vg_wire_receive(int fd, struct vg_wire_message *ret_message)
+{
+	struct vg_wire_header header;
+	// The payload lands in its place; one byte more than allowed shows what is too long.
+	struct iovec parts[2] = {{&header, sizeof header}, {ret_message->text, sizeof ret_message->text}};
+	ssize_t got = vg_wire_receive_raw(fd, parts, ret_message->descriptors, &ret_message->descriptor_count);
+
+	if (got < 0)
+		return (int)got;
+	int r = (size_t)got < sizeof header ? -EPROTO
+					    : check_message(&header, ret_message->text, (size_t)got - sizeof header);
 	if (r < 0) {
-		for (unsigned int i = 0; i < count; i++)
-			close(ret_message->descriptors[i]);
+		close_all(ret_message->descriptors, ret_message->descriptor_count);
 		return r;
 	}
 	ret_message->type = (enum vg_wire_type)header.type;
 	ret_message->flags = header.flags;
 	ret_message->size = header.size;
-	ret_message->descriptor_count = count;
-	if (header.type != VG_WIRE_HELLO)
+	if (header.type != VG_WIRE_HELLO && header.type != VG_WIRE_EVENT)
 		ret_message->text[header.size] = '\0';
 	return 0;
 }
@@ -192,8 +225,7 @@ static int receive_answer(int fd, struct vg_wire_message *message, char **ret_an
 		r = vg_wire_receive(fd, message);
 		if (r < 0)
 			break;
-		for (unsigned int i = 0; i < message->descriptor_count; i++)
-			close(message->descriptors[i]);
+		close_all(message->descriptors, message->descriptor_count);
 		char *grown = NULL;
 		if (message->type != VG_WIRE_REPLY || length + message->size > VG_WIRE_ANSWER_MAX)
 			r = -EPROTO;

@@ -1,8 +1,10 @@
-// The daemon's protocol: SOCK_SEQPACKET, one request per connection. Any thread.
+// The daemon's protocol: SOCK_SEQPACKET, one request per connection; a connection to the broker goes on. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 
 enum {
@@ -15,7 +17,7 @@ enum {
 	VG_WIRE_HELLO_TIMEOUT_MS = 20,	// a tenant never waits longer for the daemon
 };
 
-enum vg_wire_type { VG_WIRE_HELLO = 1, VG_WIRE_ADMIN = 2, VG_WIRE_REPLY = 3 };
+enum vg_wire_type { VG_WIRE_HELLO = 1, VG_WIRE_ADMIN = 2, VG_WIRE_REPLY = 3, VG_WIRE_SHARE = 4, VG_WIRE_EVENT = 5 };
 
 enum vg_wire_flag { VG_WIRE_MORE = 1 }; // the text goes on in the next message (REPLY only)
 
@@ -35,6 +37,20 @@ struct vg_wire_hello {
 	char ledger[VG_WIRE_NAME]; // the vGPU's name
 };
 
+// What the broker says without being asked, on a connection that publishes or holds a lease.
+enum vg_wire_event_kind {
+	VG_WIRE_ASKED_BACK = 1, // readers are to let go by the deadline
+	VG_WIRE_WITHDRAWN = 2,	// nobody new can open it
+	VG_WIRE_SUPERSEDED = 3, // there is a newer generation
+};
+
+struct vg_wire_event {
+	uint32_t kind;
+	uint32_t zero;
+	uint64_t generation;
+	uint64_t deadline_ns; // on the monotonic clock; 0: none
+};
+
 enum {
 	VG_WIRE_MESSAGE_MAX = sizeof(struct vg_wire_header) + VG_WIRE_TEXT_MAX,
 };
@@ -47,6 +63,7 @@ struct vg_wire_message {
 	unsigned int descriptor_count;
 	union {
 		struct vg_wire_hello hello;
+		struct vg_wire_event event;
 		char text[VG_WIRE_TEXT_MAX + 1]; // terminated by the receiver, no zero byte inside
 	};
 };
@@ -62,6 +79,13 @@ int vg_wire_connect(const char *path, int timeout_ms);
 // One packet. 0 or -errno; never SIGPIPE.
 int vg_wire_send(int fd, enum vg_wire_type type, uint32_t flags, const void *payload, size_t size,
 		 const int *descriptors, unsigned int descriptor_count);
+// The same for a packet of whatever kind, in two parts.
+int vg_wire_send_raw(int fd, const void *head, size_t head_size, const void *body, size_t body_size,
+		     const int *descriptors, unsigned int descriptor_count);
+// A packet of whatever kind into two parts, with at most VG_WIRE_DESCRIPTORS_MAX descriptors, which become the
+// caller's. Its length; -EPROTO: cut off, or more descriptors; -ECONNRESET at the end; -EAGAIN; -errno. After a failure
+// no descriptor is left open.
+ssize_t vg_wire_receive_raw(int fd, struct iovec parts[2], int *ret_descriptors, unsigned int *ret_count);
 // One packet. 0; -EPROTO for anything wrong (descriptors that came with it are closed),
 // -ECONNRESET at the end of the stream, -EAGAIN when there is nothing, -errno.
 int vg_wire_receive(int fd, struct vg_wire_message *ret_message);

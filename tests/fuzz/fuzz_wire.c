@@ -20,6 +20,9 @@ static void through_a_socket(const uint8_t *data, size_t size)
 		if (message.type == VG_WIRE_HELLO) {
 			if (strnlen(message.hello.ledger, VG_WIRE_NAME) == VG_WIRE_NAME)
 				abort();
+		} else if (message.type == VG_WIRE_EVENT) {
+			if (message.event.kind < VG_WIRE_ASKED_BACK || message.event.kind > VG_WIRE_SUPERSEDED)
+				abort();
 		} else if (strlen(message.text) != message.size) {
 			abort();
 		}
