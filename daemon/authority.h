@@ -16,6 +16,9 @@
 	X(LOGS, "logs", true, true, false, true)                                                   \
 	X(DEVICES, "devices", true, true, true, true)                                              \
 	X(PING, "ping", true, true, true, true)                                                    \
+	X(PUBLICATIONS, "publications", true, true, true, true)                                    \
+	X(READERS, "readers", true, false, false, true)                                            \
+	X(REVOKE, "revoke", true, false, false, true)                                              \
 	X(SHUTDOWN, "shutdown", true, false, false, true)
 
 enum authority_verb {

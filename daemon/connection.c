@@ -1,7 +1,7 @@
 // One request per connection: take it, answer, close. A peer that is slow, silent or malicious
 // costs its own connection.
 #include "base/clock.h"
-#include "daemon/node.h"
+#include "daemon/broker.h"
 #include "wire/wire.h"
 
 #include <errno.h>
@@ -22,6 +22,7 @@ struct connection {
 	size_t length, sent;
 };
 
+// Its descriptor stays open if it was taken away.
 static void close_connection(struct node *node, struct connection *connection)
 {
 	struct connection **link = &node->connections;
@@ -64,6 +65,18 @@ static void take_hello(struct node *node, const struct connection *connection, c
 		close(exports);
 }
 
+// The broker's connections go on: it takes this one over.
+static void begin_session(struct node *node, struct connection *connection, const char *text)
+{
+	int fd = connection->source.fd;
+	struct authority_peer peer = connection->peer;
+
+	epoll_ctl(node->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	connection->source.fd = -1;
+	close_connection(node, connection);
+	session_begin(node, fd, &peer, text);
+}
+
 static void take_request(struct node *node, struct connection *connection)
 {
 	static struct vg_wire_message message; // one thread
@@ -82,6 +95,10 @@ static void take_request(struct node *node, struct connection *connection)
 		take_hello(node, connection, &message.hello, first);
 	else if (first >= 0)
 		close(first);
+	if (r == 0 && message.type == VG_WIRE_SHARE) {
+		begin_session(node, connection, message.text);
+		return;
+	}
 	if (r < 0 || message.type != VG_WIRE_ADMIN) {
 		close_connection(node, connection);
 		return;

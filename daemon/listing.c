@@ -51,7 +51,7 @@ static json_t *size_or_null(bool known, uint64_t bytes)
 	return known ? json_integer((json_int_t)bytes) : json_null();
 }
 
-static json_t *user_name(uid_t uid)
+json_t *user_name(uid_t uid)
 {
 	struct passwd *entry = getpwuid(uid);
 	char number[16];
@@ -60,7 +60,7 @@ static json_t *user_name(uid_t uid)
 	return json_string(entry ? entry->pw_name : number);
 }
 
-static json_t *group_name(gid_t gid)
+json_t *group_name(gid_t gid)
 {
 	struct group *entry = gid == (gid_t)-1 ? NULL : getgrgid(gid);
 	char number[16];
@@ -72,7 +72,7 @@ static json_t *group_name(gid_t gid)
 }
 
 // A program may give itself any name; JSON takes UTF-8 only.
-static json_t *command_text(const char *command)
+json_t *command_text(const char *command)
 {
 	char plain[VG_LEDGER_COMMAND];
 	size_t length = strnlen(command, sizeof plain - 1);

@@ -1,5 +1,5 @@
 #include "base/clock.h"
-#include "daemon/node.h"
+#include "daemon/broker.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -29,7 +29,7 @@ void node_unwatch(struct node *node, struct source *source)
 
 static bool in_use(const struct node *node)
 {
-	if (node->connections)
+	if (node->connections || node->sessions)
 		return true;
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		if (vgpu->launchers || vgpu->tenants)
@@ -59,6 +59,7 @@ static uint64_t keep_house(struct node *node)
 		tenant_reap(node);
 	launcher_sweep(node);
 	connection_expire(node, now, &deadline);
+	session_expire_all(node, now, &deadline);
 	if (node->vgpus)
 		sooner(&deadline, node->next_scan_ns);
 	sooner(&deadline, node->next_reap_ns);

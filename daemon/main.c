@@ -1,6 +1,6 @@
 // virgated: options, environment, life.
 #include "base/descriptor.h"
-#include "daemon/node.h"
+#include "daemon/broker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -222,6 +222,7 @@ static int start(struct node *node)
 	}
 	registry_guard(node);
 	state_load(node);
+	page_load_all(node);
 	admission_publish(node);
 	return place_listen(node);
 }

@@ -80,6 +80,8 @@ struct node {
 	struct vgpu *vgpus;
 	struct overhead *overheads;
 	struct connection *connections;
+	struct session *sessions;	  // broker.h
+	struct publication *publications;
 	unsigned int connection_count;
 	bool leaving;
 	bool ending; // a signal said so: whoever still waits has lost
@@ -175,6 +177,11 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants);
 json_t *listing_vgpus(struct node *node, const struct authority_peer *peer);
 json_t *listing_devices(struct node *node);
 json_t *listing_refusals(const struct vgpu *vgpu);
+json_t *user_name(uid_t uid);
+json_t *group_name(gid_t gid); // (gid_t)-1: null
+json_t *command_text(const char *command); // as JSON takes it
+// broker_list.c
+json_t *listing_publications(struct node *node, const struct authority_peer *peer);
 
 // say.c: one line on stderr, with time and level as syslog has them.
 __attribute__((format(printf, 1, 2))) void say(const char *format, ...);

@@ -1,7 +1,7 @@
 // The verbs. Every refusal is a whole sentence with the figures and what to do about it.
 #include "base/clock.h"
 #include "base/size.h"
-#include "daemon/node.h"
+#include "daemon/request.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -12,14 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct request {
-	struct node *node;
-	const struct authority_peer *peer;
-	const json_t *object;
-	enum authority_verb verb;
-};
-
-__attribute__((format(printf, 2, 3))) static json_t *refuse(const char *code, const char *format, ...)
+json_t *refuse(const char *code, const char *format, ...)
 {
 	char text[1024];
 	va_list arguments;
@@ -35,12 +28,12 @@ static json_t *agree(void)
 	return json_pack("{s:b}", "ok", 1);
 }
 
-static json_t *agree_with(const char *key, json_t *value)
+json_t *agree_with(const char *key, json_t *value)
 {
 	return json_pack("{s:b, s:o}", "ok", 1, key, value);
 }
 
-static const char *text_of(const struct request *request, const char *key)
+const char *text_of(const struct request *request, const char *key)
 {
 	return json_string_value(json_object_get(request->object, key));
 }
@@ -87,7 +80,7 @@ static const char *served_simulation(void)
 
 // Somebody who wants other GPUs than this daemon's must not get these unnoticed. "1" is content
 // with any simulated one; who says nothing asks for none in particular.
-static json_t *other_gpus(const struct request *request)
+json_t *other_gpus(const struct request *request)
 {
 	const char *wanted = text_of(request, "simulate"), *served = served_simulation();
 	const char *folder = request->node->runtime_dir;
@@ -183,7 +176,7 @@ static json_t *take_device(const struct request *request, size_t *ret_device)
 	return refuse("not_found", "there is no GPU %.60s: this node has %zu, see `virgate devices`", text, count);
 }
 
-static json_t *take_group(const struct request *request, gid_t *ret_group)
+json_t *take_group(const struct request *request, gid_t *ret_group)
 {
 	const json_t *value = json_object_get(request->object, "group");
 	const char *name = json_string_value(value);
@@ -494,6 +487,11 @@ static json_t *answer_ping(const struct request *request)
 	return json_pack("{s:b, s:i, s:s}", "ok", 1, "pid", (int)getpid(), "version", VIRGATE_VERSION);
 }
 
+static json_t *answer_publications(const struct request *request)
+{
+	return agree_with("publications", listing_publications(request->node, request->peer));
+}
+
 static json_t *answer_shutdown(const struct request *request)
 {
 	enum authority_class class = authority_classify(request->peer, geteuid(), (gid_t)-1);
@@ -513,7 +511,7 @@ static const struct {
 	{AUTHORITY_CREATE, answer_create}, {AUTHORITY_ENTER, answer_enter},	{AUTHORITY_SET, answer_set},
 	{AUTHORITY_RM, answer_rm},	   {AUTHORITY_LIST, answer_list},	{AUTHORITY_INSPECT, answer_inspect},
 	{AUTHORITY_LOGS, answer_logs},	   {AUTHORITY_DEVICES, answer_devices}, {AUTHORITY_PING, answer_ping},
-	{AUTHORITY_SHUTDOWN, answer_shutdown},
+	{AUTHORITY_SHUTDOWN, answer_shutdown}, {AUTHORITY_PUBLICATIONS, answer_publications},
 };
 
 json_t *request_answer(struct node *node, const struct authority_peer *peer, const char *text)

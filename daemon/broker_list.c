@@ -1,0 +1,78 @@
+// The publications as JSON: a row for each generation that somebody still holds.
+#include "base/descriptor.h"
+#include "daemon/broker.h"
+
+#include <string.h>
+
+static json_t *command_of(pid_t pid)
+{
+	char path[48], text[64];
+
+	snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+	ssize_t length = pid > 0 ? vg_file_read(path, text, sizeof text) : -1;
+	if (length <= 0)
+		return json_null();
+	text[strcspn(text, "\n")] = '\0';
+	return command_text(text);
+}
+
+static json_t *list_reader(const struct session *session)
+{
+	return json_pack("{s:i, s:o, s:o, s:s, s:f}", "pid", (int)session->peer.pid, "command",
+			 command_of(session->peer.pid), "user", user_name(session->peer.uid), "access",
+			 session->access ? "read-write" : "read", "since", session->since);
+}
+
+static const char *state_of(const struct edition *edition)
+{
+	const struct publication *publication = edition->publication;
+
+	if (!edition->publisher)
+		return "orphaned";
+	if (edition->generation != publication->page->current)
+		return edition->generation < publication->page->newest ? "superseded" : "withdrawn";
+	return publication->refuses ? "revoking" : "open";
+}
+
+static json_t *list_edition(struct node *node, const struct edition *edition, const struct authority_peer *peer)
+{
+	const struct publication *publication = edition->publication;
+	bool whole = authority_allows(AUTHORITY_READERS, authority_classify(peer, publication->owner, edition->group));
+	json_t *readers = whole ? json_array() : json_null(), *device = json_null();
+
+	for (size_t i = 0; i < vg_system_device_count(node->system); i++)
+		if (memcmp(vg_system_device(node->system, i)->uuid, edition->uuid, sizeof edition->uuid) == 0)
+			device = json_integer((json_int_t)i);
+	for (const struct session *session = node->sessions; whole && session; session = session->next)
+		if (session->edition == edition && session != edition->publisher)
+			json_array_insert_new(readers, 0, list_reader(session));
+	return json_pack("{s:s, s:I, s:s, s:I, s:i, s:o, s:o, s:o, s:i, s:o, s:i, s:f, s:i, s:o}", "name", publication->name,
+			 "generation", (json_int_t)edition->generation, "state", state_of(edition), "bytes",
+			 (json_int_t)edition->bytes, "ranges", (int)edition->ranges, "device", device, "owner",
+			 user_name(publication->owner), "group", group_name(edition->group), "mode", (int)edition->mode,
+			 "vgpu", *edition->vgpu ? json_string(edition->vgpu) : json_null(), "publisher",
+			 edition->publisher ? (int)edition->pid : 0, "published", edition->created, "leases",
+			 (int)edition->leases, "readers", readers);
+}
+
+static json_t *list_lost(const struct publication *publication)
+{
+	return json_pack("{s:s, s:I, s:s, s:n, s:n, s:n, s:o, s:n, s:n, s:n, s:i, s:n, s:i, s:n}", "name", publication->name,
+			 "generation", (json_int_t)publication->page->newest, "state", "lost", "bytes", "ranges", "device",
+			 "owner", user_name(publication->owner), "group", "mode", "vgpu", "publisher",
+			 (int)publication->page->publisher, "published", "leases", 0, "readers");
+}
+
+json_t *listing_publications(struct node *node, const struct authority_peer *peer)
+{
+	json_t *array = json_array();
+
+	for (const struct publication *one = node->publications; one; one = one->next) {
+		for (const struct edition *edition = one->editions; edition; edition = edition->next)
+			if (edition->generation)
+				json_array_insert_new(array, 0, list_edition(node, edition, peer));
+		if (one->lost.fd >= 0)
+			json_array_insert_new(array, 0, list_lost(one));
+	}
+	return array;
+}

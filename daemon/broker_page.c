@@ -1,0 +1,142 @@
+// The publications' pages: files in the runtime folder, so that readers' mappings go on when we are killed, and the next
+// daemon can go on writing them.
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "daemon/broker.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+static void page_path(const struct node *node, const char *name, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s/publications/%.*s", node->runtime_dir, VG_WIRE_NAME - 1, name);
+}
+
+// Maps `fd` for us, and opens it again for readers.
+static int take_file(struct publication *publication, const char *path, int fd)
+{
+	void *page = mmap(NULL, VG_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (page == MAP_FAILED)
+		return -errno;
+	int for_readers = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (for_readers < 0) {
+		int error = errno;
+		munmap(page, VG_PAGE_SIZE);
+		return -error;
+	}
+	publication->page = page;
+	publication->page_fd = for_readers;
+	return 0;
+}
+
+int page_make(struct node *node, struct publication *publication)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, "%s/publications", node->runtime_dir);
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	page_path(node, publication->name, path);
+	unlink(path); // of nobody: we would know it
+	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	int r = posix_fallocate(fd, 0, VG_PAGE_SIZE); // a full file system says so here, not at a write
+	r = r ? -r : take_file(publication, path, fd);
+	if (r < 0) {
+		unlink(path);
+		return r;
+	}
+	struct vg_wire_page *page = publication->page;
+	page->owner = publication->owner;
+	memcpy(page->id, publication->id, sizeof page->id);
+	memcpy(page->name, publication->name, sizeof page->name);
+	atomic_thread_fence(memory_order_release);
+	page->magic = VG_PAGE_MAGIC;
+	return 0;
+}
+
+void page_drop(struct node *node, struct publication *publication)
+{
+	char path[PATH_MAX];
+
+	if (!publication->page)
+		return;
+	publication->page->current = 0;
+	page_path(node, publication->name, path);
+	unlink(path);
+	munmap(publication->page, VG_PAGE_SIZE);
+	close(publication->page_fd);
+	publication->page = NULL;
+	publication->page_fd = -1;
+}
+
+static void lost_ended(struct node *node, struct source *source, uint32_t events)
+{
+	struct publication *publication =
+		(struct publication *)((char *)source - offsetof(struct publication, lost));
+
+	node_unwatch(node, source);
+	if (!publication_current(publication))
+		publication->page->current = 0;
+	publication_release(node, publication);
+}
+
+// Its publisher is expected back, while it lives.
+static void expect(struct node *node, struct publication *publication)
+{
+	uint64_t start;
+	pid_t pid = (pid_t)publication->page->publisher;
+
+	publication->lost = (struct source){pid > 0 ? vg_pidfd_open(pid) : -1, lost_ended};
+	if (publication->lost.fd >= 0 &&
+	    (vg_process_start_time(pid, &start) < 0 || start != publication->page->publisher_start ||
+	     node_watch(node, &publication->lost, EPOLLIN) < 0))
+		node_unwatch(node, &publication->lost);
+}
+
+static void load(struct node *node, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat status;
+	struct vg_wire_page page;
+
+	page_path(node, name, path);
+	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool good = fd >= 0 && registry_name_is_valid(name) && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+		    status.st_size == VG_PAGE_SIZE && pread(fd, &page, sizeof page, 0) == sizeof page &&
+		    page.magic == VG_PAGE_MAGIC && strncmp(page.name, name, sizeof page.name) == 0;
+	struct publication *publication = good ? publication_add(node, name, page.owner, page.id) : NULL;
+	if (!publication || take_file(publication, path, fd) < 0) {
+		say("%s is no publication's page: removed", path);
+		unlink(path);
+		if (publication)
+			publication_release(node, publication);
+		return;
+	}
+	publication->page->asked = 0; // whoever asked is gone
+	expect(node, publication);
+	publication_release(node, publication); // where nobody can come back
+}
+
+void page_load_all(struct node *node)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+
+	snprintf(path, sizeof path, "%s/publications", node->runtime_dir);
+	DIR *folder = opendir(path);
+	while (folder && (entry = readdir(folder)))
+		if (entry->d_name[0] != '.')
+			load(node, entry->d_name);
+	if (folder)
+		closedir(folder);
+}

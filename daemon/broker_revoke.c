@@ -1,0 +1,181 @@
+// Asking memory back, step by step: readers are asked and have until a deadline; then the publication is withdrawn; then,
+// if whoever revokes said so, its owner's own readers are ended, first politely. Nobody else's process is touched.
+// The ladder ends where nobody holds a lease any more, or at its top; the answer says which step that was.
+#include "base/clock.h"
+#include "daemon/broker.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { STEP_ASKED, STEP_WITHDRAWN, STEP_TERMINATED, STEP_KILLED };
+static const char *const step_words[] = {"asked", "withdrawn", "terminated", "killed"};
+
+enum { MOST_SECONDS = 24 * 3600, KILL_PATIENCE_S = 2 };
+
+static bool holds(const struct session *session, const struct publication *publication)
+{
+	return session->edition && session->edition->publication == publication && session != session->edition->publisher;
+}
+
+static unsigned int count_holders(const struct node *node, const struct publication *publication)
+{
+	unsigned int count = 0;
+
+	for (const struct session *session = node->sessions; session; session = session->next)
+		count += holds(session, publication);
+	return count;
+}
+
+static struct publication *publication_of(const struct node *node, const struct session *revoker)
+{
+	for (struct publication *one = node->publications; one; one = one->next)
+		if (one->revoker == revoker)
+			return one;
+	return NULL;
+}
+
+static void withdraw(struct node *node, struct publication *publication)
+{
+	for (struct edition *edition = publication->editions; edition; edition = edition->next) {
+		edition_withdraw(node, edition);
+		if (edition->publisher && edition->publisher->state == SESSION_PUBLISHED)
+			session_tell(edition->publisher, VG_WIRE_WITHDRAWN, edition->generation, 0);
+	}
+}
+
+static json_t *left_behind(const struct node *node, const struct publication *publication)
+{
+	json_t *left = json_array();
+
+	for (const struct session *session = node->sessions; session; session = session->next)
+		if (holds(session, publication))
+			json_array_append_new(left, json_pack("{s:i, s:o, s:b}", "pid", (int)session->peer.pid, "user",
+							      user_name(session->peer.uid), "owner",
+							      session->peer.uid == publication->owner));
+	return left;
+}
+
+// The end of the ladder, reached at `step`.
+static void finish(struct node *node, struct session *revoker, struct publication *publication)
+{
+	json_t *report = json_pack("{s:b, s:s, s:i, s:o}", "ok", 1, "step", step_words[revoker->step], "holders",
+				   (int)revoker->holders, "left", left_behind(node, publication));
+
+	withdraw(node, publication);
+	publication->revoker = NULL;
+	publication->refuses = false;
+	revoker->state = SESSION_ENDED;
+	revoker->deadline_ns = vg_clock_monotonic_ns() + BROKER_PATIENCE_S * 1000000000ull;
+	session_answer(node, revoker, report, -1);
+	publication_release(node, publication);
+}
+
+// True if there was anybody of the owner's to be sent one.
+static bool send_signal(struct node *node, const struct session *revoker, const struct publication *publication,
+			int signal)
+{
+	bool sent = false;
+
+	for (struct session *session = node->sessions; session; session = session->next) {
+		if (!holds(session, publication) || session->peer.uid != publication->owner || session->process.fd < 0 ||
+		    session->peer.pid == revoker->peer.pid)
+			continue;
+		say("publication %s is revoked: process %d is sent signal %d", publication->name, (int)session->peer.pid,
+		    signal);
+		sent |= syscall(SYS_pidfd_send_signal, session->process.fd, signal, NULL, 0) == 0;
+	}
+	return sent;
+}
+
+void revoke_step(struct node *node, struct session *revoker)
+{
+	struct publication *publication = publication_of(node, revoker);
+	static const int signals[] = {[STEP_TERMINATED] = SIGTERM, [STEP_KILLED] = SIGKILL};
+
+	withdraw(node, publication);
+	if (revoker->step == STEP_ASKED)
+		revoker->step = STEP_WITHDRAWN;
+	while (revoker->may_kill && revoker->step < STEP_KILLED) {
+		revoker->step++;
+		if (send_signal(node, revoker, publication, signals[revoker->step])) {
+			revoker->deadline_ns = vg_clock_monotonic_ns() + KILL_PATIENCE_S * 1000000000ull;
+			return;
+		}
+		revoker->may_kill = false; // nobody is the owner's
+		revoker->step = STEP_WITHDRAWN;
+	}
+	finish(node, revoker, publication);
+}
+
+void revoke_look(struct node *node, struct publication *publication)
+{
+	if (count_holders(node, publication) == 0)
+		finish(node, publication->revoker, publication);
+}
+
+void revoke_stop(struct node *node, struct session *revoker)
+{
+	struct publication *publication = publication_of(node, revoker);
+
+	if (!publication)
+		return;
+	withdraw(node, publication);
+	publication->revoker = NULL;
+	publication->refuses = false;
+	publication_release(node, publication);
+}
+
+static json_t *refuse_revoking(const struct request *request, struct publication **ret_publication)
+{
+	const char *name = text_of(request, "name");
+	struct publication *publication = name ? publication_find(request->node, name) : NULL;
+	const json_t *seconds = json_object_get(request->object, "deadline");
+
+	if (!json_is_number(seconds) || !(json_number_value(seconds) >= 0) || json_number_value(seconds) > MOST_SECONDS)
+		return refuse("invalid", "the deadline is in seconds, 0 to %d", MOST_SECONDS);
+	if (!publication || (!publication->page && !publication->editions))
+		return refuse("not_found", "there is no publication %.63s: `virgate share list` lists those there are",
+			      name ? name : "");
+	if (!authority_allows(AUTHORITY_REVOKE, authority_classify(request->peer, publication->owner, (gid_t)-1))) {
+		json_t *owner = user_name(publication->owner);
+		json_t *refusal = refuse("denied", "publication %s is user %s's: only they and root may revoke it", name,
+					 json_string_value(owner));
+		json_decref(owner);
+		return refusal;
+	}
+	if (publication->revoker)
+		return refuse("busy", "publication %s is being revoked already", name);
+	*ret_publication = publication;
+	return NULL;
+}
+
+void revoke_begin(struct session *session, const struct request *request)
+{
+	struct node *node = request->node;
+	struct publication *publication = NULL;
+	json_t *refusal = refuse_revoking(request, &publication);
+
+	if (refusal) {
+		session_answer(node, session, refusal, -1);
+		return;
+	}
+	double seconds = json_number_value(json_object_get(request->object, "deadline"));
+	session->state = SESSION_REVOKING;
+	session->may_kill = json_is_true(json_object_get(request->object, "kill"));
+	session->step = STEP_ASKED;
+	session->holders = count_holders(node, publication);
+	session->deadline_ns = vg_clock_monotonic_ns() + (uint64_t)(seconds * 1e9);
+	publication->revoker = session;
+	publication->refuses = true;
+	if (publication->page) {
+		publication->page->deadline_ns = session->deadline_ns;
+		publication->page->asked = publication->page->newest;
+	}
+	for (struct edition *edition = publication->editions; edition; edition = edition->next) {
+		edition_tell_readers(node, edition, VG_WIRE_ASKED_BACK, session->deadline_ns);
+		if (edition->publisher && edition->publisher->state == SESSION_PUBLISHED)
+			session_tell(edition->publisher, VG_WIRE_ASKED_BACK, edition->generation, session->deadline_ns);
+	}
+	revoke_look(node, publication);
+}

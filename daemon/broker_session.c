@@ -1,0 +1,239 @@
+// A connection to the broker: one that publishes, reads, or revokes. Whatever the peer does or leaves costs only this
+// session; nothing here waits for it.
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "daemon/broker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+static uint64_t patience(void)
+{
+	return vg_clock_monotonic_ns() + BROKER_PATIENCE_S * 1000000000ull;
+}
+
+void session_end(struct node *node, struct session *session)
+{
+	struct session **link = &node->sessions;
+	struct edition *edition = session->edition;
+
+	while (*link != session)
+		link = &(*link)->next;
+	*link = session->next;
+	node_unwatch(node, &session->socket);
+	node_unwatch(node, &session->process);
+	if (session->state == SESSION_REVOKING)
+		revoke_stop(node, session);
+	if (edition && edition->publisher == session) {
+		edition_withdraw(node, edition);
+		edition->publisher = NULL;
+		edition_release(node, edition);
+	} else if (edition) {
+		struct publication *publication = edition->publication;
+		edition->leases--;
+		if (publication->revoker)
+			revoke_look(node, publication);
+		edition_release(node, edition);
+	}
+	free(session);
+}
+
+void session_answer(struct node *node, struct session *session, json_t *answer, int descriptor)
+{
+	char *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
+	bool agreed = json_is_true(json_object_get(answer, "ok"));
+
+	json_decref(answer);
+	// A peer that does not take a word of this size has not taken many before: it is on its way out.
+	if (text && vg_wire_send(session->socket.fd, VG_WIRE_REPLY, 0, text, strlen(text), &descriptor,
+				 descriptor >= 0) < 0)
+		shutdown(session->socket.fd, SHUT_RDWR);
+	free(text);
+	if (agreed)
+		return;
+	session->state = SESSION_ENDED;
+	session->deadline_ns = patience();
+	struct edition *edition = session->edition;
+	if (edition && edition->publisher == session) {
+		edition_withdraw(node, edition);
+		edition->publisher = NULL;
+	} else if (edition) {
+		edition->leases--;
+	}
+	session->edition = NULL;
+	if (edition)
+		edition_release(node, edition);
+}
+
+void session_tell(struct session *session, enum vg_wire_event_kind kind, uint64_t generation, uint64_t deadline_ns)
+{
+	struct vg_wire_event event = {.kind = kind, .generation = generation, .deadline_ns = deadline_ns};
+
+	// Whoever does not take its words finds the page, which has it all.
+	vg_wire_send(session->socket.fd, VG_WIRE_EVENT, 0, &event, sizeof event, NULL, 0);
+}
+
+// As it came, but that a lease for reading says so.
+static int send_packet(const struct session *session, const struct packet *packet)
+{
+	static char body[SHARE_BODY_MAX]; // one thread
+	struct share_entry entry;
+
+	memcpy(body, packet->body, packet->header.size);
+	for (unsigned int i = 0; i < packet->header.count; i++) {
+		memcpy(&entry, body + i * sizeof entry, sizeof entry);
+		entry.access = session->access;
+		memcpy(body + i * sizeof entry, &entry, sizeof entry);
+	}
+	return vg_wire_send_raw(session->socket.fd, &packet->header, sizeof packet->header, body, packet->header.size,
+				packet->descriptors, packet->header.count);
+}
+
+void session_send_packets(struct node *node, struct session *session)
+{
+	while (session->to_send) {
+		const struct packet *packet = session->to_send;
+		int r = send_packet(session, packet);
+		if (r == -EAGAIN) {
+			node_watch(node, &session->socket, EPOLLIN | EPOLLOUT);
+			return;
+		}
+		if (r < 0) {
+			shutdown(session->socket.fd, SHUT_RDWR); // the loop sees it end
+			return;
+		}
+		session->to_send = packet->next;
+	}
+	node_watch(node, &session->socket, EPOLLIN);
+	session->state = SESSION_READING;
+	session->deadline_ns = 0;
+}
+
+static void answer_request(struct node *node, struct session *session, const char *text, bool first)
+{
+	static const struct {
+		const char *op;
+		bool first;
+		enum session_state state; // what it is good in
+		void (*begin)(struct session *session, const struct request *request);
+	} ops[] = {
+		{"publish", true, SESSION_ENDED, publish_begin},
+		{"open", true, SESSION_ENDED, open_begin},
+		{"revoke", true, SESSION_ENDED, revoke_begin},
+		{"commit", false, SESSION_REGISTERED, publish_commit},
+		{"withdraw", false, SESSION_PUBLISHED, publish_withdraw},
+	};
+	json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	struct request request = {.node = node, .peer = &session->peer, .object = object, .verb = AUTHORITY_REVOKE};
+	const char *op = json_string_value(json_object_get(object, "op"));
+	json_t *refusal = first ? other_gpus(&request) : NULL;
+	bool known = false;
+
+	for (size_t i = 0; op && !refusal && i < sizeof ops / sizeof *ops; i++) {
+		if (strcmp(op, ops[i].op) != 0 || ops[i].first != first || ops[i].state != session->state)
+			continue;
+		known = true;
+		ops[i].begin(session, &request);
+	}
+	if (!known)
+		session_answer(node, session,
+			       refusal ? refusal : refuse("invalid", "the broker is asked for \"%.40s\", which makes no sense here",
+							  op ? op : ""),
+			       -1);
+	json_decref(object);
+}
+
+static void take_word(struct node *node, struct session *session)
+{
+	static struct vg_wire_message message; // one thread
+	int r = vg_wire_receive(session->socket.fd, &message);
+
+	if (r == -EAGAIN)
+		return;
+	for (unsigned int i = 0; r == 0 && i < message.descriptor_count; i++)
+		close(message.descriptors[i]); // these words come without
+	if (r == -EPROTO || (r == 0 && message.type != VG_WIRE_SHARE))
+		say("a malformed message from process %d of user %u: its session is over", (int)session->peer.pid,
+		    (unsigned int)session->peer.uid);
+	if (r < 0 || message.type != VG_WIRE_SHARE)
+		session_end(node, session);
+	else if (session->state != SESSION_ENDED)
+		answer_request(node, session, message.text, false);
+}
+
+static void socket_ready(struct node *node, struct source *source, uint32_t events)
+{
+	struct session *session = (struct session *)source;
+
+	if (session->state == SESSION_RECEIVING)
+		publish_take_packet(node, session);
+	else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		take_word(node, session);
+	else if (session->state == SESSION_SENDING)
+		session_send_packets(node, session);
+}
+
+static void process_ended(struct node *node, struct source *source, uint32_t events)
+{
+	session_end(node, (struct session *)((char *)source - offsetof(struct session, process)));
+}
+
+// A forked child may keep the connection open; the lease is the process's.
+static int watch_process(struct node *node, struct session *session)
+{
+	if (session->peer.pid <= 0)
+		return 0; // of another pid namespace: the connection must do
+	session->process.fd = vg_pidfd_open(session->peer.pid);
+	if (session->process.fd < 0)
+		return session->process.fd;
+	int r = vg_process_start_time(session->peer.pid, &session->start_time);
+	return r < 0 ? r : node_watch(node, &session->process, EPOLLIN);
+}
+
+void session_begin(struct node *node, int fd, const struct authority_peer *peer, const char *text)
+{
+	struct session *session = calloc(1, sizeof *session);
+	int r;
+
+	if (!session) {
+		close(fd);
+		return;
+	}
+	session->socket = (struct source){fd, socket_ready};
+	session->process = (struct source){-1, process_ended};
+	session->peer = *peer;
+	session->since = (double)vg_clock_realtime_ns() / 1e9;
+	session->state = SESSION_ENDED;
+	json_t *refusal = broker_room(node, peer->uid, &(struct usage){.descriptors = 2});
+	session->next = node->sessions;
+	node->sessions = session;
+	r = node_watch(node, &session->socket, EPOLLIN);
+	if (r == 0 && !refusal)
+		r = watch_process(node, session);
+	if (refusal)
+		session_answer(node, session, refusal, -1);
+	else if (r < 0)
+		session_end(node, session); // it is gone already, or there are no descriptors
+	else
+		answer_request(node, session, text, true);
+}
+
+void session_expire_all(struct node *node, uint64_t now, uint64_t *deadline)
+{
+	for (struct session *session = node->sessions, *next; session; session = next) {
+		next = session->next;
+		if (session->deadline_ns && now >= session->deadline_ns) {
+			if (session->state == SESSION_REVOKING)
+				revoke_step(node, session);
+			else
+				session_end(node, session);
+			session_expire_all(node, now, deadline); // either may have ended others
+			return;
+		}
+		if (session->deadline_ns && (!*deadline || session->deadline_ns < *deadline))
+			*deadline = session->deadline_ns;
+	}
+}

@@ -1,0 +1,94 @@
+// Tickets: what a daemon says of a generation that it gave out, under a key of the runtime folder, so that the next one
+// believes it. A ticket holds for exactly the metadata that were published.
+#include "base/descriptor.h"
+#include "daemon/broker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int read_key(const char *path, uint8_t key[crypto_generichash_KEYBYTES])
+{
+	struct stat status;
+
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &status) < 0 || status.st_uid != geteuid() || (status.st_mode & 077))
+		return -EPERM;
+	return read(fd, key, crypto_generichash_KEYBYTES) == crypto_generichash_KEYBYTES ? 0 : -EIO;
+}
+
+// Made when first needed. It is of use while there are programs that this folder's daemon served, not longer.
+static int find_key(const struct node *node, uint8_t ret_key[crypto_generichash_KEYBYTES])
+{
+	char path[PATH_MAX];
+	uint8_t key[crypto_generichash_KEYBYTES];
+
+	if (sodium_init() < 0)
+		return -ENOSYS;
+	snprintf(path, sizeof path, "%s/broker.key", node->runtime_dir);
+	int r = read_key(path, ret_key);
+	if (r != -ENOENT)
+		return r;
+	randombytes_buf(key, sizeof key);
+	r = vg_file_write_atomic(path, key, sizeof key, 0600);
+	if (r == 0)
+		memcpy(ret_key, key, sizeof key);
+	sodium_memzero(key, sizeof key);
+	return r;
+}
+
+void ticket_digest(struct edition *edition)
+{
+	crypto_generichash_state state;
+
+	crypto_generichash_init(&state, NULL, 0, sizeof edition->digest);
+	for (const struct packet *packet = edition->packets; packet; packet = packet->next) {
+		crypto_generichash_update(&state, (const uint8_t *)&packet->header, sizeof packet->header);
+		crypto_generichash_update(&state, (const uint8_t *)packet->body, packet->header.size);
+	}
+	crypto_generichash_final(&state, edition->digest, sizeof edition->digest);
+}
+
+static int compute(struct node *node, const struct edition *edition, uint8_t ret_mac[TICKET_TEXT / 2])
+{
+	struct {
+		char purpose[16];
+		char name[VG_WIRE_NAME];
+		uint8_t id[VG_PAGE_ID];
+		uint8_t digest[BROKER_DIGEST];
+		uint64_t generation, owner;
+	} said = {.purpose = "virgate share 1", .generation = edition->generation, .owner = edition->publication->owner};
+	uint8_t key[crypto_generichash_KEYBYTES];
+
+	int r = find_key(node, key);
+	if (r < 0)
+		return r;
+	memcpy(said.name, edition->publication->name, sizeof said.name);
+	memcpy(said.id, edition->publication->id, sizeof said.id);
+	memcpy(said.digest, edition->digest, sizeof said.digest);
+	crypto_generichash(ret_mac, TICKET_TEXT / 2, (const uint8_t *)&said, sizeof said, key, sizeof key);
+	sodium_memzero(key, sizeof key);
+	return 0;
+}
+
+int ticket_make(struct node *node, const struct edition *edition, char ret_text[TICKET_TEXT + 1])
+{
+	uint8_t mac[TICKET_TEXT / 2];
+	int r = compute(node, edition, mac);
+
+	if (r == 0)
+		sodium_bin2hex(ret_text, TICKET_TEXT + 1, mac, sizeof mac);
+	return r;
+}
+
+bool ticket_is_good(struct node *node, const struct edition *edition, const char *text)
+{
+	char good[TICKET_TEXT + 1];
+
+	return text && strlen(text) == TICKET_TEXT && ticket_make(node, edition, good) == 0 &&
+	       sodium_memcmp(good, text, TICKET_TEXT) == 0;
+}

@@ -1,0 +1,18 @@
+// What requests have in common, whether they are answered at once or begin a session with the broker. One thread.
+#pragma once
+#include "daemon/node.h"
+
+struct request {
+	struct node *node;
+	const struct authority_peer *peer;
+	const json_t *object;
+	enum authority_verb verb;
+};
+
+__attribute__((format(printf, 2, 3))) json_t *refuse(const char *code, const char *format, ...);
+json_t *agree_with(const char *key, json_t *value);
+const char *text_of(const struct request *request, const char *key);
+// NULL, or a refusal; *ret_group stays as it is where the request names none.
+json_t *take_group(const struct request *request, gid_t *ret_group);
+// NULL, or a refusal: the request is meant for other GPUs than this daemon's.
+json_t *other_gpus(const struct request *request);
