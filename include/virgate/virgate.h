@@ -29,6 +29,7 @@
 #include <virgate/object_code.h>
 #include <virgate/process.h>
 #include <virgate/program.h>
+#include <virgate/share.h>
 #include <virgate/status.h>
 #include <virgate/stream.h>
 #include <virgate/system.h>

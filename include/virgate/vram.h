@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <virgate/cuda_handles.h>
 #include <virgate/device.h>
 #include <virgate/status.h>
 #include <virgate/visibility.h>
@@ -104,6 +105,36 @@ VG_PUBLIC enum vg_status vg_vram_handle_device(struct vg_vram_handle handle, str
  * Sources: cuMemcpyHtoD, cuMemcpyDtoH. */
 VG_PUBLIC enum vg_status vg_vram_write_at(struct vg_vram_handle handle, size_t offset, const void *from, size_t bytes);
 VG_PUBLIC enum vg_status vg_vram_read_at(struct vg_vram_handle handle, size_t offset, void *to, size_t bytes);
+/* From one region to another, or to another place of the same one, also across devices and contexts; the contents do not
+ * pass through the program. INVALID (the parts overlap, no handle); BOUNDS, STALE, POLICY, INTEGRITY, BUSY, STATE,
+ * DRIVER as above, of whichever handle is named. Any thread. Sources: cuMemcpyDtoD, cuMemcpyPeer. */
+VG_PUBLIC enum vg_status vg_vram_copy(struct vg_vram_handle to, size_t to_offset, struct vg_vram_handle from,
+				      size_t from_offset, size_t bytes);
+/* Sets `bytes` bytes from `offset` on to `value`, 0 to 255. As vg_vram_write_at(). Any thread. Source: cuMemsetD8. */
+VG_PUBLIC enum vg_status vg_vram_fill(struct vg_vram_handle handle, size_t offset, int value, size_t bytes);
+
+/* ---- loans ---------------------------------------------------------------------------------------- */
+
+enum vg_vram_access { VG_VRAM_READ, VG_VRAM_READ_WRITE };
+
+/* The address of a region, for kernels. It is the one way to get it, and the end of what handles guarantee: a kernel that
+ * has it reaches whatever else is mapped in the process, unless the region was allocated with `guard`. */
+struct vg_vram_loan {
+	struct vg_vram_handle handle;
+	enum vg_vram_access access; /* what was asked: a promise, not enforced by the device */
+	vg_address address;	    /* valid until it is given back */
+	size_t bytes;
+	uint64_t ticket; /* no other loan has it */
+};
+/* What was written by calls that have returned lies in the region by then, and while the loan lasts each write waits until
+ * it does, so that work on any stream finds it. The region cannot be freed until every loan was given back. INVALID (access
+ * out of range, no handle), POLICY (READ_WRITE of what is frozen or was imported for reading), INTEGRITY, STALE, BUSY (255
+ * loans), NO_MEMORY, STATE, DRIVER. Any thread. */
+VG_PUBLIC enum vg_status vg_vram_borrow(struct vg_vram_handle handle, enum vg_vram_access access,
+					struct vg_vram_loan *ret_loan);
+/* Work that uses the address has ended by now: that is the caller's to see to. Makes the loan all zero. INVALID (NULL, or a
+ * loan that was not given out or was given back), STALE (the context was closed meanwhile), STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_vram_give_back(struct vg_vram_loan *loan);
 
 #ifdef __cplusplus
 }

@@ -156,7 +156,7 @@ enum vg_status share_bytes_send(const struct share_channel *channel, const void 
 
 // ---- receiving ------------------------------------------------------------------------------------------
 
-static void close_rights(struct share_rights *rights)
+void share_rights_close(struct share_rights *rights)
 {
 	while (rights->count)
 		close(rights->descriptors[--rights->count]);
@@ -285,7 +285,7 @@ enum vg_status share_packet_receive(const struct share_channel *channel, struct 
 	if (status == VG_OK && !share_body_check(&packet->header, packet->body, problem, sizeof problem))
 		status = vg_fail(VG_PROTOCOL, 0, channel->function, "%s", problem);
 	if (status)
-		close_rights(rights);
+		share_rights_close(rights);
 	return status;
 }
 
@@ -294,7 +294,7 @@ enum vg_status share_bytes_receive(const struct share_channel *channel, void *re
 	struct share_rights rights = {0};
 	enum vg_status status = receive_all(channel, ret_bytes, 0, size, &rights);
 
-	close_rights(&rights);
+	share_rights_close(&rights);
 	if (status == VG_OK && rights.came)
 		status = vg_fail(VG_PROTOCOL, 0, channel->function, "%u descriptors came with an answer that has none",
 				 rights.came);

@@ -28,6 +28,8 @@ struct share_rights {
 	unsigned came; // received: what there was no room for was closed
 };
 
+void share_rights_close(struct share_rights *rights);
+
 struct share_packet {
 	struct share_header header;
 	char body[SHARE_BODY_MAX + 1]; // one byte more than there can be, to see what is too long

@@ -1,10 +1,18 @@
 // What the host does with a region's contents.
 //
 // Writes are the driver's synchronous copy on the legacy default stream, which may return while the last bytes are on
-// their way from the driver's own buffers. Everything else runs on the calling thread's default stream: that waits for the
-// legacy one, and not for other threads', so that readers do not wait for each other.
+// their way from the driver's own buffers. Everything else runs on the calling thread's default stream: that waits for
+// the legacy one, and not for other threads', so that readers do not wait for each other.
 #include "core/error.h"
 #include "vram/vram.h"
+
+// In the region's context.
+static enum vg_status settle(struct vram_region *region, const char *function)
+{
+	CUresult r = core_driver->cuStreamSynchronize(CU_STREAM_LEGACY);
+
+	return r ? core_driver_failed(r, function, "cuStreamSynchronize", "%s", "waiting for what was written") : VG_OK;
+}
 
 static enum vg_status write_region(struct vram_region *region, size_t offset, const void *from, size_t bytes,
 				   const char *function)
@@ -16,9 +24,10 @@ static enum vg_status write_region(struct vram_region *region, size_t offset, co
 		r = core_driver->cuMemcpyHtoD_v2(region->address + offset, from, bytes);
 	if (r)
 		return core_driver_failed(r, function, "cuMemcpyHtoD", "%zu bytes at offset %zu", bytes, offset);
+	// In this order, against a loan that begins meanwhile: it counts first, and then looks whether to wait.
 	if (!atomic_load_explicit(&region->unsettled, memory_order_relaxed))
-		atomic_store_explicit(&region->unsettled, true, memory_order_relaxed);
-	return VG_OK;
+		atomic_store(&region->unsettled, true);
+	return vram_table_loans(region) ? settle(region, function) : VG_OK;
 }
 
 static enum vg_status read_region(struct vram_region *region, size_t offset, void *to, size_t bytes,
@@ -32,14 +41,53 @@ static enum vg_status read_region(struct vram_region *region, size_t offset, voi
 	return r ? core_driver_failed(r, function, "cuMemcpyDtoH", "%zu bytes at offset %zu", bytes, offset) : VG_OK;
 }
 
+// On the calling thread's default stream, to the end.
+static enum vg_status fill_region(struct vram_region *region, size_t offset, int value, size_t bytes,
+				  const char *function)
+{
+	CORE_SCOPE scope = {false};
+
+	CUresult r = core_enter(&scope, region->vram->context->handle);
+	if (r == CUDA_SUCCESS)
+		r = core_driver->cuMemsetD8Async(region->address + offset, (unsigned char)value, bytes,
+						 CU_STREAM_PER_THREAD);
+	if (r == CUDA_SUCCESS)
+		r = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
+	return r ? core_driver_failed(r, function, "cuMemsetD8", "%zu bytes at offset %zu", bytes, offset) : VG_OK;
+}
+
+// Likewise. Streams of two devices do not wait for each other's: what the source was written comes first.
+static enum vg_status copy_region(struct vram_region *to, size_t to_offset, struct vram_region *from,
+				  size_t from_offset, size_t bytes, const char *function)
+{
+	CUcontext here = to->vram->context->handle, there = from->vram->context->handle;
+	CORE_SCOPE scope = {false};
+
+	enum vg_status status = here == there ? VG_OK : vram_settle(from, function);
+	if (status)
+		return status;
+	CUresult r = core_enter(&scope, here);
+	if (r == CUDA_SUCCESS)
+		r = here == there
+			    ? core_driver->cuMemcpyDtoDAsync_v2(to->address + to_offset, from->address + from_offset,
+								bytes, CU_STREAM_PER_THREAD)
+			    : core_driver->cuMemcpyPeerAsync(to->address + to_offset, here, from->address + from_offset,
+							     there, bytes, CU_STREAM_PER_THREAD);
+	if (r == CUDA_SUCCESS)
+		r = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
+	return r ? core_driver_failed(r, function, here == there ? "cuMemcpyDtoD" : "cuMemcpyPeer",
+				      "%zu bytes from offset %zu to offset %zu", bytes, from_offset, to_offset)
+		 : VG_OK;
+}
+
 enum vg_status vram_settle(struct vram_region *region, const char *function)
 {
-	if (!atomic_load_explicit(&region->unsettled, memory_order_relaxed))
+	CORE_SCOPE scope = {false};
+
+	if (!atomic_load(&region->unsettled))
 		return VG_OK;
-	CUresult r = core_driver->cuStreamSynchronize(CU_STREAM_LEGACY);
-	if (r)
-		return core_driver_failed(r, function, "cuStreamSynchronize", "%s", "waiting for what was written");
-	return VG_OK;
+	CUresult r = core_enter(&scope, region->vram->context->handle);
+	return r ? core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "") : settle(region, function);
 }
 
 enum vg_status vg_vram_write_at(struct vg_vram_handle handle, size_t offset, const void *from, size_t bytes)
@@ -71,5 +119,58 @@ enum vg_status vg_vram_read_at(struct vg_vram_handle handle, size_t offset, void
 	if (status == VG_OK && bytes)
 		status = read_region(region, offset, to, bytes, __func__);
 	vram_unpin(region, VRAM_READ);
+	return status;
+}
+
+enum vg_status vg_vram_fill(struct vg_vram_handle handle, size_t offset, int value, size_t bytes)
+{
+	struct vram_region *region;
+
+	enum vg_status status = vram_pin(handle, VRAM_WRITE, __func__, &region);
+	if (status)
+		return status;
+	status = vram_check_range(region, offset, bytes, __func__);
+	if (status == VG_OK && (value < 0 || value > 255))
+		status = vg_fail(VG_INVALID, 0, __func__, "value is %d: a byte is 0 to 255", value);
+	if (status == VG_OK && bytes)
+		status = fill_region(region, offset, value, bytes, __func__);
+	vram_unpin(region, VRAM_WRITE);
+	return status;
+}
+
+static enum vg_status check_copy(const struct vram_region *to, size_t to_offset, const struct vram_region *from,
+				 size_t from_offset, size_t bytes, const char *function)
+{
+	enum vg_status status = vram_check_range(from, from_offset, bytes, function);
+
+	if (status == VG_OK)
+		status = vram_check_range(to, to_offset, bytes, function);
+	if (status || to != from || bytes == 0)
+		return status;
+	size_t apart = to_offset > from_offset ? to_offset - from_offset : from_offset - to_offset;
+	return apart >= bytes
+		       ? VG_OK
+		       : vg_fail(VG_INVALID, 0, function, "%zu bytes from offset %zu to %zu of one region overlap",
+				 bytes, from_offset, to_offset);
+}
+
+enum vg_status vg_vram_copy(struct vg_vram_handle to, size_t to_offset, struct vg_vram_handle from, size_t from_offset,
+			    size_t bytes)
+{
+	struct vram_region *source, *target;
+
+	enum vg_status status = vram_pin(from, VRAM_READ, __func__, &source);
+	if (status)
+		return status;
+	status = vram_pin(to, VRAM_WRITE, __func__, &target);
+	if (status) {
+		vram_unpin(source, VRAM_READ);
+		return status;
+	}
+	status = check_copy(target, to_offset, source, from_offset, bytes, __func__);
+	if (status == VG_OK && bytes)
+		status = copy_region(target, to_offset, source, from_offset, bytes, __func__);
+	vram_unpin(target, VRAM_WRITE);
+	vram_unpin(source, VRAM_READ);
 	return status;
 }

@@ -21,7 +21,8 @@ static enum vg_status refuse(struct vg_vram_handle handle, int outcome, const ch
 			       "the region is sealed, and its contents are frozen: unseal it before writing");
 	case VRAM_QUARANTINED:
 		return vg_fail(VG_INTEGRITY, 0, function,
-			       "the region is quarantined, since its contents were not what its seal says: it can only be freed");
+			       "the region is quarantined, since its contents were not what its seal says: it can only "
+			       "be freed");
 	case VRAM_CROWDED:
 		return vg_fail(VG_BUSY, 0, function, "too many calls use the region at once: 1023 of a kind at most");
 	default:
@@ -33,7 +34,8 @@ enum vg_status vram_usable(const char *function)
 {
 	if (__builtin_expect(core_forked, 0))
 		return vg_fail(VG_STATE, 0, function,
-			       "the process was forked after the driver had been loaded: exec a program that opens its own context");
+			       "the process was forked after the driver had been loaded: exec a program that opens its "
+			       "own context");
 	return VG_OK;
 }
 
@@ -49,7 +51,7 @@ enum vg_status vram_pin(struct vg_vram_handle handle, enum vram_use use, const c
 	if (__builtin_expect(outcome, VRAM_OK))
 		return refuse(handle, outcome, function);
 	if (use == VRAM_WRITE && region->import.read_only) {
-		vram_table_unpin(region, use);
+		vram_unpin(region, use);
 		return vg_fail(VG_POLICY, 0, function, "the region was imported for reading");
 	}
 	*ret_region = region;
@@ -64,11 +66,6 @@ enum vg_status vram_look(struct vg_vram_handle handle, const char *function, str
 		return status;
 	int outcome = vram_table_look(handle, ret_region);
 	return outcome ? refuse(handle, outcome, function) : VG_OK;
-}
-
-void vram_unpin(struct vram_region *region, enum vram_use use)
-{
-	vram_table_unpin(region, use);
 }
 
 enum vg_status vram_close_handle(struct vg_vram_handle handle, bool with_loans, const char *function,
@@ -90,4 +87,16 @@ enum vg_status vram_check_range(const struct vram_region *region, size_t offset,
 		return VG_OK;
 	return vg_fail(VG_BOUNDS, 0, function, "%zu bytes at offset %zu: the region has %zu", bytes, offset,
 		       region->size);
+}
+
+enum vg_status vram_freeze(struct vram_region *region, const char *function)
+{
+	if (!vram_table_freeze(region))
+		return vg_fail(VG_POLICY, 0, function, "the region is sealed already: unseal it first");
+	unsigned loans = atomic_load(&region->writing_loans);
+	if (loans == 0)
+		return VG_OK;
+	vram_unfreeze(region);
+	return vg_fail(VG_BUSY, 0, function, "%u loans of the region that may write are out: give them back first",
+		       loans);
 }

@@ -40,8 +40,7 @@ static enum vg_status give_back(struct vram_region *region, const char *function
 
 static enum vg_status take_plain(struct vram_region *region, size_t bytes, const char *function)
 {
-	enum vg_status status =
-		core_resource_allocate(region->vram->plain, bytes, NULL, function, &region->plain);
+	enum vg_status status = core_resource_allocate(region->vram->plain, bytes, NULL, function, &region->plain);
 
 	if (status)
 		return status;
@@ -59,7 +58,8 @@ static enum vg_status take_mapped(struct vram_region *region, const struct core_
 
 	enum vg_status status = core_memory_plan_round(plan, bytes, function, &region->mapped);
 	if (status == VG_OK && region->mapped > SIZE_MAX - behind)
-		status = vg_fail(VG_INVALID, 0, function, "%zu bytes: with a guard behind them they are too many", bytes);
+		status = vg_fail(VG_INVALID, 0, function, "%zu bytes: with a guard behind them they are too many",
+				 bytes);
 	if (status == VG_OK)
 		status = core_physical_memory_create(plan, region->mapped, function, &region->memory);
 	if (status)
@@ -142,6 +142,7 @@ enum vg_status vram_dispose(struct vram_region *region, bool at_any_rate, const 
 		vg_error_restore(&kept);
 	atomic_fetch_sub(&vram->used, region->mapped);
 	atomic_fetch_sub(&vram->regions, 1);
+	vram_forget_loans(region);
 	vram_table_retire(region);
 	core_object_release(&vram->object);
 	return status ? status : given;
@@ -158,8 +159,9 @@ enum vg_status vg_vram_allocate(struct vg_vram *vram, size_t bytes, const struct
 	if (bytes == 0)
 		return vg_fail(VG_INVALID, 0, __func__, "bytes is 0: a region has at least one");
 	if (o.guard && o.shareable)
-		return vg_fail(VG_INVALID, 0, __func__,
-			       "guard and shareable: who imports the memory maps it without the guard; take one of them");
+		return vg_fail(
+			VG_INVALID, 0, __func__,
+			"guard and shareable: who imports the memory maps it without the guard; take one of them");
 	struct vram_region region = {.vram = vram, .size = bytes};
 	enum vg_status status = vram_usable(__func__);
 	if (status == VG_OK)

@@ -5,8 +5,8 @@
 //   63 … 32     31    30       29           28      27 … 20  19 … 10  9 … 0
 //   generation  live  closing  quarantined  frozen  loans    writers  readers
 //
-// It changes by compare-and-swap from a word with the handle's generation alone, so that a dead handle changes nothing. A
-// generation is used once; a place whose generations are used up is never taken again.
+// It changes by compare-and-swap from a word with the handle's generation alone, so that a dead handle changes nothing.
+// A generation is used once; a place whose generations are used up is never taken again.
 #include "vram/vram.h"
 
 #include <errno.h>
@@ -27,6 +27,7 @@ enum { CHUNK = 256, CHUNKS = 16384 }; // 4 Mi regions: more than a driver gives
 #define READERS ((uint64_t)0x3ff)
 #define WRITER ((uint64_t)1 << 10)
 #define WRITERS (READERS << 10)
+#define LOAN ((uint64_t)1 << 20)
 #define LOANS ((uint64_t)0xff << 20)
 #define FROZEN ((uint64_t)1 << 28)
 #define QUARANTINED ((uint64_t)1 << 29)
@@ -194,7 +195,7 @@ int vram_table_look(struct vg_vram_handle handle, struct vram_region **ret_regio
 	return pin(handle, READER, READERS, 0, ret_region);
 }
 
-void vram_table_unpin(struct vram_region *region, enum vram_use use)
+void vram_unpin(struct vram_region *region, enum vram_use use)
 {
 	uint64_t one = use == VRAM_READ ? READER : WRITER;
 	uint64_t state = atomic_fetch_sub_explicit(&region->state, one, memory_order_release) - one;
@@ -202,6 +203,54 @@ void vram_table_unpin(struct vram_region *region, enum vram_use use)
 	// The region may be somebody else's from here on: nothing but its address is used, which stays.
 	if (state & CLOSING ? !(state & (READERS | WRITERS)) : (state & FROZEN) && use == VRAM_WRITE)
 		wake(region);
+}
+
+// ---- loans and seals --------------------------------------------------------------------------------
+
+unsigned vram_table_loans(const struct vram_region *region)
+{
+	return (atomic_load(&region->state) & LOANS) / LOAN;
+}
+
+int vram_table_lend(struct vram_region *region)
+{
+	uint64_t state = atomic_load(&region->state);
+
+	do {
+		if (state & CLOSING)
+			return VRAM_STALE; // who closes it has seen that there are no loans
+		if ((state & LOANS) == LOANS)
+			return VRAM_CROWDED;
+	} while (!atomic_compare_exchange_weak(&region->state, &state, state + LOAN));
+	return VRAM_OK;
+}
+
+void vram_table_take_back(struct vram_region *region)
+{
+	atomic_fetch_sub(&region->state, LOAN);
+}
+
+bool vram_table_freeze(struct vram_region *region)
+{
+	if (atomic_fetch_or(&region->state, FROZEN) & FROZEN)
+		return false;
+	wait_for(region, WRITERS);
+	return true;
+}
+
+void vram_unfreeze(struct vram_region *region)
+{
+	atomic_fetch_and(&region->state, ~FROZEN);
+}
+
+bool vram_is_frozen(const struct vram_region *region)
+{
+	return atomic_load(&region->state) & FROZEN;
+}
+
+void vram_quarantine(struct vram_region *region)
+{
+	atomic_fetch_or(&region->state, QUARANTINED);
 }
 
 // ---- the end ----------------------------------------------------------------------------------------
@@ -222,11 +271,6 @@ int vram_table_close(struct vg_vram_handle handle, bool with_loans, struct vram_
 	wait_for(region, READERS | WRITERS);
 	*ret_region = region;
 	return VRAM_OK;
-}
-
-unsigned vram_table_loans(const struct vram_region *region)
-{
-	return (atomic_load(&region->state) & LOANS) >> 20;
 }
 
 void vram_table_reopen(struct vram_region *region)

@@ -46,8 +46,10 @@ struct vram_region {
 	struct vg_mapping *mapping;	   // held
 	struct vram_import import;
 
-	atomic_bool unsettled; // something written may still be on its way, in the legacy default stream
-	atomic_bool lent;      // kernels may have worked with it
+	atomic_bool unsettled;	      // something written may still be on its way, in the legacy default stream
+	atomic_bool lent;	      // kernels may have worked with it
+	atomic_uint writing_loans;    // those that may write
+	struct vram_loan_note *loans; // those that are out, under the context's lock
 };
 
 // ---- use (pin.c) ------------------------------------------------------------------------------------
@@ -73,6 +75,20 @@ enum vg_status vram_settle(struct vram_region *region, const char *function);
 enum vg_status vram_close_handle(struct vg_vram_handle handle, bool with_loans, const char *function,
 				 struct vram_region **ret_region);
 
+// ---- seals (pin.c, table.c) ------------------------------------------------------------------------------------
+
+// From here on nobody writes, and nobody is writing any more. The caller has the region pinned or looked at, to read.
+// POLICY (it is frozen already), BUSY (a loan that may write is out).
+enum vg_status vram_freeze(struct vram_region *region, const char *function);
+// What takes it away, and asks.
+void vram_unfreeze(struct vram_region *region);
+bool vram_is_frozen(const struct vram_region *region);
+// From here on it can only be freed.
+void vram_quarantine(struct vram_region *region);
+
+// Of a region whose handle was closed: loans that never came back (loan.c).
+void vram_forget_loans(struct vram_region *region);
+
 // ---- beginning and end of regions (region.c) ----------------------------------------------------------
 
 // A handle for a region that describes memory, in the caller's words: address, size, mapped, base, and what it takes to
@@ -97,10 +113,14 @@ struct vg_vram_handle vram_table_publish(struct vram_region *region);
 int vram_table_pin(struct vg_vram_handle handle, enum vram_use use, struct vram_region **ret_region);
 // Whatever its state: to look at what stands in it.
 int vram_table_look(struct vg_vram_handle handle, struct vram_region **ret_region);
-void vram_table_unpin(struct vram_region *region, enum vram_use use);
 // Ends the handle's use: waits for the pins, with or without loans. Of several exactly one gets VRAM_OK; STALE, LENT.
 int vram_table_close(struct vg_vram_handle handle, bool with_loans, struct vram_region **ret_region);
+// One more loan, or one less; the caller has the region pinned. VRAM_OK, STALE (it is being freed), CROWDED.
 unsigned vram_table_loans(const struct vram_region *region);
+int vram_table_lend(struct vram_region *region);
+void vram_table_take_back(struct vram_region *region);
+// Nobody writes any more; false if that was so already.
+bool vram_table_freeze(struct vram_region *region);
 // After it: the handle is good again, or dead for ever.
 void vram_table_reopen(struct vram_region *region);
 void vram_table_retire(struct vram_region *region);

@@ -19,7 +19,7 @@ if ! ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
 	exit 77
 fi
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- conformance conformance-inside core core-inside vram vram-inside examples processes routes loopholes \
+[ $# -gt 0 ] || set -- conformance conformance-inside core core-inside vram vram-inside share share-inside examples processes routes loopholes \
 	frameworks
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/virgate-gpu.XXXXXX")
@@ -59,6 +59,8 @@ for part in "$@"; do
 	core-inside) run "$part" 140 env INSIDE="$virgate" "$here/../core/run-gpu.sh" "$root" ;;
 	vram) run "$part" 110 env ROOM=vram "$here/../core/run-gpu.sh" "$root" ;;
 	vram-inside) run "$part" 110 env ROOM=vram INSIDE="$virgate" "$here/../core/run-gpu.sh" "$root" ;;
+	share) run "$part" 110 env ROOM=share "$here/../core/run-gpu.sh" "$root" ;;
+	share-inside) run "$part" 110 env ROOM=share INSIDE="$virgate" "$here/../core/run-gpu.sh" "$root" ;;
 	examples) run "$part" 110 "$here/../examples/run-gpu.sh" "$root" ;;
 	processes | routes | loopholes | frameworks) run "$part" 150 python3 "$here/$part.py" "$root" ;;
 	*)

@@ -1,0 +1,177 @@
+#include "share/offer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "share/message.h"
+#include "vram/vram.h"
+
+static void range_finish(struct share_range *range)
+{
+	free(range->seal);
+	close(range->descriptor);
+}
+
+int share_offer_append(struct vg_share_offer *offer, const struct share_range *range)
+{
+	struct share_range copy = *range;
+	int r = offer->count == SHARE_RANGES_MAX ? -E2BIG : 0;
+
+	if (r == 0 && offer->count == offer->capacity) {
+		size_t capacity = offer->capacity ? 2 * offer->capacity : 4;
+		struct share_range *grown = reallocarray(offer->ranges, capacity, sizeof *grown);
+		if (grown) {
+			offer->ranges = grown;
+			offer->capacity = capacity;
+		} else {
+			r = -ENOMEM;
+		}
+	}
+	if (r < 0)
+		range_finish(&copy);
+	else
+		offer->ranges[offer->count++] = copy;
+	return r;
+}
+
+enum vg_status vg_share_offer_create(struct vg_share_offer **ret_offer)
+{
+	CORE_NEEDED(ret_offer);
+	struct vg_share_offer *offer = calloc(1, sizeof *offer);
+	if (!offer)
+		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for an offer");
+	*ret_offer = offer;
+	return VG_OK;
+}
+
+void vg_share_offer_destroy(struct vg_share_offer *offer)
+{
+	if (!offer)
+		return;
+	while (offer->count)
+		range_finish(&offer->ranges[--offer->count]);
+	free(offer->ranges);
+	free(offer);
+}
+
+static enum vg_status check_seal(const char *seal, const char *function)
+{
+	size_t length = seal ? strlen(seal) : 0;
+
+	if (seal && (length == 0 || length > SHARE_SEAL_MAX))
+		return vg_fail(VG_INVALID, 0, function, "the seal has %zu characters: 1 to %d can be", length,
+			       SHARE_SEAL_MAX);
+	for (size_t i = 0; i < length; i++)
+		if (seal[i] < ' ' || seal[i] > '~')
+			return vg_fail(VG_INVALID, 0, function, "the seal is not one line of plain text");
+	return VG_OK;
+}
+
+// What the pinned region is, with a descriptor of its memory.
+static enum vg_status describe(struct vram_region *region, const struct vg_share_range_options *options,
+			       const char *function, struct share_range *ret_range)
+{
+	struct share_range range = {.bytes = region->size,
+				    .mapped = region->mapped,
+				    .address = region->address,
+				    .granularity = region->vram->shareable->granularity,
+				    .generation = options->generation,
+				    .writable = options->writable != 0};
+	CORE_SCOPE scope = {false};
+
+	if (region->import.unmap)
+		return vg_fail(VG_POLICY, 0, function,
+			       "the region is an import: the process that allocated it shares it");
+	if (!region->memory || !region->memory->shareable)
+		return vg_fail(
+			VG_POLICY, 0, function,
+			"the region was not allocated to be shared: set `shareable` of vg_vram_allocate()'s options");
+	CUresult r = core_enter(&scope, region->vram->context->handle);
+	if (r)
+		return core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "");
+	// What was written reaches the memory before another process is told of it.
+	enum vg_status status = vram_settle(region, function);
+	if (status == VG_OK)
+		status = vg_physical_memory_export(region->memory, &range.descriptor);
+	if (status)
+		return status;
+	memcpy(range.uuid, vg_vram_device(region->vram)->uuid.bytes, sizeof range.uuid);
+	*ret_range = range;
+	return VG_OK;
+}
+
+// Adds it with a copy of the seal, or closes its descriptor.
+static enum vg_status append(struct vg_share_offer *offer, struct share_range *range, const char *seal,
+			     const char *function)
+{
+	range->seal = seal ? strdup(seal) : NULL;
+	if (seal && !range->seal) {
+		close(range->descriptor);
+		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for a seal");
+	}
+	int r = share_offer_append(offer, range);
+	if (r == -E2BIG)
+		return vg_fail(VG_INVALID, 0, function, "the offer has %d ranges, as many as there can be",
+			       SHARE_RANGES_MAX);
+	return r ? vg_fail(VG_NO_MEMORY, -r, function, "no memory for a range") : VG_OK;
+}
+
+enum vg_status vg_share_offer_add(struct vg_share_offer *offer, struct vg_vram_handle handle,
+				  const struct vg_share_range_options *options)
+{
+	struct vg_share_range_options o;
+	struct vram_region *region;
+	struct share_range range;
+
+	CORE_NEEDED(offer);
+	CORE_OPTIONS(o, options);
+	enum vg_status status = check_seal(o.seal, __func__);
+	if (status == VG_OK)
+		status = vram_pin(handle, VRAM_READ, __func__, &region);
+	if (status)
+		return status;
+	status = describe(region, &o, __func__, &range);
+	vram_unpin(region, VRAM_READ);
+	return status ? status : append(offer, &range, o.seal, __func__);
+}
+
+size_t vg_share_offer_count(const struct vg_share_offer *offer)
+{
+	return offer ? offer->count : 0;
+}
+
+const char *share_uuid_text(const uint8_t uuid[16], char ret_text[SHARE_UUID_TEXT])
+{
+	static const int groups[] = {4, 6, 8, 10, 16};
+	int length = snprintf(ret_text, SHARE_UUID_TEXT, "GPU");
+
+	for (int group = 0, i = 0; group < 5; group++) {
+		ret_text[length++] = '-';
+		for (; i < groups[group]; i++)
+			length += snprintf(ret_text + length, 3, "%02x", uuid[i]);
+	}
+	return ret_text;
+}
+
+enum vg_status vg_share_offer_range(const struct vg_share_offer *offer, size_t index, struct vg_share_range *ret_range)
+{
+	CORE_NEEDED(offer);
+	CORE_NEEDED(ret_range);
+	if (index >= offer->count)
+		return vg_fail(VG_INVALID, 0, __func__, "range %zu: the offer has %zu, from 0 up", index, offer->count);
+	const struct share_range *range = &offer->ranges[index];
+	struct vg_share_range known = {.bytes = range->bytes,
+				       .mapped = range->mapped,
+				       .granularity = range->granularity,
+				       .generation = range->generation,
+				       .address = range->address,
+				       .writable = range->writable,
+				       .seal = range->seal};
+	share_uuid_text(range->uuid, known.device);
+	*ret_range = known;
+	return VG_OK;
+}

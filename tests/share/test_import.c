@@ -1,0 +1,352 @@
+// Offers and imports: what they carry, where they are mapped, what may be done with them, and what is refused.
+#include "share_test.h"
+
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+TEST(a_range_is_the_same_memory)
+{
+	static const int kinds[] = {SOCK_STREAM, SOCK_SEQPACKET};
+	const struct vg_share_import_options writable = {.size = sizeof writable, .writable = 1};
+	struct vg_vram_handle handle, other;
+	uint32_t word;
+
+	for (int i = 0; i < 2; i++) {
+		struct vg_share_offer *offer = offer_of(1, MIB, 1, &handle), *received = sent(offer, kinds[i]);
+		OK(vg_share_import(open_vram(), received, 0, &writable, &other));
+		vg_share_offer_destroy(offer);
+		vg_share_offer_destroy(received);
+		OK(vg_vram_write_at(handle, 4096, &(uint32_t){0xfeed}, 4));
+		OK(vg_vram_read_at(other, 4096, &word, 4));
+		CHECK_INT(word, 0xfeed);
+		OK(vg_vram_write_at(other, 4096, &(uint32_t){0xbeef}, 4));
+		OK(vg_vram_read_at(handle, 4096, &word, 4));
+		CHECK_INT(word, 0xbeef);
+		OK(vg_vram_free(other)); // unmaps, and leaves the contents alone
+		OK(vg_vram_read_at(handle, 4096, &word, 4));
+		CHECK_INT(word, 0xbeef);
+		REFUSED(vg_vram_read_at(other, 0, &word, 4), VG_STALE, "");
+		OK(vg_vram_free(handle));
+	}
+}
+
+TEST(an_offer_says_what_it_is_of)
+{
+	struct vg_vram_handle handles[20];
+	struct vg_share_offer *offer = offer_of(20, 3 * MIB + 1, 0, handles);
+	struct vg_share_offer *received = sent(offer, SOCK_SEQPACKET);
+	struct vg_share_range here, there;
+	char uuid[41];
+
+	CHECK_INT(vg_share_offer_count(offer), 20);
+	CHECK_INT(vg_share_offer_count(received), 20);
+	snprintf(uuid, sizeof uuid, "GPU-%s", vg_device_uuid(vg_vram_device(vram)));
+	for (size_t i = 0; i < 20; i++) {
+		OK(vg_share_offer_range(offer, i, &here));
+		OK(vg_share_offer_range(received, i, &there));
+		CHECK_INT(there.bytes, 3 * MIB + 1);
+		CHECK_INT(there.mapped, 4 * MIB);
+		CHECK_INT(there.granularity, 2 * MIB);
+		CHECK_INT(there.generation, 100 + i);
+		CHECK_INT(there.address, here.address);
+		CHECK(there.address && !there.seal && !there.writable);
+		CHECK_STR(there.device, uuid);
+		OK(vg_vram_free(handles[i]));
+	}
+	REFUSED(vg_share_offer_range(received, 20, &there), VG_INVALID, "range 20: the offer has 20, from 0 up");
+	vg_share_offer_destroy(offer);
+	vg_share_offer_destroy(received);
+}
+
+TEST(every_range_arrives_with_its_own_memory_and_seal)
+{
+	enum { COUNT = 19 };
+	struct vg_share_range_options options = {.size = sizeof options};
+	struct vg_vram_handle handles[COUNT], imported;
+	struct vg_share_offer *offer;
+	struct vg_share_range range;
+	char seal[4097];
+	uint32_t word;
+
+	OK(vg_share_offer_create(&offer));
+	for (uint32_t i = 0; i < COUNT; i++) {
+		memset(seal, 'a' + (int)i, 4096);
+		seal[i == COUNT - 1 ? 4096 : 10 * i] = '\0';
+		options.seal = i ? seal : NULL;
+		handles[i] = shareable(64);
+		OK(vg_vram_write_at(handles[i], 60, &i, 4));
+		OK(vg_share_offer_add(offer, handles[i], &options));
+	}
+	struct vg_share_offer *received = sent(offer, SOCK_STREAM);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		OK(vg_share_offer_range(received, i, &range));
+		CHECK_INT(range.seal ? strlen(range.seal) : 0, i == COUNT - 1 ? 4096 : 10 * i);
+		CHECK(!range.seal || range.seal[5] == 'a' + (int)i);
+		OK(vg_share_import(vram, received, i, NULL, &imported));
+		OK(vg_vram_read_at(imported, 60, &word, 4));
+		CHECK_INT(word, i);
+		REFUSED(vg_vram_read_at(imported, 61, &word, 4), VG_BOUNDS, "64");
+		OK(vg_vram_free(imported));
+		OK(vg_vram_free(handles[i]));
+	}
+	vg_share_offer_destroy(offer);
+	vg_share_offer_destroy(received);
+}
+
+TEST(a_seal_is_one_line)
+{
+	struct vg_share_range_options options = {.size = sizeof options};
+	struct vg_vram_handle handle = shareable(64);
+	struct vg_share_offer *offer;
+	char seal[4098];
+
+	OK(vg_share_offer_create(&offer));
+	memset(seal, 'x', 4097);
+	seal[4097] = '\0';
+	options.seal = seal;
+	REFUSED(vg_share_offer_add(offer, handle, &options), VG_INVALID,
+		"the seal has 4097 characters: 1 to 4096 can be");
+	options.seal = "";
+	REFUSED(vg_share_offer_add(offer, handle, &options), VG_INVALID, "the seal has 0 characters");
+	options.seal = "one\ntwo";
+	REFUSED(vg_share_offer_add(offer, handle, &options), VG_INVALID, "not one line of plain text");
+	CHECK_INT(vg_share_offer_count(offer), 0);
+	vg_share_offer_destroy(offer);
+	OK(vg_vram_free(handle));
+}
+
+TEST(a_share_for_reading_is_not_written)
+{
+	const struct vg_share_import_options writable = {.size = sizeof writable, .writable = 1};
+	struct vg_vram_handle handle, reader;
+	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle), *received = sent(offer, SOCK_STREAM);
+	uint32_t word = 1;
+
+	REFUSED(vg_share_import(vram, received, 0, &writable, &reader), VG_POLICY, "offered for reading");
+	OK(vg_share_import(vram, received, 0, NULL, &reader));
+	REFUSED(vg_vram_write_at(reader, 0, &word, 4), VG_POLICY, "");
+	OK(vg_vram_read_at(reader, 0, &word, 4));
+	CHECK_INT(word, 0);
+	OK(vg_vram_free(reader));
+	OK(vg_vram_free(handle));
+	vg_share_offer_destroy(offer);
+	vg_share_offer_destroy(received);
+}
+
+TEST(imports_go_where_they_are_asked_to)
+{
+	struct vg_share_import_options options = {.size = sizeof options};
+	struct vg_vram_handle handle, imported;
+	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle), *received = sent(offer, SOCK_STREAM);
+	struct vg_address_range *addresses;
+
+	// free addresses: where some were a moment ago
+	OK(vg_address_range_create(2 * MIB, 2 * MIB, 0, &addresses));
+	options.address = vg_address_range_address(addresses);
+	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_EXISTS, "something else is there");
+	vg_address_range_destroy(addresses);
+	OK(vg_share_import(vram, received, 0, &options, &imported));
+	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_EXISTS, "something else is there");
+	OK(vg_vram_free(imported));
+	options.address += 4096;
+	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_INVALID,
+		"not a multiple of the granularity");
+	options.address -= 4096;
+	options.same_address = 1;
+	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_INVALID, "take one of them");
+	options.address = 0; // the exporter is this process
+	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_EXISTS, "something else is there");
+	OK(vg_vram_free(handle));
+	OK(vg_share_import(vram, received, 0, &options, &imported)); // its place is free now
+	OK(vg_vram_free(imported));
+	vg_share_offer_destroy(offer);
+	vg_share_offer_destroy(received);
+}
+
+TEST(another_generation_is_refused)
+{
+	struct vg_share_import_options options = {.size = sizeof options, .generation = 101};
+	struct vg_vram_handle handle, imported;
+	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle);
+
+	REFUSED(vg_share_import(vram, offer, 0, &options, &imported), VG_INVALID,
+		"generation 100 of its contents, not 101");
+	options.generation = 100;
+	OK(vg_share_import(vram, offer, 0, &options, &imported));
+	OK(vg_vram_free(imported));
+	OK(vg_vram_free(handle));
+	vg_share_offer_destroy(offer);
+}
+
+TEST(only_what_may_be_shared_is_offered)
+{
+	const struct vg_vram_allocate_options guarded = {.size = sizeof guarded, .guard = 1};
+	struct vg_vram_handle plain, guard, handle, imported;
+	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle);
+
+	OK(vg_vram_allocate(vram, MIB, NULL, &plain));
+	REFUSED(vg_share_offer_add(offer, plain, NULL), VG_POLICY, "set `shareable`");
+	OK(vg_vram_allocate(vram, MIB, &guarded, &guard));
+	REFUSED(vg_share_offer_add(offer, guard, NULL), VG_POLICY, "set `shareable`");
+	OK(vg_share_import(vram, offer, 0, NULL, &imported));
+	REFUSED(vg_share_offer_add(offer, imported, NULL), VG_POLICY, "the process that allocated it shares it");
+	OK(vg_vram_free(imported));
+	OK(vg_vram_free(guard));
+	OK(vg_vram_free(plain));
+	OK(vg_vram_free(handle));
+	REFUSED(vg_share_offer_add(offer, handle, NULL), VG_STALE, "");
+	REFUSED(vg_share_offer_add(offer, (struct vg_vram_handle){0}, NULL), VG_INVALID, "");
+	CHECK_INT(vg_share_offer_count(offer), 1);
+	vg_share_offer_destroy(offer);
+}
+
+TEST(nothing_is_missing)
+{
+	struct vg_vram_handle handle, imported;
+	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle), *empty, *received;
+	struct vg_share_import_options unknown = {.size = 4};
+	struct vg_share_range range;
+	int ends[2];
+
+	CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	OK(vg_share_offer_create(&empty));
+	REFUSED(vg_share_send(ends[0], empty, NULL), VG_INVALID, "the offer has no ranges");
+	REFUSED(vg_share_import(vram, empty, 0, NULL, &imported), VG_INVALID, "range 0: the offer has 0");
+	vg_share_offer_destroy(empty);
+	vg_share_offer_destroy(NULL);
+	CHECK_INT(vg_share_offer_count(NULL), 0);
+	REFUSED(vg_share_offer_create(NULL), VG_INVALID, "ret_offer is NULL");
+	REFUSED(vg_share_offer_add(NULL, handle, NULL), VG_INVALID, "offer is NULL");
+	REFUSED(vg_share_offer_range(NULL, 0, &range), VG_INVALID, "offer is NULL");
+	REFUSED(vg_share_offer_range(offer, 0, NULL), VG_INVALID, "ret_range is NULL");
+	REFUSED(vg_share_send(ends[0], NULL, NULL), VG_INVALID, "offer is NULL");
+	REFUSED(vg_share_send(-1, offer, NULL), VG_INVALID, "is no socket");
+	REFUSED(vg_share_receive(ends[0], NULL, NULL), VG_INVALID, "ret_offer is NULL");
+	REFUSED(vg_share_receive(0x7fffffff, NULL, &received), VG_INVALID, "is no socket");
+	REFUSED(vg_share_import(NULL, offer, 0, NULL, &imported), VG_INVALID, "vram is NULL");
+	REFUSED(vg_share_import(vram, NULL, 0, NULL, &imported), VG_INVALID, "offer is NULL");
+	REFUSED(vg_share_import(vram, offer, 0, NULL, NULL), VG_INVALID, "ret_handle is NULL");
+	REFUSED(vg_share_import(vram, offer, 1, NULL, &imported), VG_INVALID, "range 1: the offer has 1");
+	REFUSED(vg_share_import(vram, offer, 0, &unknown, &imported), VG_INVALID, "size is 4");
+	close(ends[0]);
+	close(ends[1]);
+	OK(vg_vram_free(handle));
+	vg_share_offer_destroy(offer);
+}
+
+// ---- peers that lie -------------------------------------------------------------------------------------
+
+// What an import of the offer's range 0 says once the offer was told something else.
+static void refused_import(struct vg_share_offer *offer, enum vg_status status, const char *words)
+{
+	struct vg_share_offer *received = sent(offer, SOCK_STREAM);
+	struct vg_vram_handle imported;
+
+	MEMORY_STEADY(vg_vram_device(vram),
+		      REFUSED(vg_share_import(vram, received, 0, NULL, &imported), status, words););
+	vg_share_offer_destroy(received);
+}
+
+TEST(a_size_that_lies_is_found)
+{
+	struct vg_vram_handle handle;
+	struct vg_share_offer *offer = offer_of(1, 4 * MIB, 0, &handle);
+	struct share_range *range = &offer->ranges[0];
+
+	range->bytes = range->mapped = 2 * MIB;
+	refused_import(offer, VG_PROTOCOL, "has another size than the 2097152 bytes");
+	range->bytes = range->mapped = 8 * MIB;
+	refused_import(offer, VG_PROTOCOL, "has another size than the 8388608 bytes");
+	range->bytes = range->mapped = 4 * MIB + 4096; // with a granularity that fits
+	range->granularity = 4096;
+	range->address = 0;
+	refused_import(offer, VG_PROTOCOL, "4198400 bytes are mapped, which is no multiple of this device's");
+	vg_share_offer_destroy(offer);
+	OK(vg_vram_free(handle));
+}
+
+TEST(another_device_is_refused)
+{
+	struct vg_vram_handle handle;
+	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle);
+
+	offer->ranges[0].uuid[15] ^= 1;
+	refused_import(offer, VG_INVALID, "import it in a context of its own device");
+	vg_share_offer_destroy(offer);
+	OK(vg_vram_free(handle));
+}
+
+// Sends the offer with `descriptor` in place of its own.
+static void refused_descriptor(struct vg_share_offer *offer, int descriptor, const char *words)
+{
+	struct vg_share_offer *received;
+	int own = offer->ranges[0].descriptor, ends[2];
+
+	CHECK(descriptor >= 0);
+	CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	offer->ranges[0].descriptor = descriptor;
+	OK(vg_share_send(ends[0], offer, NULL));
+	offer->ranges[0].descriptor = own;
+	REFUSED(vg_share_receive(ends[1], NULL, &received), VG_PROTOCOL, words);
+	CHECK_CONTAINS(vg_last_error()->text, "the descriptor of range 0 is");
+	close(descriptor);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+TEST(descriptors_of_other_kinds_are_told_apart)
+{
+	struct vg_vram_handle handle;
+	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle);
+
+	refused_descriptor(offer, open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "a file (");
+	refused_descriptor(offer, open("/", O_RDONLY | O_CLOEXEC), "a folder (/)");
+	refused_descriptor(offer, open("/dev/null", O_RDWR | O_CLOEXEC), "a device (/dev/null)");
+	refused_descriptor(offer, socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "a socket (");
+	refused_descriptor(offer, memfd_create("memory", MFD_CLOEXEC), "a file (/memfd:memory");
+	refused_descriptor(offer, epoll_create1(EPOLL_CLOEXEC), "no memory (anon_inode:[eventpoll])");
+	vg_share_offer_destroy(offer);
+	OK(vg_vram_free(handle));
+}
+
+// One of the right kind that nobody exported: the driver's word counts.
+TEST(a_descriptor_that_is_no_export_is_refused)
+{
+	struct vg_vram_handle handle, imported;
+	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle);
+	int own = offer->ranges[0].descriptor, pipes[2] = {-1, -1};
+
+	if (getenv("VIRGATE_SIM"))
+		CHECK_INT(pipe2(pipes, O_CLOEXEC), 0);
+	int other = pipes[0] >= 0 ? pipes[0] : open("/dev/nvidiactl", O_RDWR | O_CLOEXEC);
+	CHECK(other >= 0);
+	offer->ranges[0].descriptor = other;
+	enum vg_status status = vg_share_import(vram, offer, 0, NULL, &imported);
+	offer->ranges[0].descriptor = own;
+	if (status != VG_PROTOCOL)
+		FAIL("%s: %s", vg_status_text(status), vg_last_error()->text);
+	close(other);
+	close(pipes[1]);
+	vg_share_offer_destroy(offer);
+	OK(vg_vram_free(handle));
+}
+
+TEST(memory_goes_with_its_last_holder)
+{
+	struct vg_vram_handle handle, imported;
+	struct vg_device *device = vg_vram_device(open_vram());
+
+	OK(vg_vram_free(shareable(MIB))); // what the driver keeps for itself from the first time on
+	size_t before = free_on(device);
+	struct vg_share_offer *offer = offer_of(1, 64 * MIB, 0, &handle), *received = sent(offer, SOCK_STREAM);
+	size_t held = before - free_on(device);
+	CHECK(held >= 64 * MIB);
+	OK(vg_share_import(vram, received, 0, NULL, &imported));
+	OK(vg_vram_free(handle));
+	OK(vg_vram_free(imported));
+	vg_share_offer_destroy(offer);
+	CHECK_INT(before - free_on(device), held); // a descriptor holds it
+	vg_share_offer_destroy(received);
+	MEMORY_STEADY(device, {});
+	CHECK(before - free_on(device) < 64 * MIB);
+}

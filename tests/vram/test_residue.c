@@ -1,0 +1,198 @@
+// Memory that was freed reads as zero, whoever gets it next, and whoever wrote into it.
+#include "region_test.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+// A secret of 16 bytes, all over.
+static void write_secret(struct vg_vram_handle handle, size_t bytes)
+{
+	char *data = malloc(bytes);
+
+	for (size_t i = 0; i < bytes; i++)
+		data[i] = "a secret, 16 B.\n"[i % 16];
+	OK(vg_vram_write_at(handle, 0, data, bytes));
+	free(data);
+}
+
+// ---- the end of a process ---------------------------------------------------------------------------
+
+enum { LARGE = 32 << 20, COUNT = 6 };
+
+static int hold_secret(int ready)
+{
+	struct vg_vram *vram = open_vram();
+
+	write_secret(allocate(vram, LARGE), LARGE);
+	write_secret(allocate(vram, 64), 64);
+	CHECK(write(ready, "x", 1) == 1);
+	return pause();
+}
+
+// Not by handles, which would zero it once more.
+static int look_for_secret(int unused)
+{
+	struct vg_context *context = first_context();
+	vg_address address[COUNT];
+	char *data = malloc(LARGE);
+	struct CUctx_st *before;
+
+	OK(vg_context_set_current(context, &before));
+	for (int i = 0; i < COUNT; i++)
+		DRIVER(cuMemAlloc_v2, (vg_address *, size_t), &address[i], LARGE);
+	for (int i = 0; i < COUNT; i++) {
+		DRIVER(cuMemcpyDtoH_v2, (void *, vg_address, size_t), data, address[i], LARGE);
+		CHECK(memmem(data, LARGE, "a secret", 8) == NULL);
+	}
+	free(data);
+	return 0;
+}
+
+static pid_t start(int (*run)(int), int argument)
+{
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(run(argument));
+	CHECK(child > 0);
+	return child;
+}
+
+// First: children have no use of a driver that their parent used.
+TEST(a_killed_process_leaves_no_residue)
+{
+	int ready[2], status;
+	char byte;
+
+	CHECK_INT(pipe(ready), 0);
+	pid_t writer = start(hold_secret, ready[1]);
+	close(ready[1]);
+	ssize_t length = read(ready[0], &byte, 1);
+	close(ready[0]);
+	kill(writer, SIGKILL);
+	CHECK_INT(waitpid(writer, &status, 0), writer);
+	CHECK_INT(length, 1);
+	pid_t reader = start(look_for_secret, 0);
+	CHECK_INT(waitpid(reader, &status, 0), reader);
+	CHECK_INT(status, 0);
+}
+
+// ---- in one process -----------------------------------------------------------------------------------
+
+static void write_by_kernel(struct vg_vram_handle handle, size_t bytes)
+{
+	struct vg_launch_config config = {.size = sizeof config, .grid = {64}, .block = {256}};
+	struct work work = open_work("fill_words");
+	struct vg_vram_loan loan;
+
+	OK(vg_vram_borrow(handle, VG_VRAM_READ_WRITE, &loan));
+	OK(vg_launch(work.stream, &config, work.kernel,
+		     (struct vg_argument[]){VG_ARGUMENT(loan.address), VG_ARGUMENT((uint64_t){bytes / 4}),
+					    VG_ARGUMENT((unsigned){0x5ec4e700})},
+		     3));
+	OK(vg_stream_sync(work.stream));
+	OK(vg_vram_give_back(&loan));
+	close_work(&work);
+}
+
+static vg_address address_of(struct vg_vram_handle handle)
+{
+	struct vg_vram_loan loan;
+
+	OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan));
+	vg_address address = loan.address;
+	OK(vg_vram_give_back(&loan));
+	return address;
+}
+
+// Allocated, written, freed, allocated again: zero, and at least once at the same address where `reused` says so.
+static void reuse(const struct vg_vram_allocate_options *options, size_t bytes,
+		  void (*write)(struct vg_vram_handle, size_t), bool reused)
+{
+	struct vg_vram *vram = open_vram();
+	struct vg_vram_handle handle;
+	vg_address before = 0;
+	int met = 0;
+
+	for (int i = 0; i < 4; i++) {
+		OK(vg_vram_allocate(vram, bytes, options, &handle));
+		check_bytes(handle, 0, bytes, 0);
+		vg_address address = address_of(handle);
+		met += address == before;
+		before = address;
+		write(handle, bytes);
+		OK(vg_vram_free(handle));
+	}
+	if (reused)
+		CHECK(met > 0); // else this shows nothing
+	close_vram(vram);
+}
+
+TEST(small_regions)
+{
+	reuse(NULL, 64, write_secret, true);
+	reuse(NULL, 64, write_by_kernel, true);
+	reuse(NULL, 1000, write_secret, true);
+}
+
+TEST(large_regions)
+{
+	reuse(NULL, ((size_t)5 << 20) + 3, write_secret, false);
+	reuse(NULL, (size_t)5 << 20, write_by_kernel, false);
+}
+
+TEST(guarded_regions)
+{
+	reuse(GUARDED, 5000, write_secret, false);
+	reuse(GUARDED, 5000, write_by_kernel, false);
+}
+
+TEST(shareable_regions)
+{
+	reuse(SHAREABLE, 5000, write_secret, false);
+	reuse(SHAREABLE, 5000, write_by_kernel, false);
+}
+
+// What the driver gives to whoever asks in this process: freed memory is zero there too, not only behind a handle.
+TEST(what_a_handle_leaves_to_others)
+{
+	struct vg_vram *vram = open_vram();
+	struct vg_context *context = first_context();
+	struct CUctx_st *before;
+	unsigned char data[4096];
+
+	for (int i = 0; i < 8; i++) {
+		struct vg_vram_handle handle = allocate(vram, sizeof data);
+		vg_address address, old = address_of(handle);
+		write_secret(handle, sizeof data);
+		OK(vg_vram_free(handle));
+		OK(vg_context_set_current(context, &before));
+		DRIVER(cuMemAlloc_v2, (vg_address *, size_t), &address, sizeof data);
+		memset(data, 1, sizeof data);
+		DRIVER(cuMemcpyDtoH_v2, (void *, vg_address, size_t), data, address, sizeof data);
+		DRIVER(cuMemFree_v2, (vg_address), address);
+		OK(vg_context_restore(before));
+		for (size_t j = 0; address == old && j < sizeof data; j++)
+			CHECK_INT(data[j], 0);
+	}
+	vg_context_destroy(context);
+	close_vram(vram);
+}
+
+// The padding that a granule has beyond the region, seen by whoever maps all of it.
+TEST(what_stands_beside_a_region)
+{
+	struct vg_vram *vram = open_vram();
+	struct vg_vram_handle handle;
+	unsigned char *data = calloc(1, 2 << 20);
+
+	OK(vg_vram_allocate(vram, 100, SHAREABLE, &handle));
+	struct vg_context *context = first_context();
+	read_words(context, data, address_of(handle), 2 << 20);
+	vg_context_destroy(context);
+	for (size_t i = 0; i < 2 << 20; i++)
+		CHECK_INT(data[i], 0);
+	free(data);
+	OK(vg_vram_free(handle));
+	close_vram(vram);
+}
