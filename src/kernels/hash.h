@@ -2,15 +2,17 @@
 #pragma once
 #include <stdint.h>
 
-// How many nodes of the tree a block reduces to one, and its threads.
 #define HASH_CHUNK_BYTES 1024
-#define HASH_CHUNK_GROUP 256 // chunks a block of virgate_hash_chunks, one a thread
-#define HASH_NODE_GROUP 512  // nodes a block of virgate_hash_nodes, two a thread
-#define HASH_CHUNK_THREADS HASH_CHUNK_GROUP
-#define HASH_NODE_THREADS (HASH_NODE_GROUP / 2)
+// A block of virgate_hash_chunks has a thread for each of its chunks, and leaves a node for each eight of them; a block
+// of virgate_hash_nodes has half as many threads as nodes, and leaves one.
+#define HASH_CHUNK_GROUP 256
+#define HASH_CHUNKS_PER_NODE 8
+#define HASH_NODE_GROUP 512
 
-struct hash_key {
-	uint32_t word[8];
+struct hash_parameters {
+	uint32_t key[8];
+	uint32_t one;  // 1, which the compiler must not know: hash.cu says what for
+	uint32_t root; // nonzero: if there is one block, its node is the root
 };
 
 // A chaining value: the hash of a subtree. The root's bytes are the hash.

@@ -11,11 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+// 4 GiB: 16 MiB of scratch memory, and the blocks that end last leave the GPU idle for no more than a few per cent of
+// the time.
+#define PIECE_CHUNKS ((uint64_t)4 << 20)
+// What a node of the second level stands for.
+#define NODE_CHUNKS (HASH_NODE_GROUP * HASH_CHUNKS_PER_NODE)
+
 struct vram_hasher {
 	struct vg_context *context; // held
 	struct vram_scratch_list scratch;
 	struct vg_object_code *code;
 	struct vg_kernel *chunks, *nodes;
+	uint64_t piece; // chunks that share scratch memory with the next ones
 };
 
 enum vg_status vram_hasher_create(struct vg_context *context, const char *function, struct vram_hasher **ret_hasher)
@@ -30,6 +37,7 @@ enum vg_status vram_hasher_create(struct vg_context *context, const char *functi
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a hasher");
 	core_object_retain(&context->object);
 	hasher->context = context;
+	hasher->piece = PIECE_CHUNKS;
 	status = vram_scratch_list_init(&hasher->scratch, context);
 	if (status == VG_OK)
 		status = vg_object_code_create(VG_CODE_FATBIN, hash_fatbin, sizeof hash_fatbin - 1, &options,
@@ -58,14 +66,20 @@ void vram_hasher_destroy(struct vram_hasher *hasher)
 	free(hasher);
 }
 
+void vram_hasher_set_piece(struct vram_hasher *hasher, size_t bytes)
+{
+	hasher->piece = bytes / HASH_CHUNK_BYTES / NODE_CHUNKS * NODE_CHUNKS;
+}
+
 // What a hash works on.
 struct work {
 	struct vram_hasher *hasher;
 	struct vg_stream *stream;
 	const char *function;
-	struct hash_key key;
+	struct hash_parameters parameters;
 	vg_address address;
 	size_t size;
+	uint64_t chunks, piece; // how many there are, and at most at a time
 };
 
 static uint64_t groups_of(uint64_t count, unsigned group)
@@ -73,10 +87,16 @@ static uint64_t groups_of(uint64_t count, unsigned group)
 	return count / group + (count % group != 0);
 }
 
-// Room for the nodes of every level: those of groups of chunks, those of groups of these, …, the root.
-static uint64_t count_nodes(uint64_t chunks)
+// Scratch memory has room for the nodes that a piece leaves, for those that they are combined to, and for each level
+// above these, up to the root.
+static uint64_t count_piece_nodes(const struct work *work)
 {
-	uint64_t level = groups_of(chunks, HASH_CHUNK_GROUP), sum = level;
+	return groups_of(work->piece, HASH_CHUNKS_PER_NODE);
+}
+
+static uint64_t count_nodes(const struct work *work)
+{
+	uint64_t level = groups_of(work->chunks, NODE_CHUNKS), sum = count_piece_nodes(work) + level;
 
 	while (level > 1) {
 		level = groups_of(level, HASH_NODE_GROUP);
@@ -93,33 +113,56 @@ static enum vg_status failed(const struct work *work, CUresult result, const cha
 				  vg_size_format(work->size, size), (unsigned long long)work->address);
 }
 
-// Both kernels take an address, how much there is, the key, and where the nodes go.
-static enum vg_status launch(struct work *work, struct vg_kernel *kernel, unsigned threads, uint64_t blocks,
-			     CUdeviceptr from, uint64_t count, CUdeviceptr nodes)
+static enum vg_status launch(const struct work *work, struct vg_kernel *kernel, unsigned threads, uint64_t blocks,
+			     void **arguments)
 {
-	void *arguments[] = {&from, &count, &work->key, &nodes};
-
 	CUresult r = core_driver->cuLaunchKernel((CUfunction)kernel->handle, (unsigned)blocks, 1, 1, threads, 1, 1, 0,
 						 work->stream->handle, arguments, NULL);
 	return r ? failed(work, r, "cuLaunchKernel") : VG_OK;
 }
 
-static enum vg_status hash_to_node(struct work *work, CUdeviceptr nodes, struct hash_node *ret_root)
+// Combines `count` nodes to one for each group.
+static enum vg_status combine(struct work *work, CUdeviceptr from, uint64_t count, CUdeviceptr to)
 {
-	uint64_t blocks = groups_of(groups_of(work->size, HASH_CHUNK_BYTES), HASH_CHUNK_GROUP);
+	void *arguments[] = {&from, &count, &work->parameters, &to};
 
-	enum vg_status status =
-		launch(work, work->hasher->chunks, HASH_CHUNK_THREADS, blocks, work->address, work->size, nodes);
-	while (status == VG_OK && blocks > 1) {
-		uint64_t count = blocks;
-		CUdeviceptr from = nodes;
-		nodes += count * sizeof(struct hash_node);
-		blocks = groups_of(count, HASH_NODE_GROUP);
-		status = launch(work, work->hasher->nodes, HASH_NODE_THREADS, blocks, from, count, nodes);
+	return launch(work, work->hasher->nodes, HASH_NODE_GROUP / 2, groups_of(count, HASH_NODE_GROUP), arguments);
+}
+
+// The chunks from number `first` on, as many as a piece has, combined to a node for each NODE_CHUNKS.
+static enum vg_status hash_piece(struct work *work, uint64_t first, CUdeviceptr scratch, CUdeviceptr to)
+{
+	uint64_t left = work->chunks - first, chunks = left < work->piece ? left : work->piece;
+	uint64_t offset = first * HASH_CHUNK_BYTES, bytes = work->size - offset;
+	uint64_t blocks = groups_of(chunks, HASH_CHUNK_GROUP), nodes = groups_of(chunks, HASH_CHUNKS_PER_NODE);
+	CUdeviceptr from = work->address + offset, at = blocks == 1 ? to : scratch;
+	void *arguments[] = {&from, &bytes, &first, &work->parameters, &at};
+
+	if (bytes > chunks * HASH_CHUNK_BYTES)
+		bytes = chunks * HASH_CHUNK_BYTES;
+	enum vg_status status = launch(work, work->hasher->chunks, HASH_CHUNK_GROUP, blocks, arguments);
+	return status || blocks == 1 ? status : combine(work, scratch, nodes, to);
+}
+
+static enum vg_status hash_to_node(struct work *work, CUdeviceptr scratch, struct hash_node *ret_root)
+{
+	CUdeviceptr level = scratch + count_piece_nodes(work) * sizeof *ret_root;
+	uint64_t count = groups_of(work->chunks, NODE_CHUNKS);
+	enum vg_status status = VG_OK;
+
+	work->parameters.root = count == 1;
+	for (uint64_t first = 0; status == VG_OK && first < work->chunks; first += work->piece)
+		status = hash_piece(work, first, scratch, level + first / NODE_CHUNKS * sizeof *ret_root);
+	work->parameters.root = 1;
+	while (status == VG_OK && count > 1) {
+		CUdeviceptr above = level + count * sizeof *ret_root;
+		status = combine(work, level, count, above);
+		level = above;
+		count = groups_of(count, HASH_NODE_GROUP);
 	}
 	if (status)
 		return status;
-	CUresult r = core_driver->cuMemcpyDtoHAsync_v2(ret_root, nodes, sizeof *ret_root, work->stream->handle);
+	CUresult r = core_driver->cuMemcpyDtoHAsync_v2(ret_root, level, sizeof *ret_root, work->stream->handle);
 	if (r)
 		return failed(work, r, "cuMemcpyDtoHAsync");
 	r = core_driver->cuStreamSynchronize(work->stream->handle);
@@ -154,20 +197,21 @@ static enum vg_status check(const struct work *work)
 enum vg_status vram_hash(struct vram_hasher *hasher, struct vg_stream *stream, vg_address address, size_t size,
 			 const uint8_t key[VRAM_KEY_BYTES], const char *function, uint8_t ret_root[VRAM_ROOT_BYTES])
 {
-	struct work work = {hasher, stream, function, .address = address, .size = size};
+	struct work work = {hasher, stream, function, .parameters.one = 1, .address = address, .size = size};
 	struct vram_scratch *scratch;
 	struct hash_node root;
 
-	memcpy(&work.key, key, sizeof work.key);
+	memcpy(work.parameters.key, key, VRAM_KEY_BYTES);
+	work.chunks = groups_of(size, HASH_CHUNK_BYTES);
+	work.piece = work.chunks < hasher->piece ? work.chunks : hasher->piece;
 	enum vg_status status = check(&work);
 	if (status)
 		return status;
-	uint64_t bytes = count_nodes(groups_of(size, HASH_CHUNK_BYTES)) * sizeof root;
 	CORE_SCOPE scope = {false};
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r)
 		return failed(&work, r, "cuCtxPushCurrent");
-	status = vram_scratch_take(&hasher->scratch, bytes, function, &scratch);
+	status = vram_scratch_take(&hasher->scratch, count_nodes(&work) * sizeof root, function, &scratch);
 	if (status)
 		return status;
 	status = hash_to_node(&work, scratch->memory.address, &root);

@@ -14,8 +14,11 @@ enum vg_status vram_hasher_create(struct vg_context *context, const char *functi
 void vram_hasher_destroy(struct vram_hasher *hasher);
 
 // Of `size` bytes at `address`, 1 at least: what was queued on `stream` before is waited for, and so is the result.
-// Addresses that are multiples of 16 are fast. A byte of scratch memory for each 8 KiB is kept for the next hash.
-// INVALID (no bytes, past the end of the address space, a stream of another context), STATE (the stream captures),
-// CLOSED, NO_MEMORY, DRIVER.
+// Addresses that are multiples of 16 are fast. Scratch memory, 4 MiB for 1 GiB and no more than 18 MiB, is kept
+// for the next hash. INVALID (no bytes, past the end of the address space, a stream of another context), STATE (the
+// stream captures), CLOSED, NO_MEMORY, DRIVER.
 enum vg_status vram_hash(struct vram_hasher *hasher, struct vg_stream *stream, vg_address address, size_t size,
 			 const uint8_t key[VRAM_KEY_BYTES], const char *function, uint8_t ret_root[VRAM_ROOT_BYTES]);
+
+// For tests: bytes that are hashed before scratch memory is used again, a multiple of 4 MiB. By itself it is 4 GiB.
+void vram_hasher_set_piece(struct vram_hasher *hasher, size_t bytes);

@@ -115,14 +115,47 @@ TEST(boundaries_of_the_tree)
 	close_subject(&s);
 }
 
-// 512 groups make two levels above the chunks; one byte more makes three.
-TEST(three_levels)
+// Pieces share scratch memory, and have a level of their own above them. 4 MiB are the least.
+TEST(several_pieces)
 {
-	const size_t size = ((size_t)128 << 20) + 1;
-	struct subject s = open_subject(size);
+	const size_t mib = (size_t)1 << 20,
+		     sizes[] = {4 * mib,	 4 * mib + 1,	     8 * mib, 8 * mib + 300 * 1024, 12 * mib - 1,
+				12 * mib + 1024, 20 * mib + 4096 + 5};
+	struct subject s = open_subject(20 * mib + 4096 + 5);
 
-	check_part(&s, 0, size - 1);
-	check_part(&s, 0, size);
+	for (size_t piece = 4 * mib; piece <= 12 * mib; piece += 4 * mib) {
+		vram_hasher_set_piece(s.hasher, piece);
+		for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+			check_part(&s, 0, sizes[i]);
+	}
+	close_subject(&s);
+}
+
+// More than the library takes in one piece, and three levels above the pieces: the same in smaller pieces, which are held
+// to the host's hash above.
+TEST(more_than_4_gib)
+{
+	const size_t mib = (size_t)1 << 20, size = 4096 * mib + (300 << 10) + 5;
+	uint8_t root[VRAM_ROOT_BYTES], pieces[VRAM_ROOT_BYTES];
+	size_t free;
+
+	if (getenv("VIRGATE_SIM"))
+		SKIP("4 GiB take the simulated GPU a minute");
+	struct subject s = open_subject(65 * mib);
+	OK(vg_device_memory_info(s.bench.device, &free, NULL));
+	if (free < 5120 * mib) {
+		close_subject(&s);
+		SKIP("the device has %zu MiB free, this takes 5120", free / mib);
+	}
+	vg_buffer_destroy(s.buffer);
+	OK(vg_buffer_create(s.bench.pool, size, s.bench.stream, &s.buffer));
+	for (size_t at = 0; at < size; at += 64 * mib) // shifted, so that no two parts are equal
+		OK(vg_buffer_write(s.buffer, at, s.data + at / mib, size - at < 64 * mib ? size - at : 64 * mib,
+				   s.bench.stream));
+	OK(vram_hash(s.hasher, s.bench.stream, vg_buffer_address(s.buffer), size, key, __func__, root));
+	vram_hasher_set_piece(s.hasher, 12 * mib);
+	OK(vram_hash(s.hasher, s.bench.stream, vg_buffer_address(s.buffer), size, key, __func__, pieces));
+	CHECK(memcmp(root, pieces, sizeof root) == 0);
 	close_subject(&s);
 }
 
