@@ -17,7 +17,7 @@ static void print_figure(enum vg_status status, const char *name, long value, co
 static void print_processes(struct vg_gpu *gpu)
 {
 	struct vg_gpu_process processes[64];
-	char name[256];
+	char name[4096];
 	size_t count;
 
 	check(vg_gpu_processes(gpu, processes, 64, &count));

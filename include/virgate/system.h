@@ -76,9 +76,9 @@ VG_PUBLIC enum vg_status vg_system_nvml_version(struct vg_system_version *ret_ve
 /* The branch of releases that the driver is from, "r580_00". LIMIT: `capacity` bytes are too few; 80 are enough. Any
  * thread. Source: nvmlSystemGetDriverBranch. */
 VG_PUBLIC enum vg_status vg_system_driver_branch(char *ret_branch, size_t capacity);
-/* What the process is called, cut to `capacity` - 1 bytes. The GPUs' lists of processes are read first: NVML may know a
- * process only then. INVALID (a pid below 1), NOT_FOUND (NVML knows no such process). Any thread. Source:
- * nvmlSystemGetProcessName. */
+/* What the process is called. The GPUs' lists of processes are read first: NVML may know a process only then. LIMIT:
+ * `capacity` bytes are too few; 4096 are enough. INVALID (a pid below 1), NOT_FOUND (NVML knows no such process). Any
+ * thread. Source: nvmlSystemGetProcessName. */
 VG_PUBLIC enum vg_status vg_system_process_name(pid_t pid, char *ret_name, size_t capacity);
 
 #ifdef __cplusplus

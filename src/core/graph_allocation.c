@@ -123,11 +123,16 @@ enum vg_status vg_graph_node_get_peers(const struct vg_graph_node *node, struct 
 		CORE_NEEDED(peers);
 	enum vg_status status = read_params(node, __func__, &params);
 	if (status == VG_OK && capacity && params.accessDescCount > capacity)
-		status = core_graph_no_room(params.accessDescCount, capacity, "peers", __func__);
-	if (status)
-		return status;
-	for (size_t i = 0; capacity && i < params.accessDescCount && status == VG_OK; i++)
-		status = vg_device_get(params.accessDescs[i].location.id, &peers[i]);
+		status = core_no_room(params.accessDescCount, capacity, "peers", __func__);
+	// Twice: what cannot fail any more writes.
+	for (int write = 0; write < 2 && capacity; write++) {
+		struct vg_device *device;
+		for (size_t i = 0; i < params.accessDescCount && status == VG_OK; i++) {
+			status = vg_device_get(params.accessDescs[i].location.id, &device);
+			if (write && status == VG_OK)
+				peers[i] = device;
+		}
+	}
 	if (status)
 		return status;
 	*ret_count = params.accessDescCount;

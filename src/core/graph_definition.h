@@ -83,8 +83,6 @@ enum vg_status core_graph_nodes_of(struct vg_graph_definition *definition, const
 // The program's list of nodes, checked: all of the definition, each once. They then have the root's mark.
 enum vg_status core_graph_list(struct vg_graph_definition *definition, struct vg_graph_node *const *nodes, size_t count,
 			       const char *function, CUgraphNode *ret_handles);
-// LIMIT: there are more than the program's array takes.
-enum vg_status core_graph_no_room(size_t count, size_t capacity, const char *what, const char *function);
 
 // A node to be made, or new parameters of one.
 struct core_graph_spec {

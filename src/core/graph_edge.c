@@ -54,7 +54,7 @@ static enum vg_status list(const struct vg_graph_node *node, bool before, struct
 	CORE_ENTER(scope, node->definition->context->handle);
 	status = side_read(&side, node, before, function);
 	if (status == VG_OK && capacity && side.count > capacity)
-		status = core_graph_no_room(side.count, capacity, "nodes", function);
+		status = core_no_room(side.count, capacity, "nodes", function);
 	if (status == VG_OK && capacity)
 		status = core_graph_nodes_of(node->definition, side.nodes, side.count, function, nodes);
 	if (status == VG_OK)

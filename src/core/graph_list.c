@@ -3,12 +3,6 @@
 
 #include "core/graph_definition.h"
 
-enum vg_status core_graph_no_room(size_t count, size_t capacity, const char *what, const char *function)
-{
-	return vg_fail(VG_LIMIT, 0, function, "there are %zu %s, and room for %zu: ask for the count first", count,
-		       what, capacity);
-}
-
 enum vg_status core_graph_nodes_of(struct vg_graph_definition *definition, const CUgraphNode *handles, size_t count,
 				   const char *function, struct vg_graph_node **ret_nodes)
 {
@@ -39,7 +33,7 @@ enum vg_status vg_graph_definition_nodes(struct vg_graph_definition *definition,
 	CORE_ENTER(scope, definition->context->handle);
 	CORE_CALL(cuGraphGetNodes, definition->handle, NULL, &count);
 	if (capacity && count > capacity)
-		return core_graph_no_room(count, capacity, "nodes", __func__);
+		return core_no_room(count, capacity, "nodes", __func__);
 	if (capacity && count) {
 		CUgraphNode *handles = calloc(count, sizeof *handles);
 		if (!handles)
@@ -92,7 +86,7 @@ enum vg_status vg_graph_definition_edges(struct vg_graph_definition *definition,
 	CORE_ENTER(scope, definition->context->handle);
 	CORE_CALL(cuGraphGetEdges_v2, definition->handle, NULL, NULL, NULL, &count);
 	if (capacity && count > capacity)
-		return core_graph_no_room(count, capacity, "edges", __func__);
+		return core_no_room(count, capacity, "edges", __func__);
 	if (capacity && count) {
 		CUgraphNode *from = calloc(count, sizeof *from), *to = calloc(count, sizeof *to);
 		CUgraphEdgeData *data = calloc(count, sizeof *data);

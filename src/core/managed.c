@@ -142,12 +142,30 @@ enum vg_status vg_buffer_set_accessed_by(struct vg_buffer *buffer, struct vg_mem
 			       location, __func__);
 }
 
+// Of what the driver lists, with -2 where it lists nothing: devices in ascending order, then the host. NULL: only counts.
+static size_t sort_users(const int *users, int room, struct vg_memory_location *ret_locations)
+{
+	size_t count = 0;
+
+	for (int device = 0; device < room; device++) // the host is the last
+		for (int i = 0; i < room; i++) {
+			bool host = device == room - 1;
+			if (users[i] != (host ? CU_DEVICE_CPU : device))
+				continue;
+			if (ret_locations)
+				ret_locations[count] = (struct vg_memory_location){
+					host ? VG_LOCATION_HOST : VG_LOCATION_DEVICE, host ? 0 : device};
+			count++;
+			break;
+		}
+	return count;
+}
+
 enum vg_status vg_buffer_accessed_by(const struct vg_buffer *buffer, struct vg_memory_location *ret_locations,
 				     size_t capacity, size_t *ret_count)
 {
 	size_t count = 0;
 	int device_count;
-	bool host = false;
 
 	CHECK_MANAGED(buffer);
 	CORE_NEEDED(ret_count);
@@ -160,14 +178,12 @@ enum vg_status vg_buffer_accessed_by(const struct vg_buffer *buffer, struct vg_m
 	if (!users)
 		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %d places", room);
 	status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, (size_t)room, __func__, users);
-	for (int device = 0; device < device_count && status == VG_OK; device++)
-		for (int i = 0; i < room; i++)
-			if (users[i] == device && count++ < capacity)
-				ret_locations[count - 1] = (struct vg_memory_location){VG_LOCATION_DEVICE, device};
-	for (int i = 0; i < room && status == VG_OK; i++)
-		host |= users[i] == CU_DEVICE_CPU;
-	if (host && count++ < capacity)
-		ret_locations[count - 1] = (struct vg_memory_location){VG_LOCATION_HOST, 0};
+	if (status == VG_OK)
+		count = sort_users(users, room, NULL);
+	if (status == VG_OK && capacity && count > capacity)
+		status = core_no_room(count, capacity, "places", __func__);
+	if (status == VG_OK && capacity)
+		sort_users(users, room, ret_locations);
 	free(users);
 	if (status == VG_OK)
 		*ret_count = count;

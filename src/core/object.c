@@ -64,6 +64,12 @@ enum vg_status core_object_refuse(const struct core_object *object, const char *
 	return vg_fail(VG_CLOSED, 0, function, "the %s has been closed", object->class->name);
 }
 
+enum vg_status core_no_room(size_t count, size_t capacity, const char *what, const char *function)
+{
+	return vg_fail(VG_LIMIT, 0, function, "there are %zu %s, and room for %zu: ask for the count first", count,
+		       what, capacity);
+}
+
 enum vg_status core_options(void *copy, size_t size, const void *options, const char *function)
 {
 	size_t given;

@@ -47,6 +47,9 @@ static inline enum vg_status core_object_check(const struct core_object *object,
 	return core_object_refuse(object, name, function);
 }
 
+// LIMIT: there are more than the program's array takes.
+enum vg_status core_no_room(size_t count, size_t capacity, const char *what, const char *function);
+
 // In a public function: returns from it unless the object can be used. Objects name their
 // struct core_object `object`, as their first member.
 #define CORE_USABLE(pointer, name)                                                                 \

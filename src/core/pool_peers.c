@@ -116,29 +116,52 @@ void core_pool_revoke(struct core_pool *pool)
 				       "a managed pool has no peers: every device reaches it");                        \
 	} while (0)
 
-enum vg_status vg_memory_pool_peers(const struct vg_memory_resource *resource, struct vg_device **ret_peers,
-				    size_t capacity, size_t *ret_count)
+// All of them, before anything is written.
+static enum vg_status find_peers(struct core_pool *pool, struct vg_device **found, int device_count,
+				 const char *function, size_t *ret_count)
 {
 	struct vg_device *device;
 	size_t count = 0;
-	int device_count;
 	bool has;
+
+	for (int i = 0; i < device_count; i++) {
+		enum vg_status status = vg_device_get(i, &device);
+		if (status)
+			return status;
+		if (device == pool->device)
+			continue;
+		CUresult r = read_access(pool, device, &has);
+		if (r)
+			return core_driver_failed(r, function, "cuMemPoolGetAccess", "device %d", i);
+		if (has)
+			found[count++] = device;
+	}
+	*ret_count = count;
+	return VG_OK;
+}
+
+enum vg_status vg_memory_pool_peers(const struct vg_memory_resource *resource, struct vg_device **ret_peers,
+				    size_t capacity, size_t *ret_count)
+{
+	int device_count;
+	size_t count = 0;
 
 	PEER_POOL(pool, resource);
 	CORE_NEEDED(ret_count);
 	if (capacity)
 		CORE_NEEDED(ret_peers);
 	enum vg_status status = vg_device_count(&device_count);
-	for (int i = 0; i < device_count && status == VG_OK; i++) {
-		status = vg_device_get(i, &device);
-		if (status || device == pool->device)
-			continue;
-		CUresult r = read_access(pool, device, &has);
-		if (r)
-			return core_driver_failed(r, __func__, "cuMemPoolGetAccess", "device %d", i);
-		if (has && count++ < capacity)
-			ret_peers[count - 1] = device;
-	}
+	if (status)
+		return status;
+	struct vg_device **found = calloc((size_t)device_count, sizeof *found);
+	if (!found)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %d devices", device_count);
+	status = find_peers(pool, found, device_count, __func__, &count);
+	if (status == VG_OK && capacity && count > capacity)
+		status = core_no_room(count, capacity, "peers", __func__);
+	for (size_t i = 0; capacity && i < count && status == VG_OK; i++)
+		ret_peers[i] = found[i];
+	free(found);
 	if (status == VG_OK)
 		*ret_count = count;
 	return status;

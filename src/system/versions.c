@@ -94,16 +94,20 @@ static void list_processes(const struct vg_nvml *nvml)
 
 enum vg_status vg_system_process_name(pid_t pid, char *ret_name, size_t capacity)
 {
+	char name[4096];
 	const struct vg_nvml *nvml;
 
 	SYSTEM_NEEDED(ret_name);
 	if (pid < 1)
 		return vg_fail(VG_INVALID, 0, __func__, "pid %d: a process has a positive one", (int)pid);
-	if (capacity == 0 || capacity > 1u << 20)
-		return vg_fail(VG_INVALID, 0, __func__, "a name of %zu bytes: 1 to 1048576 can be asked for", capacity);
+	if (capacity == 0)
+		return vg_fail(VG_INVALID, 0, __func__, "a name of 0 bytes: there is no room for its end");
 	SYSTEM_TRY(system_nvml_open(__func__, &nvml));
 	list_processes(nvml);
-	nvmlReturn_t result = nvml->nvmlSystemGetProcessName((unsigned)pid, ret_name, (unsigned)capacity);
-	return result ? system_nvml_failed(result, __func__, "nvmlSystemGetProcessName", "process %d", (int)pid)
-		      : VG_OK;
+	// NVML cuts what does not fit, and does not say so.
+	nvmlReturn_t result = nvml->nvmlSystemGetProcessName((unsigned)pid, name, sizeof name);
+	if (result)
+		return system_nvml_failed(result, __func__, "nvmlSystemGetProcessName", "process %d", (int)pid);
+	name[sizeof name - 1] = '\0';
+	return system_text(ret_name, capacity, name, __func__);
 }

@@ -94,6 +94,10 @@ TEST(managed_advice_is_given_and_read)
 	      users[1].type == VG_LOCATION_HOST);
 	OK(vg_buffer_accessed_by(buffer, NULL, 0, &count));
 	CHECK_INT(count, 2);
+	users[0] = none;
+	count = 77;
+	REFUSED(vg_buffer_accessed_by(buffer, users, 1, &count), VG_LIMIT, "there are 2 places, and room for 1");
+	CHECK(count == 77 && users[0].type == VG_LOCATION_NONE);
 	OK(vg_buffer_set_accessed_by(buffer, host, 0));
 	OK(vg_buffer_accessed_by(buffer, users, 2, &count));
 	CHECK(count == 1 && users[0].type == VG_LOCATION_DEVICE);

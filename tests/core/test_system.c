@@ -196,6 +196,9 @@ TEST(processes)
 	if (listed(gpu, getpid())) { // in a PID namespace of its own, NVML may name it by another number
 		OK(vg_system_process_name(getpid(), name, sizeof name));
 		CHECK_CONTAINS(name, "test-core-system");
+		strcpy(name + 20, "untouched");
+		REFUSED(vg_system_process_name(getpid(), name + 20, 10), VG_LIMIT, "bytes, and there are 10");
+		CHECK_STR(name + 20, "untouched");
 	}
 	REFUSED(vg_gpu_processes(NULL, &one, 1, &count), VG_INVALID, "gpu is NULL");
 	REFUSED(vg_gpu_processes(gpu, &one, 1, NULL), VG_INVALID, "ret_count is NULL");
