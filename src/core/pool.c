@@ -55,12 +55,13 @@ static enum vg_status close_pool(struct core_object *object, const char *functio
 	struct core_pool *pool = (struct core_pool *)object;
 
 	core_pool_forget(pool);
+	enum vg_status status = core_imports_unmap(pool, function);
 	if (!pool->owned)
-		return VG_OK;
+		return status;
 	if (pool->device)
 		core_pool_revoke(pool); // some drivers destroy a pool that peers can reach badly
 	CUresult r = core_driver->cuMemPoolDestroy(pool->handle);
-	return r ? core_driver_failed(r, function, "cuMemPoolDestroy", "%s", "") : VG_OK;
+	return r ? core_driver_failed(r, function, "cuMemPoolDestroy", "%s", "") : status;
 }
 
 static void free_pool(struct core_object *object)

@@ -45,3 +45,5 @@ void core_pool_forget(struct core_pool *pool);
 // Frees what buffers of an imported pool name; `import` is its note in the allocation.
 enum vg_status core_import_drop(struct core_pool *pool, struct core_import *import, struct vg_stream *stream,
 				const char *function);
+// At the pool's end: what the driver refused to take back before.
+enum vg_status core_imports_unmap(struct core_pool *pool, const char *function);

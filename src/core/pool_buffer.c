@@ -4,6 +4,7 @@
 // mapping, which goes when the last of them is freed, in the order of all the streams they were freed on.
 #include "core/buffer.h"
 #include "core/pool.h"
+#include "core/some_context.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,28 +93,52 @@ static CUresult leave_mark(struct core_import *import, struct vg_stream *stream)
 	return r ? r : core_driver->cuEventRecord(import->freed, stream->handle);
 }
 
+// Where the driver refuses, the import stays in the pool's list, with or without users: the next import of the same buffer
+// finds the mapping again, and the pool's end gives it back.
 enum vg_status core_import_drop(struct core_pool *pool, struct core_import *import, struct vg_stream *stream,
 				const char *function)
 {
-	const char *call = "cuStreamWaitEvent";
+	const char *call = "cuCtxPushCurrent";
 	CORE_SCOPE scope = {false};
 
-	CUresult r = core_enter(&scope, stream->context->handle);
-	if (r)
-		return core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "");
 	vg_mutex_take(&pool->lock);
 	bool last = --import->users == 0;
-	if (last)
-		unlink_import(pool, import);
-	r = follow(import, stream);
+	CUresult r = core_enter(&scope, stream->context->handle);
+	if (r == CUDA_SUCCESS) {
+		call = "cuStreamWaitEvent";
+		r = follow(import, stream);
+	}
 	if (r == CUDA_SUCCESS) {
 		call = last ? "cuMemFreeAsync" : "cuEventRecord";
 		r = last ? core_driver->cuMemFreeAsync(import->address, stream->handle) : leave_mark(import, stream);
 	}
+	if (r) // without a mark, nobody will wait for this stream's work later
+		(void)core_driver->cuStreamSynchronize(stream->handle);
+	last &= r == CUDA_SUCCESS;
+	if (last)
+		unlink_import(pool, import);
 	vg_mutex_give(&pool->lock);
 	if (last)
 		free_import(import);
 	return r ? core_driver_failed(r, function, call, "a buffer that was imported") : VG_OK;
+}
+
+enum vg_status core_imports_unmap(struct core_pool *pool, const char *function)
+{
+	__attribute__((cleanup(core_leave_some))) struct core_some_context some = {0};
+	struct core_import *import;
+	CUresult result = CUDA_SUCCESS, r = pool->imports ? core_enter_some(&some, true) : CUDA_SUCCESS;
+
+	while (r == CUDA_SUCCESS && (import = pool->imports)) {
+		if (import->freed)
+			(void)core_driver->cuEventSynchronize(import->freed);
+		CUresult refused = core_driver->cuMemFree_v2(import->address);
+		result = result ? result : refused;
+		pool->imports = import->next;
+		free_import(import);
+	}
+	result = result ? result : r;
+	return result ? core_driver_failed(result, function, "cuMemFree", "a buffer that was imported") : VG_OK;
 }
 
 // ---- import ------------------------------------------------------------------------------------------

@@ -373,6 +373,64 @@ TEST(import_that_failed_can_be_repeated)
 	run_with(import_twice, "VIRGATE_SIM_FAULT", "cuPointerGetAttribute:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
+// What the driver does not take back is not lost: the mapping is found again, and goes with the pool at the latest.
+static void free_twice(void)
+{
+	size_t before;
+
+	OK(prepare_import());
+	OK(vg_device_memory_info(device, &before, NULL));
+	for (int i = 0; i < 2; i++) {
+		OK(import_buffer());
+		vg_address address = vg_buffer_address(made_buffer);
+		REFUSED(vg_buffer_close(made_buffer, NULL), VG_DRIVER, getenv("REFUSED_CALL"));
+		vg_buffer_destroy(made_buffer);
+		if (i)
+			break; // and the pool's end takes it
+		OK(import_buffer());
+		CHECK(vg_buffer_address(made_buffer) == address);
+		OK(vg_buffer_close(made_buffer, NULL));
+		vg_buffer_destroy(made_buffer);
+	}
+	made_buffer = NULL;
+	vg_memory_resource_destroy(made_resource);
+	made_resource = NULL;
+	OK(import_pool());
+	OK(import_buffer()); // nothing is mapped any more
+	clean();
+	CHECK_INT(fault_primary_is_active(), 0);
+}
+
+TEST(an_import_that_is_not_taken_back_is_not_lost)
+{
+	setenv("REFUSED_CALL", "cuMemFreeAsync: CUDA_ERROR_OPERATING_SYSTEM", 1);
+	run_with(free_twice, "VIRGATE_SIM_FAULT",
+		 "cuMemFreeAsync:1=CUDA_ERROR_OPERATING_SYSTEM;cuMemFreeAsync:3=CUDA_ERROR_OPERATING_SYSTEM");
+}
+
+// Two users of one mapping: the first one's mark cannot be left.
+static void leave_no_mark(void)
+{
+	struct vg_buffer *second;
+
+	OK(prepare_import());
+	OK(import_buffer());
+	OK(vg_buffer_import(made_resource, &words, sizeof words, stream, &second));
+	CHECK(vg_buffer_address(second) == vg_buffer_address(made_buffer));
+	REFUSED(vg_buffer_close(second, NULL), VG_DRIVER, "cuEventRecord: CUDA_ERROR_OPERATING_SYSTEM");
+	vg_buffer_destroy(second);
+	OK(vg_buffer_close(made_buffer, NULL)); // the last one frees all the same
+	OK(vg_stream_sync(stream));
+	OK(vg_buffer_import(made_resource, &words, sizeof words, stream, &second));
+	vg_buffer_destroy(second);
+	clean();
+}
+
+TEST(an_import_whose_users_leave_no_mark_is_freed_by_the_last)
+{
+	run_with(leave_no_mark, "VIRGATE_SIM_FAULT", "cuEventRecord:1=CUDA_ERROR_OPERATING_SYSTEM");
+}
+
 static int warnings;
 
 static void count_warnings(void *user, enum vg_log_level level, const char *text)
