@@ -52,8 +52,8 @@ VG_PUBLIC enum vg_status vg_virtual_memory_resource_create(struct vg_device *dev
  * are free, else at another one. `buffer` stays good at its own address until its owner destroys it, and the two may go
  * in any order. A `size` within the buffer gives another reference to it. `options` apply to this buffer: to the memory
  * that is added, and to the access to all of it; NULL: the resource's, and only what is added is given access. The
- * caller owns *ret_buffer. INVALID (not a buffer of such a resource, size 0), CLOSED, NO_MEMORY, UNSUPPORTED, DRIVER;
- * after a failure everything is as it was. Any thread. */
+ * caller owns *ret_buffer. INVALID (not a buffer of such a resource; size 0; a granularity that the buffer's size is no
+ * multiple of), CLOSED, NO_MEMORY, UNSUPPORTED, DRIVER; after a failure everything is as it was. Any thread. */
 VG_PUBLIC enum vg_status vg_buffer_grow(struct vg_buffer *buffer, size_t size,
 					const struct vg_virtual_memory_options *options, struct vg_buffer **ret_buffer);
 

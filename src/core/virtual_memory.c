@@ -257,15 +257,19 @@ enum vg_status vg_mapping_create(struct vg_address_range *range, size_t offset, 
 	return core_mapping_create(range, offset, memory, __func__, ret_mapping);
 }
 
-enum vg_status core_mapping_set_access(struct vg_mapping *mapping, const CUmemAccessDesc *access, size_t count,
-				       const char *function)
+enum vg_status core_memory_set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count,
+				      const char *function)
 {
 	if (count == 0)
 		return VG_OK; // the driver refuses it
-	CUresult r = core_driver->cuMemSetAccess(mapping->address, mapping->memory->size, access, count);
-	return r ? core_driver_failed(r, function, "cuMemSetAccess", "%zu bytes, for %zu places", mapping->memory->size,
-				      count)
-		 : VG_OK;
+	CUresult r = core_driver->cuMemSetAccess(address, size, access, count);
+	return r ? core_driver_failed(r, function, "cuMemSetAccess", "%zu bytes, for %zu places", size, count) : VG_OK;
+}
+
+enum vg_status core_mapping_set_access(struct vg_mapping *mapping, const CUmemAccessDesc *access, size_t count,
+				       const char *function)
+{
+	return core_memory_set_access(mapping->address, mapping->memory->size, access, count, function);
 }
 
 enum vg_status vg_mapping_set_access(struct vg_mapping *mapping, struct vg_device *const *devices, size_t count,

@@ -47,6 +47,8 @@ enum vg_status core_address_range_create(size_t size, size_t alignment, CUdevice
 					 struct vg_address_range **ret_range);
 enum vg_status core_mapping_create(struct vg_address_range *range, size_t offset, struct vg_physical_memory *memory,
 				   const char *function, struct vg_mapping **ret_mapping);
-// Nothing to set is no call.
+// Of neighbouring mappings, by one call. Nothing to set is no call.
+enum vg_status core_memory_set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count,
+				      const char *function);
 enum vg_status core_mapping_set_access(struct vg_mapping *mapping, const CUmemAccessDesc *access, size_t count,
 				       const char *function);

@@ -161,7 +161,8 @@ enum vg_status vg_virtual_memory_resource_create(struct vg_device *device,
 
 // ---- growth ----------------------------------------------------------------------------------------------
 
-// The same mappings, and more memory at the addresses behind them. Leaves *ret_row alone where those are taken.
+// The same mappings, and more memory at the addresses behind them. Leaves *ret_row alone where those are taken, or not
+// aligned as they have to be.
 static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct core_memory_plan *plan, size_t more,
 				    const char *function, struct row **ret_row)
 {
@@ -169,6 +170,9 @@ static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct
 	const CUdeviceptr end = buffer->address + buffer->size;
 	struct vg_address_range *range;
 
+	// The options may ask for other steps than those the buffer was made in.
+	if (end % plan->granularity || buffer->address % plan->alignment)
+		return VG_OK;
 	enum vg_status status = core_address_range_create(more, plan->granularity, end, function, &range);
 	if (status)
 		return status;
@@ -199,13 +203,24 @@ static enum vg_status grow_elsewhere(const struct vg_buffer *buffer, const struc
 				     const char *function, struct row **ret_row)
 {
 	const struct row *before = buffer->note;
+	const size_t own = ((struct virtual_resource *)buffer->resource)->plan->granularity;
 	struct vg_address_range *range;
-	struct row *row = new_row(before->count + 1, function);
-	size_t offset = 0;
+	size_t alignment = plan->alignment, offset = 0;
 
+	if (buffer->size % plan->granularity)
+		return vg_fail(VG_INVALID, 0, function,
+			       "the memory to be added comes in multiples of %zu bytes, and so do its addresses: none "
+			       "is right behind the buffer's %zu; create a buffer with these options, or ask for the "
+			       "granularity of its own",
+			       plan->granularity, buffer->size);
+	struct row *row = new_row(before->count + 1, function);
 	if (!row)
 		return VG_NO_MEMORY;
-	enum vg_status status = core_address_range_create(buffer->size + more, plan->alignment, 0, function, &range);
+	if (alignment < own)
+		alignment = own;
+	if (alignment < plan->granularity)
+		alignment = plan->granularity;
+	enum vg_status status = core_address_range_create(buffer->size + more, alignment, 0, function, &range);
 	if (status) {
 		free(row);
 		return status;
@@ -229,40 +244,41 @@ static enum vg_status grow_elsewhere(const struct vg_buffer *buffer, const struc
 	return status;
 }
 
-static enum vg_status set_access(const struct row *row, size_t count, const struct core_memory_plan *plan,
+// Of all mappings by one call, so that a failure changes none.
+static enum vg_status set_access(const struct vg_buffer *buffer, const struct core_memory_plan *plan,
 				 const char *function)
 {
-	enum vg_status status = VG_OK;
-
-	for (size_t i = 0; i < count && status == VG_OK; i++)
-		status = core_mapping_set_access(row->mappings[i], plan->access, plan->access_count, function);
-	return status;
+	return core_memory_set_access(buffer->address, buffer->size, plan->access, plan->access_count, function);
 }
 
 static enum vg_status grow(struct vg_buffer *buffer, const struct core_memory_plan *plan, size_t size, bool new_access,
 			   const char *function, struct vg_buffer **ret_buffer)
 {
-	const struct row *before = buffer->note;
+	enum vg_status status = VG_OK;
 	struct row *row = NULL;
+	size_t more;
 
-	enum vg_status status = core_memory_plan_round(plan, size, function, &size);
-	if (status == VG_OK && size <= buffer->size) {
-		status = new_access ? set_access(before, before->count, plan, function) : VG_OK;
+	if (size <= buffer->size) {
+		status = new_access ? set_access(buffer, plan, function) : VG_OK;
 		if (status == VG_OK)
 			*ret_buffer = vg_buffer_retain(buffer);
 		return status;
 	}
+	status = core_memory_plan_round(plan, size - buffer->size, function, &more);
+	if (status == VG_OK && more > SIZE_MAX - buffer->size)
+		status = vg_fail(VG_INVALID, 0, function, "%zu bytes: rounded up to multiples of %zu they are too many",
+				 size, plan->granularity);
 	if (status == VG_OK)
-		status = grow_in_place(buffer, plan, size - buffer->size, function, &row);
+		status = grow_in_place(buffer, plan, more, function, &row);
 	if (status == VG_OK && !row)
-		status = grow_elsewhere(buffer, plan, size - buffer->size, function, &row);
+		status = grow_elsewhere(buffer, plan, more, function, &row);
 	else if (status == VG_OK && new_access)
-		status = set_access(before, before->count, plan, function);
+		status = set_access(buffer, plan, function);
 	if (status) {
 		undo_row(row, function);
 		return status;
 	}
-	const struct vg_allocation allocation = {row->mappings[0]->address, size, row};
+	const struct vg_allocation allocation = {row->mappings[0]->address, buffer->size + more, row};
 	struct vg_stream *stream = core_buffer_hold_stream(buffer);
 	struct vg_buffer *grown = core_buffer_new(&allocation, buffer->resource, stream);
 	vg_stream_destroy(stream);

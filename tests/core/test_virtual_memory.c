@@ -352,6 +352,35 @@ TEST(buffer_grows_elsewhere_where_it_must)
 	close_bench(&b);
 }
 
+TEST(growth_by_other_steps)
+{
+	struct bench b = open_bench();
+	struct vg_memory_resource *resource;
+	struct vg_buffer *small, *large;
+
+	OK(vg_virtual_memory_resource_create(b.device, NULL, &resource));
+	OK(vg_buffer_create(resource, 4 * MIB, b.stream, &small));
+	vg_address place = vg_buffer_address(small);
+	put(small, 100, b.stream);
+	// Where it stands is not aligned as it is asked for now: it must go elsewhere.
+	size_t alignment = 4 * MIB;
+	while (place % alignment == 0)
+		alignment *= 2;
+	OK(vg_buffer_grow(small, 6 * MIB, OPTIONS(.alignment = alignment), &large));
+	CHECK_INT(vg_buffer_address(large) % alignment, 0);
+	CHECK_INT(vg_buffer_size(large), 6 * MIB);
+	check(large, 0, 4, 100, b.stream);
+	vg_buffer_destroy(large);
+	// Where it is, it may stay.
+	OK(vg_buffer_grow(small, 6 * MIB, OPTIONS(.alignment = alignment / 2), &large));
+	CHECK(vg_buffer_address(large) == place || !getenv("VIRGATE_SIM"));
+	check(large, 0, 4, 100, b.stream);
+	vg_buffer_destroy(large);
+	vg_buffer_destroy(small);
+	vg_memory_resource_destroy(resource);
+	close_bench(&b);
+}
+
 TEST(growth_that_is_none_and_new_access)
 {
 	struct bench b = open_bench();
