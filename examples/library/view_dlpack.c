@@ -22,7 +22,7 @@ int main(void)
 	static const struct vg_data_type f32 = {VG_TYPE_FLOAT, 32, 1};
 	static float matrix[ROWS][COLUMNS];
 	int dropped = 0, wrong = 0;
-	struct vg_view_options options = {.size = sizeof options, .owner = &dropped, .drop_owner = drop};
+	struct vg_view_options options = {.size = sizeof options, .owner = &dropped, .release = drop};
 	struct DLManagedTensor *tensor;
 	struct vg_layout layout;
 	struct vg_view *ours, *theirs;

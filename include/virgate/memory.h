@@ -100,7 +100,7 @@ struct vg_buffer_borrow_options {
 	struct vg_memory_resource *resource; /* frees the memory, as if it had allocated it; not with `owner` */
 	struct vg_stream *stream;	     /* where it does so */
 	void *owner;			     /* what keeps the memory alive meanwhile */
-	void (*drop_owner)(void *owner);     /* called once, when the buffer needs it no longer; may be NULL */
+	void (*release)(void *owner);	     /* called once, when the buffer needs it no longer; may be NULL */
 };
 /* Memory that somebody else allocated: a device address, or a host address. It is not freed, unless `options` name a
  * resource that does. `options` may be NULL. INVALID (address 0 with bytes, past the end of the address space, resource

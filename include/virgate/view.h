@@ -51,7 +51,7 @@ struct vg_view_options {
 	int device;		  /* of DEVICE, PINNED and MANAGED: the ordinal */
 	int read_only;
 	void *owner; /* what keeps the memory alive meanwhile */
-	void (*drop_owner)(void *owner); /* called once, from any thread; may be NULL */
+	void (*release)(void *owner); /* called once, from any thread; may be NULL */
 };
 /* Of memory that the program vouches for: a NumPy-style array's address, shape and strides. `options` may be
  * NULL. INVALID, NO_MEMORY. Any thread. */

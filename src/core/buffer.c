@@ -14,8 +14,8 @@ static enum vg_status close_buffer(struct core_object *object, const char *funct
 	struct vg_buffer *buffer = (struct vg_buffer *)object;
 	const struct vg_allocation allocation = {buffer->address, buffer->size, buffer->note};
 
-	if (buffer->drop_owner)
-		buffer->drop_owner(buffer->owner);
+	if (buffer->release)
+		buffer->release(buffer->owner);
 	core_pending_retry();
 	if (!buffer->resource)
 		return VG_OK;
@@ -83,7 +83,7 @@ enum vg_status vg_buffer_borrow(vg_address address, size_t size, const struct vg
 
 	CORE_NEEDED(ret_buffer);
 	CORE_OPTIONS(o, options);
-	if (o.resource && (o.owner || o.drop_owner))
+	if (o.resource && (o.owner || o.release))
 		return vg_fail(VG_INVALID, 0, __func__,
 			       "resource and owner cannot be both given: either the resource frees the memory, or its "
 			       "owner does");
@@ -107,7 +107,7 @@ enum vg_status vg_buffer_borrow(vg_address address, size_t size, const struct vg
 	if (!buffer)
 		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a buffer");
 	buffer->owner = o.owner;
-	buffer->drop_owner = o.drop_owner;
+	buffer->release = o.release;
 	*ret_buffer = buffer;
 	return VG_OK;
 }

@@ -12,8 +12,8 @@ struct vg_buffer {
 	struct vg_memory_resource *resource; // held; NULL: the address was borrowed
 	struct vg_stream *stream;	     // held; where it is freed; NULL: no stream takes part; under a lock
 	bool mapped;			     // imported from another process
-	void *owner;			     // of a borrowed address; kept until `drop_owner`
-	void (*drop_owner)(void *owner);
+	void *owner;			     // of a borrowed address; kept until `release`
+	void (*release)(void *owner);
 };
 
 // A buffer of memory that the resource gave; takes the resource's and the stream's references itself. NULL: no

@@ -9,8 +9,8 @@ static void free_view(struct core_object *object)
 {
 	struct vg_view *view = (struct vg_view *)object;
 
-	if (view->drop_owner)
-		view->drop_owner(view->owner);
+	if (view->release)
+		view->release(view->owner);
 	vg_buffer_destroy(view->buffer);
 	vg_view_destroy(view->base);
 	free(view);
@@ -133,7 +133,7 @@ enum vg_status vg_view_create(vg_address address, const struct vg_layout *layout
 	view->device = kind == VG_MEMORY_HOST ? -1 : o.device;
 	view->read_only = o.read_only;
 	view->owner = o.owner;
-	view->drop_owner = o.drop_owner;
+	view->release = o.release;
 	*ret_view = view;
 	return VG_OK;
 }

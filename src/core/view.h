@@ -14,7 +14,7 @@ struct vg_view {
 	struct vg_buffer *buffer; // held, or NULL
 	struct vg_view *base;	  // held, or NULL: what this one reinterprets
 	void *owner;
-	void (*drop_owner)(void *owner);
+	void (*release)(void *owner);
 };
 
 // A view with these properties that keeps nothing yet; `layout` is checked against `type`.

@@ -75,7 +75,7 @@ enum vg_status vg_view_import(struct DLManagedTensor *tensor, struct vg_view **r
 	if (status)
 		return status;
 	(*ret_view)->owner = tensor;
-	(*ret_view)->drop_owner = drop_tensor;
+	(*ret_view)->release = drop_tensor;
 	return VG_OK;
 }
 
@@ -91,7 +91,7 @@ enum vg_status vg_view_import_versioned(struct DLManagedTensorVersioned *tensor,
 		return status;
 	(*ret_view)->read_only = tensor->flags & DLPACK_READ_ONLY;
 	(*ret_view)->owner = tensor;
-	(*ret_view)->drop_owner = drop_versioned;
+	(*ret_view)->release = drop_versioned;
 	return VG_OK;
 }
 

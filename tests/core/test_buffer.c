@@ -171,7 +171,7 @@ TEST(buffer_keeps_the_owner_of_borrowed_memory)
 {
 	struct vg_buffer *buffer, *again;
 	int owner;
-	struct vg_buffer_borrow_options options = {.size = sizeof options, .owner = &owner, .drop_owner = drop};
+	struct vg_buffer_borrow_options options = {.size = sizeof options, .owner = &owner, .release = drop};
 
 	dropped = 0;
 	OK(vg_buffer_borrow(0x1000, 16, &options, &buffer));

@@ -25,7 +25,7 @@ static void witness_open(struct witness *witness, vg_address address)
 	OK(vg_buffer_borrow(address, 16,
 			    &(struct vg_buffer_borrow_options){.size = sizeof(struct vg_buffer_borrow_options),
 							       .owner = witness,
-							       .drop_owner = drop},
+							       .release = drop},
 			    &witness->buffer));
 }
 

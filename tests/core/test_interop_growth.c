@@ -126,7 +126,7 @@ static void drop(void *owner)
 static void *work(void *number)
 {
 	static float memory[64 * 128];
-	struct vg_view_options options = {.size = sizeof options, .owner = memory, .drop_owner = drop};
+	struct vg_view_options options = {.size = sizeof options, .owner = memory, .release = drop};
 
 	for (int i = 0; i < ROUNDS; i++) {
 		struct vg_graphics_resource *resource = NULL;

@@ -30,7 +30,7 @@ TEST(one_memory_at_several_addresses)
 	CHECK_INT(before - free_memory(b.device), granule);
 	OK(vg_buffer_borrow(vg_mapping_address(first), granule, NULL, &one));
 	struct vg_buffer_borrow_options options = {
-		.size = sizeof options, .owner = second, .drop_owner = (void (*)(void *))vg_mapping_destroy};
+		.size = sizeof options, .owner = second, .release = (void (*)(void *))vg_mapping_destroy};
 	OK(vg_buffer_borrow(vg_mapping_address(second), granule, &options, &two));
 	OK(vg_buffer_fill(one, &(unsigned){815}, 4, b.stream));
 	OK(vg_buffer_read(two, granule - 4, &word, 4, b.stream));

@@ -155,7 +155,7 @@ static void count_drop(void *owner)
 
 TEST(an_exported_tensor_keeps_the_view_and_has_its_offset_in_the_pointer)
 {
-	const struct vg_view_options options = {.size = sizeof options, .owner = &dropped, .drop_owner = count_drop};
+	const struct vg_view_options options = {.size = sizeof options, .owner = &dropped, .release = count_drop};
 	static float data[64];
 	struct vg_layout layout = matrix(8, 8);
 	struct DLManagedTensor *plain;
