@@ -35,5 +35,6 @@ CUcontext shim_current_context(void);
 // calls that allocate. Usage: SHIM_RELAXED;
 CUstreamCaptureMode shim_capture_relax(void);
 void shim_capture_restore(CUstreamCaptureMode *mode);
-#define SHIM_RELAXED                                                                               \
-	__attribute__((cleanup(shim_capture_restore), unused)) CUstreamCaptureMode shim_mode_before = shim_capture_relax()
+#define SHIM_RELAXED                                                                                                   \
+	__attribute__((cleanup(shim_capture_restore), unused)) CUstreamCaptureMode shim_mode_before =                  \
+		shim_capture_relax()

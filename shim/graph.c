@@ -259,7 +259,8 @@ SHIM_EXPORT CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec *executable, CUgr
 		       : finish(REAL(cuGraphInstantiate_v2)(executable, graph, node, log, size), executable, bytes);
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph, unsigned long long flags)
+SHIM_EXPORT CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph,
+							 unsigned long long flags)
 {
 	uint64_t bytes;
 	CUresult result = prepare(VG_ENTRY_cuGraphInstantiateWithFlags, graph, &bytes);
@@ -286,9 +287,9 @@ SHIM_EXPORT CUresult CUDAAPI cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec
 	uint64_t bytes;
 	CUresult result = prepare(VG_ENTRY_cuGraphInstantiateWithParams_ptsz, graph, &bytes);
 
-	return result != CUDA_SUCCESS
-		       ? result
-		       : finish(REAL(cuGraphInstantiateWithParams_ptsz)(executable, graph, parameters), executable, bytes);
+	return result != CUDA_SUCCESS ? result
+				      : finish(REAL(cuGraphInstantiateWithParams_ptsz)(executable, graph, parameters),
+					       executable, bytes);
 }
 
 void shim_graph_forget(const struct shim_record *record)
@@ -368,7 +369,8 @@ SHIM_EXPORT CUresult CUDAAPI cuGraphAddNode(CUgraphNode *node, CUgraph graph, co
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
-					       const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *parameters)
+					       const CUgraphEdgeData *edges, size_t count,
+					       CUgraphNodeParams *parameters)
 {
 	CUresult result = shim_local_node(VG_ENTRY_cuGraphAddNode_v2, parameters);
 

@@ -52,7 +52,8 @@ static CUresult finish_open(enum vg_entry entry, CUresult result, CUdeviceptr *a
 
 SHIM_EXPORT CUresult CUDAAPI cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags)
 {
-	return finish_open(VG_ENTRY_cuIpcOpenMemHandle_v2, REAL(cuIpcOpenMemHandle_v2)(address, handle, flags), address);
+	return finish_open(VG_ENTRY_cuIpcOpenMemHandle_v2, REAL(cuIpcOpenMemHandle_v2)(address, handle, flags),
+			   address);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags)

@@ -67,8 +67,8 @@ SHIM_EXPORT CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PA
 	CUresult result = CUDA_SUCCESS;
 
 	for (unsigned int i = 0; WATCHED && list && i < count && result == CUDA_SUCCESS; i++)
-		result = shim_local_raise(VG_ENTRY_cuLaunchCooperativeKernelMultiDevice, list[i].function, list[i].hStream, NULL,
-					  &raise);
+		result = shim_local_raise(VG_ENTRY_cuLaunchCooperativeKernelMultiDevice, list[i].function,
+					  list[i].hStream, NULL, &raise);
 	return result != CUDA_SUCCESS ? result : REAL(cuLaunchCooperativeKernelMultiDevice)(list, count, flags);
 }
 
@@ -85,7 +85,8 @@ CUresult shim_local_node(enum vg_entry entry, const CUgraphNodeParams *parameter
 {
 	if (!parameters || parameters->type != CU_GRAPH_NODE_TYPE_KERNEL)
 		return CUDA_SUCCESS;
-	return raise_node(entry, parameters->kernel.func ? parameters->kernel.func : (CUfunction)parameters->kernel.kern,
+	return raise_node(entry,
+			  parameters->kernel.func ? parameters->kernel.func : (CUfunction)parameters->kernel.kern,
 			  parameters->kernel.ctx);
 }
 
@@ -108,7 +109,8 @@ SHIM_EXPORT CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode *node, CUgraph gra
 SHIM_EXPORT CUresult CUDAAPI cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
 						     size_t count, const CUDA_KERNEL_NODE_PARAMS *parameters)
 {
-	NODE(cuGraphAddKernelNode_v2, FUNCTION_V2(parameters), CONTEXT_V2(parameters), node, graph, dependencies, count, parameters);
+	NODE(cuGraphAddKernelNode_v2, FUNCTION_V2(parameters), CONTEXT_V2(parameters), node, graph, dependencies, count,
+	     parameters);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
@@ -130,7 +132,8 @@ SHIM_EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams(CUgraphExec executab
 SHIM_EXPORT CUresult CUDAAPI cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable, CUgraphNode node,
 							       const CUDA_KERNEL_NODE_PARAMS *parameters)
 {
-	NODE(cuGraphExecKernelNodeSetParams_v2, FUNCTION_V2(parameters), CONTEXT_V2(parameters), executable, node, parameters);
+	NODE(cuGraphExecKernelNodeSetParams_v2, FUNCTION_V2(parameters), CONTEXT_V2(parameters), executable, node,
+	     parameters);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *parameters)

@@ -110,7 +110,8 @@ static void suggestion(uint64_t asked, uint64_t charged, uint64_t limit, char te
 static void advice(const char *vgpu, bool ephemeral, const char *memory, char text[ADVICE])
 {
 	if (ephemeral)
-		snprintf(text, ADVICE, "give it more with `virgate run --memory %s`, or while it runs `virgate set %s --memory %s`",
+		snprintf(text, ADVICE,
+			 "give it more with `virgate run --memory %s`, or while it runs `virgate set %s --memory %s`",
 			 memory, vgpu, memory);
 	else
 		snprintf(text, ADVICE, "raise with `virgate set %s --memory %s`", vgpu, memory);
@@ -120,7 +121,8 @@ void shim_log_refusal(const char *vgpu, bool ephemeral, const struct vg_ledger_r
 {
 	static _Atomic uint64_t last_ns, left_out;
 	uint64_t now = vg_clock_monotonic_ns(), last = atomic_load(&last_ns), asked = refusal->asked;
-	char line[768], asked_text[32], charged_text[32], limit_text[32], overhead_text[32], more_text[32], omitted[48] = "";
+	char line[768], asked_text[32], charged_text[32], limit_text[32], overhead_text[32], more_text[32],
+		omitted[48] = "";
 	char advice_text[ADVICE];
 	// What was asked must show in the figures that it is compared with.
 	uint64_t least = refusal->overhead && refusal->overhead < asked ? refusal->overhead : asked;

@@ -69,8 +69,10 @@ static bool row_by_rule(const char *api, int version, bool per_thread, unsigned 
 // An entry that hands out device memory in a way we cannot count would be a hole in the quota.
 static bool may_take_memory(const char *api)
 {
-	static const char *const verbs[] = {"Alloc", "MemCreate", "ArrayCreate", "Import", "IpcOpenMem", "MemMap", "PoolCreate",
-		"GraphInstantiate", "CtxCreate", "PrimaryCtxRetain", "ModuleLoad", "LibraryLoad", "CtxSetLimit", "MulticastBind"};
+	static const char *const verbs[] = {"Alloc",	   "MemCreate",	       "ArrayCreate", "Import",
+					    "IpcOpenMem",  "MemMap",	       "PoolCreate",  "GraphInstantiate",
+					    "CtxCreate",   "PrimaryCtxRetain", "ModuleLoad",  "LibraryLoad",
+					    "CtxSetLimit", "MulticastBind"};
 
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
 		if (strstr(api, verbs[i]))
@@ -85,8 +87,9 @@ static bool unknown_may_pass(const char *api, int version)
 	bool passes = !shim_enforcing() || !may_take_memory(api);
 
 	if (said++ < 16)
-		shim_log(passes ? SHIM_INFO : SHIM_ERROR, "%s (version %d) is newer than this build of Virgate: %s", api,
-			 version, passes ? "passed through" : "answered as not found, since it could pass the quota");
+		shim_log(passes ? SHIM_INFO : SHIM_ERROR, "%s (version %d) is newer than this build of Virgate: %s",
+			 api, version,
+			 passes ? "passed through" : "answered as not found, since it could pass the quota");
 	return passes;
 }
 
@@ -108,7 +111,8 @@ static void *translate(const char *api, void *address, int version, cuuint64_t f
 
 	if (row_by_address(api, address, version, wants_per_thread(flags), &row))
 		return shim_export(row);
-	if (is_within_our_list(api, address, version, flags) && row_by_rule(api, version, wants_per_thread(flags), &row))
+	if (is_within_our_list(api, address, version, flags) &&
+	    row_by_rule(api, version, wants_per_thread(flags), &row))
 		return shim_export(row);
 	return unknown_may_pass(api, version) ? address : NULL;
 }

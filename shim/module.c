@@ -58,7 +58,10 @@ int64_t shim_load_begin(void)
 // A module lives in a context; a library may be in several, and is known by itself as well.
 static struct shim_record part_of(enum shim_what what, void *handle, uint64_t bytes)
 {
-	struct shim_record record = {.key = (uintptr_t)handle, .bytes = bytes, .what = (uint8_t)what, .kind = VG_LEDGER_MODULE,
+	struct shim_record record = {.key = (uintptr_t)handle,
+				     .bytes = bytes,
+				     .what = (uint8_t)what,
+				     .kind = VG_LEDGER_MODULE,
 				     .context = shim_current_context()};
 
 	if (what == SHIM_LIBRARY) {
@@ -105,7 +108,8 @@ static CUresult unload(enum shim_what what, void *handle, uint64_t bytes)
 	if (what == SHIM_LIBRARY)
 		shim_record_sweep_data(SHIM_LOADED, handle, collect);
 	again.bytes = collected;
-	result = what == SHIM_LIBRARY ? REAL(cuLibraryUnload)((CUlibrary)handle) : REAL(cuModuleUnload)((CUmodule)handle);
+	result = what == SHIM_LIBRARY ? REAL(cuLibraryUnload)((CUlibrary)handle)
+				      : REAL(cuModuleUnload)((CUmodule)handle);
 	if (result == CUDA_SUCCESS)
 		give_back(again.bytes);
 	else if (again.bytes)

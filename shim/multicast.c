@@ -2,7 +2,8 @@
 // handles and mappings has gone, as memory does.
 #include "shim/vmm.h"
 
-SHIM_EXPORT CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *handle, const CUmulticastObjectProp *properties)
+SHIM_EXPORT CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *handle,
+					       const CUmulticastObjectProp *properties)
 {
 	CUresult result = REAL(cuMulticastCreate)(handle, properties);
 

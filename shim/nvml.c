@@ -172,7 +172,8 @@ static bool is_tenant(unsigned pid)
 // of them that fits, replaced by the number there is.
 typedef nvmlReturn_t (*list_function)(nvmlDevice_t device, unsigned *count, void *records);
 
-static nvmlReturn_t whole_list(list_function real, nvmlDevice_t device, size_t size, char **ret_records, unsigned *ret_count)
+static nvmlReturn_t whole_list(list_function real, nvmlDevice_t device, size_t size, char **ret_records,
+			       unsigned *ret_count)
 {
 	unsigned count = 0, spare = 16;
 	nvmlReturn_t result = real(device, &count, NULL);

@@ -276,7 +276,8 @@ SHIM_EXPORT CUresult CUDAAPI cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t byte
 	return alloc_from(dptr, &request, from_current_ptsz);
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream stream)
+SHIM_EXPORT CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool,
+						     CUstream stream)
 {
 	if (!shim_enforcing())
 		return REAL(cuMemAllocFromPoolAsync)(dptr, bytes, pool, stream);
@@ -309,7 +310,8 @@ SHIM_EXPORT CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPool
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
-								CUmemAllocationHandleType type, unsigned long long flags)
+								CUmemAllocationHandleType type,
+								unsigned long long flags)
 {
 	CUresult result = REAL(cuMemPoolImportFromShareableHandle)(pool, handle, type, flags);
 
@@ -326,7 +328,8 @@ static CUresult remember_location(CUresult result, CUmemoryPool *pool, const CUm
 	return result;
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+SHIM_EXPORT CUresult CUDAAPI cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location,
+						    CUmemAllocationType type)
 {
 	return remember_location(REAL(cuMemGetDefaultMemPool)(pool, location, type), pool, location);
 }

@@ -69,7 +69,8 @@ static enum shim_state open_ledger(const char *path)
 	}
 	result = vg_ledger_enter(ledger);
 	if (result != 0) {
-		shim_log(SHIM_ERROR, "vGPU %s cannot be entered: %s; CUDA is not available here", vg_ledger_name(ledger),
+		shim_log(SHIM_ERROR, "vGPU %s cannot be entered: %s; CUDA is not available here",
+			 vg_ledger_name(ledger),
 			 result == VG_LEDGER_FULL ? "it has no place for another process" : strerror(-result));
 		return SHIM_BROKEN;
 	}

@@ -63,7 +63,8 @@ VG_HOT void shim_undeclared_follow(struct vg_ledger *ledger, uint64_t bytes)
 {
 	uint64_t limit, all;
 
-	if (__builtin_expect(atomic_load_explicit(&doubtful, memory_order_relaxed), 0) && atomic_exchange(&doubtful, false))
+	if (__builtin_expect(atomic_load_explicit(&doubtful, memory_order_relaxed), 0) &&
+	    atomic_exchange(&doubtful, false))
 		shim_hello(vg_ledger_name(ledger), true);
 	vg_ledger_read(ledger, &limit, &all);
 	if (bytes > limit || all > limit - bytes || limit - bytes - all < near_limit)

@@ -350,8 +350,8 @@ static CUresult charge_rest(struct shim_physical *physical, uint64_t size)
 	return result;
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-				      unsigned long long flags)
+SHIM_EXPORT CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset,
+				      CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	struct shim_physical *physical = shim_counting() ? hold(handle) : NULL;
 	struct mapping mapping = {address, size, physical};
@@ -431,7 +431,8 @@ struct shim_physical *shim_physical_hold_range(CUdeviceptr address, uint64_t siz
 
 	pthread_mutex_lock(&lock);
 	at = first_behind(address);
-	if (at < mapping_count && mappings[at].address <= address && size <= mappings[at].size - (address - mappings[at].address))
+	if (at < mapping_count && mappings[at].address <= address &&
+	    size <= mappings[at].size - (address - mappings[at].address))
 		physical = mappings[at].physical;
 	if (physical) {
 		set_holders(physical, physical->holders + 1);

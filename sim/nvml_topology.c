@@ -122,7 +122,8 @@ nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2, 
 	NVML_TRY(nvml_device(device2, &now));
 	if (!p2pStatus)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	*p2pStatus = p2pIndex == NVML_P2P_CAPS_INDEX_NVLINK || device1 == device2 ? NVML_P2P_STATUS_NOT_SUPPORTED : NVML_P2P_STATUS_OK;
+	*p2pStatus = p2pIndex == NVML_P2P_CAPS_INDEX_NVLINK || device1 == device2 ? NVML_P2P_STATUS_NOT_SUPPORTED
+										  : NVML_P2P_STATUS_OK;
 	return NVML_SUCCESS;
 }
 

@@ -29,8 +29,8 @@ enum vg_graph_capture_mode {
 };
 
 /* A builder on a new stream of the context, or on a stream of the program, which must not be the
- * legacy default stream. The caller owns *ret_builder and ends it with vg_graph_builder_destroy(). INVALID, CLOSED, NO_MEMORY,
- * DRIVER. Any thread. Source: cuStreamCreateWithPriority. */
+ * legacy default stream. The caller owns *ret_builder and ends it with vg_graph_builder_destroy(). INVALID, CLOSED,
+ * NO_MEMORY, DRIVER. Any thread. Source: cuStreamCreateWithPriority. */
 VG_PUBLIC enum vg_status vg_graph_builder_create(struct vg_context *context, struct vg_graph_builder **ret_builder);
 VG_PUBLIC enum vg_status vg_graph_builder_create_on(struct vg_stream *stream, struct vg_graph_builder **ret_builder);
 /* Ends the builder; while it is building, what was captured is discarded. Twice is fine. INVALID for NULL. */

@@ -24,8 +24,8 @@ VG_PUBLIC enum vg_status vg_buffer_preferred_location(const struct vg_buffer *bu
  * for other locations. */
 VG_PUBLIC enum vg_status vg_buffer_set_accessed_by(struct vg_buffer *buffer, struct vg_memory_location location,
 						   int accessed);
-/* Devices in ascending order, then the host. *ret_count is how many there are; with `capacity` 0, `ret_locations` may be
- * NULL, and only the count is told. LIMIT if there are more than `capacity`; nothing is written then. */
+/* Devices in ascending order, then the host. *ret_count is how many there are; with `capacity` 0, `ret_locations` may
+ * be NULL, and only the count is told. LIMIT if there are more than `capacity`; nothing is written then. */
 VG_PUBLIC enum vg_status vg_buffer_accessed_by(const struct vg_buffer *buffer, struct vg_memory_location *ret_locations,
 					       size_t capacity, size_t *ret_count);
 

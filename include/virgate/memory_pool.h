@@ -94,9 +94,9 @@ VG_PUBLIC enum vg_status vg_memory_pool_attributes(const struct vg_memory_resour
 /* ---- who else reaches it ------------------------------------------------------------------------------ */
 
 /* The other devices that can use the pool's memory, as the driver says now, in ascending order: pools are shared, and
- * others may change it. *ret_count is how many there are; with `capacity` 0, `ret_peers` may be NULL, and only the count
- * is told. LIMIT if there are more than `capacity`; nothing is written then. INVALID (not a pool of a device or of
- * pinned memory), CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuMemPoolGetAccess. */
+ * others may change it. *ret_count is how many there are; with `capacity` 0, `ret_peers` may be NULL, and only the
+ * count is told. LIMIT if there are more than `capacity`; nothing is written then. INVALID (not a pool of a device or
+ * of pinned memory), CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuMemPoolGetAccess. */
 VG_PUBLIC enum vg_status vg_memory_pool_peers(const struct vg_memory_resource *pool, struct vg_device **ret_peers,
 					      size_t capacity, size_t *ret_count);
 /* These devices and no others; also these; not these. The pool's own device may be among them and stays. One call of

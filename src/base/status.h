@@ -10,8 +10,8 @@ void vg_fail_amounts(uint64_t need, uint64_t have);
 // Adds a tool's log to the error just set; cut at 16 KiB.
 void vg_fail_log(const char *log);
 
-// For what may fail on the way out without being what the caller asked about: keeps the calling thread's last error, and
-// brings it back to the same thread.
+// For what may fail on the way out without being what the caller asked about: keeps the calling thread's last error,
+// and brings it back to the same thread.
 struct vg_kept_error {
 	struct vg_error error;
 	char text[1024];

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STALE = 3600, SKEW = 60 }; // seconds: after which a file being written counts as left by a process that died; that
-				  // clocks may differ
+// Seconds: after which a file being written counts as left by a process that died; that clocks may differ.
+enum { STALE = 3600, SKEW = 60 };
 
 char *core_cache_folder_default(const char *function)
 {

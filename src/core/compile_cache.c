@@ -131,7 +131,8 @@ static char *read_entry(int folder, const char *name, size_t *ret_size)
 		return NULL;
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (data = malloc((size_t)status.st_size + 1))) {
 		// One read gives 2 GiB at most. What is short in the end fails its check.
-		while (size < (size_t)status.st_size && (got = read(fd, data + size, (size_t)status.st_size - size)) > 0)
+		while (size < (size_t)status.st_size &&
+		       (got = read(fd, data + size, (size_t)status.st_size - size)) > 0)
 			size += (size_t)got;
 		*ret_size = size;
 		futimens(fd, NULL);

@@ -26,8 +26,9 @@ static enum vg_status open_locked(const char *function)
 	CUresult r = driver->cuInit(0);
 	if (r)
 		return vg_fail(r == CUDA_ERROR_NO_DEVICE ? VG_NOT_FOUND : VG_DRIVER, r, function,
-			       r == CUDA_ERROR_NO_DEVICE ? "cuInit: %s has no CUDA device that this process may use (%d)"
-							 : "cuInit of %s failed with %d",
+			       r == CUDA_ERROR_NO_DEVICE
+				       ? "cuInit: %s has no CUDA device that this process may use (%d)"
+				       : "cuInit of %s failed with %d",
 			       driver->path, r);
 	core_driver = driver;
 	CUresult version = driver->cuDriverGetVersion(&driver_version);
@@ -50,9 +51,10 @@ enum vg_status core_open(const char *function)
 		return VG_OK;
 	bool whole = vg_mutex_take(&lock);
 	if (!whole && !open)
-		status = vg_fail(VG_STATE, 0, function,
-				 "another thread was opening the driver when this process was forked: open it before, or "
-				 "start a program of its own (exec)");
+		status = vg_fail(
+			VG_STATE, 0, function,
+			"another thread was opening the driver when this process was forked: open it before, or "
+			"start a program of its own (exec)");
 	else if (!open) {
 		status = open_locked(function);
 		open = status == VG_OK;
@@ -68,8 +70,8 @@ int core_driver_version(void)
 
 enum vg_status core_needs_driver(int version, const char *function, const char *what)
 {
-	return vg_fail(VG_UNSUPPORTED, 0, function, "%s: unsupported: needs driver %d.%d, have %d.%d", what, version / 1000,
-		       version % 1000 / 10, driver_version / 1000, driver_version % 1000 / 10);
+	return vg_fail(VG_UNSUPPORTED, 0, function, "%s: unsupported: needs driver %d.%d, have %d.%d", what,
+		       version / 1000, version % 1000 / 10, driver_version / 1000, driver_version % 1000 / 10);
 }
 
 enum vg_status core_newer(const char *entry, int version, const char *function, void **ret_entry)

@@ -107,9 +107,10 @@ enum vg_status vg_graph_launch(struct vg_graph *graph, struct vg_stream *stream)
 	CORE_USABLE(stream, "stream");
 	CORE_ENTER(scope, stream->context->handle);
 	if (__builtin_expect(stream->builder != NULL, 0)) // before the driver's refusal spoils the capture
-		return vg_fail(VG_STATE, 0, __func__,
-			       "a graph builder is capturing the stream, and launches of graphs are not captured: embed "
-			       "the graph's definition");
+		return vg_fail(
+			VG_STATE, 0, __func__,
+			"a graph builder is capturing the stream, and launches of graphs are not captured: embed "
+			"the graph's definition");
 	CORE_CALL(cuGraphLaunch, graph->handle, stream->handle);
 	if (__builtin_expect(graph->launched != NULL, 0))
 		core_graph_launched(graph, stream->handle);

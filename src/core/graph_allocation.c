@@ -70,9 +70,10 @@ enum vg_status vg_graph_add_allocation(struct vg_graph_definition *definition, s
 	if (status == VG_OK)
 		*ret_address = params->dptr;
 	if (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_NOT_SUPPORTED && a.type == VG_GRAPH_MEMORY_HOST)
-		return vg_fail(VG_UNSUPPORTED, 0, __func__,
-			       "this driver's graphs allocate no memory of the host: ask for managed memory, or allocate it "
-			       "outside the graph");
+		return vg_fail(
+			VG_UNSUPPORTED, 0, __func__,
+			"this driver's graphs allocate no memory of the host: ask for managed memory, or allocate it "
+			"outside the graph");
 	return status;
 }
 

@@ -34,7 +34,7 @@ struct vg_graph_definition {
 	bool capturing;			  // a builder is at work on it
 	unsigned captures;		  // of a root: builders at work in its tree
 	uint64_t mark;			  // of a root: the last one given out
-	bool copied;			  // of a root: a copy of a part of it relies on what nodes need, removed ones too
+	bool copied; // of a root: a copy of a part of it relies on what nodes need, removed ones too
 	struct vg_graph_node **buckets;	  // by handle
 	size_t bucket_count, node_count;
 	struct vg_graph_node *removed;

@@ -184,9 +184,10 @@ enum vg_status core_linker_link(struct vg_linker *linker, enum vg_code_type targ
 				 ? core_nvjitlink_link(linker, target, function, ret_compiled)
 				 : core_driver_link(linker, function, ret_compiled);
 	} else {
-		status = vg_fail(VG_STATE, 0, function,
-				 "another thread was linking with \"%s\" when this process was forked: create a linker here",
-				 linker->name);
+		status = vg_fail(
+			VG_STATE, 0, function,
+			"another thread was linking with \"%s\" when this process was forked: create a linker here",
+			linker->name);
 	}
 	vg_mutex_give(&linker->linking);
 	return status;

@@ -142,7 +142,7 @@ enum vg_status vg_buffer_set_accessed_by(struct vg_buffer *buffer, struct vg_mem
 			       location, __func__);
 }
 
-// Of what the driver lists, with -2 where it lists nothing: devices in ascending order, then the host. NULL: only counts.
+// Of what the driver lists (-2: nothing), devices in ascending order, then the host. NULL: only counts.
 static size_t sort_users(const int *users, int room, struct vg_memory_location *ret_locations)
 {
 	size_t count = 0;

@@ -80,12 +80,14 @@ enum vg_status core_options(void *copy, size_t size, const void *options, const 
 		return VG_OK;
 	memcpy(&given, options, sizeof given);
 	if (given < sizeof given)
-		return vg_fail(VG_INVALID, 0, function, "the options' size is %zu: set it to sizeof the structure", given);
+		return vg_fail(VG_INVALID, 0, function, "the options' size is %zu: set it to sizeof the structure",
+			       given);
 	for (size_t i = size; i < given; i++)
 		if (((const unsigned char *)options)[i])
 			return vg_fail(VG_UNSUPPORTED, 0, function,
-				       "the options have a field at byte %zu that this library does not know: it knows %zu bytes", i,
-				       size);
+				       "the options have a field at byte %zu that this library does not know: it knows "
+				       "%zu bytes",
+				       i, size);
 	memcpy((char *)copy + sizeof size, (const char *)options + sizeof size,
 	       (given < size ? given : size) - sizeof size);
 	return VG_OK;

@@ -32,7 +32,7 @@ void core_object_init(struct core_object *object, const struct core_class *class
 void core_object_retain(struct core_object *object);
 // For tables that do not hold what they list: false where the last reference has gone meanwhile.
 bool core_object_try_retain(struct core_object *object);
-// NULL is fine. The last one closes and frees; a failure to close goes to the log, and the last error stays what it was.
+// NULL is fine. The last one closes and frees; a failure to close goes to the log, and the last error stays.
 void core_object_release(struct core_object *object);
 // For the public _close functions: no further use by the program, and the driver's handle goes
 // now if nobody else holds the object, else with the last holder. Closing twice is fine.

@@ -196,8 +196,9 @@ static enum vg_status load_locked(struct vg_object_code *code, const char *funct
 	CUlibrary library = NULL;
 
 	memset(code->log, 0, sizeof code->log);
-	CUresult r = code->path ? core_driver->cuLibraryLoadFromFile(&library, code->path, options, values, 2, NULL, NULL, 0)
-				: core_driver->cuLibraryLoadData(&library, code->data, options, values, 2, NULL, NULL, 0);
+	CUresult r =
+		code->path ? core_driver->cuLibraryLoadFromFile(&library, code->path, options, values, 2, NULL, NULL, 0)
+			   : core_driver->cuLibraryLoadData(&library, code->data, options, values, 2, NULL, NULL, 0);
 	if (r == CUDA_SUCCESS) {
 		r = verdict(library, code->log);
 		if (r == CUDA_SUCCESS) {

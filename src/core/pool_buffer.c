@@ -93,8 +93,8 @@ static CUresult leave_mark(struct core_import *import, struct vg_stream *stream)
 	return r ? r : core_driver->cuEventRecord(import->freed, stream->handle);
 }
 
-// Where the driver refuses, the import stays in the pool's list, with or without users: the next import of the same buffer
-// finds the mapping again, and the pool's end gives it back.
+// Where the driver refuses, the import stays in the pool's list, with or without users: the next import of the same
+// buffer finds the mapping again, and the pool's end gives it back.
 enum vg_status core_import_drop(struct core_pool *pool, struct core_import *import, struct vg_stream *stream,
 				const char *function)
 {

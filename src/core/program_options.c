@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NVRTC = 1, NVVM = 2, PTX = 4, FILES = 8 }; // FILES: the compiler reads files that the source does not contain, or writes some
+// FILES: the compiler reads files that the source does not contain, or writes some
+enum { NVRTC = 1, NVVM = 2, PTX = 4, FILES = 8 };
 
 #define ROW(field, kind, traits, argument)                                                                             \
 	{                                                                                                              \

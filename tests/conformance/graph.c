@@ -295,7 +295,8 @@ CONFORM(conditionals)
 	CUgraph other;
 	CUgraphNode copy;
 	NEED(cuGraphCreate(&other, 0));
-	GIVES(cuGraphAddChildGraphNode(&copy, other, NULL, 0, wanted.conditional.phGraph_out[0]), CUDA_ERROR_NOT_SUPPORTED);
+	GIVES(cuGraphAddChildGraphNode(&copy, other, NULL, 0, wanted.conditional.phGraph_out[0]),
+	      CUDA_ERROR_NOT_SUPPORTED);
 	WORKS(cuGraphDestroy(other));
 	NEED(cuGraphInstantiate(&exec, graph, 0));
 	WORKS(cuGraphLaunch(exec, stream));

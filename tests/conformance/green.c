@@ -79,7 +79,8 @@ CONFORM(structured_splits)
 	need_context();
 	NEED(cuDriverGetVersion(&version));
 	if (version < 13010) {
-		GIVES(cuGetProcAddress("cuDevSmResourceSplit", (void **)&split, 13010, 0, &status), CUDA_ERROR_INVALID_VALUE);
+		GIVES(cuGetProcAddress("cuDevSmResourceSplit", (void **)&split, 13010, 0, &status),
+		      CUDA_ERROR_INVALID_VALUE);
 		GIVES(cuGetProcAddress("cuMemAlloc", (void **)&split, 13010, 0, &status), CUDA_ERROR_INVALID_VALUE);
 		WORKS(cuGetProcAddress("cuDevSmResourceSplit", (void **)&split, version, 0, &status));
 		EQUALS(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);

@@ -233,7 +233,8 @@ CONFORM(shared_pools)
 	CUstream stream;
 	struct pool_parts parts;
 	CUmemPoolProps wanted = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+				 .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 
 	need_context();
 	wanted.location.id = device;

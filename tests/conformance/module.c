@@ -96,7 +96,8 @@ CONFORM(libraries_of_bad_ptx)
 
 	need_context();
 	// The compiler's log is there after the load, which succeeds; its verdict comes with the first use.
-	NEED(cuLibraryLoadData(&library, PTX_HEAD ".visible .entry a() { nonsense.u32 %r1; ret; }", options, values, 2, NULL, NULL, 0));
+	NEED(cuLibraryLoadData(&library, PTX_HEAD ".visible .entry a() { nonsense.u32 %r1; ret; }", options, values, 2,
+			       NULL, NULL, 0));
 	HOLDS(log[0] != 0);
 	GIVES(cuLibraryGetKernel(&kernel, library, "a"), CUDA_ERROR_INVALID_PTX);
 	WORKS(cuLibraryGetKernelCount(&count, library));
@@ -115,10 +116,12 @@ CONFORM(what_of_a_kernel_needs_a_context)
 	int value;
 
 	need_context();
-	NEED(cuLibraryLoadData(&library, PTX_HEAD ".visible .entry a(.param .u64 p) { ret; }", NULL, NULL, 0, NULL, NULL, 0));
+	NEED(cuLibraryLoadData(&library, PTX_HEAD ".visible .entry a(.param .u64 p) { ret; }", NULL, NULL, 0, NULL,
+			       NULL, 0));
 	NEED(cuLibraryGetKernel(&kernel, library, "a"));
 	NEED(cuCtxPopCurrent(&popped));
-	CUresult parameter = cuKernelGetParamInfo(kernel, 0, &offset, &size), get = cuKernelGetFunction(&function, kernel);
+	CUresult parameter = cuKernelGetParamInfo(kernel, 0, &offset, &size),
+		 get = cuKernelGetFunction(&function, kernel);
 	CUresult attribute = cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, device);
 	NEED(cuCtxPushCurrent(popped));
 	EQUALS(parameter, CUDA_ERROR_INVALID_CONTEXT);

@@ -411,7 +411,8 @@ CONFORM(handles_in_host_memory)
 	int supported = 0;
 
 	need_context();
-	NEED(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device));
+	NEED(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+				  device));
 	if (!supported)
 		SKIP("no handles in host memory here");
 	before = memory_used();
@@ -427,7 +428,8 @@ CONFORM(handles_in_host_memory)
 CONFORM(a_handle_in_host_memory_is_used_from_both_sides)
 {
 	CUmemGenericAllocationHandle handle = 0;
-	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
+	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				      .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
 	CUdeviceptr address = 0;
 	size_t granularity = 0;
 	int supported = 0;
@@ -443,8 +445,10 @@ CONFORM(a_handle_in_host_memory_is_used_from_both_sides)
 	NEED(cuMemCreate(&handle, granularity, &wanted, 0));
 	NEED(cuMemAddressReserve(&address, granularity, 0, 0, 0));
 	NEED(cuMemMap(address, granularity, 0, handle, 0));
-	CUmemAccessDesc both[] = {{.location = {.type = CU_MEM_LOCATION_TYPE_HOST}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
-		{.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
+	CUmemAccessDesc both[] = {
+		{.location = {.type = CU_MEM_LOCATION_TYPE_HOST}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+		{.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+		 .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
 	NEED(cuMemSetAccess(address, granularity, both, 2));
 	*(volatile unsigned *)address = 5;
 	NEED(cuMemsetD32(address + 4, 7, 1));

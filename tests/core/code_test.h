@@ -120,7 +120,8 @@ __attribute__((unused)) static int run_kernel_once(struct vg_object_code *code, 
 }
 
 // A tool's arguments; `expected` ends with NULL.
-__attribute__((unused)) static void check_arguments(const char *const *arguments, size_t count, const char *const *expected)
+__attribute__((unused)) static void check_arguments(const char *const *arguments, size_t count,
+						    const char *const *expected)
 {
 	size_t i = 0;
 

@@ -5,11 +5,12 @@
 #include <virgate/virgate.h>
 
 // The call succeeds, or the test fails with the library's own words.
-#define OK(call)                                                                                   \
-	do {                                                                                       \
-		enum vg_status status_ = (call);                                                   \
-		if (status_)                                                                       \
-			FAIL("%s:%d: %s: %s: %s", __FILE__, __LINE__, #call, vg_status_text(status_), vg_last_error()->text); \
+#define OK(call)                                                                                                       \
+	do {                                                                                                           \
+		enum vg_status status_ = (call);                                                                       \
+		if (status_)                                                                                           \
+			FAIL("%s:%d: %s: %s: %s", __FILE__, __LINE__, #call, vg_status_text(status_),                  \
+			     vg_last_error()->text);                                                                   \
 	} while (0)
 // The call is refused with this status and in words that contain `part`.
 #define REFUSED(call, code_, part)                                                                 \

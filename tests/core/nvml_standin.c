@@ -1,5 +1,5 @@
-// A small NVML for what neither the simulator nor a data-centre GPU has: fans, MIG parts, events that come, links, a GPU that is
-// lost. It lacks most entries, as an older driver's library does; what it has, answers by the book.
+// A small NVML for what neither the simulator nor a data-centre GPU has: fans, MIG parts, events that come, links, a
+// GPU that is lost. It lacks most entries, as an older driver's library does; what it has, answers by the book.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,7 +72,8 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 {
 	if (device == &part)
 		return NVML_ERROR_NOT_SUPPORTED;
-	*pci = (nvmlPciInfo_t){.bus = 0x3b, .pciDeviceId = 0x123410de, .pciSubSystemId = 7, .busId = "00000000:3B:00.0"};
+	*pci = (nvmlPciInfo_t){
+		.bus = 0x3b, .pciDeviceId = 0x123410de, .pciSubSystemId = 7, .busId = "00000000:3B:00.0"};
 	return NVML_SUCCESS;
 }
 
@@ -116,7 +117,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 }
 
 // Always more than the last answer said, up to 100.
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount, nvmlProcessInfo_v2_t *infos)
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount,
+						     nvmlProcessInfo_v2_t *infos)
 {
 	static unsigned have = 20;
 	unsigned room = *infoCount;
@@ -127,8 +129,8 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsign
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	}
 	for (unsigned i = 0; i < have; i++)
-		infos[i] = (nvmlProcessInfo_v2_t){i + 1, i ? i * 10 : NVML_VALUE_NOT_AVAILABLE_ULL, i == 1 ? 5 : NVML_NO_INSTANCE,
-						  i == 1 ? 6 : NVML_NO_INSTANCE};
+		infos[i] = (nvmlProcessInfo_v2_t){i + 1, i ? i * 10 : NVML_VALUE_NOT_AVAILABLE_ULL,
+						  i == 1 ? 5 : NVML_NO_INSTANCE, i == 1 ? 6 : NVML_NO_INSTANCE};
 	return NVML_SUCCESS;
 }
 
@@ -323,7 +325,8 @@ nvmlReturn_t nvmlDeviceGetMinMaxFanSpeed(nvmlDevice_t device, unsigned *minSpeed
 
 // ---- the board ----
 
-nvmlReturn_t nvmlDeviceGetLastBBXFlushTime(nvmlDevice_t device, unsigned long long *timestamp, unsigned long *durationUs)
+nvmlReturn_t nvmlDeviceGetLastBBXFlushTime(nvmlDevice_t device, unsigned long long *timestamp,
+					   unsigned long *durationUs)
 {
 	*timestamp = 1234567;
 	*durationUs = 89;
@@ -337,7 +340,8 @@ nvmlReturn_t nvmlDeviceGetBoardPartNumber(nvmlDevice_t device, char *partNumber,
 }
 
 // It is older than some kinds of record.
-nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomObject_t object, char *version, unsigned length)
+nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomObject_t object, char *version,
+					 unsigned length)
 {
 	if (object == NVML_INFOROM_DEN)
 		return NVML_ERROR_INVALID_ARGUMENT;

@@ -56,8 +56,10 @@ TEST(what_is_no_property_is_refused)
 	int value = 42;
 
 	REFUSED(vg_device_property(device, (enum vg_device_property)0, &value), VG_INVALID, "0 is no device property");
-	REFUSED(vg_device_property(device, (enum vg_device_property)-1, &value), VG_INVALID, "-1 is no device property");
-	REFUSED(vg_device_property(device, (enum vg_device_property)100000, &value), VG_INVALID, "100000 is no device property");
+	REFUSED(vg_device_property(device, (enum vg_device_property) - 1, &value), VG_INVALID,
+		"-1 is no device property");
+	REFUSED(vg_device_property(device, (enum vg_device_property)100000, &value), VG_INVALID,
+		"100000 is no device property");
 	REFUSED(vg_device_property_by_name(device, "warp", &value), VG_INVALID, "\"warp\" is no device property");
 	REFUSED(vg_device_property_by_name(device, NULL, &value), VG_INVALID, "name is NULL");
 	REFUSED(vg_device_property(NULL, VG_DEVICE_WARP_SIZE, &value), VG_INVALID, "device is NULL");

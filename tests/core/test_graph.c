@@ -153,9 +153,10 @@ TEST(allocations_say_what_was_asked)
 		"memory type 3");
 	REFUSED(vg_graph_add_allocation(d, NULL, 0, ALLOCATION(.bytes = 1, .peer_count = 1), &address, NULL),
 		VG_INVALID, "peers is NULL");
-	REFUSED(vg_graph_add_allocation(d, NULL, 0,
-					ALLOCATION(.bytes = 1, .peers = (struct vg_device *[]){NULL}, .peer_count = SIZE_MAX),
-					&address, NULL),
+	REFUSED(vg_graph_add_allocation(
+			d, NULL, 0,
+			ALLOCATION(.bytes = 1, .peers = (struct vg_device *[]){NULL}, .peer_count = SIZE_MAX), &address,
+			NULL),
 		VG_INVALID, "peer_count is");
 	REFUSED(vg_graph_add_free(d, NULL, 0, 0, NULL), VG_INVALID, "address 0 cannot be freed");
 	REFUSED(vg_graph_add_free(d, NULL, 0, 4096, NULL), VG_DRIVER, "cuGraphAddNode");

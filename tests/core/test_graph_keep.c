@@ -334,9 +334,11 @@ TEST(an_embedded_part_keeps_what_its_original_gave_up)
 	part = part_of(&bench, whole, &node);
 	witness_open(&removed, word);
 	witness_open(&replaced, word);
-	OK(vg_graph_add_memset(part, NULL, 0, MEMSET(.destination = word, .width = 1, .destination_buffer = removed.buffer),
+	OK(vg_graph_add_memset(part, NULL, 0,
+			       MEMSET(.destination = word, .width = 1, .destination_buffer = removed.buffer),
 			       &sets[0]));
-	OK(vg_graph_add_memset(part, NULL, 0, MEMSET(.destination = word, .width = 1, .destination_buffer = replaced.buffer),
+	OK(vg_graph_add_memset(part, NULL, 0,
+			       MEMSET(.destination = word, .width = 1, .destination_buffer = replaced.buffer),
 			       &sets[1]));
 	vg_buffer_destroy(removed.buffer);
 	vg_buffer_destroy(replaced.buffer);

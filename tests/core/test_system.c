@@ -101,8 +101,10 @@ TEST(finding)
 	REFUSED(vg_gpu_by_index(count, &none), VG_INVALID, "there is no GPU");
 	REFUSED(vg_gpu_by_index(-1u, &none), VG_INVALID, "there is no GPU 4294967295");
 	REFUSED(vg_gpu_by_index(0, NULL), VG_INVALID, "NULL");
-	REFUSED(vg_gpu_by_uuid("GPU-00000000-0000-0000-0000-000000000000", &none), VG_NOT_FOUND, "there is no GPU-0000");
-	REFUSED(vg_gpu_by_uuid("MIG-00000000-0000-0000-0000-000000000000", &none), VG_NOT_FOUND, "there is no MIG-0000");
+	REFUSED(vg_gpu_by_uuid("GPU-00000000-0000-0000-0000-000000000000", &none), VG_NOT_FOUND,
+		"there is no GPU-0000");
+	REFUSED(vg_gpu_by_uuid("MIG-00000000-0000-0000-0000-000000000000", &none), VG_NOT_FOUND,
+		"there is no MIG-0000");
 	REFUSED(vg_gpu_by_uuid("", &none), VG_INVALID, "hexadecimal");
 	REFUSED(vg_gpu_by_uuid("GPU-", &none), VG_INVALID, "hexadecimal");
 	REFUSED(vg_gpu_by_uuid("GPU-00000000-0000-0000-0000-0000000000000", &none), VG_INVALID, "hexadecimal");

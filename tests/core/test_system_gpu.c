@@ -1,5 +1,5 @@
-// Every question about a GPU. Also on a real one, where what a GPU has not got is refused as unsupported; nothing here changes a
-// GPU's settings.
+// Every question about a GPU. Also on a real one, where what a GPU has not got is refused as unsupported; nothing here
+// changes a GPU's settings.
 #include "core_test.h"
 
 #include <sched.h>
@@ -272,7 +272,8 @@ TEST(temperatures_and_fans)
 	told(vg_gpu_temperature_margin(gpu, &celsius));
 	if (told(vg_gpu_thermal_sensors(gpu, VG_GPU_THERMAL_ALL, sensors, 3, &count)))
 		CHECK(count <= 3);
-	REFUSED(vg_gpu_thermal_sensors(gpu, (enum vg_gpu_thermal_target)16, sensors, 3, &count), VG_INVALID, "no target");
+	REFUSED(vg_gpu_thermal_sensors(gpu, (enum vg_gpu_thermal_target)16, sensors, 3, &count), VG_INVALID,
+		"no target");
 	if (told(vg_gpu_cooler(gpu, &cooler)))
 		CHECK(cooler.targets != 0);
 	if (told(vg_gpu_fan_count(gpu, &fans)))

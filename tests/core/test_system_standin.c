@@ -1,5 +1,5 @@
-// What the stand-in NVML beside this program answers: fans, MIG parts, events that come, a GPU that is lost, entries that an
-// older library lacks.
+// What the stand-in NVML beside this program answers: fans, MIG parts, events that come, a GPU that is lost, entries
+// that an older library lacks.
 #include "core_test.h"
 
 #include <pthread.h>
@@ -131,7 +131,8 @@ TEST(missing_entries)
 	unsigned number = 77;
 
 	begin();
-	REFUSED(vg_gpu_repair(gpu, &repair), VG_UNSUPPORTED, "nvmlDeviceGetRepairStatus: the NVML of this machine's driver has no such");
+	REFUSED(vg_gpu_repair(gpu, &repair), VG_UNSUPPORTED,
+		"nvmlDeviceGetRepairStatus: the NVML of this machine's driver has no such");
 	CHECK_INT(vg_last_error()->code, VG_NVML_ERROR_FUNCTION_NOT_FOUND);
 	CHECK_INT(repair.tpc_pending, 7);
 	REFUSED(vg_gpu_module_id(gpu, &number), VG_UNSUPPORTED, "nvmlDeviceGetModuleId");
@@ -170,7 +171,8 @@ TEST(processes)
 	begin();
 	OK(vg_gpu_processes(gpu, processes, 100, &count));
 	CHECK(count > 16);
-	CHECK(processes[0].pid == 1 && !processes[0].memory_known && processes[0].memory == 0 && !processes[0].in_instance);
+	CHECK(processes[0].pid == 1 && !processes[0].memory_known && processes[0].memory == 0 &&
+	      !processes[0].in_instance);
 	CHECK(processes[1].memory_known && processes[1].memory == 10 && processes[1].in_instance);
 	CHECK(processes[1].gpu_instance == 5 && processes[1].compute_instance == 6);
 	size_t all = count;
@@ -204,7 +206,8 @@ TEST(mig)
 	OK(vg_gpu_attributes(part, &attributes));
 	CHECK(attributes.multiprocessors == 16 && attributes.copy_engines == 2 && attributes.decoders == 3 &&
 	      attributes.encoders == 4 && attributes.jpeg_engines == 5 && attributes.ofa_engines == 6 &&
-	      attributes.gpu_instance_slices == 7 && attributes.compute_instance_slices == 8 && attributes.memory_mib == 9000);
+	      attributes.gpu_instance_slices == 7 && attributes.compute_instance_slices == 8 &&
+	      attributes.memory_mib == 9000);
 	REFUSED(vg_gpu_attributes(gpu, &attributes), VG_UNSUPPORTED, "NOT_SUPPORTED");
 	REFUSED(vg_gpu_pci(part, &pci), VG_UNSUPPORTED, "is a MIG device");
 	CHECK_STR(vg_gpu_pci_bus_id(part), "");
@@ -222,7 +225,8 @@ TEST(settings)
 	OK(vg_gpu_persistence_mode(gpu, &flag));
 	CHECK_INT(flag, 1);
 	OK(vg_gpu_fan(gpu, 1, &fan));
-	CHECK(fan.speed == 30 && fan.rpm == 1001 && fan.min_speed == 20 && fan.max_speed == 90 && fan.target_speed == -1);
+	CHECK(fan.speed == 30 && fan.rpm == 1001 && fan.min_speed == 20 && fan.max_speed == 90 &&
+	      fan.target_speed == -1);
 	CHECK_INT(fan.policy, VG_GPU_FAN_TEMPERATURE_CONTROLLED);
 	OK(vg_gpu_set_fan_speed(gpu, 1, 100));
 	OK(vg_gpu_fan(gpu, 1, &fan));
@@ -312,7 +316,8 @@ TEST(board)
 
 TEST(fields)
 {
-	struct vg_gpu_field fields[] = {{.id = 0}, {.id = 1}, {.id = 3}, {.id = 4, .scope = 9}, {.id = 5}, {.id = 6}, {.id = 50}};
+	struct vg_gpu_field fields[] = {{.id = 0}, {.id = 1}, {.id = 3}, {.id = 4, .scope = 9},
+					{.id = 5}, {.id = 6}, {.id = 50}};
 
 	begin();
 	OK(vg_gpu_fields(gpu, fields, 7));

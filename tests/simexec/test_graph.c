@@ -52,8 +52,13 @@ TEST(every_kind_of_node)
 	CU(cuGraphAddEmptyNode(&empty, graph, &nested, 1));
 	CU(cuGraphAddEventRecordNode(&record, graph, &empty, 1, event));
 	CU(cuGraphAddEventWaitNode(&wait, graph, &record, 1, event));
-	CUDA_MEMCPY3D back = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = data,
-			      .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = result, .WidthInBytes = sizeof result, .Height = 1, .Depth = 1};
+	CUDA_MEMCPY3D back = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			      .srcDevice = data,
+			      .dstMemoryType = CU_MEMORYTYPE_HOST,
+			      .dstHost = result,
+			      .WidthInBytes = sizeof result,
+			      .Height = 1,
+			      .Depth = 1};
 	CU(cuGraphAddMemcpyNode(&copy, graph, &wait, 1, &back, NULL));
 	CUDA_HOST_NODE_PARAMS_v1 call = {.fn = count_call, .userData = &calls};
 	CU(cuGraphAddHostNode(&host, graph, &copy, 1, &call));
