@@ -2,6 +2,7 @@
 #ifndef VIRGATE_VIRGATE_H
 #define VIRGATE_VIRGATE_H
 
+#include <virgate/audit.h>
 #include <virgate/compile_cache.h>
 #include <virgate/context.h>
 #include <virgate/device.h>
@@ -30,6 +31,7 @@
 #include <virgate/process.h>
 #include <virgate/program.h>
 #include <virgate/share.h>
+#include <virgate/seal.h>
 #include <virgate/status.h>
 #include <virgate/stream.h>
 #include <virgate/system.h>

@@ -1,0 +1,50 @@
+#include "vram/audit_file.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+bool audit_head_path(const char *path, char *ret_path)
+{
+	return snprintf(ret_path, PATH_MAX, "%s.head", path) < PATH_MAX;
+}
+
+ssize_t audit_read(int fd, void *data, size_t size, uint64_t offset)
+{
+	size_t length = 0;
+
+	while (length < size) {
+		ssize_t got = pread(fd, (char *)data + length, size - length, (off_t)(offset + length));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		length += (size_t)got;
+	}
+	return (ssize_t)length;
+}
+
+int audit_lock(int fd, bool exclusive)
+{
+	uint64_t until = vg_clock_monotonic_ns() + AUDIT_LOCK_MS * 1000000ull;
+	struct timespec pause = {0, 20000};
+
+	// A holder may have been stopped: nobody waits for it for ever.
+	while (flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (vg_clock_monotonic_ns() > until)
+			return -ETIMEDOUT;
+		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < 5000000)
+			pause.tv_nsec *= 2;
+	}
+	return 0;
+}

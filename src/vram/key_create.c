@@ -1,0 +1,67 @@
+// The key file that vram_keys_open() reads.
+#include "vram/mac.h"
+
+#include "base/descriptor.h"
+#include "base/status.h"
+#include "virgate/seal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int write_all(int fd, const char *text, size_t length)
+{
+	while (length) {
+		ssize_t put = write(fd, text, length);
+		if (put < 0 && errno != EINTR)
+			return -errno;
+		text += put > 0 ? put : 0;
+		length -= put > 0 ? (size_t)put : 0;
+	}
+	return 0;
+}
+
+static int fill(int fd)
+{
+	char text[2 * VRAM_SECRET + 1]; // with the terminator, which becomes the newline
+	uint8_t secret[VRAM_SECRET];
+
+	randombytes_buf(secret, sizeof secret);
+	sodium_bin2hex(text, sizeof text, secret, sizeof secret);
+	text[sizeof text - 1] = '\n';
+	int r = fchmod(fd, 0600) < 0 ? -errno : 0; // whatever the umask takes away
+	if (r == 0)
+		r = write_all(fd, text, sizeof text);
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	sodium_memzero(secret, sizeof secret);
+	sodium_memzero(text, sizeof text);
+	return r;
+}
+
+enum vg_status vg_seal_key_create(const char *path)
+{
+	if (!path || !*path)
+		return vg_fail(VG_INVALID, 0, __func__, path ? "path is empty" : "path is NULL");
+	if (sodium_init() < 0)
+		return vg_fail(VG_SYSTEM, 0, __func__, "libsodium cannot start: the system gives it no random numbers");
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 && errno == EEXIST)
+		return vg_fail(VG_EXISTS, errno, __func__,
+			       "%s is there already: a new key would make all that was sealed "
+			       "with the old one worthless; choose another name",
+			       path);
+	if (fd < 0) {
+		int error = errno;
+		enum vg_status status = error == ENOENT || error == ENOTDIR ? VG_NOT_FOUND
+					: error == EACCES || error == EPERM ? VG_DENIED
+									    : VG_SYSTEM;
+		return vg_fail(status, error, __func__, "cannot make key file %s: %s", path, strerror(error));
+	}
+	int r = fill(fd);
+	if (r == 0)
+		return VG_OK;
+	unlink(path);
+	return vg_fail(VG_SYSTEM, -r, __func__, "cannot write key file %s: %s", path, strerror(-r));
+}

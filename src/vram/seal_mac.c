@@ -1,0 +1,27 @@
+// What a seal's MAC is of. docs/seals.md has the layout: keep the two the same.
+#include "vram/seal.h"
+
+void vram_seal_mac(const struct vg_seal *seal, const struct vram_keys *keys, uint8_t ret_mac[VRAM_MAC])
+{
+	struct vram_mac mac;
+
+	vram_mac_begin(&mac, keys->seal, "virgate seal 1");
+	vram_mac_text(&mac, seal->id);
+	vram_mac_text(&mac, seal->model);
+	vram_mac_number(&mac, seal->shard);
+	vram_mac_number(&mac, seal->shards);
+	vram_mac_number(&mac, seal->generation);
+	vram_mac_text(&mac, seal->device);
+	vram_mac_number(&mac, seal->bytes);
+	vram_mac_number(&mac, seal->sealed_ns);
+	vram_mac_bytes(&mac, seal->root, sizeof seal->root);
+	vram_mac_end(&mac, ret_mac);
+}
+
+bool vram_seal_is_genuine(const struct vg_seal *seal, const struct vram_keys *keys)
+{
+	uint8_t mac[VRAM_MAC];
+
+	vram_seal_mac(seal, keys, mac);
+	return sodium_memcmp(mac, seal->mac, sizeof mac) == 0;
+}

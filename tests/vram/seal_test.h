@@ -1,0 +1,100 @@
+// What the tests of keys, seals and audit logs share: a folder of one's own, files, a key file of known contents.
+#pragma once
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test.h"
+#include "virgate/status.h"
+
+// The bytes 0 to 31.
+#define KEY_DIGITS "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+#define OTHER_DIGITS "ff0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
+#define OK(call)                                                                                                       \
+	do {                                                                                                           \
+		enum vg_status status_ = (call);                                                                       \
+		if (status_)                                                                                           \
+			FAIL("%s:%d: %s: %s: %s", __FILE__, __LINE__, #call, vg_status_text(status_),                  \
+			     vg_last_error()->text);                                                                   \
+	} while (0)
+#define REFUSED(call, code_, part)                                                                                     \
+	do {                                                                                                           \
+		CHECK_INT(call, code_);                                                                                \
+		CHECK_INT(vg_last_error()->status, code_);                                                             \
+		CHECK_CONTAINS(vg_last_error()->text, part);                                                           \
+	} while (0)
+
+static char seal_folder[64];
+
+static inline void seal_folder_remove(void)
+{
+	char command[128];
+
+	if (getpid() == test_pid) {
+		snprintf(command, sizeof command, "rm -rf %s", seal_folder);
+		if (system(command))
+			fprintf(stderr, "%s is left\n", seal_folder);
+	}
+}
+
+// A name in a folder that goes away with the program; valid as long as the program runs.
+static inline const char *path_of(const char *name)
+{
+	static struct path {
+		char text[128];
+		struct path *next;
+	} * paths;
+
+	if (!*seal_folder) {
+		strcpy(seal_folder, "/tmp/virgate-seal.XXXXXX");
+		CHECK(mkdtemp(seal_folder) != NULL);
+		atexit(seal_folder_remove);
+	}
+	for (struct path *path = paths; path; path = path->next)
+		if (strcmp(path->text + strlen(seal_folder) + 1, name) == 0)
+			return path->text;
+	struct path *path = malloc(sizeof *path);
+	snprintf(path->text, sizeof path->text, "%s/%s", seal_folder, name);
+	path->next = paths;
+	return (paths = path)->text;
+}
+
+static inline void write_file(const char *path, const void *data, size_t length, mode_t mode)
+{
+	unlink(path);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	CHECK(fd >= 0);
+	CHECK_INT(write(fd, data, length), length);
+	CHECK_INT(fchmod(fd, mode), 0);
+	close(fd);
+}
+
+// The whole file, terminated; the caller frees it.
+static inline char *read_file(const char *path, size_t *ret_length)
+{
+	struct stat stat;
+
+	int fd = open(path, O_RDONLY);
+	CHECK(fd >= 0 && fstat(fd, &stat) == 0);
+	char *data = malloc((size_t)stat.st_size + 1);
+	CHECK_INT(read(fd, data, (size_t)stat.st_size), stat.st_size);
+	close(fd);
+	data[stat.st_size] = '\0';
+	*ret_length = (size_t)stat.st_size;
+	return data;
+}
+
+static inline const char *key_file(const char *name, const char *digits)
+{
+	const char *path = path_of(name);
+
+	write_file(path, digits, strlen(digits), 0600);
+	return path;
+}

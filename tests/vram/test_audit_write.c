@@ -1,0 +1,341 @@
+// The audit log: what is written, by how many at once, and what happens when it cannot be.
+#include "audit_test.h"
+
+#include "virgate/log.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+
+// ---- what is written -------------------------------------------------------------------------------------
+
+TEST(a_record_is_a_line_of_json)
+{
+	struct vram_keys *keys = keys_of(KEY_DIGITS);
+	struct vram_audit *audit = open_log(path_of("one"), keys);
+	struct vram_event event = example;
+	struct stat stat_;
+	char expected[256];
+	size_t length;
+
+	event.text = "a \"quoted\\\" text\n\x01\xff";
+	OK(vram_audit(audit, &event, "test"));
+	char *text = read_file(path_of("one"), &length);
+	snprintf(expected, sizeof expected,
+		 "Z\",\"pid\":%d,\"uid\":%u,\"vgpu\":\"train\",\"event\":\"sealed\",\"handle\":\"100000001\",",
+		 getpid(), geteuid());
+	CHECK_CONTAINS(text, "{\"n\":1,\"time\":\"2");
+	CHECK_CONTAINS(text, expected);
+	CHECK_CONTAINS(text,
+		       "\"bytes\":4096,\"device\":\"GPU-01234567-89ab-cdef-0123-456789abcdef\",\"id\":\"layer-0\","
+		       "\"generation\":7,\"text\":\"a \\\"quoted\\\\\\\" text\\u000a\\u0001\\ufffd\",\"mac\":\"");
+	CHECK_STR(text + length - 3, "\"}\n");
+	CHECK_INT(stat(path_of("one"), &stat_), 0);
+	CHECK_INT(stat_.st_mode & 07777, 0600);
+	CHECK_INT(stat(path_of("one.head"), &stat_), 0);
+	CHECK_INT(stat_.st_mode & 07777, 0600);
+	CHECK_INT(stat_.st_size, AUDIT_HEAD);
+	free(text);
+	vram_audit_close(audit);
+	vram_keys_close(keys);
+	is_whole(path_of("one"), 1);
+}
+
+TEST(the_longest_record_fits)
+{
+	struct vram_keys *keys = keys_of(KEY_DIGITS);
+	struct vram_audit *audit;
+	char text[3000], id[257], vgpu[200];
+	struct vram_event event = {UINT32_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, NULL, id, text};
+
+	memset(text, 1, sizeof text);
+	memset(id, 'a', sizeof id);
+	memset(vgpu, '\\', sizeof vgpu);
+	text[sizeof text - 1] = id[256] = vgpu[sizeof vgpu - 1] = '\0';
+	event.kind = VRAM_EVENT_VERIFICATION_FAILED;
+	OK(vram_audit_open(path_of("long"), keys, vgpu, "test", &audit));
+	OK(vram_audit(audit, &event, "test"));
+	vram_audit_close(audit);
+	vram_keys_close(keys);
+	is_whole(path_of("long"), 1);
+}
+
+TEST(a_log_goes_on_where_it_ended)
+{
+	struct vg_audit_report report;
+
+	write_records(path_of("again"), 2);
+	write_records(path_of("again"), 3);
+	OK(verify(path_of("again"), NULL, &report));
+	CHECK_INT(report.records, 5);
+	CHECK_INT(strlen(report.first), 30);
+	CHECK(strcmp(report.first, report.last) < 0);
+	CHECK_INT(strncmp(report.head, "5:", 2), 0);
+	CHECK_INT(strlen(report.head), 66);
+	write_records(path_of("empty"), 0);
+	is_whole(path_of("empty"), 0);
+}
+
+TEST(nothing_is_done_without_a_log)
+{
+	OK(vram_audit(NULL, &example, "test"));
+	vram_audit_failure(NULL, &example);
+	vram_audit_close(NULL);
+}
+
+// ---- writers ---------------------------------------------------------------------------------------------
+
+TEST(files_that_cannot_be_written)
+{
+	struct vram_keys *keys = keys_of(KEY_DIGITS);
+	struct vram_audit *audit = NULL;
+	char name[5000];
+
+	REFUSED(vram_audit_open("", keys, "", "test", &audit), VG_INVALID, "empty");
+	memset(name, 'a', sizeof name);
+	name[sizeof name - 1] = '\0';
+	REFUSED(vram_audit_open(name, keys, "", "test", &audit), VG_INVALID, "too long");
+	REFUSED(vram_audit_open(path_of("no/folder"), keys, "", "test", &audit), VG_NOT_FOUND, "No such file");
+	REFUSED(vram_audit_open("/dev/full", keys, "", "test", &audit), VG_INVALID, "not a regular file");
+	CHECK_INT(symlink(path_of("key"), path_of("link")), 0);
+	REFUSED(vram_audit_open(path_of("link"), keys, "", "test", &audit), VG_DENIED, "symbolic link");
+	CHECK(!audit);
+	vram_keys_close(keys);
+}
+
+TEST(a_log_that_is_removed_or_replaced)
+{
+	struct vram_keys *keys = keys_of(KEY_DIGITS);
+	const char *path = path_of("moved");
+	struct vram_audit *audit = open_log(path, keys);
+	char other[160];
+
+	OK(vram_audit(audit, &example, "test"));
+	snprintf(other, sizeof other, "%s-away", path);
+	CHECK_INT(rename(path, other), 0);
+	REFUSED(vram_audit(audit, &example, "test"), VG_SYSTEM, "was removed or replaced while it was open");
+	write_file(path, "", 0, 0600);
+	REFUSED(vram_audit(audit, &example, "test"), VG_SYSTEM, "was removed or replaced");
+	CHECK_INT(rename(other, path), 0);
+	OK(vram_audit(audit, &example, "test"));
+	CHECK_INT(unlink(head_of(path)), 0);
+	REFUSED(vram_audit(audit, &example, "test"), VG_SYSTEM, "head was removed or replaced");
+	vram_audit_close(audit);
+	vram_keys_close(keys);
+}
+
+TEST(a_log_that_shrinks_under_its_writer)
+{
+	struct vram_keys *keys = keys_of(KEY_DIGITS);
+	const char *path = path_of("shrinks");
+	struct vram_audit *audit = open_log(path, keys);
+	size_t length;
+
+	OK(vram_audit(audit, &example, "test"));
+	char *head = read_file(head_of(path), &length);
+	struct stat stat_;
+	CHECK_INT(stat(path, &stat_), 0);
+	OK(vram_audit(audit, &example, "test"));
+	// Both are put back, in place.
+	CHECK_INT(truncate(path, stat_.st_size), 0);
+	int fd = open(head_of(path), O_WRONLY);
+	CHECK_INT(pwrite(fd, head, length, 0), length);
+	close(fd);
+	REFUSED(vram_audit(audit, &example, "test"), VG_INTEGRITY, "is shorter than it was");
+	free(head);
+	vram_audit_close(audit);
+	vram_keys_close(keys);
+}
+
+static int warnings;
+
+static void count_warnings(void *user, enum vg_log_level level, const char *text)
+{
+	warnings++;
+}
+
+TEST(a_full_disk)
+{
+	struct vram_keys *keys = keys_of(KEY_DIGITS);
+	const char *path = path_of("full");
+	struct vram_audit *audit = open_log(path, keys);
+	struct rlimit before, limit;
+	struct stat stat_;
+
+	OK(vram_audit(audit, &example, "test"));
+	CHECK_INT(stat(path, &stat_), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &before);
+	limit = before;
+	for (int room = 0; room < 300; room += 60) { // nothing, or a part of a record
+		limit.rlim_cur = (rlim_t)stat_.st_size + (rlim_t)room;
+		CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+		enum vg_status status = vram_audit(audit, &example, "test");
+		setrlimit(RLIMIT_FSIZE, &before);
+		CHECK_INT(status, VG_SYSTEM);
+		CHECK_CONTAINS(vg_last_error()->text, "cannot append a record");
+		is_whole(path, 1);
+	}
+	// What failed anyway keeps its words, and somebody hears of it.
+	vg_log_set(count_warnings, NULL);
+	CHECK_INT(vram_audit_open("", keys, "", "earlier", &audit), VG_INVALID);
+	CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	vram_audit_failure(audit, &example);
+	setrlimit(RLIMIT_FSIZE, &before);
+	vg_log_set(NULL, NULL);
+	CHECK_INT(warnings, 1);
+	CHECK_STR(vg_last_error()->function, "earlier");
+	OK(vram_audit(audit, &example, "test"));
+	vram_audit_close(audit);
+	vram_keys_close(keys);
+	is_whole(path, 2);
+}
+
+TEST(an_unfinished_record_is_taken_off_and_told)
+{
+	const char *path = path_of("unfinished");
+	size_t length;
+
+	write_records(path, 2);
+	int fd = open(path, O_WRONLY | O_APPEND);
+	CHECK_INT(write(fd, "{\"n\":3,\"time", 12), 12);
+	close(fd);
+	is_not_whole(path, VG_AUDIT_CUT, 3, 2, "is unfinished");
+	write_records(path, 1);
+	is_whole(path, 4);
+	char *text = read_file(path, &length);
+	CHECK_CONTAINS(text, "\"event\":\"recovered\",\"handle\":\"0\",\"bytes\":12,");
+	free(text);
+}
+
+// A writer that was killed between the record and the head.
+TEST(a_record_that_the_head_does_not_count_yet)
+{
+	const char *path = path_of("behind");
+	size_t length;
+
+	write_records(path, 2);
+	char *head = read_file(head_of(path), &length);
+	write_records(path, 1);
+	write_file(head_of(path), head, length, 0600);
+	free(head);
+	is_whole(path, 3);
+	write_records(path, 1);
+	is_whole(path, 4);
+}
+
+TEST(a_lock_that_is_not_given_back)
+{
+	struct vram_keys *keys = keys_of(KEY_DIGITS);
+	struct vram_audit *audit;
+
+	if (!getenv("VIRGATE_TEST_FULL"))
+		SKIP("takes 10 seconds: VIRGATE_TEST_FULL=1");
+	write_records(path_of("locked"), 1);
+	int fd = open(path_of("locked"), O_RDWR);
+	CHECK_INT(flock(fd, LOCK_EX), 0);
+	REFUSED(vram_audit_open(path_of("locked"), keys, "", "test", &audit), VG_BUSY,
+		"has held its lock for 10 seconds");
+	close(fd);
+	vram_keys_close(keys);
+}
+
+TEST(a_forked_child_writes_nothing)
+{
+	struct vram_keys *keys = keys_of(KEY_DIGITS);
+	struct vram_audit *audit = open_log(path_of("forked"), keys);
+	int status;
+
+	pid_t child = fork();
+	if (child == 0) {
+		REFUSED(vram_audit(audit, &example, "test"), VG_STATE, "opened by the parent");
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+	OK(vram_audit(audit, &example, "test"));
+	vram_audit_close(audit);
+	vram_keys_close(keys);
+	is_whole(path_of("forked"), 1);
+}
+
+enum { THREADS = 4, EACH = 50 };
+
+static void *append_some(void *audit)
+{
+	for (int i = 0; i < EACH; i++)
+		if (vram_audit(audit, &example, "test"))
+			return "failed";
+	return NULL;
+}
+
+TEST(threads_and_processes_share_a_log)
+{
+	pid_t children[3];
+	const char *path = path_of("shared");
+
+	key_file("key", KEY_DIGITS);
+	for (int i = 0; i < 3; i++) {
+		children[i] = fork();
+		if (children[i] == 0) {
+			struct vram_keys *keys;
+			pthread_t threads[THREADS];
+			void *result;
+			OK(vram_keys_open(path_of("key"), NULL, "train", "test", &keys));
+			struct vram_audit *audit = open_log(path, keys);
+			for (int t = 0; t < THREADS; t++)
+				CHECK_INT(pthread_create(&threads[t], NULL, append_some, audit), 0);
+			for (int t = 0; t < THREADS; t++) {
+				CHECK_INT(pthread_join(threads[t], &result), 0);
+				CHECK(!result);
+			}
+			vram_audit_close(audit);
+			_exit(0);
+		}
+	}
+	for (int i = 0; i < 3; i++) {
+		int status;
+		CHECK_INT(waitpid(children[i], &status, 0), children[i]);
+		CHECK_INT(status, 0);
+	}
+	is_whole(path, 3 * THREADS * EACH);
+}
+
+// However writers end, the log is whole, or has an unfinished line at its end, which the next writer deals with.
+TEST(writers_that_are_killed)
+{
+	const char *path = path_of("killed");
+	struct vg_audit_report report;
+	uint64_t records = 0;
+
+	key_file("key", KEY_DIGITS);
+	for (int round = 0; round < 40; round++) {
+		pid_t child = fork();
+		if (child == 0) {
+			struct vram_keys *keys;
+			if (vram_keys_open(path_of("key"), NULL, "train", "test", &keys))
+				_exit(2);
+			struct vram_audit *audit = open_log(path, keys);
+			for (;;)
+				if (vram_audit(audit, &example, "test"))
+					_exit(3);
+		}
+		usleep(2000 + 317 * (useconds_t)round);
+		CHECK_INT(kill(child, SIGKILL), 0);
+		int status;
+		CHECK_INT(waitpid(child, &status, 0), child);
+		CHECK(WIFSIGNALED(status));
+		if (access(path, F_OK) < 0)
+			continue;
+		if (verify(path, NULL, &report) != VG_OK && report.fault != VG_AUDIT_CUT &&
+		    !(report.fault == VG_AUDIT_HEAD && report.records == 0)) // killed before it had a head
+			FAIL("round %d: %s", round, vg_last_error()->text);
+		CHECK(report.records >= records);
+		records = report.records;
+	}
+	CHECK(records > 0);
+	write_records(path, 1);
+	OK(verify(path, NULL, &report));
+	CHECK(report.records > records);
+}
