@@ -18,6 +18,8 @@ static enum vg_status zero(const struct vram_region *region, const char *functio
 		r = core_driver->cuMemsetD8Async(region->base, 0, region->mapped, CU_STREAM_PER_THREAD);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
+	if (r)
+		(void)core_driver->cuCtxSynchronize(); // what was queued must not meet memory that is gone
 	return r ? core_driver_failed(r, function, "cuMemsetD8", "zeroing %zu bytes", region->mapped) : VG_OK;
 }
 

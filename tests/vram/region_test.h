@@ -2,6 +2,7 @@
 #pragma once
 #include "core/code_test.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -32,8 +33,10 @@ static inline struct vg_vram_handle allocate(struct vg_vram *vram, size_t bytes)
 	return handle;
 }
 
-#define GUARDED (&(struct vg_vram_allocate_options){.size = sizeof(struct vg_vram_allocate_options), .guard = 1})
-#define SHAREABLE (&(struct vg_vram_allocate_options){.size = sizeof(struct vg_vram_allocate_options), .shareable = 1})
+static const struct vg_vram_allocate_options guarded_options = {.size = sizeof guarded_options, .guard = 1},
+					     shareable_options = {.size = sizeof shareable_options, .shareable = 1};
+#define GUARDED (&guarded_options)
+#define SHAREABLE (&shareable_options)
 
 // Every byte of the part is `value`.
 static inline void check_bytes(struct vg_vram_handle handle, size_t offset, size_t bytes, int value)

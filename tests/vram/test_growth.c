@@ -1,0 +1,66 @@
+// Regions come and go, 10^3 times or 10^5: nothing grows, neither on the device nor on the heap.
+#include "core/core_heap.h"
+#include "region_test.h"
+
+static void use(struct vg_vram *vram, const struct vg_vram_allocate_options *options)
+{
+	struct vg_vram_handle handle;
+	struct vg_vram_loan loan;
+
+	OK(vg_vram_allocate(vram, 100, options, &handle));
+	OK(vg_vram_write_at(handle, 0, "x", 1));
+	OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan));
+	OK(vg_vram_give_back(&loan));
+	OK(vg_vram_free(handle));
+}
+
+TEST(plain_regions)
+{
+	struct vg_vram *vram = open_vram();
+
+	heap_open();
+	HEAP_STEADY(use(vram, NULL););
+	close_vram(vram);
+}
+
+// Guarded and shareable in turn: on the simulator each takes milliseconds.
+TEST(mapped_regions)
+{
+	struct vg_vram *vram = open_vram();
+
+	heap_open();
+	HEAP_STEADY(use(vram, i_ % 2 ? GUARDED : SHAREABLE););
+	close_vram(vram);
+}
+
+TEST(contexts_with_what_is_left_in_them)
+{
+	struct vg_context *stays = first_context(); // a primary context takes half a second on hardware
+
+	heap_open();
+	HEAP_STEADY({
+		struct vg_vram *vram = open_vram();
+		struct vg_vram_handle handle = allocate(vram, 100);
+		struct vg_vram_loan loan;
+		OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan));
+		OK(vg_vram_close(vram, NULL));
+		vg_vram_destroy(vram);
+	});
+	vg_context_destroy(stays);
+}
+
+// What is done a million times a second asks the heap for nothing.
+TEST(access_allocates_nothing)
+{
+	struct vg_vram *vram = open_vram();
+	struct vg_vram_handle handle = allocate(vram, 100);
+	char byte = 1;
+
+	heap_open();
+	HEAP_FREE(vg_vram_write_at(handle, 0, &byte, 1));
+	HEAP_FREE(vg_vram_read_at(handle, 0, &byte, 1));
+	HEAP_FREE(vg_vram_fill(handle, 0, 1, 100));
+	HEAP_FREE(vg_vram_copy(handle, 0, handle, 50, 50));
+	OK(vg_vram_free(handle));
+	close_vram(vram);
+}

@@ -1,0 +1,202 @@
+// Every driver call that makes a region or ends one fails in turn.
+#include "core/core_fault.h"
+#include "region_test.h"
+
+static struct vg_vram *vram;
+static struct vg_vram_handle handle;
+static const struct vg_vram_allocate_options *kind;
+
+static enum vg_status open_it(void)
+{
+	return vg_vram_open(NULL, &vram);
+}
+
+static enum vg_status allocate_it(void)
+{
+	enum vg_status status = vg_vram_allocate(vram, 5000, kind, &handle);
+
+	if (status && handle.value)
+		FAIL("a handle came with a failure");
+	return status;
+}
+
+static void clean(void)
+{
+	// The second try is for a fault that comes only now.
+	if (handle.value && vg_vram_free(handle) && vg_vram_free(handle))
+		FAIL("not freed: %s", vg_last_error()->text);
+	vg_vram_destroy(vram);
+}
+
+TEST(opening)
+{
+	static const struct fault_subject subject = {NULL, open_it, clean};
+
+	FAULT_EVERY_CALL(&subject, "cuDevicePrimaryCtxRetain", "cuMemGetAllocationGranularity");
+}
+
+TEST(plain_regions)
+{
+	static const struct fault_subject subject = {open_it, allocate_it, clean};
+
+	kind = NULL;
+	FAULT_EVERY_CALL(&subject, "cuMemAlloc_v2", "cuMemsetD8Async", "cuStreamSynchronize");
+}
+
+TEST(guarded_regions)
+{
+	static const struct fault_subject subject = {open_it, allocate_it, clean};
+
+	kind = GUARDED;
+	FAULT_EVERY_CALL(&subject, "cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess",
+			 "cuMemsetD8Async", "cuStreamSynchronize");
+}
+
+TEST(shareable_regions)
+{
+	static const struct fault_subject subject = {open_it, allocate_it, clean};
+
+	kind = SHAREABLE;
+	FAULT_EVERY_CALL(&subject, "cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess",
+			 "cuMemsetD8Async", "cuStreamSynchronize");
+}
+
+// ---- access ---------------------------------------------------------------------------------------------
+
+static struct vg_vram_loan loan;
+
+static enum vg_status open_and_allocate(void)
+{
+	enum vg_status status = open_it();
+
+	return status ? status : allocate_it();
+}
+
+static enum vg_status use_it(void)
+{
+	char byte = 1;
+
+	TRY(vg_vram_write_at(handle, 0, &byte, 1));
+	TRY(vg_vram_read_at(handle, 0, &byte, 1));
+	TRY(vg_vram_fill(handle, 0, 1, 5000));
+	TRY(vg_vram_copy(handle, 0, handle, 2500, 2500));
+	enum vg_status status = vg_vram_borrow(handle, VG_VRAM_READ_WRITE, &loan);
+	return status ? status : vg_vram_give_back(&loan);
+}
+
+TEST(access)
+{
+	static const struct fault_subject subject = {open_and_allocate, use_it, clean};
+
+	kind = NULL;
+	FAULT_EVERY_CALL(&subject, "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2_ptds", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async",
+			 "cuStreamSynchronize");
+}
+
+// ---- the end ----------------------------------------------------------------------------------------------
+
+static char heard[1024];
+
+static void hear(void *user, enum vg_log_level level, const char *text)
+{
+	snprintf(heard, sizeof heard, "%s", text);
+}
+
+// In a child whose driver fails once, at a call of `entry` that is not among those that made the region.
+static void in_child(int (*run)(void), const char *fault)
+{
+	int status;
+
+	if (!getenv("VIRGATE_SIM"))
+		SKIP("faults are injected by the simulated driver");
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		setenv("VIRGATE_SIM_FAULT", fault, 1);
+		_exit(run());
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	if (status)
+		FAIL("%s: the child says more", fault);
+}
+
+// Not zeroed is not freed: the handle stays, and the next try works.
+static int free_again(void)
+{
+	struct vg_vram_capacity capacity;
+
+	OK(open_it());
+	OK(allocate_it());
+	OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan));
+	OK(vg_vram_give_back(&loan));
+	REFUSED(vg_vram_free(handle), VG_DRIVER, "zeroing 5000 bytes");
+	check_bytes(handle, 0, 5000, 0);
+	OK(vg_vram_capacity(vram, &capacity));
+	CHECK_INT(capacity.regions, 1);
+	OK(vg_vram_free(handle));
+	REFUSED(vg_vram_free(handle), VG_STALE, "names no region");
+	close_vram(vram);
+	return 0;
+}
+
+TEST(what_was_not_zeroed_stays)
+{
+	kind = NULL;
+	in_child(free_again, "cuMemsetD8Async:2=CUDA_ERROR_OPERATING_SYSTEM");
+	in_child(free_again, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
+	in_child(free_again, "cuCtxSynchronize:1=CUDA_ERROR_OPERATING_SYSTEM");
+}
+
+// Zeroed but not taken back: the handle is dead, and the caller knows.
+static int not_taken_back(void)
+{
+	OK(open_it());
+	OK(allocate_it());
+	REFUSED(vg_vram_free(handle), VG_DRIVER, "CUDA_ERROR_OPERATING_SYSTEM");
+	REFUSED(vg_vram_free(handle), VG_STALE, "names no region");
+	close_vram(vram);
+	return 0;
+}
+
+TEST(what_is_not_taken_back_is_dead)
+{
+	kind = NULL;
+	in_child(not_taken_back, "cuMemFree_v2:1=CUDA_ERROR_OPERATING_SYSTEM");
+	kind = GUARDED;
+	in_child(not_taken_back, "cuMemUnmap:1=CUDA_ERROR_OPERATING_SYSTEM");
+}
+
+// At the end of a context everything is tried, each failure is told, and the memory goes back at any rate.
+static int close_with_failures(void)
+{
+	struct vg_vram_report report;
+	struct vg_vram_handle other;
+	struct vg_device *device;
+	size_t before, after;
+
+	OK(vg_device_get(0, &device));
+	OK(vg_device_memory_info(device, &before, NULL));
+	OK(open_it());
+	OK(allocate_it());
+	OK(vg_vram_allocate(vram, 7, NULL, &other));
+	vg_log_set(hear, NULL);
+	CHECK_INT(vg_vram_close(vram, &report), VG_DRIVER);
+	CHECK_CONTAINS(vg_last_error()->text, "CUDA_ERROR_OPERATING_SYSTEM");
+	vg_log_set(NULL, NULL);
+	CHECK_CONTAINS(heard, "closing a VRAM context: a region of 5000 bytes: cuMemsetD8");
+	CHECK_INT(report.regions, 2);
+	CHECK_INT(report.bytes, 5007);
+	CHECK_INT(report.failures, 1);
+	REFUSED(vg_vram_free(handle), VG_STALE, "names no region");
+	REFUSED(vg_vram_free(other), VG_STALE, "names no region");
+	vg_vram_destroy(vram);
+	OK(vg_device_memory_info(device, &after, NULL));
+	CHECK_INT(after, before);
+	return 0;
+}
+
+TEST(closing_tries_everything)
+{
+	kind = NULL;
+	in_child(close_with_failures, "cuMemsetD8Async:3=CUDA_ERROR_OPERATING_SYSTEM");
+}
