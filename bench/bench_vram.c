@@ -1,5 +1,6 @@
 // How fast device memory is hashed on the GPU, from call to root, beside what it could be compared with: copying it on
-// the device, and bringing it to pinned host memory, which a hash on the host would have to do first.
+// the device, and bringing it to pinned host memory, which a hash on the host would have to do first. And what handles
+// add to the driver's copies (vram_access.c).
 //   bench_vram [--json FILE]
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "figures.h"
 #include "vram/hash.h"
+#include "vram_access.h"
 
 #define MIB ((size_t)1 << 20)
 #define LARGEST_PINNED (1024 * MIB) // more takes seconds to allocate, and is no faster
@@ -31,7 +33,7 @@ static struct vram_hasher *hasher;
 static struct vg_buffer *buffer, *other, *host;
 static const uint8_t key[VRAM_KEY_BYTES] = {1, 2, 3};
 
-static void check(enum vg_status status)
+void check(enum vg_status status)
 {
 	if (status == VG_OK)
 		return;
@@ -129,6 +131,8 @@ int main(int argc, char **argv)
 	       vg_device_name(device));
 	for (size_t i = 0; i < count; i++)
 		measure_size(report, &sizes[i]);
+	printf("what a handle adds to the driver's own copy; \"beside\" is that, in ns\n");
+	bench_access(report, device, simulated);
 	vram_hasher_destroy(hasher);
 	vg_stream_destroy(stream);
 	vg_context_destroy(context);
