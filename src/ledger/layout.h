@@ -164,7 +164,22 @@ static inline ledger_word ledger_word_read(ledger_word *word)
 	ledger_word_swap(word, &value, 0);
 	return value;
 }
-struct ledger_account ledger_account_read(const ledger_word *account);
+// Two halves without a lock prefix: the tag is new with every change, so a charged between two
+// equal tags belongs to them.
+static inline struct ledger_account ledger_account_read(const ledger_word *word)
+{
+	const uint64_t *half = (const uint64_t *)word;
+	struct ledger_account account;
+	uint64_t again = LEDGER_LOAD(half[1]);
+
+	do {
+		account.tag = again;
+		account.charged = LEDGER_LOAD(half[0]);
+		again = LEDGER_LOAD(half[1]);
+	} while (again != account.tag);
+	return account;
+}
+
 bool ledger_account_swap(ledger_word *account, struct ledger_account from, struct ledger_account to);
 // Whoever replaces a tag has left word of it in the slot it names.
 void ledger_note_applied(struct ledger_file *file, uint64_t tag);

@@ -4,22 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-// Two halves without a lock prefix: the tag is new with every change, so a charged between two
-// equal tags belongs to them.
-VG_HOT struct ledger_account ledger_account_read(const ledger_word *word)
-{
-	const uint64_t *half = (const uint64_t *)word;
-	struct ledger_account account;
-	uint64_t again = LEDGER_LOAD(half[1]);
-
-	do {
-		account.tag = again;
-		account.charged = LEDGER_LOAD(half[0]);
-		again = LEDGER_LOAD(half[1]);
-	} while (again != account.tag);
-	return account;
-}
-
 VG_HOT bool ledger_account_swap(ledger_word *account, struct ledger_account from, struct ledger_account to)
 {
 	ledger_word expected = (ledger_word)from.tag << 64 | from.charged;
