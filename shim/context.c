@@ -42,7 +42,7 @@ static void take(const struct shim_record *record)
 {
 	if (record->what == SHIM_GRAPH_EXEC)
 		shim_graph_forget(record);
-	else if (record->what == SHIM_POINTER && record->origin == SHIM_LENT)
+	else if ((record->what == SHIM_POINTER || record->what == SHIM_BLOCK) && shim_record_is_held(record))
 		shim_physical_drop(record->data);
 	else
 		shim_refund_record(record);

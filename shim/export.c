@@ -12,11 +12,13 @@
 #include <sys/eventfd.h>
 
 #include "base/descriptor.h"
+#include "ledger/share.h"
 #include "shim/export.h"
 #include "shim/hello.h"
-#include "shim/vmm.h"
+#include "shim/physical.h"
 
-// What an item is known by: 2 MiB granules in the upper half, for the daemon, and a number.
+// What an item is known by, for the daemon: 2 MiB granules in the upper half, and the number of its share, or else a number
+// that no share has.
 struct exported {
 	uint64_t key;
 	struct shim_physical *physical;
@@ -152,7 +154,8 @@ static void remember(int descriptor, struct shim_physical *physical, uint64_t by
 		one = malloc(sizeof *one);
 		if (!one)
 			return;
-		*one = (struct exported){bytes >> 21 << 32 | ++last_number, physical, exports};
+		uint32_t number = physical->share ? physical->share : ++last_number << VG_LEDGER_SHARE_BITS;
+		*one = (struct exported){bytes >> 21 << 32 | number, physical, exports};
 		exports = one;
 	}
 	if ((watcher < 0 ? start_watching() : is_ours()) && watch(descriptor, one->key) == 0)
@@ -173,6 +176,11 @@ SHIM_EXPORT CUresult CUDAAPI cuMemExportToShareableHandle(void *shareable, CUmem
 
 	if (shim_counting() && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		physical = shim_physical_hold(handle, &bytes);
+	result = physical ? shim_share_own(VG_ENTRY_cuMemExportToShareableHandle, physical) : CUDA_SUCCESS;
+	if (result != CUDA_SUCCESS) {
+		shim_physical_drop(physical);
+		return result;
+	}
 	result = REAL(cuMemExportToShareableHandle)(shareable, handle, type, flags);
 	if (!physical)
 		return result;
@@ -180,6 +188,8 @@ SHIM_EXPORT CUresult CUDAAPI cuMemExportToShareableHandle(void *shareable, CUmem
 		shim_physical_drop(physical);
 		return result;
 	}
+	bytes = physical->bytes;
+	shim_share_mark(physical, *(int *)shareable);
 	pthread_mutex_lock(&lock);
 	first = !exports;
 	remember(*(int *)shareable, physical, bytes);
@@ -223,7 +233,7 @@ static CUresult range_besides(int *descriptor, CUdeviceptr address, size_t size,
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = REAL(cuMemGetHandleForAddressRange)(descriptor, address, size, type, flags);
-	physical = result == CUDA_SUCCESS ? shim_physical_new(bytes) : NULL;
+	physical = result == CUDA_SUCCESS ? shim_physical_new(VG_LEDGER_VMM, bytes) : NULL;
 	if (physical)
 		remember_range(*descriptor, physical, bytes);
 	else if (result != CUDA_SUCCESS)

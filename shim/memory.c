@@ -10,7 +10,7 @@
 // Requests up to 1 MiB share blocks of 2 MiB, which the driver takes when the first of them
 // comes and gives back after the last. So each 2 MiB of addresses with a small allocation in
 // it is charged once.
-enum { SMALL = 1 << 20, BLOCK_SHIFT = 21 };
+enum { SMALL = 1 << 20, BLOCK_SHIFT = SHIM_BLOCK_SHIFT };
 
 static bool is_small(uint64_t bytes)
 {
@@ -52,6 +52,8 @@ static bool take_block(CUdeviceptr address, struct shim_record *ret_block)
 
 	if (!shim_record_count(SHIM_BLOCK, address >> BLOCK_SHIFT, -1, &block) || block.references > 0)
 		return false;
+	if (shim_record_is_held(&block))
+		block.bytes = shim_physical_return(block.data);
 	*ret_block = block;
 	return true;
 }
@@ -247,7 +249,7 @@ VG_HOT static CUresult finish_free(CUresult result, struct shim_record *record)
 		shim_pool_freed(record);
 	else if (record->origin == SHIM_SMALL)
 		leave_block(record->key);
-	else if (record->origin == SHIM_LENT)
+	else if (shim_record_is_held(record))
 		record->bytes = shim_physical_return(record->data);
 	shim_refund_record(record);
 	return CUDA_SUCCESS;
@@ -286,7 +288,7 @@ static CUresult free_async(CUresult (*real)(CUdeviceptr, CUstream), bool per_thr
 	}
 	if (record.origin == SHIM_POOLED)
 		shim_pool_freed(&record);
-	else if (record.origin == SHIM_LENT)
+	else if (shim_record_is_held(&record))
 		record.bytes = shim_physical_return(record.data);
 	else if (record.origin == SHIM_SMALL && !take_block(record.key, &record))
 		return CUDA_SUCCESS;

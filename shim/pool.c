@@ -15,6 +15,7 @@ struct pool {
 	uint64_t live;	  // bytes of its allocations that were not freed yet
 	uint64_t held;	  // reserved by calls on their way, for the growth they may cause
 	bool counted;	  // on the device, and ours: neither in host memory nor imported
+	bool exports;	  // pointers of it were exported
 	bool destroyed;	  // the driver keeps it until its last allocation has been freed
 	struct pool *next;
 };
@@ -111,6 +112,13 @@ static void unlink_pool(struct pool *gone)
 	}
 }
 
+void shim_pool_exports(struct pool *pool)
+{
+	pthread_mutex_lock(&lock);
+	pool->exports = true;
+	pthread_mutex_unlock(&lock);
+}
+
 void shim_pool_freed(struct shim_record *record)
 {
 	struct pool *pool = record->data;
@@ -118,6 +126,8 @@ void shim_pool_freed(struct shim_record *record)
 
 	pthread_mutex_lock(&lock);
 	pool->live -= record->bytes;
+	if (pool->exports)
+		pool->charged -= shim_pool_pointer_freed(record->key, pool->charged);
 	if (pool->destroyed && pool->live == 0) {
 		left = pool->charged;
 		unlink_pool(pool);

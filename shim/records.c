@@ -198,6 +198,22 @@ bool shim_record_count(enum shim_what what, uint64_t key, int change, struct shi
 	return true;
 }
 
+bool shim_record_lend(enum shim_what what, uint64_t key, void *data)
+{
+	struct shard *shard;
+	struct shim_record *record = lock_record(what, key, &shard);
+	bool lent = record && record->origin == SHIM_ALLOCATED;
+
+	if (lent) {
+		record->origin = SHIM_LENT;
+		record->data = data;
+		record->bytes = 0;
+	}
+	if (record)
+		vg_lock_give(&shard->lock);
+	return lent;
+}
+
 int shim_record_grow(const struct shim_record *record)
 {
 	uint64_t hashed = hash(record->what, record->key);

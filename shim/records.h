@@ -20,15 +20,18 @@ enum shim_what {
 	SHIM_LIMIT, // of a context: `key` is both
 	SHIM_LOADED, // a library in a context: `key` is both, `data` the library
 	SHIM_LOCAL,  // of a context: local memory that kernels made it hold
+	SHIM_EXPORTED, // a pointer of a pool by its address: `references` is its share's number
 	SHIM_KERNEL, // that needs more local memory than a context begins with: `bytes` a thread, no charge
 };
+
+enum { SHIM_BLOCK_SHIFT = 21 };
 
 enum shim_origin {
 	SHIM_ALLOCATED, // alloc, pitch, managed
 	SHIM_SMALL,	// the same, in a block that holds the charge
 	SHIM_POOLED,	// out of a pool; `data` is the pool, which holds the charge
-	SHIM_OPENED,	// an IPC handle or a pool's pointer opened here, `references` times
-	SHIM_LENT,	// an allocation that a dma-buf may outlive: `data` is the shim_physical, with the charge
+	SHIM_OPENED,	// an IPC handle or a pool's pointer opened here, `references` times; `data` as below
+	SHIM_LENT,	// an allocation that others may hold as well: `data` is the shim_physical, with the charge
 	SHIM_UNKNOWN,	// a kernel that could not be asked yet
 	SHIM_UNDONE,	// a library that did not fit: the driver has it no more
 };
@@ -44,6 +47,12 @@ struct shim_record {
 	uint8_t origin; // enum shim_origin
 };
 
+// Of the origins of memory, the last two: its charge is with a shim_physical.
+static inline bool shim_record_is_held(const struct shim_record *record)
+{
+	return record->origin >= SHIM_OPENED;
+}
+
 // Replaces a record of the same key and kind of thing: the driver has reused the address.
 // -ENOMEM: nothing was stored.
 int shim_record_put(const struct shim_record *record);
@@ -56,6 +65,9 @@ bool shim_record_count(enum shim_what what, uint64_t key, int change, struct shi
 // One reference more to the record of the same key, or, if there is none, this one with its
 // first. 1: there was one; 0: stored; -ENOMEM.
 int shim_record_join(const struct shim_record *record);
+// An allocation that others may hold as well from now on: the charge is with `data`. False: no such record, or it was
+// lent already.
+bool shim_record_lend(enum shim_what what, uint64_t key, void *data);
 // Adds to `bytes` of the record of the same key, or stores this one. -ENOMEM.
 int shim_record_grow(const struct shim_record *record);
 // Takes every record of that kind of thing with `data`, and hands each to `take`, with no lock held.

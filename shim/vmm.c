@@ -1,17 +1,8 @@
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/physical.h"
 #include "shim/undeclared.h"
-#include "shim/vmm.h"
-
-struct shim_physical {
-	uint64_t bytes; // charged
-	enum vg_ledger_kind kind;
-	unsigned int holders; // handles + mappings + pins + descriptors (one for all) + calls on their way
-	bool exported;	      // one of the holders is its descriptors
-	bool binds;	      // a multicast object: pins of others are in its name
-};
 
 struct mapping {
 	CUdeviceptr address;
@@ -19,153 +10,8 @@ struct mapping {
 	struct shim_physical *physical;
 };
 
-struct pin {
-	uint64_t owner, offset;
-	struct shim_physical *physical;
-	struct pin *next;
-};
-
-// Guards everything in this file, and handle records together with their physical memory.
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mapping *mappings; // by address
-static size_t mapping_count, mapping_capacity;
-static struct pin *pins;
-static uint64_t exported, adrift; // bytes: with descriptors, and with nothing but descriptors
-
-static bool is_adrift(const struct shim_physical *physical)
-{
-	return physical->exported && physical->holders == 1;
-}
-
-// For every change of an exported one: who dies leaves to the daemon what its descriptors keep.
-static void change_exported(struct shim_physical *physical, bool now, unsigned int holders)
-{
-	exported -= physical->exported ? physical->bytes : 0;
-	adrift -= is_adrift(physical) ? physical->bytes : 0;
-	physical->exported = now;
-	physical->holders = holders;
-	exported += physical->exported ? physical->bytes : 0;
-	adrift += is_adrift(physical) ? physical->bytes : 0;
-	if (shim_counting())
-		vg_ledger_set_exported(shim_session_ledger(), exported, adrift);
-}
-
-static void set_holders(struct shim_physical *physical, unsigned int holders)
-{
-	if (physical->exported)
-		change_exported(physical, true, holders);
-	else
-		physical->holders = holders;
-}
-
-static void unpin(uint64_t owner, bool all, uint64_t offset);
-
-static void drop(struct shim_physical *physical, unsigned int count)
-{
-	if (!physical)
-		return;
-	set_holders(physical, physical->holders - count);
-	if (physical->holders)
-		return;
-	if (physical->binds)
-		unpin((uintptr_t)physical, true, 0);
-	shim_refund(physical->kind, physical->bytes);
-	free(physical);
-}
-
-static void drop_one(struct shim_physical *physical)
-{
-	pthread_mutex_lock(&lock);
-	drop(physical, 1);
-	pthread_mutex_unlock(&lock);
-}
-
-// With one holder more, for a call on its way. NULL: not ours to charge.
-static struct shim_physical *hold(CUmemGenericAllocationHandle handle)
-{
-	struct shim_record record;
-	struct shim_physical *physical = NULL;
-
-	pthread_mutex_lock(&lock);
-	if (shim_record_find(SHIM_HANDLE, handle, &record)) {
-		physical = record.data;
-		set_holders(physical, physical->holders + 1);
-	}
-	pthread_mutex_unlock(&lock);
-	return physical;
-}
-
-struct shim_physical *shim_physical_hold(CUmemGenericAllocationHandle handle, uint64_t *ret_bytes)
-{
-	struct shim_physical *physical = hold(handle);
-
-	if (physical)
-		*ret_bytes = physical->bytes;
-	return physical;
-}
-
-struct shim_physical *shim_physical_new(uint64_t bytes)
-{
-	struct shim_physical *physical = malloc(sizeof *physical);
-
-	if (physical)
-		*physical = (struct shim_physical){.bytes = bytes, .kind = VG_LEDGER_VMM, .holders = 1};
-	return physical;
-}
-
-void shim_physical_drop(struct shim_physical *physical)
-{
-	drop_one(physical);
-}
-
-uint64_t shim_physical_return(struct shim_physical *physical)
-{
-	uint64_t bytes = 0;
-
-	pthread_mutex_lock(&lock);
-	if (physical->holders == 1) {
-		bytes = physical->bytes;
-		free(physical);
-	} else {
-		set_holders(physical, physical->holders - 1);
-	}
-	pthread_mutex_unlock(&lock);
-	return bytes;
-}
-
-struct shim_physical *shim_physical_lend(CUdeviceptr address, uint64_t *ret_bytes)
-{
-	struct shim_physical *physical = NULL;
-	struct shim_record record;
-
-	pthread_mutex_lock(&lock);
-	if (shim_record_find(SHIM_POINTER, address, &record)) {
-		if (record.origin == SHIM_LENT)
-			physical = record.data;
-		else if (record.origin == SHIM_ALLOCATED)
-			physical = shim_physical_new(record.bytes);
-	}
-	if (physical && record.origin == SHIM_ALLOCATED) {
-		physical->kind = record.kind;
-		record.origin = SHIM_LENT;
-		record.data = physical;
-		record.bytes = 0;
-		shim_record_put(&record); // in its place
-	}
-	if (physical) {
-		set_holders(physical, physical->holders + 1);
-		*ret_bytes = physical->bytes;
-	}
-	pthread_mutex_unlock(&lock);
-	return physical;
-}
-
-void shim_physical_exported(struct shim_physical *physical, bool now)
-{
-	pthread_mutex_lock(&lock);
-	change_exported(physical, now, physical->holders);
-	pthread_mutex_unlock(&lock);
-}
+static size_t mapping_count, mapping_capacity; // under the lock of physical.h
 
 static int add_handle(CUmemGenericAllocationHandle handle, struct shim_physical *physical)
 {
@@ -174,21 +20,25 @@ static int add_handle(CUmemGenericAllocationHandle handle, struct shim_physical 
 	return shim_record_put(&record);
 }
 
+CUresult shim_physical_keep_held(CUmemGenericAllocationHandle handle, struct shim_physical *physical)
+{
+	pthread_mutex_lock(&shim_physical_lock);
+	int result = add_handle(handle, physical);
+	pthread_mutex_unlock(&shim_physical_lock);
+	if (result == 0)
+		return CUDA_SUCCESS;
+	REAL(cuMemRelease)(handle);
+	shim_physical_drop(physical);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 // Stores what a successful create or import gave; the caller has charged `bytes`.
 CUresult shim_physical_keep(CUmemGenericAllocationHandle handle, enum vg_ledger_kind kind, uint64_t bytes)
 {
-	struct shim_physical *physical = malloc(sizeof *physical);
-	int result = -1;
+	struct shim_physical *physical = shim_physical_new(kind, bytes);
 
-	if (physical) {
-		*physical = (struct shim_physical){.bytes = bytes, .kind = kind, .holders = 1};
-		pthread_mutex_lock(&lock);
-		result = add_handle(handle, physical);
-		pthread_mutex_unlock(&lock);
-	}
-	if (result == 0)
-		return CUDA_SUCCESS;
-	free(physical);
+	if (physical)
+		return shim_physical_keep_held(handle, physical);
 	REAL(cuMemRelease)(handle);
 	shim_refund(kind, bytes);
 	return CUDA_ERROR_OUT_OF_MEMORY;
@@ -225,17 +75,48 @@ static bool is_known(CUmemGenericAllocationHandle handle)
 	return shim_record_count(SHIM_HANDLE, handle, 1, &record);
 }
 
-// An import does not say its size: the smallest there is is charged now, and the rest when
-// it is mapped, before which nobody can use it.
+// Of what nobody has charged yet: an import does not say its size, so the smallest there is is charged now, and the
+// rest when it is mapped, before which nobody can use it.
+static CUresult keep_unknown(CUmemGenericAllocationHandle handle, void *shareable, CUmemAllocationHandleType type,
+			     uint64_t least)
+{
+	uint64_t bytes;
+	CUresult result = shim_physical_keep(handle, VG_LEDGER_IMPORT, least);
+	struct shim_physical *physical = result == CUDA_SUCCESS ? shim_physical_hold(handle, &bytes) : NULL;
+
+	shim_undeclared_doubt(); // never mapped, it may be more than the least
+	if (physical && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		shim_share_mark_later(physical, (int)(intptr_t)shareable);
+	if (physical)
+		shim_physical_drop(physical);
+	return result;
+}
+
+static CUresult import_held(CUmemGenericAllocationHandle *handle, void *shareable, CUmemAllocationHandleType type,
+			    struct shim_physical *physical)
+{
+	CUresult result = REAL(cuMemImportFromShareableHandle)(handle, shareable, type);
+
+	if (result == CUDA_SUCCESS && !is_known(*handle))
+		return shim_physical_keep_held(*handle, physical);
+	shim_physical_drop(physical);
+	return result;
+}
+
 SHIM_EXPORT CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
 							    CUmemAllocationHandleType type)
 {
 	const uint64_t least = 2ull << 20;
 	CUmemAllocationProp properties;
+	struct shim_physical *physical = NULL;
 	CUresult result;
 
 	if (!shim_enforcing())
 		return REAL(cuMemImportFromShareableHandle)(handle, shareable, type);
+	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		physical = shim_share_hold_descriptor((int)(intptr_t)shareable);
+	if (physical)
+		return import_held(handle, shareable, type, physical);
 	result = shim_charge(VG_ENTRY_cuMemImportFromShareableHandle, VG_LEDGER_IMPORT, least);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -243,10 +124,8 @@ SHIM_EXPORT CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocati
 	if (result == CUDA_SUCCESS && !is_known(*handle)) {
 		memset(&properties, 0, sizeof properties);
 		if (REAL(cuMemGetAllocationPropertiesFromHandle)(&properties, *handle) != CUDA_SUCCESS ||
-		    is_on_device(&properties)) {
-			shim_undeclared_doubt(); // never mapped, it may be more than the least
-			return shim_physical_keep(*handle, VG_LEDGER_IMPORT, least);
-		}
+		    is_on_device(&properties))
+			return keep_unknown(*handle, shareable, type, least);
 	}
 	shim_refund(VG_LEDGER_IMPORT, least);
 	return result;
@@ -260,26 +139,26 @@ SHIM_EXPORT CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle)
 
 	if (!shim_counting())
 		return REAL(cuMemRelease)(handle);
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&shim_physical_lock);
 	if (shim_record_count(SHIM_HANDLE, handle, -1, &record))
 		physical = record.data; // with its last handle, that handle's hold is ours to drop
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&shim_physical_lock);
 	result = REAL(cuMemRelease)(handle);
 	if (!physical) { // a multicast object, or host memory
 		if (result == CUDA_SUCCESS)
 			shim_unpin_all(handle);
 		return result;
 	}
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&shim_physical_lock);
 	if (result != CUDA_SUCCESS) {
 		if (record.references == 0)
 			add_handle(handle, physical);
 		else
 			shim_record_count(SHIM_HANDLE, handle, 1, &record);
 	} else if (record.references == 0) {
-		drop(physical, 1);
+		shim_physical_drop_locked(physical, 1);
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&shim_physical_lock);
 	return result;
 }
 
@@ -316,44 +195,34 @@ static int insert_mapping(const struct mapping *mapping)
 	return 0;
 }
 
-static void resize(struct shim_physical *physical, uint64_t bytes)
-{
-	bool was = physical->exported;
-
-	if (was)
-		change_exported(physical, false, physical->holders);
-	physical->bytes = bytes;
-	if (was)
-		change_exported(physical, true, physical->holders);
-}
-
 // An import that turns out to be larger than what was charged for it so far.
 static CUresult charge_rest(struct shim_physical *physical, uint64_t size)
 {
 	uint64_t missing = 0;
 	CUresult result;
 
-	pthread_mutex_lock(&lock);
-	if (physical->kind == VG_LEDGER_IMPORT && size > physical->bytes) {
+	pthread_mutex_lock(&shim_physical_lock);
+	if (physical->kind == VG_LEDGER_IMPORT && !physical->joined && size > physical->bytes) {
 		missing = size - physical->bytes;
-		resize(physical, size);
+		shim_physical_resize(physical, size);
 	}
-	pthread_mutex_unlock(&lock);
-	if (!missing)
-		return CUDA_SUCCESS;
-	result = shim_charge(VG_ENTRY_cuMemMap, VG_LEDGER_IMPORT, missing);
-	if (result == CUDA_SUCCESS)
+	pthread_mutex_unlock(&shim_physical_lock);
+	result = missing ? shim_charge(VG_ENTRY_cuMemMap, VG_LEDGER_IMPORT, missing) : CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS) {
+		shim_share_offer_marked(physical);
 		return result;
-	pthread_mutex_lock(&lock);
-	resize(physical, physical->bytes - missing);
-	pthread_mutex_unlock(&lock);
+	}
+	pthread_mutex_lock(&shim_physical_lock);
+	shim_physical_resize(physical, physical->bytes - missing);
+	pthread_mutex_unlock(&shim_physical_lock);
 	return result;
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 				      CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-	struct shim_physical *physical = shim_counting() ? hold(handle) : NULL;
+	uint64_t bytes;
+	struct shim_physical *physical = shim_counting() ? shim_physical_hold(handle, &bytes) : NULL;
 	struct mapping mapping = {address, size, physical};
 	CUresult result;
 	int stored;
@@ -364,15 +233,15 @@ SHIM_EXPORT CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t o
 	if (result == CUDA_SUCCESS)
 		result = REAL(cuMemMap)(address, size, offset, handle, flags);
 	if (result != CUDA_SUCCESS) {
-		drop_one(physical);
+		shim_physical_drop(physical);
 		return result;
 	}
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&shim_physical_lock);
 	stored = insert_mapping(&mapping); // takes over our hold
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&shim_physical_lock);
 	if (stored != 0) {
 		REAL(cuMemUnmap)(address, size);
-		drop_one(physical);
+		shim_physical_drop(physical);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return CUDA_SUCCESS;
@@ -383,7 +252,7 @@ static size_t take_mappings(CUdeviceptr address, size_t size, struct mapping **r
 {
 	size_t first, last;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&shim_physical_lock);
 	first = first_behind(address);
 	for (last = first; last < mapping_count && mappings[last].address - address < size;)
 		last++;
@@ -393,7 +262,7 @@ static size_t take_mappings(CUdeviceptr address, size_t size, struct mapping **r
 		memmove(&mappings[first], &mappings[last], (mapping_count - last) * sizeof *mappings);
 		mapping_count -= last - first;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&shim_physical_lock);
 	return *ret_taken ? last - first : 0;
 }
 
@@ -405,14 +274,14 @@ SHIM_EXPORT CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size)
 
 	if (!count)
 		return result;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&shim_physical_lock);
 	for (size_t i = 0; i < count; i++) {
 		if (result != CUDA_SUCCESS)
 			insert_mapping(&taken[i]);
 		else
-			drop(taken[i].physical, 1);
+			shim_physical_drop_locked(taken[i].physical, 1);
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&shim_physical_lock);
 	free(taken);
 	return result;
 }
@@ -429,16 +298,16 @@ struct shim_physical *shim_physical_hold_range(CUdeviceptr address, uint64_t siz
 	struct shim_physical *physical = NULL;
 	size_t at;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&shim_physical_lock);
 	at = first_behind(address);
 	if (at < mapping_count && mappings[at].address <= address &&
 	    size <= mappings[at].size - (address - mappings[at].address))
 		physical = mappings[at].physical;
 	if (physical) {
-		set_holders(physical, physical->holders + 1);
+		shim_physical_add(physical);
 		*ret_bytes = physical->bytes;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&shim_physical_lock);
 	return physical;
 }
 
@@ -450,30 +319,18 @@ SHIM_EXPORT CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationH
 
 	if (result != CUDA_SUCCESS || !shim_counting())
 		return result;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&shim_physical_lock);
 	physical = physical_at((CUdeviceptr)(uintptr_t)address);
 	if (physical && !shim_record_count(SHIM_HANDLE, *handle, 1, &record) && add_handle(*handle, physical) == 0)
-		set_holders(physical, physical->holders + 1);
-	pthread_mutex_unlock(&lock);
+		shim_physical_add(physical);
+	pthread_mutex_unlock(&shim_physical_lock);
 	return result;
-}
-
-void shim_physical_pin(struct shim_physical *physical, uint64_t owner, uint64_t offset)
-{
-	struct pin *pin = malloc(sizeof *pin);
-
-	if (!pin)
-		return; // the hold stays: charged until the process ends
-	*pin = (struct pin){owner, offset, physical, NULL};
-	pthread_mutex_lock(&lock);
-	pin->next = pins;
-	pins = pin;
-	pthread_mutex_unlock(&lock);
 }
 
 void shim_pin(CUmemGenericAllocationHandle handle, uint64_t owner, uint64_t offset)
 {
-	struct shim_physical *physical = hold(handle);
+	uint64_t bytes;
+	struct shim_physical *physical = shim_physical_hold(handle, &bytes);
 
 	if (physical)
 		shim_physical_pin(physical, owner, offset);
@@ -483,28 +340,13 @@ void shim_pin_address(CUdeviceptr address, uint64_t owner, uint64_t offset)
 {
 	struct shim_physical *physical;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&shim_physical_lock);
 	physical = physical_at(address);
 	if (physical)
-		set_holders(physical, physical->holders + 1);
-	pthread_mutex_unlock(&lock);
+		shim_physical_add(physical);
+	pthread_mutex_unlock(&shim_physical_lock);
 	if (physical)
 		shim_physical_pin(physical, owner, offset);
-}
-
-// Under the lock.
-static void unpin(uint64_t owner, bool all, uint64_t offset)
-{
-	for (struct pin **link = &pins; *link;) {
-		struct pin *pin = *link;
-		if (pin->owner != owner || (!all && pin->offset != offset)) {
-			link = &pin->next;
-			continue;
-		}
-		*link = pin->next;
-		drop(pin->physical, 1);
-		free(pin);
-	}
 }
 
 uint64_t shim_binder(CUmemGenericAllocationHandle multicast)
@@ -512,26 +354,12 @@ uint64_t shim_binder(CUmemGenericAllocationHandle multicast)
 	struct shim_record record;
 	uint64_t owner = multicast;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&shim_physical_lock);
 	if (shim_record_find(SHIM_HANDLE, multicast, &record)) {
 		struct shim_physical *physical = record.data;
 		physical->binds = true;
 		owner = (uintptr_t)physical;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&shim_physical_lock);
 	return owner;
-}
-
-void shim_unpin(uint64_t owner, uint64_t offset)
-{
-	pthread_mutex_lock(&lock);
-	unpin(owner, false, offset);
-	pthread_mutex_unlock(&lock);
-}
-
-void shim_unpin_all(uint64_t owner)
-{
-	pthread_mutex_lock(&lock);
-	unpin(owner, true, 0);
-	pthread_mutex_unlock(&lock);
 }

@@ -94,7 +94,7 @@ struct ledger_account {
 };
 
 // A share's account: {live:1, generation:20, owner's slot + 1:11, pages of 4 KiB:32}.
-enum { LEDGER_PAGE_SHIFT = 12, LEDGER_SHARE_BITS = 12, LEDGER_GENERATIONS = 1 << 20 };
+enum { LEDGER_PAGE_SHIFT = 12, LEDGER_GENERATIONS = 1 << 20 };
 #define LEDGER_SHARE_LIVE (1ull << 63)
 static inline uint64_t ledger_share_word(uint32_t generation, unsigned int owner_number, uint64_t bytes)
 {
@@ -115,7 +115,7 @@ static inline uint64_t ledger_share_bytes(uint64_t word)
 }
 static inline uint32_t ledger_share_number(unsigned int index, uint64_t word)
 {
-	return ledger_share_generation(word) << LEDGER_SHARE_BITS | (index + 1);
+	return ledger_share_generation(word) << VG_LEDGER_SHARE_BITS | (index + 1);
 }
 static inline bool ledger_share_is_orphan(uint64_t word)
 {

@@ -192,7 +192,7 @@ static int make(struct ledger_file *file, unsigned int index, uint64_t bytes, ui
 // NULL: no such share, or no more.
 static struct ledger_share *share_of(struct ledger_file *file, uint32_t number, uint64_t *ret_word)
 {
-	unsigned int index = (number & ((1 << LEDGER_SHARE_BITS) - 1)) - 1;
+	unsigned int index = (number & ((1 << VG_LEDGER_SHARE_BITS) - 1)) - 1;
 
 	if (index >= VG_LEDGER_SHARES)
 		return NULL;
@@ -230,6 +230,11 @@ static uint32_t look_up(struct ledger_file *file, uint64_t key)
 			return number;
 	}
 	return 0;
+}
+
+uint32_t vg_ledger_share_find(const struct vg_ledger *ledger, uint64_t key)
+{
+	return look_up(ledger_file_of(ledger), key);
 }
 
 static bool is_free(struct ledger_file *file, ledger_word name)
@@ -274,7 +279,7 @@ int vg_ledger_share_name(struct vg_ledger *ledger, uint32_t share, uint64_t key,
 // A change of the account, though nothing in it changes: an owner on its way out has to look again.
 static int join(struct ledger_file *file, unsigned int index, uint32_t number, unsigned long attempts, uint64_t *ret_bytes)
 {
-	struct ledger_share *share = &file->shares[(number & ((1 << LEDGER_SHARE_BITS) - 1)) - 1];
+	struct ledger_share *share = &file->shares[(number & ((1 << VG_LEDGER_SHARE_BITS) - 1)) - 1];
 	bool held = holds(share, index);
 
 	set_holder(share, index, true);

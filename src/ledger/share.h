@@ -5,7 +5,8 @@
 #pragma once
 #include "ledger/ledger.h"
 
-enum { VG_LEDGER_SHARES = 2048 };
+// The lowest bits of a share's number are never all 0.
+enum { VG_LEDGER_SHARES = 2048, VG_LEDGER_SHARE_BITS = 12 };
 
 // What both sides can know memory by: a hash of what the one hands to the other. `kind` keeps apart what
 // comes from different calls.
@@ -19,6 +20,8 @@ int vg_ledger_share_make(struct vg_ledger *ledger, uint64_t bytes, uint32_t *ret
 // Gives it one name more. Where another share has the name, `instead` takes it away from that one;
 // else VG_LEDGER_REFUSED, and nothing is changed. VG_LEDGER_FULL: there is no place.
 int vg_ledger_share_name(struct vg_ledger *ledger, uint32_t share, uint64_t key, bool instead);
+// What `key` names; 0: nothing here.
+uint32_t vg_ledger_share_find(const struct vg_ledger *ledger, uint64_t key);
 // Holds what `key` names from here on. VG_LEDGER_GONE: nothing has that name here, or it is the caller's own;
 // VG_LEDGER_FULL, -errno: this process could not get a slot.
 int vg_ledger_share_join(struct vg_ledger *ledger, uint64_t key, uint32_t *ret_share, uint64_t *ret_bytes);

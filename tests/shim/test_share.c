@@ -1,0 +1,362 @@
+// Memory that processes share is charged once: whoever opens it, whoever goes first, and however.
+#include "actor.h"
+#include "base/descriptor.h"
+#include "ledger/share.h"
+#include "tenant.h"
+
+#define CONTEXT (16 * MIB)
+#define LIMIT (256 * MIB)
+
+static struct actor owner, user, other;
+
+static uint64_t charged(void)
+{
+	return vg_ledger_charged(tenant_ledger);
+}
+
+static void begin(void)
+{
+	tenant_new_ledger(LIMIT, CONTEXT);
+	owner = actor_start();
+	user = actor_start();
+	other = actor_start();
+	CHECK_INT(act(&owner, START, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&user, START, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&other, START, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT);
+}
+
+// As the daemon does when the memory of the dead has been released.
+static void reap(void)
+{
+	struct vg_ledger_tenant tenant;
+	unsigned int cursor = 0;
+	uint64_t refunded;
+
+	while (vg_ledger_next_tenant(tenant_ledger, &cursor, &tenant))
+		if (vg_process_is_dead((pid_t)tenant.owner.pid, tenant.owner.start_time))
+			CHECK_INT(vg_ledger_reap(tenant_ledger, &tenant, NULL, &refunded), 0);
+}
+
+static void end_all(void)
+{
+	actor_end(&owner);
+	actor_end(&user);
+	actor_end(&other);
+	reap();
+	CHECK_INT(charged(), 0);
+	CHECK_INT(vg_ledger_shared(tenant_ledger), 0);
+}
+
+static CUresult opens(struct actor *actor, const struct act *handle)
+{
+	return act_with(actor, OPEN, handle, 0, -1, NULL).result;
+}
+
+// 160 of the 256 MiB are there: two more of them would not fit.
+static struct act handle_of(uint64_t bytes)
+{
+	CHECK_INT(act(&owner, ALLOC, bytes), CUDA_SUCCESS);
+	struct act handle = act_with(&owner, GET_HANDLE, NULL, 0, -1, NULL);
+	CHECK_INT(handle.result, CUDA_SUCCESS);
+	return handle;
+}
+
+TEST(handles_are_charged_once)
+{
+	begin();
+	struct act handle = handle_of(160 * MIB);
+	uint64_t all = 3 * CONTEXT + 160 * MIB;
+	CHECK_INT(opens(&user, &handle), CUDA_SUCCESS);
+	CHECK_INT(opens(&user, &handle), CUDA_SUCCESS);
+	CHECK_INT(opens(&other, &handle), CUDA_SUCCESS);
+	CHECK_INT(charged(), all);
+	CHECK_INT(act(&user, CLOSE, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&user, CLOSE, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&other, CLOSE, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), all);
+	CHECK_INT(act(&owner, FREE, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT);
+	end_all();
+}
+
+TEST(a_freed_handle_stays_charged_until_the_last_has_closed_it)
+{
+	begin();
+	struct act handle = handle_of(160 * MIB);
+	CHECK_INT(opens(&user, &handle), CUDA_SUCCESS);
+	CHECK_INT(opens(&other, &handle), CUDA_SUCCESS);
+	CHECK_INT(act(&owner, FREE, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT + 160 * MIB);
+	CHECK_INT(act(&owner, ALLOC, 64 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(act(&user, CLOSE, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT + 160 * MIB);
+	actor_kill(&other);
+	reap();
+	CHECK_INT(charged(), 2 * CONTEXT);
+	CHECK_INT(act(&owner, ALLOC, 64 * MIB), CUDA_SUCCESS);
+	CHECK_INT(act(&owner, FREE, 0), CUDA_SUCCESS);
+	other = actor_start();
+	end_all();
+}
+
+TEST(the_dead_owners_memory_stays_charged_while_others_hold_it)
+{
+	begin();
+	struct act handle = handle_of(160 * MIB);
+	CHECK_INT(opens(&user, &handle), CUDA_SUCCESS);
+	actor_kill(&owner);
+	reap();
+	CHECK_INT(charged(), 2 * CONTEXT + 160 * MIB);
+	CHECK_INT(vg_ledger_shared(tenant_ledger), 160 * MIB);
+	CHECK_INT(opens(&other, &handle), CUDA_SUCCESS); // its name goes on being known
+	CHECK_INT(charged(), 2 * CONTEXT + 160 * MIB);
+	CHECK_INT(act(&user, CLOSE, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&other, CLOSE, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 2 * CONTEXT);
+	owner = actor_start();
+	end_all();
+}
+
+// Two small allocations of one block: their handles differ, the memory is one.
+TEST(small_allocations_share_their_block)
+{
+	begin();
+	struct act first = handle_of(64 << 10), second = handle_of(64 << 10);
+	CHECK(memcmp(first.bytes, second.bytes, sizeof first.bytes) != 0);
+	uint64_t all = 3 * CONTEXT + 2 * MIB;
+	CHECK_INT(charged(), all);
+	CHECK_INT(opens(&user, &first), CUDA_SUCCESS);
+	CHECK_INT(opens(&other, &second), CUDA_SUCCESS);
+	CHECK_INT(charged(), all);
+	actor_kill(&owner);
+	reap();
+	CHECK_INT(charged(), all - CONTEXT);
+	CHECK_INT(act(&user, CLOSE, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), all - CONTEXT);
+	CHECK_INT(act(&other, CLOSE, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 2 * CONTEXT);
+	owner = actor_start();
+	end_all();
+}
+
+TEST(descriptors_are_charged_once)
+{
+	int fd, again;
+
+	begin();
+	CHECK_INT(act_with(&owner, CREATE, NULL, 160 * MIB, -1, &fd).result, CUDA_SUCCESS);
+	uint64_t all = 3 * CONTEXT + 160 * MIB;
+	CHECK_INT(act_with(&user, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
+	CHECK_INT(act(&user, MAP, 160 * MIB), CUDA_SUCCESS);
+	CHECK_INT(act_with(&owner, EXPORT, NULL, 0, -1, &again).result, CUDA_SUCCESS); // another open file
+	CHECK_INT(act_with(&other, IMPORT, NULL, 0, again, NULL).result, CUDA_SUCCESS);
+	CHECK_INT(charged(), all);
+	close(fd);
+	close(again);
+	CHECK_INT(act(&owner, RELEASE, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&owner, LOOK, 0), CUDA_SUCCESS); // that the descriptors were closed is noticed here
+	CHECK_INT(charged(), all);
+	CHECK_INT(vg_ledger_shared(tenant_ledger), 160 * MIB);
+	CHECK_INT(act(&user, UNMAP, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&user, RELEASE, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), all);
+	CHECK_INT(act(&other, RELEASE, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT);
+	end_all();
+}
+
+// The descriptor may outlive the importer, so that what an importer exports it is charged for.
+TEST(what_is_exported_again_is_charged_to_who_does_it)
+{
+	int fd, again;
+
+	begin();
+	CHECK_INT(act_with(&owner, CREATE, NULL, 64 * MIB, -1, &fd).result, CUDA_SUCCESS);
+	CHECK_INT(act_with(&user, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT + 64 * MIB);
+	CHECK_INT(act_with(&user, EXPORT, NULL, 0, -1, &again).result, CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT + 128 * MIB);
+	CHECK_INT(act_with(&other, IMPORT, NULL, 0, again, NULL).result, CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT + 128 * MIB);
+	close(fd);
+	close(again);
+	CHECK_INT(act(&user, RELEASE, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&user, LOOK, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&other, RELEASE, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT + 64 * MIB);
+	CHECK_INT(act(&owner, RELEASE, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&owner, LOOK, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT);
+	CHECK_INT(act_with(&owner, CREATE, NULL, 160 * MIB, -1, &fd).result, CUDA_SUCCESS);
+	CHECK_INT(act_with(&user, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
+	CHECK_INT(act(&user, EXPORT, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(charged(), 3 * CONTEXT + 160 * MIB);
+	CHECK_INT(act(&user, MAP, 160 * MIB), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT + 160 * MIB);
+	close(fd);
+	end_all();
+}
+
+static struct act pool_pointer(uint64_t bytes, int *ret_fd)
+{
+	CHECK_INT(act_with(&owner, POOL, NULL, 0, -1, ret_fd).result, CUDA_SUCCESS);
+	CHECK_INT(act(&owner, POOL_ALLOC, bytes), CUDA_SUCCESS);
+	struct act pointer = act_with(&owner, GET_POINTER, NULL, 0, -1, NULL);
+	CHECK_INT(pointer.result, CUDA_SUCCESS);
+	return pointer;
+}
+
+TEST(pool_pointers_are_charged_once)
+{
+	int fd;
+
+	begin();
+	struct act pointer = pool_pointer(150 * MIB, &fd);
+	uint64_t all = 3 * CONTEXT + 160 * MIB;
+	CHECK_INT(charged(), all);
+	CHECK_INT(act_with(&user, POOL_IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
+	CHECK_INT(act_with(&user, OPEN_POINTER, &pointer, 0, -1, NULL).result, CUDA_SUCCESS);
+	CHECK_INT(charged(), all);
+	CHECK_INT(act(&user, FREE_ASYNC, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), all);
+	CHECK_INT(act(&owner, FREE_ASYNC, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT);
+	close(fd);
+	end_all();
+}
+
+// The simulated driver keeps the whole pieces of the pool for whoever has a pointer into them open.
+TEST(a_freed_pool_pointer_stays_charged_while_others_hold_it)
+{
+	int fd;
+
+	begin();
+	struct act pointer = pool_pointer(96 * MIB, &fd);
+	CHECK_INT(act_with(&user, POOL_IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
+	CHECK_INT(act_with(&user, OPEN_POINTER, &pointer, 0, -1, NULL).result, CUDA_SUCCESS);
+	CHECK_INT(act(&owner, FREE_ASYNC, 0), CUDA_SUCCESS); // and the pool shrinks
+	CHECK_INT(charged(), 3 * CONTEXT + 96 * MIB);
+	CHECK_INT(vg_ledger_shared(tenant_ledger), 96 * MIB);
+	CHECK_INT(act(&owner, POOL_ALLOC, 96 * MIB), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT + 192 * MIB);
+	CHECK_INT(act(&owner, POOL_ALLOC, 32 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(act(&user, FREE_ASYNC, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT + 96 * MIB);
+	pointer = act_with(&owner, GET_POINTER, NULL, 0, -1, NULL);
+	CHECK_INT(act_with(&other, POOL_IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
+	actor_kill(&owner);
+	reap();
+	CHECK_INT(charged(), 2 * CONTEXT); // nobody had it open
+	close(fd);
+	owner = actor_start();
+	end_all();
+}
+
+TEST(a_dead_owners_pool_pointer_stays_charged_while_others_hold_it)
+{
+	int fd;
+
+	begin();
+	struct act pointer = pool_pointer(40 * MIB, &fd);
+	CHECK_INT(act_with(&user, POOL_IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
+	CHECK_INT(act_with(&user, OPEN_POINTER, &pointer, 0, -1, NULL).result, CUDA_SUCCESS);
+	actor_kill(&owner);
+	reap();
+	CHECK_INT(charged(), 2 * CONTEXT + 64 * MIB);
+	CHECK_INT(act(&user, FREE_ASYNC, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 2 * CONTEXT);
+	close(fd);
+	owner = actor_start();
+	end_all();
+}
+
+static void owner_outside(void)
+{
+	actor_end(&owner);
+	reap();
+	unsetenv("VIRGATE_LEDGER");
+	owner = actor_start();
+	setenv("VIRGATE_LEDGER", tenant_ledger_path, 1);
+	CHECK_INT(act(&owner, START, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 2 * CONTEXT);
+}
+
+// Memory of a program outside is no way around the quota; two that open it in one vGPU are charged once.
+TEST(memory_from_outside_is_charged_once)
+{
+	begin();
+	owner_outside();
+	struct act handle = handle_of(160 * MIB);
+	CHECK_INT(charged(), 2 * CONTEXT);
+	CHECK_INT(opens(&user, &handle), CUDA_SUCCESS);
+	CHECK_INT(charged(), 2 * CONTEXT + 160 * MIB);
+	CHECK_INT(opens(&other, &handle), CUDA_SUCCESS);
+	CHECK_INT(charged(), 2 * CONTEXT + 160 * MIB);
+	actor_kill(&user);
+	reap();
+	CHECK_INT(charged(), CONTEXT + 160 * MIB);
+	CHECK_INT(act(&other, CLOSE, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), CONTEXT);
+	user = actor_start();
+	CHECK_INT(act(&owner, FREE, 0), CUDA_SUCCESS);
+	handle = handle_of(320 * MIB);
+	CHECK_INT(opens(&other, &handle), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(charged(), CONTEXT);
+	end_all();
+}
+
+TEST(descriptors_from_outside_are_charged_once)
+{
+	int fd;
+
+	begin();
+	owner_outside();
+	CHECK_INT(act_with(&owner, CREATE, NULL, 160 * MIB, -1, &fd).result, CUDA_SUCCESS);
+	CHECK_INT(act_with(&user, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
+	CHECK_INT(charged(), 2 * CONTEXT + 2 * MIB); // it does not say its size
+	CHECK_INT(act(&user, MAP, 160 * MIB), CUDA_SUCCESS);
+	CHECK_INT(act_with(&other, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
+	CHECK_INT(act(&other, MAP, 160 * MIB), CUDA_SUCCESS);
+	CHECK_INT(charged(), 2 * CONTEXT + 160 * MIB);
+	CHECK_INT(act(&user, UNMAP, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&user, RELEASE, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 2 * CONTEXT + 160 * MIB);
+	CHECK_INT(act(&other, UNMAP, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&other, RELEASE, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 2 * CONTEXT);
+	close(fd);
+	end_all();
+}
+
+// Both imported before either knew its size.
+TEST(descriptors_that_meet_at_the_mapping_are_charged_once)
+{
+	int fd;
+
+	begin();
+	owner_outside();
+	CHECK_INT(act_with(&owner, CREATE, NULL, 100 * MIB, -1, &fd).result, CUDA_SUCCESS);
+	CHECK_INT(act_with(&user, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
+	CHECK_INT(act_with(&other, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
+	CHECK_INT(charged(), 2 * CONTEXT + 4 * MIB);
+	CHECK_INT(act(&user, MAP, 100 * MIB), CUDA_SUCCESS);
+	CHECK_INT(act(&other, MAP, 100 * MIB), CUDA_SUCCESS);
+	uint64_t both = charged();
+	CHECK(both == 2 * CONTEXT + 100 * MIB || both == 2 * CONTEXT + 200 * MIB); // two marks: over, never under
+	close(fd);
+	end_all();
+}
+
+TEST(a_handle_that_cannot_be_opened_changes_nothing)
+{
+	begin();
+	struct act handle = handle_of(64 * MIB), nonsense = {.bytes = "nonsense"};
+	CHECK(opens(&user, &nonsense) != CUDA_SUCCESS);
+	CHECK(act_with(&owner, OPEN, &handle, 0, -1, NULL).result != CUDA_SUCCESS); // its own
+	CHECK_INT(act(&owner, FREE, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT);
+	CHECK(opens(&user, &handle) != CUDA_SUCCESS); // freed
+	CHECK_INT(charged(), 3 * CONTEXT);
+	end_all();
+}
