@@ -1,6 +1,7 @@
 // The registry as JSON. What is not known is null, never 0.
 #include "base/clock.h"
 #include "daemon/node.h"
+#include "ledger/share.h"
 
 #include <grp.h>
 #include <pwd.h>
@@ -85,10 +86,10 @@ json_t *command_text(const char *command)
 
 static json_t *list_tenant(const struct tenant *tenant, bool known, uint64_t bytes)
 {
-	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0, "command",
+	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0, "command",
 			 command_text(tenant->seen.command), "charged", (json_int_t)tenant->seen.used, "overhead",
 			 (json_int_t)tenant->seen.overhead, "physical", size_or_null(known, bytes), "started",
-			 (double)tenant->seen.entered_ns / 1e9);
+			 (double)tenant->seen.entered_ns / 1e9, "guest", (int)tenant->seen.guest);
 }
 
 json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
@@ -101,15 +102,16 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 	all_known = !vgpu->damaged; // else its tenants are not known either
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
 		uint64_t bytes = 0;
-		bool known = physical_use(physical_of(node, vgpu->device), tenant, &bytes);
-		all_known &= known;
+		// What a guest has on the device is its own vGPU's.
+		bool known = !tenant->seen.guest && physical_use(physical_of(node, vgpu->device), tenant, &bytes);
+		all_known &= known || tenant->seen.guest;
 		sum += bytes;
 		if (with_tenants)
 			json_array_insert_new(tenants, 0, list_tenant(tenant, known, bytes));
 	}
 	vg_ledger_read(vgpu->ledger, &limit, &charged);
 	json_t *listed = json_pack(
-		"{s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:i, s:b, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:I}", "name",
+		"{s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:i, s:b, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:I, s:I}", "name",
 		vgpu->name, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "device",
 		(int)vgpu->device, "memory", (json_int_t)vgpu->memory, "charged", (json_int_t)charged, "overhead",
 		(json_int_t)vg_ledger_overhead(vgpu->ledger), "physical", size_or_null(all_known, sum), "share",
@@ -117,7 +119,8 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 		group_name(vgpu->group), "ephemeral", (int)vgpu->ephemeral, "damaged", (int)vgpu->damaged, "created",
 		vgpu->created, "tenants", tenants, "refusals", (json_int_t)vg_ledger_refusal_count(vgpu->ledger),
 		"loads", (json_int_t)vg_ledger_loads(vgpu->ledger), "context_overhead",
-		(json_int_t)vg_ledger_context_overhead(vgpu->ledger));
+		(json_int_t)vg_ledger_context_overhead(vgpu->ledger), "shared",
+		(json_int_t)vg_ledger_shared(vgpu->ledger));
 	return listed;
 }
 

@@ -18,6 +18,12 @@ static bool has_living(const struct node *node, size_t device)
 	return false;
 }
 
+// A guest is measured in its own vGPU.
+static bool is_measured(const struct tenant *tenant)
+{
+	return !tenant->dead && !tenant->replaced && !tenant->seen.guest;
+}
+
 // A tenant that holds nothing but its first context shows what a context takes; of several,
 // the one with the fewest modules. The estimate serves all later tenants of this GPU. Its word that
 // it holds nothing else, or that it is not about to end, is not enough to lower the estimate: two
@@ -45,9 +51,9 @@ static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *t
 
 // The quota's backstop: what is on the device and was charged to nobody is at least told.
 static void report_drift(const struct vgpu *vgpu, struct tenant *tenant, const struct vg_ledger_tenant *now,
-			 uint64_t physical)
+			 uint64_t physical, uint64_t shared)
 {
-	uint64_t charged = now->used - now->by_kind[VG_LEDGER_MANAGED];
+	uint64_t charged = now->used - now->by_kind[VG_LEDGER_MANAGED] + shared;
 	char text[2][VG_SIZE_TEXT];
 
 	if (physical <= charged + SLACK) {
@@ -80,10 +86,11 @@ static void measure_one(struct node *node, struct vgpu *vgpu, struct tenant *ten
 		return;
 	uint64_t most = larger(larger(tenant->declared_before, now.declared), now.peak);
 	uint64_t adrift = now.adrift < tenant->seen.adrift ? now.adrift : tenant->seen.adrift;
-	uint64_t expected = most > adrift ? most - adrift : 0;
+	uint64_t shared = shares_shown_under(node, tenant);
+	uint64_t expected = (most > adrift ? most - adrift : 0) + shared;
 	learn_context(node, vgpu, tenant, &now, physical);
 	vg_ledger_set_undeclared(vgpu->ledger, &now, physical > expected ? physical - expected : 0);
-	report_drift(vgpu, tenant, &now, physical);
+	report_drift(vgpu, tenant, &now, physical, shared);
 }
 
 static void begin_look(struct vgpu *vgpu, struct tenant *tenant)
@@ -110,7 +117,7 @@ void measure_device(struct node *node, size_t device)
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		for (struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device && !vgpu->damaged;
 		     tenant = tenant->next)
-			if (!tenant->dead && !tenant->replaced)
+			if (is_measured(tenant))
 				begin_look(vgpu, tenant);
 	if (vg_system_processes(node->system, device, processes, &count) < 0)
 		return;
@@ -118,7 +125,7 @@ void measure_device(struct node *node, size_t device)
 		for (struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device && !vgpu->damaged;
 		     tenant = tenant->next)
 			for (size_t i = 0; i < count; i++)
-				if (!tenant->dead && !tenant->replaced && processes[i].pid == (uint32_t)tenant->pid &&
+				if (is_measured(tenant) && processes[i].pid == (uint32_t)tenant->pid &&
 				    processes[i].memory_known)
 					measure_one(node, vgpu, tenant, processes[i].memory);
 }

@@ -143,8 +143,12 @@ void tenant_drop_all(struct node *node, struct vgpu *vgpu);
 
 // exports.c: takes `offered` into `own`, or closes it: -EPROTO, it is no epoll instance.
 int exports_take(int *own, int offered);
-// Bytes whose descriptors are still open somewhere; `most` where that cannot be told, and at most.
-uint64_t exports_open(int descriptor, uint64_t most);
+// What of `most` bytes has descriptors that are still open somewhere; all, where that cannot be told. Stands until the
+// next call.
+void exports_open(int descriptor, uint64_t most, struct vg_ledger_keep *ret_keep);
+
+// shares.c: what the device may show under a process though it is charged to shares, or to an owner that has gone.
+uint64_t shares_shown_under(const struct node *node, const struct tenant *tenant);
 
 // measure.c: leaves word for tenants of what they hold undeclared.
 void measure_tenants(struct node *node);

@@ -281,15 +281,16 @@ static bool has_living(const struct vgpu *vgpu)
 
 // What descriptors keep of a program's memory after its end. Where we were not told how to look (the
 // daemon before us was), all that it had exported, as long as somebody is there who may have one.
-static uint64_t kept_by_descriptors(const struct tenant *tenant)
+static struct vg_ledger_keep kept_by_descriptors(const struct tenant *tenant)
 {
 	uint64_t most = tenant->seen.exported < tenant->seen.used ? tenant->seen.exported : tenant->seen.used;
+	struct vg_ledger_keep keep = {0};
 
-	if (most == 0)
-		return 0;
-	if (tenant->exports >= 0)
-		return exports_open(tenant->exports, most);
-	return has_living(tenant->vgpu) ? most : 0;
+	if (most && tenant->exports >= 0)
+		exports_open(tenant->exports, most, &keep);
+	else if (most && has_living(tenant->vgpu))
+		keep.bytes = most;
+	return keep;
 }
 
 static void tell_of_exports(struct tenant *tenant, uint64_t kept)
@@ -313,8 +314,8 @@ static void reap_one(struct node *node, struct tenant *tenant)
 	// What it did after we looked last counts as well.
 	if (!vgpu->damaged && vg_ledger_next_tenant(vgpu->ledger, &cursor, &last) && is_same(&last, &tenant->seen))
 		tenant->seen = last;
-	uint64_t refunded = 0, kept = kept_by_descriptors(tenant);
-	struct vg_ledger_keep keep = {.bytes = kept};
+	uint64_t refunded = 0;
+	struct vg_ledger_keep keep = kept_by_descriptors(tenant);
 	int r = VG_LEDGER_GONE;
 	if (!vgpu->damaged && tenant->dead)
 		r = vg_ledger_reap(vgpu->ledger, &tenant->seen, &keep, &refunded);
@@ -329,8 +330,8 @@ static void reap_one(struct node *node, struct tenant *tenant)
 	if (refunded)
 		say("process %d of vGPU %s %s: %s refunded", (int)tenant->pid, vgpu->name,
 		    tenant->dead ? "ended" : "runs another program", vg_size_format(refunded, text));
-	if (r == 0 && kept)
-		tell_of_exports(tenant, kept);
+	if (r == 0 && keep.bytes)
+		tell_of_exports(tenant, keep.bytes);
 	else
 		forget(node, tenant);
 }

@@ -163,7 +163,7 @@ static bool is_tenant(unsigned pid)
 	unsigned cursor = 0;
 
 	while (vg_ledger_next_tenant(ledger, &cursor, &tenant))
-		if (tenant.owner.pid == pid || (tenant.outer_pid && tenant.outer_pid == pid))
+		if (!tenant.guest && (tenant.owner.pid == pid || (tenant.outer_pid && tenant.outer_pid == pid)))
 			return true;
 	return false;
 }

@@ -3,6 +3,7 @@
 
 #include "ledger/share.h"
 #include "shim/physical.h"
+#include "shim/undeclared.h"
 
 static struct shim_physical *shared; // all with a share
 
@@ -72,6 +73,7 @@ static struct shim_physical *join_locked(uint64_t key)
 	physical->joined = true;
 	physical->size = size;
 	remember(physical, share);
+	shim_first_context_over(); // when its owner has gone, it may show with us
 	return physical;
 }
 

@@ -180,7 +180,7 @@ void vg_ledger_clear_peak(struct vg_ledger *ledger, const struct vg_ledger_tenan
 // What descriptors keep of a dead program's memory: bytes, and which of the shares it owns they are of.
 struct vg_ledger_keep {
 	uint64_t bytes;
-	const uint32_t *shares; // sorted; NULL: cannot be told, all of them
+	const uint32_t *shares; // sorted; the others' charges pass to them, where somebody holds them
 	size_t share_count;
 };
 // Refunds all that a dead process held beyond `keep` (NULL: nothing), and frees its slot if nothing is left;

@@ -127,8 +127,6 @@ static bool is_kept(const struct vg_ledger_keep *keep, uint32_t number)
 {
 	size_t low = 0, high = keep && keep->bytes ? keep->share_count : 0;
 
-	if (keep && keep->bytes && !keep->shares)
-		return true;
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 		if (keep->shares[middle] == number)

@@ -1,0 +1,40 @@
+// Memory that several processes hold: whom the device shows it under.
+#include "daemon/node.h"
+#include "ledger/share.h"
+
+#include <string.h>
+
+// While its owner has it, the device shows it there, where it is charged. Afterwards it shows under one of the
+// others, or, as long as descriptors are open, under nobody.
+static bool shows_elsewhere(const struct vgpu *vgpu, const struct vg_ledger_share_info *share)
+{
+	if (!share->owned || share->away)
+		return true;
+	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		if (tenant->seen.slot == share->owner)
+			return tenant->dead || tenant->replaced;
+	return true;
+}
+
+static uint64_t held_by_slot(const struct vgpu *vgpu, unsigned int slot)
+{
+	struct vg_ledger_share_info share;
+	unsigned int cursor = 0;
+	uint64_t bytes = 0;
+
+	while (vg_ledger_next_share(vgpu->ledger, &cursor, &share))
+		if (vg_ledger_share_is_held_by(&share, slot) && shows_elsewhere(vgpu, &share))
+			bytes += share.bytes;
+	return bytes;
+}
+
+uint64_t shares_shown_under(const struct node *node, const struct tenant *of)
+{
+	uint64_t bytes = 0;
+
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+			if (!vgpu->damaged && memcmp(&tenant->seen.owner, &of->seen.owner, sizeof of->seen.owner) == 0)
+				bytes += held_by_slot(vgpu, tenant->seen.slot);
+	return bytes;
+}
