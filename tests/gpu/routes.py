@@ -52,7 +52,23 @@ def judge(name, line, errors, largest, slack):
             f"{size_text(largest['device'])} more on the device")
 
 
-def grow(nvml, route, slack, chunk=CHUNK, prefix=(), extra=("--exact",)):
+def judge_once(name, line, errors, largest, size):
+    """The same memory again and again: it was charged, and once."""
+    found = LINE.match(line)
+    check(found and "as much as asked" in found.group(4), f"it was refused: {line.strip()} {errors[-600:].strip()}")
+    check(size <= largest["charged"] <= LIMIT, f"charged {size_text(largest['charged'])} for {size_text(size)}")
+    return f"{found.group(2)} imports, {size_text(largest['charged'])} charged"
+
+
+def judge_too_large(name, line, errors, largest, _):
+    found = LINE.match(line)
+    check(found and int(found.group(1)) == 0 and "out of memory" in found.group(4), f"it got it: {line.strip()}")
+    check(f"vGPU {name}: asked" in errors, f"no word of the refusal on stderr: {errors[-300:].strip()}")
+    check(largest["charged"] <= LIMIT, f"charged {size_text(largest['charged'])}")
+    return "more than the limit is refused"
+
+
+def grow(nvml, route, slack, chunk=CHUNK, prefix=(), extra=("--exact",), verdict=judge):
     name = f"route-{route}"
     before = nvml.memory()["used"]
     command = [f"{EXAMPLES}/grow", "--via", route, "--chunk", chunk, "--hold", "1.5", *extra]
@@ -64,17 +80,20 @@ def grow(nvml, route, slack, chunk=CHUNK, prefix=(), extra=("--exact",)):
         line, largest = watch_holding(process, name, nvml, before)
         _, errors = process.communicate()
         check(process.returncode == 0, f"ended with {process.returncode}: {line.strip()} {errors[-600:].strip()}")
-        return judge(name, line, errors, largest, slack)
+        return verdict(name, line, errors, largest, slack)
     finally:
         stop(process)
         wait_idle(nvml)
 
 
 def imported(nvml):
-    # memory of a process outside, of which the vGPU knows nothing: charged to the importer, each time
-    size = LIMIT // 8 // MiB
-    return grow(nvml, "import", POOL_SLACK, chunk=f"{size}M", prefix=(f"{PROGRAMS}/exporter", str(size), "9"),
-                extra=("--descriptor", "9", "--no-touch", "--most", str(8 * LIMIT)))
+    # memory of a process outside, of which the vGPU knows nothing: charged to the importer, though not each time
+    words = []
+    for size, most, verdict in ((LIMIT // 8, 8 * LIMIT, judge_once), (LIMIT + 32 * MiB, 8 * LIMIT, judge_too_large)):
+        words.append(grow(nvml, "import", size, chunk=f"{size // MiB}M",
+                          prefix=(f"{PROGRAMS}/exporter", str(size // MiB), "9"),
+                          extra=("--descriptor", "9", "--no-touch", "--most", str(most)), verdict=verdict))
+    return "; ".join(words)
 
 
 def torch_backend(nvml, backend):
