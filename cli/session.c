@@ -30,7 +30,7 @@ static int choose_simulation(struct session *session, const struct arguments *ar
 	return verb_usage_code(arguments->verb);
 }
 
-static int open_node(struct session *session, const struct arguments *arguments, bool may_start)
+int session_settle(struct session *session, const struct arguments *arguments)
 {
 	struct config_error error;
 
@@ -39,7 +39,13 @@ static int open_node(struct session *session, const struct arguments *arguments,
 		say_error("%s", error.text);
 		return verb_failure_code(arguments->verb);
 	}
-	int r = choose_simulation(session, arguments);
+	return choose_simulation(session, arguments);
+}
+
+static int open_node(struct session *session, const struct arguments *arguments, bool may_start)
+{
+	int r = session_settle(session, arguments);
+
 	if (r)
 		return r;
 	char *const *values = session->config.values;

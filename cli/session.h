@@ -10,6 +10,8 @@ struct session {
 	char simulate[1024]; // "": a real GPU
 };
 
+// Reads the settings, for verbs that need no node. 0, or the verb's exit code after words on stderr.
+int session_settle(struct session *session, const struct arguments *arguments);
 // Reads the settings and finds the node. 0, or the verb's exit code after words on stderr.
 int session_open(struct session *session, const struct arguments *arguments);
 // The same for a node whose daemon is not to be started.

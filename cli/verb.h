@@ -54,7 +54,7 @@ struct verb {
 };
 
 extern const struct verb verb_run, verb_create, verb_set, verb_rm, verb_ps, verb_inspect, verb_devices, verb_logs,
-	verb_shutdown, verb_help, verb_version, verb_completion, verb_complete;
+	verb_share_produce, verb_share_consume, verb_share_selftest, verb_shutdown, verb_help, verb_version, verb_completion, verb_complete;
 
 // In the order of the help, NULL at the end.
 extern const struct verb *const verbs[];

@@ -13,6 +13,9 @@ const struct verb *const verbs[] = {
 	&verb_inspect,
 	&verb_devices,
 	&verb_logs,
+	&verb_share_produce,
+	&verb_share_consume,
+	&verb_share_selftest,
 	&verb_shutdown,
 	&verb_help,
 	&verb_version,
@@ -22,6 +25,7 @@ const struct verb *const verbs[] = {
 };
 
 const struct family families[] = {
+	{"share", "Share device memory between processes"},
 	{0},
 };
 

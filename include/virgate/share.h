@@ -3,7 +3,7 @@
  *
  * The memory lives until the last holder goes: the exporter's region, every descriptor (an offer has one a range, on
  * either side and on the way), every import. Who shares memory agrees by other means on when it may be read and when
- * written; docs/sharing.md shows how. A range that is offered for reading is a wish among processes that keep to it: the
+ * written; docs/sharing.md shows how. A range that is offered for reading is a wish among processes that keep it: the
  * descriptor lets its holder map it for writing too. */
 #ifndef VIRGATE_SHARE_H
 #define VIRGATE_SHARE_H
@@ -59,13 +59,13 @@ VG_PUBLIC enum vg_status vg_share_offer_range(const struct vg_share_offer *offer
 struct vg_share_socket_options {
 	size_t size;	/* sizeof(struct vg_share_socket_options) */
 	int timeout_ms; /* for all of the message; 0: 10 seconds; negative: as long as it takes */
-	int any_user;	/* nonzero: the peer may be another user's process. Otherwise it must be this user's, or root's */
+	int any_user;	/* nonzero: the peer may be any user's process. Otherwise it must be this user's, or root's */
 };
 /* One message, of as many packets as it takes, over a connected unix socket (SOCK_STREAM or SOCK_SEQPACKET) that may
  * carry other things before and after it. `options` may be NULL. The offer stays as it is, and may go to others.
- * INVALID (no such socket, an offer of nothing), DENIED (the peer's user), NOT_READY (the peer did not take it in time),
- * PROTOCOL (it stopped in the middle), SYSTEM (code ECONNRESET: the peer is gone). One thread at a time a socket.
- * Source: unix(7), SCM_RIGHTS. */
+ * INVALID (no such socket, an offer of nothing), DENIED (the peer's user), NOT_READY (the peer did not take it), PROTOCOL
+ * (it stopped in the middle), SYSTEM (code ECONNRESET: the peer is gone). One thread at a time a socket. Source: unix(7),
+ * SCM_RIGHTS. */
 VG_PUBLIC enum vg_status vg_share_send(int socket, const struct vg_share_offer *offer,
 				       const struct vg_share_socket_options *options);
 /* Waits for one. Every field is checked, and every descriptor must be one of memory. `options` may be NULL. The caller

@@ -1,0 +1,174 @@
+#include "share.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/paths.h"
+#include "options.h"
+#include "say.h"
+#include "session.h"
+#include "vram/vram.h"
+
+// Inside a vGPU the device is what the vGPU has. Elsewhere --sim and the settings choose.
+static int choose_driver(const struct session *session, const struct arguments *arguments)
+{
+	const char *vgpu = getenv("VIRGATE_VGPU"), *simulated = getenv("VIRGATE_SIM");
+
+	if (!vgpu && *session->simulate) {
+		if (session->config.values[CONFIG_LIBDIR])
+			setenv("VIRGATE_LIBDIR", session->config.values[CONFIG_LIBDIR], 0);
+		setenv("VIRGATE_SIM", session->simulate, 1);
+	} else if (vgpu && option_value(arguments, "sim") && !(simulated && *simulated)) {
+		say_error("this is vGPU %s of a real GPU: leave --sim out, or run it outside", vgpu);
+		return verb_failure_code(arguments->verb);
+	}
+	return 0;
+}
+
+// The user's runtime folder, the same inside a vGPU and outside.
+static int choose_socket(const struct session *session, const struct arguments *arguments, char ret_path[PATH_MAX])
+{
+	const char *given = option_value(arguments, "socket"), *simulated = getenv("VIRGATE_SIM");
+	char folder[PATH_MAX];
+
+	if (given && !*given) {
+		say_usage(arguments->verb, "--socket: \"\" is no path");
+		return verb_usage_code(arguments->verb);
+	}
+	int r = 0, length;
+	if (given) {
+		length = snprintf(ret_path, PATH_MAX, "%s", given);
+	} else {
+		r = vg_paths_runtime(session->config.values[CONFIG_RUNTIME_DIR], "", folder);
+		if (r == 0)
+			r = vg_paths_make_private(folder);
+		length = snprintf(ret_path, PATH_MAX, "%.4000s/share%s.sock", folder,
+				  simulated && *simulated ? "-sim" : "");
+	}
+	if (r == 0 && length < PATH_MAX)
+		return 0;
+	if (r == -EPERM)
+		say_error("%s is not a folder that only you may write: remove it, or name a socket with --socket",
+			  folder);
+	else if (r < 0)
+		say_error("the folder %s cannot be made: %s", folder, strerror(-r));
+	else
+		say_error("--socket: a path has at most %d characters", PATH_MAX - 1);
+	return verb_failure_code(arguments->verb);
+}
+
+static int read_seconds(const struct arguments *arguments, int *ret_seconds)
+{
+	const char *text = option_value(arguments, "timeout");
+	const char *wrong = text ? config_check(KIND_SECONDS, text) : NULL;
+
+	if (wrong) {
+		say_usage(arguments->verb, "--timeout: \"%s\" %s", text, wrong);
+		return verb_usage_code(arguments->verb);
+	}
+	*ret_seconds = text ? atoi(text) : SHARE_SECONDS;
+	return 0;
+}
+
+int share_pair_read(const struct arguments *arguments, struct share_pair *ret_pair)
+{
+	struct session session;
+
+	ret_pair->device = option_value(arguments, "device");
+	int r = read_seconds(arguments, &ret_pair->seconds);
+	if (r)
+		return r;
+	r = session_settle(&session, arguments);
+	if (r == 0)
+		r = choose_driver(&session, arguments);
+	if (r == 0)
+		r = choose_socket(&session, arguments, ret_pair->socket);
+	session_close(&session);
+	return r;
+}
+
+// ---- the device -----------------------------------------------------------------------------------------
+
+static enum vg_status find_device(const char *named, struct vg_device **ret_device)
+{
+	const char *digits = "0123456789";
+	struct vg_device *device;
+	int count;
+
+	if (!named || (strspn(named, digits) == strlen(named) && strlen(named) <= 4))
+		return vg_device_get(named ? atoi(named) : 0, ret_device);
+	enum vg_status status = vg_device_count(&count);
+	for (int i = 0; i < count && status == VG_OK; i++) {
+		status = vg_device_get(i, &device);
+		if (status == VG_OK &&
+		    strcasecmp(vg_device_uuid(device), named + 4 * !strncmp(named, "GPU-", 4)) == 0) {
+			*ret_device = device;
+			return VG_OK;
+		}
+	}
+	return status ? status
+		      : vg_fail(VG_NOT_FOUND, 0, __func__,
+				"no GPU here is \"%s\": give an index from 0 to %d, or a UUID that `virgate devices` "
+				"lists",
+				named, count - 1);
+}
+
+// What of the two the device lacks, or NULL.
+static enum vg_status find_lack(struct vg_device *device, const char **ret_lack)
+{
+	int virtual_memory = 0, descriptors = 0;
+	enum vg_status status =
+		vg_device_property(device, VG_DEVICE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, &virtual_memory);
+
+	if (status == VG_OK)
+		status =
+			vg_device_property(device, VG_DEVICE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, &descriptors);
+	*ret_lack = !virtual_memory ? "virtual memory management"
+		    : !descriptors  ? "memory with POSIX descriptors"
+				    : NULL;
+	return status;
+}
+
+static int fail_with_hint(void)
+{
+	if (vg_last_error()->status == VG_NO_DRIVER)
+		say_error("%s: install NVIDIA's driver, or use the simulated GPU with --sim", vg_last_error()->text);
+	else
+		say_last_error();
+	return EXIT_FAILED;
+}
+
+int share_pair_open(const struct share_pair *pair, struct vg_vram **ret_vram)
+{
+	struct vg_vram_options options = {.size = sizeof options};
+	int major, minor;
+	const char *lack;
+
+	if (find_device(pair->device, &options.device))
+		return fail_with_hint();
+	vg_device_compute_capability(options.device, &major, &minor);
+	printf("Using CUDA device %d: %s\n", vg_device_ordinal(options.device), vg_device_name(options.device));
+	if (find_lack(options.device, &lack))
+		return fail_with_hint();
+	if (lack) {
+		say_error(
+			"this device has no %s (CUDA_ERROR_NOT_SUPPORTED): it takes a GPU of compute capability 6.0 or "
+			"later, and this one has %d.%d, on Linux itself, not in WSL",
+			lack, major, minor);
+		return EXIT_FAILED;
+	}
+	return vg_vram_open(&options, ret_vram) ? fail_with_hint() : 0;
+}
+
+void share_say_mapped(struct vg_vram_handle handle, const char *mapped)
+{
+	struct vram_region *region;
+
+	if (vram_look(handle, __func__, &region))
+		return;
+	printf("Reserved virtual address space at 0x%llx\n", (unsigned long long)region->address);
+	vram_unpin(region, VRAM_READ);
+	printf("%s\nSet read/write access permissions\n", mapped);
+}

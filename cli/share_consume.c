@@ -1,0 +1,155 @@
+// share consume: maps what a producer hands over, and verifies it.
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "say.h"
+#include "share.h"
+#include "share/channel.h"
+#include "share/offer.h"
+#include "share/step.h"
+
+// One range of the producer's size. 0 or EXIT_FAILED, after words.
+static int receive(int socket, int seconds, struct vg_share_offer **ret_offer)
+{
+	const struct vg_share_socket_options options = {.size = sizeof options, .timeout_ms = seconds * 1000};
+	struct vg_share_offer *offer;
+	struct vg_share_range range;
+
+	if (vg_share_receive(socket, &options, &offer) || vg_share_offer_range(offer, 0, &range)) {
+		say_last_error();
+		return EXIT_FAILED;
+	}
+	printf("Received FD: %d, size: %llu bytes\n", offer->ranges[0].descriptor, (unsigned long long)range.mapped);
+	SHARE_STEP("offer received");
+	if (vg_share_offer_count(offer) == 1 && range.bytes == SHARE_BYTES && range.writable) {
+		*ret_offer = offer;
+		return 0;
+	}
+	say_error("the other side offers %zu ranges, the first of %llu bytes%s: virgate share produce offers one of "
+		  "%d, for "
+		  "writing",
+		  vg_share_offer_count(offer), (unsigned long long)range.bytes, range.writable ? "" : ", for reading",
+		  SHARE_BYTES);
+	vg_share_offer_destroy(offer);
+	return EXIT_FAILED;
+}
+
+static int import(struct vg_vram *vram, const struct vg_share_offer *offer, struct vg_vram_handle *ret_handle)
+{
+	const struct vg_share_import_options options = {.size = sizeof options, .writable = 1};
+
+	if (vg_share_import(vram, offer, 0, &options, ret_handle)) {
+		say_last_error();
+		return EXIT_FAILED;
+	}
+	printf("Imported allocation handle from FD\n");
+	share_say_mapped(*ret_handle, "Mapped imported memory to virtual address");
+	SHARE_STEP("imported");
+	return 0;
+}
+
+static int verify(struct vg_vram_handle handle)
+{
+	uint32_t *data = malloc(SHARE_BYTES), i = 0;
+
+	if (!data) {
+		say_error("no memory for %d integers", SHARE_INTEGERS);
+		return EXIT_FAILED;
+	}
+	if (vg_vram_read_at(handle, 0, data, SHARE_BYTES)) {
+		say_last_error();
+		free(data);
+		return EXIT_FAILED;
+	}
+	printf("Copied %d bytes from GPU to host\n", SHARE_BYTES);
+	while (i < SHARE_INTEGERS && data[i] == share_pattern(i))
+		i++;
+	if (i == SHARE_INTEGERS)
+		printf("Data verification PASSED (%d integers verified)\n", SHARE_INTEGERS);
+	else
+		say_error("Data verification FAILED: integer %u is 0x%08x, not 0x%08x", i, data[i], share_pattern(i));
+	free(data);
+	SHARE_STEP("verified");
+	return i == SHARE_INTEGERS ? 0 : EXIT_FAILED;
+}
+
+static int answer(int socket, int seconds, bool good)
+{
+	const uint32_t word = good ? SHARE_VERIFIED : SHARE_WRONG;
+	struct share_channel channel;
+
+	if (share_channel_open(socket, seconds * 1000, __func__, &channel) ||
+	    share_bytes_send(&channel, &word, sizeof word)) {
+		say_last_error();
+		return EXIT_FAILED;
+	}
+	printf("Sent acknowledgment to producer\n");
+	SHARE_STEP("answer sent");
+	return good ? 0 : EXIT_FAILED;
+}
+
+// The answer goes after the import has: the producer may zero and free the memory from then on.
+static int consume_from(int socket, struct vg_vram *vram, int seconds)
+{
+	struct vg_vram_handle handle = {0};
+	struct vg_share_offer *offer;
+
+	int r = receive(socket, seconds, &offer);
+	if (r)
+		return r;
+	r = import(vram, offer, &handle);
+	vg_share_offer_destroy(offer);
+	if (r)
+		return r;
+	r = verify(handle);
+	if (vg_vram_free(handle)) {
+		say_last_error();
+		r = EXIT_FAILED;
+	}
+	SHARE_STEP("unmapped");
+	int answered = answer(socket, seconds, r == 0);
+	return r ? r : answered;
+}
+
+static int run(const struct arguments *arguments)
+{
+	struct share_pair pair;
+	struct vg_vram *vram;
+
+	int r = share_pair_read(arguments, &pair);
+	if (r)
+		return r;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("=== CUDA VMM Consumer ===\n");
+	r = share_pair_open(&pair, &vram);
+	if (r)
+		return r;
+	printf("Connecting to producer...\n");
+	int socket = share_place_join(pair.socket, pair.seconds);
+	r = socket < 0 ? EXIT_FAILED : 0;
+	if (r == 0) {
+		printf("Connected to producer\n");
+		SHARE_STEP("connected");
+		r = consume_from(socket, vram, pair.seconds);
+		close(socket);
+	}
+	vg_vram_destroy(vram);
+	SHARE_STEP("closed");
+	if (r == 0)
+		printf("Cleanup complete\n");
+	return r;
+}
+
+static const struct option options[] = {SHARE_OPTIONS, {0}};
+
+const struct verb verb_share_consume = {
+	.name = "share consume",
+	.synopsis = "[--socket PATH] [--device GPU] [--timeout SECONDS] [--sim]",
+	.summary = "Map the memory that a producer hands over, and verify what is in it",
+	.details = "Waits for `virgate share produce` of the same user where none is there yet.\n"
+		   "Exit status: 0 if the memory holds the pattern, 1 if not.",
+	.options = options,
+	.run = run,
+};

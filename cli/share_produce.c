@@ -1,0 +1,168 @@
+// share produce: device memory with a pattern in it, for a consumer.
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/virtual_memory.h"
+#include "say.h"
+#include "share.h"
+#include "share/channel.h"
+#include "share/offer.h"
+#include "share/step.h"
+#include "vram/vram.h"
+
+static enum vg_status allocate(struct vg_vram *vram, struct vg_vram_handle *ret_handle)
+{
+	const struct vg_vram_allocate_options options = {.size = sizeof options, .shareable = 1};
+	const size_t granule = vram->shareable->granularity;
+
+	printf("VMM support: yes\nMemory granularity: %zu bytes\nBuffer size: %d bytes, aligned size: %zu bytes\n",
+	       granule, SHARE_BYTES, (SHARE_BYTES + granule - 1) / granule * granule);
+	enum vg_status status = vg_vram_allocate(vram, SHARE_BYTES, &options, ret_handle);
+	if (status)
+		return status;
+	printf("Created physical memory allocation\n");
+	share_say_mapped(*ret_handle, "Mapped physical memory to virtual address");
+	SHARE_STEP("allocated");
+	return VG_OK;
+}
+
+static enum vg_status fill(struct vg_vram_handle handle)
+{
+	uint32_t *data = malloc(SHARE_BYTES);
+
+	if (!data)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for %d integers", SHARE_INTEGERS);
+	for (uint32_t i = 0; i < SHARE_INTEGERS; i++)
+		data[i] = share_pattern(i);
+	printf("Generated %d test integers\n", SHARE_INTEGERS);
+	enum vg_status status = vg_vram_write_at(handle, 0, data, SHARE_BYTES);
+	free(data);
+	if (status)
+		return status;
+	printf("Copied test data to GPU\n");
+	SHARE_STEP("filled");
+	return VG_OK;
+}
+
+static enum vg_status make_offer(struct vg_vram_handle handle, struct vg_share_offer **ret_offer)
+{
+	const struct vg_share_range_options options = {.size = sizeof options, .writable = 1};
+	struct vg_share_offer *offer;
+
+	enum vg_status status = vg_share_offer_create(&offer);
+	if (status)
+		return status;
+	status = vg_share_offer_add(offer, handle, &options);
+	if (status) {
+		vg_share_offer_destroy(offer);
+		return status;
+	}
+	printf("Exported allocation as FD: %d\n", offer->ranges[0].descriptor);
+	SHARE_STEP("exported");
+	*ret_offer = offer;
+	return VG_OK;
+}
+
+// Sends the offer and waits for the answer. 0 or EXIT_FAILED, after words.
+static int serve(int socket, const struct vg_share_offer *offer, int seconds)
+{
+	const struct vg_share_socket_options options = {.size = sizeof options, .timeout_ms = seconds * 1000};
+	struct share_channel channel;
+	uint32_t answer;
+
+	printf("Consumer connected\n");
+	SHARE_STEP("connected");
+	if (vg_share_send(socket, offer, &options)) {
+		say_last_error();
+		return EXIT_FAILED;
+	}
+	printf("Sent FD and size metadata to consumer\n");
+	if (share_channel_open(socket, options.timeout_ms, __func__, &channel) ||
+	    share_bytes_receive(&channel, &answer, sizeof answer)) {
+		say_error("the consumer gave no answer: %s", vg_last_error()->text);
+		return EXIT_FAILED;
+	}
+	SHARE_STEP("answered");
+	if (answer == SHARE_VERIFIED) {
+		printf("Consumer verified data successfully!\n");
+		return 0;
+	}
+	if (answer == SHARE_WRONG)
+		say_error("the consumer read other data than were written");
+	else
+		say_error("the consumer's answer is none: 0x%08x", answer);
+	return EXIT_FAILED;
+}
+
+static int meet(struct share_place *place, const struct vg_share_offer *offer, int seconds)
+{
+	printf("Waiting for consumer connection...\n");
+	int socket = share_place_accept(place, seconds);
+	if (socket < 0)
+		return EXIT_FAILED;
+	int r = serve(socket, offer, seconds);
+	close(socket);
+	return r;
+}
+
+// Descriptors first, then the memory: who still holds a descriptor would keep it.
+static int produce_in(struct vg_vram *vram, struct share_place *place, int seconds)
+{
+	struct vg_share_offer *offer = NULL;
+	struct vg_vram_handle handle = {0};
+
+	enum vg_status status = allocate(vram, &handle);
+	if (status == VG_OK)
+		status = fill(handle);
+	if (status == VG_OK)
+		status = make_offer(handle, &offer);
+	if (status)
+		say_last_error();
+	int r = status ? EXIT_FAILED : meet(place, offer, seconds);
+	vg_share_offer_destroy(offer);
+	SHARE_STEP("descriptors closed");
+	if (handle.value && vg_vram_free(handle)) {
+		say_last_error();
+		r = EXIT_FAILED;
+	}
+	SHARE_STEP("freed");
+	return r;
+}
+
+static int run(const struct arguments *arguments)
+{
+	struct share_place place;
+	struct share_pair pair;
+	struct vg_vram *vram;
+
+	int r = share_pair_read(arguments, &pair);
+	if (r)
+		return r;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("=== CUDA VMM Producer ===\n");
+	r = share_place_take(pair.socket, &place);
+	if (r)
+		return r;
+	r = share_pair_open(&pair, &vram);
+	if (r == 0) {
+		r = produce_in(vram, &place, pair.seconds);
+		vg_vram_destroy(vram);
+	}
+	share_place_leave(&place);
+	if (r == 0)
+		printf("Cleanup complete\n");
+	return r;
+}
+
+static const struct option options[] = {SHARE_OPTIONS, {0}};
+
+const struct verb verb_share_produce = {
+	.name = "share produce",
+	.synopsis = "[--socket PATH] [--device GPU] [--timeout SECONDS] [--sim]",
+	.summary = "Put a pattern into device memory, and hand the memory to a consumer",
+	.details = "Waits for `virgate share consume` of the same user, which maps the same memory and verifies it.\n"
+		   "Exit status: 0 if it did, 1 if not.",
+	.options = options,
+	.run = run,
+};

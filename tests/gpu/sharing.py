@@ -1,0 +1,329 @@
+#!/usr/bin/env python3
+"""sharing.py [BUILD_OR_BUNDLE]: `virgate share produce`, `consume` and `selftest`: what they say, peers that lie, hang or
+are somebody else's, and either side killed or stopped at each of its steps."""
+
+import array
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+
+from harness import (MiB, PROGRAMS, SIM, VIRGATE, Nvml, Skip, Suite, check, inside, run_inside, start, stop, wait_for, wait_idle)
+
+STEPS = f"{PROGRAMS}/share_steps"
+FLAGS = ["--sim"] if SIM else []
+FOLDER = tempfile.mkdtemp(prefix="virgate-sharing-")
+PLACE = f"{FOLDER}/share.sock"
+STREAM = (socket.AF_UNIX, socket.SOCK_STREAM)
+
+PRODUCER = """=== CUDA VMM Producer ===
+Using CUDA device 0: .+
+VMM support: yes
+Memory granularity: (\\d+) bytes
+Buffer size: 1048576 bytes, aligned size: \\d+ bytes
+Created physical memory allocation
+Reserved virtual address space at 0x[0-9a-f]+
+Mapped physical memory to virtual address
+Set read/write access permissions
+Generated 262144 test integers
+Copied test data to GPU
+Exported allocation as FD: \\d+
+Waiting for consumer connection...
+Consumer connected
+Sent FD and size metadata to consumer
+Consumer verified data successfully!
+Cleanup complete
+"""
+CONSUMER = """=== CUDA VMM Consumer ===
+Using CUDA device 0: .+
+Connecting to producer...
+Connected to producer
+Received FD: \\d+, size: \\d+ bytes
+Imported allocation handle from FD
+Reserved virtual address space at 0x[0-9a-f]+
+Mapped imported memory to virtual address
+Set read/write access permissions
+Copied 1048576 bytes from GPU to host
+Data verification PASSED \\(262144 integers verified\\)
+Sent acknowledgment to producer
+Cleanup complete
+"""
+
+
+def side(verb, *words, program=VIRGATE, place=PLACE, seconds=10, env=None):
+    return start([program, "share", verb, *FLAGS, "--socket", place, "--timeout", str(seconds), *words], env, 60)
+
+
+def end(process):
+    output, errors = process.communicate()
+    process.timer.cancel()
+    check(not process.late, f"it never ended: {output[-300:]} {errors[-300:]}")
+    return process.returncode, output, errors
+
+
+def says(result, code, words):
+    check(result[0] == code and words in result[2], f"ended with {result[0]}, not {code} and \"{words}\": "
+          f"{result[1][-200:]} {result[2][-400:]}")
+
+
+def wait_listening(place=PLACE):
+    wait_for(lambda: os.path.exists(place), 20, f"a socket at {place}")
+
+
+def pair():
+    producer = side("produce")
+    wait_listening()
+    consumer = side("consume")
+    got, sent = end(consumer), end(producer)
+    check(re.fullmatch(CONSUMER, got[1]) and not got[2] and got[0] == 0, f"the consumer said {got}")
+    check(re.fullmatch(PRODUCER, sent[1]) and not sent[2] and sent[0] == 0, f"the producer said {sent}")
+    check(not os.listdir(FOLDER), f"left behind: {os.listdir(FOLDER)}")
+
+
+def no_arguments():
+    consumer = start([VIRGATE, "share", "consume", *FLAGS])
+    time.sleep(0.2)
+    producer = start([VIRGATE, "share", "produce", *FLAGS])
+    got, sent = end(consumer), end(producer)
+    check(got[0] == 0 and sent[0] == 0, f"{got} {sent}")
+    check("No producer listens on " in got[1] and "waiting for up to 30 seconds" in got[1], got[1])
+    check(re.fullmatch(CONSUMER, re.sub("No producer listens on .*\n", "", got[1])), got[1])
+
+
+def alone():
+    says(end(side("consume", seconds=1)), 1, "connection refused: no producer listens on ")
+    says(end(side("produce", seconds=1)), 1, "no consumer came within 1 seconds")
+
+
+def selftest(where=None):
+    words = [VIRGATE, "share", "selftest", *FLAGS]
+    done = run_inside(where, words) if where else subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    check(done.returncode == 0 and "\nselftest PASSED: the producer ended with 0, the consumer with 0\n" in done.stdout,
+          f"{done.stdout[-400:]} {done.stderr[-400:]}")
+    check("\nconsumer: Data verification PASSED (262144 integers verified)\n" in done.stdout, done.stdout)
+    check("\nproducer: Consumer verified data successfully!\n" in done.stdout, done.stdout)
+
+
+def selftest_fails():
+    done = subprocess.run([VIRGATE, "share", "selftest", *FLAGS, "--device", "77"], capture_output=True, text=True, check=False)
+    check(done.returncode == 1 and "selftest FAILED" in done.stdout and "device 77" in done.stdout, f"{done}")
+
+
+def across():
+    """Producer and consumer in vGPUs of their own, and one of them in none."""
+    for one, other in ((True, True), (True, False), (False, True)):
+        words = [VIRGATE, "share", "produce", *FLAGS, "--socket", PLACE]
+        producer = start(inside({"memory": "4G"}, words) if one else words)
+        words[2] = "consume"
+        consumer = start(inside({"memory": "4G"}, words) if other else words)
+        says(end(consumer), 0, "")
+        says(end(producer), 0, "")
+
+
+# ---- where they meet ----------------------------------------------------------------------------------
+
+
+def two_producers():
+    producer = side("produce")
+    wait_listening()
+    says(end(side("produce")), 1, "another producer holds ")
+    says(end(side("consume")), 0, "")
+    says(end(producer), 0, "")
+
+
+def left_behind():
+    producer = side("produce")
+    wait_listening()
+    stop(producer)
+    check(os.path.exists(PLACE), "kill -9 leaves the socket there")
+    says(end(side("consume", seconds=1)), 1, "its socket was left behind")
+    producer = side("produce")
+    consumer = end(side("consume"))
+    says(consumer, 0, "")
+    check("\nReplaced the socket of a producer that is gone\n" in end(producer)[1], "the socket was not replaced")
+    check(not os.listdir(FOLDER), f"left behind: {os.listdir(FOLDER)}")
+
+
+def taken():
+    with socket.socket(*STREAM) as listener:
+        listener.bind(PLACE)
+        listener.listen(1)
+        says(end(side("produce")), 1, "another program listens on ")
+    os.unlink(PLACE)
+    with open(PLACE, "w", encoding="utf-8"):
+        pass
+    says(end(side("produce")), 1, "is there, and is no socket")
+    says(end(side("consume", seconds=1)), 1, "connection refused")
+    check(os.path.exists(PLACE), "a file was removed")
+    os.unlink(PLACE)
+    says(end(side("produce", place=f"{FOLDER}/{'x' * 120}")), 1, "a socket's path has at most 107 characters")
+    says(end(side("consume", place=f"{FOLDER}/{'x' * 120}")), 1, "a socket's path has at most 107 characters")
+    says(end(side("produce", place=f"{FOLDER}/none/share.sock")), 1, "No such file")
+
+
+# ---- peers that mean harm -------------------------------------------------------------------------------
+
+
+def offer(version=1, count=1, total=1, mapped=2 * MiB, extra=b""):
+    entry = struct.pack("<5Q16s2I", MiB, mapped, 2 * MiB, 0, 0, bytes(16), 1, 0) * count
+    return struct.pack("<IHHIIII", 0x31534756, version, count, 0, total, len(entry), 0) + entry + extra
+
+
+def false_producer(words, send, seconds=2):
+    """A listener in the producer's place that does `send(connection)`; the consumer says `words`."""
+    with socket.socket(*STREAM) as listener:
+        listener.bind(PLACE)
+        listener.listen(1)
+        consumer = side("consume", seconds=seconds)
+        connection, _ = listener.accept()
+        with connection:
+            send(connection)
+            result = end(consumer)
+    os.unlink(PLACE)
+    says(result, 1, words)
+
+
+def with_descriptors(connection, data, descriptors):
+    connection.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))])
+
+
+def false_producers():
+    with open("/dev/null", "rb") as null, tempfile.TemporaryFile() as file:
+        false_producer("this is no offer of memory", lambda one: one.sendall(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"))
+        false_producer("written in version 2", lambda one: one.sendall(offer(version=2)))
+        false_producer("0 descriptors came with 1 ranges", lambda one: one.sendall(offer()))
+        false_producer("3 descriptors came with 1 ranges", lambda one: with_descriptors(one, offer(), [0, 1, 2]))
+        false_producer("is a device (/dev/null)", lambda one: with_descriptors(one, offer(), [null.fileno()]))
+        false_producer("is a file (", lambda one: with_descriptors(one, offer(), [file.fileno()]))
+        false_producer("is a socket (", lambda one: with_descriptors(one, offer(), [one.fileno()]))
+        false_producer("no multiple of the granularity", lambda one: with_descriptors(one, offer(mapped=2 * MiB + 1), [0]))
+        false_producer("cannot be what 67108864 mapped", lambda one: with_descriptors(one, offer(mapped=64 * MiB), [0]))
+        false_producer("closed the connection after 40 of ", lambda one: one.sendall(offer()[:40]) or one.shutdown(1))
+        false_producer("closed the connection before", lambda one: one.shutdown(1))
+        false_producer("stopped after 40 of ", lambda one: one.sendall(offer()[:40]), 1)
+        false_producer("did not send its message within 1000 ms", lambda one: None, 1)
+
+
+def false_consumer(words, act, seconds=5):
+    producer = side("produce", seconds=seconds)
+    wait_listening()
+    with socket.socket(*STREAM) as consumer:
+        wait_for(lambda: consumer.connect_ex(PLACE) == 0, 10, "a connection")
+        act(consumer)
+        says(end(producer), 1, words)
+
+
+def false_consumers():
+    take = 24 + 64
+    false_consumer("the consumer's answer is none: 0x20646f67", lambda one: one.recv(take) and one.sendall(b"god "))
+    false_consumer("the consumer read other data", lambda one: one.recv(take) and one.sendall(struct.pack("<I", 0x31415357)))
+    false_consumer("after 2 of 4 bytes", lambda one: one.recv(take) and one.sendall(b"ok") or one.shutdown(1))
+    false_consumer("came with an answer that has none", lambda one: one.recv(take) and with_descriptors(one, b"VSA1", [0]))
+    false_consumer("the consumer gave no answer", lambda one: one.recv(take) and one.shutdown(1))
+    false_consumer("did not send its message within 1000 ms", lambda one: one.recv(take), 1)
+    false_consumer("closed the connection before it sent or took the offer", lambda one: one.close())
+
+
+def strangers():
+    if os.geteuid() != 0:
+        raise Skip("only root can be two users")
+    os.chmod(FOLDER, 0o777)
+    # a listener of user 1001: its credentials are those of its listen()
+    child = subprocess.Popen(["python3", "-c", "import os,socket,sys; os.setgid(1001); os.setuid(1001); "
+                              f"s=socket.socket(socket.AF_UNIX); s.bind('{PLACE}'); s.listen(1); c=s.accept(); "
+                              "sys.stdin.read()"], stdin=subprocess.PIPE)
+    wait_listening()
+    result = end(side("consume", seconds=5))
+    child.communicate()
+    os.unlink(PLACE)
+    says(result, 1, "of user 1001, and this process is user 0's")
+    producer = side("produce", seconds=3)
+    wait_listening()
+    os.chmod(PLACE, 0o777)
+    subprocess.run(["python3", "-c", f"import os,socket; os.setgid(1001); os.setuid(1001); s=socket.socket(socket.AF_UNIX); "
+                    f"s.connect('{PLACE}'); s.recv(1)"], check=False, timeout=10)
+    says(end(side("consume")), 0, "")  # the stranger took nobody's place
+    result = end(producer)
+    says(result, 0, "turned away: the other end is process ")
+    os.chmod(FOLDER, 0o700)
+
+
+# ---- killed, and stopped, at each step -------------------------------------------------------------------
+
+
+def at_step(verb, step, how, seconds):
+    """One side gets a signal at its step; (which step that was or None past the last, how both ended)."""
+    hit = {"VIRGATE_SHARE_STEP": str(step), "VIRGATE_SHARE_SIGNAL": str(int(how))}
+    sides = {name: side(name, program=STEPS, seconds=seconds, env=hit if name == verb else None) for name in ("produce", "consume")}
+    other = "consume" if verb == "produce" else "produce"
+    survivor = end(sides[other])
+    if how == signal.SIGSTOP and sides[verb].poll() is None:
+        # past its last step it is done by itself, a little later than the other
+        wait_for(lambda: sides[verb].poll() is not None or is_stopped(sides[verb].pid), 20, "the end of one that was to stop")
+        if sides[verb].poll() is None:
+            os.kill(sides[verb].pid, signal.SIGKILL)
+    victim = end(sides[verb])
+    where = re.search(r"step \d+: (.*)", victim[2])
+    return where.group(1) if where else None, victim, survivor
+
+
+def is_stopped(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "T"
+
+
+def each_step(verb, how, nvml, seconds, steps=range(1, 40)):
+    wait_idle(nvml)
+    before, seen = nvml.memory()["used"], []
+    for step in steps:
+        where, victim, survivor = at_step(verb, step, how, seconds)
+        if where is None:
+            check(victim[0] == 0 and survivor[0] == 0, f"nobody was hit at step {step}, and yet: {victim} {survivor}")
+            break
+        seen.append(where)
+        check(survivor[0] in (0, 1), f"{where}: the other side ended with {survivor}")
+        check(survivor[0] == 0 or "virgate: " in survivor[2], f"{where}: the other side says nothing: {survivor}")
+        wait_for(lambda: nvml.memory()["used"] <= before, 10, f"the memory back after {where}")
+    else:
+        check(len(seen) == len(steps), "there is no last step")
+    says(end_of_pair(), 0, "")
+    check(not os.listdir(FOLDER), f"left behind: {os.listdir(FOLDER)}")
+    return f"{len(seen)} steps: {', '.join(seen)}"
+
+
+def end_of_pair():
+    producer = side("produce")
+    consumer = end(side("consume"))
+    says(end(producer), 0, "")
+    return consumer
+
+
+def main():
+    suite, nvml = Suite(), Nvml()
+    suite.test("a pair says what it does", pair)
+    suite.test("no arguments, the consumer first", no_arguments)
+    suite.test("one without the other", alone)
+    suite.test("the selftest", selftest)
+    suite.test("the selftest in a vGPU", selftest, {"memory": "4G"})
+    suite.test("a selftest that fails", selftest_fails)
+    suite.test("across vGPUs", across)
+    suite.test("a second producer", two_producers)
+    suite.test("a socket that was left behind", left_behind)
+    suite.test("a place that is taken", taken)
+    suite.test("producers that lie, hang or leave", false_producers)
+    suite.test("consumers that lie, hang or leave", false_consumers)
+    suite.test("other users", strangers)
+    for verb in ("produce", "consume"):
+        suite.test(f"kill -9 of {verb} at each step", each_step, verb, signal.SIGKILL, nvml, 3)
+        # each that hangs costs the other its whole wait
+        suite.test(f"{verb} hangs", each_step, verb, signal.SIGSTOP, nvml, 1 if SIM else 3, range(1, 40) if SIM else range(4, 8))
+    os.rmdir(FOLDER)
+    suite.end()
+
+
+if __name__ == "__main__":
+    main()
