@@ -62,8 +62,9 @@ static bool is_lie(enum vg_status status)
 {
 	int code = vg_last_error()->code;
 
+	// 580.159 says UNKNOWN of an nvidiactl that nothing was exported to.
 	return status == VG_DRIVER && (code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_NOT_SUPPORTED ||
-				       code == CUDA_ERROR_INVALID_HANDLE);
+				       code == CUDA_ERROR_INVALID_HANDLE || code == CUDA_ERROR_UNKNOWN);
 }
 
 static enum vg_status insufficient(const struct share_range *range, size_t index, const char *function)
