@@ -37,14 +37,23 @@ nvmlReturn_t nvml_text(char *to, unsigned length, const char *text);
 			return try_;                                                               \
 	} while (0)
 
+// In an entry about a device: returns unless that is one of ours, and where something else is `wrong`.
+#define NVML_ENTER(device, wrong)                                                                  \
+	struct nvml_state *now;                                                                    \
+	NVML_TRY(nvml_device(device, &now));                                                       \
+	if (wrong)                                                                                 \
+		return NVML_ERROR_INVALID_ARGUMENT
+// Likewise, and the caller's structure is there and of this version.
+#define NVML_ENTER_VERSION(device, info, expected)                                                 \
+	NVML_ENTER(device, !(info));                                                               \
+	if ((info)->version != (expected))                                                         \
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH
+
 // An answer that is one number.
 #define NVML_NUMBER(name, type, result, value)                                                     \
 	nvmlReturn_t name(nvmlDevice_t device, type *result)                                       \
 	{                                                                                          \
-		struct nvml_state *now;                                                            \
-		NVML_TRY(nvml_device(device, &now));                                               \
-		if (!result)                                                                       \
-			return NVML_ERROR_INVALID_ARGUMENT;                                        \
+		NVML_ENTER(device, !result);                                                       \
 		*result = value;                                                                   \
 		return NVML_SUCCESS;                                                               \
 	}

@@ -60,11 +60,7 @@ nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!memory)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !memory);
 	memory->total = now->config.memory;
 	memory->used = region_used(now->region, device->index);
 	memory->free = memory->total - memory->used;
@@ -73,11 +69,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!memory)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !memory);
 	if (memory->version != nvmlMemory_v2)
 		return NVML_ERROR_FUNCTION_NOT_FOUND; // as the real one answers
 	memory->total = now->config.memory;
@@ -89,11 +81,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
 
 nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *bar1Memory)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!bar1Memory)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !bar1Memory);
 	*bar1Memory = (nvmlBAR1Memory_t){.bar1Total = now->config.memory, .bar1Free = now->config.memory};
 	return NVML_SUCCESS;
 }
@@ -119,11 +107,7 @@ static unsigned busy_rate(struct nvml_state *now, struct nvmlDevice_st *device)
 
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!utilization)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !utilization);
 	utilization->gpu = busy_rate(now, device);
 	utilization->memory = 0;
 	return NVML_SUCCESS;
@@ -131,11 +115,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
 
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!major || !minor)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !major || !minor);
 	*major = (int)now->config.cc_major;
 	*minor = (int)now->config.cc_minor;
 	return NVML_SUCCESS;
@@ -143,11 +123,7 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
 
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!pci)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !pci);
 	memset(pci, 0, sizeof *pci);
 	snprintf(pci->busId, sizeof pci->busId, "%s", device->pci);
 	snprintf(pci->busIdLegacy, sizeof pci->busIdLegacy, "%s", device->pci + 4);
@@ -168,44 +144,28 @@ nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *pci)
 
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *currentMode, unsigned *pendingMode)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!currentMode || !pendingMode)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !currentMode || !pendingMode);
 	*currentMode = *pendingMode = 0;
 	return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!current || !pending)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !current || !pending);
 	*current = *pending = NVML_FEATURE_ENABLED;
 	return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensorType, unsigned *temp)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!temp || sensorType != NVML_TEMPERATURE_GPU)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !temp || sensorType != NVML_TEMPERATURE_GPU);
 	*temp = 30;
 	return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned *clock)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!clock || (unsigned)type >= NVML_CLOCK_COUNT)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !clock || (unsigned)type >= NVML_CLOCK_COUNT);
 	*clock = type == NVML_CLOCK_MEM ? 3201 : 1980;
 	return NVML_SUCCESS;
 }

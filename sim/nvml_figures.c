@@ -45,11 +45,7 @@ nvmlReturn_t nvmlDeviceGetInforomImageVersion(nvmlDevice_t device, char *version
 nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomObject_t object, char *version,
 					 unsigned length)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if ((unsigned)object >= NVML_INFOROM_COUNT)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, (unsigned)object >= NVML_INFOROM_COUNT);
 	if (object != NVML_INFOROM_OEM && object != NVML_INFOROM_ECC)
 		return NVML_ERROR_NOT_SUPPORTED;
 	return nvml_text(version, length, object == NVML_INFOROM_OEM ? "2.1" : "7.16");
@@ -77,11 +73,7 @@ nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned *node) { retu
 nvmlReturn_t nvmlDeviceGetLastBBXFlushTime(nvmlDevice_t device, unsigned long long *timestamp,
 					   unsigned long *durationUs)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!timestamp || !durationUs)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !timestamp || !durationUs);
 	*timestamp = 0;
 	*durationUs = 0;
 	return NVML_SUCCESS;
@@ -89,24 +81,14 @@ nvmlReturn_t nvmlDeviceGetLastBBXFlushTime(nvmlDevice_t device, unsigned long lo
 
 nvmlReturn_t nvmlDeviceGetC2cModeInfoV(nvmlDevice_t device, nvmlC2cModeInfo_v1_t *c2cModeInfo)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!c2cModeInfo)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !c2cModeInfo);
 	c2cModeInfo->isC2cEnabled = 0;
 	return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t device, nvmlDeviceAddressingMode_v1_t *mode)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!mode)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	if (mode->version != nvmlDeviceAddressingMode_v1)
-		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	NVML_ENTER_VERSION(device, mode, nvmlDeviceAddressingMode_v1);
 	mode->value = 0; // neither HMM nor ATS: kernels see no pageable memory
 	return NVML_SUCCESS;
 }
@@ -122,13 +104,7 @@ nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t
 
 nvmlReturn_t nvmlDeviceGetRepairStatus(nvmlDevice_t device, nvmlRepairStatus_v1_t *repairStatus)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!repairStatus)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	if (repairStatus->version != nvmlRepairStatus_v1)
-		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	NVML_ENTER_VERSION(device, repairStatus, nvmlRepairStatus_v1);
 	repairStatus->bChannelRepairPending = repairStatus->bTpcRepairPending = 0;
 	return NVML_SUCCESS;
 }
@@ -138,11 +114,7 @@ nvmlReturn_t nvmlDeviceGetRepairStatus(nvmlDevice_t device, nvmlRepairStatus_v1_
 nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, nvmlClockType_t clockType, nvmlClockId_t clockId,
 				unsigned *clockMHz)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if ((unsigned)clockId >= NVML_CLOCK_ID_COUNT)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, (unsigned)clockId >= NVML_CLOCK_ID_COUNT);
 	return nvmlDeviceGetClockInfo(device, clockType, clockMHz);
 }
 
@@ -154,11 +126,8 @@ nvmlReturn_t nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t device, nvmlClockTy
 nvmlReturn_t nvmlDeviceGetMinMaxClockOfPState(nvmlDevice_t device, nvmlClockType_t type, nvmlPstates_t pstate,
 					      unsigned *minClockMHz, unsigned *maxClockMHz)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!minClockMHz || !maxClockMHz || (unsigned)type >= NVML_CLOCK_COUNT || pstate >= NVML_MAX_GPU_PERF_PSTATES)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !minClockMHz || !maxClockMHz || (unsigned)type >= NVML_CLOCK_COUNT ||
+				   pstate >= NVML_MAX_GPU_PERF_PSTATES);
 	if (pstate != 0)
 		return NVML_ERROR_NOT_SUPPORTED; // there is but one
 	*minClockMHz = type == NVML_CLOCK_MEM ? MHZ_MEMORY : MHZ_LEAST;
@@ -168,13 +137,7 @@ nvmlReturn_t nvmlDeviceGetMinMaxClockOfPState(nvmlDevice_t device, nvmlClockType
 
 nvmlReturn_t nvmlDeviceGetClockOffsets(nvmlDevice_t device, nvmlClockOffset_v1_t *info)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!info)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	if (info->version != nvmlClockOffset_v1)
-		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	NVML_ENTER_VERSION(device, info, nvmlClockOffset_v1);
 	if ((unsigned)info->type >= NVML_CLOCK_COUNT || info->pstate >= NVML_MAX_GPU_PERF_PSTATES)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (info->pstate != 0)
@@ -195,11 +158,7 @@ NVML_NUMBER(nvmlDeviceGetPerformanceState, nvmlPstates_t, pState, 0)
 
 nvmlReturn_t nvmlDeviceGetSupportedPerformanceStates(nvmlDevice_t device, nvmlPstates_t *pstates, unsigned size)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!pstates)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !pstates);
 	if (size < sizeof *pstates)
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	for (unsigned i = 0; i < size / sizeof *pstates; i++)
@@ -236,13 +195,7 @@ nvmlReturn_t nvmlDeviceGetFanSpeed_v2(nvmlDevice_t device, unsigned fan, unsigne
 
 nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_v1_t *temperature)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!temperature)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	if (temperature->version != nvmlTemperature_v1)
-		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	NVML_ENTER_VERSION(device, temperature, nvmlTemperature_v1);
 	if (temperature->sensorType != NVML_TEMPERATURE_GPU)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	temperature->temperature = CELSIUS;
@@ -256,11 +209,7 @@ nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, nvmlTemperat
 					      [NVML_TEMPERATURE_THRESHOLD_SLOWDOWN] = CELSIUS_MOST + 2,
 					      [NVML_TEMPERATURE_THRESHOLD_MEM_MAX] = 95,
 					      [NVML_TEMPERATURE_THRESHOLD_GPU_MAX] = CELSIUS_MOST};
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!temp || (unsigned)thresholdType >= NVML_TEMPERATURE_THRESHOLD_COUNT)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !temp || (unsigned)thresholdType >= NVML_TEMPERATURE_THRESHOLD_COUNT);
 	if (thresholdType > NVML_TEMPERATURE_THRESHOLD_GPU_MAX)
 		return NVML_ERROR_NOT_SUPPORTED;
 	*temp = thresholds[thresholdType];
@@ -269,13 +218,7 @@ nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, nvmlTemperat
 
 nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t device, nvmlMarginTemperature_v1_t *marginTempInfo)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!marginTempInfo)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	if (marginTempInfo->version != nvmlMarginTemperature_v1)
-		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	NVML_ENTER_VERSION(device, marginTempInfo, nvmlMarginTemperature_v1);
 	marginTempInfo->marginTemperature = CELSIUS_MOST - CELSIUS;
 	return NVML_SUCCESS;
 }
@@ -284,11 +227,7 @@ nvmlReturn_t nvmlDeviceGetThermalSettings(nvmlDevice_t device, unsigned sensorIn
 					  nvmlGpuThermalSettings_t *pThermalSettings)
 {
 	enum { GPU = 1 }; // controller and target
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!pThermalSettings)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !pThermalSettings);
 	(void)sensorIndex; // there is one
 	*pThermalSettings = (nvmlGpuThermalSettings_t){
 		.count = 1, .sensor[0] = {.controller = GPU, .currentTemp = CELSIUS, .target = GPU}};
@@ -306,24 +245,14 @@ NVML_NUMBER(nvmlDeviceGetPcieReplayCounter, unsigned, value, 0)
 
 nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter, unsigned *value)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!value || (unsigned)counter >= NVML_PCIE_UTIL_COUNT)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !value || (unsigned)counter >= NVML_PCIE_UTIL_COUNT);
 	*value = 0;
 	return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_v1_t *pci)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!pci)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	if (pci->version != nvmlPciInfoExt_v1)
-		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	NVML_ENTER_VERSION(device, pci, nvmlPciInfoExt_v1);
 	*pci = (nvmlPciInfoExt_v1_t){.version = pci->version, .bus = (unsigned)device->index + 1, .pciDeviceId = NVIDIA,
 				     .baseClass = 3, .subClass = 2};
 	snprintf(pci->busId, sizeof pci->busId, "%s", device->pci);

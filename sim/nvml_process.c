@@ -39,11 +39,7 @@ static void put_v2(void *infos, size_t at, const struct region_use *use)
 
 static nvmlReturn_t nobody(nvmlDevice_t device, unsigned *count)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!count)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !count);
 	*count = 0;
 	return NVML_SUCCESS;
 }

@@ -21,22 +21,14 @@ static nvmlReturn_t fill_set(unsigned long *set, unsigned size, long count)
 nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned nodeSetSize, unsigned long *nodeSet,
 					 nvmlAffinityScope_t scope)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!nodeSet || nodeSetSize == 0 || (unsigned)scope > NVML_AFFINITY_SCOPE_SOCKET)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !nodeSet || nodeSetSize == 0 || (unsigned)scope > NVML_AFFINITY_SCOPE_SOCKET);
 	return fill_set(nodeSet, nodeSetSize, 1);
 }
 
 nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned cpuSetSize, unsigned long *cpuSet,
 						 nvmlAffinityScope_t scope)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!cpuSet || cpuSetSize == 0 || (unsigned)scope > NVML_AFFINITY_SCOPE_SOCKET)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !cpuSet || cpuSetSize == 0 || (unsigned)scope > NVML_AFFINITY_SCOPE_SOCKET);
 	return fill_set(cpuSet, cpuSetSize, sysconf(_SC_NPROCESSORS_CONF));
 }
 
@@ -90,11 +82,7 @@ nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned cpuNumber, unsigned *count, nv
 nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level, unsigned *count,
 					      nvmlDevice_t *deviceArray)
 {
-	struct nvml_state *now;
-
-	NVML_TRY(nvml_device(device, &now));
-	if (!count || level > NVML_TOPOLOGY_SYSTEM || level % 10)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	NVML_ENTER(device, !count || level > NVML_TOPOLOGY_SYSTEM || level % 10);
 	return list(now, device, level == NVML_TOPOLOGY_NODE, count, deviceArray);
 }
 

@@ -20,6 +20,23 @@ void bench_give_up(const char *call, const char *why)
 	exit(1);
 }
 
+void bench_begin(struct vg_context **ret_context, struct vg_stream **ret_stream)
+{
+	struct vg_device *device;
+
+	LIBRARY(vg_device_get(0, &device));
+	LIBRARY(vg_context_primary(device, ret_context));
+	LIBRARY(vg_context_set_current(*ret_context, NULL));
+	LIBRARY(vg_stream_create(*ret_context, NULL, ret_stream));
+}
+
+void bench_end(struct vg_context *context, struct vg_stream *stream)
+{
+	LIBRARY(vg_context_restore(NULL));
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+}
+
 // ns a call.
 static double turn(const struct bench_case *one, void (*side)(unsigned calls))
 {

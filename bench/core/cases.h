@@ -27,6 +27,10 @@ extern const struct bench_family bench_context, bench_device, bench_event, bench
 
 __attribute__((noreturn)) void bench_give_up(const char *call, const char *why);
 
+// What most families need: the first device's primary context, current, and a stream of it.
+void bench_begin(struct vg_context **ret_context, struct vg_stream **ret_stream);
+void bench_end(struct vg_context *context, struct vg_stream *stream);
+
 #define LIBRARY(call)                                                                                                  \
 	do {                                                                                                           \
 		if (__builtin_expect((call) != VG_OK, 0))                                                              \

@@ -10,12 +10,7 @@ static int done;
 
 static void open_family(void)
 {
-	struct vg_device *device;
-
-	LIBRARY(vg_device_get(0, &device));
-	LIBRARY(vg_context_primary(device, &context));
-	LIBRARY(vg_context_set_current(context, NULL));
-	LIBRARY(vg_stream_create(context, NULL, &stream));
+	bench_begin(&context, &stream);
 	LIBRARY(vg_stream_record(stream, NULL, &event));
 	LIBRARY(vg_event_sync(event));
 	context_handle = vg_context_handle(context);
@@ -25,10 +20,8 @@ static void open_family(void)
 
 static void close_family(void)
 {
-	LIBRARY(vg_context_restore(NULL));
 	vg_event_destroy(event);
-	vg_stream_destroy(stream);
-	vg_context_destroy(context);
+	bench_end(context, stream);
 }
 
 static void settle(void)

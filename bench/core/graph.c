@@ -17,12 +17,7 @@ static CUcontext context_handle;
 
 static void open_family(void)
 {
-	struct vg_device *device;
-
-	LIBRARY(vg_device_get(0, &device));
-	LIBRARY(vg_context_primary(device, &context));
-	LIBRARY(vg_context_set_current(context, NULL));
-	LIBRARY(vg_stream_create(context, NULL, &stream));
+	bench_begin(&context, &stream);
 	LIBRARY(vg_synchronous_resource_create(context, &resource));
 	LIBRARY(vg_buffer_create(resource, 64, NULL, &buffer));
 	set.destination = raw_set.dst = vg_buffer_address(buffer);
@@ -41,9 +36,7 @@ static void close_family(void)
 	vg_graph_definition_destroy(definition);
 	vg_buffer_destroy(buffer);
 	vg_memory_resource_destroy(resource);
-	LIBRARY(vg_context_restore(NULL));
-	vg_stream_destroy(stream);
-	vg_context_destroy(context);
+	bench_end(context, stream);
 }
 
 static void settle(void)

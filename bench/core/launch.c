@@ -44,16 +44,11 @@ static void load_kernels(void)
 
 static void open_family(void)
 {
-	struct vg_device *device;
-
 	for (int i = 0; i < MOST; i++) {
 		arguments[i] = VG_ARGUMENT(data[i]);
 		values[i] = &data[i];
 	}
-	LIBRARY(vg_device_get(0, &device));
-	LIBRARY(vg_context_primary(device, &context));
-	LIBRARY(vg_context_set_current(context, NULL));
-	LIBRARY(vg_stream_create(context, NULL, &stream));
+	bench_begin(&context, &stream);
 	stream_handle = vg_stream_handle(stream);
 	load_kernels();
 }
@@ -66,9 +61,7 @@ static void close_family(void)
 		vg_kernel_destroy(kernels[k]);
 	}
 	vg_object_code_destroy(code);
-	LIBRARY(vg_context_restore(NULL));
-	vg_stream_destroy(stream);
-	vg_context_destroy(context);
+	bench_end(context, stream);
 }
 
 static void settle(void)

@@ -17,13 +17,8 @@ static char host[SIZE];
 
 static void open_family(void)
 {
-	struct vg_device *device;
-
-	LIBRARY(vg_device_get(0, &device));
-	LIBRARY(vg_context_primary(device, &context));
-	LIBRARY(vg_context_set_current(context, NULL));
-	LIBRARY(vg_stream_create(context, NULL, &stream));
-	LIBRARY(vg_device_pool_current(device, &pool));
+	bench_begin(&context, &stream);
+	LIBRARY(vg_device_pool_current(vg_context_device(context), &pool));
 	LIBRARY(vg_statistics_resource_create(pool, &counted));
 	LIBRARY(vg_synchronous_resource_create(context, &plain));
 	LIBRARY(vg_buffer_create(pool, SIZE, stream, &buffer));
@@ -43,9 +38,7 @@ static void close_family(void)
 	vg_memory_resource_destroy(plain);
 	vg_memory_resource_destroy(counted);
 	vg_memory_resource_destroy(pool);
-	LIBRARY(vg_context_restore(NULL));
-	vg_stream_destroy(stream);
-	vg_context_destroy(context);
+	bench_end(context, stream);
 }
 
 static void settle(void)

@@ -7,20 +7,13 @@ static int done;
 
 static void open_family(void)
 {
-	struct vg_device *device;
-
-	LIBRARY(vg_device_get(0, &device));
-	LIBRARY(vg_context_primary(device, &context));
-	LIBRARY(vg_context_set_current(context, NULL));
-	LIBRARY(vg_stream_create(context, NULL, &stream));
+	bench_begin(&context, &stream);
 	handle = vg_stream_handle(stream);
 }
 
 static void close_family(void)
 {
-	LIBRARY(vg_context_restore(NULL));
-	vg_stream_destroy(stream);
-	vg_context_destroy(context);
+	bench_end(context, stream);
 }
 
 SIDES(

@@ -75,26 +75,7 @@ static enum vg_status query(struct vg_device *device, struct vg_context *context
 	return VG_OK;
 }
 
-enum vg_status vg_device_sm_resource(struct vg_device *device, struct vg_sm_resource **ret_resource)
-{
-	CORE_NEEDED(device);
-	CORE_NEEDED(ret_resource);
-	return query(device, NULL, __func__, ret_resource);
-}
-
-enum vg_status vg_context_sm_resource(struct vg_context *context, struct vg_sm_resource **ret_resource)
-{
-	CORE_USABLE(context, "context");
-	CORE_NEEDED(ret_resource);
-	return query(context->device, context, __func__, ret_resource);
-}
-
-enum vg_status vg_stream_sm_resource(struct vg_stream *stream, struct vg_sm_resource **ret_resource)
-{
-	CORE_USABLE(stream, "stream");
-	CORE_NEEDED(ret_resource);
-	return query(stream->context->device, stream->context, __func__, ret_resource);
-}
+CORE_RESOURCE_GETTERS(sm)
 
 void vg_sm_resource_destroy(struct vg_sm_resource *resource)
 {

@@ -22,6 +22,34 @@ static struct vg_buffer *kept(const struct vg_graph_node *node, int which)
 	return node->keep ? (struct vg_buffer *)node->keep->objects[which] : NULL;
 }
 
+// The three ways that a node of either kind comes to be what it is, given describe_KIND(): made, changed, changed in an
+// executable.
+#define COPY_NODE(kind, KIND)                                                                                          \
+	enum vg_status vg_graph_add_##kind(struct vg_graph_definition *definition,                                     \
+					   struct vg_graph_node *const *after, size_t count,                           \
+					   const struct vg_graph_##kind *kind, struct vg_graph_node **ret_node)        \
+	{                                                                                                              \
+		struct core_graph_spec spec;                                                                           \
+		enum vg_status status = describe_##kind(definition, kind, __func__, &spec);                            \
+		return status ? status : core_graph_add(definition, after, count, &spec, __func__, ret_node);          \
+	}                                                                                                              \
+	enum vg_status vg_graph_node_set_##kind(struct vg_graph_node *node, const struct vg_graph_##kind *kind)        \
+	{                                                                                                              \
+		struct core_graph_spec spec;                                                                           \
+		CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_##KIND);                                                         \
+		enum vg_status status = describe_##kind(node->definition, kind, __func__, &spec);                      \
+		return status ? status : core_graph_node_set(node, &spec, __func__);                                   \
+	}                                                                                                              \
+	enum vg_status vg_graph_set_##kind(struct vg_graph *graph, struct vg_graph_node *node,                         \
+					   const struct vg_graph_##kind *kind)                                         \
+	{                                                                                                              \
+		struct core_graph_spec spec;                                                                           \
+		CORE_USABLE(graph, "graph");                                                                           \
+		CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_##KIND);                                                         \
+		enum vg_status status = describe_##kind(node->definition, kind, __func__, &spec);                      \
+		return status ? status : core_graph_exec_set(graph, node, &spec, __func__);                            \
+	}
+
 // ---- memset -------------------------------------------------------------------------------
 
 static enum vg_status check_memset(struct vg_graph_memset *m, const char *function)
@@ -67,34 +95,7 @@ static enum vg_status describe_memset(const struct vg_graph_definition *definiti
 	return keep_buffers(ret_spec, m.destination_buffer, NULL, function);
 }
 
-enum vg_status vg_graph_add_memset(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
-				   size_t count, const struct vg_graph_memset *memset, struct vg_graph_node **ret_node)
-{
-	struct core_graph_spec spec;
-	enum vg_status status = describe_memset(definition, memset, __func__, &spec);
-
-	return status ? status : core_graph_add(definition, after, count, &spec, __func__, ret_node);
-}
-
-enum vg_status vg_graph_node_set_memset(struct vg_graph_node *node, const struct vg_graph_memset *memset)
-{
-	struct core_graph_spec spec;
-
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEMSET);
-	enum vg_status status = describe_memset(node->definition, memset, __func__, &spec);
-	return status ? status : core_graph_node_set(node, &spec, __func__);
-}
-
-enum vg_status vg_graph_set_memset(struct vg_graph *graph, struct vg_graph_node *node,
-				   const struct vg_graph_memset *memset)
-{
-	struct core_graph_spec spec;
-
-	CORE_USABLE(graph, "graph");
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEMSET);
-	enum vg_status status = describe_memset(node->definition, memset, __func__, &spec);
-	return status ? status : core_graph_exec_set(graph, node, &spec, __func__);
-}
+COPY_NODE(memset, MEMSET)
 
 enum vg_status vg_graph_node_get_memset(const struct vg_graph_node *node, struct vg_graph_memset *ret_memset)
 {
@@ -163,34 +164,7 @@ static enum vg_status describe_memcpy(const struct vg_graph_definition *definiti
 	return keep_buffers(ret_spec, m.destination_buffer, m.source_buffer, function);
 }
 
-enum vg_status vg_graph_add_memcpy(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
-				   size_t count, const struct vg_graph_memcpy *memcpy, struct vg_graph_node **ret_node)
-{
-	struct core_graph_spec spec;
-	enum vg_status status = describe_memcpy(definition, memcpy, __func__, &spec);
-
-	return status ? status : core_graph_add(definition, after, count, &spec, __func__, ret_node);
-}
-
-enum vg_status vg_graph_node_set_memcpy(struct vg_graph_node *node, const struct vg_graph_memcpy *memcpy)
-{
-	struct core_graph_spec spec;
-
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEMCPY);
-	enum vg_status status = describe_memcpy(node->definition, memcpy, __func__, &spec);
-	return status ? status : core_graph_node_set(node, &spec, __func__);
-}
-
-enum vg_status vg_graph_set_memcpy(struct vg_graph *graph, struct vg_graph_node *node,
-				   const struct vg_graph_memcpy *memcpy)
-{
-	struct core_graph_spec spec;
-
-	CORE_USABLE(graph, "graph");
-	CORE_NODE_OF(node, CU_GRAPH_NODE_TYPE_MEMCPY);
-	enum vg_status status = describe_memcpy(node->definition, memcpy, __func__, &spec);
-	return status ? status : core_graph_exec_set(graph, node, &spec, __func__);
-}
+COPY_NODE(memcpy, MEMCPY)
 
 enum vg_status vg_graph_node_get_memcpy(const struct vg_graph_node *node, struct vg_graph_memcpy *ret_memcpy)
 {

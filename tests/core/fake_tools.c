@@ -49,44 +49,70 @@ static int result_of(const char *entry)
 	int result_ = result_of(__func__);                                                                             \
 	if (result_)                                                                                                   \
 	return result_
-#define GIVES(text, size)                                                                                              \
-	ENTER;                                                                                                         \
-	*size = sizeof text;                                                                                           \
-	return 0
-#define FILLS(text, buffer)                                                                                            \
-	ENTER;                                                                                                         \
-	memcpy(buffer, text, sizeof text);                                                                             \
-	return 0
+// An entry that does nothing but succeed, or fail where it is told.
+#define SUCCEEDS(result, name, ...)                                                                                    \
+	PUBLIC result name(__VA_ARGS__);                                                                               \
+	result name(__VA_ARGS__)                                                                                       \
+	{                                                                                                              \
+		ENTER;                                                                                                 \
+		return 0;                                                                                              \
+	}
+// NAMESize() and NAME() of a text.
+#define SIZE_OF(result, name, handle, text)                                                                            \
+	PUBLIC result name##Size(handle native, size_t *size);                                                         \
+	result name##Size(handle native, size_t *size)                                                                 \
+	{                                                                                                              \
+		ENTER;                                                                                                 \
+		*size = sizeof text;                                                                                   \
+		return 0;                                                                                              \
+	}
+#define TEXT_OF(result, name, handle, type, text)                                                                      \
+	SIZE_OF(result, name, handle, text)                                                                            \
+	PUBLIC result name(handle native, type *buffer);                                                               \
+	result name(handle native, type *buffer)                                                                       \
+	{                                                                                                              \
+		ENTER;                                                                                                 \
+		memcpy(buffer, text, sizeof text);                                                                     \
+		return 0;                                                                                              \
+	}
+// What is made and unmade, and counted meanwhile.
+#define CREATES(result, name, handle, bytes, ...)                                                                      \
+	PUBLIC result name(handle *native, ##__VA_ARGS__);                                                             \
+	result name(handle *native, ##__VA_ARGS__)                                                                     \
+	{                                                                                                              \
+		ENTER;                                                                                                 \
+		*native = calloc(1, bytes);                                                                            \
+		alive++;                                                                                               \
+		return 0;                                                                                              \
+	}
+#define DESTROYS(result, name, handle)                                                                                 \
+	PUBLIC result name(handle *native);                                                                            \
+	result name(handle *native)                                                                                    \
+	{                                                                                                              \
+		free(*native);                                                                                         \
+		*native = NULL;                                                                                        \
+		alive--;                                                                                               \
+		return 0;                                                                                              \
+	}
+#define VERSION(result, name, type, major_, minor_)                                                                    \
+	PUBLIC result name(type *major, type *minor);                                                                  \
+	result name(type *major, type *minor)                                                                          \
+	{                                                                                                              \
+		ENTER;                                                                                                 \
+		*major = major_;                                                                                       \
+		*minor = minor_;                                                                                       \
+		return 0;                                                                                              \
+	}
 
 PUBLIC const char *nvrtcGetErrorString(nvrtcResult result)
 {
 	return result == NVRTC_ERROR_INTERNAL_ERROR ? "NVRTC_ERROR_INTERNAL_ERROR" : "another error";
 }
 
-PUBLIC nvrtcResult nvrtcVersion(int *major, int *minor)
-{
-	ENTER;
-	*major = 99;
-	*minor = 1;
-	return NVRTC_SUCCESS;
-}
-
-PUBLIC nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *source, const char *name, int count,
-				      const char *const *headers, const char *const *names)
-{
-	ENTER;
-	*program = calloc(1, sizeof **program);
-	alive++;
-	return NVRTC_SUCCESS;
-}
-
-PUBLIC nvrtcResult nvrtcDestroyProgram(nvrtcProgram *program)
-{
-	free(*program);
-	*program = NULL;
-	alive--;
-	return NVRTC_SUCCESS;
-}
+VERSION(nvrtcResult, nvrtcVersion, int, 99, 1)
+CREATES(nvrtcResult, nvrtcCreateProgram, nvrtcProgram, sizeof(struct _nvrtcProgram), const char *source,
+	const char *name, int count, const char *const *headers, const char *const *names)
+DESTROYS(nvrtcResult, nvrtcDestroyProgram, nvrtcProgram)
 
 PUBLIC nvrtcResult nvrtcAddNameExpression(nvrtcProgram program, const char *expression)
 {
@@ -102,51 +128,11 @@ PUBLIC nvrtcResult nvrtcGetLoweredName(nvrtcProgram program, const char *express
 	return NVRTC_SUCCESS;
 }
 
-PUBLIC nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char *const *options)
-{
-	ENTER;
-	return NVRTC_SUCCESS;
-}
-
-PUBLIC nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram program, size_t *size)
-{
-	GIVES("the compiler's log", size);
-}
-
-PUBLIC nvrtcResult nvrtcGetProgramLog(nvrtcProgram program, char *log)
-{
-	FILLS("the compiler's log", log);
-}
-
-PUBLIC nvrtcResult nvrtcGetPTXSize(nvrtcProgram program, size_t *size)
-{
-	GIVES("ptx", size);
-}
-
-PUBLIC nvrtcResult nvrtcGetPTX(nvrtcProgram program, char *code)
-{
-	FILLS("ptx", code);
-}
-
-PUBLIC nvrtcResult nvrtcGetCUBINSize(nvrtcProgram program, size_t *size)
-{
-	GIVES("cubin", size);
-}
-
-PUBLIC nvrtcResult nvrtcGetCUBIN(nvrtcProgram program, char *code)
-{
-	FILLS("cubin", code);
-}
-
-PUBLIC nvrtcResult nvrtcGetLTOIRSize(nvrtcProgram program, size_t *size)
-{
-	GIVES("ltoir", size);
-}
-
-PUBLIC nvrtcResult nvrtcGetLTOIR(nvrtcProgram program, char *code)
-{
-	FILLS("ltoir", code);
-}
+SUCCEEDS(nvrtcResult, nvrtcCompileProgram, nvrtcProgram program, int count, const char *const *options)
+TEXT_OF(nvrtcResult, nvrtcGetProgramLog, nvrtcProgram, char, "the compiler's log")
+TEXT_OF(nvrtcResult, nvrtcGetPTX, nvrtcProgram, char, "ptx")
+TEXT_OF(nvrtcResult, nvrtcGetCUBIN, nvrtcProgram, char, "cubin")
+TEXT_OF(nvrtcResult, nvrtcGetLTOIR, nvrtcProgram, char, "ltoir")
 
 PUBLIC nvrtcResult nvrtcGetPCHCreateStatus(nvrtcProgram program)
 {
@@ -179,35 +165,10 @@ PUBLIC const char *nvvmGetErrorString(nvvmResult result)
 	return result == NVVM_ERROR_COMPILATION ? "NVVM_ERROR_COMPILATION" : "another error";
 }
 
-PUBLIC nvvmResult nvvmVersion(int *major, int *minor)
-{
-	ENTER;
-	*major = 2;
-	*minor = 0;
-	return NVVM_SUCCESS;
-}
-
-PUBLIC nvvmResult nvvmCreateProgram(nvvmProgram *program)
-{
-	ENTER;
-	*program = malloc(1);
-	alive++;
-	return NVVM_SUCCESS;
-}
-
-PUBLIC nvvmResult nvvmDestroyProgram(nvvmProgram *program)
-{
-	free(*program);
-	*program = NULL;
-	alive--;
-	return NVVM_SUCCESS;
-}
-
-PUBLIC nvvmResult nvvmAddModuleToProgram(nvvmProgram program, const char *data, size_t size, const char *name)
-{
-	ENTER;
-	return NVVM_SUCCESS;
-}
+VERSION(nvvmResult, nvvmVersion, int, 2, 0)
+CREATES(nvvmResult, nvvmCreateProgram, nvvmProgram, 1)
+DESTROYS(nvvmResult, nvvmDestroyProgram, nvvmProgram)
+SUCCEEDS(nvvmResult, nvvmAddModuleToProgram, nvvmProgram program, const char *data, size_t size, const char *name)
 
 PUBLIC nvvmResult nvvmLazyAddModuleToProgram(nvvmProgram program, const char *data, size_t size, const char *name)
 {
@@ -215,124 +176,28 @@ PUBLIC nvvmResult nvvmLazyAddModuleToProgram(nvvmProgram program, const char *da
 	return strcmp(name, "libdevice") == 0 ? NVVM_SUCCESS : NVVM_ERROR_INVALID_INPUT;
 }
 
-PUBLIC nvvmResult nvvmVerifyProgram(nvvmProgram program, int count, const char **options)
-{
-	ENTER;
-	return NVVM_SUCCESS;
-}
+SUCCEEDS(nvvmResult, nvvmVerifyProgram, nvvmProgram program, int count, const char **options)
+SUCCEEDS(nvvmResult, nvvmCompileProgram, nvvmProgram program, int count, const char **options)
+TEXT_OF(nvvmResult, nvvmGetCompiledResult, nvvmProgram, char, "ptx")
+TEXT_OF(nvvmResult, nvvmGetProgramLog, nvvmProgram, char, "the compiler's log")
 
-PUBLIC nvvmResult nvvmCompileProgram(nvvmProgram program, int count, const char **options)
-{
-	ENTER;
-	return NVVM_SUCCESS;
-}
-
-PUBLIC nvvmResult nvvmGetCompiledResultSize(nvvmProgram program, size_t *size)
-{
-	GIVES("ptx", size);
-}
-
-PUBLIC nvvmResult nvvmGetCompiledResult(nvvmProgram program, char *code)
-{
-	FILLS("ptx", code);
-}
-
-PUBLIC nvvmResult nvvmGetProgramLogSize(nvvmProgram program, size_t *size)
-{
-	GIVES("the compiler's log", size);
-}
-
-PUBLIC nvvmResult nvvmGetProgramLog(nvvmProgram program, char *log)
-{
-	FILLS("the compiler's log", log);
-}
-
-#define DECLARED(name, ...)                                                                                            \
-	PUBLIC nvJitLinkResult name(__VA_ARGS__);                                                                      \
-	nvJitLinkResult name(__VA_ARGS__)
-
-DECLARED(nvJitLinkVersion, unsigned *major, unsigned *minor)
-{
-	ENTER;
-	*major = 99;
-	*minor = 1;
-	return 0;
-}
-
-DECLARED(nvJitLinkCreate, nvJitLinkHandle *handle, unsigned count, const char **options)
-{
-	ENTER;
-	*handle = malloc(1);
-	alive++;
-	return 0;
-}
-
-DECLARED(nvJitLinkDestroy, nvJitLinkHandle *handle)
-{
-	free(*handle);
-	*handle = NULL;
-	alive--;
-	return 0;
-}
-
-DECLARED(nvJitLinkAddData, nvJitLinkHandle handle, nvJitLinkInputType type, const void *data, size_t size,
-	 const char *name)
-{
-	ENTER;
-	return 0;
-}
-
-DECLARED(nvJitLinkAddFile, nvJitLinkHandle handle, nvJitLinkInputType type, const char *path)
-{
-	ENTER;
-	return 0;
-}
-
-DECLARED(nvJitLinkComplete, nvJitLinkHandle handle)
-{
-	ENTER;
-	return 0;
-}
-
-DECLARED(nvJitLinkGetLinkedCubinSize, nvJitLinkHandle handle, size_t *size)
-{
-	GIVES("cubin", size);
-}
-
-DECLARED(nvJitLinkGetLinkedCubin, nvJitLinkHandle handle, void *code)
-{
-	FILLS("cubin", code);
-}
-
-DECLARED(nvJitLinkGetLinkedPtxSize, nvJitLinkHandle handle, size_t *size)
-{
-	GIVES("ptx", size);
-}
-
-DECLARED(nvJitLinkGetLinkedPtx, nvJitLinkHandle handle, char *code)
-{
-	FILLS("ptx", code);
-}
+VERSION(nvJitLinkResult, nvJitLinkVersion, unsigned, 99, 1)
+CREATES(nvJitLinkResult, nvJitLinkCreate, nvJitLinkHandle, 1, unsigned count, const char **options)
+DESTROYS(nvJitLinkResult, nvJitLinkDestroy, nvJitLinkHandle)
+SUCCEEDS(nvJitLinkResult, nvJitLinkAddData, nvJitLinkHandle handle, nvJitLinkInputType type, const void *data,
+	 size_t size, const char *name)
+SUCCEEDS(nvJitLinkResult, nvJitLinkAddFile, nvJitLinkHandle handle, nvJitLinkInputType type, const char *path)
+SUCCEEDS(nvJitLinkResult, nvJitLinkComplete, nvJitLinkHandle handle)
+TEXT_OF(nvJitLinkResult, nvJitLinkGetLinkedCubin, nvJitLinkHandle, void, "cubin")
+TEXT_OF(nvJitLinkResult, nvJitLinkGetLinkedPtx, nvJitLinkHandle, char, "ptx")
+TEXT_OF(nvJitLinkResult, nvJitLinkGetInfoLog, nvJitLinkHandle, char, "the linker's words")
 
 // "ERROR" in it, although all succeeded, where the tests ask for that.
-DECLARED(nvJitLinkGetErrorLogSize, nvJitLinkHandle handle, size_t *size)
-{
-	GIVES("ERROR of the linker", size);
-}
-
-DECLARED(nvJitLinkGetErrorLog, nvJitLinkHandle handle, char *log)
+SIZE_OF(nvJitLinkResult, nvJitLinkGetErrorLog, nvJitLinkHandle, "ERROR of the linker")
+PUBLIC nvJitLinkResult nvJitLinkGetErrorLog(nvJitLinkHandle handle, char *log);
+nvJitLinkResult nvJitLinkGetErrorLog(nvJitLinkHandle handle, char *log)
 {
 	ENTER;
 	strcpy(log, getenv("FAKE_QUIET") ? "" : "ERROR of the linker");
 	return 0;
-}
-
-DECLARED(nvJitLinkGetInfoLogSize, nvJitLinkHandle handle, size_t *size)
-{
-	GIVES("the linker's words", size);
-}
-
-DECLARED(nvJitLinkGetInfoLog, nvJitLinkHandle handle, char *log)
-{
-	FILLS("the linker's words", log);
 }

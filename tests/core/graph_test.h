@@ -50,6 +50,26 @@ static inline struct vg_graph *bench_run(struct bench *bench)
 	return graph;
 }
 
+static inline struct vg_graph_builder *builder_begun(struct bench *bench)
+{
+	struct vg_graph_builder *builder;
+
+	OK(vg_graph_builder_create(bench->context, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
+	return builder;
+}
+
+// Of a builder that has ended: completes, launches once, waits.
+static inline struct vg_graph *builder_run(struct bench *bench, struct vg_graph_builder *builder)
+{
+	struct vg_graph *graph;
+
+	OK(vg_graph_builder_complete(builder, NULL, &graph));
+	OK(vg_graph_launch(graph, bench->stream));
+	OK(vg_stream_sync(bench->stream));
+	return graph;
+}
+
 // Frees memory that a graph allocated and left.
 static inline void bench_free(struct bench *bench, vg_address address)
 {

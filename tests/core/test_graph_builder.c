@@ -9,15 +9,6 @@ static void count(void *data)
 	++**(int **)data;
 }
 
-static struct vg_graph_builder *begun(struct bench *bench)
-{
-	struct vg_graph_builder *builder;
-
-	OK(vg_graph_builder_create(bench->context, &builder));
-	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
-	return builder;
-}
-
 static void launch_one(struct vg_graph_builder *builder, struct vg_kernel *kernel, vg_address word)
 {
 	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT(word))));
@@ -40,20 +31,16 @@ static int word_at(struct bench *bench, vg_address address)
 // Ends, completes, launches once; the builder goes.
 static struct vg_graph *finish(struct bench *bench, struct vg_graph_builder *builder)
 {
-	struct vg_graph *graph;
-
 	OK(vg_graph_builder_end(builder));
-	OK(vg_graph_builder_complete(builder, NULL, &graph));
+	struct vg_graph *graph = builder_run(bench, builder);
 	vg_graph_builder_destroy(builder);
-	OK(vg_graph_launch(graph, bench->stream));
-	OK(vg_stream_sync(bench->stream));
 	return graph;
 }
 
 TEST(a_captured_callback_runs_at_each_launch)
 {
 	struct bench bench = bench_open();
-	struct vg_graph_builder *builder = begun(&bench);
+	struct vg_graph_builder *builder = builder_begun(&bench);
 	int ran = 0, *where = &ran, building = -1;
 
 	OK(vg_graph_builder_is_building(builder, &building));
@@ -126,7 +113,7 @@ TEST(captured_kernels_are_kept_by_the_graph)
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, sizeof(int));
 	struct vg_kernel *kernel = kernel_of(&bench, "add_one");
-	struct vg_graph_builder *builder = begun(&bench);
+	struct vg_graph_builder *builder = builder_begun(&bench);
 
 	for (int i = 0; i < 3; i++)
 		launch_one(builder, kernel, word);
@@ -148,7 +135,7 @@ TEST(split_and_joined_work_keeps_its_order)
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, 3 * sizeof(int));
 	struct vg_kernel *affine = kernel_of(&bench, "affine"), *combine = kernel_of(&bench, "combine");
-	struct vg_graph_builder *builder = begun(&bench), *both[2], *root;
+	struct vg_graph_builder *builder = builder_begun(&bench), *both[2], *root;
 
 	launch_affine(builder, affine, word, 1, 3); // 3
 	OK(vg_graph_builder_split(builder, 2, both));
@@ -174,12 +161,9 @@ TEST(split_and_joined_work_keeps_its_order)
 	OK(vg_graph_builder_definition(builder, &definition));
 	OK(vg_graph_definition_edges(definition, edges, 4, &found));
 	CHECK_INT(found, 4); // one to each side, and back
-	struct vg_graph *graph;
-	OK(vg_graph_builder_complete(builder, NULL, &graph));
+	struct vg_graph *graph = builder_run(&bench, builder);
 	vg_graph_builder_destroy(builder);
 	vg_graph_definition_destroy(definition);
-	OK(vg_graph_launch(graph, bench.stream));
-	OK(vg_stream_sync(bench.stream));
 	CHECK_INT(word_at(&bench, word), 5 << 16 | 7);
 	vg_graph_destroy(graph);
 	vg_kernel_destroy(affine);
@@ -194,7 +178,7 @@ TEST(many_builders_are_joined_at_once_or_by_twos)
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, sizeof(int));
 	struct vg_kernel *kernel = kernel_of(&bench, "add_one");
-	struct vg_graph_builder *builder = begun(&bench), *all[MANY], *root;
+	struct vg_graph_builder *builder = builder_begun(&bench), *all[MANY], *root;
 
 	OK(vg_graph_builder_split(builder, MANY, all));
 	for (int i = 0; i < MANY; i++)
@@ -217,7 +201,8 @@ TEST(many_builders_are_joined_at_once_or_by_twos)
 TEST(joins_that_make_no_sense_leave_all_builders_as_they_were)
 {
 	struct bench bench = bench_open();
-	struct vg_graph_builder *first = begun(&bench), *second = begun(&bench), *split[2], *root = NULL;
+	struct vg_graph_builder *first = builder_begun(&bench), *second = builder_begun(&bench), *split[2],
+				*root = NULL;
 	int building;
 
 	OK(vg_graph_builder_split(first, 2, split));
@@ -247,7 +232,7 @@ TEST(streams_that_wait_for_a_builder_take_part)
 	struct bench bench = bench_open();
 	vg_address word = words(bench.context, sizeof(int));
 	struct vg_kernel *kernel = kernel_of(&bench, "add_one");
-	struct vg_graph_builder *builder = begun(&bench);
+	struct vg_graph_builder *builder = builder_begun(&bench);
 	struct vg_stream *other, *stream = vg_graph_builder_stream(builder);
 
 	OK(vg_stream_create(bench.context, NULL, &other));
@@ -256,7 +241,7 @@ TEST(streams_that_wait_for_a_builder_take_part)
 	OK(vg_launch(other, CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT(word))));
 	REFUSED(vg_graph_builder_end(builder), VG_DRIVER, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED");
 	vg_graph_builder_destroy(builder);
-	builder = begun(&bench);
+	builder = builder_begun(&bench);
 	stream = vg_graph_builder_stream(builder);
 	OK(vg_stream_wait_stream(other, stream));
 	OK(vg_launch(other, CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT(word))));
@@ -276,7 +261,7 @@ TEST(an_embedded_graph_is_a_copy)
 {
 	struct bench bench = bench_open();
 	int ran = 0, *where = &ran;
-	struct vg_graph_builder *child = begun(&bench), *parent = begun(&bench);
+	struct vg_graph_builder *child = builder_begun(&bench), *parent = builder_begun(&bench);
 
 	OK(vg_graph_builder_callback(child, count, &where, sizeof where));
 	REFUSED(vg_graph_builder_embed(parent, child), VG_STATE, "the child graph has not finished building");
@@ -296,7 +281,7 @@ TEST(a_definition_behind_an_ended_builder_is_shared)
 {
 	struct bench bench = bench_open();
 	int ran = 0, *where = &ran;
-	struct vg_graph_builder *builder = begun(&bench);
+	struct vg_graph_builder *builder = builder_begun(&bench);
 	struct vg_graph_definition *definition, *again;
 	struct vg_graph_node *node, *next;
 	struct vg_graph *graph;
@@ -391,19 +376,19 @@ TEST(work_of_a_builder_that_was_closed_unjoined_is_missed)
 	struct vg_buffer *buffer;
 
 	OK(vg_buffer_borrow(words(bench.context, 4), 4, NULL, &buffer));
-	builder = begun(&bench);
+	builder = builder_begun(&bench);
 	OK(vg_graph_builder_split(builder, 2, split));
 	OK(vg_buffer_fill_byte(buffer, 7, vg_graph_builder_stream(split[1])));
 	vg_graph_builder_destroy(split[1]);
 	REFUSED(vg_graph_builder_end(builder), VG_DRIVER, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED");
 	vg_graph_builder_destroy(builder);
-	builder = begun(&bench);
+	builder = builder_begun(&bench);
 	OK(vg_graph_builder_split(builder, 2, split));
 	vg_graph_builder_destroy(split[1]); // it captured nothing
 	OK(vg_graph_builder_end(builder));
 	vg_graph_builder_destroy(builder);
 	// A node that the builder added itself is no work of its stream: it is a part of the graph.
-	builder = begun(&bench);
+	builder = builder_begun(&bench);
 	OK(vg_graph_builder_split(builder, 2, split));
 	OK(vg_graph_builder_callback(split[1], count, &where, sizeof where));
 	vg_graph_builder_destroy(split[1]);
@@ -485,7 +470,7 @@ TEST(a_graph_is_not_launched_into_a_capture)
 
 	OK(vg_graph_add_callback(bench.definition, NULL, 0, count, &where, sizeof where, NULL));
 	struct vg_graph *inner = bench_run(&bench);
-	struct vg_graph_builder *builder = begun(&bench);
+	struct vg_graph_builder *builder = builder_begun(&bench);
 	REFUSED(vg_graph_launch(inner, vg_graph_builder_stream(builder)), VG_STATE, "embed the graph's definition");
 	OK(vg_graph_builder_embed_definition(builder, bench.definition)); // the capture is not spoilt
 	vg_graph_destroy(inner);

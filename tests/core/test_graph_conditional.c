@@ -17,6 +17,13 @@ static void read_all(struct bench *bench, struct words *words)
 	read_words(bench->context, words->values, words->address, sizeof words->values);
 }
 
+static void launch_and_read(struct bench *bench, struct vg_graph *graph, struct words *words)
+{
+	OK(vg_graph_launch(graph, bench->stream));
+	OK(vg_stream_sync(bench->stream));
+	read_all(bench, words);
+}
+
 static void add_to(struct bench *bench, struct vg_graph_definition *body, struct vg_kernel *kernel, vg_address word)
 {
 	OK(vg_graph_add_kernel(body, NULL, 0, KERNEL(kernel, CONFIG(1, 1), VG_ARGUMENT(word)), NULL));
@@ -192,8 +199,7 @@ TEST(bodies_are_captured_by_builders_of_their_own)
 	vg_address second = w.address + 4, third = w.address + 8;
 	struct vg_graph *graph;
 
-	OK(vg_graph_builder_create(bench.context, &builder));
-	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
+	builder = builder_begun(&bench);
 	OK(vg_graph_builder_create_condition(builder, NULL, &condition));
 	launch_on(builder, set, ARGUMENTS(VG_ARGUMENT(condition), VG_ARGUMENT(one)));
 	OK(vg_graph_builder_if_else(builder, condition, &then, &otherwise));
@@ -231,9 +237,7 @@ TEST(bodies_are_captured_by_builders_of_their_own)
 	for (int i = 0; i < 3; i++) // one for each that was got
 		vg_graph_definition_destroy(i ? body : definition);
 
-	OK(vg_graph_launch(graph, bench.stream));
-	OK(vg_stream_sync(bench.stream));
-	read_all(&bench, &w);
+	launch_and_read(&bench, graph, &w);
 	CHECK(w.values[0] == 1 && w.values[1] == 0 && w.values[2] == 1);
 	vg_graph_destroy(graph);
 	vg_kernel_destroy(set);
@@ -255,8 +259,7 @@ TEST(loops_and_switches_are_captured_and_nested)
 	unsigned two = 2;
 	struct vg_graph *graph;
 
-	OK(vg_graph_builder_create(bench.context, &builder));
-	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
+	builder = builder_begun(&bench);
 	launch_on(builder, affine, ARGUMENTS(VG_ARGUMENT(w.address), VG_ARGUMENT(m), VG_ARGUMENT(b)));
 	OK(vg_graph_builder_create_condition(builder, CONDITION(.assign_default = 1, .default_value = 1), &again));
 	OK(vg_graph_builder_while_loop(builder, again, &loop));
@@ -276,9 +279,7 @@ TEST(loops_and_switches_are_captured_and_nested)
 	for (int i = 0; i < 3; i++)
 		vg_graph_builder_destroy(branches[i]);
 	vg_graph_builder_destroy(loop);
-	OK(vg_graph_launch(graph, bench.stream));
-	OK(vg_stream_sync(bench.stream));
-	read_all(&bench, &w);
+	launch_and_read(&bench, graph, &w);
 	CHECK(w.values[0] == 0 && w.values[1] == 4 && w.values[2] == 4);
 	vg_graph_destroy(graph);
 	vg_kernel_destroy(set);
@@ -298,8 +299,7 @@ TEST(a_discarded_body_is_empty)
 	struct vg_graph_condition condition;
 	struct vg_graph *graph;
 
-	OK(vg_graph_builder_create(bench.context, &builder));
-	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
+	builder = builder_begun(&bench);
 	OK(vg_graph_builder_create_condition(builder, CONDITION(.assign_default = 1, .default_value = 1), &condition));
 	OK(vg_graph_builder_if_then(builder, condition, &body));
 	OK(vg_graph_builder_begin(body, VG_GRAPH_CAPTURE_RELAXED));
@@ -308,16 +308,13 @@ TEST(a_discarded_body_is_empty)
 	OK(vg_graph_builder_close(body));
 	OK(vg_graph_builder_end(builder));
 	OK(vg_graph_builder_complete(builder, NULL, &graph));
-	OK(vg_graph_launch(graph, bench.stream));
-	OK(vg_stream_sync(bench.stream));
-	read_all(&bench, &w);
+	launch_and_read(&bench, graph, &w);
 	CHECK_INT(w.values[0], 0);
 	vg_graph_destroy(graph);
 	vg_graph_builder_destroy(body);
 	vg_graph_builder_destroy(builder);
 	// The whole is discarded while a body is being captured.
-	OK(vg_graph_builder_create(bench.context, &builder));
-	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
+	builder = builder_begun(&bench);
 	OK(vg_graph_builder_create_condition(builder, NULL, &condition));
 	OK(vg_graph_builder_if_then(builder, condition, &body));
 	OK(vg_graph_builder_begin(body, VG_GRAPH_CAPTURE_RELAXED));

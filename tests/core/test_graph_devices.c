@@ -69,18 +69,13 @@ TEST(kernels_of_a_captured_graph_run_on_the_builder_s_device)
 	struct bench bench = second_bench();
 	vg_address word = words(bench.context, sizeof(int));
 	struct vg_kernel *kernel = kernel_of(&bench, "add_one");
-	struct vg_graph_builder *builder;
-	struct vg_graph *graph;
+	struct vg_graph_builder *builder = builder_begun(&bench);
 	int value;
 
-	OK(vg_graph_builder_create(bench.context, &builder));
-	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
 	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 2), kernel, ARGUMENTS(VG_ARGUMENT(word))));
 	OK(vg_graph_builder_end(builder));
-	OK(vg_graph_builder_complete(builder, NULL, &graph));
+	struct vg_graph *graph = builder_run(&bench, builder);
 	vg_graph_builder_destroy(builder);
-	OK(vg_graph_launch(graph, bench.stream));
-	OK(vg_stream_sync(bench.stream));
 	read_words(bench.context, &value, word, sizeof value);
 	CHECK_INT(value, 2);
 	vg_graph_destroy(graph);

@@ -29,6 +29,17 @@ static void witness_open(struct witness *witness, vg_address address)
 			    &witness->buffer));
 }
 
+// A node that sets a byte; it alone keeps the witness.
+static void add_witness(struct vg_graph_definition *definition, vg_address byte, unsigned value,
+			struct witness *witness)
+{
+	witness_open(witness, byte);
+	OK(vg_graph_add_memset(
+		definition, NULL, 0,
+		MEMSET(.destination = byte, .value = value, .width = 1, .destination_buffer = witness->buffer), NULL));
+	vg_buffer_destroy(witness->buffer);
+}
+
 struct gate {
 	sem_t reached, open;
 };
@@ -247,11 +258,7 @@ TEST(an_embedded_part_of_a_graph_keeps_the_whole)
 
 	OK(vg_graph_definition_create(bench.context, &whole));
 	part = part_of(&bench, whole, &node);
-	witness_open(&witness, word);
-	OK(vg_graph_add_memset(
-		part, NULL, 0,
-		MEMSET(.destination = word, .value = 3, .width = 1, .destination_buffer = witness.buffer), NULL));
-	vg_buffer_destroy(witness.buffer);
+	add_witness(part, word, 3, &witness);
 	OK(vg_graph_add_child(bench.definition, NULL, 0, part, NULL));
 	vg_graph_definition_destroy(whole);
 	come_by(&bench);
@@ -274,11 +281,7 @@ TEST(a_graph_with_a_part_of_itself_does_not_hold_itself)
 	struct vg_graph_node *node;
 
 	part = part_of(&bench, bench.definition, &node);
-	witness_open(&witness, word);
-	OK(vg_graph_add_memset(
-		part, NULL, 0,
-		MEMSET(.destination = word, .value = 3, .width = 1, .destination_buffer = witness.buffer), NULL));
-	vg_buffer_destroy(witness.buffer);
+	add_witness(part, word, 3, &witness);
 	OK(vg_graph_add_child(bench.definition, &node, 1, part, NULL));
 	vg_graph_definition_destroy(bench.definition);
 	OK(vg_graph_definition_create(bench.context, &bench.definition));
@@ -301,12 +304,8 @@ TEST(a_new_child_of_an_executable_is_kept)
 	OK(vg_graph_add_child(bench.definition, NULL, 0, child, &node));
 	vg_graph_definition_destroy(child);
 	struct vg_graph *graph = bench_run(&bench);
-	witness_open(&witness, word);
 	OK(vg_graph_definition_create(bench.context, &child));
-	OK(vg_graph_add_memset(
-		child, NULL, 0,
-		MEMSET(.destination = word, .value = 4, .width = 1, .destination_buffer = witness.buffer), NULL));
-	vg_buffer_destroy(witness.buffer);
+	add_witness(child, word, 4, &witness);
 	OK(vg_graph_set_child(graph, node, child));
 	vg_graph_definition_destroy(child);
 	come_by(&bench);
