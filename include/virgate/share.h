@@ -26,14 +26,14 @@ VG_PUBLIC void vg_share_offer_destroy(struct vg_share_offer *offer);
 struct vg_share_range_options {
 	size_t size;	     /* sizeof(struct vg_share_range_options) */
 	int writable;	     /* nonzero: importers are meant to write, too */
-	uint64_t generation; /* which of its contents these are, in the program's own count; 0: it has none */
-	const char *seal;    /* one line that goes with the range, as vg_seal_encode() writes it; NULL: none */
+	uint64_t generation; /* which of its contents these are, in the program's own count; with a seal: the seal's */
+	const char *seal;    /* that goes with the range, as vg_seal_encode() writes it; NULL: none */
 };
 /* Adds the whole of a region that was allocated `shareable`. `options` may be NULL: for reading. What was written by
  * calls that have returned is there for importers. The offer holds a descriptor of the memory, not the handle: freeing
  * the region zeroes what importers see. An offer is filled by one thread,
  * and not changed once others use it. POLICY (not shareable, or an import: the exporter alone shares), INVALID (a seal
- * that is not one line of text, more than 65536 ranges), STALE, INTEGRITY, STATE, NO_MEMORY, DRIVER. Source:
+ * that is none or another region's, more than 65536 ranges), STALE, INTEGRITY, STATE, NO_MEMORY, DRIVER. Source:
  * cuMemExportToShareableHandle. */
 VG_PUBLIC enum vg_status vg_share_offer_add(struct vg_share_offer *offer, struct vg_vram_handle handle,
 					    const struct vg_share_range_options *options);
@@ -46,7 +46,7 @@ struct vg_share_range {
 	uint64_t address; /* of the region in the exporter's process */
 	char device[41];  /* "GPU-" and the UUID */
 	int writable;
-	const char *seal; /* as the exporter gave it, unchecked; valid as long as the offer. NULL: none */
+	const char *seal; /* the exporter's word, to be verified; valid as long as the offer. NULL: none */
 };
 /* 0 for NULL. */
 VG_PUBLIC size_t vg_share_offer_count(const struct vg_share_offer *offer);
@@ -88,7 +88,7 @@ struct vg_share_import_options {
  * the contents alone. `options` may be NULL: for reading, anywhere. The offer may be destroyed after. INVALID (no such
  * range, another device, another generation, both addresses asked for), POLICY (writable is not offered), EXISTS (the
  * address is taken), PROTOCOL (what is behind the descriptor is not what the offer says: its size, or that it is memory
- * at all), CLOSED, LIMIT, NO_MEMORY, INSUFFICIENT (the quota of a vGPU), STATE, DRIVER. Any thread. Sources:
+ * at all; a seal that is another range's), CLOSED, LIMIT, NO_MEMORY, INSUFFICIENT (the quota of a vGPU), STATE, DRIVER. Any thread. Sources:
  * cuMemImportFromShareableHandle, cuMemAddressReserve, cuMemMap, cuMemSetAccess. */
 VG_PUBLIC enum vg_status vg_share_import(struct vg_vram *vram, const struct vg_share_offer *offer, size_t index,
 					 const struct vg_share_import_options *options,

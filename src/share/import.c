@@ -43,6 +43,8 @@ static enum vg_status check(const struct vg_vram *vram, const struct share_range
 			VG_PROTOCOL, 0, function,
 			"range %zu: %llu bytes are mapped, which is no multiple of this device's granularity %zu",
 			index, (unsigned long long)range->mapped, granularity);
+	if (range->seal && share_seal_check(range, VG_PROTOCOL, function, NULL))
+		return VG_PROTOCOL;
 	if (options->generation && options->generation != range->generation)
 		return vg_fail(VG_INVALID, 0, function, "range %zu has generation %llu of its contents, not %llu",
 			       index, (unsigned long long)range->generation, (unsigned long long)options->generation);

@@ -11,7 +11,7 @@ enum {
 	SHARE_VERSION = 1,
 	SHARE_PACKET_RANGES = 8,  // in one packet; an offer of more takes more packets
 	SHARE_RANGES_MAX = 65536, // of one offer
-	SHARE_SEAL_MAX = 4096,	  // of a seal's text
+	SHARE_SEAL_MAX = 2047,	  // of a seal's text: VG_SEAL_TEXT_MAX without its end
 };
 
 struct share_header {

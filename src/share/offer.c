@@ -58,16 +58,26 @@ void vg_share_offer_destroy(struct vg_share_offer *offer)
 	free(offer);
 }
 
-static enum vg_status check_seal(const char *seal, const char *function)
+enum vg_status share_seal_check(const struct share_range *range, enum vg_status otherwise, const char *function,
+				struct vg_seal *ret_seal)
 {
-	size_t length = seal ? strlen(seal) : 0;
+	char device[SHARE_UUID_TEXT], why[512];
+	struct vg_seal seal;
 
-	if (seal && (length == 0 || length > SHARE_SEAL_MAX))
-		return vg_fail(VG_INVALID, 0, function, "the seal has %zu characters: 1 to %d can be", length,
-			       SHARE_SEAL_MAX);
-	for (size_t i = 0; i < length; i++)
-		if (seal[i] < ' ' || seal[i] > '~')
-			return vg_fail(VG_INVALID, 0, function, "the seal is not one line of plain text");
+	if (vg_seal_decode(range->seal, strlen(range->seal), &seal)) {
+		snprintf(why, sizeof why, "%s", vg_last_error()->text);
+		return vg_fail(otherwise, 0, function, "the seal is none: %s", why);
+	}
+	if (seal.bytes != range->bytes || strcmp(seal.device, share_uuid_text(range->uuid, device)) != 0)
+		return vg_fail(otherwise, 0, function,
+			       "seal %s is of %llu bytes on %s, and the range has %llu on %s: it is another region's",
+			       seal.id, (unsigned long long)seal.bytes, seal.device, (unsigned long long)range->bytes,
+			       device);
+	if (seal.generation != range->generation)
+		return vg_fail(otherwise, 0, function, "seal %s is of generation %llu, and the range of %llu", seal.id,
+			       (unsigned long long)seal.generation, (unsigned long long)range->generation);
+	if (ret_seal)
+		*ret_seal = seal;
 	return VG_OK;
 }
 
@@ -108,10 +118,19 @@ static enum vg_status describe(struct vram_region *region, const struct vg_share
 static enum vg_status append(struct vg_share_offer *offer, struct share_range *range, const char *seal,
 			     const char *function)
 {
+	enum vg_status status = VG_OK;
+	struct vg_seal record;
+
 	range->seal = seal ? strdup(seal) : NULL;
-	if (seal && !range->seal) {
-		close(range->descriptor);
-		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for a seal");
+	if (seal && !range->seal)
+		status = vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for a seal");
+	else if (seal && range->generation == 0 && vg_seal_decode(seal, strlen(seal), &record) == VG_OK)
+		range->generation = record.generation;
+	if (status == VG_OK && seal)
+		status = share_seal_check(range, VG_INVALID, function, NULL);
+	if (status) {
+		range_finish(range);
+		return status;
 	}
 	int r = share_offer_append(offer, range);
 	if (r == -E2BIG)
@@ -129,9 +148,7 @@ enum vg_status vg_share_offer_add(struct vg_share_offer *offer, struct vg_vram_h
 
 	CORE_NEEDED(offer);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = check_seal(o.seal, __func__);
-	if (status == VG_OK)
-		status = vram_pin(handle, VRAM_READ, __func__, &region);
+	enum vg_status status = vram_pin(handle, VRAM_READ, __func__, &region);
 	if (status)
 		return status;
 	status = describe(region, &o, __func__, &range);

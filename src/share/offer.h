@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "virgate/seal.h"
 #include "virgate/share.h"
 
 struct share_range {
@@ -22,6 +23,10 @@ struct vg_share_offer {
 
 // Adds a range, whose seal and descriptor become the offer's also where it fails. 0 or -ENOMEM; -E2BIG: it is full.
 int share_offer_append(struct vg_share_offer *offer, const struct share_range *range);
+
+// Whether a range's seal is one, and of that range; `otherwise`, in `function`'s name, if not. *ret_seal may be NULL.
+enum vg_status share_seal_check(const struct share_range *range, enum vg_status otherwise, const char *function,
+				struct vg_seal *ret_seal);
 
 enum { SHARE_UUID_TEXT = 41 };
 // "GPU-…" of 16 bytes.

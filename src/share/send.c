@@ -14,6 +14,8 @@
 
 enum { DEFAULT_TIMEOUT_MS = 10000 };
 
+_Static_assert(SHARE_SEAL_MAX == VG_SEAL_TEXT_MAX - 1, "every seal fits into a packet, and no more");
+
 static enum vg_status open_channel(int socket, const struct vg_share_socket_options *options, const char *function,
 				   struct share_channel *ret_channel)
 {

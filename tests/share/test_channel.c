@@ -186,7 +186,7 @@ TEST(a_range_that_lies_is_refused)
 	LIE(1, 1, "cannot have it at 0x1000", entry->address = 0x1000);
 	LIE(1, 1, "cannot have it at", entry->address = -(2ull << 20), entry->mapped = 4 << 20, entry->bytes = 4 << 20);
 	LIE(1, 1, "its access is 2", entry->access = 2);
-	LIE(1, 1, "its seal has 4097 bytes", entry->seal = SHARE_SEAL_MAX + 1);
+	LIE(1, 1, "its seal has 2048 bytes", entry->seal = SHARE_SEAL_MAX + 1);
 	LIE(3, 3, "range 2: its seal ends past the packet", entry[2].seal++);
 	LIE(3, 3, "1 bytes behind its ranges that belong to none", sent.header.size++);
 	LIE(2, 2, "range 1: its seal is not one line of plain text", sent.body[sent.header.size - 1] = '\n');

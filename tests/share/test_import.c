@@ -58,6 +58,31 @@ TEST(an_offer_says_what_it_is_of)
 	vg_share_offer_destroy(received);
 }
 
+// What vg_seal_encode() makes of a seal of that range, genuine or not.
+static const char *seal_text(const struct vg_share_range *range, const char *id, uint64_t generation)
+{
+	struct vg_seal seal = {.size = sizeof seal, .generation = generation, .bytes = range->bytes, .sealed_ns = 1};
+	static char text[VG_SEAL_TEXT_MAX];
+
+	snprintf(seal.id, sizeof seal.id, "%s", id);
+	strcpy(seal.device, range->device);
+	OK(vg_seal_encode(&seal, text, sizeof text, NULL));
+	return text;
+}
+
+// Of a region that was allocated for it.
+static struct vg_share_range range_of(struct vg_vram_handle handle)
+{
+	struct vg_share_offer *offer;
+	struct vg_share_range range;
+
+	OK(vg_share_offer_create(&offer));
+	OK(vg_share_offer_add(offer, handle, NULL));
+	OK(vg_share_offer_range(offer, 0, &range));
+	vg_share_offer_destroy(offer);
+	return range;
+}
+
 TEST(every_range_arrives_with_its_own_memory_and_seal)
 {
 	enum { COUNT = 19 };
@@ -65,23 +90,30 @@ TEST(every_range_arrives_with_its_own_memory_and_seal)
 	struct vg_vram_handle handles[COUNT], imported;
 	struct vg_share_offer *offer;
 	struct vg_share_range range;
-	char seal[4097];
+	char id[257] = "";
 	uint32_t word;
 
 	OK(vg_share_offer_create(&offer));
 	for (uint32_t i = 0; i < COUNT; i++) {
-		memset(seal, 'a' + (int)i, 4096);
-		seal[i == COUNT - 1 ? 4096 : 10 * i] = '\0';
-		options.seal = i ? seal : NULL;
+		memset(id, 'a' + (int)i, i == COUNT - 1 ? 256 : i);
 		handles[i] = shareable(64);
+		range = range_of(handles[i]);
+		options.generation = i;
+		options.seal = i ? seal_text(&range, id, i) : NULL;
 		OK(vg_vram_write_at(handles[i], 60, &i, 4));
 		OK(vg_share_offer_add(offer, handles[i], &options));
 	}
 	struct vg_share_offer *received = sent(offer, SOCK_STREAM);
 	for (uint32_t i = 0; i < COUNT; i++) {
+		struct vg_seal seal;
 		OK(vg_share_offer_range(received, i, &range));
-		CHECK_INT(range.seal ? strlen(range.seal) : 0, i == COUNT - 1 ? 4096 : 10 * i);
-		CHECK(!range.seal || range.seal[5] == 'a' + (int)i);
+		CHECK(!range.seal == !i);
+		CHECK_INT(range.generation, i);
+		if (i) {
+			OK(vg_seal_decode(range.seal, strlen(range.seal), &seal));
+			CHECK_INT(strlen(seal.id), i == COUNT - 1 ? 256 : i);
+			CHECK_INT(seal.id[0], 'a' + (int)i);
+		}
 		OK(vg_share_import(vram, received, i, NULL, &imported));
 		OK(vg_vram_read_at(imported, 60, &word, 4));
 		CHECK_INT(word, i);
@@ -93,24 +125,36 @@ TEST(every_range_arrives_with_its_own_memory_and_seal)
 	vg_share_offer_destroy(received);
 }
 
-TEST(a_seal_is_one_line)
+TEST(a_seal_is_of_its_range)
 {
 	struct vg_share_range_options options = {.size = sizeof options};
-	struct vg_vram_handle handle = shareable(64);
+	struct vg_vram_handle handle = shareable(64), other = shareable(65);
+	struct vg_share_range range = range_of(handle), another = range_of(other);
 	struct vg_share_offer *offer;
-	char seal[4098];
 
 	OK(vg_share_offer_create(&offer));
-	memset(seal, 'x', 4097);
-	seal[4097] = '\0';
-	options.seal = seal;
-	REFUSED(vg_share_offer_add(offer, handle, &options), VG_INVALID,
-		"the seal has 4097 characters: 1 to 4096 can be");
+	options.seal = "{}";
+	REFUSED(vg_share_offer_add(offer, handle, &options), VG_INVALID, "the seal is none");
 	options.seal = "";
-	REFUSED(vg_share_offer_add(offer, handle, &options), VG_INVALID, "the seal has 0 characters");
-	options.seal = "one\ntwo";
-	REFUSED(vg_share_offer_add(offer, handle, &options), VG_INVALID, "not one line of plain text");
+	REFUSED(vg_share_offer_add(offer, handle, &options), VG_INVALID, "the seal is none");
+	options.seal = seal_text(&another, "shard", 7);
+	REFUSED(vg_share_offer_add(offer, handle, &options), VG_INVALID, "it is another region's");
+	options.seal = seal_text(&range, "shard", 7);
+	options.generation = 8;
+	REFUSED(vg_share_offer_add(offer, handle, &options), VG_INVALID, "seal shard is of generation 7");
 	CHECK_INT(vg_share_offer_count(offer), 0);
+	options.generation = 0;
+	OK(vg_share_offer_add(offer, handle, &options));
+	// a peer's
+	struct vg_share_offer *received = sent(offer, SOCK_STREAM);
+	CHECK_INT(received->ranges[0].generation, 7);
+	OK(vg_vram_free(other));
+	received->ranges[0].generation = 8;
+	REFUSED(vg_share_import(vram, received, 0, NULL, &other), VG_PROTOCOL, "seal shard is of generation 7");
+	received->ranges[0].generation = 7;
+	received->ranges[0].seal[5] ^= 1;
+	REFUSED(vg_share_import(vram, received, 0, NULL, &other), VG_PROTOCOL, "the seal is none");
+	vg_share_offer_destroy(received);
 	vg_share_offer_destroy(offer);
 	OK(vg_vram_free(handle));
 }
