@@ -32,6 +32,11 @@ enum vg_status vg_node_order(struct vg_node *node, const char *function, json_t 
 
 // A connection to the daemon. The descriptor, -errno; -ENOENT and -ECONNREFUSED: nobody listens.
 int vg_node_connect(const struct vg_node *node);
+// The same, starting a daemon where allowed. *ret_descriptor is the caller's; it is negative after a failure.
+enum vg_status vg_node_reach(const struct vg_node *node, const char *function, int *ret_descriptor);
+// What a daemon's reply refuses, and what -errno of speaking to it means, as the last error.
+enum vg_status vg_node_refused(const char *function, const json_t *reply);
+enum vg_status vg_node_unreached(const struct vg_node *node, const char *function, int r);
 // Starts a daemon of our own and waits, at most node->timeout, until one answers (ours, or one
 // that somebody else started meanwhile).
 enum vg_status vg_node_start(const struct vg_node *node, const char *function);

@@ -18,9 +18,10 @@ static const struct {
 	{"limit", VG_LIMIT},	 {"denied", VG_DENIED},	    {"not_found", VG_NOT_FOUND}, {"exists", VG_EXISTS},
 	{"invalid", VG_INVALID}, {"busy", VG_BUSY},	    {"system", VG_SYSTEM},	 {"protocol", VG_PROTOCOL},
 	{"driver", VG_DRIVER},	 {"no_driver", VG_NO_DRIVER}, {"unsupported", VG_UNSUPPORTED},
+	{"not_ready", VG_NOT_READY},
 };
 
-static enum vg_status fail_as_told(const char *function, json_t *reply)
+enum vg_status vg_node_refused(const char *function, const json_t *reply)
 {
 	const char *code = json_string_value(json_object_get(reply, "code"));
 	const char *message = json_string_value(json_object_get(reply, "message"));
@@ -36,7 +37,7 @@ static bool nobody_listens(int r)
 	return r == -ENOENT || r == -ENOTDIR || r == -ECONNREFUSED;
 }
 
-static enum vg_status explain(const struct vg_node *node, const char *function, int r)
+enum vg_status vg_node_unreached(const struct vg_node *node, const char *function, int r)
 {
 	if (nobody_listens(r) && !node->own)
 		return vg_fail(VG_NO_DAEMON, -r, function,
@@ -67,7 +68,7 @@ static enum vg_status explain(const struct vg_node *node, const char *function, 
 // asked again; what changes something may have been done.
 static bool only_asks(const json_t *request)
 {
-	static const char *const ops[] = {"list", "inspect", "devices", "logs", "ping"};
+	static const char *const ops[] = {"list", "inspect", "devices", "logs", "ping", "publications"};
 	const char *op = json_string_value(json_object_get(request, "op"));
 
 	for (size_t i = 0; op && i < sizeof ops / sizeof *ops; i++)
@@ -76,33 +77,60 @@ static bool only_asks(const json_t *request)
 	return false;
 }
 
-static enum vg_status exchange(const struct vg_node *node, const char *function, const char *request, bool again,
-			       char **ret_answer)
-{
-	int timeout_ms = (int)node->timeout * 1000;
-	int r = vg_wire_request(node->socket, request, timeout_ms, ret_answer);
+// What is tried until a daemon listens: 0 or more, or -errno.
+struct attempt {
+	const struct vg_node *node;
+	const char *request;
+	bool again; // also after the daemon died with it
+	char *answer;
+};
 
-	if (again && (r == -ECONNRESET || r == -EPIPE))
-		r = vg_wire_request(node->socket, request, timeout_ms, ret_answer);
+static int ask(struct attempt *attempt)
+{
+	int timeout_ms = (int)attempt->node->timeout * 1000;
+	int r = vg_wire_request(attempt->node->socket, attempt->request, timeout_ms, &attempt->answer);
+
+	if (attempt->again && (r == -ECONNRESET || r == -EPIPE))
+		r = vg_wire_request(attempt->node->socket, attempt->request, timeout_ms, &attempt->answer);
+	return r;
+}
+
+static int reach(struct attempt *attempt)
+{
+	return vg_node_connect(attempt->node);
+}
+
+static enum vg_status try(int (*what)(struct attempt *), struct attempt *attempt, const char *function, int *ret_result)
+{
+	const struct vg_node *node = attempt->node;
+	int r = what(attempt);
+
 	uint64_t patience = vg_clock_monotonic_ns() + RESTART_NS;
 	while (nobody_listens(r) && !node->own && node->may_start && vg_clock_monotonic_ns() < patience) {
 		poll(NULL, 0, 50); // the system is about to start its daemon again
-		r = vg_wire_request(node->socket, request, timeout_ms, ret_answer);
+		r = what(attempt);
 	}
 	if (nobody_listens(r) && node->own && node->may_start) {
 		enum vg_status status = vg_node_start(node, function);
 		if (status)
 			return status;
-		r = vg_wire_request(node->socket, request, timeout_ms, ret_answer);
+		r = what(attempt);
 	}
-	return r < 0 ? explain(node, function, r) : VG_OK;
+	*ret_result = r;
+	return r < 0 ? vg_node_unreached(node, function, r) : VG_OK;
+}
+
+enum vg_status vg_node_reach(const struct vg_node *node, const char *function, int *ret_descriptor)
+{
+	return try(reach, &(struct attempt){.node = node}, function, ret_descriptor);
 }
 
 enum vg_status vg_node_request(struct vg_node *node, const char *function, json_t *request, json_t **ret_reply)
 {
 	bool again = only_asks(request);
 	bool whole = request && json_object_set_new(request, "simulate", json_string(node->simulate)) == 0;
-	char *text = whole ? json_dumps(request, JSON_COMPACT) : NULL, *answer = NULL;
+	char *text = whole ? json_dumps(request, JSON_COMPACT) : NULL;
+	struct attempt attempt = {.node = node, .request = text, .again = again};
 	json_t *reply = NULL;
 	enum vg_status status;
 
@@ -110,16 +138,16 @@ enum vg_status vg_node_request(struct vg_node *node, const char *function, json_
 	if (!text) // jansson takes no string that is not UTF-8
 		status = vg_fail(VG_INVALID, 0, function, "the request cannot be put in JSON: its names must be UTF-8");
 	else
-		status = exchange(node, function, text, again, &answer);
+		status = try(ask, &attempt, function, &(int){0});
 	if (status == VG_OK) {
-		reply = json_loads(answer, JSON_REJECT_DUPLICATES, NULL);
+		reply = json_loads(attempt.answer, JSON_REJECT_DUPLICATES, NULL);
 		if (!json_is_object(reply))
 			status = vg_fail(VG_PROTOCOL, 0, function, "the daemon's reply is not a JSON object");
 		else if (!json_is_true(json_object_get(reply, "ok")))
-			status = fail_as_told(function, reply);
+			status = vg_node_refused(function, reply);
 	}
 	free(text);
-	free(answer);
+	free(attempt.answer);
 	if (status) {
 		json_decref(reply);
 		return status;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "node/fields.h"
 
 // What every list begins with in memory, before its public face.
 struct block {
@@ -31,76 +32,6 @@ struct refusal_block {
 
 #define BLOCK_OF(type, pointer) ((type *)((char *)(pointer)-offsetof(type, list)))
 
-// Reads fields and remembers whether any was missing or of a wrong kind.
-struct fields {
-	const json_t *object;
-	const char *wrong; // NULL: none
-};
-
-static const char *text(struct fields *fields, const char *key)
-{
-	const json_t *value = json_object_get(fields->object, key);
-
-	if (!json_is_string(value)) {
-		fields->wrong = key;
-		return "";
-	}
-	return json_string_value(value);
-}
-
-static const char *optional_text(struct fields *fields, const char *key)
-{
-	const json_t *value = json_object_get(fields->object, key);
-
-	return !value || json_is_null(value) ? "" : text(fields, key);
-}
-
-static uint64_t size(struct fields *fields, const char *key)
-{
-	const json_t *value = json_object_get(fields->object, key);
-
-	if (!json_is_integer(value) || json_integer_value(value) < 0) {
-		fields->wrong = key;
-		return 0;
-	}
-	return (uint64_t)json_integer_value(value);
-}
-
-static uint64_t known_size(struct fields *fields, const char *key, int *ret_known)
-{
-	const json_t *value = json_object_get(fields->object, key);
-
-	*ret_known = value && !json_is_null(value);
-	return *ret_known ? size(fields, key) : 0;
-}
-
-static int truth(struct fields *fields, const char *key)
-{
-	const json_t *value = json_object_get(fields->object, key);
-
-	if (!json_is_boolean(value))
-		fields->wrong = key;
-	return json_is_true(value);
-}
-
-static double seconds(struct fields *fields, const char *key)
-{
-	const json_t *value = json_object_get(fields->object, key);
-
-	if (!json_is_number(value))
-		fields->wrong = key;
-	return json_number_value(value);
-}
-
-static enum vg_status refuse(const char *function, const char *wrong)
-{
-	return vg_fail(
-		VG_PROTOCOL, 0, function,
-		"the daemon's reply has no proper \"%s\": is it another version's? `virgate shutdown` ends it, and the "
-		"next call starts one of this version",
-		wrong);
-}
-
 // A block of `total` bytes and an array for each element of reply[key].
 static struct block *make_block(const char *function, json_t *reply, const char *key, size_t total, size_t item,
 				enum vg_status *ret_status)
@@ -108,7 +39,7 @@ static struct block *make_block(const char *function, json_t *reply, const char 
 	json_t *array = json_object_get(reply, key);
 
 	if (!json_is_array(array)) {
-		*ret_status = refuse(function, key);
+		*ret_status = vg_fields_refuse(function, key);
 		json_decref(reply);
 		return NULL;
 	}
@@ -134,38 +65,38 @@ static void free_block(struct block *block)
 
 static const char *read_tenant(const json_t *object, struct vg_tenant_info *tenant)
 {
-	struct fields fields = {object, NULL};
+	struct vg_fields fields = {object, NULL};
 
-	tenant->pid = (int64_t)size(&fields, "pid");
-	tenant->command = text(&fields, "command");
-	tenant->charged = size(&fields, "charged");
-	tenant->overhead = size(&fields, "overhead");
-	tenant->physical = known_size(&fields, "physical", &tenant->physical_known);
-	tenant->started = seconds(&fields, "started");
+	tenant->pid = (int64_t)vg_field_size(&fields, "pid");
+	tenant->command = vg_field_text(&fields, "command");
+	tenant->charged = vg_field_size(&fields, "charged");
+	tenant->overhead = vg_field_size(&fields, "overhead");
+	tenant->physical = vg_field_known_size(&fields, "physical", &tenant->physical_known);
+	tenant->started = vg_field_seconds(&fields, "started");
 	return fields.wrong;
 }
 
 static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, struct vg_tenant_info *tenants)
 {
-	struct fields fields = {object, NULL};
+	struct vg_fields fields = {object, NULL};
 	json_t *array = json_object_get(object, "tenants"), *one;
 	size_t i;
 
-	vgpu->name = text(&fields, "name");
-	vgpu->uuid = text(&fields, "uuid");
-	vgpu->device = (int)size(&fields, "device");
-	vgpu->memory = size(&fields, "memory");
-	vgpu->charged = size(&fields, "charged");
-	vgpu->overhead = size(&fields, "overhead");
-	vgpu->physical = known_size(&fields, "physical", &vgpu->physical_known);
-	vgpu->share = (unsigned)size(&fields, "share");
-	vgpu->share_enforced = truth(&fields, "share_enforced");
-	vgpu->owner = text(&fields, "owner");
-	vgpu->group = optional_text(&fields, "group");
-	vgpu->ephemeral = truth(&fields, "ephemeral");
+	vgpu->name = vg_field_text(&fields, "name");
+	vgpu->uuid = vg_field_text(&fields, "uuid");
+	vgpu->device = (int)vg_field_size(&fields, "device");
+	vgpu->memory = vg_field_size(&fields, "memory");
+	vgpu->charged = vg_field_size(&fields, "charged");
+	vgpu->overhead = vg_field_size(&fields, "overhead");
+	vgpu->physical = vg_field_known_size(&fields, "physical", &vgpu->physical_known);
+	vgpu->share = (unsigned)vg_field_size(&fields, "share");
+	vgpu->share_enforced = vg_field_truth(&fields, "share_enforced");
+	vgpu->owner = vg_field_text(&fields, "owner");
+	vgpu->group = vg_field_optional_text(&fields, "group");
+	vgpu->ephemeral = vg_field_truth(&fields, "ephemeral");
 	vgpu->damaged = json_is_true(json_object_get(object, "damaged"));
-	vgpu->created = seconds(&fields, "created");
-	vgpu->refusals = size(&fields, "refusals");
+	vgpu->created = vg_field_seconds(&fields, "created");
+	vgpu->refusals = vg_field_size(&fields, "refusals");
 	vgpu->tenants = tenants;
 	vgpu->tenant_count = json_array_size(array);
 	vgpu->tenants_known = json_is_array(array);
@@ -209,7 +140,7 @@ enum vg_status vg_lists_vgpus(const char *function, json_t *reply, struct vg_vgp
 		const char *wrong = read_vgpu(one, &items[i], block->tenants + tenants);
 		tenants += items[i].tenant_count;
 		if (wrong) {
-			status = refuse(function, wrong);
+			status = vg_fields_refuse(function, wrong);
 			vg_vgpu_list_free(&block->list);
 			return status;
 		}
@@ -230,18 +161,18 @@ void vg_vgpu_list_free(struct vg_vgpu_list *list)
 
 static const char *read_device(const json_t *object, struct vg_device_info *device)
 {
-	struct fields fields = {object, NULL};
+	struct vg_fields fields = {object, NULL};
 
-	device->index = (int)size(&fields, "index");
-	device->uuid = text(&fields, "uuid");
-	device->name = text(&fields, "name");
-	device->memory = size(&fields, "memory");
-	device->memory_used = known_size(&fields, "memory_used", &device->memory_used_known);
-	device->reserved = size(&fields, "reserved");
-	device->compute_capability = text(&fields, "compute_capability");
-	device->driver = text(&fields, "driver");
-	device->simulated = truth(&fields, "simulated");
-	device->vgpus = (unsigned)size(&fields, "vgpus");
+	device->index = (int)vg_field_size(&fields, "index");
+	device->uuid = vg_field_text(&fields, "uuid");
+	device->name = vg_field_text(&fields, "name");
+	device->memory = vg_field_size(&fields, "memory");
+	device->memory_used = vg_field_known_size(&fields, "memory_used", &device->memory_used_known);
+	device->reserved = vg_field_size(&fields, "reserved");
+	device->compute_capability = vg_field_text(&fields, "compute_capability");
+	device->driver = vg_field_text(&fields, "driver");
+	device->simulated = vg_field_truth(&fields, "simulated");
+	device->vgpus = (unsigned)vg_field_size(&fields, "vgpus");
 	return fields.wrong;
 }
 
@@ -260,7 +191,7 @@ enum vg_status vg_lists_devices(const char *function, json_t *reply, struct vg_d
 	json_array_foreach(json_object_get(reply, "devices"), i, one) {
 		const char *wrong = read_device(one, &items[i]);
 		if (wrong) {
-			status = refuse(function, wrong);
+			status = vg_fields_refuse(function, wrong);
 			free_block(&block->block);
 			return status;
 		}
@@ -277,15 +208,15 @@ void vg_device_list_free(struct vg_device_list *list)
 
 static const char *read_refusal(const json_t *object, struct vg_refusal_info *refusal)
 {
-	struct fields fields = {object, NULL};
+	struct vg_fields fields = {object, NULL};
 
-	refusal->time = seconds(&fields, "time");
-	refusal->pid = (int64_t)size(&fields, "pid");
-	refusal->entry = text(&fields, "entry");
-	refusal->asked = size(&fields, "asked");
-	refusal->charged = size(&fields, "charged");
-	refusal->limit = size(&fields, "limit");
-	refusal->overhead = size(&fields, "overhead");
+	refusal->time = vg_field_seconds(&fields, "time");
+	refusal->pid = (int64_t)vg_field_size(&fields, "pid");
+	refusal->entry = vg_field_text(&fields, "entry");
+	refusal->asked = vg_field_size(&fields, "asked");
+	refusal->charged = vg_field_size(&fields, "charged");
+	refusal->limit = vg_field_size(&fields, "limit");
+	refusal->overhead = vg_field_size(&fields, "overhead");
 	return fields.wrong;
 }
 
@@ -304,7 +235,7 @@ enum vg_status vg_lists_refusals(const char *function, json_t *reply, struct vg_
 	json_array_foreach(json_object_get(reply, "refusals"), i, one) {
 		const char *wrong = read_refusal(one, &items[i]);
 		if (wrong) {
-			status = refuse(function, wrong);
+			status = vg_fields_refuse(function, wrong);
 			free_block(&block->block);
 			return status;
 		}
