@@ -146,6 +146,21 @@ static void answer_request(struct node *node, struct session *session, const cha
 	json_decref(object);
 }
 
+// It was told that this is over: what it had sent before it heard is left unread no more than its descriptors open.
+static void take_rest(struct node *node, struct session *session)
+{
+	static char rest[2][SHARE_BODY_MAX]; // one thread
+	struct iovec parts[2] = {{rest[0], sizeof rest[0]}, {rest[1], sizeof rest[1]}};
+	int descriptors[VG_WIRE_DESCRIPTORS_MAX];
+	unsigned int count;
+	ssize_t got = vg_wire_receive_raw(session->socket.fd, parts, descriptors, &count);
+
+	for (unsigned int i = 0; got > 0 && i < count; i++)
+		close(descriptors[i]);
+	if (got < 0 && got != -EAGAIN)
+		session_end(node, session);
+}
+
 static void take_word(struct node *node, struct session *session)
 {
 	static struct vg_wire_message message; // one thread
@@ -160,7 +175,7 @@ static void take_word(struct node *node, struct session *session)
 		    (unsigned int)session->peer.uid);
 	if (r < 0 || message.type != VG_WIRE_SHARE)
 		session_end(node, session);
-	else if (session->state != SESSION_ENDED)
+	else
 		answer_request(node, session, message.text, false);
 }
 
@@ -170,6 +185,8 @@ static void socket_ready(struct node *node, struct source *source, uint32_t even
 
 	if (session->state == SESSION_RECEIVING)
 		publish_take_packet(node, session);
+	else if (session->state == SESSION_ENDED)
+		take_rest(node, session);
 	else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		take_word(node, session);
 	else if (session->state == SESSION_SENDING)

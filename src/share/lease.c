@@ -1,0 +1,153 @@
+// Leases: what a reader holds of a publication.
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "core/core.h"
+#include "core/object.h"
+#include "share/link.h"
+#include "share/step.h"
+
+struct vg_share_lease {
+	pthread_mutex_t lock;
+	struct share_link link;
+	struct vg_share_offer *offer;
+	bool writable, lost;
+};
+
+static void destroy(struct vg_share_lease *lease)
+{
+	vg_share_offer_destroy(lease->offer);
+	share_link_finish(&lease->link);
+	pthread_mutex_destroy(&lease->lock);
+	free(lease);
+}
+
+static enum vg_status ask(struct vg_share_lease *lease, const char *function, bool start)
+{
+	struct share_link *link = &lease->link;
+	json_t *request = json_pack("{s:s, s:s, s:s}", "op", "open", "name", link->name, "access",
+				    lease->writable ? "read-write" : "read");
+	json_t *reply;
+
+	if (request && link->generation) { // the one it had
+		json_object_set_new(request, "generation", json_integer((json_int_t)link->generation));
+		json_object_set_new(request, "ticket", json_string(link->ticket));
+	}
+	enum vg_status status = share_link_begin(link, function, start, request, &reply);
+	if (status)
+		return status;
+	const char *ticket = json_string_value(json_object_get(reply, "ticket"));
+	const json_t *generation = json_object_get(reply, "generation");
+	if (ticket && json_integer_value(generation) > 0 && link->page) {
+		link->generation = (uint64_t)json_integer_value(generation);
+		snprintf(link->ticket, sizeof link->ticket, "%s", ticket);
+	} else {
+		status = vg_fail(VG_PROTOCOL, 0, function, "the daemon's reply lacks the publication's generation or page");
+	}
+	json_decref(reply);
+	SHARE_STEP("granted");
+	return status;
+}
+
+enum vg_status vg_share_open(struct vg_node *node, const char *name, const struct vg_share_open_options *options,
+			     struct vg_share_lease **ret_lease)
+{
+	struct vg_share_open_options o;
+
+	VG_NEEDED(node);
+	VG_NEEDED(name);
+	VG_NEEDED(ret_lease);
+	CORE_OPTIONS(o, options);
+	enum vg_status status = vg_check_name(__func__, name);
+	if (status == VG_OK)
+		status = core_open(__func__); // nobody asks for memory that nothing here can use
+	if (status)
+		return status;
+	struct vg_share_lease *lease = calloc(1, sizeof *lease);
+	if (!lease)
+		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for a lease");
+	pthread_mutex_init(&lease->lock, NULL);
+	share_link_init(&lease->link, node, name);
+	lease->writable = o.writable;
+	status = ask(lease, __func__, true);
+	if (status == VG_OK)
+		status = vg_share_receive(lease->link.descriptor, NULL, &lease->offer);
+	SHARE_STEP("opened");
+	if (status)
+		destroy(lease);
+	else
+		*ret_lease = lease;
+	return status;
+}
+
+const struct vg_share_offer *vg_share_lease_offer(const struct vg_share_lease *lease)
+{
+	return lease ? lease->offer : NULL;
+}
+
+uint64_t vg_share_lease_generation(const struct vg_share_lease *lease)
+{
+	return lease ? lease->link.generation : 0;
+}
+
+int vg_share_lease_is_current(const struct vg_share_lease *lease)
+{
+	const struct vg_wire_page *page = lease ? lease->link.page : NULL;
+
+	return page && page->current == lease->link.generation && page->asked < lease->link.generation;
+}
+
+int vg_share_lease_descriptor(const struct vg_share_lease *lease)
+{
+	return lease ? lease->link.descriptor : -1;
+}
+
+// With the next daemon. The ranges are here already.
+static void open_again(struct vg_share_lease *lease)
+{
+	enum vg_status status = ask(lease, "vg_share_lease_look", false);
+
+	if (status == VG_OK)
+		return;
+	lease->link.ended = true;
+	lease->lost = status == VG_NOT_FOUND || status == VG_DENIED || status == VG_INVALID || status == VG_PROTOCOL;
+}
+
+enum vg_status vg_share_lease_look(struct vg_share_lease *lease, struct vg_publication_view *ret_view)
+{
+	struct vg_kept_error kept;
+	struct vg_publication_view view;
+
+	VG_NEEDED(lease);
+	VG_NEEDED(ret_view);
+	enum vg_status status = share_link_own(&lease->link, __func__);
+	if (status)
+		return status;
+	if (ret_view->size < sizeof(size_t) || ret_view->size > 4096)
+		return vg_fail(VG_INVALID, 0, __func__, "the view's size field is not set: set it to sizeof");
+	pthread_mutex_lock(&lease->lock);
+	share_link_drain(&lease->link);
+	if (lease->link.ended && !lease->lost) {
+		vg_error_keep(&kept); // a failure is a state here, not an error
+		open_again(lease);
+		vg_error_restore(&kept);
+	}
+	share_link_view(&lease->link, &view);
+	if (lease->lost)
+		view.state = VG_PUBLICATION_LOST;
+	else if (lease->link.ended && view.state == VG_PUBLICATION_CURRENT)
+		view.state = VG_PUBLICATION_DETACHED;
+	pthread_mutex_unlock(&lease->lock);
+	view.size = ret_view->size;
+	memcpy(ret_view, &view, view.size < sizeof view ? view.size : sizeof view);
+	return VG_OK;
+}
+
+void vg_share_lease_close(struct vg_share_lease *lease)
+{
+	if (lease)
+		destroy(lease);
+}

@@ -1,0 +1,191 @@
+#include "share/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/status.h"
+#include "share/step.h"
+
+void share_link_init(struct share_link *link, const struct vg_node *node, const char *name)
+{
+	*link = (struct share_link){.node = *node, .descriptor = -1, .process = getpid()};
+	snprintf(link->name, sizeof link->name, "%s", name);
+}
+
+void share_link_finish(struct share_link *link)
+{
+	if (link->descriptor >= 0 && link->process == getpid())
+		shutdown(link->descriptor, SHUT_RDWR); // whoever was forked may have it too
+	if (link->descriptor >= 0)
+		close(link->descriptor);
+	if (link->page)
+		munmap((void *)link->page, VG_PAGE_SIZE);
+}
+
+enum vg_status share_link_own(const struct share_link *link, const char *function)
+{
+	if (link->process == getpid())
+		return VG_OK;
+	return vg_fail(VG_STATE, 0, function, "this is process %d's, and a forked child can only destroy it",
+		       (int)link->process);
+}
+
+// Anybody can listen where a daemon did.
+static enum vg_status check_daemon(const struct share_link *link, int descriptor, const char *function)
+{
+	struct ucred daemon;
+	socklen_t size = sizeof daemon;
+
+	if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &daemon, &size) < 0)
+		return vg_fail(VG_SYSTEM, errno, function, "whose daemon listens on %s cannot be found out: %s",
+			       link->node.socket, strerror(errno));
+	if (daemon.uid == 0 || daemon.uid == geteuid())
+		return VG_OK;
+	return vg_fail(VG_DENIED, EPERM, function,
+		       "what listens on %s is user %u's: only a daemon of your own or root's is trusted with memory",
+		       link->node.socket, (unsigned)daemon.uid);
+}
+
+// The descriptor of a page that came with a reply. It is not trusted to be one: a truncated file would fault. Another
+// thread may be reading the page before it, mostly the same file, whose place it takes.
+static void take_page(struct share_link *link, int descriptor)
+{
+	void *before = (void *)link->page, *page = MAP_FAILED;
+	struct stat status;
+
+	if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == VG_PAGE_SIZE)
+		page = mmap(before, VG_PAGE_SIZE, PROT_READ, MAP_SHARED | (before ? MAP_FIXED : 0), descriptor, 0);
+	if (page != MAP_FAILED)
+		link->page = page;
+}
+
+enum vg_status share_link_hear(struct share_link *link, const char *function, json_t **ret_reply)
+{
+	struct vg_wire_message *message = malloc(sizeof *message);
+	json_t *reply = NULL;
+	int r;
+
+	if (!message)
+		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for the daemon's answer");
+	do
+		r = vg_wire_receive(link->descriptor, message);
+	while (r == 0 && message->type == VG_WIRE_EVENT); // the page has it
+	if (r == 0 && message->type == VG_WIRE_REPLY)
+		reply = json_loads(message->text, JSON_REJECT_DUPLICATES, NULL);
+	for (unsigned i = 0; r == 0 && i < message->descriptor_count; i++) {
+		if (i == 0)
+			take_page(link, message->descriptors[i]);
+		close(message->descriptors[i]);
+	}
+	free(message);
+	if (r < 0) {
+		link->ended = true;
+		return vg_node_unreached(&link->node, function, r);
+	}
+	enum vg_status status = VG_OK;
+	if (!json_is_object(reply))
+		status = vg_fail(VG_PROTOCOL, 0, function, "the daemon's reply is not a JSON object");
+	else if (!json_is_true(json_object_get(reply, "ok")))
+		status = vg_node_refused(function, reply);
+	if (status)
+		json_decref(reply);
+	else
+		*ret_reply = reply;
+	return status;
+}
+
+static enum vg_status say(int descriptor, const struct share_link *link, const char *function, json_t *request)
+{
+	char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
+
+	json_decref(request);
+	if (!text)
+		return vg_fail(VG_INVALID, 0, function, "the request cannot be put in JSON: its names must be UTF-8");
+	int r = vg_wire_send(descriptor, VG_WIRE_SHARE, 0, text, strlen(text), NULL, 0);
+	free(text);
+	return r < 0 ? vg_node_unreached(&link->node, function, r) : VG_OK;
+}
+
+enum vg_status share_link_ask(struct share_link *link, const char *function, json_t *request, json_t **ret_reply)
+{
+	enum vg_status status = say(link->descriptor, link, function, request);
+
+	return status ? status : share_link_hear(link, function, ret_reply);
+}
+
+enum vg_status share_link_begin(struct share_link *link, const char *function, bool start, json_t *request,
+				json_t **ret_reply)
+{
+	enum vg_status status;
+	int descriptor = -1;
+
+	link->node.may_start &= start;
+	if (request)
+		json_object_set_new(request, "simulate", json_string(link->node.simulate));
+	status = vg_node_reach(&link->node, function, &descriptor);
+	if (status == VG_OK)
+		status = check_daemon(link, descriptor, function);
+	SHARE_STEP("connected to the broker");
+	if (status == VG_OK) {
+		status = say(descriptor, link, function, request);
+		request = NULL;
+	}
+	json_decref(request);
+	if (status) {
+		if (descriptor >= 0)
+			close(descriptor);
+		return status;
+	}
+	if (link->descriptor >= 0) { // whoever polls knows that number
+		dup3(descriptor, link->descriptor, O_CLOEXEC);
+		close(descriptor);
+	} else {
+		link->descriptor = descriptor;
+	}
+	link->ended = false;
+	return share_link_hear(link, function, ret_reply);
+}
+
+void share_link_drain(struct share_link *link)
+{
+	struct pollfd ready = {.fd = link->descriptor, .events = POLLIN};
+	struct vg_wire_message *message = NULL;
+
+	while (!link->ended && poll(&ready, 1, 0) == 1) {
+		if (!message && !(message = malloc(sizeof *message)))
+			return;
+		int r = vg_wire_receive(link->descriptor, message);
+		for (unsigned i = 0; r == 0 && i < message->descriptor_count; i++)
+			close(message->descriptors[i]);
+		link->ended = r < 0;
+	}
+	free(message);
+}
+
+void share_link_view(const struct share_link *link, struct vg_publication_view *ret_view)
+{
+	const struct vg_wire_page *page = link->page;
+	uint64_t current = page ? page->current : 0, asked = page ? page->asked : 0;
+	int64_t left = page ? (int64_t)(page->deadline_ns - vg_clock_monotonic_ns()) : 0;
+
+	*ret_view = (struct vg_publication_view){.size = sizeof *ret_view,
+						 .state = VG_PUBLICATION_SUPERSEDED,
+						 .generation = link->generation,
+						 .current = current};
+	if (asked >= link->generation && asked) {
+		ret_view->state = VG_PUBLICATION_ASKED_BACK;
+		ret_view->seconds_left = (double)left / 1e9;
+	} else if (current == link->generation) {
+		ret_view->state = VG_PUBLICATION_CURRENT;
+	} else if (current == 0) {
+		ret_view->state = VG_PUBLICATION_WITHDRAWN;
+	}
+}

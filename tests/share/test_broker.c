@@ -1,0 +1,518 @@
+// The broker from the library: publishing, leases, generations, revocation, and a daemon that is killed.
+#include "broker_test.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "core/stream.h"
+
+TEST(what_is_published_is_the_same_memory)
+{
+	const struct vg_share_import_options writable = {.size = sizeof writable, .writable = 1};
+	struct vg_vram_handle handle, other;
+	struct vg_share_range range;
+	uint32_t word;
+	char state[16];
+
+	struct vg_publication *publication = publish("weights", &handle);
+	CHECK_INT(vg_publication_generation(publication), 1);
+	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT);
+	struct vg_share_lease *lease = open_lease("weights", 1);
+	CHECK_INT(vg_share_lease_generation(lease), 1);
+	CHECK(vg_share_lease_is_current(lease));
+	CHECK_INT(vg_share_offer_count(vg_share_lease_offer(lease)), 1);
+	OK(vg_share_offer_range(vg_share_lease_offer(lease), 0, &range));
+	CHECK_INT(range.generation, 100);
+	CHECK_INT(range.bytes, MIB);
+	OK(vg_share_import(open_vram(), vg_share_lease_offer(lease), 0, &writable, &other));
+	OK(vg_vram_write_at(handle, 4096, &(uint32_t){0xfeed}, 4));
+	OK(vg_vram_read_at(other, 4096, &word, 4));
+	CHECK_INT(word, 0xfeed); // no copy
+	CHECK_INT(listed("weights", NULL, state), 1);
+	CHECK_STR(state, "open");
+	OK(vg_vram_free(other));
+	vg_share_lease_close(lease);
+	await_leases("weights", 0);
+	vg_publication_destroy(publication);
+	await_rows("weights", 0);
+	OK(vg_vram_read_at(handle, 4096, &word, 4)); // the publisher's own stays
+	OK(vg_vram_free(handle));
+}
+
+TEST(a_lease_for_reading_is_imported_for_reading)
+{
+	const struct vg_share_import_options writable = {.size = sizeof writable, .writable = 1};
+	struct vg_vram_handle handle, other;
+
+	struct vg_publication *publication = publish("r", &handle);
+	struct vg_share_lease *lease = open_lease("r", 0);
+	REFUSED(vg_share_import(open_vram(), vg_share_lease_offer(lease), 0, &writable, &other), VG_POLICY, "");
+	OK(vg_share_import(open_vram(), vg_share_lease_offer(lease), 0, NULL, &other));
+	REFUSED(vg_vram_write_at(other, 0, "x", 1), VG_POLICY, "");
+	OK(vg_vram_free(other));
+	vg_share_lease_close(lease);
+	vg_publication_destroy(publication);
+	OK(vg_vram_free(handle));
+}
+
+TEST(many_ranges_of_one_name)
+{
+	struct vg_vram_handle handles[40], other;
+	struct vg_publication *publication;
+	uint32_t word;
+
+	struct vg_share_offer *offer = offer_of(40, MIB, 0, handles);
+	OK(vg_share_publish(open_node(), "many", offer, NULL, &publication));
+	vg_share_offer_destroy(offer);
+	struct vg_share_lease *lease = open_lease("many", 0);
+	CHECK_INT(vg_share_offer_count(vg_share_lease_offer(lease)), 40);
+	for (uint32_t i = 0; i < 40; i++) {
+		OK(vg_share_import(open_vram(), vg_share_lease_offer(lease), i, NULL, &other));
+		OK(vg_vram_read_at(other, 0, &word, 4));
+		CHECK_INT(word, i);
+		OK(vg_vram_free(other));
+		OK(vg_vram_free(handles[i]));
+	}
+	vg_share_lease_close(lease);
+	vg_publication_destroy(publication);
+}
+
+TEST(generations_and_withdrawal)
+{
+	struct vg_vram_handle handles[3];
+	struct vg_publication_view view = {.size = sizeof view};
+	unsigned readers;
+
+	struct vg_publication *first = publish("w", &handles[0]);
+	struct vg_share_lease *old = open_lease("w", 0);
+	struct vg_publication *second = publish("w", &handles[1]);
+	struct pollfd told = {.fd = vg_share_lease_descriptor(old), .events = POLLIN};
+	CHECK_INT(vg_publication_generation(second), 2);
+	CHECK(!vg_share_lease_is_current(old));
+	CHECK_INT(poll(&told, 1, 2000), 1);
+	OK(vg_share_lease_look(old, &view));
+	CHECK_INT(view.state, VG_PUBLICATION_SUPERSEDED);
+	CHECK_INT(view.generation, 1);
+	CHECK_INT(view.current, 2);
+	CHECK_INT(poll(&told, 1, 0), 0); // looked at is not told again
+	CHECK_INT(state_of(first), VG_PUBLICATION_SUPERSEDED);
+	CHECK_INT(state_of(second), VG_PUBLICATION_CURRENT);
+	struct vg_share_lease *new = open_lease("w", 0);
+	OK(vg_publication_withdraw(second, &readers));
+	CHECK_INT(readers, 1);
+	OK(vg_publication_withdraw(second, NULL)); // again is fine
+	CHECK_INT(state_of(second), VG_PUBLICATION_WITHDRAWN);
+	CHECK(!vg_share_lease_is_current(new));
+	CHECK_INT(lease_state(new), VG_PUBLICATION_WITHDRAWN);
+	struct vg_share_lease *none;
+	REFUSED(vg_share_open(node, "w", NULL, &none), VG_NOT_FOUND, "publication w is withdrawn");
+	struct vg_publication *third = publish("w", &handles[2]);
+	CHECK_INT(vg_publication_generation(third), 3);
+	CHECK_INT(lease_state(new), VG_PUBLICATION_SUPERSEDED);
+	vg_share_lease_close(old);
+	vg_share_lease_close(new);
+	vg_publication_destroy(first);
+	vg_publication_destroy(second);
+	vg_publication_destroy(third);
+	await_rows("w", 0);
+	for (int i = 0; i < 3; i++)
+		OK(vg_vram_free(handles[i]));
+}
+
+static sem_t gate;
+
+static void CUDA_CB wait_at_gate(void *user)
+{
+	sem_wait(&gate);
+}
+
+static void *publish_behind(void *stream)
+{
+	const struct vg_publish_options options = {.size = sizeof options, .fence = stream};
+	struct vg_vram_handle handle;
+	struct vg_publication *publication = NULL;
+	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle);
+
+	vg_share_publish(open_node(), "fenced", offer, &options, &publication);
+	vg_share_offer_destroy(offer);
+	vg_vram_free(handle);
+	return publication;
+}
+
+TEST(nobody_opens_before_the_fence)
+{
+	struct vg_share_lease *lease;
+	struct vg_stream *stream;
+	pthread_t thread;
+	void *publication;
+	enum vg_status status;
+
+	open_node();
+	open_vram();
+	OK(vg_stream_create(first_context(), NULL, &stream));
+	sem_init(&gate, 0, 0);
+	CHECK_INT(core_driver->cuLaunchHostFunc(stream->handle, wait_at_gate, NULL), 0);
+	CHECK_INT(pthread_create(&thread, NULL, publish_behind, stream), 0);
+	for (int i = 0; i < 1000 && (status = vg_share_open(node, "fenced", NULL, &lease)) == VG_NOT_FOUND; i++)
+		poll(NULL, 0, 2); // until the name is registered
+	CHECK_INT(status, VG_NOT_READY);
+	poll(NULL, 0, 50);
+	CHECK_INT(vg_share_open(node, "fenced", NULL, &lease), VG_NOT_READY);
+	CHECK(vg_status_is_retriable(VG_NOT_READY));
+	sem_post(&gate);
+	CHECK_INT(pthread_join(thread, &publication), 0);
+	CHECK(publication);
+	lease = open_lease("fenced", 0);
+	vg_share_lease_close(lease);
+	vg_publication_destroy(publication);
+	vg_stream_destroy(stream);
+}
+
+// ---- revoking -----------------------------------------------------------------------------------------------
+
+static void *let_go_when_asked(void *user)
+{
+	struct vg_share_lease *lease = user;
+	struct vg_publication_view view = {.size = sizeof view};
+	struct pollfd told = {.fd = vg_share_lease_descriptor(lease), .events = POLLIN};
+
+	do {
+		poll(&told, 1, 5000);
+		vg_share_lease_look(lease, &view);
+	} while (view.state == VG_PUBLICATION_CURRENT);
+	if (view.state != VG_PUBLICATION_ASKED_BACK || view.seconds_left <= 0 || vg_share_lease_is_current(lease))
+		return NULL;
+	vg_share_lease_close(lease);
+	return lease;
+}
+
+TEST(readers_let_go_when_asked)
+{
+	const struct vg_revoke_options patient = {.size = sizeof patient, .deadline = 20};
+	struct vg_revoke_report *report;
+	struct vg_vram_handle handle;
+	pthread_t thread;
+	void *done;
+
+	struct vg_publication *publication = publish("asked", &handle);
+	struct vg_share_lease *lease = open_lease("asked", 0);
+	CHECK_INT(pthread_create(&thread, NULL, let_go_when_asked, lease), 0);
+	uint64_t before = vg_clock_monotonic_ns();
+	OK(vg_share_revoke(node, "asked", &patient, &report));
+	CHECK((vg_clock_monotonic_ns() - before) / 1000000000 < 10); // not until the deadline
+	CHECK_INT(pthread_join(thread, &done), 0);
+	CHECK(done == lease);
+	CHECK_INT(report->step, VG_REVOKE_ASKED);
+	CHECK_INT(report->holders, 1);
+	CHECK_INT(report->left, 0);
+	vg_revoke_report_free(report);
+	CHECK_INT(state_of(publication), VG_PUBLICATION_ASKED_BACK);
+	vg_publication_destroy(publication);
+	OK(vg_vram_free(handle));
+}
+
+TEST(those_who_do_not_are_named)
+{
+	const struct vg_revoke_options impatient = {.size = sizeof impatient, .deadline = 0.05};
+	struct vg_revoke_report *report;
+	struct vg_vram_handle handle;
+	struct vg_share_lease *none;
+
+	struct vg_publication *publication = publish("kept", &handle);
+	struct vg_share_lease *lease = open_lease("kept", 0);
+	OK(vg_share_revoke(node, "kept", &impatient, &report));
+	CHECK_INT(report->step, VG_REVOKE_WITHDRAWN);
+	CHECK_INT(report->left, 1);
+	CHECK_INT(report->holders_left[0].pid, getpid());
+	CHECK(report->holders_left[0].owner);
+	vg_revoke_report_free(report);
+	REFUSED(vg_share_open(node, "kept", NULL, &none), VG_NOT_FOUND, "withdrawn");
+	CHECK_INT(lease_state(lease), VG_PUBLICATION_ASKED_BACK);
+	vg_share_lease_close(lease);
+	vg_publication_destroy(publication);
+	OK(vg_vram_free(handle));
+	await_rows("kept", 0);
+}
+
+// ---- a daemon that is killed -----------------------------------------------------------------------------------
+
+TEST(a_killed_daemon_leaves_what_is_mapped)
+{
+	struct vg_vram_handle handle, other;
+	struct vg_share_lease *again;
+	uint32_t word;
+
+	struct vg_publication *publication = publish("w", &handle);
+	struct vg_share_lease *lease = open_lease("w", 0);
+	OK(vg_share_import(open_vram(), vg_share_lease_offer(lease), 0, NULL, &other));
+	struct pollfd told = {.fd = vg_share_lease_descriptor(lease), .events = POLLIN};
+	kill_broker();
+	CHECK_INT(poll(&told, 1, 2000), 1);
+	CHECK(vg_share_lease_is_current(lease)); // nobody can have published another
+	CHECK_INT(lease_state(lease), VG_PUBLICATION_DETACHED);
+	OK(vg_vram_write_at(handle, 8, &(uint32_t){77}, 4));
+	OK(vg_vram_read_at(other, 8, &word, 4));
+	CHECK_INT(word, 77);
+	// The next daemon keeps the name for its publisher.
+	OK(vg_node_ping(node));
+	REFUSED(vg_share_open(node, "w", NULL, &again), VG_NOT_READY, "has not said so far");
+	CHECK_INT(lease_state(lease), VG_PUBLICATION_DETACHED);
+	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT); // publishes it again
+	CHECK_INT(vg_publication_generation(publication), 1);
+	CHECK_INT(lease_state(lease), VG_PUBLICATION_CURRENT);
+	await_leases("w", 1);
+	again = open_lease("w", 0);
+	CHECK_INT(vg_share_lease_generation(again), 1);
+	// The page is the one that the reader has had all along.
+	struct vg_vram_handle next;
+	struct vg_publication *second = publish("w", &next);
+	CHECK_INT(vg_publication_generation(second), 2);
+	CHECK(!vg_share_lease_is_current(lease));
+	vg_share_lease_close(again);
+	OK(vg_vram_free(other));
+	vg_share_lease_close(lease);
+	vg_publication_destroy(publication);
+	vg_publication_destroy(second);
+	OK(vg_vram_free(handle));
+	OK(vg_vram_free(next));
+	await_rows("w", 0);
+}
+
+TEST(a_publisher_starts_the_next_daemon)
+{
+	struct vg_vram_handle handle;
+
+	struct vg_publication *publication = publish("w", &handle);
+	kill_broker();
+	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT);
+	struct vg_share_lease *lease = open_lease("w", 0);
+	vg_share_lease_close(lease);
+	vg_publication_destroy(publication);
+	OK(vg_vram_free(handle));
+}
+
+TEST(what_was_superseded_comes_back_so)
+{
+	struct vg_vram_handle handles[2];
+
+	struct vg_publication *first = publish("w", &handles[0]);
+	struct vg_share_lease *lease = open_lease("w", 0);
+	struct vg_publication *second = publish("w", &handles[1]);
+	kill_broker();
+	CHECK_INT(state_of(first), VG_PUBLICATION_SUPERSEDED); // before the newer one is back
+	CHECK_INT(lease_state(lease), VG_PUBLICATION_SUPERSEDED);
+	CHECK_INT(state_of(second), VG_PUBLICATION_CURRENT);
+	CHECK_INT(lease_state(lease), VG_PUBLICATION_SUPERSEDED);
+	CHECK_INT(listed("w", NULL, NULL), 2);
+	vg_share_lease_close(lease);
+	vg_publication_destroy(first);
+	vg_publication_destroy(second);
+	for (int i = 0; i < 2; i++)
+		OK(vg_vram_free(handles[i]));
+	await_rows("w", 0);
+}
+
+// A publication whose runtime folder was emptied with the daemon: the ticket's key is gone, and so is the publication.
+TEST(a_ticket_of_another_key_is_refused)
+{
+	struct vg_vram_handle handle;
+	char path[128];
+
+	struct vg_publication *publication = publish("w", &handle);
+	kill_broker();
+	snprintf(path, sizeof path, "%s/run/broker.key", broker_folder);
+	CHECK_INT(unlink(path), 0);
+	CHECK_INT(state_of(publication), VG_PUBLICATION_LOST);
+	CHECK_INT(state_of(publication), VG_PUBLICATION_LOST);
+	vg_publication_destroy(publication);
+	publication = publish("w", &handle); // anew
+	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT);
+	vg_publication_destroy(publication);
+}
+
+// ---- what is refused --------------------------------------------------------------------------------------------
+
+TEST(arguments_that_make_no_sense)
+{
+	const struct vg_publish_options bad_mode = {.size = sizeof bad_mode, .mode = 0777};
+	const struct vg_publish_options bad_group = {.size = sizeof bad_group, .group = "no-such-group"};
+	const struct vg_revoke_options bad_deadline = {.size = sizeof bad_deadline, .deadline = -1};
+	const struct vg_share_open_options writable = {.size = sizeof writable, .writable = 1};
+	struct vg_publication_view view = {0};
+	struct vg_publication *publication;
+	struct vg_share_lease *lease;
+	struct vg_revoke_report *report;
+	struct vg_publication_list *list;
+	struct vg_vram_handle handle;
+	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle), *empty;
+
+	OK(vg_share_offer_create(&empty));
+	open_node();
+	REFUSED(vg_share_publish(NULL, "a", offer, NULL, &publication), VG_INVALID, "node is NULL");
+	REFUSED(vg_share_publish(node, NULL, offer, NULL, &publication), VG_INVALID, "name is NULL");
+	REFUSED(vg_share_publish(node, "a", NULL, NULL, &publication), VG_INVALID, "offer is NULL");
+	REFUSED(vg_share_publish(node, "a", offer, NULL, NULL), VG_INVALID, "ret_publication is NULL");
+	REFUSED(vg_share_publish(node, "", offer, NULL, &publication), VG_INVALID, "the name is empty");
+	REFUSED(vg_share_publish(node, "a/b", offer, NULL, &publication), VG_INVALID, "names cannot have");
+	REFUSED(vg_share_publish(node, "a", empty, NULL, &publication), VG_INVALID, "no ranges");
+	REFUSED(vg_share_publish(node, "a", offer, &bad_mode, &publication), VG_INVALID, "0777");
+	REFUSED(vg_share_publish(node, "a", offer, &bad_group, &publication), VG_INVALID, "system's daemon");
+	REFUSED(vg_share_open(NULL, "a", NULL, &lease), VG_INVALID, "node is NULL");
+	REFUSED(vg_share_open(node, "a", NULL, NULL), VG_INVALID, "ret_lease is NULL");
+	REFUSED(vg_share_open(node, "nothing", NULL, &lease), VG_NOT_FOUND, "there is no publication nothing");
+	REFUSED(vg_share_revoke(node, "a", &bad_deadline, &report), VG_INVALID, "makes no sense");
+	REFUSED(vg_share_revoke(node, "nothing", NULL, &report), VG_NOT_FOUND, "there is no publication nothing");
+	REFUSED(vg_share_revoke(node, "a", NULL, NULL), VG_INVALID, "ret_report is NULL");
+	REFUSED(vg_publication_list(NULL, &list), VG_INVALID, "node is NULL");
+	REFUSED(vg_publication_list(node, NULL), VG_INVALID, "ret_list is NULL");
+	REFUSED(vg_publication_look(NULL, &view), VG_INVALID, "publication is NULL");
+	REFUSED(vg_share_lease_look(NULL, &view), VG_INVALID, "lease is NULL");
+	REFUSED(vg_publication_withdraw(NULL, NULL), VG_INVALID, "publication is NULL");
+	OK(vg_share_publish(node, "a", offer, NULL, &publication));
+	REFUSED(vg_publication_look(publication, &view), VG_INVALID, "size field");
+	REFUSED(vg_share_open(node, "a", &writable, &lease), VG_INVALID, "for reading only");
+	vg_publication_destroy(publication);
+	vg_publication_destroy(NULL);
+	vg_share_lease_close(NULL);
+	vg_publication_list_free(NULL);
+	vg_revoke_report_free(NULL);
+	CHECK_INT(vg_publication_generation(NULL), 0);
+	CHECK_INT(vg_publication_descriptor(NULL), -1);
+	CHECK_INT(vg_share_lease_descriptor(NULL), -1);
+	CHECK_INT(vg_share_lease_generation(NULL), 0);
+	CHECK(!vg_share_lease_is_current(NULL) && !vg_share_lease_offer(NULL));
+	vg_share_offer_destroy(offer);
+	vg_share_offer_destroy(empty);
+	OK(vg_vram_free(handle));
+}
+
+TEST(a_forked_child_only_destroys)
+{
+	struct vg_vram_handle handle;
+	int status;
+
+	struct vg_publication *publication = publish("forked", &handle);
+	struct vg_share_lease *lease = open_lease("forked", 0);
+	pid_t child = fork();
+	if (child == 0) {
+		struct vg_publication_view view = {.size = sizeof view};
+		int bad = vg_publication_look(publication, &view) != VG_STATE;
+		bad |= vg_share_lease_look(lease, &view) != VG_STATE;
+		bad |= vg_publication_withdraw(publication, NULL) != VG_STATE;
+		vg_share_lease_close(lease);
+		vg_publication_destroy(publication);
+		_exit(bad);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT); // the parent's go on
+	CHECK_INT(lease_state(lease), VG_PUBLICATION_CURRENT);
+	await_leases("forked", 1);
+	vg_share_lease_close(lease);
+	vg_publication_destroy(publication);
+	OK(vg_vram_free(handle));
+}
+
+// ---- at once, and again and again ---------------------------------------------------------------------------------
+
+static struct vg_share_lease *watched;
+
+static void *use_concurrently(void *user)
+{
+	struct vg_share_lease *lease;
+
+	for (int i = 0; i < 20; i++) {
+		vg_share_lease_is_current(watched);
+		lease_state(watched);
+		if (vg_share_open(node, "shared", NULL, &lease) == VG_OK)
+			vg_share_lease_close(lease);
+	}
+	return NULL;
+}
+
+TEST(threads_open_look_and_close_at_once)
+{
+	struct vg_vram_handle handle;
+	pthread_t threads[6];
+
+	struct vg_publication *publication = publish("shared", &handle);
+	watched = open_lease("shared", 0);
+	for (int i = 0; i < 6; i++)
+		CHECK_INT(pthread_create(&threads[i], NULL, use_concurrently, NULL), 0);
+	for (int i = 0; i < 10; i++) {
+		struct vg_vram_handle other;
+		struct vg_publication *next = publish("shared", &other);
+		vg_publication_destroy(publication);
+		OK(vg_vram_free(handle));
+		publication = next;
+		handle = other;
+	}
+	kill_broker(); // in the middle of it
+	for (int i = 0; i < 6; i++)
+		CHECK_INT(pthread_join(threads[i], NULL), 0);
+	vg_share_lease_close(watched);
+	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT);
+	vg_publication_destroy(publication);
+	OK(vg_vram_free(handle));
+}
+
+static int count_lines(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	int lines = 0, c;
+
+	CHECK(file);
+	while ((c = getc(file)) != EOF)
+		lines += c == '\n';
+	fclose(file);
+	return lines;
+}
+
+static int count_descriptors(pid_t pid)
+{
+	char command[96];
+	int count = 0;
+
+	snprintf(command, sizeof command, "ls /proc/%d/fd | wc -l", (int)pid);
+	FILE *pipe = popen(command, "re");
+	CHECK(pipe && fscanf(pipe, "%d", &count) == 1);
+	pclose(pipe);
+	return count;
+}
+
+static void cycle(void)
+{
+	struct vg_vram_handle handle, other;
+
+	struct vg_publication *publication = publish("cycle", &handle);
+	struct vg_share_lease *lease = open_lease("cycle", 0);
+	OK(vg_share_import(open_vram(), vg_share_lease_offer(lease), 0, NULL, &other));
+	OK(vg_vram_free(other));
+	vg_share_lease_close(lease);
+	vg_publication_destroy(publication);
+	OK(vg_vram_free(handle));
+}
+
+// VIRGATE_CYCLES of them; what is there after some is there after all.
+TEST(nothing_grows)
+{
+	const char *wanted = getenv("VIRGATE_CYCLES");
+	int cycles = wanted ? atoi(wanted) : 300;
+
+	for (int i = 0; i < 20; i++)
+		cycle();
+	await_rows("cycle", 0);
+	size_t device = free_on(vg_vram_device(open_vram()));
+	int own = count_descriptors(getpid()), daemon = count_descriptors(broker_pid()), maps = count_lines("/proc/self/maps");
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)broker_pid());
+	int daemon_maps = count_lines(path);
+	for (int i = 0; i < cycles; i++)
+		cycle();
+	await_rows("cycle", 0);
+	CHECK_INT(count_descriptors(getpid()), own);
+	CHECK_INT(count_descriptors(broker_pid()), daemon);
+	CHECK(count_lines("/proc/self/maps") <= maps + 2); // the heap may take another part
+	CHECK(count_lines(path) <= daemon_maps + 2);
+	CHECK_INT(free_on(vg_vram_device(open_vram())), device);
+}
