@@ -31,10 +31,23 @@ struct vg_vram; /* the regions of one device that one owner in this process has 
 struct vg_vram_options {
 	size_t size;		  /* sizeof(struct vg_vram_options) */
 	struct vg_device *device; /* where the memory lies; NULL: the first one */
+	/* The secret that the keys of seals, attestations and the audit log are derived from: a file of 64 hexadecimal
+	 * digits, mode 0600, the caller's (vg_seal_key_create() makes one); or the description of the kernel's key of type
+	 * "user" that holds them. NULL and NULL: no seals. Not both. */
+	const char *key_file, *key_ring;
+	/* Whose keys these are: [A-Za-z0-9][A-Za-z0-9._-]{0,62}; NULL: the vGPU that this process runs in, or "host". */
+	const char *vgpu;
+	const char *audit_file; /* what happens is recorded there: <virgate/audit.h>; takes a secret. NULL: nowhere */
 };
 /* `options` may be NULL. Holds the device's primary context. The caller owns *ret_vram and ends it with
- * vg_vram_destroy(). NO_DRIVER (no GPU here, and the simulated driver was not asked for), NOT_FOUND (no device), INVALID,
- * UNSUPPORTED (a device without virtual memory), NO_MEMORY, DRIVER. Any thread. Source: cuDevicePrimaryCtxRetain. */
+ * vg_vram_destroy(). NO_DRIVER (no GPU here, and the simulated driver was not asked for), NOT_FOUND (no device, no key),
+ * INVALID, UNSUPPORTED (a device without virtual memory), NO_MEMORY, DRIVER; of the key: DENIED (mode, owner, a link),
+ * LIMIT (memory that cannot be locked); of the audit log: INTEGRITY (it is damaged), BUSY, DENIED, SYSTEM. Any thread.
+ * Source: cuDevicePrimaryCtxRetain.
+ *
+ * With an audit file, what cannot be recorded fails: an allocation or a seal is undone; a region that was freed stays
+ * freed, and vg_vram_free() says so; what failed anyway keeps its own status, and the log callback is told. SYSTEM, BUSY
+ * and INTEGRITY then mean the log, which the text names. */
 VG_PUBLIC enum vg_status vg_vram_open(const struct vg_vram_options *options, struct vg_vram **ret_vram);
 
 /* What was still there when a context was closed. */
@@ -89,7 +102,8 @@ VG_PUBLIC enum vg_status vg_vram_allocate(struct vg_vram *vram, size_t bytes,
 /* Waits for the calls that use the region, zeroes it, and gives it back. Of several threads that free one handle exactly
  * one succeeds: a second free is STALE, at any time. If the region ever was on loan, all the device's work is
  * waited for first. STALE, BUSY (on loan), INVALID (no handle), STATE, DRIVER: where zeroing failed the region stays as it
- * was, and may be freed again; else the handle is dead. Any thread. */
+ * was, and may be freed again; else the handle is dead; of the audit log: SYSTEM, BUSY, INTEGRITY, after the region was
+ * freed. Any thread. */
 VG_PUBLIC enum vg_status vg_vram_free(struct vg_vram_handle handle);
 
 /* In bytes, as asked for. STALE, INVALID, STATE. Any thread. */

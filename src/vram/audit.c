@@ -187,6 +187,11 @@ static enum vg_status sync_files(const struct vram_audit *audit, const char *fun
 	return file_failed(errno, audit->path, "bring it to the disk", function);
 }
 
+enum vg_status vram_audit_sync(struct vram_audit *audit, const char *function)
+{
+	return audit ? sync_files(audit, function) : VG_OK;
+}
+
 enum vg_status vram_audit(struct vram_audit *audit, const struct vram_event *event, const char *function)
 {
 	struct audit_head head;

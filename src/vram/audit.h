@@ -44,6 +44,9 @@ enum vg_status vram_audit_open(const char *path, const struct vram_keys *keys, c
 // Syncs it; what fails goes to the log callback. NULL is fine.
 void vram_audit_close(struct vram_audit *audit);
 
+// All that was recorded is on the disk when it returns. VG_OK if `audit` is NULL; SYSTEM.
+enum vg_status vram_audit_sync(struct vram_audit *audit, const char *function);
+
 // Appends a record; failures are on disk when it returns. Nothing is done, and that is VG_OK, if `audit` is NULL. BUSY,
 // INTEGRITY, SYSTEM (a full disk, a file that was removed): then nothing was appended.
 enum vg_status vram_audit(struct vram_audit *audit, const struct vram_event *event, const char *function);

@@ -1,4 +1,4 @@
-#include "vram/vram.h"
+#include "vram/trust.h"
 
 #include "base/log.h"
 #include "base/size.h"
@@ -12,6 +12,7 @@ static void free_vram(struct core_object *object)
 {
 	struct vg_vram *vram = (struct vg_vram *)object;
 
+	vram_trust_close(vram);
 	free(vram->guarded);
 	free(vram->shareable);
 	vg_memory_resource_destroy(vram->plain);
@@ -54,6 +55,8 @@ enum vg_status vg_vram_open(const struct vg_vram_options *options, struct vg_vra
 	core_object_init(&vram->object, &vram_class);
 	pthread_mutex_init(&vram->lock, NULL);
 	status = fill(vram, o.device, __func__);
+	if (status == VG_OK)
+		status = vram_trust_open(vram, &o, __func__);
 	if (status)
 		core_object_release(&vram->object);
 	else
@@ -143,7 +146,7 @@ enum vg_status vg_vram_close(struct vg_vram *vram, struct vg_vram_report *ret_re
 	status = free_all(vram, __func__, &report);
 	if (ret_report)
 		*ret_report = report;
-	return status;
+	return status ? status : vram_audit_sync(vram->audit, __func__);
 }
 
 void vg_vram_destroy(struct vg_vram *vram)

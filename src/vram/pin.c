@@ -1,5 +1,5 @@
 // The way from a handle to its region, with what refuses it in words.
-#include "vram/vram.h"
+#include "vram/trust.h"
 
 #include "core/error.h"
 
@@ -39,6 +39,16 @@ enum vg_status vram_usable(const char *function)
 	return VG_OK;
 }
 
+static void record_violation(struct vg_vram_handle handle, enum vg_status status)
+{
+	struct vram_region *region;
+
+	if ((status != VG_POLICY && status != VG_INTEGRITY) || vram_table_look(handle, &region))
+		return;
+	vram_record_failure(region, VRAM_EVENT_POLICY_VIOLATION, NULL);
+	vram_unpin(region, VRAM_READ);
+}
+
 enum vg_status vram_pin(struct vg_vram_handle handle, enum vram_use use, const char *function,
 			struct vram_region **ret_region)
 {
@@ -48,11 +58,16 @@ enum vg_status vram_pin(struct vg_vram_handle handle, enum vram_use use, const c
 	if (status)
 		return status;
 	int outcome = vram_table_pin(handle, use, &region);
-	if (__builtin_expect(outcome, VRAM_OK))
-		return refuse(handle, outcome, function);
+	if (__builtin_expect(outcome, VRAM_OK)) {
+		status = refuse(handle, outcome, function);
+		record_violation(handle, status);
+		return status;
+	}
 	if (use == VRAM_WRITE && region->import.read_only) {
+		status = vg_fail(VG_POLICY, 0, function, "the region was imported for reading");
+		vram_record_failure(region, VRAM_EVENT_POLICY_VIOLATION, NULL);
 		vram_unpin(region, use);
-		return vg_fail(VG_POLICY, 0, function, "the region was imported for reading");
+		return status;
 	}
 	*ret_region = region;
 	return VG_OK;

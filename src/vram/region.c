@@ -1,6 +1,6 @@
 // Where regions come from and go to.
 #include "core/error.h"
-#include "vram/vram.h"
+#include "vram/trust.h"
 
 #include <errno.h>
 
@@ -100,6 +100,33 @@ static enum vg_status insufficient(const struct vram_region *region, size_t byte
 
 // ---- handles ----------------------------------------------------------------------------------------
 
+// Its memory has gone back, or is somebody else's to give back.
+static void forget(struct vram_region *region)
+{
+	struct vg_vram *vram = region->vram;
+
+	atomic_fetch_sub(&vram->used, region->mapped);
+	atomic_fetch_sub(&vram->regions, 1);
+	vram_forget_loans(region);
+	vram_table_retire(region);
+	core_object_release(&vram->object);
+}
+
+static enum vg_status record_end(struct vram_region *region, enum vg_status given, const char *function)
+{
+	struct vg_kept_error kept;
+
+	if (given) {
+		vram_record_failure(region, VRAM_EVENT_DEALLOCATED, NULL);
+		return given;
+	}
+	enum vg_status status = vram_record(region, VRAM_EVENT_DEALLOCATED, NULL, function);
+	if (status == VG_OK)
+		return VG_OK;
+	vg_error_keep(&kept);
+	return vg_fail(status, kept.error.code, function, "the region was freed, and that is not recorded: %s", kept.text);
+}
+
 enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *description, const char *function,
 			    struct vg_vram_handle *ret_handle)
 {
@@ -112,6 +139,11 @@ enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *desc
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a region");
 	vram_table_describe(region, description);
 	region->vram = vram;
+	enum vg_status status = vram_record(region, VRAM_EVENT_ALLOCATED, NULL, function);
+	if (status) {
+		vram_table_retire(region);
+		return status;
+	}
 	pthread_mutex_lock(&vram->lock);
 	bool closed = atomic_load(&vram->object.closed);
 	if (!closed) {
@@ -123,13 +155,13 @@ enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *desc
 	pthread_mutex_unlock(&vram->lock);
 	if (!closed)
 		return VG_OK;
+	vram_record_failure(region, VRAM_EVENT_DEALLOCATED, NULL);
 	vram_table_retire(region);
 	return core_object_refuse(&vram->object, "vram", function);
 }
 
 enum vg_status vram_dispose(struct vram_region *region, bool at_any_rate, const char *function)
 {
-	struct vg_vram *vram = region->vram;
 	struct vg_kept_error kept;
 
 	enum vg_status status = region->import.unmap ? VG_OK : zero(region, function);
@@ -142,12 +174,34 @@ enum vg_status vram_dispose(struct vram_region *region, bool at_any_rate, const 
 	enum vg_status given = give_back(region, function);
 	if (status)
 		vg_error_restore(&kept);
-	atomic_fetch_sub(&vram->used, region->mapped);
-	atomic_fetch_sub(&vram->regions, 1);
-	vram_forget_loans(region);
-	vram_table_retire(region);
-	core_object_release(&vram->object);
-	return status ? status : given;
+	status = record_end(region, status ? status : given, function);
+	forget(region);
+	return status;
+}
+
+static enum vg_status allocate(struct vg_vram *vram, size_t bytes, const struct vg_vram_allocate_options *options,
+			       const char *function, struct vg_vram_handle *ret_handle)
+{
+	struct vram_region region = {.vram = vram, .size = bytes};
+	enum vg_status status = vram_usable(function);
+	if (status == VG_OK)
+		status = options->guard	      ? take_mapped(&region, vram->guarded, bytes, true, function)
+			 : options->shareable ? take_mapped(&region, vram->shareable, bytes, false, function)
+					      : take_plain(&region, bytes, function);
+	if (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_OUT_OF_MEMORY)
+		return insufficient(&region, bytes, function);
+	if (status)
+		return status;
+	status = zero(&region, function);
+	if (status == VG_OK)
+		status = vram_publish(vram, &region, function, ret_handle);
+	if (status) {
+		struct vg_kept_error kept;
+		vg_error_keep(&kept);
+		give_back(&region, function);
+		vg_error_restore(&kept);
+	}
+	return status;
 }
 
 enum vg_status vg_vram_allocate(struct vg_vram *vram, size_t bytes, const struct vg_vram_allocate_options *options,
@@ -164,25 +218,10 @@ enum vg_status vg_vram_allocate(struct vg_vram *vram, size_t bytes, const struct
 		return vg_fail(
 			VG_INVALID, 0, __func__,
 			"guard and shareable: who imports the memory maps it without the guard; take one of them");
-	struct vram_region region = {.vram = vram, .size = bytes};
-	enum vg_status status = vram_usable(__func__);
-	if (status == VG_OK)
-		status = o.guard       ? take_mapped(&region, vram->guarded, bytes, true, __func__)
-			 : o.shareable ? take_mapped(&region, vram->shareable, bytes, false, __func__)
-				       : take_plain(&region, bytes, __func__);
-	if (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_OUT_OF_MEMORY)
-		return insufficient(&region, bytes, __func__);
+	enum vg_status status = allocate(vram, bytes, &o, __func__, ret_handle);
 	if (status)
-		return status;
-	status = zero(&region, __func__);
-	if (status == VG_OK)
-		status = vram_publish(vram, &region, __func__, ret_handle);
-	if (status) {
-		struct vg_kept_error kept;
-		vg_error_keep(&kept);
-		give_back(&region, __func__);
-		vg_error_restore(&kept);
-	}
+		vram_audit_failure(vram->audit, &(struct vram_event){.kind = VRAM_EVENT_ALLOCATION_FAILED,
+								     .bytes = bytes, .device = vram->device_name});
 	return status;
 }
 

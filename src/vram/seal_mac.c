@@ -1,6 +1,8 @@
 // What a seal's MAC is of. docs/seals.md has the layout: keep the two the same.
 #include "vram/seal.h"
 
+#include <string.h>
+
 void vram_seal_mac(const struct vg_seal *seal, const struct vram_keys *keys, uint8_t ret_mac[VRAM_MAC])
 {
 	struct vram_mac mac;
@@ -22,6 +24,10 @@ bool vram_seal_is_genuine(const struct vg_seal *seal, const struct vram_keys *ke
 {
 	uint8_t mac[VRAM_MAC];
 
+	// Of a record that somebody wrote over, nothing ends where it should.
+	if (!memchr(seal->id, 0, sizeof seal->id) || !memchr(seal->model, 0, sizeof seal->model) ||
+	    !memchr(seal->device, 0, sizeof seal->device))
+		return false;
 	vram_seal_mac(seal, keys, mac);
 	return sodium_memcmp(mac, seal->mac, sizeof mac) == 0;
 }

@@ -13,7 +13,9 @@
 #include "core/virtual_memory.h"
 #include "virgate/vram.h"
 
+struct vram_audit;
 struct vram_hasher;
+struct vram_keys;
 
 struct vg_vram {
 	struct core_object object;	  // held by each of its regions
@@ -23,6 +25,13 @@ struct vg_vram {
 	pthread_mutex_t lock; // publishing and closing: nothing is published once it is closed
 	_Atomic uint64_t used;
 	atomic_size_t regions;
+
+	// trust.c's, and the same from the beginning to the end
+	char device_name[41];	// "GPU-…"
+	struct vram_keys *keys; // NULL: opened without a secret; then the next two are too
+	struct vram_hasher *hasher;
+	struct vg_stream *thread_stream; // the default one of whichever thread uses it
+	struct vram_audit *audit;	 // NULL: no log
 };
 
 // What becomes of the memory of an imported region: it is unmapped, and never zeroed, since it is somebody else's.
@@ -50,6 +59,8 @@ struct vram_region {
 	atomic_bool lent;	      // kernels may have worked with it
 	atomic_uint writing_loans;    // those that may write
 	struct vram_loan_note *loans; // those that are out, under the context's lock
+
+	_Atomic uint64_t sealed; // the generation of the seal that holds; 0: none
 };
 
 // ---- use (pin.c) ------------------------------------------------------------------------------------
@@ -58,8 +69,8 @@ enum vram_use { VRAM_READ, VRAM_WRITE };
 
 // STATE in a forked child.
 enum vg_status vram_usable(const char *function);
-// The handle's region, which stays until vram_unpin(). STALE, INTEGRITY (quarantined), POLICY (writing what is frozen or
-// read-only), BUSY (too many at once), INVALID (0), STATE (a forked child).
+// The handle's region, which stays until vram_unpin(). STALE, INTEGRITY (quarantined), POLICY (writing what is frozen
+// or read-only), BUSY (too many at once), INVALID (0), STATE (a forked child).
 enum vg_status vram_pin(struct vg_vram_handle handle, enum vram_use use, const char *function,
 			struct vram_region **ret_region);
 // Likewise to read what describes it, whatever its state; unpinned as VRAM_READ.
@@ -67,8 +78,8 @@ enum vg_status vram_look(struct vg_vram_handle handle, const char *function, str
 void vram_unpin(struct vram_region *region, enum vram_use use);
 // BOUNDS unless `bytes` from `offset` on lie in the region.
 enum vg_status vram_check_range(const struct vram_region *region, size_t offset, size_t bytes, const char *function);
-// Waits until what was written by calls that have returned lies in the region: before work on a stream that does not wait
-// for the legacy default stream. In the region's context; the caller has it pinned. DRIVER.
+// Waits until what was written by calls that have returned lies in the region: before work on a stream that does not
+// wait for the legacy default stream. In the region's context; the caller has it pinned. DRIVER.
 enum vg_status vram_settle(struct vram_region *region, const char *function);
 
 // Ends the handle's use, and waits for the calls that have it pinned. STALE, BUSY (lent), INVALID, STATE.
@@ -95,8 +106,8 @@ void vram_forget_loans(struct vram_region *region);
 // give the memory back, which is the region's if this succeeds. CLOSED, NO_MEMORY, LIMIT.
 enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *description, const char *function,
 			    struct vg_vram_handle *ret_handle);
-// Zeroes a region whose handle was closed, and gives its memory back. Where zeroing fails the handle is good again, unless
-// the memory goes back `at_any_rate`. DRIVER.
+// Zeroes a region whose handle was closed, and gives its memory back. Where zeroing fails the handle is good again,
+// unless the memory goes back `at_any_rate`. DRIVER.
 enum vg_status vram_dispose(struct vram_region *region, bool at_any_rate, const char *function);
 
 // ---- the table (table.c): nothing of the driver -------------------------------------------------------

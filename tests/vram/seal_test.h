@@ -17,6 +17,7 @@
 #define KEY_DIGITS "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define OTHER_DIGITS "ff0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
+#ifndef OK
 #define OK(call)                                                                                                       \
 	do {                                                                                                           \
 		enum vg_status status_ = (call);                                                                       \
@@ -30,6 +31,7 @@
 		CHECK_INT(vg_last_error()->status, code_);                                                             \
 		CHECK_CONTAINS(vg_last_error()->text, part);                                                           \
 	} while (0)
+#endif
 
 static char seal_folder[64];
 
