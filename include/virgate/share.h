@@ -83,13 +83,15 @@ struct vg_share_import_options {
 	uint64_t address;    /* map it there, a multiple of the granularity; 0: anywhere */
 	int same_address;    /* nonzero: map it where the exporter has it */
 	uint64_t generation; /* refuse any other; 0: take what there is */
+	int verify;	     /* nonzero: refuse contents that are not what the range's seal says; the region is sealed then */
 };
 /* Maps a range as a region of `vram`: bounds-checked, and STALE once it was freed. vg_vram_free() unmaps it, and leaves
  * the contents alone. `options` may be NULL: for reading, anywhere. The offer may be destroyed after. INVALID (no such
  * range, another device, another generation, both addresses asked for), POLICY (writable is not offered), EXISTS (the
  * address is taken), PROTOCOL (what is behind the descriptor is not what the offer says: its size, or that it is memory
- * at all; a seal that is another range's), CLOSED, LIMIT, NO_MEMORY, INSUFFICIENT (the quota of a vGPU), STATE, DRIVER. Any thread. Sources:
- * cuMemImportFromShareableHandle, cuMemAddressReserve, cuMemMap, cuMemSetAccess. */
+ * at all; a seal that is another range's), CLOSED, LIMIT, NO_MEMORY, INSUFFICIENT (the quota of a vGPU), INTEGRITY
+ * (the seal is not genuine, or the contents are not its), STATE (to verify, `vram` must have the secret that the seal was
+ * made with), DRIVER. Any thread. Sources: cuMemImportFromShareableHandle, cuMemAddressReserve, cuMemMap, cuMemSetAccess. */
 VG_PUBLIC enum vg_status vg_share_import(struct vg_vram *vram, const struct vg_share_offer *offer, size_t index,
 					 const struct vg_share_import_options *options,
 					 struct vg_vram_handle *ret_handle);

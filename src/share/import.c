@@ -7,6 +7,7 @@
 #include "share/kind.h"
 #include "share/offer.h"
 #include "share/step.h"
+#include "vram/trust.h"
 #include "vram/vram.h"
 
 // The mapping keeps the addresses.
@@ -45,6 +46,11 @@ static enum vg_status check(const struct vg_vram *vram, const struct share_range
 			index, (unsigned long long)range->mapped, granularity);
 	if (range->seal && share_seal_check(range, VG_PROTOCOL, function, NULL))
 		return VG_PROTOCOL;
+	if (options->verify && !range->seal)
+		return vg_fail(VG_INVALID, 0, function, "range %zu has no seal: there is nothing to verify it against",
+			       index);
+	if (options->verify && vram_check_secret(vram, function))
+		return VG_STATE;
 	if (options->generation && options->generation != range->generation)
 		return vg_fail(VG_INVALID, 0, function, "range %zu has generation %llu of its contents, not %llu",
 			       index, (unsigned long long)range->generation, (unsigned long long)options->generation);
@@ -174,6 +180,26 @@ static enum vg_status import_range(struct vg_vram *vram, const struct share_rang
 	return status;
 }
 
+// The region is as sealed as the exporter's, and was verified; or it is freed again.
+static enum vg_status verify(struct vg_vram_handle handle, const struct share_range *range, const char *function)
+{
+	struct vg_kept_error kept;
+	struct vg_seal seal;
+
+	enum vg_status status = share_seal_check(range, VG_PROTOCOL, function, &seal);
+	if (status == VG_OK)
+		status = vram_adopt_seal(handle, &seal, function);
+	if (status == VG_OK)
+		status = vg_vram_verify(handle, &seal);
+	if (status == VG_OK)
+		return VG_OK;
+	vg_error_keep(&kept);
+	kept.error.function = function;
+	(void)vg_vram_free(handle);
+	vg_error_restore(&kept);
+	return status;
+}
+
 enum vg_status vg_share_import(struct vg_vram *vram, const struct vg_share_offer *offer, size_t index,
 			       const struct vg_share_import_options *options, struct vg_vram_handle *ret_handle)
 {
@@ -190,6 +216,12 @@ enum vg_status vg_share_import(struct vg_vram *vram, const struct vg_share_offer
 		status = check(vram, &offer->ranges[index], index, &o, __func__);
 	if (status)
 		return status;
+	struct vg_vram_handle handle;
 	CORE_ENTER(scope, vram->context->handle);
-	return import_range(vram, &offer->ranges[index], index, &o, __func__, ret_handle);
+	status = import_range(vram, &offer->ranges[index], index, &o, __func__, &handle);
+	if (status == VG_OK && o.verify)
+		status = verify(handle, &offer->ranges[index], __func__);
+	if (status == VG_OK)
+		*ret_handle = handle;
+	return status;
 }

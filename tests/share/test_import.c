@@ -394,3 +394,70 @@ TEST(memory_goes_with_its_last_holder)
 	MEMORY_STEADY(device, {});
 	CHECK(before - free_on(device) < 64 * MIB);
 }
+
+// ---- verified imports -----------------------------------------------------------------------------------
+
+TEST(contents_are_verified_where_it_is_asked)
+{
+	const struct vg_vram_allocate_options allocate = {.size = sizeof allocate, .shareable = 1};
+	const struct vg_seal_options named = {.size = sizeof named, .id = "shard-0"};
+	const struct vg_share_import_options verified = {.size = sizeof verified, .verify = 1};
+	const struct vg_share_import_options writable = {.size = sizeof writable, .writable = 1};
+	struct vg_share_range_options options = {.size = sizeof options, .writable = 1};
+	struct vg_vram_options open = {.size = sizeof open};
+	struct vg_vram_handle handle, imported = {0}, writer;
+	char folder[] = "/tmp/virgate-share.XXXXXX", key[64], text[VG_SEAL_TEXT_MAX];
+	struct vg_share_offer *offer, *plain;
+	struct vg_vram *sealing;
+	struct vg_seal seal;
+	uint32_t word;
+
+	CHECK(mkdtemp(folder));
+	snprintf(key, sizeof key, "%s/key", folder);
+	OK(vg_seal_key_create(key));
+	open.key_file = key;
+	OK(vg_vram_open(&open, &sealing));
+	OK(vg_vram_allocate(sealing, 3 * MIB, &allocate, &handle));
+	OK(vg_vram_write_at(handle, MIB, &(uint32_t){0xfeed}, 4));
+	OK(vg_vram_seal(handle, &named, &seal));
+	OK(vg_seal_encode(&seal, text, sizeof text, NULL));
+	options.seal = text;
+	OK(vg_share_offer_create(&offer));
+	OK(vg_share_offer_add(offer, handle, &options));
+
+	struct vg_share_offer *received = sent(offer, SOCK_STREAM);
+	OK(vg_share_import(sealing, received, 0, &verified, &imported));
+	OK(vg_vram_read_at(imported, MIB, &word, 4));
+	CHECK_INT(word, 0xfeed);
+	REFUSED(vg_vram_write_at(imported, 0, &word, 4), VG_POLICY, "");
+	OK(vg_vram_verify(imported, &seal)); // at any time
+	OK(vg_vram_free(imported));
+
+	// another secret, and none
+	REFUSED(vg_share_import(open_vram(), received, 0, &verified, &imported), VG_STATE, "without a secret");
+	OK(vg_share_offer_create(&plain));
+	options.seal = NULL;
+	OK(vg_share_offer_add(plain, handle, &options));
+	REFUSED(vg_share_import(sealing, plain, 0, &verified, &imported), VG_INVALID, "range 0 has no seal");
+	vg_share_offer_destroy(plain);
+	struct vg_vram *other;
+	open.vgpu = "another";
+	OK(vg_vram_open(&open, &other));
+	REFUSED(vg_share_import(other, received, 0, &verified, &imported), VG_INTEGRITY, "not genuine");
+	vg_vram_destroy(other);
+
+	// a byte that somebody else changed, who has the memory for writing
+	OK(vg_share_import(open_vram(), received, 0, &writable, &writer));
+	OK(vg_vram_write_at(writer, 3 * MIB - 1, "x", 1));
+	OK(vg_vram_free(writer));
+	MEMORY_STEADY(vg_vram_device(sealing), REFUSED(vg_share_import(sealing, received, 0, &verified, &imported),
+						       VG_INTEGRITY, "does not hold what was sealed as shard-0"););
+	CHECK_STR(vg_last_error()->function, "vg_share_import");
+	CHECK_INT(vg_vram_verify(handle, &seal), VG_INTEGRITY);
+	OK(vg_vram_free(handle));
+	vg_share_offer_destroy(received);
+	vg_share_offer_destroy(offer);
+	vg_vram_destroy(sealing);
+	unlink(key);
+	rmdir(folder);
+}
