@@ -1,9 +1,10 @@
-// complete vgpu|device|verbs: words for the completion script and the tests. Never starts a
+// complete vgpu|device|publication|verbs: words for the completion script and the tests. Never starts a
 // daemon: a key press in a shell must not.
 #include <stdio.h>
 #include <string.h>
 
 #include "session.h"
+#include "virgate/broker.h"
 #include "options.h"
 
 static void print_vgpus(struct vg_node *node)
@@ -28,6 +29,18 @@ static void print_devices(struct vg_node *node)
 	vg_device_list_free(list);
 }
 
+static void print_publications(struct vg_node *node)
+{
+	struct vg_publication_list *list;
+
+	if (vg_publication_list(node, &list))
+		return;
+	for (size_t i = 0; i < list->count; i++)
+		if (i == 0 || strcmp(list->publications[i].name, list->publications[i - 1].name) != 0)
+			puts(list->publications[i].name);
+	vg_publication_list_free(list);
+}
+
 static int run(const struct arguments *arguments)
 {
 	const char *what = arguments->words[0];
@@ -45,6 +58,8 @@ static int run(const struct arguments *arguments)
 		print_vgpus(session.node);
 	else if (strcmp(what, "device") == 0)
 		print_devices(session.node);
+	else if (strcmp(what, "publication") == 0)
+		print_publications(session.node);
 	session_close(&session);
 	return EXIT_OK;
 }
@@ -53,7 +68,7 @@ static const struct option options[] = {OPTION_SIM, {0}};
 
 const struct verb verb_complete = {
 	.name = "complete",
-	.synopsis = "vgpu|device|verbs [--sim]",
+	.synopsis = "vgpu|device|publication|verbs [--sim]",
 	.summary = "Print words for the completion script",
 	.options = options,
 	.least = 1,

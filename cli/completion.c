@@ -38,7 +38,7 @@ static const char closing[] =
 	"\t\treturn\n"
 	"\tfi\n"
 	"\tcase $values in\n"
-	"\tvgpu|device) words=$(virgate complete \"$values\" $simulated 2>/dev/null) ;;\n"
+	"\tvgpu|device|publication) words=$(virgate complete \"$values\" $simulated 2>/dev/null) ;;\n"
 	"\tverb) words=${own:-$verbs} ;;\n"
 	"\tcommand) COMPREPLY=($(compgen -c -- \"$current\") $(compgen -f -- \"$current\")) ;;\n"
 	"\tvalue) return ;;\n"
@@ -55,6 +55,8 @@ static const char *kind(enum complete complete)
 		return "vgpu";
 	case COMPLETE_DEVICE:
 		return "device";
+	case COMPLETE_PUBLICATION:
+		return "publication";
 	case COMPLETE_VERB:
 		return "verb";
 	case COMPLETE_COMMAND:

@@ -5,7 +5,7 @@
 
 #include "virgate/vgpu.h"
 
-enum { TABLE_COLUMNS = 8, TABLE_CELL = 128 };
+enum { TABLE_COLUMNS = 9, TABLE_CELL = 128 };
 
 struct table {
 	int columns;

@@ -12,7 +12,7 @@
 #include "vram/vram.h"
 
 // Inside a vGPU the device is what the vGPU has. Elsewhere --sim and the settings choose.
-static int choose_driver(const struct session *session, const struct arguments *arguments)
+int share_choose_driver(const struct session *session, const struct arguments *arguments)
 {
 	const char *vgpu = getenv("VIRGATE_VGPU"), *simulated = getenv("VIRGATE_SIM");
 
@@ -82,7 +82,7 @@ int share_pair_read(const struct arguments *arguments, struct share_pair *ret_pa
 		return r;
 	r = session_settle(&session, arguments);
 	if (r == 0)
-		r = choose_driver(&session, arguments);
+		r = share_choose_driver(&session, arguments);
 	if (r == 0)
 		r = choose_socket(&session, arguments, ret_pair->socket);
 	session_close(&session);
@@ -91,7 +91,7 @@ int share_pair_read(const struct arguments *arguments, struct share_pair *ret_pa
 
 // ---- the device -----------------------------------------------------------------------------------------
 
-static enum vg_status find_device(const char *named, struct vg_device **ret_device)
+enum vg_status share_find_device(const char *named, struct vg_device **ret_device)
 {
 	const char *digits = "0123456789";
 	struct vg_device *device;
@@ -131,7 +131,7 @@ static enum vg_status find_lack(struct vg_device *device, const char **ret_lack)
 	return status;
 }
 
-static int fail_with_hint(void)
+int share_fail_with_hint(void)
 {
 	if (vg_last_error()->status == VG_NO_DRIVER)
 		say_error("%s: install NVIDIA's driver, or use the simulated GPU with --sim", vg_last_error()->text);
@@ -146,12 +146,12 @@ int share_pair_open(const struct share_pair *pair, struct vg_vram **ret_vram)
 	int major, minor;
 	const char *lack;
 
-	if (find_device(pair->device, &options.device))
-		return fail_with_hint();
+	if (share_find_device(pair->device, &options.device))
+		return share_fail_with_hint();
 	vg_device_compute_capability(options.device, &major, &minor);
 	printf("Using CUDA device %d: %s\n", vg_device_ordinal(options.device), vg_device_name(options.device));
 	if (find_lack(options.device, &lack))
-		return fail_with_hint();
+		return share_fail_with_hint();
 	if (lack) {
 		say_error(
 			"this device has no %s (CUDA_ERROR_NOT_SUPPORTED): it takes a GPU of compute capability 6.0 or "
@@ -159,7 +159,7 @@ int share_pair_open(const struct share_pair *pair, struct vg_vram **ret_vram)
 			lack, major, minor);
 		return EXIT_FAILED;
 	}
-	return vg_vram_open(&options, ret_vram) ? fail_with_hint() : 0;
+	return vg_vram_open(&options, ret_vram) ? share_fail_with_hint() : 0;
 }
 
 void share_say_mapped(struct vg_vram_handle handle, const char *mapped)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "session.h"
 #include "verb.h"
 #include "virgate/share.h"
 
@@ -31,6 +32,13 @@ struct share_pair {
 int share_pair_read(const struct arguments *arguments, struct share_pair *ret_pair);
 // The device, with what it takes: virtual memory and descriptors of it. 0 or EXIT_FAILED, after words.
 int share_pair_open(const struct share_pair *pair, struct vg_vram **ret_vram);
+// What that is made of, for the verbs that meet at the broker. The environment is the simulated GPU's from here on where
+// one was asked for. 0, or the verb's exit code after words.
+int share_choose_driver(const struct session *session, const struct arguments *arguments);
+// By index or UUID; NULL: the first one.
+enum vg_status share_find_device(const char *named, struct vg_device **ret_device);
+// EXIT_FAILED, after the library's last error, and what to do without a GPU.
+int share_fail_with_hint(void);
 // "Reserved virtual address space at 0x…" and what follows from it.
 void share_say_mapped(struct vg_vram_handle handle, const char *mapped);
 

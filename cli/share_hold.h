@@ -1,0 +1,11 @@
+// Holding a publication or a lease until somebody says it is over. One thread.
+#pragma once
+#include "virgate/broker.h"
+
+// From here on signals that end a program are for share_hold() to see.
+void share_hold_begin(void);
+// How what is held stands now; the library's status.
+typedef enum vg_status (*share_look)(void *held, struct vg_publication_view *ret_view);
+// Until one of the signals comes (0), or `look` no longer says that it is current, or that the daemon is away (then what it
+// says is in *ret_view, and the result is 1). Negative: the library's last error.
+int share_hold(void *held, int descriptor, share_look look, struct vg_publication_view *ret_view);

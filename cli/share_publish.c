@@ -1,0 +1,246 @@
+// share publish: device memory under a name, as long as this program runs.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "base/status.h"
+#include "options.h"
+#include "say.h"
+#include "share.h"
+#include "share_hold.h"
+
+enum { CHUNK = 8 << 20 };
+
+struct wanted {
+	uint64_t bytes;
+	int file; // what goes in; -1: zeros
+	const char *path;
+	struct vg_publish_options options;
+	int writable;
+};
+
+static int usage(const struct arguments *arguments, const char *option, const char *text, const char *wrong)
+{
+	say_usage(arguments->verb, "--%s: \"%s\" %s", option, text, wrong);
+	return verb_usage_code(arguments->verb);
+}
+
+static int read_mode(const struct arguments *arguments, unsigned *ret_mode)
+{
+	const char *text = option_value(arguments, "mode");
+	char *end;
+
+	*ret_mode = 0;
+	if (!text)
+		return 0;
+	unsigned long mode = strtoul(text, &end, 8);
+	if (!*text || *end || strspn(text, "01234567") != strlen(text) || mode == 0 || (mode & ~0666ul))
+		return usage(arguments, "mode", text, "is no mode: 4 to read and 2 to write, for owner, group and others, such as 640");
+	*ret_mode = (unsigned)mode;
+	return 0;
+}
+
+// The file, which gives the size where no option does.
+static int read_file(const struct arguments *arguments, struct wanted *wanted)
+{
+	struct stat status;
+
+	wanted->path = option_value(arguments, "from");
+	wanted->file = wanted->path ? open(wanted->path, O_RDONLY | O_CLOEXEC) : -1;
+	if (wanted->path && (wanted->file < 0 || fstat(wanted->file, &status) < 0)) {
+		say_error("%s: %s", wanted->path, strerror(errno));
+		return EXIT_FAILED;
+	}
+	if (wanted->path && !S_ISREG(status.st_mode)) {
+		say_error("%s is no file", wanted->path);
+		return EXIT_FAILED;
+	}
+	if (wanted->path && !wanted->bytes)
+		wanted->bytes = (uint64_t)status.st_size;
+	if (wanted->path && (uint64_t)status.st_size > wanted->bytes) {
+		char size[VG_SIZE_TEXT], room[VG_SIZE_TEXT];
+		say_error("%s has %s, which is more than --size %s", wanted->path,
+			  vg_size_format((uint64_t)status.st_size, size), vg_size_format(wanted->bytes, room));
+		return EXIT_FAILED;
+	}
+	return 0;
+}
+
+static int read_wanted(const struct arguments *arguments, struct wanted *wanted)
+{
+	const char *size = option_value(arguments, "size");
+	const char *wrong = size ? config_check(KIND_SIZE, size) : NULL;
+
+	*wanted = (struct wanted){.options.size = sizeof wanted->options, .file = -1};
+	if (wrong)
+		return usage(arguments, "size", size, wrong);
+	if (size)
+		vg_size_parse(size, &wanted->bytes);
+	int r = read_mode(arguments, &wanted->options.mode);
+	if (r == 0)
+		r = read_file(arguments, wanted);
+	if (r)
+		return r;
+	if (!wanted->bytes) {
+		say_usage(arguments->verb, "how much memory? give --size SIZE, or --from FILE that has something in it");
+		return verb_usage_code(arguments->verb);
+	}
+	wanted->options.group = option_value(arguments, "group");
+	wanted->writable = option_value(arguments, "writable") != NULL;
+	return 0;
+}
+
+// 0, or EXIT_FAILED after words.
+static int fill(struct vg_vram_handle handle, const struct wanted *wanted)
+{
+	char *chunk = wanted->file < 0 ? NULL : malloc(CHUNK);
+	uint64_t done = 0;
+	ssize_t got = 0;
+
+	if (wanted->file >= 0 && !chunk) {
+		say_error("no memory to read %s into", wanted->path);
+		return EXIT_FAILED;
+	}
+	while (chunk && done < wanted->bytes) {
+		size_t most = wanted->bytes - done < CHUNK ? (size_t)(wanted->bytes - done) : CHUNK;
+		got = read(wanted->file, chunk, most);
+		if (got <= 0)
+			break;
+		if (vg_vram_write_at(handle, done, chunk, (size_t)got)) {
+			free(chunk);
+			say_last_error();
+			return EXIT_FAILED;
+		}
+		done += (uint64_t)got;
+	}
+	free(chunk);
+	if (got >= 0)
+		return 0;
+	say_error("%s: %s", wanted->path, strerror(errno));
+	return EXIT_FAILED;
+}
+
+static enum vg_status allocate(const struct arguments *arguments, const struct wanted *wanted,
+			       struct vg_vram_handle *ret_handle)
+{
+	const struct vg_vram_allocate_options shareable = {.size = sizeof shareable, .shareable = 1};
+	struct vg_vram_options options = {.size = sizeof options};
+	struct vg_vram *vram;
+
+	enum vg_status status = share_find_device(option_value(arguments, "device"), &options.device);
+	if (status == VG_OK)
+		status = vg_vram_open(&options, &vram);
+	return status ? status : vg_vram_allocate(vram, wanted->bytes, &shareable, ret_handle);
+}
+
+static enum vg_status publish(struct vg_node *node, const char *name, const struct wanted *wanted,
+			      struct vg_vram_handle handle, struct vg_publication **ret_publication)
+{
+	const struct vg_share_range_options range = {.size = sizeof range, .writable = wanted->writable};
+	struct vg_share_offer *offer;
+
+	enum vg_status status = vg_share_offer_create(&offer);
+	if (status)
+		return status;
+	status = vg_share_offer_add(offer, handle, &range);
+	if (status == VG_OK)
+		status = vg_share_publish(node, name, offer, &wanted->options, ret_publication);
+	vg_share_offer_destroy(offer);
+	return status;
+}
+
+static enum vg_status look(void *publication, struct vg_publication_view *ret_view)
+{
+	return vg_publication_look(publication, ret_view);
+}
+
+static int hold(const char *name, struct vg_publication *publication)
+{
+	struct vg_publication_view view;
+
+	int r = share_hold(publication, vg_publication_descriptor(publication), look, &view);
+	if (r < 0) {
+		say_last_error();
+	} else if (r == 0) {
+		printf("%s is withdrawn\n", name);
+	} else if (view.state == VG_PUBLICATION_SUPERSEDED) {
+		printf("%s has been published anew, as generation %llu\n", name, (unsigned long long)view.current);
+	} else if (view.state == VG_PUBLICATION_LOST) {
+		say_error("the daemon was replaced, and does not take %s back: publish it again", name);
+		r = -1;
+	} else {
+		printf("%s has been revoked\n", name);
+	}
+	return r < 0 ? EXIT_FAILED : EXIT_OK;
+}
+
+// The memory is not freed here, which would zero it under readers: it goes with the last process that has it.
+static int run_on(struct vg_node *node, const struct arguments *arguments, const struct wanted *wanted)
+{
+	const char *name = arguments->words[0];
+	struct vg_publication *publication;
+	struct vg_vram_handle handle;
+	char size[VG_SIZE_TEXT];
+
+	if (allocate(arguments, wanted, &handle))
+		return share_fail_with_hint();
+	int r = fill(handle, wanted);
+	if (r)
+		return r;
+	share_hold_begin();
+	if (publish(node, name, wanted, handle, &publication))
+		return fail_with_last_error(arguments);
+	printf("%s is published: generation %llu, %s\n", name,
+	       (unsigned long long)vg_publication_generation(publication), vg_size_format(wanted->bytes, size));
+	r = hold(name, publication);
+	vg_publication_destroy(publication);
+	return r;
+}
+
+static int run(const struct arguments *arguments)
+{
+	struct session session;
+	struct wanted wanted;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	int r = read_wanted(arguments, &wanted);
+	if (r)
+		return r;
+	r = session_open(&session, arguments);
+	if (r == 0) {
+		r = share_choose_driver(&session, arguments);
+		if (r == 0)
+			r = run_on(session.node, arguments, &wanted);
+		session_close(&session);
+	}
+	if (wanted.file >= 0)
+		close(wanted.file);
+	return r;
+}
+
+static const struct option options[] = {
+	{"size", 0, "SIZE", "how much memory, such as 64M; the file's size if not given", 0},
+	{"from", 0, "FILE", "what to put in; zeros if not given", 0},
+	{"mode", 0, "MODE", "who may read (4) and write (2), such as 640; 600 if not given", 0},
+	{"group", 0, "GROUP", "the group of the mode's second digit", 0},
+	{"writable", 'w', NULL, "readers may map it for writing, too", 0},
+	OPTION_DEVICE,
+	OPTION_SIM,
+	{0},
+};
+
+const struct verb verb_share_publish = {
+	.name = "share publish",
+	.synopsis = "NAME [--size SIZE] [--from FILE] [--mode MODE] [--group GROUP] [--writable] [--device GPU] [--sim]",
+	.summary = "Publish device memory under a name, as long as this runs",
+	.details = "Ends with ^C, or when it is revoked or published anew; who has it open keeps the memory.",
+	.options = options,
+	.least = 1,
+	.most = 1,
+	.run = run,
+};
