@@ -1,6 +1,7 @@
 // The hash of device memory against the published vectors, and against the host's at every boundary of the tree.
 #include "core/memory_test.h"
 #include "vram/hash.h"
+#include "vram/scratch.h"
 #include "vram_test.h"
 
 static const uint8_t *const key = (const uint8_t *)vector_key;
@@ -261,6 +262,30 @@ TEST(leaves_no_memory_behind)
 	check_part(&s, 0, s.size);
 	MEMORY_STEADY(s.bench.device, for (int i = 0; i < 50; i++) check_part(&s, 0, s.size - 1024 * (size_t)i););
 	close_subject(&s);
+}
+
+TEST(scratch_memory_is_found_again_or_grows)
+{
+	struct vg_context *context = first_context();
+	struct vram_scratch_list list = {0};
+	struct vram_scratch *first, *second, *large;
+
+	OK(vram_scratch_list_init(&list, context));
+	OK(vram_scratch_take(&list, 1000, __func__, &first));
+	OK(vram_scratch_take(&list, 1000, __func__, &second));
+	vg_address address = first->memory.address;
+	CHECK(address != second->memory.address);
+	vram_scratch_give(&list, second);
+	vram_scratch_give(&list, first);
+	OK(vram_scratch_take(&list, 1000, __func__, &first));
+	CHECK_INT(first->memory.address, address);
+	OK(vram_scratch_take(&list, 5 << 20, __func__, &large)); // the second one, which is too small
+	CHECK(large->memory.size >= 5 << 20);
+	CHECK(list.first == NULL);
+	vram_scratch_give(&list, first);
+	vram_scratch_give(&list, large);
+	vram_scratch_list_finish(&list);
+	vg_context_destroy(context);
 }
 
 #define HASH(address, size) vram_hash(s.hasher, s.bench.stream, address, size, key, "vg_something", root)
