@@ -119,21 +119,20 @@ TEST(boundaries_of_the_tree)
 // Pieces share scratch memory, and have a level of their own above them. 4 MiB are the least.
 TEST(several_pieces)
 {
-	const size_t mib = (size_t)1 << 20,
-		     sizes[] = {4 * mib,	 4 * mib + 1,	     8 * mib, 8 * mib + 300 * 1024, 12 * mib - 1,
-				12 * mib + 1024, 20 * mib + 4096 + 5};
-	struct subject s = open_subject(20 * mib + 4096 + 5);
+	const size_t mib = (size_t)1 << 20;
+	const size_t sizes[] = {4 * mib, 4 * mib + 1, 8 * mib, 12 * mib - 1, 12 * mib + 300 * 1024 + 5};
+	struct subject s = open_subject(sizes[4]);
 
-	for (size_t piece = 4 * mib; piece <= 12 * mib; piece += 4 * mib) {
-		vram_hasher_set_piece(s.hasher, piece);
-		for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-			check_part(&s, 0, sizes[i]);
-	}
+	vram_hasher_set_piece(s.hasher, 4 * mib);
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+		check_part(&s, 0, sizes[i]);
+	vram_hasher_set_piece(s.hasher, 8 * mib);
+	check_part(&s, 0, sizes[4]);
 	close_subject(&s);
 }
 
-// More than the library takes in one piece, and three levels above the pieces: the same in smaller pieces, which are held
-// to the host's hash above.
+// More than the library takes in one piece, and three levels above the pieces: the same in smaller pieces, which are
+// held to the host's hash above.
 TEST(more_than_4_gib)
 {
 	const size_t mib = (size_t)1 << 20, size = 4096 * mib + (300 << 10) + 5;
@@ -213,8 +212,8 @@ static void *run(void *argument)
 		snprintf(r->message, sizeof r->message, "%s", vg_last_error()->text);
 		return NULL;
 	}
-	for (size_t i = 0; i < 20 && !r->message[0]; i++) {
-		size_t offset = r->offset + 16 * i, size = 1024 * (3 * i + 250) + i;
+	for (size_t i = 0; i < 8 && !r->message[0]; i++) {
+		size_t offset = r->offset + 16 * i, size = 1024 * (3 * i + 246) + i;
 		vram_blake3(r->subject->data + offset, size, key, expected);
 		if (vram_hash(r->subject->hasher, stream, vg_buffer_address(r->subject->buffer) + offset, size, key,
 			      __func__, root))
@@ -257,10 +256,10 @@ TEST(waits_for_what_was_queued)
 
 TEST(leaves_no_memory_behind)
 {
-	struct subject s = open_subject(1 << 20);
+	struct subject s = open_subject(300 << 10);
 
 	check_part(&s, 0, s.size);
-	MEMORY_STEADY(s.bench.device, for (int i = 0; i < 50; i++) check_part(&s, 0, s.size - 1024 * (size_t)i););
+	MEMORY_STEADY(s.bench.device, for (int i = 0; i < 10; i++) check_part(&s, 0, s.size - 1024 * (size_t)i););
 	close_subject(&s);
 }
 
