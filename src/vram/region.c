@@ -1,8 +1,12 @@
 // Where regions come from and go to.
-#include "core/error.h"
 #include "vram/trust.h"
 
+#include "base/size.h"
+#include "core/error.h"
+
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 // ---- memory -----------------------------------------------------------------------------------------
 
@@ -83,17 +87,24 @@ static enum vg_status take_mapped(struct vram_region *region, const struct core_
 	return VG_OK;
 }
 
-// A driver without memory left is worth another try, and says how much it takes.
+// A driver without memory left is worth another try, and says how much it takes. Rounded figures that read alike would
+// say nothing.
 static enum vg_status insufficient(const struct vram_region *region, size_t bytes, const char *function)
 {
-	size_t need = region->mapped ? region->mapped : bytes, have, total;
+	const size_t need = region->mapped ? region->mapped : bytes;
+	char needed[VG_SIZE_TEXT + 8], available[VG_SIZE_TEXT + 8];
+	size_t have, total;
 	CORE_SCOPE scope = {false};
 
 	if (core_enter(&scope, region->vram->context->handle) || core_driver->cuMemGetInfo_v2(&have, &total))
 		have = 0;
+	if (strcmp(vg_size_format(need, needed), vg_size_format(have, available)) == 0) {
+		snprintf(needed, sizeof needed, "%zu B", need);
+		snprintf(available, sizeof available, "%zu B", have);
+	}
 	vg_fail(VG_INSUFFICIENT, CUDA_ERROR_OUT_OF_MEMORY, function,
-		"asked for %zu bytes of device %d, which take %zu: %zu are free; free some, or try again later", bytes,
-		region->vram->context->device->ordinal, need, have);
+		"device %d: a region of %zu bytes takes %s, and %s are free; free some, or try again later",
+		region->vram->context->device->ordinal, bytes, needed, available);
 	vg_fail_amounts(need, have);
 	return VG_INSUFFICIENT;
 }
