@@ -1,0 +1,96 @@
+// Every driver call that seals, verifies or attests fails in turn: nothing stays sealed that has no seal, and a
+// verification that could not be done quarantines nothing.
+#include "core/core_fault.h"
+#include "sealed_test.h"
+
+static struct vg_vram *vram;
+static struct vg_vram_handle handle;
+static struct vg_seal seal;
+static bool may_fail; // what is checked after the failure
+
+static enum vg_status open_it(void)
+{
+	return open_with(KEY_DIGITS, "train", NULL, path_of("log"), &vram);
+}
+
+static enum vg_status open_and_write(void)
+{
+	TRY(open_it());
+	TRY(vg_vram_allocate(vram, 300000, NULL, &handle));
+	return vg_vram_fill(handle, 0, 7, 300000);
+}
+
+static enum vg_status open_and_seal(void)
+{
+	TRY(open_and_write());
+	return vg_vram_seal(handle, &layer, &seal);
+}
+
+static enum vg_status seal_it(void)
+{
+	seal.size = 1;
+	enum vg_status status = vg_vram_seal(handle, &layer, &seal);
+	if (status)
+		CHECK_INT(seal.size, 1);
+	return status;
+}
+
+static enum vg_status verify_it(void)
+{
+	return vg_vram_verify(handle, &seal);
+}
+
+static enum vg_status attest_it(void)
+{
+	struct vg_attestation attestation;
+
+	return vg_vram_attest(handle, &attestation);
+}
+
+static void clean(void)
+{
+	char byte;
+
+	// The fault has passed: the region is what it was.
+	if (may_fail && handle.value) {
+		CHECK_INT(vg_vram_read_at(handle, 0, &byte, 1), VG_OK);
+		CHECK_INT(byte, 7);
+	}
+	if (handle.value && vg_vram_free(handle) && vg_vram_free(handle))
+		FAIL("not freed: %s", vg_last_error()->text);
+	vg_vram_destroy(vram);
+}
+
+TEST(opening)
+{
+	static const struct fault_subject subject = {NULL, open_it, clean};
+
+	path_of("made here, for all children");
+	FAULT_EVERY_CALL(&subject, "cuDevicePrimaryCtxRetain", "cuLibraryLoadData", "cuLibraryGetKernel");
+}
+
+TEST(sealing)
+{
+	static const struct fault_subject subject = {open_and_write, seal_it, clean};
+
+	path_of("made here, for all children");
+	FAULT_EVERY_CALL(&subject, "cuMemAlloc_v2", "cuLaunchKernel", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize");
+}
+
+TEST(verifying)
+{
+	static const struct fault_subject subject = {open_and_seal, verify_it, clean};
+
+	path_of("made here, for all children");
+	may_fail = true;
+	FAULT_EVERY_CALL(&subject, "cuLaunchKernel", "cuMemcpyDtoHAsync_v2");
+}
+
+TEST(attesting)
+{
+	static const struct fault_subject subject = {open_and_write, attest_it, clean};
+
+	path_of("made here, for all children");
+	may_fail = true;
+	FAULT_EVERY_CALL(&subject, "cuPointerGetAttributes", "cuMemGetAddressRange_v2");
+}

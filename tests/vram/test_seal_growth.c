@@ -1,0 +1,80 @@
+// Seals come and go, 10^3 times or 10^5: nothing grows, neither on the device nor on the heap, and no descriptor is
+// left.
+#include "core/core_heap.h"
+#include "sealed_test.h"
+
+#include <dirent.h>
+
+static int count_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	int count = 0;
+
+	CHECK(folder != NULL);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+TEST(regions_are_sealed_and_unsealed)
+{
+	struct vg_vram *vram = open_sealing();
+	struct vg_vram_handle handle = allocate(vram, 3000);
+
+	heap_open();
+	HEAP_STEADY({
+		struct vg_attestation attestation;
+		struct vg_seal seal;
+		OK(vg_vram_seal(handle, &layer, &seal));
+		OK(vg_vram_verify(handle, &seal));
+		OK(vg_vram_attest(handle, &attestation));
+		OK(vg_vram_unseal(handle));
+	});
+	OK(vg_vram_free(handle));
+	close_vram(vram);
+}
+
+TEST(regions_are_quarantined_and_freed)
+{
+	struct vg_vram *vram = open_sealing();
+
+	heap_open();
+	HEAP_STEADY({
+		struct vg_vram_handle handle = allocate(vram, 3000);
+		struct vg_seal seal;
+		OK(vg_vram_seal(handle, &layer, &seal));
+		seal.root[0] ^= 1;
+		CHECK_INT(vg_vram_verify(handle, &seal), VG_INTEGRITY);
+		OK(vg_vram_free(handle));
+	});
+	close_vram(vram);
+}
+
+TEST(contexts_with_keys_and_a_log)
+{
+	struct vg_context *stays = first_context(); // a primary context takes half a second on hardware
+	const char *log = path_of("log");
+
+	heap_open();
+	struct vg_vram *first;
+	OK(open_with(KEY_DIGITS, "train", NULL, log, &first));
+	int before = count_descriptors();
+	for (int i = 0; i < 200; i++) {
+		struct vg_vram *vram;
+		OK(open_with(KEY_DIGITS, "train", NULL, log, &vram));
+		close_vram(vram);
+	}
+	long live = atomic_load(&heap_live);
+	MEMORY_STEADY(
+		vg_vram_device(first), for (int i = 0; i < 200; i++) {
+			struct vg_vram *vram;
+			OK(open_with(KEY_DIGITS, "train", NULL, log, &vram));
+			OK(vg_vram_free(allocate(vram, 100)));
+			close_vram(vram);
+		});
+	CHECK_INT(atomic_load(&heap_live), live);
+	CHECK_INT(count_descriptors(), before);
+	close_vram(first);
+	vg_context_destroy(stays);
+}
