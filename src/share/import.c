@@ -68,11 +68,14 @@ static enum vg_status check(const struct vg_vram *vram, const struct share_range
 // The driver refused what the peer told of, rather than something that is its own.
 static bool is_lie(enum vg_status status)
 {
-	int code = vg_last_error()->code;
+	static const CUresult blamed[] = {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_DEVICE,
+					  CUDA_ERROR_OPERATING_SYSTEM, CUDA_ERROR_INVALID_HANDLE,
+					  CUDA_ERROR_NOT_SUPPORTED};
 
-	// 580.159 says UNKNOWN of an nvidiactl that nothing was exported to.
-	return status == VG_DRIVER && (code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_NOT_SUPPORTED ||
-				       code == CUDA_ERROR_INVALID_HANDLE || code == CUDA_ERROR_UNKNOWN);
+	for (size_t i = 0; i < sizeof blamed / sizeof *blamed; i++)
+		if (status == VG_DRIVER && vg_last_error()->code == (int)blamed[i])
+			return true;
+	return false;
 }
 
 static enum vg_status insufficient(const struct share_range *range, size_t index, const char *function)

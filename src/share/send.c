@@ -128,10 +128,10 @@ static enum vg_status receive_next(const struct share_channel *channel, struct s
 	const struct share_header *header = &packet->header;
 
 	// In the middle there is nothing that another call could wait for.
-	if (status == VG_NOT_READY && offer->count)
-		return vg_fail(VG_PROTOCOL, ETIMEDOUT, channel->function,
-			       "the other end stopped after %zu of %u ranges: it did not go on within %d ms",
-			       offer->count, *total, channel->timeout_ms);
+	if (offer->count && (status == VG_NOT_READY || (status == VG_SYSTEM && vg_last_error()->code == ECONNRESET)))
+		return vg_fail(VG_PROTOCOL, vg_last_error()->code, channel->function,
+			       "the other end %s after %zu of %u ranges",
+			       status == VG_SYSTEM ? "closed the connection" : "stopped", offer->count, *total);
 	if (status)
 		return status;
 	if (offer->count == 0)

@@ -1,6 +1,8 @@
 // Offers and imports: what they carry, where they are mapped, what may be done with them, and what is refused.
 #include "share_test.h"
 
+#include "share/channel.h"
+
 #include <sys/epoll.h>
 #include <sys/mman.h>
 
@@ -373,6 +375,70 @@ TEST(a_descriptor_that_is_no_export_is_refused)
 	close(pipes[1]);
 	vg_share_offer_destroy(offer);
 	OK(vg_vram_free(handle));
+}
+
+// The packet of the ranges from `first` on, as this offer has them.
+static void send_packet(const struct share_channel *channel, const struct vg_share_offer *offer, uint32_t first,
+			uint32_t count, uint32_t total)
+{
+	static struct share_packet packet;
+
+	memset(&packet, 0, sizeof packet);
+	packet.header = (struct share_header){.magic = SHARE_MAGIC,
+					      .version = SHARE_VERSION,
+					      .count = (uint16_t)count,
+					      .first = first,
+					      .total = total,
+					      .size = count * (uint32_t)sizeof(struct share_entry)};
+	for (uint32_t i = 0; i < count; i++) {
+		const struct share_range *range = &offer->ranges[first + i];
+		const struct share_entry entry = {
+			.bytes = range->bytes, .mapped = range->mapped, .granularity = range->granularity};
+		memcpy(packet.body + i * sizeof entry, &entry, sizeof entry);
+		packet.rights.descriptors[packet.rights.count++] = range->descriptor;
+	}
+	OK(share_packet_send(channel, &packet));
+}
+
+TEST(packets_of_an_offer_come_in_their_order)
+{
+	static const struct {
+		uint32_t first, total;
+		int hang;
+		const char *words;
+	} seconds[] = {
+		{9, 12, 0, "a packet has range 9 of 12 where range 8 of 12 comes next"},
+		{0, 12, 0, "a packet has range 0 of 12 where range 8 of 12 comes next"},
+		{8, 13, 0, "a packet has range 8 of 13 where range 8 of 12 comes next"},
+		{0, 0, 0, "closed the connection after 8 of 12 ranges"},
+		{0, 0, 1, "stopped after 8 of 12 ranges"},
+	};
+	const struct vg_share_socket_options hasty = {.size = sizeof hasty, .timeout_ms = 50};
+	struct vg_vram_handle handles[12];
+	struct vg_share_offer *offer = offer_of(12, 64, 0, handles), *received;
+	struct share_channel channel;
+	int ends[2];
+
+	int before = dup(0);
+	close(before);
+	for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+		CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+		OK(share_channel_open(ends[0], 1000, "a_test", &channel));
+		send_packet(&channel, offer, 0, 8, 12);
+		if (seconds[i].total)
+			send_packet(&channel, offer, seconds[i].first, 2, seconds[i].total);
+		if (!seconds[i].hang)
+			close(ends[0]);
+		REFUSED(vg_share_receive(ends[1], &hasty, &received), VG_PROTOCOL, seconds[i].words);
+		close(ends[1]);
+		if (seconds[i].hang)
+			close(ends[0]);
+		CHECK_INT(dup(0), before); // what had come is closed
+		close(before);
+	}
+	for (int i = 0; i < 12; i++)
+		OK(vg_vram_free(handles[i]));
+	vg_share_offer_destroy(offer);
 }
 
 TEST(memory_goes_with_its_last_holder)
