@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "core/error.h"
 #include "core/kernel.h"
+#include "core/resource.h"
 #include "kernels/hash.h"
 #include "kernels/hash_fatbin.h"
 #include "virgate/object_code.h"
@@ -194,12 +195,29 @@ static enum vg_status check(const struct work *work)
 		       "the stream is being captured: a hash is computed at once, so take another stream");
 }
 
+static enum vg_status hash(struct work *work, uint8_t ret_root[VRAM_ROOT_BYTES])
+{
+	struct vram_scratch_list *list = &work->hasher->scratch;
+	struct vram_scratch *scratch;
+	struct hash_node root;
+
+	enum vg_status status = vram_scratch_take(list, count_nodes(work) * sizeof root, work->function, &scratch);
+	if (status)
+		return status;
+	status = hash_to_node(work, scratch->buffer->address, &root);
+	if (status) // something may have been queued all the same
+		core_stream_finish(work->stream);
+	else
+		memcpy(ret_root, &root, sizeof root);
+	vram_scratch_give(list, scratch);
+	return status;
+}
+
 enum vg_status vram_hash(struct vram_hasher *hasher, struct vg_stream *stream, vg_address address, size_t size,
 			 const uint8_t key[VRAM_KEY_BYTES], const char *function, uint8_t ret_root[VRAM_ROOT_BYTES])
 {
 	struct work work = {hasher, stream, function, .parameters.one = 1, .address = address, .size = size};
-	struct vram_scratch *scratch;
-	struct hash_node root;
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 	memcpy(work.parameters.key, key, VRAM_KEY_BYTES);
 	work.chunks = groups_of(size, HASH_CHUNK_BYTES);
@@ -211,14 +229,12 @@ enum vg_status vram_hash(struct vram_hasher *hasher, struct vg_stream *stream, v
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r)
 		return failed(&work, r, "cuCtxPushCurrent");
-	status = vram_scratch_take(&hasher->scratch, count_nodes(&work) * sizeof root, function, &scratch);
-	if (status)
-		return status;
-	status = hash_to_node(&work, scratch->memory.address, &root);
-	if (status) // something may have been queued all the same
-		core_stream_finish(stream);
-	else
-		memcpy(ret_root, &root, sizeof root);
-	vram_scratch_give(&hasher->scratch, scratch);
+	// Allocating and waiting are no reason to spoil the capture of another stream.
+	r = core_driver->cuThreadExchangeStreamCaptureMode(&mode);
+	if (r)
+		return failed(&work, r, "cuThreadExchangeStreamCaptureMode");
+	status = hash(&work, ret_root);
+	(void)core_driver->cuThreadExchangeStreamCaptureMode(&mode);
 	return status;
 }
+

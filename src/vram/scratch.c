@@ -1,6 +1,6 @@
 #include "vram/scratch.h"
 
-#include "core/error.h"
+#include "base/status.h"
 #include "virgate/memory_resource.h"
 
 #include <stdlib.h>
@@ -12,9 +12,9 @@ enum vg_status vram_scratch_list_init(struct vram_scratch_list *list, struct vg_
 	return vg_synchronous_resource_create(context, &list->resource);
 }
 
-static void drop(struct vram_scratch_list *list, struct vram_scratch *scratch)
+static void drop(struct vram_scratch *scratch)
 {
-	(void)core_resource_deallocate(list->resource, &scratch->memory, NULL, __func__);
+	vg_buffer_destroy(scratch->buffer);
 	free(scratch);
 }
 
@@ -23,25 +23,19 @@ void vram_scratch_list_finish(struct vram_scratch_list *list)
 	while (list->first) {
 		struct vram_scratch *scratch = list->first;
 		list->first = scratch->next;
-		drop(list, scratch);
+		drop(scratch);
 	}
 	vg_memory_resource_destroy(list->resource);
 }
 
-// Allocating is no reason to spoil another thread's capture, as it would.
 static enum vg_status allocate(struct vram_scratch_list *list, size_t size, const char *function,
 			       struct vram_scratch **ret_scratch)
 {
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	struct vram_scratch *scratch = calloc(1, sizeof *scratch);
 
 	if (!scratch)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a note of scratch memory");
-	CUresult r = core_driver->cuThreadExchangeStreamCaptureMode(&mode);
-	enum vg_status status = r ? core_driver_failed(r, function, "cuThreadExchangeStreamCaptureMode", "%s", "")
-				  : core_resource_allocate(list->resource, size, NULL, function, &scratch->memory);
-	if (r == CUDA_SUCCESS)
-		(void)core_driver->cuThreadExchangeStreamCaptureMode(&mode);
+	enum vg_status status = core_buffer_create(list->resource, size, NULL, function, &scratch->buffer);
 	if (status)
 		free(scratch);
 	else
@@ -57,12 +51,12 @@ enum vg_status vram_scratch_take(struct vram_scratch_list *list, size_t size, co
 	if (scratch)
 		list->first = scratch->next;
 	vg_lock_give(&list->lock);
-	if (scratch && scratch->memory.size >= size) {
+	if (scratch && scratch->buffer->size >= size) {
 		*ret_scratch = scratch;
 		return VG_OK;
 	}
 	if (scratch) // too small for this call: the next ones will be as large
-		drop(list, scratch);
+		drop(scratch);
 	return allocate(list, size < LEAST_BYTES ? LEAST_BYTES : size, function, ret_scratch);
 }
 

@@ -1,11 +1,11 @@
 // Device memory that calls work with for a moment, and that the next call finds again. Any thread.
 #pragma once
 #include "base/lock.h"
-#include "core/resource.h"
+#include "core/buffer.h"
 
 struct vram_scratch {
 	struct vram_scratch *next;
-	struct vg_allocation memory;
+	struct vg_buffer *buffer;
 };
 
 struct vram_scratch_list {
@@ -18,7 +18,7 @@ enum vg_status vram_scratch_list_init(struct vram_scratch_list *list, struct vg_
 // All of them have been given back. One that was never initialised is fine if it is zero.
 void vram_scratch_list_finish(struct vram_scratch_list *list);
 
-// At least `size` bytes of whatever contents. NO_MEMORY, DRIVER.
+// At least `size` bytes of whatever contents, which may mean to allocate and to free. NO_MEMORY, DRIVER.
 enum vg_status vram_scratch_take(struct vram_scratch_list *list, size_t size, const char *function,
 				 struct vram_scratch **ret_scratch);
 // Once nothing uses it any more.

@@ -4,6 +4,8 @@
 #include "vram/scratch.h"
 #include "vram_test.h"
 
+#include <sys/wait.h>
+
 static const uint8_t *const key = (const uint8_t *)vector_key;
 
 struct subject {
@@ -272,19 +274,52 @@ TEST(scratch_memory_is_found_again_or_grows)
 	OK(vram_scratch_list_init(&list, context));
 	OK(vram_scratch_take(&list, 1000, __func__, &first));
 	OK(vram_scratch_take(&list, 1000, __func__, &second));
-	vg_address address = first->memory.address;
-	CHECK(address != second->memory.address);
+	vg_address address = first->buffer->address;
+	CHECK(address != second->buffer->address);
 	vram_scratch_give(&list, second);
 	vram_scratch_give(&list, first);
 	OK(vram_scratch_take(&list, 1000, __func__, &first));
-	CHECK_INT(first->memory.address, address);
+	CHECK_INT(first->buffer->address, address);
 	OK(vram_scratch_take(&list, 5 << 20, __func__, &large)); // the second one, which is too small
-	CHECK(large->memory.size >= 5 << 20);
+	CHECK(large->buffer->size >= 5 << 20);
 	CHECK(list.first == NULL);
 	vram_scratch_give(&list, first);
 	vram_scratch_give(&list, large);
 	vram_scratch_list_finish(&list);
 	vg_context_destroy(context);
+}
+
+TEST(beside_a_capture_that_forbids_what_waits)
+{
+	struct subject s = open_subject(1000); // scratch memory has to be allocated for it
+	struct vg_graph_builder *builder;
+	struct vg_stream *captured;
+
+	OK(vg_stream_create(s.bench.context, NULL, &captured));
+	OK(vg_graph_builder_create_on(captured, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_GLOBAL));
+	check_part(&s, 0, 1000);
+	OK(vg_graph_builder_end(builder));
+	vg_graph_builder_destroy(builder);
+	vg_stream_destroy(captured);
+	close_subject(&s);
+}
+
+TEST(a_forked_child_gives_nothing_back)
+{
+	struct subject s = open_subject(300 << 10);
+	int ended;
+
+	check_part(&s, 0, s.size);
+	pid_t child = fork();
+	if (child == 0) {
+		vram_hasher_destroy(s.hasher);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &ended, 0) == child);
+	CHECK_INT(ended, 0);
+	check_part(&s, 0, s.size);
+	close_subject(&s);
 }
 
 #define HASH(address, size) vram_hash(s.hasher, s.bench.stream, address, size, key, "vg_something", root)
