@@ -69,8 +69,7 @@ static enum vg_status check(const struct vg_vram *vram, const struct share_range
 static bool is_lie(enum vg_status status)
 {
 	static const CUresult blamed[] = {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_DEVICE,
-					  CUDA_ERROR_OPERATING_SYSTEM, CUDA_ERROR_INVALID_HANDLE,
-					  CUDA_ERROR_NOT_SUPPORTED};
+					  CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_SUPPORTED};
 
 	for (size_t i = 0; i < sizeof blamed / sizeof *blamed; i++)
 		if (status == VG_DRIVER && vg_last_error()->code == (int)blamed[i])

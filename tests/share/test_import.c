@@ -322,6 +322,44 @@ TEST(another_device_is_refused)
 	OK(vg_vram_free(handle));
 }
 
+TEST(each_range_is_imported_on_its_own_device)
+{
+	const struct vg_vram_allocate_options allocate = {.size = sizeof allocate, .shareable = 1};
+	struct vg_vram_options options = {.size = sizeof options};
+	struct vg_vram_handle handles[2], imported;
+	struct vg_share_offer *offer;
+	struct vg_vram *second;
+	uint32_t word;
+	int count;
+
+	OK(vg_device_count(&count));
+	if (count < 2)
+		SKIP("it takes two devices, and there is one");
+	OK(vg_device_get(1, &options.device));
+	OK(vg_vram_open(&options, &second));
+	offer = offer_of(1, MIB, 0, handles);
+	OK(vg_vram_allocate(second, MIB, &allocate, &handles[1]));
+	OK(vg_vram_write_at(handles[1], 0, &(uint32_t){2}, 4));
+	OK(vg_share_offer_add(offer, handles[1], NULL));
+	struct vg_share_offer *received = sent(offer, SOCK_STREAM);
+	REFUSED(vg_share_import(second, received, 0, NULL, &imported), VG_INVALID,
+		"import it in a context of its own device");
+	REFUSED(vg_share_import(vram, received, 1, NULL, &imported), VG_INVALID,
+		"import it in a context of its own device");
+	OK(vg_share_import(second, received, 1, NULL, &imported));
+	OK(vg_vram_read_at(imported, 0, &word, 4));
+	CHECK_INT(word, 2);
+	OK(vg_vram_free(imported));
+	// who lies about it is believed by nobody
+	memcpy(received->ranges[1].uuid, received->ranges[0].uuid, 16);
+	REFUSED(vg_share_import(vram, received, 1, NULL, &imported), VG_PROTOCOL, "does not lie on device 0");
+	vg_share_offer_destroy(received);
+	vg_share_offer_destroy(offer);
+	OK(vg_vram_free(handles[0]));
+	OK(vg_vram_free(handles[1]));
+	vg_vram_destroy(second);
+}
+
 // Sends the offer with `descriptor` in place of its own.
 static void refused_descriptor(struct vg_share_offer *offer, int descriptor, const char *words)
 {
@@ -369,8 +407,9 @@ TEST(a_descriptor_that_is_no_export_is_refused)
 	offer->ranges[0].descriptor = other;
 	enum vg_status status = vg_share_import(vram, offer, 0, NULL, &imported);
 	offer->ranges[0].descriptor = own;
-	if (status != VG_PROTOCOL)
+	if (status != VG_PROTOCOL && !(status == VG_DRIVER && !getenv("VIRGATE_SIM")))
 		FAIL("%s: %s", vg_status_text(status), vg_last_error()->text);
+	printf("# %s\n", vg_last_error()->text); // what this driver says
 	close(other);
 	close(pipes[1]);
 	vg_share_offer_destroy(offer);
