@@ -69,10 +69,10 @@ static CUresult add_child(CUgraphNode *ret_node, CUgraph graph, const CUgraphNod
 	CUgraphNode node;
 
 	SIM_TRY(sim_graph_get(child));
-	if (child == graph || (move && child->owner) || sim_graph_holds(child, CU_GRAPH_NODE_TYPE_CONDITIONAL))
+	if (child == graph || sim_graph_holds(child, CU_GRAPH_NODE_TYPE_CONDITIONAL))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (child->owner && child->owner->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-		return CUDA_ERROR_NOT_SUPPORTED; // a body stays where it is
+	if (child->owner)
+		return CUDA_ERROR_NOT_SUPPORTED; // what is a node's own stays where it is
 	if (!move && (sim_graph_holds(child, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||
 		      sim_graph_holds(child, CU_GRAPH_NODE_TYPE_MEM_FREE)))
 		return CUDA_ERROR_NOT_SUPPORTED;

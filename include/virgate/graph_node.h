@@ -176,7 +176,8 @@ VG_PUBLIC enum vg_status vg_graph_node_get_free(const struct vg_graph_node *node
 
 /* ---- graphs in graphs --------------------------------------------------------------------------- */
 
-/* Runs a copy of `child` as it is now. UNSUPPORTED if that holds allocation, free or conditional nodes. */
+/* Runs a copy of `child` as it is now. UNSUPPORTED if that holds allocation, free or conditional nodes, or is the child
+ * or the body of a node itself. */
 VG_PUBLIC enum vg_status vg_graph_add_child(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 					    size_t count, struct vg_graph_definition *child,
 					    struct vg_graph_node **ret_node);

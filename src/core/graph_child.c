@@ -41,19 +41,16 @@ enum vg_status core_graph_child_spec(const struct vg_graph_definition *definitio
 		return status;
 	if (child == definition)
 		return vg_fail(VG_INVALID, 0, function, "the graph definition cannot be its own child");
+	if (child != child->root)
+		return vg_fail(VG_UNSUPPORTED, 0, function,
+			       "the child graph is a node's own, and the driver embeds none of those: build it once more as a "
+			       "graph definition");
 	if (child->capturing)
 		return vg_fail(VG_STATE, 0, function, "the child graph has not finished building");
 	*ret_spec = (struct core_graph_spec){.native.type = CU_GRAPH_NODE_TYPE_GRAPH};
 	ret_spec->native.graph.graph = child->handle;
 	ret_spec->native.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
-	if (child == child->root)
-		return VG_OK;
-	// What a part of a graph needs is the whole's: the copy has no references of its own.
-	child->root->copied = true;
-	if (child->root == definition->root)
-		return VG_OK; // it would hold itself for ever
-	ret_spec->keep = core_graph_keep_create(&child->root->object, NULL, NULL, 0);
-	return ret_spec->keep ? VG_OK : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a graph node");
+	return VG_OK;
 }
 
 enum vg_status core_graph_child_failed(struct vg_graph_definition *child, enum vg_status status, const char *function)

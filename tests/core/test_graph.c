@@ -310,3 +310,38 @@ TEST(graphs_that_allocate_or_decide_are_not_embedded)
 	vg_graph_definition_destroy(child);
 	bench_close(&bench);
 }
+
+TEST(graphs_of_nodes_are_not_embedded)
+{
+	struct bench bench = bench_open();
+	struct vg_graph_definition *child, *other, *own[2];
+	struct vg_graph_condition condition;
+	struct vg_graph_builder *builder;
+	struct vg_graph_node *nodes[2];
+	size_t count;
+
+	OK(vg_graph_definition_create(bench.context, &child));
+	OK(vg_graph_definition_create(bench.context, &other));
+	OK(vg_graph_add_child(bench.definition, NULL, 0, child, &nodes[0]));
+	OK(vg_graph_node_get_child(nodes[0], &own[0]));
+	OK(vg_graph_definition_create_condition(bench.definition, NULL, &condition));
+	OK(vg_graph_add_if_then(bench.definition, NULL, 0, condition, &nodes[1]));
+	OK(vg_graph_node_get_body(nodes[1], 0, &own[1]));
+	OK(vg_graph_builder_create_on(bench.stream, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
+	for (int i = 0; i < 2; i++) {
+		REFUSED(vg_graph_add_child(other, NULL, 0, own[i], NULL), VG_UNSUPPORTED, "is a node's own");
+		REFUSED(vg_graph_add_child(bench.definition, nodes, 2, own[i], NULL), VG_UNSUPPORTED, "is a node's own");
+		REFUSED(vg_graph_add_child(own[i], NULL, 0, own[i], NULL), VG_INVALID, "its own child");
+		REFUSED(vg_graph_builder_embed_definition(builder, own[i]), VG_UNSUPPORTED, "is a node's own");
+		OK(vg_graph_add_child(own[i], NULL, 0, child, NULL)); // nodes have graphs with others inside, though
+	}
+	OK(vg_graph_builder_end(builder)); // not spoilt
+	OK(vg_graph_definition_nodes(other, NULL, 0, &count));
+	CHECK_INT(count, 0);
+	vg_graph_destroy(bench_run(&bench));
+	vg_graph_builder_destroy(builder);
+	vg_graph_definition_destroy(child);
+	vg_graph_definition_destroy(other);
+	bench_close(&bench);
+}

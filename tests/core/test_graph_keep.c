@@ -234,62 +234,6 @@ TEST(destroying_a_changed_executable_waits_for_its_launch)
 	bench_close(&bench);
 }
 
-// A part of a graph: the copy that a child node made, which can be changed. NVIDIA's driver embeds no body of a
-// conditional node.
-static struct vg_graph_definition *part_of(struct bench *bench, struct vg_graph_definition *whole,
-					   struct vg_graph_node **ret_node)
-{
-	struct vg_graph_definition *child, *part;
-
-	OK(vg_graph_definition_create(bench->context, &child));
-	OK(vg_graph_add_child(whole, NULL, 0, child, ret_node));
-	OK(vg_graph_node_get_child(*ret_node, &part));
-	vg_graph_definition_destroy(child);
-	return part;
-}
-
-TEST(an_embedded_part_of_a_graph_keeps_the_whole)
-{
-	struct bench bench = bench_open();
-	vg_address word = words(bench.context, 16);
-	struct witness witness = {0};
-	struct vg_graph_definition *whole, *part;
-	struct vg_graph_node *node;
-
-	OK(vg_graph_definition_create(bench.context, &whole));
-	part = part_of(&bench, whole, &node);
-	add_witness(part, word, 3, &witness);
-	OK(vg_graph_add_child(bench.definition, NULL, 0, part, NULL));
-	vg_graph_definition_destroy(whole);
-	come_by(&bench);
-	CHECK_INT(witness.dropped, 0);
-	struct vg_graph *graph = bench_run(&bench);
-	OK(vg_graph_definition_close(bench.definition));
-	CHECK_INT(witness.dropped, 0);
-	vg_graph_destroy(graph);
-	CHECK_INT(dropped(&bench, &witness), 1);
-	free_words(bench.context, word);
-	bench_close(&bench);
-}
-
-TEST(a_graph_with_a_part_of_itself_does_not_hold_itself)
-{
-	struct bench bench = bench_open();
-	vg_address word = words(bench.context, 16);
-	struct witness witness = {0};
-	struct vg_graph_definition *part;
-	struct vg_graph_node *node;
-
-	part = part_of(&bench, bench.definition, &node);
-	add_witness(part, word, 3, &witness);
-	OK(vg_graph_add_child(bench.definition, &node, 1, part, NULL));
-	vg_graph_definition_destroy(bench.definition);
-	OK(vg_graph_definition_create(bench.context, &bench.definition));
-	CHECK_INT(dropped(&bench, &witness), 1);
-	free_words(bench.context, word);
-	bench_close(&bench);
-}
-
 TEST(a_new_child_of_an_executable_is_kept)
 {
 	struct bench bench = bench_open();
@@ -317,40 +261,6 @@ TEST(a_new_child_of_an_executable_is_kept)
 	CHECK_INT(witness.dropped, 0);
 	vg_graph_destroy(graph);
 	CHECK_INT(dropped(&bench, &witness), 1);
-	free_words(bench.context, word);
-	bench_close(&bench);
-}
-
-TEST(an_embedded_part_keeps_what_its_original_gave_up)
-{
-	struct bench bench = bench_open();
-	vg_address word = words(bench.context, 16);
-	struct witness removed = {0}, replaced = {0};
-	struct vg_graph_definition *whole, *part;
-	struct vg_graph_node *node, *sets[2];
-
-	OK(vg_graph_definition_create(bench.context, &whole));
-	part = part_of(&bench, whole, &node);
-	witness_open(&removed, word);
-	witness_open(&replaced, word);
-	OK(vg_graph_add_memset(part, NULL, 0,
-			       MEMSET(.destination = word, .width = 1, .destination_buffer = removed.buffer),
-			       &sets[0]));
-	OK(vg_graph_add_memset(part, NULL, 0,
-			       MEMSET(.destination = word, .width = 1, .destination_buffer = replaced.buffer),
-			       &sets[1]));
-	vg_buffer_destroy(removed.buffer);
-	vg_buffer_destroy(replaced.buffer);
-	OK(vg_graph_add_child(bench.definition, NULL, 0, part, NULL));
-	OK(vg_graph_node_remove(sets[0]));
-	OK(vg_graph_node_set_memset(sets[1], MEMSET(.destination = word, .width = 1)));
-	vg_graph_definition_destroy(whole);
-	come_by(&bench);
-	CHECK(removed.dropped == 0 && replaced.dropped == 0);
-	vg_graph_definition_destroy(bench.definition);
-	OK(vg_graph_definition_create(bench.context, &bench.definition));
-	CHECK_INT(dropped(&bench, &removed), 1);
-	CHECK_INT(dropped(&bench, &replaced), 1);
 	free_words(bench.context, word);
 	bench_close(&bench);
 }
