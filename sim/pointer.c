@@ -39,14 +39,14 @@ static CUresult get_memory(void *data, CUpointer_attribute attribute, CUdevicept
 		*(size_t *)data = pointer->size;
 		break;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
-		*(bool *)data = pointer->mapped;
+		*(int *)data = pointer->mapped;
 		break;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		*(unsigned long long *)data = (unsigned)handle_types(pointer);
 		break;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-		*(bool *)data = false;
+		*(int *)data = false;
 		break;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return access_flags(data, ptr);
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
@@ -65,13 +65,18 @@ static CUresult get_memory(void *data, CUpointer_attribute attribute, CUdevicept
 	return CUDA_SUCCESS;
 }
 
+static bool of_pool(const struct sim_pointer *pointer)
+{
+	return pointer->range && pointer->range->kind == SIM_RANGE_POOL;
+}
+
 // Memory of pools that are on no device counts as the current context's.
 static bool pool_of_host(const struct sim_pointer *pointer, struct sim_context **ret_context)
 {
-	return pointer->range && pointer->range->kind == SIM_RANGE_POOL && !pointer->device &&
-	       sim_context_current(ret_context) == CUDA_SUCCESS;
+	return of_pool(pointer) && !pointer->device && sim_context_current(ret_context) == CUDA_SUCCESS;
 }
 
+// Truth values have four bytes, which NVIDIA's header leaves open.
 static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	struct sim_pointer p;
@@ -81,9 +86,9 @@ static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		if (!p.context && !pool_of_host(&p, &p.context))
+		if (!p.context && !pool_of_host(&p, &p.context) && !of_pool(&p))
 			return CUDA_ERROR_INVALID_VALUE; // belongs to no context
-		*(CUcontext *)data = sim_context_handle(p.context);
+		*(CUcontext *)data = p.context ? sim_context_handle(p.context) : NULL;
 		break;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		*(CUmemorytype *)data = p.type;
@@ -104,7 +109,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 		*(unsigned long long *)data = p.buffer_id;
 		break;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-		*(bool *)data = p.managed;
+		*(int *)data = p.managed;
 		break;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		if (!p.device && pool_of_host(&p, &p.context))
@@ -112,7 +117,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 		*(int *)data = p.device ? p.device->ordinal : CU_DEVICE_CPU;
 		break;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-		*(bool *)data = p.range && (p.range->kind == SIM_RANGE_DEVICE || p.range->kind == SIM_RANGE_BLOCK);
+		*(int *)data = p.range && (p.range->kind == SIM_RANGE_DEVICE || p.range->kind == SIM_RANGE_BLOCK);
 		break;
 	default: return get_memory(data, attribute, ptr, &p);
 	}
@@ -133,13 +138,12 @@ static size_t width(CUpointer_attribute attribute)
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-		return sizeof(int);
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_MAPPED:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-		return sizeof(bool);
+		return sizeof(int);
 	default:
 		return sizeof(void *);
 	}

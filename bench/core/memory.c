@@ -93,7 +93,7 @@ static void attributes_library(unsigned calls)
 static void attributes_raw(unsigned calls)
 {
 	CUmemorytype type;
-	bool managed;
+	unsigned managed;
 	int device;
 	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
 					    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};

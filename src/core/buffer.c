@@ -220,7 +220,7 @@ uint64_t vg_buffer_hash(const struct vg_buffer *buffer)
 enum vg_status vg_buffer_properties(const struct vg_buffer *buffer, struct vg_memory_properties *ret_properties)
 {
 	CUmemorytype type = 0;
-	bool managed = false;
+	unsigned managed = 0; // NVIDIA documents a boolean: the driver writes four bytes
 	int device = -1;
 	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
 					    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
@@ -232,7 +232,7 @@ enum vg_status vg_buffer_properties(const struct vg_buffer *buffer, struct vg_me
 		*ret_properties = buffer->resource->properties;
 		return VG_OK;
 	}
-	// Without a context the driver names no device for memory of pools.
+	// Memory of pools in host memory counts as the current context's.
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
 	CUresult r = core_enter_some(&some, false);
 	if (r)
@@ -243,6 +243,6 @@ enum vg_status vg_buffer_properties(const struct vg_buffer *buffer, struct vg_me
 	*ret_properties = (struct vg_memory_properties){.device = type ? device : -1,
 							.device_accessible = type != 0,
 							.host_accessible = !device_memory,
-							.managed = managed};
+							.managed = managed != 0};
 	return VG_OK;
 }

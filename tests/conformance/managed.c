@@ -4,7 +4,7 @@
 CONFORM(allocation)
 {
 	CUdeviceptr address = 0;
-	unsigned managed = 9;
+	unsigned managed = 0x99999999;
 	CUmemorytype type = 0;
 	void *host = NULL;
 
@@ -15,7 +15,7 @@ CONFORM(allocation)
 	GIVES(cuMemAllocManaged(NULL, 4096, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
 	NEED(cuMemAllocManaged(&address, 4 * MiB, CU_MEM_ATTACH_GLOBAL));
 	WORKS(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address));
-	EQUALS(managed & 0xff, 1);
+	EQUALS(managed, 1);
 	WORKS(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address));
 	EQUALS(type, CU_MEMORYTYPE_DEVICE);
 	WORKS(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, address));

@@ -170,7 +170,7 @@ CONFORM(pointer_attributes)
 	CUdeviceptr address, start = 0;
 	CUmemorytype type = 0;
 	CUcontext owner = NULL;
-	unsigned managed = 9;
+	unsigned managed = 0x99999999;
 	unsigned long long identity = 0, other = 0;
 	size_t size = 0;
 	int ordinal = -1, on_stack = 0;
@@ -185,7 +185,7 @@ CONFORM(pointer_attributes)
 	WORKS(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address));
 	EQUALS(ordinal, device);
 	WORKS(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address));
-	EQUALS(managed & 0xff, 0);
+	EQUALS(managed, 0); // four bytes are written
 	WORKS(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address + 5));
 	EQUALS(start, address);
 	WORKS(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address));

@@ -276,9 +276,22 @@ CONFORM(memory_is_usable_in_stream_order)
 	CUdeviceptr address;
 	unsigned word = 0;
 	CUmemoryPool owner = NULL;
+	CUcontext of, before;
+	int ordinal = 99, type = 0;
 
 	need_pool();
 	NEED(cuMemAllocAsync(&address, 4096, stream));
+	for (int i = 0; i < 2; i++) { // before the stream has come to it, without a current context too
+		of = context;
+		NEED(i ? cuCtxPopCurrent(&before) : CUDA_SUCCESS);
+		WORKS(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address));
+		EQUALS(type, CU_MEMORYTYPE_DEVICE);
+		WORKS(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address));
+		EQUALS(ordinal, device);
+		WORKS(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_CONTEXT, address));
+		HOLDS(of == NULL);
+		NEED(i ? cuCtxPushCurrent(before) : CUDA_SUCCESS);
+	}
 	WORKS(cuMemsetD32Async(address, 42, 1024, stream));
 	WORKS(cuMemcpyDtoHAsync(&word, address + 4092, 4, stream));
 	WORKS(cuStreamSynchronize(stream));
