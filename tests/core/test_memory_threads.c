@@ -24,11 +24,19 @@ static void run_threads(void *(*body)(void *), struct shared *shared)
 	}
 }
 
-// In a thread: what failed goes to the one that waits.
+// In a thread: what failed goes to the one that waits, which ends the test.
+static void *failed(const char *call)
+{
+	const struct vg_error *error = vg_last_error();
+	char *text;
+
+	return asprintf(&text, "%s: %s: %s", call, vg_status_text(error->status), error->text) < 0 ? "no memory" : text;
+}
+
 #define DO(call)                                                                                                       \
 	do {                                                                                                           \
 		if (call)                                                                                              \
-			return #call;                                                                                  \
+			return failed(#call);                                                                          \
 	} while (0)
 
 static void *use_default_resource(void *data)
