@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -43,6 +44,12 @@ static enum vg_status open_locked(const char *function)
 			       "reload the module "
 			       "or restart the machine",
 			       vg_nvml_error_name(result));
+	// The interposer's NVML is there, and looks for the driver's only now.
+	const char *named = result == NVML_ERROR_LIBRARY_NOT_FOUND ? secure_getenv("VIRGATE_NVML") : NULL;
+	if (named && *named)
+		return vg_fail(VG_NO_DRIVER, result, function,
+			       "nvmlInit: %s: %.4000s, which VIRGATE_NVML names, cannot be loaded",
+			       vg_nvml_error_name(result), named);
 	if (result)
 		return system_nvml_failed(result, function, "nvmlInit", "is the NVIDIA driver loaded?");
 	atomic_store(&nvml, table);

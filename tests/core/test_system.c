@@ -40,6 +40,8 @@ static void ask_without_library(void)
 	CHECK_STR(vg_last_error()->function, "vg_gpu_by_index");
 	CHECK_INT(count, 77);
 	CHECK(gpu == (void *)1);
+	if (getenv("VIRGATE_LEDGER"))
+		return; // inside a vGPU the interposer looks once
 	// The failure is not remembered.
 	unsetenv("VIRGATE_NVML");
 	OK(vg_gpu_count(&count));
