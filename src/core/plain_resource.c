@@ -48,22 +48,6 @@ static enum vg_status allocate_device(struct vg_memory_resource *resource, size_
 
 static const struct core_resource_class pinned_class;
 
-// In the resource's context. Freeing is no reason to spoil another stream's capture, as it would.
-static CUresult free_at_once(struct vg_memory_resource *resource, CUdeviceptr address)
-{
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-
-	CUresult r = core_driver->cuThreadExchangeStreamCaptureMode(&mode);
-	if (r)
-		return r;
-	if (core_resource_class(resource) == &pinned_class)
-		r = core_driver->cuMemFreeHost((void *)(uintptr_t)address);
-	else
-		r = core_driver->cuMemFree_v2(address);
-	(void)core_driver->cuThreadExchangeStreamCaptureMode(&mode);
-	return r;
-}
-
 static enum vg_status deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
 				 struct vg_stream *stream, const char *function)
 {
@@ -78,7 +62,9 @@ static enum vg_status deallocate(struct vg_memory_resource *resource, const stru
 		core_stream_finish(stream);
 	CUresult r = core_enter(&scope, it->context->handle);
 	if (r == CUDA_SUCCESS)
-		r = free_at_once(resource, allocation->address);
+		r = core_resource_class(resource) == &pinned_class
+			    ? core_driver->cuMemFreeHost((void *)(uintptr_t)allocation->address)
+			    : core_driver->cuMemFree_v2(allocation->address);
 	return r ? core_driver_failed(r, function, "cuMemFree", "%zu bytes of a %s", allocation->size,
 				      vg_memory_resource_name(resource))
 		 : VG_OK;

@@ -30,5 +30,29 @@ static inline void core_leave(struct core_scope *scope)
 		core_driver->cuCtxPopCurrent_v2(&popped);
 }
 
-// struct core_scope CORE_SCOPE; leaves by itself.
+// Ends by itself.
 #define CORE_SCOPE __attribute__((cleanup(core_leave))) struct core_scope
+
+// Many a call spoils a capture that the thread has begun, or another one's global one, with which it has nothing to do.
+// Giving back what a program no longer wants is no reason for that.
+struct core_relaxed {
+	CUstreamCaptureMode mode; // the thread's before
+	bool changed;
+};
+
+static inline struct core_relaxed core_relax(void)
+{
+	struct core_relaxed relaxed = {CU_STREAM_CAPTURE_MODE_RELAXED, false};
+
+	// A program's own memory resource may do without the driver.
+	relaxed.changed =
+		core_driver && core_driver->cuThreadExchangeStreamCaptureMode(&relaxed.mode) == CUDA_SUCCESS;
+	return relaxed;
+}
+
+static inline void core_relaxed_end(struct core_relaxed *relaxed)
+{
+	if (relaxed->changed)
+		(void)core_driver->cuThreadExchangeStreamCaptureMode(&relaxed->mode);
+}
+#define CORE_RELAXED __attribute__((cleanup(core_relaxed_end), unused)) struct core_relaxed
