@@ -72,9 +72,25 @@ static CUresult set_tip(struct sim_captured *captured, CUgraphNode node)
 	return sim_edges_add(&captured->tips, node, NULL);
 }
 
-// With the lock: dissolves the capture. The graph goes too, unless it is handed on.
-static void dissolve(struct sim_capture *capture)
+// A graph that a failed capture leaves, the program's own too; it drops user objects, so without the lock. What it was
+// the child or a body of stays, and whoever uses that crashes, as in the driver.
+static void lose(struct CUgraph_st *graph)
 {
+	struct CUgraphNode_st *owner = graph ? graph->owner : NULL;
+
+	if (owner && owner->child == graph)
+		owner->child = NULL;
+	for (unsigned i = 0; owner && i < owner->body_count; i++)
+		if (owner->bodies[i] == graph)
+			owner->bodies[i] = NULL;
+	sim_graph_free(graph);
+}
+
+// With the lock: dissolves the capture and returns its graph.
+static struct CUgraph_st *dissolve(struct sim_capture *capture)
+{
+	struct CUgraph_st *graph = capture->graph;
+
 	for (struct sim_capture **link = &sim_captures; *link; link = &(*link)->next) {
 		if (*link == capture) {
 			*link = capture->next;
@@ -93,9 +109,8 @@ static void dissolve(struct sim_capture *capture)
 		sim_edges_finish(&one->tips);
 		free(one);
 	}
-	if (capture->graph && !capture->borrowed)
-		sim_graph_free(capture->graph);
 	free(capture);
+	return graph;
 }
 
 CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, struct CUgraph_st *graph,
@@ -109,6 +124,7 @@ CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, 
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	sim_capture_lock();
 	CUresult result = CUDA_ERROR_ILLEGAL_STATE;
+	struct CUgraph_st *unused = NULL;
 	struct sim_capture *capture = NULL;
 	if (stream->capture)
 		goto out;
@@ -119,7 +135,6 @@ CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, 
 	capture->id = next_id++;
 	capture->mode = mode;
 	capture->thread = pthread_self();
-	capture->borrowed = graph;
 	capture->graph = graph;
 	capture->next = sim_captures;
 	sim_captures = capture;
@@ -132,9 +147,11 @@ CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, 
 	if (result == CUDA_SUCCESS)
 		capture->origin = captured;
 	else
-		dissolve(capture);
+		unused = dissolve(capture);
 out:
 	sim_capture_unlock();
+	if (unused != graph)
+		sim_graph_free(unused);
 	return result;
 }
 
@@ -183,6 +200,7 @@ static bool unjoined(const struct sim_capture *capture)
 CUresult sim_capture_end(struct sim_stream *stream, CUgraph *ret_graph)
 {
 	CUresult result = CUDA_SUCCESS;
+	struct CUgraph_st *lost = NULL;
 
 	sim_capture_lock();
 	struct sim_captured *captured = stream->capture;
@@ -190,8 +208,8 @@ CUresult sim_capture_end(struct sim_stream *stream, CUgraph *ret_graph)
 	if (!capture) {
 		result = CUDA_ERROR_ILLEGAL_STATE;
 	} else if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(capture->thread, pthread_self())) {
-		capture->invalidated = true;
 		result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+		lost = dissolve(capture);
 	} else if (captured != capture->origin) {
 		capture->invalidated = true;
 		result = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
@@ -200,13 +218,11 @@ CUresult sim_capture_end(struct sim_stream *stream, CUgraph *ret_graph)
 			result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 		else if (unjoined(capture))
 			result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-		if (result == CUDA_SUCCESS) {
-			*ret_graph = capture->graph;
-			capture->graph = NULL;
-		}
-		dissolve(capture);
+		struct CUgraph_st *graph = dissolve(capture);
+		*(result ? &lost : ret_graph) = graph;
 	}
 	sim_capture_unlock();
+	lose(lost);
 	return result;
 }
 
@@ -349,11 +365,13 @@ static CUresult usable(const struct sim_captured *captured)
 
 void sim_capture_abandon(struct sim_stream *stream)
 {
+	struct CUgraph_st *lost = NULL;
+
 	sim_capture_lock();
 	struct sim_captured *captured = stream->capture;
 	struct sim_capture *capture = captured ? captured->capture : NULL;
 	if (capture && capture->origin == captured) {
-		dissolve(capture); // nobody can end it any more
+		lost = dissolve(capture); // nobody can end it any more
 	} else if (capture) {
 		capture->invalidated = true;
 		for (struct sim_captured **link = &capture->streams; *link; link = &(*link)->next) {
@@ -365,6 +383,7 @@ void sim_capture_abandon(struct sim_stream *stream)
 		leave(captured);
 	}
 	sim_capture_unlock();
+	lose(lost);
 }
 
 CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props,

@@ -7,7 +7,6 @@
 struct sim_capture {
 	unsigned long long id;
 	struct CUgraph_st *graph;
-	bool borrowed; // cuStreamBeginCaptureToGraph: the graph is the caller's
 	CUstreamCaptureMode mode;
 	pthread_t thread; // that began it
 	bool invalidated;

@@ -88,6 +88,8 @@ static enum vg_status begin(struct vg_graph_builder *builder, struct vg_graph_de
 	definition->root->captures++;
 	builder->definition = definition;
 	builder->state = CORE_BUILDER_BUILDING;
+	builder->mode = mode;
+	builder->thread = pthread_self();
 	builder->stream->builder = builder;
 	return VG_OK;
 }
@@ -143,6 +145,8 @@ static void capture_over(struct vg_graph_builder *builder, enum core_builder_sta
 	builder->stream->builder = NULL;
 	builder->definition->capturing = false;
 	builder->definition->root->captures--;
+	if (state == CORE_BUILDER_FAILED)
+		core_graph_lost(builder->definition);
 	for (struct vg_graph_builder *fork = builder->forks, *next; fork; fork = next) {
 		next = fork->next_fork;
 		fork->stream->builder = NULL;
@@ -178,6 +182,9 @@ enum vg_status vg_graph_builder_end(struct vg_graph_builder *builder)
 		return vg_fail(VG_STATE, 0, __func__, "%u graph builder%s split off %s not been joined",
 			       builder->unjoined, builder->unjoined == 1 ? "" : "s",
 			       builder->unjoined == 1 ? "has" : "have");
+	if (builder->mode != VG_GRAPH_CAPTURE_RELAXED && !pthread_equal(builder->thread, pthread_self()))
+		return vg_fail(VG_STATE, 0, __func__,
+			       "another thread began the capture, whose mode is not relaxed: end it there");
 	CORE_ENTER(scope, builder->stream->context->handle);
 	CUresult r = end_capture(builder);
 	return r ? core_driver_failed(r, __func__, "cuStreamEndCapture", "%s", "") : VG_OK;
@@ -210,7 +217,7 @@ static enum vg_status discard(struct vg_graph_builder *builder, const char *func
 	if (builder->state == CORE_BUILDER_BUILDING)
 		return core_driver_failed(r, function, "cuStreamEndCapture", "%s", "");
 	builder->state = CORE_BUILDER_FAILED;
-	return builder->body && builder->definition->handle ? empty_body(builder->definition) : VG_OK;
+	return builder->body && vg_graph_definition_handle(builder->definition) ? empty_body(builder->definition) : VG_OK;
 }
 
 enum vg_status vg_graph_builder_close(struct vg_graph_builder *builder)

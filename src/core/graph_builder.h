@@ -1,5 +1,7 @@
 // Graph builders, as this room sees them. One thread at a time for a builder with all that were split off.
 #pragma once
+#include <pthread.h>
+
 #include "core/graph_definition.h"
 #include "core/object.h"
 #include "virgate/graph_builder.h"
@@ -16,6 +18,8 @@ struct vg_graph_builder {
 	struct vg_stream *stream;		// held
 	struct vg_graph_builder *origin;	// that began the capture: itself, or held by one split off
 	enum core_builder_state state;		// of an origin
+	enum vg_graph_capture_mode mode;	// likewise, as the next
+	pthread_t thread;			// that began the capture
 	struct vg_graph_definition *definition; // of an origin: its root is held; NULL: not begun
 	bool body;				// fills the body of a conditional node
 	bool joined;				// of one split off

@@ -4,13 +4,18 @@
 
 enum { FIRST_BUCKETS = 16 };
 
+void core_graph_lost(struct vg_graph_definition *definition)
+{
+	definition->root->lost = true;
+}
+
 static enum vg_status close_definition(struct core_object *object, const char *function)
 {
 	struct vg_graph_definition *definition = (struct vg_graph_definition *)object;
 	CORE_SCOPE scope = {false};
 
 	core_enter(&scope, definition->context->handle); // if it cannot be, the driver may do without
-	CUresult r = core_driver->cuGraphDestroy(definition->handle);
+	CUresult r = definition->lost ? CUDA_SUCCESS : core_driver->cuGraphDestroy(definition->handle);
 	definition->handle = NULL;
 	core_graph_keep_drain();
 	return r ? core_driver_failed(r, function, "cuGraphDestroy", "%s", "") : VG_OK;
@@ -81,6 +86,9 @@ enum vg_status core_graph_check(const struct vg_graph_definition *definition, co
 		return vg_fail(VG_INVALID, 0, function, "%s is NULL", name);
 	if (atomic_load(&definition->root->object.closed))
 		return vg_fail(VG_CLOSED, 0, function, "the graph definition has been closed");
+	if (definition->root->lost)
+		return vg_fail(VG_STATE, 0, function,
+			       "the driver destroyed a graph of this definition with a capture into it that was spoilt: build it again");
 	if (!definition->handle)
 		return vg_fail(VG_CLOSED, 0, function,
 			       "the graph definition went with its node, which has been removed");
@@ -125,7 +133,7 @@ void vg_graph_definition_destroy(struct vg_graph_definition *definition)
 
 struct CUgraph_st *vg_graph_definition_handle(const struct vg_graph_definition *definition)
 {
-	return definition && !definition->root->object.closed ? definition->handle : NULL;
+	return definition && !definition->root->object.closed && !definition->root->lost ? definition->handle : NULL;
 }
 
 struct vg_context *vg_graph_definition_context(const struct vg_graph_definition *definition)

@@ -33,8 +33,9 @@ struct vg_graph_definition {
 	CUgraph handle;			  // NULL: gone with its node
 	bool capturing;			  // a builder is at work on it
 	unsigned captures;		  // of a root: builders at work in its tree
+	bool lost; // of a root: the driver destroyed it, or a body of it, with a spoilt capture
 	uint64_t mark;			  // of a root: the last one given out
-	bool copied; // of a root: a copy of a part of it relies on what nodes need, removed ones too
+	bool copied; // of a root: an executable's copy relies on what nodes need, removed ones too
 	struct vg_graph_node **buckets;	  // by handle
 	size_t bucket_count, node_count;
 	struct vg_graph_node *removed;
@@ -68,6 +69,9 @@ enum vg_status core_graph_options(const struct vg_graph_definition *definition, 
 struct vg_graph_definition *core_graph_inner(struct vg_graph_definition *outer, CUgraph handle);
 // It and everything in it, as objects: the driver's handles are left alone.
 void core_graph_free(struct vg_graph_definition *definition);
+// The definition's graph went with a capture into it that failed, which the driver destroys: no call may touch the
+// tree any more.
+void core_graph_lost(struct vg_graph_definition *definition);
 // The node went, and with it what is inside.
 void core_graph_node_gone(struct vg_graph_node *node);
 

@@ -110,6 +110,57 @@ CONFORM(waiting_invalidates)
 	GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
+static void dropped(void *count)
+{
+	++*(int *)count;
+}
+
+// Into a graph of ours, with something in it.
+static CUgraph begin_into_a_graph(int *count)
+{
+	CUuserObject object;
+	CUgraphNode node;
+	CUgraph graph;
+
+	NEED(cuGraphCreate(&graph, 0));
+	NEED(cuGraphAddEmptyNode(&node, graph, NULL, 0));
+	NEED(cuUserObjectCreate(&object, count, dropped, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+	NEED(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+	NEED(cuStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	return graph;
+}
+
+static void *end_elsewhere(void *ret_result);
+static CUresult in_a_thread(void *(*what)(void *));
+
+CONFORM(a_spoilt_capture_takes_its_graph_along)
+{
+	int dropped_objects = 0;
+	CUdeviceptr address;
+	CUstream own;
+
+	need_capture_parts();
+	begin_into_a_graph(&dropped_objects);
+	GIVES(cuMemAlloc(&address, 64), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	EQUALS(dropped_objects, 0);
+	GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+	EQUALS(dropped_objects, 1);
+	begin_into_a_graph(&dropped_objects);
+	GIVES(in_a_thread(end_elsewhere), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+	EQUALS(dropped_objects, 2);
+	GIVES(end_capture(), CUDA_ERROR_ILLEGAL_STATE);
+	own = stream;
+	NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	begin_into_a_graph(&dropped_objects);
+	WORKS(cuStreamDestroy(stream));
+	EQUALS(dropped_objects, 3);
+	stream = own;
+	CUgraph graph = begin_into_a_graph(&dropped_objects);
+	WORKS(end_capture()); // destroys it
+	HOLDS(graph != NULL);
+	EQUALS(dropped_objects, 4);
+}
+
 CONFORM(allocation_in_a_global_capture)
 {
 	CUdeviceptr address = 0;
@@ -177,7 +228,7 @@ CONFORM(modes_and_other_threads)
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 	WORKS(in_a_thread(allocate_elsewhere));
 	GIVES(in_a_thread(end_elsewhere), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-	FAILS(end_capture()); // the attempt spoilt it
+	GIVES(end_capture(), CUDA_ERROR_ILLEGAL_STATE); // the attempt ended it
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 	WORKS(in_a_thread(end_elsewhere));
 	GIVES(end_capture(), CUDA_ERROR_ILLEGAL_STATE);

@@ -308,6 +308,25 @@ CONFORM(conditionals)
 	WORKS(cuMemFree(address));
 }
 
+CONFORM(graphs_of_nodes_are_not_embedded)
+{
+	CUgraph graph, child, other, own;
+	CUgraphNode node;
+
+	need_graph_parts();
+	NEED(cuGraphCreate(&graph, 0));
+	NEED(cuGraphCreate(&child, 0));
+	NEED(cuGraphCreate(&other, 0));
+	WORKS(cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+	WORKS(cuGraphChildGraphNodeGetGraph(node, &own));
+	GIVES(cuGraphAddChildGraphNode(&node, other, NULL, 0, own), CUDA_ERROR_NOT_SUPPORTED);
+	GIVES(cuGraphAddChildGraphNode(&node, graph, NULL, 0, own), CUDA_ERROR_NOT_SUPPORTED);
+	WORKS(cuGraphAddChildGraphNode(&node, own, NULL, 0, other));
+	WORKS(cuGraphDestroy(graph));
+	WORKS(cuGraphDestroy(child));
+	WORKS(cuGraphDestroy(other));
+}
+
 CONFORM(out_of_memory_at_launch)
 {
 	CUgraph graph;

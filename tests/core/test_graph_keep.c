@@ -264,3 +264,31 @@ TEST(a_new_child_of_an_executable_is_kept)
 	free_words(bench.context, word);
 	bench_close(&bench);
 }
+
+TEST(a_spoilt_capture_lets_go_of_what_its_graph_kept)
+{
+	struct bench bench = bench_open();
+	vg_address word = words(bench.context, 16);
+	struct witness witness = {0};
+	struct vg_graph_definition *child;
+	struct vg_graph_builder *builder;
+
+	OK(vg_graph_definition_create(bench.context, &child));
+	witness_open(&witness, word);
+	OK(vg_graph_add_memset(child, NULL, 0,
+			       MEMSET(.destination = word, .width = 1, .destination_buffer = witness.buffer), NULL));
+	vg_buffer_destroy(witness.buffer);
+	OK(vg_graph_builder_create_on(bench.stream, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
+	OK(vg_graph_builder_embed_definition(builder, child));
+	vg_graph_definition_destroy(child);
+	come_by(&bench);
+	CHECK_INT(witness.dropped, 0);
+	CHECK_INT(vg_stream_sync(bench.stream), VG_DRIVER);
+	CHECK_INT(vg_graph_builder_end(builder), VG_DRIVER);
+	CHECK_INT(dropped(&bench, &witness), 1); // the driver destroyed the graph
+	vg_graph_builder_destroy(builder);
+	OK(vg_stream_sync(bench.stream));
+	free_words(bench.context, word);
+	bench_close(&bench);
+}
