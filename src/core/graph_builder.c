@@ -217,7 +217,9 @@ static enum vg_status discard(struct vg_graph_builder *builder, const char *func
 	if (builder->state == CORE_BUILDER_BUILDING)
 		return core_driver_failed(r, function, "cuStreamEndCapture", "%s", "");
 	builder->state = CORE_BUILDER_FAILED;
-	return builder->body && vg_graph_definition_handle(builder->definition) ? empty_body(builder->definition) : VG_OK;
+	if (!builder->body || !vg_graph_definition_handle(builder->definition))
+		return VG_OK;
+	return empty_body(builder->definition);
 }
 
 enum vg_status vg_graph_builder_close(struct vg_graph_builder *builder)

@@ -331,7 +331,8 @@ TEST(graphs_of_nodes_are_not_embedded)
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
 	for (int i = 0; i < 2; i++) {
 		REFUSED(vg_graph_add_child(other, NULL, 0, own[i], NULL), VG_UNSUPPORTED, "is a node's own");
-		REFUSED(vg_graph_add_child(bench.definition, nodes, 2, own[i], NULL), VG_UNSUPPORTED, "is a node's own");
+		REFUSED(vg_graph_add_child(bench.definition, nodes, 2, own[i], NULL), VG_UNSUPPORTED,
+			"is a node's own");
 		REFUSED(vg_graph_add_child(own[i], NULL, 0, own[i], NULL), VG_INVALID, "its own child");
 		REFUSED(vg_graph_builder_embed_definition(builder, own[i]), VG_UNSUPPORTED, "is a node's own");
 		OK(vg_graph_add_child(own[i], NULL, 0, child, NULL)); // nodes have graphs with others inside, though

@@ -274,10 +274,7 @@ TEST(a_spoilt_capture_lets_go_of_what_its_graph_kept)
 	struct vg_graph_builder *builder;
 
 	OK(vg_graph_definition_create(bench.context, &child));
-	witness_open(&witness, word);
-	OK(vg_graph_add_memset(child, NULL, 0,
-			       MEMSET(.destination = word, .width = 1, .destination_buffer = witness.buffer), NULL));
-	vg_buffer_destroy(witness.buffer);
+	add_witness(child, word, 3, &witness);
 	OK(vg_graph_builder_create_on(bench.stream, &builder));
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
 	OK(vg_graph_builder_embed_definition(builder, child));
