@@ -6,9 +6,10 @@
  * begins later is VG_STALE. Reads run side by side, also of one handle.
  *
  * All calls return when the work is done. They come after what was queued before on the device's legacy default stream;
- * work on other streams is the program's to wait for. Where a call fails with VG_BOUNDS, VG_STALE, VG_INTEGRITY or
- * VG_POLICY nothing was read or written. vg_status_is_retriable() tells errors that may pass from those that do not. In
- * a forked child every call is VG_STATE: a driver is of no use there. */
+ * work on other streams is the program's to wait for. Writes of less than 1 MiB are on that stream themselves: while a
+ * blocking stream is captured the driver refuses them, and the capture is spoilt. Where a call fails with VG_BOUNDS,
+ * VG_STALE, VG_INTEGRITY or VG_POLICY nothing was read or written. vg_status_is_retriable() tells errors that may pass
+ * from those that do not. In a forked child every call is VG_STATE: a driver is of no use there. */
 #ifndef VIRGATE_VRAM_H
 #define VIRGATE_VRAM_H
 
@@ -40,14 +41,14 @@ struct vg_vram_options {
 	const char *audit_file; /* what happens is recorded there: <virgate/audit.h>; takes a secret. NULL: nowhere */
 };
 /* `options` may be NULL. Holds the device's primary context. The caller owns *ret_vram and ends it with
- * vg_vram_destroy(). NO_DRIVER (no GPU here, and the simulated driver was not asked for), NOT_FOUND (no device, no key),
- * INVALID, UNSUPPORTED (a device without virtual memory), NO_MEMORY, DRIVER; of the key: DENIED (mode, owner, a link),
- * LIMIT (memory that cannot be locked); of the audit log: INTEGRITY (it is damaged), BUSY, DENIED, SYSTEM. Any thread.
- * Source: cuDevicePrimaryCtxRetain.
+ * vg_vram_destroy(). NO_DRIVER (no GPU here, and the simulated driver was not asked for), NOT_FOUND (no device, no
+ * key), INVALID, UNSUPPORTED (a device without virtual memory), NO_MEMORY, DRIVER; of the key: DENIED (mode, owner, a
+ * link), LIMIT (memory that cannot be locked); of the audit log: INTEGRITY (it is damaged), BUSY, DENIED, SYSTEM. Any
+ * thread. Source: cuDevicePrimaryCtxRetain.
  *
  * With an audit file, what cannot be recorded fails: an allocation or a seal is undone; a region that was freed stays
- * freed, and vg_vram_free() says so; what failed anyway keeps its own status, and the log callback is told. SYSTEM, BUSY
- * and INTEGRITY then mean the log, which the text names. */
+ * freed, and vg_vram_free() says so; what failed anyway keeps its own status, and the log callback is told. SYSTEM,
+ * BUSY and INTEGRITY then mean the log, which the text names. */
 VG_PUBLIC enum vg_status vg_vram_open(const struct vg_vram_options *options, struct vg_vram **ret_vram);
 
 /* What was still there when a context was closed. */
@@ -90,20 +91,20 @@ struct vg_vram_allocate_options {
 	 * faults. Takes whole granules (2 MiB). The address is a multiple of those powers of two that the size is a
 	 * multiple of, and of no others. What this catches and what not: docs/vram.md. */
 	int guard;
-	int shareable; /* nonzero: may be handed to other processes by descriptor; takes whole granules. Not with guard */
+	int shareable; /* nonzero: other processes may get it by descriptor; takes whole granules. Not with guard */
 };
 /* `bytes` of zeros in the device's memory. `options` may be NULL. The caller ends the region with vg_vram_free().
  * INVALID (0 bytes, past what can be addressed, guard with shareable), INSUFFICIENT (vg_last_error() has `need` and
- * `have`), CLOSED, UNSUPPORTED, NO_MEMORY, LIMIT, STATE, DRIVER. Any thread. Sources: cuMemAlloc, cuMemCreate, cuMemMap,
- * cuMemsetD8. */
+ * `have`), CLOSED, UNSUPPORTED, NO_MEMORY, LIMIT, STATE, DRIVER. Any thread. Sources: cuMemAlloc, cuMemCreate,
+ * cuMemMap, cuMemsetD8. */
 VG_PUBLIC enum vg_status vg_vram_allocate(struct vg_vram *vram, size_t bytes,
 					  const struct vg_vram_allocate_options *options,
 					  struct vg_vram_handle *ret_handle);
-/* Waits for the calls that use the region, zeroes it, and gives it back. Of several threads that free one handle exactly
- * one succeeds: a second free is STALE, at any time. If the region ever was on loan, all the device's work is
- * waited for first. STALE, BUSY (on loan), INVALID (no handle), STATE, DRIVER: where zeroing failed the region stays as it
- * was, and may be freed again; else the handle is dead; of the audit log: SYSTEM, BUSY, INTEGRITY, after the region was
- * freed. Any thread. */
+/* Waits for the calls that use the region, zeroes it, and gives it back. Of several threads that free one handle
+ * exactly one succeeds: a second free is STALE, at any time. If the region ever was on loan, all the device's work
+ * is waited for first, which spoils captures that are under way. STALE, BUSY (on loan), INVALID (no handle), STATE,
+ * DRIVER: where zeroing failed the region stays as it was, and may be freed again; else the handle is dead; of the
+ * audit log: SYSTEM, BUSY, INTEGRITY, after the region was freed. Any thread. */
 VG_PUBLIC enum vg_status vg_vram_free(struct vg_vram_handle handle);
 
 /* In bytes, as asked for. STALE, INVALID, STATE. Any thread. */
@@ -119,8 +120,8 @@ VG_PUBLIC enum vg_status vg_vram_handle_device(struct vg_vram_handle handle, str
  * Sources: cuMemcpyHtoD, cuMemcpyDtoH. */
 VG_PUBLIC enum vg_status vg_vram_write_at(struct vg_vram_handle handle, size_t offset, const void *from, size_t bytes);
 VG_PUBLIC enum vg_status vg_vram_read_at(struct vg_vram_handle handle, size_t offset, void *to, size_t bytes);
-/* From one region to another, or to another place of the same one, also across devices and contexts; the contents do not
- * pass through the program. INVALID (the parts overlap, no handle); BOUNDS, STALE, POLICY, INTEGRITY, BUSY, STATE,
+/* From one region to another, or to another place of the same one, also across devices and contexts; the contents do
+ * not pass through the program. INVALID (the parts overlap, no handle); BOUNDS, STALE, POLICY, INTEGRITY, BUSY, STATE,
  * DRIVER as above, of whichever handle is named. Any thread. Sources: cuMemcpyDtoD, cuMemcpyPeer. */
 VG_PUBLIC enum vg_status vg_vram_copy(struct vg_vram_handle to, size_t to_offset, struct vg_vram_handle from,
 				      size_t from_offset, size_t bytes);
@@ -131,8 +132,8 @@ VG_PUBLIC enum vg_status vg_vram_fill(struct vg_vram_handle handle, size_t offse
 
 enum vg_vram_access { VG_VRAM_READ, VG_VRAM_READ_WRITE };
 
-/* The address of a region, for kernels. It is the one way to get it, and the end of what handles guarantee: a kernel that
- * has it reaches whatever else is mapped in the process, unless the region was allocated with `guard`. */
+/* The address of a region, for kernels. It is the one way to get it, and the end of what handles guarantee: a kernel
+ * that has it reaches whatever else is mapped in the process, unless the region was allocated with `guard`. */
 struct vg_vram_loan {
 	struct vg_vram_handle handle;
 	enum vg_vram_access access; /* what was asked: a promise, not enforced by the device */
@@ -140,14 +141,14 @@ struct vg_vram_loan {
 	size_t bytes;
 	uint64_t ticket; /* no other loan has it */
 };
-/* What was written by calls that have returned lies in the region by then, and while the loan lasts each write waits until
- * it does, so that work on any stream finds it. The region cannot be freed until every loan was given back. INVALID (access
- * out of range, no handle), POLICY (READ_WRITE of what is frozen or was imported for reading), INTEGRITY, STALE, BUSY (255
- * loans), NO_MEMORY, STATE, DRIVER. Any thread. */
+/* What was written by calls that have returned lies in the region by then, and while the loan lasts each write waits
+ * until it does, so that work on any stream finds it. The region cannot be freed until every loan was given back.
+ * INVALID (access out of range, no handle), POLICY (READ_WRITE of what is frozen or was imported for reading),
+ * INTEGRITY, STALE, BUSY (255 loans), NO_MEMORY, STATE, DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_vram_borrow(struct vg_vram_handle handle, enum vg_vram_access access,
 					struct vg_vram_loan *ret_loan);
-/* Work that uses the address has ended by now: that is the caller's to see to. Makes the loan all zero. INVALID (NULL, or a
- * loan that was not given out or was given back), STALE (the context was closed meanwhile), STATE. Any thread. */
+/* Work that uses the address has ended by now: that is the caller's to see to. Makes the loan all zero. INVALID (NULL,
+ * or a loan that was not given out or was given back), STALE (the context was closed meanwhile), STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_vram_give_back(struct vg_vram_loan *loan);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 // What the host does with a region's contents.
 //
-// Writes are the driver's synchronous copy on the legacy default stream, which may return while the last bytes are on
-// their way from the driver's own buffers. Everything else runs on the calling thread's default stream: that waits for
-// the legacy one, and not for other threads', so that readers do not wait for each other.
+// Everything runs on the calling thread's default stream: that waits for the legacy one, and not for other threads', so
+// that readers do not wait for each other. Short writes alone are on the legacy stream, since the driver's synchronous
+// copy may return while the bytes are on their way from its own buffers: there all that comes later finds them.
 #include "core/error.h"
 #include "vram/vram.h"
 
@@ -14,16 +14,29 @@ static enum vg_status settle(struct vram_region *region, const char *function)
 	return r ? core_driver_failed(r, function, "cuStreamSynchronize", "%s", "waiting for what was written") : VG_OK;
 }
 
+enum { LONG_WRITE = 1 << 20 }; // from here on waiting for it costs nothing
+
+static CUresult write_long(CUdeviceptr to, const void *from, size_t bytes)
+{
+	CUresult r = core_driver->cuMemcpyHtoD_v2_ptds(to, from, bytes);
+
+	return r ? r : core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
+}
+
 static enum vg_status write_region(struct vram_region *region, size_t offset, const void *from, size_t bytes,
 				   const char *function)
 {
+	const bool is_long = bytes >= LONG_WRITE;
 	CORE_SCOPE scope = {false};
 
 	CUresult r = core_enter(&scope, region->vram->context->handle);
 	if (r == CUDA_SUCCESS)
-		r = core_driver->cuMemcpyHtoD_v2(region->address + offset, from, bytes);
+		r = is_long ? write_long(region->address + offset, from, bytes)
+			    : core_driver->cuMemcpyHtoD_v2(region->address + offset, from, bytes);
 	if (r)
 		return core_driver_failed(r, function, "cuMemcpyHtoD", "%zu bytes at offset %zu", bytes, offset);
+	if (is_long)
+		return VG_OK;
 	// In this order, against a loan that begins meanwhile: it counts first, and then looks whether to wait.
 	if (!atomic_load_explicit(&region->unsettled, memory_order_relaxed))
 		atomic_store(&region->unsettled, true);
