@@ -1,0 +1,72 @@
+// Memory is offered, sent, received, imported and given back, 10^3 times or 10^5: nothing grows, neither on the device
+// nor on the heap, neither addresses nor descriptors.
+#include "../core/core_heap.h"
+
+#include <dirent.h>
+#include <sys/socket.h>
+
+static struct vg_vram *vram;
+static int ends[2];
+
+static void cycle(int i)
+{
+	const struct vg_vram_allocate_options allocate = {.size = sizeof allocate, .shareable = 1};
+	const struct vg_share_import_options import = {.size = sizeof import, .writable = i % 2};
+	const struct vg_share_range_options range = {.size = sizeof range, .writable = 1};
+	struct vg_share_offer *offer, *received;
+	struct vg_vram_handle handle, imported;
+
+	OK(vg_vram_allocate(vram, 100, &allocate, &handle));
+	OK(vg_share_offer_create(&offer));
+	OK(vg_share_offer_add(offer, handle, &range));
+	OK(vg_share_offer_add(offer, handle, &range)); // twice is fine: two descriptors of one memory
+	OK(vg_share_send(ends[0], offer, NULL));
+	vg_share_offer_destroy(offer);
+	OK(vg_share_receive(ends[1], NULL, &received));
+	OK(vg_share_import(vram, received, i % 2, &import, &imported));
+	vg_share_offer_destroy(received);
+	OK(vg_vram_free(imported));
+	OK(vg_vram_free(handle));
+}
+
+static int open_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	int count = 0;
+
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+// Pages of addresses that the process has.
+static long addresses(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	long pages = 0;
+
+	CHECK(file && fscanf(file, "%ld", &pages) == 1);
+	fclose(file);
+	return pages;
+}
+
+TEST(shares_that_come_and_go)
+{
+	OK(vg_vram_open(NULL, &vram));
+	CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	for (int i = 0; i < 20; i++) // what the driver keeps from the first times on
+		cycle(i);
+	int descriptors = open_descriptors();
+	long pages = addresses();
+	heap_open();
+	HEAP_STEADY(cycle(i_););
+	CHECK_INT(open_descriptors(), descriptors);
+	// the heap's own breaks and a thread's arena may come late
+	long more = addresses() - pages;
+	if (more > 64 << 8)
+		FAIL("%ld pages of addresses more than before", more);
+	close(ends[0]);
+	close(ends[1]);
+	vg_vram_destroy(vram);
+}
