@@ -95,6 +95,9 @@ static void take_request(struct node *node, struct connection *connection)
 		take_hello(node, connection, &message.hello, first);
 	else if (first >= 0)
 		close(first);
+	if (r == 0 && message.type == VG_WIRE_GUEST && guest_answer(node, &connection->peer, &message.guest) &&
+	    vg_wire_send(connection->source.fd, VG_WIRE_GUEST, 0, &message.guest, sizeof message.guest, NULL, 0) < 0)
+		guest_undo(node, &message.guest);
 	if (r == 0 && message.type == VG_WIRE_SHARE) {
 		begin_session(node, connection, message.text);
 		return;

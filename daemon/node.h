@@ -9,6 +9,7 @@
 #include "daemon/authority.h"
 #include "ledger/ledger.h"
 #include "system/system.h"
+#include "wire/wire.h"
 
 struct node;
 
@@ -149,6 +150,10 @@ void exports_open(int descriptor, uint64_t most, struct vg_ledger_keep *ret_keep
 
 // shares.c: what the device may show under a process though it is charged to shares, or to an owner that has gone.
 uint64_t shares_shown_under(const struct node *node, const struct tenant *tenant);
+
+// guests.c: a tenant that joins, or leaves, what another vGPU is charged for. True: `guest` is the answer.
+bool guest_answer(struct node *node, const struct authority_peer *peer, struct vg_wire_guest *guest);
+void guest_undo(struct node *node, const struct vg_wire_guest *guest); // the answer did not arrive
 
 // measure.c: leaves word for tenants of what they hold undeclared.
 void measure_tenants(struct node *node);

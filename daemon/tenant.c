@@ -222,7 +222,7 @@ static void take_exports(struct vgpu *vgpu, const struct vg_ledger_owner *owner,
 	struct tenant *speaker = NULL;
 
 	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		if (memcmp(&tenant->seen.owner, owner, sizeof *owner) == 0 && !tenant->dead && !tenant->replaced &&
+		if (memcmp(&tenant->seen.owner, owner, sizeof *owner) == 0 && !tenant->replaced && !tenant->seen.guest &&
 		    (!speaker || tenant->seen.entered_ns > speaker->seen.entered_ns))
 			speaker = tenant;
 	if (!speaker)
@@ -247,24 +247,29 @@ void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_o
 	measure_device(node, vgpu->device);
 }
 
+static double waited(const struct tenant *tenant)
+{
+	return (double)(vg_clock_monotonic_ns() - tenant->dead_since_ns) / 1e9;
+}
+
 // True once the tenant's memory is released, as far as anybody can say.
 static bool is_released(struct tenant *tenant, int known, const struct vg_system_process *processes, size_t count)
 {
-	double waited = (double)(vg_clock_monotonic_ns() - tenant->dead_since_ns) / 1e9;
+	double since = waited(tenant);
 
 	if (known < 0)
-		return waited >= BLIND_S;
+		return since >= BLIND_S;
 	for (size_t i = 0; i < count; i++) {
 		uint64_t now;
 		if (processes[i].pid != (uint32_t)tenant->pid)
 			continue;
 		if (vg_process_start_time(tenant->pid, &now) == 0 && now != tenant->start_time)
 			return true; // the number has gone to another process: ours is long released
-		if (waited >= WARN_AFTER_S && !tenant->warned) {
+		if (since >= WARN_AFTER_S && !tenant->warned) {
 			tenant->warned = true;
 			say("process %d of vGPU %s ended %.0f s ago, but the driver still lists its memory: not "
 			    "refunded yet",
-			    (int)tenant->pid, tenant->vgpu->name, waited);
+			    (int)tenant->pid, tenant->vgpu->name, since);
 		}
 		return false;
 	}
@@ -314,6 +319,8 @@ static void reap_one(struct node *node, struct tenant *tenant)
 	// What it did after we looked last counts as well.
 	if (!vgpu->damaged && vg_ledger_next_tenant(vgpu->ledger, &cursor, &last) && is_same(&last, &tenant->seen))
 		tenant->seen = last;
+	if (tenant->seen.exported && tenant->exports < 0 && waited(tenant) < BLIND_S)
+		return; // its last word may be on its way
 	uint64_t refunded = 0;
 	struct vg_ledger_keep keep = kept_by_descriptors(tenant);
 	int r = VG_LEDGER_GONE;

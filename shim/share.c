@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ledger/share.h"
+#include "shim/hello.h"
 #include "shim/physical.h"
 #include "shim/undeclared.h"
 
@@ -77,13 +78,49 @@ static struct shim_physical *join_locked(uint64_t key)
 	return physical;
 }
 
+static struct shim_physical *find_guest(uint32_t share, const char *of)
+{
+	for (struct shim_physical *physical = shared; physical; physical = physical->next_shared)
+		if (physical->share == share && physical->guest_of && strcmp(physical->guest_of, of) == 0)
+			return physical;
+	return NULL;
+}
+
+// What the daemon has made us a guest for.
+static struct shim_physical *guest_locked(const struct vg_wire_guest *guest)
+{
+	struct shim_physical *physical = find_guest(guest->share, guest->vgpu);
+
+	if (physical) {
+		shim_physical_add(physical);
+		return physical;
+	}
+	physical = shim_physical_new(VG_LEDGER_IMPORT, 0);
+	if (physical)
+		physical->guest_of = strdup(guest->vgpu);
+	if (!physical || !physical->guest_of) {
+		free(physical);
+		shim_guest_leave(vg_ledger_name(shim_session_ledger()), guest->share, guest->vgpu);
+		return NULL;
+	}
+	physical->joined = true;
+	physical->size = guest->key;
+	remember(physical, guest->share);
+	shim_first_context_over();
+	return physical;
+}
+
 struct shim_physical *shim_share_hold(uint64_t key)
 {
-	struct shim_physical *physical = NULL;
+	struct shim_physical *physical;
+	struct vg_wire_guest guest;
 
-	pthread_mutex_lock(&shim_physical_lock);
-	if (shim_counting())
-		physical = join_locked(key);
+	if (!shim_counting())
+		return NULL;
+	pthread_mutex_lock(&shim_physical_lock); // the daemon, too, must hear of joining and leaving in order
+	physical = join_locked(key);
+	if (!physical && shim_guest_join(vg_ledger_name(shim_session_ledger()), key, &guest))
+		physical = guest_locked(&guest);
 	pthread_mutex_unlock(&shim_physical_lock);
 	return physical;
 }
@@ -111,6 +148,13 @@ static void leave(struct shim_physical *physical, uint64_t *ret_passed)
 
 	*ret_passed = 0;
 	forget(physical);
+	if (physical->guest_of) {
+		if (shim_counting())
+			shim_guest_leave(vg_ledger_name(shim_session_ledger()), share, physical->guest_of);
+		free(physical->guest_of);
+		physical->guest_of = NULL;
+		return;
+	}
 	if (shim_counting() && !find(share)) // another address of the same memory
 		vg_ledger_share_leave(shim_session_ledger(), share, physical->kind, physical->bytes, ret_passed);
 }

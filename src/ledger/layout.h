@@ -217,8 +217,10 @@ bool ledger_replace_tag(struct ledger_file *file, struct ledger_account now, uin
 // This process's slot, with its lock: to be given back. Not 0: no slot, and no lock.
 int ledger_slot_take(const struct vg_ledger *ledger, unsigned int *ret_index);
 void ledger_slot_give(const struct vg_ledger *ledger);
-// The slot of a process that is no tenant here, at rest; made if there is none and `make`. VG_LEDGER_GONE: there is none.
-int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *process, bool make, unsigned int *ret_index);
+// The slot of a process that is no tenant here, at rest; made for that program of it, unless NULL. VG_LEDGER_GONE: there is
+// none.
+int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *process, const uint64_t *program,
+		      unsigned int *ret_index);
 void ledger_slot_settle(struct ledger_file *file, unsigned int index);
 
 struct ledger_file *ledger_file_of(const struct vg_ledger *ledger);

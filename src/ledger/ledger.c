@@ -145,6 +145,7 @@ static int take_over_slot(struct ledger_file *file, ledger_word self, ledger_wor
 		LEDGER_STORE(slot->apart, 0);
 		LEDGER_STORE(slot->undeclared, 0);
 		LEDGER_STORE(slot->pristine, 0);
+		LEDGER_STORE(slot->guest, 0);
 		*ret_index = i;
 		return 0;
 	}
@@ -214,7 +215,8 @@ void ledger_slot_give(const struct vg_ledger *ledger)
 	vg_lock_give(&ledger->process->lock);
 }
 
-int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *process, bool make, unsigned int *ret_index)
+int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *process, const uint64_t *program,
+		      unsigned int *ret_index)
 {
 	ledger_word self = owner_word(process);
 
@@ -226,9 +228,9 @@ int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *pr
 		*ret_index = i;
 		return 0;
 	}
-	if (!make)
+	if (!program)
 		return VG_LEDGER_GONE;
-	int r = claim_slot(file, self, 0, ret_index);
+	int r = claim_slot(file, self, *program ? (ledger_word)*program << 64 | 2 : 0, ret_index);
 	if (r == 0) {
 		LEDGER_STORE(file->slots[*ret_index].entered_ns, vg_clock_realtime_ns());
 		LEDGER_STORE(file->slots[*ret_index].guest, 1);

@@ -376,7 +376,7 @@ uint64_t vg_ledger_shared(const struct vg_ledger *ledger)
 
 enum { GUEST_ATTEMPTS = 100000 }; // tenants that change a share for ever must not hold the daemon
 
-int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint64_t key,
+int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint64_t program, uint64_t key,
 			 uint32_t *ret_share, uint64_t *ret_bytes)
 {
 	struct ledger_file *file = ledger_file_of(ledger);
@@ -385,7 +385,7 @@ int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner 
 
 	if (!number)
 		return VG_LEDGER_GONE;
-	int r = ledger_guest_slot(file, process, true, &index);
+	int r = ledger_guest_slot(file, process, &program, &index);
 	if (r)
 		return r;
 	r = join(file, index, number, GUEST_ATTEMPTS, ret_bytes);
@@ -402,7 +402,7 @@ int vg_ledger_guest_leave(struct vg_ledger *ledger, const struct vg_ledger_owner
 	uint64_t word;
 
 	share = share_of(file, number, &word);
-	if (!share || ledger_guest_slot(file, process, false, &index) != 0 || !holds(share, index))
+	if (!share || ledger_guest_slot(file, process, NULL, &index) != 0 || !holds(share, index))
 		return VG_LEDGER_GONE;
 	return leave(file, index, share, GUEST_ATTEMPTS);
 }

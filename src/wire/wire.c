@@ -34,6 +34,16 @@ static int check_event(const void *payload, size_t size)
 	return event.kind < VG_WIRE_ASKED_BACK || event.kind > VG_WIRE_SUPERSEDED || event.zero ? -EPROTO : 0;
 }
 
+static int check_guest(const void *payload, size_t size)
+{
+	struct vg_wire_guest guest;
+
+	if (size != sizeof guest || check_hello(payload, sizeof guest.self) < 0)
+		return -EPROTO;
+	memcpy(&guest, payload, sizeof guest);
+	return guest.zero || !memchr(guest.vgpu, '\0', sizeof guest.vgpu) || !guest.vgpu[0] != !guest.share ? -EPROTO : 0;
+}
+
 static int check_message(const struct vg_wire_header *header, const void *payload, size_t length)
 {
 	if (header->magic != VG_WIRE_MAGIC || header->version != VG_WIRE_VERSION || header->size != length)
@@ -49,6 +59,8 @@ static int check_message(const struct vg_wire_header *header, const void *payloa
 		return check_text(payload, length);
 	case VG_WIRE_EVENT:
 		return check_event(payload, length);
+	case VG_WIRE_GUEST:
+		return check_guest(payload, length);
 	default:
 		return -EPROTO;
 	}
@@ -210,7 +222,7 @@ int vg_wire_receive(int fd, struct vg_wire_message *ret_message)
 	ret_message->type = (enum vg_wire_type)header.type;
 	ret_message->flags = header.flags;
 	ret_message->size = header.size;
-	if (header.type != VG_WIRE_HELLO && header.type != VG_WIRE_EVENT)
+	if (header.type != VG_WIRE_HELLO && header.type != VG_WIRE_EVENT && header.type != VG_WIRE_GUEST)
 		ret_message->text[header.size] = '\0';
 	return 0;
 }
@@ -262,8 +274,6 @@ int vg_wire_request(const char *path, const char *text, int timeout_ms, char **r
 	return r;
 }
 
-enum { HELLO_WAIT_MS = 20 };
-
 int vg_wire_say_hello(const char *path, const struct vg_wire_hello *hello, int exports, bool wait)
 {
 	_cleanup_close_ int fd = connect_to(path, SOCK_NONBLOCK, 0);
@@ -273,6 +283,33 @@ int vg_wire_say_hello(const char *path, const struct vg_wire_hello *hello, int e
 		return r;
 	// The daemon closes the connection when it is done.
 	struct pollfd closed = {.fd = fd, .events = POLLIN};
-	r = poll(&closed, 1, HELLO_WAIT_MS);
+	r = poll(&closed, 1, VG_WIRE_HELLO_TIMEOUT_MS);
 	return r < 0 ? -errno : r == 0 ? -ETIMEDOUT : 0;
+}
+
+int vg_wire_be_guest(const char *path, const struct vg_wire_guest *asked, struct vg_wire_guest *ret_answer)
+{
+	_cleanup_close_ int fd = connect_to(path, SOCK_NONBLOCK, 0);
+	int r = fd < 0 ? fd : vg_wire_send(fd, VG_WIRE_GUEST, 0, asked, sizeof *asked, NULL, 0);
+
+	if (r < 0)
+		return r;
+	struct pollfd answered = {.fd = fd, .events = POLLIN};
+	r = poll(&answered, 1, VG_WIRE_GUEST_TIMEOUT_MS);
+	if (r <= 0)
+		return r < 0 ? -errno : -ETIMEDOUT;
+	if (!ret_answer)
+		return 0;
+	struct vg_wire_message *message = malloc(sizeof *message);
+	if (!message)
+		return -ENOMEM;
+	r = vg_wire_receive(fd, message);
+	if (r == 0)
+		close_all(message->descriptors, message->descriptor_count);
+	if (r == 0 && message->type != VG_WIRE_GUEST)
+		r = -EPROTO;
+	if (r == 0)
+		*ret_answer = message->guest;
+	free(message);
+	return r;
 }

@@ -14,10 +14,12 @@ enum {
 	VG_WIRE_ANSWER_MAX = 16 << 20,	// of an answer in several messages
 	VG_WIRE_DESCRIPTORS_MAX = 8,	// per message; more: the connection is closed
 	VG_WIRE_NAME = 64,		// of a vGPU, with its end
-	VG_WIRE_HELLO_TIMEOUT_MS = 20,	// a tenant never waits longer for the daemon
+	VG_WIRE_HELLO_TIMEOUT_MS = 20,	// a tenant never waits longer for the daemon when it allocates
+	VG_WIRE_GUEST_TIMEOUT_MS = 250, // nor so long when it opens what another process has
 };
 
-enum vg_wire_type { VG_WIRE_HELLO = 1, VG_WIRE_ADMIN = 2, VG_WIRE_REPLY = 3, VG_WIRE_SHARE = 4, VG_WIRE_EVENT = 5 };
+enum vg_wire_type { VG_WIRE_HELLO = 1, VG_WIRE_ADMIN = 2, VG_WIRE_REPLY = 3, VG_WIRE_SHARE = 4, VG_WIRE_EVENT = 5,
+		    VG_WIRE_GUEST = 6 };
 
 enum vg_wire_flag { VG_WIRE_MORE = 1 }; // the text goes on in the next message (REPLY only)
 
@@ -35,6 +37,16 @@ struct vg_wire_hello {
 	uint32_t pid_namespace;
 	uint64_t start_time;
 	char ledger[VG_WIRE_NAME]; // the vGPU's name
+};
+
+// A tenant is about to open memory that its own vGPU does not know: is it charged in another one? If so, the daemon makes it
+// a guest there, which holds that share, and answers with the same packet; to its leaving, by closing the connection.
+struct vg_wire_guest {
+	struct vg_wire_hello self;
+	uint64_t key;	// of the memory (ledger/share.h); in the answer: its bytes
+	uint32_t share; // joining: 0; in the answer: 0, no vGPU knows it
+	uint32_t zero;
+	char vgpu[VG_WIRE_NAME]; // whose share it is; empty when joining
 };
 
 // What the broker says without being asked, on a connection that publishes or holds a lease.
@@ -64,6 +76,7 @@ struct vg_wire_message {
 	union {
 		struct vg_wire_hello hello;
 		struct vg_wire_event event;
+		struct vg_wire_guest guest;
 		char text[VG_WIRE_TEXT_MAX + 1]; // terminated by the receiver, no zero byte inside
 	};
 };
@@ -98,3 +111,6 @@ int vg_wire_request(const char *path, const char *text, int timeout_ms, char **r
 // for the caller to ignore. `exports`, unless negative: the epoll instance that knows which of the
 // descriptors of memory that the tenant exported are still open somewhere.
 int vg_wire_say_hello(const char *path, const struct vg_wire_hello *hello, int exports, bool wait);
+// A tenant joins what another vGPU is charged for, or leaves it: ret_answer NULL. 0: it is done; -ETIMEDOUT after 250 ms: it
+// may yet be; -errno.
+int vg_wire_be_guest(const char *path, const struct vg_wire_guest *asked, struct vg_wire_guest *ret_answer);

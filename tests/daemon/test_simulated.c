@@ -1,34 +1,5 @@
 // The whole way on the simulated node: `virgate run`, the interposer, the simulated NVML.
-#include "daemon_fixture.h"
-
-static void end_daemon(void)
-{
-	if (*folder && access(socket_path, F_OK) == 0)
-		json_decref(ask("{'op':'shutdown'}"));
-}
-
-static void simulated_node(void)
-{
-	char path[300];
-
-	fresh_node();
-	CHECK_INT(mkdir(runtime_dir, 0700), 0);
-	setenv("VIRGATE_RUNTIME_DIR", runtime_dir, 1);
-	snprintf(path, sizeof path, "%s/state", folder);
-	setenv("VIRGATE_STATE_DIR", path, 1);
-	snprintf(path, sizeof path, "%s/sim", folder);
-	setenv("VIRGATE_SIM_DIR", path, 1);
-	setenv("VIRGATE_SIM", "memory=1G,ctx=16M", 1);
-	unsetenv("VIRGATE_NVML");
-}
-
-static int virgate(const char *arguments)
-{
-	char command[600];
-
-	snprintf(command, sizeof command, VIRGATE " %s >/dev/null", arguments);
-	return system(command);
-}
+#include "simulated.h"
 
 // `virgate run --vgpu NAME -- holder MIB`; returns the launcher once the memory is taken.
 static pid_t run_holder(const char *name, const char *mib)

@@ -223,9 +223,9 @@ TEST(a_guest_holds_and_is_charged_nothing)
 	CHECK_INT(vg_ledger_self(&self), 0);
 	self.pid = (uint32_t)pair.child;
 	CHECK_INT(vg_process_start_time(pair.child, &self.start_time), 0);
-	CHECK_INT(vg_ledger_guest_join(ledger, &self, KEY + 1, &share, &bytes), VG_LEDGER_GONE);
+	CHECK_INT(vg_ledger_guest_join(ledger, &self, 0, KEY + 1, &share, &bytes), VG_LEDGER_GONE);
 	CHECK_INT(vg_ledger_guest_leave(ledger, &self, other), VG_LEDGER_GONE);
-	CHECK_INT(vg_ledger_guest_join(ledger, &self, KEY, &share, &bytes), 0);
+	CHECK_INT(vg_ledger_guest_join(ledger, &self, 0, KEY, &share, &bytes), 0);
 	CHECK_INT(bytes, 2 * MIB);
 	CHECK_INT(share, other);
 	CHECK(vg_ledger_next_tenant(ledger, &cursor, &tenant));
@@ -235,7 +235,7 @@ TEST(a_guest_holds_and_is_charged_nothing)
 	CHECK_INT(vg_ledger_charged(ledger), HELD - 2 * MIB);
 	CHECK_INT(vg_ledger_guest_leave(ledger, &self, share), VG_LEDGER_GONE);
 	other = shared_by_the_test(ledger);
-	CHECK_INT(vg_ledger_guest_join(ledger, &self, KEY, &share, &bytes), 0);
+	CHECK_INT(vg_ledger_guest_join(ledger, &self, 0, KEY, &share, &bytes), 0);
 	CHECK_INT(disown(ledger, other), 2 * MIB);
 	finish(&pair);
 	reap_all_dead(ledger);

@@ -1,0 +1,67 @@
+// Memory of one vGPU that a tenant of another one opens: charged where it was allocated, until the last of all who have it
+// open has gone. The one who opens it becomes a guest there.
+#include "daemon/node.h"
+#include "ledger/share.h"
+
+#include <errno.h>
+#include <string.h>
+
+// The tenant that speaks; NULL: it is not who it says.
+static struct tenant *speaker(struct node *node, const struct authority_peer *peer, const struct vg_wire_hello *self)
+{
+	struct vgpu *vgpu = registry_find(node, self->ledger);
+	struct vg_ledger_owner owner = {self->pid, self->pid_namespace, self->start_time};
+
+	if (!vgpu || vgpu->damaged)
+		return NULL;
+	tenant_scan(node, vgpu);
+	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		if (memcmp(&tenant->seen.owner, &owner, sizeof owner) == 0 && tenant->pid == peer->pid && !tenant->dead &&
+		    !tenant->replaced && !tenant->seen.guest)
+			return tenant;
+	return NULL;
+}
+
+static int join(struct node *node, struct vgpu *vgpu, const struct tenant *tenant, struct vg_wire_guest *guest)
+{
+	struct vg_ledger_tenant seen;
+	unsigned int cursor = 0;
+	uint64_t bytes;
+	int r = vg_ledger_guest_join(vgpu->ledger, &tenant->seen.owner, tenant->seen.program, guest->key, &guest->share, &bytes);
+
+	if (r)
+		return r;
+	guest->key = bytes;
+	strcpy(guest->vgpu, vgpu->name);
+	while (vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
+		if (seen.guest && memcmp(&seen.owner, &tenant->seen.owner, sizeof seen.owner) == 0)
+			vg_ledger_set_outer(vgpu->ledger, &seen, (uint32_t)tenant->pid, tenant->start_time);
+	tenant_scan(node, vgpu); // it is watched from now on
+	return 0;
+}
+
+bool guest_answer(struct node *node, const struct authority_peer *peer, struct vg_wire_guest *guest)
+{
+	const struct tenant *tenant = speaker(node, peer, &guest->self);
+	struct vgpu *left = guest->share ? registry_find(node, guest->vgpu) : NULL;
+
+	if (guest->share) {
+		if (tenant && left && !left->damaged)
+			vg_ledger_guest_leave(left->ledger, &tenant->seen.owner, guest->share);
+		return false;
+	}
+	for (struct vgpu *vgpu = node->vgpus; vgpu && tenant; vgpu = vgpu->next)
+		if (vgpu != tenant->vgpu && vgpu->device == tenant->vgpu->device && !vgpu->damaged &&
+		    join(node, vgpu, tenant, guest) == 0)
+			break;
+	return true;
+}
+
+void guest_undo(struct node *node, const struct vg_wire_guest *guest)
+{
+	struct vgpu *vgpu = guest->share ? registry_find(node, guest->vgpu) : NULL;
+	struct vg_ledger_owner owner = {guest->self.pid, guest->self.pid_namespace, guest->self.start_time};
+
+	if (vgpu && !vgpu->damaged)
+		vg_ledger_guest_leave(vgpu->ledger, &owner, guest->share);
+}

@@ -1,0 +1,32 @@
+// A daemon of the test's own on a simulated node, started as users start it. Include once.
+#pragma once
+#include "daemon_fixture.h"
+
+static inline void end_daemon(void)
+{
+	if (*folder && access(socket_path, F_OK) == 0)
+		json_decref(ask("{'op':'shutdown'}"));
+}
+
+static inline void simulated_node(void)
+{
+	char path[300];
+
+	fresh_node();
+	CHECK_INT(mkdir(runtime_dir, 0700), 0);
+	setenv("VIRGATE_RUNTIME_DIR", runtime_dir, 1);
+	snprintf(path, sizeof path, "%s/state", folder);
+	setenv("VIRGATE_STATE_DIR", path, 1);
+	snprintf(path, sizeof path, "%s/sim", folder);
+	setenv("VIRGATE_SIM_DIR", path, 1);
+	setenv("VIRGATE_SIM", "memory=1G,ctx=16M", 1);
+	unsetenv("VIRGATE_NVML");
+}
+
+static inline int virgate(const char *arguments)
+{
+	char command[600];
+
+	snprintf(command, sizeof command, VIRGATE " %s >/dev/null", arguments);
+	return system(command);
+}
