@@ -39,6 +39,7 @@ static const char closing[] =
 	"\tfi\n"
 	"\tcase $values in\n"
 	"\tvgpu|device|publication) words=$(virgate complete \"$values\" $simulated 2>/dev/null) ;;\n"
+	"\tfile) COMPREPLY=($(compgen -f -- \"$current\")) ;;\n"
 	"\tverb) words=${own:-$verbs} ;;\n"
 	"\tcommand) COMPREPLY=($(compgen -c -- \"$current\") $(compgen -f -- \"$current\")) ;;\n"
 	"\tvalue) return ;;\n"
@@ -57,6 +58,8 @@ static const char *kind(enum complete complete)
 		return "device";
 	case COMPLETE_PUBLICATION:
 		return "publication";
+	case COMPLETE_FILE:
+		return "file";
 	case COMPLETE_VERB:
 		return "verb";
 	case COMPLETE_COMMAND:

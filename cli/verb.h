@@ -22,7 +22,15 @@ enum exit_code {
 };
 
 // What completion offers for an argument.
-enum complete { COMPLETE_NOTHING, COMPLETE_VGPU, COMPLETE_DEVICE, COMPLETE_PUBLICATION, COMPLETE_VERB, COMPLETE_COMMAND };
+enum complete {
+	COMPLETE_NOTHING,
+	COMPLETE_VGPU,
+	COMPLETE_DEVICE,
+	COMPLETE_PUBLICATION,
+	COMPLETE_FILE,
+	COMPLETE_VERB,
+	COMPLETE_COMMAND
+};
 
 struct option {
 	const char *name;     // without the dashes
@@ -55,7 +63,8 @@ struct verb {
 
 extern const struct verb verb_run, verb_create, verb_set, verb_rm, verb_ps, verb_inspect, verb_devices, verb_logs,
 	verb_share_produce, verb_share_consume, verb_share_selftest, verb_share_publish, verb_share_open,
-	verb_share_list, verb_share_revoke, verb_shutdown, verb_help, verb_version, verb_completion, verb_complete;
+	verb_share_list, verb_share_revoke, verb_key_create, verb_audit_verify, verb_shutdown, verb_help, verb_version,
+	verb_completion, verb_complete;
 
 // In the order of the help, NULL at the end.
 extern const struct verb *const verbs[];

@@ -20,6 +20,8 @@ const struct verb *const verbs[] = {
 	&verb_share_open,
 	&verb_share_list,
 	&verb_share_revoke,
+	&verb_key_create,
+	&verb_audit_verify,
 	&verb_shutdown,
 	&verb_help,
 	&verb_version,
@@ -30,6 +32,8 @@ const struct verb *const verbs[] = {
 
 const struct family families[] = {
 	{"share", "Share device memory between processes"},
+	{"key", "Make the secret that seals and audit logs are made with"},
+	{"audit", "Verify what was recorded of trusted device memory"},
 	{0},
 };
 

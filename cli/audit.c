@@ -1,0 +1,81 @@
+// audit verify: whether an audit log is whole.
+#include <stdio.h>
+
+#include "list.h"
+#include "options.h"
+#include "say.h"
+#include "session.h"
+#include "virgate/audit.h"
+
+static int print_report(const char *path, const struct vg_audit_report *report)
+{
+	return print_json(json_pack("{s:{s:s, s:b, s:s, s:I, s:I, s:s, s:s?, s:s?}}", "audit", "file", path, "whole",
+				    report->fault == VG_AUDIT_NONE, "fault", vg_audit_fault_text(report->fault), "line",
+				    (json_int_t)report->line, "records", (json_int_t)report->records, "head",
+				    report->head, "first", *report->first ? report->first : NULL, "last",
+				    *report->last ? report->last : NULL));
+}
+
+static void say_report(const char *path, const struct vg_audit_report *report)
+{
+	if (report->records == 0)
+		printf("%s: %s, without a record\n", path, vg_audit_fault_text(report->fault));
+	else if (report->fault == VG_AUDIT_NONE)
+		printf("%s: whole, %llu records from %s to %s\nhead: %s\n", path, (unsigned long long)report->records,
+		       report->first, report->last, report->head);
+	else
+		printf("%s: %s; the first %llu records are good, to %s\n", path, vg_audit_fault_text(report->fault),
+		       (unsigned long long)report->records, report->last);
+}
+
+static int run(const struct arguments *arguments)
+{
+	struct vg_audit_options options = {
+		.size = sizeof options,
+		.key_file = option_value(arguments, "key"),
+		.key_ring = option_value(arguments, "key-ring"),
+		.expect = option_value(arguments, "expect"),
+	};
+	struct vg_audit_report report = {.size = sizeof report};
+	const char *path = arguments->words[0];
+
+	if (!options.key_file == !options.key_ring) {
+		say_usage(arguments->verb, options.key_file ? "--key and --key-ring: take one of them"
+							    : "which key was it written with? give --key FILE, or "
+							      "--key-ring NAME");
+		return verb_usage_code(arguments->verb);
+	}
+	enum vg_status status = vg_audit_verify(path, &options, &report);
+	if (status && status != VG_INTEGRITY)
+		return fail_with_last_error(arguments);
+	if (status)
+		say_last_error();
+	if (!option_value(arguments, "json"))
+		say_report(path, &report);
+	else if (print_report(path, &report))
+		return verb_failure_code(arguments->verb);
+	return status ? verb_failure_code(arguments->verb) : EXIT_OK;
+}
+
+static const struct option options[] = {
+	{"key", 'k', "FILE", "the key file that it was written with", COMPLETE_FILE},
+	{"key-ring", 0, "NAME", "or the kernel's key of that name", 0},
+	{"expect", 'e', "COUNT:MAC", "the head that an earlier verification printed: it must still be in there", 0},
+	OPTION_JSON,
+	{0},
+};
+
+const struct verb verb_audit_verify = {
+	.name = "audit verify",
+	.synopsis = "FILE (--key FILE | --key-ring NAME) [--expect COUNT:MAC] [--json]",
+	.summary = "Find whatever was changed in an audit log, or cut off",
+	.details = "Names the first line that was changed, added, taken away or moved, and an end that was cut off. "
+		   "That the log\n"
+		   "and its head were both put back is found with --expect alone: keep what it prints.\n"
+		   "Exit status: 0 if the log is whole, 1 if not.",
+	.options = options,
+	.least = 1,
+	.most = 1,
+	.complete = COMPLETE_FILE,
+	.run = run,
+};

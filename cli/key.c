@@ -1,0 +1,27 @@
+// key create: the secret that keys are derived from.
+#include <stdio.h>
+
+#include "session.h"
+#include "virgate/seal.h"
+
+static int run(const struct arguments *arguments)
+{
+	if (vg_seal_key_create(arguments->words[0]))
+		return fail_with_last_error(arguments);
+	printf("%s: a new key, for its owner alone; whoever has it makes seals that pass\n", arguments->words[0]);
+	return EXIT_OK;
+}
+
+static const struct option options[] = {{0}};
+
+const struct verb verb_key_create = {
+	.name = "key create",
+	.synopsis = "FILE",
+	.summary = "Make a key file",
+	.details = "FILE is not there yet. It gets 64 random hexadecimal digits and mode 0600.",
+	.options = options,
+	.least = 1,
+	.most = 1,
+	.complete = COMPLETE_FILE,
+	.run = run,
+};

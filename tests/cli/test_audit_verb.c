@@ -1,0 +1,83 @@
+// key create and audit verify, as people run them: words, JSON, exit codes.
+#include "vram/audit_test.h"
+
+static char said[8192];
+
+// The program with these words, both its outputs in `said`. Its exit code.
+__attribute__((format(printf, 1, 2))) static int run(const char *format, ...)
+{
+	char words[1024], command[2048];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(words, sizeof words, format, arguments);
+	va_end(arguments);
+	snprintf(command, sizeof command, "%s %s 2>&1", VIRGATE, words);
+	FILE *output = popen(command, "r");
+	CHECK(output != NULL);
+	said[fread(said, 1, sizeof said - 1, output)] = '\0';
+	return WEXITSTATUS(pclose(output));
+}
+
+TEST(a_key_is_made_once)
+{
+	CHECK_INT(run("key create %s", path_of("new")), 0);
+	CHECK_CONTAINS(said, "a new key, for its owner alone");
+	CHECK_INT(run("key create %s", path_of("new")), 1);
+	CHECK_CONTAINS(said, "is there already: a new key would make all that was sealed with the old one worthless");
+	CHECK_INT(run("key create %s", path_of("no/folder")), 1);
+	CHECK_CONTAINS(said, "No such file or directory");
+	CHECK_INT(run("key create"), 2);
+	CHECK_INT(run("key"), 2);
+}
+
+TEST(a_log_is_verified)
+{
+	const char *log = path_of("log"), *key = path_of("key");
+	char expect[VG_AUDIT_HEAD_MAX];
+	size_t length;
+
+	write_records(log, 3);
+	CHECK_INT(run("audit verify %s --key %s", log, key), 0);
+	CHECK_CONTAINS(said, "whole, 3 records from 20");
+	char *head = strstr(said, "\nhead: 3:");
+	CHECK(head != NULL);
+	snprintf(expect, sizeof expect, "%.66s", head + 7);
+	CHECK_INT(run("audit verify %s --key %s --expect %s", log, key, expect), 0);
+	char *text = read_file(log, &length);
+	write_records(log, 1);
+	CHECK_INT(run("audit verify %s --key %s --expect %s --json", log, key, expect), 0);
+	CHECK_CONTAINS(said, "\"whole\": true");
+	CHECK_CONTAINS(said, "\"records\": 4");
+	text[length - 80] ^= 1;
+	write_file(log, text, length, 0600);
+	CHECK_INT(run("audit verify %s --key %s", log, key), 1);
+	CHECK_CONTAINS(said, "line 3 was changed, or another put in its place");
+	CHECK_CONTAINS(said, ": changed; the first 2 records are good, to 20");
+	CHECK_INT(run("audit verify %s --key %s --json 2>/dev/null", log, key), 1);
+	CHECK_CONTAINS(said, "\"whole\": false");
+	CHECK_CONTAINS(said, "\"fault\": \"changed\"");
+	CHECK_CONTAINS(said, "\"line\": 3");
+	write_file(log, text, 0, 0600);
+	CHECK_INT(run("audit verify %s --key %s", log, key), 1);
+	CHECK_CONTAINS(said, "it ends after 0 records, and its head counts 4");
+	CHECK_CONTAINS(said, ": cut, without a record");
+	free(text);
+}
+
+TEST(mistakes_in_the_command_line)
+{
+	const char *log = path_of("log"), *key = path_of("key");
+
+	CHECK_INT(run("audit"), 2);
+	CHECK_INT(run("audit verify --key %s", key), 2);
+	CHECK_INT(run("audit verify %s", log), 2);
+	CHECK_CONTAINS(said, "which key was it written with? give --key FILE, or --key-ring NAME");
+	CHECK_INT(run("audit verify %s --key %s --key-ring x", log, key), 2);
+	CHECK_CONTAINS(said, "take one of them");
+	CHECK_INT(run("audit verify %s --key %s --expect 3", log, key), 1);
+	CHECK_CONTAINS(said, "\"3\" is not a head: it must be COUNT:MAC");
+	CHECK_INT(run("audit verify %s --key /dev/null", log), 1);
+	CHECK_CONTAINS(said, "not a regular file");
+	CHECK_INT(run("audit verify %s --key-ring virgate-no-such-key", log), 1);
+}
