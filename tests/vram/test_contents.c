@@ -245,6 +245,44 @@ TEST(what_is_quarantined_can_only_be_freed)
 	close_vram(vram);
 }
 
+// ---- the end of contents ------------------------------------------------------------------------------
+
+// The memory of a freed region, by another mapping of it that outlives the region.
+static void look_behind(const struct vg_vram_allocate_options *options)
+{
+	const size_t granule = 2 << 20;
+	struct vg_vram *vram = open_vram();
+	unsigned char *data = malloc(granule);
+	struct vg_address_range *range;
+	struct vg_mapping *mapping;
+	struct vram_region *region;
+	struct vg_vram_handle handle;
+
+	OK(vg_vram_allocate(vram, 5000, options, &handle));
+	OK(vg_vram_fill(handle, 0, 0x5e, 5000));
+	OK(vram_look(handle, "test", &region));
+	OK(vg_address_range_create(granule, 0, 0, &range));
+	OK(vg_mapping_create(range, 0, region->memory, &mapping));
+	OK(vg_mapping_set_access(mapping, (struct vg_device *[]){vg_vram_device(vram)}, 1, VG_ACCESS_READ));
+	vram_unpin(region, VRAM_READ);
+	read_words(vram->context, data, vg_mapping_address(mapping), granule);
+	CHECK(memchr(data, 0x5e, granule) != NULL); // it is the memory
+	OK(vg_vram_free(handle));
+	read_words(vram->context, data, vg_mapping_address(mapping), granule);
+	for (size_t i = 0; i < granule; i++)
+		CHECK_INT(data[i], 0);
+	vg_mapping_destroy(mapping);
+	vg_address_range_destroy(range);
+	free(data);
+	close_vram(vram);
+}
+
+TEST(what_is_freed_was_zeroed)
+{
+	look_behind(SHAREABLE);
+	look_behind(GUARDED);
+}
+
 // ---- imports ----------------------------------------------------------------------------------------
 
 static int unmapped;

@@ -120,6 +120,58 @@ static void in_child(int (*run)(void), const char *fault)
 		FAIL("%s: the child says more", fault);
 }
 
+// The first wait is for the zeros of the new region, the second for what was written: where that fails nothing is lent.
+static int lend_after_a_write(void)
+{
+	char byte = 1;
+
+	OK(open_it());
+	OK(allocate_it());
+	OK(vg_vram_write_at(handle, 0, &byte, 1));
+	REFUSED(vg_vram_borrow(handle, VG_VRAM_READ_WRITE, &loan), VG_DRIVER, "waiting for what was written");
+	OK(vg_vram_free(handle));
+	close_vram(vram);
+	return 0;
+}
+
+static int write_while_lent(void)
+{
+	char byte = 1;
+
+	OK(open_it());
+	OK(allocate_it());
+	OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan)); // nothing was written: no call
+	REFUSED(vg_vram_write_at(handle, 0, &byte, 1), VG_DRIVER, "waiting for what was written");
+	OK(vg_vram_give_back(&loan));
+	OK(vg_vram_free(handle));
+	close_vram(vram);
+	return 0;
+}
+
+// A long write is waited for by itself.
+static int write_much(void)
+{
+	const size_t bytes = 1 << 20;
+	char *data = calloc(1, bytes);
+
+	OK(open_it());
+	OK(vg_vram_allocate(vram, bytes, NULL, &handle));
+	REFUSED(vg_vram_write_at(handle, 0, data, bytes), VG_DRIVER, "1048576 bytes at offset 0");
+	OK(vg_vram_write_at(handle, 0, data, bytes));
+	OK(vg_vram_free(handle));
+	free(data);
+	close_vram(vram);
+	return 0;
+}
+
+TEST(what_is_written_is_waited_for)
+{
+	kind = NULL;
+	in_child(lend_after_a_write, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
+	in_child(write_much, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
+	in_child(write_while_lent, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
+}
+
 // Not zeroed is not freed: the handle stays, and the next try works.
 static int free_again(void)
 {
