@@ -237,4 +237,3 @@ enum vg_status vram_hash(struct vram_hasher *hasher, struct vg_stream *stream, v
 	(void)core_driver->cuThreadExchangeStreamCaptureMode(&mode);
 	return status;
 }
-
