@@ -320,7 +320,7 @@ def main():
     for verb in ("produce", "consume"):
         suite.test(f"kill -9 of {verb} at each step", each_step, verb, signal.SIGKILL, nvml, 3)
         # each that hangs costs the other its whole wait
-        suite.test(f"{verb} hangs", each_step, verb, signal.SIGSTOP, nvml, 1 if SIM else 3, range(1, 40) if SIM else range(4, 8))
+        suite.test(f"{verb} hangs", each_step, verb, signal.SIGSTOP, nvml, 1 if SIM else 3, range(1, 40) if SIM else range(5, 7))
     os.rmdir(FOLDER)
     suite.end()
 
