@@ -95,6 +95,9 @@ class Objects:
     def mapping(self):
         return self.make("vg_mapping_create", self.address_range(), ctypes.c_size_t(0), self.physical_memory())
 
+    def vram(self):
+        return self.make("vg_vram_open", None)
+
     def process(self):
         return self.make("vg_process_open", os.getppid())
 
