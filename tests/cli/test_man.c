@@ -147,6 +147,14 @@ TEST(completion_covers_every_verb_and_option)
 	}
 	complete("virgate help lo", 2);
 	CHECK_STR(page, "logs\n");
+	complete("virgate sha", 1);
+	CHECK_STR(page, "share\n");
+	complete("virgate share sel", 2);
+	CHECK_STR(page, "selftest\n");
+	complete("virgate help share sel", 3);
+	CHECK_STR(page, "selftest\n");
+	complete("virgate share --he", 2);
+	CHECK_STR(page, "--help\n");
 	complete("virgate create --memory \"\"", 3);
 	CHECK_STR(page, "\n");
 	// bash parts words at '='.

@@ -207,6 +207,18 @@ TEST(bad_input_is_refused_before_anything_is_asked)
 		{{"pss"}, 2, "did you mean \"ps\"?"},
 		{{"zebra"}, 2, "there is no verb \"zebra\""},
 		{{"help", "rnu"}, 2, "did you mean \"run\"?"},
+		{{"help", "run", "true"}, 2, "unexpected word \"true\""},
+		{{"share"}, 2, "usage: virgate share VERB"},
+		{{"share", "prodcue"}, 2, "no verb \"share prodcue\": did you mean \"share produce\"?"},
+		{{"share", "--sim"}, 2, "no verb \"share --sim\""},
+		{{"help", "share", "slftest"}, 2, "did you mean \"share selftest\"?"},
+		{{"shraes"}, 2, "did you mean \"share\"?"},
+		{{"produce", "--sim"}, 2, "no verb \"produce\": did you mean \"share produce\"?"},
+		{{"share", "produce", "word"}, 2, "unexpected word \"word\""},
+		{{"share", "produce", "--timeout", "0"}, 2, "\"0\" is not a time"},
+		{{"share", "consume", "--timeout", "soon"}, 2, "\"soon\" is not a time"},
+		{{"share", "selftest", "--socket", ""}, 2, "\"\" is no path"},
+		{{"share", "consume", "--device"}, 2, "--device needs a value"},
 		{{"run", "true"}, 125, "how much memory?"},
 		{{"run", "--memory", "x", "true"}, 125, "is not a size"},
 		{{"run", "--memory", "1G"}, 125, "what to run is missing"},
@@ -327,6 +339,8 @@ TEST(without_a_gpu_the_simulated_one_is_named_not_taken)
 	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "true"), 125);
 	CHECK_CONTAINS(result.err, "no NVIDIA GPU");
 	CHECK_CONTAINS(result.err, "--sim");
+	CHECK_INT(VIRGATE_RUN("share", "produce", "--socket", "place"), 1);
+	CHECK_CONTAINS(result.err, "or use the simulated GPU with --sim");
 }
 
 TEST(a_folder_of_others_is_refused)
@@ -414,6 +428,14 @@ TEST(help_and_version)
 	CHECK_CONTAINS(result.out, "--memory SIZE");
 	CHECK_INT(VIRGATE_RUN("run", "--help"), 0);
 	CHECK_CONTAINS(result.out, "--memory SIZE");
+	CHECK_INT(VIRGATE_RUN("help", "share"), 0);
+	CHECK_CONTAINS(result.out, "\n  selftest    Run a producer and a consumer, and print what both say\n");
+	CHECK_INT(VIRGATE_RUN("share", "-h"), 0);
+	CHECK_CONTAINS(result.out, "\n  selftest    Run a producer and a consumer, and print what both say\n");
+	CHECK_INT(VIRGATE_RUN("help", "share", "produce"), 0);
+	CHECK_CONTAINS(result.out, "usage: virgate share produce ");
+	CHECK_INT(VIRGATE_RUN("share", "produce", "--help"), 0);
+	CHECK_CONTAINS(result.out, "--timeout SECONDS");
 	CHECK_INT(finish(begin((const char *const[]){VIRGATE, NULL})), 2);
 	CHECK_CONTAINS(result.err, "usage: virgate VERB");
 }
