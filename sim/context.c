@@ -261,6 +261,24 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 	return CUDA_SUCCESS;
 }
 
+CUresult sim_context_take_green(struct sim_context *context)
+{
+	struct sim_physical **grown;
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!sim_process.config.context) // contexts cost nothing here
+		return CUDA_SUCCESS;
+	sim_memory_lock();
+	grown = realloc(context->green_kept, (context->green_count + 1) * sizeof(struct sim_physical *));
+	if (grown) {
+		context->green_kept = grown;
+		result = sim_physical_create(context->device, SIM_GREEN_BYTES, &grown[context->green_count]);
+		context->green_count += result == CUDA_SUCCESS;
+	}
+	sim_memory_unlock();
+	return result;
+}
+
 void sim_context_end(struct sim_context *context)
 {
 	drain(context);
@@ -283,6 +301,11 @@ void sim_context_end(struct sim_context *context)
 	sim_physical_unref(context->overhead);
 	sim_physical_unref(context->stack);
 	context->overhead = context->stack = NULL;
+	for (size_t i = 0; i < context->green_count; i++)
+		sim_physical_unref(context->green_kept[i]);
+	free(context->green_kept);
+	context->green_kept = NULL;
+	context->green_count = 0;
 	context->local = 0;
 	sim_memory_unlock();
 	if (context->parent == context)

@@ -193,6 +193,35 @@ CUresult sim_fault_start(void)
 	return CUDA_SUCCESS;
 }
 
+// Calls that go on with the devices lost: those that are about no device, what the driver knows of one, and a
+// thread's contexts.
+static bool survives(enum vg_entry entry)
+{
+	static const char *const families[VG_ENTRY_COUNT] = {
+#define ENTRY(abi, api, version, stream, family, need) [VG_ENTRY_##abi] = #family,
+#include "abi/entries.def"
+	};
+	static const char *const spared[] = {"checkpoint", "coredump", "device", "error",    "init",
+					     "logs",	   "lookup",   "primary", "profiler"};
+
+	for (size_t i = 0; i < sizeof spared / sizeof *spared; i++)
+		if (strcmp(families[entry], spared[i]) == 0)
+			return true;
+	switch (entry) {
+	case VG_ENTRY_cuCtxGetCurrent:
+	case VG_ENTRY_cuCtxSetCurrent:
+	case VG_ENTRY_cuCtxPushCurrent:
+	case VG_ENTRY_cuCtxPushCurrent_v2:
+	case VG_ENTRY_cuCtxPopCurrent:
+	case VG_ENTRY_cuCtxPopCurrent_v2:
+	case VG_ENTRY_cuCtxGetDevice:
+	case VG_ENTRY_cuCtxGetDevice_v2:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void lose_devices(CUresult result)
 {
 	for (int i = 0; i < sim_process.device_count; i++) {
@@ -219,6 +248,8 @@ CUresult sim_fault_enter(enum vg_entry entry)
 			result = rule->result;
 		}
 	}
+	if (result == CUDA_SUCCESS && !survives(entry))
+		result = (CUresult)atomic_load(&sim_process.devices[0].lost); // one is lost with all others
 	return result;
 }
 

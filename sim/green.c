@@ -35,9 +35,11 @@ CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUd
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_primary_retain(device, &context));
 	struct sim_green *green = calloc(1, sizeof *green);
-	if (!green) {
+	CUresult result = green ? sim_context_take_green(context) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS) {
+		free(green);
 		sim_primary_release(device, false);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return result;
 	}
 	green->device = device;
 	green->context = context;

@@ -4,6 +4,7 @@
 #define WARP 32
 #define REGISTER_UNIT 256
 #define SHARED_UNIT 128
+#define CLUSTERED_BLOCKS 8 // of a multiprocessor that the driver counts on for clusters, where 16 fit without (H200)
 
 struct sim_multiprocessor sim_multiprocessor(void)
 {
@@ -182,7 +183,8 @@ CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const C
 	int blocks = (int)(cluster[0] * cluster[1] * cluster[2]);
 	*numClusters = 0; // without a cluster
 	if (blocks)
-		*numClusters = sim_occupancy_blocks(function->info, threads, config->sharedMemBytes) *
+		*numClusters = least(sim_occupancy_blocks(function->info, threads, config->sharedMemBytes),
+				     CLUSTERED_BLOCKS) *
 			       (int)function->module->context->sms / blocks;
 	return CUDA_SUCCESS;
 }

@@ -90,6 +90,7 @@ static inline CUresult sim_enter(enum vg_entry entry)
 		return CUDA_SUCCESS;
 	return sim_enter_slow(entry);
 }
+#define SIM_GREEN_BYTES ((size_t)4 << 20) // of each green context, until the primary context goes (H200)
 #define SIM_TRY(expression)                                                                        \
 	do {                                                                                       \
 		CUresult try_ = (expression);                                                      \
@@ -148,6 +149,8 @@ struct sim_context {
 	CUsharedconfig shared_config;
 	unsigned attached; // cuCtxAttach
 	struct sim_physical *overhead, *stack; // device memory taken without asking
+	struct sim_physical **green_kept; // likewise, of green contexts that it holds or held
+	size_t green_count;
 	size_t local; // bytes a thread that kernels made it hold
 
 	pthread_mutex_t lock; // streams, their queues
@@ -161,6 +164,8 @@ struct sim_context {
 	struct sim_context *next; // of all contexts, under sim_contexts_lock
 };
 
+// A green context of this one takes device memory, for as long as this one lives. CUDA_ERROR_OUT_OF_MEMORY.
+CUresult sim_context_take_green(struct sim_context *context);
 static inline CUcontext sim_context_handle(struct sim_context *context) { return (CUcontext)context; }
 // NULL, or a context that has been destroyed: CUDA_ERROR_INVALID_CONTEXT / CONTEXT_IS_DESTROYED.
 CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context);

@@ -113,6 +113,12 @@ CONFORM(occupancy)
 	BETWEEN(size, 8, 16); // eight fit on every device that has clusters
 	WORKS(cuOccupancyMaxActiveClusters(&two, free, &config));
 	HOLDS(two > 0);
+	int major = 0, minor = 0, sms = 0;
+	NEED(cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
+	NEED(cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
+	NEED(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+	if (major == 9 && minor == 0)
+		EQUALS(two, sms * 8 / 2); // of 16 blocks that fit a multiprocessor, it counts on 8
 	attribute.value.clusterDim.x = 4;
 	WORKS(cuOccupancyMaxActiveClusters(&four, free, &config));
 	BETWEEN(four, 1, two / 2);

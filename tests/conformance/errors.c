@@ -68,11 +68,20 @@ static void check_stuck(CUresult error)
 CHILD(illegal_address)
 {
 	CUfunction store = basic("store");
-	CUdeviceptr before;
+	CUdeviceptr before, after;
+	CUstream stream;
+	CUevent event;
 
 	NEED(cuMemAlloc(&before, 4096));
+	NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 	GIVES(run_store(store, 0x10), CUDA_ERROR_ILLEGAL_ADDRESS);
 	check_stuck(CUDA_ERROR_ILLEGAL_ADDRESS);
+	// what was there before, too
+	GIVES(cuStreamQuery(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+	GIVES(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+	GIVES(cuEventRecord(event, stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+	GIVES(cuMemAllocAsync(&after, 4096, stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 	GIVES(cuMemFree(before), CUDA_ERROR_ILLEGAL_ADDRESS);
 	GIVES(cuMemsetD8(before, 0, 16), CUDA_ERROR_ILLEGAL_ADDRESS);
 	// the process is lost, not only the context: a reset works and helps nothing

@@ -112,6 +112,38 @@ CONFORM(structured_splits)
 	WORKS(cuDeviceGetDevResource(device, &rest, (CUdevResourceType)WORKQUEUE));
 }
 
+CHILD(green_memory)
+{
+	enum { MANY = 8 };
+	CUdevResource whole = {0}, part;
+	CUdevResourceDesc description;
+	unsigned count = 1;
+	size_t start, before = 0;
+	CUgreenCtx green;
+
+	need_context();
+	start = memory_used();
+	NEED(cuDeviceGetDevResource(device, &whole, CU_DEV_RESOURCE_TYPE_SM));
+	NEED(cuDevSmResourceSplitByCount(&part, &count, &whole, NULL, 0, 8));
+	NEED(cuDevResourceGenerateDesc(&description, &part, 1));
+	for (int i = 0; i <= MANY; i++) { // the first may take more
+		NEED(cuGreenCtxCreate(&green, description, device, CU_GREEN_CTX_DEFAULT_STREAM));
+		NEED(cuGreenCtxDestroy(green));
+		if (i == 0)
+			before = memory_used();
+	}
+	EQUALS(memory_used() - before, MANY * 4 * MiB); // what was destroyed keeps it
+	WORKS(cuDevicePrimaryCtxReset(device));
+	NEED(cuDevicePrimaryCtxRetain(&context, device));
+	NEED(cuCtxSetCurrent(context));
+	BETWEEN(memory_used(), 0, start + 4 * MiB);
+}
+
+CONFORM(green_contexts_keep_memory_until_the_primary_context_goes)
+{
+	run_child("green_memory", NULL);
+}
+
 CONFORM(green_contexts)
 {
 	CUdevResource whole = {0}, part, found = {0};

@@ -202,7 +202,7 @@ CHILD(import_pool)
 {
 	struct pool_parts parts;
 	CUmemoryPool pool = NULL;
-	CUdeviceptr address = 0, fresh;
+	CUdeviceptr address = 0, again = 0, fresh;
 	CUstream stream;
 	unsigned word = 0;
 
@@ -218,6 +218,10 @@ CHILD(import_pool)
 	WORKS(cuMemcpyDtoH(&word, address, 4));
 	EQUALS(word, 0x55);
 	FAILS(cuMemAllocFromPoolAsync(&fresh, 4096, pool, stream)); // an imported pool gives no memory
+	WORKS(cuMemPoolImportPointer(&again, pool, &parts.data)); // once more
+	word = 0;
+	WORKS(cuMemcpyDtoH(&word, again, 4));
+	EQUALS(word, 0x55);
 	WORKS(cuMemFreeAsync(address, stream));
 	WORKS(cuStreamSynchronize(stream));
 	WORKS(cuMemPoolDestroy(pool));

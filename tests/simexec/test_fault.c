@@ -1,6 +1,9 @@
 // VIRGATE_SIM_FAULT, each specification in a process of its own.
 #include "program.h"
 
+#include <dlfcn.h>
+#include <stdbool.h>
+
 static char output[4096];
 
 static void apart(const char *specification, void (*part)(void))
@@ -90,6 +93,58 @@ static void lost(void)
 }
 
 TEST(a_lost_device) { apart("slow=1us;lost@cuLaunchKernel:2", lost); }
+
+// Families and entries that are about no device, or answer without asking it.
+static bool goes_on(const char *entry, const char *family)
+{
+	static const char *const names[] = {"init",	"error",      "lookup",	  "logs",    "device",	  "primary",
+					    "checkpoint", "coredump", "profiler", "cuCtxGetCurrent", "cuCtxSetCurrent",
+					    "cuCtxPushCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent",
+					    "cuCtxPopCurrent_v2", "cuCtxGetDevice", "cuCtxGetDevice_v2"};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(names[i], family) == 0 || strcmp(names[i], entry) == 0)
+			return true;
+	return false;
+}
+
+static void all_lost(void)
+{
+	static const struct {
+		const char *name, *family;
+	} entries[] = {
+#define ENTRY(abi, api, version, stream, family, need) {#abi, #family},
+#include "abi/entries.def"
+	};
+	CUcontext current = NULL;
+	int answered = 0, count;
+
+	unsetenv("VIRGATE_SIM_UNIMPLEMENTED"); // those entries are called, too
+	load_kernels();
+	CHECK_INT(LAUNCH(kernel("empty"), 1, 1, 0, NULL, NULL), CUDA_ERROR_UNKNOWN);
+	for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+		if (goes_on(entries[i].name, entries[i].family))
+			continue;
+		CUresult (*call)(long, ...) = dlsym(RTLD_DEFAULT, entries[i].name);
+		CHECK(call != NULL);
+		// With nothing at all: the answer comes before an argument is looked at.
+		CUresult result = call(0, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L);
+		if (result == CUDA_ERROR_NOT_SUPPORTED) // the simulator does not have it
+			continue;
+		if (result != CUDA_ERROR_UNKNOWN)
+			FAIL("%s answers %d", entries[i].name, result);
+		answered++;
+	}
+	CHECK(answered > 400);
+	CU(cuDeviceGetCount(&count));
+	CU(cuCtxGetCurrent(&current));
+	CHECK(current != NULL);
+	CU(cuCtxPopCurrent_v2(&current));
+	CU(cuCtxPushCurrent_v2(current));
+	CHECK_INT(cuDevicePrimaryCtxRetain(&current, 0), CUDA_ERROR_UNKNOWN);
+}
+
+TEST(every_entry_answers_that_the_device_is_lost) { apart("lost@cuLaunchKernel:1", all_lost); }
 
 static void refused(void)
 {
