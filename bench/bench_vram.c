@@ -1,6 +1,6 @@
 // How fast device memory is hashed on the GPU, from call to root, beside what it could be compared with: copying it on
 // the device, and bringing it to pinned host memory, which a hash on the host would have to do first. And what handles
-// add to the driver's copies (vram_access.c).
+// add to the driver's copies (vram_access.c), and how fast regions are sealed and verified (vram_seal.c).
 //   bench_vram [--json FILE]
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include "figures.h"
 #include "vram/hash.h"
 #include "vram_access.h"
+#include "vram_seal.h"
 
 #define MIB ((size_t)1 << 20)
 #define LARGEST_PINNED (1024 * MIB) // more takes seconds to allocate, and is no faster
@@ -155,6 +156,8 @@ int main(int argc, char **argv)
 		measure_size(report, &sizes[i]);
 	printf("what a handle adds to the driver's own copy; \"beside\" is that, in ns\n");
 	bench_access(report, device, simulated);
+	printf("regions sealed and verified, with keys and MACs; \"beside\" is reading the contents back\n");
+	bench_seal(report, device, simulated);
 	vram_hasher_destroy(hasher);
 	vg_stream_destroy(stream);
 	vg_context_destroy(context);

@@ -21,8 +21,7 @@ static enum vg_status refuse(struct vg_vram_handle handle, int outcome, const ch
 			       "the region is sealed, and its contents are frozen: unseal it before writing");
 	case VRAM_QUARANTINED:
 		return vg_fail(VG_INTEGRITY, 0, function,
-			       "the region is quarantined, since its contents were not what its seal says: it can only "
-			       "be freed");
+			       "the region is quarantined, since a verification of it failed: it can only be freed");
 	case VRAM_CROWDED:
 		return vg_fail(VG_BUSY, 0, function, "too many calls use the region at once: 1023 of a kind at most");
 	default:
