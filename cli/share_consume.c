@@ -28,8 +28,7 @@ static int receive(int socket, int seconds, struct vg_share_offer **ret_offer)
 		return 0;
 	}
 	say_error("the other side offers %zu ranges, the first of %llu bytes%s: virgate share produce offers one of "
-		  "%d, for "
-		  "writing",
+		  "%d, for writing",
 		  vg_share_offer_count(offer), (unsigned long long)range.bytes, range.writable ? "" : ", for reading",
 		  SHARE_BYTES);
 	vg_share_offer_destroy(offer);

@@ -99,7 +99,7 @@ static int clear(const char *path, const struct sockaddr_un *address)
 
 static int listen_on(const char *path, const struct sockaddr_un *address, int *ret_listener)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	mode_t before = umask(0177);
 	bool bound = fd >= 0 && bind(fd, (const struct sockaddr *)address, sizeof *address) == 0;
 
@@ -126,8 +126,7 @@ int share_place_take(const char *path, struct share_place *ret_place)
 	place.lock = take_lock(path);
 	if (place.lock == -EWOULDBLOCK)
 		say_error("another producer holds %s: start its consumer (virgate share consume), or name another "
-			  "place with "
-			  "--socket",
+			  "place with --socket",
 			  path);
 	else if (place.lock < 0)
 		say_error("the lock of %s cannot be taken: %s", path, strerror(-place.lock));
@@ -185,6 +184,20 @@ int share_place_accept(struct share_place *place, int seconds)
 	return -1;
 }
 
+// After the last try, which `error` ended.
+static void say_refused(const char *path, int seconds, int error)
+{
+	if (error == EAGAIN)
+		say_error(
+			"the producer on %s has other consumers waiting, and takes none: it hangs, or wait longer with "
+			"--timeout",
+			path);
+	else
+		say_error("connection refused: no producer listens on %s%s after %d seconds: start it with virgate "
+			  "share produce, or wait longer with --timeout",
+			  path, access(path, F_OK) == 0 ? " (its socket was left behind)" : "", seconds);
+}
+
 int share_place_join(const char *path, int seconds)
 {
 	uint64_t deadline = vg_clock_monotonic_ns() + (uint64_t)seconds * 1000000000;
@@ -194,26 +207,22 @@ int share_place_join(const char *path, int seconds)
 	if (address_of(path, &address))
 		return -1;
 	for (;;) {
-		_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0) {
-			int joined = fd;
-			fd = -1;
-			return joined;
-		}
-		bool absent = errno == ENOENT || errno == ECONNREFUSED;
-		if (!absent && errno != EINTR && errno != EAGAIN) {
-			say_error("%s: %m", path);
+		// Where it waited, a producer that hangs while others queue would hold it for ever.
+		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+			return fd;
+		int error = errno;
+		if (fd >= 0)
+			close(fd);
+		if (error != ENOENT && error != ECONNREFUSED && error != EAGAIN) {
+			say_error("%s: %s", path, strerror(error));
 			return -1;
 		}
 		if (vg_clock_monotonic_ns() >= deadline) {
-			say_error("connection refused: no producer listens on %s%s after %d seconds: start it with "
-				  "virgate share "
-				  "produce, or wait longer with --timeout",
-				  path, absent && access(path, F_OK) == 0 ? " (its socket was left behind)" : "",
-				  seconds);
+			say_refused(path, seconds, error);
 			return -1;
 		}
-		if (!told)
+		if (!told && error != EAGAIN)
 			printf("No producer listens on %s yet: waiting for up to %d seconds (virgate share produce "
 			       "starts one)\n",
 			       path, seconds);

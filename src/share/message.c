@@ -29,8 +29,7 @@ bool share_header_check(const struct share_header *header, char *text, size_t ca
 	if (header->version != SHARE_VERSION)
 		return wrong(&problem,
 			     "the offer is written in version %u, and this library knows version %d: use the same "
-			     "release of "
-			     "Virgate on both sides",
+			     "release of Virgate on both sides",
 			     header->version, SHARE_VERSION);
 	if (header->zero != 0)
 		return wrong(&problem, "a field of the header that must be 0 is %u", header->zero);

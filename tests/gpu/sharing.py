@@ -208,6 +208,21 @@ def false_producers():
         false_producer("did not send its message within 1000 ms", lambda one: None, 1)
 
 
+def a_queue():
+    """A listener that takes nobody, with as many waiting as it lets."""
+    with socket.socket(*STREAM) as listener:
+        listener.bind(PLACE)
+        listener.listen(0)
+        waiting = [socket.socket(*STREAM) for _ in range(8)]
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(PLACE)
+        says(end(side("consume", seconds=1)), 1, "has other consumers waiting, and takes none")
+        for one in waiting:
+            one.close()
+    os.unlink(PLACE)
+
+
 def false_consumer(words, act, seconds=5):
     producer = side("produce", seconds=seconds)
     wait_listening()
@@ -316,6 +331,7 @@ def main():
     suite.test("a place that is taken", taken)
     suite.test("producers that lie, hang or leave", false_producers)
     suite.test("consumers that lie, hang or leave", false_consumers)
+    suite.test("a queue that does not move", a_queue)
     suite.test("other users", strangers)
     for verb in ("produce", "consume"):
         suite.test(f"kill -9 of {verb} at each step", each_step, verb, signal.SIGKILL, nvml, 3)
