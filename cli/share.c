@@ -89,6 +89,21 @@ int share_pair_read(const struct arguments *arguments, struct share_pair *ret_pa
 	return r;
 }
 
+int share_pair_run(const struct arguments *arguments, const char *title, int (*work)(const struct share_pair *pair))
+{
+	struct share_pair pair;
+
+	int r = share_pair_read(arguments, &pair);
+	if (r)
+		return r;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("=== CUDA VMM %s ===\n", title);
+	r = work(&pair);
+	if (r == 0)
+		printf("Cleanup complete\n");
+	return r;
+}
+
 // ---- the device -----------------------------------------------------------------------------------------
 
 enum vg_status share_find_device(const char *named, struct vg_device **ret_device)

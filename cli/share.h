@@ -30,6 +30,8 @@ struct share_pair {
 // Settings and options. The environment is that of the simulated GPU from here on where one was asked for. 0, or the
 // verb's exit code after words on stderr.
 int share_pair_read(const struct arguments *arguments, struct share_pair *ret_pair);
+// Reads them, and does a side's work between its first line and its last. The verb's exit code.
+int share_pair_run(const struct arguments *arguments, const char *title, int (*work)(const struct share_pair *pair));
 // The device, with what it takes: virtual memory and descriptors of it. 0 or EXIT_FAILED, after words.
 int share_pair_open(const struct share_pair *pair, struct vg_vram **ret_vram);
 // What that is made of, for the verbs that meet at the broker. The environment is the simulated GPU's from here on where

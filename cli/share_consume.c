@@ -112,33 +112,30 @@ static int consume_from(int socket, struct vg_vram *vram, int seconds)
 	return r ? r : answered;
 }
 
-static int run(const struct arguments *arguments)
+static int consume(const struct share_pair *pair)
 {
-	struct share_pair pair;
 	struct vg_vram *vram;
 
-	int r = share_pair_read(arguments, &pair);
-	if (r)
-		return r;
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	printf("=== CUDA VMM Consumer ===\n");
-	r = share_pair_open(&pair, &vram);
+	int r = share_pair_open(pair, &vram);
 	if (r)
 		return r;
 	printf("Connecting to producer...\n");
-	int socket = share_place_join(pair.socket, pair.seconds);
+	int socket = share_place_join(pair->socket, pair->seconds);
 	r = socket < 0 ? EXIT_FAILED : 0;
 	if (r == 0) {
 		printf("Connected to producer\n");
 		SHARE_STEP("connected");
-		r = consume_from(socket, vram, pair.seconds);
+		r = consume_from(socket, vram, pair->seconds);
 		close(socket);
 	}
 	vg_vram_destroy(vram);
 	SHARE_STEP("closed");
-	if (r == 0)
-		printf("Cleanup complete\n");
 	return r;
+}
+
+static int run(const struct arguments *arguments)
+{
+	return share_pair_run(arguments, "Consumer", consume);
 }
 
 static const struct option options[] = {SHARE_OPTIONS, {0}};

@@ -130,29 +130,26 @@ static int produce_in(struct vg_vram *vram, struct share_place *place, int secon
 	return r;
 }
 
-static int run(const struct arguments *arguments)
+static int produce(const struct share_pair *pair)
 {
 	struct share_place place;
-	struct share_pair pair;
 	struct vg_vram *vram;
 
-	int r = share_pair_read(arguments, &pair);
+	int r = share_place_take(pair->socket, &place);
 	if (r)
 		return r;
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	printf("=== CUDA VMM Producer ===\n");
-	r = share_place_take(pair.socket, &place);
-	if (r)
-		return r;
-	r = share_pair_open(&pair, &vram);
+	r = share_pair_open(pair, &vram);
 	if (r == 0) {
-		r = produce_in(vram, &place, pair.seconds);
+		r = produce_in(vram, &place, pair->seconds);
 		vg_vram_destroy(vram);
 	}
 	share_place_leave(&place);
-	if (r == 0)
-		printf("Cleanup complete\n");
 	return r;
+}
+
+static int run(const struct arguments *arguments)
+{
+	return share_pair_run(arguments, "Producer", produce);
 }
 
 static const struct option options[] = {SHARE_OPTIONS, {0}};

@@ -5,6 +5,7 @@
 
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 TEST(a_range_is_the_same_memory)
 {
@@ -496,6 +497,29 @@ TEST(memory_goes_with_its_last_holder)
 	CHECK(before - free_on(device) >= 64 * MIB); // a descriptor holds it
 	vg_share_offer_destroy(received);
 	CHECK(before - free_on(device) < 64 * MIB);
+}
+
+TEST(a_forked_child_is_told_to_exec)
+{
+	struct vg_vram_handle handle, imported;
+	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle), *received = sent(offer, SOCK_STREAM);
+	int status;
+
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		REFUSED(vg_share_offer_add(offer, handle, NULL), VG_STATE, "forked");
+		REFUSED(vg_share_import(vram, received, 0, NULL, &imported), VG_STATE, "forked");
+		vg_share_offer_destroy(received); // its own descriptors alone
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+	OK(vg_share_import(vram, received, 0, NULL, &imported));
+	OK(vg_vram_free(imported));
+	OK(vg_vram_free(handle));
+	vg_share_offer_destroy(received);
+	vg_share_offer_destroy(offer);
 }
 
 // ---- verified imports -----------------------------------------------------------------------------------
