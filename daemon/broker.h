@@ -141,3 +141,11 @@ enum { TICKET_TEXT = 64 };
 void ticket_digest(struct edition *edition);
 int ticket_make(struct node *node, const struct edition *edition, char ret_text[TICKET_TEXT + 1]);
 bool ticket_is_good(struct node *node, const struct edition *edition, const char *text);
+
+// Where a test kills the daemon: built in with -DBROKER_STEPS (broker_step.c).
+#ifdef BROKER_STEPS
+void broker_step(const char *where);
+#define BROKER_STEP(where) broker_step(where)
+#else
+#define BROKER_STEP(where) ((void)0)
+#endif

@@ -86,6 +86,7 @@ void open_begin(struct session *session, const struct request *request)
 	session->state = SESSION_SENDING;
 	session->deadline_ns = vg_clock_monotonic_ns() + BROKER_PATIENCE_S * 1000000000ull;
 	edition->leases++;
+	BROKER_STEP("a lease is given");
 	session_answer(node, session,
 		       json_pack("{s:b, s:I, s:i, s:I, s:O, s:i, s:s}", "ok", 1, "generation",
 				 (json_int_t)edition->generation, "ranges", (int)edition->ranges, "bytes",

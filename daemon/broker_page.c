@@ -49,6 +49,7 @@ int page_make(struct node *node, struct publication *publication)
 	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
+	BROKER_STEP("the page's file is empty");
 	int r = posix_fallocate(fd, 0, VG_PAGE_SIZE); // a full file system says so here, not at a write
 	r = r ? -r : take_file(publication, path, fd);
 	if (r < 0) {
@@ -60,6 +61,7 @@ int page_make(struct node *node, struct publication *publication)
 	memcpy(page->id, publication->id, sizeof page->id);
 	memcpy(page->name, publication->name, sizeof page->name);
 	atomic_thread_fence(memory_order_release);
+	BROKER_STEP("the page has no magic");
 	page->magic = VG_PAGE_MAGIC;
 	return 0;
 }
@@ -71,6 +73,7 @@ void page_drop(struct node *node, struct publication *publication)
 	if (!publication->page)
 		return;
 	publication->page->current = 0;
+	BROKER_STEP("the page is about to go");
 	page_path(node, publication->name, path);
 	unlink(path);
 	munmap(publication->page, VG_PAGE_SIZE);

@@ -118,6 +118,7 @@ void publish_begin(struct session *session, const struct request *request)
 			publication_release(node, publication);
 		return;
 	}
+	BROKER_STEP("named");
 	edition->mode = wanted.mode;
 	edition->group = wanted.group;
 	session->renews = wanted.generation;
@@ -226,6 +227,7 @@ void publish_take_packet(struct node *node, struct session *session)
 	}
 	memcpy(packet->descriptors, descriptors, sizeof *descriptors * count);
 	keep_packet(edition, packet);
+	BROKER_STEP("a packet is kept");
 	session->deadline_ns = vg_clock_monotonic_ns() + BROKER_PATIENCE_S * 1000000000ull;
 	if (edition->received < edition->ranges)
 		return;
@@ -271,8 +273,11 @@ static void supersede(struct node *node, struct publication *publication, struct
 
 	page->publisher = edition->pid;
 	page->publisher_start = edition->publisher->start_time;
+	BROKER_STEP("the page knows its publisher");
 	page->newest = edition->generation;
+	BROKER_STEP("the generation is given out");
 	page->current = edition->generation;
+	BROKER_STEP("visible");
 	node_unwatch(node, &publication->lost);
 	if (before && before != edition)
 		edition_tell_readers(node, before, VG_WIRE_SUPERSEDED, 0);
@@ -296,7 +301,9 @@ void publish_commit(struct session *session, const struct request *request)
 				 node->runtime_dir, strerror(-r));
 	if (!refusal) {
 		edition->generation = session->renews ? session->renews : publication->page->newest + 1;
+		BROKER_STEP("there is a page");
 		r = ticket_make(node, edition, ticket);
+		BROKER_STEP("there is a ticket");
 		if (r < 0)
 			refusal = refuse("system", "publication %s: the broker's key in %s: %s", publication->name,
 					 node->runtime_dir, strerror(-r));
@@ -324,6 +331,7 @@ void publish_withdraw(struct session *session, const struct request *request)
 	unsigned int leases = edition->leases;
 
 	edition_withdraw(request->node, edition);
+	BROKER_STEP("withdrawn");
 	edition->publisher = NULL;
 	session->edition = NULL;
 	session->state = SESSION_ENDED;

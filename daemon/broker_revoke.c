@@ -63,6 +63,7 @@ static void finish(struct node *node, struct session *revoker, struct publicatio
 				   (int)revoker->holders, "left", left_behind(node, publication));
 
 	withdraw(node, publication);
+	BROKER_STEP("about to report");
 	publication->revoker = NULL;
 	publication->refuses = false;
 	revoker->state = SESSION_ENDED;
@@ -94,11 +95,13 @@ void revoke_step(struct node *node, struct session *revoker)
 	static const int signals[] = {[STEP_TERMINATED] = SIGTERM, [STEP_KILLED] = SIGKILL};
 
 	withdraw(node, publication);
+	BROKER_STEP("withdrawn from its readers");
 	if (revoker->step == STEP_ASKED)
 		revoker->step = STEP_WITHDRAWN;
 	while (revoker->may_kill && revoker->step < STEP_KILLED) {
 		revoker->step++;
 		if (send_signal(node, revoker, publication, signals[revoker->step])) {
+			BROKER_STEP("a signal was sent");
 			revoker->deadline_ns = vg_clock_monotonic_ns() + KILL_PATIENCE_S * 1000000000ull;
 			return;
 		}
@@ -166,6 +169,7 @@ void revoke_begin(struct session *session, const struct request *request)
 	session->step = STEP_ASKED;
 	session->holders = count_holders(node, publication);
 	session->deadline_ns = vg_clock_monotonic_ns() + (uint64_t)(seconds * 1e9);
+	BROKER_STEP("about to ask back");
 	publication->revoker = session;
 	publication->refuses = true;
 	if (publication->page) {
@@ -177,5 +181,6 @@ void revoke_begin(struct session *session, const struct request *request)
 		if (edition->publisher && edition->publisher->state == SESSION_PUBLISHED)
 			session_tell(edition->publisher, VG_WIRE_ASKED_BACK, edition->generation, session->deadline_ns);
 	}
+	BROKER_STEP("asked back");
 	revoke_look(node, publication);
 }

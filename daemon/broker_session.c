@@ -20,6 +20,7 @@ void session_end(struct node *node, struct session *session)
 	struct session **link = &node->sessions;
 	struct edition *edition = session->edition;
 
+	BROKER_STEP("a session is about to end");
 	while (*link != session)
 		link = &(*link)->next;
 	*link = session->next;
@@ -106,6 +107,7 @@ void session_send_packets(struct node *node, struct session *session)
 			return;
 		}
 		session->to_send = packet->next;
+		BROKER_STEP("a packet went to a reader");
 	}
 	node_watch(node, &session->socket, EPOLLIN);
 	session->state = SESSION_READING;
@@ -236,6 +238,7 @@ void session_begin(struct node *node, int fd, const struct authority_peer *peer,
 		session_end(node, session); // it is gone already, or there are no descriptors
 	else
 		answer_request(node, session, text, true);
+	BROKER_STEP("a session began");
 }
 
 void session_expire_all(struct node *node, uint64_t now, uint64_t *deadline)

@@ -148,24 +148,26 @@ TEST(withdrawing_is_answered)
 TEST(a_lease_ends_with_its_process)
 {
 	int ready[2];
-	char byte;
+	pid_t grandchild;
 
 	fresh_broker();
 	struct published published = publish("w", OWN, 1);
 	CHECK_INT(pipe(ready), 0);
 	pid_t reader = fork();
 	if (reader == 0) {
-		struct lease lease = open_lease("w", "read");
-		if (fork() == 0) {
+		open_lease("w", "read");
+		grandchild = fork();
+		if (grandchild == 0) {
 			alarm(20);
 			for (;;)
 				pause();
 		}
-		_exit(write(ready[1], &lease.generation, 1) != 1);
+		_exit(write(ready[1], &grandchild, sizeof grandchild) < 0);
 	}
-	CHECK_INT(read(ready[0], &byte, 1), 1);
+	CHECK_INT(read(ready[0], &grandchild, sizeof grandchild), sizeof grandchild);
 	CHECK_INT(waitpid(reader, NULL, 0), reader);
 	await_leases("w", 0);
+	CHECK_INT(kill(grandchild, SIGKILL), 0); // it was there all the time
 	close(published.fd);
 	close(ready[0]);
 	close(ready[1]);

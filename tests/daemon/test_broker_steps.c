@@ -1,0 +1,174 @@
+// kill -9 of the daemon at every step of publishing, opening, withdrawing and revoking: nobody hangs, nothing is left, and the
+// next daemon serves the name.
+#include "broker_fixture.h"
+
+#define OWN ",'mode':384"
+
+// Both sides by hand, each word allowed to fail: the daemon may be gone. False once it is.
+static bool asked(int fd, const char *request, int *ret_page)
+{
+	json_t *reply = speak(fd, "%s", request) == 0 ? hear(fd, ret_page) : NULL;
+	bool fine = agreed(reply);
+
+	json_decref(reply);
+	return fine;
+}
+
+static int try_publish(const int *memory, unsigned int count)
+{
+	int fd = vg_wire_connect(socket_path, 10000);
+	char request[128];
+
+	snprintf(request, sizeof request, "{'op':'publish','name':'w','ranges':%u" OWN "}", count);
+	if (fd < 0 || !asked(fd, request, NULL) || !send_ranges(fd, memory, count, 1))
+		return fd;
+	json_t *reply = hear(fd, NULL);
+	if (agreed(reply))
+		asked(fd, "{'op':'commit'}", NULL);
+	json_decref(reply);
+	return fd;
+}
+
+static int try_lease(unsigned int count)
+{
+	int fd = vg_wire_connect(socket_path, 10000), taken[16];
+
+	if (fd >= 0 && asked(fd, "{'op':'open','name':'w','access':'read'}", NULL))
+		take_ranges(fd, taken, count, 0);
+	return fd;
+}
+
+// A reader that is ended by the ladder.
+static pid_t start_reader(void)
+{
+	int ready[2];
+	char byte;
+
+	CHECK_INT(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		alarm(20);
+		int fd = try_lease(1);
+		if (write(ready[1], "1", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause(); // it keeps `fd`
+		close(fd);
+	}
+	close(ready[1]);
+	CHECK_INT(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return child;
+}
+
+static void scenario(void)
+{
+	int memory[9];
+
+	for (int i = 0; i < 9; i++)
+		memory[i] = make_memory(i);
+	int first = try_publish(memory, 9), reader = try_lease(9);
+	int second = try_publish(memory, 1);
+	pid_t child = start_reader();
+	if (first >= 0 && speak(first, "{'op':'withdraw'}") == 0)
+		json_decref(hear(first, NULL));
+	close(first);
+	close(reader);
+	int revoker = vg_wire_connect(socket_path, 10000);
+	if (revoker >= 0)
+		asked(revoker, "{'op':'revoke','name':'w','deadline':0.01,'kill':true}", NULL);
+	close(revoker);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	close(second);
+}
+
+static int count_pages(void)
+{
+	char path[400];
+	int count = 0;
+
+	for (int i = 0; i < 400; i++) {
+		snprintf(path, sizeof path, "ls -A %s/publications 2>/dev/null | wc -l", runtime_dir);
+		FILE *pipe = popen(path, "re");
+		CHECK(pipe && fscanf(pipe, "%d", &count) == 1);
+		pclose(pipe);
+		if (count == 0)
+			break;
+		poll(NULL, 0, 5);
+	}
+	return count;
+}
+
+// What the next daemon finds is no burden to it.
+static void check_next(void)
+{
+	start_broker();
+	struct published published = publish("w", OWN, 77);
+	struct lease lease = open_lease("w", "read");
+	CHECK_INT(lease.page->current, published.generation);
+	CHECK_INT(held_by_daemon(77), 1);
+	close(published.fd);
+	close_lease(&lease);
+	await_state("w", 0, "gone");
+	CHECK_INT(held_by_daemon(77), 0);
+	CHECK_INT(count_pages(), 0);
+	kill_daemon();
+}
+
+// In a process of its own, so that nothing of it is there when the next daemon looks. It hangs: the alarm ends it.
+static void play(void)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		alarm(30);
+		scenario();
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+}
+
+static bool is_killed(void)
+{
+	int status;
+	uint64_t start = vg_clock_monotonic_ns();
+
+	while (waitpid(daemon_pid, &status, WNOHANG) == 0) {
+		if (vg_clock_monotonic_ns() - start > 300000000)
+			return false;
+		poll(NULL, 0, 2);
+	}
+	daemon_pid = 0;
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+TEST(the_daemon_is_killed_at_every_step)
+{
+	int step = 0;
+
+	fresh_node();
+	for (bool killed = true; killed; step++) {
+		if (start_broker_of(VIRGATED_STEPS, step))
+			play();
+		killed = is_killed();
+		if (!killed)
+			kill_daemon();
+		check_next();
+	}
+	static const char *const met[] = {"named", "a packet is kept", "the page's file is empty", "the page has no magic",
+					  "there is a ticket", "the generation is given out", "visible", "a lease is given",
+					  "a packet went to a reader", "withdrawn", "about to ask back", "asked back",
+					  "withdrawn from its readers", "a signal was sent", "about to report",
+					  "a session is about to end", "the page is about to go"};
+	char path[300], log[65536], words[80];
+	snprintf(path, sizeof path, "%s/log", folder);
+	CHECK(vg_file_read(path, log, sizeof log) > 0);
+	for (size_t i = 0; i < sizeof met / sizeof *met; i++) { // all of it was played
+		snprintf(words, sizeof words, "killed: %s\n", met[i]);
+		CHECK_CONTAINS(log, words);
+	}
+	printf("%d steps\n", step - 1);
+}
