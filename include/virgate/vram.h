@@ -61,7 +61,7 @@ struct vg_vram_report {
 /* Frees what is left, with the same care as vg_vram_free(), and ends the program's use of the context: its handles are
  * STALE, its other calls CLOSED. Regions on loan are freed when the device has done all its work. `ret_report` may be
  * NULL; it is written also where the result is DRIVER, which says that some region failed. Closing twice is fine, and
- * finds nothing. INVALID, STATE. Any thread. */
+ * finds nothing. INVALID, STATE; SYSTEM: the audit log could not be brought to the disk. Any thread. */
 VG_PUBLIC enum vg_status vg_vram_close(struct vg_vram *vram, struct vg_vram_report *ret_report);
 /* Closes it if that was not done, telling the log callback what was left, and drops the caller's reference. NULL is
  * fine. No other thread may be in a call that names `vram` itself. */

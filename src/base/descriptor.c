@@ -46,8 +46,10 @@ ssize_t vg_file_read(const char *path, char *buffer, size_t capacity)
 	return (ssize_t)length;
 }
 
-static int write_all(int fd, const char *data, size_t length)
+int vg_write_all(int fd, const void *data_, size_t length)
 {
+	const char *data = data_;
+
 	while (length) {
 		ssize_t put = write(fd, data, length);
 		if (put < 0 && errno == EINTR)
@@ -81,7 +83,7 @@ int vg_file_write_atomic(const char *path, const void *data, size_t length, mode
 	_cleanup_close_ int fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	int r = write_all(fd, data, length);
+	int r = vg_write_all(fd, data, length);
 	if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(temporary, path) < 0))
 		r = -errno;
 	if (r < 0) {

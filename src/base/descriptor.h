@@ -19,6 +19,8 @@ int vg_fd_raise_consume(int fd);
 // The whole of a small file (terminated), into the caller's buffer. Length, or -errno;
 // -EFBIG when it does not fit.
 ssize_t vg_file_read(const char *path, char *buffer, size_t capacity);
+// All of it, however often that takes. 0 or -errno.
+int vg_write_all(int fd, const void *data, size_t length);
 // Writes to a temporary name beside `path`, fsyncs, renames, fsyncs the folder. 0 or -errno.
 int vg_file_write_atomic(const char *path, const void *data, size_t length, mode_t mode);
 

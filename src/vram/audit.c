@@ -10,10 +10,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct vram_audit {
 	pthread_mutex_t lock; // flock() does not keep threads apart
@@ -154,11 +156,16 @@ static enum vg_status find_end(struct vram_audit *audit, const char *function, s
 	return status;
 }
 
+static enum vg_status check_owner(const struct vram_audit *audit, const char *function)
+{
+	if (getpid() == audit->owner)
+		return VG_OK;
+	return vg_fail(VG_STATE, 0, function,
+		       "audit log %s: it was opened by the parent of this process: open one here", audit->path);
+}
+
 static enum vg_status lock(struct vram_audit *audit, const char *function)
 {
-	if (getpid() != audit->owner)
-		return vg_fail(VG_STATE, 0, function,
-			       "audit log %s: it was opened by the parent of this process: open one here", audit->path);
 	int r = audit_lock(audit->log, true);
 	if (r == -ETIMEDOUT)
 		return vg_fail(VG_BUSY, ETIMEDOUT, function,
@@ -198,8 +205,11 @@ enum vg_status vram_audit(struct vram_audit *audit, const struct vram_event *eve
 
 	if (!audit)
 		return VG_OK;
+	enum vg_status status = check_owner(audit, function); // before its lock, which may never be given here
+	if (status)
+		return status;
 	pthread_mutex_lock(&audit->lock);
-	enum vg_status status = lock(audit, function);
+	status = lock(audit, function);
 	if (status == VG_OK) {
 		status = find_end(audit, function, &head);
 		if (status == VG_OK)
@@ -249,6 +259,18 @@ static enum vg_status open_file(const char *path, int flags, const char *functio
 	return VG_OK;
 }
 
+// The program may change its folder while the log is open.
+static enum vg_status make_absolute(const char *path, const char *function, char ret_path[PATH_MAX])
+{
+	char folder[PATH_MAX] = "";
+
+	if (*path != '/' && !getcwd(folder, sizeof folder))
+		return file_failed(errno, path, "find the folder it is in", function);
+	if (snprintf(ret_path, PATH_MAX, "%s%s%s", folder, *folder ? "/" : "", path) >= PATH_MAX)
+		return vg_fail(VG_INVALID, 0, function, "audit_file is too long a path");
+	return VG_OK;
+}
+
 static void destroy(struct vram_audit *audit)
 {
 	vg_close_p(&audit->log);
@@ -263,16 +285,19 @@ enum vg_status vram_audit_open(const char *path, const struct vram_keys *keys, c
 	char head_path[PATH_MAX];
 	struct audit_head head;
 
-	if (!*path || strlen(path) >= sizeof((struct vram_audit *)0)->path || !audit_head_path(path, head_path))
-		return vg_fail(VG_INVALID, 0, function, "audit_file is %s", *path ? "too long a path" : "empty");
+	if (!*path)
+		return vg_fail(VG_INVALID, 0, function, "audit_file is empty");
 	struct vram_audit *audit = calloc(1, sizeof *audit);
 	if (!audit)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for an audit log");
 	*audit = (struct vram_audit){.log = -1, .head = -1, .owner = getpid(), .keys = keys};
 	pthread_mutex_init(&audit->lock, NULL);
-	strcpy(audit->path, path);
 	strncpy(audit->vgpu, vgpu, sizeof audit->vgpu - 1);
-	enum vg_status status = open_file(path, O_APPEND, function, &audit->log);
+	enum vg_status status = make_absolute(path, function, audit->path);
+	if (status == VG_OK && !audit_head_path(audit->path, head_path))
+		status = vg_fail(VG_INVALID, 0, function, "audit_file is too long a path");
+	if (status == VG_OK)
+		status = open_file(audit->path, O_APPEND, function, &audit->log);
 	if (status == VG_OK)
 		status = lock(audit, function);
 	if (status == VG_OK)

@@ -219,7 +219,6 @@ enum vg_status vram_hash(struct vram_hasher *hasher, struct vg_stream *stream, v
 	struct work work = {hasher, stream, function, .parameters.one = 1, .address = address, .size = size};
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
-	memcpy(work.parameters.key, key, VRAM_KEY_BYTES);
 	work.chunks = groups_of(size, HASH_CHUNK_BYTES);
 	work.piece = work.chunks < hasher->piece ? work.chunks : hasher->piece;
 	enum vg_status status = check(&work);
@@ -233,7 +232,9 @@ enum vg_status vram_hash(struct vram_hasher *hasher, struct vg_stream *stream, v
 	r = core_driver->cuThreadExchangeStreamCaptureMode(&mode);
 	if (r)
 		return failed(&work, r, "cuThreadExchangeStreamCaptureMode");
+	memcpy(work.parameters.key, key, VRAM_KEY_BYTES);
 	status = hash(&work, ret_root);
+	explicit_bzero(work.parameters.key, VRAM_KEY_BYTES);
 	(void)core_driver->cuThreadExchangeStreamCaptureMode(&mode);
 	return status;
 }

@@ -10,18 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int write_all(int fd, const char *text, size_t length)
-{
-	while (length) {
-		ssize_t put = write(fd, text, length);
-		if (put < 0 && errno != EINTR)
-			return -errno;
-		text += put > 0 ? put : 0;
-		length -= put > 0 ? (size_t)put : 0;
-	}
-	return 0;
-}
-
 static int fill(int fd)
 {
 	char text[2 * VRAM_SECRET + 1]; // with the terminator, which becomes the newline
@@ -32,7 +20,7 @@ static int fill(int fd)
 	text[sizeof text - 1] = '\n';
 	int r = fchmod(fd, 0600) < 0 ? -errno : 0; // whatever the umask takes away
 	if (r == 0)
-		r = write_all(fd, text, sizeof text);
+		r = vg_write_all(fd, text, sizeof text);
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
 	sodium_memzero(secret, sizeof secret);

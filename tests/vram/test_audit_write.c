@@ -125,6 +125,21 @@ TEST(a_log_that_is_removed_or_replaced)
 	vram_keys_close(keys);
 }
 
+TEST(a_program_that_changes_its_folder)
+{
+	struct vram_keys *keys = keys_of(KEY_DIGITS);
+	int before = open(".", O_RDONLY | O_DIRECTORY);
+
+	CHECK_INT(chdir(seal_folder), 0);
+	struct vram_audit *audit = open_log("here", keys);
+	CHECK_INT(fchdir(before), 0);
+	OK(vram_audit(audit, &example, "test"));
+	vram_audit_close(audit);
+	vram_keys_close(keys);
+	close(before);
+	is_whole(path_of("here"), 1);
+}
+
 TEST(a_log_that_shrinks_under_its_writer)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS);
