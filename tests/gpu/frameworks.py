@@ -35,7 +35,7 @@ def main():
     suite = Suite()
     wait_idle(Nvml())
     suite.test("static CUDA runtime", static_runtime)
-    for what in ("train", "memory", "graphs", "graph_pool", "share", "workers", "streams", "recovery"):
+    for what in ("train", "memory", "graphs", "graph_pool", "share", "share_most", "workers", "streams", "recovery"):
         suite.test(f"PyTorch {what}", script, "torch_cases.py", what)
     for backend in ("expandable_segments:True", "backend:cudaMallocAsync"):
         env = {"PYTORCH_CUDA_ALLOC_CONF": backend, "PYTORCH_ALLOC_CONF": backend}

@@ -22,6 +22,19 @@ def closed(nvml, what):
     check(nvml.memory()["used"] <= before + 32 * MiB, "memory was left on the GPU")
 
 
+def shared(nvml, what):
+    """Memory that three processes have is charged once, also when the one that allocated it is dead."""
+    before = nvml.memory()["used"]
+    size = LIMIT * 2 // 5 // MiB  # three times that would not fit
+    done = run_inside({"name": f"shared-{what}", "memory": f"{LIMIT // MiB}M"}, [f"{PROGRAMS}/sharers", what, str(size)],
+                      good=False)
+    check(done.returncode == 0 and done.stdout.strip().endswith(f"held: {what}"),
+          f"ended with {done.returncode}: {done.stdout[-400:].strip()} {done.stderr[-600:].strip()}")
+    wait_idle(nvml)
+    check(nvml.memory()["used"] <= before + 32 * MiB, "memory was left on the GPU")
+    return f"{size} MiB"
+
+
 def held(nvml, what, over=0):
     """The program tells when it holds what it got: NVML must not see more of it than the limit, and `over`."""
     name = f"hole-{what}"
@@ -48,6 +61,8 @@ def main():
     wait_idle(nvml)
     for what in ("duplicated", "sent", "several", "dead", "exec"):
         suite.test(f"loophole {what}", closed, nvml, what)
+    for what in ("handles", "descriptors"):
+        suite.test(f"shared {what}", shared, nvml, what)
     for what in ("libraries", "local", "elsewhere"):
         suite.test(f"loophole {what}", held, nvml, what)
     suite.test("loophole contexts", held, nvml, "contexts", SIZE * MiB)
