@@ -72,6 +72,12 @@ static void finish(struct node *node, struct session *revoker, struct publicatio
 	publication_release(node, publication);
 }
 
+static bool may_end(const struct session *session, const struct session *revoker, const struct publication *publication)
+{
+	return holds(session, publication) && session->peer.uid == publication->owner && session->process.fd >= 0 &&
+	       session->peer.pid != revoker->peer.pid;
+}
+
 // True if there was anybody of the owner's to be sent one.
 static bool send_signal(struct node *node, const struct session *revoker, const struct publication *publication,
 			int signal)
@@ -79,8 +85,7 @@ static bool send_signal(struct node *node, const struct session *revoker, const 
 	bool sent = false;
 
 	for (struct session *session = node->sessions; session; session = session->next) {
-		if (!holds(session, publication) || session->peer.uid != publication->owner || session->process.fd < 0 ||
-		    session->peer.pid == revoker->peer.pid)
+		if (!may_end(session, revoker, publication))
 			continue;
 		say("publication %s is revoked: process %d is sent signal %d", publication->name, (int)session->peer.pid,
 		    signal);
@@ -105,16 +110,24 @@ void revoke_step(struct node *node, struct session *revoker)
 			revoker->deadline_ns = vg_clock_monotonic_ns() + KILL_PATIENCE_S * 1000000000ull;
 			return;
 		}
-		revoker->may_kill = false; // nobody is the owner's
-		revoker->step = STEP_WITHDRAWN;
+		revoker->step--; // nobody is the owner's: that was not taken
+		break;
 	}
 	finish(node, revoker, publication);
 }
 
 void revoke_look(struct node *node, struct publication *publication)
 {
-	if (count_holders(node, publication) == 0)
-		finish(node, publication->revoker, publication);
+	struct session *revoker = publication->revoker;
+	bool done = count_holders(node, publication) == 0;
+
+	if (revoker->step >= STEP_TERMINATED && !done) { // those that are left are not for us to end
+		done = true;
+		for (const struct session *session = node->sessions; session; session = session->next)
+			done &= !may_end(session, revoker, publication);
+	}
+	if (done)
+		finish(node, revoker, publication);
 }
 
 void revoke_stop(struct node *node, struct session *revoker)

@@ -6,6 +6,10 @@
 #include "wire/page.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
+
+static bool for_all_users;      // the next daemon is the system's
+static rlim_t descriptor_limit; // and may open so many; 0: as we may
 
 // A daemon of the given program; -1 as `step`: all of its steps. Does not fail, so that one that kills itself may be met.
 static inline bool start_broker_of(const char *program, int step)
@@ -29,7 +33,10 @@ static inline bool start_broker_of(const char *program, int step)
 		snprintf(at, sizeof at, "%d", step);
 		setenv("BROKER_STEP", at, 1);
 		snprintf(number, sizeof number, "%d", ready[1]);
-		execl(program, "virgated", "--ready-fd", number, "--idle-seconds", "0", NULL);
+		if (descriptor_limit)
+			setrlimit(RLIMIT_NOFILE, &(struct rlimit){descriptor_limit, descriptor_limit});
+		execl(program, "virgated", "--ready-fd", number, "--idle-seconds", "0", for_all_users ? "--system" : NULL,
+		      NULL);
 		_exit(127);
 	}
 	close(ready[1]);
