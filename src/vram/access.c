@@ -37,10 +37,12 @@ static enum vg_status write_region(struct vram_region *region, size_t offset, co
 		return core_driver_failed(r, function, "cuMemcpyHtoD", "%zu bytes at offset %zu", bytes, offset);
 	if (is_long)
 		return VG_OK;
-	// In this order, against a loan that begins meanwhile: it counts first, and then looks whether to wait.
+	// In this order, against a loan or an offer that begins meanwhile: it counts first, and then looks whether to
+	// wait.
 	if (!atomic_load_explicit(&region->unsettled, memory_order_relaxed))
 		atomic_store(&region->unsettled, true);
-	return vram_table_loans(region) ? settle(region, function) : VG_OK;
+	const bool seen = vram_table_loans(region) || atomic_load(&region->shared);
+	return seen ? settle(region, function) : VG_OK;
 }
 
 static enum vg_status read_region(struct vram_region *region, size_t offset, void *to, size_t bytes,

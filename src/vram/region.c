@@ -150,6 +150,7 @@ enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *desc
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a region");
 	vram_table_describe(region, description);
 	region->vram = vram;
+	region->shared = description->import.unmap != NULL;
 	enum vg_status status = vram_record(region, VRAM_EVENT_ALLOCATED, NULL, function);
 	if (status) {
 		vram_table_retire(region);

@@ -57,6 +57,7 @@ struct vram_region {
 
 	atomic_bool unsettled;	      // something written may still be on its way, in the legacy default stream
 	atomic_bool lent;	      // kernels may have worked with it
+	atomic_bool shared;	      // other processes may look at it: set before vram_settle(), never taken back
 	atomic_uint writing_loans;    // those that may write
 	struct vram_loan_note *loans; // those that are out, under the context's lock
 

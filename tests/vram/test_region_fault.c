@@ -164,11 +164,29 @@ static int write_much(void)
 	return 0;
 }
 
+static int write_what_was_offered(void)
+{
+	struct vg_share_offer *offer;
+	char byte = 1;
+
+	kind = SHAREABLE;
+	OK(open_it());
+	OK(allocate_it());
+	OK(vg_share_offer_create(&offer));
+	OK(vg_share_offer_add(offer, handle, NULL)); // nothing was written: no call
+	REFUSED(vg_vram_write_at(handle, 0, &byte, 1), VG_DRIVER, "waiting for what was written");
+	vg_share_offer_destroy(offer);
+	OK(vg_vram_free(handle));
+	close_vram(vram);
+	return 0;
+}
+
 TEST(what_is_written_is_waited_for)
 {
 	kind = NULL;
 	in_child(lend_after_a_write, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
 	in_child(write_much, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
+	in_child(write_what_was_offered, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
 	in_child(write_while_lent, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
