@@ -12,7 +12,8 @@ import subprocess
 import tempfile
 import time
 
-from harness import (MiB, PROGRAMS, SIM, VIRGATE, Nvml, Skip, Suite, check, inside, run_inside, start, stop, wait_for, wait_idle)
+from harness import (MiB, PROGRAMS, SIM, VIRGATE, Nvml, Skip, Suite, check, inside, run_inside, start, start_inside, stop, vgpu,
+                     virgate, wait_for, wait_idle)
 
 STEPS = f"{PROGRAMS}/share_steps"
 FLAGS = ["--sim"] if SIM else []
@@ -122,6 +123,45 @@ def across():
         consumer = start(inside({"memory": "4G"}, words) if other else words)
         says(end(consumer), 0, "")
         says(end(producer), 0, "")
+
+
+def asked_for(name):
+    one = vgpu(name)
+    return one["charged"] - one["overhead"]
+
+
+def program_of(process):
+    """The program that `virgate run` runs."""
+    with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
+        children = file.read().split()
+    return int(children[0]) if children else None
+
+
+def charged():
+    """While a consumer has the memory mapped: once in a vGPU that both are in, and in each of two."""
+    figures = []
+    for one, other in (("share-a", "share-a"), ("share-a", "share-b")):
+        for name in {one, other}:
+            virgate("create", name, "--memory", "4G")
+        words = ["share", "produce", *FLAGS, "--socket", PLACE]
+        producer = start_inside({"vgpu": one}, [VIRGATE, *words])
+        wait_listening()
+        words[1] = "consume"
+        imported = {"VIRGATE_SHARE_STEP": "8", "VIRGATE_SHARE_SIGNAL": str(int(signal.SIGSTOP))}
+        consumer = start_inside({"vgpu": other}, [STEPS, *words], imported)
+        try:
+            wait_for(lambda: program_of(consumer) and is_stopped(program_of(consumer)), 20, "the import")
+            for name in sorted({one, other}):
+                figures.append(asked_for(name) // MiB)
+        finally:
+            stop(consumer)
+            stop(producer)
+        for name in {one, other}:
+            wait_for(lambda: asked_for(name) == 0, 10, f"the refund in {name}")
+            virgate("rm", name)
+    check(figures == [2, 2, 2], f"charged, in MiB: {figures}, and not 2 in each")
+    for left in os.listdir(FOLDER):
+        os.unlink(f"{FOLDER}/{left}")
 
 
 # ---- where they meet ----------------------------------------------------------------------------------
@@ -326,6 +366,7 @@ def main():
     suite.test("the selftest in a vGPU", selftest, {"memory": "4G"})
     suite.test("a selftest that fails", selftest_fails)
     suite.test("across vGPUs", across)
+    suite.test("what is charged", charged)
     suite.test("a second producer", two_producers)
     suite.test("a socket that was left behind", left_behind)
     suite.test("a place that is taken", taken)
