@@ -53,6 +53,26 @@ TEST(split_by_count_gives_groups_and_what_remains)
 	vg_sm_resource_destroy(all);
 }
 
+TEST(groups_are_smaller_where_blocks_need_not_be_scheduled_together)
+{
+	struct vg_sm_resource *all = all_sms(), *group = NULL, *small = NULL;
+	size_t made = 0;
+
+	OK(vg_sm_resource_split_by_count(all, 2, 0, 1, &group, &made, NULL));
+	OK(vg_sm_resource_split_by_count(all, 2, VG_SM_SPLIT_IGNORE_COSCHEDULING, 1, &small, &made, NULL));
+	CHECK_INT(vg_sm_resource_count(group), vg_sm_resource_coscheduled_alignment(all));
+	CHECK_INT(vg_sm_resource_count(small), 2);
+	vg_sm_resource_destroy(small);
+	OK(vg_sm_resource_split_by_count(all, 8, VG_SM_SPLIT_MAX_POTENTIAL_CLUSTER, 1, &small, &made, NULL));
+	CHECK(vg_sm_resource_count(small) >= 8);
+	vg_sm_resource_destroy(small);
+	small = NULL;
+	REFUSED(vg_sm_resource_split_by_count(all, 8, 4, 1, &small, &made, NULL), VG_INVALID, "4");
+	CHECK(!small);
+	vg_sm_resource_destroy(group);
+	vg_sm_resource_destroy(all);
+}
+
 TEST(equal_groups_need_no_new_driver)
 {
 	struct vg_sm_resource *all = all_sms(), *groups[2] = {0}, *rest = NULL;

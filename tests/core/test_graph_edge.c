@@ -9,6 +9,7 @@ TEST(nodes_are_the_same_objects_however_found)
 	struct vg_graph_edge edge;
 	size_t found;
 
+	CHECK(vg_graph_definition_context(definition) == bench.context && !vg_graph_definition_context(NULL));
 	OK(vg_graph_add_empty(definition, NULL, 0, &first));
 	OK(vg_graph_add_empty(definition, &first, 1, &second));
 	OK(vg_graph_definition_nodes(definition, NULL, 0, &found));

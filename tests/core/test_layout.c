@@ -198,7 +198,10 @@ TEST(repack_changes_units_where_the_bytes_come_out_even)
 	struct vg_layout layout, other;
 	size_t most;
 
+	OK(vg_layout_dense(2, (int64_t[]){6, 8}, 4, VG_ORDER_F, &layout));
+	CHECK(layout.strides[0] == 1 && layout.strides[1] == 6);
 	OK(vg_layout_dense(2, (int64_t[]){6, 8}, 4, VG_ORDER_C, &layout));
+	CHECK(layout.strides[0] == 8 && layout.strides[1] == 1);
 	OK(vg_layout_repack(&layout, 1, 16, &other));
 	CHECK_INT(other.shape[0], 6);
 	CHECK_INT(other.shape[1], 2);
@@ -230,6 +233,7 @@ TEST(what_makes_no_sense_is_refused_and_changes_nothing)
 	REFUSED(vg_layout_dense(1, (int64_t[]){-3}, 4, VG_ORDER_C, &layout), VG_INVALID, "shape[0] is -3");
 	REFUSED(vg_layout_dense(2, shape, 4, 9, &layout), VG_INVALID, "order 9");
 	REFUSED(vg_layout_dense_axes(2, shape, 4, (int[]){0, 0}, &layout), VG_INVALID, "axes[1] is 0");
+	REFUSED(vg_layout_dense_axes(2, shape, 4, NULL, &layout), VG_INVALID, "axes is NULL");
 	REFUSED(vg_layout_strided(2, shape, (int64_t[]){INT64_MAX, 1}, 4, &layout), VG_INVALID, "2^63");
 	REFUSED(vg_layout_strided(2, shape, (int64_t[]){1, INT64_MIN}, 4, &layout), VG_INVALID, "2^63");
 	REFUSED(vg_layout_strided(1, (int64_t[]){2}, (int64_t[]){INT64_MAX / 4}, 8, &layout), VG_INVALID, "2^63");

@@ -118,6 +118,39 @@ TEST(files_are_linked)
 	vg_object_code_destroy(code);
 }
 
+// What nvcc makes for hosts: an object with code of the device in it, and an archive of such.
+TEST(objects_and_libraries_are_linked)
+{
+	const struct {
+		enum vg_code_type type;
+		const char *file;
+	} parts[] = {{VG_CODE_OBJECT, "forty.o"}, {VG_CODE_LIBRARY, "forty.a"}};
+
+	for (int i = 0; i < 4; i++) { // as files, as bytes
+		struct vg_object_code *codes[2] = {ptx_of(caller, "caller")}, *linked;
+		const char *path = built_path(parts[i % 2].file);
+		char *data = NULL;
+		size_t size;
+
+		if (i < 2) {
+			OK(vg_object_code_from_file(parts[i].type, path, NULL, &codes[1]));
+		} else {
+			data = built(parts[i % 2].file, &size);
+			OK(vg_object_code_create(parts[i % 2].type, data, size, NULL, &codes[1]));
+		}
+		REFUSED(vg_object_code_load(codes[1]), VG_UNSUPPORTED, "only cubin, PTX and fatbin can; link it first");
+		struct vg_linker *linker = linker_of(codes, 2, OPTIONS(.backend = VG_BACKEND_NVJITLINK));
+		OK(vg_linker_link(linker, VG_CODE_CUBIN, &linked));
+		if (!getenv("VIRGATE_SIM")) // which runs no cubin
+			CHECK_INT(run_kernel_once(linked, "store", 2), 42);
+		vg_object_code_destroy(linked);
+		vg_linker_destroy(linker);
+		vg_object_code_destroy(codes[0]);
+		vg_object_code_destroy(codes[1]);
+		free(data);
+	}
+}
+
 static void expect_arguments(struct vg_object_code *code, const struct vg_linker_options *options,
 			     enum vg_code_type target, const char *const *expected)
 {

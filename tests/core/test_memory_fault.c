@@ -1,4 +1,5 @@
 // Memory, when the driver fails at any call of what makes it, or lacks what it takes.
+#include "code_test.h"
 #include "core_fault.h"
 
 #include <unistd.h>
@@ -11,7 +12,7 @@ static struct vg_buffer *buffer, *made_buffer;
 static struct vg_physical_memory *memory, *made_memory;
 static struct vg_address_range *range, *wall, *made_range;
 static struct vg_mapping *made_mapping;
-static struct vg_buffer_descriptor words;
+static struct vg_buffer_descriptor exported;
 static int descriptor = -1;
 
 static void clean(void)
@@ -120,7 +121,7 @@ static enum vg_status export_buffer(void)
 		&resource));
 	TRY(vg_buffer_create(resource, 1 << 20, stream, &buffer));
 	TRY(vg_memory_pool_export(resource, &descriptor));
-	return vg_buffer_export(buffer, &words);
+	return vg_buffer_export(buffer, &exported);
 }
 
 static enum vg_status import_pool(void)
@@ -136,7 +137,7 @@ static enum vg_status prepare_import(void)
 
 static enum vg_status import_buffer(void)
 {
-	return vg_buffer_import(made_resource, &words, sizeof words, stream, &made_buffer);
+	return vg_buffer_import(made_resource, &exported, sizeof exported, stream, &made_buffer);
 }
 
 static enum vg_status export_pinned(void)
@@ -415,13 +416,13 @@ static void leave_no_mark(void)
 
 	OK(prepare_import());
 	OK(import_buffer());
-	OK(vg_buffer_import(made_resource, &words, sizeof words, stream, &second));
+	OK(vg_buffer_import(made_resource, &exported, sizeof exported, stream, &second));
 	CHECK(vg_buffer_address(second) == vg_buffer_address(made_buffer));
 	REFUSED(vg_buffer_close(second, NULL), VG_DRIVER, "cuEventRecord: CUDA_ERROR_OPERATING_SYSTEM");
 	vg_buffer_destroy(second);
 	OK(vg_buffer_close(made_buffer, NULL)); // the last one frees all the same
 	OK(vg_stream_sync(stream));
-	OK(vg_buffer_import(made_resource, &words, sizeof words, stream, &second));
+	OK(vg_buffer_import(made_resource, &exported, sizeof exported, stream, &second));
 	vg_buffer_destroy(second);
 	clean();
 }
@@ -452,6 +453,54 @@ TEST(managed_memory_that_is_not_concurrent_is_warned_of_once)
 {
 	// The third question is for pools, the fourth for concurrent access.
 	run_with(managed_without_concurrency, "VIRGATE_SIM_FAULT", "cuDeviceGetAttribute:4=CUDA_ERROR_INVALID_VALUE");
+}
+
+// Some drivers destroy a pool badly that peers can reach: what fails after it finds the peers gone.
+static void keep_the_pool(void)
+{
+	CUmemLocation place = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1};
+	struct vg_device *peer;
+	int access = -1;
+
+	OK(open_stream());
+	OK(vg_device_get(1, &peer));
+	OK(vg_device_pool_create(device, NULL, &resource));
+	OK(vg_memory_pool_set_peers(resource, &peer, 1));
+	struct CUmemPoolHandle_st *handle = vg_memory_pool_handle(resource);
+	DRIVER(cuMemPoolGetAccess, (int *, struct CUmemPoolHandle_st *, CUmemLocation *), &access, handle, &place);
+	CHECK_INT(access, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	REFUSED(vg_memory_resource_close(resource), VG_DRIVER, "cuMemPoolDestroy: CUDA_ERROR_OPERATING_SYSTEM");
+	DRIVER(cuMemPoolGetAccess, (int *, struct CUmemPoolHandle_st *, CUmemLocation *), &access, handle, &place);
+	CHECK_INT(access, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	clean();
+}
+
+static void keep_the_pool_of_two(void)
+{
+	setenv("VIRGATE_SIM", "devices=2", 1);
+	keep_the_pool();
+}
+
+TEST(peers_lose_a_pool_before_it_is_destroyed)
+{
+	run_with(keep_the_pool_of_two, "VIRGATE_SIM_FAULT", "cuMemPoolDestroy:1=CUDA_ERROR_OPERATING_SYSTEM");
+}
+
+static void no_shared_pools(void)
+{
+	OK(open_stream());
+	REFUSED(vg_device_pool_create(device,
+				      &(struct vg_device_pool_options){
+					      .size = sizeof(struct vg_device_pool_options), .shareable = 1},
+				      &made_resource),
+		VG_UNSUPPORTED, "device 0 cannot share pools between processes");
+	clean();
+}
+
+TEST(a_device_whose_pools_cannot_be_shared)
+{
+	// The first two ask for the compute capability, the third for the types of handles.
+	run_with(no_shared_pools, "VIRGATE_SIM_FAULT", "cuDeviceGetAttribute:3=CUDA_ERROR_INVALID_VALUE");
 }
 
 static void alone_among_many(void)

@@ -118,6 +118,12 @@ TEST(the_last_reference_unloads)
 	OK(vg_kernel_borrow(vg_kernel_handle(kernel), code, NULL, NULL, &borrowed));
 	size_t loaded = free_memory(context);
 	CHECK(loaded <= before - size);
+	struct CUlib_st *handle, *again;
+	OK(vg_object_code_handle(code, &handle));
+	OK(vg_object_code_handle(code, &again));
+	CHECK(handle && handle == again); // one load
+	REFUSED(vg_object_code_handle(code, NULL), VG_INVALID, "ret_handle is NULL");
+	REFUSED(vg_object_code_handle(NULL, &handle), VG_INVALID, "code is NULL");
 	vg_object_code_destroy(code);
 	vg_kernel_destroy(kernel);
 	CHECK_INT(free_memory(context), loaded);

@@ -90,6 +90,8 @@ TEST(a_process_goes_through_all_states_and_back)
 	REFUSED(vg_process_restore(process, (struct vg_process_gpu_pair[]){{uuid, uuid}, {uuid, uuid}}, 2), VG_INVALID,
 		"pairs 0 and 1 name the same GPU");
 	REFUSED(vg_process_restore(process, NULL, 1), VG_INVALID, "pairs is NULL");
+	REFUSED(vg_process_restore(process, &(struct vg_process_gpu_pair){uuid, uuid}, SIZE_MAX), VG_INVALID,
+		"pairs: a machine has not so many GPUs");
 	int count;
 	OK(vg_device_count(&count));
 	if (count == 1)

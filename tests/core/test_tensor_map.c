@@ -1,5 +1,5 @@
 // Tensor maps are checked and encoded here; that a kernel copies by one is tested on hardware.
-#include "core_test.h"
+#include "code_test.h"
 
 #include <cuda.h>
 
@@ -104,6 +104,65 @@ TEST(tiled_maps_refuse_what_the_hardware_cannot_hold)
 		"name one in options.type");
 	vg_view_destroy(view);
 	CHECK(map == NULL);
+}
+
+// The same words as a direct call gives, and each option changes them.
+TEST(options_reach_the_driver)
+{
+	static CUtensorMap direct __attribute__((aligned(64)));
+	static const cuuint64_t shape[] = {32, 16, 64}, strides[] = {32 * 2, 16 * 32 * 2};
+	static const cuuint32_t box[] = {16, 4, 2}, steps[] = {1, 2, 1};
+	const struct vg_tensor_map_options options = {.size = sizeof options,
+						      .element_strides = {1, 2, 1},
+						      .type = VG_TENSOR_BFLOAT16,
+						      .interleave = VG_INTERLEAVE_32B,
+						      .swizzle = VG_SWIZZLE_32B,
+						      .l2_promotion = VG_PROMOTION_128B,
+						      .fill = VG_FILL_NAN};
+	struct vg_view *view = view_of(3, (int64_t[]){64, 16, 32}, (struct vg_data_type){VG_TYPE_BFLOAT, 16, 1});
+	struct vg_tensor_map *map, *other;
+
+	OK(vg_tensor_map_tiled(context, view, (unsigned[]){2, 4, 16}, &options, &map));
+	OK(vg_context_set_current(context, NULL));
+	DRIVER(cuTensorMapEncodeTiled,
+	       (void *, int, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *, const cuuint32_t *,
+		const cuuint32_t *, int, int, int, int),
+	       &direct, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, (void *)(uintptr_t)vg_buffer_address(buffer), shape,
+	       strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_32B, CU_TENSOR_MAP_SWIZZLE_32B,
+	       CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
+	OK(vg_context_restore(NULL));
+	CHECK(memcmp(vg_tensor_map_value(map), &direct, sizeof direct) == 0);
+	for (int without = 0; without < 5; without++) {
+		struct vg_tensor_map_options less = options;
+		if (without == 0)
+			memset(less.element_strides, 0, sizeof less.element_strides);
+		else if (without == 1)
+			less.interleave = VG_INTERLEAVE_16B;
+		else if (without == 2)
+			less.l2_promotion = VG_PROMOTION_NONE;
+		else if (without == 3)
+			less.fill = VG_FILL_ZERO;
+		else
+			less.type = VG_TENSOR_FLOAT16;
+		if (without == 1) // which goes without swizzling
+			less.swizzle = VG_SWIZZLE_NONE;
+		OK(vg_tensor_map_tiled(context, view, (unsigned[]){2, 4, 16}, &less, &other));
+		CHECK(memcmp(vg_tensor_map_value(other), &direct, sizeof direct) != 0);
+		vg_tensor_map_destroy(other);
+	}
+	vg_tensor_map_destroy(map);
+	vg_view_destroy(view);
+}
+
+TEST(a_tensor_without_elements_has_no_map)
+{
+	struct vg_view *view = view_of(2, (int64_t[]){0, 128}, f32);
+	struct vg_tensor_map *map = NULL;
+
+	REFUSED(vg_tensor_map_tiled(context, view, (unsigned[]){4, 4}, NULL, &map), VG_INVALID,
+		"shape[0] is 0: a map needs elements");
+	CHECK(!map);
+	vg_view_destroy(view);
 }
 
 TEST(host_memory_is_refused)

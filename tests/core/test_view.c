@@ -251,6 +251,43 @@ TEST(views_refuse_what_makes_no_sense)
 	CHECK(view == NULL);
 }
 
+static enum vg_status give_nowhere(void *user, size_t size, struct vg_stream *stream,
+				   struct vg_allocation *ret_allocation)
+{
+	*ret_allocation = (struct vg_allocation){(uintptr_t)user, size, NULL};
+	return VG_OK;
+}
+
+static enum vg_status take_back(void *user, const struct vg_allocation *allocation, struct vg_stream *stream)
+{
+	return VG_OK;
+}
+
+TEST(memory_out_of_everybodys_reach_has_no_view)
+{
+	struct vg_memory_resource_operations operations = {.size = sizeof operations,
+							   .name = "nowhere",
+							   .allocate = give_nowhere,
+							   .deallocate = take_back,
+							   .properties = {.device = -1}};
+	static char memory[64];
+	struct vg_layout layout = matrix(2, 2);
+	struct vg_memory_resource *resource, *again;
+	struct vg_view *view = NULL;
+	struct vg_buffer *buffer;
+
+	OK(vg_memory_resource_create(&operations, memory, &resource));
+	again = vg_memory_resource_retain(resource);
+	CHECK(again == resource && !vg_memory_resource_retain(NULL));
+	vg_memory_resource_destroy(resource);
+	OK(vg_buffer_create(again, sizeof memory, NULL, &buffer)); // the second reference is good
+	REFUSED(vg_view_of_buffer(buffer, &layout, f32, 0, &view), VG_UNSUPPORTED,
+		"neither the host nor a device can reach the buffer");
+	CHECK(!view);
+	vg_buffer_destroy(buffer);
+	vg_memory_resource_destroy(again);
+}
+
 static struct vg_memory_resource *pool_of(enum vg_memory_kind kind, struct vg_context *context)
 {
 	struct vg_memory_resource *resource;
