@@ -1,4 +1,5 @@
 // Every driver call that makes a region or ends one fails in turn.
+#include "core/core_child.h"
 #include "core/core_fault.h"
 #include "region_test.h"
 
@@ -102,26 +103,14 @@ static void hear(void *user, enum vg_log_level level, const char *text)
 	snprintf(heard, sizeof heard, "%s", text);
 }
 
-// In a child whose driver fails once, at a call of `entry` that is not among those that made the region.
-static void in_child(int (*run)(void), const char *fault)
+// In a child whose driver fails once, at a call that is not among those that made the region.
+static void with_fault(void (*run)(void), const char *fault)
 {
-	int status;
-
-	if (!getenv("VIRGATE_SIM"))
-		SKIP("faults are injected by the simulated driver");
-	fflush(stdout);
-	pid_t child = fork();
-	if (child == 0) {
-		setenv("VIRGATE_SIM_FAULT", fault, 1);
-		_exit(run());
-	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	if (status)
-		FAIL("%s: the child says more", fault);
+	in_child(run, "VIRGATE_SIM_FAULT", fault);
 }
 
 // The first wait is for the zeros of the new region, the second for what was written: where that fails nothing is lent.
-static int lend_after_a_write(void)
+static void lend_after_a_write(void)
 {
 	char byte = 1;
 
@@ -131,10 +120,9 @@ static int lend_after_a_write(void)
 	REFUSED(vg_vram_borrow(handle, VG_VRAM_READ_WRITE, &loan), VG_DRIVER, "waiting for what was written");
 	OK(vg_vram_free(handle));
 	close_vram(vram);
-	return 0;
 }
 
-static int write_while_lent(void)
+static void write_while_lent(void)
 {
 	char byte = 1;
 
@@ -145,11 +133,10 @@ static int write_while_lent(void)
 	OK(vg_vram_give_back(&loan));
 	OK(vg_vram_free(handle));
 	close_vram(vram);
-	return 0;
 }
 
 // A long write is waited for by itself.
-static int write_much(void)
+static void write_much(void)
 {
 	const size_t bytes = 1 << 20;
 	char *data = calloc(1, bytes);
@@ -161,10 +148,9 @@ static int write_much(void)
 	OK(vg_vram_free(handle));
 	free(data);
 	close_vram(vram);
-	return 0;
 }
 
-static int write_what_was_offered(void)
+static void write_what_was_offered(void)
 {
 	struct vg_share_offer *offer;
 	char byte = 1;
@@ -178,20 +164,19 @@ static int write_what_was_offered(void)
 	vg_share_offer_destroy(offer);
 	OK(vg_vram_free(handle));
 	close_vram(vram);
-	return 0;
 }
 
 TEST(what_is_written_is_waited_for)
 {
 	kind = NULL;
-	in_child(lend_after_a_write, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
-	in_child(write_much, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
-	in_child(write_what_was_offered, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
-	in_child(write_while_lent, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
+	with_fault(lend_after_a_write, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
+	with_fault(write_much, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
+	with_fault(write_what_was_offered, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
+	with_fault(write_while_lent, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
 // Not zeroed is not freed: the handle stays, and the next try works.
-static int free_again(void)
+static void free_again(void)
 {
 	struct vg_vram_capacity capacity;
 
@@ -206,38 +191,36 @@ static int free_again(void)
 	OK(vg_vram_free(handle));
 	REFUSED(vg_vram_free(handle), VG_STALE, "names no region");
 	close_vram(vram);
-	return 0;
 }
 
 TEST(what_was_not_zeroed_stays)
 {
 	kind = NULL;
-	in_child(free_again, "cuMemsetD8Async:2=CUDA_ERROR_OPERATING_SYSTEM");
-	in_child(free_again, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
-	in_child(free_again, "cuCtxSynchronize:1=CUDA_ERROR_OPERATING_SYSTEM");
+	with_fault(free_again, "cuMemsetD8Async:2=CUDA_ERROR_OPERATING_SYSTEM");
+	with_fault(free_again, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
+	with_fault(free_again, "cuCtxSynchronize:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
 // Zeroed but not taken back: the handle is dead, and the caller knows.
-static int not_taken_back(void)
+static void not_taken_back(void)
 {
 	OK(open_it());
 	OK(allocate_it());
 	REFUSED(vg_vram_free(handle), VG_DRIVER, "CUDA_ERROR_OPERATING_SYSTEM");
 	REFUSED(vg_vram_free(handle), VG_STALE, "names no region");
 	close_vram(vram);
-	return 0;
 }
 
 TEST(what_is_not_taken_back_is_dead)
 {
 	kind = NULL;
-	in_child(not_taken_back, "cuMemFree_v2:1=CUDA_ERROR_OPERATING_SYSTEM");
+	with_fault(not_taken_back, "cuMemFree_v2:1=CUDA_ERROR_OPERATING_SYSTEM");
 	kind = GUARDED;
-	in_child(not_taken_back, "cuMemUnmap:1=CUDA_ERROR_OPERATING_SYSTEM");
+	with_fault(not_taken_back, "cuMemUnmap:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
 // At the end of a context everything is tried, each failure is told, and the memory goes back at any rate.
-static int close_with_failures(void)
+static void close_with_failures(void)
 {
 	struct vg_vram_report report;
 	struct vg_vram_handle other;
@@ -262,11 +245,10 @@ static int close_with_failures(void)
 	vg_vram_destroy(vram);
 	OK(vg_device_memory_info(device, &after, NULL));
 	CHECK_INT(after, before);
-	return 0;
 }
 
 TEST(closing_tries_everything)
 {
 	kind = NULL;
-	in_child(close_with_failures, "cuMemsetD8Async:3=CUDA_ERROR_OPERATING_SYSTEM");
+	with_fault(close_with_failures, "cuMemsetD8Async:3=CUDA_ERROR_OPERATING_SYSTEM");
 }
