@@ -17,6 +17,7 @@ from harness import (MiB, PROGRAMS, SIM, VIRGATE, Nvml, Skip, Suite, check, insi
 
 STEPS = f"{PROGRAMS}/share_steps"
 FLAGS = ["--sim"] if SIM else []
+MEMORY = "1G" if SIM else "4G"
 FOLDER = tempfile.mkdtemp(prefix="virgate-sharing-")
 PLACE = f"{FOLDER}/share.sock"
 STREAM = (socket.AF_UNIX, socket.SOCK_STREAM)
@@ -118,9 +119,9 @@ def across():
     """Producer and consumer in vGPUs of their own, and one of them in none."""
     for one, other in ((True, True), (True, False), (False, True)):
         words = [VIRGATE, "share", "produce", *FLAGS, "--socket", PLACE]
-        producer = start(inside({"memory": "4G"}, words) if one else words)
+        producer = start(inside({"memory": MEMORY}, words) if one else words)
         words[2] = "consume"
-        consumer = start(inside({"memory": "4G"}, words) if other else words)
+        consumer = start(inside({"memory": MEMORY}, words) if other else words)
         says(end(consumer), 0, "")
         says(end(producer), 0, "")
 
@@ -142,7 +143,7 @@ def charged():
     figures = []
     for one, other in (("share-a", "share-a"), ("share-a", "share-b")):
         for name in {one, other}:
-            virgate("create", name, "--memory", "4G")
+            virgate("create", name, "--memory", MEMORY)
         words = ["share", "produce", *FLAGS, "--socket", PLACE]
         producer = start_inside({"vgpu": one}, [VIRGATE, *words])
         wait_listening()
@@ -363,7 +364,7 @@ def main():
     suite.test("no arguments, the consumer first", no_arguments)
     suite.test("one without the other", alone)
     suite.test("the selftest", selftest)
-    suite.test("the selftest in a vGPU", selftest, {"memory": "4G"})
+    suite.test("the selftest in a vGPU", selftest, {"memory": MEMORY})
     suite.test("a selftest that fails", selftest_fails)
     suite.test("across vGPUs", across)
     suite.test("what is charged", charged)
