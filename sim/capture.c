@@ -42,7 +42,7 @@ static CUresult join(struct sim_capture *capture, struct sim_stream *stream, str
 	return CUDA_SUCCESS;
 }
 
-static void leave(struct sim_captured *captured)
+static void forget_stream(struct sim_captured *captured)
 {
 	struct sim_stream *stream = captured->stream;
 
@@ -52,6 +52,13 @@ static void leave(struct sim_captured *captured)
 		stream->context->captures--;
 		pthread_mutex_unlock(&stream->context->lock);
 	}
+	captured->stream = NULL;
+}
+
+static void leave(struct sim_captured *captured)
+{
+	if (captured->stream)
+		forget_stream(captured);
 	sim_edges_finish(&captured->tips);
 	free(captured->listed);
 	free(captured->listed_data);
@@ -373,14 +380,7 @@ void sim_capture_abandon(struct sim_stream *stream)
 	if (capture && capture->origin == captured) {
 		lost = dissolve(capture); // nobody can end it any more
 	} else if (capture) {
-		capture->invalidated = true;
-		for (struct sim_captured **link = &capture->streams; *link; link = &(*link)->next) {
-			if (*link != captured)
-				continue;
-			*link = captured->next;
-			break;
-		}
-		leave(captured);
+		forget_stream(captured); // its work must be joined like that of others
 	}
 	sim_capture_unlock();
 	lose(lost);

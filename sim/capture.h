@@ -18,7 +18,7 @@ struct sim_capture {
 // A stream's part: what its next node depends on. stream->capture points here.
 struct sim_captured {
 	struct sim_capture *capture;
-	struct sim_stream *stream;
+	struct sim_stream *stream; // NULL: destroyed
 	struct sim_edges tips;
 	bool placed; // the tips were set by cuStreamUpdateCaptureDependencies: nobody misses them
 	CUgraphNode *listed; // what cuStreamGetCaptureInfo handed out

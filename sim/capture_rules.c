@@ -38,7 +38,7 @@ CUresult sim_capture_forbidden(struct sim_stream *stream)
 	} else if (stream->legacy) {
 		for (struct sim_capture *capture = sim_captures; capture; capture = capture->next) {
 			for (const struct sim_captured *one = capture->streams; one; one = one->next) {
-				if (one->stream->context != stream->context ||
+				if (!one->stream || one->stream->context != stream->context ||
 				    (one->stream->flags & CU_STREAM_NON_BLOCKING))
 					continue;
 				capture->invalidated = true;
@@ -59,7 +59,7 @@ CUresult sim_capture_context_forbidden(struct sim_context *context)
 	sim_capture_lock();
 	for (struct sim_capture *capture = sim_captures; capture; capture = capture->next) {
 		for (const struct sim_captured *one = capture->streams; one; one = one->next) {
-			if (one->stream->context->parent != context->parent)
+			if (!one->stream || one->stream->context->parent != context->parent)
 				continue;
 			capture->invalidated = true;
 			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

@@ -206,6 +206,7 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 	struct sim_context *context;
 
 	SIM_ENTER(cuCtxSetLimit);
+	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(sim_context_current(&context));
 	context = context->parent;
 	if ((unsigned)limit >= CU_LIMIT_MAX)
@@ -242,6 +243,7 @@ CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config)
 	struct sim_context *context;
 
 	SIM_ENTER(cuCtxSetCacheConfig);
+	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(sim_context_current(&context));
 	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -69,8 +69,12 @@ static CUresult add_child(CUgraphNode *ret_node, CUgraph graph, const CUgraphNod
 	CUgraphNode node;
 
 	SIM_TRY(sim_graph_get(child));
-	if (child == graph || sim_graph_holds(child, CU_GRAPH_NODE_TYPE_CONDITIONAL))
-		return CUDA_ERROR_INVALID_VALUE;
+	// The driver does not survive a graph inside itself.
+	for (const struct CUgraph_st *around = graph; around; around = around->owner ? around->owner->graph : NULL)
+		if (child == around)
+			return CUDA_ERROR_INVALID_VALUE;
+	if (sim_graph_holds(child, CU_GRAPH_NODE_TYPE_CONDITIONAL))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (child->owner)
 		return CUDA_ERROR_NOT_SUPPORTED; // what is a node's own stays where it is
 	if (!move && (sim_graph_holds(child, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||

@@ -3,6 +3,12 @@
 
 #include "graph.h"
 
+// Such a graph cannot be copied, nor lose a node or an edge.
+static bool has_memory(const struct CUgraph_st *graph)
+{
+	return sim_graph_holds(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC) || sim_graph_holds(graph, CU_GRAPH_NODE_TYPE_MEM_FREE);
+}
+
 CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 {
 	SIM_ENTER(cuGraphCreate);
@@ -27,9 +33,8 @@ CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 	if (!phGraphClone)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_graph_get(originalGraph));
-	if (sim_graph_holds(originalGraph, CU_GRAPH_NODE_TYPE_CONDITIONAL) ||
-	    sim_graph_holds(originalGraph, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||
-	    sim_graph_holds(originalGraph, CU_GRAPH_NODE_TYPE_MEM_FREE))
+	bool body = originalGraph->owner && originalGraph->owner->type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+	if (body || sim_graph_holds(originalGraph, CU_GRAPH_NODE_TYPE_CONDITIONAL) || has_memory(originalGraph))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return sim_graph_clone(originalGraph, phGraphClone);
 }
@@ -64,8 +69,8 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode)
 {
 	SIM_ENTER(cuGraphDestroyNode);
 	SIM_TRY(sim_node_get(hNode));
-	if (hNode->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || hNode->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-		return CUDA_ERROR_NOT_SUPPORTED;
+	if (has_memory(hNode->graph))
+		return CUDA_ERROR_NOT_SUPPORTED; // whichever node it is
 	sim_node_free(hNode);
 	return CUDA_SUCCESS;
 }
@@ -228,6 +233,8 @@ static CUresult change_dependencies(CUgraph graph, const CUgraphNode *from, cons
 		    !sim_edges_find(&to[i]->dependencies, from[i]) != !present)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
+	if (present && count && has_memory(graph))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < count; i++) {
 		if (present) {
 			sim_edges_remove(&to[i]->dependencies, from[i]);

@@ -77,11 +77,12 @@ static CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec
 			    CUgraphInstantiateResult *ret_reason)
 {
 	*ret_reason = CUDA_GRAPH_INSTANTIATE_ERROR;
+	SIM_TRY(sim_capture_unsafe());
 	if (!ret_exec || (flags & ~(unsigned long long)INSTANTIATE_FLAGS))
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_graph_get(graph));
 	if (graph->owner)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) {
 		*ret_reason = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
 		return CUDA_ERROR_NOT_SUPPORTED; // kernels cannot launch graphs here
@@ -209,6 +210,7 @@ CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGr
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
 	SIM_ENTER(cuGraphExecDestroy);
+	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(sim_graph_exec_get(hGraphExec));
 	hGraphExec->magic = 0;
 	sim_program_each_memory(hGraphExec->program, release_one, NULL);

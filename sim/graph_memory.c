@@ -201,6 +201,16 @@ CUresult sim_graph_freeable(const struct CUgraph_st *graph, CUdeviceptr address)
 	return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+bool sim_graph_memory_live(CUdeviceptr address)
+{
+	sim_memory_lock();
+	const struct sim_range *range = sim_range_find(address);
+	const struct sim_graph_memory *memory = range && range->kind == SIM_RANGE_GRAPH ? range->owner : NULL;
+	bool live = memory && memory->live;
+	sim_memory_unlock();
+	return live;
+}
+
 CUresult sim_graph_memory_check(const struct sim_graph_memory *memory, bool free_first)
 {
 	return memory->live && !free_first ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

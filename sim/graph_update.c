@@ -222,6 +222,8 @@ static CUresult update(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultI
 	*info = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR};
 	SIM_TRY(sim_graph_exec_get(exec));
 	SIM_TRY(sim_graph_get(graph));
+	if (graph->owner)
+		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_program_new(graph, &program));
 	pthread_mutex_lock(&exec->lock);
 	CUresult result = check_update(exec->program, program, info);

@@ -12,6 +12,7 @@ WEAK uint64_t sim_fault_memory(void) { return UINT64_MAX; }
 WEAK void sim_fault_delay(struct sim_device *device) {}
 WEAK void sim_exec_context_finish(struct sim_context *context) {}
 WEAK CUresult sim_exec_context_limit(struct sim_context *context, CUlimit limit, size_t value) { return CUDA_SUCCESS; }
+WEAK bool sim_graph_memory_live(CUdeviceptr address) { return true; }
 WEAK CUresult sim_graph_memory_give(CUdeviceptr address) { return CUDA_ERROR_INVALID_VALUE; }
 WEAK void sim_exec_synchronized(struct sim_context *context) {}
 WEAK CUresult sim_capture_op(struct sim_stream *stream, struct sim_op *op)

@@ -18,7 +18,10 @@ static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned bloc
 	SIM_TRY(sim_stream_get(handle, &stream));
 	SIM_TRY(sim_function_get(f, stream->context, &request.function));
 	request.sms = stream->green ? stream->green->sms : 0;
-	SIM_TRY(sim_launch_op_new(stream->context, &request, &op));
+	CUresult made = sim_launch_op_new(stream->context, &request, &op);
+	if (made == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
+		(void)sim_capture_forbidden(stream); // a capture does not survive it
+	SIM_TRY(made);
 	if (request.function->info->local > stream->context->parent->local) {
 		CUresult result = sim_context_local(stream->context->parent, request.function->info->local);
 		if (result != CUDA_SUCCESS) {

@@ -145,6 +145,7 @@ CUresult cuLibraryUnload(CUlibrary library)
 	struct unloading unloading = {0};
 
 	SIM_ENTER(cuLibraryUnload);
+	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(library_get(library, &unloading.library));
 	sim_contexts_each(unload_from, &unloading);
 	for (struct CUmod_st *next; unloading.gone; unloading.gone = next) {

@@ -91,12 +91,14 @@ static CUresult advise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CU
 CUresult CUDAAPI cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 {
 	SIM_ENTER(cuMemAdvise);
+	SIM_TRY(sim_capture_unsafe());
 	return advise(devPtr, count, advice, location_of(device));
 }
 
 CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
 	SIM_ENTER(cuMemAdvise_v2);
+	SIM_TRY(sim_capture_unsafe());
 	return advise(devPtr, count, advice, location);
 }
 

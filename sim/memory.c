@@ -229,10 +229,10 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 	struct sim_pointer pointer;
 
 	SIM_ENTER(cuMemFree_v2);
+	SIM_TRY(sim_capture_unsafe());
 	if (dptr == 0)
 		return CUDA_SUCCESS; // even without a context
 	SIM_TRY(sim_context_current(&context));
-	SIM_TRY(sim_capture_unsafe());
 	if (!sim_pointer_find(dptr, &pointer) || pointer.base != dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	// It waits for what may still use the memory.

@@ -27,7 +27,6 @@ static CUresult load(const void *data, size_t size, struct sim_jit *jit, CUmodul
 	if (!ret_module || !data)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_context_current(&context));
-	SIM_TRY(sim_capture_unsafe());
 	CUresult result = sim_image_result(sim_image_read(data, size, sim_module_target(), &image));
 	if (result == CUDA_SUCCESS)
 		result = sim_module_create(context, &image, jit, NULL, ret_module);
@@ -100,7 +99,6 @@ CUresult cuModuleLoad(CUmodule *module, const char *fname)
 	if (!module)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_context_current(&context));
-	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(sim_image_file(fname, &image));
 	CUresult result = sim_module_create(context, &image, NULL, NULL, module);
 	sim_image_finish(&image);
@@ -138,6 +136,7 @@ CUresult cuModuleUnload(CUmodule hmod)
 	struct sim_context *context;
 
 	SIM_ENTER(cuModuleUnload);
+	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(sim_context_current_any(&context));
 	SIM_TRY(sim_module_get(hmod, &module));
 	if (module->library)

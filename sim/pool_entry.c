@@ -32,6 +32,7 @@ static CUresult allocate(CUdeviceptr *dptr, size_t bytesize, struct sim_pool *po
 	}
 	if (atomic_load(&stream->capture))
 		return sim_capture_alloc(stream, bytesize, pool ? &pool->properties : NULL, dptr);
+	SIM_TRY(sim_capture_unsafe());
 	sim_memory_lock();
 	if (!pool)
 		pool = sim_pool_default(stream->context->device) ? stream->context->device->current_pool : NULL;
@@ -96,6 +97,7 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 		return CUDA_SUCCESS;
 	if (atomic_load(&stream->capture))
 		return sim_capture_free(stream, dptr);
+	SIM_TRY(sim_capture_unsafe());
 	bool linear = sim_pointer_find(dptr, &pointer) && pointer.base == dptr && pointer.range &&
 		      (pointer.range->kind == SIM_RANGE_DEVICE || pointer.range->kind == SIM_RANGE_BLOCK);
 	bool graph = pointer.range && pointer.range->kind == SIM_RANGE_GRAPH && pointer.base == dptr;
@@ -131,6 +133,7 @@ CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 	struct sim_pool *dying;
 
 	SIM_ENTER(cuMemPoolDestroy);
+	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(sim_pool_get(pool, &dying));
 	sim_memory_lock();
 	bool mine = !dying->place && !(dying->device && dying == dying->device->default_pool);
@@ -189,6 +192,7 @@ CUresult sim_pool_set_device(CUdevice dev, CUmemoryPool pool)
 CUresult CUDAAPI cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
 	SIM_ENTER(cuDeviceSetMemPool);
+	SIM_TRY(sim_capture_unsafe());
 	return sim_pool_set_device(dev, pool);
 }
 
@@ -197,6 +201,7 @@ CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 	struct sim_pool *trimmed;
 
 	SIM_ENTER(cuMemPoolTrimTo);
+	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(sim_pool_get(pool, &trimmed));
 	sim_memory_lock();
 	sim_pool_trim(trimmed, minBytesToKeep);
@@ -210,6 +215,7 @@ CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute at
 	CUresult result = CUDA_SUCCESS;
 
 	SIM_ENTER(cuMemPoolGetAttribute);
+	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(sim_pool_get(pool, &asked));
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -252,6 +258,7 @@ CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute at
 	CUresult result = CUDA_SUCCESS;
 
 	SIM_ENTER(cuMemPoolSetAttribute);
+	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(sim_pool_get(pool, &changed));
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -290,6 +297,7 @@ CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *ma
 	struct sim_pool *changed;
 
 	SIM_ENTER(cuMemPoolSetAccess);
+	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(sim_pool_get(pool, &changed));
 	if (!map || count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -329,6 +337,7 @@ CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPo
 	struct sim_device *device;
 
 	SIM_ENTER(cuMemPoolGetAccess);
+	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(sim_pool_get(memPool, &asked));
 	if (!flags || !location)
 		return CUDA_ERROR_INVALID_VALUE;

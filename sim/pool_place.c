@@ -60,6 +60,7 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolP
 	struct sim_pool *made;
 
 	SIM_ENTER(cuMemPoolCreate);
+	SIM_TRY(sim_capture_unsafe());
 	if (!pool || !poolProps)
 		return CUDA_ERROR_INVALID_VALUE;
 	properties = *poolProps;

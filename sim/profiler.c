@@ -6,6 +6,7 @@ CUresult CUDAAPI cuProfilerStart(void)
 	struct sim_context *context;
 
 	SIM_ENTER(cuProfilerStart);
+	SIM_TRY(sim_capture_unsafe());
 	return sim_context_current(&context);
 }
 
@@ -14,5 +15,6 @@ CUresult CUDAAPI cuProfilerStop(void)
 	struct sim_context *context;
 
 	SIM_ENTER(cuProfilerStop);
+	SIM_TRY(sim_capture_unsafe());
 	return sim_context_current(&context);
 }

@@ -115,6 +115,7 @@ CUresult sim_exec_context_limit(struct sim_context *context, CUlimit limit, size
 // Frees memory that a graph's launch allocated, by its address (cuMemFree, cuMemFreeAsync).
 // CUDA_ERROR_INVALID_VALUE: no such memory lives.
 CUresult sim_graph_memory_give(CUdeviceptr address);
+bool sim_graph_memory_live(CUdeviceptr address); // a launch has allocated it, and nobody freed it since
 // The host has waited for work of the context (stream, event, context, synchronous copy): printf's output appears.
 void sim_exec_synchronized(struct sim_context *context);
 

@@ -50,6 +50,7 @@ CUresult CUDAAPI cuStreamQuery(CUstream hStream)
 	SIM_ENTER(cuStreamQuery);
 	SIM_TRY(sim_stream_get(hStream, &stream));
 	SIM_TRY(sim_capture_forbidden(stream));
+	SIM_TRY(sim_capture_unsafe());
 	return atomic_load_explicit(&stream->pending, memory_order_acquire) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 

@@ -75,6 +75,7 @@ CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size
 	struct sim_pointer pointer;
 
 	SIM_ENTER(cuStreamAttachMemAsync);
+	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(sim_stream_get(hStream, &stream));
 	if (!sim_pointer_find(dptr, &pointer) || !pointer.managed || (length && length != pointer.size) ||
 	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE))

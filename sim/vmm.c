@@ -141,7 +141,6 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, 
 	SIM_TRY(check_properties(prop, &device));
 	if (device)
 		SIM_TRY((CUresult)atomic_load(&device->lost));
-	SIM_TRY(sim_capture_unsafe());
 	sim_memory_lock();
 	CUresult result = device ? sim_physical_create(device, size, &physical) : sim_physical_on_host(size, &physical);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && device && sim_pool_trim_all(device) == CUDA_SUCCESS)

@@ -234,6 +234,85 @@ CONFORM(modes_and_other_threads)
 	GIVES(end_capture(), CUDA_ERROR_ILLEGAL_STATE);
 }
 
+// In the thread that captures, of work on another stream.
+#define UNSAFE(call)                                                                               \
+	do {                                                                                       \
+		NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));           \
+		GIVES(call, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);                                \
+		GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);                       \
+		NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));           \
+		relax();                                                                           \
+		WORKS(call);                                                                       \
+		relax();                                                                           \
+		WORKS(end_capture());                                                              \
+	} while (0)
+
+// And back.
+static void relax(void)
+{
+	static CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	NEED(cuThreadExchangeStreamCaptureMode(&mode));
+}
+
+CONFORM(unsafe_on_other_streams_too)
+{
+	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+	CUdeviceptr address;
+	CUgraphExec exec;
+	cuuint64_t bytes;
+	CUmemoryPool pool;
+	CUgraph graph;
+
+	need_capture_parts();
+	NEED(cuGraphCreate(&graph, 0));
+	UNSAFE(cuMemPoolCreate(&pool, &properties));
+	UNSAFE(cuMemAllocFromPoolAsync(&address, 64, pool, other));
+	UNSAFE(cuMemFreeAsync(address, other));
+	UNSAFE(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &bytes));
+	UNSAFE(cuMemPoolTrimTo(pool, 0));
+	UNSAFE(cuMemPoolDestroy(pool));
+	UNSAFE(cuGraphInstantiate(&exec, graph, 0));
+	UNSAFE(cuGraphExecDestroy(exec));
+	NEED(cuCtxSynchronize());
+	UNSAFE(cuStreamQuery(other));
+	UNSAFE(cuMemFree(0));
+	UNSAFE(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_NONE));
+	WORKS(cuGraphDestroy(graph));
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	need_module(ptx_basic); // these are safe
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+	CUmemGenericAllocationHandle memory;
+	WORKS(cuMemCreate(&memory, 2 * MiB, &prop, 0));
+	WORKS(cuMemRelease(memory));
+	WORKS(end_capture());
+}
+
+CONFORM(forks_whose_streams_go)
+{
+	CUevent event;
+	CUstream fork;
+
+	need_capture_parts();
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	for (int joined = 0; joined < 2; joined++) {
+		NEED(cuStreamCreate(&fork, CU_STREAM_NON_BLOCKING));
+		NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+		WORKS(cuEventRecord(event, stream));
+		WORKS(cuStreamWaitEvent(fork, event, 0));
+		WORKS(launch_store(fork, 1));
+		WORKS(cuEventRecord(event, fork));
+		if (joined)
+			WORKS(cuStreamWaitEvent(stream, event, 0));
+		WORKS(cuStreamDestroy(fork));
+		WORKS(launch_store(stream, 1));
+		GIVES(end_capture(), joined ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+	}
+	WORKS(cuEventDestroy(event));
+}
+
 CONFORM(forks_and_joins)
 {
 	CUevent fork_event, join_event;

@@ -308,9 +308,42 @@ CONFORM(conditionals)
 	WORKS(cuMemFree(address));
 }
 
+CONFORM(graphs_with_memory_lose_nothing)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS params = {.bytesize = 64, .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}}};
+	CUgraphNode first, allocation, last;
+	CUmemorytype type;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	need_graph_parts();
+	NEED(cuGraphCreate(&graph, 0));
+	NEED(cuGraphAddEmptyNode(&first, graph, NULL, 0));
+	NEED(cuGraphAddMemAllocNode(&allocation, graph, NULL, 0, &params));
+	NEED(cuGraphAddEmptyNode(&last, graph, &allocation, 1));
+	GIVES(cuGraphDestroyNode(first), CUDA_ERROR_NOT_SUPPORTED);
+	GIVES(cuGraphRemoveDependencies(graph, &allocation, &last, NULL, 1), CUDA_ERROR_NOT_SUPPORTED);
+	WORKS(cuGraphAddDependencies(graph, &first, &last, NULL, 1));
+	// Its memory has an address, but is not known by it until a launch allocates it.
+	NEED(cuGraphInstantiate(&exec, graph, 0));
+	GIVES(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, params.dptr), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuGraphLaunch(exec, stream));
+	WORKS(cuStreamSynchronize(stream));
+	WORKS(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, params.dptr));
+	EQUALS(type, CU_MEMORYTYPE_DEVICE);
+	WORKS(cuMemFreeAsync(params.dptr, stream));
+	WORKS(cuStreamSynchronize(stream));
+	GIVES(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, params.dptr), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuGraphExecDestroy(exec));
+	WORKS(cuGraphDestroy(graph));
+}
+
 CONFORM(graphs_of_nodes_are_not_embedded)
 {
-	CUgraph graph, child, other, own;
+	CUgraph graph, child, other, own, copy;
+	CUgraphExecUpdateResultInfo info;
+	CUgraphExec exec;
 	CUgraphNode node;
 
 	need_graph_parts();
@@ -322,6 +355,14 @@ CONFORM(graphs_of_nodes_are_not_embedded)
 	GIVES(cuGraphAddChildGraphNode(&node, other, NULL, 0, own), CUDA_ERROR_NOT_SUPPORTED);
 	GIVES(cuGraphAddChildGraphNode(&node, graph, NULL, 0, own), CUDA_ERROR_NOT_SUPPORTED);
 	WORKS(cuGraphAddChildGraphNode(&node, own, NULL, 0, other));
+	GIVES(cuGraphInstantiate(&exec, own, 0), CUDA_ERROR_NOT_SUPPORTED);
+	GIVES(cuGraphDestroy(own), CUDA_ERROR_INVALID_VALUE);
+	NEED(cuGraphInstantiate(&exec, graph, 0));
+	GIVES(cuGraphExecUpdate(exec, own, &info), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuGraphExecDestroy(exec));
+	WORKS(cuGraphClone(&copy, own)); // which is nobody's
+	WORKS(cuGraphAddChildGraphNode(&node, other, NULL, 0, copy));
+	WORKS(cuGraphDestroy(copy));
 	WORKS(cuGraphDestroy(graph));
 	WORKS(cuGraphDestroy(child));
 	WORKS(cuGraphDestroy(other));
