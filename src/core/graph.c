@@ -8,7 +8,6 @@
 static enum vg_status close_graph(struct core_object *object, const char *function)
 {
 	struct vg_graph *graph = (struct vg_graph *)object;
-	CORE_RELAXED relaxed = core_relax();
 	CORE_SCOPE scope = {false};
 
 	core_enter(&scope, graph->context->handle); // if it cannot be, the driver may do without

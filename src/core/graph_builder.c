@@ -187,7 +187,13 @@ enum vg_status vg_graph_builder_end(struct vg_graph_builder *builder)
 			       "another thread began the capture, whose mode is not relaxed: end it there");
 	CORE_ENTER(scope, builder->stream->context->handle);
 	CUresult r = end_capture(builder);
-	return r ? core_driver_failed(r, __func__, "cuStreamEndCapture", "%s", "") : VG_OK;
+	if (r)
+		return core_driver_failed(r, __func__, "cuStreamEndCapture", "%s", "");
+	// A body of it may be lost, while its own capture is not.
+	status = core_graph_check(builder->definition, "", __func__);
+	if (status)
+		builder->state = CORE_BUILDER_FAILED;
+	return status;
 }
 
 // Nothing of a body's capture stays in its graph, which is the conditional node's.

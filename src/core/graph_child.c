@@ -39,8 +39,9 @@ enum vg_status core_graph_child_spec(const struct vg_graph_definition *definitio
 		status = core_graph_check(child, "child", function);
 	if (status)
 		return status;
-	if (child == definition)
-		return vg_fail(VG_INVALID, 0, function, "the graph definition cannot be its own child");
+	if (child == definition || child == definition->root)
+		return vg_fail(VG_INVALID, 0, function, "the graph definition cannot be its own child%s",
+			       child == definition ? "" : ", nor that of a graph inside it");
 	if (child != child->root)
 		return vg_fail(VG_UNSUPPORTED, 0, function,
 			       "the child graph is a node's own, and the driver embeds none of those: build it once more "

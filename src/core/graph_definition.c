@@ -15,6 +15,7 @@ static enum vg_status close_definition(struct core_object *object, const char *f
 	CORE_SCOPE scope = {false};
 
 	core_enter(&scope, definition->context->handle); // if it cannot be, the driver may do without
+	// A graph that has lost a body cannot be destroyed: the driver crashes. What is left of it stays.
 	CUresult r = definition->lost ? CUDA_SUCCESS : core_driver->cuGraphDestroy(definition->handle);
 	definition->handle = NULL;
 	core_graph_keep_drain();

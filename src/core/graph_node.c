@@ -174,11 +174,28 @@ void core_graph_node_gone(struct vg_graph_node *node)
 	node->keep = NULL;
 }
 
+// Whether a builder captures into a graph inside the node, which the driver would not survive losing.
+static bool captured_into(const struct vg_graph_node *node)
+{
+	for (unsigned i = 0; i < node->inner_count; i++) {
+		const struct vg_graph_definition *inner = node->inner[i];
+		if (inner->capturing)
+			return true;
+		for (size_t k = 0; k < inner->bucket_count; k++)
+			for (const struct vg_graph_node *one = inner->buckets[k]; one; one = one->next)
+				if (captured_into(one))
+					return true;
+	}
+	return false;
+}
+
 enum vg_status vg_graph_node_remove(struct vg_graph_node *node)
 {
 	CORE_NEEDED(node);
 	if (!vg_graph_node_is_valid(node))
 		return VG_OK;
+	if (node->definition->root->captures && captured_into(node))
+		return vg_fail(VG_STATE, 0, __func__, "a graph builder is at work inside the graph node: end it first");
 	struct vg_graph_definition *definition = node->definition;
 	CORE_ENTER(scope, definition->context->handle);
 	CORE_CALL(cuGraphDestroyNode, node->handle);

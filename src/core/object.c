@@ -1,6 +1,7 @@
 #include "core/object.h"
 
 #include "core/core.h"
+#include "core/scope.h"
 
 #include "base/log.h"
 
@@ -33,6 +34,7 @@ static enum vg_status release_handle(struct core_object *object, const char *fun
 {
 	if (atomic_exchange(&object->released, true) || !object->class->close || core_forked)
 		return VG_OK;
+	CORE_RELAXED relaxed = core_relax();
 	return object->class->close(object, function);
 }
 

@@ -58,6 +58,7 @@ void core_pending_retry(void)
 	vg_mutex_take(&lock);
 	struct pending *waiting = atomic_exchange(&list, NULL);
 	vg_mutex_give(&lock);
+	CORE_RELAXED relaxed = core_relax();
 	// What still cannot be freed comes back to the list by itself.
 	for (struct pending *next; waiting; waiting = next) {
 		next = waiting->next;

@@ -53,7 +53,6 @@ static enum vg_status deallocate(struct vg_memory_resource *resource, const stru
 static enum vg_status close_pool(struct core_object *object, const char *function)
 {
 	struct core_pool *pool = (struct core_pool *)object;
-	CORE_RELAXED relaxed = core_relax();
 
 	core_pool_forget(pool);
 	enum vg_status status = core_imports_unmap(pool, function);

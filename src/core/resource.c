@@ -89,8 +89,6 @@ enum vg_status core_resource_allocate(struct vg_memory_resource *resource, size_
 enum vg_status core_resource_deallocate(struct vg_memory_resource *resource, const struct vg_allocation *allocation,
 					struct vg_stream *stream, const char *function)
 {
-	CORE_RELAXED relaxed = core_relax();
-
 	return core_resource_class(resource)->deallocate(resource, allocation, stream, function);
 }
 

@@ -335,6 +335,7 @@ TEST(graphs_of_nodes_are_not_embedded)
 			"is a node's own");
 		REFUSED(vg_graph_add_child(own[i], NULL, 0, own[i], NULL), VG_INVALID, "its own child");
 		REFUSED(vg_graph_builder_embed_definition(builder, own[i]), VG_UNSUPPORTED, "is a node's own");
+		REFUSED(vg_graph_add_child(own[i], NULL, 0, bench.definition, NULL), VG_INVALID, "its own child, nor");
 		OK(vg_graph_add_child(own[i], NULL, 0, child, NULL)); // nodes have graphs with others inside, though
 	}
 	OK(vg_graph_builder_end(builder)); // not spoilt

@@ -442,6 +442,41 @@ TEST(a_capture_of_one_thread_is_ended_by_that_thread)
 	bench_close(&bench);
 }
 
+TEST(what_is_given_back_spoils_no_capture)
+{
+	struct bench bench = bench_open();
+	struct vg_device *device = vg_context_device(bench.context);
+	struct vg_object_code *code = built_code(VG_CODE_PTX, "graph_kernels.ptx");
+	struct vg_memory_resource *pool, *plain;
+	struct vg_graph_builder *builder;
+	struct vg_buffer *buffers[2];
+	struct vg_stream *other;
+	struct vg_kernel *kernel;
+	struct vg_graph *graph;
+
+	OK(vg_stream_create(bench.context, NULL, &other));
+	OK(vg_device_pool_create(device, NULL, &pool));
+	OK(vg_synchronous_resource_create(bench.context, &plain));
+	OK(vg_buffer_create(pool, 64, other, &buffers[0]));
+	OK(vg_buffer_create(plain, 64, other, &buffers[1]));
+	OK(vg_object_code_kernel(code, "add_one", &kernel));
+	OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph));
+	OK(vg_stream_sync(other));
+	OK(vg_graph_builder_create_on(bench.stream, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_THREAD_LOCAL));
+	vg_buffer_destroy(buffers[0]);
+	vg_buffer_destroy(buffers[1]);
+	vg_memory_resource_destroy(pool);
+	vg_memory_resource_destroy(plain);
+	vg_graph_destroy(graph);
+	vg_kernel_destroy(kernel);
+	vg_object_code_destroy(code);
+	vg_stream_destroy(other);
+	OK(vg_graph_builder_end(builder));
+	vg_graph_builder_destroy(builder);
+	bench_close(&bench);
+}
+
 static void *destroy_elsewhere(void *builder)
 {
 	CHECK_INT(vg_stream_sync(NULL), VG_INVALID);

@@ -290,6 +290,60 @@ TEST(loops_and_switches_are_captured_and_nested)
 	bench_close(&bench);
 }
 
+// The driver loses the body, and with it everything around.
+TEST(a_spoilt_body_takes_the_whole_graph_along)
+{
+	struct bench bench = bench_open();
+	struct vg_graph_builder *builder, *then, *otherwise;
+	struct vg_graph_definition *definition;
+	struct vg_graph_condition condition;
+	struct vg_graph *graph;
+
+	builder = builder_begun(&bench);
+	OK(vg_graph_builder_create_condition(builder, NULL, &condition));
+	OK(vg_graph_builder_if_else(builder, condition, &then, &otherwise));
+	OK(vg_graph_builder_begin(then, VG_GRAPH_CAPTURE_RELAXED));
+	CHECK_INT(vg_stream_sync(vg_graph_builder_stream(then)), VG_DRIVER);
+	CHECK_INT(vg_graph_builder_end(then), VG_DRIVER);
+	REFUSED(vg_graph_builder_begin(otherwise, VG_GRAPH_CAPTURE_RELAXED), VG_STATE, "build it again");
+	REFUSED(vg_graph_builder_end(builder), VG_STATE, "build it again");
+	REFUSED(vg_graph_builder_complete(builder, NULL, &graph), VG_STATE, "spoilt");
+	REFUSED(vg_graph_builder_definition(builder, &definition), VG_STATE, "spoilt");
+	OK(vg_graph_builder_close(then));
+	OK(vg_graph_builder_close(otherwise));
+	OK(vg_graph_builder_close(builder));
+	vg_graph_builder_destroy(otherwise);
+	vg_graph_builder_destroy(then);
+	vg_graph_builder_destroy(builder);
+	OK(vg_stream_sync(bench.stream));
+	bench_close(&bench);
+}
+
+TEST(a_node_stays_while_a_builder_is_inside)
+{
+	struct bench bench = bench_open();
+	struct vg_graph_definition *definition;
+	struct vg_graph_builder *builder, *body;
+	struct vg_graph_condition condition;
+	struct vg_graph_node *node;
+	size_t count;
+
+	builder = builder_begun(&bench);
+	OK(vg_graph_builder_create_condition(builder, NULL, &condition));
+	OK(vg_graph_builder_if_then(builder, condition, &body));
+	OK(vg_graph_builder_end(builder));
+	OK(vg_graph_builder_definition(builder, &definition));
+	OK(vg_graph_definition_nodes(definition, &node, 1, &count));
+	OK(vg_graph_builder_begin(body, VG_GRAPH_CAPTURE_RELAXED));
+	REFUSED(vg_graph_node_remove(node), VG_STATE, "a graph builder is at work inside");
+	OK(vg_graph_builder_end(body));
+	OK(vg_graph_node_remove(node));
+	vg_graph_definition_destroy(definition);
+	vg_graph_builder_destroy(body);
+	vg_graph_builder_destroy(builder);
+	bench_close(&bench);
+}
+
 TEST(a_discarded_body_is_empty)
 {
 	struct bench bench = bench_open();
