@@ -36,16 +36,16 @@ static enum vg_status not_mapped(CUresult result, const char *call, const char *
 static enum vg_status check_byte(const struct vram_region *region, CUdeviceptr address, const char *function)
 {
 	CUmemorytype type = 0;
-	unsigned managed = 0;
+	unsigned managed = 0, mapped = 0; // of which some drivers write one byte
 	int ordinal = -1, own = region->vram->context->device->ordinal;
 	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-					    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-	void *values[] = {&type, &managed, &ordinal};
+					    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_MAPPED};
+	void *values[] = {&type, &managed, &ordinal, &mapped};
 
-	CUresult r = core_driver->cuPointerGetAttributes(3, attributes, values, address);
+	CUresult r = core_driver->cuPointerGetAttributes(4, attributes, values, address);
 	if (r)
 		return not_mapped(r, "cuPointerGetAttributes", function);
-	if (type == 0)
+	if (type == 0 || mapped == 0)
 		return not_mapped(CUDA_ERROR_INVALID_VALUE, "", function);
 	if (type != CU_MEMORYTYPE_DEVICE || managed)
 		return vg_fail(VG_INTEGRITY, 0, function, "the region is %s memory, not the device's own",

@@ -110,7 +110,8 @@ TEST(memory_that_is_not_the_devices_own_is_named)
 	DRIVER(cuMemAlloc_v2, (CUdeviceptr *, size_t), &plain, 4 << 20);
 	is_not(handle, managed, "managed memory, not the device's own");
 	is_not(handle, (CUdeviceptr)(uintptr_t)host, "host memory, not the device's own");
-	is_not(handle, (CUdeviceptr)(uintptr_t)&plain, "the driver does not know the region's memory");
+	is_not(handle, (CUdeviceptr)(uintptr_t)&plain,
+	       "the region"); // no memory of the driver's, or the host's, as it says
 	DRIVER(cuMemFree_v2, (CUdeviceptr), plain);
 	is_not(handle, plain, "it is not mapped any more");
 	DRIVER(cuMemFree_v2, (CUdeviceptr), managed);
