@@ -1,6 +1,7 @@
 // Memory of other processes by handles and pointers. What somebody has charged already is joined before it is opened
 // (ledger/share.h); for what nobody knows the opener is charged.
 #include "ledger/share.h"
+#include "shim/pool.h"
 #include "shim/share.h"
 
 static uint64_t range_size(CUdeviceptr address)
@@ -147,7 +148,9 @@ SHIM_EXPORT CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *address, CUmemo
 	if (!shim_enforcing() || !data)
 		return REAL(cuMemPoolImportPointer)(address, pool, data);
 	key = vg_ledger_key(SHIM_KEY_POINTER, data, sizeof *data);
-	physical = shim_share_hold(key);
+	physical = shim_pool_hold(pool);
+	if (!physical)
+		physical = shim_share_hold(key); // somebody else here has it from outside
 	result = REAL(cuMemPoolImportPointer)(address, pool, data);
 	if (result != CUDA_SUCCESS) {
 		if (physical)

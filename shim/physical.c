@@ -81,6 +81,13 @@ void shim_physical_drop_locked(struct shim_physical *physical, unsigned int coun
 	shim_refund(kind, end(physical));
 }
 
+void shim_physical_hold_again(struct shim_physical *physical)
+{
+	pthread_mutex_lock(&shim_physical_lock);
+	shim_physical_add(physical);
+	pthread_mutex_unlock(&shim_physical_lock);
+}
+
 void shim_physical_drop(struct shim_physical *physical)
 {
 	pthread_mutex_lock(&shim_physical_lock);

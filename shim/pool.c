@@ -4,9 +4,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "ledger/share.h"
 #include "shim/graph.h"
 #include "shim/pool.h"
 #include "shim/reclaim.h"
+#include "shim/share.h"
 #include "shim/undeclared.h"
 
 struct pool {
@@ -15,8 +17,10 @@ struct pool {
 	uint64_t live;	  // bytes of its allocations that were not freed yet
 	uint64_t held;	  // reserved by calls on their way, for the growth they may cause
 	bool counted;	  // on the device, and ours: neither in host memory nor imported
-	bool exports;	  // pointers of it were exported
 	bool destroyed;	  // the driver keeps it until its last allocation has been freed
+	uint32_t share;	  // it was exported: what it ever had reserved stays on the device (docs/hardware.md)
+	uint64_t mark;	  // that its descriptors carry
+	struct shim_physical *import; // imported from an owner whose share this is
 	struct pool *next;
 };
 
@@ -58,12 +62,19 @@ static uint64_t attribute(CUmemoryPool handle, CUmemPool_attribute which, uint64
 	return REAL(cuMemPoolGetAttribute)(handle, which, &value) == CUDA_SUCCESS ? value : otherwise;
 }
 
+static uint64_t reserved_by(const struct pool *pool)
+{
+	uint64_t reserved = attribute(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, pool->charged);
+
+	return pool->share && reserved < pool->charged ? pool->charged : reserved;
+}
+
 // Sets the pool's charge to its real size; `held` is what the caller has reserved for its
 // growth, and the rest of it is refunded. Growth that other calls on their way have reserved
 // for is left to them. Returns the bytes that the quota has no room for.
-static uint64_t settle(struct pool *pool, uint64_t held)
+static uint64_t settle_charge(struct pool *pool, uint64_t held)
 {
-	uint64_t reserved = attribute(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, pool->charged);
+	uint64_t reserved = reserved_by(pool);
 	uint64_t grown = reserved > pool->charged ? reserved - pool->charged : 0;
 	uint64_t others = __atomic_sub_fetch(&pool->held, held, __ATOMIC_RELAXED);
 	uint64_t used = grown < held ? grown : held;
@@ -81,6 +92,15 @@ static uint64_t settle(struct pool *pool, uint64_t held)
 		return grown - others;
 	pool->charged += grown - others;
 	return 0;
+}
+
+static uint64_t settle(struct pool *pool, uint64_t held)
+{
+	uint64_t before = pool->charged, missing = settle_charge(pool, held);
+
+	if (pool->share && pool->charged != before)
+		vg_ledger_share_resize(shim_session_ledger(), pool->share, pool->charged);
+	return missing;
 }
 
 void shim_pools_settle(void)
@@ -112,11 +132,15 @@ static void unlink_pool(struct pool *gone)
 	}
 }
 
-void shim_pool_exports(struct pool *pool)
+// It is no more: what is left to refund of its charge, which others may hold on to.
+static uint64_t end(struct pool *pool)
 {
-	pthread_mutex_lock(&lock);
-	pool->exports = true;
-	pthread_mutex_unlock(&lock);
+	uint64_t charged = pool->charged, passed = 0;
+
+	if (pool->share)
+		vg_ledger_share_leave(shim_session_ledger(), pool->share, VG_LEDGER_POOL, charged, &passed);
+	unlink_pool(pool);
+	return charged - passed;
 }
 
 void shim_pool_freed(struct shim_record *record)
@@ -126,12 +150,8 @@ void shim_pool_freed(struct shim_record *record)
 
 	pthread_mutex_lock(&lock);
 	pool->live -= record->bytes;
-	if (pool->exports)
-		pool->charged -= shim_pool_pointer_freed(record->key, pool->charged);
-	if (pool->destroyed && pool->live == 0) {
-		left = pool->charged;
-		unlink_pool(pool);
-	}
+	if (pool->destroyed && pool->live == 0)
+		left = end(pool);
 	pthread_mutex_unlock(&lock);
 	record->bytes = left;
 	shim_dirty = true;
@@ -319,17 +339,6 @@ SHIM_EXPORT CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPool
 	return result;
 }
 
-SHIM_EXPORT CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
-								CUmemAllocationHandleType type,
-								unsigned long long flags)
-{
-	CUresult result = REAL(cuMemPoolImportFromShareableHandle)(pool, handle, type, flags);
-
-	if (result == CUDA_SUCCESS && shim_counting())
-		remember(*pool, false);
-	return result;
-}
-
 // The pools of host memory that CUDA 13 hands out without a create.
 static CUresult remember_location(CUresult result, CUmemoryPool *pool, const CUmemLocation *location)
 {
@@ -370,6 +379,84 @@ SHIM_EXPORT CUresult CUDAAPI cuMemSetMemPool(CUmemLocation *location, CUmemAlloc
 	return result;
 }
 
+void shim_pool_exported(CUmemoryPool handle, int descriptor)
+{
+	struct pool *pool = counted_pool(handle);
+	struct vg_ledger *ledger = shim_session_ledger();
+
+	if (!pool)
+		return;
+	pthread_mutex_lock(&lock);
+	if (!pool->share && vg_ledger_share_make(ledger, shim_round_granularity(pool->charged + 1), &pool->share) == 0)
+		vg_ledger_share_resize(ledger, pool->share, pool->charged);
+	if (pool->share)
+		pool->mark = shim_mark_put(descriptor, pool->mark);
+	if (pool->mark)
+		vg_ledger_share_name(ledger, pool->share, vg_ledger_key(SHIM_KEY_POOL, &pool->mark, sizeof pool->mark), true);
+	pthread_mutex_unlock(&lock);
+}
+
+void shim_pool_imported(CUmemoryPool handle, struct shim_physical *physical)
+{
+	pthread_mutex_lock(&lock);
+	struct pool *pool = find_or_add(handle, false);
+	if (pool) {
+		pool->counted = false;
+		pool->import = physical;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+struct shim_physical *shim_pool_hold(CUmemoryPool handle)
+{
+	struct shim_physical *physical = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (struct pool *pool = pools; pool; pool = pool->next)
+		if (pool->handle == handle && !pool->destroyed && pool->import)
+			physical = pool->import;
+	if (physical)
+		shim_physical_hold_again(physical);
+	pthread_mutex_unlock(&lock);
+	return physical;
+}
+
+static struct pool *take_out(CUmemoryPool handle)
+{
+	struct pool *pool = NULL;
+
+	pthread_mutex_lock(&lock);
+	struct pool **link = &pools;
+	while (*link && ((*link)->handle != handle || (*link)->destroyed))
+		link = &(*link)->next;
+	if (*link) {
+		pool = *link;
+		*link = pool->next;
+	}
+	pthread_mutex_unlock(&lock);
+	return pool;
+}
+
+// In host memory, or imported: what was opened of its owner's stays until here. Taken out first, since the handle may
+// be given out again at once.
+static CUresult destroy_uncounted(CUmemoryPool handle)
+{
+	struct pool *pool = shim_counting() ? take_out(handle) : NULL;
+	CUresult result = REAL(cuMemPoolDestroy)(handle);
+
+	if (pool && result != CUDA_SUCCESS) {
+		pthread_mutex_lock(&lock);
+		pool->next = pools;
+		pools = pool;
+		pthread_mutex_unlock(&lock);
+	} else if (pool) {
+		if (pool->import)
+			shim_physical_drop(pool->import);
+		free(pool);
+	}
+	return result;
+}
+
 // The driver gives the memory back with the last allocation: until then it stays charged.
 SHIM_EXPORT CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool handle)
 {
@@ -378,7 +465,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool handle)
 	CUresult result;
 
 	if (!pool)
-		return REAL(cuMemPoolDestroy)(handle);
+		return destroy_uncounted(handle);
 	pthread_mutex_lock(&lock);
 	settle(pool, 0);
 	pool->destroyed = true; // before the call: the handle may be given out again at once
@@ -389,8 +476,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool handle)
 	if (result != CUDA_SUCCESS) {
 		pool->destroyed = false;
 	} else if (pool->live == 0) {
-		left = pool->charged;
-		unlink_pool(pool);
+		left = end(pool);
 	}
 	pthread_mutex_unlock(&lock);
 	shim_refund(VG_LEDGER_POOL, left);

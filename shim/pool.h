@@ -5,10 +5,12 @@
 // A pool's allocation was freed. `record` becomes what is left to refund: nothing, or, with
 // the last allocation of a destroyed pool, all that the pool held.
 void shim_pool_freed(struct shim_record *record);
-// Pointers of it are open to others from now on.
-struct pool;
-void shim_pool_exports(struct pool *pool);
-// pool_share.c: such a pointer was freed, of a pool that is charged so much: what of that is a share's now.
-uint64_t shim_pool_pointer_freed(uint64_t address, uint64_t charged);
+// Others may import it by the descriptor from now on.
+void shim_pool_exported(CUmemoryPool pool, int descriptor);
+// It was imported; `physical` is its owner's share, or NULL: nobody knows it. Takes over the hold.
+struct shim_physical;
+void shim_pool_imported(CUmemoryPool pool, struct shim_physical *physical);
+// That share with one holder more; NULL: there is none.
+struct shim_physical *shim_pool_hold(CUmemoryPool pool);
 void shim_pools_settle(void);
 void shim_pools_trim(void);

@@ -20,7 +20,6 @@ enum shim_what {
 	SHIM_LIMIT, // of a context: `key` is both
 	SHIM_LOADED, // a library in a context: `key` is both, `data` the library
 	SHIM_LOCAL,  // of a context: local memory that kernels made it hold
-	SHIM_EXPORTED, // a pointer of a pool by its address: `references` is its share's number
 	SHIM_KERNEL, // that needs more local memory than a context begins with: `bytes` a thread, no charge
 };
 

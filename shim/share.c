@@ -130,7 +130,7 @@ static uint64_t key_of_mark(uint64_t mark)
 	return vg_ledger_key(SHIM_KEY_DESCRIPTOR, &mark, sizeof mark);
 }
 
-struct shim_physical *shim_share_hold_descriptor(int descriptor)
+struct shim_physical *shim_share_hold_descriptor(char kind, int descriptor)
 {
 	enum { MOST = 8 };
 	uint64_t marks[MOST];
@@ -138,7 +138,7 @@ struct shim_physical *shim_share_hold_descriptor(int descriptor)
 	struct shim_physical *physical = NULL;
 
 	for (unsigned int i = 0; i < count && !physical; i++)
-		physical = shim_share_hold(key_of_mark(marks[i]));
+		physical = shim_share_hold(vg_ledger_key(kind, &marks[i], sizeof marks[i]));
 	return physical;
 }
 

@@ -2,15 +2,15 @@
 #pragma once
 #include "shim/vmm.h"
 
-enum { SHIM_KEY_IPC = 'i', SHIM_KEY_POINTER = 'p', SHIM_KEY_DESCRIPTOR = 'd' };
+enum { SHIM_KEY_IPC = 'i', SHIM_KEY_POINTER = 'p', SHIM_KEY_DESCRIPTOR = 'd', SHIM_KEY_POOL = 'm' };
 
 // What this process holds, others may open by `key` from now on. What cannot be published they are charged for as well.
 void shim_share_publish(struct shim_physical *physical, uint64_t key);
 // The memory that `key` names, with one holder more, for a call that is about to open it. NULL: nobody knows it, and who
 // opens it is charged.
 struct shim_physical *shim_share_hold(uint64_t key);
-// The same of what descriptors carry.
-struct shim_physical *shim_share_hold_descriptor(int descriptor);
+// The same of what descriptors carry: SHIM_KEY_DESCRIPTOR, SHIM_KEY_POOL.
+struct shim_physical *shim_share_hold_descriptor(char kind, int descriptor);
 // What was opened here, and charged, since nobody knew it: known from now on, unless somebody was quicker, whose it is then.
 void shim_share_offer(struct shim_physical *physical, uint64_t key);
 // Before a descriptor is made of it: what is another's becomes our own, since the descriptor may outlive us.

@@ -114,7 +114,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocati
 	if (!shim_enforcing())
 		return REAL(cuMemImportFromShareableHandle)(handle, shareable, type);
 	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		physical = shim_share_hold_descriptor((int)(intptr_t)shareable);
+		physical = shim_share_hold_descriptor(SHIM_KEY_DESCRIPTOR, (int)(intptr_t)shareable);
 	if (physical)
 		return import_held(handle, shareable, type, physical);
 	result = shim_charge(VG_ENTRY_cuMemImportFromShareableHandle, VG_LEDGER_IMPORT, least);

@@ -17,6 +17,7 @@ void shim_unpin_all(uint64_t owner);
 struct shim_physical *shim_physical_new(enum vg_ledger_kind kind, uint64_t bytes);
 // One holder more, of memory of so many bytes, and one fewer. NULL: not memory that we charge for.
 struct shim_physical *shim_physical_hold(CUmemGenericAllocationHandle handle, uint64_t *ret_bytes);
+void shim_physical_hold_again(struct shim_physical *physical);
 void shim_physical_drop(struct shim_physical *physical);
 // The memory that is mapped at all of a range, if it is one piece, with one holder more.
 struct shim_physical *shim_physical_hold_range(CUdeviceptr address, uint64_t size, uint64_t *ret_bytes);

@@ -332,6 +332,24 @@ void vg_ledger_share_leave(struct vg_ledger *ledger, uint32_t number, enum vg_le
 	*ret_passed = passed;
 }
 
+void vg_ledger_share_resize(struct vg_ledger *ledger, uint32_t number, uint64_t bytes)
+{
+	struct ledger_file *file = ledger_file_of(ledger);
+	unsigned int index;
+	uint64_t word;
+
+	if (bytes >> LEDGER_PAGE_SHIFT > UINT32_MAX || ledger_slot_take(ledger, &index) != 0)
+		return;
+	struct ledger_share *share = share_of(file, number, &word);
+	for (bool done = !share; !done;) {
+		struct ledger_account now = ledger_account_read(&share->account);
+		done = ledger_share_owner(now.charged) != index + 1 ||
+		       change(file, index, share, now, (now.charged & ~(uint64_t)UINT32_MAX) | bytes >> LEDGER_PAGE_SHIFT,
+			      VG_LEDGER_DEVICE, 0);
+	}
+	ledger_slot_give(ledger);
+}
+
 void vg_ledger_share_set_away(struct vg_ledger *ledger, uint32_t number, bool away)
 {
 	uint64_t word;

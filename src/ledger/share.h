@@ -17,6 +17,8 @@ uint64_t vg_ledger_key(char kind, const void *bytes, size_t length);
 // This process is the owner of a new share: `bytes` (a multiple of 4 KiB) of what it has charged. VG_LEDGER_FULL: there
 // is no place, or the size cannot be said.
 int vg_ledger_share_make(struct vg_ledger *ledger, uint64_t bytes, uint32_t *ret_share);
+// The owner has so much charged for it now.
+void vg_ledger_share_resize(struct vg_ledger *ledger, uint32_t share, uint64_t bytes);
 // Gives it one name more. Where another share has the name, `instead` takes it away from that one;
 // else VG_LEDGER_REFUSED, and nothing is changed. VG_LEDGER_FULL: there is no place.
 int vg_ledger_share_name(struct vg_ledger *ledger, uint32_t share, uint64_t key, bool instead);

@@ -30,6 +30,7 @@ enum deed {
 	OPEN_POINTER,
 	FREE_ASYNC,  // of the address, and waits
 	TRIM,	     // the pool
+	POOL_DESTROY,
 	LOOK,	     // cuMemGetInfo
 };
 
@@ -190,6 +191,8 @@ static inline CUresult act_out(struct act *act, int fd, int *ret_fd)
 		return act_settled(cuMemFreeAsync(stage.address, stage.stream));
 	case TRIM:
 		return cuMemPoolTrimTo(stage.pool, 0);
+	case POOL_DESTROY:
+		return cuMemPoolDestroy(stage.pool);
 	case LOOK:
 		return cuMemGetInfo_v2(&left, NULL);
 	}

@@ -207,7 +207,8 @@ static struct act pool_pointer(uint64_t bytes, int *ret_fd)
 	return pointer;
 }
 
-TEST(pool_pointers_are_charged_once)
+// An exported pool keeps what it ever had reserved; what was opened of it stays until the importer destroys its own.
+TEST(pools_are_charged_once)
 {
 	int fd;
 
@@ -217,52 +218,54 @@ TEST(pool_pointers_are_charged_once)
 	CHECK_INT(charged(), all);
 	CHECK_INT(act_with(&user, POOL_IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
 	CHECK_INT(act_with(&user, OPEN_POINTER, &pointer, 0, -1, NULL).result, CUDA_SUCCESS);
-	CHECK_INT(charged(), all);
-	CHECK_INT(act(&user, FREE_ASYNC, 0), CUDA_SUCCESS);
+	CHECK_INT(act_with(&other, POOL_IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
+	close(fd);
 	CHECK_INT(charged(), all);
 	CHECK_INT(act(&owner, FREE_ASYNC, 0), CUDA_SUCCESS);
-	CHECK_INT(charged(), 3 * CONTEXT);
-	close(fd);
-	end_all();
-}
-
-// The simulated driver keeps the whole pieces of the pool for whoever has a pointer into them open.
-TEST(a_freed_pool_pointer_stays_charged_while_others_hold_it)
-{
-	int fd;
-
-	begin();
-	struct act pointer = pool_pointer(96 * MIB, &fd);
-	CHECK_INT(act_with(&user, POOL_IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
-	CHECK_INT(act_with(&user, OPEN_POINTER, &pointer, 0, -1, NULL).result, CUDA_SUCCESS);
-	CHECK_INT(act(&owner, FREE_ASYNC, 0), CUDA_SUCCESS); // and the pool shrinks
-	CHECK_INT(charged(), 3 * CONTEXT + 96 * MIB);
-	CHECK_INT(vg_ledger_shared(tenant_ledger), 96 * MIB);
-	CHECK_INT(act(&owner, POOL_ALLOC, 96 * MIB), CUDA_SUCCESS);
-	CHECK_INT(charged(), 3 * CONTEXT + 192 * MIB);
-	CHECK_INT(act(&owner, POOL_ALLOC, 32 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(charged(), all);
+	CHECK_INT(act(&owner, POOL_DESTROY, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), all);
+	CHECK_INT(vg_ledger_shared(tenant_ledger), 160 * MIB);
+	CHECK_INT(act(&other, POOL_DESTROY, 0), CUDA_SUCCESS);
 	CHECK_INT(act(&user, FREE_ASYNC, 0), CUDA_SUCCESS);
-	CHECK_INT(charged(), 3 * CONTEXT + 96 * MIB);
-	pointer = act_with(&owner, GET_POINTER, NULL, 0, -1, NULL);
-	CHECK_INT(act_with(&other, POOL_IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
-	actor_kill(&owner);
-	reap();
-	CHECK_INT(charged(), 2 * CONTEXT); // nobody had it open
-	close(fd);
-	owner = actor_start();
+	CHECK_INT(charged(), all);
+	CHECK_INT(act(&user, POOL_DESTROY, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT);
 	end_all();
 }
 
-TEST(a_dead_owners_pool_pointer_stays_charged_while_others_hold_it)
+TEST(a_pool_that_nobody_imports_goes_with_its_owner)
 {
 	int fd;
 
 	begin();
-	struct act pointer = pool_pointer(40 * MIB, &fd);
+	pool_pointer(96 * MIB, &fd);
+	close(fd);
+	CHECK_INT(act(&owner, FREE_ASYNC, 0), CUDA_SUCCESS);
+	CHECK_INT(act(&owner, POOL_ALLOC, 40 * MIB), CUDA_SUCCESS); // of what it has
+	CHECK_INT(charged(), 3 * CONTEXT + 96 * MIB);
+	CHECK_INT(act(&owner, POOL_DESTROY, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT + 96 * MIB); // an allocation is left
+	CHECK_INT(act(&owner, FREE_ASYNC, 0), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT);
+	end_all();
+}
+
+// Grown after it was imported; the pointer is open longer than the pool it was imported with.
+TEST(a_dead_owners_pool_stays_charged_while_others_hold_it)
+{
+	int fd;
+
+	begin();
+	struct act pointer = pool_pointer(20 * MIB, &fd);
 	CHECK_INT(act_with(&user, POOL_IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
 	CHECK_INT(act_with(&user, OPEN_POINTER, &pointer, 0, -1, NULL).result, CUDA_SUCCESS);
+	CHECK_INT(act(&owner, POOL_ALLOC, 40 * MIB), CUDA_SUCCESS);
+	CHECK_INT(charged(), 3 * CONTEXT + 64 * MIB);
 	actor_kill(&owner);
 	reap();
+	CHECK_INT(charged(), 2 * CONTEXT + 64 * MIB);
+	CHECK_INT(act(&user, POOL_DESTROY, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), 2 * CONTEXT + 64 * MIB);
 	CHECK_INT(act(&user, FREE_ASYNC, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), 2 * CONTEXT);
