@@ -50,7 +50,7 @@ SIDES(change, LIBRARY(vg_graph_set_memset(graph, node, &set)),
       RAW(cuGraphExecMemsetNodeSetParams(graph_handle, node_handle, &raw_set, context_handle)))
 
 static const struct bench_case cases[] = {
-	{"graph_launch", 50, 100, launch_library, launch_raw, settle},
+	{"graph_launch", 50, 25, launch_library, launch_raw, settle},
 	{"graph_node_get_memset", 50, 500, read_library, read_raw, NULL},
 	{"graph_set_memset", 0, 200, change_library, change_raw, NULL},
 };
