@@ -116,7 +116,7 @@ static void free_with_fault(void)
 	CHECK_INT(vg_vram_free(imported), VG_STALE); // it is gone all the same
 	imported.value = 0;
 	clean();
-	exit(0);
+	_exit(0); // the driver still has the mapping, which is no leak of ours
 }
 
 TEST(an_import_that_the_driver_does_not_unmap)
