@@ -10,10 +10,13 @@
 const struct vg_driver *core_driver;
 bool core_forked;
 static int driver_version;
+static struct vg_driver refusing; // what a forked child has in the driver's place
 
 static void note_fork(void)
 {
 	core_forked = core_driver != NULL;
+	if (core_forked)
+		core_driver = &refusing;
 }
 
 static enum vg_status open_locked(const char *function)
@@ -34,6 +37,7 @@ static enum vg_status open_locked(const char *function)
 	CUresult version = driver->cuDriverGetVersion(&driver_version);
 	enum vg_status status = version ? core_driver_failed(version, function, "cuDriverGetVersion", "%s", "")
 					: core_devices_open(function);
+	vg_driver_refuse(driver, &refusing);
 	if (status)
 		core_driver = NULL;
 	else

@@ -1,4 +1,5 @@
-// The driver's table, for all of this room: valid once a device was got, and never changed again.
+// The driver's table, for all of this room: valid once a device was got, and never changed again but in a forked child,
+// where every entry refuses.
 #pragma once
 #include "driver/driver.h"
 #include "virgate/status.h"

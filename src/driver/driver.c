@@ -14,6 +14,34 @@ static CUresult not_supported(void)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+static CUresult not_initialized(void)
+{
+	return CUDA_ERROR_NOT_INITIALIZED;
+}
+
+static CUresult CUDAAPI name_error(CUresult error, const char **ret_name)
+{
+	*ret_name = error == CUDA_ERROR_NOT_INITIALIZED ? "CUDA_ERROR_NOT_INITIALIZED" : "another error";
+	return CUDA_SUCCESS;
+}
+
+static CUresult CUDAAPI explain_error(CUresult error, const char **ret_text)
+{
+	*ret_text = "this process was forked from one that used the driver: it has to start a program of its own (exec) "
+		    "to use it again";
+	return CUDA_SUCCESS;
+}
+
+void vg_driver_refuse(const struct vg_driver *driver, struct vg_driver *ret_refusing)
+{
+	*ret_refusing = *driver;
+#define ENTRY(abi, api, version, stream, family, need)                                             \
+	ret_refusing->abi = (VG_PFN(api, version, stream))(void (*)(void))not_initialized;
+#include "abi/entries.def"
+	ret_refusing->cuGetErrorName = name_error;
+	ret_refusing->cuGetErrorString = explain_error;
+}
+
 static int fill(struct vg_driver *driver, void *library, char *problem, size_t capacity)
 {
 	enum { required = VG_DRIVER_UNSUITED, optional = 0 };

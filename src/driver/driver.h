@@ -23,3 +23,6 @@ enum {
 // Loads on the first call: VIRGATE_DRIVER, or the simulated driver where VIRGATE_SIM is set, or
 // libcuda.so.1. Calls no driver function. 0, or a sentence for people in `problem`.
 int vg_driver_load(const struct vg_driver **ret_driver, char *problem, size_t capacity);
+// A table for a forked child of a process that used `driver`: every entry answers CUDA_ERROR_NOT_INITIALIZED, as the
+// driver's own do there, and without going near the driver, whose locks the child may find taken for ever.
+void vg_driver_refuse(const struct vg_driver *driver, struct vg_driver *ret_refusing);

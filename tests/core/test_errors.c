@@ -240,6 +240,7 @@ static void after_fork(struct vg_context *context, struct vg_stream *stream)
 
 	CHECK_INT(vg_stream_sync(stream), VG_DRIVER);
 	CHECK_INT(vg_last_error()->code, CUDA_ERROR_NOT_INITIALIZED);
+	CHECK_CONTAINS(vg_last_error()->text, "CUDA_ERROR_NOT_INITIALIZED: this process was forked from one that used");
 	CHECK_INT(vg_stream_create(context, NULL, &another), VG_DRIVER);
 	CHECK(another == NULL);
 	CHECK_INT(vg_stream_create(NULL, NULL, &another), VG_INVALID);
