@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh [BUILD_OR_BUNDLE]: the benchmarks. The simulator's and the interposer's run everywhere, the
-# object model's and the hash of device memory on the GPU or, where there is none, on the simulated driver, as its first line says; what
+# object model's, device memory's and sharing's on the GPU or, where there is none, on the simulated driver, as its first line says; what
 # virgate run costs beside native needs an NVIDIA GPU and says so where there is none. With RESULTS=FOLDER
 # each writes its figures to FOLDER/NAME.json too. Fails if a limit is missed.
 set -u
@@ -18,7 +18,7 @@ for program in "$programs"/bench_*; do
 	name=$(basename "$program")
 	echo "=== $name"
 	simulated=
-	case $name in bench_core | bench_vram) ls /dev/nvidia[0-9]* >/dev/null 2>&1 || simulated=1 ;; esac
+	case $name in bench_core | bench_share | bench_vram) ls /dev/nvidia[0-9]* >/dev/null 2>&1 || simulated=1 ;; esac
 	${simulated:+env VIRGATE_SIM=1 "VIRGATE_LIBDIR=$libraries"} "$program" \
 		${results:+--json "$results/$name.json"} || failed=1
 	ran=$((ran + 1))

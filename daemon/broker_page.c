@@ -50,8 +50,10 @@ int page_make(struct node *node, struct publication *publication)
 	if (fd < 0)
 		return -errno;
 	BROKER_STEP("the page's file is empty");
-	int r = posix_fallocate(fd, 0, VG_PAGE_SIZE); // a full file system says so here, not at a write
-	r = r ? -r : take_file(publication, path, fd);
+	// A full file system says so here, not at a write to the mapping. Unlike posix_fallocate() this leaves nothing that the
+	// file's end would wait for (3 ms on ext4).
+	ssize_t put = pwrite(fd, (char[VG_PAGE_SIZE]){0}, VG_PAGE_SIZE, 0);
+	int r = put == VG_PAGE_SIZE ? take_file(publication, path, fd) : put < 0 ? -errno : -ENOSPC;
 	if (r < 0) {
 		unlink(path);
 		return r;
