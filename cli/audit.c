@@ -28,24 +28,12 @@ static void say_report(const char *path, const struct vg_audit_report *report)
 		       (unsigned long long)report->records, report->last);
 }
 
-static int run(const struct arguments *arguments)
+static int verify(const struct arguments *arguments, const struct vg_audit_options *options)
 {
-	struct vg_audit_options options = {
-		.size = sizeof options,
-		.key_file = option_value(arguments, "key"),
-		.key_ring = option_value(arguments, "key-ring"),
-		.expect = option_value(arguments, "expect"),
-	};
 	struct vg_audit_report report = {.size = sizeof report};
 	const char *path = arguments->words[0];
 
-	if (!options.key_file == !options.key_ring) {
-		say_usage(arguments->verb, options.key_file ? "--key and --key-ring: take one of them"
-							    : "which key was it written with? give --key FILE, or "
-							      "--key-ring NAME");
-		return verb_usage_code(arguments->verb);
-	}
-	enum vg_status status = vg_audit_verify(path, &options, &report);
+	enum vg_status status = vg_audit_verify(path, options, &report);
 	if (status && status != VG_INTEGRITY)
 		return fail_with_last_error(arguments);
 	if (status)
@@ -57,8 +45,37 @@ static int run(const struct arguments *arguments)
 	return status ? verb_failure_code(arguments->verb) : EXIT_OK;
 }
 
+static int run(const struct arguments *arguments)
+{
+	struct vg_audit_options options = {
+		.size = sizeof options,
+		.key_file = option_value(arguments, "key"),
+		.key_ring = option_value(arguments, "key-ring"),
+		.expect = option_value(arguments, "expect"),
+	};
+	struct config_error error;
+	struct config config;
+
+	if (config_load(&config, &error)) {
+		say_error("%s", error.text);
+		return verb_failure_code(arguments->verb);
+	}
+	if (!options.key_file && !options.key_ring)
+		options.key_file = config.values[CONFIG_KEY];
+	int r = verb_usage_code(arguments->verb);
+	if (options.key_file && options.key_ring)
+		say_usage(arguments->verb, "--key and --key-ring: take one of them");
+	else if (!options.key_file && !options.key_ring)
+		say_usage(arguments->verb, "which key was it written with? give --key FILE or --key-ring NAME, or set "
+					   "VIRGATE_KEY");
+	else
+		r = verify(arguments, &options);
+	config_finish(&config);
+	return r;
+}
+
 static const struct option options[] = {
-	{"key", 'k', "FILE", "the key file that it was written with", COMPLETE_FILE},
+	{"key", 'k', "FILE", "the key file that it was written with; as VIRGATE_KEY", COMPLETE_FILE},
 	{"key-ring", 0, "NAME", "or the kernel's key of that name", 0},
 	{"expect", 'e', "COUNT:MAC", "the head that an earlier verification printed: it must still be in there", 0},
 	OPTION_JSON,
@@ -67,7 +84,7 @@ static const struct option options[] = {
 
 const struct verb verb_audit_verify = {
 	.name = "audit verify",
-	.synopsis = "FILE (--key FILE | --key-ring NAME) [--expect COUNT:MAC] [--json]",
+	.synopsis = "FILE [--key FILE | --key-ring NAME] [--expect COUNT:MAC] [--json]",
 	.summary = "Find whatever was changed in an audit log, or cut off",
 	.details = "Names the first line that was changed, added, taken away or moved, and an end that was cut off. "
 		   "That the log\n"

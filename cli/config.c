@@ -155,7 +155,7 @@ static void refuse_unknown(struct reading *reading, const char *section, const c
 	else if (!known && sections.best)
 		refuse(reading, "unknown section [%s]: did you mean [%s]?", section, sections.best);
 	else if (!known)
-		refuse(reading, "unknown section [%s]: there are [run] and [node]", section);
+		refuse(reading, "unknown section [%s]: there are [run], [node] and [audit]", section);
 	else if (keys.best)
 		refuse(reading, "unknown key \"%s\" in [%s]: did you mean \"%s\"?", key, section, keys.best);
 	else

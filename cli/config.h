@@ -15,7 +15,8 @@ enum config_kind { KIND_TEXT, KIND_SIZE, KIND_SHARE, KIND_SECONDS, KIND_SWITCH, 
 	X(RUNTIME_DIR, "node", "runtime_dir", "VIRGATE_RUNTIME_DIR", KIND_TEXT)                  \
 	X(LIBDIR, "node", "libdir", "VIRGATE_LIBDIR", KIND_TEXT)                                 \
 	X(START, "node", "start_daemon", "VIRGATE_START_DAEMON", KIND_SWITCH)                    \
-	X(TIMEOUT, "node", "timeout", "VIRGATE_TIMEOUT", KIND_SECONDS)
+	X(TIMEOUT, "node", "timeout", "VIRGATE_TIMEOUT", KIND_SECONDS)                            \
+	X(KEY, "audit", "key", "VIRGATE_KEY", KIND_TEXT)
 
 enum config_id {
 #define X(id, section, key, variable, kind) CONFIG_##id,

@@ -44,6 +44,13 @@ TEST(a_log_is_verified)
 	CHECK(head != NULL);
 	snprintf(expect, sizeof expect, "%.66s", head + 7);
 	CHECK_INT(run("audit verify %s --key %s --expect %s", log, key, expect), 0);
+	setenv("VIRGATE_KEY", key, 1);
+	CHECK_INT(run("audit verify %s", log), 0);
+	setenv("VIRGATE_KEY", "/none", 1);
+	CHECK_INT(run("audit verify %s", log), 1);
+	CHECK_CONTAINS(said, "there is no key file /none");
+	CHECK_INT(run("audit verify %s --key %s", log, key), 0);
+	unsetenv("VIRGATE_KEY");
 	char *text = read_file(log, &length);
 	write_records(log, 1);
 	CHECK_INT(run("audit verify %s --key %s --expect %s --json", log, key, expect), 0);
@@ -69,10 +76,11 @@ TEST(mistakes_in_the_command_line)
 {
 	const char *log = path_of("log"), *key = path_of("key");
 
+	setenv("XDG_CONFIG_HOME", seal_folder, 1); // no settings
 	CHECK_INT(run("audit"), 2);
 	CHECK_INT(run("audit verify --key %s", key), 2);
 	CHECK_INT(run("audit verify %s", log), 2);
-	CHECK_CONTAINS(said, "which key was it written with? give --key FILE, or --key-ring NAME");
+	CHECK_CONTAINS(said, "which key was it written with? give --key FILE or --key-ring NAME, or set VIRGATE_KEY");
 	CHECK_INT(run("audit verify %s --key %s --key-ring x", log, key), 2);
 	CHECK_CONTAINS(said, "take one of them");
 	CHECK_INT(run("audit verify %s --key %s --expect 3", log, key), 1);

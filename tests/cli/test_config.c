@@ -59,7 +59,7 @@ TEST(a_wrong_line_is_named_with_what_is_wrong)
 	check_refused("[run]\nmemory 8G\n", "some.conf:2: \"memory 8G\" is neither [section] nor key = value");
 	check_refused("\n\n[run\n", "some.conf:3: \"[run\" has no closing bracket");
 	check_refused("[rum]\nmemory = 1G\n", "some.conf:2: unknown section [rum]: did you mean [run]?");
-	check_refused("[zebra]\nmemory = 1G\n", "unknown section [zebra]: there are [run] and [node]");
+	check_refused("[zebra]\nmemory = 1G\n", "unknown section [zebra]: there are [run], [node] and [audit]");
 	check_refused("[run]\nmemry = 1G\n", "some.conf:2: unknown key \"memry\" in [run]: did you mean \"memory\"?");
 	check_refused("[run]\nxyzzy = 1G\n", "man virgate.conf");
 	check_refused("memory = 1G\n", "some.conf:1: \"memory\" stands before the first [section]");

@@ -104,6 +104,27 @@ TEST(files_that_cannot_be_written)
 	vram_keys_close(keys);
 }
 
+TEST(a_log_of_another_user)
+{
+	struct vram_keys *keys = keys_of(KEY_DIGITS);
+
+	write_records(path_of("theirs"), 1);
+	pid_t child = fork();
+	if (child == 0) {
+		struct vram_audit *audit;
+		if (geteuid() == 0)
+			CHECK_INT(setresuid(65534, 65534, 65534), 0);
+		else
+			CHECK_INT(chmod(path_of("theirs"), 0400), 0);
+		REFUSED(vram_audit_open(path_of("theirs"), keys, "", "test", &audit), VG_DENIED, "Permission denied");
+		_exit(0);
+	}
+	int status;
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+	vram_keys_close(keys);
+}
+
 TEST(a_log_that_is_removed_or_replaced)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS);
