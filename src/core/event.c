@@ -203,6 +203,7 @@ static enum vg_status refuse_elapsed(const struct vg_event *start, const struct 
 	const char *function = "vg_event_elapsed";
 
 	if (r == CUDA_ERROR_NOT_READY) {
+		CORE_RELAXED relaxed = core_relax();
 		bool start_done = core_driver->cuEventQuery(start->handle) == CUDA_SUCCESS;
 		return vg_fail(VG_NOT_READY, 0, function, "the %s event has not completed: wait with vg_event_sync()",
 			       start_done ? "end" : "start");

@@ -19,6 +19,8 @@ static void changes_free(struct core_graph_change **list)
 // Lets go of what only launches before the marked one used, once that has run.
 static void sweep(struct vg_graph *graph)
 {
+	CORE_RELAXED relaxed = core_relax();
+
 	if (graph->outdated && core_driver->cuEventQuery(graph->launched) == CUDA_SUCCESS)
 		changes_free(&graph->outdated);
 }
@@ -26,6 +28,7 @@ static void sweep(struct vg_graph *graph)
 void core_graph_launched(struct vg_graph *graph, CUstream stream)
 {
 	sweep(graph);
+	CORE_RELAXED relaxed = core_relax();
 	// A stream of another context cannot be marked with our event: wait instead.
 	if (core_driver->cuEventRecord(graph->launched, stream))
 		core_driver->cuStreamSynchronize(stream);

@@ -42,6 +42,7 @@ static enum vg_status check(const struct recipe *recipe)
 // A pool that gives everything back at each synchronisation is slower than none.
 static CUresult keep_memory(CUmemoryPool pool)
 {
+	CORE_RELAXED relaxed = core_relax();
 	cuuint64_t threshold;
 
 	CUresult r = core_driver->cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);

@@ -34,7 +34,7 @@ static inline void core_leave(struct core_scope *scope)
 #define CORE_SCOPE __attribute__((cleanup(core_leave))) struct core_scope
 
 // Many a call spoils a capture that the thread has begun, or another one's global one, with which it has nothing to do.
-// Giving back what a program no longer wants is no reason for that.
+// Giving back what a program no longer wants is no reason for that, nor what the library asks for itself.
 struct core_relaxed {
 	CUstreamCaptureMode mode; // the thread's before
 	bool changed;

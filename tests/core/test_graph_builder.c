@@ -472,8 +472,42 @@ TEST(what_is_given_back_spoils_no_capture)
 	vg_kernel_destroy(kernel);
 	vg_object_code_destroy(code);
 	vg_stream_destroy(other);
+	OK(vg_device_pool_current(device, &pool)); // nor what the library wants to know
+	vg_memory_resource_destroy(pool);
 	OK(vg_graph_builder_end(builder));
 	vg_graph_builder_destroy(builder);
+	bench_close(&bench);
+}
+
+TEST(launching_a_changed_graph_spoils_no_capture)
+{
+	struct bench bench = bench_open();
+	vg_address word = words(bench.context, 16);
+	struct vg_graph_builder *builder;
+	struct vg_graph_node *set;
+	struct vg_stream *other;
+	struct vg_graph *graph;
+
+	OK(vg_stream_create(bench.context, NULL, &other));
+	OK(vg_graph_add_memset(bench.definition, NULL, 0, MEMSET(.destination = word, .width = 16), &set));
+	OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph));
+	for (unsigned i = 0; i < 2; i++) {
+		struct vg_buffer *buffer;
+		OK(vg_buffer_borrow(word, 16, NULL, &buffer));
+		OK(vg_graph_set_memset(graph, set,
+				       MEMSET(.destination = word, .value = i, .width = 16, .destination_buffer = buffer)));
+		vg_buffer_destroy(buffer);
+		OK(vg_graph_launch(graph, other));
+	}
+	OK(vg_graph_set_memset(graph, set, MEMSET(.destination = word, .width = 16)));
+	OK(vg_graph_builder_create_on(bench.stream, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_THREAD_LOCAL));
+	OK(vg_graph_launch(graph, other)); // which lets go of what the launches before needed
+	vg_graph_destroy(graph);
+	OK(vg_graph_builder_end(builder));
+	vg_graph_builder_destroy(builder);
+	vg_stream_destroy(other);
+	free_words(bench.context, word);
 	bench_close(&bench);
 }
 
