@@ -24,7 +24,8 @@ void share_hold_begin(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-int share_hold(void *held, int descriptor, share_look look, struct vg_publication_view *ret_view)
+int share_hold(void *held, int descriptor, share_look look, enum vg_publication_state known,
+	       struct vg_publication_view *ret_view)
 {
 	sigset_t set;
 	int result = -1;
@@ -36,12 +37,13 @@ int share_hold(void *held, int descriptor, share_look look, struct vg_publicatio
 		if (look(held, ret_view))
 			break;
 		bool away = ret_view->state == VG_PUBLICATION_DETACHED;
-		result = ret_view->state != VG_PUBLICATION_CURRENT && !away;
+		result = ret_view->state != known && !away;
 		if (result)
 			break;
 		// A connection that has ended stays ready: then it is time that is waited for.
+		bool ended = away || known == VG_PUBLICATION_LOST;
 		struct pollfd ready[2] = {{.fd = signals, .events = POLLIN},
-					  {.fd = away ? -1 : descriptor, .events = POLLIN}};
+					  {.fd = ended ? -1 : descriptor, .events = POLLIN}};
 		poll(ready, 2, away ? RETRY_MS : -1);
 		if (ready[0].revents)
 			break;

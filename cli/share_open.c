@@ -114,20 +114,23 @@ static enum vg_status look(void *lease, struct vg_publication_view *ret_view)
 	return vg_share_lease_look(lease, ret_view);
 }
 
-// Newer generations and a publisher that has gone are told, and held through; who is asked lets go.
+// That there is a newer one, or no publisher any more, is told and held through; who is asked lets go.
 static int hold(const char *name, struct vg_share_lease *lease)
 {
-	struct vg_publication_view view;
+	struct vg_publication_view view = {.state = VG_PUBLICATION_CURRENT};
+	int r;
 
-	int r = share_hold(lease, vg_share_lease_descriptor(lease), look, &view);
-	if (r < 0)
-		say_last_error();
-	else if (r == 1 && view.state == VG_PUBLICATION_ASKED_BACK)
-		printf("%s is asked back: let go\n", name);
-	else if (r == 1 && view.state == VG_PUBLICATION_SUPERSEDED)
-		printf("%s has been published anew, as generation %llu\n", name, (unsigned long long)view.current);
-	else if (r == 1)
-		printf("%s is withdrawn\n", name);
+	do {
+		r = share_hold(lease, vg_share_lease_descriptor(lease), look, view.state, &view);
+		if (r < 0)
+			say_last_error();
+		else if (r == 1 && view.state == VG_PUBLICATION_ASKED_BACK)
+			printf("%s is asked back: let go\n", name);
+		else if (r == 1 && view.state == VG_PUBLICATION_SUPERSEDED)
+			printf("%s has been published anew, as generation %llu\n", name, (unsigned long long)view.current);
+		else if (r == 1)
+			printf("%s is withdrawn\n", name);
+	} while (r == 1 && view.state != VG_PUBLICATION_ASKED_BACK);
 	return r < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
@@ -173,7 +176,7 @@ static int run(const struct arguments *arguments)
 
 static const struct option options[] = {
 	{"to", 0, "FILE", "write the contents there", 0},
-	{"hold", 0, NULL, "keep it open until ^C, or until it is asked back or no longer current", 0},
+	{"hold", 0, NULL, "keep it open until ^C, or until it is asked back", 0},
 	{"writable", 'w', NULL, "map it for writing, too", 0},
 	OPTION_DEVICE,
 	OPTION_SIM,

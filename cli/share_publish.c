@@ -163,7 +163,8 @@ static int hold(const char *name, struct vg_publication *publication)
 {
 	struct vg_publication_view view;
 
-	int r = share_hold(publication, vg_publication_descriptor(publication), look, &view);
+	int r = share_hold(publication, vg_publication_descriptor(publication), look, VG_PUBLICATION_CURRENT,
+			   &view);
 	if (r < 0) {
 		say_last_error();
 	} else if (r == 0) {
