@@ -16,11 +16,28 @@ static enum vg_status settle(struct vram_region *region, const char *function)
 
 enum { LONG_WRITE = 1 << 20 }; // from here on waiting for it costs nothing
 
+// A GPU does one copy of a direction after the other, whatever their streams: what is long goes in pieces, so that others'
+// short ones get in between.
+enum { PIECE = 32 << 20 };
+
 static CUresult write_long(CUdeviceptr to, const void *from, size_t bytes)
 {
-	CUresult r = core_driver->cuMemcpyHtoD_v2_ptds(to, from, bytes);
+	CUresult r = CUDA_SUCCESS;
 
+	for (size_t done = 0; done < bytes && r == CUDA_SUCCESS; done += PIECE)
+		r = core_driver->cuMemcpyHtoD_v2_ptds(to + done, (const char *)from + done,
+						      bytes - done < PIECE ? bytes - done : PIECE);
 	return r ? r : core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
+}
+
+static CUresult read_in_pieces(void *to, CUdeviceptr from, size_t bytes)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	for (size_t done = 0; done < bytes && r == CUDA_SUCCESS; done += PIECE)
+		r = core_driver->cuMemcpyDtoH_v2_ptds((char *)to + done, from + done,
+						      bytes - done < PIECE ? bytes - done : PIECE);
+	return r;
 }
 
 static enum vg_status write_region(struct vram_region *region, size_t offset, const void *from, size_t bytes,
@@ -52,7 +69,7 @@ static enum vg_status read_region(struct vram_region *region, size_t offset, voi
 
 	CUresult r = core_enter(&scope, region->vram->context->handle);
 	if (r == CUDA_SUCCESS)
-		r = core_driver->cuMemcpyDtoH_v2_ptds(to, region->address + offset, bytes);
+		r = read_in_pieces(to, region->address + offset, bytes);
 	return r ? core_driver_failed(r, function, "cuMemcpyDtoH", "%zu bytes at offset %zu", bytes, offset) : VG_OK;
 }
 

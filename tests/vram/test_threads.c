@@ -184,7 +184,7 @@ TEST(threads_mingle)
 
 // ---- side by side -------------------------------------------------------------------------------------
 
-enum { LONG = 256 << 20, SHORT = 4096, ATTEMPTS = 10 };
+enum { LONG = 256 << 20, SHORT = 4096, ATTEMPTS = 10, AT_LEAST = 4 /* a GPU lets one in between two pieces */ };
 
 struct pair {
 	struct vg_vram_handle handle;
@@ -250,10 +250,10 @@ TEST(a_reader_does_not_wait_for_another_ones_long_read)
 	// A machine that is busy with others may keep a thread waiting, but not each time.
 	do
 		count = read_beside(&pair, &longest);
-	while ((count < 10 || longest > pair.seconds / 2) && ++attempts < ATTEMPTS);
+	while ((count < AT_LEAST || longest > pair.seconds / 2) && ++attempts < ATTEMPTS);
 	printf("a read of %d MiB took %.1f ms; of %d reads of 4 KiB beside it the longest took %.1f ms\n", LONG >> 20,
 	       pair.seconds * 1e3, count, longest * 1e3);
-	CHECK(count >= 10);
+	CHECK(count >= AT_LEAST);
 	CHECK(longest <= pair.seconds / 2);
 	free(pair.to);
 	OK(vg_vram_free(pair.handle));
