@@ -33,12 +33,12 @@ struct vg_seal {
 	char id[VG_SEAL_ID_MAX + 1];	/* 1 to 256 of A-Z a-z 0-9 - _ */
 	char model[VG_SEAL_ID_MAX + 1]; /* likewise, or "": part of no model */
 	uint32_t shard, shards;		/* which of how many, from 0; 0 and 0 without a model */
-	uint64_t generation;		/* of the contents: made of the clock, and higher with every seal of a process */
-	char device[41];		/* "GPU-" and 36 characters */
-	uint64_t bytes;			/* of the region */
-	uint64_t sealed_ns;		/* since the epoch */
-	uint8_t root[32];		/* the contents' keyed hash (BLAKE3) */
-	uint8_t mac[32];		/* of all of the above (BLAKE2b) */
+	uint64_t generation; /* of the contents: made of the clock, and higher with every seal of a process */
+	char device[41];     /* "GPU-" and 36 characters */
+	uint64_t bytes;	     /* of the region */
+	uint64_t sealed_ns;  /* since the epoch */
+	uint8_t root[32];    /* the contents' keyed hash (BLAKE3) */
+	uint8_t mac[32];     /* of all of the above (BLAKE2b) */
 };
 
 struct vg_seal_options {
@@ -47,22 +47,22 @@ struct vg_seal_options {
 	const char *model; /* NULL: part of no model */
 	uint32_t shard, shards;
 };
-/* Seals what the region holds, once what was queued for it by calls of this library has come. The context must have been
- * opened with a secret. Nothing writes to the region from here on, until vg_vram_unseal(). INVALID (the id, the model, the
- * shard), POLICY (it is sealed already), BUSY (a loan that may write is out), STATE (no secret; a stream that is being
- * captured), INTEGRITY (quarantined), STALE, NO_MEMORY, DRIVER; where it cannot be recorded, the region is not sealed. Any
- * thread. */
+/* Seals what the region holds, once what was queued for it by calls of this library has come. The context must have
+ * been opened with a secret. Nothing writes to the region from here on, until vg_vram_unseal(). INVALID (the id, the
+ * model, the shard), POLICY (it is sealed already), BUSY (a loan that may write is out), STATE (no secret; a stream
+ * that is being captured), INTEGRITY (quarantined), STALE, NO_MEMORY, DRIVER; where it cannot be recorded, the region
+ * is not sealed. Any thread. */
 VG_PUBLIC enum vg_status vg_vram_seal(struct vg_vram_handle handle, const struct vg_seal_options *options,
 				      struct vg_seal *ret_seal);
-/* The region may be written again; its seals are worth nothing from here on. STATE (it is not sealed), and as above. Any
- * thread. */
+/* The region may be written again; its seals are worth nothing from here on. STATE (it is not sealed), and as above.
+ * Any thread. */
 VG_PUBLIC enum vg_status vg_vram_unseal(struct vg_vram_handle handle);
-/* Whether the region still holds what the seal says, and the seal is this region's. VG_OK: it did when it was looked at.
- * INTEGRITY: a byte was changed, or the seal was; or it was made with another secret or for another vGPU, or is of another
- * device, size or generation, be it of the same contents: which of these, the text says. The region is quarantined then,
- * and freeing it is all that is left. Nothing was verified: STATE (the region is not sealed, or was unsealed meanwhile; no
- * secret), INVALID (no seal), STALE, NO_MEMORY, DRIVER; SYSTEM, BUSY: it is whole, and that could not be recorded. Several
- * threads may verify one region at once. Any thread. */
+/* Whether the region still holds what the seal says, and the seal is this region's. VG_OK: it did when it was looked
+ * at. INTEGRITY: a byte was changed, or the seal was; or it was made with another secret or for another vGPU, or is of
+ * another device, size or generation, be it of the same contents: which of these, the text says. The region is
+ * quarantined then, and freeing it is all that is left. Nothing was verified: STATE (the region is not sealed, or was
+ * unsealed meanwhile; no secret), INVALID (no seal), STALE, NO_MEMORY, DRIVER; SYSTEM, BUSY: it is whole, and that
+ * could not be recorded. Several threads may verify one region at once. Any thread. */
 VG_PUBLIC enum vg_status vg_vram_verify(struct vg_vram_handle handle, const struct vg_seal *seal);
 
 /* That a region is device memory, and where. A plain record. */
@@ -81,8 +81,8 @@ struct vg_attestation {
  * secret), STALE, DRIVER; as above where it cannot be recorded. Any thread. Sources: cuPointerGetAttributes,
  * cuMemGetAddressRange, cuMemGetAllocationPropertiesFromHandle. */
 VG_PUBLIC enum vg_status vg_vram_attest(struct vg_vram_handle handle, struct vg_attestation *ret_attestation);
-/* Whether an attestation was made with this context's secret, for its vGPU and device, and not changed since. INTEGRITY,
- * STATE (no secret), INVALID, CLOSED. Any thread. */
+/* Whether an attestation was made with this context's secret, for its vGPU and device, and not changed since.
+ * INTEGRITY, STATE (no secret), INVALID, CLOSED. Any thread. */
 VG_PUBLIC enum vg_status vg_attestation_check(struct vg_vram *vram, const struct vg_attestation *attestation);
 
 /* The seal as one line of JSON, without a newline, terminated; *ret_length, which may be NULL, is without the

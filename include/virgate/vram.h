@@ -33,10 +33,11 @@ struct vg_vram_options {
 	size_t size;		  /* sizeof(struct vg_vram_options) */
 	struct vg_device *device; /* where the memory lies; NULL: the first one */
 	/* The secret that the keys of seals, attestations and the audit log are derived from: a file of 64 hexadecimal
-	 * digits, mode 0600, the caller's (vg_seal_key_create() makes one); or the description of the kernel's key of type
-	 * "user" that holds them. NULL and NULL: no seals. Not both. */
+	 * digits, mode 0600, the caller's (vg_seal_key_create() makes one); or the description of the kernel's key of
+	 * type "user" that holds them. NULL and NULL: no seals. Not both. */
 	const char *key_file, *key_ring;
-	/* Whose keys these are: [A-Za-z0-9][A-Za-z0-9._-]{0,62}; NULL: the vGPU that this process runs in, or "host". */
+	/* Whose keys these are: [A-Za-z0-9][A-Za-z0-9._-]{0,62}; NULL: the vGPU that this process runs in, or
+	 * "host". */
 	const char *vgpu;
 	const char *audit_file; /* what happens is recorded there: <virgate/audit.h>; takes a secret. NULL: nowhere */
 };
