@@ -59,8 +59,9 @@ VG_PUBLIC enum vg_status vg_linker_close(struct vg_linker *linker);
 VG_PUBLIC void vg_linker_destroy(struct vg_linker *linker);
 
 /* Links to a cubin, or to PTX (nvJitLink with link-time optimisation). The caller owns *ret_code. INVALID (another
- * target), UNSUPPORTED (PTX from the driver's linker), TOOLCHAIN with the tool's code and log, DRIVER likewise, CLOSED,
- * NO_MEMORY. Any thread; links of one linker wait for each other. Source: nvJitLinkComplete, cuLinkComplete. */
+ * target), UNSUPPORTED (PTX from the driver's linker), TOOLCHAIN with the tool's code and log, DRIVER likewise, STATE
+ * (in a forked child: a thread that it does not have was at it), CLOSED, NO_MEMORY. Any thread; links of one linker
+ * wait for each other. Source: nvJitLinkComplete, cuLinkComplete. */
 VG_PUBLIC enum vg_status vg_linker_link(struct vg_linker *linker, enum vg_code_type target,
 					struct vg_object_code **ret_code);
 

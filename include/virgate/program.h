@@ -114,9 +114,9 @@ struct vg_compile_options {
 };
 /* Compiles: CUDA C++ to PTX, cubin or LTO-IR; NVVM IR to PTX or LTO-IR; PTX to cubin, or PTX again with link-time
  * optimisation. `options` may be NULL. The caller owns *ret_code. INVALID (no such target: says which there are; a
- * cache where files are read and no digest is given), TOOLCHAIN with the tool's code and log, CLOSED, NO_MEMORY. Any
- * thread; compilations of one program wait for each other. Source: nvrtcCompileProgram, nvvmCompileProgram,
- * nvJitLinkComplete, cuLinkComplete. */
+ * cache where files are read and no digest is given), TOOLCHAIN with the tool's code and log, STATE (in a forked child:
+ * a thread that it does not have was at it), CLOSED, NO_MEMORY. Any thread; compilations of one program wait for each
+ * other. Source: nvrtcCompileProgram, nvvmCompileProgram, nvJitLinkComplete, cuLinkComplete. */
 VG_PUBLIC enum vg_status vg_program_compile(struct vg_program *program, enum vg_code_type target,
 					    const struct vg_compile_options *options, struct vg_object_code **ret_code);
 

@@ -121,6 +121,8 @@ TEST(each_of_many_arguments_is_checked)
 	free_words(context, where);
 }
 
+// A list is for hundreds of arguments, or for the same variables again and again; vg_launch() for what comes together
+// at the launch, a prepared launch for a configuration that stays as well.
 TEST(a_list_of_arguments_is_checked_once_and_read_at_each_launch)
 {
 	enum { COUNT = 512 };
