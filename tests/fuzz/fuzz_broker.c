@@ -1,0 +1,132 @@
+// Sessions with the broker, several at a time, with arbitrary words, packets and descriptors. Input: records of {who and
+// what, length, bytes}. When all have gone, nothing is left.
+#include "daemon/broker.h"
+
+#include "base/descriptor.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { PEERS = 4, BEGIN_OR_SPEAK = 0, PACKET = 1, PACKET_AS_IT_IS = 2, LEAVE = 3 };
+
+static struct node node = {.simulated = true, .listener.fd = -1, .signals.fd = -1, .lock_fd = -1};
+static int memory;
+
+void say(const char *format, ...)
+{
+}
+
+static void clean_up(void)
+{
+	char command[PATH_MAX + 16];
+
+	snprintf(command, sizeof command, "rm -rf '%s'", node.runtime_dir);
+	if (system(command) != 0)
+		abort();
+}
+
+static void prepare(void)
+{
+	char path[128];
+
+	snprintf(node.runtime_dir, sizeof node.runtime_dir, "/tmp/fuzz-broker-XXXXXX");
+	if (!mkdtemp(node.runtime_dir))
+		abort();
+	snprintf(path, sizeof path, "%s/export-1-0", node.runtime_dir);
+	if (mkfifo(path, 0600) < 0 || (memory = open(path, O_RDWR | O_CLOEXEC)) < 0)
+		abort();
+	atexit(clean_up);
+	node.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+}
+
+static void run_loop(void)
+{
+	struct epoll_event event;
+
+	for (int i = 0; i < 1000 && epoll_wait(node.epoll_fd, &event, 1, 0) == 1; i++) {
+		struct source *source = event.data.ptr;
+		source->ready(&node, source, event.events);
+	}
+}
+
+static void begin(int *peer, const char *text)
+{
+	struct authority_peer self;
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+		abort();
+	*peer = ends[0];
+	if (authority_read_peer(ends[1], &self) < 0)
+		abort();
+	session_begin(&node, ends[1], &self, text);
+}
+
+// With the header that the length calls for, or as it is.
+static void send_packet(int peer, const uint8_t *bytes, size_t length, bool as_it_is, unsigned int count)
+{
+	struct share_header header = {.magic = SHARE_MAGIC, .version = SHARE_VERSION, .count = 1, .total = 1,
+				      .size = (uint32_t)length};
+	int descriptors[VG_WIRE_DESCRIPTORS_MAX];
+
+	for (unsigned int i = 0; i < VG_WIRE_DESCRIPTORS_MAX; i++)
+		descriptors[i] = memory;
+	if (as_it_is)
+		vg_wire_send_raw(peer, bytes, length, NULL, 0, descriptors, count % 9);
+	else
+		vg_wire_send_raw(peer, &header, sizeof header, bytes, length, descriptors, 1);
+}
+
+static void play(int *peer, unsigned int what, const uint8_t *bytes, size_t length)
+{
+	char text[512];
+
+	switch (what & 3) {
+	case BEGIN_OR_SPEAK:
+		length = length < sizeof text - 1 ? length : sizeof text - 1;
+		memcpy(text, bytes, length);
+		text[length] = '\0';
+		if (*peer < 0)
+			begin(peer, text);
+		else
+			vg_wire_send(*peer, VG_WIRE_SHARE, 0, text, strlen(text), NULL, 0);
+		break;
+	case LEAVE:
+		if (*peer >= 0)
+			close(*peer);
+		*peer = -1;
+		break;
+	default:
+		if (*peer >= 0)
+			send_packet(*peer, bytes, length, (what & 3) == PACKET_AS_IT_IS, what >> 4);
+	}
+	run_loop();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int peers[PEERS] = {-1, -1, -1, -1};
+
+	if (!*node.runtime_dir)
+		prepare();
+	while (size > 2) {
+		size_t length = data[1] < size - 2 ? data[1] : size - 2;
+		play(&peers[data[0] >> 2 & 3], (data[0] & 3) | (data[0] & 0xf0), data + 2, length);
+		data += 2 + length;
+		size -= 2 + length;
+	}
+	for (int i = 0; i < PEERS; i++)
+		if (peers[i] >= 0)
+			close(peers[i]);
+	run_loop();
+	if (node.sessions || node.publications)
+		abort();
+	return 0;
+}
