@@ -4,6 +4,7 @@
 // that readers do not wait for each other. Short writes alone are on the legacy stream, since the driver's synchronous
 // copy may return while the bytes are on their way from its own buffers: there all that comes later finds them.
 #include "core/error.h"
+#include "vram/staging.h"
 #include "vram/vram.h"
 
 // In the region's context.
@@ -14,7 +15,7 @@ static enum vg_status settle(struct vram_region *region, const char *function)
 	return r ? core_driver_failed(r, function, "cuStreamSynchronize", "%s", "waiting for what was written") : VG_OK;
 }
 
-enum { LONG_WRITE = 1 << 20 }; // from here on waiting for it costs nothing
+enum { LONG_WRITE = 1 << 20 }; // from here on a wait costs nothing
 
 // A GPU does one copy of a direction after the other, whatever their streams: what is long goes in pieces, so that others'
 // short ones get in between.
@@ -54,8 +55,7 @@ static enum vg_status write_region(struct vram_region *region, size_t offset, co
 		return core_driver_failed(r, function, "cuMemcpyHtoD", "%zu bytes at offset %zu", bytes, offset);
 	if (is_long)
 		return VG_OK;
-	// In this order, against a loan or an offer that begins meanwhile: it counts first, and then looks whether to
-	// wait.
+	// In this order, against a loan or an offer that begins meanwhile: it counts first, then looks whether to wait.
 	if (!atomic_load_explicit(&region->unsettled, memory_order_relaxed))
 		atomic_store(&region->unsettled, true);
 	const bool seen = vram_table_loans(region) || atomic_load(&region->shared);
@@ -68,6 +68,8 @@ static enum vg_status read_region(struct vram_region *region, size_t offset, voi
 	CORE_SCOPE scope = {false};
 
 	CUresult r = core_enter(&scope, region->vram->context->handle);
+	if (r == CUDA_SUCCESS && bytes >= VRAM_STAGED_FROM && vram_is_pageable(to))
+		return vram_read_staged(&region->vram->staging, to, region->address + offset, bytes, function);
 	if (r == CUDA_SUCCESS)
 		r = read_in_pieces(to, region->address + offset, bytes);
 	return r ? core_driver_failed(r, function, "cuMemcpyDtoH", "%zu bytes at offset %zu", bytes, offset) : VG_OK;

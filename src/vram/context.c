@@ -15,6 +15,7 @@ static void free_vram(struct core_object *object)
 	vram_trust_close(vram);
 	free(vram->guarded);
 	free(vram->shareable);
+	vram_scratch_list_finish(&vram->staging);
 	vg_memory_resource_destroy(vram->plain);
 	vg_context_destroy(vram->context);
 	pthread_mutex_destroy(&vram->lock);
@@ -30,6 +31,8 @@ static enum vg_status fill(struct vg_vram *vram, struct vg_device *device, const
 	enum vg_status status = vg_context_primary(device, &vram->context);
 	if (status == VG_OK)
 		status = vg_synchronous_resource_create(vram->context, &vram->plain);
+	if (status == VG_OK)
+		status = vg_legacy_pinned_resource_create(vram->context, &vram->staging.resource);
 	if (status == VG_OK)
 		status = core_memory_plan(device, &options, function, &vram->guarded);
 	options.handle_type = VG_HANDLE_POSIX_FD;

@@ -12,6 +12,7 @@
 #include "core/resource.h"
 #include "core/virtual_memory.h"
 #include "virgate/vram.h"
+#include "vram/scratch.h"
 
 struct vram_audit;
 struct vram_hasher;
@@ -22,6 +23,7 @@ struct vg_vram {
 	struct vg_context *context;	  // held: the device's primary one
 	struct vg_memory_resource *plain; // held
 	struct core_memory_plan *guarded, *shareable;
+	struct vram_scratch_list staging; // page-locked memory for long reads
 	pthread_mutex_t lock; // publishing and closing: nothing is published once it is closed
 	_Atomic uint64_t used;
 	atomic_size_t regions;

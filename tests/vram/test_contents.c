@@ -78,6 +78,33 @@ TEST(a_fill_touches_its_part_alone)
 	close_vram(vram);
 }
 
+// Long ones come by other ways than short ones, whatever they begin and end at.
+TEST(a_long_read_is_the_contents)
+{
+	const size_t bytes = (9 << 20) + 5;
+	const size_t ends[] = {(1 << 20) - 1, 1 << 20, 2 << 20, (2 << 20) + 1, (3 << 20) + 63, bytes};
+	struct vg_vram *vram = open_vram();
+	struct vg_vram_handle handle = allocate(vram, bytes);
+	unsigned char *data = malloc(bytes), *copy = malloc(bytes + 64);
+
+	for (size_t i = 0; i < bytes; i++)
+		data[i] = (unsigned char)(i * 2654435761u >> 13);
+	OK(vg_vram_write_at(handle, 0, data, bytes));
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+		for (size_t shift = 0; shift < 35; shift += 17) {
+			size_t offset = ends[i] < bytes ? shift : 0;
+			memset(copy, 0xee, bytes + 64);
+			OK(vg_vram_read_at(handle, offset, copy + shift, ends[i]));
+			CHECK(memcmp(copy + shift, data + offset, ends[i]) == 0);
+			CHECK(shift == 0 || copy[shift - 1] == 0xee);
+			CHECK_INT(copy[shift + ends[i]], 0xee);
+		}
+	free(data);
+	free(copy);
+	OK(vg_vram_free(handle));
+	close_vram(vram);
+}
+
 // ---- loans ------------------------------------------------------------------------------------------
 
 TEST(a_kernel_works_with_a_loan)

@@ -94,6 +94,35 @@ TEST(access)
 			 "cuStreamSynchronize");
 }
 
+static char *copy;
+
+static enum vg_status allocate_much(void)
+{
+	enum vg_status status = open_it();
+
+	copy = calloc(1, 5 << 20);
+	return status ? status : vg_vram_allocate(vram, 5 << 20, NULL, &handle);
+}
+
+static enum vg_status read_much(void)
+{
+	return vg_vram_read_at(handle, 0, copy, 5 << 20);
+}
+
+static void clean_much(void)
+{
+	clean();
+	free(copy);
+}
+
+TEST(long_reads)
+{
+	static const struct fault_subject subject = {allocate_much, read_much, clean_much};
+
+	FAULT_EVERY_CALL(&subject, "cuMemAllocHost_v2", "cuEventCreate", "cuMemcpyDtoHAsync_v2", "cuEventRecord",
+			 "cuEventSynchronize");
+}
+
 // ---- the end ----------------------------------------------------------------------------------------------
 
 static char heard[1024];
