@@ -232,16 +232,19 @@ CUresult shim_share_own(enum vg_entry entry, struct shim_physical *physical)
 
 void shim_share_mark(struct shim_physical *physical, int descriptor)
 {
-	shim_share_mark_later(physical, descriptor);
+	pthread_mutex_lock(&shim_physical_lock);
+	uint64_t mark = shim_mark_put(descriptor, physical->mark);
+	if (mark)
+		physical->mark = mark;
+	pthread_mutex_unlock(&shim_physical_lock);
 	shim_share_offer_marked(physical);
 }
 
 void shim_share_mark_later(struct shim_physical *physical, int descriptor)
 {
 	pthread_mutex_lock(&shim_physical_lock);
-	uint64_t mark = shim_mark_put(descriptor, physical->mark);
-	if (mark)
-		physical->mark = mark;
+	if (!shim_mark_read(descriptor, &physical->mark, 1)) // another importer's will do
+		physical->mark = shim_mark_put(descriptor, 0);
 	pthread_mutex_unlock(&shim_physical_lock);
 }
 
