@@ -86,22 +86,28 @@ static double measure(struct bench_report *report, const char *what, const struc
 	return figure.value;
 }
 
-// With noise: equal words need less power, and may let a GPU run faster than it does with real contents.
-static void fill(size_t size)
+uint64_t *make_noise(size_t size)
 {
-	size_t tile = size < 16 * MIB ? size : 16 * MIB;
-	uint64_t *noise = malloc(tile), word = 0x9e3779b97f4a7c15;
+	uint64_t *noise = malloc(size), word = 0x9e3779b97f4a7c15;
 
 	if (!noise) {
-		fprintf(stderr, "bench_vram: no memory for %zu bytes\n", tile);
+		fprintf(stderr, "bench_vram: no memory for %zu bytes\n", size);
 		exit(1);
 	}
-	for (size_t i = 0; i < tile / sizeof *noise; i++) {
+	for (size_t i = 0; i < size / sizeof *noise; i++) {
 		word ^= word << 13;
 		word ^= word >> 7;
 		word ^= word << 17;
 		noise[i] = word;
 	}
+	return noise;
+}
+
+static void fill(size_t size)
+{
+	size_t tile = size < 16 * MIB ? size : 16 * MIB;
+	uint64_t *noise = make_noise(tile);
+
 	for (size_t at = 0; at < size; at += tile)
 		check(vg_buffer_write(buffer, at, noise, tile, stream));
 	check(vg_stream_sync(stream));

@@ -26,6 +26,17 @@ static struct vg_seal seal;
 static size_t bytes;
 static char *host;
 
+static void fill_with_noise(void)
+{
+	size_t tile = bytes < MIB ? bytes : MIB;
+	uint64_t *noise = make_noise(tile);
+
+	check(vg_vram_write_at(handle, 0, noise, tile));
+	free(noise);
+	for (size_t at = tile; at < bytes; at *= 2)
+		check(vg_vram_copy(handle, at, handle, 0, at < bytes - at ? at : bytes - at));
+}
+
 static void seal_region(void)
 {
 	check(vg_vram_seal(handle, &options, &seal));
@@ -83,7 +94,7 @@ static void measure_size(struct bench_report *report, struct vg_vram *vram, cons
 
 	bytes = one->bytes;
 	check(vg_vram_allocate(vram, bytes, NULL, &handle));
-	check(vg_vram_fill(handle, 0, 0x5a, bytes));
+	fill_with_noise();
 	if (bytes <= 1024 * MIB && (host = malloc(bytes))) {
 		beside = measure(report, "read_back", one, read_region, nothing, 0, 0);
 		free(host);
