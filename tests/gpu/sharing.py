@@ -138,31 +138,36 @@ def program_of(process):
     return int(children[0]) if children else None
 
 
+def while_mapped(one, other):
+    """What two vGPUs are charged while a consumer, stopped behind its import, has the memory mapped; a name or None each."""
+    words = ["share", "produce", *FLAGS, "--socket", PLACE]
+    producer = start_inside({"vgpu": one}, [VIRGATE, *words]) if one else start([VIRGATE, *words])
+    wait_listening()
+    words[1] = "consume"
+    imported = {"VIRGATE_SHARE_STEP": "8", "VIRGATE_SHARE_SIGNAL": str(int(signal.SIGSTOP))}
+    consumer = start_inside({"vgpu": other}, [STEPS, *words], imported)
+    try:
+        wait_for(lambda: program_of(consumer) and is_stopped(program_of(consumer)), 20, "the import")
+        return [asked_for(name) // MiB for name in ("share-a", "share-b")]
+    finally:
+        stop(consumer)
+        stop(producer)
+        for left in os.listdir(FOLDER):
+            os.unlink(f"{FOLDER}/{left}")
+
+
 def charged():
-    """While a consumer has the memory mapped: once in a vGPU that both are in, and in each of two."""
-    figures = []
-    for one, other in (("share-a", "share-a"), ("share-a", "share-b")):
-        for name in {one, other}:
-            virgate("create", name, "--memory", MEMORY)
-        words = ["share", "produce", *FLAGS, "--socket", PLACE]
-        producer = start_inside({"vgpu": one}, [VIRGATE, *words])
-        wait_listening()
-        words[1] = "consume"
-        imported = {"VIRGATE_SHARE_STEP": "8", "VIRGATE_SHARE_SIGNAL": str(int(signal.SIGSTOP))}
-        consumer = start_inside({"vgpu": other}, [STEPS, *words], imported)
-        try:
-            wait_for(lambda: program_of(consumer) and is_stopped(program_of(consumer)), 20, "the import")
-            for name in sorted({one, other}):
-                figures.append(asked_for(name) // MiB)
-        finally:
-            stop(consumer)
-            stop(producer)
-        for name in {one, other}:
-            wait_for(lambda: asked_for(name) == 0, 10, f"the refund in {name}")
-            virgate("rm", name)
-    check(figures == [2, 2, 2], f"charged, in MiB: {figures}, and not 2 in each")
-    for left in os.listdir(FOLDER):
-        os.unlink(f"{FOLDER}/{left}")
+    """Shared memory is charged once, to the vGPU of who allocated it; that from outside of all of them to who maps it."""
+    for name in ("share-a", "share-b"):
+        virgate("create", name, "--memory", MEMORY)
+    try:
+        for one, other, expected in (("share-a", "share-a", [2, 0]), ("share-a", "share-b", [2, 0]), (None, "share-b", [0, 2])):
+            figures = while_mapped(one, other)
+            check(figures == expected, f"{one} to {other}: {figures} MiB, and not {expected}")
+            for name in ("share-a", "share-b"):
+                wait_for(lambda name=name: asked_for(name) == 0, 10, f"the refund in {name}")
+    finally:
+        virgate("rm", "share-a", "share-b", good=False)
 
 
 # ---- where they meet ----------------------------------------------------------------------------------

@@ -226,6 +226,7 @@ static void write_for_reading(int socket)
 		r = core_driver->cuCtxSynchronize();
 	CHECK(r != CUDA_SUCCESS);
 	meet(socket, 0);
+	meet(socket, 1);
 	_exit(0);
 }
 
