@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 // ---- what is written -------------------------------------------------------------------------------------
 
@@ -75,6 +76,40 @@ TEST(a_log_goes_on_where_it_ended)
 	CHECK_INT(strlen(report.head), 66);
 	write_records(path_of("empty"), 0);
 	is_whole(path_of("empty"), 0);
+}
+
+static int syncs;
+
+// Stands in for libc's in all of this program.
+__attribute__((visibility("default"))) int fdatasync(int fd)
+{
+	syncs++;
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+TEST(failures_are_on_the_disk_at_once)
+{
+	struct vram_keys *keys = keys_of(KEY_DIGITS);
+	struct vram_audit *audit = open_log(path_of("synced"), keys);
+	static const struct {
+		enum vram_event_kind kind;
+		int syncs; // of the log and of its head
+	} rows[] = {
+		{VRAM_EVENT_ALLOCATED, 0},	     {VRAM_EVENT_SEALED, 0},	  {VRAM_EVENT_VERIFIED, 0},
+		{VRAM_EVENT_VERIFICATION_FAILED, 2}, {VRAM_EVENT_DEALLOCATED, 0}, {VRAM_EVENT_ALLOCATION_FAILED, 2},
+		{VRAM_EVENT_POLICY_VIOLATION, 2},
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct vram_event event = {.kind = rows[i].kind};
+		syncs = 0;
+		OK(vram_audit(audit, &event, "test"));
+		CHECK_INT(syncs, rows[i].syncs);
+	}
+	syncs = 0;
+	vram_audit_close(audit);
+	CHECK_INT(syncs, 2);
+	vram_keys_close(keys);
 }
 
 TEST(nothing_is_done_without_a_log)
