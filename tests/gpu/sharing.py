@@ -87,13 +87,16 @@ def pair():
 
 
 def no_arguments():
-    consumer = start([VIRGATE, "share", "consume", *FLAGS])
-    time.sleep(0.2)
+    consumer, said = start([VIRGATE, "share", "consume", *FLAGS]), ""
+    while "No producer listens on " not in said:
+        line = consumer.stdout.readline()
+        check(line, f"the consumer did not wait: {said} {consumer.stderr.read()}")
+        said += line
     producer = start([VIRGATE, "share", "produce", *FLAGS])
     got, sent = end(consumer), end(producer)
     check(got[0] == 0 and sent[0] == 0, f"{got} {sent}")
-    check("No producer listens on " in got[1] and "waiting for up to 30 seconds" in got[1], got[1])
-    check(re.fullmatch(CONSUMER, re.sub("No producer listens on .*\n", "", got[1])), got[1])
+    check("waiting for up to 30 seconds" in said, said)
+    check(re.fullmatch(CONSUMER, re.sub("No producer listens on .*\n", "", said) + got[1]), said + got[1])
 
 
 def alone():
