@@ -221,7 +221,7 @@ void publish_take_packet(struct node *node, struct session *session)
 	if (refusal) {
 		free(packet);
 		for (unsigned int i = 0; i < count; i++)
-			close(descriptors[i]);
+			discard(descriptors[i]);
 		session_answer(node, session, refusal, -1);
 		return;
 	}

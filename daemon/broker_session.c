@@ -158,7 +158,7 @@ static void take_rest(struct node *node, struct session *session)
 	ssize_t got = vg_wire_receive_raw(session->socket.fd, parts, descriptors, &count);
 
 	for (unsigned int i = 0; got > 0 && i < count; i++)
-		close(descriptors[i]);
+		discard(descriptors[i]);
 	if (got < 0 && got != -EAGAIN)
 		session_end(node, session);
 }
@@ -171,7 +171,7 @@ static void take_word(struct node *node, struct session *session)
 	if (r == -EAGAIN)
 		return;
 	for (unsigned int i = 0; r == 0 && i < message.descriptor_count; i++)
-		close(message.descriptors[i]); // these words come without
+		discard(message.descriptors[i]); // these words come without
 	if (r == -EPROTO || (r == 0 && message.type != VG_WIRE_SHARE))
 		say("a malformed message from process %d of user %u: its session is over", (int)session->peer.pid,
 		    (unsigned int)session->peer.uid);

@@ -62,7 +62,7 @@ static void take_hello(struct node *node, const struct connection *connection, c
 	if (vgpu && authority_allows(AUTHORITY_ENTER, authority_classify(&connection->peer, vgpu->owner, vgpu->group)))
 		tenant_hello(node, vgpu, &owner, connection->peer.pid, exports);
 	else if (exports >= 0)
-		close(exports);
+		discard(exports);
 }
 
 // The broker's connections go on: it takes this one over.
@@ -90,11 +90,11 @@ static void take_request(struct node *node, struct connection *connection)
 	int first = r == 0 && message.descriptor_count ? message.descriptors[0] : -1;
 	if (r == 0)
 		for (unsigned int i = 1; i < message.descriptor_count; i++)
-			close(message.descriptors[i]); // no request takes more than one
+			discard(message.descriptors[i]); // no request takes more than one
 	if (r == 0 && message.type == VG_WIRE_HELLO)
 		take_hello(node, connection, &message.hello, first);
 	else if (first >= 0)
-		close(first);
+		discard(first);
 	if (r == 0 && message.type == VG_WIRE_GUEST && guest_answer(node, &connection->peer, &message.guest) &&
 	    vg_wire_send(connection->source.fd, VG_WIRE_GUEST, 0, &message.guest, sizeof message.guest, NULL, 0) < 0)
 		guest_undo(node, &message.guest);

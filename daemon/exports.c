@@ -21,7 +21,7 @@ int exports_take(int *own, int offered)
 		length = 0;
 	kind[length] = '\0';
 	if (strcmp(kind, "anon_inode:[eventpoll]") != 0) {
-		close(offered);
+		discard(offered);
 		return -EPROTO;
 	}
 	if (*own >= 0)

@@ -1,6 +1,7 @@
 // virgated: options, environment, life.
 #include "base/descriptor.h"
 #include "daemon/broker.h"
+#include "wire/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -246,6 +247,7 @@ int main(int argc, char **argv)
 	umask(077);
 	if (!options.foreground && !node.system_wide && options.ready_fd < 0)
 		go_to_background(&options);
+	vg_wire_discard = discard;
 	raise_limits();
 	if (start(&node) < 0)
 		return 125;

@@ -155,6 +155,9 @@ uint64_t shares_shown_under(const struct node *node, const struct tenant *tenant
 bool guest_answer(struct node *node, const struct authority_peer *peer, struct vg_wire_guest *guest);
 void guest_undo(struct node *node, const struct vg_wire_guest *guest); // the answer did not arrive
 
+// discard.c: closes what a peer sent, and waits for nobody.
+void discard(int descriptor);
+
 // measure.c: leaves word for tenants of what they hold undeclared.
 void measure_tenants(struct node *node);
 void measure_device(struct node *node, size_t device);

@@ -226,7 +226,7 @@ static void take_exports(struct vgpu *vgpu, const struct vg_ledger_owner *owner,
 		    (!speaker || tenant->seen.entered_ns > speaker->seen.entered_ns))
 			speaker = tenant;
 	if (!speaker)
-		close(offered);
+		discard(offered);
 	else if (exports_take(&speaker->exports, offered) < 0)
 		say("process %d of vGPU %s sent a descriptor that is no epoll instance", (int)speaker->pid, vgpu->name);
 }

@@ -178,10 +178,17 @@ static unsigned int take_descriptors(struct msghdr *message, int *ret_descriptor
 	return count;
 }
 
+static void close_now(int fd)
+{
+	close(fd);
+}
+
+void (*vg_wire_discard)(int fd) = close_now;
+
 static void close_all(const int *descriptors, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
-		close(descriptors[i]);
+		vg_wire_discard(descriptors[i]);
 }
 
 ssize_t vg_wire_receive_raw(int fd, struct iovec parts[2], int *ret_descriptors, unsigned int *ret_count)

@@ -2,6 +2,7 @@
 #include "broker_fixture.h"
 
 #include <grp.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 enum { ALICE = 60001, BOB = 60002, GAMES = 60 }; // GAMES: any group by name will do
@@ -381,4 +382,61 @@ TEST(a_publisher_that_stops_is_given_up)
 	CHECK_REFUSED(try_open("w", "read", &other), "not_found", "there is no publication w");
 	close(other);
 	close(fd);
+}
+
+// A socket whose end waits until its peer has taken everything, which it never does: whoever closes it last waits too.
+static int lingering_socket(int *ret_other)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof address;
+	static char data[1 << 16];
+
+	int listener = socket(AF_INET, SOCK_STREAM, 0), one = socket(AF_INET, SOCK_STREAM, 0);
+	if (bind(listener, (struct sockaddr *)&address, size) < 0 || listen(listener, 1) < 0 ||
+	    getsockname(listener, (struct sockaddr *)&address, &size) < 0 ||
+	    connect(one, (struct sockaddr *)&address, size) < 0)
+		SKIP("no TCP on this machine");
+	*ret_other = accept(listener, NULL, NULL);
+	close(listener);
+	while (send(one, data, sizeof data, MSG_DONTWAIT) > 0)
+		;
+	CHECK_INT(setsockopt(one, SOL_SOCKET, SO_LINGER, &(struct linger){1, 30}, sizeof(struct linger)), 0);
+	return one;
+}
+
+static void check_prompt(void)
+{
+	uint64_t before = vg_clock_monotonic_ns();
+
+	CHECK_AGREED(ask("{'op':'ping'}"));
+	CHECK((vg_clock_monotonic_ns() - before) / 1000000000 < 5);
+}
+
+TEST(descriptors_that_do_not_close_hold_nobody_up)
+{
+	struct share_header header = {
+		.magic = SHARE_MAGIC, .version = SHARE_VERSION, .count = 1, .total = 1, .size = sizeof(struct share_entry)};
+	struct share_entry entry = {.bytes = MIB, .mapped = 2 * MIB, .granularity = 2 * MIB};
+	int other, fd;
+
+	fresh_broker();
+	for (int kind = 0; kind < 4; kind++) {
+		int slow = lingering_socket(&other);
+		fd = reach();
+		if (kind == 0) { // as a range
+			CHECK_INT(speak(fd, "{'op':'publish','name':'w','ranges':1,'mode':384}"), 0);
+			CHECK_AGREED(hear(fd, NULL));
+			CHECK_INT(vg_wire_send_raw(fd, &header, sizeof header, &entry, sizeof entry, &slow, 1), 0);
+		} else if (kind == 1) { // beside a request
+			CHECK_INT(vg_wire_send(fd, VG_WIRE_ADMIN, 0, "{}", 2, &slow, 1), 0);
+		} else if (kind == 2) { // beside a word
+			CHECK_INT(vg_wire_send(fd, VG_WIRE_SHARE, 0, "{}", 2, &slow, 1), 0);
+		} else { // beside what is no message
+			CHECK_INT(vg_wire_send_raw(fd, "?", 1, NULL, 0, &slow, 1), 0);
+		}
+		close(slow);
+		check_prompt();
+		close(fd);
+		close(other);
+	}
 }
