@@ -494,8 +494,9 @@ TEST(launching_a_changed_graph_spoils_no_capture)
 	for (unsigned i = 0; i < 2; i++) {
 		struct vg_buffer *buffer;
 		OK(vg_buffer_borrow(word, 16, NULL, &buffer));
-		OK(vg_graph_set_memset(graph, set,
-				       MEMSET(.destination = word, .value = i, .width = 16, .destination_buffer = buffer)));
+		OK(vg_graph_set_memset(
+			graph, set,
+			MEMSET(.destination = word, .value = i, .width = 16, .destination_buffer = buffer)));
 		vg_buffer_destroy(buffer);
 		OK(vg_graph_launch(graph, other));
 	}
