@@ -63,18 +63,18 @@ TEST(arguments_are_checked_in_number_and_size)
 static struct vg_kernel *adder(unsigned count, unsigned last, struct vg_object_code **ret_code)
 {
 	static char ptx[1024 + 512 * 128];
-	char *end = ptx;
 	struct vg_kernel *kernel;
+	int n;
 
 	CHECK(count <= 512);
-	end += sprintf(end, ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry add(.param .u64 where");
+	n = sprintf(ptx, ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry add(.param .u64 where");
 	for (unsigned i = 0; i < count; i++)
-		end += sprintf(end, ", .param .u%u p%u", i == count - 1 ? last : 64, i);
-	end += sprintf(end, ") {\n.reg .b64 %%sum, %%one, %%at;\nmov.u64 %%sum, 0;\n");
+		n += sprintf(&ptx[n], ", .param .u%u p%u", i == count - 1 ? last : 64, i);
+	n += sprintf(&ptx[n], ") {\n.reg .b64 %%sum, %%one, %%at;\nmov.u64 %%sum, 0;\n");
 	for (unsigned i = 0; i < count; i++)
-		end += sprintf(end, "ld.param.u%u %%one, [p%u];\nadd.u64 %%sum, %%sum, %%one;\n",
-			       i == count - 1 ? last : 64, i);
-	sprintf(end, "ld.param.u64 %%at, [where];\nst.global.u64 [%%at], %%sum;\nret;\n}\n");
+		n += sprintf(&ptx[n], "ld.param.u%u %%one, [p%u];\nadd.u64 %%sum, %%sum, %%one;\n",
+			     i == count - 1 ? last : 64, i);
+	sprintf(&ptx[n], "ld.param.u64 %%at, [where];\nst.global.u64 [%%at], %%sum;\nret;\n}\n");
 	OK(vg_object_code_create(VG_CODE_PTX, ptx, strlen(ptx), NULL, ret_code));
 	OK(vg_object_code_kernel(*ret_code, "add", &kernel));
 	return kernel;
