@@ -68,8 +68,8 @@ static enum vg_status read_region(struct vram_region *region, size_t offset, voi
 	CORE_SCOPE scope = {false};
 
 	CUresult r = core_enter(&scope, region->vram->context->handle);
-	if (r == CUDA_SUCCESS && bytes >= VRAM_STAGED_FROM && vram_is_pageable(to))
-		return vram_read_staged(&region->vram->staging, to, region->address + offset, bytes, function);
+	if (r == CUDA_SUCCESS && bytes >= VRAM_LONG_READ)
+		return vram_read_long(&region->vram->staging, to, region->address + offset, bytes, function);
 	if (r == CUDA_SUCCESS)
 		r = read_in_pieces(to, region->address + offset, bytes);
 	return r ? core_driver_failed(r, function, "cuMemcpyDtoH", "%zu bytes at offset %zu", bytes, offset) : VG_OK;
