@@ -1,6 +1,6 @@
-// How long it takes from publishing device memory to its being mapped in another process, through the node's broker; beside
-// it, in turn, the same two processes with nothing between them: export, SCM_RIGHTS, import, map. And what it takes of the
-// device's memory, which a copy would show in.
+// How long it takes from publishing device memory to its being mapped in another process, through the node's broker;
+// beside it, in turn, the same two processes with nothing between them: export, SCM_RIGHTS, import, map. And what it
+// takes of the device's memory, which a copy would show in.
 //   bench_share [--json FILE]
 #include <limits.h>
 #include <stdio.h>
@@ -92,7 +92,8 @@ static int receive_descriptor(void)
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
 	char byte;
 	struct iovec part = {&byte, 1};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
 	int fd;
 
 	if (recvmsg(peer, &message, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&message))
@@ -147,7 +148,7 @@ static int be_reader(void)
 
 struct turn {
 	double whole, publish, open, import; // us
-	double taken; // MiB of the device's memory while both have it
+	double taken;			     // MiB of the device's memory while both have it
 };
 
 static size_t free_memory(void)
@@ -192,7 +193,8 @@ static double turn_plainly(struct vg_vram_handle handle)
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
 	char byte = 0;
 	struct iovec part = {&byte, 1};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
 	struct vram_region *region;
 	struct times times;
 	int fd;
@@ -215,7 +217,8 @@ static double turn_plainly(struct vg_vram_handle handle)
 	return (double)(times.mapped - start) / 1e3;
 }
 
-static void add(struct bench_report *report, const char *what, const char *size, double *values, double beside, double limit)
+static void add(struct bench_report *report, const char *what, const char *size, double *values, double beside,
+		double limit)
 {
 	struct bench_figure figure = {.unit = "us", .limit = limit, .rule = limit > 0 ? BENCH_AT_MOST : BENCH_NO_LIMIT};
 
@@ -228,8 +231,8 @@ static void add(struct bench_report *report, const char *what, const char *size,
 static void measure(struct bench_report *report, const struct size_case *one)
 {
 	const struct vg_vram_allocate_options shareable = {.size = sizeof shareable, .shareable = 1};
-	static double whole[REPETITIONS], publish[REPETITIONS], open[REPETITIONS], import[REPETITIONS], taken[REPETITIONS],
-		plain[REPETITIONS];
+	static double whole[REPETITIONS], publish[REPETITIONS], open[REPETITIONS], import[REPETITIONS],
+		taken[REPETITIONS], plain[REPETITIONS];
 	struct bench_figure memory = {.unit = "MiB", .limit = 32, .rule = BENCH_AT_MOST};
 	struct vg_share_offer *offer;
 	struct vg_vram_handle handle;

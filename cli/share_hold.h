@@ -6,7 +6,7 @@
 void share_hold_begin(void);
 // How what is held stands now; the library's status.
 typedef enum vg_status (*share_look)(void *held, struct vg_publication_view *ret_view);
-// Until one of the signals comes (0), or `look` says something else than `known`, in *ret_view (1). That the daemon is away
-// is nothing new. Negative: the library's last error.
+// Until one of the signals comes (0), or `look` says something else than `known`, in *ret_view (1). That the daemon is
+// away is nothing new. Negative: the library's last error.
 int share_hold(void *held, int descriptor, share_look look, enum vg_publication_state known,
 	       struct vg_publication_view *ret_view);

@@ -18,8 +18,8 @@ static void add_publication(struct table *table, const struct vg_publication_inf
 	snprintf(owner, sizeof owner, *one->group ? "%.60s:%.60s" : "%.60s", one->owner, one->group);
 	snprintf(mode, sizeof mode, one->mode ? "%03o" : "-", one->mode);
 	snprintf(readers, sizeof readers, "%u", one->leases);
-	table_add(table, (const char *const[]){one->name, generation, size_or_unknown(one->bytes, one->bytes > 0, size), device,
-					       owner, mode, *one->vgpu ? one->vgpu : "-", readers, one->state});
+	table_add(table, (const char *const[]){one->name, generation, size_or_unknown(one->bytes, one->bytes > 0, size),
+					       device, owner, mode, *one->vgpu ? one->vgpu : "-", readers, one->state});
 }
 
 static void add_reader(struct table *table, const struct vg_reader_info *reader)
@@ -27,15 +27,16 @@ static void add_reader(struct table *table, const struct vg_reader_info *reader)
 	char name[2 * CELL_TEXT];
 
 	snprintf(name, sizeof name, "  %lld %.60s", (long long)reader->pid, reader->command);
-	table_add(table, (const char *const[]){name, "", "", "", reader->user, reader->writable ? "rw" : "r", "", "", ""});
+	table_add(table,
+		  (const char *const[]){name, "", "", "", reader->user, reader->writable ? "rw" : "r", "", "", ""});
 }
 
 static void print_table(const struct vg_publication_list *list, bool readers)
 {
 	struct table table = {.columns = 9, .right = {[1] = true, [2] = true, [7] = true}};
 
-	table_add(&table, (const char *const[]){"NAME", "GENERATION", "SIZE", "DEVICE", "OWNER", "MODE", "VGPU", "READERS",
-						"STATE"});
+	table_add(&table, (const char *const[]){"NAME", "GENERATION", "SIZE", "DEVICE", "OWNER", "MODE", "VGPU",
+						"READERS", "STATE"});
 	for (size_t i = 0; i < list->count; i++) {
 		add_publication(&table, &list->publications[i]);
 		for (size_t j = 0; readers && j < list->publications[i].reader_count; j++)
@@ -56,10 +57,11 @@ static json_t *publication_json(const struct vg_publication_info *one)
 
 	snprintf(mode, sizeof mode, "%04o", one->mode);
 	for (size_t i = 0; i < one->reader_count; i++)
-		json_array_append_new(readers, json_pack("{s:I, s:s, s:s, s:s, s:f}", "pid", (json_int_t)one->readers[i].pid,
-							 "command", one->readers[i].command, "user", one->readers[i].user,
-							 "access", one->readers[i].writable ? "read-write" : "read", "since",
-							 one->readers[i].since));
+		json_array_append_new(readers,
+				      json_pack("{s:I, s:s, s:s, s:s, s:f}", "pid", (json_int_t)one->readers[i].pid,
+						"command", one->readers[i].command, "user", one->readers[i].user,
+						"access", one->readers[i].writable ? "read-write" : "read", "since",
+						one->readers[i].since));
 	bool known = strcmp(one->state, "lost") != 0;
 	return json_pack("{s:s, s:I, s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "name", one->name,
 			 "generation", (json_int_t)one->generation, "state", one->state, "bytes",
@@ -69,7 +71,8 @@ static json_t *publication_json(const struct vg_publication_info *one)
 			 text_or_null(one->group), "mode", known ? json_string(mode) : json_null(), "vgpu",
 			 text_or_null(one->vgpu), "publisher",
 			 one->publisher ? json_integer((json_int_t)one->publisher) : json_null(), "published",
-			 known ? json_real(one->published) : json_null(), "leases", (json_int_t)one->leases, "readers", readers);
+			 known ? json_real(one->published) : json_null(), "leases", (json_int_t)one->leases, "readers",
+			 readers);
 }
 
 static int show(struct vg_node *node, const struct arguments *arguments)

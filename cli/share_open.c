@@ -127,7 +127,8 @@ static int hold(const char *name, struct vg_share_lease *lease)
 		else if (r == 1 && view.state == VG_PUBLICATION_ASKED_BACK)
 			printf("%s is asked back: let go\n", name);
 		else if (r == 1 && view.state == VG_PUBLICATION_SUPERSEDED)
-			printf("%s has been published anew, as generation %llu\n", name, (unsigned long long)view.current);
+			printf("%s has been published anew, as generation %llu\n", name,
+			       (unsigned long long)view.current);
 		else if (r == 1)
 			printf("%s is withdrawn\n", name);
 	} while (r == 1 && view.state != VG_PUBLICATION_ASKED_BACK);
@@ -147,8 +148,8 @@ static int run_on(struct vg_node *node, const struct arguments *arguments)
 	int r = import_all(&opened, arguments) ? share_fail_with_hint() : 0;
 	if (r == 0)
 		printf("%s is open: generation %llu, %s in %zu range%s\n", name,
-		       (unsigned long long)vg_share_lease_generation(opened.lease),
-		       vg_size_format(opened.bytes, size), opened.count, opened.count == 1 ? "" : "s");
+		       (unsigned long long)vg_share_lease_generation(opened.lease), vg_size_format(opened.bytes, size),
+		       opened.count, opened.count == 1 ? "" : "s");
 	if (r == 0 && to)
 		r = write_file(&opened, to);
 	if (r == 0 && option_value(arguments, "hold"))

@@ -40,7 +40,8 @@ static int read_mode(const struct arguments *arguments, unsigned *ret_mode)
 		return 0;
 	unsigned long mode = strtoul(text, &end, 8);
 	if (!*text || *end || strspn(text, "01234567") != strlen(text) || mode == 0 || (mode & ~0666ul))
-		return usage(arguments, "mode", text, "is no mode: 4 to read and 2 to write, for owner, group and others, such as 640");
+		return usage(arguments, "mode", text,
+			     "is no mode: 4 to read and 2 to write, for owner, group and others, such as 640");
 	*ret_mode = (unsigned)mode;
 	return 0;
 }
@@ -87,7 +88,8 @@ static int read_wanted(const struct arguments *arguments, struct wanted *wanted)
 	if (r)
 		return r;
 	if (!wanted->bytes) {
-		say_usage(arguments->verb, "how much memory? give --size SIZE, or --from FILE that has something in it");
+		say_usage(arguments->verb,
+			  "how much memory? give --size SIZE, or --from FILE that has something in it");
 		return verb_usage_code(arguments->verb);
 	}
 	wanted->options.group = option_value(arguments, "group");
@@ -163,8 +165,7 @@ static int hold(const char *name, struct vg_publication *publication)
 {
 	struct vg_publication_view view;
 
-	int r = share_hold(publication, vg_publication_descriptor(publication), look, VG_PUBLICATION_CURRENT,
-			   &view);
+	int r = share_hold(publication, vg_publication_descriptor(publication), look, VG_PUBLICATION_CURRENT, &view);
 	if (r < 0) {
 		say_last_error();
 	} else if (r == 0) {
@@ -237,7 +238,8 @@ static const struct option options[] = {
 
 const struct verb verb_share_publish = {
 	.name = "share publish",
-	.synopsis = "NAME [--size SIZE] [--from FILE] [--mode MODE] [--group GROUP] [--writable] [--device GPU] [--sim]",
+	.synopsis =
+		"NAME [--size SIZE] [--from FILE] [--mode MODE] [--group GROUP] [--writable] [--device GPU] [--sim]",
 	.summary = "Publish device memory under a name, as long as this runs",
 	.details = "Ends with ^C, or when it is revoked or published anew; who has it open keeps the memory.",
 	.options = options,

@@ -35,11 +35,12 @@ static void say_report(const char *name, const struct vg_revoke_report *report)
 		printf("%s is revoked: %s, and all %u let go\n", name, steps[report->step][1], report->holders);
 	if (report->left == 0)
 		return;
-	say_error("%s: %s, and %zu of %u still have it open", name, steps[report->step][1], report->left, report->holders);
+	say_error("%s: %s, and %zu of %u still have it open", name, steps[report->step][1], report->left,
+		  report->holders);
 	for (size_t i = 0; i < report->left; i++)
 		fprintf(stderr, "  process %lld of user %s%s\n", (long long)report->holders_left[i].pid,
 			report->holders_left[i].user,
-			!report->holders_left[i].owner		 ? ": not the owner's, never ended"
+			!report->holders_left[i].owner	      ? ": not the owner's, never ended"
 			: report->step < VG_REVOKE_TERMINATED ? ": --kill would end it"
 							      : "");
 }
@@ -47,16 +48,16 @@ static void say_report(const char *name, const struct vg_revoke_report *report)
 static int revoke(struct vg_node *node, const struct arguments *arguments)
 {
 	const char *deadline = option_value(arguments, "deadline");
-	struct vg_revoke_options options = {.size = sizeof options,
-					    .deadline = 10,
-					    .kill = option_value(arguments, "kill") != NULL};
+	struct vg_revoke_options options = {
+		.size = sizeof options, .deadline = 10, .kill = option_value(arguments, "kill") != NULL};
 	struct vg_revoke_report *report;
 	char *end;
 
 	if (deadline) {
 		options.deadline = strtod(deadline, &end);
 		if (!*deadline || *end || !(options.deadline >= 0) || options.deadline > 86400) {
-			say_usage(arguments->verb, "--deadline: \"%s\" is no number of seconds from 0 to 86400", deadline);
+			say_usage(arguments->verb, "--deadline: \"%s\" is no number of seconds from 0 to 86400",
+				  deadline);
 			return verb_usage_code(arguments->verb);
 		}
 	}
@@ -88,7 +89,8 @@ const struct verb verb_share_revoke = {
 	.name = "share revoke",
 	.synopsis = "NAME [--deadline SECONDS] [--kill] [--json] [--sim]",
 	.summary = "Ask a publication back from those who have it open",
-	.details = "Asks, waits for the deadline, withdraws it, and with --kill sends SIGTERM and two seconds later SIGKILL.\n"
+	.details = "Asks, waits for the deadline, withdraws it, and with --kill sends SIGTERM and two seconds later "
+		   "SIGKILL.\n"
 		   "Exit status: 0 if nobody has it open any more, 1 if somebody has.",
 	.options = options,
 	.least = 1,

@@ -161,10 +161,11 @@ json_t *broker_room(const struct node *node, uid_t user, const struct usage *mor
 		return refuse("limit", "your publications' metadata take %zu bytes, and %d are the most: withdraw some",
 			      now.metadata, BROKER_METADATA_MAX);
 	if (now.descriptors + more->descriptors > descriptors)
-		return refuse("limit",
-			      "the broker holds %zu descriptors for you, %zu more are wanted, and %zu are the most: withdraw "
-			      "or close something, or raise the daemon's limit (LimitNOFILE, ulimit -n)",
-			      now.descriptors, more->descriptors, descriptors);
+		return refuse(
+			"limit",
+			"the broker holds %zu descriptors for you, %zu more are wanted, and %zu are the most: withdraw "
+			"or close something, or raise the daemon's limit (LimitNOFILE, ulimit -n)",
+			now.descriptors, more->descriptors, descriptors);
 	return NULL;
 }
 

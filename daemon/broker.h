@@ -11,11 +11,11 @@
 #include "wire/page.h"
 
 enum {
-	BROKER_RANGES_MAX = 1024,	     // of one edition
-	BROKER_EDITIONS_MAX = 1024,	     // of one user
-	BROKER_LEASES_MAX = 4096,	     // of one user
-	BROKER_METADATA_MAX = 16 << 20,	     // bytes of one user's editions
-	BROKER_PATIENCE_S = 10,		     // for a peer that should be sending or taking something
+	BROKER_RANGES_MAX = 1024,	// of one edition
+	BROKER_EDITIONS_MAX = 1024,	// of one user
+	BROKER_LEASES_MAX = 4096,	// of one user
+	BROKER_METADATA_MAX = 16 << 20, // bytes of one user's editions
+	BROKER_PATIENCE_S = 10,		// for a peer that should be sending or taking something
 	BROKER_DIGEST = 32,
 };
 
@@ -34,14 +34,14 @@ struct edition {
 	uint64_t generation;	   // 0: not complete, nobody sees it
 	struct packet *packets, **end;
 	uint32_t ranges, received;
-	uint64_t bytes; // of memory
-	size_t metadata; // bytes of the packets
-	bool writable;	  // all of its ranges are offered so
-	uint8_t uuid[16]; // of the first range's device
+	uint64_t bytes;		       // of memory
+	size_t metadata;	       // bytes of the packets
+	bool writable;		       // all of its ranges are offered so
+	uint8_t uuid[16];	       // of the first range's device
 	uint8_t digest[BROKER_DIGEST]; // of the packets
 	mode_t mode;
-	gid_t group; // (gid_t)-1: none
-	pid_t pid;   // of the publisher
+	gid_t group;		   // (gid_t)-1: none
+	pid_t pid;		   // of the publisher
 	char vgpu[VG_LEDGER_NAME]; // "": in none
 	double created;
 	unsigned int leases;
@@ -55,9 +55,10 @@ struct publication {
 	struct vg_wire_page *page; // NULL: nothing was published yet
 	int page_fd;		   // read-only, for readers; -1: no page
 	struct edition *editions;  // newest first
-	struct source lost; // pidfd of a publisher that a daemon before us knew and that has not come again; fd -1: none
+	struct source
+		lost; // pidfd of a publisher that a daemon before us knew and that has not come again; fd -1: none
 	struct session *revoker; // broker_revoke.c
-	bool refuses;	    // asked back: nobody new
+	bool refuses;		 // asked back: nobody new
 };
 
 enum session_state {
@@ -77,7 +78,7 @@ struct session {
 	struct authority_peer peer;
 	uint64_t start_time;
 	enum session_state state;
-	uint64_t deadline_ns; // 0: none
+	uint64_t deadline_ns;	 // 0: none
 	struct edition *edition; // published, or read; NULL: neither
 	const struct packet *to_send;
 	uint64_t renews; // publisher: the generation that it had under a daemon before us; 0: none
@@ -127,9 +128,9 @@ void publish_commit(struct session *session, const struct request *request);
 void publish_withdraw(struct session *session, const struct request *request);
 void open_begin(struct session *session, const struct request *request);
 void revoke_begin(struct session *session, const struct request *request);
-void revoke_step(struct node *node, struct session *revoker); // its time is up
+void revoke_step(struct node *node, struct session *revoker);	      // its time is up
 void revoke_look(struct node *node, struct publication *publication); // somebody let go
-void revoke_stop(struct node *node, struct session *revoker); // nobody waits for it any more
+void revoke_stop(struct node *node, struct session *revoker);	      // nobody waits for it any more
 
 // broker_page.c. 0 or -errno.
 int page_make(struct node *node, struct publication *publication);

@@ -46,9 +46,9 @@ static json_t *list_edition(struct node *node, const struct edition *edition, co
 	for (const struct session *session = node->sessions; whole && session; session = session->next)
 		if (session->edition == edition && session != edition->publisher)
 			json_array_insert_new(readers, 0, list_reader(session));
-	return json_pack("{s:s, s:I, s:s, s:I, s:i, s:o, s:o, s:o, s:i, s:o, s:i, s:f, s:i, s:o}", "name", publication->name,
-			 "generation", (json_int_t)edition->generation, "state", state_of(edition), "bytes",
-			 (json_int_t)edition->bytes, "ranges", (int)edition->ranges, "device", device, "owner",
+	return json_pack("{s:s, s:I, s:s, s:I, s:i, s:o, s:o, s:o, s:i, s:o, s:i, s:f, s:i, s:o}", "name",
+			 publication->name, "generation", (json_int_t)edition->generation, "state", state_of(edition),
+			 "bytes", (json_int_t)edition->bytes, "ranges", (int)edition->ranges, "device", device, "owner",
 			 user_name(publication->owner), "group", group_name(edition->group), "mode", (int)edition->mode,
 			 "vgpu", *edition->vgpu ? json_string(edition->vgpu) : json_null(), "publisher",
 			 edition->publisher ? (int)edition->pid : 0, "published", edition->created, "leases",
@@ -57,10 +57,10 @@ static json_t *list_edition(struct node *node, const struct edition *edition, co
 
 static json_t *list_lost(const struct publication *publication)
 {
-	return json_pack("{s:s, s:I, s:s, s:n, s:n, s:n, s:o, s:n, s:n, s:n, s:i, s:n, s:i, s:n}", "name", publication->name,
-			 "generation", (json_int_t)publication->page->newest, "state", "lost", "bytes", "ranges", "device",
-			 "owner", user_name(publication->owner), "group", "mode", "vgpu", "publisher",
-			 (int)publication->page->publisher, "published", "leases", 0, "readers");
+	return json_pack("{s:s, s:I, s:s, s:n, s:n, s:n, s:o, s:n, s:n, s:n, s:i, s:n, s:i, s:n}", "name",
+			 publication->name, "generation", (json_int_t)publication->page->newest, "state", "lost",
+			 "bytes", "ranges", "device", "owner", user_name(publication->owner), "group", "mode", "vgpu",
+			 "publisher", (int)publication->page->publisher, "published", "leases", 0, "readers");
 }
 
 json_t *listing_publications(struct node *node, const struct authority_peer *peer)

@@ -13,22 +13,26 @@ static const struct {
 static json_t *not_there(const struct publication *publication, const char *name)
 {
 	if (!publication || (!publication->editions && publication->lost.fd < 0))
-		return refuse("not_found", "there is no publication %s: `virgate share list` lists those there are", name);
+		return refuse("not_found", "there is no publication %s: `virgate share list` lists those there are",
+			      name);
 	if (publication->lost.fd >= 0)
 		return refuse("not_ready",
-			      "publication %s: the daemon was restarted, and its publisher (process %d) has not said so far that "
+			      "publication %s: the daemon was restarted, and its publisher (process %d) has not said "
+			      "so far that "
 			      "it goes on: try again",
 			      name, (int)publication->page->publisher);
 	if (publication->page)
-		return refuse("not_found", "publication %s is withdrawn, and only stays for those who have it open", name);
+		return refuse("not_found", "publication %s is withdrawn, and only stays for those who have it open",
+			      name);
 	return refuse("not_ready", "publication %s is not complete: its publisher still works on it", name);
 }
 
 static json_t *denied(const struct edition *edition, const char *verb)
 {
 	json_t *owner = user_name(edition->publication->owner);
-	json_t *refusal = refuse("denied", "publication %s is user %s's, with mode %04o: it is not yours to %s",
-				 edition->publication->name, json_string_value(owner), (unsigned int)edition->mode, verb);
+	json_t *refusal =
+		refuse("denied", "publication %s is user %s's, with mode %04o: it is not yours to %s",
+		       edition->publication->name, json_string_value(owner), (unsigned int)edition->mode, verb);
 
 	json_decref(owner);
 	return refusal;
@@ -74,7 +78,8 @@ void open_begin(struct session *session, const struct request *request)
 		refusal = refuse("invalid", "publication %s is offered for reading only", name);
 	else if (!(refusal = broker_room(node, request->peer->uid, &(struct usage){.leases = 1})) &&
 		 ticket_make(node, edition, ticket) < 0)
-		refusal = refuse("system", "publication %s: the broker's key in %s cannot be read", name, node->runtime_dir);
+		refusal = refuse("system", "publication %s: the broker's key in %s cannot be read", name,
+				 node->runtime_dir);
 	if (refusal) {
 		session_answer(node, session, refusal, -1);
 		return;
@@ -90,7 +95,8 @@ void open_begin(struct session *session, const struct request *request)
 	session_answer(node, session,
 		       json_pack("{s:b, s:I, s:i, s:I, s:O, s:i, s:s}", "ok", 1, "generation",
 				 (json_int_t)edition->generation, "ranges", (int)edition->ranges, "bytes",
-				 (json_int_t)edition->bytes, "owner", owner, "mode", (int)edition->mode, "ticket", ticket),
+				 (json_int_t)edition->bytes, "owner", owner, "mode", (int)edition->mode, "ticket",
+				 ticket),
 		       publication->page_fd);
 	json_decref(owner);
 	session_send_packets(node, session);

@@ -1,5 +1,5 @@
-// The publications' pages: files in the runtime folder, so that readers' mappings go on when we are killed, and the next
-// daemon can go on writing them.
+// The publications' pages: files in the runtime folder, so that readers' mappings go on when we are killed, and the
+// next daemon can go on writing them.
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "daemon/broker.h"
@@ -50,8 +50,8 @@ int page_make(struct node *node, struct publication *publication)
 	if (fd < 0)
 		return -errno;
 	BROKER_STEP("the page's file is empty");
-	// A full file system says so here, not at a write to the mapping. Unlike posix_fallocate() this leaves nothing that the
-	// file's end would wait for (3 ms on ext4).
+	// A full file system says so here, not at a write to the mapping. Unlike posix_fallocate() this leaves nothing
+	// that the file's end would wait for (3 ms on ext4).
 	ssize_t put = pwrite(fd, (char[VG_PAGE_SIZE]){0}, VG_PAGE_SIZE, 0);
 	int r = put == VG_PAGE_SIZE ? take_file(publication, path, fd) : put < 0 ? -errno : -ENOSPC;
 	if (r < 0) {
@@ -86,8 +86,7 @@ void page_drop(struct node *node, struct publication *publication)
 
 static void lost_ended(struct node *node, struct source *source, uint32_t events)
 {
-	struct publication *publication =
-		(struct publication *)((char *)source - offsetof(struct publication, lost));
+	struct publication *publication = (struct publication *)((char *)source - offsetof(struct publication, lost));
 
 	node_unwatch(node, source);
 	if (!publication_current(publication))

@@ -45,8 +45,9 @@ static json_t *read_wanted(const struct request *request, struct wanted *wanted)
 
 	wanted->name = text_of(request, "name");
 	if (!wanted->name || !registry_name_is_valid(wanted->name))
-		return refuse("invalid", "a publication's name has 1 to 63 letters, digits, '.', '_' and '-', and begins with "
-					 "a letter or a digit");
+		return refuse("invalid",
+			      "a publication's name has 1 to 63 letters, digits, '.', '_' and '-', and begins with "
+			      "a letter or a digit");
 	if (!json_is_integer(ranges) || json_integer_value(ranges) < 1 ||
 	    json_integer_value(ranges) > BROKER_RANGES_MAX)
 		return refuse("invalid", "publication %s: 1 to %d ranges can be published under one name", wanted->name,
@@ -83,8 +84,10 @@ static json_t *find_place(struct node *node, const struct request *request, cons
 	if (publication->refuses)
 		return refuse("busy", "publication %s is being revoked: try again when that is done", wanted->name);
 	if (wanted->generation && memcmp(publication->id, wanted->id, VG_PAGE_ID) != 0)
-		return refuse("exists", "publication %s has been published anew since: this one is history", wanted->name);
-	for (const struct edition *edition = publication->editions; edition && wanted->generation; edition = edition->next)
+		return refuse("exists", "publication %s has been published anew since: this one is history",
+			      wanted->name);
+	for (const struct edition *edition = publication->editions; edition && wanted->generation;
+	     edition = edition->next)
 		if (edition->generation == wanted->generation)
 			return refuse("exists", "publication %s: generation %llu is there", wanted->name,
 				      (unsigned long long)wanted->generation);
@@ -156,15 +159,17 @@ static json_t *check_packet(const struct node *node, const struct edition *editi
 	    !share_body_check(header, packet->body, problem, sizeof problem))
 		return refuse("protocol", "publication %s: %s", name, problem);
 	if (header->total != edition->ranges || header->first != edition->received)
-		return refuse("protocol", "publication %s: ranges %u of %u came, %u of %u were due", name, header->first,
-			      header->total, edition->received, edition->ranges);
+		return refuse("protocol", "publication %s: ranges %u of %u came, %u of %u were due", name,
+			      header->first, header->total, edition->received, edition->ranges);
 	if (count != header->count)
-		return refuse("protocol", "publication %s: %u descriptors came with %u ranges: there must be one for each", name,
+		return refuse("protocol",
+			      "publication %s: %u descriptors came with %u ranges: there must be one for each", name,
 			      count, header->count);
 	for (unsigned int i = 0; i < count; i++)
 		if (!is_memory(node, descriptors[i]))
 			return refuse("invalid",
-				      "publication %s: the descriptor of range %u is none of %s device memory: export it with "
+				      "publication %s: the descriptor of range %u is none of %s device memory: export "
+				      "it with "
 				      "cuMemExportToShareableHandle",
 				      name, header->first + i, node->simulated ? "simulated" : "NVIDIA's");
 	return NULL;
@@ -176,7 +181,8 @@ static void keep_packet(struct edition *edition, struct packet *packet)
 
 	for (unsigned int i = 0; i < packet->header.count; i++) {
 		memcpy(&entry, packet->body + i * sizeof entry, sizeof entry);
-		edition->bytes = entry.mapped > UINT64_MAX - edition->bytes ? UINT64_MAX : edition->bytes + entry.mapped;
+		edition->bytes =
+			entry.mapped > UINT64_MAX - edition->bytes ? UINT64_MAX : edition->bytes + entry.mapped;
 		edition->writable = entry.access && (edition->writable || packet->header.first + i == 0);
 		if (packet->header.first + i == 0)
 			memcpy(edition->uuid, entry.uuid, sizeof edition->uuid);
@@ -210,7 +216,8 @@ void publish_take_packet(struct node *node, struct session *session)
 		refusal = refuse("protocol", "publication %s: a packet of %zd bytes is none of an offer",
 				 edition->publication->name, got);
 	else
-		refusal = broker_room(node, session->peer.uid, &(struct usage){.metadata = sizeof *packet + header.size});
+		refusal =
+			broker_room(node, session->peer.uid, &(struct usage){.metadata = sizeof *packet + header.size});
 	if (!refusal && !(packet = malloc(sizeof *packet + header.size)))
 		refusal = refuse("system", "publication %s: no memory for it", edition->publication->name);
 	if (!refusal) {
@@ -289,9 +296,10 @@ void publish_commit(struct session *session, const struct request *request)
 	struct edition *edition = session->edition;
 	struct publication *publication = edition->publication;
 	char ticket[TICKET_TEXT + 1], id[2 * VG_PAGE_ID + 1];
-	json_t *refusal = publication->refuses ? refuse("busy", "publication %s is being revoked: try again when that is done",
-							publication->name)
-					       : NULL;
+	json_t *refusal = publication->refuses
+				  ? refuse("busy", "publication %s is being revoked: try again when that is done",
+					   publication->name)
+				  : NULL;
 
 	if (!refusal && session->renews)
 		refusal = take_up(session, request);
@@ -320,8 +328,8 @@ void publish_commit(struct session *session, const struct request *request)
 	for (int i = 0; i < VG_PAGE_ID; i++)
 		sprintf(id + 2 * i, "%02x", publication->id[i]);
 	session_answer(node, session,
-		       json_pack("{s:b, s:I, s:s, s:s}", "ok", 1, "generation", (json_int_t)edition->generation, "id", id,
-				 "ticket", ticket),
+		       json_pack("{s:b, s:I, s:s, s:s}", "ok", 1, "generation", (json_int_t)edition->generation, "id",
+				 id, "ticket", ticket),
 		       publication->page_fd);
 }
 

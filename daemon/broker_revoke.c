@@ -1,6 +1,6 @@
-// Asking memory back, step by step: readers are asked and have until a deadline; then the publication is withdrawn; then,
-// if whoever revokes said so, its owner's own readers are ended, first politely. Nobody else's process is touched.
-// The ladder ends where nobody holds a lease any more, or at its top; the answer says which step that was.
+// Asking memory back, step by step: readers are asked and have until a deadline; then the publication is withdrawn;
+// then, if whoever revokes said so, its owner's own readers are ended, first politely. Nobody else's process is
+// touched. The ladder ends where nobody holds a lease any more, or at its top; the answer says which step that was.
 #include "base/clock.h"
 #include "daemon/broker.h"
 
@@ -15,7 +15,8 @@ enum { MOST_SECONDS = 24 * 3600, KILL_PATIENCE_S = 2 };
 
 static bool holds(const struct session *session, const struct publication *publication)
 {
-	return session->edition && session->edition->publication == publication && session != session->edition->publisher;
+	return session->edition && session->edition->publication == publication &&
+	       session != session->edition->publisher;
 }
 
 static unsigned int count_holders(const struct node *node, const struct publication *publication)
@@ -87,8 +88,8 @@ static bool send_signal(struct node *node, const struct session *revoker, const 
 	for (struct session *session = node->sessions; session; session = session->next) {
 		if (!may_end(session, revoker, publication))
 			continue;
-		say("publication %s is revoked: process %d is sent signal %d", publication->name, (int)session->peer.pid,
-		    signal);
+		say("publication %s is revoked: process %d is sent signal %d", publication->name,
+		    (int)session->peer.pid, signal);
 		sent |= syscall(SYS_pidfd_send_signal, session->process.fd, signal, NULL, 0) == 0;
 	}
 	return sent;
@@ -155,8 +156,8 @@ static json_t *refuse_revoking(const struct request *request, struct publication
 			      name ? name : "");
 	if (!authority_allows(AUTHORITY_REVOKE, authority_classify(request->peer, publication->owner, (gid_t)-1))) {
 		json_t *owner = user_name(publication->owner);
-		json_t *refusal = refuse("denied", "publication %s is user %s's: only they and root may revoke it", name,
-					 json_string_value(owner));
+		json_t *refusal = refuse("denied", "publication %s is user %s's: only they and root may revoke it",
+					 name, json_string_value(owner));
 		json_decref(owner);
 		return refusal;
 	}

@@ -49,8 +49,8 @@ void session_answer(struct node *node, struct session *session, json_t *answer, 
 
 	json_decref(answer);
 	// A peer that does not take a word of this size has not taken many before: it is on its way out.
-	if (text && vg_wire_send(session->socket.fd, VG_WIRE_REPLY, 0, text, strlen(text), &descriptor,
-				 descriptor >= 0) < 0)
+	if (text &&
+	    vg_wire_send(session->socket.fd, VG_WIRE_REPLY, 0, text, strlen(text), &descriptor, descriptor >= 0) < 0)
 		shutdown(session->socket.fd, SHUT_RDWR);
 	free(text);
 	if (agreed)
@@ -142,8 +142,10 @@ static void answer_request(struct node *node, struct session *session, const cha
 	}
 	if (!known)
 		session_answer(node, session,
-			       refusal ? refusal : refuse("invalid", "the broker is asked for \"%.40s\", which makes no sense here",
-							  op ? op : ""),
+			       refusal ? refusal
+				       : refuse("invalid",
+						"the broker is asked for \"%.40s\", which makes no sense here",
+						op ? op : ""),
 			       -1);
 	json_decref(object);
 }

@@ -61,7 +61,8 @@ static int compute(struct node *node, const struct edition *edition, uint8_t ret
 		uint8_t id[VG_PAGE_ID];
 		uint8_t digest[BROKER_DIGEST];
 		uint64_t generation, owner;
-	} said = {.purpose = "virgate share 1", .generation = edition->generation, .owner = edition->publication->owner};
+	} said = {
+		.purpose = "virgate share 1", .generation = edition->generation, .owner = edition->publication->owner};
 	uint8_t key[crypto_generichash_KEYBYTES];
 
 	int r = find_key(node, key);

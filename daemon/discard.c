@@ -1,5 +1,5 @@
-// Closing what a peer sent and nobody wants. The last close of a file may take as long as its owner likes: a socket that
-// lingers, a file system that a user serves. The loop must not be there for it.
+// Closing what a peer sent and nobody wants. The last close of a file may take as long as its owner likes: a socket
+// that lingers, a file system that a user serves. The loop must not be there for it.
 #include "daemon/node.h"
 
 #include <fcntl.h>

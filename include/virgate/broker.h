@@ -30,16 +30,17 @@ extern "C" {
 struct vg_publication;
 
 struct vg_publish_options {
-	size_t size;		 /* sizeof(struct vg_publish_options) */
-	unsigned mode;		 /* who may read (4) and write (2), as chmod(1) has it; 0: 0600, with a group 0640 */
-	const char *group;	 /* whose members the mode's second digit is for; NULL: nobody's. Needs the system's daemon */
-	struct vg_stream *fence; /* whose work so far is waited for; NULL: all work of this process on the offer's devices */
+	size_t size;	   /* sizeof(struct vg_publish_options) */
+	unsigned mode;	   /* who may read (4) and write (2), as chmod(1) has it; 0: 0600, with a group 0640 */
+	const char *group; /* whose members the mode's second digit is for; NULL: nobody's. Needs the system's daemon */
+	struct vg_stream
+		*fence; /* whose work so far is waited for; NULL: all work of this process on the offer's devices */
 };
 /* Publishes the offer's ranges, up to 1024, under a name as vGPUs have them. It becomes visible when the fence has been
  * waited for. Published under a name that this user has published already, it is the next generation: readers of
- * the one before keep that, and are told. `options` may be NULL. The offer stays the caller's and is not needed any more.
- * The caller owns *ret_publication. INVALID (the name, the mode, an offer of nothing or too much), EXISTS (another
- * user's), BUSY (being revoked), DENIED (not in the group), NOT_FOUND (no such group), LIMIT (of this user's
+ * the one before keep that, and are told. `options` may be NULL. The offer stays the caller's and is not needed any
+ * more. The caller owns *ret_publication. INVALID (the name, the mode, an offer of nothing or too much), EXISTS
+ * (another user's), BUSY (being revoked), DENIED (not in the group), NOT_FOUND (no such group), LIMIT (of this user's
  * publications or descriptors), NO_DAEMON, PROTOCOL, NO_MEMORY, SYSTEM, DRIVER. Sources: cuStreamSynchronize,
  * cuCtxSynchronize. */
 VG_PUBLIC enum vg_status vg_share_publish(struct vg_node *node, const char *name, const struct vg_share_offer *offer,
@@ -95,8 +96,8 @@ VG_PUBLIC enum vg_status vg_share_open(struct vg_node *node, const char *name,
 VG_PUBLIC const struct vg_share_offer *vg_share_lease_offer(const struct vg_share_lease *lease);
 /* The generation that it is on; 0 for NULL. */
 VG_PUBLIC uint64_t vg_share_lease_generation(const struct vg_share_lease *lease);
-/* 1 while the lease is on the current generation and nobody has asked for it back; else 0. Asks nobody: two loads from a
- * page that the daemon writes. While no daemon runs nothing can be published, so it stays true. */
+/* 1 while the lease is on the current generation and nobody has asked for it back; else 0. Asks nobody: two loads from
+ * a page that the daemon writes. While no daemon runs nothing can be published, so it stays true. */
 VG_PUBLIC int vg_share_lease_is_current(const struct vg_share_lease *lease);
 /* As vg_publication_look(); starts no daemon. */
 VG_PUBLIC enum vg_status vg_share_lease_look(struct vg_share_lease *lease, struct vg_publication_view *ret_view);
@@ -119,8 +120,9 @@ struct vg_reader_info {
 struct vg_publication_info {
 	const char *name;
 	uint64_t generation;
-	const char *state; /* "open", "superseded", "revoking", "withdrawn", "orphaned" (its publisher has gone), "lost" */
-	uint64_t bytes;	   /* of device memory */
+	const char
+		*state; /* "open", "superseded", "revoking", "withdrawn", "orphaned" (its publisher has gone), "lost" */
+	uint64_t bytes; /* of device memory */
 	unsigned ranges;
 	int device; /* index on the node; -1: not known */
 	const char *owner;
@@ -140,8 +142,8 @@ struct vg_publication_list {
 	const struct vg_publication_info *publications; /* by name, oldest generation first */
 };
 
-/* A row for each generation that somebody has. One block, freed with vg_publication_list_free(), which takes NULL. INVALID,
- * NO_DAEMON, PROTOCOL, NO_MEMORY. */
+/* A row for each generation that somebody has. One block, freed with vg_publication_list_free(), which takes NULL.
+ * INVALID, NO_DAEMON, PROTOCOL, NO_MEMORY. */
 VG_PUBLIC enum vg_status vg_publication_list(struct vg_node *node, struct vg_publication_list **ret_list);
 VG_PUBLIC void vg_publication_list_free(struct vg_publication_list *list);
 
@@ -173,14 +175,14 @@ struct vg_revoke_report {
 	const struct vg_revoke_holder *holders_left;
 };
 
-/* Asks a publication back, all its generations: nobody new from here on, and readers are told of the deadline; then it is
- * withdrawn; then, with kill, SIGTERM and two seconds later SIGKILL for readers of the publication's owner, never for
- * anybody else's and never for the caller. Returns when nobody has a lease or nothing is left to do. The publisher keeps
- * its memory, and is told. A caller that ends meanwhile leaves it withdrawn. `options` may be NULL: no time, no
- * kill. *ret_report is one block, freed with vg_revoke_report_free(), which takes NULL. NOT_FOUND, DENIED (only the owner
- * and root), BUSY (somebody else is at it), INVALID, NO_DAEMON, PROTOCOL, NO_MEMORY. */
-VG_PUBLIC enum vg_status vg_share_revoke(struct vg_node *node, const char *name, const struct vg_revoke_options *options,
-					 struct vg_revoke_report **ret_report);
+/* Asks a publication back, all its generations: nobody new from here on, and readers are told of the deadline; then it
+ * is withdrawn; then, with kill, SIGTERM and two seconds later SIGKILL for readers of the publication's owner, never
+ * for anybody else's and never for the caller. Returns when nobody has a lease or nothing is left to do. The publisher
+ * keeps its memory, and is told. A caller that ends meanwhile leaves it withdrawn. `options` may be NULL: no time, no
+ * kill. *ret_report is one block, freed with vg_revoke_report_free(), which takes NULL. NOT_FOUND, DENIED (only the
+ * owner and root), BUSY (somebody else is at it), INVALID, NO_DAEMON, PROTOCOL, NO_MEMORY. */
+VG_PUBLIC enum vg_status vg_share_revoke(struct vg_node *node, const char *name,
+					 const struct vg_revoke_options *options, struct vg_revoke_report **ret_report);
 VG_PUBLIC void vg_revoke_report_free(struct vg_revoke_report *report);
 
 #ifdef __cplusplus

@@ -45,7 +45,8 @@ static enum vg_status ask(struct vg_share_lease *lease, const char *function, bo
 		link->generation = (uint64_t)json_integer_value(generation);
 		snprintf(link->ticket, sizeof link->ticket, "%s", ticket);
 	} else {
-		status = vg_fail(VG_PROTOCOL, 0, function, "the daemon's reply lacks the publication's generation or page");
+		status = vg_fail(VG_PROTOCOL, 0, function,
+				 "the daemon's reply lacks the publication's generation or page");
 	}
 	json_decref(reply);
 	SHARE_STEP("granted");

@@ -1,5 +1,5 @@
-// A connection to the broker that stands for a publication or a lease, and the page that goes with it. The caller's lock
-// keeps threads apart.
+// A connection to the broker that stands for a publication or a lease, and the page that goes with it. The caller's
+// lock keeps threads apart.
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 struct share_link {
 	struct vg_node node; // a copy: the program may close its own
 	int descriptor;
-	bool ended; // the daemon has gone, or has closed it
+	bool ended;    // the daemon has gone, or has closed it
 	pid_t process; // whose it is
 	uint64_t generation;
 	const struct vg_wire_page *_Atomic page; // NULL: none yet
@@ -24,8 +24,8 @@ void share_link_init(struct share_link *link, const struct vg_node *node, const 
 // Ends the connection, in every process that has it, unless this is a forked child.
 void share_link_finish(struct share_link *link);
 
-// Connects and asks; a link that was connected keeps its descriptor's number. `request` is consumed, and the reply is the
-// caller's. With `start`, a daemon may be started. A page that comes is taken.
+// Connects and asks; a link that was connected keeps its descriptor's number. `request` is consumed, and the reply is
+// the caller's. With `start`, a daemon may be started. A page that comes is taken.
 enum vg_status share_link_begin(struct share_link *link, const char *function, bool start, json_t *request,
 				json_t **ret_reply);
 // A further request, and its reply.

@@ -53,7 +53,8 @@ static const char *read_row(const json_t *object, struct vg_publication_info *ro
 	row->readers = readers;
 	row->reader_count = json_array_size(array);
 	row->readers_known = json_is_array(array);
-	json_array_foreach(array, i, one) {
+	json_array_foreach(array, i, one)
+	{
 		const char *wrong = read_reader(one, &readers[i]);
 		if (wrong)
 			return wrong;
@@ -82,14 +83,14 @@ static enum vg_status read_all(struct block *block, const json_t *array, const c
 	size_t readers = 0, i;
 	json_t *one;
 
-	json_array_foreach(array, i, one)
-		readers += json_array_size(json_object_get(one, "readers"));
+	json_array_foreach(array, i, one) readers += json_array_size(json_object_get(one, "readers"));
 	block->rows = calloc(json_array_size(array) + 1, sizeof *block->rows);
 	block->readers = calloc(readers + 1, sizeof *block->readers);
 	if (!block->rows || !block->readers)
 		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for the list");
 	readers = 0;
-	json_array_foreach(array, i, one) {
+	json_array_foreach(array, i, one)
+	{
 		const char *wrong = read_row(one, &block->rows[i], block->readers + readers);
 		if (wrong)
 			return vg_fields_refuse(function, wrong);

@@ -44,8 +44,8 @@ static enum vg_status copy_offer(const struct vg_share_offer *offer, const char 
 		int error = errno;
 		if (range.descriptor < 0) {
 			vg_share_offer_destroy(copy);
-			return vg_fail(VG_SYSTEM, error, function, "no more descriptors may be open here (ulimit -n): %s",
-				       strerror(error));
+			return vg_fail(VG_SYSTEM, error, function,
+				       "no more descriptors may be open here (ulimit -n): %s", strerror(error));
 		}
 		range.seal = range.seal ? strdup(range.seal) : NULL;
 		bool kept = !offer->ranges[i].seal || range.seal;
@@ -134,15 +134,16 @@ static enum vg_status commit(struct vg_publication *publication, const char *fun
 		snprintf(link->id, sizeof link->id, "%s", id);
 		snprintf(link->ticket, sizeof link->ticket, "%s", ticket);
 	} else {
-		status = vg_fail(VG_PROTOCOL, 0, function, "the daemon's reply lacks the publication's generation or page");
+		status = vg_fail(VG_PROTOCOL, 0, function,
+				 "the daemon's reply lacks the publication's generation or page");
 	}
 	json_decref(reply);
 	SHARE_STEP("committed");
 	return status;
 }
 
-static enum vg_status check(const char *name, const struct vg_share_offer *offer, const struct vg_publish_options *options,
-			    const char *function)
+static enum vg_status check(const char *name, const struct vg_share_offer *offer,
+			    const struct vg_publish_options *options, const char *function)
 {
 	enum vg_status status = vg_check_name(function, name);
 
@@ -151,8 +152,8 @@ static enum vg_status check(const char *name, const struct vg_share_offer *offer
 	if (offer->count == 0)
 		return vg_fail(VG_INVALID, 0, function, "the offer has no ranges: add one with vg_share_offer_add()");
 	if (options->mode & ~0666u)
-		return vg_fail(VG_INVALID, 0, function, "mode %#o: it says who may read (4) and write (2), such as 0640",
-			       options->mode);
+		return vg_fail(VG_INVALID, 0, function,
+			       "mode %#o: it says who may read (4) and write (2), such as 0640", options->mode);
 	return VG_OK;
 }
 
@@ -219,8 +220,8 @@ static void publish_again(struct vg_publication *publication)
 	if (status == VG_OK)
 		return;
 	publication->link.ended = true;
-	publication->lost = status == VG_EXISTS || status == VG_DENIED || status == VG_INVALID || status == VG_PROTOCOL ||
-			    status == VG_NOT_FOUND;
+	publication->lost = status == VG_EXISTS || status == VG_DENIED || status == VG_INVALID ||
+			    status == VG_PROTOCOL || status == VG_NOT_FOUND;
 }
 
 enum vg_status vg_publication_look(struct vg_publication *publication, struct vg_publication_view *ret_view)

@@ -36,7 +36,8 @@ static const char *read_report(struct block *block)
 		block->report.step++;
 	if (strcmp(word, step_words[block->report.step]) != 0)
 		return "step";
-	json_array_foreach(left, i, one) {
+	json_array_foreach(left, i, one)
+	{
 		fields.object = one;
 		block->left[i].pid = (int64_t)vg_field_size(&fields, "pid");
 		block->left[i].user = vg_field_text(&fields, "user");
@@ -86,8 +87,8 @@ enum vg_status vg_share_revoke(struct vg_node *node, const char *name, const str
 	share_link_init(&link, node, name);
 	link.node.timeout += (unsigned)o.deadline + KILL_SECONDS + 1; // the answer comes at the end of the ladder
 	status = share_link_begin(&link, __func__, true,
-				  json_pack("{s:s, s:s, s:f, s:b}", "op", "revoke", "name", name, "deadline", o.deadline,
-					    "kill", o.kill != 0),
+				  json_pack("{s:s, s:s, s:f, s:b}", "op", "revoke", "name", name, "deadline",
+					    o.deadline, "kill", o.kill != 0),
 				  &reply);
 	share_link_finish(&link);
 	return status ? status : make_report(reply, __func__, ret_report);

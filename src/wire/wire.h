@@ -95,8 +95,8 @@ int vg_wire_send(int fd, enum vg_wire_type type, uint32_t flags, const void *pay
 // The same for a packet of whatever kind, in two parts.
 int vg_wire_send_raw(int fd, const void *head, size_t head_size, const void *body, size_t body_size,
 		     const int *descriptors, unsigned int descriptor_count);
-// What becomes of descriptors that came with what is refused: closed. Who must not wait for that, since the last close of a
-// file may take as long as its owner likes, sets another way before the first message.
+// What becomes of descriptors that came with what is refused: closed. Who must not wait for that, since the last close
+// of a file may take as long as its owner likes, sets another way before the first message.
 extern void (*vg_wire_discard)(int fd);
 // A packet of whatever kind into two parts, with at most VG_WIRE_DESCRIPTORS_MAX descriptors, which become the
 // caller's. Its length; -EPROTO: cut off, or more descriptors; -ECONNRESET at the end; -EAGAIN; -errno. After a failure

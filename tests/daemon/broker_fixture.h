@@ -1,5 +1,5 @@
-// A simulated node's broker, and peers that speak its protocol by hand. Memory is a pipe with the name that the simulated
-// driver would give it: the broker looks no further.
+// A simulated node's broker, and peers that speak its protocol by hand. Memory is a pipe with the name that the
+// simulated driver would give it: the broker looks no further.
 #pragma once
 #include "daemon_fixture.h"
 #include "share/message.h"
@@ -8,10 +8,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-static bool for_all_users;      // the next daemon is the system's
+static bool for_all_users;	// the next daemon is the system's
 static rlim_t descriptor_limit; // and may open so many; 0: as we may
 
-// A daemon of the given program; -1 as `step`: all of its steps. Does not fail, so that one that kills itself may be met.
+// A daemon of the given program; -1 as `step`: all of its steps. Does not fail, so that one that kills itself may be
+// met.
 static inline bool start_broker_of(const char *program, int step)
 {
 	int ready[2];
@@ -35,8 +36,8 @@ static inline bool start_broker_of(const char *program, int step)
 		snprintf(number, sizeof number, "%d", ready[1]);
 		if (descriptor_limit)
 			setrlimit(RLIMIT_NOFILE, &(struct rlimit){descriptor_limit, descriptor_limit});
-		execl(program, "virgated", "--ready-fd", number, "--idle-seconds", "0", for_all_users ? "--system" : NULL,
-		      NULL);
+		execl(program, "virgated", "--ready-fd", number, "--idle-seconds", "0",
+		      for_all_users ? "--system" : NULL, NULL);
 		_exit(127);
 	}
 	close(ready[1]);
@@ -140,11 +141,18 @@ static inline bool send_ranges(int fd, const int *memory, unsigned int total, ui
 
 	for (unsigned int first = 0; first < total; first += SHARE_PACKET_RANGES) {
 		unsigned int count = total - first < SHARE_PACKET_RANGES ? total - first : SHARE_PACKET_RANGES;
-		struct share_header header = {.magic = SHARE_MAGIC, .version = SHARE_VERSION, .count = (uint16_t)count,
-					      .first = first, .total = total, .size = count * sizeof *entries};
+		struct share_header header = {.magic = SHARE_MAGIC,
+					      .version = SHARE_VERSION,
+					      .count = (uint16_t)count,
+					      .first = first,
+					      .total = total,
+					      .size = count * sizeof *entries};
 		for (unsigned int i = 0; i < count; i++)
-			entries[i] = (struct share_entry){.bytes = 2 * MIB, .mapped = 2 * MIB, .granularity = 2 * MIB,
-							  .generation = 7 + first + i, .access = access};
+			entries[i] = (struct share_entry){.bytes = 2 * MIB,
+							  .mapped = 2 * MIB,
+							  .granularity = 2 * MIB,
+							  .generation = 7 + first + i,
+							  .access = access};
 		if (vg_wire_send_raw(fd, &header, sizeof header, entries, header.size, memory + first, count) < 0)
 			return false;
 	}
@@ -270,7 +278,8 @@ static inline json_int_t listed(const char *name, json_int_t generation, const c
 	size_t i;
 
 	CHECK(agreed(reply));
-	json_array_foreach(json_object_get(reply, "publications"), i, row) {
+	json_array_foreach(json_object_get(reply, "publications"), i, row)
+	{
 		const json_t *value = json_object_get(row, key);
 		if (strcmp(json_string_value(json_object_get(row, "name")), name) != 0 ||
 		    (generation && json_integer_value(json_object_get(row, "generation")) != generation))

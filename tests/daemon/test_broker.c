@@ -195,9 +195,11 @@ TEST(requests_that_make_no_sense)
 	check_refused("{'op':'publish','name':'a','ranges':-1,'mode':384}", "invalid", "1 to 1024 ranges");
 	check_refused("{'op':'publish','name':'a','ranges':1,'mode':511}", "invalid", "its mode says");
 	check_refused("{'op':'publish','name':'a','ranges':1,'mode':'rw'}", "invalid", "its mode says");
-	check_refused("{'op':'publish','name':'a','ranges':1,'mode':416,'group':'games'}", "invalid", "system's daemon");
+	check_refused("{'op':'publish','name':'a','ranges':1,'mode':416,'group':'games'}", "invalid",
+		      "system's daemon");
 	check_refused("{'op':'publish','name':'a','ranges':1,'mode':384,'generation':-3}", "invalid", "which one");
-	check_refused("{'op':'publish','name':'a','ranges':1,'mode':384,'generation':3,'id':'xyz'}", "invalid", "which one");
+	check_refused("{'op':'publish','name':'a','ranges':1,'mode':384,'generation':3,'id':'xyz'}", "invalid",
+		      "which one");
 	check_refused("{'op':'publish','name':'a','ranges':1,'mode':384,'simulate':''}", "invalid", "simulated GPU");
 	check_refused("{'op':'open','name':'a','access':'read'}", "not_found", "there is no publication a");
 	check_refused("{'op':'open','name':'a','access':'all'}", "invalid", "read-write");
@@ -252,8 +254,11 @@ static void check_offer_refused(const struct share_header *header, const struct 
 
 TEST(offers_that_are_none)
 {
-	struct share_header header = {
-		.magic = SHARE_MAGIC, .version = SHARE_VERSION, .count = 1, .total = 1, .size = sizeof(struct share_entry)};
+	struct share_header header = {.magic = SHARE_MAGIC,
+				      .version = SHARE_VERSION,
+				      .count = 1,
+				      .total = 1,
+				      .size = sizeof(struct share_entry)};
 	struct share_entry entry = {.bytes = MIB, .mapped = 2 * MIB, .granularity = 2 * MIB};
 	int memory[2], pipes[2];
 
@@ -301,7 +306,7 @@ TEST(the_owner_obeys_the_mode_too)
 
 	fresh_broker();
 	struct published published = publish("w", ",'mode':256", 1); // 0400
-	if (geteuid() != 0) { // root may anything
+	if (geteuid() != 0) {					     // root may anything
 		CHECK_REFUSED(try_open("w", "read-write", &fd), "denied", "mode 0400");
 		close(fd);
 	}

@@ -25,16 +25,16 @@ static pid_t start(const char *const *words)
 
 static pid_t start_publisher(void)
 {
-	return start((const char *const[]){"virgate", "run", "--sim", "--vgpu", "a", "--", VIRGATE, "share", "publish", "w",
-					   "--size", "64M", NULL});
+	return start((const char *const[]){"virgate", "run", "--sim", "--vgpu", "a", "--", VIRGATE, "share", "publish",
+					   "w", "--size", "64M", NULL});
 }
 
 static pid_t start_reader(const char *vgpu)
 {
 	if (!vgpu)
 		return start((const char *const[]){"virgate", "share", "open", "w", "--hold", "--sim", NULL});
-	return start((const char *const[]){"virgate", "run", "--sim", "--vgpu", vgpu, "--", VIRGATE, "share", "open", "w",
-					   "--hold", NULL});
+	return start((const char *const[]){"virgate", "run", "--sim", "--vgpu", vgpu, "--", VIRGATE, "share", "open",
+					   "w", "--hold", NULL});
 }
 
 // The program in the vGPU, whatever started it.
@@ -58,8 +58,7 @@ static void end(pid_t child, int signal)
 static json_int_t publication(const char *key, char *ret_text)
 {
 	json_t *reply = ask("{'op':'publications'}");
-	const json_t *value =
-		json_object_get(json_array_get(json_object_get(reply, "publications"), 0), key);
+	const json_t *value = json_object_get(json_array_get(json_object_get(reply, "publications"), 0), key);
 	json_int_t result = json_integer_value(value);
 
 	if (ret_text)

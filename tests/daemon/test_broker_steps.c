@@ -1,5 +1,5 @@
-// kill -9 of the daemon at every step of publishing, opening, withdrawing and revoking: nobody hangs, nothing is left, and the
-// next daemon serves the name.
+// kill -9 of the daemon at every step of publishing, opening, withdrawing and revoking: nobody hangs, nothing is left,
+// and the next daemon serves the name.
 #include "broker_fixture.h"
 
 #define OWN ",'mode':384"
@@ -158,11 +158,23 @@ TEST(the_daemon_is_killed_at_every_step)
 			kill_daemon();
 		check_next();
 	}
-	static const char *const met[] = {"named", "a packet is kept", "the page's file is empty", "the page has no magic",
-					  "there is a ticket", "the generation is given out", "visible", "a lease is given",
-					  "a packet went to a reader", "withdrawn", "about to ask back", "asked back",
-					  "withdrawn from its readers", "a signal was sent", "about to report",
-					  "a session is about to end", "the page is about to go"};
+	static const char *const met[] = {"named",
+					  "a packet is kept",
+					  "the page's file is empty",
+					  "the page has no magic",
+					  "there is a ticket",
+					  "the generation is given out",
+					  "visible",
+					  "a lease is given",
+					  "a packet went to a reader",
+					  "withdrawn",
+					  "about to ask back",
+					  "asked back",
+					  "withdrawn from its readers",
+					  "a signal was sent",
+					  "about to report",
+					  "a session is about to end",
+					  "the page is about to go"};
 	char path[300], log[65536], words[80];
 	snprintf(path, sizeof path, "%s/log", folder);
 	CHECK(vg_file_read(path, log, sizeof log) > 0);

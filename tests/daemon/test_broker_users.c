@@ -70,11 +70,11 @@ static void end(struct player *player)
 	waitpid(player->pid, NULL, 0);
 }
 
-#define CHECK_PLAY(uid, group, request, wanted)                                                    \
-	do {                                                                                       \
-		struct player one_ = play(uid, group, request, 0);                                 \
-		end(&one_);                                                                        \
-		CHECK_STR(one_.told, wanted);                                                      \
+#define CHECK_PLAY(uid, group, request, wanted)                                                                        \
+	do {                                                                                                           \
+		struct player one_ = play(uid, group, request, 0);                                                     \
+		end(&one_);                                                                                            \
+		CHECK_STR(one_.told, wanted);                                                                          \
 	} while (0)
 
 #define READ "{'op':'open','name':'a','access':'read'}"
@@ -87,7 +87,8 @@ TEST(owner_group_and_others)
 	struct player none = play(BOB, 0, "{'op':'publish','name':'a','ranges':1,'mode':416,'group':'games'}", 1);
 	CHECK_STR(none.told, "denied");
 	end(&none);
-	struct player alice = play(ALICE, GAMES, "{'op':'publish','name':'a','ranges':1,'mode':416,'group':'games'}", 1);
+	struct player alice =
+		play(ALICE, GAMES, "{'op':'publish','name':'a','ranges':1,'mode':416,'group':'games'}", 1);
 	CHECK_STR(alice.told, "yes"); // 0640
 	CHECK_PLAY(ALICE, 0, WRITE, "yes");
 	CHECK_PLAY(BOB, GAMES, READ, "yes");
@@ -414,8 +415,11 @@ static void check_prompt(void)
 
 TEST(descriptors_that_do_not_close_hold_nobody_up)
 {
-	struct share_header header = {
-		.magic = SHARE_MAGIC, .version = SHARE_VERSION, .count = 1, .total = 1, .size = sizeof(struct share_entry)};
+	struct share_header header = {.magic = SHARE_MAGIC,
+				      .version = SHARE_VERSION,
+				      .count = 1,
+				      .total = 1,
+				      .size = sizeof(struct share_entry)};
 	struct share_entry entry = {.bytes = MIB, .mapped = 2 * MIB, .granularity = 2 * MIB};
 	int other, fd;
 

@@ -1,5 +1,5 @@
-// Sessions with the broker, several at a time, with arbitrary words, packets and descriptors. Input: records of {who and
-// what, length, bytes}. When all have gone, nothing is left.
+// Sessions with the broker, several at a time, with arbitrary words, packets and descriptors. Input: records of {who
+// and what, length, bytes}. When all have gone, nothing is left.
 #include "daemon/broker.h"
 
 #include "base/descriptor.h"
@@ -72,8 +72,8 @@ static void begin(int *peer, const char *text)
 // With the header that the length calls for, or as it is.
 static void send_packet(int peer, const uint8_t *bytes, size_t length, bool as_it_is, unsigned int count)
 {
-	struct share_header header = {.magic = SHARE_MAGIC, .version = SHARE_VERSION, .count = 1, .total = 1,
-				      .size = (uint32_t)length};
+	struct share_header header = {
+		.magic = SHARE_MAGIC, .version = SHARE_VERSION, .count = 1, .total = 1, .size = (uint32_t)length};
 	int descriptors[VG_WIRE_DESCRIPTORS_MAX];
 
 	for (unsigned int i = 0; i < VG_WIRE_DESCRIPTORS_MAX; i++)

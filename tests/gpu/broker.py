@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""broker.py [BUILD_OR_BUNDLE]: `virgate share publish`, `open`, `list` and `revoke` between programs: contents, who is charged and for
-how long, each party killed, the ladder of revocation, and thousands of cycles without growth."""
+"""broker.py [BUILD_OR_BUNDLE]: `virgate share publish`, `open`, `list` and `revoke` between programs: contents, who is
+charged and for how long, each party killed, the ladder of revocation, and thousands of cycles without growth."""
 
 import json
 import os
@@ -8,7 +8,8 @@ import signal
 import subprocess
 import tempfile
 
-from harness import (MiB, PROGRAMS, SIM, VIRGATE, Nvml, Suite, check, inside, start, stop, vgpu, virgate, wait_for, wait_idle)
+from harness import (MiB, PROGRAMS, SIM, VIRGATE, Nvml, Suite, check, inside, start, stop, vgpu, virgate, wait_for,
+                     wait_idle)
 
 FLAGS = ["--sim"] if SIM else []
 MEMORY = "1G" if SIM else "4G"
@@ -38,7 +39,8 @@ def reader(*words, name="w", where=None):
 
 
 def rows(name="w"):
-    listed = subprocess.run([VIRGATE, "share", "list", "--json", *FLAGS], capture_output=True, text=True, check=True, timeout=30)
+    listed = subprocess.run([VIRGATE, "share", "list", "--json", *FLAGS], capture_output=True, text=True, check=True,
+                            timeout=30)
     return [row for row in json.loads(listed.stdout)["publications"] if row["name"] == name]
 
 

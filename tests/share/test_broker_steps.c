@@ -1,5 +1,5 @@
-// kill -9 of a publisher and of a reader at every step: the memory goes with its last holder, and nobody hangs. This room's
-// sources are built here with a hook at each step.
+// kill -9 of a publisher and of a reader at every step: the memory goes with its last holder, and nobody hangs. This
+// room's sources are built here with a hook at each step.
 #include "broker_test.h"
 
 #include "share/step.h"
