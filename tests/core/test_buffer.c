@@ -322,9 +322,11 @@ static void end(int which, struct bench *b, struct vg_memory_resource *adaptor, 
 TEST(buffer_and_all_it_needs_go_in_any_order)
 {
 	struct bench keep = open_bench(); // so that the context stays, and leaks would show
-	size_t before = free_memory(keep.device);
+	size_t before = 0;
 
 	for (int order = 0; order < 5 * 4 * 3 * 2; order++) {
+		if (order == 1) // what the driver keeps of a first round stays
+			before = free_memory(keep.device);
 		struct bench b = open_bench();
 		struct vg_memory_resource *adaptor;
 		struct vg_buffer *buffer;
