@@ -39,15 +39,7 @@ static enum vg_status ask(struct vg_share_lease *lease, const char *function, bo
 	enum vg_status status = share_link_begin(link, function, start, request, &reply);
 	if (status)
 		return status;
-	const char *ticket = json_string_value(json_object_get(reply, "ticket"));
-	const json_t *generation = json_object_get(reply, "generation");
-	if (ticket && json_integer_value(generation) > 0 && link->page) {
-		link->generation = (uint64_t)json_integer_value(generation);
-		snprintf(link->ticket, sizeof link->ticket, "%s", ticket);
-	} else {
-		status = vg_fail(VG_PROTOCOL, 0, function,
-				 "the daemon's reply lacks the publication's generation or page");
-	}
+	status = share_link_take(link, function, reply);
 	json_decref(reply);
 	SHARE_STEP("granted");
 	return status;

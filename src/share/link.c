@@ -154,6 +154,22 @@ enum vg_status share_link_begin(struct share_link *link, const char *function, b
 	return share_link_hear(link, function, ret_reply);
 }
 
+enum vg_status share_link_take(struct share_link *link, const char *function, const json_t *reply)
+{
+	const char *ticket = json_string_value(json_object_get(reply, "ticket"));
+	json_int_t generation = json_integer_value(json_object_get(reply, "generation"));
+
+	if (!ticket || generation <= 0 || !link->page)
+		return vg_fail(VG_PROTOCOL, 0, function, "the daemon's reply lacks the publication's generation or page");
+	if (link->generation && link->generation != (uint64_t)generation)
+		return vg_fail(VG_PROTOCOL, 0, function, "the daemon takes generation %llu back as %lld",
+			       (unsigned long long)link->generation, (long long)generation);
+	if (!link->generation)
+		link->generation = (uint64_t)generation;
+	snprintf(link->ticket, sizeof link->ticket, "%s", ticket);
+	return VG_OK;
+}
+
 void share_link_drain(struct share_link *link)
 {
 	struct pollfd ready = {.fd = link->descriptor, .events = POLLIN};

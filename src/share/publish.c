@@ -127,16 +127,9 @@ static enum vg_status commit(struct vg_publication *publication, const char *fun
 	if (status)
 		return status;
 	const char *id = json_string_value(json_object_get(reply, "id"));
-	const char *ticket = json_string_value(json_object_get(reply, "ticket"));
-	const json_t *generation = json_object_get(reply, "generation");
-	if (id && ticket && json_integer_value(generation) > 0 && link->page) {
-		link->generation = (uint64_t)json_integer_value(generation);
+	status = share_link_take(link, function, reply);
+	if (status == VG_OK && id)
 		snprintf(link->id, sizeof link->id, "%s", id);
-		snprintf(link->ticket, sizeof link->ticket, "%s", ticket);
-	} else {
-		status = vg_fail(VG_PROTOCOL, 0, function,
-				 "the daemon's reply lacks the publication's generation or page");
-	}
 	json_decref(reply);
 	SHARE_STEP("committed");
 	return status;
