@@ -150,7 +150,8 @@ TEST(nobody_opens_before_the_fence)
 
 	open_node();
 	open_vram();
-	OK(vg_stream_create(first_context(), NULL, &stream));
+	struct vg_context *context = first_context();
+	OK(vg_stream_create(context, NULL, &stream));
 	sem_init(&gate, 0, 0);
 	CHECK_INT(core_driver->cuLaunchHostFunc(stream->handle, wait_at_gate, NULL), 0);
 	CHECK_INT(pthread_create(&thread, NULL, publish_behind, stream), 0);
@@ -167,6 +168,7 @@ TEST(nobody_opens_before_the_fence)
 	vg_share_lease_close(lease);
 	vg_publication_destroy(publication);
 	vg_stream_destroy(stream);
+	vg_context_destroy(context);
 }
 
 // ---- revoking -----------------------------------------------------------------------------------------------
@@ -326,9 +328,11 @@ TEST(a_ticket_of_another_key_is_refused)
 	CHECK_INT(state_of(publication), VG_PUBLICATION_LOST);
 	CHECK_INT(state_of(publication), VG_PUBLICATION_LOST);
 	vg_publication_destroy(publication);
+	OK(vg_vram_free(handle));
 	publication = publish("w", &handle); // anew
 	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT);
 	vg_publication_destroy(publication);
+	OK(vg_vram_free(handle));
 }
 
 // ---- what is refused --------------------------------------------------------------------------------------------
