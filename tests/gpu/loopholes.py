@@ -61,7 +61,7 @@ def main():
     wait_idle(nvml)
     for what in ("duplicated", "sent", "several", "dead", "exec"):
         suite.test(f"loophole {what}", closed, nvml, what)
-    for what in ("handles", "descriptors"):
+    for what in ("handles", "descriptors", "pools"):
         suite.test(f"shared {what}", shared, nvml, what)
     for what in ("libraries", "local", "elsewhere"):
         suite.test(f"loophole {what}", held, nvml, what)

@@ -1,4 +1,4 @@
-// sharers WHAT MIB: a process allocates device memory, two others open it (as WHAT: handles, descriptors), and all of them
+// sharers WHAT MIB: a process allocates device memory, two others open it (as WHAT: handles, descriptors, pools), and all of them
 // go in an order in which the memory outlives its owner: it must be charged once, and as long as it is there. Ends with a
 // line that starts with "held: ", or with "lost: " and what was wrong.
 #include <cuda.h>
@@ -15,7 +15,9 @@
 
 static const size_t MiB = 1 << 20;
 static size_t bytes;
-static bool by_descriptor;
+static CUmemoryPool pool;
+static CUstream stream;
+static enum { HANDLES, DESCRIPTORS, POOLS, NO_WAY } way;
 
 #define MUST(what)                                                                                 \
 	do {                                                                                       \
@@ -33,6 +35,7 @@ static void begin(void)
 	WORKS(cuInit(0));
 	WORKS(cuDevicePrimaryCtxRetain(&context, 0));
 	WORKS(cuCtxSetCurrent(context));
+	WORKS(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 }
 
 static size_t left(void)
@@ -63,6 +66,7 @@ static void await_left(size_t wanted, const char *when)
 struct parcel {
 	char deed;
 	CUipcMemHandle handle;
+	CUmemPoolPtrExportData pointer;
 };
 
 static void give(int socket, const struct parcel *parcel, int descriptor)
@@ -111,13 +115,28 @@ static void map(void)
 	WORKS(cuMemSetAccess(address, bytes, &access, 1));
 }
 
+static void allocate_from_pool(struct parcel *parcel, int *ret_descriptor)
+{
+	CUmemPoolProps wanted = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+
+	WORKS(cuMemPoolCreate(&pool, &wanted));
+	WORKS(cuMemPoolExportToShareableHandle(ret_descriptor, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	WORKS(cuMemAllocFromPoolAsync(&address, bytes, pool, stream));
+	WORKS(cuStreamSynchronize(stream));
+	WORKS(cuMemPoolExportPointer(&parcel->pointer, address));
+}
+
 static void allocate(struct parcel *parcel, int *ret_descriptor)
 {
 	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
 
-	if (by_descriptor) {
+	if (way == POOLS) {
+		allocate_from_pool(parcel, ret_descriptor);
+	} else if (way == DESCRIPTORS) {
 		WORKS(cuMemCreate(&physical, bytes, &wanted, 0));
 		WORKS(cuMemExportToShareableHandle(ret_descriptor, physical, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 		map();
@@ -133,7 +152,11 @@ static void open_it(const struct parcel *parcel, int descriptor)
 {
 	unsigned int word = 0;
 
-	if (by_descriptor) {
+	if (way == POOLS) {
+		WORKS(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)descriptor,
+			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+		WORKS(cuMemPoolImportPointer(&address, pool, (CUmemPoolPtrExportData *)(uintptr_t)&parcel->pointer));
+	} else if (way == DESCRIPTORS) {
 		WORKS(cuMemImportFromShareableHandle(&physical, (void *)(intptr_t)descriptor,
 			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 		map();
@@ -146,12 +169,16 @@ static void open_it(const struct parcel *parcel, int descriptor)
 
 static void close_it(void)
 {
-	if (!by_descriptor) {
+	if (way == HANDLES) {
 		WORKS(cuIpcCloseMemHandle(address));
-		return;
+	} else if (way == DESCRIPTORS) {
+		WORKS(cuMemUnmap(address, bytes));
+		WORKS(cuMemRelease(physical));
+	} else {
+		WORKS(cuMemFreeAsync(address, stream));
+		WORKS(cuStreamSynchronize(stream));
+		WORKS(cuMemPoolDestroy(pool)); // until here all that was opened of it stays
 	}
-	WORKS(cuMemUnmap(address, bytes));
-	WORKS(cuMemRelease(physical));
 }
 
 // b: begin, a: allocate, o: open, c: close.
@@ -213,14 +240,16 @@ static void ask(const struct child *child, char deed, struct parcel *parcel, int
 
 int main(int argc, char **argv)
 {
+	static const char *const ways[] = {"handles", "descriptors", "pools"};
 	const char *what = argc > 1 ? argv[1] : "";
 	struct parcel parcel = {0};
 	int descriptor = -1;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	bytes = (size_t)(argc > 2 ? atoi(argv[2]) : 0) * MiB;
-	by_descriptor = strcmp(what, "descriptors") == 0;
-	if (!bytes || (!by_descriptor && strcmp(what, "handles") != 0))
+	bytes = (size_t)(argc > 2 ? atoi(argv[2]) : 0) / 32 * 32 * MiB; // whole steps of a pool
+	while (way < NO_WAY && strcmp(what, ways[way]) != 0)
+		way++;
+	if (!bytes || way == NO_WAY)
 		return 2;
 	struct child owner = start(), users[2] = {start(), start()};
 	begin();
