@@ -1,5 +1,6 @@
 // The system's daemon and its users, and tenants in containers: root may play both.
 #include "daemon_fixture.h"
+#include "ledger/share.h"
 
 #include <grp.h>
 #include <sched.h>
@@ -112,6 +113,90 @@ TEST(owner_group_other_and_root)
 	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','memory':3000000000}", "");
 	CHECK_AGREED(ask("{'op':'set','name':'b','memory':2000000000}")); // root
 	CHECK_ANSWER(ALICE, 0, "{'op':'rm','name':'a'}", "");
+}
+
+enum { KEY = 4711 };
+
+// As a user, in the vGPU of that name, with so much charged; `then` goes on, and says whether all is well.
+static pid_t start_user(uid_t uid, const char *name, uint64_t bytes,
+			bool (*then)(struct vg_ledger *ledger, struct vg_wire_guest *self))
+{
+	char path[400], byte = 0;
+	int ready[2];
+
+	snprintf(path, sizeof path, "%s/ledgers/%s", runtime_dir, name);
+	CHECK_INT(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		struct vg_ledger *ledger;
+		struct vg_ledger_owner owner;
+		struct vg_wire_guest self = {.key = KEY};
+		byte = setgroups(0, NULL) == 0 && setgid((gid_t)uid) == 0 && setuid(uid) == 0 &&
+		       vg_ledger_open(path, &ledger) == 0 && vg_ledger_reserve(ledger, VG_LEDGER_VMM, bytes) == 0 &&
+		       vg_ledger_self(&owner) == 0;
+		self.self = (struct vg_wire_hello){
+			.pid = owner.pid, .pid_namespace = owner.pid_namespace, .start_time = owner.start_time};
+		snprintf(self.self.ledger, sizeof self.self.ledger, "%s", name);
+		byte = byte && then(ledger, &self);
+		if (write(ready[1], &byte, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1 || !byte)
+		FAIL("the tenant of user %u in %s does not get what it should", (unsigned int)uid, name);
+	close(ready[0]);
+	return child;
+}
+
+static bool shares(struct vg_ledger *ledger, struct vg_wire_guest *self)
+{
+	uint32_t share;
+
+	return vg_ledger_share_make(ledger, 64 * MIB, &share) == 0 && vg_ledger_share_name(ledger, share, KEY, true) == 0;
+}
+
+static bool joins(struct vg_ledger *ledger, struct vg_wire_guest *self)
+{
+	struct vg_wire_guest answer;
+	struct vg_ledger *other;
+	char path[400];
+
+	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
+	return vg_ledger_open(path, &other) == -EACCES && vg_wire_be_guest(socket_path, self, &answer) == 0 && answer.share &&
+	       answer.key == 64 * MIB && strcmp(answer.vgpu, "a") == 0;
+}
+
+// Who says it is somebody else, or knows no more than a number nobody has, gets nothing.
+static bool is_not_let_in(struct vg_ledger *ledger, struct vg_wire_guest *self)
+{
+	struct vg_wire_guest answer, other = *self;
+
+	other.key = KEY + 1;
+	if (vg_wire_be_guest(socket_path, &other, &answer) != 0 || answer.share)
+		return false;
+	other = *self;
+	other.self.pid = (uint32_t)getppid();
+	return vg_wire_be_guest(socket_path, &other, &answer) == 0 && !answer.share;
+}
+
+TEST(memory_of_another_users_vgpu_stays_charged_there)
+{
+	start_system_daemon();
+	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1000000000,'device':0}", "");
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000,'device':0}", "");
+	pid_t alice = start_user(ALICE, "a", 80 * MIB, shares), stranger = start_user(BOB, "b", MIB, is_not_let_in);
+	CHECK_INT(figure("a", "tenants"), 1);
+	pid_t bob = start_user(BOB, "b", MIB, joins);
+	CHECK_INT(figure("a", "charged"), 80 * MIB);
+	CHECK_INT(figure("a", "tenants"), 2);
+	kill_tenant(alice);
+	CHECK(await_figure("a", "charged", 64 * MIB, 3000) >= 0);
+	CHECK_INT(figure("b", "charged"), 2 * MIB);
+	kill_tenant(bob);
+	CHECK(await_figure("a", "charged", 0, 3000) >= 0);
+	kill_tenant(stranger);
 }
 
 // Alone in a new pid namespace, as process 1 of it. The outer pid.
