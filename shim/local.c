@@ -77,16 +77,37 @@ static uint64_t beyond_the_start(uint64_t each)
 	return each > from_the_start ? shim_round_granularity(shim_for_every_thread(each - from_the_start)) : 0;
 }
 
-// Which need not be the thread's current one, unless there is only one.
+// A launch's context need not be the thread's current one, and there may be none.
+static bool enter(CUcontext context)
+{
+	return context && REAL(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
+}
+
+static void leave(bool entered)
+{
+	CUcontext popped;
+
+	if (entered)
+		REAL(cuCtxPopCurrent_v2)(&popped);
+}
+
+static CUresult know_within(enum vg_entry entry, CUkernel kernel, CUcontext context)
+{
+	bool entered = enter(context);
+	CUresult result = shim_kernel_known(entry, kernel);
+
+	leave(entered);
+	return result;
+}
+
 static size_t stack_limit_of(CUcontext context)
 {
-	bool pushed = context && !shim_only_context && REAL(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
+	bool entered = enter(context);
 	size_t stack = 0;
 
 	if (REAL(cuCtxGetLimit)(&stack, CU_LIMIT_STACK_SIZE) != CUDA_SUCCESS)
 		stack = 0;
-	if (pushed)
-		REAL(cuCtxPopCurrent_v2)(&context);
+	leave(entered);
 	return stack;
 }
 
@@ -144,12 +165,12 @@ CUresult shim_local_raise(enum vg_entry entry, CUfunction function, CUstream str
 	*ret_raise = (struct shim_raise){0};
 	if (!shim_counting() || !shim_record_find(SHIM_KERNEL, (uintptr_t)function, &kernel))
 		return CUDA_SUCCESS;
+	ret_raise->context = context ? context : context_of(stream);
 	if (kernel.origin == SHIM_UNKNOWN) {
-		result = shim_kernel_known(entry, (CUkernel)function);
+		result = know_within(entry, (CUkernel)function, ret_raise->context);
 		if (result != CUDA_SUCCESS || !shim_record_find(SHIM_KERNEL, (uintptr_t)function, &kernel))
 			return result;
 	}
-	ret_raise->context = context ? context : context_of(stream);
 	pthread_mutex_lock(&raising);
 	result = raise_to(entry, kernel.bytes, ret_raise);
 	pthread_mutex_unlock(&raising);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 const struct vg_driver *core_driver;
+struct core_launching core_launching;
 bool core_forked;
 static int driver_version;
 static struct vg_driver refusing; // what a forked child has in the driver's place
@@ -15,8 +16,10 @@ static struct vg_driver refusing; // what a forked child has in the driver's pla
 static void note_fork(void)
 {
 	core_forked = core_driver != NULL;
-	if (core_forked)
-		core_driver = &refusing;
+	if (!core_forked)
+		return;
+	core_driver = &refusing;
+	core_launching.launch = refusing.cuLaunchKernelEx;
 }
 
 static enum vg_status open_locked(const char *function)
@@ -34,6 +37,7 @@ static enum vg_status open_locked(const char *function)
 				       : "cuInit of %s failed with %d",
 			       driver->path, r);
 	core_driver = driver;
+	core_launching = (struct core_launching){driver->cuLaunchKernelEx, __builtin_cpu_supports("avx2")};
 	CUresult version = driver->cuDriverGetVersion(&driver_version);
 	enum vg_status status = version ? core_driver_failed(version, function, "cuDriverGetVersion", "%s", "")
 					: core_devices_open(function);

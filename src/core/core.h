@@ -5,6 +5,12 @@
 #include "virgate/status.h"
 
 extern const struct vg_driver *core_driver;
+// What launches need of it and of the processor, in one line of the cache. Likewise valid, and changed, with the table.
+struct core_launching {
+	__typeof__(((struct vg_driver *)0)->cuLaunchKernelEx) launch;
+	bool avx2;
+};
+extern struct core_launching core_launching;
 
 // Loads the driver, calls cuInit and builds the table of devices, once per process; a failure is
 // not remembered. NO_DRIVER, DRIVER. Any thread.

@@ -42,7 +42,7 @@ static enum vg_status check_launch(const struct vg_graph_definition *definition,
 		return status;
 	d->values = calloc(k->kernel->parameter_count + 1, sizeof *d->values);
 	if (!d->values)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu arguments", k->kernel->parameter_count);
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %u arguments", k->kernel->parameter_count);
 	status = core_launch_arguments(k->kernel, k->arguments, k->argument_count, d->values, function);
 	if (status)
 		return status;

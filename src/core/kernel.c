@@ -1,10 +1,10 @@
 #include "core/kernel.h"
 
+#include "base/hot.h"
 #include "core/error.h"
 #include "core/object_code.h"
 #include "core/some_context.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 static void free_kernel(struct core_object *object)
@@ -14,62 +14,64 @@ static void free_kernel(struct core_object *object)
 	if (kernel->release)
 		kernel->release(kernel->owner);
 	core_object_release(kernel->code ? &kernel->code->object : NULL);
-	free(kernel->offsets);
-	free(kernel->sizes);
 	free(kernel);
 }
 
 static const struct core_class kernel_class = {"kernel", NULL, free_kernel};
 
-static int grow(size_t **table, size_t capacity)
+// The driver counts no parameters: one asks until it refuses.
+static enum vg_status count_parameters(CUkernel handle, const char *function, unsigned *ret_count)
 {
-	size_t *grown = realloc(*table, capacity * sizeof *grown);
+	size_t offset, size;
+	unsigned count = 0;
+	CUresult r;
 
-	if (!grown)
-		return -ENOMEM;
-	*table = grown;
-	return 0;
+	while ((r = core_driver->cuKernelGetParamInfo(handle, count, &offset, &size)) == CUDA_SUCCESS)
+		count++;
+	*ret_count = count;
+	return r == CUDA_ERROR_INVALID_VALUE
+		       ? VG_OK
+		       : core_driver_failed(r, function, "cuKernelGetParamInfo", "parameter %u", count);
 }
 
-// The driver counts no parameters: one asks until it refuses.
 static enum vg_status read_parameters(struct vg_kernel *kernel, const char *function)
 {
-	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
-	size_t capacity = 0, offset, size;
+	uint16_t *offsets = kernel->sizes + kernel->parameter_count;
+	size_t offset, size;
 
-	CUresult r = core_enter_some(&some, true);
-	if (r)
-		return core_driver_failed(r, function, "cuDevicePrimaryCtxRetain", "%s", "");
-	while ((r = core_driver->cuKernelGetParamInfo(kernel->handle, kernel->parameter_count, &offset, &size)) ==
-	       CUDA_SUCCESS) {
-		if (kernel->parameter_count == capacity) {
-			capacity = capacity ? 2 * capacity : 8;
-			if (grow(&kernel->offsets, capacity) || grow(&kernel->sizes, capacity))
-				return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a kernel's %zu parameters",
-					       capacity);
-		}
-		kernel->offsets[kernel->parameter_count] = offset;
-		kernel->sizes[kernel->parameter_count++] = size;
-		kernel->parameter_bytes = offset + size;
+	for (unsigned i = 0; i < kernel->parameter_count; i++) {
+		CUresult r = core_driver->cuKernelGetParamInfo(kernel->handle, i, &offset, &size);
+		if (r)
+			return core_driver_failed(r, function, "cuKernelGetParamInfo", "parameter %u", i);
+		offsets[i] = (uint16_t)offset;
+		kernel->sizes[i] = (uint16_t)size;
+		kernel->parameter_bytes = (unsigned)(offset + size);
 	}
-	return r == CUDA_ERROR_INVALID_VALUE ? VG_OK
-					     : core_driver_failed(r, function, "cuKernelGetParamInfo", "parameter %zu",
-								  kernel->parameter_count);
+	return VG_OK;
 }
 
 enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, const char *function,
 				  struct vg_kernel **ret_kernel)
 {
-	struct vg_kernel *kernel = calloc(1, sizeof *kernel);
+	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
+	unsigned count;
 
+	CUresult r = core_enter_some(&some, true);
+	if (r)
+		return core_driver_failed(r, function, "cuDevicePrimaryCtxRetain", "%s", "");
+	enum vg_status status = count_parameters(handle, function, &count);
+	if (status)
+		return status;
+	struct vg_kernel *kernel = vg_lines(sizeof *kernel + 2 * count * sizeof *kernel->sizes);
 	if (!kernel)
-		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a kernel");
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a kernel of %u parameters", count);
 	core_object_init(&kernel->object, &kernel_class);
 	kernel->handle = handle;
+	kernel->parameter_count = count;
 	kernel->code = code;
 	if (code)
 		core_object_retain(&code->object);
-	enum vg_status status = read_parameters(kernel, function);
+	status = read_parameters(kernel, function);
 	if (status)
 		core_object_release(&kernel->object);
 	else
@@ -146,10 +148,10 @@ enum vg_status vg_kernel_parameter(const struct vg_kernel *kernel, size_t index,
 {
 	CORE_USABLE(kernel, "kernel");
 	if (index >= kernel->parameter_count)
-		return vg_fail(VG_INVALID, 0, __func__, "parameter %zu: kernel \"%s\" has %zu, counted from 0", index,
+		return vg_fail(VG_INVALID, 0, __func__, "parameter %zu: kernel \"%s\" has %u, counted from 0", index,
 			       vg_kernel_name(kernel), kernel->parameter_count);
 	if (ret_offset)
-		*ret_offset = kernel->offsets[index];
+		*ret_offset = core_kernel_offsets(kernel)[index];
 	if (ret_size)
 		*ret_size = kernel->sizes[index];
 	return VG_OK;

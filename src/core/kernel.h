@@ -1,21 +1,29 @@
 // A kernel, as this room sees it.
 #pragma once
+#include <stdint.h>
+
 #include "core/context.h"
 #include "core/object.h"
 #include "virgate/kernel.h"
 
 struct vg_object_code;
 
+// Aligned to a line of the processor's cache: a launch reads the first one, and those of the sizes behind it.
 struct vg_kernel {
 	struct core_object object;
+	CUkernel handle; // of no context: a launch's stream says where it runs
+	unsigned parameter_count;
+	unsigned parameter_bytes;    // of all, padding included
 	struct vg_object_code *code; // held; NULL: borrowed from somebody else's library
-	CUkernel handle;
-	void *owner; // of a borrowed kernel; kept until `release`
+	void *owner;		     // of a borrowed kernel; kept until `release`
 	void (*release)(void *owner);
-	size_t parameter_count;
-	size_t parameter_bytes; // of all, padding included
-	size_t *offsets, *sizes; // of each; apart, since a launch reads the sizes alone
+	uint16_t sizes[]; // of each parameter, all of which have 32,764 bytes at most; behind them the offsets
 };
+
+static inline const uint16_t *core_kernel_offsets(const struct vg_kernel *kernel)
+{
+	return kernel->sizes + kernel->parameter_count;
+}
 
 // A kernel of object code, which it holds if that is not NULL. Asks the driver for the parameters.
 enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, const char *function,

@@ -59,21 +59,38 @@ static __attribute__((noinline)) enum vg_status plain_failed(CUresult result, co
 	return core_launch_failed(result, &launch, kernel, stream->context->device, function, "cuLaunchKernelEx");
 }
 
-VG_HOT static inline enum vg_status launch(struct vg_stream *stream, const struct vg_launch_config *config,
-					   struct vg_kernel *kernel, void **values, const char *function)
+// In a graph that is built on the stream, on a stream that goes by the current context, or of what is not plain.
+static __attribute__((noinline)) enum vg_status launch_within(struct vg_stream *stream,
+							      const struct vg_launch_config *config,
+							      struct vg_kernel *kernel, void **values,
+							      const char *function)
 {
 	CUlaunchConfig native;
 
 	CORE_ENTER(scope, stream->context->handle);
-	if (__builtin_expect(stream->builder != NULL, 0)) {
+	if (stream->builder) {
 		enum vg_status status = core_builder_keep(stream->builder, &kernel->object, function);
 		if (status)
 			return status;
 	}
-	if (__builtin_expect(!set_plain(&native, config), 0))
+	if (!set_plain(&native, config))
 		return launch_configured(stream, config, kernel, values, function);
 	native.hStream = stream->handle;
 	CUresult r = core_driver->cuLaunchKernelEx(&native, (CUfunction)kernel->handle, values, NULL);
+	return r ? plain_failed(r, stream, config, kernel, function) : VG_OK;
+}
+
+// Without a look at the current context if it does not matter: the stream says where a kernel of no context runs.
+VG_HOT static inline enum vg_status launch(struct vg_stream *stream, const struct vg_launch_config *config,
+					   struct vg_kernel *kernel, CUfunction handle, void **values,
+					   const char *function)
+{
+	CUlaunchConfig native;
+
+	if (__builtin_expect(stream->by_context || stream->builder || !set_plain(&native, config), 0))
+		return launch_within(stream, config, kernel, values, function);
+	native.hStream = stream->handle;
+	CUresult r = core_launching.launch(&native, handle, values, NULL);
 	return __builtin_expect(r == CUDA_SUCCESS, 1) ? VG_OK : plain_failed(r, stream, config, kernel, function);
 }
 
@@ -86,7 +103,7 @@ VG_HOT enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch
 	// At most 256 KiB: a kernel's parameters have 32,764 bytes, and none is empty.
 	void **values = alloca((kernel->parameter_count + 1) * sizeof *values);
 	enum vg_status status = core_launch_arguments(kernel, arguments, argument_count, values, __func__);
-	return status ? status : launch(stream, config, kernel, values, __func__);
+	return status ? status : launch(stream, config, kernel, (CUfunction)kernel->handle, values, __func__);
 }
 
 // ---- arguments that were checked before --------------------------------------------------
@@ -94,6 +111,7 @@ VG_HOT enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch
 struct vg_argument_list {
 	struct core_object object;
 	struct vg_kernel *kernel; // held
+	CUfunction handle;	  // the kernel's: a launch does without a line of the cache for it
 	void *values[];		  // the program's
 };
 
@@ -112,9 +130,9 @@ enum vg_status vg_argument_list_create(struct vg_kernel *kernel, const struct vg
 {
 	CORE_USABLE(kernel, "kernel");
 	CORE_NEEDED(ret_list);
-	struct vg_argument_list *list = malloc(sizeof *list + kernel->parameter_count * sizeof *list->values);
+	struct vg_argument_list *list = vg_lines(sizeof *list + kernel->parameter_count * sizeof *list->values);
 	if (!list)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %zu arguments",
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %u arguments",
 			       kernel->parameter_count);
 	enum vg_status status = core_launch_arguments(kernel, arguments, argument_count, list->values, __func__);
 	if (status) {
@@ -124,6 +142,7 @@ enum vg_status vg_argument_list_create(struct vg_kernel *kernel, const struct vg
 	core_object_init(&list->object, &list_class);
 	core_object_retain(&kernel->object);
 	list->kernel = kernel;
+	list->handle = (CUfunction)kernel->handle;
 	*ret_list = list;
 	return VG_OK;
 }
@@ -154,5 +173,5 @@ VG_HOT enum vg_status vg_launch_list(struct vg_stream *stream, const struct vg_l
 	CORE_USABLE(stream, "stream");
 	CORE_USABLE(list, "list");
 	CORE_NEEDED(config);
-	return launch(stream, config, list->kernel, list->values, __func__);
+	return launch(stream, config, list->kernel, list->handle, list->values, __func__);
 }

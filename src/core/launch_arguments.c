@@ -3,6 +3,8 @@
 #include "core/error.h"
 #include "core/launch.h"
 
+#include <immintrin.h>
+
 enum { FEW = 8 }; // below, the short loop is the faster one
 
 static bool is_address(const void *value)
@@ -14,7 +16,7 @@ enum vg_status core_launch_argument(const struct vg_kernel *kernel, size_t index
 				    const char *function)
 {
 	if (index >= kernel->parameter_count)
-		return vg_fail(VG_INVALID, 0, function, "argument %zu: kernel \"%s\" takes %zu, counted from 0", index,
+		return vg_fail(VG_INVALID, 0, function, "argument %zu: kernel \"%s\" takes %u, counted from 0", index,
 			       vg_kernel_name(kernel), kernel->parameter_count);
 	if (!is_address(value))
 		return vg_fail(VG_INVALID, 0, function,
@@ -22,7 +24,7 @@ enum vg_status core_launch_argument(const struct vg_kernel *kernel, size_t index
 			       vg_kernel_name(kernel), value ? "at no address" : "NULL");
 	if (size != kernel->sizes[index])
 		return vg_fail(VG_INVALID, 0, function,
-			       "argument %zu of kernel \"%s\" (counted from 0) has %zu bytes: the kernel takes %zu",
+			       "argument %zu of kernel \"%s\" (counted from 0) has %zu bytes: the kernel takes %d",
 			       index, vg_kernel_name(kernel), size, kernel->sizes[index]);
 	return VG_OK;
 }
@@ -41,13 +43,13 @@ static VG_COLD enum vg_status refuse_count(const struct vg_kernel *kernel, size_
 {
 	if (count == kernel->parameter_count)
 		return vg_fail(VG_INVALID, 0, function, "arguments is NULL, but argument_count is %zu", count);
-	return vg_fail(VG_INVALID, 0, function, "%zu arguments for kernel \"%s\", which takes %zu", count,
+	return vg_fail(VG_INVALID, 0, function, "%zu arguments for kernel \"%s\", which takes %u", count,
 		       vg_kernel_name(kernel), kernel->parameter_count);
 }
 
 // Copies the addresses; 0 if all arguments from `i` on are good. Without a branch for each: hundreds are common, wrong
 // ones are not.
-static inline size_t take_rest(size_t i, size_t count, const struct vg_argument *arguments, const size_t *sizes,
+static inline size_t take_rest(size_t i, size_t count, const struct vg_argument *arguments, const uint16_t *sizes,
 			       void **ret_values)
 {
 	size_t wrong = 0, lowest = 0;
@@ -62,7 +64,7 @@ static inline size_t take_rest(size_t i, size_t count, const struct vg_argument 
 
 // The same, four at a time.
 static __attribute__((target("avx2"))) VG_HOT size_t take_many(size_t count, const struct vg_argument *arguments,
-							       const size_t *sizes, void **ret_values)
+							       const uint16_t *sizes, void **ret_values)
 {
 	typedef size_t lanes __attribute__((vector_size(32), aligned(8), may_alias));
 	lanes wrong = {0}, lowest = {0};
@@ -71,7 +73,8 @@ static __attribute__((target("avx2"))) VG_HOT size_t take_many(size_t count, con
 	for (; i + 4 <= count; i += 4) {
 		lanes two = *(const lanes *)&arguments[i], more = *(const lanes *)&arguments[i + 2];
 		lanes values = __builtin_shufflevector(two, more, 0, 2, 4, 6);
-		wrong |= __builtin_shufflevector(two, more, 1, 3, 5, 7) ^ *(const lanes *)&sizes[i];
+		lanes expected = (lanes)_mm256_cvtepu16_epi64(_mm_loadl_epi64((const __m128i *)&sizes[i]));
+		wrong |= __builtin_shufflevector(two, more, 1, 3, 5, 7) ^ expected;
 		lowest |= values - 1;
 		*(lanes *)&ret_values[i] = values;
 	}
@@ -84,7 +87,7 @@ VG_HOT enum vg_status core_launch_arguments(const struct vg_kernel *kernel, cons
 {
 	if (__builtin_expect(count != kernel->parameter_count || (count && !arguments), 0))
 		return refuse_count(kernel, count, function);
-	size_t wrong = count >= FEW && __builtin_cpu_supports("avx2")
+	size_t wrong = count >= FEW && core_launching.avx2
 			       ? take_many(count, arguments, kernel->sizes, ret_values)
 			       : take_rest(0, count, arguments, kernel->sizes, ret_values);
 	return __builtin_expect(wrong != 0, 0) ? name_argument(kernel, arguments, function) : VG_OK;

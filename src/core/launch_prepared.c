@@ -10,14 +10,17 @@
 
 enum { PARAMETER_ALIGNMENT = 64 }; // a tensor map's, the largest that a parameter needs
 
+// Aligned to a line of the processor's cache: to run it takes the first one, and the beginning of `launch`.
 struct vg_prepared_launch {
 	struct core_object object;
+	CUfunction handle; // the kernel's
+	void **values;	   // into the parameters; NULL: never set
+	struct vg_device *device;
+	size_t unset;
+	struct core_launch launch;
+	unsigned char *parameters;  // copies of the values, as the kernel lays them out
 	struct vg_context *context; // held
 	struct vg_kernel *kernel;   // held
-	struct core_launch launch;
-	unsigned char *parameters; // copies of the values, as the kernel lays them out
-	void **values;		   // into it; NULL: never set
-	size_t unset;
 };
 
 static void free_prepared(struct core_object *object)
@@ -38,7 +41,7 @@ static void set_argument(struct vg_prepared_launch *launch, size_t index, const 
 	const struct vg_kernel *kernel = launch->kernel;
 
 	launch->unset -= !launch->values[index];
-	launch->values[index] = launch->parameters + kernel->offsets[index];
+	launch->values[index] = launch->parameters + core_kernel_offsets(kernel)[index];
 	memcpy(launch->values[index], value, kernel->sizes[index]);
 }
 
@@ -46,7 +49,7 @@ static enum vg_status create_prepared(struct vg_context *context, struct vg_kern
 				      struct vg_prepared_launch **ret_launch)
 {
 	size_t bytes = (kernel->parameter_bytes / PARAMETER_ALIGNMENT + 1) * PARAMETER_ALIGNMENT;
-	struct vg_prepared_launch *launch = calloc(1, sizeof *launch);
+	struct vg_prepared_launch *launch = vg_lines(sizeof *launch);
 
 	if (!launch)
 		return vg_fail(VG_NO_MEMORY, 0, "vg_launch_prepare", "no memory for a prepared launch");
@@ -54,9 +57,11 @@ static enum vg_status create_prepared(struct vg_context *context, struct vg_kern
 	core_object_retain(&context->object);
 	core_object_retain(&kernel->object);
 	launch->context = context;
+	launch->device = context->device;
+	launch->handle = (CUfunction)kernel->handle;
 	launch->kernel = kernel;
 	launch->parameters = aligned_alloc(PARAMETER_ALIGNMENT, bytes);
-	launch->values = calloc(kernel->parameter_count + 1, sizeof *launch->values);
+	launch->values = vg_lines((kernel->parameter_count + 1) * sizeof *launch->values);
 	launch->unset = kernel->parameter_count;
 	if (!launch->parameters || !launch->values) {
 		core_object_release(&launch->object);
@@ -137,25 +142,39 @@ static enum vg_status refuse_run(const struct vg_prepared_launch *launch, const 
 		       vg_kernel_name(launch->kernel));
 }
 
+static __attribute__((noinline)) enum vg_status run_failed(CUresult result, const struct vg_prepared_launch *launch)
+{
+	return core_launch_failed(result, &launch->launch, launch->kernel, launch->device, "vg_launch_run",
+				  "cuLaunchKernelEx");
+}
+
+// In a graph that is built on the stream, or on a stream that goes by the current context.
+static __attribute__((noinline)) enum vg_status run_within(struct vg_prepared_launch *launch, struct vg_stream *stream,
+							   const CUlaunchConfig *native)
+{
+	CORE_ENTER(scope, stream->context->handle);
+	if (stream->builder) {
+		enum vg_status status =
+			core_builder_keep(stream->builder, &launch->kernel->object, "vg_launch_run");
+		if (status)
+			return status;
+	}
+	CUresult r = core_driver->cuLaunchKernelEx(native, launch->handle, launch->values, NULL);
+	return r ? run_failed(r, launch) : VG_OK;
+}
+
 VG_HOT enum vg_status vg_launch_run(struct vg_prepared_launch *launch, struct vg_stream *stream)
 {
 	CORE_USABLE(launch, "launch");
 	CORE_USABLE(stream, "stream");
-	if (__builtin_expect(launch->unset || stream->context->device != launch->context->device, 0))
+	if (__builtin_expect(launch->unset || stream->device != launch->device, 0))
 		return refuse_run(launch, stream);
 	CUlaunchConfig native = launch->launch.native;
 	native.hStream = stream->handle;
-	CORE_ENTER(scope, stream->context->handle);
-	if (__builtin_expect(stream->builder != NULL, 0)) {
-		enum vg_status status = core_builder_keep(stream->builder, &launch->kernel->object, __func__);
-		if (status)
-			return status;
-	}
-	CUresult r = core_driver->cuLaunchKernelEx(&native, (CUfunction)launch->kernel->handle, launch->values, NULL);
-	return __builtin_expect(r == CUDA_SUCCESS, 1)
-		       ? VG_OK
-		       : core_launch_failed(r, &launch->launch, launch->kernel, launch->context->device, __func__,
-					    "cuLaunchKernelEx");
+	if (__builtin_expect(stream->by_context || stream->builder, 0))
+		return run_within(launch, stream, &native);
+	CUresult r = core_launching.launch(&native, launch->handle, launch->values, NULL);
+	return __builtin_expect(r == CUDA_SUCCESS, 1) ? VG_OK : run_failed(r, launch);
 }
 
 enum vg_status vg_prepared_launch_close(struct vg_prepared_launch *launch)

@@ -1,5 +1,6 @@
 #include "core/stream.h"
 
+#include "base/hot.h"
 #include "core/error.h"
 #include "core/event.h"
 
@@ -44,14 +45,17 @@ static enum vg_status check_priority(int priority, const char *function)
 enum vg_status core_stream_wrap(struct vg_context *context, CUstream handle, bool borrowed, const char *function,
 				struct vg_stream **ret_stream)
 {
-	struct vg_stream *stream = calloc(1, sizeof *stream);
+	struct vg_stream *stream = vg_lines(sizeof *stream);
 
 	if (!stream)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a stream");
 	core_object_init(&stream->object, &stream_class);
 	core_object_retain(&context->object);
 	stream->context = context;
+	stream->device = context->device;
 	stream->handle = handle;
+	stream->by_context =
+		!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD || context->green;
 	stream->borrowed = borrowed;
 	*ret_stream = stream;
 	return VG_OK;

@@ -134,6 +134,46 @@ CONFORM(occupancy)
 	GIVES(cuOccupancyMaxActiveBlocksPerMultiprocessor(NULL, empty, 32, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
+// The same kernel handle for every context: the stream says where it runs, whatever is current.
+CONFORM(a_streams_launch_needs_no_current_context)
+{
+	CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1,
+		.blockDimZ = 1};
+	CUcontext made, now;
+	CUlibrary library;
+	CUkernel store;
+	CUdeviceptr address;
+	unsigned value = 0, seen = 0;
+
+	need_context();
+	NEED(cuLibraryLoadData(&library, ptx_basic, NULL, NULL, 0, NULL, NULL, 0));
+	NEED(cuLibraryGetKernel(&store, library, "store"));
+	NEED(cuMemAlloc(&address, 4));
+	NEED(cuStreamCreate(&config.hStream, CU_STREAM_NON_BLOCKING));
+	NEED(cuCtxCreate(&made, NULL, 0, device));
+	NEED(cuCtxPopCurrent(&now)); // the primary one is current again, and alone
+	void *pointers[] = {&address, &value};
+	for (int i = 0; i < 2; i++) {
+		CUcontext current = i ? made : NULL;
+		value = 0x51 + (unsigned)i;
+		NEED(cuCtxSetCurrent(current));
+		WORKS(cuLaunchKernelEx(&config, (CUfunction)store, pointers, NULL));
+		WORKS(cuStreamSynchronize(config.hStream));
+		NEED(cuCtxGetCurrent(&now));
+		HOLDS(now == current);
+		need_context();
+		WORKS(cuMemcpyDtoH(&seen, address, 4));
+		EQUALS(seen, value);
+	}
+	NEED(cuCtxSetCurrent(NULL));
+	config.hStream = NULL; // a default stream is the current context's
+	GIVES(cuLaunchKernelEx(&config, (CUfunction)store, pointers, NULL), CUDA_ERROR_INVALID_CONTEXT);
+	need_context();
+	WORKS(cuCtxDestroy(made));
+	WORKS(cuMemFree(address));
+	WORKS(cuLibraryUnload(library));
+}
+
 CONFORM(stream_of_a_destroyed_context_is_not_ours)
 {
 	CUfunction empty = function("empty");

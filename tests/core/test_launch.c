@@ -395,6 +395,59 @@ TEST(a_prepared_launch_runs_many_times)
 	free_words(context, where);
 }
 
+// With no context current: a stream says where a launch runs, a default one because the library says it.
+static void launch_without_context(struct vg_stream *on)
+{
+	struct vg_kernel *kernel = kernel_of("store");
+	vg_address where = words(context, 5 * sizeof(long long));
+	int i = 0;
+	const struct vg_argument arguments[] = {
+		VG_ARGUMENT(where), VG_ARGUMENT((char){1}),   VG_ARGUMENT((short){2}),
+		VG_ARGUMENT(i),	    VG_ARGUMENT((double){4}), VG_ARGUMENT((char){5})};
+	struct vg_prepared_launch *prepared;
+	struct vg_argument_list *list;
+	struct CUctx_st *now;
+	long long got[5];
+
+	OK(vg_argument_list_create(kernel, arguments, 6, &list));
+	for (i = 1; i <= 4; i++) {
+		OK(vg_launch_prepare(context, CONFIG(1, 1), kernel, arguments, 6, &prepared));
+		OK(vg_context_set_current(NULL, NULL));
+		if (i == 1)
+			OK(vg_launch(on, CONFIG(1, 1), kernel, arguments, 6));
+		else if (i == 2)
+			OK(vg_launch_list(on, CONFIG(1, 1), list));
+		else if (i == 3)
+			OK(vg_launch_run(prepared, on));
+		else
+			OK(vg_launch(on, CONFIG(1, 1, .cooperative = 1), kernel, arguments, 6));
+		REFUSED(vg_launch(on, CONFIG(1, 4096), kernel, arguments, 6), VG_INVALID, "a block of 4096 x 1 x 1");
+		OK(vg_stream_sync(on));
+		OK(vg_context_current(&now));
+		CHECK(!now);
+		read_words(context, got, where, sizeof got);
+		CHECK_INT(got[2], i);
+		vg_prepared_launch_destroy(prepared);
+	}
+	vg_argument_list_destroy(list);
+	vg_kernel_destroy(kernel);
+	free_words(context, where);
+}
+
+TEST(a_launch_needs_no_current_context)
+{
+	struct vg_stream *legacy, *per_thread;
+
+	vg_kernel_destroy(kernel_of("empty"));
+	launch_without_context(stream);
+	OK(vg_stream_default(context, VG_DEFAULT_STREAM_LEGACY, &legacy));
+	launch_without_context(legacy);
+	OK(vg_stream_default(context, VG_DEFAULT_STREAM_PER_THREAD, &per_thread));
+	launch_without_context(per_thread);
+	vg_stream_destroy(per_thread);
+	vg_stream_destroy(legacy);
+}
+
 TEST(a_launch_is_checked_when_it_is_prepared)
 {
 	struct vg_kernel *kernel = kernel_of("meet");

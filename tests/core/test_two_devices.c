@@ -192,3 +192,64 @@ TEST(one_load_of_code_serves_both)
 		vg_context_destroy(contexts[i]);
 	}
 }
+
+// One launch there, from a thread that is at the other device.
+static void launch_beside(struct vg_context *other, struct vg_stream *stream, struct vg_kernel *kernel,
+			  const struct vg_argument *argument)
+{
+	struct vg_launch_config config = {sizeof config, .grid = {1}, .block = {1}};
+	struct CUctx_st *now;
+
+	OK(vg_context_set_current(other, NULL));
+	OK(vg_launch(stream, &config, kernel, argument, 1));
+	OK(vg_context_current(&now));
+	CHECK(now == vg_context_handle(other));
+	OK(vg_context_set_current(NULL, NULL));
+}
+
+TEST(launches_run_where_their_stream_is)
+{
+	static const char ptx[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+				  ".visible .entry add(.param .u64 p) { .reg .b32 %r<2>; .reg .b64 %d<2>;\n"
+				  " ld.param.u64 %d1, [p]; atom.global.add.u32 %r1, [%d1], 1; ret; }\n";
+	struct vg_context *second = context_of(1), *first = context_of(0);
+	struct vg_graph_builder *builder;
+	struct vg_stream *own, *legacy;
+	struct vg_object_code *code;
+	struct vg_buffer *buffer;
+	struct vg_kernel *kernel;
+	struct vg_graph *graph;
+	unsigned count = 0;
+
+	OK(vg_object_code_create(VG_CODE_PTX, ptx, sizeof ptx, NULL, &code));
+	OK(vg_object_code_kernel(code, "add", &kernel));
+	OK(vg_stream_create(first, NULL, &own));
+	OK(vg_stream_default(first, VG_DEFAULT_STREAM_LEGACY, &legacy));
+	OK(vg_device_allocate(device_number(0), sizeof count, own, &buffer));
+	OK(vg_buffer_write(buffer, 0, &count, sizeof count, own));
+	OK(vg_stream_sync(own));
+	vg_address where = vg_buffer_address(buffer);
+	struct vg_argument argument = VG_ARGUMENT(where);
+	launch_beside(second, own, kernel, &argument);
+	OK(vg_stream_sync(own));
+	launch_beside(second, legacy, kernel, &argument);
+	OK(vg_stream_sync(legacy));
+	OK(vg_graph_builder_create(first, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
+	launch_beside(second, vg_graph_builder_stream(builder), kernel, &argument);
+	OK(vg_graph_builder_end(builder));
+	OK(vg_graph_builder_complete(builder, NULL, &graph));
+	OK(vg_graph_launch(graph, own));
+	OK(vg_buffer_read(buffer, 0, &count, sizeof count, own));
+	OK(vg_stream_sync(own));
+	CHECK_INT(count, 3);
+	vg_graph_destroy(graph);
+	vg_graph_builder_destroy(builder);
+	vg_buffer_destroy(buffer);
+	vg_kernel_destroy(kernel);
+	vg_object_code_destroy(code);
+	vg_stream_destroy(legacy);
+	vg_stream_destroy(own);
+	vg_context_destroy(first);
+	vg_context_destroy(second);
+}
