@@ -227,7 +227,39 @@ CHILD(local_memory)
 	EQUALS(memory_used(), after);
 }
 
+// The kernel is got before there is a context, and launched while none is current.
+CHILD(local_memory_without_context)
+{
+	int sms = 0, threads = 0;
+	unsigned offset = 64;
+	CUlibrary library;
+	CUkernel kernel;
+	CUstream stream;
+	CUdeviceptr out;
+
+	NEED(cuInit(0));
+	NEED(cuLibraryLoadData(&library, ptx_local, NULL, NULL, 0, NULL, NULL, 0));
+	NEED(cuLibraryGetKernel(&kernel, library, "local"));
+	need_context();
+	WORKS(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+	WORKS(cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device));
+	NEED(cuMemAlloc(&out, 4));
+	NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	void *parameters[] = {&out, &offset};
+	size_t before = memory_used(), after[2], each = (size_t)sms * (size_t)threads;
+	for (int i = 0; i < 2; i++) {
+		NEED(cuCtxSetCurrent(NULL));
+		WORKS(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+		WORKS(cuStreamSynchronize(stream));
+		need_context();
+		after[i] = memory_used();
+	}
+	BETWEEN(after[0] - before, 1024 * each, 1024 * each + 64 * MiB);
+	EQUALS(after[1], after[0]);
+}
+
 CONFORM(local_memory_comes_at_the_first_launch)
 {
 	run_child("local_memory", NULL);
+	run_child("local_memory_without_context", NULL);
 }
