@@ -130,7 +130,7 @@ void open_begin(struct session *session, const struct request *request);
 void revoke_begin(struct session *session, const struct request *request);
 void revoke_step(struct node *node, struct session *revoker);	      // its time is up
 void revoke_look(struct node *node, struct publication *publication); // somebody let go
-void revoke_stop(struct node *node, struct session *revoker);	      // nobody waits for it any more
+void revoke_stop(struct node *node, struct session *revoker);	      // nobody waits for it any more, if it was one
 
 // broker_page.c. 0 or -errno.
 int page_make(struct node *node, struct publication *publication);

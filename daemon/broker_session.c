@@ -26,8 +26,7 @@ void session_end(struct node *node, struct session *session)
 	*link = session->next;
 	node_unwatch(node, &session->socket);
 	node_unwatch(node, &session->process);
-	if (session->state == SESSION_REVOKING)
-		revoke_stop(node, session);
+	revoke_stop(node, session);
 	if (edition && edition->publisher == session) {
 		edition_withdraw(node, edition);
 		edition->publisher = NULL;
@@ -55,6 +54,7 @@ void session_answer(struct node *node, struct session *session, json_t *answer, 
 	free(text);
 	if (agreed)
 		return;
+	revoke_stop(node, session); // who revokes and says something else has ended that
 	session->state = SESSION_ENDED;
 	session->deadline_ns = patience();
 	struct edition *edition = session->edition;

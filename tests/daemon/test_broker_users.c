@@ -298,6 +298,25 @@ TEST(whoever_revokes_and_goes_leaves_it_withdrawn)
 	close(published.fd);
 }
 
+TEST(whoever_revokes_and_says_something_else)
+{
+	int fd;
+
+	fresh_broker();
+	struct published published = publish("a", ",'mode':384", 1);
+	struct lease lease = open_lease("a", "read");
+	fd = reach();
+	CHECK_INT(speak(fd, "{'op':'revoke','name':'a','deadline':30}"), 0);
+	CHECK_INT(event_within(lease.fd, 1000, NULL), VG_WIRE_ASKED_BACK);
+	CHECK_INT(speak(fd, "{'op':'commit'}"), 0);
+	CHECK_REFUSED(hear(fd, NULL), "invalid", "makes no sense here");
+	close(fd);
+	CHECK_INT(event_within(lease.fd, 1000, NULL), VG_WIRE_WITHDRAWN);
+	close_lease(&lease); // nobody waits for that any more
+	close(published.fd);
+	await_state("a", 0, "gone");
+}
+
 // ---- too much, and too little -----------------------------------------------------------------------------------
 
 TEST(one_user_does_not_use_up_the_descriptors)
