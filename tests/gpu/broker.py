@@ -2,8 +2,10 @@
 """broker.py [BUILD_OR_BUNDLE]: `virgate share publish`, `open`, `list` and `revoke` between programs: contents, who is
 charged and for how long, each party killed, the ladder of revocation, and thousands of cycles without growth."""
 
+import atexit
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -15,6 +17,7 @@ FLAGS = ["--sim"] if SIM else []
 MEMORY = "1G" if SIM else "4G"
 SIZE = 64 * MiB if SIM else 1024 * MiB
 FOLDER = tempfile.mkdtemp(prefix="virgate-broker-")
+atexit.register(shutil.rmtree, FOLDER, True)
 
 
 def said(process, words):
