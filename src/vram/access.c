@@ -31,16 +31,6 @@ static CUresult write_long(CUdeviceptr to, const void *from, size_t bytes)
 	return r ? r : core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
 }
 
-static CUresult read_in_pieces(void *to, CUdeviceptr from, size_t bytes)
-{
-	CUresult r = CUDA_SUCCESS;
-
-	for (size_t done = 0; done < bytes && r == CUDA_SUCCESS; done += PIECE)
-		r = core_driver->cuMemcpyDtoH_v2_ptds((char *)to + done, from + done,
-						      bytes - done < PIECE ? bytes - done : PIECE);
-	return r;
-}
-
 static enum vg_status write_region(struct vram_region *region, size_t offset, const void *from, size_t bytes,
 				   const char *function)
 {
@@ -71,7 +61,7 @@ static enum vg_status read_region(struct vram_region *region, size_t offset, voi
 	if (r == CUDA_SUCCESS && bytes >= VRAM_LONG_READ)
 		return vram_read_long(&region->vram->staging, to, region->address + offset, bytes, function);
 	if (r == CUDA_SUCCESS)
-		r = read_in_pieces(to, region->address + offset, bytes);
+		r = core_driver->cuMemcpyDtoH_v2_ptds(to, region->address + offset, bytes);
 	return r ? core_driver_failed(r, function, "cuMemcpyDtoH", "%zu bytes at offset %zu", bytes, offset) : VG_OK;
 }
 

@@ -1,8 +1,10 @@
-// Long reads, a part at a time, of which two are under way: so that the driver and the device's copy engine are held
-// for a part and not for the whole, and other readers come in between.
+// Long reads, a part at a time: so that the driver and the device's copy engine are held for a part and not for the
+// whole, and other readers come in between.
 //
 // Into pageable memory the parts come by slots of page-locked memory: while one is copied out, the device fills the
-// other. The driver's own copy does much the same, and holds a lock from the first byte to the last.
+// other. The driver's own copy does much the same, and holds a lock from the first byte to the last. Into page-locked
+// memory one part is waited for before the next is queued: an H200's copy engine does not turn to another stream while
+// one of them has more to do.
 #include "vram/staging.h"
 
 #include "core/error.h"
@@ -12,12 +14,13 @@
 #include <string.h>
 
 // Large enough for the calls to vanish behind the copy: 15 GB/s by way of slots, 55 directly.
-enum { SLOT = 1 << 20, DIRECT = 4 << 20, PARTS = 2 };
+enum { SLOT = 1 << 20, DIRECT = 32 << 20, SLOTS = 2 };
 
 struct way {
 	char *slots; // NULL: directly
 	size_t part;
-	CUevent arrived[PARTS];
+	unsigned parts; // under way at once
+	CUevent arrived[SLOTS];
 	size_t begun, ended;  // bytes that were queued, and that have arrived
 	unsigned first, next; // parts, counted from the begin
 };
@@ -47,7 +50,7 @@ static size_t part_of(const struct way *way, size_t at, size_t bytes)
 
 static CUresult begin(struct way *way, char *to, CUdeviceptr from, size_t bytes)
 {
-	const unsigned which = way->next++ % PARTS;
+	const unsigned which = way->next++ % way->parts;
 	const size_t part = part_of(way, way->begun, bytes);
 
 	CUresult r = core_driver->cuMemcpyDtoHAsync_v2(way->slots ? way->slots + which * way->part : to + way->begun,
@@ -58,7 +61,7 @@ static CUresult begin(struct way *way, char *to, CUdeviceptr from, size_t bytes)
 
 static CUresult end(struct way *way, char *to, size_t bytes)
 {
-	const unsigned which = way->first++ % PARTS;
+	const unsigned which = way->first++ % way->parts;
 	const size_t part = part_of(way, way->ended, bytes);
 
 	CUresult r = core_driver->cuEventSynchronize(way->arrived[which]);
@@ -72,17 +75,17 @@ static CUresult run(struct way *way, char *to, CUdeviceptr from, size_t bytes)
 {
 	CUresult r = CUDA_SUCCESS;
 
-	for (int i = 0; i < PARTS && r == CUDA_SUCCESS; i++)
+	for (unsigned i = 0; i < way->parts && r == CUDA_SUCCESS; i++)
 		r = core_driver->cuEventCreate(&way->arrived[i], CU_EVENT_DISABLE_TIMING);
 	while (r == CUDA_SUCCESS && way->ended < bytes) {
-		while (r == CUDA_SUCCESS && way->begun < bytes && way->next - way->first < PARTS)
+		while (r == CUDA_SUCCESS && way->begun < bytes && way->next - way->first < way->parts)
 			r = begin(way, to, from, bytes);
 		if (r == CUDA_SUCCESS)
 			r = end(way, to, bytes);
 	}
 	if (r)
 		(void)core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD); // nothing arrives any more
-	for (int i = 0; i < PARTS && way->arrived[i]; i++)
+	for (unsigned i = 0; i < way->parts && way->arrived[i]; i++)
 		(void)core_driver->cuEventDestroy_v2(way->arrived[i]);
 	return r;
 }
@@ -100,14 +103,15 @@ enum vg_status vram_read_long(struct vram_scratch_list *slots, void *to, CUdevic
 			      const char *function)
 {
 	struct vram_scratch *scratch = NULL;
-	struct way way = {.part = DIRECT};
+	struct way way = {.part = DIRECT, .parts = 1};
 
 	if (is_pageable(to)) {
-		enum vg_status status = vram_scratch_take(slots, PARTS * SLOT, function, &scratch);
+		enum vg_status status = vram_scratch_take(slots, SLOTS * SLOT, function, &scratch);
 		if (status)
 			return status;
 		way.slots = (char *)(uintptr_t)vg_buffer_address(scratch->buffer);
 		way.part = SLOT;
+		way.parts = SLOTS;
 	}
 	CUresult r = run(&way, to, from, bytes);
 	if (scratch)

@@ -249,11 +249,11 @@ static void check_beside(struct vg_vram *vram, char *to, const char *what)
 	// A machine that is busy with others may keep a thread waiting, but not each time.
 	do
 		count = read_beside(&pair, &longest);
-	while ((count < 10 || longest > pair.seconds / 2) && ++attempts < ATTEMPTS);
+	while ((count < AT_LEAST || longest > pair.seconds / 2) && ++attempts < ATTEMPTS);
 	printf("a read of %d MiB into %s memory took %.1f ms; of %d reads of 4 KiB beside it the longest took %.1f "
 	       "ms\n",
 	       LONG >> 20, what, pair.seconds * 1e3, count, longest * 1e3);
-	CHECK(count >= 10);
+	CHECK(count >= AT_LEAST);
 	CHECK(longest <= pair.seconds / 2);
 	CHECK(pair.to[0] == 0 && memcmp(pair.to, pair.to + 1, LONG - 1) == 0);
 	OK(vg_vram_free(pair.handle));
