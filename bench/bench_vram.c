@@ -5,42 +5,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <virgate/virgate.h>
 
 #include "figures.h"
 #include "vram/hash.h"
 #include "vram_access.h"
+#include "vram_rate.h"
 #include "vram_seal.h"
 
-#define MIB ((size_t)1 << 20)
 #define LARGEST_PINNED (1024 * MIB) // more takes seconds to allocate, and is no faster
-enum { REPETITIONS = 41, WARM = 3 };
 
-struct size_case {
-	const char *name;
-	size_t size;
-	double limit; // GB/s at least; 0: only reported
-};
-static const struct size_case on_gpu[] = {
+static const struct rate_case on_gpu[] = {
 	{"64K", MIB / 16, 0}, {"1M", MIB, 0}, {"64M", 64 * MIB, 0}, {"1G", 1024 * MIB, 1000}, {"8G", 8192 * MIB, 1000},
 };
 // The simulated one shall hash 1 MiB in a fifth of a second.
-static const struct size_case on_simulator[] = {{"64K", MIB / 16, 0}, {"1M", MIB, 0.005}, {"16M", 16 * MIB, 0}};
+static const struct rate_case on_simulator[] = {{"64K", MIB / 16, 0}, {"1M", MIB, 0.005}, {"16M", 16 * MIB, 0}};
 
 static struct vg_device *device;
 static struct vg_stream *stream;
 static struct vram_hasher *hasher;
 static struct vg_buffer *buffer, *other, *host;
 static const uint8_t key[VRAM_KEY_BYTES] = {1, 2, 3};
-
-void check(enum vg_status status)
-{
-	if (status == VG_OK)
-		return;
-	fprintf(stderr, "bench_vram: %s: %s\n", vg_last_error()->function, vg_last_error()->text);
-	exit(1);
-}
 
 static void hash(void)
 {
@@ -61,48 +46,6 @@ static void copy_to_host(void)
 	check(vg_stream_sync(stream));
 }
 
-// GB/s of the whole call; the median.
-static double measure(struct bench_report *report, const char *what, const struct size_case *one, void (*call)(void),
-		      double beside, double limit)
-{
-	struct bench_figure figure = {.unit = "GB/s",
-				      .baseline = beside,
-				      .limit = limit,
-				      .rule = limit > 0 ? BENCH_AT_LEAST : BENCH_NO_LIMIT};
-	struct timespec begin, end;
-	double rates[REPETITIONS];
-
-	for (int i = -WARM; i < REPETITIONS; i++) {
-		clock_gettime(CLOCK_MONOTONIC, &begin);
-		call();
-		clock_gettime(CLOCK_MONOTONIC, &end);
-		if (i >= 0)
-			rates[i] = (double)one->size /
-				   ((double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec));
-	}
-	bench_figure_set(&figure, rates, REPETITIONS);
-	snprintf(figure.what, sizeof figure.what, "%s_%s", what, one->name);
-	bench_report_add(report, &figure);
-	return figure.value;
-}
-
-uint64_t *make_noise(size_t size)
-{
-	uint64_t *noise = malloc(size), word = 0x9e3779b97f4a7c15;
-
-	if (!noise) {
-		fprintf(stderr, "bench_vram: no memory for %zu bytes\n", size);
-		exit(1);
-	}
-	for (size_t i = 0; i < size / sizeof *noise; i++) {
-		word ^= word << 13;
-		word ^= word >> 7;
-		word ^= word << 17;
-		noise[i] = word;
-	}
-	return noise;
-}
-
 static void fill(size_t size)
 {
 	size_t tile = size < 16 * MIB ? size : 16 * MIB;
@@ -114,23 +57,23 @@ static void fill(size_t size)
 	free(noise);
 }
 
-static void measure_size(struct bench_report *report, const struct size_case *one)
+static void measure_size(struct bench_report *report, const struct rate_case *one)
 {
 	struct vg_memory_resource *memory, *pinned;
 	struct vg_context *context = vg_stream_context(stream);
 
 	check(vg_synchronous_resource_create(context, &memory));
 	check(vg_legacy_pinned_resource_create(context, &pinned));
-	check(vg_buffer_create(memory, one->size, NULL, &buffer));
-	check(vg_buffer_create(memory, one->size, NULL, &other));
-	fill(one->size);
-	if (one->size <= LARGEST_PINNED) {
-		check(vg_buffer_create(pinned, one->size, NULL, &host));
-		measure(report, "copy_to_host", one, copy_to_host, 0, 0);
+	check(vg_buffer_create(memory, one->bytes, NULL, &buffer));
+	check(vg_buffer_create(memory, one->bytes, NULL, &other));
+	fill(one->bytes);
+	if (one->bytes <= LARGEST_PINNED) {
+		check(vg_buffer_create(pinned, one->bytes, NULL, &host));
+		bench_rate(report, "copy_to_host", one, copy_to_host, NULL, 0, 0);
 		vg_buffer_destroy(host);
 	}
-	double beside = measure(report, "copy_on_device", one, copy_on_device, 0, 0);
-	measure(report, "hash", one, hash, beside, one->limit);
+	double beside = bench_rate(report, "copy_on_device", one, copy_on_device, NULL, 0, 0);
+	bench_rate(report, "hash", one, hash, NULL, beside, one->limit);
 	vg_buffer_destroy(other);
 	vg_buffer_destroy(buffer);
 	vg_memory_resource_destroy(pinned);
@@ -141,7 +84,7 @@ int main(int argc, char **argv)
 {
 	struct bench_report *report = bench_report_create();
 	int simulated = getenv("VIRGATE_SIM") != NULL;
-	const struct size_case *sizes = simulated ? on_simulator : on_gpu;
+	const struct rate_case *sizes = simulated ? on_simulator : on_gpu;
 	size_t count = simulated ? sizeof on_simulator / sizeof *sizes : sizeof on_gpu / sizeof *sizes;
 	struct vg_context *context;
 

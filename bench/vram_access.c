@@ -1,4 +1,5 @@
 #include "vram_access.h"
+#include "vram_rate.h"
 
 #include "core/context.h"
 
@@ -7,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#define MIB ((size_t)1 << 20)
 
 enum { PAIRS = 400, LONG_PAIRS = 31, WARM = 3 };
 

@@ -1,24 +1,14 @@
 #include "vram_seal.h"
 
-#include "vram_access.h"
+#include "vram_rate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-#define MIB ((size_t)1 << 20)
-
-enum { REPETITIONS = 31, WARM = 2 };
-
-struct seal_case {
-	const char *name;
-	size_t bytes;
-	double limit; // GB/s at least; 0: only reported
-};
-static const struct seal_case on_gpu[] = {
+static const struct rate_case on_gpu[] = {
 	{"1M", MIB, 0}, {"64M", 64 * MIB, 0}, {"1G", 1024 * MIB, 1000}, {"8G", 8192 * MIB, 1000}};
-static const struct seal_case on_simulator[] = {{"64K", MIB / 16, 0}, {"1M", MIB, 0}};
+static const struct rate_case on_simulator[] = {{"64K", MIB / 16, 0}, {"1M", MIB, 0}};
 
 static const struct vg_seal_options options = {.size = sizeof options, .id = "bench"};
 static struct vg_vram_handle handle;
@@ -58,37 +48,7 @@ static void read_region(void)
 	check(vg_vram_read_at(handle, 0, host, bytes));
 }
 
-static void nothing(void)
-{
-}
-
-// GB/s of `call`; the median. `after` is not measured.
-static double measure(struct bench_report *report, const char *what, const struct seal_case *one, void (*call)(void),
-		      void (*after)(void), double beside, double limit)
-{
-	struct bench_figure figure = {.unit = "GB/s",
-				      .baseline = beside,
-				      .limit = limit,
-				      .rule = limit > 0 ? BENCH_AT_LEAST : BENCH_NO_LIMIT};
-	struct timespec begin, end;
-	double rates[REPETITIONS];
-
-	for (int i = -WARM; i < REPETITIONS; i++) {
-		clock_gettime(CLOCK_MONOTONIC, &begin);
-		call();
-		clock_gettime(CLOCK_MONOTONIC, &end);
-		after();
-		if (i >= 0)
-			rates[i] = (double)one->bytes /
-				   ((double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec));
-	}
-	bench_figure_set(&figure, rates, REPETITIONS);
-	snprintf(figure.what, sizeof figure.what, "%s_%s", what, one->name);
-	bench_report_add(report, &figure);
-	return figure.value;
-}
-
-static void measure_size(struct bench_report *report, struct vg_vram *vram, const struct seal_case *one)
+static void measure_size(struct bench_report *report, struct vg_vram *vram, const struct rate_case *one)
 {
 	double beside = 0;
 
@@ -96,18 +56,18 @@ static void measure_size(struct bench_report *report, struct vg_vram *vram, cons
 	check(vg_vram_allocate(vram, bytes, NULL, &handle));
 	fill_with_noise();
 	if (bytes <= 1024 * MIB && (host = malloc(bytes))) {
-		beside = measure(report, "read_back", one, read_region, nothing, 0, 0);
+		beside = bench_rate(report, "read_back", one, read_region, NULL, 0, 0);
 		free(host);
 	}
-	measure(report, "seal", one, seal_region, unseal_region, beside, one->limit);
+	bench_rate(report, "seal", one, seal_region, unseal_region, beside, one->limit);
 	seal_region();
-	measure(report, "verify", one, verify_region, nothing, beside, one->limit);
+	bench_rate(report, "verify", one, verify_region, NULL, beside, one->limit);
 	check(vg_vram_free(handle));
 }
 
 void bench_seal(struct bench_report *report, struct vg_device *device, bool simulated)
 {
-	const struct seal_case *sizes = simulated ? on_simulator : on_gpu;
+	const struct rate_case *sizes = simulated ? on_simulator : on_gpu;
 	size_t count = simulated ? sizeof on_simulator / sizeof *sizes : sizeof on_gpu / sizeof *sizes;
 	char folder[] = "/tmp/virgate-bench.XXXXXX", key[64];
 	struct vg_vram *vram;
