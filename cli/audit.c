@@ -47,29 +47,21 @@ static int verify(const struct arguments *arguments, const struct vg_audit_optio
 
 static int run(const struct arguments *arguments)
 {
-	struct vg_audit_options options = {
-		.size = sizeof options,
-		.key_file = option_value(arguments, "key"),
-		.key_ring = option_value(arguments, "key-ring"),
-		.expect = option_value(arguments, "expect"),
-	};
+	struct vg_audit_options options = {.size = sizeof options, .expect = option_value(arguments, "expect")};
 	struct config_error error;
 	struct config config;
+	struct key key;
 
 	if (config_load(&config, &error)) {
 		say_error("%s", error.text);
 		return verb_failure_code(arguments->verb);
 	}
-	if (!options.key_file && !options.key_ring)
-		options.key_file = config.values[CONFIG_KEY];
-	int r = verb_usage_code(arguments->verb);
-	if (options.key_file && options.key_ring)
-		say_usage(arguments->verb, "--key and --key-ring: take one of them");
-	else if (!options.key_file && !options.key_ring)
-		say_usage(arguments->verb, "which key was it written with? give --key FILE or --key-ring NAME, or set "
-					   "VIRGATE_KEY");
-	else
+	int r = read_key(arguments, &config, "which key was it written with", &key);
+	if (r == 0) {
+		options.key_file = key.file;
+		options.key_ring = key.ring;
 		r = verify(arguments, &options);
+	}
 	config_finish(&config);
 	return r;
 }

@@ -125,6 +125,21 @@ int read_share(const struct arguments *arguments, unsigned *ret_percent)
 	return 0;
 }
 
+int read_key(const struct arguments *arguments, const struct config *config, const char *which, struct key *ret_key)
+{
+	*ret_key = (struct key){option_value(arguments, "key"), option_value(arguments, "key-ring")};
+	if (!ret_key->file && !ret_key->ring)
+		ret_key->file = config->values[CONFIG_KEY];
+	if (!ret_key->file == !ret_key->ring) {
+		if (ret_key->file)
+			say_usage(arguments->verb, "--key and --key-ring: take one of them");
+		else
+			say_usage(arguments->verb, "%s? give --key FILE or --key-ring NAME, or set VIRGATE_KEY", which);
+		return verb_usage_code(arguments->verb);
+	}
+	return 0;
+}
+
 int fail_with_last_error(const struct arguments *arguments)
 {
 	say_last_error();

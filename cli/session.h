@@ -25,5 +25,13 @@ int in_session(const struct arguments *arguments, int (*work)(struct vg_node *no
 int read_memory(const struct arguments *arguments, uint64_t *ret_bytes);
 int read_share(const struct arguments *arguments, unsigned *ret_percent);
 
+// Where a secret lies: one of the two.
+struct key {
+	const char *file, *ring;
+};
+// --key or --key-ring, or the settings' key file, which lives as long as they. Without any, `which` is what is asked.
+// 0, or the verb's usage exit code after words on stderr.
+int read_key(const struct arguments *arguments, const struct config *config, const char *which, struct key *ret_key);
+
 // The verb's exit code for a status of the library, after its words on stderr.
 int fail_with_last_error(const struct arguments *arguments);

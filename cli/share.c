@@ -130,6 +130,15 @@ enum vg_status share_find_device(const char *named, struct vg_device **ret_devic
 				named, count - 1);
 }
 
+enum vg_status share_open_vram(const struct arguments *arguments, const struct key *key, struct vg_vram **ret_vram)
+{
+	struct vg_vram_options options = {
+		.size = sizeof options, .key_file = key->file, .key_ring = key->ring, .vgpu = "host"};
+
+	enum vg_status status = share_find_device(option_value(arguments, "device"), &options.device);
+	return status ? status : vg_vram_open(&options, ret_vram);
+}
+
 // What of the two the device lacks, or NULL.
 static enum vg_status find_lack(struct vg_device *device, const char **ret_lack)
 {

@@ -44,6 +44,10 @@ int share_fail_with_hint(void);
 // "Reserved virtual address space at 0x…" and what follows from it.
 void share_say_mapped(struct vg_vram_handle handle, const char *mapped);
 
+// The memory of the device that was asked for; with a key, seals are those of programs outside of all vGPUs, so that
+// publisher and readers may be in different ones.
+enum vg_status share_open_vram(const struct arguments *arguments, const struct key *key, struct vg_vram **ret_vram);
+
 // What the consumer answers.
 enum share_answer { SHARE_VERIFIED = 0x31415356, SHARE_WRONG };
 

@@ -7,14 +7,18 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "core/error.h"
 #include "options.h"
 #include "say.h"
 #include "share.h"
 #include "share_hold.h"
+#include "virgate/seal.h"
 
 enum { CHUNK = 8 << 20 };
 
 struct opened {
+	bool verified;
+	struct key key; // to verify with
 	struct vg_share_lease *lease;
 	struct vg_vram *vram;
 	struct vg_vram_handle *handles; // one a range
@@ -22,22 +26,33 @@ struct opened {
 	uint64_t bytes;
 };
 
+// A genuine seal of something else that this user published proves nothing of what was asked for.
+static enum vg_status check_name(const char *name, const struct vg_share_range *range)
+{
+	struct vg_seal seal;
+
+	if (!range->seal || vg_seal_decode(range->seal, strlen(range->seal), &seal) || strcmp(seal.id, name) == 0)
+		return VG_OK; // the import finds words for what is no seal
+	return vg_fail(VG_INTEGRITY, 0, __func__, "the seal of %s is of \"%s\": other contents were put in their place",
+		       name, seal.id);
+}
+
 static enum vg_status import_all(struct opened *opened, const struct arguments *arguments)
 {
 	const struct vg_share_import_options import = {.size = sizeof import,
-						       .writable = option_value(arguments, "writable") != NULL};
+						       .writable = option_value(arguments, "writable") != NULL,
+						       .verify = opened->verified};
 	const struct vg_share_offer *offer = vg_share_lease_offer(opened->lease);
-	struct vg_vram_options options = {.size = sizeof options};
 	struct vg_share_range range;
 
-	enum vg_status status = share_find_device(option_value(arguments, "device"), &options.device);
-	if (status == VG_OK)
-		status = vg_vram_open(&options, &opened->vram);
+	enum vg_status status = share_open_vram(arguments, &opened->key, &opened->vram);
 	opened->handles = calloc(vg_share_offer_count(offer) + 1, sizeof *opened->handles);
 	if (status == VG_OK && !opened->handles)
 		status = VG_NO_MEMORY;
 	for (size_t i = 0; i < vg_share_offer_count(offer) && status == VG_OK; i++) {
 		status = vg_share_offer_range(offer, i, &range);
+		if (status == VG_OK && opened->verified)
+			status = check_name(arguments->words[0], &range);
 		if (status == VG_OK)
 			status = vg_share_import(opened->vram, offer, i, &import, &opened->handles[i]);
 		opened->count += status == VG_OK;
@@ -135,7 +150,16 @@ static int hold(const char *name, struct vg_share_lease *lease)
 	return r < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
-static int run_on(struct vg_node *node, const struct arguments *arguments)
+static int read_verify(struct opened *opened, const struct session *session, const struct arguments *arguments)
+{
+	opened->verified = option_value(arguments, "verify") || option_value(arguments, "key") ||
+			   option_value(arguments, "key-ring");
+	if (!opened->verified)
+		return 0;
+	return read_key(arguments, &session->config, "which key was it sealed with", &opened->key);
+}
+
+static int run_on(const struct session *session, const struct arguments *arguments)
 {
 	const struct vg_share_open_options how = {.size = sizeof how,
 						  .writable = option_value(arguments, "writable") != NULL};
@@ -143,13 +167,18 @@ static int run_on(struct vg_node *node, const struct arguments *arguments)
 	struct opened opened = {0};
 	char size[VG_SIZE_TEXT];
 
-	if (vg_share_open(node, name, &how, &opened.lease))
+	int r = read_verify(&opened, session, arguments);
+	if (r)
+		return r;
+	if (vg_share_open(session->node, name, &how, &opened.lease))
 		return share_fail_with_hint();
-	int r = import_all(&opened, arguments) ? share_fail_with_hint() : 0;
+	r = import_all(&opened, arguments) ? share_fail_with_hint() : 0;
 	if (r == 0)
 		printf("%s is open: generation %llu, %s in %zu range%s\n", name,
 		       (unsigned long long)vg_share_lease_generation(opened.lease), vg_size_format(opened.bytes, size),
 		       opened.count, opened.count == 1 ? "" : "s");
+	if (r == 0 && opened.verified)
+		printf("%s: contents verified, %s\n", name, size);
 	if (r == 0 && to)
 		r = write_file(&opened, to);
 	if (r == 0 && option_value(arguments, "hold"))
@@ -170,7 +199,7 @@ static int run(const struct arguments *arguments)
 		return r;
 	r = share_choose_driver(&session, arguments);
 	if (r == 0)
-		r = run_on(session.node, arguments);
+		r = run_on(&session, arguments);
 	session_close(&session);
 	return r;
 }
@@ -179,6 +208,9 @@ static const struct option options[] = {
 	{"to", 0, "FILE", "write the contents there", 0},
 	{"hold", 0, NULL, "keep it open until ^C, or until it is asked back", 0},
 	{"writable", 'w', NULL, "map it for writing, too", 0},
+	{"verify", 0, NULL, "refuse contents that are not as they were sealed; the key: VIRGATE_KEY, or of the next two", 0},
+	{"key", 0, "FILE", "verify with this key file", COMPLETE_FILE},
+	{"key-ring", 0, "NAME", "or with the kernel's key of that name", 0},
 	OPTION_DEVICE,
 	OPTION_SIM,
 	{0},
@@ -186,7 +218,8 @@ static const struct option options[] = {
 
 const struct verb verb_share_open = {
 	.name = "share open",
-	.synopsis = "NAME [--to FILE] [--hold] [--writable] [--device GPU] [--sim]",
+	.synopsis = "NAME [--to FILE] [--hold] [--writable] [--verify] [--key FILE | --key-ring NAME]\n"
+		    "           [--device GPU] [--sim]",
 	.summary = "Open and map what was published under a name",
 	.details = "The memory is mapped, not copied; --to reads it out.",
 	.options = options,

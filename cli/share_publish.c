@@ -13,6 +13,7 @@
 #include "say.h"
 #include "share.h"
 #include "share_hold.h"
+#include "virgate/seal.h"
 
 enum { CHUNK = 8 << 20 };
 
@@ -22,6 +23,8 @@ struct wanted {
 	const char *path;
 	struct vg_publish_options options;
 	int writable;
+	bool sealed;
+	struct key key; // neither file nor ring: no seal
 };
 
 static int usage(const struct arguments *arguments, const char *option, const char *text, const char *wrong)
@@ -72,6 +75,23 @@ static int read_file(const struct arguments *arguments, struct wanted *wanted)
 	return 0;
 }
 
+static int read_seal(const struct arguments *arguments, struct wanted *wanted)
+{
+	const char *name = arguments->words[0];
+
+	wanted->sealed = option_value(arguments, "seal") || option_value(arguments, "key") ||
+			 option_value(arguments, "key-ring");
+	if (!wanted->sealed)
+		return 0;
+	if (wanted->writable)
+		say_usage(arguments->verb, "--writable and a seal: a seal freezes the contents, take one of them");
+	else if (strchr(name, '.'))
+		say_usage(arguments->verb, "\"%s\" has a dot: a seal's name is of A-Z a-z 0-9 - _ alone", name);
+	else
+		return 0;
+	return verb_usage_code(arguments->verb);
+}
+
 static int read_wanted(const struct arguments *arguments, struct wanted *wanted)
 {
 	const char *size = option_value(arguments, "size");
@@ -82,7 +102,10 @@ static int read_wanted(const struct arguments *arguments, struct wanted *wanted)
 		return usage(arguments, "size", size, wrong);
 	if (size)
 		vg_size_parse(size, &wanted->bytes);
-	int r = read_mode(arguments, &wanted->options.mode);
+	wanted->writable = option_value(arguments, "writable") != NULL;
+	int r = read_seal(arguments, wanted);
+	if (r == 0)
+		r = read_mode(arguments, &wanted->options.mode);
 	if (r == 0)
 		r = read_file(arguments, wanted);
 	if (r)
@@ -93,7 +116,6 @@ static int read_wanted(const struct arguments *arguments, struct wanted *wanted)
 		return verb_usage_code(arguments->verb);
 	}
 	wanted->options.group = option_value(arguments, "group");
-	wanted->writable = option_value(arguments, "writable") != NULL;
 	return 0;
 }
 
@@ -131,24 +153,34 @@ static enum vg_status allocate(const struct arguments *arguments, const struct w
 			       struct vg_vram_handle *ret_handle)
 {
 	const struct vg_vram_allocate_options shareable = {.size = sizeof shareable, .shareable = 1};
-	struct vg_vram_options options = {.size = sizeof options};
 	struct vg_vram *vram;
 
-	enum vg_status status = share_find_device(option_value(arguments, "device"), &options.device);
-	if (status == VG_OK)
-		status = vg_vram_open(&options, &vram);
+	enum vg_status status = share_open_vram(arguments, &wanted->key, &vram);
 	return status ? status : vg_vram_allocate(vram, wanted->bytes, &shareable, ret_handle);
+}
+
+static enum vg_status seal(struct vg_vram_handle handle, const char *name, char ret_text[VG_SEAL_TEXT_MAX])
+{
+	const struct vg_seal_options options = {.size = sizeof options, .id = name};
+	struct vg_seal record;
+
+	enum vg_status status = vg_vram_seal(handle, &options, &record);
+	return status ? status : vg_seal_encode(&record, ret_text, VG_SEAL_TEXT_MAX, NULL);
 }
 
 static enum vg_status publish(struct vg_node *node, const char *name, const struct wanted *wanted,
 			      struct vg_vram_handle handle, struct vg_publication **ret_publication)
 {
-	const struct vg_share_range_options range = {.size = sizeof range, .writable = wanted->writable};
+	struct vg_share_range_options range = {.size = sizeof range, .writable = wanted->writable};
 	struct vg_share_offer *offer;
+	char text[VG_SEAL_TEXT_MAX];
 
-	enum vg_status status = vg_share_offer_create(&offer);
+	enum vg_status status = wanted->sealed ? seal(handle, name, text) : VG_OK;
+	if (status == VG_OK)
+		status = vg_share_offer_create(&offer);
 	if (status)
 		return status;
+	range.seal = wanted->sealed ? text : NULL;
 	status = vg_share_offer_add(offer, handle, &range);
 	if (status == VG_OK)
 		status = vg_share_publish(node, name, offer, &wanted->options, ret_publication);
@@ -197,8 +229,9 @@ static int run_on(struct vg_node *node, const struct arguments *arguments, const
 	share_hold_begin();
 	if (publish(node, name, wanted, handle, &publication))
 		return fail_with_last_error(arguments);
-	printf("%s is published: generation %llu, %s\n", name,
-	       (unsigned long long)vg_publication_generation(publication), vg_size_format(wanted->bytes, size));
+	printf("%s is published: generation %llu, %s%s\n", name,
+	       (unsigned long long)vg_publication_generation(publication), vg_size_format(wanted->bytes, size),
+	       wanted->sealed ? ", sealed" : "");
 	r = hold(name, publication);
 	vg_publication_destroy(publication);
 	return r;
@@ -215,7 +248,10 @@ static int run(const struct arguments *arguments)
 		return r;
 	r = session_open(&session, arguments);
 	if (r == 0) {
-		r = share_choose_driver(&session, arguments);
+		if (wanted.sealed)
+			r = read_key(arguments, &session.config, "which key is it to be sealed with", &wanted.key);
+		if (r == 0)
+			r = share_choose_driver(&session, arguments);
 		if (r == 0)
 			r = run_on(session.node, arguments, &wanted);
 		session_close(&session);
@@ -231,6 +267,9 @@ static const struct option options[] = {
 	{"mode", 0, "MODE", "who may read (4) and write (2), such as 640; 600 if not given", 0},
 	{"group", 0, "GROUP", "the group of the mode's second digit", 0},
 	{"writable", 'w', NULL, "readers may map it for writing, too", 0},
+	{"seal", 0, NULL, "seal the contents with the key of VIRGATE_KEY, or of the next two", 0},
+	{"key", 0, "FILE", "seal them with this key file", COMPLETE_FILE},
+	{"key-ring", 0, "NAME", "or with the kernel's key of that name", 0},
 	OPTION_DEVICE,
 	OPTION_SIM,
 	{0},
@@ -239,7 +278,8 @@ static const struct option options[] = {
 const struct verb verb_share_publish = {
 	.name = "share publish",
 	.synopsis =
-		"NAME [--size SIZE] [--from FILE] [--mode MODE] [--group GROUP] [--writable] [--device GPU] [--sim]",
+		"NAME [--size SIZE] [--from FILE] [--mode MODE] [--group GROUP]\n"
+		"           [--writable | --seal] [--key FILE | --key-ring NAME] [--device GPU] [--sim]",
 	.summary = "Publish device memory under a name, as long as this runs",
 	.details = "Ends with ^C, or when it is revoked or published anew; who has it open keeps the memory.",
 	.options = options,

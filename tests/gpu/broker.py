@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""broker.py [BUILD_OR_BUNDLE]: `virgate share publish`, `open`, `list` and `revoke` between programs: contents, who is
+"""broker.py [BUILD_OR_BUNDLE]: `virgate share publish`, `open`, `list` and `revoke` between programs: contents, seals, who is
 charged and for how long, each party killed, the ladder of revocation, and thousands of cycles without growth."""
 
 import atexit
@@ -79,6 +79,59 @@ def the_contents():
     check(one.wait(30) == 0, "the publisher ended badly")
     stop(one)
     gone()
+
+
+def key(name):
+    path = f"{FOLDER}/{name}"
+    if not os.path.exists(path):
+        subprocess.run([VIRGATE, "key", "create", path], check=True, timeout=30, capture_output=True)
+    return path
+
+
+def ends(code, words, *command, env=None):
+    """What it said; run to its end, with that status and those words."""
+    done = subprocess.run([VIRGATE, "share", *command, *FLAGS], capture_output=True, text=True, check=False, timeout=60,
+                          env=dict(os.environ, **(env or {})))
+    output = done.stdout + done.stderr
+    check(done.returncode == code and words in output, f"{command} ended with {done.returncode}: {output}")
+    return output
+
+
+def seals(where):
+    """The publisher in a vGPU, or not; readers outside."""
+    path, copy, good, other = f"{FOLDER}/sealed", f"{FOLDER}/verified", key("key"), key("other")
+    contents = os.urandom(5 * MiB + 3)
+    with open(path, "wb") as file:
+        file.write(contents)
+    one = publisher("--from", path, "--key", good, where=where)
+    try:
+        ends(0, "w: contents verified, 5", "open", "w", "--verify", "--key", good, "--to", copy)
+        with open(copy, "rb") as file:
+            check(file.read() == contents, "the reader read something else")
+        os.remove(copy)
+        ends(0, "w: contents verified", "open", "w", "--verify", env={"VIRGATE_KEY": good})
+        check("verified" not in ends(0, "w is open", "open", "w"), "it was verified without being asked to")
+        ends(1, "the seal is not genuine", "open", "w", "--verify", "--key", other, "--to", copy)
+        ends(1, "there is no key file /none", "open", "w", "--key", "/none")
+        check(not os.path.exists(copy), "contents were read out that are not verified")
+    finally:
+        stop(one)
+        gone()
+
+
+def no_seal():
+    one = publisher("--size", "1M")
+    try:
+        ends(1, "range 0 has no seal", "open", "w", "--verify", "--key", key("key"))
+    finally:
+        stop(one)
+        gone()
+    settings = {"XDG_CONFIG_HOME": FOLDER, "VIRGATE_KEY": ""}  # none
+    ends(2, "which key was it sealed with?", "open", "w", "--verify", env=settings)
+    ends(2, "which key is it to be sealed with?", "publish", "w", "--size", "1M", "--seal", env=settings)
+    ends(2, "a seal freezes the contents", "publish", "w", "--size", "1M", "--writable", "--key", key("key"))
+    ends(2, "has a dot", "publish", "w.1", "--size", "1M", "--key", key("key"))
+    ends(2, "take one of them", "open", "w", "--key", key("key"), "--key-ring", "k")
 
 
 def memory_goes_with_the_last():
@@ -164,6 +217,9 @@ def cycles():
 
 suite = Suite()
 suite.test("what a file has is read by another program", the_contents)
+suite.test("a seal is verified, or refused", seals, None)
+suite.test("the same with a publisher in a vGPU", seals, {"memory": MEMORY})
+suite.test("no seal, and mistakes with keys", no_seal)
 suite.test("memory goes with the last holder", memory_goes_with_the_last)
 suite.test("charged until the last reader has gone", charged_until_the_last, False)
 suite.test("the same with a reader in another vGPU", charged_until_the_last, True)
