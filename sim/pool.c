@@ -340,10 +340,8 @@ CUresult sim_pool_claim(struct sim_pool *pool, size_t offset, size_t size)
 		if (base - segment->base < segment->size)
 			break;
 	size_t rounded = sim_round_up(size, 512);
-	if (segment && segment->used && segment->base == base && segment->asked == size) {
-		segment->again++; // each import is freed by itself
-		return CUDA_SUCCESS;
-	}
+	if (segment && segment->used && segment->base == base && segment->asked == size)
+		return CUDA_SUCCESS; // imported once more: still one, which one free ends
 	if (!segment || segment->used || segment->busy || rounded > segment->size - (base - segment->base))
 		return CUDA_ERROR_ALREADY_MAPPED;
 	if (base > segment->base) {
@@ -381,10 +379,6 @@ struct sim_segment *sim_pool_segment(CUdeviceptr address, struct sim_pool **ret_
 
 void sim_pool_give(struct sim_pool *pool, struct sim_segment *segment, struct sim_mark *busy, unsigned long long stream)
 {
-	if (segment->again) { // another import has it still
-		segment->again--;
-		return;
-	}
 	if (sim_pool_managed(pool))
 		sim_host_pool_remove(segment->base);
 	segment->used = false;

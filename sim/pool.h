@@ -14,7 +14,6 @@ struct sim_segment {
 	size_t size, asked;
 	unsigned long long id;
 	bool used;
-	unsigned again; // of an imported one: how often it was imported beyond the first time
 	// A free segment: what must be done before anybody but `stream` may have it; NULL: free for all.
 	struct sim_mark *busy;
 	unsigned long long stream;

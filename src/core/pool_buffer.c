@@ -1,7 +1,8 @@
 // Buffers between processes.
 //
-// The driver maps an exported buffer once into a pool: what is imported a second time shares the first one's
-// mapping, which goes when the last of them is freed, in the order of all the streams they were freed on.
+// The driver maps an exported buffer once into a pool, and one free ends it, however often it was imported: what is
+// imported a second time shares the first one's mapping, which goes when the last of them is freed, in the order of
+// all the streams they were freed on.
 #include "core/buffer.h"
 #include "core/pool.h"
 #include "core/some_context.h"
@@ -152,7 +153,17 @@ static struct core_import *find_import(struct core_pool *pool, const void *paylo
 	return import;
 }
 
-// A new one, with one user, in the pool's list. With the pool's lock held, in the stream's context.
+static struct core_import *find_address(struct core_pool *pool, CUdeviceptr address)
+{
+	struct core_import *import = pool->imports;
+
+	while (import && import->address != address)
+		import = import->next;
+	return import;
+}
+
+// One more user of what is at its address: a new one in the pool's list, or the one that other data named.
+// With the pool's lock held, in the stream's context.
 static enum vg_status map(struct core_pool *pool, const struct vg_buffer_descriptor *descriptor,
 			  struct vg_stream *stream, const char *function, struct core_import **ret_import)
 {
@@ -163,6 +174,13 @@ static enum vg_status map(struct core_pool *pool, const struct vg_buffer_descrip
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a buffer");
 	memcpy(&import->data, descriptor->payload, sizeof import->data);
 	CUresult r = core_driver->cuMemPoolImportPointer(&import->address, pool->handle, &import->data);
+	struct core_import *known = r == CUDA_SUCCESS ? find_address(pool, import->address) : NULL;
+	if (known) {
+		free(import);
+		known->users++;
+		*ret_import = known;
+		return VG_OK;
+	}
 	if (r == CUDA_SUCCESS) {
 		call = "cuPointerGetAttribute";
 		r = core_driver->cuPointerGetAttribute(&import->size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, import->address);

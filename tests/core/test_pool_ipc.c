@@ -203,6 +203,77 @@ static void use_buffer(struct message *m, struct vg_memory_resource *pool, struc
 	OK(vg_stream_sync(stream));
 }
 
+// Two of one address: whichever goes first, the other is there; and when both have gone it can be imported again.
+static void check_any_order(struct message *m, struct vg_memory_resource *pool, struct bench *b)
+{
+	struct vg_buffer *both[2];
+
+	for (int first = 0; first < 2; first++) {
+		for (int i = 0; i < 2; i++)
+			OK(vg_buffer_import(pool, &m->buffer, sizeof m->buffer, b->stream, &both[i]));
+		CHECK(vg_buffer_address(both[0]) == vg_buffer_address(both[1]));
+		vg_buffer_destroy(both[first]);
+		OK(vg_stream_sync(b->stream));
+		CHECK_INT(read_word(both[!first], b->stream), m->word);
+		vg_buffer_destroy(both[!first]);
+		OK(vg_stream_sync(b->stream));
+	}
+	if (!getenv("VIRGATE_SIM")) // which looks at the first words of the data alone
+		return;
+	struct vg_buffer_descriptor other = m->buffer;
+	other.payload[sizeof other.payload - 1] ^= 1;
+	OK(vg_buffer_import(pool, &m->buffer, sizeof m->buffer, b->stream, &both[0]));
+	OK(vg_buffer_import(pool, &other, sizeof other, b->stream, &both[1]));
+	CHECK(vg_buffer_address(both[0]) == vg_buffer_address(both[1]));
+	vg_buffer_destroy(both[0]);
+	OK(vg_stream_sync(b->stream));
+	CHECK_INT(read_word(both[1], b->stream), m->word);
+	vg_buffer_destroy(both[1]);
+	OK(vg_stream_sync(b->stream));
+}
+
+struct importer {
+	struct message *message;
+	struct vg_memory_resource *pool;
+	struct bench *bench;
+	pthread_t thread;
+};
+
+static void *import_often(void *of)
+{
+	const struct importer *importer = of;
+	struct vg_stream *stream;
+	struct vg_buffer *buffer;
+
+	OK(vg_stream_create(importer->bench->context, NULL, &stream));
+	for (int i = 0; i < 200; i++) {
+		OK(vg_buffer_import(importer->pool, &importer->message->buffer, sizeof importer->message->buffer,
+				    stream, &buffer));
+		CHECK_INT(read_word(buffer, stream), importer->message->word);
+		vg_buffer_destroy(buffer);
+	}
+	OK(vg_stream_sync(stream));
+	vg_stream_destroy(stream);
+	return NULL;
+}
+
+static void check_threads(struct message *m, struct vg_memory_resource *pool, struct bench *b)
+{
+	struct importer importers[4];
+	struct vg_buffer *held;
+
+	OK(vg_buffer_import(pool, &m->buffer, sizeof m->buffer, b->stream, &held));
+	for (int i = 0; i < 4; i++) {
+		importers[i] = (struct importer){m, pool, b, 0};
+		CHECK_INT(pthread_create(&importers[i].thread, NULL, import_often, &importers[i]), 0);
+	}
+	for (int i = 0; i < 4; i++)
+		CHECK_INT(pthread_join(importers[i].thread, NULL), 0);
+	CHECK_INT(read_word(held, b->stream), m->word);
+	vg_buffer_destroy(held);
+	OK(vg_stream_sync(b->stream));
+}
+
 static void use_import(int socket, int pinned)
 {
 	struct message m;
@@ -219,6 +290,8 @@ static void use_import(int socket, int pinned)
 	check_registry(&m, pool, again);
 	vg_memory_resource_destroy(again);
 	check_claims(&m, pool, &b);
+	check_any_order(&m, pool, &b);
+	check_threads(&m, pool, &b);
 	use_buffer(&m, pool, &b, stream);
 	REFUSED(vg_memory_pool_find(m.uuid, &known), VG_NOT_FOUND, "import it, and register it");
 	free_in_order(&m, descriptor, pinned, &b, stream);
