@@ -198,8 +198,9 @@ CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent)
 	SIM_TRY(sim_event_get(hEvent, &event));
 	if (!atomic_compare_exchange_strong(&event->magic, &magic, 0))
 		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult error = (CUresult)atomic_load(&event->context->error); // of which this tells, too
 	sim_event_unref(event);
-	return CUDA_SUCCESS;
+	return error;
 }
 
 CUresult CUDAAPI cuEventDestroy(CUevent hEvent)

@@ -76,7 +76,11 @@ static CUresult claim_memory(struct sim_program *program)
 static CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec *ret_exec,
 			    CUgraphInstantiateResult *ret_reason)
 {
+	struct sim_context *current;
+
 	*ret_reason = CUDA_GRAPH_INSTANTIATE_ERROR;
+	if (sim_context_current_any(&current) == CUDA_SUCCESS)
+		SIM_TRY((CUresult)atomic_load(&current->error)); // building a graph goes on
 	SIM_TRY(sim_capture_unsafe());
 	if (!ret_exec || (flags & ~(unsigned long long)INSTANTIATE_FLAGS))
 		return CUDA_ERROR_INVALID_VALUE;

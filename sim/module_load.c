@@ -153,8 +153,16 @@ CUresult cuModuleUnload(CUmodule hmod)
 	if (!found)
 		return CUDA_ERROR_INVALID_HANDLE;
 	module->magic = 0;
+	CUresult error = (CUresult)atomic_load(&module->context->error); // of which this tells, too
 	sim_module_unref(module);
-	return CUDA_SUCCESS;
+	return error;
+}
+
+// Of a context that has not failed.
+static CUresult usable(CUmodule handle, struct CUmod_st **ret_module)
+{
+	SIM_TRY(sim_module_get(handle, ret_module));
+	return (CUresult)atomic_load(&(*ret_module)->context->error);
 }
 
 CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
@@ -164,7 +172,7 @@ CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 	SIM_ENTER(cuModuleGetFunction);
 	if (!hfunc || !name)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(sim_module_get(hmod, &module));
+	SIM_TRY(usable(hmod, &module));
 	for (size_t i = 0; i < module->function_count; i++) {
 		struct CUfunc_st *function = &module->functions[i];
 		if (strcmp(function->info->name, name) != 0)
@@ -183,7 +191,7 @@ CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
 	SIM_ENTER(cuModuleGetFunctionCount);
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(sim_module_get(mod, &module));
+	SIM_TRY(usable(mod, &module));
 	*count = (unsigned)module->function_count;
 	return CUDA_SUCCESS;
 }
@@ -195,7 +203,7 @@ CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunct
 	SIM_ENTER(cuModuleEnumerateFunctions);
 	if (!functions || !numFunctions)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(sim_module_get(mod, &module));
+	SIM_TRY(usable(mod, &module));
 	for (size_t i = 0; i < numFunctions && i < module->function_count; i++)
 		functions[i] = &module->functions[i];
 	return CUDA_SUCCESS;
@@ -210,7 +218,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, c
 	SIM_ENTER(cuModuleGetGlobal_v2);
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(sim_module_get(hmod, &module));
+	SIM_TRY(usable(hmod, &module));
 	if (!ptx_module_variable(module->ptx, name, &device, &size))
 		return CUDA_ERROR_NOT_FOUND;
 	if (dptr)

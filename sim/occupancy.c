@@ -4,7 +4,10 @@
 #define WARP 32
 #define REGISTER_UNIT 256
 #define SHARED_UNIT 128
-#define CLUSTERED_BLOCKS 8 // of a multiprocessor that the driver counts on for clusters, where 16 fit without (H200)
+
+// What the driver of an H200 counts on for clusters: at most 8 blocks of a multiprocessor, and, for clusters of more
+// than two, 31 of its 33 groups of four multiprocessors; those of more than four come in pairs.
+enum { CLUSTERED_BLOCKS = 8, GROUP = 4, GROUPS = 33, CLUSTERED_GROUPS = 31 };
 
 struct sim_multiprocessor sim_multiprocessor(void)
 {
@@ -51,7 +54,7 @@ static CUresult subject(CUfunction handle, struct CUfunc_st **ret_function)
 
 	if (handle && handle->magic == SIM_FUNCTION_MAGIC) {
 		*ret_function = handle;
-		return CUDA_SUCCESS;
+		return (CUresult)atomic_load(&handle->module->context->error);
 	}
 	SIM_TRY(sim_context_current(&context));
 	return sim_function_get(handle, context, ret_function);
@@ -169,6 +172,17 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, c
 	return CUDA_SUCCESS;
 }
 
+// `resident` blocks in each of `sms` multiprocessors, `blocks` in a cluster.
+static int active_clusters(int resident, int sms, int blocks)
+{
+	if (blocks == 0) // without a cluster
+		return 0;
+	if (blocks <= 2)
+		return resident * sms / blocks;
+	int slots = resident * GROUP * (sms * CLUSTERED_GROUPS / (GROUP * GROUPS));
+	return blocks <= GROUP ? slots / blocks : slots / (2 * blocks) * 2;
+}
+
 CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
 {
 	struct CUfunc_st *function;
@@ -181,10 +195,7 @@ CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const C
 	SIM_TRY(cluster_of(config, function, cluster));
 	int threads = (int)(config->blockDimX * config->blockDimY * config->blockDimZ);
 	int blocks = (int)(cluster[0] * cluster[1] * cluster[2]);
-	*numClusters = 0; // without a cluster
-	if (blocks)
-		*numClusters = least(sim_occupancy_blocks(function->info, threads, config->sharedMemBytes),
-				     CLUSTERED_BLOCKS) *
-			       (int)function->module->context->sms / blocks;
+	int resident = sim_occupancy_blocks(function->info, threads, config->sharedMemBytes);
+	*numClusters = active_clusters(least(resident, CLUSTERED_BLOCKS), (int)function->module->context->sms, blocks);
 	return CUDA_SUCCESS;
 }

@@ -442,7 +442,7 @@ static CUresult import_host(int descriptor, CUmemGenericAllocationHandle *ret_ha
 	snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
 	if (readlink(path, target, sizeof target - 1) < 0 || strncmp(target, name, strlen(name)) != 0 ||
 	    fstat(descriptor, &facts) != 0 || facts.st_size == 0 || (size_t)facts.st_size % SIM_GRANULE)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_ERROR_UNKNOWN; // no export at all
 	int memory = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
 	struct sim_physical *physical = memory < 0 ? NULL : sim_physical_adopt(NULL, 0, (size_t)facts.st_size, memory);
 	if (!physical) {

@@ -130,6 +130,48 @@ CONFORM(occupancy)
 	GIVES(cuOccupancyMaxActiveClusters(&two, free, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
+// As an H200 counts: of 8 blocks a multiprocessor at most, and without 8 multiprocessors for clusters of more than two.
+CONFORM(occupancy_of_132_multiprocessors)
+{
+	static const struct {
+		unsigned threads;
+		int active[4]; // of clusters of 1, 2, 4 and 8 blocks
+	} rows[] = {
+		{32, {1056, 528, 248, 124}},
+		{128, {1056, 528, 248, 124}},
+		{256, {1056, 528, 248, 124}},
+		{512, {528, 264, 124, 62}},
+		{1024, {264, 132, 62, 30}},
+	};
+	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {1, 1, 1}};
+	CUlaunchConfig config = {.gridDimX = 16,
+				 .gridDimY = 1,
+				 .gridDimZ = 1,
+				 .blockDimY = 1,
+				 .blockDimZ = 1,
+				 .attrs = &attribute,
+				 .numAttrs = 1};
+	int major = 0, minor = 0, sms = 0, active;
+	CUfunction free;
+
+	need_clusters();
+	NEED(cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
+	NEED(cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
+	NEED(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+	if (major != 9 || minor != 0 || sms != 132)
+		SKIP("no device of compute capability 9.0 with 132 multiprocessors");
+	free = need_function(module, "free");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		config.blockDimX = rows[i].threads;
+		for (unsigned k = 0; k < 4; k++) {
+			attribute.value.clusterDim.x = 1U << k;
+			active = -1;
+			WORKS(cuOccupancyMaxActiveClusters(&active, free, &config));
+			EQUALS(active, rows[i].active[k]);
+		}
+	}
+}
+
 CONFORM(nodes_of_graphs)
 {
 	CUDA_KERNEL_NODE_PARAMS params = {

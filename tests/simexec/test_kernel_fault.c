@@ -26,6 +26,14 @@ static void apart(void (*part)(void))
 		FAIL("status %#x: %s", status, output);
 }
 
+static CUfunction empty; // looked up in time: afterwards that is refused, too
+
+static void start(void)
+{
+	load_kernels();
+	empty = kernel("empty");
+}
+
 static void sticky(CUresult error)
 {
 	size_t free, total;
@@ -33,12 +41,13 @@ static void sticky(CUresult error)
 	CHECK_INT(cuCtxSynchronize(), error);
 	CHECK_INT(cuMemAlloc_v2(&address, 4), error);
 	CHECK_INT(cuMemGetInfo_v2(&free, &total), error);
-	CHECK_INT(LAUNCH(kernel("empty"), 1, 1, 0, NULL, NULL), error);
+	CHECK_INT(cuModuleGetFunction(&(CUfunction){NULL}, kernels, "empty"), error);
+	CHECK_INT(LAUNCH(empty, 1, 1, 0, NULL, NULL), error);
 }
 
 static void wild(void)
 {
-	load_kernels();
+	start();
 	CUdeviceptr nowhere = 0x10;
 	CU(LAUNCH(kernel("wild"), 1, 1, 0, NULL, &nowhere));
 	sticky(CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -46,7 +55,7 @@ static void wild(void)
 
 static void freed(void)
 {
-	load_kernels();
+	start();
 	CUdeviceptr gone;
 	CU(cuMemAlloc_v2(&gone, 8 * MIB));
 	CU(cuMemFree_v2(gone));
@@ -56,7 +65,7 @@ static void freed(void)
 
 static void crooked(void)
 {
-	load_kernels();
+	start();
 	CUdeviceptr data = words(4);
 	CU(LAUNCH(kernel("crooked"), 1, 1, 0, NULL, &data));
 	sticky(CUDA_ERROR_MISALIGNED_ADDRESS);
@@ -64,14 +73,14 @@ static void crooked(void)
 
 static void stop(void)
 {
-	load_kernels();
+	start();
 	CU(LAUNCH(kernel("stop"), 1, 1, 0, NULL, NULL));
 	sticky(CUDA_ERROR_LAUNCH_FAILED);
 }
 
 static void hold(void)
 {
-	load_kernels();
+	start();
 	int v = 1;
 	CU(LAUNCH(kernel("hold"), 1, 1, 0, NULL, &v));
 	sticky(CUDA_ERROR_ASSERT);
@@ -97,7 +106,7 @@ static void deadlock(void)
 		"ONE:\nbarrier.sync 2, 64;\nret;\n}\n";
 	CUfunction function;
 	CUmodule module;
-	load_kernels();
+	start();
 	CU(cuModuleLoadData(&module, text));
 	CU(cuModuleGetFunction(&function, module, "stuck"));
 	CU(LAUNCH(function, 1, 64, 0, NULL, NULL));
@@ -112,7 +121,7 @@ TEST(a_deadlock_is_told_with_its_lines)
 
 static void print_late(void)
 {
-	load_kernels();
+	start();
 	int n = 2;
 	CU(LAUNCH(kernel("say"), 1, 2, 0, NULL, &n));
 	nap_ms(100);
