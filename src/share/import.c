@@ -77,6 +77,12 @@ static bool is_lie(enum vg_status status)
 	return false;
 }
 
+// To a descriptor that is no export the driver says that it does not know.
+static bool is_no_export(enum vg_status status)
+{
+	return is_lie(status) || (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_UNKNOWN);
+}
+
 static enum vg_status insufficient(const struct share_range *range, size_t index, const char *function)
 {
 	size_t have, total;
@@ -101,7 +107,7 @@ static enum vg_status take_memory(struct import *import, struct vg_vram *vram, c
 		return vg_fail(VG_PROTOCOL, 0, function, "the descriptor of range %zu is %s, not one of device memory",
 			       index, what);
 	enum vg_status status = vg_physical_memory_import(device, range->descriptor, range->mapped, &import->memory);
-	if (is_lie(status))
+	if (is_no_export(status))
 		return vg_fail(VG_PROTOCOL, vg_last_error()->code, function,
 			       "the descriptor of range %zu is not one of memory that was exported on this device",
 			       index);
@@ -131,7 +137,9 @@ static enum vg_status map(struct import *import, struct vg_vram *vram, const str
 	SHARE_STEP("addresses reserved");
 	if (asked && vg_address_range_address(addresses) != asked)
 		status = vg_fail(VG_EXISTS, 0, function,
-				 "range %zu cannot be mapped at 0x%llx: something else is there in this process", index,
+				 "range %zu cannot be mapped at 0x%llx: something else is there, or the "
+				 "driver gives no address that it is asked for",
+				 index,
 				 (unsigned long long)asked);
 	if (status == VG_OK)
 		status = core_mapping_create(addresses, 0, import->memory, function, &import->mapping);

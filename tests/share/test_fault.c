@@ -103,6 +103,9 @@ TEST(a_device_that_is_full_is_told_from_a_peer_that_lies)
 	import_with("cuMemMap:2=CUDA_ERROR_OUT_OF_MEMORY", VG_INSUFFICIENT, "counts as 2097152 bytes here");
 	import_with("cuMemImportFromShareableHandle=CUDA_ERROR_INVALID_VALUE", VG_PROTOCOL,
 		    "is not one of memory that was exported");
+	import_with("cuMemImportFromShareableHandle=CUDA_ERROR_UNKNOWN", VG_PROTOCOL,
+		    "is not one of memory that was exported");
+	import_with("cuMemMap:2=CUDA_ERROR_NOT_SUPPORTED", VG_PROTOCOL, "has another size than the 2097152 bytes");
 	import_with("cuMemMap:2=CUDA_ERROR_INVALID_VALUE", VG_PROTOCOL, "has another size than the 2097152 bytes");
 	import_with("cuMemMap:2=CUDA_ERROR_UNKNOWN", VG_DRIVER, "CUDA_ERROR_UNKNOWN");
 }

@@ -180,6 +180,20 @@ TEST(a_share_for_reading_is_not_written)
 	vg_share_offer_destroy(received);
 }
 
+// At an address that is free; drivers need not take it.
+static bool import_hinted(struct vg_share_offer *offer, const struct vg_share_import_options *options,
+			  struct vg_vram_handle *ret_imported)
+{
+	enum vg_status status = vg_share_import(vram, offer, 0, options, ret_imported);
+
+	if (status == VG_EXISTS && !getenv("VIRGATE_SIM")) {
+		printf("# %s\n", vg_last_error()->text);
+		return false;
+	}
+	OK(status);
+	return true;
+}
+
 TEST(imports_go_where_they_are_asked_to)
 {
 	struct vg_share_import_options options = {.size = sizeof options};
@@ -192,9 +206,10 @@ TEST(imports_go_where_they_are_asked_to)
 	options.address = vg_address_range_address(addresses);
 	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_EXISTS, "something else is there");
 	vg_address_range_destroy(addresses);
-	OK(vg_share_import(vram, received, 0, &options, &imported));
-	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_EXISTS, "something else is there");
-	OK(vg_vram_free(imported));
+	if (import_hinted(received, &options, &imported)) {
+		REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_EXISTS, "something else is there");
+		OK(vg_vram_free(imported));
+	}
 	options.address += 4096;
 	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_INVALID,
 		"not a multiple of the granularity");
@@ -204,8 +219,8 @@ TEST(imports_go_where_they_are_asked_to)
 	options.address = 0; // the exporter is this process
 	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_EXISTS, "something else is there");
 	OK(vg_vram_free(handle));
-	OK(vg_share_import(vram, received, 0, &options, &imported)); // its place is free now
-	OK(vg_vram_free(imported));
+	if (import_hinted(received, &options, &imported)) // its place is free now
+		OK(vg_vram_free(imported));
 	vg_share_offer_destroy(offer);
 	vg_share_offer_destroy(received);
 }
@@ -408,9 +423,8 @@ TEST(a_descriptor_that_is_no_export_is_refused)
 	offer->ranges[0].descriptor = other;
 	enum vg_status status = vg_share_import(vram, offer, 0, NULL, &imported);
 	offer->ranges[0].descriptor = own;
-	if (status != VG_PROTOCOL && !(status == VG_DRIVER && !getenv("VIRGATE_SIM")))
-		FAIL("%s: %s", vg_status_text(status), vg_last_error()->text);
-	printf("# %s\n", vg_last_error()->text); // what this driver says
+	CHECK_INT(status, VG_PROTOCOL);
+	CHECK_CONTAINS(vg_last_error()->text, "is not one of memory that was exported");
 	close(other);
 	close(pipes[1]);
 	vg_share_offer_destroy(offer);
