@@ -82,7 +82,8 @@ static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 	struct sim_pointer p;
 	bool known = sim_pointer_find(ptr, &p);
 
-	if (!known || (p.range && p.range->kind == SIM_RANGE_GRAPH && !sim_graph_memory_live(p.base)))
+	if (!known || (p.range && p.range->kind == SIM_RANGE_GRAPH && !sim_graph_memory_live(p.base)) ||
+	    (p.range && p.range->kind == SIM_RANGE_RESERVED && !p.mapped))
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:

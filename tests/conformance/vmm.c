@@ -368,6 +368,17 @@ CONFORM(pointer_attributes_of_mappings)
 	WORKS(cuMemRelease(handle));
 	WORKS(cuMemUnmap(address, BLOCK));
 	WORKS(cuMemRelease(handle));
+	// An address that is reserved, and no more, is no memory.
+	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+					    CU_POINTER_ATTRIBUTE_MAPPED};
+	int ordinal = 9;
+	mapped = 0;
+	void *values[] = {&type, &ordinal, &mapped};
+	WORKS(cuPointerGetAttributes(3, attributes, values, address));
+	EQUALS(type, 0);
+	EQUALS(ordinal, CU_DEVICE_INVALID);
+	EQUALS(mapped, 0);
+	GIVES(cuMemGetAddressRange(&start, &size, address), CUDA_ERROR_NOT_FOUND);
 	WORKS(cuMemAddressFree(address, BLOCK));
 }
 
