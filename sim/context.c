@@ -423,7 +423,12 @@ CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext ctx)
 	SIM_ENTER(cuCtxPushCurrent_v2);
 	if (!ctx)
 		return CUDA_ERROR_INVALID_VALUE;
-	SIM_TRY(sim_context_get(ctx, &context));
+	CUresult result = sim_context_get(ctx, &context);
+	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED && ((struct sim_context *)ctx)->primary) {
+		context = (struct sim_context *)ctx; // it may come back; what is called meanwhile says that it is gone
+		result = CUDA_SUCCESS;
+	}
+	SIM_TRY(result);
 	return stack_push(context);
 }
 

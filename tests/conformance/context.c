@@ -55,6 +55,9 @@ CHILD(primary_life)
 	WORKS(cuDevicePrimaryCtxReset(device));
 	WORKS(cuDevicePrimaryCtxGetState(device, &flags, &active));
 	EQUALS(active, 0);
+	WORKS(cuCtxPopCurrent(&current)); // it can be current, and no more
+	WORKS(cuCtxPushCurrent(current));
+	GIVES(cuMemAlloc(&address, 4096), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
 CONFORM(primary_life)
