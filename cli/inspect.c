@@ -19,14 +19,16 @@ static void print_size(const char *what, uint64_t bytes, int known)
 static void print_tenants(const struct vg_vgpu_info *vgpu)
 {
 	struct table table = {.columns = 6, .right = {[0] = true, [2] = true, [3] = true, [4] = true}};
-	char pid[CELL_TEXT], charged[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT], started[CELL_TEXT];
+	char pid[CELL_TEXT], command[CELL_TEXT], charged[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT];
+	char started[CELL_TEXT];
 
 	table_add(&table, (const char *const[]){"PID", "COMMAND", "MEMORY", "OVERHEAD", "PHYSICAL", "STARTED"});
 	for (size_t i = 0; i < vgpu->tenant_count; i++) {
 		const struct vg_tenant_info *tenant = &vgpu->tenants[i];
 		snprintf(pid, sizeof pid, "%lld", (long long)tenant->pid);
 		table_add(&table,
-			  (const char *const[]){pid, tenant->command, vg_size_format(tenant->charged, charged),
+			  (const char *const[]){pid, program_text(tenant, command),
+						vg_size_format(tenant->charged, charged),
 						vg_size_format(tenant->overhead, overhead),
 						size_or_unknown(tenant->physical, tenant->physical_known, physical),
 						time_text(tenant->started, started)});
@@ -47,6 +49,8 @@ static void print_vgpu(const struct vg_vgpu_info *vgpu)
 		       "its ledger was truncated or removed: remove the vGPU and create it again");
 	print_size("used", vgpu->charged, !vgpu->damaged);
 	print_size("overhead", vgpu->overhead, !vgpu->damaged);
+	if (vgpu->shared && !vgpu->damaged)
+		print_size("shared", vgpu->shared, 1);
 	print_size("physical", vgpu->physical, vgpu->physical_known);
 	printf("%-11s%s\n", "share", vgpu->share ? share_text(vgpu, text) : "none");
 	printf("%-11s%s\n", "owner", vgpu->owner);

@@ -73,6 +73,14 @@ const char *share_text(const struct vg_vgpu_info *vgpu, char *buffer)
 	return buffer;
 }
 
+const char *program_text(const struct vg_tenant_info *tenant, char *buffer)
+{
+	const char *space = *tenant->command && tenant->guest ? " " : "";
+
+	snprintf(buffer, CELL_TEXT, "%.50s%s%s", tenant->command, space, tenant->guest ? "(guest)" : "");
+	return buffer;
+}
+
 const char *time_text(double seconds, char *buffer)
 {
 	time_t whole = (time_t)seconds;
@@ -105,9 +113,11 @@ static json_t *known_integer(uint64_t value, int known)
 
 static json_t *tenant_json(const struct vg_tenant_info *tenant)
 {
-	return json_pack("{s:I, s:s, s:I, s:I, s:o, s:f}", "pid", (json_int_t)tenant->pid, "command", tenant->command,
-			 "charged", (json_int_t)tenant->charged, "overhead", (json_int_t)tenant->overhead, "physical",
-			 known_integer(tenant->physical, tenant->physical_known), "started", tenant->started);
+	return json_pack("{s:I, s:s, s:I, s:I, s:o, s:f, s:b}", "pid", (json_int_t)tenant->pid, "command",
+			 tenant->command, "charged", (json_int_t)tenant->charged, "overhead",
+			 (json_int_t)tenant->overhead, "physical",
+			 known_integer(tenant->physical, tenant->physical_known), "started", tenant->started, "guest",
+			 tenant->guest);
 }
 
 json_t *vgpu_json(const struct vg_vgpu_info *vgpu)
@@ -118,11 +128,12 @@ json_t *vgpu_json(const struct vg_vgpu_info *vgpu)
 	for (size_t i = 0; i < vgpu->tenant_count; i++)
 		json_array_append_new(tenants, tenant_json(&vgpu->tenants[i]));
 	return json_pack(
-		"{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:b, s:o, s:b, s:s, s:o, s:b, s:f, s:I, s:o}", "name", vgpu->name,
-		"device", vgpu->device, "uuid", vgpu->uuid, "memory", (json_int_t)vgpu->memory, "charged",
+		"{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:b, s:o, s:b, s:s, s:o, s:b, s:f, s:I, s:o, s:o}", "name",
+		vgpu->name, "device", vgpu->device, "uuid", vgpu->uuid, "memory", (json_int_t)vgpu->memory, "charged",
 		known_integer(vgpu->charged, sound), "overhead", known_integer(vgpu->overhead, sound), "physical",
 		known_integer(vgpu->physical, vgpu->physical_known), "damaged", !sound, "share",
 		known_integer(vgpu->share, vgpu->share != 0), "share_enforced", vgpu->share_enforced, "owner",
 		vgpu->owner, "group", *vgpu->group ? json_string(vgpu->group) : json_null(), "ephemeral",
-		vgpu->ephemeral, "created", vgpu->created, "refusals", (json_int_t)vgpu->refusals, "tenants", tenants);
+		vgpu->ephemeral, "created", vgpu->created, "refusals", (json_int_t)vgpu->refusals, "shared",
+		known_integer(vgpu->shared, sound), "tenants", tenants);
 }

@@ -7,6 +7,15 @@
 #include "session.h"
 #include "options.h"
 
+static size_t count_programs(const struct vg_vgpu_info *vgpu)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < vgpu->tenant_count; i++)
+		count += !vgpu->tenants[i].guest;
+	return count;
+}
+
 static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 {
 	char device[CELL_TEXT], memory[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT], share[CELL_TEXT];
@@ -16,7 +25,7 @@ static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 	snprintf(memory, sizeof memory, "%s / %s", vgpu->damaged ? "damaged" : vg_size_format(vgpu->charged, used),
 		 vg_size_format(vgpu->memory, limit));
 	if (vgpu->tenants_known)
-		snprintf(tenants, sizeof tenants, "%zu", vgpu->tenant_count);
+		snprintf(tenants, sizeof tenants, "%zu", count_programs(vgpu));
 	else
 		strcpy(tenants, "-");
 	table_add(table, (const char *const[]){vgpu->name, device, memory,
@@ -27,13 +36,23 @@ static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 
 static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
 {
-	char name[2 * CELL_TEXT], memory[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT];
+	char name[2 * CELL_TEXT], command[CELL_TEXT], memory[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT];
 
-	snprintf(name, sizeof name, "  %lld %.60s", (long long)tenant->pid, tenant->command);
+	snprintf(name, sizeof name, "  %lld %s", (long long)tenant->pid, program_text(tenant, command));
 	table_add(table,
 		  (const char *const[]){name, "", vg_size_format(tenant->charged, memory),
 					vg_size_format(tenant->overhead, overhead),
 					size_or_unknown(tenant->physical, tenant->physical_known, physical), "", ""});
+}
+
+// What no program has among its own: the rows add up only with it.
+static void add_shared(struct table *table, const struct vg_vgpu_info *vgpu)
+{
+	char memory[CELL_TEXT];
+
+	if (vgpu->shared && !vgpu->damaged)
+		table_add(table, (const char *const[]){"  - (shared, owner gone)", "",
+						       vg_size_format(vgpu->shared, memory), "", "", "", ""});
 }
 
 static void print_table(const struct vg_vgpu_list *list, bool tenants)
@@ -46,6 +65,8 @@ static void print_table(const struct vg_vgpu_list *list, bool tenants)
 		add_vgpu(&table, &list->vgpus[i]);
 		for (size_t j = 0; tenants && j < list->vgpus[i].tenant_count; j++)
 			add_tenant(&table, &list->vgpus[i].tenants[j]);
+		if (tenants)
+			add_shared(&table, &list->vgpus[i]);
 	}
 	table_print(&table);
 }
@@ -90,7 +111,8 @@ const struct verb verb_ps = {
 	.synopsis = "[--quiet] [--json] [--sim]",
 	.summary = "List the vGPUs and the programs in them",
 	.details = "MEMORY is what counts against the limit, OVERHEAD the part of it that programs did not ask for\n"
-		   "(contexts, modules, limits), PHYSICAL what the driver itself reports for their processes.",
+		   "(contexts, modules, limits), PHYSICAL what the driver itself reports for their processes. A\n"
+		   "(guest) runs elsewhere and holds memory of this vGPU; TENANTS leaves it out.",
 	.options = options,
 	.run = run,
 };

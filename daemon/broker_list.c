@@ -4,18 +4,6 @@
 
 #include <string.h>
 
-static json_t *command_of(pid_t pid)
-{
-	char path[48], text[64];
-
-	snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-	ssize_t length = pid > 0 ? vg_file_read(path, text, sizeof text) : -1;
-	if (length <= 0)
-		return json_null();
-	text[strcspn(text, "\n")] = '\0';
-	return command_text(text);
-}
-
 static json_t *list_reader(const struct session *session)
 {
 	return json_pack("{s:i, s:o, s:o, s:s, s:f}", "pid", (int)session->peer.pid, "command",

@@ -1,5 +1,6 @@
 // The registry as JSON. What is not known is null, never 0.
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "daemon/node.h"
 #include "ledger/share.h"
 
@@ -84,10 +85,31 @@ json_t *command_text(const char *command)
 	return json_string(plain);
 }
 
+json_t *command_of(pid_t pid)
+{
+	char path[48], text[64];
+
+	snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+	ssize_t length = pid > 0 ? vg_file_read(path, text, sizeof text) : -1;
+	if (length <= 0)
+		return json_null();
+	text[strcspn(text, "\n")] = '\0';
+	return command_text(text);
+}
+
+// Tenants write their names into their slots. A guest's was taken for it, and may have the name of who had it before.
+static json_t *name_tenant(const struct tenant *tenant)
+{
+	if (!tenant->seen.guest)
+		return command_text(tenant->seen.command);
+	json_t *command = command_of(tenant->dead ? 0 : tenant->pid);
+	return json_is_null(command) ? json_string("") : command;
+}
+
 static json_t *list_tenant(const struct tenant *tenant, bool known, uint64_t bytes)
 {
 	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0, "command",
-			 command_text(tenant->seen.command), "charged", (json_int_t)tenant->seen.used, "overhead",
+			 name_tenant(tenant), "charged", (json_int_t)tenant->seen.used, "overhead",
 			 (json_int_t)tenant->seen.overhead, "physical", size_or_null(known, bytes), "started",
 			 (double)tenant->seen.entered_ns / 1e9, "guest", (int)tenant->seen.guest);
 }

@@ -192,6 +192,7 @@ json_t *listing_refusals(const struct vgpu *vgpu);
 json_t *user_name(uid_t uid);
 json_t *group_name(gid_t gid); // (gid_t)-1: null
 json_t *command_text(const char *command); // as JSON takes it
+json_t *command_of(pid_t pid); // what its process calls itself now; null: not known
 // broker_list.c
 json_t *listing_publications(struct node *node, const struct authority_peer *peer);
 

@@ -42,7 +42,7 @@ VG_PUBLIC enum vg_status vg_node_ping(struct vg_node *node);
 /* Ends the daemon; the next request starts another where allowed. DENIED, NO_DAEMON. */
 VG_PUBLIC enum vg_status vg_node_shutdown(struct vg_node *node);
 
-/* A process that runs inside a vGPU. */
+/* A process that runs inside a vGPU, or is its guest. */
 struct vg_tenant_info {
 	int64_t pid;
 	const char *command;
@@ -50,7 +50,8 @@ struct vg_tenant_info {
 	uint64_t overhead; /* the part it did not ask for: contexts, modules, limits */
 	uint64_t physical; /* what the driver reports, if physical_known */
 	int physical_known;
-	double started;
+	double started; /* a guest: since when it has been one */
+	int guest;	/* of another vGPU or of none: it holds memory of this one, and is charged nothing here */
 };
 
 struct vg_vgpu_info {
@@ -71,8 +72,9 @@ struct vg_vgpu_info {
 	double created;
 	uint64_t refusals;
 	int tenants_known; /* 0: not for this user to see */
-	size_t tenant_count;
+	size_t tenant_count; /* guests among them */
 	const struct vg_tenant_info *tenants;
+	uint64_t shared; /* of `charged`: memory that its owner has freed or left behind, and others still hold */
 };
 
 struct vg_vgpu_list {

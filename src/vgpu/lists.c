@@ -73,6 +73,7 @@ static const char *read_tenant(const json_t *object, struct vg_tenant_info *tena
 	tenant->overhead = vg_field_size(&fields, "overhead");
 	tenant->physical = vg_field_known_size(&fields, "physical", &tenant->physical_known);
 	tenant->started = vg_field_seconds(&fields, "started");
+	tenant->guest = json_is_true(json_object_get(object, "guest"));
 	return fields.wrong;
 }
 
@@ -80,6 +81,7 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 {
 	struct vg_fields fields = {object, NULL};
 	json_t *array = json_object_get(object, "tenants"), *one;
+	int told;
 	size_t i;
 
 	vgpu->name = vg_field_text(&fields, "name");
@@ -97,6 +99,7 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 	vgpu->damaged = json_is_true(json_object_get(object, "damaged"));
 	vgpu->created = vg_field_seconds(&fields, "created");
 	vgpu->refusals = vg_field_size(&fields, "refusals");
+	vgpu->shared = vg_field_known_size(&fields, "shared", &told); // who does not tell charges nobody's memory
 	vgpu->tenants = tenants;
 	vgpu->tenant_count = json_array_size(array);
 	vgpu->tenants_known = json_is_array(array);

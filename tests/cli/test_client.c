@@ -45,6 +45,8 @@ TEST(a_list_is_read)
 	CHECK_INT(vgpu->tenants[0].pid, 7);
 	CHECK_INT(vgpu->tenants[0].physical_known, 1);
 	CHECK_INT(vgpu->tenants[0].physical, 5);
+	CHECK_INT(vgpu->tenants[0].guest, 0); // a daemon that does not tell has none
+	CHECK_INT(vgpu->shared, 0);
 	vg_vgpu_list_free(list);
 	vg_vgpu_list_free(NULL);
 	vg_device_list_free(NULL);

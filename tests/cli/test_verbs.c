@@ -11,11 +11,12 @@ static const char list_answer[] =
 	"\"charged\":1610612736,\"overhead\":536870912,\"physical\":1610612736,\"share\":30,\"share_enforced\":false,"
 	"\"owner\":\"ann\",\"group\":\"lab\",\"ephemeral\":false,\"created\":1700000000.5,\"refusals\":2,\"tenants\":"
 	"[{\"pid\":4711,\"command\":\"py\\u001bthon\",\"charged\":1610612736,\"overhead\":536870912,\"physical\":null,"
-	"\"started\":1700000001.25}]},"
+	"\"started\":1700000001.25,\"guest\":false},{\"pid\":4712,\"command\":\"reader\",\"charged\":0,\"overhead\":0,"
+	"\"physical\":null,\"started\":1700000002,\"guest\":true}],\"shared\":268435456},"
 	"{\"name\":\"another\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":1073741824,\"charged\":0,\"overhead\":0,"
 	"\"physical\":null,\"share\":0,\"share_enforced\":false,\"owner\":\"bob\",\"group\":null,\"ephemeral\":true,"
 	"\"damaged\":true,"
-	"\"created\":1700000002,\"refusals\":0,\"tenants\":null}]}";
+	"\"created\":1700000002,\"refusals\":0,\"tenants\":null,\"shared\":5}]}";
 
 static json_t *parse_output(void)
 {
@@ -39,10 +40,17 @@ TEST(ps_prints_a_table)
 	CHECK_CONTAINS(result.out, "30 % (not enforced)");
 	CHECK_CONTAINS(result.out, "damaged / 1.0 GiB");
 	CHECK_CONTAINS(result.out, "4711 py?thon"); // no control characters from others
+	CHECK_CONTAINS(result.out, "4712 reader (guest)");
+	CHECK_CONTAINS(result.out, "(not enforced)        1\n"); // without the guest
+	const char *shared = strstr(result.out, "- (shared, owner gone)");
+	CHECK(shared && strstr(shared, "  256.0 MiB  "));
+	CHECK(!strstr(result.out, "5 B")); // of a damaged one nothing is known
 	CHECK(strstr(result.out, "another") < strstr(result.out, "train")); // by name
 	CHECK_STR(result.err, "");
 	CHECK_INT(VIRGATE_RUN("ps", "--quiet"), 0);
 	CHECK(!strstr(result.out, "4711"));
+	CHECK(!strstr(result.out, "shared"));
+	CHECK_CONTAINS(result.out, "(not enforced)        1\n");
 }
 
 TEST(ps_prints_json)
@@ -55,7 +63,7 @@ TEST(ps_prints_json)
 	json_t *other = json_array_get(json_object_get(json, "vgpus"), 0);
 	static const char *const keys[] = {"name",	"device", "uuid",  "memory",  "charged",   "overhead",
 					   "physical",	"share",  "owner", "group",   "ephemeral", "share_enforced",
-					   "created", "refusals", "tenants", "damaged"};
+					   "created", "refusals", "tenants", "damaged", "shared"};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (!json_object_get(train, keys[i]))
 			FAIL("no %s", keys[i]);
@@ -70,11 +78,16 @@ TEST(ps_prints_json)
 	json_t *tenant = json_array_get(json_object_get(train, "tenants"), 0);
 	CHECK_INT(json_integer_value(json_object_get(tenant, "pid")), 4711);
 	CHECK(json_is_null(json_object_get(tenant, "physical"))); // unknown is not zero
-	CHECK_INT(json_object_size(tenant), 6);
+	CHECK(json_is_false(json_object_get(tenant, "guest")));
+	CHECK_INT(json_object_size(tenant), 7);
+	tenant = json_array_get(json_object_get(train, "tenants"), 1);
+	CHECK(json_is_true(json_object_get(tenant, "guest")));
+	CHECK_INT(json_integer_value(json_object_get(train, "shared")), 268435456);
 	CHECK(json_is_null(json_object_get(other, "share")));
 	CHECK(json_is_null(json_object_get(other, "group")));
 	CHECK(json_is_true(json_object_get(other, "damaged")));
 	CHECK(json_is_null(json_object_get(other, "charged")));
+	CHECK(json_is_null(json_object_get(other, "shared")));
 	CHECK(json_is_null(json_object_get(other, "tenants")));
 	CHECK(json_is_false(json_object_get(train, "damaged")));
 	json_decref(json);
@@ -94,6 +107,8 @@ TEST(inspect_shows_one)
 	CHECK_CONTAINS(result.out, "8.0 GiB (8589934592 bytes)");
 	CHECK_CONTAINS(result.out, "not enforced");
 	CHECK_CONTAINS(result.out, "until it is removed");
+	CHECK_CONTAINS(result.out, "shared     256.0 MiB (268435456 bytes)");
+	CHECK_CONTAINS(result.out, "4712  reader (guest)");
 	CHECK_INT(VIRGATE_RUN("inspect", "--json", "train"), 0);
 	json_t *json = parse_output();
 	CHECK_INT(json_integer_value(json_object_get(json_object_get(json, "vgpu"), "charged")), 1610612736);

@@ -125,6 +125,67 @@ TEST(a_reader_in_another_vgpu)
 	orphan("b");
 }
 
+// The line of `virgate ps` that has the words; "" without one.
+static void ps_row(const char *words, char ret_line[256])
+{
+	FILE *ps = popen(VIRGATE " ps --sim", "r");
+
+	CHECK(ps);
+	do
+		*ret_line = '\0';
+	while (fgets(ret_line, 256, ps) && !strstr(ret_line, words));
+	while (fgetc(ps) != EOF)
+		;
+	CHECK_INT(pclose(ps), 0);
+}
+
+// Leaves a slot behind whose next user must not be called what it was called.
+static void come_and_go(const char *command)
+{
+	char path[400];
+
+	snprintf(path, sizeof path, "%s/%s", folder, command);
+	CHECK_INT(symlink(VIRGATE, path), 0);
+	pid_t launcher = start((const char *const[]){"virgate", "run", "--sim", "--vgpu", "a", "--", path, "share",
+						     "open", "w", "--hold", NULL});
+	CHECK_INT(figure("a", "tenants"), 2);
+	ps_row(command, path);
+	CHECK_CONTAINS(path, command);
+	end(launcher, SIGTERM);
+	CHECK(await_figure("a", "tenants", 1, 3000) >= 0);
+}
+
+TEST(ps_shows_the_guest)
+{
+	char words[64], row[256];
+
+	simulated_node();
+	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
+	CHECK_INT(virgate("create b --sim --memory 256M"), 0);
+	pid_t publisher = start_publisher();
+	come_and_go("another");
+	pid_t tenant = tenant_of("a"), reader = start_reader("b");
+	CHECK_INT(figure("a", "tenants"), 2);
+	ps_row("(shared", row);
+	CHECK_STR(row, ""); // the owner has the charge
+	snprintf(words, sizeof words, "  %d virgate (guest) ", (int)tenant_of("b"));
+	ps_row(words, row);
+	CHECK_CONTAINS(row, words);
+	CHECK_CONTAINS(row, " 0 B ");
+	ps_row("a ", row);
+	CHECK_CONTAINS(row, " 1\n"); // program in it
+	end(tenant, SIGKILL);
+	waitpid(publisher, NULL, 0);
+	await_state("orphaned");
+	ps_row(words, row);
+	CHECK_CONTAINS(row, words); // it is why the memory is charged still
+	end(reader, SIGTERM);
+	CHECK(await_figure("a", "charged", 0, 3000) >= 0);
+	ps_row("(guest)", row);
+	CHECK_STR(row, "");
+	end_daemon();
+}
+
 TEST(a_publisher_that_ends_in_order)
 {
 	simulated_node();
