@@ -24,6 +24,14 @@ void share_hold_begin(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
+void share_hold_pause(void)
+{
+	sigset_t set;
+
+	ending_signals(&set);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 int share_hold(void *held, int descriptor, share_look look, enum vg_publication_state known,
 	       struct vg_publication_view *ret_view)
 {

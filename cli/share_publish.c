@@ -221,8 +221,10 @@ static int run_on(struct vg_node *node, const struct arguments *arguments, const
 	struct vg_vram_handle handle;
 	char size[VG_SIZE_TEXT];
 
+	share_hold_begin(); // before the driver has threads that the signals could end us by
 	if (allocate(arguments, wanted, &handle))
 		return share_fail_with_hint();
+	share_hold_pause();
 	int r = fill(handle, wanted);
 	if (r)
 		return r;
