@@ -127,7 +127,7 @@ static CUresult copy_row(struct sim_copy_op *op, uintptr_t to, uintptr_t from, s
 			return CUDA_ERROR_ILLEGAL_ADDRESS; // it was unmapped in the meantime
 		if (atomic_load_explicit(&op->op.context->cancel, memory_order_relaxed))
 			return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-		memmove(target, source, piece);
+		SIM_PROGRAMS_BYTES(memmove(target, source, piece));
 		done += piece;
 	}
 	return CUDA_SUCCESS;

@@ -3,6 +3,25 @@
 
 #include "sim.h"
 
+// Threads of a program may race for the same bytes, as they may on a GPU: that is the program's business, and the thread
+// sanitizer does not look while they are moved.
+#ifdef __SANITIZE_THREAD__
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+void AnnotateIgnoreWritesBegin(const char *file, int line);
+void AnnotateIgnoreWritesEnd(const char *file, int line);
+#define SIM_PROGRAMS_BYTES(access)                                                                                     \
+	do {                                                                                                           \
+		AnnotateIgnoreReadsBegin(__FILE__, __LINE__);                                                          \
+		AnnotateIgnoreWritesBegin(__FILE__, __LINE__);                                                         \
+		access;                                                                                                \
+		AnnotateIgnoreWritesEnd(__FILE__, __LINE__);                                                           \
+		AnnotateIgnoreReadsEnd(__FILE__, __LINE__);                                                            \
+	} while (0)
+#else
+#define SIM_PROGRAMS_BYTES(access) access
+#endif
+
 enum { SIM_STAGED = 64 << 10 }; // pageable sources up to this are copied when the call is made
 
 // Checks and submits to the stream (NULL and so on as handles go).

@@ -31,7 +31,7 @@ static CUresult set_run(struct sim_op *op_)
 				return CUDA_ERROR_ILLEGAL_ADDRESS;
 			if (atomic_load_explicit(&op_->context->cancel, memory_order_relaxed))
 				return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-			fill(at, &op->set, count);
+			SIM_PROGRAMS_BYTES(fill(at, &op->set, count));
 			done += count;
 		}
 	}
