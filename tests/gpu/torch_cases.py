@@ -82,7 +82,7 @@ def double(queue, back):
     tensor.mul_(2)
     torch.cuda.synchronize()
     back.put("done")
-    back.get(timeout=60)  # the tensor lives until its owner has looked
+    queue.get(timeout=60)  # the tensor lives until its owner has looked
 
 
 def share():
@@ -95,7 +95,7 @@ def share():
     assert back.get(timeout=60) == "done"
     torch.cuda.synchronize()
     total = int(tensor.sum())
-    back.put("looked")
+    queue.put("looked")
     child.join(60)
     assert total == 42 << 20, total
     assert child.exitcode == 0, child.exitcode
@@ -105,7 +105,7 @@ def share():
 def hold(queue, back):
     tensor = queue.get()
     back.put((int(tensor[7].item()), tensor.numel()))
-    back.get(timeout=120)
+    queue.get(timeout=60)
 
 
 def share_most():
@@ -121,7 +121,7 @@ def share_most():
     for queue, _ in lanes:
         queue.put(tensor)
     for _, back in lanes:
-        assert back.get(timeout=120) == (9, size)
+        assert back.get(timeout=60) == (9, size)
     free, _ = torch.cuda.mem_get_info()
     assert free < total - size, (free, total)
     try:
@@ -129,10 +129,10 @@ def share_most():
         raise AssertionError("as much as would be there without the contexts was granted")
     except torch.OutOfMemoryError:
         pass
-    for _, back in lanes:
-        back.put("enough")
+    for queue, _ in lanes:
+        queue.put("enough")
     for child in children:
-        child.join(120)
+        child.join(60)
         assert child.exitcode == 0, child.exitcode
     return f"{size >> 20} of {total >> 20} MiB in four processes, {free >> 20} MiB free"
 
