@@ -1,0 +1,237 @@
+#include "compute/registry.h"
+
+#include "base/mutex.h"
+#include "compute/registry_read.h"
+#include "core/kernel.h"
+#include "kernels/builtin_fatbin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct compute_registry {
+	unsigned architecture;
+	struct vg_mutex lock;
+	struct compute_entry **entries; // in the order of their names
+	size_t count;
+};
+
+void compute_entry_retain(struct compute_entry *entry)
+{
+	atomic_fetch_add_explicit(&entry->references, 1, memory_order_relaxed);
+}
+
+void compute_entry_release(struct compute_entry *entry)
+{
+	if (!entry || atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) != 1)
+		return;
+	vg_kernel_destroy(entry->kernel);
+	free(entry);
+}
+
+static enum vg_status add_builtin(struct compute_registry *registry, const char *function)
+{
+	static const struct vg_object_code_options options = {.size = sizeof options, .name = "virgate builtin"};
+	struct vg_object_code *code;
+
+	enum vg_status status =
+		vg_object_code_create(VG_CODE_FATBIN, builtin_fatbin, sizeof builtin_fatbin - 1, &options, &code);
+	if (status)
+		return status;
+	status = compute_registry_add(registry, code, function);
+	vg_object_code_destroy(code);
+	return status;
+}
+
+enum vg_status compute_registry_create(unsigned architecture, const char *function,
+				       struct compute_registry **ret_registry)
+{
+	struct compute_registry *registry = calloc(1, sizeof *registry);
+
+	if (!registry)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a table of kernels");
+	registry->architecture = architecture;
+	enum vg_status status = add_builtin(registry, function);
+	if (status)
+		compute_registry_destroy(registry);
+	else
+		*ret_registry = registry;
+	return status;
+}
+
+void compute_registry_destroy(struct compute_registry *registry)
+{
+	if (!registry)
+		return;
+	for (size_t i = 0; i < registry->count; i++)
+		compute_entry_release(registry->entries[i]);
+	free(registry->entries);
+	free(registry);
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp((*(struct compute_entry *const *)a)->name, (*(struct compute_entry *const *)b)->name);
+}
+
+// Where the name stands, or where it would.
+static size_t place(const struct compute_registry *registry, const char *name, bool *ret_found)
+{
+	size_t low = 0, high = registry->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (strcmp(registry->entries[middle]->name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*ret_found = low < registry->count && strcmp(registry->entries[low]->name, name) == 0;
+	return low;
+}
+
+static enum vg_status insert_locked(struct compute_registry *registry, struct compute_entry **entries, size_t count,
+				    const char *function)
+{
+	bool found;
+
+	for (size_t i = 0; i < count; i++) {
+		place(registry, entries[i]->name, &found);
+		if (found)
+			return vg_fail(VG_EXISTS, 0, function,
+				       "there is a kernel \"%s\" already: unregister it first, or give this one another "
+				       "name",
+				       entries[i]->name);
+	}
+	struct compute_entry **grown = realloc(registry->entries, (registry->count + count) * sizeof *grown);
+	if (!grown)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu kernels", registry->count + count);
+	registry->entries = grown;
+	memcpy(grown + registry->count, entries, count * sizeof *grown);
+	registry->count += count;
+	qsort(grown, registry->count, sizeof *grown, compare);
+	return VG_OK;
+}
+
+// Takes the entries over if that succeeds.
+static enum vg_status insert(struct compute_registry *registry, struct compute_entry **entries, size_t count,
+			     const char *function)
+{
+	vg_mutex_take(&registry->lock);
+	enum vg_status status = insert_locked(registry, entries, count, function);
+	vg_mutex_give(&registry->lock);
+	return status;
+}
+
+enum vg_status compute_registry_add(struct compute_registry *registry, struct vg_object_code *code,
+				    const char *function)
+{
+	struct compute_entry **entries;
+	size_t count;
+
+	enum vg_status status = core_object_check((const struct core_object *)code, "code", function);
+	if (status == VG_OK)
+		status = compute_read_code(code, registry->architecture, function, &entries, &count);
+	if (status)
+		return status;
+	status = insert(registry, entries, count, function);
+	for (size_t i = 0; status && i < count; i++)
+		compute_entry_release(entries[i]);
+	free(entries);
+	return status;
+}
+
+enum vg_status compute_registry_add_kernel(struct compute_registry *registry, const char *name,
+					   struct vg_kernel *kernel, const char *function)
+{
+	struct compute_entry *entry;
+
+	if (!name || !name[0])
+		return vg_fail(VG_INVALID, 0, function, "name is %s", name ? "empty" : "NULL");
+	enum vg_status status = core_object_check((const struct core_object *)kernel, "kernel", function);
+	if (status == VG_OK)
+		status = compute_read_kernel(name, kernel, registry->architecture, function, &entry);
+	if (status)
+		return status;
+	status = insert(registry, &entry, 1, function);
+	if (status)
+		compute_entry_release(entry);
+	return status;
+}
+
+// With the lock held: the message lists names.
+static enum vg_status find_locked(struct compute_registry *registry, const char *name, const char *function,
+				  size_t *ret_index)
+{
+	char close[256];
+	bool found;
+
+	size_t index = place(registry, name, &found);
+	if (found) {
+		*ret_index = index;
+		return VG_OK;
+	}
+	if (compute_names_like(name, registry->entries, registry->count, close, sizeof close))
+		return vg_fail(VG_NOT_FOUND, 0, function, "no kernel \"%.128s\" among %zu; close to it: %s", name,
+			       registry->count, close);
+	return vg_fail(VG_NOT_FOUND, 0, function,
+		       "no kernel \"%.128s\" among %zu, nor one spelt alike: register the code that has it", name,
+		       registry->count);
+}
+
+enum vg_status compute_registry_remove(struct compute_registry *registry, const char *name, const char *function)
+{
+	struct compute_entry *removed = NULL;
+	size_t index = 0;
+
+	if (!name)
+		return vg_fail(VG_INVALID, 0, function, "name is NULL");
+	vg_mutex_take(&registry->lock);
+	enum vg_status status = find_locked(registry, name, function, &index);
+	if (status == VG_OK) {
+		removed = registry->entries[index];
+		registry->count--;
+		memmove(&registry->entries[index], &registry->entries[index + 1],
+			(registry->count - index) * sizeof removed);
+	}
+	vg_mutex_give(&registry->lock);
+	compute_entry_release(removed);
+	return status;
+}
+
+enum vg_status compute_registry_find(struct compute_registry *registry, const char *name, const char *function,
+				     struct compute_entry **ret_entry)
+{
+	size_t index = 0;
+
+	if (!name)
+		return vg_fail(VG_INVALID, 0, function, "the name of the kernel is NULL");
+	vg_mutex_take(&registry->lock);
+	enum vg_status status = find_locked(registry, name, function, &index);
+	if (status == VG_OK) {
+		*ret_entry = registry->entries[index];
+		compute_entry_retain(*ret_entry);
+	}
+	vg_mutex_give(&registry->lock);
+	return status;
+}
+
+size_t compute_registry_count(struct compute_registry *registry)
+{
+	vg_mutex_take(&registry->lock);
+	size_t count = registry->count;
+	vg_mutex_give(&registry->lock);
+	return count;
+}
+
+struct compute_entry *compute_registry_at(struct compute_registry *registry, size_t index)
+{
+	struct compute_entry *entry = NULL;
+
+	vg_mutex_take(&registry->lock);
+	if (index < registry->count) {
+		entry = registry->entries[index];
+		compute_entry_retain(entry);
+	}
+	vg_mutex_give(&registry->lock);
+	return entry;
+}

@@ -1,0 +1,139 @@
+// Kernels by name: what is registered, clashes, removal, and names that nobody knows.
+#include "compute/registry.h"
+#include "core/code_test.h"
+
+static const char two_kernels[] = ".version 7.8\n.target sm_75\n.address_size 64\n"
+				  ".visible .entry first(.param .u64 to)\n{\nret;\n}\n"
+				  ".visible .entry second()\n{\nret;\n}\n";
+
+static struct compute_registry *open_registry(void)
+{
+	struct compute_registry *registry;
+
+	OK(compute_registry_create(90, __func__, &registry));
+	return registry;
+}
+
+static struct vg_object_code *ptx(const char *text)
+{
+	struct vg_object_code *code;
+
+	OK(vg_object_code_create(VG_CODE_PTX, text, strlen(text), NULL, &code));
+	return code;
+}
+
+static void check_sorted(struct compute_registry *registry)
+{
+	size_t count = compute_registry_count(registry);
+	char before[256] = "";
+
+	for (size_t i = 0; i < count; i++) {
+		struct compute_entry *entry = compute_registry_at(registry, i);
+		CHECK(entry);
+		CHECK(strcmp(before, entry->name) < 0);
+		snprintf(before, sizeof before, "%s", entry->name);
+		compute_entry_release(entry);
+	}
+	CHECK(!compute_registry_at(registry, count));
+}
+
+static bool has(struct compute_registry *registry, const char *name)
+{
+	struct compute_entry *entry = NULL;
+	bool found = compute_registry_find(registry, name, __func__, &entry) == VG_OK;
+
+	compute_entry_release(entry);
+	return found;
+}
+
+TEST(all_kernels_of_a_code_or_none)
+{
+	struct compute_registry *registry = open_registry();
+	struct vg_object_code *code = ptx(two_kernels);
+	size_t builtin = compute_registry_count(registry);
+
+	CHECK(builtin > 0);
+	OK(compute_registry_add(registry, code, __func__));
+	CHECK_INT(compute_registry_count(registry), builtin + 2);
+	check_sorted(registry);
+	CHECK(has(registry, "first") && has(registry, "second"));
+	OK(compute_registry_remove(registry, "first", __func__));
+	REFUSED(compute_registry_add(registry, code, __func__), VG_EXISTS, "\"second\"");
+	CHECK_INT(compute_registry_count(registry), builtin + 1);
+	CHECK(!has(registry, "first"));
+	check_sorted(registry);
+	vg_object_code_destroy(code);
+	compute_registry_destroy(registry);
+}
+
+TEST(a_kernel_under_any_name)
+{
+	struct compute_registry *registry = open_registry();
+	struct vg_object_code *code = ptx(two_kernels);
+	struct compute_entry *entry;
+	struct vg_kernel *kernel;
+
+	OK(vg_object_code_kernel(code, "first", &kernel));
+	OK(compute_registry_add_kernel(registry, "mine", kernel, __func__));
+	REFUSED(compute_registry_add_kernel(registry, "mine", kernel, __func__), VG_EXISTS, "\"mine\"");
+	REFUSED(compute_registry_add_kernel(registry, "matrix_multiply", kernel, __func__), VG_EXISTS, "matrix_multiply");
+	REFUSED(compute_registry_add_kernel(registry, "", kernel, __func__), VG_INVALID, "empty");
+	REFUSED(compute_registry_add_kernel(registry, NULL, kernel, __func__), VG_INVALID, "NULL");
+	REFUSED(compute_registry_add_kernel(registry, "other", NULL, __func__), VG_INVALID, "kernel");
+	vg_kernel_destroy(kernel);
+	vg_object_code_destroy(code);
+	OK(compute_registry_find(registry, "mine", __func__, &entry));
+	CHECK_STR(vg_kernel_name(entry->kernel), "first");
+	compute_entry_release(entry);
+	compute_registry_destroy(registry);
+}
+
+// What is queued keeps what it names, whatever becomes of the table.
+TEST(an_entry_outlives_its_removal)
+{
+	struct compute_registry *registry = open_registry();
+	struct compute_entry *entry;
+
+	OK(compute_registry_find(registry, "fill", __func__, &entry));
+	OK(compute_registry_remove(registry, "fill", __func__));
+	CHECK(!has(registry, "fill"));
+	compute_registry_destroy(registry);
+	CHECK_STR(entry->name, "fill");
+	CHECK_INT(vg_kernel_parameter_count(entry->kernel), 3);
+	compute_entry_release(entry);
+}
+
+TEST(unknown_names)
+{
+	struct compute_registry *registry = open_registry();
+	struct compute_entry *entry = NULL;
+	char there[64], lengthy[4096];
+
+	snprintf(there, sizeof there, "among %zu", compute_registry_count(registry));
+	REFUSED(compute_registry_find(registry, "matrix_multipy", __func__, &entry), VG_NOT_FOUND, "matrix_multiply");
+	CHECK_CONTAINS(vg_last_error()->text, there);
+	REFUSED(compute_registry_find(registry, "vector_sum", __func__, &entry), VG_NOT_FOUND, "vector_add");
+	REFUSED(compute_registry_remove(registry, "matrix", __func__), VG_NOT_FOUND, "matrix_multiply");
+	REFUSED(compute_registry_find(registry, "qqqqqqqqqqqq", __func__, &entry), VG_NOT_FOUND, "nor one spelt alike");
+	REFUSED(compute_registry_find(registry, "", __func__, &entry), VG_NOT_FOUND, "\"\"");
+	REFUSED(compute_registry_find(registry, NULL, __func__, &entry), VG_INVALID, "NULL");
+	REFUSED(compute_registry_remove(registry, NULL, __func__), VG_INVALID, "NULL");
+	memset(lengthy, 'x', sizeof lengthy);
+	lengthy[sizeof lengthy - 1] = '\0';
+	REFUSED(compute_registry_find(registry, lengthy, __func__, &entry), VG_NOT_FOUND, "nor one spelt alike");
+	CHECK(!entry);
+	compute_registry_destroy(registry);
+}
+
+TEST(code_without_kernels)
+{
+	struct compute_registry *registry = open_registry();
+	struct vg_object_code *code = ptx(".version 7.8\n.target sm_75\n.address_size 64\n");
+
+	REFUSED(compute_registry_add(registry, code, __func__), VG_NOT_FOUND, "no kernel");
+	REFUSED(compute_registry_add(registry, NULL, __func__), VG_INVALID, "code");
+	OK(vg_object_code_close(code));
+	REFUSED(compute_registry_add(registry, code, __func__), VG_CLOSED, "code");
+	vg_object_code_destroy(code);
+	compute_registry_destroy(registry);
+}
