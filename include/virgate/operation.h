@@ -1,0 +1,119 @@
+/* Operations of neural networks on device memory: matrix multiplication, convolution, activation. Here is what they
+ * are told; a program runs them through a virtual GPU.
+ *
+ * Matrices are row-major, images NCHW: batch, channel, row, column, the last one dense. Sums of products are formed in
+ * f32 for f32, tf32, f16 and bf16, in f64 for f64, and rounded once to the type in memory, to nearest, ties to even.
+ *
+ * NVIDIA's cuBLASLt and cuDNN do the work where they are there, this library's own kernels where they are not, or have
+ * nothing for a shape, and always on the simulated GPU. An error of a sum is at most (terms + 8) * 2^-23 (f64: 2^-52)
+ * times the sum of the absolute values of its terms, before the rounding to f16 or bf16; of tf32, 2^-9 times that more.
+ *
+ * Where tensor cores are off, what runs uses none; tf32, which only they have, is refused. Where mixed precision is
+ * off, multiplications and convolutions of f16, bf16 and tf32 are refused, since their sums are wider than what they
+ * multiply; activations have no sums of products, and go on. */
+#ifndef VIRGATE_OPERATION_H
+#define VIRGATE_OPERATION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <virgate/cuda_handles.h>
+#include <virgate/status.h>
+#include <virgate/visibility.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum vg_element_type {
+	VG_F32,
+	VG_TF32, /* f32 in memory; what is multiplied may be rounded to 10 bits of mantissa before */
+	VG_F16,	 /* IEEE binary16 */
+	VG_BF16, /* the upper half of an f32 */
+	VG_F64,
+};
+
+/* What becomes of a sum before it is stored. GELU is the one with tanh:
+ * x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))). */
+enum vg_epilogue {
+	VG_EPILOGUE_NONE,
+	VG_EPILOGUE_BIAS, /* + bias[column] */
+	VG_EPILOGUE_RELU,
+	VG_EPILOGUE_RELU_BIAS, /* the bias first, then RELU */
+	VG_EPILOGUE_GELU,
+	VG_EPILOGUE_GELU_BIAS,
+};
+
+/* C = epilogue(alpha * A * B + beta * C), where A is m x k, B is k x n and C is m x n, each without gaps between its
+ * rows. With beta 0 the former C is not read, with alpha 0 neither A nor B. */
+struct vg_matrix_multiply {
+	size_t size; /* sizeof(struct vg_matrix_multiply) */
+	enum vg_element_type type; /* of A, B, C and the bias */
+	uint64_t m, n, k;	   /* from 1 */
+	vg_address a, b, c;	   /* multiples of the type's bytes; C overlaps neither A nor B nor the bias */
+	uint64_t batch;		   /* how many such products; 0: 1 */
+	/* Elements from one product's matrix to the next one's; 0: as many as it has. Of C at least that. A and B may
+	 * overlap themselves; for one matrix that all products share see `shared_a`, `shared_b`. */
+	int64_t stride_a, stride_b, stride_c;
+	int shared_a, shared_b; /* nonzero: the same A (B) for all products, whose stride is left at 0 */
+	double alpha, beta;	/* both 0: alpha is 1 */
+	enum vg_epilogue epilogue;
+	vg_address bias; /* n elements, for all rows and products; 0 without */
+};
+
+/* output[b][o] = bias[o] + sum over channels c of o's group, rows r, columns s of
+ * filter[o][c][r][s] * input[b][c][row * stride - padding + r * dilation][…], zeros around the image (what cuDNN calls
+ * a cross-correlation). The output has (height + 2 * padding - dilation * (kernel_height - 1) - 1) / stride + 1 rows,
+ * rounded down, and columns likewise. */
+struct vg_convolution {
+	size_t size; /* sizeof(struct vg_convolution) */
+	enum vg_element_type type;
+	vg_address input;  /* batch x in_channels x height x width */
+	vg_address filter; /* out_channels x in_channels / groups x kernel_height x kernel_width */
+	vg_address output; /* batch x out_channels x output rows x output columns; overlaps none of the others */
+	vg_address bias;   /* out_channels; 0: none */
+	uint64_t batch, in_channels, out_channels, height, width, kernel_height, kernel_width; /* from 1 */
+	unsigned stride[2], padding[2], dilation[2]; /* of rows, of columns; stride and dilation 0: 1 */
+	unsigned groups;			     /* divides both numbers of channels; 0: 1 */
+};
+/* How many rows and columns the output of a convolution has. INVALID, as the convolution itself would be for its
+ * shape; addresses are not looked at. Any thread. */
+VG_PUBLIC enum vg_status vg_convolution_output(const struct vg_convolution *convolution, uint64_t *ret_height,
+					       uint64_t *ret_width);
+
+/* X(NAME, text, formula). A NaN stays one. What tends to zero for -infinity is zero there. */
+#define VG_ACTIVATION_LIST(X)                                                                                          \
+	X(RELU, "relu", "max(x, 0)")                                                                                   \
+	X(LEAKY_RELU, "leaky_relu", "x > 0 ? x : alpha * x; alpha 0: 0.01")                                            \
+	X(ELU, "elu", "x > 0 ? x : alpha * (exp(x) - 1); alpha 0: 1")                                                  \
+	X(GELU, "gelu", "x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))")                                           \
+	X(SILU, "silu", "x / (1 + exp(-x))")                                                                           \
+	X(SIGMOID, "sigmoid", "1 / (1 + exp(-x))")                                                                     \
+	X(TANH, "tanh", "tanh(x)")                                                                                     \
+	X(SOFTMAX, "softmax", "exp(x) / sum of exp over the channels, at each position of each image by itself")
+enum vg_activation_kind {
+#define X(name, text, formula) VG_ACTIVATION_##name,
+	VG_ACTIVATION_LIST(X)
+#undef X
+};
+/* "relu" and the other texts of the list; a hyphen will do for an underscore, and capitals for small letters. INVALID,
+ * NOT_FOUND (lists the names). Any thread. */
+VG_PUBLIC enum vg_status vg_activation_by_name(const char *name, enum vg_activation_kind *ret_kind);
+/* The list's text; NULL for what is not in it. Any thread. */
+VG_PUBLIC const char *vg_activation_name(enum vg_activation_kind kind);
+
+/* output = activation(input), both batch x channels x height x width. They may be the same memory, and may not overlap
+ * otherwise. */
+struct vg_activation {
+	size_t size; /* sizeof(struct vg_activation) */
+	enum vg_element_type type;
+	enum vg_activation_kind kind;
+	vg_address input, output;
+	uint64_t batch, channels, height, width; /* from 1 */
+	double alpha;				 /* of leaky_relu and elu; 0: their default. Others take none */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

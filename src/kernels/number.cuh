@@ -1,0 +1,96 @@
+// Numbers as operations have them in memory, and as they compute with them. f16 and bf16 are bits in memory, so that no
+// header of the toolkit is needed, and bf16 is converted by integers, which every architecture has.
+#pragma once
+#include <stdint.h>
+
+#define INLINE static __device__ __forceinline__
+
+struct f16 {
+	uint16_t bits;
+};
+struct bf16 {
+	uint16_t bits;
+};
+
+INLINE float widen(float x)
+{
+	return x;
+}
+
+INLINE double widen(double x)
+{
+	return x;
+}
+
+INLINE float widen(f16 x)
+{
+	float wide;
+
+	asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits));
+	return wide;
+}
+
+INLINE float widen(bf16 x)
+{
+	return __uint_as_float((uint32_t)x.bits << 16);
+}
+
+INLINE void narrow(float x, float &ret)
+{
+	ret = x;
+}
+
+INLINE void narrow(double x, double &ret)
+{
+	ret = x;
+}
+
+INLINE void narrow(float x, f16 &ret)
+{
+	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(ret.bits) : "f"(x));
+}
+
+// To nearest, ties to even; a NaN keeps its sign.
+INLINE void narrow(float x, bf16 &ret)
+{
+	uint32_t bits = __float_as_uint(x), nan = (bits & 0x7fffffff) > 0x7f800000;
+
+	ret.bits = nan ? (uint16_t)(bits >> 16 | 0x0040) : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+// What is computed with.
+template <typename T> struct wide {
+	typedef float type;
+};
+template <> struct wide<double> {
+	typedef double type;
+};
+
+INLINE float exponential(float x)
+{
+	return expf(x);
+}
+
+INLINE double exponential(double x)
+{
+	return exp(x);
+}
+
+// 1 / (1 + exp(-x)) times x, where the first goes to zero faster than x grows.
+template <typename W> INLINE W sigmoid(W x)
+{
+	return 1 / (1 + exponential(-x));
+}
+
+template <typename W> INLINE W times_sigmoid(W x, W at)
+{
+	W factor = sigmoid(at);
+
+	return factor == 0 ? 0 : x * factor;
+}
+
+// The one with tanh: (1 + tanh(u)) / 2 is sigmoid(2 u), which does not cancel where u is negative.
+template <typename W> INLINE W gelu(W x)
+{
+	return times_sigmoid(x, (W)1.5957691216057308 * x * (1 + (W)0.044715 * x * x));
+}

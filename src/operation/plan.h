@@ -1,0 +1,89 @@
+// What a plan and a set hold. This room only.
+#pragma once
+#include "core/context.h"
+#include "core/error.h"
+#include "core/kernel.h"
+#include "core/stream.h"
+#include "kernels/activation.h"
+#include "kernels/multiply.h"
+#include "operation/operation.h"
+
+// How a type is named, stored and computed with, and which kernels are its.
+struct operation_type {
+	const char *name;
+	unsigned bytes, kernels; // of an element; an index below OPERATION_KERNEL_TYPES
+	bool tensor_only, mixed; // only tensor cores have it; sums are wider than what is multiplied
+};
+enum { OPERATION_KERNEL_TYPES = 4 };
+// NULL if there is no such type.
+const struct operation_type *operation_type_of(enum vg_element_type type);
+
+// A kernel of this library, ready to run.
+struct operation_launch {
+	struct vg_kernel *kernel; // the set's
+	unsigned blocks, threads;
+	union {
+		struct multiply_parameters multiply;
+		struct convolve_parameters convolve;
+		struct activation_parameters activation;
+		struct softmax_parameters softmax;
+	} parameters;
+};
+
+struct operation_plan {
+	struct operation_set *set;
+	enum operation_provider provider;
+	struct operation_ranges ranges;
+	size_t workspace;
+	char says[96];
+	// In the set's context. DRIVER.
+	enum vg_status (*run)(struct operation_plan *plan, CUstream stream, vg_address workspace, const char *function);
+	void (*finish)(struct operation_plan *plan); // NULL: nothing to give back
+	struct operation_launch launch;		     // of PORTABLE
+};
+
+enum operation_kernel {
+	KERNEL_MULTIPLY_SMALL,
+	KERNEL_MULTIPLY_LARGE,
+	KERNEL_CONVOLVE_SMALL,
+	KERNEL_CONVOLVE_LARGE,
+	KERNEL_ACTIVATE,
+	KERNEL_SOFTMAX,
+	KERNEL_COUNT
+};
+
+struct operation_set {
+	struct vg_context *context; // held
+	unsigned processors;	    // multiprocessors of the device
+	struct vg_object_code *multiply, *activation;
+	struct vg_kernel *kernels[KERNEL_COUNT][OPERATION_KERNEL_TYPES]; // NULL: there is none
+};
+
+// Descriptions that were checked, with their defaults filled in, beside what follows from them.
+struct checked_multiply {
+	struct vg_matrix_multiply d;
+	const struct operation_type *type;
+	struct operation_ranges ranges;
+};
+struct checked_convolution {
+	struct vg_convolution d;
+	const struct operation_type *type;
+	uint64_t output_height, output_width;
+	struct operation_ranges ranges;
+};
+struct checked_activation {
+	struct vg_activation d;
+	const struct operation_type *type;
+	struct operation_ranges ranges;
+};
+enum vg_status operation_check_multiply(const struct vg_matrix_multiply *description, const char *function,
+					struct checked_multiply *ret_checked);
+enum vg_status operation_check_convolution(const struct vg_convolution *description, const char *function,
+					   struct checked_convolution *ret_checked);
+enum vg_status operation_check_activation(const struct vg_activation *description, const char *function,
+					  struct checked_activation *ret_checked);
+
+// By this library's kernels: always there.
+void portable_multiply(struct operation_plan *plan, const struct checked_multiply *checked);
+void portable_convolution(struct operation_plan *plan, const struct checked_convolution *checked);
+void portable_activation(struct operation_plan *plan, const struct checked_activation *checked);

@@ -1,0 +1,151 @@
+// This library's own kernels: which, on how many blocks, with what.
+#include "operation/plan.h"
+
+#include <stdio.h>
+
+static uint64_t pieces(uint64_t whole, uint64_t piece)
+{
+	return whole / piece + (whole % piece != 0);
+}
+
+static uint64_t count_tiles(uint64_t m, uint64_t n, uint64_t batch, unsigned side)
+{
+	uint64_t tiles;
+
+	// A sum that does not fit is more than blocks can be launched, all the more.
+	return __builtin_mul_overflow(pieces(m, side) * pieces(n, side), batch, &tiles) ? UINT64_MAX : tiles;
+}
+
+// Blocks go on with what is left where there are more pieces of work than a launch takes.
+static unsigned limit_blocks(uint64_t blocks)
+{
+	return blocks < INT32_MAX ? (unsigned)blocks : INT32_MAX;
+}
+
+static enum vg_status run(struct operation_plan *plan, CUstream stream, vg_address workspace, const char *function)
+{
+	struct operation_launch *launch = &plan->launch;
+	void *arguments[] = {&launch->parameters};
+
+	CUresult r = core_driver->cuLaunchKernel((CUfunction)launch->kernel->handle, launch->blocks, 1, 1,
+						 launch->threads, 1, 1, 0, stream, arguments, NULL);
+	return r ? core_driver_failed(r, function, "cuLaunchKernel", "%s", plan->says) : VG_OK;
+}
+
+static void set_launch(struct operation_plan *plan, const struct operation_type *type, enum operation_kernel kernel,
+		       uint64_t blocks, unsigned threads, const char *what)
+{
+	plan->provider = OPERATION_PORTABLE;
+	plan->run = run;
+	plan->launch.kernel = plan->set->kernels[kernel][type->kernels];
+	plan->launch.blocks = limit_blocks(blocks);
+	plan->launch.threads = threads;
+	snprintf(plan->says, sizeof plan->says, "own kernel, %s of %s, %llu blocks", what, type->name,
+		 (unsigned long long)plan->launch.blocks);
+}
+
+// Large tiles read less; they pay as soon as there is one for each multiprocessor.
+static void set_tiles(struct operation_plan *plan, const struct operation_type *type, enum operation_kernel small,
+		      uint64_t m, uint64_t n, uint64_t batch)
+{
+	uint64_t large_tiles = count_tiles(m, n, batch, MULTIPLY_LARGE);
+	bool large = plan->set->kernels[small + 1][type->kernels] && large_tiles >= plan->set->processors;
+
+	set_launch(plan, type, large ? small + 1 : small,
+		   large ? large_tiles : count_tiles(m, n, batch, MULTIPLY_SMALL), MULTIPLY_THREADS,
+		   large ? "tiles of 128x128" : "tiles of 64x64");
+}
+
+void portable_multiply(struct operation_plan *plan, const struct checked_multiply *checked)
+{
+	static const enum multiply_epilogue epilogues[] = {
+		[VG_EPILOGUE_RELU] = MULTIPLY_RELU,
+		[VG_EPILOGUE_RELU_BIAS] = MULTIPLY_RELU,
+		[VG_EPILOGUE_GELU] = MULTIPLY_GELU,
+		[VG_EPILOGUE_GELU_BIAS] = MULTIPLY_GELU,
+	};
+	const struct vg_matrix_multiply *d = &checked->d;
+
+	set_tiles(plan, checked->type, KERNEL_MULTIPLY_SMALL, d->m, d->n, d->batch);
+	plan->launch.parameters.multiply = (struct multiply_parameters){
+		.m = d->m,
+		.n = d->n,
+		.k = d->k,
+		.batch = d->batch,
+		.a = d->a,
+		.b = d->b,
+		.stride_a = (uint64_t)d->stride_a,
+		.stride_b = (uint64_t)d->stride_b,
+		.result = {d->c, d->bias, (uint64_t)d->stride_c, d->alpha, d->beta, epilogues[d->epilogue]},
+	};
+}
+
+void portable_convolution(struct operation_plan *plan, const struct checked_convolution *checked)
+{
+	const struct vg_convolution *d = &checked->d;
+	uint64_t m = d->out_channels / d->groups, n = checked->output_height * checked->output_width;
+	uint64_t batch = d->batch * d->groups, channels = d->in_channels / d->groups;
+
+	set_tiles(plan, checked->type, KERNEL_CONVOLVE_SMALL, m, n, batch);
+	plan->launch.parameters.convolve = (struct convolve_parameters){
+		.m = m,
+		.n = n,
+		.k = channels * d->kernel_height * d->kernel_width,
+		.batch = batch,
+		.filter = d->filter,
+		.input = d->input,
+		.groups = d->groups,
+		.channels = (uint32_t)channels,
+		.height = (uint32_t)d->height,
+		.width = (uint32_t)d->width,
+		.kernel_height = (uint32_t)d->kernel_height,
+		.kernel_width = (uint32_t)d->kernel_width,
+		.output_width = (uint32_t)checked->output_width,
+		.stride = {d->stride[0], d->stride[1]},
+		.padding = {d->padding[0], d->padding[1]},
+		.dilation = {d->dilation[0], d->dilation[1]},
+		.result = {d->output, d->bias, m * n, 1, 0, MULTIPLY_PLAIN},
+	};
+}
+
+// The least power of two that is not less, up to `most`.
+static unsigned power_of_two(uint64_t value, unsigned most)
+{
+	unsigned power = 1;
+
+	while (power < value && power < most)
+		power *= 2;
+	return power;
+}
+
+static void portable_softmax(struct operation_plan *plan, const struct checked_activation *checked)
+{
+	const struct vg_activation *d = &checked->d;
+	uint64_t area = d->height * d->width;
+	// Neighbouring positions lie side by side: a warp takes 32 of them where there are as many.
+	unsigned lanes = power_of_two(d->channels, ACTIVATION_THREADS / power_of_two(area, 32));
+	unsigned positions = ACTIVATION_THREADS / lanes;
+
+	set_launch(plan, checked->type, KERNEL_SOFTMAX, pieces(d->batch * area, positions), ACTIVATION_THREADS,
+		   "softmax");
+	plan->launch.parameters.softmax =
+		(struct softmax_parameters){d->input, d->output, d->batch, d->channels, area, positions, lanes};
+}
+
+void portable_activation(struct operation_plan *plan, const struct checked_activation *checked)
+{
+	const struct vg_activation *d = &checked->d;
+	uint64_t count = d->batch * d->channels * d->height * d->width;
+	uint64_t vectors = pieces(count, ACTIVATION_BYTES / checked->type->bytes),
+		 blocks = pieces(vectors, ACTIVATION_THREADS);
+	uint64_t wave = (uint64_t)plan->set->processors * 16; // as many as are resident, and some to even out
+
+	if (d->kind == VG_ACTIVATION_SOFTMAX) {
+		portable_softmax(plan, checked);
+		return;
+	}
+	set_launch(plan, checked->type, KERNEL_ACTIVATE, blocks < wave ? blocks : wave, ACTIVATION_THREADS,
+		   vg_activation_name(d->kind));
+	plan->launch.parameters.activation =
+		(struct activation_parameters){d->input, d->output, count, d->alpha, (uint32_t)d->kind};
+}
