@@ -24,6 +24,7 @@
 #include <virgate/linker.h>
 #include <virgate/log.h>
 #include <virgate/managed_memory.h>
+#include <virgate/manager.h>
 #include <virgate/memory.h>
 #include <virgate/memory_adaptor.h>
 #include <virgate/memory_pool.h>

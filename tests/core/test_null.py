@@ -98,6 +98,13 @@ class Objects:
     def vram(self):
         return self.make("vg_vram_open", None)
 
+    def manager(self):
+        return self.make("vg_manager_create", self.device(), None)
+
+    def virtual_gpu(self):
+        options = (ctypes.c_uint64 * 4)(32, 0, 0, 1 << 26)  # its size, no id, no name, a memory limit
+        return self.make("vg_virtual_gpu_create", self.manager(), options)
+
     def process(self):
         return self.make("vg_process_open", os.getppid())
 

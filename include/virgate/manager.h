@@ -1,0 +1,195 @@
+/* Virtual GPUs inside a program: parts of a device with memory, work and a share of their own.
+ *
+ * A manager divides one device; a process may have any number of managers, also of the same device. Its virtual GPUs
+ * (vGPUs) have ids, memory limits that are kept page by page, virtual streams, and shares of the device's time that its
+ * scheduler keeps. What the limits of all managers of the process promise never passes the device's memory; shares are
+ * of one manager. A vGPU lives in the process; one that is `shared` is known to the node's daemon as well, and programs
+ * enter it with virgate run --vgpu.
+ *
+ * Every function may be called from any thread. A vGPU that one thread closes is VG_CLOSED for the others from then on;
+ * calls that had begun complete. Addresses are the device's own, of the process's primary context: memory of one vGPU
+ * is refused by the calls of another (BOUNDS), but nothing stops a kernel that was handed the address. A kernel that
+ * faults ends the context, and with it all vGPUs of the device: they are in VG_VIRTUAL_GPU_ERROR, and can only be
+ * closed. In a forked child every call is VG_STATE. */
+#ifndef VIRGATE_MANAGER_H
+#define VIRGATE_MANAGER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <virgate/cuda_handles.h>
+#include <virgate/device.h>
+#include <virgate/status.h>
+#include <virgate/vgpu.h>
+#include <virgate/visibility.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vg_manager;
+struct vg_virtual_gpu; /* a handle, one of any number */
+
+/* ---- managers -------------------------------------------------------------------------------------- */
+
+struct vg_manager_options {
+	size_t size;			 /* sizeof(struct vg_manager_options) */
+	unsigned max_virtual_gpus;	 /* at a time; 0: 8; at most 1024 */
+	unsigned virtual_streams;	 /* of all its vGPUs together; 0: 16; at most 4096 */
+	unsigned monitoring_interval_ms; /* for those who watch it; 0: 100 */
+	/* Nonzero: allocations are the driver's own (cuMemAlloc) instead of blocks in the vGPU's pages. They are
+	 * charged, checked and zeroed all the same; up to 1 MiB in steps of 512 bytes, above that in whole blocks of 2
+	 * MiB. There are no pages, pools, movable blocks, defragmentation or compaction, and every allocation costs
+	 * what the driver's does. */
+	int no_memory_virtualization;
+	int no_tensor_cores, no_mixed_precision; /* nonzero: for none of its vGPUs */
+	struct vg_node
+		*node; /* where shared vGPUs are registered; borrowed while the manager lives; NULL: none can be made */
+};
+/* `options` may be NULL. Holds the device's primary context. The caller owns *ret_manager and ends it with
+ * vg_manager_destroy(). INVALID (an option out of range), NO_MEMORY, STATE, DRIVER. */
+VG_PUBLIC enum vg_status vg_manager_create(struct vg_device *device, const struct vg_manager_options *options,
+					   struct vg_manager **ret_manager);
+/* Closes all its vGPUs, as vg_virtual_gpu_close(), and ends the program's use of it: its other calls are CLOSED. The
+ * first failure is what it returns; all are closed whatever failed. Closing twice is fine. INVALID, STATE, DRIVER. */
+VG_PUBLIC enum vg_status vg_manager_close(struct vg_manager *manager);
+/* Closes it if that was not done, and drops the caller's reference. NULL is fine. No other thread may be in a call that
+ * names `manager` itself. */
+VG_PUBLIC void vg_manager_destroy(struct vg_manager *manager);
+/* NULL for NULL. */
+VG_PUBLIC struct vg_device *vg_manager_device(const struct vg_manager *manager);
+
+/* Figures of one instant; bytes. */
+struct vg_manager_info {
+	unsigned virtual_gpus, max_virtual_gpus;
+	unsigned active_streams, virtual_streams; /* that were used, of those that there may be */
+	unsigned monitoring_interval_ms;
+	uint64_t memory_total;	   /* of the device */
+	uint64_t memory_promised;  /* the limits of its vGPUs together */
+	uint64_t memory_available; /* for limits of further ones: what no manager of the process has promised */
+	uint64_t memory_held;	   /* that its vGPUs are charged for */
+	double share_promised;	   /* the shares of its vGPUs together, 0 to 1 */
+	int memory_virtualized, compute_virtualized;
+	double utilization;    /* of the device by its vGPUs' work, 0 to 1, over the last interval */
+	int utilization_known; /* 0: `utilization` says nothing */
+};
+/* INVALID, CLOSED, STATE, DRIVER. */
+VG_PUBLIC enum vg_status vg_manager_info(struct vg_manager *manager, struct vg_manager_info *ret_info);
+
+/* ---- virtual GPUs ----------------------------------------------------------------------------------- */
+
+struct vg_virtual_gpu_options {
+	size_t size;	       /* sizeof(struct vg_virtual_gpu_options) */
+	int id;		       /* positive, and no other of the manager's has it; 0: the lowest that none ever had */
+	const char *name;      /* [A-Za-z0-9][A-Za-z0-9._-]{0,62}; NULL: "vgpu-ID" */
+	uint64_t memory_limit; /* bytes; needed. Nothing of it is taken before it is used */
+	unsigned streams;      /* virtual ones, numbered from 0; 0: 4, or what the manager has in all if that is less */
+	double compute_share;  /* of the device's SM-seconds, 0 to 1; 0: an equal part of what is left, for each vGPU
+				  that may still come */
+	int no_tensor_cores, no_mixed_precision; /* nonzero: off */
+	/* Nonzero: the daemon of the manager's node knows it, under `name`, which is then needed. Programs enter it
+	 * with virgate run
+	 * --vgpu; what they take and what this program takes through the vGPU stands in one ledger under one limit. The
+	 * rest of what this program has on the device, its context first of all, is not charged there. It goes when it
+	 * is closed, or with this process and the last program inside. Not in a program that itself runs inside a vGPU:
+	 * STATE. */
+	int shared;
+};
+/* The caller owns *ret_vgpu and ends it with vg_virtual_gpu_destroy(). INVALID (no limit; an id, a name, a share, a
+ * number of streams that cannot be), EXISTS (the id; of a shared one, the name), LIMIT (as many as there may be; more
+ * memory, share or streams than there are or than are left: with the figures), CLOSED, NO_MEMORY, STATE, DRIVER; of a
+ * shared one also NO_DAEMON, DENIED, NOT_FOUND, SYSTEM. After a failure nothing has changed. */
+VG_PUBLIC enum vg_status vg_virtual_gpu_create(struct vg_manager *manager, const struct vg_virtual_gpu_options *options,
+					       struct vg_virtual_gpu **ret_vgpu);
+/* Destroys it for everybody: work that is queued is cancelled, work that runs is waited for, calls of other threads
+ * complete; memory that was left is zeroed and given back, and the log callback is told how much it was. Handles stay
+ * good, and their calls are CLOSED. Closing twice is fine; a second call waits for the first one's end. Not from a
+ * callback that a call on this vGPU makes. INVALID, STATE, DRIVER: something could not be zeroed or given back, and the
+ * vGPU is gone all the same. */
+VG_PUBLIC enum vg_status vg_virtual_gpu_close(struct vg_virtual_gpu *vgpu);
+/* Drops the caller's reference; the last one closes the vGPU. NULL is fine. */
+VG_PUBLIC void vg_virtual_gpu_destroy(struct vg_virtual_gpu *vgpu);
+/* One more reference for the caller; returns its argument. */
+VG_PUBLIC struct vg_virtual_gpu *vg_virtual_gpu_retain(struct vg_virtual_gpu *vgpu);
+/* The vGPU of that id, with a reference for the caller. NOT_FOUND (the text lists the ids that there are), INVALID,
+ * CLOSED, STATE. */
+VG_PUBLIC enum vg_status vg_manager_find(struct vg_manager *manager, int id, struct vg_virtual_gpu **ret_vgpu);
+/* The manager's reference, not the caller's; NULL for NULL. */
+VG_PUBLIC struct vg_manager *vg_virtual_gpu_manager(const struct vg_virtual_gpu *vgpu);
+
+enum vg_virtual_gpu_status {
+	VG_VIRTUAL_GPU_NOT_FOUND, /* no vGPU of the manager ever had the id */
+	VG_VIRTUAL_GPU_CREATED,	  /* and never used yet */
+	VG_VIRTUAL_GPU_RUNNING,
+	VG_VIRTUAL_GPU_PAUSED,
+	VG_VIRTUAL_GPU_ERROR,	 /* the context is lost: close it */
+	VG_VIRTUAL_GPU_DESTROYED /* there was one */
+};
+/* NOT_FOUND also for NULL and for ids below 1; DESTROYED where the manager was closed. */
+VG_PUBLIC enum vg_virtual_gpu_status vg_manager_status(struct vg_manager *manager, int id);
+/* "running"; "unknown" for a value outside the list. */
+VG_PUBLIC const char *vg_virtual_gpu_status_text(enum vg_virtual_gpu_status status);
+
+/* Figures of one instant; bytes. */
+struct vg_virtual_gpu_info {
+	int id;
+	enum vg_virtual_gpu_status status;
+	char name[64];
+	int shared;
+	uint64_t memory_limit;
+	uint64_t memory_allocated; /* as programs asked for it, through this process */
+	uint64_t memory_held;	   /* charged: pages, each once. Of a shared one, for all programs inside */
+	double memory_utilization; /* held / limit, 0 to 1 */
+	size_t blocks;
+	double compute_share;		   /* 0 to 1 */
+	double compute_utilization;	   /* of its share's device time that it used, over the last interval */
+	int compute_utilization_known;	   /* 0: `compute_utilization` says nothing */
+	unsigned active_streams, streams;  /* that were used, of those that it may use */
+	int tensor_cores, mixed_precision; /* nonzero: allowed */
+	uint64_t refusals;		   /* of allocations, for its limit */
+};
+/* Also of a closed one, whose status says so and whose figures are 0. INVALID, STATE, DRIVER. */
+VG_PUBLIC enum vg_status vg_virtual_gpu_info(struct vg_virtual_gpu *vgpu, struct vg_virtual_gpu_info *ret_info);
+/* All vGPUs of the manager, by id. *ret_count is how many there are; `infos` may be NULL to ask for that alone. LIMIT
+ * (there are more than `capacity`: nothing was written but the count), INVALID, CLOSED, NO_MEMORY, STATE. */
+VG_PUBLIC enum vg_status vg_manager_list(struct vg_manager *manager, struct vg_virtual_gpu_info *infos, size_t capacity,
+					 size_t *ret_count);
+
+/* What is queued waits from now on, what runs ends; memory can be used as ever. INVALID, CLOSED, STATE (it is paused
+ * already; it is in error). */
+VG_PUBLIC enum vg_status vg_virtual_gpu_pause(struct vg_virtual_gpu *vgpu);
+/* INVALID, CLOSED, STATE (it is not paused). */
+VG_PUBLIC enum vg_status vg_virtual_gpu_resume(struct vg_virtual_gpu *vgpu);
+/* INVALID (0), BUSY (more is held: the figures), LIMIT (more than is left on the device), CLOSED, STATE; of a shared
+ * one as vg_vgpu_set(). */
+VG_PUBLIC enum vg_status vg_virtual_gpu_set_memory_limit(struct vg_virtual_gpu *vgpu, uint64_t bytes);
+
+/* ---- memory ------------------------------------------------------------------------------------------ */
+
+/* `size` bytes at a multiple of `alignment`, a power of two; 0: 256. The block is ended with vg_virtual_gpu_free(), or
+ * with the vGPU. INVALID (size 0, an alignment that is none), INSUFFICIENT (the vGPU's limit, or the device has not
+ * that much: need and have), CLOSED, STATE, NO_MEMORY, DRIVER. */
+VG_PUBLIC enum vg_status vg_virtual_gpu_allocate(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment,
+						 vg_address *ret_address);
+/* Waits for work of the vGPU that the device has begun. Where that memory changes owner it is zeroed. BOUNDS (no block
+ * of this vGPU begins there: another's, one freed already, a host address), CLOSED, STATE, DRIVER. */
+VG_PUBLIC enum vg_status vg_virtual_gpu_free(struct vg_virtual_gpu *vgpu, vg_address address);
+/* `size` bytes of the program's memory to the vGPU's, or out of it. They are done when the call returns, and not
+ * ordered with work that is queued: synchronize first. 0 bytes are fine. BOUNDS (they are not in one block of this
+ * vGPU), INVALID (NULL, or a device address where the program's memory belongs), CLOSED, STATE, DRIVER. */
+VG_PUBLIC enum vg_status vg_virtual_gpu_write(struct vg_virtual_gpu *vgpu, vg_address to, const void *from,
+					      size_t size);
+VG_PUBLIC enum vg_status vg_virtual_gpu_read(struct vg_virtual_gpu *vgpu, void *to, vg_address from, size_t size);
+/* From one place of its memory to another. INVALID (they overlap); BOUNDS, CLOSED, STATE, DRIVER as above. */
+VG_PUBLIC enum vg_status vg_virtual_gpu_copy(struct vg_virtual_gpu *vgpu, vg_address to, vg_address from, size_t size);
+/* Sets `size` bytes to `value`, 0 to 255. INVALID (another value); BOUNDS, CLOSED, STATE, DRIVER as above. */
+VG_PUBLIC enum vg_status vg_virtual_gpu_set(struct vg_virtual_gpu *vgpu, vg_address to, int value, size_t size);
+/* From the memory of one vGPU to that of another, also of another manager or device. BOUNDS, INVALID, CLOSED, STATE,
+ * DRIVER of whichever is named. */
+VG_PUBLIC enum vg_status vg_virtual_gpu_copy_peer(struct vg_virtual_gpu *to_vgpu, vg_address to,
+						  struct vg_virtual_gpu *from_vgpu, vg_address from, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

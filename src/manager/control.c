@@ -1,0 +1,155 @@
+// What can be asked of a virtual GPU, and changed.
+#include "manager/manager.h"
+#include "manager/plain.h"
+
+#include <stdio.h>
+
+const char *vg_virtual_gpu_status_text(enum vg_virtual_gpu_status status)
+{
+	static const char *const texts[] = {
+		[VG_VIRTUAL_GPU_NOT_FOUND] = "not found", [VG_VIRTUAL_GPU_CREATED] = "created",
+		[VG_VIRTUAL_GPU_RUNNING] = "running",	  [VG_VIRTUAL_GPU_PAUSED] = "paused",
+		[VG_VIRTUAL_GPU_ERROR] = "error",	  [VG_VIRTUAL_GPU_DESTROYED] = "destroyed",
+	};
+	return (unsigned)status < sizeof texts / sizeof *texts ? texts[status] : "unknown";
+}
+
+enum vg_virtual_gpu_status manager_status_of(struct vg_virtual_gpu *vgpu)
+{
+	if (atomic_load(&vgpu->object.closed))
+		return VG_VIRTUAL_GPU_DESTROYED;
+	if (manager_is_lost(vgpu->manager))
+		return VG_VIRTUAL_GPU_ERROR;
+	if (atomic_load(&vgpu->paused))
+		return VG_VIRTUAL_GPU_PAUSED;
+	return atomic_load(&vgpu->used) ? VG_VIRTUAL_GPU_RUNNING : VG_VIRTUAL_GPU_CREATED;
+}
+
+static void fill_info(struct vg_virtual_gpu *vgpu, struct vg_virtual_gpu_info *info)
+{
+	struct budget_figures budget = budget_read(&vgpu->budget);
+
+	info->memory_limit = budget.limit;
+	info->memory_held = budget.charged;
+	info->memory_utilization = budget.limit ? (double)budget.charged / (double)budget.limit : 0;
+	info->refusals = budget.refusals;
+	plain_figures(vgpu->plain, &info->blocks, &info->memory_allocated);
+	info->compute_share = manager_share(vgpu);
+	info->active_streams = manager_active_streams(vgpu);
+	info->tensor_cores = !atomic_load(&vgpu->no_tensor_cores);
+	info->mixed_precision = !atomic_load(&vgpu->no_mixed_precision);
+}
+
+static struct vg_virtual_gpu_info info_of(struct vg_virtual_gpu *vgpu)
+{
+	struct vg_virtual_gpu_info info = {.id = vgpu->id, .shared = vgpu->shared, .streams = vgpu->streams};
+
+	snprintf(info.name, sizeof info.name, "%s", vgpu->name);
+	info.status = manager_status_of(vgpu);
+	if (!manager_gate_enter(&vgpu->gate)) {
+		info.status = VG_VIRTUAL_GPU_DESTROYED;
+		return info;
+	}
+	fill_info(vgpu, &info);
+	manager_gate_leave(&vgpu->gate);
+	return info;
+}
+
+enum vg_status vg_virtual_gpu_info(struct vg_virtual_gpu *vgpu, struct vg_virtual_gpu_info *ret_info)
+{
+	CORE_NEEDED(vgpu);
+	CORE_NEEDED(ret_info);
+	enum vg_status status = manager_usable(__func__);
+	if (status == VG_OK)
+		*ret_info = info_of(vgpu);
+	return status;
+}
+
+enum vg_status vg_manager_list(struct vg_manager *manager, struct vg_virtual_gpu_info *infos, size_t capacity,
+			       size_t *ret_count)
+{
+	struct vg_virtual_gpu **vgpus;
+	size_t count;
+
+	CORE_NEEDED(ret_count);
+	enum vg_status status = manager_check(manager, __func__);
+	if (status == VG_OK)
+		status = manager_get_all(manager, __func__, &vgpus, &count);
+	if (status)
+		return status;
+	*ret_count = count;
+	if (infos && count > capacity)
+		status = core_no_room(count, capacity, "virtual GPUs", __func__);
+	for (size_t i = 0; infos && status == VG_OK && i < count; i++)
+		infos[i] = info_of(vgpus[i]);
+	manager_let_go(vgpus, count);
+	return status;
+}
+
+// ---- changes ---------------------------------------------------------------------------------------------
+
+static enum vg_status set_paused(struct vg_virtual_gpu *vgpu, bool paused, const char *function)
+{
+	bool was = !paused;
+
+	if (manager_is_lost(vgpu->manager))
+		return vg_fail(VG_STATE, 0, function, "virtual GPU %d (%s): its context is lost to an error: close it",
+			       vgpu->id, vgpu->name);
+	if (!atomic_compare_exchange_strong(&vgpu->paused, &was, paused))
+		return vg_fail(VG_STATE, 0, function, "virtual GPU %d (%s) is %s", vgpu->id, vgpu->name,
+			       paused ? "paused already" : "not paused");
+	return VG_OK;
+}
+
+enum vg_status vg_virtual_gpu_pause(struct vg_virtual_gpu *vgpu)
+{
+	enum vg_status status = manager_enter(vgpu, __func__);
+
+	return status ? status : manager_leave(vgpu, set_paused(vgpu, true, __func__));
+}
+
+enum vg_status vg_virtual_gpu_resume(struct vg_virtual_gpu *vgpu)
+{
+	enum vg_status status = manager_enter(vgpu, __func__);
+
+	return status ? status : manager_leave(vgpu, set_paused(vgpu, false, __func__));
+}
+
+// Promised before it is in force, and taken back only after it is not any more.
+static enum vg_status set_limit(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
+{
+	struct vg_kept_error kept;
+
+	vg_mutex_take(&vgpu->manager->lock);
+	uint64_t before = vgpu->promised;
+	enum vg_status status = limit > before ? manager_promise(vgpu, before, limit, function) : VG_OK;
+	if (status == VG_OK) {
+		status = budget_set_limit(&vgpu->budget, limit, function);
+		if (status) {
+			vg_error_keep(&kept);
+			if (limit > before)
+				(void)manager_promise(vgpu, limit, before, function);
+			vg_error_restore(&kept);
+		} else if (limit < before) {
+			(void)manager_promise(vgpu, before, limit, function);
+		}
+	}
+	if (status == VG_OK)
+		vgpu->promised = limit;
+	vg_mutex_give(&vgpu->manager->lock);
+	return status;
+}
+
+enum vg_status vg_virtual_gpu_set_memory_limit(struct vg_virtual_gpu *vgpu, uint64_t bytes)
+{
+	enum vg_status status = manager_enter(vgpu, __func__);
+
+	if (status)
+		return status;
+	if (bytes == 0)
+		status = vg_fail(VG_INVALID, 0, __func__,
+				 "a memory limit of 0 leaves nothing: close the virtual GPU instead");
+	else
+		status = set_limit(vgpu, bytes, __func__);
+	return manager_leave(vgpu, status);
+}

@@ -1,0 +1,180 @@
+// A virtual GPU from its creation to its end.
+#include "manager/manager.h"
+#include "manager/plain.h"
+
+#include "base/log.h"
+#include "base/size.h"
+#include "node/node.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// ---- the end ---------------------------------------------------------------------------------------------
+
+static enum vg_status end_memory(struct vg_virtual_gpu *vgpu, const char *function)
+{
+	uint64_t bytes = 0;
+	size_t blocks = 0;
+	char text[VG_SIZE_TEXT];
+
+	if (!vgpu->plain)
+		return VG_OK;
+	enum vg_status status = plain_finish(vgpu->plain, function, &blocks, &bytes);
+	if (status)
+		vg_log(VG_LOG_ERROR, "virtual GPU %d (%s): giving back its memory: %s", vgpu->id, vgpu->name,
+		       vg_last_error()->text);
+	if (blocks)
+		vg_log(VG_LOG_WARNING,
+		       "virtual GPU %d (%s) was closed with %zu blocks of %s in it: they were zeroed and freed",
+		       vgpu->id, vgpu->name, blocks, vg_size_format(bytes, text));
+	return status;
+}
+
+enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *function)
+{
+	enum vg_status status = VG_OK;
+
+	atomic_store(&vgpu->object.closed, true);
+	pthread_mutex_lock(&vgpu->closing);
+	if (!vgpu->closed) {
+		manager_gate_shut(&vgpu->gate);
+		manager_gate_wait(&vgpu->gate);
+		status = end_memory(vgpu, function);
+		manager_streams_give_back(vgpu);
+		manager_dismiss(vgpu);
+		vgpu->closed = true;
+	}
+	pthread_mutex_unlock(&vgpu->closing);
+	return status;
+}
+
+static enum vg_status close_vgpu(struct core_object *object, const char *function)
+{
+	return manager_end((struct vg_virtual_gpu *)object, function);
+}
+
+static void free_vgpu(struct core_object *object)
+{
+	struct vg_virtual_gpu *vgpu = (struct vg_virtual_gpu *)object;
+
+	plain_destroy(vgpu->plain);
+	core_object_release(&vgpu->manager->object);
+	manager_gate_finish(&vgpu->gate);
+	pthread_mutex_destroy(&vgpu->closing);
+	free(vgpu->active_streams);
+	free(vgpu);
+}
+
+static const struct core_class vgpu_class = {"virtual GPU", close_vgpu, free_vgpu};
+
+enum vg_status vg_virtual_gpu_close(struct vg_virtual_gpu *vgpu)
+{
+	CORE_NEEDED(vgpu);
+	enum vg_status status = manager_usable(__func__);
+	return status ? status : manager_end(vgpu, __func__);
+}
+
+void vg_virtual_gpu_destroy(struct vg_virtual_gpu *vgpu)
+{
+	core_object_release(&vgpu->object);
+}
+
+struct vg_virtual_gpu *vg_virtual_gpu_retain(struct vg_virtual_gpu *vgpu)
+{
+	if (vgpu)
+		core_object_retain(&vgpu->object);
+	return vgpu;
+}
+
+struct vg_manager *vg_virtual_gpu_manager(const struct vg_virtual_gpu *vgpu)
+{
+	return vgpu ? vgpu->manager : NULL;
+}
+
+// ---- the beginning -----------------------------------------------------------------------------------------
+
+static enum vg_status check_options(const struct vg_manager *manager, const struct vg_virtual_gpu_options *o,
+				    const char *function)
+{
+	if (o->id < 0)
+		return vg_fail(VG_INVALID, 0, function, "id is %d: use a positive one, or 0 for a free one", o->id);
+	if (o->memory_limit == 0)
+		return vg_fail(VG_INVALID, 0, function,
+			       "a virtual GPU needs a memory limit: set memory_limit to some bytes");
+	if (!(o->compute_share >= 0 && o->compute_share <= 1))
+		return vg_fail(
+			VG_INVALID, 0, function,
+			"compute_share is %g: use a part of the device, above 0 and up to 1, or 0 for an equal one",
+			o->compute_share);
+	if (o->streams > manager->options.virtual_streams)
+		return vg_fail(
+			VG_LIMIT, 0, function,
+			"asked for %u streams, and the manager has %u for all its virtual GPUs: create it with more "
+			"virtual_streams",
+			o->streams, manager->options.virtual_streams);
+	return o->name ? vg_check_name(function, o->name) : VG_OK;
+}
+
+static enum vg_status new_vgpu(struct vg_manager *manager, const struct vg_virtual_gpu_options *o, const char *function,
+			       struct vg_virtual_gpu **ret_vgpu)
+{
+	unsigned most = manager->options.virtual_streams;
+	struct vg_virtual_gpu *vgpu = calloc(1, sizeof *vgpu);
+
+	if (!vgpu)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a virtual GPU");
+	core_object_init(&vgpu->object, &vgpu_class);
+	core_object_retain(&manager->object);
+	vgpu->manager = manager;
+	vgpu->id = o->id;
+	vgpu->streams = o->streams ? o->streams : most < 4 ? most : 4;
+	vgpu->no_tensor_cores = manager->options.no_tensor_cores || o->no_tensor_cores;
+	vgpu->no_mixed_precision = manager->options.no_mixed_precision || o->no_mixed_precision;
+	manager_gate_init(&vgpu->gate);
+	pthread_mutex_init(&vgpu->closing, NULL);
+	*ret_vgpu = vgpu;
+	vgpu->active_streams = calloc(vgpu->streams, sizeof *vgpu->active_streams);
+	return vgpu->active_streams ? VG_OK : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a virtual GPU");
+}
+
+// What it needs beside its place in the table.
+static enum vg_status furnish(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *o, const char *function)
+{
+	if (o->name)
+		snprintf(vgpu->name, sizeof vgpu->name, "%s", o->name);
+	else
+		snprintf(vgpu->name, sizeof vgpu->name, "vgpu-%d", vgpu->id);
+	vgpu->budget.limit = o->memory_limit;
+	vgpu->budget.name = vgpu->name;
+	vgpu->budget.id = vgpu->id;
+	return plain_create(vgpu->manager->context, &vgpu->budget, function, &vgpu->plain);
+}
+
+enum vg_status vg_virtual_gpu_create(struct vg_manager *manager, const struct vg_virtual_gpu_options *options,
+				     struct vg_virtual_gpu **ret_vgpu)
+{
+	struct vg_virtual_gpu_options o;
+	struct vg_virtual_gpu *vgpu = NULL;
+
+	CORE_NEEDED(options);
+	CORE_NEEDED(ret_vgpu);
+	enum vg_status status = manager_check(manager, __func__);
+	if (status)
+		return status;
+	CORE_OPTIONS(o, options);
+	status = check_options(manager, &o, __func__);
+	if (status == VG_OK)
+		status = new_vgpu(manager, &o, __func__, &vgpu);
+	if (status == VG_OK)
+		status = manager_admit(vgpu, o.compute_share, o.memory_limit, __func__);
+	if (status == VG_OK)
+		status = furnish(vgpu, &o, __func__);
+	if (status == VG_OK)
+		status = manager_publish(vgpu, __func__);
+	if (status)
+		vg_virtual_gpu_destroy(vgpu);
+	else
+		*ret_vgpu = vgpu;
+	return status;
+}

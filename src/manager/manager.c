@@ -1,0 +1,231 @@
+#include "manager/manager.h"
+
+#include "core/error.h"
+
+#include <stdlib.h>
+
+// ---- calls -------------------------------------------------------------------------------------------
+
+enum vg_status manager_usable(const char *function)
+{
+	if (core_forked)
+		return vg_fail(VG_STATE, 0, function,
+			       "this process was forked after the driver was loaded: it has no virtual GPUs; start "
+			       "another program");
+	return VG_OK;
+}
+
+enum vg_status manager_check(const struct vg_manager *manager, const char *function)
+{
+	enum vg_status status = core_object_check(&manager->object, "manager", function);
+
+	return status ? status : manager_usable(function);
+}
+
+// After these every call on the context fails.
+static bool is_sticky(CUresult result)
+{
+	switch (result) {
+	case CUDA_ERROR_ECC_UNCORRECTABLE:
+	case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+	case CUDA_ERROR_CONTAINED:
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+	case CUDA_ERROR_LAUNCH_TIMEOUT:
+	case CUDA_ERROR_ASSERT:
+	case CUDA_ERROR_HARDWARE_STACK_ERROR:
+	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+	case CUDA_ERROR_MISALIGNED_ADDRESS:
+	case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+	case CUDA_ERROR_INVALID_PC:
+	case CUDA_ERROR_LAUNCH_FAILED:
+	case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+	case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+// The context may have been lost to work of others in it: any call says so.
+bool manager_is_lost(struct vg_manager *manager)
+{
+	CORE_SCOPE scope = {false};
+
+	if (atomic_load(&manager->lost))
+		return true;
+	CORE_RELAXED relaxed = core_relax();
+	CUresult r = core_enter(&scope, manager->context->handle);
+	if (r == CUDA_SUCCESS)
+		r = core_driver->cuStreamQuery(CU_STREAM_PER_THREAD);
+	if (is_sticky(r))
+		atomic_store(&manager->lost, true);
+	return is_sticky(r);
+}
+
+enum vg_status manager_enter(struct vg_virtual_gpu *vgpu, const char *function)
+{
+	enum vg_status status = vgpu ? manager_usable(function) : vg_fail(VG_INVALID, 0, function, "vgpu is NULL");
+
+	if (status == VG_OK && !manager_gate_enter(&vgpu->gate))
+		status = vg_fail(VG_CLOSED, 0, function, "virtual GPU %d (%s) was destroyed", vgpu->id, vgpu->name);
+	return status;
+}
+
+enum vg_status manager_leave(struct vg_virtual_gpu *vgpu, enum vg_status status)
+{
+	if (status == VG_DRIVER && is_sticky((CUresult)vg_last_error()->code))
+		atomic_store(&vgpu->manager->lost, true);
+	manager_gate_leave(&vgpu->gate);
+	return status;
+}
+
+// ---- beginning and end --------------------------------------------------------------------------------
+
+static void free_manager(struct core_object *object)
+{
+	struct vg_manager *manager = (struct vg_manager *)object;
+
+	vg_context_destroy(manager->context);
+	free(manager->ids.runs);
+	free(manager);
+}
+
+static const struct core_class manager_class = {"manager", NULL, free_manager};
+
+static enum vg_status fill_options(struct vg_manager_options *options, const char *function)
+{
+	struct vg_manager_options *o = options;
+
+	o->max_virtual_gpus = o->max_virtual_gpus ? o->max_virtual_gpus : 8;
+	o->virtual_streams = o->virtual_streams ? o->virtual_streams : 16;
+	o->monitoring_interval_ms = o->monitoring_interval_ms ? o->monitoring_interval_ms : 100;
+	if (o->max_virtual_gpus > MANAGER_VGPUS)
+		return vg_fail(VG_INVALID, 0, function, "max_virtual_gpus is %u: %d are the most", o->max_virtual_gpus,
+			       MANAGER_VGPUS);
+	if (o->virtual_streams > MANAGER_STREAMS)
+		return vg_fail(VG_INVALID, 0, function, "virtual_streams is %u: %d are the most", o->virtual_streams,
+			       MANAGER_STREAMS);
+	return VG_OK;
+}
+
+static enum vg_status open_device(struct vg_manager *manager, struct vg_device *device, const char *function)
+{
+	size_t total;
+
+	enum vg_status status = vg_context_primary(device, &manager->context);
+	if (status)
+		return status;
+	CUresult r = core_driver->cuDeviceTotalMem_v2(&total, device->handle);
+	manager->memory = total;
+	return r ? core_driver_failed(r, function, "cuDeviceTotalMem", "%s", "") : VG_OK;
+}
+
+enum vg_status vg_manager_create(struct vg_device *device, const struct vg_manager_options *options,
+				 struct vg_manager **ret_manager)
+{
+	struct vg_manager_options o;
+
+	CORE_NEEDED(device);
+	CORE_NEEDED(ret_manager);
+	CORE_OPTIONS(o, options);
+	enum vg_status status = manager_usable(__func__);
+	if (status == VG_OK)
+		status = fill_options(&o, __func__);
+	if (status)
+		return status;
+	struct vg_manager *manager = calloc(1, sizeof *manager);
+	if (!manager)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a manager");
+	core_object_init(&manager->object, &manager_class);
+	manager->options = o;
+	status = open_device(manager, device, __func__);
+	if (status)
+		core_object_release(&manager->object);
+	else
+		*ret_manager = manager;
+	return status;
+}
+
+static enum vg_status end_all(struct vg_manager *manager, const char *function)
+{
+	struct vg_virtual_gpu **vgpus;
+	struct vg_kept_error kept;
+	enum vg_status result = VG_OK;
+	size_t count;
+
+	vg_mutex_take(&manager->lock);
+	atomic_store(&manager->object.closed, true);
+	vg_mutex_give(&manager->lock); // whoever comes in looks under it: nobody comes after this
+	enum vg_status status = manager_get_all(manager, function, &vgpus, &count);
+	if (status)
+		return status;
+	for (size_t i = 0; i < count; i++) {
+		status = manager_end(vgpus[i], function);
+		if (status && !result) {
+			result = status;
+			vg_error_keep(&kept);
+		}
+	}
+	manager_let_go(vgpus, count);
+	if (result)
+		vg_error_restore(&kept);
+	return result;
+}
+
+enum vg_status vg_manager_close(struct vg_manager *manager)
+{
+	CORE_NEEDED(manager);
+	enum vg_status status = manager_usable(__func__);
+	return status ? status : end_all(manager, __func__);
+}
+
+void vg_manager_destroy(struct vg_manager *manager)
+{
+	struct vg_kept_error kept;
+
+	if (!manager)
+		return;
+	vg_error_keep(&kept);
+	if (!core_forked)
+		(void)end_all(manager, "vg_manager_destroy"); // each vGPU's log says what failed
+	vg_error_restore(&kept);
+	core_object_release(&manager->object);
+}
+
+struct vg_device *vg_manager_device(const struct vg_manager *manager)
+{
+	return manager ? manager->context->device : NULL;
+}
+
+enum vg_status vg_manager_info(struct vg_manager *manager, struct vg_manager_info *ret_info)
+{
+	struct vg_virtual_gpu **vgpus;
+	size_t count;
+
+	CORE_NEEDED(ret_info);
+	enum vg_status status = manager_check(manager, __func__);
+	if (status == VG_OK)
+		status = manager_get_all(manager, __func__, &vgpus, &count);
+	if (status)
+		return status;
+	struct vg_manager_info info = {
+		.virtual_gpus = (unsigned)count,
+		.max_virtual_gpus = manager->options.max_virtual_gpus,
+		.virtual_streams = manager->options.virtual_streams,
+		.monitoring_interval_ms = manager->options.monitoring_interval_ms,
+		.memory_total = manager->memory,
+		.memory_available = promise_left(manager->context->device, manager->memory),
+	};
+	for (size_t i = 0; i < count; i++)
+		info.memory_held += budget_read(&vgpus[i]->budget).charged;
+	vg_mutex_take(&manager->lock);
+	info.active_streams = manager->streams;
+	for (const struct vg_virtual_gpu *vgpu = manager->vgpus; vgpu; vgpu = vgpu->next) {
+		info.memory_promised += vgpu->promised;
+		info.share_promised += vgpu->share;
+	}
+	vg_mutex_give(&manager->lock);
+	manager_let_go(vgpus, count);
+	*ret_info = info;
+	return VG_OK;
+}

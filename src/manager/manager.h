@@ -1,0 +1,138 @@
+// Managers and their virtual GPUs, as this room sees them. Any thread.
+//
+// A manager's table names its vGPUs and does not hold them: the last handle closes a vGPU. A call on a vGPU is inside
+// its gate, so that whoever closes the vGPU can wait for it. Lock order: a manager's `lock`, then that of the promises;
+// a budget's alone. None is held over a call of the driver or the daemon.
+#pragma once
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/mutex.h"
+#include "core/context.h"
+#include "core/object.h"
+#include "manager/budget.h"
+#include "virgate/manager.h"
+
+struct plain_memory;
+
+enum { MANAGER_NAME = 64, MANAGER_VGPUS = 1024, MANAGER_STREAMS = 4096 };
+
+// Ids that vGPUs ever had, as runs without gaps, in order.
+struct manager_ids {
+	struct id_run {
+		int first, last;
+	} * runs;
+	size_t count, capacity;
+};
+
+struct vg_manager {
+	struct core_object object;
+	struct vg_context *context;	   // held: the device's primary one
+	struct vg_manager_options options; // without zeros
+	uint64_t memory;		   // of the device
+	struct vg_mutex lock;		   // of what follows
+	struct vg_virtual_gpu *vgpus;	   // by id, linked by `next`
+	unsigned count;
+	struct manager_ids ids;
+	unsigned streams; // active ones
+	atomic_bool lost; // the context is
+};
+
+// Who is inside, and whether anybody may still come in.
+struct manager_gate {
+	atomic_uint inside;
+	atomic_bool shut;
+	pthread_mutex_t lock; // of waiting
+	pthread_cond_t empty;
+};
+void manager_gate_init(struct manager_gate *gate);
+void manager_gate_finish(struct manager_gate *gate);
+bool manager_gate_enter(struct manager_gate *gate);
+void manager_gate_leave(struct manager_gate *gate);
+// Nobody comes in from here on. manager_gate_wait(): until those inside have left.
+void manager_gate_shut(struct manager_gate *gate);
+void manager_gate_wait(struct manager_gate *gate);
+
+struct vg_virtual_gpu {
+	struct core_object object;
+	struct vg_manager *manager; // held
+	// Under the manager's lock.
+	struct vg_virtual_gpu *next;
+	bool admitted, listed; // `listed`: others may find it
+	double share;
+	uint64_t promised;
+
+	int id;
+	char name[MANAGER_NAME];
+	unsigned streams;
+	bool shared;
+	struct manager_gate gate;
+	struct manager_budget budget;
+	struct plain_memory *plain; // NULL: its memory is virtual
+
+	pthread_mutex_t closing; // whoever closes it has it; who comes second waits
+	bool closed;		 // under `closing`: nothing is left of it
+
+	atomic_bool paused, used;
+	atomic_bool no_tensor_cores, no_mixed_precision;
+	atomic_bool *active_streams; // changed under the manager's lock
+};
+
+// ---- calls -------------------------------------------------------------------------------------------
+
+// STATE in a forked child.
+enum vg_status manager_usable(const char *function);
+// INVALID, CLOSED, STATE.
+enum vg_status manager_check(const struct vg_manager *manager, const char *function);
+// A call on a vGPU: it stays as it is until manager_leave(). INVALID, CLOSED, STATE.
+enum vg_status manager_enter(struct vg_virtual_gpu *vgpu, const char *function);
+// Passes `status` on, having noted whether it says that the context is lost.
+enum vg_status manager_leave(struct vg_virtual_gpu *vgpu, enum vg_status status);
+// The driver said something after which it says nothing else.
+bool manager_is_lost(struct vg_manager *manager);
+
+// ---- a manager's table (table.c) -----------------------------------------------------------------------
+
+// Lists a vGPU whose id, share and limit are asked for, or 0; they are fixed, and promised. EXISTS, LIMIT, CLOSED,
+// NO_MEMORY.
+enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, double share, uint64_t limit, const char *function);
+// Others may find it from here on. CLOSED, NO_MEMORY.
+enum vg_status manager_publish(struct vg_virtual_gpu *vgpu, const char *function);
+void manager_dismiss(struct vg_virtual_gpu *vgpu);
+// With a reference; NULL: no such one.
+struct vg_virtual_gpu *manager_get(struct vg_manager *manager, int id);
+// All of them, by id, each with a reference; manager_let_go() ends that. NO_MEMORY.
+enum vg_status manager_get_all(struct vg_manager *manager, const char *function, struct vg_virtual_gpu ***ret_vgpus,
+			       size_t *ret_count);
+void manager_let_go(struct vg_virtual_gpu **vgpus, size_t count);
+// It is promised `limit` in place of `before`. LIMIT.
+enum vg_status manager_promise(struct vg_virtual_gpu *vgpu, uint64_t before, uint64_t limit, const char *function);
+enum vg_status manager_set_share(struct vg_virtual_gpu *vgpu, double share, const char *function);
+double manager_share(struct vg_virtual_gpu *vgpu);
+
+// Notes an id; false: no memory.
+bool manager_ids_add(struct manager_ids *ids, int id);
+bool manager_ids_have(const struct manager_ids *ids, int id);
+// The lowest that is not among them; 0: there is none.
+int manager_ids_next(const struct manager_ids *ids);
+
+// ---- promises over all managers of the process (promise.c) ----------------------------------------------
+
+// False, with what there is left, where it would pass `total`.
+bool promise_take(const struct vg_device *device, uint64_t total, uint64_t bytes, uint64_t *ret_left);
+void promise_give(const struct vg_device *device, uint64_t bytes);
+uint64_t promise_left(const struct vg_device *device, uint64_t total);
+
+// ---- life of a vGPU (life.c) -----------------------------------------------------------------------------
+
+// Whoever comes first ends it, the others wait.
+enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *function);
+enum vg_virtual_gpu_status manager_status_of(struct vg_virtual_gpu *vgpu);
+
+// ---- streams (stream.c) -----------------------------------------------------------------------------------
+
+// Makes a virtual stream active where it is not. INVALID (no such one), LIMIT (the manager's total).
+enum vg_status manager_stream(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function);
+unsigned manager_active_streams(const struct vg_virtual_gpu *vgpu);
+void manager_streams_give_back(struct vg_virtual_gpu *vgpu);

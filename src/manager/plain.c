@@ -1,0 +1,283 @@
+#include "manager/plain.h"
+
+#include "base/log.h"
+#include "core/error.h"
+#include "core/resource.h"
+#include "virgate/memory_resource.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+// What the driver's own allocator does (docs/hardware.md).
+enum { STEP = 512 };
+static const size_t SMALL = 1 << 20, BLOCK = 2 << 20;
+
+struct plain_block {
+	vg_address address; // as it was given out
+	size_t size;	    // as it was asked for
+	struct vg_allocation allocation;
+	uint64_t charged;
+	unsigned pins;
+	bool going;
+};
+
+struct plain_memory {
+	struct vg_context *context;	   // held
+	struct vg_memory_resource *driver; // held
+	struct manager_budget *budget;
+	pthread_mutex_t lock;
+	pthread_cond_t unpinned;
+	struct plain_block **blocks; // by address
+	size_t count, capacity;
+	uint64_t bytes;
+};
+
+enum vg_status plain_create(struct vg_context *context, struct manager_budget *budget, const char *function,
+			    struct plain_memory **ret_memory)
+{
+	struct plain_memory *memory = calloc(1, sizeof *memory);
+
+	if (!memory)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a virtual GPU");
+	enum vg_status status = vg_synchronous_resource_create(context, &memory->driver);
+	if (status) {
+		free(memory);
+		return status;
+	}
+	core_object_retain(&context->object);
+	memory->context = context;
+	memory->budget = budget;
+	pthread_mutex_init(&memory->lock, NULL);
+	pthread_cond_init(&memory->unpinned, NULL);
+	*ret_memory = memory;
+	return VG_OK;
+}
+
+void plain_destroy(struct plain_memory *memory)
+{
+	if (!memory)
+		return;
+	vg_memory_resource_destroy(memory->driver);
+	vg_context_destroy(memory->context);
+	pthread_cond_destroy(&memory->unpinned);
+	pthread_mutex_destroy(&memory->lock);
+	free(memory->blocks);
+	free(memory);
+}
+
+// ---- the list -------------------------------------------------------------------------------------------
+
+// The first block that begins behind `address`.
+static size_t behind(const struct plain_memory *memory, vg_address address)
+{
+	size_t low = 0, high = memory->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (memory->blocks[middle]->address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool insert(struct plain_memory *memory, struct plain_block *block)
+{
+	pthread_mutex_lock(&memory->lock);
+	bool fits = memory->count < memory->capacity;
+	if (!fits) {
+		size_t capacity = memory->capacity ? 2 * memory->capacity : 16;
+		struct plain_block **blocks = realloc(memory->blocks, capacity * sizeof(struct plain_block *));
+		fits = blocks != NULL;
+		if (fits) {
+			memory->blocks = blocks;
+			memory->capacity = capacity;
+		}
+	}
+	if (fits) {
+		size_t at = behind(memory, block->address);
+		memmove(&memory->blocks[at + 1], &memory->blocks[at],
+			(memory->count - at) * sizeof(struct plain_block *));
+		memory->blocks[at] = block;
+		memory->count++;
+		memory->bytes += block->size;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return fits;
+}
+
+// Waits for those that have it pinned. With the lock.
+static void take_out(struct plain_memory *memory, struct plain_block *block)
+{
+	block->going = true;
+	while (block->pins)
+		pthread_cond_wait(&memory->unpinned, &memory->lock);
+	size_t at = behind(memory, block->address) - 1;
+	memory->count--;
+	memmove(&memory->blocks[at], &memory->blocks[at + 1], (memory->count - at) * sizeof(struct plain_block *));
+	memory->bytes -= block->size;
+}
+
+static struct plain_block *find(const struct plain_memory *memory, vg_address address)
+{
+	size_t at = behind(memory, address);
+	struct plain_block *block = at ? memory->blocks[at - 1] : NULL;
+
+	return block && !block->going && address - block->address < block->size ? block : NULL;
+}
+
+enum vg_status plain_pin(struct plain_memory *memory, vg_address address, uint64_t size, const char *argument,
+			 const char *function, struct plain_block **ret_block)
+{
+	pthread_mutex_lock(&memory->lock);
+	struct plain_block *block = find(memory, address);
+	uint64_t there = block ? block->size - (address - block->address) : 0;
+	bool fits = block && size <= there;
+	if (fits)
+		block->pins++;
+	pthread_mutex_unlock(&memory->lock);
+	if (fits) {
+		*ret_block = block;
+		return VG_OK;
+	}
+	if (block)
+		return vg_fail(VG_BOUNDS, 0, function,
+			       "%s: %llu bytes from %#llx on, and its block ends after %llu of them", argument,
+			       (unsigned long long)size, (unsigned long long)address, (unsigned long long)there);
+	return vg_fail(
+		VG_BOUNDS, 0, function,
+		"%s: %#llx lies in no block of virtual GPU %d (%s): it is another's, was freed, or is the host's",
+		argument, (unsigned long long)address, memory->budget->id, memory->budget->name);
+}
+
+void plain_unpin(struct plain_memory *memory, struct plain_block *block)
+{
+	pthread_mutex_lock(&memory->lock);
+	if (--block->pins == 0 && block->going)
+		pthread_cond_broadcast(&memory->unpinned);
+	pthread_mutex_unlock(&memory->lock);
+}
+
+void plain_figures(struct plain_memory *memory, size_t *ret_blocks, uint64_t *ret_bytes)
+{
+	pthread_mutex_lock(&memory->lock);
+	*ret_blocks = memory->count;
+	*ret_bytes = memory->bytes;
+	pthread_mutex_unlock(&memory->lock);
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------
+
+static enum vg_status make(struct plain_memory *memory, struct plain_block *block, size_t bytes, size_t alignment,
+			   const char *function)
+{
+	enum vg_status status = budget_charge(memory->budget, block->charged, function);
+	if (status)
+		return status;
+	status = core_resource_allocate(memory->driver, bytes, NULL, function, &block->allocation);
+	if (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_OUT_OF_MEMORY) {
+		size_t have = 0;
+		(void)vg_device_memory_info(memory->context->device, &have, NULL);
+		status = vg_fail(VG_INSUFFICIENT, CUDA_ERROR_OUT_OF_MEMORY, function,
+				 "asked for %zu bytes, and device %d has %zu free: free some, or try again later",
+				 bytes, memory->context->device->ordinal, have);
+		vg_fail_amounts(bytes, have);
+	}
+	block->address = (block->allocation.address + alignment - 1) & ~(vg_address)(alignment - 1);
+	if (status == VG_OK && !insert(memory, block)) {
+		(void)core_resource_deallocate(memory->driver, &block->allocation, NULL, function);
+		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for one more block");
+	}
+	if (status)
+		budget_refund(memory->budget, block->charged);
+	return status;
+}
+
+enum vg_status plain_allocate(struct plain_memory *memory, size_t size, size_t alignment, const char *function,
+			      vg_address *ret_address)
+{
+	size_t more = alignment > STEP ? alignment : 0;
+
+	if (size > SIZE_MAX - more - BLOCK)
+		return vg_fail(VG_INVALID, 0, function, "%zu bytes, aligned to %zu: they are too many", size,
+			       alignment);
+	struct plain_block *block = calloc(1, sizeof *block);
+	if (!block)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a block");
+	size_t step = size + more > SMALL ? BLOCK : STEP;
+	block->size = size;
+	block->charged = (size + more + step - 1) / step * step;
+	enum vg_status status = make(memory, block, size + more, alignment, function);
+	if (status)
+		free(block);
+	else
+		*ret_address = block->address;
+	return status;
+}
+
+// All of it, behind whatever the device was told to do with it: the next owner finds zeros. What cannot be zeroed goes
+// back all the same: there is no other end for it.
+static enum vg_status give_back(struct plain_memory *memory, struct plain_block *block, const char *function)
+{
+	const struct vg_allocation *allocation = &block->allocation;
+	struct vg_kept_error kept;
+	enum vg_status status = VG_OK, given;
+	CORE_SCOPE scope = {false};
+
+	CUresult r = core_enter(&scope, memory->context->handle);
+	if (r == CUDA_SUCCESS)
+		r = core_driver->cuCtxSynchronize();
+	if (r == CUDA_SUCCESS)
+		r = core_driver->cuMemsetD8Async(allocation->address, 0, allocation->size, CU_STREAM_PER_THREAD);
+	if (r == CUDA_SUCCESS)
+		r = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
+	if (r)
+		status = core_driver_failed(r, function, "cuMemsetD8", "zeroing %zu bytes", allocation->size);
+	if (status)
+		vg_error_keep(&kept);
+	given = core_resource_deallocate(memory->driver, allocation, NULL, function);
+	if (status)
+		vg_error_restore(&kept);
+	budget_refund(memory->budget, block->charged);
+	free(block);
+	return status ? status : given;
+}
+
+enum vg_status plain_free(struct plain_memory *memory, vg_address address, const char *function)
+{
+	pthread_mutex_lock(&memory->lock);
+	struct plain_block *block = find(memory, address);
+	if (block && block->address != address)
+		block = NULL;
+	if (block)
+		take_out(memory, block);
+	pthread_mutex_unlock(&memory->lock);
+	if (!block)
+		return vg_fail(
+			VG_BOUNDS, 0, function,
+			"no block of virtual GPU %d (%s) begins at %#llx: it is another's, was freed, or is the host's",
+			memory->budget->id, memory->budget->name, (unsigned long long)address);
+	return give_back(memory, block, function);
+}
+
+enum vg_status plain_finish(struct plain_memory *memory, const char *function, size_t *ret_blocks, uint64_t *ret_bytes)
+{
+	enum vg_status result = VG_OK;
+	struct vg_kept_error kept;
+
+	plain_figures(memory, ret_blocks, ret_bytes);
+	while (memory->count) {
+		struct plain_block *block = memory->blocks[--memory->count];
+		enum vg_status status = give_back(memory, block, function);
+		if (status && !result) {
+			result = status;
+			vg_error_keep(&kept);
+		}
+	}
+	memory->bytes = 0;
+	if (result)
+		vg_error_restore(&kept);
+	return result;
+}

@@ -1,0 +1,24 @@
+// The memory of a virtual GPU whose manager virtualizes none: the driver's own allocations, charged, checked and
+// zeroed. Any thread.
+#pragma once
+#include "core/context.h"
+#include "manager/budget.h"
+
+struct plain_memory;
+struct plain_block;
+
+// What is charged goes through the budget, which outlives it.
+enum vg_status plain_create(struct vg_context *context, struct manager_budget *budget, const char *function,
+			    struct plain_memory **ret_memory);
+// NULL is fine. Nobody is in a call any more; what is left is given back, and counted.
+enum vg_status plain_finish(struct plain_memory *memory, const char *function, size_t *ret_blocks, uint64_t *ret_bytes);
+void plain_destroy(struct plain_memory *memory);
+
+enum vg_status plain_allocate(struct plain_memory *memory, size_t size, size_t alignment, const char *function,
+			      vg_address *ret_address);
+enum vg_status plain_free(struct plain_memory *memory, vg_address address, const char *function);
+// The block that `size` bytes from `address` on lie in, which stays until plain_unpin(). BOUNDS, naming `argument`.
+enum vg_status plain_pin(struct plain_memory *memory, vg_address address, uint64_t size, const char *argument,
+			 const char *function, struct plain_block **ret_block);
+void plain_unpin(struct plain_memory *memory, struct plain_block *block);
+void plain_figures(struct plain_memory *memory, size_t *ret_blocks, uint64_t *ret_bytes);

@@ -1,0 +1,255 @@
+// Which virtual GPUs a manager has, and what it has promised them.
+#include "manager/manager.h"
+
+#include "base/size.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// Sums of shares such as 0.4, 0.3 and 0.3 are not exact.
+static const double SHARE_SLACK = 1e-9;
+
+static struct vg_virtual_gpu *named(const struct vg_manager *manager, int id)
+{
+	struct vg_virtual_gpu *vgpu = manager->vgpus;
+
+	while (vgpu && vgpu->id != id)
+		vgpu = vgpu->next;
+	return vgpu;
+}
+
+static double promised_share(const struct vg_manager *manager)
+{
+	double sum = 0;
+
+	for (const struct vg_virtual_gpu *vgpu = manager->vgpus; vgpu; vgpu = vgpu->next)
+		sum += vgpu->share;
+	return sum;
+}
+
+// ---- what may be had -----------------------------------------------------------------------------------
+
+static enum vg_status take_id(struct vg_virtual_gpu *vgpu, const char *function)
+{
+	struct vg_manager *manager = vgpu->manager;
+	const struct vg_virtual_gpu *other = vgpu->id ? named(manager, vgpu->id) : NULL;
+
+	if (manager->count >= manager->options.max_virtual_gpus)
+		return vg_fail(VG_LIMIT, 0, function,
+			       "the manager has %u virtual GPUs, as many as it may: close one, or create the manager "
+			       "with a larger max_virtual_gpus",
+			       manager->count);
+	if (other)
+		return vg_fail(VG_EXISTS, 0, function,
+			       "there is a virtual GPU %d (%s): take another id, or 0 for a free one", other->id,
+			       other->name);
+	for (int id = vgpu->id ? 0 : manager_ids_next(&manager->ids); id > 0 && !vgpu->id; id++)
+		if (!manager_ids_have(&manager->ids, id) && !named(manager, id))
+			vgpu->id = id;
+	return vgpu->id ? VG_OK : vg_fail(VG_LIMIT, 0, function, "all ids were used: name one that is free");
+}
+
+static enum vg_status take_share(struct vg_virtual_gpu *vgpu, double share, double instead_of, const char *function)
+{
+	struct vg_manager *manager = vgpu->manager;
+	double left = 1 - promised_share(manager) + instead_of;
+
+	if (share == 0)
+		share = left > SHARE_SLACK ? left / (manager->options.max_virtual_gpus - manager->count) : 0;
+	if (share == 0 || share > left + SHARE_SLACK)
+		return vg_fail(
+			VG_LIMIT, 0, function,
+			"virtual GPU %d: asked for a share of %g, and of the device %g is left: lower the others' "
+			"shares first",
+			vgpu->id, share, left > SHARE_SLACK ? left : 0);
+	vgpu->share = share;
+	return VG_OK;
+}
+
+enum vg_status manager_set_share(struct vg_virtual_gpu *vgpu, double share, const char *function)
+{
+	struct vg_manager *manager = vgpu->manager;
+
+	vg_mutex_take(&manager->lock);
+	enum vg_status status = take_share(vgpu, share, vgpu->share, function);
+	vg_mutex_give(&manager->lock);
+	return status;
+}
+
+double manager_share(struct vg_virtual_gpu *vgpu)
+{
+	vg_mutex_take(&vgpu->manager->lock);
+	double share = vgpu->share;
+	vg_mutex_give(&vgpu->manager->lock);
+	return share;
+}
+
+static enum vg_status too_much(const struct vg_virtual_gpu *vgpu, uint64_t limit, uint64_t left, const char *function)
+{
+	const struct vg_manager *manager = vgpu->manager;
+	char asked[VG_SIZE_TEXT], total[VG_SIZE_TEXT], rest[VG_SIZE_TEXT];
+
+	vg_size_format(limit, asked);
+	vg_size_format(manager->memory, total);
+	if (limit > manager->memory)
+		return vg_fail(VG_LIMIT, 0, function,
+			       "virtual GPU %d: asked for a memory limit of %s (%llu bytes), and device %d has %s",
+			       vgpu->id, asked, (unsigned long long)limit, manager->context->device->ordinal, total);
+	return vg_fail(VG_LIMIT, 0, function,
+		       "virtual GPU %d: asked for a memory limit of %s, and of the %s of device %d only %s are not "
+		       "promised to others: lower their limits first",
+		       vgpu->id, asked, total, manager->context->device->ordinal, vg_size_format(left, rest));
+}
+
+enum vg_status manager_promise(struct vg_virtual_gpu *vgpu, uint64_t before, uint64_t limit, const char *function)
+{
+	struct vg_manager *manager = vgpu->manager;
+	const struct vg_device *device = manager->context->device;
+	uint64_t left = promise_left(device, manager->memory);
+
+	if (limit > manager->memory)
+		return too_much(vgpu, limit, left, function);
+	if (limit > before && !promise_take(device, manager->memory, limit - before, &left))
+		return too_much(vgpu, limit, left + before, function);
+	if (limit < before)
+		promise_give(device, before - limit);
+	return VG_OK;
+}
+
+// ---- coming and going ------------------------------------------------------------------------------------
+
+enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, double share, uint64_t limit, const char *function)
+{
+	struct vg_manager *manager = vgpu->manager;
+	struct vg_virtual_gpu **link = &manager->vgpus;
+
+	vg_mutex_take(&manager->lock);
+	enum vg_status status = core_object_check(&manager->object, "manager", function);
+	if (status == VG_OK)
+		status = take_id(vgpu, function);
+	if (status == VG_OK)
+		status = take_share(vgpu, share, 0, function);
+	if (status == VG_OK)
+		status = manager_promise(vgpu, 0, limit, function);
+	if (status == VG_OK) {
+		while (*link && (*link)->id < vgpu->id)
+			link = &(*link)->next;
+		vgpu->next = *link;
+		*link = vgpu;
+		manager->count++;
+		vgpu->promised = limit;
+		vgpu->admitted = true;
+	}
+	vg_mutex_give(&manager->lock);
+	return status;
+}
+
+enum vg_status manager_publish(struct vg_virtual_gpu *vgpu, const char *function)
+{
+	struct vg_manager *manager = vgpu->manager;
+
+	vg_mutex_take(&manager->lock);
+	enum vg_status status = core_object_check(&manager->object, "manager", function);
+	if (status == VG_OK && !manager_ids_add(&manager->ids, vgpu->id))
+		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for a virtual GPU");
+	vgpu->listed = status == VG_OK;
+	vg_mutex_give(&manager->lock);
+	return status;
+}
+
+void manager_dismiss(struct vg_virtual_gpu *vgpu)
+{
+	struct vg_manager *manager = vgpu->manager;
+	struct vg_virtual_gpu **link = &manager->vgpus;
+
+	vg_mutex_take(&manager->lock);
+	if (vgpu->admitted) {
+		while (*link != vgpu)
+			link = &(*link)->next;
+		*link = vgpu->next;
+		manager->count--;
+		promise_give(manager->context->device, vgpu->promised);
+	}
+	vgpu->admitted = vgpu->listed = false;
+	vg_mutex_give(&manager->lock);
+}
+
+// ---- who there is ------------------------------------------------------------------------------------------
+
+struct vg_virtual_gpu *manager_get(struct vg_manager *manager, int id)
+{
+	vg_mutex_take(&manager->lock);
+	struct vg_virtual_gpu *vgpu = named(manager, id);
+	if (vgpu && (!vgpu->listed || !core_object_try_retain(&vgpu->object)))
+		vgpu = NULL;
+	vg_mutex_give(&manager->lock);
+	return vgpu;
+}
+
+enum vg_status manager_get_all(struct vg_manager *manager, const char *function, struct vg_virtual_gpu ***ret_vgpus,
+			       size_t *ret_count)
+{
+	size_t count = 0;
+
+	vg_mutex_take(&manager->lock);
+	struct vg_virtual_gpu **vgpus = calloc(manager->count + 1, sizeof(struct vg_virtual_gpu *));
+	for (struct vg_virtual_gpu *vgpu = vgpus ? manager->vgpus : NULL; vgpu; vgpu = vgpu->next)
+		if (vgpu->listed && core_object_try_retain(&vgpu->object))
+			vgpus[count++] = vgpu;
+	vg_mutex_give(&manager->lock);
+	if (!vgpus)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of virtual GPUs");
+	*ret_vgpus = vgpus;
+	*ret_count = count;
+	return VG_OK;
+}
+
+void manager_let_go(struct vg_virtual_gpu **vgpus, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		core_object_release(&vgpus[i]->object);
+	free(vgpus);
+}
+
+enum vg_status vg_manager_find(struct vg_manager *manager, int id, struct vg_virtual_gpu **ret_vgpu)
+{
+	char ids[200] = "";
+	size_t length = 0;
+
+	CORE_NEEDED(ret_vgpu);
+	enum vg_status status = manager_check(manager, __func__);
+	if (status)
+		return status;
+	struct vg_virtual_gpu *vgpu = manager_get(manager, id);
+	if (vgpu) {
+		*ret_vgpu = vgpu;
+		return VG_OK;
+	}
+	vg_mutex_take(&manager->lock);
+	bool destroyed = manager_ids_have(&manager->ids, id);
+	for (const struct vg_virtual_gpu *other = manager->vgpus; other && length < sizeof ids - 16;
+	     other = other->next)
+		if (other->listed)
+			length += (size_t)snprintf(ids + length, sizeof ids - length, "%s%d", length ? ", " : "",
+						   other->id);
+	vg_mutex_give(&manager->lock);
+	return vg_fail(VG_NOT_FOUND, 0, __func__, "%s virtual GPU %d; there %s%s", destroyed ? "destroyed:" : "no", id,
+		       length ? "are: " : "is none", ids);
+}
+
+enum vg_virtual_gpu_status vg_manager_status(struct vg_manager *manager, int id)
+{
+	if (!manager || id <= 0 || core_forked)
+		return VG_VIRTUAL_GPU_NOT_FOUND;
+	struct vg_virtual_gpu *vgpu = manager_get(manager, id);
+	if (vgpu) {
+		enum vg_virtual_gpu_status status = manager_status_of(vgpu);
+		core_object_release(&vgpu->object);
+		return status;
+	}
+	vg_mutex_take(&manager->lock);
+	bool had = manager_ids_have(&manager->ids, id);
+	vg_mutex_give(&manager->lock);
+	return had ? VG_VIRTUAL_GPU_DESTROYED : VG_VIRTUAL_GPU_NOT_FOUND;
+}

@@ -1,0 +1,154 @@
+// The memory of virtual GPUs: charged once, bounded, each vGPU's own; with virtual memory and without it.
+#include "manager_test.h"
+
+#include <cuda.h>
+#include <string.h>
+
+static struct vg_manager_options kinds[] = {
+	{.size = sizeof(struct vg_manager_options), .no_memory_virtualization = 1},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+// Every test is run with each kind of memory.
+#define TEST_BOTH(name)                                                                                                \
+	static void both_##name(struct vg_manager *manager);                                                           \
+	TEST(name)                                                                                                     \
+	{                                                                                                              \
+		for (int kind = 0; kind < KINDS; kind++) {                                                             \
+			struct vg_manager *manager = open_manager(&kinds[kind]);                                       \
+			both_##name(manager);                                                                          \
+			vg_manager_destroy(manager);                                                                   \
+		}                                                                                                      \
+	}                                                                                                              \
+	static void both_##name(struct vg_manager *manager)
+
+TEST_BOTH(contents_go_there_and_back)
+{
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 16 * MIB);
+	vg_address block = allocate(vgpu, 3 * MIB), other = allocate(vgpu, 100);
+	char in[100], out[100], zero[100] = {0};
+
+	for (int i = 0; i < 100; i++)
+		in[i] = (char)(3 * i);
+	OK(vg_virtual_gpu_write(vgpu, other, in, 100));
+	OK(vg_virtual_gpu_copy(vgpu, block + 3 * MIB - 100, other, 100));
+	OK(vg_virtual_gpu_read(vgpu, out, block + 3 * MIB - 100, 100));
+	CHECK(memcmp(in, out, 100) == 0);
+	OK(vg_virtual_gpu_set(vgpu, other + 10, 0, 90));
+	OK(vg_virtual_gpu_read(vgpu, out, other, 100));
+	CHECK(memcmp(in, out, 10) == 0 && memcmp(out + 10, zero, 90) == 0);
+	OK(vg_virtual_gpu_read(vgpu, NULL, other + 5, 0));
+	OK(vg_virtual_gpu_free(vgpu, block));
+	OK(vg_virtual_gpu_free(vgpu, other));
+	vg_virtual_gpu_destroy(vgpu);
+}
+
+TEST_BOTH(what_is_held_is_charged_once)
+{
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 8 * MIB);
+	vg_address block = allocate(vgpu, 3 * MIB), more;
+
+	CHECK_INT(info_of(vgpu).memory_allocated, 3 * MIB);
+	CHECK_INT(info_of(vgpu).memory_held, 4 * MIB);
+	CHECK(info_of(vgpu).memory_utilization == 0.5);
+	REFUSED(vg_virtual_gpu_allocate(vgpu, 5 * MIB, 0, &more), VG_INSUFFICIENT, "held");
+	CHECK_INT(vg_last_error()->need, 6 * MIB);
+	CHECK_INT(vg_last_error()->have, 4 * MIB);
+	CHECK_INT(info_of(vgpu).refusals, 1);
+	OK(vg_virtual_gpu_allocate(vgpu, 4 * MIB, 0, &more));
+	CHECK_INT(info_of(vgpu).memory_held, 8 * MIB);
+	CHECK_INT(info_of(vgpu).blocks, 2);
+	OK(vg_virtual_gpu_free(vgpu, block));
+	OK(vg_virtual_gpu_free(vgpu, more));
+	CHECK_INT(info_of(vgpu).memory_allocated, 0);
+	vg_virtual_gpu_destroy(vgpu);
+}
+
+TEST_BOTH(nothing_reaches_outside_a_block)
+{
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 16 * MIB), *other = new_vgpu(manager, 0, 16 * MIB);
+	vg_address block = allocate(vgpu, 4096), foreign = allocate(other, 4096), address;
+	char bytes[4097] = {0};
+
+	REFUSED(vg_virtual_gpu_write(vgpu, block, bytes, 4097), VG_BOUNDS, "to");
+	REFUSED(vg_virtual_gpu_write(vgpu, block + 1, bytes, SIZE_MAX), VG_BOUNDS, "to");
+	REFUSED(vg_virtual_gpu_read(vgpu, bytes, block - 1, 2), VG_BOUNDS, "from");
+	REFUSED(vg_virtual_gpu_set(vgpu, block + 4096, 0, 1), VG_BOUNDS, "to");
+	REFUSED(vg_virtual_gpu_set(vgpu, block, 256, 1), VG_INVALID, "256");
+	REFUSED(vg_virtual_gpu_copy(vgpu, block, block + 10, 100), VG_INVALID, "overlap");
+	// Another's, and the host's.
+	REFUSED(vg_virtual_gpu_write(vgpu, foreign, bytes, 1), VG_BOUNDS, "to");
+	REFUSED(vg_virtual_gpu_copy(vgpu, block, foreign, 1), VG_BOUNDS, "from");
+	REFUSED(vg_virtual_gpu_free(vgpu, foreign), VG_BOUNDS, "block");
+	REFUSED(vg_virtual_gpu_write(vgpu, (vg_address)(uintptr_t)bytes, bytes, 1), VG_BOUNDS, "to");
+	REFUSED(vg_virtual_gpu_write(vgpu, block, (void *)(uintptr_t)block, 1), VG_INVALID, "device");
+	REFUSED(vg_virtual_gpu_read(vgpu, (void *)(uintptr_t)foreign, block, 1), VG_INVALID, "device");
+	REFUSED(vg_virtual_gpu_read(vgpu, NULL, block, 1), VG_INVALID, "to is NULL");
+	// Middles, and what has gone.
+	REFUSED(vg_virtual_gpu_free(vgpu, block + 256), VG_BOUNDS, "block");
+	OK(vg_virtual_gpu_free(vgpu, block));
+	REFUSED(vg_virtual_gpu_free(vgpu, block), VG_BOUNDS, "block");
+	REFUSED(vg_virtual_gpu_allocate(vgpu, 0, 0, &address), VG_INVALID, "0 bytes");
+	REFUSED(vg_virtual_gpu_allocate(vgpu, 1, 3, &address), VG_INVALID, "3 is no power of two");
+	CHECK(vg_virtual_gpu_allocate(vgpu, SIZE_MAX, 0, &address) != VG_OK);
+	CHECK(vg_virtual_gpu_allocate(vgpu, SIZE_MAX - MIB, 1ull << 63, &address) != VG_OK);
+	vg_virtual_gpu_destroy(vgpu);
+	vg_virtual_gpu_destroy(other);
+}
+
+TEST_BOTH(blocks_are_aligned_as_asked)
+{
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
+	vg_address address;
+
+	for (size_t alignment = 1; alignment <= 4 * MIB; alignment *= 2) {
+		OK(vg_virtual_gpu_allocate(vgpu, 1000, alignment, &address));
+		CHECK_INT(address % alignment, 0);
+		OK(vg_virtual_gpu_set(vgpu, address, 1, 1000));
+		OK(vg_virtual_gpu_free(vgpu, address));
+	}
+	CHECK_INT(info_of(vgpu).memory_allocated, 0);
+	vg_virtual_gpu_destroy(vgpu);
+}
+
+TEST_BOTH(copies_go_from_one_vgpu_to_another)
+{
+	struct vg_virtual_gpu *from = new_vgpu(manager, 0, 16 * MIB), *to = new_vgpu(manager, 0, 16 * MIB);
+	vg_address there = allocate(to, 4096), here = allocate(from, 4096);
+	unsigned char bytes[4096];
+
+	OK(vg_virtual_gpu_set(from, here, 7, 4096));
+	OK(vg_virtual_gpu_copy_peer(to, there, from, here, 4096));
+	OK(vg_virtual_gpu_read(to, bytes, there, 4096));
+	CHECK_INT(bytes[4095], 7);
+	REFUSED(vg_virtual_gpu_copy_peer(to, here, from, here, 1), VG_BOUNDS, "to");
+	REFUSED(vg_virtual_gpu_copy_peer(to, there, from, there, 1), VG_BOUNDS, "from");
+	REFUSED(vg_virtual_gpu_copy_peer(to, there, NULL, here, 1), VG_INVALID, "NULL");
+	vg_virtual_gpu_destroy(from);
+	vg_virtual_gpu_destroy(to);
+}
+
+// The next owner of the device's memory finds zeros, and all of it is back.
+TEST_BOTH(what_a_vgpu_leaves_is_zeroed_and_freed)
+{
+	enum { SIZE = 8 << 20 };
+	static unsigned char bytes[SIZE];
+	struct vg_device *device = first_device();
+	struct vg_virtual_gpu *first = new_vgpu(manager, 0, 64 * MIB);
+	size_t before = free_on(device);
+
+	for (int i = 0; i < 4; i++)
+		OK(vg_virtual_gpu_set(first, allocate(first, SIZE), 0xa5, SIZE));
+	OK(vg_virtual_gpu_close(first));
+	CHECK_INT(free_on(device), before);
+	struct vg_virtual_gpu *second = new_vgpu(manager, 0, 64 * MIB);
+	for (int i = 0; i < 4; i++) {
+		OK(vg_virtual_gpu_read(second, bytes, allocate(second, SIZE), SIZE));
+		for (size_t at = 0; at < SIZE; at++)
+			if (bytes[at])
+				FAIL("byte %zu of block %d is %#x", at, i, bytes[at]);
+	}
+	vg_virtual_gpu_destroy(first);
+	vg_virtual_gpu_destroy(second);
+	CHECK_INT(free_on(device), before);
+}
