@@ -43,9 +43,15 @@ enum vg_status operation_plan_matrix_multiply(struct operation_set *set, const s
 		status = check_rules(checked.type, rules, function);
 	if (status == VG_OK)
 		status = create(set, &checked.ranges, function, ret_plan);
-	if (status == VG_OK)
+	if (status)
+		return status;
+	CORE_SCOPE scope = {false};
+	bool taken = !rules.portable && !operation_set_lacks(set, OPERATION_CUBLASLT) &&
+		     core_enter(&scope, set->context->handle) == CUDA_SUCCESS &&
+		     cublaslt_plan(set->cublaslt, *ret_plan, &checked, rules) == 0;
+	if (!taken)
 		portable_multiply(*ret_plan, &checked);
-	return status;
+	return VG_OK;
 }
 
 enum vg_status operation_plan_convolution(struct operation_set *set, const struct vg_convolution *description,
@@ -59,9 +65,15 @@ enum vg_status operation_plan_convolution(struct operation_set *set, const struc
 		status = check_rules(checked.type, rules, function);
 	if (status == VG_OK)
 		status = create(set, &checked.ranges, function, ret_plan);
-	if (status == VG_OK)
+	if (status)
+		return status;
+	CORE_SCOPE scope = {false};
+	bool taken = !rules.portable && !operation_set_lacks(set, OPERATION_CUDNN) &&
+		     core_enter(&scope, set->context->handle) == CUDA_SUCCESS &&
+		     cudnn_plan(set->cudnn, *ret_plan, &checked, rules) == 0;
+	if (!taken)
 		portable_convolution(*ret_plan, &checked);
-	return status;
+	return VG_OK;
 }
 
 enum vg_status operation_plan_activation(struct operation_set *set, const struct vg_activation *description,

@@ -6,6 +6,8 @@
 #include "core/stream.h"
 #include "kernels/activation.h"
 #include "kernels/multiply.h"
+#include "operation/cublaslt.h"
+#include "operation/cudnn.h"
 #include "operation/operation.h"
 
 // How a type is named, stored and computed with, and which kernels are its.
@@ -39,7 +41,11 @@ struct operation_plan {
 	// In the set's context. DRIVER.
 	enum vg_status (*run)(struct operation_plan *plan, CUstream stream, vg_address workspace, const char *function);
 	void (*finish)(struct operation_plan *plan); // NULL: nothing to give back
-	struct operation_launch launch;		     // of PORTABLE
+	union {					     // of the provider
+		struct operation_launch launch;
+		struct cublaslt_multiply multiply;
+		struct cudnn_convolution convolution;
+	};
 };
 
 enum operation_kernel {
@@ -57,6 +63,12 @@ struct operation_set {
 	unsigned processors;	    // multiprocessors of the device
 	struct vg_object_code *multiply, *activation;
 	struct vg_kernel *kernels[KERNEL_COUNT][OPERATION_KERNEL_TYPES]; // NULL: there is none
+	// NVIDIA's libraries: tried once, under the lock, and never changed again.
+	struct vg_mutex lock;
+	bool tried[OPERATION_PORTABLE];
+	char lacks[OPERATION_PORTABLE][1000]; // "": it is there
+	struct cublaslt *cublaslt;
+	struct cudnn *cudnn;
 };
 
 // Descriptions that were checked, with their defaults filled in, beside what follows from them.

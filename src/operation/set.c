@@ -73,6 +73,17 @@ enum vg_status operation_set_create(struct vg_context *context, const char *func
 	return VG_OK;
 }
 
+static void close_libraries(struct operation_set *set)
+{
+	CORE_SCOPE scope = {false};
+
+	// A handle of a context that is gone has nothing left to give back.
+	if ((set->cublaslt || set->cudnn) && core_enter(&scope, set->context->handle) == CUDA_SUCCESS) {
+		cudnn_destroy(set->cudnn);
+		cublaslt_destroy(set->cublaslt);
+	}
+}
+
 void operation_set_destroy(struct operation_set *set)
 {
 	if (!set)
@@ -82,11 +93,35 @@ void operation_set_destroy(struct operation_set *set)
 			vg_kernel_destroy(set->kernels[kernel][type]);
 	vg_object_code_destroy(set->activation);
 	vg_object_code_destroy(set->multiply);
+	close_libraries(set);
 	core_object_release(&set->context->object);
 	free(set);
 }
 
+static void try_library(struct operation_set *set, enum operation_provider provider)
+{
+	char *lacks = set->lacks[provider];
+	CORE_SCOPE scope = {false};
+
+	if (core_driver->simulated)
+		snprintf(lacks, sizeof set->lacks[provider],
+			 "on the simulated GPU this library's own kernels do everything");
+	else if (core_enter(&scope, set->context->handle))
+		snprintf(lacks, sizeof set->lacks[provider], "the context cannot be entered");
+	else if (provider == OPERATION_CUBLASLT)
+		cublaslt_create(&set->cublaslt, lacks, sizeof set->lacks[provider]);
+	else
+		cudnn_create(&set->cudnn, lacks, sizeof set->lacks[provider]);
+}
+
 const char *operation_set_lacks(struct operation_set *set, enum operation_provider provider)
 {
-	return provider == OPERATION_PORTABLE ? NULL : "this library's own kernels do everything so far";
+	if (provider == OPERATION_PORTABLE)
+		return NULL;
+	vg_mutex_take(&set->lock);
+	if (!set->tried[provider])
+		try_library(set, provider);
+	set->tried[provider] = true;
+	vg_mutex_give(&set->lock);
+	return set->lacks[provider][0] ? set->lacks[provider] : NULL;
 }

@@ -1,0 +1,24 @@
+// What a library's heuristics answered, by what they were asked, so that they are asked once. Any thread.
+#pragma once
+#include "base/mutex.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CACHE_SLOTS = 256, CACHE_KEY = 128, CACHE_VALUE = 96 };
+
+// Zero is empty. A question that falls on another one's slot takes it.
+struct operation_cache {
+	struct vg_mutex lock;
+	struct {
+		bool used;
+		unsigned char key[CACHE_KEY], value[CACHE_VALUE];
+	} slots[CACHE_SLOTS];
+};
+
+// Keys are compared byte by byte: they have no padding, or it is zero.
+bool operation_cache_find(struct operation_cache *cache, const void *key, size_t key_size, void *ret_value,
+			  size_t value_size);
+void operation_cache_keep(struct operation_cache *cache, const void *key, size_t key_size, const void *value,
+			  size_t value_size);

@@ -1,0 +1,275 @@
+#include "operation/cudnn.h"
+
+#include "operation/cache.h"
+#include "operation/plan.h"
+
+#include "driver/math.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_WORKSPACE ((size_t)256 << 20)
+
+// A handle is one thread's at a time.
+struct handle {
+	struct handle *next;
+	void *handle;
+};
+
+struct cudnn {
+	const struct vg_cudnn *api;
+	struct vg_mutex lock;
+	struct handle *idle;
+	struct operation_cache cache;
+};
+
+// What the choice of an algorithm depends on; without padding.
+struct question {
+	uint32_t batch, in_channels, out_channels, height, width, kernel_height, kernel_width;
+	uint32_t stride[2], padding[2], dilation[2], groups, type, no_tensor_cores;
+};
+
+struct answer {
+	uint64_t workspace;
+	int algorithm, math;
+	bool none;
+};
+_Static_assert(sizeof(struct question) <= CACHE_KEY && sizeof(struct answer) <= CACHE_VALUE, "the cache holds them");
+
+// `math`: what is allowed at most. Only FMA_MATH is sure not to make f32 shorter.
+static const struct {
+	int type, sum, math;
+} types[] = {
+	[VG_F32] = {VG_CUDNN_FLOAT, VG_CUDNN_FLOAT, VG_CUDNN_FMA_MATH},
+	[VG_TF32] = {VG_CUDNN_FLOAT, VG_CUDNN_FLOAT, VG_CUDNN_TENSOR_OP_MATH},
+	[VG_F16] = {VG_CUDNN_HALF, VG_CUDNN_FLOAT, VG_CUDNN_TENSOR_OP_MATH},
+	[VG_BF16] = {VG_CUDNN_BFLOAT16, VG_CUDNN_FLOAT, VG_CUDNN_TENSOR_OP_MATH},
+	[VG_F64] = {VG_CUDNN_DOUBLE, VG_CUDNN_DOUBLE, VG_CUDNN_TENSOR_OP_MATH},
+};
+
+int cudnn_create(struct cudnn **ret_cudnn, char *problem, size_t capacity)
+{
+	const struct vg_cudnn *api;
+
+	if (vg_cudnn_load(&api, problem, capacity))
+		return 1;
+	struct cudnn *cudnn = calloc(1, sizeof *cudnn);
+	if (!cudnn) {
+		snprintf(problem, capacity, "no memory for cuDNN");
+		return 1;
+	}
+	cudnn->api = api;
+	*ret_cudnn = cudnn;
+	return 0;
+}
+
+void cudnn_destroy(struct cudnn *cudnn)
+{
+	while (cudnn && cudnn->idle) {
+		struct handle *handle = cudnn->idle;
+		cudnn->idle = handle->next;
+		cudnn->api->cudnnDestroy(handle->handle);
+		free(handle);
+	}
+	free(cudnn);
+}
+
+static int take_handle(struct cudnn *cudnn, struct handle **ret_handle)
+{
+	vg_mutex_take(&cudnn->lock);
+	struct handle *handle = cudnn->idle;
+	if (handle)
+		cudnn->idle = handle->next;
+	vg_mutex_give(&cudnn->lock);
+	if (!handle) {
+		handle = calloc(1, sizeof *handle);
+		if (!handle || cudnn->api->cudnnCreate(&handle->handle)) {
+			free(handle);
+			return 1;
+		}
+	}
+	*ret_handle = handle;
+	return 0;
+}
+
+static void give_handle(struct cudnn *cudnn, struct handle *handle)
+{
+	vg_mutex_take(&cudnn->lock);
+	handle->next = cudnn->idle;
+	cudnn->idle = handle;
+	vg_mutex_give(&cudnn->lock);
+}
+
+static void finish(struct operation_plan *plan)
+{
+	const struct vg_cudnn *api = plan->set->cudnn->api;
+	struct cudnn_convolution *c = &plan->convolution;
+
+	if (c->input)
+		api->cudnnDestroyTensorDescriptor(c->input);
+	if (c->output)
+		api->cudnnDestroyTensorDescriptor(c->output);
+	if (c->bias)
+		api->cudnnDestroyTensorDescriptor(c->bias);
+	if (c->filter)
+		api->cudnnDestroyFilterDescriptor(c->filter);
+	if (c->convolution)
+		api->cudnnDestroyConvolutionDescriptor(c->convolution);
+	memset(c, 0, sizeof *c);
+}
+
+static int describe_tensor(const struct vg_cudnn *api, void **tensor, int type, uint64_t n, uint64_t c, uint64_t h,
+			   uint64_t w)
+{
+	return api->cudnnCreateTensorDescriptor(tensor) ||
+	       api->cudnnSetTensor4dDescriptor(*tensor, VG_CUDNN_NCHW, type, (int)n, (int)c, (int)h, (int)w);
+}
+
+// Nonzero where cuDNN does not take it.
+static int describe(const struct vg_cudnn *api, struct cudnn_convolution *c, const struct checked_convolution *checked)
+{
+	const struct vg_convolution *d = &checked->d;
+	int type = types[d->type].type;
+
+	return describe_tensor(api, &c->input, type, d->batch, d->in_channels, d->height, d->width) ||
+	       describe_tensor(api, &c->output, type, d->batch, d->out_channels, checked->output_height,
+			       checked->output_width) ||
+	       describe_tensor(api, &c->bias, type, 1, d->out_channels, 1, 1) ||
+	       api->cudnnCreateFilterDescriptor(&c->filter) ||
+	       api->cudnnSetFilter4dDescriptor(c->filter, type, VG_CUDNN_NCHW, (int)d->out_channels,
+					       (int)(d->in_channels / d->groups), (int)d->kernel_height,
+					       (int)d->kernel_width) ||
+	       api->cudnnCreateConvolutionDescriptor(&c->convolution) ||
+	       api->cudnnSetConvolution2dDescriptor(
+		       c->convolution, (int)d->padding[0], (int)d->padding[1], (int)d->stride[0], (int)d->stride[1],
+		       (int)d->dilation[0], (int)d->dilation[1], VG_CUDNN_CROSS_CORRELATION, types[d->type].sum) ||
+	       api->cudnnSetConvolutionGroupCount(c->convolution, (int)d->groups);
+}
+
+static struct answer choose(struct cudnn *cudnn, void *handle, const struct cudnn_convolution *c, int math)
+{
+	struct vg_cudnn_algorithm candidates[VG_CUDNN_ALGORITHMS];
+	const struct vg_cudnn *api = cudnn->api;
+	struct answer answer;
+	size_t workspace;
+	int count = 0;
+
+	memset(&answer, 0, sizeof answer);
+	answer.none = api->cudnnSetConvolutionMathType(c->convolution, math) ||
+		      api->cudnnGetConvolutionForwardAlgorithm_v7(handle, c->input, c->filter, c->convolution,
+								  c->output, VG_CUDNN_ALGORITHMS, &count, candidates);
+	for (int i = 0; !answer.none && i < count; i++) {
+		const struct vg_cudnn_algorithm *one = &candidates[i];
+		if (one->status || one->algorithm > VG_CUDNN_ALGORITHM_DIRECT || one->workspace > MOST_WORKSPACE ||
+		    (math == VG_CUDNN_FMA_MATH && one->math != math) ||
+		    api->cudnnSetConvolutionMathType(c->convolution, one->math) ||
+		    api->cudnnGetConvolutionForwardWorkspaceSize(handle, c->input, c->filter, c->convolution, c->output,
+								 one->algorithm, &workspace))
+			continue;
+		answer.workspace = workspace;
+		answer.algorithm = one->algorithm;
+		answer.math = one->math;
+		return answer;
+	}
+	answer.none = true;
+	return answer;
+}
+
+static int run_with(struct operation_plan *plan, void *handle, vg_address workspace)
+{
+	static const double one = 1, zero = 0;
+	static const float one_f32 = 1, zero_f32 = 0;
+	const struct vg_cudnn *api = plan->set->cudnn->api;
+	const struct cudnn_convolution *c = &plan->convolution;
+	const void *with = c->wide ? (const void *)&one : &one_f32,
+		   *without = c->wide ? (const void *)&zero : &zero_f32;
+
+	int r = api->cudnnConvolutionForward(handle, with, c->input, c->address_input, c->filter, c->address_filter,
+					     c->convolution, c->algorithm, (void *)workspace, plan->workspace, without,
+					     c->output, c->address_output);
+	if (r == 0 && c->address_bias)
+		r = api->cudnnAddTensor(handle, with, c->bias, c->address_bias, with, c->output, c->address_output);
+	return r;
+}
+
+static enum vg_status run(struct operation_plan *plan, CUstream stream, vg_address workspace, const char *function)
+{
+	struct cudnn *cudnn = plan->set->cudnn;
+	struct handle *handle;
+
+	if (take_handle(cudnn, &handle))
+		return vg_fail(VG_DRIVER, 0, function, "cudnnCreate failed; %s", plan->says);
+	int r = cudnn->api->cudnnSetStream(handle->handle, stream);
+	if (r == 0)
+		r = run_with(plan, handle->handle, workspace);
+	give_handle(cudnn, handle);
+	return r ? vg_fail(VG_DRIVER, 0, function, "%s: %s", plan->says, cudnn->api->cudnnGetErrorString(r)) : VG_OK;
+}
+
+static struct question ask_about(const struct vg_convolution *d, struct operation_rules rules)
+{
+	struct question q;
+
+	memset(&q, 0, sizeof q);
+	q.batch = (uint32_t)d->batch;
+	q.in_channels = (uint32_t)d->in_channels;
+	q.out_channels = (uint32_t)d->out_channels;
+	q.height = (uint32_t)d->height;
+	q.width = (uint32_t)d->width;
+	q.kernel_height = (uint32_t)d->kernel_height;
+	q.kernel_width = (uint32_t)d->kernel_width;
+	memcpy(q.stride, d->stride, sizeof q.stride);
+	memcpy(q.padding, d->padding, sizeof q.padding);
+	memcpy(q.dilation, d->dilation, sizeof q.dilation);
+	q.groups = d->groups;
+	q.type = (uint32_t)d->type;
+	q.no_tensor_cores = rules.no_tensor_cores;
+	return q;
+}
+
+static bool find_answer(struct cudnn *cudnn, struct operation_plan *plan, const struct vg_convolution *d,
+			struct operation_rules rules, struct answer *ret_answer)
+{
+	const struct question question = ask_about(d, rules);
+	struct handle *handle;
+
+	if (operation_cache_find(&cudnn->cache, &question, sizeof question, ret_answer, sizeof *ret_answer))
+		return !ret_answer->none;
+	if (take_handle(cudnn, &handle))
+		return false;
+	*ret_answer = choose(cudnn, handle->handle, &plan->convolution,
+			     rules.no_tensor_cores ? VG_CUDNN_FMA_MATH : types[d->type].math);
+	give_handle(cudnn, handle);
+	operation_cache_keep(&cudnn->cache, &question, sizeof question, ret_answer, sizeof *ret_answer);
+	return !ret_answer->none;
+}
+
+int cudnn_plan(struct cudnn *cudnn, struct operation_plan *plan, const struct checked_convolution *checked,
+	       struct operation_rules rules)
+{
+	static const char *const algorithms[] = {"implicit GEMM", "implicit precomputed GEMM", "GEMM", "direct"};
+	const struct vg_convolution *d = &checked->d;
+	struct cudnn_convolution *c = &plan->convolution;
+	struct answer answer;
+
+	if (describe(cudnn->api, c, checked) || !find_answer(cudnn, plan, d, rules, &answer) ||
+	    cudnn->api->cudnnSetConvolutionMathType(c->convolution, answer.math)) {
+		finish(plan);
+		return 1;
+	}
+	c->algorithm = answer.algorithm;
+	c->address_input = (const void *)d->input;
+	c->address_filter = (const void *)d->filter;
+	c->address_bias = (const void *)d->bias;
+	c->address_output = (void *)d->output;
+	c->wide = d->type == VG_F64;
+	plan->provider = OPERATION_CUDNN;
+	plan->workspace = answer.workspace;
+	plan->run = run;
+	plan->finish = finish;
+	snprintf(plan->says, sizeof plan->says, "cuDNN %d.%d, %s, %s", cudnn->api->major, cudnn->api->minor,
+		 algorithms[answer.algorithm],
+		 answer.math == VG_CUDNN_FMA_MATH ? "no tensor cores" : "tensor cores allowed");
+	return 0;
+}
