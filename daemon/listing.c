@@ -124,8 +124,9 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 	all_known = !vgpu->damaged; // else its tenants are not known either
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
 		uint64_t bytes = 0;
-		// What a guest has on the device is its own vGPU's.
-		bool known = !tenant->seen.guest && physical_use(physical_of(node, vgpu->device), tenant, &bytes);
+		// What a guest has on the device is its own vGPU's; what of a host's is this one's cannot be told.
+		bool known = !tenant->seen.guest && !tenant->seen.host &&
+			     physical_use(physical_of(node, vgpu->device), tenant, &bytes);
 		all_known &= known || tenant->seen.guest;
 		sum += bytes;
 		if (with_tenants)

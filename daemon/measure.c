@@ -18,10 +18,10 @@ static bool has_living(const struct node *node, size_t device)
 	return false;
 }
 
-// A guest is measured in its own vGPU.
+// A guest is measured in its own vGPU. A host has more on the device than it holds for this one, and what that is nobody can tell.
 static bool is_measured(const struct tenant *tenant)
 {
-	return !tenant->dead && !tenant->replaced && !tenant->seen.guest;
+	return !tenant->dead && !tenant->replaced && !tenant->seen.guest && !tenant->seen.host;
 }
 
 // A tenant that holds nothing but its first context shows what a context takes; of several,

@@ -22,6 +22,9 @@ enum { LEDGER_VERSION = 3, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
 
 typedef unsigned __int128 ledger_word;
 
+// What the owner of a slot is to the vGPU.
+enum ledger_role { LEDGER_TENANT, LEDGER_GUEST, LEDGER_HOST };
+
 struct ledger_slot {
 	_Alignas(256) ledger_word owner; // start time << 64 | namespace << 32 | pid; 0: free
 	ledger_word image; // program << 64 | random: tells programs of one process apart (exec)
@@ -40,7 +43,7 @@ struct ledger_slot {
 	uint64_t outer_start_time;
 	uint32_t outer_pid;
 	uint16_t intent_share; // which account the intent means: a share's index + 1; 0: the header's
-	uint8_t pristine, guest;
+	uint8_t pristine, role; // `role`: enum ledger_role
 	char command[VG_LEDGER_COMMAND];
 };
 

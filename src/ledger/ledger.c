@@ -145,7 +145,7 @@ static int take_over_slot(struct ledger_file *file, ledger_word self, ledger_wor
 		LEDGER_STORE(slot->apart, 0);
 		LEDGER_STORE(slot->undeclared, 0);
 		LEDGER_STORE(slot->pristine, 0);
-		LEDGER_STORE(slot->guest, 0);
+		LEDGER_STORE(slot->role, LEDGER_TENANT);
 		*ret_index = i;
 		return 0;
 	}
@@ -222,7 +222,7 @@ int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *pr
 
 	for (unsigned int i = 0; i < slots_touched(file); i++) {
 		struct ledger_slot *slot = &file->slots[i];
-		if (!LEDGER_LOAD(slot->guest) || ledger_word_read(&slot->owner) != self)
+		if (LEDGER_LOAD(slot->role) != LEDGER_GUEST || ledger_word_read(&slot->owner) != self)
 			continue;
 		ledger_slot_settle(file, i); // a daemon before us may have been killed
 		*ret_index = i;
@@ -233,7 +233,7 @@ int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *pr
 	int r = claim_slot(file, self, *program ? (ledger_word)*program << 64 | 2 : 0, ret_index);
 	if (r == 0) {
 		LEDGER_STORE(file->slots[*ret_index].entered_ns, vg_clock_realtime_ns());
-		LEDGER_STORE(file->slots[*ret_index].guest, 1);
+		LEDGER_STORE(file->slots[*ret_index].role, LEDGER_GUEST);
 	}
 	return r;
 }
@@ -322,6 +322,14 @@ void vg_ledger_set_pristine(struct vg_ledger *ledger, bool pristine)
 		LEDGER_STORE(ledger->file->slots[number - 1].pristine, pristine);
 }
 
+void vg_ledger_set_host(struct vg_ledger *ledger)
+{
+	unsigned int number = ledger->process->slot_number;
+
+	if (number != LEDGER_NO_SLOT)
+		LEDGER_STORE(ledger->file->slots[number - 1].role, LEDGER_HOST);
+}
+
 void vg_ledger_set_exported(struct vg_ledger *ledger, uint64_t exported, uint64_t adrift)
 {
 	unsigned int number = ledger->process->slot_number;
@@ -362,7 +370,8 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 	tenant.exported = LEDGER_LOAD(slot->exported);
 	tenant.adrift = LEDGER_LOAD(slot->adrift);
 	tenant.pristine = LEDGER_LOAD(slot->pristine);
-	tenant.guest = LEDGER_LOAD(slot->guest);
+	tenant.guest = LEDGER_LOAD(slot->role) == LEDGER_GUEST;
+	tenant.host = LEDGER_LOAD(slot->role) == LEDGER_HOST;
 	tenant.entered_ns = LEDGER_LOAD(slot->entered_ns);
 	tenant.outer_pid = LEDGER_LOAD(slot->outer_pid);
 	tenant.outer_start_time = LEDGER_LOAD(slot->outer_start_time);

@@ -99,6 +99,9 @@ uint64_t vg_ledger_undeclared(const struct vg_ledger *ledger);
 // Whether this process holds its first context and never made or destroyed another: what such
 // a one takes shows the daemon what a context takes.
 void vg_ledger_set_pristine(struct vg_ledger *ledger, bool pristine);
+// This process is no tenant but the program whose vGPU it is: it charges what it holds in the vGPU's name, and has other
+// memory beside it that is not the vGPU's. So what the device shows under it is not compared with what it has charged.
+void vg_ledger_set_host(struct vg_ledger *ledger);
 // What of this process's charges is for memory that it exported as descriptors, which can outlive
 // it; and what of that is held by descriptors alone, so that the device shows it under no process.
 void vg_ledger_set_exported(struct vg_ledger *ledger, uint64_t exported, uint64_t adrift);
@@ -152,6 +155,7 @@ struct vg_ledger_tenant {
 	uint64_t overhead;
 	bool pristine;	     // vg_ledger_set_pristine
 	bool guest;	     // of another vGPU, or none: it only holds a share (ledger/share.h)
+	bool host;	     // vg_ledger_set_host
 	uint64_t image, program; // which program of the process entered: see vg_ledger_program_of
 	uint64_t entered_ns;	 // since the epoch
 	uint32_t outer_pid;  // as the daemon sees it, 0 unknown

@@ -164,7 +164,7 @@ void ledger_slot_free(struct ledger_slot *slot)
 	LEDGER_STORE(slot->outer_pid, 0);
 	LEDGER_STORE(slot->undeclared, 0);
 	LEDGER_STORE(slot->pristine, 0);
-	LEDGER_STORE(slot->guest, 0);
+	LEDGER_STORE(slot->role, LEDGER_TENANT);
 	LEDGER_STORE(slot->apart, 0);
 	LEDGER_STORE(slot->exported, 0);
 	LEDGER_STORE(slot->adrift, 0);

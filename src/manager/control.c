@@ -1,6 +1,7 @@
 // What can be asked of a virtual GPU, and changed.
 #include "manager/manager.h"
 #include "manager/plain.h"
+#include "manager/shared.h"
 
 #include <stdio.h>
 
@@ -115,28 +116,32 @@ enum vg_status vg_virtual_gpu_resume(struct vg_virtual_gpu *vgpu)
 	return status ? status : manager_leave(vgpu, set_paused(vgpu, false, __func__));
 }
 
+static enum vg_status promise(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
+{
+	vg_mutex_take(&vgpu->manager->lock);
+	enum vg_status status = manager_promise(vgpu, vgpu->promised, limit, function);
+	if (status == VG_OK)
+		vgpu->promised = limit;
+	vg_mutex_give(&vgpu->manager->lock);
+	return status;
+}
+
 // Promised before it is in force, and taken back only after it is not any more.
 static enum vg_status set_limit(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
 {
 	struct vg_kept_error kept;
-
-	vg_mutex_take(&vgpu->manager->lock);
 	uint64_t before = vgpu->promised;
-	enum vg_status status = limit > before ? manager_promise(vgpu, before, limit, function) : VG_OK;
-	if (status == VG_OK) {
-		status = budget_set_limit(&vgpu->budget, limit, function);
-		if (status) {
-			vg_error_keep(&kept);
-			if (limit > before)
-				(void)manager_promise(vgpu, limit, before, function);
-			vg_error_restore(&kept);
-		} else if (limit < before) {
-			(void)manager_promise(vgpu, before, limit, function);
-		}
-	}
-	if (status == VG_OK)
-		vgpu->promised = limit;
-	vg_mutex_give(&vgpu->manager->lock);
+
+	enum vg_status status = limit > before ? promise(vgpu, limit, function) : VG_OK;
+	if (status)
+		return status;
+	status = vgpu->shared ? shared_set(vgpu, limit, 0, function) : budget_set_limit(&vgpu->budget, limit, function);
+	if (status)
+		vg_error_keep(&kept);
+	if (status ? limit > before : limit < before)
+		(void)promise(vgpu, status ? before : limit, function);
+	if (status)
+		vg_error_restore(&kept);
 	return status;
 }
 
@@ -147,9 +152,11 @@ enum vg_status vg_virtual_gpu_set_memory_limit(struct vg_virtual_gpu *vgpu, uint
 	if (status)
 		return status;
 	if (bytes == 0)
-		status = vg_fail(VG_INVALID, 0, __func__,
-				 "a memory limit of 0 leaves nothing: close the virtual GPU instead");
-	else
-		status = set_limit(vgpu, bytes, __func__);
+		return manager_leave(vgpu,
+				     vg_fail(VG_INVALID, 0, __func__,
+					     "a memory limit of 0 leaves nothing: close the virtual GPU instead"));
+	pthread_mutex_lock(&vgpu->setting);
+	status = set_limit(vgpu, bytes, __func__);
+	pthread_mutex_unlock(&vgpu->setting);
 	return manager_leave(vgpu, status);
 }

@@ -1,6 +1,7 @@
 // A virtual GPU from its creation to its end.
 #include "manager/manager.h"
 #include "manager/plain.h"
+#include "manager/shared.h"
 
 #include "base/log.h"
 #include "base/size.h"
@@ -41,6 +42,7 @@ enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *function)
 		manager_gate_shut(&vgpu->gate);
 		manager_gate_wait(&vgpu->gate);
 		status = end_memory(vgpu, function);
+		shared_end(vgpu);
 		manager_streams_give_back(vgpu);
 		manager_dismiss(vgpu);
 		vgpu->closed = true;
@@ -62,6 +64,7 @@ static void free_vgpu(struct core_object *object)
 	core_object_release(&vgpu->manager->object);
 	manager_gate_finish(&vgpu->gate);
 	pthread_mutex_destroy(&vgpu->closing);
+	pthread_mutex_destroy(&vgpu->setting);
 	free(vgpu->active_streams);
 	free(vgpu);
 }
@@ -113,6 +116,8 @@ static enum vg_status check_options(const struct vg_manager *manager, const stru
 			"asked for %u streams, and the manager has %u for all its virtual GPUs: create it with more "
 			"virtual_streams",
 			o->streams, manager->options.virtual_streams);
+	if (o->shared && !o->name)
+		return vg_fail(VG_INVALID, 0, function, "a shared virtual GPU needs a name: programs enter it by that");
 	return o->name ? vg_check_name(function, o->name) : VG_OK;
 }
 
@@ -133,6 +138,7 @@ static enum vg_status new_vgpu(struct vg_manager *manager, const struct vg_virtu
 	vgpu->no_mixed_precision = manager->options.no_mixed_precision || o->no_mixed_precision;
 	manager_gate_init(&vgpu->gate);
 	pthread_mutex_init(&vgpu->closing, NULL);
+	pthread_mutex_init(&vgpu->setting, NULL);
 	*ret_vgpu = vgpu;
 	vgpu->active_streams = calloc(vgpu->streams, sizeof *vgpu->active_streams);
 	return vgpu->active_streams ? VG_OK : vg_fail(VG_NO_MEMORY, 0, function, "no memory for a virtual GPU");
@@ -148,7 +154,9 @@ static enum vg_status furnish(struct vg_virtual_gpu *vgpu, const struct vg_virtu
 	vgpu->budget.limit = o->memory_limit;
 	vgpu->budget.name = vgpu->name;
 	vgpu->budget.id = vgpu->id;
-	return plain_create(vgpu->manager->context, &vgpu->budget, function, &vgpu->plain);
+	vgpu->shared = o->shared;
+	enum vg_status status = o->shared ? shared_begin(vgpu, o->memory_limit, function) : VG_OK;
+	return status ? status : plain_create(vgpu->manager->context, &vgpu->budget, function, &vgpu->plain);
 }
 
 enum vg_status vg_virtual_gpu_create(struct vg_manager *manager, const struct vg_virtual_gpu_options *options,

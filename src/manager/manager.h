@@ -2,7 +2,8 @@
 //
 // A manager's table names its vGPUs and does not hold them: the last handle closes a vGPU. A call on a vGPU is inside
 // its gate, so that whoever closes the vGPU can wait for it. Lock order: a manager's `lock`, then that of the promises;
-// a budget's alone. None is held over a call of the driver or the daemon.
+// a budget's alone. None is held over a call of the driver or the daemon, but a vGPU's `closing` and `setting`, which
+// are there for that.
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
@@ -73,6 +74,7 @@ struct vg_virtual_gpu {
 
 	pthread_mutex_t closing; // whoever closes it has it; who comes second waits
 	bool closed;		 // under `closing`: nothing is left of it
+	pthread_mutex_t setting; // one change of its limits at a time
 
 	atomic_bool paused, used;
 	atomic_bool no_tensor_cores, no_mixed_precision;

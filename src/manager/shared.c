@@ -1,0 +1,133 @@
+#include "manager/shared.h"
+
+#include "base/log.h"
+#include "ledger/ledger.h"
+#include "node/node.h"
+#include "vgpu/options.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The daemon counts in percent, and records even the smallest share.
+static unsigned percent(double share)
+{
+	return share < 0.01 ? 1 : (unsigned)lround(100 * share);
+}
+
+static enum vg_status allowed(const struct vg_virtual_gpu *vgpu, const char *function)
+{
+	const char *inside = getenv("VIRGATE_VGPU");
+
+	if (!vgpu->manager->options.node)
+		return vg_fail(VG_STATE, 0, function,
+			       "virtual GPU %d (%s): a shared one needs a daemon: create the manager with a node",
+			       vgpu->id, vgpu->name);
+	if (inside && *inside)
+		return vg_fail(
+			VG_STATE, 0, function,
+			"virtual GPU %d (%s): this program runs inside vGPU %.63s, which is charged for all that it "
+			"allocates: it cannot charge another for the same: run it outside, or do not share",
+			vgpu->id, vgpu->name, inside);
+	return VG_OK;
+}
+
+// An ephemeral one: it goes with this process, should that not come to its end in order.
+static enum vg_status enter(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function, json_t **ret_reply)
+{
+	struct vg_node *node = vgpu->manager->options.node;
+	char device[48];
+	const struct vg_vgpu_options options = {.size = sizeof options,
+						.name = vgpu->name,
+						.memory = limit,
+						.share = percent(manager_share(vgpu)),
+						.device = device};
+
+	snprintf(device, sizeof device, "GPU-%s", vgpu->manager->context->device->uuid_text);
+	enum vg_status status = vg_node_request(node, function, vg_options_request("enter", &options), ret_reply);
+	if (status != VG_EXISTS)
+		return status;
+	return vg_fail(
+		VG_EXISTS, 0, function,
+		"the node has a vGPU %s, and it is not taken over: choose another name, or end it (virgate rm %s)",
+		vgpu->name, vgpu->name);
+}
+
+static enum vg_status open_ledger(struct vg_virtual_gpu *vgpu, const json_t *reply, const char *function)
+{
+	const char *path = json_string_value(json_object_get(reply, "ledger"));
+	struct vg_ledger *ledger = NULL;
+
+	if (!path)
+		return vg_fail(VG_PROTOCOL, 0, function, "the daemon's reply has no \"ledger\"");
+	int r = vg_ledger_open(path, &ledger);
+	if (r == 0)
+		r = vg_ledger_enter(ledger);
+	if (r) {
+		vg_ledger_close(ledger);
+		return vg_fail(VG_SYSTEM, r < 0 ? -r : 0, function, "the ledger %s cannot be used: %s", path,
+			       r < 0 ? strerror(-r) : "it has no place left");
+	}
+	vg_ledger_set_host(ledger);
+	vgpu->budget.ledger = ledger;
+	return VG_OK;
+}
+
+static void take_off(const struct vg_virtual_gpu *vgpu)
+{
+	struct vg_node *node = vgpu->manager->options.node;
+
+	enum vg_status status =
+		vg_node_order(node, "vg_virtual_gpu_close", json_pack("{s:s, s:s}", "op", "rm", "name", vgpu->name));
+	if (status == VG_BUSY)
+		vg_log(VG_LOG_INFO, "vGPU %s goes when the programs inside and this one have ended", vgpu->name);
+	else if (status)
+		vg_log(VG_LOG_WARNING, "vGPU %s stays on the daemon's list until this program ends: %s", vgpu->name,
+		       vg_last_error()->text);
+}
+
+enum vg_status shared_begin(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
+{
+	struct vg_kept_error kept;
+	json_t *reply;
+
+	enum vg_status status = allowed(vgpu, function);
+	if (status == VG_OK)
+		status = enter(vgpu, limit, function, &reply);
+	if (status)
+		return status;
+	status = open_ledger(vgpu, reply, function);
+	json_decref(reply);
+	if (status) {
+		vg_error_keep(&kept);
+		take_off(vgpu);
+		vg_error_restore(&kept);
+	}
+	return status;
+}
+
+void shared_end(struct vg_virtual_gpu *vgpu)
+{
+	struct vg_kept_error kept;
+
+	if (!vgpu->budget.ledger)
+		return;
+	vg_ledger_leave(vgpu->budget.ledger);
+	vg_ledger_close(vgpu->budget.ledger);
+	vgpu->budget.ledger = NULL;
+	vg_error_keep(&kept);
+	take_off(vgpu);
+	vg_error_restore(&kept);
+}
+
+enum vg_status shared_set(struct vg_virtual_gpu *vgpu, uint64_t limit, double share, const char *function)
+{
+	json_t *request = json_pack("{s:s, s:s}", "op", "set", "name", vgpu->name);
+
+	if (limit)
+		json_object_set_new(request, "memory", json_integer((json_int_t)limit));
+	if (share > 0)
+		json_object_set_new(request, "share", json_integer(percent(share)));
+	return vg_node_order(vgpu->manager->options.node, function, request);
+}
