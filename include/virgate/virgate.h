@@ -29,6 +29,7 @@
 #include <virgate/memory_adaptor.h>
 #include <virgate/memory_pool.h>
 #include <virgate/memory_resource.h>
+#include <virgate/memory_space.h>
 #include <virgate/object_code.h>
 #include <virgate/operation.h>
 #include <virgate/process.h>

@@ -1,0 +1,216 @@
+/* The memory of a virtual GPU: addresses of its own over the device's virtual memory, pages that come and go, and
+ * blocks in them.
+ *
+ * A space reserves addresses, which cost nothing, and maps pages there when blocks need them: a page is what the device
+ * maps at once, 2 MiB or a multiple. Small blocks lie in pages of their size class (a pool), larger ones in parts of a
+ * page, a 64th each, and those of a page or more have whole pages for themselves. What is held is charged by the page,
+ * once, before the page is made. Pages that have become empty are kept for the next block up to the pool's size; what
+ * goes back to the device is zeroed first, and a page that comes from it is all zero.
+ *
+ * Any thread may use a space at any time. Calls that copy return when the copy is done; they come after what was queued
+ * before on the legacy default stream, and do not wait for other streams. A block must not be freed while the device
+ * still uses it: its place may go to the next block at once. Pages go back to the device only when the work that was
+ * queued until then is done: a call that gives pages back waits for it, and without a manager that means all work of
+ * the context, which spoils captures that are under way. In a forked child every call is VG_STATE. */
+#ifndef VIRGATE_MEMORY_SPACE_H
+#define VIRGATE_MEMORY_SPACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <virgate/context.h>
+#include <virgate/cuda_handles.h>
+#include <virgate/status.h>
+#include <virgate/visibility.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vg_memory_space;
+
+struct vg_memory_space_options {
+	size_t size;		/* sizeof(struct vg_memory_space_options) */
+	uint64_t limit;		/* bytes of device memory that it may hold at once; needed */
+	size_t page_size;	/* rounded up to the device's granularity (2 MiB), 1 GiB at most; 0: 4096 */
+	size_t max_pages;	/* addresses are reserved for no more pages than this; 0: 1048576 */
+	unsigned pools;		/* size classes; 0: 8 */
+	size_t base_pool_size;	/* pool i keeps up to base_pool_size << i free bytes, in whole pages; 0: 1 MiB */
+	size_t base_block_size; /* blocks of pool i have base_block_size << i bytes: a power of two, 256 at least, and
+				 * those of the last pool no more than the granularity; 0: 1 KiB */
+	double defragmentation_threshold; /* above 0 and up to 1; 0: 0.3 */
+	int manual_defragmentation;	  /* nonzero: only when asked; 0: by itself, above the threshold */
+};
+/* A space of the context's device. The caller owns *ret_space and ends it with vg_memory_space_destroy(). INVALID (no
+ * limit, one above the device's memory, an option out of range), UNSUPPORTED (a device without virtual memory), CLOSED,
+ * NO_MEMORY, STATE, DRIVER. Any thread. Source: cuMemAddressReserve. */
+VG_PUBLIC enum vg_status vg_memory_space_create(struct vg_context *context,
+						const struct vg_memory_space_options *options,
+						struct vg_memory_space **ret_space);
+/* Closes it if that was not done, and drops the caller's reference; a failure goes to the log. NULL is fine. No other
+ * thread may be in a call that names the space. */
+VG_PUBLIC void vg_memory_space_destroy(struct vg_memory_space *space);
+/* Frees what is left, telling the log callback how much that was, and gives all pages back; its calls are CLOSED from
+ * then on. Waits for calls of other threads. Closing twice is fine. INVALID, STATE; DRIVER: some page was not zeroed or
+ * not taken back, and the others were. Any thread. */
+VG_PUBLIC enum vg_status vg_memory_space_close(struct vg_memory_space *space);
+
+/* ---- blocks --------------------------------------------------------------------------------------- */
+
+/* `size` bytes at a multiple of `alignment`, a power of two up to 1 GiB; 0: 256. Memory that the space never had before
+ * is zero; what another block of the space left may still stand in it. INVALID (size 0 or beyond any limit, the
+ * alignment), INSUFFICIENT (vg_last_error() has `need` and `have`; empty pages were given back before), LIMIT (no
+ * addresses are left), CLOSED, NO_MEMORY, STATE, DRIVER. After a failure everything is as it was. Any thread. */
+VG_PUBLIC enum vg_status vg_memory_space_allocate(struct vg_memory_space *space, size_t size, size_t alignment,
+						  vg_address *ret_address);
+/* Of a block by the address that vg_memory_space_allocate() gave. BOUNDS (an address of no part of this space),
+ * STALE (nothing is allocated there: it was freed, or never was), INVALID (in the middle of a block, or a movable one),
+ * CLOSED, STATE. Pages that the driver does not take back now stay held, are tried again later, and the log is told.
+ * Any thread. */
+VG_PUBLIC enum vg_status vg_memory_space_free(struct vg_memory_space *space, vg_address address);
+
+/* `size` bytes between the program's memory and a block, or within a block, or set to `value`, 0 to 255. The bytes may
+ * begin anywhere in a block and must end in it; 0 bytes are fine, also at its end. BOUNDS (an address of no part of the
+ * space, such as one of the program's, or bytes beyond the block's end), STALE (nothing is allocated there), INVALID
+ * (NULL, or device memory where the program's belongs; a value out of range; parts that overlap), STATE (a movable
+ * block that nobody has pinned), CLOSED, DRIVER. Where the result is not DRIVER nothing was read or written. Any
+ * thread. Sources: cuMemcpyHtoD, cuMemcpyDtoH, cuMemcpyDtoD, cuMemsetD8. */
+VG_PUBLIC enum vg_status vg_memory_space_write(struct vg_memory_space *space, vg_address to, const void *from,
+					       size_t size);
+VG_PUBLIC enum vg_status vg_memory_space_read(struct vg_memory_space *space, void *to, vg_address from, size_t size);
+VG_PUBLIC enum vg_status vg_memory_space_copy(struct vg_memory_space *space, vg_address to, vg_address from,
+					      size_t size);
+VG_PUBLIC enum vg_status vg_memory_space_set(struct vg_memory_space *space, vg_address to, int value, size_t size);
+/* Likewise from one space to another, of whichever devices. Source: cuMemcpyPeer. */
+VG_PUBLIC enum vg_status vg_memory_space_copy_peer(struct vg_memory_space *to_space, vg_address to,
+						   struct vg_memory_space *from_space, vg_address from, size_t size);
+
+/* ---- what there is -------------------------------------------------------------------------------- */
+
+/* Bytes, of one instant: held = allocated + padding + free, but for pages that are coming or going just then. */
+struct vg_memory_space_info {
+	uint64_t limit;
+	uint64_t held;	       /* in pages, which is what is charged */
+	uint64_t allocated;    /* what was asked for */
+	uint64_t padding;      /* what the blocks take beyond that */
+	uint64_t free;	       /* in pages that are held */
+	uint64_t largest_free; /* the largest block that fits into them without another page */
+	size_t page_size, pages, blocks, movable_blocks;
+	unsigned pools;	      /* that vg_memory_space_pool() tells of */
+	double fragmentation; /* 1 - largest free / free; 0 where nothing is free */
+	double padding_waste; /* padding / (allocated + padding); 0 where nothing is allocated */
+	uint64_t defragmentations, automatic_defragmentations, compactions, bytes_moved; /* so far */
+};
+/* INVALID, CLOSED, STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_memory_space_info(struct vg_memory_space *space, struct vg_memory_space_info *ret_info);
+
+enum vg_tristate { VG_UNKNOWN, VG_NO, VG_YES };
+
+/* A page of addresses. The device does not tell who wrote a page, so `dirty` and `accessed` are what this space's calls
+ * did since the page came from the device: YES if one of them (compaction included) wrote it, or touched it at all.
+ * Kernels write wherever they have an address: without such a call it is UNKNOWN from the moment on at which a program
+ * was given an address in these pages, and NO only until then. `last_access_ns` is the latest of these calls; a kernel
+ * may have come later. */
+struct vg_page {
+	vg_address address; /* where it begins */
+	uint64_t physical;  /* the number of the physical page: no other page of the space ever had it; 0: none */
+	size_t size;
+	int valid; /* nonzero: there is memory behind it */
+	enum vg_tristate dirty, accessed;
+	uint64_t last_access_ns; /* on the monotonic clock; 0: unknown */
+};
+/* The page that an address of the space lies in, mapped or not. BOUNDS, INVALID, CLOSED, STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_memory_space_page(struct vg_memory_space *space, vg_address address,
+					      struct vg_page *ret_page);
+/* All pages with memory behind them, ordered by address within each reserved range. `pages` NULL with `capacity` 0 asks
+ * for the count. LIMIT (there are more than `capacity`), INVALID, CLOSED, STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_memory_space_pages(struct vg_memory_space *space, struct vg_page *pages, size_t capacity,
+					       size_t *ret_count);
+
+struct vg_pool_info {
+	size_t block_size; /* of its blocks; of the last but one pool: what the blocks are multiples of; of the last: a
+			      page */
+	size_t pool_size;  /* free bytes that it keeps, rounded up to pages */
+	size_t blocks;	   /* that are allocated */
+	size_t free_bytes; /* in its pages */
+};
+/* Pools are numbered from 0: the size classes, then blocks between the largest class and a page, then whole pages.
+ * NOT_FOUND (says how many there are), INVALID, CLOSED, STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_memory_space_pool(struct vg_memory_space *space, unsigned index,
+					      struct vg_pool_info *ret_info);
+/* How many free bytes the pool keeps from now on, rounded up to pages; what it has beyond that goes back. NOT_FOUND,
+ * INVALID, CLOSED, STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_memory_space_set_pool_size(struct vg_memory_space *space, unsigned index, size_t bytes);
+
+/* ---- movable blocks ------------------------------------------------------------------------------- */
+
+/* A block without an address of its own: compaction may move it while nobody has it pinned. Until it is unpinned its
+ * address stays, and whatever kernels do with it must be done by then. */
+struct vg_movable_block;
+
+/* As vg_memory_space_allocate(). The caller owns *ret_block, which keeps the space's object and ends with
+ * vg_movable_block_destroy(); once the space is closed there is no memory behind it. Any thread. */
+VG_PUBLIC enum vg_status vg_movable_block_create(struct vg_memory_space *space, size_t size,
+						 struct vg_movable_block **ret_block);
+/* Frees the memory, pinned or not, waiting if it is being moved. NULL is fine. No other thread may use the block. */
+VG_PUBLIC void vg_movable_block_destroy(struct vg_movable_block *block);
+/* Pins it, as often as it is unpinned, waiting while it is being moved. LIMIT (pinned 2^32 - 1 times), CLOSED, INVALID,
+ * STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_movable_block_pin(struct vg_movable_block *block, vg_address *ret_address);
+/* STATE (it is not pinned), CLOSED, INVALID. Any thread. */
+VG_PUBLIC enum vg_status vg_movable_block_unpin(struct vg_movable_block *block);
+/* As asked for; 0 for NULL. */
+VG_PUBLIC size_t vg_movable_block_size(const struct vg_movable_block *block);
+
+/* ---- tidying up ----------------------------------------------------------------------------------- */
+
+struct vg_defragment_result {
+	uint64_t bytes_returned; /* to the device, in pages that were empty */
+	size_t pages_returned;
+	size_t ranges_joined; /* free address ranges there are fewer of; 0 if a block's pages stood alone */
+	double before, after; /* fragmentation */
+};
+/* Gives empty pages back to the device, and joins their addresses with the free ones beside them; no block moves.
+ * `ret_result` may be NULL. By itself it happens on vg_memory_space_allocate() and _free() where fragmentation is above
+ * the threshold: for pages that stayed empty for 1024 of these calls, a few at a time. INVALID, CLOSED, STATE, DRIVER
+ * (what was not given back is as it was). Any thread. */
+VG_PUBLIC enum vg_status vg_memory_space_defragment(struct vg_memory_space *space,
+						    struct vg_defragment_result *ret_result);
+
+struct vg_compact_progress {
+	uint64_t bytes_moved; /* so far */
+	size_t blocks_moved;
+	double milliseconds; /* since the call began */
+};
+struct vg_compact_options {
+	size_t size;		 /* sizeof(struct vg_compact_options) */
+	uint64_t max_bytes;	 /* moved at most; 0: no bound */
+	double max_milliseconds; /* no pass begins after this time; a pass is 512 MiB at most. 0: no bound */
+	/* After each pass, on the calling thread, under no lock: nonzero stops. It may use the space. NULL: nobody
+	 * asks. */
+	int (*progress)(void *user, const struct vg_compact_progress *progress);
+	void *user;
+};
+struct vg_compact_result {
+	uint64_t bytes_moved, bytes_returned; /* in blocks; in pages to the device */
+	size_t blocks_moved;
+	int complete;		   /* nonzero: there is nothing more to move; 0: a bound or the callback ended it */
+	double copy_ms, verify_ms; /* of the device, by its own clock */
+	double remap_ms;	   /* zeroing and unmapping of the pages that went */
+	double before, after;	   /* fragmentation */
+};
+/* Moves movable blocks that nobody has pinned from the emptiest pages of their size into fuller ones, compares each
+ * copy with its source on the device before the source is given up, and gives the emptied pages back. Needs no device
+ * memory of its own. Other calls go on meanwhile; vg_movable_block_pin() of a block that is just being moved waits for
+ * the pass. `options` and `ret_result` may be NULL. BUSY (another thread compacts the space), INTEGRITY (a copy was not
+ * what its source was: the pass is undone, no block of it has moved), INVALID, CLOSED, NO_MEMORY, STATE, DRIVER
+ * (likewise undone; earlier passes hold). `ret_result` is written also where the result is INTEGRITY or DRIVER. Any
+ * thread. */
+VG_PUBLIC enum vg_status vg_memory_space_compact(struct vg_memory_space *space,
+						 const struct vg_compact_options *options,
+						 struct vg_compact_result *ret_result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,243 @@
+// What the host does with blocks' contents.
+//
+// Everything runs on the calling thread's default stream, to the end: that waits for the legacy one, and other threads'
+// do not wait for it. While a call is at the driver its chunks are held: they are not unmapped, and not moved.
+#include "space/memory.h"
+
+// A part of a block.
+struct part {
+	struct vg_memory_space *space;
+	CUdeviceptr address;
+	size_t size;
+	const char *what; // the address's name
+	struct space_chunk *chunk;
+	size_t offset; // in the chunk
+};
+
+static enum vg_status check_part(struct part *part, const char *function)
+{
+	struct space_place place;
+
+	enum vg_status status = space_usable(part->space, function);
+	if (status == VG_OK)
+		status = space_find(part->space, part->address, part->what, function, &place);
+	if (status)
+		return status;
+	const struct space_cell *block = &place.chunk->cell[place.cell];
+	if (place.offset > block->asked || part->size > block->asked - place.offset)
+		return vg_fail(VG_BOUNDS, 0, function, "%zu bytes at offset %zu of a block of %zu: they would leave it",
+			       part->size, place.offset, block->asked);
+	if (block->owner && !block->owner->pins)
+		return vg_fail(VG_STATE, 0, function,
+			       "%s is 0x%llx, in a movable block that is not pinned: its address means nothing",
+			       part->what, part->address);
+	part->chunk = place.chunk;
+	part->offset = part->address - space_chunk_address(part->space, place.chunk);
+	return VG_OK;
+}
+
+static enum vg_status hold(struct part *part, const char *function)
+{
+	pthread_mutex_lock(&part->space->lock);
+	enum vg_status status = check_part(part, function);
+	if (status == VG_OK) {
+		part->chunk->holds++;
+		part->space->active++;
+	}
+	pthread_mutex_unlock(&part->space->lock);
+	return status;
+}
+
+static void let_go(struct part *part, bool done, bool written)
+{
+	struct vg_memory_space *space = part->space;
+
+	pthread_mutex_lock(&space->lock);
+	if (done && part->size)
+		space_touch(space, part->chunk, part->offset, part->size, written);
+	part->chunk->holds--;
+	if (--space->active == 0)
+		pthread_cond_broadcast(&space->changed);
+	pthread_mutex_unlock(&space->lock);
+}
+
+// ---- the program's memory
+// --------------------------------------------------------------------------------------------
+
+// The driver knows every address of a device, and of the program's memory only what was registered with it.
+static enum vg_status check_host(struct vg_memory_space *space, const void *host, size_t size, const char *what,
+				 const char *function)
+{
+	const CUdeviceptr address = (CUdeviceptr)(uintptr_t)host;
+	unsigned type = 0, managed = 0;
+
+	if (!host && size)
+		return vg_fail(VG_INVALID, 0, function, "%s is NULL", what);
+	pthread_mutex_lock(&space->lock);
+	bool device = space_range_of(space, address);
+	pthread_mutex_unlock(&space->lock);
+	if (!device && host &&
+	    core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == 0)
+		device = type == CU_MEMORYTYPE_DEVICE &&
+			 (core_driver->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) ||
+			  !managed);
+	return device ? vg_fail(VG_INVALID, 0, function,
+				"%s is 0x%llx, an address of a device: the program's memory belongs here", what,
+				address)
+		      : VG_OK;
+}
+
+// ---- the work
+// --------------------------------------------------------------------------------------------------------
+
+enum kind { WRITE, READ, SET, COPY, PEER };
+
+struct work {
+	enum kind kind;
+	CUdeviceptr to, from;
+	void *host;
+	unsigned char value;
+	CUcontext there; // `from`'s context, of PEER
+};
+
+static CUresult queue(const struct work *work, struct vg_memory_space *space, size_t size)
+{
+	switch (work->kind) {
+	case WRITE:
+		return core_driver->cuMemcpyHtoDAsync_v2(work->to, work->host, size, CU_STREAM_PER_THREAD);
+	case READ:
+		return core_driver->cuMemcpyDtoHAsync_v2(work->host, work->from, size, CU_STREAM_PER_THREAD);
+	case SET:
+		return core_driver->cuMemsetD8Async(work->to, work->value, size, CU_STREAM_PER_THREAD);
+	case COPY:
+		return core_driver->cuMemcpyDtoDAsync_v2(work->to, work->from, size, CU_STREAM_PER_THREAD);
+	default:
+		return core_driver->cuMemcpyPeerAsync(work->to, space->context->handle, work->from, work->there, size,
+						      CU_STREAM_PER_THREAD);
+	}
+}
+
+static const char *const calls[] = {"cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemsetD8", "cuMemcpyDtoD", "cuMemcpyPeer"};
+
+static enum vg_status run(const struct work *work, struct vg_memory_space *space, size_t size, const char *function)
+{
+	CORE_SCOPE scope = {false};
+
+	if (!size)
+		return VG_OK;
+	CUresult r = core_enter(&scope, space->context->handle);
+	if (r)
+		return core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "");
+	CORE_RELAXED relaxed = core_relax();
+	r = queue(work, space, size);
+	CUresult end = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD); // whatever was queued is over
+	r = r ? r : end;
+	return r ? core_driver_failed(r, function, calls[work->kind], "%zu bytes", size) : VG_OK;
+}
+
+static enum vg_status one_part(struct part *part, const struct work *work, const char *function)
+{
+	enum vg_status status = hold(part, function);
+
+	if (status)
+		return status;
+	status = run(work, part->space, part->size, function);
+	let_go(part, status == VG_OK, work->kind != READ);
+	return status;
+}
+
+static enum vg_status two_parts(struct part *to, struct part *from, const struct work *work, const char *function)
+{
+	enum vg_status status = hold(to, function);
+
+	if (status)
+		return status;
+	status = hold(from, function);
+	if (status) {
+		let_go(to, false, false);
+		return status;
+	}
+	status = run(work, to->space, to->size, function);
+	let_go(from, status == VG_OK, false);
+	let_go(to, status == VG_OK, true);
+	return status;
+}
+
+enum vg_status vg_memory_space_write(struct vg_memory_space *space, vg_address to, const void *from, size_t size)
+{
+	struct part part = {space, to, size, "to", NULL, 0};
+
+	CORE_USABLE(space, "space");
+	enum vg_status status = check_host(space, from, size, "from", __func__);
+	return status ? status
+		      : one_part(&part, &(struct work){.kind = WRITE, .to = to, .host = (void *)(uintptr_t)from},
+				 __func__);
+}
+
+enum vg_status vg_memory_space_read(struct vg_memory_space *space, void *to, vg_address from, size_t size)
+{
+	struct part part = {space, from, size, "from", NULL, 0};
+
+	CORE_USABLE(space, "space");
+	enum vg_status status = check_host(space, to, size, "to", __func__);
+	return status ? status : one_part(&part, &(struct work){.kind = READ, .from = from, .host = to}, __func__);
+}
+
+enum vg_status vg_memory_space_set(struct vg_memory_space *space, vg_address to, int value, size_t size)
+{
+	struct part part = {space, to, size, "to", NULL, 0};
+
+	CORE_USABLE(space, "space");
+	if (value < 0 || value > 255)
+		return vg_fail(VG_INVALID, 0, __func__, "value is %d: a byte is 0 to 255", value);
+	return one_part(&part, &(struct work){.kind = SET, .to = to, .value = (unsigned char)value}, __func__);
+}
+
+static enum vg_status check_apart(vg_address to, vg_address from, size_t size, const char *function)
+{
+	if (to - from < size || from - to < size)
+		return vg_fail(VG_INVALID, 0, function, "%zu bytes from 0x%llx to 0x%llx: the parts overlap", size,
+			       (unsigned long long)from, (unsigned long long)to);
+	return VG_OK;
+}
+
+enum vg_status vg_memory_space_copy(struct vg_memory_space *space, vg_address to, vg_address from, size_t size)
+{
+	struct part to_part = {space, to, size, "to", NULL, 0}, from_part = {space, from, size, "from", NULL, 0};
+
+	CORE_USABLE(space, "space");
+	enum vg_status status = check_apart(to, from, size, __func__);
+	return status ? status
+		      : two_parts(&to_part, &from_part, &(struct work){.kind = COPY, .to = to, .from = from}, __func__);
+}
+
+// What the other device was written on its legacy stream comes first: streams of two devices do not wait for each
+// other.
+static enum vg_status settle(struct vg_memory_space *space, const char *function)
+{
+	CORE_SCOPE scope = {false};
+
+	CUresult r = core_enter(&scope, space->context->handle);
+	CORE_RELAXED relaxed = core_relax();
+	if (r == CUDA_SUCCESS)
+		r = core_driver->cuStreamSynchronize(CU_STREAM_LEGACY);
+	return r ? core_driver_failed(r, function, "cuStreamSynchronize", "%s", "waiting for the other device's work")
+		 : VG_OK;
+}
+
+enum vg_status vg_memory_space_copy_peer(struct vg_memory_space *to_space, vg_address to,
+					 struct vg_memory_space *from_space, vg_address from, size_t size)
+{
+	struct part to_part = {to_space, to, size, "to", NULL, 0},
+		    from_part = {from_space, from, size, "from", NULL, 0};
+
+	CORE_USABLE(to_space, "to_space");
+	CORE_USABLE(from_space, "from_space");
+	struct work work = {.kind = COPY, .to = to, .from = from, .there = from_space->context->handle};
+	enum vg_status status = check_apart(to, from, size, __func__);
+	if (status == VG_OK && work.there != to_space->context->handle) {
+		work.kind = PEER;
+		status = size ? settle(from_space, __func__) : VG_OK;
+	}
+	return status ? status : two_parts(&to_part, &from_part, &work, __func__);
+}

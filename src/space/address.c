@@ -1,0 +1,167 @@
+// Pages of addresses. A chunk stands at each of its pages, so that a look for free ones steps from chunk to chunk.
+#include "space/memory.h"
+
+#include "base/size.h"
+
+#include <stdlib.h>
+
+static size_t chunk_end(const struct space_chunk *chunk)
+{
+	return chunk->first + chunk->pages;
+}
+
+// The first page from `at` on whose address is such a multiple; an alignment of a page or less suits every page.
+static size_t align(const struct vg_memory_space *space, const struct space_range *range, size_t at, size_t alignment)
+{
+	while (at < range->pages && (range->base + at * space->page_size) % alignment)
+		at++;
+	return at;
+}
+
+// range->pages where there is none.
+static size_t find_row(const struct vg_memory_space *space, const struct space_range *range, size_t pages,
+		       size_t alignment)
+{
+	size_t at = align(space, range, range->lowest_free, alignment);
+
+	while (at < range->pages && pages <= range->pages - at) {
+		size_t end = at;
+		while (end < at + pages && !range->chunk[end])
+			end++;
+		if (end == at + pages)
+			return at;
+		at = align(space, range, chunk_end(range->chunk[end]), alignment);
+	}
+	return range->pages;
+}
+
+bool space_place(struct vg_memory_space *space, struct space_chunk *chunk, size_t alignment)
+{
+	for (unsigned i = 0; i < space->range_count; i++) {
+		struct space_range *range = space->range[i];
+		size_t at = find_row(space, range, chunk->pages, alignment);
+		if (at == range->pages)
+			continue;
+		chunk->range = range;
+		chunk->first = at;
+		for (size_t page = 0; page < chunk->pages; page++)
+			range->chunk[at + page] = chunk;
+		while (range->lowest_free < range->pages && range->chunk[range->lowest_free])
+			range->lowest_free = chunk_end(range->chunk[range->lowest_free]);
+		return true;
+	}
+	return false;
+}
+
+void space_unplace(struct space_chunk *chunk)
+{
+	struct space_range *range = chunk->range;
+
+	for (size_t page = 0; page < chunk->pages; page++)
+		range->chunk[chunk->first + page] = NULL;
+	if (chunk->first < range->lowest_free)
+		range->lowest_free = chunk->first;
+}
+
+static void finish_range(struct space_range *range)
+{
+	vg_address_range_destroy(range->reserved);
+	free(range->chunk);
+	free(range);
+}
+
+static enum vg_status make_range(struct vg_memory_space *space, size_t pages, size_t alignment, const char *function,
+				 struct space_range **ret_range)
+{
+	struct space_range *range = calloc(1, sizeof *range);
+
+	if (range)
+		range->chunk = calloc(pages, sizeof *range->chunk);
+	if (!range || !range->chunk) {
+		free(range);
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a table of %zu pages", pages);
+	}
+	enum vg_status status =
+		core_address_range_create(pages * space->page_size, alignment > space->granularity ? alignment : 0, 0,
+					  function, &range->reserved);
+	if (status) {
+		free(range->chunk);
+		free(range);
+		return status;
+	}
+	range->base = range->reserved->address;
+	range->pages = pages;
+	*ret_range = range;
+	return VG_OK;
+}
+
+// What is left of the addresses that it may have, and of the table; 0 where that is not enough.
+static size_t allowance(struct vg_memory_space *space, size_t pages)
+{
+	pthread_mutex_lock(&space->lock);
+	size_t left = space->range_count < SPACE_RANGES ? space->max_pages - space->reserved_pages : 0;
+	size_t usual = space->usual_range;
+	pthread_mutex_unlock(&space->lock);
+	if (left < pages)
+		return 0;
+	usual = usual < pages ? pages : usual;
+	return usual < left ? usual : left;
+}
+
+static bool append(struct vg_memory_space *space, struct space_range *range)
+{
+	pthread_mutex_lock(&space->lock);
+	const bool fits = space->range_count < SPACE_RANGES && range->pages <= space->max_pages - space->reserved_pages;
+	if (fits) {
+		space->reserved_pages += range->pages;
+		space->range[space->range_count++] = range;
+	}
+	pthread_mutex_unlock(&space->lock);
+	return fits;
+}
+
+enum vg_status space_reserve(struct vg_memory_space *space, size_t pages, size_t alignment, const char *function)
+{
+	struct space_range *range = NULL;
+	size_t reserve;
+
+	while ((reserve = allowance(space, pages))) {
+		enum vg_status status = make_range(space, reserve, alignment, function, &range);
+		if (status || append(space, range))
+			return status;
+		finish_range(range); // another thread was there first
+	}
+	return vg_fail(VG_LIMIT, 0, function,
+		       "no %zu pages of addresses are free in a row: there are %zu in all; raise max_pages, or free "
+		       "some blocks",
+		       pages, space->max_pages);
+}
+
+struct space_range *space_range_of(const struct vg_memory_space *space, CUdeviceptr address)
+{
+	for (unsigned i = 0; i < space->range_count; i++)
+		if (address - space->range[i]->base < space->range[i]->pages * space->page_size)
+			return space->range[i];
+	return NULL;
+}
+
+size_t space_free_ranges(const struct vg_memory_space *space)
+{
+	size_t count = 0;
+
+	for (unsigned i = 0; i < space->range_count; i++) {
+		const struct space_range *range = space->range[i];
+		bool before = false;
+		for (size_t page = 0; page < range->pages; page++) {
+			count += !range->chunk[page] && !before;
+			before = !range->chunk[page];
+		}
+	}
+	return count;
+}
+
+void space_ranges_finish(struct vg_memory_space *space)
+{
+	while (space->range_count)
+		finish_range(space->range[--space->range_count]);
+}

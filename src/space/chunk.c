@@ -1,0 +1,301 @@
+// Pages of the device: made, mapped, zeroed and given back.
+//
+// The handle of the physical memory goes before the mapping does: whichever of the two the driver refuses, the chunk is
+// still mapped, and can be used, or be given back another time.
+#include "space/memory.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/size.h"
+
+#include <stdlib.h>
+
+// ---- the charge
+// ------------------------------------------------------------------------------------------------------
+
+static enum vg_status insufficient(const char *function, uint64_t need, uint64_t have, const char *whose)
+{
+	char needed[VG_SIZE_TEXT], available[VG_SIZE_TEXT];
+
+	vg_fail(VG_INSUFFICIENT, 0, function,
+		"it takes %s (%llu bytes) of pages, and of the %s %s (%llu bytes) are left; free some blocks, or raise "
+		"the limit",
+		vg_size_format(need, needed), (unsigned long long)need, whose, vg_size_format(have, available),
+		(unsigned long long)have);
+	vg_fail_amounts(need, have);
+	return VG_INSUFFICIENT;
+}
+
+static enum vg_status charge(struct vg_memory_space *space, uint64_t bytes, const char *function)
+{
+	pthread_mutex_lock(&space->lock);
+	const uint64_t have = space->limit > space->held ? space->limit - space->held : 0;
+	const bool fits = bytes <= have;
+	if (fits)
+		space->held += bytes;
+	pthread_mutex_unlock(&space->lock);
+	if (!fits)
+		return insufficient(function, bytes, have, "space's limit");
+	enum vg_status status =
+		space->budget.charge ? space->budget.charge(space->budget.user, bytes, function) : VG_OK;
+	if (status) {
+		pthread_mutex_lock(&space->lock);
+		space->held -= bytes;
+		pthread_mutex_unlock(&space->lock);
+	}
+	return status;
+}
+
+static void refund(struct vg_memory_space *space, uint64_t bytes)
+{
+	if (space->budget.refund)
+		space->budget.refund(space->budget.user, bytes);
+	pthread_mutex_lock(&space->lock);
+	space->held -= bytes;
+	pthread_mutex_unlock(&space->lock);
+}
+
+// ---- mapping
+// ---------------------------------------------------------------------------------------------------------
+
+static enum vg_status driver_has_too_little(struct vg_memory_space *space, uint64_t bytes, const char *function)
+{
+	size_t have, total;
+
+	if (core_driver->cuMemGetInfo_v2(&have, &total))
+		have = 0;
+	return insufficient(function, bytes, have, "device's memory");
+}
+
+static enum vg_status failed(CUresult result, const char *function, const char *call, size_t bytes)
+{
+	return core_driver_failed(result, function, call, "%zu bytes of pages", bytes);
+}
+
+static enum vg_status map(struct vg_memory_space *space, struct space_chunk *chunk, const char *function)
+{
+	const size_t bytes = space_chunk_bytes(space, chunk);
+	const CUdeviceptr address = space_chunk_address(space, chunk);
+	const char *call = "cuMemMap";
+
+	CUresult r = core_driver->cuMemCreate(&chunk->memory, bytes, &space->plan->properties, 0);
+	if (r == CUDA_ERROR_OUT_OF_MEMORY)
+		return driver_has_too_little(space, bytes, function);
+	if (r)
+		return failed(r, function, "cuMemCreate", bytes);
+	r = core_driver->cuMemMap(address, bytes, 0, chunk->memory, 0);
+	if (r == CUDA_SUCCESS) {
+		call = "cuMemSetAccess";
+		r = core_driver->cuMemSetAccess(address, bytes, space->plan->access, space->plan->access_count);
+		if (r)
+			(void)core_driver->cuMemUnmap(address, bytes);
+	}
+	if (r) {
+		enum vg_status status = failed(r, function, call, bytes);
+		(void)core_driver->cuMemRelease(chunk->memory);
+		return status;
+	}
+	return VG_OK;
+}
+
+static void forget(struct space_chunk *chunk)
+{
+	free(chunk->calls);
+	free(chunk->cell);
+	free(chunk);
+}
+
+static enum vg_status make(size_t pages, const char *function, struct space_chunk **ret_chunk)
+{
+	struct space_chunk *chunk = calloc(1, sizeof *chunk);
+
+	if (chunk)
+		chunk->calls = calloc(pages, sizeof *chunk->calls);
+	if (!chunk || !chunk->calls) {
+		free(chunk);
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory to describe %zu pages", pages);
+	}
+	chunk->pages = pages;
+	chunk->level = -1;
+	chunk->state = SPACE_COMING;
+	*ret_chunk = chunk;
+	return VG_OK;
+}
+
+static enum vg_status place(struct vg_memory_space *space, struct space_chunk *chunk, size_t alignment,
+			    const char *function)
+{
+	enum vg_status status = VG_OK;
+	bool placed = false;
+
+	while (status == VG_OK && !placed) {
+		pthread_mutex_lock(&space->lock);
+		placed = space_place(space, chunk, alignment);
+		if (placed) {
+			chunk->physical = space->next_physical;
+			space->next_physical += chunk->pages;
+		}
+		pthread_mutex_unlock(&space->lock);
+		if (!placed)
+			status = space_reserve(space, chunk->pages, alignment, function);
+	}
+	return status;
+}
+
+// Charged already.
+static enum vg_status make_charged(struct vg_memory_space *space, size_t pages, size_t alignment, const char *function,
+				   struct space_chunk **ret_chunk)
+{
+	struct space_chunk *chunk = NULL;
+
+	enum vg_status status = make(pages, function, &chunk);
+	if (status)
+		return status;
+	status = place(space, chunk, alignment, function);
+	if (status) {
+		forget(chunk);
+		return status;
+	}
+	status = map(space, chunk, function);
+	if (status == VG_OK) {
+		*ret_chunk = chunk;
+		return VG_OK;
+	}
+	pthread_mutex_lock(&space->lock);
+	space_unplace(chunk);
+	pthread_mutex_unlock(&space->lock);
+	forget(chunk);
+	return status;
+}
+
+enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, size_t alignment, const char *function,
+				  struct space_chunk **ret_chunk)
+{
+	const uint64_t bytes = pages * space->page_size;
+
+	enum vg_status status = charge(space, bytes, function);
+	if (status)
+		return status;
+	status = make_charged(space, pages, alignment, function, ret_chunk);
+	if (status)
+		refund(space, bytes);
+	return status;
+}
+
+// ---- giving back
+// -----------------------------------------------------------------------------------------------------
+
+enum vg_status space_fence(struct vg_memory_space *space, const char *function)
+{
+	if (space->budget.fence) {
+		enum vg_status status = space->budget.fence(space->budget.user, space->stream, function);
+		if (status)
+			return status;
+	} else {
+		CUresult r = core_driver->cuCtxSynchronize();
+		if (r)
+			return core_driver_failed(r, function, "cuCtxSynchronize", "%s", "");
+	}
+	CUresult r = core_driver->cuStreamSynchronize(space->stream->handle);
+	return r ? core_driver_failed(r, function, "cuStreamSynchronize", "%s", "waiting for the virtual GPU's work")
+		 : VG_OK;
+}
+
+static enum vg_status scrub(struct vg_memory_space *space, const struct space_chunk *list, const char *function)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	for (const struct space_chunk *chunk = list; chunk && r == CUDA_SUCCESS; chunk = chunk->next)
+		r = core_driver->cuMemsetD8Async(space_chunk_address(space, chunk), 0, space_chunk_bytes(space, chunk),
+						 space->stream->handle);
+	CUresult end =
+		core_driver->cuStreamSynchronize(space->stream->handle); // also of what was queued before a failure
+	r = r ? r : end;
+	return r ? core_driver_failed(r, function, "cuMemsetD8", "%s", "zeroing pages before they go back") : VG_OK;
+}
+
+static enum vg_status unmap(struct vg_memory_space *space, struct space_chunk *chunk, const char *function)
+{
+	const size_t bytes = space_chunk_bytes(space, chunk);
+
+	CUresult r = chunk->memory ? core_driver->cuMemRelease(chunk->memory) : CUDA_SUCCESS;
+	if (r)
+		return failed(r, function, "cuMemRelease", bytes);
+	chunk->memory = 0;
+	r = core_driver->cuMemUnmap(space_chunk_address(space, chunk), bytes);
+	return r ? failed(r, function, "cuMemUnmap", bytes) : VG_OK;
+}
+
+static void gone(struct vg_memory_space *space, struct space_chunk *chunk, struct space_returned *returned)
+{
+	const uint64_t bytes = space_chunk_bytes(space, chunk);
+
+	pthread_mutex_lock(&space->lock);
+	space_unplace(chunk);
+	pthread_mutex_unlock(&space->lock);
+	refund(space, bytes);
+	returned->bytes += bytes;
+	returned->pages += chunk->pages;
+	forget(chunk);
+}
+
+// It was not taken back: an empty chunk of its pool, as before.
+static void stay(struct vg_memory_space *space, struct space_chunk *chunk)
+{
+	pthread_mutex_lock(&space->lock);
+	space_pool_adopt(space, chunk->pool, chunk); // its cells are there: this does not fail
+	pthread_mutex_unlock(&space->lock);
+}
+
+static enum vg_status return_all(struct vg_memory_space *space, struct space_chunk *list, bool at_any_rate,
+				 const char *function, struct space_returned *returned)
+{
+	CORE_SCOPE scope = {false};
+
+	CUresult r = core_enter(&scope, space->context->handle);
+	enum vg_status result = r ? core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "") : VG_OK;
+	if (result == VG_OK)
+		result = space_fence(space, function);
+	const uint64_t start = vg_clock_monotonic_ns();
+	if (result == VG_OK)
+		result = scrub(space, list, function);
+	const bool refused = result && !at_any_rate;
+	while (list) {
+		struct space_chunk *chunk = list;
+		list = chunk->next;
+		chunk->next = NULL;
+		enum vg_status status = refused ? result : unmap(space, chunk, function);
+		result = result ? result : status;
+		if (status && !at_any_rate)
+			stay(space, chunk);
+		else
+			gone(space, chunk, returned);
+	}
+	returned->ms += (double)(vg_clock_monotonic_ns() - start) * 1e-6;
+	return result;
+}
+
+enum vg_status space_give_back(struct vg_memory_space *space, struct space_chunk *list, bool at_any_rate,
+			       const char *function, struct space_returned *ret_returned)
+{
+	struct space_returned returned = {0};
+	unsigned chunks = 0;
+
+	for (const struct space_chunk *chunk = list; chunk; chunk = chunk->next)
+		chunks++;
+	if (!chunks)
+		return VG_OK;
+	CORE_RELAXED relaxed = core_relax();
+	enum vg_status status = return_all(space, list, at_any_rate, function, &returned);
+	pthread_mutex_lock(&space->lock);
+	space->leaving -= chunks;
+	space->active -= chunks;
+	pthread_cond_broadcast(&space->changed);
+	pthread_mutex_unlock(&space->lock);
+	if (ret_returned) {
+		ret_returned->bytes += returned.bytes;
+		ret_returned->pages += returned.pages;
+		ret_returned->ms += returned.ms;
+	}
+	return status;
+}

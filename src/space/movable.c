@@ -1,0 +1,108 @@
+// Blocks that may move while nobody has them pinned.
+#include "space/memory.h"
+
+#include "base/log.h"
+
+#include <stdlib.h>
+
+enum vg_status vg_movable_block_create(struct vg_memory_space *space, size_t size, struct vg_movable_block **ret_block)
+{
+	vg_address address;
+
+	CORE_USABLE(space, "space");
+	CORE_NEEDED(ret_block);
+	struct vg_movable_block *block = calloc(1, sizeof *block);
+	if (!block)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a movable block");
+	block->space = space;
+	block->size = size;
+	enum vg_status status = space_block_create(space, size, 0, block, __func__, &address);
+	if (status) {
+		free(block);
+		return status;
+	}
+	core_object_retain(&space->object);
+	*ret_block = block;
+	return VG_OK;
+}
+
+// Under the space's lock: until it stays where it is.
+static void wait_for_move(struct vg_movable_block *block)
+{
+	while (block->moving)
+		pthread_cond_wait(&block->space->changed, &block->space->lock);
+}
+
+void vg_movable_block_destroy(struct vg_movable_block *block)
+{
+	struct space_chunk *list = NULL;
+	struct vg_kept_error kept;
+	unsigned pins = 0;
+
+	if (!block)
+		return;
+	struct vg_memory_space *space = block->space;
+	vg_error_keep(&kept);
+	pthread_mutex_lock(&space->lock);
+	wait_for_move(block);
+	if (block->chunk && !core_forked) {
+		pins = block->pins;
+		block->chunk->pinned -= pins != 0;
+		space->movable_blocks--;
+		space_block_end(space, block->chunk, block->at, &list);
+		space_look(space, &list);
+	}
+	pthread_mutex_unlock(&space->lock);
+	if (pins)
+		vg_log(VG_LOG_WARNING, "a movable block of %zu bytes was destroyed while it was pinned", block->size);
+	if (space_give_back(space, list, false, "vg_movable_block_destroy", NULL))
+		vg_log(VG_LOG_WARNING, "a memory space keeps empty pages that were to go back: %s",
+		       vg_last_error()->text);
+	vg_error_restore(&kept);
+	core_object_release(&space->object);
+	free(block);
+}
+
+static enum vg_status pin(struct vg_movable_block *block, const char *function, vg_address *ret_address)
+{
+	struct vg_memory_space *space = block->space;
+
+	wait_for_move(block);
+	enum vg_status status = space_usable(space, function);
+	if (status)
+		return status;
+	if (block->pins == UINT32_MAX)
+		return vg_fail(VG_LIMIT, 0, function, "the block is pinned %u times", block->pins);
+	block->chunk->pinned += block->pins++ == 0;
+	block->chunk->told = true;
+	*ret_address = space_chunk_address(space, block->chunk) + block->at * space_cell_bytes(space, block->chunk);
+	return VG_OK;
+}
+
+enum vg_status vg_movable_block_pin(struct vg_movable_block *block, vg_address *ret_address)
+{
+	CORE_NEEDED(block);
+	CORE_NEEDED(ret_address);
+	pthread_mutex_lock(&block->space->lock);
+	enum vg_status status = pin(block, __func__, ret_address);
+	pthread_mutex_unlock(&block->space->lock);
+	return status;
+}
+
+enum vg_status vg_movable_block_unpin(struct vg_movable_block *block)
+{
+	CORE_NEEDED(block);
+	pthread_mutex_lock(&block->space->lock);
+	enum vg_status status = space_usable(block->space, __func__);
+	if (status == VG_OK && !block->pins)
+		status = vg_fail(VG_STATE, 0, __func__, "the block is not pinned");
+	if (status == VG_OK)
+		block->chunk->pinned -= --block->pins == 0;
+	pthread_mutex_unlock(&block->space->lock);
+	return status;
+}
+
+size_t vg_movable_block_size(const struct vg_movable_block *block)
+{
+	return block ? block->size : 0;
+}

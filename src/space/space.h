@@ -1,0 +1,22 @@
+// A virtual GPU's memory, as the room that puts virtual GPUs together sees it. Any thread.
+#pragma once
+#include "virgate/memory_space.h"
+#include "virgate/stream.h"
+
+// Where pages are charged before they are made. Called under no lock of the space.
+struct space_budget {
+	void *user;
+	enum vg_status (*charge)(void *user, uint64_t bytes, const char *function); // INSUFFICIENT with need and have
+	void (*refund)(void *user, uint64_t bytes);
+	// Makes `stream` wait for all work of the virtual GPU that was dispatched so far; NULL: everything in the
+	// context.
+	enum vg_status (*fence)(void *user, struct vg_stream *stream, const char *function);
+};
+
+// vg_memory_space_create() for a function of that name. `budget` is copied, and may be NULL, as may each of its calls:
+// then the space's own limit is the only one.
+enum vg_status space_create(struct vg_context *context, const struct vg_memory_space_options *options,
+			    const struct space_budget *budget, const char *function,
+			    struct vg_memory_space **ret_space);
+// Gives empty pages back if it takes that. INVALID (0, or above the device's memory), LIMIT (more is held), DRIVER.
+enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit, const char *function);

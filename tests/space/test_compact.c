@@ -1,0 +1,154 @@
+// Compaction: what moves, what stays, and what it costs.
+#include "core/core.h"
+#include "space/mover.h"
+#include "space_test.h"
+
+enum { BLOCKS = 48 };
+
+static struct vg_movable_block *block[BLOCKS];
+
+static vg_address pin(struct vg_movable_block *one)
+{
+	vg_address address = 0;
+
+	OK(vg_movable_block_pin(one, &address));
+	return address;
+}
+
+static void unpin(struct vg_movable_block *one)
+{
+	OK(vg_movable_block_unpin(one));
+}
+
+static void fill(struct vg_memory_space *space, size_t size)
+{
+	for (int i = 0; i < BLOCKS; i++) {
+		OK(vg_movable_block_create(space, size, &block[i]));
+		write_pattern(space, pin(block[i]), size, (uint64_t)i);
+		unpin(block[i]);
+	}
+}
+
+// Every other page loses half of its blocks, or what `keep` says.
+static void thin(int keep)
+{
+	for (int i = 0; i < BLOCKS; i++)
+		if (i % keep) {
+			vg_movable_block_destroy(block[i]);
+			block[i] = NULL;
+		}
+}
+
+static void check_contents(struct vg_memory_space *space)
+{
+	for (int i = 0; i < BLOCKS; i++) {
+		if (!block[i])
+			continue;
+		check_pattern(space, pin(block[i]), vg_movable_block_size(block[i]), (uint64_t)i);
+		unpin(block[i]);
+	}
+}
+
+static void drop_all(void)
+{
+	for (int i = 0; i < BLOCKS; i++) {
+		vg_movable_block_destroy(block[i]);
+		block[i] = NULL;
+	}
+}
+
+static void half_of(size_t size, int keep)
+{
+	struct vg_memory_space *space = open_space(256 * MIB);
+	struct vg_compact_result result;
+
+	fill(space, size);
+	thin(keep);
+	struct vg_memory_space_info before = info_of(space);
+	OK(vg_memory_space_compact(space, NULL, &result));
+	struct vg_memory_space_info after = info_of(space);
+	check_figures(space);
+	CHECK_INT(after.allocated, before.allocated);
+	CHECK_INT(after.blocks, before.blocks);
+	CHECK_INT(result.complete, 1);
+	CHECK(result.blocks_moved > 0);
+	CHECK_INT(result.bytes_moved, result.blocks_moved * size);
+	CHECK_INT(after.bytes_moved, result.bytes_moved);
+	CHECK(result.bytes_returned > 0);
+	CHECK(result.copy_ms > 0);
+	CHECK(result.verify_ms > 0);
+	CHECK(after.held < before.held);
+	check_contents(space);
+	// A second time there is nothing to gain.
+	OK(vg_memory_space_compact(space, NULL, &result));
+	CHECK_INT(result.blocks_moved, 0);
+	CHECK_INT(result.complete, 1);
+	drop_all();
+	vg_memory_space_destroy(space);
+}
+
+TEST(megabytes)
+{
+	half_of(MIB, 2);
+}
+TEST(parts_of_pages)
+{
+	half_of(600 * KIB + 5, 3);
+}
+TEST(small_blocks)
+{
+	half_of(128 * KIB, 4);
+}
+
+// What a program has pinned stays where it is, and so does its page.
+TEST(pinned_blocks_stay)
+{
+	struct vg_memory_space *space = open_space(256 * MIB);
+	struct vg_compact_result result;
+	vg_address address[BLOCKS] = {0};
+
+	fill(space, MIB);
+	thin(2);
+	for (int i = 0; i < BLOCKS; i += 8)
+		address[i] = pin(block[i]);
+	OK(vg_memory_space_compact(space, NULL, &result));
+	CHECK(result.blocks_moved > 0);
+	for (int i = 0; i < BLOCKS; i += 8)
+		CHECK(address[i] == pin(block[i]));
+	check_contents(space);
+	check_figures(space);
+	drop_all();
+	vg_memory_space_destroy(space);
+}
+
+// ---- a copy that is not what its source is
+// ---------------------------------------------------------------------------
+
+static void spoil(const struct move_piece *pieces, size_t count)
+{
+	CHECK_INT(core_driver->cuMemsetD8_v2(pieces[count / 2].to + 5, 0x77, 1), CUDA_SUCCESS);
+}
+
+TEST(a_copy_that_went_wrong)
+{
+	struct vg_memory_space *space = open_space(256 * MIB);
+	struct vg_compact_result result;
+
+	fill(space, 300 * KIB);
+	thin(3);
+	struct vg_memory_space_info before = info_of(space);
+	space_mover_set_between(spoil);
+	REFUSED(vg_memory_space_compact(space, NULL, &result), VG_INTEGRITY, "stay where they were");
+	space_mover_set_between(NULL);
+	CHECK_INT(result.blocks_moved, 0);
+	struct vg_memory_space_info after = info_of(space);
+	CHECK_INT(after.held, before.held);
+	CHECK_INT(after.blocks, before.blocks);
+	check_figures(space);
+	check_contents(space);
+	OK(vg_memory_space_compact(space, NULL, &result));
+	CHECK(result.blocks_moved > 0);
+	check_contents(space);
+	drop_all();
+	vg_memory_space_destroy(space);
+}
