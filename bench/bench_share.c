@@ -1,5 +1,5 @@
-// How long it takes from publishing device memory to its being mapped in another process, through the node's broker;
-// beside it, in turn, the same two processes with nothing between them: export, SCM_RIGHTS, import, map. And what it
+// How long it takes from an allocation that nobody has exported to its being mapped in another process, through the
+// node's broker; beside it, in turn, the same two processes with nothing between them: export, SCM_RIGHTS, import, map. And what it
 // takes of the device's memory, which a copy would show in.
 //   bench_share [--json FILE]
 #include <limits.h>
@@ -147,8 +147,8 @@ static int be_reader(void)
 // ---- the publisher ------------------------------------------------------------------------------------------
 
 struct turn {
-	double whole, publish, open, import; // us
-	double taken;			     // MiB of the device's memory while both have it
+	double whole, offer, publish, open, import; // us
+	double taken;				    // MiB of the device's memory while both have it
 };
 
 static size_t free_memory(void)
@@ -168,13 +168,17 @@ static void await_reader(void)
 		die("the reader has ended");
 }
 
-static struct turn turn_through_broker(const struct vg_share_offer *offer)
+static struct turn turn_through_broker(struct vg_vram_handle handle)
 {
 	struct vg_publication *publication;
+	struct vg_share_offer *offer;
 	struct times times;
 	size_t before = free_memory(), word = 0;
 
 	uint64_t start = vg_clock_monotonic_ns();
+	check(vg_share_offer_create(&offer));
+	check(vg_share_offer_add(offer, handle, NULL));
+	uint64_t offered = vg_clock_monotonic_ns();
 	check(vg_share_publish(node, "bench", offer, NULL, &publication));
 	uint64_t published = vg_clock_monotonic_ns();
 	put(&word, sizeof word);
@@ -183,9 +187,13 @@ static struct turn turn_through_broker(const struct vg_share_offer *offer)
 	size_t after = free_memory();
 	await_reader();
 	vg_publication_destroy(publication);
-	return (struct turn){(double)(times.mapped - start) / 1e3, (double)(published - start) / 1e3,
-			     (double)(times.opened - published) / 1e3, (double)(times.mapped - times.opened) / 1e3,
-			     before > after ? (double)(before - after) / (double)MIB : 0};
+	vg_share_offer_destroy(offer);
+	return (struct turn){.whole = (double)(times.mapped - start) / 1e3,
+			     .offer = (double)(offered - start) / 1e3,
+			     .publish = (double)(published - offered) / 1e3,
+			     .open = (double)(times.opened - published) / 1e3,
+			     .import = (double)(times.mapped - times.opened) / 1e3,
+			     .taken = before > after ? (double)(before - after) / (double)MIB : 0};
 }
 
 static double turn_plainly(struct vg_vram_handle handle)
@@ -231,29 +239,26 @@ static void add(struct bench_report *report, const char *what, const char *size,
 static void measure(struct bench_report *report, const struct size_case *one)
 {
 	const struct vg_vram_allocate_options shareable = {.size = sizeof shareable, .shareable = 1};
-	static double whole[REPETITIONS], publish[REPETITIONS], open[REPETITIONS], import[REPETITIONS],
-		taken[REPETITIONS], plain[REPETITIONS];
+	static double whole[REPETITIONS], offer[REPETITIONS], publish[REPETITIONS], open[REPETITIONS],
+		import[REPETITIONS], taken[REPETITIONS], plain[REPETITIONS];
 	struct bench_figure memory = {.unit = "MiB", .limit = 32, .rule = BENCH_AT_MOST};
-	struct vg_share_offer *offer;
 	struct vg_vram_handle handle;
 
 	check(vg_vram_allocate(vram, one->size, &shareable, &handle));
 	for (int i = -WARM; i < REPETITIONS; i++) {
-		check(vg_share_offer_create(&offer));
-		check(vg_share_offer_add(offer, handle, NULL));
-		struct turn turn = turn_through_broker(offer);
-		vg_share_offer_destroy(offer);
+		struct turn turn = turn_through_broker(handle);
 		double beside = turn_plainly(handle);
 		if (i < 0)
 			continue;
-		whole[i] = turn.whole, publish[i] = turn.publish, open[i] = turn.open, import[i] = turn.import;
-		taken[i] = turn.taken, plain[i] = beside;
+		whole[i] = turn.whole, offer[i] = turn.offer, publish[i] = turn.publish;
+		open[i] = turn.open, import[i] = turn.import, taken[i] = turn.taken, plain[i] = beside;
 	}
 	check(vg_vram_free(handle));
 	struct bench_figure middle = {0};
 	bench_figure_set(&middle, plain, REPETITIONS);
 	add(report, "export, pass, import, map", one->name, plain, 0, 0);
-	add(report, "publish, open, mapped", one->name, whole, middle.value, one->limit);
+	add(report, "export, publish, open, mapped", one->name, whole, middle.value, one->limit);
+	add(report, "  export", one->name, offer, 0, 0);
 	add(report, "  publish", one->name, publish, 0, 0);
 	add(report, "  open", one->name, open, 0, 0);
 	add(report, "  import", one->name, import, 0, 0);
