@@ -21,6 +21,7 @@ struct pool {
 	uint32_t share;	  // it was exported: what it ever had reserved stays on the device (docs/hardware.md)
 	uint64_t mark;	  // that its descriptors carry
 	struct shim_physical *import; // imported from an owner whose share this is
+	unsigned int imports; // how often: the driver has it once, and destroys it as often
 	struct pool *next;
 };
 
@@ -402,9 +403,15 @@ void shim_pool_imported(CUmemoryPool handle, struct shim_physical *physical)
 	struct pool *pool = find_or_add(handle, false);
 	if (pool) {
 		pool->counted = false;
-		pool->import = physical;
+		pool->imports++;
+		if (!pool->import) {
+			pool->import = physical;
+			physical = NULL;
+		}
 	}
 	pthread_mutex_unlock(&lock);
+	if (physical)
+		shim_physical_drop(physical);
 }
 
 struct shim_physical *shim_pool_hold(CUmemoryPool handle)
@@ -444,7 +451,9 @@ static CUresult destroy_uncounted(CUmemoryPool handle)
 	struct pool *pool = shim_counting() ? take_out(handle) : NULL;
 	CUresult result = REAL(cuMemPoolDestroy)(handle);
 
-	if (pool && result != CUDA_SUCCESS) {
+	if (pool && result == CUDA_SUCCESS && pool->imports > 0)
+		pool->imports--;
+	if (pool && (result != CUDA_SUCCESS || pool->imports > 0)) {
 		pthread_mutex_lock(&lock);
 		pool->next = pools;
 		pools = pool;

@@ -95,7 +95,7 @@ static void tell_importers(struct sim_pool *pool, size_t chunk)
 
 	if (pool->exported >= 0 && pool->chunks[chunk])
 		pool->chunks[chunk]->physical->shared = true;
-	if (pool->exported >= 0 && !pool->imported)
+	if (pool->exported >= 0 && !pool->imports)
 		(void)!pwrite(pool->exported, &id, sizeof id,
 			      (off_t)(sizeof(struct region_export) + chunk * sizeof id));
 }
@@ -105,7 +105,7 @@ static void chunk_release(struct sim_pool *pool, size_t chunk)
 	sim_mapping_remove(pool->chunks[chunk]);
 	pool->chunks[chunk] = NULL;
 	pool->reserved -= SIM_CHUNK;
-	if (!pool->device && !pool->imported)
+	if (!pool->device && !pool->imports)
 		(void)fallocate(pool->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(chunk * SIM_CHUNK),
 				SIM_CHUNK);
 	tell_importers(pool, chunk);
@@ -234,6 +234,14 @@ void sim_pool_trim(struct sim_pool *pool, size_t keep)
 	}
 }
 
+struct sim_pool *sim_pool_imported(uint64_t uid)
+{
+	for (struct sim_pool *pool = pools; pool; pool = pool->next)
+		if (pool->imports && !pool->destroyed && pool->uid == uid)
+			return pool;
+	return NULL;
+}
+
 void sim_pool_retire(struct sim_pool *pool)
 {
 	pool->destroyed = true;
@@ -340,15 +348,18 @@ CUresult sim_pool_claim(struct sim_pool *pool, size_t offset, size_t size)
 		if (base - segment->base < segment->size)
 			break;
 	size_t rounded = sim_round_up(size, 512);
-	if (segment && segment->used && segment->base == base && segment->asked == size)
-		return CUDA_SUCCESS; // imported once more: still one, which one free ends
-	if (!segment || segment->used || segment->busy || rounded > segment->size - (base - segment->base))
+	// Once more: on the device still one import, which one free ends.
+	if (pool->device && segment && segment->used && segment->base == base && segment->asked == size)
+		return CUDA_SUCCESS;
+	if (!segment || segment->used || rounded > segment->size - (base - segment->base))
 		return CUDA_ERROR_ALREADY_MAPPED;
 	if (base > segment->base) {
 		cut(segment, base - segment->base);
 		segment = segment->next;
 	}
 	cut(segment, rounded);
+	sim_mark_unref(segment->busy); // a free that is still queued ends the import before this one, and no more
+	segment->busy = NULL;
 	segment->used = true;
 	segment->asked = size;
 	segment->id = sim_buffer_id();

@@ -32,8 +32,9 @@ struct sim_pool {
 	cuuint64_t threshold, used, used_high, reserved, reserved_high;
 	int reuse_events, reuse_opportunistic, reuse_internal;
 	unsigned char access[SIM_DEVICES];
-	bool destroyed, dirty, imported;
+	bool destroyed, dirty;
 	struct sim_pool_place *place; // of a default pool in host memory
+	unsigned imports; // how often it was imported, and is to be destroyed; 0: a pool of our own
 	int exported; // the descriptor that tells importers where the chunks are, -1
 	uint64_t uid;
 	struct sim_pool *next;
@@ -53,6 +54,8 @@ CUresult sim_pool_take(struct sim_pool *pool, size_t size, unsigned long long st
 struct sim_segment *sim_pool_segment(CUdeviceptr address, struct sim_pool **ret_pool);
 void sim_pool_give(struct sim_pool *pool, struct sim_segment *segment, struct sim_mark *busy,
 		   unsigned long long stream);
+// What has been imported of this pool already, or NULL.
+struct sim_pool *sim_pool_imported(uint64_t uid);
 // Importing: the segment at this place of the range becomes used.
 CUresult sim_pool_claim(struct sim_pool *pool, size_t offset, size_t size);
 // Memory for a chunk: the device's, or a piece of the pool's in host memory.

@@ -37,7 +37,7 @@ static CUresult allocate(CUdeviceptr *dptr, size_t bytesize, struct sim_pool *po
 	if (!pool)
 		pool = sim_pool_default(stream->context->device) ? stream->context->device->current_pool : NULL;
 	CUresult result = !pool ? CUDA_ERROR_OUT_OF_MEMORY
-			  : pool->imported ? CUDA_ERROR_INVALID_VALUE
+			  : pool->imports ? CUDA_ERROR_INVALID_VALUE
 					   : sim_pool_take(pool, bytesize, stream->id, dptr, &wait);
 	sim_memory_unlock();
 	if (result == CUDA_SUCCESS && wait) {
@@ -137,7 +137,11 @@ CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 	SIM_TRY(sim_pool_get(pool, &dying));
 	sim_memory_lock();
 	bool mine = !dying->place && !(dying->device && dying == dying->device->default_pool);
-	if (mine)
+	if (dying->imports) // as often as it was imported, and not while pointers of it are
+		mine = dying->used == 0;
+	if (mine && dying->imports > 1)
+		dying->imports--;
+	else if (mine)
 		sim_pool_retire(dying);
 	sim_memory_unlock();
 	return mine ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -180,7 +184,7 @@ CUresult sim_pool_set_device(CUdevice dev, CUmemoryPool pool)
 
 	SIM_TRY(sim_device_get(dev, &device));
 	SIM_TRY(sim_pool_get(pool, &chosen));
-	if (chosen->device != device || chosen->imported) // or in host memory
+	if (chosen->device != device || chosen->imports) // or in host memory
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
 	(void)sim_pool_default(device);
@@ -203,6 +207,8 @@ CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 	SIM_ENTER(cuMemPoolTrimTo);
 	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(sim_pool_get(pool, &trimmed));
+	if (trimmed->imports)
+		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
 	sim_pool_trim(trimmed, minBytesToKeep);
 	sim_memory_unlock();
@@ -217,7 +223,7 @@ CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute at
 	SIM_ENTER(cuMemPoolGetAttribute);
 	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(sim_pool_get(pool, &asked));
-	if (!value)
+	if (!value || asked->imports)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
 	switch ((int)attr) {
@@ -260,7 +266,7 @@ CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute at
 	SIM_ENTER(cuMemPoolSetAttribute);
 	SIM_TRY(sim_capture_unsafe());
 	SIM_TRY(sim_pool_get(pool, &changed));
-	if (!value)
+	if (!value || changed->imports)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
 	switch ((int)attr) {

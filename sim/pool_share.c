@@ -7,7 +7,7 @@
 #include "pool.h"
 
 struct pointer_data { // in CUmemPoolPtrExportData
-	uint64_t uid, offset, size;
+	uint64_t uid, offset, size, id;
 };
 
 // A pool on a node of the host is one file, with this behind its last chunk.
@@ -37,30 +37,40 @@ static CUresult export_host(struct sim_pool *pool, int *ret_descriptor)
 	return CUDA_SUCCESS;
 }
 
+// A pool is here once, however often it is imported.
+static CUresult import(struct sim_device *device, const CUmemPoolProps *properties, size_t size, uint64_t uid,
+		       int descriptor, CUmemoryPool *ret_pool)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	sim_memory_lock();
+	struct sim_pool *pool = sim_pool_imported(uid);
+	if (!pool)
+		result = sim_pool_new(device, properties, size, &pool);
+	if (result == CUDA_SUCCESS && pool->imports++ == 0) {
+		pool->uid = uid;
+		*(device ? &pool->exported : &pool->memory) = fcntl(descriptor, F_DUPFD_CLOEXEC, 512);
+	}
+	sim_memory_unlock();
+	SIM_TRY(result);
+	*ret_pool = (CUmemoryPool)pool;
+	return CUDA_SUCCESS;
+}
+
 static CUresult import_host(int descriptor, CUmemoryPool *ret_pool)
 {
 	struct host_pool record;
-	struct sim_pool *made;
 	struct stat facts;
 
 	if (fstat(descriptor, &facts) != 0 || (size_t)facts.st_size < sizeof record ||
 	    pread(descriptor, &record, sizeof record, facts.st_size - (off_t)sizeof record) != sizeof record ||
 	    memcmp(record.magic, host_magic, sizeof host_magic) != 0 ||
 	    record.size != (size_t)facts.st_size - sizeof record || record.size == 0 || record.size % SIM_CHUNK)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_ERROR_UNKNOWN;
 	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 				     .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 				     .location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = (int)record.node}};
-	sim_memory_lock();
-	CUresult result = sim_pool_new(NULL, &properties, record.size, &made);
-	if (result == CUDA_SUCCESS) {
-		made->imported = true;
-		made->uid = record.uid;
-		made->memory = fcntl(descriptor, F_DUPFD_CLOEXEC, 512);
-		*ret_pool = (CUmemoryPool)made;
-	}
-	sim_memory_unlock();
-	return result;
+	return import(NULL, &properties, record.size, record.uid, descriptor, ret_pool);
 }
 
 CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
@@ -72,7 +82,7 @@ CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool
 	SIM_ENTER(cuMemPoolExportToShareableHandle);
 	SIM_TRY(sim_pool_get(pool, &shared));
 	if (!handle_out || flags != 0 || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-	    !(shared->properties.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) || shared->imported)
+	    !(shared->properties.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) || shared->imports)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!shared->device)
 		return export_host(shared, handle_out);
@@ -99,7 +109,6 @@ CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void
 {
 	struct region_export what;
 	struct sim_device *device = NULL;
-	struct sim_pool *made;
 
 	SIM_ENTER(cuMemPoolImportFromShareableHandle);
 	if (!pool_out || flags != 0 || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
@@ -107,7 +116,7 @@ CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void
 	if (region_import(sim_process.region, (int)(intptr_t)handle, &what) != 0)
 		return import_host((int)(intptr_t)handle, pool_out);
 	if (what.kind != REGION_EXPORT_POOL)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_ERROR_NOT_SUPPORTED;
 	for (int i = 0; i < sim_process.device_count; i++)
 		if (sim_process.devices[i].physical == (int)what.payload[0])
 			device = &sim_process.devices[i];
@@ -116,17 +125,7 @@ CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void
 	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 				     .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal}};
-	sim_memory_lock();
-	CUresult result = sim_pool_new(device, &properties, what.payload[1], &made);
-	if (result == CUDA_SUCCESS) {
-		made->imported = true;
-		made->uid = what.id;
-		made->exported = fcntl((int)(intptr_t)handle, F_DUPFD_CLOEXEC, 512);
-	}
-	sim_memory_unlock();
-	SIM_TRY(result);
-	*pool_out = (CUmemoryPool)made;
-	return CUDA_SUCCESS;
+	return import(device, &properties, what.payload[1], what.id, (int)(intptr_t)handle, pool_out);
 }
 
 CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
@@ -139,8 +138,8 @@ CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, C
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
 	struct sim_segment *segment = sim_pool_segment(ptr, &pool);
-	if (segment && (pool->properties.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) {
-		struct pointer_data data = {pool->uid, ptr - pool->range->base, segment->asked};
+	if (segment && !pool->imports && (pool->properties.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) {
+		struct pointer_data data = {pool->uid, ptr - pool->range->base, segment->asked, segment->id};
 		memset(shareData_out, 0, sizeof *shareData_out);
 		memcpy(shareData_out, &data, sizeof data);
 		result = CUDA_SUCCESS;
@@ -188,7 +187,7 @@ CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool,
 
 	SIM_ENTER(cuMemPoolImportPointer);
 	SIM_TRY(sim_pool_get(pool, &from));
-	if (!ptr_out || !shareData || !from->imported)
+	if (!ptr_out || !shareData || !from->imports)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&data, shareData, sizeof data);
 	if (data.uid != from->uid || data.size == 0 || data.offset >= from->range->size ||

@@ -463,7 +463,7 @@ CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ha
 		return CUDA_ERROR_INVALID_VALUE;
 	bool ours = region_import(sim_process.region, (int)(intptr_t)osHandle, &what) == 0;
 	if (ours && what.kind != REGION_EXPORT_MEMORY)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_ERROR_NOT_SUPPORTED;
 	sim_memory_lock();
 	CUresult result = ours ? import(what.id, handle) : import_host((int)(intptr_t)osHandle, handle);
 	sim_memory_unlock();

@@ -15,7 +15,7 @@ static enum vg_status allocate(struct vg_memory_resource *resource, size_t size,
 	CORE_SCOPE scope = {false};
 
 	core_pending_retry();
-	if (pool->imported)
+	if (pool->foreign)
 		return vg_fail(VG_STATE, 0, function,
 			       "the pool was imported: its own process allocates, and this one imports buffers");
 	if (size == 0)
@@ -55,13 +55,14 @@ static enum vg_status close_pool(struct core_object *object, const char *functio
 	struct core_pool *pool = (struct core_pool *)object;
 
 	core_pool_forget(pool);
-	enum vg_status status = core_imports_unmap(pool, function);
+	if (pool->foreign)
+		return core_foreign_drop(pool, function);
 	if (!pool->owned)
-		return status;
+		return VG_OK;
 	if (pool->device)
 		core_pool_revoke(pool); // some drivers destroy a pool that peers can reach badly
 	CUresult r = core_driver->cuMemPoolDestroy(pool->handle);
-	return r ? core_driver_failed(r, function, "cuMemPoolDestroy", "%s", "") : status;
+	return r ? core_driver_failed(r, function, "cuMemPoolDestroy", "%s", "") : VG_OK;
 }
 
 static void free_pool(struct core_object *object)
@@ -128,7 +129,7 @@ int vg_memory_pool_is_mapped(const struct vg_memory_resource *pool)
 {
 	const struct core_pool *it = core_pool_of(pool);
 
-	return it && it->imported;
+	return it && it->foreign;
 }
 
 enum vg_status vg_memory_pool_location(const struct vg_memory_resource *resource,

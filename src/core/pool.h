@@ -8,16 +8,25 @@
 
 struct core_import; // a buffer of another process; pool_buffer.c
 
+// A pool of another process, which the driver has here once, however often it was imported: so have we.
+struct core_foreign_pool {
+	CUmemoryPool handle;
+	unsigned users; // pools that it is; it and the next two under the lock of pool_share.c
+	unsigned times; // that it was imported, and is to be destroyed
+	struct core_foreign_pool *next;
+	struct vg_mutex lock;
+	struct core_import *imports; // under `lock`
+};
+
 struct core_pool {
 	struct vg_memory_resource resource;
 	CUmemoryPool handle;
 	CUmemLocation location;	  // where its memory is, or prefers to be
 	struct vg_device *device; // of a device pool; NULL: host or managed memory
-	bool owned, shareable, imported;
+	bool owned, shareable;
 	bool has_uuid; // under the registry's lock when imported
 	unsigned char uuid[16];
-	struct vg_mutex lock;
-	struct core_import *imports; // under `lock`
+	struct core_foreign_pool *foreign; // NULL: it was not imported
 };
 
 extern const struct core_resource_class core_device_pool, core_pinned_pool, core_managed_pool;
@@ -46,4 +55,6 @@ void core_pool_forget(struct core_pool *pool);
 enum vg_status core_import_drop(struct core_pool *pool, struct core_import *import, struct vg_stream *stream,
 				const char *function);
 // At the pool's end: what the driver refused to take back before.
-enum vg_status core_imports_unmap(struct core_pool *pool, const char *function);
+enum vg_status core_imports_unmap(struct core_foreign_pool *pool, const char *function);
+// The end of a pool that was imported.
+enum vg_status core_foreign_drop(struct core_pool *pool, const char *function);

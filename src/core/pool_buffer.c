@@ -39,7 +39,7 @@ enum vg_status vg_buffer_export(const struct vg_buffer *buffer, struct vg_buffer
 	if (!pool->shareable)
 		return vg_fail(VG_STATE, 0, __func__,
 			       "the buffer's pool is not shareable: create one with options.shareable");
-	if (pool->imported)
+	if (pool->foreign)
 		return vg_fail(VG_STATE, 0, __func__,
 			       "the buffer was imported: the process that allocated it exports it");
 	if (buffer->size == 0)
@@ -53,7 +53,7 @@ enum vg_status vg_buffer_export(const struct vg_buffer *buffer, struct vg_buffer
 
 // ---- the end of an import -----------------------------------------------------------------------------
 
-static void unlink_import(struct core_pool *pool, struct core_import *import)
+static void unlink_import(struct core_foreign_pool *pool, struct core_import *import)
 {
 	struct core_import **link = &pool->imports;
 
@@ -99,10 +99,11 @@ static CUresult leave_mark(struct core_import *import, struct vg_stream *stream)
 enum vg_status core_import_drop(struct core_pool *pool, struct core_import *import, struct vg_stream *stream,
 				const char *function)
 {
+	struct core_foreign_pool *foreign = pool->foreign;
 	const char *call = "cuCtxPushCurrent";
 	CORE_SCOPE scope = {false};
 
-	vg_mutex_take(&pool->lock);
+	vg_mutex_take(&foreign->lock);
 	bool last = --import->users == 0;
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS) {
@@ -117,14 +118,14 @@ enum vg_status core_import_drop(struct core_pool *pool, struct core_import *impo
 		(void)core_driver->cuStreamSynchronize(stream->handle);
 	last &= r == CUDA_SUCCESS;
 	if (last)
-		unlink_import(pool, import);
-	vg_mutex_give(&pool->lock);
+		unlink_import(foreign, import);
+	vg_mutex_give(&foreign->lock);
 	if (last)
 		free_import(import);
 	return r ? core_driver_failed(r, function, call, "a buffer that was imported") : VG_OK;
 }
 
-enum vg_status core_imports_unmap(struct core_pool *pool, const char *function)
+enum vg_status core_imports_unmap(struct core_foreign_pool *pool, const char *function)
 {
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some = {0};
 	struct core_import *import;
@@ -144,7 +145,7 @@ enum vg_status core_imports_unmap(struct core_pool *pool, const char *function)
 
 // ---- import ------------------------------------------------------------------------------------------
 
-static struct core_import *find_import(struct core_pool *pool, const void *payload)
+static struct core_import *find_import(struct core_foreign_pool *pool, const void *payload)
 {
 	struct core_import *import = pool->imports;
 
@@ -153,7 +154,7 @@ static struct core_import *find_import(struct core_pool *pool, const void *paylo
 	return import;
 }
 
-static struct core_import *find_address(struct core_pool *pool, CUdeviceptr address)
+static struct core_import *find_address(struct core_foreign_pool *pool, CUdeviceptr address)
 {
 	struct core_import *import = pool->imports;
 
@@ -164,7 +165,7 @@ static struct core_import *find_address(struct core_pool *pool, CUdeviceptr addr
 
 // One more user of what is at its address: a new one in the pool's list, or the one that other data named.
 // With the pool's lock held, in the stream's context.
-static enum vg_status map(struct core_pool *pool, const struct vg_buffer_descriptor *descriptor,
+static enum vg_status map(struct core_foreign_pool *pool, const struct vg_buffer_descriptor *descriptor,
 			  struct vg_stream *stream, const char *function, struct core_import **ret_import)
 {
 	struct core_import *import = calloc(1, sizeof *import);
@@ -199,7 +200,7 @@ static enum vg_status map(struct core_pool *pool, const struct vg_buffer_descrip
 	return VG_OK;
 }
 
-static enum vg_status find_or_map(struct core_pool *pool, const struct vg_buffer_descriptor *descriptor,
+static enum vg_status find_or_map(struct core_foreign_pool *pool, const struct vg_buffer_descriptor *descriptor,
 				  struct vg_stream *stream, const char *function, struct core_import **ret_import)
 {
 	enum vg_status status = VG_OK;
@@ -227,7 +228,7 @@ enum vg_status vg_buffer_import(struct vg_memory_resource *resource, const struc
 	if (descriptor_size < sizeof *descriptor)
 		return vg_fail(VG_INVALID, 0, __func__, "the descriptor is %zu bytes; expected at least %zu",
 			       descriptor_size, sizeof *descriptor);
-	if (!pool->imported)
+	if (!pool->foreign)
 		return vg_fail(VG_STATE, 0, __func__,
 			       "the pool was not imported: buffers of this process need no import");
 	CORE_USABLE(stream, "stream");
@@ -237,7 +238,7 @@ enum vg_status vg_buffer_import(struct vg_memory_resource *resource, const struc
 	if (descriptor->size == 0)
 		return vg_fail(VG_INVALID, 0, __func__, "the descriptor is of 0 bytes: such a buffer is not exported");
 	CORE_ENTER(scope, stream->context->handle);
-	status = find_or_map(pool, descriptor, stream, __func__, &import);
+	status = find_or_map(pool->foreign, descriptor, stream, __func__, &import);
 	if (status)
 		return status;
 	const struct vg_allocation allocation = {import->address, descriptor->size, import};

@@ -12,7 +12,7 @@ enum vg_status vg_memory_pool_export(struct vg_memory_resource *resource, int *r
 
 	CORE_POOL(pool, resource);
 	CORE_NEEDED(ret_descriptor);
-	if (pool->imported)
+	if (pool->foreign)
 		return vg_fail(VG_STATE, 0, __func__, "the pool was imported: the process that created it exports it");
 	if (!pool->shareable)
 		return vg_fail(VG_STATE, 0, __func__, "the %s is not shareable: create one with options.shareable",
@@ -24,30 +24,89 @@ enum vg_status vg_memory_pool_export(struct vg_memory_resource *resource, int *r
 	return VG_OK;
 }
 
+// ---- import --------------------------------------------------------------------------------------
+
+static struct vg_mutex foreign_lock; // over the driver's calls too: an import and an end are one after the other
+static struct core_foreign_pool *foreign_pools;
+
+static enum vg_status foreign_take(struct core_pool *pool, int descriptor, const char *function)
+{
+	struct core_foreign_pool *made = calloc(1, sizeof *made), *foreign;
+
+	if (!made)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a %s", pool->resource.object.class->name);
+	vg_mutex_take(&foreign_lock);
+	CUresult r = core_driver->cuMemPoolImportFromShareableHandle(&made->handle, (void *)(intptr_t)descriptor,
+								     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	for (foreign = foreign_pools; foreign && foreign->handle != made->handle; foreign = foreign->next)
+		;
+	if (r == CUDA_SUCCESS && !foreign) {
+		foreign = made;
+		made = NULL;
+		foreign->next = foreign_pools;
+		foreign_pools = foreign;
+	}
+	if (r == CUDA_SUCCESS) {
+		foreign->users++;
+		foreign->times++;
+		pool->foreign = foreign;
+		pool->handle = foreign->handle;
+		pool->owned = true;
+	}
+	vg_mutex_give(&foreign_lock);
+	free(made);
+	return r ? core_driver_failed(r, function, "cuMemPoolImportFromShareableHandle", "descriptor %d", descriptor)
+		 : VG_OK;
+}
+
+// The driver refuses to destroy a pool while there are pointers of it, which any of its users may have: the last one does
+// it for all.
+static enum vg_status foreign_end(struct core_pool *pool, const char *function)
+{
+	struct core_foreign_pool **link = &foreign_pools, *foreign = pool->foreign;
+	CUresult r = CUDA_SUCCESS;
+
+	while (*link != foreign)
+		link = &(*link)->next;
+	*link = foreign->next;
+	enum vg_status status = core_imports_unmap(foreign, function);
+	if (pool->device)
+		core_pool_revoke(pool);
+	while (r == CUDA_SUCCESS && foreign->times-- > 0)
+		r = core_driver->cuMemPoolDestroy(foreign->handle);
+	free(foreign);
+	return r ? core_driver_failed(r, function, "cuMemPoolDestroy", "%s", "") : status;
+}
+
+enum vg_status core_foreign_drop(struct core_pool *pool, const char *function)
+{
+	vg_mutex_take(&foreign_lock);
+	bool last = --pool->foreign->users == 0;
+	enum vg_status status = last ? foreign_end(pool, function) : VG_OK;
+	vg_mutex_give(&foreign_lock);
+	return status;
+}
+
 static enum vg_status import(const struct core_resource_class *class, struct vg_device *device, int descriptor,
 			     const char *function, struct vg_memory_resource **ret_pool)
 {
-	const char *call = "cuMemPoolImportFromShareableHandle";
-
 	if (fcntl(descriptor, F_GETFD) < 0)
 		return vg_fail(VG_INVALID, 0, function, "descriptor %d is not open", descriptor);
 	struct core_pool *pool = core_pool_new(class, class == &core_device_pool ? device : NULL);
 	if (!pool)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a %s", class->object.name);
-	pool->imported = pool->shareable = true;
+	pool->shareable = true;
 	pool->location = class == &core_device_pool
 				 ? (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal}
 				 : (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST};
-	CUresult r = core_driver->cuMemPoolImportFromShareableHandle(&pool->handle, (void *)(intptr_t)descriptor,
-								     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-	pool->owned = r == CUDA_SUCCESS;
-	if (r == CUDA_SUCCESS && class == &core_pinned_pool) {
-		call = "cuMemPoolSetAccess";
-		r = core_pool_let(pool, device);
+	enum vg_status status = foreign_take(pool, descriptor, function);
+	if (status == VG_OK && class == &core_pinned_pool) {
+		CUresult r = core_pool_let(pool, device);
+		status = r ? core_driver_failed(r, function, "cuMemPoolSetAccess", "descriptor %d", descriptor) : VG_OK;
 	}
-	if (r) {
+	if (status) {
 		vg_memory_resource_destroy(&pool->resource);
-		return core_driver_failed(r, function, call, "descriptor %d", descriptor);
+		return status;
 	}
 	*ret_pool = &pool->resource;
 	return VG_OK;

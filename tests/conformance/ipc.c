@@ -2,7 +2,6 @@
 #include "conformance.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 
 // Handles travel to the exec'd child as hexadecimal text.
 static char *to_text(const void *bytes, size_t size)
@@ -255,72 +254,4 @@ CONFORM(shared_pools)
 	WORKS(cuStreamSynchronize(stream));
 	WORKS(cuMemPoolDestroy(pool));
 	WORKS(cuStreamDestroy(stream));
-}
-
-// However often it was imported: it is one, which a single free ends.
-CONFORM(an_exported_pointer_is_imported_once)
-{
-	CUmemPoolProps wanted = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-				 .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-				 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-	CUmemoryPool pool, imported = NULL;
-	CUdeviceptr address, first = 0, second = 0;
-	struct pool_parts parts;
-	CUstream stream;
-	unsigned word = 0;
-
-	need_context();
-	wanted.location.id = device;
-	NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	NEED(cuMemPoolCreate(&pool, &wanted));
-	NEED(cuMemAllocFromPoolAsync(&address, MiB, pool, stream));
-	NEED(cuMemsetD32Async(address, 0x55, 4, stream));
-	NEED(cuStreamSynchronize(stream));
-	NEED(cuMemPoolExportToShareableHandle(&parts.descriptor, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-	NEED(cuMemPoolExportPointer(&parts.data, address));
-	NEED(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)parts.descriptor,
-						CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-	close(parts.descriptor);
-	NEED(cuMemPoolImportPointer(&first, imported, &parts.data));
-	WORKS(cuMemPoolImportPointer(&second, imported, &parts.data));
-	HOLDS(first != address);
-	HOLDS(second == first);
-	WORKS(cuMemFreeAsync(first, stream));
-	WORKS(cuStreamSynchronize(stream));
-	GIVES(cuMemcpyDtoH(&word, second, 4), CUDA_ERROR_INVALID_VALUE);
-	GIVES(cuMemFreeAsync(second, stream), CUDA_ERROR_INVALID_VALUE);
-	WORKS(cuMemcpyDtoH(&word, address, 4)); // the exporter keeps what it has
-	EQUALS(word, 0x55);
-	WORKS(cuMemPoolImportPointer(&second, imported, &parts.data));
-	HOLDS(second == first);
-	word = 0;
-	WORKS(cuMemcpyDtoH(&word, second, 4));
-	EQUALS(word, 0x55);
-	WORKS(cuMemFreeAsync(second, stream));
-	WORKS(cuStreamSynchronize(stream));
-	WORKS(cuMemPoolDestroy(imported));
-	WORKS(cuMemFreeAsync(address, stream));
-	WORKS(cuStreamSynchronize(stream));
-	WORKS(cuMemPoolDestroy(pool));
-	WORKS(cuStreamDestroy(stream));
-}
-
-CONFORM(what_is_no_export_is_not_imported)
-{
-	CUmemGenericAllocationHandle handle;
-	int descriptor = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	need_context();
-	HOLDS(descriptor >= 0);
-	GIVES(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)descriptor,
-					     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-	      CUDA_ERROR_UNKNOWN);
-	close(descriptor);
-	descriptor = memfd_create("memory", MFD_CLOEXEC);
-	HOLDS(descriptor >= 0);
-	GIVES(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)descriptor,
-					     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-	      CUDA_ERROR_UNKNOWN);
-	close(descriptor);
-	WORKS(cuCtxSynchronize());
 }

@@ -232,6 +232,29 @@ static void check_any_order(struct message *m, struct vg_memory_resource *pool, 
 	OK(vg_stream_sync(b->stream));
 }
 
+// One pool imported as two: a buffer that both have is there until both have let go of it, and so is the pool.
+static void check_two_pools(struct message *m, struct vg_memory_resource *pool, struct vg_memory_resource *again,
+			    struct bench *b)
+{
+	struct vg_buffer *one, *other;
+
+	CHECK(pool != again && vg_memory_pool_handle(pool) == vg_memory_pool_handle(again));
+	OK(vg_buffer_import(pool, &m->buffer, sizeof m->buffer, b->stream, &one));
+	OK(vg_buffer_import(again, &m->buffer, sizeof m->buffer, b->stream, &other));
+	CHECK(vg_buffer_address(one) == vg_buffer_address(other));
+	vg_buffer_destroy(one);
+	OK(vg_stream_sync(b->stream));
+	CHECK_INT(read_word(other, b->stream), m->word);
+	OK(vg_buffer_import(pool, &m->buffer, sizeof m->buffer, b->stream, &one));
+	vg_buffer_destroy(other);
+	OK(vg_memory_resource_close(again));
+	vg_memory_resource_destroy(again);
+	OK(vg_stream_sync(b->stream));
+	CHECK_INT(read_word(one, b->stream), m->word);
+	vg_buffer_destroy(one);
+	OK(vg_stream_sync(b->stream));
+}
+
 struct importer {
 	struct message *message;
 	struct vg_memory_resource *pool;
@@ -288,7 +311,7 @@ static void use_import(int socket, int pinned)
 	CHECK(fcntl(descriptor, F_GETFD) >= 0); // still ours
 	CHECK(vg_memory_pool_is_mapped(pool) && vg_memory_pool_is_shareable(pool) && vg_memory_pool_is_owned(pool));
 	check_registry(&m, pool, again);
-	vg_memory_resource_destroy(again);
+	check_two_pools(&m, pool, again, &b);
 	check_claims(&m, pool, &b);
 	check_any_order(&m, pool, &b);
 	check_threads(&m, pool, &b);
