@@ -87,7 +87,8 @@ struct vg_memory_pool_attributes {
 	uint64_t reserved_mem_current, reserved_mem_high; /* bytes that the pool holds, and held at most */
 	uint64_t used_mem_current, used_mem_high;	  /* bytes in buffers, and the most there were */
 };
-/* INVALID (not a pool), CLOSED, DRIVER. Any thread. Source: cuMemPoolGetAttribute. */
+/* INVALID (not a pool), CLOSED, STATE (imported: its own process can ask), DRIVER. Any thread. Source:
+ * cuMemPoolGetAttribute. */
 VG_PUBLIC enum vg_status vg_memory_pool_attributes(const struct vg_memory_resource *pool,
 						   struct vg_memory_pool_attributes *ret_attributes);
 

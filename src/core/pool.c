@@ -168,6 +168,8 @@ enum vg_status vg_memory_pool_attributes(const struct vg_memory_resource *resour
 
 	CORE_POOL(pool, resource);
 	CORE_NEEDED(ret_attributes);
+	if (pool->foreign)
+		return vg_fail(VG_STATE, 0, __func__, "the pool was imported: the process that created it can ask");
 	CUmemoryPool handle = pool->handle;
 	CUresult r =
 		read_flag(handle, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &a.reuse_follow_event_dependencies);

@@ -28,7 +28,7 @@ struct core_import {
 enum vg_status vg_buffer_export(const struct vg_buffer *buffer, struct vg_buffer_descriptor *ret_descriptor)
 {
 	struct vg_buffer_descriptor descriptor;
-	CUmemPoolPtrExportData data;
+	CUmemPoolPtrExportData data = {0}; // the driver does not write all of it, and it goes to others
 
 	CORE_USABLE(buffer, "buffer");
 	CORE_NEEDED(ret_descriptor);
