@@ -10,7 +10,7 @@ void check(enum vg_status status)
 {
 	if (status == VG_OK)
 		return;
-	fprintf(stderr, "bench_vram: %s: %s\n", vg_last_error()->function, vg_last_error()->text);
+	fprintf(stderr, "bench: %s: %s\n", vg_last_error()->function, vg_last_error()->text);
 	exit(1);
 }
 
@@ -19,7 +19,7 @@ uint64_t *make_noise(size_t size)
 	uint64_t *noise = malloc(size), word = 0x9e3779b97f4a7c15;
 
 	if (!noise) {
-		fprintf(stderr, "bench_vram: no memory for %zu bytes\n", size);
+		fprintf(stderr, "bench: no memory for %zu bytes\n", size);
 		exit(1);
 	}
 	for (size_t i = 0; i < size / sizeof *noise; i++) {

@@ -19,7 +19,7 @@ if ! ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
 	exit 77
 fi
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- conformance conformance-inside core core-inside vram vram-inside share share-inside compute operation manager sharing broker examples processes routes \
+[ $# -gt 0 ] || set -- conformance conformance-inside core core-inside vram vram-inside share share-inside space compute operation manager sharing broker examples processes routes \
 	loopholes frameworks
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/virgate-gpu.XXXXXX")
@@ -61,9 +61,7 @@ for part in "$@"; do
 	vram-inside) run "$part" 110 env ROOM=vram INSIDE="$virgate" "$here/../core/run-gpu.sh" "$root" ;;
 	share) run "$part" 110 env ROOM=share "$here/../core/run-gpu.sh" "$root" ;;
 	share-inside) run "$part" 110 env ROOM=share INSIDE="$virgate" "$here/../core/run-gpu.sh" "$root" ;;
-	compute) run "$part" 110 env ROOM=compute "$here/../core/run-gpu.sh" "$root" ;;
-	operation) run "$part" 110 env ROOM=operation "$here/../core/run-gpu.sh" "$root" ;;
-	manager) run "$part" 110 env ROOM=manager "$here/../core/run-gpu.sh" "$root" ;;
+	space | compute | operation | manager) run "$part" 110 env ROOM="$part" "$here/../core/run-gpu.sh" "$root" ;;
 	examples) run "$part" 110 "$here/../examples/run-gpu.sh" "$root" ;;
 	sharing | broker) run "$part" 190 python3 "$here/$part.py" "$root" ;;
 	processes | routes | loopholes | frameworks) run "$part" 150 python3 "$here/$part.py" "$root" ;;
