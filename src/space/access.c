@@ -25,8 +25,8 @@ static enum vg_status check_part(struct part *part, const char *function)
 		return status;
 	const struct space_cell *block = &place.chunk->cell[place.cell];
 	if (place.offset > block->asked || part->size > block->asked - place.offset)
-		return vg_fail(VG_BOUNDS, 0, function, "%zu bytes at offset %zu of a block of %zu: they would leave it",
-			       part->size, place.offset, block->asked);
+		return vg_fail(VG_BOUNDS, 0, function, "%s: %zu bytes at offset %zu of a block of %zu: they would leave it",
+			       part->what, part->size, place.offset, block->asked);
 	if (block->owner && !block->owner->pins)
 		return vg_fail(VG_STATE, 0, function,
 			       "%s is 0x%llx, in a movable block that is not pinned: its address means nothing",
@@ -34,6 +34,17 @@ static enum vg_status check_part(struct part *part, const char *function)
 	part->chunk = place.chunk;
 	part->offset = part->address - space_chunk_address(part->space, place.chunk);
 	return VG_OK;
+}
+
+enum vg_status space_check(struct vg_memory_space *space, vg_address address, size_t size, const char *what,
+			   const char *function)
+{
+	struct part part = {.space = space, .address = address, .size = size, .what = what};
+
+	pthread_mutex_lock(&space->lock);
+	enum vg_status status = check_part(&part, function);
+	pthread_mutex_unlock(&space->lock);
+	return status;
 }
 
 static enum vg_status hold(struct part *part, const char *function)
