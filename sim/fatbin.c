@@ -8,45 +8,12 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "fatbin_lz4.h"
+#include "abi/fatbin.h"
+#include "base/lz4.h"
 
-#define WRAPPER_MAGIC 0x466243b1u
-#define FATBIN_MAGIC 0xba55ed50u
 #define ELF_MAGIC 0x464c457fu
-
-#define KIND_PTX 1
-#define KIND_ELF 2
-#define FLAG_LZ4 0x2000u
-#define FLAG_ZSTD 0x8000u
 #define FLAG_LINKED ((uint64_t)1 << 62) // ours: parts of one program, taken together
 #define LARGEST_TEXT ((uint64_t)1 << 30)
-
-// What nvcc embeds in host programs: points to the container.
-struct wrapper {
-	uint32_t magic, version;
-	const void *data;
-	const void *file;
-};
-
-struct container {
-	uint32_t magic;
-	uint16_t version, header_size;
-	uint64_t size; // of what follows the header
-};
-
-struct entry {
-	uint16_t kind, version;
-	uint32_t header_size;
-	uint64_t size; // stored, padding included
-	uint32_t compressed_size;
-	uint32_t options_offset;
-	uint16_t minor, major;
-	uint32_t architecture;
-	uint32_t name_offset, name_size;
-	uint64_t flags;
-	uint64_t reserved;
-	uint64_t plain_size; // once decompressed
-};
 
 // Suitability of a text for the device: higher is better, negative is unusable.
 static int text_rank(const char *text, uint32_t architecture, int target)
@@ -67,9 +34,9 @@ static int text_rank(const char *text, uint32_t architecture, int target)
 }
 
 // Returns the entry's text, terminated, or NULL: damaged (errno EBADMSG) or out of memory.
-static char *entry_text(const struct entry *entry, const uint8_t *stored, size_t *ret_length)
+static char *entry_text(const struct fatbin_entry *entry, const uint8_t *stored, size_t *ret_length)
 {
-	bool compressed = entry->flags & (FLAG_LZ4 | FLAG_ZSTD);
+	bool compressed = entry->flags & (FATBIN_LZ4 | FATBIN_ZSTD);
 	uint64_t plain = compressed ? entry->plain_size : entry->size;
 	size_t packed = compressed ? entry->compressed_size : (size_t)entry->size;
 
@@ -80,12 +47,12 @@ static char *entry_text(const struct entry *entry, const uint8_t *stored, size_t
 	if (!text)
 		return NULL;
 	size_t got;
-	if (entry->flags & FLAG_ZSTD) {
+	if (entry->flags & FATBIN_ZSTD) {
 		got = ZSTD_decompress(text, plain, stored, packed);
 		if (ZSTD_isError(got))
 			got = SIZE_MAX;
-	} else if (entry->flags & FLAG_LZ4) {
-		got = sim_lz4_expand(stored, packed, text, plain);
+	} else if (entry->flags & FATBIN_LZ4) {
+		got = vg_lz4_expand(stored, packed, text, plain);
 	} else {
 		memcpy(text, stored, plain);
 		got = plain;
@@ -126,7 +93,7 @@ void sim_image_finish(struct sim_image *image)
 
 static int read_container(const uint8_t *data, size_t size, int target, struct sim_image *image)
 {
-	struct container head;
+	struct fatbin_container head;
 	int best = -1, r;
 
 	if (size < sizeof head)
@@ -136,13 +103,13 @@ static int read_container(const uint8_t *data, size_t size, int target, struct s
 	    (size != SIM_IMAGE_UNBOUNDED && head.header_size + head.size > size))
 		return SIM_IMAGE_INVALID;
 	const uint8_t *at = data + head.header_size, *end = at + head.size;
-	while ((size_t)(end - at) >= sizeof(struct entry)) {
-		struct entry entry;
+	while ((size_t)(end - at) >= sizeof(struct fatbin_entry)) {
+		struct fatbin_entry entry;
 		memcpy(&entry, at, sizeof entry);
 		if (entry.header_size < sizeof entry || entry.header_size > (size_t)(end - at) ||
 		    entry.size > (size_t)(end - at) - entry.header_size)
 			return SIM_IMAGE_INVALID;
-		if (entry.kind == KIND_PTX && (int)entry.architecture <= target) {
+		if (entry.kind == FATBIN_PTX && (int)entry.architecture <= target) {
 			size_t length;
 			char *text = entry_text(&entry, at + entry.header_size, &length);
 			if (!text)
@@ -224,10 +191,10 @@ int sim_image_read(const void *data, size_t size, int target, struct sim_image *
 	uint32_t magic = magic_of(data, size);
 	int r;
 
-	if (magic == WRAPPER_MAGIC) {
-		if (size < sizeof(struct wrapper))
+	if (magic == FATBIN_WRAPPER_MAGIC) {
+		if (size < sizeof(struct fatbin_wrapper))
 			return SIM_IMAGE_INVALID;
-		struct wrapper wrapper;
+		struct fatbin_wrapper wrapper;
 		memcpy(&wrapper, data, sizeof wrapper);
 		if (!wrapper.data)
 			return SIM_IMAGE_INVALID;
@@ -252,10 +219,10 @@ int sim_image_read(const void *data, size_t size, int target, struct sim_image *
 size_t sim_image_size(const void *data, size_t size)
 {
 	uint32_t magic = magic_of(data, size);
-	struct container head;
+	struct fatbin_container head;
 
-	if (magic == WRAPPER_MAGIC)
-		return sizeof(struct wrapper);
+	if (magic == FATBIN_WRAPPER_MAGIC)
+		return sizeof(struct fatbin_wrapper);
 	if (magic == FATBIN_MAGIC) {
 		if (size < sizeof head)
 			return 0;
@@ -269,19 +236,19 @@ size_t sim_image_size(const void *data, size_t size)
 
 void *sim_image_link(const struct sim_image *image, size_t *ret_size)
 {
-	size_t size = sizeof(struct container);
+	size_t size = sizeof(struct fatbin_container);
 
 	for (size_t i = 0; i < image->count; i++)
-		size += sizeof(struct entry) + (image->lengths[i] + 8) / 8 * 8;
+		size += sizeof(struct fatbin_entry) + (image->lengths[i] + 8) / 8 * 8;
 	uint8_t *data = calloc(1, size);
 	if (!data)
 		return NULL;
-	struct container head = {FATBIN_MAGIC, 1, sizeof head, size - sizeof head};
+	struct fatbin_container head = {FATBIN_MAGIC, 1, sizeof head, size - sizeof head};
 	memcpy(data, &head, sizeof head);
 	uint8_t *at = data + sizeof head;
 	for (size_t i = 0; i < image->count; i++) {
-		struct entry entry = {
-			.kind = KIND_PTX,
+		struct fatbin_entry entry = {
+			.kind = FATBIN_PTX,
 			.version = 0x101,
 			.header_size = sizeof entry,
 			.size = (image->lengths[i] + 8) / 8 * 8,

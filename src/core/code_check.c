@@ -1,18 +1,10 @@
 // Whether bytes can be the code they are said to be.
+#include "abi/fatbin.h"
 #include "core/error.h"
 #include "core/object_code.h"
 
 #include <elf.h>
-#include <stdint.h>
 #include <string.h>
-
-#define FATBIN_MAGIC 0xba55ed50u
-
-struct fatbin_header {
-	uint32_t magic;
-	uint16_t version, header_size;
-	uint64_t size; // of what follows the header
-};
 
 const char *core_code_type_name(enum vg_code_type type)
 {
@@ -71,7 +63,7 @@ static enum vg_status check_cubin(const void *data, size_t size, const char *fun
 
 static enum vg_status check_fatbin(const void *data, size_t size, const char *function)
 {
-	struct fatbin_header header;
+	struct fatbin_container header;
 
 	if (size >= sizeof header)
 		memcpy(&header, data, sizeof header);

@@ -1,4 +1,4 @@
-#include "fatbin_lz4.h"
+#include "base/lz4.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ static bool read_length(struct cursor *in, size_t *length)
 	return true;
 }
 
-size_t sim_lz4_expand(const void *input, size_t input_size, void *output, size_t output_size)
+size_t vg_lz4_expand(const void *input, size_t input_size, void *output, size_t output_size)
 {
 	struct cursor in = {input, (const uint8_t *)input + input_size};
 	uint8_t *start = output, *at = start, *end = start + output_size;

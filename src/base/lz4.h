@@ -6,4 +6,4 @@
 
 // Expands a block into `output`; returns the bytes written, or SIZE_MAX if it is damaged
 // or does not fit.
-size_t sim_lz4_expand(const void *input, size_t input_size, void *output, size_t output_size);
+size_t vg_lz4_expand(const void *input, size_t input_size, void *output, size_t output_size);
