@@ -1,36 +1,199 @@
+#include "code/fatbin.h"
 #include "code/inspect.h"
+#include "code/module.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/fatbin.h"
+
 struct code_image {
-	char reason[128]; // why it cannot be read
+	struct code_module *modules;
+	size_t count;
 };
 
-int code_image_create(const void *image, size_t size, unsigned architecture, struct code_image **ret_image)
+static int read_one(struct code_image *image, const void *data, size_t size, bool elf)
 {
-	if (!size)
-		return -EBADMSG;
-	struct code_image *made = calloc(1, sizeof *made);
-	if (!made)
+	image->modules = calloc(1, sizeof *image->modules);
+	if (!image->modules)
 		return -ENOMEM;
-	snprintf(made->reason, sizeof made->reason, "code is not read yet");
-	*ret_image = made;
-	return 0;
+	image->count = 1;
+	return elf ? code_read_cubin(image->modules, data, size)
+		   : code_read_ptx(image->modules, data, strnlen(data, size));
+}
+
+int code_image_create(const void *data, size_t size, unsigned architecture, struct code_image **ret_image)
+{
+	uint32_t magic = 0;
+	int r;
+
+	struct code_image *image = calloc(1, sizeof *image);
+	if (!image)
+		return -ENOMEM;
+	if (size >= sizeof magic)
+		memcpy(&magic, data, sizeof magic);
+	if (magic == FATBIN_MAGIC)
+		r = code_read_fatbin(data, size, architecture, &image->modules, &image->count);
+	else
+		r = read_one(image, data, size, magic == 0x464c457f);
+	if (r)
+		code_image_destroy(image);
+	else
+		*ret_image = image;
+	return r;
 }
 
 void code_image_destroy(struct code_image *image)
 {
+	if (!image)
+		return;
+	for (size_t i = 0; i < image->count; i++)
+		code_module_finish(&image->modules[i]);
+	free(image->modules);
 	free(image);
+}
+
+// Of all modules; a kernel that several have is counted once, in the first.
+static const struct code_function *find_kernel(const struct code_image *image, size_t index, size_t *ret_count)
+{
+	size_t count = 0;
+
+	for (size_t m = 0; m < image->count; m++) {
+		const struct code_module *module = &image->modules[m];
+		for (size_t i = 0; i < module->count; i++) {
+			bool again = !module->functions[i].kernel;
+			const char *name = module->functions[i].name;
+			for (size_t before = 0; before < m && !again; before++)
+				again = code_module_find(&image->modules[before], name, strlen(name)) != NULL;
+			if (!again && count++ == index)
+				return &module->functions[i];
+		}
+	}
+	*ret_count = count;
+	return NULL;
+}
+
+size_t code_image_kernel_count(const struct code_image *image)
+{
+	size_t count = 0;
+
+	find_kernel(image, SIZE_MAX, &count);
+	return count;
+}
+
+const char *code_image_kernel(const struct code_image *image, size_t index)
+{
+	size_t count;
+	const struct code_function *function = find_kernel(image, index, &count);
+
+	return function ? function->name : NULL;
+}
+
+struct walk {
+	const struct code_module *module;
+	bool *reached, all;
+	size_t *open, open_count; // those whose calls were not followed yet
+};
+
+static void reach(struct walk *walk, size_t index)
+{
+	if (walk->reached[index])
+		return;
+	walk->reached[index] = true;
+	walk->open[walk->open_count++] = index;
+}
+
+// Follows the calls of a kernel to all that it may come to.
+static void follow(struct walk *walk, size_t kernel)
+{
+	const struct code_module *module = walk->module;
+
+	reach(walk, kernel);
+	for (size_t i = 0; i < module->count; i++)
+		if (module->functions[i].anywhere)
+			reach(walk, i);
+	while (walk->open_count) {
+		const struct code_function *function = &module->functions[walk->open[--walk->open_count]];
+		for (size_t i = 0; i < function->call_count; i++)
+			reach(walk, module->calls[function->first_call + i]);
+		for (size_t i = 0; function->unbounded && !walk->all && i < module->count; i++)
+			reach(walk, i);
+		walk->all |= function->unbounded;
+	}
+}
+
+// Having found it is certain, whatever else is not known.
+static void doubt(struct code_report *report, const char *reason)
+{
+	if (report->tensor == CODE_CLEAN)
+		report->tensor = CODE_UNKNOWN;
+	if (report->mixed == CODE_CLEAN)
+		report->mixed = CODE_UNKNOWN;
+	if (!report->reason[0])
+		snprintf(report->reason, sizeof report->reason, "%s", reason);
+}
+
+static void merge(struct code_report *report, const struct code_function *function)
+{
+	char reason[128];
+
+	if (function->tensor[0]) {
+		report->tensor = CODE_FOUND;
+		code_note(report->tensor_instruction, function->tensor, strlen(function->tensor));
+	}
+	if (function->mixed[0]) {
+		report->mixed = CODE_FOUND;
+		code_note(report->mixed_instruction, function->mixed, strlen(function->mixed));
+	}
+	if (!function->missing)
+		return;
+	snprintf(reason, sizeof reason, "it may call \"%.64s\", which is not in this code", function->name);
+	doubt(report, reason);
+}
+
+static int inspect_module(const struct code_module *module, const char *kernel, bool *found, struct code_report *report)
+{
+	const struct code_function *function = code_module_find(module, kernel, strlen(kernel));
+
+	if (!function || !function->kernel) {
+		if (module->count == 0 && module->reason[0]) {
+			doubt(report, module->reason);
+			*found = true;
+		}
+		return 0;
+	}
+	*found = true;
+	struct walk walk = {.module = module,
+			    .reached = calloc(module->count, sizeof *walk.reached),
+			    .open = calloc(module->count, sizeof *walk.open)};
+	int r = walk.reached && walk.open ? 0 : -ENOMEM;
+	if (r == 0)
+		follow(&walk, (size_t)(function - module->functions));
+	for (size_t i = 0; r == 0 && i < module->count; i++)
+		if (walk.reached[i])
+			merge(report, &module->functions[i]);
+	if (module->reason[0])
+		doubt(report, module->reason);
+	free(walk.reached);
+	free(walk.open);
+	return r;
 }
 
 int code_image_inspect(const struct code_image *image, const char *kernel, struct code_report *ret_report)
 {
-	struct code_report report = {.tensor = CODE_UNKNOWN, .mixed = CODE_UNKNOWN};
+	struct code_report report = {CODE_CLEAN, CODE_CLEAN};
+	bool found = false;
+	int r = 0;
 
-	snprintf(report.reason, sizeof report.reason, "%s", image->reason);
+	for (size_t i = 0; i < image->count && r == 0; i++)
+		r = inspect_module(&image->modules[i], kernel, &found, &report);
+	if (r || !found)
+		return r ? r : -ENOENT;
+	if (report.tensor != CODE_UNKNOWN && report.mixed != CODE_UNKNOWN)
+		report.reason[0] = '\0';
 	*ret_report = report;
 	return 0;
 }

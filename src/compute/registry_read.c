@@ -59,7 +59,7 @@ static struct code_image *read_image(struct vg_object_code *code, unsigned archi
 		r = code_image_create(file ? file : code->data, size, architecture, &image);
 	free(file);
 	if (r)
-		*ret_report = unknown(strerror(-r));
+		*ret_report = unknown(r == -EBADMSG ? "it is damaged, or no code that is known" : strerror(-r));
 	return image;
 }
 

@@ -84,6 +84,7 @@ TEST(a_kernel_under_any_name)
 	vg_object_code_destroy(code);
 	OK(compute_registry_find(registry, "mine", __func__, &entry));
 	CHECK_STR(vg_kernel_name(entry->kernel), "first");
+	CHECK_INT(entry->report.tensor, CODE_CLEAN);
 	compute_entry_release(entry);
 	compute_registry_destroy(registry);
 }

@@ -1,0 +1,94 @@
+#include "code/module.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void code_module_finish(struct code_module *module)
+{
+	for (size_t i = 0; i < module->count; i++)
+		free(module->functions[i].name);
+	free(module->functions);
+	free(module->calls);
+}
+
+int code_module_add(struct code_module *module, const char *name, size_t length, struct code_function **ret_function)
+{
+	if (module->count == module->room) {
+		size_t room = module->room ? 2 * module->room : 16;
+		struct code_function *grown = reallocarray(module->functions, room, sizeof *grown);
+		if (!grown)
+			return -ENOMEM;
+		module->functions = grown;
+		module->room = room;
+	}
+	char *copy = strndup(name, length);
+	if (!copy)
+		return -ENOMEM;
+	*ret_function = &module->functions[module->count++];
+	**ret_function = (struct code_function){.name = copy};
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(((const struct code_function *)a)->name, ((const struct code_function *)b)->name);
+}
+
+void code_module_sort(struct code_module *module)
+{
+	if (module->count)
+		qsort(module->functions, module->count, sizeof *module->functions, compare);
+}
+
+struct code_function *code_module_find(const struct code_module *module, const char *name, size_t length)
+{
+	size_t low = 0, high = module->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const char *its = module->functions[middle].name;
+		int order = strncmp(its, name, length);
+		if (order == 0 && !its[length])
+			return &module->functions[middle];
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+int code_module_call(struct code_module *module, const struct code_function *callee)
+{
+	if (module->call_count == module->call_room) {
+		size_t room = module->call_room ? 2 * module->call_room : 64;
+		size_t *grown = reallocarray(module->calls, room, sizeof *grown);
+		if (!grown)
+			return -ENOMEM;
+		module->calls = grown;
+		module->call_room = room;
+	}
+	module->calls[module->call_count++] = (size_t)(callee - module->functions);
+	return 0;
+}
+
+void code_note(char kept[48], const char *instruction, size_t length)
+{
+	if (kept[0])
+		return;
+	if (length > 47)
+		length = 47;
+	memcpy(kept, instruction, length);
+	kept[length] = '\0';
+}
+
+bool code_is_drivers_own(const char *name, size_t length)
+{
+	static const char *const names[] = {"__assertfail", "free", "malloc", "vprintf"};
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0)
+			return true;
+	return false;
+}
