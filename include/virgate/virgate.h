@@ -30,6 +30,7 @@
 #include <virgate/memory_pool.h>
 #include <virgate/memory_resource.h>
 #include <virgate/memory_space.h>
+#include <virgate/monitor.h>
 #include <virgate/object_code.h>
 #include <virgate/operation.h>
 #include <virgate/process.h>

@@ -124,6 +124,7 @@ static enum vg_status check_options(const struct vg_manager *manager, const stru
 static enum vg_status new_vgpu(struct vg_manager *manager, const struct vg_virtual_gpu_options *o, const char *function,
 			       struct vg_virtual_gpu **ret_vgpu)
 {
+	static _Atomic(uint64_t) serials;
 	unsigned most = manager->options.virtual_streams;
 	struct vg_virtual_gpu *vgpu = calloc(1, sizeof *vgpu);
 
@@ -133,6 +134,7 @@ static enum vg_status new_vgpu(struct vg_manager *manager, const struct vg_virtu
 	core_object_retain(&manager->object);
 	vgpu->manager = manager;
 	vgpu->id = o->id;
+	vgpu->serial = atomic_fetch_add(&serials, 1) + 1;
 	vgpu->streams = o->streams ? o->streams : most < 4 ? most : 4;
 	vgpu->no_tensor_cores = manager->options.no_tensor_cores || o->no_tensor_cores;
 	vgpu->no_mixed_precision = manager->options.no_mixed_precision || o->no_mixed_precision;

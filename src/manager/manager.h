@@ -65,6 +65,7 @@ struct vg_virtual_gpu {
 	uint64_t promised;
 
 	int id;
+	uint64_t serial; // of the process: no other ever has it, as another may have the id
 	char name[MANAGER_NAME];
 	unsigned streams;
 	bool shared;

@@ -105,6 +105,9 @@ class Objects:
         options = (ctypes.c_uint64 * 4)(32, 0, 0, 1 << 26)  # its size, no id, no name, a memory limit
         return self.make("vg_virtual_gpu_create", self.manager(), options)
 
+    def monitor(self):
+        return self.make("vg_monitor_create", self.manager(), None)
+
     def process(self):
         return self.make("vg_process_open", os.getppid())
 

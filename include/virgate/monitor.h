@@ -1,0 +1,199 @@
+/* A monitor: a thread that samples a manager's device and its virtual GPUs, keeps what it saw, and calls back where a
+ * figure goes beyond a threshold.
+ *
+ * Sampling holds nobody up: it takes the short locks that an info function takes, makes no call that waits for the GPU,
+ * and works in the monitor's own thread. What a sample costs is measured and told by vg_monitor_info(): with 64 virtual
+ * GPUs on the simulated driver, 5 us for each of them. A virtual GPU whose last handle is dropped while a sample looks at
+ * it is closed when that has looked.
+ *
+ * What is not known is marked so, never 0. Samples are planned at multiples of the interval from the first one on, so
+ * that they do not drift; one that came late says by how much, and one that would have come a whole interval late is
+ * left out and counted. Times are of CLOCK_MONOTONIC, in nanoseconds. In a forked child every call is STATE: its thread
+ * is not there. */
+#ifndef VIRGATE_MONITOR_H
+#define VIRGATE_MONITOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <virgate/log.h>
+#include <virgate/manager.h>
+#include <virgate/status.h>
+#include <virgate/visibility.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vg_monitor;
+
+/* A figure that may be unknown: `value` means something only where `known` is not 0. */
+struct vg_metric {
+	double value;
+	int known;
+};
+
+/* X(NAME, field of struct vg_sample, unit). Ratios are 0 to 1; totals are since the virtual GPU was created, rates per
+ * second since the sample before. */
+#define VG_METRIC_LIST(X)                                  \
+	X(MEMORY_HELD, memory_held, BYTES)                 \
+	X(MEMORY_ALLOCATED, memory_allocated, BYTES)       \
+	X(MEMORY_LIMIT, memory_limit, BYTES)               \
+	X(MEMORY_UTILIZATION, memory_utilization, RATIO)   \
+	X(FRAGMENTATION, fragmentation, RATIO)             \
+	X(COMPUTE_SHARE, compute_share, RATIO)             \
+	X(COMPUTE_UTILIZATION, compute_utilization, RATIO) \
+	X(QUEUE_LENGTH, queue_length, COUNT)               \
+	X(RUNNING, running, COUNT)                         \
+	X(LAUNCHES, launches, TOTAL)                       \
+	X(FAILURES, failures, TOTAL)                       \
+	X(CANCELLED, cancelled, TOTAL)                     \
+	X(LAUNCH_RATE, launch_rate, RATE)                  \
+	X(FAILURE_RATE, failure_rate, RATE)                \
+	X(VIRTUAL_GPUS, virtual_gpus, COUNT)
+
+enum vg_metric_name {
+#define X(name, field, unit) VG_METRIC_##name,
+	VG_METRIC_LIST(X)
+#undef X
+	VG_METRIC_COUNT
+};
+/* "memory_held"; "unknown metric" for a value outside the list. Any thread. */
+VG_PUBLIC const char *vg_metric_text(enum vg_metric_name metric);
+
+/* Where the memory that is in use on a device was read. */
+enum vg_memory_source {
+	VG_MEMORY_SOURCE_NONE,	 /* nobody says */
+	VG_MEMORY_SOURCE_NVML,	 /* NVML: all processes, and what the driver keeps for itself */
+	VG_MEMORY_SOURCE_DRIVER, /* cuMemGetInfo, where there is no NVML for the device */
+	VG_MEMORY_SOURCE_LEDGER	 /* the manager's own account: a virtual GPU's */
+};
+
+/* What was seen at one time of one virtual GPU, or of the device. */
+struct vg_sample {
+	uint64_t time_ns;     /* when it was read */
+	uint64_t interval_ns; /* since the sample before; 0: this is the first one, and rates are unknown */
+	uint64_t late_ns;     /* after the time that it was planned for */
+	int id;		      /* of the virtual GPU; 0: the device */
+	enum vg_virtual_gpu_status status; /* of the virtual GPU; the device: VG_VIRTUAL_GPU_RUNNING */
+	enum vg_memory_source memory_source;
+	struct vg_metric memory_held; /* device memory that it takes, pages and all; the device: in use, by anybody */
+	struct vg_metric memory_allocated;    /* of it: what programs asked for; the device: its virtual GPUs' sum */
+	struct vg_metric memory_limit;	      /* the device: what it has */
+	struct vg_metric memory_utilization;  /* held / limit */
+	struct vg_metric fragmentation;	      /* as memory_space.h has it; unknown of the device */
+	struct vg_metric compute_share;	      /* asked for; the device: its virtual GPUs' sum */
+	struct vg_metric compute_utilization; /* GPU time measured / time passed, since the sample before, at most 1 */
+	struct vg_metric queue_length;	      /* executions that wait; the device: its virtual GPUs' sum, as below */
+	struct vg_metric running;	      /* executions that are at it */
+	struct vg_metric launches, failures, cancelled; /* executions */
+	struct vg_metric launch_rate, failure_rate;
+	struct vg_metric virtual_gpus; /* the device: how many there are; unknown of a virtual GPU */
+};
+
+enum {
+	VG_MONITOR_MAX_HISTORY = 100000,     /* samples */
+	VG_MONITOR_MAX_INTERVAL_MS = 3600000 /* an hour */
+};
+
+struct vg_monitor_options {
+	size_t size;	      /* sizeof(struct vg_monitor_options) */
+	unsigned interval_ms; /* between samples; 0: the manager's monitoring_interval_ms */
+	size_t history;	      /* samples kept of each virtual GPU and of the device; 0: 600 */
+	enum vg_log_level
+		log_level; /* what of the monitor's own goes to the log callback: vg_monitor_set_log_level() */
+};
+/* Takes a first sample and starts the thread. `options` may be NULL. The manager stays as long as the monitor does; if
+ * it is closed, sampling ends and what was seen stays readable. The caller owns *ret_monitor and ends it with
+ * vg_monitor_destroy(). INVALID, CLOSED, LIMIT (a longer history or interval than above: the text says what it would
+ * take), NO_MEMORY, SYSTEM (no thread), STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_monitor_create(struct vg_manager *manager, const struct vg_monitor_options *options,
+					   struct vg_monitor **ret_monitor);
+/* Ends the thread: a callback that is under way is waited for, none comes after. Samples stay readable. Twice is fine.
+ * STATE: called by one of its own callbacks, which would wait for itself; nothing has changed then. Any thread. */
+VG_PUBLIC enum vg_status vg_monitor_close(struct vg_monitor *monitor);
+/* Closes it, and drops the caller's reference. NULL is fine. From one of its own callbacks it does nothing but tell the
+ * log callback and set the last error, STATE: the monitor is still the caller's to destroy. Any thread. */
+VG_PUBLIC void vg_monitor_destroy(struct vg_monitor *monitor);
+
+/* The latest sample of a virtual GPU, or of the device with `id` 0. NOT_FOUND (no such virtual GPU: which there are),
+ * NOT_READY (it is so young that no sample has seen it), INVALID, STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_monitor_sample(struct vg_monitor *monitor, int id, struct vg_sample *ret_sample);
+/* The samples that are kept, oldest first: the last `capacity` of them if there are more. *ret_count is how many were
+ * written; with `capacity` 0, `samples` may be NULL, and it is how many there are. Those of a virtual GPU go when it
+ * does. As vg_monitor_sample(). Any thread. */
+VG_PUBLIC enum vg_status vg_monitor_history(struct vg_monitor *monitor, int id, struct vg_sample *samples,
+					    size_t capacity, size_t *ret_count);
+
+/* ---- thresholds ---- */
+
+enum vg_watch_side { VG_WATCH_ABOVE, VG_WATCH_BELOW };
+enum { VG_WATCH_DEVICE = 0, VG_WATCH_ALL = -1 /* every virtual GPU, also those to come */ };
+
+struct vg_watch_event {
+	uint64_t watch; /* as vg_monitor_watch() gave it */
+	int id;		/* of the virtual GPU; 0: the device */
+	int beyond;	/* 1: the figure has gone beyond the threshold; 0: it is back */
+	enum vg_metric_name metric;
+	double value, threshold;
+	const struct vg_sample *sample; /* that showed it; valid during the callback */
+};
+typedef void vg_watch_fn(void *user, const struct vg_watch_event *event);
+
+struct vg_watch {
+	size_t size; /* sizeof(struct vg_watch) */
+	int id;	     /* of a virtual GPU, or VG_WATCH_DEVICE, or VG_WATCH_ALL */
+	enum vg_metric_name metric;
+	enum vg_watch_side side;
+	double threshold;  /* 0 to 1 for a ratio, else from 0 on */
+	double hysteresis; /* how far back from the threshold the figure must come to count as back */
+	vg_watch_fn *callback;
+	void *user;
+};
+/* Calls back once when the figure goes beyond the threshold, above or below it, and once when it is back by
+ * `hysteresis`; the first sample after this call may be such a crossing. An unknown figure changes nothing. Callbacks
+ * run one after another in the monitor's thread, under no lock: they may use the library, unwatch and destroy whatever
+ * they like but this monitor; while one lasts no sample is taken. What was beyond and is destroyed is not called back.
+ * INVALID with figures (a threshold or hysteresis that nothing could cross, no callback), NOT_FOUND (no such virtual
+ * GPU), NO_MEMORY, CLOSED, STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_monitor_watch(struct vg_monitor *monitor, const struct vg_watch *watch,
+					  uint64_t *ret_watch);
+/* No more callbacks of it: one that is under way is waited for, but by itself. NOT_FOUND, INVALID, STATE. Any thread.
+ */
+VG_PUBLIC enum vg_status vg_monitor_unwatch(struct vg_monitor *monitor, uint64_t watch);
+
+/* ---- words ---- */
+
+/* What goes to the callback of vg_log_set(): ERROR: a virtual GPU went into its error state, sampling ended; WARNING: a
+ * figure went beyond a threshold; INFO: it is back, a virtual GPU came, went, was paused or resumed; DEBUG: each sample
+ * of the device, late ones said to be so. Each level has those before it. INVALID. Any thread. */
+VG_PUBLIC enum vg_status vg_monitor_set_log_level(struct vg_monitor *monitor, enum vg_log_level level);
+
+struct vg_monitor_info {
+	unsigned interval_ms;
+	int sampling;	     /* 0: closed, or the manager is */
+	size_t history;	     /* samples kept of each */
+	size_t virtual_gpus; /* in the latest sample */
+	size_t watches;
+	uint64_t samples, missed; /* taken, and left out because the one before came too late */
+	uint64_t cost_ns, longest_cost_ns,
+		total_cost_ns; /* time that taking a sample took: the latest, the longest, all */
+};
+/* INVALID, STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_monitor_info(struct vg_monitor *monitor, struct vg_monitor_info *ret_info);
+
+/* The latest samples as one JSON object, a text that the caller frees with free():
+ *
+ *   {"schema": 1, "time_ns", "interval_ms", "samples", "missed", "sampling": true,
+ *    "device": {"ordinal", "name", "uuid", "memory_source": "nvml", "driver" or null, SAMPLE},
+ *    "virtual_gpus": [{"id", "name", "status": "running", …, SAMPLE}],
+ *    "watches": [{"watch", "id", "metric", "side": "above" or "below", "threshold", "hysteresis", "beyond": [ids]}]}
+ *
+ * where SAMPLE is "time_ns", "interval_ns", "late_ns" and "metrics", an object with every name of the list above. What
+ * is unknown is null. "time_ns" at the top is that of the device's sample. NO_MEMORY, INVALID, STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_monitor_json(struct vg_monitor *monitor, char **ret_text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

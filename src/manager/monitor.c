@@ -1,0 +1,208 @@
+// The monitor: its thread, its beginning and its end, and what it answers.
+#include "manager/monitor.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/size.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { DEFAULT_HISTORY = 600 };
+
+// Until `when` or the end, whichever is first; under the lock. False: the end.
+static bool sleep_until(struct vg_monitor *monitor, uint64_t when)
+{
+	const struct timespec until = {(time_t)(when / 1000000000), (long)(when % 1000000000)};
+
+	while (!monitor->stopping && vg_clock_monotonic_ns() < when)
+		pthread_cond_timedwait(&monitor->wake, &monitor->lock, &until);
+	return !monitor->stopping;
+}
+
+// False: there is nothing left to sample.
+static bool sample_once(struct vg_monitor *monitor, uint64_t planned)
+{
+	enum vg_status status = monitor_take(monitor, planned, "vg_monitor");
+
+	if (status == VG_CLOSED)
+		monitor_say(&monitor->events, VG_LOG_ERROR, "sampling has ended: the manager was closed");
+	else if (status)
+		monitor_say(&monitor->events, VG_LOG_WARNING, "a sample is missing: %s", vg_last_error()->text);
+	monitor_deliver(monitor);
+	return status != VG_CLOSED;
+}
+
+static void *run(void *argument)
+{
+	struct vg_monitor *monitor = argument;
+	uint64_t interval = monitor->interval_ms * UINT64_C(1000000);
+	uint64_t planned = monitor->device->ring[0].time_ns - monitor->device->ring[0].late_ns;
+
+	monitor_deliver(monitor); // what the first sample gave to say
+	pthread_mutex_lock(&monitor->lock);
+	for (bool more = true; more;) {
+		planned = monitor_next(planned, interval, vg_clock_monotonic_ns(), &monitor->info.missed);
+		if (!sleep_until(monitor, planned))
+			break;
+		pthread_mutex_unlock(&monitor->lock);
+		more = sample_once(monitor, planned);
+		pthread_mutex_lock(&monitor->lock);
+	}
+	monitor->info.sampling = 0;
+	pthread_mutex_unlock(&monitor->lock);
+	return NULL;
+}
+
+// The program's signals are not for this thread.
+static int start(struct vg_monitor *monitor)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int r = pthread_create(&monitor->thread, NULL, run, monitor);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
+static void init_waiting(struct vg_monitor *monitor)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_mutex_init(&monitor->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&monitor->wake, &monotonic);
+	pthread_cond_init(&monitor->called, NULL);
+	pthread_condattr_destroy(&monotonic);
+}
+
+static void dispose(struct vg_monitor *monitor)
+{
+	for (struct monitor_watch *watch = monitor->watches, *next; watch; watch = next) {
+		next = watch->next;
+		monitor_watch_destroy(watch);
+	}
+	for (size_t i = 0; i < monitor->count; i++)
+		monitor_series_destroy(monitor->series[i]);
+	free(monitor->series);
+	monitor_series_destroy(monitor->device);
+	free(monitor->readings.virtual_gpus);
+	free(monitor->events.all);
+	monitor_source_close(&monitor->source);
+	free(monitor);
+}
+
+static enum vg_status check_options(const struct vg_monitor_options *options, const char *function)
+{
+	char each[VG_SIZE_TEXT];
+
+	if (options->interval_ms > VG_MONITOR_MAX_INTERVAL_MS)
+		return vg_fail(VG_LIMIT, 0, function, "an interval of %u ms: at most %d", options->interval_ms,
+			       VG_MONITOR_MAX_INTERVAL_MS);
+	if (options->history > VG_MONITOR_MAX_HISTORY)
+		return vg_fail(VG_LIMIT, 0, function,
+			       "a history of %zu samples: at most %d, which take %s of each virtual GPU",
+			       options->history, VG_MONITOR_MAX_HISTORY,
+			       vg_size_format(VG_MONITOR_MAX_HISTORY * sizeof(struct vg_sample), each));
+	if ((unsigned)options->log_level > VG_LOG_DEBUG)
+		return vg_fail(VG_INVALID, 0, function, "log level %d: there are 0 to %d", options->log_level,
+			       VG_LOG_DEBUG);
+	return VG_OK;
+}
+
+enum vg_status vg_monitor_create(struct vg_manager *manager, const struct vg_monitor_options *options,
+				 struct vg_monitor **ret_monitor)
+{
+	struct vg_monitor_options asked;
+
+	CORE_NEEDED(manager);
+	CORE_NEEDED(ret_monitor);
+	CORE_OPTIONS(asked, options);
+	enum vg_status status = check_options(&asked, __func__);
+	if (status)
+		return status;
+	struct vg_monitor *monitor = calloc(1, sizeof *monitor);
+	if (!monitor)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a monitor");
+	init_waiting(monitor);
+	status = monitor_source_open(manager, __func__, &monitor->source);
+	monitor->interval_ms = asked.interval_ms ? asked.interval_ms : monitor->source.interval_ms;
+	monitor->history = asked.history ? asked.history : DEFAULT_HISTORY;
+	monitor->log_level = asked.log_level;
+	monitor->info = (struct vg_monitor_info){
+		.interval_ms = monitor->interval_ms, .history = monitor->history, .sampling = 1};
+	if (status == VG_OK)
+		status = monitor_take(monitor, vg_clock_monotonic_ns(), __func__);
+	int r = status ? 0 : start(monitor);
+	if (r)
+		status = vg_fail(VG_SYSTEM, r, __func__, "no thread for a monitor: %s", strerror(r));
+	if (status) {
+		dispose(monitor);
+		return status;
+	}
+	*ret_monitor = monitor;
+	return VG_OK;
+}
+
+enum vg_status vg_monitor_close(struct vg_monitor *monitor)
+{
+	MONITOR_USABLE(monitor);
+	pthread_mutex_lock(&monitor->lock);
+	if (!monitor->gone && pthread_equal(monitor->thread, pthread_self())) {
+		pthread_mutex_unlock(&monitor->lock);
+		return vg_fail(VG_STATE, 0, __func__,
+			       "a monitor cannot be closed by its own callback, which it would wait for: close it from "
+			       "another thread, or after the callback");
+	}
+	monitor->stopping = true;
+	pthread_cond_signal(&monitor->wake);
+	if (!monitor->joining) {
+		monitor->joining = true;
+		pthread_mutex_unlock(&monitor->lock);
+		pthread_join(monitor->thread, NULL);
+		pthread_mutex_lock(&monitor->lock);
+		monitor->gone = true;
+		pthread_cond_broadcast(&monitor->called);
+	}
+	while (!monitor->gone)
+		pthread_cond_wait(&monitor->called, &monitor->lock);
+	pthread_mutex_unlock(&monitor->lock);
+	return VG_OK;
+}
+
+void vg_monitor_destroy(struct vg_monitor *monitor)
+{
+	if (!monitor)
+		return;
+	if (!core_forked && vg_monitor_close(monitor)) {
+		vg_log(VG_LOG_ERROR, "destroying a monitor: %s", vg_last_error()->text);
+		return;
+	}
+	dispose(monitor);
+}
+
+enum vg_status vg_monitor_set_log_level(struct vg_monitor *monitor, enum vg_log_level level)
+{
+	MONITOR_USABLE(monitor);
+	if ((unsigned)level > VG_LOG_DEBUG)
+		return vg_fail(VG_INVALID, 0, __func__, "log level %d: there are 0 to %d", level, VG_LOG_DEBUG);
+	monitor->log_level = level;
+	return VG_OK;
+}
+
+enum vg_status vg_monitor_info(struct vg_monitor *monitor, struct vg_monitor_info *ret_info)
+{
+	MONITOR_USABLE(monitor);
+	CORE_NEEDED(ret_info);
+	pthread_mutex_lock(&monitor->lock);
+	*ret_info = monitor->info;
+	for (const struct monitor_watch *watch = monitor->watches; watch; watch = watch->next)
+		ret_info->watches++;
+	pthread_mutex_unlock(&monitor->lock);
+	return VG_OK;
+}

@@ -1,0 +1,156 @@
+// The monitor from inside: readings become samples, samples a history, and crossings of thresholds events.
+//
+// One thread takes samples; all others only read what it stored. The lock is held for copies, never over a reading, a
+// callback or words to the log.
+#pragma once
+#include "base/status.h"
+#include "core/core.h"
+#include "core/object.h"
+#include "virgate/gpu.h"
+#include "virgate/monitor.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+enum { MONITOR_NAME = 64 };
+
+// ---- readings: what the manager says at one time (monitor_source.c) ----
+
+struct monitor_source {
+	struct vg_manager *manager; // a reference of our own
+	struct vg_device *device;
+	struct vg_gpu *gpu;   // NULL: NVML does not know the device
+	unsigned interval_ms; // the manager's
+};
+enum vg_status monitor_source_open(struct vg_manager *manager, const char *function, struct monitor_source *ret_source);
+void monitor_source_close(struct monitor_source *source);
+bool monitor_source_has(const struct monitor_source *source, int id);
+
+struct monitor_reading {
+	struct vg_sample sample; // all but times, rates and compute_utilization
+	uint64_t serial;	 // an id may be given again, this never
+	bool busy_known;
+	uint64_t busy_ns; // GPU time since it was created; the device: SM time / SMs
+	char name[MONITOR_NAME];
+};
+struct monitor_readings {
+	struct monitor_reading device;
+	struct monitor_reading *virtual_gpus; // by ascending id
+	size_t count, capacity;
+};
+// Into `readings`, whose array it makes larger where it must. CLOSED: the manager is. The monitor's thread.
+enum vg_status monitor_read(const struct monitor_source *source, const char *function,
+			    struct monitor_readings *readings);
+
+// ---- series: the history of one virtual GPU, or of the device (monitor_series.c) ----
+
+struct monitor_series {
+	int id;
+	uint64_t serial;
+	char name[MONITOR_NAME];
+	struct vg_sample *ring;
+	size_t capacity, count, next; // next: where the coming one goes
+	bool busy_known;	      // of the latest reading
+	uint64_t busy_ns;
+};
+// NULL without memory.
+struct monitor_series *monitor_series_create(const struct monitor_reading *reading, size_t capacity);
+void monitor_series_destroy(struct monitor_series *series);
+// Appends what was read at `now`, with the rates since the sample before.
+void monitor_series_add(struct monitor_series *series, const struct monitor_reading *reading, uint64_t now,
+			uint64_t planned);
+const struct vg_sample *monitor_series_latest(const struct monitor_series *series);
+// The latest `capacity` samples, oldest first; how many there were to copy.
+size_t monitor_series_copy(const struct monitor_series *series, struct vg_sample *samples, size_t capacity);
+
+// When the sample after the one planned for `planned` is due, now that it is `now`; *missed grows by those left out.
+uint64_t monitor_next(uint64_t planned, uint64_t interval, uint64_t now, uint64_t *missed);
+
+// ---- metrics (monitor_metric.c) ----
+
+enum monitor_unit { MONITOR_BYTES, MONITOR_RATIO, MONITOR_COUNT, MONITOR_TOTAL, MONITOR_RATE };
+enum monitor_unit monitor_metric_unit(enum vg_metric_name metric);
+const struct vg_metric *monitor_metric(const struct vg_sample *sample, enum vg_metric_name metric);
+static inline struct vg_metric monitor_known(double value)
+{
+	return (struct vg_metric){value, 1};
+}
+
+// ---- watches (monitor_watch.c); under the monitor's lock but for the first ----
+
+enum monitor_crossing { MONITOR_STAYS, MONITOR_GOES_BEYOND, MONITOR_COMES_BACK };
+enum monitor_crossing monitor_cross(const struct vg_watch *watch, bool beyond, struct vg_metric metric);
+enum vg_status monitor_watch_check(const struct vg_watch *watch, const char *function);
+
+struct monitor_watch {
+	struct monitor_watch *next;
+	uint64_t number;
+	struct vg_watch watch;
+	int *beyond; // ids of those that are beyond the threshold
+	size_t count, capacity;
+};
+void monitor_watch_destroy(struct monitor_watch *watch);
+void monitor_watch_forget(struct monitor_watch *watch, int id);
+
+// ---- events: what one sample gives to say, and whom to call (monitor_event.c) ----
+
+struct monitor_event {
+	enum vg_log_level level;
+	char text[256];
+	vg_watch_fn *callback; // NULL: words only
+	void *user;
+	struct vg_watch_event event;
+	struct vg_sample sample;
+};
+struct monitor_events {
+	struct monitor_event *all;
+	size_t count, capacity;
+};
+// Room for one more element; false without memory.
+bool monitor_grow(void **array, size_t count, size_t *capacity, size_t size);
+// NULL without memory.
+__attribute__((format(printf, 3, 4))) struct monitor_event *
+monitor_say(struct monitor_events *events, enum vg_log_level level, const char *format, ...);
+// What the latest sample of a series makes cross. False without memory: then it crosses with the next one.
+bool monitor_watch_look(struct monitor_watch *watch, const struct monitor_series *series,
+			struct monitor_events *events);
+
+// ---- the monitor ----
+
+struct vg_monitor {
+	struct monitor_source source;
+	unsigned interval_ms;
+	size_t history;
+	_Atomic(enum vg_log_level) log_level;
+	struct monitor_readings readings; // the monitor's thread's, as the one below
+	struct monitor_events events;
+
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;	      // the thread: it is to end
+	pthread_cond_t called;	      // the others: a callback has returned, or the thread has ended
+	bool stopping, joining, gone; // under the lock, as all that follows; gone: the thread is
+	uint64_t calling;	      // the watch whose callback is under way; 0: none
+	uint64_t last_watch;
+	struct monitor_watch *watches;
+	struct monitor_series *device;
+	struct monitor_series **series; // by ascending id
+	size_t count;
+	struct vg_monitor_info info;
+};
+
+// Takes one sample that was planned for `planned`: reads and stores it, and fills `events`. CLOSED: the manager is.
+enum vg_status monitor_take(struct vg_monitor *monitor, uint64_t planned, const char *function);
+// Says what there is to say, and calls back. The thread's, without the lock.
+void monitor_deliver(struct vg_monitor *monitor);
+// NULL: there is none in the latest sample; under the lock.
+struct monitor_series *monitor_find(const struct vg_monitor *monitor, int id);
+// In a public function: returns where it cannot go on.
+#define MONITOR_USABLE(monitor)                                                                          \
+	do {                                                                                             \
+		if (!(monitor))                                                                          \
+			return vg_fail(VG_INVALID, 0, __func__, "monitor is NULL");                      \
+		if (core_forked)                                                                         \
+			return vg_fail(VG_STATE, 0, __func__,                                            \
+				       "this process was forked: the monitor's thread is the parent's"); \
+	} while (0)

@@ -1,0 +1,135 @@
+// Taking a sample: the manager is read without the lock, and what was read is stored under it.
+#include "manager/monitor.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct monitor_series *monitor_find(const struct vg_monitor *monitor, int id)
+{
+	if (id == VG_WATCH_DEVICE)
+		return monitor->device;
+	for (size_t i = 0; i < monitor->count; i++)
+		if (monitor->series[i]->id == id)
+			return monitor->series[i];
+	return NULL;
+}
+
+static void say_status(struct vg_monitor *monitor, const struct monitor_series *series,
+		       enum vg_virtual_gpu_status before, enum vg_virtual_gpu_status now)
+{
+	bool paused = now == VG_VIRTUAL_GPU_PAUSED;
+
+	if (before == now)
+		return;
+	if (now == VG_VIRTUAL_GPU_ERROR)
+		monitor_say(&monitor->events, VG_LOG_ERROR, "virtual GPU %d (%s) is in error", series->id,
+			    series->name);
+	else if (paused || before == VG_VIRTUAL_GPU_PAUSED)
+		monitor_say(&monitor->events, VG_LOG_INFO, "virtual GPU %d (%s) was %s", series->id, series->name,
+			    paused ? "paused" : "resumed");
+}
+
+static void drop(struct vg_monitor *monitor, struct monitor_series *series)
+{
+	monitor_say(&monitor->events, VG_LOG_INFO, "virtual GPU %d (%s) has gone", series->id, series->name);
+	for (struct monitor_watch *watch = monitor->watches; watch; watch = watch->next)
+		monitor_watch_forget(watch, series->id);
+	monitor_series_destroy(series);
+}
+
+static struct monitor_series *come(struct vg_monitor *monitor, const struct monitor_reading *reading)
+{
+	struct monitor_series *series = monitor_series_create(reading, monitor->history);
+
+	if (series)
+		monitor_say(&monitor->events, VG_LOG_INFO, "virtual GPU %d (%s) has come", series->id, series->name);
+	return series;
+}
+
+// The series of those that were read, in `kept`: both lists are by ascending id. What is not read any longer goes; who
+// finds no memory is looked at with the next sample.
+static size_t match(struct vg_monitor *monitor, struct monitor_series **kept, uint64_t now, uint64_t planned)
+{
+	const struct monitor_readings *readings = &monitor->readings;
+	size_t old = 0, count = 0;
+
+	for (size_t i = 0; i < readings->count; i++) {
+		const struct monitor_reading *reading = &readings->virtual_gpus[i];
+		struct monitor_series *series = NULL;
+		while (old < monitor->count && monitor->series[old]->id < reading->sample.id)
+			drop(monitor, monitor->series[old++]);
+		if (old < monitor->count && monitor->series[old]->id == reading->sample.id) {
+			series = monitor->series[old++];
+			if (series->serial != reading->serial) {
+				drop(monitor, series);
+				series = NULL;
+			}
+		}
+		if (series)
+			say_status(monitor, series, monitor_series_latest(series)->status, reading->sample.status);
+		else
+			series = come(monitor, reading);
+		if (!series)
+			continue;
+		monitor_series_add(series, reading, now, planned);
+		kept[count++] = series;
+	}
+	while (old < monitor->count)
+		drop(monitor, monitor->series[old++]);
+	return count;
+}
+
+static void look_at(struct vg_monitor *monitor)
+{
+	for (struct monitor_watch *watch = monitor->watches; watch; watch = watch->next) {
+		monitor_watch_look(watch, monitor->device, &monitor->events);
+		for (size_t i = 0; i < monitor->count; i++)
+			monitor_watch_look(watch, monitor->series[i], &monitor->events);
+	}
+}
+
+static void account(struct vg_monitor *monitor, uint64_t start)
+{
+	struct vg_monitor_info *info = &monitor->info;
+
+	info->samples++;
+	info->virtual_gpus = monitor->count;
+	info->cost_ns = vg_clock_monotonic_ns() - start;
+	info->total_cost_ns += info->cost_ns;
+	if (info->longest_cost_ns < info->cost_ns)
+		info->longest_cost_ns = info->cost_ns;
+}
+
+enum vg_status monitor_take(struct vg_monitor *monitor, uint64_t planned, const char *function)
+{
+	struct monitor_readings *readings = &monitor->readings;
+	uint64_t now = vg_clock_monotonic_ns();
+
+	enum vg_status status = monitor_read(&monitor->source, function, readings);
+	if (status)
+		return status;
+	struct monitor_series **kept = calloc(readings->count + 1, sizeof(struct monitor_series *));
+	if (!kept)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu series", readings->count);
+	pthread_mutex_lock(&monitor->lock);
+	if (!monitor->device)
+		monitor->device = monitor_series_create(&readings->device, monitor->history);
+	if (!monitor->device) {
+		pthread_mutex_unlock(&monitor->lock);
+		free(kept);
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu samples", monitor->history);
+	}
+	monitor_series_add(monitor->device, &readings->device, now, planned);
+	monitor->count = match(monitor, kept, now, planned);
+	free(monitor->series);
+	monitor->series = kept;
+	const struct vg_sample *device = monitor_series_latest(monitor->device);
+	monitor_say(&monitor->events, VG_LOG_DEBUG, "%zu virtual GPUs, %g waiting, %g running; %.3f ms late",
+		    monitor->count, device->queue_length.value, device->running.value, (double)device->late_ns / 1e6);
+	look_at(monitor);
+	account(monitor, now);
+	pthread_mutex_unlock(&monitor->lock);
+	return VG_OK;
+}

@@ -1,0 +1,176 @@
+// A monitor over a real manager: what it reads of memory and of the device, and managers that go.
+#include "manager_test.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+static void wait_ms(unsigned ms)
+{
+	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
+}
+
+static struct vg_monitor *open_monitor(struct vg_manager *manager, unsigned interval_ms)
+{
+	const struct vg_monitor_options options = {.size = sizeof options, .interval_ms = interval_ms};
+	struct vg_monitor *monitor;
+
+	OK(vg_monitor_create(manager, &options, &monitor));
+	return monitor;
+}
+
+static struct vg_monitor_info info_of_monitor(struct vg_monitor *monitor)
+{
+	struct vg_monitor_info info;
+
+	OK(vg_monitor_info(monitor, &info));
+	return info;
+}
+
+// Three samples from now, one of them was begun after this call.
+static void pass_samples(struct vg_monitor *monitor)
+{
+	uint64_t until = info_of_monitor(monitor).samples + 3;
+
+	for (int i = 0; i < 5000 && info_of_monitor(monitor).samples < until; i++)
+		wait_ms(1);
+	CHECK(info_of_monitor(monitor).samples >= until);
+}
+
+TEST(memory_is_what_the_manager_says)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *first = new_vgpu(manager, 1, 64 * MIB), *second = new_vgpu(manager, 7, 32 * MIB);
+	struct vg_monitor *monitor = open_monitor(manager, 5);
+	struct vg_sample sample;
+
+	CHECK_INT(info_of_monitor(monitor).virtual_gpus, 2);
+	vg_address address = allocate(first, 16 * MIB);
+	pass_samples(monitor);
+	OK(vg_monitor_sample(monitor, 1, &sample));
+	struct vg_virtual_gpu_info info = info_of(first);
+	CHECK(sample.memory_held.known && sample.memory_held.value == (double)info.memory_held);
+	CHECK(sample.memory_allocated.value == 16.0 * MIB && sample.memory_limit.value == 64.0 * MIB);
+	CHECK(sample.memory_utilization.value == (double)info.memory_held / (64.0 * MIB));
+	CHECK(sample.compute_share.known && sample.compute_share.value == info.compute_share);
+	CHECK_INT(sample.memory_source, VG_MEMORY_SOURCE_LEDGER);
+	CHECK_INT(sample.status, VG_VIRTUAL_GPU_RUNNING);
+	CHECK(!sample.virtual_gpus.known);
+	OK(vg_monitor_sample(monitor, 0, &sample));
+	CHECK(sample.virtual_gpus.value == 2 && sample.memory_allocated.value == 16.0 * MIB);
+	CHECK(sample.memory_source == VG_MEMORY_SOURCE_NVML || sample.memory_source == VG_MEMORY_SOURCE_DRIVER);
+	CHECK(sample.memory_held.known && sample.memory_held.value >= 16.0 * MIB);
+	CHECK(sample.memory_limit.value >= sample.memory_held.value && !sample.fragmentation.known);
+	OK(vg_virtual_gpu_free(first, address));
+	OK(vg_virtual_gpu_pause(second));
+	pass_samples(monitor);
+	OK(vg_monitor_sample(monitor, 1, &sample));
+	CHECK(sample.memory_allocated.value == 0);
+	OK(vg_monitor_sample(monitor, 7, &sample));
+	CHECK_INT(sample.status, VG_VIRTUAL_GPU_PAUSED);
+	vg_monitor_destroy(monitor);
+	vg_virtual_gpu_destroy(first);
+	vg_virtual_gpu_destroy(second);
+	vg_manager_destroy(manager);
+}
+
+struct seen {
+	atomic_uint beyond, back;
+	struct vg_virtual_gpu *close_it;
+};
+
+static void see(void *user, const struct vg_watch_event *event)
+{
+	struct seen *seen = user;
+
+	(*(event->beyond ? &seen->beyond : &seen->back))++;
+	if (seen->close_it)
+		CHECK_INT(vg_virtual_gpu_close(seen->close_it), VG_OK);
+}
+
+TEST(a_callback_comes_when_memory_runs_short)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 1, 64 * MIB), *other = new_vgpu(manager, 2, 64 * MIB);
+	struct vg_monitor *monitor = open_monitor(manager, 2);
+	struct seen seen = {.close_it = NULL};
+	const struct vg_watch watch = {.size = sizeof watch,
+				       .id = VG_WATCH_ALL,
+				       .metric = VG_METRIC_MEMORY_UTILIZATION,
+				       .threshold = 0.8,
+				       .hysteresis = 0.3,
+				       .callback = see,
+				       .user = &seen};
+	uint64_t number;
+
+	OK(vg_monitor_watch(monitor, &watch, &number));
+	vg_address half = allocate(vgpu, 32 * MIB);
+	pass_samples(monitor);
+	CHECK_INT(seen.beyond, 0);
+	vg_address more = allocate(vgpu, 28 * MIB);
+	pass_samples(monitor);
+	pass_samples(monitor);
+	CHECK(seen.beyond == 1 && seen.back == 0);
+	OK(vg_virtual_gpu_free(vgpu, half));
+	OK(vg_virtual_gpu_free(vgpu, more));
+	pass_samples(monitor);
+	CHECK(seen.beyond == 1 && seen.back == 1);
+	seen.close_it = other; // a callback may close virtual GPUs of the manager that is watched
+	allocate(vgpu, 60 * MIB);
+	pass_samples(monitor);
+	CHECK_INT(seen.beyond, 2);
+	CHECK_INT(vg_manager_status(manager, 2), VG_VIRTUAL_GPU_DESTROYED);
+	vg_monitor_destroy(monitor);
+	vg_virtual_gpu_destroy(vgpu);
+	vg_virtual_gpu_destroy(other);
+	vg_manager_destroy(manager);
+}
+
+TEST(a_manager_that_is_closed_ends_the_sampling)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 1, 64 * MIB);
+	struct vg_monitor *monitor = open_monitor(manager, 2), *none = NULL;
+	struct vg_sample sample;
+	char *text;
+
+	OK(vg_manager_close(manager));
+	for (int i = 0; i < 5000 && info_of_monitor(monitor).sampling; i++)
+		wait_ms(1);
+	CHECK_INT(info_of_monitor(monitor).sampling, 0);
+	OK(vg_monitor_sample(monitor, 0, &sample));
+	OK(vg_monitor_json(monitor, &text));
+	CHECK_CONTAINS(text, "\"sampling\":false");
+	free(text);
+	REFUSED(vg_monitor_create(manager, NULL, &none), VG_CLOSED, "manager has been closed");
+	vg_virtual_gpu_destroy(vgpu);
+	vg_manager_destroy(manager); // the monitor keeps what it needs
+	OK(vg_monitor_sample(monitor, 0, &sample));
+	REFUSED(vg_monitor_sample(monitor, 3, &sample), VG_NOT_FOUND, "no virtual GPU 3");
+	vg_monitor_destroy(monitor);
+}
+
+// What a sample costs, for docs and for the header.
+TEST(sampling_64_virtual_gpus)
+{
+	const struct vg_manager_options options = {
+		.size = sizeof options, .max_virtual_gpus = 64, .virtual_streams = 64};
+	struct vg_manager *manager = open_manager(&options);
+	struct vg_virtual_gpu *vgpus[64];
+
+	for (int i = 0; i < 64; i++)
+		vgpus[i] = new_vgpu(manager, i + 1, 2 * MIB);
+	struct vg_monitor *monitor = open_monitor(manager, 5);
+	for (int i = 0; i < 10; i++)
+		pass_samples(monitor);
+	OK(vg_monitor_close(monitor));
+	struct vg_monitor_info info = info_of_monitor(monitor);
+	CHECK_INT(info.virtual_gpus, 64);
+	CHECK(info.samples >= 30);
+	printf("a sample of 64 virtual GPUs and the device: %.1f us, %.2f us each; the longest %.1f us\n",
+	       (double)info.total_cost_ns / (double)info.samples / 1e3,
+	       (double)info.total_cost_ns / (double)info.samples / 64e3, (double)info.longest_cost_ns / 1e3);
+	vg_monitor_destroy(monitor);
+	for (int i = 0; i < 64; i++)
+		vg_virtual_gpu_destroy(vgpus[i]);
+	vg_manager_destroy(manager);
+}
