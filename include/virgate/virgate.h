@@ -5,6 +5,7 @@
 #include <virgate/audit.h>
 #include <virgate/broker.h>
 #include <virgate/compile_cache.h>
+#include <virgate/compute.h>
 #include <virgate/context.h>
 #include <virgate/device.h>
 #include <virgate/device_resource.h>

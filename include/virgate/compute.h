@@ -1,0 +1,252 @@
+/* Shares of a device's computing: units that have a part of its SM-seconds, kernels by name, executions.
+ *
+ * A scheduler has one thread. What is submitted waits in virtual streams of its unit until the unit's turn; a quantum
+ * is an exclusive piece of GPU time of one unit, measured on the GPU from its first kernel to its last, which the
+ * account is made of. The next quantum is queued while one runs, and waits for its end on the GPU.
+ *
+ * A kernel that faults ends everything in its context, as the driver has it: all executions are VG_EXECUTION_FAILED,
+ * and whatever is submitted later is refused with the driver's code. In a forked child every call is VG_STATE. */
+#ifndef VIRGATE_COMPUTE_H
+#define VIRGATE_COMPUTE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <virgate/device.h>
+#include <virgate/kernel.h>
+#include <virgate/launch.h>
+#include <virgate/object_code.h>
+#include <virgate/status.h>
+#include <virgate/visibility.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vg_compute;	/* a device's scheduler */
+struct vg_compute_unit; /* who has a share of it */
+struct vg_execution;	/* one piece of work, from queued to its end */
+
+/* ---- the scheduler -------------------------------------------------------------------------------- */
+
+/* Who comes next among units that have work. */
+enum vg_compute_policy {
+	VG_COMPUTE_ROUND_ROBIN, /* in turns of a time slice, whatever the shares; who has no work is passed over */
+	/* The unit's priority plus that of its most urgent work decides; who is below waits for as long as those above
+	 * have work, be it for ever. A turn lasts a time slice, unless .preemption ends it. */
+	VG_COMPUTE_PRIORITY,
+	VG_COMPUTE_WEIGHTED_FAIR, /* who has had the least SM-seconds for its share; idling earns nothing */
+};
+enum vg_compute_placement {
+	VG_PLACEMENT_AUTOMATIC, /* groups where all shares can be had within the tolerance, else time */
+	VG_PLACEMENT_TIME,	/* exclusive quanta of the whole device */
+	VG_PLACEMENT_GROUPS,	/* SM groups of the nearest size; who finds none shares what is left by time */
+};
+
+struct vg_compute_options {
+	size_t size;			     /* sizeof(struct vg_compute_options) */
+	unsigned max_units;		     /* 0: 16. Also how many virtual compute units the device has; 1024 at most */
+	enum vg_compute_policy policy;	     /* 0: round robin */
+	enum vg_compute_placement placement; /* 0: automatic */
+	double group_tolerance;		     /* how far from its share a group may be, 0…1; 0: 0.01 */
+	unsigned time_slice_ms;		     /* 0: 100. The longest that one unit has the device while others wait */
+	unsigned monitoring_interval_ms;     /* 0: 100. Utilization is measured over the last one of these */
+	/* Nonzero: a unit stays in its group also while other groups' units idle. 0: their SMs are lent, by sharing the
+	 * whole device in time for as long as that lasts. Time is never kept for who has no work. */
+	int no_dynamic_scaling;
+	int preemption; /* nonzero: work of higher priority ends a turn after the kernels that were handed over */
+};
+
+/* `options` may be NULL. Holds the device's primary context and starts the scheduler's thread. The caller owns
+ * *ret_compute and ends it with vg_compute_destroy(). INVALID, LIMIT, STATE, NO_MEMORY, SYSTEM (no thread), DRIVER. Any
+ * thread. Source: cuDevicePrimaryCtxRetain. */
+VG_PUBLIC enum vg_status vg_compute_create(struct vg_device *device, const struct vg_compute_options *options,
+					   struct vg_compute **ret_compute);
+/* Closes its units, as vg_compute_unit_close(), and ends the thread; calls by others are CLOSED then. Twice is fine. Not
+ * from a callback of the library. Any thread. */
+VG_PUBLIC enum vg_status vg_compute_close(struct vg_compute *compute);
+/* Closes it and drops the caller's reference. NULL is fine. */
+VG_PUBLIC void vg_compute_destroy(struct vg_compute *compute);
+
+struct vg_compute_info {
+	enum vg_compute_policy policy;
+	enum vg_compute_placement placement; /* as asked for */
+	int grouped;			     /* 1: quanta run in SM groups now; 0: on the whole device */
+	unsigned time_slice_ms, monitoring_interval_ms;
+	unsigned units, max_units;
+	unsigned sms;		/* of the device */
+	double unclaimed_share; /* 1 less the sum of all shares */
+	uint64_t quanta;	/* that have ended */
+	uint64_t busy_ns;	/* GPU time of all of them */
+	double sm_seconds;	/* of all units, also of those that are gone */
+	double utilization;	/* SM-seconds over those that there were in the last interval, 0…1 */
+	int utilization_known;	/* 0: not yet, or not measured (see vg_compute_unit_info) */
+	unsigned queue_length, running;
+	int failed;  /* nonzero: a kernel's fault ended the context */
+	int failure; /* the driver's code of it */
+};
+/* INVALID, CLOSED, STATE. Any thread; no driver call. */
+VG_PUBLIC enum vg_status vg_compute_info(struct vg_compute *compute, struct vg_compute_info *ret_info);
+/* From the next quantum on. INVALID (says what there is), CLOSED, STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_compute_set_time_slice(struct vg_compute *compute, unsigned milliseconds);
+VG_PUBLIC enum vg_status vg_compute_set_policy(struct vg_compute *compute, enum vg_compute_policy policy);
+
+/* ---- units ---------------------------------------------------------------------------------------- */
+
+/* What happens to machine code that cannot be read, in a unit without tensor cores or mixed precision. */
+enum vg_unknown_code { VG_UNKNOWN_CODE_REFUSE, VG_UNKNOWN_CODE_ALLOW };
+
+struct vg_compute_unit_options {
+	size_t size;	      /* sizeof(struct vg_compute_unit_options) */
+	const char *name;     /* what messages call it, copied, up to 63 bytes; NULL: "unit-N" */
+	double share;	      /* of the device's SM-seconds, above 0 up to 1; 0: see below */
+	unsigned compute_units; /* the share in virtual compute units, of max_units; 0: from the share. Neither: an equal
+				 * part, for each place that is left, of what has not been given away */
+	unsigned streams;		 /* virtual streams, numbered from 0; 0: 4; 1024 at most */
+	unsigned max_concurrent_kernels; /* that run beside each other; 0: as many as streams; 32 at most */
+	int priority;			 /* see VG_COMPUTE_PRIORITY; higher first */
+	int no_tensor_cores;		 /* nonzero: kernels with instructions for them are refused by name */
+	int no_mixed_precision;		 /* nonzero: likewise those that accumulate in wider types than they read */
+	enum vg_unknown_code unknown_code;
+};
+
+/* `options` may be NULL. The caller owns *ret_unit and ends it with vg_compute_unit_destroy(). INVALID (a share outside
+ * its range, share and compute_units that differ), LIMIT (shares would sum above 1, too many units: says the figures),
+ * CLOSED, STATE, NO_MEMORY. Any thread. */
+VG_PUBLIC enum vg_status vg_compute_unit_create(struct vg_compute *compute,
+						const struct vg_compute_unit_options *options,
+						struct vg_compute_unit **ret_unit);
+/* Cancels what is queued, waits for what runs, and gives its share back. Others' calls, also those that wait, are CLOSED
+ * from here on. Twice is fine. Any thread but the scheduler's. */
+VG_PUBLIC enum vg_status vg_compute_unit_close(struct vg_compute_unit *unit);
+/* Closes it and drops the caller's reference. NULL is fine. */
+VG_PUBLIC void vg_compute_unit_destroy(struct vg_compute_unit *unit);
+
+/* How a share is realised. */
+enum vg_compute_how { VG_SHARE_BY_TIME, VG_SHARE_BY_GROUP };
+
+struct vg_compute_unit_info {
+	char name[64];
+	double share;	       /* asked for */
+	double realised_share; /* by group: its part of the SMs; by time on a remainder: that times its part of the time */
+	enum vg_compute_how how;
+	int group;    /* number of its SM group, from 0; -1: none */
+	unsigned sms; /* that its quanta have */
+	unsigned compute_units, max_units;
+	int priority; /* its own plus the highest of what is queued */
+	int paused;
+	unsigned streams, active_streams; /* that have work */
+	unsigned max_concurrent_kernels;
+	unsigned queue_length; /* executions that wait */
+	unsigned running;      /* that were handed over and have not ended */
+	/* Since it was created. */
+	uint64_t launches, completed, failures, cancelled;
+	uint64_t busy_ns;  /* GPU time of its quanta */
+	double sm_seconds; /* that, times the SMs they had */
+	int measured;	   /* 0: its kernels run beside others', where GPU time cannot be measured: the last two are 0 */
+	double utilization; /* its SM-seconds over the device's in the last monitoring interval, 0…1 */
+	int utilization_known;
+	int failed;  /* nonzero: a kernel's fault, its own or another unit's, ended the context */
+	int failure; /* the driver's code of it */
+	int tensor_cores, mixed_precision; /* 1: allowed */
+};
+/* INVALID, CLOSED, STATE. Any thread; no driver call. */
+VG_PUBLIC enum vg_status vg_compute_unit_info(struct vg_compute_unit *unit, struct vg_compute_unit_info *ret_info);
+
+/* From the next quantum on, also while it has work. What changes nothing about the sum of all shares may go above its own
+ * part only. INVALID, LIMIT, CLOSED, STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_compute_unit_set_share(struct vg_compute_unit *unit, double share);
+/* The share in virtual compute units: compute_units / max_units. Likewise. */
+VG_PUBLIC enum vg_status vg_compute_unit_scale(struct vg_compute_unit *unit, unsigned compute_units);
+VG_PUBLIC enum vg_status vg_compute_unit_set_priority(struct vg_compute_unit *unit, int priority);
+/* 1: allowed; 0: what is submitted later is refused if it needs them. INVALID, CLOSED, STATE. */
+VG_PUBLIC enum vg_status vg_compute_unit_set_tensor_cores(struct vg_compute_unit *unit, int allowed);
+VG_PUBLIC enum vg_status vg_compute_unit_set_mixed_precision(struct vg_compute_unit *unit, int allowed);
+/* What is queued waits; what runs goes on to its end. Twice is fine. CLOSED, STATE. */
+VG_PUBLIC enum vg_status vg_compute_unit_pause(struct vg_compute_unit *unit);
+VG_PUBLIC enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit);
+
+/* ---- kernels by name ------------------------------------------------------------------------------ */
+
+/* All kernels of the object code, under the expressions that it was compiled for, or else their symbols; beside the
+ * built-in ones. EXISTS names the clash, and nothing changes then; NOT_FOUND (it has no kernel), CLOSED, STATE, DRIVER.
+ * Any thread. */
+VG_PUBLIC enum vg_status vg_compute_register(struct vg_compute *compute, struct vg_object_code *code);
+/* One kernel, under any name; it is held. EXISTS, INVALID, CLOSED, STATE. */
+VG_PUBLIC enum vg_status vg_compute_register_kernel(struct vg_compute *compute, const char *name,
+						    struct vg_kernel *kernel);
+/* Takes a name away. Work that was submitted keeps its kernel. NOT_FOUND, CLOSED, STATE. */
+VG_PUBLIC enum vg_status vg_compute_unregister(struct vg_compute *compute, const char *name);
+/* How many names there are, 0 for NULL; and which, in their order: `name` takes up to `size` bytes with the
+ * terminating 0. NOT_FOUND (no such index), LIMIT (it does not fit), INVALID, CLOSED, STATE. */
+VG_PUBLIC size_t vg_compute_kernel_count(struct vg_compute *compute);
+VG_PUBLIC enum vg_status vg_compute_kernel_name(struct vg_compute *compute, size_t index, char *name, size_t size);
+
+/* ---- executions ----------------------------------------------------------------------------------- */
+
+struct vg_work {
+	size_t size;			   /* sizeof(struct vg_work) */
+	const char *kernel;		   /* its name */
+	struct vg_launch_config config;	   /* grid and block above all; its `size` may be 0 here */
+	const struct vg_argument *arguments; /* in the kernel's order; their values are copied */
+	size_t argument_count;
+	unsigned stream; /* the unit's virtual stream: work of one runs in the order of submission */
+	int priority;	 /* higher first among the unit's streams, and between units: VG_COMPUTE_PRIORITY */
+	unsigned repeat; /* launches of it, one after the other; 0: 1. Cancelling takes effect between them */
+};
+/* Queues work. All of it is checked first: NOT_FOUND (no such kernel; says which there are), INVALID (an argument, a
+ * dimension, a stream that there is not), POLICY (tensor cores or mixed precision that the unit may not use: which
+ * instruction, or that nobody can tell), LIMIT (a cooperative grid that cannot be resident), CLOSED, STATE, NO_MEMORY,
+ * DRIVER (the context has failed). `ret_execution` may be NULL; else the caller owns *ret_execution and drops it with
+ * vg_execution_destroy(). Any thread, many at once. */
+VG_PUBLIC enum vg_status vg_compute_unit_execute(struct vg_compute_unit *unit, const struct vg_work *work,
+						 struct vg_execution **ret_execution);
+/* Waits until everything that was submitted to the stream, or to all of them, has ended in whatever way. Up to
+ * `timeout_seconds`; 0 or less: without end. NOT_READY (there is still some), DRIVER (the context has failed), INVALID,
+ * CLOSED (also when it is closed meanwhile), STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_compute_unit_sync(struct vg_compute_unit *unit, unsigned stream, double timeout_seconds);
+VG_PUBLIC enum vg_status vg_compute_unit_sync_all(struct vg_compute_unit *unit, double timeout_seconds);
+
+enum vg_execution_state {
+	VG_EXECUTION_QUEUED,
+	VG_EXECUTION_RUNNING,	/* handed to the GPU, at least in part */
+	VG_EXECUTION_COMPLETED,
+	VG_EXECUTION_FAILED,	/* vg_execution_wait() says why */
+	VG_EXECUTION_CANCELLED, /* before its last kernel was handed over */
+};
+/* COMPLETED for NULL. Any thread. */
+VG_PUBLIC enum vg_execution_state vg_execution_state(const struct vg_execution *execution);
+/* Until it has ended, up to `timeout_seconds`; 0 or less: without end. OK: it completed. NOT_READY: it has not ended.
+ * STATE: it was cancelled. Else why it failed, with the text of that: DRIVER, INVALID and so on. Any thread. */
+VG_PUBLIC enum vg_status vg_execution_wait(struct vg_execution *execution, double timeout_seconds);
+/* What is queued is cancelled at once; what runs hands no further kernel over, and is cancelled when those that were
+ * have ended, or completed if there are no others. STATE: it has ended. INVALID. Any thread. */
+VG_PUBLIC enum vg_status vg_execution_cancel(struct vg_execution *execution);
+/* From 1 up, for each scheduler; 0 for NULL. */
+VG_PUBLIC uint64_t vg_execution_id(const struct vg_execution *execution);
+
+struct vg_execution_info {
+	uint64_t id;
+	enum vg_execution_state state;
+	char kernel[64]; /* its name, cut to fit */
+	unsigned stream;
+	int priority;
+	unsigned launches; /* that were handed over */
+	/* On the clock CLOCK_MONOTONIC; 0: not yet. The start is when its first kernel was handed to the driver. */
+	uint64_t queued_ns, started_ns, ended_ns;
+	uint64_t gpu_ns;  /* GPU time of its quanta */
+	int gpu_ns_known; /* 0: it shared one with other work, or has not ended */
+};
+/* INVALID. Any thread. */
+VG_PUBLIC enum vg_status vg_execution_info(struct vg_execution *execution, struct vg_execution_info *ret_info);
+/* One that has not ended, by its id; the caller drops it with vg_execution_destroy(). NOT_FOUND, INVALID, CLOSED,
+ * STATE. Any thread. */
+VG_PUBLIC enum vg_status vg_compute_unit_find(struct vg_compute_unit *unit, uint64_t id,
+					      struct vg_execution **ret_execution);
+/* Drops the caller's reference; the work goes on. NULL is fine. Any thread. */
+VG_PUBLIC void vg_execution_destroy(struct vg_execution *execution);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,321 @@
+// A scheduler from its beginning to its end, and what can be asked of it.
+#include "compute/engine.h"
+
+#include "base/clock.h"
+#include "core/error.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_UNITS = 16, DEFAULT_MS = 100, LONGEST_MS = 3600 * 1000 };
+
+enum vg_status compute_usable(const char *function)
+{
+	if (__builtin_expect(core_forked, 0))
+		return vg_fail(VG_STATE, 0, function,
+			       "the process was forked after the driver had been loaded: exec a program that has its "
+			       "own scheduler");
+	return VG_OK;
+}
+
+static void drop(struct vg_execution *execution)
+{
+	if (execution->entry)
+		compute_entry_release(execution->entry);
+	else if (execution->job.free)
+		execution->job.free(execution->job.user);
+	execution->entry = NULL;
+	if (execution->ended)
+		execution->ended(execution->ended_user);
+	compute_execution_release(execution);
+}
+
+void compute_unlock(struct vg_compute *compute)
+{
+	struct vg_execution *ended = compute->ended;
+
+	compute->ended = NULL;
+	pthread_mutex_unlock(&compute->lock);
+	while (ended) {
+		struct vg_execution *next = ended->chain;
+		drop(ended);
+		ended = next;
+	}
+}
+
+enum vg_status compute_open_for_work(const struct vg_compute_unit *unit, const char *function)
+{
+	const struct vg_compute *compute = unit->compute;
+
+	if (unit->closing)
+		return vg_fail(VG_CLOSED, 0, function, "the unit \"%s\" has been closed", unit->name);
+	if (compute->failure)
+		return vg_fail(VG_DRIVER, compute->failure, function,
+			       "a kernel has ended the device's context, and everything in it: %s; only a new process "
+			       "gets another one",
+			       compute->failure_text);
+	return VG_OK;
+}
+
+// ---- beginning --------------------------------------------------------------------------------------
+
+static enum vg_status check_options(struct vg_compute_options *o, const char *function)
+{
+	if ((unsigned)o->policy > VG_COMPUTE_WEIGHTED_FAIR)
+		return vg_fail(VG_INVALID, 0, function, "policy %d: there are 0 to %d", (int)o->policy,
+			       VG_COMPUTE_WEIGHTED_FAIR);
+	if ((unsigned)o->placement > VG_PLACEMENT_GROUPS)
+		return vg_fail(VG_INVALID, 0, function, "placement %d: there are 0 to %d", (int)o->placement,
+			       VG_PLACEMENT_GROUPS);
+	if (!(o->group_tolerance >= 0 && o->group_tolerance <= 1))
+		return vg_fail(VG_INVALID, 0, function, "group_tolerance is %g: 0 to 1 are possible",
+			       o->group_tolerance);
+	if (o->max_units > COMPUTE_MOST)
+		return vg_fail(VG_LIMIT, 0, function, "max_units is %u: up to %d are possible", o->max_units,
+			       COMPUTE_MOST);
+	if (o->time_slice_ms > LONGEST_MS || o->monitoring_interval_ms > LONGEST_MS)
+		return vg_fail(VG_INVALID, 0, function,
+			       "a time slice of %u ms and an interval of %u ms: up to %d ms are possible",
+			       o->time_slice_ms, o->monitoring_interval_ms, LONGEST_MS);
+	return VG_OK;
+}
+
+static void take_options(struct vg_compute *compute, const struct vg_compute_options *o)
+{
+	compute->policy = o->policy;
+	compute->placement = o->placement;
+	compute->tolerance = o->group_tolerance > 0 ? o->group_tolerance : 0.01;
+	compute->max_units = o->max_units ? o->max_units : DEFAULT_UNITS;
+	compute->slice_ms = o->time_slice_ms ? o->time_slice_ms : DEFAULT_MS;
+	compute->interval_ms = o->monitoring_interval_ms ? o->monitoring_interval_ms : DEFAULT_MS;
+	compute->lending = !o->no_dynamic_scaling;
+	compute->preemption = o->preemption != 0;
+}
+
+static void free_compute(struct core_object *object)
+{
+	struct vg_compute *compute = (struct vg_compute *)object;
+
+	while (compute->pool) {
+		struct vg_execution *next = compute->pool->chain;
+		free(compute->pool);
+		compute->pool = next;
+	}
+	if (!core_forked) {
+		pthread_cond_destroy(&compute->handed);
+		pthread_mutex_destroy(&compute->lock);
+	}
+	compute_registry_destroy(compute->registry);
+	vg_context_destroy(compute->context);
+	free(compute);
+}
+
+static const struct core_class compute_class = {"compute scheduler", NULL, free_compute};
+
+// Signals are the program's threads' to take.
+static enum vg_status start_thread(struct vg_compute *compute, const char *function)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int error = pthread_create(&compute->thread, NULL, compute_thread, compute);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error)
+		return vg_fail(VG_SYSTEM, error, function, "no thread for the scheduler: %s", strerror(error));
+	compute->started = true;
+	return VG_OK;
+}
+
+static enum vg_status fill(struct vg_compute *compute, struct vg_device *device, const char *function)
+{
+	unsigned architecture = (unsigned)(device->compute_major * 10 + device->compute_minor);
+
+	enum vg_status status = vg_context_primary(device, &compute->context);
+	if (status == VG_OK)
+		status = compute_registry_create(architecture, function, &compute->registry);
+	if (status == VG_OK)
+		status = compute_lanes_create(compute, function);
+	if (status == VG_OK)
+		status = start_thread(compute, function);
+	return status;
+}
+
+enum vg_status compute_create(struct vg_device *device, const struct vg_compute_options *options, bool direct,
+			      const char *function, struct vg_compute **ret_compute)
+{
+	struct vg_compute_options o;
+
+	enum vg_status status = compute_usable(function);
+	if (status == VG_OK && (!device || !ret_compute))
+		status = vg_fail(VG_INVALID, 0, function, "%s is NULL", device ? "ret_compute" : "device");
+	if (status == VG_OK)
+		status = core_options(&o, sizeof o, options, function);
+	if (status == VG_OK)
+		status = check_options(&o, function);
+	if (status)
+		return status;
+	struct vg_compute *compute = calloc(1, sizeof *compute);
+	if (!compute)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a scheduler");
+	core_object_init(&compute->object, &compute_class);
+	pthread_mutex_init(&compute->lock, NULL);
+	pthread_cond_init(&compute->handed, NULL);
+	compute->device = device;
+	compute->direct = direct;
+	take_options(compute, &o);
+	status = fill(compute, device, function);
+	if (status) {
+		compute_lanes_destroy(compute);
+		core_object_release(&compute->object);
+		return status;
+	}
+	*ret_compute = compute;
+	return VG_OK;
+}
+
+enum vg_status vg_compute_create(struct vg_device *device, const struct vg_compute_options *options,
+				 struct vg_compute **ret_compute)
+{
+	return compute_create(device, options, false, __func__, ret_compute);
+}
+
+struct vg_context *compute_context(struct vg_compute *compute)
+{
+	return compute->context;
+}
+
+// ---- end --------------------------------------------------------------------------------------------
+
+static void close_units(struct vg_compute *compute)
+{
+	for (;;) {
+		pthread_mutex_lock(&compute->lock);
+		struct vg_compute_unit *unit = compute->units;
+		if (unit)
+			core_object_retain(&unit->object);
+		pthread_mutex_unlock(&compute->lock);
+		if (!unit)
+			return;
+		compute_unit_end(unit);
+		core_object_release(&unit->object);
+	}
+}
+
+static void end_thread(struct vg_compute *compute)
+{
+	pthread_mutex_lock(&compute->lock);
+	bool join = compute->started && !compute->stopping;
+	compute->stopping = true;
+	pthread_mutex_unlock(&compute->lock);
+	if (!join)
+		return;
+	compute_ring(compute, true);
+	pthread_join(compute->thread, NULL);
+	compute_lanes_destroy(compute);
+}
+
+enum vg_status vg_compute_close(struct vg_compute *compute)
+{
+	CORE_NEEDED(compute);
+	enum vg_status status = compute_usable(__func__);
+	if (status)
+		return status;
+	pthread_mutex_lock(&compute->lock);
+	atomic_store(&compute->object.closed, true); // who creates a unit looks under the lock
+	pthread_mutex_unlock(&compute->lock);
+	close_units(compute);
+	end_thread(compute);
+	return VG_OK;
+}
+
+void vg_compute_destroy(struct vg_compute *compute)
+{
+	if (!compute)
+		return;
+	struct vg_kept_error kept;
+	vg_error_keep(&kept);
+	if (!core_forked)
+		vg_compute_close(compute);
+	vg_error_restore(&kept);
+	core_object_release(&compute->object);
+}
+
+// ---- what there is ----------------------------------------------------------------------------------
+
+static void add_unit(struct vg_compute_info *info, const struct vg_compute_unit *unit)
+{
+	info->unclaimed_share -= unit->share;
+	info->queue_length += unit->queued;
+	info->running += unit->running;
+}
+
+enum vg_status vg_compute_info(struct vg_compute *compute, struct vg_compute_info *ret_info)
+{
+	CORE_USABLE(compute, "compute");
+	CORE_NEEDED(ret_info);
+	enum vg_status status = compute_usable(__func__);
+	if (status)
+		return status;
+	pthread_mutex_lock(&compute->lock);
+	struct vg_compute_info info = {
+		.policy = compute->policy,
+		.placement = compute->placement,
+		.grouped = compute->grouped,
+		.time_slice_ms = compute->slice_ms,
+		.monitoring_interval_ms = compute->interval_ms,
+		.units = compute->unit_count,
+		.max_units = compute->max_units,
+		.sms = compute->lanes->sms,
+		.unclaimed_share = 1,
+		.quanta = compute->quanta,
+		.busy_ns = compute->busy_ns,
+		.sm_seconds = compute->sm_seconds,
+		.failed = compute->failure != 0,
+		.failure = compute->failure,
+	};
+	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
+		add_unit(&info, unit);
+	if (fabs(info.unclaimed_share) < 1e-9)
+		info.unclaimed_share = 0;
+	bool known;
+	double rate =
+		compute_samples_look(&compute->samples, compute->interval_ms * COMPUTE_MS, compute->sm_seconds, &known);
+	info.utilization_known = known && !compute->direct;
+	info.utilization = info.utilization_known ? fmin(rate / compute->lanes->sms, 1) : 0;
+	pthread_mutex_unlock(&compute->lock);
+	*ret_info = info;
+	return VG_OK;
+}
+
+enum vg_status vg_compute_set_time_slice(struct vg_compute *compute, unsigned milliseconds)
+{
+	CORE_USABLE(compute, "compute");
+	enum vg_status status = compute_usable(__func__);
+	if (status)
+		return status;
+	if (!milliseconds || milliseconds > LONGEST_MS)
+		return vg_fail(VG_INVALID, 0, __func__, "a time slice of %u ms: 1 to %d are possible", milliseconds,
+			       LONGEST_MS);
+	pthread_mutex_lock(&compute->lock);
+	compute->slice_ms = milliseconds;
+	pthread_mutex_unlock(&compute->lock);
+	return VG_OK;
+}
+
+enum vg_status vg_compute_set_policy(struct vg_compute *compute, enum vg_compute_policy policy)
+{
+	CORE_USABLE(compute, "compute");
+	enum vg_status status = compute_usable(__func__);
+	if (status)
+		return status;
+	if ((unsigned)policy > VG_COMPUTE_WEIGHTED_FAIR)
+		return vg_fail(VG_INVALID, 0, __func__, "policy %d: there are 0 to %d", (int)policy,
+			       VG_COMPUTE_WEIGHTED_FAIR);
+	pthread_mutex_lock(&compute->lock);
+	compute->policy = policy;
+	pthread_mutex_unlock(&compute->lock);
+	return VG_OK;
+}

@@ -1,0 +1,42 @@
+// What other rooms may do with units beyond the public interface. Any thread, unless said otherwise.
+#pragma once
+#include <stdbool.h>
+
+#include "virgate/compute.h"
+#include "virgate/context.h"
+#include "virgate/stream.h"
+
+// `direct`: each unit's work goes to driver streams of its own as it comes, beside all others': no shares, quanta, groups
+// or account. `function` is what errors name. As vg_compute_create().
+enum vg_status compute_create(struct vg_device *device, const struct vg_compute_options *options, bool direct,
+			      const char *function, struct vg_compute **ret_compute);
+struct vg_context *compute_context(struct vg_compute *compute); // the device's primary one; belongs to `compute`
+
+// Work that is not a registered kernel: operations, copies.
+struct compute_job {
+	const char *name; // copied
+	// Queues its next piece, one kernel or copy, on `stream`; *ret_more while there are others. By the scheduler's
+	// thread, the device's primary context being current, under no lock; it may not wait for work of any unit.
+	enum vg_status (*step)(void *user, struct vg_stream *stream, bool *ret_more, const char *function);
+	// Once, after the end in whatever state, unless compute_submit() failed. By whatever thread, under no lock.
+	// NULL: nothing.
+	void (*free)(void *user);
+	void *user;
+	unsigned stream;
+	int priority;
+};
+enum vg_status compute_submit(struct vg_compute_unit *unit, const struct compute_job *job, const char *function,
+			      struct vg_execution **ret_execution);
+// As vg_compute_unit_execute(); `ended`, unless NULL, is called as a job's `free` is.
+enum vg_status compute_execute(struct vg_compute_unit *unit, const struct vg_work *work, void (*ended)(void *user),
+			       void *user, const char *function, struct vg_execution **ret_execution);
+
+// Makes `stream` wait for all work of the unit that was handed to the driver so far. What is queued is not waited for.
+enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *stream, const char *function);
+// Lets another unit of the same scheduler run up to `count` executions that are queued in this one, newest first. They
+// stay in the order of their stream, and this unit's to sync, close and find: what changes is whose queue they stand in,
+// whose turns they take and whose account is charged. A unit that is closed gives them back.
+enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_unit *to, size_t count,
+			       size_t *ret_moved);
+// Ends the unit's quantum, if it has one that takes more, and its turn.
+enum vg_status compute_preempt(struct vg_compute_unit *unit, bool *ret_preempted);

@@ -1,0 +1,222 @@
+// From the queues to the GPU: keeps some milliseconds of work ahead of it, and no more, so that who comes next is decided
+// late.
+#include "compute/engine.h"
+
+#include "base/clock.h"
+
+enum {
+	QUANTUM_MS = 4,	   // where others wait
+	ALONE_MS = 20,	   // where nobody does
+	AHEAD_US = 4000,   // handed over and not ended
+	PREEMPT_US = 500,  // likewise, where urgent work shall not wait behind it
+	IN_FLIGHT = 512,   // launches, well below what a driver's queue holds
+	LAUNCHES_AHEAD = 2 // at least, however long they are
+};
+
+struct pick {
+	struct vg_execution *execution;
+	struct compute_slot *slot;
+	uint64_t estimate;
+	unsigned count;
+	bool more; // out: of a job, or of what was not cancelled
+};
+
+static bool wants(const struct vg_compute *compute, const struct compute_lane *lane)
+{
+	uint64_t window = (compute->preemption ? PREEMPT_US : AHEAD_US) * 1000ull;
+
+	return lane->launches < IN_FLIGHT &&
+	       (lane->apart || lane->ahead < window || lane->launches < LAUNCHES_AHEAD);
+}
+
+static uint64_t room(struct vg_compute *compute, const struct compute_lane *lane, const struct compute_quantum *quantum)
+{
+	uint64_t most = compute->slice_ms * COMPUTE_MS;
+
+	if (lane->apart)
+		return UINT64_MAX;
+	uint64_t wanted = compute_policy_contended(compute, lane, quantum->unit) ? QUANTUM_MS : ALONE_MS;
+	if (wanted * COMPUTE_MS < most)
+		most = wanted * COMPUTE_MS;
+	return quantum->estimate < most ? most - quantum->estimate : 0;
+}
+
+// The one with the fewest streams, the first of them: work that does not overlap needs one only.
+static struct compute_slot *bind(struct compute_stream *stream, struct compute_place *place, unsigned slots)
+{
+	struct compute_slot *best = &place->slots[0];
+
+	if (stream->in_flight)
+		return stream->slot;
+	for (unsigned i = 0; i < slots && best->bound; i++)
+		if (place->slots[i].bound < best->bound)
+			best = &place->slots[i];
+	best->bound++;
+	stream->slot = best;
+	return best;
+}
+
+static void begin_execution(struct vg_execution *execution)
+{
+	execution->runner->queued--;
+	execution->runner->running++;
+	execution->started_ns = vg_clock_monotonic_ns();
+	atomic_store(&execution->state, VG_EXECUTION_RUNNING);
+	execution->stream->in_flight++;
+}
+
+static void take(struct compute_quantum *quantum, struct vg_execution *execution, uint64_t budget, struct pick *ret_pick)
+{
+	struct vg_compute *compute = quantum->unit->compute;
+	struct compute_stream *stream = execution->stream;
+	uint64_t estimate = compute_estimate(compute, execution);
+	unsigned left = execution->repeat - atomic_load(&execution->launched), count = 1;
+
+	if (execution->entry && budget / estimate > 1)
+		count = budget / estimate < COMPUTE_PICKS ? (unsigned)(budget / estimate) : COMPUTE_PICKS;
+	if (execution->entry && count > left)
+		count = left;
+	*ret_pick = (struct pick){execution, bind(stream, quantum->place, quantum->unit->slot_count), estimate, count,
+				  false};
+	if (atomic_load(&execution->state) == VG_EXECUTION_QUEUED)
+		begin_execution(execution);
+	stream->in_hand = execution->job.step || count < left;
+	if (!stream->in_hand) { // others of its stream may follow in the same go
+		execution->handed = true;
+		stream->next = execution->next;
+		compute_queue_refresh(stream);
+	}
+}
+
+static unsigned gather(struct vg_compute *compute, struct compute_quantum *quantum, struct pick *picks)
+{
+	uint64_t budget = room(compute, quantum->lane, quantum), taken = 0;
+	unsigned count = 0, launches = 0;
+
+	while (count < COMPUTE_PICKS && launches < COMPUTE_PICKS && (taken < budget || (!count && !quantum->launches))) {
+		struct vg_execution *next = compute_queue_peek(quantum->unit, quantum->lane);
+		if (!next)
+			break;
+		take(quantum, next, budget > taken ? budget - taken : 0, &picks[count]);
+		taken += picks[count].count * picks[count].estimate;
+		launches += picks[count].count;
+		count++;
+	}
+	return count;
+}
+
+// What was handed over as a whole ends with what is behind it.
+static void settle(struct compute_quantum *quantum, struct pick *pick)
+{
+	struct vg_execution *execution = pick->execution;
+	struct compute_stream *stream = execution->stream;
+	const bool whole = execution->handed;
+
+	if (execution->entry && pick->more)
+		pick->more = atomic_load(&execution->launched) < execution->repeat;
+	if (!whole) {
+		stream->in_hand = false;
+		if (!pick->more) {
+			execution->handed = true;
+			stream->next = execution->next;
+		}
+		compute_queue_refresh(stream);
+	}
+	if (execution->handed) {
+		struct compute_track *track = &quantum->tracks[pick->slot->index];
+		execution->chain = track->ends;
+		track->ends = execution;
+	}
+}
+
+static bool launch(struct compute_quantum *quantum, struct pick *picks, unsigned count)
+{
+	bool good = true;
+
+	for (unsigned i = 0; i < count && good; i++)
+		good = compute_quantum_launch(quantum, picks[i].execution, picks[i].slot, picks[i].count,
+					      picks[i].estimate, &picks[i].more);
+	return good;
+}
+
+static bool end_quantum(struct vg_compute *compute, struct compute_lane *lane, bool close)
+{
+	pthread_mutex_unlock(&compute->lock);
+	bool good = close ? compute_quantum_close(lane->last) : compute_quantum_mark(lane->last);
+	pthread_mutex_lock(&compute->lock);
+	return good;
+}
+
+// The lane's open quantum, or a new one for who is next.
+static struct compute_quantum *open_quantum(struct vg_compute *compute, struct compute_lane *lane)
+{
+	if (lane->last && !lane->last->closed)
+		return lane->last;
+	struct vg_compute_unit *unit = compute_policy_pick(compute, lane);
+	if (unit && unit->new_streams && !unit->in_quanta) {
+		compute_place_drop(&unit->whole);
+		compute_place_drop(&unit->own);
+		unit->new_streams = false;
+	}
+	struct compute_quantum *quantum = unit ? compute_quantum_open(compute, lane, unit) : NULL;
+	if (quantum)
+		unit->in_quanta++;
+	return quantum;
+}
+
+static bool must_end(struct vg_compute *compute, struct compute_lane *lane, const struct compute_quantum *quantum)
+{
+	struct vg_compute_unit *unit = quantum->unit;
+
+	if (lane->apart)
+		return unit->closing && !unit->unfinished;
+	return !room(compute, lane, quantum) || compute_policy_yields(compute, lane, unit) ||
+	       !compute_queue_peek(unit, lane);
+}
+
+// True: go on.
+static bool feed_once(struct vg_compute *compute, struct compute_lane *lane)
+{
+	struct pick picks[COMPUTE_PICKS];
+
+	struct compute_quantum *quantum = open_quantum(compute, lane);
+	if (!quantum)
+		return false;
+	if (quantum->launches && must_end(compute, lane, quantum))
+		return end_quantum(compute, lane, true);
+	uint64_t before = quantum->estimate;
+	unsigned launches = quantum->launches;
+	unsigned count = gather(compute, quantum, picks);
+	if (!count && lane->apart)
+		return false;
+	compute->in_hand = true;
+	pthread_mutex_unlock(&compute->lock);
+	bool good = launch(quantum, picks, count);
+	pthread_mutex_lock(&compute->lock);
+	compute->in_hand = false;
+	if (compute->fences)
+		pthread_cond_broadcast(&compute->handed);
+	quantum->unit->in_flight_ns += quantum->estimate - before;
+	quantum->unit->preempted &= quantum->launches != 0;
+	if (quantum->turn == lane->turn)
+		lane->turn_ns += quantum->estimate - before;
+	quantum->unit->launches += quantum->launches - launches;
+	for (unsigned i = 0; i < count && good; i++)
+		settle(quantum, &picks[i]);
+	if (!good)
+		return false;
+	return end_quantum(compute, lane, must_end(compute, lane, quantum)) && count;
+}
+
+bool compute_feed(struct vg_compute *compute, struct compute_lane *lane)
+{
+	bool any = false;
+
+	while (!compute->failure && wants(compute, lane) && feed_once(compute, lane))
+		any = true;
+	// What has been open for want of room in front of it is not to wait for more.
+	struct compute_quantum *last = lane->last;
+	if (!compute->failure && last && !last->closed && must_end(compute, lane, last))
+		any |= end_quantum(compute, lane, true);
+	return any;
+}

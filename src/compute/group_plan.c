@@ -1,0 +1,51 @@
+// Shares as numbers of SMs, which come in parts of some SMs.
+#include "compute/engine.h"
+
+#include <math.h>
+
+static double size_of(const struct compute_plan *plan, unsigned parts)
+{
+	return (double)parts * plan->part_sms / plan->sms;
+}
+
+// The group that is furthest above its share gives a part away.
+static void take_part(const struct compute_plan *plan, const double *shares, unsigned *parts, size_t count)
+{
+	size_t most = 0;
+	double above = -2;
+
+	for (size_t i = 0; i < count; i++) {
+		double now = parts[i] ? size_of(plan, parts[i]) - shares[i] : -2;
+		if (now > above) {
+			above = now;
+			most = i;
+		}
+	}
+	parts[most]--;
+}
+
+bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsigned *ret_parts, size_t count)
+{
+	plan->taken = 0;
+	for (size_t i = 0; i < count; i++) {
+		ret_parts[i] = (unsigned)(shares[i] * plan->sms / plan->part_sms + 0.5);
+		plan->taken += ret_parts[i];
+	}
+	// Whoever shares the rest needs some SMs there, if only those that no part has.
+	for (;;) {
+		plan->rest = false;
+		for (size_t i = 0; i < count; i++)
+			plan->rest |= ret_parts[i] == 0;
+		bool none = plan->taken == plan->parts && plan->parts * plan->part_sms == plan->sms;
+		if (!plan->taken || (plan->taken <= plan->parts && !(plan->rest && none)))
+			break;
+		take_part(plan, shares, ret_parts, count);
+		plan->taken--;
+	}
+	if (plan->tolerance < 0)
+		return plan->taken > 0;
+	for (size_t i = 0; i < count; i++)
+		if (!ret_parts[i] || fabs(size_of(plan, ret_parts[i]) - shares[i]) > plan->tolerance)
+			return false;
+	return plan->taken > 0;
+}

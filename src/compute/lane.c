@@ -1,0 +1,101 @@
+// Where quanta run: lanes, and the driver streams that units have in them, made at their first use.
+#include "compute/engine.h"
+
+#include "core/error.h"
+
+#include <stdlib.h>
+
+struct compute_lane *compute_lane_new(struct vg_compute *compute, struct vg_context *context, unsigned sms)
+{
+	struct compute_lane *lane = calloc(1, sizeof *lane), **end = &compute->lanes;
+
+	if (!lane)
+		return NULL;
+	core_object_retain(&context->object);
+	lane->context = context;
+	lane->sms = sms;
+	lane->group = -1;
+	while (*end)
+		end = &(*end)->next;
+	*end = lane;
+	return lane;
+}
+
+static void destroy(struct compute_lane *lane)
+{
+	vg_context_destroy(lane->context);
+	free(lane);
+}
+
+void compute_lane_remove(struct vg_compute *compute, struct compute_lane *lane)
+{
+	struct compute_lane **at = &compute->lanes;
+
+	while (*at != lane)
+		at = &(*at)->next;
+	*at = lane->next;
+	destroy(lane);
+}
+
+enum vg_status compute_lanes_create(struct vg_compute *compute, const char *function)
+{
+	struct vg_sm_resource *all;
+
+	enum vg_status status = vg_device_sm_resource(compute->device, &all);
+	if (status)
+		return status;
+	struct compute_lane *whole = compute_lane_new(compute, compute->context, vg_sm_resource_count(all));
+	vg_sm_resource_destroy(all);
+	if (!whole)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a scheduler");
+	whole->end = whole->sms; // more than there can be groups
+	return VG_OK;
+}
+
+void compute_lanes_destroy(struct vg_compute *compute)
+{
+	while (compute->lanes) {
+		struct compute_lane *next = compute->lanes->next;
+		destroy(compute->lanes);
+		compute->lanes = next;
+	}
+	compute_parts_destroy(compute->parts);
+	compute->parts = NULL;
+}
+
+void compute_place_drop(struct compute_place *place)
+{
+	for (unsigned i = 0; i < COMPUTE_SLOTS; i++) {
+		vg_stream_destroy(place->slots[i].stream);
+		place->slots[i].stream = NULL;
+		place->slots[i].bound = 0;
+	}
+	place->lane = NULL;
+}
+
+// The driver has few levels, and lower numbers come first.
+static int driver_priority(int priority)
+{
+	int least = 0, greatest = 0;
+
+	if (core_driver->cuCtxGetStreamPriorityRange(&least, &greatest))
+		return 0;
+	return priority <= 0 ? least : -priority < greatest ? greatest : -priority;
+}
+
+enum vg_status compute_slot_ready(struct vg_compute_unit *unit, struct compute_slot *slot, struct compute_lane *lane)
+{
+	struct vg_stream *stream;
+
+	if (slot->stream)
+		return VG_OK;
+	struct vg_stream_options options = {.size = sizeof options, .priority = driver_priority(unit->stream_priority)};
+	enum vg_status status = vg_stream_create(lane->context, &options, &stream);
+	if (status)
+		return status;
+	pthread_mutex_lock(&unit->compute->lock); // who makes a fence looks at it
+	slot->stream = stream;
+	slot->place->lane = lane;
+	pthread_mutex_unlock(&unit->compute->lock);
+	return VG_OK;
+}

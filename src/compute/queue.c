@@ -1,0 +1,149 @@
+// What waits: executions in the order of their streams, streams at the unit that runs their next one.
+#include "compute/engine.h"
+
+#include "base/clock.h"
+
+// Gaps between a program's submissions are no idling: a unit keeps what it is owed over so much.
+enum { IDLE_MS = 10 };
+
+static void unlink_ready(struct compute_stream *stream)
+{
+	struct vg_compute_unit *unit = stream->ready;
+
+	if (!unit)
+		return;
+	if (stream->ready_previous)
+		stream->ready_previous->ready_next = stream->ready_next;
+	else
+		unit->ready = stream->ready_next;
+	if (stream->ready_next)
+		stream->ready_next->ready_previous = stream->ready_previous;
+	stream->ready = NULL;
+	compute_queue_note_idle(unit);
+}
+
+static void link_ready(struct compute_stream *stream, struct vg_compute_unit *unit)
+{
+	struct vg_compute *compute = unit->compute;
+
+	// Idling earns nothing: who comes back starts with those that have had the least.
+	if (unit->idle_since) {
+		if (vg_clock_monotonic_ns() - unit->idle_since > IDLE_MS * COMPUTE_MS &&
+		    unit->virtual_time < compute->floor)
+			unit->virtual_time = compute->floor;
+		unit->idle_since = 0;
+	}
+	stream->ready = unit;
+	stream->ready_previous = NULL;
+	stream->ready_next = unit->ready;
+	if (unit->ready)
+		unit->ready->ready_previous = stream;
+	unit->ready = stream;
+}
+
+void compute_queue_note_idle(struct vg_compute_unit *unit)
+{
+	if (!unit->ready && !unit->running && !unit->idle_since)
+		unit->idle_since = vg_clock_monotonic_ns();
+}
+
+void compute_queue_refresh(struct compute_stream *stream)
+{
+	struct vg_compute_unit *runner = stream->next ? stream->next->runner : NULL;
+
+	if (stream->ready == runner)
+		return;
+	unlink_ready(stream);
+	if (runner)
+		link_ready(stream, runner);
+}
+
+void compute_queue_add(struct vg_execution *execution)
+{
+	struct compute_stream *stream = execution->stream;
+
+	execution->previous = stream->tail;
+	execution->next = NULL;
+	if (stream->tail)
+		stream->tail->next = execution;
+	else
+		stream->head = execution;
+	stream->tail = execution;
+	if (!stream->next)
+		stream->next = execution;
+	execution->runner->queued++;
+	execution->origin->unfinished++;
+	compute_queue_refresh(stream);
+}
+
+void compute_queue_remove(struct vg_execution *execution)
+{
+	struct compute_stream *stream = execution->stream;
+
+	if (stream->next == execution)
+		stream->next = execution->next;
+	if (execution->previous)
+		execution->previous->next = execution->next;
+	else
+		stream->head = execution->next;
+	if (execution->next)
+		execution->next->previous = execution->previous;
+	else
+		stream->tail = execution->previous;
+	execution->previous = execution->next = NULL;
+	compute_queue_refresh(stream);
+}
+
+static bool may_go(const struct compute_stream *stream, const struct vg_compute_unit *unit,
+		   const struct compute_place *place)
+{
+	if (stream->in_hand)
+		return false;
+	// In another place it would overtake what is on its way.
+	if (stream->in_flight && stream->slot->place != place)
+		return false;
+	return !unit->paused || atomic_load_explicit(&stream->next->state, memory_order_relaxed) == VG_EXECUTION_RUNNING;
+}
+
+struct vg_execution *compute_queue_peek(struct vg_compute_unit *unit, const struct compute_lane *lane)
+{
+	const struct compute_place *place = compute_place_of(unit, lane);
+	struct vg_execution *best = NULL;
+
+	for (struct compute_stream *stream = unit->ready; stream; stream = stream->ready_next) {
+		struct vg_execution *next = stream->next;
+		if (!may_go(stream, unit, place))
+			continue;
+		if (!best || next->priority > best->priority ||
+		    (next->priority == best->priority && next->id < best->id))
+			best = next;
+	}
+	return best;
+}
+
+int compute_queue_priority(const struct vg_compute_unit *unit)
+{
+	int most = 0;
+	bool any = false;
+
+	for (const struct compute_stream *stream = unit->ready; stream; stream = stream->ready_next) {
+		if (!any || stream->next->priority > most)
+			most = stream->next->priority;
+		any = true;
+	}
+	return unit->priority + most;
+}
+
+void compute_queue_cancel_all(struct vg_compute_unit *unit)
+{
+	for (unsigned i = 0; i < unit->stream_count; i++) {
+		struct vg_execution *next;
+		for (struct vg_execution *one = unit->streams[i].head; one; one = next) {
+			next = one->next;
+			if (atomic_load(&one->state) == VG_EXECUTION_QUEUED)
+				compute_execution_end(one, VG_EXECUTION_CANCELLED);
+			else
+				atomic_store(&one->cancelled, true);
+		}
+	}
+}

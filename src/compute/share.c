@@ -1,0 +1,66 @@
+// Shares as numbers: what is asked for, what is left.
+#include "compute/share.h"
+
+#include "base/status.h"
+
+#include <math.h>
+
+static const double slack = 1e-9; // for sums of tenths
+
+static enum vg_status check_range(double share, const char *function)
+{
+	if (share > 0 && share <= 1)
+		return VG_OK;
+	return vg_fail(VG_INVALID, 0, function, "a share of %g: above 0 up to 1 is possible", share);
+}
+
+static enum vg_status check_units(unsigned units, unsigned max_units, const char *function)
+{
+	if (units >= 1 && units <= max_units)
+		return VG_OK;
+	return vg_fail(VG_INVALID, 0, function, "%u compute units: 1 to %u, which the device is divided into, are possible",
+		       units, max_units);
+}
+
+static enum vg_status check_sum(double share, double taken, const char *function)
+{
+	if (share + taken <= 1 + slack)
+		return VG_OK;
+	return vg_fail(VG_LIMIT, 0, function,
+		       "a share of %g, where %g of 1 is given away to other units: up to %g is left; make another's "
+		       "smaller first",
+		       share, taken, taken < 1 ? 1 - taken : 0);
+}
+
+static enum vg_status equal_part(double taken, unsigned places, const char *function, double *ret_share)
+{
+	if (1 - taken <= slack)
+		return vg_fail(VG_LIMIT, 0, function,
+			       "all of the device is given away to other units: make another's share smaller first");
+	*ret_share = (1 - taken) / (places ? places : 1);
+	return VG_OK;
+}
+
+enum vg_status compute_share(const struct compute_share_asked *asked, const char *function, double *ret_share)
+{
+	const bool by_units = asked->units != 0, by_share = asked->share != 0 || isnan(asked->share);
+	double share = asked->share;
+
+	if (!by_units && !by_share)
+		return equal_part(asked->taken, asked->places, function, ret_share);
+	enum vg_status status = by_share ? check_range(share, function) : VG_OK;
+	if (status == VG_OK && by_units)
+		status = check_units(asked->units, asked->max_units, function);
+	double of_units = (double)asked->units / asked->max_units;
+	if (status == VG_OK && by_units && by_share && fabs(of_units - share) > slack)
+		status = vg_fail(VG_INVALID, 0, function,
+				 "a share of %g and %u of %u compute units, which are %g: leave one of them 0", share,
+				 asked->units, asked->max_units, of_units);
+	if (by_units)
+		share = of_units;
+	if (status == VG_OK)
+		status = check_sum(share, asked->taken, function);
+	if (status == VG_OK)
+		*ret_share = share;
+	return status;
+}

@@ -1,0 +1,236 @@
+// From a description of work to an execution in its stream: everything that can be wrong with it is found here.
+#include "compute/engine.h"
+
+#include "base/clock.h"
+#include "core/error.h"
+#include "core/launch.h"
+
+#include <alloca.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- what a kernel may be -------------------------------------------------------------------------
+
+static enum vg_status check_trait(const struct vg_compute_unit *unit, const struct compute_entry *entry,
+				  enum code_answer answer, const char *instruction, const char *what, const char *function)
+{
+	if (answer == CODE_FOUND)
+		return vg_fail(VG_POLICY, 0, function,
+			       "kernel \"%s\" contains %s, and the unit \"%s\" may not use %s: allow it, or use "
+			       "another kernel",
+			       entry->name, instruction, unit->name, what);
+	if (answer == CODE_UNKNOWN && unit->unknown_code == VG_UNKNOWN_CODE_REFUSE)
+		return vg_fail(VG_POLICY, 0, function,
+			       "nobody can tell whether kernel \"%s\" uses %s, which the unit \"%s\" may not: %s; "
+			       "VG_UNKNOWN_CODE_ALLOW lets such kernels pass",
+			       entry->name, what, unit->name, entry->report.reason);
+	return VG_OK;
+}
+
+static enum vg_status check_traits(struct vg_compute_unit *unit, const struct compute_entry *entry, const char *function)
+{
+	const struct code_report *report = &entry->report;
+	enum vg_status status = VG_OK;
+
+	pthread_mutex_lock(&unit->compute->lock);
+	if (!unit->tensor)
+		status = check_trait(unit, entry, report->tensor, report->tensor_instruction, "tensor cores", function);
+	if (status == VG_OK && !unit->mixed)
+		status = check_trait(unit, entry, report->mixed, report->mixed_instruction, "mixed precision", function);
+	pthread_mutex_unlock(&unit->compute->lock);
+	return status;
+}
+
+// ---- launches ---------------------------------------------------------------------------------------
+
+static enum vg_status copy_values(struct vg_execution *execution, const struct vg_kernel *kernel, void *const *values,
+				  const char *function)
+{
+	const uint16_t *offsets = core_kernel_offsets(kernel);
+	unsigned char *parameters = execution->parameters;
+	size_t count = kernel->parameter_count, bytes = kernel->parameter_bytes;
+
+	if (bytes > COMPUTE_PARAMETERS || count > COMPUTE_PARAMETERS / 8) {
+		bytes = (bytes + 63) / 64 * 64;
+		execution->block = aligned_alloc(64, bytes + (count * sizeof *values + 63) / 64 * 64);
+		if (!execution->block)
+			return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu bytes of arguments", bytes);
+		parameters = execution->block;
+		execution->values = (void **)(parameters + bytes);
+	}
+	for (size_t i = 0; i < count; i++) {
+		execution->values[i] = parameters + offsets[i];
+		memcpy(execution->values[i], values[i], kernel->sizes[i]);
+	}
+	return VG_OK;
+}
+
+static enum vg_status check_limits(struct vg_execution *execution, struct core_launch *launch, const char *function)
+{
+	struct vg_compute *compute = execution->origin->compute;
+	const struct vg_kernel *kernel = execution->entry->kernel;
+	const struct vg_kernel *key = kernel;
+	const CUlaunchConfig *n = &launch->native;
+	const unsigned shape[] = {n->gridDimX,	n->gridDimY,  n->gridDimZ,	 n->blockDimX,
+				  n->blockDimY, n->blockDimZ, n->sharedMemBytes, n->numAttrs};
+
+	uint64_t hash = compute_hash(shape, sizeof shape, compute_hash(&key, sizeof key, 0));
+	pthread_mutex_lock(&compute->lock);
+	bool known = compute_estimate_find(compute, execution, hash);
+	pthread_mutex_unlock(&compute->lock);
+	if (known && !n->numAttrs)
+		return VG_OK;
+	enum vg_status status = core_launch_limits(launch, kernel, compute->device, function);
+	if (status == VG_OK && launch->cooperative) {
+		CORE_ENTER(scope, compute->context->handle);
+		status = core_launch_cooperative(launch, kernel, compute->context, function);
+	}
+	if (status)
+		return status;
+	pthread_mutex_lock(&compute->lock);
+	compute_estimate_checked(compute, execution);
+	pthread_mutex_unlock(&compute->lock);
+	return VG_OK;
+}
+
+static enum vg_status fill_launch(struct vg_execution *execution, const struct vg_work *work, const char *function)
+{
+	const struct vg_kernel *kernel = execution->entry->kernel;
+	struct vg_device *device = execution->origin->compute->device;
+	struct vg_launch_config config = work->config;
+	struct core_launch launch;
+	void **values = alloca((kernel->parameter_count + 1) * sizeof *values);
+
+	config.size = sizeof config;
+	enum vg_status status = core_launch_config(&launch, &config, device, function);
+	if (status == VG_OK)
+		status = core_launch_arguments(kernel, work->arguments, work->argument_count, values, function);
+	if (status == VG_OK)
+		status = check_limits(execution, &launch, function);
+	if (status == VG_OK)
+		status = copy_values(execution, kernel, values, function);
+	if (status)
+		return status;
+	execution->native = launch.native;
+	if (!launch.native.numAttrs)
+		return VG_OK;
+	execution->attributes = malloc(launch.native.numAttrs * sizeof *execution->attributes);
+	if (!execution->attributes)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for launch attributes");
+	memcpy(execution->attributes, launch.attributes, launch.native.numAttrs * sizeof *execution->attributes);
+	return VG_OK;
+}
+
+// ---- into the queue -----------------------------------------------------------------------------------
+
+// Of work that was not queued: nobody is told of its end.
+static void discard(struct vg_execution *execution)
+{
+	compute_entry_release(execution->entry);
+	execution->entry = NULL;
+	compute_execution_release(execution);
+}
+
+static enum vg_status queue(struct vg_execution *execution, const char *function, struct vg_execution **ret_execution)
+{
+	struct vg_compute_unit *unit = execution->origin;
+	struct vg_compute *compute = unit->compute;
+
+	pthread_mutex_lock(&compute->lock);
+	enum vg_status status = compute_open_for_work(unit, function);
+	bool first = unit->queued == 0;
+	if (status == VG_OK) {
+		execution->id = ++compute->ids;
+		execution->queued_ns = vg_clock_monotonic_ns();
+		if (ret_execution)
+			core_object_retain(&execution->object);
+		compute_queue_add(execution);
+	}
+	pthread_mutex_unlock(&compute->lock);
+	if (status) {
+		discard(execution);
+		return status;
+	}
+	compute_ring(compute, first);
+	if (ret_execution)
+		*ret_execution = execution;
+	return VG_OK;
+}
+
+static enum vg_status start(struct vg_compute_unit *unit, const char *name, unsigned stream, int priority,
+			    const char *function, struct vg_execution **ret_execution)
+{
+	enum vg_status status = compute_usable(function);
+
+	if (status == VG_OK)
+		status = core_object_check(&unit->object, "unit", function);
+	if (status)
+		return status;
+	if (!name)
+		return vg_fail(VG_INVALID, 0, function, "the kernel's name is NULL");
+	if (stream >= unit->stream_count)
+		return vg_fail(VG_INVALID, 0, function, "stream %u: the unit \"%s\" has %u, counted from 0", stream,
+			       unit->name, unit->stream_count);
+	struct vg_execution *execution = compute_execution_take(unit);
+	if (!execution)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for an execution");
+	execution->stream = &unit->streams[stream];
+	execution->priority = priority;
+	execution->repeat = 1;
+	snprintf(execution->name, sizeof execution->name, "%s", name);
+	*ret_execution = execution;
+	return VG_OK;
+}
+
+enum vg_status compute_execute(struct vg_compute_unit *unit, const struct vg_work *work, void (*ended)(void *user),
+			       void *user, const char *function, struct vg_execution **ret_execution)
+{
+	struct vg_execution *execution;
+	struct vg_work w;
+
+	if (!unit || !work)
+		return vg_fail(VG_INVALID, 0, function, "%s is NULL", unit ? "work" : "unit");
+	enum vg_status status = core_options(&w, sizeof w, work, function);
+	if (status == VG_OK)
+		status = start(unit, w.kernel, w.stream, w.priority, function, &execution);
+	if (status)
+		return status;
+	execution->repeat = w.repeat ? w.repeat : 1;
+	status = compute_registry_find(unit->compute->registry, w.kernel, function, &execution->entry);
+	if (status == VG_OK)
+		status = check_traits(unit, execution->entry, function);
+	if (status == VG_OK)
+		status = fill_launch(execution, &w, function);
+	if (status) {
+		discard(execution);
+		return status;
+	}
+	execution->ended = ended;
+	execution->ended_user = user;
+	return queue(execution, function, ret_execution);
+}
+
+enum vg_status vg_compute_unit_execute(struct vg_compute_unit *unit, const struct vg_work *work,
+				       struct vg_execution **ret_execution)
+{
+	return compute_execute(unit, work, NULL, NULL, __func__, ret_execution);
+}
+
+enum vg_status compute_submit(struct vg_compute_unit *unit, const struct compute_job *job, const char *function,
+			      struct vg_execution **ret_execution)
+{
+	struct vg_execution *execution;
+
+	if (!unit || !job || !job->step)
+		return vg_fail(VG_INVALID, 0, function, "%s is NULL", !unit ? "unit" : !job ? "job" : "job.step");
+	enum vg_status status = start(unit, job->name, job->stream, job->priority, function, &execution);
+	if (status)
+		return status;
+	execution->job = *job;
+	uint64_t hash = compute_hash(execution->name, sizeof execution->name, 0);
+	pthread_mutex_lock(&unit->compute->lock);
+	compute_estimate_find(unit->compute, execution, hash);
+	pthread_mutex_unlock(&unit->compute->lock);
+	return queue(execution, function, ret_execution);
+}

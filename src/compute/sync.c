@@ -1,0 +1,199 @@
+// Waiting for a unit's work, finding it, and what other rooms do with it.
+#include "compute/engine.h"
+#include "compute/wait.h"
+
+#include "core/error.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+// The oldest of one stream, or of all, that was submitted up to `id` and has not ended.
+static const struct vg_execution *oldest(const struct vg_compute_unit *unit, unsigned first, unsigned end, uint64_t id)
+{
+	for (unsigned i = first; i < end; i++) {
+		const struct vg_execution *head = unit->streams[i].head;
+		if (head && head->id <= id)
+			return head;
+	}
+	return NULL;
+}
+
+static int wait_changed(struct vg_compute_unit *unit, uint64_t until_ns)
+{
+	const struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
+
+	return until_ns == UINT64_MAX ? pthread_cond_wait(&unit->changed, &unit->compute->lock)
+				      : pthread_cond_timedwait(&unit->changed, &unit->compute->lock, &until);
+}
+
+static enum vg_status not_ready(const struct vg_execution *left, double timeout, const char *function)
+{
+	return vg_fail(VG_NOT_READY, 0, function, "after %g s execution %llu (\"%s\") in stream %u is %s", timeout,
+		       (unsigned long long)left->id, left->name, left->stream->index,
+		       atomic_load(&left->state) == VG_EXECUTION_QUEUED ? "queued" : "running");
+}
+
+static enum vg_status sync_streams(struct vg_compute_unit *unit, unsigned first, unsigned end, double timeout,
+				   const char *function)
+{
+	struct vg_compute *compute = unit->compute;
+	uint64_t until = compute_deadline(timeout);
+	const struct vg_execution *left;
+	int r = 0;
+
+	pthread_mutex_lock(&compute->lock);
+	uint64_t id = compute->ids;
+	compute->waiters++;
+	unit->syncing++;
+	while ((left = oldest(unit, first, end, id)) && !unit->closing && r != ETIMEDOUT)
+		r = wait_changed(unit, until);
+	unit->syncing--;
+	compute->waiters--;
+	enum vg_status status = VG_OK;
+	if (unit->closing || compute->failure)
+		status = compute_open_for_work(unit, function);
+	else if (left)
+		status = not_ready(left, timeout, function);
+	pthread_mutex_unlock(&compute->lock);
+	return status;
+}
+
+enum vg_status vg_compute_unit_sync(struct vg_compute_unit *unit, unsigned stream, double timeout_seconds)
+{
+	CORE_USABLE(unit, "unit");
+	enum vg_status status = compute_usable(__func__);
+	if (status)
+		return status;
+	if (stream >= unit->stream_count)
+		return vg_fail(VG_INVALID, 0, __func__, "stream %u: the unit \"%s\" has %u, counted from 0", stream,
+			       unit->name, unit->stream_count);
+	return sync_streams(unit, stream, stream + 1, timeout_seconds, __func__);
+}
+
+enum vg_status vg_compute_unit_sync_all(struct vg_compute_unit *unit, double timeout_seconds)
+{
+	CORE_USABLE(unit, "unit");
+	enum vg_status status = compute_usable(__func__);
+	return status ? status : sync_streams(unit, 0, unit->stream_count, timeout_seconds, __func__);
+}
+
+enum vg_status vg_compute_unit_find(struct vg_compute_unit *unit, uint64_t id, struct vg_execution **ret_execution)
+{
+	struct vg_execution *found = NULL;
+
+	CORE_USABLE(unit, "unit");
+	CORE_NEEDED(ret_execution);
+	enum vg_status status = compute_usable(__func__);
+	if (status)
+		return status;
+	pthread_mutex_lock(&unit->compute->lock);
+	for (unsigned i = 0; i < unit->stream_count && !found; i++)
+		for (struct vg_execution *one = unit->streams[i].head; one && !found; one = one->next)
+			found = one->id == id ? one : NULL;
+	if (found)
+		core_object_retain(&found->object);
+	unsigned unfinished = unit->unfinished;
+	pthread_mutex_unlock(&unit->compute->lock);
+	if (!found)
+		return vg_fail(VG_NOT_FOUND, 0, __func__,
+			       "no execution %llu among the %u of unit \"%s\" that have not ended",
+			       (unsigned long long)id, unfinished, unit->name);
+	*ret_execution = found;
+	return VG_OK;
+}
+
+// ---- for other rooms --------------------------------------------------------------------------------
+
+// The unit's driver streams, and those of whoever runs work of its own, each retained.
+static size_t streams_of(const struct vg_compute_unit *unit, struct vg_stream **ret_streams, size_t room)
+{
+	size_t count = 0;
+
+	for (unsigned i = 0; i < unit->stream_count; i++) {
+		const struct compute_stream *stream = &unit->streams[i];
+		struct vg_stream *one = stream->in_flight ? stream->slot->stream : NULL;
+		bool known = !one;
+		for (size_t k = 0; k < count && !known; k++)
+			known = ret_streams[k] == one;
+		if (known || count == room)
+			continue;
+		core_object_retain(&one->object);
+		ret_streams[count++] = one;
+	}
+	return count;
+}
+
+enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *stream, const char *function)
+{
+	struct vg_stream *streams[2 * COMPUTE_SLOTS];
+
+	enum vg_status status = compute_usable(function);
+	if (status)
+		return status;
+	pthread_mutex_lock(&unit->compute->lock);
+	unit->compute->fences++;
+	while (unit->compute->in_hand)
+		pthread_cond_wait(&unit->compute->handed, &unit->compute->lock);
+	unit->compute->fences--;
+	size_t count = streams_of(unit, streams, 2 * COMPUTE_SLOTS);
+	pthread_mutex_unlock(&unit->compute->lock);
+	for (size_t i = 0; i < count; i++) {
+		if (status == VG_OK)
+			status = vg_stream_wait_stream(stream, streams[i]);
+		vg_stream_destroy(streams[i]);
+	}
+	return status;
+}
+
+enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_unit *to, size_t count,
+			       size_t *ret_moved)
+{
+	const char *function = "compute_migrate";
+	size_t moved = 0;
+
+	if (from->compute != to->compute)
+		return vg_fail(VG_INVALID, 0, function, "the units \"%s\" and \"%s\" are of different schedulers",
+			       from->name, to->name);
+	struct vg_compute *compute = from->compute;
+	enum vg_status status = compute_usable(function);
+	if (status)
+		return status;
+	pthread_mutex_lock(&compute->lock);
+	status = compute_open_for_work(to, function);
+	while (status == VG_OK && moved < count && from != to) {
+		struct vg_execution *newest = NULL;
+		for (unsigned i = 0; i < from->stream_count; i++) {
+			struct vg_execution *one = from->streams[i].tail;
+			while (one && (one->runner != from || atomic_load(&one->state) != VG_EXECUTION_QUEUED))
+				one = one->previous;
+			if (one && (!newest || one->id > newest->id))
+				newest = one;
+		}
+		if (!newest)
+			break;
+		newest->runner = to;
+		from->queued--;
+		to->queued++;
+		compute_queue_refresh(newest->stream);
+		moved++;
+	}
+	pthread_mutex_unlock(&compute->lock);
+	compute_ring(compute, true);
+	if (status == VG_OK)
+		*ret_moved = moved;
+	return status;
+}
+
+enum vg_status compute_preempt(struct vg_compute_unit *unit, bool *ret_preempted)
+{
+	enum vg_status status = compute_usable("compute_preempt");
+
+	if (status)
+		return status;
+	pthread_mutex_lock(&unit->compute->lock);
+	*ret_preempted = unit->in_quanta > 0 && unit->ready;
+	unit->preempted = *ret_preempted;
+	pthread_mutex_unlock(&unit->compute->lock);
+	compute_ring(unit->compute, true);
+	return VG_OK;
+}

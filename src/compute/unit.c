@@ -1,0 +1,266 @@
+// Units: beginning, end, and the list of them.
+#include "compute/engine.h"
+#include "compute/share.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { DEFAULT_STREAMS = 4 };
+
+static void free_unit(struct core_object *object)
+{
+	struct vg_compute_unit *unit = (struct vg_compute_unit *)object;
+
+	if (!core_forked)
+		pthread_cond_destroy(&unit->changed);
+	free(unit->streams);
+	core_object_release(&unit->compute->object);
+	free(unit);
+}
+
+static const struct core_class unit_class = {"compute unit", NULL, free_unit};
+
+static enum vg_status check_options(const struct vg_compute_unit_options *o)
+{
+	const char *function = "vg_compute_unit_create";
+
+	if (o->streams > COMPUTE_MOST)
+		return vg_fail(VG_LIMIT, 0, function, "%u streams: up to %d are possible", o->streams, COMPUTE_MOST);
+	if (o->max_concurrent_kernels > COMPUTE_SLOTS)
+		return vg_fail(VG_LIMIT, 0, function, "%u kernels beside each other: up to %d are possible",
+			       o->max_concurrent_kernels, COMPUTE_SLOTS);
+	if (o->name && (!*o->name || strlen(o->name) >= sizeof((struct vg_compute_unit *)0)->name))
+		return vg_fail(VG_INVALID, 0, function, "a name of %zu bytes: 1 to %zu are possible", strlen(o->name),
+			       sizeof((struct vg_compute_unit *)0)->name - 1);
+	if ((unsigned)o->unknown_code > VG_UNKNOWN_CODE_ALLOW)
+		return vg_fail(VG_INVALID, 0, function, "unknown_code %d: there are 0 and 1", (int)o->unknown_code);
+	return VG_OK;
+}
+
+static void init_places(struct vg_compute_unit *unit)
+{
+	for (unsigned i = 0; i < COMPUTE_SLOTS; i++) {
+		unit->whole.slots[i].place = &unit->whole;
+		unit->own.slots[i].place = &unit->own;
+		unit->whole.slots[i].index = unit->own.slots[i].index = i;
+	}
+}
+
+static enum vg_status new_unit(struct vg_compute *compute, const struct vg_compute_unit_options *o,
+			       struct vg_compute_unit **ret_unit)
+{
+	struct vg_compute_unit *unit = calloc(1, sizeof *unit);
+	unsigned streams = o->streams ? o->streams : DEFAULT_STREAMS;
+	pthread_condattr_t attributes;
+
+	if (unit)
+		unit->streams = calloc(streams, sizeof *unit->streams);
+	if (!unit || !unit->streams) {
+		free(unit);
+		return vg_fail(VG_NO_MEMORY, 0, "vg_compute_unit_create", "no memory for a unit of %u streams", streams);
+	}
+	core_object_init(&unit->object, &unit_class);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&unit->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	core_object_retain(&compute->object);
+	unit->compute = compute;
+	unit->stream_count = streams;
+	for (unsigned i = 0; i < streams; i++)
+		unit->streams[i] = (struct compute_stream){.unit = unit, .index = i};
+	unit->slot_count = o->max_concurrent_kernels ? o->max_concurrent_kernels
+			   : streams < COMPUTE_SLOTS ? streams
+						     : COMPUTE_SLOTS;
+	init_places(unit);
+	unit->priority = o->priority;
+	unit->stream_priority = compute->preemption ? o->priority : 0;
+	unit->tensor = !o->no_tensor_cores;
+	unit->mixed = !o->no_mixed_precision;
+	unit->unknown_code = o->unknown_code;
+	unit->idle_since = vg_clock_monotonic_ns();
+	if (o->name)
+		snprintf(unit->name, sizeof unit->name, "%s", o->name);
+	*ret_unit = unit;
+	return VG_OK;
+}
+
+// What the others have, and how many units may still come.
+static void look_at_others(const struct vg_compute *compute, const struct vg_compute_unit *unit,
+			   struct compute_share_asked *asked)
+{
+	unsigned others = 0;
+
+	asked->max_units = compute->max_units;
+	asked->taken = 0;
+	for (const struct vg_compute_unit *other = compute->units; other; other = other->next) {
+		if (other == unit)
+			continue;
+		asked->taken += other->share;
+		others++;
+	}
+	asked->places = compute->max_units > others ? compute->max_units - others : 0;
+}
+
+// Under the lock.
+static enum vg_status join(struct vg_compute *compute, struct vg_compute_unit *unit,
+			   const struct vg_compute_unit_options *o)
+{
+	struct compute_share_asked asked = {.share = o->share, .units = o->compute_units};
+	const char *function = "vg_compute_unit_create";
+	struct vg_compute_unit **end = &compute->units;
+
+	enum vg_status status = core_object_check(&compute->object, "compute", function);
+	if (status)
+		return status;
+	look_at_others(compute, NULL, &asked);
+	if (!asked.places)
+		return vg_fail(VG_LIMIT, 0, function, "%u units, and max_units is %u: close one first",
+			       compute->unit_count, compute->max_units);
+	status = compute->direct ? VG_OK : compute_share(&asked, function, &unit->share);
+	if (status)
+		return status;
+	if (compute->direct)
+		unit->share = 1;
+	unit->realised = unit->share;
+	unit->virtual_time = compute->floor;
+	compute->unit_number++;
+	if (!unit->name[0])
+		snprintf(unit->name, sizeof unit->name, "unit-%u", compute->unit_number);
+	while (*end)
+		end = &(*end)->next;
+	*end = unit;
+	compute->unit_count++;
+	compute->regroup = true;
+	return VG_OK;
+}
+
+enum vg_status vg_compute_unit_create(struct vg_compute *compute, const struct vg_compute_unit_options *options,
+				      struct vg_compute_unit **ret_unit)
+{
+	struct vg_compute_unit_options o;
+	struct vg_compute_unit *unit = NULL;
+
+	CORE_USABLE(compute, "compute");
+	CORE_NEEDED(ret_unit);
+	CORE_OPTIONS(o, options);
+	enum vg_status status = compute_usable(__func__);
+	if (status == VG_OK)
+		status = check_options(&o);
+	if (status == VG_OK)
+		status = new_unit(compute, &o, &unit);
+	if (status)
+		return status;
+	pthread_mutex_lock(&compute->lock);
+	status = join(compute, unit, &o);
+	compute_unlock(compute);
+	if (status) {
+		core_object_release(&unit->object);
+		return status;
+	}
+	compute_ring(compute, true);
+	*ret_unit = unit;
+	return VG_OK;
+}
+
+// ---- what the thread does with the list -------------------------------------------------------------
+
+static void bury(struct vg_compute *compute, struct vg_compute_unit *unit)
+{
+	struct vg_compute_unit **at = &compute->units;
+
+	compute_place_drop(&unit->whole);
+	compute_place_drop(&unit->own);
+	if (compute->direct && unit->home)
+		compute_lane_remove(compute, unit->home);
+	while (*at != unit)
+		at = &(*at)->next;
+	*at = unit->next;
+	compute->unit_count--;
+	compute->regroup = true;
+	unit->gone = true;
+	pthread_cond_broadcast(&unit->changed);
+}
+
+static void settle_direct(struct vg_compute *compute, struct vg_compute_unit *unit)
+{
+	unit->home = compute_lane_new(compute, compute->context, compute->lanes->sms);
+	if (unit->home)
+		unit->home->apart = true;
+}
+
+void compute_units_settle(struct vg_compute *compute)
+{
+	struct vg_compute_unit *next;
+
+	for (struct vg_compute_unit *unit = compute->units; unit; unit = next) {
+		next = unit->next;
+		if (unit->closing && !unit->unfinished && !unit->running && !unit->in_quanta)
+			bury(compute, unit);
+		else if (compute->direct && !unit->home)
+			settle_direct(compute, unit);
+	}
+}
+
+// ---- end --------------------------------------------------------------------------------------------
+
+// Others' work that was to take its turns.
+static void give_back(struct vg_compute *compute, struct vg_compute_unit *unit)
+{
+	for (struct vg_compute_unit *other = compute->units; other; other = other->next) {
+		for (unsigned i = 0; other != unit && i < other->stream_count; i++) {
+			struct compute_stream *stream = &other->streams[i];
+			for (struct vg_execution *one = stream->head; one; one = one->next) {
+				if (one->runner != unit || atomic_load(&one->state) != VG_EXECUTION_QUEUED)
+					continue;
+				one->runner = other;
+				unit->queued--;
+				other->queued++;
+			}
+			compute_queue_refresh(stream);
+		}
+	}
+}
+
+enum vg_status compute_unit_end(struct vg_compute_unit *unit)
+{
+	struct vg_compute *compute = unit->compute;
+
+	pthread_mutex_lock(&compute->lock);
+	unit->closing = true;
+	atomic_store(&unit->object.closed, true);
+	compute_queue_cancel_all(unit);
+	give_back(compute, unit);
+	pthread_cond_broadcast(&unit->changed);
+	compute_unlock(compute);
+	compute_ring(compute, true);
+	pthread_mutex_lock(&compute->lock);
+	compute->waiters++;
+	unit->syncing++;
+	while (!unit->gone)
+		pthread_cond_wait(&unit->changed, &compute->lock);
+	unit->syncing--;
+	compute->waiters--;
+	compute_unlock(compute);
+	return VG_OK;
+}
+
+enum vg_status vg_compute_unit_close(struct vg_compute_unit *unit)
+{
+	CORE_NEEDED(unit);
+	enum vg_status status = compute_usable(__func__);
+	return status ? status : compute_unit_end(unit);
+}
+
+void vg_compute_unit_destroy(struct vg_compute_unit *unit)
+{
+	if (!unit)
+		return;
+	if (!core_forked)
+		compute_unit_end(unit);
+	core_object_release(&unit->object);
+}

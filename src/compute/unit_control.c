@@ -1,0 +1,195 @@
+// What can be asked of a unit, and changed while it has work.
+#include "compute/engine.h"
+#include "compute/share.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <string.h>
+
+// Locks, unless the unit cannot be used.
+static enum vg_status enter(struct vg_compute_unit *unit, const char *function)
+{
+	enum vg_status status = core_object_check(&unit->object, "unit", function);
+
+	if (status == VG_OK)
+		status = compute_usable(function);
+	if (status == VG_OK)
+		pthread_mutex_lock(&unit->compute->lock);
+	return status;
+}
+
+static void leave(struct vg_compute_unit *unit)
+{
+	compute_unlock(unit->compute);
+	compute_ring(unit->compute, true);
+}
+
+static double taken_by_others(const struct vg_compute_unit *unit)
+{
+	double taken = 0;
+
+	for (const struct vg_compute_unit *other = unit->compute->units; other; other = other->next)
+		taken += other == unit ? 0 : other->share;
+	return taken;
+}
+
+static enum vg_status change_share(struct vg_compute_unit *unit, struct compute_share_asked asked, const char *function)
+{
+	double share;
+
+	enum vg_status status = enter(unit, function);
+	if (status)
+		return status;
+	asked.max_units = unit->compute->max_units;
+	asked.taken = taken_by_others(unit);
+	status = unit->compute->direct ? vg_fail(VG_STATE, 0, function,
+						 "work of the unit \"%s\" goes straight to the driver: it has no share",
+						 unit->name)
+				       : compute_share(&asked, function, &share);
+	if (status == VG_OK) {
+		unit->share = unit->realised = share;
+		unit->compute->regroup = true;
+	}
+	leave(unit);
+	return status;
+}
+
+enum vg_status vg_compute_unit_set_share(struct vg_compute_unit *unit, double share)
+{
+	CORE_NEEDED(unit);
+	if (!(share > 0))
+		return vg_fail(VG_INVALID, 0, __func__, "a share of %g: above 0 up to 1 is possible", share);
+	return change_share(unit, (struct compute_share_asked){.share = share}, __func__);
+}
+
+enum vg_status vg_compute_unit_scale(struct vg_compute_unit *unit, unsigned compute_units)
+{
+	CORE_NEEDED(unit);
+	if (!compute_units)
+		return vg_fail(VG_INVALID, 0, __func__, "0 compute units: 1 to max_units are possible; a unit that shall "
+							"have none is paused, or closed");
+	return change_share(unit, (struct compute_share_asked){.units = compute_units}, __func__);
+}
+
+enum vg_status vg_compute_unit_set_priority(struct vg_compute_unit *unit, int priority)
+{
+	CORE_NEEDED(unit);
+	enum vg_status status = enter(unit, __func__);
+	if (status)
+		return status;
+	unit->priority = priority;
+	if (unit->compute->preemption && unit->stream_priority != priority) {
+		unit->stream_priority = priority;
+		unit->new_streams = true;
+	}
+	leave(unit);
+	return VG_OK;
+}
+
+static enum vg_status set_flag(struct vg_compute_unit *unit, bool *flag, int allowed, const char *function)
+{
+	if (allowed != 0 && allowed != 1)
+		return vg_fail(VG_INVALID, 0, function, "allowed is %d: 0 and 1 are possible", allowed);
+	enum vg_status status = enter(unit, function);
+	if (status)
+		return status;
+	*flag = allowed != 0;
+	leave(unit);
+	return VG_OK;
+}
+
+enum vg_status vg_compute_unit_set_tensor_cores(struct vg_compute_unit *unit, int allowed)
+{
+	CORE_NEEDED(unit);
+	return set_flag(unit, &unit->tensor, allowed, __func__);
+}
+
+enum vg_status vg_compute_unit_set_mixed_precision(struct vg_compute_unit *unit, int allowed)
+{
+	CORE_NEEDED(unit);
+	return set_flag(unit, &unit->mixed, allowed, __func__);
+}
+
+enum vg_status vg_compute_unit_pause(struct vg_compute_unit *unit)
+{
+	CORE_NEEDED(unit);
+	return set_flag(unit, &unit->paused, 1, __func__);
+}
+
+enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit)
+{
+	CORE_NEEDED(unit);
+	return set_flag(unit, &unit->paused, 0, __func__);
+}
+
+// ---- what there is ----------------------------------------------------------------------------------
+
+double compute_samples_look(struct compute_samples *samples, uint64_t interval_ns, double sm_seconds, bool *ret_known)
+{
+	uint64_t now = vg_clock_monotonic_ns();
+
+	if (!samples->last.ns || now - samples->last.ns >= interval_ns) {
+		samples->before = samples->last;
+		samples->last = (struct compute_sample){now, sm_seconds};
+		samples->known = samples->before.ns != 0;
+	}
+	*ret_known = samples->known;
+	if (!samples->known || now == samples->before.ns)
+		return 0;
+	return (sm_seconds - samples->before.sm_seconds) * 1e9 / (double)(now - samples->before.ns);
+}
+
+static void fill_shape(const struct vg_compute_unit *unit, struct vg_compute_unit_info *info)
+{
+	const struct vg_compute *compute = unit->compute;
+	const bool home = compute->grouped && unit->home;
+
+	memcpy(info->name, unit->name, sizeof info->name);
+	info->share = unit->share;
+	info->realised_share = home ? unit->realised : unit->share;
+	info->group = home ? unit->home->group : -1;
+	info->how = info->group >= 0 ? VG_SHARE_BY_GROUP : VG_SHARE_BY_TIME;
+	info->sms = home ? unit->home->sms : compute->lanes->sms;
+	info->max_units = compute->max_units;
+	info->compute_units = (unsigned)lround(unit->share * compute->max_units);
+	info->priority = compute_queue_priority(unit);
+	info->paused = unit->paused;
+	info->streams = unit->stream_count;
+	info->max_concurrent_kernels = unit->slot_count;
+	info->tensor_cores = unit->tensor;
+	info->mixed_precision = unit->mixed;
+	info->failed = compute->failure != 0;
+	info->failure = compute->failure;
+}
+
+enum vg_status vg_compute_unit_info(struct vg_compute_unit *unit, struct vg_compute_unit_info *ret_info)
+{
+	struct vg_compute_unit_info info = {0};
+	bool known;
+
+	CORE_NEEDED(unit);
+	CORE_NEEDED(ret_info);
+	enum vg_status status = enter(unit, __func__);
+	if (status)
+		return status;
+	struct vg_compute *compute = unit->compute;
+	fill_shape(unit, &info);
+	for (unsigned i = 0; i < unit->stream_count; i++)
+		info.active_streams += unit->streams[i].head != NULL;
+	info.queue_length = unit->queued;
+	info.running = unit->running;
+	info.launches = unit->launches;
+	info.completed = unit->completed;
+	info.failures = unit->failures;
+	info.cancelled = unit->cancelled;
+	info.busy_ns = unit->busy_ns;
+	info.sm_seconds = unit->sm_seconds;
+	info.measured = !compute->direct;
+	double rate = compute_samples_look(&unit->samples, compute->interval_ms * COMPUTE_MS, unit->sm_seconds, &known);
+	info.utilization_known = known && info.measured;
+	info.utilization = info.utilization_known ? fmin(rate / compute->lanes->sms, 1) : 0;
+	compute_unlock(compute);
+	*ret_info = info;
+	return VG_OK;
+}
