@@ -61,7 +61,8 @@ for part in "$@"; do
 	vram-inside) run "$part" 110 env ROOM=vram INSIDE="$virgate" "$here/../core/run-gpu.sh" "$root" ;;
 	share) run "$part" 110 env ROOM=share "$here/../core/run-gpu.sh" "$root" ;;
 	share-inside) run "$part" 110 env ROOM=share INSIDE="$virgate" "$here/../core/run-gpu.sh" "$root" ;;
-	space | compute | operation | manager) run "$part" 110 env ROOM="$part" "$here/../core/run-gpu.sh" "$root" ;;
+	space | compute | operation | manager)
+		run "$part" 110 env ROOM="$part" "$here/../operation/wheels.sh" "$here/../core/run-gpu.sh" "$root" ;;
 	examples) run "$part" 110 "$here/../examples/run-gpu.sh" "$root" ;;
 	sharing | broker) run "$part" 190 python3 "$here/$part.py" "$root" ;;
 	processes | routes | loopholes | frameworks) run "$part" 150 python3 "$here/$part.py" "$root" ;;

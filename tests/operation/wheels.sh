@@ -1,0 +1,26 @@
+#!/bin/sh
+# wheels.sh COMMAND...: runs it where cuBLASLt and cuDNN are found: in the toolkit, by the dynamic linker, or else in the
+# packages that PyTorch brings (nvidia/cublas/lib, nvidia/cudnn/lib, nvidia/cu13/lib below a folder of Python's path).
+set -u
+there() { # FILE: the dynamic linker or a toolkit has it
+	for root in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
+		[ -n "$root" ] && ls "$root"/lib64/"$1" "$root"/lib/"$1" 2>/dev/null | grep -q . && return 0
+	done
+	ldconfig -p 2>/dev/null | grep -qF "$1"
+}
+package() { # FILE...: the first that some package has
+	python3 - "$@" 2>/dev/null <<-'END'
+		import glob, sys
+		print(next((path for name in sys.argv[1:] for folder in sys.path
+		            for path in sorted(glob.glob(f"{folder}/nvidia/*/lib/{name}"))), ""))
+	END
+}
+if [ -z "${VIRGATE_CUBLASLT:-}" ] && ! there libcublasLt.so.13 && ! there libcublasLt.so.12; then
+	VIRGATE_CUBLASLT=$(package libcublasLt.so.13 libcublasLt.so.12)
+	[ -z "$VIRGATE_CUBLASLT" ] || export VIRGATE_CUBLASLT
+fi
+if [ -z "${VIRGATE_CUDNN:-}" ] && ! there libcudnn.so.9; then
+	VIRGATE_CUDNN=$(package libcudnn.so.9)
+	[ -z "$VIRGATE_CUDNN" ] || export VIRGATE_CUDNN
+fi
+exec "$@"
