@@ -19,6 +19,7 @@
 
 #include <virgate/cuda_handles.h>
 #include <virgate/device.h>
+#include <virgate/memory_space.h>
 #include <virgate/status.h>
 #include <virgate/vgpu.h>
 #include <virgate/visibility.h>
@@ -43,8 +44,9 @@ struct vg_manager_options {
 	 * what the driver's does. */
 	int no_memory_virtualization;
 	int no_tensor_cores, no_mixed_precision; /* nonzero: for none of its vGPUs */
-	struct vg_node
-		*node; /* where shared vGPUs are registered; borrowed while the manager lives; NULL: none can be made */
+	/* Where shared vGPUs are registered; borrowed while the manager lives. NULL: none can be made. */
+	struct vg_node *node;
+	const struct vg_memory_space_options *memory; /* of its vGPUs' memory, but for `limit`; NULL: the defaults */
 };
 /* `options` may be NULL. Holds the device's primary context. The caller owns *ret_manager and ends it with
  * vg_manager_destroy(). INVALID (an option out of range), NO_MEMORY, STATE, DRIVER. */
@@ -68,7 +70,7 @@ struct vg_manager_info {
 	uint64_t memory_promised;  /* the limits of its vGPUs together */
 	uint64_t memory_available; /* for limits of further ones: what no manager of the process has promised */
 	uint64_t memory_held;	   /* that its vGPUs are charged for */
-	double share_promised;	   /* the shares of its vGPUs together, 0 to 1 */
+	double share_promised;	   /* the shares of its vGPUs together, 0 to 1; 0 where compute is not virtualized */
 	int memory_virtualized, compute_virtualized;
 	double utilization;    /* of the device by its vGPUs' work, 0 to 1, over the last interval */
 	int utilization_known; /* 0: `utilization` says nothing */
@@ -88,11 +90,10 @@ struct vg_virtual_gpu_options {
 				  that may still come */
 	int no_tensor_cores, no_mixed_precision; /* nonzero: off */
 	/* Nonzero: the daemon of the manager's node knows it, under `name`, which is then needed. Programs enter it
-	 * with virgate run
-	 * --vgpu; what they take and what this program takes through the vGPU stands in one ledger under one limit. The
-	 * rest of what this program has on the device, its context first of all, is not charged there. It goes when it
-	 * is closed, or with this process and the last program inside. Not in a program that itself runs inside a vGPU:
-	 * STATE. */
+	 * with `virgate run --vgpu NAME`; what they take and what this program takes through the vGPU stands in one
+	 * ledger, under one limit. The rest of what this program has on the device, its context first of all, is not
+	 * charged there. It goes when it is closed, or with this process and the last program inside. A program that
+	 * itself runs inside a vGPU has none: STATE. */
 	int shared;
 };
 /* The caller owns *ret_vgpu and ends it with vg_virtual_gpu_destroy(). INVALID (no limit; an id, a name, a share, a
@@ -141,9 +142,7 @@ struct vg_virtual_gpu_info {
 	uint64_t memory_held;	   /* charged: pages, each once. Of a shared one, for all programs inside */
 	double memory_utilization; /* held / limit, 0 to 1 */
 	size_t blocks;
-	double compute_share;		   /* 0 to 1 */
-	double compute_utilization;	   /* of its share's device time that it used, over the last interval */
-	int compute_utilization_known;	   /* 0: `compute_utilization` says nothing */
+	double compute_share;		   /* 0 to 1; 0 where compute is not virtualized */
 	unsigned active_streams, streams;  /* that were used, of those that it may use */
 	int tensor_cores, mixed_precision; /* nonzero: allowed */
 	uint64_t refusals;		   /* of allocations, for its limit */
@@ -171,12 +170,14 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_set_memory_limit(struct vg_virtual_gpu *
  * that much: need and have), CLOSED, STATE, NO_MEMORY, DRIVER. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_allocate(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment,
 						 vg_address *ret_address);
-/* Waits for work of the vGPU that the device has begun. Where that memory changes owner it is zeroed. BOUNDS (no block
- * of this vGPU begins there: another's, one freed already, a host address), CLOSED, STATE, DRIVER. */
+/* The device must be done with it: synchronize first. Memory that leaves the vGPU is zeroed, behind whatever work of
+ * the vGPU the device was given. BOUNDS (it is in no memory of this vGPU: another's, or the host's), STALE (nothing is
+ * allocated there: with virtual memory; else BOUNDS), INVALID (the middle of a block), CLOSED, STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_free(struct vg_virtual_gpu *vgpu, vg_address address);
 /* `size` bytes of the program's memory to the vGPU's, or out of it. They are done when the call returns, and not
- * ordered with work that is queued: synchronize first. 0 bytes are fine. BOUNDS (they are not in one block of this
- * vGPU), INVALID (NULL, or a device address where the program's memory belongs), CLOSED, STATE, DRIVER. */
+ * ordered with work in virtual streams: synchronize first. 0 bytes are fine. BOUNDS (they are not in one block of this
+ * vGPU), STALE (it was freed), INVALID (NULL, or a device address where the program's memory belongs), CLOSED, STATE,
+ * DRIVER. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_write(struct vg_virtual_gpu *vgpu, vg_address to, const void *from,
 					      size_t size);
 VG_PUBLIC enum vg_status vg_virtual_gpu_read(struct vg_virtual_gpu *vgpu, void *to, vg_address from, size_t size);
@@ -188,6 +189,9 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_set(struct vg_virtual_gpu *vgpu, vg_addr
  * DRIVER of whichever is named. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_copy_peer(struct vg_virtual_gpu *to_vgpu, vg_address to,
 						  struct vg_virtual_gpu *from_vgpu, vg_address from, size_t size);
+/* The vGPU's space, for what else can be done with it: movable blocks, pages, pools, defragmentation, compaction; the
+ * vGPU's, not the caller's, and closed with it. NULL for NULL and where memory is not virtualized. */
+VG_PUBLIC struct vg_memory_space *vg_virtual_gpu_memory(const struct vg_virtual_gpu *vgpu);
 
 #ifdef __cplusplus
 }

@@ -6,64 +6,72 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum vg_status refuse(const struct manager_budget *budget, uint64_t bytes, const struct budget_figures *now,
-			     const char *function)
+static enum vg_status refuse(uint64_t bytes, uint64_t charged, uint64_t limit, const char *function)
 {
-	char asked[VG_SIZE_TEXT], charged[VG_SIZE_TEXT], limit[VG_SIZE_TEXT];
+	char asked[VG_SIZE_TEXT], held[VG_SIZE_TEXT], most[VG_SIZE_TEXT];
 
 	vg_fail(VG_INSUFFICIENT, 0, function,
-		"virtual GPU %d (%s): asked for %s more, and %s of its %s are held: free some, or give it a higher "
-		"limit",
-		budget->id, budget->name, vg_size_format(bytes, asked), vg_size_format(now->charged, charged),
-		vg_size_format(now->limit, limit));
-	vg_fail_amounts(bytes, now->limit > now->charged ? now->limit - now->charged : 0);
+		"asked for %s more, and %s of its %s are held: free some, or give it a higher limit",
+		vg_size_format(bytes, asked), vg_size_format(charged, held), vg_size_format(limit, most));
+	vg_fail_amounts(bytes, limit > charged ? limit - charged : 0);
 	return VG_INSUFFICIENT;
 }
 
-// The ledger is the programs' inside as well: a refusal stands there for `virgate logs`.
 static enum vg_status charge_ledger(struct manager_budget *budget, uint64_t bytes, const char *function)
 {
-	struct vg_ledger_refusal refusal = {.asked = bytes, .overhead = vg_ledger_overhead(budget->ledger)};
+	uint64_t limit, charged;
 
-	int r = vg_ledger_reserve(budget->ledger, VG_LEDGER_VMM, bytes);
+	int r = vg_ledger_reserve(budget->ledger, budget->kind, bytes);
 	if (r == 0)
 		return VG_OK;
 	if (r != VG_LEDGER_REFUSED)
 		return vg_fail(VG_SYSTEM, r < 0 ? -r : 0, function,
 			       "virtual GPU %d (%s): its ledger has no place for this process: %s", budget->id,
 			       budget->name, r < 0 ? strerror(-r) : "too many programs are inside");
-	vg_ledger_read(budget->ledger, &refusal.limit, &refusal.charged);
-	snprintf(refusal.entry, sizeof refusal.entry, "%s", function);
-	vg_ledger_refusal(budget->ledger, &refusal);
-	return refuse(budget, bytes, &(struct budget_figures){refusal.limit, refusal.charged, 0}, function);
+	vg_ledger_read(budget->ledger, &limit, &charged);
+	return refuse(bytes, charged, limit, function);
 }
 
 enum vg_status budget_charge(struct manager_budget *budget, uint64_t bytes, const char *function)
 {
-	struct budget_figures now;
-	bool fits = true;
+	enum vg_status status = budget->ledger ? charge_ledger(budget, bytes, function) : VG_OK;
 
-	if (budget->ledger) {
-		enum vg_status status = charge_ledger(budget, bytes, function);
-		if (status)
-			return status;
-	}
+	if (status)
+		return status;
 	vg_mutex_take(&budget->lock);
-	if (!budget->ledger)
-		fits = budget->held <= budget->limit && bytes <= budget->limit - budget->held;
+	uint64_t held = budget->held, limit = budget->limit;
+	bool fits = budget->ledger || (held <= limit && bytes <= limit - held);
 	if (fits)
 		budget->held += bytes;
-	else
-		budget->refusals++;
-	now = (struct budget_figures){budget->limit, budget->held, 0};
 	vg_mutex_give(&budget->lock);
-	return fits ? VG_OK : refuse(budget, bytes, &now, function);
+	return fits ? VG_OK : refuse(bytes, held, limit, function);
+}
+
+enum vg_status budget_refused(struct manager_budget *budget, const char *function)
+{
+	struct vg_ledger_refusal refusal = {.asked = vg_last_error()->need};
+	struct vg_kept_error kept;
+
+	if (budget->ledger) {
+		vg_ledger_read(budget->ledger, &refusal.limit, &refusal.charged);
+		refusal.overhead = vg_ledger_overhead(budget->ledger);
+		snprintf(refusal.entry, sizeof refusal.entry, "%s", function);
+		vg_ledger_refusal(budget->ledger, &refusal);
+	}
+	vg_mutex_take(&budget->lock);
+	budget->refusals++;
+	vg_mutex_give(&budget->lock);
+	vg_error_keep(&kept);
+	vg_fail(VG_INSUFFICIENT, kept.error.code, function, "virtual GPU %d (%s): %s", budget->id, budget->name,
+		kept.text);
+	vg_fail_amounts(kept.error.need, kept.error.have);
+	return VG_INSUFFICIENT;
 }
 
 void budget_refund(struct manager_budget *budget, uint64_t bytes)
 {
 	if (budget->ledger)
-		vg_ledger_refund(budget->ledger, VG_LEDGER_VMM, bytes);
+		vg_ledger_refund(budget->ledger, budget->kind, bytes);
 	vg_mutex_take(&budget->lock);
 	budget->held -= bytes;
 	vg_mutex_give(&budget->lock);

@@ -6,20 +6,23 @@
 
 #include "base/mutex.h"
 #include "base/status.h"
-
-struct vg_ledger;
+#include "ledger/ledger.h"
 
 struct manager_budget {
 	struct vg_mutex lock;
 	uint64_t limit, held; // of this process; of a shared one the ledger has the limit
 	uint64_t refusals;
 	struct vg_ledger *ledger; // NULL: it is known to this process alone
+	enum vg_ledger_kind kind; // that it charges there
 	const char *name;	  // of the vGPU, for messages
 	int id;
 };
 
 // INSUFFICIENT, with need and have; SYSTEM: the ledger cannot be used.
 enum vg_status budget_charge(struct manager_budget *budget, uint64_t bytes, const char *function);
+// An allocation came to nothing for lack of memory, as the last error says: it is counted, told to the ledger, and gets
+// the name of the vGPU. INSUFFICIENT.
+enum vg_status budget_refused(struct manager_budget *budget, const char *function);
 void budget_refund(struct manager_budget *budget, uint64_t bytes);
 // BUSY: more is held. Not for a shared one.
 enum vg_status budget_set_limit(struct manager_budget *budget, uint64_t limit, const char *function);

@@ -1,7 +1,9 @@
 // What can be asked of a virtual GPU, and changed.
 #include "manager/manager.h"
-#include "manager/plain.h"
+#include "manager/memory.h"
 #include "manager/shared.h"
+
+#include "space/space.h"
 
 #include <stdio.h>
 
@@ -34,7 +36,7 @@ static void fill_info(struct vg_virtual_gpu *vgpu, struct vg_virtual_gpu_info *i
 	info->memory_held = budget.charged;
 	info->memory_utilization = budget.limit ? (double)budget.charged / (double)budget.limit : 0;
 	info->refusals = budget.refusals;
-	plain_figures(vgpu->plain, &info->blocks, &info->memory_allocated);
+	memory_figures(vgpu, &info->blocks, &info->memory_allocated);
 	info->compute_share = manager_share(vgpu);
 	info->active_streams = manager_active_streams(vgpu);
 	info->tensor_cores = !atomic_load(&vgpu->no_tensor_cores);
@@ -126,6 +128,20 @@ static enum vg_status promise(struct vg_virtual_gpu *vgpu, uint64_t limit, const
 	return status;
 }
 
+// The space gives empty pages back where that helps.
+static enum vg_status limit_in_process(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
+{
+	struct vg_kept_error kept;
+
+	enum vg_status status = vgpu->space ? space_set_limit(vgpu->space, limit, function) : VG_OK;
+	if (status == VG_OK)
+		return budget_set_limit(&vgpu->budget, limit, function);
+	vg_error_keep(&kept);
+	if (status == VG_LIMIT) // more is held, which may change
+		status = VG_BUSY;
+	return vg_fail(status, kept.error.code, function, "virtual GPU %d (%s): %s", vgpu->id, vgpu->name, kept.text);
+}
+
 // Promised before it is in force, and taken back only after it is not any more.
 static enum vg_status set_limit(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
 {
@@ -135,7 +151,7 @@ static enum vg_status set_limit(struct vg_virtual_gpu *vgpu, uint64_t limit, con
 	enum vg_status status = limit > before ? promise(vgpu, limit, function) : VG_OK;
 	if (status)
 		return status;
-	status = vgpu->shared ? shared_set(vgpu, limit, 0, function) : budget_set_limit(&vgpu->budget, limit, function);
+	status = vgpu->shared ? shared_set(vgpu, limit, 0, function) : limit_in_process(vgpu, limit, function);
 	if (status)
 		vg_error_keep(&kept);
 	if (status ? limit > before : limit < before)

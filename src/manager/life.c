@@ -1,10 +1,8 @@
 // A virtual GPU from its creation to its end.
 #include "manager/manager.h"
-#include "manager/plain.h"
+#include "manager/memory.h"
 #include "manager/shared.h"
 
-#include "base/log.h"
-#include "base/size.h"
 #include "node/node.h"
 
 #include <math.h>
@@ -12,25 +10,6 @@
 #include <stdlib.h>
 
 // ---- the end ---------------------------------------------------------------------------------------------
-
-static enum vg_status end_memory(struct vg_virtual_gpu *vgpu, const char *function)
-{
-	uint64_t bytes = 0;
-	size_t blocks = 0;
-	char text[VG_SIZE_TEXT];
-
-	if (!vgpu->plain)
-		return VG_OK;
-	enum vg_status status = plain_finish(vgpu->plain, function, &blocks, &bytes);
-	if (status)
-		vg_log(VG_LOG_ERROR, "virtual GPU %d (%s): giving back its memory: %s", vgpu->id, vgpu->name,
-		       vg_last_error()->text);
-	if (blocks)
-		vg_log(VG_LOG_WARNING,
-		       "virtual GPU %d (%s) was closed with %zu blocks of %s in it: they were zeroed and freed",
-		       vgpu->id, vgpu->name, blocks, vg_size_format(bytes, text));
-	return status;
-}
 
 enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *function)
 {
@@ -41,7 +20,7 @@ enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *function)
 	if (!vgpu->closed) {
 		manager_gate_shut(&vgpu->gate);
 		manager_gate_wait(&vgpu->gate);
-		status = end_memory(vgpu, function);
+		status = memory_end(vgpu, function);
 		shared_end(vgpu);
 		manager_streams_give_back(vgpu);
 		manager_dismiss(vgpu);
@@ -60,7 +39,7 @@ static void free_vgpu(struct core_object *object)
 {
 	struct vg_virtual_gpu *vgpu = (struct vg_virtual_gpu *)object;
 
-	plain_destroy(vgpu->plain);
+	memory_destroy(vgpu);
 	core_object_release(&vgpu->manager->object);
 	manager_gate_finish(&vgpu->gate);
 	pthread_mutex_destroy(&vgpu->closing);
@@ -158,7 +137,7 @@ static enum vg_status furnish(struct vg_virtual_gpu *vgpu, const struct vg_virtu
 	vgpu->budget.id = vgpu->id;
 	vgpu->shared = o->shared;
 	enum vg_status status = o->shared ? shared_begin(vgpu, o->memory_limit, function) : VG_OK;
-	return status ? status : plain_create(vgpu->manager->context, &vgpu->budget, function, &vgpu->plain);
+	return status ? status : memory_begin(vgpu, o->memory_limit, function);
 }
 
 enum vg_status vg_virtual_gpu_create(struct vg_manager *manager, const struct vg_virtual_gpu_options *options,

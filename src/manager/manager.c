@@ -138,7 +138,9 @@ enum vg_status vg_manager_create(struct vg_device *device, const struct vg_manag
 		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a manager");
 	core_object_init(&manager->object, &manager_class);
 	manager->options = o;
-	status = open_device(manager, device, __func__);
+	status = core_options(&manager->memory_options, sizeof manager->memory_options, o.memory, __func__);
+	if (status == VG_OK)
+		status = open_device(manager, device, __func__);
 	if (status)
 		core_object_release(&manager->object);
 	else
@@ -213,6 +215,7 @@ enum vg_status vg_manager_info(struct vg_manager *manager, struct vg_manager_inf
 		.max_virtual_gpus = manager->options.max_virtual_gpus,
 		.virtual_streams = manager->options.virtual_streams,
 		.monitoring_interval_ms = manager->options.monitoring_interval_ms,
+		.memory_virtualized = !manager->options.no_memory_virtualization,
 		.memory_total = manager->memory,
 		.memory_available = promise_left(manager->context->device, manager->memory),
 	};

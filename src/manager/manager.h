@@ -31,9 +31,10 @@ struct vg_manager {
 	struct core_object object;
 	struct vg_context *context;	   // held: the device's primary one
 	struct vg_manager_options options; // without zeros
-	uint64_t memory;		   // of the device
-	struct vg_mutex lock;		   // of what follows
-	struct vg_virtual_gpu *vgpus;	   // by id, linked by `next`
+	struct vg_memory_space_options memory_options;
+	uint64_t memory;	      // of the device
+	struct vg_mutex lock;	      // of what follows
+	struct vg_virtual_gpu *vgpus; // by id, linked by `next`
 	unsigned count;
 	struct manager_ids ids;
 	unsigned streams; // active ones
@@ -71,7 +72,8 @@ struct vg_virtual_gpu {
 	bool shared;
 	struct manager_gate gate;
 	struct manager_budget budget;
-	struct plain_memory *plain; // NULL: its memory is virtual
+	struct vg_memory_space *space; // held; NULL: memory is not virtualized
+	struct plain_memory *plain;    // instead
 
 	pthread_mutex_t closing; // whoever closes it has it; who comes second waits
 	bool closed;		 // under `closing`: nothing is left of it

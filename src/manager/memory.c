@@ -1,10 +1,123 @@
 // A virtual GPU's memory, whichever kind it has.
-#include "manager/manager.h"
+#include "manager/memory.h"
 #include "manager/plain.h"
 
+#include "base/log.h"
+#include "base/size.h"
 #include "core/error.h"
+#include "space/space.h"
 
-// ---- blocks -----------------------------------------------------------------------------------------------
+// ---- beginning and end --------------------------------------------------------------------------------------
+
+static enum vg_status charge(void *user, uint64_t bytes, const char *function)
+{
+	return budget_charge(&((struct vg_virtual_gpu *)user)->budget, bytes, function);
+}
+
+static void refund(void *user, uint64_t bytes)
+{
+	budget_refund(&((struct vg_virtual_gpu *)user)->budget, bytes);
+}
+
+enum vg_status memory_begin(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
+{
+	struct vg_manager *manager = vgpu->manager;
+	struct vg_memory_space_options options = manager->memory_options;
+	const struct space_budget budget = {vgpu, charge, refund, NULL};
+
+	vgpu->budget.kind = manager->options.no_memory_virtualization ? VG_LEDGER_DEVICE : VG_LEDGER_VMM;
+	if (manager->options.no_memory_virtualization)
+		return plain_create(manager->context, &budget, &vgpu->budget, function, &vgpu->plain);
+	// The ledger of a shared one has its limit, and whoever may can raise it.
+	options.limit = vgpu->shared ? manager->memory : limit;
+	return space_create(manager->context, &options, &budget, function, &vgpu->space);
+}
+
+enum vg_status memory_end(struct vg_virtual_gpu *vgpu, const char *function)
+{
+	struct vg_memory_space_info info = {0};
+	enum vg_status status = VG_OK;
+	char text[VG_SIZE_TEXT];
+
+	if (vgpu->space) {
+		(void)vg_memory_space_info(vgpu->space, &info);
+		status = vg_memory_space_close(vgpu->space);
+	} else if (vgpu->plain) {
+		status = plain_finish(vgpu->plain, function, &info.blocks, &info.allocated);
+	}
+	if (status)
+		vg_log(VG_LOG_ERROR, "virtual GPU %d (%s): giving back its memory: %s", vgpu->id, vgpu->name,
+		       vg_last_error()->text);
+	if (info.blocks)
+		vg_log(VG_LOG_WARNING,
+		       "virtual GPU %d (%s) was closed with %zu blocks of %s in it: they were zeroed and freed",
+		       vgpu->id, vgpu->name, info.blocks, vg_size_format(info.allocated, text));
+	return status;
+}
+
+void memory_destroy(struct vg_virtual_gpu *vgpu)
+{
+	vg_memory_space_destroy(vgpu->space);
+	plain_destroy(vgpu->plain);
+}
+
+void memory_figures(struct vg_virtual_gpu *vgpu, size_t *ret_blocks, uint64_t *ret_bytes)
+{
+	struct vg_memory_space_info info = {0};
+
+	if (vgpu->plain) {
+		plain_figures(vgpu->plain, ret_blocks, ret_bytes);
+		return;
+	}
+	(void)vg_memory_space_info(vgpu->space, &info);
+	*ret_blocks = info.blocks;
+	*ret_bytes = info.allocated;
+}
+
+struct vg_memory_space *vg_virtual_gpu_memory(const struct vg_virtual_gpu *vgpu)
+{
+	return vgpu ? vgpu->space : NULL;
+}
+
+// ---- blocks ----------------------------------------------------------------------------------------------------
+
+static enum vg_status allocate_plain(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment, const char *function,
+				     vg_address *ret_address)
+{
+	if (size == 0)
+		return vg_fail(VG_INVALID, 0, function, "a block of 0 bytes has no address: ask for one at least");
+	if (alignment & (alignment - 1))
+		return vg_fail(VG_INVALID, 0, function, "an alignment of %zu is no power of two: use 256, 4096, …",
+			       alignment);
+	return plain_allocate(vgpu->plain, size, alignment ? alignment : 256, function, ret_address);
+}
+
+enum vg_status memory_allocate(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment, const char *function,
+			       vg_address *ret_address)
+{
+	enum vg_status status = vgpu->space ? vg_memory_space_allocate(vgpu->space, size, alignment, ret_address)
+					    : allocate_plain(vgpu, size, alignment, function, ret_address);
+
+	return status == VG_INSUFFICIENT ? budget_refused(&vgpu->budget, function) : status;
+}
+
+enum vg_status memory_free(struct vg_virtual_gpu *vgpu, vg_address address, const char *function)
+{
+	return vgpu->space ? vg_memory_space_free(vgpu->space, address) : plain_free(vgpu->plain, address, function);
+}
+
+enum vg_status memory_check(struct vg_virtual_gpu *vgpu, vg_address address, uint64_t bytes, const char *argument,
+			    const char *function)
+{
+	struct plain_block *block;
+
+	if (vgpu->space)
+		return space_check(vgpu->space, address, bytes, argument, function);
+	enum vg_status status = plain_pin(vgpu->plain, address, bytes, argument, function, &block);
+	if (status == VG_OK)
+		plain_unpin(vgpu->plain, block);
+	return status;
+}
 
 enum vg_status vg_virtual_gpu_allocate(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment,
 				       vg_address *ret_address)
@@ -13,13 +126,7 @@ enum vg_status vg_virtual_gpu_allocate(struct vg_virtual_gpu *vgpu, size_t size,
 	enum vg_status status = manager_enter(vgpu, __func__);
 	if (status)
 		return status;
-	if (size == 0)
-		status = vg_fail(VG_INVALID, 0, __func__, "a block of 0 bytes has no address: ask for one at least");
-	else if (alignment & (alignment - 1))
-		status = vg_fail(VG_INVALID, 0, __func__, "an alignment of %zu is no power of two: use 256, 4096, …",
-				 alignment);
-	else
-		status = plain_allocate(vgpu->plain, size, alignment ? alignment : 256, __func__, ret_address);
+	status = memory_allocate(vgpu, size, alignment, __func__, ret_address);
 	if (status == VG_OK)
 		atomic_store(&vgpu->used, true);
 	return manager_leave(vgpu, status);
@@ -29,159 +136,76 @@ enum vg_status vg_virtual_gpu_free(struct vg_virtual_gpu *vgpu, vg_address addre
 {
 	enum vg_status status = manager_enter(vgpu, __func__);
 
-	return status ? status : manager_leave(vgpu, plain_free(vgpu->plain, address, __func__));
+	return status ? status : manager_leave(vgpu, memory_free(vgpu, address, __func__));
 }
 
-// ---- what is in them ------------------------------------------------------------------------------------
-
-struct part {
-	struct vg_virtual_gpu *vgpu;
-	vg_address address;
-	struct plain_block *block;
-};
-
-static enum vg_status pin(struct part *part, size_t size, const char *argument, const char *function)
-{
-	return plain_pin(part->vgpu->plain, part->address, size, argument, function, &part->block);
-}
-
-static void unpin(const struct part *part)
-{
-	plain_unpin(part->vgpu->plain, part->block);
-}
-
-// The program's memory, and not an address of the device where such belongs. What is pinned or managed is the
-// program's.
-static enum vg_status check_host(const struct vg_virtual_gpu *vgpu, const void *host, const char *argument,
-				 const char *function)
-{
-	CUmemorytype type = 0;
-	CORE_SCOPE scope = {false};
-
-	if (!host)
-		return vg_fail(VG_INVALID, 0, function, "%s is NULL", argument);
-	if (core_enter(&scope, vgpu->manager->context->handle) == CUDA_SUCCESS &&
-	    core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)host) ==
-		    CUDA_SUCCESS &&
-	    type == CU_MEMORYTYPE_DEVICE) {
-		int managed = 0;
-		if (core_driver->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-						       (CUdeviceptr)(uintptr_t)host) == CUDA_SUCCESS &&
-		    managed)
-			return VG_OK;
-		return vg_fail(VG_INVALID, 0, function,
-			       "%s is %p, an address of the device: the program's memory belongs here; "
-			       "vg_virtual_gpu_copy() copies within the device",
-			       argument, host);
-	}
-	return VG_OK;
-}
-
-// On the thread's own stream, and done when it returns.
-#define AT_ONCE(vgpu, function, entry, ...)                                                                            \
-	({                                                                                                             \
-		CORE_SCOPE scope_ = {false};                                                                           \
-		CUresult r_ = core_enter(&scope_, (vgpu)->manager->context->handle);                                   \
-		if (r_ == CUDA_SUCCESS)                                                                                \
-			r_ = core_driver->entry(__VA_ARGS__, CU_STREAM_PER_THREAD);                                    \
-		if (r_ == CUDA_SUCCESS)                                                                                \
-			r_ = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);                                   \
-		r_ ? core_driver_failed(r_, function, #entry, "%zu bytes", size) : VG_OK;                              \
-	})
+// ---- what is in them -------------------------------------------------------------------------------------------
 
 enum vg_status vg_virtual_gpu_write(struct vg_virtual_gpu *vgpu, vg_address to, const void *from, size_t size)
 {
-	struct part part = {vgpu, to, NULL};
 	enum vg_status status = manager_enter(vgpu, __func__);
 
 	if (status)
 		return status;
-	status = pin(&part, size, "to", __func__);
-	if (status)
-		return manager_leave(vgpu, status);
-	if (size)
-		status = check_host(vgpu, from, "from", __func__);
-	if (size && status == VG_OK)
-		status = AT_ONCE(vgpu, __func__, cuMemcpyHtoDAsync_v2, to, from, size);
-	unpin(&part);
-	return manager_leave(vgpu, status);
+	return manager_leave(vgpu, vgpu->space ? vg_memory_space_write(vgpu->space, to, from, size)
+					       : plain_write(vgpu->plain, to, from, size, __func__));
 }
 
 enum vg_status vg_virtual_gpu_read(struct vg_virtual_gpu *vgpu, void *to, vg_address from, size_t size)
 {
-	struct part part = {vgpu, from, NULL};
 	enum vg_status status = manager_enter(vgpu, __func__);
 
 	if (status)
 		return status;
-	status = pin(&part, size, "from", __func__);
-	if (status)
-		return manager_leave(vgpu, status);
-	if (size)
-		status = check_host(vgpu, to, "to", __func__);
-	if (size && status == VG_OK)
-		status = AT_ONCE(vgpu, __func__, cuMemcpyDtoHAsync_v2, to, from, size);
-	unpin(&part);
-	return manager_leave(vgpu, status);
+	return manager_leave(vgpu, vgpu->space ? vg_memory_space_read(vgpu->space, to, from, size)
+					       : plain_read(vgpu->plain, to, from, size, __func__));
 }
 
 enum vg_status vg_virtual_gpu_set(struct vg_virtual_gpu *vgpu, vg_address to, int value, size_t size)
 {
-	struct part part = {vgpu, to, NULL};
 	enum vg_status status = manager_enter(vgpu, __func__);
 
 	if (status)
 		return status;
-	if (value < 0 || value > 255)
-		return manager_leave(vgpu, vg_fail(VG_INVALID, 0, __func__, "%d is no byte: 0 to 255", value));
-	status = pin(&part, size, "to", __func__);
-	if (status)
-		return manager_leave(vgpu, status);
-	if (size)
-		status = AT_ONCE(vgpu, __func__, cuMemsetD8Async, to, (unsigned char)value, size);
-	unpin(&part);
-	return manager_leave(vgpu, status);
-}
-
-static enum vg_status copy(const struct part *to, const struct part *from, size_t size, const char *function)
-{
-	struct vg_virtual_gpu *vgpu = to->vgpu;
-
-	if (size == 0)
-		return VG_OK;
-	if (to->address < from->address + size && from->address < to->address + size)
-		return vg_fail(VG_INVALID, 0, function, "%zu bytes from %#llx and to %#llx overlap", size,
-			       (unsigned long long)from->address, (unsigned long long)to->address);
-	if (vgpu->manager->context == from->vgpu->manager->context ||
-	    vgpu->manager->context->device == from->vgpu->manager->context->device)
-		return AT_ONCE(vgpu, function, cuMemcpyDtoDAsync_v2, to->address, from->address, size);
-	return AT_ONCE(vgpu, function, cuMemcpyPeerAsync, to->address, vgpu->manager->context->handle, from->address,
-		       from->vgpu->manager->context->handle, size);
+	return manager_leave(vgpu, vgpu->space ? vg_memory_space_set(vgpu->space, to, value, size)
+					       : plain_set(vgpu->plain, to, value, size, __func__));
 }
 
 enum vg_status vg_virtual_gpu_copy(struct vg_virtual_gpu *vgpu, vg_address to, vg_address from, size_t size)
 {
-	struct part parts[2] = {{vgpu, to, NULL}, {vgpu, from, NULL}};
 	enum vg_status status = manager_enter(vgpu, __func__);
 
 	if (status)
 		return status;
-	status = pin(&parts[0], size, "to", __func__);
+	return manager_leave(vgpu, vgpu->space ? vg_memory_space_copy(vgpu->space, to, from, size)
+					       : plain_copy(vgpu->plain, to, from, size, __func__));
+}
+
+// At least one of the two has plain memory, whose block stays; the other one's is checked.
+static enum vg_status copy_mixed(struct vg_virtual_gpu *to_vgpu, vg_address to, struct vg_virtual_gpu *from_vgpu,
+				 vg_address from, size_t size, const char *function)
+{
+	struct plain_block *to_block = NULL, *from_block = NULL;
+
+	enum vg_status status = to_vgpu->plain ? plain_pin(to_vgpu->plain, to, size, "to", function, &to_block)
+					       : memory_check(to_vgpu, to, size, "to", function);
 	if (status)
-		return manager_leave(vgpu, status);
-	status = pin(&parts[1], size, "from", __func__);
-	if (status == VG_OK) {
-		status = copy(&parts[0], &parts[1], size, __func__);
-		unpin(&parts[1]);
-	}
-	unpin(&parts[0]);
-	return manager_leave(vgpu, status);
+		return status;
+	status = from_vgpu->plain ? plain_pin(from_vgpu->plain, from, size, "from", function, &from_block)
+				  : memory_check(from_vgpu, from, size, "from", function);
+	if (status == VG_OK)
+		status = plain_copy_raw(to_vgpu->manager->context, to, from_vgpu->manager->context, from, size,
+					function);
+	if (from_block)
+		plain_unpin(from_vgpu->plain, from_block);
+	if (to_block)
+		plain_unpin(to_vgpu->plain, to_block);
+	return status;
 }
 
 enum vg_status vg_virtual_gpu_copy_peer(struct vg_virtual_gpu *to_vgpu, vg_address to, struct vg_virtual_gpu *from_vgpu,
 					vg_address from, size_t size)
 {
-	struct part parts[2] = {{to_vgpu, to, NULL}, {from_vgpu, from, NULL}};
 	enum vg_status status = manager_enter(to_vgpu, __func__);
 
 	if (status)
@@ -189,14 +213,9 @@ enum vg_status vg_virtual_gpu_copy_peer(struct vg_virtual_gpu *to_vgpu, vg_addre
 	status = manager_enter(from_vgpu, __func__);
 	if (status)
 		return manager_leave(to_vgpu, status);
-	status = pin(&parts[0], size, "to", __func__);
-	if (status == VG_OK) {
-		status = pin(&parts[1], size, "from", __func__);
-		if (status == VG_OK) {
-			status = copy(&parts[0], &parts[1], size, __func__);
-			unpin(&parts[1]);
-		}
-		unpin(&parts[0]);
-	}
+	if (to_vgpu->space && from_vgpu->space)
+		status = vg_memory_space_copy_peer(to_vgpu->space, to, from_vgpu->space, from, size);
+	else
+		status = copy_mixed(to_vgpu, to, from_vgpu, from, size, __func__);
 	return manager_leave(to_vgpu, manager_leave(from_vgpu, status));
 }

@@ -25,7 +25,9 @@ struct plain_block {
 struct plain_memory {
 	struct vg_context *context;	   // held
 	struct vg_memory_resource *driver; // held
-	struct manager_budget *budget;
+	struct vg_stream *stream;	   // held: the thread's own, of whichever thread
+	struct space_budget budget;
+	const struct manager_budget *owner;
 	pthread_mutex_t lock;
 	pthread_cond_t unpinned;
 	struct plain_block **blocks; // by address
@@ -33,21 +35,25 @@ struct plain_memory {
 	uint64_t bytes;
 };
 
-enum vg_status plain_create(struct vg_context *context, struct manager_budget *budget, const char *function,
-			    struct plain_memory **ret_memory)
+enum vg_status plain_create(struct vg_context *context, const struct space_budget *budget,
+			    const struct manager_budget *owner, const char *function, struct plain_memory **ret_memory)
 {
 	struct plain_memory *memory = calloc(1, sizeof *memory);
 
 	if (!memory)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a virtual GPU");
 	enum vg_status status = vg_synchronous_resource_create(context, &memory->driver);
+	if (status == VG_OK)
+		status = vg_stream_default(context, VG_DEFAULT_STREAM_PER_THREAD, &memory->stream);
 	if (status) {
+		vg_memory_resource_destroy(memory->driver);
 		free(memory);
 		return status;
 	}
 	core_object_retain(&context->object);
 	memory->context = context;
-	memory->budget = budget;
+	memory->budget = *budget;
+	memory->owner = owner;
 	pthread_mutex_init(&memory->lock, NULL);
 	pthread_cond_init(&memory->unpinned, NULL);
 	*ret_memory = memory;
@@ -59,11 +65,17 @@ void plain_destroy(struct plain_memory *memory)
 	if (!memory)
 		return;
 	vg_memory_resource_destroy(memory->driver);
+	vg_stream_destroy(memory->stream);
 	vg_context_destroy(memory->context);
 	pthread_cond_destroy(&memory->unpinned);
 	pthread_mutex_destroy(&memory->lock);
 	free(memory->blocks);
 	free(memory);
+}
+
+struct vg_context *plain_context(const struct plain_memory *memory)
+{
+	return memory->context;
 }
 
 // ---- the list -------------------------------------------------------------------------------------------
@@ -149,7 +161,7 @@ enum vg_status plain_pin(struct plain_memory *memory, vg_address address, uint64
 	return vg_fail(
 		VG_BOUNDS, 0, function,
 		"%s: %#llx lies in no block of virtual GPU %d (%s): it is another's, was freed, or is the host's",
-		argument, (unsigned long long)address, memory->budget->id, memory->budget->name);
+		argument, (unsigned long long)address, memory->owner->id, memory->owner->name);
 }
 
 void plain_unpin(struct plain_memory *memory, struct plain_block *block)
@@ -173,7 +185,7 @@ void plain_figures(struct plain_memory *memory, size_t *ret_blocks, uint64_t *re
 static enum vg_status make(struct plain_memory *memory, struct plain_block *block, size_t bytes, size_t alignment,
 			   const char *function)
 {
-	enum vg_status status = budget_charge(memory->budget, block->charged, function);
+	enum vg_status status = memory->budget.charge(memory->budget.user, block->charged, function);
 	if (status)
 		return status;
 	status = core_resource_allocate(memory->driver, bytes, NULL, function, &block->allocation);
@@ -191,7 +203,7 @@ static enum vg_status make(struct plain_memory *memory, struct plain_block *bloc
 		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for one more block");
 	}
 	if (status)
-		budget_refund(memory->budget, block->charged);
+		memory->budget.refund(memory->budget.user, block->charged);
 	return status;
 }
 
@@ -222,25 +234,27 @@ enum vg_status plain_allocate(struct plain_memory *memory, size_t size, size_t a
 static enum vg_status give_back(struct plain_memory *memory, struct plain_block *block, const char *function)
 {
 	const struct vg_allocation *allocation = &block->allocation;
+	const struct space_budget *budget = &memory->budget;
 	struct vg_kept_error kept;
-	enum vg_status status = VG_OK, given;
+	enum vg_status status, given;
 	CORE_SCOPE scope = {false};
 
 	CUresult r = core_enter(&scope, memory->context->handle);
-	if (r == CUDA_SUCCESS)
+	if (r == CUDA_SUCCESS && !budget->fence)
 		r = core_driver->cuCtxSynchronize();
+	status = budget->fence && !r ? budget->fence(budget->user, memory->stream, function) : VG_OK;
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemsetD8Async(allocation->address, 0, allocation->size, CU_STREAM_PER_THREAD);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
-	if (r)
+	if (r && status == VG_OK)
 		status = core_driver_failed(r, function, "cuMemsetD8", "zeroing %zu bytes", allocation->size);
 	if (status)
 		vg_error_keep(&kept);
 	given = core_resource_deallocate(memory->driver, allocation, NULL, function);
 	if (status)
 		vg_error_restore(&kept);
-	budget_refund(memory->budget, block->charged);
+	memory->budget.refund(memory->budget.user, block->charged);
 	free(block);
 	return status ? status : given;
 }
@@ -249,16 +263,19 @@ enum vg_status plain_free(struct plain_memory *memory, vg_address address, const
 {
 	pthread_mutex_lock(&memory->lock);
 	struct plain_block *block = find(memory, address);
-	if (block && block->address != address)
-		block = NULL;
-	if (block)
+	vg_address offset = block ? address - block->address : 0;
+	if (block && !offset)
 		take_out(memory, block);
 	pthread_mutex_unlock(&memory->lock);
 	if (!block)
 		return vg_fail(
 			VG_BOUNDS, 0, function,
 			"no block of virtual GPU %d (%s) begins at %#llx: it is another's, was freed, or is the host's",
-			memory->budget->id, memory->budget->name, (unsigned long long)address);
+			memory->owner->id, memory->owner->name, (unsigned long long)address);
+	if (offset)
+		return vg_fail(VG_INVALID, 0, function,
+			       "%#llx is %llu bytes into a block: free it by the address where it begins",
+			       (unsigned long long)address, (unsigned long long)offset);
 	return give_back(memory, block, function);
 }
 

@@ -1,0 +1,130 @@
+// Copies to and from plain memory, on the thread's own stream, and done when they return.
+#include "manager/plain.h"
+
+#include "core/error.h"
+
+static CUresult finish(CUresult queued)
+{
+	return queued ? queued : core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
+}
+
+// The program's memory, and not an address of the device where such belongs. What is pinned or managed is the
+// program's. In the context.
+static enum vg_status check_host(const void *host, const char *argument, const char *function)
+{
+	CUdeviceptr address = (CUdeviceptr)(uintptr_t)host;
+	CUmemorytype type = 0;
+	int managed = 0;
+
+	if (!host)
+		return vg_fail(VG_INVALID, 0, function, "%s is NULL", argument);
+	if (core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) ||
+	    type != CU_MEMORYTYPE_DEVICE)
+		return VG_OK;
+	if (core_driver->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) == CUDA_SUCCESS &&
+	    managed)
+		return VG_OK;
+	return vg_fail(
+		VG_INVALID, 0, function,
+		"%s is %p, an address of the device: the program's memory belongs here; vg_virtual_gpu_copy() copies "
+		"within the device",
+		argument, host);
+}
+
+enum vg_status plain_write(struct plain_memory *memory, vg_address to, const void *from, size_t size,
+			   const char *function)
+{
+	struct plain_block *block;
+
+	enum vg_status status = plain_pin(memory, to, size, "to", function, &block);
+	if (status)
+		return status;
+	if (size) {
+		CORE_SCOPE scope = {false};
+		CUresult r = core_enter(&scope, plain_context(memory)->handle);
+		status = r ? VG_OK : check_host(from, "from", function);
+		if (!r && status == VG_OK)
+			r = finish(core_driver->cuMemcpyHtoDAsync_v2(to, from, size, CU_STREAM_PER_THREAD));
+		if (r)
+			status = core_driver_failed(r, function, "cuMemcpyHtoD", "%zu bytes", size);
+	}
+	plain_unpin(memory, block);
+	return status;
+}
+
+enum vg_status plain_read(struct plain_memory *memory, void *to, vg_address from, size_t size, const char *function)
+{
+	struct plain_block *block;
+
+	enum vg_status status = plain_pin(memory, from, size, "from", function, &block);
+	if (status)
+		return status;
+	if (size) {
+		CORE_SCOPE scope = {false};
+		CUresult r = core_enter(&scope, plain_context(memory)->handle);
+		status = r ? VG_OK : check_host(to, "to", function);
+		if (!r && status == VG_OK)
+			r = finish(core_driver->cuMemcpyDtoHAsync_v2(to, from, size, CU_STREAM_PER_THREAD));
+		if (r)
+			status = core_driver_failed(r, function, "cuMemcpyDtoH", "%zu bytes", size);
+	}
+	plain_unpin(memory, block);
+	return status;
+}
+
+enum vg_status plain_set(struct plain_memory *memory, vg_address to, int value, size_t size, const char *function)
+{
+	struct plain_block *block;
+
+	if (value < 0 || value > 255)
+		return vg_fail(VG_INVALID, 0, function, "%d is no byte: 0 to 255", value);
+	enum vg_status status = plain_pin(memory, to, size, "to", function, &block);
+	if (status)
+		return status;
+	if (size) {
+		CORE_SCOPE scope = {false};
+		CUresult r = core_enter(&scope, plain_context(memory)->handle);
+		if (r == CUDA_SUCCESS)
+			r = finish(core_driver->cuMemsetD8Async(to, (unsigned char)value, size, CU_STREAM_PER_THREAD));
+		if (r)
+			status = core_driver_failed(r, function, "cuMemsetD8", "%zu bytes", size);
+	}
+	plain_unpin(memory, block);
+	return status;
+}
+
+enum vg_status plain_copy_raw(struct vg_context *to_context, vg_address to, struct vg_context *from_context,
+			      vg_address from, size_t size, const char *function)
+{
+	CORE_SCOPE scope = {false};
+
+	if (size == 0)
+		return VG_OK;
+	if (to < from + size && from < to + size)
+		return vg_fail(VG_INVALID, 0, function, "%zu bytes from %#llx and to %#llx overlap", size,
+			       (unsigned long long)from, (unsigned long long)to);
+	CUresult r = core_enter(&scope, to_context->handle);
+	if (r == CUDA_SUCCESS && to_context->handle == from_context->handle)
+		r = finish(core_driver->cuMemcpyDtoDAsync_v2(to, from, size, CU_STREAM_PER_THREAD));
+	else if (r == CUDA_SUCCESS)
+		r = finish(core_driver->cuMemcpyPeerAsync(to, to_context->handle, from, from_context->handle, size,
+							  CU_STREAM_PER_THREAD));
+	return r ? core_driver_failed(r, function, "cuMemcpyDtoD", "%zu bytes", size) : VG_OK;
+}
+
+enum vg_status plain_copy(struct plain_memory *memory, vg_address to, vg_address from, size_t size,
+			  const char *function)
+{
+	struct plain_block *blocks[2];
+
+	enum vg_status status = plain_pin(memory, to, size, "to", function, &blocks[0]);
+	if (status)
+		return status;
+	status = plain_pin(memory, from, size, "from", function, &blocks[1]);
+	if (status == VG_OK) {
+		status = plain_copy_raw(plain_context(memory), to, plain_context(memory), from, size, function);
+		plain_unpin(memory, blocks[1]);
+	}
+	plain_unpin(memory, blocks[0]);
+	return status;
+}
