@@ -110,8 +110,10 @@ static void reach(struct walk *walk, size_t index)
 static void follow(struct walk *walk, size_t kernel)
 {
 	const struct code_module *module = walk->module;
+	const char *name = module->functions[kernel].name;
 
-	reach(walk, kernel);
+	for (size_t i = kernel; i < module->count && strcmp(module->functions[i].name, name) == 0; i++)
+		reach(walk, i); // a file of several of the same name is none that tools make
 	for (size_t i = 0; i < module->count; i++)
 		if (module->functions[i].anywhere)
 			reach(walk, i);

@@ -32,7 +32,10 @@ int code_module_add(struct code_module *module, const char *name, size_t length,
 
 static int compare(const void *a, const void *b)
 {
-	return strcmp(((const struct code_function *)a)->name, ((const struct code_function *)b)->name);
+	const struct code_function *one = a, *other = b;
+	int order = strcmp(one->name, other->name);
+
+	return order ? order : other->kernel - one->kernel;
 }
 
 void code_module_sort(struct code_module *module)
@@ -47,16 +50,14 @@ struct code_function *code_module_find(const struct code_module *module, const c
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		const char *its = module->functions[middle].name;
-		int order = strncmp(its, name, length);
-		if (order == 0 && !its[length])
-			return &module->functions[middle];
-		if (order < 0)
+		if (strncmp(module->functions[middle].name, name, length) < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return NULL;
+	// Those that begin with it follow; the shortest comes first.
+	struct code_function *function = low < module->count ? &module->functions[low] : NULL;
+	return function && strncmp(function->name, name, length) == 0 && !function->name[length] ? function : NULL;
 }
 
 int code_module_call(struct code_module *module, const struct code_function *callee)
@@ -77,8 +78,10 @@ void code_note(char kept[48], const char *instruction, size_t length)
 {
 	if (kept[0])
 		return;
-	if (length > 47)
-		length = 47;
+	while (length > 47) { // to the last modifier that fits
+		const char *dot = memrchr(instruction, '.', length);
+		length = dot && dot > instruction ? (size_t)(dot - instruction) : 47;
+	}
 	memcpy(kept, instruction, length);
 	kept[length] = '\0';
 }

@@ -15,7 +15,7 @@ struct code_function {
 };
 
 struct code_module {
-	struct code_function *functions; // once sorted: in the order of their names
+	struct code_function *functions; // once sorted: in the order of their names, of the same name kernels first
 	size_t count, room;
 	size_t *calls; // indices of functions
 	size_t call_count, call_room;
@@ -26,7 +26,7 @@ void code_module_finish(struct code_module *module);
 // -ENOMEM. Functions move when one is added.
 int code_module_add(struct code_module *module, const char *name, size_t length, struct code_function **ret_function);
 void code_module_sort(struct code_module *module);
-// Of a sorted one; NULL: there is none.
+// Of a sorted one, the first of that name; NULL: there is none.
 struct code_function *code_module_find(const struct code_module *module, const char *name, size_t length);
 // Notes a call by the function whose calls are noted at present: those of one follow each other.
 int code_module_call(struct code_module *module, const struct code_function *callee);

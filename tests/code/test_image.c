@@ -1,0 +1,195 @@
+// Cubins and fatbins, whole and damaged: their kernels, what they call, which member of several is read.
+#include "code_test.h"
+
+#include <elf.h>
+#include <stdint.h>
+
+enum { FLAGS = offsetof(Elf64_Ehdr, e_flags), ABI = EI_ABIVERSION };
+
+struct file {
+	unsigned char *data;
+	size_t size;
+};
+
+static struct file built(const char *name)
+{
+	struct file file;
+
+	file.data = read_built(name, &file.size);
+	return file;
+}
+
+static struct code_image *open_built(const char *name, unsigned architecture)
+{
+	struct file file = built(name);
+	struct code_image *image = image_of(file.data, file.size, architecture);
+
+	free(file.data);
+	return image;
+}
+
+static void check_kernels(const struct code_image *image)
+{
+	CHECK_INT(code_image_kernel_count(image), 3);
+	CHECK_STR(code_image_kernel(image, 0), "plain");
+	CHECK_STR(code_image_kernel(image, 1), "prints");
+	CHECK_STR(code_image_kernel(image, 2), "tensor");
+	CHECK_TENSOR(image, "plain", "CLEAN");
+	CHECK_MIXED(image, "prints", "CLEAN");
+}
+
+TEST(cubin)
+{
+	struct code_image *image = open_built("kernels-90.cubin", 90);
+
+	check_kernels(image);
+	CHECK_TENSOR(image, "tensor", "FOUND HMMA");
+	CHECK_MIXED(image, "tensor", "FOUND HMMA");
+	struct code_report report;
+	CHECK_INT(code_image_inspect(image, "fibonacci", &report), -ENOENT);
+	code_image_destroy(image);
+}
+
+// A function in a section of its own counts for whatever kernel there is.
+TEST(linked_cubin)
+{
+	struct code_image *image = open_built("linked.cubin", 90);
+
+	CHECK_INT(code_image_kernel_count(image), 1);
+	CHECK_TENSOR(image, "caller", "FOUND HMMA");
+	CHECK_MIXED(image, "caller", "CLEAN");
+	code_image_destroy(image);
+	image = open_built("caller.cubin", 90);
+	CHECK_TENSOR(image, "caller", "UNKNOWN: it may call \"_Z11shared_codePK6__halfPS_\", which is not in this code");
+	code_image_destroy(image);
+}
+
+// Tools before CUDA 13 put the architecture elsewhere; those that nobody listed are no guess.
+TEST(architectures)
+{
+	struct file file = built("kernels-90.cubin");
+	uint32_t flags;
+
+	memcpy(&flags, file.data + FLAGS, sizeof flags);
+	CHECK_INT(flags >> 8 & 0xff, 90);
+	flags = 0x005a055a;
+	memcpy(file.data + FLAGS, &flags, sizeof flags);
+	file.data[ABI] = 7;
+	struct code_image *image = image_of(file.data, file.size, 90);
+	CHECK_TENSOR(image, "tensor", "FOUND HMMA");
+	code_image_destroy(image);
+	flags = 0x00460546;
+	memcpy(file.data + FLAGS, &flags, sizeof flags);
+	image = image_of(file.data, file.size, 70);
+	CHECK_INT(code_image_kernel_count(image), 3);
+	CHECK_TENSOR(image, "plain", "UNKNOWN: machine code of sm_70 (ABI 7), whose instructions are not known here");
+	CHECK_MIXED(image, "plain", "UNKNOWN: machine code of sm_70 (ABI 7), whose instructions are not known here");
+	code_image_destroy(image);
+	file.data[ABI] = 9;
+	image = image_of(file.data, file.size, 90);
+	CHECK_TENSOR(image, "plain", "UNKNOWN: machine code of sm_0 (ABI 9), whose instructions are not known here");
+	code_image_destroy(image);
+	free(file.data);
+}
+
+// Machine code of the device's generation, or else PTX, however they are packed.
+TEST(members_of_a_fatbin)
+{
+	static const char *const names[] = {"kernels-none.fatbin", "kernels-speed.fatbin", "kernels-size.fatbin"};
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		struct file file = built(names[i]);
+		for (unsigned architecture = 80; architecture <= 120; architecture += 10) {
+			struct code_image *image = image_of(file.data, file.size, architecture);
+			check_kernels(image);
+			struct code_report report = report_of(image, "tensor");
+			CHECK_INT(report.tensor, CODE_FOUND);
+			// 8.0 and 9.0 have machine code; the PTX is of 8.0.
+			CHECK_CONTAINS(report.tensor_instruction, architecture <= 90 ? "HMMA" : "wmma.mma.sync");
+			code_image_destroy(image);
+		}
+		struct code_image *image;
+		CHECK_INT(code_image_create(file.data, file.size, 75, &image), -EBADMSG); // nothing for it
+		free(file.data);
+	}
+}
+
+TEST(code_for_a_linker)
+{
+	struct code_image *image = open_built("kernels.ltoir.fatbin", 90);
+
+	CHECK_INT(code_image_kernel_count(image), 0);
+	CHECK_TENSOR(image, "tensor", "UNKNOWN: it is for a linker (LTO-IR) and no kernel yet");
+	code_image_destroy(image);
+}
+
+// Answers whatever they are, or refuses: under the sanitizers, it touches nothing that is not there.
+static void look(const void *data, size_t size)
+{
+	struct code_report report;
+	struct code_image *image;
+	unsigned char *copy = malloc(size ? size : 1); // so that the end is the allocation's
+
+	memcpy(copy, data, size);
+	int r = code_image_create(copy, size, 90, &image);
+	free(copy);
+	if (r) {
+		CHECK_INT(r, -EBADMSG);
+		return;
+	}
+	size_t count = code_image_kernel_count(image);
+	for (size_t i = 0; i < count; i++)
+		CHECK_INT(code_image_inspect(image, code_image_kernel(image, i), &report), 0);
+	code_image_destroy(image);
+}
+
+static const char *const all[] = {"kernels-90.cubin", "kernels-none.fatbin", "kernels-speed.fatbin",
+				  "kernels-size.fatbin"};
+
+TEST(cut_short)
+{
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		struct file file = built(all[i]);
+		struct code_image *image;
+		for (size_t size = 0; size < file.size; size += size < 4096 ? 7 : 131)
+			look(file.data, size);
+		CHECK_INT(code_image_create(file.data, 20, 90, &image), -EBADMSG);
+		CHECK_INT(code_image_create(file.data, file.size / 2, 90, &image), -EBADMSG);
+		free(file.data);
+	}
+}
+
+TEST(bits_flipped)
+{
+	unsigned random = 1;
+
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		struct file file = built(all[i]);
+		for (int round = 0; round < 3000; round++) {
+			unsigned char before[4];
+			size_t at[4];
+			for (int k = 0; k < 4; k++) {
+				random = random * 1103515245 + 12345;
+				// half of them in the heads, where the sizes and offsets are
+				at[k] = (random >> 8) % (k % 2 ? 256 : file.size);
+				before[k] = file.data[at[k]];
+				file.data[at[k]] ^= (unsigned char)(1 << (random & 7));
+			}
+			look(file.data, file.size);
+			for (int k = 3; k >= 0; k--)
+				file.data[at[k]] = before[k];
+		}
+		free(file.data);
+	}
+}
+
+TEST(neither)
+{
+	unsigned char wrapper[24] = {0xb1, 0x43, 0x62, 0x46}; // points into a program: not ours to follow
+	Elf64_Ehdr host = {.e_ident = ELFMAG, .e_machine = EM_X86_64};
+	struct code_image *image;
+
+	host.e_ident[EI_CLASS] = ELFCLASS64;
+	CHECK_INT(code_image_create(wrapper, sizeof wrapper, 90, &image), -EBADMSG);
+	CHECK_INT(code_image_create(&host, sizeof host, 90, &image), -EBADMSG);
+}
