@@ -45,8 +45,7 @@ static double report_values(const char *what, const char *unit, double *values, 
 	return figure.value;
 }
 
-// ---- allocation
-// ------------------------------------------------------------------------------------------------------
+// ---- allocation -------------------------------------------------------------------------------------
 
 static size_t wanted;
 
@@ -127,8 +126,7 @@ static void measure_cold(const char *what, size_t bytes)
 	report_values(name, "us", give, REPETITIONS, 0, BENCH_NO_LIMIT, 0);
 }
 
-// ---- compaction
-// ------------------------------------------------------------------------------------------------------
+// ---- compaction -------------------------------------------------------------------------------------
 
 // One large copy, bytes read and written a second.
 static double measure_copy(size_t bytes)

@@ -72,8 +72,7 @@ static void let_go(struct part *part, bool done, bool written)
 	pthread_mutex_unlock(&space->lock);
 }
 
-// ---- the program's memory
-// --------------------------------------------------------------------------------------------
+// ---- the program's memory ---------------------------------------------------------------------------
 
 // The driver knows every address of a device, and of the program's memory only what was registered with it.
 static enum vg_status check_host(struct vg_memory_space *space, const void *host, size_t size, const char *what,
@@ -98,8 +97,7 @@ static enum vg_status check_host(struct vg_memory_space *space, const void *host
 		      : VG_OK;
 }
 
-// ---- the work
-// --------------------------------------------------------------------------------------------------------
+// ---- the work ---------------------------------------------------------------------------------------
 
 enum kind { WRITE, READ, SET, COPY, PEER };
 

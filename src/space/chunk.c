@@ -10,8 +10,7 @@
 
 #include <stdlib.h>
 
-// ---- the charge
-// ------------------------------------------------------------------------------------------------------
+// ---- the charge -------------------------------------------------------------------------------------
 
 static enum vg_status insufficient(const char *function, uint64_t need, uint64_t have, const char *whose)
 {
@@ -55,8 +54,7 @@ static void refund(struct vg_memory_space *space, uint64_t bytes)
 	pthread_mutex_unlock(&space->lock);
 }
 
-// ---- mapping
-// ---------------------------------------------------------------------------------------------------------
+// ---- mapping ----------------------------------------------------------------------------------------
 
 static enum vg_status driver_has_too_little(struct vg_memory_space *space, uint64_t bytes, const char *function)
 {
@@ -182,8 +180,7 @@ enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, s
 	return status;
 }
 
-// ---- giving back
-// -----------------------------------------------------------------------------------------------------
+// ---- giving back ------------------------------------------------------------------------------------
 
 enum vg_status space_fence(struct vg_memory_space *space, const char *function)
 {

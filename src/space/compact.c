@@ -29,8 +29,7 @@ struct pass {
 	struct move move[SPACE_MOVER_PIECES];
 };
 
-// ---- the plan: under the lock
-// ----------------------------------------------------------------------------------------
+// ---- the plan: under the lock -----------------------------------------------------------------------
 
 // While a block has two places it counts once, and the other place is padding.
 static void count_once(struct vg_memory_space *space, const struct move *move)
@@ -149,8 +148,7 @@ static void plan(struct pass *pass)
 	}
 }
 
-// ---- the end of a pass: under the lock
-// -------------------------------------------------------------------------------
+// ---- the end of a pass: under the lock --------------------------------------------------------------
 
 static void settle_move(struct pass *pass, const struct move *move)
 {
@@ -188,8 +186,7 @@ static void finish(struct pass *pass, bool moved, struct space_chunk **list)
 	pthread_cond_broadcast(&pass->space->changed);
 }
 
-// ---- the call
-// --------------------------------------------------------------------------------------------------------
+// ---- the call ---------------------------------------------------------------------------------------
 
 // What is planned is moved, or is as it was.
 static enum vg_status move_all(struct pass *pass, struct vg_compact_result *result)

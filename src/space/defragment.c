@@ -49,8 +49,7 @@ void space_leave_all(struct vg_memory_space *space, struct space_chunk **list)
 	}
 }
 
-// ---- by itself
-// -------------------------------------------------------------------------------------------------------
+// ---- by itself --------------------------------------------------------------------------------------
 
 // What a look costs grows with the empty chunks: the next one is so many calls away.
 void space_look(struct vg_memory_space *space, struct space_chunk **list)
@@ -74,8 +73,7 @@ void space_look(struct vg_memory_space *space, struct space_chunk **list)
 	space->next_look = space->operations + (empty > SPACE_LOOK_EVERY ? empty : SPACE_LOOK_EVERY);
 }
 
-// ---- when asked
-// ------------------------------------------------------------------------------------------------------
+// ---- when asked -------------------------------------------------------------------------------------
 
 enum vg_status vg_memory_space_defragment(struct vg_memory_space *space, struct vg_defragment_result *ret_result)
 {

@@ -130,7 +130,7 @@ static inline size_t space_cell_bytes(const struct vg_memory_space *space, const
 	return chunk->pool->cell ? chunk->pool->cell : space_chunk_bytes(space, chunk);
 }
 
-// ---- address.c: which pages of addresses are whose ------------------------------------------------------------------
+// ---- address.c: which pages of addresses are whose --------------------------------------------------
 
 // A row of free pages at a multiple of `alignment`, which becomes the chunk's; *ret_found false where there is none.
 bool space_place(struct vg_memory_space *space, struct space_chunk *chunk, size_t alignment);
@@ -142,8 +142,7 @@ struct space_range *space_range_of(const struct vg_memory_space *space, CUdevice
 size_t space_free_ranges(const struct vg_memory_space *space);
 void space_ranges_finish(struct vg_memory_space *space);
 
-// ---- chunk.c: pages of the device; at the driver, not under the lock
-// -------------------------------------------------
+// ---- chunk.c: pages of the device; at the driver, not under the lock --------------------------------
 
 // Charged, placed and mapped, in no pool yet. INSUFFICIENT, LIMIT, NO_MEMORY, DRIVER.
 enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, size_t alignment, const char *function,
@@ -161,8 +160,7 @@ enum vg_status space_give_back(struct vg_memory_space *space, struct space_chunk
 // Work of the virtual GPU that was dispatched so far is done when this returns. In the context.
 enum vg_status space_fence(struct vg_memory_space *space, const char *function);
 
-// ---- pool.c: cells
-// ---------------------------------------------------------------------------------------------------
+// ---- pool.c: cells ----------------------------------------------------------------------------------
 
 // The chunk's cells are the pool's, all free: it is one of its empty chunks. NO_MEMORY (nothing changed): -ENOMEM.
 int space_pool_adopt(struct vg_memory_space *space, struct space_pool *pool, struct space_chunk *chunk);
@@ -182,13 +180,14 @@ uint64_t space_largest_free(const struct vg_memory_space *space);
 uint64_t space_free_bytes(const struct vg_memory_space *space);
 double space_fragmentation(const struct vg_memory_space *space);
 
-// ---- block.c: blocks
-// -------------------------------------------------------------------------------------------------
+// ---- allocate.c, block.c: blocks --------------------------------------------------------------------
 
 enum vg_status space_block_create(struct vg_memory_space *space, size_t size, size_t alignment,
 				  struct vg_movable_block *owner, const char *function, vg_address *ret_address);
-// The cells go; the chunks that do not stay then are put before *list, to be given back.
+// The cells go; the chunks that do not stay then are put before *list, for space_tidy().
 void space_block_end(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell, struct space_chunk **list);
+// Not under the lock: gives the chunks back. Where that fails they stay and the log is told; the last error stays, too.
+void space_tidy(struct vg_memory_space *space, struct space_chunk *list, const char *function);
 // STATE in a forked child, CLOSED.
 enum vg_status space_usable(const struct vg_memory_space *space, const char *function);
 
@@ -201,8 +200,7 @@ struct space_place {
 enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr address, const char *what,
 			  const char *function, struct space_place *ret_place);
 
-// ---- defragment.c: empty pages
-// ---------------------------------------------------------------------------------------
+// ---- defragment.c: empty pages ----------------------------------------------------------------------
 
 void space_idle_add(struct vg_memory_space *space, struct space_chunk *chunk);
 void space_idle_remove(struct vg_memory_space *space, struct space_chunk *chunk);
@@ -213,7 +211,6 @@ void space_leave_all(struct vg_memory_space *space, struct space_chunk **list);
 // One more operation; where it is time, empty chunks go before *list.
 void space_look(struct vg_memory_space *space, struct space_chunk **list);
 
-// ---- table.c: what calls did to pages
-// --------------------------------------------------------------------------------
+// ---- table.c: what calls did to pages ---------------------------------------------------------------
 
 void space_touch(struct vg_memory_space *space, struct space_chunk *chunk, size_t offset, size_t size, bool written);

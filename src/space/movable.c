@@ -36,13 +36,11 @@ static void wait_for_move(struct vg_movable_block *block)
 void vg_movable_block_destroy(struct vg_movable_block *block)
 {
 	struct space_chunk *list = NULL;
-	struct vg_kept_error kept;
 	unsigned pins = 0;
 
 	if (!block)
 		return;
 	struct vg_memory_space *space = block->space;
-	vg_error_keep(&kept);
 	pthread_mutex_lock(&space->lock);
 	wait_for_move(block);
 	if (block->chunk && !core_forked) {
@@ -55,10 +53,7 @@ void vg_movable_block_destroy(struct vg_movable_block *block)
 	pthread_mutex_unlock(&space->lock);
 	if (pins)
 		vg_log(VG_LOG_WARNING, "a movable block of %zu bytes was destroyed while it was pinned", block->size);
-	if (space_give_back(space, list, false, "vg_movable_block_destroy", NULL))
-		vg_log(VG_LOG_WARNING, "a memory space keeps empty pages that were to go back: %s",
-		       vg_last_error()->text);
-	vg_error_restore(&kept);
+	space_tidy(space, list, "vg_movable_block_destroy");
 	core_object_release(&space->object);
 	free(block);
 }

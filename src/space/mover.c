@@ -25,8 +25,7 @@ void space_mover_set_between(void (*between)(const struct move_piece *pieces, si
 	between_hook = between;
 }
 
-// ---- beginning and end
-// -----------------------------------------------------------------------------------------------
+// ---- beginning and end ------------------------------------------------------------------------------
 
 static enum vg_status load(struct space_mover *mover)
 {
@@ -95,8 +94,7 @@ void space_mover_destroy(struct space_mover *mover)
 	free(mover);
 }
 
-// ---- the list
-// --------------------------------------------------------------------------------------------------------
+// ---- the list ---------------------------------------------------------------------------------------
 
 uint32_t space_mover_count(const struct space_mover *mover)
 {
@@ -120,8 +118,7 @@ bool space_mover_add(struct space_mover *mover, CUdeviceptr to, CUdeviceptr from
 	return true;
 }
 
-// ---- the work
-// --------------------------------------------------------------------------------------------------------
+// ---- the work ---------------------------------------------------------------------------------------
 
 static CUresult launch(struct space_mover *mover, struct vg_kernel *kernel, CUstream stream)
 {

@@ -8,8 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// ---- bits
-// ------------------------------------------------------------------------------------------------------------
+// ---- bits -------------------------------------------------------------------------------------------
 
 enum { WORD = 64 };
 
@@ -48,8 +47,7 @@ static unsigned longest_row(uint64_t bits)
 	return most;
 }
 
-// ---- lists
-// -----------------------------------------------------------------------------------------------------------
+// ---- lists ------------------------------------------------------------------------------------------
 
 static int level_of(const struct vg_memory_space *space, const struct space_chunk *chunk)
 {
@@ -98,8 +96,7 @@ void space_pool_sort(struct vg_memory_space *space, struct space_chunk *chunk)
 	pool->filled |= UINT64_C(1) << level;
 }
 
-// ---- chunks
-// ----------------------------------------------------------------------------------------------------------
+// ---- chunks -----------------------------------------------------------------------------------------
 
 static int cut(struct space_chunk *chunk, size_t cells)
 {
@@ -137,8 +134,7 @@ void space_pool_drop(struct vg_memory_space *space, struct space_chunk *chunk)
 	chunk->pool->free_bytes -= space_chunk_bytes(space, chunk);
 }
 
-// ---- blocks
-// ----------------------------------------------------------------------------------------------------------
+// ---- blocks -----------------------------------------------------------------------------------------
 
 static bool find_cell(const struct space_chunk *chunk, size_t *ret_cell)
 {
@@ -246,8 +242,7 @@ bool space_pool_take(struct vg_memory_space *space, struct space_pool *pool, siz
 	return false;
 }
 
-// ---- what is free
-// ----------------------------------------------------------------------------------------------------
+// ---- what is free -----------------------------------------------------------------------------------
 
 static uint64_t largest_of(const struct space_pool *pool)
 {

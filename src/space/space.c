@@ -24,8 +24,7 @@ static void free_space(struct core_object *object)
 
 static const struct core_class space_class = {"memory space", NULL, free_space};
 
-// ---- options
-// ---------------------------------------------------------------------------------------------------------
+// ---- options ----------------------------------------------------------------------------------------
 
 static enum vg_status check_limit(struct vg_memory_space *space, uint64_t limit, const char *function)
 {
@@ -125,8 +124,7 @@ static enum vg_status plan_threshold(struct vg_memory_space *space, const struct
 	return VG_OK;
 }
 
-// ---- the beginning
-// ---------------------------------------------------------------------------------------------------
+// ---- the beginning ----------------------------------------------------------------------------------
 
 static enum vg_status fill(struct vg_memory_space *space, const struct vg_memory_space_options *o, const char *function)
 {
@@ -216,8 +214,7 @@ enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit, co
 				 (unsigned long long)limit, (unsigned long long)held);
 }
 
-// ---- the end
-// ---------------------------------------------------------------------------------------------------------
+// ---- the end ----------------------------------------------------------------------------------------
 
 // Movable blocks have no memory from here on.
 static void detach(struct space_chunk *chunk)

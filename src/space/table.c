@@ -123,8 +123,7 @@ enum vg_status vg_memory_space_info(struct vg_memory_space *space, struct vg_mem
 	return status;
 }
 
-// ---- pools
-// -----------------------------------------------------------------------------------------------------------
+// ---- pools ------------------------------------------------------------------------------------------
 
 // A pool as programs see it: that of plain blocks and that of movable ones; whole pages have one.
 static enum vg_status find_pool(struct vg_memory_space *space, unsigned index, const char *function,

@@ -121,8 +121,7 @@ TEST(pinned_blocks_stay)
 	vg_memory_space_destroy(space);
 }
 
-// ---- a copy that is not what its source is
-// ---------------------------------------------------------------------------
+// ---- a copy that is not what its source is ----------------------------------------------------------
 
 static void spoil(const struct move_piece *pieces, size_t count)
 {

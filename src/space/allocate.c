@@ -1,0 +1,228 @@
+// Room for blocks: in the pools that are there, or in new pages.
+#include "space/memory.h"
+
+static const size_t most_alignment = (size_t)1 << 30, most_size = (size_t)1 << 60;
+
+struct request {
+	size_t size, alignment;
+	struct vg_movable_block *owner;
+	const char *function;
+	struct space_chunk *chunk; // what was found
+	size_t cell;
+};
+
+static bool fits_parts(const struct vg_memory_space *space, const struct request *request)
+{
+	const struct space_pool *parts = &space->pool[0][space->classes];
+
+	return request->alignment <= space->granularity && (request->size - 1) / parts->cell + 1 < SPACE_PARTS;
+}
+
+// The number of its pool, one above the last for whole pages.
+static unsigned choose(const struct vg_memory_space *space, const struct request *request)
+{
+	size_t least = request->size;
+
+	if (request->alignment > SPACE_ALIGNMENT && least < request->alignment)
+		least = request->alignment;
+	for (unsigned i = 0; i < space->classes; i++)
+		if (least <= space->pool[0][i].cell)
+			return i;
+	return fits_parts(space, request) ? space->classes : space->classes + 1;
+}
+
+static struct space_pool *pool_at(struct vg_memory_space *space, const struct request *request, unsigned index)
+{
+	return index > space->classes ? &space->whole : &space->pool[request->owner != NULL][index];
+}
+
+static bool take(struct vg_memory_space *space, struct request *request, struct space_pool *pool)
+{
+	return space_pool_take(space, pool, request->size, request->alignment, UINT64_MAX, &request->chunk,
+			       &request->cell);
+}
+
+// An empty page of whichever pool, the one that was used last.
+static bool take_empty_page(struct vg_memory_space *space, struct request *request, struct space_pool *pool)
+{
+	unsigned probes = SPACE_PROBES;
+
+	for (struct space_chunk *chunk = space->idle_last; chunk && probes--; chunk = chunk->idle_previous) {
+		if (chunk->pages != 1)
+			continue;
+		struct space_pool *before = chunk->pool;
+		space_pool_drop(space, chunk);
+		if (space_pool_adopt(space, pool, chunk)) {
+			space_pool_adopt(space, before, chunk); // as it is cut: this does not fail
+			return false;
+		}
+		return take(space, request, pool);
+	}
+	return false;
+}
+
+// Where the next page would be too much: any larger cell will do.
+static bool take_larger(struct vg_memory_space *space, struct request *request, unsigned index)
+{
+	for (unsigned i = index + 1; i <= space->classes; i++)
+		if ((i < space->classes || fits_parts(space, request)) &&
+		    take(space, request, pool_at(space, request, i)))
+			return true;
+	return false;
+}
+
+static vg_address hand_out(struct vg_memory_space *space, struct request *request)
+{
+	struct space_chunk *chunk = request->chunk;
+
+	if (request->owner) {
+		chunk->cell[request->cell].owner = request->owner;
+		request->owner->chunk = chunk;
+		request->owner->at = request->cell;
+		space->movable_blocks++;
+	} else {
+		chunk->told = true;
+	}
+	return space_chunk_address(space, chunk) + request->cell * space_cell_bytes(space, chunk);
+}
+
+// New pages. True: the request is served, or cannot be, and *ret_status says which.
+static bool make_pages(struct vg_memory_space *space, struct request *request, unsigned index,
+		       enum vg_status *ret_status)
+{
+	struct space_pool *pool = pool_at(space, request, index);
+	const size_t pages = pool->cell ? 1 : (request->size - 1) / space->page_size + 1;
+	struct space_chunk *chunk, *list = NULL;
+
+	*ret_status = space_chunk_create(space, pages, pool->cell ? 1 : request->alignment, request->function, &chunk);
+	if (*ret_status)
+		return *ret_status != VG_INSUFFICIENT || pages > space->limit / space->page_size;
+	pthread_mutex_lock(&space->lock);
+	if (space_pool_adopt(space, pool, chunk)) {
+		chunk->pool = pool;
+		chunk->state = SPACE_LEAVING;
+		space->leaving++;
+		space->active++;
+		list = chunk;
+		*ret_status = vg_fail(VG_NO_MEMORY, 0, request->function, "no memory for the blocks of a page");
+	} else {
+		space_chunk_take(space, chunk, request->size, request->alignment, &request->cell);
+		request->chunk = chunk;
+	}
+	pthread_mutex_unlock(&space->lock);
+	if (list) {
+		struct vg_kept_error kept;
+		vg_error_keep(&kept);
+		space_give_back(space, list, true, request->function, NULL);
+		vg_error_restore(&kept);
+	}
+	return true;
+}
+
+// Empty pages of other kinds go, and those that are on their way are waited for. False: there were none.
+static bool make_room(struct vg_memory_space *space, const char *function, enum vg_status *ret_status)
+{
+	struct space_chunk *list = NULL;
+
+	pthread_mutex_lock(&space->lock);
+	space_leave_all(space, &list);
+	const bool waits = !list && space->leaving;
+	while (!list && space->leaving)
+		pthread_cond_wait(&space->changed, &space->lock);
+	pthread_mutex_unlock(&space->lock);
+	if (!list)
+		return waits;
+	enum vg_status status = space_give_back(space, list, false, function, NULL);
+	if (status)
+		*ret_status = status;
+	return status == VG_OK;
+}
+
+// Counted in `active`; at the driver.
+static enum vg_status grow(struct vg_memory_space *space, struct request *request, unsigned index)
+{
+	struct space_pool *pool = pool_at(space, request, index);
+	enum vg_status status;
+	CORE_SCOPE scope = {false};
+
+	CUresult r = core_enter(&scope, space->context->handle);
+	if (r)
+		return core_driver_failed(r, request->function, "cuCtxPushCurrent", "%s", "");
+	CORE_RELAXED relaxed = core_relax();
+	do {
+		pthread_mutex_lock(&space->lock);
+		bool found = take(space, request, pool) || (pool->cell && take_empty_page(space, request, pool));
+		pthread_mutex_unlock(&space->lock);
+		if (found)
+			return VG_OK;
+		if (make_pages(space, request, index, &status))
+			return status;
+	} while (make_room(space, request->function, &status));
+	pthread_mutex_lock(&space->lock);
+	if (status == VG_INSUFFICIENT && take_larger(space, request, index))
+		status = VG_OK;
+	pthread_mutex_unlock(&space->lock);
+	return status;
+}
+
+static enum vg_status check(struct request *request)
+{
+	if (request->size == 0)
+		return vg_fail(VG_INVALID, 0, request->function, "size is 0: a block has one byte at least");
+	if (request->size > most_size)
+		return vg_fail(VG_INVALID, 0, request->function, "size is %zu bytes, more than any device has",
+			       request->size);
+	if (request->alignment & (request->alignment - 1) || request->alignment > most_alignment)
+		return vg_fail(VG_INVALID, 0, request->function,
+			       "alignment is %zu: a power of two up to %zu, or 0 for %d", request->alignment,
+			       most_alignment, SPACE_ALIGNMENT);
+	if (request->alignment < SPACE_ALIGNMENT)
+		request->alignment = SPACE_ALIGNMENT;
+	return VG_OK;
+}
+
+enum vg_status space_block_create(struct vg_memory_space *space, size_t size, size_t alignment,
+				  struct vg_movable_block *owner, const char *function, vg_address *ret_address)
+{
+	struct request request = {size, alignment, owner, function, NULL, 0};
+	struct space_chunk *list = NULL;
+	vg_address address = 0;
+
+	enum vg_status status = check(&request);
+	if (status)
+		return status;
+	const unsigned index = choose(space, &request);
+	pthread_mutex_lock(&space->lock);
+	status = space_usable(space, function);
+	const bool found = status == VG_OK && take(space, &request, pool_at(space, &request, index));
+	if (found) {
+		address = hand_out(space, &request);
+		space_look(space, &list);
+	} else {
+		space->active += status == VG_OK;
+	}
+	pthread_mutex_unlock(&space->lock);
+	if (status == VG_OK && !found) {
+		status = grow(space, &request, index);
+		pthread_mutex_lock(&space->lock);
+		if (status == VG_OK) {
+			address = hand_out(space, &request);
+			space_look(space, &list);
+		}
+		if (--space->active == 0)
+			pthread_cond_broadcast(&space->changed);
+		pthread_mutex_unlock(&space->lock);
+	}
+	space_tidy(space, list, function);
+	if (status == VG_OK)
+		*ret_address = address;
+	return status;
+}
+
+enum vg_status vg_memory_space_allocate(struct vg_memory_space *space, size_t size, size_t alignment,
+					vg_address *ret_address)
+{
+	CORE_USABLE(space, "space");
+	CORE_NEEDED(ret_address);
+	return space_block_create(space, size, alignment, NULL, __func__, ret_address);
+}
