@@ -151,7 +151,8 @@ static enum vg_status grow(struct vg_memory_space *space, struct request *reques
 	CORE_RELAXED relaxed = core_relax();
 	do {
 		pthread_mutex_lock(&space->lock);
-		bool found = take(space, request, pool) || (pool->cell && take_empty_page(space, request, pool));
+		bool found = take(space, request, pool) ||
+			     (request->size <= space->page_size && take_empty_page(space, request, pool));
 		pthread_mutex_unlock(&space->lock);
 		if (found)
 			return VG_OK;

@@ -1,0 +1,253 @@
+// Empty pages: which are kept, which go back, and what fragmentation says of it.
+#include "space_test.h"
+
+// ---- pools ------------------------------------------------------------------------------------------
+
+TEST(pools_keep_what_they_may)
+{
+	struct vg_memory_space *space = open_space(256 * MIB);
+	struct vg_pool_info pool;
+	vg_address address[5];
+	enum { PARTS = 8 };
+
+	CHECK_INT(info_of(space).pools, 10);
+	for (unsigned i = 0; i < 8; i++) {
+		OK(vg_memory_space_pool(space, i, &pool));
+		CHECK_INT(pool.block_size, KIB << i);
+		CHECK_INT(pool.pool_size, (MIB << i) < PAGE ? PAGE : MIB << i);
+		CHECK_INT(pool.blocks, 0);
+		CHECK_INT(pool.free_bytes, 0);
+	}
+	OK(vg_memory_space_pool(space, PARTS + 1, &pool));
+	CHECK_INT(pool.block_size, PAGE);
+	REFUSED(vg_memory_space_pool(space, 10, &pool), VG_NOT_FOUND, "0 to 9");
+	REFUSED(vg_memory_space_set_pool_size(space, 10, 1), VG_NOT_FOUND, "0 to 9");
+	REFUSED(vg_memory_space_set_pool_size(space, 1, SIZE_MAX), VG_INVALID, "no device");
+	OK(vg_memory_space_set_pool_size(space, PARTS, 3 * MIB));
+	OK(vg_memory_space_pool(space, PARTS, &pool));
+	CHECK_INT(pool.block_size, PAGE / 64);
+	CHECK_INT(pool.pool_size, 4 * MIB);
+	for (int i = 0; i < 5; i++)
+		address[i] = allocate(space, PAGE - 40 * KIB);
+	OK(vg_memory_space_pool(space, PARTS, &pool));
+	CHECK_INT(pool.blocks, 5);
+	CHECK_INT(info_of(space).held, 5 * PAGE);
+	for (int i = 0; i < 5; i++)
+		OK(vg_memory_space_free(space, address[i]));
+	CHECK_INT(info_of(space).held, 2 * PAGE);
+	OK(vg_memory_space_set_pool_size(space, PARTS, 0));
+	CHECK_INT(info_of(space).held, 0);
+	address[0] = allocate(space, PAGE - 40 * KIB);
+	OK(vg_memory_space_free(space, address[0]));
+	CHECK_INT(info_of(space).held, 0);
+	vg_memory_space_destroy(space);
+}
+
+// An empty page serves whoever comes next, whatever the size.
+TEST(empty_pages_serve_other_sizes)
+{
+	struct vg_memory_space *space = open_space(64 * MIB);
+
+	for (size_t size = 1; size <= PAGE; size *= 2) {
+		vg_address address = allocate(space, size);
+		CHECK_INT(info_of(space).held, PAGE);
+		OK(vg_memory_space_free(space, address));
+		check_figures(space);
+	}
+	vg_memory_space_destroy(space);
+}
+
+// ---- fragmentation ----------------------------------------------------------------------------------
+
+TEST(fragmentation)
+{
+	struct vg_memory_space *space = open_space(64 * MIB);
+	struct vg_defragment_result result;
+	vg_address address[8];
+
+	CHECK(info_of(space).fragmentation == 0);
+	for (int i = 0; i < 8; i++)
+		address[i] = allocate(space, MIB);
+	CHECK(info_of(space).fragmentation == 0); // nothing is free
+	OK(vg_memory_space_free(space, address[0]));
+	CHECK(info_of(space).fragmentation == 0); // 1 MiB in one piece
+	OK(vg_memory_space_free(space, address[2]));
+	CHECK(info_of(space).fragmentation == 0.5);
+	OK(vg_memory_space_free(space, address[4]));
+	OK(vg_memory_space_free(space, address[6]));
+	CHECK(info_of(space).fragmentation == 0.75);
+	OK(vg_memory_space_free(space, address[1])); // an empty page beside three halves
+	CHECK(info_of(space).fragmentation == 1 - 2.0 / 5);
+	OK(vg_memory_space_defragment(space, &result));
+	CHECK(result.before == 1 - 2.0 / 5);
+	CHECK(result.after == 1 - 1.0 / 3);
+	CHECK_INT(result.bytes_returned, PAGE);
+	CHECK_INT(result.pages_returned, 1);
+	CHECK_INT(info_of(space).held, 3 * PAGE);
+	CHECK_INT(info_of(space).defragmentations, 1);
+	for (int i = 3; i < 8; i += 2) // live blocks are where they were
+		check_bytes(space, address[i], MIB, 0);
+	CHECK(info_of(space).padding_waste == 0);
+	allocate(space, MIB / 2 + 1); // 17 parts of 32 KiB
+	CHECK_INT(info_of(space).padding, 32 * KIB - 1);
+	vg_memory_space_destroy(space);
+}
+
+TEST(free_addresses_join)
+{
+	struct vg_memory_space *space = open_space(64 * MIB);
+	struct vg_defragment_result result;
+	vg_address address[6];
+
+	for (int i = 0; i < 6; i++)
+		address[i] = allocate(space, PAGE);
+	OK(vg_memory_space_free(space, address[1]));
+	OK(vg_memory_space_defragment(space, &result)); // a hole of its own
+	CHECK_INT(result.pages_returned, 1);
+	CHECK_INT(result.ranges_joined, 0);
+	OK(vg_memory_space_free(space, address[3]));
+	OK(vg_memory_space_defragment(space, NULL));
+	OK(vg_memory_space_free(space, address[2]));
+	OK(vg_memory_space_defragment(space, &result)); // two holes become one
+	CHECK_INT(result.ranges_joined, 1);
+	vg_address run = allocate(space, 3 * PAGE);
+	CHECK(run == address[1]);
+	vg_memory_space_destroy(space);
+}
+
+// ---- by itself --------------------------------------------------------------------------------------
+
+static struct vg_memory_space *open_automatic(double threshold, int manual)
+{
+	return open_space_with(&(struct vg_memory_space_options){
+		.limit = 256 * MIB, .defragmentation_threshold = threshold, .manual_defragmentation = manual});
+}
+
+// Four half empty pages, four empty ones, and calls that have to do with other pages.
+static void wear(struct vg_memory_space *space, int calls)
+{
+	vg_address address[16];
+
+	for (int i = 0; i < 16; i++)
+		address[i] = allocate(space, MIB);
+	for (int i = 0; i < 16; i += 2) {
+		OK(vg_memory_space_free(space, address[i]));
+		if (i >= 8)
+			OK(vg_memory_space_free(space, address[i + 1]));
+	}
+	CHECK_INT(info_of(space).held, 16 * MIB);
+	for (int i = 0; i < calls; i++) {
+		vg_address small = allocate(space, 1);
+		OK(vg_memory_space_free(space, small));
+	}
+}
+
+TEST(by_itself_above_the_threshold)
+{
+	struct vg_memory_space *space = open_automatic(0, 0);
+
+	wear(space, 4000);
+	struct vg_memory_space_info info = info_of(space);
+	CHECK(info.automatic_defragmentations > 0);
+	CHECK(info.held <= 10 * MIB); // the halves, and the page of the last calls
+	check_figures(space);
+	vg_memory_space_destroy(space);
+}
+
+TEST(not_below_the_threshold_nor_when_it_is_off)
+{
+	struct vg_memory_space *space = open_automatic(1, 0), *manual = open_automatic(0, 1);
+
+	wear(space, 4000);
+	CHECK_INT(info_of(space).automatic_defragmentations, 0);
+	CHECK(info_of(space).held >= 16 * MIB);
+	wear(manual, 4000);
+	CHECK_INT(info_of(manual).automatic_defragmentations, 0);
+	CHECK(info_of(manual).held >= 16 * MIB);
+	vg_memory_space_destroy(manual);
+	vg_memory_space_destroy(space);
+}
+
+// The page that calls come back to again and again stays.
+TEST(a_page_in_use_is_not_taken_away)
+{
+	struct vg_memory_space *space = open_automatic(0.01, 0);
+	struct vg_page before, after;
+
+	wear(space, 3000);
+	vg_address address = allocate(space, 1);
+	OK(vg_memory_space_page(space, address, &before));
+	OK(vg_memory_space_free(space, address));
+	for (int i = 0; i < 20000; i++) {
+		vg_address small = allocate(space, 1);
+		OK(vg_memory_space_free(space, small));
+	}
+	address = allocate(space, 1);
+	OK(vg_memory_space_page(space, address, &after));
+	CHECK_INT(after.physical, before.physical);
+	vg_memory_space_destroy(space);
+}
+
+// ---- pages ------------------------------------------------------------------------------------------
+
+TEST(the_page_table)
+{
+	struct vg_memory_space *space = open_space(64 * MIB);
+	vg_address address = allocate(space, 3 * PAGE), pinned;
+	struct vg_page page, pages[8];
+	struct vg_movable_block *block;
+	size_t count = 99;
+	char byte = 1;
+
+	OK(vg_memory_space_page(space, address + PAGE + 5, &page));
+	CHECK(page.valid);
+	CHECK(page.address == address + PAGE);
+	CHECK_INT(page.size, PAGE);
+	CHECK(page.dirty == VG_UNKNOWN); // kernels may have the address
+	CHECK(page.accessed == VG_UNKNOWN);
+	CHECK_INT(page.last_access_ns, 0);
+	OK(vg_memory_space_read(space, &byte, address + PAGE, 1));
+	OK(vg_memory_space_page(space, address + PAGE, &page));
+	CHECK(page.dirty == VG_UNKNOWN);
+	CHECK(page.accessed == VG_YES);
+	uint64_t read = page.last_access_ns;
+	CHECK(read > 0);
+	OK(vg_memory_space_set(space, address + PAGE - 1, 1, 2));
+	OK(vg_memory_space_page(space, address, &page));
+	CHECK(page.dirty == VG_YES);
+	OK(vg_memory_space_page(space, address + PAGE, &page));
+	CHECK(page.dirty == VG_YES);
+	CHECK(page.last_access_ns > read);
+	OK(vg_memory_space_page(space, address + 2 * PAGE, &page));
+	CHECK(page.dirty == VG_UNKNOWN);
+	OK(vg_memory_space_page(space, address + 3 * PAGE, &page));
+	CHECK(!page.valid);
+	CHECK_INT(page.physical, 0);
+	REFUSED(vg_memory_space_page(space, 1, &page), VG_BOUNDS, "no address of this space");
+	// Nobody ever had the address of this one.
+	OK(vg_movable_block_create(space, PAGE, &block));
+	OK(vg_memory_space_pages(space, NULL, 0, &count));
+	CHECK_INT(count, 4);
+	OK(vg_memory_space_pages(space, pages, 8, &count));
+	CHECK_INT(count, 4);
+	CHECK(pages[3].dirty == VG_NO);
+	CHECK(pages[3].accessed == VG_NO);
+	for (int i = 0; i < 4; i++)
+		CHECK(pages[i].valid && pages[i].physical && (i == 0 || pages[i].address > pages[i - 1].address));
+	OK(vg_movable_block_pin(block, &pinned));
+	OK(vg_movable_block_unpin(block));
+	OK(vg_memory_space_page(space, pinned, &page));
+	CHECK(page.dirty == VG_UNKNOWN);
+	REFUSED(vg_memory_space_pages(space, pages, 3, &count), VG_LIMIT, "there are 4 pages");
+	REFUSED(vg_memory_space_pages(space, NULL, 3, &count), VG_INVALID, "pages is NULL");
+	// A page that comes anew knows of nothing.
+	OK(vg_memory_space_free(space, address));
+	OK(vg_memory_space_defragment(space, NULL));
+	CHECK(allocate(space, 3 * PAGE) == address);
+	OK(vg_memory_space_page(space, address, &page));
+	CHECK(page.dirty == VG_UNKNOWN);
+	CHECK_INT(page.last_access_ns, 0);
+	CHECK(page.physical > pages[2].physical);
+	vg_movable_block_destroy(block);
+	vg_memory_space_destroy(space);
+}
