@@ -18,7 +18,7 @@ for program in "$programs"/bench_*; do
 	name=$(basename "$program")
 	echo "=== $name"
 	simulated=
-	case $name in bench_core | bench_operation | bench_share | bench_space | bench_vram) ls /dev/nvidia[0-9]* >/dev/null 2>&1 || simulated=1 ;; esac
+	case $name in bench_compute | bench_core | bench_operation | bench_share | bench_space | bench_vram) ls /dev/nvidia[0-9]* >/dev/null 2>&1 || simulated=1 ;; esac
 	find=
 	case $name in bench_operation) find=$here/../tests/operation/wheels.sh ;; esac
 	${simulated:+env VIRGATE_SIM=1 "VIRGATE_LIBDIR=$libraries"} ${find:+"$find"} "$program" \

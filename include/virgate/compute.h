@@ -44,9 +44,9 @@ enum vg_compute_placement {
 };
 
 struct vg_compute_options {
-	size_t size;			     /* sizeof(struct vg_compute_options) */
-	unsigned max_units;		     /* 0: 16. Also how many virtual compute units the device has; 1024 at most */
-	enum vg_compute_policy policy;	     /* 0: round robin */
+	size_t size;		       /* sizeof(struct vg_compute_options) */
+	unsigned max_units;	       /* 0: 16. Also how many virtual compute units the device has; 1024 at most */
+	enum vg_compute_policy policy; /* 0: round robin */
 	enum vg_compute_placement placement; /* 0: automatic */
 	double group_tolerance;		     /* how far from its share a group may be, 0…1; 0: 0.01 */
 	unsigned time_slice_ms;		     /* 0: 100. The longest that one unit has the device while others wait */
@@ -62,8 +62,8 @@ struct vg_compute_options {
  * thread. Source: cuDevicePrimaryCtxRetain. */
 VG_PUBLIC enum vg_status vg_compute_create(struct vg_device *device, const struct vg_compute_options *options,
 					   struct vg_compute **ret_compute);
-/* Closes its units, as vg_compute_unit_close(), and ends the thread; calls by others are CLOSED then. Twice is fine. Not
- * from a callback of the library. Any thread. */
+/* Closes its units, as vg_compute_unit_close(), and ends the thread; calls by others are CLOSED then. Twice is fine.
+ * Not from a callback of the library. Any thread. */
 VG_PUBLIC enum vg_status vg_compute_close(struct vg_compute *compute);
 /* Closes it and drops the caller's reference. NULL is fine. */
 VG_PUBLIC void vg_compute_destroy(struct vg_compute *compute);
@@ -97,12 +97,12 @@ VG_PUBLIC enum vg_status vg_compute_set_policy(struct vg_compute *compute, enum 
 enum vg_unknown_code { VG_UNKNOWN_CODE_REFUSE, VG_UNKNOWN_CODE_ALLOW };
 
 struct vg_compute_unit_options {
-	size_t size;	      /* sizeof(struct vg_compute_unit_options) */
-	const char *name;     /* what messages call it, copied, up to 63 bytes; NULL: "unit-N" */
-	double share;	      /* of the device's SM-seconds, above 0 up to 1; 0: see below */
-	unsigned compute_units; /* the share in virtual compute units, of max_units; 0: from the share. Neither: an equal
-				 * part, for each place that is left, of what has not been given away */
-	unsigned streams;		 /* virtual streams, numbered from 0; 0: 4; 1024 at most */
+	size_t size;		/* sizeof(struct vg_compute_unit_options) */
+	const char *name;	/* what messages call it, copied, up to 63 bytes; NULL: "unit-N" */
+	double share;		/* of the device's SM-seconds, above 0 up to 1; 0: see below */
+	unsigned compute_units; /* the share in virtual compute units, of max_units; 0: from the share. Neither: an
+				 * equal part, for each place that is left, of what has not been given away */
+	unsigned streams;	/* virtual streams, numbered from 0; 0: 4; 1024 at most */
 	unsigned max_concurrent_kernels; /* that run beside each other; 0: as many as streams; 32 at most */
 	int priority;			 /* see VG_COMPUTE_PRIORITY; higher first */
 	int no_tensor_cores;		 /* nonzero: kernels with instructions for them are refused by name */
@@ -116,8 +116,8 @@ struct vg_compute_unit_options {
 VG_PUBLIC enum vg_status vg_compute_unit_create(struct vg_compute *compute,
 						const struct vg_compute_unit_options *options,
 						struct vg_compute_unit **ret_unit);
-/* Cancels what is queued, waits for what runs, and gives its share back. Others' calls, also those that wait, are CLOSED
- * from here on. Twice is fine. Any thread but the scheduler's. */
+/* Cancels what is queued, waits for what runs, and gives its share back. Others' calls, also those that wait, are
+ * CLOSED from here on. Twice is fine. Any thread but the scheduler's. */
 VG_PUBLIC enum vg_status vg_compute_unit_close(struct vg_compute_unit *unit);
 /* Closes it and drops the caller's reference. NULL is fine. */
 VG_PUBLIC void vg_compute_unit_destroy(struct vg_compute_unit *unit);
@@ -128,7 +128,8 @@ enum vg_compute_how { VG_SHARE_BY_TIME, VG_SHARE_BY_GROUP };
 struct vg_compute_unit_info {
 	char name[64];
 	double share;	       /* asked for */
-	double realised_share; /* by group: its part of the SMs; by time on a remainder: that times its part of the time */
+	double realised_share; /* by group: its part of the SMs; by time on a remainder: that times its part of the time
+				*/
 	enum vg_compute_how how;
 	int group;    /* number of its SM group, from 0; -1: none */
 	unsigned sms; /* that its quanta have */
@@ -143,18 +144,18 @@ struct vg_compute_unit_info {
 	uint64_t launches, completed, failures, cancelled;
 	uint64_t busy_ns;  /* GPU time of its quanta */
 	double sm_seconds; /* that, times the SMs they had */
-	int measured;	   /* 0: its kernels run beside others', where GPU time cannot be measured: the last two are 0 */
+	int measured; /* 0: its kernels run beside others', where GPU time cannot be measured: the last two are 0 */
 	double utilization; /* its SM-seconds over the device's in the last monitoring interval, 0…1 */
 	int utilization_known;
-	int failed;  /* nonzero: a kernel's fault, its own or another unit's, ended the context */
-	int failure; /* the driver's code of it */
+	int failed;			   /* nonzero: a kernel's fault, its own or another unit's, ended the context */
+	int failure;			   /* the driver's code of it */
 	int tensor_cores, mixed_precision; /* 1: allowed */
 };
 /* INVALID, CLOSED, STATE. Any thread; no driver call. */
 VG_PUBLIC enum vg_status vg_compute_unit_info(struct vg_compute_unit *unit, struct vg_compute_unit_info *ret_info);
 
-/* From the next quantum on, also while it has work. What changes nothing about the sum of all shares may go above its own
- * part only. INVALID, LIMIT, CLOSED, STATE. Any thread. */
+/* From the next quantum on, also while it has work. What changes nothing about the sum of all shares may go above its
+ * own part only. INVALID, LIMIT, CLOSED, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_compute_unit_set_share(struct vg_compute_unit *unit, double share);
 /* The share in virtual compute units: compute_units / max_units. Likewise. */
 VG_PUBLIC enum vg_status vg_compute_unit_scale(struct vg_compute_unit *unit, unsigned compute_units);
@@ -185,9 +186,9 @@ VG_PUBLIC enum vg_status vg_compute_kernel_name(struct vg_compute *compute, size
 /* ---- executions ----------------------------------------------------------------------------------- */
 
 struct vg_work {
-	size_t size;			   /* sizeof(struct vg_work) */
-	const char *kernel;		   /* its name */
-	struct vg_launch_config config;	   /* grid and block above all; its `size` may be 0 here */
+	size_t size;			     /* sizeof(struct vg_work) */
+	const char *kernel;		     /* its name */
+	struct vg_launch_config config;	     /* grid and block above all; its `size` may be 0 here */
 	const struct vg_argument *arguments; /* in the kernel's order; their values are copied */
 	size_t argument_count;
 	unsigned stream; /* the unit's virtual stream: work of one runs in the order of submission */
@@ -209,7 +210,7 @@ VG_PUBLIC enum vg_status vg_compute_unit_sync_all(struct vg_compute_unit *unit, 
 
 enum vg_execution_state {
 	VG_EXECUTION_QUEUED,
-	VG_EXECUTION_RUNNING,	/* handed to the GPU, at least in part */
+	VG_EXECUTION_RUNNING, /* handed to the GPU, at least in part */
 	VG_EXECUTION_COMPLETED,
 	VG_EXECUTION_FAILED,	/* vg_execution_wait() says why */
 	VG_EXECUTION_CANCELLED, /* before its last kernel was handed over */

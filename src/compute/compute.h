@@ -6,8 +6,8 @@
 #include "virgate/context.h"
 #include "virgate/stream.h"
 
-// `direct`: each unit's work goes to driver streams of its own as it comes, beside all others': no shares, quanta, groups
-// or account. `function` is what errors name. As vg_compute_create().
+// `direct`: each unit's work goes to driver streams of its own as it comes, beside all others': no shares, quanta,
+// groups or account. `function` is what errors name. As vg_compute_create().
 enum vg_status compute_create(struct vg_device *device, const struct vg_compute_options *options, bool direct,
 			      const char *function, struct vg_compute **ret_compute);
 struct vg_context *compute_context(struct vg_compute *compute); // the device's primary one; belongs to `compute`
@@ -34,8 +34,8 @@ enum vg_status compute_execute(struct vg_compute_unit *unit, const struct vg_wor
 // Makes `stream` wait for all work of the unit that was handed to the driver so far. What is queued is not waited for.
 enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *stream, const char *function);
 // Lets another unit of the same scheduler run up to `count` executions that are queued in this one, newest first. They
-// stay in the order of their stream, and this unit's to sync, close and find: what changes is whose queue they stand in,
-// whose turns they take and whose account is charged. A unit that is closed gives them back.
+// stay in the order of their stream, and this unit's to sync, close and find: what changes is whose queue they stand
+// in, whose turns they take and whose account is charged. A unit that is closed gives them back.
 enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_unit *to, size_t count,
 			       size_t *ret_moved);
 // Ends the unit's quantum, if it has one that takes more, and its turn.

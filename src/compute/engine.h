@@ -1,5 +1,5 @@
-// The inside of a scheduler. Its thread alone touches lanes, quanta, marks and places; the rest is under the lock, which
-// is held over no driver call.
+// The inside of a scheduler. Its thread alone touches lanes, quanta, marks and places; the rest is under the lock,
+// which is held over no driver call.
 #pragma once
 #include <pthread.h>
 
@@ -38,8 +38,8 @@ struct vg_execution {
 	int priority;
 	unsigned repeat;
 	atomic_uint launched; // handed over; of a job: pieces
-	bool handed;		   // nothing is left to hand over
-	bool gpu_shared;	   // some quantum of it had other work, too
+	bool handed;	      // nothing is left to hand over
+	bool gpu_shared;      // some quantum of it had other work, too
 	uint64_t queued_ns, started_ns, ended_ns, gpu_ns;
 	char name[64];
 
@@ -178,9 +178,9 @@ struct compute_lane {
 	struct compute_lane *next;
 	struct vg_context *context; // held
 	unsigned sms;
-	unsigned begin, end; // its smallest groups, of those that the device is split into
-	int group;	     // its number; -1: the whole device, or a unit's own
-	bool apart;	     // overlaps with nobody's: nothing is measured
+	unsigned begin, end;		      // its smallest groups, of those that the device is split into
+	int group;			      // its number; -1: the whole device, or a unit's own
+	bool apart;			      // overlaps with nobody's: nothing is measured
 	struct compute_quantum *first, *last; // in order; `last` may take more
 	uint64_t ahead;			      // estimate of what has been handed over and has not ended
 	unsigned launches;		      // likewise
@@ -218,7 +218,7 @@ struct vg_compute {
 	uint64_t ids, quanta, busy_ns;
 	double sm_seconds, floor; // `floor`: the least virtual time that a busy unit has had
 	struct compute_samples samples;
-	unsigned waiters; // in sync or close
+	unsigned waiters;      // in sync or close
 	bool in_hand;	       // the thread has work that is neither queued nor handed over
 	pthread_cond_t handed; // it has not any more
 	unsigned fences;       // that wait for that
@@ -227,7 +227,7 @@ struct vg_compute {
 	int failure; // the driver's; 0: none
 	char failure_text[256];
 
-	struct compute_lane *lanes; // the whole device's first; none goes before the end but units' own
+	struct compute_lane *lanes;  // the whole device's first; none goes before the end but units' own
 	struct compute_parts *parts; // what groups are made of; NULL: not needed yet
 	bool grouped;		     // units run at home, and not on the whole device
 	bool grouping;		     // they have homes that their shares ask for

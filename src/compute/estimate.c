@@ -1,7 +1,7 @@
 // How long a launch may take, from how long ones like it took. Only what is put into a quantum goes by it.
 //
-// A table in which each kernel with its grid has one place, that others may take: nothing is allocated, and nothing is kept
-// of what was unregistered but a number.
+// A table in which each kernel with its grid has one place, that others may take: nothing is allocated, and nothing is
+// kept of what was unregistered but a number.
 #include "compute/engine.h"
 
 enum { UNKNOWN_NS = 500000 };

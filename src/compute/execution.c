@@ -1,7 +1,7 @@
 // One piece of work, from its memory to its end.
 //
-// Executions come from a pool of the scheduler's, since they may be as many as launches. A reference is the program's, if
-// it asked for it, and one the scheduler's until the work has ended.
+// Executions come from a pool of the scheduler's, since they may be as many as launches. A reference is the program's,
+// if it asked for it, and one the scheduler's until the work has ended.
 #include "compute/engine.h"
 #include "compute/wait.h"
 

@@ -1,5 +1,5 @@
-// From the queues to the GPU: keeps some milliseconds of work ahead of it, and no more, so that who comes next is decided
-// late.
+// From the queues to the GPU: keeps some milliseconds of work ahead of it, and no more, so that who comes next is
+// decided late.
 #include "compute/engine.h"
 
 #include "base/clock.h"
@@ -25,8 +25,7 @@ static bool wants(const struct vg_compute *compute, const struct compute_lane *l
 {
 	uint64_t window = (compute->preemption ? PREEMPT_US : AHEAD_US) * 1000ull;
 
-	return lane->launches < IN_FLIGHT &&
-	       (lane->apart || lane->ahead < window || lane->launches < LAUNCHES_AHEAD);
+	return lane->launches < IN_FLIGHT && (lane->apart || lane->ahead < window || lane->launches < LAUNCHES_AHEAD);
 }
 
 static uint64_t room(struct vg_compute *compute, const struct compute_lane *lane, const struct compute_quantum *quantum)
@@ -65,7 +64,8 @@ static void begin_execution(struct vg_execution *execution)
 	execution->stream->in_flight++;
 }
 
-static void take(struct compute_quantum *quantum, struct vg_execution *execution, uint64_t budget, struct pick *ret_pick)
+static void take(struct compute_quantum *quantum, struct vg_execution *execution, uint64_t budget,
+		 struct pick *ret_pick)
 {
 	struct vg_compute *compute = quantum->unit->compute;
 	struct compute_stream *stream = execution->stream;
@@ -93,7 +93,8 @@ static unsigned gather(struct vg_compute *compute, struct compute_quantum *quant
 	uint64_t budget = room(compute, quantum->lane, quantum), taken = 0;
 	unsigned count = 0, launches = 0;
 
-	while (count < COMPUTE_PICKS && launches < COMPUTE_PICKS && (taken < budget || (!count && !quantum->launches))) {
+	while (count < COMPUTE_PICKS && launches < COMPUTE_PICKS &&
+	       (taken < budget || (!count && !quantum->launches))) {
 		struct vg_execution *next = compute_queue_peek(quantum->unit, quantum->lane);
 		if (!next)
 			break;

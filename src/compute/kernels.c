@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-#define USABLE_COMPUTE(compute)                                                                    \
-	do {                                                                                       \
-		CORE_USABLE(compute, "compute");                                                   \
-		enum vg_status forked_ = compute_usable(__func__);                                 \
-		if (forked_)                                                                       \
-			return forked_;                                                            \
+#define USABLE_COMPUTE(compute)                                                                                        \
+	do {                                                                                                           \
+		CORE_USABLE(compute, "compute");                                                                       \
+		enum vg_status forked_ = compute_usable(__func__);                                                     \
+		if (forked_)                                                                                           \
+			return forked_;                                                                                \
 	} while (0)
 
 enum vg_status vg_compute_register(struct vg_compute *compute, struct vg_object_code *code)

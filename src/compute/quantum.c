@@ -384,7 +384,8 @@ static bool account(struct vg_compute *compute, struct compute_quantum *quantum)
 	struct vg_execution *only = quantum->executions == 1 ? quantum->only : NULL;
 	float ms = 0;
 
-	CUresult r = quantum->end ? core_driver->cuEventElapsedTime_v2(&ms, quantum->start, quantum->end) : CUDA_SUCCESS;
+	CUresult r =
+		quantum->end ? core_driver->cuEventElapsedTime_v2(&ms, quantum->start, quantum->end) : CUDA_SUCCESS;
 	if (r) {
 		compute_break(compute, r);
 		return false;

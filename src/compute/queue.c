@@ -102,7 +102,8 @@ static bool may_go(const struct compute_stream *stream, const struct vg_compute_
 	// In another place it would overtake what is on its way.
 	if (stream->in_flight && stream->slot->place != place)
 		return false;
-	return !unit->paused || atomic_load_explicit(&stream->next->state, memory_order_relaxed) == VG_EXECUTION_RUNNING;
+	return !unit->paused ||
+	       atomic_load_explicit(&stream->next->state, memory_order_relaxed) == VG_EXECUTION_RUNNING;
 }
 
 struct vg_execution *compute_queue_peek(struct vg_compute_unit *unit, const struct compute_lane *lane)

@@ -11,9 +11,9 @@
 #include <sys/prctl.h>
 
 enum {
-	SPIN_US = 30,	  // after the last thing that happened
-	NAP_US = 25,	  // the shortest
-	WAITED_US = 50,	  // the longest while somebody waits for an execution
+	SPIN_US = 30,	// after the last thing that happened
+	NAP_US = 25,	// the shortest
+	WAITED_US = 50, // the longest while somebody waits for an execution
 	NAP_MOST_US = 1000,
 	AWAKE = 0,
 	NAPPING = 1, // work is on its way: a submission need not wake us
@@ -143,7 +143,8 @@ static uint64_t nap_of(struct vg_compute *compute)
 	}
 	if (shortest == UINT64_MAX)
 		return 0;
-	uint64_t most = (compute->waiters || atomic_load(&compute->execution_waiters) ? WAITED_US : NAP_MOST_US) * 1000ull;
+	uint64_t most =
+		(compute->waiters || atomic_load(&compute->execution_waiters) ? WAITED_US : NAP_MOST_US) * 1000ull;
 	return shortest < NAP_US * 1000 ? NAP_US * 1000 : shortest < most ? shortest : most;
 }
 

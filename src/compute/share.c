@@ -18,8 +18,8 @@ static enum vg_status check_units(unsigned units, unsigned max_units, const char
 {
 	if (units >= 1 && units <= max_units)
 		return VG_OK;
-	return vg_fail(VG_INVALID, 0, function, "%u compute units: 1 to %u, which the device is divided into, are possible",
-		       units, max_units);
+	return vg_fail(VG_INVALID, 0, function,
+		       "%u compute units: 1 to %u, which the device is divided into, are possible", units, max_units);
 }
 
 static enum vg_status check_sum(double share, double taken, const char *function)

@@ -13,7 +13,8 @@
 // ---- what a kernel may be -------------------------------------------------------------------------
 
 static enum vg_status check_trait(const struct vg_compute_unit *unit, const struct compute_entry *entry,
-				  enum code_answer answer, const char *instruction, const char *what, const char *function)
+				  enum code_answer answer, const char *instruction, const char *what,
+				  const char *function)
 {
 	if (answer == CODE_FOUND)
 		return vg_fail(VG_POLICY, 0, function,
@@ -28,7 +29,8 @@ static enum vg_status check_trait(const struct vg_compute_unit *unit, const stru
 	return VG_OK;
 }
 
-static enum vg_status check_traits(struct vg_compute_unit *unit, const struct compute_entry *entry, const char *function)
+static enum vg_status check_traits(struct vg_compute_unit *unit, const struct compute_entry *entry,
+				   const char *function)
 {
 	const struct code_report *report = &entry->report;
 	enum vg_status status = VG_OK;
@@ -37,7 +39,8 @@ static enum vg_status check_traits(struct vg_compute_unit *unit, const struct co
 	if (!unit->tensor)
 		status = check_trait(unit, entry, report->tensor, report->tensor_instruction, "tensor cores", function);
 	if (status == VG_OK && !unit->mixed)
-		status = check_trait(unit, entry, report->mixed, report->mixed_instruction, "mixed precision", function);
+		status =
+			check_trait(unit, entry, report->mixed, report->mixed_instruction, "mixed precision", function);
 	pthread_mutex_unlock(&unit->compute->lock);
 	return status;
 }

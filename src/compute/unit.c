@@ -61,7 +61,8 @@ static enum vg_status new_unit(struct vg_compute *compute, const struct vg_compu
 		unit->streams = calloc(streams, sizeof *unit->streams);
 	if (!unit || !unit->streams) {
 		free(unit);
-		return vg_fail(VG_NO_MEMORY, 0, "vg_compute_unit_create", "no memory for a unit of %u streams", streams);
+		return vg_fail(VG_NO_MEMORY, 0, "vg_compute_unit_create", "no memory for a unit of %u streams",
+			       streams);
 	}
 	core_object_init(&unit->object, &unit_class);
 	pthread_condattr_init(&attributes);

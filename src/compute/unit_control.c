@@ -43,10 +43,10 @@ static enum vg_status change_share(struct vg_compute_unit *unit, struct compute_
 		return status;
 	asked.max_units = unit->compute->max_units;
 	asked.taken = taken_by_others(unit);
-	status = unit->compute->direct ? vg_fail(VG_STATE, 0, function,
-						 "work of the unit \"%s\" goes straight to the driver: it has no share",
-						 unit->name)
-				       : compute_share(&asked, function, &share);
+	status = unit->compute->direct
+			 ? vg_fail(VG_STATE, 0, function,
+				   "work of the unit \"%s\" goes straight to the driver: it has no share", unit->name)
+			 : compute_share(&asked, function, &share);
 	if (status == VG_OK) {
 		unit->share = unit->realised = share;
 		unit->compute->regroup = true;
@@ -67,8 +67,9 @@ enum vg_status vg_compute_unit_scale(struct vg_compute_unit *unit, unsigned comp
 {
 	CORE_NEEDED(unit);
 	if (!compute_units)
-		return vg_fail(VG_INVALID, 0, __func__, "0 compute units: 1 to max_units are possible; a unit that shall "
-							"have none is paused, or closed");
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "0 compute units: 1 to max_units are possible; a unit that shall "
+			       "have none is paused, or closed");
 	return change_share(unit, (struct compute_share_asked){.units = compute_units}, __func__);
 }
 

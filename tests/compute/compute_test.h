@@ -39,8 +39,8 @@ static inline struct vg_compute_unit *unit_of(struct rig *rig, const char *name,
 	return unit;
 }
 
-static inline enum vg_status try_launch(struct vg_compute_unit *unit, const char *kernel, unsigned stream, unsigned repeat,
-					const struct vg_argument *arguments, size_t count,
+static inline enum vg_status try_launch(struct vg_compute_unit *unit, const char *kernel, unsigned stream,
+					unsigned repeat, const struct vg_argument *arguments, size_t count,
 					struct vg_execution **ret_execution)
 {
 	struct vg_work work = {.size = sizeof work,
@@ -60,8 +60,8 @@ static inline struct vg_execution *spin(struct vg_compute_unit *unit, unsigned s
 	struct vg_execution *execution;
 	vg_address nowhere = 0;
 
-	OK(try_launch(unit, "spin", stream, repeat,
-		      (struct vg_argument[]){VG_ARGUMENT(rounds), VG_ARGUMENT(nowhere)}, 2, &execution));
+	OK(try_launch(unit, "spin", stream, repeat, (struct vg_argument[]){VG_ARGUMENT(rounds), VG_ARGUMENT(nowhere)},
+		      2, &execution));
 	return execution;
 }
 
