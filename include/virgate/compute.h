@@ -169,6 +169,28 @@ VG_PUBLIC enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit);
 
 /* ---- kernels by name ------------------------------------------------------------------------------ */
 
+/* Built in are kernels of floats, lengths being uint64_t and matrices row-major. They are right for any grid and block:
+ * the threads of a launch share the work out among themselves. An output may be an input, but for those of the first two.
+ *
+ *   matrix_multiply (a, b, c, m, n, k)        C = A * B, which are m x n, m x k and k x n
+ *   transpose (x, y, rows, columns)           Y, of columns x rows, from X
+ *   vector_add, vector_multiply (a, b, c, n)  c[i] = a[i] + b[i], a[i] * b[i]
+ *   axpy (alpha, x, y, n)                     y[i] = alpha * x[i] + y[i]
+ *   scale (alpha, x, y, n)                    y[i] = alpha * x[i]
+ *   fill (y, value, n)                        y[i] = value
+ *   copy, relu (x, y, n)                      y[i] = x[i], max(x[i], 0); what is no number stays so
+ *   softmax (x, y, rows, columns)             of each row
+ *   reduce_sum (x, sum, n), dot (x, y, sum, n) adds to *sum, in whatever order: fill it before
+ *
+ * What a kernel needs is told from its code and that of all that it may call. Tensor cores: wmma.mma, mma, wgmma.mma_async
+ * and tcgen05.mma; not what loads and stores their operands. Mixed precision: those of them whose inputs have fewer bits
+ * than what they accumulate in (integers too), that compute in tf32, or that say at run time what they accumulate in
+ * (tcgen05); and sums and products of floating-point numbers of two types (fma.rn.f32.f16); not conversions. PTX always
+ * tells, but of functions that it lacks; so does machine code of compute capability 7.5, 8.x, 9.0, 10.0, 10.3, 11.0 and
+ * 12.x, by what the compiler made of it: fp8 products that became products of halves are such. Other machine code and
+ * kernels that were borrowed cannot be told: see enum vg_unknown_code. */
+
+
 /* All kernels of the object code, under the expressions that it was compiled for, or else their symbols; beside the
  * built-in ones. EXISTS names the clash, and nothing changes then; NOT_FOUND (it has no kernel), CLOSED, STATE, DRIVER.
  * Any thread. */

@@ -43,8 +43,8 @@ enum {
 	X(0x1f2, "BGMMA", true, CODE_ALWAYS, CODE_HOPPER)                                          \
 	X(0x1f3, "QGMMA", true, CODE_ALWAYS, CODE_HOPPER)                                          \
 	X(0x1ea, "UTCMMA", true, CODE_ALWAYS, CODE_SERVER_BLACKWELL)                               \
-	X(0x021, "FADD", false, 0x20000, CODE_BLACKWELL)                                           \
-	X(0x023, "FFMA", false, 0x20000, CODE_BLACKWELL)
+	X(0x021, "FADD of halves", false, 0x20000, CODE_BLACKWELL)                                           \
+	X(0x023, "FFMA of halves", false, 0x20000, CODE_BLACKWELL)
 
 // Of an architecture, 90 for sm_90; 0: its rows are not here.
 unsigned code_group(unsigned architecture);

@@ -19,7 +19,7 @@ def read_table(path):
     architectures = {int(sm): groups[group] for group, sm in re.findall(r"X\((\w+), (\d+)\)", text)}
     rows = []
     for bits, name, tensor, mixed, where in re.findall(
-            r'X\((0x\w+), "(\w+)", (true|false), (\w+), ([^)]+)\)', text):
+            r'X\((0x\w+), "([\w ]+)", (true|false), (\w+), ([^)]+)\)', text):
         mixed = {"CODE_ALWAYS": ALWAYS, "CODE_NEVER": 0}.get(mixed) if mixed.startswith("CODE") else int(mixed, 16)
         mask = eval(re.sub(r"CODE_(\w+)", lambda m: str(groups[m[1]]), where))
         rows.append((int(bits, 16), name, tensor == "true", mixed, mask))
