@@ -172,15 +172,16 @@ VG_PUBLIC enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit);
 /* Built in are kernels of floats, lengths being uint64_t and matrices row-major. They are right for any grid and block:
  * the threads of a launch share the work out among themselves. An output may be an input, but for those of the first two.
  *
- *   matrix_multiply (a, b, c, m, n, k)        C = A * B, which are m x n, m x k and k x n
- *   transpose (x, y, rows, columns)           Y, of columns x rows, from X
- *   vector_add, vector_multiply (a, b, c, n)  c[i] = a[i] + b[i], a[i] * b[i]
- *   axpy (alpha, x, y, n)                     y[i] = alpha * x[i] + y[i]
- *   scale (alpha, x, y, n)                    y[i] = alpha * x[i]
- *   fill (y, value, n)                        y[i] = value
- *   copy, relu (x, y, n)                      y[i] = x[i], max(x[i], 0); what is no number stays so
- *   softmax (x, y, rows, columns)             of each row
- *   reduce_sum (x, sum, n), dot (x, y, sum, n) adds to *sum, in whatever order: fill it before
+ *   matrix_multiply(a, b, c, m, n, k): C = A * B, which are m x n, m x k and k x n;
+ *   transpose(x, y, rows, columns): Y, of columns x rows, from X;
+ *   vector_add(a, b, c, n), vector_multiply(a, b, c, n): c[i] = a[i] + b[i], and a[i] * b[i];
+ *   axpy(alpha, x, y, n): y[i] = alpha * x[i] + y[i];
+ *   scale(alpha, x, y, n): y[i] = alpha * x[i];
+ *   fill(y, value, n): y[i] = value;
+ *   copy(x, y, n);
+ *   relu(x, y, n): 0 for what is negative; what is no number stays so;
+ *   softmax(x, y, rows, columns): of each row;
+ *   reduce_sum(x, sum, n), dot(x, y, sum, n): added to *sum, in whatever order.
  *
  * What a kernel needs is told from its code and that of all that it may call. Tensor cores: wmma.mma, mma, wgmma.mma_async
  * and tcgen05.mma; not what loads and stores their operands. Mixed precision: those of them whose inputs have fewer bits
