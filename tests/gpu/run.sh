@@ -14,13 +14,21 @@ else
 	echo "run.sh: $root is neither a build nor a bundle of Virgate" >&2
 	exit 2
 fi
+[ $# -eq 0 ] || shift
+parts="conformance conformance-inside core core-inside vram vram-inside share share-inside space
+compute operation manager sharing broker examples processes routes loopholes frameworks"
+for part in "$@"; do
+	# shellcheck disable=SC2086
+	printf '%s\n' $parts | grep -qxF -e "$part" && continue
+	echo "run.sh: there is no part $part, but: $parts" >&2
+	exit 2
+done
+# shellcheck disable=SC2086
+[ $# -gt 0 ] || set -- $parts
 if ! ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
 	echo "this machine has no NVIDIA GPU: nothing was tested"
 	exit 77
 fi
-[ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- conformance conformance-inside core core-inside vram vram-inside share share-inside space compute operation manager sharing broker examples processes routes \
-	loopholes frameworks
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/virgate-gpu.XXXXXX")
 mkdir -m 700 "$work/run" "$work/state"
@@ -66,10 +74,6 @@ for part in "$@"; do
 	examples) run "$part" 110 "$here/../examples/run-gpu.sh" "$root" ;;
 	sharing | broker) run "$part" 190 python3 "$here/$part.py" "$root" ;;
 	processes | routes | loopholes | frameworks) run "$part" 150 python3 "$here/$part.py" "$root" ;;
-	*)
-		echo "run.sh: there is no part $part" >&2
-		exit 2
-		;;
 	esac
 done
 echo "$(($(date +%s) - start)) seconds"
