@@ -135,6 +135,7 @@ void revoke_stop(struct node *node, struct session *revoker);	      // nobody wa
 // broker_page.c. 0 or -errno.
 int page_make(struct node *node, struct publication *publication);
 void page_drop(struct node *node, struct publication *publication); // removes the file
+void page_expect_nobody(struct node *node, struct publication *publication); // whom a daemon before us knew
 void page_load_all(struct node *node);
 
 // broker_ticket.c: proves to a later daemon what this one had published.

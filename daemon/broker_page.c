@@ -84,13 +84,18 @@ void page_drop(struct node *node, struct publication *publication)
 	publication->page_fd = -1;
 }
 
+void page_expect_nobody(struct node *node, struct publication *publication)
+{
+	node_unwatch(node, &publication->lost);
+	if (publication->page && !publication_current(publication))
+		publication->page->current = 0;
+}
+
 static void lost_ended(struct node *node, struct source *source, uint32_t events)
 {
 	struct publication *publication = (struct publication *)((char *)source - offsetof(struct publication, lost));
 
-	node_unwatch(node, source);
-	if (!publication_current(publication))
-		publication->page->current = 0;
+	page_expect_nobody(node, publication);
 	publication_release(node, publication);
 }
 
@@ -126,8 +131,10 @@ static void load(struct node *node, const char *name)
 			publication_release(node, publication);
 		return;
 	}
-	publication->page->asked = 0; // whoever asked is gone
-	expect(node, publication);
+	if (publication->page->current) { // else it was withdrawn before, and nobody is to come back
+		publication->page->asked = 0; // whoever asked is gone
+		expect(node, publication);
+	}
 	publication_release(node, publication); // where nobody can come back
 }
 

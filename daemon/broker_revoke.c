@@ -38,6 +38,7 @@ static struct publication *publication_of(const struct node *node, const struct 
 
 static void withdraw(struct node *node, struct publication *publication)
 {
+	page_expect_nobody(node, publication);
 	for (struct edition *edition = publication->editions; edition; edition = edition->next) {
 		edition_withdraw(node, edition);
 		if (edition->publisher && edition->publisher->state == SESSION_PUBLISHED)

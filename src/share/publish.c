@@ -203,6 +203,14 @@ enum vg_status vg_share_publish(struct vg_node *node, const char *name, const st
 
 // ---- afterwards ---------------------------------------------------------------------------------------------
 
+// Asked back, and not current any more: that was carried out, and is not undone because the daemon has ended since.
+static bool is_revoked(const struct share_link *link)
+{
+	const struct vg_wire_page *page = link->page;
+
+	return page && page->asked >= link->generation && page->current != link->generation;
+}
+
 // With the next daemon, as the same generation. What it refuses for good is lost.
 static void publish_again(struct vg_publication *publication)
 {
@@ -231,7 +239,7 @@ enum vg_status vg_publication_look(struct vg_publication *publication, struct vg
 		return vg_fail(VG_INVALID, 0, __func__, "the view's size field is not set: set it to sizeof");
 	pthread_mutex_lock(&publication->lock);
 	share_link_drain(&publication->link);
-	if (publication->link.ended && !publication->withdrawn && !publication->lost) {
+	if (publication->link.ended && !publication->withdrawn && !publication->lost && !is_revoked(&publication->link)) {
 		vg_error_keep(&kept); // a failure is a state here, not an error
 		publish_again(publication);
 		vg_error_restore(&kept);
@@ -241,7 +249,7 @@ enum vg_status vg_publication_look(struct vg_publication *publication, struct vg
 		view.state = VG_PUBLICATION_LOST;
 	else if (publication->withdrawn)
 		view.state = VG_PUBLICATION_WITHDRAWN;
-	else if (publication->link.ended)
+	else if (publication->link.ended && !is_revoked(&publication->link))
 		view.state = VG_PUBLICATION_DETACHED;
 	pthread_mutex_unlock(&publication->lock);
 	view.size = ret_view->size;

@@ -335,6 +335,58 @@ TEST(a_ticket_of_another_key_is_refused)
 	OK(vg_vram_free(handle));
 }
 
+static void revoke_now(const char *name)
+{
+	const struct vg_revoke_options now = {.size = sizeof now, .deadline = 0.05};
+	struct vg_revoke_report *report;
+
+	OK(vg_share_revoke(open_node(), name, &now, &report));
+	vg_revoke_report_free(report);
+}
+
+TEST(what_was_revoked_does_not_come_back)
+{
+	struct vg_vram_handle handle;
+
+	struct vg_publication *publication = publish("w", &handle);
+	struct vg_share_lease *lease = open_lease("w", 0); // keeps the page
+	revoke_now("w");
+	kill_broker();
+	CHECK_INT(state_of(publication), VG_PUBLICATION_ASKED_BACK);
+	CHECK_INT(listed("w", NULL, NULL), 0);
+	CHECK_INT(state_of(publication), VG_PUBLICATION_ASKED_BACK);
+	CHECK_INT(listed("w", NULL, NULL), 0);
+	vg_share_lease_close(lease);
+	vg_publication_destroy(publication);
+	OK(vg_vram_free(handle));
+}
+
+// Its publisher gave it up when there was no daemon to hear of it, and lives on.
+TEST(a_name_that_nobody_comes_back_for_is_revoked)
+{
+	struct vg_vram_handle handle;
+	struct vg_share_lease *none;
+	char state[16];
+
+	struct vg_publication *publication = publish("w", &handle);
+	kill_broker();
+	vg_publication_destroy(publication);
+	OK(vg_node_ping(node));
+	CHECK_INT(listed("w", NULL, state), 1);
+	CHECK_STR(state, "lost");
+	revoke_now("w");
+	CHECK_INT(listed("w", NULL, NULL), 0);
+	REFUSED(vg_share_open(node, "w", NULL, &none), VG_NOT_FOUND, "no publication w");
+	// One that would have come back hears of it.
+	struct vg_publication *late = publish("w", &handle);
+	kill_broker();
+	OK(vg_node_ping(node));
+	revoke_now("w");
+	CHECK_INT(state_of(late), VG_PUBLICATION_ASKED_BACK);
+	CHECK_INT(listed("w", NULL, NULL), 0);
+	vg_publication_destroy(late);
+}
+
 // ---- what is refused --------------------------------------------------------------------------------------------
 
 TEST(arguments_that_make_no_sense)
