@@ -75,9 +75,10 @@ const char *share_text(const struct vg_vgpu_info *vgpu, char *buffer)
 
 const char *program_text(const struct vg_tenant_info *tenant, char *buffer)
 {
-	const char *space = *tenant->command && tenant->guest ? " " : "";
+	const char *mark = tenant->ended ? "(ended)" : tenant->guest ? "(guest)" : "";
+	const char *space = *tenant->command && *mark ? " " : "";
 
-	snprintf(buffer, CELL_TEXT, "%.50s%s%s", tenant->command, space, tenant->guest ? "(guest)" : "");
+	snprintf(buffer, CELL_TEXT, "%.50s%s%s", tenant->command, space, mark);
 	return buffer;
 }
 
@@ -113,11 +114,11 @@ static json_t *known_integer(uint64_t value, int known)
 
 static json_t *tenant_json(const struct vg_tenant_info *tenant)
 {
-	return json_pack("{s:I, s:s, s:I, s:I, s:o, s:f, s:b}", "pid", (json_int_t)tenant->pid, "command",
+	return json_pack("{s:I, s:s, s:I, s:I, s:o, s:f, s:b, s:b}", "pid", (json_int_t)tenant->pid, "command",
 			 tenant->command, "charged", (json_int_t)tenant->charged, "overhead",
 			 (json_int_t)tenant->overhead, "physical",
 			 known_integer(tenant->physical, tenant->physical_known), "started", tenant->started, "guest",
-			 tenant->guest);
+			 tenant->guest, "ended", tenant->ended);
 }
 
 json_t *vgpu_json(const struct vg_vgpu_info *vgpu)

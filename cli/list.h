@@ -23,7 +23,7 @@ void table_print(struct table *table);
 const char *size_or_unknown(uint64_t bytes, int known, char *buffer);
 // "30 % (not enforced)", or "-".
 const char *share_text(const struct vg_vgpu_info *vgpu, char *buffer);
-// "python", "python (guest)".
+// "python", "python (guest)", "python (ended)".
 const char *program_text(const struct vg_tenant_info *tenant, char *buffer);
 // Local time, "2026-01-31 09:30:00".
 const char *time_text(double seconds, char *buffer);

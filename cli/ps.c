@@ -12,7 +12,7 @@ static size_t count_programs(const struct vg_vgpu_info *vgpu)
 	size_t count = 0;
 
 	for (size_t i = 0; i < vgpu->tenant_count; i++)
-		count += !vgpu->tenants[i].guest;
+		count += !vgpu->tenants[i].guest && !vgpu->tenants[i].ended;
 	return count;
 }
 
@@ -112,7 +112,8 @@ const struct verb verb_ps = {
 	.summary = "List the vGPUs and the programs in them",
 	.details = "MEMORY is what counts against the limit, OVERHEAD the part of it that programs did not ask for\n"
 		   "(contexts, modules, limits), PHYSICAL what the driver itself reports for their processes. A\n"
-		   "(guest) runs elsewhere and holds memory of this vGPU; TENANTS leaves it out.",
+		   "(guest) runs elsewhere and holds memory of this vGPU; of one that has (ended) memory is held\n"
+		   "elsewhere. TENANTS leaves both out.",
 	.options = options,
 	.run = run,
 };

@@ -108,10 +108,10 @@ static json_t *name_tenant(const struct tenant *tenant)
 
 static json_t *list_tenant(const struct tenant *tenant, bool known, uint64_t bytes)
 {
-	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0, "command",
+	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b, s:b}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0, "command",
 			 name_tenant(tenant), "charged", (json_int_t)tenant->seen.used, "overhead",
 			 (json_int_t)tenant->seen.overhead, "physical", size_or_null(known, bytes), "started",
-			 (double)tenant->seen.entered_ns / 1e9, "guest", (int)tenant->seen.guest);
+			 (double)tenant->seen.entered_ns / 1e9, "guest", (int)tenant->seen.guest, "ended", (int)tenant->dead);
 }
 
 json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)

@@ -42,7 +42,7 @@ VG_PUBLIC enum vg_status vg_node_ping(struct vg_node *node);
 /* Ends the daemon; the next request starts another where allowed. DENIED, NO_DAEMON. */
 VG_PUBLIC enum vg_status vg_node_shutdown(struct vg_node *node);
 
-/* A process that runs inside a vGPU, or is its guest. */
+/* A process that runs inside a vGPU, or is its guest, or has ended and is still charged. */
 struct vg_tenant_info {
 	int64_t pid;
 	const char *command;
@@ -52,6 +52,7 @@ struct vg_tenant_info {
 	int physical_known;
 	double started; /* a guest: since when it has been one */
 	int guest;	/* of another vGPU or of none: it holds memory of this one, and is charged nothing here */
+	int ended;	/* memory of it is charged until the driver has released it or others have closed it */
 };
 
 struct vg_vgpu_info {
@@ -72,7 +73,7 @@ struct vg_vgpu_info {
 	double created;
 	uint64_t refusals;
 	int tenants_known; /* 0: not for this user to see */
-	size_t tenant_count; /* guests among them */
+	size_t tenant_count; /* guests and those that have ended among them */
 	const struct vg_tenant_info *tenants;
 	uint64_t shared; /* of `charged`: memory that its owner has freed or left behind, and others still hold */
 };

@@ -74,6 +74,7 @@ static const char *read_tenant(const json_t *object, struct vg_tenant_info *tena
 	tenant->physical = vg_field_known_size(&fields, "physical", &tenant->physical_known);
 	tenant->started = vg_field_seconds(&fields, "started");
 	tenant->guest = json_is_true(json_object_get(object, "guest"));
+	tenant->ended = json_is_true(json_object_get(object, "ended"));
 	return fields.wrong;
 }
 

@@ -12,7 +12,8 @@ static const char list_answer[] =
 	"\"owner\":\"ann\",\"group\":\"lab\",\"ephemeral\":false,\"created\":1700000000.5,\"refusals\":2,\"tenants\":"
 	"[{\"pid\":4711,\"command\":\"py\\u001bthon\",\"charged\":1610612736,\"overhead\":536870912,\"physical\":null,"
 	"\"started\":1700000001.25,\"guest\":false},{\"pid\":4712,\"command\":\"reader\",\"charged\":0,\"overhead\":0,"
-	"\"physical\":null,\"started\":1700000002,\"guest\":true}],\"shared\":268435456},"
+	"\"physical\":null,\"started\":1700000002,\"guest\":true},{\"pid\":4713,\"command\":\"writer\",\"charged\":0,"
+	"\"overhead\":0,\"physical\":0,\"started\":1700000003,\"ended\":true}],\"shared\":268435456},"
 	"{\"name\":\"another\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":1073741824,\"charged\":0,\"overhead\":0,"
 	"\"physical\":null,\"share\":0,\"share_enforced\":false,\"owner\":\"bob\",\"group\":null,\"ephemeral\":true,"
 	"\"damaged\":true,"
@@ -41,7 +42,8 @@ TEST(ps_prints_a_table)
 	CHECK_CONTAINS(result.out, "damaged / 1.0 GiB");
 	CHECK_CONTAINS(result.out, "4711 py?thon"); // no control characters from others
 	CHECK_CONTAINS(result.out, "4712 reader (guest)");
-	CHECK_CONTAINS(result.out, "(not enforced)        1\n"); // without the guest
+	CHECK_CONTAINS(result.out, "4713 writer (ended)");
+	CHECK_CONTAINS(result.out, "(not enforced)        1\n"); // without the guest and the dead
 	const char *shared = strstr(result.out, "- (shared, owner gone)");
 	CHECK(shared && strstr(shared, "  256.0 MiB  "));
 	CHECK(!strstr(result.out, "5 B")); // of a damaged one nothing is known
@@ -79,9 +81,12 @@ TEST(ps_prints_json)
 	CHECK_INT(json_integer_value(json_object_get(tenant, "pid")), 4711);
 	CHECK(json_is_null(json_object_get(tenant, "physical"))); // unknown is not zero
 	CHECK(json_is_false(json_object_get(tenant, "guest")));
-	CHECK_INT(json_object_size(tenant), 7);
+	CHECK(json_is_false(json_object_get(tenant, "ended")));
+	CHECK_INT(json_object_size(tenant), 8);
 	tenant = json_array_get(json_object_get(train, "tenants"), 1);
 	CHECK(json_is_true(json_object_get(tenant, "guest")));
+	tenant = json_array_get(json_object_get(train, "tenants"), 2);
+	CHECK(json_is_true(json_object_get(tenant, "ended")));
 	CHECK_INT(json_integer_value(json_object_get(train, "shared")), 268435456);
 	CHECK(json_is_null(json_object_get(other, "share")));
 	CHECK(json_is_null(json_object_get(other, "group")));
@@ -109,6 +114,7 @@ TEST(inspect_shows_one)
 	CHECK_CONTAINS(result.out, "until it is removed");
 	CHECK_CONTAINS(result.out, "shared     256.0 MiB (268435456 bytes)");
 	CHECK_CONTAINS(result.out, "4712  reader (guest)");
+	CHECK_CONTAINS(result.out, "4713  writer (ended)");
 	CHECK_INT(VIRGATE_RUN("inspect", "--json", "train"), 0);
 	json_t *json = parse_output();
 	CHECK_INT(json_integer_value(json_object_get(json_object_get(json, "vgpu"), "charged")), 1610612736);

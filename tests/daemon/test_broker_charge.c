@@ -179,6 +179,11 @@ TEST(ps_shows_the_guest)
 	await_state("orphaned");
 	ps_row(words, row);
 	CHECK_CONTAINS(row, words); // it is why the memory is charged still
+	snprintf(words, sizeof words, "  %d virgate (ended) ", (int)tenant);
+	ps_row(words, row);
+	CHECK_CONTAINS(row, " 64.0 MiB "); // whose it is
+	ps_row("a ", row);
+	CHECK_CONTAINS(row, " 0\n"); // programs in it
 	end(reader, SIGTERM);
 	CHECK(await_figure("a", "charged", 0, 3000) >= 0);
 	ps_row("(guest)", row);
