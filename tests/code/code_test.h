@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <stdbool.h>
 
 // A file beside the program; the caller frees it.
 __attribute__((unused)) static void *read_built(const char *name, size_t *ret_size)

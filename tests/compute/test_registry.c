@@ -2,6 +2,8 @@
 #include "compute/registry.h"
 #include "core/code_test.h"
 
+#include <pthread.h>
+
 static const char two_kernels[] = ".version 7.8\n.target sm_75\n.address_size 64\n"
 				  ".visible .entry first(.param .u64 to)\n{\nret;\n}\n"
 				  ".visible .entry second()\n{\nret;\n}\n";
@@ -135,6 +137,118 @@ TEST(code_without_kernels)
 	REFUSED(compute_registry_add(registry, NULL, __func__), VG_INVALID, "code");
 	OK(vg_object_code_close(code));
 	REFUSED(compute_registry_add(registry, code, __func__), VG_CLOSED, "code");
+	vg_object_code_destroy(code);
+	compute_registry_destroy(registry);
+}
+
+enum { THREADS = 8, ROUNDS = 200 };
+
+struct worker {
+	struct compute_registry *registry;
+	struct vg_kernel *kernel;
+	int number;
+	const char *problem;
+};
+
+// Its own name comes and goes; others' may or may not be there, and what is found is whole.
+static void *work(void *worker_)
+{
+	struct worker *worker = worker_;
+	char mine[32], others[32];
+
+	snprintf(mine, sizeof mine, "of_thread_%d", worker->number);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct compute_entry *entry = NULL;
+		snprintf(others, sizeof others, "of_thread_%d", i % THREADS);
+		if (compute_registry_add_kernel(worker->registry, mine, worker->kernel, __func__))
+			worker->problem = "cannot add its own";
+		if (compute_registry_find(worker->registry, others, __func__, &entry) == VG_OK &&
+		    (strcmp(entry->name, others) != 0 || !vg_kernel_handle(entry->kernel)))
+			worker->problem = "found another";
+		compute_entry_release(entry);
+		entry = compute_registry_at(worker->registry, (size_t)i % 16);
+		if (entry && !entry->name[0])
+			worker->problem = "found no name";
+		compute_entry_release(entry);
+		if (compute_registry_remove(worker->registry, mine, __func__))
+			worker->problem = "cannot remove its own";
+	}
+	return NULL;
+}
+
+TEST(many_threads)
+{
+	struct compute_registry *registry = open_registry();
+	struct vg_object_code *code = ptx(two_kernels);
+	size_t builtin = compute_registry_count(registry);
+	struct worker workers[THREADS];
+	pthread_t threads[THREADS];
+	struct vg_kernel *kernel;
+
+	OK(vg_object_code_kernel(code, "first", &kernel));
+	for (int i = 0; i < THREADS; i++) {
+		workers[i] = (struct worker){registry, kernel, i, NULL};
+		CHECK(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < THREADS; i++)
+		if (workers[i].problem)
+			FAIL("thread %d %s", i, workers[i].problem);
+	CHECK_INT(compute_registry_count(registry), builtin);
+	check_sorted(registry);
+	vg_kernel_destroy(kernel);
+	vg_object_code_destroy(code);
+	compute_registry_destroy(registry);
+}
+
+// C++ names kernels as no one types them: they are found under what they were compiled for.
+TEST(expressions)
+{
+	static const char mangled[] = ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry _Z3addIfEvT_() { ret; }\n"
+				      ".visible .entry _Z3subv() { ret; }\n";
+	struct vg_symbol symbols[] = {{"add<float>", "_Z3addIfEvT_"}};
+	struct vg_object_code_options options = {.size = sizeof options, .symbols = symbols, .symbol_count = 1};
+	struct compute_registry *registry = open_registry();
+	struct vg_object_code *code;
+
+	OK(vg_object_code_create(VG_CODE_PTX, mangled, sizeof mangled, &options, &code));
+	OK(compute_registry_add(registry, code, __func__));
+	CHECK(has(registry, "add<float>") && has(registry, "_Z3subv") && !has(registry, "_Z3addIfEvT_"));
+	struct compute_entry *entry;
+	OK(compute_registry_find(registry, "add<float>", __func__, &entry));
+	CHECK_INT(entry->report.tensor, CODE_CLEAN);
+	compute_entry_release(entry);
+	vg_object_code_destroy(code);
+	compute_registry_destroy(registry);
+}
+
+// Code in a file is read for what it holds, too.
+TEST(code_in_a_file)
+{
+	static const char text[] = ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry filed() { .reg .b32 %r<8>;\n"
+				   "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r3,%r4},{%r0,%r1},{%r2},{%r3,%r4}; ret; }\n";
+	char path[] = "/tmp/virgate-registry-XXXXXX";
+	struct compute_registry *registry = open_registry();
+	struct vg_object_code *code;
+	struct compute_entry *entry;
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0 && write(fd, text, sizeof text - 1) == sizeof text - 1);
+	close(fd);
+	OK(vg_object_code_from_file(VG_CODE_PTX, path, NULL, &code));
+	OK(vg_object_code_load(code));
+	OK(compute_registry_add(registry, code, __func__));
+	OK(compute_registry_find(registry, "filed", __func__, &entry));
+	CHECK_INT(entry->report.tensor, CODE_FOUND);
+	compute_entry_release(entry);
+	OK(compute_registry_remove(registry, "filed", __func__));
+	unlink(path); // gone, though it was loaded: what it holds is not known any more
+	OK(compute_registry_add(registry, code, __func__));
+	OK(compute_registry_find(registry, "filed", __func__, &entry));
+	CHECK_INT(entry->report.tensor, CODE_UNKNOWN);
+	CHECK_CONTAINS(entry->report.reason, "No such file");
+	compute_entry_release(entry);
 	vg_object_code_destroy(code);
 	compute_registry_destroy(registry);
 }
