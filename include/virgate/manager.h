@@ -17,9 +17,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <virgate/compute.h>
 #include <virgate/cuda_handles.h>
 #include <virgate/device.h>
 #include <virgate/memory_space.h>
+#include <virgate/operation.h>
 #include <virgate/status.h>
 #include <virgate/vgpu.h>
 #include <virgate/visibility.h>
@@ -46,7 +48,14 @@ struct vg_manager_options {
 	int no_tensor_cores, no_mixed_precision; /* nonzero: for none of its vGPUs */
 	/* Where shared vGPUs are registered; borrowed while the manager lives. NULL: none can be made. */
 	struct vg_node *node;
+	/* Nonzero: work goes straight to streams of the driver, in the order of submission and beside that of the other
+	 * vGPUs. Shares are neither summed nor kept, nothing is measured, and a paused vGPU refuses work instead of
+	 * keeping it. */
+	int no_compute_virtualization;
 	const struct vg_memory_space_options *memory; /* of its vGPUs' memory, but for `limit`; NULL: the defaults */
+	/* Of its scheduler; NULL: weighted fair, and the defaults. max_units 0: 16, or max_virtual_gpus if that is
+	 * more. */
+	const struct vg_compute_options *compute;
 };
 /* `options` may be NULL. Holds the device's primary context. The caller owns *ret_manager and ends it with
  * vg_manager_destroy(). INVALID (an option out of range), NO_MEMORY, STATE, DRIVER. */
@@ -86,8 +95,10 @@ struct vg_virtual_gpu_options {
 	const char *name;      /* [A-Za-z0-9][A-Za-z0-9._-]{0,62}; NULL: "vgpu-ID" */
 	uint64_t memory_limit; /* bytes; needed. Nothing of it is taken before it is used */
 	unsigned streams;      /* virtual ones, numbered from 0; 0: 4, or what the manager has in all if that is less */
-	double compute_share;  /* of the device's SM-seconds, 0 to 1; 0: an equal part of what is left, for each vGPU
-				  that may still come */
+	double compute_share;  /* of the device's SM-seconds, 0 to 1; 0: from compute_units */
+	unsigned compute_units; /* the share in virtual compute units, of the scheduler's max_units; 0 and no share: an
+				 * equal part of what is left, for each vGPU that may still come */
+	unsigned max_concurrent_kernels;	 /* 0: as many as streams */
 	int no_tensor_cores, no_mixed_precision; /* nonzero: off */
 	/* Nonzero: the daemon of the manager's node knows it, under `name`, which is then needed. Programs enter it
 	 * with `virgate run --vgpu NAME`; what they take and what this program takes through the vGPU stands in one
@@ -142,10 +153,16 @@ struct vg_virtual_gpu_info {
 	uint64_t memory_held;	   /* charged: pages, each once. Of a shared one, for all programs inside */
 	double memory_utilization; /* held / limit, 0 to 1 */
 	size_t blocks;
-	double compute_share;		   /* 0 to 1; 0 where compute is not virtualized */
-	unsigned active_streams, streams;  /* that were used, of those that it may use */
-	int tensor_cores, mixed_precision; /* nonzero: allowed */
-	uint64_t refusals;		   /* of allocations, for its limit */
+	double compute_share;	       /* 0 to 1; 0 where compute is not virtualized */
+	double compute_utilization;    /* its part of the device's SM-seconds over the last interval, 0 to 1 */
+	int compute_utilization_known; /* 0: `compute_utilization` says nothing */
+	enum vg_compute_how how;       /* the share is realised */
+	unsigned queue_length;	       /* executions that wait */
+	unsigned running;	       /* that were handed to the device */
+	uint64_t launches, completed, failures, cancelled; /* so far */
+	unsigned active_streams, streams;		   /* that were used, of those that it may use */
+	int tensor_cores, mixed_precision;		   /* nonzero: allowed */
+	uint64_t refusals;				   /* of allocations, for its limit */
 };
 /* Also of a closed one, whose status says so and whose figures are 0. INVALID, STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_info(struct vg_virtual_gpu *vgpu, struct vg_virtual_gpu_info *ret_info);
@@ -192,6 +209,52 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_copy_peer(struct vg_virtual_gpu *to_vgpu
 /* The vGPU's space, for what else can be done with it: movable blocks, pages, pools, defragmentation, compaction; the
  * vGPU's, not the caller's, and closed with it. NULL for NULL and where memory is not virtualized. */
 VG_PUBLIC struct vg_memory_space *vg_virtual_gpu_memory(const struct vg_virtual_gpu *vgpu);
+
+/* ---- work -------------------------------------------------------------------------------------------- */
+
+/* Where kernels are registered by name, for all vGPUs of the manager; the manager's, not the caller's. NULL for NULL.
+ */
+VG_PUBLIC struct vg_compute *vg_manager_compute(const struct vg_manager *manager);
+/* The vGPU's unit of it; the vGPU's, not the caller's, and closed with it. NULL for NULL. */
+VG_PUBLIC struct vg_compute_unit *vg_virtual_gpu_compute(const struct vg_virtual_gpu *vgpu);
+
+/* Queues a kernel by its name, as vg_compute_unit_execute(). Its virtual stream becomes active with the first work in
+ * it: INVALID (the vGPU has no such stream), LIMIT (all virtual streams of the manager are active: whose), and STATE
+ * (paused, where compute is not virtualized). */
+VG_PUBLIC enum vg_status vg_virtual_gpu_execute(struct vg_virtual_gpu *vgpu, const struct vg_work *work,
+						struct vg_execution **ret_execution);
+/* Waits for what was queued in one virtual stream, or in all, up to `timeout_seconds`; 0 or less: without end.
+ * NOT_READY, INVALID, DRIVER (the context is lost), CLOSED (also where it is closed meanwhile), STATE. */
+VG_PUBLIC enum vg_status vg_virtual_gpu_sync(struct vg_virtual_gpu *vgpu, unsigned stream, double timeout_seconds);
+VG_PUBLIC enum vg_status vg_virtual_gpu_sync_all(struct vg_virtual_gpu *vgpu, double timeout_seconds);
+/* The virtual stream is not active any more, and another vGPU may have one in its place; with its next work it becomes
+ * active again. BUSY (there is work in it), INVALID, CLOSED, STATE. */
+VG_PUBLIC enum vg_status vg_virtual_gpu_release_stream(struct vg_virtual_gpu *vgpu, unsigned stream);
+
+/* From now on, also while it works; 0 to 1, but not 0. INVALID, LIMIT (more than is left), CLOSED, UNSUPPORTED (compute
+ * is not virtualized), STATE; of a shared one as vg_vgpu_set(). */
+VG_PUBLIC enum vg_status vg_virtual_gpu_set_compute_share(struct vg_virtual_gpu *vgpu, double share);
+/* Likewise, in virtual compute units of the scheduler's. */
+VG_PUBLIC enum vg_status vg_virtual_gpu_scale_compute_units(struct vg_virtual_gpu *vgpu, unsigned compute_units);
+/* Nonzero: allowed; 0: kernels and operations that need them are refused from now on. STATE (the manager allows none),
+ * INVALID, CLOSED. */
+VG_PUBLIC enum vg_status vg_virtual_gpu_set_tensor_cores(struct vg_virtual_gpu *vgpu, int allowed);
+VG_PUBLIC enum vg_status vg_virtual_gpu_set_mixed_precision(struct vg_virtual_gpu *vgpu, int allowed);
+
+/* ---- operations -------------------------------------------------------------------------------------- */
+
+/* Queued in a virtual stream, as vg_virtual_gpu_execute(); `ret_execution` may be NULL. Every address is checked
+ * against the vGPU's blocks, when it is queued and again before it begins: BOUNDS and STALE name the field. What the
+ * operation needs beside is a block of the vGPU (INSUFFICIENT), kept for the next one in the stream. INVALID (a
+ * sentence on the shape or type), UNSUPPORTED (without tensor cores or mixed precision nothing is left that does it),
+ * and as vg_virtual_gpu_execute(). */
+VG_PUBLIC enum vg_status vg_virtual_gpu_matrix_multiply(struct vg_virtual_gpu *vgpu,
+							const struct vg_matrix_multiply *operation, unsigned stream,
+							struct vg_execution **ret_execution);
+VG_PUBLIC enum vg_status vg_virtual_gpu_convolution(struct vg_virtual_gpu *vgpu, const struct vg_convolution *operation,
+						    unsigned stream, struct vg_execution **ret_execution);
+VG_PUBLIC enum vg_status vg_virtual_gpu_activation(struct vg_virtual_gpu *vgpu, const struct vg_activation *operation,
+						   unsigned stream, struct vg_execution **ret_execution);
 
 #ifdef __cplusplus
 }

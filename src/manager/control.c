@@ -28,6 +28,24 @@ enum vg_virtual_gpu_status manager_status_of(struct vg_virtual_gpu *vgpu)
 	return atomic_load(&vgpu->used) ? VG_VIRTUAL_GPU_RUNNING : VG_VIRTUAL_GPU_CREATED;
 }
 
+static void fill_unit(struct vg_virtual_gpu *vgpu, struct vg_virtual_gpu_info *info)
+{
+	struct vg_compute_unit_info unit;
+
+	if (vg_compute_unit_info(vgpu->unit, &unit))
+		return; // it is being closed
+	info->compute_share = vgpu->manager->options.no_compute_virtualization ? 0 : unit.share;
+	info->compute_utilization = unit.utilization;
+	info->compute_utilization_known = unit.utilization_known;
+	info->how = unit.how;
+	info->queue_length = unit.queue_length;
+	info->running = unit.running;
+	info->launches = unit.launches;
+	info->completed = unit.completed;
+	info->failures = unit.failures;
+	info->cancelled = unit.cancelled;
+}
+
 static void fill_info(struct vg_virtual_gpu *vgpu, struct vg_virtual_gpu_info *info)
 {
 	struct budget_figures budget = budget_read(&vgpu->budget);
@@ -37,7 +55,7 @@ static void fill_info(struct vg_virtual_gpu *vgpu, struct vg_virtual_gpu_info *i
 	info->memory_utilization = budget.limit ? (double)budget.charged / (double)budget.limit : 0;
 	info->refusals = budget.refusals;
 	memory_figures(vgpu, &info->blocks, &info->memory_allocated);
-	info->compute_share = manager_share(vgpu);
+	fill_unit(vgpu, info);
 	info->active_streams = manager_active_streams(vgpu);
 	info->tensor_cores = !atomic_load(&vgpu->no_tensor_cores);
 	info->mixed_precision = !atomic_load(&vgpu->no_mixed_precision);
@@ -96,26 +114,38 @@ static enum vg_status set_paused(struct vg_virtual_gpu *vgpu, bool paused, const
 	bool was = !paused;
 
 	if (manager_is_lost(vgpu->manager))
-		return vg_fail(VG_STATE, 0, function, "virtual GPU %d (%s): its context is lost to an error: close it",
-			       vgpu->id, vgpu->name);
+		return manager_lost(vgpu, function);
 	if (!atomic_compare_exchange_strong(&vgpu->paused, &was, paused))
 		return vg_fail(VG_STATE, 0, function, "virtual GPU %d (%s) is %s", vgpu->id, vgpu->name,
 			       paused ? "paused already" : "not paused");
-	return VG_OK;
+	enum vg_status status = paused ? vg_compute_unit_pause(vgpu->unit) : vg_compute_unit_resume(vgpu->unit);
+	if (status)
+		atomic_store(&vgpu->paused, was);
+	return status;
 }
 
 enum vg_status vg_virtual_gpu_pause(struct vg_virtual_gpu *vgpu)
 {
 	enum vg_status status = manager_enter(vgpu, __func__);
 
-	return status ? status : manager_leave(vgpu, set_paused(vgpu, true, __func__));
+	if (status)
+		return status;
+	pthread_mutex_lock(&vgpu->setting);
+	status = set_paused(vgpu, true, __func__);
+	pthread_mutex_unlock(&vgpu->setting);
+	return manager_leave(vgpu, status);
 }
 
 enum vg_status vg_virtual_gpu_resume(struct vg_virtual_gpu *vgpu)
 {
 	enum vg_status status = manager_enter(vgpu, __func__);
 
-	return status ? status : manager_leave(vgpu, set_paused(vgpu, false, __func__));
+	if (status)
+		return status;
+	pthread_mutex_lock(&vgpu->setting);
+	status = set_paused(vgpu, false, __func__);
+	pthread_mutex_unlock(&vgpu->setting);
+	return manager_leave(vgpu, status);
 }
 
 static enum vg_status promise(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)

@@ -1,7 +1,9 @@
 // A virtual GPU from its creation to its end.
 #include "manager/manager.h"
 #include "manager/memory.h"
+#include "manager/operation.h"
 #include "manager/shared.h"
+#include "manager/unit.h"
 
 #include "node/node.h"
 
@@ -19,7 +21,9 @@ enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *function)
 	pthread_mutex_lock(&vgpu->closing);
 	if (!vgpu->closed) {
 		manager_gate_shut(&vgpu->gate);
+		unit_end(vgpu); // whoever waits for work inside comes out
 		manager_gate_wait(&vgpu->gate);
+		operations_end(vgpu);
 		status = memory_end(vgpu, function);
 		shared_end(vgpu);
 		manager_streams_give_back(vgpu);
@@ -40,6 +44,7 @@ static void free_vgpu(struct core_object *object)
 	struct vg_virtual_gpu *vgpu = (struct vg_virtual_gpu *)object;
 
 	memory_destroy(vgpu);
+	vg_compute_unit_destroy(vgpu->unit);
 	core_object_release(&vgpu->manager->object);
 	manager_gate_finish(&vgpu->gate);
 	pthread_mutex_destroy(&vgpu->closing);
@@ -136,7 +141,9 @@ static enum vg_status furnish(struct vg_virtual_gpu *vgpu, const struct vg_virtu
 	vgpu->budget.name = vgpu->name;
 	vgpu->budget.id = vgpu->id;
 	vgpu->shared = o->shared;
-	enum vg_status status = o->shared ? shared_begin(vgpu, o->memory_limit, function) : VG_OK;
+	enum vg_status status = unit_begin(vgpu, o, function);
+	if (status == VG_OK && o->shared)
+		status = shared_begin(vgpu, o->memory_limit, function);
 	return status ? status : memory_begin(vgpu, o->memory_limit, function);
 }
 
@@ -156,7 +163,7 @@ enum vg_status vg_virtual_gpu_create(struct vg_manager *manager, const struct vg
 	if (status == VG_OK)
 		status = new_vgpu(manager, &o, __func__, &vgpu);
 	if (status == VG_OK)
-		status = manager_admit(vgpu, o.compute_share, o.memory_limit, __func__);
+		status = manager_admit(vgpu, o.memory_limit, __func__);
 	if (status == VG_OK)
 		status = furnish(vgpu, &o, __func__);
 	if (status == VG_OK)

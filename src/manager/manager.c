@@ -1,4 +1,6 @@
 #include "manager/manager.h"
+#include "manager/operation.h"
+#include "compute/compute.h"
 
 #include "core/error.h"
 
@@ -49,8 +51,11 @@ static bool is_sticky(CUresult result)
 // The context may have been lost to work of others in it: any call says so.
 bool manager_is_lost(struct vg_manager *manager)
 {
+	struct vg_compute_info info;
 	CORE_SCOPE scope = {false};
 
+	if (vg_compute_info(manager->compute, &info) == VG_OK && info.failed)
+		atomic_store(&manager->lost, true);
 	if (atomic_load(&manager->lost))
 		return true;
 	CORE_RELAXED relaxed = core_relax();
@@ -60,6 +65,12 @@ bool manager_is_lost(struct vg_manager *manager)
 	if (is_sticky(r))
 		atomic_store(&manager->lost, true);
 	return is_sticky(r);
+}
+
+enum vg_status manager_lost(const struct vg_virtual_gpu *vgpu, const char *function)
+{
+	return vg_fail(VG_STATE, 0, function, "virtual GPU %d (%s): its context is lost to an error: close it",
+		       vgpu->id, vgpu->name);
 }
 
 enum vg_status manager_enter(struct vg_virtual_gpu *vgpu, const char *function)
@@ -85,7 +96,10 @@ static void free_manager(struct core_object *object)
 {
 	struct vg_manager *manager = (struct vg_manager *)object;
 
+	operations_destroy(manager);
+	vg_compute_destroy(manager->compute);
 	vg_context_destroy(manager->context);
+	pthread_mutex_destroy(&manager->creating);
 	free(manager->ids.runs);
 	free(manager);
 }
@@ -120,6 +134,22 @@ static enum vg_status open_device(struct vg_manager *manager, struct vg_device *
 	return r ? core_driver_failed(r, function, "cuDeviceTotalMem", "%s", "") : VG_OK;
 }
 
+static enum vg_status open_compute(struct vg_manager *manager, struct vg_device *device, const char *function)
+{
+	const struct vg_manager_options *o = &manager->options;
+	const struct vg_compute_options fair = {.size = sizeof fair, .policy = VG_COMPUTE_WEIGHTED_FAIR};
+	struct vg_compute_options options;
+
+	enum vg_status status = core_options(&options, sizeof options, o->compute ? o->compute : &fair, function);
+	if (status)
+		return status;
+	if (!options.max_units)
+		options.max_units = o->max_virtual_gpus > 16 ? o->max_virtual_gpus : 16;
+	if (!options.monitoring_interval_ms)
+		options.monitoring_interval_ms = o->monitoring_interval_ms;
+	return compute_create(device, &options, o->no_compute_virtualization, function, &manager->compute);
+}
+
 enum vg_status vg_manager_create(struct vg_device *device, const struct vg_manager_options *options,
 				 struct vg_manager **ret_manager)
 {
@@ -138,9 +168,12 @@ enum vg_status vg_manager_create(struct vg_device *device, const struct vg_manag
 		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a manager");
 	core_object_init(&manager->object, &manager_class);
 	manager->options = o;
+	pthread_mutex_init(&manager->creating, NULL);
 	status = core_options(&manager->memory_options, sizeof manager->memory_options, o.memory, __func__);
 	if (status == VG_OK)
 		status = open_device(manager, device, __func__);
+	if (status == VG_OK)
+		status = open_compute(manager, device, __func__);
 	if (status)
 		core_object_release(&manager->object);
 	else
@@ -169,9 +202,10 @@ static enum vg_status end_all(struct vg_manager *manager, const char *function)
 		}
 	}
 	manager_let_go(vgpus, count);
+	status = vg_compute_close(manager->compute);
 	if (result)
 		vg_error_restore(&kept);
-	return result;
+	return result ? result : status;
 }
 
 enum vg_status vg_manager_close(struct vg_manager *manager)
@@ -199,6 +233,18 @@ struct vg_device *vg_manager_device(const struct vg_manager *manager)
 	return manager ? manager->context->device : NULL;
 }
 
+static void fill_compute(struct vg_manager *manager, struct vg_manager_info *info)
+{
+	struct vg_compute_info compute;
+
+	info->compute_virtualized = !manager->options.no_compute_virtualization;
+	if (vg_compute_info(manager->compute, &compute))
+		return; // it is being closed
+	info->share_promised = info->compute_virtualized ? 1 - compute.unclaimed_share : 0;
+	info->utilization = compute.utilization;
+	info->utilization_known = compute.utilization_known;
+}
+
 enum vg_status vg_manager_info(struct vg_manager *manager, struct vg_manager_info *ret_info)
 {
 	struct vg_virtual_gpu **vgpus;
@@ -223,11 +269,10 @@ enum vg_status vg_manager_info(struct vg_manager *manager, struct vg_manager_inf
 		info.memory_held += budget_read(&vgpus[i]->budget).charged;
 	vg_mutex_take(&manager->lock);
 	info.active_streams = manager->streams;
-	for (const struct vg_virtual_gpu *vgpu = manager->vgpus; vgpu; vgpu = vgpu->next) {
+	for (const struct vg_virtual_gpu *vgpu = manager->vgpus; vgpu; vgpu = vgpu->next)
 		info.memory_promised += vgpu->promised;
-		info.share_promised += vgpu->share;
-	}
 	vg_mutex_give(&manager->lock);
+	fill_compute(manager, &info);
 	manager_let_go(vgpus, count);
 	*ret_info = info;
 	return VG_OK;

@@ -15,6 +15,8 @@
 #include "manager/budget.h"
 #include "virgate/manager.h"
 
+struct manager_workspace;
+struct operation_set;
 struct plain_memory;
 
 enum { MANAGER_NAME = 64, MANAGER_VGPUS = 1024, MANAGER_STREAMS = 4096 };
@@ -31,6 +33,7 @@ struct vg_manager {
 	struct core_object object;
 	struct vg_context *context;	   // held: the device's primary one
 	struct vg_manager_options options; // without zeros
+	struct vg_compute *compute;	   // held
 	struct vg_memory_space_options memory_options;
 	uint64_t memory;	      // of the device
 	struct vg_mutex lock;	      // of what follows
@@ -38,7 +41,10 @@ struct vg_manager {
 	unsigned count;
 	struct manager_ids ids;
 	unsigned streams; // active ones
-	atomic_bool lost; // the context is
+
+	pthread_mutex_t creating;	  // one share that is not said at a time; and `operations`
+	struct operation_set *operations; // held; NULL: there was none yet
+	atomic_bool lost;		  // the context is
 };
 
 // Who is inside, and whether anybody may still come in.
@@ -62,7 +68,6 @@ struct vg_virtual_gpu {
 	// Under the manager's lock.
 	struct vg_virtual_gpu *next;
 	bool admitted, listed; // `listed`: others may find it
-	double share;
 	uint64_t promised;
 
 	int id;
@@ -79,9 +84,15 @@ struct vg_virtual_gpu {
 	bool closed;		 // under `closing`: nothing is left of it
 	pthread_mutex_t setting; // one change of its limits at a time
 
+	struct vg_compute_unit *unit; // held
+	atomic_bool at_rest;	      // all its work has ended, and no more comes
 	atomic_bool paused, used;
 	atomic_bool no_tensor_cores, no_mixed_precision;
 	atomic_bool *active_streams; // changed under the manager's lock
+
+	struct vg_mutex lock;		       // of the next two (operation.h)
+	struct manager_workspace **workspaces; // by stream; NULL: there was none yet
+	struct manager_workspace *unused;
 };
 
 // ---- calls -------------------------------------------------------------------------------------------
@@ -96,12 +107,13 @@ enum vg_status manager_enter(struct vg_virtual_gpu *vgpu, const char *function);
 enum vg_status manager_leave(struct vg_virtual_gpu *vgpu, enum vg_status status);
 // The driver said something after which it says nothing else.
 bool manager_is_lost(struct vg_manager *manager);
+// STATE, in words.
+enum vg_status manager_lost(const struct vg_virtual_gpu *vgpu, const char *function);
 
 // ---- a manager's table (table.c) -----------------------------------------------------------------------
 
-// Lists a vGPU whose id, share and limit are asked for, or 0; they are fixed, and promised. EXISTS, LIMIT, CLOSED,
-// NO_MEMORY.
-enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, double share, uint64_t limit, const char *function);
+// A place for a vGPU, with the id that it asks for, or a free one; its limit is promised. EXISTS, LIMIT, CLOSED.
+enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function);
 // Others may find it from here on. CLOSED, NO_MEMORY.
 enum vg_status manager_publish(struct vg_virtual_gpu *vgpu, const char *function);
 void manager_dismiss(struct vg_virtual_gpu *vgpu);
@@ -113,8 +125,6 @@ enum vg_status manager_get_all(struct vg_manager *manager, const char *function,
 void manager_let_go(struct vg_virtual_gpu **vgpus, size_t count);
 // It is promised `limit` in place of `before`. LIMIT.
 enum vg_status manager_promise(struct vg_virtual_gpu *vgpu, uint64_t before, uint64_t limit, const char *function);
-enum vg_status manager_set_share(struct vg_virtual_gpu *vgpu, double share, const char *function);
-double manager_share(struct vg_virtual_gpu *vgpu);
 
 // Notes an id; false: no memory.
 bool manager_ids_add(struct manager_ids *ids, int id);
@@ -138,6 +148,10 @@ enum vg_virtual_gpu_status manager_status_of(struct vg_virtual_gpu *vgpu);
 // ---- streams (stream.c) -----------------------------------------------------------------------------------
 
 // Makes a virtual stream active where it is not. INVALID (no such one), LIMIT (the manager's total).
-enum vg_status manager_stream(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function);
+enum vg_status manager_stream(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function,
+			      bool *ret_made_active);
+// INVALID, in words.
+enum vg_status manager_no_stream(const struct vg_virtual_gpu *vgpu, unsigned stream, const char *function);
+void manager_stream_give_back(struct vg_virtual_gpu *vgpu, unsigned stream);
 unsigned manager_active_streams(const struct vg_virtual_gpu *vgpu);
 void manager_streams_give_back(struct vg_virtual_gpu *vgpu);

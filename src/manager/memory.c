@@ -2,6 +2,8 @@
 #include "manager/memory.h"
 #include "manager/plain.h"
 
+#include "compute/compute.h"
+
 #include "base/log.h"
 #include "base/size.h"
 #include "core/error.h"
@@ -19,11 +21,19 @@ static void refund(void *user, uint64_t bytes)
 	budget_refund(&((struct vg_virtual_gpu *)user)->budget, bytes);
 }
 
+// Once the unit is closed, all that it ever handed over has ended.
+static enum vg_status fence(void *user, struct vg_stream *stream, const char *function)
+{
+	struct vg_virtual_gpu *vgpu = user;
+
+	return atomic_load(&vgpu->at_rest) ? VG_OK : compute_fence(vgpu->unit, stream, function);
+}
+
 enum vg_status memory_begin(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
 {
 	struct vg_manager *manager = vgpu->manager;
 	struct vg_memory_space_options options = manager->memory_options;
-	const struct space_budget budget = {vgpu, charge, refund, NULL};
+	const struct space_budget budget = {vgpu, charge, refund, fence};
 
 	vgpu->budget.kind = manager->options.no_memory_virtualization ? VG_LEDGER_DEVICE : VG_LEDGER_VMM;
 	if (manager->options.no_memory_virtualization)
@@ -126,7 +136,9 @@ enum vg_status vg_virtual_gpu_allocate(struct vg_virtual_gpu *vgpu, size_t size,
 	enum vg_status status = manager_enter(vgpu, __func__);
 	if (status)
 		return status;
-	status = memory_allocate(vgpu, size, alignment, __func__, ret_address);
+	// The driver may well give memory of which nothing can be done any more.
+	status = atomic_load(&vgpu->manager->lost) ? manager_lost(vgpu, __func__)
+						   : memory_allocate(vgpu, size, alignment, __func__, ret_address);
 	if (status == VG_OK)
 		atomic_store(&vgpu->used, true);
 	return manager_leave(vgpu, status);

@@ -38,11 +38,10 @@ static enum vg_status enter(struct vg_virtual_gpu *vgpu, uint64_t limit, const c
 {
 	struct vg_node *node = vgpu->manager->options.node;
 	char device[48];
-	const struct vg_vgpu_options options = {.size = sizeof options,
-						.name = vgpu->name,
-						.memory = limit,
-						.share = percent(manager_share(vgpu)),
-						.device = device};
+	struct vg_compute_unit_info unit;
+	double share = vg_compute_unit_info(vgpu->unit, &unit) ? 0 : unit.share;
+	const struct vg_vgpu_options options = {
+		.size = sizeof options, .name = vgpu->name, .memory = limit, .share = percent(share), .device = device};
 
 	snprintf(device, sizeof device, "GPU-%s", vgpu->manager->context->device->uuid_text);
 	enum vg_status status = vg_node_request(node, function, vg_options_request("enter", &options), ret_reply);

@@ -32,35 +32,47 @@ unsigned manager_active_streams(const struct vg_virtual_gpu *vgpu)
 	return active;
 }
 
-enum vg_status manager_stream(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function)
+enum vg_status manager_no_stream(const struct vg_virtual_gpu *vgpu, unsigned stream, const char *function)
+{
+	return vg_fail(
+		VG_INVALID, 0, function,
+		"virtual GPU %d (%s) has %u virtual streams, 0 to %u: there is no stream %u; create it with more "
+		"streams",
+		vgpu->id, vgpu->name, vgpu->streams, vgpu->streams - 1, stream);
+}
+
+enum vg_status manager_stream(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function, bool *ret_made_active)
 {
 	struct vg_manager *manager = vgpu->manager;
 	enum vg_status status = VG_OK;
 
+	*ret_made_active = false;
 	if (stream >= vgpu->streams)
-		return vg_fail(
-			VG_INVALID, 0, function,
-			"virtual GPU %d (%s) has %u virtual streams, 0 to %u: there is no stream %u; create it with "
-			"more streams",
-			vgpu->id, vgpu->name, vgpu->streams, vgpu->streams - 1, stream);
+		return manager_no_stream(vgpu, stream, function);
 	if (atomic_load(&vgpu->active_streams[stream]))
 		return VG_OK;
 	vg_mutex_take(&manager->lock);
-	if (atomic_load(&vgpu->active_streams[stream])) {
-	} else if (manager->streams >= manager->options.virtual_streams) {
+	bool active = atomic_load(&vgpu->active_streams[stream]);
+	if (!active && manager->streams >= manager->options.virtual_streams) {
 		status = none_left(vgpu, stream, function);
-	} else {
+	} else if (!active) {
 		manager->streams++;
 		atomic_store(&vgpu->active_streams[stream], true);
+		*ret_made_active = true;
 	}
 	vg_mutex_give(&manager->lock);
 	return status;
 }
 
-void manager_streams_give_back(struct vg_virtual_gpu *vgpu)
+void manager_stream_give_back(struct vg_virtual_gpu *vgpu, unsigned stream)
 {
 	vg_mutex_take(&vgpu->manager->lock);
-	for (unsigned i = 0; vgpu->active_streams && i < vgpu->streams; i++)
-		vgpu->manager->streams -= atomic_exchange(&vgpu->active_streams[i], false);
+	vgpu->manager->streams -= atomic_exchange(&vgpu->active_streams[stream], false);
 	vg_mutex_give(&vgpu->manager->lock);
+}
+
+void manager_streams_give_back(struct vg_virtual_gpu *vgpu)
+{
+	for (unsigned i = 0; vgpu->active_streams && i < vgpu->streams; i++)
+		manager_stream_give_back(vgpu, i);
 }

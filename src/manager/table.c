@@ -3,12 +3,8 @@
 
 #include "base/size.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-// Sums of shares such as 0.4, 0.3 and 0.3 are not exact.
-static const double SHARE_SLACK = 1e-9;
 
 static struct vg_virtual_gpu *named(const struct vg_manager *manager, int id)
 {
@@ -17,15 +13,6 @@ static struct vg_virtual_gpu *named(const struct vg_manager *manager, int id)
 	while (vgpu && vgpu->id != id)
 		vgpu = vgpu->next;
 	return vgpu;
-}
-
-static double promised_share(const struct vg_manager *manager)
-{
-	double sum = 0;
-
-	for (const struct vg_virtual_gpu *vgpu = manager->vgpus; vgpu; vgpu = vgpu->next)
-		sum += vgpu->share;
-	return sum;
 }
 
 // ---- what may be had -----------------------------------------------------------------------------------
@@ -48,41 +35,6 @@ static enum vg_status take_id(struct vg_virtual_gpu *vgpu, const char *function)
 		if (!manager_ids_have(&manager->ids, id) && !named(manager, id))
 			vgpu->id = id;
 	return vgpu->id ? VG_OK : vg_fail(VG_LIMIT, 0, function, "all ids were used: name one that is free");
-}
-
-static enum vg_status take_share(struct vg_virtual_gpu *vgpu, double share, double instead_of, const char *function)
-{
-	struct vg_manager *manager = vgpu->manager;
-	double left = 1 - promised_share(manager) + instead_of;
-
-	if (share == 0)
-		share = left > SHARE_SLACK ? left / (manager->options.max_virtual_gpus - manager->count) : 0;
-	if (share == 0 || share > left + SHARE_SLACK)
-		return vg_fail(
-			VG_LIMIT, 0, function,
-			"virtual GPU %d: asked for a share of %g, and of the device %g is left: lower the others' "
-			"shares first",
-			vgpu->id, share, left > SHARE_SLACK ? left : 0);
-	vgpu->share = share;
-	return VG_OK;
-}
-
-enum vg_status manager_set_share(struct vg_virtual_gpu *vgpu, double share, const char *function)
-{
-	struct vg_manager *manager = vgpu->manager;
-
-	vg_mutex_take(&manager->lock);
-	enum vg_status status = take_share(vgpu, share, vgpu->share, function);
-	vg_mutex_give(&manager->lock);
-	return status;
-}
-
-double manager_share(struct vg_virtual_gpu *vgpu)
-{
-	vg_mutex_take(&vgpu->manager->lock);
-	double share = vgpu->share;
-	vg_mutex_give(&vgpu->manager->lock);
-	return share;
 }
 
 static enum vg_status too_much(const struct vg_virtual_gpu *vgpu, uint64_t limit, uint64_t left, const char *function)
@@ -119,7 +71,7 @@ enum vg_status manager_promise(struct vg_virtual_gpu *vgpu, uint64_t before, uin
 
 // ---- coming and going ------------------------------------------------------------------------------------
 
-enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, double share, uint64_t limit, const char *function)
+enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, uint64_t limit, const char *function)
 {
 	struct vg_manager *manager = vgpu->manager;
 	struct vg_virtual_gpu **link = &manager->vgpus;
@@ -128,8 +80,6 @@ enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, double share, uint64_t
 	enum vg_status status = core_object_check(&manager->object, "manager", function);
 	if (status == VG_OK)
 		status = take_id(vgpu, function);
-	if (status == VG_OK)
-		status = take_share(vgpu, share, 0, function);
 	if (status == VG_OK)
 		status = manager_promise(vgpu, 0, limit, function);
 	if (status == VG_OK) {

@@ -1,0 +1,253 @@
+#include "manager/operation.h"
+#include "manager/memory.h"
+#include "manager/unit.h"
+
+#include <stdlib.h>
+
+// ---- scratch memory -----------------------------------------------------------------------------------------
+
+// By whatever thread the last operation ends on: freeing may wait for the device, so it is left to the next call.
+static void let_go(struct vg_virtual_gpu *vgpu, struct manager_workspace *workspace)
+{
+	if (!workspace || atomic_fetch_sub(&workspace->references, 1) != 1)
+		return;
+	vg_mutex_take(&vgpu->lock);
+	workspace->next = vgpu->unused;
+	vgpu->unused = workspace;
+	vg_mutex_give(&vgpu->lock);
+}
+
+static void free_unused(struct vg_virtual_gpu *vgpu, const char *function)
+{
+	vg_mutex_take(&vgpu->lock);
+	struct manager_workspace *workspace = vgpu->unused;
+	vgpu->unused = NULL;
+	vg_mutex_give(&vgpu->lock);
+	while (workspace) {
+		struct manager_workspace *next = workspace->next;
+		(void)memory_free(vgpu, workspace->address, function); // what fails is given back with all the rest
+		free(workspace);
+		workspace = next;
+	}
+}
+
+static struct manager_workspace *hold(struct vg_virtual_gpu *vgpu, unsigned stream, size_t size)
+{
+	vg_mutex_take(&vgpu->lock);
+	struct manager_workspace *workspace = vgpu->workspaces ? vgpu->workspaces[stream] : NULL;
+	if (workspace && workspace->size >= size)
+		atomic_fetch_add(&workspace->references, 1);
+	else
+		workspace = NULL;
+	vg_mutex_give(&vgpu->lock);
+	return workspace;
+}
+
+// The stream's from here on, in place of a smaller one; false: no memory.
+static bool install(struct vg_virtual_gpu *vgpu, unsigned stream, struct manager_workspace *workspace)
+{
+	vg_mutex_take(&vgpu->lock);
+	if (!vgpu->workspaces)
+		vgpu->workspaces = calloc(vgpu->streams, sizeof(struct manager_workspace *));
+	bool installed = vgpu->workspaces != NULL;
+	struct manager_workspace *before = installed ? vgpu->workspaces[stream] : NULL;
+	if (installed)
+		vgpu->workspaces[stream] = workspace;
+	vg_mutex_give(&vgpu->lock);
+	let_go(vgpu, before);
+	return installed;
+}
+
+static enum vg_status take_workspace(struct vg_virtual_gpu *vgpu, unsigned stream, size_t size, const char *function,
+				     struct manager_workspace **ret_workspace)
+{
+	free_unused(vgpu, function);
+	*ret_workspace = size ? hold(vgpu, stream, size) : NULL;
+	if (!size || *ret_workspace)
+		return VG_OK;
+	struct manager_workspace *workspace = calloc(1, sizeof *workspace);
+	if (!workspace)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for an operation");
+	enum vg_status status = memory_allocate(vgpu, size, 0, function, &workspace->address);
+	if (status) {
+		free(workspace);
+		return status;
+	}
+	workspace->size = size;
+	atomic_init(&workspace->references, 2); // the stream's, and the operation's
+	if (!install(vgpu, stream, workspace)) {
+		atomic_init(&workspace->references, 1);
+		let_go(vgpu, workspace);
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for an operation");
+	}
+	*ret_workspace = workspace;
+	return VG_OK;
+}
+
+void operations_end(struct vg_virtual_gpu *vgpu)
+{
+	for (unsigned i = 0; vgpu->workspaces && i < vgpu->streams; i++)
+		let_go(vgpu, vgpu->workspaces[i]);
+	free(vgpu->workspaces);
+	vgpu->workspaces = NULL;
+	free_unused(vgpu, "vg_virtual_gpu_close");
+}
+
+// ---- the manager's kernels and libraries ------------------------------------------------------------------------
+
+// Made when the first operation comes: loading libraries takes its time.
+static enum vg_status operations_of(struct vg_manager *manager, const char *function, struct operation_set **ret_set)
+{
+	enum vg_status status = VG_OK;
+
+	pthread_mutex_lock(&manager->creating);
+	if (!manager->operations)
+		status = operation_set_create(manager->context, function, &manager->operations);
+	*ret_set = manager->operations;
+	pthread_mutex_unlock(&manager->creating);
+	return status;
+}
+
+void operations_destroy(struct vg_manager *manager)
+{
+	operation_set_destroy(manager->operations);
+}
+
+// ---- one operation ------------------------------------------------------------------------------------------------
+
+struct operation_job {
+	struct vg_virtual_gpu *vgpu;
+	struct operation_plan *plan;
+	struct manager_workspace *workspace; // NULL: it needs none
+};
+
+static enum vg_status check_ranges(const struct operation_job *job, const char *function)
+{
+	struct operation_ranges ranges;
+	enum vg_status status = VG_OK;
+
+	operation_plan_ranges(job->plan, &ranges);
+	for (unsigned i = 0; i < ranges.count && status == VG_OK; i++)
+		status = memory_check(job->vgpu, ranges.range[i].address, ranges.range[i].bytes, ranges.range[i].name,
+				      function);
+	return status;
+}
+
+// What was freed while it was queued is not used.
+static enum vg_status step(void *user, struct vg_stream *stream, bool *ret_more, const char *function)
+{
+	const struct operation_job *job = user;
+
+	*ret_more = false;
+	enum vg_status status = check_ranges(job, function);
+	return status ? status
+		      : operation_plan_run(job->plan, stream, job->workspace ? job->workspace->address : 0, function);
+}
+
+static void free_job(void *user)
+{
+	struct operation_job *job = user;
+
+	operation_plan_destroy(job->plan);
+	let_go(job->vgpu, job->workspace);
+	free(job);
+}
+
+// Takes the plan over, whatever comes of it.
+static enum vg_status submit(struct vg_virtual_gpu *vgpu, struct operation_plan *plan, const char *name,
+			     unsigned stream, const char *function, struct vg_execution **ret_execution)
+{
+	struct operation_job *job = calloc(1, sizeof *job);
+	const struct compute_job work = {name, step, free_job, job, stream, 0};
+
+	if (!job) {
+		operation_plan_destroy(plan);
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for an operation");
+	}
+	*job = (struct operation_job){vgpu, plan, NULL};
+	enum vg_status status = check_ranges(job, function);
+	if (status == VG_OK)
+		status = take_workspace(vgpu, stream, operation_plan_workspace(plan), function, &job->workspace);
+	if (status == VG_OK)
+		status = compute_submit(vgpu->unit, &work, function, ret_execution);
+	if (status)
+		free_job(job);
+	return status;
+}
+
+// ---- the three of them --------------------------------------------------------------------------------------------
+
+static struct operation_rules rules_of(struct vg_virtual_gpu *vgpu)
+{
+	return (struct operation_rules){.no_tensor_cores = atomic_load(&vgpu->no_tensor_cores),
+					.no_mixed_precision = atomic_load(&vgpu->no_mixed_precision)};
+}
+
+// Inside the vGPU's gate if it succeeds.
+static enum vg_status begin(struct vg_virtual_gpu *vgpu, const void *operation, const char *function,
+			    struct operation_set **ret_set)
+{
+	enum vg_status status = manager_enter(vgpu, function);
+
+	if (status)
+		return status;
+	status = operation ? operations_of(vgpu->manager, function, ret_set)
+			   : vg_fail(VG_INVALID, 0, function, "operation is NULL");
+	return status ? manager_leave(vgpu, status) : VG_OK;
+}
+
+// With the plan, unless `status` says that there is none; leaves the gate.
+static enum vg_status finish(struct vg_virtual_gpu *vgpu, enum vg_status status, struct operation_plan *plan,
+			     const char *name, unsigned stream, const char *function,
+			     struct vg_execution **ret_execution)
+{
+	struct unit_turn turn;
+
+	if (status)
+		return manager_leave(vgpu, status);
+	status = unit_take(vgpu, stream, function, &turn);
+	if (status)
+		operation_plan_destroy(plan);
+	else
+		status = unit_give(vgpu, &turn, submit(vgpu, plan, name, stream, function, ret_execution));
+	return manager_leave(vgpu, status);
+}
+
+enum vg_status vg_virtual_gpu_matrix_multiply(struct vg_virtual_gpu *vgpu, const struct vg_matrix_multiply *operation,
+					      unsigned stream, struct vg_execution **ret_execution)
+{
+	struct operation_plan *plan = NULL;
+	struct operation_set *set;
+
+	enum vg_status status = begin(vgpu, operation, __func__, &set);
+	if (status)
+		return status;
+	status = operation_plan_matrix_multiply(set, operation, rules_of(vgpu), __func__, &plan);
+	return finish(vgpu, status, plan, "matrix multiply", stream, __func__, ret_execution);
+}
+
+enum vg_status vg_virtual_gpu_convolution(struct vg_virtual_gpu *vgpu, const struct vg_convolution *operation,
+					  unsigned stream, struct vg_execution **ret_execution)
+{
+	struct operation_plan *plan = NULL;
+	struct operation_set *set;
+
+	enum vg_status status = begin(vgpu, operation, __func__, &set);
+	if (status)
+		return status;
+	status = operation_plan_convolution(set, operation, rules_of(vgpu), __func__, &plan);
+	return finish(vgpu, status, plan, "convolution", stream, __func__, ret_execution);
+}
+
+enum vg_status vg_virtual_gpu_activation(struct vg_virtual_gpu *vgpu, const struct vg_activation *operation,
+					 unsigned stream, struct vg_execution **ret_execution)
+{
+	struct operation_plan *plan = NULL;
+	struct operation_set *set;
+
+	enum vg_status status = begin(vgpu, operation, __func__, &set);
+	if (status)
+		return status;
+	status = operation_plan_activation(set, operation, rules_of(vgpu), __func__, &plan);
+	return finish(vgpu, status, plan, "activation", stream, __func__, ret_execution);
+}

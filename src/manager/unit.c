@@ -1,0 +1,231 @@
+#include "manager/unit.h"
+#include "manager/shared.h"
+
+#include "base/log.h"
+
+// ---- beginning and end ------------------------------------------------------------------------------------
+
+// Of what is left, for each vGPU that may still come. 0 where nothing is: that is refused with the figures.
+static double equal_share(struct vg_manager *manager)
+{
+	struct vg_compute_info info;
+	unsigned most = manager->options.max_virtual_gpus;
+
+	if (vg_compute_info(manager->compute, &info) || info.unclaimed_share < 1e-9)
+		return 0;
+	return info.unclaimed_share / (most > info.units ? most - info.units : 1);
+}
+
+enum vg_status unit_begin(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *options,
+			  const char *function)
+{
+	struct vg_manager *manager = vgpu->manager;
+	struct vg_compute_unit_options unit = {
+		.size = sizeof unit,
+		.name = vgpu->name,
+		.share = options->compute_share,
+		.compute_units = options->compute_units,
+		.streams = vgpu->streams,
+		.max_concurrent_kernels = options->max_concurrent_kernels,
+		.no_tensor_cores = atomic_load(&vgpu->no_tensor_cores),
+		.no_mixed_precision = atomic_load(&vgpu->no_mixed_precision),
+	};
+
+	pthread_mutex_lock(&manager->creating);
+	if (unit.share == 0 && unit.compute_units == 0)
+		unit.share = equal_share(manager);
+	enum vg_status status = vg_compute_unit_create(manager->compute, &unit, &vgpu->unit);
+	pthread_mutex_unlock(&manager->creating);
+	return status;
+}
+
+void unit_end(struct vg_virtual_gpu *vgpu)
+{
+	if (vgpu->unit && vg_compute_unit_close(vgpu->unit))
+		vg_log(VG_LOG_ERROR, "virtual GPU %d (%s): ending its work: %s", vgpu->id, vgpu->name,
+		       vg_last_error()->text);
+	atomic_store(&vgpu->at_rest, true);
+}
+
+struct vg_compute *vg_manager_compute(const struct vg_manager *manager)
+{
+	return manager ? manager->compute : NULL;
+}
+
+struct vg_compute_unit *vg_virtual_gpu_compute(const struct vg_virtual_gpu *vgpu)
+{
+	return vgpu ? vgpu->unit : NULL;
+}
+
+// ---- work -----------------------------------------------------------------------------------------------------
+
+enum vg_status unit_take(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function, struct unit_turn *ret_turn)
+{
+	ret_turn->stream = stream;
+	if (vgpu->manager->options.no_compute_virtualization && atomic_load(&vgpu->paused))
+		return vg_fail(
+			VG_STATE, 0, function,
+			"virtual GPU %d (%s) is paused, and without virtual compute nothing waits: resume it first",
+			vgpu->id, vgpu->name);
+	return manager_stream(vgpu, stream, function, &ret_turn->made_active);
+}
+
+enum vg_status unit_give(struct vg_virtual_gpu *vgpu, const struct unit_turn *turn, enum vg_status status)
+{
+	if (status == VG_OK)
+		atomic_store(&vgpu->used, true);
+	else if (turn->made_active)
+		manager_stream_give_back(vgpu, turn->stream);
+	return status;
+}
+
+enum vg_status vg_virtual_gpu_execute(struct vg_virtual_gpu *vgpu, const struct vg_work *work,
+				      struct vg_execution **ret_execution)
+{
+	struct vg_work all;
+	struct unit_turn turn;
+	enum vg_status status = manager_enter(vgpu, __func__);
+
+	if (status)
+		return status;
+	status = work ? core_options(&all, sizeof all, work, __func__)
+		      : vg_fail(VG_INVALID, 0, __func__, "work is NULL");
+	if (status == VG_OK)
+		status = unit_take(vgpu, all.stream, __func__, &turn);
+	if (status == VG_OK)
+		status = unit_give(vgpu, &turn, compute_execute(vgpu->unit, work, NULL, NULL, __func__, ret_execution));
+	return manager_leave(vgpu, status);
+}
+
+static enum vg_status check_stream(const struct vg_virtual_gpu *vgpu, unsigned stream, const char *function)
+{
+	return stream < vgpu->streams ? VG_OK : manager_no_stream(vgpu, stream, function);
+}
+
+enum vg_status vg_virtual_gpu_sync(struct vg_virtual_gpu *vgpu, unsigned stream, double timeout_seconds)
+{
+	enum vg_status status = manager_enter(vgpu, __func__);
+
+	if (status)
+		return status;
+	status = check_stream(vgpu, stream, __func__);
+	if (status == VG_OK)
+		status = vg_compute_unit_sync(vgpu->unit, stream, timeout_seconds);
+	return manager_leave(vgpu, status);
+}
+
+enum vg_status vg_virtual_gpu_sync_all(struct vg_virtual_gpu *vgpu, double timeout_seconds)
+{
+	enum vg_status status = manager_enter(vgpu, __func__);
+
+	return status ? status : manager_leave(vgpu, vg_compute_unit_sync_all(vgpu->unit, timeout_seconds));
+}
+
+enum vg_status vg_virtual_gpu_release_stream(struct vg_virtual_gpu *vgpu, unsigned stream)
+{
+	enum vg_status status = manager_enter(vgpu, __func__);
+
+	if (status)
+		return status;
+	status = check_stream(vgpu, stream, __func__);
+	if (status == VG_OK)
+		status = vg_compute_unit_sync(vgpu->unit, stream, 1e-9);
+	if (status == VG_NOT_READY)
+		status = vg_fail(VG_BUSY, 0, __func__,
+				 "there is work in stream %u of virtual GPU %d (%s): synchronize or cancel it first",
+				 stream, vgpu->id, vgpu->name);
+	else if (status == VG_OK)
+		manager_stream_give_back(vgpu, stream);
+	return manager_leave(vgpu, status);
+}
+
+// ---- changes --------------------------------------------------------------------------------------------------
+
+static double share_of(struct vg_virtual_gpu *vgpu)
+{
+	struct vg_compute_unit_info info;
+
+	return vg_compute_unit_info(vgpu->unit, &info) ? 0 : info.share;
+}
+
+// Either of the two. The daemon is told what it came to; if it cannot be, it stays as it was.
+static enum vg_status change(struct vg_virtual_gpu *vgpu, double share, unsigned units, const char *function)
+{
+	struct vg_kept_error kept;
+
+	if (vgpu->manager->options.no_compute_virtualization)
+		return vg_fail(VG_UNSUPPORTED, 0, function,
+			       "virtual GPU %d (%s): its manager virtualizes no compute: there are no shares", vgpu->id,
+			       vgpu->name);
+	double before = share_of(vgpu);
+	enum vg_status status =
+		units ? vg_compute_unit_scale(vgpu->unit, units) : vg_compute_unit_set_share(vgpu->unit, share);
+	if (status || !vgpu->shared)
+		return status;
+	status = shared_set(vgpu, 0, share_of(vgpu), function);
+	if (status) {
+		vg_error_keep(&kept);
+		(void)vg_compute_unit_set_share(vgpu->unit, before);
+		vg_error_restore(&kept);
+	}
+	return status;
+}
+
+enum vg_status vg_virtual_gpu_set_compute_share(struct vg_virtual_gpu *vgpu, double share)
+{
+	enum vg_status status = manager_enter(vgpu, __func__);
+
+	if (status)
+		return status;
+	pthread_mutex_lock(&vgpu->setting);
+	status = change(vgpu, share, 0, __func__);
+	pthread_mutex_unlock(&vgpu->setting);
+	return manager_leave(vgpu, status);
+}
+
+enum vg_status vg_virtual_gpu_scale_compute_units(struct vg_virtual_gpu *vgpu, unsigned compute_units)
+{
+	enum vg_status status = manager_enter(vgpu, __func__);
+
+	if (status)
+		return status;
+	if (compute_units == 0)
+		return manager_leave(vgpu, vg_fail(VG_INVALID, 0, __func__,
+						   "0 compute units: a virtual GPU that shall have none is paused"));
+	pthread_mutex_lock(&vgpu->setting);
+	status = change(vgpu, 0, compute_units, __func__);
+	pthread_mutex_unlock(&vgpu->setting);
+	return manager_leave(vgpu, status);
+}
+
+static enum vg_status set_flag(struct vg_virtual_gpu *vgpu, int none, atomic_bool *off, int allowed, const char *what,
+			       enum vg_status (*set)(struct vg_compute_unit *unit, int allowed), const char *function)
+{
+	if (allowed && none)
+		return vg_fail(VG_STATE, 0, function, "virtual GPU %d (%s): its manager allows no %s", vgpu->id,
+			       vgpu->name, what);
+	enum vg_status status = set(vgpu->unit, allowed != 0);
+	if (status == VG_OK)
+		atomic_store(off, !allowed);
+	return status;
+}
+
+enum vg_status vg_virtual_gpu_set_tensor_cores(struct vg_virtual_gpu *vgpu, int allowed)
+{
+	enum vg_status status = manager_enter(vgpu, __func__);
+
+	if (status)
+		return status;
+	return manager_leave(vgpu, set_flag(vgpu, vgpu->manager->options.no_tensor_cores, &vgpu->no_tensor_cores,
+					    allowed, "tensor cores", vg_compute_unit_set_tensor_cores, __func__));
+}
+
+enum vg_status vg_virtual_gpu_set_mixed_precision(struct vg_virtual_gpu *vgpu, int allowed)
+{
+	enum vg_status status = manager_enter(vgpu, __func__);
+
+	if (status)
+		return status;
+	return manager_leave(vgpu, set_flag(vgpu, vgpu->manager->options.no_mixed_precision, &vgpu->no_mixed_precision,
+					    allowed, "mixed precision", vg_compute_unit_set_mixed_precision, __func__));
+}

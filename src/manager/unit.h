@@ -1,0 +1,20 @@
+// A virtual GPU's part of the scheduler. Any thread; inside the vGPU's gate, but for its beginning and end.
+#pragma once
+#include "compute/compute.h"
+#include "manager/manager.h"
+
+// LIMIT, INVALID, CLOSED, NO_MEMORY, DRIVER.
+enum vg_status unit_begin(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *options,
+			  const char *function);
+// Work that is queued is cancelled, and what runs has ended; calls that wait for work return.
+void unit_end(struct vg_virtual_gpu *vgpu);
+
+// Before work is submitted to the stream, and after that failed: the stream becomes active, and is not left so by a
+// refusal. As vg_virtual_gpu_execute().
+struct unit_turn {
+	unsigned stream;
+	bool made_active;
+};
+enum vg_status unit_take(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function,
+			 struct unit_turn *ret_turn);
+enum vg_status unit_give(struct vg_virtual_gpu *vgpu, const struct unit_turn *turn, enum vg_status status);

@@ -1,0 +1,141 @@
+// Operations through virtual GPUs: results, addresses that are not theirs, scratch memory.
+#include "work_test.h"
+
+static void upload(struct vg_virtual_gpu *vgpu, vg_address to, float first, float by, int count)
+{
+	float values[256];
+
+	for (int i = 0; i < count; i++)
+		values[i] = first + by * (float)i;
+	OK(vg_virtual_gpu_write(vgpu, to, values, (size_t)count * sizeof *values));
+}
+
+static struct vg_matrix_multiply product(vg_address a, vg_address b, vg_address c)
+{
+	return (struct vg_matrix_multiply){
+		.size = sizeof(struct vg_matrix_multiply), .m = 8, .n = 8, .k = 8, .a = a, .b = b, .c = c};
+}
+
+TEST(a_product_is_right_and_in_the_order_of_its_stream)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 256 * MIB);
+	vg_address a = allocate(vgpu, 256), b = allocate(vgpu, 256), c = allocate(vgpu, 256);
+	struct vg_matrix_multiply multiply = product(a, b, c);
+	float out[64];
+
+	upload(vgpu, b, 0, 0, 64);
+	upload(vgpu, a, 1, 1, 64);
+	vg_execution_destroy(fill(vgpu, 1, b, 2, 64, 1));
+	OK(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 1, NULL));
+	OK(vg_virtual_gpu_sync(vgpu, 1, 0));
+	OK(vg_virtual_gpu_read(vgpu, out, c, sizeof out));
+	for (int i = 0; i < 64; i++) // the sum of a row, twice
+		CHECK_INT((int)out[i], 2 * (8 * (8 * (i / 8)) + 36));
+	CHECK_INT(info_of(vgpu).completed, 2);
+	vg_virtual_gpu_destroy(vgpu);
+	vg_manager_destroy(manager);
+}
+
+TEST(activations_and_convolutions_too)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 256 * MIB);
+	vg_address in = allocate(vgpu, 1024), filter = allocate(vgpu, 1024), out = allocate(vgpu, 1024);
+	struct vg_activation activation = {.size = sizeof activation,
+					   .input = in,
+					   .output = out,
+					   .batch = 1,
+					   .channels = 1,
+					   .height = 1,
+					   .width = 16};
+	struct vg_convolution convolution = {.size = sizeof convolution,
+					     .input = in,
+					     .filter = filter,
+					     .output = out,
+					     .batch = 1,
+					     .in_channels = 1,
+					     .out_channels = 1,
+					     .height = 4,
+					     .width = 4,
+					     .kernel_height = 3,
+					     .kernel_width = 3};
+	struct vg_execution *execution;
+	float values[16];
+
+	OK(vg_activation_by_name("relu", &activation.kind));
+	upload(vgpu, in, -8, 1, 16);
+	OK(vg_virtual_gpu_activation(vgpu, &activation, 0, &execution));
+	OK(vg_execution_wait(execution, 0));
+	vg_execution_destroy(execution);
+	OK(vg_virtual_gpu_read(vgpu, values, out, sizeof values));
+	CHECK(values[0] == 0 && values[15] == 7);
+	upload(vgpu, filter, 1, 0, 9);
+	OK(vg_virtual_gpu_convolution(vgpu, &convolution, 0, &execution));
+	OK(vg_execution_wait(execution, 0));
+	vg_execution_destroy(execution);
+	OK(vg_virtual_gpu_read(vgpu, values, out, 4 * sizeof *values));
+	CHECK(values[0] == -27 && values[1] == -18 && values[2] == 9 && values[3] == 18);
+	vg_virtual_gpu_destroy(vgpu);
+	vg_manager_destroy(manager);
+}
+
+TEST(addresses_of_others_are_refused_by_name)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB), *other = new_vgpu(manager, 0, 64 * MIB);
+	vg_address a = allocate(vgpu, 256), b = allocate(vgpu, 256), c = allocate(vgpu, 256),
+		   foreign = allocate(other, 256);
+	struct vg_matrix_multiply multiply = product(a, foreign, c);
+	struct vg_execution *execution;
+	float host[64];
+
+	REFUSED(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL), VG_BOUNDS, "b");
+	multiply = product(a, b, (vg_address)(uintptr_t)host);
+	REFUSED(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL), VG_BOUNDS, "c");
+	multiply = product(a, b, c);
+	multiply.m = 9; // more than the block
+	CHECK_INT(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL), VG_BOUNDS);
+	multiply.m = 0;
+	REFUSED(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL), VG_INVALID, "m");
+	REFUSED(vg_virtual_gpu_matrix_multiply(vgpu, NULL, 0, NULL), VG_INVALID, "operation is NULL");
+	multiply = product(a, b, c);
+	REFUSED(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 77, NULL), VG_INVALID, "no stream 77");
+	// What is freed while it is queued is not used.
+	OK(vg_virtual_gpu_pause(vgpu));
+	OK(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, &execution));
+	OK(vg_virtual_gpu_free(vgpu, b));
+	OK(vg_virtual_gpu_resume(vgpu));
+	CHECK_INT(vg_execution_wait(execution, 0), VG_STALE);
+	CHECK_INT(vg_execution_state(execution), VG_EXECUTION_FAILED);
+	CHECK_INT(info_of(vgpu).failures, 1);
+	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_RUNNING); // the context is well
+	vg_execution_destroy(execution);
+	vg_virtual_gpu_destroy(vgpu);
+	vg_virtual_gpu_destroy(other);
+	vg_manager_destroy(manager);
+}
+
+TEST(closing_with_operations_queued_leaves_nothing)
+{
+	struct vg_device *device = first_device();
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *keeper = new_vgpu(manager, 0, 64 * MIB);
+	vg_address k = allocate(keeper, 256);
+	struct vg_activation warm = {
+		.size = sizeof warm, .input = k, .output = k, .batch = 1, .channels = 1, .height = 1, .width = 64};
+
+	OK(vg_virtual_gpu_activation(keeper, &warm, 0, NULL)); // what the libraries keep is not this test's
+	OK(vg_virtual_gpu_sync_all(keeper, 0));
+	size_t before = free_on(device);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 256 * MIB);
+	vg_address a = allocate(vgpu, 256), b = allocate(vgpu, 256), c = allocate(vgpu, 256);
+	struct vg_matrix_multiply multiply = product(a, b, c);
+	OK(vg_virtual_gpu_pause(vgpu));
+	for (unsigned i = 0; i < 12; i++)
+		OK(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, i % 4, NULL));
+	vg_virtual_gpu_destroy(vgpu);
+	CHECK_INT(free_on(device), before);
+	vg_virtual_gpu_destroy(keeper);
+	vg_manager_destroy(manager);
+}
