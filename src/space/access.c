@@ -25,8 +25,9 @@ static enum vg_status check_part(struct part *part, const char *function)
 		return status;
 	const struct space_cell *block = &place.chunk->cell[place.cell];
 	if (place.offset > block->asked || part->size > block->asked - place.offset)
-		return vg_fail(VG_BOUNDS, 0, function, "%s: %zu bytes at offset %zu of a block of %zu: they would leave it",
-			       part->what, part->size, place.offset, block->asked);
+		return vg_fail(VG_BOUNDS, 0, function,
+			       "%s: %zu bytes at offset %zu of a block of %zu: they would leave it", part->what,
+			       part->size, place.offset, block->asked);
 	if (block->owner && !block->owner->pins)
 		return vg_fail(VG_STATE, 0, function,
 			       "%s is 0x%llx, in a movable block that is not pinned: its address means nothing",

@@ -7,8 +7,7 @@ struct request {
 	size_t size, alignment;
 	struct vg_movable_block *owner;
 	const char *function;
-	struct space_chunk *chunk; // what was found
-	size_t cell;
+	vg_address address; // what was found
 };
 
 static bool fits_parts(const struct vg_memory_space *space, const struct request *request)
@@ -36,10 +35,29 @@ static struct space_pool *pool_at(struct vg_memory_space *space, const struct re
 	return index > space->classes ? &space->whole : &space->pool[request->owner != NULL][index];
 }
 
+// The cell is the request's from here on: whoever looks at it finds its owner.
+static void hand_out(struct vg_memory_space *space, struct request *request, struct space_chunk *chunk, size_t cell)
+{
+	if (request->owner) {
+		chunk->cell[cell].owner = request->owner;
+		request->owner->chunk = chunk;
+		request->owner->at = cell;
+		space->movable_blocks++;
+	} else {
+		chunk->told = true;
+	}
+	request->address = space_chunk_address(space, chunk) + cell * space_cell_bytes(space, chunk);
+}
+
 static bool take(struct vg_memory_space *space, struct request *request, struct space_pool *pool)
 {
-	return space_pool_take(space, pool, request->size, request->alignment, UINT64_MAX, &request->chunk,
-			       &request->cell);
+	struct space_chunk *chunk;
+	size_t cell;
+
+	if (!space_pool_take(space, pool, request->size, request->alignment, UINT64_MAX, &chunk, &cell))
+		return false;
+	hand_out(space, request, chunk, cell);
+	return true;
 }
 
 // An empty page of whichever pool, the one that was used last.
@@ -71,21 +89,6 @@ static bool take_larger(struct vg_memory_space *space, struct request *request, 
 	return false;
 }
 
-static vg_address hand_out(struct vg_memory_space *space, struct request *request)
-{
-	struct space_chunk *chunk = request->chunk;
-
-	if (request->owner) {
-		chunk->cell[request->cell].owner = request->owner;
-		request->owner->chunk = chunk;
-		request->owner->at = request->cell;
-		space->movable_blocks++;
-	} else {
-		chunk->told = true;
-	}
-	return space_chunk_address(space, chunk) + request->cell * space_cell_bytes(space, chunk);
-}
-
 // New pages. True: the request is served, or cannot be, and *ret_status says which.
 static bool make_pages(struct vg_memory_space *space, struct request *request, unsigned index,
 		       enum vg_status *ret_status)
@@ -93,6 +96,7 @@ static bool make_pages(struct vg_memory_space *space, struct request *request, u
 	struct space_pool *pool = pool_at(space, request, index);
 	const size_t pages = pool->cell ? 1 : (request->size - 1) / space->page_size + 1;
 	struct space_chunk *chunk, *list = NULL;
+	size_t cell;
 
 	*ret_status = space_chunk_create(space, pages, pool->cell ? 1 : request->alignment, request->function, &chunk);
 	if (*ret_status)
@@ -106,8 +110,8 @@ static bool make_pages(struct vg_memory_space *space, struct request *request, u
 		list = chunk;
 		*ret_status = vg_fail(VG_NO_MEMORY, 0, request->function, "no memory for the blocks of a page");
 	} else {
-		space_chunk_take(space, chunk, request->size, request->alignment, &request->cell);
-		request->chunk = chunk;
+		space_chunk_take(space, chunk, request->size, request->alignment, &cell);
+		hand_out(space, request, chunk, cell);
 	}
 	pthread_mutex_unlock(&space->lock);
 	if (list) {
@@ -185,9 +189,8 @@ static enum vg_status check(struct request *request)
 enum vg_status space_block_create(struct vg_memory_space *space, size_t size, size_t alignment,
 				  struct vg_movable_block *owner, const char *function, vg_address *ret_address)
 {
-	struct request request = {size, alignment, owner, function, NULL, 0};
+	struct request request = {size, alignment, owner, function, 0};
 	struct space_chunk *list = NULL;
-	vg_address address = 0;
 
 	enum vg_status status = check(&request);
 	if (status)
@@ -195,28 +198,20 @@ enum vg_status space_block_create(struct vg_memory_space *space, size_t size, si
 	const unsigned index = choose(space, &request);
 	pthread_mutex_lock(&space->lock);
 	status = space_usable(space, function);
-	const bool found = status == VG_OK && take(space, &request, pool_at(space, &request, index));
-	if (found) {
-		address = hand_out(space, &request);
-		space_look(space, &list);
-	} else {
-		space->active += status == VG_OK;
-	}
-	pthread_mutex_unlock(&space->lock);
-	if (status == VG_OK && !found) {
+	if (status == VG_OK && !take(space, &request, pool_at(space, &request, index))) {
+		space->active++;
+		pthread_mutex_unlock(&space->lock);
 		status = grow(space, &request, index);
 		pthread_mutex_lock(&space->lock);
-		if (status == VG_OK) {
-			address = hand_out(space, &request);
-			space_look(space, &list);
-		}
 		if (--space->active == 0)
 			pthread_cond_broadcast(&space->changed);
-		pthread_mutex_unlock(&space->lock);
 	}
+	if (status == VG_OK)
+		space_look(space, &list);
+	pthread_mutex_unlock(&space->lock);
 	space_tidy(space, list, function);
 	if (status == VG_OK)
-		*ret_address = address;
+		*ret_address = request.address;
 	return status;
 }
 

@@ -211,16 +211,20 @@ static enum vg_status scrub(struct vg_memory_space *space, const struct space_ch
 	return r ? core_driver_failed(r, function, "cuMemsetD8", "%s", "zeroing pages before they go back") : VG_OK;
 }
 
-static enum vg_status unmap(struct vg_memory_space *space, struct space_chunk *chunk, const char *function)
+static enum vg_status unmap(struct vg_memory_space *space, struct space_chunk *chunk, bool at_any_rate,
+			    const char *function)
 {
 	const size_t bytes = space_chunk_bytes(space, chunk);
+	enum vg_status status = VG_OK;
 
 	CUresult r = chunk->memory ? core_driver->cuMemRelease(chunk->memory) : CUDA_SUCCESS;
 	if (r)
-		return failed(r, function, "cuMemRelease", bytes);
+		status = failed(r, function, "cuMemRelease", bytes);
+	if (status && !at_any_rate)
+		return status;
 	chunk->memory = 0;
 	r = core_driver->cuMemUnmap(space_chunk_address(space, chunk), bytes);
-	return r ? failed(r, function, "cuMemUnmap", bytes) : VG_OK;
+	return r ? failed(r, function, "cuMemUnmap", bytes) : status;
 }
 
 static void gone(struct vg_memory_space *space, struct space_chunk *chunk, struct space_returned *returned)
@@ -261,7 +265,7 @@ static enum vg_status return_all(struct vg_memory_space *space, struct space_chu
 		struct space_chunk *chunk = list;
 		list = chunk->next;
 		chunk->next = NULL;
-		enum vg_status status = refused ? result : unmap(space, chunk, function);
+		enum vg_status status = refused ? result : unmap(space, chunk, at_any_rate, function);
 		result = result ? result : status;
 		if (status && !at_any_rate)
 			stay(space, chunk);

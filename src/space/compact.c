@@ -113,6 +113,8 @@ static enum planned plan_source(struct pass *pass, struct space_chunk *source)
 			undo(pass, &pass->move[--pass->count]);
 		space_mover_cut(pass->space->mover, listed);
 	}
+	if (planned != NO_MORE)
+		source->tried = pass->space->compactions; // not again in this call
 	if (pass->count == before) {
 		source->apart = false;
 		space_pool_sort(pass->space, source);
@@ -140,11 +142,8 @@ static void plan(struct pass *pass)
 
 	for (unsigned i = 0; i <= space->classes && planned != NO_MORE; i++) {
 		struct space_chunk *source;
-		while (planned != NO_MORE && (source = next_source(space, &space->pool[1][i]))) {
+		while (planned != NO_MORE && (source = next_source(space, &space->pool[1][i])))
 			planned = plan_source(pass, source);
-			if (planned == NO_PLACE)
-				source->tried = space->compactions;
-		}
 	}
 }
 

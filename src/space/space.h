@@ -20,7 +20,7 @@ enum vg_status space_create(struct vg_context *context, const struct vg_memory_s
 			    struct vg_memory_space **ret_space);
 // Gives empty pages back if it takes that. INVALID (0, or above the device's memory), LIMIT (more is held), DRIVER.
 enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit, const char *function);
-// Whether all of the bytes lie in one block, which a program has the address of: BOUNDS and STALE name them `what`. No driver
-// call.
+// Whether all of the bytes lie in one block, which a program has the address of: BOUNDS and STALE name them `what`. No
+// driver call.
 enum vg_status space_check(struct vg_memory_space *space, vg_address address, size_t size, const char *what,
 			   const char *function);
