@@ -39,6 +39,7 @@ struct vg_execution {
 	unsigned repeat;
 	atomic_uint launched; // handed over; of a job: pieces
 	bool handed;	      // nothing is left to hand over
+	bool whole;	      // nor was anything left out
 	bool gpu_shared;      // some quantum of it had other work, too
 	uint64_t queued_ns, started_ns, ended_ns, gpu_ns;
 	char name[64];
@@ -179,6 +180,7 @@ struct compute_lane {
 	struct vg_context *context; // held
 	unsigned sms;
 	unsigned begin, end;		      // its smallest groups, of those that the device is split into
+	bool rest;			      // and the SMs that are in none
 	int group;			      // its number; -1: the whole device, or a unit's own
 	bool apart;			      // overlaps with nobody's: nothing is measured
 	struct compute_quantum *first, *last; // in order; `last` may take more
@@ -304,9 +306,10 @@ void compute_estimate_checked(struct vg_compute *compute, const struct vg_execut
 // ---- quantum.c: the thread's
 struct compute_quantum *compute_quantum_open(struct vg_compute *compute, struct compute_lane *lane,
 					     struct vg_compute_unit *unit); // NULL: no memory
-// Hands `count` launches over, or a job's next piece; fewer where it is cancelled or fails. False: the context failed.
+// Hands `count` launches over, or a job's next piece; fewer where it is cancelled or fails. Sets `handed` where nothing
+// is left. `last`: somebody marks or closes next. False: the context failed.
 bool compute_quantum_launch(struct compute_quantum *quantum, struct vg_execution *execution, struct compute_slot *slot,
-			    unsigned count, uint64_t estimate, bool *ret_more);
+			    unsigned count, uint64_t estimate, bool last);
 bool compute_quantum_mark(struct compute_quantum *quantum);
 bool compute_quantum_close(struct compute_quantum *quantum);
 // Looks what has ended, chained to *ends. False: the context failed.
@@ -340,6 +343,7 @@ struct compute_plan {
 	double tolerance;	       // in: negative: of any size
 	unsigned taken;		       // out: parts in groups
 	bool rest;		       // out: some unit has none
+	size_t extra;		       // out: who has the SMs that are in no part; SIZE_MAX: none of the groups
 };
 // How many parts each share gets; 0: time on the rest. False: not within the tolerance.
 bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsigned *ret_parts, size_t count);

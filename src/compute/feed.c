@@ -18,7 +18,6 @@ struct pick {
 	struct compute_slot *slot;
 	uint64_t estimate;
 	unsigned count;
-	bool more; // out: of a job, or of what was not cancelled
 };
 
 static bool wants(const struct vg_compute *compute, const struct compute_lane *lane)
@@ -76,13 +75,12 @@ static void take(struct compute_quantum *quantum, struct vg_execution *execution
 		count = budget / estimate < COMPUTE_PICKS ? (unsigned)(budget / estimate) : COMPUTE_PICKS;
 	if (execution->entry && count > left)
 		count = left;
-	*ret_pick = (struct pick){execution, bind(stream, quantum->place, quantum->unit->slot_count), estimate, count,
-				  false};
+	*ret_pick = (struct pick){execution, bind(stream, quantum->place, quantum->unit->slot_count), estimate, count};
 	if (atomic_load(&execution->state) == VG_EXECUTION_QUEUED)
 		begin_execution(execution);
+	// Others of its stream may follow in the same go.
 	stream->in_hand = execution->job.step || count < left;
-	if (!stream->in_hand) { // others of its stream may follow in the same go
-		execution->handed = true;
+	if (!stream->in_hand) {
 		stream->next = execution->next;
 		compute_queue_refresh(stream);
 	}
@@ -106,28 +104,17 @@ static unsigned gather(struct vg_compute *compute, struct compute_quantum *quant
 	return count;
 }
 
-// What was handed over as a whole ends with what is behind it.
-static void settle(struct compute_quantum *quantum, struct pick *pick)
+// Of what was not taken as a whole.
+static void settle(const struct pick *pick)
 {
-	struct vg_execution *execution = pick->execution;
-	struct compute_stream *stream = execution->stream;
-	const bool whole = execution->handed;
+	struct compute_stream *stream = pick->execution->stream;
 
-	if (execution->entry && pick->more)
-		pick->more = atomic_load(&execution->launched) < execution->repeat;
-	if (!whole) {
-		stream->in_hand = false;
-		if (!pick->more) {
-			execution->handed = true;
-			stream->next = execution->next;
-		}
-		compute_queue_refresh(stream);
-	}
-	if (execution->handed) {
-		struct compute_track *track = &quantum->tracks[pick->slot->index];
-		execution->chain = track->ends;
-		track->ends = execution;
-	}
+	if (!stream->in_hand || stream->next != pick->execution)
+		return;
+	stream->in_hand = false;
+	if (pick->execution->handed)
+		stream->next = pick->execution->next;
+	compute_queue_refresh(stream);
 }
 
 static bool launch(struct compute_quantum *quantum, struct pick *picks, unsigned count)
@@ -136,7 +123,7 @@ static bool launch(struct compute_quantum *quantum, struct pick *picks, unsigned
 
 	for (unsigned i = 0; i < count && good; i++)
 		good = compute_quantum_launch(quantum, picks[i].execution, picks[i].slot, picks[i].count,
-					      picks[i].estimate, &picks[i].more);
+					      picks[i].estimate, i + 1 == count);
 	return good;
 }
 
@@ -203,7 +190,7 @@ static bool feed_once(struct vg_compute *compute, struct compute_lane *lane)
 		lane->turn_ns += quantum->estimate - before;
 	quantum->unit->launches += quantum->launches - launches;
 	for (unsigned i = 0; i < count && good; i++)
-		settle(quantum, &picks[i]);
+		settle(&picks[i]);
 	if (!good)
 		return false;
 	return end_quantum(compute, lane, must_end(compute, lane, quantum)) && count;

@@ -52,28 +52,32 @@ static struct compute_lane *lane_of(struct vg_compute *compute, unsigned begin, 
 {
 	struct vg_sm_resource *sms[MOST_PARTS + 1];
 	struct compute_parts *parts = compute->parts;
-	const unsigned last = end + (rest && parts->rest);
 	struct vg_context *context;
 	size_t count = 0;
 	unsigned total = 0;
 
+	rest = rest && parts->rest;
 	for (struct compute_lane *lane = compute->lanes->next; lane; lane = lane->next)
-		if (lane->begin == begin && lane->end == last)
+		if (lane->begin == begin && lane->end == end && lane->rest == rest)
 			return lane;
 	for (unsigned i = begin; i < end; i++)
 		sms[count++] = parts->part[i];
-	if (rest && parts->rest)
+	if (rest)
 		sms[count++] = parts->rest;
 	for (size_t i = 0; i < count; i++)
 		total += vg_sm_resource_count(sms[i]);
 	struct vg_context_options options = {.size = sizeof options, .sms = sms, .sm_count = count};
-	if (!count || vg_context_create(compute->device, &options, &context))
+	if (!count || vg_context_create(compute->device, &options, &context)) {
+		vg_log(VG_LOG_WARNING, "compute: no SM group of %u SMs, so that shares are kept by time: %s", total,
+		       count ? vg_last_error()->text : "no SMs are left");
 		return NULL;
+	}
 	struct compute_lane *lane = compute_lane_new(compute, context, total);
 	vg_context_destroy(context);
 	if (lane) {
 		lane->begin = begin;
-		lane->end = last;
+		lane->end = end;
+		lane->rest = rest;
 		lane->group = 0;
 	}
 	return lane;
@@ -104,7 +108,7 @@ static bool make_lanes(struct vg_compute *compute, const struct compute_plan *pl
 	unsigned begin = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		ret_lanes[i] = parts[i] ? lane_of(compute, begin, begin + parts[i], false) : NULL;
+		ret_lanes[i] = parts[i] ? lane_of(compute, begin, begin + parts[i], i == plan->extra) : NULL;
 		if (parts[i] && !ret_lanes[i])
 			return false;
 		if (ret_lanes[i])

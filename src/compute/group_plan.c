@@ -24,6 +24,22 @@ static void take_part(const struct compute_plan *plan, const double *shares, uns
 	parts[most]--;
 }
 
+// SMs that are in no part make the group that is furthest below its share larger, if that brings it nearer.
+static size_t place_extra(const struct compute_plan *plan, const double *shares, const unsigned *parts, size_t count)
+{
+	double extra = 1 - size_of(plan, plan->parts), below = extra / 2;
+	size_t who = SIZE_MAX;
+
+	for (size_t i = 0; i < count && !plan->rest; i++) {
+		double now = shares[i] - size_of(plan, parts[i]);
+		if (parts[i] && now > below) {
+			below = now;
+			who = i;
+		}
+	}
+	return extra > 0 ? who : SIZE_MAX;
+}
+
 bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsigned *ret_parts, size_t count)
 {
 	plan->taken = 0;
@@ -42,10 +58,11 @@ bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsign
 		take_part(plan, shares, ret_parts, count);
 		plan->taken--;
 	}
-	if (plan->tolerance < 0)
-		return plan->taken > 0;
-	for (size_t i = 0; i < count; i++)
-		if (!ret_parts[i] || fabs(size_of(plan, ret_parts[i]) - shares[i]) > plan->tolerance)
+	plan->extra = place_extra(plan, shares, ret_parts, count);
+	for (size_t i = 0; i < count && plan->tolerance >= 0; i++) {
+		double size = size_of(plan, ret_parts[i]) + (i == plan->extra ? 1 - size_of(plan, plan->parts) : 0);
+		if (!ret_parts[i] || fabs(size - shares[i]) > plan->tolerance)
 			return false;
+	}
 	return plan->taken > 0;
 }

@@ -49,6 +49,7 @@ enum vg_status compute_lanes_create(struct vg_compute *compute, const char *func
 	if (!whole)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a scheduler");
 	whole->end = whole->sms; // more than there can be groups
+	whole->rest = true;
 	return VG_OK;
 }
 

@@ -100,7 +100,9 @@ struct compute_quantum *compute_quantum_open(struct vg_compute *compute, struct 
 
 static bool overlaps(const struct compute_lane *lane, const struct compute_lane *other)
 {
-	return !lane->apart && !other->apart && lane->begin < other->end && other->begin < lane->end;
+	if (lane->apart || other->apart)
+		return false;
+	return (lane->begin < other->end && other->begin < lane->end) || (lane->rest && other->rest);
 }
 
 // The last closed one of a lane, which all before it precede.
@@ -287,46 +289,71 @@ static enum vg_status launch_one(struct vg_execution *execution, struct compute_
 		 : VG_OK;
 }
 
-bool compute_quantum_launch(struct compute_quantum *quantum, struct vg_execution *execution, struct compute_slot *slot,
-			    unsigned count, uint64_t estimate, bool *ret_more)
+// The last one of a go is left to what comes behind it: the end of the quantum, or a mark.
+static bool mark_when_due(struct compute_quantum *quantum, const struct compute_slot *slot, bool last)
+{
+	const struct compute_track *track = &quantum->tracks[slot->index];
+	const bool due = track->estimate >= MARK_NS || track->launches >= MARK_LAUNCHES;
+
+	return last || !due || mark_track(quantum, slot->index);
+}
+
+static void count_launches(struct compute_quantum *quantum, struct vg_execution *execution, unsigned done,
+			   uint64_t estimate)
 {
 	struct compute_lane *lane = quantum->lane;
-	struct compute_track *track = &quantum->tracks[slot->index];
-	unsigned done = 0;
 
-	enum vg_status status = compute_slot_ready(quantum->unit, slot, lane);
-	if (status) {
-		compute_execution_fail(execution, status);
-		*ret_more = false;
-		return true;
-	}
-	if (!join(quantum, slot))
-		return false;
-	*ret_more = execution->entry != NULL;
-	while (done < count && !atomic_load_explicit(&execution->cancelled, memory_order_relaxed)) {
-		status = launch_one(execution, slot, ret_more);
-		if (status && !refused(quantum, execution, slot, status))
-			return false;
-		if (status)
-			break;
-		done++;
-		track->launches++;
-		track->estimate += estimate;
-		if ((track->estimate >= MARK_NS || track->launches >= MARK_LAUNCHES) && done < count &&
-		    !mark_track(quantum, slot->index))
-			return false;
-	}
-	*ret_more = *ret_more && done == count;
-	quantum->launches += done;
-	quantum->estimate += done * estimate;
 	if (!lane->launches)
 		lane->progress_ns = vg_clock_monotonic_ns();
+	quantum->launches += done;
+	quantum->estimate += done * estimate;
 	lane->launches += done;
 	lane->ahead += done * estimate;
 	atomic_fetch_add_explicit(&execution->launched, done, memory_order_relaxed);
 	note_kind(quantum, execution, done);
 	note_part(quantum, execution);
-	return true;
+}
+
+// Of a slot that may have no stream: what cannot be handed over ends with the quantum.
+static void finish_with(struct compute_quantum *quantum, struct vg_execution *execution,
+			const struct compute_slot *slot)
+{
+	struct compute_track *track = &quantum->tracks[slot->index];
+
+	execution->handed = true;
+	execution->chain = track->ends;
+	track->ends = execution;
+}
+
+bool compute_quantum_launch(struct compute_quantum *quantum, struct vg_execution *execution, struct compute_slot *slot,
+			    unsigned count, uint64_t estimate, bool last)
+{
+	struct compute_track *track = &quantum->tracks[slot->index];
+	bool more = execution->entry != NULL, good = true;
+	unsigned done = 0;
+
+	enum vg_status status = compute_slot_ready(quantum->unit, slot, quantum->lane);
+	if (status == VG_OK && !join(quantum, slot))
+		return false;
+	while (status == VG_OK && done < count && good && !atomic_load(&execution->cancelled)) {
+		status = launch_one(execution, slot, &more);
+		if (status)
+			break;
+		done++;
+		track->launches++;
+		track->estimate += estimate;
+		if (done < count)
+			good = mark_when_due(quantum, slot, false);
+	}
+	if (status && !refused(quantum, execution, slot, status))
+		return false;
+	count_launches(quantum, execution, done, estimate);
+	if (execution->entry)
+		more = atomic_load(&execution->launched) < execution->repeat;
+	execution->whole = !more && !status;
+	if (!more || status || atomic_load(&execution->cancelled))
+		finish_with(quantum, execution, slot);
+	return good && mark_when_due(quantum, slot, last);
 }
 
 // ---- what has ended ---------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ static void end_all(struct vg_execution *ends)
 
 		if (ends->failure)
 			state = VG_EXECUTION_FAILED;
-		else if (atomic_load(&ends->cancelled) && (!ends->entry || atomic_load(&ends->launched) < ends->repeat))
+		else if (!ends->whole)
 			state = VG_EXECUTION_CANCELLED;
 		if (--stream->in_flight == 0)
 			stream->slot->bound--;

@@ -1,0 +1,271 @@
+// Who comes when, and how much everybody gets: by the account of the GPU, not by the clock on the wall.
+#include "compute_test.h"
+
+#include <math.h>
+
+enum { MOST = 2000 };
+
+// A kernel that takes a while on the whole device and then says who it was of.
+static void spin_note(struct rig *rig, struct vg_compute_unit *unit, unsigned rounds, unsigned id, int priority)
+{
+	struct vg_work work = {
+		.size = sizeof work,
+		.kernel = "spin_note",
+		.config = {.grid = {1}, .block = {32}},
+		.arguments = (struct vg_argument[]){VG_ARGUMENT(rounds), VG_ARGUMENT(id), VG_ARGUMENT(rig->log)},
+		.argument_count = 3,
+		.priority = priority};
+
+	OK(vg_compute_unit_execute(unit, &work, NULL));
+}
+
+static struct rig rig_of(enum vg_compute_policy policy, unsigned slice_ms, int preemption)
+{
+	struct vg_compute_options options = {.size = sizeof options,
+					     .policy = policy,
+					     .placement = VG_PLACEMENT_TIME,
+					     .time_slice_ms = slice_ms,
+					     .preemption = preemption};
+
+	return open_rig(&options);
+}
+
+// GPU time of `repeat` launches: the least of some, since others use this machine, too.
+static uint64_t least_time(struct vg_compute_unit *unit, unsigned rounds, unsigned repeat)
+{
+	struct vg_execution_info info;
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < 4; i++) {
+		struct vg_execution *one = spin(unit, 0, rounds, repeat);
+		OK(vg_execution_wait(one, 60));
+		OK(vg_execution_info(one, &info));
+		vg_execution_destroy(one);
+		if (info.gpu_ns_known && info.gpu_ns < least)
+			least = info.gpu_ns;
+	}
+	return least;
+}
+
+// How many rounds take about a millisecond here and now.
+static unsigned rounds_of_a_millisecond(struct rig *rig)
+{
+	struct vg_compute_unit *unit = unit_of(rig, "probe", 0.01);
+	unsigned rounds = 2000;
+	uint64_t ns;
+
+	while ((ns = least_time(unit, rounds, 10)) < 8000000)
+		rounds *= 2;
+	vg_compute_unit_destroy(unit);
+	return (unsigned)(10e6 * rounds / (double)ns) + 1;
+}
+
+// Holds all units' queues until everything is in them.
+static void pause_all(struct vg_compute_unit **units, int count)
+{
+	for (int i = 0; i < count; i++)
+		OK(vg_compute_unit_pause(units[i]));
+}
+
+static void resume_all(struct vg_compute_unit **units, int count)
+{
+	for (int i = 0; i < count; i++)
+		OK(vg_compute_unit_resume(units[i]));
+}
+
+static unsigned changes(const unsigned *ids, unsigned count)
+{
+	unsigned changed = 0;
+
+	for (unsigned i = 1; i < count; i++)
+		changed += ids[i] != ids[i - 1];
+	return changed;
+}
+
+// Shares of the SM-seconds while all of them had work: until the first one is through.
+static void measure(struct vg_compute_unit **units, int count, double seconds_, double *ret_parts)
+{
+	double before[8], sum = 0;
+
+	nap_ms(50);
+	for (int i = 0; i < count; i++)
+		before[i] = info_of(units[i]).sm_seconds;
+	nap_ms((unsigned)(1000 * seconds_));
+	for (int i = 0; i < count; i++) {
+		struct vg_compute_unit_info info = info_of(units[i]);
+		if (!info.queue_length)
+			SKIP("this machine is too fast for the load: nothing was left to compete for");
+		sum += ret_parts[i] = info.sm_seconds - before[i];
+	}
+	for (int i = 0; i < count; i++)
+		ret_parts[i] /= sum;
+}
+
+static void load(struct rig *rig, struct vg_compute_unit *unit, unsigned rounds, unsigned launches)
+{
+	vg_address nowhere = 0;
+
+	(void)rig;
+	for (unsigned i = 0; i < launches; i++)
+		OK(try_launch(unit, "spin", 0, 1, (struct vg_argument[]){VG_ARGUMENT(rounds), VG_ARGUMENT(nowhere)}, 2,
+			      NULL));
+}
+
+TEST(weighted_fair_keeps_the_shares)
+{
+	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
+	unsigned ms = rounds_of_a_millisecond(&rig);
+	struct vg_compute_unit *units[] = {unit_of(&rig, "a", 0.5), unit_of(&rig, "b", 0.3), unit_of(&rig, "c", 0.2)};
+	const double shares[] = {0.5, 0.3, 0.2};
+	double parts[3];
+
+	load(&rig, units[0], ms / 5 + 1, 20000);
+	load(&rig, units[1], ms, 4000);
+	load(&rig, units[2], 5 * ms, 1000);
+	measure(units, 3, 1.5, parts);
+	printf("  SM-seconds: %.3f %.3f %.3f\n", parts[0], parts[1], parts[2]);
+	for (int i = 0; i < 3; i++)
+		CHECK(fabs(parts[i] - shares[i]) < 0.05);
+	// While they run: the next second is as the new shares say.
+	OK(vg_compute_unit_set_share(units[0], 0.2));
+	OK(vg_compute_unit_set_share(units[2], 0.5));
+	measure(units, 3, 1.5, parts);
+	printf("  SM-seconds: %.3f %.3f %.3f\n", parts[0], parts[1], parts[2]);
+	CHECK(fabs(parts[0] - 0.2) < 0.05 && fabs(parts[2] - 0.5) < 0.05);
+	for (int i = 0; i < 3; i++)
+		vg_compute_unit_destroy(units[i]);
+	close_rig(&rig);
+}
+
+TEST(weighted_fair_interleaves)
+{
+	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
+	unsigned ms = rounds_of_a_millisecond(&rig), ids[MOST], counts[2] = {0};
+	struct vg_compute_unit *units[] = {unit_of(&rig, "a", 0.5), unit_of(&rig, "b", 0.5)};
+
+	pause_all(units, 2);
+	for (unsigned i = 0; i < 100; i++)
+		for (unsigned u = 0; u < 2; u++)
+			spin_note(&rig, units[u], ms, u, 0);
+	resume_all(units, 2);
+	for (int u = 0; u < 2; u++)
+		OK(vg_compute_unit_sync_all(units[u], 60));
+	unsigned count = read_log(&rig, ids, MOST);
+	CHECK_INT(count, 200);
+	// Neither is through before the other has had much: by the middle both have had their half, more or less.
+	for (unsigned i = 0; i < 100; i++)
+		counts[ids[i]]++;
+	printf("  of the first 100: %u and %u; %u changes\n", counts[0], counts[1], changes(ids, count));
+	CHECK(counts[0] >= 25 && counts[1] >= 25);
+	CHECK(changes(ids, count) >= 8);
+	for (int u = 0; u < 2; u++)
+		vg_compute_unit_destroy(units[u]);
+	close_rig(&rig);
+}
+
+TEST(idling_earns_nothing)
+{
+	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
+	unsigned ms = rounds_of_a_millisecond(&rig);
+	struct vg_compute_unit *units[] = {unit_of(&rig, "busy", 0.5), unit_of(&rig, "idle", 0.5)};
+	double parts[2];
+
+	load(&rig, units[0], ms, 10000);
+	nap_ms(600); // all of it is the busy one's
+	CHECK(info_of(units[1]).sm_seconds == 0);
+	load(&rig, units[1], ms, 10000);
+	measure(units, 2, 0.8, parts);
+	printf("  SM-seconds: %.3f %.3f\n", parts[0], parts[1]);
+	CHECK(fabs(parts[0] - 0.5) < 0.08);
+	for (int u = 0; u < 2; u++)
+		vg_compute_unit_destroy(units[u]);
+	close_rig(&rig);
+}
+
+TEST(round_robin_takes_turns)
+{
+	struct rig rig = rig_of(VG_COMPUTE_ROUND_ROBIN, 20, 0);
+	unsigned ms = rounds_of_a_millisecond(&rig), ids[MOST];
+	struct vg_compute_unit *units[] = {unit_of(&rig, "a", 0.7), unit_of(&rig, "b", 0.2), unit_of(&rig, "c", 0.1)};
+	double parts[3];
+
+	pause_all(units, 3);
+	for (unsigned i = 0; i < 150; i++)
+		for (unsigned u = 0; u < 3; u++)
+			spin_note(&rig, units[u], ms, u, 0);
+	resume_all(units, 3);
+	uint64_t busy_ns = 0;
+	for (int u = 0; u < 3; u++) {
+		OK(vg_compute_unit_sync_all(units[u], 60));
+		busy_ns += info_of(units[u]).busy_ns;
+	}
+	unsigned count = read_log(&rig, ids, MOST), turns = changes(ids, count);
+	double wanted = (double)busy_ns / 20e6;
+	CHECK_INT(count, 450);
+	printf("  %u changes in %u kernels; %.0f time slices\n", turns, count, wanted);
+	// Turns of many kernels, each unit behind the one before it.
+	CHECK(turns >= 3 && turns > wanted / 3 && turns < 3 * wanted + 3);
+	unsigned in_order = 0;
+	for (unsigned i = 1; i < count; i++)
+		in_order += ids[i] != ids[i - 1] && ids[i] == (ids[i - 1] + 1) % 3;
+	CHECK(in_order * 10 >= turns * 8);
+	// The same for all, whatever their shares.
+	for (int u = 0; u < 3; u++)
+		load(&rig, units[u], ms, 10000);
+	measure(units, 3, 1.5, parts);
+	printf("  SM-seconds: %.3f %.3f %.3f\n", parts[0], parts[1], parts[2]);
+	for (int u = 0; u < 3; u++) {
+		CHECK(fabs(parts[u] - 1.0 / 3) < 0.07);
+		vg_compute_unit_destroy(units[u]);
+	}
+	close_rig(&rig);
+}
+
+TEST(the_highest_priority_comes_first)
+{
+	struct rig rig = rig_of(VG_COMPUTE_PRIORITY, 10, 1);
+	unsigned ms = rounds_of_a_millisecond(&rig), ids[MOST], first = MOST, last = 0;
+	struct vg_compute_unit *units[] = {unit_of(&rig, "low", 0.5), unit_of(&rig, "high", 0.5)};
+
+	OK(vg_compute_unit_set_priority(units[1], 5));
+	CHECK_INT(info_of(units[1]).priority, 5);
+	for (unsigned i = 0; i < 200; i++)
+		spin_note(&rig, units[0], ms, 0, 0);
+	while (!info_of(units[0]).completed)
+		nap_ms(1);
+	for (unsigned i = 0; i < 40; i++)
+		spin_note(&rig, units[1], ms, 1, 0);
+	for (int u = 0; u < 2; u++)
+		OK(vg_compute_unit_sync_all(units[u], 60));
+	unsigned count = read_log(&rig, ids, MOST);
+	CHECK_INT(count, 240);
+	for (unsigned i = 0; i < count; i++) {
+		first = ids[i] && i < first ? i : first;
+		last = ids[i] ? i : last;
+	}
+	printf("  of 240 the urgent 40 were %u to %u\n", first, last);
+	CHECK(first > 0 && last - first == 39); // in one piece, in the midst of the others
+	CHECK(last < 239);
+	for (int u = 0; u < 2; u++)
+		vg_compute_unit_destroy(units[u]);
+	close_rig(&rig);
+}
+
+TEST(urgent_work_overtakes_other_streams_of_its_unit)
+{
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
+	unsigned ids[8];
+
+	OK(vg_compute_unit_pause(unit));
+	vg_execution_destroy(note(&rig, unit, 0, 1, 0));
+	vg_execution_destroy(note(&rig, unit, 1, 2, 7));
+	vg_execution_destroy(note(&rig, unit, 1, 3, 0));
+	CHECK_INT(info_of(unit).priority, 7);
+	CHECK_INT(info_of(unit).active_streams, 2);
+	OK(vg_compute_unit_resume(unit));
+	OK(vg_compute_unit_sync_all(unit, 20));
+	CHECK_INT(read_log(&rig, ids, 8), 3);
+	vg_compute_unit_destroy(unit);
+	close_rig(&rig);
+}
