@@ -95,6 +95,8 @@ int main(void)
 	if (info.memory_utilization > 0.8)
 		printf("%s has %.0f %% of its memory in use\n", info.name, 100 * info.memory_utilization);
 	check(vg_virtual_gpu_free(vgpu, most));
+	check(vg_memory_space_defragment(vg_virtual_gpu_memory(vgpu),
+					 NULL)); // empty pages, which else stay for the next block
 	await(&alarms, &alarms.all_clear);
 
 	size_t samples = show_history(monitor, info.id);
