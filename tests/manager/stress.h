@@ -1,0 +1,200 @@
+// What one thread of the stress test does: one call after the other, and whether its answer may be so.
+#pragma once
+#include "work_test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+
+enum { VGPUS = 64, AT_EACH = 8, THREADS = VGPUS * AT_EACH, BLOCKS = 4 };
+
+struct stress {
+	struct vg_manager *manager;
+	uint64_t limit, seed;
+	atomic_bool stop, done;
+	_Atomic uint64_t closed;
+	pthread_mutex_t failing;
+	char failure[500];
+	struct worker {
+		struct stress *stress;
+		int id;
+		unsigned stream;
+		uint64_t random;
+		struct vg_virtual_gpu *vgpu; // a handle of its own; NULL: to be found or made
+		struct block {
+			vg_address address; // 0: none
+			size_t size;
+			unsigned char value; // all over it
+		} blocks[BLOCKS];
+		struct vg_movable_block *movable;
+		const char *volatile at;
+		_Atomic uint64_t calls;
+		atomic_bool ended;
+	} workers[THREADS];
+};
+
+static void *stress_work(void *data);
+// Call number `what`, of whichever kind there are.
+static void stress_call(struct worker *worker, unsigned what);
+// Frees its blocks, if the virtual GPU is there still.
+static void stress_let_go(struct worker *worker);
+
+// ---- answers --------------------------------------------------------------------------------------------------
+
+static inline uint64_t next(struct worker *worker)
+{
+	uint64_t x = worker->random += 0x9e3779b97f4a7c15u; // splitmix
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
+__attribute__((format(printf, 2, 3))) static inline void complain(struct worker *worker, const char *format, ...)
+{
+	struct stress *stress = worker->stress;
+	va_list arguments;
+
+	pthread_mutex_lock(&stress->failing);
+	if (!*stress->failure) {
+		va_start(arguments, format);
+		vsnprintf(stress->failure, sizeof stress->failure, format, arguments);
+		va_end(arguments);
+	}
+	pthread_mutex_unlock(&stress->failing);
+	atomic_store(&stress->stop, true);
+}
+
+// The virtual GPU was closed by another thread: its blocks have gone with it.
+static inline void forget(struct worker *worker)
+{
+	memset(worker->blocks, 0, sizeof worker->blocks);
+	vg_movable_block_destroy(worker->movable);
+	worker->movable = NULL;
+	vg_virtual_gpu_destroy(worker->vgpu);
+	worker->vgpu = NULL;
+}
+
+// CLOSED may always be; of others, those that are listed. True: it succeeded.
+#define MAY(worker, call, ...)                                                                                         \
+	({                                                                                                             \
+		const enum vg_status may_[] = {VG_OK, VG_CLOSED, ##__VA_ARGS__};                                       \
+		(worker)->at = #call;                                                                                  \
+		enum vg_status said_ = (call);                                                                         \
+		answered(worker, #call, said_, may_, sizeof may_ / sizeof *may_);                                      \
+	})
+
+static inline bool answered(struct worker *worker, const char *call, enum vg_status said, const enum vg_status *may,
+			    size_t count)
+{
+	atomic_fetch_add(&worker->calls, 1);
+	if (said == VG_OK)
+		return true;
+	for (size_t i = 1; i < count; i++) {
+		if (said != may[i])
+			continue;
+		if (said == VG_CLOSED)
+			forget(worker);
+		return false;
+	}
+	complain(worker, "%s: %s: %s", call, vg_status_text(said), vg_last_error()->text);
+	return false;
+}
+
+// ---- a virtual GPU, and blocks ------------------------------------------------------------------------------------
+
+static inline bool settle(struct worker *worker)
+{
+	struct stress *stress = worker->stress;
+	const struct vg_virtual_gpu_options options = {.size = sizeof options,
+						       .id = worker->id,
+						       .memory_limit = stress->limit,
+						       .streams = AT_EACH,
+						       .compute_share = 1.0 / VGPUS};
+
+	if (worker->vgpu)
+		return true;
+	if (vg_manager_find(stress->manager, worker->id, &worker->vgpu) == VG_OK)
+		return true;
+	// Others may be faster, and one that is just being closed has its place still.
+	MAY(worker, vg_virtual_gpu_create(stress->manager, &options, &worker->vgpu), VG_EXISTS, VG_LIMIT);
+	return worker->vgpu != NULL;
+}
+
+static inline struct block *some_block(struct worker *worker)
+{
+	struct block *block = &worker->blocks[next(worker) % BLOCKS];
+
+	return block->address ? block : NULL;
+}
+
+static inline void call_allocate(struct worker *worker)
+{
+	static const size_t sizes[] = {64, 4096, 60000, 300 << 10, 3 << 20};
+	struct block *block = &worker->blocks[next(worker) % BLOCKS];
+	size_t size = sizes[next(worker) % 5];
+
+	if (block->address)
+		return;
+	if (!MAY(worker, vg_virtual_gpu_allocate(worker->vgpu, size, 0, &block->address), VG_INSUFFICIENT))
+		return;
+	*block = (struct block){block->address, size, (unsigned char)next(worker)};
+	if (!MAY(worker, vg_virtual_gpu_set(worker->vgpu, block->address, block->value, size)))
+		return;
+}
+
+static inline void call_free(struct worker *worker)
+{
+	struct block *block = some_block(worker);
+
+	if (block && MAY(worker, vg_virtual_gpu_free(worker->vgpu, block->address)))
+		block->address = 0;
+}
+
+// Nobody else has it, so what was put there is there.
+static inline void call_read(struct worker *worker)
+{
+	unsigned char bytes[256];
+	const struct block *block = some_block(worker);
+
+	if (!block)
+		return;
+	size_t size = block->size < sizeof bytes ? block->size : sizeof bytes;
+	size_t from = next(worker) % (block->size - size + 1);
+	unsigned char value = block->value;
+	if (!MAY(worker, vg_virtual_gpu_read(worker->vgpu, bytes, block->address + from, size)))
+		return;
+	for (size_t i = 0; i < size; i++)
+		if (bytes[i] != value)
+			complain(worker, "byte %zu of a block of virtual GPU %d is %#x, not %#x", from + i, worker->id,
+				 bytes[i], value);
+}
+
+static inline void call_write(struct worker *worker)
+{
+	unsigned char bytes[256];
+	const struct block *block = some_block(worker);
+
+	if (!block)
+		return;
+	memset(bytes, block->value, sizeof bytes);
+	MAY(worker, vg_virtual_gpu_write(worker->vgpu, block->address, bytes,
+					 block->size < sizeof bytes ? block->size : sizeof bytes));
+}
+
+static inline void call_copy(struct worker *worker)
+{
+	struct block *to = some_block(worker), *from = some_block(worker);
+
+	if (!to || !from || to == from)
+		return;
+	if (from->size < to->size)
+		return;
+	if (next(worker) % 2 ? MAY(worker, vg_virtual_gpu_copy(worker->vgpu, to->address, from->address, to->size))
+			     : MAY(worker, vg_virtual_gpu_copy_peer(worker->vgpu, to->address, worker->vgpu,
+								    from->address, to->size)))
+		to->value = from->value;
+}
+
+#include "stress_calls.h"

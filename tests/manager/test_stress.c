@@ -1,0 +1,158 @@
+// 64 virtual GPUs, 8 threads at each, all calls in any order, for some seconds. At the end nobody hangs, nothing is
+// left on the device, and what was charged is what was held. VIRGATE_STRESS_SECONDS, VIRGATE_STRESS_SEED.
+#include "stress.h"
+
+static struct stress stress;
+
+static unsigned seconds_asked(void)
+{
+	const char *text = getenv("VIRGATE_STRESS_SECONDS");
+
+	return text ? (unsigned)atoi(text) : 5;
+}
+
+static uint64_t seed_asked(void)
+{
+	const char *text = getenv("VIRGATE_STRESS_SEED");
+
+	return text ? strtoull(text, NULL, 10) : (uint64_t)time(NULL) * 1000003u + (uint64_t)getpid();
+}
+
+// A thread that gets nowhere for a minute hangs.
+static void *watch(void *data)
+{
+	enum { STALLED = 60 };
+	static uint64_t before[THREADS];
+	static unsigned still[THREADS];
+
+	for (unsigned second = 0; !atomic_load(&stress.done); second++) {
+		sleep(1);
+		for (int i = 0; i < THREADS; i++) {
+			uint64_t now = atomic_load(&stress.workers[i].calls);
+			still[i] = now == before[i] && !atomic_load(&stress.workers[i].ended) ? still[i] + 1 : 0;
+			before[i] = now;
+			if (still[i] < STALLED)
+				continue;
+			fprintf(stderr, "thread %d of virtual GPU %d: in %s for %d s (seed %llu)\n", i % AT_EACH,
+				stress.workers[i].id, stress.workers[i].at, STALLED, (unsigned long long)stress.seed);
+			abort();
+		}
+	}
+	return NULL;
+}
+
+static void start(pthread_t *threads)
+{
+	pthread_attr_t attributes;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, 512 << 10);
+	for (int i = 0; i < THREADS; i++) {
+		stress.workers[i] =
+			(struct worker){.stress = &stress, .id = i / AT_EACH + 1, .stream = (unsigned)(i % AT_EACH)};
+		stress.workers[i].random = stress.seed + (uint64_t)i * 0x9e3779b97f4a7c15u;
+		CHECK_INT(pthread_create(&threads[i], &attributes, stress_work, &stress.workers[i]), 0);
+	}
+	pthread_attr_destroy(&attributes);
+}
+
+static uint64_t held(void)
+{
+	static struct vg_virtual_gpu_info infos[VGPUS];
+	uint64_t sum = 0;
+	size_t count;
+
+	OK(vg_manager_list(stress.manager, infos, VGPUS, &count));
+	for (size_t i = 0; i < count; i++) {
+		CHECK(infos[i].memory_held <= infos[i].memory_limit);
+		sum += infos[i].memory_held;
+	}
+	CHECK_INT(manager_info(stress.manager).memory_held, sum);
+	return sum;
+}
+
+// What leaves the books leaves the device, to the byte.
+static void books_are_exact(void)
+{
+	struct vg_device *device = first_device();
+	uint64_t held_before = held(), held_after;
+	size_t free_before = free_on(device), free_after;
+
+	for (int i = 0; i < THREADS; i += 2)
+		stress_let_go(&stress.workers[i]);
+	for (int id = 1; id <= VGPUS; id++) {
+		struct vg_virtual_gpu *vgpu;
+		if (vg_manager_find(stress.manager, id, &vgpu))
+			continue;
+		OK(vg_memory_space_defragment(vg_virtual_gpu_memory(vgpu), NULL));
+		vg_virtual_gpu_destroy(vgpu);
+	}
+	held_after = held();
+	free_after = free_on(device);
+	CHECK_INT(free_after - free_before, held_before - held_after);
+}
+
+// What driver and libraries load with the first of everything is not this test's.
+static void warm_up(void)
+{
+	struct worker worker = {.stress = &stress, .id = 1, .random = 1};
+
+	for (int i = 0; i < 200; i++)
+		stress_call(&worker, i);
+	stress_let_go(&worker);
+	vg_virtual_gpu_destroy(worker.vgpu);
+}
+
+TEST(all_calls_from_all_threads)
+{
+	static pthread_t threads[THREADS];
+	struct vg_manager_options options = {
+		.size = sizeof options, .max_virtual_gpus = VGPUS, .virtual_streams = VGPUS * AT_EACH};
+	struct vg_device *device = first_device();
+	pthread_t watcher;
+	uint64_t calls = 0;
+	size_t before;
+
+	stress.seed = seed_asked();
+	printf("seed %llu, %u s\n", (unsigned long long)stress.seed, seconds_asked());
+	fflush(stdout);
+	for (int round = 0; round < 2; round++) { // the first one is to warm up
+		before = free_on(device);
+		stress.manager = open_manager(&options);
+		stress.limit = manager_info(stress.manager).memory_available / (VGPUS + 8) & ~(2 * MIB - 1);
+		stress.limit = stress.limit < 256 * MIB ? stress.limit : 256 * MIB;
+		if (round == 0) {
+			warm_up();
+			vg_manager_destroy(stress.manager);
+			CHECK_STR(stress.failure, "");
+		}
+	}
+	CHECK_INT(pthread_create(&watcher, NULL, watch, NULL), 0);
+	start(threads);
+	for (unsigned i = 0; i < seconds_asked() && !atomic_load(&stress.stop); i++)
+		sleep(1);
+	atomic_store(&stress.stop, true);
+	for (int i = 0; i < THREADS; i++) {
+		CHECK_INT(pthread_join(threads[i], NULL), 0);
+		calls += atomic_load(&stress.workers[i].calls);
+	}
+	atomic_store(&stress.done, true);
+	CHECK_INT(pthread_join(watcher, NULL), 0);
+	printf("%llu calls, %llu virtual GPUs closed\n", (unsigned long long)calls,
+	       (unsigned long long)atomic_load(&stress.closed));
+	if (*stress.failure)
+		FAIL("seed %llu: %s", (unsigned long long)stress.seed, stress.failure);
+	books_are_exact();
+	CHECK(calls > THREADS);
+	for (int i = 0; i < THREADS; i++) {
+		stress_let_go(&stress.workers[i]);
+		vg_virtual_gpu_destroy(stress.workers[i].vgpu);
+	}
+	size_t count;
+	OK(vg_manager_list(stress.manager, NULL, 0, &count));
+	CHECK_INT(count, 0);
+	CHECK_INT(manager_info(stress.manager).memory_promised, 0);
+	CHECK_INT(manager_info(stress.manager).active_streams, 0);
+	vg_manager_destroy(stress.manager);
+	CHECK_INT(free_on(device), before);
+}
