@@ -250,6 +250,11 @@ static inline struct compute_place *compute_place_of(struct vg_compute_unit *uni
 {
 	return unit->home == lane ? &unit->own : &unit->whole;
 }
+// Streams of the driver that were dropped meanwhile have forgotten who was in them.
+static inline void compute_slot_leave(struct compute_slot *slot)
+{
+	slot->bound -= slot->bound > 0;
+}
 static inline bool compute_has_ended(const struct vg_execution *execution)
 {
 	return atomic_load_explicit(&execution->state, memory_order_acquire) >= VG_EXECUTION_COMPLETED;
@@ -318,9 +323,13 @@ bool compute_quantum_reap(struct vg_compute *compute, struct compute_lane *lane,
 // The context has failed: `result`.
 void compute_break(struct vg_compute *compute, CUresult result);
 void compute_quantum_finish(struct vg_compute *compute); // what was pooled
+// Quanta of the one and of the other come one after the other.
+bool compute_lanes_overlap(const struct compute_lane *lane, const struct compute_lane *other);
 
 // ---- feed.c: the thread's, called and left under the lock. True: something was done.
 bool compute_feed(struct vg_compute *compute, struct compute_lane *lane);
+// No quantum takes more, so that what comes in other lanes comes behind them.
+void compute_feed_close(struct vg_compute *compute);
 
 // ---- lane.c
 enum vg_status compute_lanes_create(struct vg_compute *compute, const char *function);

@@ -44,8 +44,10 @@ static struct compute_slot *bind(struct compute_stream *stream, struct compute_p
 {
 	struct compute_slot *best = &place->slots[0];
 
-	if (stream->in_flight)
+	if (stream->in_flight && stream->slot->place == place)
 		return stream->slot;
+	if (stream->in_flight)
+		compute_slot_leave(stream->slot);
 	for (unsigned i = 0; i < slots && best->bound; i++)
 		if (place->slots[i].bound < best->bound)
 			best = &place->slots[i];
@@ -194,6 +196,13 @@ static bool feed_once(struct vg_compute *compute, struct compute_lane *lane)
 	if (!good)
 		return false;
 	return end_quantum(compute, lane, must_end(compute, lane, quantum)) && count;
+}
+
+void compute_feed_close(struct vg_compute *compute)
+{
+	for (struct compute_lane *lane = compute->lanes; lane && !compute->failure; lane = lane->next)
+		if (lane->last && !lane->last->closed && !lane->apart)
+			end_quantum(compute, lane, true);
 }
 
 bool compute_feed(struct vg_compute *compute, struct compute_lane *lane)

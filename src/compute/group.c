@@ -183,16 +183,24 @@ static bool lends(const struct vg_compute *compute)
 	return idle && (waits || !compute->grouped);
 }
 
+static void set_grouped(struct vg_compute *compute, bool grouped)
+{
+	if (compute->grouped == grouped)
+		return;
+	compute->grouped = grouped;
+	compute_feed_close(compute);
+}
+
 void compute_group(struct vg_compute *compute)
 {
 	if (compute->placement == VG_PLACEMENT_TIME || compute->direct || compute->failure)
 		return;
 	if (compute->regroup) {
-		compute->grouped = false; // from here on on the whole device, behind what the groups have
+		set_grouped(compute, false); // from here on on the whole device, behind what the groups have
 		if (in_groups(compute))
 			return;
 		leave_homes(compute);
 		plan_and_build(compute);
 	}
-	compute->grouped = compute->grouping && !lends(compute);
+	set_grouped(compute, compute->grouping && !lends(compute));
 }

@@ -96,7 +96,6 @@ enum vg_status compute_slot_ready(struct vg_compute_unit *unit, struct compute_s
 		return status;
 	pthread_mutex_lock(&unit->compute->lock); // who makes a fence looks at it
 	slot->stream = stream;
-	slot->place->lane = lane;
 	pthread_mutex_unlock(&unit->compute->lock);
 	return VG_OK;
 }

@@ -87,6 +87,7 @@ struct compute_quantum *compute_quantum_open(struct vg_compute *compute, struct 
 	quantum->unit = unit;
 	quantum->lane = lane;
 	quantum->place = compute_place_of(unit, lane);
+	quantum->place->lane = lane;
 	quantum->turn = lane->turn;
 	if (!lane->first)
 		lane->first = quantum;
@@ -98,7 +99,7 @@ struct compute_quantum *compute_quantum_open(struct vg_compute *compute, struct 
 
 // ---- on the GPU -------------------------------------------------------------------------------------
 
-static bool overlaps(const struct compute_lane *lane, const struct compute_lane *other)
+bool compute_lanes_overlap(const struct compute_lane *lane, const struct compute_lane *other)
 {
 	if (lane->apart || other->apart)
 		return false;
@@ -124,7 +125,7 @@ static CUresult begin(struct compute_quantum *quantum, struct compute_slot *slot
 	if (quantum->lane->apart)
 		return CUDA_SUCCESS;
 	for (struct compute_lane *lane = compute->lanes; lane && r == CUDA_SUCCESS; lane = lane->next) {
-		struct compute_quantum *before = overlaps(quantum->lane, lane) ? last_closed(lane) : NULL;
+		struct compute_quantum *before = compute_lanes_overlap(quantum->lane, lane) ? last_closed(lane) : NULL;
 		if (before && before->leader != slot)
 			r = core_driver->cuStreamWaitEvent(slot->stream->handle, before->end, CU_EVENT_WAIT_DEFAULT);
 	}

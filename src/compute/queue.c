@@ -95,12 +95,13 @@ void compute_queue_remove(struct vg_execution *execution)
 }
 
 static bool may_go(const struct compute_stream *stream, const struct vg_compute_unit *unit,
-		   const struct compute_place *place)
+		   const struct compute_lane *lane)
 {
 	if (stream->in_hand)
 		return false;
-	// In another place it would overtake what is on its way.
-	if (stream->in_flight && stream->slot->place != place)
+	// Elsewhere it would overtake what is on its way, but where quanta wait for each other.
+	const struct compute_lane *before = stream->in_flight ? stream->slot->place->lane : NULL;
+	if (before && before != lane && !compute_lanes_overlap(before, lane))
 		return false;
 	return !unit->paused ||
 	       atomic_load_explicit(&stream->next->state, memory_order_relaxed) == VG_EXECUTION_RUNNING;
@@ -108,12 +109,11 @@ static bool may_go(const struct compute_stream *stream, const struct vg_compute_
 
 struct vg_execution *compute_queue_peek(struct vg_compute_unit *unit, const struct compute_lane *lane)
 {
-	const struct compute_place *place = compute_place_of(unit, lane);
 	struct vg_execution *best = NULL;
 
 	for (struct compute_stream *stream = unit->ready; stream; stream = stream->ready_next) {
 		struct vg_execution *next = stream->next;
-		if (!may_go(stream, unit, place))
+		if (!may_go(stream, unit, lane))
 			continue;
 		if (!best || next->priority > best->priority ||
 		    (next->priority == best->priority && next->id < best->id))

@@ -105,7 +105,7 @@ static void end_all(struct vg_execution *ends)
 		else if (!ends->whole)
 			state = VG_EXECUTION_CANCELLED;
 		if (--stream->in_flight == 0)
-			stream->slot->bound--;
+			compute_slot_leave(stream->slot);
 		compute_execution_end(ends, state);
 		ends = next;
 	}

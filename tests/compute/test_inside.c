@@ -1,0 +1,275 @@
+// What other rooms of the library do with units: jobs, fences, migration, preemption, ends, and work that goes straight
+// to the driver.
+#include "compute/compute.h"
+#include "compute_test.h"
+
+#include <stdatomic.h>
+
+struct pieces {
+	unsigned left, done;
+	struct vg_kernel *kernel;
+	vg_address log;
+	atomic_uint freed;
+	enum vg_status fail;
+};
+
+static enum vg_status piece(void *user, struct vg_stream *stream, bool *ret_more, const char *function)
+{
+	struct pieces *pieces = user;
+	struct vg_launch_config config = {.size = sizeof config, .grid = {1}, .block = {1}};
+
+	(void)function;
+	if (pieces->fail && pieces->left == 1) {
+		struct vg_launch_config bad = {.size = sizeof bad, .grid = {1}, .block = {1 << 20}};
+		return vg_launch(stream, &bad, pieces->kernel, NULL, 0);
+	}
+	unsigned id = pieces->done++;
+	*ret_more = --pieces->left > 0;
+	return vg_launch(stream, &config, pieces->kernel,
+			 (struct vg_argument[]){VG_ARGUMENT(id), VG_ARGUMENT(pieces->log)}, 2);
+}
+
+static void freed(void *user)
+{
+	atomic_fetch_add(&((struct pieces *)user)->freed, 1);
+}
+
+static struct vg_kernel *note_kernel(void)
+{
+	struct vg_object_code *code = built_code(VG_CODE_PTX, "compute-kernels.ptx");
+	struct vg_kernel *kernel;
+
+	OK(vg_object_code_kernel(code, "note", &kernel));
+	vg_object_code_destroy(code);
+	return kernel;
+}
+
+static void wait_freed(struct pieces *pieces)
+{
+	for (int i = 0; i < 5000 && !atomic_load(&pieces->freed); i++)
+		nap_ms(1);
+	CHECK_INT(atomic_load(&pieces->freed), 1);
+}
+
+TEST(jobs_go_piece_by_piece)
+{
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
+	struct pieces pieces = {.left = 30, .kernel = note_kernel(), .log = rig.log};
+	struct compute_job job = {.name = "pieces", .step = piece, .free = freed, .user = &pieces, .stream = 1};
+	struct vg_execution *one;
+	struct vg_execution_info info;
+	unsigned ids[64];
+
+	OK(compute_submit(unit, &job, __func__, &one));
+	vg_execution_destroy(note(&rig, unit, 1, 77, 0)); // behind it in its stream
+	OK(vg_execution_wait(one, 60));
+	OK(vg_execution_info(one, &info));
+	CHECK_INT(info.launches, 30);
+	CHECK_STR(info.kernel, "pieces");
+	wait_freed(&pieces);
+	OK(vg_compute_unit_sync_all(unit, 60));
+	CHECK_INT(read_log(&rig, ids, 64), 31);
+	for (unsigned i = 0; i < 30; i++)
+		CHECK_INT(ids[i], i);
+	CHECK_INT(ids[30], 77);
+	vg_execution_destroy(one);
+	vg_kernel_destroy(pieces.kernel);
+	vg_compute_unit_destroy(unit);
+	close_rig(&rig);
+}
+
+TEST(a_job_that_fails_fails_alone)
+{
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
+	struct pieces pieces = {.left = 3, .kernel = note_kernel(), .log = rig.log, .fail = VG_INVALID};
+	struct compute_job job = {.name = "pieces", .step = piece, .free = freed, .user = &pieces};
+	struct vg_execution *one;
+
+	OK(compute_submit(unit, &job, __func__, &one));
+	CHECK(vg_execution_wait(one, 60) == VG_INVALID);
+	CHECK(vg_last_error()->text[0]);
+	CHECK_INT(vg_execution_state(one), VG_EXECUTION_FAILED);
+	wait_freed(&pieces);
+	CHECK_INT(info_of(unit).failures, 1);
+	CHECK_INT(info_of(unit).failed, 0);
+	struct vg_execution *next = note(&rig, unit, 0, 1, 0);
+	OK(vg_execution_wait(next, 60));
+	vg_execution_destroy(next);
+	vg_execution_destroy(one);
+	vg_kernel_destroy(pieces.kernel);
+	vg_compute_unit_destroy(unit);
+	close_rig(&rig);
+}
+
+TEST(jobs_are_freed_however_they_end)
+{
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
+	struct pieces cancelled = {.left = 3, .kernel = note_kernel(), .log = rig.log}, closed = cancelled,
+		      refused = closed;
+	struct compute_job job = {.name = "pieces", .step = piece, .free = freed, .user = &cancelled};
+	struct vg_execution *one;
+
+	OK(vg_compute_unit_pause(unit));
+	OK(compute_submit(unit, &job, __func__, &one));
+	OK(vg_execution_cancel(one));
+	CHECK_INT(atomic_load(&cancelled.freed), 1);
+	vg_execution_destroy(one);
+	job.user = &closed;
+	OK(compute_submit(unit, &job, __func__, NULL));
+	OK(vg_compute_unit_close(unit));
+	CHECK_INT(atomic_load(&closed.freed), 1);
+	job.user = &refused;
+	CHECK_INT(compute_submit(unit, &job, __func__, NULL), VG_CLOSED);
+	CHECK_INT(atomic_load(&refused.freed), 0); // still the caller's
+	vg_kernel_destroy(cancelled.kernel);
+	vg_compute_unit_destroy(unit);
+	close_rig(&rig);
+}
+
+TEST(a_fence_waits_for_what_was_handed_over)
+{
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
+	struct vg_stream *stream;
+	int done = 1;
+
+	OK(vg_stream_create(rig.context, NULL, &stream));
+	struct vg_execution *one = spin(unit, 0, 3000000, 1);
+	while (vg_execution_state(one) == VG_EXECUTION_QUEUED)
+		nap_ms(1);
+	OK(compute_fence(unit, stream, __func__));
+	OK(vg_stream_query(stream, &done));
+	CHECK(!done || vg_execution_state(one) != VG_EXECUTION_RUNNING || vg_execution_wait(one, 0.2) == VG_OK);
+	OK(vg_stream_sync(stream));
+	OK(vg_execution_wait(one, 2));		   // is noticed soon
+	OK(compute_fence(unit, stream, __func__)); // of nothing
+	OK(vg_stream_sync(stream));
+	vg_execution_destroy(one);
+	vg_stream_destroy(stream);
+	vg_compute_unit_destroy(unit);
+	close_rig(&rig);
+}
+
+TEST(work_migrates_and_stays_in_order)
+{
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *from = unit_of(&rig, "from", 0.5), *to = unit_of(&rig, "to", 0.5);
+	struct vg_execution *last = NULL;
+	unsigned ids[64];
+	size_t moved = 9;
+
+	OK(vg_compute_unit_pause(from));
+	OK(vg_compute_unit_pause(to));
+	for (unsigned i = 0; i < 20; i++) {
+		vg_execution_destroy(last);
+		last = note(&rig, from, 2, i, 0);
+	}
+	OK(compute_migrate(from, to, 5, &moved));
+	CHECK_INT(moved, 5);
+	CHECK_INT(info_of(from).queue_length, 15);
+	CHECK_INT(info_of(to).queue_length, 5);
+	OK(vg_compute_unit_resume(to));
+	REFUSED(vg_execution_wait(last, 0.05), VG_NOT_READY, "queued"); // others of its stream come first
+	OK(vg_compute_unit_resume(from));
+	OK(vg_compute_unit_sync(from, 2, 60)); // also those that moved
+	CHECK_INT(vg_execution_state(last), VG_EXECUTION_COMPLETED);
+	CHECK_INT(read_log(&rig, ids, 64), 20);
+	for (unsigned i = 0; i < 20; i++)
+		CHECK_INT(ids[i], i);
+	CHECK_INT(info_of(to).completed, 5);
+	CHECK_INT(info_of(from).completed, 15);
+	vg_execution_destroy(last);
+	vg_compute_unit_destroy(from);
+	vg_compute_unit_destroy(to);
+	close_rig(&rig);
+}
+
+TEST(who_is_closed_gives_work_back)
+{
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *from = unit_of(&rig, "from", 0.5), *to = unit_of(&rig, "to", 0.5);
+	size_t moved;
+
+	OK(vg_compute_unit_pause(from));
+	OK(vg_compute_unit_pause(to));
+	struct vg_execution *one = note(&rig, from, 0, 1, 0);
+	OK(compute_migrate(from, to, 10, &moved));
+	CHECK_INT(moved, 1);
+	vg_compute_unit_destroy(to);
+	CHECK_INT(info_of(from).queue_length, 1);
+	OK(vg_compute_unit_resume(from));
+	OK(vg_execution_wait(one, 60));
+	vg_execution_destroy(one);
+	vg_compute_unit_destroy(from);
+	close_rig(&rig);
+}
+
+static void count_end(void *user)
+{
+	atomic_fetch_add((atomic_uint *)user, 1);
+}
+
+TEST(ends_are_told_once)
+{
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
+	struct vg_work work = {.size = sizeof work, .kernel = "empty", .config = {.grid = {1}, .block = {1}}};
+	struct vg_work wrong = {.size = sizeof wrong, .kernel = "no such", .config = {.grid = {1}, .block = {1}}};
+	atomic_uint ends = 0;
+	bool preempted = true;
+
+	for (int i = 0; i < 100; i++)
+		OK(compute_execute(unit, &work, count_end, &ends, __func__, NULL));
+	CHECK_INT(compute_execute(unit, &wrong, count_end, &ends, __func__, NULL), VG_NOT_FOUND);
+	OK(vg_compute_unit_sync_all(unit, 60));
+	for (int i = 0; i < 2000 && atomic_load(&ends) < 100; i++)
+		nap_ms(1);
+	CHECK_INT(atomic_load(&ends), 100);
+	OK(compute_preempt(unit, &preempted));
+	CHECK(!preempted);
+	struct vg_execution *one = spin(unit, 0, 20000, 100000);
+	while (vg_execution_state(one) == VG_EXECUTION_QUEUED)
+		nap_ms(1);
+	OK(compute_preempt(unit, &preempted));
+	CHECK(preempted);
+	OK(vg_execution_cancel(one));
+	CHECK_INT(vg_execution_wait(one, 60), VG_STATE);
+	vg_execution_destroy(one);
+	vg_compute_unit_destroy(unit);
+	close_rig(&rig);
+}
+
+TEST(direct_work_overlaps_and_is_not_measured)
+{
+	struct vg_context *context = first_context();
+	struct vg_object_code *code = built_code(VG_CODE_PTX, "compute-kernels.ptx");
+	struct rig rig = {.context = context, .log = words(context, 16384)};
+	struct vg_compute_unit *units[3];
+	unsigned ids[64];
+
+	OK(compute_create(vg_context_device(context), NULL, true, __func__, &rig.compute));
+	OK(vg_compute_register(rig.compute, code));
+	vg_object_code_destroy(code);
+	for (int i = 0; i < 3; i++)
+		OK(vg_compute_unit_create(rig.compute, NULL, &units[i]));
+	struct vg_execution *slow = spin(units[0], 0, 2000000, 3);
+	for (unsigned i = 0; i < 20; i++)
+		vg_execution_destroy(note(&rig, units[1], i % 4, i, 0));
+	OK(vg_compute_unit_sync_all(units[1], 60));
+	CHECK_INT(read_log(&rig, ids, 64), 20);
+	OK(vg_execution_wait(slow, 60));
+	CHECK_INT(info_of(units[0]).measured, 0);
+	CHECK_INT(info_of(units[0]).utilization_known, 0);
+	CHECK_INT(info_of(units[0]).completed, 1);
+	REFUSED(vg_compute_unit_set_share(units[0], 0.5), VG_STATE, "no share");
+	vg_execution_destroy(slow);
+	slow = spin(units[0], 1, 20000, 1000000);
+	for (int i = 0; i < 3; i++)
+		vg_compute_unit_destroy(units[i]);
+	CHECK_INT(vg_execution_state(slow), VG_EXECUTION_CANCELLED);
+	vg_execution_destroy(slow);
+	close_rig(&rig);
+}
