@@ -54,7 +54,7 @@ static bool take(struct vg_memory_space *space, struct request *request, struct 
 	struct space_chunk *chunk;
 	size_t cell;
 
-	if (!space_pool_take(space, pool, request->size, request->alignment, UINT64_MAX, &chunk, &cell))
+	if (!space_pool_take(space, pool, request->size, request->alignment, &chunk, &cell))
 		return false;
 	hand_out(space, request, chunk, cell);
 	return true;

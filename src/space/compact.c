@@ -53,6 +53,26 @@ static CUdeviceptr place_of(const struct vg_memory_space *space, const struct sp
 	return space_chunk_address(space, chunk) + cell * space_cell_bytes(space, chunk);
 }
 
+// A place in a page that is no emptier than the block's own: each move makes the fuller of two pages fuller yet, so
+// that no order of moves, however it is bounded, comes back to where it began. Never an empty page.
+static bool take_fuller(struct vg_memory_space *space, const struct vg_movable_block *block, struct move *move)
+{
+	const struct space_pool *pool = block->chunk->pool;
+	const size_t least = pool->parts ? (block->size - 1) / pool->cell : 0;
+	unsigned probes = SPACE_PROBES;
+
+	for (uint64_t levels = (pool->filled & UINT64_MAX >> 1) >> least << least; levels; levels &= levels - 1) {
+		move->to = pool->level[__builtin_ctzll(levels)];
+		for (; move->to && probes--; move->to = move->to->next)
+			if (move->to->free_cells <= block->chunk->free_cells &&
+			    space_chunk_take(space, move->to, block->size, SPACE_ALIGNMENT, &move->cell))
+				return true;
+		if (move->to)
+			return false;
+	}
+	return false;
+}
+
 enum planned { PLANNED, NO_PLACE, NO_MORE };
 
 static enum planned plan_block(struct pass *pass, struct vg_movable_block *block)
@@ -66,9 +86,7 @@ static enum planned plan_block(struct pass *pass, struct vg_movable_block *block
 	}
 	if (pass->count == SPACE_MOVER_PIECES)
 		return NO_MORE;
-	// Not into an empty page: that would be as many pages as before.
-	if (!space_pool_take(space, block->chunk->pool, block->size, SPACE_ALIGNMENT, UINT64_MAX >> 1, &move->to,
-			     &move->cell))
+	if (!take_fuller(space, block, move))
 		return NO_PLACE;
 	if (!space_mover_add(space->mover, place_of(space, move->to, move->cell),
 			     place_of(space, block->chunk, block->at), block->size)) {

@@ -166,10 +166,9 @@ enum vg_status space_fence(struct vg_memory_space *space, const char *function);
 int space_pool_adopt(struct vg_memory_space *space, struct space_pool *pool, struct space_chunk *chunk);
 // Out of its pool, empty.
 void space_pool_drop(struct vg_memory_space *space, struct space_chunk *chunk);
-// Room for a block in the chunks that are there, of the levels whose bits are set; false: none. The cells are the
-// block's.
+// Room for a block in the chunks that are there; false: none. The cells are the block's.
 bool space_pool_take(struct vg_memory_space *space, struct space_pool *pool, size_t size, size_t alignment,
-		     uint64_t levels, struct space_chunk **ret_chunk, size_t *ret_cell);
+		     struct space_chunk **ret_chunk, size_t *ret_cell);
 bool space_chunk_take(struct vg_memory_space *space, struct space_chunk *chunk, size_t size, size_t alignment,
 		      size_t *ret_cell);
 // Cells of the block that begins at `cell`.

@@ -218,7 +218,7 @@ static bool suits(const struct vg_memory_space *space, const struct space_chunk 
 }
 
 bool space_pool_take(struct vg_memory_space *space, struct space_pool *pool, size_t size, size_t alignment,
-		     uint64_t levels, struct space_chunk **ret_chunk, size_t *ret_cell)
+		     struct space_chunk **ret_chunk, size_t *ret_cell)
 {
 	unsigned probes = SPACE_PROBES;
 	size_t least = 0;
@@ -227,7 +227,7 @@ bool space_pool_take(struct vg_memory_space *space, struct space_pool *pool, siz
 		least = (size - 1) / pool->cell;
 	else if (!pool->cell)
 		least = 63 - (size_t)__builtin_clzll((size - 1) / space->page_size + 1);
-	for (levels &= pool->filled >> least << least; levels; levels &= levels - 1) {
+	for (uint64_t levels = pool->filled >> least << least; levels; levels &= levels - 1) {
 		struct space_chunk *chunk = pool->level[__builtin_ctzll(levels)];
 		for (; chunk; chunk = chunk->next) {
 			if ((pool->cell || suits(space, chunk, size, alignment)) &&

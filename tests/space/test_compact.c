@@ -151,3 +151,89 @@ TEST(a_copy_that_went_wrong)
 	drop_all();
 	vg_memory_space_destroy(space);
 }
+
+// ---- bounds -----------------------------------------------------------------------------------------
+
+struct progress {
+	int calls, last;
+	uint64_t bytes;
+};
+
+static int count_calls(void *user, const struct vg_compact_progress *progress)
+{
+	struct progress *seen = user;
+
+	seen->calls++;
+	if (progress->bytes_moved < seen->bytes || progress->milliseconds < 0)
+		seen->calls = -1000;
+	seen->bytes = progress->bytes_moved;
+	return seen->calls == seen->last;
+}
+
+// No more than is asked for, and in the end all of it.
+TEST(bytes_are_bounded)
+{
+	struct vg_memory_space *space = open_space(256 * MIB);
+	struct progress seen = {0};
+	struct vg_compact_options options = {
+		.size = sizeof options, .max_bytes = 1, .progress = count_calls, .user = &seen};
+	struct vg_compact_result result;
+	uint64_t moved = 0;
+
+	fill(space, 600 * KIB);
+	thin(3);
+	OK(vg_memory_space_compact(space, &options, &result));
+	CHECK_INT(result.bytes_moved, 0); // no block is as small
+	CHECK_INT(result.complete, 0);
+	CHECK_INT(seen.calls, 0);
+	options.max_bytes = 1300 * KIB;
+	do {
+		seen = (struct progress){0};
+		OK(vg_memory_space_compact(space, &options, &result));
+		CHECK(result.bytes_moved <= options.max_bytes);
+		CHECK_INT(seen.bytes, result.bytes_moved);
+		CHECK(result.complete || result.bytes_moved);
+		moved += result.bytes_moved;
+		check_contents(space);
+		check_figures(space);
+	} while (!result.complete);
+	CHECK(moved > options.max_bytes);
+	CHECK_INT(info_of(space).bytes_moved, moved);
+	options.max_milliseconds = -1;
+	REFUSED(vg_memory_space_compact(space, &options, &result), VG_INVALID, "max_milliseconds");
+	drop_all();
+	vg_memory_space_destroy(space);
+}
+
+// More blocks than one pass takes, so that the callback and the clock come in between.
+TEST(it_stops_when_it_is_told)
+{
+	enum { COUNT = 40000 };
+	struct vg_memory_space *space = open_space(256 * MIB);
+	struct progress seen = {.last = 1};
+	struct vg_compact_options options = {.size = sizeof options, .progress = count_calls, .user = &seen};
+	struct vg_movable_block **small = calloc(COUNT, sizeof(struct vg_movable_block *));
+	struct vg_compact_result result;
+
+	for (int i = 0; i < COUNT; i++)
+		OK(vg_movable_block_create(space, 256, &small[i]));
+	for (int i = 0; i < COUNT; i++)
+		if (i % 16) {
+			vg_movable_block_destroy(small[i]);
+			small[i] = NULL;
+		}
+	const size_t pages = info_of(space).pages;
+	OK(vg_memory_space_compact(space, &options, &result));
+	CHECK_INT(seen.calls, 1);
+	CHECK_INT(result.complete, 0);
+	options = (struct vg_compact_options){.size = sizeof options, .max_milliseconds = 1e-6};
+	OK(vg_memory_space_compact(space, &options, &result));
+	OK(vg_memory_space_compact(space, NULL, &result));
+	CHECK_INT(result.complete, 1);
+	CHECK(info_of(space).pages < pages);
+	check_figures(space);
+	for (int i = 0; i < COUNT; i++)
+		vg_movable_block_destroy(small[i]);
+	free(small);
+	vg_memory_space_destroy(space);
+}
