@@ -4,7 +4,7 @@
 set -u
 there() { # FILE: the dynamic linker or a toolkit has it
 	for root in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
-		[ -n "$root" ] && ls "$root"/lib64/"$1" "$root"/lib/"$1" 2>/dev/null | grep -q . && return 0
+		[ -n "$root" ] && { [ -e "$root/lib64/$1" ] || [ -e "$root/lib/$1" ]; } && return 0
 	done
 	ldconfig -p 2>/dev/null | grep -qF "$1"
 }
