@@ -214,3 +214,41 @@ TEST(what_is_not_read)
 	}
 	close_subject(&s);
 }
+
+// One product, exact in f32, is stored as the nearest number of the type: ties to even, subnormals, beyond the
+// greatest.
+TEST(stored_to_nearest)
+{
+	static const enum vg_element_type narrow[] = {VG_F16, VG_BF16};
+	enum { SIDE = 70 };
+	struct subject s = open_subject();
+
+	for (int type = 0; type < 2; type++) {
+		struct vg_matrix_multiply d = {.type = narrow[type], .m = SIDE, .n = SIDE, .k = 1};
+		struct product p = make_product(&s, d);
+		struct operation_plan *plan;
+		const struct traits *t = traits_of(d.type);
+		for (int i = 0; i < SIDE; i++) { // all sizes, and few bits, so that half-way cases are among them
+			double one = 1 + i * ldexp(1, 1 - t->mantissa);
+			put(d.type, p.a.host, (size_t)i, i == 0 ? (double)NAN : ldexp(i % 2 ? one : -one, i % 7 - 3));
+			put(d.type, p.b.host, (size_t)i, i < 9 ? ldexp(1, i - 6) : ldexp(one, (i - 39) * 5 / 12));
+		}
+		put(d.type, p.b.host, 1, t->greatest);
+		put(d.type, p.b.host, 2, ldexp(1, t->least));
+		upload(&s, &p.a);
+		upload(&s, &p.b);
+		OK(operation_plan_matrix_multiply(s.set, &p.d, (struct operation_rules){.portable = true}, __func__,
+						  &plan));
+		run_plan(&s, plan);
+		void *got = download(&s, &p.c);
+		for (size_t i = 0; i < SIDE * SIDE; i++) {
+			double exact = get(d.type, p.a.host, i / SIDE) * get(d.type, p.b.host, i % SIDE);
+			double want = rounded(d.type, exact), is = get(d.type, got, i);
+			if (isnan(want) ? !isnan(is) : is != want)
+				FAIL("%s: %a is stored as %a, not %a", t->name, exact, is, want);
+		}
+		free(got);
+		drop_product(&p);
+	}
+	close_subject(&s);
+}
