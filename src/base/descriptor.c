@@ -23,15 +23,14 @@ int vg_fd_raise_consume(int fd)
 	return high < 0 ? -error : high;
 }
 
-ssize_t vg_file_read(const char *path, char *buffer, size_t capacity)
+ssize_t vg_read_all(int fd, void *data_, size_t size, off_t offset)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *data = data_;
 	size_t length = 0;
 
-	if (fd < 0)
-		return -errno;
-	for (;;) {
-		ssize_t got = read(fd, buffer + length, capacity - length);
+	while (length < size) {
+		ssize_t got = offset < 0 ? read(fd, data + length, size - length)
+					 : pread(fd, data + length, size - length, offset + (off_t)length);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -39,11 +38,23 @@ ssize_t vg_file_read(const char *path, char *buffer, size_t capacity)
 		if (got == 0)
 			break;
 		length += (size_t)got;
-		if (length == capacity)
-			return -EFBIG;
 	}
-	buffer[length] = '\0';
 	return (ssize_t)length;
+}
+
+ssize_t vg_file_read(const char *path, char *buffer, size_t capacity)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	ssize_t length = vg_read_all(fd, buffer, capacity, -1); // what is read may be a pipe
+	if (length < 0)
+		return length;
+	if ((size_t)length == capacity)
+		return -EFBIG;
+	buffer[length] = '\0';
+	return length;
 }
 
 int vg_write_all(int fd, const void *data_, size_t length)

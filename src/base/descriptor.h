@@ -16,6 +16,9 @@ static inline void vg_close_p(int *fd)
 // Moves a descriptor above the range programs expect to own (>= 512 where the limit
 // allows), close-on-exec. Takes `fd`, also on failure. Returns the new one or -errno.
 int vg_fd_raise_consume(int fd);
+// All of `size` bytes, or as many as there are up to the end, from `offset` on; -1: from where the descriptor stands.
+// The count, or -errno.
+ssize_t vg_read_all(int fd, void *data, size_t size, off_t offset);
 // The whole of a small file (terminated), into the caller's buffer. Length, or -errno;
 // -EFBIG when it does not fit.
 ssize_t vg_file_read(const char *path, char *buffer, size_t capacity);

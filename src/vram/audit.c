@@ -104,7 +104,7 @@ static enum vg_status catch_up(struct vram_audit *audit, struct audit_head *head
 	uint64_t number;
 
 	while (head->bytes < bytes) {
-		ssize_t got = audit_read(audit->log, line, sizeof line, head->bytes);
+		ssize_t got = vg_read_all(audit->log, line, sizeof line, (off_t)head->bytes);
 		if (got < 0)
 			return file_failed((int)-got, audit->path, "read it", function);
 		const char *end = memchr(line, '\n', (size_t)got);
@@ -141,7 +141,7 @@ static enum vg_status find_end(struct vram_audit *audit, const char *function, s
 		status = check_place(audit, audit->head, path, function, &head_bytes);
 	if (status)
 		return status;
-	ssize_t got = audit_read(audit->head, text, sizeof text, 0);
+	ssize_t got = vg_read_all(audit->head, text, sizeof text, 0);
 	if (got < 0)
 		return file_failed((int)-got, path, "read it", function);
 	// Both files may just have been made.

@@ -7,28 +7,10 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <time.h>
-#include <unistd.h>
 
 bool audit_head_path(const char *path, char *ret_path)
 {
 	return snprintf(ret_path, PATH_MAX, "%s.head", path) < PATH_MAX;
-}
-
-ssize_t audit_read(int fd, void *data, size_t size, uint64_t offset)
-{
-	size_t length = 0;
-
-	while (length < size) {
-		ssize_t got = pread(fd, (char *)data + length, size - length, (off_t)(offset + length));
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			break;
-		length += (size_t)got;
-	}
-	return (ssize_t)length;
 }
 
 int audit_lock(int fd, bool exclusive)

@@ -49,7 +49,5 @@ bool audit_head_read(const char *text, size_t length, const struct vram_keys *ke
 
 // "FILE.head", within PATH_MAX; false if it is too long.
 bool audit_head_path(const char *path, char *ret_path);
-// All of `size`, or as much as there is up to the end; the count, or -errno.
-ssize_t audit_read(int fd, void *data, size_t size, uint64_t offset);
 // -ETIMEDOUT if somebody else has it for AUDIT_LOCK_MS; -errno.
 int audit_lock(int fd, bool exclusive);

@@ -144,7 +144,7 @@ static enum vg_status check_lines(struct verification *it)
 
 	for (;;) {
 		size_t begin = 0, wanted = it->bytes - at < sizeof buffer ? (size_t)(it->bytes - at) : sizeof buffer;
-		ssize_t got = audit_read(it->log, buffer, wanted, at);
+		ssize_t got = vg_read_all(it->log, buffer, wanted, (off_t)at);
 		if (got < 0)
 			return vg_fail(VG_SYSTEM, (int)-got, "vg_audit_verify", "cannot read audit log %s: %s",
 				       it->path, strerror((int)-got));
@@ -173,7 +173,7 @@ static enum vg_status read_head(struct verification *it)
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 && errno == ENOENT)
 		return VG_OK;
-	ssize_t got = fd < 0 ? -errno : audit_read(fd, text, sizeof text, 0);
+	ssize_t got = fd < 0 ? -errno : vg_read_all(fd, text, sizeof text, 0);
 	if (got < 0)
 		return vg_fail(VG_SYSTEM, (int)-got, "vg_audit_verify", "cannot read %s: %s", path,
 			       strerror((int)-got));

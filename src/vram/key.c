@@ -80,7 +80,6 @@ static enum vg_status file_check(int fd, const char *path, const char *function)
 static enum vg_status file_read(const char *path, const char *function, struct working *working, size_t *ret_length)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	size_t length = 0;
 
 	if (fd < 0 && errno == ELOOP)
 		return vg_fail(VG_DENIED, errno, function, "key file %s is a symbolic link: name the file itself",
@@ -94,18 +93,11 @@ static enum vg_status file_read(const char *path, const char *function, struct w
 	enum vg_status status = file_check(fd, path, function);
 	if (status)
 		return status;
-	while (length < sizeof working->text) {
-		ssize_t got = read(fd, working->text + length, sizeof working->text - length);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return vg_fail(VG_SYSTEM, errno, function, "cannot read key file %s: %s", path,
-				       strerror(errno));
-		if (got == 0)
-			break;
-		length += (size_t)got;
-	}
-	*ret_length = length;
+	ssize_t length = vg_read_all(fd, working->text, sizeof working->text, -1);
+	if (length < 0)
+		return vg_fail(VG_SYSTEM, (int)-length, function, "cannot read key file %s: %s", path,
+			       strerror((int)-length));
+	*ret_length = (size_t)length;
 	return VG_OK;
 }
 

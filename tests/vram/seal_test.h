@@ -10,28 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "test.h"
-#include "virgate/status.h"
+#include "library_test.h"
 
 // The bytes 0 to 31.
 #define KEY_DIGITS "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define OTHER_DIGITS "ff0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
-
-#ifndef OK
-#define OK(call)                                                                                                       \
-	do {                                                                                                           \
-		enum vg_status status_ = (call);                                                                       \
-		if (status_)                                                                                           \
-			FAIL("%s:%d: %s: %s: %s", __FILE__, __LINE__, #call, vg_status_text(status_),                  \
-			     vg_last_error()->text);                                                                   \
-	} while (0)
-#define REFUSED(call, code_, part)                                                                                     \
-	do {                                                                                                           \
-		CHECK_INT(call, code_);                                                                                \
-		CHECK_INT(vg_last_error()->status, code_);                                                             \
-		CHECK_CONTAINS(vg_last_error()->text, part);                                                           \
-	} while (0)
-#endif
 
 static char seal_folder[64];
 
