@@ -75,27 +75,33 @@ static void let_go(struct part *part, bool done, bool written)
 
 // ---- the program's memory ---------------------------------------------------------------------------
 
-// The driver knows every address of a device, and of the program's memory only what was registered with it.
+// The driver knows every address of a device; of the program's memory it knows only what was registered with it.
+static bool is_device(struct vg_memory_space *space, CUdeviceptr address)
+{
+	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED};
+	unsigned type = 0, managed = 0;
+	void *values[] = {&type, &managed};
+	CORE_SCOPE scope = {false};
+
+	pthread_mutex_lock(&space->lock);
+	const bool own = space_range_of(space, address);
+	pthread_mutex_unlock(&space->lock);
+	if (own || core_enter(&scope, space->context->handle))
+		return own;
+	return core_driver->cuPointerGetAttributes(2, attributes, values, address) == CUDA_SUCCESS &&
+	       type == CU_MEMORYTYPE_DEVICE && !managed;
+}
+
 static enum vg_status check_host(struct vg_memory_space *space, const void *host, size_t size, const char *what,
 				 const char *function)
 {
-	const CUdeviceptr address = (CUdeviceptr)(uintptr_t)host;
-	unsigned type = 0, managed = 0;
-
 	if (!host && size)
 		return vg_fail(VG_INVALID, 0, function, "%s is NULL", what);
-	pthread_mutex_lock(&space->lock);
-	bool device = space_range_of(space, address);
-	pthread_mutex_unlock(&space->lock);
-	if (!device && host &&
-	    core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == 0)
-		device = type == CU_MEMORYTYPE_DEVICE &&
-			 (core_driver->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) ||
-			  !managed);
-	return device ? vg_fail(VG_INVALID, 0, function,
-				"%s is 0x%llx, an address of a device: the program's memory belongs here", what,
-				address)
-		      : VG_OK;
+	if (!host || !is_device(space, (CUdeviceptr)(uintptr_t)host))
+		return VG_OK;
+	return vg_fail(VG_INVALID, 0, function,
+		       "%s is 0x%llx, an address of a device: the program's memory belongs here", what,
+		       (CUdeviceptr)(uintptr_t)host);
 }
 
 // ---- the work ---------------------------------------------------------------------------------------

@@ -228,6 +228,31 @@ TEST(copies)
 	vg_memory_space_destroy(space);
 }
 
+// Page-locked and managed memory is the program's, too.
+TEST(memory_that_the_driver_knows)
+{
+	struct vg_memory_space *space = open_space(64 * MIB);
+	vg_address address = allocate(space, 5000);
+	struct vg_context *here = first_context();
+	struct CUctx_st *before;
+	CUdeviceptr managed;
+	void *locked;
+
+	OK(vg_context_set_current(here, &before));
+	CHECK_INT(core_driver->cuMemHostAlloc(&locked, 5000, 0), CUDA_SUCCESS);
+	CHECK_INT(core_driver->cuMemAllocManaged(&managed, 5000, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+	memset(locked, 3, 5000);
+	OK(vg_memory_space_write(space, address, locked, 5000));
+	check_bytes(space, address, 5000, 3);
+	OK(vg_memory_space_read(space, (void *)(uintptr_t)managed, address, 5000));
+	CHECK_INT(((char *)(uintptr_t)managed)[4999], 3);
+	CHECK_INT(core_driver->cuMemFree_v2(managed), CUDA_SUCCESS);
+	CHECK_INT(core_driver->cuMemFreeHost(locked), CUDA_SUCCESS);
+	OK(vg_context_restore(before));
+	vg_context_destroy(here);
+	vg_memory_space_destroy(space);
+}
+
 TEST(contents_between_spaces)
 {
 	struct vg_memory_space *space = open_space(64 * MIB), *other = open_space(64 * MIB);
