@@ -1,15 +1,14 @@
 // A scheduler from its beginning to its end, and what can be asked of it.
-#include "compute/engine.h"
+#include "compute/quantum.h"
 
 #include "base/clock.h"
 #include "core/error.h"
 
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_UNITS = 16, DEFAULT_MS = 100, LONGEST_MS = 3600 * 1000 };
+enum { DEFAULT_UNITS = 16, DEFAULT_MS = 100 };
 
 enum vg_status compute_usable(const char *function)
 {
@@ -75,10 +74,10 @@ static enum vg_status check_options(struct vg_compute_options *o, const char *fu
 	if (o->max_units > COMPUTE_MOST)
 		return vg_fail(VG_LIMIT, 0, function, "max_units is %u: up to %d are possible", o->max_units,
 			       COMPUTE_MOST);
-	if (o->time_slice_ms > LONGEST_MS || o->monitoring_interval_ms > LONGEST_MS)
+	if (o->time_slice_ms > COMPUTE_LONGEST_MS || o->monitoring_interval_ms > COMPUTE_LONGEST_MS)
 		return vg_fail(VG_INVALID, 0, function,
 			       "a time slice of %u ms and an interval of %u ms: up to %d ms are possible",
-			       o->time_slice_ms, o->monitoring_interval_ms, LONGEST_MS);
+			       o->time_slice_ms, o->monitoring_interval_ms, COMPUTE_LONGEST_MS);
 	return VG_OK;
 }
 
@@ -241,81 +240,4 @@ void vg_compute_destroy(struct vg_compute *compute)
 		vg_compute_close(compute);
 	vg_error_restore(&kept);
 	core_object_release(&compute->object);
-}
-
-// ---- what there is ----------------------------------------------------------------------------------
-
-static void add_unit(struct vg_compute_info *info, const struct vg_compute_unit *unit)
-{
-	info->unclaimed_share -= unit->share;
-	info->queue_length += unit->queued;
-	info->running += unit->running;
-}
-
-enum vg_status vg_compute_info(struct vg_compute *compute, struct vg_compute_info *ret_info)
-{
-	CORE_USABLE(compute, "compute");
-	CORE_NEEDED(ret_info);
-	enum vg_status status = compute_usable(__func__);
-	if (status)
-		return status;
-	pthread_mutex_lock(&compute->lock);
-	struct vg_compute_info info = {
-		.policy = compute->policy,
-		.placement = compute->placement,
-		.grouped = compute->grouped,
-		.time_slice_ms = compute->slice_ms,
-		.monitoring_interval_ms = compute->interval_ms,
-		.units = compute->unit_count,
-		.max_units = compute->max_units,
-		.sms = compute->lanes->sms,
-		.unclaimed_share = 1,
-		.quanta = compute->quanta,
-		.busy_ns = compute->busy_ns,
-		.sm_seconds = compute->sm_seconds,
-		.failed = compute->failure != 0,
-		.failure = compute->failure,
-	};
-	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
-		add_unit(&info, unit);
-	if (fabs(info.unclaimed_share) < 1e-9)
-		info.unclaimed_share = 0;
-	bool known;
-	double rate =
-		compute_samples_look(&compute->samples, compute->interval_ms * COMPUTE_MS, compute->sm_seconds, &known);
-	info.utilization_known = known && !compute->direct;
-	info.utilization = info.utilization_known ? fmin(rate / compute->lanes->sms, 1) : 0;
-	pthread_mutex_unlock(&compute->lock);
-	*ret_info = info;
-	return VG_OK;
-}
-
-enum vg_status vg_compute_set_time_slice(struct vg_compute *compute, unsigned milliseconds)
-{
-	CORE_USABLE(compute, "compute");
-	enum vg_status status = compute_usable(__func__);
-	if (status)
-		return status;
-	if (!milliseconds || milliseconds > LONGEST_MS)
-		return vg_fail(VG_INVALID, 0, __func__, "a time slice of %u ms: 1 to %d are possible", milliseconds,
-			       LONGEST_MS);
-	pthread_mutex_lock(&compute->lock);
-	compute->slice_ms = milliseconds;
-	pthread_mutex_unlock(&compute->lock);
-	return VG_OK;
-}
-
-enum vg_status vg_compute_set_policy(struct vg_compute *compute, enum vg_compute_policy policy)
-{
-	CORE_USABLE(compute, "compute");
-	enum vg_status status = compute_usable(__func__);
-	if (status)
-		return status;
-	if ((unsigned)policy > VG_COMPUTE_WEIGHTED_FAIR)
-		return vg_fail(VG_INVALID, 0, __func__, "policy %d: there are 0 to %d", (int)policy,
-			       VG_COMPUTE_WEIGHTED_FAIR);
-	pthread_mutex_lock(&compute->lock);
-	compute->policy = policy;
-	pthread_mutex_unlock(&compute->lock);
-	return VG_OK;
 }

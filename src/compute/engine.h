@@ -10,17 +10,21 @@
 #include "core/stream.h"
 
 enum {
-	COMPUTE_SLOTS = 32,	 // driver streams of a unit, at most
-	COMPUTE_MOST = 1024,	 // units, streams of a unit
-	COMPUTE_SHAPES = 1024,	 // kernels with their grids whose GPU time is estimated
-	COMPUTE_KINDS = 8,	 // of them in one quantum that learn from it
-	COMPUTE_PICKS = 32,	 // handed over between two looks at the queues
+	COMPUTE_SLOTS = 32,    // driver streams of a unit, at most
+	COMPUTE_MOST = 1024,   // units, streams of a unit
+	COMPUTE_SHAPES = 1024, // kernels with their grids whose GPU time is estimated
+	COMPUTE_KINDS = 8,     // of them in one quantum that learn from it
+	COMPUTE_PICKS = 32,    // handed over between two looks at the queues
+	COMPUTE_LONGEST_MS = 3600 * 1000,
 	COMPUTE_PARAMETERS = 512 // bytes of arguments that an execution holds by itself
 };
 #define COMPUTE_MS 1000000ull // in nanoseconds, as all times here
 
 struct compute_lane;
+struct compute_mark;
+struct compute_parts;
 struct compute_place;
+struct compute_quantum;
 struct compute_slot;
 
 // ---- executions ------------------------------------------------------------------------------------
@@ -110,7 +114,8 @@ struct vg_compute_unit {
 
 	char name[64];
 	double share;
-	int priority, stream_priority;
+	int priority;
+	atomic_int stream_priority;
 	bool new_streams; // of another priority, once it has nothing in flight
 	bool tensor, mixed, paused, preempted;
 	enum vg_unknown_code unknown_code;
@@ -134,63 +139,7 @@ struct vg_compute_unit {
 	uint64_t idle_since;   // 0: it is busy
 };
 
-// ---- what the thread works with --------------------------------------------------------------------
-
-// Stands behind some launches of one slot.
-struct compute_mark {
-	struct compute_mark *next;
-	CUevent event;
-	struct vg_execution *ends; // that have ended once it is reached
-	uint64_t estimate;
-	unsigned launches;
-};
-
-struct compute_track {
-	struct compute_mark *first, *last;
-	struct vg_execution *ends; // behind the last mark
-	uint64_t estimate;
-	unsigned launches;
-};
-
-struct compute_quantum {
-	struct compute_quantum *next;
-	struct vg_compute_unit *unit;
-	struct compute_lane *lane;
-	struct compute_place *place;
-	CUevent start, end;
-	struct compute_slot *leader; // has both events
-	uint32_t used;		     // slots
-	bool closed;
-	uint64_t estimate; // of all that was handed over
-	unsigned launches;
-	unsigned executions; // that have a part in it
-	struct vg_execution *only;
-	unsigned turn; // of the lane's
-	struct compute_track tracks[COMPUTE_SLOTS];
-	unsigned kinds;
-	struct {
-		uint32_t shape, count;
-		uint64_t hash;
-	} kind[COMPUTE_KINDS];
-};
-
-// SMs on which one quantum runs at a time.
-struct compute_lane {
-	struct compute_lane *next;
-	struct vg_context *context; // held
-	unsigned sms;
-	unsigned begin, end;		      // its smallest groups, of those that the device is split into
-	bool rest;			      // and the SMs that are in none
-	int group;			      // its number; -1: the whole device, or a unit's own
-	bool apart;			      // overlaps with nobody's: nothing is measured
-	struct compute_quantum *first, *last; // in order; `last` may take more
-	uint64_t ahead;			      // estimate of what has been handed over and has not ended
-	unsigned launches;		      // likewise
-	uint64_t progress_ns;		      // when something ended, or was handed over into nothing
-	struct vg_compute_unit *holder;	      // of the turn; not to be followed
-	unsigned turn;
-	uint64_t turn_ns;
-};
+// ---- the scheduler ----------------------------------------------------------------------------------
 
 struct compute_shape {
 	uint64_t hash;
@@ -220,11 +169,10 @@ struct vg_compute {
 	uint64_t ids, quanta, busy_ns;
 	double sm_seconds, floor; // `floor`: the least virtual time that a busy unit has had
 	struct compute_samples samples;
-	unsigned waiters;      // in sync or close
 	bool in_hand;	       // the thread has work that is neither queued nor handed over
 	pthread_cond_t handed; // it has not any more
 	unsigned fences;       // that wait for that
-	atomic_uint execution_waiters;
+	atomic_uint waiters;   // for executions, in sync, in close
 
 	int failure; // the driver's; 0: none
 	char failure_text[256];
@@ -308,60 +256,12 @@ uint64_t compute_hash(const void *bytes, size_t size, uint64_t from);
 bool compute_estimate_find(struct vg_compute *compute, struct vg_execution *execution, uint64_t hash);
 void compute_estimate_checked(struct vg_compute *compute, const struct vg_execution *execution);
 
-// ---- quantum.c: the thread's
-struct compute_quantum *compute_quantum_open(struct vg_compute *compute, struct compute_lane *lane,
-					     struct vg_compute_unit *unit); // NULL: no memory
-// Hands `count` launches over, or a job's next piece; fewer where it is cancelled or fails. Sets `handed` where nothing
-// is left. `last`: somebody marks or closes next. False: the context failed.
-bool compute_quantum_launch(struct compute_quantum *quantum, struct vg_execution *execution, struct compute_slot *slot,
-			    unsigned count, uint64_t estimate, bool last);
-bool compute_quantum_mark(struct compute_quantum *quantum);
-bool compute_quantum_close(struct compute_quantum *quantum);
-// Looks what has ended, chained to *ends. False: the context failed.
-bool compute_quantum_reap(struct vg_compute *compute, struct compute_lane *lane, struct vg_execution **ends,
-			  bool *ret_progress);
-// The context has failed: `result`.
-void compute_break(struct vg_compute *compute, CUresult result);
-void compute_quantum_finish(struct vg_compute *compute); // what was pooled
-// Quanta of the one and of the other come one after the other.
-bool compute_lanes_overlap(const struct compute_lane *lane, const struct compute_lane *other);
-
-// ---- feed.c: the thread's, called and left under the lock. True: something was done.
-bool compute_feed(struct vg_compute *compute, struct compute_lane *lane);
-// No quantum takes more, so that what comes in other lanes comes behind them.
-void compute_feed_close(struct vg_compute *compute);
-
-// ---- lane.c
-enum vg_status compute_lanes_create(struct vg_compute *compute, const char *function);
-void compute_lanes_destroy(struct vg_compute *compute);
-void compute_lane_remove(struct vg_compute *compute, struct compute_lane *lane); // empty
-// At the end of the list. NULL: no memory. Holds the context.
-struct compute_lane *compute_lane_new(struct vg_compute *compute, struct vg_context *context, unsigned sms);
-// Without work in flight.
-void compute_place_drop(struct compute_place *place);
-enum vg_status compute_slot_ready(struct vg_compute_unit *unit, struct compute_slot *slot, struct compute_lane *lane);
-
-// ---- group.c: the thread's, under the lock
-// Whether quanta run in groups or on the whole device now; builds the groups anew where shares have changed.
-void compute_group(struct vg_compute *compute);
-void compute_parts_destroy(struct compute_parts *parts);
-
-// ---- group_plan.c
-struct compute_plan {
-	unsigned part_sms, parts, sms; // in: SMs of a smallest group, how many of them, SMs of the device
-	double tolerance;	       // in: negative: of any size
-	unsigned taken;		       // out: parts in groups
-	bool rest;		       // out: some unit has none
-	size_t extra;		       // out: who has the SMs that are in no part; SIZE_MAX: none of the groups
-};
-// How many parts each share gets; 0: time on the rest. False: not within the tolerance.
-bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsigned *ret_parts, size_t count);
-
 // ---- unit.c: the thread's, under the lock: units that come and go
 void compute_units_settle(struct vg_compute *compute);
 
 // ---- scheduler.c
 void *compute_thread(void *compute);
 
+// ---- unit.c, unit_control.c
 enum vg_status compute_unit_end(struct vg_compute_unit *unit);
 double compute_samples_look(struct compute_samples *samples, uint64_t interval_ns, double sm_seconds, bool *ret_known);

@@ -2,7 +2,7 @@
 //
 // A table in which each kernel with its grid has one place, that others may take: nothing is allocated, and nothing is
 // kept of what was unregistered but a number.
-#include "compute/engine.h"
+#include "compute/quantum.h"
 
 enum { UNKNOWN_NS = 500000 };
 static const double weight = 0.25; // of the last measurement

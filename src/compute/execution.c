@@ -155,14 +155,14 @@ enum vg_status vg_execution_wait(struct vg_execution *execution, double timeout_
 		return end_of(execution);
 	struct vg_compute *compute = execution->origin->compute;
 	uint64_t until = compute_deadline(timeout_seconds);
-	atomic_fetch_add(&compute->execution_waiters, 1);
+	atomic_fetch_add(&compute->waiters, 1);
 	atomic_fetch_add(&execution->waiters, 1);
 	unsigned state;
 	bool in_time = true;
 	while ((state = atomic_load(&execution->state)) < VG_EXECUTION_COMPLETED && in_time)
 		in_time = compute_wait(&execution->state, state, until);
 	atomic_fetch_sub(&execution->waiters, 1);
-	atomic_fetch_sub(&compute->execution_waiters, 1);
+	atomic_fetch_sub(&compute->waiters, 1);
 	if (state < VG_EXECUTION_COMPLETED)
 		return vg_fail(VG_NOT_READY, 0, __func__, "execution %llu (\"%s\") is %s after %g s",
 			       (unsigned long long)execution->id, execution->name,

@@ -1,6 +1,6 @@
 // From the queues to the GPU: keeps some milliseconds of work ahead of it, and no more, so that who comes next is
 // decided late.
-#include "compute/engine.h"
+#include "compute/quantum.h"
 
 #include "base/clock.h"
 

@@ -3,7 +3,7 @@
 // The device is split once into the smallest groups there are; a unit's group is a green context of some that stand
 // beside each other. These contexts are kept, since the driver keeps their memory anyway: the same shares find them
 // again.
-#include "compute/engine.h"
+#include "compute/quantum.h"
 
 #include "base/clock.h"
 #include "base/log.h"

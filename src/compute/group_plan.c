@@ -1,5 +1,5 @@
 // Shares as numbers of SMs, which come in parts of some SMs.
-#include "compute/engine.h"
+#include "compute/quantum.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // Where quanta run: lanes, and the driver streams that units have in them, made at their first use.
-#include "compute/engine.h"
+#include "compute/quantum.h"
 
 #include "core/error.h"
 

@@ -1,6 +1,6 @@
 // Who comes next. The account is of what was measured on the GPU; what is on its way stands in it with an estimate
 // until then, so that two quanta in a row do not go to one unit by mistake.
-#include "compute/engine.h"
+#include "compute/quantum.h"
 
 bool compute_runs_in(const struct vg_compute_unit *unit, const struct compute_lane *lane)
 {

@@ -3,7 +3,7 @@
 // It begins with an event in the stream of its first kernel, behind the end of all quanta that it must not overlap, and
 // ends with one behind all of its streams. Between them, marks tell of single executions: one for every so many
 // microseconds of estimated work, since a mark costs as much as an empty kernel.
-#include "compute/engine.h"
+#include "compute/quantum.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -15,62 +15,6 @@
 #include <string.h>
 
 enum { MARK_NS = 50000, MARK_LAUNCHES = 64 };
-
-// ---- pools ------------------------------------------------------------------------------------------
-
-static CUresult take_event(struct vg_compute *compute, bool timing, CUevent *ret_event)
-{
-	if (compute->event_count[timing]) {
-		*ret_event = compute->events[timing][--compute->event_count[timing]];
-		return CUDA_SUCCESS;
-	}
-	return core_driver->cuEventCreate(ret_event, timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
-}
-
-static void give_event(struct vg_compute *compute, bool timing, CUevent event)
-{
-	if (!event)
-		return;
-	if (compute->event_count[timing] == compute->event_room[timing]) {
-		unsigned room = compute->event_room[timing] ? 2 * compute->event_room[timing] : 64;
-		CUevent *grown = realloc(compute->events[timing], room * sizeof *grown);
-		if (!grown) {
-			core_driver->cuEventDestroy_v2(event);
-			return;
-		}
-		compute->events[timing] = grown;
-		compute->event_room[timing] = room;
-	}
-	compute->events[timing][compute->event_count[timing]++] = event;
-}
-
-static void give_mark(struct vg_compute *compute, struct compute_mark *mark)
-{
-	give_event(compute, false, mark->event);
-	mark->next = compute->marks;
-	compute->marks = mark;
-}
-
-void compute_quantum_finish(struct vg_compute *compute)
-{
-	for (int timing = 0; timing < 2; timing++) {
-		for (unsigned i = 0; i < compute->event_count[timing]; i++)
-			core_driver->cuEventDestroy_v2(compute->events[timing][i]);
-		free(compute->events[timing]);
-		compute->events[timing] = NULL;
-		compute->event_count[timing] = compute->event_room[timing] = 0;
-	}
-	while (compute->marks) {
-		struct compute_mark *next = compute->marks->next;
-		free(compute->marks);
-		compute->marks = next;
-	}
-	while (compute->quantums) {
-		struct compute_quantum *next = compute->quantums->next;
-		free(compute->quantums);
-		compute->quantums = next;
-	}
-}
 
 struct compute_quantum *compute_quantum_open(struct vg_compute *compute, struct compute_lane *lane,
 					     struct vg_compute_unit *unit)
@@ -130,7 +74,7 @@ static CUresult begin(struct compute_quantum *quantum, struct compute_slot *slot
 			r = core_driver->cuStreamWaitEvent(slot->stream->handle, before->end, CU_EVENT_WAIT_DEFAULT);
 	}
 	if (r == CUDA_SUCCESS)
-		r = take_event(compute, true, &quantum->start);
+		r = compute_event_take(compute, true, &quantum->start);
 	return r ? r : core_driver->cuEventRecord(quantum->start, slot->stream->handle);
 }
 
@@ -174,13 +118,13 @@ static bool mark_track(struct compute_quantum *quantum, unsigned index)
 	if (mark) {
 		*mark = (struct compute_mark){NULL, NULL, track->ends, track->estimate, track->launches};
 		forget_time(quantum, track->ends);
-		r = take_event(compute, false, &mark->event);
+		r = compute_event_take(compute, false, &mark->event);
 	}
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuEventRecord(mark->event, quantum->place->slots[index].stream->handle);
 	if (r) {
 		if (mark)
-			give_mark(compute, mark);
+			compute_mark_give(compute, mark);
 		compute_break(compute, r);
 		return false;
 	}
@@ -222,7 +166,7 @@ bool compute_quantum_close(struct compute_quantum *quantum)
 			r = core_driver->cuStreamWaitEvent(leader, quantum->tracks[i].last->event,
 							   CU_EVENT_WAIT_DEFAULT);
 	if (r == CUDA_SUCCESS)
-		r = take_event(compute, true, &quantum->end);
+		r = compute_event_take(compute, true, &quantum->end);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuEventRecord(quantum->end, leader);
 	if (r)
@@ -355,128 +299,4 @@ bool compute_quantum_launch(struct compute_quantum *quantum, struct vg_execution
 	if (!more || status || atomic_load(&execution->cancelled))
 		finish_with(quantum, execution, slot);
 	return good && mark_when_due(quantum, slot, last);
-}
-
-// ---- what has ended ---------------------------------------------------------------------------------
-
-static void chain_all(struct vg_execution *list, struct vg_execution **ends)
-{
-	while (list) {
-		struct vg_execution *next = list->chain;
-		list->chain = *ends;
-		*ends = list;
-		list = next;
-	}
-}
-
-static void progress(struct compute_lane *lane, uint64_t estimate, unsigned launches)
-{
-	lane->ahead -= estimate < lane->ahead ? estimate : lane->ahead;
-	lane->launches -= launches;
-	lane->progress_ns = vg_clock_monotonic_ns();
-}
-
-// 0: not yet; 1: there; -1: the context failed.
-static int reached(struct vg_compute *compute, CUevent event)
-{
-	CUresult r = core_driver->cuEventQuery(event);
-
-	if (r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY)
-		return r == CUDA_SUCCESS;
-	compute_break(compute, r);
-	return -1;
-}
-
-static int reap_track(struct vg_compute *compute, struct compute_quantum *quantum, struct compute_track *track,
-		      struct vg_execution **ends)
-{
-	int any = 0, r;
-
-	while (track->first && (r = reached(compute, track->first->event)) != 0) {
-		struct compute_mark *mark = track->first;
-		if (r < 0)
-			return r;
-		any = 1;
-		track->first = mark->next;
-		if (!track->first)
-			track->last = NULL;
-		progress(quantum->lane, mark->estimate, mark->launches);
-		chain_all(mark->ends, ends);
-		give_mark(compute, mark);
-	}
-	return any;
-}
-
-static bool account(struct vg_compute *compute, struct compute_quantum *quantum)
-{
-	struct vg_execution *only = quantum->executions == 1 ? quantum->only : NULL;
-	float ms = 0;
-
-	CUresult r =
-		quantum->end ? core_driver->cuEventElapsedTime_v2(&ms, quantum->start, quantum->end) : CUDA_SUCCESS;
-	if (r) {
-		compute_break(compute, r);
-		return false;
-	}
-	uint64_t ns = ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
-	pthread_mutex_lock(&compute->lock);
-	struct vg_compute_unit *unit = quantum->unit;
-	unit->in_flight_ns -= quantum->estimate < unit->in_flight_ns ? quantum->estimate : unit->in_flight_ns;
-	if (quantum->end) {
-		compute_policy_charge(quantum, ns);
-		compute_estimate_learn(compute, quantum, ns);
-	}
-	if (only)
-		only->gpu_ns += ns;
-	unit->in_quanta--;
-	if (unit->syncing)
-		pthread_cond_broadcast(&unit->changed);
-	pthread_mutex_unlock(&compute->lock);
-	return true;
-}
-
-// Ended and accounted for: its last executions may be told, and its memory goes back.
-static void retire(struct vg_compute *compute, struct compute_lane *lane, struct vg_execution **ends)
-{
-	struct compute_quantum *quantum = lane->first;
-
-	for (unsigned i = 0; i < quantum->unit->slot_count; i++) {
-		struct compute_track *track = &quantum->tracks[i];
-		if (track->launches || track->ends)
-			progress(lane, track->estimate, track->launches);
-		chain_all(track->ends, ends);
-	}
-	give_event(compute, true, quantum->start);
-	give_event(compute, true, quantum->end);
-	lane->first = quantum->next;
-	if (!lane->first)
-		lane->last = NULL;
-	quantum->next = compute->quantums;
-	compute->quantums = quantum;
-}
-
-bool compute_quantum_reap(struct vg_compute *compute, struct compute_lane *lane, struct vg_execution **ends,
-			  bool *ret_progress)
-{
-	while (lane->first) {
-		struct compute_quantum *quantum = lane->first;
-		bool rest = false;
-		for (unsigned i = 0; i < quantum->unit->slot_count; i++) {
-			int r = quantum->tracks[i].first ? reap_track(compute, quantum, &quantum->tracks[i], ends) : 0;
-			if (r < 0)
-				return false;
-			*ret_progress |= r > 0;
-			rest |= quantum->tracks[i].first != NULL;
-		}
-		if (rest || !quantum->closed)
-			return true;
-		int ended = quantum->end ? reached(compute, quantum->end) : 1;
-		if (ended <= 0)
-			return ended == 0;
-		if (!account(compute, quantum))
-			return false;
-		*ret_progress = true;
-		retire(compute, lane, ends);
-	}
-	return true;
 }

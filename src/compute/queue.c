@@ -1,5 +1,5 @@
 // What waits: executions in the order of their streams, streams at the unit that runs their next one.
-#include "compute/engine.h"
+#include "compute/quantum.h"
 
 #include "base/clock.h"
 

@@ -1,5 +1,5 @@
 // The scheduler's thread: looks what has ended, hands over what comes next, sleeps.
-#include "compute/engine.h"
+#include "compute/quantum.h"
 #include "compute/wait.h"
 
 #include "base/clock.h"
@@ -119,7 +119,7 @@ static bool reap(struct vg_compute *compute)
 
 	pthread_mutex_unlock(&compute->lock);
 	for (struct compute_lane *lane = compute->lanes; lane && good; lane = lane->next)
-		good = compute_quantum_reap(compute, lane, &ends, &progress);
+		good = compute_reap(compute, lane, &ends, &progress);
 	pthread_mutex_lock(&compute->lock);
 	end_all(ends);
 	return progress;
@@ -143,8 +143,7 @@ static uint64_t nap_of(struct vg_compute *compute)
 	}
 	if (shortest == UINT64_MAX)
 		return 0;
-	uint64_t most =
-		(compute->waiters || atomic_load(&compute->execution_waiters) ? WAITED_US : NAP_MOST_US) * 1000ull;
+	uint64_t most = (atomic_load(&compute->waiters) ? WAITED_US : NAP_MOST_US) * 1000ull;
 	return shortest < NAP_US * 1000 ? NAP_US * 1000 : shortest < most ? shortest : most;
 }
 
@@ -200,7 +199,7 @@ void *compute_thread(void *argument)
 		else
 			rest(compute, bell, busy_ns);
 	}
-	compute_quantum_finish(compute);
+	compute_pools_finish(compute);
 	core_driver->cuCtxSetCurrent(NULL);
 	return NULL;
 }

@@ -43,12 +43,12 @@ static enum vg_status sync_streams(struct vg_compute_unit *unit, unsigned first,
 
 	pthread_mutex_lock(&compute->lock);
 	uint64_t id = compute->ids;
-	compute->waiters++;
+	atomic_fetch_add(&compute->waiters, 1);
 	unit->syncing++;
 	while ((left = oldest(unit, first, end, id)) && !unit->closing && r != ETIMEDOUT)
 		r = wait_changed(unit, until);
 	unit->syncing--;
-	compute->waiters--;
+	atomic_fetch_sub(&compute->waiters, 1);
 	enum vg_status status = VG_OK;
 	if (unit->closing || compute->failure)
 		status = compute_open_for_work(unit, function);

@@ -1,5 +1,5 @@
 // Units: beginning, end, and the list of them.
-#include "compute/engine.h"
+#include "compute/quantum.h"
 #include "compute/share.h"
 
 #include "base/clock.h"
@@ -240,12 +240,12 @@ enum vg_status compute_unit_end(struct vg_compute_unit *unit)
 	compute_unlock(compute);
 	compute_ring(compute, true);
 	pthread_mutex_lock(&compute->lock);
-	compute->waiters++;
+	atomic_fetch_add(&compute->waiters, 1);
 	unit->syncing++;
 	while (!unit->gone)
 		pthread_cond_wait(&unit->changed, &compute->lock);
 	unit->syncing--;
-	compute->waiters--;
+	atomic_fetch_sub(&compute->waiters, 1);
 	compute_unlock(compute);
 	return VG_OK;
 }

@@ -1,5 +1,5 @@
 // What can be asked of a unit, and changed while it has work.
-#include "compute/engine.h"
+#include "compute/quantum.h"
 #include "compute/share.h"
 
 #include "base/clock.h"

@@ -107,7 +107,7 @@ static void load(struct rig *rig, struct vg_compute_unit *unit, unsigned rounds,
 
 	(void)rig;
 	for (unsigned i = 0; i < launches; i++)
-		OK(try_launch(unit, "spin", 0, 1, (struct vg_argument[]){VG_ARGUMENT(rounds), VG_ARGUMENT(nowhere)}, 2,
+		OK(try_launch(unit, "spin", 0, 20, (struct vg_argument[]){VG_ARGUMENT(rounds), VG_ARGUMENT(nowhere)}, 2,
 			      NULL));
 }
 

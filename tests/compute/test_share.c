@@ -1,5 +1,5 @@
 // Shares as numbers: what is refused, what is left; and how many SMs a share is.
-#include "compute/engine.h"
+#include "compute/quantum.h"
 #include "compute/share.h"
 #include "compute_test.h"
 
