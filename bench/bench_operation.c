@@ -1,92 +1,39 @@
-// Matrix multiplication through this library beside cuBLASLt called directly, in alternating turns of the same run;
-// what the library's own kernels reach; convolutions and activations.
+// Matrix multiplication by a virtual GPU beside cuBLASLt called directly, in turns of the same run
+// (operation_compare.c); what the library's own kernels reach; convolutions and activations.
 //   bench_operation [--json FILE]
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <virgate/virgate.h>
 
-#include "figures.h"
-#include "operation/operation.h"
-#include "operation_direct.h"
+#include "operation_bench.h"
 
-#define MIB ((size_t)1 << 20)
-#define SECONDS 1.2 // a comparison at most
-
-enum { TURNS = 61, LEAST_TURNS = 11, CALLS = 20, WARM = 2, TYPES = VG_F64 + 1 };
-
-static const struct {
-	const char *name;
-	size_t bytes;
-} types[TYPES] = {{"f32", 4}, {"tf32", 4}, {"f16", 2}, {"bf16", 2}, {"f64", 8}};
+enum { CALLS = 5 }; // of a turn
 
 static struct vg_stream *stream;
 static struct vg_context *context;
 static struct operation_set *set;
 static struct vg_buffer *a, *b, *c, *workspace;
 static bool simulated;
-// Of floating-point operations a second: "TFLOP/s", or on the simulated GPU "GFLOP/s", and what that is in them.
-static const char *rate_unit = "TFLOP/s";
-static double rate_scale = 1e-12;
+const char *rate_unit = "TFLOP/s";
+double rate_scale = 1e-12;
 
-static void check(enum vg_status status)
-{
-	if (status == VG_OK)
-		return;
-	fprintf(stderr, "bench_operation: %s: %s\n", vg_last_error()->function, vg_last_error()->text);
-	exit(1);
-}
-
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-// Numbers from -1 to 1 in the type: equal ones would need less power, and let the GPU run faster than it does.
 static void fill(struct vg_buffer *buffer, enum vg_element_type type)
 {
 	size_t bytes = vg_buffer_size(buffer), tile = bytes < 16 * MIB ? bytes : 16 * MIB;
-	size_t count = tile / types[type].bytes;
-	unsigned char *noise = malloc(tile);
-	uint64_t word = 0x9e3779b97f4a7c15;
+	void *numbers = make_numbers(type, tile);
 
-	if (!noise)
-		exit(1);
-	for (size_t i = 0; i < count; i++) {
-		word ^= word << 13;
-		word ^= word >> 7;
-		word ^= word << 17;
-		double value = (double)(int64_t)word * 0x1p-63;
-		float f = (float)value;
-		_Static_assert(sizeof f == 4, "f32");
-		uint32_t bits;
-		memcpy(&bits, &f, 4);
-		if (type == VG_F64)
-			memcpy(noise + 8 * i, &value, 8);
-		else if (type == VG_F16) // 1 to 2, with a sign
-			memcpy(noise + 2 * i, &(uint16_t){(uint16_t)(0x3c00 | (bits >> 13 & 1023) | bits >> 31 << 15)},
-			       2);
-		else if (type == VG_BF16)
-			memcpy(noise + 2 * i, &(uint16_t){(uint16_t)(bits >> 16)}, 2);
-		else
-			memcpy(noise + 4 * i, &f, 4);
-	}
 	for (size_t at = 0; at < bytes; at += tile)
-		check(vg_buffer_write(buffer, at, noise, bytes - at < tile ? bytes - at : tile, stream));
+		check(vg_buffer_write(buffer, at, numbers, bytes - at < tile ? bytes - at : tile, stream));
 	check(vg_stream_sync(stream));
-	free(noise);
+	free(numbers);
 }
 
 static void open_buffers(struct vg_memory_resource *memory, enum vg_element_type type, size_t left, size_t right,
 			 size_t result)
 {
-	check(vg_buffer_create(memory, left * types[type].bytes, NULL, &a));
-	check(vg_buffer_create(memory, right * types[type].bytes, NULL, &b));
-	check(vg_buffer_create(memory, result * types[type].bytes, NULL, &c));
+	check(vg_buffer_create(memory, left * elements[type].bytes, NULL, &a));
+	check(vg_buffer_create(memory, right * elements[type].bytes, NULL, &b));
+	check(vg_buffer_create(memory, result * elements[type].bytes, NULL, &c));
 	fill(a, type);
 	fill(b, type);
 }
@@ -108,74 +55,12 @@ static void run(struct operation_plan *plan)
 	check(operation_plan_run(plan, stream, vg_buffer_address(workspace), "bench_operation"));
 }
 
-// As a virtual GPU does it: a plan for each call.
-static void multiply(const struct vg_matrix_multiply *d)
-{
-	struct operation_plan *plan;
-
-	check(operation_plan_matrix_multiply(set, d, (struct operation_rules){0}, "bench_operation", &plan));
-	run(plan);
-	operation_plan_destroy(plan);
-}
-
-// Seconds for one of CALLS calls that are queued, and waited for together.
-static double time_turn(struct direct *direct, const struct vg_matrix_multiply *d)
-{
-	double begin = now();
-
-	for (int i = 0; i < CALLS; i++)
-		if (direct)
-			direct_run(direct, vg_stream_handle(stream), vg_buffer_address(workspace));
-		else
-			multiply(d);
-	check(vg_stream_sync(stream));
-	return (now() - begin) / CALLS;
-}
-
-static void report_figure(struct bench_report *report, const char *what, const char *of, const char *unit,
-			  double *values, size_t count, double limit)
-{
-	struct bench_figure figure = {.limit = limit, .rule = limit > 0 ? BENCH_AT_LEAST : BENCH_NO_LIMIT};
-
-	bench_figure_set(&figure, values, count);
-	snprintf(figure.unit, sizeof figure.unit, "%s", unit);
-	snprintf(figure.what, sizeof figure.what, "%s_%s", what, of);
-	bench_report_add(report, &figure);
-}
-
-static void compare(struct bench_report *report, const struct vg_matrix_multiply *d, double work, double limit)
-{
-	double direct_rate[TURNS], rate[TURNS], ratio[TURNS], end = now() + SECONDS;
-	struct direct *direct = direct_create(d);
-	struct operation_plan *plan;
-	int turns = 0;
-
-	if (!direct)
-		return;
-	check(operation_plan_matrix_multiply(set, d, (struct operation_rules){0}, "bench_operation", &plan));
-	printf("%s: %s; directly: %s\n", types[d->type].name, operation_plan_says(plan), direct_says(direct));
-	operation_plan_destroy(plan);
-	for (int i = -WARM; i < TURNS && (turns < LEAST_TURNS || now() < end); i++) {
-		double first = time_turn(i % 2 ? direct : NULL, d), second = time_turn(i % 2 ? NULL : direct, d);
-		double there = i % 2 ? first : second, here = i % 2 ? second : first;
-		if (i < 0)
-			continue;
-		direct_rate[turns] = work / there * rate_scale;
-		rate[turns] = work / here * rate_scale;
-		ratio[turns++] = there / here;
-	}
-	report_figure(report, "multiply_directly", types[d->type].name, rate_unit, direct_rate, (size_t)turns, 0);
-	report_figure(report, "multiply", types[d->type].name, rate_unit, rate, (size_t)turns, 0);
-	report_figure(report, "multiply_ratio", types[d->type].name, "of directly", ratio, (size_t)turns, limit);
-	direct_destroy(direct);
-}
-
 // What a plan does in a second, of which each run does `work`.
 static void measure(struct bench_report *report, struct operation_plan *plan, const char *what, const char *of,
 		    const char *unit, double work, double limit)
 {
 	double rates[TURNS], end = now() + SECONDS;
-	int turns = 0, calls = simulated ? 1 : CALLS / 4;
+	int turns = 0, calls = simulated ? 1 : CALLS;
 
 	printf("%s_%s: %s\n", what, of, operation_plan_says(plan));
 	for (int i = -WARM; i < TURNS && (turns < LEAST_TURNS || now() < end); i++) {
@@ -192,7 +77,7 @@ static void measure(struct bench_report *report, struct operation_plan *plan, co
 
 static void bench_multiply(struct bench_report *report, struct vg_memory_resource *memory, enum vg_element_type type)
 {
-	uint64_t side = simulated ? 128 : 4096;
+	const uint64_t side = simulated ? 128 : 4096;
 	double work = 2 * (double)side * (double)side * (double)side;
 	struct operation_plan *plan;
 
@@ -201,11 +86,9 @@ static void bench_multiply(struct bench_report *report, struct vg_memory_resourc
 	d.a = vg_buffer_address(a);
 	d.b = vg_buffer_address(b);
 	d.c = vg_buffer_address(c);
-	if (!operation_set_lacks(set, OPERATION_CUBLASLT))
-		compare(report, &d, work, type == VG_BF16 ? 0.99 : 0);
 	check(operation_plan_matrix_multiply(set, &d, (struct operation_rules){.portable = true}, "bench_operation",
 					     &plan));
-	measure(report, plan, "multiply_own", types[type].name, rate_unit, work * rate_scale,
+	measure(report, plan, "multiply_own", elements[type].name, rate_unit, work * rate_scale,
 		simulated && type == VG_F32 ? 0.03 : 0);
 	close_buffers();
 }
@@ -234,11 +117,11 @@ static void bench_convolve(struct bench_report *report, struct vg_memory_resourc
 				   .padding = {1, 1}};
 	if (!operation_set_lacks(set, OPERATION_CUDNN)) {
 		check(operation_plan_convolution(set, &d, (struct operation_rules){0}, "bench_operation", &plan));
-		measure(report, plan, "convolve", types[type].name, rate_unit, work, 0);
+		measure(report, plan, "convolve", elements[type].name, rate_unit, work, 0);
 	}
 	check(operation_plan_convolution(set, &d, (struct operation_rules){.portable = true}, "bench_operation",
 					 &plan));
-	measure(report, plan, "convolve_own", types[type].name, rate_unit, work, 0);
+	measure(report, plan, "convolve_own", elements[type].name, rate_unit, work, 0);
 	close_buffers();
 }
 
@@ -257,8 +140,8 @@ static void bench_activate(struct bench_report *report, struct vg_memory_resourc
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		d.kind = kinds[i];
 		check(operation_plan_activation(set, &d, (struct operation_rules){0}, "bench_operation", &plan));
-		snprintf(of, sizeof of, "%s_%s", vg_activation_name(d.kind), types[type].name);
-		measure(report, plan, "activate", of, "GB/s", 2e-9 * (double)(count * types[type].bytes), 0);
+		snprintf(of, sizeof of, "%s_%s", vg_activation_name(d.kind), elements[type].name);
+		measure(report, plan, "activate", of, "GB/s", 2e-9 * (double)(count * elements[type].bytes), 0);
 	}
 	close_buffers();
 }
@@ -291,8 +174,11 @@ int main(int argc, char **argv)
 	for (enum operation_provider provider = OPERATION_CUBLASLT; provider < OPERATION_PORTABLE; provider++)
 		if (operation_set_lacks(set, provider))
 			printf("not measured: %s\n", operation_set_lacks(set, provider));
-	for (int type = VG_F32; type < TYPES; type++)
+	for (int type = VG_F32; type <= VG_F64; type++) {
+		compare_multiply(report, device, (enum vg_element_type)type, simulated ? 128 : 4096,
+				 type == VG_BF16 ? 99 : 0);
 		bench_multiply(report, memory, (enum vg_element_type)type);
+	}
 	bench_convolve(report, memory, VG_F32);
 	bench_convolve(report, memory, VG_BF16);
 	bench_activate(report, memory, VG_F32);
