@@ -73,12 +73,13 @@ static enum vg_status check_limits(struct vg_execution *execution, struct core_l
 {
 	struct vg_compute *compute = execution->origin->compute;
 	const struct vg_kernel *kernel = execution->entry->kernel;
-	const struct vg_kernel *key = kernel;
 	const CUlaunchConfig *n = &launch->native;
 	const unsigned shape[] = {n->gridDimX,	n->gridDimY,  n->gridDimZ,	 n->blockDimX,
 				  n->blockDimY, n->blockDimZ, n->sharedMemBytes, n->numAttrs};
 
-	uint64_t hash = compute_hash(shape, sizeof shape, compute_hash(&key, sizeof key, 0));
+	// Of each unit by itself: what a kernel works on takes its time, more than its grid.
+	const void *keys[] = {execution->origin, kernel};
+	uint64_t hash = compute_hash(shape, sizeof shape, compute_hash(keys, sizeof keys, 0));
 	pthread_mutex_lock(&compute->lock);
 	bool known = compute_estimate_find(compute, execution, hash);
 	pthread_mutex_unlock(&compute->lock);
@@ -231,7 +232,7 @@ enum vg_status compute_submit(struct vg_compute_unit *unit, const struct compute
 	if (status)
 		return status;
 	execution->job = *job;
-	uint64_t hash = compute_hash(execution->name, sizeof execution->name, 0);
+	uint64_t hash = compute_hash(execution->name, sizeof execution->name, compute_hash(&unit, sizeof unit, 0));
 	pthread_mutex_lock(&unit->compute->lock);
 	compute_estimate_find(unit->compute, execution, hash);
 	pthread_mutex_unlock(&unit->compute->lock);
