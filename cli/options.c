@@ -93,7 +93,10 @@ static int check_count(const struct arguments *arguments)
 	const struct verb *verb = arguments->verb;
 
 	if (arguments->count < verb->least) {
-		say_usage(verb, verb->command ? "what to run is missing" : "a name is missing");
+		bool file = strncmp(verb->synopsis, "FILE", 4) == 0;
+		say_usage(verb, verb->command ? "what to run is missing"
+				: file        ? "a file is missing"
+					      : "a name is missing");
 		return verb_usage_code(verb);
 	}
 	if (verb->most >= 0 && arguments->count > verb->most) {

@@ -224,6 +224,8 @@ TEST(bad_input_is_refused_before_anything_is_asked)
 		{{"set", "train"}, 2, "nothing to change"},
 		{{"inspect", "../x"}, 1, "must begin"},
 		{{"inspect"}, 2, "a name is missing"},
+		{{"audit", "verify"}, 2, "a file is missing"},
+		{{"key", "create"}, 2, "a file is missing"},
 		{{"ps", "--jsno"}, 2, "did you mean --json?"},
 		{{"pss"}, 2, "did you mean \"ps\"?"},
 		{{"zebra"}, 2, "there is no verb \"zebra\""},
