@@ -26,8 +26,9 @@ struct cublaslt {
 struct question {
 	uint64_t m, n, k, batch;
 	int64_t stride_a, stride_b, stride_c;
-	uint32_t type, epilogue, no_tensor_cores, has_beta;
+	uint32_t type, epilogue, no_tensor_cores, no_workspace, has_beta;
 	uint32_t align_a, align_b, align_c, align_bias;
+	uint32_t unused; // in the place of padding
 };
 
 struct answer {
@@ -97,6 +98,7 @@ static struct question ask_about(const struct checked_multiply *checked, struct 
 	q.type = (uint32_t)d->type;
 	q.epilogue = (uint32_t)d->epilogue;
 	q.no_tensor_cores = rules.no_tensor_cores;
+	q.no_workspace = rules.no_workspace;
 	q.has_beta = d->beta != 0;
 	q.align_a = alignment_of(d->a, d->stride_a, checked);
 	q.align_b = alignment_of(d->b, d->stride_b, checked);
@@ -162,7 +164,8 @@ static cublasStatus_t describe(const struct vg_cublaslt *api, struct cublaslt_mu
 static cublasStatus_t prefer(const struct vg_cublaslt *api, cublasLtMatmulPreferenceOpaque_t *preference,
 			     const struct question *q)
 {
-	const uint64_t workspace = MOST_WORKSPACE, without = ~(uint64_t)CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK;
+	const uint64_t workspace = q->no_workspace ? 0 : MOST_WORKSPACE,
+		       without = ~(uint64_t)CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK;
 	const uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 	const struct {
 		cublasLtMatmulPreferenceAttributes_t attribute;

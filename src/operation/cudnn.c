@@ -27,7 +27,7 @@ struct cudnn {
 // What the choice of an algorithm depends on; without padding.
 struct question {
 	uint32_t batch, in_channels, out_channels, height, width, kernel_height, kernel_width;
-	uint32_t stride[2], padding[2], dilation[2], groups, type, no_tensor_cores;
+	uint32_t stride[2], padding[2], dilation[2], groups, type, no_tensor_cores, no_workspace;
 };
 
 struct answer {
@@ -147,7 +147,7 @@ static int describe(const struct vg_cudnn *api, struct cudnn_convolution *c, con
 	       api->cudnnSetConvolutionGroupCount(c->convolution, (int)d->groups);
 }
 
-static struct answer choose(struct cudnn *cudnn, void *handle, const struct cudnn_convolution *c, int math)
+static struct answer choose(struct cudnn *cudnn, void *handle, const struct cudnn_convolution *c, int math, size_t most)
 {
 	struct vg_cudnn_algorithm candidates[VG_CUDNN_ALGORITHMS];
 	const struct vg_cudnn *api = cudnn->api;
@@ -161,11 +161,12 @@ static struct answer choose(struct cudnn *cudnn, void *handle, const struct cudn
 								  c->output, VG_CUDNN_ALGORITHMS, &count, candidates);
 	for (int i = 0; !answer.none && i < count; i++) {
 		const struct vg_cudnn_algorithm *one = &candidates[i];
-		if (one->status || one->algorithm > VG_CUDNN_ALGORITHM_DIRECT || one->workspace > MOST_WORKSPACE ||
+		if (one->status || one->algorithm > VG_CUDNN_ALGORITHM_DIRECT || one->workspace > most ||
 		    (math == VG_CUDNN_FMA_MATH && one->math != math) ||
 		    api->cudnnSetConvolutionMathType(c->convolution, one->math) ||
 		    api->cudnnGetConvolutionForwardWorkspaceSize(handle, c->input, c->filter, c->convolution, c->output,
-								 one->algorithm, &workspace))
+								 one->algorithm, &workspace) ||
+		    workspace > most)
 			continue;
 		answer.workspace = workspace;
 		answer.algorithm = one->algorithm;
@@ -225,6 +226,7 @@ static struct question ask_about(const struct vg_convolution *d, struct operatio
 	q.groups = d->groups;
 	q.type = (uint32_t)d->type;
 	q.no_tensor_cores = rules.no_tensor_cores;
+	q.no_workspace = rules.no_workspace;
 	return q;
 }
 
@@ -239,7 +241,8 @@ static bool find_answer(struct cudnn *cudnn, struct operation_plan *plan, const 
 	if (take_handle(cudnn, &handle))
 		return false;
 	*ret_answer = choose(cudnn, handle->handle, &plan->convolution,
-			     rules.no_tensor_cores ? VG_CUDNN_FMA_MATH : types[d->type].math);
+			     rules.no_tensor_cores ? VG_CUDNN_FMA_MATH : types[d->type].math,
+			     rules.no_workspace ? 0 : MOST_WORKSPACE);
 	give_handle(cudnn, handle);
 	operation_cache_keep(&cudnn->cache, &question, sizeof question, ret_answer, sizeof *ret_answer);
 	return !ret_answer->none;

@@ -14,7 +14,8 @@ struct operation_plan;
 
 struct operation_rules {
 	bool no_tensor_cores, no_mixed_precision; // as include/virgate/operation.h has them
-	bool portable;				  // this library's own kernels and no other
+	bool no_workspace;			  // only what needs none
+	bool portable;				  // this library's own kernels and no other, which need none either
 };
 
 // The memory that each run of a plan touches; `name` as the description has it.

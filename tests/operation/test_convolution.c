@@ -90,6 +90,7 @@ static void check_layer(struct subject *s, struct layer *l, struct operation_rul
 	snprintf(what, sizeof what, "%llu channels of %llu x %llu to %llu, %s", (unsigned long long)l->d.in_channels,
 		 (unsigned long long)l->d.height, (unsigned long long)l->d.width, (unsigned long long)l->d.out_channels,
 		 operation_plan_says(plan));
+	CHECK(!rules.no_workspace || operation_plan_workspace(plan) == 0);
 	run_plan(s, plan);
 	void *got = download(s, &l->output);
 	size_t step = l->output.count > 100000 ? 499 : 1;
@@ -107,6 +108,7 @@ static void check_all(struct subject *s, struct vg_convolution d)
 			check_layer(s, &l, (struct operation_rules){.portable = true});
 			if (!operation_set_lacks(s->set, OPERATION_CUDNN)) {
 				check_layer(s, &l, (struct operation_rules){0});
+				check_layer(s, &l, (struct operation_rules){.no_workspace = true});
 				if (d.type != VG_TF32)
 					check_layer(s, &l, (struct operation_rules){.no_tensor_cores = true});
 			}

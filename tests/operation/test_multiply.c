@@ -95,6 +95,7 @@ static void check_product(struct subject *s, struct product *p, struct operation
 	OK(operation_plan_matrix_multiply(s->set, &p->d, rules, __func__, &plan));
 	snprintf(what, sizeof what, "%llu x %llu x %llu, epilogue %d, %s", (unsigned long long)p->d.m,
 		 (unsigned long long)p->d.n, (unsigned long long)p->d.k, (int)p->d.epilogue, operation_plan_says(plan));
+	CHECK(!rules.no_workspace || operation_plan_workspace(plan) == 0);
 	run_plan(s, plan);
 	void *got = download(s, &p->c);
 	uint64_t size = p->d.m * p->d.n, stride = p->d.stride_c ? (uint64_t)p->d.stride_c : size;
@@ -114,6 +115,7 @@ static void check_all(struct subject *s, struct vg_matrix_multiply d)
 	check_product(s, &p, (struct operation_rules){.portable = true});
 	if (!operation_set_lacks(s->set, OPERATION_CUBLASLT)) {
 		check_product(s, &p, (struct operation_rules){0});
+		check_product(s, &p, (struct operation_rules){.no_workspace = true});
 		if (d.type != VG_TF32)
 			check_product(s, &p, (struct operation_rules){.no_tensor_cores = true});
 	}
