@@ -183,71 +183,77 @@ static struct operation_rules rules_of(struct vg_virtual_gpu *vgpu)
 					.no_mixed_precision = atomic_load(&vgpu->no_mixed_precision)};
 }
 
-// Inside the vGPU's gate if it succeeds.
-static enum vg_status begin(struct vg_virtual_gpu *vgpu, const void *operation, const char *function,
-			    struct operation_set **ret_set)
+enum kind { MATRIX_MULTIPLY, CONVOLUTION, ACTIVATION };
+static const char *const kinds[] = {"matrix multiply", "convolution", "activation"}; // as executions are called
+
+static enum vg_status plan_for(struct vg_virtual_gpu *vgpu, enum kind kind, const void *operation,
+			       struct operation_rules rules, const char *function, struct operation_plan **ret_plan)
 {
+	struct operation_set *set;
+	enum vg_status status = operations_of(vgpu->manager, function, &set);
+
+	if (status)
+		return status;
+	switch (kind) {
+	case MATRIX_MULTIPLY:
+		return operation_plan_matrix_multiply(set, operation, rules, function, ret_plan);
+	case CONVOLUTION:
+		return operation_plan_convolution(set, operation, rules, function, ret_plan);
+	default:
+		return operation_plan_activation(set, operation, rules, function, ret_plan);
+	}
+}
+
+// Where the vGPU has no room for scratch memory, a way that needs none is taken.
+static enum vg_status plan_and_submit(struct vg_virtual_gpu *vgpu, enum kind kind, const void *operation,
+				      unsigned stream, const char *function, struct vg_execution **ret_execution)
+{
+	struct operation_rules rules = rules_of(vgpu);
+	struct operation_plan *plan;
+
+	enum vg_status status = plan_for(vgpu, kind, operation, rules, function, &plan);
+	if (status)
+		return status;
+	bool needs_room = operation_plan_workspace(plan) > 0;
+	status = submit(vgpu, plan, kinds[kind], stream, function, ret_execution);
+	if (status != VG_INSUFFICIENT || !needs_room)
+		return status;
+	rules.no_workspace = true;
+	status = plan_for(vgpu, kind, operation, rules, function, &plan);
+	return status ? status : submit(vgpu, plan, kinds[kind], stream, function, ret_execution);
+}
+
+static enum vg_status run(struct vg_virtual_gpu *vgpu, enum kind kind, const void *operation, unsigned stream,
+			  const char *function, struct vg_execution **ret_execution)
+{
+	struct unit_turn turn;
 	enum vg_status status = manager_enter(vgpu, function);
 
 	if (status)
 		return status;
-	status = operation ? operations_of(vgpu->manager, function, ret_set)
-			   : vg_fail(VG_INVALID, 0, function, "operation is NULL");
-	return status ? manager_leave(vgpu, status) : VG_OK;
-}
-
-// With the plan, unless `status` says that there is none; leaves the gate.
-static enum vg_status finish(struct vg_virtual_gpu *vgpu, enum vg_status status, struct operation_plan *plan,
-			     const char *name, unsigned stream, const char *function,
-			     struct vg_execution **ret_execution)
-{
-	struct unit_turn turn;
-
-	if (status)
-		return manager_leave(vgpu, status);
+	if (!operation)
+		return manager_leave(vgpu, vg_fail(VG_INVALID, 0, function, "operation is NULL"));
 	status = unit_take(vgpu, stream, function, &turn);
-	if (status)
-		operation_plan_destroy(plan);
-	else
-		status = unit_give(vgpu, &turn, submit(vgpu, plan, name, stream, function, ret_execution));
+	if (status == VG_OK)
+		status =
+			unit_give(vgpu, &turn, plan_and_submit(vgpu, kind, operation, stream, function, ret_execution));
 	return manager_leave(vgpu, status);
 }
 
 enum vg_status vg_virtual_gpu_matrix_multiply(struct vg_virtual_gpu *vgpu, const struct vg_matrix_multiply *operation,
 					      unsigned stream, struct vg_execution **ret_execution)
 {
-	struct operation_plan *plan = NULL;
-	struct operation_set *set;
-
-	enum vg_status status = begin(vgpu, operation, __func__, &set);
-	if (status)
-		return status;
-	status = operation_plan_matrix_multiply(set, operation, rules_of(vgpu), __func__, &plan);
-	return finish(vgpu, status, plan, "matrix multiply", stream, __func__, ret_execution);
+	return run(vgpu, MATRIX_MULTIPLY, operation, stream, __func__, ret_execution);
 }
 
 enum vg_status vg_virtual_gpu_convolution(struct vg_virtual_gpu *vgpu, const struct vg_convolution *operation,
 					  unsigned stream, struct vg_execution **ret_execution)
 {
-	struct operation_plan *plan = NULL;
-	struct operation_set *set;
-
-	enum vg_status status = begin(vgpu, operation, __func__, &set);
-	if (status)
-		return status;
-	status = operation_plan_convolution(set, operation, rules_of(vgpu), __func__, &plan);
-	return finish(vgpu, status, plan, "convolution", stream, __func__, ret_execution);
+	return run(vgpu, CONVOLUTION, operation, stream, __func__, ret_execution);
 }
 
 enum vg_status vg_virtual_gpu_activation(struct vg_virtual_gpu *vgpu, const struct vg_activation *operation,
 					 unsigned stream, struct vg_execution **ret_execution)
 {
-	struct operation_plan *plan = NULL;
-	struct operation_set *set;
-
-	enum vg_status status = begin(vgpu, operation, __func__, &set);
-	if (status)
-		return status;
-	status = operation_plan_activation(set, operation, rules_of(vgpu), __func__, &plan);
-	return finish(vgpu, status, plan, "activation", stream, __func__, ret_execution);
+	return run(vgpu, ACTIVATION, operation, stream, __func__, ret_execution);
 }
