@@ -120,7 +120,7 @@ void sim_exec_synchronized(struct sim_context *context)
 {
 	struct sim_exec *exec = context->parent->exec;
 
-	if (!exec || !exec->printed_length)
+	if (!exec)
 		return;
 	pthread_mutex_lock(&exec->lock);
 	char *printed = exec->printed;

@@ -161,7 +161,7 @@ struct sim_context {
 
 	struct sim_block *blocks; // granules that small allocations share (block.c)
 	uint32_t peers; // bit per device ordinal: peer access enabled
-	void *exec; // simexec's: loaded modules, device heap
+	void *_Atomic exec; // simexec's: loaded modules, device heap; made while other threads look for it
 	struct sim_context *next; // of all contexts, under sim_contexts_lock
 };
 
