@@ -183,7 +183,7 @@ enum vg_status vg_memory_space_write(struct vg_memory_space *space, vg_address t
 {
 	struct part part = {space, to, size, "to", NULL, 0};
 
-	CORE_USABLE(space, "space");
+	SPACE_USABLE(space);
 	enum vg_status status = check_host(space, from, size, "from", __func__);
 	return status ? status
 		      : one_part(&part, &(struct work){.kind = WRITE, .to = to, .host = (void *)(uintptr_t)from},
@@ -194,7 +194,7 @@ enum vg_status vg_memory_space_read(struct vg_memory_space *space, void *to, vg_
 {
 	struct part part = {space, from, size, "from", NULL, 0};
 
-	CORE_USABLE(space, "space");
+	SPACE_USABLE(space);
 	enum vg_status status = check_host(space, to, size, "to", __func__);
 	return status ? status : one_part(&part, &(struct work){.kind = READ, .from = from, .host = to}, __func__);
 }
@@ -203,7 +203,7 @@ enum vg_status vg_memory_space_set(struct vg_memory_space *space, vg_address to,
 {
 	struct part part = {space, to, size, "to", NULL, 0};
 
-	CORE_USABLE(space, "space");
+	SPACE_USABLE(space);
 	if (value < 0 || value > 255)
 		return vg_fail(VG_INVALID, 0, __func__, "value is %d: a byte is 0 to 255", value);
 	return one_part(&part, &(struct work){.kind = SET, .to = to, .value = (unsigned char)value}, __func__);
@@ -221,7 +221,7 @@ enum vg_status vg_memory_space_copy(struct vg_memory_space *space, vg_address to
 {
 	struct part to_part = {space, to, size, "to", NULL, 0}, from_part = {space, from, size, "from", NULL, 0};
 
-	CORE_USABLE(space, "space");
+	SPACE_USABLE(space);
 	enum vg_status status = check_apart(to, from, size, __func__);
 	return status ? status
 		      : two_parts(&to_part, &from_part, &(struct work){.kind = COPY, .to = to, .from = from}, __func__);
@@ -247,8 +247,8 @@ enum vg_status vg_memory_space_copy_peer(struct vg_memory_space *to_space, vg_ad
 	struct part to_part = {to_space, to, size, "to", NULL, 0},
 		    from_part = {from_space, from, size, "from", NULL, 0};
 
-	CORE_USABLE(to_space, "to_space");
-	CORE_USABLE(from_space, "from_space");
+	SPACE_USABLE(to_space);
+	SPACE_USABLE(from_space);
 	struct work work = {.kind = COPY, .to = to, .from = from, .there = from_space->context->handle};
 	enum vg_status status = check_apart(to, from, size, __func__);
 	if (status == VG_OK && work.there != to_space->context->handle) {

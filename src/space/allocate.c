@@ -218,7 +218,7 @@ enum vg_status space_block_create(struct vg_memory_space *space, size_t size, si
 enum vg_status vg_memory_space_allocate(struct vg_memory_space *space, size_t size, size_t alignment,
 					vg_address *ret_address)
 {
-	CORE_USABLE(space, "space");
+	SPACE_USABLE(space);
 	CORE_NEEDED(ret_address);
 	return space_block_create(space, size, alignment, NULL, __func__, ret_address);
 }

@@ -3,11 +3,16 @@
 
 #include "base/log.h"
 
+enum vg_status space_here(const char *function)
+{
+	if (!core_forked)
+		return VG_OK;
+	return vg_fail(VG_STATE, 0, function,
+		       "this process was forked after the driver was loaded: a space is of no use in it");
+}
+
 enum vg_status space_usable(const struct vg_memory_space *space, const char *function)
 {
-	if (core_forked)
-		return vg_fail(VG_STATE, 0, function,
-			       "this process was forked after the driver was loaded: a space is of no use in it");
 	return space->ended ? vg_fail(VG_CLOSED, 0, function, "the memory space has been closed") : VG_OK;
 }
 
@@ -101,7 +106,7 @@ enum vg_status vg_memory_space_free(struct vg_memory_space *space, vg_address ad
 {
 	struct space_chunk *list = NULL;
 
-	CORE_USABLE(space, "space");
+	SPACE_USABLE(space);
 	pthread_mutex_lock(&space->lock);
 	enum vg_status status = end_plain(space, address, __func__, &list);
 	pthread_mutex_unlock(&space->lock);

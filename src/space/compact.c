@@ -295,7 +295,7 @@ enum vg_status vg_memory_space_compact(struct vg_memory_space *space, const stru
 	struct vg_compact_result result = {0};
 	struct vg_compact_options o;
 
-	CORE_USABLE(space, "space");
+	SPACE_USABLE(space);
 	CORE_OPTIONS(o, options);
 	if (!(o.max_milliseconds >= 0))
 		return vg_fail(VG_INVALID, 0, __func__, "max_milliseconds is %g: 0 or more", o.max_milliseconds);

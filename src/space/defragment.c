@@ -81,7 +81,7 @@ enum vg_status vg_memory_space_defragment(struct vg_memory_space *space, struct 
 	struct space_returned returned = {0};
 	struct space_chunk *list = NULL;
 
-	CORE_USABLE(space, "space");
+	SPACE_USABLE(space);
 	pthread_mutex_lock(&space->lock);
 	enum vg_status status = space_usable(space, __func__);
 	const size_t ranges = status ? 0 : space_free_ranges(space);

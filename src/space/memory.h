@@ -187,8 +187,17 @@ enum vg_status space_block_create(struct vg_memory_space *space, size_t size, si
 void space_block_end(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell, struct space_chunk **list);
 // Not under the lock: gives the chunks back. Where that fails they stay and the log is told; the last error stays, too.
 void space_tidy(struct vg_memory_space *space, struct space_chunk *list, const char *function);
-// STATE in a forked child, CLOSED.
+// CLOSED.
 enum vg_status space_usable(const struct vg_memory_space *space, const char *function);
+// STATE in a forked child. Not under the lock, which another thread of the parent may have held for ever there.
+enum vg_status space_here(const char *function);
+// In a public function: returns from it unless the space can be used.
+#define SPACE_USABLE(space)                                                                                            \
+	do {                                                                                                           \
+		CORE_USABLE(space, #space);                                                                            \
+		if (__builtin_expect(core_forked, 0))                                                                  \
+			return space_here(__func__);                                                                   \
+	} while (0)
 
 struct space_place {
 	struct space_chunk *chunk;

@@ -9,7 +9,7 @@ enum vg_status vg_movable_block_create(struct vg_memory_space *space, size_t siz
 {
 	vg_address address;
 
-	CORE_USABLE(space, "space");
+	SPACE_USABLE(space);
 	CORE_NEEDED(ret_block);
 	struct vg_movable_block *block = calloc(1, sizeof *block);
 	if (!block)
@@ -33,17 +33,15 @@ static void wait_for_move(struct vg_movable_block *block)
 		pthread_cond_wait(&block->space->changed, &block->space->lock);
 }
 
-void vg_movable_block_destroy(struct vg_movable_block *block)
+static void give_up(struct vg_movable_block *block)
 {
+	struct vg_memory_space *space = block->space;
 	struct space_chunk *list = NULL;
 	unsigned pins = 0;
 
-	if (!block)
-		return;
-	struct vg_memory_space *space = block->space;
 	pthread_mutex_lock(&space->lock);
 	wait_for_move(block);
-	if (block->chunk && !core_forked) {
+	if (block->chunk) {
 		pins = block->pins;
 		block->chunk->pinned -= pins != 0;
 		space->movable_blocks--;
@@ -54,7 +52,15 @@ void vg_movable_block_destroy(struct vg_movable_block *block)
 	if (pins)
 		vg_log(VG_LOG_WARNING, "a movable block of %zu bytes was destroyed while it was pinned", block->size);
 	space_tidy(space, list, "vg_movable_block_destroy");
-	core_object_release(&space->object);
+}
+
+void vg_movable_block_destroy(struct vg_movable_block *block)
+{
+	if (!block)
+		return;
+	if (!core_forked)
+		give_up(block);
+	core_object_release(&block->space->object);
 	free(block);
 }
 
@@ -78,6 +84,8 @@ enum vg_status vg_movable_block_pin(struct vg_movable_block *block, vg_address *
 {
 	CORE_NEEDED(block);
 	CORE_NEEDED(ret_address);
+	if (core_forked)
+		return space_here(__func__);
 	pthread_mutex_lock(&block->space->lock);
 	enum vg_status status = pin(block, __func__, ret_address);
 	pthread_mutex_unlock(&block->space->lock);
@@ -87,6 +95,8 @@ enum vg_status vg_movable_block_pin(struct vg_movable_block *block, vg_address *
 enum vg_status vg_movable_block_unpin(struct vg_movable_block *block)
 {
 	CORE_NEEDED(block);
+	if (core_forked)
+		return space_here(__func__);
 	pthread_mutex_lock(&block->space->lock);
 	enum vg_status status = space_usable(block->space, __func__);
 	if (status == VG_OK && !block->pins)

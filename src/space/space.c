@@ -153,6 +153,8 @@ enum vg_status space_create(struct vg_context *context, const struct vg_memory_s
 		status = vg_fail(VG_INVALID, 0, function, "ret_space is NULL");
 	if (status == VG_OK)
 		status = core_options(&o, sizeof o, options, function);
+	if (status == VG_OK)
+		status = space_here(function);
 	if (status)
 		return status;
 	struct vg_memory_space *space = calloc(1, sizeof *space);
@@ -167,9 +169,7 @@ enum vg_status space_create(struct vg_context *context, const struct vg_memory_s
 	space->next_look = SPACE_LOOK_EVERY;
 	if (budget)
 		space->budget = *budget;
-	status = space_usable(space, function);
-	if (status == VG_OK)
-		status = fill(space, &o, function);
+	status = fill(space, &o, function);
 	if (status)
 		core_object_release(&space->object);
 	else
@@ -188,6 +188,8 @@ enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit, co
 	struct space_chunk *list = NULL;
 
 	enum vg_status status = core_object_check((struct core_object *)space, "space", function);
+	if (status == VG_OK)
+		status = space_here(function);
 	if (status == VG_OK)
 		status = check_limit(space, limit, function);
 	if (status)
@@ -268,8 +270,9 @@ static enum vg_status end(struct vg_memory_space *space, const char *function)
 enum vg_status vg_memory_space_close(struct vg_memory_space *space)
 {
 	CORE_NEEDED(space);
-	if (core_forked)
-		return space_usable(space, __func__);
+	enum vg_status status = space_here(__func__);
+	if (status)
+		return status;
 	atomic_store(&space->object.closed, true);
 	return end(space, __func__);
 }

@@ -39,7 +39,7 @@ static struct vg_page describe(const struct vg_memory_space *space, const struct
 
 enum vg_status vg_memory_space_page(struct vg_memory_space *space, vg_address address, struct vg_page *ret_page)
 {
-	CORE_USABLE(space, "space");
+	SPACE_USABLE(space);
 	CORE_NEEDED(ret_page);
 	pthread_mutex_lock(&space->lock);
 	enum vg_status status = space_usable(space, __func__);
@@ -72,7 +72,7 @@ static size_t list_pages(const struct vg_memory_space *space, struct vg_page *pa
 enum vg_status vg_memory_space_pages(struct vg_memory_space *space, struct vg_page *pages, size_t capacity,
 				     size_t *ret_count)
 {
-	CORE_USABLE(space, "space");
+	SPACE_USABLE(space);
 	CORE_NEEDED(ret_count);
 	if (capacity)
 		CORE_NEEDED(pages);
@@ -93,7 +93,7 @@ enum vg_status vg_memory_space_info(struct vg_memory_space *space, struct vg_mem
 {
 	struct vg_memory_space_info info;
 
-	CORE_USABLE(space, "space");
+	SPACE_USABLE(space);
 	CORE_NEEDED(ret_info);
 	pthread_mutex_lock(&space->lock);
 	enum vg_status status = space_usable(space, __func__);
@@ -141,7 +141,7 @@ enum vg_status vg_memory_space_pool(struct vg_memory_space *space, unsigned inde
 {
 	struct space_pool *pools[2] = {NULL, NULL};
 
-	CORE_USABLE(space, "space");
+	SPACE_USABLE(space);
 	CORE_NEEDED(ret_info);
 	pthread_mutex_lock(&space->lock);
 	enum vg_status status = space_usable(space, __func__);
@@ -174,7 +174,7 @@ enum vg_status vg_memory_space_set_pool_size(struct vg_memory_space *space, unsi
 	struct space_chunk *list = NULL;
 	struct space_pool *pools[2] = {NULL, NULL};
 
-	CORE_USABLE(space, "space");
+	SPACE_USABLE(space);
 	if (bytes > SIZE_MAX - space->page_size)
 		return vg_fail(VG_INVALID, 0, __func__, "%zu bytes: no device has as many", bytes);
 	bytes = (bytes + space->page_size - 1) / space->page_size * space->page_size;

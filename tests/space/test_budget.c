@@ -2,7 +2,7 @@
 #include "base/status.h"
 #include "core/core.h"
 #include "core/stream.h"
-#include "space/space.h"
+#include "space/memory.h"
 #include "space_test.h"
 
 static struct vg_memory_space *space;
@@ -154,5 +154,28 @@ TEST(blocks_move_after_the_work)
 		check_bytes(space, address[i], MIB, 0x11);
 		vg_movable_block_destroy(block[i]);
 	}
+	close_it();
+}
+
+// A copy that is under way keeps the pages of its block, although the block is gone.
+TEST(pages_stay_while_a_call_copies)
+{
+	struct space_place place;
+
+	open_with(NULL, 64 * MIB);
+	vg_address address = allocate(space, 3 * PAGE), other;
+	pthread_mutex_lock(&space->lock);
+	enum vg_status found = space_find(space, address, "address", "here", &place);
+	place.chunk->holds++; // as access.c does before it turns to the driver
+	pthread_mutex_unlock(&space->lock);
+	OK(found);
+	OK(vg_memory_space_free(space, address));
+	OK(vg_memory_space_defragment(space, NULL));
+	CHECK_INT(info_of(space).held, 3 * PAGE);
+	REFUSED(vg_memory_space_allocate(space, 60 * MIB, 0, &other), VG_INSUFFICIENT, "limit");
+	pthread_mutex_lock(&space->lock);
+	place.chunk->holds--;
+	pthread_mutex_unlock(&space->lock);
+	OK(vg_memory_space_allocate(space, 60 * MIB, 0, &other));
 	close_it();
 }
