@@ -25,7 +25,7 @@ CUresult sim_exec_get(struct sim_context *context, struct sim_exec **ret_exec)
 		exec = calloc(1, sizeof *exec);
 		if (exec) {
 			pthread_mutex_init(&exec->lock, NULL);
-			__atomic_store_n(&owner->exec, exec, __ATOMIC_RELEASE); // sim_exec_synchronized() takes no lock
+			owner->exec = exec;
 		}
 	}
 	pthread_mutex_unlock(&create_lock);
@@ -118,7 +118,7 @@ void sim_exec_print(void *argument, const char *text, size_t length)
 
 void sim_exec_synchronized(struct sim_context *context)
 {
-	struct sim_exec *exec = __atomic_load_n(&context->parent->exec, __ATOMIC_ACQUIRE);
+	struct sim_exec *exec = context->parent->exec;
 
 	if (!exec)
 		return;
