@@ -3,6 +3,7 @@
 #define VIRGATE_VIRGATE_H
 
 #include <virgate/audit.h>
+#include <virgate/balancer.h>
 #include <virgate/broker.h>
 #include <virgate/compile_cache.h>
 #include <virgate/compute.h>

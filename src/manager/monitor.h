@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-enum { MONITOR_NAME = 64 };
+enum { MONITOR_NAME = 64, MONITOR_TOTALS = 3 };
 
 // ---- readings: what the manager says at one time (monitor_source.c) ----
 
@@ -136,6 +136,7 @@ struct vg_monitor {
 	struct monitor_series *device;
 	struct monitor_series **series; // by ascending id
 	size_t count;
+	double past[MONITOR_TOTALS]; // of virtual GPUs that have gone
 	struct vg_monitor_info info;
 };
 

@@ -35,6 +35,32 @@ bool monitor_source_has(const struct monitor_source *source, int id)
 	return status != VG_VIRTUAL_GPU_NOT_FOUND && status != VG_VIRTUAL_GPU_DESTROYED;
 }
 
+static void read_unit(struct vg_virtual_gpu *vgpu, struct monitor_reading *reading)
+{
+	struct vg_sample *sample = &reading->sample;
+	struct vg_compute_unit_info unit;
+
+	if (vg_compute_unit_info(vgpu->unit, &unit))
+		return; // it is being closed: all of this is unknown
+	if (!vgpu->manager->options.no_compute_virtualization)
+		sample->compute_share = monitor_known(unit.share);
+	sample->queue_length = monitor_known(unit.queue_length);
+	sample->running = monitor_known(unit.running);
+	sample->launches = monitor_known((double)unit.launches);
+	sample->failures = monitor_known((double)unit.failures);
+	sample->cancelled = monitor_known((double)unit.cancelled);
+	reading->busy_known = unit.measured;
+	reading->busy_ns = unit.busy_ns;
+}
+
+static void read_space(struct vg_virtual_gpu *vgpu, struct vg_sample *sample)
+{
+	struct vg_memory_space_info space;
+
+	if (vg_virtual_gpu_memory(vgpu) && vg_memory_space_info(vg_virtual_gpu_memory(vgpu), &space) == VG_OK)
+		sample->fragmentation = monitor_known(space.fragmentation);
+}
+
 // False: it is about to go.
 static bool read_one(struct vg_virtual_gpu *vgpu, struct monitor_reading *reading)
 {
@@ -52,7 +78,8 @@ static bool read_one(struct vg_virtual_gpu *vgpu, struct monitor_reading *readin
 	sample->memory_allocated = monitor_known((double)info.memory_allocated);
 	sample->memory_limit = monitor_known((double)info.memory_limit);
 	sample->memory_utilization = monitor_known(info.memory_utilization);
-	sample->compute_share = monitor_known(info.compute_share);
+	read_unit(vgpu, reading);
+	read_space(vgpu, sample);
 	return true;
 }
 
@@ -97,6 +124,17 @@ static void read_memory(const struct monitor_source *source, struct vg_sample *s
 		sample->memory_utilization = monitor_known(sample->memory_held.value / sample->memory_limit.value);
 }
 
+// The time that all SMs together would have taken for what was done on some of them.
+static void read_busy(struct vg_manager *manager, struct monitor_reading *device)
+{
+	struct vg_compute_info compute;
+
+	if (manager->options.no_compute_virtualization || vg_compute_info(manager->compute, &compute) || !compute.sms)
+		return;
+	device->busy_known = true;
+	device->busy_ns = (uint64_t)(compute.sm_seconds / compute.sms * 1e9);
+}
+
 // What the virtual GPUs have together; unknown if it is unknown of one of them.
 static void add_up(const struct monitor_readings *readings, enum vg_metric_name metric, struct vg_sample *sample)
 {
@@ -126,6 +164,7 @@ enum vg_status monitor_read(const struct monitor_source *source, const char *fun
 	snprintf(device->name, sizeof device->name, "%.*s", MONITOR_NAME - 1, vg_device_name(source->device));
 	device->sample.virtual_gpus = monitor_known((double)readings->count);
 	read_memory(source, &device->sample);
+	read_busy(source->manager, device);
 	for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
 		add_up(readings, sums[i], &device->sample);
 	return VG_OK;

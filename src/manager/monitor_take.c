@@ -31,8 +31,12 @@ static void say_status(struct vg_monitor *monitor, const struct monitor_series *
 			    paused ? "paused" : "resumed");
 }
 
+static const enum vg_metric_name totals[MONITOR_TOTALS] = {VG_METRIC_LAUNCHES, VG_METRIC_FAILURES, VG_METRIC_CANCELLED};
+
 static void drop(struct vg_monitor *monitor, struct monitor_series *series)
 {
+	for (int i = 0; i < MONITOR_TOTALS; i++) // the device's do not go back
+		monitor->past[i] += monitor_metric(monitor_series_latest(series), totals[i])->value;
 	monitor_say(&monitor->events, VG_LOG_INFO, "virtual GPU %d (%s) has gone", series->id, series->name);
 	for (struct monitor_watch *watch = monitor->watches; watch; watch = watch->next)
 		monitor_watch_forget(watch, series->id);
@@ -81,6 +85,20 @@ static size_t match(struct vg_monitor *monitor, struct monitor_series **kept, ui
 	return count;
 }
 
+// The device's totals are those of its virtual GPUs, also of those that have gone, as far as samples saw them.
+static void add_totals(struct vg_monitor *monitor, struct monitor_reading *device)
+{
+	for (int i = 0; i < MONITOR_TOTALS; i++) {
+		struct vg_metric sum = monitor_known(monitor->past[i]);
+		for (size_t k = 0; k < monitor->count; k++) {
+			const struct vg_sample *sample = monitor_series_latest(monitor->series[k]);
+			sum.known &= monitor_metric(sample, totals[i])->known;
+			sum.value += monitor_metric(sample, totals[i])->value;
+		}
+		*(struct vg_metric *)monitor_metric(&device->sample, totals[i]) = sum;
+	}
+}
+
 static void look_at(struct vg_monitor *monitor)
 {
 	for (struct monitor_watch *watch = monitor->watches; watch; watch = watch->next) {
@@ -121,10 +139,11 @@ enum vg_status monitor_take(struct vg_monitor *monitor, uint64_t planned, const 
 		free(kept);
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu samples", monitor->history);
 	}
-	monitor_series_add(monitor->device, &readings->device, now, planned);
 	monitor->count = match(monitor, kept, now, planned);
 	free(monitor->series);
 	monitor->series = kept;
+	add_totals(monitor, &readings->device);
+	monitor_series_add(monitor->device, &readings->device, now, planned);
 	const struct vg_sample *device = monitor_series_latest(monitor->device);
 	monitor_say(&monitor->events, VG_LOG_DEBUG, "%zu virtual GPUs, %g waiting, %g running; %.3f ms late",
 		    monitor->count, device->queue_length.value, device->running.value, (double)device->late_ns / 1e6);

@@ -108,6 +108,10 @@ class Objects:
     def monitor(self):
         return self.make("vg_monitor_create", self.manager(), None)
 
+    def balancer(self):
+        managers = (ctypes.c_void_p * 1)(self.manager())
+        return self.make("vg_balancer_create", managers, ctypes.c_size_t(1), None)
+
     def process(self):
         return self.make("vg_process_open", os.getppid())
 

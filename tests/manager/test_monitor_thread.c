@@ -1,5 +1,5 @@
 // The monitor's thread over a manager that is made up: what comes and goes, callbacks, bad input, many threads.
-#include "manager/monitor_fake.h"
+#include "monitor_fake.h"
 
 #include <jansson.h>
 

@@ -1,0 +1,239 @@
+// A balancer from its creation to its end.
+#include "manager/balancer_engine.h"
+
+#include "base/log.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { DEFAULT_INTERVAL_MS = 100 };
+static const double default_threshold = 0.2;
+
+static void free_balancer(struct core_object *object)
+{
+	struct vg_balancer *balancer = (struct vg_balancer *)object;
+
+	for (struct balancer_queue *queue = balancer->queues, *next; queue; queue = next) {
+		next = queue->next;
+		free(queue);
+	}
+	for (unsigned i = 0; i < balancer->manager_count; i++)
+		balancer_drop(balancer->managers[i]);
+	balancer_memory_finish(&balancer->memory);
+	free(balancer->log);
+	free(balancer);
+}
+
+static const struct core_class balancer_class = {"balancer", NULL, free_balancer};
+
+static enum vg_status check_options(const struct vg_balancer_options *options, const char *function)
+{
+	if ((unsigned)options->strategy > VG_BALANCE_WEIGHTED)
+		return vg_fail(VG_INVALID, 0, function, "strategy %d: there are 0 to %d", options->strategy,
+			       VG_BALANCE_WEIGHTED);
+	if (!(options->threshold >= 0 && options->threshold <= 1))
+		return vg_fail(VG_INVALID, 0, function, "a threshold of %g: it is 0 to 1, 0 being %g",
+			       options->threshold, default_threshold);
+	if (options->interval_ms > VG_BALANCER_MAX_INTERVAL_MS)
+		return vg_fail(VG_LIMIT, 0, function, "an interval of %u ms: at most %d", options->interval_ms,
+			       VG_BALANCER_MAX_INTERVAL_MS);
+	if (options->forbidden & ~(unsigned)VG_ACTION_ALL)
+		return vg_fail(VG_INVALID, 0, function, "forbidden is 0x%x: the actions are the bits of 0x%x",
+			       options->forbidden, VG_ACTION_ALL);
+	if ((unsigned)options->log_level > VG_LOG_DEBUG)
+		return vg_fail(VG_INVALID, 0, function, "log level %d: there are 0 to %d", options->log_level,
+			       VG_LOG_DEBUG);
+	return VG_OK;
+}
+
+static void init_waiting(struct vg_balancer *balancer)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_mutex_init(&balancer->rounds, NULL);
+	pthread_mutex_init(&balancer->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&balancer->wake, &monotonic);
+	pthread_cond_init(&balancer->left, NULL);
+	pthread_condattr_destroy(&monotonic);
+	balancer_list_init(&balancer->ended);
+}
+
+static enum vg_status add(struct vg_balancer *balancer, struct vg_manager *manager, const char *function)
+{
+	enum vg_status status = balancer_hold(manager, function);
+
+	if (status)
+		return status;
+	pthread_mutex_lock(&balancer->lock);
+	for (unsigned i = 0; i < balancer->manager_count; i++)
+		if (balancer->managers[i] == manager)
+			status = vg_fail(VG_EXISTS, 0, function, "the balancer has that manager, as number %u", i);
+	if (status == VG_OK && balancer->manager_count == VG_BALANCER_MANAGERS)
+		status = vg_fail(VG_LIMIT, 0, function, "the balancer has %d managers: there may be no more",
+				 VG_BALANCER_MANAGERS);
+	if (status == VG_OK && balancer->stopping)
+		status = vg_fail(VG_CLOSED, 0, function, "the balancer has been closed");
+	if (status == VG_OK)
+		balancer->managers[balancer->manager_count++] = manager;
+	pthread_mutex_unlock(&balancer->lock);
+	if (status)
+		balancer_drop(manager);
+	return status;
+}
+
+// The program's signals are not for this thread.
+static enum vg_status start(struct vg_balancer *balancer, const char *function)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int r = pthread_create(&balancer->thread, NULL, balancer_run, balancer);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r ? vg_fail(VG_SYSTEM, r, function, "no thread for a balancer: %s", strerror(r)) : VG_OK;
+}
+
+static struct vg_balancer *make(const struct vg_balancer_options *options)
+{
+	struct vg_balancer *balancer = calloc(1, sizeof *balancer);
+
+	if (!balancer)
+		return NULL;
+	core_object_init(&balancer->object, &balancer_class);
+	init_waiting(balancer);
+	balancer->strategy = options->strategy;
+	balancer->rules.threshold = options->threshold > 0 ? options->threshold : default_threshold;
+	balancer->rules.forbidden = options->forbidden;
+	balancer->interval_ms = options->interval_ms ? options->interval_ms : DEFAULT_INTERVAL_MS;
+	balancer->manual = options->manual;
+	balancer->log_level = options->log_level;
+	balancer->log = calloc(VG_BALANCER_LOG, sizeof *balancer->log);
+	if (balancer->log)
+		return balancer;
+	core_object_release(&balancer->object);
+	return NULL;
+}
+
+enum vg_status vg_balancer_create(struct vg_manager *const *managers, size_t count,
+				  const struct vg_balancer_options *options, struct vg_balancer **ret_balancer)
+{
+	struct vg_balancer_options asked;
+
+	CORE_NEEDED(managers);
+	CORE_NEEDED(ret_balancer);
+	CORE_OPTIONS(asked, options);
+	enum vg_status status = check_options(&asked, __func__);
+	if (status)
+		return status;
+	if (!count || count > VG_BALANCER_MANAGERS)
+		return vg_fail(count ? VG_LIMIT : VG_INVALID, 0, __func__, "%zu managers: 1 to %d", count,
+			       VG_BALANCER_MANAGERS);
+	struct vg_balancer *balancer = make(&asked);
+	if (!balancer)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a balancer");
+	for (size_t i = 0; i < count && status == VG_OK; i++)
+		status = add(balancer, managers[i], __func__);
+	if (status == VG_OK)
+		status = start(balancer, __func__);
+	if (status)
+		core_object_release(&balancer->object);
+	else
+		*ret_balancer = balancer;
+	return status;
+}
+
+enum vg_status vg_balancer_add(struct vg_balancer *balancer, struct vg_manager *manager)
+{
+	BALANCER_USABLE(balancer);
+	return add(balancer, manager, __func__);
+}
+
+enum vg_status vg_balancer_close(struct vg_balancer *balancer)
+{
+	BALANCER_USABLE(balancer);
+	pthread_mutex_lock(&balancer->lock);
+	if (!balancer->gone && pthread_equal(balancer->thread, pthread_self())) {
+		pthread_mutex_unlock(&balancer->lock);
+		return vg_fail(
+			VG_STATE, 0, __func__,
+			"a balancer cannot be closed by its own callback, which it would wait for: close it from "
+			"another thread, or after the callback");
+	}
+	balancer->stopping = true;
+	pthread_cond_signal(&balancer->wake);
+	if (!balancer->joining) {
+		balancer->joining = true;
+		pthread_mutex_unlock(&balancer->lock);
+		pthread_join(balancer->thread, NULL);
+		pthread_mutex_lock(&balancer->lock);
+		balancer->gone = true;
+		pthread_cond_broadcast(&balancer->left);
+	}
+	while (!balancer->gone)
+		pthread_cond_wait(&balancer->left, &balancer->lock);
+	pthread_mutex_unlock(&balancer->lock);
+	return VG_OK;
+}
+
+void vg_balancer_destroy(struct vg_balancer *balancer)
+{
+	if (!balancer)
+		return;
+	if (!core_forked && vg_balancer_close(balancer)) {
+		vg_log(VG_LOG_ERROR, "destroying a balancer: %s", vg_last_error()->text);
+		return;
+	}
+	core_object_release(&balancer->object);
+}
+
+enum vg_status vg_balancer_execute(struct vg_balancer *balancer, const struct vg_balanced_work *work,
+				   struct vg_balanced **ret_balanced)
+{
+	struct vg_balanced_work asked;
+	struct vg_balanced *balanced;
+
+	BALANCER_USABLE(balancer);
+	CORE_NEEDED(work);
+	CORE_OPTIONS(asked, work);
+	enum vg_status status = balancer_work_create(balancer, &asked, __func__, &balanced);
+	if (status)
+		return status;
+	core_object_retain(&balanced->object); // the caller's; the other one is the queue's, and may be gone any moment
+	status = balancer_enqueue(balancer, balanced, __func__);
+	if (status == VG_OK) {
+		pthread_mutex_lock(&balancer->lock);
+		balancer->info.submitted++;
+		pthread_mutex_unlock(&balancer->lock);
+	} else {
+		core_object_release(&balanced->object);
+	}
+	if (status == VG_OK && ret_balanced)
+		*ret_balanced = balanced;
+	else
+		core_object_release(&balanced->object);
+	return status;
+}
+
+enum vg_status vg_balancer_info(struct vg_balancer *balancer, struct vg_balancer_info *ret_info)
+{
+	BALANCER_USABLE(balancer);
+	CORE_NEEDED(ret_info);
+	pthread_mutex_lock(&balancer->lock);
+	struct vg_balancer_info info = balancer->info;
+	info.strategy = balancer->strategy;
+	info.threshold = balancer->rules.threshold;
+	info.interval_ms = balancer->interval_ms;
+	info.forbidden = balancer->rules.forbidden;
+	info.managers = balancer->manager_count;
+	for (const struct balancer_queue *queue = balancer->queues; queue; queue = queue->next) {
+		info.unbound += queue->waiting.count;
+		info.bound += queue->bound.count;
+	}
+	pthread_mutex_unlock(&balancer->lock);
+	*ret_info = info;
+	return VG_OK;
+}

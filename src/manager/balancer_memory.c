@@ -1,0 +1,165 @@
+// What the balancer remembers from round to round: so that it neither acts on a moment nor takes back what it just did.
+#include "manager/balancer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const double same_share = 1e-6;
+
+struct balancer_mark *balancer_mark(const struct balancer_memory *memory, struct balancer_key key)
+{
+	for (size_t i = 0; i < memory->count; i++)
+		if (balancer_same(memory->marks[i].key, key))
+			return &memory->marks[i];
+	return NULL;
+}
+
+// What it has of others, less what others have of it.
+static double borrowed(const struct balancer_memory *memory, struct balancer_key key)
+{
+	double share = 0;
+
+	for (size_t i = 0; i < memory->loan_count; i++) {
+		const struct balancer_loan *loan = &memory->loans[i];
+		share += (balancer_same(loan->to, key) - balancer_same(loan->from, key)) * loan->share;
+	}
+	return share;
+}
+
+static void forget_loans(struct balancer_memory *memory, struct balancer_key key)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < memory->loan_count; i++) {
+		const struct balancer_loan loan = memory->loans[i];
+		struct balancer_mark *other =
+			balancer_mark(memory, balancer_same(loan.from, key) ? loan.to : loan.from);
+		if (!balancer_same(loan.from, key) && !balancer_same(loan.to, key)) {
+			memory->loans[kept++] = loan;
+			continue;
+		}
+		// What the other one has of it, or lacks, is its own from now on.
+		if (other)
+			other->share += balancer_same(loan.from, key) ? loan.share : -loan.share;
+	}
+	memory->loan_count = kept;
+}
+
+enum vg_status balancer_meet(struct balancer_memory *memory, const struct balancer_load *loads, size_t count,
+			     const char *function)
+{
+	struct balancer_mark *marks = calloc(count + 1, sizeof *marks);
+
+	if (!marks)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for what is known of %zu virtual GPUs", count);
+	for (size_t i = 0; i < count; i++) {
+		const struct balancer_mark *before = balancer_mark(memory, loads[i].key);
+		marks[i] = before ? *before : (struct balancer_mark){.key = loads[i].key, .share = loads[i].share};
+	}
+	struct balancer_memory before = *memory;
+	memory->marks = marks;
+	memory->count = count;
+	for (size_t i = 0; i < before.count; i++)
+		if (!balancer_mark(memory, before.marks[i].key)) // it has gone
+			forget_loans(memory, before.marks[i].key);
+	free(before.marks);
+	return VG_OK;
+}
+
+// Somebody else may have set its share: that is its own then.
+static void respect(struct balancer_memory *memory, struct balancer_mark *mark, const struct balancer_load *load)
+{
+	double expected = mark->share + borrowed(memory, mark->key);
+
+	if (load->max_units)
+		expected += (double)mark->scaled / load->max_units;
+	if (load->share > expected - same_share && load->share < expected + same_share)
+		return;
+	forget_loans(memory, mark->key);
+	mark->share = load->share;
+	mark->scaled = 0;
+}
+
+enum vg_status balancer_observe(struct balancer_memory *memory, const struct balancer_load *loads, size_t count,
+				const char *function)
+{
+	enum vg_status status = balancer_meet(memory, loads, count, function);
+
+	if (status)
+		return status;
+	memory->round++;
+	for (size_t i = 0; i < count; i++) {
+		struct balancer_mark *mark = &memory->marks[i];
+		bool waits = loads[i].waiting + loads[i].unbound > 0;
+		mark->pressed = waits ? mark->pressed + 1 : 0;
+		mark->calm = waits ? 0 : mark->calm + 1;
+		respect(memory, mark, &loads[i]);
+	}
+	return VG_OK;
+}
+
+static void take_back(struct balancer_memory *memory, struct balancer_key from, struct balancer_key to)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < memory->loan_count; i++)
+		if (!balancer_same(memory->loans[i].from, to) || !balancer_same(memory->loans[i].to, from))
+			memory->loans[kept++] = memory->loans[i];
+	memory->loan_count = kept;
+}
+
+static bool lend(struct balancer_memory *memory, struct balancer_key from, struct balancer_key to, double share)
+{
+	for (size_t i = 0; i < memory->loan_count; i++) {
+		struct balancer_loan *loan = &memory->loans[i];
+		if (!balancer_same(loan->from, from) || !balancer_same(loan->to, to))
+			continue;
+		loan->share += share;
+		return true;
+	}
+	if (memory->loan_count == memory->loan_capacity) {
+		size_t more = memory->loan_capacity ? 2 * memory->loan_capacity : 8;
+		struct balancer_loan *grown = reallocarray(memory->loans, more, sizeof *grown);
+		if (!grown)
+			return false;
+		memory->loans = grown;
+		memory->loan_capacity = more;
+	}
+	memory->loans[memory->loan_count++] = (struct balancer_loan){from, to, share};
+	return true;
+}
+
+void balancer_commit(struct balancer_memory *memory, const struct balancer_load *loads,
+		     const struct balancer_decision *decision)
+{
+	struct balancer_mark *from = balancer_mark(memory, loads[decision->from].key);
+	struct balancer_mark *to = balancer_mark(memory, loads[decision->to].key);
+
+	switch (decision->action) {
+	case VG_ACTION_MIGRATE:
+		from->gave = to->took = memory->round;
+		break;
+	case VG_ACTION_ADJUST_SHARE:
+		if (decision->returns) {
+			take_back(memory, from->key, to->key);
+			to->took = memory->round; // and lends nothing for a while
+			to->needed += decision->needed;
+		} else if (!lend(memory, from->key, to->key, decision->share)) {
+			from->share -= decision->share; // without memory for a loan, it is a gift
+			to->share += decision->share;
+		}
+		break;
+	case VG_ACTION_SCALE_UNITS:
+		to->scaled += decision->units;
+		break;
+	default:
+		break;
+	}
+}
+
+void balancer_memory_finish(struct balancer_memory *memory)
+{
+	free(memory->marks);
+	free(memory->loans);
+	*memory = (struct balancer_memory){0};
+}

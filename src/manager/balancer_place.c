@@ -1,0 +1,78 @@
+// Strategies: where new work goes.
+#include "manager/balancer.h"
+
+// Order of round robin: by manager, then by id.
+static bool comes_after(struct balancer_key a, struct balancer_key b)
+{
+	return a.manager != b.manager ? a.manager > b.manager : a.id > b.id;
+}
+
+static bool is_better_next(const struct balancer_memory *memory, struct balancer_key key, struct balancer_key best)
+{
+	bool after = comes_after(key, memory->last), best_after = comes_after(best, memory->last);
+
+	return after != best_after ? after : comes_after(best, key);
+}
+
+static bool is_less_loaded(const struct balancer_load *load, const struct balancer_load *best)
+{
+	// New work counts: a small share that is idle is not the same as a large one.
+	double after = balancer_drain(load) + 1 / (load->share > 0.001 ? load->share : 0.001);
+	double best_after = balancer_drain(best) + 1 / (best->share > 0.001 ? best->share : 0.001);
+
+	if (after != best_after)
+		return after < best_after;
+	return load->utilization_known && best->utilization_known && load->utilization < best->utilization;
+}
+
+// Each gains its share and the one with the most pays for all: as many as its share of any number on end, spread
+// evenly.
+static void pay(struct balancer_memory *memory, const struct balancer_load *loads, size_t count, long chosen)
+{
+	double all = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (loads[i].takes_work)
+			all += loads[i].share;
+	balancer_mark(memory, loads[chosen].key)->credit -= all;
+}
+
+static double gain(struct balancer_memory *memory, const struct balancer_load *load)
+{
+	return balancer_mark(memory, load->key)->credit += load->share;
+}
+
+long balancer_place(enum vg_balancing strategy, const struct balancer_load *loads, size_t count,
+		    struct balancer_memory *memory)
+{
+	double most = 0;
+	long best = -1;
+
+	for (size_t i = 0; i < count; i++) {
+		double credit = 0;
+		bool better = best < 0;
+		if (!loads[i].takes_work)
+			continue;
+		switch (strategy) {
+		case VG_BALANCE_ROUND_ROBIN:
+			better = better || is_better_next(memory, loads[i].key, loads[best].key);
+			break;
+		case VG_BALANCE_WEIGHTED:
+			credit = gain(memory, &loads[i]);
+			better = better || credit > most + 1e-9;
+			break;
+		default:
+			better = better || is_less_loaded(&loads[i], &loads[best]);
+			break;
+		}
+		if (!better)
+			continue;
+		best = (long)i;
+		most = credit;
+	}
+	if (best >= 0 && strategy == VG_BALANCE_WEIGHTED)
+		pay(memory, loads, count, best);
+	if (best >= 0)
+		memory->last = loads[best].key;
+	return best;
+}

@@ -1,0 +1,250 @@
+// Rounds: what was decided is done, and written down with its reason.
+#include "manager/balancer_engine.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 64 }; // decisions of a round
+
+// ---- actions ---------------------------------------------------------------------------------------------------
+
+// What is bound to none, newest first; how many.
+static size_t move_unbound(struct vg_balancer *balancer, struct balancer_key from, struct balancer_key to, size_t count)
+{
+	pthread_mutex_lock(&balancer->lock);
+	struct balancer_queue *a = balancer_queue_find(balancer, from), *b = balancer_queue_find(balancer, to);
+	size_t moved = a && b ? a->waiting.count : 0; // either may be gone by now
+	if (moved > count)
+		moved = count;
+	if (moved) {
+		struct vg_balanced *work = a->waiting.first;
+		for (size_t i = moved; i < a->waiting.count; i++)
+			work = work->next;
+		for (struct vg_balanced *one = work; one; one = one->next) {
+			one->info.moves++;
+			one->info.manager = to.manager;
+			one->info.id = to.id;
+		}
+		balancer_list_move(&a->waiting, &b->waiting, moved);
+		pthread_cond_signal(&balancer->wake);
+	}
+	pthread_mutex_unlock(&balancer->lock);
+	return moved;
+}
+
+// Likewise, and within a manager what is bound and waits.
+static enum vg_status migrate(struct vg_balancer *balancer, struct balancer_key from, struct balancer_key to,
+			      bool bound, struct balancer_decision *decision, const char *function)
+{
+	size_t wanted = decision->executions, moved = move_unbound(balancer, from, to, wanted), more = 0;
+	enum vg_status status = VG_OK;
+
+	if (moved < wanted && bound && from.manager == to.manager)
+		status = balancer_migrate(balancer->managers[from.manager], from, to, wanted - moved, function, &more);
+	decision->executions = moved + more;
+	return moved ? VG_OK : status;
+}
+
+// *ret_done: something has changed.
+static enum vg_status act(struct vg_balancer *balancer, const struct balancer_load *loads,
+			  struct balancer_decision *decision, const char *function, bool *ret_done)
+{
+	struct balancer_key from = loads[decision->from].key, to = loads[decision->to].key;
+	struct vg_manager *manager = balancer->managers[to.manager];
+	enum vg_status status;
+
+	switch (decision->action) {
+	case VG_ACTION_MIGRATE:
+		status = migrate(balancer, from, to, loads[decision->from].takes_work, decision, function);
+		*ret_done = decision->executions > 0;
+		return status;
+	case VG_ACTION_ADJUST_SHARE:
+		status = balancer_adjust(manager, from, to, decision->share, function);
+		break;
+	case VG_ACTION_SCALE_UNITS:
+		status = balancer_scale(manager, to, decision->units, function);
+		break;
+	default:
+		return balancer_preempt(manager, from, function, ret_done);
+	}
+	*ret_done = status == VG_OK;
+	return status;
+}
+
+// ---- the log ---------------------------------------------------------------------------------------------------
+
+const char *vg_balancing_action_text(enum vg_balancing_action action)
+{
+	switch (action) {
+	case VG_ACTION_MIGRATE:
+		return "migrate";
+	case VG_ACTION_ADJUST_SHARE:
+		return "adjust share";
+	case VG_ACTION_SCALE_UNITS:
+		return "scale units";
+	case VG_ACTION_PREEMPT:
+		return "preempt";
+	default:
+		return "unknown action";
+	}
+}
+
+static struct vg_balancing_entry entry_of(const struct balancer_load *loads, const struct balancer_decision *decision,
+					  enum vg_status status, uint64_t round)
+{
+	const struct balancer_key from = loads[decision->from].key, to = loads[decision->to].key;
+	struct vg_balancing_entry entry = {
+		.time_ns = vg_clock_monotonic_ns(),
+		.round = round,
+		.action = decision->action,
+		.status = status,
+		.from_manager = from.manager,
+		.to_manager = to.manager,
+		.from = from.id,
+		.to = to.id,
+	};
+
+	entry.amount = decision->action == VG_ACTION_ADJUST_SHARE  ? decision->share
+		       : decision->action == VG_ACTION_SCALE_UNITS ? decision->units
+								   : (double)decision->executions;
+	if (status)
+		snprintf(entry.why, sizeof entry.why, "%s; it failed: %.200s", decision->why, vg_last_error()->text);
+	else
+		snprintf(entry.why, sizeof entry.why, "%s", decision->why);
+	return entry;
+}
+
+static void write_down(struct vg_balancer *balancer, const struct vg_balancing_entry *entry)
+{
+	balancer->log[balancer->log_next] = *entry;
+	balancer->log_next = (balancer->log_next + 1) % VG_BALANCER_LOG;
+	if (balancer->log_count < VG_BALANCER_LOG)
+		balancer->log_count++;
+	balancer->info.actions += entry->status == VG_OK;
+	balancer->info.failures += entry->status != VG_OK;
+}
+
+static void say(const struct vg_balancer *balancer, const struct vg_balancing_entry *entry)
+{
+	enum vg_log_level level = entry->status ? VG_LOG_WARNING : VG_LOG_INFO;
+
+	if (level <= balancer->log_level)
+		vg_log(level, "balancer: %s: %s", vg_balancing_action_text(entry->action), entry->why);
+}
+
+enum vg_status vg_balancer_log(struct vg_balancer *balancer, struct vg_balancing_entry *entries, size_t capacity,
+			       size_t *ret_count)
+{
+	BALANCER_USABLE(balancer);
+	CORE_NEEDED(ret_count);
+	if (capacity)
+		CORE_NEEDED(entries);
+	pthread_mutex_lock(&balancer->lock);
+	size_t count = balancer->log_count;
+	if (capacity && count > capacity)
+		count = capacity;
+	for (size_t i = 0; capacity && i < count; i++)
+		entries[i] = balancer->log[(balancer->log_next + VG_BALANCER_LOG - count + i) % VG_BALANCER_LOG];
+	pthread_mutex_unlock(&balancer->lock);
+	*ret_count = count;
+	return VG_OK;
+}
+
+// ---- rounds ----------------------------------------------------------------------------------------------------
+
+// Carries out what was decided; under `rounds`. How many entries it wrote.
+static size_t carry_out(struct vg_balancer *balancer, const struct balancer_load *loads,
+			struct balancer_decision *decisions, size_t count, struct vg_balancing_entry *entries,
+			const char *function)
+{
+	size_t written = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		bool done = false;
+		enum vg_status status = act(balancer, loads, &decisions[i], function, &done);
+		if (status == VG_OK && !done)
+			continue; // what was to move has run meanwhile
+		pthread_mutex_lock(&balancer->lock);
+		entries[written] = entry_of(loads, &decisions[i], status, balancer->memory.round);
+		if (done)
+			balancer_commit(&balancer->memory, loads, &decisions[i]);
+		write_down(balancer, &entries[written++]);
+		pthread_mutex_unlock(&balancer->lock);
+	}
+	return written;
+}
+
+static enum vg_status decide(struct vg_balancer *balancer, struct balancer_load *loads, size_t count,
+			     struct balancer_decision *decisions, size_t *ret_decided, const char *function)
+{
+	enum vg_status status;
+
+	pthread_mutex_lock(&balancer->lock);
+	status = balancer->stopping ? vg_fail(VG_CLOSED, 0, function, "the balancer has been closed")
+				    : balancer_observe(&balancer->memory, loads, count, function);
+	if (status == VG_OK) {
+		balancer->info.rounds++;
+		*ret_decided = balancer_decide(&balancer->rules, loads, count, &balancer->memory, decisions, MOST);
+	}
+	pthread_mutex_unlock(&balancer->lock);
+	return status;
+}
+
+enum vg_status balancer_round(struct vg_balancer *balancer, const char *function, size_t *ret_taken)
+{
+	struct balancer_decision *decisions = calloc(MOST, sizeof *decisions);
+	struct vg_balancing_entry *entries = calloc(MOST, sizeof *entries);
+	size_t count, decided = 0, written = 0, taken = 0;
+	struct balancer_load *loads = NULL;
+	enum vg_status status = VG_OK;
+
+	if (!decisions || !entries)
+		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for a round's decisions");
+	pthread_mutex_lock(&balancer->rounds);
+	if (status == VG_OK)
+		status = balancer_look(balancer, function, &loads, &count);
+	if (status == VG_OK)
+		status = decide(balancer, loads, count, decisions, &decided, function);
+	if (status == VG_OK)
+		written = carry_out(balancer, loads, decisions, decided, entries, function);
+	pthread_mutex_unlock(&balancer->rounds);
+	for (size_t i = 0; i < written; i++) {
+		taken += entries[i].status == VG_OK;
+		say(balancer, &entries[i]);
+	}
+	if (status == VG_OK && ret_taken)
+		*ret_taken = taken;
+	free(loads);
+	free(entries);
+	free(decisions);
+	return status;
+}
+
+enum vg_status vg_balancer_rebalance(struct vg_balancer *balancer, size_t *ret_taken)
+{
+	BALANCER_USABLE(balancer);
+	return balancer_round(balancer, __func__, ret_taken);
+}
+
+void balancer_give_back(struct vg_balancer *balancer)
+{
+	struct balancer_memory *memory = &balancer->memory;
+	const char *function = "vg_balancer_close";
+
+	pthread_mutex_lock(&balancer->rounds); // the memory is nobody else's any more
+	for (size_t i = 0; i < memory->loan_count; i++) {
+		const struct balancer_loan *loan = &memory->loans[i];
+		(void)balancer_adjust(balancer->managers[loan->to.manager], loan->to, loan->from, loan->share,
+				      function);
+	}
+	for (size_t i = 0; i < memory->count; i++) {
+		const struct balancer_mark *mark = &memory->marks[i];
+		if (mark->scaled)
+			(void)balancer_scale(balancer->managers[mark->key.manager], mark->key, -mark->scaled, function);
+	}
+	pthread_mutex_unlock(&balancer->rounds);
+}

@@ -1,0 +1,278 @@
+// What the balancer reads of managers, and does to them.
+#include "compute/compute.h"
+#include "manager/balancer_engine.h"
+#include "manager/manager.h"
+#include "manager/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum vg_status balancer_hold(struct vg_manager *manager, const char *function)
+{
+	enum vg_status status = manager_check(manager, function);
+
+	if (status == VG_OK)
+		core_object_retain(&manager->object);
+	return status;
+}
+
+void balancer_drop(struct vg_manager *manager)
+{
+	core_object_release(&manager->object);
+}
+
+// ---- loads -----------------------------------------------------------------------------------------------------
+
+// Units count where the share is a whole number of them: else they could not be given back.
+static void read_units(const struct vg_compute_unit_info *unit, struct balancer_load *load)
+{
+	double units = unit->share * unit->max_units, off = units - unit->compute_units;
+
+	if (off > 1e-6 || off < -1e-6)
+		return;
+	load->units = unit->compute_units;
+	load->max_units = unit->max_units;
+}
+
+static void read_utilization(const struct vg_compute_unit_info *unit, struct balancer_load *load)
+{
+	if (!unit->utilization_known || unit->share <= 0)
+		return;
+	load->utilization_known = true;
+	load->utilization = unit->utilization < unit->share ? unit->utilization / unit->share : 1;
+}
+
+// False: it is about to go.
+static bool read_one(struct vg_virtual_gpu *vgpu, unsigned manager, struct balancer_load *load)
+{
+	struct vg_compute_unit_info unit;
+
+	if (vg_compute_unit_info(vgpu->unit, &unit))
+		return false;
+	*load = (struct balancer_load){
+		.key = {manager, vgpu->id, vgpu->serial},
+		.status = manager_status_of(vgpu),
+		.share = unit.share,
+		.priority = unit.priority,
+		.window = 2 * unit.max_concurrent_kernels,
+		.waiting = unit.queue_length,
+		.running = unit.running,
+	};
+	load->takes_work = load->status == VG_VIRTUAL_GPU_CREATED || load->status == VG_VIRTUAL_GPU_RUNNING;
+	snprintf(load->name, sizeof load->name, "%s", vgpu->name);
+	if (vgpu->manager->options.no_compute_virtualization) {
+		load->share = 1; // each runs as if it were alone
+		return true;
+	}
+	read_units(&unit, load);
+	read_utilization(&unit, load);
+	return true;
+}
+
+static enum vg_status read_manager(struct vg_manager *manager, unsigned number, const char *function,
+				   struct balancer_load **loads, size_t *count)
+{
+	struct vg_virtual_gpu **vgpus;
+	size_t found;
+
+	enum vg_status status = manager_get_all(manager, function, &vgpus, &found);
+	if (status)
+		return status;
+	struct balancer_load *grown = reallocarray(*loads, *count + found + 1, sizeof *grown);
+	if (grown)
+		*loads = grown;
+	else
+		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for the loads of %zu virtual GPUs", found);
+	for (size_t i = 0; grown && i < found; i++)
+		*count += read_one(vgpus[i], number, &grown[*count]);
+	manager_let_go(vgpus, found);
+	return status;
+}
+
+enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, const char *function,
+			     struct balancer_load **ret_loads, size_t *ret_count)
+{
+	struct balancer_load *loads = NULL;
+	enum vg_status status = VG_OK;
+	size_t found = 0;
+
+	for (size_t i = 0; i < count && status == VG_OK; i++)
+		if (!atomic_load(&managers[i]->object.closed))
+			status = read_manager(managers[i], (unsigned)i, function, &loads, &found);
+	if (status) {
+		free(loads);
+		return status;
+	}
+	*ret_loads = loads;
+	*ret_count = found;
+	return VG_OK;
+}
+
+// ---- executions ------------------------------------------------------------------------------------------------
+
+// With a reference; NULL: it has gone.
+static struct vg_virtual_gpu *get(struct vg_manager *manager, struct balancer_key key)
+{
+	struct vg_virtual_gpu *vgpu = manager_get(manager, key.id);
+
+	if (vgpu && vgpu->serial == key.serial && !atomic_load(&vgpu->object.closed))
+		return vgpu;
+	vg_virtual_gpu_destroy(vgpu);
+	return NULL;
+}
+
+// In one of its streams, in turns; where the manager has no more of them for it, in one that it has.
+static enum vg_status execute(struct vg_virtual_gpu *vgpu, struct vg_balanced *work, const char *function,
+			      struct vg_execution **ret_execution)
+{
+	static atomic_uint turns;
+	unsigned first = atomic_fetch_add(&turns, 1);
+	struct unit_turn turn;
+	enum vg_status status = VG_LIMIT;
+	struct vg_work all = {
+		.size = sizeof all,
+		.kernel = work->kernel,
+		.config = work->config,
+		.arguments = work->arguments,
+		.argument_count = work->argument_count,
+		.priority = work->priority,
+		.repeat = work->repeat,
+	};
+
+	for (unsigned i = 0; i < vgpu->streams && status == VG_LIMIT; i++) {
+		all.stream = (first + i) % vgpu->streams;
+		status = unit_take(vgpu, all.stream, function, &turn);
+	}
+	if (status)
+		return status;
+	return unit_give(vgpu, &turn,
+			 compute_execute(vgpu->unit, &all, balancer_notice, work, function, ret_execution));
+}
+
+enum vg_status balancer_submit(struct vg_manager *manager, struct balancer_key key, struct vg_balanced *work,
+			       const char *function, struct vg_execution **ret_execution)
+{
+	struct vg_virtual_gpu *vgpu = get(manager, key);
+	enum vg_status status = VG_OK;
+
+	if (!vgpu)
+		return vg_fail(VG_STALE, 0, function, "virtual GPU %d has gone", key.id);
+	if (work->bind) // outside of the gate: it may close the virtual GPU
+		status = work->bind(work->user, vgpu, work->values, work->argument_count);
+	if (status == VG_OK) {
+		status = manager_enter(vgpu, function);
+		if (status == VG_OK)
+			status = manager_leave(vgpu, execute(vgpu, work, function, ret_execution));
+		else if (!work->bind)
+			status = VG_STALE; // nothing of it is anywhere yet
+	} else if (status == VG_STALE) {
+		status = vg_fail(VG_INVALID, 0, function, "bind said that something is stale: %s",
+				 vg_last_error()->text);
+	}
+	vg_virtual_gpu_destroy(vgpu);
+	return status;
+}
+
+enum vg_execution_state balancer_state(const struct vg_execution *execution)
+{
+	return vg_execution_state(execution);
+}
+
+enum vg_status balancer_failure(struct vg_execution *execution)
+{
+	return vg_execution_wait(execution, 0);
+}
+
+void balancer_stop(struct vg_execution *execution)
+{
+	(void)vg_execution_cancel(execution); // STATE: it has ended
+}
+
+void balancer_retain(struct vg_execution *execution)
+{
+	core_object_retain((struct core_object *)execution);
+}
+
+void balancer_let_go(struct vg_execution *execution)
+{
+	vg_execution_destroy(execution);
+}
+
+// ---- actions ---------------------------------------------------------------------------------------------------
+
+static enum vg_status gone(struct balancer_key key, const char *function)
+{
+	return vg_fail(VG_NOT_FOUND, 0, function, "virtual GPU %d of manager %u has gone", key.id, key.manager);
+}
+
+enum vg_status balancer_migrate(struct vg_manager *manager, struct balancer_key from, struct balancer_key to,
+				size_t count, const char *function, size_t *ret_moved)
+{
+	struct vg_virtual_gpu *a = get(manager, from), *b = get(manager, to);
+
+	enum vg_status status =
+		a && b ? compute_migrate(a->unit, b->unit, count, ret_moved) : gone(a ? to : from, function);
+	vg_virtual_gpu_destroy(a);
+	vg_virtual_gpu_destroy(b);
+	return status;
+}
+
+static enum vg_status add_share(struct vg_virtual_gpu *vgpu, double share)
+{
+	struct vg_compute_unit_info unit;
+
+	enum vg_status status = vg_compute_unit_info(vgpu->unit, &unit);
+	return status ? status : vg_virtual_gpu_set_compute_share(vgpu, unit.share + share);
+}
+
+// From one first, so that the sum never passes the device.
+static enum vg_status pass_share(struct vg_virtual_gpu *from, struct vg_virtual_gpu *to, double share)
+{
+	struct vg_kept_error kept;
+
+	enum vg_status status = add_share(from, -share);
+	if (status)
+		return status;
+	status = add_share(to, share);
+	if (status == VG_OK)
+		return VG_OK;
+	vg_error_keep(&kept);
+	(void)add_share(from, share);
+	vg_error_restore(&kept);
+	return status;
+}
+
+enum vg_status balancer_adjust(struct vg_manager *manager, struct balancer_key from, struct balancer_key to,
+			       double share, const char *function)
+{
+	struct vg_virtual_gpu *a = get(manager, from), *b = get(manager, to);
+
+	enum vg_status status = a && b ? pass_share(a, b, share) : gone(a ? to : from, function);
+	vg_virtual_gpu_destroy(a);
+	vg_virtual_gpu_destroy(b);
+	return status;
+}
+
+enum vg_status balancer_scale(struct vg_manager *manager, struct balancer_key key, int units, const char *function)
+{
+	struct vg_virtual_gpu *vgpu = get(manager, key);
+	struct vg_compute_unit_info unit;
+
+	if (!vgpu)
+		return gone(key, function);
+	enum vg_status status = vg_compute_unit_info(vgpu->unit, &unit);
+	if (status == VG_OK)
+		status = vg_virtual_gpu_scale_compute_units(vgpu, (unsigned)((int)unit.compute_units + units));
+	vg_virtual_gpu_destroy(vgpu);
+	return status;
+}
+
+enum vg_status balancer_preempt(struct vg_manager *manager, struct balancer_key key, const char *function,
+				bool *ret_preempted)
+{
+	struct vg_virtual_gpu *vgpu = get(manager, key);
+
+	enum vg_status status = vgpu ? compute_preempt(vgpu->unit, ret_preempted) : gone(key, function);
+	vg_virtual_gpu_destroy(vgpu);
+	return status;
+}

@@ -1,0 +1,283 @@
+// The balancer's thread: it binds work to its virtual GPU shortly before that runs it, and tells of its end.
+#include "manager/balancer_engine.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <time.h>
+
+enum {
+	AHEAD_NS = 20000000,	// of work that is bound: enough to be never short of it
+	LONGEST_NS = 100000000, // that counts between two ends: who idles longer has forgotten how fast it was
+	WIDEST = 512
+};
+
+// How many executions end while the thread may be away decides how many are bound ahead.
+static void note_end(struct balancer_queue *queue, uint64_t now)
+{
+	uint64_t gap = queue->last_end_ns ? now - queue->last_end_ns : LONGEST_NS;
+
+	if (gap > LONGEST_NS)
+		gap = LONGEST_NS;
+	queue->gap_ns = queue->gap_ns ? (7 * queue->gap_ns + gap) / 8 : gap;
+	queue->last_end_ns = now;
+}
+
+static size_t room(const struct balancer_queue *queue)
+{
+	size_t wide = queue->gap_ns ? AHEAD_NS / queue->gap_ns : 0;
+
+	if (wide > WIDEST)
+		wide = WIDEST;
+	return wide > queue->window ? wide : queue->window;
+}
+
+void balancer_notice(void *user)
+{
+	struct vg_balanced *work = user;
+	struct vg_balancer *balancer = work->balancer;
+
+	pthread_mutex_lock(&balancer->lock);
+	struct balancer_queue *queue =
+		balancer_queue_find(balancer, work->key); // it stays while anything is bound to it
+	balancer_list_remove(&queue->bound, work);
+	note_end(queue, vg_clock_monotonic_ns());
+	balancer_list_add(&balancer->ended, work);
+	pthread_cond_signal(&balancer->wake);
+	pthread_mutex_unlock(&balancer->lock);
+}
+
+// ---- ends -----------------------------------------------------------------------------------------------------
+
+static void count_end(struct vg_balancer *balancer, enum vg_execution_state state)
+{
+	struct vg_balancer_info *info = &balancer->info;
+
+	info->completed += state == VG_EXECUTION_COMPLETED;
+	info->failed += state == VG_EXECUTION_FAILED;
+	info->cancelled += state == VG_EXECUTION_CANCELLED;
+}
+
+// Tells the program, and whoever waits for it; without the lock.
+static void end_work(struct vg_balancer *balancer, struct vg_balanced *work)
+{
+	enum vg_execution_state state = work->execution ? balancer_state(work->execution) : work->info.state;
+	enum vg_status failure = VG_OK;
+
+	if (work->execution && state == VG_EXECUTION_FAILED)
+		failure = balancer_failure(work->execution);
+	if (work->ended)
+		work->ended(work->user, state);
+	pthread_mutex_lock(&balancer->lock);
+	struct vg_execution *execution = work->execution;
+	work->execution = NULL;
+	if (failure)
+		balancer_work_fail(work, failure);
+	work->info.state = state;
+	work->info.ended_ns = vg_clock_monotonic_ns();
+	work->done = true;
+	count_end(balancer, state);
+	pthread_cond_broadcast(&work->changed);
+	pthread_mutex_unlock(&balancer->lock);
+	balancer_let_go(execution);
+	core_object_release(&work->object);
+}
+
+static bool tell_ends(struct vg_balancer *balancer)
+{
+	pthread_mutex_lock(&balancer->lock);
+	struct vg_balanced *work = balancer_list_take(&balancer->ended);
+	pthread_mutex_unlock(&balancer->lock);
+	if (work)
+		end_work(balancer, work);
+	return work != NULL;
+}
+
+// ---- binding --------------------------------------------------------------------------------------------------
+
+// What waits for one that has gone is taken too: it goes to another.
+static bool can_bind(const struct balancer_queue *queue)
+{
+	return queue->waiting.count && (!queue->listed || (queue->takes_work && queue->bound.count < room(queue)));
+}
+
+// The next piece of work of a virtual GPU that has room for it, which is counted as bound to it; under the lock.
+static struct vg_balanced *take_work(struct vg_balancer *balancer)
+{
+	for (struct balancer_queue *queue = balancer->queues; queue; queue = queue->next) {
+		if (!can_bind(queue))
+			continue;
+		struct vg_balanced *work = balancer_list_take(&queue->waiting);
+		balancer_list_add(&queue->bound, work);
+		work->key = queue->key;
+		work->info.manager = queue->key.manager;
+		work->info.id = queue->key.id;
+		return work;
+	}
+	return NULL;
+}
+
+// It was not bound after all.
+static void put_back(struct vg_balancer *balancer, struct vg_balanced *work)
+{
+	pthread_mutex_lock(&balancer->lock);
+	balancer_list_remove(&balancer_queue_find(balancer, work->key)->bound, work);
+	pthread_mutex_unlock(&balancer->lock);
+}
+
+static void fail_work(struct vg_balancer *balancer, struct vg_balanced *work, enum vg_status status)
+{
+	pthread_mutex_lock(&balancer->lock);
+	balancer_work_fail(work, status);
+	balancer_list_add(&balancer->ended, work);
+	pthread_mutex_unlock(&balancer->lock);
+}
+
+static void bind_work(struct vg_balancer *balancer, struct vg_balanced *work)
+{
+	struct vg_execution *execution = NULL;
+
+	core_object_retain(&work->object); // its end may be noticed before this has returned
+	enum vg_status status = balancer_submit(balancer->managers[work->key.manager], work->key, work,
+						"vg_balancer_execute", &execution);
+	if (status == VG_OK) {
+		pthread_mutex_lock(&balancer->lock);
+		work->execution = execution;
+		work->info.bound = 1;
+		work->info.bound_ns = vg_clock_monotonic_ns();
+		bool cancelled = work->cancelled;
+		pthread_mutex_unlock(&balancer->lock);
+		if (cancelled)
+			balancer_stop(execution);
+	} else {
+		put_back(balancer, work);
+		if (status == VG_STALE) // it has gone meanwhile: another one
+			status = balancer_enqueue(balancer, work, "vg_balancer_execute");
+		if (status)
+			fail_work(balancer, work, status);
+	}
+	core_object_release(&work->object);
+}
+
+static bool bind_next(struct vg_balancer *balancer)
+{
+	pthread_mutex_lock(&balancer->lock);
+	struct vg_balanced *work = balancer->stopping ? NULL : take_work(balancer);
+	pthread_mutex_unlock(&balancer->lock);
+	if (work)
+		bind_work(balancer, work);
+	return work != NULL;
+}
+
+// ---- the end of it --------------------------------------------------------------------------------------------
+
+static void cancel_waiting(struct vg_balancer *balancer)
+{
+	pthread_mutex_lock(&balancer->lock);
+	for (struct balancer_queue *queue = balancer->queues; queue; queue = queue->next) {
+		struct vg_balanced *work;
+		while ((work = balancer_list_take(&queue->waiting))) {
+			work->info.state = VG_EXECUTION_CANCELLED;
+			balancer_list_add(&balancer->ended, work);
+		}
+	}
+	pthread_mutex_unlock(&balancer->lock);
+}
+
+static struct vg_execution *next_to_stop(struct vg_balancer *balancer)
+{
+	for (struct balancer_queue *queue = balancer->queues; queue; queue = queue->next)
+		for (struct vg_balanced *work = queue->bound.first; work; work = work->next) {
+			if (work->cancelled)
+				continue;
+			work->cancelled = true;
+			balancer_retain(work->execution);
+			return work->execution;
+		}
+	return NULL;
+}
+
+// What is bound is cancelled, too: it might wait for a virtual GPU that is paused. What runs ends.
+static void stop_bound(struct vg_balancer *balancer)
+{
+	struct vg_execution *execution;
+
+	do {
+		pthread_mutex_lock(&balancer->lock);
+		execution = next_to_stop(balancer);
+		pthread_mutex_unlock(&balancer->lock);
+		if (execution)
+			balancer_stop(execution);
+		balancer_let_go(execution);
+	} while (execution);
+}
+
+static bool has_bound(const struct vg_balancer *balancer)
+{
+	for (const struct balancer_queue *queue = balancer->queues; queue; queue = queue->next)
+		if (queue->bound.count)
+			return true;
+	return false;
+}
+
+static void finish(struct vg_balancer *balancer)
+{
+	cancel_waiting(balancer);
+	stop_bound(balancer);
+	for (bool more = true; more;) {
+		while (tell_ends(balancer))
+			;
+		pthread_mutex_lock(&balancer->lock);
+		while (has_bound(balancer) && !balancer->ended.count)
+			pthread_cond_wait(&balancer->wake, &balancer->lock);
+		more = has_bound(balancer) || balancer->ended.count;
+		pthread_mutex_unlock(&balancer->lock);
+	}
+	balancer_give_back(balancer);
+}
+
+static bool has_to_do(const struct vg_balancer *balancer)
+{
+	if (balancer->stopping || balancer->ended.count)
+		return true;
+	for (const struct balancer_queue *queue = balancer->queues; queue; queue = queue->next)
+		if (can_bind(queue))
+			return true;
+	return false;
+}
+
+// Until there is something to do, or a round is due. False: the end.
+static bool wait_for_work(struct vg_balancer *balancer, uint64_t due)
+{
+	const struct timespec until = {(time_t)(due / 1000000000), (long)(due % 1000000000)};
+
+	pthread_mutex_lock(&balancer->lock);
+	while (!has_to_do(balancer) && (balancer->manual || vg_clock_monotonic_ns() < due)) {
+		if (balancer->manual)
+			pthread_cond_wait(&balancer->wake, &balancer->lock);
+		else
+			pthread_cond_timedwait(&balancer->wake, &balancer->lock, &until);
+	}
+	bool stopping = balancer->stopping;
+	pthread_mutex_unlock(&balancer->lock);
+	return !stopping;
+}
+
+void *balancer_run(void *argument)
+{
+	struct vg_balancer *balancer = argument;
+	uint64_t interval = balancer->interval_ms * UINT64_C(1000000), due = vg_clock_monotonic_ns() + interval;
+
+	while (wait_for_work(balancer, due)) {
+		uint64_t now = vg_clock_monotonic_ns();
+		while ((tell_ends(balancer) || bind_next(balancer)) && (balancer->manual || now < due))
+			now = vg_clock_monotonic_ns();
+		if (balancer->manual || now < due)
+			continue;
+		if (balancer_round(balancer, "vg_balancer", NULL) && balancer->log_level >= VG_LOG_WARNING)
+			vg_log(VG_LOG_WARNING, "balancer: a round is missing: %s", vg_last_error()->text);
+		due += (1 + (now - due) / interval) * interval;
+	}
+	finish(balancer);
+	return NULL;
+}
