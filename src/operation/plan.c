@@ -32,6 +32,14 @@ static enum vg_status check_rules(const struct operation_type *type, struct oper
 	return VG_OK;
 }
 
+// Whether NVIDIA's library may be asked; in the set's context then.
+static bool may_ask(struct operation_set *set, enum operation_provider provider, struct operation_rules rules,
+		    struct core_scope *scope)
+{
+	return !rules.portable && !operation_set_lacks(set, provider) &&
+	       core_enter(scope, set->context->handle) == CUDA_SUCCESS;
+}
+
 enum vg_status operation_plan_matrix_multiply(struct operation_set *set, const struct vg_matrix_multiply *description,
 					      struct operation_rules rules, const char *function,
 					      struct operation_plan **ret_plan)
@@ -46,10 +54,8 @@ enum vg_status operation_plan_matrix_multiply(struct operation_set *set, const s
 	if (status)
 		return status;
 	CORE_SCOPE scope = {false};
-	bool taken = !rules.portable && !operation_set_lacks(set, OPERATION_CUBLASLT) &&
-		     core_enter(&scope, set->context->handle) == CUDA_SUCCESS &&
-		     cublaslt_plan(set->cublaslt, *ret_plan, &checked, rules) == 0;
-	if (!taken)
+	if (!may_ask(set, OPERATION_CUBLASLT, rules, &scope) ||
+	    cublaslt_plan(set->cublaslt, *ret_plan, &checked, rules))
 		portable_multiply(*ret_plan, &checked);
 	return VG_OK;
 }
@@ -68,10 +74,7 @@ enum vg_status operation_plan_convolution(struct operation_set *set, const struc
 	if (status)
 		return status;
 	CORE_SCOPE scope = {false};
-	bool taken = !rules.portable && !operation_set_lacks(set, OPERATION_CUDNN) &&
-		     core_enter(&scope, set->context->handle) == CUDA_SUCCESS &&
-		     cudnn_plan(set->cudnn, *ret_plan, &checked, rules) == 0;
-	if (!taken)
+	if (!may_ask(set, OPERATION_CUDNN, rules, &scope) || cudnn_plan(set->cudnn, *ret_plan, &checked, rules))
 		portable_convolution(*ret_plan, &checked);
 	return VG_OK;
 }

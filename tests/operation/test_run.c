@@ -57,8 +57,33 @@ static void run_on(struct subject *s, struct operation_plan *plan, struct vg_str
 	vg_buffer_destroy(workspace);
 }
 
+static enum vg_status plan_product(struct subject *s, const struct square *q, struct operation_rules rules,
+				   struct operation_plan **ret_plan)
+{
+	return operation_plan_matrix_multiply(s->set, &q->d, rules, __func__, ret_plan);
+}
+
+// A convolution of a filter of 1 x 1 is a product of matrices, too.
+static enum vg_status plan_convolution(struct subject *s, const struct square *q, struct operation_rules rules,
+				       struct operation_plan **ret_plan)
+{
+	const struct vg_convolution d = {.size = sizeof d,
+					 .input = q->d.b,
+					 .filter = q->d.a,
+					 .output = q->d.c,
+					 .batch = 1,
+					 .in_channels = SIDE,
+					 .out_channels = SIDE,
+					 .height = 8,
+					 .width = SIDE / 8,
+					 .kernel_height = 1,
+					 .kernel_width = 1};
+
+	return operation_plan_convolution(s->set, &d, rules, __func__, ret_plan);
+}
+
 // As often as there are providers: the library's own first, then whoever is taken.
-TEST(green_streams)
+static void check_green(__typeof__(plan_product) *make)
 {
 	struct subject s = open_subject();
 	struct square q = make_square(&s);
@@ -69,8 +94,7 @@ TEST(green_streams)
 	for (int portable = 1; portable >= 0; portable--) {
 		struct operation_plan *plan;
 		upload(&s, &q.c);
-		OK(operation_plan_matrix_multiply(s.set, &q.d, (struct operation_rules){.portable = portable}, __func__,
-						  &plan));
+		OK(make(&s, &q, (struct operation_rules){.portable = portable}, &plan));
 		run_on(&s, plan, stream);
 		check_square(&s, &q, operation_plan_says(plan));
 		operation_plan_destroy(plan);
@@ -81,39 +105,14 @@ TEST(green_streams)
 	close_subject(&s);
 }
 
-// A convolution of a filter of 1 x 1 is a product of matrices, too.
+TEST(green_product)
+{
+	check_green(plan_product);
+}
+
 TEST(green_convolution)
 {
-	struct subject s = open_subject();
-	struct square q = make_square(&s);
-	struct vg_context *green = green_context(8);
-	struct vg_convolution d = {.size = sizeof d,
-				   .input = q.d.b,
-				   .filter = q.d.a,
-				   .output = q.d.c,
-				   .batch = 1,
-				   .in_channels = SIDE,
-				   .out_channels = SIDE,
-				   .height = 8,
-				   .width = SIDE / 8,
-				   .kernel_height = 1,
-				   .kernel_width = 1};
-	struct vg_stream *stream;
-
-	OK(vg_stream_create(green, NULL, &stream));
-	for (int portable = 1; portable >= 0; portable--) {
-		struct operation_plan *plan;
-		upload(&s, &q.c);
-		OK(operation_plan_convolution(s.set, &d, (struct operation_rules){.portable = portable}, __func__,
-					      &plan));
-		run_on(&s, plan, stream);
-		check_square(&s, &q, operation_plan_says(plan));
-		operation_plan_destroy(plan);
-	}
-	vg_stream_destroy(stream);
-	vg_context_destroy(green);
-	drop_square(&q);
-	close_subject(&s);
+	check_green(plan_convolution);
 }
 
 // A plan may be captured, and its graph be launched when the plan is gone.
