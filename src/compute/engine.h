@@ -246,6 +246,8 @@ bool compute_policy_yields(struct vg_compute *compute, struct compute_lane *lane
 bool compute_policy_contended(struct vg_compute *compute, const struct compute_lane *lane,
 			      const struct vg_compute_unit *unit);
 void compute_policy_charge(struct compute_quantum *quantum, uint64_t measured_ns);
+// The virtual time of who comes back from idling: that of who has had the least, with what is on its way.
+double compute_policy_start(const struct vg_compute *compute);
 bool compute_runs_in(const struct vg_compute_unit *unit, const struct compute_lane *lane);
 
 // ---- estimate.c, under the lock

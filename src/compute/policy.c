@@ -28,6 +28,16 @@ static double virtual_time(const struct vg_compute_unit *unit, const struct comp
 	return unit->virtual_time + (double)unit->in_flight_ns / 1e9 * lane->sms / unit->share;
 }
 
+double compute_policy_start(const struct vg_compute *compute)
+{
+	double least = -1;
+
+	for (const struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
+		if (!unit->idle_since && (least < 0 || virtual_time(unit, compute->lanes) < least))
+			least = virtual_time(unit, compute->lanes);
+	return least > compute->floor ? least : compute->floor;
+}
+
 static bool has_turn(const struct vg_compute *compute, const struct compute_lane *lane)
 {
 	return lane->turn_ns < compute->slice_ms * COMPUTE_MS;

@@ -29,8 +29,8 @@ static void link_ready(struct compute_stream *stream, struct vg_compute_unit *un
 	// Idling earns nothing: who comes back starts with those that have had the least.
 	if (unit->idle_since) {
 		if (vg_clock_monotonic_ns() - unit->idle_since > IDLE_MS * COMPUTE_MS &&
-		    unit->virtual_time < compute->floor)
-			unit->virtual_time = compute->floor;
+		    unit->virtual_time < compute_policy_start(compute))
+			unit->virtual_time = compute_policy_start(compute);
 		unit->idle_since = 0;
 	}
 	stream->ready = unit;

@@ -106,3 +106,85 @@ TEST(destroying_a_unit_cancels_what_is_queued)
 	}
 	close_rig(&rig);
 }
+
+// A long kernel in one stream, and a short one behind it in another: which ends first?
+static unsigned first_to_end(unsigned max_concurrent)
+{
+	struct vg_compute_unit_options options = {
+		.size = sizeof options, .share = 1, .max_concurrent_kernels = max_concurrent};
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *unit;
+	unsigned ids[8], rounds = 4000000, id = 1;
+	struct vg_argument arguments[] = {VG_ARGUMENT(rounds), VG_ARGUMENT(id), VG_ARGUMENT(rig.log)};
+
+	OK(vg_compute_unit_create(rig.compute, &options, &unit));
+	OK(vg_compute_unit_pause(unit));
+	OK(try_launch(unit, "spin_note", 0, 1, arguments, 3, NULL));
+	vg_execution_destroy(note(&rig, unit, 1, 2, 0));
+	OK(vg_compute_unit_resume(unit));
+	OK(vg_compute_unit_sync_all(unit, 60));
+	CHECK_INT(read_log(&rig, ids, 8), 2);
+	vg_compute_unit_destroy(unit);
+	close_rig(&rig);
+	return ids[0];
+}
+
+TEST(streams_run_beside_each_other_up_to_a_number)
+{
+	CHECK_INT(first_to_end(1), 1);
+	CHECK_INT(first_to_end(2), 2);
+}
+
+TEST(utilization_is_known_after_an_interval)
+{
+	struct vg_compute_options options = {.size = sizeof options, .monitoring_interval_ms = 20};
+	struct rig rig = open_rig(&options);
+	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
+	struct vg_compute_info info;
+
+	CHECK_INT(info_of(unit).utilization_known, 0);
+	nap_ms(30);
+	CHECK_INT(info_of(unit).utilization_known, 1);
+	CHECK(info_of(unit).utilization == 0);
+	OK(vg_compute_info(rig.compute, &info));
+	struct vg_execution *one = spin(unit, 0, 20000, 1000000);
+	for (int i = 0; i < 20; i++) {
+		nap_ms(30);
+		info_of(unit);
+		OK(vg_compute_info(rig.compute, &info));
+	}
+	struct vg_compute_unit_info of = info_of(unit);
+	printf("  under load: %.2f of the unit, %.2f of the device\n", of.utilization, info.utilization);
+	CHECK(of.utilization > 0.2 && of.utilization <= 1);
+	CHECK(info.utilization_known && info.utilization > 0.2 && info.utilization <= 1);
+	CHECK(info.quanta > 1 && info.busy_ns > 0);
+	OK(vg_execution_cancel(one));
+	CHECK_INT(vg_execution_wait(one, 60), VG_STATE);
+	vg_execution_destroy(one);
+	vg_compute_unit_destroy(unit);
+	close_rig(&rig);
+}
+
+TEST(a_pause_holds_the_queue_and_lets_run_what_runs)
+{
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
+
+	struct vg_execution *running = spin(unit, 0, 20000, 400);
+	while (vg_execution_state(running) == VG_EXECUTION_QUEUED)
+		nap_ms(1);
+	OK(vg_compute_unit_pause(unit));
+	OK(vg_compute_unit_pause(unit));
+	struct vg_execution *queued = note(&rig, unit, 0, 1, 0);
+	OK(vg_execution_wait(running, 60));
+	nap_ms(20);
+	CHECK_INT(vg_execution_state(queued), VG_EXECUTION_QUEUED);
+	CHECK_INT(info_of(unit).paused, 1);
+	CHECK_INT(info_of(unit).queue_length, 1);
+	OK(vg_compute_unit_resume(unit));
+	OK(vg_execution_wait(queued, 60));
+	vg_execution_destroy(running);
+	vg_execution_destroy(queued);
+	vg_compute_unit_destroy(unit);
+	close_rig(&rig);
+}
