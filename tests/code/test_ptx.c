@@ -111,11 +111,17 @@ TEST(functions_of_elsewhere)
 {
 	struct code_image *image =
 		ptx(HEAD ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n.extern .func far();\n"
+			 ".extern .func cudaGraphSetConditional(.param .u64 a, .param .b32 b);\n"
+			 ".extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 a, .param .b64 b);\n"
+			 ".entry decides() { call.uni cudaGraphSetConditional, (a, b); ret; }\n"
+			 ".entry starts() { call.uni (r), cudaLaunchDeviceV2, (a, b); ret; }\n"
 			 ".entry prints() { call.uni (r), vprintf, (a, b); ret; }\n"
 			 ".entry leaves() { call.uni far; ret; }\n"
 			 ".entry both() { call.uni far; " MMA " ret; }\n");
 
 	CHECK_TENSOR(image, "prints", "CLEAN");
+	CHECK_TENSOR(image, "decides", "CLEAN");
+	CHECK_TENSOR(image, "starts", "UNKNOWN: it may call \"cudaLaunchDeviceV2\", which is not in this code");
 	CHECK_TENSOR(image, "leaves", "UNKNOWN: it may call \"far\", which is not in this code");
 	CHECK_MIXED(image, "leaves", "UNKNOWN: it may call \"far\", which is not in this code");
 	struct code_report report = report_of(image, "both");
