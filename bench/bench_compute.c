@@ -245,6 +245,7 @@ static void measure_shares(const char *name, const int kinds[UNITS], enum vg_com
 	double of_time[WINDOWS_MOST], of_work[WINDOWS_MOST], throughput[WINDOWS_MOST], worst = 0, worst_work = 0;
 	struct vg_compute *compute = open_compute(placement);
 	struct load loads[UNITS];
+	struct vg_compute_info info;
 	char what[64];
 
 	limited = limited && !simulated;
@@ -262,6 +263,9 @@ static void measure_shares(const char *name, const int kinds[UNITS], enum vg_com
 		worst_work = of_work[w] > worst_work ? of_work[w] : worst_work;
 		print_window(name, sm_seconds, sum, work, done);
 	}
+	check(vg_compute_info(compute, &info));
+	printf("  %s: %llu quanta of %.2f ms, the longest one %.2f ms\n", name, (unsigned long long)info.quanta,
+	       (double)info.busy_ns / 1e6 / (double)(info.quanta ? info.quanta : 1), (double)info.longest_ns / 1e6);
 	stop(loads, UNITS);
 	vg_compute_destroy(compute);
 	// The worst of the windows: a share that is kept on average is not what was promised.

@@ -78,6 +78,7 @@ struct vg_compute_info {
 	double unclaimed_share; /* 1 less the sum of all shares */
 	uint64_t quanta;	/* that have ended */
 	uint64_t busy_ns;	/* GPU time of all of them */
+	uint64_t longest_ns;	/* of the longest one */
 	double sm_seconds;	/* of all units, also of those that are gone */
 	double utilization;	/* SM-seconds over those that there were in the last interval, 0…1 */
 	int utilization_known;	/* 0: not yet, or not measured (see vg_compute_unit_info) */
@@ -258,8 +259,10 @@ struct vg_execution_info {
 	unsigned launches; /* that were handed over */
 	/* On the clock CLOCK_MONOTONIC; 0: not yet. The start is when its first kernel was handed to the driver. */
 	uint64_t queued_ns, started_ns, ended_ns;
-	uint64_t gpu_ns;  /* GPU time of its quanta */
-	int gpu_ns_known; /* 0: it shared one with other work, or has not ended */
+	uint64_t gpu_ns; /* GPU time of its quanta */
+	/* 0: it shared one with other work, or has not ended. To know it of each, wait for one before the next is
+	 * submitted to the unit. */
+	int gpu_ns_known;
 };
 /* INVALID. Any thread. */
 VG_PUBLIC enum vg_status vg_execution_info(struct vg_execution *execution, struct vg_execution_info *ret_info);

@@ -30,6 +30,7 @@ enum vg_status vg_compute_info(struct vg_compute *compute, struct vg_compute_inf
 		.unclaimed_share = 1,
 		.quanta = compute->quanta,
 		.busy_ns = compute->busy_ns,
+		.longest_ns = compute->longest_ns,
 		.sm_seconds = compute->sm_seconds,
 		.failed = compute->failure != 0,
 		.failure = compute->failure,

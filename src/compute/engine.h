@@ -166,7 +166,7 @@ struct vg_compute {
 
 	struct vg_compute_unit *units; // in the order of their creation
 	unsigned unit_count, unit_number;
-	uint64_t ids, quanta, busy_ns;
+	uint64_t ids, quanta, busy_ns, longest_ns;
 	double sm_seconds, floor; // `floor`: the least virtual time that a busy unit has had
 	struct compute_samples samples;
 	bool in_hand;	       // the thread has work that is neither queued nor handed over

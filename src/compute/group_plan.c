@@ -24,13 +24,14 @@ static void take_part(const struct compute_plan *plan, const double *shares, uns
 	parts[most]--;
 }
 
-// SMs that are in no part make the group that is furthest below its share larger, if that brings it nearer.
+// SMs that are in no part make the group that is furthest below its share larger, if that brings it nearer. Not where
+// time could be shared instead: odd numbers of SMs leave more of them idle at the end of a kernel than turns cost.
 static size_t place_extra(const struct compute_plan *plan, const double *shares, const unsigned *parts, size_t count)
 {
 	double extra = 1 - size_of(plan, plan->parts), below = extra / 2;
 	size_t who = SIZE_MAX;
 
-	for (size_t i = 0; i < count && !plan->rest; i++) {
+	for (size_t i = 0; i < count && !plan->rest && plan->tolerance < 0; i++) {
 		double now = shares[i] - size_of(plan, parts[i]);
 		if (parts[i] && now > below) {
 			below = now;
@@ -59,10 +60,8 @@ bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsign
 		plan->taken--;
 	}
 	plan->extra = place_extra(plan, shares, ret_parts, count);
-	for (size_t i = 0; i < count && plan->tolerance >= 0; i++) {
-		double size = size_of(plan, ret_parts[i]) + (i == plan->extra ? 1 - size_of(plan, plan->parts) : 0);
-		if (!ret_parts[i] || fabs(size - shares[i]) > plan->tolerance)
+	for (size_t i = 0; i < count && plan->tolerance >= 0; i++)
+		if (!ret_parts[i] || fabs(size_of(plan, ret_parts[i]) - shares[i]) > plan->tolerance)
 			return false;
-	}
 	return plan->taken > 0;
 }

@@ -155,6 +155,8 @@ void compute_policy_charge(struct compute_quantum *quantum, uint64_t measured_ns
 	compute->busy_ns += measured_ns;
 	compute->sm_seconds += sm_seconds;
 	compute->quanta++;
+	if (measured_ns > compute->longest_ns)
+		compute->longest_ns = measured_ns;
 	if (quantum->turn == lane->turn)
 		lane->turn_ns = lane->turn_ns + measured_ns > quantum->estimate
 					? lane->turn_ns + measured_ns - quantum->estimate

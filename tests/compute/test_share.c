@@ -158,8 +158,10 @@ TEST(groups_have_the_nearest_size)
 	struct compute_plan made;
 	unsigned parts[8];
 
-	// 52.8 and twice 39.6 SMs: the 4 that are in no group of 8 bring the first one to 52.
-	CHECK(plan(0.01, (double[]){0.4, 0.3, 0.3}, 3, parts, &made));
+	// 52.8 and twice 39.6 SMs: 48 are too few, and 56 more than there are.
+	CHECK(!plan(0.01, (double[]){0.4, 0.3, 0.3}, 3, parts, &made));
+	// The nearest there is: the 4 SMs that are in no group of 8 bring the first one to 52.
+	CHECK(plan(-1, (double[]){0.4, 0.3, 0.3}, 3, parts, &made));
 	CHECK_INT(parts[0], 6);
 	CHECK_INT(parts[1], 5);
 	CHECK_INT(parts[2], 5);
@@ -169,6 +171,7 @@ TEST(groups_have_the_nearest_size)
 	// 66 each: 64 and 68 are 1.5 points away.
 	CHECK(!plan(0.01, (double[]){0.5, 0.5}, 2, parts, &made));
 	CHECK(plan(0.016, (double[]){0.5, 0.5}, 2, parts, &made));
+	CHECK(made.extra == SIZE_MAX);
 	CHECK(plan(0.01, (double[]){0.2424, 0.2424, 0.2424, 0.2424}, 4, parts, &made));
 	CHECK_INT(parts[3], 4);
 	CHECK(made.extra == SIZE_MAX);
