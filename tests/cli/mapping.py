@@ -1,5 +1,6 @@
-"""Tables of a document that set a reference beside the library: `reference | here | note`. What a row names under
-"here", and what of ours its note names, must be there: functions exported, fields, types and constants declared."""
+"""Documents with tables that set a reference beside the library: `reference | here | note`. What a row names under
+"here", and what of ours the rest of the document names, must be there: functions exported, fields, types and constants
+declared. Tables with another head are prose."""
 
 import re
 import subprocess
@@ -24,20 +25,17 @@ def exports(library):
     return set(re.findall(r" T (vg_\w+)", symbols))
 
 
-def rows(path):
+def rows(document):
     """(line number, [reference, here, note]) of every row."""
-    heads = 0
-    with open(path, encoding="utf-8") as document:
-        for number, line in enumerate(document, 1):
-            if not line.startswith("|"):
-                continue
-            cells = [cell.strip() for cell in line.strip()[1:-1].split("|")]
-            if cells[0] == "reference" or set(cells[0]) == {"-"}:
-                heads += 1
-                continue
+    inside = False
+    for number, line in enumerate(document.splitlines(), 1):
+        cells = [cell.strip() for cell in line.strip()[1:-1].split("|")]
+        if not line.startswith("|"):
+            inside = False
+        elif cells[0] == "reference":
+            inside = True
+        elif inside and set(cells[0]) != {"-"}:
             yield number, cells
-    if heads < 2:
-        yield 0, ["no table"]
 
 
 def unknown(name, exported, text):
@@ -52,26 +50,29 @@ def unknown(name, exported, text):
     return None if name in headers.types(text) else "neither a function with (), a field, a type nor a constant"
 
 
-def check_rows(path, library, text, apart=()):
-    """Checks what all such tables have in common; `apart` may stand in the place of names. The rows that have a shape."""
+def check_document(path, library, text, apart=()):
+    """Checks what all such documents have in common; `apart` may stand in the place of names. The rows with a shape."""
+    with open(path, encoding="utf-8") as file:
+        document = file.read()
     exported = exports(library)
     shape, wrong, twice, empty, found, seen = [], [], [], [], [], set()
-    for number, cells in rows(path):
+    for number, cells in rows(document):
         if len(cells) != 3:
             shape.append(f"line {number}: {len(cells)} cells")
             continue
         reference, here, note = cells
         names = re.findall(r"`([^`]*)`", here)
-        names += [name for name in re.findall(r"`([^`]*)`", note) if name.startswith(("vg_", "VG_"))]
         wrong += [f"line {number}: {name}: {why}" for name in names if (why := unknown(name, exported, text))]
-        if not re.findall(r"`[^`]*`", here) and not (here in apart or (here == "–" and note)):
+        if not names and not (here in apart or (here == "–" and note)):
             empty.append(f"line {number}")
         if reference in seen:
             twice.append(f"line {number}: {reference}")
         seen.add(reference)
         found.append(cells)
-    check("every row has three cells", shape)
+    check("every row has three cells", shape or ([] if found else ["no row"]))
     check("every name is the library's", wrong)
+    ours = set(re.findall(r"`((?:(?:enum|struct) )?(?:vg|VG)_\w+(?:\.\w+|\(\))?)`", document))
+    check("so are those elsewhere", sorted(f"{name}: {why}" for name in ours if (why := unknown(name, exported, text))))
     check("what is not there has a reason", empty)
     check("no row stands twice", twice)
     return found

@@ -30,7 +30,7 @@ OTHERS = ("audit.h", "broker.h", "seal.h", "share.h", "vgpu.h", "vram.h", "statu
 
 def main():
     text = "\n".join(headers.text_of(HEADERS).values())
-    found = mapping.check_rows(f"{SOURCE}/docs/object-model.md", LIBRARY, text, apart=("the pointer",))
+    found = mapping.check_document(f"{SOURCE}/docs/object-model.md", LIBRARY, text, apart=("the pointer",))
     words = set(re.findall(r"\w+", " ".join(cells[0] for cells in found)))
     check("every class of the reference has a row", [c for c in CLASSES if c not in words])
     model = "".join(t for path, t in headers.text_of(HEADERS).items() if not path.endswith(OTHERS))
