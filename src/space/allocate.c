@@ -89,6 +89,15 @@ static bool take_larger(struct vg_memory_space *space, struct request *request, 
 	return false;
 }
 
+// Giving pages back would not help.
+static bool is_beyond_limit(struct vg_memory_space *space, size_t pages)
+{
+	pthread_mutex_lock(&space->lock);
+	const bool beyond = pages > space->limit / space->page_size;
+	pthread_mutex_unlock(&space->lock);
+	return beyond;
+}
+
 // New pages. True: the request is served, or cannot be, and *ret_status says which.
 static bool make_pages(struct vg_memory_space *space, struct request *request, unsigned index,
 		       enum vg_status *ret_status)
@@ -100,7 +109,7 @@ static bool make_pages(struct vg_memory_space *space, struct request *request, u
 
 	*ret_status = space_chunk_create(space, pages, pool->cell ? 1 : request->alignment, request->function, &chunk);
 	if (*ret_status)
-		return *ret_status != VG_INSUFFICIENT || pages > space->limit / space->page_size;
+		return *ret_status != VG_INSUFFICIENT || is_beyond_limit(space, pages);
 	pthread_mutex_lock(&space->lock);
 	if (space_pool_adopt(space, pool, chunk)) {
 		chunk->pool = pool;
