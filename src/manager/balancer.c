@@ -3,10 +3,7 @@
 
 #include "base/log.h"
 
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 enum { DEFAULT_INTERVAL_MS = 100 };
 static const double default_threshold = 0.2;
@@ -48,53 +45,27 @@ static enum vg_status check_options(const struct vg_balancer_options *options, c
 	return VG_OK;
 }
 
-static void init_waiting(struct vg_balancer *balancer)
-{
-	pthread_condattr_t monotonic;
-
-	pthread_mutex_init(&balancer->rounds, NULL);
-	pthread_mutex_init(&balancer->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&balancer->wake, &monotonic);
-	pthread_cond_init(&balancer->left, NULL);
-	pthread_condattr_destroy(&monotonic);
-	balancer_list_init(&balancer->ended);
-}
-
 static enum vg_status add(struct vg_balancer *balancer, struct vg_manager *manager, const char *function)
 {
 	enum vg_status status = balancer_hold(manager, function);
 
 	if (status)
 		return status;
-	pthread_mutex_lock(&balancer->lock);
+	pthread_mutex_lock(&balancer->worker.lock);
 	for (unsigned i = 0; i < balancer->manager_count; i++)
 		if (balancer->managers[i] == manager)
 			status = vg_fail(VG_EXISTS, 0, function, "the balancer has that manager, as number %u", i);
 	if (status == VG_OK && balancer->manager_count == VG_BALANCER_MANAGERS)
 		status = vg_fail(VG_LIMIT, 0, function, "the balancer has %d managers: there may be no more",
 				 VG_BALANCER_MANAGERS);
-	if (status == VG_OK && balancer->stopping)
+	if (status == VG_OK && balancer->worker.stopping)
 		status = vg_fail(VG_CLOSED, 0, function, "the balancer has been closed");
 	if (status == VG_OK)
 		balancer->managers[balancer->manager_count++] = manager;
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_unlock(&balancer->worker.lock);
 	if (status)
 		balancer_drop(manager);
 	return status;
-}
-
-// The program's signals are not for this thread.
-static enum vg_status start(struct vg_balancer *balancer, const char *function)
-{
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int r = pthread_create(&balancer->thread, NULL, balancer_run, balancer);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return r ? vg_fail(VG_SYSTEM, r, function, "no thread for a balancer: %s", strerror(r)) : VG_OK;
 }
 
 static struct vg_balancer *make(const struct vg_balancer_options *options)
@@ -104,7 +75,9 @@ static struct vg_balancer *make(const struct vg_balancer_options *options)
 	if (!balancer)
 		return NULL;
 	core_object_init(&balancer->object, &balancer_class);
-	init_waiting(balancer);
+	pthread_mutex_init(&balancer->rounds, NULL);
+	manager_worker_init(&balancer->worker);
+	balancer_list_init(&balancer->ended);
 	balancer->strategy = options->strategy;
 	balancer->rules.threshold = options->threshold > 0 ? options->threshold : default_threshold;
 	balancer->rules.forbidden = options->forbidden;
@@ -138,7 +111,7 @@ enum vg_status vg_balancer_create(struct vg_manager *const *managers, size_t cou
 	for (size_t i = 0; i < count && status == VG_OK; i++)
 		status = add(balancer, managers[i], __func__);
 	if (status == VG_OK)
-		status = start(balancer, __func__);
+		status = manager_worker_start(&balancer->worker, balancer_run, balancer, "balancer", __func__);
 	if (status)
 		core_object_release(&balancer->object);
 	else
@@ -155,28 +128,7 @@ enum vg_status vg_balancer_add(struct vg_balancer *balancer, struct vg_manager *
 enum vg_status vg_balancer_close(struct vg_balancer *balancer)
 {
 	BALANCER_USABLE(balancer);
-	pthread_mutex_lock(&balancer->lock);
-	if (!balancer->gone && pthread_equal(balancer->thread, pthread_self())) {
-		pthread_mutex_unlock(&balancer->lock);
-		return vg_fail(
-			VG_STATE, 0, __func__,
-			"a balancer cannot be closed by its own callback, which it would wait for: close it from "
-			"another thread, or after the callback");
-	}
-	balancer->stopping = true;
-	pthread_cond_signal(&balancer->wake);
-	if (!balancer->joining) {
-		balancer->joining = true;
-		pthread_mutex_unlock(&balancer->lock);
-		pthread_join(balancer->thread, NULL);
-		pthread_mutex_lock(&balancer->lock);
-		balancer->gone = true;
-		pthread_cond_broadcast(&balancer->left);
-	}
-	while (!balancer->gone)
-		pthread_cond_wait(&balancer->left, &balancer->lock);
-	pthread_mutex_unlock(&balancer->lock);
-	return VG_OK;
+	return manager_worker_stop(&balancer->worker, "balancer", __func__);
 }
 
 void vg_balancer_destroy(struct vg_balancer *balancer)
@@ -205,9 +157,9 @@ enum vg_status vg_balancer_execute(struct vg_balancer *balancer, const struct vg
 	core_object_retain(&balanced->object); // the caller's; the other one is the queue's, and may be gone any moment
 	status = balancer_enqueue(balancer, balanced, __func__);
 	if (status == VG_OK) {
-		pthread_mutex_lock(&balancer->lock);
+		pthread_mutex_lock(&balancer->worker.lock);
 		balancer->info.submitted++;
-		pthread_mutex_unlock(&balancer->lock);
+		pthread_mutex_unlock(&balancer->worker.lock);
 	} else {
 		core_object_release(&balanced->object);
 	}
@@ -222,7 +174,7 @@ enum vg_status vg_balancer_info(struct vg_balancer *balancer, struct vg_balancer
 {
 	BALANCER_USABLE(balancer);
 	CORE_NEEDED(ret_info);
-	pthread_mutex_lock(&balancer->lock);
+	pthread_mutex_lock(&balancer->worker.lock);
 	struct vg_balancer_info info = balancer->info;
 	info.strategy = balancer->strategy;
 	info.threshold = balancer->rules.threshold;
@@ -233,7 +185,7 @@ enum vg_status vg_balancer_info(struct vg_balancer *balancer, struct vg_balancer
 		info.unbound += queue->waiting.count;
 		info.bound += queue->bound.count;
 	}
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_unlock(&balancer->worker.lock);
 	*ret_info = info;
 	return VG_OK;
 }

@@ -6,8 +6,7 @@
 #include "core/core.h"
 #include "core/object.h"
 #include "manager/balancer.h"
-
-#include <pthread.h>
+#include "manager/worker.h"
 
 enum { BALANCER_ARGUMENTS = 4096 };
 
@@ -76,12 +75,8 @@ struct vg_balancer {
 	bool manual;
 	enum vg_log_level log_level;
 
-	pthread_t thread;
 	pthread_mutex_t rounds;
-	pthread_mutex_t lock; // of all that follows
-	pthread_cond_t wake;  // the thread
-	pthread_cond_t left;  // others: the thread has ended
-	bool stopping, joining, gone;
+	struct manager_worker worker; // its lock is of all that follows
 	struct vg_manager *managers[VG_BALANCER_MANAGERS];
 	unsigned manager_count;
 	struct balancer_queue *queues;

@@ -125,18 +125,18 @@ enum vg_status balancer_look(struct vg_balancer *balancer, const char *function,
 {
 	struct vg_manager *managers[VG_BALANCER_MANAGERS];
 
-	pthread_mutex_lock(&balancer->lock);
+	pthread_mutex_lock(&balancer->worker.lock);
 	unsigned manager_count = balancer->manager_count; // they stay as long as the balancer does
 	for (unsigned i = 0; i < manager_count; i++)
 		managers[i] = balancer->managers[i];
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_unlock(&balancer->worker.lock);
 	enum vg_status status = balancer_read(managers, manager_count, function, ret_loads, ret_count);
 	if (status)
 		return status;
-	pthread_mutex_lock(&balancer->lock);
+	pthread_mutex_lock(&balancer->worker.lock);
 	bool matched = match(balancer, *ret_loads, *ret_count);
 	balancer->info.virtual_gpus = (unsigned)*ret_count;
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_unlock(&balancer->worker.lock);
 	if (matched)
 		return VG_OK;
 	free(*ret_loads);
@@ -166,8 +166,8 @@ enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced
 	enum vg_status status = balancer_look(balancer, function, &loads, &count);
 	if (status)
 		return status;
-	pthread_mutex_lock(&balancer->lock);
-	bool closed = balancer->stopping;
+	pthread_mutex_lock(&balancer->worker.lock);
+	bool closed = balancer->worker.stopping;
 	if (!closed)
 		status = balancer_meet(&balancer->memory, loads, count, function);
 	for (size_t i = 0; i < count; i++) { // of this instant: others enqueue, too
@@ -181,9 +181,9 @@ enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced
 		work->info.manager = loads[place].key.manager;
 		work->info.id = loads[place].key.id;
 		balancer_list_add(&balancer_queue_find(balancer, loads[place].key)->waiting, work);
-		pthread_cond_signal(&balancer->wake);
+		pthread_cond_signal(&balancer->worker.wake);
 	}
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_unlock(&balancer->worker.lock);
 	if (closed)
 		status = vg_fail(VG_CLOSED, 0, function, "the balancer has been closed");
 	else if (place < 0 && status == VG_OK)

@@ -15,7 +15,7 @@ enum { MOST = 64 }; // decisions of a round
 // What is bound to none, newest first; how many.
 static size_t move_unbound(struct vg_balancer *balancer, struct balancer_key from, struct balancer_key to, size_t count)
 {
-	pthread_mutex_lock(&balancer->lock);
+	pthread_mutex_lock(&balancer->worker.lock);
 	struct balancer_queue *a = balancer_queue_find(balancer, from), *b = balancer_queue_find(balancer, to);
 	size_t moved = a && b ? a->waiting.count : 0; // either may be gone by now
 	if (moved > count)
@@ -30,9 +30,9 @@ static size_t move_unbound(struct vg_balancer *balancer, struct balancer_key fro
 			one->info.id = to.id;
 		}
 		balancer_list_move(&a->waiting, &b->waiting, moved);
-		pthread_cond_signal(&balancer->wake);
+		pthread_cond_signal(&balancer->worker.wake);
 	}
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_unlock(&balancer->worker.lock);
 	return moved;
 }
 
@@ -143,13 +143,13 @@ enum vg_status vg_balancer_log(struct vg_balancer *balancer, struct vg_balancing
 	CORE_NEEDED(ret_count);
 	if (capacity)
 		CORE_NEEDED(entries);
-	pthread_mutex_lock(&balancer->lock);
+	pthread_mutex_lock(&balancer->worker.lock);
 	size_t count = balancer->log_count;
 	if (capacity && count > capacity)
 		count = capacity;
 	for (size_t i = 0; capacity && i < count; i++)
 		entries[i] = balancer->log[(balancer->log_next + VG_BALANCER_LOG - count + i) % VG_BALANCER_LOG];
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_unlock(&balancer->worker.lock);
 	*ret_count = count;
 	return VG_OK;
 }
@@ -168,12 +168,12 @@ static size_t carry_out(struct vg_balancer *balancer, const struct balancer_load
 		enum vg_status status = act(balancer, loads, &decisions[i], function, &done);
 		if (status == VG_OK && !done)
 			continue; // what was to move has run meanwhile
-		pthread_mutex_lock(&balancer->lock);
+		pthread_mutex_lock(&balancer->worker.lock);
 		entries[written] = entry_of(loads, &decisions[i], status, balancer->memory.round);
 		if (done)
 			balancer_commit(&balancer->memory, loads, &decisions[i]);
 		write_down(balancer, &entries[written++]);
-		pthread_mutex_unlock(&balancer->lock);
+		pthread_mutex_unlock(&balancer->worker.lock);
 	}
 	return written;
 }
@@ -183,14 +183,14 @@ static enum vg_status decide(struct vg_balancer *balancer, struct balancer_load 
 {
 	enum vg_status status;
 
-	pthread_mutex_lock(&balancer->lock);
-	status = balancer->stopping ? vg_fail(VG_CLOSED, 0, function, "the balancer has been closed")
-				    : balancer_observe(&balancer->memory, loads, count, function);
+	pthread_mutex_lock(&balancer->worker.lock);
+	status = balancer->worker.stopping ? vg_fail(VG_CLOSED, 0, function, "the balancer has been closed")
+					   : balancer_observe(&balancer->memory, loads, count, function);
 	if (status == VG_OK) {
 		balancer->info.rounds++;
 		*ret_decided = balancer_decide(&balancer->rules, loads, count, &balancer->memory, decisions, MOST);
 	}
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_unlock(&balancer->worker.lock);
 	return status;
 }
 

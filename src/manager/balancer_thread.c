@@ -4,8 +4,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#include <time.h>
-
 enum {
 	AHEAD_NS = 20000000,	// of work that is bound: enough to be never short of it
 	LONGEST_NS = 100000000, // that counts between two ends: who idles longer has forgotten how fast it was
@@ -37,14 +35,14 @@ void balancer_notice(void *user)
 	struct vg_balanced *work = user;
 	struct vg_balancer *balancer = work->balancer;
 
-	pthread_mutex_lock(&balancer->lock);
+	pthread_mutex_lock(&balancer->worker.lock);
 	struct balancer_queue *queue =
 		balancer_queue_find(balancer, work->key); // it stays while anything is bound to it
 	balancer_list_remove(&queue->bound, work);
 	note_end(queue, vg_clock_monotonic_ns());
 	balancer_list_add(&balancer->ended, work);
-	pthread_cond_signal(&balancer->wake);
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_cond_signal(&balancer->worker.wake);
+	pthread_mutex_unlock(&balancer->worker.lock);
 }
 
 // ---- ends -----------------------------------------------------------------------------------------------------
@@ -68,7 +66,7 @@ static void end_work(struct vg_balancer *balancer, struct vg_balanced *work)
 		failure = balancer_failure(work->execution);
 	if (work->ended)
 		work->ended(work->user, state);
-	pthread_mutex_lock(&balancer->lock);
+	pthread_mutex_lock(&balancer->worker.lock);
 	struct vg_execution *execution = work->execution;
 	work->execution = NULL;
 	if (failure)
@@ -78,16 +76,16 @@ static void end_work(struct vg_balancer *balancer, struct vg_balanced *work)
 	work->done = true;
 	count_end(balancer, state);
 	pthread_cond_broadcast(&work->changed);
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_unlock(&balancer->worker.lock);
 	balancer_let_go(execution);
 	core_object_release(&work->object);
 }
 
 static bool tell_ends(struct vg_balancer *balancer)
 {
-	pthread_mutex_lock(&balancer->lock);
+	pthread_mutex_lock(&balancer->worker.lock);
 	struct vg_balanced *work = balancer_list_take(&balancer->ended);
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_unlock(&balancer->worker.lock);
 	if (work)
 		end_work(balancer, work);
 	return work != NULL;
@@ -120,17 +118,17 @@ static struct vg_balanced *take_work(struct vg_balancer *balancer)
 // It was not bound after all.
 static void put_back(struct vg_balancer *balancer, struct vg_balanced *work)
 {
-	pthread_mutex_lock(&balancer->lock);
+	pthread_mutex_lock(&balancer->worker.lock);
 	balancer_list_remove(&balancer_queue_find(balancer, work->key)->bound, work);
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_unlock(&balancer->worker.lock);
 }
 
 static void fail_work(struct vg_balancer *balancer, struct vg_balanced *work, enum vg_status status)
 {
-	pthread_mutex_lock(&balancer->lock);
+	pthread_mutex_lock(&balancer->worker.lock);
 	balancer_work_fail(work, status);
 	balancer_list_add(&balancer->ended, work);
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_unlock(&balancer->worker.lock);
 }
 
 static void bind_work(struct vg_balancer *balancer, struct vg_balanced *work)
@@ -141,12 +139,12 @@ static void bind_work(struct vg_balancer *balancer, struct vg_balanced *work)
 	enum vg_status status = balancer_submit(balancer->managers[work->key.manager], work->key, work,
 						"vg_balancer_execute", &execution);
 	if (status == VG_OK) {
-		pthread_mutex_lock(&balancer->lock);
+		pthread_mutex_lock(&balancer->worker.lock);
 		work->execution = execution;
 		work->info.bound = 1;
 		work->info.bound_ns = vg_clock_monotonic_ns();
 		bool cancelled = work->cancelled;
-		pthread_mutex_unlock(&balancer->lock);
+		pthread_mutex_unlock(&balancer->worker.lock);
 		if (cancelled)
 			balancer_stop(execution);
 	} else {
@@ -161,9 +159,9 @@ static void bind_work(struct vg_balancer *balancer, struct vg_balanced *work)
 
 static bool bind_next(struct vg_balancer *balancer)
 {
-	pthread_mutex_lock(&balancer->lock);
-	struct vg_balanced *work = balancer->stopping ? NULL : take_work(balancer);
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_lock(&balancer->worker.lock);
+	struct vg_balanced *work = balancer->worker.stopping ? NULL : take_work(balancer);
+	pthread_mutex_unlock(&balancer->worker.lock);
 	if (work)
 		bind_work(balancer, work);
 	return work != NULL;
@@ -173,7 +171,7 @@ static bool bind_next(struct vg_balancer *balancer)
 
 static void cancel_waiting(struct vg_balancer *balancer)
 {
-	pthread_mutex_lock(&balancer->lock);
+	pthread_mutex_lock(&balancer->worker.lock);
 	for (struct balancer_queue *queue = balancer->queues; queue; queue = queue->next) {
 		struct vg_balanced *work;
 		while ((work = balancer_list_take(&queue->waiting))) {
@@ -181,7 +179,7 @@ static void cancel_waiting(struct vg_balancer *balancer)
 			balancer_list_add(&balancer->ended, work);
 		}
 	}
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_unlock(&balancer->worker.lock);
 }
 
 static struct vg_execution *next_to_stop(struct vg_balancer *balancer)
@@ -203,9 +201,9 @@ static void stop_bound(struct vg_balancer *balancer)
 	struct vg_execution *execution;
 
 	do {
-		pthread_mutex_lock(&balancer->lock);
+		pthread_mutex_lock(&balancer->worker.lock);
 		execution = next_to_stop(balancer);
-		pthread_mutex_unlock(&balancer->lock);
+		pthread_mutex_unlock(&balancer->worker.lock);
 		if (execution)
 			balancer_stop(execution);
 		balancer_let_go(execution);
@@ -227,18 +225,18 @@ static void finish(struct vg_balancer *balancer)
 	for (bool more = true; more;) {
 		while (tell_ends(balancer))
 			;
-		pthread_mutex_lock(&balancer->lock);
+		pthread_mutex_lock(&balancer->worker.lock);
 		while (has_bound(balancer) && !balancer->ended.count)
-			pthread_cond_wait(&balancer->wake, &balancer->lock);
+			pthread_cond_wait(&balancer->worker.wake, &balancer->worker.lock);
 		more = has_bound(balancer) || balancer->ended.count;
-		pthread_mutex_unlock(&balancer->lock);
+		pthread_mutex_unlock(&balancer->worker.lock);
 	}
 	balancer_give_back(balancer);
 }
 
 static bool has_to_do(const struct vg_balancer *balancer)
 {
-	if (balancer->stopping || balancer->ended.count)
+	if (balancer->worker.stopping || balancer->ended.count)
 		return true;
 	for (const struct balancer_queue *queue = balancer->queues; queue; queue = queue->next)
 		if (can_bind(queue))
@@ -249,17 +247,15 @@ static bool has_to_do(const struct vg_balancer *balancer)
 // Until there is something to do, or a round is due. False: the end.
 static bool wait_for_work(struct vg_balancer *balancer, uint64_t due)
 {
-	const struct timespec until = {(time_t)(due / 1000000000), (long)(due % 1000000000)};
-
-	pthread_mutex_lock(&balancer->lock);
+	pthread_mutex_lock(&balancer->worker.lock);
 	while (!has_to_do(balancer) && (balancer->manual || vg_clock_monotonic_ns() < due)) {
 		if (balancer->manual)
-			pthread_cond_wait(&balancer->wake, &balancer->lock);
+			pthread_cond_wait(&balancer->worker.wake, &balancer->worker.lock);
 		else
-			pthread_cond_timedwait(&balancer->wake, &balancer->lock, &until);
+			manager_worker_sleep(&balancer->worker, due);
 	}
-	bool stopping = balancer->stopping;
-	pthread_mutex_unlock(&balancer->lock);
+	bool stopping = balancer->worker.stopping;
+	pthread_mutex_unlock(&balancer->worker.lock);
 	return !stopping;
 }
 

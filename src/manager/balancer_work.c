@@ -86,7 +86,6 @@ static bool copy_arguments(struct vg_balanced *copy, const struct vg_balanced_wo
 enum vg_status balancer_work_create(struct vg_balancer *balancer, const struct vg_balanced_work *work,
 				    const char *function, struct vg_balanced **ret_balanced)
 {
-	pthread_condattr_t monotonic;
 	enum vg_status status = check(work, function);
 
 	if (status)
@@ -97,10 +96,7 @@ enum vg_status balancer_work_create(struct vg_balancer *balancer, const struct v
 	core_object_init(&copy->object, &work_class);
 	core_object_retain(&balancer->object);
 	copy->balancer = balancer;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&copy->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	manager_condition_init(&copy->changed);
 	copy->config = work->config;
 	copy->config.attributes = NULL;
 	copy->priority = work->priority;
@@ -133,12 +129,12 @@ enum vg_status vg_balanced_info(struct vg_balanced *balanced, struct vg_balanced
 {
 	BALANCER_USABLE(balanced);
 	CORE_NEEDED(ret_info);
-	pthread_mutex_lock(&balanced->balancer->lock);
+	pthread_mutex_lock(&balanced->balancer->worker.lock);
 	*ret_info = balanced->info;
 	struct vg_execution *execution = balanced->execution;
 	if (execution && !balanced->done && ret_info->state == VG_EXECUTION_QUEUED)
 		ret_info->state = balancer_state(execution);
-	pthread_mutex_unlock(&balanced->balancer->lock);
+	pthread_mutex_unlock(&balanced->balancer->worker.lock);
 	return VG_OK;
 }
 
@@ -155,7 +151,7 @@ enum vg_execution_state vg_balanced_state(struct vg_balanced *balanced)
 static bool wait_until(struct vg_balanced *balanced, uint64_t when)
 {
 	const struct timespec until = {(time_t)(when / 1000000000), (long)(when % 1000000000)};
-	pthread_mutex_t *lock = &balanced->balancer->lock;
+	pthread_mutex_t *lock = &balanced->balancer->worker.lock;
 
 	while (!balanced->done && (!when || vg_clock_monotonic_ns() < when)) {
 		if (when)
@@ -175,10 +171,10 @@ enum vg_status vg_balanced_wait(struct vg_balanced *balanced, double timeout_sec
 	// No program waits for more than some centuries.
 	if (timeout_seconds > 0 && timeout_seconds < 9e9)
 		when = vg_clock_monotonic_ns() + (uint64_t)(timeout_seconds * 1e9);
-	pthread_mutex_lock(&balancer->lock);
-	bool own = !balancer->gone && pthread_equal(balancer->thread, pthread_self());
+	pthread_mutex_lock(&balancer->worker.lock);
+	bool own = manager_worker_is_self(&balancer->worker);
 	bool done = own ? balanced->done : wait_until(balanced, when);
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_unlock(&balancer->worker.lock);
 	if (!done && own)
 		return vg_fail(VG_STATE, 0, __func__, "a callback of the balancer cannot wait for its work");
 	if (!done)
@@ -197,14 +193,14 @@ enum vg_status vg_balanced_cancel(struct vg_balanced *balanced)
 	struct vg_balancer *balancer = balanced->balancer;
 	struct vg_execution *execution = NULL;
 
-	pthread_mutex_lock(&balancer->lock);
+	pthread_mutex_lock(&balancer->worker.lock);
 	bool ended = balanced->info.state > VG_EXECUTION_RUNNING;
 	for (struct balancer_queue *queue = balancer->queues; queue && !ended; queue = queue->next) {
 		if (!balancer_list_remove(&queue->waiting, balanced))
 			continue;
 		balanced->info.state = VG_EXECUTION_CANCELLED;
 		balancer_list_add(&balancer->ended, balanced);
-		pthread_cond_signal(&balancer->wake);
+		pthread_cond_signal(&balancer->worker.wake);
 		break;
 	}
 	if (!ended && balanced->info.state == VG_EXECUTION_QUEUED) {
@@ -213,7 +209,7 @@ enum vg_status vg_balanced_cancel(struct vg_balanced *balanced)
 	}
 	if (execution)
 		balancer_retain(execution);
-	pthread_mutex_unlock(&balancer->lock);
+	pthread_mutex_unlock(&balancer->worker.lock);
 	if (ended)
 		return vg_fail(VG_STATE, 0, __func__, "%s has ended", balanced->kernel);
 	if (execution) {

@@ -5,22 +5,16 @@
 #include "base/log.h"
 #include "base/size.h"
 
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 enum { DEFAULT_HISTORY = 600 };
 
 // Until `when` or the end, whichever is first; under the lock. False: the end.
 static bool sleep_until(struct vg_monitor *monitor, uint64_t when)
 {
-	const struct timespec until = {(time_t)(when / 1000000000), (long)(when % 1000000000)};
-
-	while (!monitor->stopping && vg_clock_monotonic_ns() < when)
-		pthread_cond_timedwait(&monitor->wake, &monitor->lock, &until);
-	return !monitor->stopping;
+	while (!monitor->worker.stopping && vg_clock_monotonic_ns() < when)
+		manager_worker_sleep(&monitor->worker, when);
+	return !monitor->worker.stopping;
 }
 
 // False: there is nothing left to sample.
@@ -43,42 +37,18 @@ static void *run(void *argument)
 	uint64_t planned = monitor->device->ring[0].time_ns - monitor->device->ring[0].late_ns;
 
 	monitor_deliver(monitor); // what the first sample gave to say
-	pthread_mutex_lock(&monitor->lock);
+	pthread_mutex_lock(&monitor->worker.lock);
 	for (bool more = true; more;) {
 		planned = monitor_next(planned, interval, vg_clock_monotonic_ns(), &monitor->info.missed);
 		if (!sleep_until(monitor, planned))
 			break;
-		pthread_mutex_unlock(&monitor->lock);
+		pthread_mutex_unlock(&monitor->worker.lock);
 		more = sample_once(monitor, planned);
-		pthread_mutex_lock(&monitor->lock);
+		pthread_mutex_lock(&monitor->worker.lock);
 	}
 	monitor->info.sampling = 0;
-	pthread_mutex_unlock(&monitor->lock);
+	pthread_mutex_unlock(&monitor->worker.lock);
 	return NULL;
-}
-
-// The program's signals are not for this thread.
-static int start(struct vg_monitor *monitor)
-{
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int r = pthread_create(&monitor->thread, NULL, run, monitor);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return r;
-}
-
-static void init_waiting(struct vg_monitor *monitor)
-{
-	pthread_condattr_t monotonic;
-
-	pthread_mutex_init(&monitor->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&monitor->wake, &monotonic);
-	pthread_cond_init(&monitor->called, NULL);
-	pthread_condattr_destroy(&monotonic);
 }
 
 static void dispose(struct vg_monitor *monitor)
@@ -129,7 +99,7 @@ enum vg_status vg_monitor_create(struct vg_manager *manager, const struct vg_mon
 	struct vg_monitor *monitor = calloc(1, sizeof *monitor);
 	if (!monitor)
 		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a monitor");
-	init_waiting(monitor);
+	manager_worker_init(&monitor->worker);
 	status = monitor_source_open(manager, __func__, &monitor->source);
 	monitor->interval_ms = asked.interval_ms ? asked.interval_ms : monitor->source.interval_ms;
 	monitor->history = asked.history ? asked.history : DEFAULT_HISTORY;
@@ -138,9 +108,8 @@ enum vg_status vg_monitor_create(struct vg_manager *manager, const struct vg_mon
 		.interval_ms = monitor->interval_ms, .history = monitor->history, .sampling = 1};
 	if (status == VG_OK)
 		status = monitor_take(monitor, vg_clock_monotonic_ns(), __func__);
-	int r = status ? 0 : start(monitor);
-	if (r)
-		status = vg_fail(VG_SYSTEM, r, __func__, "no thread for a monitor: %s", strerror(r));
+	if (status == VG_OK)
+		status = manager_worker_start(&monitor->worker, run, monitor, "monitor", __func__);
 	if (status) {
 		dispose(monitor);
 		return status;
@@ -152,27 +121,7 @@ enum vg_status vg_monitor_create(struct vg_manager *manager, const struct vg_mon
 enum vg_status vg_monitor_close(struct vg_monitor *monitor)
 {
 	MONITOR_USABLE(monitor);
-	pthread_mutex_lock(&monitor->lock);
-	if (!monitor->gone && pthread_equal(monitor->thread, pthread_self())) {
-		pthread_mutex_unlock(&monitor->lock);
-		return vg_fail(VG_STATE, 0, __func__,
-			       "a monitor cannot be closed by its own callback, which it would wait for: close it from "
-			       "another thread, or after the callback");
-	}
-	monitor->stopping = true;
-	pthread_cond_signal(&monitor->wake);
-	if (!monitor->joining) {
-		monitor->joining = true;
-		pthread_mutex_unlock(&monitor->lock);
-		pthread_join(monitor->thread, NULL);
-		pthread_mutex_lock(&monitor->lock);
-		monitor->gone = true;
-		pthread_cond_broadcast(&monitor->called);
-	}
-	while (!monitor->gone)
-		pthread_cond_wait(&monitor->called, &monitor->lock);
-	pthread_mutex_unlock(&monitor->lock);
-	return VG_OK;
+	return manager_worker_stop(&monitor->worker, "monitor", __func__);
 }
 
 void vg_monitor_destroy(struct vg_monitor *monitor)
@@ -199,10 +148,10 @@ enum vg_status vg_monitor_info(struct vg_monitor *monitor, struct vg_monitor_inf
 {
 	MONITOR_USABLE(monitor);
 	CORE_NEEDED(ret_info);
-	pthread_mutex_lock(&monitor->lock);
+	pthread_mutex_lock(&monitor->worker.lock);
 	*ret_info = monitor->info;
 	for (const struct monitor_watch *watch = monitor->watches; watch; watch = watch->next)
 		ret_info->watches++;
-	pthread_mutex_unlock(&monitor->lock);
+	pthread_mutex_unlock(&monitor->worker.lock);
 	return VG_OK;
 }

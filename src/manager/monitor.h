@@ -6,10 +6,10 @@
 #include "base/status.h"
 #include "core/core.h"
 #include "core/object.h"
+#include "manager/worker.h"
 #include "virgate/gpu.h"
 #include "virgate/monitor.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 
 enum { MONITOR_NAME = 64, MONITOR_TOTALS = 3 };
@@ -125,11 +125,7 @@ struct vg_monitor {
 	struct monitor_readings readings; // the monitor's thread's, as the one below
 	struct monitor_events events;
 
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t wake;	      // the thread: it is to end
-	pthread_cond_t called;	      // the others: a callback has returned, or the thread has ended
-	bool stopping, joining, gone; // under the lock, as all that follows; gone: the thread is
+	struct manager_worker worker; // its lock is of all that follows
 	uint64_t calling;	      // the watch whose callback is under way; 0: none
 	uint64_t last_watch;
 	struct monitor_watch *watches;

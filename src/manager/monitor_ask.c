@@ -16,11 +16,11 @@ static enum vg_status unknown(struct vg_monitor *monitor, int id, const char *fu
 		return vg_fail(VG_NOT_READY, 0, function,
 			       "virtual GPU %d has not been sampled yet: samples are taken every %u ms", id,
 			       monitor->interval_ms);
-	pthread_mutex_lock(&monitor->lock);
+	pthread_mutex_lock(&monitor->worker.lock);
 	for (size_t i = 0; i < monitor->count && used < sizeof ids - 16; i++)
 		used += (size_t)snprintf(ids + used, sizeof ids - used, "%s%d", used ? ", " : "",
 					 monitor->series[i]->id);
-	pthread_mutex_unlock(&monitor->lock);
+	pthread_mutex_unlock(&monitor->worker.lock);
 	return vg_fail(VG_NOT_FOUND, 0, function, "there is no virtual GPU %d: of those that there are, the ids are %s",
 		       id, ids);
 }
@@ -29,11 +29,11 @@ enum vg_status vg_monitor_sample(struct vg_monitor *monitor, int id, struct vg_s
 {
 	MONITOR_USABLE(monitor);
 	CORE_NEEDED(ret_sample);
-	pthread_mutex_lock(&monitor->lock);
+	pthread_mutex_lock(&monitor->worker.lock);
 	const struct monitor_series *series = monitor_find(monitor, id);
 	if (series)
 		*ret_sample = *monitor_series_latest(series);
-	pthread_mutex_unlock(&monitor->lock);
+	pthread_mutex_unlock(&monitor->worker.lock);
 	return series ? VG_OK : unknown(monitor, id, __func__);
 }
 
@@ -44,11 +44,11 @@ enum vg_status vg_monitor_history(struct vg_monitor *monitor, int id, struct vg_
 	CORE_NEEDED(ret_count);
 	if (capacity)
 		CORE_NEEDED(samples);
-	pthread_mutex_lock(&monitor->lock);
+	pthread_mutex_lock(&monitor->worker.lock);
 	const struct monitor_series *series = monitor_find(monitor, id);
 	if (series)
 		*ret_count = capacity ? monitor_series_copy(series, samples, capacity) : series->count;
-	pthread_mutex_unlock(&monitor->lock);
+	pthread_mutex_unlock(&monitor->worker.lock);
 	return series ? VG_OK : unknown(monitor, id, __func__);
 }
 
@@ -67,10 +67,10 @@ enum vg_status vg_monitor_watch(struct vg_monitor *monitor, const struct vg_watc
 	if (!added)
 		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a watch");
 	added->watch = asked;
-	pthread_mutex_lock(&monitor->lock);
-	bool closed = monitor->stopping, there = asked.id == VG_WATCH_ALL || monitor_find(monitor, asked.id);
+	pthread_mutex_lock(&monitor->worker.lock);
+	bool closed = monitor->worker.stopping, there = asked.id == VG_WATCH_ALL || monitor_find(monitor, asked.id);
 	if (closed || !(there || monitor_source_has(&monitor->source, asked.id))) {
-		pthread_mutex_unlock(&monitor->lock);
+		pthread_mutex_unlock(&monitor->worker.lock);
 		monitor_watch_destroy(added);
 		return closed ? vg_fail(VG_CLOSED, 0, __func__, "the monitor has been closed")
 			      : unknown(monitor, asked.id, __func__);
@@ -80,24 +80,24 @@ enum vg_status vg_monitor_watch(struct vg_monitor *monitor, const struct vg_watc
 	while (*end) // callbacks come in the order of watching
 		end = &(*end)->next;
 	*end = added;
-	pthread_mutex_unlock(&monitor->lock);
+	pthread_mutex_unlock(&monitor->worker.lock);
 	return VG_OK;
 }
 
 enum vg_status vg_monitor_unwatch(struct vg_monitor *monitor, uint64_t number)
 {
 	MONITOR_USABLE(monitor);
-	pthread_mutex_lock(&monitor->lock);
+	pthread_mutex_lock(&monitor->worker.lock);
 	struct monitor_watch **place = &monitor->watches;
 	while (*place && (*place)->number != number)
 		place = &(*place)->next;
 	struct monitor_watch *watch = *place;
 	if (watch)
 		*place = watch->next;
-	bool own = !monitor->gone && pthread_equal(monitor->thread, pthread_self());
+	bool own = manager_worker_is_self(&monitor->worker);
 	while (watch && !own && monitor->calling == number)
-		pthread_cond_wait(&monitor->called, &monitor->lock);
-	pthread_mutex_unlock(&monitor->lock);
+		pthread_cond_wait(&monitor->worker.told, &monitor->worker.lock);
+	pthread_mutex_unlock(&monitor->worker.lock);
 	if (!watch)
 		return vg_fail(VG_NOT_FOUND, 0, __func__, "there is no watch %llu", (unsigned long long)number);
 	monitor_watch_destroy(watch);

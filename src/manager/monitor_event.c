@@ -45,19 +45,19 @@ static bool is_watched(const struct vg_monitor *monitor, uint64_t number)
 // An event's callback, unless it was unwatched meanwhile, by an earlier callback perhaps.
 static void call_back(struct vg_monitor *monitor, struct monitor_event *event)
 {
-	pthread_mutex_lock(&monitor->lock);
-	bool wanted = !monitor->stopping && is_watched(monitor, event->event.watch);
+	pthread_mutex_lock(&monitor->worker.lock);
+	bool wanted = !monitor->worker.stopping && is_watched(monitor, event->event.watch);
 	if (wanted)
 		monitor->calling = event->event.watch;
-	pthread_mutex_unlock(&monitor->lock);
+	pthread_mutex_unlock(&monitor->worker.lock);
 	if (!wanted)
 		return;
 	event->event.sample = &event->sample;
 	event->callback(event->user, &event->event);
-	pthread_mutex_lock(&monitor->lock);
+	pthread_mutex_lock(&monitor->worker.lock);
 	monitor->calling = 0;
-	pthread_cond_broadcast(&monitor->called);
-	pthread_mutex_unlock(&monitor->lock);
+	pthread_cond_broadcast(&monitor->worker.told);
+	pthread_mutex_unlock(&monitor->worker.lock);
 }
 
 void monitor_deliver(struct vg_monitor *monitor)

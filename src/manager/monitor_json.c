@@ -100,9 +100,9 @@ enum vg_status vg_monitor_json(struct vg_monitor *monitor, char **ret_text)
 {
 	MONITOR_USABLE(monitor);
 	CORE_NEEDED(ret_text);
-	pthread_mutex_lock(&monitor->lock);
+	pthread_mutex_lock(&monitor->worker.lock);
 	json_t *all = snapshot(monitor);
-	pthread_mutex_unlock(&monitor->lock);
+	pthread_mutex_unlock(&monitor->worker.lock);
 	char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
 	json_decref(all);
 	if (!text)

@@ -131,11 +131,11 @@ enum vg_status monitor_take(struct vg_monitor *monitor, uint64_t planned, const 
 	struct monitor_series **kept = calloc(readings->count + 1, sizeof(struct monitor_series *));
 	if (!kept)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu series", readings->count);
-	pthread_mutex_lock(&monitor->lock);
+	pthread_mutex_lock(&monitor->worker.lock);
 	if (!monitor->device)
 		monitor->device = monitor_series_create(&readings->device, monitor->history);
 	if (!monitor->device) {
-		pthread_mutex_unlock(&monitor->lock);
+		pthread_mutex_unlock(&monitor->worker.lock);
 		free(kept);
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu samples", monitor->history);
 	}
@@ -149,6 +149,6 @@ enum vg_status monitor_take(struct vg_monitor *monitor, uint64_t planned, const 
 		    monitor->count, device->queue_length.value, device->running.value, (double)device->late_ns / 1e6);
 	look_at(monitor);
 	account(monitor, now);
-	pthread_mutex_unlock(&monitor->lock);
+	pthread_mutex_unlock(&monitor->worker.lock);
 	return VG_OK;
 }

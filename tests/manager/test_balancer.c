@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/wait.h>
 #include <time.h>
 
 enum { COUNT = 4096 };
@@ -15,6 +16,12 @@ struct job {
 	float value;
 	atomic_uint ended;
 };
+
+// How often the same is to be done so that it takes a while: a GPU is some hundred times as fast as the simulated one.
+static unsigned often(unsigned simulated, unsigned hardware)
+{
+	return getenv("VIRGATE_SIM") ? simulated : hardware;
+}
 
 static void wait_ms(unsigned ms)
 {
@@ -145,11 +152,9 @@ TEST(queued_work_of_one_runs_in_the_turns_of_another)
 	struct vg_execution *last = NULL;
 	size_t taken, count;
 
-	OK(vg_virtual_gpu_pause(two)); // what comes to it stays there to be seen
-	OK(vg_virtual_gpu_resume(two));
 	for (int i = 0; i < 200; i++) {
 		vg_execution_destroy(last);
-		last = fill(one, (unsigned)i % 4, block, 2.0f, 1 << 18, 4);
+		last = fill(one, (unsigned)i % 4, block, 2.0f, 1 << 18, often(4, 2000));
 	}
 	OK(vg_balancer_rebalance(balancer, &taken));
 	CHECK_INT(taken, 1);
@@ -237,7 +242,7 @@ TEST(several_managers_share_the_work)
 	struct vg_balancer *balancer = open_balancer(managers, 2, &options);
 	for (int i = 0; i < 200; i++) {
 		jobs[i].value = (float)i;
-		submit(balancer, &jobs[i], 20);
+		submit(balancer, &jobs[i], often(20, 5000));
 		if (i == 100) // what waits for it and is bound nowhere goes to the other one
 			OK(vg_virtual_gpu_pause(vgpus[0]));
 	}
@@ -330,5 +335,27 @@ TEST(virtual_gpus_come_and_go_under_work)
 	vg_monitor_destroy(monitor);
 	CHECK_INT(info_of(stays).memory_allocated, 0);
 	vg_virtual_gpu_destroy(stays);
+	vg_manager_destroy(manager);
+}
+
+TEST(a_forked_child_has_no_balancer)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 1, 64 * MIB);
+	struct vg_balancer *balancer = open_balancer(&manager, 1, NULL);
+	int status;
+
+	pid_t child = fork();
+	if (child == 0) {
+		struct vg_balancer_info info;
+		bool refused = vg_balancer_info(balancer, &info) == VG_STATE &&
+			       vg_balancer_rebalance(balancer, NULL) == VG_STATE &&
+			       vg_balancer_close(balancer) == VG_STATE;
+		vg_balancer_destroy(balancer); // without its thread, and without waiting for it
+		_exit(refused ? 0 : 1);
+	}
+	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	vg_balancer_destroy(balancer);
+	vg_virtual_gpu_destroy(vgpu);
 	vg_manager_destroy(manager);
 }

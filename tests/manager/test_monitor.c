@@ -1,7 +1,9 @@
 // A monitor over a real manager: what it reads of memory and of the device, and managers that go.
-#include "manager_test.h"
+#include "work_test.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/wait.h>
 #include <time.h>
 
 static void wait_ms(unsigned ms)
@@ -70,6 +72,50 @@ TEST(memory_is_what_the_manager_says)
 	vg_monitor_destroy(monitor);
 	vg_virtual_gpu_destroy(first);
 	vg_virtual_gpu_destroy(second);
+	vg_manager_destroy(manager);
+}
+
+TEST(work_is_counted_and_its_time_measured)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 1, 64 * MIB), *idle = new_vgpu(manager, 2, 64 * MIB);
+	vg_address block = allocate(vgpu, 1 << 20);
+	struct vg_monitor *monitor = open_monitor(manager, 5);
+	struct vg_sample sample, of_device;
+	double most = 0, rate = 0;
+
+	OK(vg_monitor_sample(monitor, 1, &sample));
+	CHECK(!sample.compute_utilization.known && !sample.launch_rate.known); // since when?
+	CHECK(sample.launches.known && sample.launches.value == 0 && sample.fragmentation.known);
+	for (int i = 0; i < 40; i++)
+		vg_execution_destroy(fill(vgpu, (unsigned)i % 4, block, 1, 1 << 18, getenv("VIRGATE_SIM") ? 5 : 2000));
+	for (int i = 0; i < 2000 && info_of(vgpu).completed < 40; i++) {
+		wait_ms(5);
+		OK(vg_monitor_sample(monitor, 1, &sample));
+		if (sample.compute_utilization.known && sample.compute_utilization.value > most)
+			most = sample.compute_utilization.value;
+		if (sample.launch_rate.known && sample.launch_rate.value > rate)
+			rate = sample.launch_rate.value;
+	}
+	pass_samples(monitor);
+	OK(vg_monitor_sample(monitor, 1, &sample));
+	OK(vg_monitor_sample(monitor, 0, &of_device));
+	CHECK(sample.launches.value == (double)info_of(vgpu).launches && sample.launches.value >= 40);
+	CHECK(sample.queue_length.value == 0 && sample.running.value == 0 && sample.failures.value == 0);
+	CHECK(most > 0 && most <= 1);
+	CHECK(rate > 0);
+	CHECK(of_device.launches.known && of_device.launches.value == sample.launches.value);
+	CHECK(of_device.compute_utilization.known);
+	OK(vg_monitor_sample(monitor, 2, &sample));
+	CHECK(sample.compute_utilization.known && sample.compute_utilization.value == 0); // known to be nothing
+	OK(vg_virtual_gpu_close(vgpu));
+	pass_samples(monitor);
+	double before = of_device.launches.value;
+	OK(vg_monitor_sample(monitor, 0, &of_device));
+	CHECK(of_device.launches.value == before); // the device's totals do not go back
+	vg_monitor_destroy(monitor);
+	vg_virtual_gpu_destroy(vgpu);
+	vg_virtual_gpu_destroy(idle);
 	vg_manager_destroy(manager);
 }
 
@@ -148,6 +194,25 @@ TEST(a_manager_that_is_closed_ends_the_sampling)
 	OK(vg_monitor_sample(monitor, 0, &sample));
 	REFUSED(vg_monitor_sample(monitor, 3, &sample), VG_NOT_FOUND, "no virtual GPU 3");
 	vg_monitor_destroy(monitor);
+}
+
+TEST(a_forked_child_has_no_monitor)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_monitor *monitor = open_monitor(manager, 2);
+	int status;
+
+	pid_t child = fork();
+	if (child == 0) {
+		struct vg_sample sample;
+		bool refused =
+			vg_monitor_sample(monitor, 0, &sample) == VG_STATE && vg_monitor_close(monitor) == VG_STATE;
+		vg_monitor_destroy(monitor); // without its thread, and without waiting for it
+		_exit(refused ? 0 : 1);
+	}
+	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	vg_monitor_destroy(monitor);
+	vg_manager_destroy(manager);
 }
 
 // What a sample costs, for docs and for the header.
