@@ -165,6 +165,7 @@ enum vg_status compute_create(struct vg_device *device, const struct vg_compute_
 	compute->device = device;
 	compute->direct = direct;
 	take_options(compute, &o);
+	compute_samples_start(&compute->samples);
 	status = fill(compute, device, function);
 	if (status) {
 		compute_lanes_destroy(compute);

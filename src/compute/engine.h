@@ -98,7 +98,7 @@ struct compute_sample {
 	uint64_t ns;
 	double sm_seconds;
 };
-// Two looks, an interval or more apart.
+// Two moments, an interval or more apart; the first one is the beginning.
 struct compute_samples {
 	struct compute_sample before, last;
 	bool known;
@@ -266,4 +266,8 @@ void *compute_thread(void *compute);
 
 // ---- unit.c, unit_control.c
 enum vg_status compute_unit_end(struct vg_compute_unit *unit);
+void compute_samples_start(struct compute_samples *samples);
+// The thread's, under the lock: nobody may have looked for long.
+void compute_samples_roll(struct vg_compute *compute);
+// SM-seconds a second, over the last interval or two.
 double compute_samples_look(struct compute_samples *samples, uint64_t interval_ns, double sm_seconds, bool *ret_known);

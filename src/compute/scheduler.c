@@ -190,6 +190,7 @@ void *compute_thread(void *argument)
 		if (compute->failure)
 			break_all(compute);
 		compute_units_settle(compute);
+		compute_samples_roll(compute);
 		bool leave = compute->stopping && !in_flight(compute);
 		compute_unlock(compute);
 		if (leave)

@@ -129,6 +129,7 @@ static enum vg_status join(struct vg_compute *compute, struct vg_compute_unit *u
 		unit->share = 1;
 	unit->realised = unit->share;
 	unit->virtual_time = compute->floor;
+	compute_samples_start(&unit->samples);
 	compute->unit_number++;
 	if (!unit->name[0])
 		snprintf(unit->name, sizeof unit->name, "unit-%u", compute->unit_number);

@@ -126,17 +126,38 @@ enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit)
 
 // ---- what there is ----------------------------------------------------------------------------------
 
+static void roll(struct compute_samples *samples, uint64_t now, uint64_t interval_ns, double sm_seconds)
+{
+	if (now - samples->last.ns < interval_ns)
+		return;
+	samples->before = samples->last;
+	samples->last = (struct compute_sample){now, sm_seconds};
+	samples->known = true;
+}
+
+void compute_samples_start(struct compute_samples *samples)
+{
+	samples->last = (struct compute_sample){vg_clock_monotonic_ns(), 0};
+}
+
+void compute_samples_roll(struct vg_compute *compute)
+{
+	uint64_t now = vg_clock_monotonic_ns(), interval_ns = compute->interval_ms * COMPUTE_MS;
+
+	if (now - compute->samples.last.ns < interval_ns)
+		return;
+	roll(&compute->samples, now, interval_ns, compute->sm_seconds);
+	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
+		roll(&unit->samples, now, interval_ns, unit->sm_seconds);
+}
+
 double compute_samples_look(struct compute_samples *samples, uint64_t interval_ns, double sm_seconds, bool *ret_known)
 {
 	uint64_t now = vg_clock_monotonic_ns();
 
-	if (!samples->last.ns || now - samples->last.ns >= interval_ns) {
-		samples->before = samples->last;
-		samples->last = (struct compute_sample){now, sm_seconds};
-		samples->known = samples->before.ns != 0;
-	}
-	*ret_known = samples->known;
-	if (!samples->known || now == samples->before.ns)
+	roll(samples, now, interval_ns, sm_seconds);
+	*ret_known = samples->known && now > samples->before.ns;
+	if (!*ret_known)
 		return 0;
 	return (sm_seconds - samples->before.sm_seconds) * 1e9 / (double)(now - samples->before.ns);
 }

@@ -137,13 +137,13 @@ TEST(streams_run_beside_each_other_up_to_a_number)
 
 TEST(utilization_is_known_after_an_interval)
 {
-	struct vg_compute_options options = {.size = sizeof options, .monitoring_interval_ms = 20};
+	struct vg_compute_options options = {.size = sizeof options, .monitoring_interval_ms = 200};
 	struct rig rig = open_rig(&options);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
 	struct vg_compute_info info;
 
 	CHECK_INT(info_of(unit).utilization_known, 0);
-	nap_ms(30);
+	nap_ms(250);
 	CHECK_INT(info_of(unit).utilization_known, 1);
 	CHECK(info_of(unit).utilization == 0);
 	OK(vg_compute_info(rig.compute, &info));
