@@ -256,7 +256,7 @@ static enum vg_status run_passes(struct pass *pass, const struct vg_compact_opti
 		return core_driver_failed(r, pass->function, "cuCtxPushCurrent", "%s", "");
 	CORE_RELAXED relaxed = core_relax();
 	if (!space->mover)
-		status = space_mover_create(space->context, pass->function, &space->mover);
+		status = space_mover_create(pass->function, &space->mover);
 	while (status == VG_OK) {
 		space_mover_cut(space->mover, 0);
 		pass->bytes = 0;

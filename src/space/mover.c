@@ -3,7 +3,6 @@
 #include "core/error.h"
 #include "core/kernel.h"
 #include "kernels/move_fatbin.h"
-#include "virgate/device_property.h"
 #include "virgate/object_code.h"
 
 #include <stdlib.h>
@@ -17,7 +16,7 @@ struct space_mover {
 	CUevent events[3];	   // before the copies, behind them, and behind the comparison
 	struct move_piece *pieces; // page-locked, as are the answers
 	uint32_t *different;
-	uint32_t count, most_blocks;
+	uint32_t count;
 };
 
 void space_mover_set_between(void (*between)(const struct move_piece *pieces, size_t count))
@@ -58,23 +57,19 @@ static enum vg_status allocate(struct space_mover *mover, const char *function)
 	return VG_OK;
 }
 
-enum vg_status space_mover_create(struct vg_context *context, const char *function, struct space_mover **ret_mover)
+enum vg_status space_mover_create(const char *function, struct space_mover **ret_mover)
 {
 	struct space_mover *mover = calloc(1, sizeof *mover);
-	int sms;
 
 	if (!mover)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of copies");
-	enum vg_status status = vg_device_property(context->device, VG_DEVICE_MULTIPROCESSOR_COUNT, &sms);
-	if (status == VG_OK)
-		status = load(mover);
+	enum vg_status status = load(mover);
 	if (status == VG_OK)
 		status = allocate(mover, function);
 	if (status) {
 		space_mover_destroy(mover);
 		return status;
 	}
-	mover->most_blocks = (uint32_t)sms * MOVE_BLOCKS_PER_SM;
 	*ret_mover = mover;
 	return VG_OK;
 }
@@ -122,11 +117,10 @@ bool space_mover_add(struct space_mover *mover, CUdeviceptr to, CUdeviceptr from
 
 static CUresult launch(struct space_mover *mover, struct vg_kernel *kernel, CUstream stream)
 {
-	void *arguments[] = {&mover->pieces, &mover->count, &mover->different};
-	const uint32_t blocks = mover->count < mover->most_blocks ? mover->count : mover->most_blocks;
+	void *arguments[] = {&mover->pieces, &mover->different};
 
-	return core_driver->cuLaunchKernel((CUfunction)kernel->handle, blocks, 1, 1, MOVE_THREADS, 1, 1, 0, stream,
-					   arguments, NULL);
+	return core_driver->cuLaunchKernel((CUfunction)kernel->handle, mover->count, 1, 1, MOVE_THREADS, 1, 1, 0,
+					   stream, arguments, NULL);
 }
 
 static CUresult queue_copies(struct space_mover *mover, CUstream stream)

@@ -11,7 +11,7 @@ struct space_mover;
 enum { SPACE_MOVER_PIECES = 16384 };
 
 // In the context. NO_MEMORY, DRIVER.
-enum vg_status space_mover_create(struct vg_context *context, const char *function, struct space_mover **ret_mover);
+enum vg_status space_mover_create(const char *function, struct space_mover **ret_mover);
 // Nothing of it may be running. NULL is fine.
 void space_mover_destroy(struct space_mover *mover);
 
