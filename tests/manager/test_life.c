@@ -2,6 +2,7 @@
 #include "manager_test.h"
 
 #include <limits.h>
+#include <sys/wait.h>
 
 TEST(a_vgpu_is_found_by_its_id_until_it_is_closed)
 {
@@ -234,4 +235,39 @@ TEST(what_is_missing_is_said)
 	CHECK_STR(vg_virtual_gpu_status_text((enum vg_virtual_gpu_status)99), "unknown");
 	vg_virtual_gpu_destroy(NULL);
 	vg_manager_destroy(NULL);
+}
+
+static void in_the_child(struct vg_manager *manager, struct vg_virtual_gpu *vgpu)
+{
+	struct vg_virtual_gpu_info info;
+	vg_address address;
+	size_t count;
+
+	REFUSED(vg_virtual_gpu_allocate(vgpu, 1, 0, &address), VG_STATE, "forked");
+	REFUSED(vg_virtual_gpu_info(vgpu, &info), VG_STATE, "forked");
+	REFUSED(vg_manager_list(manager, NULL, 0, &count), VG_STATE, "forked");
+	REFUSED(vg_virtual_gpu_close(vgpu), VG_STATE, "forked");
+	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_NOT_FOUND);
+	vg_virtual_gpu_destroy(vgpu);
+	vg_manager_destroy(manager);
+}
+
+TEST(a_forked_child_has_none)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 1, 64 * MIB);
+	int status;
+
+	vg_address block = allocate(vgpu, MIB);
+	pid_t child = fork();
+	if (child == 0) {
+		alarm(20);
+		in_the_child(manager, vgpu);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK_INT(status, 0);
+	OK(vg_virtual_gpu_free(vgpu, block));
+	vg_virtual_gpu_destroy(vgpu);
+	vg_manager_destroy(manager);
 }
