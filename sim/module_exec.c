@@ -25,7 +25,7 @@ CUresult sim_exec_get(struct sim_context *context, struct sim_exec **ret_exec)
 		exec = calloc(1, sizeof *exec);
 		if (exec) {
 			pthread_mutex_init(&exec->lock, NULL);
-			owner->exec = exec;
+			__atomic_store_n(&owner->exec, exec, __ATOMIC_RELEASE);
 		}
 	}
 	pthread_mutex_unlock(&create_lock);
@@ -116,9 +116,10 @@ void sim_exec_print(void *argument, const char *text, size_t length)
 	pthread_mutex_unlock(&exec->lock);
 }
 
+// Another thread may be making it: then nothing was printed yet.
 void sim_exec_synchronized(struct sim_context *context)
 {
-	struct sim_exec *exec = context->parent->exec;
+	struct sim_exec *exec = __atomic_load_n(&context->parent->exec, __ATOMIC_ACQUIRE);
 
 	if (!exec)
 		return;

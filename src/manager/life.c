@@ -118,6 +118,7 @@ static enum vg_status new_vgpu(struct vg_manager *manager, const struct vg_virtu
 	core_object_retain(&manager->object);
 	vgpu->manager = manager;
 	vgpu->id = o->id;
+	snprintf(vgpu->name, sizeof vgpu->name, "%s", o->name ? o->name : "");
 	vgpu->serial = atomic_fetch_add(&serials, 1) + 1;
 	vgpu->streams = o->streams ? o->streams : most < 4 ? most : 4;
 	vgpu->no_tensor_cores = manager->options.no_tensor_cores || o->no_tensor_cores;
@@ -133,10 +134,6 @@ static enum vg_status new_vgpu(struct vg_manager *manager, const struct vg_virtu
 // What it needs beside its place in the table.
 static enum vg_status furnish(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *o, const char *function)
 {
-	if (o->name)
-		snprintf(vgpu->name, sizeof vgpu->name, "%s", o->name);
-	else
-		snprintf(vgpu->name, sizeof vgpu->name, "vgpu-%d", vgpu->id);
 	vgpu->budget.limit = o->memory_limit;
 	vgpu->budget.name = vgpu->name;
 	vgpu->budget.id = vgpu->id;

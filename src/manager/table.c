@@ -17,6 +17,7 @@ static struct vg_virtual_gpu *named(const struct vg_manager *manager, int id)
 
 // ---- what may be had -----------------------------------------------------------------------------------
 
+// With the id comes the name that it has by default.
 static enum vg_status take_id(struct vg_virtual_gpu *vgpu, const char *function)
 {
 	struct vg_manager *manager = vgpu->manager;
@@ -34,7 +35,11 @@ static enum vg_status take_id(struct vg_virtual_gpu *vgpu, const char *function)
 	for (int id = vgpu->id ? 0 : manager_ids_next(&manager->ids); id > 0 && !vgpu->id; id++)
 		if (!manager_ids_have(&manager->ids, id) && !named(manager, id))
 			vgpu->id = id;
-	return vgpu->id ? VG_OK : vg_fail(VG_LIMIT, 0, function, "all ids were used: name one that is free");
+	if (!vgpu->id)
+		return vg_fail(VG_LIMIT, 0, function, "all ids were used: name one that is free");
+	if (!*vgpu->name)
+		snprintf(vgpu->name, sizeof vgpu->name, "vgpu-%d", vgpu->id);
+	return VG_OK;
 }
 
 static enum vg_status too_much(const struct vg_virtual_gpu *vgpu, uint64_t limit, uint64_t left, const char *function)

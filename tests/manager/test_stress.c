@@ -41,18 +41,23 @@ static void *watch(void *data)
 	return NULL;
 }
 
+static void prepare(void)
+{
+	for (int i = 0; i < THREADS; i++)
+		stress.workers[i] = (struct worker){.stress = &stress,
+						    .id = i / AT_EACH + 1,
+						    .stream = (unsigned)(i % AT_EACH),
+						    .random = stress.seed + (uint64_t)i * 0x9e3779b97f4a7c15u};
+}
+
 static void start(pthread_t *threads)
 {
 	pthread_attr_t attributes;
 
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, 512 << 10);
-	for (int i = 0; i < THREADS; i++) {
-		stress.workers[i] =
-			(struct worker){.stress = &stress, .id = i / AT_EACH + 1, .stream = (unsigned)(i % AT_EACH)};
-		stress.workers[i].random = stress.seed + (uint64_t)i * 0x9e3779b97f4a7c15u;
+	for (int i = 0; i < THREADS; i++)
 		CHECK_INT(pthread_create(&threads[i], &attributes, stress_work, &stress.workers[i]), 0);
-	}
 	pthread_attr_destroy(&attributes);
 }
 
@@ -127,6 +132,7 @@ TEST(all_calls_from_all_threads)
 			CHECK_STR(stress.failure, "");
 		}
 	}
+	prepare();
 	CHECK_INT(pthread_create(&watcher, NULL, watch, NULL), 0);
 	start(threads);
 	for (unsigned i = 0; i < seconds_asked() && !atomic_load(&stress.stop); i++)
