@@ -1,11 +1,10 @@
-// The balancer over real managers and schedulers: binding, devices, migration of what is queued, shares.
-#include "work_test.h"
+// The balancer over real managers and schedulers: binding, devices, and what comes and goes.
+#include "balancer_test.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/wait.h>
-#include <time.h>
 
 enum { COUNT = 4096 };
 
@@ -16,17 +15,6 @@ struct job {
 	float value;
 	atomic_uint ended;
 };
-
-// How often the same is to be done so that it takes a while: a GPU is some hundred times as fast as the simulated one.
-static unsigned often(unsigned simulated, unsigned hardware)
-{
-	return getenv("VIRGATE_SIM") ? simulated : hardware;
-}
-
-static void wait_ms(unsigned ms)
-{
-	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
-}
 
 // Its output is a block of the virtual GPU that it came to.
 static enum vg_status bind_job(void *user, struct vg_virtual_gpu *vgpu, void *const *values, size_t count)
@@ -74,15 +62,6 @@ static void check_job(struct job *job)
 	OK(vg_virtual_gpu_free(job->vgpu, job->block));
 	vg_virtual_gpu_destroy(job->vgpu);
 	vg_balanced_destroy(job->balanced);
-}
-
-static struct vg_balancer *open_balancer(struct vg_manager *const *managers, size_t count,
-					 const struct vg_balancer_options *options)
-{
-	struct vg_balancer *balancer;
-
-	OK(vg_balancer_create(managers, count, options, &balancer));
-	return balancer;
 }
 
 TEST(work_without_a_virtual_gpu_goes_to_one)
@@ -138,86 +117,6 @@ TEST(what_cannot_run_fails_with_its_reason)
 	REFUSED(vg_balancer_add(balancer, manager), VG_CLOSED, "manager");
 	vg_manager_destroy(manager);
 	vg_balancer_destroy(balancer);
-}
-
-// One virtual GPU's own queue is long, and the other one of the device idles.
-TEST(queued_work_of_one_runs_in_the_turns_of_another)
-{
-	struct vg_balancer_options options = {.size = sizeof options, .manual = 1};
-	struct vg_manager *manager = open_manager(NULL);
-	struct vg_virtual_gpu *one = new_vgpu(manager, 1, 64 * MIB), *two = new_vgpu(manager, 2, 64 * MIB);
-	struct vg_balancer *balancer = open_balancer(&manager, 1, &options);
-	vg_address block = allocate(one, 1 << 20);
-	struct vg_balancing_entry entry;
-	struct vg_execution *last = NULL;
-	size_t taken, count;
-
-	for (int i = 0; i < 200; i++) {
-		vg_execution_destroy(last);
-		last = fill(one, (unsigned)i % 4, block, 2.0f, 1 << 18, often(4, 2000));
-	}
-	OK(vg_balancer_rebalance(balancer, &taken));
-	CHECK_INT(taken, 1);
-	OK(vg_balancer_log(balancer, &entry, 1, &count));
-	CHECK(entry.action == VG_ACTION_MIGRATE && entry.from == 1 && entry.to == 2 && entry.amount >= 10);
-	CHECK_CONTAINS(entry.why, "vgpu-1 has ");
-	OK(vg_virtual_gpu_sync_all(one, 60)); // it waits for all that was submitted to it
-	CHECK(float_at(one, block) == 2.0f && float_at(one, block + (1 << 20) - 4) == 2.0f);
-	CHECK_INT(info_of(one).queue_length + info_of(two).queue_length, 0);
-	CHECK(info_of(two).launches > 0 || info_of(two).completed > 0);
-	vg_execution_destroy(last);
-	vg_balancer_destroy(balancer);
-	vg_virtual_gpu_destroy(one);
-	vg_virtual_gpu_destroy(two);
-	vg_manager_destroy(manager);
-}
-
-static double share_of(struct vg_virtual_gpu *vgpu)
-{
-	return info_of(vgpu).compute_share;
-}
-
-static struct vg_virtual_gpu *with_share(struct vg_manager *manager, int id, double share)
-{
-	const struct vg_virtual_gpu_options options = {
-		.size = sizeof options, .id = id, .memory_limit = 64 * MIB, .compute_share = share};
-	struct vg_virtual_gpu *vgpu;
-
-	OK(vg_virtual_gpu_create(manager, &options, &vgpu));
-	return vgpu;
-}
-
-TEST(shares_are_lent_and_come_back)
-{
-	struct vg_balancer_options options = {.size = sizeof options, .manual = 1, .forbidden = VG_ACTION_MIGRATE};
-	struct vg_manager *manager = open_manager(NULL);
-	struct vg_virtual_gpu *one = with_share(manager, 1, 0.3), *two = with_share(manager, 2, 0.7);
-	struct vg_balancer *balancer = open_balancer(&manager, 1, &options);
-	vg_address block = allocate(one, 1 << 20), other = allocate(two, 4096);
-	size_t taken;
-
-	vg_execution_destroy(fill(two, 0, other, 1, 1024, 1)); // so that its use is known
-	OK(vg_virtual_gpu_sync_all(two, 60));
-	// Work enough for as long as it takes; what is left is cancelled with its virtual GPU.
-	for (int i = 0; i < 4000; i++)
-		OK(try_fill(one, (unsigned)i % 4, block, 2.0f, 1 << 18, 100, NULL));
-	for (int i = 0; i < 1000 && share_of(one) == 0.3; i++) {
-		OK(vg_balancer_rebalance(balancer, NULL));
-		wait_ms(10);
-	}
-	CHECK(share_of(one) > 0.3 && share_of(two) < 0.7);
-	CHECK(share_of(one) + share_of(two) <= 1 + 1e-9);
-	for (int i = 0; i < 10; i++)
-		OK(vg_balancer_rebalance(balancer, &taken));
-	CHECK(share_of(one) <= 0.6 + 1e-6 && share_of(two) >= 0.35 - 1e-6);
-	OK(vg_balancer_close(balancer));
-	CHECK(share_of(one) > 0.3 - 1e-6 && share_of(one) < 0.3 + 1e-6);
-	CHECK(share_of(two) > 0.7 - 1e-6 && share_of(two) < 0.7 + 1e-6);
-	vg_balancer_destroy(balancer);
-	OK(vg_virtual_gpu_close(one));
-	vg_virtual_gpu_destroy(one);
-	vg_virtual_gpu_destroy(two);
-	vg_manager_destroy(manager);
 }
 
 // Of two devices where there are two; else two managers of one.

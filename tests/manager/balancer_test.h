@@ -1,0 +1,35 @@
+// What the balancer's tests over real managers share.
+#pragma once
+#include "work_test.h"
+
+#include <time.h>
+
+// How often the same is to be done so that it takes a while: a GPU is some hundred times as fast as the simulated one.
+static inline unsigned often(unsigned simulated, unsigned hardware)
+{
+	return getenv("VIRGATE_SIM") ? simulated : hardware;
+}
+
+static inline void wait_ms(unsigned ms)
+{
+	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
+}
+
+static inline struct vg_balancer *open_balancer(struct vg_manager *const *managers, size_t count,
+						const struct vg_balancer_options *options)
+{
+	struct vg_balancer *balancer;
+
+	OK(vg_balancer_create(managers, count, options, &balancer));
+	return balancer;
+}
+
+static inline struct vg_virtual_gpu *with_share(struct vg_manager *manager, int id, double share)
+{
+	const struct vg_virtual_gpu_options options = {
+		.size = sizeof options, .id = id, .memory_limit = 64 * MIB, .compute_share = share};
+	struct vg_virtual_gpu *vgpu;
+
+	OK(vg_virtual_gpu_create(manager, &options, &vgpu));
+	return vgpu;
+}

@@ -1,0 +1,150 @@
+// Rounds of the balancer over real managers and schedulers: what is queued moves, shares are lent, quanta end.
+#include "balancer_test.h"
+
+// One virtual GPU's own queue is long, and the other one of the device idles.
+TEST(queued_work_of_one_runs_in_the_turns_of_another)
+{
+	struct vg_balancer_options options = {.size = sizeof options, .manual = 1};
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *one = new_vgpu(manager, 1, 64 * MIB), *two = new_vgpu(manager, 2, 64 * MIB);
+	struct vg_balancer *balancer = open_balancer(&manager, 1, &options);
+	vg_address block = allocate(one, 1 << 20);
+	struct vg_balancing_entry entry;
+	struct vg_execution *last = NULL;
+	size_t taken, count;
+
+	for (int i = 0; i < 200; i++) {
+		vg_execution_destroy(last);
+		last = fill(one, (unsigned)i % 4, block, 2.0f, 1 << 18, often(4, 2000));
+	}
+	OK(vg_balancer_rebalance(balancer, &taken));
+	CHECK_INT(taken, 1);
+	OK(vg_balancer_log(balancer, &entry, 1, &count));
+	CHECK(entry.action == VG_ACTION_MIGRATE && entry.from == 1 && entry.to == 2 && entry.amount >= 10);
+	CHECK_CONTAINS(entry.why, "vgpu-1 has ");
+	OK(vg_virtual_gpu_sync_all(one, 60)); // it waits for all that was submitted to it
+	CHECK(float_at(one, block) == 2.0f && float_at(one, block + (1 << 20) - 4) == 2.0f);
+	CHECK_INT(info_of(one).queue_length + info_of(two).queue_length, 0);
+	CHECK(info_of(two).launches > 0 || info_of(two).completed > 0);
+	vg_execution_destroy(last);
+	vg_balancer_destroy(balancer);
+	vg_virtual_gpu_destroy(one);
+	vg_virtual_gpu_destroy(two);
+	vg_manager_destroy(manager);
+}
+
+static double share_of(struct vg_virtual_gpu *vgpu)
+{
+	return info_of(vgpu).compute_share;
+}
+
+TEST(shares_are_lent_and_come_back)
+{
+	struct vg_balancer_options options = {.size = sizeof options, .manual = 1, .forbidden = VG_ACTION_MIGRATE};
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *one = with_share(manager, 1, 0.3), *two = with_share(manager, 2, 0.7);
+	struct vg_balancer *balancer = open_balancer(&manager, 1, &options);
+	vg_address block = allocate(one, 1 << 20), other = allocate(two, 4096);
+	size_t taken;
+
+	vg_execution_destroy(fill(two, 0, other, 1, 1024, 1)); // so that its use is known
+	OK(vg_virtual_gpu_sync_all(two, 60));
+	// Work enough for as long as it takes; what is left is cancelled with its virtual GPU.
+	for (int i = 0; i < 4000; i++)
+		OK(try_fill(one, (unsigned)i % 4, block, 2.0f, 1 << 18, 100, NULL));
+	for (int i = 0; i < 1000 && share_of(one) == 0.3; i++) {
+		OK(vg_balancer_rebalance(balancer, NULL));
+		wait_ms(10);
+	}
+	CHECK(share_of(one) > 0.3 && share_of(two) < 0.7);
+	CHECK(share_of(one) + share_of(two) <= 1 + 1e-9);
+	for (int i = 0; i < 10; i++)
+		OK(vg_balancer_rebalance(balancer, &taken));
+	CHECK(share_of(one) <= 0.6 + 1e-6 && share_of(two) >= 0.35 - 1e-6);
+	OK(vg_balancer_close(balancer));
+	CHECK(share_of(one) > 0.3 - 1e-6 && share_of(one) < 0.3 + 1e-6);
+	CHECK(share_of(two) > 0.7 - 1e-6 && share_of(two) < 0.7 + 1e-6);
+	vg_balancer_destroy(balancer);
+	OK(vg_virtual_gpu_close(one));
+	vg_virtual_gpu_destroy(one);
+	vg_virtual_gpu_destroy(two);
+	vg_manager_destroy(manager);
+}
+
+// In turns of 100 ms, work of another unit would wait for as long.
+TEST(a_quantum_of_lower_priority_ends)
+{
+	const struct vg_compute_options turns = {.size = sizeof turns,
+						 .policy = VG_COMPUTE_ROUND_ROBIN,
+						 .placement = VG_PLACEMENT_TIME,
+						 .time_slice_ms = 100};
+	const struct vg_manager_options of_turns = {.size = sizeof of_turns, .compute = &turns};
+	struct vg_balancer_options options = {
+		.size = sizeof options, .manual = 1, .forbidden = VG_ACTION_ALL & ~VG_ACTION_PREEMPT};
+	struct vg_manager *manager = open_manager(&of_turns);
+	struct vg_virtual_gpu *low = new_vgpu(manager, 1, 64 * MIB), *high = new_vgpu(manager, 2, 64 * MIB);
+	struct vg_balancer *balancer = open_balancer(&manager, 1, &options);
+	vg_address block = allocate(low, 1 << 20), other = allocate(high, 4096);
+	struct vg_balancing_entry entry;
+	size_t count = 0;
+
+	OK(vg_compute_unit_set_priority(vg_virtual_gpu_compute(high), 5));
+	for (int i = 0; i < 400; i++)
+		OK(try_fill(low, (unsigned)i % 4, block, 1, 1 << 18, often(50, 5000), NULL));
+	for (int i = 0; i < 50 && !count; i++) {
+		struct vg_execution *execution = fill(high, 0, other, 2, 1024, 1);
+		for (int k = 0; k < 3; k++)
+			OK(vg_balancer_rebalance(balancer, NULL));
+		OK(vg_execution_wait(execution, 60));
+		vg_execution_destroy(execution);
+		OK(vg_balancer_log(balancer, &entry, 1, &count));
+	}
+	CHECK_INT(count, 1);
+	CHECK(entry.action == VG_ACTION_PREEMPT && entry.from == 1 && entry.to == 2 && entry.status == VG_OK);
+	CHECK_CONTAINS(entry.why, "vgpu-2 has 1 waiting with priority 5 and nothing running, while vgpu-1 runs");
+	vg_balancer_destroy(balancer);
+	OK(vg_virtual_gpu_close(low));
+	vg_virtual_gpu_destroy(low);
+	vg_virtual_gpu_destroy(high);
+	vg_manager_destroy(manager);
+}
+
+static void keep_queued(struct vg_virtual_gpu *vgpu, vg_address block, unsigned count)
+{
+	unsigned queued = info_of(vgpu).queue_length;
+
+	for (unsigned i = queued; i < count; i++)
+		OK(try_fill(vgpu, i % 4, block, 1, 1 << 16, often(2, 200), NULL));
+}
+
+TEST(a_constant_load_is_not_moved_back_and_forth)
+{
+	struct vg_balancer_options options = {.size = sizeof options, .interval_ms = 5};
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *busy = with_share(manager, 1, 0.4), *less = with_share(manager, 2, 0.4);
+	vg_address first = allocate(busy, 1 << 18), second = allocate(less, 1 << 18);
+	struct vg_balancer *balancer = open_balancer(&manager, 1, &options);
+	struct vg_balancing_entry entries[VG_BALANCER_LOG];
+	unsigned there = 0, back = 0;
+	size_t count;
+
+	for (int i = 0; i < 400; i++) {
+		keep_queued(busy, first, 60);
+		keep_queued(less, second, 6);
+		wait_ms(2);
+	}
+	OK(vg_balancer_log(balancer, entries, VG_BALANCER_LOG, &count));
+	for (size_t i = 0; i < count; i++) {
+		if (entries[i].action != VG_ACTION_MIGRATE)
+			continue;
+		(*(entries[i].to == 2 ? &there : &back))++;
+	}
+	CHECK(there > 0);
+	CHECK_INT(back, 0);
+	vg_balancer_destroy(balancer);
+	OK(vg_virtual_gpu_close(busy));
+	OK(vg_virtual_gpu_close(less));
+	vg_virtual_gpu_destroy(busy);
+	vg_virtual_gpu_destroy(less);
+	vg_manager_destroy(manager);
+}
