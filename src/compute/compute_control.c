@@ -26,7 +26,7 @@ enum vg_status vg_compute_info(struct vg_compute *compute, struct vg_compute_inf
 		.monitoring_interval_ms = compute->interval_ms,
 		.units = compute->unit_count,
 		.max_units = compute->max_units,
-		.sms = compute->lanes->sms,
+		.sms = compute->sms,
 		.unclaimed_share = 1,
 		.quanta = compute->quanta,
 		.busy_ns = compute->busy_ns,
@@ -43,7 +43,7 @@ enum vg_status vg_compute_info(struct vg_compute *compute, struct vg_compute_inf
 	double rate =
 		compute_samples_look(&compute->samples, compute->interval_ms * COMPUTE_MS, compute->sm_seconds, &known);
 	info.utilization_known = known && !compute->direct;
-	info.utilization = info.utilization_known ? fmin(rate / compute->lanes->sms, 1) : 0;
+	info.utilization = info.utilization_known ? fmin(rate / compute->sms, 1) : 0;
 	pthread_mutex_unlock(&compute->lock);
 	*ret_info = info;
 	return VG_OK;

@@ -161,7 +161,7 @@ struct vg_compute {
 	enum vg_compute_policy policy;
 	enum vg_compute_placement placement;
 	double tolerance;
-	unsigned max_units, slice_ms, interval_ms;
+	unsigned max_units, slice_ms, interval_ms, sms;
 	bool lending, preemption;
 
 	struct vg_compute_unit *units; // in the order of their creation

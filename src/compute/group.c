@@ -149,7 +149,7 @@ static void plan_and_build(struct vg_compute *compute)
 		shares[n++] = unit->share;
 	pthread_mutex_unlock(&compute->lock);
 	bool good = lanes && parts && shares && count && split(compute);
-	struct compute_plan plan = {.sms = compute->lanes->sms,
+	struct compute_plan plan = {.sms = compute->sms,
 				    .tolerance = compute->placement == VG_PLACEMENT_GROUPS ? -1 : compute->tolerance};
 	if (good) {
 		plan.part_sms = vg_sm_resource_count(compute->parts->part[0]);

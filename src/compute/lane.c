@@ -44,7 +44,8 @@ enum vg_status compute_lanes_create(struct vg_compute *compute, const char *func
 	enum vg_status status = vg_device_sm_resource(compute->device, &all);
 	if (status)
 		return status;
-	struct compute_lane *whole = compute_lane_new(compute, compute->context, vg_sm_resource_count(all));
+	compute->sms = vg_sm_resource_count(all);
+	struct compute_lane *whole = compute_lane_new(compute, compute->context, compute->sms);
 	vg_sm_resource_destroy(all);
 	if (!whole)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a scheduler");

@@ -211,7 +211,7 @@ static bool refused(struct compute_quantum *quantum, struct vg_execution *execut
 		    enum vg_status status)
 {
 	compute_execution_fail(execution, status);
-	CUresult r = slot->stream ? core_driver->cuStreamQuery(slot->stream->handle) : CUDA_SUCCESS;
+	CUresult r = core_driver->cuStreamQuery(slot->stream ? slot->stream->handle : CU_STREAM_PER_THREAD);
 	if (r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY)
 		return true;
 	compute_break(quantum->unit->compute, r);

@@ -3,6 +3,8 @@
 
 #include "base/clock.h"
 
+#include <limits.h>
+
 // Gaps between a program's submissions are no idling: a unit keeps what it is owed over so much.
 enum { IDLE_MS = 10 };
 
@@ -132,7 +134,8 @@ int compute_queue_priority(const struct vg_compute_unit *unit)
 			most = stream->next->priority;
 		any = true;
 	}
-	return unit->priority + most;
+	long long both = (long long)unit->priority + most;
+	return both > INT_MAX ? INT_MAX : both < INT_MIN ? INT_MIN : (int)both;
 }
 
 void compute_queue_cancel_all(struct vg_compute_unit *unit)

@@ -179,6 +179,7 @@ static void bury(struct vg_compute *compute, struct vg_compute_unit *unit)
 	compute_place_drop(&unit->own);
 	if (compute->direct && unit->home)
 		compute_lane_remove(compute, unit->home);
+	unit->home = NULL;
 	while (*at != unit)
 		at = &(*at)->next;
 	*at = unit->next;
@@ -190,7 +191,7 @@ static void bury(struct vg_compute *compute, struct vg_compute_unit *unit)
 
 static void settle_direct(struct vg_compute *compute, struct vg_compute_unit *unit)
 {
-	unit->home = compute_lane_new(compute, compute->context, compute->lanes->sms);
+	unit->home = compute_lane_new(compute, compute->context, compute->sms);
 	if (unit->home)
 		unit->home->apart = true;
 }

@@ -172,7 +172,7 @@ static void fill_shape(const struct vg_compute_unit *unit, struct vg_compute_uni
 	info->realised_share = home ? unit->realised : unit->share;
 	info->group = home ? unit->home->group : -1;
 	info->how = info->group >= 0 ? VG_SHARE_BY_GROUP : VG_SHARE_BY_TIME;
-	info->sms = home ? unit->home->sms : compute->lanes->sms;
+	info->sms = home ? unit->home->sms : compute->sms;
 	info->max_units = compute->max_units;
 	info->compute_units = (unsigned)lround(unit->share * compute->max_units);
 	info->priority = compute_queue_priority(unit);
@@ -210,7 +210,7 @@ enum vg_status vg_compute_unit_info(struct vg_compute_unit *unit, struct vg_comp
 	info.measured = !compute->direct;
 	double rate = compute_samples_look(&unit->samples, compute->interval_ms * COMPUTE_MS, unit->sm_seconds, &known);
 	info.utilization_known = known && info.measured;
-	info.utilization = info.utilization_known ? fmin(rate / compute->lanes->sms, 1) : 0;
+	info.utilization = info.utilization_known ? fmin(rate / compute->sms, 1) : 0;
 	compute_unlock(compute);
 	*ret_info = info;
 	return VG_OK;
