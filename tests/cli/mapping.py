@@ -38,23 +38,30 @@ def rows(document):
             yield number, cells
 
 
-def unknown(name, exported, text):
-    """Why this backticked name is nothing of ours; None if it is."""
-    if re.fullmatch(r"vg_\w+\(\)", name):
-        return None if name[:-2] in exported else "not exported"
-    if "." in name:
-        struct, field = name.split(".", 1)
-        return None if field in headers.fields(text).get(struct, ()) else "no such field"
-    if name.startswith("VG_"):
-        return None if name in headers.constants(text) else "no such constant"
-    return None if name in headers.types(text) else "neither a function with (), a field, a type nor a constant"
+class Library:
+    """What there is to name: read once, asked for hundreds of names."""
+
+    def __init__(self, library, text):
+        self.exported = exports(library)
+        self.fields, self.constants, self.types = headers.fields(text), headers.constants(text), headers.types(text)
+
+    def unknown(self, name):
+        """Why this backticked name is nothing of ours; None if it is."""
+        if re.fullmatch(r"vg_\w+\(\)", name):
+            return None if name[:-2] in self.exported else "not exported"
+        if "." in name:
+            struct, field = name.split(".", 1)
+            return None if field in self.fields.get(struct, ()) else "no such field"
+        if name.startswith("VG_"):
+            return None if name in self.constants else "no such constant"
+        return None if name in self.types else "neither a function with (), a field, a type nor a constant"
 
 
 def check_document(path, library, text, apart=()):
     """Checks what all such documents have in common; `apart` may stand in the place of names. The rows with a shape."""
     with open(path, encoding="utf-8") as file:
         document = file.read()
-    exported = exports(library)
+    known = Library(library, text)
     shape, wrong, twice, empty, found, seen = [], [], [], [], [], set()
     for number, cells in rows(document):
         if len(cells) != 3:
@@ -62,7 +69,7 @@ def check_document(path, library, text, apart=()):
             continue
         reference, here, note = cells
         names = re.findall(r"`([^`]*)`", here)
-        wrong += [f"line {number}: {name}: {why}" for name in names if (why := unknown(name, exported, text))]
+        wrong += [f"line {number}: {name}: {why}" for name in names if (why := known.unknown(name))]
         if not names and not (here in apart or (here == "–" and note)):
             empty.append(f"line {number}")
         if reference in seen:
@@ -72,7 +79,7 @@ def check_document(path, library, text, apart=()):
     check("every row has three cells", shape or ([] if found else ["no row"]))
     check("every name is the library's", wrong)
     ours = set(re.findall(r"`((?:(?:enum|struct) )?(?:vg|VG)_\w+(?:\.\w+|\(\))?)`", document))
-    check("so are those elsewhere", sorted(f"{name}: {why}" for name in ours if (why := unknown(name, exported, text))))
+    check("so are those elsewhere", sorted(f"{name}: {why}" for name in ours if (why := known.unknown(name))))
     check("what is not there has a reason", empty)
     check("no row stands twice", twice)
     return found
