@@ -2,8 +2,8 @@
 //
 // A manager's table names its vGPUs and does not hold them: the last handle closes a vGPU. A call on a vGPU is inside
 // its gate, so that whoever closes the vGPU can wait for it. Lock order: a manager's `lock`, then that of the promises;
-// a budget's alone. None is held over a call of the driver or the daemon, but a vGPU's `closing` and `setting`, which
-// are there for that.
+// a budget's and a vGPU's alone. None is held over a call of the driver or the daemon, but `closing`, `setting` and
+// `creating`, which are there for that.
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>

@@ -17,9 +17,10 @@ fi
 [ $# -eq 0 ] || shift
 parts="conformance conformance-inside core core-inside vram vram-inside share share-inside space
 compute operation manager sharing broker examples processes routes loopholes frameworks"
+by_name=manager-stress # takes more than a minute
 for part in "$@"; do
 	# shellcheck disable=SC2086
-	printf '%s\n' $parts | grep -qxF -e "$part" && continue
+	printf '%s\n' $parts $by_name | grep -qxF -e "$part" && continue
 	echo "run.sh: there is no part $part, but: $parts" >&2
 	exit 2
 done
@@ -69,6 +70,10 @@ for part in "$@"; do
 	vram-inside) run "$part" 110 env ROOM=vram INSIDE="$virgate" "$here/../core/run-gpu.sh" "$root" ;;
 	share) run "$part" 110 env ROOM=share "$here/../core/run-gpu.sh" "$root" ;;
 	share-inside) run "$part" 110 env ROOM=share INSIDE="$virgate" "$here/../core/run-gpu.sh" "$root" ;;
+	manager-stress) # a minute of all calls from 512 threads
+		run "$part" 140 env VIRGATE_STRESS_SECONDS=60 LIMIT=130 ROOM=manager \
+			"$here/../operation/wheels.sh" "$here/../core/run-gpu.sh" "$root" stress
+		;;
 	space | compute | operation | manager)
 		run "$part" 110 env ROOM="$part" "$here/../operation/wheels.sh" "$here/../core/run-gpu.sh" "$root" ;;
 	examples) run "$part" 110 "$here/../examples/run-gpu.sh" "$root" ;;

@@ -120,78 +120,20 @@ TEST(closing_with_operations_queued_leaves_nothing)
 {
 	struct vg_device *device = first_device();
 	struct vg_manager *manager = open_manager(NULL);
-	struct vg_virtual_gpu *keeper = new_vgpu(manager, 0, 64 * MIB);
-	vg_address k = allocate(keeper, 256);
-	struct vg_activation warm = {
-		.size = sizeof warm, .input = k, .output = k, .batch = 1, .channels = 1, .height = 1, .width = 64};
+	size_t before = 0;
 
-	OK(vg_virtual_gpu_activation(keeper, &warm, 0, NULL)); // what the libraries keep is not this test's
-	OK(vg_virtual_gpu_sync_all(keeper, 0));
-	size_t before = free_on(device);
-	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 256 * MIB);
-	vg_address a = allocate(vgpu, 256), b = allocate(vgpu, 256), c = allocate(vgpu, 256);
-	struct vg_matrix_multiply multiply = product(a, b, c);
-	OK(vg_virtual_gpu_pause(vgpu));
-	for (unsigned i = 0; i < 12; i++)
-		OK(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, i % 4, NULL));
-	vg_virtual_gpu_destroy(vgpu);
+	for (int round = 0; round < 2; round++) { // what the libraries keep from the first time is not this test's
+		before = free_on(device);
+		struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 256 * MIB);
+		vg_address a = allocate(vgpu, 256), b = allocate(vgpu, 256), c = allocate(vgpu, 256);
+		struct vg_matrix_multiply multiply = product(a, b, c);
+		OK(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL));
+		OK(vg_virtual_gpu_sync_all(vgpu, 0));
+		OK(vg_virtual_gpu_pause(vgpu));
+		for (unsigned i = 0; i < 12; i++)
+			OK(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, i % 4, NULL));
+		vg_virtual_gpu_destroy(vgpu);
+	}
 	CHECK_INT(free_on(device), before);
-	vg_virtual_gpu_destroy(keeper);
-	vg_manager_destroy(manager);
-}
-
-// Operations that could use scratch memory go another way where the vGPU has no room for it.
-TEST(a_full_one_can_still_multiply)
-{
-	struct vg_manager *manager = open_manager(NULL);
-	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 8 * MIB);
-	const uint64_t side = 512;
-	vg_address a = allocate(vgpu, side * side * 4), b = allocate(vgpu, side * side * 4),
-		   c = allocate(vgpu, side * side * 4), more;
-	struct vg_matrix_multiply multiply = product(a, b, c);
-	struct vg_virtual_gpu_info before;
-	float out;
-
-	for (size_t size = 4 * MIB; size >= 65536; size /= 2)
-		while (vg_virtual_gpu_allocate(vgpu, size, 0, &more) == VG_OK)
-			;
-	before = info_of(vgpu);
-	multiply.m = multiply.n = side;
-	multiply.k = 2;
-	upload(vgpu, a, 3, 1, 2);
-	upload(vgpu, b, 5, 0, 1);
-	upload(vgpu, b + side * 4, 7, 0, 1);
-	OK(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL));
-	OK(vg_virtual_gpu_sync(vgpu, 0, 0));
-	OK(vg_virtual_gpu_read(vgpu, &out, c, sizeof out));
-	CHECK(out == 3 * 5 + 4 * 7);
-	CHECK_INT(info_of(vgpu).memory_held, before.memory_held);
-	vg_virtual_gpu_destroy(vgpu);
-	vg_manager_destroy(manager);
-}
-
-// What a virtual GPU may not use is refused by type, at once, and done again when it may.
-TEST(without_tensor_cores_or_mixed_precision)
-{
-	struct vg_manager *manager = open_manager(NULL);
-	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
-	vg_address a = allocate(vgpu, 1024), b = allocate(vgpu, 1024), c = allocate(vgpu, 1024);
-	struct vg_matrix_multiply multiply = product(a, b, c);
-
-	OK(vg_virtual_gpu_set_tensor_cores(vgpu, 0));
-	multiply.type = VG_TF32;
-	REFUSED(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL), VG_UNSUPPORTED, "tensor cores are off");
-	multiply.type = VG_BF16;
-	OK(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL));
-	OK(vg_virtual_gpu_set_tensor_cores(vgpu, 1));
-	OK(vg_virtual_gpu_set_mixed_precision(vgpu, 0));
-	REFUSED(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL), VG_UNSUPPORTED, "mixed precision is off");
-	multiply.type = VG_F32;
-	OK(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL));
-	OK(vg_virtual_gpu_set_mixed_precision(vgpu, 1));
-	multiply.type = VG_TF32;
-	OK(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL));
-	OK(vg_virtual_gpu_sync_all(vgpu, 0));
-	vg_virtual_gpu_destroy(vgpu);
 	vg_manager_destroy(manager);
 }

@@ -55,7 +55,7 @@ static void start(pthread_t *threads)
 	pthread_attr_t attributes;
 
 	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, 512 << 10);
+	pthread_attr_setstacksize(&attributes, 2 << 20);
 	for (int i = 0; i < THREADS; i++)
 		CHECK_INT(pthread_create(&threads[i], &attributes, stress_work, &stress.workers[i]), 0);
 	pthread_attr_destroy(&attributes);
