@@ -46,22 +46,28 @@ static void fail_all(struct vg_compute *compute, struct vg_compute_unit *unit)
 	}
 }
 
+static void drop_quantum(struct vg_compute *compute, struct compute_quantum *quantum)
+{
+	for (unsigned i = 0; i < COMPUTE_SLOTS; i++) {
+		while (quantum->tracks[i].first) {
+			struct compute_mark *mark = quantum->tracks[i].first;
+			quantum->tracks[i].first = mark->next;
+			compute_mark_give(compute, mark);
+		}
+	}
+	compute_event_give(compute, true, quantum->start);
+	compute_event_give(compute, true, quantum->end);
+	quantum->unit->in_quanta--;
+	quantum->next = compute->quantums;
+	compute->quantums = quantum;
+}
+
 static void drop_quanta(struct vg_compute *compute)
 {
 	for (struct compute_lane *lane = compute->lanes; lane; lane = lane->next) {
 		while (lane->first) {
 			struct compute_quantum *next = lane->first->next;
-			lane->first->unit->in_quanta--;
-			// Their events are of no more use, nor can the driver destroy them; nor marks.
-			lane->first->next = compute->quantums;
-			compute->quantums = lane->first;
-			for (unsigned i = 0; i < COMPUTE_SLOTS; i++)
-				while (lane->first->tracks[i].first) {
-					struct compute_mark *mark = lane->first->tracks[i].first;
-					lane->first->tracks[i].first = mark->next;
-					mark->next = compute->marks;
-					compute->marks = mark;
-				}
+			drop_quantum(compute, lane->first);
 			lane->first = next;
 		}
 		lane->last = NULL;
