@@ -179,7 +179,7 @@ static void check_contents(void)
 static enum vg_status prepare_compaction(void)
 {
 	vg_address at;
-	unsigned char *data = malloc(MIB);
+	static unsigned char data[MIB];
 
 	TRY(open_it());
 	for (int i = 0; i < BLOCKS; i++) {
@@ -189,7 +189,6 @@ static enum vg_status prepare_compaction(void)
 		TRY(vg_memory_space_write(space, at, data, MIB));
 		TRY(vg_movable_block_unpin(block[i]));
 	}
-	free(data);
 	for (int i = 1; i < BLOCKS; i += 2) {
 		vg_movable_block_destroy(block[i]);
 		block[i] = NULL;
