@@ -75,6 +75,11 @@ enum vg_status vg_compute_set_policy(struct vg_compute *compute, enum vg_compute
 			       VG_COMPUTE_WEIGHTED_FAIR);
 	pthread_mutex_lock(&compute->lock);
 	compute->policy = policy;
+	// What another policy gave out is nobody's debt.
+	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
+		compute->floor = unit->virtual_time > compute->floor ? unit->virtual_time : compute->floor;
+	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
+		unit->virtual_time = compute->floor;
 	pthread_mutex_unlock(&compute->lock);
 	return VG_OK;
 }
