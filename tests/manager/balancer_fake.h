@@ -247,6 +247,23 @@ static void add_fake(int place, unsigned manager, int id, double share, unsigned
 	pthread_mutex_unlock(&fake_lock);
 }
 
+// What it has got so far; how much of it waits.
+static unsigned binds_of(int place)
+{
+	pthread_mutex_lock(&fake_lock);
+	unsigned binds = fakes[place].binds;
+	pthread_mutex_unlock(&fake_lock);
+	return binds;
+}
+
+static size_t waiting_at(int place)
+{
+	pthread_mutex_lock(&fake_lock);
+	size_t waiting = fakes[place].load.waiting;
+	pthread_mutex_unlock(&fake_lock);
+	return waiting;
+}
+
 static void pause_fake(int place, bool paused)
 {
 	pthread_mutex_lock(&fake_lock);

@@ -8,14 +8,14 @@ TEST(queued_work_of_one_runs_in_the_turns_of_another)
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *one = new_vgpu(manager, 1, 64 * MIB), *two = new_vgpu(manager, 2, 64 * MIB);
 	struct vg_balancer *balancer = open_balancer(&manager, 1, &options);
-	vg_address block = allocate(one, 1 << 20);
+	vg_address block = allocate(one, 1 << 18);
 	struct vg_balancing_entry entry;
 	struct vg_execution *last = NULL;
 	size_t taken, count;
 
 	for (int i = 0; i < 200; i++) {
 		vg_execution_destroy(last);
-		last = fill(one, (unsigned)i % 4, block, 2.0f, 1 << 18, often(4, 2000));
+		last = fill(one, (unsigned)i % 4, block, 2.0f, 1 << 16, often(2, 2000));
 	}
 	OK(vg_balancer_rebalance(balancer, &taken));
 	CHECK_INT(taken, 1);
@@ -23,7 +23,7 @@ TEST(queued_work_of_one_runs_in_the_turns_of_another)
 	CHECK(entry.action == VG_ACTION_MIGRATE && entry.from == 1 && entry.to == 2 && entry.amount >= 10);
 	CHECK_CONTAINS(entry.why, "vgpu-1 has ");
 	OK(vg_virtual_gpu_sync_all(one, 60)); // it waits for all that was submitted to it
-	CHECK(float_at(one, block) == 2.0f && float_at(one, block + (1 << 20) - 4) == 2.0f);
+	CHECK(float_at(one, block) == 2.0f && float_at(one, block + (1 << 18) - 4) == 2.0f);
 	CHECK_INT(info_of(one).queue_length + info_of(two).queue_length, 0);
 	CHECK(info_of(two).launches > 0 || info_of(two).completed > 0);
 	vg_execution_destroy(last);

@@ -91,7 +91,7 @@ TEST(work_is_bound_once_and_ends_once)
 		CHECK(one.state == VG_EXECUTION_COMPLETED && one.bound && one.id == 1);
 		CHECK(one.queued_ns <= one.bound_ns && one.bound_ns <= one.ended_ns);
 	}
-	CHECK(fakes[0].binds + fakes[1].binds == 40 && fakes[0].binds >= 10 && fakes[1].binds >= 10);
+	CHECK(binds_of(0) + binds_of(1) == 40 && binds_of(0) >= 10 && binds_of(1) >= 10);
 	OK(vg_balancer_info(balancer, &info));
 	CHECK(info.submitted == 40 && info.completed == 40 && info.unbound == 0 && info.bound == 0);
 	CHECK(info.managers == 2 && info.virtual_gpus == 2 && info.threshold == 0.2 && info.interval_ms == 100);
@@ -115,7 +115,7 @@ TEST(what_is_unbound_moves_to_another_device)
 	add_fake(1, 1, 7, 1, 8);
 	struct vg_balancer *balancer = open_balancer(&options, 2);
 	submit_all(balancer, jobs, 200); // half of it to each
-	for (int i = 0; i < 1000 && fakes[1].binds < 190; i++)
+	for (int i = 0; i < 1000 && binds_of(1) < 190; i++)
 		wait_ms(5);
 	pthread_mutex_lock(&fake_lock);
 	fakes[0].per_ms = 8; // what was bound there ends there
@@ -179,7 +179,7 @@ TEST(what_waits_for_one_that_goes_goes_elsewhere)
 	add_fake(1, 0, 2, 0.5, 4);
 	struct vg_balancer *balancer = open_balancer(&options, 1);
 	submit_all(balancer, jobs, 40);
-	for (int i = 0; i < 1000 && fakes[0].load.waiting < 4; i++)
+	for (int i = 0; i < 1000 && waiting_at(0) < 4; i++)
 		wait_ms(1);
 	pthread_mutex_lock(&fake_lock);
 	fakes[0].there = false;

@@ -81,12 +81,14 @@ TEST(work_is_counted_and_its_time_measured)
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 1, 64 * MIB), *idle = new_vgpu(manager, 2, 64 * MIB);
 	vg_address block = allocate(vgpu, 1 << 20);
 	struct vg_monitor *monitor = open_monitor(manager, 5);
+	static struct vg_sample first[600];
 	struct vg_sample sample, of_device;
+	size_t count;
 	double most = 0, rate = 0;
 
-	OK(vg_monitor_sample(monitor, 1, &sample));
-	CHECK(!sample.compute_utilization.known && !sample.launch_rate.known); // since when?
-	CHECK(sample.launches.known && sample.launches.value == 0 && sample.fragmentation.known);
+	OK(vg_monitor_history(monitor, 1, first, 600, &count));
+	CHECK(!first[0].compute_utilization.known && !first[0].launch_rate.known); // since when?
+	CHECK(first[0].launches.known && first[0].launches.value == 0 && first[0].fragmentation.known);
 	for (int i = 0; i < 40; i++)
 		vg_execution_destroy(fill(vgpu, (unsigned)i % 4, block, 1, 1 << 18, getenv("VIRGATE_SIM") ? 5 : 2000));
 	for (int i = 0; i < 2000 && info_of(vgpu).completed < 40; i++) {
