@@ -117,6 +117,7 @@ static inline void call_limit(struct worker *worker)
 static inline void call_look(struct worker *worker)
 {
 	struct vg_virtual_gpu_info infos[VGPUS], info;
+	struct vg_memory_space_info memory;
 	struct vg_manager_info all;
 	struct vg_virtual_gpu *found;
 	size_t count;
@@ -124,6 +125,10 @@ static inline void call_look(struct worker *worker)
 	if (MAY(worker, vg_virtual_gpu_info(worker->vgpu, &info)) && info.memory_held > info.memory_limit)
 		complain(worker, "virtual GPU %d holds %llu of %llu bytes", info.id,
 			 (unsigned long long)info.memory_held, (unsigned long long)info.memory_limit);
+	if (MAY(worker, vg_memory_space_info(vg_virtual_gpu_memory(worker->vgpu), &memory)) &&
+	    !(memory.fragmentation >= 0 && memory.fragmentation <= 1 && memory.padding_waste >= 0 &&
+	      memory.padding_waste <= 1))
+		complain(worker, "fragmentation %g, padding %g", memory.fragmentation, memory.padding_waste);
 	MAY(worker, vg_manager_list(worker->stress->manager, infos, VGPUS, &count));
 	if (MAY(worker, vg_manager_info(worker->stress->manager, &all)) && all.share_promised > 1 + 1e-9)
 		complain(worker, "the shares come to %g", all.share_promised);
