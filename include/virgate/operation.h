@@ -35,7 +35,7 @@ enum vg_element_type {
 	VG_F64,
 };
 
-/* What becomes of a sum before it is stored. GELU is the one with tanh:
+/* What becomes of a sum before it is stored. RELU makes NaN of a NaN, or 0. GELU is the one with tanh:
  * x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))). */
 enum vg_epilogue {
 	VG_EPILOGUE_NONE,

@@ -99,21 +99,18 @@ static void check_layer(struct subject *s, struct layer *l, struct operation_rul
 	free(got);
 }
 
-static void check_all(struct subject *s, struct vg_convolution d)
+static void check_all(struct subject *s, struct vg_convolution d, bool bias)
 {
-	for (int type = 0; type < TYPES; type++)
-		for (int bias = 0; bias < 2; bias++) {
-			d.type = all_types[type];
-			struct layer l = make_layer(s, d, bias);
-			check_layer(s, &l, (struct operation_rules){.portable = true});
-			if (!operation_set_lacks(s->set, OPERATION_CUDNN)) {
-				check_layer(s, &l, (struct operation_rules){0});
-				check_layer(s, &l, (struct operation_rules){.no_workspace = true});
-				if (d.type != VG_TF32)
-					check_layer(s, &l, (struct operation_rules){.no_tensor_cores = true});
-			}
-			drop_layer(&l);
-		}
+	struct layer l = make_layer(s, d, bias);
+
+	check_layer(s, &l, (struct operation_rules){.portable = true});
+	if (!operation_set_lacks(s->set, OPERATION_CUDNN)) {
+		check_layer(s, &l, (struct operation_rules){0});
+		check_layer(s, &l, (struct operation_rules){.no_workspace = true});
+		if (d.type != VG_TF32)
+			check_layer(s, &l, (struct operation_rules){.no_tensor_cores = true});
+	}
+	drop_layer(&l);
 }
 
 static const struct vg_convolution layers[] = {
@@ -199,23 +196,33 @@ TEST(layers)
 	struct subject s = open_subject();
 
 	for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
-		check_all(&s, layers[i]);
+		for (int type = 0; type < TYPES; type++) {
+			struct vg_convolution d = layers[i];
+			d.type = all_types[type];
+			check_all(&s, d, false);
+			check_all(&s, d, true);
+		}
 	close_subject(&s);
 }
 
-// So many tiles that the large ones are taken.
+// So many tiles that the large ones are taken, by the types that have such.
 TEST(large_tiles)
 {
+	static const enum vg_element_type types[] = {VG_F32, VG_F16, VG_BF16};
 	struct subject s = open_subject();
 
-	check_all(&s, (struct vg_convolution){.batch = 2,
-					      .in_channels = 2,
-					      .out_channels = 130,
-					      .height = 66,
-					      .width = 130,
-					      .kernel_height = 3,
-					      .kernel_width = 3,
-					      .padding = {1, 1}});
+	for (int type = 0; type < 3; type++)
+		check_all(&s,
+			  (struct vg_convolution){.type = types[type],
+						  .batch = 2,
+						  .in_channels = 2,
+						  .out_channels = 130,
+						  .height = 66,
+						  .width = 130,
+						  .kernel_height = 3,
+						  .kernel_width = 3,
+						  .padding = {1, 1}},
+			  true);
 	close_subject(&s);
 }
 

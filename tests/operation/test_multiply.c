@@ -179,17 +179,17 @@ TEST(batches)
 	close_subject(&s);
 }
 
-// So many tiles that the large ones are taken.
+// So many tiles that the large ones are taken, by the types that have such.
 TEST(large_tiles)
 {
+	static const enum vg_element_type types[] = {VG_F32, VG_F16, VG_BF16};
 	struct subject s = open_subject();
 
-	for (int type = 0; type < TYPES; type++)
-		check_all(&s, (struct vg_matrix_multiply){.type = all_types[type],
-							  .m = 1410,
-							  .n = 1533,
-							  .k = 19,
-							  .epilogue = VG_EPILOGUE_RELU_BIAS});
+	for (int type = 0; type < 3; type++)
+		check_all(
+			&s,
+			(struct vg_matrix_multiply){
+				.type = types[type], .m = 1410, .n = 1533, .k = 19, .epilogue = VG_EPILOGUE_RELU_BIAS});
 	close_subject(&s);
 }
 
