@@ -5,54 +5,8 @@
 #include "space/memory.h"
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/size.h"
 
 #include <stdlib.h>
-
-// ---- the charge -------------------------------------------------------------------------------------
-
-static enum vg_status insufficient(const char *function, uint64_t need, uint64_t have, const char *whose)
-{
-	char needed[VG_SIZE_TEXT], available[VG_SIZE_TEXT];
-
-	vg_fail(VG_INSUFFICIENT, 0, function,
-		"it takes %s (%llu bytes) of pages, and of the %s %s (%llu bytes) are left; free some blocks, or raise "
-		"the limit",
-		vg_size_format(need, needed), (unsigned long long)need, whose, vg_size_format(have, available),
-		(unsigned long long)have);
-	vg_fail_amounts(need, have);
-	return VG_INSUFFICIENT;
-}
-
-static enum vg_status charge(struct vg_memory_space *space, uint64_t bytes, const char *function)
-{
-	pthread_mutex_lock(&space->lock);
-	const uint64_t have = space->limit > space->held ? space->limit - space->held : 0;
-	const bool fits = bytes <= have;
-	if (fits)
-		space->held += bytes;
-	pthread_mutex_unlock(&space->lock);
-	if (!fits)
-		return insufficient(function, bytes, have, "space's limit");
-	enum vg_status status =
-		space->budget.charge ? space->budget.charge(space->budget.user, bytes, function) : VG_OK;
-	if (status) {
-		pthread_mutex_lock(&space->lock);
-		space->held -= bytes;
-		pthread_mutex_unlock(&space->lock);
-	}
-	return status;
-}
-
-static void refund(struct vg_memory_space *space, uint64_t bytes)
-{
-	if (space->budget.refund)
-		space->budget.refund(space->budget.user, bytes);
-	pthread_mutex_lock(&space->lock);
-	space->held -= bytes;
-	pthread_mutex_unlock(&space->lock);
-}
 
 // ---- mapping ----------------------------------------------------------------------------------------
 
@@ -62,7 +16,7 @@ static enum vg_status driver_has_too_little(struct vg_memory_space *space, uint6
 
 	if (core_driver->cuMemGetInfo_v2(&have, &total))
 		have = 0;
-	return insufficient(function, bytes, have, "device's memory");
+	return space_insufficient(function, bytes, have, "device's memory");
 }
 
 static enum vg_status failed(CUresult result, const char *function, const char *call, size_t bytes)
@@ -171,12 +125,12 @@ enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, s
 {
 	const uint64_t bytes = pages * space->page_size;
 
-	enum vg_status status = charge(space, bytes, function);
+	enum vg_status status = space_charge(space, bytes, function);
 	if (status)
 		return status;
 	status = make_charged(space, pages, alignment, function, ret_chunk);
 	if (status)
-		refund(space, bytes);
+		space_refund(space, bytes);
 	return status;
 }
 
@@ -211,20 +165,30 @@ static enum vg_status scrub(struct vg_memory_space *space, const struct space_ch
 	return r ? core_driver_failed(r, function, "cuMemsetD8", "%s", "zeroing pages before they go back") : VG_OK;
 }
 
-static enum vg_status unmap(struct vg_memory_space *space, struct space_chunk *chunk, bool at_any_rate,
-			    const char *function)
+static enum vg_status unmap(struct vg_memory_space *space, struct space_chunk *chunk, const char *function)
 {
 	const size_t bytes = space_chunk_bytes(space, chunk);
-	enum vg_status status = VG_OK;
 
 	CUresult r = chunk->memory ? core_driver->cuMemRelease(chunk->memory) : CUDA_SUCCESS;
 	if (r)
-		status = failed(r, function, "cuMemRelease", bytes);
-	if (status && !at_any_rate)
-		return status;
+		return failed(r, function, "cuMemRelease", bytes);
 	chunk->memory = 0;
 	r = core_driver->cuMemUnmap(space_chunk_address(space, chunk), bytes);
-	return r ? failed(r, function, "cuMemUnmap", bytes) : status;
+	return r ? failed(r, function, "cuMemUnmap", bytes) : VG_OK;
+}
+
+// Nobody comes back to it later.
+static enum vg_status unmap_at_any_rate(struct vg_memory_space *space, struct space_chunk *chunk, const char *function)
+{
+	enum vg_status status = unmap(space, chunk, function);
+
+	if (status)
+		status = unmap(space, chunk, function);
+	if (status && chunk->memory) {
+		chunk->memory = 0;
+		(void)unmap(space, chunk, function);
+	}
+	return status;
 }
 
 static void gone(struct vg_memory_space *space, struct space_chunk *chunk, struct space_returned *returned)
@@ -234,7 +198,7 @@ static void gone(struct vg_memory_space *space, struct space_chunk *chunk, struc
 	pthread_mutex_lock(&space->lock);
 	space_unplace(chunk);
 	pthread_mutex_unlock(&space->lock);
-	refund(space, bytes);
+	space_refund(space, bytes);
 	returned->bytes += bytes;
 	returned->pages += chunk->pages;
 	forget(chunk);
@@ -248,24 +212,34 @@ static void stay(struct vg_memory_space *space, struct space_chunk *chunk)
 	pthread_mutex_unlock(&space->lock);
 }
 
+static enum vg_status clear(struct vg_memory_space *space, const struct space_chunk *list, const char *function,
+			    uint64_t *ret_start)
+{
+	enum vg_status status = space_fence(space, function);
+
+	*ret_start = vg_clock_monotonic_ns();
+	return status ? status : scrub(space, list, function);
+}
+
 static enum vg_status return_all(struct vg_memory_space *space, struct space_chunk *list, bool at_any_rate,
 				 const char *function, struct space_returned *returned)
 {
+	uint64_t start = vg_clock_monotonic_ns();
 	CORE_SCOPE scope = {false};
 
 	CUresult r = core_enter(&scope, space->context->handle);
-	enum vg_status result = r ? core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "") : VG_OK;
-	if (result == VG_OK)
-		result = space_fence(space, function);
-	const uint64_t start = vg_clock_monotonic_ns();
-	if (result == VG_OK)
-		result = scrub(space, list, function);
+	enum vg_status result = r ? core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "")
+				  : clear(space, list, function, &start);
+	if (result && at_any_rate)
+		result = clear(space, list, function, &start);
 	const bool refused = result && !at_any_rate;
 	while (list) {
 		struct space_chunk *chunk = list;
 		list = chunk->next;
 		chunk->next = NULL;
-		enum vg_status status = refused ? result : unmap(space, chunk, at_any_rate, function);
+		enum vg_status status = refused	      ? result
+					: at_any_rate ? unmap_at_any_rate(space, chunk, function)
+						      : unmap(space, chunk, function);
 		result = result ? result : status;
 		if (status && !at_any_rate)
 			stay(space, chunk);

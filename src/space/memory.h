@@ -142,6 +142,13 @@ struct space_range *space_range_of(const struct vg_memory_space *space, CUdevice
 size_t space_free_ranges(const struct vg_memory_space *space);
 void space_ranges_finish(struct vg_memory_space *space);
 
+// ---- charge.c: not under the lock -------------------------------------------------------------------
+
+// INSUFFICIENT, with what it takes and what is left of it: `whose` is what there is too little of.
+enum vg_status space_insufficient(const char *function, uint64_t need, uint64_t have, const char *whose);
+enum vg_status space_charge(struct vg_memory_space *space, uint64_t bytes, const char *function);
+void space_refund(struct vg_memory_space *space, uint64_t bytes);
+
 // ---- chunk.c: pages of the device; at the driver, not under the lock --------------------------------
 
 // Charged, placed and mapped, in no pool yet. INSUFFICIENT, LIMIT, NO_MEMORY, DRIVER.
