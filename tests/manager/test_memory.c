@@ -160,3 +160,33 @@ TEST_BOTH(what_a_vgpu_leaves_is_zeroed_and_freed)
 	leave_and_look(manager);
 	CHECK_INT(leave_and_look(manager), 0);
 }
+
+// Also from a manager to another one, of whichever kind and, where there are two, device.
+TEST(copies_go_from_any_kind_to_any_other)
+{
+	struct vg_device *devices[2] = {first_device(), first_device()};
+	unsigned char bytes[4096];
+	int count;
+
+	OK(vg_device_count(&count));
+	if (count > 1)
+		OK(vg_device_get(1, &devices[1]));
+	for (int pair = 0; pair < 4; pair++) {
+		struct vg_manager *here, *there;
+		OK(vg_manager_create(devices[0], &kinds[pair & 1], &here));
+		OK(vg_manager_create(devices[1], &kinds[pair >> 1], &there));
+		struct vg_virtual_gpu *from = new_vgpu(here, 0, 16 * MIB), *to = new_vgpu(there, 0, 16 * MIB);
+		vg_address source = allocate(from, 4096), target = allocate(to, 4096);
+		OK(vg_virtual_gpu_set(from, source, 40 + pair, 4096));
+		OK(vg_virtual_gpu_copy_peer(to, target, from, source, 4096));
+		OK(vg_virtual_gpu_read(to, bytes, target, 4096));
+		CHECK_INT(bytes[0], 40 + pair);
+		CHECK_INT(bytes[4095], 40 + pair);
+		REFUSED(vg_virtual_gpu_copy_peer(to, target, from, source + 1, 4096), VG_BOUNDS, "from");
+		REFUSED(vg_virtual_gpu_copy_peer(to, target + 1, from, source, 4096), VG_BOUNDS, "to");
+		vg_virtual_gpu_destroy(from);
+		vg_virtual_gpu_destroy(to);
+		vg_manager_destroy(here);
+		vg_manager_destroy(there);
+	}
+}

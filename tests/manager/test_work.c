@@ -2,6 +2,7 @@
 #include "work_test.h"
 
 #include <pthread.h>
+#include <time.h>
 
 TEST(kernels_run_in_virtual_streams)
 {
@@ -139,8 +140,8 @@ TEST(utilization_is_measured_or_unknown)
 
 	if (info_of(vgpu).compute_utilization_known)
 		CHECK(info_of(vgpu).compute_utilization == 0); // nothing ran yet
-	struct vg_virtual_gpu_info info;
-	for (int i = 0; i < 200; i++) {
+	struct vg_virtual_gpu_info info = {0};
+	for (time_t end = time(NULL) + 10; time(NULL) < end;) { // some intervals of 100 ms
 		vg_execution_destroy(fill(vgpu, 0, block, 1, MIB / 4, 20));
 		OK(vg_virtual_gpu_sync(vgpu, 0, 0));
 		info = info_of(vgpu);
