@@ -112,9 +112,15 @@ void balancer_drop(struct vg_manager *manager);
 // Of those that are not closed. The caller frees *ret_loads.
 enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, const char *function,
 			     struct balancer_load **ret_loads, size_t *ret_count);
-// Binds the work and submits it. STALE: the virtual GPU has gone before; else why it failed.
-enum vg_status balancer_submit(struct vg_manager *manager, struct balancer_key key, struct vg_balanced *work,
-			       const char *function, struct vg_execution **ret_execution);
+enum balancer_fate {
+	BALANCER_BOUND,	    // and submitted: *ret_execution
+	BALANCER_FAILED,    // *ret_status says why; the last error has the text if it has that status
+	BALANCER_LATER,	    // the virtual GPU is paused
+	BALANCER_ELSEWHERE, // it has gone
+};
+enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_key key, struct vg_balanced *work,
+				   const char *function, struct vg_execution **ret_execution,
+				   enum vg_status *ret_status);
 enum vg_execution_state balancer_state(const struct vg_execution *execution);
 // Of one that failed: why; the last error has the text.
 enum vg_status balancer_failure(struct vg_execution *execution);

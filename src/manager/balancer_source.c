@@ -149,28 +149,34 @@ static enum vg_status execute(struct vg_virtual_gpu *vgpu, struct vg_balanced *w
 			 compute_execute(vgpu->unit, &all, balancer_notice, work, function, ret_execution));
 }
 
-enum vg_status balancer_submit(struct vg_manager *manager, struct balancer_key key, struct vg_balanced *work,
-			       const char *function, struct vg_execution **ret_execution)
+static enum balancer_fate submit_to(struct vg_virtual_gpu *vgpu, struct vg_balanced *work, const char *function,
+				    struct vg_execution **ret_execution, enum vg_status *ret_status)
+{
+	if (atomic_load(&vgpu->paused))
+		return BALANCER_LATER;
+	if (work->bind) // outside of the gate: it may close the virtual GPU
+		*ret_status = work->bind(work->user, vgpu, work->values, work->argument_count);
+	if (*ret_status)
+		return BALANCER_FAILED;
+	*ret_status = manager_enter(vgpu, function);
+	if (*ret_status)
+		return work->bind ? BALANCER_FAILED : BALANCER_ELSEWHERE; // nothing of it is anywhere yet
+	*ret_status = manager_leave(vgpu, execute(vgpu, work, function, ret_execution));
+	return *ret_status ? BALANCER_FAILED : BALANCER_BOUND;
+}
+
+enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_key key, struct vg_balanced *work,
+				   const char *function, struct vg_execution **ret_execution,
+				   enum vg_status *ret_status)
 {
 	struct vg_virtual_gpu *vgpu = get(manager, key);
-	enum vg_status status = VG_OK;
 
 	if (!vgpu)
-		return vg_fail(VG_STALE, 0, function, "virtual GPU %d has gone", key.id);
-	if (work->bind) // outside of the gate: it may close the virtual GPU
-		status = work->bind(work->user, vgpu, work->values, work->argument_count);
-	if (status == VG_OK) {
-		status = manager_enter(vgpu, function);
-		if (status == VG_OK)
-			status = manager_leave(vgpu, execute(vgpu, work, function, ret_execution));
-		else if (!work->bind)
-			status = VG_STALE; // nothing of it is anywhere yet
-	} else if (status == VG_STALE) {
-		status = vg_fail(VG_INVALID, 0, function, "bind said that something is stale: %s",
-				 vg_last_error()->text);
-	}
+		return BALANCER_ELSEWHERE;
+	*ret_status = VG_OK;
+	enum balancer_fate fate = submit_to(vgpu, work, function, ret_execution, ret_status);
 	vg_virtual_gpu_destroy(vgpu);
-	return status;
+	return fate;
 }
 
 enum vg_execution_state balancer_state(const struct vg_execution *execution)

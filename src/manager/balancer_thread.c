@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#include <stdlib.h>
+
 enum {
 	AHEAD_NS = 20000000,	// of work that is bound: enough to be never short of it
 	LONGEST_NS = 100000000, // that counts between two ends: who idles longer has forgotten how fast it was
@@ -115,11 +117,16 @@ static struct vg_balanced *take_work(struct vg_balancer *balancer)
 	return NULL;
 }
 
-// It was not bound after all.
-static void put_back(struct vg_balancer *balancer, struct vg_balanced *work)
+// It was not bound after all; `waits`: to wait there on, until the virtual GPU has been looked at again.
+static void put_back(struct vg_balancer *balancer, struct vg_balanced *work, bool waits)
 {
 	pthread_mutex_lock(&balancer->worker.lock);
-	balancer_list_remove(&balancer_queue_find(balancer, work->key)->bound, work);
+	struct balancer_queue *queue = balancer_queue_find(balancer, work->key);
+	balancer_list_remove(&queue->bound, work);
+	if (waits) {
+		balancer_list_add(&queue->waiting, work);
+		queue->takes_work = false;
+	}
 	pthread_mutex_unlock(&balancer->worker.lock);
 }
 
@@ -131,29 +138,37 @@ static void fail_work(struct vg_balancer *balancer, struct vg_balanced *work, en
 	pthread_mutex_unlock(&balancer->worker.lock);
 }
 
+static void note_bound(struct vg_balancer *balancer, struct vg_balanced *work, struct vg_execution *execution)
+{
+	pthread_mutex_lock(&balancer->worker.lock);
+	work->execution = execution;
+	work->info.bound = 1;
+	work->info.bound_ns = vg_clock_monotonic_ns();
+	bool cancelled = work->cancelled;
+	pthread_mutex_unlock(&balancer->worker.lock);
+	if (cancelled)
+		balancer_stop(execution);
+}
+
 static void bind_work(struct vg_balancer *balancer, struct vg_balanced *work)
 {
+	const char *function = "vg_balancer_execute";
 	struct vg_execution *execution = NULL;
+	enum vg_status status = VG_OK;
 
 	core_object_retain(&work->object); // its end may be noticed before this has returned
-	enum vg_status status = balancer_submit(balancer->managers[work->key.manager], work->key, work,
-						"vg_balancer_execute", &execution);
-	if (status == VG_OK) {
-		pthread_mutex_lock(&balancer->worker.lock);
-		work->execution = execution;
-		work->info.bound = 1;
-		work->info.bound_ns = vg_clock_monotonic_ns();
-		bool cancelled = work->cancelled;
-		pthread_mutex_unlock(&balancer->worker.lock);
-		if (cancelled)
-			balancer_stop(execution);
-	} else {
-		put_back(balancer, work);
-		if (status == VG_STALE) // it has gone meanwhile: another one
-			status = balancer_enqueue(balancer, work, "vg_balancer_execute");
-		if (status)
-			fail_work(balancer, work, status);
+	enum balancer_fate fate =
+		balancer_submit(balancer->managers[work->key.manager], work->key, work, function, &execution, &status);
+	if (fate == BALANCER_BOUND)
+		note_bound(balancer, work, execution);
+	else
+		put_back(balancer, work, fate == BALANCER_LATER);
+	if (fate == BALANCER_ELSEWHERE) {
+		status = balancer_enqueue(balancer, work, function);
+		fate = status ? BALANCER_FAILED : fate;
 	}
+	if (fate == BALANCER_FAILED)
+		fail_work(balancer, work, status);
 	core_object_release(&work->object);
 }
 
@@ -244,12 +259,20 @@ static bool has_to_do(const struct vg_balancer *balancer)
 	return false;
 }
 
-// Until there is something to do, or a round is due. False: the end.
+static bool has_waiting(const struct vg_balancer *balancer)
+{
+	for (const struct balancer_queue *queue = balancer->queues; queue; queue = queue->next)
+		if (queue->waiting.count)
+			return true;
+	return false;
+}
+
+// Until there is something to do, or a look at the virtual GPUs is due. False: the end.
 static bool wait_for_work(struct vg_balancer *balancer, uint64_t due)
 {
 	pthread_mutex_lock(&balancer->worker.lock);
-	while (!has_to_do(balancer) && (balancer->manual || vg_clock_monotonic_ns() < due)) {
-		if (balancer->manual)
+	while (!has_to_do(balancer) && vg_clock_monotonic_ns() < due) {
+		if (balancer->manual && !has_waiting(balancer)) // then nothing is ever due
 			pthread_cond_wait(&balancer->worker.wake, &balancer->worker.lock);
 		else
 			manager_worker_sleep(&balancer->worker, due);
@@ -259,6 +282,23 @@ static bool wait_for_work(struct vg_balancer *balancer, uint64_t due)
 	return !stopping;
 }
 
+// A round; without one, whether who was paused has been resumed.
+static void look(struct vg_balancer *balancer)
+{
+	const char *function = "vg_balancer";
+	struct balancer_load *loads = NULL;
+	enum vg_status status;
+	size_t count;
+
+	if (balancer->manual)
+		status = balancer_look(balancer, function, &loads, &count);
+	else
+		status = balancer_round(balancer, function, NULL);
+	free(loads);
+	if (status && status != VG_CLOSED && balancer->log_level >= VG_LOG_WARNING)
+		vg_log(VG_LOG_WARNING, "balancer: a look at the virtual GPUs failed: %s", vg_last_error()->text);
+}
+
 void *balancer_run(void *argument)
 {
 	struct vg_balancer *balancer = argument;
@@ -266,12 +306,11 @@ void *balancer_run(void *argument)
 
 	while (wait_for_work(balancer, due)) {
 		uint64_t now = vg_clock_monotonic_ns();
-		while ((tell_ends(balancer) || bind_next(balancer)) && (balancer->manual || now < due))
+		while ((tell_ends(balancer) || bind_next(balancer)) && now < due)
 			now = vg_clock_monotonic_ns();
-		if (balancer->manual || now < due)
+		if (now < due)
 			continue;
-		if (balancer_round(balancer, "vg_balancer", NULL) && balancer->log_level >= VG_LOG_WARNING)
-			vg_log(VG_LOG_WARNING, "balancer: a round is missing: %s", vg_last_error()->text);
+		look(balancer);
 		due += (1 + (now - due) / interval) * interval;
 	}
 	finish(balancer);

@@ -17,7 +17,6 @@ struct vg_execution {
 	_Atomic(enum vg_execution_state) state;
 	atomic_uint references;
 	atomic_bool stopped;
-	int on; // where it was bound
 };
 
 static struct fake {
@@ -70,33 +69,34 @@ enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, c
 	return VG_OK;
 }
 
-enum vg_status balancer_submit(struct vg_manager *manager, struct balancer_key key, struct vg_balanced *work,
-			       const char *function, struct vg_execution **ret_execution)
+enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_key key, struct vg_balanced *work,
+				   const char *function, struct vg_execution **ret_execution,
+				   enum vg_status *ret_status)
 {
-	enum vg_status status = VG_OK;
-
 	pthread_mutex_lock(&fake_lock);
 	struct fake *fake = fake_of(key);
-	if (fake)
+	bool paused = fake && !fake->load.takes_work;
+	if (fake && !paused)
 		fake->binds++;
 	pthread_mutex_unlock(&fake_lock);
 	if (!fake)
-		return vg_fail(VG_STALE, 0, function, "it has gone");
+		return BALANCER_ELSEWHERE;
+	if (paused)
+		return BALANCER_LATER;
 	if (work->bind)
-		status = work->bind(work->user, (struct vg_virtual_gpu *)fake, work->values, work->argument_count);
-	if (status)
-		return status;
+		*ret_status = work->bind(work->user, (struct vg_virtual_gpu *)fake, work->values, work->argument_count);
+	if (*ret_status)
+		return BALANCER_FAILED;
 	struct vg_execution *execution = calloc(1, sizeof *execution);
 	execution->work = work;
-	execution->references = 2; // the caller's, and ours
-	execution->on = (int)(fake - fakes);
+	execution->references = 2;  // the caller's, and ours
 	*ret_execution = execution; // before its end can be noticed
 	pthread_mutex_lock(&fake_lock);
 	*fake->end = execution;
 	fake->end = &execution->next;
 	fake->load.waiting++;
 	pthread_mutex_unlock(&fake_lock);
-	return VG_OK;
+	return BALANCER_BOUND;
 }
 
 enum vg_execution_state balancer_state(const struct vg_execution *execution)
