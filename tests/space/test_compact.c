@@ -152,6 +152,44 @@ TEST(a_copy_that_went_wrong)
 	vg_memory_space_destroy(space);
 }
 
+static uint64_t copied;
+
+static void add_up(const struct move_piece *pieces, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		copied += pieces[i].bytes;
+}
+
+// Of a page of which one block finds a place and the other does not, nothing moves, and nothing is copied.
+TEST(a_page_that_cannot_be_emptied)
+{
+	struct vg_memory_space *space = open_space(256 * MIB);
+	struct vg_movable_block *stays[3];
+	struct vg_compact_result result;
+
+	fill(space, 128 * KIB);
+	thin(2);
+	OK(vg_movable_block_create(space, 200 * KIB, &stays[0]));
+	OK(vg_movable_block_create(space, MIB, &stays[1]));
+	OK(vg_movable_block_create(space, 3 * MIB / 2, &stays[2])); // a fuller page, with room for the first alone
+	const vg_address before = pin(stays[0]);
+	unpin(stays[0]);
+	copied = 0;
+	space_mover_set_between(add_up);
+	OK(vg_memory_space_compact(space, NULL, &result));
+	space_mover_set_between(NULL);
+	CHECK(result.blocks_moved > 0);
+	CHECK_INT(result.complete, 1);
+	CHECK_INT(copied, result.bytes_moved);
+	CHECK(pin(stays[0]) == before);
+	check_contents(space);
+	check_figures(space);
+	for (int i = 0; i < 3; i++)
+		vg_movable_block_destroy(stays[i]);
+	drop_all();
+	vg_memory_space_destroy(space);
+}
+
 // ---- bounds -----------------------------------------------------------------------------------------
 
 struct progress {
