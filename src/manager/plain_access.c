@@ -31,66 +31,72 @@ static enum vg_status check_host(const void *host, const char *argument, const c
 		argument, host);
 }
 
-enum vg_status plain_write(struct plain_memory *memory, vg_address to, const void *from, size_t size,
-			   const char *function)
+enum access { WRITE, READ, SET };
+
+struct call {
+	enum access access;
+	vg_address address;
+	size_t size;
+	void *host; // of a write it is only read
+	unsigned char value;
+};
+
+static CUresult queue(const struct call *call)
+{
+	switch (call->access) {
+	case WRITE:
+		return core_driver->cuMemcpyHtoDAsync_v2(call->address, call->host, call->size, CU_STREAM_PER_THREAD);
+	case READ:
+		return core_driver->cuMemcpyDtoHAsync_v2(call->host, call->address, call->size, CU_STREAM_PER_THREAD);
+	default:
+		return core_driver->cuMemsetD8Async(call->address, call->value, call->size, CU_STREAM_PER_THREAD);
+	}
+}
+
+static enum vg_status at_driver(const struct plain_memory *memory, const struct call *call, const char *function)
+{
+	static const char *const entries[] = {[WRITE] = "cuMemcpyHtoD", [READ] = "cuMemcpyDtoH", [SET] = "cuMemsetD8"};
+	enum vg_status status = VG_OK;
+	CORE_SCOPE scope = {false};
+
+	CUresult r = core_enter(&scope, plain_context(memory)->handle);
+	if (r == CUDA_SUCCESS && call->access != SET)
+		status = check_host(call->host, call->access == READ ? "to" : "from", function);
+	if (r == CUDA_SUCCESS && status == VG_OK)
+		r = finish(queue(call));
+	return r ? core_driver_failed(r, function, entries[call->access], "%zu bytes", call->size) : status;
+}
+
+static enum vg_status run(struct plain_memory *memory, const struct call *call, const char *function)
 {
 	struct plain_block *block;
 
-	enum vg_status status = plain_pin(memory, to, size, "to", function, &block);
+	enum vg_status status =
+		plain_pin(memory, call->address, call->size, call->access == READ ? "from" : "to", function, &block);
 	if (status)
 		return status;
-	if (size) {
-		CORE_SCOPE scope = {false};
-		CUresult r = core_enter(&scope, plain_context(memory)->handle);
-		status = r ? VG_OK : check_host(from, "from", function);
-		if (!r && status == VG_OK)
-			r = finish(core_driver->cuMemcpyHtoDAsync_v2(to, from, size, CU_STREAM_PER_THREAD));
-		if (r)
-			status = core_driver_failed(r, function, "cuMemcpyHtoD", "%zu bytes", size);
-	}
+	if (call->size)
+		status = at_driver(memory, call, function);
 	plain_unpin(memory, block);
 	return status;
+}
+
+enum vg_status plain_write(struct plain_memory *memory, vg_address to, const void *from, size_t size,
+			   const char *function)
+{
+	return run(memory, &(struct call){WRITE, to, size, (void *)(uintptr_t)from, 0}, function);
 }
 
 enum vg_status plain_read(struct plain_memory *memory, void *to, vg_address from, size_t size, const char *function)
 {
-	struct plain_block *block;
-
-	enum vg_status status = plain_pin(memory, from, size, "from", function, &block);
-	if (status)
-		return status;
-	if (size) {
-		CORE_SCOPE scope = {false};
-		CUresult r = core_enter(&scope, plain_context(memory)->handle);
-		status = r ? VG_OK : check_host(to, "to", function);
-		if (!r && status == VG_OK)
-			r = finish(core_driver->cuMemcpyDtoHAsync_v2(to, from, size, CU_STREAM_PER_THREAD));
-		if (r)
-			status = core_driver_failed(r, function, "cuMemcpyDtoH", "%zu bytes", size);
-	}
-	plain_unpin(memory, block);
-	return status;
+	return run(memory, &(struct call){READ, from, size, to, 0}, function);
 }
 
 enum vg_status plain_set(struct plain_memory *memory, vg_address to, int value, size_t size, const char *function)
 {
-	struct plain_block *block;
-
 	if (value < 0 || value > 255)
 		return vg_fail(VG_INVALID, 0, function, "%d is no byte: 0 to 255", value);
-	enum vg_status status = plain_pin(memory, to, size, "to", function, &block);
-	if (status)
-		return status;
-	if (size) {
-		CORE_SCOPE scope = {false};
-		CUresult r = core_enter(&scope, plain_context(memory)->handle);
-		if (r == CUDA_SUCCESS)
-			r = finish(core_driver->cuMemsetD8Async(to, (unsigned char)value, size, CU_STREAM_PER_THREAD));
-		if (r)
-			status = core_driver_failed(r, function, "cuMemsetD8", "%zu bytes", size);
-	}
-	plain_unpin(memory, block);
-	return status;
+	return run(memory, &(struct call){SET, to, size, NULL, (unsigned char)value}, function);
 }
 
 enum vg_status plain_copy_raw(struct vg_context *to_context, vg_address to, struct vg_context *from_context,
