@@ -64,7 +64,7 @@ enum vg_status vg_virtual_gpu_close(struct vg_virtual_gpu *vgpu)
 
 void vg_virtual_gpu_destroy(struct vg_virtual_gpu *vgpu)
 {
-	core_object_release(&vgpu->object);
+	core_object_release(vgpu ? &vgpu->object : NULL);
 }
 
 struct vg_virtual_gpu *vg_virtual_gpu_retain(struct vg_virtual_gpu *vgpu)
