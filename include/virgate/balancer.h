@@ -29,8 +29,8 @@ struct vg_balanced; /* one piece of work, from its submission to its end */
 
 /* Where new work goes, of the virtual GPUs that take any: neither paused nor in error. */
 enum vg_balancing {
-	VG_BALANCE_LEAST_LOADED, /* where the fewest executions wait and run for each part of a share; then the least
-				    used */
+	/* Where the fewest executions wait and run for each part of a share; then the least used; then in turns. */
+	VG_BALANCE_LEAST_LOADED,
 	VG_BALANCE_ROUND_ROBIN,	 /* to each in turn, by manager and id */
 	VG_BALANCE_WEIGHTED	 /* to each as often as its share is large, evenly spread */
 };
@@ -66,7 +66,7 @@ struct vg_balancer_options {
 	size_t size; /* sizeof(struct vg_balancer_options) */
 	enum vg_balancing strategy;
 	double threshold;	     /* how far apart waiting times must be, 0 to 1; 0: 0.2 */
-	unsigned interval_ms;	     /* between rounds; 0: 100 */
+	unsigned interval_ms;	     /* between rounds, or looks at who is paused; 0: 100 */
 	int manual;		     /* nonzero: rounds are vg_balancer_rebalance() alone */
 	unsigned forbidden;	     /* bits of enum vg_balancing_action: what it must not do; 0: it may do all */
 	enum vg_log_level log_level; /* INFO: actions go to the log callback; WARNING: what failed; 0: nothing does */

@@ -14,7 +14,8 @@ static bool is_better_next(const struct balancer_memory *memory, struct balancer
 	return after != best_after ? after : comes_after(best, key);
 }
 
-static bool is_less_loaded(const struct balancer_load *load, const struct balancer_load *best)
+static bool is_less_loaded(const struct balancer_memory *memory, const struct balancer_load *load,
+			   const struct balancer_load *best)
 {
 	// New work counts: a small share that is idle is not the same as a large one.
 	double after = balancer_drain(load) + 1 / (load->share > 0.001 ? load->share : 0.001);
@@ -22,7 +23,11 @@ static bool is_less_loaded(const struct balancer_load *load, const struct balanc
 
 	if (after != best_after)
 		return after < best_after;
-	return load->utilization_known && best->utilization_known && load->utilization < best->utilization;
+	// Utilization is of an interval that has passed: a little of it says nothing about who is free now.
+	double less = best->utilization - load->utilization;
+	if (load->utilization_known && best->utilization_known && (less > 0.1 || less < -0.1))
+		return less > 0;
+	return is_better_next(memory, load->key, best->key); // work that ends at once is not all of the first one
 }
 
 // Each gains its share and the one with the most pays for all: as many as its share of any number on end, spread
@@ -62,7 +67,7 @@ long balancer_place(enum vg_balancing strategy, const struct balancer_load *load
 			better = better || credit > most + 1e-9;
 			break;
 		default:
-			better = better || is_less_loaded(&loads[i], &loads[best]);
+			better = better || is_less_loaded(memory, &loads[i], &loads[best]);
 			break;
 		}
 		if (!better)

@@ -44,6 +44,13 @@ TEST(the_least_loaded_is_found_by_what_its_share_must_do)
 	struct balancer_load uneven[] = {load_of(1, 0.1, 0, 0), load_of(2, 0.5, 0, 0)};
 	check_places(VG_BALANCE_LEAST_LOADED, uneven, 2, (int[]){2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 1}, 11);
 
+	struct balancer_load idle[] = {load_of(1, 0.5, 0, 0), load_of(2, 0.5, 0, 0)};
+	struct balancer_memory memory = {0};
+	OK(balancer_observe(&memory, idle, 2, "test"));
+	for (int i = 0; i < 6; i++) // what ends at once is not all of the first one
+		CHECK_INT(balancer_place(VG_BALANCE_LEAST_LOADED, idle, 2, &memory), i % 2);
+	balancer_memory_finish(&memory);
+
 	struct balancer_load used[] = {load_of(1, 0.5, 0, 0), load_of(2, 0.5, 0, 0)};
 	used[0].utilization_known = used[1].utilization_known = true;
 	used[0].utilization = 0.6, used[1].utilization = 0.1;
