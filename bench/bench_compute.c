@@ -2,30 +2,16 @@
 // each window of seconds by itself, and their throughput beside one unit alone that does the same kernels; how long an
 // empty kernel takes from its submission to its end, beside the driver's own launches.
 //   bench_compute [--json FILE]
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "compute_load.h"
 #include "core/core.h"
 #include "core/kernel.h"
-#include "figures.h"
-#include "vram_rate.h"
 
-enum {
-	UNITS = 3,
-	KINDS = 3,
-	BACKLOG = 256,
-	LATENCIES = 1001,
-	NOTICES = 201,
-	BURST = 4000,
-	BURSTS = 9,
-	WINDOWS_MOST = 8
-};
-static const double shares[UNITS] = {0.4, 0.3, 0.3};
-static const double kind_ms[KINDS] = {0.2, 1, 5};
+enum { LATENCIES = 1001, NOTICES = 201, BURST = 4000, BURSTS = 9 };
 
 // A chain of multiply-adds; what comes out is stored where nobody expects it, so that it cannot be left out.
 static const char ptx[] =
@@ -40,15 +26,10 @@ static const char ptx[] =
 	"ld.param.u64 %d0, [sink]; setp.eq.u64 %p2, %d0, 0; @%p2 bra done; st.global.u32 [%d0], %r1;\n"
 	"done: ret; }\n";
 
-static struct bench_report *report;
-static struct vg_device *device;
-static struct vg_context *context;
-static struct vg_kernel *spin_kernel, *empty_kernel;
-static int simulated;
-static unsigned grid, block, rounds[KINDS];
-static double window_s, solo_rate[KINDS];
+const double kind_ms[KINDS] = {0.2, 1, 5};
+struct compute_bench bench;
 
-static double now_s(void)
+double now_s(void)
 {
 	struct timespec now;
 
@@ -56,34 +37,29 @@ static double now_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void sleep_s(double seconds)
-{
-	nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)}, NULL);
-}
-
-static void add_figure(const char *what, const char *unit, double *values, size_t count, double beside,
-		       enum bench_rule rule, double limit)
+void add_figure(const char *what, const char *unit, double *values, size_t count, double beside, enum bench_rule rule,
+		double limit)
 {
 	struct bench_figure figure = {.baseline = beside, .rule = rule, .limit = limit};
 
 	snprintf(figure.what, sizeof figure.what, "%s", what);
 	snprintf(figure.unit, sizeof figure.unit, "%s", unit);
 	bench_figure_set(&figure, values, count);
-	bench_report_add(report, &figure);
+	bench_report_add(bench.report, &figure);
 }
 
 // ---- kernels that take a given time ---------------------------------------------------------------
 
-static double time_of(unsigned count, unsigned launches)
+double time_of(unsigned count, unsigned launches)
 {
-	struct vg_launch_config config = {.size = sizeof config, .grid = {grid}, .block = {block}};
+	struct vg_launch_config config = {.size = sizeof config, .grid = {bench.grid}, .block = {bench.block}};
 	struct vg_stream *stream;
 	vg_address nowhere = 0;
 
-	check(vg_stream_create(context, NULL, &stream));
+	check(vg_stream_create(bench.context, NULL, &stream));
 	double begin = 0;
 	for (unsigned i = 0; i <= launches; i++) { // the first one is for its loading
-		check(vg_launch(stream, &config, spin_kernel,
+		check(vg_launch(stream, &config, bench.spin_kernel,
 				(struct vg_argument[]){VG_ARGUMENT(count), VG_ARGUMENT(nowhere)}, 2));
 		if (i == 0) {
 			check(vg_stream_sync(stream));
@@ -104,178 +80,22 @@ static void calibrate(void)
 		count *= 2;
 	double per_round = time_of(count, 20) / count;
 	for (int i = 0; i < KINDS; i++) {
-		rounds[i] = (unsigned)(kind_ms[i] / per_round);
-		printf("a kernel of %.1f ms: %u rounds on %u blocks of %u threads\n", kind_ms[i], rounds[i], grid,
-		       block);
+		bench.rounds[i] = (unsigned)(kind_ms[i] / per_round);
+		printf("a kernel of %.1f ms: %u rounds on %u blocks of %u threads\n", kind_ms[i], bench.rounds[i],
+		       bench.grid, bench.block);
 	}
 }
 
-// ---- load -----------------------------------------------------------------------------------------
-
-struct load {
-	struct vg_compute_unit *unit;
-	pthread_t thread;
-	atomic_bool stop;
-	int kind;
-	struct vg_compute_unit_info before;
-	uint64_t completed;
-	double sm_seconds;
-};
-
-// Keeps the unit's queue full.
-static void *submit(void *argument)
-{
-	struct load *load = argument;
-	vg_address nowhere = 0;
-	struct vg_argument arguments[] = {VG_ARGUMENT(rounds[load->kind]), VG_ARGUMENT(nowhere)};
-	struct vg_compute_unit_info info;
-	struct vg_work work = {.size = sizeof work,
-			       .kernel = "bench_spin",
-			       .config = {.grid = {grid}, .block = {block}},
-			       .arguments = arguments,
-			       .argument_count = 2};
-
-	while (!atomic_load(&load->stop)) {
-		check(vg_compute_unit_info(load->unit, &info));
-		for (unsigned i = info.queue_length; i < BACKLOG; i++)
-			check(vg_compute_unit_execute(load->unit, &work, NULL));
-		sleep_s(kind_ms[load->kind] * BACKLOG / 8e3);
-	}
-	return NULL;
-}
-
-static struct vg_compute *open_compute(enum vg_compute_placement placement)
+struct vg_compute *open_compute(enum vg_compute_placement placement)
 {
 	struct vg_compute_options options = {
 		.size = sizeof options, .policy = VG_COMPUTE_WEIGHTED_FAIR, .placement = placement};
 	struct vg_compute *compute;
 
-	check(vg_compute_create(device, &options, &compute));
-	check(vg_compute_register_kernel(compute, "bench_spin", spin_kernel));
-	check(vg_compute_register_kernel(compute, "bench_empty", empty_kernel));
+	check(vg_compute_create(bench.device, &options, &compute));
+	check(vg_compute_register_kernel(compute, "bench_spin", bench.spin_kernel));
+	check(vg_compute_register_kernel(compute, "bench_empty", bench.empty_kernel));
 	return compute;
-}
-
-static void start(struct vg_compute *compute, struct load *loads, size_t count, const double *parts, const int *kinds)
-{
-	for (size_t i = 0; i < count; i++) {
-		struct vg_compute_unit_options options = {.size = sizeof options, .share = parts[i], .streams = 1};
-		loads[i] = (struct load){.kind = kinds[i]};
-		check(vg_compute_unit_create(compute, &options, &loads[i].unit));
-		if (pthread_create(&loads[i].thread, NULL, submit, &loads[i]))
-			exit(1);
-	}
-	sleep_s(simulated ? 0.2 : 0.4);
-}
-
-static void stop(struct load *loads, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		atomic_store(&loads[i].stop, true);
-		pthread_join(loads[i].thread, NULL);
-	}
-	for (size_t i = 0; i < count; i++)
-		vg_compute_unit_destroy(loads[i].unit);
-}
-
-// What each did in one window.
-static double measure(struct load *loads, size_t count)
-{
-	struct vg_compute_unit_info info;
-
-	for (size_t i = 0; i < count; i++)
-		check(vg_compute_unit_info(loads[i].unit, &loads[i].before));
-	double begin = now_s();
-	sleep_s(window_s);
-	double wall = now_s() - begin;
-	for (size_t i = 0; i < count; i++) {
-		check(vg_compute_unit_info(loads[i].unit, &info));
-		loads[i].completed = info.completed - loads[i].before.completed;
-		loads[i].sm_seconds = info.sm_seconds - loads[i].before.sm_seconds;
-	}
-	return wall;
-}
-
-static void measure_alone(void)
-{
-	struct load load;
-	char what[64];
-
-	for (int kind = 0; kind < KINDS; kind++) {
-		struct vg_compute *compute = open_compute(VG_PLACEMENT_TIME);
-		start(compute, &load, 1, (double[]){1}, &kind);
-		double wall = measure(&load, 1);
-		solo_rate[kind] = (double)load.completed / wall;
-		stop(&load, 1);
-		vg_compute_destroy(compute);
-		double direct = 1e3 / time_of(rounds[kind], (unsigned)(window_s * 250 / kind_ms[kind]) + 1);
-		snprintf(what, sizeof what, "alone_%.1fms", kind_ms[kind]);
-		add_figure(what, "kernels/s", &solo_rate[kind], 1, direct, BENCH_NO_LIMIT, 0);
-	}
-}
-
-// ---- shares ---------------------------------------------------------------------------------------
-
-static double worst_error(const double *parts, double sum)
-{
-	double worst = 0;
-
-	for (int i = 0; i < UNITS; i++) {
-		double error = 100 * (parts[i] / sum - shares[i]);
-		worst = error > worst ? error : -error > worst ? -error : worst;
-	}
-	return worst;
-}
-
-static void print_window(const char *name, const double *sm_seconds, double sum, const double *work, double done)
-{
-	printf("  %s: SM-seconds", name);
-	for (int i = 0; i < UNITS; i++)
-		printf(" %.2f", 100 * sm_seconds[i] / sum);
-	printf(" %%, kernels done");
-	for (int i = 0; i < UNITS; i++)
-		printf(" %.2f", 100 * work[i] / done);
-	printf(" %%, throughput %.2f %% of one alone\n", 100 * done);
-}
-
-// On the simulated device the host's processors are shared, by whoever else uses them: nothing is limited there.
-static void measure_shares(const char *name, const int kinds[UNITS], enum vg_compute_placement placement, int windows,
-			   int limited)
-{
-	double of_time[WINDOWS_MOST], of_work[WINDOWS_MOST], throughput[WINDOWS_MOST], worst = 0, worst_work = 0;
-	struct vg_compute *compute = open_compute(placement);
-	struct load loads[UNITS];
-	struct vg_compute_info info;
-	char what[64];
-
-	limited = limited && !simulated;
-	start(compute, loads, UNITS, shares, kinds);
-	for (int w = 0; w < windows; w++) {
-		double sm_seconds[UNITS], work[UNITS], sum = 0, done = 0, wall = measure(loads, UNITS);
-		for (int i = 0; i < UNITS; i++) {
-			sum += sm_seconds[i] = loads[i].sm_seconds;
-			done += work[i] = (double)loads[i].completed / wall / solo_rate[kinds[i]];
-		}
-		of_time[w] = worst_error(sm_seconds, sum);
-		of_work[w] = worst_error(work, done);
-		throughput[w] = 100 * done;
-		worst = of_time[w] > worst ? of_time[w] : worst;
-		worst_work = of_work[w] > worst_work ? of_work[w] : worst_work;
-		print_window(name, sm_seconds, sum, work, done);
-	}
-	check(vg_compute_info(compute, &info));
-	printf("  %s: %llu quanta of %.2f ms, the longest one %.2f ms\n", name, (unsigned long long)info.quanta,
-	       (double)info.busy_ns / 1e6 / (double)(info.quanta ? info.quanta : 1), (double)info.longest_ns / 1e6);
-	stop(loads, UNITS);
-	vg_compute_destroy(compute);
-	// The worst of the windows: a share that is kept on average is not what was promised.
-	snprintf(what, sizeof what, "share_error_%s", name);
-	add_figure(what, "points, worst window", &worst, 1, 0, limited ? BENCH_AT_MOST : BENCH_NO_LIMIT, 1);
-	snprintf(what, sizeof what, "share_error_by_kernels_%s", name);
-	add_figure(what, "points, worst window", &worst_work, 1, 0, BENCH_NO_LIMIT, 0);
-	snprintf(what, sizeof what, "throughput_%s", name);
-	add_figure(what, "% of one alone", throughput, (size_t)windows, 0, limited ? BENCH_AT_LEAST : BENCH_NO_LIMIT,
-		   97);
 }
 
 // ---- the way of one launch ------------------------------------------------------------------------
@@ -284,7 +104,7 @@ static void launch_raw(CUstream stream)
 {
 	CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, stream, NULL, 0};
 
-	if (core_driver->cuLaunchKernelEx(&config, (CUfunction)empty_kernel->handle, NULL, NULL))
+	if (core_driver->cuLaunchKernelEx(&config, (CUfunction)bench.empty_kernel->handle, NULL, NULL))
 		exit(1);
 }
 
@@ -293,10 +113,10 @@ static void measure_notice(struct vg_compute_unit *unit, struct vg_stream *strea
 {
 	double ours[NOTICES], raw[NOTICES];
 	vg_address nowhere = 0;
-	struct vg_argument arguments[] = {VG_ARGUMENT(rounds[1]), VG_ARGUMENT(nowhere)};
+	struct vg_argument arguments[] = {VG_ARGUMENT(bench.rounds[1]), VG_ARGUMENT(nowhere)};
 	struct vg_work work = {.size = sizeof work,
 			       .kernel = "bench_spin",
-			       .config = {.size = sizeof work.config, .grid = {grid}, .block = {block}},
+			       .config = {.size = sizeof work.config, .grid = {bench.grid}, .block = {bench.block}},
 			       .arguments = arguments,
 			       .argument_count = 2};
 	struct vg_execution *execution;
@@ -308,7 +128,7 @@ static void measure_notice(struct vg_compute_unit *unit, struct vg_stream *strea
 		ours[i] = (now_s() - begin) * 1e6;
 		vg_execution_destroy(execution);
 		begin = now_s();
-		check(vg_launch(stream, &work.config, spin_kernel, arguments, 2));
+		check(vg_launch(stream, &work.config, bench.spin_kernel, arguments, 2));
 		check(vg_stream_sync(stream));
 		raw[i] = (now_s() - begin) * 1e6;
 	}
@@ -370,9 +190,9 @@ static void measure_launches(void)
 	struct vg_compute_unit *unit;
 	struct vg_stream *stream;
 
-	check(vg_stream_create(context, NULL, &stream));
+	check(vg_stream_create(bench.context, NULL, &stream));
 	check(vg_compute_unit_create(compute, &options, &unit));
-	check(vg_context_set_current(context, NULL));
+	check(vg_context_set_current(bench.context, NULL));
 	measure_latency(unit, stream);
 	measure_notice(unit, stream);
 	measure_bursts(unit, stream);
@@ -386,16 +206,17 @@ static void open_device(void)
 	struct vg_object_code *code;
 	struct vg_sm_resource *sms;
 
-	check(vg_device_get(0, &device));
-	check(vg_context_primary(device, &context));
+	check(vg_device_get(0, &bench.device));
+	check(vg_context_primary(bench.device, &bench.context));
 	check(vg_object_code_create(VG_CODE_PTX, ptx, strlen(ptx), NULL, &code));
-	check(vg_object_code_kernel(code, "bench_spin", &spin_kernel));
-	check(vg_object_code_kernel(code, "bench_empty", &empty_kernel));
+	check(vg_object_code_kernel(code, "bench_spin", &bench.spin_kernel));
+	check(vg_object_code_kernel(code, "bench_empty", &bench.empty_kernel));
 	vg_object_code_destroy(code);
-	check(vg_device_sm_resource(device, &sms));
-	// All the warps that a device holds at once; of the simulated one a single warp, which is slow enough.
-	grid = simulated ? 1 : 2 * vg_sm_resource_count(sms);
-	block = simulated ? 32 : 1024;
+	check(vg_device_sm_resource(bench.device, &sms));
+	// All the warps that a device holds at once; of the simulated one a single warp, which is slow
+	// enough.
+	bench.grid = bench.simulated ? 1 : 2 * vg_sm_resource_count(sms);
+	bench.block = bench.simulated ? 32 : 1024;
 	vg_sm_resource_destroy(sms);
 }
 
@@ -407,13 +228,13 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: bench_compute [--json FILE]\n");
 		return 2;
 	}
-	report = bench_report_create();
-	simulated = getenv("VIRGATE_SIM") != NULL;
-	window_s = simulated ? 0.5 : 2;
-	if (!report)
+	bench.report = bench_report_create();
+	bench.simulated = getenv("VIRGATE_SIM") != NULL;
+	bench.window_s = bench.simulated ? 0.5 : 2;
+	if (!bench.report)
 		return 1;
 	open_device();
-	printf("on %s; windows of %.1f s\n", vg_device_name(device), window_s);
+	printf("on %s; windows of %.1f s\n", vg_device_name(bench.device), bench.window_s);
 	calibrate();
 	measure_launches();
 	measure_alone();
@@ -422,8 +243,8 @@ int main(int argc, char **argv)
 	measure_shares("5ms", large, VG_PLACEMENT_TIME, 2, 1);
 	measure_shares("mixed", mixed, VG_PLACEMENT_TIME, 2, 1);
 	measure_shares("groups_1ms", middle, VG_PLACEMENT_GROUPS, 1, 0);
-	vg_kernel_destroy(spin_kernel);
-	vg_kernel_destroy(empty_kernel);
-	vg_context_destroy(context);
-	return bench_report_finish(report, argc == 3 ? argv[2] : NULL);
+	vg_kernel_destroy(bench.spin_kernel);
+	vg_kernel_destroy(bench.empty_kernel);
+	vg_context_destroy(bench.context);
+	return bench_report_finish(bench.report, argc == 3 ? argv[2] : NULL);
 }
