@@ -50,13 +50,13 @@ bool compute_lanes_overlap(const struct compute_lane *lane, const struct compute
 	return (lane->begin < other->end && other->begin < lane->end) || (lane->rest && other->rest);
 }
 
-// The last closed one of a lane, which all before it precede.
+// The last closed one of a lane, which all before it precede. One in which nothing came to the GPU has no end there.
 static struct compute_quantum *last_closed(const struct compute_lane *lane)
 {
 	struct compute_quantum *last = NULL;
 
 	for (struct compute_quantum *one = lane->first; one && one->closed; one = one->next)
-		last = one;
+		last = one->end ? one : last;
 	return last;
 }
 
