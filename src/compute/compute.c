@@ -1,5 +1,6 @@
 // A scheduler from its beginning to its end, and what can be asked of it.
 #include "compute/quantum.h"
+#include "compute/wait.h"
 
 #include "base/clock.h"
 #include "core/error.h"
@@ -21,6 +22,8 @@ enum vg_status compute_usable(const char *function)
 
 static void drop(struct vg_execution *execution)
 {
+	struct vg_compute_unit *unit = execution->origin;
+
 	if (execution->entry)
 		compute_entry_release(execution->entry);
 	else if (execution->job.free)
@@ -28,6 +31,8 @@ static void drop(struct vg_execution *execution)
 	execution->entry = NULL;
 	if (execution->ended)
 		execution->ended(execution->ended_user);
+	if (atomic_fetch_sub(&unit->telling, 1) == 1 && atomic_load(&unit->object.closed))
+		compute_wake(&unit->telling);
 	compute_execution_release(execution);
 }
 

@@ -110,7 +110,8 @@ struct vg_compute_unit {
 	struct vg_compute_unit *next;
 	pthread_cond_t changed; // for those who sync and close
 	unsigned syncing;
-	bool closing, gone; // gone: the thread knows it no more
+	bool closing, gone;  // gone: the thread knows it no more
+	atomic_uint telling; // of how many ends nobody was told yet
 
 	char name[64];
 	double share;
@@ -136,7 +137,7 @@ struct vg_compute_unit {
 
 	double virtual_time;   // SM-seconds over share
 	uint64_t in_flight_ns; // estimates of what was handed over and not measured
-	uint64_t idle_since;   // 0: it is busy
+	uint64_t idle_since;   // has nothing to do, or is paused; 0: it is busy
 };
 
 // ---- the scheduler ----------------------------------------------------------------------------------
@@ -210,7 +211,8 @@ static inline bool compute_has_ended(const struct vg_execution *execution)
 
 // ---- compute.c
 enum vg_status compute_usable(const char *function); // STATE in a forked child
-// Gives the lock back, then drops what has ended meanwhile: callbacks run here.
+// Gives the lock back, then drops what has ended meanwhile: callbacks run here, and who closes a unit waits for those of
+// its work.
 void compute_unlock(struct vg_compute *compute);
 // Under the lock: CLOSED or DRIVER where nothing may be submitted.
 enum vg_status compute_open_for_work(const struct vg_compute_unit *unit, const char *function);
@@ -236,6 +238,10 @@ struct vg_execution *compute_queue_peek(struct vg_compute_unit *unit, const stru
 int compute_queue_priority(const struct vg_compute_unit *unit); // the unit's with its most urgent work's
 // The unit has ended something: is it idle now?
 void compute_queue_note_idle(struct vg_compute_unit *unit);
+// Whose turns work takes that is queued.
+void compute_queue_hand(struct vg_execution *execution, struct vg_compute_unit *runner);
+// A unit that is paused counts as idle, and has back what others were to run for it.
+void compute_queue_pause(struct vg_compute_unit *unit, bool paused);
 void compute_queue_cancel_all(struct vg_compute_unit *unit); // of those that are not running; asks the others
 
 // ---- policy.c, under the lock

@@ -113,6 +113,7 @@ void compute_execution_end(struct vg_execution *execution, enum vg_execution_sta
 	if (runner != origin && runner->syncing)
 		pthread_cond_broadcast(&runner->changed);
 	compute_queue_note_idle(runner);
+	atomic_fetch_add(&origin->telling, 1);
 	execution->chain = compute->ended;
 	compute->ended = execution;
 }

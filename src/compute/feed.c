@@ -102,6 +102,8 @@ static unsigned gather(struct vg_compute *compute, struct compute_quantum *quant
 		taken += picks[count].count * picks[count].estimate;
 		launches += picks[count].count;
 		count++;
+		if (atomic_load(&next->cancelled))
+			break; // see must_end()
 	}
 	return count;
 }
@@ -160,6 +162,9 @@ static bool must_end(struct vg_compute *compute, struct compute_lane *lane, cons
 
 	if (lane->apart)
 		return unit->closing && !unit->unfinished;
+	// What came out of turn, to be ended only, brings nothing else with it.
+	if (!quantum->launches && quantum->executions)
+		return true;
 	return !room(compute, lane, quantum) || compute_policy_yields(compute, lane, unit) ||
 	       !compute_queue_peek(unit, lane);
 }

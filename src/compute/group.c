@@ -178,7 +178,7 @@ static bool lends(const struct vg_compute *compute)
 		return false;
 	for (const struct vg_compute_unit *unit = compute->units; unit; unit = unit->next) {
 		idle |= unit->idle_since && now - unit->idle_since > IDLE_MS * COMPUTE_MS;
-		waits |= unit->ready != NULL;
+		waits |= unit->ready && !unit->paused;
 	}
 	return idle && (waits || !compute->grouped);
 }

@@ -97,10 +97,21 @@ static struct vg_compute_unit *holder(struct vg_compute *compute, struct compute
 	return NULL;
 }
 
+// Who has work to end that takes no time: whoever waits for that must not wait for a turn as well.
+static struct vg_compute_unit *pick_cancelled(struct vg_compute *compute, struct compute_lane *lane)
+{
+	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
+		if (waits(unit, lane) && atomic_load(&compute_queue_peek(unit, lane)->cancelled))
+			return unit;
+	return NULL;
+}
+
 struct vg_compute_unit *compute_policy_pick(struct vg_compute *compute, struct compute_lane *lane)
 {
-	struct vg_compute_unit *unit = NULL;
+	struct vg_compute_unit *unit = pick_cancelled(compute, lane);
 
+	if (unit)
+		return unit;
 	if (compute->policy == VG_COMPUTE_WEIGHTED_FAIR)
 		unit = pick_fair(compute, lane);
 	else if (has_turn(compute, lane) && (compute->policy == VG_COMPUTE_ROUND_ROBIN || !compute->preemption))

@@ -24,17 +24,22 @@ static void unlink_ready(struct compute_stream *stream)
 	compute_queue_note_idle(unit);
 }
 
-static void link_ready(struct compute_stream *stream, struct vg_compute_unit *unit)
+// Idling earns nothing, nor does a pause: who comes back starts with those that have had the least.
+static void come_back(struct vg_compute_unit *unit)
 {
 	struct vg_compute *compute = unit->compute;
 
-	// Idling earns nothing: who comes back starts with those that have had the least.
-	if (unit->idle_since) {
-		if (vg_clock_monotonic_ns() - unit->idle_since > IDLE_MS * COMPUTE_MS &&
-		    unit->virtual_time < compute_policy_start(compute))
-			unit->virtual_time = compute_policy_start(compute);
-		unit->idle_since = 0;
-	}
+	if (!unit->idle_since || unit->paused)
+		return;
+	if (vg_clock_monotonic_ns() - unit->idle_since > IDLE_MS * COMPUTE_MS &&
+	    unit->virtual_time < compute_policy_start(compute))
+		unit->virtual_time = compute_policy_start(compute);
+	unit->idle_since = 0;
+}
+
+static void link_ready(struct compute_stream *stream, struct vg_compute_unit *unit)
+{
+	come_back(unit);
 	stream->ready = unit;
 	stream->ready_previous = NULL;
 	stream->ready_next = unit->ready;
@@ -45,8 +50,28 @@ static void link_ready(struct compute_stream *stream, struct vg_compute_unit *un
 
 void compute_queue_note_idle(struct vg_compute_unit *unit)
 {
-	if (!unit->ready && !unit->running && !unit->idle_since)
+	if ((!unit->ready || unit->paused) && !unit->running && !unit->idle_since)
 		unit->idle_since = vg_clock_monotonic_ns();
+}
+
+void compute_queue_hand(struct vg_execution *execution, struct vg_compute_unit *runner)
+{
+	execution->runner->queued--;
+	runner->queued++;
+	execution->runner = runner;
+	compute_queue_refresh(execution->stream);
+}
+
+void compute_queue_pause(struct vg_compute_unit *unit, bool paused)
+{
+	unit->paused = paused;
+	for (unsigned i = 0; paused && i < unit->stream_count; i++)
+		for (struct vg_execution *one = unit->streams[i].head; one; one = one->next)
+			if (one->runner != unit && atomic_load(&one->state) == VG_EXECUTION_QUEUED)
+				compute_queue_hand(one, unit);
+	if (unit->ready)
+		come_back(unit);
+	compute_queue_note_idle(unit);
 }
 
 void compute_queue_refresh(struct compute_stream *stream)
@@ -117,6 +142,8 @@ struct vg_execution *compute_queue_peek(struct vg_compute_unit *unit, const stru
 		struct vg_execution *next = stream->next;
 		if (!may_go(stream, unit, lane))
 			continue;
+		if (atomic_load_explicit(&next->cancelled, memory_order_relaxed))
+			return next; // it takes no time, and somebody may wait for its end
 		if (!best || next->priority > best->priority ||
 		    (next->priority == best->priority && next->id < best->id))
 			best = next;

@@ -117,15 +117,21 @@ static void end_all(struct vg_execution *ends)
 	}
 }
 
-// Under the lock, which is given back meanwhile.
+// Under the lock, which is given back meanwhile. Until a look at all lanes finds nothing new: what ended in one of them may
+// have begun in another one, whose quantum must not be left to count the time of what is gone.
 static bool reap(struct vg_compute *compute)
 {
 	struct vg_execution *ends = NULL;
-	bool progress = false, good = true;
+	bool progress = false, good = true, more = true;
 
 	pthread_mutex_unlock(&compute->lock);
-	for (struct compute_lane *lane = compute->lanes; lane && good; lane = lane->next)
-		good = compute_reap(compute, lane, &ends, &progress);
+	while (more && good) {
+		more = false;
+		for (struct compute_lane *lane = compute->lanes; lane && good; lane = lane->next)
+			good = compute_reap(compute, lane, &ends, &more);
+		progress |= more;
+		more &= compute->grouping;
+	}
 	pthread_mutex_lock(&compute->lock);
 	end_all(ends);
 	return progress;
@@ -182,6 +188,7 @@ void *compute_thread(void *argument)
 {
 	struct vg_compute *compute = argument;
 	uint64_t busy_ns = vg_clock_monotonic_ns();
+	CORE_RELAXED relaxed = core_relax(); // what the program captures is none of this thread's business
 
 	prctl(PR_SET_NAME, "vg-compute");
 	prctl(PR_SET_TIMERSLACK, 1000); // naps are of some microseconds

@@ -171,10 +171,7 @@ enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_u
 		}
 		if (!newest)
 			break;
-		newest->runner = to;
-		from->queued--;
-		to->queued++;
-		compute_queue_refresh(newest->stream);
+		compute_queue_hand(newest, to);
 		moved++;
 	}
 	pthread_mutex_unlock(&compute->lock);

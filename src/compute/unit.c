@@ -1,6 +1,7 @@
 // Units: beginning, end, and the list of them.
 #include "compute/quantum.h"
 #include "compute/share.h"
+#include "compute/wait.h"
 
 #include "base/clock.h"
 
@@ -216,15 +217,9 @@ static void give_back(struct vg_compute *compute, struct vg_compute_unit *unit)
 {
 	for (struct vg_compute_unit *other = compute->units; other; other = other->next) {
 		for (unsigned i = 0; other != unit && i < other->stream_count; i++) {
-			struct compute_stream *stream = &other->streams[i];
-			for (struct vg_execution *one = stream->head; one; one = one->next) {
-				if (one->runner != unit || atomic_load(&one->state) != VG_EXECUTION_QUEUED)
-					continue;
-				one->runner = other;
-				unit->queued--;
-				other->queued++;
-			}
-			compute_queue_refresh(stream);
+			for (struct vg_execution *one = other->streams[i].head; one; one = one->next)
+				if (one->runner == unit && atomic_load(&one->state) == VG_EXECUTION_QUEUED)
+					compute_queue_hand(one, other);
 		}
 	}
 }
@@ -249,6 +244,9 @@ enum vg_status compute_unit_end(struct vg_compute_unit *unit)
 	unit->syncing--;
 	atomic_fetch_sub(&compute->waiters, 1);
 	compute_unlock(compute);
+	// Whoever is told of an end may use what the caller is about to free.
+	for (unsigned left; (left = atomic_load(&unit->telling));)
+		compute_wait(&unit->telling, left, UINT64_MAX);
 	return VG_OK;
 }
 

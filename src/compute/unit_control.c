@@ -112,16 +112,27 @@ enum vg_status vg_compute_unit_set_mixed_precision(struct vg_compute_unit *unit,
 	return set_flag(unit, &unit->mixed, allowed, __func__);
 }
 
+static enum vg_status set_paused(struct vg_compute_unit *unit, bool paused, const char *function)
+{
+	enum vg_status status = enter(unit, function);
+
+	if (status)
+		return status;
+	compute_queue_pause(unit, paused);
+	leave(unit);
+	return VG_OK;
+}
+
 enum vg_status vg_compute_unit_pause(struct vg_compute_unit *unit)
 {
 	CORE_NEEDED(unit);
-	return set_flag(unit, &unit->paused, 1, __func__);
+	return set_paused(unit, true, __func__);
 }
 
 enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit)
 {
 	CORE_NEEDED(unit);
-	return set_flag(unit, &unit->paused, 0, __func__);
+	return set_paused(unit, false, __func__);
 }
 
 // ---- what there is ----------------------------------------------------------------------------------

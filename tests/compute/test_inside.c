@@ -2,6 +2,7 @@
 // to the driver.
 #include "compute/compute.h"
 #include "compute_test.h"
+#include "core/core.h"
 
 #include <stdatomic.h>
 
@@ -204,6 +205,90 @@ TEST(who_is_closed_gives_work_back)
 	OK(vg_execution_wait(one, 60));
 	vg_execution_destroy(one);
 	vg_compute_unit_destroy(from);
+	close_rig(&rig);
+}
+
+TEST(a_pause_has_back_what_migrated)
+{
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *from = unit_of(&rig, "from", 0.5), *to = unit_of(&rig, "to", 0.5);
+	struct vg_execution *first = spin(from, 0, 2000000, 1), *last = NULL;
+	unsigned ids[8];
+	size_t moved;
+
+	OK(vg_compute_unit_pause(to));
+	while (vg_execution_state(first) == VG_EXECUTION_QUEUED)
+		nap_ms(1);
+	for (unsigned i = 0; i < 3; i++) {
+		vg_execution_destroy(last);
+		last = note(&rig, from, 0, i, 0);
+	}
+	OK(compute_migrate(from, to, 3, &moved));
+	CHECK_INT(info_of(to).queue_length, moved);
+	OK(vg_compute_unit_pause(from));
+	OK(vg_compute_unit_resume(to));
+	CHECK_INT(info_of(to).queue_length, 0);
+	OK(vg_execution_wait(first, 60));
+	if (moved == 3) // else this machine was too slow to say anything
+		REFUSED(vg_execution_wait(last, 0.1), VG_NOT_READY, "queued");
+	OK(vg_compute_unit_resume(from));
+	OK(vg_compute_unit_sync_all(from, 60));
+	CHECK_INT(read_log(&rig, ids, 8), 3);
+	vg_execution_destroy(first);
+	vg_execution_destroy(last);
+	vg_compute_unit_destroy(from);
+	vg_compute_unit_destroy(to);
+	close_rig(&rig);
+}
+
+static void tell_late(void *user)
+{
+	nap_ms(100);
+	atomic_store((atomic_uint *)user, 1);
+}
+
+TEST(a_close_returns_when_all_ends_were_told)
+{
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
+	unsigned rounds = 2000000;
+	vg_address nowhere = 0;
+	struct vg_argument arguments[] = {VG_ARGUMENT(rounds), VG_ARGUMENT(nowhere)};
+	struct vg_work work = {.size = sizeof work,
+			       .kernel = "spin",
+			       .config = {.grid = {1}, .block = {32}},
+			       .arguments = arguments,
+			       .argument_count = 2};
+	struct vg_execution *one;
+	atomic_uint told = 0;
+
+	OK(compute_execute(unit, &work, tell_late, &told, __func__, &one));
+	while (vg_execution_state(one) == VG_EXECUTION_QUEUED)
+		nap_ms(1);
+	OK(vg_compute_unit_close(unit)); // the scheduler's thread tells of what ran
+	CHECK_INT(atomic_load(&told), 1);
+	vg_execution_destroy(one);
+	vg_compute_unit_destroy(unit);
+	close_rig(&rig);
+}
+
+TEST(a_programs_global_capture_and_the_scheduler_leave_each_other_alone)
+{
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
+	struct vg_stream *stream;
+	CUgraph graph;
+
+	OK(vg_stream_create(rig.context, NULL, &stream));
+	CHECK_INT(core_driver->cuStreamBeginCapture_v2(vg_stream_handle(stream), CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+	struct vg_execution *one = spin(unit, 0, 200000, 20); // its events and streams are made while there is a capture
+	OK(vg_execution_wait(one, 60));
+	CHECK_INT(core_driver->cuStreamEndCapture(vg_stream_handle(stream), &graph), 0);
+	CHECK_INT(core_driver->cuGraphDestroy(graph), 0);
+	CHECK_INT(info_of(unit).failed, 0);
+	vg_execution_destroy(one);
+	vg_stream_destroy(stream);
+	vg_compute_unit_destroy(unit);
 	close_rig(&rig);
 }
 

@@ -199,6 +199,57 @@ TEST(idling_earns_nothing)
 	close_rig(&rig);
 }
 
+TEST(a_pause_earns_nothing)
+{
+	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
+	unsigned ms = rounds_of_a_millisecond(&rig);
+	struct vg_compute_unit *units[] = {unit_of(&rig, "busy", 0.5), unit_of(&rig, "paused", 0.5)};
+	double parts[2];
+
+	OK(vg_compute_unit_pause(units[1]));
+	load(&rig, units[1], ms, 10000);
+	load(&rig, units[0], ms, 10000);
+	nap_ms(1500);
+	CHECK(info_of(units[1]).sm_seconds == 0);
+	OK(vg_compute_unit_resume(units[1]));
+	measure(units, 2, 1, parts); // with what it missed it would have all of it
+	printf("  SM-seconds: %.3f %.3f\n", parts[0], parts[1]);
+	CHECK(parts[1] < 0.7);
+	for (int u = 0; u < 2; u++)
+		vg_compute_unit_destroy(units[u]);
+	close_rig(&rig);
+}
+
+TEST(what_is_cancelled_waits_for_no_turn)
+{
+	struct rig rig = rig_of(VG_COMPUTE_PRIORITY, 10, 0);
+	unsigned ms = rounds_of_a_millisecond(&rig);
+	struct vg_compute_unit *low = unit_of(&rig, "low", 0.3), *closed = unit_of(&rig, "closed", 0.3),
+			       *high = unit_of(&rig, "high", 0.4);
+	struct vg_execution *cancelled = spin(low, 0, ms, 100000), *rest = spin(closed, 0, ms, 100000);
+
+	while (vg_execution_state(cancelled) == VG_EXECUTION_QUEUED || vg_execution_state(rest) == VG_EXECUTION_QUEUED)
+		nap_ms(1);
+	OK(vg_compute_unit_set_priority(high, 5));
+	load(&rig, high, ms, 10000);
+	uint64_t before = info_of(high).launches;
+	while (info_of(high).launches < before + 40)
+		nap_ms(1);
+	uint64_t launches = info_of(low).launches;
+	OK(vg_execution_cancel(cancelled));
+	CHECK_INT(vg_execution_wait(cancelled, 30), VG_STATE);
+	OK(vg_compute_unit_close(closed));
+	CHECK_INT(vg_execution_state(rest), VG_EXECUTION_CANCELLED);
+	CHECK_INT(info_of(low).launches, launches); // it had no turn
+	CHECK(info_of(high).queue_length > 0);
+	vg_execution_destroy(cancelled);
+	vg_execution_destroy(rest);
+	vg_compute_unit_destroy(high);
+	vg_compute_unit_destroy(closed);
+	vg_compute_unit_destroy(low);
+	close_rig(&rig);
+}
+
 TEST(round_robin_takes_turns)
 {
 	struct rig rig = rig_of(VG_COMPUTE_ROUND_ROBIN, 20, 0);
