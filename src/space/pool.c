@@ -19,8 +19,12 @@ static size_t words_of(size_t cells)
 
 static void flip(uint64_t *bits, size_t first, size_t count)
 {
-	for (size_t i = first; i < first + count; i++)
-		bits[i / WORD] ^= UINT64_C(1) << i % WORD;
+	while (count) {
+		const size_t bit = first % WORD, here = count < WORD - bit ? count : WORD - bit;
+		bits[first / WORD] ^= UINT64_MAX >> (WORD - here) << bit;
+		first += here;
+		count -= here;
+	}
 }
 
 // Bits from which on `count` ones stand in a row.
