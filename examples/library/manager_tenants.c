@@ -165,13 +165,15 @@ int main(void)
 		wrong += tenants[i].wrong;
 	}
 	for (int i = 0; i < TENANTS; i++) {
-		printf("%s: share %.0f %%, got %.1f %%: %lu products\n", tenants[i].options.name,
-		       100 * tenants[i].options.compute_share, together > 0 ? 100 * tenants[i].seconds / together : 0.0,
-		       tenants[i].products);
+		printf("%s: share %.0f %%, %lu products\n", tenants[i].options.name,
+		       100 * tenants[i].options.compute_share, tenants[i].products);
 		vg_virtual_gpu_destroy(tenants[i].vgpu);
 	}
 	vg_manager_destroy(manager);
 	pthread_barrier_destroy(&start);
-	printf("manager_tenants: %zu results are wrong\n", wrong);
+	printf("manager_tenants: %zu results are wrong; of the GPU they got", wrong);
+	for (int i = 0; i < TENANTS; i++)
+		printf(" %.1f", together > 0 ? 100 * tenants[i].seconds / together : 0.0);
+	printf(" %%\n");
 	return wrong != 0;
 }
