@@ -12,7 +12,7 @@
 enum {
 	COMPUTE_SLOTS = 32,    // driver streams of a unit, at most
 	COMPUTE_MOST = 1024,   // units, streams of a unit
-	COMPUTE_SHAPES = 1024, // kernels with their grids whose GPU time is estimated
+	COMPUTE_SHAPES = 4096, // kernels with their grids whose GPU time is estimated
 	COMPUTE_KINDS = 8,     // of them in one quantum that learn from it
 	COMPUTE_PICKS = 32,    // handed over between two looks at the queues
 	COMPUTE_LONGEST_MS = 3600 * 1000,
@@ -52,8 +52,7 @@ struct vg_execution {
 	int failure_code;
 	char *failure_text;
 
-	uint32_t shape;	     // in the table of estimates
-	uint64_t shape_hash; // what stood there, or shall stand
+	uint64_t shape; // what it is estimated by
 
 	struct compute_entry *entry; // held; NULL: a job
 	CUlaunchConfig native;
@@ -143,8 +142,8 @@ struct vg_compute_unit {
 // ---- the scheduler ----------------------------------------------------------------------------------
 
 struct compute_shape {
-	uint64_t hash;
-	double ns; // of a launch; 0: not known
+	uint64_t hash, asked; // when it was asked for
+	double ns;	      // of a launch; 0: not known
 	bool checked;
 };
 
@@ -184,6 +183,7 @@ struct vg_compute {
 	bool grouping;		     // they have homes that their shares ask for
 	bool regroup;		     // shares have changed
 	struct compute_shape shapes[COMPUTE_SHAPES];
+	uint64_t asked;
 
 	struct vg_execution *ended; // to be dropped once the lock is given back
 	struct vg_lock pool_lock;
@@ -257,12 +257,13 @@ double compute_policy_start(const struct vg_compute *compute);
 bool compute_runs_in(const struct vg_compute_unit *unit, const struct compute_lane *lane);
 
 // ---- estimate.c, under the lock
-uint64_t compute_estimate(const struct vg_compute *compute, const struct vg_execution *execution);
+// Of one launch. False: nobody knows.
+bool compute_estimate(struct vg_compute *compute, const struct vg_execution *execution, uint64_t *ret_ns);
 void compute_estimate_learn(struct vg_compute *compute, const struct compute_quantum *quantum, uint64_t measured_ns);
 uint64_t compute_hash(const void *bytes, size_t size, uint64_t from);
-// Names the execution's shape. True: a launch like it was checked before.
-bool compute_estimate_find(struct vg_compute *compute, struct vg_execution *execution, uint64_t hash);
-void compute_estimate_checked(struct vg_compute *compute, const struct vg_execution *execution);
+// Whether a launch like it was found to be within the device's limits.
+bool compute_estimate_is_checked(struct vg_compute *compute, uint64_t hash);
+void compute_estimate_checked(struct vg_compute *compute, uint64_t hash);
 
 // ---- unit.c: the thread's, under the lock: units that come and go
 void compute_units_settle(struct vg_compute *compute);

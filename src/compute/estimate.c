@@ -1,10 +1,13 @@
 // How long a launch may take, from how long ones like it took. Only what is put into a quantum goes by it.
 //
-// A table in which each kernel with its grid has one place, that others may take: nothing is allocated, and nothing is
-// kept of what was unregistered but a number.
+// A table of fixed size: nothing is allocated, and nothing is kept of what was unregistered but a number. Where it is
+// full the one goes that was not asked for for longest.
 #include "compute/quantum.h"
 
-enum { UNKNOWN_NS = 500000 };
+enum {
+	PLACES = 8,	     // in which a kernel with its grid may stand
+	UNKNOWN_NS = 4000000 // a whole quantum's: the first one is measured by itself
+};
 static const double weight = 0.25; // of the last measurement
 
 uint64_t compute_hash(const void *bytes, size_t size, uint64_t from)
@@ -17,40 +20,39 @@ uint64_t compute_hash(const void *bytes, size_t size, uint64_t from)
 	return hash ? hash : 1;
 }
 
-static struct compute_shape *shape_of(const struct vg_compute *compute, uint32_t index, uint64_t hash)
+static struct compute_shape *claim(struct vg_compute *compute, uint64_t hash)
 {
-	const struct compute_shape *shape = &compute->shapes[index];
+	struct compute_shape *oldest = NULL;
 
-	return shape->hash == hash ? (struct compute_shape *)shape : NULL;
+	for (uint64_t i = 0; i < PLACES; i++) {
+		struct compute_shape *shape = &compute->shapes[((hash ^ hash >> 32) + i) % COMPUTE_SHAPES];
+		if (shape->hash == hash) {
+			shape->asked = ++compute->asked;
+			return shape;
+		}
+		if (!oldest || shape->asked < oldest->asked)
+			oldest = shape;
+	}
+	*oldest = (struct compute_shape){.hash = hash, .asked = ++compute->asked};
+	return oldest;
 }
 
-bool compute_estimate_find(struct vg_compute *compute, struct vg_execution *execution, uint64_t hash)
+bool compute_estimate_is_checked(struct vg_compute *compute, uint64_t hash)
 {
-	execution->shape = (uint32_t)((hash ^ hash >> 32) % COMPUTE_SHAPES);
-	execution->shape_hash = hash;
-	const struct compute_shape *shape = shape_of(compute, execution->shape, hash);
-	return shape && shape->checked;
+	return claim(compute, hash)->checked;
 }
 
-static struct compute_shape *claim(struct vg_compute *compute, uint32_t index, uint64_t hash)
+void compute_estimate_checked(struct vg_compute *compute, uint64_t hash)
 {
-	struct compute_shape *shape = &compute->shapes[index];
-
-	if (shape->hash != hash)
-		*shape = (struct compute_shape){.hash = hash};
-	return shape;
+	claim(compute, hash)->checked = true;
 }
 
-void compute_estimate_checked(struct vg_compute *compute, const struct vg_execution *execution)
+bool compute_estimate(struct vg_compute *compute, const struct vg_execution *execution, uint64_t *ret_ns)
 {
-	claim(compute, execution->shape, execution->shape_hash)->checked = true;
-}
+	const struct compute_shape *shape = claim(compute, execution->shape);
 
-uint64_t compute_estimate(const struct vg_compute *compute, const struct vg_execution *execution)
-{
-	const struct compute_shape *shape = shape_of(compute, execution->shape, execution->shape_hash);
-
-	return shape && shape->ns > 0 ? (uint64_t)shape->ns + 1 : UNKNOWN_NS;
+	*ret_ns = shape->ns > 0 ? (uint64_t)shape->ns + 1 : UNKNOWN_NS;
+	return shape->ns > 0;
 }
 
 // Several kinds in one quantum share the error among them, each according to its part.
@@ -60,7 +62,7 @@ void compute_estimate_learn(struct vg_compute *compute, const struct compute_qua
 		return;
 	double ratio = (double)measured_ns / (double)quantum->estimate;
 	for (unsigned i = 0; i < quantum->kinds; i++) {
-		struct compute_shape *shape = claim(compute, quantum->kind[i].shape, quantum->kind[i].hash);
+		struct compute_shape *shape = claim(compute, quantum->kind[i]);
 		double old = shape->ns > 0 ? shape->ns : UNKNOWN_NS;
 		double seen = quantum->kinds == 1 ? (double)measured_ns / quantum->launches : old * ratio;
 		shape->ns = shape->ns > 0 ? old + weight * (seen - old) : seen;

@@ -70,9 +70,10 @@ static void take(struct compute_quantum *quantum, struct vg_execution *execution
 {
 	struct vg_compute *compute = quantum->unit->compute;
 	struct compute_stream *stream = execution->stream;
-	uint64_t estimate = compute_estimate(compute, execution);
+	uint64_t estimate;
 	unsigned left = execution->repeat - atomic_load(&execution->launched), count = 1;
 
+	quantum->guessed |= !compute_estimate(compute, execution, &estimate);
 	if (execution->entry && budget / estimate > 1)
 		count = budget / estimate < COMPUTE_PICKS ? (unsigned)(budget / estimate) : COMPUTE_PICKS;
 	if (execution->entry && count > left)

@@ -6,7 +6,9 @@ bool compute_runs_in(const struct vg_compute_unit *unit, const struct compute_la
 {
 	const struct vg_compute *compute = unit->compute;
 
-	return lane == (unit->home && (compute->grouped || compute->direct) ? unit->home : compute->lanes);
+	if (compute->direct)
+		return lane == unit->home; // none until the thread has seen it
+	return lane == (unit->home && compute->grouped ? unit->home : compute->lanes);
 }
 
 static bool waits(struct vg_compute_unit *unit, const struct compute_lane *lane)

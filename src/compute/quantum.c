@@ -176,21 +176,14 @@ bool compute_quantum_close(struct compute_quantum *quantum)
 
 // ---- launches ---------------------------------------------------------------------------------------
 
-static void note_kind(struct compute_quantum *quantum, const struct vg_execution *execution, unsigned count)
+static void note_kind(struct compute_quantum *quantum, const struct vg_execution *execution)
 {
 	unsigned i = 0;
 
-	while (i < quantum->kinds && quantum->kind[i].hash != execution->shape_hash)
+	while (i < quantum->kinds && quantum->kind[i] != execution->shape)
 		i++;
-	if (i == COMPUTE_KINDS)
-		return;
-	if (i == quantum->kinds) {
-		quantum->kind[i].shape = execution->shape;
-		quantum->kind[i].hash = execution->shape_hash;
-		quantum->kind[i].count = 0;
-		quantum->kinds++;
-	}
-	quantum->kind[i].count += count;
+	if (i == quantum->kinds && i < COMPUTE_KINDS)
+		quantum->kind[quantum->kinds++] = execution->shape;
 }
 
 // GPU time is an execution's own where it was alone in its quanta.
@@ -255,7 +248,8 @@ static void count_launches(struct compute_quantum *quantum, struct vg_execution 
 	lane->launches += done;
 	lane->ahead += done * estimate;
 	atomic_fetch_add_explicit(&execution->launched, done, memory_order_relaxed);
-	note_kind(quantum, execution, done);
+	if (done)
+		note_kind(quantum, execution);
 	note_part(quantum, execution);
 }
 

@@ -33,11 +33,9 @@ struct compute_quantum {
 	struct vg_execution *only;
 	unsigned turn; // of the lane's
 	struct compute_track tracks[COMPUTE_SLOTS];
+	bool guessed; // nobody knows how long some of it takes
 	unsigned kinds;
-	struct {
-		uint32_t shape, count;
-		uint64_t hash;
-	} kind[COMPUTE_KINDS];
+	uint64_t kind[COMPUTE_KINDS];
 };
 
 // SMs on which one quantum runs at a time.

@@ -149,7 +149,7 @@ static uint64_t nap_of(struct vg_compute *compute)
 			continue;
 		uint64_t gone = now - lane->progress_ns, each = lane->ahead / lane->launches;
 		// Half of what is left; beyond that, the longer the estimate was wrong the less it is looked at.
-		uint64_t nap = gone < each ? (each - gone) / 2 : gone / 8;
+		uint64_t nap = gone < each && !lane->first->guessed ? (each - gone) / 2 : gone / 8;
 		if (nap < shortest)
 			shortest = nap;
 	}
@@ -197,12 +197,14 @@ void *compute_thread(void *argument)
 		unsigned bell = atomic_load(&compute->bell);
 		pthread_mutex_lock(&compute->lock);
 		bool any = compute->failure ? false : reap(compute);
+		compute_units_settle(compute);
 		compute_group(compute);
 		for (struct compute_lane *lane = compute->lanes; lane && !compute->failure; lane = lane->next)
 			any |= compute_feed(compute, lane);
-		if (compute->failure)
+		if (compute->failure) {
 			break_all(compute);
-		compute_units_settle(compute);
+			compute_units_settle(compute);
+		}
 		compute_samples_roll(compute);
 		bool leave = compute->stopping && !in_flight(compute);
 		compute_unlock(compute);

@@ -79,9 +79,9 @@ static enum vg_status check_limits(struct vg_execution *execution, struct core_l
 
 	// Of each unit by itself: what a kernel works on takes its time, more than its grid.
 	const void *keys[] = {execution->origin, kernel};
-	uint64_t hash = compute_hash(shape, sizeof shape, compute_hash(keys, sizeof keys, 0));
+	execution->shape = compute_hash(shape, sizeof shape, compute_hash(keys, sizeof keys, 0));
 	pthread_mutex_lock(&compute->lock);
-	bool known = compute_estimate_find(compute, execution, hash);
+	bool known = compute_estimate_is_checked(compute, execution->shape);
 	pthread_mutex_unlock(&compute->lock);
 	if (known && !n->numAttrs)
 		return VG_OK;
@@ -93,7 +93,7 @@ static enum vg_status check_limits(struct vg_execution *execution, struct core_l
 	if (status)
 		return status;
 	pthread_mutex_lock(&compute->lock);
-	compute_estimate_checked(compute, execution);
+	compute_estimate_checked(compute, execution->shape);
 	pthread_mutex_unlock(&compute->lock);
 	return VG_OK;
 }
@@ -232,9 +232,6 @@ enum vg_status compute_submit(struct vg_compute_unit *unit, const struct compute
 	if (status)
 		return status;
 	execution->job = *job;
-	uint64_t hash = compute_hash(execution->name, sizeof execution->name, compute_hash(&unit, sizeof unit, 0));
-	pthread_mutex_lock(&unit->compute->lock);
-	compute_estimate_find(unit->compute, execution, hash);
-	pthread_mutex_unlock(&unit->compute->lock);
+	execution->shape = compute_hash(execution->name, sizeof execution->name, compute_hash(&unit, sizeof unit, 0));
 	return queue(execution, function, ret_execution);
 }
