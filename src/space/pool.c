@@ -38,16 +38,25 @@ static uint64_t row_starts(uint64_t bits, unsigned count)
 	return bits;
 }
 
-// Halving what is left to know: a row of a length is there if one of any shorter length is.
+// Rows are doubled as long as there are any; then what fits behind the longest is added, half as much each time.
 static unsigned longest_row(uint64_t bits)
 {
-	unsigned most = 0;
+	uint64_t rows[7] = {bits}; // where 1, 2, 4, … ones begin
+	unsigned power = 0;
 
-	if (bits == UINT64_MAX)
-		return WORD;
-	for (unsigned step = WORD / 2; step; step /= 2)
-		if (row_starts(bits, most + step))
-			most += step;
+	if (bits == 0 || bits == UINT64_MAX)
+		return bits ? WORD : 0;
+	while ((rows[power + 1] = rows[power] & rows[power] >> (1u << power)))
+		power++;
+	uint64_t starts = rows[power];
+	unsigned most = 1u << power;
+	while (power--) {
+		uint64_t longer = starts & rows[power] >> most;
+		if (longer) {
+			starts = longer;
+			most += 1u << power;
+		}
+	}
 	return most;
 }
 
