@@ -97,45 +97,25 @@ static void books_are_exact(void)
 	CHECK_INT(free_after - free_before, held_before - held_after);
 }
 
-// What driver and libraries load with the first of everything is not this test's.
-static void warm_up(void)
-{
-	struct worker worker = {.stress = &stress, .id = 1, .random = 1};
-
-	for (int i = 0; i < 200; i++)
-		stress_call(&worker, i);
-	stress_let_go(&worker);
-	vg_virtual_gpu_destroy(worker.vgpu);
-}
-
-TEST(all_calls_from_all_threads)
+// One manager's life, of that many seconds. What is free on the device afterwards.
+static size_t live(unsigned seconds)
 {
 	static pthread_t threads[THREADS];
 	struct vg_manager_options options = {
 		.size = sizeof options, .max_virtual_gpus = VGPUS, .virtual_streams = VGPUS * AT_EACH};
-	struct vg_device *device = first_device();
 	pthread_t watcher;
 	uint64_t calls = 0;
-	size_t before;
+	size_t count;
 
-	stress.seed = seed_asked();
-	printf("seed %llu, %u s\n", (unsigned long long)stress.seed, seconds_asked());
-	fflush(stdout);
-	for (int round = 0; round < 2; round++) { // the first one is to warm up
-		before = free_on(device);
-		stress.manager = open_manager(&options);
-		stress.limit = manager_info(stress.manager).memory_available / (VGPUS + 8) & ~(2 * MIB - 1);
-		stress.limit = stress.limit < 256 * MIB ? stress.limit : 256 * MIB;
-		if (round == 0) {
-			warm_up();
-			vg_manager_destroy(stress.manager);
-			CHECK_STR(stress.failure, "");
-		}
-	}
+	stress.manager = open_manager(&options);
+	stress.limit = manager_info(stress.manager).memory_available / (VGPUS + 8) & ~(2 * MIB - 1);
+	stress.limit = stress.limit < 256 * MIB ? stress.limit : 256 * MIB;
+	atomic_store(&stress.stop, false);
+	atomic_store(&stress.done, false);
 	prepare();
 	CHECK_INT(pthread_create(&watcher, NULL, watch, NULL), 0);
 	start(threads);
-	for (unsigned i = 0; i < seconds_asked() && !atomic_load(&stress.stop); i++)
+	for (unsigned i = 0; i < seconds && !atomic_load(&stress.stop); i++)
 		sleep(1);
 	atomic_store(&stress.stop, true);
 	for (int i = 0; i < THREADS; i++) {
@@ -154,11 +134,30 @@ TEST(all_calls_from_all_threads)
 		stress_let_go(&stress.workers[i]);
 		vg_virtual_gpu_destroy(stress.workers[i].vgpu);
 	}
-	size_t count;
 	OK(vg_manager_list(stress.manager, NULL, 0, &count));
 	CHECK_INT(count, 0);
 	CHECK_INT(manager_info(stress.manager).memory_promised, 0);
 	CHECK_INT(manager_info(stress.manager).active_streams, 0);
 	vg_manager_destroy(stress.manager);
-	CHECK_INT(free_on(device), before);
+	return free_on(first_device());
+}
+
+// A driver keeps what it took for the first of everything: code of NVIDIA's libraries by the shape, channels by how many
+// streams there were at once, local memory. A second life needs no more of that than the first; what it leaves behind is
+// lost. The simulated driver keeps nothing.
+TEST(all_calls_from_all_threads)
+{
+	enum { DRIVERS_OWN = 64 };
+	const unsigned second = seconds_asked() / 2, first = seconds_asked() - second;
+	const bool simulated = getenv("VIRGATE_SIM") != NULL;
+
+	stress.seed = seed_asked();
+	printf("seed %llu, %u s\n", (unsigned long long)stress.seed, seconds_asked());
+	fflush(stdout);
+	const size_t after_first = live(first), after_second = live(second);
+	printf("%zu bytes free after the first manager, %zu after the second\n", after_first, after_second);
+	if (simulated)
+		CHECK_INT(after_second, after_first);
+	else
+		CHECK(after_second + DRIVERS_OWN * MIB >= after_first);
 }
