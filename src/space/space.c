@@ -17,7 +17,8 @@ static void free_space(struct core_object *object)
 	vg_stream_destroy(space->stream);
 	vg_context_destroy(space->context);
 	free(space->plan);
-	pthread_cond_destroy(&space->changed);
+	if (!core_forked) // a thread of the parent may wait there for ever
+		pthread_cond_destroy(&space->changed);
 	pthread_mutex_destroy(&space->lock);
 	free(space);
 }
@@ -244,6 +245,18 @@ static struct space_chunk *take_all(struct vg_memory_space *space)
 	return list;
 }
 
+// Page-locked memory goes in a context only, and not while another thread captures.
+static void end_mover(struct vg_memory_space *space)
+{
+	CORE_SCOPE scope = {false};
+	CORE_RELAXED relaxed = core_relax();
+
+	if (space->mover)
+		(void)core_enter(&scope, space->context->handle);
+	space_mover_destroy(space->mover);
+	space->mover = NULL;
+}
+
 static enum vg_status end(struct vg_memory_space *space, const char *function)
 {
 	char bytes[VG_SIZE_TEXT];
@@ -262,8 +275,7 @@ static enum vg_status end(struct vg_memory_space *space, const char *function)
 	if (blocks)
 		vg_log(VG_LOG_WARNING, "closing a memory space: %zu blocks with %s were still allocated", blocks,
 		       vg_size_format(allocated, bytes));
-	space_mover_destroy(space->mover);
-	space->mover = NULL;
+	end_mover(space);
 	return space_give_back(space, list, true, function, NULL);
 }
 

@@ -3,6 +3,8 @@
 #include "space/mover.h"
 #include "space_test.h"
 
+#include <pthread.h>
+
 enum { BLOCKS = 48 };
 
 static struct vg_movable_block *block[BLOCKS];
@@ -188,6 +190,55 @@ TEST(a_page_that_cannot_be_emptied)
 		vg_movable_block_destroy(stays[i]);
 	drop_all();
 	vg_memory_space_destroy(space);
+}
+
+static const struct move_piece *list;
+
+static void note_list(const struct move_piece *pieces, size_t count)
+{
+	(void)count;
+	list = pieces;
+}
+
+static void *destroy_space(void *space)
+{
+	CUcontext context;
+
+	CHECK_INT(core_driver->cuCtxGetCurrent(&context), CUDA_SUCCESS);
+	CHECK(!context);
+	vg_memory_space_destroy(space);
+	return NULL;
+}
+
+static bool is_known(const struct vg_context *context, const void *host)
+{
+	CUcontext popped;
+	unsigned type;
+
+	CHECK_INT(core_driver->cuCtxPushCurrent_v2(vg_context_handle(context)), CUDA_SUCCESS);
+	CUresult r = core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)host);
+	CHECK_INT(core_driver->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+	return r == CUDA_SUCCESS;
+}
+
+// Also where the thread that ends it has no context.
+TEST(page_locked_memory_goes_with_the_space)
+{
+	struct vg_memory_space *space = open_space(256 * MIB);
+	struct vg_context *context = first_context(); // else it would go with the context
+	pthread_t thread;
+
+	fill(space, MIB);
+	thin(2);
+	space_mover_set_between(note_list);
+	OK(vg_memory_space_compact(space, NULL, NULL));
+	space_mover_set_between(NULL);
+	CHECK(is_known(context, list));
+	drop_all();
+	CHECK_INT(pthread_create(&thread, NULL, destroy_space, space), 0);
+	pthread_join(thread, NULL);
+	CHECK(!is_known(context, list));
+	vg_context_destroy(context);
 }
 
 // ---- bounds -----------------------------------------------------------------------------------------
