@@ -8,7 +8,8 @@ void manager_gate_init(struct manager_gate *gate)
 
 void manager_gate_finish(struct manager_gate *gate)
 {
-	pthread_cond_destroy(&gate->empty);
+	if (!core_forked) // a thread of the parent may wait there for ever
+		pthread_cond_destroy(&gate->empty);
 	pthread_mutex_destroy(&gate->lock);
 }
 

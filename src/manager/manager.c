@@ -265,8 +265,12 @@ enum vg_status vg_manager_info(struct vg_manager *manager, struct vg_manager_inf
 		.memory_total = manager->memory,
 		.memory_available = promise_left(manager->context->device, manager->memory),
 	};
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		if (!manager_gate_enter(&vgpus[i]->gate))
+			continue; // its ledger is about to go
 		info.memory_held += budget_read(&vgpus[i]->budget).charged;
+		manager_gate_leave(&vgpus[i]->gate);
+	}
 	vg_mutex_take(&manager->lock);
 	info.active_streams = manager->streams;
 	for (const struct vg_virtual_gpu *vgpu = manager->vgpus; vgpu; vgpu = vgpu->next)

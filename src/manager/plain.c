@@ -188,6 +188,7 @@ static enum vg_status make(struct plain_memory *memory, struct plain_block *bloc
 	enum vg_status status = memory->budget.charge(memory->budget.user, block->charged, function);
 	if (status)
 		return status;
+	CORE_RELAXED relaxed = core_relax();
 	status = core_resource_allocate(memory->driver, bytes, NULL, function, &block->allocation);
 	if (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_OUT_OF_MEMORY) {
 		size_t have = 0;
@@ -238,6 +239,7 @@ static enum vg_status give_back(struct plain_memory *memory, struct plain_block 
 	struct vg_kept_error kept;
 	enum vg_status status, given;
 	CORE_SCOPE scope = {false};
+	CORE_RELAXED relaxed = core_relax();
 
 	CUresult r = core_enter(&scope, memory->context->handle);
 	if (r == CUDA_SUCCESS && !budget->fence)

@@ -58,6 +58,7 @@ static enum vg_status at_driver(const struct plain_memory *memory, const struct 
 	static const char *const entries[] = {[WRITE] = "cuMemcpyHtoD", [READ] = "cuMemcpyDtoH", [SET] = "cuMemsetD8"};
 	enum vg_status status = VG_OK;
 	CORE_SCOPE scope = {false};
+	CORE_RELAXED relaxed = core_relax();
 
 	CUresult r = core_enter(&scope, plain_context(memory)->handle);
 	if (r == CUDA_SUCCESS && call->access != SET)
@@ -109,6 +110,7 @@ enum vg_status plain_copy_raw(struct vg_context *to_context, vg_address to, stru
 	if (to < from + size && from < to + size)
 		return vg_fail(VG_INVALID, 0, function, "%zu bytes from %#llx and to %#llx overlap", size,
 			       (unsigned long long)from, (unsigned long long)to);
+	CORE_RELAXED relaxed = core_relax();
 	CUresult r = core_enter(&scope, to_context->handle);
 	if (r == CUDA_SUCCESS && to_context->handle == from_context->handle)
 		r = finish(core_driver->cuMemcpyDtoDAsync_v2(to, from, size, CU_STREAM_PER_THREAD));

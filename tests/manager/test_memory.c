@@ -23,6 +23,30 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 	}                                                                                                              \
 	static void both_##name(struct vg_manager *manager)
 
+TEST_BOTH(a_global_capture_of_the_program_is_left_alone)
+{
+	struct vg_context *context = first_context();
+	struct vg_graph_builder *builder;
+	char in[4096], out[4096];
+
+	memset(in, 7, sizeof in);
+	OK(vg_graph_builder_create(context, &builder));
+	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_GLOBAL));
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
+	vg_address block = allocate(vgpu, 3 * MIB), left = allocate(vgpu, 5 * MIB);
+	OK(vg_virtual_gpu_write(vgpu, block, in, sizeof in));
+	OK(vg_virtual_gpu_copy(vgpu, left, block, sizeof in));
+	OK(vg_virtual_gpu_set(vgpu, left, 9, 1));
+	OK(vg_virtual_gpu_read(vgpu, out, left, sizeof out));
+	CHECK(out[0] == 9 && memcmp(in + 1, out + 1, sizeof in - 1) == 0);
+	OK(vg_virtual_gpu_free(vgpu, block));
+	OK(vg_virtual_gpu_close(vgpu));
+	OK(vg_graph_builder_end(builder));
+	vg_virtual_gpu_destroy(vgpu);
+	vg_graph_builder_destroy(builder);
+	vg_context_destroy(context);
+}
+
 TEST_BOTH(contents_go_there_and_back)
 {
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 16 * MIB);

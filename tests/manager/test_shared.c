@@ -1,6 +1,10 @@
 // Shared virtual GPUs: the daemon knows them, programs enter them, and one ledger has it all.
 #include "shared_test.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
 static char tenant_path[PATH_MAX];
 
 struct child {
@@ -87,6 +91,33 @@ TEST(the_daemon_knows_it_until_it_is_closed)
 	OK(vg_virtual_gpu_close(vgpu));
 	CHECK(!look("known").found);
 	vg_virtual_gpu_destroy(vgpu);
+	vg_manager_destroy(manager);
+}
+
+static atomic_bool looking;
+
+static void *keep_looking(void *user)
+{
+	while (atomic_load(&looking))
+		(void)manager_info(user);
+	return NULL;
+}
+
+TEST(a_manager_tells_of_itself_while_shared_ones_go)
+{
+	struct vg_manager *manager = shared_manager();
+	pthread_t thread;
+
+	atomic_store(&looking, true);
+	CHECK_INT(pthread_create(&thread, NULL, keep_looking, manager), 0);
+	for (int i = 0; i < 30; i++) {
+		struct vg_virtual_gpu *vgpu = new_shared(manager, "goes", 32 * MIB);
+		OK(vg_virtual_gpu_close(vgpu));
+		vg_virtual_gpu_destroy(vgpu);
+	}
+	atomic_store(&looking, false);
+	pthread_join(thread, NULL);
+	CHECK_INT(manager_info(manager).memory_held, 0);
 	vg_manager_destroy(manager);
 }
 
