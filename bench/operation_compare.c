@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TURN_SECONDS 0.02 // so that waiting for a turn's end does not count
+#define TURN_SECONDS 0.1 // so that a turn's beginning and end hardly count
 
 enum who { DIRECTLY, PLANNED, MANAGED, EVERYBODY };
 
@@ -94,6 +94,19 @@ static double time_turn(struct comparison *c, enum who who)
 	return (now() - begin) / c->calls;
 }
 
+// How long one multiplication takes that is waited for at once, in µs.
+static void measure_alone(struct bench_report *report, struct comparison *c, enum who who, const char *name)
+{
+	double times[TURNS];
+	char what[40];
+
+	c->calls = 1;
+	for (int i = 0; i < TURNS; i++)
+		times[i] = time_turn(c, who) * 1e6;
+	snprintf(what, sizeof what, "multiply_alone_%s", name);
+	report_figure(report, what, elements[c->d.type].name, "us", times, TURNS, 0);
+}
+
 static void say(struct comparison *c)
 {
 	struct operation_plan *plan;
@@ -145,5 +158,7 @@ void compare_multiply(struct bench_report *report, struct vg_device *device, enu
 		report_figure(report, what, elements[type].name, c.direct ? "% of directly" : "% of planned",
 			      ratios[who], (size_t)turns, c.direct ? limit : 0);
 	}
+	for (int who = first; who < EVERYBODY; who++)
+		measure_alone(report, &c, (enum who)who, names[who]);
 	close_comparison(&c);
 }

@@ -6,13 +6,14 @@
  *
  * NVIDIA's cuBLASLt and cuDNN do the work where they are there, this library's own kernels where they are not, or have
  * nothing for a shape, and always on the simulated GPU. How far a result may be from the exact one, by sum of t terms
- * whose absolute values add up to S: (t + 8) * 2^-23 * S (f64: 2^-52), of tf32 2^-9 * S more, then the rounding of what is
- * stored. GELU adds 2^-12 of its argument. cuDNN adds the bias of a convolution to what was rounded before. What these
- * libraries keep on the device for themselves, code above all, is charged to no virtual GPU.
+ * whose absolute values add up to S: (t + 8) * 2^-23 * S (f64: 2^-52), of tf32 2^-9 * S more, then the rounding of what
+ * is stored. GELU adds 2^-12 of its argument. cuDNN adds the bias of a convolution to what was rounded before, and
+ * cuBLASLt may round a sum to the type before it adds C or the bias, and before RELU or GELU; our own kernels never do.
+ * What these libraries keep on the device for themselves, code above all, is charged to no virtual GPU.
  *
- * Where tensor cores are off, what runs uses none; tf32, which only they have, is refused. Where mixed precision is
- * off, multiplications and convolutions of f16, bf16 and tf32 are refused, since their sums are wider than what they
- * multiply; activations have no sums of products, and go on. */
+ * Where tensor cores are off, what runs uses none (f16 and bf16 are multiplied by our own kernels then); tf32, which
+ * only they have, is refused. Where mixed precision is off, multiplications and convolutions of f16, bf16 and tf32 are
+ * refused, since their sums are wider than what they multiply; activations have no sums of products, and go on. */
 #ifndef VIRGATE_OPERATION_H
 #define VIRGATE_OPERATION_H
 

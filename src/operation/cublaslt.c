@@ -166,7 +166,7 @@ static cublasStatus_t prefer(const struct vg_cublaslt *api, cublasLtMatmulPrefer
 {
 	const uint64_t workspace = q->no_workspace ? 0 : MOST_WORKSPACE,
 		       without = ~(uint64_t)CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK;
-	const uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+	const uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 	const struct {
 		cublasLtMatmulPreferenceAttributes_t attribute;
 		const void *value;
@@ -189,20 +189,33 @@ static cublasStatus_t prefer(const struct vg_cublaslt *api, cublasLtMatmulPrefer
 	return r;
 }
 
+static uint64_t flags_of(const struct vg_cublaslt *api, const cublasLtMatmulAlgo_t *algorithm)
+{
+	uint64_t flags = 0;
+	size_t size;
+
+	return api->cublasLtMatmulAlgoCapGetAttribute(algorithm, CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS, &flags,
+						      sizeof flags, &size)
+		       ? 0
+		       : flags;
+}
+
+// Says of itself that it multiplies and adds by FMA and nothing else.
+static bool is_fma(uint64_t flags)
+{
+	return (flags & CUBLASLT_NUMERICAL_IMPL_FLAGS_OP_TYPE_MASK) == CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA &&
+	       !(flags & NARROW_INPUTS);
+}
+
 // The mask of preferences is a wish; what an algorithm is made of is asked of itself.
 static bool may_run(const struct vg_cublaslt *api, const cublasLtMatmulHeuristicResult_t *candidate,
 		    const struct question *q)
 {
-	uint64_t flags;
-	size_t size;
+	uint64_t flags = flags_of(api, &candidate->algo);
 
-	if (candidate->state ||
-	    api->cublasLtMatmulAlgoCapGetAttribute(&candidate->algo, CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS, &flags,
-						   sizeof flags, &size))
+	if (candidate->state)
 		return false;
-	if (q->no_tensor_cores && (flags & CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK))
-		return false;
-	return q->type != VG_F32 || !(flags & NARROW_INPUTS);
+	return q->no_tensor_cores ? is_fma(flags) : q->type != VG_F32 || !(flags & NARROW_INPUTS);
 }
 
 static struct answer choose(struct cublaslt *cublaslt, struct cublaslt_multiply *multiply, const struct question *q)
@@ -247,18 +260,15 @@ static enum vg_status run(struct operation_plan *plan, CUstream stream, vg_addre
 static void say(struct operation_plan *plan, const struct vg_cublaslt *api)
 {
 	cublasLtMatmulAlgo_t *algorithm = &plan->multiply.algorithm;
-	uint64_t flags = 0;
+	uint64_t flags = flags_of(api, algorithm);
 	uint32_t tile = 0;
 	int32_t id = -1;
 	size_t size;
 
 	api->cublasLtMatmulAlgoConfigGetAttribute(algorithm, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id, &size);
 	api->cublasLtMatmulAlgoConfigGetAttribute(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID, &tile, sizeof tile, &size);
-	api->cublasLtMatmulAlgoCapGetAttribute(algorithm, CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS, &flags, sizeof flags,
-					       &size);
-	snprintf(plan->says, sizeof plan->says, "cuBLASLt %d.%d, algorithm %d, tile %u, %s", api->major, api->minor,
-		 (int)id, tile,
-		 flags & CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK ? "tensor cores" : "no tensor cores");
+	snprintf(plan->says, sizeof plan->says, "cuBLASLt %d.%d, algorithm %d, tile %u, flags 0x%llx%s", api->major,
+		 api->minor, (int)id, tile, (unsigned long long)flags, is_fma(flags) ? ", no tensor cores" : "");
 }
 
 int cublaslt_plan(struct cublaslt *cublaslt, struct operation_plan *plan, const struct checked_multiply *checked,
@@ -269,6 +279,10 @@ int cublaslt_plan(struct cublaslt *cublaslt, struct operation_plan *plan, const 
 	const struct question question = ask_about(checked, rules);
 	struct answer answer;
 
+	// What algorithms say of themselves cannot be relied on where tensor cores have the type: 13.1 has one of tf32,
+	// at 345 TFLOP/s on an H200, that names none.
+	if (rules.no_tensor_cores && d->type != VG_F32 && d->type != VG_F64)
+		return 1;
 	// With alpha 0 it may multiply all the same, and a NaN stays one.
 	if (d->alpha == 0 || d->batch > INT32_MAX || describe(cublaslt->api, multiply, d, rules))
 		return 1;
