@@ -40,6 +40,9 @@ enum vg_status memory_begin(struct vg_virtual_gpu *vgpu, uint64_t limit, const c
 		return plain_create(manager->context, &budget, &vgpu->budget, function, &vgpu->plain);
 	// The ledger of a shared one has its limit, and whoever may can raise it.
 	options.limit = vgpu->shared ? manager->memory : limit;
+	// Programs inside want what is kept warm: the pool of whole pages keeps a sixteenth of the limit, the others less.
+	if (vgpu->shared && !options.base_pool_size)
+		options.base_pool_size = (limit >> 13) + 1;
 	return space_create(manager->context, &options, &budget, function, &vgpu->space);
 }
 
