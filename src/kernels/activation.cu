@@ -71,15 +71,16 @@ template <typename W> struct total {
 	W largest, sum;
 };
 
-// -infinity adds nothing, also where nothing else came before; NaN and +infinity make the sum NaN.
+// A sum of 0 has no largest value. What is NaN stays so.
 template <typename W> INLINE void add(total<W> &to, W largest, W sum)
 {
-	W above = to.largest > largest ? to.largest : largest;
-
-	if (!(sum == 0)) {
-		W before = to.sum == 0 ? 0 : to.sum * exponential(to.largest - above);
-		to.sum = before + sum * exponential(largest - above);
-		to.largest = above;
+	if (sum == 0)
+		return;
+	if (largest > to.largest) {
+		to.sum = sum + (to.sum == 0 ? 0 : to.sum * exponential(to.largest - largest));
+		to.largest = largest;
+	} else {
+		to.sum += sum * exponential(largest - to.largest);
 	}
 }
 
@@ -87,7 +88,10 @@ template <typename T> INLINE void softmax(const softmax_parameters &p)
 {
 	typedef typename wide<T>::type W;
 	__shared__ W largest[ACTIVATION_THREADS], sums[ACTIVATION_THREADS];
-	const uint32_t position = threadIdx.x % p.positions, lane = threadIdx.x / p.positions;
+	// Neighbouring threads take what lies side by side: positions, or channels where an image has one position.
+	const uint32_t position = p.area == 1 ? threadIdx.x / p.lanes : threadIdx.x % p.positions;
+	const uint32_t lane = p.area == 1 ? threadIdx.x % p.lanes : threadIdx.x / p.positions;
+	const uint32_t mine_at = lane * p.positions + position;
 	const uint64_t places = p.images * p.area, blocks = (places + p.positions - 1) / p.positions;
 	const W none = -(W)INFINITY;
 
@@ -99,16 +103,16 @@ template <typename T> INLINE void softmax(const softmax_parameters &p)
 		if (at < places)
 			for (uint64_t c = lane; c < p.channels; c += p.lanes) {
 				W x = widen(input[c * p.area]);
-				add(mine, x, x == none ? (W)0 : (W)1);
+				add(mine, x, x == none ? (W)0 : 1 + (x - x)); // NaN of infinity
 			}
-		largest[threadIdx.x] = mine.largest;
-		sums[threadIdx.x] = mine.sum;
+		largest[mine_at] = mine.largest;
+		sums[mine_at] = mine.sum;
 		for (uint32_t half = p.lanes / 2; half > 0; half /= 2) {
 			__syncthreads();
 			if (lane < half) {
-				add(mine, largest[threadIdx.x + half * p.positions], sums[threadIdx.x + half * p.positions]);
-				largest[threadIdx.x] = mine.largest;
-				sums[threadIdx.x] = mine.sum;
+				add(mine, largest[mine_at + half * p.positions], sums[mine_at + half * p.positions]);
+				largest[mine_at] = mine.largest;
+				sums[mine_at] = mine.sum;
 			}
 		}
 		__syncthreads();

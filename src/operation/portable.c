@@ -122,8 +122,9 @@ static void portable_softmax(struct operation_plan *plan, const struct checked_a
 {
 	const struct vg_activation *d = &checked->d;
 	uint64_t area = d->height * d->width;
-	// Neighbouring positions lie side by side: a warp takes 32 of them where there are as many.
-	unsigned lanes = power_of_two(d->channels, ACTIVATION_THREADS / power_of_two(area, 32));
+	// Neighbouring positions lie side by side: a warp takes 32 of them where there are as many. A thread shall have
+	// some channels of its own before it combines what it found with others.
+	unsigned lanes = power_of_two(pieces(d->channels, 8), ACTIVATION_THREADS / power_of_two(area, 32));
 	unsigned positions = ACTIVATION_THREADS / lanes;
 
 	set_launch(plan, checked->type, KERNEL_SOFTMAX, pieces(d->batch * area, positions), ACTIVATION_THREADS,
