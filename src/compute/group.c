@@ -116,6 +116,8 @@ static bool make_lanes(struct vg_compute *compute, const struct compute_plan *pl
 		begin += parts[i];
 	}
 	ret_lanes[count] = plan->rest ? lane_of(compute, begin, plan->parts, true) : NULL;
+	if (ret_lanes[count])
+		ret_lanes[count]->group = -1; // nobody's own
 	return !plan->rest || ret_lanes[count];
 }
 

@@ -148,16 +148,18 @@ TEST(utilization_is_known_after_an_interval)
 	CHECK(info_of(unit).utilization == 0);
 	OK(vg_compute_info(rig.compute, &info));
 	struct vg_execution *one = spin(unit, 0, 200000, 1000000);
-	for (int i = 0; i < 20; i++) {
+	// Of quanta that have ended, which may take a while where kernels do.
+	for (int i = 0; i < 1000; i++) {
 		nap_ms(30);
-		info_of(unit);
 		OK(vg_compute_info(rig.compute, &info));
+		if (i >= 20 && info_of(unit).utilization > 0.05 && info.utilization > 0.05)
+			break;
 	}
 	struct vg_compute_unit_info of = info_of(unit);
 	printf("  under load: %.2f of the unit, %.2f of the device\n", of.utilization, info.utilization);
 	CHECK(of.utilization > 0.05 && of.utilization <= 1);
 	CHECK(info.utilization_known && info.utilization > 0.05 && info.utilization <= 1);
-	CHECK(info.quanta > 1 && info.busy_ns > 0);
+	CHECK(info.quanta > 0 && info.busy_ns > 0 && info.longest_ns > 0);
 	OK(vg_execution_cancel(one));
 	CHECK_INT(vg_execution_wait(one, 60), VG_STATE);
 	vg_execution_destroy(one);

@@ -38,7 +38,7 @@ static void wait_grouped(struct rig *rig, int grouped)
 static void wait_home(struct vg_compute_unit *unit)
 {
 	for (int i = 0; i < 5000; i++) {
-		if (info_of(unit).how == VG_SHARE_BY_GROUP)
+		if (info_of(unit).sms < SMS)
 			return;
 		nap_ms(1);
 	}
@@ -98,10 +98,13 @@ TEST(who_finds_no_group_shares_what_is_left)
 	for (int i = 0; i < 2; i++)
 		small[i] = unit_of(&rig, NULL, 0.02);
 	wait_grouped(&rig, 1);
+	wait_home(small[1]);
 	CHECK_INT(info_of(large).how, VG_SHARE_BY_GROUP);
 	CHECK_INT(info_of(large).sms, 120);
 	for (int i = 0; i < 2; i++) {
 		struct vg_compute_unit_info info = info_of(small[i]);
+		CHECK_INT(info.how, VG_SHARE_BY_TIME);
+		CHECK_INT(info.group, -1);
 		CHECK_INT(info.sms, 12); // one group of 8, and the 4 that are in none
 		CHECK(fabs(info.realised_share - 6.0 / SMS) < 1e-9);
 		run_some(&rig, small[i], 20);
