@@ -80,7 +80,7 @@ VG_PUBLIC enum vg_status vg_balancer_create(struct vg_manager *const *managers, 
 					    struct vg_balancer **ret_balancer);
 /* One more manager. EXISTS, LIMIT, INVALID, CLOSED, NO_MEMORY, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_balancer_add(struct vg_balancer *balancer, struct vg_manager *manager);
-/* Ends the thread. Work that is not bound is cancelled, what is bound is left to its virtual GPU and waited for; shares
+/* Ends the thread. Work is cancelled, bound or not, and what runs is waited for as vg_execution_cancel() has it; shares
  * that were lent and units that were added go back. Twice is fine. STATE: called by one of its own callbacks; nothing
  * has changed then. Any thread. */
 VG_PUBLIC enum vg_status vg_balancer_close(struct vg_balancer *balancer);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 // The oldest of one stream, or of all, that was submitted up to `id` and has not ended.
 static const struct vg_execution *oldest(const struct vg_compute_unit *unit, unsigned first, unsigned end, uint64_t id)
@@ -104,8 +105,9 @@ enum vg_status vg_compute_unit_find(struct vg_compute_unit *unit, uint64_t id, s
 
 // ---- for other rooms --------------------------------------------------------------------------------
 
-// The unit's driver streams, and those of whoever runs work of its own, each retained.
-static size_t streams_of(const struct vg_compute_unit *unit, struct vg_stream **ret_streams, size_t room)
+// The unit's driver streams, and those of whoever runs work of its own, each retained: as many as it has virtual ones at
+// most.
+static size_t streams_of(const struct vg_compute_unit *unit, struct vg_stream **ret_streams)
 {
 	size_t count = 0;
 
@@ -115,7 +117,7 @@ static size_t streams_of(const struct vg_compute_unit *unit, struct vg_stream **
 		bool known = !one;
 		for (size_t k = 0; k < count && !known; k++)
 			known = ret_streams[k] == one;
-		if (known || count == room)
+		if (known)
 			continue;
 		core_object_retain(&one->object);
 		ret_streams[count++] = one;
@@ -125,23 +127,25 @@ static size_t streams_of(const struct vg_compute_unit *unit, struct vg_stream **
 
 enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *stream, const char *function)
 {
-	struct vg_stream *streams[2 * COMPUTE_SLOTS];
-
 	enum vg_status status = compute_usable(function);
 	if (status)
 		return status;
+	struct vg_stream **streams = calloc(unit->stream_count, sizeof(struct vg_stream *));
+	if (!streams)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %u streams", unit->stream_count);
 	pthread_mutex_lock(&unit->compute->lock);
 	unit->compute->fences++;
 	while (unit->compute->in_hand)
 		pthread_cond_wait(&unit->compute->handed, &unit->compute->lock);
 	unit->compute->fences--;
-	size_t count = streams_of(unit, streams, 2 * COMPUTE_SLOTS);
+	size_t count = streams_of(unit, streams);
 	pthread_mutex_unlock(&unit->compute->lock);
 	for (size_t i = 0; i < count; i++) {
 		if (status == VG_OK)
 			status = vg_stream_wait_stream(stream, streams[i]);
 		vg_stream_destroy(streams[i]);
 	}
+	free(streams);
 	return status;
 }
 

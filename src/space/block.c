@@ -71,7 +71,7 @@ void space_tidy(struct vg_memory_space *space, struct space_chunk *list, const c
 void space_block_end(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell, struct space_chunk **list)
 {
 	space_chunk_put(space, chunk, cell);
-	if (!chunk->blocks && !chunk->apart && chunk->pool->free_bytes > chunk->pool->keep)
+	if (!chunk->blocks && !chunk->apart && space_pool_spare(space, chunk->pool) > chunk->pool->keep)
 		space_leave(space, chunk, list);
 }
 

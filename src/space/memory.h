@@ -63,7 +63,7 @@ struct space_chunk {
 struct space_pool {
 	size_t cell; // bytes; 0: whole pages
 	bool parts;  // blocks may take several cells
-	size_t keep; // free bytes that stay
+	size_t keep; // free bytes that stay, of the plain and the movable one together
 	size_t blocks, free_bytes;
 	uint64_t filled; // bit a level: its list is not empty
 	struct space_chunk *level[SPACE_LEVELS];
@@ -182,6 +182,8 @@ bool space_chunk_take(struct vg_memory_space *space, struct space_chunk *chunk, 
 void space_chunk_put(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell);
 // In the list where it belongs now.
 void space_pool_sort(struct vg_memory_space *space, struct space_chunk *chunk);
+// Free bytes of a pool as programs see it: of plain and of movable blocks.
+uint64_t space_pool_spare(const struct vg_memory_space *space, const struct space_pool *pool);
 uint64_t space_largest_free(const struct vg_memory_space *space);
 uint64_t space_free_bytes(const struct vg_memory_space *space);
 double space_fragmentation(const struct vg_memory_space *space);

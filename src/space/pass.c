@@ -54,7 +54,8 @@ static enum planned plan_block(struct space_pass *pass, struct vg_movable_block 
 	struct vg_memory_space *space = pass->space;
 	struct space_move *move = &pass->move[pass->count];
 
-	if (block->size > pass->bytes_left || pass->bytes + block->size > pass_bytes) {
+	// A block that is larger than a pass has one for itself.
+	if (block->size > pass->bytes_left || (pass->bytes && pass->bytes + block->size > pass_bytes)) {
 		pass->bounded |= block->size > pass->bytes_left;
 		return NO_MORE;
 	}

@@ -257,6 +257,14 @@ bool space_pool_take(struct vg_memory_space *space, struct space_pool *pool, siz
 
 // ---- what is free -----------------------------------------------------------------------------------
 
+uint64_t space_pool_spare(const struct vg_memory_space *space, const struct space_pool *pool)
+{
+	if (pool == &space->whole)
+		return pool->free_bytes;
+	const struct space_pool *first = pool < space->pool[1] ? space->pool[0] : space->pool[1];
+	return space->pool[0][pool - first].free_bytes + space->pool[1][pool - first].free_bytes;
+}
+
 static uint64_t largest_of(const struct space_pool *pool)
 {
 	if (!pool->cell || !pool->filled)

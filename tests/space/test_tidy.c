@@ -43,6 +43,29 @@ TEST(pools_keep_what_they_may)
 	vg_memory_space_destroy(space);
 }
 
+// A pool is one, whether its blocks are movable or not.
+TEST(a_pool_keeps_as_much_of_both_kinds_together)
+{
+	struct vg_memory_space *space = open_space(256 * MIB);
+	struct vg_movable_block *movable[2];
+	vg_address plain[2];
+
+	OK(vg_memory_space_set_pool_size(space, 8, 4 * MIB));
+	for (int i = 0; i < 2; i++) {
+		plain[i] = allocate(space, PAGE - 40 * KIB);
+		OK(vg_movable_block_create(space, PAGE - 40 * KIB, &movable[i]));
+	}
+	CHECK_INT(info_of(space).held, 4 * PAGE);
+	for (int i = 0; i < 2; i++) {
+		OK(vg_memory_space_free(space, plain[i]));
+		vg_movable_block_destroy(movable[i]);
+	}
+	CHECK_INT(info_of(space).held, 2 * PAGE);
+	OK(vg_memory_space_set_pool_size(space, 8, PAGE));
+	CHECK_INT(info_of(space).held, PAGE);
+	vg_memory_space_destroy(space);
+}
+
 // An empty page serves whoever comes next, whatever the size.
 TEST(empty_pages_serve_other_sizes)
 {
