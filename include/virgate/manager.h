@@ -228,7 +228,7 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_execute(struct vg_virtual_gpu *vgpu, con
 VG_PUBLIC enum vg_status vg_virtual_gpu_sync(struct vg_virtual_gpu *vgpu, unsigned stream, double timeout_seconds);
 VG_PUBLIC enum vg_status vg_virtual_gpu_sync_all(struct vg_virtual_gpu *vgpu, double timeout_seconds);
 /* The virtual stream is not active any more, and another vGPU may have one in its place; with its next work it becomes
- * active again. BUSY (there is work in it), INVALID, CLOSED, STATE. */
+ * active again. BUSY (there is work in it, or just comes), INVALID, CLOSED, STATE. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_release_stream(struct vg_virtual_gpu *vgpu, unsigned stream);
 
 /* From now on, also while it works; 0 to 1, but not 0. INVALID, LIMIT (more than is left), CLOSED, UNSUPPORTED (compute

@@ -127,7 +127,6 @@ static enum vg_status execute(struct vg_virtual_gpu *vgpu, struct vg_balanced *w
 {
 	static atomic_uint turns;
 	unsigned first = atomic_fetch_add(&turns, 1);
-	struct unit_turn turn;
 	enum vg_status status = VG_LIMIT;
 	struct vg_work all = {
 		.size = sizeof all,
@@ -141,11 +140,11 @@ static enum vg_status execute(struct vg_virtual_gpu *vgpu, struct vg_balanced *w
 
 	for (unsigned i = 0; i < vgpu->streams && status == VG_LIMIT; i++) {
 		all.stream = (first + i) % vgpu->streams;
-		status = unit_take(vgpu, all.stream, function, &turn);
+		status = unit_take(vgpu, all.stream, function);
 	}
 	if (status)
 		return status;
-	return unit_give(vgpu, &turn,
+	return unit_give(vgpu, all.stream,
 			 compute_execute(vgpu->unit, &all, balancer_notice, work, function, ret_execution));
 }
 

@@ -88,7 +88,7 @@ struct vg_virtual_gpu {
 	atomic_bool at_rest;	      // all its work has ended, and no more comes
 	atomic_bool paused, used;
 	atomic_bool no_tensor_cores, no_mixed_precision;
-	atomic_bool *active_streams; // changed under the manager's lock
+	atomic_uint *active_streams; // stream.c
 
 	struct vg_mutex lock;		       // of the next two (operation.h)
 	struct manager_workspace **workspaces; // by stream; NULL: there was none yet
@@ -147,11 +147,13 @@ enum vg_virtual_gpu_status manager_status_of(struct vg_virtual_gpu *vgpu);
 
 // ---- streams (stream.c) -----------------------------------------------------------------------------------
 
-// Makes a virtual stream active where it is not. INVALID (no such one), LIMIT (the manager's total).
-enum vg_status manager_stream(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function,
-			      bool *ret_made_active);
+// Before work is submitted to a virtual stream, which is active then, and after that: it stays so if it was `used`, or was
+// before, or if others submit. INVALID (no such one), LIMIT (the manager's total).
+enum vg_status manager_stream_take(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function);
+void manager_stream_give(struct vg_virtual_gpu *vgpu, unsigned stream, bool used);
+// As manager_stream_take(), but alone, and as if it had never been used. False: it is not active, or somebody submits.
+bool manager_stream_claim(struct vg_virtual_gpu *vgpu, unsigned stream, bool *ret_active);
 // INVALID, in words.
 enum vg_status manager_no_stream(const struct vg_virtual_gpu *vgpu, unsigned stream, const char *function);
-void manager_stream_give_back(struct vg_virtual_gpu *vgpu, unsigned stream);
 unsigned manager_active_streams(const struct vg_virtual_gpu *vgpu);
 void manager_streams_give_back(struct vg_virtual_gpu *vgpu);

@@ -226,17 +226,16 @@ static enum vg_status plan_and_submit(struct vg_virtual_gpu *vgpu, enum kind kin
 static enum vg_status run(struct vg_virtual_gpu *vgpu, enum kind kind, const void *operation, unsigned stream,
 			  const char *function, struct vg_execution **ret_execution)
 {
-	struct unit_turn turn;
 	enum vg_status status = manager_enter(vgpu, function);
 
 	if (status)
 		return status;
 	if (!operation)
 		return manager_leave(vgpu, vg_fail(VG_INVALID, 0, function, "operation is NULL"));
-	status = unit_take(vgpu, stream, function, &turn);
+	status = unit_take(vgpu, stream, function);
 	if (status == VG_OK)
-		status =
-			unit_give(vgpu, &turn, plan_and_submit(vgpu, kind, operation, stream, function, ret_execution));
+		status = unit_give(vgpu, stream,
+				   plan_and_submit(vgpu, kind, operation, stream, function, ret_execution));
 	return manager_leave(vgpu, status);
 }
 

@@ -1,7 +1,11 @@
-// Virtual streams: each becomes active when it is first used, and a manager has so many for all its virtual GPUs.
+// Virtual streams: each becomes active when it is first used, and a manager has so many for all its virtual GPUs. A stream
+// is active while it has been used and not been released, and while somebody submits work to it; its number says both. It
+// comes from 0 and goes there under the manager's lock.
 #include "manager/manager.h"
 
 #include <stdio.h>
+
+enum { USED = 1, SUBMITTER = 2 };
 
 static enum vg_status none_left(const struct vg_virtual_gpu *vgpu, unsigned stream, const char *function)
 {
@@ -28,7 +32,7 @@ unsigned manager_active_streams(const struct vg_virtual_gpu *vgpu)
 	unsigned active = 0;
 
 	for (unsigned i = 0; i < vgpu->streams; i++)
-		active += atomic_load(&vgpu->active_streams[i]);
+		active += atomic_load(&vgpu->active_streams[i]) != 0;
 	return active;
 }
 
@@ -41,38 +45,56 @@ enum vg_status manager_no_stream(const struct vg_virtual_gpu *vgpu, unsigned str
 		vgpu->id, vgpu->name, vgpu->streams, vgpu->streams - 1, stream);
 }
 
-enum vg_status manager_stream(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function, bool *ret_made_active)
+enum vg_status manager_stream_take(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function)
 {
 	struct vg_manager *manager = vgpu->manager;
 	enum vg_status status = VG_OK;
 
-	*ret_made_active = false;
 	if (stream >= vgpu->streams)
 		return manager_no_stream(vgpu, stream, function);
-	if (atomic_load(&vgpu->active_streams[stream]))
-		return VG_OK;
+	atomic_uint *place = &vgpu->active_streams[stream];
+	for (unsigned now = atomic_load(place); now;)
+		if (atomic_compare_exchange_weak(place, &now, now + SUBMITTER))
+			return VG_OK;
 	vg_mutex_take(&manager->lock);
-	bool active = atomic_load(&vgpu->active_streams[stream]);
+	bool active = atomic_load(place);
 	if (!active && manager->streams >= manager->options.virtual_streams) {
 		status = none_left(vgpu, stream, function);
-	} else if (!active) {
-		manager->streams++;
-		atomic_store(&vgpu->active_streams[stream], true);
-		*ret_made_active = true;
+	} else {
+		manager->streams += !active;
+		atomic_fetch_add(place, SUBMITTER);
 	}
 	vg_mutex_give(&manager->lock);
 	return status;
 }
 
-void manager_stream_give_back(struct vg_virtual_gpu *vgpu, unsigned stream)
+void manager_stream_give(struct vg_virtual_gpu *vgpu, unsigned stream, bool used)
 {
+	atomic_uint *place = &vgpu->active_streams[stream];
+
+	if (used) {
+		atomic_fetch_or(place, USED);
+		atomic_fetch_sub(place, SUBMITTER);
+		return;
+	}
 	vg_mutex_take(&vgpu->manager->lock);
-	vgpu->manager->streams -= atomic_exchange(&vgpu->active_streams[stream], false);
+	vgpu->manager->streams -= atomic_fetch_sub(place, SUBMITTER) == SUBMITTER;
 	vg_mutex_give(&vgpu->manager->lock);
+}
+
+bool manager_stream_claim(struct vg_virtual_gpu *vgpu, unsigned stream, bool *ret_active)
+{
+	unsigned now = USED;
+	const bool claimed = atomic_compare_exchange_strong(&vgpu->active_streams[stream], &now, SUBMITTER);
+
+	*ret_active = now != 0;
+	return claimed;
 }
 
 void manager_streams_give_back(struct vg_virtual_gpu *vgpu)
 {
+	vg_mutex_take(&vgpu->manager->lock);
 	for (unsigned i = 0; vgpu->active_streams && i < vgpu->streams; i++)
-		manager_stream_give_back(vgpu, i);
+		vgpu->manager->streams -= atomic_exchange(&vgpu->active_streams[i], 0) != 0;
+	vg_mutex_give(&vgpu->manager->lock);
 }

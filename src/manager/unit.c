@@ -59,23 +59,21 @@ struct vg_compute_unit *vg_virtual_gpu_compute(const struct vg_virtual_gpu *vgpu
 
 // ---- work -----------------------------------------------------------------------------------------------------
 
-enum vg_status unit_take(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function, struct unit_turn *ret_turn)
+enum vg_status unit_take(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function)
 {
-	ret_turn->stream = stream;
 	if (vgpu->manager->options.no_compute_virtualization && atomic_load(&vgpu->paused))
 		return vg_fail(
 			VG_STATE, 0, function,
 			"virtual GPU %d (%s) is paused, and without virtual compute nothing waits: resume it first",
 			vgpu->id, vgpu->name);
-	return manager_stream(vgpu, stream, function, &ret_turn->made_active);
+	return manager_stream_take(vgpu, stream, function);
 }
 
-enum vg_status unit_give(struct vg_virtual_gpu *vgpu, const struct unit_turn *turn, enum vg_status status)
+enum vg_status unit_give(struct vg_virtual_gpu *vgpu, unsigned stream, enum vg_status status)
 {
 	if (status == VG_OK)
 		atomic_store(&vgpu->used, true);
-	else if (turn->made_active)
-		manager_stream_give_back(vgpu, turn->stream);
+	manager_stream_give(vgpu, stream, status == VG_OK);
 	return status;
 }
 
@@ -83,7 +81,6 @@ enum vg_status vg_virtual_gpu_execute(struct vg_virtual_gpu *vgpu, const struct 
 				      struct vg_execution **ret_execution)
 {
 	struct vg_work all;
-	struct unit_turn turn;
 	enum vg_status status = manager_enter(vgpu, __func__);
 
 	if (status)
@@ -91,9 +88,10 @@ enum vg_status vg_virtual_gpu_execute(struct vg_virtual_gpu *vgpu, const struct 
 	status = work ? core_options(&all, sizeof all, work, __func__)
 		      : vg_fail(VG_INVALID, 0, __func__, "work is NULL");
 	if (status == VG_OK)
-		status = unit_take(vgpu, all.stream, __func__, &turn);
+		status = unit_take(vgpu, all.stream, __func__);
 	if (status == VG_OK)
-		status = unit_give(vgpu, &turn, compute_execute(vgpu->unit, work, NULL, NULL, __func__, ret_execution));
+		status = unit_give(vgpu, all.stream,
+				   compute_execute(vgpu->unit, work, NULL, NULL, __func__, ret_execution));
 	return manager_leave(vgpu, status);
 }
 
@@ -121,6 +119,24 @@ enum vg_status vg_virtual_gpu_sync_all(struct vg_virtual_gpu *vgpu, double timeo
 	return status ? status : manager_leave(vgpu, vg_compute_unit_sync_all(vgpu->unit, timeout_seconds));
 }
 
+// What is submitted meanwhile makes it active again.
+static enum vg_status release_stream(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function)
+{
+	bool active;
+	const bool claimed = manager_stream_claim(vgpu, stream, &active);
+
+	if (!active)
+		return VG_OK;
+	enum vg_status status = claimed ? vg_compute_unit_sync(vgpu->unit, stream, 1e-9) : VG_NOT_READY;
+	if (status == VG_NOT_READY)
+		status = vg_fail(VG_BUSY, 0, function,
+				 "there is work in stream %u of virtual GPU %d (%s): synchronize or cancel it first",
+				 stream, vgpu->id, vgpu->name);
+	if (claimed)
+		manager_stream_give(vgpu, stream, status != VG_OK);
+	return status;
+}
+
 enum vg_status vg_virtual_gpu_release_stream(struct vg_virtual_gpu *vgpu, unsigned stream)
 {
 	enum vg_status status = manager_enter(vgpu, __func__);
@@ -128,15 +144,7 @@ enum vg_status vg_virtual_gpu_release_stream(struct vg_virtual_gpu *vgpu, unsign
 	if (status)
 		return status;
 	status = check_stream(vgpu, stream, __func__);
-	if (status == VG_OK)
-		status = vg_compute_unit_sync(vgpu->unit, stream, 1e-9);
-	if (status == VG_NOT_READY)
-		status = vg_fail(VG_BUSY, 0, __func__,
-				 "there is work in stream %u of virtual GPU %d (%s): synchronize or cancel it first",
-				 stream, vgpu->id, vgpu->name);
-	else if (status == VG_OK)
-		manager_stream_give_back(vgpu, stream);
-	return manager_leave(vgpu, status);
+	return manager_leave(vgpu, status ? status : release_stream(vgpu, stream, __func__));
 }
 
 // ---- changes --------------------------------------------------------------------------------------------------

@@ -9,12 +9,7 @@ enum vg_status unit_begin(struct vg_virtual_gpu *vgpu, const struct vg_virtual_g
 // Work that is queued is cancelled, and what runs has ended; calls that wait for work return.
 void unit_end(struct vg_virtual_gpu *vgpu);
 
-// Before work is submitted to the stream, and after that failed: the stream becomes active, and is not left so by a
-// refusal. As vg_virtual_gpu_execute().
-struct unit_turn {
-	unsigned stream;
-	bool made_active;
-};
-enum vg_status unit_take(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function,
-			 struct unit_turn *ret_turn);
-enum vg_status unit_give(struct vg_virtual_gpu *vgpu, const struct unit_turn *turn, enum vg_status status);
+// Before work is submitted to the stream, and after that with what came of it: the stream becomes active, and is not left
+// so by a refusal. As vg_virtual_gpu_execute().
+enum vg_status unit_take(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function);
+enum vg_status unit_give(struct vg_virtual_gpu *vgpu, unsigned stream, enum vg_status status);

@@ -2,6 +2,7 @@
 #include "work_test.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 TEST(kernels_run_in_virtual_streams)
@@ -55,6 +56,42 @@ TEST(streams_are_the_managers_to_give)
 	CHECK_INT(manager_info(manager).active_streams, 3);
 	OK(try_fill(one, 2, mine, 0, 1024, 1, NULL));
 	vg_virtual_gpu_destroy(one);
+	vg_manager_destroy(manager);
+}
+
+static atomic_bool submitting;
+
+// Work that is refused, in the stream that another thread works in.
+static void *submit_in_vain(void *vgpu)
+{
+	const struct vg_work unknown = {
+		.size = sizeof unknown, .kernel = "no_such", .config = {.grid = {1}, .block = {1}}, .stream = 1};
+
+	while (atomic_load(&submitting))
+		CHECK_INT(vg_virtual_gpu_execute(vgpu, &unknown, NULL), VG_NOT_FOUND);
+	return NULL;
+}
+
+TEST(a_stream_with_work_is_active_whatever_others_were_refused)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
+	vg_address block = allocate(vgpu, 4096);
+	pthread_t thread;
+
+	atomic_store(&submitting, 1);
+	CHECK_INT(pthread_create(&thread, NULL, submit_in_vain, vgpu), 0);
+	for (int i = 0; i < 2000; i++) {
+		OK(try_fill(vgpu, 1, block, 0, 16, 1, NULL));
+		CHECK_INT(info_of(vgpu).active_streams, 1);
+		OK(vg_virtual_gpu_sync(vgpu, 1, 0));
+		(void)vg_virtual_gpu_release_stream(vgpu, 1); // BUSY: the other one is just being refused
+	}
+	atomic_store(&submitting, 0);
+	pthread_join(thread, NULL);
+	OK(vg_virtual_gpu_release_stream(vgpu, 1));
+	CHECK_INT(manager_info(manager).active_streams, 0);
+	vg_virtual_gpu_destroy(vgpu);
 	vg_manager_destroy(manager);
 }
 
