@@ -149,10 +149,25 @@ enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *str
 	return status;
 }
 
+// The newest that is queued and its own; `at` has how far each stream was looked through, from its end on.
+static struct vg_execution *next_to_migrate(const struct vg_compute_unit *from, struct vg_execution **at)
+{
+	struct vg_execution *newest = NULL;
+
+	for (unsigned i = 0; i < from->stream_count; i++) {
+		while (at[i] && (at[i]->runner != from || atomic_load(&at[i]->state) != VG_EXECUTION_QUEUED))
+			at[i] = at[i]->previous;
+		if (at[i] && (!newest || at[i]->id > newest->id))
+			newest = at[i];
+	}
+	return newest;
+}
+
 enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_unit *to, size_t count,
 			       size_t *ret_moved)
 {
 	const char *function = "compute_migrate";
+	struct vg_execution *newest;
 	size_t moved = 0;
 
 	if (from->compute != to->compute)
@@ -162,23 +177,19 @@ enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_u
 	enum vg_status status = compute_usable(function);
 	if (status)
 		return status;
+	struct vg_execution **at = calloc(from->stream_count, sizeof(struct vg_execution *));
+	if (!at)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %u streams", from->stream_count);
 	pthread_mutex_lock(&compute->lock);
+	for (unsigned i = 0; i < from->stream_count; i++)
+		at[i] = from->streams[i].tail;
 	status = compute_open_for_work(to, function);
-	while (status == VG_OK && moved < count && from != to) {
-		struct vg_execution *newest = NULL;
-		for (unsigned i = 0; i < from->stream_count; i++) {
-			struct vg_execution *one = from->streams[i].tail;
-			while (one && (one->runner != from || atomic_load(&one->state) != VG_EXECUTION_QUEUED))
-				one = one->previous;
-			if (one && (!newest || one->id > newest->id))
-				newest = one;
-		}
-		if (!newest)
-			break;
+	while (status == VG_OK && moved < count && from != to && (newest = next_to_migrate(from, at))) {
 		compute_queue_hand(newest, to);
 		moved++;
 	}
 	pthread_mutex_unlock(&compute->lock);
+	free(at);
 	compute_ring(compute, true);
 	if (status == VG_OK)
 		*ret_moved = moved;

@@ -188,6 +188,36 @@ TEST(work_migrates_and_stays_in_order)
 	close_rig(&rig);
 }
 
+// The scheduler's thread waits meanwhile, and with it the GPU.
+TEST(many_migrate_at_once)
+{
+	enum { MANY = 40000 };
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *from = unit_of(&rig, "from", 0.5), *to = unit_of(&rig, "to", 0.5);
+	double least = 1e9;
+	size_t moved;
+
+	OK(vg_compute_unit_pause(from));
+	OK(vg_compute_unit_pause(to));
+	for (unsigned i = 0; i < MANY; i++)
+		OK(try_launch(from, "empty", i % 4, 1, NULL, 0, NULL));
+	for (int turn = 0; turn < 3; turn++) {
+		double start = seconds();
+		OK(compute_migrate(from, to, MANY, &moved));
+		least = seconds() - start < least ? seconds() - start : least;
+		CHECK_INT(moved, MANY);
+		OK(compute_migrate(to, from, MANY, &moved)); // of what is to's own: nothing
+		CHECK_INT(moved, 0);
+		OK(vg_compute_unit_pause(from)); // has it back
+		CHECK_INT(info_of(from).queue_length, MANY);
+	}
+	printf("  %.1f ms\n", least * 1e3);
+	CHECK(least < 1); // 2.4 s where what had moved was looked through for each that was to
+	vg_compute_unit_destroy(from);
+	vg_compute_unit_destroy(to);
+	close_rig(&rig);
+}
+
 TEST(who_is_closed_gives_work_back)
 {
 	struct rig rig = open_rig(NULL);
