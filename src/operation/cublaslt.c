@@ -283,6 +283,9 @@ int cublaslt_plan(struct cublaslt *cublaslt, struct operation_plan *plan, const 
 	// at 345 TFLOP/s on an H200, that names none.
 	if (rules.no_tensor_cores && d->type != VG_F32 && d->type != VG_F64)
 		return 1;
+	// Its GELU of f64 is no more exact than one of f32.
+	if (d->type == VG_F64 && (d->epilogue == VG_EPILOGUE_GELU || d->epilogue == VG_EPILOGUE_GELU_BIAS))
+		return 1;
 	// With alpha 0 it may multiply all the same, and a NaN stays one.
 	if (d->alpha == 0 || d->batch > INT32_MAX || describe(cublaslt->api, multiply, d, rules))
 		return 1;

@@ -111,7 +111,7 @@ TEST(a_manager_tells_of_itself_while_shared_ones_go)
 	atomic_store(&looking, true);
 	CHECK_INT(pthread_create(&thread, NULL, keep_looking, manager), 0);
 	for (int i = 0; i < 30; i++) {
-		struct vg_virtual_gpu *vgpu = new_shared(manager, "goes", 32 * MIB);
+		struct vg_virtual_gpu *vgpu = new_shared(manager, "goes", roomy());
 		OK(vg_virtual_gpu_close(vgpu));
 		vg_virtual_gpu_destroy(vgpu);
 	}
