@@ -12,6 +12,7 @@ const struct verb *const verbs[] = {
 	&verb_ps,
 	&verb_inspect,
 	&verb_devices,
+	&verb_doctor,
 	&verb_logs,
 	&verb_share_produce,
 	&verb_share_consume,

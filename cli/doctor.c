@@ -1,0 +1,109 @@
+// doctor: what this machine can and cannot, and what to do about it.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint/doctor.h"
+#include "list.h"
+#include "options.h"
+#include "say.h"
+#include "session.h"
+#include "share.h"
+
+static void print_json_report(const struct doctor_report *report, size_t failed, size_t warnings)
+{
+	json_t *checks = json_array();
+
+	for (size_t i = 0; i < report->count; i++) {
+		const struct doctor_check *check = &report->checks[i];
+		json_array_append_new(checks, json_pack("{s:s, s:s, s:s, s:s, s:o}", "set",
+							check->set == DOCTOR_CUDA ? "cuda" : "quota", "name", check->name,
+							"found", check->found, "status",
+							doctor_verdict_text(check->verdict), "fix",
+							*check->fix ? json_string(check->fix) : json_null()));
+	}
+	print_json(json_pack("{s:o, s:I, s:I}", "checks", checks, "failed", (json_int_t)failed, "warnings",
+			     (json_int_t)warnings));
+}
+
+static void print_report(const struct doctor_report *report, size_t failed, size_t warnings)
+{
+	size_t width = 0;
+
+	for (size_t i = 0; i < report->count; i++)
+		width = strlen(report->checks[i].name) > width ? strlen(report->checks[i].name) : width;
+	for (size_t i = 0; i < report->count; i++) {
+		const struct doctor_check *check = &report->checks[i];
+		printf("%-*s  %-7s  %s%s%s\n", (int)width, check->name, doctor_verdict_text(check->verdict), check->found,
+		       *check->fix ? "; " : "", check->fix);
+	}
+	const char *some = warnings == 1 ? "" : "s";
+	if (failed)
+		printf("Failed with %zu error%s and %zu warning%s\n", failed, failed == 1 ? "" : "s", warnings, some);
+	else if (warnings)
+		printf("Looks good, with %zu warning%s\n", warnings, some);
+	else
+		printf("Looks good\n");
+}
+
+static int read_set(const struct arguments *arguments, unsigned *ret_sets)
+{
+	*ret_sets = DOCTOR_CUDA | DOCTOR_QUOTA;
+	if (arguments->count == 0)
+		return 0;
+	if (strcmp(arguments->words[0], "cuda") == 0) {
+		*ret_sets = DOCTOR_CUDA;
+	} else if (strcmp(arguments->words[0], "quota") == 0) {
+		*ret_sets = DOCTOR_QUOTA;
+	} else {
+		say_usage(arguments->verb, "%s is no set of checks: cuda (checkpoints) or quota (vGPUs)",
+			  arguments->words[0]);
+		return verb_usage_code(arguments->verb);
+	}
+	return 0;
+}
+
+static int run(const struct arguments *arguments)
+{
+	static struct doctor_report report;
+	struct doctor_options options = {.folder = option_value(arguments, "dir")};
+	struct session session;
+
+	int r = read_set(arguments, &options.sets);
+	if (r == 0)
+		r = session_open_quietly(&session, arguments);
+	if (r)
+		return r;
+	r = share_choose_driver(&session, arguments);
+	if (r == 0) {
+		options.node = session.node;
+		options.libdir = session.config.values[CONFIG_LIBDIR];
+		doctor_examine(&options, &report);
+		size_t failed = doctor_count(&report, DOCTOR_FAILED), warnings = doctor_count(&report, DOCTOR_WARNING);
+		if (option_value(arguments, "json"))
+			print_json_report(&report, failed, warnings);
+		else
+			print_report(&report, failed, warnings);
+		r = failed ? EXIT_FAILED : EXIT_OK;
+	}
+	session_close(&session);
+	return r;
+}
+
+static const struct option options[] = {
+	{"dir", 0, "DIR", "the folder where images would lie; the current one by itself", COMPLETE_FILE},
+	OPTION_JSON,
+	OPTION_SIM,
+	{0},
+};
+
+const struct verb verb_doctor = {
+	.name = "doctor",
+	.synopsis = "[--dir DIR] [--json] [--sim] [cuda|quota]",
+	.summary = "Say what this machine lacks for checkpoints and quotas",
+	.details = "One line a check: its name, ok, warning, failed or n/a, what was found, and what to do. cuda: taking and\n"
+		   "restoring checkpoints of CUDA processes. quota: vGPUs. Both by itself. Ends with 1 if a check failed.",
+	.options = options,
+	.most = 1,
+	.run = run,
+};

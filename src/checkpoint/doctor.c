@@ -1,0 +1,90 @@
+#include "checkpoint/doctor.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct doctor_check *doctor_check(struct doctor_report *report, enum doctor_set set, const char *name)
+{
+	struct doctor_check *check = &report->checks[report->count];
+
+	if (report->count < DOCTOR_CHECKS - 1) {
+		report->count++;
+	} else { // the last place
+		report->count = DOCTOR_CHECKS;
+		name = "more checks";
+	}
+	*check = (struct doctor_check){.set = set};
+	snprintf(check->name, sizeof check->name, "%s", name);
+	doctor_say(check, DOCTOR_FAILED, "not looked at");
+	return check;
+}
+
+void doctor_say(struct doctor_check *check, enum doctor_verdict verdict, const char *format, ...)
+{
+	va_list list;
+
+	check->verdict = verdict;
+	va_start(list, format);
+	vsnprintf(check->found, sizeof check->found, format, list);
+	va_end(list);
+}
+
+void doctor_fix(struct doctor_check *check, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(check->fix, sizeof check->fix, format, list);
+	va_end(list);
+}
+
+unsigned doctor_version(const char *text)
+{
+	unsigned parts[3] = {0};
+
+	while (*text && !isdigit((unsigned char)*text))
+		text++;
+	for (int i = 0; i < 3 && isdigit((unsigned char)*text); i++) {
+		char *end;
+		unsigned long part = strtoul(text, &end, 10);
+		parts[i] = part < 100 || i == 0 ? (unsigned)(part % 10000) : 99;
+		text = *end == '.' ? end + 1 : end;
+		if (text == end)
+			break;
+	}
+	return parts[0] * 10000 + parts[1] * 100 + parts[2];
+}
+
+const char *doctor_verdict_text(enum doctor_verdict verdict)
+{
+	static const char *const texts[] = {
+		[DOCTOR_OK] = "ok", [DOCTOR_WARNING] = "warning", [DOCTOR_FAILED] = "failed", [DOCTOR_NOT_APPLICABLE] = "n/a"};
+
+	return texts[verdict];
+}
+
+size_t doctor_count(const struct doctor_report *report, enum doctor_verdict verdict)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < report->count; i++)
+		count += report->checks[i].verdict == verdict;
+	return count;
+}
+
+void doctor_examine(const struct doctor_options *options, struct doctor_report *ret_report)
+{
+	ret_report->count = 0;
+	if (options->sets & DOCTOR_CUDA) {
+		uint64_t used = 0;
+		doctor_driver(ret_report);
+		doctor_devices(ret_report, &used);
+		doctor_criu(ret_report);
+		doctor_kernel(ret_report);
+		doctor_room(ret_report, options->folder ? options->folder : ".", used);
+	}
+	if (options->sets & DOCTOR_QUOTA)
+		doctor_quota(ret_report, options);
+}

@@ -1,0 +1,149 @@
+// Whether programs started by virgate run will find their quota.
+#include "checkpoint/doctor.h"
+
+#include "base/descriptor.h"
+#include "checkpoint/tool.h"
+#include "driver/driver.h"
+#include "node/node.h"
+#include "node/paths.h"
+#include "virgate/vgpu.h"
+
+#include <errno.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/vfs.h>
+
+// The dynamic linker says on stderr what it cannot preload, and goes on.
+static void check_preload(struct doctor_check *check, const char *library)
+{
+	char program[PATH_MAX], preload[PATH_MAX + 16], output[512];
+	const char *const argv[] = {program, NULL}, *const environment[] = {preload, NULL};
+	struct tool_run run = {
+		.argv = argv, .environment = environment, .timeout_ms = 10000, .output = output, .capacity = sizeof output};
+
+	if (tool_find(NULL, "true", program)) {
+		doctor_say(check, DOCTOR_WARNING, "%.120s; not tried: there is no program true in PATH", library);
+		return;
+	}
+	snprintf(preload, sizeof preload, "LD_PRELOAD=%s", library);
+	int r = tool_run(&run);
+	output[strcspn(output, "\n")] = '\0';
+	if (r == 0 && !*output) {
+		doctor_say(check, DOCTOR_OK, "%.180s", library);
+	} else {
+		doctor_say(check, DOCTOR_FAILED, "%.60s does not load: %.100s", library, r < 0 ? strerror(-r) : output);
+		doctor_fix(check, "install Virgate for this machine's C library (glibc 2.34 or later, x86-64)");
+	}
+}
+
+static void check_part(struct doctor_report *report, const char *name, enum vg_part part, const char *libdir, bool library)
+{
+	struct doctor_check *check = doctor_check(report, DOCTOR_QUOTA, name);
+	char path[PATH_MAX];
+
+	if (!vg_paths_find(part, libdir ? libdir : "", path)) {
+		doctor_say(check, DOCTOR_FAILED, "%s is not installed%s%.100s", vg_paths_file(part),
+			   libdir && *libdir ? " in " : "", libdir ? libdir : "");
+		doctor_fix(check, "install Virgate whole, or name the folder in VIRGATE_LIBDIR");
+	} else if (library) {
+		check_preload(check, path);
+	} else {
+		doctor_say(check, DOCTOR_OK, "%.180s", path);
+	}
+}
+
+static void check_driver(struct doctor_report *report)
+{
+	struct doctor_check *check = doctor_check(report, DOCTOR_QUOTA, "driver library");
+	const struct vg_driver *driver;
+	char problem[256];
+
+	if (vg_driver_load(&driver, problem, sizeof problem)) {
+		doctor_say(check, DOCTOR_FAILED, "%.180s", problem);
+		doctor_fix(check, "install NVIDIA's driver, or try the simulated GPU with --sim");
+	} else {
+		doctor_say(check, DOCTOR_OK, "%.160s%s", driver->path, driver->simulated ? " (simulated)" : "");
+	}
+}
+
+// Ledgers are written by every tenant all the time.
+static void check_folder(struct doctor_report *report, const struct vg_node *node)
+{
+	struct doctor_check *check = doctor_check(report, DOCTOR_QUOTA, "ledgers' folder");
+	struct statfs system;
+
+	if (statfs(node->runtime_dir, &system) < 0 && errno == ENOENT) {
+		doctor_say(check, DOCTOR_OK, "%.120s, made by the first use", node->runtime_dir);
+	} else if (statfs(node->runtime_dir, &system) < 0) {
+		doctor_say(check, DOCTOR_FAILED, "%.120s: %s", node->runtime_dir, strerror(errno));
+		doctor_fix(check, "name a folder of yours in VIRGATE_RUNTIME_DIR");
+	} else if (system.f_type != TMPFS_MAGIC && system.f_type != RAMFS_MAGIC) {
+		doctor_say(check, DOCTOR_WARNING, "%.120s is not in memory (tmpfs)", node->runtime_dir);
+		doctor_fix(check, "set XDG_RUNTIME_DIR or VIRGATE_RUNTIME_DIR to a folder on a tmpfs, such as /run/user/%u",
+			   (unsigned)getuid());
+	} else {
+		doctor_say(check, DOCTOR_OK, "%.160s", node->runtime_dir);
+	}
+}
+
+static void check_vgpus(struct doctor_report *report, struct vg_node *node)
+{
+	struct doctor_check *check = doctor_check(report, DOCTOR_QUOTA, "vGPUs");
+	struct vg_vgpu_list *list;
+	size_t damaged = 0;
+	const char *first = "";
+
+	if (vg_vgpu_list(node, &list)) {
+		doctor_say(check, DOCTOR_FAILED, "%.180s", vg_last_error()->text);
+		return;
+	}
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->vgpus[i].damaged && damaged++ == 0)
+			first = list->vgpus[i].name;
+	}
+	if (damaged) {
+		doctor_say(check, DOCTOR_FAILED, "%zu of %zu have a damaged ledger: %s%s", damaged, list->count, first,
+			   damaged > 1 ? ", …" : "");
+		doctor_fix(check, "end their programs, then virgate rm %s and create it again", first);
+	} else {
+		doctor_say(check, DOCTOR_OK, "%zu", list->count);
+	}
+	vg_vgpu_list_free(list);
+}
+
+static void check_daemon(struct doctor_report *report, struct vg_node *node)
+{
+	struct doctor_check *check = doctor_check(report, DOCTOR_QUOTA, "daemon");
+
+	int fd = vg_node_connect(node);
+	if (fd == -ENOENT || fd == -ECONNREFUSED) {
+		doctor_say(check, DOCTOR_OK, "does not run; the first use starts it");
+		return;
+	}
+	if (fd < 0) {
+		doctor_say(check, DOCTOR_FAILED, "%.100s: %s", node->socket, strerror(-fd));
+		doctor_fix(check, "ask who runs it for access, or use a daemon of your own: VIRGATE_RUNTIME_DIR");
+		return;
+	}
+	close(fd);
+	if (vg_node_ping(node)) {
+		doctor_say(check, DOCTOR_FAILED, "%.180s", vg_last_error()->text);
+		doctor_fix(check, "virgate shutdown; what runs goes on, and the next use starts another");
+		return;
+	}
+	doctor_say(check, DOCTOR_OK, "answers at %.150s", node->socket);
+	check_vgpus(report, node);
+}
+
+void doctor_quota(struct doctor_report *report, const struct doctor_options *options)
+{
+	check_driver(report);
+	check_part(report, "interposer", VG_PART_CUDA, options->libdir, true);
+	check_part(report, "interposer of NVML", VG_PART_NVML, options->libdir, true);
+	check_part(report, "daemon's program", VG_PART_DAEMON, options->libdir, false);
+	check_folder(report, options->node);
+	check_daemon(report, options->node);
+	doctor_say(doctor_check(report, DOCTOR_QUOTA, "compute shares"), DOCTOR_NOT_APPLICABLE,
+		   "between processes they are recorded, not enforced; memory quotas are");
+}

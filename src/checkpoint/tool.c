@@ -1,0 +1,155 @@
+#include "checkpoint/tool.h"
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int usable(const char *path)
+{
+	struct stat info;
+
+	if (stat(path, &info) < 0)
+		return -errno;
+	return S_ISREG(info.st_mode) && access(path, X_OK) == 0 ? 0 : -EACCES;
+}
+
+int tool_find(const char *variable, const char *name, char ret_path[PATH_MAX])
+{
+	const char *named = variable ? secure_getenv(variable) : NULL, *folders = getenv("PATH");
+	int worst = -ENOENT;
+
+	if (named && *named) {
+		if (snprintf(ret_path, PATH_MAX, "%s", named) >= PATH_MAX)
+			return -ENOENT;
+		return usable(ret_path) == -EACCES ? -EACCES : usable(ret_path) ? -ENOENT : 0;
+	}
+	for (const char *at = folders ? folders : "/usr/sbin:/usr/bin:/sbin:/bin"; at;) {
+		const char *end = strchr(at, ':');
+		int length = end ? (int)(end - at) : (int)strlen(at);
+		// An empty folder means the current one, which is nothing to run programs from.
+		if (length > 0 && snprintf(ret_path, PATH_MAX, "%.*s/%s", length, at, name) < PATH_MAX) {
+			int r = usable(ret_path);
+			if (r == 0)
+				return 0;
+			if (r == -EACCES)
+				worst = r;
+		}
+		at = end ? end + 1 : NULL;
+	}
+	return worst;
+}
+
+// In a process group of its own, so that what it starts goes with it.
+static int start(const struct tool_run *run, int output, pid_t *ret_pid)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t none;
+
+	int r = posix_spawn_file_actions_init(&actions);
+	if (r)
+		return -r;
+	r = posix_spawnattr_init(&attributes);
+	if (r) {
+		posix_spawn_file_actions_destroy(&actions);
+		return -r;
+	}
+	sigemptyset(&none);
+	r = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+	for (int fd = 1; fd <= 2 && r == 0; fd++)
+		r = posix_spawn_file_actions_adddup2(&actions, output, fd);
+	if (r == 0)
+		r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+	if (r == 0)
+		r = posix_spawnattr_setpgroup(&attributes, 0);
+	if (r == 0)
+		r = posix_spawnattr_setsigmask(&attributes, &none);
+	if (r == 0)
+		r = posix_spawn(ret_pid, run->argv[0], &actions, &attributes, (char *const *)run->argv,
+				run->environment ? (char *const *)run->environment : environ);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	return -r;
+}
+
+// Reads until the other end is closed. 0 or -ETIMEDOUT.
+static int collect(const struct tool_run *run, int input, uint64_t deadline)
+{
+	char dropped[4096];
+	size_t length = 0;
+
+	for (;;) {
+		uint64_t now = vg_clock_monotonic_ns();
+		struct pollfd wanted = {.fd = input, .events = POLLIN};
+		if (now >= deadline)
+			return -ETIMEDOUT;
+		int r = poll(&wanted, 1, (int)((deadline - now) / 1000000 + 1));
+		if (r < 0 && errno != EINTR)
+			return -errno;
+		if (r <= 0)
+			continue;
+		size_t room = run->output && run->capacity > length + 1 ? run->capacity - length - 1 : 0;
+		ssize_t count = read(input, room ? run->output + length : dropped, room ? room : sizeof dropped);
+		if (count < 0 && errno != EINTR)
+			return -errno;
+		if (count == 0)
+			return 0;
+		if (count > 0 && room) {
+			length += (size_t)count;
+			run->output[length] = '\0';
+		}
+	}
+}
+
+// The program may have closed its output and live on.
+static int await(pid_t pid, uint64_t deadline)
+{
+	for (useconds_t pause = 500;; pause = pause < 20000 ? 2 * pause : pause) {
+		int status;
+		pid_t r = waitpid(pid, &status, WNOHANG);
+		if (r == pid)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		if (r < 0 && errno != EINTR)
+			return -errno;
+		if (vg_clock_monotonic_ns() >= deadline)
+			return -ETIMEDOUT;
+		usleep(pause);
+	}
+}
+
+int tool_run(const struct tool_run *run)
+{
+	uint64_t deadline = vg_clock_monotonic_ns() + run->timeout_ms * UINT64_C(1000000);
+	int ends[2];
+	pid_t pid;
+
+	if (run->output && run->capacity)
+		run->output[0] = '\0';
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	int r = start(run, ends[1], &pid);
+	close(ends[1]);
+	_cleanup_close_ int input = ends[0];
+	if (r)
+		return r;
+	r = collect(run, input, deadline);
+	if (r == 0)
+		r = await(pid, deadline);
+	if (r >= 0 || r == -ECHILD)
+		return r;
+	kill(-pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return r;
+}

@@ -1,0 +1,18 @@
+// Other programs, run to their end: found in PATH, watched, and killed when their time is up. Any thread.
+#pragma once
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+// The file that `variable` names (NULL: none does), or `name` in PATH. 0, -ENOENT, or -EACCES: there, but not to be run.
+int tool_find(const char *variable, const char *name, char ret_path[PATH_MAX]);
+
+struct tool_run {
+	const char *const *argv;	// argv[0] is the file to run
+	const char *const *environment; // NULL: this process's
+	unsigned timeout_ms;
+	char *output; // what it writes to stdout and stderr, cut at `capacity` - 1 bytes and terminated; NULL: thrown away
+	size_t capacity;
+};
+// Its exit status, or 128 + the signal that ended it; -ETIMEDOUT: it was killed; another -errno: it never ran.
+int tool_run(const struct tool_run *run);
