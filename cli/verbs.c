@@ -13,6 +13,8 @@ const struct verb *const verbs[] = {
 	&verb_inspect,
 	&verb_devices,
 	&verb_doctor,
+	&verb_dump,
+	&verb_restore,
 	&verb_logs,
 	&verb_share_produce,
 	&verb_share_consume,

@@ -107,7 +107,7 @@ static void expect(struct node *node, struct publication *publication)
 
 	publication->lost = (struct source){pid > 0 ? vg_pidfd_open(pid) : -1, lost_ended};
 	if (publication->lost.fd >= 0 &&
-	    (vg_process_start_time(pid, &start) < 0 || start != publication->page->publisher_start ||
+	    (vg_process_start_time(pid, &start) < 0 || !vg_start_time_same(start, publication->page->publisher_start) ||
 	     node_watch(node, &publication->lost, EPOLLIN) < 0))
 		node_unwatch(node, &publication->lost);
 }

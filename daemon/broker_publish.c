@@ -252,7 +252,7 @@ static void find_vgpu(struct node *node, const struct session *session, char ret
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
 			if (session->peer.pid > 0 && tenant->pid == session->peer.pid &&
-			    tenant->start_time == session->start_time)
+			    vg_start_time_same(tenant->start_time, session->start_time))
 				memcpy(ret_name, vgpu->name, VG_LEDGER_NAME);
 }
 

@@ -32,7 +32,7 @@ void launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t st
 	if (fd < 0)
 		return;
 	// Opened first: from here on the number cannot come to mean another process unnoticed.
-	if (vg_process_start_time(pid, &now) < 0 || now != start_time || !(launcher = calloc(1, sizeof *launcher))) {
+	if (vg_process_start_time(pid, &now) < 0 || !vg_start_time_same(now, start_time) || !(launcher = calloc(1, sizeof *launcher))) {
 		close(fd);
 		return;
 	}
@@ -50,7 +50,7 @@ void launcher_add(struct node *node, struct vgpu *vgpu, pid_t pid)
 	if (vg_process_start_time(pid, &start_time) < 0)
 		return;
 	for (const struct launcher *known = vgpu->launchers; known; known = known->next)
-		if (known->pid == pid && known->start_time == start_time)
+		if (known->pid == pid && vg_start_time_same(known->start_time, start_time))
 			return;
 	launcher_adopt(node, vgpu, pid, start_time);
 }

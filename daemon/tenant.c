@@ -63,7 +63,7 @@ static bool is_owner(const char *name, const struct vg_ledger_owner *owner)
 	snprintf(path, sizeof path, "/proc/%s/ns/pid", name);
 	if (stat(path, &namespace) < 0 || (uint32_t)namespace.st_ino != owner->pid_namespace)
 		return false;
-	if (vg_process_start_time((pid_t)atoi(name), &start_time) < 0 || start_time != owner->start_time)
+	if (vg_process_start_time((pid_t)atoi(name), &start_time) < 0 || !vg_start_time_same(start_time, owner->start_time))
 		return false;
 	snprintf(path, sizeof path, "/proc/%s/status", name);
 	if (vg_file_read(path, text, sizeof text) < 0)
@@ -100,7 +100,7 @@ static pid_t outer_pid(const struct node *node, const struct vg_ledger_tenant *s
 	if (seen->owner.pid_namespace == node->pid_namespace)
 		return (pid_t)seen->owner.pid;
 	if (seen->outer_pid && vg_process_start_time((pid_t)seen->outer_pid, &now) == 0 &&
-	    now == seen->outer_start_time) {
+	    vg_start_time_same(now, seen->outer_start_time)) {
 		*ret_start_time = now;
 		return (pid_t)seen->outer_pid;
 	}
@@ -121,7 +121,7 @@ static void watch(struct node *node, struct tenant *tenant)
 	}
 	// The number may have come to mean another process before the pidfd was open, not after.
 	r = vg_process_start_time(tenant->pid, &now);
-	if (r == -ESRCH || (r == 0 && now != tenant->start_time))
+	if (r == -ESRCH || (r == 0 && !vg_start_time_same(now, tenant->start_time)))
 		mark_dead(node, tenant);
 	else
 		node_watch(node, &tenant->source, EPOLLIN);
@@ -263,7 +263,7 @@ static bool is_released(struct tenant *tenant, int known, const struct vg_system
 		uint64_t now;
 		if (processes[i].pid != (uint32_t)tenant->pid)
 			continue;
-		if (vg_process_start_time(tenant->pid, &now) == 0 && now != tenant->start_time)
+		if (vg_process_start_time(tenant->pid, &now) == 0 && !vg_start_time_same(now, tenant->start_time))
 			return true; // the number has gone to another process: ours is long released
 		if (since >= WARN_AFTER_S && !tenant->warned) {
 			tenant->warned = true;

@@ -231,6 +231,12 @@ static CUresult submit(struct sim_stream *stream, struct sim_op *op, bool wait)
 	}
 	op->stream = stream;
 	pthread_mutex_lock(&context->lock);
+	// Whose call passed the gate before it was closed waits here: once nothing is queued, nothing will be.
+	while (atomic_load(&sim_gate) & SIM_GATE_LOCKED) {
+		pthread_mutex_unlock(&context->lock);
+		(void)sim_checkpoint_enter(VG_ENTRY_cuLaunchKernel);
+		pthread_mutex_lock(&context->lock);
+	}
 	order_with_default(stream, op);
 	stream->last = op;
 	atomic_fetch_add(&stream->pending, 1);

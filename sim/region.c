@@ -189,7 +189,7 @@ static int take_slot(struct region *region)
 	if (error != 0)
 		return error;
 	for (int i = 0; i < REGION_PROCESSES; i++) // of the program that this process ran before exec
-		if (h->processes[i].pid == getpid() && h->processes[i].start_time == start)
+		if (h->processes[i].pid == getpid() && vg_start_time_same(h->processes[i].start_time, start))
 			h->processes[i].start_time = UINT64_MAX;
 	region_reap_locked(region);
 	for (int i = 0; i < REGION_PROCESSES; i++) {
@@ -344,9 +344,27 @@ void region_uuid(const struct sim_config *config, int device, uint8_t ret_uuid[1
 	ret_uuid[8] = (uint8_t)((ret_uuid[8] & 0x3f) | 0x80);
 }
 
+// A process that was restored from disk has its pid, and another start time: its place was given away when it ended.
+static bool has_slot(const struct region *region)
+{
+	const struct region_process *process = &region->header->processes[region->slot];
+	uint64_t start;
+
+	return process->pid == getpid() && vg_process_start_time(getpid(), &start) == 0 && vg_start_time_same(process->start_time, start);
+}
+
 int region_attach(struct region *region)
 {
-	return open_devices(region, &region->header->config);
+	struct sim_config config = region->header->config;
+	char problem[256];
+
+	if (has_slot(region))
+		return open_devices(region, &config);
+	// The node may have begun anew meanwhile, in a file of its own.
+	munmap(region->header, region->header_size);
+	region->header = NULL;
+	region->slot = -1;
+	return open_node(region, &config, false, problem, sizeof problem);
 }
 
 void region_detach(struct region *region)

@@ -5,6 +5,7 @@
 #include <virgate/audit.h>
 #include <virgate/balancer.h>
 #include <virgate/broker.h>
+#include <virgate/checkpoint.h>
 #include <virgate/compile_cache.h>
 #include <virgate/compute.h>
 #include <virgate/context.h>

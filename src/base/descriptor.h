@@ -28,8 +28,14 @@ int vg_write_all(int fd, const void *data, size_t length);
 int vg_file_write_atomic(const char *path, const void *data, size_t length, mode_t mode);
 
 // When the kernel started the process: field 22 of /proc/PID/stat, in clock ticks since
-// boot. A pid names the same process only while this agrees. 0 or -errno (-ESRCH: none).
+// boot, whatever time namespace this process is in. A pid names the same process only while this agrees, as
+// vg_start_time_same() has it. 0 or -errno (-ESRCH: none).
 int vg_process_start_time(pid_t pid, uint64_t *ret_ticks);
+// A process in a time namespace of its own may be a tick off.
+static inline bool vg_start_time_same(uint64_t ticks, uint64_t other)
+{
+	return ticks - other + 1 <= 2;
+}
 // pidfd_open without glibc 2.36. The descriptor or -errno.
 int vg_pidfd_open(pid_t pid);
 // True once every thread of {pid, start} has ended and its files are closed (a zombie

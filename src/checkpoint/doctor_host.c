@@ -3,6 +3,7 @@
 
 #include "base/descriptor.h"
 #include "base/size.h"
+#include "checkpoint/criu.h"
 #include "checkpoint/tool.h"
 
 #include <errno.h>
@@ -14,14 +15,6 @@
 #include <unistd.h>
 
 enum { CAP_PTRACE = 19, CAP_ADMIN = 21, CAP_RESTORE = 40 }; // bits of /proc/self/status
-enum { CRIU_LEAST = 40000, CRIU_NEW_KERNELS = 40100, NEW_KERNEL = 61300 };
-
-static unsigned kernel_version(void)
-{
-	struct utsname name;
-
-	return uname(&name) == 0 ? doctor_version(name.release) : 0;
-}
 
 static unsigned long long capabilities(void)
 {
@@ -43,7 +36,7 @@ static void check_version(struct doctor_check *check, const char *path)
 	const char *const argv[] = {path, "--version", NULL};
 	char output[512];
 	struct tool_run run = {.argv = argv, .timeout_ms = 10000, .output = output, .capacity = sizeof output};
-	unsigned kernel = kernel_version(), least = kernel >= NEW_KERNEL ? CRIU_NEW_KERNELS : CRIU_LEAST;
+	unsigned least = criu_least();
 
 	int r = tool_run(&run);
 	unsigned version = r == 0 ? doctor_version(output) : 0;
@@ -54,8 +47,7 @@ static void check_version(struct doctor_check *check, const char *path)
 		doctor_fix(check, "install CRIU %u.%u or later, or name it in VIRGATE_CRIU", least / 10000, least / 100 % 100);
 	} else if (version < least) {
 		doctor_say(check, DOCTOR_FAILED, "%u.%u at %s", version / 10000, version / 100 % 100, path);
-		doctor_fix(check, "%s CRIU %u.%u or later; VIRGATE_CRIU names another one",
-			   least > CRIU_LEAST && version >= CRIU_LEAST ? "this kernel needs" : "install", least / 10000,
+		doctor_fix(check, "this kernel takes CRIU %u.%u or later; VIRGATE_CRIU names another one", least / 10000,
 			   least / 100 % 100);
 	} else {
 		doctor_say(check, DOCTOR_OK, "%u.%u at %s", version / 10000, version / 100 % 100, path);
@@ -112,7 +104,7 @@ static void check_itself(struct doctor_check *check, const char *path)
 void doctor_criu(struct doctor_report *report)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_CUDA, "CRIU");
-	unsigned least = kernel_version() >= NEW_KERNEL ? CRIU_NEW_KERNELS : CRIU_LEAST;
+	unsigned least = criu_least();
 	const char *named = secure_getenv("VIRGATE_CRIU");
 	char path[PATH_MAX];
 

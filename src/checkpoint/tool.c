@@ -92,9 +92,9 @@ static int collect(const struct tool_run *run, int input, uint64_t deadline)
 	for (;;) {
 		uint64_t now = vg_clock_monotonic_ns();
 		struct pollfd wanted = {.fd = input, .events = POLLIN};
-		if (now >= deadline)
+		if (deadline && now >= deadline)
 			return -ETIMEDOUT;
-		int r = poll(&wanted, 1, (int)((deadline - now) / 1000000 + 1));
+		int r = poll(&wanted, 1, deadline ? (int)((deadline - now) / 1000000 + 1) : -1);
 		if (r < 0 && errno != EINTR)
 			return -errno;
 		if (r <= 0)
@@ -122,7 +122,7 @@ static int await(pid_t pid, uint64_t deadline)
 			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 		if (r < 0 && errno != EINTR)
 			return -errno;
-		if (vg_clock_monotonic_ns() >= deadline)
+		if (deadline && vg_clock_monotonic_ns() >= deadline)
 			return -ETIMEDOUT;
 		usleep(pause);
 	}
@@ -130,7 +130,7 @@ static int await(pid_t pid, uint64_t deadline)
 
 int tool_run(const struct tool_run *run)
 {
-	uint64_t deadline = vg_clock_monotonic_ns() + run->timeout_ms * UINT64_C(1000000);
+	uint64_t deadline = run->timeout_ms ? vg_clock_monotonic_ns() + run->timeout_ms * UINT64_C(1000000) : 0;
 	int ends[2];
 	pid_t pid;
 

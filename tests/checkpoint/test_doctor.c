@@ -94,6 +94,7 @@ TEST(programs_are_found)
 
 	snprintf(old, sizeof old, "%s", folders ? folders : "");
 	script("criu", "true");
+	unsetenv("VIRGATE_CRIU");
 	setenv("PATH", folder, 1);
 	CHECK_INT(tool_find("VIRGATE_CRIU", "criu", path), 0);
 	CHECK_CONTAINS(path, folder);

@@ -95,13 +95,53 @@ TEST(death_is_told_for_zombies_and_reused_pids)
 	close(ready[0]);
 	CHECK_INT(vg_process_start_time(child, &start), 0);
 	CHECK(!vg_process_is_dead(child, start));
-	CHECK(vg_process_is_dead(child, start - 1)); // the pid's earlier owner
+	CHECK(!vg_process_is_dead(child, start - 1)); // as a process in a time namespace may read it
+	CHECK(!vg_process_is_dead(child, start + 1));
+	CHECK(vg_process_is_dead(child, start - 2)); // the pid's earlier owner
+	CHECK(vg_process_is_dead(child, start + 2));
 	close(ready[1]);
 	for (int i = 0; i < 500 && !vg_process_is_dead(child, start); i++)
 		usleep(10000);
 	CHECK(vg_process_is_dead(child, start)); // a zombie: nobody has waited for it
 	CHECK_INT(waitpid(child, NULL, 0), child);
 	CHECK(vg_process_is_dead(child, start));
+}
+
+// In a time namespace, three days later: what it reads of a process outside is still that process's.
+__attribute__((noreturn)) static void look_from_another_time(pid_t pid, uint64_t start)
+{
+	uint64_t now;
+	int status;
+
+	if (unshare(CLONE_NEWTIME) < 0)
+		_exit(77);
+	int fd = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || dprintf(fd, "monotonic 259200 5000001\nboottime 259200 5000001\n") < 0)
+		_exit(77);
+	close(fd);
+	pid_t inside = fork();
+	if (inside == 0)
+		_exit(vg_process_start_time(pid, &now) == 0 && vg_start_time_same(now, start) &&
+				      !vg_process_is_dead(pid, start) && vg_process_is_dead(pid, start + 100)
+			      ? 0
+			      : 1);
+	_exit(inside > 0 && waitpid(inside, &status, 0) == inside && WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+TEST(start_times_are_the_same_in_every_time_namespace)
+{
+	uint64_t start;
+	int status;
+
+	CHECK_INT(vg_process_start_time(getpid(), &start), 0);
+	pid_t parent = getpid(), child = fork();
+	if (child == 0)
+		look_from_another_time(parent, start);
+	CHECK_INT(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		SKIP("this user may not make a time namespace");
+	CHECK(WIFEXITED(status));
+	CHECK_INT(WEXITSTATUS(status), 0);
 }
 
 static void *linger(void *unused)

@@ -1,0 +1,86 @@
+/* Checkpoints of whole CUDA processes on disk: the driver takes them off the GPU, CRIU writes them down; and back again.
+ *
+ * A dump is safe: until the image is whole and lies on the disk, any failure, and any wish to stop, leaves the processes
+ * running as they were. CRIU is the user's own: `criu` in PATH, or the file that VIRGATE_CRIU names. */
+#ifndef VIRGATE_CHECKPOINT_H
+#define VIRGATE_CHECKPOINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <virgate/process.h>
+#include <virgate/status.h>
+#include <virgate/visibility.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The steps, in order; those of a dump first. */
+enum vg_checkpoint_phase {
+	VG_CHECKPOINT_FIND,	  /* the processes, and whether they can be dumped */
+	VG_CHECKPOINT_LOCK,	  /* their CUDA calls wait */
+	VG_CHECKPOINT_DEVICE_OUT, /* device memory goes to host memory */
+	VG_CHECKPOINT_HOST_OUT,	  /* CRIU writes the processes */
+	VG_CHECKPOINT_COMMIT,	  /* checksums; all of it lies on the disk */
+	VG_CHECKPOINT_END,	  /* the processes end, or run on */
+	VG_CHECKPOINT_VERIFY,	  /* a restore: the image is read, and what it needs is there */
+	VG_CHECKPOINT_HOST_IN,	  /* CRIU makes the processes again */
+	VG_CHECKPOINT_DEVICE_IN,  /* host memory goes to device memory */
+	VG_CHECKPOINT_UNLOCK,	  /* their CUDA calls go on */
+	VG_CHECKPOINT_PHASES
+};
+/* "find", "lock", "device-out", ... */
+VG_PUBLIC const char *vg_checkpoint_phase_name(enum vg_checkpoint_phase phase);
+
+/* Called on the caller's thread when a phase begins. Nonzero: stop; a dump rolls back, and so does a restore before its
+ * first process is made; later it is not asked any more. */
+typedef int vg_checkpoint_progress_fn(void *user, enum vg_checkpoint_phase phase);
+
+struct vg_checkpoint_result {
+	size_t processes, cuda_processes;
+	pid_t pid;				/* the root of the tree */
+	uint64_t bytes;				/* of the image's files */
+	double seconds[VG_CHECKPOINT_PHASES]; /* 0: not come to */
+};
+
+struct vg_dump_options {
+	size_t size;	 /* sizeof(struct vg_dump_options) */
+	pid_t pid;	 /* this process and all that descend from it */
+	const char *dir; /* the image; there must be nothing yet */
+	int leave_running; /* nonzero: they run on afterwards; 0: they end, and the image is what is left */
+	int cpu_only;	   /* nonzero: also a tree in which nobody uses CUDA */
+	unsigned lock_timeout_ms; /* 0: 10,000; how long work on the GPU may take to end */
+	int shell_job;		  /* nonzero: it hangs on a terminal, which the one who restores gives */
+	int tcp_established;	  /* nonzero: open TCP connections are written down */
+	int file_locks;		  /* nonzero: locks of files are written down */
+	vg_checkpoint_progress_fn *progress;
+	void *user;
+};
+/* `ret_result` may be NULL. INVALID (a thread's id), NOT_FOUND (no such process; it does not use CUDA; no CRIU), EXISTS,
+ * DENIED, UNSUPPORTED, NOT_READY (not locked in time), POLICY (something that no image can hold: whose, and what),
+ * STATE (stopped by `progress`; or the roll-back failed: says what state who is in), SYSTEM (CRIU's reason; the disk),
+ * DRIVER. One dump or restore at a time in a process. */
+VG_PUBLIC enum vg_status vg_checkpoint_dump(const struct vg_dump_options *options,
+					    struct vg_checkpoint_result *ret_result);
+
+struct vg_restore_options {
+	size_t size;	 /* sizeof(struct vg_restore_options) */
+	const char *dir; /* the image */
+	const struct vg_process_gpu_pair *gpus; /* see vg_process_restore(); none: each on the GPU it had */
+	size_t gpu_count;
+	vg_checkpoint_progress_fn *progress;
+	void *user;
+};
+/* The processes run again, with the pids they had, as children of init. Whatever does not fit is refused before
+ * anything is made: NOT_FOUND (no image, no CRIU), INTEGRITY (damaged: which file), EXISTS (a pid is taken: by whom),
+ * INSUFFICIENT (device memory, with need and have), UNSUPPORTED (another machine, kernel or driver), SYSTEM, DRIVER; a
+ * failure after that ends what was made. One at a time in a process. */
+VG_PUBLIC enum vg_status vg_checkpoint_restore(const struct vg_restore_options *options,
+					       struct vg_checkpoint_result *ret_result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,123 @@
+#include "checkpoint/criu.h"
+
+#include "base/status.h"
+#include "checkpoint/doctor.h"
+#include "checkpoint/tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum { LEAST = 40000, NEW_KERNEL = 61300, LEAST_ON_NEW_KERNELS = 40100, MOST_ARGUMENTS = 32 };
+
+static void read_version(struct criu *criu, const char *output)
+{
+	const char *digits = output + strcspn(output, "0123456789");
+
+	snprintf(criu->version, sizeof criu->version, "%.*s", (int)strspn(digits, "0123456789."), digits);
+}
+
+unsigned criu_least(void)
+{
+	struct utsname kernel;
+
+	return uname(&kernel) == 0 && doctor_version(kernel.release) >= NEW_KERNEL ? LEAST_ON_NEW_KERNELS : LEAST;
+}
+
+enum vg_status criu_find(const char *function, struct criu *ret_criu)
+{
+	unsigned least = criu_least();
+	char output[512];
+
+	int r = tool_find("VIRGATE_CRIU", "criu", ret_criu->path);
+	if (r)
+		return vg_fail(VG_NOT_FOUND, -r, function, "CRIU %s: install %u.%u or later, or name it in VIRGATE_CRIU",
+			       r == -EACCES ? "may not be run by this user" : "is not in PATH", least / 10000,
+			       least / 100 % 100);
+	const char *const argv[] = {ret_criu->path, "--version", NULL};
+	r = tool_run(&(struct tool_run){
+		.argv = argv, .timeout_ms = 10000, .output = output, .capacity = sizeof output});
+	if (r)
+		return vg_fail(VG_SYSTEM, r < 0 ? -r : r, function, "%s --version: %s", ret_criu->path,
+			       r < 0 ? strerror(-r) : output);
+	read_version(ret_criu, output);
+	if (doctor_version(output) < least)
+		return vg_fail(VG_UNSUPPORTED, 0, function, "%s is CRIU %s: this kernel takes %u.%u or later",
+			       ret_criu->path, ret_criu->version, least / 10000, least / 100 % 100);
+	return VG_OK;
+}
+
+// The first line of the log that says Error, without its time.
+static void read_log(const char *folder, const char *name, char *ret_text, size_t capacity)
+{
+	char path[PATH_MAX + 32], *line = NULL;
+	size_t size = 0;
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	snprintf(ret_text, capacity, "no reason stands in its log");
+	FILE *file = fopen(path, "re");
+	while (file && getline(&line, &size, file) > 0) {
+		char *error = strstr(line, "Error (");
+		// One that every CRIU in a container says, and goes on.
+		if (!error || strstr(error, "RLIMIT_NOFILE"))
+			continue;
+		error[strcspn(error, "\n")] = '\0';
+		snprintf(ret_text, capacity, "%s", error);
+		break;
+	}
+	free(line);
+	if (file)
+		fclose(file);
+}
+
+static enum vg_status run(const struct criu *criu, const struct criu_work *work, const char *verb,
+			  const char *const *more, const char *function)
+{
+	char plugins[] = "/tmp/virgate-criu.XXXXXX", log[32], why[400];
+	const char *argv[MOST_ARGUMENTS] = {criu->path, verb, "--no-default-config", "--libdir", plugins, "-D",
+					    work->folder, "-v4", "-o", log, "--link-remap"};
+	size_t count = 0;
+
+	while (argv[count])
+		count++;
+	if (work->shell_job)
+		argv[count++] = "--shell-job";
+	if (work->tcp_established)
+		argv[count++] = "--tcp-established";
+	if (work->file_locks)
+		argv[count++] = "--file-locks";
+	while (*more)
+		argv[count++] = *more++;
+	snprintf(log, sizeof log, "%s.log", verb);
+	if (!mkdtemp(plugins))
+		return vg_fail(VG_SYSTEM, errno, function, "%s: %s", plugins, strerror(errno));
+	int r = tool_run(&(struct tool_run){.argv = argv});
+	rmdir(plugins);
+	if (r == 0)
+		return VG_OK;
+	if (r < 0)
+		return vg_fail(VG_SYSTEM, -r, function, "%s cannot be run: %s", criu->path, strerror(-r));
+	read_log(work->folder, log, why, sizeof why);
+	return vg_fail(VG_SYSTEM, r, function, "CRIU %s: %s", verb, why);
+}
+
+enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, pid_t root, const char *function)
+{
+	char pid[16];
+	const char *const more[] = {"-t", pid, "--leave-stopped", "--network-lock", "skip", NULL};
+
+	snprintf(pid, sizeof pid, "%d", (int)root);
+	return run(criu, work, "dump", more, function);
+}
+
+enum vg_status criu_restore(const struct criu *criu, const struct criu_work *work, const char *function)
+{
+	static const char *const more[] = {"-d", NULL};
+
+	return run(criu, work, "restore", more, function);
+}

@@ -1,0 +1,28 @@
+// CRIU, the user's own, as a program: the host side of an image. It is started with an empty folder for its plugins,
+// without the system's settings, and never killed half way. Any thread.
+#pragma once
+#include "virgate/status.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct criu {
+	char path[PATH_MAX];
+	char version[32]; // as it says: "4.2"
+};
+
+// The least version that serves this kernel, as doctor_version() has it.
+unsigned criu_least(void);
+// NOT_FOUND, UNSUPPORTED (too old for this kernel), SYSTEM.
+enum vg_status criu_find(const char *function, struct criu *ret_criu);
+
+struct criu_work {
+	const char *folder; // of the image's files, of which the logs are some
+	bool shell_job, tcp_established, file_locks;
+};
+// The tree of `root` is stopped then, all of it. After a failure CRIU has let it run on. SYSTEM, with the log's first
+// error.
+enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, pid_t root, const char *function);
+// It runs then, its driver's calls waiting. SYSTEM likewise, and nobody of it is left.
+enum vg_status criu_restore(const struct criu *criu, const struct criu_work *work, const char *function);

@@ -1,0 +1,172 @@
+// A dump: every step may fail, and until the image stands all of them are taken back.
+#include "base/descriptor.h"
+#include "base/status.h"
+#include "checkpoint/criu.h"
+#include "checkpoint/describe.h"
+#include "checkpoint/gpu_state.h"
+#include "checkpoint/image.h"
+#include "checkpoint/phase.h"
+#include "checkpoint/tree.h"
+#include "core/object.h"
+#include "virgate/checkpoint.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LOCK_MS = 10000 };
+
+struct dump {
+	struct vg_dump_options options;
+	const char *function;
+	struct phase phase;
+	struct tree tree;
+	struct criu criu;
+	struct image_draft draft;
+	json_t *description;
+	bool drafted;
+	bool touched; // the driver, or CRIU, has changed a process
+	struct vg_checkpoint_result result;
+};
+
+static void signal_tree(const struct tree *tree, int signal)
+{
+	for (size_t i = 0; i < tree->count; i++)
+		if (tree_is_same(&tree->processes[i]))
+			kill(tree->processes[i].pid, signal);
+}
+
+static enum vg_status find(struct dump *dump)
+{
+	const struct vg_dump_options *options = &dump->options;
+
+	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_FIND, dump->function);
+	if (status == VG_OK)
+		status = criu_find(dump->function, &dump->criu);
+	if (status == VG_OK)
+		status = tree_find(options->pid, dump->function, &dump->tree);
+	if (status == VG_OK && !options->cpu_only)
+		status = tree_find_cuda(&dump->tree);
+	if (status)
+		return status;
+	dump->result.processes = dump->tree.count;
+	dump->result.cuda_processes = dump->tree.cuda_count;
+	dump->result.pid = options->pid;
+	if (!options->cpu_only && dump->tree.cuda_count == 0)
+		return vg_fail(VG_NOT_FOUND, 0, dump->function,
+			       "process %d (%s) does not use CUDA, nor does a child of it: CRIU alone can dump it (--cpu-only)",
+			       (int)options->pid, dump->tree.processes[0].command);
+	status = describe_refuse_tenants(&dump->tree, dump->function);
+	if (status == VG_OK)
+		status = image_begin(options->dir, dump->function, &dump->draft);
+	dump->drafted = status == VG_OK;
+	return status;
+}
+
+// What the GPU holds is asked for while it is still there.
+static enum vg_status off_the_gpu(struct dump *dump)
+{
+	enum vg_status status = describe_dump(&dump->tree, &dump->criu, dump->function, &dump->description);
+
+	if (status == VG_OK)
+		status = phase_begin(&dump->phase, VG_CHECKPOINT_LOCK, dump->function);
+	if (status)
+		return status;
+	dump->touched = true;
+	status = gpu_lock(&dump->tree, dump->options.lock_timeout_ms ? dump->options.lock_timeout_ms : LOCK_MS);
+	if (status == VG_OK)
+		status = checkpoint_step("locked", dump->function);
+	if (status == VG_OK)
+		status = phase_begin(&dump->phase, VG_CHECKPOINT_DEVICE_OUT, dump->function);
+	if (status == VG_OK)
+		status = gpu_checkpoint(&dump->tree);
+	if (status == VG_OK)
+		status = checkpoint_step("checkpointed", dump->function);
+	if (status == VG_OK)
+		status = tree_unchanged(&dump->tree, dump->function);
+	return status ? status : gpu_leftovers(&dump->tree, dump->function);
+}
+
+static enum vg_status write_image(struct dump *dump)
+{
+	const struct vg_dump_options *options = &dump->options;
+	const struct criu_work work = {.folder = dump->draft.folder,
+				       .shell_job = options->shell_job,
+				       .tcp_established = options->tcp_established,
+				       .file_locks = options->file_locks};
+
+	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_HOST_OUT, dump->function);
+	if (status == VG_OK)
+		status = criu_dump(&dump->criu, &work, options->pid, dump->function);
+	if (status == VG_OK)
+		status = checkpoint_step("dumped", dump->function);
+	if (status == VG_OK)
+		status = phase_begin(&dump->phase, VG_CHECKPOINT_COMMIT, dump->function);
+	if (status == VG_OK)
+		status = image_commit(&dump->draft, dump->description, dump->function, &dump->result.bytes);
+	return status;
+}
+
+static enum vg_status run_on(struct dump *dump)
+{
+	signal_tree(&dump->tree, SIGCONT);
+	return gpu_roll_back(&dump->tree, dump->function);
+}
+
+// The image stands.
+static enum vg_status finish(struct dump *dump)
+{
+	phase_go_on(&dump->phase, VG_CHECKPOINT_END);
+	if (dump->options.leave_running)
+		return run_on(dump);
+	signal_tree(&dump->tree, SIGKILL);
+	for (size_t i = 0; i < dump->tree.count; i++)
+		while (!vg_process_is_dead(dump->tree.processes[i].pid, dump->tree.processes[i].start_time))
+			usleep(1000);
+	return VG_OK;
+}
+
+// The failure that led here stays the last error, with the outcome of the roll-back behind it.
+static enum vg_status take_back(struct dump *dump, enum vg_status status)
+{
+	const struct vg_error *error = vg_last_error();
+	const char *phase = vg_checkpoint_phase_name(dump->phase.now);
+	char text[512], problem[256];
+	int code = error->code;
+
+	snprintf(text, sizeof text, "%s", error->text);
+	if (dump->drafted)
+		image_abandon(&dump->draft);
+	if (!dump->touched)
+		return vg_fail(status, code, dump->function, "%s", text);
+	if (run_on(dump) == VG_OK)
+		return vg_fail(status, code, dump->function, "step %s: %s; the processes run on as before", phase, text);
+	snprintf(problem, sizeof problem, "%s", vg_last_error()->text);
+	return vg_fail(VG_STATE, code, dump->function, "step %s: %s; and they could not be brought back: %s", phase, text,
+		       problem);
+}
+
+enum vg_status vg_checkpoint_dump(const struct vg_dump_options *options, struct vg_checkpoint_result *ret_result)
+{
+	struct dump dump = {.function = __func__};
+
+	CORE_NEEDED(options);
+	CORE_OPTIONS(dump.options, options);
+	CORE_NEEDED(options->dir);
+	dump.phase = (struct phase){
+		.progress = dump.options.progress, .user = dump.options.user, .result = &dump.result};
+	enum vg_status status = find(&dump);
+	if (status == VG_OK)
+		status = off_the_gpu(&dump);
+	if (status == VG_OK)
+		status = write_image(&dump);
+	status = status ? take_back(&dump, status) : finish(&dump);
+	phase_end(&dump.phase);
+	if (ret_result)
+		*ret_result = dump.result;
+	json_decref(dump.description);
+	tree_free(&dump.tree);
+	return status;
+}

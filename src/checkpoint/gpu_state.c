@@ -1,0 +1,217 @@
+#include "checkpoint/gpu_state.h"
+
+#include "base/status.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct work;
+
+// A step of one process, on a thread of its own: with its last error, which belongs to that thread.
+struct step {
+	struct work *work;
+	struct vg_process *process;
+	pthread_t thread;
+	bool started;
+	enum vg_status status;
+	int code;
+	char function[64], text[512];
+};
+
+struct work {
+	enum vg_status (*run)(struct vg_process *process, const struct work *work);
+	unsigned timeout_ms;
+	const struct vg_process_gpu_pair *pairs;
+	size_t pair_count;
+};
+
+static void *run_step(void *user)
+{
+	struct step *step = user;
+
+	step->status = step->work->run(step->process, step->work);
+	if (step->status) {
+		const struct vg_error *error = vg_last_error();
+		step->code = error->code;
+		snprintf(step->function, sizeof step->function, "%s", error->function);
+		snprintf(step->text, sizeof step->text, "%s", error->text);
+	}
+	return NULL;
+}
+
+// Runs it for every CUDA process, and waits for all. The first failure, in the order of the tree.
+static enum vg_status run_all(const struct tree *tree, struct work *work)
+{
+	struct step *steps = calloc(tree->cuda_count ? tree->cuda_count : 1, sizeof *steps);
+	size_t count = 0;
+
+	if (!steps)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for %zu processes", tree->cuda_count);
+	for (size_t i = 0; i < tree->count; i++)
+		if (tree->processes[i].cuda)
+			steps[count++] = (struct step){.work = work, .process = tree->processes[i].cuda};
+	for (size_t i = 1; i < count; i++)
+		steps[i].started = pthread_create(&steps[i].thread, NULL, run_step, &steps[i]) == 0;
+	// Whom no thread could be had for takes his turn here.
+	for (size_t i = 0; i < count; i++)
+		if (!steps[i].started)
+			run_step(&steps[i]);
+	enum vg_status status = VG_OK;
+	for (size_t i = 0; i < count; i++) {
+		if (steps[i].started)
+			pthread_join(steps[i].thread, NULL);
+		if (steps[i].status && status == VG_OK)
+			status = vg_fail(steps[i].status, steps[i].code, steps[i].function, "%s", steps[i].text);
+	}
+	free(steps);
+	return status;
+}
+
+static enum vg_status lock(struct vg_process *process, const struct work *work)
+{
+	return vg_process_lock(process, work->timeout_ms);
+}
+
+static enum vg_status checkpoint(struct vg_process *process, const struct work *work)
+{
+	(void)work;
+	return vg_process_checkpoint(process);
+}
+
+static enum vg_status restore(struct vg_process *process, const struct work *work)
+{
+	return vg_process_restore(process, work->pairs, work->pair_count);
+}
+
+static enum vg_status unlock(struct vg_process *process, const struct work *work)
+{
+	(void)work;
+	return vg_process_unlock(process);
+}
+
+static enum vg_status roll_back(struct vg_process *process, const struct work *work)
+{
+	enum vg_process_state state;
+
+	(void)work;
+	enum vg_status status = vg_process_state(process, &state);
+	if (status == VG_OK && state == VG_PROCESS_CHECKPOINTED) {
+		status = vg_process_restore(process, NULL, 0);
+		if (status == VG_OK)
+			status = vg_process_state(process, &state);
+	}
+	if (status == VG_OK && state == VG_PROCESS_LOCKED) {
+		status = vg_process_unlock(process);
+		if (status == VG_OK)
+			status = vg_process_state(process, &state);
+	}
+	if (status == VG_OK && state != VG_PROCESS_RUNNING)
+		status = vg_fail(VG_STATE, 0, __func__, "process %d is %s, not running", (int)vg_process_pid(process),
+				 vg_process_state_name(state));
+	return status;
+}
+
+enum vg_status gpu_lock(const struct tree *tree, unsigned timeout_ms)
+{
+	return run_all(tree, &(struct work){.run = lock, .timeout_ms = timeout_ms});
+}
+
+enum vg_status gpu_checkpoint(const struct tree *tree)
+{
+	return run_all(tree, &(struct work){.run = checkpoint});
+}
+
+enum vg_status gpu_restore(const struct tree *tree, const struct vg_process_gpu_pair *pairs, size_t count)
+{
+	return run_all(tree, &(struct work){.run = restore, .pairs = pairs, .pair_count = count});
+}
+
+enum vg_status gpu_unlock(const struct tree *tree)
+{
+	return run_all(tree, &(struct work){.run = unlock});
+}
+
+enum vg_status gpu_roll_back(const struct tree *tree, const char *function)
+{
+	enum vg_status status = run_all(tree, &(struct work){.run = roll_back});
+
+	if (status) {
+		char text[512];
+		snprintf(text, sizeof text, "%s", vg_last_error()->text);
+		return vg_fail(VG_STATE, vg_last_error()->code, function, "%s", text);
+	}
+	return VG_OK;
+}
+
+static bool is_device(const char *path)
+{
+	return strncmp(path, "/dev/nvidia", 11) == 0;
+}
+
+static enum vg_status left(const struct tree_process *process, const char *what, const char *path, const char *function)
+{
+	return vg_fail(VG_POLICY, 0, function,
+		       "process %d (%s) still has %s %.100s, which an image cannot hold: memory exported as a descriptor, "
+		       "or a child that was forked after CUDA was used; close it, or fork before",
+		       (int)process->pid, process->command, what, path);
+}
+
+static enum vg_status check_descriptors(const struct tree_process *process, const char *function)
+{
+	char folder[64], path[PATH_MAX];
+	struct dirent *entry;
+	enum vg_status status = VG_OK;
+
+	snprintf(folder, sizeof folder, "/proc/%d/fd", (int)process->pid);
+	DIR *list = opendir(folder);
+	if (!list)
+		return vg_fail(VG_DENIED, 0, function, "%s cannot be read: it takes CAP_SYS_PTRACE", folder);
+	while (status == VG_OK && (entry = readdir(list))) {
+		ssize_t length = readlinkat(dirfd(list), entry->d_name, path, sizeof path - 1);
+		if (length < 0)
+			continue;
+		path[length] = '\0';
+		if (is_device(path))
+			status = left(process, "a descriptor of", path, function);
+	}
+	closedir(list);
+	return status;
+}
+
+static enum vg_status check_mappings(const struct tree_process *process, const char *function)
+{
+	char path[64], *line = NULL;
+	enum vg_status status = VG_OK;
+	size_t capacity = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)process->pid);
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return vg_fail(VG_DENIED, 0, function, "%s cannot be read: it takes CAP_SYS_PTRACE", path);
+	while (status == VG_OK && getline(&line, &capacity, file) > 0) {
+		char *name = strchr(line, '/');
+		line[strcspn(line, "\n")] = '\0';
+		if (name && is_device(name))
+			status = left(process, "a mapping of", name, function);
+	}
+	free(line);
+	fclose(file);
+	return status;
+}
+
+enum vg_status gpu_leftovers(const struct tree *tree, const char *function)
+{
+	enum vg_status status = VG_OK;
+
+	for (size_t i = 0; i < tree->count && status == VG_OK; i++) {
+		status = check_descriptors(&tree->processes[i], function);
+		if (status == VG_OK)
+			status = check_mappings(&tree->processes[i], function);
+	}
+	return status;
+}

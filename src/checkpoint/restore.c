@@ -1,0 +1,122 @@
+// A restore: nothing is made before everything was found to fit.
+#include "base/descriptor.h"
+#include "base/status.h"
+#include "checkpoint/criu.h"
+#include "checkpoint/describe.h"
+#include "checkpoint/gpu_state.h"
+#include "checkpoint/image.h"
+#include "checkpoint/phase.h"
+#include "checkpoint/tree.h"
+#include "core/object.h"
+#include "virgate/checkpoint.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+struct restore {
+	struct vg_restore_options options;
+	const char *function;
+	struct phase phase;
+	struct tree tree; // as the image says, then as it is
+	struct criu criu;
+	json_t *description;
+	bool made;
+	struct vg_checkpoint_result result;
+};
+
+static enum vg_status verify(struct restore *restore)
+{
+	const struct vg_restore_options *options = &restore->options;
+	int root;
+
+	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_VERIFY, restore->function);
+	if (status == VG_OK)
+		status = criu_find(restore->function, &restore->criu);
+	if (status == VG_OK)
+		status = image_read(options->dir, restore->function, &restore->description);
+	if (status == VG_OK)
+		status = describe_check(restore->description, options->gpus, options->gpu_count, restore->function);
+	if (status == VG_OK)
+		status = image_verify(options->dir, restore->description, restore->function);
+	if (status)
+		return status;
+	if (json_unpack(restore->description, "{s:i}", "root", &root))
+		return vg_fail(VG_INTEGRITY, 0, restore->function, "%s/" IMAGE_DESCRIPTION " names no root", options->dir);
+	restore->result.pid = root;
+	return VG_OK;
+}
+
+static enum vg_status make(struct restore *restore)
+{
+	const struct criu_work work = {.folder = restore->options.dir,
+				       .shell_job = json_is_true(json_object_get(restore->description, "shell_job"))};
+
+	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_HOST_IN, restore->function);
+	if (status == VG_OK)
+		status = criu_restore(&restore->criu, &work, restore->function);
+	if (status)
+		return status;
+	restore->made = true;
+	status = tree_find(restore->result.pid, restore->function, &restore->tree);
+	if (status == VG_OK)
+		status = tree_find_cuda(&restore->tree);
+	restore->result.processes = restore->tree.count;
+	restore->result.cuda_processes = restore->tree.cuda_count;
+	return status ? status : checkpoint_step("made", restore->function);
+}
+
+static enum vg_status onto_the_gpu(struct restore *restore)
+{
+	phase_go_on(&restore->phase, VG_CHECKPOINT_DEVICE_IN);
+	enum vg_status status = gpu_restore(&restore->tree, restore->options.gpus, restore->options.gpu_count);
+	if (status == VG_OK)
+		status = checkpoint_step("restored", restore->function);
+	if (status)
+		return status;
+	phase_go_on(&restore->phase, VG_CHECKPOINT_UNLOCK);
+	return gpu_unlock(&restore->tree);
+}
+
+// Who cannot go on is not left behind half alive: the image is still there.
+static enum vg_status end_what_was_made(struct restore *restore, enum vg_status status)
+{
+	const struct vg_error *error = vg_last_error();
+	const char *phase = vg_checkpoint_phase_name(restore->phase.now);
+	uint64_t need = error->need, have = error->have;
+	int code = error->code;
+	char text[512];
+
+	snprintf(text, sizeof text, "%s", error->text);
+	for (size_t i = 0; restore->made && i < restore->tree.count; i++)
+		if (tree_is_same(&restore->tree.processes[i]))
+			kill(restore->tree.processes[i].pid, SIGKILL);
+	status = vg_fail(status, code, restore->function, "step %s: %s%s", phase, text,
+			 restore->made ? "; the processes were ended, and the image is as it was" : "");
+	vg_fail_amounts(need, have);
+	return status;
+}
+
+enum vg_status vg_checkpoint_restore(const struct vg_restore_options *options, struct vg_checkpoint_result *ret_result)
+{
+	struct restore restore = {.function = __func__};
+
+	CORE_NEEDED(options);
+	CORE_OPTIONS(restore.options, options);
+	CORE_NEEDED(options->dir);
+	restore.phase = (struct phase){
+		.progress = restore.options.progress, .user = restore.options.user, .result = &restore.result};
+	enum vg_status status = verify(&restore);
+	if (status == VG_OK)
+		status = make(&restore);
+	if (status == VG_OK)
+		status = onto_the_gpu(&restore);
+	if (status)
+		status = end_what_was_made(&restore, status);
+	phase_end(&restore.phase);
+	if (ret_result)
+		*ret_result = restore.result;
+	json_decref(restore.description);
+	tree_free(&restore.tree);
+	return status;
+}

@@ -1,0 +1,179 @@
+#include "checkpoint/tree.h"
+
+#include "base/descriptor.h"
+#include "base/status.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct status_lines {
+	pid_t group, parent; // Tgid, PPid
+	uid_t user;
+	char command[16];
+};
+
+static long number_behind(const char *text, const char *key)
+{
+	const char *line = strstr(text, key);
+
+	return line ? strtol(line + strlen(key), NULL, 10) : -1;
+}
+
+// 0 or -errno; -ENOENT: no such process.
+static int read_status(pid_t pid, struct status_lines *ret)
+{
+	char path[64], text[8192];
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	ssize_t length = vg_file_read(path, text, sizeof text);
+	if (length < 0)
+		return length == -ESRCH ? -ENOENT : (int)length;
+	*ret = (struct status_lines){.group = (pid_t)number_behind(text, "\nTgid:"),
+				     .parent = (pid_t)number_behind(text, "\nPPid:"),
+				     .user = (uid_t)number_behind(text, "\nUid:")};
+	size_t at = strcspn(text, "\t") + 1; // "Name:\tNAME\n"
+	if (at < (size_t)length)
+		snprintf(ret->command, sizeof ret->command, "%.*s", (int)strcspn(text + at, "\n"), text + at);
+	return 0;
+}
+
+static enum vg_status add(struct tree *tree, pid_t pid, const struct status_lines *lines, const char *function)
+{
+	struct tree_process *grown = realloc(tree->processes, (tree->count + 1) * sizeof *grown);
+
+	if (!grown)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu processes", tree->count + 1);
+	tree->processes = grown;
+	grown[tree->count] = (struct tree_process){.pid = pid, .parent = lines->parent};
+	memcpy(grown[tree->count].command, lines->command, sizeof lines->command);
+	int r = vg_process_start_time(pid, &grown[tree->count].start_time);
+	if (r == 0)
+		tree->count++;
+	// One that has gone meanwhile is none of the tree; the root's absence shows in its being empty.
+	return VG_OK;
+}
+
+static bool in_tree(const struct tree *tree, pid_t pid)
+{
+	for (size_t i = 0; i < tree->count; i++)
+		if (tree->processes[i].pid == pid)
+			return true;
+	return false;
+}
+
+// One more generation, or none. Children's pids may be lower than their parents'.
+static enum vg_status add_children(struct tree *tree, const char *function, bool *ret_grown)
+{
+	DIR *folder = opendir("/proc");
+	enum vg_status status = VG_OK;
+	struct dirent *entry;
+
+	*ret_grown = false;
+	if (!folder)
+		return vg_fail(VG_SYSTEM, errno, function, "/proc: %s", strerror(errno));
+	while (status == VG_OK && (entry = readdir(folder))) {
+		struct status_lines lines;
+		pid_t pid = (pid_t)atoi(entry->d_name);
+		if (pid <= 0 || in_tree(tree, pid) || read_status(pid, &lines) || !in_tree(tree, lines.parent))
+			continue;
+		size_t before = tree->count;
+		status = add(tree, pid, &lines, function);
+		*ret_grown |= tree->count > before;
+	}
+	closedir(folder);
+	return status;
+}
+
+static enum vg_status check_root(pid_t root, const struct status_lines *lines, const char *function)
+{
+	if (lines->group != root)
+		return vg_fail(VG_INVALID, 0, function, "%d is a thread of process %d: name the process", (int)root,
+			       (int)lines->group);
+	if (root == getpid())
+		return vg_fail(VG_INVALID, 0, function, "process %d is this one, which cannot watch itself", (int)root);
+	if (geteuid() != 0 && lines->user != geteuid())
+		return vg_fail(VG_DENIED, 0, function, "process %d (%s) is user %u's: only its owner or root may", (int)root,
+			       lines->command, (unsigned)lines->user);
+	return VG_OK;
+}
+
+enum vg_status tree_find(pid_t root, const char *function, struct tree *ret_tree)
+{
+	struct status_lines lines;
+	bool grown = true;
+
+	*ret_tree = (struct tree){0};
+	if (root < 1)
+		return vg_fail(VG_INVALID, 0, function, "pid %d: a process has a positive one", (int)root);
+	int r = read_status(root, &lines);
+	if (r)
+		return vg_fail(r == -ENOENT ? VG_NOT_FOUND : VG_SYSTEM, -r, function, "process %d: %s", (int)root,
+			       r == -ENOENT ? "there is none" : strerror(-r));
+	enum vg_status status = check_root(root, &lines, function);
+	if (status == VG_OK)
+		status = add(ret_tree, root, &lines, function);
+	while (status == VG_OK && grown)
+		status = add_children(ret_tree, function, &grown);
+	if (status == VG_OK && ret_tree->count == 0)
+		status = vg_fail(VG_NOT_FOUND, 0, function, "process %d has ended", (int)root);
+	if (status)
+		tree_free(ret_tree);
+	return status;
+}
+
+enum vg_status tree_find_cuda(struct tree *tree)
+{
+	for (size_t i = 0; i < tree->count; i++) {
+		struct tree_process *process = &tree->processes[i];
+		struct vg_process *cuda;
+		pid_t thread;
+		enum vg_status status = vg_process_open(process->pid, &cuda);
+		if (status)
+			return status;
+		if (vg_process_restore_thread(cuda, &thread) == VG_OK) {
+			process->cuda = cuda;
+			tree->cuda_count++;
+		} else {
+			vg_process_destroy(cuda);
+		}
+	}
+	return VG_OK;
+}
+
+void tree_free(struct tree *tree)
+{
+	for (size_t i = 0; i < tree->count; i++)
+		vg_process_destroy(tree->processes[i].cuda);
+	free(tree->processes);
+	*tree = (struct tree){0};
+}
+
+bool tree_is_same(const struct tree_process *process)
+{
+	uint64_t start;
+
+	return vg_process_start_time(process->pid, &start) == 0 && vg_start_time_same(start, process->start_time);
+}
+
+enum vg_status tree_unchanged(const struct tree *tree, const char *function)
+{
+	struct tree now;
+
+	enum vg_status status = tree_find(tree->processes[0].pid, function, &now);
+	if (status)
+		return status;
+	for (size_t i = 0; i < tree->count && status == VG_OK; i++)
+		if (!tree_is_same(&tree->processes[i]))
+			status = vg_fail(VG_STATE, 0, function, "process %d (%s) ended meanwhile", (int)tree->processes[i].pid,
+					 tree->processes[i].command);
+	for (size_t i = 0; i < now.count && status == VG_OK; i++)
+		if (!in_tree(tree, now.processes[i].pid))
+			status = vg_fail(VG_STATE, 0, function, "process %d (%s) was started meanwhile: try again",
+					 (int)now.processes[i].pid, now.processes[i].command);
+	tree_free(&now);
+	return status;
+}

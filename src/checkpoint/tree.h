@@ -1,0 +1,32 @@
+// A process and all that descend from it, as they are when they are looked at. One thread.
+#pragma once
+#include "virgate/process.h"
+#include "virgate/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct tree_process {
+	pid_t pid, parent;
+	uint64_t start_time;	  // clock ticks since boot: a pid is this process only while this agrees
+	struct vg_process *cuda; // NULL: it does not use CUDA
+	char command[16];
+};
+
+struct tree {
+	struct tree_process *processes; // the root first, and everybody behind his parent
+	size_t count;
+	size_t cuda_count;
+};
+
+// INVALID (a thread's id: says whose), NOT_FOUND, DENIED (another user's), NO_MEMORY, SYSTEM. What uses CUDA is found by
+// tree_find_cuda().
+enum vg_status tree_find(pid_t root, const char *function, struct tree *ret_tree);
+// Asks the driver. Processes without CUDA are as good as others. NO_DRIVER, UNSUPPORTED, NO_MEMORY.
+enum vg_status tree_find_cuda(struct tree *tree);
+void tree_free(struct tree *tree);
+// Whether the process is still the one that was found.
+bool tree_is_same(const struct tree_process *process);
+// STATE: a process has come or gone meanwhile.
+enum vg_status tree_unchanged(const struct tree *tree, const char *function);

@@ -1,0 +1,150 @@
+// What the tests of this room share: a folder, the subject, and the program virgate on the simulated GPU.
+#pragma once
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "test.h"
+
+static char folder[] = "/tmp/virgate-checkpoint.XXXXXX";
+
+__attribute__((constructor)) static void make_folder(void)
+{
+	char path[PATH_MAX];
+
+	if (!mkdtemp(folder))
+		abort();
+	snprintf(path, sizeof path, "%s/node", folder);
+	setenv("STANDIN", folder, 1);
+	setenv("VIRGATE_SIM", "1", 1);
+	setenv("VIRGATE_SIM_DIR", path, 1);
+}
+
+__attribute__((destructor)) static void remove_folder(void)
+{
+	char command[128];
+
+	if (getpid() != test_pid)
+		return;
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	if (system(command))
+		perror(folder);
+}
+
+static const char *path_of(const char *name)
+{
+	static char paths[4][PATH_MAX];
+	static unsigned next;
+	char *path = paths[next++ % 4];
+
+	snprintf(path, PATH_MAX, "%s/%s", folder, name);
+	return path;
+}
+
+__attribute__((unused)) static void write_text(const char *name, const char *text)
+{
+	FILE *file = fopen(path_of(name), "w");
+
+	CHECK(file != NULL);
+	fputs(text, file);
+	CHECK_INT(fclose(file), 0);
+}
+
+struct subject {
+	pid_t guard, pid; // the guard is its parent, which takes its ends away
+};
+
+// Away from every descriptor and terminal of the test.
+static struct subject start_subject(const char *rounds)
+{
+	struct subject subject = {0};
+	int ends[2];
+
+	CHECK_INT(pipe2(ends, O_CLOEXEC), 0);
+	fflush(stdout);
+	subject.guard = fork();
+	if (subject.guard == 0) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			int null = open("/dev/null", O_RDWR);
+			char log[PATH_MAX];
+			snprintf(log, sizeof log, "%s.log", rounds);
+			setsid();
+			dup2(null, 0);
+			dup2(open(log, O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
+			dup2(1, 2);
+			for (int fd = 3; fd < 1024; fd++)
+				close(fd);
+			execl(SUBJECT, SUBJECT, rounds, (char *)NULL);
+			_exit(127);
+		}
+		if (write(ends[1], &pid, sizeof pid) != sizeof pid)
+			_exit(1);
+		for (int status; waitpid(pid, &status, 0) < 0 && errno == EINTR;)
+			;
+		_exit(0);
+	}
+	close(ends[1]);
+	CHECK_INT(read(ends[0], &subject.pid, sizeof subject.pid), sizeof subject.pid);
+	close(ends[0]);
+	return subject;
+}
+
+static uint32_t round_of(const char *rounds)
+{
+	uint32_t round = 0;
+	_cleanup_close_ int fd = open(rounds, O_RDONLY | O_CLOEXEC);
+
+	return fd >= 0 && pread(fd, &round, sizeof round, 0) == sizeof round ? round : 0;
+}
+
+// That it goes on, by two rounds more: every one looks at all of its memory.
+static void check_goes_on(const char *rounds)
+{
+	uint64_t end = vg_clock_monotonic_ns() + UINT64_C(60000000000);
+	uint32_t before = round_of(rounds);
+
+	while (round_of(rounds) < before + 2) {
+		CHECK(vg_clock_monotonic_ns() < end);
+		usleep(10000);
+	}
+}
+
+static void wait_gone(pid_t pid)
+{
+	for (int i = 0; i < 3000 && kill(pid, 0) == 0; i++)
+		usleep(10000);
+	CHECK_INT(kill(pid, 0), -1);
+}
+
+static void end_subject(struct subject subject)
+{
+	kill(subject.pid, SIGKILL);
+	kill(subject.pid, SIGCONT);
+	waitpid(subject.guard, NULL, 0);
+	wait_gone(subject.pid);
+}
+
+static char said[16384];
+
+// virgate with these words, both its outputs in `said`. Its exit code.
+__attribute__((format(printf, 1, 2))) static int run(const char *format, ...)
+{
+	char words[1024], command[2048];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(words, sizeof words, format, arguments);
+	va_end(arguments);
+	snprintf(command, sizeof command, "%s %s 2>&1", VIRGATE, words);
+	FILE *output = popen(command, "re");
+	CHECK(output != NULL);
+	said[fread(said, 1, sizeof said - 1, output)] = '\0';
+	return WEXITSTATUS(pclose(output));
+}

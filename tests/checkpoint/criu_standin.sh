@@ -1,0 +1,31 @@
+#!/bin/sh
+# Stands in for CRIU: says what it was asked in $STANDIN/said, stops the process for "dump", fails where
+# $STANDIN/fail names the verb, and makes nothing that could be restored.
+say() { echo "$*" >>"$STANDIN/said"; }
+verb=$1
+folder= pid=
+case $verb in
+--version)
+	echo "Version: $(cat "$STANDIN/version" 2>/dev/null || echo 4.2)"
+	exit 0
+	;;
+esac
+while [ $# -gt 0 ]; do
+	case $1 in
+	-D) folder=$2 ;;
+	-t) pid=$2 ;;
+	esac
+	shift
+done
+say "$verb $pid"
+if grep -qx "$verb" "$STANDIN/fail" 2>/dev/null; then
+	echo "(00.001) Error (standin.c:1): told to fail" >"$folder/$verb.log"
+	exit 1
+fi
+case $verb in
+dump)
+	kill -STOP "$pid"
+	head -c 100000 /dev/zero >"$folder/pages-1.img"
+	echo core >"$folder/core-$pid.img"
+	;;
+esac

@@ -1,0 +1,202 @@
+// The order of the steps, and what is taken back: against a stand-in for CRIU that does as it is told.
+#include "checkpoint_test.h"
+
+static void standin(void)
+{
+	setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
+	unlink(path_of("fail"));
+	unlink(path_of("said"));
+	unlink(path_of("version"));
+}
+
+static const char *standin_said(void)
+{
+	static char text[4096];
+
+	if (vg_file_read(path_of("said"), text, sizeof text) < 0)
+		text[0] = '\0';
+	return text;
+}
+
+static bool exists(const char *name)
+{
+	return access(path_of(name), F_OK) == 0;
+}
+
+// No half of an image is left beside it.
+static void check_no_parts(const char *name)
+{
+	char command[PATH_MAX + 64];
+
+	snprintf(command, sizeof command, "ls -d %s.part-* >/dev/null 2>&1", path_of(name));
+	CHECK(system(command) != 0);
+}
+
+TEST(a_dump_ends_the_process_and_leaves_an_image)
+{
+	standin();
+	struct subject subject = start_subject(path_of("rounds"));
+	char wanted[64];
+
+	check_goes_on(path_of("rounds"));
+	CHECK_INT(run("dump --pid %d --dir %s --json", (int)subject.pid, path_of("image")), 0);
+	CHECK_CONTAINS(said, "\"cuda_processes\": 1");
+	CHECK_CONTAINS(said, "\"host-out\"");
+	snprintf(wanted, sizeof wanted, "dump %d\n", (int)subject.pid);
+	CHECK_STR(standin_said(), wanted);
+	wait_gone(subject.pid);
+	CHECK(exists("image/virgate.json"));
+	CHECK(exists("image/pages-1.img"));
+	check_no_parts("image");
+	struct stat info;
+	CHECK_INT(stat(path_of("image"), &info), 0);
+	CHECK_INT(info.st_mode & 0777, 0700);
+	CHECK_INT(stat(path_of("image/pages-1.img"), &info), 0);
+	CHECK_INT(info.st_mode & 0777, 0600);
+	// There is something there now, and it stays.
+	CHECK_INT(run("dump --pid %d --dir %s", (int)getpid(), path_of("image")), 1);
+	end_subject(subject);
+}
+
+TEST(a_dump_may_leave_it_running)
+{
+	standin();
+	struct subject subject = start_subject(path_of("rounds2"));
+
+	check_goes_on(path_of("rounds2"));
+	for (int i = 0; i < 2; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "left%d", i);
+		CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of(name)), 0);
+		check_goes_on(path_of("rounds2"));
+	}
+	end_subject(subject);
+}
+
+TEST(a_criu_that_fails_costs_nothing)
+{
+	standin();
+	write_text("fail", "dump\n");
+	struct subject subject = start_subject(path_of("rounds3"));
+
+	check_goes_on(path_of("rounds3"));
+	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("failed")), 1);
+	CHECK_CONTAINS(said, "step host-out");
+	CHECK_CONTAINS(said, "told to fail");
+	CHECK_CONTAINS(said, "run on as before");
+	CHECK(!exists("failed"));
+	check_no_parts("failed");
+	check_goes_on(path_of("rounds3"));
+	end_subject(subject);
+}
+
+// Each driver call of the way out is refused once: whatever was done before is taken back.
+TEST(a_driver_that_refuses_costs_nothing)
+{
+	static const char *const calls[] = {"cuCheckpointProcessLock", "cuCheckpointProcessCheckpoint"};
+
+	standin();
+	struct subject subject = start_subject(path_of("rounds4"));
+	check_goes_on(path_of("rounds4"));
+	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+		char fault[128];
+		snprintf(fault, sizeof fault, "%s:1=CUDA_ERROR_UNKNOWN", calls[i]);
+		setenv("VIRGATE_SIM_FAULT", fault, 1);
+		CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("refused")), 1);
+		unsetenv("VIRGATE_SIM_FAULT");
+		CHECK_CONTAINS(said, calls[i]);
+		CHECK_CONTAINS(said, "run on as before");
+		CHECK(!exists("refused"));
+		check_no_parts("refused");
+		CHECK_STR(standin_said(), "");
+		check_goes_on(path_of("rounds4"));
+	}
+	end_subject(subject);
+}
+
+TEST(what_cannot_be_dumped_is_named)
+{
+	standin();
+	CHECK_INT(run("dump --pid 4194304 --dir %s", path_of("x")), 1);
+	CHECK_CONTAINS(said, "there is none");
+	CHECK_INT(run("dump --pid 0 --dir %s", path_of("x")), 2);
+	CHECK_INT(run("dump --pid %d", (int)getpid()), 2);
+	CHECK_INT(run("dump --dir %s", path_of("x")), 2);
+	// A process without CUDA: one that does nothing.
+	pid_t idle = fork();
+	if (idle == 0) {
+		pause();
+		_exit(0);
+	}
+	CHECK_INT(run("dump --pid %d --dir %s", (int)idle, path_of("x")), 1);
+	CHECK_CONTAINS(said, "does not use CUDA");
+	CHECK_CONTAINS(said, "--cpu-only");
+	CHECK_INT(run("dump --pid %d --dir %s --cpu-only --leave-running", (int)idle, path_of("cpu")), 0);
+	CHECK(exists("cpu/virgate.json"));
+	kill(idle, SIGKILL);
+	waitpid(idle, NULL, 0);
+	CHECK(!exists("x"));
+}
+
+TEST(a_criu_that_is_too_old_is_refused_before_anything)
+{
+	standin();
+	write_text("version", "3.17.1");
+	struct subject subject = start_subject(path_of("rounds5"));
+
+	check_goes_on(path_of("rounds5"));
+	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("old")), 1);
+	CHECK_CONTAINS(said, "3.17.1");
+	CHECK(!exists("old"));
+	check_goes_on(path_of("rounds5"));
+	end_subject(subject);
+}
+
+static void flip(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+	char byte;
+
+	CHECK(fd >= 0);
+	CHECK_INT(pread(fd, &byte, 1, 50000), 1);
+	byte ^= 1;
+	CHECK_INT(pwrite(fd, &byte, 1, 50000), 1);
+}
+
+// Nothing of what is refused asks CRIU for anything.
+TEST(an_image_that_is_not_whole_is_not_restored)
+{
+	standin();
+	struct subject subject = start_subject(path_of("rounds6"));
+	char pid[32];
+
+	check_goes_on(path_of("rounds6"));
+	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("damaged")), 0);
+	unlink(path_of("said"));
+	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
+	snprintf(pid, sizeof pid, "pid %d", (int)subject.pid);
+	CHECK_CONTAINS(said, pid);
+	CHECK_CONTAINS(said, "is taken");
+	end_subject(subject);
+
+	flip(path_of("damaged/pages-1.img"));
+	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
+	CHECK_CONTAINS(said, "pages-1.img is damaged");
+	flip(path_of("damaged/pages-1.img"));
+	write_text("damaged/more.img", "x");
+	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
+	CHECK_CONTAINS(said, "more.img is not of this image");
+	unlink(path_of("damaged/more.img"));
+	CHECK_INT(rename(path_of("damaged/pages-1.img"), path_of("pages")), 0);
+	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
+	CHECK_CONTAINS(said, "lacks 1 of its");
+	CHECK_INT(rename(path_of("pages"), path_of("damaged/pages-1.img")), 0);
+	CHECK_INT(run("restore --dir %s", path_of("none")), 1);
+	CHECK_CONTAINS(said, "is no image");
+	write_text("damaged/virgate.json", "{\"version\": 99}");
+	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
+	CHECK_CONTAINS(said, "version 99");
+	write_text("damaged/virgate.json", "{");
+	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
+	CHECK_STR(standin_said(), "");
+}
