@@ -161,6 +161,8 @@ static enum vg_status scrub(struct vg_memory_space *space, const struct space_ch
 						 space->stream->handle);
 	CUresult end =
 		core_driver->cuStreamSynchronize(space->stream->handle); // also of what was queued before a failure
+	if (end) // pages that stay are not to be zeroed when a block is there again
+		(void)core_driver->cuStreamSynchronize(space->stream->handle);
 	r = r ? r : end;
 	return r ? core_driver_failed(r, function, "cuMemsetD8", "%s", "zeroing pages before they go back") : VG_OK;
 }
