@@ -221,7 +221,8 @@ struct vg_work {
 };
 /* Queues work. All of it is checked first: NOT_FOUND (no such kernel; says which there are), INVALID (an argument, a
  * dimension, a stream that there is not), POLICY (tensor cores or mixed precision that the unit may not use: which
- * instruction, or that nobody can tell), LIMIT (a cooperative grid that cannot be resident), CLOSED, STATE, NO_MEMORY,
+ * instruction, or that nobody can tell), LIMIT (a cooperative grid that cannot be resident on the
+ * whole device; in a smaller SM group the driver refuses it, and the execution fails), CLOSED, STATE, NO_MEMORY,
  * DRIVER (the context has failed). `ret_execution` may be NULL; else the caller owns *ret_execution and drops it with
  * vg_execution_destroy(). Any thread, many at once. */
 VG_PUBLIC enum vg_status vg_compute_unit_execute(struct vg_compute_unit *unit, const struct vg_work *work,

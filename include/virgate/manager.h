@@ -106,6 +106,8 @@ struct vg_virtual_gpu_options {
 	 * charged there. It goes when it is closed, or with this process and the last program inside. A program that
 	 * itself runs inside a vGPU has none: STATE. */
 	int shared;
+	/* Without tensor cores or mixed precision: what becomes of kernels whose machine code cannot be read. */
+	enum vg_unknown_code unknown_code;
 };
 /* The caller owns *ret_vgpu and ends it with vg_virtual_gpu_destroy(). INVALID (no limit; an id, a name, a share, a
  * number of streams that cannot be), EXISTS (the id; of a shared one, the name), LIMIT (as many as there may be; more

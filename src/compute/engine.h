@@ -1,5 +1,5 @@
 // The inside of a scheduler. Its thread alone touches lanes, quanta, marks and places; the rest is under the lock,
-// which is held over no driver call.
+// which is held over no driver call but those that end streams.
 #pragma once
 #include <pthread.h>
 

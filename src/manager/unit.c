@@ -29,6 +29,7 @@ enum vg_status unit_begin(struct vg_virtual_gpu *vgpu, const struct vg_virtual_g
 		.max_concurrent_kernels = options->max_concurrent_kernels,
 		.no_tensor_cores = atomic_load(&vgpu->no_tensor_cores),
 		.no_mixed_precision = atomic_load(&vgpu->no_mixed_precision),
+		.unknown_code = options->unknown_code,
 	};
 
 	pthread_mutex_lock(&manager->creating);

@@ -87,6 +87,21 @@ TEST(creating_takes_no_memory)
 	vg_manager_destroy(manager);
 }
 
+TEST(code_that_cannot_be_read_is_refused_or_allowed)
+{
+	struct vg_virtual_gpu_options options = {
+		.size = sizeof options, .memory_limit = MIB, .unknown_code = (enum vg_unknown_code)2};
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu;
+
+	REFUSED(vg_virtual_gpu_create(manager, &options, &vgpu), VG_INVALID, "unknown_code");
+	CHECK_INT(manager_info(manager).memory_promised, 0);
+	options.unknown_code = VG_UNKNOWN_CODE_ALLOW;
+	OK(vg_virtual_gpu_create(manager, &options, &vgpu));
+	vg_virtual_gpu_destroy(vgpu);
+	vg_manager_destroy(manager);
+}
+
 TEST(limits_are_the_devices_over_all_managers)
 {
 	struct vg_manager *manager = open_manager(NULL), *other = open_manager(NULL);
