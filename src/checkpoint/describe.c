@@ -179,6 +179,22 @@ static enum vg_status check_machine(const json_t *description, const char *funct
 	return VG_OK;
 }
 
+static enum vg_status taken(int pid, const char *command, const char *by, const char *function)
+{
+	char path[64], text[8192];
+
+	snprintf(path, sizeof path, "/proc/%d/status", pid);
+	const char *ended = vg_file_read(path, text, sizeof text) > 0 ? strstr(text, "\nState:\tZ") : NULL;
+	const char *parent = ended ? strstr(ended, "\nPPid:\t") : NULL;
+	if (parent)
+		return vg_fail(VG_EXISTS, 0, function,
+			       "pid %d (%s) is taken: %s has ended, but its parent, process %d, does not wait for it: "
+			       "end the parent, or run an init that waits (docker run --init)",
+			       pid, command, by, atoi(parent + 7));
+	return vg_fail(VG_EXISTS, 0, function, "pid %d (%s) is taken, by %s: end it, or restore in a new pid namespace", pid,
+		       command, by);
+}
+
 static enum vg_status check_process(const json_t *process, const char *function)
 {
 	const char *program, *build, *command;
@@ -191,8 +207,7 @@ static enum vg_status check_process(const json_t *process, const char *function)
 	snprintf(path, sizeof path, "/proc/%d/comm", pid);
 	if (vg_file_read(path, other, sizeof other) > 0) {
 		other[strcspn(other, "\n")] = '\0';
-		return vg_fail(VG_EXISTS, 0, function,
-			       "pid %d (%s) is taken, by %s: end it, or restore in a new pid namespace", pid, command, other);
+		return taken(pid, command, other, function);
 	}
 	int r = build_id_read(program, now);
 	if (r)

@@ -260,6 +260,17 @@ static int verify(int folder, const char *name, void *user)
 	return v->status ? 1 : 0;
 }
 
+uint64_t image_bytes(const json_t *description)
+{
+	uint64_t sum = 0;
+	json_t *file;
+	size_t i;
+
+	json_array_foreach(json_object_get(description, "files"), i, file)
+		sum += (uint64_t)json_integer_value(json_object_get(file, "bytes"));
+	return sum;
+}
+
 enum vg_status image_verify(const char *path, const json_t *description, const char *function)
 {
 	struct verification v = {

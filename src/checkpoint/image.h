@@ -26,5 +26,7 @@ void image_abandon(const struct image_draft *draft);
 // What virgate.json says; to be given back with json_decref(). NOT_FOUND (no image), INTEGRITY (unreadable, damaged),
 // UNSUPPORTED (of a later version).
 enum vg_status image_read(const char *path, const char *function, json_t **ret_description);
+// Of all files, as the description says.
+uint64_t image_bytes(const json_t *description);
 // Reads all files again. INTEGRITY: which one differs, is missing, or is too many.
 enum vg_status image_verify(const char *path, const json_t *description, const char *function);

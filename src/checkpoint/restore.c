@@ -44,6 +44,7 @@ static enum vg_status verify(struct restore *restore)
 	if (json_unpack(restore->description, "{s:i}", "root", &root))
 		return vg_fail(VG_INTEGRITY, 0, restore->function, "%s/" IMAGE_DESCRIPTION " names no root", options->dir);
 	restore->result.pid = root;
+	restore->result.bytes = image_bytes(restore->description);
 	return VG_OK;
 }
 

@@ -168,7 +168,7 @@ TEST(an_image_that_is_not_whole_is_not_restored)
 {
 	standin();
 	struct subject subject = start_subject(path_of("rounds6"));
-	char pid[32];
+	char pid[64];
 
 	check_goes_on(path_of("rounds6"));
 	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("damaged")), 0);
@@ -176,7 +176,15 @@ TEST(an_image_that_is_not_whole_is_not_restored)
 	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
 	snprintf(pid, sizeof pid, "pid %d", (int)subject.pid);
 	CHECK_CONTAINS(said, pid);
-	CHECK_CONTAINS(said, "is taken");
+	CHECK_CONTAINS(said, "is taken, by subject");
+	// A parent that does not wait leaves its name behind.
+	kill(subject.guard, SIGSTOP);
+	kill(subject.pid, SIGKILL);
+	usleep(100000);
+	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
+	snprintf(pid, sizeof pid, "process %d, does not wait", (int)subject.guard);
+	CHECK_CONTAINS(said, pid);
+	kill(subject.guard, SIGCONT);
 	end_subject(subject);
 
 	flip(path_of("damaged/pages-1.img"));
