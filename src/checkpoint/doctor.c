@@ -2,19 +2,18 @@
 
 #include <ctype.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 struct doctor_check *doctor_check(struct doctor_report *report, enum doctor_set set, const char *name)
 {
-	struct doctor_check *check = &report->checks[report->count];
+	const bool last = report->count >= DOCTOR_CHECKS - 1;
+	struct doctor_check *check = &report->checks[last ? DOCTOR_CHECKS - 1 : report->count];
 
-	if (report->count < DOCTOR_CHECKS - 1) {
-		report->count++;
-	} else { // the last place
-		report->count = DOCTOR_CHECKS;
+	if (last)
 		name = "more checks";
-	}
+	report->count = last ? DOCTOR_CHECKS : report->count + 1;
 	*check = (struct doctor_check){.set = set};
 	snprintf(check->name, sizeof check->name, "%s", name);
 	doctor_say(check, DOCTOR_FAILED, "not looked at");

@@ -22,7 +22,7 @@ static int read_one(struct code_image *image, const void *data, size_t size, boo
 		return -ENOMEM;
 	image->count = 1;
 	return elf ? code_read_cubin(image->modules, data, size)
-		   : code_read_ptx(image->modules, data, strnlen(data, size));
+		   : code_read_ptx(image->modules, data, size ? strnlen(data, size) : 0);
 }
 
 int code_image_create(const void *data, size_t size, unsigned architecture, struct code_image **ret_image)

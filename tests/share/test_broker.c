@@ -377,6 +377,7 @@ TEST(a_name_that_nobody_comes_back_for_is_revoked)
 	revoke_now("w");
 	CHECK_INT(listed("w", NULL, NULL), 0);
 	REFUSED(vg_share_open(node, "w", NULL, &none), VG_NOT_FOUND, "no publication w");
+	OK(vg_vram_free(handle));
 	// One that would have come back hears of it.
 	struct vg_publication *late = publish("w", &handle);
 	kill_broker();
@@ -385,6 +386,7 @@ TEST(a_name_that_nobody_comes_back_for_is_revoked)
 	CHECK_INT(state_of(late), VG_PUBLICATION_ASKED_BACK);
 	CHECK_INT(listed("w", NULL, NULL), 0);
 	vg_publication_destroy(late);
+	OK(vg_vram_free(handle));
 }
 
 // ---- what is refused --------------------------------------------------------------------------------------------
