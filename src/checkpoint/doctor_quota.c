@@ -11,23 +11,46 @@
 #include <errno.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
+
+// This process's environment, with that library preloaded and no other; freed with free(). NULL: no memory.
+static const char **environment_with(const char *preload)
+{
+	size_t count = 0, kept = 0;
+
+	while (environ[count])
+		count++;
+	const char **result = calloc(count + 2, sizeof *result);
+	if (!result)
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0)
+			result[kept++] = environ[i];
+	result[kept] = preload;
+	return result;
+}
 
 // The dynamic linker says on stderr what it cannot preload, and goes on.
 static void check_preload(struct doctor_check *check, const char *library)
 {
-	char program[PATH_MAX], preload[PATH_MAX + 16], output[512];
-	const char *const argv[] = {program, NULL}, *const environment[] = {preload, NULL};
-	struct tool_run run = {
-		.argv = argv, .environment = environment, .timeout_ms = 10000, .output = output, .capacity = sizeof output};
+	char program[PATH_MAX], preload[PATH_MAX + 16], output[512] = "";
+	const char *const argv[] = {program, NULL};
 
 	if (tool_find(NULL, "true", program)) {
 		doctor_say(check, DOCTOR_WARNING, "%.120s; not tried: there is no program true in PATH", library);
 		return;
 	}
 	snprintf(preload, sizeof preload, "LD_PRELOAD=%s", library);
-	int r = tool_run(&run);
+	const char **environment = environment_with(preload);
+	int r = !environment ? -ENOMEM
+			     : tool_run(&(struct tool_run){.argv = argv,
+							   .environment = environment,
+							   .timeout_ms = 10000,
+							   .output = output,
+							   .capacity = sizeof output});
+	free(environment);
 	output[strcspn(output, "\n")] = '\0';
 	if (r == 0 && !*output) {
 		doctor_say(check, DOCTOR_OK, "%.180s", library);
