@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MAX_OPTIONS = 12 };
+enum { MAX_OPTIONS = 20 };
 
 // What a verb other than `run` ends with. `run` passes its child's status through and keeps
 // the codes of env(1) and nohup(1) for itself.

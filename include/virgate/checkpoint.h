@@ -34,9 +34,15 @@ enum vg_checkpoint_phase {
 /* "find", "lock", "device-out", ... */
 VG_PUBLIC const char *vg_checkpoint_phase_name(enum vg_checkpoint_phase phase);
 
-/* Called on the caller's thread when a phase begins. Nonzero: stop; a dump rolls back, and so does a restore before its
- * first process is made; later it is not asked any more. */
-typedef int vg_checkpoint_progress_fn(void *user, enum vg_checkpoint_phase phase);
+struct vg_checkpoint_progress {
+	enum vg_checkpoint_phase phase;
+	double seconds;	       /* since it began */
+	uint64_t bytes, total; /* done of it, and in all; total 0: not known */
+};
+/* Called on the caller's thread when a phase begins, and about ten times a second in one that takes long. Nonzero: stop,
+ * as soon as that is safe; a dump rolls back, and so does a restore before its first process is made; later it is not
+ * heeded any more. */
+typedef int vg_checkpoint_progress_fn(void *user, const struct vg_checkpoint_progress *progress);
 
 struct vg_checkpoint_result {
 	size_t processes, cuda_processes;

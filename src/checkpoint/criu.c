@@ -96,7 +96,7 @@ static enum vg_status run(const struct criu *criu, const struct criu_work *work,
 	snprintf(log, sizeof log, "%s.log", verb);
 	if (!mkdtemp(plugins))
 		return vg_fail(VG_SYSTEM, errno, function, "%s: %s", plugins, strerror(errno));
-	int r = tool_run(&(struct tool_run){.argv = argv});
+	int r = tool_run(&(struct tool_run){.argv = argv, .tick = work->tick, .user = work->user});
 	rmdir(plugins);
 	if (r == 0)
 		return VG_OK;

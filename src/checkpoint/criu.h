@@ -20,6 +20,8 @@ enum vg_status criu_find(const char *function, struct criu *ret_criu);
 struct criu_work {
 	const char *folder; // of the image's files, of which the logs are some
 	bool shell_job, tcp_established, file_locks;
+	void (*tick)(void *user); // as tool_run() has it
+	void *user;
 };
 // The tree of `root` is stopped then, all of it. After a failure CRIU has let it run on. SYSTEM, with the log's first
 // error.

@@ -95,7 +95,9 @@ static enum vg_status write_image(struct dump *dump)
 	const struct criu_work work = {.folder = dump->draft.folder,
 				       .shell_job = options->shell_job,
 				       .tcp_established = options->tcp_established,
-				       .file_locks = options->file_locks};
+				       .file_locks = options->file_locks,
+				       .tick = phase_tick,
+				       .user = &dump->phase};
 
 	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_HOST_OUT, dump->function);
 	if (status == VG_OK)

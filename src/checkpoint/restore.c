@@ -51,7 +51,9 @@ static enum vg_status verify(struct restore *restore)
 static enum vg_status make(struct restore *restore)
 {
 	const struct criu_work work = {.folder = restore->options.dir,
-				       .shell_job = json_is_true(json_object_get(restore->description, "shell_job"))};
+				       .shell_job = json_is_true(json_object_get(restore->description, "shell_job")),
+				       .tick = phase_tick,
+				       .user = &restore->phase};
 
 	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_HOST_IN, restore->function);
 	if (status == VG_OK)

@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { TICK_MS = 100 };
+
 static int usable(const char *path)
 {
 	struct stat info;
@@ -94,7 +96,12 @@ static int collect(const struct tool_run *run, int input, uint64_t deadline)
 		struct pollfd wanted = {.fd = input, .events = POLLIN};
 		if (deadline && now >= deadline)
 			return -ETIMEDOUT;
-		int r = poll(&wanted, 1, deadline ? (int)((deadline - now) / 1000000 + 1) : -1);
+		int pause = deadline ? (int)((deadline - now) / 1000000 + 1) : -1;
+		if (run->tick) {
+			run->tick(run->user);
+			pause = pause < 0 || pause > TICK_MS ? TICK_MS : pause;
+		}
+		int r = poll(&wanted, 1, pause);
 		if (r < 0 && errno != EINTR)
 			return -errno;
 		if (r <= 0)
@@ -113,7 +120,7 @@ static int collect(const struct tool_run *run, int input, uint64_t deadline)
 }
 
 // The program may have closed its output and live on.
-static int await(pid_t pid, uint64_t deadline)
+static int await(const struct tool_run *run, pid_t pid, uint64_t deadline)
 {
 	for (useconds_t pause = 500;; pause = pause < 20000 ? 2 * pause : pause) {
 		int status;
@@ -124,6 +131,8 @@ static int await(pid_t pid, uint64_t deadline)
 			return -errno;
 		if (deadline && vg_clock_monotonic_ns() >= deadline)
 			return -ETIMEDOUT;
+		if (run->tick)
+			run->tick(run->user);
 		usleep(pause);
 	}
 }
@@ -145,7 +154,7 @@ int tool_run(const struct tool_run *run)
 		return r;
 	r = collect(run, input, deadline);
 	if (r == 0)
-		r = await(pid, deadline);
+		r = await(run, pid, deadline);
 	if (r >= 0 || r == -ECHILD)
 		return r;
 	kill(-pid, SIGKILL);

@@ -13,6 +13,8 @@ struct tool_run {
 	unsigned timeout_ms; // 0: as long as it takes
 	char *output; // what it writes to stdout and stderr, cut at `capacity` - 1 bytes and terminated; NULL: thrown away
 	size_t capacity;
+	void (*tick)(void *user); // called about ten times a second meanwhile; NULL: nobody is
+	void *user;
 };
 // Its exit status, or 128 + the signal that ended it; -ETIMEDOUT: it was killed; another -errno: it never ran.
 int tool_run(const struct tool_run *run);

@@ -1,0 +1,19 @@
+// What dump, restore and migrate share. One thread.
+#pragma once
+#include "session.h"
+#include "virgate/checkpoint.h"
+
+// Reads the settings, chooses the driver, and has SIGINT and SIGTERM heeded between the steps. 0, or the verb's exit
+// code after words on stderr.
+int checkpoint_settle(struct session *session, const struct arguments *arguments);
+// A whole number from 1 up to `most`; 0: not given. 0, or the verb's usage exit code after words on stderr.
+int checkpoint_number(const struct arguments *arguments, const char *name, long most, long *ret_number);
+
+// A progress function: a line on a terminal, none elsewhere.
+int checkpoint_show(void *user, const struct vg_checkpoint_progress *progress);
+// Takes the line away, before anything else is said.
+void checkpoint_hide(void);
+// For people or programs, as they asked.
+void checkpoint_print(const struct arguments *arguments, const struct vg_checkpoint_result *result, const char *what);
+// The verb's exit code after the library's last error.
+int checkpoint_fail(const struct arguments *arguments);
