@@ -103,6 +103,11 @@ class Nvml:
         self.device = ctypes.c_void_p()
         check(self.library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(self.device)) == 0, "no GPU 0")
 
+    def uuid(self):
+        text = ctypes.create_string_buffer(96)
+        check(self.library.nvmlDeviceGetUUID(self.device, text, len(text)) == 0, "NVML tells no UUID")
+        return text.value.decode()
+
     def memory(self):
         values = (ctypes.c_ulonglong * 3)()
         check(self.library.nvmlDeviceGetMemoryInfo(self.device, ctypes.byref(values)) == 0, "NVML tells no memory")

@@ -1,8 +1,9 @@
 #!/bin/sh
-# run-sim.sh BUILD SCRIPT: a script of the GPU suite on a simulated GPU and with a daemon of its own.
+# run-sim.sh BUILD SCRIPT [WORD…]: a script of the GPU suite on a simulated GPU and with a daemon of its own.
 set -u
 build=$1
 script=$2
+shift 2
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/virgate-gpu-sim.XXXXXX")
 mkdir -m 700 "$work/run" "$work/state" "$work/sim"
 VIRGATE_RUNTIME_DIR=$work/run VIRGATE_STATE_DIR=$work/state VIRGATE_SIM_DIR=$work/sim VIRGATE_ROOT=$build
@@ -11,4 +12,4 @@ export VIRGATE_RUNTIME_DIR VIRGATE_STATE_DIR VIRGATE_SIM_DIR VIRGATE_ROOT VIRGAT
 unset LD_PRELOAD CUDA_VISIBLE_DEVICES VIRGATE_DRIVER
 trap '"$build/cli/virgate" shutdown --sim >/dev/null 2>&1; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
-python3 "$(dirname "$0")/$script" "$build"
+python3 "$(dirname "$0")/$script" "$build" "$@"

@@ -2,7 +2,7 @@
 # run.sh BUILD_OR_BUNDLE [PART…]: the suite for a machine with an NVIDIA GPU, in a few minutes: what
 # the driver answers (conformance), natively and inside a vGPU, then programs inside vGPUs. Ends with
 # the counts of all parts; 77 without a GPU. It has a daemon of its own; vGPUs and settings of the
-# user are not touched.
+# user are not touched. Checkpoints need CRIU, as $VIRGATE_CRIU or in PATH.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "${1:-build}" && pwd) || exit 2
@@ -16,7 +16,7 @@ else
 fi
 [ $# -eq 0 ] || shift
 parts="conformance conformance-inside core core-inside vram vram-inside share share-inside space
-compute operation manager sharing broker examples processes routes loopholes frameworks"
+compute operation manager sharing broker examples processes routes loopholes frameworks checkpoint"
 by_name=manager-stress # takes more than a minute
 for part in "$@"; do
 	# shellcheck disable=SC2086
@@ -77,6 +77,9 @@ for part in "$@"; do
 	space | compute | operation | manager)
 		run "$part" 110 env ROOM="$part" "$here/../operation/wheels.sh" "$here/../core/run-gpu.sh" "$root" ;;
 	examples) run "$part" 110 "$here/../examples/run-gpu.sh" "$root" ;;
+	checkpoint) # CASES="train graph": only these of its cases; LARGE is the size of the one called large, in MiB
+		# shellcheck disable=SC2086
+		run "$part" 280 python3 "$here/checkpoint.py" "$root" ${CASES:-} ;;
 	sharing | broker) run "$part" 190 python3 "$here/$part.py" "$root" ;;
 	processes | routes | loopholes | frameworks) run "$part" 150 python3 "$here/$part.py" "$root" ;;
 	esac

@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+"""checkpoint.py [BUILD_OR_BUNDLE [CASE…]]: programs dumped and restored by `virgate`, with the CRIU of this machine; the cases that
+are named (see CASES below), or all but those that take long."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from checkpoint_harness import SUBJECT, Program, Weights, adopt, need_criu, reap, restore, takes, tree_of
+from harness import (HERE, PYTHON, SIM, VIRGATE, Failure, Nvml, Skip, Suite, check, inside, need_module, vgpu, virgate,
+                     wait_for, wait_idle)
+
+CYCLES = 3 if SIM else 20
+FOLDER = tempfile.mkdtemp(prefix="virgate-checkpoint-", dir=os.environ.get("TMPDIR", "/var/tmp"))
+
+
+def seconds_of(result):
+    return " ".join(f"{phase} {seconds:.2f}" for phase, seconds in result["seconds"].items() if seconds >= 0.005)
+
+
+def rounds(program):
+    return int.from_bytes(program.said()[:4], "little")
+
+
+def two_more_rounds(program):
+    """Each of them looks at all of its memory."""
+    before = rounds(program)
+    program.wait_until(lambda: rounds(program) >= before + 2, 60, "two rounds more")
+
+
+def cycles():
+    program = Program([SUBJECT, f"{FOLDER}/rounds"], f"{FOLDER}/rounds")
+    dumps, restores = [], []
+    try:
+        two_more_rounds(program)
+        for number in range(CYCLES):
+            image = f"{FOLDER}/cycle"
+            start = time.monotonic()
+            program.dump(image)
+            dumped = time.monotonic()
+            before = rounds(program)
+            restore(image)
+            restores.append(time.monotonic() - dumped)
+            dumps.append(dumped - start)
+            two_more_rounds(program)
+            check(rounds(program) > before, f"cycle {number}: it does not go on")
+            shutil.rmtree(image)
+        program.signal(signal.SIGTERM)
+        check(program.wait(30) == 0, f"it ended with {program.status}: {program.complaint()}")
+    finally:
+        program.stop()
+    return f"{CYCLES} times, {sum(dumps) / CYCLES:.2f} s out and {sum(restores) / CYCLES:.2f} s back"
+
+
+def stays():
+    """With --leave-running, and then for good."""
+    program = Program([SUBJECT, f"{FOLDER}/stays"], f"{FOLDER}/stays")
+    try:
+        two_more_rounds(program)
+        program.dump(f"{FOLDER}/stays-first", "--leave-running")
+        two_more_rounds(program)
+        program.dump(f"{FOLDER}/stays-second")
+        restore(f"{FOLDER}/stays-second")
+        two_more_rounds(program)
+    finally:
+        program.stop()
+
+
+def foreground():
+    """`virgate restore` waits for what it restores, passes signals on, and ends as that does."""
+    if not takes("restore", "--detach"):
+        raise Skip("restore does not wait for what it restores")
+    program, image = Program([SUBJECT, f"{FOLDER}/waits"], f"{FOLDER}/waits"), f"{FOLDER}/waits-image"
+    try:
+        two_more_rounds(program)
+        program.dump(image)
+        before = rounds(program)
+        flags = ["--sim"] if SIM else []
+        with subprocess.Popen([VIRGATE, "restore", *flags, "--dir", image], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as waits:
+            wait_for(lambda: rounds(program) > before + 2 or waits.poll() is not None, 60, "it goes on")
+            check(waits.poll() is None, f"it did not wait: {waits.returncode}")
+            waits.send_signal(signal.SIGTERM)
+            errors = waits.communicate(timeout=30)[1]
+        check(waits.returncode == 0, f"it ended with {waits.returncode}: {errors}")
+        check(not os.path.exists(f"/proc/{program.pid}"), "its program is still there")
+    finally:
+        program.status = program.status or 0
+        if os.path.exists(f"/proc/{program.pid}"):
+            os.kill(program.pid, signal.SIGKILL)
+
+
+# ---- PyTorch ---------------------------------------------------------------------------------------------------
+
+def trained(program, seconds=60):
+    check(program.wait(seconds) == 0, f"training ended with {program.status}: {program.complaint()}")
+    return program.said().decode().splitlines()
+
+
+def steps(program):
+    return program.said().count(b"\n")
+
+
+def same(losses, expected, when):
+    check(len(losses) == len(expected), f"{when} {len(losses)} steps of {len(expected)}")
+    for one, other in zip(losses, expected):
+        check(one == other, f"{when} step and loss are {one!r}, not {other!r}")
+    check(len(set(line.split()[1] for line in losses)) > len(losses) // 2, "the loss stands still")
+
+
+def start_training(what, name):
+    return Program([PYTHON, f"{HERE}/checkpoint_train.py", what, f"{FOLDER}/{name}"], f"{FOLDER}/{name}")
+
+
+def training(what, count=1):
+    """Dumped after 50 steps, in the middle of 300, beside another that is not."""
+    need_module("torch")
+    name = what.replace(":", "-")
+    other, program = start_training(what, f"{name}-undisturbed"), start_training(what, f"{name}-dumped")
+    try:
+        program.wait_until(lambda: steps(program) >= 50, 90, "50 steps")
+        tree, image = len(tree_of(program.pid)), f"{FOLDER}/{name}-image"
+        dumped = program.dump(image)
+        at = steps(program)
+        restored = restore(image)
+        shutil.rmtree(image)
+        losses = trained(program)
+        check(at < len(losses), "it had ended before it was dumped")
+        same(losses, trained(other), "with a dump after step " + str(at))
+        check(tree >= count, f"{tree} processes of {count}")
+        return (f"{len(losses)} losses identical, dumped after {at}, {tree} processes, {dumped['bytes'] >> 20} MiB; "
+                f"out: {seconds_of(dumped)}; in: {seconds_of(restored)}")
+    finally:
+        program.stop()
+        other.stop()
+
+
+def refused_training():
+    """Workers that were forked after CUDA was used keep descriptors of the GPU. It is refused, and does no harm."""
+    need_module("torch")
+    other, program = start_training("loader-after", "after-undisturbed"), start_training("loader-after", "after-dumped")
+    try:
+        program.wait_until(lambda: steps(program) >= 50, 90, "50 steps")
+        flags = ["--sim"] if SIM else []
+        done = subprocess.run([VIRGATE, "dump", *flags, "--pid", str(program.pid), "--dir", f"{FOLDER}/after-image"],
+                              capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL)
+        at, errors = steps(program), done.stderr.strip()
+        check(done.returncode != 0, "it was dumped")
+        check("/dev/nvidia" in errors, f"refused for another reason: {errors}")
+        check(not os.path.exists(f"{FOLDER}/after-image"), "there is an image")
+        losses = trained(program)
+        check(at < len(losses), "it had ended before")
+        same(losses, trained(other), "after the refusal")
+        return errors
+    finally:
+        program.stop()
+        other.stop()
+
+
+# ---- large, a tenant, two GPUs ----------------------------------------------------------------------------------
+
+def there_is_room(mib):
+    """A folder that takes so much beside as much in memory."""
+    with open("/proc/meminfo", encoding="utf-8") as file:
+        available = int(re.search(r"MemAvailable: +(\d+)", file.read()).group(1)) >> 10
+    for folder, memory in ("/dev/shm", 2 * mib), (FOLDER, mib):
+        free = shutil.disk_usage(folder).free >> 20
+        if free >= mib * 1.1 and available >= memory * 1.1:
+            return tempfile.mkdtemp(prefix="virgate-checkpoint-", dir=folder)
+    raise Skip(f"{mib} MiB need as much memory and a folder for as much: {available} MiB are available, {free} on the disk")
+
+
+def large():
+    size = int(os.environ.get("LARGE", 64 if SIM else 40 << 10))
+    folder = there_is_room(size)
+    program = None
+    try:
+        program = Weights(f"{FOLDER}/large", size)
+        start = time.monotonic()
+        dumped = program.dump(f"{folder}/image")
+        between = time.monotonic()
+        restored = restore(f"{folder}/image")
+        end = time.monotonic()
+        program.verify()
+        return (f"{size} MiB to {folder}: {dumped['bytes']} bytes, out in {between - start:.1f} s ({seconds_of(dumped)}), "
+                f"in in {end - between:.1f} s ({seconds_of(restored)})")
+    finally:
+        shutil.rmtree(folder)
+        if program:
+            program.stop()
+
+
+def tenant():
+    """It is in its vGPU again: charged as before, seen by ps, and refused what is beyond the limit."""
+    if not takes("dump", "--vgpu"):
+        raise Skip("dump does not take a vGPU yet")
+    virgate("create", "dumped", "--memory", "2G")
+    launcher = None
+    try:
+        launcher = Weights(f"{FOLDER}/tenant", 512, before=inside({"vgpu": "dumped"}, []))
+        before = vgpu("dumped")
+        pids = [one["pid"] for one in before["tenants"]]
+        virgate("dump", "--vgpu", "dumped", "--dir", f"{FOLDER}/tenant-image", timeout=120)
+        reap(pids)
+        check(launcher.wait(30) == 128 + signal.SIGKILL, f"virgate run ended with {launcher.status}")
+        wait_for(lambda: not vgpu("dumped")["tenants"], 10, "it is no tenant any more")
+        restore(f"{FOLDER}/tenant-image")
+        launcher.pid, launcher.status = pids[0], None
+        launcher.verify()
+        after = vgpu("dumped")
+        check([one["pid"] for one in after["tenants"]] == pids, f"ps lists {after['tenants']}, not {pids}")
+        check(after["charged"] == before["charged"], f"charged {after['charged']}, before {before['charged']}")
+        launcher.signal(signal.SIGUSR2)
+        more = launcher.next_line(30)
+        granted = int(more.split()[0])
+        left = (2048 << 20) - after["charged"] >> 20
+        check(left - 64 <= granted <= left, f"{more}, with {left} MiB left of the limit")
+        return f"{after['charged'] >> 20} MiB charged before and after; {more}"
+    finally:
+        if launcher:
+            launcher.stop()
+        virgate("rm", "dumped", good=False)
+
+
+def two_gpus():
+    """What was on one GPU is on the other afterwards."""
+    try:
+        gpus = [Nvml(0), Nvml(1)]
+    except Failure:
+        raise Skip("there is one GPU only") from None
+    if not takes("restore", "--gpu-map"):
+        raise Skip("restore takes no map of GPUs yet")
+    unit = 16 if SIM else 1024
+    uuids = [gpu.uuid() for gpu in gpus]
+    program = Weights(f"{FOLDER}/two", unit, 3 * unit)
+    try:
+        before = [gpu.processes()[program.pid] for gpu in gpus]
+        program.dump(f"{FOLDER}/two-image")
+        restored = restore(f"{FOLDER}/two-image", "--gpu-map", f"{uuids[0]}={uuids[1]}", "--gpu-map",
+                           f"{uuids[1]}={uuids[0]}")
+        after = [gpu.processes()[program.pid] for gpu in gpus]
+        program.verify()
+        check(abs(after[0] - before[1]) <= 64 << 20 and abs(after[1] - before[0]) <= 64 << 20,
+              f"before {before}, and after {after}: not the other way round")
+        return f"{before} bytes, then {after}; in: {seconds_of(restored)}"
+    finally:
+        program.stop()
+
+
+CASES = {
+    "cycles": ("a driver-API program, again and again", cycles),
+    "stays": ("one that runs on", stays),
+    "foreground": ("restore waits", foreground),
+    "train": ("PyTorch training", lambda: training("plain")),
+    "graph": ("PyTorch training, a step a CUDA graph", lambda: training("graph")),
+    "loader": ("PyTorch, data loaders from before CUDA", lambda: training("loader-before", 3)),
+    "loader-file-system": ("the same, tensors shared by name", lambda: training("loader-before:file_system", 3)),
+    "loader-after": ("PyTorch, data loaders from after CUDA are refused", refused_training),
+    "tenant": ("a vGPU's tenant", tenant),
+    "two-gpus": ("two GPUs, one for the other", two_gpus),
+    "large": ("40 GiB", large),
+}
+LONG = () if SIM else ("large",)
+
+
+def main():
+    names = sys.argv[2:] or [name for name in CASES if name not in LONG]
+    unknown = [name for name in names if name not in CASES]
+    if unknown:
+        raise SystemExit(f"there is no case {', '.join(unknown)}, but: {' '.join(CASES)}")
+    adopt()
+    suite = Suite()
+    wait_idle(Nvml())
+    try:
+        for name in names:
+            title, function = CASES[name]
+
+            def with_criu(function=function):
+                need_criu()
+                return function()
+            suite.test(f"{name}: {title}", with_criu)
+    finally:
+        shutil.rmtree(FOLDER, ignore_errors=True)
+    suite.end()
+
+
+if __name__ == "__main__":
+    main()

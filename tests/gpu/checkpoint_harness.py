@@ -1,0 +1,164 @@
+"""Programs that are dumped and restored: what checkpoint.py and bench/gpu_checkpoint.py share.
+
+This process adopts and reaps whatever it restores, and nothing that is started holds a pipe, a terminal or a socket of it."""
+
+import ctypes
+import json
+import os
+import subprocess
+import time
+
+from harness import HERE, PROGRAMS, SIM, VIRGATE, Failure, Skip, check, virgate, wait_for
+
+PR_SET_CHILD_SUBREAPER = 36
+CHECKPOINT = os.path.join(os.path.dirname(PROGRAMS), "checkpoint")
+SUBJECT, WEIGHTS = f"{CHECKPOINT}/subject", f"{CHECKPOINT}/weights"
+
+
+def adopt():
+    """Orphans among the descendants become children of this process: their pids are free as soon as it has reaped them."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
+
+
+def need_criu():
+    checks = json.loads(virgate("doctor", "cuda", "--json", good=False))["checks"]
+    for one in checks:
+        if one["name"] == "CRIU" and one["status"] != "ok":
+            raise Skip(f"CRIU: {one['value']} ({one.get('fix') or 'see virgate doctor cuda'})")
+    if os.geteuid() != 0:
+        raise Skip("CRIU needs rights that this user has not")
+
+
+def takes(verb, word):
+    """Whether this build's verb knows that option."""
+    done = subprocess.run([VIRGATE, verb, "--help"], capture_output=True, text=True, check=False)
+    return word in done.stdout
+
+
+def start_time(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def tree_of(pid):
+    pids = [pid]
+    for one in pids:
+        for thread in os.listdir(f"/proc/{one}/task"):
+            with open(f"/proc/{one}/task/{thread}/children", encoding="utf-8") as file:
+                pids += [int(word) for word in file.read().split()]
+    return pids
+
+
+def reap(pids, seconds=30):
+    """Until none of these is left, not as a zombie either."""
+    end = time.monotonic() + seconds
+    for pid in pids:
+        while os.path.exists(f"/proc/{pid}"):
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass  # not ours, or not yet
+            check(time.monotonic() < end, f"process {pid} is not gone after {seconds} s")
+            time.sleep(0.001)
+
+
+class Program:
+    """A program of a session of its own, which says what it has to say in a file."""
+
+    def __init__(self, command, file, env=None):
+        self.file, self.log = file, f"{file}.log"
+        with open(self.log, "wb") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                                       env=dict(os.environ, **(env or {})))
+        process.returncode = 0  # it is reaped here
+        self.pid, self.status = process.pid, None
+
+    def said(self):
+        try:
+            with open(self.file, "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return b""
+
+    def complaint(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()[-1500:].strip()
+
+    def ended(self):
+        """Its status once it has ended, as of waitpid; None before."""
+        if self.status is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError as error:
+                raise Failure(f"process {self.pid} is no child: {self.complaint()}") from error
+            if pid:
+                self.status = os.waitstatus_to_exitcode(status)
+        return self.status
+
+    def wait_until(self, condition, seconds, words):
+        def done():
+            if condition():
+                return True
+            check(self.ended() is None, f"{words}: it ended with {self.status}: {self.complaint()}")
+            return False
+        try:
+            wait_for(done, seconds, words)
+        except Failure as what:
+            raise Failure(f"{what}: {self.complaint()}") from None
+
+    def wait(self, seconds):
+        wait_for(lambda: self.ended() is not None, seconds, f"process {self.pid} ends")
+        return self.status
+
+    def signal(self, number):
+        os.kill(self.pid, number)
+
+    def stop(self):
+        if self.status is None:
+            pids = tree_of(self.pid) if os.path.exists(f"/proc/{self.pid}/task") else []
+            for pid in reversed(pids):
+                try:
+                    os.kill(pid, 9)
+                    os.kill(pid, 18)
+                except ProcessLookupError:
+                    pass
+            reap(pids)
+
+    def dump(self, folder, *words):
+        """With the processes gone afterwards; what virgate says."""
+        pids = tree_of(self.pid)
+        result = json.loads(virgate("dump", "--json", "--pid", str(self.pid), "--dir", folder, *words, timeout=280))
+        if "--leave-running" not in words:
+            reap(pids)
+        return result
+
+
+def restore(folder, *words):
+    detach = ["--detach"] if takes("restore", "--detach") else []
+    return json.loads(virgate("restore", "--json", "--dir", folder, *detach, *words, timeout=280))
+
+
+class Weights(Program):
+    """tests/checkpoint/weights; sizes in MiB, "8+8" for a half that is never written."""
+
+    def __init__(self, file, *sizes, before=()):
+        super().__init__([*before, WEIGHTS, file, *map(str, sizes)], file)
+        self.lines = 0
+        self.next_line(120)
+
+    def next_line(self, seconds):
+        self.wait_until(lambda: self.said().count(b"\n") > self.lines, seconds, "the next line of weights")
+        line = self.said().decode().splitlines()[self.lines]
+        self.lines += 1
+        return line
+
+    def verify(self, number=10, seconds=60):
+        """SIGUSR1."""
+        self.signal(number)
+        line = self.next_line(seconds)
+        check(line == "right", f"after the restore {line}")

@@ -1,0 +1,99 @@
+"""checkpoint_train.py WHAT FILE: training with a fixed seed; a line of FILE for every step: its number and its loss, to the bit.
+
+WHAT: plain; graph (a step is a CUDA graph); loader-before, loader-after (two forked data loaders, from before or after CUDA is
+used), with ":file_system" behind it for PyTorch's other way to share tensors."""
+
+import os
+import sys
+import time
+
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+import torch
+
+STEPS, WIDTH, ROWS = 300, 256, 64
+PAUSE = 0.01  # a step; there shall be time to be dumped in the middle
+
+
+class Rows(torch.utils.data.Dataset):
+    """Every batch has 4 MiB: more than CRIU takes of a file without a name, if it is not told to."""
+
+    def __len__(self):
+        return STEPS * ROWS
+
+    def __getitem__(self, index):
+        generator = torch.Generator().manual_seed(index)
+        row = torch.randn(WIDTH, generator=generator)
+        return row, torch.zeros(16384 - WIDTH)
+
+
+def from_memory():
+    generator = torch.Generator().manual_seed(3)
+    for _ in range(STEPS):
+        yield torch.randn(ROWS, WIDTH, generator=generator)
+
+
+def from_loader():
+    loader = torch.utils.data.DataLoader(Rows(), batch_size=ROWS, num_workers=2)
+    return (row for row, _ in iter(loader))
+
+
+class Training:
+    def __init__(self):
+        torch.manual_seed(7)
+        self.model = torch.nn.Sequential(torch.nn.Linear(WIDTH, 512), torch.nn.GELU(), torch.nn.Dropout(0.1),
+                                         torch.nn.Linear(512, 1)).cuda()
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3, capturable=True)
+
+    def step(self, x):
+        self.optimizer.zero_grad(set_to_none=True)
+        y = x[:, :1] * 2 - x[:, 1:2]
+        loss = torch.nn.functional.mse_loss(self.model(x), y)
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach()
+
+
+class Captured(Training):
+    """The whole step, with its optimizer and its random numbers, in one graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.x = torch.zeros(ROWS, WIDTH, device="cuda")
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                super().step(self.x)
+        torch.cuda.current_stream().wait_stream(side)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.loss = super().step(self.x)
+
+    def step(self, x):
+        self.x.copy_(x)
+        self.graph.replay()
+        return self.loss
+
+
+def main():
+    what, _, strategy = sys.argv[1].partition(":")
+    torch.use_deterministic_algorithms(True)
+    if strategy:
+        torch.multiprocessing.set_sharing_strategy(strategy)
+    out = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    batches = from_loader() if what == "loader-before" else from_memory()
+    if what == "loader-before":
+        assert not torch.cuda.is_initialized()
+    training = Captured() if what == "graph" else Training()
+    if what == "loader-after":
+        batches = from_loader()
+    for number, batch in enumerate(batches):
+        loss = training.step(batch.cuda())
+        os.write(out, f"{number} {float(loss).hex()}\n".encode())
+        time.sleep(PAUSE)
+    assert number == STEPS - 1
+
+
+if __name__ == "__main__":
+    main()
