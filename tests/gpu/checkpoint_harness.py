@@ -25,7 +25,7 @@ def need_criu():
     checks = json.loads(virgate("doctor", "cuda", "--json", good=False))["checks"]
     for one in checks:
         if one["name"] == "CRIU" and one["status"] != "ok":
-            raise Skip(f"CRIU: {one['value']} ({one.get('fix') or 'see virgate doctor cuda'})")
+            raise Skip("; ".join(str(one[key]) for key in ("name", "found", "fix") if one.get(key)))
     if os.geteuid() != 0:
         raise Skip("CRIU needs rights that this user has not")
 
