@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh [BUILD_OR_BUNDLE]: the benchmarks. The simulator's and the interposer's run everywhere, the
 # object model's, device memory's and sharing's on the GPU or, where there is none, on the simulated driver, as its first line says; what
-# virgate run costs beside native needs an NVIDIA GPU and says so where there is none. With RESULTS=FOLDER
+# virgate run costs beside native, and a dump beside the plain way, need an NVIDIA GPU (and CRIU), and say so where there is none. With RESULTS=FOLDER
 # each writes its figures to FOLDER/NAME.json too. Fails if a limit is missed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -34,6 +34,10 @@ if ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
 	VIRGATE_RUNTIME_DIR=$work/run VIRGATE_STATE_DIR=$work/state python3 "$here/gpu_overhead.py" "$root" \
 		${results:+--json "$results/gpu_overhead.json"} || failed=1
 	ran=$((ran + 1))
+	echo "=== gpu_checkpoint"
+	VIRGATE_RUNTIME_DIR=$work/run VIRGATE_STATE_DIR=$work/state python3 "$here/gpu_checkpoint.py" "$root" --sizes 1,8 \
+		${results:+--json "$results/gpu_checkpoint.json"}
+	case $? in 0) ran=$((ran + 1)) ;; 77) ;; *) failed=1 ;; esac
 else
 	echo "no NVIDIA GPU on this machine: what virgate run costs there was not measured"
 fi

@@ -72,6 +72,8 @@ class Program:
 
     def __init__(self, command, file, env=None):
         self.file, self.log = file, f"{file}.log"
+        if os.path.exists(file):
+            os.unlink(file)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                                        env=dict(os.environ, **(env or {})))
