@@ -44,10 +44,18 @@ struct vg_checkpoint_progress {
  * heeded any more. */
 typedef int vg_checkpoint_progress_fn(void *user, const struct vg_checkpoint_progress *progress);
 
+/* How the pages of the processes are stored. Zero pages are not, whatever it is. */
+enum vg_compression {
+	VG_COMPRESSION_NONE, /* as they are: the fastest where the disk is */
+	VG_COMPRESSION_LZ4,
+	VG_COMPRESSION_ZSTD,
+};
+
 struct vg_checkpoint_result {
 	size_t processes, cuda_processes;
 	pid_t pid;				/* the root of the tree */
-	uint64_t bytes;				/* of the image's files */
+	uint64_t bytes;				/* that the image takes on the disk */
+	uint64_t raw_bytes;			/* before zero pages were left out, and the rest compressed */
 	double seconds[VG_CHECKPOINT_PHASES]; /* 0: not come to */
 };
 

@@ -26,7 +26,6 @@ struct dump {
 	struct criu criu;
 	struct image_draft draft;
 	json_t *description;
-	bool drafted;
 	bool touched; // the driver, or CRIU, has changed a process
 	struct vg_checkpoint_result result;
 };
@@ -61,7 +60,6 @@ static enum vg_status find(struct dump *dump)
 	status = describe_refuse_tenants(&dump->tree, dump->function);
 	if (status == VG_OK)
 		status = image_begin(options->dir, dump->function, &dump->draft);
-	dump->drafted = status == VG_OK;
 	return status;
 }
 
@@ -92,8 +90,7 @@ static enum vg_status off_the_gpu(struct dump *dump)
 static enum vg_status write_image(struct dump *dump)
 {
 	const struct vg_dump_options *options = &dump->options;
-	const struct criu_work work = {.folder = dump->draft.folder,
-				       .shell_job = options->shell_job,
+	const struct criu_work work = {.shell_job = options->shell_job,
 				       .tcp_established = options->tcp_established,
 				       .file_locks = options->file_locks,
 				       .tick = phase_tick,
@@ -101,13 +98,15 @@ static enum vg_status write_image(struct dump *dump)
 
 	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_HOST_OUT, dump->function);
 	if (status == VG_OK)
-		status = criu_dump(&dump->criu, &work, options->pid, dump->function);
+		status = image_dump_tree(&dump->draft, 0, &dump->criu, &work, options->pid, dump->function);
 	if (status == VG_OK)
 		status = checkpoint_step("dumped", dump->function);
 	if (status == VG_OK)
 		status = phase_begin(&dump->phase, VG_CHECKPOINT_COMMIT, dump->function);
 	if (status == VG_OK)
-		status = image_commit(&dump->draft, dump->description, dump->function, &dump->result.bytes);
+		status = image_commit(&dump->draft, dump->description, dump->function);
+	dump->result.bytes = dump->draft.sizes.stored;
+	dump->result.raw_bytes = dump->draft.sizes.raw;
 	return status;
 }
 
@@ -139,8 +138,7 @@ static enum vg_status take_back(struct dump *dump, enum vg_status status)
 	int code = error->code;
 
 	snprintf(text, sizeof text, "%s", error->text);
-	if (dump->drafted)
-		image_abandon(&dump->draft);
+	image_finish(&dump->draft);
 	if (!dump->touched)
 		return vg_fail(status, code, dump->function, "%s", text);
 	if (run_on(dump) == VG_OK)
@@ -166,6 +164,7 @@ enum vg_status vg_checkpoint_dump(const struct vg_dump_options *options, struct 
 		status = write_image(&dump);
 	status = status ? take_back(&dump, status) : finish(&dump);
 	phase_end(&dump.phase);
+	image_finish(&dump.draft);
 	if (ret_result)
 		*ret_result = dump.result;
 	json_decref(dump.description);

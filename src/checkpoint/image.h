@@ -1,32 +1,58 @@
-// An image: a folder with CRIU's files, and virgate.json, which describes them. It is written under a temporary name and
-// moved to its own when all of it lies on the disk: a crash leaves a whole image, or none. One thread.
+// An image: a folder with virgate.json, which describes it, and a folder of CRIU's files for every tree of processes,
+// "tree-0" and so on. It is written under a temporary name and moved to its own when all of it lies on the disk: a crash
+// leaves a whole image, or none. One thread.
 #pragma once
-#include "virgate/status.h"
+#include "checkpoint/criu.h"
+#include "virgate/checkpoint.h"
 
 #include <jansson.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
-enum { IMAGE_VERSION = 1 };
+enum { IMAGE_VERSION = 1, IMAGE_MOST_TREES = 4096 };
 #define IMAGE_DESCRIPTION "virgate.json"
 
-struct image_draft {
-	char final[PATH_MAX];  // absolute
-	char folder[PATH_MAX]; // where it is written
+// ---- writing -----------------------------------------------------------------------------------------
+
+struct image_sizes {
+	uint64_t raw;	 // what CRIU wrote
+	uint64_t stored; // what of it lies on the disk
 };
-// Makes a folder of mode 0700 beside `path`. EXISTS (there is something at `path`: it is left as it is), SYSTEM.
+
+struct image_draft {
+	char final[PATH_MAX];	    // absolute
+	char folder[PATH_MAX];	    // where it is written
+	json_t *files;		    // what stands in it, as virgate.json will say
+	_Atomic uint64_t *progress; // what CRIU has written is added to it; NULL: nobody looks. May be set at any time
+	struct image_sizes sizes;
+	unsigned trees;
+};
+// Makes a folder of mode 0700 beside `path`. EXISTS (there is something at `path`: it is left as it is), NO_MEMORY, SYSTEM.
 enum vg_status image_begin(const char *path, const char *function, struct image_draft *ret_draft);
-// Adds the files' sizes and checksums to `description`, writes it, brings all to the disk and moves the folder. *ret_bytes:
-// of all files. EXISTS, SYSTEM; the draft then still stands.
-enum vg_status image_commit(const struct image_draft *draft, json_t *description, const char *function,
-			    uint64_t *ret_bytes);
-// Removes the draft with all that is in it.
-void image_abandon(const struct image_draft *draft);
+// CRIU writes the tree of `root` into the draft, as tree number `tree` (from 0 on). `work`'s folder is not looked at. As
+// criu_dump() has it; and SYSTEM where the disk takes no more.
+enum vg_status image_dump_tree(struct image_draft *draft, unsigned tree, const struct criu *criu,
+			       const struct criu_work *work, pid_t root, const char *function);
+// Adds the files' sizes and checksums to `description`, writes it, brings all to the disk and moves the folder. EXISTS,
+// SYSTEM; the draft then still stands.
+enum vg_status image_commit(struct image_draft *draft, json_t *description, const char *function);
+// Removes the draft with all that is in it, unless it was committed; frees what it holds. Needed after every
+// image_begin().
+void image_finish(struct image_draft *draft);
+
+// ---- reading -----------------------------------------------------------------------------------------
 
 // What virgate.json says; to be given back with json_decref(). NOT_FOUND (no image), INTEGRITY (unreadable, damaged),
 // UNSUPPORTED (of a later version).
 enum vg_status image_read(const char *path, const char *function, json_t **ret_description);
-// Of all files, as the description says.
-uint64_t image_bytes(const json_t *description);
-// Reads all files again. INTEGRITY: which one differs, is missing, or is too many.
-enum vg_status image_verify(const char *path, const json_t *description, const char *function);
+// The same of a text. `name`: what errors call it.
+enum vg_status image_parse(const char *text, size_t length, const char *name, const char *function,
+			   json_t **ret_description);
+// Reads all files again. INTEGRITY: which one differs, is missing, or is too many, and where. `progress` as above;
+// ret_sizes may be NULL.
+enum vg_status image_verify(const char *path, const json_t *description, _Atomic uint64_t *progress,
+			    const char *function, struct image_sizes *ret_sizes);
+// CRIU makes tree number `tree` again. `work`'s folder is not looked at. As criu_restore(), and as image_verify().
+enum vg_status image_restore_tree(const char *path, const json_t *description, unsigned tree, const struct criu *criu,
+				  const struct criu_work *work, const char *function);

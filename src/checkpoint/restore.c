@@ -28,6 +28,7 @@ struct restore {
 static enum vg_status verify(struct restore *restore)
 {
 	const struct vg_restore_options *options = &restore->options;
+	struct image_sizes sizes;
 	int root;
 
 	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_VERIFY, restore->function);
@@ -38,26 +39,28 @@ static enum vg_status verify(struct restore *restore)
 	if (status == VG_OK)
 		status = describe_check(restore->description, options->gpus, options->gpu_count, restore->function);
 	if (status == VG_OK)
-		status = image_verify(options->dir, restore->description, restore->function);
+		status = image_verify(options->dir, restore->description, &restore->phase.bytes, restore->function,
+				      &sizes);
 	if (status)
 		return status;
 	if (json_unpack(restore->description, "{s:i}", "root", &root))
 		return vg_fail(VG_INTEGRITY, 0, restore->function, "%s/" IMAGE_DESCRIPTION " names no root", options->dir);
 	restore->result.pid = root;
-	restore->result.bytes = image_bytes(restore->description);
+	restore->result.bytes = sizes.stored;
+	restore->result.raw_bytes = sizes.raw;
 	return VG_OK;
 }
 
 static enum vg_status make(struct restore *restore)
 {
-	const struct criu_work work = {.folder = restore->options.dir,
-				       .shell_job = json_is_true(json_object_get(restore->description, "shell_job")),
+	const struct criu_work work = {.shell_job = json_is_true(json_object_get(restore->description, "shell_job")),
 				       .tick = phase_tick,
 				       .user = &restore->phase};
 
 	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_HOST_IN, restore->function);
 	if (status == VG_OK)
-		status = criu_restore(&restore->criu, &work, restore->function);
+		status = image_restore_tree(restore->options.dir, restore->description, 0, &restore->criu, &work,
+					    restore->function);
 	if (status)
 		return status;
 	restore->made = true;

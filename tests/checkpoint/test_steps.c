@@ -46,12 +46,12 @@ TEST(a_dump_ends_the_process_and_leaves_an_image)
 	CHECK_STR(standin_said(), wanted);
 	wait_gone(subject.pid);
 	CHECK(exists("image/virgate.json"));
-	CHECK(exists("image/pages-1.img"));
+	CHECK(exists("image/tree-0/pages-1.img"));
 	check_no_parts("image");
 	struct stat info;
 	CHECK_INT(stat(path_of("image"), &info), 0);
 	CHECK_INT(info.st_mode & 0777, 0700);
-	CHECK_INT(stat(path_of("image/pages-1.img"), &info), 0);
+	CHECK_INT(stat(path_of("image/tree-0/pages-1.img"), &info), 0);
 	CHECK_INT(info.st_mode & 0777, 0600);
 	// There is something there now, and it stays.
 	CHECK_INT(run("dump --pid %d --dir %s", (int)getpid(), path_of("image")), 1);
@@ -187,18 +187,18 @@ TEST(an_image_that_is_not_whole_is_not_restored)
 	kill(subject.guard, SIGCONT);
 	end_subject(subject);
 
-	flip(path_of("damaged/pages-1.img"));
+	flip(path_of("damaged/tree-0/pages-1.img"));
 	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
 	CHECK_CONTAINS(said, "pages-1.img is damaged");
-	flip(path_of("damaged/pages-1.img"));
-	write_text("damaged/more.img", "x");
+	flip(path_of("damaged/tree-0/pages-1.img"));
+	write_text("damaged/tree-0/more.img", "x");
 	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
 	CHECK_CONTAINS(said, "more.img is not of this image");
-	unlink(path_of("damaged/more.img"));
-	CHECK_INT(rename(path_of("damaged/pages-1.img"), path_of("pages")), 0);
+	unlink(path_of("damaged/tree-0/more.img"));
+	CHECK_INT(rename(path_of("damaged/tree-0/pages-1.img"), path_of("pages")), 0);
 	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
 	CHECK_CONTAINS(said, "lacks 1 of its");
-	CHECK_INT(rename(path_of("pages"), path_of("damaged/pages-1.img")), 0);
+	CHECK_INT(rename(path_of("pages"), path_of("damaged/tree-0/pages-1.img")), 0);
 	CHECK_INT(run("restore --dir %s", path_of("none")), 1);
 	CHECK_CONTAINS(said, "is no image");
 	write_text("damaged/virgate.json", "{\"version\": 99}");

@@ -1,0 +1,114 @@
+// virgate.json: its first line is the checksum of all that follows.
+#include "checkpoint/image.h"
+
+#include "base/descriptor.h"
+#include "base/status.h"
+#include "checkpoint/image_files.h"
+#include "checkpoint/image_text.h"
+#include "checkpoint/sum.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HEAD "{\n  \"xxh3\": \""
+#define TAIL "\",\n"
+enum { HEAD_BYTES = sizeof HEAD - 1, SEALED_FROM = HEAD_BYTES + 16 + sizeof TAIL - 1, MOST_TEXT = 256 << 20 };
+
+char *image_text_seal(const json_t *description)
+{
+	char *text = json_dumps(description, JSON_INDENT(2)), *sealed = NULL, sum[IMAGE_SUM_TEXT];
+
+	// "{\n", and at least the version behind it.
+	if (!text || strlen(text) < 4 || asprintf(&sealed, HEAD "%016x" TAIL "%s", 0, text + 2) < 0)
+		sealed = NULL;
+	free(text);
+	if (!sealed)
+		return NULL;
+	image_sum_format(sum_bytes(sealed + SEALED_FROM, strlen(sealed + SEALED_FROM)), sum);
+	memcpy(sealed + HEAD_BYTES, sum, 16);
+	return sealed;
+}
+
+static bool is_sealed(const char *text, size_t length)
+{
+	char sum[IMAGE_SUM_TEXT];
+
+	if (length < SEALED_FROM || memcmp(text, HEAD, HEAD_BYTES) != 0 ||
+	    memcmp(text + HEAD_BYTES + 16, TAIL, sizeof TAIL - 1) != 0)
+		return false;
+	image_sum_format(sum_bytes(text + SEALED_FROM, length - SEALED_FROM), sum);
+	return memcmp(text + HEAD_BYTES, sum, 16) == 0;
+}
+
+enum vg_status image_parse(const char *text, size_t length, const char *name, const char *function,
+			   json_t **ret_description)
+{
+	json_error_t error;
+	json_int_t version = 0;
+
+	json_t *description = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+	if (!description)
+		return vg_fail(VG_INTEGRITY, 0, function, "%s, line %d: %s", name, error.line, error.text);
+	json_unpack(description, "{s:I}", "version", &version);
+	// Of a later version it is not known how it is sealed.
+	if (version > IMAGE_VERSION) {
+		json_decref(description);
+		return vg_fail(VG_UNSUPPORTED, 0, function, "%s is of version %lld, and this Virgate reads up to %d", name,
+			       (long long)version, IMAGE_VERSION);
+	}
+	if (version < 1 || !is_sealed(text, length)) {
+		json_decref(description);
+		return vg_fail(VG_INTEGRITY, 0, function, "%s %s", name,
+			       version < 1 ? "says no version"
+					   : "is damaged: its first line has another checksum than the rest of it");
+	}
+	*ret_description = description;
+	return VG_OK;
+}
+
+// All of a file that is bounded. 0 or -errno.
+static int read_whole(const char *path, char **ret_text, size_t *ret_length)
+{
+	struct stat info;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &info) < 0)
+		return -errno;
+	if (!S_ISREG(info.st_mode))
+		return -EINVAL;
+	if (info.st_size > MOST_TEXT)
+		return -EFBIG;
+	char *text = malloc((size_t)info.st_size + 1);
+	if (!text)
+		return -ENOMEM;
+	ssize_t length = vg_read_all(fd, text, (size_t)info.st_size, 0);
+	if (length < 0) {
+		free(text);
+		return (int)length;
+	}
+	*ret_text = text;
+	*ret_length = (size_t)length;
+	return 0;
+}
+
+enum vg_status image_read(const char *path, const char *function, json_t **ret_description)
+{
+	char name[PATH_MAX + 32], *text = NULL;
+	size_t length = 0;
+
+	snprintf(name, sizeof name, "%s/" IMAGE_DESCRIPTION, path);
+	int r = read_whole(name, &text, &length);
+	if (r == -ENOENT || r == -ENOTDIR)
+		return vg_fail(VG_NOT_FOUND, -r, function, "%s is no image: %s: %s", path, name, strerror(-r));
+	if (r)
+		return vg_fail(r == -EFBIG || r == -EINVAL || r == -ELOOP ? VG_INTEGRITY : VG_SYSTEM, -r, function,
+			       "%s: %s", name, strerror(-r));
+	enum vg_status status = image_parse(text, length, name, function, ret_description);
+	free(text);
+	return status;
+}
