@@ -118,7 +118,7 @@ static json_t *describe_process(const struct tree_process *process)
 enum vg_status describe_dump(const struct tree *tree, const struct criu *criu, const char *function,
 			     json_t **ret_description)
 {
-	json_t *processes = json_array();
+	json_t *processes = json_array(), *roots = json_array();
 	struct utsname kernel;
 	char driver[64];
 
@@ -127,10 +127,12 @@ enum vg_status describe_dump(const struct tree *tree, const struct criu *criu, c
 	driver_text(driver, sizeof driver);
 	for (size_t i = 0; i < tree->count; i++)
 		json_array_append_new(processes, describe_process(&tree->processes[i]));
-	*ret_description = json_pack("{s:i, s:f, s:{s:s, s:s}, s:s, s:s, s:i, s:o, s:o}", "version", IMAGE_VERSION, "created",
+	for (size_t i = 0; i < tree->root_count; i++)
+		json_array_append_new(roots, json_integer(tree->processes[i].pid));
+	*ret_description = json_pack("{s:i, s:f, s:{s:s, s:s}, s:s, s:s, s:o, s:o, s:o}", "version", IMAGE_VERSION, "created",
 				     (double)vg_clock_realtime_ns() / 1e9, "kernel", "release", kernel.release, "machine",
-				     kernel.machine, "driver", driver, "criu", criu->version, "root",
-				     (int)tree->processes[0].pid, "gpus", describe_gpus(tree), "processes", processes);
+				     kernel.machine, "driver", driver, "criu", criu->version, "roots",
+				     roots, "gpus", describe_gpus(tree), "processes", processes);
 	if (!*ret_description)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for an image's description");
 	return VG_OK;

@@ -45,7 +45,7 @@ static enum vg_status find(struct dump *dump)
 	if (status == VG_OK)
 		status = criu_find(dump->function, &dump->criu);
 	if (status == VG_OK)
-		status = tree_find(options->pid, dump->function, &dump->tree);
+		status = tree_find(&options->pid, 1, dump->function, &dump->tree);
 	if (status == VG_OK && !options->cpu_only)
 		status = tree_find_cuda(&dump->tree);
 	if (status)
@@ -97,8 +97,9 @@ static enum vg_status write_image(struct dump *dump)
 				       .user = &dump->phase};
 
 	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_HOST_OUT, dump->function);
-	if (status == VG_OK)
-		status = image_dump_tree(&dump->draft, 0, &dump->criu, &work, options->pid, dump->function);
+	for (size_t i = 0; i < dump->tree.root_count && status == VG_OK; i++)
+		status = image_dump_tree(&dump->draft, (unsigned)i, &dump->criu, &work, dump->tree.processes[i].pid,
+					 dump->function);
 	if (status == VG_OK)
 		status = checkpoint_step("dumped", dump->function);
 	if (status == VG_OK)

@@ -12,6 +12,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct restore {
@@ -21,15 +22,36 @@ struct restore {
 	struct tree tree; // as the image says, then as it is
 	struct criu criu;
 	json_t *description;
-	bool made;
+	pid_t *roots;
+	size_t root_count, made; // `made`: so many of them CRIU has made
 	struct vg_checkpoint_result result;
 };
+
+static enum vg_status read_roots(struct restore *restore)
+{
+	const json_t *roots = json_object_get(restore->description, "roots");
+	bool sound = json_array_size(roots) > 0;
+	json_t *root;
+	size_t i;
+
+	restore->root_count = json_array_size(roots);
+	restore->roots = calloc(restore->root_count + 1, sizeof *restore->roots);
+	if (!restore->roots)
+		return vg_fail(VG_NO_MEMORY, 0, restore->function, "no memory for %zu processes", restore->root_count);
+	json_array_foreach((json_t *)roots, i, root) {
+		restore->roots[i] = (pid_t)json_integer_value(root);
+		sound &= restore->roots[i] > 0;
+	}
+	restore->result.pid = restore->roots[0];
+	return sound ? VG_OK
+		     : vg_fail(VG_INTEGRITY, 0, restore->function, "%s/" IMAGE_DESCRIPTION " names no root",
+			       restore->options.dir);
+}
 
 static enum vg_status verify(struct restore *restore)
 {
 	const struct vg_restore_options *options = &restore->options;
 	struct image_sizes sizes;
-	int root;
 
 	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_VERIFY, restore->function);
 	if (status == VG_OK)
@@ -43,12 +65,9 @@ static enum vg_status verify(struct restore *restore)
 				      &sizes);
 	if (status)
 		return status;
-	if (json_unpack(restore->description, "{s:i}", "root", &root))
-		return vg_fail(VG_INTEGRITY, 0, restore->function, "%s/" IMAGE_DESCRIPTION " names no root", options->dir);
-	restore->result.pid = root;
 	restore->result.bytes = sizes.stored;
 	restore->result.raw_bytes = sizes.raw;
-	return VG_OK;
+	return read_roots(restore);
 }
 
 static enum vg_status make(struct restore *restore)
@@ -58,13 +77,14 @@ static enum vg_status make(struct restore *restore)
 				       .user = &restore->phase};
 
 	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_HOST_IN, restore->function);
-	if (status == VG_OK)
-		status = image_restore_tree(restore->options.dir, restore->description, 0, &restore->criu, &work,
+	for (size_t i = 0; i < restore->root_count && status == VG_OK; i++) {
+		status = image_restore_tree(restore->options.dir, restore->description, (unsigned)i, &restore->criu, &work,
 					    restore->function);
+		restore->made += status == VG_OK;
+	}
 	if (status)
 		return status;
-	restore->made = true;
-	status = tree_find(restore->result.pid, restore->function, &restore->tree);
+	status = tree_find(restore->roots, restore->root_count, restore->function, &restore->tree);
 	if (status == VG_OK)
 		status = tree_find_cuda(&restore->tree);
 	restore->result.processes = restore->tree.count;
@@ -94,7 +114,9 @@ static enum vg_status end_what_was_made(struct restore *restore, enum vg_status 
 	char text[512];
 
 	snprintf(text, sizeof text, "%s", error->text);
-	for (size_t i = 0; restore->made && i < restore->tree.count; i++)
+	if (restore->made && !restore->tree.count)
+		(void)tree_find(restore->roots, restore->made, restore->function, &restore->tree);
+	for (size_t i = 0; i < restore->tree.count; i++)
 		if (tree_is_same(&restore->tree.processes[i]))
 			kill(restore->tree.processes[i].pid, SIGKILL);
 	status = vg_fail(status, code, restore->function, "step %s: %s%s", phase, text,
@@ -123,6 +145,7 @@ enum vg_status vg_checkpoint_restore(const struct vg_restore_options *options, s
 	if (ret_result)
 		*ret_result = restore.result;
 	json_decref(restore.description);
+	free(restore.roots);
 	tree_free(&restore.tree);
 	return status;
 }

@@ -41,28 +41,29 @@ static int read_status(pid_t pid, struct status_lines *ret)
 	return 0;
 }
 
-static enum vg_status add(struct tree *tree, pid_t pid, const struct status_lines *lines, const char *function)
+static enum vg_status add(struct tree *tree, pid_t pid, const struct status_lines *lines, size_t root,
+			  const char *function)
 {
 	struct tree_process *grown = realloc(tree->processes, (tree->count + 1) * sizeof *grown);
 
 	if (!grown)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu processes", tree->count + 1);
 	tree->processes = grown;
-	grown[tree->count] = (struct tree_process){.pid = pid, .parent = lines->parent};
+	grown[tree->count] = (struct tree_process){.pid = pid, .parent = lines->parent, .root = root};
 	memcpy(grown[tree->count].command, lines->command, sizeof lines->command);
 	int r = vg_process_start_time(pid, &grown[tree->count].start_time);
 	if (r == 0)
 		tree->count++;
-	// One that has gone meanwhile is none of the tree; the root's absence shows in its being empty.
+	// One that has gone meanwhile is none of the tree.
 	return VG_OK;
 }
 
-static bool in_tree(const struct tree *tree, pid_t pid)
+static const struct tree_process *process_of(const struct tree *tree, pid_t pid)
 {
 	for (size_t i = 0; i < tree->count; i++)
 		if (tree->processes[i].pid == pid)
-			return true;
-	return false;
+			return &tree->processes[i];
+	return NULL;
 }
 
 // One more generation, or none. Children's pids may be lower than their parents'.
@@ -78,10 +79,13 @@ static enum vg_status add_children(struct tree *tree, const char *function, bool
 	while (status == VG_OK && (entry = readdir(folder))) {
 		struct status_lines lines;
 		pid_t pid = (pid_t)atoi(entry->d_name);
-		if (pid <= 0 || in_tree(tree, pid) || read_status(pid, &lines) || !in_tree(tree, lines.parent))
+		if (pid <= 0 || process_of(tree, pid) || read_status(pid, &lines))
+			continue;
+		const struct tree_process *parent = process_of(tree, lines.parent);
+		if (!parent)
 			continue;
 		size_t before = tree->count;
-		status = add(tree, pid, &lines, function);
+		status = add(tree, pid, &lines, parent->root, function);
 		*ret_grown |= tree->count > before;
 	}
 	closedir(folder);
@@ -101,12 +105,23 @@ static enum vg_status check_root(pid_t root, const struct status_lines *lines, c
 	return VG_OK;
 }
 
-enum vg_status tree_find(pid_t root, const char *function, struct tree *ret_tree)
+// Whether `pid`, whose status is `lines`, is one of `roots` or descends from one.
+static bool descends(struct status_lines lines, const pid_t *roots, size_t count)
+{
+	for (pid_t pid = lines.parent; pid > 0; pid = lines.parent) {
+		for (size_t i = 0; i < count; i++)
+			if (roots[i] == pid)
+				return true;
+		if (read_status(pid, &lines))
+			return false;
+	}
+	return false;
+}
+
+static enum vg_status add_root(struct tree *tree, pid_t root, const pid_t *roots, size_t count, const char *function)
 {
 	struct status_lines lines;
-	bool grown = true;
 
-	*ret_tree = (struct tree){0};
 	if (root < 1)
 		return vg_fail(VG_INVALID, 0, function, "pid %d: a process has a positive one", (int)root);
 	int r = read_status(root, &lines);
@@ -114,12 +129,25 @@ enum vg_status tree_find(pid_t root, const char *function, struct tree *ret_tree
 		return vg_fail(r == -ENOENT ? VG_NOT_FOUND : VG_SYSTEM, -r, function, "process %d: %s", (int)root,
 			       r == -ENOENT ? "there is none" : strerror(-r));
 	enum vg_status status = check_root(root, &lines, function);
-	if (status == VG_OK)
-		status = add(ret_tree, root, &lines, function);
+	if (status || process_of(tree, root) || descends(lines, roots, count))
+		return status;
+	status = add(tree, root, &lines, tree->root_count, function);
+	if (status == VG_OK && tree->count == tree->root_count)
+		return vg_fail(VG_NOT_FOUND, 0, function, "process %d has ended", (int)root);
+	tree->root_count = tree->count;
+	return status;
+}
+
+enum vg_status tree_find(const pid_t *roots, size_t count, const char *function, struct tree *ret_tree)
+{
+	enum vg_status status = VG_OK;
+	bool grown = true;
+
+	*ret_tree = (struct tree){0};
+	for (size_t i = 0; i < count && status == VG_OK; i++)
+		status = add_root(ret_tree, roots[i], roots, count, function);
 	while (status == VG_OK && grown)
 		status = add_children(ret_tree, function, &grown);
-	if (status == VG_OK && ret_tree->count == 0)
-		status = vg_fail(VG_NOT_FOUND, 0, function, "process %d has ended", (int)root);
 	if (status)
 		tree_free(ret_tree);
 	return status;
@@ -161,9 +189,15 @@ bool tree_is_same(const struct tree_process *process)
 
 enum vg_status tree_unchanged(const struct tree *tree, const char *function)
 {
+	pid_t *roots = calloc(tree->root_count, sizeof *roots);
 	struct tree now;
 
-	enum vg_status status = tree_find(tree->processes[0].pid, function, &now);
+	if (!roots)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu processes", tree->root_count);
+	for (size_t i = 0; i < tree->root_count; i++)
+		roots[i] = tree->processes[i].pid;
+	enum vg_status status = tree_find(roots, tree->root_count, function, &now);
+	free(roots);
 	if (status)
 		return status;
 	for (size_t i = 0; i < tree->count && status == VG_OK; i++)
@@ -171,7 +205,7 @@ enum vg_status tree_unchanged(const struct tree *tree, const char *function)
 			status = vg_fail(VG_STATE, 0, function, "process %d (%s) ended meanwhile", (int)tree->processes[i].pid,
 					 tree->processes[i].command);
 	for (size_t i = 0; i < now.count && status == VG_OK; i++)
-		if (!in_tree(tree, now.processes[i].pid))
+		if (!process_of(tree, now.processes[i].pid))
 			status = vg_fail(VG_STATE, 0, function, "process %d (%s) was started meanwhile: try again",
 					 (int)now.processes[i].pid, now.processes[i].command);
 	tree_free(&now);

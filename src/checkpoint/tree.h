@@ -1,4 +1,4 @@
-// A process and all that descend from it, as they are when they are looked at. One thread.
+// Processes and all that descend from them, as they are when they are looked at. One thread.
 #pragma once
 #include "virgate/process.h"
 #include "virgate/status.h"
@@ -9,20 +9,22 @@
 
 struct tree_process {
 	pid_t pid, parent;
+	size_t root; // which of the tree's it descends from
 	uint64_t start_time;	  // clock ticks since boot: a pid is this process only while this agrees
 	struct vg_process *cuda; // NULL: it does not use CUDA
 	char command[16];
 };
 
 struct tree {
-	struct tree_process *processes; // the root first, and everybody behind his parent
+	struct tree_process *processes; // the roots first, and everybody behind his parent
 	size_t count;
+	size_t root_count;
 	size_t cuda_count;
 };
 
-// INVALID (a thread's id: says whose), NOT_FOUND, DENIED (another user's), NO_MEMORY, SYSTEM. What uses CUDA is found by
-// tree_find_cuda().
-enum vg_status tree_find(pid_t root, const char *function, struct tree *ret_tree);
+// Who descends from another one of `roots` is no root. INVALID (a thread's id: says whose), NOT_FOUND, DENIED (another
+// user's), NO_MEMORY, SYSTEM. What uses CUDA is found by tree_find_cuda().
+enum vg_status tree_find(const pid_t *roots, size_t count, const char *function, struct tree *ret_tree);
 // Asks the driver. Processes without CUDA are as good as others. NO_DRIVER, UNSUPPORTED, NO_MEMORY.
 enum vg_status tree_find_cuda(struct tree *tree);
 void tree_free(struct tree *tree);
