@@ -109,7 +109,9 @@ static enum vg_status run(const struct criu *criu, const struct criu_work *work,
 enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, pid_t root, const char *function)
 {
 	char pid[16];
-	const char *const more[] = {"-t", pid, "--leave-stopped", "--network-lock", "skip", NULL};
+	// What workers share lies in files without a name, of any size; CRIU by itself takes 1 MiB.
+	const char *const more[] = {"-t",   pid,	     "--leave-stopped", "--network-lock",
+				    "skip", "--ghost-limit", "1024G",		NULL};
 
 	snprintf(pid, sizeof pid, "%d", (int)root);
 	return run(criu, work, "dump", more, function);

@@ -2,6 +2,7 @@
 """checkpoint.py [BUILD_OR_BUNDLE [CASE…]]: programs dumped and restored by `virgate`, with the CRIU of this machine; the cases that
 are named (see CASES below), or all but those that take long."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ import tempfile
 import time
 
 from checkpoint_harness import SUBJECT, Program, Weights, adopt, need_criu, reap, restore, takes, tree_of
-from harness import (HERE, PYTHON, SIM, VIRGATE, Failure, Nvml, Skip, Suite, check, inside, need_module, vgpu, virgate,
+from harness import (HERE, MiB, PYTHON, SIM, VIRGATE, Failure, Nvml, Skip, Suite, check, inside, need_module, vgpu, virgate,
                      wait_for, wait_idle)
 
 CYCLES = 3 if SIM else 20
@@ -93,6 +94,24 @@ def foreground():
         program.status = program.status or 0
         if os.path.exists(f"/proc/{program.pid}"):
             os.kill(program.pid, signal.SIGKILL)
+
+
+def workers(method):
+    """As PyTorch's data loaders do it, without PyTorch."""
+    steps_there, file = 150, f"{FOLDER}/workers-{method}"
+    program = Program([PYTHON, f"{HERE}/checkpoint_loader.py", method, file, str(steps_there)], file)
+    try:
+        program.wait_until(lambda: steps(program) >= 30, 30, "30 steps")
+        program.dump(f"{file}-image", "--cpu-only")
+        at = steps(program)
+        restore(f"{file}-image")
+        lines = trained(program)
+        check(at < steps_there == len(lines), f"dumped after {at} of {len(lines)} steps")
+        for number, line in enumerate(lines):
+            memory = hashlib.sha256(b"%d" % number).digest() * (4 * MiB // 32)
+            check(line == f"{number} {hashlib.sha256(memory).hexdigest()}", f"step {number}: {line}")
+    finally:
+        program.stop()
 
 
 # ---- PyTorch ---------------------------------------------------------------------------------------------------
@@ -256,10 +275,13 @@ CASES = {
     "cycles": ("a driver-API program, again and again", cycles),
     "stays": ("one that runs on", stays),
     "foreground": ("restore waits", foreground),
+    "workers": ("forked workers that share memory", lambda: workers("fork")),
+    "workers-spawn": ("workers that are not forked", lambda: workers("spawn")),
     "train": ("PyTorch training", lambda: training("plain")),
     "graph": ("PyTorch training, a step a CUDA graph", lambda: training("graph")),
     "loader": ("PyTorch, data loaders from before CUDA", lambda: training("loader-before", 3)),
     "loader-file-system": ("the same, tensors shared by name", lambda: training("loader-before:file_system", 3)),
+    "loader-spawn": ("PyTorch, data loaders that are not forked, after CUDA", lambda: training("loader-spawn", 3)),
     "loader-after": ("PyTorch, data loaders from after CUDA are refused", refused_training),
     "tenant": ("a vGPU's tenant", tenant),
     "two-gpus": ("two GPUs, one for the other", two_gpus),

@@ -1,7 +1,7 @@
 """checkpoint_train.py WHAT FILE: training with a fixed seed; a line of FILE for every step: its number and its loss, to the bit.
 
 WHAT: plain; graph (a step is a CUDA graph); loader-before, loader-after (two forked data loaders, from before or after CUDA is
-used), with ":file_system" behind it for PyTorch's other way to share tensors."""
+used), loader-spawn (two that are not forked), with ":file_system" behind it for PyTorch's other way to share tensors."""
 
 import os
 import sys
@@ -33,8 +33,8 @@ def from_memory():
         yield torch.randn(ROWS, WIDTH, generator=generator)
 
 
-def from_loader():
-    loader = torch.utils.data.DataLoader(Rows(), batch_size=ROWS, num_workers=2)
+def from_loader(method):
+    loader = torch.utils.data.DataLoader(Rows(), batch_size=ROWS, num_workers=2, multiprocessing_context=method)
     return (row for row, _ in iter(loader))
 
 
@@ -82,12 +82,12 @@ def main():
     if strategy:
         torch.multiprocessing.set_sharing_strategy(strategy)
     out = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    batches = from_loader() if what == "loader-before" else from_memory()
+    batches = from_loader("fork") if what == "loader-before" else from_memory()
     if what == "loader-before":
         assert not torch.cuda.is_initialized()
     training = Captured() if what == "graph" else Training()
-    if what == "loader-after":
-        batches = from_loader()
+    if what in ("loader-after", "loader-spawn"):
+        batches = from_loader("fork" if what == "loader-after" else "spawn")
     for number, batch in enumerate(batches):
         loss = training.step(batch.cuda())
         os.write(out, f"{number} {float(loss).hex()}\n".encode())
