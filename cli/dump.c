@@ -1,5 +1,6 @@
 // dump: CUDA processes as images on disk.
 #include "checkpoint.h"
+#include "guard.h"
 #include "options.h"
 #include "say.h"
 
@@ -7,6 +8,7 @@ static int dump(const struct arguments *arguments)
 {
 	struct vg_checkpoint_result result = {0};
 	struct session session;
+	struct guard guard;
 	long pid, seconds;
 
 	int r = checkpoint_number(arguments, "pid", 4194304, &pid);
@@ -18,9 +20,17 @@ static int dump(const struct arguments *arguments)
 		say_usage(arguments->verb, "--pid and --dir are needed: which process, and where its image shall lie");
 		return verb_usage_code(arguments->verb);
 	}
-	r = checkpoint_settle(&session, arguments);
-	if (r)
+	r = guard_start(&(struct guarded){.arguments = arguments,
+					  .pid = (pid_t)pid,
+					  .dir = option_value(arguments, "dir"),
+					  .leave_running = option_value(arguments, "leave-running") != NULL},
+			&guard);
+	if (r == 0)
+		r = checkpoint_settle(&session, arguments);
+	if (r) {
+		guard_end(&guard);
 		return r;
+	}
 	const struct vg_dump_options options = {
 		.size = sizeof options,
 		.pid = (pid_t)pid,
@@ -38,6 +48,7 @@ static int dump(const struct arguments *arguments)
 	else
 		checkpoint_print(arguments, &result, "dumped");
 	session_close(&session);
+	guard_end(&guard);
 	return r;
 }
 

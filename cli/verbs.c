@@ -15,6 +15,7 @@ const struct verb *const verbs[] = {
 	&verb_doctor,
 	&verb_dump,
 	&verb_restore,
+	&verb_recover,
 	&verb_logs,
 	&verb_share_produce,
 	&verb_share_consume,

@@ -94,6 +94,17 @@ struct vg_restore_options {
 VG_PUBLIC enum vg_status vg_checkpoint_restore(const struct vg_restore_options *options,
 					       struct vg_checkpoint_result *ret_result);
 
+struct vg_recovery {
+	size_t processes; /* of the tree */
+	size_t stopped;	  /* of these, that were sent SIGCONT */
+	size_t held_back; /* that the driver had locked, or checkpointed */
+};
+/* Brings a process and all that descend from it back to running, from whatever state each is in: for processes whose
+ * dump or restore was killed. Waits for a CRIU that is still at work on them. `ret_recovery` may be NULL; zeros in it
+ * mean that there was nothing to do. INVALID, NOT_FOUND, DENIED, BUSY (somebody dumps or restores them), STATE (who
+ * does not run, and what state he is in), DRIVER. */
+VG_PUBLIC enum vg_status vg_checkpoint_recover(pid_t pid, struct vg_recovery *ret_recovery);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,8 +4,10 @@
 #include "checkpoint/criu.h"
 #include "checkpoint/describe.h"
 #include "checkpoint/gpu_state.h"
+#include "checkpoint/hold.h"
 #include "checkpoint/image.h"
 #include "checkpoint/phase.h"
+#include "checkpoint/refusal.h"
 #include "checkpoint/tree.h"
 #include "core/object.h"
 #include "virgate/checkpoint.h"
@@ -46,6 +48,10 @@ static enum vg_status find(struct dump *dump)
 		status = criu_find(dump->function, &dump->criu);
 	if (status == VG_OK)
 		status = tree_find(&options->pid, 1, dump->function, &dump->tree);
+	if (status == VG_OK)
+		status = hold_tree(&dump->tree, 0, dump->function);
+	if (status == VG_OK)
+		status = refusal_by_kernel(&dump->tree, dump->function);
 	if (status == VG_OK && !options->cpu_only)
 		status = tree_find_cuda(&dump->tree);
 	if (status)
@@ -54,9 +60,12 @@ static enum vg_status find(struct dump *dump)
 	dump->result.cuda_processes = dump->tree.cuda_count;
 	dump->result.pid = options->pid;
 	if (!options->cpu_only && dump->tree.cuda_count == 0)
-		return vg_fail(VG_NOT_FOUND, 0, dump->function,
-			       "process %d (%s) does not use CUDA, nor does a child of it: CRIU alone can dump it (--cpu-only)",
-			       (int)options->pid, dump->tree.processes[0].command);
+		return refuse(REFUSE_NO_CUDA, 0, dump->function,
+			      "process %d (%s) does not use CUDA, nor does a child of it: CRIU alone can dump it (--cpu-only)",
+			      (int)options->pid, dump->tree.processes[0].command);
+	status = refusal_by_driver(&dump->tree, dump->function);
+	if (status)
+		return status;
 	status = describe_refuse_tenants(&dump->tree, dump->function);
 	if (status == VG_OK)
 		status = image_begin(options->dir, dump->function, &dump->draft);
@@ -75,16 +84,14 @@ static enum vg_status off_the_gpu(struct dump *dump)
 	dump->touched = true;
 	status = gpu_lock(&dump->tree, dump->options.lock_timeout_ms ? dump->options.lock_timeout_ms : LOCK_MS);
 	if (status == VG_OK)
-		status = checkpoint_step("locked", dump->function);
-	if (status == VG_OK)
 		status = phase_begin(&dump->phase, VG_CHECKPOINT_DEVICE_OUT, dump->function);
 	if (status == VG_OK)
 		status = gpu_checkpoint(&dump->tree);
 	if (status == VG_OK)
-		status = checkpoint_step("checkpointed", dump->function);
-	if (status == VG_OK)
 		status = tree_unchanged(&dump->tree, dump->function);
-	return status ? status : gpu_leftovers(&dump->tree, dump->function);
+	if (status == VG_OK)
+		status = refusal_by_leftovers(&dump->tree, dump->function);
+	return refusal_of_step(status, dump->function);
 }
 
 static enum vg_status write_image(struct dump *dump)
@@ -100,8 +107,6 @@ static enum vg_status write_image(struct dump *dump)
 	for (size_t i = 0; i < dump->tree.root_count && status == VG_OK; i++)
 		status = image_dump_tree(&dump->draft, (unsigned)i, &dump->criu, &work, dump->tree.processes[i].pid,
 					 dump->function);
-	if (status == VG_OK)
-		status = checkpoint_step("dumped", dump->function);
 	if (status == VG_OK)
 		status = phase_begin(&dump->phase, VG_CHECKPOINT_COMMIT, dump->function);
 	if (status == VG_OK)
@@ -130,6 +135,17 @@ static enum vg_status finish(struct dump *dump)
 	return VG_OK;
 }
 
+static const char *outcome(const struct tree *tree)
+{
+	size_t ended = 0;
+
+	for (size_t i = 0; i < tree->count; i++)
+		ended += vg_process_is_dead(tree->processes[i].pid, tree->processes[i].start_time);
+	return ended == tree->count ? "the process has ended meanwhile"
+	       : ended		    ? "a process has ended meanwhile, and the others run on as before"
+				    : "the processes run on as before";
+}
+
 // The failure that led here stays the last error, with the outcome of the roll-back behind it.
 static enum vg_status take_back(struct dump *dump, enum vg_status status)
 {
@@ -143,7 +159,7 @@ static enum vg_status take_back(struct dump *dump, enum vg_status status)
 	if (!dump->touched)
 		return vg_fail(status, code, dump->function, "%s", text);
 	if (run_on(dump) == VG_OK)
-		return vg_fail(status, code, dump->function, "step %s: %s; the processes run on as before", phase, text);
+		return vg_fail(status, code, dump->function, "step %s: %s; %s", phase, text, outcome(&dump->tree));
 	snprintf(problem, sizeof problem, "%s", vg_last_error()->text);
 	return vg_fail(VG_STATE, code, dump->function, "step %s: %s; and they could not be brought back: %s", phase, text,
 		       problem);

@@ -1,14 +1,12 @@
 #include "checkpoint/gpu_state.h"
 
+#include "base/descriptor.h"
 #include "base/status.h"
 
-#include <dirent.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct work;
 
@@ -28,6 +26,7 @@ struct work {
 	unsigned timeout_ms;
 	const struct vg_process_gpu_pair *pairs;
 	size_t pair_count;
+	bool of_the_living; // who has ended needs it no more
 };
 
 static void *run_step(void *user)
@@ -44,6 +43,11 @@ static void *run_step(void *user)
 	return NULL;
 }
 
+static bool ended(const struct tree_process *process)
+{
+	return vg_process_is_dead(process->pid, process->start_time);
+}
+
 // Runs it for every CUDA process, and waits for all. The first failure, in the order of the tree.
 static enum vg_status run_all(const struct tree *tree, struct work *work)
 {
@@ -53,7 +57,7 @@ static enum vg_status run_all(const struct tree *tree, struct work *work)
 	if (!steps)
 		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for %zu processes", tree->cuda_count);
 	for (size_t i = 0; i < tree->count; i++)
-		if (tree->processes[i].cuda)
+		if (tree->processes[i].cuda && !(work->of_the_living && ended(&tree->processes[i])))
 			steps[count++] = (struct step){.work = work, .process = tree->processes[i].cuda};
 	for (size_t i = 1; i < count; i++)
 		steps[i].started = pthread_create(&steps[i].thread, NULL, run_step, &steps[i]) == 0;
@@ -138,7 +142,7 @@ enum vg_status gpu_unlock(const struct tree *tree)
 
 enum vg_status gpu_roll_back(const struct tree *tree, const char *function)
 {
-	enum vg_status status = run_all(tree, &(struct work){.run = roll_back});
+	enum vg_status status = run_all(tree, &(struct work){.run = roll_back, .of_the_living = true});
 
 	if (status) {
 		char text[512];
@@ -146,72 +150,4 @@ enum vg_status gpu_roll_back(const struct tree *tree, const char *function)
 		return vg_fail(VG_STATE, vg_last_error()->code, function, "%s", text);
 	}
 	return VG_OK;
-}
-
-static bool is_device(const char *path)
-{
-	return strncmp(path, "/dev/nvidia", 11) == 0;
-}
-
-static enum vg_status left(const struct tree_process *process, const char *what, const char *path, const char *function)
-{
-	return vg_fail(VG_POLICY, 0, function,
-		       "process %d (%s) still has %s %.100s, which an image cannot hold: memory exported as a descriptor, "
-		       "or a child that was forked after CUDA was used; close it, or fork before",
-		       (int)process->pid, process->command, what, path);
-}
-
-static enum vg_status check_descriptors(const struct tree_process *process, const char *function)
-{
-	char folder[64], path[PATH_MAX];
-	struct dirent *entry;
-	enum vg_status status = VG_OK;
-
-	snprintf(folder, sizeof folder, "/proc/%d/fd", (int)process->pid);
-	DIR *list = opendir(folder);
-	if (!list)
-		return vg_fail(VG_DENIED, 0, function, "%s cannot be read: it takes CAP_SYS_PTRACE", folder);
-	while (status == VG_OK && (entry = readdir(list))) {
-		ssize_t length = readlinkat(dirfd(list), entry->d_name, path, sizeof path - 1);
-		if (length < 0)
-			continue;
-		path[length] = '\0';
-		if (is_device(path))
-			status = left(process, "a descriptor of", path, function);
-	}
-	closedir(list);
-	return status;
-}
-
-static enum vg_status check_mappings(const struct tree_process *process, const char *function)
-{
-	char path[64], *line = NULL;
-	enum vg_status status = VG_OK;
-	size_t capacity = 0;
-
-	snprintf(path, sizeof path, "/proc/%d/maps", (int)process->pid);
-	FILE *file = fopen(path, "re");
-	if (!file)
-		return vg_fail(VG_DENIED, 0, function, "%s cannot be read: it takes CAP_SYS_PTRACE", path);
-	while (status == VG_OK && getline(&line, &capacity, file) > 0) {
-		char *name = strchr(line, '/');
-		line[strcspn(line, "\n")] = '\0';
-		if (name && is_device(name))
-			status = left(process, "a mapping of", name, function);
-	}
-	free(line);
-	fclose(file);
-	return status;
-}
-
-enum vg_status gpu_leftovers(const struct tree *tree, const char *function)
-{
-	enum vg_status status = VG_OK;
-
-	for (size_t i = 0; i < tree->count && status == VG_OK; i++) {
-		status = check_descriptors(&tree->processes[i], function);
-		if (status == VG_OK)
-			status = check_mappings(&tree->processes[i], function);
-	}
-	return status;
 }

@@ -10,8 +10,6 @@ enum vg_status gpu_checkpoint(const struct tree *tree);
 // `pairs` as vg_process_restore() has them.
 enum vg_status gpu_restore(const struct tree *tree, const struct vg_process_gpu_pair *pairs, size_t count);
 enum vg_status gpu_unlock(const struct tree *tree);
-// Back to running, from whatever state each is in: the processes must be able to run (SIGCONT). STATE: who is not, and
-// what he is.
+// Back to running, from whatever state each is in, who has ended aside: the processes must be able to run (SIGCONT).
+// STATE: who is not, and what he is.
 enum vg_status gpu_roll_back(const struct tree *tree, const char *function);
-// POLICY: a descriptor or a mapping of /dev/nvidia* is left, which no image can bring back: whose, and which.
-enum vg_status gpu_leftovers(const struct tree *tree, const char *function);

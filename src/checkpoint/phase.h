@@ -25,10 +25,3 @@ void phase_go_on(struct phase *phase, enum vg_checkpoint_phase next);
 // phase_begin(), or until somebody looks at `stop`. `phase` is a struct phase.
 void phase_tick(void *phase);
 void phase_end(struct phase *phase);
-
-// Where tests stop, or fail a step: this room's sources are built with -DCHECKPOINT_STEPS for them.
-#ifdef CHECKPOINT_STEPS
-enum vg_status checkpoint_step(const char *where, const char *function);
-#else
-#define checkpoint_step(where, function) VG_OK
-#endif

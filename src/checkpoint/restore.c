@@ -4,6 +4,7 @@
 #include "checkpoint/criu.h"
 #include "checkpoint/describe.h"
 #include "checkpoint/gpu_state.h"
+#include "checkpoint/hold.h"
 #include "checkpoint/image.h"
 #include "checkpoint/phase.h"
 #include "checkpoint/tree.h"
@@ -86,18 +87,18 @@ static enum vg_status make(struct restore *restore)
 		return status;
 	status = tree_find(restore->roots, restore->root_count, restore->function, &restore->tree);
 	if (status == VG_OK)
+		status = hold_tree(&restore->tree, 0, restore->function);
+	if (status == VG_OK)
 		status = tree_find_cuda(&restore->tree);
 	restore->result.processes = restore->tree.count;
 	restore->result.cuda_processes = restore->tree.cuda_count;
-	return status ? status : checkpoint_step("made", restore->function);
+	return status;
 }
 
 static enum vg_status onto_the_gpu(struct restore *restore)
 {
 	phase_go_on(&restore->phase, VG_CHECKPOINT_DEVICE_IN);
 	enum vg_status status = gpu_restore(&restore->tree, restore->options.gpus, restore->options.gpu_count);
-	if (status == VG_OK)
-		status = checkpoint_step("restored", restore->function);
 	if (status)
 		return status;
 	phase_go_on(&restore->phase, VG_CHECKPOINT_UNLOCK);

@@ -2,6 +2,8 @@
 
 #include "base/descriptor.h"
 #include "base/status.h"
+#include "checkpoint/proc.h"
+#include "checkpoint/refusal.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,38 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct status_lines {
-	pid_t group, parent; // Tgid, PPid
-	uid_t user;
-	char command[16];
-};
-
-static long number_behind(const char *text, const char *key)
-{
-	const char *line = strstr(text, key);
-
-	return line ? strtol(line + strlen(key), NULL, 10) : -1;
-}
-
-// 0 or -errno; -ENOENT: no such process.
-static int read_status(pid_t pid, struct status_lines *ret)
-{
-	char path[64], text[8192];
-
-	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-	ssize_t length = vg_file_read(path, text, sizeof text);
-	if (length < 0)
-		return length == -ESRCH ? -ENOENT : (int)length;
-	*ret = (struct status_lines){.group = (pid_t)number_behind(text, "\nTgid:"),
-				     .parent = (pid_t)number_behind(text, "\nPPid:"),
-				     .user = (uid_t)number_behind(text, "\nUid:")};
-	size_t at = strcspn(text, "\t") + 1; // "Name:\tNAME\n"
-	if (at < (size_t)length)
-		snprintf(ret->command, sizeof ret->command, "%.*s", (int)strcspn(text + at, "\n"), text + at);
-	return 0;
-}
-
-static enum vg_status add(struct tree *tree, pid_t pid, const struct status_lines *lines, size_t root,
+static enum vg_status add(struct tree *tree, pid_t pid, const struct proc_status *lines, size_t root,
 			  const char *function)
 {
 	struct tree_process *grown = realloc(tree->processes, (tree->count + 1) * sizeof *grown);
@@ -49,7 +20,7 @@ static enum vg_status add(struct tree *tree, pid_t pid, const struct status_line
 	if (!grown)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu processes", tree->count + 1);
 	tree->processes = grown;
-	grown[tree->count] = (struct tree_process){.pid = pid, .parent = lines->parent, .root = root};
+	grown[tree->count] = (struct tree_process){.pid = pid, .parent = lines->parent, .root = root, .hold = -1};
 	memcpy(grown[tree->count].command, lines->command, sizeof lines->command);
 	int r = vg_process_start_time(pid, &grown[tree->count].start_time);
 	if (r == 0)
@@ -77,9 +48,9 @@ static enum vg_status add_children(struct tree *tree, const char *function, bool
 	if (!folder)
 		return vg_fail(VG_SYSTEM, errno, function, "/proc: %s", strerror(errno));
 	while (status == VG_OK && (entry = readdir(folder))) {
-		struct status_lines lines;
+		struct proc_status lines;
 		pid_t pid = (pid_t)atoi(entry->d_name);
-		if (pid <= 0 || process_of(tree, pid) || read_status(pid, &lines))
+		if (pid <= 0 || process_of(tree, pid) || proc_status_read(pid, &lines))
 			continue;
 		const struct tree_process *parent = process_of(tree, lines.parent);
 		if (!parent)
@@ -92,27 +63,25 @@ static enum vg_status add_children(struct tree *tree, const char *function, bool
 	return status;
 }
 
-static enum vg_status check_root(pid_t root, const struct status_lines *lines, const char *function)
+static enum vg_status check_root(pid_t root, const struct proc_status *lines, const char *function)
 {
 	if (lines->group != root)
-		return vg_fail(VG_INVALID, 0, function, "%d is a thread of process %d: name the process", (int)root,
-			       (int)lines->group);
-	if (root == getpid())
-		return vg_fail(VG_INVALID, 0, function, "process %d is this one, which cannot watch itself", (int)root);
+		return refuse(REFUSE_THREAD, 0, function, "%d is a thread of process %d: name the process", (int)root,
+			      (int)lines->group);
 	if (geteuid() != 0 && lines->user != geteuid())
-		return vg_fail(VG_DENIED, 0, function, "process %d (%s) is user %u's: only its owner or root may", (int)root,
-			       lines->command, (unsigned)lines->user);
+		return refuse(REFUSE_USER, 0, function, "process %d (%s) is user %u's: only its owner or root may", (int)root,
+			      lines->command, (unsigned)lines->user);
 	return VG_OK;
 }
 
 // Whether `pid`, whose status is `lines`, is one of `roots` or descends from one.
-static bool descends(struct status_lines lines, const pid_t *roots, size_t count)
+static bool descends(struct proc_status lines, const pid_t *roots, size_t count)
 {
 	for (pid_t pid = lines.parent; pid > 0; pid = lines.parent) {
 		for (size_t i = 0; i < count; i++)
 			if (roots[i] == pid)
 				return true;
-		if (read_status(pid, &lines))
+		if (proc_status_read(pid, &lines))
 			return false;
 	}
 	return false;
@@ -120,11 +89,11 @@ static bool descends(struct status_lines lines, const pid_t *roots, size_t count
 
 static enum vg_status add_root(struct tree *tree, pid_t root, const pid_t *roots, size_t count, const char *function)
 {
-	struct status_lines lines;
+	struct proc_status lines;
 
 	if (root < 1)
 		return vg_fail(VG_INVALID, 0, function, "pid %d: a process has a positive one", (int)root);
-	int r = read_status(root, &lines);
+	int r = proc_status_read(root, &lines);
 	if (r)
 		return vg_fail(r == -ENOENT ? VG_NOT_FOUND : VG_SYSTEM, -r, function, "process %d: %s", (int)root,
 			       r == -ENOENT ? "there is none" : strerror(-r));
@@ -174,8 +143,10 @@ enum vg_status tree_find_cuda(struct tree *tree)
 
 void tree_free(struct tree *tree)
 {
-	for (size_t i = 0; i < tree->count; i++)
+	for (size_t i = 0; i < tree->count; i++) {
 		vg_process_destroy(tree->processes[i].cuda);
+		vg_close_p(&tree->processes[i].hold);
+	}
 	free(tree->processes);
 	*tree = (struct tree){0};
 }

@@ -12,6 +12,7 @@ struct tree_process {
 	size_t root; // which of the tree's it descends from
 	uint64_t start_time;	  // clock ticks since boot: a pid is this process only while this agrees
 	struct vg_process *cuda; // NULL: it does not use CUDA
+	int hold;		  // see hold.h; -1: not held
 	char command[16];
 };
 

@@ -24,7 +24,11 @@ if grep -qx "$verb" "$STANDIN/fail" 2>/dev/null; then
 fi
 case $verb in
 dump)
-	kill -STOP "$pid"
+	if ! kill -STOP "$pid"; then
+		echo "(00.001) Error (standin.c:2): no process $pid" >"$folder/$verb.log"
+		exit 1
+	fi
+	grep -qx kill-starter "$STANDIN/fail" 2>/dev/null && kill -KILL $PPID
 	head -c 100000 /dev/zero >"$folder/pages-1.img"
 	echo core >"$folder/core-$pid.img"
 	;;

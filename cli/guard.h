@@ -1,0 +1,22 @@
+// A process that watches over a dump: when who dumps is killed before the image stands, it lets the processes run on.
+// It does nothing else. One thread, before the driver is loaded.
+#pragma once
+#include <sys/types.h>
+
+#include "options.h"
+
+struct guard {
+	pid_t pid;
+	int end; // of a pipe: closed without a word, it tells of a death
+};
+
+struct guarded {
+	const struct arguments *arguments; // for the settings, and the driver
+	pid_t pid;			   // the root of what is dumped
+	const char *dir;		   // the image
+	bool leave_running;
+};
+// 0, or the verb's exit code after words on stderr.
+int guard_start(const struct guarded *guarded, struct guard *ret_guard);
+// The dump has ended, however. The guard is gone then.
+void guard_end(struct guard *guard);

@@ -1,0 +1,64 @@
+// recover: what a dump or a restore left behind that was killed.
+#include <stdio.h>
+
+#include "checkpoint.h"
+#include "list.h"
+#include "options.h"
+#include "say.h"
+
+static int print(const struct arguments *arguments, long pid, const struct vg_recovery *recovery)
+{
+	size_t touched = recovery->stopped + recovery->held_back;
+
+	if (option_value(arguments, "json"))
+		return print_json(json_pack("{s:i, s:I, s:I, s:I}", "pid", (int)pid, "processes",
+					    (json_int_t)recovery->processes, "stopped", (json_int_t)recovery->stopped,
+					    "held_back", (json_int_t)recovery->held_back));
+	printf("process %ld", pid);
+	if (recovery->processes > 1)
+		printf(" and %zu more", recovery->processes - 1);
+	if (!touched)
+		printf(" ran already: nothing was to be done\n");
+	else
+		printf(recovery->processes > 1 ? " run again\n" : " runs again\n");
+	return EXIT_OK;
+}
+
+static int recover(const struct arguments *arguments)
+{
+	struct vg_recovery recovery;
+	struct session session;
+	long pid;
+
+	int r = checkpoint_number(arguments, "pid", 4194304, &pid);
+	if (r)
+		return r;
+	if (!pid) {
+		say_usage(arguments->verb, "--pid is needed: which process");
+		return verb_usage_code(arguments->verb);
+	}
+	r = checkpoint_settle(&session, arguments);
+	if (r)
+		return r;
+	r = vg_checkpoint_recover((pid_t)pid, &recovery) ? checkpoint_fail(arguments)
+							 : print(arguments, pid, &recovery);
+	session_close(&session);
+	return r;
+}
+
+static const struct option recover_options[] = {
+	{"pid", 'p', "PID", "the process; its children come with it", 0},
+	OPTION_JSON,
+	OPTION_SIM,
+	{0},
+};
+
+const struct verb verb_recover = {
+	.name = "recover",
+	.synopsis = "--pid PID [--json] [--sim]",
+	.summary = "Let a process run on whose dump was killed",
+	.details = "A dump or a restore that is killed in its midst can leave processes stopped, locked or off the GPU.\n"
+		   "They are brought back to running from whatever state they are in; who runs already is left as he is.",
+	.options = recover_options,
+	.run = recover,
+};

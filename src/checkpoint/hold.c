@@ -1,0 +1,55 @@
+#include "checkpoint/hold.h"
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/status.h"
+#include "checkpoint/refusal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum { PAUSE_US = 20000 };
+
+// A lock on a file of the process itself: it needs no place, no cleaning up, and cannot be meant for the next process of
+// that pid. Only who may look into the process can open this one, so that nobody else can keep a dump from it.
+static enum vg_status hold(struct tree_process *process, uint64_t deadline, const char *function)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/environ", (int)process->pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return vg_fail(errno == ENOENT ? VG_NOT_FOUND : VG_DENIED, errno, function,
+			       "process %d (%s) cannot be looked into: %s", (int)process->pid, process->command,
+			       strerror(errno));
+	fd = vg_fd_raise_consume(fd);
+	while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (vg_clock_monotonic_ns() < deadline) {
+			usleep(PAUSE_US);
+			continue;
+		}
+		close(fd);
+		return refuse(REFUSE_IN_USE, 0, function,
+			      "process %d (%s) is being dumped, restored or brought back by somebody else, or by CRIU for "
+			      "a dump that was killed: wait for that to end",
+			      (int)process->pid, process->command);
+	}
+	if (fd < 0)
+		return vg_fail(VG_SYSTEM, -fd, function, "%s: %s", path, strerror(-fd));
+	process->hold = fd;
+	return VG_OK;
+}
+
+enum vg_status hold_tree(struct tree *tree, unsigned timeout_ms, const char *function)
+{
+	uint64_t deadline = vg_clock_monotonic_ns() + timeout_ms * UINT64_C(1000000);
+	enum vg_status status = VG_OK;
+
+	for (size_t i = 0; i < tree->count && status == VG_OK; i++)
+		status = hold(&tree->processes[i], deadline, function);
+	return status;
+}

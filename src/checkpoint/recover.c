@@ -1,0 +1,69 @@
+// Back to running after somebody was killed in the midst of a dump or a restore: by what is seen, since nobody is left
+// who knows.
+#include "base/descriptor.h"
+#include "base/status.h"
+#include "checkpoint/gpu_state.h"
+#include "checkpoint/hold.h"
+#include "checkpoint/proc.h"
+#include "checkpoint/tree.h"
+#include "core/object.h"
+#include "virgate/checkpoint.h"
+
+#include <signal.h>
+
+enum { WAIT_MS = 600000 };
+
+// What is stopped cannot answer the driver.
+static size_t let_go_on(const struct tree *tree)
+{
+	struct proc_status status;
+	size_t stopped = 0;
+
+	for (size_t i = 0; i < tree->count; i++)
+		if (proc_status_read(tree->processes[i].pid, &status) == 0 && status.state == 'T' &&
+		    tree_is_same(&tree->processes[i]) && kill(tree->processes[i].pid, SIGCONT) == 0)
+			stopped++;
+	return stopped;
+}
+
+static size_t count_held_back(const struct tree *tree)
+{
+	enum vg_process_state state;
+	size_t count = 0;
+
+	for (size_t i = 0; i < tree->count; i++)
+		count += tree->processes[i].cuda && vg_process_state(tree->processes[i].cuda, &state) == VG_OK &&
+			 state != VG_PROCESS_RUNNING;
+	return count;
+}
+
+static enum vg_status bring_back(struct tree *tree, const char *function, struct vg_recovery *recovery)
+{
+	recovery->stopped = let_go_on(tree);
+	enum vg_status status = tree_find_cuda(tree);
+	// Without a driver nobody can have been locked.
+	if (status == VG_NO_DRIVER || status == VG_UNSUPPORTED)
+		return VG_OK;
+	if (status)
+		return status;
+	recovery->held_back = count_held_back(tree);
+	return gpu_roll_back(tree, function);
+}
+
+enum vg_status vg_checkpoint_recover(pid_t pid, struct vg_recovery *ret_recovery)
+{
+	struct vg_recovery recovery = {0};
+	struct tree tree;
+
+	enum vg_status status = tree_find(&pid, 1, __func__, &tree);
+	if (status)
+		return status;
+	recovery.processes = tree.count;
+	status = hold_tree(&tree, WAIT_MS, __func__);
+	if (status == VG_OK)
+		status = bring_back(&tree, __func__, &recovery);
+	tree_free(&tree);
+	if (ret_recovery)
+		*ret_recovery = recovery;
+	return status;
+}

@@ -1,0 +1,132 @@
+#include "checkpoint/refusal.h"
+
+#include "base/status.h"
+#include "checkpoint/proc.h"
+#include "driver/driver.h"
+#include "virgate/gpu.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { MOST_GPUS = 64, MOST_GPU_PROCESSES = 1024 };
+
+enum vg_status refuse(enum refusal refusal, int code, const char *function, const char *format, ...)
+{
+	static const struct {
+		const char *name;
+		enum vg_status status;
+	} reasons[] = {
+#define REFUSAL(constant, name, status) {name, status},
+#include "checkpoint/refusal.def"
+#undef REFUSAL
+	};
+	char text[768];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	return vg_fail(reasons[refusal].status, code, function, "refused (%s): %s", reasons[refusal].name, text);
+}
+
+static enum vg_status check_condition(const struct tree_process *process, const char *function)
+{
+	struct proc_status status;
+	int pid = (int)process->pid;
+
+	if (process->pid == getpid())
+		return refuse(REFUSE_SELF, 0, function,
+			      "process %d is this one, or descends from the one to be dumped: who is stopped cannot dump", pid);
+	if (proc_status_read(process->pid, &status) || status.state == 'Z' || status.state == 'X')
+		return refuse(REFUSE_ENDED, 0, function, "process %d (%s) has ended%s", pid, process->command,
+			      process->parent ? ", and its parent has not waited for it yet" : "");
+	if (status.tracer)
+		return refuse(REFUSE_TRACED, 0, function,
+			      "process %d (%s) is traced by process %d, as a debugger does: CRIU would have to; detach it",
+			      pid, process->command, (int)status.tracer);
+	if (status.state == 'T')
+		return refuse(REFUSE_STOPPED, 0, function,
+			      "process %d (%s) is stopped, and the driver's thread in it with it: kill -CONT %d first; if "
+			      "a dump was killed that had stopped it, virgate recover --pid %d",
+			      pid, process->command, pid, pid);
+	return VG_OK;
+}
+
+enum vg_status refusal_by_kernel(const struct tree *tree, const char *function)
+{
+	enum vg_status status = VG_OK;
+
+	for (size_t i = 0; i < tree->count && status == VG_OK; i++) {
+		status = check_condition(&tree->processes[i], function);
+		if (status == VG_OK)
+			status = refusal_lease(&tree->processes[i], function);
+	}
+	return status;
+}
+
+static enum vg_status check_state(const struct tree_process *process, const char *function)
+{
+	enum vg_process_state state;
+	int pid = (int)process->pid;
+
+	if (vg_process_state(process->cuda, &state) || state == VG_PROCESS_RUNNING)
+		return VG_OK; // who has gone meanwhile is found by the next step
+	if (state == VG_PROCESS_FAILED)
+		return refuse(REFUSE_FAILED, 0, function,
+			      "the driver has given process %d (%s) up after a step that failed: it can only be ended", pid,
+			      process->command);
+	return refuse(REFUSE_LEFT, 0, function,
+		      "process %d (%s) is %s already, as a dump leaves it that was killed: virgate recover --pid %d", pid,
+		      process->command, vg_process_state_name(state), pid);
+}
+
+// A device that is a part of a GPU: the driver does not checkpoint processes on it.
+static enum vg_status check_parts(const struct tree *tree, const char *function)
+{
+	struct vg_gpu_process *processes = calloc(MOST_GPU_PROCESSES, sizeof *processes);
+	struct vg_gpu *gpus[MOST_GPUS];
+	enum vg_status status = VG_OK;
+	size_t gpu_count, count;
+
+	if (!processes || vg_gpu_all(gpus, MOST_GPUS, &gpu_count))
+		gpu_count = 0; // without NVML the driver has the last word
+	for (size_t g = 0; g < gpu_count; g++) {
+		if (vg_gpu_processes(gpus[g], processes, MOST_GPU_PROCESSES, &count))
+			continue;
+		for (size_t i = 0; i < count && status == VG_OK; i++)
+			for (size_t p = 0; p < tree->count && status == VG_OK; p++)
+				if (processes[i].in_instance && processes[i].pid == tree->processes[p].pid)
+					status = refuse(REFUSE_MIG, 0, function,
+							"process %d (%s) runs on a MIG device of %s, which the driver "
+							"cannot take it off: use a whole GPU",
+							(int)processes[i].pid, tree->processes[p].command,
+							vg_gpu_name(gpus[g]));
+	}
+	free(processes);
+	return status;
+}
+
+enum vg_status refusal_by_driver(const struct tree *tree, const char *function)
+{
+	enum vg_status status = VG_OK;
+
+	for (size_t i = 0; i < tree->count && status == VG_OK; i++)
+		status = tree->processes[i].cuda ? check_state(&tree->processes[i], function)
+						 : refusal_open_device(tree, &tree->processes[i], function);
+	return status ? status : check_parts(tree, function);
+}
+
+enum vg_status refusal_of_step(enum vg_status status, const char *function)
+{
+	const struct vg_error *error = vg_last_error();
+	char text[512];
+
+	if (status != VG_DRIVER || error->code != CUDA_ERROR_NOT_SUPPORTED)
+		return status;
+	snprintf(text, sizeof text, "%s", error->text);
+	return refuse(REFUSE_DRIVER, error->code, function,
+		      "%s: the driver takes no process off the GPU that has memory or events shared by CUDA IPC or by a "
+		      "shared pool, managed memory where it does not support that, or MPS", text);
+}

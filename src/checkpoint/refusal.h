@@ -1,0 +1,31 @@
+// Why processes are not dumped, each reason under a name: "refused (NAME): who, what, and what to do". What can be seen
+// from outside is refused before anybody is locked; the rest when the driver, or what it left, shows it. One thread.
+#pragma once
+#include "checkpoint/tree.h"
+
+enum refusal {
+#define REFUSAL(constant, name, status) REFUSE_##constant,
+#include "checkpoint/refusal.def"
+#undef REFUSAL
+};
+// The last error, with the driver's `code` if there is one, and the status that goes with the name.
+__attribute__((format(printf, 4, 5))) enum vg_status refuse(enum refusal refusal, int code, const char *function,
+							    const char *format, ...);
+
+// By what the kernel says, before the driver is asked: it would wait for a process that is stopped. ENDED, TRACED,
+// STOPPED, LEASE.
+enum vg_status refusal_by_kernel(const struct tree *tree, const char *function);
+// By what the driver says, before anybody is locked. LEFT, FAILED, MIG, DEVICE_CHILD.
+enum vg_status refusal_by_driver(const struct tree *tree, const char *function);
+// The last error of a step of the driver, which is `status`: where it means that the driver cannot do it at all, the
+// refusal; else `status` as it is.
+enum vg_status refusal_of_step(enum vg_status status, const char *function);
+// What is left of /dev/nvidia* in processes that are off the GPU: no image can bring it back. DEVICE, DEVICE_CHILD.
+enum vg_status refusal_by_leftovers(const struct tree *tree, const char *function);
+
+// ---- this room only -------------------------------------------------------------------------------
+
+// It holds a publication or a lease of the broker. LEASE.
+enum vg_status refusal_lease(const struct tree_process *process, const char *function);
+// It does not use CUDA, and has devices open. DEVICE_CHILD, DEVICE.
+enum vg_status refusal_open_device(const struct tree *tree, const struct tree_process *process, const char *function);

@@ -1,0 +1,48 @@
+// Who dumps or restores, as a program that can be made to fail: coordinator dump|restore PID DIR PHASE WHAT. When PHASE
+// begins: "stop" asks it to, "kill" kills it with -9, "end" kills the process to be dumped, and waits until it is gone.
+// Exit code: 0, or 1 with the error on stdout.
+#include "virgate/checkpoint.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct plan {
+	const char *phase, *what;
+	pid_t pid;
+};
+
+static int follow(void *user, const struct vg_checkpoint_progress *progress)
+{
+	const struct plan *plan = user;
+
+	if (strcmp(plan->phase, vg_checkpoint_phase_name(progress->phase)) != 0)
+		return 0;
+	if (strcmp(plan->what, "kill") == 0)
+		kill(getpid(), SIGKILL);
+	if (strcmp(plan->what, "end") == 0) {
+		kill(plan->pid, SIGKILL);
+		while (kill(plan->pid, 0) == 0)
+			usleep(1000);
+	}
+	return strcmp(plan->what, "stop") == 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 6)
+		return 2;
+	struct plan plan = {.pid = atoi(argv[2]), .phase = argv[4], .what = argv[5]};
+	const struct vg_dump_options dump = {
+		.size = sizeof dump, .pid = plan.pid, .dir = argv[3], .progress = follow, .user = &plan};
+	const struct vg_restore_options restore = {
+		.size = sizeof restore, .dir = argv[3], .progress = follow, .user = &plan};
+
+	enum vg_status status =
+		strcmp(argv[1], "dump") == 0 ? vg_checkpoint_dump(&dump, NULL) : vg_checkpoint_restore(&restore, NULL);
+	if (status)
+		printf("%s: %s\n", vg_status_text(status), vg_last_error()->text);
+	return status ? 1 : 0;
+}
