@@ -62,10 +62,13 @@ struct vg_compute_options {
  * thread. Source: cuDevicePrimaryCtxRetain. */
 VG_PUBLIC enum vg_status vg_compute_create(struct vg_device *device, const struct vg_compute_options *options,
 					   struct vg_compute **ret_compute);
-/* Closes its units, as vg_compute_unit_close(), and ends the thread; calls by others are CLOSED then. Twice is fine.
- * Not from a callback of the library. Any thread. */
+/* Closes its units, as vg_compute_unit_close(), and ends the thread; calls by others are CLOSED then. BUSY while any
+ * unit has work that has not ended: then none is closed. Twice is fine. Not from a callback of the library. INVALID,
+ * STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_compute_close(struct vg_compute *compute);
-/* Closes it and drops the caller's reference. NULL is fine. */
+/* Likewise, but work that has not ended is cancelled, as by vg_compute_unit_end(). */
+VG_PUBLIC enum vg_status vg_compute_end(struct vg_compute *compute);
+/* Ends it and drops the caller's reference. NULL is fine. */
 VG_PUBLIC void vg_compute_destroy(struct vg_compute *compute);
 
 struct vg_compute_info {
@@ -117,10 +120,14 @@ struct vg_compute_unit_options {
 VG_PUBLIC enum vg_status vg_compute_unit_create(struct vg_compute *compute,
 						const struct vg_compute_unit_options *options,
 						struct vg_compute_unit **ret_unit);
-/* Cancels what is queued, waits for what runs, and gives its share back. Others' calls, also those that wait, are
- * CLOSED from here on. Twice is fine. Any thread but the scheduler's. */
+/* Gives its share back. Others' calls, also those that wait, are CLOSED from here on. BUSY while it has work that has
+ * not ended, with the figures: nothing has changed then. Twice is fine. INVALID, STATE. Any thread but the scheduler's.
+ */
 VG_PUBLIC enum vg_status vg_compute_unit_close(struct vg_compute_unit *unit);
-/* Closes it and drops the caller's reference. NULL is fine. */
+/* Likewise, whatever work it has: what is queued is cancelled, what runs hands no further kernel over and is waited
+ * for, and the log callback is told how many executions that were. Never BUSY. */
+VG_PUBLIC enum vg_status vg_compute_unit_end(struct vg_compute_unit *unit);
+/* Ends it and drops the caller's reference. NULL is fine. */
 VG_PUBLIC void vg_compute_unit_destroy(struct vg_compute_unit *unit);
 
 /* How a share is realised. */
@@ -171,7 +178,8 @@ VG_PUBLIC enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit);
 /* ---- kernels by name ------------------------------------------------------------------------------ */
 
 /* Built in are kernels of floats, lengths being uint64_t and matrices row-major. They are right for any grid and block:
- * the threads of a launch share the work out among themselves. An output may be an input, but for those of the first two.
+ * the threads of a launch share the work out among themselves. An output may be an input, but for those of the first
+ * two.
  *
  *   matrix_multiply(a, b, c, m, n, k): C = A * B, which are m x n, m x k and k x n;
  *   transpose(x, y, rows, columns): Y, of columns x rows, from X;
@@ -184,14 +192,14 @@ VG_PUBLIC enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit);
  *   softmax(x, y, rows, columns): of each row;
  *   reduce_sum(x, sum, n), dot(x, y, sum, n): added to *sum, in whatever order.
  *
- * What a kernel needs is told from its code and that of all that it may call. Tensor cores: wmma.mma, mma, wgmma.mma_async
- * and tcgen05.mma; not what loads and stores their operands. Mixed precision: those of them whose inputs have fewer bits
- * than what they accumulate in (integers too), that compute in tf32, or that say at run time what they accumulate in
- * (tcgen05); and sums and products of floating-point numbers of two types (fma.rn.f32.f16); not conversions. PTX always
- * tells, but of functions that it lacks; so does machine code of compute capability 7.5, 8.x, 9.0, 10.0, 10.3, 11.0 and
- * 12.x, by what the compiler made of it: fp8 products that became products of halves are such. Other machine code and
- * kernels that were borrowed cannot be told: see enum vg_unknown_code. */
-
+ * What a kernel needs is told from its code and that of all that it may call. Tensor cores: wmma.mma, mma,
+ * wgmma.mma_async and tcgen05.mma; not what loads and stores their operands. Mixed precision: those of them whose
+ * inputs have fewer bits than what they accumulate in (integers too), that compute in tf32, or that say at run time
+ * what they accumulate in (tcgen05); and sums and products of floating-point numbers of two types (fma.rn.f32.f16); not
+ * conversions. PTX always tells, but of functions that it lacks; so does machine code of compute
+ * capability 7.5, 8.x, 9.0, 10.0, 10.3, 11.0 and 12.x, by what the compiler made of it: fp8 products that became
+ * products of halves are such. Other machine code and kernels that were borrowed cannot be told: see enum
+ * vg_unknown_code. */
 
 /* All kernels of the object code, under the expressions that it was compiled for, or else their symbols; beside the
  * built-in ones. EXISTS names the clash, and nothing changes then; NOT_FOUND (it has no kernel), CLOSED, STATE, DRIVER.

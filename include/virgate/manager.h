@@ -61,10 +61,13 @@ struct vg_manager_options {
  * vg_manager_destroy(). INVALID (an option out of range), NO_MEMORY, STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_manager_create(struct vg_device *device, const struct vg_manager_options *options,
 					   struct vg_manager **ret_manager);
-/* Closes all its vGPUs, as vg_virtual_gpu_close(), and ends the program's use of it: its other calls are CLOSED. The
- * first failure is what it returns; all are closed whatever failed. Closing twice is fine. INVALID, STATE, DRIVER. */
+/* Closes all its vGPUs, as vg_virtual_gpu_close(), and ends the program's use of it: its other calls are CLOSED. BUSY
+ * while any of them has work that has not ended: then none is closed. Otherwise all are, and the first failure is what
+ * it returns. Closing twice is fine. INVALID, STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_manager_close(struct vg_manager *manager);
-/* Closes it if that was not done, and drops the caller's reference. NULL is fine. No other thread may be in a call that
+/* Likewise, but work that has not ended is cancelled, as by vg_virtual_gpu_end(). */
+VG_PUBLIC enum vg_status vg_manager_end(struct vg_manager *manager);
+/* Ends it if that was not done, and drops the caller's reference. NULL is fine. No other thread may be in a call that
  * names `manager` itself. */
 VG_PUBLIC void vg_manager_destroy(struct vg_manager *manager);
 /* NULL for NULL. */
@@ -115,13 +118,16 @@ struct vg_virtual_gpu_options {
  * shared one also NO_DAEMON, DENIED, NOT_FOUND, SYSTEM. After a failure nothing has changed. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_create(struct vg_manager *manager, const struct vg_virtual_gpu_options *options,
 					       struct vg_virtual_gpu **ret_vgpu);
-/* Destroys it for everybody: work that is queued is cancelled, work that runs is waited for, calls of other threads
- * complete; memory that was left is zeroed and given back, and the log callback is told how much it was. Handles stay
- * good, and their calls are CLOSED. Closing twice is fine; a second call waits for the first one's end. Not from a
- * callback that a call on this vGPU makes. INVALID, STATE, DRIVER: something could not be zeroed or given back, and the
- * vGPU is gone all the same. */
+/* Destroys it for everybody: calls of other threads complete; memory that was left is zeroed and given back, and the
+ * log callback is told how much it was. Handles stay good, and their calls are CLOSED. BUSY while it has work that has
+ * not ended, with the figures: nothing has changed then. Closing twice is fine; a second call waits for the first one's
+ * end. Not from a callback that a call on this vGPU makes. INVALID, STATE, DRIVER: something could not be zeroed or
+ * given back, and the vGPU is gone all the same. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_close(struct vg_virtual_gpu *vgpu);
-/* Drops the caller's reference; the last one closes the vGPU. NULL is fine. */
+/* Likewise, whatever work it has: what is queued is cancelled, what runs goes on to the end of the kernels that were
+ * handed over, and the log callback is told how many executions that were. Never BUSY. */
+VG_PUBLIC enum vg_status vg_virtual_gpu_end(struct vg_virtual_gpu *vgpu);
+/* Drops the caller's reference; the last one ends the vGPU, as vg_virtual_gpu_end(). NULL is fine. */
 VG_PUBLIC void vg_virtual_gpu_destroy(struct vg_virtual_gpu *vgpu);
 /* One more reference for the caller; returns its argument. */
 VG_PUBLIC struct vg_virtual_gpu *vg_virtual_gpu_retain(struct vg_virtual_gpu *vgpu);

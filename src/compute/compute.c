@@ -204,7 +204,7 @@ static void close_units(struct vg_compute *compute)
 		pthread_mutex_unlock(&compute->lock);
 		if (!unit)
 			return;
-		compute_unit_end(unit);
+		compute_unit_wait_gone(unit);
 		core_object_release(&unit->object);
 	}
 }
@@ -222,18 +222,33 @@ static void end_thread(struct vg_compute *compute)
 	compute_lanes_destroy(compute);
 }
 
+void compute_finish(struct vg_compute *compute)
+{
+	close_units(compute);
+	end_thread(compute);
+}
+
+static enum vg_status end(struct vg_compute *compute, const char *instead, const char *function)
+{
+	enum vg_status status = compute_usable(function);
+
+	if (status == VG_OK)
+		status = compute_shut(compute, NULL, instead, function);
+	if (status == VG_OK)
+		compute_finish(compute);
+	return status;
+}
+
 enum vg_status vg_compute_close(struct vg_compute *compute)
 {
 	CORE_NEEDED(compute);
-	enum vg_status status = compute_usable(__func__);
-	if (status)
-		return status;
-	pthread_mutex_lock(&compute->lock);
-	atomic_store(&compute->object.closed, true); // who creates a unit looks under the lock
-	pthread_mutex_unlock(&compute->lock);
-	close_units(compute);
-	end_thread(compute);
-	return VG_OK;
+	return end(compute, "vg_compute_end", __func__);
+}
+
+enum vg_status vg_compute_end(struct vg_compute *compute)
+{
+	CORE_NEEDED(compute);
+	return end(compute, NULL, __func__);
 }
 
 void vg_compute_destroy(struct vg_compute *compute)
@@ -243,7 +258,7 @@ void vg_compute_destroy(struct vg_compute *compute)
 	struct vg_kept_error kept;
 	vg_error_keep(&kept);
 	if (!core_forked)
-		vg_compute_close(compute);
+		(void)end(compute, NULL, __func__);
 	vg_error_restore(&kept);
 	core_object_release(&compute->object);
 }

@@ -40,3 +40,12 @@ enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_u
 			       size_t *ret_moved);
 // Ends the unit's quantum, if it has one that takes more, and its turn.
 enum vg_status compute_preempt(struct vg_compute_unit *unit, bool *ret_preempted);
+
+// The beginning of an end, of all units and their scheduler or of one `alone`: no more work comes, and what there is is
+// cancelled. All or nothing: BUSY while some has not ended, where `instead` names the function that cancels it; NULL:
+// this is that one. compute_unit_wait_gone(): until such a unit has ended.
+enum vg_status compute_shut(struct vg_compute *compute, struct vg_compute_unit *alone, const char *instead,
+			    const char *function);
+void compute_unit_wait_gone(struct vg_compute_unit *unit);
+// vg_compute_close(), after compute_shut().
+void compute_finish(struct vg_compute *compute);

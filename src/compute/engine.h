@@ -271,8 +271,7 @@ void compute_units_settle(struct vg_compute *compute);
 // ---- scheduler.c
 void *compute_thread(void *compute);
 
-// ---- unit.c, unit_control.c
-enum vg_status compute_unit_end(struct vg_compute_unit *unit);
+// ---- unit_control.c
 void compute_samples_start(struct compute_samples *samples);
 // The thread's, under the lock: nobody may have looked for long.
 void compute_samples_roll(struct vg_compute *compute);

@@ -1,7 +1,6 @@
 // Units: beginning, end, and the list of them.
 #include "compute/quantum.h"
 #include "compute/share.h"
-#include "compute/wait.h"
 
 #include "base/clock.h"
 
@@ -208,60 +207,4 @@ void compute_units_settle(struct vg_compute *compute)
 		else if (compute->direct && !unit->home)
 			settle_direct(compute, unit);
 	}
-}
-
-// ---- end --------------------------------------------------------------------------------------------
-
-// Others' work that was to take its turns.
-static void give_back(struct vg_compute *compute, struct vg_compute_unit *unit)
-{
-	for (struct vg_compute_unit *other = compute->units; other; other = other->next) {
-		for (unsigned i = 0; other != unit && i < other->stream_count; i++) {
-			for (struct vg_execution *one = other->streams[i].head; one; one = one->next)
-				if (one->runner == unit && atomic_load(&one->state) == VG_EXECUTION_QUEUED)
-					compute_queue_hand(one, other);
-		}
-	}
-}
-
-enum vg_status compute_unit_end(struct vg_compute_unit *unit)
-{
-	struct vg_compute *compute = unit->compute;
-
-	pthread_mutex_lock(&compute->lock);
-	unit->closing = true;
-	atomic_store(&unit->object.closed, true);
-	compute_queue_cancel_all(unit);
-	give_back(compute, unit);
-	pthread_cond_broadcast(&unit->changed);
-	compute_unlock(compute);
-	compute_ring(compute, true);
-	pthread_mutex_lock(&compute->lock);
-	atomic_fetch_add(&compute->waiters, 1);
-	unit->syncing++;
-	while (!unit->gone)
-		pthread_cond_wait(&unit->changed, &compute->lock);
-	unit->syncing--;
-	atomic_fetch_sub(&compute->waiters, 1);
-	compute_unlock(compute);
-	// Whoever is told of an end may use what the caller is about to free.
-	for (unsigned left; (left = atomic_load(&unit->telling));)
-		compute_wait(&unit->telling, left, UINT64_MAX);
-	return VG_OK;
-}
-
-enum vg_status vg_compute_unit_close(struct vg_compute_unit *unit)
-{
-	CORE_NEEDED(unit);
-	enum vg_status status = compute_usable(__func__);
-	return status ? status : compute_unit_end(unit);
-}
-
-void vg_compute_unit_destroy(struct vg_compute_unit *unit)
-{
-	if (!unit)
-		return;
-	if (!core_forked)
-		compute_unit_end(unit);
-	core_object_release(&unit->object);
 }

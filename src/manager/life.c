@@ -13,13 +13,12 @@
 
 // ---- the end ---------------------------------------------------------------------------------------------
 
-enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *function)
+enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *instead, const char *function)
 {
-	enum vg_status status = VG_OK;
-
-	atomic_store(&vgpu->object.closed, true);
 	pthread_mutex_lock(&vgpu->closing);
-	if (!vgpu->closed) {
+	enum vg_status status = vgpu->closed ? VG_OK : unit_shut(vgpu, instead, function);
+	if (status == VG_OK && !vgpu->closed) {
+		atomic_store(&vgpu->object.closed, true);
 		manager_gate_shut(&vgpu->gate);
 		unit_end(vgpu); // whoever waits for work inside comes out
 		manager_gate_wait(&vgpu->gate);
@@ -36,7 +35,7 @@ enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *function)
 
 static enum vg_status close_vgpu(struct core_object *object, const char *function)
 {
-	return manager_end((struct vg_virtual_gpu *)object, function);
+	return manager_end((struct vg_virtual_gpu *)object, NULL, function);
 }
 
 static void free_vgpu(struct core_object *object)
@@ -59,7 +58,14 @@ enum vg_status vg_virtual_gpu_close(struct vg_virtual_gpu *vgpu)
 {
 	CORE_NEEDED(vgpu);
 	enum vg_status status = manager_usable(__func__);
-	return status ? status : manager_end(vgpu, __func__);
+	return status ? status : manager_end(vgpu, "vg_virtual_gpu_end", __func__);
+}
+
+enum vg_status vg_virtual_gpu_end(struct vg_virtual_gpu *vgpu)
+{
+	CORE_NEEDED(vgpu);
+	enum vg_status status = manager_usable(__func__);
+	return status ? status : manager_end(vgpu, NULL, __func__);
 }
 
 void vg_virtual_gpu_destroy(struct vg_virtual_gpu *vgpu)

@@ -181,38 +181,49 @@ enum vg_status vg_manager_create(struct vg_device *device, const struct vg_manag
 	return status;
 }
 
-static enum vg_status end_all(struct vg_manager *manager, const char *function)
+// All or nothing: no vGPU is closed where one of them, or another unit of the scheduler, still has work.
+static enum vg_status end_all(struct vg_manager *manager, const char *instead, const char *function)
 {
 	struct vg_virtual_gpu **vgpus;
 	struct vg_kept_error kept;
 	enum vg_status result = VG_OK;
 	size_t count;
 
+	enum vg_status status = compute_shut(manager->compute, NULL, instead, function);
+	if (status)
+		return status;
 	vg_mutex_take(&manager->lock);
 	atomic_store(&manager->object.closed, true);
 	vg_mutex_give(&manager->lock); // whoever comes in looks under it: nobody comes after this
-	enum vg_status status = manager_get_all(manager, function, &vgpus, &count);
+	status = manager_get_all(manager, function, &vgpus, &count);
 	if (status)
 		return status;
 	for (size_t i = 0; i < count; i++) {
-		status = manager_end(vgpus[i], function);
+		status = manager_end(vgpus[i], NULL, function);
 		if (status && !result) {
 			result = status;
 			vg_error_keep(&kept);
 		}
 	}
 	manager_let_go(vgpus, count);
-	status = vg_compute_close(manager->compute);
+	compute_finish(manager->compute);
 	if (result)
 		vg_error_restore(&kept);
-	return result ? result : status;
+	return result;
 }
 
 enum vg_status vg_manager_close(struct vg_manager *manager)
 {
 	CORE_NEEDED(manager);
 	enum vg_status status = manager_usable(__func__);
-	return status ? status : end_all(manager, __func__);
+	return status ? status : end_all(manager, "vg_manager_end", __func__);
+}
+
+enum vg_status vg_manager_end(struct vg_manager *manager)
+{
+	CORE_NEEDED(manager);
+	enum vg_status status = manager_usable(__func__);
+	return status ? status : end_all(manager, NULL, __func__);
 }
 
 void vg_manager_destroy(struct vg_manager *manager)
@@ -223,7 +234,7 @@ void vg_manager_destroy(struct vg_manager *manager)
 		return;
 	vg_error_keep(&kept);
 	if (!core_forked)
-		(void)end_all(manager, "vg_manager_destroy"); // each vGPU's log says what failed
+		(void)end_all(manager, NULL, __func__); // each vGPU's log says what failed
 	vg_error_restore(&kept);
 	core_object_release(&manager->object);
 }

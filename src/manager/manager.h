@@ -141,8 +141,9 @@ uint64_t promise_left(const struct vg_device *device, uint64_t total);
 
 // ---- life of a vGPU (life.c) -----------------------------------------------------------------------------
 
-// Whoever comes first ends it, the others wait.
-enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *function);
+// Whoever comes first ends it, the others wait. BUSY while it has work, where `instead` names the function that cancels
+// that; NULL: this is that one.
+enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *instead, const char *function);
 enum vg_virtual_gpu_status manager_status_of(struct vg_virtual_gpu *vgpu);
 
 // ---- streams (stream.c) -----------------------------------------------------------------------------------

@@ -1,8 +1,6 @@
 #include "manager/unit.h"
 #include "manager/shared.h"
 
-#include "base/log.h"
-
 // ---- beginning and end ------------------------------------------------------------------------------------
 
 // Of what is left, for each vGPU that may still come. 0 where nothing is: that is refused with the figures.
@@ -40,11 +38,15 @@ enum vg_status unit_begin(struct vg_virtual_gpu *vgpu, const struct vg_virtual_g
 	return status;
 }
 
+enum vg_status unit_shut(struct vg_virtual_gpu *vgpu, const char *instead, const char *function)
+{
+	return vgpu->unit ? compute_shut(vgpu->manager->compute, vgpu->unit, instead, function) : VG_OK;
+}
+
 void unit_end(struct vg_virtual_gpu *vgpu)
 {
-	if (vgpu->unit && vg_compute_unit_close(vgpu->unit))
-		vg_log(VG_LOG_ERROR, "virtual GPU %d (%s): ending its work: %s", vgpu->id, vgpu->name,
-		       vg_last_error()->text);
+	if (vgpu->unit)
+		compute_unit_wait_gone(vgpu->unit);
 	atomic_store(&vgpu->at_rest, true);
 }
 

@@ -272,7 +272,7 @@ static enum vg_status end(struct vg_memory_space *space, const char *function)
 	pthread_mutex_unlock(&space->lock);
 	if (again)
 		return VG_OK;
-	if (blocks)
+	if (blocks && !space->budget.charge) // else whose budget it is tells of them
 		vg_log(VG_LOG_WARNING, "closing a memory space: %zu blocks with %s were still allocated", blocks,
 		       vg_size_format(allocated, bytes));
 	end_mover(space);

@@ -120,7 +120,7 @@ TEST(jobs_are_freed_however_they_end)
 	vg_execution_destroy(one);
 	job.user = &closed;
 	OK(compute_submit(unit, &job, __func__, NULL));
-	OK(vg_compute_unit_close(unit));
+	OK(vg_compute_unit_end(unit));
 	CHECK_INT(atomic_load(&closed.freed), 1);
 	job.user = &refused;
 	CHECK_INT(compute_submit(unit, &job, __func__, NULL), VG_CLOSED);
@@ -277,7 +277,7 @@ static void tell_late(void *user)
 	atomic_store((atomic_uint *)user, 1);
 }
 
-TEST(a_close_returns_when_all_ends_were_told)
+TEST(an_end_returns_when_all_ends_were_told)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
@@ -295,7 +295,7 @@ TEST(a_close_returns_when_all_ends_were_told)
 	OK(compute_execute(unit, &work, tell_late, &told, __func__, &one));
 	while (vg_execution_state(one) == VG_EXECUTION_QUEUED)
 		nap_ms(1);
-	OK(vg_compute_unit_close(unit)); // the scheduler's thread tells of what ran
+	OK(vg_compute_unit_end(unit)); // the scheduler's thread tells of what ran
 	CHECK_INT(atomic_load(&told), 1);
 	vg_execution_destroy(one);
 	vg_compute_unit_destroy(unit);

@@ -236,7 +236,7 @@ TEST(what_is_cancelled_waits_for_no_turn)
 	uint64_t launches = info_of(low).launches;
 	OK(vg_execution_cancel(cancelled));
 	CHECK_INT(vg_execution_wait(cancelled, 30), VG_STATE);
-	OK(vg_compute_unit_close(closed));
+	OK(vg_compute_unit_end(closed));
 	CHECK_INT(vg_execution_state(rest), VG_EXECUTION_CANCELLED);
 	CHECK_INT(info_of(low).launches, launches); // it had no turn
 	CHECK(info_of(high).queue_length > 0);

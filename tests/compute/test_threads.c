@@ -116,7 +116,7 @@ static void *sync_until_closed(void *argument)
 	return (void *)(size_t)status;
 }
 
-TEST(a_unit_is_closed_under_those_who_use_it)
+TEST(a_unit_ends_under_those_who_use_it)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
@@ -126,7 +126,8 @@ TEST(a_unit_is_closed_under_those_who_use_it)
 	for (int i = 0; i < 4; i++)
 		CHECK_INT(pthread_create(&threads[i], NULL, i < 2 ? submit_until_closed : sync_until_closed, unit), 0);
 	nap_ms(50);
-	OK(vg_compute_unit_close(unit));
+	OK(vg_compute_unit_end(unit));
+	OK(vg_compute_unit_end(unit));
 	OK(vg_compute_unit_close(unit));
 	for (int i = 0; i < 4; i++) {
 		pthread_join(threads[i], &status);
@@ -136,7 +137,7 @@ TEST(a_unit_is_closed_under_those_who_use_it)
 	close_rig(&rig);
 }
 
-TEST(a_paused_unit_is_closed_under_who_waits)
+TEST(a_paused_unit_ends_under_who_waits)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
@@ -147,7 +148,9 @@ TEST(a_paused_unit_is_closed_under_who_waits)
 	struct vg_execution *one = note(&rig, unit, 0, 1, 0);
 	CHECK_INT(pthread_create(&thread, NULL, sync_until_closed, unit), 0);
 	nap_ms(20);
-	vg_compute_unit_close(unit);
+	REFUSED(vg_compute_unit_close(unit), VG_BUSY, "work in \"unit-1\", which is paused: 1 queued, 0 running");
+	CHECK_INT(vg_execution_state(one), VG_EXECUTION_QUEUED);
+	OK(vg_compute_unit_end(unit));
 	pthread_join(thread, &status);
 	CHECK_INT((size_t)status, VG_CLOSED);
 	CHECK_INT(vg_execution_state(one), VG_EXECUTION_CANCELLED);

@@ -174,7 +174,8 @@ static inline void call_close(struct worker *worker)
 {
 	if (next(worker) % 20)
 		return;
-	if (MAY(worker, vg_virtual_gpu_close(worker->vgpu))) {
+	if (next(worker) % 2 ? MAY(worker, vg_virtual_gpu_close(worker->vgpu), VG_BUSY)
+			     : MAY(worker, vg_virtual_gpu_end(worker->vgpu))) {
 		atomic_fetch_add(&worker->stress->closed, 1);
 		forget(worker);
 	}

@@ -178,7 +178,7 @@ static void *come_and_go(void *user)
 		if (i % 3 == 0)
 			OK(vg_virtual_gpu_pause(vgpu));
 		wait_ms(2);
-		OK(vg_virtual_gpu_close(vgpu));
+		OK(vg_virtual_gpu_end(vgpu));
 		vg_virtual_gpu_destroy(vgpu);
 	}
 	return NULL;

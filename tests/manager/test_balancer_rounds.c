@@ -65,7 +65,7 @@ TEST(shares_are_lent_and_come_back)
 	CHECK(share_of(one) > 0.3 - 1e-6 && share_of(one) < 0.3 + 1e-6);
 	CHECK(share_of(two) > 0.7 - 1e-6 && share_of(two) < 0.7 + 1e-6);
 	vg_balancer_destroy(balancer);
-	OK(vg_virtual_gpu_close(one));
+	OK(vg_virtual_gpu_end(one));
 	vg_virtual_gpu_destroy(one);
 	vg_virtual_gpu_destroy(two);
 	vg_manager_destroy(manager);
@@ -103,7 +103,7 @@ TEST(a_quantum_of_lower_priority_ends)
 	CHECK(entry.action == VG_ACTION_PREEMPT && entry.from == 1 && entry.to == 2 && entry.status == VG_OK);
 	CHECK_CONTAINS(entry.why, "vgpu-2 has 1 waiting with priority 5 and nothing running, while vgpu-1 runs");
 	vg_balancer_destroy(balancer);
-	OK(vg_virtual_gpu_close(low));
+	OK(vg_virtual_gpu_end(low));
 	vg_virtual_gpu_destroy(low);
 	vg_virtual_gpu_destroy(high);
 	vg_manager_destroy(manager);
@@ -142,8 +142,8 @@ TEST(a_constant_load_is_not_moved_back_and_forth)
 	CHECK(there > 0);
 	CHECK_INT(back, 0);
 	vg_balancer_destroy(balancer);
-	OK(vg_virtual_gpu_close(busy));
-	OK(vg_virtual_gpu_close(less));
+	OK(vg_virtual_gpu_end(busy));
+	OK(vg_virtual_gpu_end(less));
 	vg_virtual_gpu_destroy(busy);
 	vg_virtual_gpu_destroy(less);
 	vg_manager_destroy(manager);

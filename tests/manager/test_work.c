@@ -117,33 +117,6 @@ TEST(what_is_queued_waits_for_a_paused_vgpu)
 	vg_manager_destroy(manager);
 }
 
-static void *wait_for_work(void *data)
-{
-	return (void *)(intptr_t)vg_virtual_gpu_sync_all(data, 0);
-}
-
-TEST(closing_cancels_what_is_queued)
-{
-	struct vg_manager *manager = open_manager(NULL);
-	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
-	vg_address block = allocate(vgpu, 4096);
-	pthread_t waiter;
-	void *said;
-
-	OK(vg_virtual_gpu_pause(vgpu));
-	struct vg_execution *execution = fill(vgpu, 0, block, 4, 1024, 1);
-	CHECK_INT(pthread_create(&waiter, NULL, wait_for_work, vgpu), 0);
-	OK(vg_virtual_gpu_close(vgpu));
-	CHECK_INT(pthread_join(waiter, &said), 0);
-	CHECK_INT((intptr_t)said, VG_CLOSED);
-	CHECK_INT(vg_execution_state(execution), VG_EXECUTION_CANCELLED);
-	REFUSED(vg_execution_wait(execution, 0), VG_STATE, "cancelled");
-	REFUSED(try_fill(vgpu, 0, block, 4, 1, 1, NULL), VG_CLOSED, "destroyed");
-	vg_execution_destroy(execution);
-	vg_virtual_gpu_destroy(vgpu);
-	vg_manager_destroy(manager);
-}
-
 TEST(shares_are_changed_while_it_runs)
 {
 	struct vg_manager *manager = open_manager(NULL);

@@ -1,0 +1,134 @@
+// The end of units: refused while they have work, or cancelling it.
+#include "compute/engine.h"
+#include "compute/wait.h"
+
+#include "base/log.h"
+
+#include <stdio.h>
+
+// Others' work that was to take its turns.
+static void give_back(struct vg_compute *compute, struct vg_compute_unit *unit)
+{
+	for (struct vg_compute_unit *other = compute->units; other; other = other->next) {
+		for (unsigned i = 0; other != unit && i < other->stream_count; i++) {
+			for (struct vg_execution *one = other->streams[i].head; one; one = one->next)
+				if (one->runner == unit && atomic_load(&one->state) == VG_EXECUTION_QUEUED)
+					compute_queue_hand(one, other);
+		}
+	}
+}
+
+// Of one unit's work, or of all units'; under the lock. Once the context has failed nothing is lost by an end.
+static enum vg_status busy(const struct vg_compute *compute, const struct vg_compute_unit *alone, const char *instead,
+			   const char *function)
+{
+	const struct vg_compute_unit *first = NULL;
+	unsigned queued = 0, running = 0, others = 0;
+
+	for (const struct vg_compute_unit *unit = compute->units; unit && !compute->failure; unit = unit->next) {
+		if ((alone && unit != alone) || unit->closing || !unit->unfinished)
+			continue;
+		others += first != NULL;
+		first = first ? first : unit;
+		for (unsigned i = 0; i < unit->stream_count; i++)
+			for (const struct vg_execution *one = unit->streams[i].head; one; one = one->next)
+				(*(atomic_load(&one->state) == VG_EXECUTION_QUEUED ? &queued : &running))++;
+	}
+	if (!first)
+		return VG_OK;
+	char more[32] = "";
+	if (others)
+		snprintf(more, sizeof more, " and %u other%s", others, others > 1 ? "s" : "");
+	else if (first->paused)
+		snprintf(more, sizeof more, ", which is paused");
+	return vg_fail(VG_BUSY, 0, function,
+		       "there is work in \"%s\"%s: %u queued, %u running; synchronize or cancel it first, or use %s(), "
+		       "which cancels it",
+		       first->name, more, queued, running, instead);
+}
+
+// Under the lock: no work comes any more, and what there is goes. Returns how much that is.
+static unsigned shut(struct vg_compute_unit *unit)
+{
+	unsigned left = unit->closing ? 0 : unit->unfinished;
+
+	unit->closing = true;
+	atomic_store(&unit->object.closed, true);
+	compute_queue_cancel_all(unit);
+	give_back(unit->compute, unit);
+	pthread_cond_broadcast(&unit->changed);
+	return left;
+}
+
+enum vg_status compute_shut(struct vg_compute *compute, struct vg_compute_unit *alone, const char *instead,
+			    const char *function)
+{
+	enum vg_status status = VG_OK;
+	unsigned left = 0;
+
+	pthread_mutex_lock(&compute->lock);
+	if (instead)
+		status = busy(compute, alone, instead, function);
+	for (struct vg_compute_unit *unit = compute->units; unit && status == VG_OK; unit = unit->next)
+		if (!alone || unit == alone)
+			left += shut(unit);
+	if (status == VG_OK && !alone)
+		atomic_store(&compute->object.closed, true); // who creates a unit looks under the lock
+	compute_unlock(compute);
+	if (status)
+		return status;
+	compute_ring(compute, true);
+	if (left)
+		vg_log(VG_LOG_WARNING, "%s was closed with %u executions in it: they are cancelled",
+		       alone ? alone->name : "a scheduler", left);
+	return VG_OK;
+}
+
+void compute_unit_wait_gone(struct vg_compute_unit *unit)
+{
+	struct vg_compute *compute = unit->compute;
+
+	pthread_mutex_lock(&compute->lock);
+	atomic_fetch_add(&compute->waiters, 1);
+	unit->syncing++;
+	while (!unit->gone)
+		pthread_cond_wait(&unit->changed, &compute->lock);
+	unit->syncing--;
+	atomic_fetch_sub(&compute->waiters, 1);
+	compute_unlock(compute);
+	// Whoever is told of an end may use what the caller is about to free.
+	for (unsigned left; (left = atomic_load(&unit->telling));)
+		compute_wait(&unit->telling, left, UINT64_MAX);
+}
+
+static enum vg_status end(struct vg_compute_unit *unit, const char *instead, const char *function)
+{
+	enum vg_status status = compute_shut(unit->compute, unit, instead, function);
+
+	if (status == VG_OK)
+		compute_unit_wait_gone(unit);
+	return status;
+}
+
+enum vg_status vg_compute_unit_close(struct vg_compute_unit *unit)
+{
+	CORE_NEEDED(unit);
+	enum vg_status status = compute_usable(__func__);
+	return status ? status : end(unit, "vg_compute_unit_end", __func__);
+}
+
+enum vg_status vg_compute_unit_end(struct vg_compute_unit *unit)
+{
+	CORE_NEEDED(unit);
+	enum vg_status status = compute_usable(__func__);
+	return status ? status : end(unit, NULL, __func__);
+}
+
+void vg_compute_unit_destroy(struct vg_compute_unit *unit)
+{
+	if (!unit)
+		return;
+	if (!core_forked)
+		(void)end(unit, NULL, __func__);
+	core_object_release(&unit->object);
+}

@@ -1,0 +1,258 @@
+// Closing virtual GPUs and managers: what has work is not closed and stays as it was; ending cancels it.
+#include "work_test.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+static atomic_uint blocks_told, work_told;
+static char told[256];
+
+static void listen(void *user, enum vg_log_level level, const char *text)
+{
+	(void)user;
+	if (level == VG_LOG_WARNING && strstr(text, "blocks")) {
+		atomic_fetch_add(&blocks_told, 1);
+		snprintf(told, sizeof told, "%s", text);
+	}
+	if (level == VG_LOG_WARNING && strstr(text, "executions"))
+		atomic_fetch_add(&work_told, 1);
+}
+
+static void start_listening(void)
+{
+	atomic_store(&blocks_told, 0);
+	atomic_store(&work_told, 0);
+	vg_log_set(listen, NULL);
+}
+
+TEST(queued_work_keeps_a_vgpu_open)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
+	vg_address block = allocate(vgpu, 4096);
+	struct vg_execution *executions[5];
+
+	OK(vg_virtual_gpu_pause(vgpu));
+	for (unsigned i = 0; i < 5; i++)
+		executions[i] = fill(vgpu, i % 2, block + i * 4, (float)i + 1, 1, 1);
+	for (int i = 0; i < 2; i++) {
+		REFUSED(vg_virtual_gpu_close(vgpu), VG_BUSY,
+			"work in \"vgpu-1\", which is paused: 5 queued, 0 running");
+		CHECK_CONTAINS(vg_last_error()->text, "vg_virtual_gpu_end()");
+		CHECK_STR(vg_last_error()->function, "vg_virtual_gpu_close");
+	}
+	struct vg_virtual_gpu_info info = info_of(vgpu);
+	CHECK(info.status == VG_VIRTUAL_GPU_PAUSED && info.queue_length == 5 && info.active_streams == 2);
+	CHECK(info.cancelled == 0 && info.memory_allocated == 4096);
+	vg_address more = allocate(vgpu, 4096); // it is in use as ever
+	struct vg_execution *later = fill(vgpu, 2, more, 9, 1, 1);
+	OK(vg_virtual_gpu_resume(vgpu));
+	OK(vg_execution_wait(later, 60));
+	for (unsigned i = 0; i < 5; i++) {
+		OK(vg_execution_wait(executions[i], 60));
+		CHECK(float_at(vgpu, block + i * 4) == (float)i + 1);
+		vg_execution_destroy(executions[i]);
+	}
+	CHECK_INT(info_of(vgpu).completed, 6);
+	CHECK_INT(info_of(vgpu).cancelled, 0);
+	OK(vg_virtual_gpu_close(vgpu));
+	REFUSED(try_fill(vgpu, 0, block, 4, 1, 1, NULL), VG_CLOSED, "destroyed");
+	OK(vg_virtual_gpu_close(vgpu));
+	OK(vg_virtual_gpu_end(vgpu));
+	vg_execution_destroy(later);
+	vg_virtual_gpu_destroy(vgpu);
+	vg_manager_destroy(manager);
+}
+
+// Says whether the close came before the work's end.
+static bool close_running(const struct vg_manager_options *options, unsigned repeat)
+{
+	struct vg_manager *manager = open_manager(options);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
+	struct vg_execution *execution = fill(vgpu, 0, allocate(vgpu, 65536), 1, 16384, repeat);
+
+	while (vg_execution_state(execution) == VG_EXECUTION_QUEUED)
+		sched_yield();
+	enum vg_status status = vg_virtual_gpu_close(vgpu);
+	if (status)
+		REFUSED(status, VG_BUSY, "work in \"vgpu-1\": 0 queued, 1 running");
+	OK(vg_execution_wait(execution, 120)); // either way it is whole
+	OK(vg_virtual_gpu_close(vgpu));	       // what was waited for has ended
+	vg_execution_destroy(execution);
+	vg_virtual_gpu_destroy(vgpu);
+	vg_manager_destroy(manager);
+	return status == VG_BUSY;
+}
+
+TEST(running_work_keeps_a_vgpu_open)
+{
+	const struct vg_manager_options direct = {.size = sizeof direct, .no_compute_virtualization = 1};
+	unsigned repeat = 20;
+
+	while (!(close_running(NULL, repeat) && close_running(&direct, repeat)) && repeat < 1u << 24)
+		repeat *= 4; // faster devices have more to do
+	CHECK(repeat < 1u << 24);
+}
+
+static void *wait_for_work(void *data)
+{
+	return (void *)(intptr_t)vg_virtual_gpu_sync_all(data, 0);
+}
+
+TEST(ending_cancels_what_is_queued)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
+	vg_address block = allocate(vgpu, 4096);
+	pthread_t waiter;
+	void *said;
+
+	OK(vg_virtual_gpu_pause(vgpu));
+	struct vg_execution *execution = fill(vgpu, 0, block, 4, 1024, 1);
+	vg_execution_destroy(fill(vgpu, 1, block, 4, 1024, 1));
+	CHECK_INT(pthread_create(&waiter, NULL, wait_for_work, vgpu), 0);
+	CHECK_INT(vg_virtual_gpu_close(vgpu), VG_BUSY);
+	start_listening();
+	OK(vg_virtual_gpu_end(vgpu));
+	vg_log_set(NULL, NULL);
+	CHECK_INT(work_told, 1);
+	CHECK_INT(blocks_told, 1); // once, by whom it is named
+	CHECK_CONTAINS(told, "virtual GPU 1 (vgpu-1)");
+	CHECK_INT(pthread_join(waiter, &said), 0);
+	CHECK_INT((intptr_t)said, VG_CLOSED);
+	CHECK_INT(vg_execution_state(execution), VG_EXECUTION_CANCELLED);
+	REFUSED(vg_execution_wait(execution, 0), VG_STATE, "cancelled");
+	REFUSED(try_fill(vgpu, 0, block, 4, 1, 1, NULL), VG_CLOSED, "destroyed");
+	REFUSED(vg_virtual_gpu_end(NULL), VG_INVALID, "vgpu is NULL");
+	vg_execution_destroy(execution);
+	vg_virtual_gpu_destroy(vgpu);
+	vg_manager_destroy(manager);
+}
+
+TEST(the_last_reference_cancels_and_says_so)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 7, 64 * MIB);
+	vg_address block = allocate(vgpu, 4096);
+
+	OK(vg_virtual_gpu_pause(vgpu));
+	struct vg_execution *execution = fill(vgpu, 0, block, 4, 1024, 1);
+	start_listening();
+	vg_virtual_gpu_destroy(vgpu);
+	vg_log_set(NULL, NULL);
+	CHECK_INT(work_told, 1);
+	CHECK_INT(vg_execution_state(execution), VG_EXECUTION_CANCELLED);
+	CHECK_INT(vg_manager_status(manager, 7), VG_VIRTUAL_GPU_DESTROYED);
+	vg_execution_destroy(execution);
+	vg_manager_destroy(manager);
+}
+
+TEST(a_manager_closes_all_of_its_vgpus_or_none)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *idle = new_vgpu(manager, 0, 32 * MIB), *paused = new_vgpu(manager, 0, 32 * MIB),
+			      *other = new_vgpu(manager, 0, 32 * MIB);
+	vg_address block = allocate(paused, 4096), more = allocate(other, 4096);
+
+	OK(vg_virtual_gpu_pause(paused));
+	OK(vg_virtual_gpu_pause(other));
+	struct vg_execution *one = fill(paused, 0, block, 1, 1, 1), *two = fill(paused, 1, block, 2, 1, 1),
+			    *three = fill(other, 0, more, 3, 1, 1);
+	REFUSED(vg_manager_close(manager), VG_BUSY, "work in \"vgpu-2\" and 1 other: 3 queued, 0 running");
+	CHECK_CONTAINS(vg_last_error()->text, "vg_manager_end()");
+	OK(vg_virtual_gpu_free(idle, allocate(idle, 4096)));
+	vg_virtual_gpu_destroy(new_vgpu(manager, 0, 8 * MIB)); // and may have more
+	CHECK_INT(manager_info(manager).virtual_gpus, 3);
+	CHECK_INT(vg_manager_status(manager, 2), VG_VIRTUAL_GPU_PAUSED);
+	OK(vg_virtual_gpu_resume(other));
+	OK(vg_execution_wait(three, 60));
+	REFUSED(vg_manager_close(manager), VG_BUSY, "work in \"vgpu-2\", which is paused: 2 queued, 0 running");
+	OK(vg_execution_cancel(one));
+	OK(vg_execution_cancel(two));
+	OK(vg_manager_close(manager));
+	OK(vg_manager_end(manager));
+	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_DESTROYED);
+	REFUSED(vg_manager_end(NULL), VG_INVALID, "manager is NULL");
+	vg_execution_destroy(one);
+	vg_execution_destroy(two);
+	vg_execution_destroy(three);
+	vg_virtual_gpu_destroy(other);
+	vg_virtual_gpu_destroy(paused);
+	vg_virtual_gpu_destroy(idle);
+	vg_manager_destroy(manager);
+}
+
+TEST(a_manager_that_ends_cancels_all_of_its_work)
+{
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 32 * MIB);
+	vg_address block = allocate(vgpu, 4096);
+
+	OK(vg_virtual_gpu_pause(vgpu));
+	struct vg_execution *execution = fill(vgpu, 0, block, 1, 1, 1);
+	OK(vg_manager_end(manager));
+	CHECK_INT(vg_execution_state(execution), VG_EXECUTION_CANCELLED);
+	REFUSED(try_fill(vgpu, 0, block, 4, 1, 1, NULL), VG_CLOSED, "destroyed");
+	vg_execution_destroy(execution);
+	vg_virtual_gpu_destroy(vgpu);
+	vg_manager_destroy(manager);
+}
+
+// ---- others submit meanwhile ---------------------------------------------------------------------------
+
+struct submitter {
+	struct vg_virtual_gpu *vgpu;
+	vg_address block;
+	unsigned stream, accepted, completed;
+};
+
+// One at a time, so that there are moments without any.
+static void *submit_until_closed(void *user)
+{
+	struct submitter *submitter = user;
+	struct vg_execution *execution;
+	enum vg_status status;
+
+	while ((status = try_fill(submitter->vgpu, submitter->stream, submitter->block, 1, 16, 1, &execution)) ==
+	       VG_OK) {
+		submitter->accepted++;
+		submitter->completed += vg_execution_wait(execution, 60) == VG_OK;
+		vg_execution_destroy(execution);
+	}
+	CHECK_INT(status, VG_CLOSED);
+	return NULL;
+}
+
+// What was accepted is done: a close between two looks would have cancelled it.
+static void close_under_submitters(struct vg_manager *manager, bool all)
+{
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 16 * MIB);
+	struct submitter submitters[2];
+	pthread_t threads[2];
+	enum vg_status status;
+
+	for (unsigned i = 0; i < 2; i++) {
+		submitters[i] = (struct submitter){.vgpu = vgpu, .block = allocate(vgpu, 64), .stream = i};
+		CHECK_INT(pthread_create(&threads[i], NULL, submit_until_closed, &submitters[i]), 0);
+	}
+	while ((status = all ? vg_manager_close(manager) : vg_virtual_gpu_close(vgpu)) == VG_BUSY)
+		sched_yield();
+	CHECK_INT(status, VG_OK);
+	for (unsigned i = 0; i < 2; i++) {
+		pthread_join(threads[i], NULL);
+		CHECK_INT(submitters[i].completed, submitters[i].accepted);
+	}
+	vg_virtual_gpu_destroy(vgpu);
+}
+
+TEST(what_others_submit_is_refused_or_done)
+{
+	struct vg_manager *manager = open_manager(NULL);
+
+	for (int i = 0; i < 20; i++)
+		close_under_submitters(manager, false);
+	close_under_submitters(manager, true);
+	vg_manager_destroy(manager);
+}
