@@ -97,6 +97,19 @@ VG_PUBLIC enum vg_status vg_gpu_display_active(struct vg_gpu *gpu, int *ret_acti
 VG_PUBLIC enum vg_status vg_gpu_persistence_mode(struct vg_gpu *gpu, int *ret_enabled);
 VG_PUBLIC enum vg_status vg_gpu_set_persistence_mode(struct vg_gpu *gpu, int enabled);
 
+enum vg_gpu_compute_mode {
+	VG_GPU_COMPUTE_DEFAULT = 0,
+	VG_GPU_COMPUTE_PROHIBITED = 2,	       /* no process may have a context */
+	VG_GPU_COMPUTE_EXCLUSIVE_PROCESS = 3 /* one process may */
+};
+/* Source: nvmlDeviceGetComputeMode. */
+VG_PUBLIC enum vg_status vg_gpu_compute_mode(struct vg_gpu *gpu, enum vg_gpu_compute_mode *ret_mode);
+/* "default", "prohibited", "exclusive-process"; "unknown". */
+VG_PUBLIC const char *vg_gpu_compute_mode_name(enum vg_gpu_compute_mode mode);
+/* 1 or 0: whether its memory corrects errors, now and after the next reset. Outputs may be NULL. Source:
+ * nvmlDeviceGetEccMode. */
+VG_PUBLIC enum vg_status vg_gpu_ecc_mode(struct vg_gpu *gpu, int *ret_enabled, int *ret_pending);
+
 /* ---- memory, and who uses it ---- */
 
 struct vg_gpu_memory {

@@ -41,6 +41,8 @@
 	X(nvmlDeviceGetC2cModeInfoV)                                                                                   \
 	X(nvmlDeviceGetPersistenceMode)                                                                                \
 	X(nvmlDeviceSetPersistenceMode)                                                                                \
+	X(nvmlDeviceGetComputeMode)                                                                                    \
+	X(nvmlDeviceGetEccMode)                                                                                        \
 	X(nvmlDeviceGetAddressingMode)                                                                                 \
 	X(nvmlDeviceGetDisplayMode)                                                                                    \
 	X(nvmlDeviceGetDisplayActive)                                                                                  \

@@ -103,3 +103,40 @@ enum vg_status vg_gpu_addressing_mode(struct vg_gpu *gpu, enum vg_gpu_addressing
 	*ret_mode = (enum vg_gpu_addressing)mode.value;
 	return VG_OK;
 }
+
+enum vg_status vg_gpu_compute_mode(struct vg_gpu *gpu, enum vg_gpu_compute_mode *ret_mode)
+{
+	nvmlComputeMode_t mode;
+
+	GPU_CALL(gpu);
+	SYSTEM_NEEDED(ret_mode);
+	GPU_ASK(nvmlDeviceGetComputeMode, &mode);
+	*ret_mode = (enum vg_gpu_compute_mode)mode;
+	return VG_OK;
+}
+
+const char *vg_gpu_compute_mode_name(enum vg_gpu_compute_mode mode)
+{
+	switch (mode) {
+	case VG_GPU_COMPUTE_DEFAULT:
+		return "default";
+	case VG_GPU_COMPUTE_PROHIBITED:
+		return "prohibited";
+	case VG_GPU_COMPUTE_EXCLUSIVE_PROCESS:
+		return "exclusive-process";
+	}
+	return "unknown";
+}
+
+enum vg_status vg_gpu_ecc_mode(struct vg_gpu *gpu, int *ret_enabled, int *ret_pending)
+{
+	nvmlEnableState_t enabled, pending;
+
+	GPU_CALL(gpu);
+	GPU_ASK(nvmlDeviceGetEccMode, &enabled, &pending);
+	if (ret_enabled)
+		*ret_enabled = enabled == NVML_FEATURE_ENABLED;
+	if (ret_pending)
+		*ret_pending = pending == NVML_FEATURE_ENABLED;
+	return VG_OK;
+}

@@ -66,6 +66,12 @@ TEST(identity)
 		CHECK(flag == 0 || flag == 1);
 	if (told(vg_gpu_persistence_mode(gpu, &flag)))
 		CHECK(flag == 0 || flag == 1);
+	if (told(vg_gpu_ecc_mode(gpu, &flag, NULL)))
+		CHECK(flag == 0 || flag == 1);
+	enum vg_gpu_compute_mode compute;
+	if (told(vg_gpu_compute_mode(gpu, &compute)))
+		CHECK(strcmp(vg_gpu_compute_mode_name(compute), "unknown") != 0);
+	CHECK_STR(vg_gpu_compute_mode_name((enum vg_gpu_compute_mode)7), "unknown");
 }
 
 TEST(mig)
@@ -339,6 +345,7 @@ TEST(null)
 	PAIR(vg_gpu_display_connected, int);
 	PAIR(vg_gpu_display_active, int);
 	PAIR(vg_gpu_persistence_mode, int);
+	PAIR(vg_gpu_compute_mode, enum vg_gpu_compute_mode);
 	PAIR(vg_gpu_mig, struct vg_gpu_mig);
 	PAIR(vg_gpu_mig_parent, struct vg_gpu *);
 	PAIR(vg_gpu_attributes, struct vg_gpu_attributes);
