@@ -9,15 +9,24 @@
 #include "say.h"
 
 // A command's name is whatever its process chose: it must not reach the terminal as commands.
+static char printable(char character)
+{
+	return (unsigned char)character < 0x20 || character == 0x7f ? '?' : character;
+}
+
 static void copy_printable(char *cell, const char *text)
 {
 	size_t length = 0;
 
-	for (; text[length] && length < TABLE_CELL - 1; length++) {
-		unsigned char one = (unsigned char)text[length];
-		cell[length] = one < 0x20 || one == 0x7f ? '?' : text[length];
-	}
+	for (; text[length] && length < TABLE_CELL - 1; length++)
+		cell[length] = printable(text[length]);
 	cell[length] = '\0';
+}
+
+void print_printable(const char *text)
+{
+	for (; *text; text++)
+		putchar(printable(*text));
 }
 
 void table_add(struct table *table, const char *const *texts)

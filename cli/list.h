@@ -5,7 +5,7 @@
 
 #include "virgate/vgpu.h"
 
-enum { TABLE_COLUMNS = 9, TABLE_CELL = 128 };
+enum { TABLE_COLUMNS = 9, TABLE_CELL = 1024 };
 
 struct table {
 	int columns;
@@ -13,6 +13,9 @@ struct table {
 	char (*cells)[TABLE_COLUMNS][TABLE_CELL];
 	size_t rows, capacity;
 };
+
+// A text that anybody may have written, without its control characters.
+void print_printable(const char *text);
 
 // Adds a row; the texts are copied, control characters replaced.
 void table_add(struct table *table, const char *const *texts);

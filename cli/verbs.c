@@ -16,6 +16,8 @@ const struct verb *const verbs[] = {
 	&verb_dump,
 	&verb_restore,
 	&verb_recover,
+	&verb_image_list,
+	&verb_image_inspect,
 	&verb_logs,
 	&verb_share_produce,
 	&verb_share_consume,
@@ -37,6 +39,7 @@ const struct verb *const verbs[] = {
 const struct family families[] = {
 	{"share", "Share device memory between processes"},
 	{"key", "Make the secret that seals and audit logs are made with"},
+	{"image", "Look at the images of dumped processes"},
 	{"audit", "Verify what was recorded of trusted device memory"},
 	{0},
 };

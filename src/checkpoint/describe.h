@@ -1,17 +1,22 @@
-// What virgate.json says of the machine and the processes, and whether this machine is such a one. One thread.
+// What virgate.json says of the machine and the processes; schema.h has its keys. One thread.
 #pragma once
 #include "checkpoint/criu.h"
 #include "checkpoint/tree.h"
 
 #include <jansson.h>
 
-// Of processes that run. To be given back with json_decref(). NO_MEMORY, NVML, SYSTEM.
+// Of processes that run. To be given back with json_decref(). NO_MEMORY, SYSTEM.
 enum vg_status describe_dump(const struct tree *tree, const struct criu *criu, const char *function,
 			     json_t **ret_description);
+// Adds what holds only once they are stopped: threads, host memory, and the files that are mapped or open.
+void describe_stopped(const struct tree *tree, json_t *description);
 // UNSUPPORTED: one of them runs inside a vGPU.
 enum vg_status describe_refuse_tenants(const struct tree *tree, const char *function);
 
-// Before anything is restored: pids are free, programs are there and the same, so are GPUs, driver and architecture, and
-// the device has room. EXISTS, NOT_FOUND, INTEGRITY, UNSUPPORTED, INSUFFICIENT.
-enum vg_status describe_check(const json_t *description, const struct vg_process_gpu_pair *gpus, size_t gpu_count,
-			      const char *function);
+// ---- this room only -------------------------------------------------------------------------------
+
+json_t *describe_driver(void);
+json_t *describe_cpu(void);
+json_t *describe_process(const struct tree_process *process);
+// All GPUs of the machine; adds to each of the processes on which it is.
+json_t *describe_gpus(const struct tree *tree, json_t *processes);

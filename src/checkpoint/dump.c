@@ -108,6 +108,8 @@ static enum vg_status write_image(struct dump *dump)
 		status = image_dump_tree(&dump->draft, (unsigned)i, &dump->criu, &work, dump->tree.processes[i].pid,
 					 dump->function);
 	if (status == VG_OK)
+		describe_stopped(&dump->tree, dump->description);
+	if (status == VG_OK)
 		status = phase_begin(&dump->phase, VG_CHECKPOINT_COMMIT, dump->function);
 	if (status == VG_OK)
 		status = image_commit(&dump->draft, dump->description, dump->function);

@@ -54,7 +54,7 @@ enum vg_status image_begin(const char *path, const char *function, struct image_
 		status = exists(ret_draft->final, function);
 	if (status)
 		return status;
-	snprintf(ret_draft->folder, PATH_MAX, "%.*s.part-XXXXXX", PATH_MAX - 32, ret_draft->final);
+	snprintf(ret_draft->folder, PATH_MAX, "%.*s" IMAGE_PART "XXXXXX", PATH_MAX - 32, ret_draft->final);
 	if (mkdtemp(ret_draft->folder))
 		return VG_OK;
 	status = failed(errno, ret_draft->folder, "", function);

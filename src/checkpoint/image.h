@@ -12,6 +12,7 @@
 
 enum { IMAGE_VERSION = 1, IMAGE_MOST_TREES = 4096 };
 #define IMAGE_DESCRIPTION "virgate.json"
+#define IMAGE_PART ".part-" // in a draft's name, before what tells it from others
 
 // ---- writing -----------------------------------------------------------------------------------------
 

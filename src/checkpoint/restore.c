@@ -2,10 +2,11 @@
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/criu.h"
-#include "checkpoint/describe.h"
+#include "checkpoint/fit.h"
 #include "checkpoint/gpu_state.h"
 #include "checkpoint/hold.h"
 #include "checkpoint/image.h"
+#include "checkpoint/inspect.h"
 #include "checkpoint/phase.h"
 #include "checkpoint/tree.h"
 #include "core/object.h"
@@ -58,9 +59,9 @@ static enum vg_status verify(struct restore *restore)
 	if (status == VG_OK)
 		status = criu_find(restore->function, &restore->criu);
 	if (status == VG_OK)
-		status = image_read(options->dir, restore->function, &restore->description);
+		status = inspect_read(options->dir, restore->function, &restore->description, NULL);
 	if (status == VG_OK)
-		status = describe_check(restore->description, options->gpus, options->gpu_count, restore->function);
+		status = fit_restore(restore->description, &restore->criu, options->gpus, options->gpu_count, restore->function);
 	if (status == VG_OK)
 		status = image_verify(options->dir, restore->description, &restore->phase.bytes, restore->function,
 				      &sizes);

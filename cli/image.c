@@ -1,0 +1,291 @@
+// image list, inspect, verify: what images there are, what one says of itself, and whether it is whole.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "checkpoint/image_files.h"
+#include "list.h"
+#include "options.h"
+#include "say.h"
+#include "session.h"
+#include "virgate/image.h"
+
+// ---- list ---------------------------------------------------------------------------------------------
+
+static json_t *image_json(const struct vg_image *image)
+{
+	bool whole = image->state == VG_IMAGE_WHOLE;
+
+	json_t *dir = json_string(image->dir), *problem = image->problem ? json_string(image->problem) : json_null();
+	return json_pack("{s:o, s:s, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "dir",
+			 dir ? dir : json_string("(not UTF-8)"), "state", vg_image_state_name(image->state), "problem",
+			 problem ? problem : json_string("(not UTF-8)"), "created",
+			 whole ? json_real(image->created) : json_null(), "command", image->command, "processes",
+			 whole ? json_integer((json_int_t)image->processes) : json_null(), "cuda_processes",
+			 whole ? json_integer((json_int_t)image->cuda_processes) : json_null(), "gpus",
+			 whole ? json_integer((json_int_t)image->gpus) : json_null(), "bytes",
+			 whole ? json_integer((json_int_t)image->bytes) : json_null(), "raw_bytes",
+			 whole ? json_integer((json_int_t)image->raw_bytes) : json_null(), "compression",
+			 whole ? json_string(image_compression_name(image->compression)) : json_null());
+}
+
+static void add_row(struct table *table, const struct vg_image *image)
+{
+	char created[CELL_TEXT], processes[CELL_TEXT], gpus[CELL_TEXT], size[CELL_TEXT], raw[CELL_TEXT];
+
+	if (image->state != VG_IMAGE_WHOLE) {
+		table_add(table, (const char *const[]){"-", "-", "-", "-", "-", "-", "-", image->dir});
+		return;
+	}
+	snprintf(processes, sizeof processes, "%zu", image->processes);
+	snprintf(gpus, sizeof gpus, "%zu", image->gpus);
+	table_add(table, (const char *const[]){
+				 time_text(image->created, created), image->command ? image->command : "-", processes,
+				 gpus, vg_size_format(image->bytes, size), vg_size_format(image->raw_bytes, raw),
+				 image_compression_name(image->compression), image->dir});
+}
+
+static int list(const struct arguments *arguments)
+{
+	struct vg_image_list *images;
+	int r = EXIT_OK;
+
+	if (vg_image_list(arguments->words[0], &images))
+		return fail_with_last_error(arguments);
+	if (option_value(arguments, "json")) {
+		json_t *array = json_array();
+		for (size_t i = 0; i < images->count; i++)
+			json_array_append_new(array, image_json(&images->images[i]));
+		r = print_json(json_pack("{s:o}", "images", array));
+	} else {
+		struct table table = {.columns = 8, .right = {[2] = true, [3] = true, [4] = true, [5] = true}};
+		table_add(&table, (const char *const[]){"CREATED", "COMMAND", "PROCESSES", "GPUS", "SIZE", "RAW",
+							"STORED AS", "IMAGE"});
+		for (size_t i = 0; i < images->count; i++)
+			add_row(&table, &images->images[i]);
+		table_print(&table);
+		for (size_t i = 0; i < images->count; i++)
+			if (images->images[i].problem)
+				say_warning("%s is no image: %s", images->images[i].dir, images->images[i].problem);
+	}
+	vg_image_list_free(images);
+	return r;
+}
+
+static const struct option list_options[] = {OPTION_JSON, {0}};
+
+const struct verb verb_image_list = {
+	.name = "image list",
+	.synopsis = "ROOT [--json]",
+	.summary = "List the images below a folder",
+	.options = list_options,
+	.least = 1,
+	.most = 1,
+	.complete = COMPLETE_FILE,
+	.run = list,
+};
+
+// ---- inspect ------------------------------------------------------------------------------------------
+
+static const char *text_of(const json_t *group, const char *key)
+{
+	const char *text = json_string_value(json_object_get(group, key));
+
+	return text ? text : "not known";
+}
+
+static const char *size_of(const json_t *group, const char *key, char *buffer)
+{
+	json_t *bytes = json_object_get(group, key);
+
+	return json_is_integer(bytes) ? vg_size_format((uint64_t)json_integer_value(bytes), buffer)
+				      : strcpy(buffer, "not known");
+}
+
+static const char *flag_of(const json_t *group, const char *key)
+{
+	json_t *flag = json_object_get(group, key);
+
+	return json_is_boolean(flag) ? json_is_true(flag) ? "on" : "off" : "not known";
+}
+
+static void print_line(const char *what, const char *text)
+{
+	printf("%-11s", what);
+	print_printable(text);
+	putchar('\n');
+}
+
+static void print_machine(const json_t *image)
+{
+	const json_t *kernel = json_object_get(image, "kernel"), *driver = json_object_get(image, "driver");
+	char text[CELL_TEXT], line[512];
+
+	print_line("created", time_text(json_number_value(json_object_get(image, "created")), text));
+	print_line("host", text_of(image, "host"));
+	snprintf(line, sizeof line, "%.100s, %.60s", text_of(kernel, "release"), text_of(kernel, "machine"));
+	print_line("kernel", line);
+	print_line("processor", text_of(json_object_get(image, "cpu"), "model"));
+	snprintf(line, sizeof line, "%.60s, CUDA %.20s", text_of(driver, "version"), text_of(driver, "cuda"));
+	print_line("driver", line);
+	print_line("CRIU", text_of(image, "criu"));
+	print_line("Virgate", text_of(image, "virgate"));
+}
+
+static void print_gpus(const json_t *image)
+{
+	struct table table = {.columns = 9, .right = {[2] = true, [3] = true}};
+	char memory[CELL_TEXT], held[CELL_TEXT];
+	json_t *gpu;
+	size_t i;
+
+	printf("\n");
+	table_add(&table, (const char *const[]){"GPU", "NAME", "MEMORY", "HELD", "CAPABILITY", "COMPUTE MODE", "ECC",
+						"MIG", "PERSISTENCE"});
+	json_array_foreach(json_object_get(image, "gpus"), i, gpu) table_add(
+		&table, (const char *const[]){text_of(gpu, "uuid"), text_of(gpu, "name"),
+					      size_of(gpu, "memory", memory), size_of(gpu, "held", held),
+					      text_of(gpu, "compute_capability"), text_of(gpu, "compute_mode"),
+					      flag_of(gpu, "ecc"), flag_of(gpu, "mig"), flag_of(gpu, "persistence")});
+	table_print(&table);
+}
+
+static void print_processes(const json_t *image)
+{
+	struct table table = {.columns = 6, .right = {[0] = true, [1] = true, [2] = true, [4] = true}};
+	char pid[CELL_TEXT], parent[CELL_TEXT], threads[CELL_TEXT], memory[CELL_TEXT], command[TABLE_CELL];
+	json_t *process, *word;
+	size_t i, w;
+
+	printf("\n");
+	table_add(&table, (const char *const[]){"PID", "PARENT", "THREADS", "CUDA", "HOST MEMORY", "COMMAND"});
+	json_array_foreach(json_object_get(image, "processes"), i, process)
+	{
+		size_t length = 0;
+		snprintf(pid, sizeof pid, "%lld", (long long)json_integer_value(json_object_get(process, "pid")));
+		snprintf(parent, sizeof parent, "%lld",
+			 (long long)json_integer_value(json_object_get(process, "parent")));
+		snprintf(threads, sizeof threads, "%zu", json_array_size(json_object_get(process, "threads")));
+		command[0] = '\0';
+		json_array_foreach(json_object_get(process, "command_line"), w, word) if (length < sizeof command - 1)
+			length += (size_t)snprintf(command + length, sizeof command - length, "%s%s", w ? " " : "",
+						   json_string_value(word));
+		table_add(&table, (const char *const[]){pid, parent, threads,
+							json_is_true(json_object_get(process, "cuda")) ? "yes" : "no",
+							size_of(process, "host_memory", memory),
+							*command ? command : text_of(process, "command")});
+	}
+	table_print(&table);
+}
+
+// What a process holds of a GPU, by kind where a ledger counted it.
+static const char *kinds_text(const json_t *use, char *buffer, size_t capacity)
+{
+	char size[CELL_TEXT];
+	const char *name;
+	json_t *bytes;
+	size_t length = 0;
+
+	buffer[0] = '\0';
+	json_object_foreach(json_object_get(use, "kinds"), name,
+			    bytes) if (json_integer_value(bytes) > 0 && length < capacity) length +=
+		(size_t)snprintf(buffer + length, capacity - length, "%s%.20s %s", length ? ", " : "", name,
+				 vg_size_format((uint64_t)json_integer_value(bytes), size));
+	return *buffer ? buffer : json_is_object(json_object_get(use, "kinds")) ? "nothing" : "not known";
+}
+
+static void print_device_memory(const json_t *image)
+{
+	struct table table = {.columns = 5, .right = {[0] = true, [2] = true, [3] = true}};
+	char pid[CELL_TEXT], held[CELL_TEXT], contexts[CELL_TEXT], kinds[TABLE_CELL];
+	json_t *process, *use, *count;
+	size_t i, g;
+
+	printf("\n");
+	table_add(&table, (const char *const[]){"PID", "ON GPU", "HELD", "CONTEXTS", "BY KIND"});
+	json_array_foreach(json_object_get(image, "processes"), i, process)
+	{
+		snprintf(pid, sizeof pid, "%lld", (long long)json_integer_value(json_object_get(process, "pid")));
+		if (json_is_null(json_object_get(process, "gpus")) && json_is_true(json_object_get(process, "cuda")))
+			table_add(&table,
+				  (const char *const[]){pid, "not known", "not known", "not known", "not known"});
+		json_array_foreach(json_object_get(process, "gpus"), g, use)
+		{
+			count = json_object_get(use, "contexts");
+			if (json_is_integer(count))
+				snprintf(contexts, sizeof contexts, "%lld", (long long)json_integer_value(count));
+			else
+				snprintf(contexts, sizeof contexts,
+					 "1 or more"); // NVML lists who has one, and does not count
+			table_add(&table, (const char *const[]){pid, text_of(use, "uuid"), size_of(use, "held", held),
+								contexts, kinds_text(use, kinds, sizeof kinds)});
+		}
+	}
+	table_print(&table);
+}
+
+static void print_files(const json_t *image)
+{
+	static const char *const lists[][2] = {
+		{"open_files", "OPEN FILE"}, {"mapped_files", "MAPPED FILE"}, {"files", "FILE OF THE IMAGE"}};
+	char size[CELL_TEXT];
+	json_t *file;
+	size_t i;
+
+	for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
+		struct table table = {.columns = 3, .right = {[0] = true}};
+		printf("\n");
+		table_add(&table, (const char *const[]){"SIZE", "BUILD", lists[l][1]});
+		json_array_foreach(json_object_get(image, lists[l][0]), i, file)
+		{
+			const char *path = json_string_value(json_object_get(file, "path"));
+			const char *build = json_string_value(json_object_get(file, "build_id"));
+			char shortened[17];
+			snprintf(shortened, sizeof shortened, "%s", build ? build : "-");
+			table_add(&table, (const char *const[]){size_of(file, "bytes", size), shortened,
+								path ? path : text_of(file, "name")});
+		}
+		table_print(&table);
+	}
+}
+
+static int inspect(const struct arguments *arguments)
+{
+	char *text;
+
+	if (vg_image_inspect(arguments->words[0], &text))
+		return fail_with_last_error(arguments);
+	json_t *image = json_loads(text, 0, NULL);
+	free(text);
+	if (!image) {
+		say_error("no memory for what %s says", arguments->words[0]);
+		return EXIT_FAILED;
+	}
+	if (option_value(arguments, "json"))
+		return print_json(json_pack("{s:o}", "image", image));
+	print_line("image", arguments->words[0]);
+	print_machine(image);
+	print_gpus(image);
+	print_processes(image);
+	print_device_memory(image);
+	print_files(image);
+	json_decref(image);
+	return EXIT_OK;
+}
+
+static const struct option inspect_options[] = {OPTION_JSON, {0}};
+
+const struct verb verb_image_inspect = {
+	.name = "image inspect",
+	.synopsis = "DIR [--json]",
+	.summary = "Show what an image says of its processes and their machine",
+	.details =
+		"GPUs with their settings, contexts, device memory by kind, processes, and the files that they need.\n"
+		"Nothing is restored, and no checksum of a file is computed: virgate image verify does.",
+	.options = inspect_options,
+	.least = 1,
+	.most = 1,
+	.complete = COMPLETE_FILE,
+	.run = inspect,
+};

@@ -1,0 +1,55 @@
+/* Images of processes, as vg_checkpoint_dump() writes them: what there is, and what one says of itself. Nothing here
+ * needs a driver or CRIU, and no image is trusted: whatever virgate.json holds is checked before it is given away. Any
+ * thread. */
+#ifndef VIRGATE_IMAGE_H
+#define VIRGATE_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <virgate/checkpoint.h>
+#include <virgate/status.h>
+#include <virgate/visibility.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum vg_image_state {
+	VG_IMAGE_WHOLE,
+	VG_IMAGE_PART,	    /* no image: a dump writes there, or was killed while it did */
+	VG_IMAGE_UNREADABLE /* `problem` says why */
+};
+/* "whole", "part", "unreadable". */
+VG_PUBLIC const char *vg_image_state_name(enum vg_image_state state);
+
+struct vg_image {
+	const char *dir;
+	enum vg_image_state state;
+	const char *problem; /* NULL: none */
+	double created;	     /* seconds since the epoch; this and what follows of whole ones */
+	const char *command; /* of the first root: what the process called itself */
+	size_t processes, cuda_processes;
+	size_t gpus;	    /* in use by them; where that is not known, all that the machine had */
+	uint64_t bytes;	    /* that it takes on the disk */
+	uint64_t raw_bytes; /* before zero pages were left out, and the rest compressed */
+	enum vg_compression compression;
+};
+struct vg_image_list {
+	size_t count;
+	struct vg_image *images; /* by name */
+};
+/* Every image in `root`, be it one itself or lie below, eight folders deep; links are not followed. NOT_FOUND, DENIED,
+ * SYSTEM (the folder cannot be read), NO_MEMORY. */
+VG_PUBLIC enum vg_status vg_image_list(const char *root, struct vg_image_list **ret_list);
+/* NULL is nothing. */
+VG_PUBLIC void vg_image_list_free(struct vg_image_list *list);
+
+/* What the image says of itself: virgate.json's text, whose keys virgate-image(5) lists. The caller frees it. NOT_FOUND
+ * (no image), INTEGRITY (which key is missing or wrong), UNSUPPORTED (of a later version), NO_MEMORY. */
+VG_PUBLIC enum vg_status vg_image_inspect(const char *dir, char **ret_json);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

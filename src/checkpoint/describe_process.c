@@ -1,0 +1,210 @@
+// Processes that are stopped: their threads, and the files that must be there and the same when they are made again.
+#include "base/descriptor.h"
+#include "checkpoint/build_id.h"
+#include "checkpoint/describe.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// What the kernel says may be no UTF-8, which JSON has to be.
+static json_t *text_of(const char *text)
+{
+	json_t *string = json_string(text);
+
+	return string ? string : json_string("(not UTF-8)");
+}
+
+static json_t *link_text(pid_t pid, const char *name)
+{
+	char link[64], target[PATH_MAX];
+
+	snprintf(link, sizeof link, "/proc/%d/%s", (int)pid, name);
+	ssize_t length = readlink(link, target, sizeof target - 1);
+	if (length < 0)
+		return json_null();
+	target[length] = '\0';
+	return text_of(target);
+}
+
+static json_t *command_line(pid_t pid)
+{
+	char path[64], text[65536];
+	json_t *words = json_array();
+
+	snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+	ssize_t length = vg_file_read(path, text, sizeof text);
+	for (ssize_t at = 0; at < length; at += (ssize_t)strlen(text + at) + 1)
+		json_array_append_new(words, text_of(text + at));
+	return words;
+}
+
+json_t *describe_process(const struct tree_process *process)
+{
+	char link[64], build[BUILD_ID_TEXT];
+
+	snprintf(link, sizeof link, "/proc/%d/exe", (int)process->pid);
+	bool built = build_id_read(link, build) == 0 && *build;
+	return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:b}", "pid", (int)process->pid, "parent",
+			 (int)process->parent, "command", text_of(process->command), "command_line",
+			 command_line(process->pid), "program", link_text(process->pid, "exe"), "build_id",
+			 built ? json_string(build) : json_null(), "folder", link_text(process->pid, "cwd"), "cuda",
+			 process->cuda != NULL);
+}
+
+// ---- once it is stopped --------------------------------------------------------------------------------
+
+static json_t *status_number(const char *text, const char *key, json_int_t unit)
+{
+	const char *line = strstr(text, key);
+
+	return line ? json_integer(strtoll(line + strlen(key), NULL, 10) * unit) : json_null();
+}
+
+// Anonymous and shared memory: what CRIU writes down, and what takes room when it is made again.
+static json_t *host_memory(const char *status)
+{
+	static const char *const keys[] = {"\nRssAnon:", "\nRssShmem:", "\nVmSwap:"};
+	json_int_t sum = 0;
+
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		const char *line = strstr(status, keys[i]);
+		if (!line)
+			return json_null();
+		sum += strtoll(line + strlen(keys[i]), NULL, 10) * 1024;
+	}
+	return json_integer(sum);
+}
+
+static json_t *threads(pid_t pid)
+{
+	json_t *list = json_array();
+	struct dirent *entry;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+	DIR *folder = opendir(path);
+	while (folder && (entry = readdir(folder)))
+		if (atoi(entry->d_name) > 0)
+			json_array_append_new(list, json_integer(atoi(entry->d_name)));
+	if (folder)
+		closedir(folder);
+	return list;
+}
+
+static void describe_stopped_process(pid_t pid, json_t *process)
+{
+	char path[64], status[8192] = "";
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	if (vg_file_read(path, status, sizeof status) < 0)
+		status[0] = '\0';
+	pid_t group = getpgid(pid), session = getsid(pid);
+	json_object_set_new(process, "user", status_number(status, "\nUid:", 1));
+	json_object_set_new(process, "host_memory", host_memory(status));
+	json_object_set_new(process, "group", group < 0 ? json_null() : json_integer(group));
+	json_object_set_new(process, "session", session < 0 ? json_null() : json_integer(session));
+	json_object_set_new(process, "threads", threads(pid));
+}
+
+// `link` leads to the file itself, whatever its name is by now: under /proc/PID/fd or map_files. `path` is its name.
+static void add_file(json_t *seen, const char *path, const char *link, bool mapped, bool written)
+{
+	char build[BUILD_ID_TEXT] = "";
+	struct stat info, named;
+
+	json_t *known = json_object_get(seen, path);
+	if (known && written && !mapped)
+		json_object_set_new(known, "written", json_true());
+	// What has no name any more CRIU keeps in the image.
+	if (known || stat(link, &info) < 0 || !S_ISREG(info.st_mode) || stat(path, &named) < 0 ||
+	    named.st_ino != info.st_ino || named.st_dev != info.st_dev)
+		return;
+	json_t *file = json_pack("{s:s, s:I}", "path", path, "bytes", (json_int_t)info.st_size);
+	if (!file)
+		return; // a name that is no UTF-8
+	if (mapped)
+		json_object_set_new(file, "build_id",
+				    build_id_read(link, build) == 0 && *build ? json_string(build) : json_null());
+	else
+		json_object_set_new(file, "written", json_boolean(written));
+	json_object_set_new(seen, path, file);
+}
+
+static void add_mapped(pid_t pid, json_t *seen)
+{
+	char path[64], link[PATH_MAX], *line = NULL;
+	size_t capacity = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+	FILE *file = fopen(path, "re");
+	while (file && getline(&line, &capacity, file) > 0) {
+		char *name = strchr(line, '/');
+		unsigned long long from, to;
+		line[strcspn(line, "\n")] = '\0';
+		if (!name || json_object_get(seen, name) || sscanf(line, "%llx-%llx", &from, &to) != 2)
+			continue;
+		snprintf(link, sizeof link, "/proc/%d/map_files/%llx-%llx", (int)pid, from, to);
+		add_file(seen, name, link, true, false);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+}
+
+static bool is_written(pid_t pid, const char *descriptor)
+{
+	char path[300], text[1024];
+
+	snprintf(path, sizeof path, "/proc/%d/fdinfo/%s", (int)pid, descriptor);
+	const char *line = vg_file_read(path, text, sizeof text) > 0 ? strstr(text, "flags:") : NULL;
+	return line && (strtoul(line + 6, NULL, 8) & O_ACCMODE) != O_RDONLY;
+}
+
+static void add_open(pid_t pid, json_t *seen)
+{
+	char path[64], link[320], name[PATH_MAX];
+	struct dirent *entry;
+
+	snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+	DIR *folder = opendir(path);
+	while (folder && (entry = readdir(folder))) {
+		ssize_t length = readlinkat(dirfd(folder), entry->d_name, name, sizeof name - 1);
+		if (length < 1 || name[0] != '/')
+			continue;
+		name[length] = '\0';
+		snprintf(link, sizeof link, "%s/%s", path, entry->d_name);
+		add_file(seen, name, link, false, is_written(pid, entry->d_name));
+	}
+	if (folder)
+		closedir(folder);
+}
+
+// The list of what is in a group, which it takes over.
+static json_t *list_of(json_t *group)
+{
+	json_t *list = json_array(), *file;
+	const char *path;
+
+	json_object_foreach(group, path, file) json_array_append(list, file);
+	json_decref(group);
+	return list;
+}
+
+void describe_stopped(const struct tree *tree, json_t *description)
+{
+	json_t *processes = json_object_get(description, "processes"), *mapped = json_object(), *opened = json_object();
+
+	for (size_t i = 0; i < tree->count; i++) {
+		describe_stopped_process(tree->processes[i].pid, json_array_get(processes, i));
+		add_mapped(tree->processes[i].pid, mapped);
+		add_open(tree->processes[i].pid, opened);
+	}
+	json_object_set_new(description, "mapped_files", list_of(mapped));
+	json_object_set_new(description, "open_files", list_of(opened));
+}

@@ -1,0 +1,120 @@
+#include "checkpoint/fit.h"
+
+#include "base/size.h"
+#include "base/status.h"
+#include "checkpoint/describe.h"
+#include "checkpoint/doctor.h"
+#include "checkpoint/room.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static const char *text_of(const json_t *group, const char *key)
+{
+	return json_string_value(json_object_get(group, key));
+}
+
+static enum vg_status fit_driver(const json_t *description, const char *function)
+{
+	const char *was = text_of(json_object_get(description, "driver"), "version");
+	json_t *driver = describe_driver();
+	const char *is = text_of(driver, "version");
+	enum vg_status status = VG_OK;
+
+	if (was && (!is || strcmp(was, is) != 0))
+		status = vg_fail(
+			VG_UNSUPPORTED, 0, function,
+			"the image is of driver %.40s, and here is %s: a driver restores only what it wrote itself; "
+			"restore on a machine with that driver",
+			was, is ? is : "none");
+	json_decref(driver);
+	return status;
+}
+
+static bool has_word(const char *text, const char *word, size_t length)
+{
+	for (; *text; text += strcspn(text, " "), text += *text == ' ')
+		if (strncmp(text, word, length) == 0 && (text[length] == ' ' || !text[length]))
+			return true;
+	return false;
+}
+
+// A program chose its instructions when it was started: one that the processor here lacks would end it.
+static enum vg_status fit_cpu(const json_t *description, const char *function)
+{
+	const json_t *cpu = json_object_get(description, "cpu");
+	json_t *here = describe_cpu();
+	const char *was = text_of(cpu, "features"), *is = text_of(here, "features"), *model = text_of(cpu, "model");
+	enum vg_status status = VG_OK;
+	char missing[200] = "";
+	size_t length = 0;
+
+	for (const char *word = was; is && word && *word && length < 80;) {
+		size_t size = strcspn(word, " ");
+		if (size < 64 && !has_word(is, word, size))
+			length += (size_t)snprintf(missing + length, sizeof missing - length, "%s%.*s",
+						   length ? ", " : "", (int)size, word);
+		word += size;
+		word += *word == ' ';
+	}
+	if (length)
+		status = vg_fail(
+			VG_UNSUPPORTED, 0, function,
+			"the processor here lacks %s, which the image's has (%.80s), and its programs may use: restore "
+			"on such a processor",
+			missing, model ? model : "of unknown model");
+	json_decref(here);
+	return status;
+}
+
+static enum vg_status fit_machine(const json_t *description, const struct criu *criu, const char *function)
+{
+	const char *machine = text_of(json_object_get(description, "kernel"), "machine");
+	const char *wrote = text_of(description, "criu");
+	struct utsname here;
+
+	if (uname(&here) == 0 && strcmp(machine, here.machine) != 0)
+		return vg_fail(VG_UNSUPPORTED, 0, function,
+			       "the image is of a machine %.40s, and this is %s: restore on such a machine", machine,
+			       here.machine);
+	if (doctor_version(criu->version) < doctor_version(wrote))
+		return vg_fail(
+			VG_UNSUPPORTED, 0, function,
+			"the image is of CRIU %.20s, and %s is %s: an older CRIU does not read it; name a newer one in "
+			"VIRGATE_CRIU",
+			wrote, criu->path, criu->version);
+	enum vg_status status = fit_cpu(description, function);
+	return status ? status : fit_driver(description, function);
+}
+
+// All that CRIU makes lies in host memory before the first device memory goes back to a GPU.
+static enum vg_status fit_host_memory(const json_t *description, const char *function)
+{
+	json_t *process, *bytes;
+	uint64_t need = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(description, "processes"), i, process)
+	{
+		bytes = json_object_get(process, "host_memory");
+		need += json_is_integer(bytes) ? (uint64_t)json_integer_value(bytes) : 0;
+	}
+	return room_host_memory(getpid(), need, "the processes take", function);
+}
+
+enum vg_status fit_restore(const json_t *description, const struct criu *criu, const struct vg_process_gpu_pair *gpus,
+			   size_t gpu_count, const char *function)
+{
+	enum vg_status status = fit_machine(description, criu, function);
+
+	if (status == VG_OK)
+		status = fit_processes(description, function);
+	if (status == VG_OK)
+		status = fit_files(description, function);
+	if (status == VG_OK)
+		status = fit_gpus(description, gpus, gpu_count, function);
+	return status ? status : fit_host_memory(description, function);
+}

@@ -1,0 +1,21 @@
+// Whether there is room for what is to come, and whether this machine is such a one as an image needs: everything is
+// refused before anything is touched, with what was asked, what there is, and what to do. One thread.
+#pragma once
+#include "checkpoint/criu.h"
+#include "checkpoint/tree.h"
+
+#include <jansson.h>
+
+// Before a restore. `description` has passed schema_check(). Pids and threads' ids are free, programs, libraries and
+// open files are there and the same, and so are GPUs with their settings, driver, processor and CRIU; device memory and
+// host memory are there. EXISTS, NOT_FOUND, INTEGRITY, INVALID (the map), UNSUPPORTED, INSUFFICIENT (with need and
+// have).
+enum vg_status fit_restore(const json_t *description, const struct criu *criu, const struct vg_process_gpu_pair *gpus,
+			   size_t gpu_count, const char *function);
+
+// ---- this room only -------------------------------------------------------------------------------
+
+enum vg_status fit_gpus(const json_t *description, const struct vg_process_gpu_pair *pairs, size_t pair_count,
+			const char *function);
+enum vg_status fit_processes(const json_t *description, const char *function);
+enum vg_status fit_files(const json_t *description, const char *function);

@@ -1,0 +1,11 @@
+// Reading an image's description as something that anybody may have written. Any thread.
+#pragma once
+#include "checkpoint/image_files.h"
+#include "virgate/status.h"
+
+#include <jansson.h>
+
+// As image_read(), and what it says has passed schema_check() and image_files_read(), whose list ret_files
+// takes unless it is NULL.
+enum vg_status inspect_read(const char *dir, const char *function, json_t **ret_description,
+			    struct image_files *ret_files);

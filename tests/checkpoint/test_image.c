@@ -1,0 +1,265 @@
+// What an image says of itself, and to whom: the keys that it has are those of the table and of the page, list and
+// inspect show them, and whatever else stands in virgate.json is refused by name.
+#include "checkpoint/image_text.h"
+#include "checkpoint/schema.h"
+
+#include <ctype.h>
+#include <jansson.h>
+
+#include "checkpoint_test.h"
+#include "virgate/image.h"
+
+static pid_t dumped;
+
+// An image of the subject, which is gone.
+static const char *image(void)
+{
+	static char path[PATH_MAX];
+
+	if (!*path) {
+		setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
+		snprintf(path, sizeof path, "%s", path_of("images/one"));
+		CHECK_INT(mkdir(path_of("images"), 0700), 0);
+		struct subject subject = start_subject(path_of("rounds"));
+		check_goes_on(path_of("rounds"));
+		dumped = subject.pid;
+		if (run("dump --pid %d --dir %s", (int)subject.pid, path))
+			FAIL("%s", said);
+		end_subject(subject);
+	}
+	return path;
+}
+
+static json_t *description(void)
+{
+	char name[PATH_MAX + 32];
+
+	snprintf(name, sizeof name, "%s/virgate.json", image());
+	json_t *loaded = json_load_file(name, 0, NULL);
+	CHECK(loaded != NULL);
+	return loaded;
+}
+
+// ---- the table, the page, and what is written ---------------------------------------------------------
+
+static const struct schema_row *row_of(const char *path)
+{
+	for (const struct schema_row *row = schema_rows; row->path; row++)
+		if (strcmp(row->path, path) == 0)
+			return row;
+	return NULL;
+}
+
+// Every key of `value` stands in the table.
+static void check_known(const json_t *value, const char *path)
+{
+	char inner[PATH_MAX];
+	const char *key;
+	json_t *item;
+	size_t i;
+
+	if (*path && !row_of(path))
+		FAIL("the image has %s, and the table of keys does not", path);
+	json_array_foreach((json_t *)value, i, item)
+	{
+		snprintf(inner, sizeof inner, "%s[]", path);
+		check_known(item, inner);
+	}
+	json_object_foreach((json_t *)value, key, item)
+	{
+		snprintf(inner, sizeof inner, "%s%s?", path, *path ? "." : "");
+		if (!row_of(inner))
+			snprintf(inner, sizeof inner, "%s%s%s", path, *path ? "." : "", key);
+		check_known(item, inner);
+	}
+}
+
+TEST(an_image_has_no_key_that_the_table_lacks)
+{
+	json_t *said_by = description();
+
+	check_known(said_by, "");
+	json_decref(said_by);
+}
+
+TEST(the_page_names_every_key_with_its_type)
+{
+	static char page[65536];
+	char line[256];
+
+	CHECK(vg_file_read(MAN_DIR "/virgate-image.5.scd", page, sizeof page) > 0);
+	for (const struct schema_row *row = schema_rows; row->path; row++) {
+		snprintf(line, sizeof line, "\n*%s*, %s%s\n", row->path, schema_type_text(row->type),
+			 row->may_be_unknown ? " or null" : "");
+		CHECK_CONTAINS(page, line);
+	}
+	// And no other.
+	for (char *at = page; (at = strstr(at, "\n*"));) {
+		char *end = strchr(++at + 1, '*');
+		if (!end || strncmp(end, "*, ", 3) != 0)
+			continue;
+		*end = '\0';
+		if (!row_of(at + 1))
+			FAIL("the page describes %s, and the table of keys does not", at + 1);
+		*end = '*';
+	}
+}
+
+TEST(what_is_known_is_said)
+{
+	json_t *said_by = description(), *gpu, *process;
+	const char *text;
+	json_int_t held;
+
+	CHECK_INT(json_unpack(said_by, "{s:[o!], s:[o!]}", "gpus", &gpu, "processes", &process), 0);
+	CHECK_INT(json_unpack(gpu, "{s:s, s:I}", "name", &text, "held", &held), 0);
+	CHECK_STR(text, "Virgate Simulated GPU");
+	CHECK(held > (json_int_t)16 << 20);
+	CHECK_STR(json_string_value(json_object_get(gpu, "compute_mode")), "default");
+	CHECK(json_is_true(json_object_get(gpu, "ecc")));
+	CHECK(json_is_false(json_object_get(gpu, "mig")));
+	CHECK_INT(json_unpack(process, "{s:[{s:I}!]}", "gpus", "held", &held), 0);
+	CHECK_INT(held, json_integer_value(json_object_get(gpu, "held")));
+	// The driver has threads of its own.
+	CHECK(json_array_size(json_object_get(process, "threads")) > 1);
+	CHECK(json_integer_value(json_object_get(process, "host_memory")) > 3 << 20);
+	bool driver = false, rounds = false;
+	json_t *file;
+	size_t i;
+	json_array_foreach(json_object_get(said_by, "mapped_files"), i, file)
+	{
+		text = json_string_value(json_object_get(file, "path"));
+		driver |= strstr(text, "/libcuda.so.1") && json_is_string(json_object_get(file, "build_id"));
+	}
+	json_array_foreach(json_object_get(said_by, "open_files"), i, file) rounds |=
+		strcmp(json_string_value(json_object_get(file, "path")), path_of("rounds")) == 0 &&
+		json_is_true(json_object_get(file, "written")) &&
+		json_integer_value(json_object_get(file, "bytes")) == 4;
+	CHECK(driver && rounds);
+	json_decref(said_by);
+}
+
+// ---- list and inspect ---------------------------------------------------------------------------------
+
+TEST(images_are_listed)
+{
+	char wanted[64];
+
+	image();
+	CHECK_INT(mkdir(path_of("images/deep"), 0700), 0);
+	CHECK_INT(mkdir(path_of("images/deep/two.part-AbCdEf"), 0700), 0);
+	CHECK_INT(mkdir(path_of("images/bad"), 0700), 0);
+	write_text("images/bad/virgate.json", "[1]");
+	CHECK_INT(symlink(".", path_of("images/round")), 0);
+	CHECK_INT(run("image list %s", path_of("images")), 0);
+	CHECK_CONTAINS(said, "/images/one\n");
+	CHECK_CONTAINS(said, "subject");
+	CHECK_CONTAINS(said, "two.part-AbCdEf is no image: a dump writes it");
+	CHECK_CONTAINS(said, "/images/bad is no image: ");
+	CHECK_INT(run("image list %s --json", path_of("images")), 0);
+	json_t *listed = json_loads(said, 0, NULL), *images;
+	CHECK_INT(json_unpack(listed, "{s:i, s:o}", "schema", &(int){0}, "images", &images), 0);
+	CHECK_INT(json_array_size(images), 3);
+	static const char *const states[] = {"unreadable", "part", "whole"}; // bad, deep/…, one
+	for (size_t i = 0; i < 3; i++)
+		CHECK_STR(json_string_value(json_object_get(json_array_get(images, i), "state")), states[i]);
+	CHECK_INT(json_integer_value(json_object_get(json_array_get(images, 2), "cuda_processes")), 1);
+	CHECK(json_is_null(json_object_get(json_array_get(images, 0), "bytes")));
+	json_decref(listed);
+	// One itself, none, and no folder.
+	CHECK_INT(run("image list %s", image()), 0);
+	CHECK_CONTAINS(said, "/images/one\n");
+	CHECK_INT(mkdir(path_of("empty"), 0700), 0);
+	CHECK_INT(run("image list %s --json", path_of("empty")), 0);
+	CHECK_CONTAINS(said, "\"images\": []");
+	CHECK_INT(run("image list %s", path_of("nowhere")), 1);
+	CHECK_CONTAINS(said, "No such file");
+	snprintf(wanted, sizeof wanted, "%d", (int)dumped);
+	CHECK_INT(run("image inspect %s", image()), 0);
+	CHECK_CONTAINS(said, wanted);
+	CHECK_CONTAINS(said, "1 or more");
+	CHECK_CONTAINS(said, "default");
+	CHECK_CONTAINS(said, "libcuda.so.1");
+	CHECK_INT(run("image inspect %s", path_of("images")), 1);
+	CHECK_CONTAINS(said, "is no image");
+	CHECK_INT(run("image inspect"), 2);
+}
+
+// ---- what anybody may have written --------------------------------------------------------------------
+
+static json_t *slot(json_t *root, const char *path, char *ret_key)
+{
+	char step[64];
+
+	while (strchr(path, '/')) {
+		snprintf(step, sizeof step, "%.*s", (int)strcspn(path, "/"), path);
+		path += strlen(step) + 1;
+		root = isdigit((unsigned char)step[0]) ? json_array_get(root, (size_t)atoi(step))
+						       : json_object_get(root, step);
+		CHECK(root != NULL);
+	}
+	snprintf(ret_key, 64, "%s", path);
+	return root;
+}
+
+// Something at that place, or nothing (NULL), in the schema's eyes.
+static enum vg_status with(const char *path, const char *text)
+{
+	json_t *changed = description();
+	char key[64];
+
+	json_t *group = slot(changed, path, key);
+	json_t *value = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+	CHECK(!text || value);
+	if (isdigit((unsigned char)key[0]))
+		CHECK_INT(value ? json_array_set_new(group, (size_t)atoi(key), value)
+				: json_array_remove(group, (size_t)atoi(key)),
+			  0);
+	else
+		CHECK_INT(value ? json_object_set_new(group, key, value) : json_object_del(group, key), 0);
+	enum vg_status status = schema_check(changed, "virgate.json", __func__);
+	json_decref(changed);
+	return status;
+}
+
+TEST(whatever_is_no_description_is_refused_by_the_key)
+{
+	static const char *const odd[] = {"null", "-1", "1e300", "[]", "{}", "\"\"", "true", "4194305", "[[[[]]]]"};
+	static const struct {
+		const char *path, *good;
+	} rows[] = {
+		{"version", "3"},
+		{"created", "1.5"},
+		{"kernel", "{\"release\": \"6\", \"machine\": \"x\"}"},
+		{"kernel/machine", "\"x\""},
+		{"gpus", "[]"},
+		{"gpus/0", "{\"uuid\": \"a\", \"name\": \"b\"}"},
+		{"gpus/0/uuid", "\"GPU\""},
+		{"gpus/0/held", "null"},
+		{"gpus/0/ecc", "false"},
+		{"processes/0/pid", "4194304"},
+		{"processes/0/threads", "[7]"},
+		{"processes/0/threads/0", "7"},
+		{"processes/0/gpus", "null"},
+		{"processes/0/gpus/0/kinds", "{\"device\": 5}"},
+		{"processes/0/command_line/0", "\"x\""},
+		{"mapped_files/0/bytes", "0"},
+		{"open_files/0/path", "\"/x\""},
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		size_t refused = 0;
+		if (with(rows[i].path, rows[i].good))
+			FAIL("%s: %s", rows[i].path, vg_last_error()->text);
+		for (size_t o = 0; o < sizeof odd / sizeof *odd; o++)
+			refused += with(rows[i].path, odd[o]) == VG_INTEGRITY;
+		if (refused < 4)
+			FAIL("%s takes almost anything", rows[i].path);
+	}
+	CHECK_INT(with("processes/0/gpus/0/kinds", "{\"device\": -5}"), VG_INTEGRITY);
+	CHECK_CONTAINS(vg_last_error()->text, "processes[].gpus[].kinds.?");
+	CHECK_INT(with("processes/0/threads/0", "\"x\""), VG_INTEGRITY);
+	CHECK_CONTAINS(vg_last_error()->text, "virgate.json: \"processes[].threads[]\" is missing, or no pid");
+	CHECK_INT(with("kernel/release", NULL), VG_INTEGRITY);
+	CHECK_INT(with("host", NULL), VG_OK);
+}
