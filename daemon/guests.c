@@ -16,7 +16,7 @@ static struct tenant *speaker(struct node *node, const struct authority_peer *pe
 		return NULL;
 	tenant_scan(node, vgpu);
 	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		if (memcmp(&tenant->seen.owner, &owner, sizeof owner) == 0 && tenant->pid == peer->pid && !tenant->dead &&
+		if (vg_ledger_owner_same(&tenant->seen.owner, &owner) && tenant->pid == peer->pid && !tenant->dead &&
 		    !tenant->replaced && !tenant->seen.guest)
 			return tenant;
 	return NULL;

@@ -222,13 +222,22 @@ static void take_exports(struct vgpu *vgpu, const struct vg_ledger_owner *owner,
 	struct tenant *speaker = NULL;
 
 	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		if (memcmp(&tenant->seen.owner, owner, sizeof *owner) == 0 && !tenant->replaced && !tenant->seen.guest &&
+		if (vg_ledger_owner_same(&tenant->seen.owner, owner) && !tenant->replaced && !tenant->seen.guest &&
 		    (!speaker || tenant->seen.entered_ns > speaker->seen.entered_ns))
 			speaker = tenant;
 	if (!speaker)
 		discard(offered);
 	else if (exports_take(&speaker->exports, offered) < 0)
 		say("process %d of vGPU %s sent a descriptor that is no epoll instance", (int)speaker->pid, vgpu->name);
+}
+
+// Who restored a process says its hello for it.
+static bool speaks_for(pid_t pid, const struct vg_ledger_owner *owner)
+{
+	char name[16];
+
+	snprintf(name, sizeof name, "%d", (int)pid);
+	return is_owner(name, owner);
 }
 
 void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, pid_t pid, int exports_fd)
@@ -238,8 +247,8 @@ void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_o
 	uint64_t start_time;
 
 	while (owner->pid_namespace != node->pid_namespace && vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
-		if (memcmp(&seen.owner, owner, sizeof *owner) == 0 && pid > 0 &&
-		    vg_process_start_time(pid, &start_time) == 0)
+		if (vg_ledger_owner_same(&seen.owner, owner) && pid > 0 && vg_process_start_time(pid, &start_time) == 0 &&
+		    speaks_for(pid, owner))
 			vg_ledger_set_outer(vgpu->ledger, &seen, (uint32_t)pid, start_time);
 	tenant_scan(node, vgpu);
 	if (exports_fd >= 0)

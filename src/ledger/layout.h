@@ -17,7 +17,7 @@
 // In `image` while the daemon refunds what a program before exec left behind.
 #define LEDGER_IMAGE_TAKEN ((ledger_word)1)
 
-enum { LEDGER_VERSION = 3, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
+enum { LEDGER_VERSION = 4, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
 #define LEDGER_MAGIC 0x524744454c544756u // "VGTLEDGR"
 
 typedef unsigned __int128 ledger_word;
@@ -88,6 +88,7 @@ struct ledger_file {
 	_Alignas(LEDGER_HEADER_SIZE) struct ledger_slot slots[VG_LEDGER_SLOTS];
 	_Alignas(LEDGER_HEADER_SIZE) struct ledger_share shares[VG_LEDGER_SHARES];
 	_Alignas(LEDGER_HEADER_SIZE) ledger_word names[LEDGER_NAMES];
+	_Alignas(LEDGER_HEADER_SIZE) uint64_t processes[VG_LEDGER_SLOTS]; // by slot: vg_ledger_tenant.process
 };
 _Static_assert(sizeof(struct ledger_slot) == 256, "a slot is 256 bytes");
 _Static_assert(sizeof(struct ledger_refusal_entry) == 128, "a refusal is 128 bytes");
@@ -199,7 +200,7 @@ int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struc
 int ledger_shares_leave(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
 			unsigned long attempts);
 // Empties and frees a slot at rest that has nothing.
-void ledger_slot_free(struct ledger_slot *slot);
+void ledger_slot_free(struct ledger_file *file, unsigned int index);
 // Managed memory does not show in the device's figure of a process, and what was measured is no declaration.
 static inline bool ledger_kind_is_declared(enum vg_ledger_kind kind)
 {
@@ -220,6 +221,8 @@ bool ledger_replace_tag(struct ledger_file *file, struct ledger_account now, uin
 // This process's slot, with its lock: to be given back. Not 0: no slot, and no lock.
 int ledger_slot_take(const struct vg_ledger *ledger, unsigned int *ret_index);
 void ledger_slot_give(const struct vg_ledger *ledger);
+// It is another process's from now on.
+void ledger_forget_slot(struct vg_ledger *ledger);
 // The slot of a process that is no tenant here, at rest; made for that program of it, unless NULL. VG_LEDGER_GONE: there is
 // none.
 int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *process, const uint64_t *program,
@@ -227,6 +230,7 @@ int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *pr
 void ledger_slot_settle(struct ledger_file *file, unsigned int index);
 
 struct ledger_file *ledger_file_of(const struct vg_ledger *ledger);
+ledger_word ledger_owner_word(const struct vg_ledger_owner *owner);
 int ledger_wrap(struct ledger_file *file, struct vg_ledger **ret_ledger);
 void ledger_file_unmap(struct ledger_file *file);
 

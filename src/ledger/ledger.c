@@ -93,9 +93,20 @@ static ledger_word image_of_self(void)
 	return (ledger_word)vg_ledger_program_of(0) << 64 | (bytes ? hash_of(bytes, 16) | 2 : 2);
 }
 
-static ledger_word owner_word(const struct vg_ledger_owner *owner)
+ledger_word ledger_owner_word(const struct vg_ledger_owner *owner)
 {
 	return (ledger_word)owner->start_time << 64 | (ledger_word)owner->pid_namespace << 32 | owner->pid;
+}
+
+// pid and namespace, and a start time that may be a tick off (base/descriptor.h).
+static bool ledger_owner_same(ledger_word left, ledger_word right)
+{
+	return (uint64_t)left == (uint64_t)right && vg_start_time_same((uint64_t)(left >> 64), (uint64_t)(right >> 64));
+}
+
+bool vg_ledger_owner_same(const struct vg_ledger_owner *left, const struct vg_ledger_owner *right)
+{
+	return ledger_owner_same(ledger_owner_word(left), ledger_owner_word(right));
 }
 
 static void describe_slot(struct ledger_slot *slot)
@@ -132,7 +143,8 @@ static int take_over_slot(struct ledger_file *file, ledger_word self, ledger_wor
 		struct ledger_slot *slot = &file->slots[i];
 		uint64_t refunded;
 
-		if (LEDGER_LOAD(*(uint64_t *)&slot->owner) != (uint64_t)self || ledger_word_read(&slot->owner) != self)
+		if (LEDGER_LOAD(*(uint64_t *)&slot->owner) != (uint64_t)self ||
+		    !ledger_owner_same(ledger_word_read(&slot->owner), self))
 			continue;
 		// Descriptors that it exported may have passed over exec: the daemon knows which.
 		if (LEDGER_LOAD(slot->exported))
@@ -187,12 +199,13 @@ VG_COLD static int enter_locked(struct vg_ledger *ledger)
 	int r = vg_ledger_self(&owner);
 	if (r < 0)
 		return r;
-	r = take_over_slot(file, owner_word(&owner), image, &index);
+	r = take_over_slot(file, ledger_owner_word(&owner), image, &index);
 	if (r == VG_LEDGER_FULL)
-		r = claim_slot(file, owner_word(&owner), image, &index);
+		r = claim_slot(file, ledger_owner_word(&owner), image, &index);
 	if (r)
 		return r;
 	describe_slot(&file->slots[index]);
+	LEDGER_STORE(file->processes[index], (uint64_t)(uintptr_t)process);
 	__atomic_add_fetch(&file->header.enters, 1, __ATOMIC_RELAXED);
 	process->slot_number = index + 1;
 	__atomic_store_n(&ledger->likely, &file->slots[index], __ATOMIC_RELAXED);
@@ -210,6 +223,11 @@ int ledger_slot_take(const struct vg_ledger *ledger, unsigned int *ret_index)
 	return VG_LEDGER_FULL;
 }
 
+void ledger_forget_slot(struct vg_ledger *ledger)
+{
+	ledger->process->slot_number = LEDGER_NO_SLOT;
+}
+
 void ledger_slot_give(const struct vg_ledger *ledger)
 {
 	vg_lock_give(&ledger->process->lock);
@@ -218,11 +236,11 @@ void ledger_slot_give(const struct vg_ledger *ledger)
 int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *process, const uint64_t *program,
 		      unsigned int *ret_index)
 {
-	ledger_word self = owner_word(process);
+	ledger_word self = ledger_owner_word(process);
 
 	for (unsigned int i = 0; i < slots_touched(file); i++) {
 		struct ledger_slot *slot = &file->slots[i];
-		if (LEDGER_LOAD(slot->role) != LEDGER_GUEST || ledger_word_read(&slot->owner) != self)
+		if (LEDGER_LOAD(slot->role) != LEDGER_GUEST || !ledger_owner_same(ledger_word_read(&slot->owner), self))
 			continue;
 		ledger_slot_settle(file, i); // a daemon before us may have been killed
 		*ret_index = i;
@@ -254,7 +272,7 @@ void vg_ledger_leave(struct vg_ledger *ledger)
 	unsigned int number = ledger->process->slot_number;
 	if (number != LEDGER_NO_SLOT && ledger_slot_refund(ledger->file, number - 1, NULL, 0, &refunded) == 0) {
 		ledger->process->slot_number = LEDGER_NO_SLOT;
-		ledger_slot_free(&ledger->file->slots[number - 1]);
+		ledger_slot_free(ledger->file, number - 1);
 	}
 	vg_lock_give(&ledger->process->lock);
 }
@@ -316,28 +334,33 @@ VG_HOT uint64_t vg_ledger_undeclared(const struct vg_ledger *ledger)
 
 void vg_ledger_set_pristine(struct vg_ledger *ledger, bool pristine)
 {
-	unsigned int number = ledger->process->slot_number;
+	unsigned int index;
 
-	if (number != LEDGER_NO_SLOT)
-		LEDGER_STORE(ledger->file->slots[number - 1].pristine, pristine);
+	if (ledger_slot_take(ledger, &index))
+		return;
+	LEDGER_STORE(ledger->file->slots[index].pristine, pristine);
+	ledger_slot_give(ledger);
 }
 
 void vg_ledger_set_host(struct vg_ledger *ledger)
 {
-	unsigned int number = ledger->process->slot_number;
+	unsigned int index;
 
-	if (number != LEDGER_NO_SLOT)
-		LEDGER_STORE(ledger->file->slots[number - 1].role, LEDGER_HOST);
+	if (ledger_slot_take(ledger, &index))
+		return;
+	LEDGER_STORE(ledger->file->slots[index].role, LEDGER_HOST);
+	ledger_slot_give(ledger);
 }
 
 void vg_ledger_set_exported(struct vg_ledger *ledger, uint64_t exported, uint64_t adrift)
 {
-	unsigned int number = ledger->process->slot_number;
+	unsigned int index;
 
-	if (number == LEDGER_NO_SLOT)
+	if (ledger_slot_take(ledger, &index))
 		return;
-	LEDGER_STORE(ledger->file->slots[number - 1].exported, exported);
-	LEDGER_STORE(ledger->file->slots[number - 1].adrift, adrift);
+	LEDGER_STORE(ledger->file->slots[index].exported, exported);
+	LEDGER_STORE(ledger->file->slots[index].adrift, adrift);
+	ledger_slot_give(ledger);
 }
 
 static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_ledger_tenant *ret_tenant)
@@ -373,6 +396,7 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 	tenant.guest = LEDGER_LOAD(slot->role) == LEDGER_GUEST;
 	tenant.host = LEDGER_LOAD(slot->role) == LEDGER_HOST;
 	tenant.entered_ns = LEDGER_LOAD(slot->entered_ns);
+	tenant.process = LEDGER_LOAD(file->processes[index]);
 	tenant.outer_pid = LEDGER_LOAD(slot->outer_pid);
 	tenant.outer_start_time = LEDGER_LOAD(slot->outer_start_time);
 	memcpy(tenant.command, slot->command, sizeof tenant.command - 1);
@@ -395,7 +419,7 @@ int vg_ledger_set_outer(struct vg_ledger *ledger, const struct vg_ledger_tenant 
 {
 	struct ledger_slot *slot = &ledger->file->slots[tenant->slot];
 
-	if (ledger_word_read(&slot->owner) != owner_word(&tenant->owner) ||
+	if (ledger_word_read(&slot->owner) != ledger_owner_word(&tenant->owner) ||
 	    LEDGER_LOAD(slot->generation) != tenant->generation)
 		return VG_LEDGER_GONE;
 	LEDGER_STORE(slot->outer_start_time, start_time);
@@ -407,7 +431,7 @@ int vg_ledger_set_undeclared(struct vg_ledger *ledger, const struct vg_ledger_te
 {
 	struct ledger_slot *slot = &ledger->file->slots[tenant->slot];
 
-	if (ledger_word_read(&slot->owner) != owner_word(&tenant->owner) ||
+	if (ledger_word_read(&slot->owner) != ledger_owner_word(&tenant->owner) ||
 	    LEDGER_LOAD(slot->generation) != tenant->generation)
 		return VG_LEDGER_GONE;
 	LEDGER_STORE(slot->undeclared, bytes);
@@ -436,13 +460,13 @@ static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *te
 	enum { ATTEMPTS = 100000 }; // a tenant that changes the account for ever must not hold the daemon
 	struct ledger_slot *slot = &ledger->file->slots[tenant->slot];
 	struct vg_ledger_owner self;
-	ledger_word from = owner_word(&tenant->owner);
+	ledger_word from = ledger_owner_word(&tenant->owner);
 	int r = vg_ledger_self(&self);
 
 	if (r < 0)
 		return r;
 	// Were we killed from here on, the slot is a dead process's, and reaped as such.
-	if (LEDGER_LOAD(slot->generation) != tenant->generation || !ledger_word_swap(&slot->owner, &from, owner_word(&self)))
+	if (LEDGER_LOAD(slot->generation) != tenant->generation || !ledger_word_swap(&slot->owner, &from, ledger_owner_word(&self)))
 		return VG_LEDGER_GONE;
 	ledger_step("taken");
 	r = ledger_slot_refund(ledger->file, tenant->slot, keep, ATTEMPTS, ret_refunded);
@@ -452,10 +476,10 @@ static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *te
 	if (r == 0 && !kept) {
 		if (keep) // a share that was to be kept, but of which nothing is charged
 			ledger_shares_leave(ledger->file, tenant->slot, NULL, ATTEMPTS);
-		ledger_slot_free(slot);
+		ledger_slot_free(ledger->file, tenant->slot);
 	} else { // to be looked at again
-		ledger_word mine = owner_word(&self);
-		ledger_word_swap(&slot->owner, &mine, owner_word(&tenant->owner));
+		ledger_word mine = ledger_owner_word(&self);
+		ledger_word_swap(&slot->owner, &mine, ledger_owner_word(&tenant->owner));
 	}
 	return r;
 }

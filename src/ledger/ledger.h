@@ -44,6 +44,7 @@ enum {
 	VG_LEDGER_REFUSED = 1, // would pass the limit
 	VG_LEDGER_FULL = 2,    // no slot left for this process
 	VG_LEDGER_GONE = 3,    // the slot is not what the caller thinks it is (any more)
+	VG_LEDGER_BUSY = 4,    // the process stands in the midst of an operation
 };
 
 enum vg_ledger_flag {
@@ -140,6 +141,8 @@ struct vg_ledger_owner {
 	uint32_t pid_namespace; // inode of /proc/PID/ns/pid
 	uint64_t start_time;	// clock ticks since boot
 };
+// In a time namespace of its own, as CRIU makes them, a process may read its start time a tick off.
+bool vg_ledger_owner_same(const struct vg_ledger_owner *left, const struct vg_ledger_owner *right);
 
 struct vg_ledger_tenant {
 	unsigned int slot;
@@ -157,6 +160,7 @@ struct vg_ledger_tenant {
 	bool guest;	     // of another vGPU, or none: it only holds a share (ledger/share.h)
 	bool host;	     // vg_ledger_set_host
 	uint64_t image, program; // which program of the process entered: see vg_ledger_program_of
+	uint64_t process;	 // where in its memory it keeps which slot is its own; 0: not known
 	uint64_t entered_ns;	 // since the epoch
 	uint32_t outer_pid;  // as the daemon sees it, 0 unknown
 	uint64_t outer_start_time;
@@ -166,6 +170,23 @@ struct vg_ledger_tenant {
 // that never entered.
 bool vg_ledger_next_tenant(const struct vg_ledger *ledger, unsigned int *cursor, struct vg_ledger_tenant *ret_tenant);
 int vg_ledger_self(struct vg_ledger_owner *ret_owner);
+
+// From here on: whoever writes tenants down and makes them again (checkpoints). It must be allowed to read and write the
+// memory of `pid`, which is the tenant's process as the caller sees it, and which stands still, all its threads.
+
+// Whether the process would find its slot as it is now, whenever it goes on: 0, VG_LEDGER_BUSY (let it run for a moment),
+// VG_LEDGER_GONE (its memory does not say that the slot is its own), -errno.
+int vg_ledger_at_rest(const struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid);
+// The caller's process enters (with a slot more for each `ledger` that it opens) and has charged by kind what `like` has.
+// 0; VG_LEDGER_REFUSED: nothing has changed; VG_LEDGER_FULL, -errno.
+int vg_ledger_stand_in(struct vg_ledger *ledger, const struct vg_ledger_tenant *like);
+// Gives this slot of the caller's to a process that was made again from what vg_ledger_at_rest() let pass: `tenant` says how
+// its memory knows it (slot, process), what the slot shall say of it, and who it is now (owner). Whoever is killed
+// meanwhile leaves every charge with him or with the process, and the process with a slot of its own or none.
+// 0, VG_LEDGER_GONE, VG_LEDGER_BUSY (it was no such process: nothing has changed), -errno.
+int vg_ledger_hand_over(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid);
+// What `slot` owns or holds of shared memory (ledger/share.h).
+unsigned int vg_ledger_count_shares(const struct vg_ledger *ledger, unsigned int slot);
 
 // From here on: the daemon only (one per node, one thread).
 

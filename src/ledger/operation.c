@@ -152,8 +152,11 @@ int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struc
 	return 0;
 }
 
-void ledger_slot_free(struct ledger_slot *slot)
+void ledger_slot_free(struct ledger_file *file, unsigned int index)
 {
+	struct ledger_slot *slot = &file->slots[index];
+
+	LEDGER_STORE(file->processes[index], 0);
 	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++)
 		LEDGER_STORE(slot->by_kind[kind], 0);
 	ledger_step("kinds");

@@ -1,0 +1,128 @@
+// A slot passes from one process to another: from a tenant to the one who writes it down, and back when it lives again.
+#include "ledger/layout.h"
+#include "ledger/process.h"
+#include "ledger/share.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+static int read_process(pid_t pid, uint64_t address, struct ledger_process *ret_process)
+{
+	const struct iovec here = {ret_process, sizeof *ret_process};
+	const struct iovec there = {(void *)(uintptr_t)address, sizeof *ret_process};
+
+	if (!address)
+		return -EFAULT;
+	ssize_t length = process_vm_readv(pid, &here, 1, &there, 1, 0);
+	return length == (ssize_t)sizeof *ret_process ? 0 : length < 0 ? -errno : -EFAULT;
+}
+
+static int write_slot_number(pid_t pid, uint64_t address, uint32_t number)
+{
+	const struct iovec here = {&number, sizeof number};
+	const struct iovec there = {(void *)(uintptr_t)(address + offsetof(struct ledger_process, slot_number)),
+				    sizeof number};
+
+	ssize_t length = process_vm_writev(pid, &here, 1, &there, 1, 0);
+	return length == (ssize_t)sizeof number ? 0 : length < 0 ? -errno : -EFAULT;
+}
+
+// What its memory says of it: slot `index`, and no thread inside.
+static int check_process(const struct vg_ledger_tenant *tenant, pid_t pid)
+{
+	struct ledger_process process;
+
+	int r = read_process(pid, tenant->process, &process);
+	if (r)
+		return r == -EFAULT ? VG_LEDGER_GONE : r;
+	if (process.lock.word)
+		return VG_LEDGER_BUSY;
+	return process.slot_number == tenant->slot + 1 ? 0 : VG_LEDGER_GONE;
+}
+
+int vg_ledger_at_rest(const struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid)
+{
+	const struct ledger_slot *slot = &ledger_file_of(ledger)->slots[tenant->slot];
+
+	int r = check_process(tenant, pid);
+	// Without its lock there is no operation, unless it lies.
+	return r ? r : LEDGER_LOAD(slot->intent_sequence) == LEDGER_LOAD(slot->done) + 1 ? VG_LEDGER_BUSY : 0;
+}
+
+int vg_ledger_stand_in(struct vg_ledger *ledger, const struct vg_ledger_tenant *like)
+{
+	int r = vg_ledger_enter(ledger);
+
+	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT && r == 0; kind++)
+		if (like->by_kind[kind])
+			r = vg_ledger_reserve(ledger, (enum vg_ledger_kind)kind, like->by_kind[kind]);
+	if (r)
+		vg_ledger_leave(ledger);
+	return r;
+}
+
+static void describe(struct ledger_slot *slot, const struct vg_ledger_tenant *tenant)
+{
+	LEDGER_STORE(slot->entered_ns, tenant->entered_ns);
+	LEDGER_STORE(slot->undeclared, tenant->undeclared);
+	LEDGER_STORE(slot->pristine, tenant->pristine);
+	LEDGER_STORE(slot->role, tenant->host ? LEDGER_HOST : LEDGER_TENANT);
+	memcpy(slot->command, tenant->command, VG_LEDGER_COMMAND - 1);
+}
+
+static void set_word(ledger_word *word, ledger_word value)
+{
+	ledger_word before = ledger_word_read(word);
+
+	while (!ledger_word_swap(word, &before, value))
+		;
+}
+
+// The slot has no image while its owner changes: who looks then would take the one for a program that the other has
+// replaced.
+static int pass(struct ledger_file *file, unsigned int index, const struct vg_ledger_tenant *tenant, pid_t pid)
+{
+	struct ledger_slot *slot = &file->slots[index];
+
+	describe(slot, tenant);
+	set_word(&slot->image, 0);
+	ledger_step("no image");
+	set_word(&slot->owner, ledger_owner_word(&tenant->owner));
+	ledger_step("handed over");
+	LEDGER_STORE(file->processes[index], tenant->process);
+	int r = write_slot_number(pid, tenant->process, index + 1);
+	ledger_step("numbered");
+	set_word(&slot->image, (ledger_word)tenant->program << 64 | tenant->image);
+	return r;
+}
+
+int vg_ledger_hand_over(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid)
+{
+	unsigned int index;
+
+	int r = check_process(tenant, pid);
+	if (r)
+		return r;
+	if (ledger_slot_take(ledger, &index))
+		return VG_LEDGER_GONE;
+	// Its old number may be somebody else's by now: from here on it has none, and would take a new slot.
+	r = write_slot_number(pid, tenant->process, LEDGER_NO_SLOT);
+	ledger_step("no number");
+	if (r == 0) {
+		r = pass(ledger_file_of(ledger), index, tenant, pid);
+		ledger_forget_slot(ledger);
+	}
+	ledger_slot_give(ledger);
+	return r;
+}
+
+unsigned int vg_ledger_count_shares(const struct vg_ledger *ledger, unsigned int slot)
+{
+	struct vg_ledger_share_info info;
+	unsigned int cursor = 0, count = 0;
+
+	while (vg_ledger_next_share(ledger, &cursor, &info))
+		count += (info.owned && info.owner == slot) || vg_ledger_share_is_held_by(&info, slot);
+	return count;
+}
