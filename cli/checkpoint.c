@@ -20,8 +20,12 @@ static bool shown;
 
 static void interrupt(int signal)
 {
-	(void)signal;
-	interrupted = 1;
+	interrupted = signal;
+}
+
+int checkpoint_interrupted(void)
+{
+	return interrupted;
 }
 
 int checkpoint_settle(struct session *session, const struct arguments *arguments)
@@ -35,6 +39,7 @@ int checkpoint_settle(struct session *session, const struct arguments *arguments
 		return r;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
 	return 0;
 }
 

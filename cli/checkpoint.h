@@ -3,11 +3,14 @@
 #include "session.h"
 #include "virgate/checkpoint.h"
 
-// Reads the settings, chooses the driver, and has SIGINT and SIGTERM heeded between the steps. 0, or the verb's exit
+// Reads the settings, chooses the driver, and has SIGINT, SIGTERM and SIGHUP heeded between the steps. 0, or the verb's exit
 // code after words on stderr.
 int checkpoint_settle(struct session *session, const struct arguments *arguments);
 // A whole number from 1 up to `most`; 0: not given. 0, or the verb's usage exit code after words on stderr.
 int checkpoint_number(const struct arguments *arguments, const char *name, long most, long *ret_number);
+
+// The signal that somebody sent meanwhile, or 0.
+int checkpoint_interrupted(void);
 
 // A progress function: a line on a terminal, none elsewhere.
 int checkpoint_show(void *user, const struct vg_checkpoint_progress *progress);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,16 @@ __attribute__((noreturn)) static void become(const struct child *child, const ch
 	_exit(EXIT_CANNOT_EXECUTE);
 }
 
+int child_adopt(struct child *child, pid_t pid)
+{
+	siginfo_t info;
+
+	block_signals(child);
+	child->pid = pid;
+	child->apart = getpgid(pid) != getpgrp();
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ? -errno : 0;
+}
+
 int child_start(struct child *child, const char *path, char **argv, char **environment)
 {
 	int report[2], error = 0;
@@ -95,6 +106,7 @@ int child_start(struct child *child, const char *path, char **argv, char **envir
 	if (pipe2(report, O_CLOEXEC) < 0)
 		return -errno;
 	block_signals(child);
+	child->apart = false;
 	child->pid = fork();
 	if (child->pid == 0)
 		become(child, path, argv, environment, report[1]);
@@ -133,10 +145,23 @@ static void stop_ourselves(void)
 
 static void pass_on(struct child *child, const siginfo_t *info)
 {
-	if (was_sent_to_us(info))
+	if (child->apart || was_sent_to_us(info))
 		kill(child->pid, info->si_signo);
 	if (info->si_signo == SIGTSTP)
 		stop_ourselves();
+}
+
+// Whoever else ends is an orphan that came to us: nobody but us waits for it.
+static bool has_ended(const struct child *child, int *ret_status)
+{
+	int status;
+
+	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+		if (pid == child->pid) {
+			*ret_status = status;
+			return true;
+		}
+	return false;
 }
 
 int child_wait(struct child *child, void (*idle)(void *user), void *user)
@@ -148,12 +173,12 @@ int child_wait(struct child *child, void (*idle)(void *user), void *user)
 
 	forwarded_signals(&wanted);
 	for (;;) {
-		pid_t ended = waitpid(child->pid, &status, WNOHANG);
-		if (ended == child->pid)
+		if (has_ended(child, &status))
 			return status;
 		uint64_t now = vg_clock_monotonic_ns();
 		if (now >= due) {
-			idle(user);
+			if (idle)
+				idle(user);
 			interval = interval < 5000000000 ? interval * 2 : 10000000000;
 			now = vg_clock_monotonic_ns();
 			due = now + interval;

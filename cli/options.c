@@ -69,8 +69,8 @@ static int take_option(const struct verb *verb, char **argv, struct arguments *a
 		return -1;
 	}
 	const struct option *option = &verb->options[row];
-	if (arguments->values[row]) {
-		say_usage(verb, "--%s is given twice", option->name);
+	if (arguments->values[row] && (!option->again || arguments->again_count == MAX_AGAIN)) {
+		say_usage(verb, option->again ? "--%s is given too often" : "--%s is given twice", option->name);
 		return -1;
 	}
 	if (!option->argument && value) {
@@ -84,7 +84,12 @@ static int take_option(const struct verb *verb, char **argv, struct arguments *a
 			return -1;
 		}
 	}
-	arguments->values[row] = value ? value : "";
+	if (arguments->values[row]) {
+		arguments->again[arguments->again_count].row = row;
+		arguments->again[arguments->again_count++].value = value;
+	} else {
+		arguments->values[row] = value ? value : "";
+	}
 	return taken;
 }
 
@@ -95,7 +100,7 @@ static int check_count(const struct arguments *arguments)
 	if (arguments->count < verb->least) {
 		bool file = strncmp(verb->synopsis, "FILE", 4) == 0;
 		say_usage(verb, verb->command ? "what to run is missing"
-				: file        ? "a file is missing"
+				: file	      ? "a file is missing"
 					      : "a name is missing");
 		return verb_usage_code(verb);
 	}
@@ -138,11 +143,28 @@ int options_parse(const struct verb *verb, int argc, char **argv, struct argumen
 	return 0;
 }
 
+static int row_of(const struct verb *verb, const char *name)
+{
+	for (int i = 0; i < option_count(verb); i++)
+		if (strcmp(verb->options[i].name, name) == 0)
+			return i;
+	assert(!"the verb has that option in its table");
+	return 0;
+}
+
 const char *option_value(const struct arguments *arguments, const char *name)
 {
-	for (int i = 0; i < option_count(arguments->verb); i++)
-		if (strcmp(arguments->verb->options[i].name, name) == 0)
-			return arguments->values[i];
-	assert(!"the verb has that option in its table");
+	return arguments->values[row_of(arguments->verb, name)];
+}
+
+const char *option_value_again(const struct arguments *arguments, const char *name, int at)
+{
+	int row = row_of(arguments->verb, name);
+
+	if (at == 0)
+		return arguments->values[row];
+	for (int i = 0; i < arguments->again_count; i++)
+		if (arguments->again[i].row == row && --at == 0)
+			return arguments->again[i].value;
 	return NULL;
 }

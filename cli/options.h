@@ -8,3 +8,5 @@ int options_parse(const struct verb *verb, int argc, char **argv, struct argumen
 
 // The value of an option of the verb's table: NULL if it was not given, "" for a bare flag.
 const char *option_value(const struct arguments *arguments, const char *name);
+// The value of the `at`-th time that it was given, from 0: NULL if it was not given so often.
+const char *option_value_again(const struct arguments *arguments, const char *name, int at);

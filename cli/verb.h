@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MAX_OPTIONS = 20 };
+enum { MAX_OPTIONS = 20, MAX_AGAIN = 64 };
 
 // What a verb other than `run` ends with. `run` passes its child's status through and keeps
 // the codes of env(1) and nohup(1) for itself.
@@ -38,11 +38,17 @@ struct option {
 	const char *argument; // what the value is called; NULL: a flag; "[X]": --name or --name=X
 	const char *help;
 	enum complete complete;
+	bool again; // it may be given more than once
 };
 
 struct arguments {
 	const struct verb *verb;
 	const char *values[MAX_OPTIONS]; // by row of the verb's options; NULL: not given
+	struct {
+		int row;
+		const char *value;
+	} again[MAX_AGAIN]; // the second and later values
+	int again_count;
 	int count;
 	char **words; // what stands behind the options; NULL-terminated
 };

@@ -82,7 +82,8 @@ VG_PUBLIC enum vg_status vg_checkpoint_dump(const struct vg_dump_options *option
 struct vg_restore_options {
 	size_t size;	 /* sizeof(struct vg_restore_options) */
 	const char *dir; /* the image */
-	const struct vg_process_gpu_pair *gpus; /* see vg_process_restore(); none: each on the GPU it had */
+	const struct vg_process_gpu_pair *gpus; /* UUIDs, or indices: of the old one in the image, of the new one here;
+						 * all GPUs of the image. None: each on the GPU it had */
 	size_t gpu_count;
 	vg_checkpoint_progress_fn *progress;
 	void *user;

@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "checkpoint/criu.h"
 #include "checkpoint/fit.h"
+#include "checkpoint/gpu_map.h"
 #include "checkpoint/gpu_state.h"
 #include "checkpoint/hold.h"
 #include "checkpoint/image.h"
@@ -23,6 +24,7 @@ struct restore {
 	struct phase phase;
 	struct tree tree; // as the image says, then as it is
 	struct criu criu;
+	struct gpu_map map;
 	json_t *description;
 	pid_t *roots;
 	size_t root_count, made; // `made`: so many of them CRIU has made
@@ -61,7 +63,11 @@ static enum vg_status verify(struct restore *restore)
 	if (status == VG_OK)
 		status = inspect_read(options->dir, restore->function, &restore->description, NULL);
 	if (status == VG_OK)
-		status = fit_restore(restore->description, &restore->criu, options->gpus, options->gpu_count, restore->function);
+		status = gpu_map_make(restore->description, options->gpus, options->gpu_count, restore->function,
+				      &restore->map);
+	if (status == VG_OK)
+		status = fit_restore(restore->description, &restore->criu, restore->map.pairs, restore->map.count,
+				     restore->function);
 	if (status == VG_OK)
 		status = image_verify(options->dir, restore->description, &restore->phase.bytes, restore->function,
 				      &sizes);
@@ -99,7 +105,7 @@ static enum vg_status make(struct restore *restore)
 static enum vg_status onto_the_gpu(struct restore *restore)
 {
 	phase_go_on(&restore->phase, VG_CHECKPOINT_DEVICE_IN);
-	enum vg_status status = gpu_restore(&restore->tree, restore->options.gpus, restore->options.gpu_count);
+	enum vg_status status = gpu_restore(&restore->tree, restore->map.pairs, restore->map.count);
 	if (status)
 		return status;
 	phase_go_on(&restore->phase, VG_CHECKPOINT_UNLOCK);

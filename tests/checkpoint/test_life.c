@@ -28,7 +28,7 @@ TEST(a_process_comes_back_again_and_again)
 		wait_gone(subject.pid);
 		CHECK(round_of(path_of("rounds")) > round);
 		round = round_of(path_of("rounds"));
-		int r = run("restore --dir %s", path_of(name));
+		int r = run("restore --detach --dir %s", path_of(name));
 		if (r)
 			FAIL("restore %d: %s", i, said);
 		check_goes_on(path_of("rounds"));
@@ -51,7 +51,86 @@ TEST(a_process_that_ran_on_can_be_dumped_again)
 	check_goes_on(path_of("rounds2"));
 	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("second")), 0);
 	wait_gone(subject.pid);
-	CHECK_INT(run("restore --dir %s", path_of("second")), 0);
+	CHECK_INT(run("restore --detach --dir %s", path_of("second")), 0);
 	check_goes_on(path_of("rounds2"));
 	end_subject(subject);
+}
+
+// virgate restore in the background of this test: its exit code is said by end_of().
+static pid_t start_restore(const char *image, const char *more)
+{
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		char log[PATH_MAX];
+		snprintf(log, sizeof log, "%s.log", image);
+		dup2(open(log, O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
+		dup2(1, 2);
+		execl(VIRGATE, VIRGATE, "restore", "--dir", image, more, (char *)NULL);
+		_exit(127);
+	}
+	CHECK(pid > 0);
+	return pid;
+}
+
+static int end_of(pid_t pid)
+{
+	int status = 0;
+
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(restore_waits_and_passes_signals_on)
+{
+	need_criu();
+	struct subject subject = start_subject(path_of("rounds3"));
+
+	check_goes_on(path_of("rounds3"));
+	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("waits2")), 0);
+	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("waits")), 0);
+	wait_gone(subject.pid);
+	waitpid(subject.guard, NULL, 0);
+	// SIGTERM reaches it, and it ends with 0 if its memory was right.
+	pid_t restore = start_restore(path_of("waits"), NULL);
+	check_goes_on(path_of("rounds3"));
+	CHECK_INT(kill(restore, SIGTERM), 0);
+	CHECK_INT(end_of(restore), 0);
+	CHECK_INT(kill(subject.pid, 0), -1);
+	// A signal that ends it is told as a shell would.
+	restore = start_restore(path_of("waits2"), NULL);
+	check_goes_on(path_of("rounds3"));
+	CHECK_INT(kill(subject.pid, SIGKILL), 0);
+	CHECK_INT(end_of(restore), 128 + SIGKILL);
+}
+
+// A second GPU takes the place of the first, and the other way round.
+TEST(restore_takes_a_map_of_gpus)
+{
+	need_criu();
+	setenv("VIRGATE_SIM", "devices=2,driver=13000", 1);
+	setenv("VIRGATE_SIM_DIR", path_of("node2"), 1);
+	struct subject subject = start_subject(path_of("rounds4"));
+	check_goes_on(path_of("rounds4"));
+	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("map")), 0);
+	wait_gone(subject.pid);
+	CHECK_INT(run("restore --detach --dir %s --gpu-map 0=1", path_of("map")), 125);
+	CHECK_CONTAINS(said, "leaves out GPU 1");
+	CHECK_INT(run("restore --detach --dir %s --gpu-map 0=1,1=1", path_of("map")), 125);
+	CHECK_CONTAINS(said, "twice");
+	CHECK_INT(run("restore --detach --dir %s --gpu-map 0=1,0=0", path_of("map")), 125);
+	CHECK_CONTAINS(said, "twice");
+	CHECK_INT(run("restore --detach --dir %s --gpu-map 0=1 --gpu-map 1=2", path_of("map")), 125);
+	CHECK_CONTAINS(said, "no GPU \"2\" here: there are 2");
+	CHECK_INT(run("restore --detach --dir %s --gpu-map 0=1 --gpu-map 7=0", path_of("map")), 125);
+	CHECK_CONTAINS(said, "no GPU \"7\": it has 2");
+	CHECK_INT(run("restore --detach --dir %s --gpu-map 0", path_of("map")), 125);
+	CHECK_CONTAINS(said, "is no OLD=NEW");
+	int r = run("restore --detach --dir %s --gpu-map 0=1 --gpu-map 1=0", path_of("map"));
+	if (r)
+		FAIL("restore: %s", said);
+	check_goes_on(path_of("rounds4"));
+	end_subject(subject);
+	setenv("VIRGATE_SIM", "1", 1);
+	setenv("VIRGATE_SIM_DIR", path_of("node"), 1);
 }

@@ -173,38 +173,39 @@ TEST(an_image_that_is_not_whole_is_not_restored)
 	check_goes_on(path_of("rounds6"));
 	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("damaged")), 0);
 	unlink(path_of("said"));
-	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
+	CHECK_INT(run("restore --dir %s", path_of("damaged")), 125);
 	snprintf(pid, sizeof pid, "pid %d", (int)subject.pid);
 	CHECK_CONTAINS(said, pid);
 	CHECK_CONTAINS(said, "is taken, by subject");
 	// A parent that does not wait leaves its name behind.
 	kill(subject.guard, SIGSTOP);
+	CHECK_INT(waitpid(subject.guard, NULL, WUNTRACED), subject.guard);
 	kill(subject.pid, SIGKILL);
 	usleep(100000);
-	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
+	CHECK_INT(run("restore --dir %s", path_of("damaged")), 125);
 	snprintf(pid, sizeof pid, "process %d, does not wait", (int)subject.guard);
 	CHECK_CONTAINS(said, pid);
 	kill(subject.guard, SIGCONT);
 	end_subject(subject);
 
 	flip(path_of("damaged/tree-0/pages-1.img"));
-	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
+	CHECK_INT(run("restore --dir %s", path_of("damaged")), 125);
 	CHECK_CONTAINS(said, "pages-1.img is damaged");
 	flip(path_of("damaged/tree-0/pages-1.img"));
 	write_text("damaged/tree-0/more.img", "x");
-	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
+	CHECK_INT(run("restore --dir %s", path_of("damaged")), 125);
 	CHECK_CONTAINS(said, "more.img is not of this image");
 	unlink(path_of("damaged/tree-0/more.img"));
 	CHECK_INT(rename(path_of("damaged/tree-0/pages-1.img"), path_of("pages")), 0);
-	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
+	CHECK_INT(run("restore --dir %s", path_of("damaged")), 125);
 	CHECK_CONTAINS(said, "lacks 1 of its");
 	CHECK_INT(rename(path_of("pages"), path_of("damaged/tree-0/pages-1.img")), 0);
-	CHECK_INT(run("restore --dir %s", path_of("none")), 1);
+	CHECK_INT(run("restore --dir %s", path_of("none")), 125);
 	CHECK_CONTAINS(said, "is no image");
 	write_text("damaged/virgate.json", "{\"version\": 99}");
-	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
+	CHECK_INT(run("restore --dir %s", path_of("damaged")), 125);
 	CHECK_CONTAINS(said, "version 99");
 	write_text("damaged/virgate.json", "{");
-	CHECK_INT(run("restore --dir %s", path_of("damaged")), 1);
+	CHECK_INT(run("restore --dir %s", path_of("damaged")), 125);
 	CHECK_STR(standin_said(), "");
 }
