@@ -16,6 +16,7 @@ from checkpoint_harness import SUBJECT, Program, Weights, adopt, need_criu, reap
 from harness import (HERE, MiB, PYTHON, SIM, VIRGATE, Failure, Nvml, Skip, Suite, check, inside, need_module, vgpu, virgate,
                      wait_for, wait_idle)
 
+PREPARED = {}
 CYCLES = 3 if SIM else 20
 FOLDER = tempfile.mkdtemp(prefix="virgate-checkpoint-", dir=os.environ.get("TMPDIR", "/var/tmp"))
 
@@ -132,18 +133,36 @@ def same(losses, expected, when):
     check(len(set(line.split()[1] for line in losses)) > len(losses) // 2, "the loss stands still")
 
 
-def start_training(what, name):
-    return Program([PYTHON, f"{HERE}/checkpoint_train.py", what, f"{FOLDER}/{name}"], f"{FOLDER}/{name}")
+def prepare(what):
+    """Two of them: they stand ready, which takes PyTorch most of the time."""
+    if what not in PREPARED:
+        name = f"{FOLDER}/{what.replace(':', '-')}"
+        PREPARED[what] = [Program([PYTHON, f"{HERE}/checkpoint_train.py", what, f"{name}-{role}"], f"{name}-{role}")
+                          for role in ("undisturbed", "dumped")]
+
+
+def begin(what):
+    """One that is left alone, and one that has made 50 of its 300 steps."""
+    prepare(what)
+    other, program = PREPARED[what]
+    for one in other, program:
+        with open(f"{one.file}.go", "wb"):
+            pass
+    program.wait_until(lambda: steps(program) >= 50, 120, "50 steps")
+    return other, program
+
+
+def end(what):
+    for program in PREPARED.pop(what, ()):
+        program.stop()
 
 
 def training(what, count=1):
-    """Dumped after 50 steps, in the middle of 300, beside another that is not."""
+    """Dumped in the middle, beside another that is not."""
     need_module("torch")
-    name = what.replace(":", "-")
-    other, program = start_training(what, f"{name}-undisturbed"), start_training(what, f"{name}-dumped")
     try:
-        program.wait_until(lambda: steps(program) >= 50, 90, "50 steps")
-        tree, image = len(tree_of(program.pid)), f"{FOLDER}/{name}-image"
+        other, program = begin(what)
+        tree, image = len(tree_of(program.pid)), f"{program.file}-image"
         dumped = program.dump(image)
         at = steps(program)
         restored = restore(image)
@@ -155,16 +174,14 @@ def training(what, count=1):
         return (f"{len(losses)} losses identical, dumped after {at}, {tree} processes, {dumped['bytes'] >> 20} MiB; "
                 f"out: {seconds_of(dumped)}; in: {seconds_of(restored)}")
     finally:
-        program.stop()
-        other.stop()
+        end(what)
 
 
-def refused_training():
+def refused_training(what):
     """Workers that were forked after CUDA was used keep descriptors of the GPU. It is refused, and does no harm."""
     need_module("torch")
-    other, program = start_training("loader-after", "after-undisturbed"), start_training("loader-after", "after-dumped")
     try:
-        program.wait_until(lambda: steps(program) >= 50, 90, "50 steps")
+        other, program = begin(what)
         flags = ["--sim"] if SIM else []
         done = subprocess.run([VIRGATE, "dump", *flags, "--pid", str(program.pid), "--dir", f"{FOLDER}/after-image"],
                               capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL)
@@ -177,8 +194,7 @@ def refused_training():
         same(losses, trained(other), "after the refusal")
         return errors
     finally:
-        program.stop()
-        other.stop()
+        end(what)
 
 
 # ---- large, a tenant, two GPUs ----------------------------------------------------------------------------------
@@ -271,23 +287,38 @@ def two_gpus():
         program.stop()
 
 
+TRAININGS = {  # title, function, what it trains, the processes there must be
+    "train": ("PyTorch training", training, "plain"),
+    "graph": ("PyTorch training, a step a CUDA graph", training, "graph"),
+    "loader": ("PyTorch, data loaders from before CUDA", training, "loader-before", 3),
+    "loader-file-system": ("the same, tensors shared by name", training, "loader-before:file_system", 3),
+    "loader-spawn": ("PyTorch, data loaders that are not forked, after CUDA", training, "loader-spawn", 3),
+    "loader-after": ("PyTorch, data loaders from after CUDA are refused", refused_training, "loader-after"),
+}
 CASES = {
     "cycles": ("a driver-API program, again and again", cycles),
     "stays": ("one that runs on", stays),
     "foreground": ("restore waits", foreground),
     "workers": ("forked workers that share memory", lambda: workers("fork")),
     "workers-spawn": ("workers that are not forked", lambda: workers("spawn")),
-    "train": ("PyTorch training", lambda: training("plain")),
-    "graph": ("PyTorch training, a step a CUDA graph", lambda: training("graph")),
-    "loader": ("PyTorch, data loaders from before CUDA", lambda: training("loader-before", 3)),
-    "loader-file-system": ("the same, tensors shared by name", lambda: training("loader-before:file_system", 3)),
-    "loader-spawn": ("PyTorch, data loaders that are not forked, after CUDA", lambda: training("loader-spawn", 3)),
-    "loader-after": ("PyTorch, data loaders from after CUDA are refused", refused_training),
+    **{name: (title, lambda function=function, words=words: function(*words))
+       for name, (title, function, *words) in TRAININGS.items()},
     "tenant": ("a vGPU's tenant", tenant),
     "two-gpus": ("two GPUs, one for the other", two_gpus),
     "large": ("40 GiB", large),
 }
 LONG = () if SIM else ("large",)
+
+
+def prepare_trainings(names):
+    try:
+        need_criu()
+        need_module("torch")
+    except Skip:
+        return  # each case says it
+    for name in names:
+        if name in TRAININGS:
+            prepare(TRAININGS[name][2])
 
 
 def main():
@@ -299,6 +330,7 @@ def main():
     suite = Suite()
     wait_idle(Nvml())
     try:
+        prepare_trainings(names)
         for name in names:
             title, function = CASES[name]
 
@@ -307,6 +339,8 @@ def main():
                 return function()
             suite.test(f"{name}: {title}", with_criu)
     finally:
+        for what in list(PREPARED):
+            end(what)
         shutil.rmtree(FOLDER, ignore_errors=True)
     suite.end()
 

@@ -1,4 +1,5 @@
-"""checkpoint_train.py WHAT FILE: training with a fixed seed; a line of FILE for every step: its number and its loss, to the bit.
+"""checkpoint_train.py WHAT FILE: training with a fixed seed; a line of FILE for every step: its number and its loss, to the bit. It
+begins when there is FILE.go.
 
 WHAT: plain; graph (a step is a CUDA graph); loader-before, loader-after (two forked data loaders, from before or after CUDA is
 used), loader-spawn (two that are not forked), with ":file_system" behind it for PyTorch's other way to share tensors."""
@@ -88,6 +89,8 @@ def main():
     training = Captured() if what == "graph" else Training()
     if what in ("loader-after", "loader-spawn"):
         batches = from_loader("fork" if what == "loader-after" else "spawn")
+    while not os.path.exists(f"{sys.argv[2]}.go"):
+        time.sleep(0.02)
     for number, batch in enumerate(batches):
         loss = training.step(batch.cuda())
         os.write(out, f"{number} {float(loss).hex()}\n".encode())
