@@ -52,33 +52,10 @@ enum vg_status criu_find(const char *function, struct criu *ret_criu)
 	return VG_OK;
 }
 
-// The first line of the log that says Error, without its time.
-static void read_log(const char *folder, const char *name, char *ret_text, size_t capacity)
-{
-	char path[PATH_MAX + 32], *line = NULL;
-	size_t size = 0;
-
-	snprintf(path, sizeof path, "%s/%s", folder, name);
-	snprintf(ret_text, capacity, "no reason stands in its log");
-	FILE *file = fopen(path, "re");
-	while (file && getline(&line, &size, file) > 0) {
-		char *error = strstr(line, "Error (");
-		// One that every CRIU in a container says, and goes on.
-		if (!error || strstr(error, "RLIMIT_NOFILE"))
-			continue;
-		error[strcspn(error, "\n")] = '\0';
-		snprintf(ret_text, capacity, "%s", error);
-		break;
-	}
-	free(line);
-	if (file)
-		fclose(file);
-}
-
 static enum vg_status run(const struct criu *criu, const struct criu_work *work, const char *verb,
 			  const char *const *more, const char *function)
 {
-	char plugins[] = "/tmp/virgate-criu.XXXXXX", log[32], why[400];
+	char plugins[] = "/tmp/virgate-criu.XXXXXX", log[32], path[PATH_MAX + 32], why[512];
 	const char *argv[MOST_ARGUMENTS] = {criu->path, verb, "--no-default-config", "--libdir", plugins, "-D",
 					    work->folder, "-v4", "-o", log, "--link-remap"};
 	size_t count = 0;
@@ -96,13 +73,18 @@ static enum vg_status run(const struct criu *criu, const struct criu_work *work,
 	snprintf(log, sizeof log, "%s.log", verb);
 	if (!mkdtemp(plugins))
 		return vg_fail(VG_SYSTEM, errno, function, "%s: %s", plugins, strerror(errno));
-	int r = tool_run(&(struct tool_run){.argv = argv, .tick = work->tick, .user = work->user});
+	int r = tool_run(&(struct tool_run){.argv = argv,
+					    .keep = work->keep,
+					    .keep_count = work->keep_count,
+					    .tick = work->tick,
+					    .user = work->user});
 	rmdir(plugins);
 	if (r == 0)
 		return VG_OK;
 	if (r < 0)
 		return vg_fail(VG_SYSTEM, -r, function, "%s cannot be run: %s", criu->path, strerror(-r));
-	read_log(work->folder, log, why, sizeof why);
+	snprintf(path, sizeof path, "%s/%s", work->folder, log);
+	criu_reason(path, why, sizeof why);
 	return vg_fail(VG_SYSTEM, r, function, "CRIU %s: %s", verb, why);
 }
 

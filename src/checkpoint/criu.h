@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 struct criu {
@@ -20,6 +21,8 @@ enum vg_status criu_find(const char *function, struct criu *ret_criu);
 struct criu_work {
 	const char *folder; // of the image's files, of which the logs are some
 	bool shell_job, tcp_established, file_locks;
+	const int *keep; // descriptors that CRIU has open, too, as long as it runs
+	size_t keep_count;
 	void (*tick)(void *user); // as tool_run() has it
 	void *user;
 };
@@ -28,3 +31,8 @@ struct criu_work {
 enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, pid_t root, const char *function);
 // It runs then, its driver's calls waiting. SYSTEM likewise, and nobody of it is left.
 enum vg_status criu_restore(const struct criu *criu, const struct criu_work *work, const char *function);
+
+// ---- this room only -------------------------------------------------------------------------------
+
+// What the log at `path` says of a failure.
+void criu_reason(const char *path, char *ret_text, size_t capacity);

@@ -100,6 +100,8 @@ static enum vg_status write_image(struct dump *dump)
 	const struct criu_work work = {.shell_job = options->shell_job,
 				       .tcp_established = options->tcp_established,
 				       .file_locks = options->file_locks,
+				       .keep = dump->tree.holds,
+				       .keep_count = dump->tree.hold_count,
 				       .tick = phase_tick,
 				       .user = &dump->phase};
 
@@ -107,6 +109,9 @@ static enum vg_status write_image(struct dump *dump)
 	for (size_t i = 0; i < dump->tree.root_count && status == VG_OK; i++)
 		status = image_dump_tree(&dump->draft, (unsigned)i, &dump->criu, &work, dump->tree.processes[i].pid,
 					 dump->function);
+	// All are stopped now: who was started since the last look is in the image, and known to nobody.
+	if (status == VG_OK)
+		status = tree_unchanged(&dump->tree, dump->function);
 	if (status == VG_OK)
 		describe_stopped(&dump->tree, dump->description);
 	if (status == VG_OK)
@@ -118,9 +123,17 @@ static enum vg_status write_image(struct dump *dump)
 	return status;
 }
 
+// CRIU has stopped whom it found, which may be more than were there when we looked.
 static enum vg_status run_on(struct dump *dump)
 {
+	struct tree now;
+
 	signal_tree(&dump->tree, SIGCONT);
+	for (size_t i = 0; i < dump->tree.root_count; i++)
+		if (tree_find(&dump->tree.processes[i].pid, 1, dump->function, &now) == VG_OK) {
+			signal_tree(&now, SIGCONT);
+			tree_free(&now);
+		}
 	return gpu_roll_back(&dump->tree, dump->function);
 }
 

@@ -2,11 +2,15 @@
 
 #include "base/descriptor.h"
 #include "base/status.h"
+#include "checkpoint/refusal.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { TRIES = 5, PAUSE_US = 200000 };
 
 struct work;
 
@@ -98,22 +102,41 @@ static enum vg_status unlock(struct vg_process *process, const struct work *work
 	return vg_process_unlock(process);
 }
 
+// One step nearer to running, from the state that it is in. What the driver does not say is tried: it refuses a step
+// that does not fit.
+static enum vg_status step_back(struct vg_process *process, enum vg_process_state *ret_state)
+{
+	struct vg_kept_error kept;
+
+	enum vg_status status = vg_process_state(process, ret_state);
+	if (status == VG_DRIVER) {
+		vg_error_keep(&kept);
+		(void)vg_process_restore(process, NULL, 0);
+		(void)vg_process_unlock(process);
+		vg_error_restore(&kept);
+	}
+	if (status)
+		return status;
+	if (*ret_state == VG_PROCESS_CHECKPOINTED)
+		return vg_process_restore(process, NULL, 0);
+	return *ret_state == VG_PROCESS_LOCKED ? vg_process_unlock(process) : VG_OK;
+}
+
+// What fails is tried again: others may give back the memory that it takes.
 static enum vg_status roll_back(struct vg_process *process, const struct work *work)
 {
-	enum vg_process_state state;
+	enum vg_process_state state = VG_PROCESS_FAILED;
+	enum vg_status status;
+	int tries = TRIES;
 
 	(void)work;
-	enum vg_status status = vg_process_state(process, &state);
-	if (status == VG_OK && state == VG_PROCESS_CHECKPOINTED) {
-		status = vg_process_restore(process, NULL, 0);
-		if (status == VG_OK)
-			status = vg_process_state(process, &state);
-	}
-	if (status == VG_OK && state == VG_PROCESS_LOCKED) {
-		status = vg_process_unlock(process);
-		if (status == VG_OK)
-			status = vg_process_state(process, &state);
-	}
+	do {
+		status = step_back(process, &state);
+		if (status == VG_NOT_FOUND && !refusal_maps_cuda(vg_process_pid(process)))
+			return VG_OK; // it became another program, as a shell does
+		if (status && --tries)
+			usleep(PAUSE_US);
+	} while (tries && (status || state == VG_PROCESS_CHECKPOINTED || state == VG_PROCESS_LOCKED));
 	if (status == VG_OK && state != VG_PROCESS_RUNNING)
 		status = vg_fail(VG_STATE, 0, __func__, "process %d is %s, not running", (int)vg_process_pid(process),
 				 vg_process_state_name(state));

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@ enum { PAUSE_US = 20000 };
 
 // A lock on a file of the process itself: it needs no place, no cleaning up, and cannot be meant for the next process of
 // that pid. Only who may look into the process can open this one, so that nobody else can keep a dump from it.
-static enum vg_status hold(struct tree_process *process, uint64_t deadline, const char *function)
+static enum vg_status hold(const struct tree_process *process, uint64_t deadline, const char *function, int *ret_hold)
 {
 	char path[64];
 
@@ -40,7 +41,7 @@ static enum vg_status hold(struct tree_process *process, uint64_t deadline, cons
 	}
 	if (fd < 0)
 		return vg_fail(VG_SYSTEM, -fd, function, "%s: %s", path, strerror(-fd));
-	process->hold = fd;
+	*ret_hold = fd;
 	return VG_OK;
 }
 
@@ -49,7 +50,12 @@ enum vg_status hold_tree(struct tree *tree, unsigned timeout_ms, const char *fun
 	uint64_t deadline = vg_clock_monotonic_ns() + timeout_ms * UINT64_C(1000000);
 	enum vg_status status = VG_OK;
 
-	for (size_t i = 0; i < tree->count && status == VG_OK; i++)
-		status = hold(&tree->processes[i], deadline, function);
+	tree->holds = calloc(tree->count, sizeof *tree->holds);
+	if (!tree->holds)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu processes", tree->count);
+	while (tree->hold_count < tree->count && status == VG_OK) {
+		status = hold(&tree->processes[tree->hold_count], deadline, function, &tree->holds[tree->hold_count]);
+		tree->hold_count += status == VG_OK;
+	}
 	return status;
 }

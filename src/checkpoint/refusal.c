@@ -31,7 +31,7 @@ enum vg_status refuse(enum refusal refusal, int code, const char *function, cons
 	return vg_fail(reasons[refusal].status, code, function, "refused (%s): %s", reasons[refusal].name, text);
 }
 
-static enum vg_status check_condition(const struct tree_process *process, const char *function)
+static enum vg_status check_condition(const struct tree_process *process, bool is_root, const char *function)
 {
 	struct proc_status status;
 	int pid = (int)process->pid;
@@ -39,9 +39,13 @@ static enum vg_status check_condition(const struct tree_process *process, const 
 	if (process->pid == getpid())
 		return refuse(REFUSE_SELF, 0, function,
 			      "process %d is this one, or descends from the one to be dumped: who is stopped cannot dump", pid);
-	if (proc_status_read(process->pid, &status) || status.state == 'Z' || status.state == 'X')
+	bool gone = proc_status_read(process->pid, &status) != 0;
+	// A child that has ended, and that its parent has not waited for yet, can be written down; not so a root.
+	if (!gone && status.state == 'Z' && !is_root)
+		return VG_OK;
+	if (gone || status.state == 'Z' || status.state == 'X')
 		return refuse(REFUSE_ENDED, 0, function, "process %d (%s) has ended%s", pid, process->command,
-			      process->parent ? ", and its parent has not waited for it yet" : "");
+			      gone ? "" : ", and its parent has not waited for it yet");
 	if (status.tracer)
 		return refuse(REFUSE_TRACED, 0, function,
 			      "process %d (%s) is traced by process %d, as a debugger does: CRIU would have to; detach it",
@@ -59,7 +63,7 @@ enum vg_status refusal_by_kernel(const struct tree *tree, const char *function)
 	enum vg_status status = VG_OK;
 
 	for (size_t i = 0; i < tree->count && status == VG_OK; i++) {
-		status = check_condition(&tree->processes[i], function);
+		status = check_condition(&tree->processes[i], i < tree->root_count, function);
 		if (status == VG_OK)
 			status = refusal_lease(&tree->processes[i], function);
 	}
@@ -71,8 +75,9 @@ static enum vg_status check_state(const struct tree_process *process, const char
 	enum vg_process_state state;
 	int pid = (int)process->pid;
 
-	if (vg_process_state(process->cuda, &state) || state == VG_PROCESS_RUNNING)
-		return VG_OK; // who has gone meanwhile is found by the next step
+	enum vg_status status = vg_process_state(process->cuda, &state);
+	if (status || state == VG_PROCESS_RUNNING)
+		return status;
 	if (state == VG_PROCESS_FAILED)
 		return refuse(REFUSE_FAILED, 0, function,
 			      "the driver has given process %d (%s) up after a step that failed: it can only be ended", pid,

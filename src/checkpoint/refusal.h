@@ -22,6 +22,8 @@ enum vg_status refusal_by_driver(const struct tree *tree, const char *function);
 enum vg_status refusal_of_step(enum vg_status status, const char *function);
 // What is left of /dev/nvidia* in processes that are off the GPU: no image can bring it back. DEVICE, DEVICE_CHILD.
 enum vg_status refusal_by_leftovers(const struct tree *tree, const char *function);
+// Whether the driver's library is in it. False also where that cannot be seen.
+bool refusal_maps_cuda(pid_t pid);
 
 // ---- this room only -------------------------------------------------------------------------------
 

@@ -76,6 +76,18 @@ static bool is_device(const char *path, size_t mapped)
 	return strncmp(path, "/dev/nvidia", 11) == 0;
 }
 
+static bool is_driver(const char *path, size_t mapped)
+{
+	return mapped && strstr(path, "/libcuda.so");
+}
+
+bool refusal_maps_cuda(pid_t pid)
+{
+	struct search search = {.wanted = is_driver};
+
+	return search_mappings(pid, &search, __func__) == VG_OK && search.what;
+}
+
 // As the daemon names them, in its runtime folder.
 static bool is_page(const char *path, size_t mapped)
 {

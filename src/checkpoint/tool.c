@@ -71,6 +71,9 @@ static int start(const struct tool_run *run, int output, pid_t *ret_pid)
 	r = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
 	for (int fd = 1; fd <= 2 && r == 0; fd++)
 		r = posix_spawn_file_actions_adddup2(&actions, output, fd);
+	// The same number twice: it is not closed on exec.
+	for (size_t i = 0; i < run->keep_count && r == 0; i++)
+		r = posix_spawn_file_actions_adddup2(&actions, run->keep[i], run->keep[i]);
 	if (r == 0)
 		r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
 	if (r == 0)

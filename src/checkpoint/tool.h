@@ -10,6 +10,8 @@ int tool_find(const char *variable, const char *name, char ret_path[PATH_MAX]);
 struct tool_run {
 	const char *const *argv;	// argv[0] is the file to run
 	const char *const *environment; // NULL: this process's
+	const int *keep; // descriptors that the program has open, under the same numbers
+	size_t keep_count;
 	unsigned timeout_ms; // 0: as long as it takes
 	char *output; // what it writes to stdout and stderr, cut at `capacity` - 1 bytes and terminated; NULL: thrown away
 	size_t capacity;

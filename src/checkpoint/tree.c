@@ -20,7 +20,7 @@ static enum vg_status add(struct tree *tree, pid_t pid, const struct proc_status
 	if (!grown)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of %zu processes", tree->count + 1);
 	tree->processes = grown;
-	grown[tree->count] = (struct tree_process){.pid = pid, .parent = lines->parent, .root = root, .hold = -1};
+	grown[tree->count] = (struct tree_process){.pid = pid, .parent = lines->parent, .root = root};
 	memcpy(grown[tree->count].command, lines->command, sizeof lines->command);
 	int r = vg_process_start_time(pid, &grown[tree->count].start_time);
 	if (r == 0)
@@ -143,10 +143,11 @@ enum vg_status tree_find_cuda(struct tree *tree)
 
 void tree_free(struct tree *tree)
 {
-	for (size_t i = 0; i < tree->count; i++) {
+	for (size_t i = 0; i < tree->count; i++)
 		vg_process_destroy(tree->processes[i].cuda);
-		vg_close_p(&tree->processes[i].hold);
-	}
+	for (size_t i = 0; i < tree->hold_count; i++)
+		close(tree->holds[i]);
+	free(tree->holds);
 	free(tree->processes);
 	*tree = (struct tree){0};
 }

@@ -12,7 +12,6 @@ struct tree_process {
 	size_t root; // which of the tree's it descends from
 	uint64_t start_time;	  // clock ticks since boot: a pid is this process only while this agrees
 	struct vg_process *cuda; // NULL: it does not use CUDA
-	int hold;		  // see hold.h; -1: not held
 	char command[16];
 };
 
@@ -21,6 +20,8 @@ struct tree {
 	size_t count;
 	size_t root_count;
 	size_t cuda_count;
+	int *holds; // descriptors: see hold.h
+	size_t hold_count;
 };
 
 // Who descends from another one of `roots` is no root. INVALID (a thread's id: says whose), NOT_FOUND, DENIED (another

@@ -59,8 +59,12 @@ static CUresult read_state(pid_t pid, enum vg_process_state *ret_state)
 	return r;
 }
 
-static enum vg_status not_cuda(const struct vg_process *process, CUresult result, const char *function)
+// A question to the driver that got no answer.
+static enum vg_status not_told(const struct vg_process *process, CUresult result, const char *function, const char *call)
 {
+	if (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_NOT_INITIALIZED)
+		return core_driver_failed(result, function, call, "what process %d is in is not known",
+					  (int)process->pid);
 	return vg_fail(VG_NOT_FOUND, result, function,
 		       "process %d is not there, is another user's, or does not use CUDA", (int)process->pid);
 }
@@ -71,8 +75,9 @@ static enum vg_status step_failed(const struct vg_process *process, CUresult res
 {
 	enum vg_process_state state;
 
-	if (read_state(process->pid, &state))
-		return not_cuda(process, result, function);
+	CUresult r = read_state(process->pid, &state);
+	if (r)
+		return not_told(process, r, function, "cuCheckpointProcessGetState");
 	if (result == CUDA_ERROR_ILLEGAL_STATE)
 		return vg_fail(VG_STATE, result, function, "process %d is %s, not %s", (int)process->pid,
 			       vg_process_state_name(state), wanted);
@@ -85,7 +90,7 @@ enum vg_status vg_process_state(struct vg_process *process, enum vg_process_stat
 	CORE_USABLE(process, "process");
 	CORE_NEEDED(ret_state);
 	CUresult r = read_state(process->pid, ret_state);
-	return r ? not_cuda(process, r, __func__) : VG_OK;
+	return r ? not_told(process, r, __func__, "cuCheckpointProcessGetState") : VG_OK;
 }
 
 const char *vg_process_state_name(enum vg_process_state state)
@@ -103,7 +108,7 @@ enum vg_status vg_process_restore_thread(struct vg_process *process, pid_t *ret_
 	CORE_NEEDED(ret_thread);
 	CUresult r = core_driver->cuCheckpointProcessGetRestoreThreadId(process->pid, &thread);
 	if (r)
-		return not_cuda(process, r, __func__);
+		return not_told(process, r, __func__, "cuCheckpointProcessGetRestoreThreadId");
 	*ret_thread = thread;
 	return VG_OK;
 }

@@ -60,8 +60,8 @@ struct subject {
 	pid_t guard, pid; // the guard is its parent, which takes its ends away
 };
 
-// Away from every descriptor and terminal of the test.
-static struct subject start_subject(const char *rounds)
+// Away from every descriptor and terminal of the test. `kinds`: what else it has, see subject_kinds.c, apart by spaces.
+static struct subject start_subject_with(const char *rounds, const char *kinds)
 {
 	struct subject subject = {0};
 	int ends[2];
@@ -81,7 +81,11 @@ static struct subject start_subject(const char *rounds)
 			dup2(1, 2);
 			for (int fd = 3; fd < 1024; fd++)
 				close(fd);
-			execl(SUBJECT, SUBJECT, rounds, (char *)NULL);
+			char words[256], *next = words, *argv[16] = {SUBJECT, (char *)rounds};
+			snprintf(words, sizeof words, "%s", kinds);
+			for (int i = 2; i < 15 && next && *next; i++)
+				argv[i] = strsep(&next, " ");
+			execv(SUBJECT, argv);
 			_exit(127);
 		}
 		if (write(ends[1], &pid, sizeof pid) != sizeof pid)
@@ -94,6 +98,11 @@ static struct subject start_subject(const char *rounds)
 	CHECK_INT(read(ends[0], &subject.pid, sizeof subject.pid), sizeof subject.pid);
 	close(ends[0]);
 	return subject;
+}
+
+static struct subject start_subject(const char *rounds)
+{
+	return start_subject_with(rounds, "");
 }
 
 static uint32_t round_of(const char *rounds)
@@ -125,8 +134,8 @@ static void wait_gone(pid_t pid)
 
 static void end_subject(struct subject subject)
 {
-	kill(subject.pid, SIGKILL);
-	kill(subject.pid, SIGCONT);
+	kill(-subject.pid, SIGKILL); // with its children: it leads a session
+	kill(-subject.pid, SIGCONT);
 	waitpid(subject.guard, NULL, 0);
 	wait_gone(subject.pid);
 }

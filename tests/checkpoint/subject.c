@@ -1,19 +1,19 @@
 // A CUDA program to be taken off the GPU, off the machine, and back: memory of cuMemAlloc, of a pool and of the virtual
 // memory calls, a stream, an event and a graph. Every round it runs the graph, which counts in device memory, and looks
 // whether the rest is as it was. Its file holds the number of the last round. SIGTERM: it ends with 0 if all was right.
-#include <cuda.h>
+// subject FILE [WHAT...]: what else it has or does, by the names in subject_kinds.c. SIGUSR1: it forks a child, late;
+// SIGUSR2: it becomes a program without CUDA.
+#include "subject.h"
 
-#include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { WORDS = 1 << 18, BYTES = WORDS * 4 };
-
-static volatile sig_atomic_t ended;
+volatile sig_atomic_t ended;
+const char *file_name;
+CUdevice device;
+static CUcontext context;
 
 static void end(int signal)
 {
@@ -21,21 +21,29 @@ static void end(int signal)
 	ended = 1;
 }
 
-static void must(CUresult result, const char *what)
+static void fork_late(int signal)
+{
+	(void)signal;
+	if (_Fork() == 0)
+		for (;;)
+			pause();
+}
+
+static void leave_cuda(int signal)
+{
+	(void)signal;
+	execl("/bin/sleep", "sleep", "600", (char *)NULL);
+}
+
+void must(CUresult result, const char *what)
 {
 	if (result == CUDA_SUCCESS)
 		return;
 	fprintf(stderr, "subject: %s: %d\n", what, (int)result);
 	_exit(3);
 }
-#define MUST(call) must(call, #call)
 
-static CUdeviceptr memory[3]; // of the three kinds
-static CUstream stream;
-static CUevent event;
-static CUgraphExec graph;
-
-static void make_memory(CUdevice device)
+static void make_memory(struct work *work)
 {
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 					  .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
@@ -43,88 +51,95 @@ static void make_memory(CUdevice device)
 	CUmemGenericAllocationHandle handle;
 	size_t size;
 
-	MUST(cuMemAlloc(&memory[0], BYTES));
-	MUST(cuMemAllocAsync(&memory[1], BYTES, stream));
+	MUST(cuMemAlloc(&work->memory[0], BYTES));
+	MUST(cuMemAllocAsync(&work->memory[1], BYTES, work->stream));
 	MUST(cuMemGetAllocationGranularity(&size, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
 	size = (BYTES + size - 1) / size * size;
 	MUST(cuMemCreate(&handle, size, &properties, 0));
-	MUST(cuMemAddressReserve(&memory[2], size, 0, 0, 0));
-	MUST(cuMemMap(memory[2], size, 0, handle, 0));
-	MUST(cuMemSetAccess(memory[2], size, &access, 1));
+	MUST(cuMemAddressReserve(&work->memory[2], size, 0, 0, 0));
+	MUST(cuMemMap(work->memory[2], size, 0, handle, 0));
+	MUST(cuMemSetAccess(work->memory[2], size, &access, 1));
 	for (unsigned i = 0; i < 3; i++)
-		MUST(cuMemsetD32Async(memory[i], 0x1000 + i, WORDS, stream));
-	MUST(cuStreamSynchronize(stream));
+		MUST(cuMemsetD32Async(work->memory[i], work->seed + i, WORDS, work->stream));
+	MUST(cuStreamSynchronize(work->stream));
 }
 
 // Copies the first word of the pool's memory behind the first of the others: three nodes' worth of work.
-static void make_graph(void)
+static void make_graph(struct work *work)
 {
 	CUgraph captured;
 
-	MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-	MUST(cuMemcpyDtoDAsync(memory[0] + 4, memory[1], 4, stream));
-	MUST(cuMemcpyDtoDAsync(memory[2] + 4, memory[1], 4, stream));
-	MUST(cuStreamEndCapture(stream, &captured));
-	MUST(cuGraphInstantiate(&graph, captured, 0));
+	MUST(cuStreamBeginCapture(work->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	MUST(cuMemcpyDtoDAsync(work->memory[0] + 4, work->memory[1], 4, work->stream));
+	MUST(cuMemcpyDtoDAsync(work->memory[2] + 4, work->memory[1], 4, work->stream));
+	MUST(cuStreamEndCapture(work->stream, &captured));
+	MUST(cuGraphInstantiate(&work->graph, captured, 0));
 	MUST(cuGraphDestroy(captured));
 }
 
-__attribute__((format(printf, 1, 2))) static const char *say(const char *format, ...)
+void make(struct work *work)
 {
-	static char text[256];
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(text, sizeof text, format, list);
-	va_end(list);
-	return text;
+	work->words = malloc(BYTES);
+	MUST(cuCtxSetCurrent(context));
+	MUST(cuStreamCreate(&work->stream, CU_STREAM_NON_BLOCKING));
+	MUST(cuEventCreate(&work->event, CU_EVENT_DISABLE_TIMING));
+	make_memory(work);
+	make_graph(work);
 }
 
-// What is wrong, or NULL.
-static const char *look(uint32_t round)
+int look(struct work *work, uint32_t round)
 {
-	static uint32_t words[WORDS];
+	uint32_t *words = work->words;
 
-	MUST(cuMemsetD32Async(memory[1], round, 1, stream));
-	MUST(cuGraphLaunch(graph, stream));
-	MUST(cuEventRecord(event, stream));
-	MUST(cuEventSynchronize(event));
+	MUST(cuMemsetD32Async(work->memory[1], round, 1, work->stream));
+	MUST(cuGraphLaunch(work->graph, work->stream));
+	MUST(cuEventRecord(work->event, work->stream));
+	MUST(cuEventSynchronize(work->event));
 	for (unsigned i = 0; i < 3; i++) {
-		MUST(cuMemcpyDtoH(words, memory[i], BYTES));
+		MUST(cuMemcpyDtoH(words, work->memory[i], BYTES));
 		for (unsigned w = 2; w < WORDS; w++)
-			if (words[w] != 0x1000 + i)
-				return say("round %u: memory %u has %#x at word %u", round, i, words[w], w);
-		if (i == 1 ? words[0] != round : words[1] != round)
-			return say("round %u: the graph wrote %u, %u to memory %u", round, words[0], words[1], i);
+			if (words[w] != work->seed + i) {
+				snprintf(work->wrong, sizeof work->wrong, "round %u: memory %u has %#x at word %u", round, i,
+					 words[w], w);
+				return 0;
+			}
+		if (i == 1 ? words[0] != round : words[1] != round) {
+			snprintf(work->wrong, sizeof work->wrong, "round %u: the graph wrote %u, %u to memory %u", round,
+				 words[0], words[1], i);
+			return 0;
+		}
 	}
-	return NULL;
+	return 1;
+}
+
+void run(const char *file_to_write, int count, char **names)
+{
+	struct work work = {.seed = 0x1000};
+
+	file_name = file_to_write;
+	make_kinds(1, count, names);
+	FILE *file = fopen(file_name, "w");
+	MUST(cuInit(0));
+	MUST(cuDeviceGet(&device, 0));
+	MUST(cuDevicePrimaryCtxRetain(&context, device));
+	make(&work);
+	make_kinds(0, count, names);
+	for (uint32_t round = 1; !ended && look(&work, round); round++) {
+		if (!file || pwrite(fileno(file), &round, sizeof round, 0) != sizeof round)
+			exit(4);
+		usleep(10000);
+	}
+	if (*work.wrong)
+		fprintf(stderr, "subject: %s\n", work.wrong);
+	exit(*work.wrong ? 1 : 0);
 }
 
 int main(int argc, char **argv)
 {
-	CUdevice device;
-	CUcontext context;
-	const char *wrong = NULL;
-
-	if (argc != 2)
+	if (argc < 2)
 		return 2;
 	signal(SIGTERM, end);
-	FILE *file = fopen(argv[1], "w");
-	MUST(cuInit(0));
-	MUST(cuDeviceGet(&device, 0));
-	MUST(cuDevicePrimaryCtxRetain(&context, device));
-	MUST(cuCtxSetCurrent(context));
-	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-	make_memory(device);
-	make_graph();
-	for (uint32_t round = 1; !ended && !wrong; round++) {
-		wrong = look(round);
-		if (!file || pwrite(fileno(file), &round, sizeof round, 0) != sizeof round)
-			return 4;
-		usleep(10000);
-	}
-	if (wrong)
-		fprintf(stderr, "subject: %s\n", wrong);
-	return wrong ? 1 : 0;
+	signal(SIGUSR1, fork_late);
+	signal(SIGUSR2, leave_cuda);
+	run(argv[1], argc - 2, argv + 2);
 }

@@ -1,0 +1,32 @@
+// The subject of the dumps, in two parts: its work (subject.c), and what else it has (subject_kinds.c).
+#pragma once
+#include <cuda.h>
+
+#include <signal.h>
+#include <stdint.h>
+
+enum { WORDS = 1 << 18, BYTES = WORDS * 4 };
+
+// What a thread works with.
+struct work {
+	CUdeviceptr memory[3]; // of the three kinds
+	CUstream stream;
+	CUevent event;
+	CUgraphExec graph;
+	uint32_t *words, seed;
+	char wrong[256];
+};
+
+extern volatile sig_atomic_t ended;
+extern const char *file_name;
+extern CUdevice device;
+
+void must(CUresult result, const char *what);
+#define MUST(call) must(call, #call)
+void make(struct work *work);
+// False: something is not as it was, and `wrong` says what.
+int look(struct work *work, uint32_t round);
+// The whole of it, to its end.
+__attribute__((noreturn)) void run(const char *file_to_write, int count, char **names);
+// Those of `names` that belong before the first use of CUDA, or behind it.
+void make_kinds(int early, int count, char **names);
