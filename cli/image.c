@@ -143,11 +143,12 @@ static void print_gpus(const json_t *image)
 	printf("\n");
 	table_add(&table, (const char *const[]){"GPU", "NAME", "MEMORY", "HELD", "CAPABILITY", "COMPUTE MODE", "ECC",
 						"MIG", "PERSISTENCE"});
-	json_array_foreach(json_object_get(image, "gpus"), i, gpu) table_add(
-		&table, (const char *const[]){text_of(gpu, "uuid"), text_of(gpu, "name"),
-					      size_of(gpu, "memory", memory), size_of(gpu, "held", held),
-					      text_of(gpu, "compute_capability"), text_of(gpu, "compute_mode"),
-					      flag_of(gpu, "ecc"), flag_of(gpu, "mig"), flag_of(gpu, "persistence")});
+	json_array_foreach(json_object_get(image, "gpus"), i, gpu)
+		table_add(&table,
+			  (const char *const[]){text_of(gpu, "uuid"), text_of(gpu, "name"),
+						size_of(gpu, "memory", memory), size_of(gpu, "held", held),
+						text_of(gpu, "compute_capability"), text_of(gpu, "compute_mode"),
+						flag_of(gpu, "ecc"), flag_of(gpu, "mig"), flag_of(gpu, "persistence")});
 	table_print(&table);
 }
 
@@ -160,17 +161,17 @@ static void print_processes(const json_t *image)
 
 	printf("\n");
 	table_add(&table, (const char *const[]){"PID", "PARENT", "THREADS", "CUDA", "HOST MEMORY", "COMMAND"});
-	json_array_foreach(json_object_get(image, "processes"), i, process)
-	{
+	json_array_foreach(json_object_get(image, "processes"), i, process) {
 		size_t length = 0;
 		snprintf(pid, sizeof pid, "%lld", (long long)json_integer_value(json_object_get(process, "pid")));
 		snprintf(parent, sizeof parent, "%lld",
 			 (long long)json_integer_value(json_object_get(process, "parent")));
 		snprintf(threads, sizeof threads, "%zu", json_array_size(json_object_get(process, "threads")));
 		command[0] = '\0';
-		json_array_foreach(json_object_get(process, "command_line"), w, word) if (length < sizeof command - 1)
-			length += (size_t)snprintf(command + length, sizeof command - length, "%s%s", w ? " " : "",
-						   json_string_value(word));
+		json_array_foreach(json_object_get(process, "command_line"), w, word)
+			if (length < sizeof command - 1)
+				length += (size_t)snprintf(command + length, sizeof command - length, "%s%s",
+							   w ? " " : "", json_string_value(word));
 		table_add(&table, (const char *const[]){pid, parent, threads,
 							json_is_true(json_object_get(process, "cuda")) ? "yes" : "no",
 							size_of(process, "host_memory", memory),
@@ -188,10 +189,10 @@ static const char *kinds_text(const json_t *use, char *buffer, size_t capacity)
 	size_t length = 0;
 
 	buffer[0] = '\0';
-	json_object_foreach(json_object_get(use, "kinds"), name,
-			    bytes) if (json_integer_value(bytes) > 0 && length < capacity) length +=
-		(size_t)snprintf(buffer + length, capacity - length, "%s%.20s %s", length ? ", " : "", name,
-				 vg_size_format((uint64_t)json_integer_value(bytes), size));
+	json_object_foreach(json_object_get(use, "kinds"), name, bytes)
+		if (json_integer_value(bytes) > 0 && length < capacity)
+			length += (size_t)snprintf(buffer + length, capacity - length, "%s%.20s %s", length ? ", " : "",
+						   name, vg_size_format((uint64_t)json_integer_value(bytes), size));
 	return *buffer ? buffer : json_is_object(json_object_get(use, "kinds")) ? "nothing" : "not known";
 }
 
@@ -204,14 +205,12 @@ static void print_device_memory(const json_t *image)
 
 	printf("\n");
 	table_add(&table, (const char *const[]){"PID", "ON GPU", "HELD", "CONTEXTS", "BY KIND"});
-	json_array_foreach(json_object_get(image, "processes"), i, process)
-	{
+	json_array_foreach(json_object_get(image, "processes"), i, process) {
 		snprintf(pid, sizeof pid, "%lld", (long long)json_integer_value(json_object_get(process, "pid")));
 		if (json_is_null(json_object_get(process, "gpus")) && json_is_true(json_object_get(process, "cuda")))
 			table_add(&table,
 				  (const char *const[]){pid, "not known", "not known", "not known", "not known"});
-		json_array_foreach(json_object_get(process, "gpus"), g, use)
-		{
+		json_array_foreach(json_object_get(process, "gpus"), g, use) {
 			count = json_object_get(use, "contexts");
 			if (json_is_integer(count))
 				snprintf(contexts, sizeof contexts, "%lld", (long long)json_integer_value(count));
@@ -237,8 +236,7 @@ static void print_files(const json_t *image)
 		struct table table = {.columns = 3, .right = {[0] = true}};
 		printf("\n");
 		table_add(&table, (const char *const[]){"SIZE", "BUILD", lists[l][1]});
-		json_array_foreach(json_object_get(image, lists[l][0]), i, file)
-		{
+		json_array_foreach(json_object_get(image, lists[l][0]), i, file) {
 			const char *path = json_string_value(json_object_get(file, "path"));
 			const char *build = json_string_value(json_object_get(file, "build_id"));
 			char shortened[17];

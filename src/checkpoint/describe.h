@@ -18,5 +18,7 @@ enum vg_status describe_refuse_tenants(const struct tree *tree, const char *func
 json_t *describe_driver(void);
 json_t *describe_cpu(void);
 json_t *describe_process(const struct tree_process *process);
+// Anonymous and shared memory: what CRIU writes down, and what takes room when it is made again. False: not known.
+bool describe_host_memory(pid_t pid, uint64_t *ret_bytes);
 // All GPUs of the machine; adds to each of the processes on which it is.
 json_t *describe_gpus(const struct tree *tree, json_t *processes);

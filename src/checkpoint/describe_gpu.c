@@ -94,7 +94,8 @@ json_t *describe_gpus(const struct tree *tree, json_t *processes)
 	// A tree without CUDA may be on a machine without a driver.
 	if (vg_gpu_all(gpus, MOST_GPUS, &count))
 		count = 0;
-	json_array_foreach(processes, i, one) json_object_set_new(one, "gpus", json_array());
+	json_array_foreach(processes, i, one)
+		json_object_set_new(one, "gpus", json_array());
 	for (i = 0; i < count; i++) {
 		json_t *held = json_null();
 		one = describe_gpu(gpus[i]);
@@ -104,7 +105,9 @@ json_t *describe_gpus(const struct tree *tree, json_t *processes)
 	}
 	if (asked && everybody_seen(tree, processes))
 		return array;
-	json_array_foreach(array, i, one) json_object_set_new(one, "held", json_null());
-	json_array_foreach(processes, i, one) json_object_set_new(one, "gpus", json_null());
+	json_array_foreach(array, i, one)
+		json_object_set_new(one, "held", json_null());
+	json_array_foreach(processes, i, one)
+		json_object_set_new(one, "gpus", json_null());
 	return array;
 }

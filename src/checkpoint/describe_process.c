@@ -2,6 +2,7 @@
 #include "base/descriptor.h"
 #include "checkpoint/build_id.h"
 #include "checkpoint/describe.h"
+#include "checkpoint/proc.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -59,26 +60,23 @@ json_t *describe_process(const struct tree_process *process)
 
 // ---- once it is stopped --------------------------------------------------------------------------------
 
-static json_t *status_number(const char *text, const char *key, json_int_t unit)
-{
-	const char *line = strstr(text, key);
-
-	return line ? json_integer(strtoll(line + strlen(key), NULL, 10) * unit) : json_null();
-}
-
-// Anonymous and shared memory: what CRIU writes down, and what takes room when it is made again.
-static json_t *host_memory(const char *status)
+bool describe_host_memory(pid_t pid, uint64_t *ret_bytes)
 {
 	static const char *const keys[] = {"\nRssAnon:", "\nRssShmem:", "\nVmSwap:"};
-	json_int_t sum = 0;
+	char path[64], status[8192];
+	uint64_t sum = 0;
 
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	if (vg_file_read(path, status, sizeof status) < 0)
+		return false;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		const char *line = strstr(status, keys[i]);
 		if (!line)
-			return json_null();
-		sum += strtoll(line + strlen(keys[i]), NULL, 10) * 1024;
+			return false;
+		sum += strtoull(line + strlen(keys[i]), NULL, 10) * 1024;
 	}
-	return json_integer(sum);
+	*ret_bytes = sum;
+	return true;
 }
 
 static json_t *threads(pid_t pid)
@@ -99,14 +97,14 @@ static json_t *threads(pid_t pid)
 
 static void describe_stopped_process(pid_t pid, json_t *process)
 {
-	char path[64], status[8192] = "";
-
-	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-	if (vg_file_read(path, status, sizeof status) < 0)
-		status[0] = '\0';
 	pid_t group = getpgid(pid), session = getsid(pid);
-	json_object_set_new(process, "user", status_number(status, "\nUid:", 1));
-	json_object_set_new(process, "host_memory", host_memory(status));
+	struct proc_status status;
+	uint64_t bytes;
+
+	bool known = proc_status_read(pid, &status) == 0;
+	json_object_set_new(process, "user", known ? json_integer(status.user) : json_null());
+	known = describe_host_memory(pid, &bytes);
+	json_object_set_new(process, "host_memory", known ? json_integer((json_int_t)bytes) : json_null());
 	json_object_set_new(process, "group", group < 0 ? json_null() : json_integer(group));
 	json_object_set_new(process, "session", session < 0 ? json_null() : json_integer(session));
 	json_object_set_new(process, "threads", threads(pid));
@@ -191,7 +189,8 @@ static json_t *list_of(json_t *group)
 	json_t *list = json_array(), *file;
 	const char *path;
 
-	json_object_foreach(group, path, file) json_array_append(list, file);
+	json_object_foreach(group, path, file)
+		json_array_append(list, file);
 	json_decref(group);
 	return list;
 }

@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "checkpoint/criu.h"
 #include "checkpoint/describe.h"
+#include "checkpoint/fit.h"
 #include "checkpoint/gpu_state.h"
 #include "checkpoint/hold.h"
 #include "checkpoint/image.h"
@@ -77,6 +78,8 @@ static enum vg_status off_the_gpu(struct dump *dump)
 {
 	enum vg_status status = describe_dump(&dump->tree, &dump->criu, dump->function, &dump->description);
 
+	if (status == VG_OK)
+		status = fit_dump(&dump->tree, dump->description, dump->draft.folder, VG_COMPRESSION_NONE, dump->function);
 	if (status == VG_OK)
 		status = phase_begin(&dump->phase, VG_CHECKPOINT_LOCK, dump->function);
 	if (status)

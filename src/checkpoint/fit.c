@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "checkpoint/describe.h"
 #include "checkpoint/doctor.h"
+#include "checkpoint/refusal.h"
 #include "checkpoint/room.h"
 
 #include <stdio.h>
@@ -25,8 +26,8 @@ static enum vg_status fit_driver(const json_t *description, const char *function
 	enum vg_status status = VG_OK;
 
 	if (was && (!is || strcmp(was, is) != 0))
-		status = vg_fail(
-			VG_UNSUPPORTED, 0, function,
+		status = refuse(
+			REFUSE_DRIVER, 0, function,
 			"the image is of driver %.40s, and here is %s: a driver restores only what it wrote itself; "
 			"restore on a machine with that driver",
 			was, is ? is : "none");
@@ -61,8 +62,8 @@ static enum vg_status fit_cpu(const json_t *description, const char *function)
 		word += *word == ' ';
 	}
 	if (length)
-		status = vg_fail(
-			VG_UNSUPPORTED, 0, function,
+		status = refuse(
+			REFUSE_PROCESSOR, 0, function,
 			"the processor here lacks %s, which the image's has (%.80s), and its programs may use: restore "
 			"on such a processor",
 			missing, model ? model : "of unknown model");
@@ -77,12 +78,12 @@ static enum vg_status fit_machine(const json_t *description, const struct criu *
 	struct utsname here;
 
 	if (uname(&here) == 0 && strcmp(machine, here.machine) != 0)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "the image is of a machine %.40s, and this is %s: restore on such a machine", machine,
-			       here.machine);
+		return refuse(REFUSE_MACHINE, 0, function,
+			      "the image is of a machine %.40s, and this is %s: restore on such a machine", machine,
+			      here.machine);
 	if (doctor_version(criu->version) < doctor_version(wrote))
-		return vg_fail(
-			VG_UNSUPPORTED, 0, function,
+		return refuse(
+			REFUSE_CRIU, 0, function,
 			"the image is of CRIU %.20s, and %s is %s: an older CRIU does not read it; name a newer one in "
 			"VIRGATE_CRIU",
 			wrote, criu->path, criu->version);
@@ -90,19 +91,28 @@ static enum vg_status fit_machine(const json_t *description, const struct criu *
 	return status ? status : fit_driver(description, function);
 }
 
-// All that CRIU makes lies in host memory before the first device memory goes back to a GPU.
-static enum vg_status fit_host_memory(const json_t *description, const char *function)
+static uint64_t sum_of(const json_t *list, const char *key, const char *otherwise)
 {
-	json_t *process, *bytes;
-	uint64_t need = 0;
+	uint64_t sum = 0;
+	json_t *one;
 	size_t i;
 
-	json_array_foreach(json_object_get(description, "processes"), i, process)
-	{
-		bytes = json_object_get(process, "host_memory");
-		need += json_is_integer(bytes) ? (uint64_t)json_integer_value(bytes) : 0;
+	json_array_foreach((json_t *)list, i, one) {
+		json_t *bytes = json_object_get(one, key);
+		sum += (uint64_t)json_integer_value(bytes ? bytes : json_object_get(one, otherwise));
 	}
-	return room_host_memory(getpid(), need, "the processes take", function);
+	return sum;
+}
+
+// All that CRIU makes lies in host memory before the first device memory goes back to a GPU. What processes share each
+// of them counts, and the files count it once, but have more than memory in them: the smaller figure is nearer.
+static enum vg_status fit_host_memory(const json_t *description, const char *function)
+{
+	uint64_t counted = sum_of(json_object_get(description, "processes"), "host_memory", "");
+	uint64_t written = sum_of(json_object_get(description, "files"), "raw", "bytes");
+
+	return room_host_memory(getpid(), counted && counted < written ? counted : written, "the processes take",
+				function);
 }
 
 enum vg_status fit_restore(const json_t *description, const struct criu *criu, const struct vg_process_gpu_pair *gpus,

@@ -3,6 +3,7 @@
 #pragma once
 #include "checkpoint/criu.h"
 #include "checkpoint/tree.h"
+#include "virgate/checkpoint.h"
 
 #include <jansson.h>
 
@@ -12,6 +13,11 @@
 // have).
 enum vg_status fit_restore(const json_t *description, const struct criu *criu, const struct vg_process_gpu_pair *gpus,
 			   size_t gpu_count, const char *function);
+
+// Before a dump that lies in `folder`, when its device memory has been described. INSUFFICIENT (with need and have):
+// host memory, of the machine or of a control group; the disk, unless it is compressed.
+enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *folder,
+			enum vg_compression compression, const char *function);
 
 // ---- this room only -------------------------------------------------------------------------------
 

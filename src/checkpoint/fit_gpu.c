@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "base/status.h"
+#include "checkpoint/refusal.h"
 #include "virgate/gpu.h"
 
 #include <stdio.h>
@@ -12,9 +13,9 @@ enum { MOST_USERS = 1024 };
 
 // Of the image, in what it says of a GPU.
 struct wanted {
-	const char *uuid, *name, *target; // `target`: the UUID here
-	uint64_t held;			  // 0: nothing, or not known
-	size_t users;			  // processes that use it
+	const char *name, *target; // `target`: the UUID here
+	uint64_t held;		   // 0: nothing, or not known
+	size_t users;		   // processes that use it
 	const json_t *gpu;
 };
 
@@ -23,35 +24,12 @@ static const char *text_of(const json_t *group, const char *key)
 	return json_string_value(json_object_get(group, key));
 }
 
-static enum vg_status check_map(const json_t *gpus, const struct vg_process_gpu_pair *pairs, size_t count,
-				const char *function)
-{
-	for (size_t i = 0; i < count; i++) {
-		bool found = false;
-		json_t *gpu;
-		size_t at;
-		json_array_foreach((json_t *)gpus, at, gpu) found |=
-			strcmp(text_of(gpu, "uuid"), pairs[i].old_uuid) == 0;
-		if (!found)
-			return vg_fail(VG_INVALID, 0, function, "the map names %s, and the image has no such GPU",
-				       pairs[i].old_uuid);
-		for (at = 0; at < i; at++)
-			if (strcmp(pairs[at].new_uuid, pairs[i].new_uuid) == 0 ||
-			    strcmp(pairs[at].old_uuid, pairs[i].old_uuid) == 0)
-				return vg_fail(VG_INVALID, 0, function,
-					       "the map names %s twice: every GPU of the image goes to one of its own",
-					       strcmp(pairs[at].old_uuid, pairs[i].old_uuid) == 0 ? pairs[i].old_uuid
-												  : pairs[i].new_uuid);
-	}
-	return VG_OK;
-}
-
 static const char *target_of(const char *uuid, const struct vg_process_gpu_pair *pairs, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(pairs[i].old_uuid, uuid) == 0)
 			return pairs[i].new_uuid;
-	return count ? NULL : uuid;
+	return uuid;
 }
 
 static bool used_by(const json_t *process, const char *uuid, bool *ret_known)
@@ -60,7 +38,9 @@ static bool used_by(const json_t *process, const char *uuid, bool *ret_known)
 	size_t i;
 
 	*ret_known = json_is_array(gpus);
-	json_array_foreach(gpus, i, gpu) if (strcmp(text_of(gpu, "uuid"), uuid) == 0) return true;
+	json_array_foreach(gpus, i, gpu)
+		if (strcmp(text_of(gpu, "uuid"), uuid) == 0)
+			return true;
 	return false;
 }
 
@@ -70,8 +50,7 @@ static size_t count_users(const json_t *description, const char *uuid)
 	json_t *process;
 	size_t users = 0, i;
 
-	json_array_foreach(json_object_get(description, "processes"), i, process)
-	{
+	json_array_foreach(json_object_get(description, "processes"), i, process) {
 		bool known, used = used_by(process, uuid, &known);
 		users += used || (!known && json_is_true(json_object_get(process, "cuda")));
 	}
@@ -85,8 +64,8 @@ static enum vg_status fit_setting(const struct wanted *wanted, const char *key, 
 
 	if (asked || here < 0 || !json_is_boolean(was) || json_is_true(was) == (here != 0))
 		return VG_OK;
-	return vg_fail(VG_UNSUPPORTED, 0, function, "%s (%s) has %s %s, and had it %s: %s %d", wanted->target,
-		       wanted->name, what, here ? "on" : "off", here ? "off" : "on", fix, here ? 0 : 1);
+	return refuse(REFUSE_GPU_SETTING, 0, function, "%s (%s) has %s %s, and had it %s: %s %d", wanted->target,
+		      wanted->name, what, here ? "on" : "off", here ? "off" : "on", fix, here ? 0 : 1);
 }
 
 // In the mode "exclusive-process" one process may have contexts.
@@ -99,18 +78,17 @@ static enum vg_status fit_compute_mode(const struct wanted *wanted, struct vg_gp
 	if (vg_gpu_compute_mode(gpu, &mode) || mode == VG_GPU_COMPUTE_DEFAULT)
 		return VG_OK;
 	if (mode == VG_GPU_COMPUTE_PROHIBITED)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "%s (%s) is in the compute mode prohibited: no program may use it; nvidia-smi -c 0",
-			       wanted->target, wanted->name);
+		return refuse(REFUSE_GPU_SETTING, 0, function,
+			      "%s (%s) is in the compute mode prohibited: no program may use it; nvidia-smi -c 0",
+			      wanted->target, wanted->name);
 	if (vg_gpu_processes(gpu, others, MOST_USERS, &count))
 		count = 0;
 	if (wanted->users + count <= 1)
 		return VG_OK;
-	return vg_fail(
-		VG_UNSUPPORTED, 0, function,
-		"%s (%s) is in the compute mode %s, for one process: %zu of the image's use it, and %zu here do; "
-		"nvidia-smi -c 0",
-		wanted->target, wanted->name, vg_gpu_compute_mode_name(mode), wanted->users, count);
+	return refuse(REFUSE_GPU_SETTING, 0, function,
+		      "%s (%s) is in the compute mode %s, for one process: %zu of the image's use it, and %zu here do; "
+		      "nvidia-smi -c 0",
+		      wanted->target, wanted->name, vg_gpu_compute_mode_name(mode), wanted->users, count);
 }
 
 static enum vg_status fit_settings(const struct wanted *wanted, struct vg_gpu *gpu, const char *function)
@@ -123,11 +101,11 @@ static enum vg_status fit_settings(const struct wanted *wanted, struct vg_gpu *g
 		char is[32];
 		snprintf(is, sizeof is, "%d.%d", major, minor);
 		if (strcmp(was, is) != 0)
-			return vg_fail(VG_UNSUPPORTED, 0, function,
-				       "%s (%s) has the compute capability %s, and the image's has %.20s: map it to "
-				       "one that has "
-				       "that",
-				       wanted->target, wanted->name, is, was);
+			return refuse(REFUSE_GPU_MODEL, 0, function,
+				      "%s (%s) has the compute capability %s, and the image's has %.20s: map it to "
+				      "one that has "
+				      "that",
+				      wanted->target, wanted->name, is, was);
 	}
 	enum vg_status asked = vg_gpu_mig(gpu, &mig);
 	enum vg_status status =
@@ -147,8 +125,8 @@ static enum vg_status fit_memory(const struct wanted *wanted, struct vg_gpu *gpu
 
 	if (vg_gpu_memory(gpu, &memory) || memory.free >= wanted->held)
 		return VG_OK;
-	enum vg_status status = vg_fail(
-		VG_INSUFFICIENT, 0, function,
+	enum vg_status status = refuse(
+		REFUSE_DEVICE_MEMORY, 0, function,
 		"%s (%s) has %s free, and the image takes %s: end what else uses it (nvidia-smi), or map it to another",
 		wanted->target, wanted->name, vg_size_format(memory.free, text[0]),
 		vg_size_format(wanted->held, text[1]));
@@ -160,17 +138,13 @@ static enum vg_status fit_gpu(const struct wanted *wanted, const char *function)
 {
 	struct vg_gpu *here;
 
-	if (!wanted->target)
-		return vg_fail(VG_INVALID, 0, function,
-			       "the map says nothing of %s (%s): it must name every GPU of the image", wanted->uuid,
-			       wanted->name);
 	if (vg_gpu_by_uuid(wanted->target, &here))
-		return vg_fail(VG_NOT_FOUND, 0, function,
-			       "there is no GPU %s here: map it to one that is (virgate devices)", wanted->target);
+		return refuse(REFUSE_GPU_MISSING, 0, function,
+			      "there is no GPU %s here: map it to one that is (virgate devices)", wanted->target);
 	if (strcmp(wanted->name, vg_gpu_name(here)) != 0)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "%s is a %s, and the image is of a %s: map it to one of those", wanted->target,
-			       vg_gpu_name(here), wanted->name);
+		return refuse(REFUSE_GPU_MODEL, 0, function,
+			      "%s is a %s, and the image is of a %s: map it to one of those", wanted->target,
+			      vg_gpu_name(here), wanted->name);
 	enum vg_status status = fit_settings(wanted, here, function);
 	return status ? status : fit_memory(wanted, here, function);
 }
@@ -179,14 +153,12 @@ enum vg_status fit_gpus(const json_t *description, const struct vg_process_gpu_p
 			const char *function)
 {
 	json_t *gpus = json_object_get(description, "gpus"), *gpu;
-	enum vg_status status = check_map(gpus, pairs, pair_count, function);
+	enum vg_status status = VG_OK;
 	size_t i;
 
-	json_array_foreach(gpus, i, gpu)
-	{
+	json_array_foreach(gpus, i, gpu) {
 		const char *uuid = text_of(gpu, "uuid");
 		const struct wanted wanted = {
-			.uuid = uuid,
 			.name = text_of(gpu, "name"),
 			.target = target_of(uuid, pairs, pair_count),
 			.held = (uint64_t)json_integer_value(json_object_get(gpu, "held")),

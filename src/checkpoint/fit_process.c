@@ -4,6 +4,7 @@
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/build_id.h"
+#include "checkpoint/refusal.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -42,20 +43,20 @@ static enum vg_status taken(int id, const char *what, const char *command, const
 	int length = (int)strcspn(name, "\n");
 
 	if (parent)
-		return vg_fail(
-			VG_EXISTS, 0, function,
+		return refuse(
+			REFUSE_PID, 0, function,
 			"pid %d (%s%.40s) is taken: %.*s has ended, but its parent, process %d, does not wait for it: "
 			"end the parent, or run an init that waits (docker run --init)",
 			id, what, command, length, name, atoi(parent + 7));
 	if (process != id)
-		return vg_fail(
-			VG_EXISTS, 0, function,
+		return refuse(
+			REFUSE_PID, 0, function,
 			"pid %d (%s%.40s) is taken, by a thread of process %d, %.*s: end it, or restore in a new pid "
 			"namespace",
 			id, what, command, process, length, name);
-	return vg_fail(VG_EXISTS, 0, function,
-		       "pid %d (%s%.40s) is taken, by %.*s: end it, or restore in a new pid namespace", id, what,
-		       command, length, name);
+	return refuse(REFUSE_PID, 0, function,
+		      "pid %d (%s%.40s) is taken, by %.*s: end it, or restore in a new pid namespace", id, what,
+		      command, length, name);
 }
 
 static enum vg_status need_number(int id, const char *what, const char *command, const char *function)
@@ -75,13 +76,13 @@ static enum vg_status fit_process(const json_t *process, const char *function)
 	json_t *thread;
 	size_t i;
 
-	json_array_foreach(json_object_get(process, "threads"), i,
-			   thread) if (status == VG_OK && json_integer_value(thread) != pid) status =
-		need_number((int)json_integer_value(thread), "a thread of ", command, function);
+	json_array_foreach(json_object_get(process, "threads"), i, thread)
+		if (status == VG_OK && json_integer_value(thread) != pid)
+			status = need_number((int)json_integer_value(thread), "a thread of ", command, function);
 	if (status == VG_OK && *folder && (stat(folder, &info) < 0 || !S_ISDIR(info.st_mode)))
-		status = vg_fail(VG_NOT_FOUND, ENOTDIR, function,
-				 "process %d (%.40s) works in the folder %.200s, which is not here: make it", pid,
-				 command, folder);
+		status = refuse(REFUSE_FILE_MISSING, ENOTDIR, function,
+				"process %d (%.40s) works in the folder %.200s, which is not here: make it", pid,
+				command, folder);
 	return status;
 }
 
@@ -91,8 +92,9 @@ enum vg_status fit_processes(const json_t *description, const char *function)
 	json_t *process;
 	size_t i;
 
-	json_array_foreach(json_object_get(description, "processes"), i, process) if (status == VG_OK) status =
-		fit_process(process, function);
+	json_array_foreach(json_object_get(description, "processes"), i, process)
+		if (status == VG_OK)
+			status = fit_process(process, function);
 	return status;
 }
 
@@ -104,16 +106,17 @@ static enum vg_status fit_size(const char *path, json_int_t bytes, const char *w
 	struct stat info;
 
 	if (stat(path, &info) < 0)
-		return vg_fail(VG_NOT_FOUND, errno, function,
-			       "%s %.300s: %s; the image needs it as it was, %lld bytes: put it back", what, path,
-			       strerror(errno), (long long)bytes);
+		return refuse(REFUSE_FILE_MISSING, errno, function,
+			      "%s %.300s: %s; the image needs it as it was, %lld bytes: put it back", what, path,
+			      strerror(errno), (long long)bytes);
 	if (!S_ISREG(info.st_mode))
-		return vg_fail(VG_INTEGRITY, 0, function, "%s %.300s is no file any more: put it back", what, path);
+		return refuse(REFUSE_FILE_CHANGED, 0, function, "%s %.300s is no file any more: put it back", what,
+			      path);
 	if ((json_int_t)info.st_size != bytes)
-		return vg_fail(VG_INTEGRITY, 0, function,
-			       "%s %.300s has %lld bytes here, and had %lld: put it back as it was%s", what, path,
-			       (long long)info.st_size, (long long)bytes,
-			       (json_int_t)info.st_size > bytes ? ", or cut it (truncate -s)" : "");
+		return refuse(REFUSE_FILE_CHANGED, 0, function,
+			      "%s %.300s has %lld bytes here, and had %lld: put it back as it was%s", what, path,
+			      (long long)info.st_size, (long long)bytes,
+			      (json_int_t)info.st_size > bytes ? ", or cut it (truncate -s)" : "");
 	return VG_OK;
 }
 
@@ -126,12 +129,12 @@ static enum vg_status fit_mapped(const json_t *file, const char *function)
 		return fit_size(path, json_integer_value(json_object_get(file, "bytes")), "the mapped file", function);
 	int r = build_id_read(path, is);
 	if (r)
-		return vg_fail(VG_NOT_FOUND, -r, function, "the program or library %.300s: %s; put it back", path,
-			       strerror(-r));
+		return refuse(REFUSE_FILE_MISSING, -r, function, "the program or library %.300s: %s; put it back", path,
+			      strerror(-r));
 	if (strcmp(was, is) != 0)
-		return vg_fail(VG_INTEGRITY, 0, function,
-			       "the program or library %.300s is another build, %.16s, not %.16s: put the old one back",
-			       path, *is ? is : "(none)", was);
+		return refuse(REFUSE_BUILD, 0, function,
+			      "the program or library %.300s is another build, %.16s, not %.16s: put the old one back",
+			      path, *is ? is : "(none)", was);
 	return fit_size(path, json_integer_value(json_object_get(file, "bytes")), "the program or library", function);
 }
 
@@ -141,9 +144,12 @@ enum vg_status fit_files(const json_t *description, const char *function)
 	json_t *file;
 	size_t i;
 
-	json_array_foreach(json_object_get(description, "mapped_files"), i, file) if (status == VG_OK) status =
-		fit_mapped(file, function);
-	json_array_foreach(json_object_get(description, "open_files"), i, file) if (status == VG_OK) status = fit_size(
-		text_of(file, "path"), json_integer_value(json_object_get(file, "bytes")), "the open file", function);
+	json_array_foreach(json_object_get(description, "mapped_files"), i, file)
+		if (status == VG_OK)
+			status = fit_mapped(file, function);
+	json_array_foreach(json_object_get(description, "open_files"), i, file)
+		if (status == VG_OK)
+			status = fit_size(text_of(file, "path"), json_integer_value(json_object_get(file, "bytes")),
+					  "the open file", function);
 	return status;
 }

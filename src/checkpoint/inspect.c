@@ -102,14 +102,14 @@ static void fill(struct vg_image *image, const json_t *description, const struct
 		if (files->files[i].compression)
 			image->compression = files->files[i].compression;
 	image->created = json_number_value(json_object_get(description, "created"));
-	json_array_foreach(json_object_get(description, "processes"), i, one)
-	{
+	json_array_foreach(json_object_get(description, "processes"), i, one) {
 		image->processes++;
 		image->cuda_processes += json_is_true(json_object_get(one, "cuda"));
 		if (i == 0)
 			image->command = strdup(json_string_value(json_object_get(one, "command")));
 	}
-	json_array_foreach(json_object_get(description, "gpus"), i, one) image->gpus += is_in_use(one);
+	json_array_foreach(json_object_get(description, "gpus"), i, one)
+		image->gpus += is_in_use(one);
 }
 
 static enum vg_status add(struct listing *listing, const char *dir, enum vg_image_state state)

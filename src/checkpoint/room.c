@@ -3,6 +3,7 @@
 #include "base/descriptor.h"
 #include "base/size.h"
 #include "base/status.h"
+#include "checkpoint/refusal.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -99,10 +100,10 @@ enum vg_status room_host_memory(pid_t pid, uint64_t need, const char *what, cons
 	if (!room_find(pid, &room) || need <= room.bytes)
 		return VG_OK;
 	enum vg_status status =
-		vg_fail(VG_INSUFFICIENT, 0, function, "%s %s of host memory, and %s %s: free some, or %s", what,
-			vg_size_format(need, text[0]), room.by_group ? "its control group leaves" : "the machine has",
-			vg_size_format(room.bytes, text[1]),
-			room.by_group ? "raise the group's limit (memory.max)" : "take a machine with more");
+		refuse(REFUSE_HOST_MEMORY, 0, function, "%s %s of host memory, and %s %s: free some, or %s", what,
+		       vg_size_format(need, text[0]), room.by_group ? "its control group leaves" : "the machine has",
+		       vg_size_format(room.bytes, text[1]),
+		       room.by_group ? "raise the group's limit (memory.max)" : "take a machine with more");
 	vg_fail_amounts(need, room.bytes);
 	return status;
 }

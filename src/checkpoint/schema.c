@@ -120,7 +120,9 @@ static bool row_holds(const struct schema_row *row, const char *rest, json_t *va
 	if (!*rest)
 		return value && !json_is_null(value) ? fits(value, row->type) : row->may_be_unknown;
 	if (rest[0] == '[') {
-		json_array_foreach(value, i, item) if (!row_holds(row, rest + 2, item)) return false;
+		json_array_foreach(value, i, item)
+			if (!row_holds(row, rest + 2, item))
+				return false;
 		return true;
 	}
 	rest += *rest == '.';
@@ -128,7 +130,9 @@ static bool row_holds(const struct schema_row *row, const char *rest, json_t *va
 		return true;
 	if (*rest == '?') {
 		const char *name;
-		json_object_foreach(value, name, item) if (!row_holds(row, rest + 1, item)) return false;
+		json_object_foreach(value, name, item)
+			if (!row_holds(row, rest + 1, item))
+				return false;
 		return true;
 	}
 	size_t length = strcspn(rest, ".[");

@@ -60,13 +60,11 @@ static void check_known(const json_t *value, const char *path)
 
 	if (*path && !row_of(path))
 		FAIL("the image has %s, and the table of keys does not", path);
-	json_array_foreach((json_t *)value, i, item)
-	{
+	json_array_foreach((json_t *)value, i, item) {
 		snprintf(inner, sizeof inner, "%s[]", path);
 		check_known(item, inner);
 	}
-	json_object_foreach((json_t *)value, key, item)
-	{
+	json_object_foreach((json_t *)value, key, item) {
 		snprintf(inner, sizeof inner, "%s%s?", path, *path ? "." : "");
 		if (!row_of(inner))
 			snprintf(inner, sizeof inner, "%s%s%s", path, *path ? "." : "", key);
@@ -126,15 +124,14 @@ TEST(what_is_known_is_said)
 	bool driver = false, rounds = false;
 	json_t *file;
 	size_t i;
-	json_array_foreach(json_object_get(said_by, "mapped_files"), i, file)
-	{
+	json_array_foreach(json_object_get(said_by, "mapped_files"), i, file) {
 		text = json_string_value(json_object_get(file, "path"));
 		driver |= strstr(text, "/libcuda.so.1") && json_is_string(json_object_get(file, "build_id"));
 	}
-	json_array_foreach(json_object_get(said_by, "open_files"), i, file) rounds |=
-		strcmp(json_string_value(json_object_get(file, "path")), path_of("rounds")) == 0 &&
-		json_is_true(json_object_get(file, "written")) &&
-		json_integer_value(json_object_get(file, "bytes")) == 4;
+	json_array_foreach(json_object_get(said_by, "open_files"), i, file)
+		rounds |= strcmp(json_string_value(json_object_get(file, "path")), path_of("rounds")) == 0 &&
+			  json_is_true(json_object_get(file, "written")) &&
+			  json_integer_value(json_object_get(file, "bytes")) == 4;
 	CHECK(driver && rounds);
 	json_decref(said_by);
 }
