@@ -13,7 +13,7 @@ import tempfile
 import time
 
 from checkpoint_harness import SUBJECT, Program, Weights, adopt, need_criu, reap, restore, takes, tree_of
-from harness import (HERE, MiB, PYTHON, SIM, VIRGATE, Failure, Nvml, Skip, Suite, check, inside, need_module, vgpu, virgate,
+from harness import (GiB, HERE, MiB, PYTHON, SIM, VIRGATE, Failure, Nvml, Skip, Suite, check, inside, need_module, vgpu, virgate,
                      wait_for, wait_idle)
 
 PREPARED = {}
@@ -141,15 +141,19 @@ def prepare(what):
                           for role in ("undisturbed", "dumped")]
 
 
-def begin(what):
-    """One that is left alone, and one that has made 50 of its 300 steps."""
-    prepare(what)
-    other, program = PREPARED[what]
-    for one in other, program:
+def start_both(programs):
+    """Until the second has made 50 of its 300 steps."""
+    for one in programs:
         with open(f"{one.file}.go", "wb"):
             pass
-    program.wait_until(lambda: steps(program) >= 50, 120, "50 steps")
-    return other, program
+    programs[1].wait_until(lambda: steps(programs[1]) >= 50, 120, "50 steps")
+    return programs
+
+
+def begin(what):
+    """One that is left alone, and one that is not."""
+    prepare(what)
+    return start_both(PREPARED[what])
 
 
 def end(what):
@@ -230,36 +234,70 @@ def large():
             program.stop()
 
 
-def tenant():
-    """It is in its vGPU again: charged as before, seen by ps, and refused what is beyond the limit."""
+def out_and_in(name, program):
+    """All tenants of a vGPU; `program` is what was started with virgate run, and then its program itself."""
+    image = f"{program.file}-image"
+    pids = [one["pid"] for one in vgpu(name)["tenants"]]
+    virgate("dump", "--vgpu", name, "--dir", image, timeout=120)
+    reap(pids)
+    check(program.wait(30) == 128 + signal.SIGKILL, f"virgate run ended with {program.status}")
+    wait_for(lambda: not vgpu(name)["tenants"], 10, "they are no tenants any more")
+    restore(image)
+    program.pid, program.status = pids[0], None
+    back = [one["pid"] for one in vgpu(name)["tenants"]]
+    check(back == pids, f"ps lists {back}, not {pids}")
+    shutil.rmtree(image)
+
+
+def need_vgpus():
     if not takes("dump", "--vgpu"):
         raise Skip("dump does not take a vGPU yet")
+
+
+def tenant():
+    """It is in its vGPU again: charged as before, seen by ps, and refused what is beyond the limit."""
+    need_vgpus()
     virgate("create", "dumped", "--memory", "2G")
-    launcher = None
+    program = None
     try:
-        launcher = Weights(f"{FOLDER}/tenant", 512, before=inside({"vgpu": "dumped"}, []))
-        before = vgpu("dumped")
-        pids = [one["pid"] for one in before["tenants"]]
-        virgate("dump", "--vgpu", "dumped", "--dir", f"{FOLDER}/tenant-image", timeout=120)
-        reap(pids)
-        check(launcher.wait(30) == 128 + signal.SIGKILL, f"virgate run ended with {launcher.status}")
-        wait_for(lambda: not vgpu("dumped")["tenants"], 10, "it is no tenant any more")
-        restore(f"{FOLDER}/tenant-image")
-        launcher.pid, launcher.status = pids[0], None
-        launcher.verify()
-        after = vgpu("dumped")
-        check([one["pid"] for one in after["tenants"]] == pids, f"ps lists {after['tenants']}, not {pids}")
-        check(after["charged"] == before["charged"], f"charged {after['charged']}, before {before['charged']}")
-        launcher.signal(signal.SIGUSR2)
-        more = launcher.next_line(30)
-        granted = int(more.split()[0])
-        left = (2048 << 20) - after["charged"] >> 20
-        check(left - 64 <= granted <= left, f"{more}, with {left} MiB left of the limit")
-        return f"{after['charged'] >> 20} MiB charged before and after; {more}"
+        program = Weights(f"{FOLDER}/tenant", 512, before=inside({"vgpu": "dumped"}, []))
+        before = vgpu("dumped")["charged"]
+        out_and_in("dumped", program)
+        program.verify()
+        after = vgpu("dumped")["charged"]
+        check(after == before, f"charged {after} bytes, before {before}")
+        program.signal(signal.SIGUSR2)
+        more = program.next_line(30)
+        left = (2 * GiB - after) // MiB
+        check(left - 64 <= int(more.split()[0]) <= left, f"{more}, with {left} MiB left of the limit")
+        return f"{after // MiB} MiB charged before and after; {more}"
     finally:
-        if launcher:
-            launcher.stop()
+        if program:
+            program.stop()
         virgate("rm", "dumped", good=False)
+
+
+def tenant_training():
+    """Beside another, in a vGPU of its own, that is left alone."""
+    need_vgpus()
+    need_module("torch")
+    names, programs = ["left-alone", "trains"], []
+    try:
+        for name in names:
+            virgate("create", name, "--memory", "8G")
+            file = f"{FOLDER}/{name}"
+            programs.append(Program(inside({"vgpu": name}, [PYTHON, f"{HERE}/checkpoint_train.py", "plain", file]), file))
+        other, program = start_both(programs)
+        out_and_in("trains", program)
+        at, losses = steps(program), trained(program)
+        check(at < len(losses), "it had ended before it was dumped")
+        same(losses, trained(other), f"with a dump about step {at}")
+        return f"{len(losses)} losses identical, dumped about {at}"
+    finally:
+        for program in programs:
+            program.stop()
+        for name in names:
+            virgate("rm", name, good=False)
 
 
 def two_gpus():
@@ -304,6 +342,7 @@ CASES = {
     **{name: (title, lambda function=function, words=words: function(*words))
        for name, (title, function, *words) in TRAININGS.items()},
     "tenant": ("a vGPU's tenant", tenant),
+    "tenant-train": ("PyTorch training in a vGPU", tenant_training),
     "two-gpus": ("two GPUs, one for the other", two_gpus),
     "large": ("40 GiB", large),
 }
