@@ -12,17 +12,13 @@ import sys
 import tempfile
 import time
 
-from checkpoint_harness import SUBJECT, Program, Weights, adopt, need_criu, reap, restore, takes, tree_of
-from harness import (GiB, HERE, MiB, PYTHON, SIM, VIRGATE, Failure, Nvml, Skip, Suite, check, inside, need_module, vgpu, virgate,
-                     wait_for, wait_idle)
+from checkpoint_harness import (FOLDER, SUBJECT, Program, Weights, adopt, lines_of, need_criu, need_vgpus, out_and_in, restore,
+                                seconds_of, steps, takes)
+from checkpoint_trainings import TRAININGS, end_all, prepare_all
+from harness import (GiB, HERE, MiB, PYTHON, SIM, VIRGATE, Failure, Nvml, Skip, Suite, check, inside, vgpu, virgate, wait_for,
+                     wait_idle)
 
-PREPARED = {}
 CYCLES = 3 if SIM else 20
-FOLDER = tempfile.mkdtemp(prefix="virgate-checkpoint-", dir=os.environ.get("TMPDIR", "/var/tmp"))
-
-
-def seconds_of(result):
-    return " ".join(f"{phase} {seconds:.2f}" for phase, seconds in result["seconds"].items() if seconds >= 0.005)
 
 
 def rounds(program):
@@ -106,99 +102,13 @@ def workers(method):
         program.dump(f"{file}-image", "--cpu-only")
         at = steps(program)
         restore(f"{file}-image")
-        lines = trained(program)
+        lines = lines_of(program)
         check(at < steps_there == len(lines), f"dumped after {at} of {len(lines)} steps")
         for number, line in enumerate(lines):
             memory = hashlib.sha256(b"%d" % number).digest() * (4 * MiB // 32)
             check(line == f"{number} {hashlib.sha256(memory).hexdigest()}", f"step {number}: {line}")
     finally:
         program.stop()
-
-
-# ---- PyTorch ---------------------------------------------------------------------------------------------------
-
-def trained(program, seconds=60):
-    check(program.wait(seconds) == 0, f"training ended with {program.status}: {program.complaint()}")
-    return program.said().decode().splitlines()
-
-
-def steps(program):
-    return program.said().count(b"\n")
-
-
-def same(losses, expected, when):
-    check(len(losses) == len(expected), f"{when} {len(losses)} steps of {len(expected)}")
-    for one, other in zip(losses, expected):
-        check(one == other, f"{when} step and loss are {one!r}, not {other!r}")
-    check(len(set(line.split()[1] for line in losses)) > len(losses) // 2, "the loss stands still")
-
-
-def prepare(what):
-    """Two of them: they stand ready, which takes PyTorch most of the time."""
-    if what not in PREPARED:
-        name = f"{FOLDER}/{what.replace(':', '-')}"
-        PREPARED[what] = [Program([PYTHON, f"{HERE}/checkpoint_train.py", what, f"{name}-{role}"], f"{name}-{role}")
-                          for role in ("undisturbed", "dumped")]
-
-
-def start_both(programs):
-    """Until the second has made 50 of its 300 steps."""
-    for one in programs:
-        with open(f"{one.file}.go", "wb"):
-            pass
-    programs[1].wait_until(lambda: steps(programs[1]) >= 50, 120, "50 steps")
-    return programs
-
-
-def begin(what):
-    """One that is left alone, and one that is not."""
-    prepare(what)
-    return start_both(PREPARED[what])
-
-
-def end(what):
-    for program in PREPARED.pop(what, ()):
-        program.stop()
-
-
-def training(what, count=1):
-    """Dumped in the middle, beside another that is not."""
-    need_module("torch")
-    try:
-        other, program = begin(what)
-        tree, image = len(tree_of(program.pid)), f"{program.file}-image"
-        dumped = program.dump(image)
-        at = steps(program)
-        restored = restore(image)
-        shutil.rmtree(image)
-        losses = trained(program)
-        check(at < len(losses), "it had ended before it was dumped")
-        same(losses, trained(other), "with a dump after step " + str(at))
-        check(tree >= count, f"{tree} processes of {count}")
-        return (f"{len(losses)} losses identical, dumped after {at}, {tree} processes, {dumped['bytes'] >> 20} MiB; "
-                f"out: {seconds_of(dumped)}; in: {seconds_of(restored)}")
-    finally:
-        end(what)
-
-
-def refused_training(what):
-    """Workers that were forked after CUDA was used keep descriptors of the GPU. It is refused, and does no harm."""
-    need_module("torch")
-    try:
-        other, program = begin(what)
-        flags = ["--sim"] if SIM else []
-        done = subprocess.run([VIRGATE, "dump", *flags, "--pid", str(program.pid), "--dir", f"{FOLDER}/after-image"],
-                              capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL)
-        at, errors = steps(program), done.stderr.strip()
-        check(done.returncode != 0, "it was dumped")
-        check("/dev/nvidia" in errors, f"refused for another reason: {errors}")
-        check(not os.path.exists(f"{FOLDER}/after-image"), "there is an image")
-        losses = trained(program)
-        check(at < len(losses), "it had ended before")
-        same(losses, trained(other), "after the refusal")
-        return errors
-    finally:
-        end(what)
 
 
 # ---- large, a tenant, two GPUs ----------------------------------------------------------------------------------
@@ -234,26 +144,6 @@ def large():
             program.stop()
 
 
-def out_and_in(name, program):
-    """All tenants of a vGPU; `program` is what was started with virgate run, and then its program itself."""
-    image = f"{program.file}-image"
-    pids = [one["pid"] for one in vgpu(name)["tenants"]]
-    virgate("dump", "--vgpu", name, "--dir", image, timeout=120)
-    reap(pids)
-    check(program.wait(30) == 128 + signal.SIGKILL, f"virgate run ended with {program.status}")
-    wait_for(lambda: not vgpu(name)["tenants"], 10, "they are no tenants any more")
-    restore(image)
-    program.pid, program.status = pids[0], None
-    back = [one["pid"] for one in vgpu(name)["tenants"]]
-    check(back == pids, f"ps lists {back}, not {pids}")
-    shutil.rmtree(image)
-
-
-def need_vgpus():
-    if not takes("dump", "--vgpu"):
-        raise Skip("dump does not take a vGPU yet")
-
-
 def tenant():
     """It is in its vGPU again: charged as before, seen by ps, and refused what is beyond the limit."""
     need_vgpus()
@@ -275,29 +165,6 @@ def tenant():
         if program:
             program.stop()
         virgate("rm", "dumped", good=False)
-
-
-def tenant_training():
-    """Beside another, in a vGPU of its own, that is left alone."""
-    need_vgpus()
-    need_module("torch")
-    names, programs = ["left-alone", "trains"], []
-    try:
-        for name in names:
-            virgate("create", name, "--memory", "8G")
-            file = f"{FOLDER}/{name}"
-            programs.append(Program(inside({"vgpu": name}, [PYTHON, f"{HERE}/checkpoint_train.py", "plain", file]), file))
-        other, program = start_both(programs)
-        out_and_in("trains", program)
-        at, losses = steps(program), trained(program)
-        check(at < len(losses), "it had ended before it was dumped")
-        same(losses, trained(other), f"with a dump about step {at}")
-        return f"{len(losses)} losses identical, dumped about {at}"
-    finally:
-        for program in programs:
-            program.stop()
-        for name in names:
-            virgate("rm", name, good=False)
 
 
 def two_gpus():
@@ -325,14 +192,6 @@ def two_gpus():
         program.stop()
 
 
-TRAININGS = {  # title, function, what it trains, the processes there must be
-    "train": ("PyTorch training", training, "plain"),
-    "graph": ("PyTorch training, a step a CUDA graph", training, "graph"),
-    "loader": ("PyTorch, data loaders from before CUDA", training, "loader-before", 3),
-    "loader-file-system": ("the same, tensors shared by name", training, "loader-before:file_system", 3),
-    "loader-spawn": ("PyTorch, data loaders that are not forked, after CUDA", training, "loader-spawn", 3),
-    "loader-after": ("PyTorch, data loaders from after CUDA are refused", refused_training, "loader-after"),
-}
 CASES = {
     "cycles": ("a driver-API program, again and again", cycles),
     "stays": ("one that runs on", stays),
@@ -342,22 +201,10 @@ CASES = {
     **{name: (title, lambda function=function, words=words: function(*words))
        for name, (title, function, *words) in TRAININGS.items()},
     "tenant": ("a vGPU's tenant", tenant),
-    "tenant-train": ("PyTorch training in a vGPU", tenant_training),
     "two-gpus": ("two GPUs, one for the other", two_gpus),
     "large": ("40 GiB", large),
 }
 LONG = () if SIM else ("large",)
-
-
-def prepare_trainings(names):
-    try:
-        need_criu()
-        need_module("torch")
-    except Skip:
-        return  # each case says it
-    for name in names:
-        if name in TRAININGS:
-            prepare(TRAININGS[name][2])
 
 
 def main():
@@ -369,7 +216,7 @@ def main():
     suite = Suite()
     wait_idle(Nvml())
     try:
-        prepare_trainings(names)
+        prepare_all(names)
         for name in names:
             title, function = CASES[name]
 
@@ -378,9 +225,7 @@ def main():
                 return function()
             suite.test(f"{name}: {title}", with_criu)
     finally:
-        for what in list(PREPARED):
-            end(what)
-        shutil.rmtree(FOLDER, ignore_errors=True)
+        end_all()
     suite.end()
 
 

@@ -2,16 +2,22 @@
 
 This process adopts and reaps whatever it restores, and nothing that is started holds a pipe, a terminal or a socket of it."""
 
+import atexit
 import ctypes
 import json
 import os
+import shutil
+import signal
 import subprocess
+import tempfile
 import time
 
-from harness import HERE, PROGRAMS, SIM, VIRGATE, Failure, Skip, check, virgate, wait_for
+from harness import HERE, PROGRAMS, SIM, VIRGATE, Failure, Skip, check, vgpu, virgate, wait_for
 
 PR_SET_CHILD_SUBREAPER = 36
 CHECKPOINT = os.path.join(os.path.dirname(PROGRAMS), "checkpoint")
+FOLDER = tempfile.mkdtemp(prefix="virgate-checkpoint-", dir=os.environ.get("TMPDIR", "/var/tmp"))
+atexit.register(shutil.rmtree, FOLDER, True)
 SUBJECT, WEIGHTS = f"{CHECKPOINT}/subject", f"{CHECKPOINT}/weights"
 
 
@@ -164,3 +170,37 @@ class Weights(Program):
         self.signal(number)
         line = self.next_line(seconds)
         check(line == "right", f"after the restore {line}")
+
+
+def seconds_of(result):
+    return " ".join(f"{phase} {seconds:.2f}" for phase, seconds in result["seconds"].items() if seconds >= 0.005)
+
+
+def out_and_in(name, program):
+    """All tenants of a vGPU; `program` is what was started with virgate run, and then its program itself."""
+    image = f"{program.file}-image"
+    pids = [one["pid"] for one in vgpu(name)["tenants"]]
+    virgate("dump", "--vgpu", name, "--dir", image, timeout=120)
+    reap(pids)
+    check(program.wait(30) == 128 + signal.SIGKILL, f"virgate run ended with {program.status}")
+    wait_for(lambda: not vgpu(name)["tenants"], 10, "they are no tenants any more")
+    restore(image)
+    program.pid, program.status = pids[0], None
+    back = [one["pid"] for one in vgpu(name)["tenants"]]
+    check(back == pids, f"ps lists {back}, not {pids}")
+    shutil.rmtree(image)
+
+
+def need_vgpus():
+    if not takes("dump", "--vgpu"):
+        raise Skip("dump does not take a vGPU yet")
+
+
+def lines_of(program, seconds=60):
+    """All that it has written, once it has ended well."""
+    check(program.wait(seconds) == 0, f"it ended with {program.status}: {program.complaint()}")
+    return program.said().decode().splitlines()
+
+
+def steps(program):
+    return program.said().count(b"\n")
