@@ -169,12 +169,11 @@ int main(int argc, char **argv)
 	uint64_t bytes = 0;
 
 	if (argc < 4 || (strcmp(argv[1], "dump") != 0 && strcmp(argv[1], "restore") != 0)) {
-		fprintf(stderr, "usage: checkpoint_plain dump PID FOLDER [run-on] | "
-				"restore PID FOLDER\n");
+		fprintf(stderr, "usage: checkpoint_plain dump PID FOLDER [run-on] | restore PID FOLDER\n");
 		return 2;
 	}
 	last = now();
-	MUST(cuInit(0));
+	MUST(cuInit(0)); // wakes a GPU that nobody uses
 	step("start");
 	if (strcmp(argv[1], "dump") == 0)
 		bytes = dump(atoi(argv[2]), argv[3], argc > 4);
