@@ -95,6 +95,16 @@ struct vg_restore_options {
 VG_PUBLIC enum vg_status vg_checkpoint_restore(const struct vg_restore_options *options,
 					       struct vg_checkpoint_result *ret_result);
 
+/* An image as a stream of bytes, for a file, a pipe or a socket: its files without their holes, each piece with a checksum.
+ * The descriptors stay the caller's. */
+
+/* Writes the image at `dir` to `fd`. NOT_FOUND, INTEGRITY (no image), SYSTEM (the connection has broken: ECONNRESET). */
+VG_PUBLIC enum vg_status vg_checkpoint_send(const char *dir, int fd);
+/* Reads such a stream, up to the end of `fd`, and leaves an image at `dir`, verified and on the disk, or nothing. What
+ * comes in may be anybody's. PROTOCOL (no such stream), INTEGRITY (damaged, cut, or goes on behind its end), UNSUPPORTED (of
+ * a later version), EXISTS, INSUFFICIENT (the disk, with need and have), SYSTEM. */
+VG_PUBLIC enum vg_status vg_checkpoint_receive(int fd, const char *dir);
+
 struct vg_recovery {
 	size_t processes; /* of the tree */
 	size_t stopped;	  /* of these, that were sent SIGCONT */

@@ -147,24 +147,24 @@ static int write_description(const struct image_draft *draft, json_t *descriptio
 	char *text = image_text_seal(description);
 	int r = text ? vg_file_write_atomic(path, text, strlen(text), 0600) : -ENOMEM;
 	free(text);
-	return r ? r : settle(AT_FDCWD, draft->folder, NULL);
+	return r;
 }
 
-enum vg_status image_commit(struct image_draft *draft, json_t *description, const char *function)
+enum vg_status image_publish(struct image_draft *draft, bool settled, const char *function)
 {
-	char parent[PATH_MAX], name[IMAGE_NAME];
+	char parent[PATH_MAX], name[IMAGE_NAME] = "";
 
-	int r = settle_all(draft, name);
+	int r = settled ? settle_all(draft, name) : 0;
 	if (r)
 		return failed(-r, draft->folder, name, function);
-	r = write_description(draft, description);
+	r = settled ? settle(AT_FDCWD, draft->folder, NULL) : 0;
 	if (r)
-		return failed(-r, draft->folder, IMAGE_DESCRIPTION, function);
+		return failed(-r, draft->folder, "", function);
 	if (renameat2(AT_FDCWD, draft->folder, AT_FDCWD, draft->final, RENAME_NOREPLACE) < 0)
 		return errno == EEXIST ? exists(draft->final, function) : failed(errno, draft->final, "", function);
 	snprintf(parent, sizeof parent, "%s", draft->final);
 	*(strrchr(parent, '/') + (strrchr(parent, '/') == parent)) = '\0';
-	r = settle(AT_FDCWD, parent, NULL);
+	r = settled ? settle(AT_FDCWD, parent, NULL) : 0;
 	if (r) {
 		// It may be gone after a crash: then it had better be gone now.
 		rename(draft->final, draft->folder);
@@ -172,6 +172,13 @@ enum vg_status image_commit(struct image_draft *draft, json_t *description, cons
 	}
 	draft->folder[0] = '\0';
 	return VG_OK;
+}
+
+enum vg_status image_commit(struct image_draft *draft, json_t *description, const char *function)
+{
+	int r = write_description(draft, description);
+
+	return r ? failed(-r, draft->folder, IMAGE_DESCRIPTION, function) : image_publish(draft, true, function);
 }
 
 void image_finish(struct image_draft *draft)

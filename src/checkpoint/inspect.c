@@ -19,20 +19,15 @@
 
 enum { MOST_DEPTH = 8 };
 
-enum vg_status inspect_read(const char *dir, const char *function, json_t **ret_description,
-			    struct image_files *ret_files)
+// Takes over `description`.
+static enum vg_status check(json_t *description, const char *path, const char *name, const char *function,
+			    json_t **ret_description, struct image_files *ret_files)
 {
 	struct image_files files;
-	json_t *description;
-	char name[PATH_MAX];
 
-	enum vg_status status = image_read(dir, function, &description);
-	if (status)
-		return status;
-	snprintf(name, sizeof name, "%.4000s/" IMAGE_DESCRIPTION, dir);
-	status = schema_check(description, name, function);
+	enum vg_status status = schema_check(description, name, function);
 	if (status == VG_OK)
-		status = image_files_read(description, dir, function, &files);
+		status = image_files_read(description, path, function, &files);
 	if (status) {
 		json_decref(description);
 		return status;
@@ -43,6 +38,28 @@ enum vg_status inspect_read(const char *dir, const char *function, json_t **ret_
 	else
 		image_files_free(&files);
 	return VG_OK;
+}
+
+enum vg_status inspect_read(const char *dir, const char *function, json_t **ret_description,
+			    struct image_files *ret_files)
+{
+	json_t *description;
+	char name[PATH_MAX];
+
+	enum vg_status status = image_read(dir, function, &description);
+	if (status)
+		return status;
+	snprintf(name, sizeof name, "%.4000s/" IMAGE_DESCRIPTION, dir);
+	return check(description, dir, name, function, ret_description, ret_files);
+}
+
+enum vg_status inspect_parse(const char *text, size_t length, const char *name, const char *function,
+			     json_t **ret_description, struct image_files *ret_files)
+{
+	json_t *description;
+
+	enum vg_status status = image_parse(text, length, name, function, &description);
+	return status ? status : check(description, name, name, function, ret_description, ret_files);
 }
 
 enum vg_status vg_image_inspect(const char *dir, char **ret_json)

@@ -9,3 +9,6 @@
 // takes unless it is NULL.
 enum vg_status inspect_read(const char *dir, const char *function, json_t **ret_description,
 			    struct image_files *ret_files);
+// The same of a text. `name`: what errors call it.
+enum vg_status inspect_parse(const char *text, size_t length, const char *name, const char *function,
+			     json_t **ret_description, struct image_files *ret_files);

@@ -100,12 +100,12 @@ static struct subject start_subject_with(const char *rounds, const char *kinds)
 	return subject;
 }
 
-static struct subject start_subject(const char *rounds)
+__attribute__((unused)) static struct subject start_subject(const char *rounds)
 {
 	return start_subject_with(rounds, "");
 }
 
-static uint32_t round_of(const char *rounds)
+__attribute__((unused)) static uint32_t round_of(const char *rounds)
 {
 	uint32_t round = 0;
 	_cleanup_close_ int fd = open(rounds, O_RDONLY | O_CLOEXEC);
@@ -114,7 +114,7 @@ static uint32_t round_of(const char *rounds)
 }
 
 // That it goes on, by two rounds more: every one looks at all of its memory.
-static void check_goes_on(const char *rounds)
+__attribute__((unused)) static void check_goes_on(const char *rounds)
 {
 	uint64_t end = vg_clock_monotonic_ns() + UINT64_C(60000000000);
 	uint32_t before = round_of(rounds);
@@ -125,14 +125,14 @@ static void check_goes_on(const char *rounds)
 	}
 }
 
-static void wait_gone(pid_t pid)
+__attribute__((unused)) static void wait_gone(pid_t pid)
 {
 	for (int i = 0; i < 3000 && kill(pid, 0) == 0; i++)
 		usleep(10000);
 	CHECK_INT(kill(pid, 0), -1);
 }
 
-static void end_subject(struct subject subject)
+__attribute__((unused)) static void end_subject(struct subject subject)
 {
 	kill(-subject.pid, SIGKILL); // with its children: it leads a session
 	kill(-subject.pid, SIGCONT);

@@ -1,0 +1,50 @@
+// What goes from one machine to the other, both ways: frames with a checksum each, that of the place in the row too, so
+// that none is lost, doubled or moved. Little-endian. One thread.
+#pragma once
+#include "checkpoint/phase.h"
+
+#include <stdbool.h>
+
+enum frame_type {
+	// whoever sends an image
+	FRAME_DESCRIPTION = 1, // a piece of virgate.json's text; an empty one is behind the last
+	FRAME_FILE,	       // the next file's name
+	FRAME_DATA,	       // where in the file, 8 bytes, and what stands there
+	FRAME_END,	       // how many files there were, 8 bytes
+	FRAME_GO,	       // the processes have ended here: they are yours
+	// whoever takes it
+	FRAME_READY,   // all of it is here, and fits
+	FRAME_RUNNING, // struct frame_running
+	FRAME_REFUSED, // a status, 4 bytes, and why: nothing of it is left there
+};
+
+struct frame_running {
+	int32_t pid;
+	uint32_t processes, cuda_processes;
+};
+
+enum { FRAME_MOST = (1 << 20) + 8 };
+
+struct frames {
+	int in, out; // may be the same, or -1: that way there is nothing to go
+	const char *function;
+	struct phase *phase;	// ticks while it waits; NULL: nobody looks
+	bool heed;		// a wish to stop
+	uint64_t read, written; // frames so far
+	unsigned char *payload; // of the last frame that was read
+	uint32_t payload_bytes;
+};
+// No memory yet; a zeroed struct with descriptors will do. Gives back what the frames took.
+void frames_finish(struct frames *frames);
+
+// `head` and `body` follow each other in the frame. SYSTEM (ECONNRESET: the other side has closed it), STATE (stopped).
+enum vg_status frame_write(struct frames *frames, enum frame_type type, const void *head, size_t head_bytes,
+			   const void *body, size_t body_bytes);
+// As above; INTEGRITY: it is none of these frames, or damaged; NO_MEMORY.
+enum vg_status frame_read(struct frames *frames, enum frame_type *ret_type);
+
+// The same without a frame.
+enum vg_status frames_write_plain(struct frames *frames, const void *data, size_t bytes);
+enum vg_status frames_read_plain(struct frames *frames, void *data, size_t bytes);
+// INTEGRITY: something comes behind the last.
+enum vg_status frames_read_end(struct frames *frames);

@@ -1,0 +1,50 @@
+// Images as streams, for programs.
+#include "base/status.h"
+#include "checkpoint/stream.h"
+#include "core/object.h"
+#include "virgate/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+static enum vg_status check_descriptor(int fd, const char *function)
+{
+	if (fd >= 0 && fcntl(fd, F_GETFD) >= 0)
+		return VG_OK;
+	return vg_fail(VG_INVALID, EBADF, function, "%d is no open descriptor", fd);
+}
+
+enum vg_status vg_checkpoint_send(const char *dir, int fd)
+{
+	struct frames frames = {.in = -1, .out = fd, .function = __func__};
+
+	CORE_NEEDED(dir);
+	enum vg_status status = check_descriptor(fd, __func__);
+	return status ? status : stream_send(&frames, dir, false);
+}
+
+enum vg_status vg_checkpoint_receive(int fd, const char *dir)
+{
+	struct frames frames = {.in = fd, .out = -1, .function = __func__};
+	struct image_draft draft = {0};
+	struct stream_header header;
+	json_t *description = NULL;
+
+	CORE_NEEDED(dir);
+	enum vg_status status = check_descriptor(fd, __func__);
+	if (status)
+		return status;
+	status = image_begin(dir, __func__, &draft);
+	if (status == VG_OK)
+		status = stream_accept(&frames, &header);
+	if (status == VG_OK)
+		status = stream_receive(&frames, &draft, &description);
+	if (status == VG_OK)
+		status = frames_read_end(&frames);
+	if (status == VG_OK)
+		status = image_publish(&draft, true, __func__);
+	image_finish(&draft);
+	frames_finish(&frames);
+	json_decref(description);
+	return status;
+}
