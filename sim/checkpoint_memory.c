@@ -52,11 +52,12 @@ struct survey {
 	struct evicted *list;
 };
 
-// Memory of cuMemCreate that was exported, and that nobody has imported: all there may be is a descriptor.
-static bool exported_alone(const struct sim_physical *physical)
+// Nobody else has it, nor may he have without our knowing: of what was exported that is memory of cuMemCreate, for which
+// there is a descriptor at most.
+static bool ours_alone(const struct sim_physical *physical)
 {
-	return physical->handle && !sim_physical_held_otherwise(physical) &&
-	       region_alone(sim_process.region, physical->id);
+	return region_alone(sim_process.region, physical->id) &&
+	       (!physical->shared || (physical->handle && !sim_physical_held_otherwise(physical)));
 }
 
 static void copy_out(struct sim_physical *physical, void *data)
@@ -65,7 +66,7 @@ static void copy_out(struct sim_physical *physical, void *data)
 
 	if (survey->result != CUDA_SUCCESS || !physical->device)
 		return;
-	if (physical->shared && !exported_alone(physical)) { // others hold it too: it cannot leave the device alone
+	if (!ours_alone(physical)) { // it cannot leave the device by itself
 		survey->result = CUDA_ERROR_NOT_SUPPORTED;
 		return;
 	}

@@ -85,11 +85,12 @@ static enum vg_status off_the_gpu(struct dump *dump)
 	if (status)
 		return status;
 	dump->touched = true;
-	status = gpu_lock(&dump->tree, dump->options.lock_timeout_ms ? dump->options.lock_timeout_ms : LOCK_MS);
+	status = gpu_lock(&dump->tree, dump->options.lock_timeout_ms ? dump->options.lock_timeout_ms : LOCK_MS,
+			  &dump->phase);
 	if (status == VG_OK)
 		status = phase_begin(&dump->phase, VG_CHECKPOINT_DEVICE_OUT, dump->function);
 	if (status == VG_OK)
-		status = gpu_checkpoint(&dump->tree);
+		status = gpu_checkpoint(&dump->tree, &dump->phase);
 	if (status == VG_OK)
 		status = tree_unchanged(&dump->tree, dump->function);
 	if (status == VG_OK)

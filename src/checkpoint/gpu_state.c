@@ -2,15 +2,18 @@
 
 #include "base/descriptor.h"
 #include "base/status.h"
+#include "checkpoint/proc.h"
 #include "checkpoint/refusal.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { TRIES = 5, PAUSE_US = 200000 };
+enum { TRIES = 5, PAUSE_US = 200000, TICK_NS = 100000000 };
 
 struct work;
 
@@ -30,7 +33,8 @@ struct work {
 	unsigned timeout_ms;
 	const struct vg_process_gpu_pair *pairs;
 	size_t pair_count;
-	bool of_the_living; // who has ended needs it no more
+	struct phase *phase; // that hears of the time it takes; NULL: none does
+	bool back;	     // who has ended needs it no more, and who is stopped meanwhile is let go on
 };
 
 static void *run_step(void *user)
@@ -52,6 +56,25 @@ static bool ended(const struct tree_process *process)
 	return vg_process_is_dead(process->pid, process->start_time);
 }
 
+// Sees to it that the others can answer, until this one is done.
+static void await(const struct tree *tree, const struct work *work, pthread_t thread)
+{
+	struct timespec until;
+
+	for (;;) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += TICK_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		if (pthread_timedjoin_np(thread, NULL, &until) != ETIMEDOUT)
+			return;
+		if (work->phase)
+			phase_tick(work->phase);
+		for (size_t i = 0; work->back && i < tree->count; i++)
+			proc_let_go_on(tree->processes[i].pid);
+	}
+}
+
 // Runs it for every CUDA process, and waits for all. The first failure, in the order of the tree.
 static enum vg_status run_all(const struct tree *tree, struct work *work)
 {
@@ -61,9 +84,9 @@ static enum vg_status run_all(const struct tree *tree, struct work *work)
 	if (!steps)
 		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for %zu processes", tree->cuda_count);
 	for (size_t i = 0; i < tree->count; i++)
-		if (tree->processes[i].cuda && !(work->of_the_living && ended(&tree->processes[i])))
+		if (tree->processes[i].cuda && !(work->back && ended(&tree->processes[i])))
 			steps[count++] = (struct step){.work = work, .process = tree->processes[i].cuda};
-	for (size_t i = 1; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		steps[i].started = pthread_create(&steps[i].thread, NULL, run_step, &steps[i]) == 0;
 	// Whom no thread could be had for takes his turn here.
 	for (size_t i = 0; i < count; i++)
@@ -72,7 +95,7 @@ static enum vg_status run_all(const struct tree *tree, struct work *work)
 	enum vg_status status = VG_OK;
 	for (size_t i = 0; i < count; i++) {
 		if (steps[i].started)
-			pthread_join(steps[i].thread, NULL);
+			await(tree, work, steps[i].thread);
 		if (steps[i].status && status == VG_OK)
 			status = vg_fail(steps[i].status, steps[i].code, steps[i].function, "%s", steps[i].text);
 	}
@@ -143,19 +166,20 @@ static enum vg_status roll_back(struct vg_process *process, const struct work *w
 	return status;
 }
 
-enum vg_status gpu_lock(const struct tree *tree, unsigned timeout_ms)
+enum vg_status gpu_lock(const struct tree *tree, unsigned timeout_ms, struct phase *phase)
 {
-	return run_all(tree, &(struct work){.run = lock, .timeout_ms = timeout_ms});
+	return run_all(tree, &(struct work){.run = lock, .timeout_ms = timeout_ms, .phase = phase});
 }
 
-enum vg_status gpu_checkpoint(const struct tree *tree)
+enum vg_status gpu_checkpoint(const struct tree *tree, struct phase *phase)
 {
-	return run_all(tree, &(struct work){.run = checkpoint});
+	return run_all(tree, &(struct work){.run = checkpoint, .phase = phase});
 }
 
-enum vg_status gpu_restore(const struct tree *tree, const struct vg_process_gpu_pair *pairs, size_t count)
+enum vg_status gpu_restore(const struct tree *tree, const struct vg_process_gpu_pair *pairs, size_t count,
+			   struct phase *phase)
 {
-	return run_all(tree, &(struct work){.run = restore, .pairs = pairs, .pair_count = count});
+	return run_all(tree, &(struct work){.run = restore, .pairs = pairs, .pair_count = count, .phase = phase});
 }
 
 enum vg_status gpu_unlock(const struct tree *tree)
@@ -165,7 +189,7 @@ enum vg_status gpu_unlock(const struct tree *tree)
 
 enum vg_status gpu_roll_back(const struct tree *tree, const char *function)
 {
-	enum vg_status status = run_all(tree, &(struct work){.run = roll_back, .of_the_living = true});
+	enum vg_status status = run_all(tree, &(struct work){.run = roll_back, .back = true});
 
 	if (status) {
 		char text[512];

@@ -23,6 +23,9 @@ static enum vg_status hold(const struct tree_process *process, uint64_t deadline
 
 	snprintf(path, sizeof path, "/proc/%d/environ", (int)process->pid);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	*ret_hold = -1;
+	if (fd < 0 && errno == ESRCH)
+		return VG_OK; // it has ended: nobody can do anything to it
 	if (fd < 0)
 		return vg_fail(errno == ENOENT ? VG_NOT_FOUND : VG_DENIED, errno, function,
 			       "process %d (%s) cannot be looked into: %s", (int)process->pid, process->command,
@@ -53,9 +56,10 @@ enum vg_status hold_tree(struct tree *tree, unsigned timeout_ms, const char *fun
 	tree->holds = calloc(tree->count, sizeof *tree->holds);
 	if (!tree->holds)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu processes", tree->count);
-	while (tree->hold_count < tree->count && status == VG_OK) {
-		status = hold(&tree->processes[tree->hold_count], deadline, function, &tree->holds[tree->hold_count]);
-		tree->hold_count += status == VG_OK;
+	for (size_t i = 0; i < tree->count && status == VG_OK; i++) {
+		int *next = &tree->holds[tree->hold_count];
+		status = hold(&tree->processes[i], deadline, function, next);
+		tree->hold_count += *next >= 0;
 	}
 	return status;
 }

@@ -3,6 +3,7 @@
 #include "base/descriptor.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,4 +33,11 @@ int proc_status_read(pid_t pid, struct proc_status *ret_status)
 		snprintf(ret_status->command, sizeof ret_status->command, "%.*s", (int)strcspn(text + at, "\n"),
 			 text + at);
 	return 0;
+}
+
+bool proc_let_go_on(pid_t pid)
+{
+	struct proc_status status;
+
+	return proc_status_read(pid, &status) == 0 && status.state == 'T' && kill(pid, SIGCONT) == 0;
 }

@@ -1,5 +1,6 @@
 // What the kernel says of a process: lines of /proc/PID/status. Any thread.
 #pragma once
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct proc_status {
@@ -10,3 +11,5 @@ struct proc_status {
 };
 // 0 or -errno; -ENOENT: no such process.
 int proc_status_read(pid_t pid, struct proc_status *ret_status);
+// SIGCONT, if it is stopped. Whether it was.
+bool proc_let_go_on(pid_t pid);

@@ -13,16 +13,15 @@
 
 enum { WAIT_MS = 600000 };
 
-// What is stopped cannot answer the driver.
+// What is stopped cannot answer the driver. A stop that has been asked for, and does not show yet, is taken back, too.
 static size_t let_go_on(const struct tree *tree)
 {
-	struct proc_status status;
 	size_t stopped = 0;
 
-	for (size_t i = 0; i < tree->count; i++)
-		if (proc_status_read(tree->processes[i].pid, &status) == 0 && status.state == 'T' &&
-		    tree_is_same(&tree->processes[i]) && kill(tree->processes[i].pid, SIGCONT) == 0)
-			stopped++;
+	for (size_t i = 0; i < tree->count; i++) {
+		stopped += proc_let_go_on(tree->processes[i].pid);
+		kill(tree->processes[i].pid, SIGCONT);
+	}
 	return stopped;
 }
 

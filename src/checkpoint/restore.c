@@ -105,7 +105,7 @@ static enum vg_status make(struct restore *restore)
 static enum vg_status onto_the_gpu(struct restore *restore)
 {
 	phase_go_on(&restore->phase, VG_CHECKPOINT_DEVICE_IN);
-	enum vg_status status = gpu_restore(&restore->tree, restore->map.pairs, restore->map.count);
+	enum vg_status status = gpu_restore(&restore->tree, restore->map.pairs, restore->map.count, &restore->phase);
 	if (status)
 		return status;
 	phase_go_on(&restore->phase, VG_CHECKPOINT_UNLOCK);

@@ -22,6 +22,10 @@ if grep -qx "$verb" "$STANDIN/fail" 2>/dev/null; then
 	echo "(00.001) Error (standin.c:1): told to fail" >"$folder/$verb.log"
 	exit 1
 fi
+if grep -qx slow "$STANDIN/fail" 2>/dev/null; then # until the test takes the file away
+	: >"$STANDIN/slow"
+	while [ -e "$STANDIN/slow" ]; do sleep 0.01; done
+fi
 case $verb in
 dump)
 	if ! kill -STOP "$pid"; then

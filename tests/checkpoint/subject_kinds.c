@@ -1,6 +1,7 @@
 // What the subject has beside its work, by name.
 #include "subject.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,6 +157,28 @@ static void have_three(void)
 	}
 }
 
+// What a file named as a device's is, which the test made and has taken away again: here, and in a child.
+static int open_device(void)
+{
+	const char *name = getenv("SUBJECT_DEVICE");
+	int fd = open(name ? name : "", O_RDWR);
+
+	return fd >= 0 ? fd : (_exit(4), -1);
+}
+
+static void have_device(void)
+{
+	(void)open_device();
+}
+
+static void have_device_in_child(void)
+{
+	int fd = open_device();
+
+	have_child();
+	close(fd);
+}
+
 static const struct kind {
 	const char *name;
 	void (*make)(void);
@@ -165,6 +188,7 @@ static const struct kind {
 	{"ipc-import", import_ipc_memory, 0}, {"pool-export", export_pool, 0},	   {"endless", have_endless_work, 0},
 	{"socket", have_socket, 1},	     {"zombie", have_zombie, 1},	   {"child", have_child, 1},
 	{"cuda-child", have_cuda_child, 1},  {"three", have_three, 1},		   {"late-child", have_child, 0},
+	{"device", have_device, 0},	     {"device-in-child", have_device_in_child, 0},
 };
 
 void make_kinds(int early, int count, char **names)

@@ -1,0 +1,262 @@
+// What is not dumped, by name: each reason is made, and the process goes on as if nobody had asked.
+#include "checkpoint_test.h"
+
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+
+static void standin(void)
+{
+	setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
+	unlink(path_of("fail"));
+}
+
+// A dump of it is refused under that name, with these words, and leaves nothing.
+static void refused(pid_t pid, const char *name, const char *words)
+{
+	char wanted[64];
+
+	snprintf(wanted, sizeof wanted, "refused (%s): ", name);
+	CHECK_INT(run("dump --pid %d --dir %s", (int)pid, path_of("never")), 1);
+	CHECK_CONTAINS(said, wanted);
+	CHECK_CONTAINS(said, words);
+	CHECK(access(path_of("never"), F_OK) != 0);
+}
+
+static pid_t start_idle(void)
+{
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0)
+		for (;;)
+			pause();
+	return pid;
+}
+
+static void end_idle(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+// ---- who is named ---------------------------------------------------------------------------------------
+
+TEST(a_thread_is_named_by_its_process)
+{
+	standin();
+	struct subject subject = start_subject_with(path_of("thread"), "threads");
+	char folder_of[64];
+	int thread = 0;
+
+	check_goes_on(path_of("thread"));
+	snprintf(folder_of, sizeof folder_of, "ls /proc/%d/task | tail -1", (int)subject.pid);
+	FILE *list = popen(folder_of, "re");
+	CHECK_INT(fscanf(list, "%d", &thread), 1);
+	pclose(list);
+	CHECK(thread != subject.pid);
+	refused(thread, "thread-id", "is a thread of process");
+	end_subject(subject);
+}
+
+TEST(another_users_process_is_not_ours_to_dump)
+{
+	if (geteuid() != 0)
+		SKIP("it takes root to be two users");
+	standin();
+	pid_t idle = start_idle();
+	char command[PATH_MAX + 128];
+
+	snprintf(command, sizeof command, "HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent setpriv --reuid 65534 --clear-groups %s dump --pid %d --dir /tmp/x --cpu-only 2>&1",
+		 VIRGATE, (int)idle);
+	FILE *output = popen(command, "re");
+	said[fread(said, 1, sizeof said - 1, output)] = '\0';
+	pclose(output);
+	end_idle(idle);
+	if (strstr(said, "not found") || strstr(said, "setpriv:"))
+		SKIP("no setpriv here: %s", said);
+	CHECK_CONTAINS(said, "refused (other-user): ");
+}
+
+TEST(a_process_without_cuda_is_for_criu_alone)
+{
+	standin();
+	pid_t idle = start_idle();
+
+	refused(idle, "no-cuda", "--cpu-only");
+	end_idle(idle);
+}
+
+TEST(who_dumps_is_not_among_the_dumped)
+{
+	char command[256];
+
+	standin();
+	// The shell stays, and so is what virgate descends from.
+	snprintf(command, sizeof command, "%s dump --pid $$ --dir %s --cpu-only 2>&1; true", VIRGATE, path_of("never"));
+	FILE *output = popen(command, "re");
+	CHECK(output != NULL);
+	said[fread(said, 1, sizeof said - 1, output)] = '\0';
+	pclose(output);
+	CHECK_CONTAINS(said, "refused (own-process): ");
+}
+
+// ---- what state it is in ---------------------------------------------------------------------------------
+
+TEST(a_process_that_has_ended_is_said_to_have)
+{
+	standin();
+	pid_t idle = start_idle();
+
+	kill(idle, SIGKILL);
+	siginfo_t info;
+	CHECK_INT(waitid(P_PID, (id_t)idle, &info, WEXITED | WNOWAIT), 0);
+	refused(idle, "ended", "its parent has not waited");
+	waitpid(idle, NULL, 0);
+}
+
+TEST(a_child_that_has_ended_does_not_hinder)
+{
+	standin();
+	struct subject subject = start_subject_with(path_of("zombie"), "zombie");
+
+	check_goes_on(path_of("zombie"));
+	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("with-zombie")), 0);
+	check_goes_on(path_of("zombie"));
+	end_subject(subject);
+}
+
+// The driver's thread is stopped with all others: whoever asks it would wait for ever.
+TEST(a_stopped_process_is_refused_and_not_waited_for)
+{
+	standin();
+	struct subject subject = start_subject_with(path_of("halt"), "cuda-child");
+
+	check_goes_on(path_of("halt"));
+	kill(subject.pid, SIGSTOP);
+	refused(subject.pid, "stopped", "kill -CONT");
+	kill(subject.pid, SIGCONT);
+	check_goes_on(path_of("halt"));
+	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("halted")), 0);
+	end_subject(subject);
+}
+
+TEST(a_traced_process_is_refused)
+{
+	standin();
+	struct subject subject = start_subject(path_of("traced"));
+
+	check_goes_on(path_of("traced"));
+	if (ptrace(PTRACE_SEIZE, subject.pid, 0, 0) != 0) {
+		end_subject(subject);
+		SKIP("ptrace: %s", strerror(errno));
+	}
+	refused(subject.pid, "traced", "is traced by process");
+	CHECK_INT(ptrace(PTRACE_INTERRUPT, subject.pid, 0, 0), 0);
+	CHECK_INT(waitpid(subject.pid, NULL, __WALL), subject.pid);
+	CHECK_INT(ptrace(PTRACE_DETACH, subject.pid, 0, 0), 0);
+	check_goes_on(path_of("traced"));
+	end_subject(subject);
+}
+
+TEST(two_dumps_of_one_process_are_kept_apart)
+{
+	standin();
+	write_text("fail", "slow\n");
+	struct subject subject = start_subject_with(path_of("two"), "cuda-child");
+	char pid[16];
+
+	check_goes_on(path_of("two"));
+	snprintf(pid, sizeof pid, "%d", (int)subject.pid);
+	fflush(stdout);
+	pid_t first = fork();
+	if (first == 0) {
+		execl(VIRGATE, VIRGATE, "dump", "--leave-running", "--pid", pid, "--dir", path_of("one"), (char *)NULL);
+		_exit(127);
+	}
+	for (int i = 0; i < 1000 && access(path_of("slow"), F_OK) != 0; i++)
+		usleep(10000);
+	refused(subject.pid, "in-use", "by somebody else");
+	unlink(path_of("slow"));
+	int status;
+	CHECK_INT(waitpid(first, &status, 0), first);
+	CHECK_INT(status, 0);
+	check_goes_on(path_of("two"));
+	end_subject(subject);
+}
+
+// ---- what it has ------------------------------------------------------------------------------------------
+
+static void check_kind_refused(const char *kinds, const char *name, const char *words)
+{
+	standin();
+	struct subject subject = start_subject_with(path_of(kinds), kinds);
+
+	check_goes_on(path_of(kinds));
+	refused(subject.pid, name, words);
+	check_goes_on(path_of(kinds));
+	end_subject(subject);
+}
+
+TEST(a_shared_pool_is_refused)
+{
+	check_kind_refused("pool-export", "driver", "shared pool");
+}
+
+TEST(memory_of_cuda_ipc_is_refused_on_both_sides)
+{
+	standin();
+	struct subject exporter = start_subject_with(path_of("exporter"), "ipc-export");
+	check_goes_on(path_of("exporter"));
+	setenv("SUBJECT_IPC", path_of("exporter.ipc"), 1);
+	struct subject importer = start_subject_with(path_of("importer"), "ipc-import");
+	check_goes_on(path_of("importer"));
+
+	refused(importer.pid, "driver", "CUDA IPC");
+	refused(exporter.pid, "driver", "CUDA IPC");
+	check_goes_on(path_of("exporter"));
+	check_goes_on(path_of("importer"));
+	end_subject(importer);
+	end_subject(exporter);
+}
+
+// Files that are named as devices are: there is no device on this machine.
+TEST(a_device_that_stays_open_is_named_with_who_has_it)
+{
+	char name[64];
+
+	standin();
+	snprintf(name, sizeof name, "/dev/nvidia-test-%d", (int)getpid());
+	int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		SKIP("/dev cannot be written: %s", strerror(errno));
+	close(fd);
+	setenv("SUBJECT_DEVICE", name, 1);
+	struct subject one = start_subject_with(path_of("with-device"), "device");
+	struct subject two = start_subject_with(path_of("with-child"), "device-in-child");
+	for (int i = 0; i < 3000 && (round_of(path_of("with-device")) == 0 || round_of(path_of("with-child")) == 0); i++)
+		usleep(10000);
+	unlink(name);
+	refused(one.pid, "device-open", name);
+	refused(two.pid, "device-open-in-child", "forked when its parent used CUDA already");
+	check_goes_on(path_of("with-device"));
+	check_goes_on(path_of("with-child"));
+	end_subject(one);
+	end_subject(two);
+}
+
+// The page by which the daemon tells who has memory from the broker, in a process that maps one.
+TEST(a_lease_of_the_broker_is_refused)
+{
+	standin();
+	CHECK_INT(mkdir(path_of("publications"), 0700), 0);
+	write_text("publications/weights", "");
+	CHECK_INT(truncate(path_of("publications/weights"), 4096), 0);
+	int fd = open(path_of("publications/weights"), O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0);
+	void *page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(page != MAP_FAILED);
+	pid_t idle = start_idle();
+	munmap(page, 4096);
+	close(fd);
+	refused(idle, "broker-lease", "weights");
+	end_idle(idle);
+}
