@@ -4,16 +4,47 @@
 #include "options.h"
 #include "say.h"
 
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+// "none", "lz4", "zstd", "zstd:19".
+static int read_compression(const struct arguments *arguments, struct vg_dump_options *options)
+{
+	static const char *const names[] = {"none", "lz4", "zstd"};
+	const char *text = option_value(arguments, "compress"), *colon = text ? strchr(text, ':') : NULL;
+	size_t length = colon ? (size_t)(colon - text) : text ? strlen(text) : 0;
+	char *end = "";
+
+	if (!text)
+		return 0;
+	// Which levels there are the library knows.
+	long level = colon ? strtol(colon + 1, &end, 10) : 0;
+	bool sound = !colon || (end != colon + 1 && !*end && level >= 1 && level <= INT_MAX);
+	for (int i = 0; sound && i < 3; i++) {
+		if (strlen(names[i]) != length || strncmp(names[i], text, length) != 0)
+			continue;
+		options->compression = (enum vg_compression)i;
+		options->compression_level = (int)level;
+		return 0;
+	}
+	say_usage(arguments->verb, "--compress \"%s\": there are none, lz4, zstd, and zstd:N with a level N from 1 on", text);
+	return verb_usage_code(arguments->verb);
+}
+
 static int dump(const struct arguments *arguments)
 {
 	struct vg_checkpoint_result result = {0};
 	struct session session;
+	struct vg_dump_options options = {.size = sizeof options};
 	struct guard guard;
 	long pid, seconds;
 
 	int r = checkpoint_number(arguments, "pid", 4194304, &pid);
 	if (r == 0)
 		r = checkpoint_number(arguments, "timeout", 86400, &seconds);
+	if (r == 0)
+		r = read_compression(arguments, &options);
 	if (r)
 		return r;
 	if (!pid || !option_value(arguments, "dir")) {
@@ -31,18 +62,15 @@ static int dump(const struct arguments *arguments)
 		guard_end(&guard);
 		return r;
 	}
-	const struct vg_dump_options options = {
-		.size = sizeof options,
-		.pid = (pid_t)pid,
-		.dir = option_value(arguments, "dir"),
-		.leave_running = option_value(arguments, "leave-running") != NULL,
-		.cpu_only = option_value(arguments, "cpu-only") != NULL,
-		.shell_job = option_value(arguments, "shell-job") != NULL,
-		.tcp_established = option_value(arguments, "tcp-established") != NULL,
-		.file_locks = option_value(arguments, "file-locks") != NULL,
-		.lock_timeout_ms = (unsigned)seconds * 1000,
-		.progress = checkpoint_show,
-	};
+	options.pid = (pid_t)pid;
+	options.dir = option_value(arguments, "dir");
+	options.leave_running = option_value(arguments, "leave-running") != NULL;
+	options.cpu_only = option_value(arguments, "cpu-only") != NULL;
+	options.shell_job = option_value(arguments, "shell-job") != NULL;
+	options.tcp_established = option_value(arguments, "tcp-established") != NULL;
+	options.file_locks = option_value(arguments, "file-locks") != NULL;
+	options.lock_timeout_ms = (unsigned)seconds * 1000;
+	options.progress = checkpoint_show;
 	if (vg_checkpoint_dump(&options, &result))
 		r = checkpoint_fail(arguments);
 	else
@@ -55,6 +83,7 @@ static int dump(const struct arguments *arguments)
 static const struct option dump_options[] = {
 	{"pid", 'p', "PID", "the process; its children go with it", 0},
 	{"dir", 'd', "DIR", "where the image shall lie; nothing may be there yet", COMPLETE_FILE},
+	{"compress", 0, "METHOD", "none, lz4, zstd or zstd:LEVEL; zero pages are left out in any case", 0},
 	{"leave-running", 0, NULL, "let the processes run on afterwards", 0},
 	{"cpu-only", 0, NULL, "also processes that do not use CUDA", 0},
 	{"timeout", 0, "SECONDS", "how long work on the GPU may take to end; 10 by itself", 0},
@@ -68,8 +97,8 @@ static const struct option dump_options[] = {
 
 const struct verb verb_dump = {
 	.name = "dump",
-	.synopsis = "--pid PID --dir DIR [--leave-running] [--cpu-only] [--timeout SECONDS] [--shell-job]\n"
-		    "             [--tcp-established] [--file-locks] [--json] [--sim]",
+	.synopsis = "--pid PID --dir DIR [--compress METHOD] [--leave-running] [--cpu-only] [--timeout SECONDS]\n"
+		    "             [--shell-job] [--tcp-established] [--file-locks] [--json] [--sim]",
 	.summary = "Write a CUDA process to disk, with its device memory",
 	.details = "The driver takes the process off the GPU, CRIU writes it down. Whatever fails before the image is whole,\n"
 		   "and ^C, leaves the process running as it was. Afterwards it is gone, unless --leave-running.",

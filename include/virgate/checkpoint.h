@@ -71,6 +71,9 @@ struct vg_dump_options {
 	int file_locks;		  /* nonzero: locks of files are written down */
 	vg_checkpoint_progress_fn *progress;
 	void *user;
+	enum vg_compression compression;
+	int compression_level; /* of zstd: 1 to 22; 0: its own choice */
+	unsigned threads;      /* that take in what CRIU writes; 0: as many as there are processors, 16 at most; up to 256 */
 };
 /* `ret_result` may be NULL. INVALID (a thread's id), NOT_FOUND (no such process; it does not use CUDA; no CRIU), EXISTS,
  * DENIED, UNSUPPORTED, NOT_READY (not locked in time), POLICY (something that no image can hold: whose, and what),

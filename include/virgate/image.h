@@ -49,6 +49,17 @@ VG_PUBLIC void vg_image_list_free(struct vg_image_list *list);
  * (no image), INTEGRITY (which key is missing or wrong), UNSUPPORTED (of a later version), NO_MEMORY. */
 VG_PUBLIC enum vg_status vg_image_inspect(const char *dir, char **ret_json);
 
+struct vg_image_verify_options {
+	size_t size;	  /* sizeof(struct vg_image_verify_options) */
+	unsigned threads; /* 0: as many as there are processors, 16 at most; up to 256 */
+	vg_checkpoint_progress_fn *progress;
+	void *user;
+};
+/* Reads all of the image, and looks whether it is as it was written: a bit that is another, a file too many or too few.
+ * `options` may be NULL. NOT_FOUND (no image), INTEGRITY (which file, and where in it), UNSUPPORTED (of a later version),
+ * INVALID, STATE (stopped by `progress`), NO_MEMORY, SYSTEM. */
+VG_PUBLIC enum vg_status vg_image_verify(const char *dir, const struct vg_image_verify_options *options);
+
 #ifdef __cplusplus
 }
 #endif

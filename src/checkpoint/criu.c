@@ -2,6 +2,7 @@
 
 #include "base/status.h"
 #include "checkpoint/doctor.h"
+#include "checkpoint/image_folder.h"
 #include "checkpoint/tool.h"
 
 #include <errno.h>
@@ -13,7 +14,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { LEAST = 40000, NEW_KERNEL = 61300, LEAST_ON_NEW_KERNELS = 40100, MOST_ARGUMENTS = 32 };
+enum { LEAST = 40000, NEW_KERNEL = 61300, LEAST_ON_NEW_KERNELS = 40100, MOST_ARGUMENTS = 40 };
+#define SCRATCH "/tmp/virgate-criu.XXXXXX"
 
 static void read_version(struct criu *criu, const char *output)
 {
@@ -52,16 +54,28 @@ enum vg_status criu_find(const char *function, struct criu *ret_criu)
 	return VG_OK;
 }
 
+// What CRIU writes besides images, and an empty folder where it finds no plugins.
+static int make_scratch(char *ret_path, char *ret_plugins)
+{
+	if (!mkdtemp(ret_path))
+		return -errno;
+	sprintf(ret_plugins, "%s/plugins", ret_path);
+	return mkdir(ret_plugins, 0700) < 0 ? -errno : 0;
+}
+
 static enum vg_status run(const struct criu *criu, const struct criu_work *work, const char *verb,
 			  const char *const *more, const char *function)
 {
-	char plugins[] = "/tmp/virgate-criu.XXXXXX", log[32], path[PATH_MAX + 32], why[512];
-	const char *argv[MOST_ARGUMENTS] = {criu->path, verb, "--no-default-config", "--libdir", plugins, "-D",
-					    work->folder, "-v4", "-o", log, "--link-remap"};
+	char scratch[] = SCRATCH, plugins[sizeof scratch + 16], log[32], path[sizeof scratch + sizeof log], why[512];
+	const char *argv[MOST_ARGUMENTS] = {criu->path,	  verb, "--no-default-config", "--libdir", plugins, "-D",
+					    work->folder, "-W", scratch,	       "-v2",	   "-o",    log,
+					    "--link-remap"};
 	size_t count = 0;
 
 	while (argv[count])
 		count++;
+	if (work->stream)
+		argv[count++] = "--stream";
 	if (work->shell_job)
 		argv[count++] = "--shell-job";
 	if (work->tcp_established)
@@ -71,20 +85,24 @@ static enum vg_status run(const struct criu *criu, const struct criu_work *work,
 	while (*more)
 		argv[count++] = *more++;
 	snprintf(log, sizeof log, "%s.log", verb);
-	if (!mkdtemp(plugins))
-		return vg_fail(VG_SYSTEM, errno, function, "%s: %s", plugins, strerror(errno));
-	int r = tool_run(&(struct tool_run){.argv = argv,
-					    .keep = work->keep,
-					    .keep_count = work->keep_count,
-					    .tick = work->tick,
-					    .user = work->user});
-	rmdir(plugins);
+	int r = make_scratch(scratch, plugins);
+	if (r) {
+		image_remove(scratch);
+		return vg_fail(VG_SYSTEM, -r, function, "%s: %s", scratch, strerror(-r));
+	}
+	r = tool_run(&(struct tool_run){.argv = argv,
+					.keep = work->keep,
+					.keep_count = work->keep_count,
+					.tick = work->tick,
+					.user = work->user});
+	snprintf(path, sizeof path, "%s/%s", scratch, log);
+	if (r > 0)
+		criu_reason(path, why, sizeof why);
+	image_remove(scratch);
 	if (r == 0)
 		return VG_OK;
 	if (r < 0)
 		return vg_fail(VG_SYSTEM, -r, function, "%s cannot be run: %s", criu->path, strerror(-r));
-	snprintf(path, sizeof path, "%s/%s", work->folder, log);
-	criu_reason(path, why, sizeof why);
 	return vg_fail(VG_SYSTEM, r, function, "CRIU %s: %s", verb, why);
 }
 

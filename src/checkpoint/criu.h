@@ -19,7 +19,8 @@ unsigned criu_least(void);
 enum vg_status criu_find(const char *function, struct criu *ret_criu);
 
 struct criu_work {
-	const char *folder; // of the image's files, of which the logs are some
+	const char *folder; // of the image's files
+	bool stream;	    // they go through its socket there: see streamer.h
 	bool shell_job, tcp_established, file_locks;
 	const int *keep; // descriptors that CRIU has open, too, as long as it runs
 	size_t keep_count;

@@ -70,6 +70,10 @@ static enum vg_status find(struct dump *dump)
 	status = describe_refuse_tenants(&dump->tree, dump->function);
 	if (status == VG_OK)
 		status = image_begin(options->dir, dump->function, &dump->draft);
+	dump->draft.compression = options->compression;
+	dump->draft.level = options->compression_level;
+	dump->draft.threads = options->threads;
+	dump->draft.progress = &dump->phase.bytes;
 	return status;
 }
 
@@ -193,7 +197,12 @@ enum vg_status vg_checkpoint_dump(const struct vg_dump_options *options, struct 
 	CORE_NEEDED(options->dir);
 	dump.phase = (struct phase){
 		.progress = dump.options.progress, .user = dump.options.user, .result = &dump.result};
-	enum vg_status status = find(&dump);
+	enum vg_status status = image_check_compression(dump.options.compression, dump.options.compression_level, __func__);
+	if (status == VG_OK)
+		status = image_check_threads(dump.options.threads, __func__);
+	if (status)
+		return status;
+	status = find(&dump);
 	if (status == VG_OK)
 		status = off_the_gpu(&dump);
 	if (status == VG_OK)

@@ -2,10 +2,8 @@
 
 #include "base/descriptor.h"
 #include "base/status.h"
-#include "checkpoint/image_files.h"
 #include "checkpoint/image_folder.h"
 #include "checkpoint/image_text.h"
-#include "checkpoint/sum.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,59 +58,6 @@ enum vg_status image_begin(const char *path, const char *function, struct image_
 	status = failed(errno, ret_draft->folder, "", function);
 	ret_draft->folder[0] = '\0';
 	return status;
-}
-
-// Takes a file in that CRIU wrote itself.
-static int take_in(int folder, const char *name, void *user)
-{
-	struct image_draft *draft = user;
-	char text[IMAGE_SUM_TEXT];
-	uint64_t bytes, sum;
-
-	_cleanup_close_ int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	int r = fd < 0 ? -errno : sum_file(fd, &bytes, &sum);
-	if (r == 0 && fchmod(fd, 0600) < 0)
-		r = -errno;
-	if (r)
-		return r;
-	image_sum_format(sum, text);
-	draft->sizes.raw += bytes;
-	draft->sizes.stored += bytes;
-	return json_array_append_new(draft->files, json_pack("{s:s, s:I, s:s}", "name", name, "bytes", (json_int_t)bytes,
-							     "xxh3", text))
-		       ? -ENOMEM
-		       : 0;
-}
-
-enum vg_status image_dump_tree(struct image_draft *draft, unsigned tree, const struct criu *criu,
-			       const struct criu_work *work, pid_t root, const char *function)
-{
-	char folder[PATH_MAX + 32], inner[32], name[IMAGE_NAME];
-	struct criu_work here = *work;
-
-	snprintf(inner, sizeof inner, "tree-%u", tree);
-	snprintf(folder, sizeof folder, "%s/%s", draft->folder, inner);
-	if (mkdir(folder, 0700) < 0)
-		return failed(errno, folder, "", function);
-	draft->trees = tree + 1 > draft->trees ? tree + 1 : draft->trees;
-	here.folder = folder;
-	enum vg_status status = criu_dump(criu, &here, root, function);
-	if (status)
-		return status;
-	int r = image_for_folder(draft->folder, inner, take_in, draft, name);
-	return r ? failed(-r, draft->folder, name, function) : VG_OK;
-}
-
-enum vg_status image_restore_tree(const char *path, const json_t *description, unsigned tree, const struct criu *criu,
-				  const struct criu_work *work, const char *function)
-{
-	char folder[PATH_MAX + 32];
-	struct criu_work here = *work;
-
-	(void)description;
-	snprintf(folder, sizeof folder, "%s/tree-%u", path, tree);
-	here.folder = folder;
-	return criu_restore(criu, &here, function);
 }
 
 // To the disk, be it a file or a folder.

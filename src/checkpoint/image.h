@@ -3,6 +3,7 @@
 // leaves a whole image, or none. One thread.
 #pragma once
 #include "checkpoint/criu.h"
+#include "checkpoint/phase.h"
 #include "virgate/checkpoint.h"
 
 #include <jansson.h>
@@ -25,9 +26,13 @@ struct image_draft {
 	char final[PATH_MAX];	    // absolute
 	char folder[PATH_MAX];	    // where it is written
 	json_t *files;		    // what stands in it, as virgate.json will say
-	_Atomic uint64_t *progress; // what CRIU has written is added to it; NULL: nobody looks. May be set at any time
-	struct image_sizes sizes;
+	struct image_sizes sizes;   // of that
 	unsigned trees;
+	// For who writes the trees; all 0: nothing is compressed, by as many threads as there are processors.
+	enum vg_compression compression;
+	int level;
+	unsigned threads;
+	_Atomic uint64_t *progress; // what CRIU has written is added to it; NULL: nobody looks
 };
 // Makes a folder of mode 0700 beside `path`. EXISTS (there is something at `path`: it is left as it is), NO_MEMORY, SYSTEM.
 enum vg_status image_begin(const char *path, const char *function, struct image_draft *ret_draft);
@@ -53,10 +58,13 @@ enum vg_status image_read(const char *path, const char *function, json_t **ret_d
 // The same of a text. `name`: what errors call it.
 enum vg_status image_parse(const char *text, size_t length, const char *name, const char *function,
 			   json_t **ret_description);
-// Reads all files again. INTEGRITY: which one differs, is missing, or is too many, and where. `progress` as above;
-// ret_sizes may be NULL.
-enum vg_status image_verify(const char *path, const json_t *description, _Atomic uint64_t *progress,
+// Reads all files again. INTEGRITY: which one differs, is missing, or is too many, and where; STATE: somebody wants to
+// stop. `phase`, into which it counts, and ret_sizes may be NULL.
+enum vg_status image_verify(const char *path, const json_t *description, unsigned threads, struct phase *phase,
 			    const char *function, struct image_sizes *ret_sizes);
+// INVALID: no such number of threads, or no such level of the method.
+enum vg_status image_check_threads(unsigned threads, const char *function);
+enum vg_status image_check_compression(enum vg_compression compression, int level, const char *function);
 // CRIU makes tree number `tree` again. `work`'s folder is not looked at. As criu_restore(), and as image_verify().
 enum vg_status image_restore_tree(const char *path, const json_t *description, unsigned tree, const struct criu *criu,
 				  const struct criu_work *work, const char *function);

@@ -1,6 +1,7 @@
 #include "checkpoint/image_files.h"
 
 #include "base/status.h"
+#include "checkpoint/chunk.h"
 #include "checkpoint/image.h"
 
 #include <limits.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FILES = 1 << 20 };
+enum { MOST_FILES = 1 << 20, MOST_THREADS = 256 };
 static const uint64_t MOST_BYTES = UINT64_C(1) << 56;
 static const char *const names[] = {"none", "lz4", "zstd"}, *const suffixes[] = {"", ".lz4", ".zst"};
 enum { METHODS = sizeof names / sizeof *names };
@@ -239,4 +240,28 @@ const struct image_file *image_files_find(const struct image_files *files, const
 			return found;
 	}
 	return NULL;
+}
+
+enum vg_status image_check_threads(unsigned threads, const char *function)
+{
+	if (threads <= MOST_THREADS)
+		return VG_OK;
+	return vg_fail(VG_INVALID, 0, function, "%u threads: up to %d, or 0 for as many as there are processors", threads,
+		       MOST_THREADS);
+}
+
+enum vg_status image_check_compression(enum vg_compression compression, int level, const char *function)
+{
+	int least, most;
+
+	if ((unsigned)compression >= METHODS)
+		return vg_fail(VG_INVALID, 0, function, "compression %d: there are none (0), lz4 (1) and zstd (2)",
+			       (int)compression);
+	if (codec_level_is_sound(compression, level, &least, &most))
+		return VG_OK;
+	if (most == 0)
+		return vg_fail(VG_INVALID, 0, function, "%s at level %d: it has no levels, leave it at 0",
+			       names[compression], level);
+	return vg_fail(VG_INVALID, 0, function, "%s at level %d: there are %d to %d, and 0 for its own choice",
+		       names[compression], level, least, most);
 }

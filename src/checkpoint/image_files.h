@@ -3,11 +3,13 @@
 #include "virgate/checkpoint.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
 	IMAGE_SUM_TEXT = 17,
+	IMAGE_NAME_TEXT = 5 + 4 + 1 + NAME_MAX + 1, // "tree-4095/NAME"
 	IMAGE_LEAST_CHUNK = 64 << 10,
 	IMAGE_MOST_CHUNK = 64 << 20,
 };

@@ -1,24 +1,124 @@
+// Verification: all that lies in the folder is the description's, and threads read it again, a chunk at a time.
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/image.h"
+#include "checkpoint/image_chunk.h"
 #include "checkpoint/image_files.h"
 #include "checkpoint/image_folder.h"
+#include "checkpoint/inspect.h"
+#include "checkpoint/pool.h"
 #include "checkpoint/sum.h"
+#include "core/object.h"
+#include "virgate/image.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+
+enum { TICK_NS = 50000000 };
+
+// A chunk, or all of a file that has none.
+struct unit {
+	const struct image_file *file;
+	size_t index;
+	uint64_t offset;
+};
 
 struct verification {
 	const struct image_files *files;
 	const char *path, *function;
-	_Atomic uint64_t *progress;
+	struct phase *phase;
 	size_t seen;
-	enum vg_status status;
+	int folder;
+	size_t count;
+	struct unit *units;
+	_Atomic size_t next;
+	_Atomic bool stop;
+	pthread_mutex_t lock; // for all below
+	pthread_cond_t done;
+	unsigned busy;
+	enum vg_status status; // the first failure
+	int code;
+	char text[512];
 };
 
-static enum vg_status verify_plain(struct verification *v, int fd, const struct image_file *file)
+// What the thread's last error says becomes what the verification says.
+static void fail(struct verification *v, enum vg_status status)
+{
+	const struct vg_error *error = vg_last_error();
+
+	if (status == VG_OK)
+		return;
+	pthread_mutex_lock(&v->lock);
+	if (!v->status) {
+		v->status = status;
+		v->code = error->code;
+		strncpy(v->text, error->text, sizeof v->text - 1);
+	}
+	pthread_mutex_unlock(&v->lock);
+	v->stop = true;
+}
+
+// ---- what is there -----------------------------------------------------------------------------------
+
+static int look(int folder, const char *name, void *user)
+{
+	struct verification *v = user;
+	struct stat info;
+
+	const struct image_file *file = image_files_find(v->files, name);
+	if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+		v->status = vg_fail(VG_SYSTEM, errno, v->function, "%s/%s: %s", v->path, name, strerror(errno));
+	else if (!file || !S_ISREG(info.st_mode))
+		v->status = vg_fail(VG_INTEGRITY, 0, v->function, "%s: %s is not of this image", v->path, name);
+	else if ((uint64_t)info.st_size != file->bytes)
+		v->status = vg_fail(VG_INTEGRITY, 0, v->function, "%s/%s is damaged: it has %llu bytes, not %llu", v->path,
+				    name, (unsigned long long)info.st_size, (unsigned long long)file->bytes);
+	v->seen++;
+	return v->status ? 1 : 0;
+}
+
+static enum vg_status look_at_all(struct verification *v)
+{
+	char name[IMAGE_NAME];
+
+	int r = image_for_files(v->path, look, v, name);
+	if (r < 0)
+		return vg_fail(VG_SYSTEM, -r, v->function, "%s/%s: %s", v->path, name, strerror(-r));
+	if (!v->status && v->seen != v->files->count)
+		return vg_fail(VG_INTEGRITY, 0, v->function, "%s lacks %zu of its %zu files", v->path,
+			       v->files->count - v->seen, v->files->count);
+	return v->status;
+}
+
+// ---- whether it is as it was -------------------------------------------------------------------------
+
+static int make_units(struct verification *v)
+{
+	const struct image_files *files = v->files;
+
+	for (size_t i = 0; i < files->count; i++)
+		v->count += files->files[i].chunk_bytes ? files->files[i].chunk_count : 1;
+	v->units = malloc((v->count + 1) * sizeof *v->units);
+	struct unit *unit = v->units;
+	for (size_t i = 0; unit && i < files->count; i++) {
+		const struct image_file *file = &files->files[i];
+		uint64_t offset = 0;
+		size_t count = file->chunk_bytes ? file->chunk_count : 1;
+		for (size_t k = 0; k < count; k++) {
+			*unit++ = (struct unit){.file = file, .index = k, .offset = offset};
+			if (file->chunk_bytes)
+				offset += file->compression ? file->chunks[k].stored : file->chunk_bytes;
+		}
+	}
+	return v->units ? 0 : -ENOMEM;
+}
+
+static enum vg_status verify_whole(struct verification *v, int fd, const struct image_file *file)
 {
 	char wanted[IMAGE_SUM_TEXT], found[IMAGE_SUM_TEXT];
 	uint64_t bytes, sum;
@@ -29,49 +129,152 @@ static enum vg_status verify_plain(struct verification *v, int fd, const struct 
 	image_sum_format(file->sum, wanted);
 	image_sum_format(sum, found);
 	if (bytes != file->bytes || sum != file->sum)
-		return vg_fail(VG_INTEGRITY, 0, v->function, "%s/%s is damaged: %llu bytes with checksum %s, not %llu with %s",
-			       v->path, file->name, (unsigned long long)bytes, found, (unsigned long long)file->bytes,
-			       wanted);
-	if (v->progress)
-		*v->progress += bytes;
+		return vg_fail(VG_INTEGRITY, 0, v->function, "%s/%s is damaged: it has checksum %s, not %s", v->path,
+			       file->name, found, wanted);
 	return VG_OK;
 }
 
-static int verify(int folder, const char *name, void *user)
+static enum vg_status verify_unit(struct verification *v, const struct unit *unit, unsigned char *buffer)
 {
-	struct verification *v = user;
-	struct stat info;
+	const struct image_file *file = unit->file;
+	uint64_t sum = 0;
 
-	const struct image_file *file = image_files_find(v->files, name);
-	_cleanup_close_ int fd = file ? openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
-	if (!file || (fd < 0 && errno == ELOOP) || (fd >= 0 && fstat(fd, &info) == 0 && !S_ISREG(info.st_mode)))
-		v->status = vg_fail(VG_INTEGRITY, 0, v->function, "%s: %s is not of this image", v->path, name);
-	else if (fd < 0)
-		v->status = vg_fail(VG_SYSTEM, errno, v->function, "%s/%s: %s", v->path, name, strerror(errno));
-	else
-		v->status = verify_plain(v, fd, file);
-	v->seen++;
-	return v->status ? 1 : 0;
+	_cleanup_close_ int fd = openat(v->folder, file->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return vg_fail(VG_SYSTEM, errno, v->function, "%s/%s: %s", v->path, file->name, strerror(errno));
+	if (!file->chunk_bytes)
+		return verify_whole(v, fd, file);
+	int r = image_chunk_load(fd, file, unit->index, unit->offset, buffer, &sum);
+	return r ? image_chunk_fail(r, v->path, file, unit->index, unit->offset, sum, v->function) : VG_OK;
 }
 
-enum vg_status image_verify(const char *path, const json_t *description, _Atomic uint64_t *progress,
+static size_t bytes_of(const struct unit *unit)
+{
+	const struct image_file *file = unit->file;
+
+	return !file->chunk_bytes    ? file->bytes
+	       : file->compression ? file->chunks[unit->index].stored
+				     : image_chunk_length(file, unit->index);
+}
+
+static size_t largest_chunk(const struct image_files *files)
+{
+	size_t chunk = 0;
+
+	for (size_t i = 0; i < files->count; i++)
+		if (files->files[i].chunk_bytes > chunk)
+			chunk = files->files[i].chunk_bytes;
+	return chunk;
+}
+
+static void work(unsigned number, void *user)
+{
+	struct verification *v = user;
+	size_t chunk = largest_chunk(v->files), index;
+	unsigned char *buffer = malloc(chunk_map_bytes(chunk) + chunk + 1);
+
+	(void)number;
+	if (!buffer)
+		fail(v, vg_fail(VG_NO_MEMORY, 0, v->function, "no memory for a chunk of %zu bytes", chunk));
+	while (!v->stop && (index = v->next++) < v->count) {
+		fail(v, verify_unit(v, &v->units[index], buffer));
+		if (v->phase)
+			v->phase->bytes += bytes_of(&v->units[index]);
+	}
+	free(buffer);
+	pthread_mutex_lock(&v->lock);
+	v->busy--;
+	pthread_cond_signal(&v->done);
+	pthread_mutex_unlock(&v->lock);
+}
+
+// Tells of it meanwhile.
+static void wait_for_all(struct verification *v)
+{
+	pthread_mutex_lock(&v->lock);
+	while (v->busy > 0) {
+		struct timespec until;
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += TICK_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		pthread_cond_timedwait(&v->done, &v->lock, &until);
+		if (!v->phase)
+			continue;
+		pthread_mutex_unlock(&v->lock);
+		phase_tick(v->phase);
+		if (v->phase->stop)
+			v->stop = true;
+		pthread_mutex_lock(&v->lock);
+	}
+	pthread_mutex_unlock(&v->lock);
+}
+
+static enum vg_status read_all(struct verification *v, unsigned threads)
+{
+	struct pool *pool = NULL;
+
+	_cleanup_close_ int folder = open(v->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = folder < 0 ? -errno : make_units(v);
+	v->folder = folder;
+	v->busy = pool_threads(threads);
+	if (r == 0)
+		r = pool_create(v->busy, work, &pool);
+	if (r)
+		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, v->function, "%s: %s", v->path, strerror(-r));
+	for (unsigned i = v->busy; i > 0; i--)
+		pool_give(pool, v);
+	wait_for_all(v);
+	pool_destroy(pool);
+	if (v->status)
+		return vg_fail(v->status, v->code, v->function, "%s", v->text);
+	if (v->stop)
+		return vg_fail(VG_STATE, 0, v->function, "stopped, as asked, before all of %s was read", v->path);
+	return VG_OK;
+}
+
+enum vg_status image_verify(const char *path, const json_t *description, unsigned threads, struct phase *phase,
 			    const char *function, struct image_sizes *ret_sizes)
 {
 	struct image_files files;
-	char name[IMAGE_NAME];
 
 	enum vg_status status = image_files_read(description, path, function, &files);
 	if (status)
 		return status;
-	struct verification v = {.files = &files, .path = path, .function = function, .progress = progress};
-	int r = image_for_files(path, verify, &v, name);
-	if (r < 0)
-		v.status = vg_fail(VG_SYSTEM, -r, function, "%s/%s: %s", path, name, strerror(-r));
-	else if (!v.status && v.seen != files.count)
-		v.status = vg_fail(VG_INTEGRITY, 0, function, "%s lacks %zu of its %zu files", path, files.count - v.seen,
-				   files.count);
-	if (ret_sizes)
+	struct verification v = {.files = &files, .path = path, .function = function, .phase = phase};
+	pthread_mutex_init(&v.lock, NULL);
+	pthread_cond_init(&v.done, NULL);
+	if (phase)
+		phase->total = files.bytes;
+	status = look_at_all(&v);
+	if (status == VG_OK)
+		status = read_all(&v, threads);
+	if (status == VG_OK && ret_sizes)
 		*ret_sizes = (struct image_sizes){.raw = files.raw, .stored = files.stored};
+	free(v.units);
+	pthread_cond_destroy(&v.done);
+	pthread_mutex_destroy(&v.lock);
 	image_files_free(&files);
-	return v.status;
+	return status;
+}
+
+enum vg_status vg_image_verify(const char *dir, const struct vg_image_verify_options *options)
+{
+	struct vg_checkpoint_result result = {0};
+	struct vg_image_verify_options given;
+	json_t *description = NULL;
+
+	CORE_NEEDED(dir);
+	CORE_OPTIONS(given, options);
+	struct phase phase = {.progress = given.progress, .user = given.user, .result = &result};
+	enum vg_status status = image_check_threads(given.threads, __func__);
+	if (status == VG_OK)
+		status = phase_begin(&phase, VG_CHECKPOINT_VERIFY, __func__);
+	if (status == VG_OK)
+		status = inspect_read(dir, __func__, &description, NULL);
+	if (status == VG_OK)
+		status = image_verify(dir, description, given.threads, &phase, __func__, NULL);
+	phase_end(&phase);
+	json_decref(description);
+	return status;
 }

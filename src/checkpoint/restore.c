@@ -69,8 +69,7 @@ static enum vg_status verify(struct restore *restore)
 		status = fit_restore(restore->description, &restore->criu, restore->map.pairs, restore->map.count,
 				     restore->function);
 	if (status == VG_OK)
-		status = image_verify(options->dir, restore->description, &restore->phase.bytes, restore->function,
-				      &sizes);
+		status = image_verify(options->dir, restore->description, 0, &restore->phase, restore->function, &sizes);
 	if (status)
 		return status;
 	restore->result.bytes = sizes.stored;

@@ -214,7 +214,7 @@ enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, 
 	if (status == VG_OK)
 		status = receive_files(&receiver);
 	if (status == VG_OK)
-		status = image_verify(draft->folder, description, NULL, frames->function, NULL);
+		status = image_verify(draft->folder, description, 0, NULL, frames->function, NULL);
 	if (status == VG_OK)
 		status = write_text(&receiver);
 	if (receiver.fd >= 0)

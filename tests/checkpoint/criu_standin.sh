@@ -3,7 +3,7 @@
 # $STANDIN/fail names the verb, and makes nothing that could be restored.
 say() { echo "$*" >>"$STANDIN/said"; }
 verb=$1
-folder= pid=
+folder= work= pid=
 case $verb in
 --version)
 	echo "Version: $(cat "$STANDIN/version" 2>/dev/null || echo 4.2)"
@@ -13,13 +13,14 @@ esac
 while [ $# -gt 0 ]; do
 	case $1 in
 	-D) folder=$2 ;;
+	-W) work=$2 ;;
 	-t) pid=$2 ;;
 	esac
 	shift
 done
 say "$verb $pid"
 if grep -qx "$verb" "$STANDIN/fail" 2>/dev/null; then
-	echo "(00.001) Error (standin.c:1): told to fail" >"$folder/$verb.log"
+	echo "(00.001) Error (standin.c:1): told to fail" >"$work/$verb.log"
 	exit 1
 fi
 if grep -qx slow "$STANDIN/fail" 2>/dev/null; then # until the test takes the file away
@@ -29,7 +30,7 @@ fi
 case $verb in
 dump)
 	if ! kill -STOP "$pid"; then
-		echo "(00.001) Error (standin.c:2): no process $pid" >"$folder/$verb.log"
+		echo "(00.001) Error (standin.c:2): no process $pid" >"$work/$verb.log"
 		exit 1
 	fi
 	grep -qx kill-starter "$STANDIN/fail" 2>/dev/null && kill -KILL $PPID

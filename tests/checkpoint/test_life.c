@@ -18,13 +18,14 @@ TEST(a_process_comes_back_again_and_again)
 {
 	need_criu();
 	struct subject subject = start_subject(path_of("rounds"));
+	static const char *const methods[] = {"none", "lz4", "zstd:5", "none"};
 	uint32_t round = 0;
 
 	check_goes_on(path_of("rounds"));
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		char name[32];
 		snprintf(name, sizeof name, "image%d", i);
-		CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of(name)), 0);
+		CHECK_INT(run("dump --pid %d --dir %s --compress %s", (int)subject.pid, path_of(name), methods[i]), 0);
 		wait_gone(subject.pid);
 		CHECK(round_of(path_of("rounds")) > round);
 		round = round_of(path_of("rounds"));

@@ -49,7 +49,7 @@ check "the installed daemon serves" daemon_is_ours
 check "the daemon ends" "$prefix/bin/virgate" shutdown --sim
 check "the program" test "$("$prefix/bin/virgate" --version)" = "virgate $(pkg-config --modversion virgate)"
 check "the pkg-config file" pkg-config --exists virgate
-check "it names what the archive needs" test "$(pkg-config --print-requires-private virgate | sort | tr '\n' ' ')" = "jansson libsodium libzstd "
+check "it names what the archive needs" test "$(pkg-config --print-requires-private virgate | sort | tr '\n' ' ')" = "jansson liblz4 libsodium libzstd "
 compile() { # PROGRAM FLAGS…
 	cc -std=gnu17 -Wall -Werror "$place/example.c" -o "$place/$1" "${@:2}"
 }

@@ -1,0 +1,136 @@
+// The trees of an image, out of CRIU and back into it.
+#include "base/descriptor.h"
+#include "base/status.h"
+#include "checkpoint/capture.h"
+#include "checkpoint/image.h"
+#include "checkpoint/image_files.h"
+#include "checkpoint/image_folder.h"
+#include "checkpoint/serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// Of a short name, since CRIU's socket goes there, and its images' folder may have a long one.
+#define MEETING "/tmp/virgate-stream.XXXXXX"
+
+static enum vg_status failed(int error, const char *path, const char *function)
+{
+	return vg_fail(VG_SYSTEM, error, function, "%s: %s", path, strerror(error));
+}
+
+// What CRIU wrote there itself, and not into its stream.
+static int take_in(int folder, const char *name, void *user)
+{
+	struct stat info;
+	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENXIO ? 0 : -errno; // its socket
+	if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode))
+		capture_file(user, name, fd);
+	else
+		close(fd);
+	return 0;
+}
+
+// A stream that broke is why CRIU failed, and says more.
+static enum vg_status both(enum vg_status criu, enum vg_status stream, const struct vg_kept_error *kept)
+{
+	if (stream == VG_OK && criu)
+		vg_error_restore(kept);
+	return stream ? stream : criu;
+}
+
+static enum vg_status dump(struct image_draft *draft, unsigned tree, const struct criu *criu,
+			   const struct criu_work *work, pid_t root, const char *function)
+{
+	struct vg_kept_error kept;
+	struct capture *capture;
+	char name[IMAGE_NAME];
+
+	enum vg_status status = capture_begin(draft, tree, work->folder, function, &capture);
+	if (status)
+		return status;
+	status = criu_dump(criu, work, root, function);
+	int r = status ? 0 : image_for_folder(work->folder, "", take_in, capture, name);
+	if (r)
+		status = failed(-r, work->folder, function);
+	vg_error_keep(&kept);
+	return both(status, capture_end(capture, function), &kept);
+}
+
+enum vg_status image_dump_tree(struct image_draft *draft, unsigned tree, const struct criu *criu,
+			       const struct criu_work *work, pid_t root, const char *function)
+{
+	char folder[PATH_MAX + 32], meeting[] = MEETING;
+	struct criu_work here = *work;
+
+	snprintf(folder, sizeof folder, "%s/tree-%u", draft->folder, tree);
+	if (mkdir(folder, 0700) < 0)
+		return failed(errno, folder, function);
+	draft->trees = tree + 1 > draft->trees ? tree + 1 : draft->trees;
+	if (!mkdtemp(meeting))
+		return failed(errno, meeting, function);
+	here.folder = meeting;
+	here.stream = true;
+	enum vg_status status = dump(draft, tree, criu, &here, root, function);
+	image_remove(meeting);
+	return status;
+}
+
+static enum vg_status serve(const struct image_files *files, const char *path, unsigned tree, const struct criu *criu,
+			    const struct criu_work *work, const char *function)
+{
+	char meeting[] = MEETING;
+	struct criu_work here = *work;
+	struct vg_kept_error kept;
+	struct serve *server;
+
+	if (!mkdtemp(meeting))
+		return failed(errno, meeting, function);
+	here.folder = meeting;
+	here.stream = true;
+	enum vg_status status = serve_begin(files, path, tree, meeting, NULL, function, &server);
+	if (status == VG_OK) {
+		status = criu_restore(criu, &here, function);
+		vg_error_keep(&kept);
+		status = both(status, serve_end(server, function), &kept);
+	}
+	image_remove(meeting);
+	return status;
+}
+
+// Files that are CRIU's own it reads best itself: straight to where they belong.
+static bool is_raw(const struct image_files *files, unsigned tree)
+{
+	unsigned number;
+
+	for (size_t i = 0; i < files->count; i++)
+		if (image_name_is_sound(files->files[i].name, &number) && number == tree &&
+		    files->files[i].compression)
+			return false;
+	return true;
+}
+
+enum vg_status image_restore_tree(const char *path, const json_t *description, unsigned tree, const struct criu *criu,
+				  const struct criu_work *work, const char *function)
+{
+	char folder[PATH_MAX + 32];
+	struct criu_work here = *work;
+	struct image_files files;
+
+	enum vg_status status = image_files_read(description, path, function, &files);
+	if (status)
+		return status;
+	snprintf(folder, sizeof folder, "%s/tree-%u", path, tree);
+	here.folder = folder;
+	status = is_raw(&files, tree) ? criu_restore(criu, &here, function)
+				      : serve(&files, path, tree, criu, work, function);
+	image_files_free(&files);
+	return status;
+}
