@@ -32,7 +32,7 @@ int checkpoint_settle(struct session *session, const struct arguments *arguments
 {
 	const struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART};
 
-	int r = session_settle(session, arguments);
+	int r = session_open(session, arguments);
 	if (r == 0)
 		r = share_choose_driver(session, arguments);
 	if (r)

@@ -32,12 +32,54 @@ static int read_compression(const struct arguments *arguments, struct vg_dump_op
 	return verb_usage_code(arguments->verb);
 }
 
+// Of a vGPU, for the guard: the dump itself looks once more.
+static int find_tenants(const struct arguments *arguments, const char *vgpu, pid_t pids[GUARD_MOST], size_t *ret_count)
+{
+	struct vg_vgpu_list *list;
+	struct session session;
+	size_t count = 0;
+
+	int r = session_open(&session, arguments);
+	if (r)
+		return r;
+	if (vg_vgpu_inspect(session.node, vgpu, &list)) {
+		r = fail_with_last_error(arguments);
+	} else {
+		for (size_t i = 0; i < list->vgpus->tenant_count && count < GUARD_MOST; i++)
+			pids[count++] = (pid_t)list->vgpus->tenants[i].pid;
+		vg_vgpu_list_free(list);
+	}
+	session_close(&session);
+	*ret_count = count;
+	return r;
+}
+
+static int start_guard(const struct arguments *arguments, long pid, struct guard *ret_guard)
+{
+	const char *vgpu = option_value(arguments, "vgpu");
+	static pid_t pids[GUARD_MOST];
+	size_t count = 1;
+	int r = 0;
+
+	pids[0] = (pid_t)pid;
+	if (vgpu)
+		r = find_tenants(arguments, vgpu, pids, &count);
+	return r ? r
+		 : guard_start(&(struct guarded){.arguments = arguments,
+						 .pids = pids,
+						 .count = count,
+						 .dir = option_value(arguments, "dir"),
+						 .leave_running = option_value(arguments, "leave-running") != NULL},
+			       ret_guard);
+}
+
 static int dump(const struct arguments *arguments)
 {
 	struct vg_checkpoint_result result = {0};
+	const char *vgpu = option_value(arguments, "vgpu");
+	struct guard guard = {.end = -1};
 	struct session session;
 	struct vg_dump_options options = {.size = sizeof options};
-	struct guard guard;
 	long pid, seconds;
 
 	int r = checkpoint_number(arguments, "pid", 4194304, &pid);
@@ -47,15 +89,12 @@ static int dump(const struct arguments *arguments)
 		r = read_compression(arguments, &options);
 	if (r)
 		return r;
-	if (!pid || !option_value(arguments, "dir")) {
-		say_usage(arguments->verb, "--pid and --dir are needed: which process, and where its image shall lie");
+	if (!pid == !vgpu || !option_value(arguments, "dir")) {
+		say_usage(arguments->verb, "--pid or --vgpu, and --dir are needed: which process, or all that run inside "
+					   "which vGPU, and where the image shall lie");
 		return verb_usage_code(arguments->verb);
 	}
-	r = guard_start(&(struct guarded){.arguments = arguments,
-					  .pid = (pid_t)pid,
-					  .dir = option_value(arguments, "dir"),
-					  .leave_running = option_value(arguments, "leave-running") != NULL},
-			&guard);
+	r = start_guard(arguments, pid, &guard);
 	if (r == 0)
 		r = checkpoint_settle(&session, arguments);
 	if (r) {
@@ -71,6 +110,8 @@ static int dump(const struct arguments *arguments)
 	options.file_locks = option_value(arguments, "file-locks") != NULL;
 	options.lock_timeout_ms = (unsigned)seconds * 1000;
 	options.progress = checkpoint_show;
+	options.vgpu = vgpu;
+	options.node = session.node;
 	if (vg_checkpoint_dump(&options, &result))
 		r = checkpoint_fail(arguments);
 	else
@@ -82,6 +123,7 @@ static int dump(const struct arguments *arguments)
 
 static const struct option dump_options[] = {
 	{"pid", 'p', "PID", "the process; its children go with it", 0},
+	{"vgpu", 'v', "NAME", "all that run inside this vGPU, and their children", COMPLETE_VGPU},
 	{"dir", 'd', "DIR", "where the image shall lie; nothing may be there yet", COMPLETE_FILE},
 	{"compress", 0, "METHOD", "none, lz4, zstd or zstd:LEVEL; zero pages are left out in any case", 0},
 	{"leave-running", 0, NULL, "let the processes run on afterwards", 0},
@@ -97,8 +139,8 @@ static const struct option dump_options[] = {
 
 const struct verb verb_dump = {
 	.name = "dump",
-	.synopsis = "--pid PID --dir DIR [--compress METHOD] [--leave-running] [--cpu-only] [--timeout SECONDS]\n"
-		    "             [--shell-job] [--tcp-established] [--file-locks] [--json] [--sim]",
+	.synopsis = "--pid PID | --vgpu NAME --dir DIR [--compress METHOD] [--leave-running] [--cpu-only]\n"
+		    "             [--timeout SECONDS] [--shell-job] [--tcp-established] [--file-locks] [--json] [--sim]",
 	.summary = "Write a CUDA process to disk, with its device memory",
 	.details = "The driver takes the process off the GPU, CRIU writes it down. Whatever fails before the image is whole,\n"
 		   "and ^C, leaves the process running as it was. Afterwards it is gone, unless --leave-running.",

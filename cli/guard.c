@@ -38,34 +38,44 @@ static bool image_stands(const char *dir)
 	return snprintf(path, sizeof path, "%s/virgate.json", dir) < PATH_MAX && access(path, F_OK) == 0;
 }
 
-static int bring_back(const struct guarded *guarded, uint64_t start_time)
+static int bring_one_back(const struct guarded *guarded, pid_t pid, uint64_t start_time)
 {
-	struct session session;
 	struct vg_recovery recovery;
-	int pid = (int)guarded->pid;
 	uint64_t now;
 
+	if (vg_process_start_time(pid, &now) || !vg_start_time_same(now, start_time))
+		return 0; // it has gone
+	if (vg_checkpoint_recover(pid, &recovery))
+		return fail_with_last_error(guarded->arguments);
+	if (recovery.stopped + recovery.held_back)
+		say_warning("the dump was killed: process %d runs on, as before", (int)pid);
+	return 0;
+}
+
+static int bring_back(const struct guarded *guarded, const uint64_t *start_times)
+{
+	struct session session;
+
 	if (!guarded->leave_running && image_stands(guarded->dir)) {
-		say_warning("the dump was killed when its image was whole already: process %d is left as it was written down; "
-			    "end it, or let it run on with virgate recover --pid %d",
-			    pid, pid);
+		for (size_t i = 0; i < guarded->count; i++)
+			say_warning("the dump was killed when its image was whole already: process %d is left as it was "
+				    "written down; end it, or let it run on with virgate recover --pid %d",
+				    (int)guarded->pids[i], (int)guarded->pids[i]);
 		return 0;
 	}
-	if (vg_process_start_time(guarded->pid, &now) || !vg_start_time_same(now, start_time))
-		return 0; // it has gone
 	int r = checkpoint_settle(&session, guarded->arguments);
 	if (r)
 		return r;
-	if (vg_checkpoint_recover(guarded->pid, &recovery))
-		r = fail_with_last_error(guarded->arguments);
-	else if (recovery.stopped + recovery.held_back)
-		say_warning("the dump was killed: process %d runs on, as before", pid);
+	for (size_t i = 0; i < guarded->count; i++) {
+		int one = bring_one_back(guarded, guarded->pids[i], start_times[i]);
+		r = r ? r : one;
+	}
 	session_close(&session);
 	return r;
 }
 
 // Never returns.
-static void watch(const struct guarded *guarded, int input, uint64_t start_time)
+static void watch(const struct guarded *guarded, int input, const uint64_t *start_times)
 {
 	ssize_t count;
 	char word;
@@ -74,17 +84,18 @@ static void watch(const struct guarded *guarded, int input, uint64_t start_time)
 	do
 		count = read(input, &word, 1);
 	while (count < 0 && errno == EINTR);
-	_exit(count == 0 ? bring_back(guarded, start_time) : 0);
+	_exit(count == 0 ? bring_back(guarded, start_times) : 0);
 }
 
 int guard_start(const struct guarded *guarded, struct guard *ret_guard)
 {
-	uint64_t start_time = 0;
+	static uint64_t start_times[GUARD_MOST]; // 0: there is none, as the dump will find
 	int ends[2];
 
 	*ret_guard = (struct guard){.end = -1};
-	if (vg_process_start_time(guarded->pid, &start_time))
-		return 0; // there is nobody to be watched over, as the dump will find
+	for (size_t i = 0; i < guarded->count; i++)
+		if (vg_process_start_time(guarded->pids[i], &start_times[i]))
+			start_times[i] = 0;
 	if (pipe2(ends, O_CLOEXEC) < 0) {
 		say_error("a pipe to the guard of this dump: %s", strerror(errno));
 		return verb_failure_code(guarded->arguments->verb);
@@ -93,7 +104,7 @@ int guard_start(const struct guarded *guarded, struct guard *ret_guard)
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(ends[1]);
-		watch(guarded, ends[0], start_time);
+		watch(guarded, ends[0], start_times);
 	}
 	close(ends[0]);
 	if (pid < 0) {

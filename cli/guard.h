@@ -5,6 +5,8 @@
 
 #include "options.h"
 
+enum { GUARD_MOST = 1024 }; // roots
+
 struct guard {
 	pid_t pid;
 	int end; // of a pipe: closed without a word, it tells of a death
@@ -12,7 +14,8 @@ struct guard {
 
 struct guarded {
 	const struct arguments *arguments; // for the settings, and the driver
-	pid_t pid;			   // the root of what is dumped
+	const pid_t *pids;		   // the roots of what is dumped
+	size_t count;
 	const char *dir;		   // the image
 	bool leave_running;
 };

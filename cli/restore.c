@@ -82,7 +82,7 @@ static int wait_for(const struct arguments *arguments, pid_t pid)
 	return child_exit_code(child_wait(&child, NULL, NULL));
 }
 
-static int restore_one(const struct arguments *arguments, const struct gpus *gpus)
+static int restore_one(const struct arguments *arguments, const struct gpus *gpus, struct vg_node *node)
 {
 	bool detach = option_value(arguments, "detach") != NULL;
 	struct vg_checkpoint_result result = {0};
@@ -92,6 +92,7 @@ static int restore_one(const struct arguments *arguments, const struct gpus *gpu
 		.gpus = gpus->pairs,
 		.gpu_count = gpus->count,
 		.progress = checkpoint_show,
+		.node = node,
 	};
 
 	if (!detach)
@@ -115,7 +116,7 @@ static int restore(const struct arguments *arguments)
 	if (r == 0)
 		r = checkpoint_settle(&session, arguments);
 	if (r == 0) {
-		r = restore_one(arguments, &gpus);
+		r = restore_one(arguments, &gpus, session.node);
 		session_close(&session);
 	}
 	free_gpus(&gpus);

@@ -11,6 +11,7 @@
 
 #include <virgate/process.h>
 #include <virgate/status.h>
+#include <virgate/vgpu.h>
 #include <virgate/visibility.h>
 
 #ifdef __cplusplus
@@ -61,7 +62,7 @@ struct vg_checkpoint_result {
 
 struct vg_dump_options {
 	size_t size;	 /* sizeof(struct vg_dump_options) */
-	pid_t pid;	 /* this process and all that descend from it */
+	pid_t pid;	 /* this process and all that descend from it; 0 with `vgpu` */
 	const char *dir; /* the image; there must be nothing yet */
 	int leave_running; /* nonzero: they run on afterwards; 0: they end, and the image is what is left */
 	int cpu_only;	   /* nonzero: also a tree in which nobody uses CUDA */
@@ -74,6 +75,8 @@ struct vg_dump_options {
 	enum vg_compression compression;
 	int compression_level; /* of zstd: 1 to 22; 0: its own choice */
 	unsigned threads;      /* that take in what CRIU writes; 0: as many as there are processors, 16 at most; up to 256 */
+	const char *vgpu;     /* all that run inside this vGPU, with all that descend from them, instead of `pid` */
+	struct vg_node *node; /* whose vGPUs; NULL: as vg_node_open(NULL) finds it */
 };
 /* `ret_result` may be NULL. INVALID (a thread's id), NOT_FOUND (no such process; it does not use CUDA; no CRIU), EXISTS,
  * DENIED, UNSUPPORTED, NOT_READY (not locked in time), POLICY (something that no image can hold: whose, and what),
@@ -90,11 +93,14 @@ struct vg_restore_options {
 	size_t gpu_count;
 	vg_checkpoint_progress_fn *progress;
 	void *user;
+	struct vg_node *node; /* for processes that ran inside vGPUs; NULL: as vg_node_open(NULL) finds it */
 };
 /* The processes run again, with the pids they had, as children of init. Whatever does not fit is refused before
  * anything is made: NOT_FOUND (no image, no CRIU), INTEGRITY (damaged: which file), EXISTS (a pid is taken: by whom),
- * INSUFFICIENT (device memory, with need and have), UNSUPPORTED (another machine, kernel or driver), SYSTEM, DRIVER; a
- * failure after that ends what was made. One at a time in a process. */
+ * INSUFFICIENT (device memory or a vGPU's quota, with need and have), UNSUPPORTED (another machine, kernel or driver),
+ * SYSTEM, DRIVER; a failure after that ends what was made. Who ran inside a vGPU has its charges there again before it
+ * runs: the vGPU must be there under its name (else NOT_FOUND says how to make it), on the GPU that is meant. One at a
+ * time in a process. */
 VG_PUBLIC enum vg_status vg_checkpoint_restore(const struct vg_restore_options *options,
 					       struct vg_checkpoint_result *ret_result);
 

@@ -119,7 +119,7 @@ enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, 
 
 enum vg_status criu_restore(const struct criu *criu, const struct criu_work *work, const char *function)
 {
-	static const char *const more[] = {"-d", NULL};
+	static const char *const more[] = {"-d", "--leave-stopped", NULL};
 
 	return run(criu, work, "restore", more, function);
 }

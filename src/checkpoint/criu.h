@@ -30,7 +30,7 @@ struct criu_work {
 // The tree of `root` is stopped then, all of it. After a failure CRIU has let it run on. SYSTEM, with the log's first
 // error.
 enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, pid_t root, const char *function);
-// It runs then, its driver's calls waiting. SYSTEM likewise, and nobody of it is left.
+// It stands still then (SIGSTOP), all of it. SYSTEM likewise, and nobody of it is left.
 enum vg_status criu_restore(const struct criu *criu, const struct criu_work *work, const char *function);
 
 // ---- this room only -------------------------------------------------------------------------------

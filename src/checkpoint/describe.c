@@ -74,24 +74,3 @@ enum vg_status describe_dump(const struct tree *tree, const struct criu *criu, c
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for an image's description");
 	return VG_OK;
 }
-
-enum vg_status describe_refuse_tenants(const struct tree *tree, const char *function)
-{
-	for (size_t i = 0; i < tree->count; i++) {
-		char path[64], *line = NULL;
-		size_t capacity = 0;
-		bool tenant = false;
-		snprintf(path, sizeof path, "/proc/%d/maps", (int)tree->processes[i].pid);
-		FILE *file = fopen(path, "re");
-		while (file && !tenant && getline(&line, &capacity, file) > 0)
-			tenant = strstr(line, "/libvirgate-cuda.so") != NULL;
-		free(line);
-		if (file)
-			fclose(file);
-		if (tenant)
-			return vg_fail(VG_UNSUPPORTED, 0, function,
-				       "process %d (%s) runs inside a vGPU: programs that do cannot be dumped yet",
-				       (int)tree->processes[i].pid, tree->processes[i].command);
-	}
-	return VG_OK;
-}

@@ -10,8 +10,6 @@ enum vg_status describe_dump(const struct tree *tree, const struct criu *criu, c
 			     json_t **ret_description);
 // Adds what holds only once they are stopped: threads, host memory, and the files that are mapped or open.
 void describe_stopped(const struct tree *tree, json_t *description);
-// UNSUPPORTED: one of them runs inside a vGPU.
-enum vg_status describe_refuse_tenants(const struct tree *tree, const char *function);
 
 // ---- this room only -------------------------------------------------------------------------------
 

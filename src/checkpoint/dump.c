@@ -9,6 +9,7 @@
 #include "checkpoint/image.h"
 #include "checkpoint/phase.h"
 #include "checkpoint/refusal.h"
+#include "checkpoint/tenant.h"
 #include "checkpoint/tree.h"
 #include "core/object.h"
 #include "virgate/checkpoint.h"
@@ -16,6 +17,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,6 +28,7 @@ struct dump {
 	const char *function;
 	struct phase phase;
 	struct tree tree;
+	struct tenants tenants;
 	struct criu criu;
 	struct image_draft draft;
 	json_t *description;
@@ -33,11 +36,25 @@ struct dump {
 	struct vg_checkpoint_result result;
 };
 
-static void signal_tree(const struct tree *tree, int signal)
+static enum vg_status find_tree(struct dump *dump)
 {
-	for (size_t i = 0; i < tree->count; i++)
-		if (tree_is_same(&tree->processes[i]))
-			kill(tree->processes[i].pid, signal);
+	const struct vg_dump_options *options = &dump->options;
+	struct vg_node *own = NULL;
+	pid_t *pids = NULL;
+	size_t count;
+
+	if (!options->vgpu)
+		return tree_find(&options->pid, 1, dump->function, &dump->tree);
+	if (options->pid)
+		return vg_fail(VG_INVALID, 0, dump->function, "both a process and a vGPU are named: name one of them");
+	enum vg_status status = options->node ? VG_OK : vg_node_open(NULL, &own);
+	if (status == VG_OK)
+		status = tenant_pids(own ? own : options->node, options->vgpu, dump->function, &pids, &count);
+	if (status == VG_OK)
+		status = tree_find(pids, count, dump->function, &dump->tree);
+	free(pids);
+	vg_node_close(own);
+	return status;
 }
 
 static enum vg_status find(struct dump *dump)
@@ -48,7 +65,7 @@ static enum vg_status find(struct dump *dump)
 	if (status == VG_OK)
 		status = criu_find(dump->function, &dump->criu);
 	if (status == VG_OK)
-		status = tree_find(&options->pid, 1, dump->function, &dump->tree);
+		status = find_tree(dump);
 	if (status == VG_OK)
 		status = hold_tree(&dump->tree, 0, dump->function);
 	if (status == VG_OK)
@@ -59,15 +76,17 @@ static enum vg_status find(struct dump *dump)
 		return status;
 	dump->result.processes = dump->tree.count;
 	dump->result.cuda_processes = dump->tree.cuda_count;
-	dump->result.pid = options->pid;
+	dump->result.pid = dump->tree.processes[0].pid;
 	if (!options->cpu_only && dump->tree.cuda_count == 0)
 		return refuse(REFUSE_NO_CUDA, 0, dump->function,
 			      "process %d (%s) does not use CUDA, nor does a child of it: CRIU alone can dump it (--cpu-only)",
-			      (int)options->pid, dump->tree.processes[0].command);
+			      (int)dump->result.pid, dump->tree.processes[0].command);
 	status = refusal_by_driver(&dump->tree, dump->function);
 	if (status)
 		return status;
-	status = describe_refuse_tenants(&dump->tree, dump->function);
+	status = tenants_find(&dump->tree, dump->function, &dump->tenants);
+	if (status == VG_OK)
+		status = tenants_refuse_shares(&dump->tenants, dump->function);
 	if (status == VG_OK)
 		status = image_begin(options->dir, dump->function, &dump->draft);
 	dump->draft.compression = options->compression;
@@ -105,8 +124,7 @@ static enum vg_status off_the_gpu(struct dump *dump)
 static enum vg_status write_image(struct dump *dump)
 {
 	const struct vg_dump_options *options = &dump->options;
-	const struct criu_work work = {.shell_job = options->shell_job,
-				       .tcp_established = options->tcp_established,
+	struct criu_work work = {.tcp_established = options->tcp_established,
 				       .file_locks = options->file_locks,
 				       .keep = dump->tree.holds,
 				       .keep_count = dump->tree.hold_count,
@@ -114,14 +132,20 @@ static enum vg_status write_image(struct dump *dump)
 				       .user = &dump->phase};
 
 	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_HOST_OUT, dump->function);
-	for (size_t i = 0; i < dump->tree.root_count && status == VG_OK; i++)
-		status = image_dump_tree(&dump->draft, (unsigned)i, &dump->criu, &work, dump->tree.processes[i].pid,
-					 dump->function);
+	if (status == VG_OK)
+		status = tenants_stop(&dump->tree, options->vgpu, dump->function, &dump->tenants);
+	for (size_t i = 0; i < dump->tree.root_count && status == VG_OK; i++) {
+		pid_t root = dump->tree.processes[i].pid;
+		work.shell_job = options->shell_job || getsid(root) != root;
+		status = image_dump_tree(&dump->draft, (unsigned)i, &dump->criu, &work, root, dump->function);
+	}
 	// All are stopped now: who was started since the last look is in the image, and known to nobody.
 	if (status == VG_OK)
 		status = tree_unchanged(&dump->tree, dump->function);
 	if (status == VG_OK)
 		describe_stopped(&dump->tree, dump->description);
+	if (status == VG_OK)
+		status = tenants_describe(&dump->tenants, dump->function, dump->description);
 	if (status == VG_OK)
 		status = phase_begin(&dump->phase, VG_CHECKPOINT_COMMIT, dump->function);
 	if (status == VG_OK)
@@ -136,10 +160,11 @@ static enum vg_status run_on(struct dump *dump)
 {
 	struct tree now;
 
-	signal_tree(&dump->tree, SIGCONT);
+	tenants_put_back(&dump->tenants);
+	tree_signal(&dump->tree, SIGCONT);
 	for (size_t i = 0; i < dump->tree.root_count; i++)
 		if (tree_find(&dump->tree.processes[i].pid, 1, dump->function, &now) == VG_OK) {
-			signal_tree(&now, SIGCONT);
+			tree_signal(&now, SIGCONT);
 			tree_free(&now);
 		}
 	return gpu_roll_back(&dump->tree, dump->function);
@@ -151,7 +176,7 @@ static enum vg_status finish(struct dump *dump)
 	phase_go_on(&dump->phase, VG_CHECKPOINT_END);
 	if (dump->options.leave_running)
 		return run_on(dump);
-	signal_tree(&dump->tree, SIGKILL);
+	tree_signal(&dump->tree, SIGKILL);
 	for (size_t i = 0; i < dump->tree.count; i++)
 		while (!vg_process_is_dead(dump->tree.processes[i].pid, dump->tree.processes[i].start_time))
 			usleep(1000);
@@ -213,6 +238,7 @@ enum vg_status vg_checkpoint_dump(const struct vg_dump_options *options, struct 
 	if (ret_result)
 		*ret_result = dump.result;
 	json_decref(dump.description);
+	tenants_free(&dump.tenants);
 	tree_free(&dump.tree);
 	return status;
 }

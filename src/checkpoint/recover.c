@@ -5,6 +5,7 @@
 #include "checkpoint/gpu_state.h"
 #include "checkpoint/hold.h"
 #include "checkpoint/proc.h"
+#include "checkpoint/tenant.h"
 #include "checkpoint/tree.h"
 #include "core/object.h"
 #include "virgate/checkpoint.h"
@@ -38,6 +39,12 @@ static size_t count_held_back(const struct tree *tree)
 
 static enum vg_status bring_back(struct tree *tree, const char *function, struct vg_recovery *recovery)
 {
+	struct tenants tenants;
+
+	if (tenants_find(tree, function, &tenants) == VG_OK) {
+		tenants_put_back(&tenants);
+		tenants_free(&tenants);
+	}
 	recovery->stopped = let_go_on(tree);
 	enum vg_status status = tree_find_cuda(tree);
 	// Without a driver nobody can have been locked.

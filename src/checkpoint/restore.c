@@ -9,6 +9,7 @@
 #include "checkpoint/image.h"
 #include "checkpoint/inspect.h"
 #include "checkpoint/phase.h"
+#include "checkpoint/tenant.h"
 #include "checkpoint/tree.h"
 #include "core/object.h"
 #include "virgate/checkpoint.h"
@@ -25,6 +26,8 @@ struct restore {
 	struct tree tree; // as the image says, then as it is
 	struct criu criu;
 	struct gpu_map map;
+	struct vg_node *node, *own_node; // only where there are tenants
+	struct tenants tenants;
 	json_t *description;
 	pid_t *roots;
 	size_t root_count, made; // `made`: so many of them CRIU has made
@@ -52,6 +55,23 @@ static enum vg_status read_roots(struct restore *restore)
 			       restore->options.dir);
 }
 
+// Before the files are looked at, which takes its time.
+static enum vg_status keep_places(struct restore *restore)
+{
+	enum vg_status status = VG_OK;
+
+	if (!json_array_size(json_object_get(restore->description, "tenants")))
+		return VG_OK;
+	restore->node = restore->options.node;
+	if (!restore->node)
+		status = vg_node_open(NULL, &restore->own_node);
+	if (restore->own_node)
+		restore->node = restore->own_node;
+	return status ? status
+		      : tenants_reserve(restore->description, restore->node, restore->map.pairs, restore->map.count,
+					restore->function, &restore->tenants);
+}
+
 static enum vg_status verify(struct restore *restore)
 {
 	const struct vg_restore_options *options = &restore->options;
@@ -69,6 +89,8 @@ static enum vg_status verify(struct restore *restore)
 		status = fit_restore(restore->description, &restore->criu, restore->map.pairs, restore->map.count,
 				     restore->function);
 	if (status == VG_OK)
+		status = keep_places(restore);
+	if (status == VG_OK)
 		status = image_verify(options->dir, restore->description, 0, &restore->phase, restore->function, &sizes);
 	if (status)
 		return status;
@@ -77,14 +99,40 @@ static enum vg_status verify(struct restore *restore)
 	return read_roots(restore);
 }
 
+static enum vg_status let_go_on(struct restore *restore)
+{
+	enum vg_status status = tenants_hand_over(&restore->tenants, restore->function);
+
+	if (status)
+		return status;
+	if (restore->node)
+		tenants_tell(&restore->tenants, restore->node);
+	tree_signal(&restore->tree, SIGCONT);
+	status = tree_find_cuda(&restore->tree); // a process that stands still does not answer the driver
+	restore->result.processes = restore->tree.count;
+	restore->result.cuda_processes = restore->tree.cuda_count;
+	return status;
+}
+
+// Who does not hangs on the session of whoever started it, and comes back into ours.
+static bool leads_session(const json_t *description, pid_t root)
+{
+	json_t *process;
+	size_t i;
+
+	json_array_foreach(json_object_get(description, "processes"), i, process)
+		if (json_integer_value(json_object_get(process, "pid")) == root)
+			return json_integer_value(json_object_get(process, "session")) == root;
+	return false;
+}
+
 static enum vg_status make(struct restore *restore)
 {
-	const struct criu_work work = {.shell_job = json_is_true(json_object_get(restore->description, "shell_job")),
-				       .tick = phase_tick,
-				       .user = &restore->phase};
+	struct criu_work work = {.tick = phase_tick, .user = &restore->phase};
 
 	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_HOST_IN, restore->function);
 	for (size_t i = 0; i < restore->root_count && status == VG_OK; i++) {
+		work.shell_job = !leads_session(restore->description, restore->roots[i]);
 		status = image_restore_tree(restore->options.dir, restore->description, (unsigned)i, &restore->criu, &work,
 					    restore->function);
 		restore->made += status == VG_OK;
@@ -94,11 +142,7 @@ static enum vg_status make(struct restore *restore)
 	status = tree_find(restore->roots, restore->root_count, restore->function, &restore->tree);
 	if (status == VG_OK)
 		status = hold_tree(&restore->tree, 0, restore->function);
-	if (status == VG_OK)
-		status = tree_find_cuda(&restore->tree);
-	restore->result.processes = restore->tree.count;
-	restore->result.cuda_processes = restore->tree.cuda_count;
-	return status;
+	return status ? status : let_go_on(restore);
 }
 
 static enum vg_status onto_the_gpu(struct restore *restore)
@@ -153,6 +197,8 @@ enum vg_status vg_checkpoint_restore(const struct vg_restore_options *options, s
 		*ret_result = restore.result;
 	json_decref(restore.description);
 	free(restore.roots);
+	tenants_free(&restore.tenants);
+	vg_node_close(restore.own_node);
 	tree_free(&restore.tree);
 	return status;
 }

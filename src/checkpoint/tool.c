@@ -52,7 +52,8 @@ int tool_find(const char *variable, const char *name, char ret_path[PATH_MAX])
 	return worst;
 }
 
-// In a process group of its own, so that what it starts goes with it.
+// In a session of its own, so that what it starts goes with it. In ours, a process that CRIU has made and stopped would be
+// hung up as soon as CRIU ends: its group would have nobody left to wake it.
 static int start(const struct tool_run *run, int output, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
@@ -75,9 +76,7 @@ static int start(const struct tool_run *run, int output, pid_t *ret_pid)
 	for (size_t i = 0; i < run->keep_count && r == 0; i++)
 		r = posix_spawn_file_actions_adddup2(&actions, run->keep[i], run->keep[i]);
 	if (r == 0)
-		r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-	if (r == 0)
-		r = posix_spawnattr_setpgroup(&attributes, 0);
+		r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
 	if (r == 0)
 		r = posix_spawnattr_setsigmask(&attributes, &none);
 	if (r == 0)

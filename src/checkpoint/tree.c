@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,13 @@ bool tree_is_same(const struct tree_process *process)
 	uint64_t start;
 
 	return vg_process_start_time(process->pid, &start) == 0 && vg_start_time_same(start, process->start_time);
+}
+
+void tree_signal(const struct tree *tree, int signal)
+{
+	for (size_t i = 0; i < tree->count; i++)
+		if (tree_is_same(&tree->processes[i]))
+			kill(tree->processes[i].pid, signal);
 }
 
 enum vg_status tree_unchanged(const struct tree *tree, const char *function)

@@ -32,5 +32,6 @@ enum vg_status tree_find_cuda(struct tree *tree);
 void tree_free(struct tree *tree);
 // Whether the process is still the one that was found.
 bool tree_is_same(const struct tree_process *process);
+void tree_signal(const struct tree *tree, int signal);
 // STATE: a process has come or gone meanwhile.
 enum vg_status tree_unchanged(const struct tree *tree, const char *function);

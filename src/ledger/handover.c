@@ -28,8 +28,8 @@ static int write_slot_number(pid_t pid, uint64_t address, uint32_t number)
 	return length == (ssize_t)sizeof number ? 0 : length < 0 ? -errno : -EFAULT;
 }
 
-// What its memory says of it: slot `index`, and no thread inside.
-static int check_process(const struct vg_ledger_tenant *tenant, pid_t pid)
+// What its memory says of it: this slot's number, and no thread inside.
+static int check_process(const struct vg_ledger_tenant *tenant, pid_t pid, uint32_t number)
 {
 	struct ledger_process process;
 
@@ -38,16 +38,25 @@ static int check_process(const struct vg_ledger_tenant *tenant, pid_t pid)
 		return r == -EFAULT ? VG_LEDGER_GONE : r;
 	if (process.lock.word)
 		return VG_LEDGER_BUSY;
-	return process.slot_number == tenant->slot + 1 ? 0 : VG_LEDGER_GONE;
+	return process.slot_number == number ? 0 : VG_LEDGER_GONE;
 }
 
-int vg_ledger_at_rest(const struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid)
+int vg_ledger_lift(const struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid)
 {
 	const struct ledger_slot *slot = &ledger_file_of(ledger)->slots[tenant->slot];
 
-	int r = check_process(tenant, pid);
+	int r = check_process(tenant, pid, tenant->slot + 1);
 	// Without its lock there is no operation, unless it lies.
-	return r ? r : LEDGER_LOAD(slot->intent_sequence) == LEDGER_LOAD(slot->done) + 1 ? VG_LEDGER_BUSY : 0;
+	if (r == 0 && LEDGER_LOAD(slot->intent_sequence) == LEDGER_LOAD(slot->done) + 1)
+		return VG_LEDGER_BUSY;
+	return r ? r : write_slot_number(pid, tenant->process, LEDGER_NO_SLOT);
+}
+
+int vg_ledger_put_back(const struct vg_ledger_tenant *tenant, pid_t pid)
+{
+	int r = check_process(tenant, pid, LEDGER_NO_SLOT);
+
+	return r ? r : write_slot_number(pid, tenant->process, tenant->slot + 1);
 }
 
 int vg_ledger_stand_in(struct vg_ledger *ledger, const struct vg_ledger_tenant *like)
@@ -101,18 +110,13 @@ int vg_ledger_hand_over(struct vg_ledger *ledger, const struct vg_ledger_tenant 
 {
 	unsigned int index;
 
-	int r = check_process(tenant, pid);
+	int r = check_process(tenant, pid, LEDGER_NO_SLOT);
 	if (r)
 		return r;
 	if (ledger_slot_take(ledger, &index))
 		return VG_LEDGER_GONE;
-	// Its old number may be somebody else's by now: from here on it has none, and would take a new slot.
-	r = write_slot_number(pid, tenant->process, LEDGER_NO_SLOT);
-	ledger_step("no number");
-	if (r == 0) {
-		r = pass(ledger_file_of(ledger), index, tenant, pid);
-		ledger_forget_slot(ledger);
-	}
+	r = pass(ledger_file_of(ledger), index, tenant, pid);
+	ledger_forget_slot(ledger);
 	ledger_slot_give(ledger);
 	return r;
 }

@@ -174,15 +174,18 @@ int vg_ledger_self(struct vg_ledger_owner *ret_owner);
 // From here on: whoever writes tenants down and makes them again (checkpoints). It must be allowed to read and write the
 // memory of `pid`, which is the tenant's process as the caller sees it, and which stands still, all its threads.
 
-// Whether the process would find its slot as it is now, whenever it goes on: 0, VG_LEDGER_BUSY (let it run for a moment),
-// VG_LEDGER_GONE (its memory does not say that the slot is its own), -errno.
-int vg_ledger_at_rest(const struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid);
+// Lets the process forget its slot, which stays its own and as it is: as it is now it can be written down, and whoever lets
+// it go on unawares does no harm, for it would take a slot more. 0; VG_LEDGER_BUSY (a thread is within an operation: let it
+// run for a moment), VG_LEDGER_GONE (its memory does not say that the slot is its own), -errno.
+int vg_ledger_lift(const struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid);
+// The process goes on in the slot that it has. VG_LEDGER_GONE: it has not forgotten it.
+int vg_ledger_put_back(const struct vg_ledger_tenant *tenant, pid_t pid);
 // The caller's process enters (with a slot more for each `ledger` that it opens) and has charged by kind what `like` has.
 // 0; VG_LEDGER_REFUSED: nothing has changed; VG_LEDGER_FULL, -errno.
 int vg_ledger_stand_in(struct vg_ledger *ledger, const struct vg_ledger_tenant *like);
-// Gives this slot of the caller's to a process that was made again from what vg_ledger_at_rest() let pass: `tenant` says how
-// its memory knows it (slot, process), what the slot shall say of it, and who it is now (owner). Whoever is killed
-// meanwhile leaves every charge with him or with the process, and the process with a slot of its own or none.
+// Gives this slot of the caller's to a process that was made again from what vg_ledger_lift() left: `tenant` says where
+// its memory keeps the number (process), what the slot shall say of it, and who it is now (owner). Whoever is killed
+// meanwhile leaves every charge with him or with the process, and the process with this slot or none.
 // 0, VG_LEDGER_GONE, VG_LEDGER_BUSY (it was no such process: nothing has changed), -errno.
 int vg_ledger_hand_over(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid);
 // What `slot` owns or holds of shared memory (ledger/share.h).

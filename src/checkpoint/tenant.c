@@ -1,0 +1,208 @@
+#include "checkpoint/tenant.h"
+
+#include "base/descriptor.h"
+#include "base/status.h"
+#include "checkpoint/refusal.h"
+#include "system/system.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void tenants_free(struct tenants *tenants)
+{
+	for (size_t i = 0; i < tenants->count; i++) {
+		if (tenants->list[i].stand_in)
+			vg_ledger_leave(tenants->list[i].stand_in);
+		vg_ledger_close(tenants->list[i].stand_in);
+	}
+	for (size_t i = 0; i < tenants->vgpu_count; i++)
+		vg_ledger_close(tenants->vgpus[i].ledger);
+	free(tenants->list);
+	free(tenants->vgpus);
+	*tenants = (struct tenants){0};
+}
+
+enum vg_status tenant_pids(struct vg_node *node, const char *name, const char *function, pid_t **ret_pids, size_t *ret_count)
+{
+	struct vg_vgpu_list *list;
+	size_t count = 0;
+
+	enum vg_status status = vg_vgpu_inspect(node, name, &list);
+	if (status)
+		return status;
+	const struct vg_vgpu_info *vgpu = list->vgpus;
+	pid_t *pids = calloc(vgpu->tenant_count + 1, sizeof *pids);
+	for (size_t i = 0; pids && i < vgpu->tenant_count; i++)
+		if (!vgpu->tenants[i].guest && !vgpu->tenants[i].ended && vgpu->tenants[i].pid > 0)
+			pids[count++] = (pid_t)vgpu->tenants[i].pid;
+	if (!pids)
+		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu processes", vgpu->tenant_count);
+	else if (!vgpu->tenants_known)
+		status = vg_fail(VG_DENIED, 0, function, "who runs inside vGPU %s is for its owner and root to see", name);
+	else if (!count)
+		status = vg_fail(VG_NOT_FOUND, 0, function, "nobody runs inside vGPU %s", name);
+	vg_vgpu_list_free(list);
+	if (status) {
+		free(pids);
+		return status;
+	}
+	*ret_pids = pids;
+	*ret_count = count;
+	return VG_OK;
+}
+
+int tenant_owner(pid_t pid, struct vg_ledger_owner *ret_owner)
+{
+	struct vg_ledger_owner owner = {0};
+	char path[64], text[8192];
+	struct stat namespace;
+
+	snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)pid);
+	if (stat(path, &namespace) < 0)
+		return -errno;
+	owner.pid_namespace = (uint32_t)namespace.st_ino;
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	ssize_t length = vg_file_read(path, text, sizeof text);
+	char *line = length > 0 ? strstr(text, "\nNSpid:\t") : NULL;
+	if (!line)
+		return length < 0 ? (int)length : -ENODATA;
+	line[1 + strcspn(line + 1, "\n")] = '\0';
+	owner.pid = (uint32_t)atoi(strrchr(line, '\t') + 1); // what it calls itself
+	int r = vg_process_start_time(pid, &owner.start_time);
+	*ret_owner = owner;
+	return r;
+}
+
+// A file that is mapped to be written and shared may be a ledger: what it is, it says itself.
+static bool read_mapping(char *line, char **ret_path)
+{
+	char mode[8];
+	int at = 0;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (sscanf(line, "%*s %7s 00000000 %*s %*s %n", mode, &at) != 1 || !at || strcmp(mode, "rw-s") != 0)
+		return false;
+	*ret_path = line + at;
+	return line[at] == '/' && strncmp(line + at, "/dev/", 5) != 0;
+}
+
+static enum vg_status add_vgpu(struct tenants *tenants, const char *path, struct vg_ledger *ledger, const char *function,
+			       size_t *ret_index)
+{
+	struct tenant_vgpu *grown = realloc(tenants->vgpus, (tenants->vgpu_count + 1) * sizeof *grown), *vgpu;
+	uint8_t uuid[16];
+
+	if (!grown) {
+		vg_ledger_close(ledger);
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for another vGPU");
+	}
+	tenants->vgpus = grown;
+	vgpu = &grown[tenants->vgpu_count];
+	*vgpu = (struct tenant_vgpu){.memory = vg_ledger_limit(ledger),
+				     .share = vg_ledger_share(ledger),
+				     .ephemeral = vg_ledger_flags(ledger) & VG_LEDGER_EPHEMERAL,
+				     .ledger = ledger};
+	snprintf(vgpu->name, sizeof vgpu->name, "%s", vg_ledger_name(ledger));
+	snprintf(vgpu->path, sizeof vgpu->path, "%s", path);
+	vg_ledger_uuid(ledger, uuid);
+	vg_system_uuid_format(uuid, vgpu->uuid);
+	*ret_index = tenants->vgpu_count++;
+	return VG_OK;
+}
+
+static enum vg_status add_tenant(struct tenants *tenants, const struct tenant *tenant, const char *function)
+{
+	struct tenant *grown = realloc(tenants->list, (tenants->count + 1) * sizeof *grown);
+
+	if (!grown)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for another tenant");
+	tenants->list = grown;
+	grown[tenants->count++] = *tenant;
+	return VG_OK;
+}
+
+static enum vg_status add_slots(struct tenants *tenants, size_t vgpu, const struct tree_process *process,
+				const char *function)
+{
+	const struct tenant_vgpu *of = &tenants->vgpus[vgpu];
+	struct tenant tenant = {.pid = process->pid, .vgpu = vgpu};
+	enum vg_status status = VG_OK;
+	struct vg_ledger_owner owner;
+	unsigned int cursor = 0;
+
+	if (tenant_owner(process->pid, &owner))
+		return VG_OK; // it has ended, as others will notice
+	while (status == VG_OK && vg_ledger_next_tenant(of->ledger, &cursor, &tenant.slot)) {
+		if (vg_ledger_owner_same(&tenant.slot.owner, &owner))
+			status = add_tenant(tenants, &tenant, function);
+	}
+	return status;
+}
+
+// What of a vGPU is mapped twice (a forked child's copy of its parent's, another tenant's) is looked at once.
+static enum vg_status look_at(struct tenants *tenants, const struct tree_process *process, const char *path,
+			      const char *function)
+{
+	struct vg_ledger *ledger;
+	size_t i;
+
+	for (i = 0; i < tenants->vgpu_count && strcmp(tenants->vgpus[i].path, path) != 0; i++)
+		;
+	if (i < tenants->vgpu_count)
+		return add_slots(tenants, i, process, function);
+	if (vg_ledger_open(path, &ledger))
+		return VG_OK; // it is something else
+	enum vg_status status = add_vgpu(tenants, path, ledger, function, &i);
+	return status ? status : add_slots(tenants, i, process, function);
+}
+
+static enum vg_status find_of(struct tenants *tenants, const struct tree_process *process, const char *function)
+{
+	char path[64], last[PATH_MAX] = "", *line = NULL, *name;
+	enum vg_status status = VG_OK;
+	size_t capacity = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)process->pid);
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return vg_fail(VG_DENIED, errno, function, "%s cannot be read: it takes CAP_SYS_PTRACE", path);
+	while (status == VG_OK && getline(&line, &capacity, file) > 0) {
+		if (!read_mapping(line, &name) || strcmp(name, last) == 0)
+			continue;
+		snprintf(last, sizeof last, "%s", name);
+		status = look_at(tenants, process, name, function);
+	}
+	free(line);
+	fclose(file);
+	return status;
+}
+
+enum vg_status tenants_refuse_shares(const struct tenants *tenants, const char *function)
+{
+	for (size_t i = 0; i < tenants->count; i++) {
+		const struct tenant *tenant = &tenants->list[i];
+		const struct tenant_vgpu *vgpu = &tenants->vgpus[tenant->vgpu];
+		unsigned int shares = vg_ledger_count_shares(vgpu->ledger, tenant->slot.slot);
+		if (shares || tenant->slot.exported || tenant->slot.guest)
+			return refuse(REFUSE_SHARED, 0, function,
+				      "process %d (%s) of vGPU %s has memory in common with others (%u pieces), which an image "
+				      "cannot hold: let both sides close it first",
+				      (int)tenant->pid, tenant->slot.command, vgpu->name, shares);
+	}
+	return VG_OK;
+}
+
+enum vg_status tenants_find(const struct tree *tree, const char *function, struct tenants *ret_tenants)
+{
+	enum vg_status status = VG_OK;
+
+	*ret_tenants = (struct tenants){0};
+	for (size_t i = 0; i < tree->count && status == VG_OK; i++)
+		status = find_of(ret_tenants, &tree->processes[i], function);
+	if (status)
+		tenants_free(ret_tenants);
+	return status;
+}

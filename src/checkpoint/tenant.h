@@ -1,0 +1,67 @@
+// Processes of a tree that run inside vGPUs: what is charged for them is written down with them, and is theirs again before
+// they run again. One thread.
+#pragma once
+#include "checkpoint/tree.h"
+#include "ledger/ledger.h"
+#include "virgate/vgpu.h"
+
+#include <jansson.h>
+#include <limits.h>
+
+struct tenant_vgpu {
+	char name[VG_LEDGER_NAME];
+	char path[PATH_MAX]; // of its ledger
+	char uuid[64];	     // of its GPU
+	uint64_t memory;
+	unsigned share; // percent; 0: none asked
+	bool ephemeral;
+	struct vg_ledger *ledger; // NULL when it was read from an image
+};
+
+// A slot: a process may have several.
+struct tenant {
+	pid_t pid; // as we see it
+	size_t vgpu;
+	struct vg_ledger_tenant slot;
+	struct vg_ledger *stand_in; // whose slot holds its place until it can take it
+};
+
+struct tenants {
+	struct tenant_vgpu *vgpus;
+	size_t vgpu_count;
+	struct tenant *list;
+	size_t count;
+};
+void tenants_free(struct tenants *tenants); // gives back what nobody has taken
+
+// ---- a dump ----------------------------------------------------------------------------------------
+
+// Pids of those that run inside the vGPU `name`; to be freed. NOT_FOUND (also where nobody runs in it), DENIED, NO_DAEMON,
+// NO_MEMORY.
+enum vg_status tenant_pids(struct vg_node *node, const char *name, const char *function, pid_t **ret_pids, size_t *ret_count);
+// Those of the tree. NO_MEMORY, DENIED.
+enum vg_status tenants_find(const struct tree *tree, const char *function, struct tenants *ret_tenants);
+// SHARED: one of them has memory in common with others.
+enum vg_status tenants_refuse_shares(const struct tenants *tenants, const char *function);
+// Stops the tree (SIGSTOP) with nobody in the midst of what he changes in a ledger, finds them once more, and lets them
+// forget their slots. All those of the vGPU `whole`, unless NULL, must be among them. Nothing is done where there are none.
+// NOT_READY, STATE; some may have forgotten theirs then.
+enum vg_status tenants_stop(const struct tree *tree, const char *whole, const char *function, struct tenants *tenants);
+// They know their slots again, before they go on. Whoever knows his is left as he is.
+void tenants_put_back(const struct tenants *tenants);
+// For virgate.json.
+enum vg_status tenants_describe(const struct tenants *tenants, const char *function, json_t *description);
+
+// ---- a restore -------------------------------------------------------------------------------------
+
+// What the image says, with a place kept for each: all that was charged is charged to this process. Nothing is there to be
+// undone after a failure. NOT_FOUND (the vGPU: how to make it), UNSUPPORTED (it is on another GPU), INSUFFICIENT (with need
+// and have), STATE, NO_DAEMON.
+enum vg_status tenants_reserve(const json_t *description, struct vg_node *node, const struct vg_process_gpu_pair *pairs,
+			       size_t pair_count, const char *function, struct tenants *ret_tenants);
+// To the processes of the tree, which stand still. INTEGRITY: they are not those that were written down. SYSTEM.
+enum vg_status tenants_hand_over(struct tenants *tenants, const char *function);
+// How a process calls itself, as a ledger says it. 0 or -errno.
+int tenant_owner(pid_t pid, struct vg_ledger_owner *ret_owner);
+// Lets the daemon look at them, as they do themselves when they start.
+void tenants_tell(const struct tenants *tenants, struct vg_node *node);

@@ -1,0 +1,163 @@
+// Tenants in virgate.json.
+#include "checkpoint/tenant.h"
+
+#include "base/status.h"
+#include "checkpoint/image.h"
+#include "checkpoint/tenant_image.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *describe_vgpu(const struct tenant_vgpu *vgpu)
+{
+	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:b}", "name", vgpu->name, "ledger", vgpu->path, "uuid", vgpu->uuid,
+			 "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share, "ephemeral", (int)vgpu->ephemeral);
+}
+
+static json_t *describe_tenant(const struct tenants *tenants, const struct tenant *tenant)
+{
+	const struct vg_ledger_tenant *slot = &tenant->slot;
+	json_t *charged = json_object();
+	char image[40], command[VG_LEDGER_COMMAND];
+
+	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++)
+		if (slot->by_kind[kind])
+			json_object_set_new(charged, vg_ledger_kind_text((enum vg_ledger_kind)kind),
+					    json_integer((json_int_t)slot->by_kind[kind]));
+	for (size_t i = 0; i < sizeof command; i++) // a program may call itself what it likes
+		command[i] = slot->command[i] & 0x80 || (slot->command[i] && slot->command[i] < ' ') ? '?' : slot->command[i];
+	snprintf(image, sizeof image, "%016" PRIx64 "%016" PRIx64, slot->program, slot->image);
+	return json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:b, s:b, s:o}", "pid", (int)tenant->pid, "vgpu",
+			 tenants->vgpus[tenant->vgpu].name, "slot", (json_int_t)slot->slot, "address",
+			 (json_int_t)slot->process, "command", command, "program", image, "entered",
+			 (json_int_t)slot->entered_ns, "undeclared", (json_int_t)slot->undeclared, "first_context",
+			 (int)slot->pristine, "host", (int)slot->host, "charged", charged);
+}
+
+// Where the processes are described, too, what each holds of its GPU by kind.
+static int add_kinds(json_t *description, const json_t *tenant, const char *uuid)
+{
+	json_t *process, *gpu, *charged = json_object_get(tenant, "charged");
+	size_t i, g;
+	int r = 0;
+
+	json_array_foreach(json_object_get(description, "processes"), i, process)
+		if (json_equal(json_object_get(process, "pid"), json_object_get(tenant, "pid")))
+			json_array_foreach(json_object_get(process, "gpus"), g, gpu) {
+				const char *text = json_string_value(json_object_get(gpu, "uuid"));
+				if (text && strcmp(text, uuid) == 0)
+					r |= json_object_set(gpu, "kinds", charged);
+			}
+	return r;
+}
+
+enum vg_status tenants_describe(const struct tenants *tenants, const char *function, json_t *description)
+{
+	json_t *vgpus = json_array(), *list = json_array();
+	int r = 0;
+
+	for (size_t i = 0; i < tenants->vgpu_count; i++)
+		r |= json_array_append_new(vgpus, describe_vgpu(&tenants->vgpus[i]));
+	for (size_t i = 0; i < tenants->count; i++) {
+		json_t *tenant = describe_tenant(tenants, &tenants->list[i]);
+		r |= json_array_append_new(list, tenant);
+		r |= tenant ? add_kinds(description, tenant, tenants->vgpus[tenants->list[i].vgpu].uuid) : -1;
+	}
+	r |= json_object_set_new(description, "vgpus", vgpus);
+	r |= json_object_set_new(description, "tenants", list);
+	return r ? vg_fail(VG_NO_MEMORY, 0, function, "no memory for an image's description") : VG_OK;
+}
+
+// ---- reading -----------------------------------------------------------------------------------------
+
+static bool read_vgpu(const json_t *item, struct tenant_vgpu *vgpu)
+{
+	const char *name, *path, *uuid;
+	json_int_t memory, share;
+
+	if (json_unpack((json_t *)item, "{s:s, s:s, s:s, s:I, s:I}", "name", &name, "ledger", &path, "uuid", &uuid, "memory",
+			&memory, "share", &share))
+		return false;
+	vgpu->memory = (uint64_t)memory;
+	vgpu->share = (unsigned)share;
+	return snprintf(vgpu->name, sizeof vgpu->name, "%s", name) < (int)sizeof vgpu->name &&
+	       snprintf(vgpu->path, sizeof vgpu->path, "%s", path) < (int)sizeof vgpu->path && *path == '/' &&
+	       snprintf(vgpu->uuid, sizeof vgpu->uuid, "%s", uuid) < (int)sizeof vgpu->uuid && memory > 0 && share >= 0 &&
+	       share <= 100;
+}
+
+static bool read_charges(const json_t *charged, struct vg_ledger_tenant *slot)
+{
+	uint64_t sum = 0;
+
+	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++) {
+		json_int_t bytes =
+			json_integer_value(json_object_get(charged, vg_ledger_kind_text((enum vg_ledger_kind)kind)));
+		if (bytes < 0 || (uint64_t)bytes > INT64_MAX - sum)
+			return false;
+		slot->by_kind[kind] = (uint64_t)bytes;
+		sum += (uint64_t)bytes;
+	}
+	slot->used = sum;
+	return true;
+}
+
+static bool find_vgpu(const struct tenants *tenants, const char *name, size_t *ret_index)
+{
+	for (size_t i = 0; i < tenants->vgpu_count; i++)
+		if (strcmp(tenants->vgpus[i].name, name) == 0) {
+			*ret_index = i;
+			return true;
+		}
+	return false;
+}
+
+static bool read_tenant(const json_t *item, const struct tenants *tenants, struct tenant *tenant)
+{
+	struct vg_ledger_tenant *slot = &tenant->slot;
+	const char *vgpu, *command, *program;
+	json_int_t number, address, entered, undeclared;
+	int pristine, host, end = 0;
+	json_t *charged;
+
+	if (json_unpack((json_t *)item, "{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:b, s:b, s:o}", "pid", &tenant->pid, "vgpu",
+			&vgpu, "slot", &number, "address", &address, "command", &command, "program", &program, "entered",
+			&entered, "undeclared", &undeclared, "first_context", &pristine, "host", &host, "charged", &charged) ||
+	    number < 0 || number >= VG_LEDGER_SLOTS || undeclared < 0 || !find_vgpu(tenants, vgpu, &tenant->vgpu) ||
+	    sscanf(program, "%16" SCNx64 "%16" SCNx64 "%n", &slot->program, &slot->image, &end) != 2 || program[end])
+		return false;
+	slot->slot = (unsigned int)number;
+	slot->process = (uint64_t)address;
+	slot->entered_ns = (uint64_t)entered;
+	slot->undeclared = (uint64_t)undeclared;
+	slot->pristine = pristine;
+	slot->host = host;
+	snprintf(slot->command, sizeof slot->command, "%s", command);
+	return read_charges(charged, slot);
+}
+
+enum vg_status tenants_read(const json_t *description, const char *function, struct tenants *ret_tenants)
+{
+	const json_t *vgpus = json_object_get(description, "vgpus"), *list = json_object_get(description, "tenants");
+	struct tenants tenants = {0};
+	bool sound = true;
+
+	tenants.vgpus = calloc(json_array_size(vgpus) + 1, sizeof *tenants.vgpus);
+	tenants.list = calloc(json_array_size(list) + 1, sizeof *tenants.list);
+	if (!tenants.vgpus || !tenants.list) {
+		tenants_free(&tenants);
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu tenants", json_array_size(list));
+	}
+	for (; sound && tenants.vgpu_count < json_array_size(vgpus); tenants.vgpu_count++)
+		sound = read_vgpu(json_array_get(vgpus, tenants.vgpu_count), &tenants.vgpus[tenants.vgpu_count]);
+	for (; sound && tenants.count < json_array_size(list); tenants.count++)
+		sound = read_tenant(json_array_get(list, tenants.count), &tenants, &tenants.list[tenants.count]);
+	if (!sound) {
+		tenants_free(&tenants);
+		return vg_fail(VG_INTEGRITY, 0, function, IMAGE_DESCRIPTION " describes vGPUs or tenants by halves");
+	}
+	*ret_tenants = tenants;
+	return VG_OK;
+}

@@ -1,0 +1,6 @@
+// What virgate.json says of tenants. One thread.
+#pragma once
+#include "checkpoint/tenant.h"
+
+// To be given back with tenants_free(). INTEGRITY, NO_MEMORY.
+enum vg_status tenants_read(const json_t *description, const char *function, struct tenants *ret_tenants);
