@@ -69,7 +69,7 @@ static void criu(const char *verb, const char *folder, const char *const *more)
 				plugins,
 				"-D",
 				folder,
-				"-v4",
+				"-v2",
 				"-o",
 				log,
 				"--link-remap"};

@@ -5,7 +5,7 @@ and CRIU (checkpoint_plain), in turn, on processes that hold random device memor
 
 A dump is measured from the start of the program until its image lies on the disk and the process is gone and reaped; a restore
 until its CUDA calls go on, and from the disk with nothing of the image in the page cache. Sizes not in --restores (all are) are
-dumped with the process left running, on both sides. --halves: a process of which half is random and half was never
+dumped with the process left running, on both sides, and its way back is not counted. --halves: a process of which half is random and half was never
 written, with lz4; 0 for none. Needs CRIU, as VIRGATE_CRIU or in PATH."""
 
 import json
@@ -158,7 +158,10 @@ class Way:
             said = json.loads(virgate("dump", "--json", "--pid", str(program.pid), "--dir", folder, *words, timeout=560))
         if not run_on:
             reap([program.pid])
-        self.dumps.append((time.perf_counter() - start, said["seconds"]))
+        seconds = time.perf_counter() - start
+        if run_on:  # its way back is no part of the dump
+            seconds -= sum(said["seconds"].pop(phase, 0) for phase in ("end", "device-in", "unlock"))
+        self.dumps.append((seconds, said["seconds"]))
         self.stored = stored(folder)
 
     def restore(self, program, folder):

@@ -35,7 +35,8 @@ def from_memory():
 
 
 def from_loader(method):
-    loader = torch.utils.data.DataLoader(Rows(), batch_size=ROWS, num_workers=2, multiprocessing_context=method)
+    loader = torch.utils.data.DataLoader(Rows(), batch_size=ROWS, num_workers=2, multiprocessing_context=method,
+                                         pin_memory=True)  # by a thread, which uses CUDA once the workers are there
     return (row for row, _ in iter(loader))
 
 
@@ -83,16 +84,15 @@ def main():
     if strategy:
         torch.multiprocessing.set_sharing_strategy(strategy)
     out = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    assert not torch.cuda.is_initialized()
     batches = from_loader("fork") if what == "loader-before" else from_memory()
-    if what == "loader-before":
-        assert not torch.cuda.is_initialized()
     training = Captured() if what == "graph" else Training()
     if what in ("loader-after", "loader-spawn"):
         batches = from_loader("fork" if what == "loader-after" else "spawn")
     while not os.path.exists(f"{sys.argv[2]}.go"):
         time.sleep(0.02)
     for number, batch in enumerate(batches):
-        loss = training.step(batch.cuda())
+        loss = training.step(batch.cuda(non_blocking=True))
         os.write(out, f"{number} {float(loss).hex()}\n".encode())
         time.sleep(PAUSE)
     assert number == STEPS - 1
