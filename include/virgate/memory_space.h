@@ -104,7 +104,7 @@ struct vg_memory_space_info {
 /* INVALID, CLOSED, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_memory_space_info(struct vg_memory_space *space, struct vg_memory_space_info *ret_info);
 
-enum vg_tristate { VG_UNKNOWN, VG_NO, VG_YES };
+enum vg_tristate { VG_TRISTATE_UNKNOWN, VG_TRISTATE_NO, VG_TRISTATE_YES };
 
 /* A page of addresses. The device does not tell who wrote a page, so `dirty` and `accessed` are what this space's calls
  * did since the page came from the device: YES if one of them (compaction included) wrote it, or touched it at all.

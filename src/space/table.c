@@ -16,7 +16,7 @@ void space_touch(struct vg_memory_space *space, struct space_chunk *chunk, size_
 
 static enum vg_tristate known(const struct space_chunk *chunk, bool done)
 {
-	return done ? VG_YES : chunk->told ? VG_UNKNOWN : VG_NO;
+	return done ? VG_TRISTATE_YES : chunk->told ? VG_TRISTATE_UNKNOWN : VG_TRISTATE_NO;
 }
 
 static struct vg_page describe(const struct vg_memory_space *space, const struct space_range *range, size_t at)
@@ -25,7 +25,7 @@ static struct vg_page describe(const struct vg_memory_space *space, const struct
 	const struct space_chunk *chunk = range->chunk[at];
 
 	if (!chunk || chunk->state == SPACE_COMING) {
-		page.dirty = page.accessed = VG_NO;
+		page.dirty = page.accessed = VG_TRISTATE_NO;
 		return page;
 	}
 	const uint64_t note = chunk->calls[at - chunk->first];

@@ -226,23 +226,23 @@ TEST(the_page_table)
 	CHECK(page.valid);
 	CHECK(page.address == address + PAGE);
 	CHECK_INT(page.size, PAGE);
-	CHECK(page.dirty == VG_UNKNOWN); // kernels may have the address
-	CHECK(page.accessed == VG_UNKNOWN);
+	CHECK(page.dirty == VG_TRISTATE_UNKNOWN); // kernels may have the address
+	CHECK(page.accessed == VG_TRISTATE_UNKNOWN);
 	CHECK_INT(page.last_access_ns, 0);
 	OK(vg_memory_space_read(space, &byte, address + PAGE, 1));
 	OK(vg_memory_space_page(space, address + PAGE, &page));
-	CHECK(page.dirty == VG_UNKNOWN);
-	CHECK(page.accessed == VG_YES);
+	CHECK(page.dirty == VG_TRISTATE_UNKNOWN);
+	CHECK(page.accessed == VG_TRISTATE_YES);
 	uint64_t read = page.last_access_ns;
 	CHECK(read > 0);
 	OK(vg_memory_space_set(space, address + PAGE - 1, 1, 2));
 	OK(vg_memory_space_page(space, address, &page));
-	CHECK(page.dirty == VG_YES);
+	CHECK(page.dirty == VG_TRISTATE_YES);
 	OK(vg_memory_space_page(space, address + PAGE, &page));
-	CHECK(page.dirty == VG_YES);
+	CHECK(page.dirty == VG_TRISTATE_YES);
 	CHECK(page.last_access_ns > read);
 	OK(vg_memory_space_page(space, address + 2 * PAGE, &page));
-	CHECK(page.dirty == VG_UNKNOWN);
+	CHECK(page.dirty == VG_TRISTATE_UNKNOWN);
 	OK(vg_memory_space_page(space, address + 3 * PAGE, &page));
 	CHECK(!page.valid);
 	CHECK_INT(page.physical, 0);
@@ -253,14 +253,14 @@ TEST(the_page_table)
 	CHECK_INT(count, 4);
 	OK(vg_memory_space_pages(space, pages, 8, &count));
 	CHECK_INT(count, 4);
-	CHECK(pages[3].dirty == VG_NO);
-	CHECK(pages[3].accessed == VG_NO);
+	CHECK(pages[3].dirty == VG_TRISTATE_NO);
+	CHECK(pages[3].accessed == VG_TRISTATE_NO);
 	for (int i = 0; i < 4; i++)
 		CHECK(pages[i].valid && pages[i].physical && (i == 0 || pages[i].address > pages[i - 1].address));
 	OK(vg_movable_block_pin(block, &pinned));
 	OK(vg_movable_block_unpin(block));
 	OK(vg_memory_space_page(space, pinned, &page));
-	CHECK(page.dirty == VG_UNKNOWN);
+	CHECK(page.dirty == VG_TRISTATE_UNKNOWN);
 	REFUSED(vg_memory_space_pages(space, pages, 3, &count), VG_LIMIT, "there are 4 pages");
 	REFUSED(vg_memory_space_pages(space, NULL, 3, &count), VG_INVALID, "pages is NULL");
 	// A page that comes anew knows of nothing.
@@ -268,7 +268,7 @@ TEST(the_page_table)
 	OK(vg_memory_space_defragment(space, NULL));
 	CHECK(allocate(space, 3 * PAGE) == address);
 	OK(vg_memory_space_page(space, address, &page));
-	CHECK(page.dirty == VG_UNKNOWN);
+	CHECK(page.dirty == VG_TRISTATE_UNKNOWN);
 	CHECK_INT(page.last_access_ns, 0);
 	CHECK(page.physical > pages[2].physical);
 	vg_movable_block_destroy(block);
