@@ -235,7 +235,14 @@ void balancer_give_back(struct vg_balancer *balancer)
 	struct balancer_memory *memory = &balancer->memory;
 	const char *function = "vg_balancer_close";
 
+	struct balancer_load *loads = NULL;
+	size_t count;
+
 	pthread_mutex_lock(&balancer->rounds); // the memory is nobody else's any more
+	// A share that somebody has set since the last round stays as it is.
+	if (balancer_read(balancer->managers, balancer->manager_count, function, &loads, &count) == VG_OK)
+		(void)balancer_observe(memory, loads, count, function);
+	free(loads);
 	for (size_t i = 0; i < memory->loan_count; i++) {
 		const struct balancer_loan *loan = &memory->loans[i];
 		(void)balancer_adjust(balancer->managers[loan->to.manager], loan->to, loan->from, loan->share,

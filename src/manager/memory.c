@@ -40,7 +40,8 @@ enum vg_status memory_begin(struct vg_virtual_gpu *vgpu, uint64_t limit, const c
 		return plain_create(manager->context, &budget, &vgpu->budget, function, &vgpu->plain);
 	// The ledger of a shared one has its limit, and whoever may can raise it.
 	options.limit = vgpu->shared ? manager->memory : limit;
-	// Programs inside want what is kept warm: the pool of whole pages keeps a sixteenth of the limit, the others less.
+	// Programs inside want what is kept warm: the pool of whole pages keeps a sixteenth of the limit, the others
+	// less.
 	if (vgpu->shared && !options.base_pool_size)
 		options.base_pool_size = (limit >> 13) + 1;
 	return space_create(manager->context, &options, &budget, function, &vgpu->space);
@@ -108,10 +109,8 @@ static enum vg_status allocate_plain(struct vg_virtual_gpu *vgpu, size_t size, s
 enum vg_status memory_allocate(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment, const char *function,
 			       vg_address *ret_address)
 {
-	enum vg_status status = vgpu->space ? vg_memory_space_allocate(vgpu->space, size, alignment, ret_address)
-					    : allocate_plain(vgpu, size, alignment, function, ret_address);
-
-	return status == VG_INSUFFICIENT ? budget_refused(&vgpu->budget, function) : status;
+	return vgpu->space ? vg_memory_space_allocate(vgpu->space, size, alignment, ret_address)
+			   : allocate_plain(vgpu, size, alignment, function, ret_address);
 }
 
 enum vg_status memory_free(struct vg_virtual_gpu *vgpu, vg_address address, const char *function)
@@ -142,6 +141,8 @@ enum vg_status vg_virtual_gpu_allocate(struct vg_virtual_gpu *vgpu, size_t size,
 	// The driver may well give memory of which nothing can be done any more.
 	status = atomic_load(&vgpu->manager->lost) ? manager_lost(vgpu, __func__)
 						   : memory_allocate(vgpu, size, alignment, __func__, ret_address);
+	if (status == VG_INSUFFICIENT)
+		status = budget_refused(&vgpu->budget, __func__);
 	if (status == VG_OK)
 		atomic_store(&vgpu->used, true);
 	return manager_leave(vgpu, status);

@@ -8,6 +8,7 @@ enum vg_status memory_end(struct vg_virtual_gpu *vgpu, const char *function);
 void memory_destroy(struct vg_virtual_gpu *vgpu);
 void memory_figures(struct vg_virtual_gpu *vgpu, size_t *ret_blocks, uint64_t *ret_bytes);
 
+// INSUFFICIENT is no refusal before the caller gives up: budget_refused().
 enum vg_status memory_allocate(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment, const char *function,
 			       vg_address *ret_address);
 enum vg_status memory_free(struct vg_virtual_gpu *vgpu, vg_address address, const char *function);

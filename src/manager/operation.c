@@ -216,11 +216,13 @@ static enum vg_status plan_and_submit(struct vg_virtual_gpu *vgpu, enum kind kin
 		return status;
 	bool needs_room = operation_plan_workspace(plan) > 0;
 	status = submit(vgpu, plan, kinds[kind], stream, function, ret_execution);
-	if (status != VG_INSUFFICIENT || !needs_room)
-		return status;
-	rules.no_workspace = true;
-	status = plan_for(vgpu, kind, operation, rules, function, &plan);
-	return status ? status : submit(vgpu, plan, kinds[kind], stream, function, ret_execution);
+	if (status == VG_INSUFFICIENT && needs_room) {
+		rules.no_workspace = true;
+		status = plan_for(vgpu, kind, operation, rules, function, &plan);
+		if (status == VG_OK)
+			status = submit(vgpu, plan, kinds[kind], stream, function, ret_execution);
+	}
+	return status == VG_INSUFFICIENT ? budget_refused(&vgpu->budget, function) : status;
 }
 
 static enum vg_status run(struct vg_virtual_gpu *vgpu, enum kind kind, const void *operation, unsigned stream,

@@ -337,6 +337,34 @@ TEST(shares_change_and_go_back_at_the_end)
 	end_fakes();
 }
 
+TEST(a_share_that_was_set_meanwhile_stays_at_the_end)
+{
+	struct vg_balancer_options options = {.size = sizeof options,
+					      .manual = 1,
+					      .forbidden =
+						      VG_ACTION_MIGRATE | VG_ACTION_SCALE_UNITS | VG_ACTION_PREEMPT};
+	size_t taken = 0;
+
+	begin_fakes();
+	add_fake(0, 0, 1, 0.4, 0);
+	add_fake(1, 0, 2, 0.5, 0);
+	fakes[0].load.waiting = 9;
+	fakes[1].load.utilization_known = true;
+	struct vg_balancer *balancer = open_balancer(&options, 1);
+	for (int i = 0; i < 2; i++)
+		OK(vg_balancer_rebalance(balancer, &taken));
+	CHECK_INT(taken, 1);
+	CHECK(fakes[0].load.share > 0.6);
+	pthread_mutex_lock(&fake_lock);
+	fakes[0].load.share = 0.1; // the program's own wish
+	double lender = fakes[1].load.share;
+	pthread_mutex_unlock(&fake_lock);
+	vg_balancer_destroy(balancer);
+	CHECK(fakes[0].load.share == 0.1);
+	CHECK(fakes[1].load.share == lender);
+	end_fakes();
+}
+
 TEST(units_quanta_and_bound_work_change_too)
 {
 	struct vg_balancer_options options = {.size = sizeof options, .manual = 1, .forbidden = VG_ACTION_ADJUST_SHARE};
@@ -376,8 +404,8 @@ TEST(bad_input_is_refused_and_changes_nothing)
 
 	begin_fakes();
 	add_fake(0, 0, 1, 1, 4);
-#define CREATE(...)                                                                   \
-	(options = (struct vg_balancer_options){.size = sizeof options, __VA_ARGS__}, \
+#define CREATE(...)                                                                                                    \
+	(options = (struct vg_balancer_options){.size = sizeof options, __VA_ARGS__},                                  \
 	 vg_balancer_create(managers, 1, &options, &balancer))
 	REFUSED(CREATE(.threshold = 1.5), VG_INVALID, "a threshold of 1.5");
 	REFUSED(CREATE(.threshold = -0.1), VG_INVALID, "a threshold of -0.1");

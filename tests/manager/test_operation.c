@@ -116,6 +116,35 @@ TEST(addresses_of_others_are_refused_by_name)
 	vg_manager_destroy(manager);
 }
 
+// What a library would like for it beside is no refusal where it can do without. The simulated driver's kernels never
+// ask.
+TEST(an_operation_without_room_for_scratch_memory_is_no_refusal)
+{
+	const uint64_t deep = 1 << 16, bytes = 64 * deep * sizeof(float);
+	struct vg_manager *manager = open_manager(NULL);
+	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 2 * bytes + 2 * MIB);
+	vg_address a = allocate(vgpu, bytes), b = allocate(vgpu, bytes), c = allocate(vgpu, 64 * 64 * sizeof(float)),
+		   none;
+	const struct vg_matrix_multiply multiply = {.size = sizeof multiply,
+						    .m = 64,
+						    .n = 64,
+						    .k = getenv("VIRGATE_SIM") ? 64 : deep,
+						    .a = a,
+						    .b = b,
+						    .c = c};
+
+	OK(vg_virtual_gpu_set(vgpu, a, 0, bytes));
+	OK(vg_virtual_gpu_set(vgpu, b, 0, bytes));
+	OK(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL));
+	OK(vg_virtual_gpu_sync_all(vgpu, 60));
+	CHECK_INT(info_of(vgpu).completed, 1);
+	CHECK_INT(info_of(vgpu).refusals, 0);
+	CHECK_INT(vg_virtual_gpu_allocate(vgpu, bytes, 0, &none), VG_INSUFFICIENT);
+	CHECK_INT(info_of(vgpu).refusals, 1);
+	vg_virtual_gpu_destroy(vgpu);
+	vg_manager_destroy(manager);
+}
+
 TEST(closing_with_operations_queued_leaves_nothing)
 {
 	struct vg_device *device = first_device();
