@@ -169,6 +169,7 @@ struct vg_compute {
 	uint64_t ids, quanta, busy_ns, longest_ns;
 	double sm_seconds, floor; // `floor`: the least virtual time that a busy unit has had
 	struct compute_samples samples;
+	bool starved;	       // the thread's: no memory for a quantum, so that work waits
 	bool in_hand;	       // the thread has work that is neither queued nor handed over
 	pthread_cond_t handed; // it has not any more
 	unsigned fences;       // that wait for that

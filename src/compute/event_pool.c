@@ -31,8 +31,29 @@ void compute_event_give(struct vg_compute *compute, bool timing, CUevent event)
 	compute->events[timing][compute->event_count[timing]++] = event;
 }
 
+CUresult compute_mark_take(struct vg_compute *compute, struct compute_mark **ret_mark)
+{
+	struct compute_mark *mark = compute->marks;
+
+	if (mark)
+		compute->marks = mark->next;
+	else
+		mark = malloc(sizeof *mark);
+	if (!mark)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*mark = (struct compute_mark){0};
+	CUresult r = compute_event_take(compute, false, &mark->event);
+	if (r)
+		compute_mark_give(compute, mark);
+	else
+		*ret_mark = mark;
+	return r;
+}
+
 void compute_mark_give(struct vg_compute *compute, struct compute_mark *mark)
 {
+	if (!mark)
+		return;
 	compute_event_give(compute, false, mark->event);
 	mark->next = compute->marks;
 	compute->marks = mark;

@@ -25,8 +25,10 @@ struct compute_quantum *compute_quantum_open(struct vg_compute *compute, struct 
 		compute->quantums = quantum->next;
 	else
 		quantum = malloc(sizeof *quantum);
-	if (!quantum)
+	if (!quantum) {
+		compute->starved = true;
 		return NULL;
+	}
 	memset(quantum, 0, sizeof *quantum);
 	quantum->unit = unit;
 	quantum->lane = lane;
@@ -65,9 +67,6 @@ static CUresult begin(struct compute_quantum *quantum, struct compute_slot *slot
 	struct vg_compute *compute = quantum->unit->compute;
 	CUresult r = CUDA_SUCCESS;
 
-	quantum->leader = slot;
-	if (quantum->lane->apart)
-		return CUDA_SUCCESS;
 	for (struct compute_lane *lane = compute->lanes; lane && r == CUDA_SUCCESS; lane = lane->next) {
 		struct compute_quantum *before = compute_lanes_overlap(quantum->lane, lane) ? last_closed(lane) : NULL;
 		if (before && before->leader != slot)
@@ -75,23 +74,50 @@ static CUresult begin(struct compute_quantum *quantum, struct compute_slot *slot
 	}
 	if (r == CUDA_SUCCESS)
 		r = compute_event_take(compute, true, &quantum->start);
-	return r ? r : core_driver->cuEventRecord(quantum->start, slot->stream->handle);
+	if (r == CUDA_SUCCESS)
+		r = compute_event_take(compute, true, &quantum->end);
+	if (r == CUDA_SUCCESS)
+		r = core_driver->cuEventRecord(quantum->start, slot->stream->handle);
+	if (r) {
+		compute_event_give(compute, true, quantum->start);
+		compute_event_give(compute, true, quantum->end);
+		quantum->start = quantum->end = NULL;
+	}
+	return r;
 }
 
-static bool join(struct compute_quantum *quantum, struct compute_slot *slot)
+static CUresult join(struct compute_quantum *quantum, struct compute_slot *slot)
 {
 	CUresult r = CUDA_SUCCESS;
 
 	if (quantum->used & 1u << slot->index)
-		return true;
-	if (!quantum->leader)
-		r = begin(quantum, slot);
-	else if (!quantum->lane->apart)
-		r = core_driver->cuStreamWaitEvent(slot->stream->handle, quantum->start, CU_EVENT_WAIT_DEFAULT);
-	quantum->used |= 1u << slot->index;
+		return CUDA_SUCCESS;
+	if (!quantum->lane->apart)
+		r = quantum->leader ? core_driver->cuStreamWaitEvent(slot->stream->handle, quantum->start,
+								     CU_EVENT_WAIT_DEFAULT)
+				    : begin(quantum, slot);
 	if (r)
-		compute_break(quantum->unit->compute, r);
-	return r == CUDA_SUCCESS;
+		return r;
+	quantum->leader = quantum->leader ? quantum->leader : slot;
+	quantum->used |= 1u << slot->index;
+	return CUDA_SUCCESS;
+}
+
+// All that is needed to tell the end of what is about to be launched is had before that.
+static enum vg_status prepare(struct compute_quantum *quantum, const struct vg_execution *execution,
+			      struct compute_slot *slot)
+{
+	struct compute_track *track = &quantum->tracks[slot->index];
+
+	enum vg_status status = compute_slot_ready(quantum->unit, slot, quantum->lane);
+	if (status)
+		return status;
+	CUresult r = track->spare ? CUDA_SUCCESS : compute_mark_take(quantum->unit->compute, &track->spare);
+	if (r == CUDA_SUCCESS)
+		r = join(quantum, slot);
+	return r ? core_driver_failed(r, "vg_compute_unit_execute", "cuEventCreate", "before kernel \"%s\"",
+				      execution->name)
+		 : VG_OK;
 }
 
 // What is told before its quantum ends will not know how long that was.
@@ -104,30 +130,30 @@ static void forget_time(struct compute_quantum *quantum, struct vg_execution *en
 	}
 }
 
-static bool mark_track(struct compute_quantum *quantum, unsigned index)
+// Without `needed` there is another one later. Where nothing was launched there need be none: what the track ends goes
+// with its quantum, or at once where those never end.
+static bool mark_track(struct compute_quantum *quantum, unsigned index, bool needed)
 {
 	struct vg_compute *compute = quantum->unit->compute;
 	struct compute_track *track = &quantum->tracks[index];
-	struct compute_mark *mark = compute->marks;
-	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+	struct compute_mark *mark = NULL;
 
-	if (mark)
-		compute->marks = mark->next;
-	else
-		mark = malloc(sizeof *mark);
-	if (mark) {
-		*mark = (struct compute_mark){NULL, NULL, track->ends, track->estimate, track->launches};
-		forget_time(quantum, track->ends);
-		r = compute_event_take(compute, false, &mark->event);
+	if (compute_mark_take(compute, &mark) && needed) {
+		mark = track->spare;
+		track->spare = NULL;
 	}
-	if (r == CUDA_SUCCESS)
-		r = core_driver->cuEventRecord(mark->event, quantum->place->slots[index].stream->handle);
+	if (!mark)
+		return true;
+	CUresult r = core_driver->cuEventRecord(mark->event, quantum->place->slots[index].stream->handle);
 	if (r) {
-		if (mark)
-			compute_mark_give(compute, mark);
+		compute_mark_give(compute, mark);
 		compute_break(compute, r);
 		return false;
 	}
+	mark->ends = track->ends;
+	mark->estimate = track->estimate;
+	mark->launches = track->launches;
+	forget_time(quantum, track->ends);
 	if (track->last)
 		track->last->next = mark;
 	else
@@ -144,7 +170,7 @@ bool compute_quantum_mark(struct compute_quantum *quantum)
 
 	for (unsigned i = 0; i < quantum->unit->slot_count && good; i++)
 		if (quantum->place->slots[i].stream && (quantum->tracks[i].launches || quantum->tracks[i].ends))
-			good = mark_track(quantum, i);
+			good = mark_track(quantum, i, true);
 	return good;
 }
 
@@ -165,8 +191,6 @@ bool compute_quantum_close(struct compute_quantum *quantum)
 		if (quantum->tracks[i].last && i != quantum->leader->index)
 			r = core_driver->cuStreamWaitEvent(leader, quantum->tracks[i].last->event,
 							   CU_EVENT_WAIT_DEFAULT);
-	if (r == CUDA_SUCCESS)
-		r = compute_event_take(compute, true, &quantum->end);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuEventRecord(quantum->end, leader);
 	if (r)
@@ -233,7 +257,7 @@ static bool mark_when_due(struct compute_quantum *quantum, const struct compute_
 	const struct compute_track *track = &quantum->tracks[slot->index];
 	const bool due = track->estimate >= MARK_NS || track->launches >= MARK_LAUNCHES;
 
-	return last || !due || mark_track(quantum, slot->index);
+	return last || !due || mark_track(quantum, slot->index, false);
 }
 
 static void count_launches(struct compute_quantum *quantum, struct vg_execution *execution, unsigned done,
@@ -271,9 +295,7 @@ bool compute_quantum_launch(struct compute_quantum *quantum, struct vg_execution
 	bool more = execution->entry != NULL, good = true;
 	unsigned done = 0;
 
-	enum vg_status status = compute_slot_ready(quantum->unit, slot, quantum->lane);
-	if (status == VG_OK && !join(quantum, slot))
-		return false;
+	enum vg_status status = prepare(quantum, execution, slot);
 	while (status == VG_OK && done < count && good && !atomic_load(&execution->cancelled)) {
 		status = launch_one(execution, slot, &more);
 		if (status)

@@ -13,7 +13,8 @@ struct compute_mark {
 
 struct compute_track {
 	struct compute_mark *first, *last;
-	struct vg_execution *ends; // behind the last mark
+	struct compute_mark *spare; // for what was launched, whatever else is to be had by then; NULL: nothing was
+	struct vg_execution *ends;  // behind the last mark
 	uint64_t estimate;
 	unsigned launches;
 };
@@ -58,8 +59,9 @@ struct compute_lane {
 
 // ---- event_pool.c: the thread's
 CUresult compute_event_take(struct vg_compute *compute, bool timing, CUevent *ret_event);
-void compute_event_give(struct vg_compute *compute, bool timing, CUevent event); // NULL is fine
-void compute_mark_give(struct vg_compute *compute, struct compute_mark *mark);	 // with its event
+void compute_event_give(struct vg_compute *compute, bool timing, CUevent event);	// NULL is fine
+CUresult compute_mark_take(struct vg_compute *compute, struct compute_mark **ret_mark); // with an event
+void compute_mark_give(struct vg_compute *compute, struct compute_mark *mark);		// NULL is fine
 void compute_pools_finish(struct vg_compute *compute);
 
 // ---- quantum.c: the thread's

@@ -90,6 +90,7 @@ static void retire(struct vg_compute *compute, struct compute_lane *lane, struct
 		if (track->launches || track->ends)
 			progress(lane, track->estimate, track->launches);
 		chain_all(track->ends, ends);
+		compute_mark_give(compute, track->spare);
 	}
 	compute_event_give(compute, true, quantum->start);
 	compute_event_give(compute, true, quantum->end);
@@ -106,11 +107,18 @@ bool compute_reap(struct vg_compute *compute, struct compute_lane *lane, struct 
 		struct compute_quantum *quantum = lane->first;
 		bool rest = false;
 		for (unsigned i = 0; i < quantum->unit->slot_count; i++) {
-			int r = quantum->tracks[i].first ? reap_track(compute, quantum, &quantum->tracks[i], ends) : 0;
+			struct compute_track *track = &quantum->tracks[i];
+			int r = track->first ? reap_track(compute, quantum, track, ends) : 0;
 			if (r < 0)
 				return false;
 			*ret_progress |= r > 0;
-			rest |= quantum->tracks[i].first != NULL;
+			rest |= track->first != NULL;
+			if (lane->apart && !track->first && !track->launches &&
+			    track->ends) { // nothing reached the GPU
+				chain_all(track->ends, ends);
+				track->ends = NULL;
+				*ret_progress = true;
+			}
 		}
 		if (rest || !quantum->closed)
 			return true;

@@ -54,6 +54,7 @@ static void drop_quantum(struct vg_compute *compute, struct compute_quantum *qua
 			quantum->tracks[i].first = mark->next;
 			compute_mark_give(compute, mark);
 		}
+		compute_mark_give(compute, quantum->tracks[i].spare);
 	}
 	compute_event_give(compute, true, quantum->start);
 	compute_event_give(compute, true, quantum->end);
@@ -117,8 +118,8 @@ static void end_all(struct vg_execution *ends)
 	}
 }
 
-// Under the lock, which is given back meanwhile. Until a look at all lanes finds nothing new: what ended in one of them may
-// have begun in another one, whose quantum must not be left to count the time of what is gone.
+// Under the lock, which is given back meanwhile. Until a look at all lanes finds nothing new: what ended in one of them
+// may have begun in another one, whose quantum must not be left to count the time of what is gone.
 static bool reap(struct vg_compute *compute)
 {
 	struct vg_execution *ends = NULL;
@@ -177,10 +178,12 @@ static void rest(struct vg_compute *compute, unsigned bell, uint64_t busy_ns)
 	uint64_t nap = flying ? nap_of(compute) : 0;
 	if (flying && !nap)
 		nap = NAP_US * 1000;
+	if (compute->starved) // there may be memory again
+		nap = flying ? nap : NAP_MOST_US * 1000;
 	bool light = flying && !compute->preemption && !compute->lanes->next;
 	atomic_store(&compute->asleep, light ? NAPPING : ASLEEP);
 	if (atomic_load(&compute->bell) == bell)
-		compute_wait(&compute->bell, bell, flying ? now + nap : UINT64_MAX);
+		compute_wait(&compute->bell, bell, nap ? now + nap : UINT64_MAX);
 	atomic_store(&compute->asleep, AWAKE);
 }
 
@@ -195,6 +198,7 @@ void *compute_thread(void *argument)
 	core_driver->cuCtxSetCurrent(compute->context->handle);
 	for (;;) {
 		unsigned bell = atomic_load(&compute->bell);
+		compute->starved = false;
 		pthread_mutex_lock(&compute->lock);
 		bool any = compute->failure ? false : reap(compute);
 		compute_units_settle(compute);

@@ -1,6 +1,9 @@
 // A kernel that faults ends everything, and nothing hangs. What the driver refuses fails alone.
 #include "compute_test.h"
 
+#include "compute/compute.h"
+
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 // In a process of its own, since the simulated driver is told of its faults before it is loaded.
@@ -49,6 +52,111 @@ TEST(a_stream_that_cannot_be_made_fails_what_needs_it_alone)
 	}
 	CHECK(waitpid(child, &status, 0) == child);
 	CHECK_INT(status, 0);
+}
+
+// Some of the work of two units with several streams, while events run out: what has none fails by itself and says so,
+// and what could begin is told the end of.
+static void without_events(bool direct, bool lasting)
+{
+	enum { MANY = 60 };
+	struct vg_context *context = first_context();
+	struct vg_object_code *code = built_code(VG_CODE_PTX, "compute-kernels.ptx");
+	struct rig rig = {.context = context};
+	struct vg_execution *all[MANY], *later;
+	struct vg_compute_unit *units[2];
+	unsigned failed = 0;
+
+	OK(compute_create(vg_context_device(context), NULL, direct, __func__, &rig.compute));
+	OK(vg_compute_register(rig.compute, code));
+	units[0] = unit_of(&rig, "one", 0.5);
+	units[1] = unit_of(&rig, "two", 0.5);
+	for (unsigned i = 0; i < MANY; i++)
+		all[i] = spin(units[i % 2], i / 2 % 4, 2000, i % 3 ? 1 : 150);
+	for (unsigned i = 0; i < MANY; i++) {
+		enum vg_status status = vg_execution_wait(all[i], 60);
+		if (status) {
+			failed++;
+			CHECK_INT(status, VG_DRIVER);
+			CHECK_CONTAINS(vg_last_error()->text, "OUT_OF_MEMORY");
+		}
+		vg_execution_destroy(all[i]);
+	}
+	struct vg_compute_unit_info one = info_of(units[0]), two = info_of(units[1]);
+	CHECK_INT(one.failed, 0);
+	CHECK_INT(one.completed + two.completed, MANY - failed);
+	CHECK_INT(one.failures + two.failures, failed);
+	later = spin(units[0], 0, 1000, 3);
+	enum vg_status status = vg_execution_wait(later, 60);
+	CHECK(lasting ? status == VG_OK || status == VG_DRIVER : status == VG_OK);
+	vg_execution_destroy(later);
+	OK(vg_compute_unit_close(units[1]));
+	OK(vg_compute_close(rig.compute));
+	vg_compute_unit_destroy(units[0]);
+	vg_compute_unit_destroy(units[1]);
+	vg_compute_destroy(rig.compute);
+	vg_object_code_destroy(code);
+	vg_context_destroy(context);
+}
+
+static void try_without_events(unsigned nth, bool lasting, bool direct)
+{
+	char fault[80];
+	int status;
+
+	pid_t child = fork();
+	if (child == 0) {
+		snprintf(fault, sizeof fault, "cuEventCreate:%u%s=CUDA_ERROR_OUT_OF_MEMORY", nth, lasting ? "+" : "");
+		setenv("VIRGATE_SIM_FAULT", fault, 1);
+		without_events(direct, lasting);
+		exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child);
+	if (status)
+		printf("  of event %u%s, %s\n", nth, lasting ? " and all after it" : "",
+		       direct ? "direct" : "in quanta");
+	CHECK_INT(status, 0);
+}
+
+TEST(an_event_that_cannot_be_made_fails_what_needs_it_alone)
+{
+	if (!getenv("VIRGATE_SIM"))
+		SKIP("faults are injected by the simulated driver");
+	for (unsigned nth = 1; nth <= 9; nth++)
+		for (unsigned how = 0; how < 4; how++)
+			if (nth <= 3 || how == nth % 4)
+				try_without_events(nth, how & 1, how & 2);
+}
+
+static pthread_t main_thread;
+static atomic_bool starving;
+static atomic_uint starved;
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+// Of the library's own memory (--wrap): none for its threads.
+void *__wrap_malloc(size_t size)
+{
+	if (!atomic_load(&starving) || pthread_equal(pthread_self(), main_thread))
+		return __real_malloc(size);
+	atomic_fetch_add(&starved, 1);
+	return NULL;
+}
+
+TEST(work_waits_for_memory_that_comes_again)
+{
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *unit = unit_of(&rig, "unit", 1);
+
+	main_thread = pthread_self();
+	atomic_store(&starving, true);
+	struct vg_execution *one = spin(unit, 0, 1000, 3);
+	REFUSED(vg_execution_wait(one, 0.1), VG_NOT_READY, "queued");
+	CHECK(atomic_load(&starved) > 1); // it asked again
+	atomic_store(&starving, false);
+	OK(vg_execution_wait(one, 60)); // and nobody rang
+	vg_execution_destroy(one);
+	vg_compute_unit_destroy(unit);
+	close_rig(&rig);
 }
 
 TEST(a_fault_fails_all_work_of_the_context)
