@@ -6,18 +6,6 @@
 
 #include <stdio.h>
 
-// Others' work that was to take its turns.
-static void give_back(struct vg_compute *compute, struct vg_compute_unit *unit)
-{
-	for (struct vg_compute_unit *other = compute->units; other; other = other->next) {
-		for (unsigned i = 0; other != unit && i < other->stream_count; i++) {
-			for (struct vg_execution *one = other->streams[i].head; one; one = one->next)
-				if (one->runner == unit && atomic_load(&one->state) == VG_EXECUTION_QUEUED)
-					compute_queue_hand(one, other);
-		}
-	}
-}
-
 // Of one unit's work, or of all units'; under the lock. Once the context has failed nothing is lost by an end.
 static enum vg_status busy(const struct vg_compute *compute, const struct vg_compute_unit *alone, const char *instead,
 			   const char *function)
@@ -55,7 +43,7 @@ static unsigned shut(struct vg_compute_unit *unit)
 	unit->closing = true;
 	atomic_store(&unit->object.closed, true);
 	compute_queue_cancel_all(unit);
-	give_back(unit->compute, unit);
+	compute_queue_give_back(unit);
 	pthread_cond_broadcast(&unit->changed);
 	return left;
 }

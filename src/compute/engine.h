@@ -106,6 +106,7 @@ struct compute_samples {
 struct vg_compute_unit {
 	struct core_object object;
 	struct vg_compute *compute; // held
+	uint64_t serial;	    // of its scheduler's units: no other ever has it
 	struct vg_compute_unit *next;
 	pthread_cond_t changed; // for those who sync and close
 	unsigned syncing;
@@ -212,8 +213,8 @@ static inline bool compute_has_ended(const struct vg_execution *execution)
 
 // ---- compute.c
 enum vg_status compute_usable(const char *function); // STATE in a forked child
-// Gives the lock back, then drops what has ended meanwhile: callbacks run here, and who closes a unit waits for those of
-// its work.
+// Gives the lock back, then drops what has ended meanwhile: callbacks run here, and who closes a unit waits for those
+// of its work.
 void compute_unlock(struct vg_compute *compute);
 // Under the lock: CLOSED or DRIVER where nothing may be submitted.
 enum vg_status compute_open_for_work(const struct vg_compute_unit *unit, const char *function);
@@ -239,8 +240,10 @@ struct vg_execution *compute_queue_peek(struct vg_compute_unit *unit, const stru
 int compute_queue_priority(const struct vg_compute_unit *unit); // the unit's with its most urgent work's
 // The unit has ended something: is it idle now?
 void compute_queue_note_idle(struct vg_compute_unit *unit);
-// Whose turns work takes that is queued.
+// Whose turns work takes that is queued, or of which not all was handed over and nothing is in hand.
 void compute_queue_hand(struct vg_execution *execution, struct vg_compute_unit *runner);
+// What a unit that is closing was to run for others goes back: what is queued, and the rest of what it has begun.
+void compute_queue_give_back(struct vg_compute_unit *unit);
 // A unit that is paused counts as idle, and has back what others were to run for it.
 void compute_queue_pause(struct vg_compute_unit *unit, bool paused);
 void compute_queue_cancel_all(struct vg_compute_unit *unit); // of those that are not running; asks the others

@@ -56,10 +56,24 @@ void compute_queue_note_idle(struct vg_compute_unit *unit)
 
 void compute_queue_hand(struct vg_execution *execution, struct vg_compute_unit *runner)
 {
-	execution->runner->queued--;
-	runner->queued++;
+	const bool queued = atomic_load(&execution->state) == VG_EXECUTION_QUEUED;
+
+	(*(queued ? &execution->runner->queued : &execution->runner->running))--;
+	(*(queued ? &runner->queued : &runner->running))++;
 	execution->runner = runner;
 	compute_queue_refresh(execution->stream);
+}
+
+void compute_queue_give_back(struct vg_compute_unit *unit)
+{
+	for (struct vg_compute_unit *other = unit->compute->units; other; other = other->next) {
+		for (unsigned i = 0; other != unit && i < other->stream_count; i++) {
+			const struct compute_stream *stream = &other->streams[i];
+			for (struct vg_execution *one = stream->in_hand ? NULL : stream->next; one; one = one->next)
+				if (one->runner == unit)
+					compute_queue_hand(one, other);
+		}
+	}
 }
 
 void compute_queue_pause(struct vg_compute_unit *unit, bool paused)

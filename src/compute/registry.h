@@ -10,6 +10,7 @@
 // Held by whoever was given it: one that was removed meanwhile stays as it is.
 struct compute_entry {
 	atomic_uint references;
+	uint64_t serial;	  // no other of the process ever has it
 	struct vg_kernel *kernel; // held
 	struct code_report report;
 	char name[];

@@ -66,11 +66,13 @@ static struct code_image *read_image(struct vg_object_code *code, unsigned archi
 static struct compute_entry *create_entry(const char *name, struct vg_kernel *kernel, const struct code_image *image,
 					  const char *symbol, const struct code_report *otherwise)
 {
+	static _Atomic(uint64_t) serials;
 	struct compute_entry *entry = malloc(sizeof *entry + strlen(name) + 1);
 
 	if (!entry)
 		return NULL;
 	atomic_init(&entry->references, 1);
+	entry->serial = atomic_fetch_add(&serials, 1) + 1;
 	entry->kernel = kernel;
 	strcpy(entry->name, name);
 	entry->report = *otherwise;

@@ -77,8 +77,8 @@ static enum vg_status check_limits(struct vg_execution *execution, struct core_l
 	const unsigned shape[] = {n->gridDimX,	n->gridDimY,  n->gridDimZ,	 n->blockDimX,
 				  n->blockDimY, n->blockDimZ, n->sharedMemBytes, n->numAttrs};
 
-	// Of each unit by itself: what a kernel works on takes its time, more than its grid.
-	const void *keys[] = {execution->origin, kernel};
+	// Of each unit by itself: what a kernel works on takes its time, more than its grid. Addresses come again.
+	const uint64_t keys[] = {execution->origin->serial, execution->entry->serial};
 	execution->shape = compute_hash(shape, sizeof shape, compute_hash(keys, sizeof keys, 0));
 	pthread_mutex_lock(&compute->lock);
 	bool known = compute_estimate_is_checked(compute, execution->shape);
@@ -232,6 +232,7 @@ enum vg_status compute_submit(struct vg_compute_unit *unit, const struct compute
 	if (status)
 		return status;
 	execution->job = *job;
-	execution->shape = compute_hash(execution->name, sizeof execution->name, compute_hash(&unit, sizeof unit, 0));
+	execution->shape = compute_hash(execution->name, sizeof execution->name,
+					compute_hash(&unit->serial, sizeof unit->serial, 0));
 	return queue(execution, function, ret_execution);
 }

@@ -130,7 +130,7 @@ static enum vg_status join(struct vg_compute *compute, struct vg_compute_unit *u
 	unit->realised = unit->share;
 	unit->virtual_time = compute->floor;
 	compute_samples_start(&unit->samples);
-	compute->unit_number++;
+	unit->serial = ++compute->unit_number;
 	if (!unit->name[0])
 		snprintf(unit->name, sizeof unit->name, "unit-%u", compute->unit_number);
 	while (*end)
@@ -171,10 +171,25 @@ enum vg_status vg_compute_unit_create(struct vg_compute *compute, const struct v
 
 // ---- what the thread does with the list -------------------------------------------------------------
 
+// What it began for others and gave back is nowhere on the GPU: its streams are as if in their own unit's first one.
+static void leave_slots(struct vg_compute *compute, const struct vg_compute_unit *unit)
+{
+	for (struct vg_compute_unit *other = compute->units; other; other = other->next)
+		for (unsigned i = 0; other != unit && i < other->stream_count; i++) {
+			struct compute_stream *stream = &other->streams[i];
+			if (!stream->in_flight ||
+			    (stream->slot->place != &unit->whole && stream->slot->place != &unit->own))
+				continue;
+			stream->slot = &other->whole.slots[0];
+			stream->slot->bound++;
+		}
+}
+
 static void bury(struct vg_compute *compute, struct vg_compute_unit *unit)
 {
 	struct vg_compute_unit **at = &compute->units;
 
+	leave_slots(compute, unit);
 	compute_place_drop(&unit->whole);
 	compute_place_drop(&unit->own);
 	if (compute->direct && unit->home)
@@ -202,6 +217,8 @@ void compute_units_settle(struct vg_compute *compute)
 
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = next) {
 		next = unit->next;
+		if (unit->closing && unit->running)
+			compute_queue_give_back(unit);
 		if (unit->closing && !unit->unfinished && !unit->running && !unit->in_quanta)
 			bury(compute, unit);
 		else if (compute->direct && !unit->home)

@@ -238,6 +238,51 @@ TEST(who_is_closed_gives_work_back)
 	close_rig(&rig);
 }
 
+// Of a job in many pieces, of which some have run there.
+TEST(who_is_closed_gives_back_what_it_has_begun)
+{
+	const unsigned repeat = 20000;
+	struct rig rig = open_rig(NULL);
+	struct vg_compute_unit *from = unit_of(&rig, "from", 0.5), *to = unit_of(&rig, "to", 0.5);
+	struct vg_execution_info info = {0};
+	size_t moved;
+
+	OK(vg_compute_unit_pause(from));
+	struct vg_execution *one = spin(from, 0, 200000, repeat), *next = note(&rig, from, 0, 7, 0);
+	OK(compute_migrate(from, to, 10, &moved));
+	CHECK_INT(moved, 2);
+	while (info.launches < 40) {
+		nap_ms(1);
+		OK(vg_execution_info(one, &info));
+	}
+	OK(vg_compute_unit_close(to)); // it has no work of its own
+	vg_compute_unit_destroy(to);
+	CHECK_INT(vg_execution_state(one), VG_EXECUTION_RUNNING);
+	CHECK_INT(vg_execution_state(next), VG_EXECUTION_QUEUED);
+	CHECK_INT(info_of(from).running, 1);
+	CHECK_INT(info_of(from).queue_length, 1);
+	OK(vg_execution_info(one, &info));
+	unsigned before = info.launches;
+	CHECK(before < repeat);
+	for (unsigned i = 0; i < 10000 && info.launches < before + 40; i++) { // it runs on where it came from
+		nap_ms(1);
+		OK(vg_execution_info(one, &info));
+	}
+	CHECK(info.launches >= before + 40);
+	CHECK(info_of(from).launches > 0);
+	OK(vg_execution_cancel(one));
+	CHECK_INT(vg_execution_wait(one, 60), VG_STATE);
+	OK(vg_compute_unit_resume(from));
+	OK(vg_execution_wait(next, 60));
+	CHECK_INT(info_of(from).cancelled, 1);
+	CHECK_INT(info_of(from).completed, 1);
+	vg_execution_destroy(one);
+	vg_execution_destroy(next);
+	OK(vg_compute_unit_close(from));
+	vg_compute_unit_destroy(from);
+	close_rig(&rig);
+}
+
 TEST(a_pause_has_back_what_migrated)
 {
 	struct rig rig = open_rig(NULL);
@@ -311,7 +356,8 @@ TEST(a_programs_global_capture_and_the_scheduler_leave_each_other_alone)
 
 	OK(vg_stream_create(rig.context, NULL, &stream));
 	CHECK_INT(core_driver->cuStreamBeginCapture_v2(vg_stream_handle(stream), CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
-	struct vg_execution *one = spin(unit, 0, 200000, 20); // its events and streams are made while there is a capture
+	struct vg_execution *one =
+		spin(unit, 0, 200000, 20); // its events and streams are made while there is a capture
 	OK(vg_execution_wait(one, 60));
 	CHECK_INT(core_driver->cuStreamEndCapture(vg_stream_handle(stream), &graph), 0);
 	CHECK_INT(core_driver->cuGraphDestroy(graph), 0);
