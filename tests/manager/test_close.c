@@ -11,12 +11,13 @@ static char told[256];
 
 static void listen(void *user, enum vg_log_level level, const char *text)
 {
-	(void)user;
-	if (level == VG_LOG_WARNING && strstr(text, "blocks")) {
+	if (level != VG_LOG_WARNING || !text)
+		return;
+	if (strstr(text, "blocks")) {
 		atomic_fetch_add(&blocks_told, 1);
 		snprintf(told, sizeof told, "%s", text);
 	}
-	if (level == VG_LOG_WARNING && strstr(text, "executions"))
+	if (strstr(text, "executions"))
 		atomic_fetch_add(&work_told, 1);
 }
 
