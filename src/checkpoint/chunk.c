@@ -26,7 +26,7 @@ static bool is_zero(const unsigned char *page, size_t length)
 
 bool chunk_next_run(const unsigned char *map, size_t length, size_t *at, size_t *ret_bytes)
 {
-	size_t pages = (length + CHUNK_PAGE - 1) / CHUNK_PAGE, page = *at / CHUNK_PAGE;
+	size_t pages = (length + CHUNK_PAGE - 1) / CHUNK_PAGE, page = (*at + CHUNK_PAGE - 1) / CHUNK_PAGE;
 
 	while (page < pages && !chunk_map_has(map, page))
 		page++;

@@ -20,7 +20,7 @@ static inline bool chunk_map_has(const unsigned char *map, size_t page)
 {
 	return map[page / 8] >> page % 8 & 1;
 }
-// From `*at` on, which is where a page begins: the next run of pages that hold something, all of them in [0, length).
+// From `*at` on, where a run ended, or 0: the next run of pages that hold something, all of them in [0, length).
 // False: there is none.
 bool chunk_next_run(const unsigned char *map, size_t length, size_t *at, size_t *ret_bytes);
 

@@ -44,16 +44,18 @@ static bool read_sum(const char *text, uint64_t *ret_sum)
 	return true;
 }
 
-// Digits alone, without a zero in front.
+// Digits alone, without a zero in front. `most`: far from the type's own end.
 static bool read_number(const char *text, uint64_t most, const char **ret_end, uint64_t *ret_number)
 {
 	uint64_t number = 0;
 	const char *at = text;
 
 	for (; *at >= '0' && *at <= '9'; at++) {
-		if (number > (most - (uint64_t)(*at - '0')) / 10)
+		if (number > most / 10)
 			return false;
 		number = number * 10 + (uint64_t)(*at - '0');
+		if (number > most)
+			return false;
 	}
 	*ret_end = at;
 	*ret_number = number;

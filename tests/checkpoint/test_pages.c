@@ -1,0 +1,647 @@
+// What CRIU writes comes back as it was, whatever its size, its zeros and its compression; and what is not as it was
+// written is found.
+#include "checkpoint/chunk.h"
+#include "checkpoint/image.h"
+#include "checkpoint/image_files.h"
+#include "checkpoint/image_text.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+
+#include "checkpoint_test.h"
+
+static const struct criu criu = {.path = STREAMING_CRIU, .version = "4.2"};
+static const struct criu_work work = {0};
+static const char *const methods[] = {"none", "lz4", "zstd"};
+
+static uint64_t seed = 88172645463325252u;
+
+static uint64_t next_random(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	return seed ^= seed << 17;
+}
+
+// ---- what is written ---------------------------------------------------------------------------------
+
+enum content { ZERO, RANDOM, TEXT, SPARSE };
+
+static void make_file(const char *name, size_t length, enum content content)
+{
+	char path[PATH_MAX];
+	char *data = calloc(1, length + 8);
+
+	CHECK(data != NULL);
+	snprintf(path, sizeof path, "%s/%s", path_of("source"), name);
+	for (size_t at = 0; at < length && content != ZERO; at += 8) {
+		uint64_t word = content == TEXT ? at / 512 : next_random();
+		// Every third page, and of some chunks none.
+		if (content == SPARSE && (at / 4096 % 3 || at / CHUNK_BYTES % 2))
+			word = 0;
+		memcpy(data + at, &word, 8);
+	}
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	CHECK(fd >= 0);
+	CHECK_INT(vg_write_all(fd, data, length), 0);
+	close(fd);
+	free(data);
+}
+
+static void empty(const char *name)
+{
+	char command[PATH_MAX + 64];
+
+	snprintf(command, sizeof command, "rm -rf %s; mkdir %s", path_of(name), path_of(name));
+	CHECK_INT(system(command), 0);
+	setenv("SOURCE", path_of("source"), 1);
+	setenv("TARGET", path_of("target"), 1);
+	unsetenv("TRICK");
+}
+
+static void make_many(void)
+{
+	static const size_t sizes[] = {0,		1,
+				       CHUNK_PAGE - 1,	CHUNK_PAGE,
+				       CHUNK_PAGE + 1,	CHUNK_BYTES - 1,
+				       CHUNK_BYTES,	CHUNK_BYTES + 1,
+				       5 * CHUNK_BYTES, 3 * CHUNK_BYTES + 12345};
+	char name[64];
+
+	empty("source");
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		for (int content = ZERO; content <= SPARSE; content++) {
+			snprintf(name, sizeof name, "pages-%zu%d.img", i, content);
+			make_file(name, sizes[i], (enum content)content);
+		}
+	make_file("core-1.img", 100000, RANDOM);
+	make_file("empty.img", 0, ZERO);
+	make_file("inventory.img", 1, TEXT);
+}
+
+static void make_few(void)
+{
+	empty("source");
+	make_file("pages-1.img", CHUNK_BYTES + 5000, SPARSE);
+	make_file("pages-2.img", 10000, RANDOM);
+	make_file("core-1.img", 700, RANDOM);
+}
+
+// Nothing of it fails here; `draft` is committed where `commit`.
+static enum vg_status write_image(const char *path, enum vg_compression compression, struct image_draft *draft)
+{
+	enum vg_status status = image_begin(path, __func__, draft);
+
+	draft->compression = compression;
+	draft->threads = 3;
+	return status ? status : image_dump_tree(draft, 0, &criu, &work, getpid(), __func__);
+}
+
+static void make_image(const char *path, enum vg_compression compression)
+{
+	struct image_draft draft;
+	json_t *description = json_pack("{s:i}", "version", IMAGE_VERSION);
+
+	if (write_image(path, compression, &draft) || image_commit(&draft, description, __func__))
+		FAIL("%s", vg_last_error()->text);
+	image_finish(&draft);
+	json_decref(description);
+}
+
+static enum vg_status verify(const char *path)
+{
+	json_t *description;
+
+	enum vg_status status = image_read(path, __func__, &description);
+	if (status)
+		return status;
+	status = image_verify(path, description, 3, NULL, __func__, NULL);
+	json_decref(description);
+	return status;
+}
+
+static enum vg_status restore(const char *path)
+{
+	json_t *description;
+
+	enum vg_status status = image_read(path, __func__, &description);
+	if (status)
+		return status;
+	status = image_restore_tree(path, description, 0, &criu, &work, __func__);
+	json_decref(description);
+	return status;
+}
+
+static uint64_t blocks_of(const char *path)
+{
+	struct stat info;
+
+	CHECK_INT(stat(path, &info), 0);
+	CHECK_INT(info.st_mode & 07777, 0600);
+	return (uint64_t)info.st_blocks * 512;
+}
+
+static void check_no_parts(void)
+{
+	char command[PATH_MAX + 64];
+
+	snprintf(command, sizeof command, "ls -d %s*.part-* >/dev/null 2>&1", path_of("image"));
+	CHECK(system(command) != 0);
+}
+
+TEST(everything_comes_back_by_every_method)
+{
+	char command[3 * PATH_MAX], name[64], path[PATH_MAX];
+
+	make_many();
+	for (int method = VG_COMPRESSION_NONE; method <= VG_COMPRESSION_ZSTD; method++) {
+		snprintf(name, sizeof name, "image-%s", methods[method]);
+		snprintf(path, sizeof path, "%s", path_of(name));
+		make_image(path, (enum vg_compression)method);
+		if (verify(path))
+			FAIL("%s: %s", methods[method], vg_last_error()->text);
+		empty("target");
+		if (restore(path))
+			FAIL("%s: %s", methods[method], vg_last_error()->text);
+		snprintf(command, sizeof command, "diff -rq %s %s", path_of("source"), path_of("target"));
+		CHECK_INT(system(command), 0);
+		// Five chunks of zeros take nothing, and of a third of the pages the image takes no more than that.
+		snprintf(path, sizeof path, "%s/tree-0/pages-80.img%s", path_of(name),
+			 image_compression_suffix((enum vg_compression)method));
+		CHECK_INT(blocks_of(path), 0);
+		snprintf(path, sizeof path, "%s/tree-0/pages-83.img%s", path_of(name),
+			 image_compression_suffix((enum vg_compression)method));
+		CHECK(blocks_of(path) < CHUNK_BYTES + CHUNK_BYTES / 10);
+	}
+}
+
+// ---- what is found -----------------------------------------------------------------------------------
+
+static void flip(const char *path, uint64_t byte, int bit)
+{
+	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+	unsigned char value;
+
+	CHECK(fd >= 0);
+	CHECK_INT(pread(fd, &value, 1, (off_t)byte), 1);
+	value ^= (unsigned char)(1 << bit);
+	CHECK_INT(pwrite(fd, &value, 1, (off_t)byte), 1);
+}
+
+static void check_flips(const char *image, const char *name, uint64_t step)
+{
+	char path[PATH_MAX];
+	struct stat info;
+	int bit = 0;
+
+	snprintf(path, sizeof path, "%s/%s", image, name);
+	CHECK_INT(stat(path, &info), 0);
+	for (uint64_t at = 0; at < (uint64_t)info.st_size; at += step, bit++) {
+		flip(path, at, bit % 8);
+		enum vg_status status = verify(image);
+		if (status != VG_INTEGRITY && !(status == VG_UNSUPPORTED && strcmp(name, IMAGE_DESCRIPTION) == 0))
+			FAIL("%s, byte %llu, bit %d: %s", path, (unsigned long long)at, bit % 8,
+			     vg_status_text(status));
+		if (strcmp(name, IMAGE_DESCRIPTION) != 0)
+			CHECK_CONTAINS(vg_last_error()->text, name);
+		flip(path, at, bit % 8);
+	}
+	CHECK_INT(verify(image), VG_OK);
+}
+
+TEST(a_flipped_bit_is_found_wherever_it_is)
+{
+	char image[PATH_MAX], name[64];
+
+	make_few();
+	for (int method = VG_COMPRESSION_NONE; method <= VG_COMPRESSION_ZSTD; method++) {
+		const char *suffix = image_compression_suffix((enum vg_compression)method);
+		snprintf(name, sizeof name, "image-flip-%s", methods[method]);
+		snprintf(image, sizeof image, "%s", path_of(name));
+		make_image(image, (enum vg_compression)method);
+		check_flips(image, IMAGE_DESCRIPTION, 1);
+		check_flips(image, "tree-0/core-1.img", 7);
+		snprintf(name, sizeof name, "tree-0/pages-1.img%s", suffix);
+		check_flips(image, name, 9973);
+		snprintf(name, sizeof name, "tree-0/pages-2.img%s", suffix);
+		check_flips(image, name, 97);
+	}
+}
+
+static void shell(const char *image, const char *command)
+{
+	char line[2 * PATH_MAX];
+
+	snprintf(line, sizeof line, "cd %s/tree-0 && %s", image, command);
+	CHECK_INT(system(line), 0);
+}
+
+TEST(a_file_too_many_or_too_few_is_found)
+{
+	static const struct {
+		const char *done, *undone, *says;
+	} cases[] = {
+		{"mv core-1.img ..", "mv ../core-1.img .", "core-1.img is not of this image"},
+		{"mv core-1.img ../../kept", "mv ../../kept core-1.img", "lacks 1 of its 3"},
+		{"touch more.img", "rm more.img", "tree-0/more.img is not of this image"},
+		{"touch ../more", "rm ../more", "more is not of this image"},
+		{"mkdir ../tree-1 && touch ../tree-1/core-1.img", "rm -r ../tree-1", "tree-1/core-1.img is not of"},
+		{"mkdir inner", "rmdir inner", "tree-0/inner is not of this image"},
+		{"touch .hidden", "rm .hidden", "tree-0/.hidden is not of this image"},
+		{"mv core-1.img ../../kept && ln -s ../../kept core-1.img", "mv ../../kept core-1.img", "core-1.img is not of this image"},
+		{"mv core-1.img ../../kept && mkfifo core-1.img",
+		 "rm core-1.img && mv ../../kept core-1.img", "core-1.img is not of this image"},
+		{"cp pages-2.img.lz4 ../../kept && truncate -s -1 pages-2.img.lz4", "mv ../../kept pages-2.img.lz4", "bytes, not"},
+		{"cp pages-2.img.lz4 ../../kept && truncate -s +1 pages-2.img.lz4", "mv ../../kept pages-2.img.lz4", "bytes, not"},
+		{"mv core-1.img a && mv pages-2.img.lz4 core-1.img && mv a pages-2.img.lz4",
+		 "mv core-1.img a && mv pages-2.img.lz4 core-1.img && mv a pages-2.img.lz4", "bytes, not"},
+	};
+	char image[PATH_MAX];
+
+	make_few();
+	snprintf(image, sizeof image, "%s", path_of("image-files"));
+	make_image(image, VG_COMPRESSION_LZ4);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		shell(image, cases[i].done);
+		enum vg_status status = verify(image);
+		if (status != VG_INTEGRITY)
+			FAIL("%s: %s", cases[i].done, vg_status_text(status));
+		CHECK_CONTAINS(vg_last_error()->text, cases[i].says);
+		shell(image, cases[i].undone);
+		CHECK_INT(verify(image), VG_OK);
+	}
+}
+
+// Between verification and restore: what CRIU gets is looked at again.
+TEST(a_file_that_changes_while_it_is_restored_is_found)
+{
+	char image[PATH_MAX], path[PATH_MAX + 64];
+
+	make_few();
+	snprintf(image, sizeof image, "%s", path_of("image-late"));
+	make_image(image, VG_COMPRESSION_ZSTD);
+	snprintf(path, sizeof path, "%s/tree-0/pages-1.img.zst", image);
+	empty("target");
+	flip(path, 100000, 3);
+	CHECK_INT(restore(image), VG_INTEGRITY);
+	CHECK_CONTAINS(vg_last_error()->text, "pages-1.img.zst is damaged: chunk 0 of 2, from byte 0 on, has checksum");
+	flip(path, 100000, 3);
+	snprintf(path, sizeof path, "%s/tree-0/core-1.img", image);
+	flip(path, 100, 3);
+	CHECK_INT(restore(image), VG_INTEGRITY);
+	CHECK_CONTAINS(vg_last_error()->text, "core-1.img has changed since it was verified");
+	flip(path, 100, 3);
+	CHECK_INT(restore(image), VG_OK);
+}
+
+// ---- what it says of itself --------------------------------------------------------------------------
+
+static enum vg_status read_files(const char *text)
+{
+	json_t *list = json_loads(text, 0, NULL);
+	struct image_files files;
+
+	CHECK(list != NULL);
+	json_t *description = json_pack("{s:i, s:o}", "version", IMAGE_VERSION, "files", list);
+	enum vg_status status = image_files_read(description, "IMAGE", __func__, &files);
+	if (status == VG_OK)
+		image_files_free(&files);
+	json_decref(description);
+	return status;
+}
+
+#define SUM "\"0123456789abcdef\""
+#define PAGES(name, bytes, raw, method, chunk, chunks)                                                                 \
+	"[{\"name\": \"tree-0/" name "\", \"bytes\": " bytes ", \"raw\": " raw ", \"compression\": \"" method          \
+	"\", \"chunk_bytes\": " chunk ", \"chunks\": [" chunks "]}]"
+#define C(stored) "\"0123456789abcdef " stored "\""
+
+TEST(a_list_of_files_is_not_believed)
+{
+	static const char *const wrong[] = {
+		"{}",
+		"[1]",
+		"[{}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 1}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": -1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 9223372036854775807, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 1.5, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 1, \"xxh3\": \"0123456789abcde\"}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 1, \"xxh3\": \"0123456789ABCDEF\"}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 1, \"xxh3\": \"0123456789abcdef0\"}]",
+		"[{\"name\": \"tree-0/../a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/..\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/a/b\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"/etc/passwd\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"virgate.json\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-01/a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree--1/a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-4096/a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-99999999999999999999/a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/a b\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 1, \"xxh3\": " SUM "}, {\"name\": \"tree-0/a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 72057594037927936, \"xxh3\": " SUM "}, "
+		"{\"name\": \"tree-0/b\", \"bytes\": 72057594037927936, \"xxh3\": " SUM "}]",
+		PAGES("p.img", "5", "5", "lzma", "65536", C("5")),
+		PAGES("p.img", "5", "5", "lz4", "65536", C("5")),	// not its suffix
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("4")),	// they do not add up
+		PAGES("p.img.lz4", "9", "5", "lz4", "65536", C("9")),	// more than it can take
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("-5")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("05")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("5x")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", "\"0123456789abcdef\""),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("18446744073709551621")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", "5"),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", ""),	// too few
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("5") ", " C("0")), // too many
+		PAGES("p.img.lz4", "5", "1152921504606846976", "lz4", "67108864", C("5")), // a bomb
+		PAGES("p.img.lz4", "5", "-5", "lz4", "65536", C("5")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "0", C("5")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "-65536", C("5")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "4096", C("5")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65537", C("5")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "134217728", C("5")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "4294967296", C("5")),
+		PAGES("p.img", "5", "6", "none", "65536", C("5")),	// what is not compressed is as long as it is
+		PAGES("p.img", "5", "5", "none", "65536", C("6")),
+		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"raw\": 5, \"compression\": \"none\", \"chunk_bytes\": 65536}]",
+		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"raw\": 5, \"compression\": \"none\", \"chunk_bytes\": 65536, \"chunks\": {}}]",
+		// Two files that are one of CRIU's.
+		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"xxh3\": " SUM "}, {\"name\": \"tree-0/p.img.lz4\", \"bytes\": 0, "
+		"\"raw\": 5, \"compression\": \"lz4\", \"chunk_bytes\": 65536, \"chunks\": [" C("0") "]}]",
+	};
+
+	CHECK_INT(read_files("[]"), VG_OK);
+	CHECK_INT(read_files(PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("5"))), VG_OK);
+	CHECK_INT(read_files(PAGES("p.img", "5", "5", "none", "65536", C("0"))), VG_OK);
+	CHECK_INT(read_files(PAGES("p.img.zst", "0", "65537", "zstd", "65536", C("0") ", " C("0"))), VG_OK);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		enum vg_status status = read_files(wrong[i]);
+		if (status != VG_INTEGRITY)
+			FAIL("%s: %s", wrong[i], vg_status_text(status));
+		CHECK_CONTAINS(vg_last_error()->text, "IMAGE/virgate.json");
+	}
+}
+
+TEST(a_description_that_is_none_is_refused)
+{
+	static const struct {
+		const char *text;
+		enum vg_status wanted;
+	} cases[] = {
+		{"", VG_INTEGRITY},
+		{"{", VG_INTEGRITY},
+		{"[]", VG_INTEGRITY},
+		{"{}", VG_INTEGRITY},
+		{"{\"version\": 0}", VG_INTEGRITY},
+		{"{\"version\": -1}", VG_INTEGRITY},
+		{"{\"version\": \"1\"}", VG_INTEGRITY},
+		{"{\"version\": 1}", VG_INTEGRITY}, // not sealed
+		{"{\"version\": 1, \"version\": 1}", VG_INTEGRITY},
+		{"{\n  \"xxh3\": \"0123456789abcdef\",\n  \"version\": 1\n}", VG_INTEGRITY},
+		{"{\"version\": 2}", VG_UNSUPPORTED},
+		{"{\"version\": 9223372036854775807}", VG_UNSUPPORTED},
+	};
+	json_t *parsed;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		CHECK_INT(image_parse(cases[i].text, strlen(cases[i].text), "NAME", __func__, &parsed), cases[i].wanted);
+	json_t *description = json_pack("{s:i, s:s}", "version", 1, "of", "this");
+	char *text = image_text_seal(description);
+	json_decref(description);
+	CHECK_INT(image_parse(text, strlen(text), "NAME", __func__, &parsed), VG_OK);
+	CHECK_STR(json_string_value(json_object_get(parsed, "of")), "this");
+	json_decref(parsed);
+	// Nothing may stand before or behind it.
+	char *longer = NULL;
+	CHECK(asprintf(&longer, "%s\n", text) > 0);
+	CHECK_INT(image_parse(longer, strlen(longer), "NAME", __func__, &parsed), VG_INTEGRITY);
+	free(longer);
+	CHECK(asprintf(&longer, " %s", text) > 0);
+	CHECK_INT(image_parse(longer, strlen(longer), "NAME", __func__, &parsed), VG_INTEGRITY);
+	free(longer);
+	free(text);
+}
+
+// A chunk whose bytes mean something else than its length is none, and nothing is written behind its end.
+TEST(a_chunk_is_not_believed)
+{
+	enum { LENGTH = 10 * CHUNK_PAGE + 7, GUARD = 64 };
+	static unsigned char data[LENGTH + GUARD], out[LENGTH + 64], back[LENGTH + GUARD];
+
+	for (int method = VG_COMPRESSION_NONE; method <= VG_COMPRESSION_ZSTD; method++) {
+		struct codec *codec = codec_create((enum vg_compression)method, 0);
+		memset(data, 0, sizeof data);
+		for (size_t i = 0; i < LENGTH; i++)
+			data[i] = i / CHUNK_PAGE % 2 ? (unsigned char)(i / 100) : 0;
+		memcpy(back, data, LENGTH);
+		size_t bytes = codec_pack(codec, back, LENGTH, out);
+		memset(back, 0xaa, sizeof back);
+		CHECK(codec_unpack(codec, out, bytes, back, LENGTH));
+		CHECK(memcmp(back, data, LENGTH) == 0);
+		for (int round = 0; round < 20000; round++) {
+			size_t at = next_random() % bytes, length = next_random() % (bytes + 1);
+			unsigned char old = out[at];
+			out[at] ^= (unsigned char)(1 + next_random() % 255);
+			codec_unpack(codec, out, round % 2 ? bytes : length, back, LENGTH);
+			out[at] = old;
+		}
+		for (size_t i = 0; i < GUARD; i++)
+			CHECK_INT(back[LENGTH + i], 0xaa);
+		// Pages that are not there, and none at all.
+		out[1] |= 1 << 3;
+		CHECK(!codec_unpack(codec, out, bytes, back, LENGTH));
+		memset(out, 0, 2);
+		CHECK(!codec_unpack(codec, out, bytes, back, LENGTH));
+		CHECK(!codec_unpack(codec, out, 2, back, LENGTH));
+		codec_destroy(codec);
+	}
+}
+
+// ---- what fails --------------------------------------------------------------------------------------
+
+TEST(a_criu_that_fails_says_why_and_leaves_nothing)
+{
+	static const struct {
+		const char *trick, *says;
+	} cases[] = {
+		{"fail", "told to fail"},
+		{"die", "told to die half way"},
+		{"name", "CRIU's stream, after 0 B of it: Protocol error"},
+		{"long", "CRIU's stream, after 0 B of it: Protocol error"},
+	};
+	struct image_draft draft;
+
+	make_few();
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		setenv("TRICK", cases[i].trick, 1);
+		CHECK_INT(write_image(path_of("image-trick"), VG_COMPRESSION_LZ4, &draft), VG_SYSTEM);
+		CHECK_CONTAINS(vg_last_error()->text, cases[i].says);
+		image_finish(&draft);
+		check_no_parts();
+	}
+	CHECK(access(path_of("escaped"), F_OK) < 0);
+}
+
+// In a child, whose limits and mounts are its own. 0: it failed as it should.
+static int fail_in_child(int (*prepare)(const char *folder), const char *folder, const char *says, int method)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		struct image_draft draft;
+		char path[PATH_MAX];
+		int r = prepare(folder);
+		if (r)
+			_exit(r);
+		snprintf(path, sizeof path, "%s/image", folder);
+		enum vg_status failed = write_image(path, (enum vg_compression)method, &draft);
+		if (failed != VG_SYSTEM || !strstr(vg_last_error()->text, says)) {
+			fprintf(stderr, "%s: %s\n", vg_status_text(failed), vg_last_error()->text);
+			_exit(1);
+		}
+		image_finish(&draft);
+		// Neither it nor a part of it.
+		_exit(rmdir(folder) == 0 || errno == EBUSY ? 0 : 1);
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+static int limit_files(const char *folder)
+{
+	const struct rlimit limit = {1 << 20, 1 << 20};
+
+	(void)folder;
+	signal(SIGXFSZ, SIG_IGN);
+	return setrlimit(RLIMIT_FSIZE, &limit) ? 1 : 0;
+}
+
+static int mount_small(const char *folder)
+{
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("tmpfs", folder, "tmpfs", 0, "size=3m") < 0)
+		return 77;
+	return 0;
+}
+
+TEST(a_file_that_may_not_grow_is_named)
+{
+	empty("source");
+	make_file("pages-1.img", 4 * CHUNK_BYTES, RANDOM);
+	make_file("core-1.img", 100, RANDOM);
+	for (int method = VG_COMPRESSION_NONE; method <= VG_COMPRESSION_ZSTD; method++) {
+		empty("small");
+		CHECK_INT(fail_in_child(limit_files, path_of("small"), "of it: File too large", method), 0);
+	}
+}
+
+TEST(a_disk_that_is_full_is_named)
+{
+	empty("source");
+	make_file("pages-1.img", 4 * CHUNK_BYTES, RANDOM);
+	make_file("core-1.img", 100, RANDOM);
+	for (int method = VG_COMPRESSION_NONE; method <= VG_COMPRESSION_ZSTD; method++) {
+		empty("small");
+		int r = fail_in_child(mount_small, path_of("small"), "of it: No space left on device", method);
+		if (r == 77)
+			SKIP("a small file system needs rights that this user has not");
+		CHECK_INT(r, 0);
+	}
+}
+
+TEST(levels_and_threads_have_bounds)
+{
+	CHECK_INT(image_check_compression(VG_COMPRESSION_ZSTD, 22, __func__), VG_OK);
+	CHECK_INT(image_check_compression(VG_COMPRESSION_ZSTD, 0, __func__), VG_OK);
+	CHECK_INT(image_check_compression(VG_COMPRESSION_ZSTD, 23, __func__), VG_INVALID);
+	CHECK_CONTAINS(vg_last_error()->text, "zstd at level 23: there are 1 to 22");
+	CHECK_INT(image_check_compression(VG_COMPRESSION_ZSTD, -1, __func__), VG_INVALID);
+	CHECK_INT(image_check_compression(VG_COMPRESSION_LZ4, 1, __func__), VG_INVALID);
+	CHECK_CONTAINS(vg_last_error()->text, "it has no levels");
+	CHECK_INT(image_check_compression((enum vg_compression)3, 0, __func__), VG_INVALID);
+	CHECK_INT(image_check_compression((enum vg_compression)-1, 0, __func__), VG_INVALID);
+	CHECK_INT(image_check_threads(256, __func__), VG_OK);
+	CHECK_INT(image_check_threads(257, __func__), VG_INVALID);
+}
+
+// ---- what is killed ----------------------------------------------------------------------------------
+
+// Killed at the system call `number` of the commit. False: it came to its end before.
+static bool kill_at(const char *path, int number)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		struct image_draft draft;
+		json_t *description = json_pack("{s:i}", "version", IMAGE_VERSION);
+		if (write_image(path, VG_COMPRESSION_LZ4, &draft))
+			_exit(2);
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		raise(SIGSTOP);
+		_exit(image_commit(&draft, description, __func__) ? 3 : 0);
+	}
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	CHECK(WIFSTOPPED(status));
+	ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_EXITKILL);
+	for (int i = 0; i < number; i++) {
+		ptrace(PTRACE_SYSCALL, pid, NULL, NULL);
+		CHECK_INT(waitpid(pid, &status, 0), pid);
+		if (WIFEXITED(status)) {
+			CHECK_INT(WEXITSTATUS(status), 0);
+			return false;
+		}
+	}
+	kill(pid, SIGKILL);
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	return true;
+}
+
+TEST(a_kill_at_any_step_of_the_commit_leaves_a_whole_image_or_none)
+{
+	char path[PATH_MAX], command[PATH_MAX + 64];
+	int whole = 0, none = 0, number = 0;
+	bool killed = true;
+
+	make_few();
+	snprintf(path, sizeof path, "%s", path_of("image-killed"));
+	while (killed) {
+		killed = kill_at(path, ++number);
+		enum vg_status status = verify(path);
+		if (status != VG_OK && status != VG_NOT_FOUND)
+			FAIL("killed at call %d of the commit: %s", number, vg_last_error()->text);
+		whole += status == VG_OK;
+		none += status == VG_NOT_FOUND;
+		snprintf(command, sizeof command, "rm -rf %s", path);
+		CHECK_INT(system(command), 0);
+		// The next one of that name removes what was left.
+		struct image_draft draft;
+		CHECK_INT(image_begin(path, __func__, &draft), VG_OK);
+		image_finish(&draft);
+		check_no_parts();
+	}
+	CHECK(whole > 1 && none > 10);
+}
+
+TEST(a_draft_that_somebody_writes_is_left_alone)
+{
+	struct image_draft first, second;
+
+	make_few();
+	CHECK_INT(image_begin(path_of("image-held"), __func__, &first), VG_OK);
+	CHECK_INT(image_begin(path_of("image-held"), __func__, &second), VG_OK);
+	CHECK_INT(access(first.folder, F_OK), 0);
+	image_finish(&second);
+	CHECK_INT(access(first.folder, F_OK), 0);
+	image_finish(&first);
+	check_no_parts();
+}
