@@ -1,0 +1,168 @@
+// Managers of two devices in one program: what is of one device is no business of the other.
+#include "work_test.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct pair {
+	struct vg_manager *managers[2];
+	struct vg_virtual_gpu *vgpus[2];
+};
+
+static bool open_pair(struct pair *pair, uint64_t limit)
+{
+	struct vg_device *device;
+	int count;
+
+	OK(vg_device_count(&count));
+	for (int i = 0; i < 2 && count > 1; i++) {
+		OK(vg_device_get(i, &device));
+		OK(vg_manager_create(device, NULL, &pair->managers[i]));
+		pair->vgpus[i] = new_vgpu(pair->managers[i], 0, limit);
+	}
+	return count > 1;
+}
+#define NEEDS_TWO(pair, limit)                                                                                         \
+	do {                                                                                                           \
+		if (!open_pair(pair, limit))                                                                           \
+			SKIP("this machine has one device");                                                           \
+	} while (0)
+
+static void close_pair(struct pair *pair)
+{
+	for (int i = 0; i < 2; i++) {
+		vg_virtual_gpu_destroy(pair->vgpus[i]);
+		vg_manager_destroy(pair->managers[i]);
+	}
+}
+
+TEST(limits_promise_the_memory_of_one_device)
+{
+	struct pair pair;
+	struct vg_virtual_gpu *large, *more;
+
+	NEEDS_TWO(&pair, 16 * MIB);
+	uint64_t left = manager_info(pair.managers[0]).memory_available, other;
+	const struct vg_virtual_gpu_options all = {.size = sizeof all, .memory_limit = left};
+	other = manager_info(pair.managers[1]).memory_available;
+	OK(vg_virtual_gpu_create(pair.managers[0], &all, &large));
+	CHECK_INT(manager_info(pair.managers[0]).memory_available, 0);
+	CHECK_INT(manager_info(pair.managers[1]).memory_available, other);
+	const struct vg_virtual_gpu_options one = {.size = sizeof one, .memory_limit = 16 * MIB};
+	CHECK_INT(vg_virtual_gpu_create(pair.managers[0], &one, &more), VG_LIMIT);
+	OK(vg_virtual_gpu_create(pair.managers[1], &one, &more));
+	vg_virtual_gpu_destroy(more);
+	vg_virtual_gpu_destroy(large);
+	close_pair(&pair);
+}
+
+// Neither is waited for by the other: each has a load for as long as the other one's is looked at.
+TEST(work_runs_on_both_at_a_time)
+{
+	struct vg_execution *executions[2][8];
+	vg_address blocks[2];
+	struct pair pair;
+
+	NEEDS_TWO(&pair, 64 * MIB);
+	for (int i = 0; i < 2; i++)
+		blocks[i] = allocate(pair.vgpus[i], 8 * 4096);
+	for (unsigned k = 0; k < 8; k++)
+		for (int i = 0; i < 2; i++)
+			executions[i][k] =
+				fill(pair.vgpus[i], k % 4, blocks[i] + k * 4096, (float)(10 * i + (int)k), 1024, 20);
+	OK(vg_virtual_gpu_pause(pair.vgpus[0]));
+	OK(vg_virtual_gpu_sync_all(pair.vgpus[1], 60));
+	OK(vg_virtual_gpu_resume(pair.vgpus[0]));
+	OK(vg_virtual_gpu_sync_all(pair.vgpus[0], 60));
+	for (unsigned k = 0; k < 8; k++)
+		for (int i = 0; i < 2; i++) {
+			OK(vg_execution_wait(executions[i][k], 60));
+			CHECK(float_at(pair.vgpus[i], blocks[i] + k * 4096 + 4092) == (float)(10 * i + (int)k));
+			vg_execution_destroy(executions[i][k]);
+		}
+	// The addresses of the one are nothing to the other.
+	REFUSED(vg_virtual_gpu_set(pair.vgpus[1], blocks[0], 1, 4), VG_BOUNDS, "to");
+	REFUSED(vg_virtual_gpu_free(pair.vgpus[0], blocks[1]), VG_BOUNDS, "");
+	OK(vg_virtual_gpu_close(pair.vgpus[0]));
+	CHECK(float_at(pair.vgpus[1], blocks[1]) == 10);
+	close_pair(&pair);
+}
+
+// ---- copies ----------------------------------------------------------------------------------------------
+
+enum { BYTES = 24 << 20, ROUNDS = 8 };
+
+struct courier {
+	struct vg_virtual_gpu *from, *to;
+	vg_address source, target;
+	unsigned char base;
+};
+
+static void *carry(void *user)
+{
+	struct courier *courier = user;
+	unsigned char *seen = malloc(BYTES);
+
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		// A byte of its own for each third, so that a part that stays away is seen.
+		for (size_t part = 0; part < 3; part++)
+			OK(vg_virtual_gpu_set(courier->from, courier->source + part * (BYTES / 3),
+					      (int)(courier->base + 3 * round + part), BYTES / 3));
+		OK(vg_virtual_gpu_copy_peer(courier->to, courier->target, courier->from, courier->source, BYTES));
+		OK(vg_virtual_gpu_read(courier->to, seen, courier->target, BYTES));
+		for (size_t part = 0; part < 3; part++) {
+			unsigned char byte = (unsigned char)(courier->base + 3 * round + part);
+			const unsigned char *at = seen + part * (BYTES / 3);
+			CHECK(at[0] == byte && !memcmp(at, at + 1, BYTES / 3 - 1));
+		}
+	}
+	free(seen);
+	return NULL;
+}
+
+TEST(contents_cross_both_ways_at_once)
+{
+	struct courier couriers[2];
+	pthread_t threads[2];
+	struct pair pair;
+
+	NEEDS_TWO(&pair, 64 * MIB);
+	for (int i = 0; i < 2; i++)
+		couriers[i] = (struct courier){.from = pair.vgpus[i],
+					       .to = pair.vgpus[!i],
+					       .source = allocate(pair.vgpus[i], BYTES),
+					       .target = allocate(pair.vgpus[!i], BYTES),
+					       .base = (unsigned char)(1 + 100 * i)};
+	for (int i = 0; i < 2; i++)
+		CHECK_INT(pthread_create(&threads[i], NULL, carry, &couriers[i]), 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	REFUSED(vg_virtual_gpu_copy_peer(pair.vgpus[1], couriers[0].target, pair.vgpus[0], couriers[0].source + 1,
+					 BYTES),
+		VG_BOUNDS, "from");
+	REFUSED(vg_virtual_gpu_copy_peer(pair.vgpus[0], couriers[0].target, pair.vgpus[1], couriers[0].source, 1),
+		VG_BOUNDS, "");
+	close_pair(&pair);
+}
+
+// ---- a fault; the last test, since the process keeps its lost context ---------------------------------------
+
+TEST(a_fault_of_one_device_is_not_the_others)
+{
+	struct pair pair;
+	vg_address block;
+
+	NEEDS_TWO(&pair, 64 * MIB);
+	block = allocate(pair.vgpus[0], 4096);
+	struct vg_execution *bad = fill(pair.vgpus[1], 0, 8, 1, 1, 1);
+	CHECK_INT(vg_execution_wait(bad, 10), VG_DRIVER);
+	CHECK_INT(vg_manager_status(pair.managers[1], 1), VG_VIRTUAL_GPU_ERROR);
+	CHECK_INT(vg_manager_status(pair.managers[0], 1), VG_VIRTUAL_GPU_RUNNING);
+	struct vg_execution *good = fill(pair.vgpus[0], 0, block, 5, 1024, 1);
+	OK(vg_execution_wait(good, 60));
+	CHECK(float_at(pair.vgpus[0], block) == 5);
+	OK(vg_virtual_gpu_close(pair.vgpus[0]));
+	vg_execution_destroy(good);
+	vg_execution_destroy(bad);
+	close_pair(&pair);
+}
