@@ -2,6 +2,7 @@
 #include "checkpoint.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ static CUresult ask(int pid, const struct sim_service_request *request, int32_t 
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	CUresult result = CUDA_ERROR_OPERATING_SYSTEM;
 	if (connect(fd, (struct sockaddr *)&address, length) != 0)
-		result = CUDA_ERROR_INVALID_VALUE; // no such process, or one without CUDA
+		result = kill(pid, 0) == 0 || errno == EPERM ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_OPERATING_SYSTEM;
 	else if (send(fd, request, sizeof *request, MSG_NOSIGNAL) == sizeof *request &&
 		 recv(fd, &reply, sizeof reply, 0) == sizeof reply) {
 		result = (CUresult)reply.result;

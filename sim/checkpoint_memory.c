@@ -12,7 +12,7 @@
 struct evicted {
 	struct sim_physical *physical;
 	unsigned char *contents;
-	bool stayed; // a descriptor kept it on the device, contents and all
+	bool stayed; // a descriptor, or another process, kept it on the device, contents and all
 	struct evicted *next;
 };
 static struct evicted *evicted;
@@ -52,21 +52,13 @@ struct survey {
 	struct evicted *list;
 };
 
-// Nobody else has it, nor may he have without our knowing: of what was exported that is memory of cuMemCreate, for which
-// there is a descriptor at most.
-static bool ours_alone(const struct sim_physical *physical)
-{
-	return region_alone(sim_process.region, physical->id) &&
-	       (!physical->shared || (physical->handle && !sim_physical_held_otherwise(physical)));
-}
-
 static void copy_out(struct sim_physical *physical, void *data)
 {
 	struct survey *survey = data;
 
 	if (survey->result != CUDA_SUCCESS || !physical->device)
 		return;
-	if (!ours_alone(physical)) { // it cannot leave the device by itself
+	if (physical->shared && sim_physical_held_otherwise(physical)) { // twice in this process
 		survey->result = CUDA_ERROR_NOT_SUPPORTED;
 		return;
 	}
@@ -109,6 +101,8 @@ CUresult sim_evict(void)
 {
 	struct survey survey = {CUDA_SUCCESS, NULL};
 
+	if (sim_host_has_managed())
+		return CUDA_ERROR_NOT_SUPPORTED;
 	sim_memory_lock();
 	sim_physicals_each(copy_out, &survey);
 	if (survey.result != CUDA_SUCCESS) {
@@ -127,34 +121,37 @@ CUresult sim_evict(void)
 	return CUDA_SUCCESS;
 }
 
-// Which device of the node each of ours shall be. Every one of ours must be named, once.
+static int find_device(const CUuuid *uuid)
+{
+	for (unsigned d = 0; d < sim_process.config.devices; d++) {
+		CUuuid one;
+		region_uuid(&sim_process.config, (int)d, (uint8_t *)one.bytes);
+		if (memcmp(&one, uuid, sizeof one) == 0)
+			return (int)d;
+	}
+	return -1;
+}
+
+// Which device of the node each of ours shall be. The pairs name every device of the node, once on either side: also
+// those that the process does not see.
 static CUresult remap(const CUcheckpointGpuPair *pairs, unsigned count, int ret_physical[SIM_DEVICES])
 {
-	for (int i = 0; i < sim_process.device_count; i++)
-		ret_physical[i] = sim_process.devices[i].physical;
-	if (!count)
-		return CUDA_SUCCESS;
-	for (int i = 0; i < sim_process.device_count; i++) {
-		const CUcheckpointGpuPair *pair = NULL;
-		for (unsigned p = 0; p < count; p++)
-			if (memcmp(&pairs[p].oldUuid, &sim_process.devices[i].uuid, sizeof(CUuuid)) == 0)
-				pair = &pairs[p];
-		if (!pair)
+	int target[SIM_DEVICES];
+	bool taken[SIM_DEVICES] = {false};
+
+	for (int d = 0; d < SIM_DEVICES; d++)
+		target[d] = count ? -1 : d;
+	if (count && count != sim_process.config.devices)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned p = 0; p < count; p++) {
+		int from = find_device(&pairs[p].oldUuid), to = find_device(&pairs[p].newUuid);
+		if (from < 0 || to < 0 || target[from] >= 0 || taken[to])
 			return CUDA_ERROR_INVALID_VALUE;
-		int target = -1;
-		for (unsigned d = 0; d < sim_process.config.devices; d++) {
-			CUuuid uuid;
-			region_uuid(&sim_process.config, (int)d, (uint8_t *)uuid.bytes);
-			if (memcmp(&uuid, &pair->newUuid, sizeof uuid) == 0)
-				target = (int)d;
-		}
-		for (int other = 0; other < i; other++)
-			if (ret_physical[other] == target)
-				return CUDA_ERROR_INVALID_VALUE;
-		if (target < 0)
-			return CUDA_ERROR_INVALID_VALUE;
-		ret_physical[i] = target;
+		target[from] = to;
+		taken[to] = true;
 	}
+	for (int i = 0; i < sim_process.device_count; i++)
+		ret_physical[i] = target[sim_process.devices[i].physical];
 	return CUDA_SUCCESS;
 }
 
@@ -165,7 +162,7 @@ static CUresult take_all(const int physical[SIM_DEVICES])
 		uint64_t id;
 		int device = physical[one->physical->device->ordinal], on;
 		size_t size;
-		one->stayed = one->physical->shared && device == one->physical->device->physical &&
+		one->stayed = device == one->physical->device->physical &&
 			      region_hold(sim_process.region, one->physical->id, &on, &size) == 0;
 		if (one->stayed)
 			continue;
@@ -185,6 +182,8 @@ CUresult sim_return(const CUcheckpointGpuPair *pairs, unsigned count)
 	int physical[SIM_DEVICES];
 
 	SIM_TRY(remap(pairs, count, physical));
+	for (struct evicted *one = evicted; one; one = one->next)
+		SIM_TRY(one->physical->foreign);
 	if (region_attach(sim_process.region) != 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	sim_memory_lock();

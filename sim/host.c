@@ -168,6 +168,17 @@ static void discard(struct sim_host *host)
 	free(host);
 }
 
+bool sim_host_has_managed(void)
+{
+	bool found = false;
+
+	pthread_rwlock_rdlock(&lock);
+	for (size_t i = 0; i < count && !found; i++)
+		found = is_managed(hosts[i]);
+	pthread_rwlock_unlock(&lock);
+	return found;
+}
+
 CUresult sim_host_free(uintptr_t base, bool managed)
 {
 	struct sim_host *host = NULL;

@@ -92,6 +92,7 @@ static CUresult open_memory(struct sim_context *context, const struct memory_han
 		return on ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_DEVICE;
 	}
 	physical->shared = true;
+	physical->foreign = CUDA_ERROR_INVALID_VALUE;
 	CUresult result = sim_range_reserve(size, SIM_GRANULE, 0, SIM_RANGE_IPC, &one->range);
 	if (result == CUDA_SUCCESS) {
 		one->range->context = context;

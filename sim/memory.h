@@ -40,6 +40,8 @@ CUmemoryPool sim_pool_handle_of(struct sim_range *range);
 // Pinned and managed memory (host.c); take their own lock.
 bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer);
 CUresult sim_host_free(uintptr_t base, bool managed);
+// Whether there is any managed memory, of whatever kind.
+bool sim_host_has_managed(void);
 // Changes the managed memory that holds all of [address, address + size); false: there is none.
 bool sim_host_update(uintptr_t address, size_t size, void (*change)(struct sim_host *host, void *data), void *data);
 void sim_host_context_finish(struct sim_context *context);

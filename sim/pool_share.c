@@ -174,6 +174,7 @@ static CUresult adopt_chunk(struct sim_pool *pool, size_t chunk)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	physical->shared = true;
+	physical->foreign = CUDA_ERROR_NOT_SUPPORTED;
 	CUresult result = sim_pool_chunk(pool, chunk, physical);
 	sim_physical_unref(physical);
 	return result;

@@ -387,6 +387,7 @@ struct sim_physical {
 	int memory;	 // descriptor of host-located memory, -1
 	off_t memory_offset; // in it
 	bool borrowed; // the descriptor is a pool's
+	CUresult foreign; // of another process, imported: what a restore answers, for it cannot bring it back; or 0
 	bool shared;	 // exported or imported: another struct of this process may hold the same
 	CUmemAllocationProp properties; // of cuMemCreate
 	CUmemGenericAllocationHandle handle; // vmm.c's; 0: none yet

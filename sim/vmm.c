@@ -430,6 +430,7 @@ static CUresult import(uint64_t id, CUmemGenericAllocationHandle *ret_handle)
 		return device ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_DEVICE;
 	}
 	physical->shared = true;
+	physical->foreign = CUDA_ERROR_NOT_SUPPORTED;
 	return hand_out_import(physical, CU_MEM_LOCATION_TYPE_DEVICE, device->ordinal, ret_handle);
 }
 // Memory on a node of the host: its descriptor is the memory.

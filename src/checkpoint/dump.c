@@ -110,15 +110,14 @@ static enum vg_status off_the_gpu(struct dump *dump)
 	dump->touched = true;
 	status = gpu_lock(&dump->tree, dump->options.lock_timeout_ms ? dump->options.lock_timeout_ms : LOCK_MS,
 			  &dump->phase);
+	status = refusal_of_step(REFUSE_MPS, status, dump->function);
 	if (status == VG_OK)
 		status = phase_begin(&dump->phase, VG_CHECKPOINT_DEVICE_OUT, dump->function);
 	if (status == VG_OK)
-		status = gpu_checkpoint(&dump->tree, &dump->phase);
+		status = refusal_of_step(REFUSE_MANAGED, gpu_checkpoint(&dump->tree, &dump->phase), dump->function);
 	if (status == VG_OK)
 		status = tree_unchanged(&dump->tree, dump->function);
-	if (status == VG_OK)
-		status = refusal_by_leftovers(&dump->tree, dump->function);
-	return refusal_of_step(status, dump->function);
+	return status ? status : refusal_by_leftovers(&dump->tree, dump->function);
 }
 
 static enum vg_status write_image(struct dump *dump)

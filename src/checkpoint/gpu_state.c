@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "checkpoint/proc.h"
 #include "checkpoint/refusal.h"
+#include "driver/driver.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -190,11 +191,16 @@ enum vg_status gpu_unlock(const struct tree *tree)
 enum vg_status gpu_roll_back(const struct tree *tree, const char *function)
 {
 	enum vg_status status = run_all(tree, &(struct work){.run = roll_back, .back = true});
+	const struct vg_error *error = vg_last_error();
+	char text[512];
 
-	if (status) {
-		char text[512];
-		snprintf(text, sizeof text, "%s", vg_last_error()->text);
-		return vg_fail(VG_STATE, vg_last_error()->code, function, "%s", text);
-	}
-	return VG_OK;
+	if (status == VG_OK)
+		return VG_OK;
+	snprintf(text, sizeof text, "%s", error->text);
+	// What an H200 answers, by way of import; nothing shows before that there is such memory.
+	bool foreign = error->code == CUDA_ERROR_INVALID_VALUE || error->code == CUDA_ERROR_NOT_SUPPORTED;
+	return vg_fail(VG_STATE, error->code, function, "%s%s", text,
+		       foreign ? ": it had opened memory of another process (CUDA IPC, a shared descriptor), which the driver "
+				 "does not bring back; it can only be ended"
+			       : "");
 }

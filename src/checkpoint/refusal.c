@@ -65,7 +65,7 @@ enum vg_status refusal_by_kernel(const struct tree *tree, const char *function)
 	for (size_t i = 0; i < tree->count && status == VG_OK; i++) {
 		status = check_condition(&tree->processes[i], i < tree->root_count, function);
 		if (status == VG_OK)
-			status = refusal_lease(&tree->processes[i], function);
+			status = refusal_shared(&tree->processes[i], function);
 	}
 	return status;
 }
@@ -123,15 +123,18 @@ enum vg_status refusal_by_driver(const struct tree *tree, const char *function)
 	return status ? status : check_parts(tree, function);
 }
 
-enum vg_status refusal_of_step(enum vg_status status, const char *function)
+enum vg_status refusal_of_step(enum refusal refusal, enum vg_status status, const char *function)
 {
 	const struct vg_error *error = vg_last_error();
+	int code = error->code;
 	char text[512];
 
-	if (status != VG_DRIVER || error->code != CUDA_ERROR_NOT_SUPPORTED)
+	if (status != VG_DRIVER || code != CUDA_ERROR_NOT_SUPPORTED)
 		return status;
 	snprintf(text, sizeof text, "%s", error->text);
-	return refuse(REFUSE_DRIVER, error->code, function,
-		      "%s: the driver takes no process off the GPU that has memory or events shared by CUDA IPC or by a "
-		      "shared pool, managed memory where it does not support that, or MPS", text);
+	return refuse(refusal, code, function, "%s: %s", text,
+		      refusal == REFUSE_MPS
+			      ? "a client of MPS is not taken off the GPU; start it without CUDA_MPS_PIPE_DIRECTORY, or end MPS"
+			      : "it has managed memory (cuMemAllocManaged, __managed__), which this driver does not take off "
+				"the GPU; use cuMemAlloc and copies");
 }

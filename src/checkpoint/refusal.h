@@ -12,14 +12,14 @@ enum refusal {
 __attribute__((format(printf, 4, 5))) enum vg_status refuse(enum refusal refusal, int code, const char *function,
 							    const char *format, ...);
 
-// By what the kernel says, before the driver is asked: it would wait for a process that is stopped. ENDED, TRACED,
-// STOPPED, LEASE.
+// By what the kernel says, before the driver is asked: it would wait for a process that is stopped. SELF, ENDED,
+// TRACED, STOPPED, LEASE, IPC.
 enum vg_status refusal_by_kernel(const struct tree *tree, const char *function);
 // By what the driver says, before anybody is locked. LEFT, FAILED, MIG, DEVICE_CHILD.
 enum vg_status refusal_by_driver(const struct tree *tree, const char *function);
-// The last error of a step of the driver, which is `status`: where it means that the driver cannot do it at all, the
-// refusal; else `status` as it is.
-enum vg_status refusal_of_step(enum vg_status status, const char *function);
+// The last error of a step of the driver, which is `status`: where the driver said that it does not support it, the
+// refusal that this means at that step, MPS of a lock and MANAGED of a checkpoint; else `status` as it is.
+enum vg_status refusal_of_step(enum refusal refusal, enum vg_status status, const char *function);
 // What is left of /dev/nvidia* in processes that are off the GPU: no image can bring it back. DEVICE, DEVICE_CHILD.
 enum vg_status refusal_by_leftovers(const struct tree *tree, const char *function);
 // Whether the driver's library is in it. False also where that cannot be seen.
@@ -27,7 +27,7 @@ bool refusal_maps_cuda(pid_t pid);
 
 // ---- this room only -------------------------------------------------------------------------------
 
-// It holds a publication or a lease of the broker. LEASE.
-enum vg_status refusal_lease(const struct tree_process *process, const char *function);
+// It shares device memory with others by means that show in its mappings. LEASE, IPC.
+enum vg_status refusal_shared(const struct tree_process *process, const char *function);
 // It does not use CUDA, and has devices open. DEVICE_CHILD, DEVICE.
 enum vg_status refusal_open_device(const struct tree *tree, const struct tree_process *process, const char *function);

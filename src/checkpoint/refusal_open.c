@@ -94,17 +94,33 @@ static bool is_page(const char *path, size_t mapped)
 	return mapped == VG_PAGE_SIZE && strstr(path, "/publications/");
 }
 
-enum vg_status refusal_lease(const struct tree_process *process, const char *function)
+// What the driver keeps events of CUDA IPC in, and NCCL what it shares memory by.
+static bool is_ipc(const char *path, size_t mapped)
 {
-	struct search search = {.wanted = is_page};
+	return mapped && (strncmp(path, "/dev/shm/cuda.shm.", 18) == 0 || strncmp(path, "/dev/shm/nccl-", 14) == 0);
+}
 
-	enum vg_status status = search_mappings(process->pid, &search, function);
-	if (status || !search.what)
+enum vg_status refusal_shared(const struct tree_process *process, const char *function)
+{
+	struct search page = {.wanted = is_page}, ipc = {.wanted = is_ipc};
+
+	enum vg_status status = search_mappings(process->pid, &page, function);
+	if (status == VG_OK)
+		status = search_mappings(process->pid, &ipc, function);
+	if (status)
 		return status;
-	return refuse(REFUSE_LEASE, 0, function,
-		      "process %d (%s) has published memory through the broker, or opened such: %s: its connection cannot be "
-		      "written down; close the lease (virgate share list shows it), and open it again afterwards",
-		      (int)process->pid, process->command, strrchr(search.path, '/') + 1);
+	if (page.what)
+		return refuse(REFUSE_LEASE, 0, function,
+			      "process %d (%s) has published memory through the broker, or opened such: %s: its connection "
+			      "cannot be written down; close the lease (virgate share list shows it), and open it again "
+			      "afterwards",
+			      (int)process->pid, process->command, strrchr(page.path, '/') + 1);
+	if (ipc.what)
+		return refuse(REFUSE_IPC, 0, function,
+			      "process %d (%s) shares memory or events with others by CUDA IPC (%s): what it has opened of "
+			      "theirs would be lost; close it, or share by the broker (virgate share)",
+			      (int)process->pid, process->command, ipc.path);
+	return VG_OK;
 }
 
 static bool descends_from_cuda(const struct tree *tree, const struct tree_process *process)

@@ -62,7 +62,8 @@ static CUresult read_state(pid_t pid, enum vg_process_state *ret_state)
 // A question to the driver that got no answer.
 static enum vg_status not_told(const struct vg_process *process, CUresult result, const char *function, const char *call)
 {
-	if (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_NOT_INITIALIZED)
+	if (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_NOT_INITIALIZED &&
+	    result != CUDA_ERROR_OPERATING_SYSTEM)
 		return core_driver_failed(result, function, call, "what process %d is in is not known",
 					  (int)process->pid);
 	return vg_fail(VG_NOT_FOUND, result, function,

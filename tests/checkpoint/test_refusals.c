@@ -196,26 +196,61 @@ static void check_kind_refused(const char *kinds, const char *name, const char *
 	end_subject(subject);
 }
 
-TEST(a_shared_pool_is_refused)
+TEST(managed_memory_is_refused_where_the_driver_does_not_take_it)
 {
-	check_kind_refused("pool-export", "driver", "shared pool");
+	check_kind_refused("managed", "managed-memory", "cuMemAllocManaged");
 }
 
-TEST(memory_of_cuda_ipc_is_refused_on_both_sides)
+TEST(memory_that_others_have_opened_does_not_hinder)
 {
 	standin();
-	struct subject exporter = start_subject_with(path_of("exporter"), "ipc-export");
+	struct subject exporter = start_subject_with(path_of("exporter"), "ipc-export pool-export");
 	check_goes_on(path_of("exporter"));
 	setenv("SUBJECT_IPC", path_of("exporter.ipc"), 1);
 	struct subject importer = start_subject_with(path_of("importer"), "ipc-import");
 	check_goes_on(path_of("importer"));
-
-	refused(importer.pid, "driver", "CUDA IPC");
-	refused(exporter.pid, "driver", "CUDA IPC");
+	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)exporter.pid, path_of("exported")), 0);
 	check_goes_on(path_of("exporter"));
 	check_goes_on(path_of("importer"));
 	end_subject(importer);
 	end_subject(exporter);
+}
+
+// The driver takes it off the GPU, and not back: that is known afterwards only, where nothing shows it.
+TEST(who_had_opened_memory_of_others_is_lost_and_that_is_said)
+{
+	standin();
+	struct subject exporter = start_subject_with(path_of("exporter2"), "ipc-export");
+	check_goes_on(path_of("exporter2"));
+	setenv("SUBJECT_IPC", path_of("exporter2.ipc"), 1);
+	struct subject importer = start_subject_with(path_of("importer2"), "ipc-import");
+	check_goes_on(path_of("importer2"));
+	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)importer.pid, path_of("imported")), 1);
+	CHECK_CONTAINS(said, "CUDA IPC");
+	CHECK_CONTAINS(said, "can only be ended");
+	check_goes_on(path_of("exporter2"));
+	end_subject(importer);
+	end_subject(exporter);
+}
+
+// The signs of it that there are: the driver's file of shared events.
+TEST(cuda_ipc_is_refused_where_it_shows)
+{
+	char name[64];
+
+	standin();
+	snprintf(name, sizeof name, "/dev/shm/cuda.shm.0.%x.1", (unsigned)getpid());
+	int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		SKIP("/dev/shm cannot be written: %s", strerror(errno));
+	void *page = ftruncate(fd, 4096) == 0 ? mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+	close(fd);
+	CHECK(page != MAP_FAILED);
+	pid_t idle = start_idle();
+	munmap(page, 4096);
+	refused(idle, "cuda-ipc", name);
+	unlink(name);
+	end_idle(idle);
 }
 
 // Files that are named as devices are: there is no device on this machine.

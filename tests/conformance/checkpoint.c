@@ -70,6 +70,64 @@ CHILD(exporter)
 	say(out, 'd');
 }
 
+// It has memory that the driver does not take off a device.
+CHILD(manager)
+{
+	CUdeviceptr address;
+	unsigned word = 0;
+	int in, out;
+
+	sscanf(argument, "%d %d", &in, &out);
+	need_context();
+	NEED(cuMemAllocManaged(&address, 4 * MiB, CU_MEM_ATTACH_GLOBAL));
+	NEED(cuMemsetD32(address, 0xfeed, MiB));
+	NEED(cuCtxSynchronize());
+	say(out, 'r');
+	hear(in);
+	WORKS(cuMemcpyDtoH(&word, address + 2 * MiB, 4));
+	EQUALS(word, 0xfeed);
+	say(out, 'd');
+}
+
+// It hands the memory of the next one out, by the legacy means.
+CHILD(lender)
+{
+	CUipcMemHandle handle;
+	CUdeviceptr address;
+	unsigned word = 0;
+	int in, out;
+
+	sscanf(argument, "%d %d", &in, &out);
+	need_context();
+	NEED(cuMemAlloc(&address, 64 * MiB));
+	NEED(cuMemsetD32(address, 0xabcd, 16 * MiB));
+	NEED(cuCtxSynchronize());
+	NEED(cuIpcGetMemHandle(&handle, address));
+	say(out, 'r');
+	if (write(out, &handle, sizeof handle) != sizeof handle)
+		_exit(3);
+	hear(in);
+	WORKS(cuMemcpyDtoH(&word, address + 48 * MiB, 4));
+	EQUALS(word, 0xabcd);
+	say(out, 'd');
+}
+
+CHILD(borrower)
+{
+	CUipcMemHandle handle;
+	CUdeviceptr address;
+	int in, out;
+
+	sscanf(argument, "%d %d", &in, &out);
+	need_context();
+	say(out, 'r');
+	if (read(in, &handle, sizeof handle) != sizeof handle)
+		_exit(3);
+	NEED(cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	say(out, 'o');
+	hear(in);
+}
+
 static pid_t start_subject(const char *name)
 {
 	char numbers[32];
@@ -154,6 +212,85 @@ CONFORM(exported_memory_does_not_hinder)
 	EQUALS(end_subject(child), 0);
 }
 
+CONFORM(managed_memory_keeps_it_on_the_device)
+{
+	CUcheckpointLockArgs lock = {.timeoutMs = 10000};
+
+	need_context();
+	pid_t child = start_subject("manager");
+	NEED(cuCheckpointProcessLock(child, &lock));
+	GIVES(cuCheckpointProcessCheckpoint(child, NULL), CUDA_ERROR_NOT_SUPPORTED);
+	EQUALS(state_of(child), CU_PROCESS_STATE_LOCKED);
+	GIVES(cuCheckpointProcessRestore(child, NULL), CUDA_ERROR_ILLEGAL_STATE);
+	WORKS(cuCheckpointProcessUnlock(child, NULL));
+	EQUALS(end_subject(child), 0);
+}
+
+// The one whose memory it is comes back; the other one never does.
+CONFORM(memory_of_another_process_is_not_brought_back)
+{
+	CUcheckpointLockArgs lock = {.timeoutMs = 10000};
+	CUipcMemHandle handle;
+	int lender_to[2], lender_from[2];
+
+	need_context();
+	pid_t lender = start_subject("lender");
+	if (read(from_child[0], &handle, sizeof handle) != sizeof handle)
+		FAIL("no handle");
+	memcpy(lender_to, to_child, sizeof to_child);
+	memcpy(lender_from, from_child, sizeof from_child);
+	pid_t borrower = start_subject("borrower");
+	if (write(to_child[1], &handle, sizeof handle) != sizeof handle || hear(from_child[0]) != 'o')
+		FAIL("the memory was not opened");
+	WORKS(cuCheckpointProcessLock(lender, &lock));
+	WORKS(cuCheckpointProcessCheckpoint(lender, NULL));
+	WORKS(cuCheckpointProcessRestore(lender, NULL));
+	WORKS(cuCheckpointProcessUnlock(lender, NULL));
+	WORKS(cuCheckpointProcessLock(borrower, &lock));
+	WORKS(cuCheckpointProcessCheckpoint(borrower, NULL));
+	FAILS(cuCheckpointProcessRestore(borrower, NULL));
+	EQUALS(state_of(borrower), CU_PROCESS_STATE_CHECKPOINTED);
+	kill(borrower, SIGKILL);
+	wait_child(borrower);
+	close(to_child[1]);
+	close(from_child[0]);
+	memcpy(to_child, lender_to, sizeof to_child);
+	memcpy(from_child, lender_from, sizeof from_child);
+	EQUALS(end_subject(lender), 0);
+}
+
+CONFORM(pairs_that_make_no_sense)
+{
+	CUcheckpointLockArgs lock = {.timeoutMs = 10000};
+	CUcheckpointGpuPair pairs[2] = {0};
+	CUcheckpointRestoreArgs restore = {.gpuPairs = pairs, .gpuPairsCount = 1};
+	CUuuid uuid, stranger;
+	int driver, devices;
+
+	need_context();
+	NEED(cuDriverGetVersion(&driver));
+	NEED(cuDeviceGetCount(&devices));
+	NEED(cuDeviceGetUuid(&uuid, device));
+	memset(&stranger, 0x5a, sizeof stranger);
+	if (driver < 13000 || devices != 1)
+		SKIP("it takes one device, and a driver that takes pairs");
+	pid_t child = start_subject("subject");
+	NEED(cuCheckpointProcessLock(child, &lock));
+	NEED(cuCheckpointProcessCheckpoint(child, NULL));
+	pairs[0] = (CUcheckpointGpuPair){uuid, stranger};
+	GIVES(cuCheckpointProcessRestore(child, &restore), CUDA_ERROR_INVALID_VALUE);
+	pairs[0] = (CUcheckpointGpuPair){stranger, uuid};
+	GIVES(cuCheckpointProcessRestore(child, &restore), CUDA_ERROR_INVALID_VALUE);
+	pairs[0] = pairs[1] = (CUcheckpointGpuPair){uuid, uuid};
+	restore.gpuPairsCount = 2;
+	GIVES(cuCheckpointProcessRestore(child, &restore), CUDA_ERROR_INVALID_VALUE);
+	EQUALS(state_of(child), CU_PROCESS_STATE_CHECKPOINTED); // and nothing is lost by it
+	restore.gpuPairsCount = 1;
+	WORKS(cuCheckpointProcessRestore(child, &restore));
+	WORKS(cuCheckpointProcessUnlock(child, NULL));
+	EQUALS(end_subject(child), 0);
+}
+
 CONFORM(locked_and_unlocked)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
@@ -185,10 +322,10 @@ CONFORM(not_a_cuda_process)
 		_exit(127);
 	}
 	usleep(100000);
-	FAILS(cuCheckpointProcessGetState(child, &state));
-	FAILS(cuCheckpointProcessGetRestoreThreadId(child, &thread));
-	FAILS(cuCheckpointProcessLock(child, NULL));
+	GIVES(cuCheckpointProcessGetState(child, &state), CUDA_ERROR_NOT_INITIALIZED);
+	GIVES(cuCheckpointProcessGetRestoreThreadId(child, &thread), CUDA_ERROR_NOT_INITIALIZED);
+	GIVES(cuCheckpointProcessLock(child, NULL), CUDA_ERROR_NOT_INITIALIZED);
 	kill(child, SIGKILL);
 	wait_child(child);
-	FAILS(cuCheckpointProcessGetState(0x3ffffff, &state));
+	GIVES(cuCheckpointProcessGetState(4194303, &state), CUDA_ERROR_OPERATING_SYSTEM); // nobody has this pid
 }

@@ -181,7 +181,7 @@ static void busy(pid_t child)
 	primary(0);
 	CHECK_INT(cuCheckpointProcessLock(child, &lock), CUDA_ERROR_NOT_READY);
 	CHECK_INT(state_of(child), CU_PROCESS_STATE_RUNNING);
-	CHECK_INT(cuCheckpointProcessLock(1 << 22, &lock), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuCheckpointProcessLock(1 << 22, &lock), CUDA_ERROR_OPERATING_SYSTEM);
 }
 
 static void endless(void)
