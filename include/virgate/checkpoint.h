@@ -30,6 +30,9 @@ enum vg_checkpoint_phase {
 	VG_CHECKPOINT_HOST_IN,	  /* CRIU makes the processes again */
 	VG_CHECKPOINT_DEVICE_IN,  /* host memory goes to device memory */
 	VG_CHECKPOINT_UNLOCK,	  /* their CUDA calls go on */
+	VG_CHECKPOINT_SEND,	  /* a migration: the image goes to the other side, and is verified there */
+	VG_CHECKPOINT_RECEIVE,	  /* the other side: it comes in */
+	VG_CHECKPOINT_HANDOVER,	  /* the processes end here, and run there */
 	VG_CHECKPOINT_PHASES
 };
 /* "find", "lock", "device-out", ... */
@@ -113,6 +116,27 @@ VG_PUBLIC enum vg_status vg_checkpoint_send(const char *dir, int fd);
  * comes in may be anybody's. PROTOCOL (no such stream), INTEGRITY (damaged, cut, or goes on behind its end), UNSUPPORTED (of
  * a later version), EXISTS, INSUFFICIENT (the disk, with need and have), SYSTEM. */
 VG_PUBLIC enum vg_status vg_checkpoint_receive(int fd, const char *dir);
+
+struct vg_migrate_options {
+	size_t size;			    /* sizeof(struct vg_migrate_options) */
+	const struct vg_dump_options *dump; /* what, and how; `dir`: where the image lies meanwhile; none runs on here */
+	const char *to; /* "unix:PATH": who listens there; "ssh:[USER@]HOST": `virgate restore --from -` over there */
+	const struct vg_process_gpu_pair *gpus; /* see vg_restore_options; for ssh alone: who listens has his own */
+	size_t gpu_count;
+};
+/* Moves processes to another machine, or pid namespace. They stand still while their image goes there and is verified;
+ * when it fits there they end here, and only then begin there. As vg_checkpoint_dump() until then: whatever fails there
+ * or here, also the connection, they run on here, and there is nothing of them there. If they cannot be made there
+ * after all, they are made here again, and the call fails with the other side's reason. STATE: only a look tells where
+ * they run (the connection broke after they had been handed over), or they run nowhere: the text says which, and where
+ * the image is, which is kept then. result->pid: there. */
+VG_PUBLIC enum vg_status vg_checkpoint_migrate(const struct vg_migrate_options *options,
+					       struct vg_checkpoint_result *ret_result);
+/* The other side of it: restores what comes in at `in`, which may be a vg_checkpoint_send(), too. `out`: for answers, also
+ * `in` itself; -1: nobody waits for any. options->dir: where the image lies; `keep`: it stays there, on the disk. As
+ * vg_checkpoint_receive() and vg_checkpoint_restore(); the other side is told. */
+VG_PUBLIC enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_restore_options *options, int keep,
+						    struct vg_checkpoint_result *ret_result);
 
 struct vg_recovery {
 	size_t processes; /* of the tree */

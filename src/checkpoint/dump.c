@@ -3,10 +3,12 @@
 #include "base/status.h"
 #include "checkpoint/criu.h"
 #include "checkpoint/describe.h"
+#include "checkpoint/dump.h"
 #include "checkpoint/fit.h"
 #include "checkpoint/gpu_state.h"
 #include "checkpoint/hold.h"
 #include "checkpoint/image.h"
+#include "checkpoint/image_folder.h"
 #include "checkpoint/phase.h"
 #include "checkpoint/refusal.h"
 #include "checkpoint/tenant.h"
@@ -32,7 +34,9 @@ struct dump {
 	struct criu criu;
 	struct image_draft draft;
 	json_t *description;
-	bool touched; // the driver, or CRIU, has changed a process
+	const struct dump_gate *gate; // NULL: none
+	bool stands;		      // the image does
+	bool touched;		      // the driver, or CRIU, has changed a process
 	struct vg_checkpoint_result result;
 };
 
@@ -102,7 +106,8 @@ static enum vg_status off_the_gpu(struct dump *dump)
 	enum vg_status status = describe_dump(&dump->tree, &dump->criu, dump->function, &dump->description);
 
 	if (status == VG_OK)
-		status = fit_dump(&dump->tree, dump->description, dump->draft.folder, VG_COMPRESSION_NONE, dump->function);
+		status = fit_dump(&dump->tree, dump->description, dump->draft.folder, VG_COMPRESSION_NONE,
+				  dump->function);
 	if (status == VG_OK)
 		status = phase_begin(&dump->phase, VG_CHECKPOINT_LOCK, dump->function);
 	if (status)
@@ -149,8 +154,11 @@ static enum vg_status write_image(struct dump *dump)
 		status = phase_begin(&dump->phase, VG_CHECKPOINT_COMMIT, dump->function);
 	if (status == VG_OK)
 		status = image_commit(&dump->draft, dump->description, dump->function);
+	dump->stands = status == VG_OK;
 	dump->result.bytes = dump->draft.sizes.stored;
 	dump->result.raw_bytes = dump->draft.sizes.raw;
+	if (status == VG_OK && dump->gate)
+		status = dump->gate->pass(dump->gate->user, &dump->phase, dump->draft.final);
 	return status;
 }
 
@@ -202,28 +210,29 @@ static enum vg_status take_back(struct dump *dump, enum vg_status status)
 	int code = error->code;
 
 	snprintf(text, sizeof text, "%s", error->text);
+	if (dump->stands)
+		image_remove(dump->draft.final);
 	image_finish(&dump->draft);
 	if (!dump->touched)
 		return vg_fail(status, code, dump->function, "%s", text);
 	if (run_on(dump) == VG_OK)
 		return vg_fail(status, code, dump->function, "step %s: %s; %s", phase, text, outcome(&dump->tree));
 	snprintf(problem, sizeof problem, "%s", vg_last_error()->text);
-	return vg_fail(VG_STATE, code, dump->function, "step %s: %s; and they could not be brought back: %s", phase, text,
-		       problem);
+	return vg_fail(VG_STATE, code, dump->function, "step %s: %s; and they could not be brought back: %s", phase,
+		       text, problem);
 }
 
-enum vg_status vg_checkpoint_dump(const struct vg_dump_options *options, struct vg_checkpoint_result *ret_result)
+enum vg_status dump_run(const struct vg_dump_options *options, const struct dump_gate *gate, const char *function,
+			struct vg_checkpoint_result *ret_result)
 {
-	struct dump dump = {.function = __func__};
+	struct dump dump = {.function = function, .options = *options, .gate = gate};
 
-	CORE_NEEDED(options);
-	CORE_OPTIONS(dump.options, options);
-	CORE_NEEDED(options->dir);
-	dump.phase = (struct phase){
-		.progress = dump.options.progress, .user = dump.options.user, .result = &dump.result};
-	enum vg_status status = image_check_compression(dump.options.compression, dump.options.compression_level, __func__);
+	dump.phase =
+		(struct phase){.progress = dump.options.progress, .user = dump.options.user, .result = &dump.result};
+	enum vg_status status =
+		image_check_compression(dump.options.compression, dump.options.compression_level, function);
 	if (status == VG_OK)
-		status = image_check_threads(dump.options.threads, __func__);
+		status = image_check_threads(dump.options.threads, function);
 	if (status)
 		return status;
 	status = find(&dump);
@@ -240,4 +249,14 @@ enum vg_status vg_checkpoint_dump(const struct vg_dump_options *options, struct 
 	tenants_free(&dump.tenants);
 	tree_free(&dump.tree);
 	return status;
+}
+
+enum vg_status vg_checkpoint_dump(const struct vg_dump_options *options, struct vg_checkpoint_result *ret_result)
+{
+	struct vg_dump_options known;
+
+	CORE_NEEDED(options);
+	CORE_OPTIONS(known, options);
+	CORE_NEEDED(known.dir);
+	return dump_run(&known, NULL, __func__, ret_result);
 }

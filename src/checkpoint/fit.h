@@ -7,10 +7,11 @@
 
 #include <jansson.h>
 
-// Before a restore. `description` has passed schema_check(). Pids and threads' ids are free, programs, libraries and
-// open files are there and the same, and so are GPUs with their settings, driver, processor and CRIU; device memory and
-// host memory are there. EXISTS, NOT_FOUND, INTEGRITY, INVALID (the map), UNSUPPORTED, INSUFFICIENT (with need and
-// have).
+// Before a restore. `description` has passed schema_check(). Pids and threads' ids are free. EXISTS.
+enum vg_status fit_pids(const json_t *description, const char *function);
+// The rest of it: programs, libraries and open files are there and the same, and so are GPUs with their settings,
+// driver, processor and CRIU; device memory and host memory are there. NOT_FOUND, INTEGRITY, INVALID (the map),
+// UNSUPPORTED, INSUFFICIENT (with need and have).
 enum vg_status fit_restore(const json_t *description, const struct criu *criu, const struct vg_process_gpu_pair *gpus,
 			   size_t gpu_count, const char *function);
 

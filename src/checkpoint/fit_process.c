@@ -67,26 +67,21 @@ static enum vg_status need_number(int id, const char *what, const char *command,
 	return holder(id, text, &process) ? taken(id, what, command, text, process, function) : VG_OK;
 }
 
-static enum vg_status fit_process(const json_t *process, const char *function)
+static enum vg_status fit_pids_of(const json_t *process, const char *function)
 {
 	int pid = (int)json_integer_value(json_object_get(process, "pid"));
-	const char *command = text_of(process, "command"), *folder = text_of(process, "folder");
+	const char *command = text_of(process, "command");
 	enum vg_status status = need_number(pid, "", command, function);
-	struct stat info;
 	json_t *thread;
 	size_t i;
 
 	json_array_foreach(json_object_get(process, "threads"), i, thread)
 		if (status == VG_OK && json_integer_value(thread) != pid)
 			status = need_number((int)json_integer_value(thread), "a thread of ", command, function);
-	if (status == VG_OK && *folder && (stat(folder, &info) < 0 || !S_ISDIR(info.st_mode)))
-		status = refuse(REFUSE_FILE_MISSING, ENOTDIR, function,
-				"process %d (%.40s) works in the folder %.200s, which is not here: make it", pid,
-				command, folder);
 	return status;
 }
 
-enum vg_status fit_processes(const json_t *description, const char *function)
+enum vg_status fit_pids(const json_t *description, const char *function)
 {
 	enum vg_status status = VG_OK;
 	json_t *process;
@@ -94,8 +89,25 @@ enum vg_status fit_processes(const json_t *description, const char *function)
 
 	json_array_foreach(json_object_get(description, "processes"), i, process)
 		if (status == VG_OK)
-			status = fit_process(process, function);
+			status = fit_pids_of(process, function);
 	return status;
+}
+
+enum vg_status fit_processes(const json_t *description, const char *function)
+{
+	struct stat info;
+	json_t *process;
+	size_t i;
+
+	json_array_foreach(json_object_get(description, "processes"), i, process) {
+		const char *folder = text_of(process, "folder");
+		if (*folder && (stat(folder, &info) < 0 || !S_ISDIR(info.st_mode)))
+			return refuse(REFUSE_FILE_MISSING, ENOTDIR, function,
+				      "process %d (%.40s) works in the folder %.200s, which is not here: make it",
+				      (int)json_integer_value(json_object_get(process, "pid")),
+				      text_of(process, "command"), folder);
+	}
+	return VG_OK;
 }
 
 // ---- files --------------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ enum { TICK_NS = 100000000 };
 
 const char *vg_checkpoint_phase_name(enum vg_checkpoint_phase phase)
 {
-	static const char *const names[] = {"find", "lock",   "device-out", "host-out",	 "commit",
-					    "end",  "verify", "host-in",    "device-in", "unlock"};
+	static const char *const names[] = {"find", "lock",    "device-out", "host-out",  "commit",
+					    "end",  "verify",  "host-in",    "device-in", "unlock",
+					    "send", "receive", "hand-over"};
 
 	return (unsigned)phase < VG_CHECKPOINT_PHASES ? names[phase] : "unknown";
 }

@@ -10,8 +10,8 @@ struct phase {
 	void *user;
 	struct vg_checkpoint_result *result;
 	enum vg_checkpoint_phase now;
-	uint64_t since; // ns; 0: none has begun
-	uint64_t told;	// ns, of the last call
+	uint64_t since;		// ns; 0: none has begun
+	uint64_t told;		// ns, of the last call
 	_Atomic uint64_t bytes; // done in this phase: any thread may add to it
 	uint64_t total;		// set by who knows it; 0: unknown
 	bool stop;		// somebody wants to

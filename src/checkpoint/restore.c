@@ -1,4 +1,5 @@
 // A restore: nothing is made before everything was found to fit.
+#include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/criu.h"
@@ -9,6 +10,7 @@
 #include "checkpoint/image.h"
 #include "checkpoint/inspect.h"
 #include "checkpoint/phase.h"
+#include "checkpoint/restore.h"
 #include "checkpoint/tenant.h"
 #include "checkpoint/tree.h"
 #include "core/object.h"
@@ -18,12 +20,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { PAUSE_US = 20000 };
+#define PIDS_NS UINT64_C(3000000000)
 
 struct restore {
 	struct vg_restore_options options;
 	const char *function;
 	struct phase phase;
-	struct tree tree; // as the image says, then as it is
+	const struct restore_gate *gate; // NULL: none
+	struct tree tree;		 // as the image says, then as it is
 	struct criu criu;
 	struct gpu_map map;
 	struct vg_node *node, *own_node; // only where there are tenants
@@ -72,31 +79,58 @@ static enum vg_status keep_places(struct restore *restore)
 					restore->function, &restore->tenants);
 }
 
+// A process that has just ended holds its pid until its parent was told.
+static enum vg_status await_pids(struct restore *restore)
+{
+	uint64_t end = vg_clock_monotonic_ns() + PIDS_NS;
+	enum vg_status status;
+
+	while ((status = fit_pids(restore->description, restore->function)) == VG_EXISTS &&
+	       vg_clock_monotonic_ns() < end) {
+		phase_tick(&restore->phase);
+		usleep(PAUSE_US);
+	}
+	return status;
+}
+
+// What the other side of a gate may still hold.
+static enum vg_status take_places(struct restore *restore, bool later)
+{
+	enum vg_status status = later ? await_pids(restore) : fit_pids(restore->description, restore->function);
+
+	return status ? status : keep_places(restore);
+}
+
 static enum vg_status verify(struct restore *restore)
 {
 	const struct vg_restore_options *options = &restore->options;
-	struct image_sizes sizes;
+	const struct restore_gate *gate = restore->gate;
+	bool later = gate && gate->places_later;
+	struct image_files files = {0};
 
 	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_VERIFY, restore->function);
 	if (status == VG_OK)
 		status = criu_find(restore->function, &restore->criu);
 	if (status == VG_OK)
-		status = inspect_read(options->dir, restore->function, &restore->description, NULL);
+		status = inspect_read(options->dir, restore->function, &restore->description, &files);
+	restore->result.bytes = files.stored;
+	restore->result.raw_bytes = files.raw;
+	image_files_free(&files);
 	if (status == VG_OK)
 		status = gpu_map_make(restore->description, options->gpus, options->gpu_count, restore->function,
 				      &restore->map);
 	if (status == VG_OK)
 		status = fit_restore(restore->description, &restore->criu, restore->map.pairs, restore->map.count,
 				     restore->function);
+	if (status == VG_OK && !later)
+		status = take_places(restore, later);
+	if (status == VG_OK && !(gate && gate->verified))
+		status = image_verify(options->dir, restore->description, 0, &restore->phase, restore->function, NULL);
 	if (status == VG_OK)
-		status = keep_places(restore);
-	if (status == VG_OK)
-		status = image_verify(options->dir, restore->description, 0, &restore->phase, restore->function, &sizes);
-	if (status)
-		return status;
-	restore->result.bytes = sizes.stored;
-	restore->result.raw_bytes = sizes.raw;
-	return read_roots(restore);
+		status = read_roots(restore);
+	if (status == VG_OK && gate && gate->pass)
+		status = gate->pass(gate->user, &restore->phase);
+	return status == VG_OK && later ? take_places(restore, later) : status;
 }
 
 static enum vg_status let_go_on(struct restore *restore)
@@ -176,13 +210,11 @@ static enum vg_status end_what_was_made(struct restore *restore, enum vg_status 
 	return status;
 }
 
-enum vg_status vg_checkpoint_restore(const struct vg_restore_options *options, struct vg_checkpoint_result *ret_result)
+enum vg_status restore_run(const struct vg_restore_options *options, const struct restore_gate *gate,
+			   const char *function, struct vg_checkpoint_result *ret_result)
 {
-	struct restore restore = {.function = __func__};
+	struct restore restore = {.function = function, .options = *options, .gate = gate};
 
-	CORE_NEEDED(options);
-	CORE_OPTIONS(restore.options, options);
-	CORE_NEEDED(options->dir);
 	restore.phase = (struct phase){
 		.progress = restore.options.progress, .user = restore.options.user, .result = &restore.result};
 	enum vg_status status = verify(&restore);
@@ -201,4 +233,14 @@ enum vg_status vg_checkpoint_restore(const struct vg_restore_options *options, s
 	vg_node_close(restore.own_node);
 	tree_free(&restore.tree);
 	return status;
+}
+
+enum vg_status vg_checkpoint_restore(const struct vg_restore_options *options, struct vg_checkpoint_result *ret_result)
+{
+	struct vg_restore_options known;
+
+	CORE_NEEDED(options);
+	CORE_OPTIONS(known, options);
+	CORE_NEEDED(known.dir);
+	return restore_run(&known, NULL, __func__, ret_result);
 }

@@ -9,9 +9,10 @@ struct stream_header {
 	bool same_processes; // the receiver sees the sender's processes: same machine, same pid namespace
 };
 
-// All of the image; `answers` as above. As frame_write(), and as image_read(): then nothing was written. Its bytes are
-// counted in the frames' phase.
-enum vg_status stream_send(struct frames *frames, const char *dir, bool answers);
+enum vg_status stream_begin(struct frames *frames, bool answers);
+// All of the image, after the beginning unless that was sent already. As frame_write(), and as image_read(): then
+// nothing was written. Its bytes are counted in the frames' phase.
+enum vg_status stream_send(struct frames *frames, const char *dir, bool begun);
 
 // PROTOCOL: this is no image's stream. UNSUPPORTED: of a later version.
 enum vg_status stream_accept(struct frames *frames, struct stream_header *ret_header);
@@ -20,5 +21,4 @@ enum vg_status stream_accept(struct frames *frames, struct stream_header *ret_he
 enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, json_t **ret_description);
 
 // ---- this room only ----
-enum vg_status stream_begin(struct frames *frames, bool answers);
 enum vg_status stream_failed(const struct frames *frames, int error, const char *path, const char *name);

@@ -70,7 +70,7 @@ static enum vg_status send_file(struct frames *frames, const char *dir, int fold
 	return status;
 }
 
-enum vg_status stream_send(struct frames *frames, const char *dir, bool answers)
+enum vg_status stream_send(struct frames *frames, const char *dir, bool begun)
 {
 	struct image_files files = {0};
 	json_t *description = NULL;
@@ -84,8 +84,8 @@ enum vg_status stream_send(struct frames *frames, const char *dir, bool answers)
 		status = stream_failed(frames, piece ? errno : ENOMEM, dir, "");
 	if (frames->phase)
 		frames->phase->total = files.stored;
-	if (status == VG_OK)
-		status = stream_begin(frames, answers);
+	if (status == VG_OK && !begun)
+		status = stream_begin(frames, false);
 	if (status == VG_OK)
 		status = send_description(frames, dir, folder, piece);
 	for (size_t i = 0; i < files.count && status == VG_OK; i++)

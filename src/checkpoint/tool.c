@@ -52,9 +52,7 @@ int tool_find(const char *variable, const char *name, char ret_path[PATH_MAX])
 	return worst;
 }
 
-// In a session of its own, so that what it starts goes with it. In ours, a process that CRIU has made and stopped would be
-// hung up as soon as CRIU ends: its group would have nobody left to wake it.
-static int start(const struct tool_run *run, int output, pid_t *ret_pid)
+int tool_start(const struct tool_start *start, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -69,19 +67,19 @@ static int start(const struct tool_run *run, int output, pid_t *ret_pid)
 		return -r;
 	}
 	sigemptyset(&none);
-	r = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	for (int fd = 1; fd <= 2 && r == 0; fd++)
-		r = posix_spawn_file_actions_adddup2(&actions, output, fd);
+	for (int fd = 0; fd <= 2 && r == 0; fd++)
+		r = start->fds[fd] < 0 ? posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0)
+				       : posix_spawn_file_actions_adddup2(&actions, start->fds[fd], fd);
 	// The same number twice: it is not closed on exec.
-	for (size_t i = 0; i < run->keep_count && r == 0; i++)
-		r = posix_spawn_file_actions_adddup2(&actions, run->keep[i], run->keep[i]);
+	for (size_t i = 0; i < start->keep_count && r == 0; i++)
+		r = posix_spawn_file_actions_adddup2(&actions, start->keep[i], start->keep[i]);
 	if (r == 0)
 		r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
 	if (r == 0)
 		r = posix_spawnattr_setsigmask(&attributes, &none);
 	if (r == 0)
-		r = posix_spawn(ret_pid, run->argv[0], &actions, &attributes, (char *const *)run->argv,
-				run->environment ? (char *const *)run->environment : environ);
+		r = posix_spawn(ret_pid, start->argv[0], &actions, &attributes, (char *const *)start->argv,
+				start->environment ? (char *const *)start->environment : environ);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
 	return -r;
@@ -149,7 +147,12 @@ int tool_run(const struct tool_run *run)
 		run->output[0] = '\0';
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	int r = start(run, ends[1], &pid);
+	const struct tool_start how = {.argv = run->argv,
+				       .environment = run->environment,
+				       .keep = run->keep,
+				       .keep_count = run->keep_count,
+				       .fds = {-1, ends[1], ends[1]}};
+	int r = tool_start(&how, &pid);
 	close(ends[1]);
 	_cleanup_close_ int input = ends[0];
 	if (r)

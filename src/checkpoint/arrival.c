@@ -1,0 +1,149 @@
+// A migration, from the side that gets the processes; and a restore from any stream of an image.
+#include "base/status.h"
+#include "checkpoint/image_folder.h"
+#include "checkpoint/restore.h"
+#include "checkpoint/stream.h"
+#include "core/object.h"
+#include "virgate/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+struct arrival {
+	struct vg_restore_options options;
+	const char *function;
+	bool keep;
+	struct frames frames;
+	struct stream_header header;
+	bool stands;	// the image does, at options.dir
+	double seconds; // of its coming in
+	struct vg_checkpoint_result result;
+};
+
+static enum vg_status check(const struct arrival *arrival)
+{
+	for (int i = 0; i < 2; i++) {
+		int fd = i ? arrival->frames.out : arrival->frames.in;
+		if (fd < 0 ? i == 0 : fcntl(fd, F_GETFD) < 0)
+			return vg_fail(VG_INVALID, EBADF, arrival->function, "%d is no open descriptor", fd);
+	}
+	return VG_OK;
+}
+
+static enum vg_status greet(struct arrival *arrival)
+{
+	enum vg_status status = stream_accept(&arrival->frames, &arrival->header);
+
+	if (status)
+		return status;
+	if (arrival->header.answers && arrival->frames.out < 0)
+		return vg_fail(VG_PROTOCOL, 0, arrival->function,
+			       "what comes in waits for answers, and there is no way for them (--answer)");
+	if (!arrival->header.answers)
+		arrival->frames.out = -1; // nobody reads them
+	return arrival->header.answers ? frame_write(&arrival->frames, FRAME_READY, NULL, 0, NULL, 0) : VG_OK;
+}
+
+static enum vg_status take_in(struct arrival *arrival)
+{
+	struct vg_checkpoint_result result = {0};
+	struct phase phase = {.progress = arrival->options.progress, .user = arrival->options.user, .result = &result};
+	struct image_draft draft = {0};
+	json_t *description = NULL;
+
+	arrival->frames.phase = &phase;
+	arrival->frames.heed = true;
+	enum vg_status status = phase_begin(&phase, VG_CHECKPOINT_RECEIVE, arrival->function);
+	if (status == VG_OK)
+		status = image_begin(arrival->options.dir, arrival->function, &draft);
+	if (status == VG_OK)
+		status = greet(arrival);
+	if (status == VG_OK)
+		status = stream_receive(&arrival->frames, &draft, &description);
+	if (status == VG_OK && !arrival->header.answers)
+		status = frames_read_end(&arrival->frames);
+	if (status == VG_OK)
+		status = image_publish(&draft, arrival->keep, arrival->function);
+	arrival->stands = status == VG_OK;
+	arrival->frames.phase = NULL;
+	phase_end(&phase);
+	arrival->seconds = result.seconds[VG_CHECKPOINT_RECEIVE];
+	image_finish(&draft);
+	json_decref(description);
+	return status;
+}
+
+// All of it is here, and fits: from now on it is the other side's word that counts.
+static enum vg_status await_go(void *user, struct phase *phase)
+{
+	struct arrival *arrival = user;
+	enum frame_type type = FRAME_END;
+
+	if (!arrival->header.answers)
+		return VG_OK;
+	arrival->frames.phase = phase;
+	enum vg_status status = phase_begin(phase, VG_CHECKPOINT_HANDOVER, arrival->function);
+	if (status == VG_OK)
+		status = frame_write(&arrival->frames, FRAME_READY, NULL, 0, NULL, 0);
+	if (status == VG_OK)
+		status = frame_read(&arrival->frames, &type);
+	arrival->frames.phase = NULL;
+	if (status == VG_OK && type != FRAME_GO)
+		status = vg_fail(VG_INTEGRITY, 0, arrival->function,
+				 "the other side says %d, and not that the processes ended", type);
+	return status;
+}
+
+// The other side learns of it if it still listens; here it changes nothing.
+static void answer(struct arrival *arrival, enum vg_status status)
+{
+	struct vg_error before = *vg_last_error();
+	const struct frame_running running = {.pid = (int32_t)arrival->result.pid,
+					      .processes = (uint32_t)arrival->result.processes,
+					      .cuda_processes = (uint32_t)arrival->result.cuda_processes};
+	uint32_t word = (uint32_t)status;
+
+	if (arrival->frames.out < 0)
+		return;
+	if (status == VG_OK)
+		(void)frame_write(&arrival->frames, FRAME_RUNNING, &running, sizeof running, NULL, 0);
+	else
+		(void)frame_write(&arrival->frames, FRAME_REFUSED, &word, sizeof word, before.text,
+				  strlen(before.text));
+	if (status) {
+		(void)vg_fail(status, before.code, arrival->function, "%s", before.text);
+		vg_fail_amounts(before.need, before.have);
+	}
+}
+
+enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_restore_options *options, int keep,
+					  struct vg_checkpoint_result *ret_result)
+{
+	struct arrival arrival = {
+		.function = __func__, .keep = keep != 0, .frames = {.in = in, .out = out, .function = __func__}};
+
+	CORE_NEEDED(options);
+	CORE_OPTIONS(arrival.options, options);
+	CORE_NEEDED(arrival.options.dir);
+	enum vg_status status = check(&arrival);
+	if (status)
+		return status;
+	status = take_in(&arrival);
+	const struct restore_gate gate = {.pass = await_go,
+					  .user = &arrival,
+					  .verified = true,
+					  .places_later = arrival.header.answers && arrival.header.same_processes};
+	if (status == VG_OK)
+		status = restore_run(&arrival.options, &gate, __func__, &arrival.result);
+	arrival.result.seconds[VG_CHECKPOINT_RECEIVE] = arrival.seconds;
+	answer(&arrival, status);
+	// Whoever sends processes keeps them if this fails: then nothing of them is left here.
+	if (arrival.stands && (!arrival.keep || (status && arrival.header.answers)))
+		image_remove(arrival.options.dir);
+	frames_finish(&arrival.frames);
+	if (ret_result)
+		*ret_result = arrival.result;
+	return status;
+}

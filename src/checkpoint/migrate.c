@@ -1,0 +1,207 @@
+// A migration, from the side that has the processes. At every moment one side has them: this one until the other has
+// verified their image and found that it fits; then they end here, and the other side is told to make them.
+#include "base/status.h"
+#include "checkpoint/channel.h"
+#include "checkpoint/dump.h"
+#include "checkpoint/image_folder.h"
+#include "checkpoint/restore.h"
+#include "checkpoint/stream.h"
+#include "core/object.h"
+#include "virgate/checkpoint.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct migration {
+	struct vg_migrate_options options;
+	struct vg_dump_options dump;
+	const char *function;
+	struct channel channel;
+	struct frames frames;
+	bool refused;			    // the other side has said that it has nothing of them
+	struct vg_checkpoint_result result; // of the dump, with what comes behind it
+};
+
+// The last error with what ssh has to say.
+static enum vg_status with_complaint(const struct migration *migration, enum vg_status status)
+{
+	char text[512], complaint[256];
+	int code = vg_last_error()->code;
+
+	const char *said = channel_complaint(&migration->channel, complaint, sizeof complaint);
+	if (!*said)
+		return status;
+	snprintf(text, sizeof text, "%s", vg_last_error()->text);
+	return vg_fail(status, code, migration->function, "%s; ssh says: %s", text, said);
+}
+
+// What the other side refuses is this side's error, with its status.
+static enum vg_status refused(struct migration *migration)
+{
+	struct frames *frames = &migration->frames;
+	uint32_t status = VG_SYSTEM;
+
+	migration->refused = true;
+	if (frames->payload_bytes < sizeof status)
+		return vg_fail(VG_INTEGRITY, 0, migration->function, "the other side refuses without a reason");
+	memcpy(&status, frames->payload, sizeof status);
+	int length = (int)(frames->payload_bytes - sizeof status);
+	// It is somebody else's text.
+	for (int i = 0; i < length; i++)
+		if (frames->payload[sizeof status + (size_t)i] < ' ')
+			frames->payload[sizeof status + (size_t)i] = '?';
+	return vg_fail(status > VG_OK && *vg_status_text((enum vg_status)status) ? (enum vg_status)status : VG_SYSTEM,
+		       0, migration->function, "the other side: %.*s", length, (char *)frames->payload + sizeof status);
+}
+
+static enum vg_status await(struct migration *migration, enum frame_type wanted)
+{
+	enum frame_type type;
+
+	enum vg_status status = frame_read(&migration->frames, &type);
+	if (status)
+		return with_complaint(migration, status);
+	if (type == FRAME_REFUSED)
+		return refused(migration);
+	return type == wanted ? VG_OK
+			      : vg_fail(VG_INTEGRITY, 0, migration->function, "the other side gives answer %d, not %d",
+					type, wanted);
+}
+
+// Whether somebody is there who understands: before anything is touched.
+static enum vg_status greet(struct migration *migration)
+{
+	enum vg_status status = stream_begin(&migration->frames, true);
+
+	return status ? with_complaint(migration, status) : await(migration, FRAME_READY);
+}
+
+static enum vg_status pass(void *user, struct phase *phase, const char *dir)
+{
+	struct migration *migration = user;
+	struct frames *frames = &migration->frames;
+
+	frames->phase = phase;
+	frames->heed = true;
+	enum vg_status status = phase_begin(phase, VG_CHECKPOINT_SEND, migration->function);
+	if (status == VG_OK)
+		status = stream_send(frames, dir, true);
+	// A refusal may be what broke it.
+	if (status == VG_SYSTEM) {
+		enum vg_status reason = await(migration, FRAME_READY);
+		status = reason ? reason : status;
+	} else if (status == VG_OK) {
+		status = await(migration, FRAME_READY);
+	}
+	frames->phase = NULL;
+	return status;
+}
+
+// They have ended here, and it is certain that they do not run there.
+static enum vg_status bring_back(struct migration *migration, enum vg_status status)
+{
+	const struct vg_restore_options options = {.size = sizeof options,
+						   .dir = migration->dump.dir,
+						   .progress = migration->dump.progress,
+						   .user = migration->dump.user};
+	int code = vg_last_error()->code;
+	char reason[512], problem[512];
+
+	snprintf(reason, sizeof reason, "%s", vg_last_error()->text);
+	const struct restore_gate anyhow = {.places_later = true};
+	if (restore_run(&options, &anyhow, migration->function, NULL)) {
+		snprintf(problem, sizeof problem, "%s", vg_last_error()->text);
+		return vg_fail(VG_STATE, code, migration->function,
+			       "%s; and they could not be made here again (%s): they run nowhere, and their image is "
+			       "%s: restore it",
+			       reason, problem, migration->dump.dir);
+	}
+	image_remove(migration->dump.dir);
+	return vg_fail(status, code, migration->function, "%s; they run here again, as children of init", reason);
+}
+
+static enum vg_status nobody_knows(struct migration *migration)
+{
+	char reason[512];
+
+	snprintf(reason, sizeof reason, "%s", vg_last_error()->text);
+	return vg_fail(
+		VG_STATE, 0, migration->function,
+		"%s, after the processes had ended here and the other side was told to make them: look there whether "
+		"process %d runs; only if it does not, restore its image here, which is %s",
+		reason, (int)migration->result.pid, migration->dump.dir);
+}
+
+// The processes have ended here.
+static enum vg_status hand_over(struct migration *migration)
+{
+	struct phase phase = {
+		.progress = migration->dump.progress, .user = migration->dump.user, .result = &migration->result};
+	struct frames *frames = &migration->frames;
+	struct frame_running running;
+
+	phase_go_on(&phase, VG_CHECKPOINT_HANDOVER);
+	frames->phase = &phase;
+	frames->heed = false;
+	// A word that has not gone out whole does nothing there.
+	enum vg_status status = frame_write(frames, FRAME_GO, NULL, 0, NULL, 0);
+	bool told = status == VG_OK;
+	if (told)
+		status = await(migration, FRAME_RUNNING);
+	frames->phase = NULL;
+	phase_end(&phase);
+	if (status == VG_OK && frames->payload_bytes == sizeof running) {
+		memcpy(&running, frames->payload, sizeof running);
+		migration->result.pid = running.pid;
+		image_remove(migration->dump.dir);
+		return VG_OK;
+	}
+	return !told || migration->refused ? bring_back(migration, status) : nobody_knows(migration);
+}
+
+static enum vg_status check(const struct migration *migration)
+{
+	const struct vg_dump_options *dump = &migration->dump;
+
+	if (!dump->dir || !*dump->dir)
+		return vg_fail(VG_INVALID, 0, migration->function,
+			       "dump->dir is missing: where the image lies meanwhile");
+	if (dump->leave_running)
+		return vg_fail(
+			VG_INVALID, 0, migration->function,
+			"processes cannot run on here and there: leave leave_running out, or dump and send them");
+	if (migration->options.gpu_count && !migration->options.gpus)
+		return vg_fail(VG_INVALID, 0, migration->function, "gpus is NULL, and gpu_count is %zu",
+			       migration->options.gpu_count);
+	return VG_OK;
+}
+
+enum vg_status vg_checkpoint_migrate(const struct vg_migrate_options *options, struct vg_checkpoint_result *ret_result)
+{
+	struct migration migration = {.function = __func__};
+
+	CORE_NEEDED(options);
+	CORE_OPTIONS(migration.options, options);
+	CORE_NEEDED(migration.options.dump);
+	CORE_NEEDED(migration.options.to);
+	CORE_OPTIONS(migration.dump, migration.options.dump);
+	enum vg_status status = check(&migration);
+	if (status == VG_OK)
+		status = channel_open(migration.options.to, migration.options.gpus, migration.options.gpu_count,
+				      __func__, &migration.channel);
+	if (status)
+		return status;
+	migration.frames =
+		(struct frames){.in = migration.channel.fd, .out = migration.channel.fd, .function = __func__};
+	const struct dump_gate gate = {.pass = pass, .user = &migration};
+	status = greet(&migration);
+	if (status == VG_OK)
+		status = dump_run(&migration.dump, &gate, __func__, &migration.result);
+	if (status == VG_OK)
+		status = hand_over(&migration);
+	channel_close(&migration.channel);
+	frames_finish(&migration.frames);
+	if (ret_result)
+		*ret_result = migration.result;
+	return status;
+}

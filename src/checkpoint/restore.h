@@ -1,0 +1,14 @@
+// A restore whose beginning hangs on somebody else's word. One thread.
+#pragma once
+#include "checkpoint/phase.h"
+
+struct restore_gate {
+	// Everything fits, and nothing was made. Not OK: nothing will be. NULL: nobody is asked.
+	enum vg_status (*pass)(void *user, struct phase *phase);
+	void *user;
+	bool verified;	 // the image's files were just looked at
+	bool places_later; // pids, and places in vGPUs: they are taken as long as the gate is closed
+};
+// As vg_checkpoint_restore(). `gate` may be NULL.
+enum vg_status restore_run(const struct vg_restore_options *options, const struct restore_gate *gate,
+			   const char *function, struct vg_checkpoint_result *ret_result);
