@@ -1,8 +1,10 @@
 #include "checkpoint.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -56,6 +58,31 @@ int checkpoint_number(const struct arguments *arguments, const char *name, long 
 		return 0;
 	say_usage(arguments->verb, "--%s: \"%s\" is no number from 1 to %ld", name, text, most);
 	return verb_usage_code(arguments->verb);
+}
+
+int checkpoint_scratch(const struct arguments *arguments, char ret_image[PATH_MAX])
+{
+	const char *folder = getenv("TMPDIR");
+	char path[PATH_MAX - 8];
+
+	int length = snprintf(path, sizeof path, "%s/virgate-XXXXXX", folder && *folder ? folder : "/tmp");
+	if (length >= (int)sizeof path || !mkdtemp(path)) {
+		say_error("no folder for the image in %.200s: %s; name another with --dir",
+			  folder && *folder ? folder : "/tmp",
+			  length >= (int)sizeof path ? "the name is too long" : strerror(errno));
+		return verb_failure_code(arguments->verb);
+	}
+	snprintf(ret_image, PATH_MAX, "%s/image", path);
+	return 0;
+}
+
+void checkpoint_scratch_end(const char *image)
+{
+	char folder[PATH_MAX];
+
+	snprintf(folder, sizeof folder, "%.*s", (int)strlen(image) - (int)strlen("/image"), image);
+	if (*image)
+		rmdir(folder);
 }
 
 static void draw(const struct vg_checkpoint_progress *progress)

@@ -1,13 +1,21 @@
 // What dump, restore and migrate share. One thread.
 #pragma once
+#include <limits.h>
+
 #include "session.h"
 #include "virgate/checkpoint.h"
 
-// Reads the settings, chooses the driver, and has SIGINT, SIGTERM and SIGHUP heeded between the steps. 0, or the verb's exit
-// code after words on stderr.
+// Reads the settings, chooses the driver, and has SIGINT, SIGTERM and SIGHUP heeded between the steps. 0, or the verb's
+// exit code after words on stderr.
 int checkpoint_settle(struct session *session, const struct arguments *arguments);
 // A whole number from 1 up to `most`; 0: not given. 0, or the verb's usage exit code after words on stderr.
 int checkpoint_number(const struct arguments *arguments, const char *name, long most, long *ret_number);
+
+// A folder of its own for an image that does not stay, in TMPDIR; ret_image: where in it. 0, or the verb's exit code
+// after words on stderr.
+int checkpoint_scratch(const struct arguments *arguments, char ret_image[PATH_MAX]);
+// Removes the folder, if there is no image in it any more. "": there is none.
+void checkpoint_scratch_end(const char *image);
 
 // The signal that somebody sent meanwhile, or 0.
 int checkpoint_interrupted(void);

@@ -12,6 +12,7 @@
 
 #include "base/descriptor.h"
 #include "checkpoint.h"
+#include "checkpoint/image_folder.h"
 #include "say.h"
 
 // Neither a terminal's signals nor its end are for this process, and it keeps no file or pipe of the dump's open but
@@ -38,6 +39,15 @@ static bool image_stands(const char *dir)
 	return snprintf(path, sizeof path, "%s/virgate.json", dir) < PATH_MAX && access(path, F_OK) == 0;
 }
 
+// Whoever has ended does so at the end of a dump, when its image stands.
+static bool have_ended(const struct guarded *guarded, const uint64_t *start_times)
+{
+	for (size_t i = 0; i < guarded->count; i++)
+		if (!vg_process_is_dead(guarded->pids[i], start_times[i]))
+			return false;
+	return image_stands(guarded->dir);
+}
+
 static int bring_one_back(const struct guarded *guarded, pid_t pid, uint64_t start_time)
 {
 	struct vg_recovery recovery;
@@ -48,7 +58,8 @@ static int bring_one_back(const struct guarded *guarded, pid_t pid, uint64_t sta
 	if (vg_checkpoint_recover(pid, &recovery))
 		return fail_with_last_error(guarded->arguments);
 	if (recovery.stopped + recovery.held_back)
-		say_warning("the dump was killed: process %d runs on, as before", (int)pid);
+		say_warning("the %s was killed: process %d runs on, as before", guarded->migrates ? "migration" : "dump",
+			    (int)pid);
 	return 0;
 }
 
@@ -56,7 +67,13 @@ static int bring_back(const struct guarded *guarded, const uint64_t *start_times
 {
 	struct session session;
 
-	if (!guarded->leave_running && image_stands(guarded->dir)) {
+	if (guarded->migrates && have_ended(guarded, start_times)) {
+		say_warning("the migration was killed after process %d had ended here: look on the other side whether it "
+			    "runs; only if it does not, restore its image, which is %s",
+			    (int)guarded->pids[0], guarded->dir);
+		return 0;
+	}
+	if (!guarded->leave_running && !guarded->migrates && image_stands(guarded->dir)) {
 		for (size_t i = 0; i < guarded->count; i++)
 			say_warning("the dump was killed when its image was whole already: process %d is left as it was "
 				    "written down; end it, or let it run on with virgate recover --pid %d",
@@ -70,6 +87,8 @@ static int bring_back(const struct guarded *guarded, const uint64_t *start_times
 		int one = bring_one_back(guarded, guarded->pids[i], start_times[i]);
 		r = r ? r : one;
 	}
+	if (r == 0 && guarded->migrates)
+		image_remove(guarded->dir);
 	session_close(&session);
 	return r;
 }

@@ -18,6 +18,7 @@ struct guarded {
 	size_t count;
 	const char *dir;		   // the image
 	bool leave_running;
+	bool migrates; // the image is of no use as long as the processes are here
 };
 // 0, or the verb's exit code after words on stderr.
 int guard_start(const struct guarded *guarded, struct guard *ret_guard);

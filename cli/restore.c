@@ -2,69 +2,16 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "checkpoint.h"
+#include "checkpoint/channel.h"
 #include "child.h"
+#include "gpus.h"
 #include "options.h"
 #include "say.h"
-
-enum { MOST_GPUS = 64 };
-
-struct gpus {
-	struct vg_process_gpu_pair pairs[MOST_GPUS];
-	size_t count;
-	char *texts[MOST_GPUS]; // what the pairs point at
-	size_t text_count;
-};
-
-static void free_gpus(struct gpus *gpus)
-{
-	for (size_t i = 0; i < gpus->text_count; i++)
-		free(gpus->texts[i]);
-}
-
-static int refuse_pair(const struct arguments *arguments, const char *pair)
-{
-	say_usage(arguments->verb, "--gpu-map: \"%s\" is no OLD=NEW, two UUIDs or indices", pair);
-	return verb_usage_code(arguments->verb);
-}
-
-// "OLD=NEW", or several with commas between them.
-static int read_pairs(const struct arguments *arguments, char *text, struct gpus *gpus)
-{
-	for (char *rest = text, *pair; (pair = strsep(&rest, ","));) {
-		char *new = strchr(pair, '=');
-		if (!new || new == pair || !new[1] || strchr(new + 1, '='))
-			return refuse_pair(arguments, pair);
-		*new ++ = '\0';
-		if (gpus->count == MOST_GPUS) {
-			say_usage(arguments->verb, "--gpu-map: more than %d GPUs", MOST_GPUS);
-			return verb_usage_code(arguments->verb);
-		}
-		gpus->pairs[gpus->count++] = (struct vg_process_gpu_pair){.old_uuid = pair, .new_uuid = new};
-	}
-	return 0;
-}
-
-static int read_gpus(const struct arguments *arguments, struct gpus *gpus)
-{
-	const char *value;
-	int r = 0;
-
-	for (int at = 0; r == 0 && at < MOST_GPUS && (value = option_value_again(arguments, "gpu-map", at)); at++) {
-		char *text = strdup(value);
-		if (!text) {
-			say_error("no memory");
-			return verb_failure_code(arguments->verb);
-		}
-		gpus->texts[gpus->text_count++] = text;
-		r = read_pairs(arguments, text, gpus);
-	}
-	return r;
-}
 
 // What virgate run does for the program that it started.
 static int wait_for(const struct arguments *arguments, pid_t pid)
@@ -82,11 +29,54 @@ static int wait_for(const struct arguments *arguments, pid_t pid)
 	return child_exit_code(child_wait(&child, NULL, NULL));
 }
 
+// Where an image comes in: -: stdin, with answers to stdout if they are asked for; a unix socket, after somebody has
+// connected to it. 0, or the verb's exit code after words on stderr.
+static int open_ways(const struct arguments *arguments, const char *from, int ret_ways[2])
+{
+	struct vg_checkpoint_result nothing = {0};
+	struct phase phase = {.progress = checkpoint_show, .result = &nothing};
+	bool answer = option_value(arguments, "answer") != NULL;
+
+	if (strcmp(from, "-") == 0) {
+		ret_ways[0] = STDIN_FILENO;
+		ret_ways[1] = answer ? STDOUT_FILENO : -1;
+		return 0;
+	}
+	phase_go_on(&phase, VG_CHECKPOINT_RECEIVE);
+	if (channel_accept(from + strlen("unix:"), &phase, __func__, &ret_ways[0]))
+		return checkpoint_fail(arguments);
+	ret_ways[1] = ret_ways[0];
+	return 0;
+}
+
+static int restore_from(const struct arguments *arguments, const char *from, struct vg_restore_options *options,
+			struct vg_checkpoint_result *ret_result)
+{
+	const char *dir = option_value(arguments, "dir");
+	char scratch[PATH_MAX] = "";
+	int ways[2];
+
+	int r = open_ways(arguments, from, ways);
+	if (r == 0 && !dir)
+		r = checkpoint_scratch(arguments, scratch);
+	if (r)
+		return r;
+	options->dir = dir ? dir : scratch;
+	enum vg_status status = vg_checkpoint_restore_from(ways[0], ways[1], options, dir != NULL, ret_result);
+	if (ways[0] != STDIN_FILENO)
+		close(ways[0]);
+	if (status)
+		r = checkpoint_fail(arguments);
+	checkpoint_scratch_end(scratch);
+	return r;
+}
+
 static int restore_one(const struct arguments *arguments, const struct gpus *gpus, struct vg_node *node)
 {
-	bool detach = option_value(arguments, "detach") != NULL;
+	bool detach = option_value(arguments, "detach") != NULL, answer = option_value(arguments, "answer") != NULL;
+	const char *from = option_value(arguments, "from");
 	struct vg_checkpoint_result result = {0};
-	const struct vg_restore_options options = {
+	struct vg_restore_options options = {
 		.size = sizeof options,
 		.dir = option_value(arguments, "dir"),
 		.gpus = gpus->pairs,
@@ -97,10 +87,35 @@ static int restore_one(const struct arguments *arguments, const struct gpus *gpu
 
 	if (!detach)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
-	if (vg_checkpoint_restore(&options, &result))
-		return checkpoint_fail(arguments);
-	checkpoint_print(arguments, &result, "restored");
+	int r = 0;
+	if (from)
+		r = restore_from(arguments, from, &options, &result);
+	else if (vg_checkpoint_restore(&options, &result))
+		r = checkpoint_fail(arguments);
+	if (r)
+		return r;
+	checkpoint_hide();
+	// stdout is the other side's where it gets answers there.
+	if (!answer)
+		checkpoint_print(arguments, &result, "restored");
 	return detach ? EXIT_OK : wait_for(arguments, result.pid);
+}
+
+static int check(const struct arguments *arguments)
+{
+	const char *from = option_value(arguments, "from");
+
+	if (!from && !option_value(arguments, "dir"))
+		say_usage(arguments->verb, "--dir or --from is needed: where the image lies, or comes from");
+	else if (from && strcmp(from, "-") != 0 && strncmp(from, "unix:", 5) != 0)
+		say_usage(arguments->verb, "--from: \"%s\" is neither - nor unix:PATH", from);
+	else if (option_value(arguments, "answer") && (!from || strcmp(from, "-") != 0))
+		say_usage(arguments->verb, "--answer is for --from -: answers go to stdout then");
+	else if (option_value(arguments, "answer") && (option_value(arguments, "json") || isatty(STDOUT_FILENO)))
+		say_usage(arguments->verb, "--answer: stdout is for the sender then, no terminal and nobody else's");
+	else
+		return 0;
+	return verb_usage_code(arguments->verb);
 }
 
 static int restore(const struct arguments *arguments)
@@ -108,24 +123,24 @@ static int restore(const struct arguments *arguments)
 	struct gpus gpus = {0};
 	struct session session;
 
-	if (!option_value(arguments, "dir")) {
-		say_usage(arguments->verb, "--dir is needed: the image");
-		return verb_usage_code(arguments->verb);
-	}
-	int r = read_gpus(arguments, &gpus);
+	int r = check(arguments);
+	if (r == 0)
+		r = gpus_read(arguments, &gpus);
 	if (r == 0)
 		r = checkpoint_settle(&session, arguments);
 	if (r == 0) {
 		r = restore_one(arguments, &gpus, session.node);
 		session_close(&session);
 	}
-	free_gpus(&gpus);
+	gpus_free(&gpus);
 	return r;
 }
 
 static const struct option restore_options[] = {
-	{"dir", 'd', "DIR", "the image", COMPLETE_FILE},
-	{"gpu-map", 0, "OLD=NEW", "the GPU NEW takes OLD's place; all of the image, or none", .again = true},
+	{"dir", 'd', "DIR", "the image; with --from, where it is kept", COMPLETE_FILE},
+	{"from", 0, "SOURCE", "-: the image comes in on stdin; unix:PATH: from who connects there", COMPLETE_FILE},
+	{"answer", 0, NULL, "the sender gets answers on stdout: what virgate migrate starts", 0},
+	OPTION_GPU_MAP,
 	{"detach", 0, NULL, "do not wait for the processes", 0},
 	OPTION_JSON,
 	OPTION_SIM,
@@ -134,7 +149,8 @@ static const struct option restore_options[] = {
 
 const struct verb verb_restore = {
 	.name = "restore",
-	.synopsis = "--dir DIR [--gpu-map OLD=NEW]... [--detach] [--json] [--sim]",
+	.synopsis = "--dir DIR | --from -|unix:PATH [--dir DIR] [--answer]\n"
+		    "                [--gpu-map OLD=NEW]... [--detach] [--json] [--sim]",
 	.summary = "Let a CUDA process run again from its image",
 	.details = "With the pid it had, on the GPU it had or another. What does not fit is said before anything is "
 		   "made.\n"

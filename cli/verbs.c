@@ -15,6 +15,7 @@ const struct verb *const verbs[] = {
 	&verb_doctor,
 	&verb_dump,
 	&verb_restore,
+	&verb_migrate,
 	&verb_recover,
 	&verb_image_list,
 	&verb_image_inspect,

@@ -180,6 +180,13 @@ static int open_devices(struct region *region, const struct sim_config *config)
 	return 0;
 }
 
+uint32_t region_namespace(void)
+{
+	struct stat info;
+
+	return stat("/proc/self/ns/pid", &info) == 0 ? (uint32_t)info.st_ino : 0;
+}
+
 static int take_slot(struct region *region)
 {
 	struct region_header *h = region->header;
@@ -189,7 +196,7 @@ static int take_slot(struct region *region)
 	if (error != 0)
 		return error;
 	for (int i = 0; i < REGION_PROCESSES; i++) // of the program that this process ran before exec
-		if (h->processes[i].pid == getpid() && vg_start_time_same(h->processes[i].start_time, start))
+		if (h->processes[i].pid == getpid() && h->processes[i].pid_namespace == region_namespace() && vg_start_time_same(h->processes[i].start_time, start))
 			h->processes[i].start_time = UINT64_MAX;
 	region_reap_locked(region);
 	for (int i = 0; i < REGION_PROCESSES; i++) {
@@ -198,6 +205,7 @@ static int take_slot(struct region *region)
 			continue;
 		memset(process, 0, sizeof *process);
 		process->start_time = start;
+		process->pid_namespace = region_namespace();
 		process->pid = getpid();
 		if ((uint32_t)i >= h->process_high)
 			h->process_high = (uint32_t)i + 1;

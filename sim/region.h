@@ -23,6 +23,7 @@ struct region_process {
 	uint64_t used[SIM_DEVICES];	      // bytes this process is charged for
 	_Atomic uint64_t busy_ns[SIM_DEVICES]; // device time of its operations
 	uint32_t device_contexts[SIM_DEVICES];
+	uint32_t pid_namespace; // where its pid means it
 };
 
 // One of these a block; the allocation's own facts stand at its first block.

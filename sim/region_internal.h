@@ -4,9 +4,10 @@
 #include "region.h"
 
 #define REGION_MAGIC 0x324d495345544147u
-#define REGION_VERSION 2u
+#define REGION_VERSION 3u
 #define REGION_EXPORT_MAGIC 0x545258454d495332u
 
+uint32_t region_namespace(void); // this process's, of pids
 void region_lock(struct region *region);
 void region_unlock(struct region *region);
 // With the lock held: frees what dead processes held; how many processes are alive.

@@ -269,6 +269,7 @@ static void reap_holder(struct region *region, int slot)
 unsigned region_reap_locked(struct region *region)
 {
 	struct region_header *h = region->header;
+	uint32_t namespace = region_namespace();
 	unsigned alive = 0;
 
 	for (uint32_t i = 0; i < h->process_high; i++) {
@@ -279,7 +280,9 @@ unsigned region_reap_locked(struct region *region)
 			alive++;
 			continue;
 		}
-		if (process->start_time != UINT64_MAX && !vg_process_is_dead(process->pid, process->start_time)) {
+		// Of another pid namespace: whoever is there sees it end.
+		if (process->start_time != UINT64_MAX &&
+		    (process->pid_namespace != namespace || !vg_process_is_dead(process->pid, process->start_time))) {
 			alive++;
 			continue;
 		}

@@ -17,9 +17,8 @@ struct arrival {
 	bool keep;
 	struct frames frames;
 	struct stream_header header;
-	bool stands;	// the image does, at options.dir
-	double seconds; // of its coming in
-	struct vg_checkpoint_result result;
+	bool stands; // the image does, at options.dir
+	struct vg_checkpoint_result coming, result; // its coming in, and the rest
 };
 
 static enum vg_status check(const struct arrival *arrival)
@@ -69,7 +68,6 @@ static enum vg_status take_in(struct arrival *arrival)
 	arrival->stands = status == VG_OK;
 	arrival->frames.phase = NULL;
 	phase_end(&phase);
-	arrival->seconds = result.seconds[VG_CHECKPOINT_RECEIVE];
 	image_finish(&draft);
 	json_decref(description);
 	return status;
@@ -99,23 +97,24 @@ static enum vg_status await_go(void *user, struct phase *phase)
 // The other side learns of it if it still listens; here it changes nothing.
 static void answer(struct arrival *arrival, enum vg_status status)
 {
-	struct vg_error before = *vg_last_error();
 	const struct frame_running running = {.pid = (int32_t)arrival->result.pid,
 					      .processes = (uint32_t)arrival->result.processes,
 					      .cuda_processes = (uint32_t)arrival->result.cuda_processes};
+	struct vg_error before = *vg_last_error();
 	uint32_t word = (uint32_t)status;
+	char text[512];
 
 	if (arrival->frames.out < 0)
 		return;
-	if (status == VG_OK)
+	arrival->frames.heed = false;
+	if (status == VG_OK) {
 		(void)frame_write(&arrival->frames, FRAME_RUNNING, &running, sizeof running, NULL, 0);
-	else
-		(void)frame_write(&arrival->frames, FRAME_REFUSED, &word, sizeof word, before.text,
-				  strlen(before.text));
-	if (status) {
-		(void)vg_fail(status, before.code, arrival->function, "%s", before.text);
-		vg_fail_amounts(before.need, before.have);
+		return;
 	}
+	snprintf(text, sizeof text, "%s", before.text);
+	(void)frame_write(&arrival->frames, FRAME_REFUSED, &word, sizeof word, text, strlen(text));
+	(void)vg_fail(status, before.code, arrival->function, "%s", text);
+	vg_fail_amounts(before.need, before.have);
 }
 
 enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_restore_options *options, int keep,
@@ -137,7 +136,8 @@ enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_resto
 					  .places_later = arrival.header.answers && arrival.header.same_processes};
 	if (status == VG_OK)
 		status = restore_run(&arrival.options, &gate, __func__, &arrival.result);
-	arrival.result.seconds[VG_CHECKPOINT_RECEIVE] = arrival.seconds;
+	for (int i = 0; i < VG_CHECKPOINT_PHASES; i++)
+		arrival.result.seconds[i] += arrival.coming.seconds[i];
 	answer(&arrival, status);
 	// Whoever sends processes keeps them if this fails: then nothing of them is left here.
 	if (arrival.stands && (!arrival.keep || (status && arrival.header.answers)))

@@ -102,6 +102,7 @@ static enum vg_status bring_back(struct migration *migration, enum vg_status sta
 {
 	const struct vg_restore_options options = {.size = sizeof options,
 						   .dir = migration->dump.dir,
+						   .node = migration->dump.node,
 						   .progress = migration->dump.progress,
 						   .user = migration->dump.user};
 	int code = vg_last_error()->code;

@@ -213,6 +213,8 @@ enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, 
 		frames->phase->total = receiver.files.stored;
 	if (status == VG_OK)
 		status = receive_files(&receiver);
+	if (status == VG_OK && frames->phase)
+		status = phase_begin(frames->phase, VG_CHECKPOINT_VERIFY, frames->function);
 	if (status == VG_OK)
 		status = image_verify(draft->folder, description, 0, NULL, frames->function, NULL);
 	if (status == VG_OK)

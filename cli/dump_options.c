@@ -1,0 +1,97 @@
+#include "dump_options.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint.h"
+#include "say.h"
+
+// "none", "lz4", "zstd", "zstd:19".
+static int read_compression(const struct arguments *arguments, struct vg_dump_options *options)
+{
+	static const char *const names[] = {"none", "lz4", "zstd"};
+	const char *text = option_value(arguments, "compress"), *colon = text ? strchr(text, ':') : NULL;
+	size_t length = colon ? (size_t)(colon - text) : text ? strlen(text) : 0;
+	char *end = "";
+
+	if (!text)
+		return 0;
+	// Which levels there are the library knows.
+	long level = colon ? strtol(colon + 1, &end, 10) : 0;
+	bool sound = !colon || (end != colon + 1 && !*end && level >= 1 && level <= INT_MAX);
+	for (int i = 0; sound && i < 3; i++) {
+		if (strlen(names[i]) != length || strncmp(names[i], text, length) != 0)
+			continue;
+		options->compression = (enum vg_compression)i;
+		options->compression_level = (int)level;
+		return 0;
+	}
+	say_usage(arguments->verb, "--compress \"%s\": there are none, lz4, zstd, and zstd:N with a level N from 1 on", text);
+	return verb_usage_code(arguments->verb);
+}
+
+int dump_options_read(const struct arguments *arguments, struct vg_dump_options *ret_options)
+{
+	struct vg_dump_options options = {.size = sizeof options, .progress = checkpoint_show};
+	long pid, seconds;
+
+	int r = checkpoint_number(arguments, "pid", 4194304, &pid);
+	if (r == 0)
+		r = checkpoint_number(arguments, "timeout", 86400, &seconds);
+	if (r == 0)
+		r = read_compression(arguments, &options);
+	if (r)
+		return r;
+	options.pid = (pid_t)pid;
+	options.vgpu = option_value(arguments, "vgpu");
+	options.cpu_only = option_value(arguments, "cpu-only") != NULL;
+	options.shell_job = option_value(arguments, "shell-job") != NULL;
+	options.tcp_established = option_value(arguments, "tcp-established") != NULL;
+	options.file_locks = option_value(arguments, "file-locks") != NULL;
+	options.lock_timeout_ms = (unsigned)seconds * 1000;
+	*ret_options = options;
+	return 0;
+}
+
+// Of a vGPU, for the guard: the dump itself looks once more.
+static int find_tenants(const struct arguments *arguments, const char *vgpu, pid_t pids[GUARD_MOST], size_t *ret_count)
+{
+	struct vg_vgpu_list *list;
+	struct session session;
+	size_t count = 0;
+
+	int r = session_open(&session, arguments);
+	if (r)
+		return r;
+	if (vg_vgpu_inspect(session.node, vgpu, &list)) {
+		r = fail_with_last_error(arguments);
+	} else {
+		for (size_t i = 0; i < list->vgpus->tenant_count && count < GUARD_MOST; i++)
+			pids[count++] = (pid_t)list->vgpus->tenants[i].pid;
+		vg_vgpu_list_free(list);
+	}
+	session_close(&session);
+	*ret_count = count;
+	return r;
+}
+
+int dump_guard(const struct arguments *arguments, const struct vg_dump_options *options, bool migrates,
+	       struct guard *ret_guard)
+{
+	static pid_t pids[GUARD_MOST];
+	size_t count = 1;
+	int r = 0;
+
+	pids[0] = options->pid;
+	if (options->vgpu)
+		r = find_tenants(arguments, options->vgpu, pids, &count);
+	return r ? r
+		 : guard_start(&(struct guarded){.arguments = arguments,
+						 .pids = pids,
+						 .count = count,
+						 .dir = options->dir,
+						 .leave_running = options->leave_running,
+						 .migrates = migrates},
+			       ret_guard);
+}

@@ -1,0 +1,92 @@
+// migrate: CUDA processes to another machine, or another pid namespace of this one.
+#include "checkpoint.h"
+#include "dump_options.h"
+#include "gpus.h"
+#include "guard.h"
+#include "say.h"
+
+static int migrate_one(const struct arguments *arguments, struct vg_dump_options *dump, const struct gpus *gpus)
+{
+	struct vg_checkpoint_result result = {0};
+	struct session session;
+	const struct vg_migrate_options options = {.size = sizeof options,
+						   .dump = dump,
+						   .to = option_value(arguments, "to"),
+						   .gpus = gpus->pairs,
+						   .gpu_count = gpus->count};
+
+	int r = checkpoint_settle(&session, arguments);
+	if (r)
+		return r;
+	dump->node = session.node;
+	if (vg_checkpoint_migrate(&options, &result))
+		r = checkpoint_fail(arguments);
+	else
+		checkpoint_print(arguments, &result, "migrated");
+	session_close(&session);
+	return r;
+}
+
+static int migrate_from(const struct arguments *arguments, struct vg_dump_options *dump, const struct gpus *gpus)
+{
+	char scratch[PATH_MAX] = "";
+	struct guard guard = {.end = -1};
+
+	dump->dir = option_value(arguments, "dir");
+	int r = dump->dir ? 0 : checkpoint_scratch(arguments, scratch);
+	if (r)
+		return r;
+	if (!dump->dir)
+		dump->dir = scratch;
+	r = dump_guard(arguments, dump, true, &guard);
+	if (r == 0) {
+		r = migrate_one(arguments, dump, gpus);
+		guard_end(&guard);
+	}
+	checkpoint_scratch_end(scratch);
+	return r;
+}
+
+static int migrate(const struct arguments *arguments)
+{
+	struct vg_dump_options dump;
+	struct gpus gpus = {0};
+
+	int r = dump_options_read(arguments, &dump);
+	if (r)
+		return r;
+	if (!dump.pid == !dump.vgpu || !option_value(arguments, "to")) {
+		say_usage(arguments->verb, "--pid or --vgpu, and --to are needed: which process, or all that run inside which "
+					   "vGPU, and where they shall go");
+		return verb_usage_code(arguments->verb);
+	}
+	r = gpus_read(arguments, &gpus);
+	if (r == 0)
+		r = migrate_from(arguments, &dump, &gpus);
+	gpus_free(&gpus);
+	return r;
+}
+
+static const struct option migrate_options[] = {
+	DUMP_OPTIONS,
+	{"to", 0, "TARGET", "unix:PATH: who listens there; ssh:[USER@]HOST: another machine", COMPLETE_FILE},
+	{"dir", 'd', "DIR", "where the image lies meanwhile; a folder in TMPDIR by itself", COMPLETE_FILE},
+	OPTION_GPU_MAP,
+	OPTION_JSON,
+	OPTION_SIM,
+	{0},
+};
+
+const struct verb verb_migrate = {
+	.name = "migrate",
+	.synopsis = "--pid PID | --vgpu NAME --to unix:PATH|ssh:[USER@]HOST [--dir DIR]\n"
+		    "             [--compress METHOD] [--gpu-map OLD=NEW]...\n"
+		    "             [--cpu-only] [--timeout SECONDS] [--shell-job] [--tcp-established] [--file-locks]\n"
+		    "             [--json] [--sim]",
+	.summary = "Move a CUDA process to another machine",
+	.details = "It stands still while its image goes there and is verified; then it ends here and runs there. "
+		   "Whatever\n"
+		   "fails before that leaves it running here, and nothing of it there.",
+	.options = migrate_options,
+	.run = migrate,
+};
