@@ -24,6 +24,32 @@ static bool parse_number(const char *text, unsigned least, unsigned most, unsign
 	return true;
 }
 
+// Names apart by colons; the last is that of all others, too.
+static bool parse_names(const char *text, struct sim_config *config)
+{
+	for (unsigned i = 0; i < SIM_DEVICES; i++) {
+		size_t length = strcspn(text, ":");
+		if (length == 0 || length >= SIM_NAME)
+			return false;
+		snprintf(config->names[i], SIM_NAME, "%.*s", (int)length, text);
+		text += text[length] ? length + 1 : 0;
+	}
+	return true;
+}
+
+static bool parse_mode(const char *text, enum sim_mode *ret_mode)
+{
+	if (strcmp(text, "default") == 0)
+		*ret_mode = SIM_MODE_DEFAULT;
+	else if (strcmp(text, "exclusive") == 0)
+		*ret_mode = SIM_MODE_EXCLUSIVE;
+	else if (strcmp(text, "prohibited") == 0)
+		*ret_mode = SIM_MODE_PROHIBITED;
+	else
+		return false;
+	return true;
+}
+
 // One key. Returns NULL, or what its value must be.
 static const char *apply(struct sim_config *config, const char *key, const char *value)
 {
@@ -33,6 +59,10 @@ static const char *apply(struct sim_config *config, const char *key, const char 
 		return parse_number(value, 1, SIM_SMS, &config->sms) ? NULL : "a number from 1 to 256";
 	if (strcmp(key, "peers") == 0)
 		return parse_number(value, 0, 1, &config->peers) ? NULL : "0 or 1";
+	if (strcmp(key, "names") == 0)
+		return parse_names(value, config) ? NULL : "names of at most 31 characters, apart by colons";
+	if (strcmp(key, "mode") == 0)
+		return parse_mode(value, &config->mode) ? NULL : "default, exclusive or prohibited";
 	if (strcmp(key, "driver") == 0)
 		return parse_number(value, 12080, 19999, &config->driver) ? NULL : "a CUDA version such as 13000";
 	if (strcmp(key, "cc") == 0) {
@@ -69,6 +99,7 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 				    .memory = (uint64_t)8 << 30, .context = 16 << 20};
 	char text[256], *rest = text, *item;
 
+	parse_names(SIM_DEVICE_NAME, &config);
 	if (strlen(spec) >= sizeof text) {
 		snprintf(problem, capacity, "VIRGATE_SIM is longer than %zu characters", sizeof text - 1);
 		return SIM_CONFIG_BAD;
@@ -85,7 +116,7 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 		if (want && !*want) {
 			snprintf(problem, capacity,
 				 "VIRGATE_SIM: unknown key \"%s\" (there are devices, memory, sms, cc, driver, ctx, "
-				 "peers)",
+				 "peers, names, mode)",
 				 item);
 			return SIM_CONFIG_BAD;
 		}

@@ -4,12 +4,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SIM_DEVICES = 16, SIM_SMS = 256 };
+enum { SIM_DEVICES = 16, SIM_SMS = 256, SIM_NAME = 32 };
+#define SIM_DEVICE_NAME "Virgate Simulated GPU"
+
+// As NVML numbers them.
+enum sim_mode { SIM_MODE_DEFAULT = 0, SIM_MODE_PROHIBITED = 2, SIM_MODE_EXCLUSIVE = 3 };
 
 struct sim_config {
 	unsigned devices, sms, cc_major, cc_minor, driver;
 	unsigned peers; // 1: the devices reach each other's memory
 	uint64_t memory, context; // bytes per device, bytes a context takes
+	char names[SIM_DEVICES][SIM_NAME];
+	enum sim_mode mode;	  // who may have contexts
 	char folder[256];	  // of the simulated node
 };
 

@@ -223,18 +223,20 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 
 	if (!context)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!parent && sim_process.config.context) {
+	if (!parent && !region_add_context(sim_process.region, device->physical, sim_process.config.mode)) {
+		result = CUDA_ERROR_DEVICE_UNAVAILABLE;
+	} else if (!parent && sim_process.config.context) {
 		sim_memory_lock();
 		result = sim_physical_create(device, sim_process.config.context, &context->overhead);
 		sim_memory_unlock();
+		if (result != CUDA_SUCCESS)
+			region_count_context(sim_process.region, device->physical, -1);
 	}
 	if (result != CUDA_SUCCESS) {
 		if (!revive)
 			free(context);
 		return result;
 	}
-	if (!parent)
-		region_count_context(sim_process.region, device->physical, 1);
 	context->device = device;
 	context->flags = flags;
 	context->api_version = 3020;

@@ -5,8 +5,6 @@
 
 #include "sim.h"
 
-#define DEVICE_NAME "Virgate Simulated GPU"
-
 CUresult sim_device_get(CUdevice handle, struct sim_device **ret_device)
 {
 	if (handle < 0 || handle >= sim_process.device_count)
@@ -44,7 +42,7 @@ CUresult CUDAAPI cuDeviceGetName(char *name, int len, CUdevice dev)
 	if (!name || len <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_device_get(dev, &device));
-	snprintf(name, (size_t)len, "%s", DEVICE_NAME);
+	snprintf(name, (size_t)len, "%s", sim_process.config.names[device->physical]);
 	return CUDA_SUCCESS;
 }
 

@@ -25,7 +25,7 @@ NVML_NUMBER(nvmlDeviceGetMinorNumber, unsigned, minorNumber, (unsigned)device->i
 NVML_NUMBER(nvmlDeviceGetBrand, nvmlBrandType_t, type, NVML_BRAND_NVIDIA)
 NVML_NUMBER(nvmlDeviceGetArchitecture, nvmlDeviceArchitecture_t, arch, architecture(now))
 NVML_NUMBER(nvmlDeviceGetPersistenceMode, nvmlEnableState_t, mode, NVML_FEATURE_ENABLED)
-NVML_NUMBER(nvmlDeviceGetComputeMode, nvmlComputeMode_t, mode, NVML_COMPUTEMODE_DEFAULT)
+NVML_NUMBER(nvmlDeviceGetComputeMode, nvmlComputeMode_t, mode, (nvmlComputeMode_t)now->config.mode)
 NVML_NUMBER(nvmlDeviceGetPowerUsage, unsigned, power, 75000)
 NVML_NUMBER(nvmlDeviceGetEnforcedPowerLimit, unsigned, limit, 700000)
 
@@ -42,7 +42,7 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length)
 	struct nvml_state *now;
 
 	NVML_TRY(nvml_device(device, &now));
-	return nvml_text(name, length, "Virgate Simulated GPU");
+	return nvml_text(name, length, now->config.names[device->index]);
 }
 
 nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)

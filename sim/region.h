@@ -110,6 +110,9 @@ int region_import(struct region *region, int descriptor, struct region_export *r
 void region_reap(struct region *region);
 uint64_t region_used(struct region *region, int device);
 void region_count_context(struct region *region, int device, int change);
+// One more of this process, as the mode of the device has it. False: another process's contexts are in the way, or none
+// may be.
+bool region_add_context(struct region *region, int device, enum sim_mode mode);
 // Every live process that has a context on the device. Returns how many; fills at most `capacity`.
 struct region_use {
 	pid_t pid;

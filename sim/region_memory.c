@@ -322,6 +322,24 @@ void region_count_context(struct region *region, int device, int change)
 	region_unlock(region);
 }
 
+bool region_add_context(struct region *region, int device, enum sim_mode mode)
+{
+	bool others = false;
+
+	region_lock(region);
+	if (mode == SIM_MODE_EXCLUSIVE)
+		region_reap_locked(region);
+	for (uint32_t i = 0; i < region->header->process_high; i++) {
+		const struct region_process *process = &region->header->processes[i];
+		others |= (int)i != region->slot && process->pid && process->device_contexts[device];
+	}
+	bool may = mode == SIM_MODE_DEFAULT || (mode == SIM_MODE_EXCLUSIVE && !others);
+	region->header->processes[region->slot].contexts += may;
+	region->header->processes[region->slot].device_contexts[device] += may;
+	region_unlock(region);
+	return may;
+}
+
 size_t region_users(struct region *region, int device, struct region_use *ret_users, size_t capacity)
 {
 	size_t count = 0;

@@ -122,6 +122,62 @@ TEST(the_configuration_is_what_is_seen)
 	CHECK_INT(run("1", NULL, count_devices, words, sizeof words), 1);
 }
 
+static int names_of_all(void)
+{
+	char names[3][40];
+
+	if (cuInit(0))
+		return 200;
+	for (int i = 0; i < 3; i++)
+		if (cuDeviceGetName(names[i], sizeof names[i], i))
+			return 201;
+	return strcmp(names[0], "First") == 0 && strcmp(names[1], "Other one") == 0 && strcmp(names[2], names[1]) == 0 ? 0 : 1;
+}
+
+// What a context answers here, and what it answers in another process beside it.
+static int two_processes(void)
+{
+	CUcontext context;
+	int status, mode = -1;
+
+	if (cuInit(0) || cuDeviceGetAttribute(&mode, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, 0))
+		return 200;
+	CUresult first = cuDevicePrimaryCtxRetain(&context, 0);
+	if (first)
+		return mode == 2 ? (int)first : 201;
+	char *arguments[] = {"test-sim-config", "--one-context", NULL};
+	pid_t child = fork();
+	if (child == 0)
+		execv("/proc/self/exe", arguments);
+	if (waitpid(child, &status, 0) != child || mode != (WEXITSTATUS(status) ? 3 : 0))
+		return 202;
+	// A second one of the same process is let in.
+	return cuCtxCreate_v4(&context, NULL, 0, 0) ? 203 : WEXITSTATUS(status);
+}
+
+__attribute__((constructor)) static void one_context(int argc, char **argv)
+{
+	CUcontext context;
+
+	if (argc < 2 || strcmp(argv[1], "--one-context") != 0)
+		return;
+	CUresult result = cuInit(0);
+	_exit(result ? 100 : (int)cuDevicePrimaryCtxRetain(&context, 0));
+}
+
+TEST(names_and_modes_are_as_asked)
+{
+	char words[512];
+	CHECK_INT(run("devices=3,memory=64M,names=First:Other one", NULL, names_of_all, words, sizeof words), 0);
+	CHECK_INT(run("names=:", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
+	CHECK_CONTAINS(words, "names of at most 31 characters");
+	CHECK_INT(run("mode=shared", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
+	CHECK_CONTAINS(words, "default, exclusive or prohibited");
+	CHECK_INT(run("memory=1G", NULL, two_processes, words, sizeof words), 0);
+	CHECK_INT(run("memory=1G,mode=exclusive", NULL, two_processes, words, sizeof words), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	CHECK_INT(run("memory=1G,mode=prohibited", NULL, two_processes, words, sizeof words), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
 TEST(visible_devices)
 {
 	char words[512];

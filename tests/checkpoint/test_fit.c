@@ -1,0 +1,228 @@
+// What does not fit is refused by name before anything is touched: an image whose description was changed, and sealed
+// again, stands for one of another machine. The stand-in for CRIU is asked for nothing.
+#include "checkpoint/image_text.h"
+#include "checkpoint/refusal.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <sys/utsname.h>
+
+#include "checkpoint_test.h"
+
+// Of a subject that is gone.
+static const char *image(void)
+{
+	static char path[PATH_MAX];
+
+	if (!*path) {
+		setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
+		setenv("VIRGATE_SIM", "devices=2,names=Sim A:Sim B", 1);
+		snprintf(path, sizeof path, "%s", path_of("image"));
+		struct subject subject = start_subject(path_of("rounds"));
+		check_goes_on(path_of("rounds"));
+		if (run("dump --pid %d --dir %s", (int)subject.pid, path))
+			FAIL("%s", said);
+		end_subject(subject);
+	}
+	unlink(path_of("said"));
+	return path;
+}
+
+static json_t *description(void)
+{
+	char name[PATH_MAX + 32];
+
+	snprintf(name, sizeof name, "%s/virgate.json.kept", image());
+	if (access(name, F_OK) < 0)
+		snprintf(name, sizeof name, "%s/virgate.json", image());
+	json_t *loaded = json_load_file(name, 0, NULL);
+	CHECK(loaded != NULL);
+	json_object_del(loaded, "xxh3");
+	return loaded;
+}
+
+static void put(const json_t *changed)
+{
+	char *text = image_text_seal(changed);
+
+	CHECK(text != NULL);
+	write_text("image/virgate.json", text);
+	free(text);
+}
+
+// A value in place of what stands at "gpus/0/name".
+static void set(json_t *group, const char *path, json_t *value)
+{
+	char step[64];
+
+	CHECK(value != NULL);
+	while (strchr(path, '/')) {
+		snprintf(step, sizeof step, "%.*s", (int)strcspn(path, "/"), path);
+		path += strlen(step) + 1;
+		group = isdigit((unsigned char)step[0]) ? json_array_get(group, (size_t)atoi(step))
+							: json_object_get(group, step);
+		CHECK(group != NULL);
+	}
+	CHECK_INT(isdigit((unsigned char)*path) ? json_array_set_new(group, (size_t)atoi(path), value)
+						: json_object_set_new(group, path, value),
+		  0);
+}
+
+static void check_refused(const char *name)
+{
+	char wanted[64];
+
+	int r = run("restore --dir %s --detach", image());
+	if (r == 0)
+		FAIL("it is restored: %s was to be refused", name);
+	snprintf(wanted, sizeof wanted, "refused (%s): ", name);
+	CHECK_CONTAINS(said, wanted);
+	CHECK(access(path_of("said"), F_OK) < 0); // CRIU was not started
+}
+
+static void with(const char *path, json_t *value, const char *name, const char *words)
+{
+	json_t *original = description(), *changed = json_deep_copy(original);
+
+	set(changed, path, value);
+	put(changed);
+	check_refused(name);
+	CHECK_CONTAINS(said, words);
+	put(original);
+	json_decref(changed);
+	json_decref(original);
+}
+
+// Unchanged, it comes as far as CRIU.
+TEST(what_fits_is_restored)
+{
+	CHECK_INT(run("restore --dir %s --detach", image()), 125);
+	CHECK(access(path_of("said"), F_OK) == 0);
+	CHECK(strstr(said, "refused") == NULL);
+}
+
+TEST(another_machine_is_refused)
+{
+	struct utsname here;
+
+	CHECK_INT(uname(&here), 0);
+	with("kernel/machine", json_string("sparc64"), "machine", here.machine);
+	with("driver/version", json_string("1.02.03"), "driver", "1.02.03");
+	with("criu", json_string("99.1"), "criu", "99.1");
+	with("cpu/features", json_string("fpu avx9000 sse2 time_travel"), "processor", "lacks avx9000, time_travel");
+}
+
+static void *wait_here(void *user)
+{
+	pid_t *id = user;
+
+	__atomic_store_n(id, gettid(), __ATOMIC_RELEASE);
+	while (__atomic_load_n(id, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	return NULL;
+}
+
+TEST(a_pid_that_is_taken_is_refused)
+{
+	with("processes/0/pid", json_integer(getpid()), "pid-taken", "is taken, by test-");
+	with("processes/0/threads/1", json_integer(getpid()), "pid-taken", "a thread of subject");
+	pthread_t thread;
+	pid_t id = 0;
+	CHECK_INT(pthread_create(&thread, NULL, wait_here, &id), 0);
+	while (!__atomic_load_n(&id, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	with("processes/0/threads/1", json_integer(id), "pid-taken", "by a thread of process");
+	__atomic_store_n(&id, 0, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+}
+
+TEST(files_must_be_there_and_the_same)
+{
+	with("processes/0/folder", json_string("/nonexistent/folder"), "file-missing", "/nonexistent/folder");
+	with("mapped_files/0/path", json_string("/nonexistent/program"), "file-missing", "/nonexistent/program");
+	with("mapped_files/0/build_id", json_string("00112233445566778899"), "other-build", "not 0011223344556677");
+	with("open_files/0/path", json_string("/nonexistent/data"), "file-missing", "put it back");
+	with("open_files/0/bytes", json_integer(123456), "file-changed", "had 123456");
+	// As it happens: the file has grown since.
+	image();
+	FILE *rounds = fopen(path_of("rounds"), "a");
+	CHECK(rounds && fputs("more", rounds) >= 0 && fclose(rounds) == 0);
+	check_refused("file-changed");
+	CHECK_CONTAINS(said, "has 8 bytes here, and had 4");
+	CHECK_CONTAINS(said, "truncate");
+	CHECK_INT(truncate(path_of("rounds"), 4), 0);
+	CHECK_INT(rename(path_of("rounds"), path_of("elsewhere")), 0);
+	check_refused("file-missing");
+	CHECK_INT(mkdir(path_of("rounds"), 0700), 0);
+	check_refused("file-changed");
+	CHECK_INT(rmdir(path_of("rounds")), 0);
+	CHECK_INT(rename(path_of("elsewhere"), path_of("rounds")), 0);
+}
+
+TEST(another_gpu_is_refused)
+{
+	static const char gone[] = "GPU-00000000-0000-0000-0000-000000000000";
+	json_t *original = description(), *changed = json_deep_copy(original);
+
+	set(changed, "gpus/0/uuid", json_string(gone));
+	set(changed, "processes/0/gpus/0/uuid", json_string(gone));
+	put(changed);
+	check_refused("gpu-missing");
+	CHECK_CONTAINS(said, gone);
+	put(original);
+	json_decref(changed);
+	json_decref(original);
+	with("gpus/0/name", json_string("Other GPU"), "gpu-model", "is a Sim A, and the image is of a Other GPU");
+	with("gpus/0/compute_capability", json_string("10.3"), "gpu-model", "10.3");
+	with("gpus/0/ecc", json_false(), "gpu-setting", "has error correction (ECC) on, and had it off");
+	with("gpus/0/mig", json_true(), "gpu-setting", "nvidia-smi -mig 1");
+	with("gpus/0/held", json_integer((json_int_t)1 << 44), "device-memory",
+	     "8.0 GiB free, and the image takes 16.0 TiB");
+}
+
+TEST(the_mode_of_the_gpu_counts)
+{
+	image();
+	setenv("VIRGATE_SIM", "devices=2,names=Sim A:Sim B,mode=prohibited", 1);
+	check_refused("gpu-setting");
+	CHECK_CONTAINS(said, "prohibited");
+	// For one process: it fits while nobody else is there.
+	setenv("VIRGATE_SIM", "devices=2,names=Sim A:Sim B,mode=exclusive", 1);
+	CHECK_INT(run("restore --dir %s --detach", image()), 125);
+	CHECK(strstr(said, "refused") == NULL);
+	struct subject subject = start_subject(path_of("others"));
+	check_goes_on(path_of("others"));
+	check_refused("gpu-setting");
+	CHECK_CONTAINS(said, "exclusive-process, for one process: 1 of the image's use it, and 1 here do");
+	end_subject(subject);
+	setenv("VIRGATE_SIM", "devices=2,names=Sim A:Sim B", 1);
+}
+
+TEST(host_memory_must_be_available)
+{
+	json_t *original = description(), *changed = json_deep_copy(original);
+
+	set(changed, "processes/0/host_memory", json_integer((json_int_t)1 << 50));
+	set(changed, "files/0/bytes", json_integer((json_int_t)1 << 49));
+	put(changed);
+	check_refused("host-memory");
+	CHECK_CONTAINS(said, "512.0 TiB of host memory");
+	put(original);
+	json_decref(changed);
+	json_decref(original);
+}
+
+// A GPU that was there and that nobody used need not be there.
+TEST(an_unused_gpu_matters_to_nobody)
+{
+	json_t *original = description(), *changed = json_deep_copy(original);
+
+	set(changed, "gpus/1/uuid", json_string("GPU-00000000-0000-0000-0000-000000000000"));
+	put(changed);
+	CHECK_INT(run("restore --dir %s --detach", image()), 125);
+	CHECK(strstr(said, "refused") == NULL);
+	put(original);
+	json_decref(changed);
+	json_decref(original);
+}
