@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "checkpoint.h"
 #include "checkpoint/image_files.h"
 #include "list.h"
 #include "options.h"
@@ -286,4 +287,42 @@ const struct verb verb_image_inspect = {
 	.most = 1,
 	.complete = COMPLETE_FILE,
 	.run = inspect,
+};
+
+// ---- verify -------------------------------------------------------------------------------------------
+
+static int verify(const struct arguments *arguments)
+{
+	const struct vg_image_verify_options options = {.size = sizeof options, .progress = checkpoint_show};
+	const char *dir = arguments->words[0];
+
+	enum vg_status status = vg_image_verify(dir, &options);
+	checkpoint_hide();
+	if (status && (status != VG_INTEGRITY || !option_value(arguments, "json")))
+		return fail_with_last_error(arguments);
+	if (option_value(arguments, "json")) {
+		json_t *name = json_string(dir), *problem = status ? json_string(vg_last_error()->text) : json_null();
+		int r = print_json(json_pack("{s:{s:o, s:b, s:o}}", "image", "dir",
+					     name ? name : json_string("(not UTF-8)"), "whole", status == VG_OK,
+					     "problem", problem ? problem : json_string("(not UTF-8)")));
+		return r ? r : status ? EXIT_FAILED : EXIT_OK;
+	}
+	printf("%s: whole, as it was written\n", dir);
+	return EXIT_OK;
+}
+
+static const struct option verify_options[] = {OPTION_JSON, {0}};
+
+const struct verb verb_image_verify = {
+	.name = "image verify",
+	.synopsis = "DIR [--json]",
+	.summary = "Read all of an image, and look whether it is as it was written",
+	.details = "Every checksum is computed again: a bit that is another, a file too many or too few is named, and "
+		   "the exit\n"
+		   "status is 1. A restore does this by itself.",
+	.options = verify_options,
+	.least = 1,
+	.most = 1,
+	.complete = COMPLETE_FILE,
+	.run = verify,
 };

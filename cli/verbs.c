@@ -19,6 +19,7 @@ const struct verb *const verbs[] = {
 	&verb_recover,
 	&verb_image_list,
 	&verb_image_inspect,
+	&verb_image_verify,
 	&verb_logs,
 	&verb_share_produce,
 	&verb_share_consume,

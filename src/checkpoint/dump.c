@@ -106,7 +106,7 @@ static enum vg_status off_the_gpu(struct dump *dump)
 	enum vg_status status = describe_dump(&dump->tree, &dump->criu, dump->function, &dump->description);
 
 	if (status == VG_OK)
-		status = fit_dump(&dump->tree, dump->description, dump->draft.folder, VG_COMPRESSION_NONE,
+		status = fit_dump(&dump->tree, dump->description, dump->draft.folder, dump->options.compression,
 				  dump->function);
 	if (status == VG_OK)
 		status = phase_begin(&dump->phase, VG_CHECKPOINT_LOCK, dump->function);

@@ -182,6 +182,44 @@ TEST(images_are_listed)
 	CHECK_INT(run("image inspect"), 2);
 }
 
+static void flip(const char *path, off_t at)
+{
+	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+	char byte;
+
+	CHECK(fd >= 0);
+	CHECK_INT(pread(fd, &byte, 1, at), 1);
+	byte ^= 4;
+	CHECK_INT(pwrite(fd, &byte, 1, at), 1);
+}
+
+TEST(a_bit_that_is_another_is_found)
+{
+	char core[64], path[PATH_MAX + 64];
+
+	CHECK_INT(run("image verify %s", image()), 0);
+	CHECK_CONTAINS(said, "whole");
+	CHECK_INT(run("image verify %s --json", image()), 0);
+	CHECK_CONTAINS(said, "\"whole\": true");
+	snprintf(core, sizeof core, "tree-0/core-%d.img", (int)dumped);
+	snprintf(path, sizeof path, "%s/%s", image(), core);
+	flip(path, 2);
+	CHECK_INT(run("image verify %s", image()), 1);
+	CHECK_CONTAINS(said, core);
+	CHECK_INT(run("image verify %s --json", image()), 1);
+	CHECK_CONTAINS(said, "\"whole\": false");
+	CHECK_CONTAINS(said, core);
+	flip(path, 2);
+	snprintf(path, sizeof path, "%s/virgate.json", image());
+	flip(path, 300);
+	CHECK_INT(run("image verify %s", image()), 1);
+	CHECK_CONTAINS(said, "virgate.json");
+	flip(path, 300);
+	CHECK_INT(run("image verify %s", image()), 0);
+	CHECK_INT(run("image verify %s", path_of("nowhere")), 1);
+	CHECK_CONTAINS(said, "is no image");
+}
+
 // ---- what anybody may have written --------------------------------------------------------------------
 
 static json_t *slot(json_t *root, const char *path, char *ret_key)
