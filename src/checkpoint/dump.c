@@ -183,10 +183,7 @@ static enum vg_status finish(struct dump *dump)
 	phase_go_on(&dump->phase, VG_CHECKPOINT_END);
 	if (dump->options.leave_running)
 		return run_on(dump);
-	tree_signal(&dump->tree, SIGKILL);
-	for (size_t i = 0; i < dump->tree.count; i++)
-		while (!vg_process_is_dead(dump->tree.processes[i].pid, dump->tree.processes[i].start_time))
-			usleep(1000);
+	tree_end(&dump->tree);
 	return VG_OK;
 }
 
@@ -206,6 +203,7 @@ static enum vg_status take_back(struct dump *dump, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();
 	const char *phase = vg_checkpoint_phase_name(dump->phase.now);
+	uint64_t need = error->need, have = error->have;
 	char text[512], problem[256];
 	int code = error->code;
 
@@ -213,13 +211,17 @@ static enum vg_status take_back(struct dump *dump, enum vg_status status)
 	if (dump->stands)
 		image_remove(dump->draft.final);
 	image_finish(&dump->draft);
-	if (!dump->touched)
-		return vg_fail(status, code, dump->function, "%s", text);
+	if (!dump->touched) {
+		status = vg_fail(status, code, dump->function, "%s", text);
+		vg_fail_amounts(need, have);
+		return status;
+	}
 	if (run_on(dump) == VG_OK)
 		return vg_fail(status, code, dump->function, "step %s: %s; %s", phase, text, outcome(&dump->tree));
 	snprintf(problem, sizeof problem, "%s", vg_last_error()->text);
-	return vg_fail(VG_STATE, code, dump->function, "step %s: %s; and they could not be brought back: %s", phase,
-		       text, problem);
+	return vg_fail(VG_STATE, code, dump->function,
+		       "step %s: %s; and they could not be brought back: %s (virgate recover --pid %d tries again)", phase, text,
+		       problem, (int)dump->tree.processes[0].pid);
 }
 
 enum vg_status dump_run(const struct vg_dump_options *options, const struct dump_gate *gate, const char *function,

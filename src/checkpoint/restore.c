@@ -201,9 +201,7 @@ static enum vg_status end_what_was_made(struct restore *restore, enum vg_status 
 	snprintf(text, sizeof text, "%s", error->text);
 	if (restore->made && !restore->tree.count)
 		(void)tree_find(restore->roots, restore->made, restore->function, &restore->tree);
-	for (size_t i = 0; i < restore->tree.count; i++)
-		if (tree_is_same(&restore->tree.processes[i]))
-			kill(restore->tree.processes[i].pid, SIGKILL);
+	tree_end(&restore->tree); // and with it their pids are free
 	status = vg_fail(status, code, restore->function, "step %s: %s%s", phase, text,
 			 restore->made ? "; the processes were ended, and the image is as it was" : "");
 	vg_fail_amounts(need, have);

@@ -167,6 +167,14 @@ void tree_signal(const struct tree *tree, int signal)
 			kill(tree->processes[i].pid, signal);
 }
 
+void tree_end(const struct tree *tree)
+{
+	tree_signal(tree, SIGKILL);
+	for (size_t i = 0; i < tree->count; i++)
+		while (!vg_process_is_dead(tree->processes[i].pid, tree->processes[i].start_time))
+			usleep(1000);
+}
+
 enum vg_status tree_unchanged(const struct tree *tree, const char *function)
 {
 	pid_t *roots = calloc(tree->root_count, sizeof *roots);
@@ -184,6 +192,9 @@ enum vg_status tree_unchanged(const struct tree *tree, const char *function)
 		if (!tree_is_same(&tree->processes[i]))
 			status = vg_fail(VG_STATE, 0, function, "process %d (%s) ended meanwhile", (int)tree->processes[i].pid,
 					 tree->processes[i].command);
+		else if (tree->processes[i].cuda && !refusal_maps_cuda(tree->processes[i].pid))
+			status = vg_fail(VG_STATE, 0, function, "process %d (%s) has become another program meanwhile",
+					 (int)tree->processes[i].pid, tree->processes[i].command);
 	for (size_t i = 0; i < now.count && status == VG_OK; i++)
 		if (!process_of(tree, now.processes[i].pid))
 			status = vg_fail(VG_STATE, 0, function, "process %d (%s) was started meanwhile: try again",

@@ -33,5 +33,7 @@ void tree_free(struct tree *tree);
 // Whether the process is still the one that was found.
 bool tree_is_same(const struct tree_process *process);
 void tree_signal(const struct tree *tree, int signal);
+// Ends all of it, and waits until it is gone.
+void tree_end(const struct tree *tree);
 // STATE: a process has come or gone meanwhile.
 enum vg_status tree_unchanged(const struct tree *tree, const char *function);

@@ -157,3 +157,16 @@ __attribute__((unused, format(printf, 1, 2))) static int run(const char *format,
 	said[fread(said, 1, sizeof said - 1, output)] = '\0';
 	return WEXITSTATUS(pclose(output));
 }
+
+__attribute__((unused)) static void need_criu(void)
+{
+	CHECK(run("doctor cuda --json") <= 1);
+	const char *criu = strstr(said, "\"name\": \"CRIU\"");
+	CHECK(criu != NULL);
+	const char *status = strstr(criu, "\"status\": ");
+	CHECK(status != NULL);
+	if (strncmp(status, "\"status\": \"ok\"", 14) != 0)
+		SKIP("no CRIU that is new enough for this kernel: install one, or name it in VIRGATE_CRIU");
+	if (geteuid() != 0)
+		SKIP("CRIU needs rights that this user has not");
+}

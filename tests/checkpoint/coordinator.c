@@ -1,5 +1,6 @@
 // Who dumps or restores, as a program that can be made to fail: coordinator dump|restore PID DIR PHASE WHAT. When PHASE
-// begins: "stop" asks it to, "kill" kills it with -9, "end" kills the process to be dumped, and waits until it is gone.
+// begins: "stop" asks it to, "kill" kills it with -9, "end" kills the process to be dumped, and waits until it is gone;
+// "fork" and "exec" have that one do so, as the subject understands it.
 // Exit code: 0, or 1 with the error on stdout.
 #include "virgate/checkpoint.h"
 
@@ -12,20 +13,27 @@
 struct plan {
 	const char *phase, *what;
 	pid_t pid;
+	int done;
 };
 
 static int follow(void *user, const struct vg_checkpoint_progress *progress)
 {
-	const struct plan *plan = user;
+	struct plan *plan = user;
 
-	if (strcmp(plan->phase, vg_checkpoint_phase_name(progress->phase)) != 0)
+	// A step that takes long says so more than once.
+	if (plan->done || strcmp(plan->phase, vg_checkpoint_phase_name(progress->phase)) != 0)
 		return 0;
+	plan->done = 1;
 	if (strcmp(plan->what, "kill") == 0)
 		kill(getpid(), SIGKILL);
 	if (strcmp(plan->what, "end") == 0) {
 		kill(plan->pid, SIGKILL);
 		while (kill(plan->pid, 0) == 0)
 			usleep(1000);
+	}
+	if (strcmp(plan->what, "fork") == 0 || strcmp(plan->what, "exec") == 0) {
+		kill(plan->pid, strcmp(plan->what, "fork") == 0 ? SIGUSR1 : SIGUSR2);
+		usleep(300000);
 	}
 	return strcmp(plan->what, "stop") == 0;
 }

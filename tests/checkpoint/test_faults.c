@@ -129,3 +129,189 @@ TEST(a_dump_that_is_killed_is_taken_back_by_its_guard)
 	check_goes_on(path_of("guarded"));
 	end_subject(subject);
 }
+
+// ---- the driver's faults -----------------------------------------------------------------------------------
+
+static int run_with(const char *fault, const char *format, int pid, const char *dir)
+{
+	setenv("VIRGATE_SIM_FAULT", fault, 1);
+	char words[PATH_MAX + 64];
+	snprintf(words, sizeof words, format, pid, dir);
+	int r = run("%s", words);
+	unsetenv("VIRGATE_SIM_FAULT");
+	return r;
+}
+
+TEST(each_call_of_the_driver_fails_once_and_the_process_runs_on)
+{
+	static const struct {
+		const char *fault, *criu, *says, *code;
+	} cases[] = {
+		{"cuCheckpointProcessGetState:1=CUDA_ERROR_UNKNOWN", "", "is in is not known", "CUDA_ERROR_UNKNOWN"},
+		{"cuCheckpointProcessLock:1=CUDA_ERROR_UNKNOWN", "", "step lock", "CUDA_ERROR_UNKNOWN"},
+		{"cuCheckpointProcessLock:1=CUDA_ERROR_NOT_READY", "", "was still busy after 10000 ms", "step lock"},
+		{"cuCheckpointProcessLock:1=CUDA_ERROR_NOT_SUPPORTED", "", "refused (mps)", "CUDA_ERROR_NOT_SUPPORTED"},
+		{"cuCheckpointProcessCheckpoint:1=CUDA_ERROR_OUT_OF_MEMORY", "", "step device-out", "CUDA_ERROR_OUT_OF_MEMORY"},
+		{"cuCheckpointProcessCheckpoint:1=CUDA_ERROR_ILLEGAL_STATE", "", "step device-out", "is locked, not locked"},
+		// On the way back: the memory is somebody's for a moment, the state cannot be read, the last step fails.
+		{"cuCheckpointProcessRestore:1=CUDA_ERROR_OUT_OF_MEMORY", "dump\n", "step host-out", "told to fail"},
+		{"cuCheckpointProcessGetState:2-3=CUDA_ERROR_UNKNOWN", "dump\n", "step host-out", "told to fail"},
+		{"cuCheckpointProcessUnlock:1=CUDA_ERROR_UNKNOWN", "dump\n", "step host-out", "told to fail"},
+	};
+
+	standin();
+	struct subject subject = start_subject(path_of("driver"));
+	check_goes_on(path_of("driver"));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		write_text("fail", cases[i].criu);
+		if (run_with(cases[i].fault, "dump --pid %d --dir %s", (int)subject.pid, path_of("faulty")) != 1)
+			FAIL("%s: %s", cases[i].fault, said);
+		CHECK_CONTAINS(said, cases[i].says);
+		CHECK_CONTAINS(said, cases[i].code);
+		if (strstr(said, "step "))
+			CHECK_CONTAINS(said, "run on as before");
+		CHECK(nothing_there("faulty"));
+		check_goes_on(path_of("driver"));
+	}
+	end_subject(subject);
+}
+
+TEST(a_roll_back_that_fails_says_who_is_where_and_can_be_tried_again)
+{
+	standin();
+	write_text("fail", "dump\n");
+	struct subject subject = start_subject(path_of("back"));
+
+	check_goes_on(path_of("back"));
+	CHECK_INT(run_with("cuCheckpointProcessRestore=CUDA_ERROR_OUT_OF_MEMORY", "dump --pid %d --dir %s", (int)subject.pid,
+			   path_of("stuck")),
+		  1);
+	CHECK_CONTAINS(said, "told to fail");
+	CHECK_CONTAINS(said, "could not be brought back");
+	CHECK_CONTAINS(said, "CUDA_ERROR_OUT_OF_MEMORY");
+	CHECK_CONTAINS(said, "is checkpointed");
+	CHECK_CONTAINS(said, "virgate recover --pid");
+	CHECK(nothing_there("stuck"));
+	CHECK_INT(run("recover --pid %d", (int)subject.pid), 0);
+	check_goes_on(path_of("back"));
+	end_subject(subject);
+}
+
+// ---- what the process does meanwhile -----------------------------------------------------------------------
+
+TEST(work_that_does_not_end_is_waited_for_no_longer_than_asked)
+{
+	standin();
+	struct subject subject = start_subject_with(path_of("busy"), "endless");
+
+	check_goes_on(path_of("busy"));
+	uint64_t begin = vg_clock_monotonic_ns();
+	CHECK_INT(run("dump --pid %d --dir %s --timeout 1", (int)subject.pid, path_of("never")), 1);
+	CHECK(vg_clock_monotonic_ns() - begin < UINT64_C(20000000000));
+	CHECK_CONTAINS(said, "was still busy after 1000 ms");
+	CHECK_CONTAINS(said, "run on as before");
+	check_goes_on(path_of("busy"));
+	write_text("busy.go", "");
+	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("quiet")), 0);
+	check_goes_on(path_of("busy"));
+	end_subject(subject);
+}
+
+// A lock goes on in the driver when who asked for it is gone: that is waited for, and taken back.
+TEST(a_dump_killed_while_it_waits_for_the_lock_leaves_nobody_locked)
+{
+	char pid[16];
+
+	standin();
+	struct subject subject = start_subject_with(path_of("waits"), "endless");
+	check_goes_on(path_of("waits"));
+	snprintf(pid, sizeof pid, "%d", (int)subject.pid);
+	fflush(stdout);
+	pid_t dump = fork();
+	if (dump == 0) {
+		execl(VIRGATE, VIRGATE, "dump", "--pid", pid, "--dir", path_of("never"), "--timeout", "60", (char *)NULL);
+		_exit(127);
+	}
+	// Its calls wait as soon as the lock does.
+	uint32_t round = 0;
+	for (int i = 0; i < 3000 && (round == 0 || round_of(path_of("waits")) != round); i++) {
+		round = round_of(path_of("waits"));
+		usleep(100000);
+	}
+	kill(dump, SIGKILL);
+	waitpid(dump, NULL, 0);
+	write_text("waits.go", "");
+	check_goes_on(path_of("waits"));
+	end_subject(subject);
+}
+
+TEST(a_child_that_is_started_meanwhile_is_noticed)
+{
+	static const char *const when[] = {"device-out", "host-out"};
+
+	standin();
+	for (int i = 0; i < 2; i++) {
+		struct subject subject = start_subject(path_of(when[i]));
+		check_goes_on(path_of(when[i]));
+		CHECK_INT(coordinate("dump", subject.pid, path_of("forked"), when[i], "fork"), 1);
+		CHECK_CONTAINS(said, "was started meanwhile");
+		CHECK(nothing_there("forked"));
+		check_goes_on(path_of(when[i]));
+		// Once it is known it is dumped with the others.
+		CHECK_INT(run("dump --pid %d --dir %s --leave-running --json", (int)subject.pid, path_of(i ? "with1" : "with0")),
+			  0);
+		CHECK_CONTAINS(said, "\"processes\": 2");
+		end_subject(subject);
+	}
+}
+
+TEST(a_process_that_becomes_another_program_is_noticed)
+{
+	static const char *const when[] = {"lock", "device-out", "host-out"};
+
+	standin();
+	for (int i = 0; i < 3; i++) {
+		char rounds[32];
+		snprintf(rounds, sizeof rounds, "exec%d", i);
+		struct subject subject = start_subject(path_of(rounds));
+		check_goes_on(path_of(rounds));
+		CHECK_INT(coordinate("dump", subject.pid, path_of("changed"), when[i], "exec"), 1);
+		CHECK_CONTAINS(said, "run on as before");
+		CHECK(nothing_there("changed"));
+		CHECK(state_of(subject.pid) != 'T');
+		end_subject(subject);
+	}
+}
+
+// ---- ^C -----------------------------------------------------------------------------------------------------
+
+// To all of the terminal's foreground, as ^C is: neither CRIU nor the guard takes harm, and the step is ended first.
+TEST(an_interrupt_in_the_midst_of_a_step_rolls_back_behind_it)
+{
+	char pid[16];
+	int status;
+
+	standin();
+	write_text("fail", "slow\n");
+	struct subject subject = start_subject(path_of("interrupted"));
+	check_goes_on(path_of("interrupted"));
+	snprintf(pid, sizeof pid, "%d", (int)subject.pid);
+	fflush(stdout);
+	pid_t dump = fork();
+	if (dump == 0) {
+		setpgid(0, 0);
+		execl(VIRGATE, VIRGATE, "dump", "--pid", pid, "--dir", path_of("c"), (char *)NULL);
+		_exit(127);
+	}
+	for (int i = 0; i < 3000 && access(path_of("slow"), F_OK) != 0; i++)
+		usleep(10000);
+	CHECK_INT(kill(-dump, SIGINT), 0);
+	usleep(200000);
+	CHECK_INT(waitpid(dump, &status, WNOHANG), 0); // CRIU is not done
+	unlink(path_of("slow"));
+	CHECK_INT(waitpid(dump, &status, 0), dump);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	CHECK(nothing_there("c"));
+	check_goes_on(path_of("interrupted"));
+	end_subject(subject);
+}

@@ -1,19 +1,6 @@
 // The whole life of an image, with the CRIU of this machine: out, gone, back, and nobody noticed.
 #include "checkpoint_test.h"
 
-static void need_criu(void)
-{
-	CHECK(run("doctor cuda --json") <= 1);
-	const char *criu = strstr(said, "\"name\": \"CRIU\"");
-	CHECK(criu != NULL);
-	const char *status = strstr(criu, "\"status\": ");
-	CHECK(status != NULL);
-	if (strncmp(status, "\"status\": \"ok\"", 14) != 0)
-		SKIP("no CRIU that is new enough for this kernel: install one, or name it in VIRGATE_CRIU");
-	if (geteuid() != 0)
-		SKIP("CRIU needs rights that this user has not");
-}
-
 TEST(a_process_comes_back_again_and_again)
 {
 	need_criu();
