@@ -19,6 +19,7 @@ from harness import (GiB, HERE, MiB, PYTHON, SIM, VIRGATE, Failure, Nvml, Skip, 
                      wait_idle)
 
 CYCLES = 3 if SIM else 20
+KILLS = (0.05, 0.3, 0.5, 0.7, 0.9)  # when, as parts of a dump
 
 
 def rounds(program):
@@ -39,7 +40,7 @@ def cycles():
         for number in range(CYCLES):
             image = f"{FOLDER}/cycle"
             start = time.monotonic()
-            program.dump(image)
+            program.dump(image, "--compress", ("none", "lz4", "zstd")[number % 3])
             dumped = time.monotonic()
             before = rounds(program)
             restore(image)
@@ -65,6 +66,32 @@ def stays():
         program.dump(f"{FOLDER}/stays-second")
         restore(f"{FOLDER}/stays-second")
         two_more_rounds(program)
+    finally:
+        program.stop()
+
+
+def killed():
+    """`virgate dump` at several moments: its program goes on, and there is a whole image or none."""
+    program, image = Weights(f"{FOLDER}/killed", 64 if SIM else 1024), f"{FOLDER}/killed-image"
+    flags = ["--sim"] if SIM else []
+    try:
+        whole = sum(program.dump(f"{image}-first", "--leave-running")["seconds"].values())
+        images = 0
+        for moment in KILLS:
+            with subprocess.Popen([VIRGATE, "dump", *flags, "--leave-running", "--pid", str(program.pid), "--dir", image],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as dump:
+                time.sleep(moment * whole)
+                dump.kill()
+            program.verify()
+            if os.path.exists(image):
+                images += 1
+                if takes("image", "verify"):
+                    subprocess.run([VIRGATE, "image", "verify", image], check=True, timeout=60, capture_output=True)
+                shutil.rmtree(image)
+        program.dump(image)
+        restore(image)
+        program.verify()
+        return f"{len(KILLS)} times in {whole:.1f} s: {images} whole images, and one afterwards"
     finally:
         program.stop()
 
@@ -195,6 +222,7 @@ def two_gpus():
 CASES = {
     "cycles": ("a driver-API program, again and again", cycles),
     "stays": ("one that runs on", stays),
+    "killed": ("dumps that are killed", killed),
     "foreground": ("restore waits", foreground),
     "workers": ("forked workers that share memory", lambda: workers("fork")),
     "workers-spawn": ("workers that are not forked", lambda: workers("spawn")),
