@@ -177,7 +177,7 @@ def tenant():
     virgate("create", "dumped", "--memory", "2G")
     program = None
     try:
-        program = Weights(f"{FOLDER}/tenant", 512, before=inside({"vgpu": "dumped"}, []))
+        program = Weights(f"{FOLDER}/tenant", 64 if SIM else 512, before=inside({"vgpu": "dumped"}, []))
         before = vgpu("dumped")["charged"]
         out_and_in("dumped", program)
         program.verify()
