@@ -22,7 +22,7 @@ static int dump(const struct arguments *arguments)
 					   "which vGPU, and where the image shall lie");
 		return verb_usage_code(arguments->verb);
 	}
-	r = dump_guard(arguments, &options, false, &guard);
+	r = dump_guard(arguments, &options, NULL, &guard);
 	if (r == 0)
 		r = checkpoint_settle(&session, arguments);
 	if (r) {

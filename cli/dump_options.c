@@ -76,7 +76,7 @@ static int find_tenants(const struct arguments *arguments, const char *vgpu, pid
 	return r;
 }
 
-int dump_guard(const struct arguments *arguments, const struct vg_dump_options *options, bool migrates,
+int dump_guard(const struct arguments *arguments, const struct vg_dump_options *options, const char *scratch,
 	       struct guard *ret_guard)
 {
 	static pid_t pids[GUARD_MOST];
@@ -92,6 +92,6 @@ int dump_guard(const struct arguments *arguments, const struct vg_dump_options *
 						 .count = count,
 						 .dir = options->dir,
 						 .leave_running = options->leave_running,
-						 .migrates = migrates},
+						 .scratch = scratch},
 			       ret_guard);
 }

@@ -18,6 +18,6 @@
 
 // All but where the image shall lie. 0, or the verb's usage exit code after words on stderr.
 int dump_options_read(const struct arguments *arguments, struct vg_dump_options *ret_options);
-// As guard_start(), for what the options say.
-int dump_guard(const struct arguments *arguments, const struct vg_dump_options *options, bool migrates,
+// As guard_start(), for what the options say; `scratch` as there.
+int dump_guard(const struct arguments *arguments, const struct vg_dump_options *options, const char *scratch,
 	       struct guard *ret_guard);

@@ -58,7 +58,7 @@ static int bring_one_back(const struct guarded *guarded, pid_t pid, uint64_t sta
 	if (vg_checkpoint_recover(pid, &recovery))
 		return fail_with_last_error(guarded->arguments);
 	if (recovery.stopped + recovery.held_back)
-		say_warning("the %s was killed: process %d runs on, as before", guarded->migrates ? "migration" : "dump",
+		say_warning("the %s was killed: process %d runs on, as before", guarded->scratch ? "migration" : "dump",
 			    (int)pid);
 	return 0;
 }
@@ -67,13 +67,13 @@ static int bring_back(const struct guarded *guarded, const uint64_t *start_times
 {
 	struct session session;
 
-	if (guarded->migrates && have_ended(guarded, start_times)) {
+	if (guarded->scratch && have_ended(guarded, start_times)) {
 		say_warning("the migration was killed after process %d had ended here: look on the other side whether it "
 			    "runs; only if it does not, restore its image, which is %s",
 			    (int)guarded->pids[0], guarded->dir);
 		return 0;
 	}
-	if (!guarded->leave_running && !guarded->migrates && image_stands(guarded->dir)) {
+	if (!guarded->leave_running && !guarded->scratch && image_stands(guarded->dir)) {
 		for (size_t i = 0; i < guarded->count; i++)
 			say_warning("the dump was killed when its image was whole already: process %d is left as it was "
 				    "written down; end it, or let it run on with virgate recover --pid %d",
@@ -87,8 +87,10 @@ static int bring_back(const struct guarded *guarded, const uint64_t *start_times
 		int one = bring_one_back(guarded, guarded->pids[i], start_times[i]);
 		r = r ? r : one;
 	}
-	if (r == 0 && guarded->migrates)
+	if (r == 0 && guarded->scratch) {
 		image_remove(guarded->dir);
+		checkpoint_scratch_end(guarded->scratch);
+	}
 	session_close(&session);
 	return r;
 }

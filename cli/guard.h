@@ -18,7 +18,8 @@ struct guarded {
 	size_t count;
 	const char *dir;		   // the image
 	bool leave_running;
-	bool migrates; // the image is of no use as long as the processes are here
+	const char *scratch; // a migration's: its image is of no use as long as the processes are here, and lies in this
+			     // folder, or "": where it was told to lie; NULL: no migration
 };
 // 0, or the verb's exit code after words on stderr.
 int guard_start(const struct guarded *guarded, struct guard *ret_guard);

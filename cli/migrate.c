@@ -38,7 +38,7 @@ static int migrate_from(const struct arguments *arguments, struct vg_dump_option
 		return r;
 	if (!dump->dir)
 		dump->dir = scratch;
-	r = dump_guard(arguments, dump, true, &guard);
+	r = dump_guard(arguments, dump, scratch, &guard);
 	if (r == 0) {
 		r = migrate_one(arguments, dump, gpus);
 		guard_end(&guard);

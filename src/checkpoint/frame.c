@@ -3,6 +3,7 @@
 
 #include "checkpoint/frame.h"
 
+#include "base/clock.h"
 #include "base/status.h"
 
 #include <errno.h>
@@ -47,7 +48,7 @@ static enum vg_status await(const struct frames *frames, int fd, short events)
 	struct pollfd wanted = {.fd = fd, .events = events};
 
 	for (;;) {
-		int r = poll(&wanted, 1, frames->phase ? TICK_MS : -1);
+		int r = poll(&wanted, 1, frames->phase || frames->deadline ? TICK_MS : -1);
 		if (r < 0 && errno != EINTR)
 			return broken(frames, errno);
 		if (frames->phase)
@@ -56,6 +57,8 @@ static enum vg_status await(const struct frames *frames, int fd, short events)
 			return vg_fail(VG_STATE, 0, frames->function, "stopped, as asked");
 		if (r > 0)
 			return VG_OK;
+		if (frames->deadline && vg_clock_monotonic_ns() >= frames->deadline)
+			return vg_fail(VG_NOT_READY, ETIMEDOUT, frames->function, "the other side does not answer");
 	}
 }
 

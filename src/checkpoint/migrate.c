@@ -1,5 +1,6 @@
 // A migration, from the side that has the processes. At every moment one side has them: this one until the other has
 // verified their image and found that it fits; then they end here, and the other side is told to make them.
+#include "base/clock.h"
 #include "base/status.h"
 #include "checkpoint/channel.h"
 #include "checkpoint/dump.h"
@@ -11,6 +12,8 @@
 
 #include <stdio.h>
 #include <string.h>
+
+#define GREETING_NS UINT64_C(60000000000)
 
 struct migration {
 	struct vg_migrate_options options;
@@ -71,9 +74,13 @@ static enum vg_status await(struct migration *migration, enum frame_type wanted)
 // Whether somebody is there who understands: before anything is touched.
 static enum vg_status greet(struct migration *migration)
 {
-	enum vg_status status = stream_begin(&migration->frames, true);
+	struct frames *frames = &migration->frames;
 
-	return status ? with_complaint(migration, status) : await(migration, FRAME_READY);
+	frames->deadline = vg_clock_monotonic_ns() + GREETING_NS;
+	enum vg_status status = stream_begin(frames, true);
+	status = status ? with_complaint(migration, status) : await(migration, FRAME_READY);
+	frames->deadline = 0;
+	return status;
 }
 
 static enum vg_status pass(void *user, struct phase *phase, const char *dir)

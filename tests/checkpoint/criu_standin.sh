@@ -1,6 +1,6 @@
 #!/bin/sh
 # Stands in for CRIU: says what it was asked in $STANDIN/said, stops the process for "dump", fails where
-# $STANDIN/fail names the verb, and makes nothing that could be restored.
+# $STANDIN/fail names the verb, and restores nothing, or a process that does nothing with the pid in $STANDIN/again.
 say() { echo "$*" >>"$STANDIN/said"; }
 verb=$1
 folder= work= pid=
@@ -36,5 +36,8 @@ dump)
 	grep -qx kill-starter "$STANDIN/fail" 2>/dev/null && kill -KILL $PPID
 	head -c 100000 /dev/zero >"$folder/pages-1.img"
 	echo core >"$folder/core-$pid.img"
+	;;
+restore)
+	[ -e "$STANDIN/again" ] && exec "$AGAIN" "$(cat "$STANDIN/again")"
 	;;
 esac

@@ -1,0 +1,39 @@
+// A process that has a certain pid, as a restore makes one, stopped: again PID. It does nothing, and ends with 7 when it is
+// asked to. Exit code 77: this user may not choose pids.
+#include <errno.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void end(int signal)
+{
+	(void)signal;
+	_exit(7);
+}
+
+int main(int argc, char **argv)
+{
+	pid_t wanted = argc == 2 ? atoi(argv[1]) : 0;
+	struct clone_args how = {.exit_signal = SIGCHLD, .set_tid = (__u64)(unsigned long)&wanted, .set_tid_size = 1};
+
+	if (wanted < 1)
+		return 2;
+	long pid = syscall(SYS_clone3, &how, sizeof how);
+	if (pid < 0) {
+		perror("again");
+		return errno == EPERM ? 77 : 1;
+	}
+	if (pid > 0)
+		return 0;
+	setsid();
+	for (int fd = 0; fd < 1024; fd++)
+		close(fd);
+	signal(SIGTERM, end);
+	raise(SIGSTOP);
+	for (;;)
+		pause();
+}
