@@ -122,3 +122,63 @@ TEST(restore_takes_a_map_of_gpus)
 	setenv("VIRGATE_SIM", "1", 1);
 	setenv("VIRGATE_SIM_DIR", path_of("node"), 1);
 }
+
+// Waits at a socket, here or in a pid namespace of its own.
+static pid_t start_far_side(bool apart)
+{
+	char from[PATH_MAX + 8];
+
+	snprintf(from, sizeof from, "unix:%s", path_of("socket"));
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		dup2(open(path_of("far.log"), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
+		dup2(1, 2);
+		if (apart)
+			execlp("unshare", "unshare", "--pid", "--fork", "--mount-proc", VIRGATE, "restore", "--from", from,
+			       (char *)NULL);
+		else
+			execl(VIRGATE, VIRGATE, "restore", "--from", from, (char *)NULL);
+		_exit(127);
+	}
+	for (int i = 0; i < 1000 && access(path_of("socket"), F_OK) < 0; i++)
+		usleep(10000);
+	return pid;
+}
+
+// A process counts on over there with all its memory right, and its end is what the far side ends with.
+static void check_migration(const char *name, bool apart, const char *more)
+{
+	char rounds[PATH_MAX];
+
+	need_criu();
+	snprintf(rounds, sizeof rounds, "%s", path_of(name));
+	struct subject subject = start_subject(rounds);
+	check_goes_on(rounds);
+	uint32_t before = round_of(rounds);
+	pid_t far = start_far_side(apart);
+	if (run("migrate --pid %d --to unix:%s %s", (int)subject.pid, path_of("socket"), more)) {
+		kill(far, SIGKILL);
+		FAIL("migrate: %s", said);
+	}
+	waitpid(subject.guard, NULL, 0);
+	check_goes_on(rounds);
+	CHECK(round_of(rounds) > before);
+	CHECK_INT(kill(subject.pid, 0) == 0, !apart);
+	// unshare does not pass signals on: its child is the far side.
+	char path[64], child[32] = "";
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)far, (int)far);
+	CHECK(!apart || vg_file_read(path, child, sizeof child) > 0);
+	CHECK_INT(kill(apart ? atoi(child) : far, SIGTERM), 0);
+	CHECK_INT(end_of(far), 0);
+}
+
+TEST(a_process_migrates_into_another_pid_namespace)
+{
+	check_migration("rounds5", true, "");
+}
+
+TEST(a_process_migrates_on_this_machine)
+{
+	check_migration("rounds6", false, "--compress lz4");
+}
