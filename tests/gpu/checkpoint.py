@@ -13,10 +13,10 @@ import tempfile
 import time
 
 from checkpoint_harness import (FOLDER, SUBJECT, Program, Weights, adopt, lines_of, need_criu, need_vgpus, out_and_in, restore,
-                                seconds_of, steps, takes)
+                                seconds_of, steps, takes, text_of, tree_of)
 from checkpoint_trainings import TRAININGS, end_all, prepare_all
-from harness import (GiB, HERE, MiB, PYTHON, SIM, VIRGATE, Failure, Nvml, Skip, Suite, check, inside, vgpu, virgate, wait_for,
-                     wait_idle)
+from harness import (GiB, HERE, MiB, PYTHON, SIM, VIRGATE, Failure, Nvml, Skip, Suite, check, inside, need_program, vgpu,
+                     virgate, wait_for, wait_idle)
 
 CYCLES = 3 if SIM else 20
 KILLS = (0.05, 0.3, 0.5, 0.7, 0.9)  # when, as parts of a dump
@@ -138,6 +138,40 @@ def workers(method):
         program.stop()
 
 
+# ---- another place ----------------------------------------------------------------------------------------------
+
+def migrate(namespace):
+    """To who listens beside it, here or in a new namespace of pids, where it has the same pid, but to itself only."""
+    if not takes("migrate", "--to"):
+        raise Skip("there is no virgate migrate yet")
+    file, flags = f"{FOLDER}/migrate-{namespace}", ["--sim"] if SIM else []
+    before = [need_program("unshare"), "--pid", "--fork", "--kill-child", "--mount-proc"] if namespace else []
+    program, started = Weights(file, 64 if SIM else 512), []
+
+    def begin(*command):
+        with open(f"{file}.errors", "ab") as errors:
+            started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors))
+        return started[-1]
+    try:
+        there = begin(*before, VIRGATE, "restore", *flags, "--from", f"unix:{file}.socket")
+        wait_for(lambda: os.path.exists(f"{file}.socket"), 10, "it listens")
+        listener = tree_of(there.pid)[-1]
+        here = begin(VIRGATE, "migrate", *flags, "--pid", str(program.pid), "--to", f"unix:{file}.socket")
+        wait_for(lambda: program.ended() is not None or here.poll(), 60, "it ends here")
+        check(here.wait(60) == 0, f"migrate ended with {here.returncode}: {text_of(f'{file}.errors')}")
+        wait_for(lambda: len(tree_of(listener)) > 1, 10, "it is there")
+        os.kill(listener, signal.SIGTERM)  # is passed on; it compares its memory then
+        check(there.wait(60) == 0, f"restore ended with {there.returncode}: {text_of(f'{file}.errors')}")
+        check(program.said().decode().splitlines() == ["ready", "right"], f"it said {program.said()}")
+    finally:
+        for process in started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        program.status = None  # the pid may be another's now
+        program.stop()
+
+
 # ---- large, a tenant, two GPUs ----------------------------------------------------------------------------------
 
 def there_is_room(mib):
@@ -229,6 +263,8 @@ CASES = {
     **{name: (title, lambda function=function, words=words: function(*words))
        for name, (title, function, *words) in TRAININGS.items()},
     "tenant": ("a vGPU's tenant", tenant),
+    "migrate": ("to another virgate", lambda: migrate(False)),
+    "migrate-namespace": ("to another namespace of pids", lambda: migrate(True)),
     "two-gpus": ("two GPUs, one for the other", two_gpus),
     "large": ("40 GiB", large),
 }

@@ -42,13 +42,9 @@ def takes(verb, word):
     return word in done.stdout
 
 
-def start_time(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else fields[19]
+def text_of(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()[-1500:].strip()
 
 
 def tree_of(pid):
@@ -94,8 +90,7 @@ class Program:
             return b""
 
     def complaint(self):
-        with open(self.log, encoding="utf-8", errors="replace") as file:
-            return file.read()[-1500:].strip()
+        return text_of(self.log)
 
     def ended(self):
         """Its status once it has ended, as of waitpid; None before."""
