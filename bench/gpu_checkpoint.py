@@ -294,7 +294,7 @@ def warm_up(folder):
 def main():
     sizes, targets = numbers(option("--sizes", "1,8,32")), option("--targets", "tmpfs,disk").split(",")
     restores = numbers(option("--restores", option("--sizes", "1,8,32")))
-    halves, rounds = int(option("--halves", "16")), int(option("--rounds", "0"))
+    halves, rounds = int(option("--halves", "8")), int(option("--rounds", "0"))
     where = {"tmpfs": option("--tmpfs", "/dev/shm"), "disk": option("--disk", "/var/tmp")}
     if set(targets) - set(where):
         raise SystemExit(f"there is no target {' '.join(set(targets) - set(where))}, but: tmpfs disk")
