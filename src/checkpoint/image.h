@@ -63,9 +63,13 @@ enum vg_status image_parse(const char *text, size_t length, const char *name, co
 // stop. `phase`, into which it counts, and ret_sizes may be NULL.
 enum vg_status image_verify(const char *path, const json_t *description, unsigned threads, struct phase *phase,
 			    const char *function, struct image_sizes *ret_sizes);
+// The same but for the pages of processes: those image_restore_tree() looks at before it gives them to CRIU.
+enum vg_status image_check(const char *path, const json_t *description, struct phase *phase, const char *function,
+			   struct image_sizes *ret_sizes);
 // INVALID: no such number of threads, or no such level of the method.
 enum vg_status image_check_threads(unsigned threads, const char *function);
 enum vg_status image_check_compression(enum vg_compression compression, int level, const char *function);
-// CRIU makes tree number `tree` again. `work`'s folder is not looked at. As criu_restore(), and as image_verify().
+// CRIU makes tree number `tree` again. `work`'s folder is not looked at. `progress`: what CRIU has read is added to it; may
+// be NULL. As criu_restore(), and INTEGRITY: then CRIU was not given what is damaged, and has ended what it had made.
 enum vg_status image_restore_tree(const char *path, const json_t *description, unsigned tree, const struct criu *criu,
-				  const struct criu_work *work, const char *function);
+				  const struct criu_work *work, _Atomic uint64_t *progress, const char *function);

@@ -5,6 +5,7 @@
 #include "checkpoint/sum.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,12 @@ static bool is_hole(int fd, uint64_t offset, size_t length)
 	return data < 0 ? errno == ENXIO : (uint64_t)data >= offset + length;
 }
 
+// All of it at once, where the disk would be asked for a piece at a time.
+static void read_ahead(int fd, uint64_t offset, size_t length)
+{
+	posix_fadvise(fd, (off_t)offset, (off_t)length, POSIX_FADV_WILLNEED);
+}
+
 static int load_plain(int fd, const struct image_file *file, size_t index, uint64_t offset, unsigned char *buffer,
 		      uint64_t *ret_sum)
 {
@@ -42,10 +49,10 @@ static int load_plain(int fd, const struct image_file *file, size_t index, uint6
 
 	// Only where it is wanted that way, so that what is read is what was looked at.
 	if (file->chunks[index].stored == 0 && is_hole(fd, offset, length)) {
-		memset(buffer, 0, length);
 		memset(map, 0, chunk_map_bytes(length));
 		*ret_sum = sum_bytes(map, chunk_map_bytes(length));
 	} else {
+		read_ahead(fd, offset, length);
 		ssize_t got = vg_read_all(fd, buffer, length, (off_t)offset);
 		if (got < 0)
 			return (int)got;
@@ -63,6 +70,7 @@ int image_chunk_load(int fd, const struct image_file *file, size_t index, uint64
 
 	if (!file->compression)
 		return load_plain(fd, file, index, offset, buffer, ret_sum);
+	read_ahead(fd, offset, chunk->stored);
 	ssize_t got = vg_read_all(fd, buffer, chunk->stored, (off_t)offset);
 	if (got < 0)
 		return (int)got;

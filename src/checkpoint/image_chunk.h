@@ -10,7 +10,7 @@ uint64_t *image_chunk_offsets(const struct image_file *file);
 
 enum { IMAGE_CHUNK_DAMAGED = 1 };
 // Reads it as it is stored at `offset`, into `buffer`, which has room for chunk_map_bytes() + chunk_bytes, and checks its
-// sum. *ret_sum: that found. 0, -errno or IMAGE_CHUNK_DAMAGED.
+// sum. *ret_sum: that found. Where nothing is stored, nothing may be read. 0, -errno or IMAGE_CHUNK_DAMAGED.
 int image_chunk_load(int fd, const struct image_file *file, size_t index, uint64_t offset, unsigned char *buffer,
 		     uint64_t *ret_sum);
 // Sets the last error: SYSTEM or INTEGRITY, with which chunk it is and what was wanted and found.

@@ -244,6 +244,16 @@ const struct image_file *image_files_find(const struct image_files *files, const
 	return NULL;
 }
 
+uint32_t image_files_largest_chunk(const struct image_files *files)
+{
+	uint32_t chunk = 0;
+
+	for (size_t i = 0; i < files->count; i++)
+		if (files->files[i].chunk_bytes > chunk)
+			chunk = files->files[i].chunk_bytes;
+	return chunk;
+}
+
 enum vg_status image_check_threads(unsigned threads, const char *function)
 {
 	if (threads <= MOST_THREADS)

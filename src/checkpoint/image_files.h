@@ -42,6 +42,7 @@ enum vg_status image_files_read(const json_t *description, const char *path, con
 void image_files_free(struct image_files *files);
 // NULL: there is none. `name` as on the disk.
 const struct image_file *image_files_find(const struct image_files *files, const char *name);
+uint32_t image_files_largest_chunk(const struct image_files *files);
 // How long the name is by which CRIU knows the file: without what compression adds.
 size_t image_file_length(const struct image_file *file);
 

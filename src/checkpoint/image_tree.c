@@ -84,53 +84,37 @@ enum vg_status image_dump_tree(struct image_draft *draft, unsigned tree, const s
 }
 
 static enum vg_status serve(const struct image_files *files, const char *path, unsigned tree, const struct criu *criu,
-			    const struct criu_work *work, const char *function)
+			    const struct criu_work *work, _Atomic uint64_t *progress, const char *function)
 {
-	char meeting[] = MEETING;
-	struct criu_work here = *work;
 	struct vg_kept_error kept;
 	struct serve *server;
 
-	if (!mkdtemp(meeting))
-		return failed(errno, meeting, function);
-	here.folder = meeting;
-	here.stream = true;
-	enum vg_status status = serve_begin(files, path, tree, meeting, NULL, function, &server);
-	if (status == VG_OK) {
-		status = criu_restore(criu, &here, function);
-		vg_error_keep(&kept);
-		status = both(status, serve_end(server, function), &kept);
-	}
-	image_remove(meeting);
-	return status;
-}
-
-// Files that are CRIU's own it reads best itself: straight to where they belong.
-static bool is_raw(const struct image_files *files, unsigned tree)
-{
-	unsigned number;
-
-	for (size_t i = 0; i < files->count; i++)
-		if (image_name_is_sound(files->files[i].name, &number) && number == tree &&
-		    files->files[i].compression)
-			return false;
-	return true;
+	enum vg_status status = serve_begin(files, path, tree, work->folder, progress, function, &server);
+	if (status)
+		return status;
+	status = criu_restore(criu, work, function);
+	vg_error_keep(&kept);
+	return both(status, serve_end(server, function), &kept);
 }
 
 enum vg_status image_restore_tree(const char *path, const json_t *description, unsigned tree, const struct criu *criu,
-				  const struct criu_work *work, const char *function)
+				  const struct criu_work *work, _Atomic uint64_t *progress, const char *function)
 {
-	char folder[PATH_MAX + 32];
 	struct criu_work here = *work;
+	char meeting[] = MEETING;
 	struct image_files files;
 
 	enum vg_status status = image_files_read(description, path, function, &files);
 	if (status)
 		return status;
-	snprintf(folder, sizeof folder, "%s/tree-%u", path, tree);
-	here.folder = folder;
-	status = is_raw(&files, tree) ? criu_restore(criu, &here, function)
-				      : serve(&files, path, tree, criu, work, function);
+	here.folder = mkdtemp(meeting);
+	here.stream = true;
+	if (here.folder)
+		status = serve(&files, path, tree, criu, &here, progress, function);
+	else
+		status = failed(errno, meeting, function);
+	if (here.folder)
+		image_remove(meeting);
 	image_files_free(&files);
 	return status;
 }

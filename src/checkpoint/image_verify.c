@@ -32,6 +32,7 @@ struct verification {
 	const struct image_files *files;
 	const char *path, *function;
 	struct phase *phase;
+	bool pages; // are read, too
 	size_t seen;
 	int folder;
 	size_t count;
@@ -97,19 +98,23 @@ static enum vg_status look_at_all(struct verification *v)
 
 // ---- whether it is as it was -------------------------------------------------------------------------
 
+static size_t units_of(const struct verification *v, const struct image_file *file)
+{
+	return !file->chunk_bytes ? 1 : v->pages ? file->chunk_count : 0;
+}
+
 static int make_units(struct verification *v)
 {
 	const struct image_files *files = v->files;
 
 	for (size_t i = 0; i < files->count; i++)
-		v->count += files->files[i].chunk_bytes ? files->files[i].chunk_count : 1;
+		v->count += units_of(v, &files->files[i]);
 	v->units = malloc((v->count + 1) * sizeof *v->units);
 	struct unit *unit = v->units;
 	for (size_t i = 0; unit && i < files->count; i++) {
 		const struct image_file *file = &files->files[i];
 		uint64_t offset = 0;
-		size_t count = file->chunk_bytes ? file->chunk_count : 1;
-		for (size_t k = 0; k < count; k++) {
+		for (size_t k = 0; k < units_of(v, file); k++) {
 			*unit++ = (struct unit){.file = file, .index = k, .offset = offset};
 			if (file->chunk_bytes)
 				offset += file->compression ? file->chunks[k].stored : file->chunk_bytes;
@@ -157,20 +162,10 @@ static size_t bytes_of(const struct unit *unit)
 				     : image_chunk_length(file, unit->index);
 }
 
-static size_t largest_chunk(const struct image_files *files)
-{
-	size_t chunk = 0;
-
-	for (size_t i = 0; i < files->count; i++)
-		if (files->files[i].chunk_bytes > chunk)
-			chunk = files->files[i].chunk_bytes;
-	return chunk;
-}
-
 static void work(unsigned number, void *user)
 {
 	struct verification *v = user;
-	size_t chunk = largest_chunk(v->files), index;
+	size_t chunk = image_files_largest_chunk(v->files), index;
 	unsigned char *buffer = malloc(chunk_map_bytes(chunk) + chunk + 1);
 
 	(void)number;
@@ -233,29 +228,55 @@ static enum vg_status read_all(struct verification *v, unsigned threads)
 	return VG_OK;
 }
 
-enum vg_status image_verify(const char *path, const json_t *description, unsigned threads, struct phase *phase,
-			    const char *function, struct image_sizes *ret_sizes)
+static uint64_t bytes_to_read(const struct verification *v)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < v->files->count; i++)
+		if (units_of(v, &v->files->files[i]) > 0)
+			bytes += v->files->files[i].bytes;
+	return bytes;
+}
+
+static enum vg_status verify_files(struct verification *v, const json_t *description, unsigned threads,
+				   struct image_sizes *ret_sizes)
 {
 	struct image_files files;
 
-	enum vg_status status = image_files_read(description, path, function, &files);
+	enum vg_status status = image_files_read(description, v->path, v->function, &files);
 	if (status)
 		return status;
-	struct verification v = {.files = &files, .path = path, .function = function, .phase = phase};
-	pthread_mutex_init(&v.lock, NULL);
-	pthread_cond_init(&v.done, NULL);
-	if (phase)
-		phase->total = files.bytes;
-	status = look_at_all(&v);
+	v->files = &files;
+	pthread_mutex_init(&v->lock, NULL);
+	pthread_cond_init(&v->done, NULL);
+	if (v->phase)
+		v->phase->total = bytes_to_read(v);
+	status = look_at_all(v);
 	if (status == VG_OK)
-		status = read_all(&v, threads);
+		status = read_all(v, threads);
 	if (status == VG_OK && ret_sizes)
 		*ret_sizes = (struct image_sizes){.raw = files.raw, .stored = files.stored};
-	free(v.units);
-	pthread_cond_destroy(&v.done);
-	pthread_mutex_destroy(&v.lock);
+	free(v->units);
+	pthread_cond_destroy(&v->done);
+	pthread_mutex_destroy(&v->lock);
 	image_files_free(&files);
 	return status;
+}
+
+enum vg_status image_verify(const char *path, const json_t *description, unsigned threads, struct phase *phase,
+			    const char *function, struct image_sizes *ret_sizes)
+{
+	struct verification v = {.path = path, .function = function, .phase = phase, .pages = true};
+
+	return verify_files(&v, description, threads, ret_sizes);
+}
+
+enum vg_status image_check(const char *path, const json_t *description, struct phase *phase, const char *function,
+			   struct image_sizes *ret_sizes)
+{
+	struct verification v = {.path = path, .function = function, .phase = phase};
+
+	return verify_files(&v, description, 1, ret_sizes);
 }
 
 enum vg_status vg_image_verify(const char *dir, const struct vg_image_verify_options *options)

@@ -125,7 +125,7 @@ static enum vg_status verify(struct restore *restore)
 	if (status == VG_OK && !later)
 		status = take_places(restore, later);
 	if (status == VG_OK && !(gate && gate->verified))
-		status = image_verify(options->dir, restore->description, 0, &restore->phase, restore->function, NULL);
+		status = image_check(options->dir, restore->description, &restore->phase, restore->function, NULL);
 	if (status == VG_OK)
 		status = read_roots(restore);
 	if (status == VG_OK && gate && gate->pass)
@@ -165,10 +165,11 @@ static enum vg_status make(struct restore *restore)
 	struct criu_work work = {.tick = phase_tick, .user = &restore->phase};
 
 	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_HOST_IN, restore->function);
+	restore->phase.total = restore->result.raw_bytes;
 	for (size_t i = 0; i < restore->root_count && status == VG_OK; i++) {
 		work.shell_job = !leads_session(restore->description, restore->roots[i]);
 		status = image_restore_tree(restore->options.dir, restore->description, (unsigned)i, &restore->criu, &work,
-					    restore->function);
+					    &restore->phase.bytes, restore->function);
 		restore->made += status == VG_OK;
 	}
 	if (status)

@@ -42,6 +42,7 @@ struct slot {
 	size_t index;
 	bool ready, failed;
 	unsigned char *data; // mapped for itself: pages that lie in a pipe outlive that
+	unsigned char *given; // that, or zeros
 };
 
 struct worker {
@@ -59,6 +60,8 @@ struct serve {
 	struct pool *pool;
 	unsigned worker_count;
 	struct worker *workers;
+	uint32_t chunk_bytes; // of the largest chunk
+	unsigned char *zeros; // as many
 	pthread_mutex_t lock; // for all below
 	struct outgoing *outgoing;
 	enum vg_status status; // the first failure
@@ -88,19 +91,21 @@ static void fail_file(const struct outgoing *of, int error)
 
 // ---- chunks ------------------------------------------------------------------------------------------
 
-static bool load(struct worker *worker, const struct slot *slot)
+static bool load(struct worker *worker, struct slot *slot)
 {
 	const struct outgoing *of = slot->of;
 	const struct image_file *file = of->file;
 	struct serve *serve = of->serve;
+	uint32_t length = file->chunks[slot->index].stored;
 	uint64_t sum = 0;
 
 	unsigned char *stored = file->compression ? worker->stored : slot->data;
 	int r = image_chunk_load(of->input, file, slot->index, of->offsets[slot->index], stored, &sum);
-	if (r == 0 && file->compression &&
-	    !codec_unpack(worker->codecs[file->compression], stored, file->chunks[slot->index].stored, slot->data,
+	if (r == 0 && length && file->compression &&
+	    !codec_unpack(worker->codecs[file->compression], stored, length, slot->data,
 			  image_chunk_length(file, slot->index)))
 		r = -EBADMSG;
+	slot->given = length ? slot->data : of->serve->zeros;
 	if (r)
 		fail(serve, image_chunk_fail(r, serve->path, file, slot->index, of->offsets[slot->index], sum,
 					     serve->function));
@@ -166,7 +171,7 @@ static void give_chunks(struct outgoing *of)
 			order(of, ordered++);
 		struct slot *slot = &of->slots[given % of->slot_count];
 		size_t length = image_chunk_length(file, given);
-		int r = await(of, slot) ? hand_over(of->output, slot->data, length) : -ECANCELED;
+		int r = await(of, slot) ? hand_over(of->output, slot->given, length) : -ECANCELED;
 		if (r && r != -EPIPE && r != -ECANCELED)
 			fail_file(of, -r);
 		going = r == 0;
@@ -192,6 +197,7 @@ static void serve_chunks(struct outgoing *of)
 		void *data = mmap(NULL, file->chunk_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (data == MAP_FAILED)
 			break;
+		madvise(data, file->chunk_bytes, MADV_HUGEPAGE);
 		of->slots[of->slot_count++] = (struct slot){.of = of, .data = data};
 	}
 	fcntl(of->output, F_SETPIPE_SZ, PIPE_BYTES); // what the user's share of pipes allows
@@ -319,6 +325,8 @@ static void destroy(struct serve *serve)
 		pthread_cond_destroy(&of->changed);
 		free(of);
 	}
+	if (serve->zeros && serve->zeros != MAP_FAILED)
+		munmap(serve->zeros, serve->chunk_bytes + 1);
 	if (serve->folder >= 0)
 		close(serve->folder);
 	pthread_mutex_destroy(&serve->lock);
@@ -327,11 +335,12 @@ static void destroy(struct serve *serve)
 
 static int make_workers(struct serve *serve)
 {
-	uint32_t chunk = 0;
+	uint32_t chunk = image_files_largest_chunk(serve->files);
 
-	for (size_t i = 0; i < serve->files->count; i++)
-		if (serve->files->files[i].chunk_bytes > chunk)
-			chunk = serve->files->files[i].chunk_bytes;
+	serve->chunk_bytes = chunk;
+	serve->zeros = mmap(NULL, chunk + 1, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (serve->zeros == MAP_FAILED)
+		return -ENOMEM;
 	serve->worker_count = pool_threads(0);
 	serve->workers = calloc(serve->worker_count, sizeof *serve->workers);
 	for (unsigned i = 0; serve->workers && i < serve->worker_count; i++) {

@@ -129,7 +129,7 @@ static enum vg_status restore(const char *path)
 	enum vg_status status = image_read(path, __func__, &description);
 	if (status)
 		return status;
-	status = image_restore_tree(path, description, 0, &criu, &work, __func__);
+	status = image_restore_tree(path, description, 0, &criu, &work, NULL, __func__);
 	json_decref(description);
 	return status;
 }
