@@ -13,6 +13,8 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "checkpoint/notice.h"
+#include "say.h"
 #include "verb.h"
 
 // All but those that tell us of ourselves: our mistakes, our output, our place in the terminal.
@@ -94,6 +96,7 @@ int child_adopt(struct child *child, pid_t pid)
 	siginfo_t info;
 
 	block_signals(child);
+	child->notices = notice_listen();
 	child->pid = pid;
 	child->apart = getpgid(pid) != getpgrp();
 	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ? -errno : 0;
@@ -107,6 +110,7 @@ int child_start(struct child *child, const char *path, char **argv, char **envir
 		return -errno;
 	block_signals(child);
 	child->apart = false;
+	child->notices = notice_listen();
 	child->pid = fork();
 	if (child->pid == 0)
 		become(child, path, argv, environment, report[1]);
@@ -191,7 +195,32 @@ int child_wait(struct child *child, void (*idle)(void *user), void *user)
 	}
 }
 
-int child_exit_code(int wait_status)
+// A file that our errors go to is likely the program's, too, and must be as long when it is restored as it was: then only a
+// terminal is told, and the exit code has to do for others.
+static void say_where_it_is(pid_t pid, const char *image)
 {
+	struct stat info;
+
+	if (fstat(STDERR_FILENO, &info) == 0 && S_ISREG(info.st_mode)) {
+		int terminal = open("/dev/tty", O_WRONLY | O_CLOEXEC | O_NOCTTY);
+		if (terminal < 0 || dup2(terminal, STDERR_FILENO) < 0)
+			return;
+	}
+	say_warning("process %d was written down in %s, and has ended: it goes on with virgate restore --dir %s", (int)pid,
+		    image, image);
+}
+
+int child_exit_code(struct child *child, int wait_status)
+{
+	bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+	char image[PATH_MAX];
+
+	bool written = killed && child->notices >= 0 && notice_read(child->notices, child->pid, image);
+	if (child->notices >= 0)
+		close(child->notices);
+	if (written)
+		say_where_it_is(child->pid, image);
+	if (written)
+		return EXIT_WRITTEN_DOWN;
 	return WIFSIGNALED(wait_status) ? EXIT_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }

@@ -8,6 +8,7 @@
 struct child {
 	pid_t pid;
 	bool apart; // in another process group: the terminal's signals come to us alone
+	int notices; // checkpoint/notice.h; negative: nobody is heard
 	sigset_t inherited_mask;
 	struct sigaction inherited_chld;
 };
@@ -27,5 +28,6 @@ int child_adopt(struct child *child, pid_t pid);
 // 20 ms, 40 ms, … up to every 10 s. Others that end as our children are buried. Returns what waitpid said.
 int child_wait(struct child *child, void (*idle)(void *user), void *user);
 
-// What a shell would show: the exit status, or 128 + the signal.
-int child_exit_code(int wait_status);
+// What a shell would show: the exit status, or 128 + the signal. One that a dump has ended is not lost: that is said on
+// stderr, with the way back, and the code is EXIT_WRITTEN_DOWN.
+int child_exit_code(struct child *child, int wait_status);

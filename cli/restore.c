@@ -26,7 +26,8 @@ static int wait_for(const struct arguments *arguments, pid_t pid)
 	}
 	if (checkpoint_interrupted())
 		kill(pid, checkpoint_interrupted());
-	return child_exit_code(child_wait(&child, NULL, NULL));
+	int status = child_wait(&child, NULL, NULL);
+	return child_exit_code(&child, status);
 }
 
 // Where an image comes in: -: stdin, with answers to stdout if they are asked for; a unix socket, after somebody has

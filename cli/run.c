@@ -137,7 +137,7 @@ static int run_inside(struct vg_entrance *entrance, char **words, const char *pa
 	struct watch watch = {.root = child.pid};
 	int status = child_wait(&child, look, &watch);
 	warn_of_absence(words[0], path, &watch, count_loads(ledger) > loads);
-	return child_exit_code(status);
+	return child_exit_code(&child, status);
 }
 
 static int run(const struct arguments *arguments)
@@ -178,7 +178,8 @@ const struct verb verb_run = {
 	.summary = "Run a program inside a vGPU",
 	.details = "Without --vgpu a vGPU is made for the run, and goes away with its last process.\n"
 		   "Exit status: the program's own; 128 + n if signal n ended it; 125 if virgate failed,\n"
-		   "126 if the program cannot be executed, 127 if there is none.",
+		   "126 if the program cannot be executed, 127 if there is none; 75 if virgate dump has\n"
+		   "written it down and ended it.",
 	.options = options,
 	.least = 1,
 	.most = -1,

@@ -10,11 +10,12 @@
 enum { MAX_OPTIONS = 20, MAX_AGAIN = 64 };
 
 // What a verb other than `run` ends with. `run` passes its child's status through and keeps
-// the codes of env(1) and nohup(1) for itself.
+// the codes of env(1) and nohup(1) for itself, and that of sysexits(3) for what is to be tried again.
 enum exit_code {
 	EXIT_OK = 0,
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
+	EXIT_WRITTEN_DOWN = 75,
 	EXIT_RUN_FAILED = 125,
 	EXIT_CANNOT_EXECUTE = 126,
 	EXIT_NO_COMMAND = 127,

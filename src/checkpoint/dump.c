@@ -9,6 +9,7 @@
 #include "checkpoint/hold.h"
 #include "checkpoint/image.h"
 #include "checkpoint/image_folder.h"
+#include "checkpoint/notice.h"
 #include "checkpoint/phase.h"
 #include "checkpoint/refusal.h"
 #include "checkpoint/tenant.h"
@@ -183,6 +184,8 @@ static enum vg_status finish(struct dump *dump)
 	phase_go_on(&dump->phase, VG_CHECKPOINT_END);
 	if (dump->options.leave_running)
 		return run_on(dump);
+	for (size_t i = 0; i < dump->tree.root_count; i++)
+		notice_send(dump->tree.processes[i].parent, dump->tree.processes[i].pid, dump->draft.final);
 	tree_end(&dump->tree);
 	return VG_OK;
 }

@@ -133,6 +133,18 @@ static enum vg_status verify(struct restore *restore)
 	return status == VG_OK && later ? take_places(restore, later) : status;
 }
 
+// Without it no driver is needed, and there may be none.
+static bool had_cuda(const json_t *description)
+{
+	json_t *process;
+	size_t i;
+
+	json_array_foreach(json_object_get(description, "processes"), i, process)
+		if (json_is_true(json_object_get(process, "cuda")))
+			return true;
+	return false;
+}
+
 static enum vg_status let_go_on(struct restore *restore)
 {
 	enum vg_status status = tenants_hand_over(&restore->tenants, restore->function);
@@ -142,7 +154,8 @@ static enum vg_status let_go_on(struct restore *restore)
 	if (restore->node)
 		tenants_tell(&restore->tenants, restore->node);
 	tree_signal(&restore->tree, SIGCONT);
-	status = tree_find_cuda(&restore->tree); // a process that stands still does not answer the driver
+	if (had_cuda(restore->description))
+		status = tree_find_cuda(&restore->tree); // a process that stands still does not answer the driver
 	restore->result.processes = restore->tree.count;
 	restore->result.cuda_processes = restore->tree.cuda_count;
 	return status;
