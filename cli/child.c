@@ -206,8 +206,11 @@ static void say_where_it_is(pid_t pid, const char *image)
 		if (terminal < 0 || dup2(terminal, STDERR_FILENO) < 0)
 			return;
 	}
-	say_warning("process %d was written down in %s, and has ended: it goes on with virgate restore --dir %s", (int)pid,
-		    image, image);
+	if (*image)
+		say_warning("process %d was written down in %s, and has ended: it goes on with virgate restore --dir %s",
+			    (int)pid, image, image);
+	else
+		say_warning("process %d was moved to another place by virgate migrate, and has ended here", (int)pid);
 }
 
 int child_exit_code(struct child *child, int wait_status)

@@ -185,7 +185,8 @@ static enum vg_status finish(struct dump *dump)
 	if (dump->options.leave_running)
 		return run_on(dump);
 	for (size_t i = 0; i < dump->tree.root_count; i++)
-		notice_send(dump->tree.processes[i].parent, dump->tree.processes[i].pid, dump->draft.final);
+		notice_send(dump->tree.processes[i].parent, dump->tree.processes[i].pid,
+			    dump->gate ? "" : dump->draft.final);
 	tree_end(&dump->tree);
 	return VG_OK;
 }

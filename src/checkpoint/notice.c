@@ -88,7 +88,7 @@ bool notice_read(int fd, pid_t pid, char ret_image[PATH_MAX])
 		if (length < 0)
 			return false;
 		text[length] = '\0';
-		if (!may_have_done_it(&message) || strtol(text, &end, 10) != pid || strncmp(end, " /", 2) != 0 ||
+		if (!may_have_done_it(&message) || strtol(text, &end, 10) != pid || *end != ' ' || (end[1] && end[1] != '/') ||
 		    !is_plain(end))
 			continue;
 		snprintf(ret_image, PATH_MAX, "%s", end + 1);

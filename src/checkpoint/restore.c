@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum { PAUSE_US = 20000 };
-#define PIDS_NS UINT64_C(3000000000)
+#define PLACES_NS UINT64_C(3000000000)
 
 struct restore {
 	struct vg_restore_options options;
@@ -62,8 +62,8 @@ static enum vg_status read_roots(struct restore *restore)
 			       restore->options.dir);
 }
 
-// Before the files are looked at, which takes its time.
-static enum vg_status keep_places(struct restore *restore)
+// Before the files, of which a vGPU's page is one.
+static enum vg_status look_for_vgpus(struct restore *restore)
 {
 	enum vg_status status = VG_OK;
 
@@ -75,17 +75,25 @@ static enum vg_status keep_places(struct restore *restore)
 	if (restore->own_node)
 		restore->node = restore->own_node;
 	return status ? status
-		      : tenants_reserve(restore->description, restore->node, restore->map.pairs, restore->map.count,
+		      : tenants_read_at(restore->description, restore->node, restore->map.pairs, restore->map.count,
 					restore->function, &restore->tenants);
 }
 
-// A process that has just ended holds its pid until its parent was told.
-static enum vg_status await_pids(struct restore *restore)
+static enum vg_status take_places_now(struct restore *restore)
 {
-	uint64_t end = vg_clock_monotonic_ns() + PIDS_NS;
+	enum vg_status status = fit_pids(restore->description, restore->function);
+
+	return status ? status : tenants_reserve(&restore->tenants, restore->function);
+}
+
+// A process that has just ended holds its pid until its parent was told, and its place in a vGPU until the driver has
+// released its memory.
+static enum vg_status await_places(struct restore *restore)
+{
+	uint64_t end = vg_clock_monotonic_ns() + PLACES_NS;
 	enum vg_status status;
 
-	while ((status = fit_pids(restore->description, restore->function)) == VG_EXISTS &&
+	while (((status = take_places_now(restore)) == VG_EXISTS || status == VG_INSUFFICIENT) &&
 	       vg_clock_monotonic_ns() < end) {
 		phase_tick(&restore->phase);
 		usleep(PAUSE_US);
@@ -96,9 +104,7 @@ static enum vg_status await_pids(struct restore *restore)
 // What the other side of a gate may still hold.
 static enum vg_status take_places(struct restore *restore, bool later)
 {
-	enum vg_status status = later ? await_pids(restore) : fit_pids(restore->description, restore->function);
-
-	return status ? status : keep_places(restore);
+	return later ? await_places(restore) : take_places_now(restore);
 }
 
 static enum vg_status verify(struct restore *restore)
@@ -119,6 +125,8 @@ static enum vg_status verify(struct restore *restore)
 	if (status == VG_OK)
 		status = gpu_map_make(restore->description, options->gpus, options->gpu_count, restore->function,
 				      &restore->map);
+	if (status == VG_OK)
+		status = look_for_vgpus(restore);
 	if (status == VG_OK)
 		status = fit_restore(restore->description, &restore->criu, restore->map.pairs, restore->map.count,
 				     restore->function);

@@ -11,13 +11,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
-void tenants_free(struct tenants *tenants)
+void tenants_give_back(struct tenants *tenants)
 {
 	for (size_t i = 0; i < tenants->count; i++) {
 		if (tenants->list[i].stand_in)
 			vg_ledger_leave(tenants->list[i].stand_in);
 		vg_ledger_close(tenants->list[i].stand_in);
+		tenants->list[i].stand_in = NULL;
 	}
+}
+
+void tenants_free(struct tenants *tenants)
+{
+	tenants_give_back(tenants);
 	for (size_t i = 0; i < tenants->vgpu_count; i++)
 		vg_ledger_close(tenants->vgpus[i].ledger);
 	free(tenants->list);

@@ -32,7 +32,8 @@ struct tenants {
 	struct tenant *list;
 	size_t count;
 };
-void tenants_free(struct tenants *tenants); // gives back what nobody has taken
+void tenants_give_back(struct tenants *tenants); // the places that nobody has taken
+void tenants_free(struct tenants *tenants);	 // with them
 
 // ---- a dump ----------------------------------------------------------------------------------------
 
@@ -54,11 +55,13 @@ enum vg_status tenants_describe(const struct tenants *tenants, const char *funct
 
 // ---- a restore -------------------------------------------------------------------------------------
 
-// What the image says, with a place kept for each: all that was charged is charged to this process. Nothing is there to be
-// undone after a failure. NOT_FOUND (the vGPU: how to make it), UNSUPPORTED (it is on another GPU), INSUFFICIENT (with need
-// and have), STATE, NO_DAEMON.
-enum vg_status tenants_reserve(const json_t *description, struct vg_node *node, const struct vg_process_gpu_pair *pairs,
+// What the image says, with the vGPUs that they are to enter. NOT_FOUND (a vGPU: how to make it), UNSUPPORTED (it is on
+// another GPU), STATE, NO_DAEMON, INTEGRITY.
+enum vg_status tenants_read_at(const json_t *description, struct vg_node *node, const struct vg_process_gpu_pair *pairs,
 			       size_t pair_count, const char *function, struct tenants *ret_tenants);
+// A place is kept for each: all that was charged is charged to this process. After a failure nothing is. INSUFFICIENT (with
+// need and have), STATE.
+enum vg_status tenants_reserve(struct tenants *tenants, const char *function);
 // To the processes of the tree, which stand still. INTEGRITY: they are not those that were written down. SYSTEM.
 enum vg_status tenants_hand_over(struct tenants *tenants, const char *function);
 // How a process calls itself, as a ledger says it. 0 or -errno.

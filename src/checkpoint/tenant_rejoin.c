@@ -119,7 +119,7 @@ static enum vg_status check_vgpu(struct tenant_vgpu *vgpu, struct vg_node *node,
 	return status == VG_NOT_FOUND ? missing(vgpu, gpu, function) : status ? status : open_page(vgpu, gpu, function);
 }
 
-enum vg_status tenants_reserve(const json_t *description, struct vg_node *node, const struct vg_process_gpu_pair *pairs,
+enum vg_status tenants_read_at(const json_t *description, struct vg_node *node, const struct vg_process_gpu_pair *pairs,
 			       size_t pair_count, const char *function, struct tenants *ret_tenants)
 {
 	enum vg_status status = tenants_read(description, function, ret_tenants);
@@ -128,10 +128,19 @@ enum vg_status tenants_reserve(const json_t *description, struct vg_node *node, 
 		return status;
 	for (size_t i = 0; i < ret_tenants->vgpu_count && status == VG_OK; i++)
 		status = check_vgpu(&ret_tenants->vgpus[i], node, gpu_of(&ret_tenants->vgpus[i], pairs, pair_count), function);
-	for (size_t i = 0; i < ret_tenants->count && status == VG_OK; i++)
-		status = keep_place(ret_tenants, &ret_tenants->list[i], function);
 	if (status)
 		tenants_free(ret_tenants);
+	return status;
+}
+
+enum vg_status tenants_reserve(struct tenants *tenants, const char *function)
+{
+	enum vg_status status = VG_OK;
+
+	for (size_t i = 0; i < tenants->count && status == VG_OK; i++)
+		status = keep_place(tenants, &tenants->list[i], function);
+	if (status)
+		tenants_give_back(tenants);
 	return status;
 }
 

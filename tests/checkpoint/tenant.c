@@ -1,0 +1,95 @@
+// A program for a vGPU: tenant FILE HOLD SMALL BIG, in MiB. It holds memory and looks at it again and again; at SIGUSR1 it
+// asks for SMALL and for BIG more, and gives them back; at SIGUSR2 it asks for BIG without end, on a thread. FILE says
+// what became of it.
+#include <cuda.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tenant.h"
+
+static volatile sig_atomic_t asked, pestered;
+static size_t small, big;
+static CUcontext context;
+
+static void note(int signal)
+{
+	if (signal == SIGUSR1)
+		asked++;
+	else
+		pestered = 1;
+}
+
+static void must(CUresult result, int line)
+{
+	if (result == CUDA_SUCCESS)
+		return;
+	fprintf(stderr, "tenant: line %d: %d\n", line, (int)result);
+	_exit(3);
+}
+#define MUST(call) must(call, __LINE__)
+
+static int try(size_t bytes)
+{
+	CUdeviceptr memory;
+
+	CUresult result = cuMemAlloc(&memory, bytes);
+	if (result == CUDA_SUCCESS)
+		MUST(cuMemFree(memory));
+	return (int)result;
+}
+
+static void *pester(void *user)
+{
+	MUST(cuCtxSetCurrent(context));
+	for (;;)
+		if (try(big) != CUDA_ERROR_OUT_OF_MEMORY)
+			_exit(5);
+	return user;
+}
+
+int main(int argc, char **argv)
+{
+	struct tenant_report report = {.pid = getpid()};
+	static unsigned words[1024];
+	CUdeviceptr memory;
+	CUdevice device;
+	pthread_t thread;
+
+	if (argc != 5)
+		return 2;
+	signal(SIGUSR1, note);
+	signal(SIGUSR2, note);
+	size_t hold = (size_t)atoi(argv[2]) << 20;
+	small = (size_t)atoi(argv[3]) << 20;
+	big = (size_t)atoi(argv[4]) << 20;
+	int fd = open(argv[1], O_CREAT | O_RDWR, 0600);
+	MUST(cuInit(0));
+	MUST(cuDeviceGet(&device, 0));
+	MUST(cuDevicePrimaryCtxRetain(&context, device));
+	MUST(cuCtxSetCurrent(context));
+	MUST(cuMemAlloc(&memory, hold));
+	MUST(cuMemsetD32(memory, 0x5eed, hold / 4));
+	for (;;) {
+		MUST(cuMemcpyDtoH(words, memory + hold - sizeof words, sizeof words));
+		for (unsigned i = 0; i < 1024; i++)
+			if (words[i] != 0x5eed)
+				return 4;
+		if (report.asked < (unsigned)asked) {
+			report.small = try(small);
+			report.big = try(big);
+			report.asked++;
+		}
+		if (pestered == 1 && pthread_create(&thread, NULL, pester, NULL) == 0)
+			pestered = 2;
+		report.round++;
+		if (pwrite(fd, &report, sizeof report, 0) != sizeof report)
+			return 6;
+		usleep(5000);
+	}
+}

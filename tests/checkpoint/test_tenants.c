@@ -1,0 +1,477 @@
+// Programs of vGPUs are written down and brought back: with the quota they had, and a ledger that is exact at every moment.
+// What needs a real CRIU says so; the rest has the stand-in.
+#include "checkpoint_test.h"
+#include "ledger/ledger.h"
+#include "tenant.h"
+
+enum { OUT_OF_MEMORY = 2 };
+static const uint64_t MIB = 1 << 20;
+
+static void prepare(bool real)
+{
+	setenv("VIRGATE_RUNTIME_DIR", path_of("run"), 1);
+	setenv("VIRGATE_STATE_DIR", path_of("state"), 1);
+	unlink(path_of("fail"));
+	unlink(path_of("said"));
+	static char given[PATH_MAX];
+	static bool looked;
+	if (!looked && getenv("VIRGATE_CRIU"))
+		snprintf(given, sizeof given, "%s", getenv("VIRGATE_CRIU"));
+	looked = true;
+	if (!real)
+		setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
+	else if (*given)
+		setenv("VIRGATE_CRIU", given, 1);
+	else
+		unsetenv("VIRGATE_CRIU");
+	if (real)
+		need_criu();
+}
+
+// ---- a program in a vGPU -----------------------------------------------------------------------------
+
+struct program {
+	pid_t run; // virgate run
+	pid_t pid;
+	char file[PATH_MAX];
+};
+
+static struct tenant_report report_of(const struct program *program)
+{
+	struct tenant_report report = {0};
+	_cleanup_close_ int fd = open(program->file, O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0 && pread(fd, &report, sizeof report, 0) != sizeof report)
+		report = (struct tenant_report){0};
+	return report;
+}
+
+static void await_round(const struct program *program, unsigned round)
+{
+	uint64_t end = vg_clock_monotonic_ns() + UINT64_C(30000000000);
+
+	while (report_of(program).round < round) {
+		if (vg_clock_monotonic_ns() > end)
+			FAIL("%s: round %u does not come", program->file, round);
+		usleep(5000);
+	}
+}
+
+static void check_looks_on(const struct program *program)
+{
+	await_round(program, report_of(program).round + 2);
+}
+
+static struct program start(const char *vgpu, const char *name, const char *hold, const char *small, const char *big)
+{
+	struct program program;
+	char log[PATH_MAX + 8];
+
+	snprintf(program.file, sizeof program.file, "%s", path_of(name));
+	unlink(program.file);
+	snprintf(log, sizeof log, "%s.log", program.file);
+	fflush(stdout);
+	program.run = fork();
+	if (program.run == 0) {
+		setsid();
+		dup2(open("/dev/null", O_RDWR), 0);
+		dup2(open(log, O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
+		dup2(1, 2);
+		for (int fd = 3; fd < 1024; fd++)
+			close(fd);
+		execl(VIRGATE, VIRGATE, "run", "--vgpu", vgpu, "--", TENANT, program.file, hold, small, big, (char *)NULL);
+		_exit(127);
+	}
+	await_round(&program, 1);
+	program.pid = report_of(&program).pid;
+	return program;
+}
+
+// It asks for more, and gets the small and not the big.
+static void check_quota(const struct program *program)
+{
+	unsigned before = report_of(program).asked;
+
+	CHECK_INT(kill(program->pid, SIGUSR1), 0);
+	for (int i = 0; i < 6000 && report_of(program).asked == before; i++)
+		usleep(10000);
+	CHECK_INT(report_of(program).asked, before + 1);
+	CHECK_INT(report_of(program).small, 0);
+	CHECK_INT(report_of(program).big, OUT_OF_MEMORY);
+}
+
+static int await_run(const struct program *program)
+{
+	int status;
+
+	CHECK_INT(waitpid(program->run, &status, 0), program->run);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void end(const struct program *program)
+{
+	kill(program->pid, SIGKILL);
+	wait_gone(program->pid);
+	waitpid(program->run, NULL, 0);
+}
+
+// ---- its vGPU's books --------------------------------------------------------------------------------
+
+static uint64_t charged_now(const char *vgpu)
+{
+	struct vg_ledger_tenant tenant;
+	struct vg_ledger *ledger;
+	unsigned int cursor = 0;
+	char path[PATH_MAX];
+	uint64_t sum = 0;
+
+	snprintf(path, sizeof path, "%s/run/ledgers/%s", folder, vgpu);
+	CHECK_INT(vg_ledger_open(path, &ledger), 0);
+	while (vg_ledger_next_tenant(ledger, &cursor, &tenant))
+		sum += tenant.used;
+	uint64_t charged = vg_ledger_charged(ledger);
+	vg_ledger_close(ledger);
+	CHECK_INT(sum, charged);
+	return charged;
+}
+
+// Who is dead is refunded within moments.
+static void check_charged(const char *vgpu, uint64_t expected)
+{
+	for (int i = 0; i < 500 && charged_now(vgpu) != expected; i++)
+		usleep(10000);
+	CHECK_INT(charged_now(vgpu), expected);
+}
+
+static struct vg_ledger_tenant place_of(const char *vgpu, pid_t pid)
+{
+	struct vg_ledger_tenant tenant;
+	struct vg_ledger *ledger;
+	unsigned int cursor = 0;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, "%s/run/ledgers/%s", folder, vgpu);
+	CHECK_INT(vg_ledger_open(path, &ledger), 0);
+	while (vg_ledger_next_tenant(ledger, &cursor, &tenant))
+		if (tenant.owner.pid == (uint32_t)pid) {
+			vg_ledger_close(ledger);
+			return tenant;
+		}
+	FAIL("process %d has no place in %s", (int)pid, vgpu);
+}
+
+static bool ps_shows(const char *vgpu, pid_t pid)
+{
+	char wanted[64];
+
+	CHECK_INT(run("inspect %s --json", vgpu), 0);
+	snprintf(wanted, sizeof wanted, "\"pid\": %d,", (int)pid);
+	return strstr(said, wanted) != NULL;
+}
+
+static void make_vgpu(const char *name, const char *memory)
+{
+	if (run("create %s --memory %s", name, memory))
+		FAIL("create %s: %s", name, said);
+}
+
+static int coordinate(const char *verb, pid_t pid, const char *dir, const char *phase, const char *what)
+{
+	char command[PATH_MAX + 256];
+
+	snprintf(command, sizeof command, "VIRGATE_LIBDIR=%s exec %s %s %d %s %s %s 2>&1", BUILD, COORDINATOR, verb, (int)pid, dir, phase, what);
+	FILE *output = popen(command, "re");
+	CHECK(output != NULL);
+	said[fread(said, 1, sizeof said - 1, output)] = '\0';
+	int status = pclose(output);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+// ---- the way out, with the stand-in ------------------------------------------------------------------
+
+TEST(virgate_run_says_what_became_of_its_program)
+{
+	prepare(false);
+	make_vgpu("told", "256M");
+	struct program program = start("told", "told", "64", "32", "512");
+	uint64_t charged = charged_now("told");
+
+	CHECK(charged >= 64 * MIB);
+	CHECK_INT(run("dump --pid %d --dir %s", (int)program.pid, path_of("told.image")), 0);
+	CHECK_INT(await_run(&program), 75);
+	check_charged("told", 0);
+	// Its log is the program's own, and stays as it was; somebody who reads along is told.
+	struct stat info;
+	CHECK_INT(stat(path_of("told.log"), &info), 0);
+	CHECK_INT(info.st_size, 0);
+	char vgpu[32] = "\"vgpu\": \"told\"", *text = malloc(1 << 20);
+	CHECK(vg_file_read(path_of("told.image/virgate.json"), text, 1 << 20) > 0);
+	CHECK_CONTAINS(text, vgpu);
+	free(text);
+	// One that is killed by anybody else is not.
+	program = start("told", "told2", "64", "32", "512");
+	kill(program.pid, SIGKILL);
+	CHECK_INT(await_run(&program), 128 + SIGKILL);
+}
+
+TEST(who_runs_on_keeps_its_place)
+{
+	prepare(false);
+	make_vgpu("kept", "512M");
+	struct program program = start("kept", "kept", "64", "32", "512");
+	struct vg_ledger_tenant before = place_of("kept", program.pid);
+
+	check_quota(&program);
+	for (int i = 0; i < 3; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "kept%d.image", i);
+		CHECK_INT(run("dump --vgpu kept --dir %s --leave-running", path_of(name)), 0);
+		check_looks_on(&program);
+		check_quota(&program);
+		struct vg_ledger_tenant now = place_of("kept", program.pid);
+		CHECK_INT(now.slot, before.slot);
+		CHECK_INT(now.used, before.used);
+		check_charged("kept", before.used);
+	}
+	end(&program);
+	check_charged("kept", 0);
+}
+
+// However the dump fails, whoever it is that takes it back, the place is the one it was.
+TEST(who_is_brought_back_has_its_place)
+{
+	static const char *const phases[] = {"lock", "device-out", "host-out", "commit"};
+
+	prepare(false);
+	make_vgpu("back", "512M");
+	struct program program = start("back", "back", "64", "32", "512");
+	struct vg_ledger_tenant before = place_of("back", program.pid);
+	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+		CHECK_INT(coordinate("dump", program.pid, path_of("stopped.image"), phases[i], "stop"), 1);
+		check_quota(&program);
+		CHECK_INT(coordinate("dump", program.pid, path_of("killed.image"), phases[i], "kill"), -SIGKILL);
+		CHECK_INT(place_of("back", program.pid).used, before.used);
+		if (run("recover --pid %d", (int)program.pid))
+			FAIL("recover from %s: %s", phases[i], said);
+		check_quota(&program);
+		CHECK_INT(place_of("back", program.pid).slot, before.slot);
+		check_charged("back", before.used);
+	}
+	write_text("fail", "dump\n");
+	CHECK_INT(run("dump --vgpu back --dir %s", path_of("failed.image")), 1);
+	CHECK_CONTAINS(said, "run on as before");
+	unlink(path_of("fail"));
+	check_quota(&program);
+	check_charged("back", before.used);
+	end(&program);
+}
+
+TEST(who_allocates_all_the_time_is_stopped_between_two)
+{
+	prepare(false);
+	make_vgpu("busy", "512M");
+	struct program program = start("busy", "busy", "64", "32", "512");
+	uint64_t charged = charged_now("busy");
+
+	CHECK_INT(kill(program.pid, SIGUSR2), 0);
+	check_looks_on(&program);
+	for (int i = 0; i < 5; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "busy%d.image", i);
+		if (run("dump --vgpu busy --dir %s --leave-running", path_of(name)))
+			FAIL("dump %d: %s", i, said);
+		check_looks_on(&program);
+	}
+	end(&program);
+	check_charged("busy", 0);
+	CHECK(charged >= 64 * MIB);
+}
+
+TEST(vgpus_that_nobody_runs_in_are_refused)
+{
+	prepare(false);
+	CHECK_INT(run("dump --vgpu nosuch --dir %s", path_of("x")), 1);
+	CHECK_CONTAINS(said, "nosuch");
+	make_vgpu("empty", "256M");
+	CHECK_INT(run("dump --vgpu empty --dir %s", path_of("x")), 1);
+	CHECK_CONTAINS(said, "nobody runs inside vGPU empty");
+	CHECK_INT(run("dump --vgpu empty --pid 1 --dir %s", path_of("x")), 2);
+	CHECK(access(path_of("x"), F_OK) < 0);
+}
+
+// ---- what is refused before anything is made ---------------------------------------------------------
+
+static bool criu_was_asked_to_restore(void)
+{
+	char text[4096];
+
+	return vg_file_read(path_of("said"), text, sizeof text) > 0 && strstr(text, "restore");
+}
+
+TEST(a_vgpu_without_room_is_refused_with_figures)
+{
+	prepare(false);
+	make_vgpu("full", "256M");
+	struct program program = start("full", "full", "128", "8", "512");
+	CHECK_INT(run("dump --vgpu full --dir %s", path_of("full.image")), 0);
+	CHECK_INT(await_run(&program), 75);
+	check_charged("full", 0);
+	struct program other = start("full", "other", "128", "8", "512");
+	uint64_t charged = charged_now("full");
+	CHECK_INT(run("restore --detach --dir %s", path_of("full.image")), 125);
+	CHECK_CONTAINS(said, "vGPU full has ");
+	CHECK_CONTAINS(said, " of 256.0 MiB left, and the image takes 144.0 MiB");
+	CHECK_CONTAINS(said, "virgate set full --memory 288M");
+	CHECK(!criu_was_asked_to_restore());
+	CHECK_INT(charged_now("full"), charged);
+	check_quota(&other);
+	// With what it says, the next step is CRIU's, and its failure gives all back.
+	CHECK_INT(run("set full --memory 288M"), 0);
+	write_text("fail", "restore\n");
+	CHECK_INT(run("restore --detach --dir %s", path_of("full.image")), 125);
+	CHECK(criu_was_asked_to_restore());
+	check_charged("full", charged);
+	end(&other);
+	check_charged("full", 0);
+}
+
+TEST(a_vgpu_that_is_gone_is_asked_for)
+{
+	prepare(false);
+	make_vgpu("gone", "256M");
+	struct program program = start("gone", "gone", "64", "32", "512");
+	CHECK_INT(run("dump --vgpu gone --dir %s", path_of("gone.image")), 0);
+	CHECK_INT(await_run(&program), 75);
+	check_charged("gone", 0);
+	CHECK_INT(run("rm gone"), 0);
+	CHECK_INT(run("restore --detach --dir %s", path_of("gone.image")), 125);
+	char *line = strstr(said, "virgate create gone --memory 256M --device GPU-");
+	if (!line)
+		FAIL("no word of how to make it: %s", said);
+	CHECK(!criu_was_asked_to_restore());
+	line[strcspn(line, "\n")] = '\0';
+	char words[512];
+	snprintf(words, sizeof words, "%s", line + strlen("virgate "));
+	if (run("%s", words))
+		FAIL("%s: %s", words, said);
+	write_text("fail", "restore\n");
+	CHECK_INT(run("restore --detach --dir %s", path_of("gone.image")), 125);
+	CHECK(criu_was_asked_to_restore());
+}
+
+// ---- the whole life ----------------------------------------------------------------------------------
+
+TEST(a_tenant_comes_back_with_its_quota)
+{
+	prepare(true);
+	make_vgpu("life", "512M");
+	struct program program = start("life", "life", "128", "32", "512");
+	struct vg_ledger_tenant before = place_of("life", program.pid);
+
+	check_quota(&program);
+	for (int i = 0; i < 2; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "life%d.image", i);
+		CHECK_INT(run("dump --vgpu life --dir %s", path_of(name)), 0);
+		if (i == 0)
+			CHECK_INT(await_run(&program), 75);
+		wait_gone(program.pid);
+		check_charged("life", 0);
+		// Somebody is where it was.
+		struct program other = start("life", "other-life", "16", "8", "512");
+		uint64_t others = charged_now("life");
+		unsigned round = report_of(&program).round;
+		if (run("restore --detach --dir %s", path_of(name)))
+			FAIL("restore: %s", said);
+		await_round(&program, round + 2);
+		struct vg_ledger_tenant now = place_of("life", program.pid);
+		CHECK_INT(now.used, before.used);
+		CHECK(memcmp(now.by_kind, before.by_kind, sizeof now.by_kind) == 0);
+		CHECK_STR(now.command, before.command);
+		check_charged("life", others + before.used);
+		CHECK(ps_shows("life", program.pid));
+		check_quota(&program);
+		check_quota(&other);
+		end(&other);
+		check_charged("life", before.used);
+	}
+	// And it is refunded like anybody else.
+	kill(program.pid, SIGKILL);
+	check_charged("life", 0);
+	CHECK(!ps_shows("life", program.pid));
+	wait_gone(program.pid);
+}
+
+TEST(all_of_a_vgpu_come_back)
+{
+	prepare(true);
+	make_vgpu("all", "512M");
+	struct program left = start("all", "left", "64", "16", "512"), right = start("all", "right", "128", "16", "512");
+	uint64_t charged = charged_now("all");
+
+	CHECK_INT(run("dump --vgpu all --dir %s --json", path_of("all.image")), 0);
+	CHECK_CONTAINS(said, "\"processes\": 2");
+	CHECK_INT(await_run(&left), 75);
+	CHECK_INT(await_run(&right), 75);
+	check_charged("all", 0);
+	unsigned rounds[2] = {report_of(&left).round, report_of(&right).round};
+	// One whose pid is taken keeps all away.
+	if (run("restore --detach --dir %s", path_of("all.image")))
+		FAIL("restore: %s", said);
+	await_round(&left, rounds[0] + 2);
+	await_round(&right, rounds[1] + 2);
+	check_charged("all", charged);
+	check_quota(&left);
+	check_quota(&right);
+	end(&left);
+	end(&right);
+	check_charged("all", 0);
+}
+
+// What is left is ended, and everything is refunded: no slot stays with nobody.
+TEST(a_restore_that_is_killed_costs_no_quota)
+{
+	static const char *const phases[] = {"host-in", "device-in", "unlock"};
+
+	prepare(true);
+	make_vgpu("torn", "512M");
+	struct program program = start("torn", "torn", "64", "16", "512");
+	uint64_t charged = charged_now("torn");
+	CHECK_INT(run("dump --vgpu torn --dir %s", path_of("torn.image")), 0);
+	CHECK_INT(await_run(&program), 75);
+	check_charged("torn", 0);
+	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+		CHECK_INT(coordinate("restore", 0, path_of("torn.image"), phases[i], "kill"), -SIGKILL);
+		kill(program.pid, SIGKILL); // it may have come as far as that
+		wait_gone(program.pid);
+		check_charged("torn", 0);
+	}
+	unsigned round = report_of(&program).round;
+	if (run("restore --detach --dir %s", path_of("torn.image")))
+		FAIL("restore: %s", said);
+	await_round(&program, round + 2);
+	check_charged("torn", charged);
+	end(&program);
+}
+
+// A driver that refuses to take it back: what was made is ended, and the quota is free again.
+TEST(a_restore_that_fails_costs_no_quota)
+{
+	prepare(true);
+	make_vgpu("late", "512M");
+	struct program program = start("late", "late", "64", "16", "512");
+	CHECK_INT(run("dump --vgpu late --dir %s", path_of("late.image")), 0);
+	CHECK_INT(await_run(&program), 75);
+	setenv("VIRGATE_SIM_FAULT", "cuCheckpointProcessRestore:1=CUDA_ERROR_UNKNOWN", 1);
+	CHECK_INT(run("restore --detach --dir %s", path_of("late.image")), 125);
+	unsetenv("VIRGATE_SIM_FAULT");
+	CHECK_CONTAINS(said, "the processes were ended");
+	wait_gone(program.pid);
+	check_charged("late", 0);
+}
+
+TEST(zz_the_daemon_goes)
+{
+	prepare(false);
+	run("shutdown");
+}
