@@ -216,7 +216,7 @@ enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, 
 	if (status == VG_OK && frames->phase)
 		status = phase_begin(frames->phase, VG_CHECKPOINT_VERIFY, frames->function);
 	if (status == VG_OK)
-		status = image_verify(draft->folder, description, 0, NULL, frames->function, NULL);
+		status = image_verify(draft->folder, description, 0, frames->phase, frames->function, NULL);
 	if (status == VG_OK)
 		status = write_text(&receiver);
 	if (receiver.fd >= 0)
