@@ -2,6 +2,7 @@
 
 #include "base/status.h"
 #include "checkpoint/image.h"
+#include "checkpoint/refusal.h"
 #include "virgate/gpu.h"
 #include "virgate/system.h"
 
@@ -72,8 +73,8 @@ static enum vg_status find_new(const char *text, const char *function, struct vg
 			*ret_gpu = gpus[i];
 			return VG_OK;
 		}
-	return vg_fail(VG_NOT_FOUND, 0, function,
-		       "there is no GPU \"%.48s\" here: there are %zu, as `virgate devices` shows them", text, count);
+	return refuse(REFUSE_GPU_MISSING, 0, function,
+		      "there is no GPU \"%.48s\" here: there are %zu, as `virgate devices` shows them", text, count);
 }
 
 static enum vg_status add(struct gpu_map *map, const json_t *gpus, const struct vg_process_gpu_pair *asked,
@@ -95,10 +96,10 @@ static enum vg_status add(struct gpu_map *map, const json_t *gpus, const struct 
 	    strlen(old.uuid) >= GPU_MAP_UUID)
 		return vg_fail(VG_INTEGRITY, 0, function, IMAGE_DESCRIPTION " describes GPU %zu by halves", at);
 	if (strcmp(old.name, vg_gpu_name(here)) != 0)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "%s is a %s, and %s of the image a %s: the driver moves work "
-			       "only between GPUs of one model",
-			       vg_gpu_uuid(here), vg_gpu_name(here), old.uuid, old.name);
+		return refuse(
+			REFUSE_GPU_MODEL, 0, function,
+			"%s is a %s, and %s of the image a %s: the driver moves work only between GPUs of one model",
+			vg_gpu_uuid(here), vg_gpu_name(here), old.uuid, old.name);
 	for (size_t i = 0; i < map->count; i++) {
 		bool twice = strcmp(map->uuids[i][0], old.uuid) == 0;
 		if (twice || strcmp(map->uuids[i][1], vg_gpu_uuid(here)) == 0)

@@ -1,0 +1,98 @@
+// The line that says how far a dump has come: on a terminal only, not too often, and gone at the end.
+#include <poll.h>
+
+#include "checkpoint_test.h"
+
+static char shown[1 << 16];
+static size_t length;
+
+static void collect(int terminal, unsigned milliseconds)
+{
+	uint64_t end = vg_clock_monotonic_ns() + milliseconds * UINT64_C(1000000);
+
+	while (vg_clock_monotonic_ns() < end) {
+		struct pollfd wanted = {.fd = terminal, .events = POLLIN};
+		if (poll(&wanted, 1, 20) <= 0)
+			continue;
+		ssize_t count = read(terminal, shown + length, sizeof shown - 1 - length);
+		if (count <= 0)
+			break;
+		length += (size_t)count;
+	}
+	shown[length] = '\0';
+}
+
+static unsigned count_of(const char *text)
+{
+	unsigned count = 0;
+
+	for (const char *at = shown; (at = strstr(at, text)); at += strlen(text))
+		count++;
+	return count;
+}
+
+// A dump whose CRIU takes its time, its stderr a terminal.
+static pid_t start_dump(pid_t subject, int *ret_terminal)
+{
+	char pid[16];
+
+	int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	CHECK(terminal >= 0);
+	CHECK_INT(grantpt(terminal), 0);
+	CHECK_INT(unlockpt(terminal), 0);
+	snprintf(pid, sizeof pid, "%d", (int)subject);
+	fflush(stdout);
+	pid_t dump = fork();
+	if (dump == 0) {
+		dup2(open("/dev/null", O_WRONLY), 1);
+		dup2(open(ptsname(terminal), O_RDWR | O_NOCTTY), 2);
+		execl(VIRGATE, VIRGATE, "dump", "--pid", pid, "--dir", path_of("image"), "--leave-running",
+		      (char *)NULL);
+		_exit(127);
+	}
+	*ret_terminal = terminal;
+	return dump;
+}
+
+TEST(a_terminal_shows_how_far_it_has_come)
+{
+	int terminal, status;
+
+	setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
+	struct subject subject = start_subject(path_of("rounds"));
+	check_goes_on(path_of("rounds"));
+	write_text("fail", "slow\n");
+	pid_t dump = start_dump(subject.pid, &terminal);
+	for (int i = 0; i < 1000 && access(path_of("slow"), F_OK) < 0; i++)
+		collect(terminal, 10);
+	length = 0;
+	collect(terminal, 2000);
+	CHECK_CONTAINS(shown, "\r\033[Khost-out");
+	CHECK_CONTAINS(shown, " s");
+	unsigned redraws = count_of("\r\033[K");
+	if (redraws < 2 || redraws > 20)
+		FAIL("%u redraws in two seconds", redraws);
+	unlink(path_of("slow"));
+	collect(terminal, 2000);
+	CHECK_INT(waitpid(dump, &status, 0), dump);
+	CHECK_INT(status, 0);
+	// What stands there last is nothing.
+	const char *last = strstr(shown, "\r\033[K");
+	for (const char *next; (next = strstr(last + 1, "\r\033[K"));)
+		last = next;
+	CHECK_STR(last, "\r\033[K");
+	close(terminal);
+	end_subject(subject);
+}
+
+TEST(elsewhere_nothing_is_shown)
+{
+	unlink(path_of("fail"));
+	setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
+	struct subject subject = start_subject(path_of("rounds2"));
+	check_goes_on(path_of("rounds2"));
+	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("image2")), 0);
+	CHECK(!strchr(said, '\r') && !strchr(said, '\033'));
+	CHECK_CONTAINS(said, "dumped process");
+	end_subject(subject);
+}
