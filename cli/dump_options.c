@@ -67,8 +67,10 @@ static int find_tenants(const struct arguments *arguments, const char *vgpu, pid
 	if (vg_vgpu_inspect(session.node, vgpu, &list)) {
 		r = fail_with_last_error(arguments);
 	} else {
-		for (size_t i = 0; i < list->vgpus->tenant_count && count < GUARD_MOST; i++)
-			pids[count++] = (pid_t)list->vgpus->tenants[i].pid;
+		const struct vg_tenant_info *tenant = list->vgpus->tenants;
+		for (size_t i = 0; i < list->vgpus->tenant_count && count < GUARD_MOST; i++, tenant++)
+			if (!tenant->guest && !tenant->ended && tenant->pid > 0)
+				pids[count++] = (pid_t)tenant->pid;
 		vg_vgpu_list_free(list);
 	}
 	session_close(&session);

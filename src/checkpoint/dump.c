@@ -90,6 +90,8 @@ static enum vg_status find(struct dump *dump)
 	if (status)
 		return status;
 	status = tenants_find(&dump->tree, dump->function, &dump->tenants);
+	if (status == VG_OK && options->vgpu)
+		status = tenants_check_roots(&dump->tenants, &dump->tree, options->vgpu, dump->function);
 	if (status == VG_OK)
 		status = tenants_refuse_shares(&dump->tenants, dump->function);
 	if (status == VG_OK)

@@ -41,12 +41,16 @@ static enum vg_status bring_back(struct tree *tree, const char *function, struct
 {
 	struct tenants tenants;
 
-	if (tenants_find(tree, function, &tenants) == VG_OK) {
-		tenants_put_back(&tenants);
-		tenants_free(&tenants);
-	}
+	// Who has no place may go on, off the GPU, but not come back to it.
+	enum vg_status found = tenants_find(tree, function, &tenants);
+	if (found)
+		return found;
+	tenants_put_back(&tenants);
 	recovery->stopped = let_go_on(tree);
 	enum vg_status status = tree_find_cuda(tree);
+	if (status == VG_OK)
+		status = tenants_refuse_placeless(&tenants, tree, function);
+	tenants_free(&tenants);
 	// Without a driver nobody can have been locked.
 	if (status == VG_NO_DRIVER || status == VG_UNSUPPORTED)
 		return VG_OK;

@@ -27,6 +27,7 @@ void tenants_free(struct tenants *tenants)
 	for (size_t i = 0; i < tenants->vgpu_count; i++)
 		vg_ledger_close(tenants->vgpus[i].ledger);
 	free(tenants->list);
+	free(tenants->placeless);
 	free(tenants->vgpus);
 	*tenants = (struct tenants){0};
 }
@@ -130,6 +131,17 @@ static enum vg_status add_tenant(struct tenants *tenants, const struct tenant *t
 	return VG_OK;
 }
 
+static enum vg_status add_placeless(struct tenants *tenants, pid_t pid, const char *function)
+{
+	pid_t *grown = realloc(tenants->placeless, (tenants->placeless_count + 1) * sizeof *grown);
+
+	if (!grown)
+		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for another process");
+	tenants->placeless = grown;
+	grown[tenants->placeless_count++] = pid;
+	return VG_OK;
+}
+
 static enum vg_status add_slots(struct tenants *tenants, size_t vgpu, const struct tree_process *process,
 				const char *function)
 {
@@ -141,11 +153,12 @@ static enum vg_status add_slots(struct tenants *tenants, size_t vgpu, const stru
 
 	if (tenant_owner(process->pid, &owner))
 		return VG_OK; // it has ended, as others will notice
+	size_t before = tenants->count;
 	while (status == VG_OK && vg_ledger_next_tenant(of->ledger, &cursor, &tenant.slot)) {
 		if (vg_ledger_owner_same(&tenant.slot.owner, &owner))
 			status = add_tenant(tenants, &tenant, function);
 	}
-	return status;
+	return status || tenants->count > before ? status : add_placeless(tenants, process->pid, function);
 }
 
 // What of a vGPU is mapped twice (a forked child's copy of its parent's, another tenant's) is looked at once.
@@ -198,6 +211,42 @@ enum vg_status tenants_refuse_shares(const struct tenants *tenants, const char *
 				      "cannot hold: let both sides close it first",
 				      (int)tenant->pid, tenant->slot.command, vgpu->name, shares);
 	}
+	return VG_OK;
+}
+
+static bool has_place(const struct tenants *tenants, pid_t pid, const char *vgpu)
+{
+	for (size_t i = 0; i < tenants->count; i++)
+		if (tenants->list[i].pid == pid && strcmp(tenants->vgpus[tenants->list[i].vgpu].name, vgpu) == 0)
+			return true;
+	return false;
+}
+
+enum vg_status tenants_check_roots(const struct tenants *tenants, const struct tree *tree, const char *name,
+				   const char *function)
+{
+	for (size_t i = 0; i < tree->root_count; i++)
+		if (!has_place(tenants, tree->processes[i].pid, name))
+			return vg_fail(VG_STATE, 0, function,
+				       "process %d (%s) does not run inside vGPU %s, of which the daemon says so: it has ended "
+				       "meanwhile, or the daemon sees other pids than this program (a container): name --pid",
+				       (int)tree->processes[i].pid, tree->processes[i].command, name);
+	return VG_OK;
+}
+
+enum vg_status tenants_refuse_placeless(const struct tenants *tenants, const struct tree *tree, const char *function)
+{
+	enum vg_process_state state;
+
+	for (size_t i = 0; i < tree->count; i++)
+		for (size_t k = 0; k < tenants->placeless_count && tree->processes[i].cuda; k++)
+			if (tenants->placeless[k] == tree->processes[i].pid &&
+			    vg_process_state(tree->processes[i].cuda, &state) == VG_OK && state == VG_PROCESS_CHECKPOINTED)
+				return refuse(REFUSE_NO_PLACE, 0, function,
+					      "process %d (%s) has no place in its vGPU: whoever restored it was killed before it "
+					      "had; end it (kill -9 %d) and restore the image again",
+					      (int)tree->processes[i].pid, tree->processes[i].command,
+					      (int)tree->processes[i].pid);
 	return VG_OK;
 }
 

@@ -31,6 +31,8 @@ struct tenants {
 	size_t vgpu_count;
 	struct tenant *list;
 	size_t count;
+	pid_t *placeless; // who has a vGPU's page before it, and no place there
+	size_t placeless_count;
 };
 void tenants_give_back(struct tenants *tenants); // the places that nobody has taken
 void tenants_free(struct tenants *tenants);	 // with them
@@ -42,6 +44,11 @@ void tenants_free(struct tenants *tenants);	 // with them
 enum vg_status tenant_pids(struct vg_node *node, const char *name, const char *function, pid_t **ret_pids, size_t *ret_count);
 // Those of the tree. NO_MEMORY, DENIED.
 enum vg_status tenants_find(const struct tree *tree, const char *function, struct tenants *ret_tenants);
+// Whether each root has a place in the vGPU `name`. STATE: the pids that the daemon knows are none of ours.
+enum vg_status tenants_check_roots(const struct tenants *tenants, const struct tree *tree, const char *name,
+				   const char *function);
+// NO_PLACE: one that is off the GPU. What it has would be there again, and charged to nobody.
+enum vg_status tenants_refuse_placeless(const struct tenants *tenants, const struct tree *tree, const char *function);
 // SHARED: one of them has memory in common with others.
 enum vg_status tenants_refuse_shares(const struct tenants *tenants, const char *function);
 // Stops the tree (SIGSTOP) with nobody in the midst of what he changes in a ledger, finds them once more, and lets them

@@ -428,6 +428,20 @@ TEST(all_of_a_vgpu_come_back)
 	check_charged("all", 0);
 }
 
+// Whoever is brought back has its place, or is not brought back.
+static void check_recovery(const struct program *program, const char *vgpu, uint64_t charged)
+{
+	if (kill(program->pid, 0) < 0)
+		return; // it was not made yet
+	if (run("recover --pid %d", (int)program->pid) == 0) {
+		check_looks_on(program);
+		check_charged(vgpu, charged);
+	} else {
+		CHECK_CONTAINS(said, "refused (no-place)");
+		check_charged(vgpu, 0);
+	}
+}
+
 // What is left is ended, and everything is refunded: no slot stays with nobody.
 TEST(a_restore_that_is_killed_costs_no_quota)
 {
@@ -442,6 +456,7 @@ TEST(a_restore_that_is_killed_costs_no_quota)
 	check_charged("torn", 0);
 	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
 		CHECK_INT(coordinate("restore", 0, path_of("torn.image"), phases[i], "kill"), -SIGKILL);
+		check_recovery(&program, "torn", charged);
 		kill(program.pid, SIGKILL); // it may have come as far as that
 		wait_gone(program.pid);
 		check_charged("torn", 0);
@@ -451,6 +466,38 @@ TEST(a_restore_that_is_killed_costs_no_quota)
 		FAIL("restore: %s", said);
 	await_round(&program, round + 2);
 	check_charged("torn", charged);
+	end(&program);
+}
+
+// Killed between CRIU's end and the place: the process is there, stopped, with nothing charged.
+TEST(who_never_got_its_place_does_not_come_back_to_the_gpu)
+{
+	char script[PATH_MAX * 2], real[PATH_MAX];
+
+	prepare(true);
+	snprintf(real, sizeof real, "%s", getenv("VIRGATE_CRIU") ? getenv("VIRGATE_CRIU") : "criu");
+	make_vgpu("place", "512M");
+	struct program program = start("place", "place", "64", "16", "512");
+	uint64_t charged = charged_now("place");
+	CHECK_INT(run("dump --vgpu place --dir %s", path_of("place.image")), 0);
+	CHECK_INT(await_run(&program), 75);
+	snprintf(script, sizeof script, "#!/bin/sh\n%s \"$@\"\nr=$?\n[ \"$1\" != restore ] || kill -9 $PPID\nexit $r\n", real);
+	write_text("killer", script);
+	CHECK_INT(chmod(path_of("killer"), 0755), 0);
+	setenv("VIRGATE_CRIU", path_of("killer"), 1);
+	CHECK(run("restore --detach --dir %s", path_of("place.image")) != 0);
+	prepare(true);
+	CHECK_INT(kill(program.pid, 0), 0);
+	check_charged("place", 0);
+	CHECK_INT(run("recover --pid %d", (int)program.pid), 1);
+	CHECK_CONTAINS(said, "refused (no-place)");
+	kill(program.pid, SIGKILL);
+	wait_gone(program.pid);
+	unsigned round = report_of(&program).round;
+	if (run("restore --detach --dir %s", path_of("place.image")))
+		FAIL("restore: %s", said);
+	await_round(&program, round + 2);
+	check_charged("place", charged);
 	end(&program);
 }
 
