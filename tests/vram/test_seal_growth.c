@@ -60,14 +60,15 @@ TEST(contexts_with_keys_and_a_log)
 	struct vg_vram *first;
 	OK(open_with(KEY_DIGITS, "train", NULL, log, &first));
 	int before = count_descriptors();
-	for (int i = 0; i < 200; i++) {
+	const int times = heap_times() / 5;
+	for (int i = 0; i < times; i++) {
 		struct vg_vram *vram;
 		OK(open_with(KEY_DIGITS, "train", NULL, log, &vram));
 		close_vram(vram);
 	}
 	long live = atomic_load(&heap_live);
 	MEMORY_STEADY(
-		vg_vram_device(first), for (int i = 0; i < 200; i++) {
+		vg_vram_device(first), for (int i = 0; i < times; i++) {
 			struct vg_vram *vram;
 			OK(open_with(KEY_DIGITS, "train", NULL, log, &vram));
 			OK(vg_vram_free(allocate(vram, 100)));
