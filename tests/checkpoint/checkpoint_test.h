@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
-#include "test.h"
+#include "verb_test.h"
 
 static char folder[] = "/tmp/virgate-checkpoint.XXXXXX";
 
@@ -138,24 +138,6 @@ __attribute__((unused)) static void end_subject(struct subject subject)
 	kill(-subject.pid, SIGCONT);
 	waitpid(subject.guard, NULL, 0);
 	wait_gone(subject.pid);
-}
-
-static char said[16384];
-
-// virgate with these words, both its outputs in `said`. Its exit code.
-__attribute__((unused, format(printf, 1, 2))) static int run(const char *format, ...)
-{
-	char words[1024], command[2048];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(words, sizeof words, format, arguments);
-	va_end(arguments);
-	snprintf(command, sizeof command, "%s %s 2>&1", VIRGATE, words);
-	FILE *output = popen(command, "re");
-	CHECK(output != NULL);
-	said[fread(said, 1, sizeof said - 1, output)] = '\0';
-	return WEXITSTATUS(pclose(output));
 }
 
 __attribute__((unused)) static void need_criu(void)

@@ -1,23 +1,6 @@
 // key create and audit verify, as people run them: words, JSON, exit codes.
+#include "verb_test.h"
 #include "vram/audit_test.h"
-
-static char said[8192];
-
-// The program with these words, both its outputs in `said`. Its exit code.
-__attribute__((format(printf, 1, 2))) static int run(const char *format, ...)
-{
-	char words[1024], command[2048];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(words, sizeof words, format, arguments);
-	va_end(arguments);
-	snprintf(command, sizeof command, "%s %s 2>&1", VIRGATE, words);
-	FILE *output = popen(command, "r");
-	CHECK(output != NULL);
-	said[fread(said, 1, sizeof said - 1, output)] = '\0';
-	return WEXITSTATUS(pclose(output));
-}
 
 TEST(a_key_is_made_once)
 {

@@ -1,0 +1,25 @@
+// Verbs as people run them: words in, what is said and the exit code out. VIRGATE is the program.
+#pragma once
+#include "test.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+static char said[16384];
+
+// virgate with these words, both its outputs in `said`. Its exit code.
+__attribute__((unused, format(printf, 1, 2))) static int run(const char *format, ...)
+{
+	char words[1024], command[2048];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(words, sizeof words, format, arguments);
+	va_end(arguments);
+	snprintf(command, sizeof command, "%s %s 2>&1", VIRGATE, words);
+	FILE *output = popen(command, "re");
+	CHECK(output != NULL);
+	said[fread(said, 1, sizeof said - 1, output)] = '\0';
+	return WEXITSTATUS(pclose(output));
+}
