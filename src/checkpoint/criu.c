@@ -1,8 +1,9 @@
 #include "checkpoint/criu.h"
 
+#include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/doctor.h"
-#include "checkpoint/image_folder.h"
+#include "checkpoint/held_folder.h"
 #include "checkpoint/tool.h"
 
 #include <errno.h>
@@ -54,11 +55,20 @@ enum vg_status criu_find(const char *function, struct criu *ret_criu)
 	return VG_OK;
 }
 
-// What CRIU writes besides images, and an empty folder where it finds no plugins.
-static int make_scratch(char *ret_path, char *ret_plugins)
+static bool is_scratch(const char *name)
 {
-	if (!mkdtemp(ret_path))
-		return -errno;
+	const char *end = strrchr(name, '.');
+
+	return strcmp(name, "plugins") == 0 || strncmp(name, "stats-", 6) == 0 || (end && strcmp(end, ".log") == 0);
+}
+
+// For what CRIU writes besides images, and an empty folder where it finds no plugins.
+static int make_scratch(char *ret_path, char *ret_plugins, int *ret_lock)
+{
+	held_folder_sweep(ret_path, is_scratch);
+	int r = held_folder_make(ret_path, ret_lock);
+	if (r)
+		return r;
 	sprintf(ret_plugins, "%s/plugins", ret_path);
 	return mkdir(ret_plugins, 0700) < 0 ? -errno : 0;
 }
@@ -70,6 +80,7 @@ static enum vg_status run(const struct criu *criu, const struct criu_work *work,
 	const char *argv[MOST_ARGUMENTS] = {criu->path,	  verb, "--no-default-config", "--libdir", plugins, "-D",
 					    work->folder, "-W", scratch,	       "-v2",	   "-o",    log,
 					    "--link-remap"};
+	_cleanup_close_ int lock = -1;
 	size_t count = 0;
 
 	while (argv[count])
@@ -85,9 +96,9 @@ static enum vg_status run(const struct criu *criu, const struct criu_work *work,
 	while (*more)
 		argv[count++] = *more++;
 	snprintf(log, sizeof log, "%s.log", verb);
-	int r = make_scratch(scratch, plugins);
+	int r = make_scratch(scratch, plugins, &lock);
 	if (r) {
-		image_remove(scratch);
+		held_folder_remove(scratch, is_scratch);
 		return vg_fail(VG_SYSTEM, -r, function, "%s: %s", scratch, strerror(-r));
 	}
 	r = tool_run(&(struct tool_run){.argv = argv,
@@ -98,7 +109,7 @@ static enum vg_status run(const struct criu *criu, const struct criu_work *work,
 	snprintf(path, sizeof path, "%s/%s", scratch, log);
 	if (r > 0)
 		criu_reason(path, why, sizeof why);
-	image_remove(scratch);
+	held_folder_remove(scratch, is_scratch);
 	if (r == 0)
 		return VG_OK;
 	if (r < 0)

@@ -2,16 +2,15 @@
 
 #include "base/descriptor.h"
 #include "base/status.h"
+#include "checkpoint/held_folder.h"
 #include "checkpoint/image_folder.h"
 #include "checkpoint/image_text.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,55 +41,6 @@ static enum vg_status exists(const char *path, const char *function)
 	return vg_fail(VG_EXISTS, 0, function, "there is something at %s: name another folder", path);
 }
 
-// Whoever writes a draft has its lock: one that can be had is of somebody who was killed. Best effort.
-static void remove_the_dead(const char *final)
-{
-	char parent[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
-	struct dirent *entry;
-
-	snprintf(parent, sizeof parent, "%s", final);
-	char *name = strrchr(parent, '/');
-	*name++ = '\0';
-	size_t length = strlen(name), part = length + sizeof IMAGE_PART - 1;
-	DIR *folder = opendir(*parent ? parent : "/");
-	while (folder && (entry = readdir(folder))) {
-		const char *other = entry->d_name;
-		if (strncmp(other, name, length) != 0 || strncmp(other + length, IMAGE_PART, part - length) != 0 ||
-		    strlen(other) != part + 6)
-			continue;
-		_cleanup_close_ int fd = openat(dirfd(folder), other, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		snprintf(path, sizeof path, "%s/%s", parent, other);
-		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-			image_remove(path);
-	}
-	if (folder)
-		closedir(folder);
-}
-
-// 0 or -errno. Between the two steps somebody may take it for dead.
-static int make(struct image_draft *draft)
-{
-	struct stat info;
-
-	for (;;) {
-		snprintf(draft->folder, PATH_MAX, "%.*s" IMAGE_PART "XXXXXX", PATH_MAX - 32, draft->final);
-		if (!mkdtemp(draft->folder))
-			return -errno;
-		int fd = open(draft->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		// Where there are no locks nobody finds one free.
-		while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
-			;
-		if (fd >= 0 && fstat(fd, &info) == 0 && info.st_nlink > 0) {
-			draft->lock = fd;
-			return 0;
-		}
-		if (fd < 0 && errno != ENOENT)
-			return -errno;
-		if (fd >= 0)
-			close(fd);
-	}
-}
-
 enum vg_status image_begin(const char *path, const char *function, struct image_draft *ret_draft)
 {
 	struct stat info;
@@ -103,8 +53,9 @@ enum vg_status image_begin(const char *path, const char *function, struct image_
 		status = exists(ret_draft->final, function);
 	if (status)
 		return status;
-	remove_the_dead(ret_draft->final);
-	int r = make(ret_draft);
+	snprintf(ret_draft->folder, PATH_MAX, "%.*s" IMAGE_PART "XXXXXX", PATH_MAX - 32, ret_draft->final);
+	held_folder_sweep(ret_draft->folder, image_folder_has);
+	int r = held_folder_make(ret_draft->folder, &ret_draft->lock);
 	if (r == 0)
 		return VG_OK;
 	status = failed(-r, ret_draft->folder, "", function);
@@ -147,6 +98,20 @@ static int write_description(const struct image_draft *draft, json_t *descriptio
 	return r;
 }
 
+static int take_name(const struct image_draft *draft)
+{
+	struct stat info;
+
+	if (renameat2(AT_FDCWD, draft->folder, AT_FDCWD, draft->final, RENAME_NOREPLACE) == 0)
+		return 0;
+	// Some file systems do not know how; a folder takes at most the place of an empty one there.
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (lstat(draft->final, &info) == 0)
+		return -EEXIST;
+	return rename(draft->folder, draft->final) < 0 ? -errno : 0;
+}
+
 enum vg_status image_publish(struct image_draft *draft, bool settled, const char *function)
 {
 	char parent[PATH_MAX], name[IMAGE_NAME] = "";
@@ -157,8 +122,9 @@ enum vg_status image_publish(struct image_draft *draft, bool settled, const char
 	r = settled ? settle(AT_FDCWD, draft->folder, NULL) : 0;
 	if (r)
 		return failed(-r, draft->folder, "", function);
-	if (renameat2(AT_FDCWD, draft->folder, AT_FDCWD, draft->final, RENAME_NOREPLACE) < 0)
-		return errno == EEXIST ? exists(draft->final, function) : failed(errno, draft->final, "", function);
+	r = take_name(draft);
+	if (r)
+		return r == -EEXIST ? exists(draft->final, function) : failed(-r, draft->final, "", function);
 	snprintf(parent, sizeof parent, "%s", draft->final);
 	*(strrchr(parent, '/') + (strrchr(parent, '/') == parent)) = '\0';
 	r = settled ? settle(AT_FDCWD, parent, NULL) : 0;

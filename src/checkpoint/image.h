@@ -70,6 +70,8 @@ enum vg_status image_check(const char *path, const json_t *description, struct p
 enum vg_status image_check_threads(unsigned threads, const char *function);
 enum vg_status image_check_compression(enum vg_compression compression, int level, const char *function);
 // CRIU makes tree number `tree` again. `work`'s folder is not looked at. `progress`: what CRIU has read is added to it; may
-// be NULL. As criu_restore(), and INTEGRITY: then CRIU was not given what is damaged, and has ended what it had made.
+// be NULL. As criu_restore(), and INTEGRITY: CRIU was not given a chunk that is damaged, and has ended what it had made.
+// *ret_made: the processes are there, and stand still; a file may have changed nevertheless, and that is INTEGRITY, too.
 enum vg_status image_restore_tree(const char *path, const json_t *description, unsigned tree, const struct criu *criu,
-				  const struct criu_work *work, _Atomic uint64_t *progress, const char *function);
+				  const struct criu_work *work, _Atomic uint64_t *progress, const char *function,
+				  bool *ret_made);

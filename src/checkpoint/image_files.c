@@ -10,7 +10,8 @@
 #include <string.h>
 
 enum { MOST_FILES = 1 << 20, MOST_THREADS = 256 };
-static const uint64_t MOST_BYTES = UINT64_C(1) << 56;
+// One that is summed in one piece may be no longer than CRIU's largest: else a hole would be read for days.
+static const uint64_t MOST_BYTES = UINT64_C(1) << 56, MOST_WHOLE = UINT64_C(1) << 40;
 static const char *const names[] = {"none", "lz4", "zstd"}, *const suffixes[] = {"", ".lz4", ".zst"};
 enum { METHODS = sizeof names / sizeof *names };
 
@@ -159,7 +160,9 @@ static const char *read_file(const json_t *object, struct image_file *file)
 		return "a size that is none";
 	file->bytes = file->raw = file->stored = (uint64_t)bytes;
 	if (json_unpack((json_t *)object, "{s:s}", "xxh3", &sum) == 0)
-		return strlen(sum) == 16 && read_sum(sum, &file->sum) ? NULL : "a checksum that is none";
+		return file->bytes > MOST_WHOLE				  ? "more bytes than one checksum is for"
+		       : strlen(sum) == 16 && read_sum(sum, &file->sum) ? NULL
+									: "a checksum that is none";
 	if (json_unpack((json_t *)object, "{s:I, s:s, s:I, s:o}", "raw", &raw, "compression", &method, "chunk_bytes",
 			&chunk, "chunks", &chunks) ||
 	    !json_is_array(chunks) || !read_method(method, &file->compression))

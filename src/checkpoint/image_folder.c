@@ -1,12 +1,13 @@
 #include "checkpoint/image_folder.h"
 
 #include "base/descriptor.h"
+#include "checkpoint/held_folder.h"
 #include "checkpoint/image.h"
+#include "checkpoint/image_files.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,16 +68,18 @@ int image_for_files(const char *path, image_each_fn *each, void *user, char ret_
 	return image_for_folder(path, "", enter, &walk, ret_name);
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *at)
+bool image_folder_has(const char *name)
 {
-	(void)info;
-	(void)type;
-	(void)at;
-	remove(path);
-	return 0;
+	unsigned tree;
+
+	if (strncmp(name, IMAGE_DESCRIPTION, sizeof IMAGE_DESCRIPTION - 1) == 0) // on its way it has a longer name
+		return true;
+	char whole[IMAGE_NAME];
+	snprintf(whole, sizeof whole, "%s/x", name);
+	return image_name_is_sound(whole, &tree);
 }
 
 void image_remove(const char *path)
 {
-	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	held_folder_remove(path, image_folder_has);
 }

@@ -1,6 +1,7 @@
 // What lies in an image's folder, in the order of names. One thread.
 #pragma once
 #include <limits.h>
+#include <stdbool.h>
 
 enum { IMAGE_NAME = 2 * NAME_MAX + 2 };
 // `name`: below the folder whose descriptor `folder` is, such as "tree-0/core-1.img". Not 0: stop.
@@ -10,5 +11,7 @@ typedef int image_each_fn(int folder, const char *name, void *user);
 int image_for_files(const char *path, image_each_fn *each, void *user, char ret_name[IMAGE_NAME]);
 // The same of one folder in it, `name`; "": the one at `path` itself.
 int image_for_folder(const char *path, const char *name, image_each_fn *each, void *user, char ret_name[IMAGE_NAME]);
-// Removes it with all that is in it; whatever cannot be removed stays.
+// Whether an image's folder has such a name in it: virgate.json, "tree-12".
+bool image_folder_has(const char *name);
+// Removes an image, or a part of one; what is none of it stays, and the folder then, too.
 void image_remove(const char *path);

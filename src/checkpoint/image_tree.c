@@ -2,6 +2,7 @@
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/capture.h"
+#include "checkpoint/held_folder.h"
 #include "checkpoint/image.h"
 #include "checkpoint/image_files.h"
 #include "checkpoint/image_folder.h"
@@ -38,6 +39,19 @@ static int take_in(int folder, const char *name, void *user)
 	return 0;
 }
 
+static bool is_of_meeting(const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(name, "streamer-", 9) == 0 || (length > 4 && strcmp(name + length - 4, ".img") == 0);
+}
+
+static int meet(char *ret_path, int *ret_lock)
+{
+	held_folder_sweep(ret_path, is_of_meeting);
+	return held_folder_make(ret_path, ret_lock);
+}
+
 // A stream that broke is why CRIU failed, and says more.
 static enum vg_status both(enum vg_status criu, enum vg_status stream, const struct vg_kept_error *kept)
 {
@@ -69,22 +83,25 @@ enum vg_status image_dump_tree(struct image_draft *draft, unsigned tree, const s
 {
 	char folder[PATH_MAX + 32], meeting[] = MEETING;
 	struct criu_work here = *work;
+	_cleanup_close_ int lock = -1;
 
 	snprintf(folder, sizeof folder, "%s/tree-%u", draft->folder, tree);
 	if (mkdir(folder, 0700) < 0)
 		return failed(errno, folder, function);
 	draft->trees = tree + 1 > draft->trees ? tree + 1 : draft->trees;
-	if (!mkdtemp(meeting))
-		return failed(errno, meeting, function);
+	int r = meet(meeting, &lock);
+	if (r)
+		return failed(-r, meeting, function);
 	here.folder = meeting;
 	here.stream = true;
 	enum vg_status status = dump(draft, tree, criu, &here, root, function);
-	image_remove(meeting);
+	held_folder_remove(meeting, is_of_meeting);
 	return status;
 }
 
 static enum vg_status serve(const struct image_files *files, const char *path, unsigned tree, const struct criu *criu,
-			    const struct criu_work *work, _Atomic uint64_t *progress, const char *function)
+			    const struct criu_work *work, _Atomic uint64_t *progress, const char *function,
+			    bool *ret_made)
 {
 	struct vg_kept_error kept;
 	struct serve *server;
@@ -93,28 +110,31 @@ static enum vg_status serve(const struct image_files *files, const char *path, u
 	if (status)
 		return status;
 	status = criu_restore(criu, work, function);
+	*ret_made = status == VG_OK;
 	vg_error_keep(&kept);
 	return both(status, serve_end(server, function), &kept);
 }
 
 enum vg_status image_restore_tree(const char *path, const json_t *description, unsigned tree, const struct criu *criu,
-				  const struct criu_work *work, _Atomic uint64_t *progress, const char *function)
+				  const struct criu_work *work, _Atomic uint64_t *progress, const char *function,
+				  bool *ret_made)
 {
 	struct criu_work here = *work;
 	char meeting[] = MEETING;
+	_cleanup_close_ int lock = -1;
 	struct image_files files;
 
+	*ret_made = false;
 	enum vg_status status = image_files_read(description, path, function, &files);
 	if (status)
 		return status;
-	here.folder = mkdtemp(meeting);
+	int r = meet(meeting, &lock);
+	here.folder = meeting;
 	here.stream = true;
-	if (here.folder)
-		status = serve(&files, path, tree, criu, &here, progress, function);
-	else
-		status = failed(errno, meeting, function);
-	if (here.folder)
-		image_remove(meeting);
+	status = r ? failed(-r, meeting, function)
+		   : serve(&files, path, tree, criu, &here, progress, function, ret_made);
+	if (r == 0)
+		held_folder_remove(meeting, is_of_meeting);
 	image_files_free(&files);
 	return status;
 }

@@ -184,14 +184,15 @@ static bool leads_session(const json_t *description, pid_t root)
 static enum vg_status make(struct restore *restore)
 {
 	struct criu_work work = {.tick = phase_tick, .user = &restore->phase};
+	bool made;
 
 	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_HOST_IN, restore->function);
 	restore->phase.total = restore->result.raw_bytes;
 	for (size_t i = 0; i < restore->root_count && status == VG_OK; i++) {
 		work.shell_job = !leads_session(restore->description, restore->roots[i]);
 		status = image_restore_tree(restore->options.dir, restore->description, (unsigned)i, &restore->criu, &work,
-					    &restore->phase.bytes, restore->function);
-		restore->made += status == VG_OK;
+					    &restore->phase.bytes, restore->function, &made);
+		restore->made += made;
 	}
 	if (status)
 		return status;

@@ -213,7 +213,7 @@ static void serve_chunks(struct outgoing *of)
 
 // ---- files -------------------------------------------------------------------------------------------
 
-// It was verified before; here it is seen to be that still.
+// It was looked at before CRIU was started; here it is seen to be that still.
 static void serve_whole(struct outgoing *of)
 {
 	unsigned char *piece = malloc(PIECE);
@@ -233,7 +233,7 @@ static void serve_whole(struct outgoing *of)
 	if (r && r != -EPIPE)
 		fail_file(of, -r);
 	if (r == 0 && XXH3_64bits_digest(&state) != of->file->sum)
-		fail(of->serve, vg_fail(VG_INTEGRITY, 0, of->serve->function, "%s/%s has changed since it was verified",
+		fail(of->serve, vg_fail(VG_INTEGRITY, 0, of->serve->function, "%s/%s has changed since it was looked at",
 					of->serve->path, of->file->name));
 }
 
