@@ -157,7 +157,7 @@ TEST(a_program_outlives_its_launcher)
 	CHECK_INT(figure("left", "memory"), 512 * MIB);
 	snprintf(script, sizeof script, "%s/go", folder);
 	close(open(script, O_CREAT | O_WRONLY, 0600));
-	for (int i = 0; i < 500 && access(out, F_OK) != 0; i++)
+	for (int i = 0; i < 3000 && access(out, F_OK) != 0; i++)
 		poll(NULL, 0, 20);
 	CHECK(vg_file_read(out, text, sizeof text) > 0);
 	CHECK_STR(text, "0\n");
