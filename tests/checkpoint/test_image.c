@@ -1,6 +1,7 @@
 // What an image says of itself, and to whom: the keys that it has are those of the table and of the page, list and
 // inspect show them, and whatever else stands in virgate.json is refused by name.
 #include "checkpoint/image_text.h"
+#include "checkpoint/inspect.h"
 #include "checkpoint/schema.h"
 
 #include <ctype.h>
@@ -297,4 +298,43 @@ TEST(whatever_is_no_description_is_refused_by_the_key)
 	CHECK_CONTAINS(vg_last_error()->text, "virgate.json: \"processes[].threads[]\" is missing, or no pid");
 	CHECK_INT(with("kernel/release", NULL), VG_INTEGRITY);
 	CHECK_INT(with("host", NULL), VG_OK);
+}
+
+// Something at that place, in the eyes of who reads an image.
+static enum vg_status read_with(const char *path, const char *text)
+{
+	json_t *changed = description(), *read = NULL;
+	char key[64];
+
+	json_t *group = slot(changed, path, key);
+	CHECK_INT(isdigit((unsigned char)key[0])
+			  ? json_array_set_new(group, (size_t)atoi(key), json_loads(text, JSON_DECODE_ANY, NULL))
+			  : json_object_set_new(group, key, json_loads(text, JSON_DECODE_ANY, NULL)),
+		  0);
+	json_object_del(changed, "xxh3");
+	char *sealed = image_text_seal(changed);
+	enum vg_status status = inspect_parse(sealed, strlen(sealed), "virgate.json", __func__, &read, NULL);
+	if (status == VG_OK)
+		json_decref(read);
+	free(sealed);
+	json_decref(changed);
+	return status;
+}
+
+TEST(nobody_is_named_whom_the_image_does_not_make)
+{
+	static const char tenant[] = "[{\"pid\": %d, \"vgpu\": \"v\", \"slot\": 1, \"address\": 4096, \"command\": \"c\", "
+				     "\"program\": \"p\", \"entered\": 1, \"undeclared\": 0, \"first_context\": false, "
+				     "\"host\": false, \"charged\": {}}]";
+	char text[512];
+
+	snprintf(text, sizeof text, "%d", (int)(image(), dumped));
+	CHECK_INT(read_with("roots/0", text), VG_OK);
+	CHECK_INT(read_with("roots/0", "1"), VG_INTEGRITY);
+	CHECK_CONTAINS(vg_last_error()->text, "process 1 is a root or a tenant");
+	snprintf(text, sizeof text, tenant, (int)dumped);
+	CHECK_INT(read_with("tenants", text), VG_OK);
+	snprintf(text, sizeof text, tenant, 1);
+	CHECK_INT(read_with("tenants", text), VG_INTEGRITY);
+	CHECK_CONTAINS(vg_last_error()->text, "process 1 is a root or a tenant");
 }
