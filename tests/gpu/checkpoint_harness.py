@@ -7,7 +7,6 @@ import ctypes
 import json
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -15,6 +14,7 @@ import time
 from harness import HERE, PROGRAMS, SIM, VIRGATE, Failure, Skip, check, vgpu, virgate, wait_for
 
 PR_SET_CHILD_SUBREAPER = 36
+WRITTEN_DOWN = 75  # what virgate run ends with
 CHECKPOINT = os.path.join(os.path.dirname(PROGRAMS), "checkpoint")
 FOLDER = tempfile.mkdtemp(prefix="virgate-checkpoint-", dir=os.environ.get("TMPDIR", "/var/tmp"))
 atexit.register(shutil.rmtree, FOLDER, True)
@@ -177,7 +177,8 @@ def out_and_in(name, program):
     pids = [one["pid"] for one in vgpu(name)["tenants"]]
     virgate("dump", "--vgpu", name, "--dir", image, timeout=120)
     reap(pids)
-    check(program.wait(30) == 128 + signal.SIGKILL, f"virgate run ended with {program.status}")
+    check(program.wait(30) == WRITTEN_DOWN, f"virgate run ended with {program.status}: {program.complaint()}")
+    check(image in program.complaint(), f"virgate run does not say where its program is: {program.complaint()}")
     wait_for(lambda: not vgpu(name)["tenants"], 10, "they are no tenants any more")
     restore(image)
     program.pid, program.status = pids[0], None
