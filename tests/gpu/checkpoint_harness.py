@@ -178,7 +178,6 @@ def out_and_in(name, program):
     virgate("dump", "--vgpu", name, "--dir", image, timeout=120)
     reap(pids)
     check(program.wait(30) == WRITTEN_DOWN, f"virgate run ended with {program.status}: {program.complaint()}")
-    check(image in program.complaint(), f"virgate run does not say where its program is: {program.complaint()}")
     wait_for(lambda: not vgpu(name)["tenants"], 10, "they are no tenants any more")
     restore(image)
     program.pid, program.status = pids[0], None
