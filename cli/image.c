@@ -14,21 +14,30 @@
 
 // ---- list ---------------------------------------------------------------------------------------------
 
+static json_t *text_json(const char *text)
+{
+	json_t *string = text ? json_string(text) : json_null();
+
+	return string ? string : json_string("(not UTF-8)");
+}
+
+static json_t *number_json(const struct vg_image *image, uint64_t number)
+{
+	return image->state == VG_IMAGE_WHOLE ? json_integer((json_int_t)number) : json_null();
+}
+
 static json_t *image_json(const struct vg_image *image)
 {
 	bool whole = image->state == VG_IMAGE_WHOLE;
 
-	json_t *dir = json_string(image->dir), *problem = image->problem ? json_string(image->problem) : json_null();
-	return json_pack("{s:o, s:s, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "dir",
-			 dir ? dir : json_string("(not UTF-8)"), "state", vg_image_state_name(image->state), "problem",
-			 problem ? problem : json_string("(not UTF-8)"), "created",
-			 whole ? json_real(image->created) : json_null(), "command", image->command, "processes",
-			 whole ? json_integer((json_int_t)image->processes) : json_null(), "cuda_processes",
-			 whole ? json_integer((json_int_t)image->cuda_processes) : json_null(), "gpus",
-			 whole ? json_integer((json_int_t)image->gpus) : json_null(), "bytes",
-			 whole ? json_integer((json_int_t)image->bytes) : json_null(), "raw_bytes",
-			 whole ? json_integer((json_int_t)image->raw_bytes) : json_null(), "compression",
-			 whole ? json_string(image_compression_name(image->compression)) : json_null());
+	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "dir", text_json(image->dir),
+			 "state", vg_image_state_name(image->state), "problem", text_json(image->problem), "created",
+			 whole ? json_real(image->created) : json_null(), "command", text_json(image->command),
+			 "processes", number_json(image, image->processes), "cuda_processes",
+			 number_json(image, image->cuda_processes), "gpus", number_json(image, image->gpus), "vgpu",
+			 text_json(image->vgpu), "bytes", number_json(image, image->bytes), "raw_bytes",
+			 number_json(image, image->raw_bytes), "compression",
+			 text_json(whole ? image_compression_name(image->compression) : NULL));
 }
 
 static void add_row(struct table *table, const struct vg_image *image)
@@ -36,15 +45,16 @@ static void add_row(struct table *table, const struct vg_image *image)
 	char created[CELL_TEXT], processes[CELL_TEXT], gpus[CELL_TEXT], size[CELL_TEXT], raw[CELL_TEXT];
 
 	if (image->state != VG_IMAGE_WHOLE) {
-		table_add(table, (const char *const[]){"-", "-", "-", "-", "-", "-", "-", image->dir});
+		table_add(table, (const char *const[]){"-", "-", "-", "-", "-", "-", "-", "-", image->dir});
 		return;
 	}
 	snprintf(processes, sizeof processes, "%zu", image->processes);
 	snprintf(gpus, sizeof gpus, "%zu", image->gpus);
-	table_add(table, (const char *const[]){
-				 time_text(image->created, created), image->command ? image->command : "-", processes,
-				 gpus, vg_size_format(image->bytes, size), vg_size_format(image->raw_bytes, raw),
-				 image_compression_name(image->compression), image->dir});
+	table_add(table,
+		  (const char *const[]){time_text(image->created, created), image->command ? image->command : "-",
+					processes, gpus, image->vgpu ? image->vgpu : "-",
+					vg_size_format(image->bytes, size), vg_size_format(image->raw_bytes, raw),
+					image_compression_name(image->compression), image->dir});
 }
 
 static int list(const struct arguments *arguments)
@@ -60,9 +70,9 @@ static int list(const struct arguments *arguments)
 			json_array_append_new(array, image_json(&images->images[i]));
 		r = print_json(json_pack("{s:o}", "images", array));
 	} else {
-		struct table table = {.columns = 8, .right = {[2] = true, [3] = true, [4] = true, [5] = true}};
-		table_add(&table, (const char *const[]){"CREATED", "COMMAND", "PROCESSES", "GPUS", "SIZE", "RAW",
-							"STORED AS", "IMAGE"});
+		struct table table = {.columns = 9, .right = {[2] = true, [3] = true, [5] = true, [6] = true}};
+		table_add(&table, (const char *const[]){"CREATED", "COMMAND", "PROCESSES", "GPUS", "VGPU", "SIZE",
+							"RAW", "STORED AS", "IMAGE"});
 		for (size_t i = 0; i < images->count; i++)
 			add_row(&table, &images->images[i]);
 		table_print(&table);
@@ -150,6 +160,26 @@ static void print_gpus(const json_t *image)
 						size_of(gpu, "memory", memory), size_of(gpu, "held", held),
 						text_of(gpu, "compute_capability"), text_of(gpu, "compute_mode"),
 						flag_of(gpu, "ecc"), flag_of(gpu, "mig"), flag_of(gpu, "persistence")});
+	table_print(&table);
+}
+
+static void print_vgpus(const json_t *image)
+{
+	struct table table = {.columns = 4, .right = {[1] = true, [2] = true}};
+	char memory[CELL_TEXT], share[CELL_TEXT];
+	json_t *vgpu;
+	size_t i;
+
+	if (json_array_size(json_object_get(image, "vgpus")) == 0)
+		return;
+	printf("\n");
+	table_add(&table, (const char *const[]){"VGPU", "MEMORY", "SHARE", "ON GPU"});
+	json_array_foreach(json_object_get(image, "vgpus"), i, vgpu) {
+		json_int_t percent = json_integer_value(json_object_get(vgpu, "share"));
+		snprintf(share, sizeof share, percent ? "%lld %%" : "-", (long long)percent);
+		table_add(&table, (const char *const[]){text_of(vgpu, "name"), size_of(vgpu, "memory", memory), share,
+							text_of(vgpu, "uuid")});
+	}
 	table_print(&table);
 }
 
@@ -266,6 +296,7 @@ static int inspect(const struct arguments *arguments)
 	print_line("image", arguments->words[0]);
 	print_machine(image);
 	print_gpus(image);
+	print_vgpus(image);
 	print_processes(image);
 	print_device_memory(image);
 	print_files(image);
@@ -301,10 +332,9 @@ static int verify(const struct arguments *arguments)
 	if (status && (status != VG_INTEGRITY || !option_value(arguments, "json")))
 		return fail_with_last_error(arguments);
 	if (option_value(arguments, "json")) {
-		json_t *name = json_string(dir), *problem = status ? json_string(vg_last_error()->text) : json_null();
-		int r = print_json(json_pack("{s:{s:o, s:b, s:o}}", "image", "dir",
-					     name ? name : json_string("(not UTF-8)"), "whole", status == VG_OK,
-					     "problem", problem ? problem : json_string("(not UTF-8)")));
+		int r = print_json(json_pack("{s:{s:o, s:b, s:o}}", "image", "dir", text_json(dir), "whole",
+					     status == VG_OK, "problem",
+					     text_json(status ? vg_last_error()->text : NULL)));
 		return r ? r : status ? EXIT_FAILED : EXIT_OK;
 	}
 	printf("%s: whole, as it was written\n", dir);

@@ -9,24 +9,35 @@
 #include "say.h"
 
 // A command's name is whatever its process chose: it must not reach the terminal as commands.
-static char printable(char character)
+// How many bytes at `text` are a control character, of ASCII or of what comes behind it (U+0080 to U+009F).
+static size_t control(const char *text)
 {
-	return (unsigned char)character < 0x20 || character == 0x7f ? '?' : character;
+	const unsigned char *at = (const unsigned char *)text;
+
+	if (at[0] < 0x20 || at[0] == 0x7f)
+		return 1;
+	return at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0 ? 2 : 0;
 }
 
 static void copy_printable(char *cell, const char *text)
 {
 	size_t length = 0;
 
-	for (; text[length] && length < TABLE_CELL - 1; length++)
-		cell[length] = printable(text[length]);
+	while (*text && length < TABLE_CELL - 1) {
+		size_t skip = control(text);
+		cell[length++] = skip ? '?' : *text;
+		text += skip ? skip : 1;
+	}
 	cell[length] = '\0';
 }
 
 void print_printable(const char *text)
 {
-	for (; *text; text++)
-		putchar(printable(*text));
+	while (*text) {
+		size_t skip = control(text);
+		putchar(skip ? '?' : *text);
+		text += skip ? skip : 1;
+	}
 }
 
 void table_add(struct table *table, const char *const *texts)

@@ -29,6 +29,7 @@ struct vg_image {
 	const char *problem; /* NULL: none */
 	double created;	     /* seconds since the epoch; this and what follows of whole ones */
 	const char *command; /* of the first root: what the process called itself */
+	const char *vgpu;    /* the first that its processes were in; NULL: none */
 	size_t processes, cuda_processes;
 	size_t gpus;	    /* in use by them; where that is not known, all that the machine had */
 	uint64_t bytes;	    /* that it takes on the disk */

@@ -33,6 +33,24 @@ static json_t *link_text(pid_t pid, const char *name)
 	return text_of(target);
 }
 
+// Null where the folder is gone, or its name is no UTF-8: nobody could put it back. CRIU knows what to do with one that
+// is gone.
+static json_t *working_folder(pid_t pid)
+{
+	char link[64], target[PATH_MAX];
+	struct stat info, named;
+
+	snprintf(link, sizeof link, "/proc/%d/cwd", (int)pid);
+	ssize_t length = readlink(link, target, sizeof target - 1);
+	if (length < 0 || stat(link, &info) < 0)
+		return json_null();
+	target[length] = '\0';
+	json_t *text = stat(target, &named) == 0 && named.st_ino == info.st_ino && named.st_dev == info.st_dev
+			       ? json_string(target)
+			       : NULL;
+	return text ? text : json_null();
+}
+
 static json_t *command_line(pid_t pid)
 {
 	char path[64], text[65536];
@@ -51,11 +69,10 @@ json_t *describe_process(const struct tree_process *process)
 
 	snprintf(link, sizeof link, "/proc/%d/exe", (int)process->pid);
 	bool built = build_id_read(link, build) == 0 && *build;
-	return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:b}", "pid", (int)process->pid, "parent",
+	return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:b}", "pid", (int)process->pid, "parent",
 			 (int)process->parent, "command", text_of(process->command), "command_line",
 			 command_line(process->pid), "program", link_text(process->pid, "exe"), "build_id",
-			 built ? json_string(build) : json_null(), "folder", link_text(process->pid, "cwd"), "cuda",
-			 process->cuda != NULL);
+			 built ? json_string(build) : json_null(), "cuda", process->cuda != NULL);
 }
 
 // ---- once it is stopped --------------------------------------------------------------------------------
@@ -108,6 +125,7 @@ static void describe_stopped_process(pid_t pid, json_t *process)
 	json_object_set_new(process, "group", group < 0 ? json_null() : json_integer(group));
 	json_object_set_new(process, "session", session < 0 ? json_null() : json_integer(session));
 	json_object_set_new(process, "threads", threads(pid));
+	json_object_set_new(process, "folder", working_folder(pid));
 }
 
 // `link` leads to the file itself, whatever its name is by now: under /proc/PID/fd or map_files. `path` is its name.

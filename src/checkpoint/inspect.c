@@ -155,6 +155,9 @@ static void fill(struct vg_image *image, const json_t *description, const struct
 		if (i == 0)
 			image->command = strdup(json_string_value(json_object_get(one, "command")));
 	}
+	json_array_foreach(json_object_get(description, "vgpus"), i, one)
+		if (i == 0)
+			image->vgpu = strdup(json_string_value(json_object_get(one, "name")));
 	json_array_foreach(json_object_get(description, "gpus"), i, one)
 		image->gpus += is_in_use(one);
 }
@@ -269,6 +272,7 @@ void vg_image_list_free(struct vg_image_list *list)
 		free((char *)list->images[i].dir);
 		free((char *)list->images[i].problem);
 		free((char *)list->images[i].command);
+		free((char *)list->images[i].vgpu);
 	}
 	if (list)
 		free(list->images);

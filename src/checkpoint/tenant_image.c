@@ -36,6 +36,14 @@ static json_t *describe_tenant(const struct tenants *tenants, const struct tenan
 			 (int)slot->pristine, "host", (int)slot->host, "charged", charged);
 }
 
+// A tenant that never made another context has one; of others the ledger does not know.
+static int set_contexts(json_t *gpu, const json_t *tenant)
+{
+	return json_is_true(json_object_get(tenant, "first_context")) ?
+		       json_object_set_new(gpu, "contexts", json_integer(1)) :
+		       0;
+}
+
 // Where the processes are described, too, what each holds of its GPU by kind.
 static int add_kinds(json_t *description, const json_t *tenant, const char *uuid)
 {
@@ -48,7 +56,7 @@ static int add_kinds(json_t *description, const json_t *tenant, const char *uuid
 			json_array_foreach(json_object_get(process, "gpus"), g, gpu) {
 				const char *text = json_string_value(json_object_get(gpu, "uuid"));
 				if (text && strcmp(text, uuid) == 0)
-					r |= json_object_set(gpu, "kinds", charged);
+					r |= json_object_set(gpu, "kinds", charged) | set_contexts(gpu, tenant);
 			}
 	return r;
 }

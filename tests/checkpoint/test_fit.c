@@ -127,7 +127,16 @@ static void *wait_here(void *user)
 
 TEST(a_pid_that_is_taken_is_refused)
 {
-	with("processes/0/pid", json_integer(getpid()), "pid-taken", "is taken, by test-");
+	json_t *original = description(), *changed = json_deep_copy(original);
+
+	set(changed, "processes/0/pid", json_integer(getpid()));
+	set(changed, "roots/0", json_integer(getpid()));
+	put(changed);
+	check_refused("pid-taken");
+	CHECK_CONTAINS(said, "is taken, by test-");
+	put(original);
+	json_decref(changed);
+	json_decref(original);
 	with("processes/0/threads/1", json_integer(getpid()), "pid-taken", "a thread of subject");
 	pthread_t thread;
 	pid_t id = 0;

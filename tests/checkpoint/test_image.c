@@ -1,5 +1,6 @@
 // What an image says of itself, and to whom: the keys that it has are those of the table and of the page, list and
 // inspect show them, and whatever else stands in virgate.json is refused by name.
+#include "checkpoint/fit.h"
 #include "checkpoint/image_text.h"
 #include "checkpoint/inspect.h"
 #include "checkpoint/schema.h"
@@ -323,9 +324,10 @@ static enum vg_status read_with(const char *path, const char *text)
 
 TEST(nobody_is_named_whom_the_image_does_not_make)
 {
-	static const char tenant[] = "[{\"pid\": %d, \"vgpu\": \"v\", \"slot\": 1, \"address\": 4096, \"command\": \"c\", "
-				     "\"program\": \"p\", \"entered\": 1, \"undeclared\": 0, \"first_context\": false, "
-				     "\"host\": false, \"charged\": {}}]";
+	static const char tenant[] =
+		"[{\"pid\": %d, \"vgpu\": \"v\", \"slot\": 1, \"address\": 4096, \"command\": \"c\", "
+		"\"program\": \"p\", \"entered\": 1, \"undeclared\": 0, \"first_context\": false, "
+		"\"host\": false, \"charged\": {}}]";
 	char text[512];
 
 	snprintf(text, sizeof text, "%d", (int)(image(), dumped));
@@ -337,4 +339,124 @@ TEST(nobody_is_named_whom_the_image_does_not_make)
 	snprintf(text, sizeof text, tenant, 1);
 	CHECK_INT(read_with("tenants", text), VG_INTEGRITY);
 	CHECK_CONTAINS(vg_last_error()->text, "process 1 is a root or a tenant");
+}
+
+// ---- and what of it comes past the table --------------------------------------------------------------
+
+static size_t values_left;
+
+// Puts `odd` in place of one value, counted over all. Of long lists the first items stand for the others.
+static bool replace_one(json_t *group, json_t *odd)
+{
+	const char *key;
+	json_t *item;
+	size_t i;
+
+	json_array_foreach(group, i, item) {
+		if (i == 2)
+			break;
+		if (values_left-- == 0)
+			return json_array_set(group, i, odd) == 0;
+		if (replace_one(item, odd))
+			return true;
+	}
+	json_object_foreach(group, key, item) {
+		if (values_left-- == 0)
+			return json_object_set(group, key, odd) == 0;
+		if (replace_one(item, odd))
+			return true;
+	}
+	return false;
+}
+
+// Whoever sealed it: nothing crashes, and what is whole is told from what is not. Under the sanitizers this shows more.
+TEST(no_description_crashes_its_readers)
+{
+	static const char *const odds[] = {"null",   "-1",   "9223372036854775807", "[]",
+					   "{}",     "\"\"", "[[{}], \"x\"]",	    "\"\\u009b31m/../\\u007f\"",
+					   "4194304"};
+	const struct criu criu = {.path = "/nonexistent/criu", .version = "4.2"};
+	size_t refused = 0, passed = 0;
+	json_t *original = description();
+	bool more = true;
+
+	json_object_del(original, "xxh3");
+	// No driver is loaded here: the comparison of drivers would be the end.
+	json_object_set_new(json_object_get(original, "driver"), "version", json_null());
+	for (size_t place = 0; more; place++)
+		for (size_t o = 0; o < sizeof odds / sizeof *odds; o++) {
+			json_t *changed = json_deep_copy(original), *odd = json_loads(odds[o], JSON_DECODE_ANY, NULL),
+			       *read;
+			values_left = place;
+			more = replace_one(changed, odd);
+			char *text = image_text_seal(changed);
+			json_decref(changed);
+			json_decref(odd);
+			CHECK(text != NULL);
+			enum vg_status status =
+				inspect_parse(text, strlen(text), "virgate.json", __func__, &read, NULL);
+			free(text);
+			if (status) {
+				CHECK(status == VG_INTEGRITY || status == VG_UNSUPPORTED);
+				refused++;
+				continue;
+			}
+			passed++;
+			(void)fit_pids(read, __func__);
+			(void)fit_restore(read, &criu, NULL, 0, __func__);
+			json_decref(read);
+		}
+	CHECK(refused > 500 && passed > 100);
+	json_decref(original);
+}
+
+// Its terminal is not told what to do.
+TEST(control_characters_stay_where_they_are)
+{
+	json_t *changed = description();
+
+	json_object_del(changed, "xxh3");
+	CHECK_INT(json_object_set_new(json_array_get(json_object_get(changed, "processes"), 0), "command",
+				      json_string("\033[2J\302\233bad\n")),
+		  0);
+	CHECK_INT(json_object_set_new(changed, "host", json_string("\033]0;title\a")), 0);
+	char *text = image_text_seal(changed);
+	CHECK(text != NULL);
+	CHECK_INT(mkdir(path_of("odd"), 0700), 0);
+	write_text("odd/virgate.json", text);
+	free(text);
+	json_decref(changed);
+	static const char *const verbs[] = {"list", "inspect"};
+	for (size_t i = 0; i < 2; i++) {
+		CHECK_INT(run("image %s %s", verbs[i], path_of("odd")), 0);
+		CHECK(!strchr(said, '\033') && !strstr(said, "\302\233") && !strchr(said, '\a'));
+	}
+	CHECK_CONTAINS(said, "?]0;title?");
+	CHECK_INT(run("image list %s", path_of("odd")), 0);
+	CHECK_CONTAINS(said, "?[2J?bad?");
+}
+
+// A working directory that is gone: nobody could put it back under its name, and nobody has to.
+TEST(a_folder_that_is_gone_is_not_asked_for)
+{
+	char here[PATH_MAX];
+	json_t *loaded, *folder_of_it;
+
+	image();
+	CHECK(getcwd(here, sizeof here) != NULL);
+	CHECK_INT(mkdir(path_of("gone"), 0700), 0);
+	CHECK_INT(chdir(path_of("gone")), 0);
+	struct subject subject = start_subject(path_of("rounds2"));
+	CHECK_INT(chdir(here), 0);
+	check_goes_on(path_of("rounds2"));
+	CHECK_INT(rmdir(path_of("gone")), 0);
+	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("images/gone")), 0);
+	end_subject(subject);
+	loaded = json_load_file(path_of("images/gone/virgate.json"), 0, NULL);
+	CHECK(loaded != NULL);
+	folder_of_it = json_object_get(json_array_get(json_object_get(loaded, "processes"), 0), "folder");
+	CHECK(json_is_null(folder_of_it));
+	json_decref(loaded);
+	CHECK_INT(run("restore --dir %s --detach", path_of("images/gone")), 125);
+	CHECK(strstr(said, "refused") == NULL);
 }
