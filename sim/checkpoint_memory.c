@@ -132,8 +132,7 @@ static int find_device(const CUuuid *uuid)
 	return -1;
 }
 
-// Which device of the node each of ours shall be. The pairs name every device of the node, once on either side: also
-// those that the process does not see.
+// Which device of the node each of ours shall be. The pairs name every device of the node, once on either side.
 static CUresult remap(const CUcheckpointGpuPair *pairs, unsigned count, int ret_physical[SIM_DEVICES])
 {
 	int target[SIM_DEVICES];
@@ -141,7 +140,8 @@ static CUresult remap(const CUcheckpointGpuPair *pairs, unsigned count, int ret_
 
 	for (int d = 0; d < SIM_DEVICES; d++)
 		target[d] = count ? -1 : d;
-	if (count && count != sim_process.config.devices)
+	// Who sees a part of them is not moved at all.
+	if (count && (count != sim_process.config.devices || sim_process.device_count != (int)count))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned p = 0; p < count; p++) {
 		int from = find_device(&pairs[p].oldUuid), to = find_device(&pairs[p].newUuid);

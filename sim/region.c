@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/descriptor.h"
 #include "region_internal.h"
 
@@ -129,6 +130,8 @@ static int init_header(struct region *region, int fd, const struct sim_config *c
 	pthread_mutex_init(&region->header->lock, &attributes);
 	pthread_mutexattr_destroy(&attributes);
 	region->header->config = *config;
+	// A process that comes back from an image may know names of memory on a node before this one.
+	region->header->generation = (uint32_t)(vg_clock_realtime_ns() >> 10);
 	region->header->version = REGION_VERSION;
 	region->header->magic = REGION_MAGIC; // last: it is complete
 	return 0;

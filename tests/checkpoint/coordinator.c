@@ -1,5 +1,5 @@
 // Who dumps or restores, as a program that can be made to fail: coordinator dump|restore PID DIR PHASE WHAT. When PHASE
-// begins: "stop" asks it to, "kill" kills it with -9, "end" kills the process to be dumped, and waits until it is gone;
+// begins: "stop" asks it to, "kill" kills it with -9, "end" kills the process to be dumped;
 // "fork" and "exec" have that one do so, as the subject understands it.
 // Exit code: 0, or 1 with the error on stdout.
 #include "virgate/checkpoint.h"
@@ -28,8 +28,7 @@ static int follow(void *user, const struct vg_checkpoint_progress *progress)
 		kill(getpid(), SIGKILL);
 	if (strcmp(plan->what, "end") == 0) {
 		kill(plan->pid, SIGKILL);
-		while (kill(plan->pid, 0) == 0)
-			usleep(1000);
+		usleep(300000);
 	}
 	if (strcmp(plan->what, "fork") == 0 || strcmp(plan->what, "exec") == 0) {
 		kill(plan->pid, strcmp(plan->what, "fork") == 0 ? SIGUSR1 : SIGUSR2);
