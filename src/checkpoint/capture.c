@@ -163,12 +163,13 @@ static void store(unsigned number, void *user)
 					    : store_plain(job, &chunk);
 	if (r)
 		fail(capture, file->name, (uint64_t)job->index * CHUNK_BYTES, -r);
+	size_t index = job->index; // from here on the job may be somebody else's
 	pthread_mutex_lock(&capture->lock);
 	job->next = capture->free_jobs;
 	capture->free_jobs = job;
 	pthread_mutex_unlock(&capture->lock);
 	pthread_mutex_lock(&file->lock);
-	file->chunks[job->index] = chunk;
+	file->chunks[index] = chunk;
 	file->stored += chunk.stored;
 	file->done++;
 	pthread_cond_broadcast(&file->changed);
