@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TICK_MS = 100, MOST_COMMAND = 8192 };
+enum { TICK_MS = 100, CONNECT_TRIES = 10, MOST_COMMAND = 8192 };
 
 // ---- unix sockets ------------------------------------------------------------------------------------
 
@@ -54,7 +54,13 @@ static enum vg_status connect_to(const char *path, const char *function, int *re
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return vg_fail(VG_SYSTEM, errno, function, "a socket: %s", strerror(errno));
-	if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
+	int r = connect(fd, (struct sockaddr *)&address, sizeof address);
+	// Whoever is about to listen has bound it already.
+	for (int i = 0; i < CONNECT_TRIES && r < 0 && errno == ECONNREFUSED; i++) {
+		usleep(TICK_MS * 1000);
+		r = connect(fd, (struct sockaddr *)&address, sizeof address);
+	}
+	if (r < 0)
 		status = vg_fail(VG_NOT_FOUND, errno, function,
 				 "unix:%s: %s; start `virgate restore --from unix:%s` there", path, strerror(errno),
 				 path);

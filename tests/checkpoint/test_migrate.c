@@ -399,7 +399,8 @@ static void play_sender(const char *dir, uint64_t count)
 	int ends[2], fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	enum frame_type type;
 
-	CHECK_INT(connect(fd, (struct sockaddr *)&where, sizeof where), 0);
+	for (int i = 0; i < 100 && connect(fd, (struct sockaddr *)&where, sizeof where) < 0; i++)
+		usleep(10000); // it is bound before somebody listens
 	struct frames wire = {.in = fd, .out = fd, .function = "sender"};
 	CHECK_INT(stream_begin(&wire, true), VG_OK);
 	CHECK_INT(frame_read(&wire, &type), VG_OK);
