@@ -39,6 +39,7 @@ int checkpoint_settle(struct session *session, const struct arguments *arguments
 		r = share_choose_driver(session, arguments);
 	if (r)
 		return r;
+	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL); // else nobody could be waited for
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);

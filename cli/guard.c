@@ -15,6 +15,8 @@
 #include "checkpoint/image_folder.h"
 #include "say.h"
 
+enum { DONE = 'd' };
+
 // Neither a terminal's signals nor its end are for this process, and it keeps no file or pipe of the dump's open but
 // stderr, where it says what it did.
 static void stand_aside(int input)
@@ -39,14 +41,11 @@ static bool image_stands(const char *dir)
 	return snprintf(path, sizeof path, "%s/virgate.json", dir) < PATH_MAX && access(path, F_OK) == 0;
 }
 
-// Whoever has ended does so at the end of a dump, when its image stands.
-static bool have_ended(const struct guarded *guarded, const uint64_t *start_times)
-{
-	for (size_t i = 0; i < guarded->count; i++)
-		if (!vg_process_is_dead(guarded->pids[i], start_times[i]))
-			return false;
-	return image_stands(guarded->dir);
-}
+struct watch {
+	const struct guarded *guarded;
+	const uint64_t *start_times;
+	char step; // the last that was told; 0: none
+};
 
 static int bring_one_back(const struct guarded *guarded, pid_t pid, uint64_t start_time)
 {
@@ -63,55 +62,73 @@ static int bring_one_back(const struct guarded *guarded, pid_t pid, uint64_t sta
 	return 0;
 }
 
-static int bring_back(const struct guarded *guarded, const uint64_t *start_times)
+// From their end on the image is what there is of the processes.
+static int say_where(const struct watch *watch)
 {
+	int pid = (int)watch->guarded->pids[0];
+
+	if (watch->step == GUARD_ENDING)
+		say_warning("the migration was killed while process %d ended here, and before the other side was told: "
+			    "restore "
+			    "its image, which is %s, and end first what is left of it",
+			    pid, watch->guarded->dir);
+	else
+		say_warning("the migration was killed after process %d had ended here: look whether it runs, on the "
+			    "other side "
+			    "or here; only if it does not, restore its image, which is %s",
+			    pid, watch->guarded->dir);
+	return 0;
+}
+
+static int bring_back(const struct watch *watch)
+{
+	const struct guarded *guarded = watch->guarded;
 	struct session session;
 
-	if (guarded->scratch && have_ended(guarded, start_times)) {
-		say_warning("the migration was killed after process %d had ended here: look on the other side whether it "
-			    "runs; only if it does not, restore its image, which is %s",
-			    (int)guarded->pids[0], guarded->dir);
-		return 0;
-	}
+	if (watch->step == GUARD_ENDING || watch->step == GUARD_HANDED)
+		return say_where(watch);
 	if (!guarded->leave_running && !guarded->scratch && image_stands(guarded->dir)) {
 		for (size_t i = 0; i < guarded->count; i++)
-			say_warning("the dump was killed when its image was whole already: process %d is left as it was "
-				    "written down; end it, or let it run on with virgate recover --pid %d",
-				    (int)guarded->pids[i], (int)guarded->pids[i]);
+			say_warning(
+				"the dump was killed when its image was whole already: process %d is left as it was "
+				"written down; end it, or let it run on with virgate recover --pid %d",
+				(int)guarded->pids[i], (int)guarded->pids[i]);
 		return 0;
 	}
 	int r = checkpoint_settle(&session, guarded->arguments);
 	if (r)
 		return r;
 	for (size_t i = 0; i < guarded->count; i++) {
-		int one = bring_one_back(guarded, guarded->pids[i], start_times[i]);
+		int one = bring_one_back(guarded, guarded->pids[i], watch->start_times[i]);
 		r = r ? r : one;
 	}
-	if (r == 0 && guarded->scratch) {
+	if (r == 0 && watch->step == GUARD_STANDS)
 		image_remove(guarded->dir);
+	if (r == 0 && guarded->scratch)
 		checkpoint_scratch_end(guarded->scratch);
-	}
 	session_close(&session);
 	return r;
 }
 
 // Never returns.
-static void watch(const struct guarded *guarded, int input, const uint64_t *start_times)
+static void stand_watch(struct watch *watch, int input)
 {
 	ssize_t count;
-	char word;
+	char word = 0;
 
 	stand_aside(input);
-	do
-		count = read(input, &word, 1);
-	while (count < 0 && errno == EINTR);
-	_exit(count == 0 ? bring_back(guarded, start_times) : 0);
+	while ((count = read(input, &word, 1)) > 0 ? word != DONE : count < 0 && errno == EINTR)
+		if (count > 0)
+			watch->step = word;
+	_exit(count == 0 ? bring_back(watch) : 0);
 }
 
 int guard_start(const struct guarded *guarded, struct guard *ret_guard)
 {
 	static uint64_t start_times[GUARD_MOST]; // 0: there is none, as the dump will find
 	int ends[2];
+
+	struct watch watch = {.guarded = guarded, .start_times = start_times};
 
 	*ret_guard = (struct guard){.end = -1};
 	for (size_t i = 0; i < guarded->count; i++)
@@ -125,7 +142,7 @@ int guard_start(const struct guarded *guarded, struct guard *ret_guard)
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(ends[1]);
-		watch(guarded, ends[0], start_times);
+		stand_watch(&watch, ends[0]);
 	}
 	close(ends[0]);
 	if (pid < 0) {
@@ -137,14 +154,26 @@ int guard_start(const struct guarded *guarded, struct guard *ret_guard)
 	return 0;
 }
 
+// A guard that was killed has closed its end: no reason to die of it.
+static void tell(const struct guard *guard, char word)
+{
+	void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+
+	(void)!write(guard->end, &word, 1);
+	signal(SIGPIPE, before);
+}
+
+void guard_tell(const struct guard *guard, enum guard_step step)
+{
+	if (guard->pid > 0)
+		tell(guard, (char)step);
+}
+
 void guard_end(struct guard *guard)
 {
 	if (guard->pid <= 0)
 		return;
-	// One that was killed has closed its end: no reason to die of it.
-	void (*before)(int) = signal(SIGPIPE, SIG_IGN);
-	(void)!write(guard->end, "d", 1);
-	signal(SIGPIPE, before);
+	tell(guard, DONE);
 	close(guard->end);
 	while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
 		;

@@ -16,12 +16,19 @@ struct guarded {
 	const struct arguments *arguments; // for the settings, and the driver
 	const pid_t *pids;		   // the roots of what is dumped
 	size_t count;
-	const char *dir;		   // the image
+	const char *dir; // the image
 	bool leave_running;
-	const char *scratch; // a migration's: its image is of no use as long as the processes are here, and lies in this
-			     // folder, or "": where it was told to lie; NULL: no migration
+	const char *scratch; // a migration's: its image is of no use as long as the processes are here, and lies in
+			     // this folder, or "": where it was told to lie; NULL: no migration
 };
 // 0, or the verb's exit code after words on stderr.
 int guard_start(const struct guarded *guarded, struct guard *ret_guard);
+// How far a migration has come.
+enum guard_step {
+	GUARD_STANDS = 's', // the image does, and is to be removed if they run on
+	GUARD_ENDING = 'e', // the processes end here, and the other side was not told yet
+	GUARD_HANDED = 'h', // it is being told
+};
+void guard_tell(const struct guard *guard, enum guard_step step);
 // The dump has ended, however. The guard is gone then.
 void guard_end(struct guard *guard);

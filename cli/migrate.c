@@ -5,6 +5,21 @@
 #include "guard.h"
 #include "say.h"
 
+static int follow(void *user, const struct vg_checkpoint_progress *progress)
+{
+	static enum vg_checkpoint_phase last = VG_CHECKPOINT_PHASES;
+	bool begins = progress->phase != last;
+
+	last = progress->phase;
+	if (begins && progress->phase == VG_CHECKPOINT_SEND)
+		guard_tell(user, GUARD_STANDS);
+	if (begins && progress->phase == VG_CHECKPOINT_END)
+		guard_tell(user, GUARD_ENDING);
+	if (begins && progress->phase == VG_CHECKPOINT_HANDOVER)
+		guard_tell(user, GUARD_HANDED);
+	return checkpoint_show(NULL, progress);
+}
+
 static int migrate_one(const struct arguments *arguments, struct vg_dump_options *dump, const struct gpus *gpus)
 {
 	struct vg_checkpoint_result result = {0};
@@ -38,6 +53,8 @@ static int migrate_from(const struct arguments *arguments, struct vg_dump_option
 		return r;
 	if (!dump->dir)
 		dump->dir = scratch;
+	dump->progress = follow;
+	dump->user = &guard;
 	r = dump_guard(arguments, dump, scratch, &guard);
 	if (r == 0) {
 		r = migrate_one(arguments, dump, gpus);
@@ -56,8 +73,9 @@ static int migrate(const struct arguments *arguments)
 	if (r)
 		return r;
 	if (!dump.pid == !dump.vgpu || !option_value(arguments, "to")) {
-		say_usage(arguments->verb, "--pid or --vgpu, and --to are needed: which process, or all that run inside which "
-					   "vGPU, and where they shall go");
+		say_usage(arguments->verb,
+			  "--pid or --vgpu, and --to are needed: which process, or all that run inside which "
+			  "vGPU, and where they shall go");
 		return verb_usage_code(arguments->verb);
 	}
 	r = gpus_read(arguments, &gpus);

@@ -17,7 +17,7 @@ struct arrival {
 	bool keep;
 	struct frames frames;
 	struct stream_header header;
-	bool stands; // the image does, at options.dir
+	bool stands;				    // the image does, at options.dir
 	struct vg_checkpoint_result coming, result; // its coming in, and the rest
 };
 
@@ -47,8 +47,8 @@ static enum vg_status greet(struct arrival *arrival)
 
 static enum vg_status take_in(struct arrival *arrival)
 {
-	struct vg_checkpoint_result result = {0};
-	struct phase phase = {.progress = arrival->options.progress, .user = arrival->options.user, .result = &result};
+	struct phase phase = {
+		.progress = arrival->options.progress, .user = arrival->options.user, .result = &arrival->coming};
 	struct image_draft draft = {0};
 	json_t *description = NULL;
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TICK_MS = 100, CONNECT_TRIES = 10, MOST_COMMAND = 8192 };
+enum { TICK_MS = 100, CONNECT_TRIES = 10, SSH_TRIES = 150, SSH_PAUSE_US = 20000, MOST_COMMAND = 8192 };
 
 // ---- unix sockets ------------------------------------------------------------------------------------
 
@@ -171,8 +172,12 @@ static enum vg_status start_ssh(const char *host, const char *command, const cha
 	if (r)
 		return vg_fail(VG_NOT_FOUND, -r, function, "ssh %s: install it, or name one in VIRGATE_SSH",
 			       r == -EACCES ? "may not be run by this user" : "is not in PATH");
-	const char *const argv[] = {program, "-T",    "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "--",
-				    host,    command, NULL};
+	const char *const argv[] = {program, "-T",
+				    "-o",    "BatchMode=yes",
+				    "-o",    "ConnectTimeout=15",
+				    "-o",    "ServerAliveInterval=15",
+				    "--",    host,
+				    command, NULL};
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return vg_fail(VG_SYSTEM, errno, function, "a socket for ssh: %s", strerror(errno));
 	channel->fd = ends[0];
@@ -227,9 +232,15 @@ void channel_close(struct channel *channel)
 {
 	if (channel->fd >= 0)
 		close(channel->fd);
-	// It ends when its input does.
-	while (channel->ssh > 0 && waitpid(channel->ssh, NULL, 0) < 0 && errno == EINTR)
-		;
+	// It ends when its input does, unless it has nobody to talk to yet.
+	for (int i = 0; channel->ssh > 0; i++) {
+		pid_t r = waitpid(channel->ssh, NULL, WNOHANG);
+		if (r == channel->ssh || (r < 0 && errno != EINTR))
+			break;
+		if (i == SSH_TRIES)
+			kill(-channel->ssh, SIGKILL);
+		usleep(SSH_PAUSE_US);
+	}
 	if (channel->complaints >= 0)
 		close(channel->complaints);
 	*channel = (struct channel){.fd = -1, .complaints = -1};

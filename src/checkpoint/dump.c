@@ -184,8 +184,14 @@ static enum vg_status run_on(struct dump *dump)
 static enum vg_status finish(struct dump *dump)
 {
 	phase_go_on(&dump->phase, VG_CHECKPOINT_END);
-	if (dump->options.leave_running)
-		return run_on(dump);
+	if (dump->options.leave_running) {
+		char text[512];
+		enum vg_status status = run_on(dump);
+		int code = vg_last_error()->code;
+		snprintf(text, sizeof text, "%s", vg_last_error()->text);
+		return status ? vg_fail(status, code, dump->function, "the image stands at %s, but %s", dump->draft.final, text)
+			      : VG_OK;
+	}
 	for (size_t i = 0; i < dump->tree.root_count; i++)
 		notice_send(dump->tree.processes[i].parent, dump->tree.processes[i].pid,
 			    dump->gate ? "" : dump->draft.final);

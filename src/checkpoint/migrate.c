@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define GREETING_NS UINT64_C(60000000000)
 
@@ -74,12 +75,20 @@ static enum vg_status await(struct migration *migration, enum frame_type wanted)
 // Whether somebody is there who understands: before anything is touched.
 static enum vg_status greet(struct migration *migration)
 {
+	struct phase phase = {
+		.progress = migration->dump.progress, .user = migration->dump.user, .result = &migration->result};
 	struct frames *frames = &migration->frames;
 
+	enum vg_status status = phase_begin(&phase, VG_CHECKPOINT_FIND, migration->function);
+	if (status)
+		return status;
+	frames->phase = &phase;
+	frames->heed = true;
 	frames->deadline = vg_clock_monotonic_ns() + GREETING_NS;
-	enum vg_status status = stream_begin(frames, true);
+	status = stream_begin(frames, true);
 	status = status ? with_complaint(migration, status) : await(migration, FRAME_READY);
 	frames->deadline = 0;
+	frames->phase = NULL;
 	return status;
 }
 
@@ -170,10 +179,14 @@ static enum vg_status hand_over(struct migration *migration)
 static enum vg_status check(const struct migration *migration)
 {
 	const struct vg_dump_options *dump = &migration->dump;
+	struct stat info;
 
 	if (!dump->dir || !*dump->dir)
 		return vg_fail(VG_INVALID, 0, migration->function,
 			       "dump->dir is missing: where the image lies meanwhile");
+	if (lstat(dump->dir, &info) == 0)
+		return vg_fail(VG_EXISTS, 0, migration->function, "there is something at %s: name another folder",
+			       dump->dir);
 	if (dump->leave_running)
 		return vg_fail(
 			VG_INVALID, 0, migration->function,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void end(int signal)
@@ -27,8 +28,9 @@ int main(int argc, char **argv)
 		perror("again");
 		return errno == EPERM ? 77 : 1;
 	}
+	// Who is told that it was made may wake it at once: it must be stopped by then.
 	if (pid > 0)
-		return 0;
+		return waitpid((pid_t)pid, NULL, WUNTRACED) == pid ? 0 : 1;
 	setsid();
 	for (int fd = 0; fd < 1024; fd++)
 		close(fd);

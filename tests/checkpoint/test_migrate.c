@@ -2,6 +2,7 @@
 // CRIU on both sides.
 #include <glob.h>
 #include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -24,6 +25,10 @@ static void start_idle(void)
 	fflush(stdout);
 	idle.guard = fork();
 	if (idle.guard == 0) {
+		int null = open("/dev/null", O_RDWR);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (int fd = 0; fd < 3; fd++) // whoever reads what the test says must see its end
+			dup2(null, fd);
 		pid_t pid = fork();
 		if (pid == 0) {
 			setsid();
@@ -444,6 +449,107 @@ TEST(a_sender_that_goes_leaves_nothing_there)
 }
 
 // ---- kill -9 -----------------------------------------------------------------------------------------
+
+// Somebody who listens and never says a word.
+static int start_silent(void)
+{
+	struct sockaddr_un where = address();
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	unlink(path_of("socket"));
+	CHECK_INT(bind(listener, (struct sockaddr *)&where, sizeof where), 0);
+	CHECK_INT(listen(listener, 1), 0);
+	return listener;
+}
+
+static pid_t start_migration(const char *dir)
+{
+	char pid[16], to[PATH_MAX + 8];
+
+	snprintf(pid, sizeof pid, "%d", (int)idle.pid);
+	snprintf(to, sizeof to, "unix:%s", path_of("socket"));
+	fflush(stdout);
+	pid_t near = fork();
+	if (near == 0) {
+		dup2(open(path_of("near.log"), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
+		dup2(1, 2);
+		execl(VIRGATE, VIRGATE, "migrate", "--cpu-only", "--pid", pid, "--to", to, dir ? "--dir" : NULL, dir,
+		      (char *)NULL);
+		_exit(127);
+	}
+	return near;
+}
+
+TEST(who_does_not_answer_is_not_waited_for_by_force)
+{
+	set_up();
+	_cleanup_close_ int listener = start_silent();
+	pid_t near = start_migration(NULL);
+	_cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	usleep(300000);
+	CHECK_INT(kill(near, SIGINT), 0);
+	CHECK_INT(end_of(near), 1);
+	CHECK_CONTAINS(text_of("near.log"), "stopped");
+	check_untouched();
+	end_idle();
+}
+
+TEST(what_lies_where_the_image_shall_lie_stays)
+{
+	set_up();
+	mkdir(path_of("mine"), 0700);
+	write_text("mine/data", "x");
+	_cleanup_close_ int listener = start_silent();
+	CHECK_INT(run("migrate --pid %d --cpu-only --to unix:%s --dir %s", (int)idle.pid, path_of("socket"),
+		      path_of("mine")),
+		  1);
+	CHECK_CONTAINS(said, "there is something at");
+	CHECK_INT(access(path_of("mine/data"), F_OK), 0);
+	check_untouched();
+	// One that comes to lie there later is not the migration's either.
+	pid_t near = start_migration(path_of("later"));
+	_cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	usleep(300000);
+	mkdir(path_of("later"), 0700);
+	write_text("later/data", "x");
+	kill(near, SIGKILL);
+	waitpid(near, NULL, 0);
+	usleep(500000);
+	CHECK_INT(access(path_of("later/data"), F_OK), 0);
+	check_untouched();
+	end_idle();
+}
+
+TEST(a_migration_that_is_killed_while_they_end_keeps_the_image)
+{
+	char command[PATH_MAX + 64];
+	struct frames frames = {.function = "far side"};
+	struct stream_header header;
+	enum frame_type type = FRAME_DESCRIPTION;
+
+	set_up();
+	_cleanup_close_ int listener = start_silent();
+	pid_t near = start_migration(NULL);
+	_cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	frames.in = frames.out = fd;
+	CHECK_INT(stream_accept(&frames, &header), VG_OK);
+	CHECK_INT(frame_write(&frames, FRAME_READY, NULL, 0, NULL, 0), VG_OK);
+	while (type != FRAME_END)
+		CHECK_INT(frame_read(&frames, &type), VG_OK);
+	CHECK_INT(frame_write(&frames, FRAME_READY, NULL, 0, NULL, 0), VG_OK);
+	CHECK_INT(frame_read(&frames, &type), VG_OK);
+	CHECK_INT(type, FRAME_GO);
+	kill(near, SIGKILL);
+	waitpid(near, NULL, 0);
+	for (int i = 0; i < 500 && !strstr(text_of("near.log"), "look whether it runs"); i++)
+		usleep(10000);
+	CHECK_CONTAINS(text_of("near.log"), "look whether it runs");
+	snprintf(command, sizeof command, "%s image verify %s/virgate-*/image >/dev/null && rm -r %s", VIRGATE,
+		 path_of("tmp"), path_of("tmp"));
+	CHECK_INT(system(command), 0);
+	frames_finish(&frames);
+	end_idle();
+}
 
 TEST(a_killed_migration_lets_it_run_on)
 {
