@@ -155,7 +155,7 @@ static enum vg_status add_slots(struct tenants *tenants, size_t vgpu, const stru
 		return VG_OK; // it has ended, as others will notice
 	size_t before = tenants->count;
 	while (status == VG_OK && vg_ledger_next_tenant(of->ledger, &cursor, &tenant.slot)) {
-		if (vg_ledger_owner_same(&tenant.slot.owner, &owner))
+		if (!tenant.slot.guest && vg_ledger_owner_same(&tenant.slot.owner, &owner))
 			status = add_tenant(tenants, &tenant, function);
 	}
 	return status || tenants->count > before ? status : add_placeless(tenants, process->pid, function);
@@ -197,21 +197,6 @@ static enum vg_status find_of(struct tenants *tenants, const struct tree_process
 	free(line);
 	fclose(file);
 	return status;
-}
-
-enum vg_status tenants_refuse_shares(const struct tenants *tenants, const char *function)
-{
-	for (size_t i = 0; i < tenants->count; i++) {
-		const struct tenant *tenant = &tenants->list[i];
-		const struct tenant_vgpu *vgpu = &tenants->vgpus[tenant->vgpu];
-		unsigned int shares = vg_ledger_count_shares(vgpu->ledger, tenant->slot.slot);
-		if (shares || tenant->slot.exported || tenant->slot.guest)
-			return refuse(REFUSE_SHARED, 0, function,
-				      "process %d (%s) of vGPU %s has memory in common with others (%u pieces), which an image "
-				      "cannot hold: let both sides close it first",
-				      (int)tenant->pid, tenant->slot.command, vgpu->name, shares);
-	}
-	return VG_OK;
 }
 
 static bool has_place(const struct tenants *tenants, pid_t pid, const char *vgpu)

@@ -1,7 +1,7 @@
 // Programs of vGPUs are written down and brought back: with the quota they had, and a ledger that is exact at every moment.
 // What needs a real CRIU says so; the rest has the stand-in.
 #include "checkpoint_test.h"
-#include "ledger/ledger.h"
+#include "ledger/share.h"
 #include "tenant.h"
 
 enum { OUT_OF_MEMORY = 2 };
@@ -296,6 +296,46 @@ TEST(vgpus_that_nobody_runs_in_are_refused)
 	CHECK_INT(run("dump --vgpu empty --dir %s", path_of("x")), 1);
 	CHECK_CONTAINS(said, "nobody runs inside vGPU empty");
 	CHECK_INT(run("dump --vgpu empty --pid 1 --dir %s", path_of("x")), 2);
+	CHECK(access(path_of("x"), F_OK) < 0);
+}
+
+static struct vg_ledger *ledger_of(const char *vgpu)
+{
+	struct vg_ledger *ledger;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, "%s/run/ledgers/%s", folder, vgpu);
+	CHECK_INT(vg_ledger_open(path, &ledger), 0);
+	return ledger;
+}
+
+// As the daemon has it when a tenant opens what a program of another vGPU has exported, and as tenants of one vGPU have it.
+TEST(memory_in_common_with_others_is_refused)
+{
+	prepare(false);
+	make_vgpu("guest", "256M");
+	make_vgpu("giver", "256M");
+	struct program program = start("guest", "guest", "64", "32", "512");
+	struct vg_ledger_tenant place = place_of("guest", program.pid);
+	struct vg_ledger *giver = ledger_of("giver");
+	uint64_t bytes, key = vg_ledger_key('t', "memory", 6);
+	uint32_t share, joined;
+	CHECK_INT(vg_ledger_enter(giver), 0);
+	CHECK_INT(vg_ledger_reserve(giver, VG_LEDGER_VMM, 2 * MIB), 0);
+	CHECK_INT(vg_ledger_share_make(giver, 2 * MIB, &share), 0);
+	CHECK_INT(vg_ledger_share_name(giver, share, key, false), 0);
+	CHECK_INT(vg_ledger_guest_join(giver, &place.owner, place.program, key, &joined, &bytes), 0);
+	for (int i = 0; i < 2; i++) {
+		CHECK_INT(run("dump --vgpu guest --dir %s", path_of("x")), 1);
+		CHECK_CONTAINS(said, "refused (shared-memory)");
+		CHECK_CONTAINS(said, "vGPU giver");
+	}
+	check_looks_on(&program);
+	CHECK_INT(vg_ledger_guest_leave(giver, &place.owner, joined), 0);
+	vg_ledger_leave(giver);
+	vg_ledger_close(giver);
+	CHECK_INT(run("dump --vgpu guest --dir %s --leave-running", path_of("guest.image")), 0);
+	end(&program);
 	CHECK(access(path_of("x"), F_OK) < 0);
 }
 
