@@ -1,5 +1,6 @@
 #include "checkpoint/refusal.h"
 
+#include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/proc.h"
 #include "driver/driver.h"
@@ -8,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { MOST_GPUS = 64, MOST_GPU_PROCESSES = 1024 };
@@ -29,6 +31,17 @@ enum vg_status refuse(enum refusal refusal, int code, const char *function, cons
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
 	return vg_fail(reasons[refusal].status, code, function, "refused (%s): %s", reasons[refusal].name, text);
+}
+
+// Whoever holds the other end of its terminal is not among those that are dumped, and no restore could make it one again.
+static bool leads_a_terminal(pid_t pid)
+{
+	char path[64], text[1024];
+	int session = 0, terminal = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	const char *end = vg_file_read(path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+	return end && sscanf(end + 1, " %*c %*d %*d %d %d", &session, &terminal) == 2 && session == pid && terminal;
 }
 
 static enum vg_status check_condition(const struct tree_process *process, bool is_root, const char *function)
@@ -55,6 +68,11 @@ static enum vg_status check_condition(const struct tree_process *process, bool i
 			      "process %d (%s) is stopped, and the driver's thread in it with it: kill -CONT %d first; if "
 			      "a dump was killed that had stopped it, virgate recover --pid %d",
 			      pid, process->command, pid, pid);
+	if (is_root && leads_a_terminal(process->pid))
+		return refuse(REFUSE_TERMINAL, 0, function,
+			      "process %d (%s) leads the session of a terminal (script, tmux, ssh -t), which cannot be restored: "
+			      "start it with setsid, its input and output in files",
+			      pid, process->command);
 	return VG_OK;
 }
 

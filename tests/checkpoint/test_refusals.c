@@ -157,6 +157,29 @@ TEST(a_traced_process_is_refused)
 	end_subject(subject);
 }
 
+TEST(who_leads_a_terminals_session_is_refused)
+{
+	standin();
+	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	CHECK(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		setsid();
+		open(ptsname(master), O_RDWR); // its own from now on
+		for (;;)
+			pause();
+	}
+	char path[64], text[1024];
+	int terminal = 0;
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	while (!terminal && vg_file_read(path, text, sizeof text) > 0)
+		sscanf(strrchr(text, ')') + 1, " %*c %*d %*d %*d %d", &terminal);
+	refused(pid, "terminal", "leads the session of a terminal");
+	end_idle(pid);
+	close(master);
+}
+
 TEST(two_dumps_of_one_process_are_kept_apart)
 {
 	standin();
