@@ -51,6 +51,7 @@ void doctor_driver(struct doctor_report *report);
 // *ret_used: bytes that programs hold on all devices now.
 void doctor_devices(struct doctor_report *report, uint64_t *ret_used);
 void doctor_criu(struct doctor_report *report);
+void doctor_left(struct doctor_report *report);
 void doctor_kernel(struct doctor_report *report);
 void doctor_room(struct doctor_report *report, const char *folder, uint64_t used);
 void doctor_quota(struct doctor_report *report, const struct doctor_options *options);

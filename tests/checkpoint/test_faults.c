@@ -86,6 +86,8 @@ TEST(after_kill_9_at_any_step_there_is_a_way_back)
 			CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("again")), 1);
 			CHECK_CONTAINS(said, i > 3 ? "refused (stopped)" : "refused (left-behind)");
 			CHECK_CONTAINS(said, "virgate recover --pid");
+			CHECK(run("doctor cuda") <= 1);
+			CHECK_CONTAINS(said, "virgate recover --pid");
 		}
 		CHECK_INT(run("recover --pid %d", (int)subject.pid), 0);
 		CHECK_CONTAINS(said, i > 1 ? "runs again" : "ran already");
