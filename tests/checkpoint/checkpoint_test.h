@@ -136,7 +136,7 @@ static bool is_gone(pid_t pid)
 	return kill(pid, 0) != 0 && kill(-pid, 0) != 0;
 }
 
-static void wait_gone(pid_t pid)
+__attribute__((unused)) static void wait_gone(pid_t pid)
 {
 	for (int i = 0; i < 3000 && !is_gone(pid); i++)
 		usleep(10000);
