@@ -104,6 +104,7 @@ static enum vg_status run(const struct criu *criu, const struct criu_work *work,
 	r = tool_run(&(struct tool_run){.argv = argv,
 					.keep = work->keep,
 					.keep_count = work->keep_count,
+					.terminal = work->terminal,
 					.tick = work->tick,
 					.user = work->user});
 	snprintf(path, sizeof path, "%s/%s", scratch, log);

@@ -22,6 +22,7 @@ struct criu_work {
 	const char *folder; // of the image's files
 	bool stream;	    // they go through its socket there: see streamer.h
 	bool shell_job, tcp_established, file_locks;
+	bool terminal; // CRIU has ours: tool_run
 	const int *keep; // descriptors that CRIU has open, too, as long as it runs
 	size_t keep_count;
 	void (*tick)(void *user); // as tool_run() has it

@@ -22,6 +22,7 @@ static const char *advice(const char *error)
 		{"External socket is used", "a unix socket is connected to a process outside of what is dumped: close it"},
 		{"Connected TCP socket", "there is an open TCP connection: close it, or see --tcp-established"},
 		{"dangling tty", "it hangs on a terminal: see --shell-job"},
+		{"Don't have tty to inherit", "it hangs on a terminal: restore it from one, and without --detach"},
 		{"file locks are hold", "it holds locks of files: see --file-locks"},
 		{"Address already in use", "a socket's address is taken: end who has it"},
 	};

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 enum { PAUSE_US = 20000 };
@@ -181,6 +182,14 @@ static bool leads_session(const json_t *description, pid_t root)
 	return false;
 }
 
+// What hung on a terminal hangs on ours then. Only a child of ours can: see tool_start().
+static bool gives_terminal(void)
+{
+	int reaps = 0;
+
+	return isatty(STDIN_FILENO) && prctl(PR_GET_CHILD_SUBREAPER, &reaps) == 0 && reaps;
+}
+
 static enum vg_status make(struct restore *restore)
 {
 	struct criu_work work = {.tick = phase_tick, .user = &restore->phase};
@@ -190,6 +199,7 @@ static enum vg_status make(struct restore *restore)
 	restore->phase.total = restore->result.raw_bytes;
 	for (size_t i = 0; i < restore->root_count && status == VG_OK; i++) {
 		work.shell_job = !leads_session(restore->description, restore->roots[i]);
+		work.terminal = work.shell_job && gives_terminal();
 		status = image_restore_tree(restore->options.dir, restore->description, (unsigned)i, &restore->criu, &work,
 					    &restore->phase.bytes, restore->function, &made);
 		restore->made += made;

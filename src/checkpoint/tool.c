@@ -74,7 +74,9 @@ int tool_start(const struct tool_start *start, pid_t *ret_pid)
 	for (size_t i = 0; i < start->keep_count && r == 0; i++)
 		r = posix_spawn_file_actions_adddup2(&actions, start->keep[i], start->keep[i]);
 	if (r == 0)
-		r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+		r = posix_spawnattr_setflags(&attributes,
+					     POSIX_SPAWN_SETSIGMASK |
+						     (start->in_session ? POSIX_SPAWN_SETPGROUP : POSIX_SPAWN_SETSID));
 	if (r == 0)
 		r = posix_spawnattr_setsigmask(&attributes, &none);
 	if (r == 0)
@@ -151,7 +153,8 @@ int tool_run(const struct tool_run *run)
 				       .environment = run->environment,
 				       .keep = run->keep,
 				       .keep_count = run->keep_count,
-				       .fds = {-1, ends[1], ends[1]}};
+				       .fds = {run->terminal ? STDIN_FILENO : -1, ends[1], ends[1]},
+				       .in_session = run->terminal};
 	int r = tool_start(&how, &pid);
 	close(ends[1]);
 	_cleanup_close_ int input = ends[0];

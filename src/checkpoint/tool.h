@@ -14,11 +14,12 @@ struct tool_start {
 	const char *const *environment; // NULL: this process's
 	const int *keep;		// descriptors that it has open, under the same numbers
 	size_t keep_count;
-	int fds[3]; // what it has as 0, 1 and 2; -1: /dev/null
+	int fds[3];	 // what it has as 0, 1 and 2; -1: /dev/null
+	bool in_session; // in ours, for the sake of its terminal, and in a process group of its own
 };
 // In a session of its own, so that what it starts goes with it, and a terminal's signals do not reach it; with no signal
-// held back. In our session, a process that CRIU has made and stopped would be hung up as soon as CRIU ends: its group
-// would have nobody left to wake it. 0 or -errno.
+// held back. In our session, a process that CRIU has made and stopped would be hung up as soon as CRIU ends, unless it
+// becomes our child then: its group would have nobody left to wake it. 0 or -errno.
 int tool_start(const struct tool_start *start, pid_t *ret_pid);
 
 struct tool_run {
@@ -30,6 +31,7 @@ struct tool_run {
 	char *output; // what it writes to stdout and stderr, cut at `capacity` - 1 bytes and terminated; NULL: thrown
 		      // away
 	size_t capacity;
+	bool terminal; // ours is its 0: it is in our session then
 	void (*tick)(void *user); // called about ten times a second meanwhile; NULL: nobody is
 	void *user;
 };
