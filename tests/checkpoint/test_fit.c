@@ -104,6 +104,20 @@ TEST(what_fits_is_restored)
 	CHECK(strstr(said, "refused") == NULL);
 }
 
+TEST(an_image_that_others_can_write_is_refused)
+{
+	CHECK_INT(chmod(image(), 0770), 0);
+	check_refused("other-owner");
+	CHECK_CONTAINS(said, "mode 770");
+	CHECK_INT(chmod(image(), 0700), 0);
+	if (geteuid() != 0)
+		SKIP("only root can give an image to somebody else");
+	CHECK_INT(chown(image(), 12345, (gid_t)-1), 0);
+	check_refused("other-owner");
+	CHECK_CONTAINS(said, "is user 12345's");
+	CHECK_INT(chown(image(), 0, (gid_t)-1), 0);
+}
+
 TEST(another_machine_is_refused)
 {
 	struct utsname here;

@@ -36,7 +36,7 @@ def from_memory():
 
 def from_loader(method):
     loader = torch.utils.data.DataLoader(Rows(), batch_size=ROWS, num_workers=2, multiprocessing_context=method,
-                                         pin_memory=True)  # by a thread, which uses CUDA once the workers are there
+                                         pin_memory=method == "spawn")  # asks CUDA before it forks the workers
     return (row for row, _ in iter(loader))
 
 
