@@ -20,7 +20,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { PIPE_BYTES = 1 << 20, PIECE = 64 << 10 };
+enum { PIPE_BYTES = 16 << 20, USERS_PIPE_BYTES = 1 << 20, PIECE = 64 << 10 };
 
 // A file on its way to CRIU.
 struct outgoing {
@@ -183,13 +183,22 @@ static void give_chunks(struct outgoing *of)
 		await(of, &of->slots[given++ % of->slot_count]);
 }
 
+// Who reads a pipe and who fills it take turns: the more it holds, the fewer they are. What it holds now.
+static size_t widen(int pipe)
+{
+	if (fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES) < 0)
+		fcntl(pipe, F_SETPIPE_SZ, USERS_PIPE_BYTES); // what a user's share of pipes allows, mostly
+	int bytes = fcntl(pipe, F_GETPIPE_SZ);
+	return bytes > 0 ? (size_t)bytes : PIPE_BYTES;
+}
+
 static void serve_chunks(struct outgoing *of)
 {
 	const struct image_file *file = of->file;
 	size_t count = of->serve->worker_count + 1;
 
 	// A slot is filled again when as much as a pipe holds has gone after it.
-	of->behind = 1 + (PIPE_BYTES + file->chunk_bytes - 1) / file->chunk_bytes;
+	of->behind = 1 + (widen(of->output) + file->chunk_bytes - 1) / file->chunk_bytes;
 	count += of->behind;
 	of->offsets = image_chunk_offsets(file);
 	of->slots = calloc(count, sizeof *of->slots);
@@ -200,7 +209,6 @@ static void serve_chunks(struct outgoing *of)
 		madvise(data, file->chunk_bytes, MADV_HUGEPAGE);
 		of->slots[of->slot_count++] = (struct slot){.of = of, .data = data};
 	}
-	fcntl(of->output, F_SETPIPE_SZ, PIPE_BYTES); // what the user's share of pipes allows
 	if (of->offsets && of->slot_count == count)
 		give_chunks(of);
 	else
