@@ -144,6 +144,18 @@ static bool read_method(const char *text, enum vg_compression *ret_compression)
 	return false;
 }
 
+// One file on the disk has one name in the list: what ends like a compressed one is one.
+static bool is_named_for(const char *name, enum vg_compression compression)
+{
+	for (unsigned method = VG_COMPRESSION_LZ4; method < METHODS; method++) {
+		size_t length = strlen(name), tail = strlen(suffixes[method]);
+		bool ends = length >= tail && strcmp(name + length - tail, suffixes[method]) == 0;
+		if (ends != (compression == method))
+			return false;
+	}
+	return true;
+}
+
 // NULL, or what is wrong with it.
 static const char *read_file(const json_t *object, struct image_file *file)
 {
@@ -160,7 +172,8 @@ static const char *read_file(const json_t *object, struct image_file *file)
 		return "a size that is none";
 	file->bytes = file->raw = file->stored = (uint64_t)bytes;
 	if (json_unpack((json_t *)object, "{s:s}", "xxh3", &sum) == 0)
-		return file->bytes > MOST_WHOLE				  ? "more bytes than one checksum is for"
+		return !is_named_for(file->name, VG_COMPRESSION_NONE)	? "a name that is not of its compression"
+		       : file->bytes > MOST_WHOLE			? "more bytes than one checksum is for"
 		       : strlen(sum) == 16 && read_sum(sum, &file->sum) ? NULL
 									: "a checksum that is none";
 	if (json_unpack((json_t *)object, "{s:I, s:s, s:I, s:o}", "raw", &raw, "compression", &method, "chunk_bytes",
@@ -169,9 +182,7 @@ static const char *read_file(const json_t *object, struct image_file *file)
 		return "neither a checksum nor chunks";
 	if (raw < 0 || (uint64_t)raw > MOST_BYTES || chunk < 0 || chunk > IMAGE_MOST_CHUNK)
 		return "a size that is none";
-	const char *suffix = image_compression_suffix(file->compression);
-	size_t length = strlen(file->name), tail = strlen(suffix);
-	if (length < tail || strcmp(file->name + length - tail, suffix) != 0)
+	if (!is_named_for(file->name, file->compression))
 		return "a name that is not of its compression";
 	file->raw = (uint64_t)raw;
 	file->chunk_bytes = (uint32_t)chunk;

@@ -375,6 +375,9 @@ TEST(a_list_of_files_is_not_believed)
 		PAGES("p.img", "5", "5", "none", "65536", C("6")),
 		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"raw\": 5, \"compression\": \"none\", \"chunk_bytes\": 65536}]",
 		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"raw\": 5, \"compression\": \"none\", \"chunk_bytes\": 65536, \"chunks\": {}}]",
+		// Two that are one file.
+		"[{\"name\": \"tree-0/p.img.lz4\", \"bytes\": 5, \"xxh3\": " SUM "}, {\"name\": \"tree-0/p.img.lz4\", \"bytes\": 0, "
+		"\"raw\": 5, \"compression\": \"lz4\", \"chunk_bytes\": 65536, \"chunks\": [" C("0") "]}]",
 		// Two files that are one of CRIU's.
 		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"xxh3\": " SUM "}, {\"name\": \"tree-0/p.img.lz4\", \"bytes\": 0, "
 		"\"raw\": 5, \"compression\": \"lz4\", \"chunk_bytes\": 65536, \"chunks\": [" C("0") "]}]",
