@@ -4,8 +4,8 @@
 #include "checkpoint/phase.h"
 #include "checkpoint/tree.h"
 
-// `phase` is ticked meanwhile. All at once, since a locked process may be what another one's work waits for. NOT_READY: not in time; then, and after
-// any other failure, some are locked.
+// `phase` is ticked meanwhile. All at once, since a locked process may be what another one's work waits for. NOT_READY:
+// not in time; then, and after any other failure, some are locked.
 enum vg_status gpu_lock(const struct tree *tree, unsigned timeout_ms, struct phase *phase);
 enum vg_status gpu_checkpoint(const struct tree *tree, struct phase *phase);
 // `pairs` as vg_process_restore() has them.

@@ -39,6 +39,7 @@ struct restore {
 	struct vg_node *node, *own_node; // only where there are tenants
 	struct tenants tenants;
 	json_t *description;
+	char *dir; // the image's, without links: where it is checked is where it is read
 	pid_t *roots;
 	size_t root_count, made; // `made`: so many of them CRIU has made
 	struct vg_checkpoint_result result;
@@ -82,32 +83,26 @@ static enum vg_status look_for_vgpus(struct restore *restore)
 					restore->function, &restore->tenants);
 }
 
-static enum vg_status take_places_now(struct restore *restore)
+static enum vg_status take_places(struct restore *restore)
 {
 	enum vg_status status = fit_pids(restore->description, restore->function);
 
 	return status ? status : tenants_reserve(&restore->tenants, restore->function);
 }
 
-// A process that has just ended holds its pid until its parent was told, and its place in a vGPU until the driver has
-// released its memory.
+// For what the other side of a gate held until now. A process that has just ended holds its pid until its parent was
+// told, and its place in a vGPU until the driver has released its memory.
 static enum vg_status await_places(struct restore *restore)
 {
 	uint64_t end = vg_clock_monotonic_ns() + PLACES_NS;
 	enum vg_status status;
 
-	while (((status = take_places_now(restore)) == VG_EXISTS || status == VG_INSUFFICIENT) &&
+	while (((status = take_places(restore)) == VG_EXISTS || status == VG_INSUFFICIENT) &&
 	       vg_clock_monotonic_ns() < end) {
 		phase_tick(&restore->phase);
 		usleep(PAUSE_US);
 	}
 	return status;
-}
-
-// What the other side of a gate may still hold.
-static enum vg_status take_places(struct restore *restore, bool later)
-{
-	return later ? await_places(restore) : take_places_now(restore);
 }
 
 // Whoever can write there decides what runs, as us.
@@ -155,14 +150,14 @@ static enum vg_status verify(struct restore *restore)
 		status = fit_restore(restore->description, &restore->criu, restore->map.pairs, restore->map.count,
 				     restore->function);
 	if (status == VG_OK && !later)
-		status = take_places(restore, later);
+		status = take_places(restore);
 	if (status == VG_OK && !(gate && gate->verified))
 		status = image_check(options->dir, restore->description, &restore->phase, restore->function, NULL);
 	if (status == VG_OK)
 		status = read_roots(restore);
 	if (status == VG_OK && gate && gate->pass)
 		status = gate->pass(gate->user, &restore->phase);
-	return status == VG_OK && later ? take_places(restore, later) : status;
+	return status == VG_OK && later ? await_places(restore) : status;
 }
 
 // Without it no driver is needed, and there may be none.
@@ -193,7 +188,7 @@ static enum vg_status let_go_on(struct restore *restore)
 	return status;
 }
 
-// Who does not hangs on the session of whoever started it, and comes back into ours.
+// Who does not, hangs on the session of whoever started it, and comes back into ours.
 static bool leads_session(const json_t *description, pid_t root)
 {
 	json_t *process;
@@ -271,6 +266,9 @@ enum vg_status restore_run(const struct vg_restore_options *options, const struc
 
 	restore.phase = (struct phase){
 		.progress = restore.options.progress, .user = restore.options.user, .result = &restore.result};
+	restore.dir = realpath(options->dir, NULL);
+	if (restore.dir)
+		restore.options.dir = restore.dir; // else there is no image, which is said in time
 	enum vg_status status = verify(&restore);
 	if (status == VG_OK)
 		status = make(&restore);
@@ -283,6 +281,7 @@ enum vg_status restore_run(const struct vg_restore_options *options, const struc
 		*ret_result = restore.result;
 	json_decref(restore.description);
 	free(restore.roots);
+	free(restore.dir);
 	tenants_free(&restore.tenants);
 	vg_node_close(restore.own_node);
 	tree_free(&restore.tree);

@@ -109,6 +109,10 @@ TEST(an_image_that_others_can_write_is_refused)
 	CHECK_INT(chmod(image(), 0770), 0);
 	check_refused("other-owner");
 	CHECK_CONTAINS(said, "mode 770");
+	CHECK_INT(symlink(image(), path_of("link")), 0); // what it leads to counts
+	CHECK_INT(run("restore --dir %s --detach", path_of("link")), 125);
+	CHECK_CONTAINS(said, "mode 770");
+	CHECK_INT(unlink(path_of("link")), 0);
 	CHECK_INT(chmod(image(), 0700), 0);
 	if (geteuid() != 0)
 		SKIP("only root can give an image to somebody else");
