@@ -1,0 +1,195 @@
+// What the tests of migrations share: a process that does nothing, what has become of it, and the two sides, with the
+// stand-in for CRIU. In one file of a test program.
+#pragma once
+#include <glob.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "checkpoint_test.h"
+
+// ---- a process that does nothing ---------------------------------------------------------------------
+
+static struct subject idle;
+static uint64_t idle_since;
+
+static void start_idle(void)
+{
+	int ends[2];
+
+	CHECK_INT(pipe2(ends, O_CLOEXEC), 0);
+	fflush(stdout);
+	idle.guard = fork();
+	if (idle.guard == 0) {
+		int null = open("/dev/null", O_RDWR);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (int fd = 0; fd < 3; fd++) // whoever reads what the test says must see its end
+			dup2(null, fd);
+		pid_t pid = fork();
+		if (pid == 0) {
+			setsid();
+			for (int fd = 0; fd < 1024; fd++)
+				close(fd);
+			for (;;)
+				pause();
+		}
+		if (write(ends[1], &pid, sizeof pid) != sizeof pid)
+			_exit(1);
+		waitpid(pid, NULL, 0);
+		_exit(0);
+	}
+	CHECK_INT(read(ends[0], &idle.pid, sizeof idle.pid), sizeof idle.pid);
+	close(ends[0]);
+	close(ends[1]);
+	CHECK_INT(vg_process_start_time(idle.pid, &idle_since), 0);
+}
+
+static char state_of(pid_t pid)
+{
+	char path[64], text[4096];
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	if (vg_file_read(path, text, sizeof text) < 0)
+		return '-';
+	const char *state = strstr(text, "\nState:\t");
+	return state ? state[8] : '?';
+}
+
+static bool is_first_one(void)
+{
+	uint64_t since;
+
+	return vg_process_start_time(idle.pid, &since) == 0 && since == idle_since;
+}
+
+static bool no_scratch(void)
+{
+	glob_t found = {0};
+	char pattern[PATH_MAX];
+
+	snprintf(pattern, sizeof pattern, "%s/virgate-*", path_of("tmp"));
+	bool none = glob(pattern, 0, NULL, &found) == GLOB_NOMATCH;
+	globfree(&found);
+	return none;
+}
+
+// It is the one it was, and nothing of a migration is left.
+static void check_untouched(void)
+{
+	CHECK(is_first_one());
+	CHECK(state_of(idle.pid) == 'S');
+	CHECK(no_scratch());
+}
+
+// It ended, and was made again.
+__attribute__((unused)) static void check_made_again(void)
+{
+	CHECK(!is_first_one());
+	for (int i = 0; i < 1000 && state_of(idle.pid) != 'S'; i++) // it has just been woken
+		usleep(10000);
+	CHECK(state_of(idle.pid) == 'S');
+}
+
+static void end_idle(void)
+{
+	kill(idle.pid, SIGKILL);
+	waitpid(idle.guard, NULL, 0);
+	wait_gone(idle.pid);
+}
+
+// ---- two sides ---------------------------------------------------------------------------------------
+
+static void set_up(void)
+{
+	char pid[16];
+
+	mkdir(path_of("tmp"), 0700);
+	mkdir(path_of("far"), 0700);
+	setenv("TMPDIR", path_of("tmp"), 1);
+	setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
+	setenv("AGAIN", AGAIN, 1);
+	static const char *const files[] = {"fail", "said", "version", "far/fail", "far/said", "far/version", "socket"};
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		unlink(path_of(files[i]));
+	start_idle();
+	snprintf(pid, sizeof pid, "%d", (int)idle.pid);
+	write_text("again", pid);
+	write_text("far/again", pid);
+}
+
+__attribute__((unused)) static void need_pids(void)
+{
+	if (geteuid() != 0)
+		SKIP("only root may make a process with a certain pid");
+}
+
+static void wait_for_file(const char *name)
+{
+	for (int i = 0; i < 1000 && access(path_of(name), F_OK) < 0; i++)
+		usleep(10000);
+	CHECK_INT(access(path_of(name), F_OK), 0);
+}
+
+// The far side's stand-in has a folder of its own.
+__attribute__((unused)) static pid_t start_far_side(void)
+{
+	char from[PATH_MAX + 8];
+
+	snprintf(from, sizeof from, "unix:%s", path_of("socket"));
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		setenv("STANDIN", path_of("far"), 1);
+		dup2(open(path_of("far.log"), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
+		dup2(1, 2);
+		execl(VIRGATE, VIRGATE, "restore", "--from", from, "--detach", (char *)NULL);
+		_exit(127);
+	}
+	wait_for_file("socket");
+	return pid;
+}
+
+__attribute__((unused)) static int end_of(pid_t pid)
+{
+	int status = 0;
+
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+__attribute__((unused)) static const char *text_of(const char *name)
+{
+	static char text[8192];
+
+	if (vg_file_read(path_of(name), text, sizeof text) < 0)
+		text[0] = '\0';
+	return text;
+}
+
+__attribute__((unused)) static int migrate(void)
+{
+	return run("migrate --pid %d --cpu-only --to unix:%s", (int)idle.pid, path_of("socket"));
+}
+
+// ---- the socket between them -------------------------------------------------------------------------
+
+static struct sockaddr_un address(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	snprintf(address.sun_path, sizeof address.sun_path, "%s", path_of("socket"));
+	return address;
+}
+
+// Somebody who listens and never says a word.
+__attribute__((unused)) static int start_silent(void)
+{
+	struct sockaddr_un where = address();
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	unlink(path_of("socket"));
+	CHECK_INT(bind(listener, (struct sockaddr *)&where, sizeof where), 0);
+	CHECK_INT(listen(listener, 1), 0);
+	return listener;
+}
