@@ -95,31 +95,20 @@ CUresult sim_context_current(struct sim_context **ret_context)
 	struct sim_context *context;
 
 	SIM_TRY(sim_context_current_any(&context));
-	CUresult error = (CUresult)atomic_load_explicit(&context->error, memory_order_acquire);
-	if (error == CUDA_SUCCESS)
-		error = (CUresult)atomic_load_explicit(&context->device->lost, memory_order_relaxed);
-	SIM_TRY(error);
+	SIM_TRY(sim_failure());
+	SIM_TRY((CUresult)atomic_load_explicit(&context->device->lost, memory_order_relaxed));
 	*ret_context = context;
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_context_fail(struct sim_context *context, CUresult error)
+CUresult sim_context_fail(const struct sim_context *context, CUresult error)
 {
 	int none = CUDA_SUCCESS;
 
-	context = context->parent;
-	if (!atomic_compare_exchange_strong(&context->error, &none, (int)error))
+	if (!atomic_compare_exchange_strong(&sim_process.fault, &none, (int)error))
 		return (CUresult)none;
-	// The process is lost on this device, not the context alone.
-	atomic_store(&context->device->fault, (int)error);
-	sim_log("device %d: the context failed: %s", context->device->ordinal, sim_error_name(error));
-	pthread_mutex_lock(&contexts_lock);
-	for (struct sim_context *other = contexts; other; other = other->next) {
-		none = CUDA_SUCCESS;
-		if (other->device == context->device)
-			atomic_compare_exchange_strong(&other->error, &none, (int)error);
-	}
-	pthread_mutex_unlock(&contexts_lock);
+	sim_log("device %d: the context failed, and with it those of every device: %s", context->device->ordinal,
+		sim_error_name(error));
 	return error;
 }
 
@@ -167,7 +156,7 @@ CUresult sim_context_synchronize(struct sim_context *context)
 	free(marks);
 	sim_pool_synchronized(context);
 	sim_exec_synchronized(context);
-	return (CUresult)atomic_load(&context->error);
+	return sim_failure();
 }
 
 static bool idle(struct sim_context *context)
@@ -247,7 +236,6 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 	default_limits(context);
 	if (!revive)
 		pthread_mutex_init(&context->lock, NULL);
-	atomic_store(&context->error, CUDA_SUCCESS);
 	atomic_store(&context->cancel, 0);
 	context->peers = 0;
 	context->legacy = sim_stream_new(context, 0, 0);
@@ -329,7 +317,7 @@ static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev, unsigned v
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_device_get(dev, &device));
 	SIM_TRY((CUresult)atomic_load(&device->lost));
-	SIM_TRY((CUresult)atomic_load(&device->fault));
+	SIM_TRY(sim_failure());
 	SIM_TRY(sim_context_new(device, flags, NULL, NULL, &context));
 	context->api_version = version;
 	SIM_TRY(stack_push(context));

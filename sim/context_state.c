@@ -96,7 +96,7 @@ CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext ctx)
 
 	SIM_ENTER(cuCtxSynchronize_v2);
 	SIM_TRY(get(ctx, &context));
-	SIM_TRY((CUresult)atomic_load(&context->error));
+	SIM_TRY(sim_failure());
 	SIM_TRY(sim_capture_context_forbidden(context));
 	return sim_context_synchronize(context);
 }

@@ -198,7 +198,7 @@ CUresult CUDAAPI cuEventDestroy_v2(CUevent hEvent)
 	SIM_TRY(sim_event_get(hEvent, &event));
 	if (!atomic_compare_exchange_strong(&event->magic, &magic, 0))
 		return CUDA_ERROR_INVALID_HANDLE;
-	CUresult error = (CUresult)atomic_load(&event->context->error); // of which this tells, too
+	CUresult error = sim_failure(); // of which this tells, too
 	sim_event_unref(event);
 	return error;
 }
@@ -295,7 +295,7 @@ CUresult CUDAAPI cuEventQuery(CUevent hEvent)
 
 	SIM_ENTER(cuEventQuery);
 	SIM_TRY(sim_event_get(hEvent, &event));
-	SIM_TRY((CUresult)atomic_load(&event->context->error));
+	SIM_TRY(sim_failure());
 	if (event->capture)
 		return sim_capture_event_forbidden(event);
 	SIM_TRY(sim_capture_unsafe());
@@ -311,7 +311,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent hEvent)
 
 	SIM_ENTER(cuEventSynchronize);
 	SIM_TRY(sim_event_get(hEvent, &event));
-	SIM_TRY((CUresult)atomic_load(&event->context->error));
+	SIM_TRY(sim_failure());
 	if (event->capture)
 		return sim_capture_event_forbidden(event);
 	SIM_TRY(sim_capture_unsafe());
@@ -321,7 +321,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent hEvent)
 	sim_mark_unref(mark);
 	sim_pool_synchronized(event->context);
 	sim_exec_synchronized(event->context);
-	return (CUresult)atomic_load(&event->context->error);
+	return sim_failure();
 }
 
 CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
@@ -334,7 +334,7 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUe
 	SIM_TRY(sim_event_get(hEnd, &end));
 	if (!pMilliseconds)
 		return CUDA_ERROR_INVALID_HANDLE; // as the driver does
-	SIM_TRY((CUresult)atomic_load(&end->context->error));
+	SIM_TRY(sim_failure());
 	if ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (start->capture || end->capture)

@@ -80,7 +80,7 @@ static CUresult instantiate(CUgraph graph, unsigned long long flags, CUgraphExec
 
 	*ret_reason = CUDA_GRAPH_INSTANTIATE_ERROR;
 	if (sim_context_current_any(&current) == CUDA_SUCCESS)
-		SIM_TRY((CUresult)atomic_load(&current->error)); // building a graph goes on
+		SIM_TRY(sim_failure()); // building a graph goes on
 	SIM_TRY(sim_capture_unsafe());
 	if (!ret_exec || (flags & ~(unsigned long long)INSTANTIATE_FLAGS))
 		return CUDA_ERROR_INVALID_VALUE;

@@ -139,7 +139,7 @@ static CUresult current_function(CUfunction handle, struct CUfunc_st **ret_funct
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (handle->magic == SIM_FUNCTION_MAGIC) {
 		*ret_function = handle;
-		return (CUresult)atomic_load(&handle->module->context->error);
+		return sim_failure();
 	}
 	SIM_TRY(sim_context_current(&context));
 	return sim_function_get(handle, context, ret_function);

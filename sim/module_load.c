@@ -153,7 +153,7 @@ CUresult cuModuleUnload(CUmodule hmod)
 	if (!found)
 		return CUDA_ERROR_INVALID_HANDLE;
 	module->magic = 0;
-	CUresult error = (CUresult)atomic_load(&module->context->error); // of which this tells, too
+	CUresult error = sim_failure(); // of which this tells, too
 	sim_module_unref(module);
 	return error;
 }
@@ -162,7 +162,7 @@ CUresult cuModuleUnload(CUmodule hmod)
 static CUresult usable(CUmodule handle, struct CUmod_st **ret_module)
 {
 	SIM_TRY(sim_module_get(handle, ret_module));
-	return (CUresult)atomic_load(&(*ret_module)->context->error);
+	return sim_failure();
 }
 
 CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)

@@ -54,7 +54,7 @@ static CUresult subject(CUfunction handle, struct CUfunc_st **ret_function)
 
 	if (handle && handle->magic == SIM_FUNCTION_MAGIC) {
 		*ret_function = handle;
-		return (CUresult)atomic_load(&handle->module->context->error);
+		return sim_failure();
 	}
 	SIM_TRY(sim_context_current(&context));
 	return sim_function_get(handle, context, ret_function);

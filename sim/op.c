@@ -85,8 +85,8 @@ static CUresult perform(struct sim_op *op)
 	int lost = atomic_load_explicit(&context->device->lost, memory_order_relaxed);
 	if (lost)
 		sim_context_fail(context, (CUresult)lost);
-	if (atomic_load_explicit(&context->error, memory_order_acquire) && !op->always)
-		return (CUresult)atomic_load(&context->error);
+	if (sim_failure() && !op->always)
+		return sim_failure();
 	if (op->instant) {
 		result = op->class->run(op);
 	} else {
@@ -268,7 +268,7 @@ static CUresult submit(struct sim_stream *stream, struct sim_op *op, bool wait)
 	if (mark) {
 		sim_mark_wait(mark, NULL);
 		sim_mark_unref(mark);
-		result = (CUresult)atomic_load(&context->error);
+		result = sim_failure();
 	}
 	return result;
 }
@@ -341,5 +341,5 @@ CUresult sim_stream_wait_idle(struct sim_stream *stream)
 	}
 	sim_pool_synchronized(context);
 	sim_exec_synchronized(context);
-	return (CUresult)atomic_load(&context->error);
+	return sim_failure();
 }

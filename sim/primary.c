@@ -12,7 +12,7 @@ CUresult sim_primary_retain(struct sim_device *device, struct sim_context **ret_
 	CUresult result = CUDA_SUCCESS;
 
 	SIM_TRY((CUresult)atomic_load(&device->lost));
-	SIM_TRY((CUresult)atomic_load(&device->fault));
+	SIM_TRY(sim_failure());
 	pthread_mutex_lock(&device->primary_lock);
 	pthread_mutex_lock(&device->lock);
 	if (device->primary_retains == 0) { // its handle never changes

@@ -48,7 +48,6 @@ struct sim_device {
 	uint8_t *permission;
 	struct ptx_space space;
 	_Atomic int lost; // a CUresult: every call on the device answers it
-	_Atomic int fault; // likewise: of a context that failed; the process makes no other one here
 	// Before `lock`: the primary context is made and ended by one thread at a time. Its handle never changes, and a
 	// thread that retains it must not revive what another one is still ending.
 	pthread_mutex_t primary_lock;
@@ -63,6 +62,7 @@ struct sim_process {
 	struct region *region; // what is shared with the node's other processes
 	struct sim_device devices[SIM_DEVICES];
 	int device_count;
+	_Atomic int fault; // a CUresult: what ended a context ended all of them, on every device, for good
 	// Device addresses: [window, window + window_size), PROT_NONE. The bytes of an address
 	// are at address + window_offset.
 	CUdeviceptr window;
@@ -70,6 +70,12 @@ struct sim_process {
 	intptr_t window_offset;
 };
 extern struct sim_process sim_process;
+
+// The sticky error that every context answers, and the attempt to make one; or success.
+static inline CUresult sim_failure(void)
+{
+	return (CUresult)atomic_load_explicit(&sim_process.fault, memory_order_acquire);
+}
 
 // Why a call may not go straight through. Tested once per driver call.
 enum sim_gate {
@@ -138,7 +144,6 @@ struct sim_context {
 	uint32_t was_context; // tells a destroyed context from garbage
 	unsigned long long id;
 	struct sim_device *device;
-	_Atomic int error; // sticky CUresult
 	atomic_int cancel; // the context is going: running operations stop
 	unsigned flags, api_version;
 	bool primary;
@@ -170,12 +175,12 @@ CUresult sim_context_take_green(struct sim_context *context);
 static inline CUcontext sim_context_handle(struct sim_context *context) { return (CUcontext)context; }
 // NULL, or a context that has been destroyed: CUDA_ERROR_INVALID_CONTEXT / CONTEXT_IS_DESTROYED.
 CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context);
-// The calling thread's current context; its sticky error, if it has one.
+// The calling thread's current context; the sticky error, if there is one.
 CUresult sim_context_current(struct sim_context **ret_context);
-// Likewise, whatever its sticky error.
+// Likewise, whatever the sticky error.
 CUresult sim_context_current_any(struct sim_context **ret_context);
 // Sets the sticky error, unless there is one already. Returns the one that stands.
-CUresult sim_context_fail(struct sim_context *context, CUresult error);
+CUresult sim_context_fail(const struct sim_context *context, CUresult error);
 // Waits until all streams of the context are idle. The sticky error, or success.
 CUresult sim_context_synchronize(struct sim_context *context);
 // A kernel is about to run whose threads need so much local memory. CUDA_ERROR_OUT_OF_MEMORY.

@@ -171,7 +171,7 @@ CUresult sim_stream_get(CUstream handle, struct sim_stream **ret_stream)
 	struct sim_stream *stream;
 
 	SIM_TRY(sim_stream_get_any(handle, &stream));
-	CUresult error = (CUresult)atomic_load_explicit(&stream->context->error, memory_order_relaxed);
+	CUresult error = sim_failure();
 	if (error == CUDA_SUCCESS)
 		*ret_stream = stream;
 	return error;

@@ -33,7 +33,7 @@ CUresult CUDAAPI cuStreamDestroy_v2(CUstream hStream)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (atomic_load(&stream->capture))
 		sim_capture_abandon(stream);
-	CUresult error = (CUresult)atomic_load(&stream->context->error); // of which this tells, too
+	CUresult error = sim_failure(); // of which this tells, too
 	sim_stream_close(stream);
 	return error;
 }

@@ -4,7 +4,7 @@
 static CUresult host_run(struct sim_op *op_)
 {
 	struct sim_host_op *op = (struct sim_host_op *)op_;
-	CUresult error = (CUresult)atomic_load(&op_->context->error);
+	CUresult error = sim_failure();
 
 	atomic_fetch_add(&sim_gate, SIM_GATE_CALLBACK);
 	sim_in_callback = true;

@@ -259,6 +259,91 @@ CHILD(memory_past_a_block)
 	GIVES(run_store(store, address), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+// Of two devices, the first one idle or busy.
+struct pair {
+	CUcontext contexts[2];
+	CUstream streams[2];
+	CUfunction stores[2], traps[2], spins[2];
+	CUdeviceptr memory[2];
+};
+
+static void make_pair(struct pair *pair, bool peers)
+{
+	NEED(cuInit(0));
+	for (int i = 0; i < 2; i++) {
+		NEED(cuDevicePrimaryCtxRetain(&pair->contexts[i], i));
+		NEED(cuCtxSetCurrent(pair->contexts[i]));
+		CUmodule module = need_module(ptx_basic);
+		pair->stores[i] = need_function(module, "store");
+		pair->traps[i] = need_function(module, "trapped");
+		pair->spins[i] = need_function(module, "spin");
+		NEED(cuMemAlloc(&pair->memory[i], 4096));
+		NEED(cuStreamCreate(&pair->streams[i], CU_STREAM_NON_BLOCKING));
+	}
+	for (int i = 0; i < 2 && peers; i++) {
+		NEED(cuCtxSetCurrent(pair->contexts[i]));
+		NEED(cuCtxEnablePeerAccess(pair->contexts[!i], 0));
+	}
+}
+
+static CUresult launch(CUfunction function, CUstream stream, void **arguments)
+{
+	return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL);
+}
+
+static void check_first_is_lost(const struct pair *pair, CUresult error)
+{
+	CUdeviceptr address = pair->memory[0];
+	unsigned value = 1;
+	void *arguments[] = {&address, &value};
+
+	WORKS(cuCtxSetCurrent(pair->contexts[0]));
+	GIVES(cuStreamQuery(pair->streams[0]), error);
+	GIVES(cuStreamSynchronize(pair->streams[0]), error);
+	GIVES(cuCtxSynchronize(), error);
+	GIVES(launch(pair->stores[0], pair->streams[0], arguments), error);
+	GIVES(cuMemcpyDtoH(&value, pair->memory[0], 4), error);
+	GIVES(cuMemAlloc(&address, MiB), error);
+}
+
+CHILD(fault_of_the_second)
+{
+	const bool trap = strstr(argument, "trap"), peers = strstr(argument, "peers"), busy = strstr(argument, "busy");
+	const CUresult error = trap ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_ILLEGAL_ADDRESS;
+	unsigned long long nanoseconds = 300000000;
+	CUdeviceptr nowhere = 0x10;
+	unsigned value = 1;
+	struct pair pair;
+
+	make_pair(&pair, peers);
+	NEED(cuCtxSetCurrent(pair.contexts[0]));
+	if (busy)
+		NEED(launch(pair.spins[0], pair.streams[0], (void *[]){&nanoseconds}));
+	NEED(cuCtxSetCurrent(pair.contexts[1]));
+	NEED(launch(trap ? pair.traps[1] : pair.stores[1], pair.streams[1],
+		    trap ? NULL : (void *[]){&nowhere, &value}));
+	GIVES(cuStreamSynchronize(pair.streams[1]), error);
+	GIVES(cuCtxSynchronize(), error);
+	check_first_is_lost(&pair, error);
+	WORKS(cuDevicePrimaryCtxReset(1)); // and helps nothing
+	check_first_is_lost(&pair, error);
+}
+
+CONFORM(a_fault_of_one_device_is_every_devices)
+{
+	static const char *const cases[] = {"idle", "peers", "busy", "trap", "trap, peers"};
+	int devices = 0, peers = 0;
+
+	NEED(cuInit(0));
+	NEED(cuDeviceGetCount(&devices));
+	if (devices < 2)
+		SKIP("one device is visible");
+	NEED(cuDeviceCanAccessPeer(&peers, 0, 1));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		if (peers || !strstr(cases[i], "peers"))
+			run_child("fault_of_the_second", cases[i]);
+}
+
 CONFORM(illegal_address_sticks_for_good)
 {
 	run_child("illegal_address", NULL);
