@@ -4,8 +4,9 @@
  * is an exclusive piece of GPU time of one unit, measured on the GPU from its first kernel to its last, which the
  * account is made of. The next quantum is queued while one runs, and waits for its end on the GPU.
  *
- * A kernel that faults ends everything in its context, as the driver has it: all executions are VG_EXECUTION_FAILED,
- * and whatever is submitted later is refused with the driver's code. In a forked child every call is VG_STATE. */
+ * A kernel that faults ends everything that the process does, on every device, as the driver has it: all executions
+ * are VG_EXECUTION_FAILED, and whatever is submitted later fails with the driver's code. Only a new process can go on.
+ * In a forked child every call is VG_STATE. */
 #ifndef VIRGATE_COMPUTE_H
 #define VIRGATE_COMPUTE_H
 
@@ -86,7 +87,7 @@ struct vg_compute_info {
 	double utilization;	/* SM-seconds over those that there were in the last interval, 0…1 */
 	int utilization_known;	/* 0: not yet, or not measured (see vg_compute_unit_info) */
 	unsigned queue_length, running;
-	int failed;  /* nonzero: a kernel's fault ended the context */
+	int failed;  /* nonzero: a kernel's fault, on whatever device, ended the process's contexts */
 	int failure; /* the driver's code of it */
 };
 /* INVALID, CLOSED, STATE. Any thread; no driver call. */
@@ -155,7 +156,7 @@ struct vg_compute_unit_info {
 	int measured; /* 0: its kernels run beside others', where GPU time cannot be measured: the last two are 0 */
 	double utilization; /* its SM-seconds over the device's in the last monitoring interval, 0…1 */
 	int utilization_known;
-	int failed;			   /* nonzero: a kernel's fault, its own or another unit's, ended the context */
+	int failed;			   /* nonzero: a kernel's fault, its own or another's, ended the context */
 	int failure;			   /* the driver's code of it */
 	int tensor_cores, mixed_precision; /* 1: allowed */
 };

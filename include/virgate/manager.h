@@ -9,8 +9,8 @@
  * Every function may be called from any thread. A vGPU that one thread closes is VG_CLOSED for the others from then on;
  * calls that had begun complete. Addresses are the device's own, of the process's primary context: memory of one vGPU
  * is refused by the calls of another (BOUNDS), but nothing stops a kernel that was handed the address. A kernel that
- * faults ends the context, and with it all vGPUs of the device: they are in VG_VIRTUAL_GPU_ERROR, and can only be
- * closed. In a forked child every call is VG_STATE. */
+ * faults ends all of the process's contexts, and with them all vGPUs of all managers, also those of other devices: they
+ * are in VG_VIRTUAL_GPU_ERROR, and can only be closed. In a forked child every call is VG_STATE. */
 #ifndef VIRGATE_MANAGER_H
 #define VIRGATE_MANAGER_H
 

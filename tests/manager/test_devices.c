@@ -1,4 +1,4 @@
-// Managers of two devices in one program: what is of one device is no business of the other.
+// Managers of two devices in one program: what is of one device is no business of the other, but for a fault.
 #include "work_test.h"
 
 #include <pthread.h>
@@ -147,7 +147,7 @@ TEST(contents_cross_both_ways_at_once)
 
 // ---- a fault; the last test, since the process keeps its lost context ---------------------------------------
 
-TEST(a_fault_of_one_device_is_not_the_others)
+TEST(a_fault_of_one_device_is_every_devices)
 {
 	struct pair pair;
 	vg_address block;
@@ -156,13 +156,12 @@ TEST(a_fault_of_one_device_is_not_the_others)
 	block = allocate(pair.vgpus[0], 4096);
 	struct vg_execution *bad = fill(pair.vgpus[1], 0, 8, 1, 1, 1);
 	CHECK_INT(vg_execution_wait(bad, 10), VG_DRIVER);
-	CHECK_INT(vg_manager_status(pair.managers[1], 1), VG_VIRTUAL_GPU_ERROR);
-	CHECK_INT(vg_manager_status(pair.managers[0], 1), VG_VIRTUAL_GPU_RUNNING);
-	struct vg_execution *good = fill(pair.vgpus[0], 0, block, 5, 1024, 1);
-	OK(vg_execution_wait(good, 60));
-	CHECK(float_at(pair.vgpus[0], block) == 5);
-	OK(vg_virtual_gpu_close(pair.vgpus[0]));
-	vg_execution_destroy(good);
+	for (int i = 0; i < 2; i++)
+		CHECK_INT(vg_manager_status(pair.managers[i], 1), VG_VIRTUAL_GPU_ERROR);
+	struct vg_execution *late = fill(pair.vgpus[0], 0, block, 5, 1024, 1);
+	CHECK_INT(vg_execution_wait(late, 10), VG_DRIVER);
+	CHECK(vg_virtual_gpu_close(pair.vgpus[0]) != VG_OK);
+	vg_execution_destroy(late);
 	vg_execution_destroy(bad);
 	close_pair(&pair);
 }
