@@ -1,6 +1,6 @@
 // How long it takes from an allocation that nobody has exported to its being mapped in another process, through the
-// node's broker; beside it, in turn, the same two processes with nothing between them: export, SCM_RIGHTS, import, map. And what it
-// takes of the device's memory, which a copy would show in.
+// node's broker; beside it, in turn, the same two processes with nothing between them: export, SCM_RIGHTS, import, map.
+// And what it takes of the device's memory, which a copy would show in.
 //   bench_share [--json FILE]
 #include <limits.h>
 #include <stdio.h>

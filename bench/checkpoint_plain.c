@@ -1,5 +1,5 @@
-// The plain way to what `virgate dump` and `virgate restore` do, to be measured beside them: the driver's calls and CRIU,
-// one after the other, with the same options of CRIU, and everything brought to the disk; nothing of Virgate.
+// The plain way to what `virgate dump` and `virgate restore` do, to be measured beside them: the driver's calls and
+// CRIU, one after the other, with the same options of CRIU, and everything brought to the disk; nothing of Virgate.
 //   checkpoint_plain dump PID FOLDER [run-on] | restore PID FOLDER        CRIU is $VIRGATE_CRIU, or criu in PATH
 // It prints what each step took, as JSON.
 #include <cuda.h>

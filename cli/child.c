@@ -195,8 +195,8 @@ int child_wait(struct child *child, void (*idle)(void *user), void *user)
 	}
 }
 
-// A file that our errors go to is likely the program's, too, and must be as long when it is restored as it was: then only a
-// terminal is told, and the exit code has to do for others.
+// A file that our errors go to is likely the program's, too, and must be as long when it is restored as it was: then
+// only a terminal is told, and the exit code has to do for others.
 static void say_where_it_is(pid_t pid, const char *image)
 {
 	struct stat info;

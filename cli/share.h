@@ -34,8 +34,8 @@ int share_pair_read(const struct arguments *arguments, struct share_pair *ret_pa
 int share_pair_run(const struct arguments *arguments, const char *title, int (*work)(const struct share_pair *pair));
 // The device, with what it takes: virtual memory and descriptors of it. 0 or EXIT_FAILED, after words.
 int share_pair_open(const struct share_pair *pair, struct vg_vram **ret_vram);
-// What that is made of, for the verbs that meet at the broker. The environment is the simulated GPU's from here on where
-// one was asked for. 0, or the verb's exit code after words.
+// What that is made of, for the verbs that meet at the broker. The environment is the simulated GPU's from here on
+// where one was asked for. 0, or the verb's exit code after words.
 int share_choose_driver(const struct session *session, const struct arguments *arguments);
 // By index or UUID; NULL: the first one.
 enum vg_status share_find_device(const char *named, struct vg_device **ret_device);

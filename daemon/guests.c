@@ -1,5 +1,5 @@
-// Memory of one vGPU that a tenant of another one opens: charged where it was allocated, until the last of all who have it
-// open has gone. The one who opens it becomes a guest there.
+// Memory of one vGPU that a tenant of another one opens: charged where it was allocated, until the last of all who have
+// it open has gone. The one who opens it becomes a guest there.
 #include "daemon/node.h"
 #include "ledger/share.h"
 

@@ -18,7 +18,8 @@ static bool has_living(const struct node *node, size_t device)
 	return false;
 }
 
-// A guest is measured in its own vGPU. A host has more on the device than it holds for this one, and what that is nobody can tell.
+// A guest is measured in its own vGPU. A host has more on the device than it holds for this one, and what that is
+// nobody can tell.
 static bool is_measured(const struct tenant *tenant)
 {
 	return !tenant->dead && !tenant->replaced && !tenant->seen.guest && !tenant->seen.host;

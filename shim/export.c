@@ -17,8 +17,8 @@
 #include "shim/hello.h"
 #include "shim/physical.h"
 
-// What an item is known by, for the daemon: 2 MiB granules in the upper half, and the number of its share, or else a number
-// that no share has.
+// What an item is known by, for the daemon: 2 MiB granules in the upper half, and the number of its share, or else a
+// number that no share has.
 struct exported {
 	uint64_t key;
 	struct shim_physical *physical;

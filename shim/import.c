@@ -116,8 +116,8 @@ SHIM_EXPORT CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr address)
 	return result;
 }
 
-// Whoever opens the handle finds what is charged here. The memory may be a small allocation's, which shares a block with
-// others, and has a handle of its own: the block has both names then.
+// Whoever opens the handle finds what is charged here. The memory may be a small allocation's, which shares a block
+// with others, and has a handle of its own: the block has both names then.
 SHIM_EXPORT CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 {
 	CUresult result = REAL(cuIpcGetMemHandle)(handle, address);

@@ -1,5 +1,5 @@
-// Pools between processes. Who imports one holds all of its owner's: what it has opened of it stays until it destroys the
-// imported pool, and nobody says how much that is.
+// Pools between processes. Who imports one holds all of its owner's: what it has opened of it stays until it destroys
+// the imported pool, and nobody says how much that is.
 #include "ledger/share.h"
 #include "shim/physical.h"
 #include "shim/pool.h"

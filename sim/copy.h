@@ -3,8 +3,8 @@
 
 #include "sim.h"
 
-// Threads of a program may race for the same bytes, as they may on a GPU: that is the program's business, and the thread
-// sanitizer does not look while they are moved.
+// Threads of a program may race for the same bytes, as they may on a GPU: that is the program's business, and the
+// thread sanitizer does not look while they are moved.
 #ifdef __SANITIZE_THREAD__
 void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);

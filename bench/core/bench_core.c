@@ -1,6 +1,6 @@
 // What the object model adds to a driver call. A figure is the median over rounds of four short turns: the library, the
-// driver, the driver, the library, so that what slows the machine down slows both, and what drifts cancels. Rounds go on
-// until the median is known well enough, whatever it is, or the time for the case is over.
+// driver, the driver, the library, so that what slows the machine down slows both, and what drifts cancels. Rounds go
+// on until the median is known well enough, whatever it is, or the time for the case is over.
 //   bench_core [--json FILE]
 #include <stdio.h>
 #include <stdlib.h>

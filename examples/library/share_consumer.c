@@ -1,4 +1,5 @@
-// The other program of share_producer.c, which starts it: maps the memory that comes over the socket, reads it, answers.
+// The other program of share_producer.c, which starts it: maps the memory that comes over the socket, reads it,
+// answers.
 #include "check.h"
 
 #include <unistd.h>

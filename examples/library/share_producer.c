@@ -1,5 +1,6 @@
 // One allocation in two programs: this one fills device memory and hands it, by descriptor, to share_consumer, which it
-// starts from its own folder. `virgate share produce` is the same with each step said, for programs that meet by a path.
+// starts from its own folder. `virgate share produce` is the same with each step said, for programs that meet by a
+// path.
 #include "check.h"
 
 #include <limits.h>

@@ -1,7 +1,8 @@
-/* Checkpoints of whole CUDA processes on disk: the driver takes them off the GPU, CRIU writes them down; and back again.
+/* Checkpoints of whole CUDA processes on disk: the driver takes them off the GPU, CRIU writes them down; and back
+ * again.
  *
- * A dump is safe: until the image is whole and lies on the disk, any failure, and any wish to stop, leaves the processes
- * running as they were. CRIU is the user's own: `criu` in PATH, or the file that VIRGATE_CRIU names. */
+ * A dump is safe: until the image is whole and lies on the disk, any failure, and any wish to stop, leaves the
+ * processes running as they were. CRIU is the user's own: `criu` in PATH, or the file that VIRGATE_CRIU names. */
 #ifndef VIRGATE_CHECKPOINT_H
 #define VIRGATE_CHECKPOINT_H
 
@@ -43,9 +44,9 @@ struct vg_checkpoint_progress {
 	double seconds;	       /* since it began */
 	uint64_t bytes, total; /* done of it, and in all; total 0: not known */
 };
-/* Called on the caller's thread when a phase begins, and about ten times a second in one that takes long. Nonzero: stop,
- * as soon as that is safe; a dump rolls back, and so does a restore before its first process is made; later it is not
- * heeded any more. */
+/* Called on the caller's thread when a phase begins, and about ten times a second in one that takes long. Nonzero:
+ * stop, as soon as that is safe; a dump rolls back, and so does a restore before its first process is made; later it is
+ * not heeded any more. */
 typedef int vg_checkpoint_progress_fn(void *user, const struct vg_checkpoint_progress *progress);
 
 /* How the pages of the processes are stored. Zero pages are not, whatever it is. */
@@ -81,10 +82,10 @@ struct vg_dump_options {
 	const char *vgpu;     /* all that run inside this vGPU, with all that descend from them, instead of `pid` */
 	struct vg_node *node; /* whose vGPUs; NULL: as vg_node_open(NULL) finds it */
 };
-/* `ret_result` may be NULL. INVALID (a thread's id), NOT_FOUND (no such process; it does not use CUDA; no CRIU), EXISTS,
- * DENIED, UNSUPPORTED, NOT_READY (not locked in time), POLICY (something that no image can hold: whose, and what),
- * STATE (stopped by `progress`; or the roll-back failed: says what state who is in), SYSTEM (CRIU's reason; the disk),
- * DRIVER. One dump or restore at a time in a process. */
+/* `ret_result` may be NULL. INVALID (a thread's id), NOT_FOUND (no such process; it does not use CUDA; no CRIU),
+ * EXISTS, DENIED, UNSUPPORTED, NOT_READY (not locked in time), POLICY (something that no image can hold: whose, and
+ * what), STATE (stopped by `progress`; or the roll-back failed: says what state who is in), SYSTEM (CRIU's reason; the
+ * disk), DRIVER. One dump or restore at a time in a process. */
 VG_PUBLIC enum vg_status vg_checkpoint_dump(const struct vg_dump_options *options,
 					    struct vg_checkpoint_result *ret_result);
 
@@ -107,14 +108,15 @@ struct vg_restore_options {
 VG_PUBLIC enum vg_status vg_checkpoint_restore(const struct vg_restore_options *options,
 					       struct vg_checkpoint_result *ret_result);
 
-/* An image as a stream of bytes, for a file, a pipe or a socket: its files without their holes, each piece with a checksum.
- * The descriptors stay the caller's. */
+/* An image as a stream of bytes, for a file, a pipe or a socket: its files without their holes, each piece with a
+ * checksum. The descriptors stay the caller's. */
 
-/* Writes the image at `dir` to `fd`. NOT_FOUND, INTEGRITY (no image), SYSTEM (the connection has broken: ECONNRESET). */
+/* Writes the image at `dir` to `fd`. NOT_FOUND, INTEGRITY (no image), SYSTEM (the connection has broken:
+ * ECONNRESET). */
 VG_PUBLIC enum vg_status vg_checkpoint_send(const char *dir, int fd);
 /* Reads such a stream, up to the end of `fd`, and leaves an image at `dir`, verified and on the disk, or nothing. What
- * comes in may be anybody's. PROTOCOL (no such stream), INTEGRITY (damaged, cut, or goes on behind its end), UNSUPPORTED (of
- * a later version), EXISTS, INSUFFICIENT (the disk, with need and have), SYSTEM. */
+ * comes in may be anybody's. PROTOCOL (no such stream), INTEGRITY (damaged, cut, or goes on behind its end),
+ * UNSUPPORTED (of a later version), EXISTS, INSUFFICIENT (the disk, with need and have), SYSTEM. */
 VG_PUBLIC enum vg_status vg_checkpoint_receive(int fd, const char *dir);
 
 struct vg_migrate_options {
@@ -132,9 +134,9 @@ struct vg_migrate_options {
  * the image is, which is kept then. result->pid: there. */
 VG_PUBLIC enum vg_status vg_checkpoint_migrate(const struct vg_migrate_options *options,
 					       struct vg_checkpoint_result *ret_result);
-/* The other side of it: restores what comes in at `in`, which may be a vg_checkpoint_send(), too. `out`: for answers, also
- * `in` itself; -1: nobody waits for any. options->dir: where the image lies; `keep`: it stays there, on the disk. As
- * vg_checkpoint_receive() and vg_checkpoint_restore(); the other side is told. */
+/* The other side of it: restores what comes in at `in`, which may be a vg_checkpoint_send(), too. `out`: for answers,
+ * also `in` itself; -1: nobody waits for any. options->dir: where the image lies; `keep`: it stays there, on the disk.
+ * As vg_checkpoint_receive() and vg_checkpoint_restore(); the other side is told. */
 VG_PUBLIC enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_restore_options *options, int keep,
 						    struct vg_checkpoint_result *ret_result);
 

@@ -45,8 +45,8 @@ VG_PUBLIC enum vg_status vg_graph_builder_begin(struct vg_graph_builder *builder
  * CLOSED, DRIVER. Source: cuStreamGetCaptureInfo. */
 VG_PUBLIC enum vg_status vg_graph_builder_is_building(struct vg_graph_builder *builder, int *ret_building);
 /* Ends the capture. STATE if the builder is not building, was split off, waits for builders that were, or if another
- * thread began it, in a mode that is not relaxed; CLOSED; DRIVER if the capture was spoilt: the builder has then no graph.
- * Source: cuStreamEndCapture. */
+ * thread began it, in a mode that is not relaxed; CLOSED; DRIVER if the capture was spoilt: the builder has then no
+ * graph. Source: cuStreamEndCapture. */
 VG_PUBLIC enum vg_status vg_graph_builder_end(struct vg_graph_builder *builder);
 
 /* The executable of an ended builder, as of its definition. STATE before that, and for others than the

@@ -49,7 +49,8 @@ VG_PUBLIC struct CUgraphNode_st *vg_graph_node_handle(const struct vg_graph_node
 /* 0 once removed, or when the definition was closed. */
 VG_PUBLIC int vg_graph_node_is_valid(const struct vg_graph_node *node);
 /* Takes the node with its edges out of the definition. Twice is fine. STATE while a builder fills a
- * body of it; DRIVER (graphs with allocation or free nodes lose no nodes; the node is unchanged then). Source: cuGraphDestroyNode. */
+ * body of it; DRIVER (graphs with allocation or free nodes lose no nodes; the node is unchanged then). Source:
+ * cuGraphDestroyNode. */
 VG_PUBLIC enum vg_status vg_graph_node_remove(struct vg_graph_node *node);
 
 /* A node that does nothing: what comes after it waits for all that it waits for. */

@@ -57,8 +57,8 @@ struct vg_image_verify_options {
 	void *user;
 };
 /* Reads all of the image, and looks whether it is as it was written: a bit that is another, a file too many or too few.
- * `options` may be NULL. NOT_FOUND (no image), INTEGRITY (which file, and where in it), UNSUPPORTED (of a later version),
- * INVALID, STATE (stopped by `progress`), NO_MEMORY, SYSTEM. */
+ * `options` may be NULL. NOT_FOUND (no image), INTEGRITY (which file, and where in it), UNSUPPORTED (of a later
+ * version), INVALID, STATE (stopped by `progress`), NO_MEMORY, SYSTEM. */
 VG_PUBLIC enum vg_status vg_image_verify(const char *dir, const struct vg_image_verify_options *options);
 
 #ifdef __cplusplus

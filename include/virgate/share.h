@@ -63,9 +63,9 @@ struct vg_share_socket_options {
 };
 /* One message, of as many packets as it takes, over a connected unix socket (SOCK_STREAM or SOCK_SEQPACKET) that may
  * carry other things before and after it. `options` may be NULL. The offer stays as it is, and may go to others.
- * INVALID (no such socket, an offer of nothing), DENIED (the peer's user), NOT_READY (the peer did not take it), PROTOCOL
- * (it stopped in the middle), SYSTEM (code ECONNRESET: the peer is gone). One thread at a time a socket. Source: unix(7),
- * SCM_RIGHTS. */
+ * INVALID (no such socket, an offer of nothing), DENIED (the peer's user), NOT_READY (the peer did not take it),
+ * PROTOCOL (it stopped in the middle), SYSTEM (code ECONNRESET: the peer is gone). One thread at a time a socket.
+ * Source: unix(7), SCM_RIGHTS. */
 VG_PUBLIC enum vg_status vg_share_send(int socket, const struct vg_share_offer *offer,
 				       const struct vg_share_socket_options *options);
 /* Waits for one. Every field is checked, and every descriptor must be one of memory. `options` may be NULL. The caller
@@ -90,8 +90,9 @@ struct vg_share_import_options {
  * range, another device, another generation, both addresses asked for), POLICY (writable is not offered), EXISTS (the
  * address is taken), PROTOCOL (what is behind the descriptor is not what the offer says: its size, or that it is memory
  * at all; a seal that is another range's), CLOSED, LIMIT, NO_MEMORY, INSUFFICIENT (the quota of a vGPU), INTEGRITY
- * (the seal is not genuine, or the contents are not its), STATE (to verify, `vram` must have the secret that the seal was
- * made with), DRIVER. Any thread. Sources: cuMemImportFromShareableHandle, cuMemAddressReserve, cuMemMap, cuMemSetAccess. */
+ * (the seal is not genuine, or the contents are not its), STATE (to verify, `vram` must have the secret that the seal
+ * was made with), DRIVER. Any thread. Sources: cuMemImportFromShareableHandle, cuMemAddressReserve, cuMemMap,
+ * cuMemSetAccess. */
 VG_PUBLIC enum vg_status vg_share_import(struct vg_vram *vram, const struct vg_share_offer *offer, size_t index,
 					 const struct vg_share_import_options *options,
 					 struct vg_vram_handle *ret_handle);

@@ -3,8 +3,8 @@
 #pragma once
 #include <stdbool.h>
 
-// Makes a folder of mode 0700; `path` ends in XXXXXX, which become its own. *ret_lock: to be closed when it is given up.
-// 0 or -errno.
+// Makes a folder of mode 0700; `path` ends in XXXXXX, which become its own. *ret_lock: to be closed when it is given
+// up. 0 or -errno.
 int held_folder_make(char *path, int *ret_lock);
 // Whether a name is one of those that a folder of a kind has.
 typedef bool held_folder_name_fn(const char *name);

@@ -15,8 +15,8 @@
 
 enum { PAUSE_US = 20000 };
 
-// A lock on a file of the process itself: it needs no place, no cleaning up, and cannot be meant for the next process of
-// that pid. Only who may look into the process can open this one, so that nobody else can keep a dump from it.
+// A lock on a file of the process itself: it needs no place, no cleaning up, and cannot be meant for the next process
+// of that pid. Only who may look into the process can open this one, so that nobody else can keep a dump from it.
 static enum vg_status hold(const struct tree_process *process, uint64_t deadline, const char *function, int *ret_hold)
 {
 	char path[64];

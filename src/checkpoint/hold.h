@@ -1,5 +1,5 @@
-// That only one at a time works on a process: who dumps it, restores it or brings it back holds it, and so does the CRIU
-// that he has started. A hold ends with whoever has it. One thread.
+// That only one at a time works on a process: who dumps it, restores it or brings it back holds it, and so does the
+// CRIU that he has started. A hold ends with whoever has it. One thread.
 #pragma once
 #include "checkpoint/tree.h"
 

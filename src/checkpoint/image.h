@@ -1,6 +1,6 @@
 // An image: a folder with virgate.json, which describes it, and a folder of CRIU's files for every tree of processes,
-// "tree-0" and so on. It is written under a temporary name and moved to its own when all of it lies on the disk: a crash
-// leaves a whole image, or none. One thread.
+// "tree-0" and so on. It is written under a temporary name and moved to its own when all of it lies on the disk: a
+// crash leaves a whole image, or none. One thread.
 #pragma once
 #include "checkpoint/criu.h"
 #include "checkpoint/phase.h"
@@ -38,8 +38,8 @@ struct image_draft {
 // Makes a folder of mode 0700 beside `path`, and removes those that killed writers of the same image left there. EXISTS
 // (there is something at `path`: it is left as it is), NO_MEMORY, SYSTEM.
 enum vg_status image_begin(const char *path, const char *function, struct image_draft *ret_draft);
-// CRIU writes the tree of `root` into the draft, as tree number `tree` (from 0 on). `work`'s folder is not looked at. As
-// criu_dump() has it; and SYSTEM where the disk takes no more.
+// CRIU writes the tree of `root` into the draft, as tree number `tree` (from 0 on). `work`'s folder is not looked at.
+// As criu_dump() has it; and SYSTEM where the disk takes no more.
 enum vg_status image_dump_tree(struct image_draft *draft, unsigned tree, const struct criu *criu,
 			       const struct criu_work *work, pid_t root, const char *function);
 // Adds the files' sizes and checksums to `description`, writes it, brings all to the disk and moves the folder. EXISTS,
@@ -70,9 +70,10 @@ enum vg_status image_check(const char *path, const json_t *description, struct p
 // INVALID: no such number of threads, or no such level of the method.
 enum vg_status image_check_threads(unsigned threads, const char *function);
 enum vg_status image_check_compression(enum vg_compression compression, int level, const char *function);
-// CRIU makes tree number `tree` again. `work`'s folder is not looked at. `progress`: what CRIU has read is added to it; may
-// be NULL. As criu_restore(), and INTEGRITY: CRIU was not given a chunk that is damaged, and has ended what it had made.
-// *ret_made: the processes are there, and stand still; a file may have changed nevertheless, and that is INTEGRITY, too.
+// CRIU makes tree number `tree` again. `work`'s folder is not looked at. `progress`: what CRIU has read is added to it;
+// may be NULL. As criu_restore(), and INTEGRITY: CRIU was not given a chunk that is damaged, and has ended what it had
+// made. *ret_made: the processes are there, and stand still; a file may have changed nevertheless, and that is
+// INTEGRITY, too.
 enum vg_status image_restore_tree(const char *path, const json_t *description, unsigned tree, const struct criu *criu,
 				  const struct criu_work *work, _Atomic uint64_t *progress, const char *function,
 				  bool *ret_made);

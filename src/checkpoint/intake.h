@@ -1,5 +1,5 @@
-// Pages of processes that CRIU writes, on their way onto the disk: a chunk at a time they are examined or packed, summed
-// and written, by workers that all files of a capture share.
+// Pages of processes that CRIU writes, on their way onto the disk: a chunk at a time they are examined or packed,
+// summed and written, by workers that all files of a capture share.
 #pragma once
 #include "checkpoint/image.h"
 #include "checkpoint/image_files.h"

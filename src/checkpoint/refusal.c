@@ -33,7 +33,8 @@ enum vg_status refuse(enum refusal refusal, int code, const char *function, cons
 	return vg_fail(reasons[refusal].status, code, function, "refused (%s): %s", reasons[refusal].name, text);
 }
 
-// Whoever holds the other end of its terminal is not among those that are dumped, and no restore could make it one again.
+// Whoever holds the other end of its terminal is not among those that are dumped, and no restore could make it one
+// again.
 static bool leads_a_terminal(pid_t pid)
 {
 	char path[64], text[1024];

@@ -1,4 +1,5 @@
-// What processes have open, by /proc/PID/fd and /proc/PID/maps: devices, which no image can hold, and pages of the broker.
+// What processes have open, by /proc/PID/fd and /proc/PID/maps: devices, which no image can hold, and pages of the
+// broker.
 #include "base/status.h"
 #include "checkpoint/refusal.h"
 #include "wire/page.h"

@@ -1,5 +1,5 @@
-// The other end of CRIU's --stream: CRIU connects to a socket in its images' folder, names one file after the other, and
-// hands over one end of a pipe for each. A thread of its own answers.
+// The other end of CRIU's --stream: CRIU connects to a socket in its images' folder, names one file after the other,
+// and hands over one end of a pipe for each. A thread of its own answers.
 #pragma once
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
-// Processes of a tree that run inside vGPUs: what is charged for them is written down with them, and is theirs again before
-// they run again. One thread.
+// Processes of a tree that run inside vGPUs: what is charged for them is written down with them, and is theirs again
+// before they run again. One thread.
 #pragma once
 #include "checkpoint/tree.h"
 #include "ledger/ledger.h"
@@ -39,8 +39,8 @@ void tenants_free(struct tenants *tenants);	 // with them
 
 // ---- a dump ----------------------------------------------------------------------------------------
 
-// Pids of those that run inside the vGPU `name`; to be freed. NOT_FOUND (also where nobody runs in it), DENIED, NO_DAEMON,
-// NO_MEMORY.
+// Pids of those that run inside the vGPU `name`; to be freed. NOT_FOUND (also where nobody runs in it), DENIED,
+// NO_DAEMON, NO_MEMORY.
 enum vg_status tenant_pids(struct vg_node *node, const char *name, const char *function, pid_t **ret_pids, size_t *ret_count);
 // Those of the tree. NO_MEMORY, DENIED.
 enum vg_status tenants_find(const struct tree *tree, const char *function, struct tenants *ret_tenants);
@@ -52,8 +52,8 @@ enum vg_status tenants_refuse_placeless(const struct tenants *tenants, const str
 // SHARED: one of them has memory in common with others.
 enum vg_status tenants_refuse_shares(const struct tenants *tenants, const char *function);
 // Stops the tree (SIGSTOP) with nobody in the midst of what he changes in a ledger, finds them once more, and lets them
-// forget their slots. All those of the vGPU `whole`, unless NULL, must be among them. Nothing is done where there are none.
-// NOT_READY, STATE; some may have forgotten theirs then.
+// forget their slots. All those of the vGPU `whole`, unless NULL, must be among them. Nothing is done where there are
+// none. NOT_READY, STATE; some may have forgotten theirs then.
 enum vg_status tenants_stop(const struct tree *tree, const char *whole, const char *function, struct tenants *tenants);
 // They know their slots again, before they go on. Whoever knows his is left as he is.
 void tenants_put_back(const struct tenants *tenants);
@@ -66,8 +66,8 @@ enum vg_status tenants_describe(const struct tenants *tenants, const char *funct
 // another GPU), STATE, NO_DAEMON, INTEGRITY.
 enum vg_status tenants_read_at(const json_t *description, struct vg_node *node, const struct vg_process_gpu_pair *pairs,
 			       size_t pair_count, const char *function, struct tenants *ret_tenants);
-// A place is kept for each: all that was charged is charged to this process. After a failure nothing is. INSUFFICIENT (with
-// need and have), STATE.
+// A place is kept for each: all that was charged is charged to this process. After a failure nothing is. INSUFFICIENT
+// (with need and have), STATE.
 enum vg_status tenants_reserve(struct tenants *tenants, const char *function);
 // To the processes of the tree, which stand still. INTEGRITY: they are not those that were written down. SYSTEM.
 enum vg_status tenants_hand_over(struct tenants *tenants, const char *function);

@@ -1,5 +1,5 @@
-// A tenant is written down when no thread of it is within the ledger: one that went on there after a restore would still
-// mean the slot that it had.
+// A tenant is written down when no thread of it is within the ledger: one that went on there after a restore would
+// still mean the slot that it had.
 #include "checkpoint/tenant.h"
 
 #include "base/clock.h"

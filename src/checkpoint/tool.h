@@ -17,9 +17,9 @@ struct tool_start {
 	int fds[3];	 // what it has as 0, 1 and 2; -1: /dev/null
 	bool in_session; // in ours, for the sake of its terminal, and in a process group of its own
 };
-// In a session of its own, so that what it starts goes with it, and a terminal's signals do not reach it; with no signal
-// held back. In our session, a process that CRIU has made and stopped would be hung up as soon as CRIU ends, unless it
-// becomes our child then: its group would have nobody left to wake it. 0 or -errno.
+// In a session of its own, so that what it starts goes with it, and a terminal's signals do not reach it; with no
+// signal held back. In our session, a process that CRIU has made and stopped would be hung up as soon as CRIU ends,
+// unless it becomes our child then: its group would have nobody left to wake it. 0 or -errno.
 int tool_start(const struct tool_start *start, pid_t *ret_pid);
 
 struct tool_run {

@@ -1,5 +1,5 @@
-// Instructions of machine code. NVIDIA documents none of it: tests/code derives these rows from what ptxas makes of each
-// instruction of PTX, and holds them to that in every build. Any thread.
+// Instructions of machine code. NVIDIA documents none of it: tests/code derives these rows from what ptxas makes of
+// each instruction of PTX, and holds them to that in every build. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,9 +27,9 @@ enum {
 
 #define CODE_NEVER 0
 #define CODE_ALWAYS UINT64_MAX
-// X(bits, name, tensor, mixed, groups): the low nine of an instruction's 128 bits tell it (the three above say where its
-// operands come from). Tensor: it multiplies matrices. Mixed: which of the upper 64 bits are set, any of them, where its
-// inputs are narrower than what it accumulates in, or tf32.
+// X(bits, name, tensor, mixed, groups): the low nine of an instruction's 128 bits tell it (the three above say where
+// its operands come from). Tensor: it multiplies matrices. Mixed: which of the upper 64 bits are set, any of them,
+// where its inputs are narrower than what it accumulates in, or tf32.
 #define CODE_OPCODES(X)                                                                            \
 	X(0x036, "HMMA", true, 0x1000, CODE_TURING)                                                \
 	X(0x037, "IMMA", true, CODE_ALWAYS, CODE_ALL)                                              \

@@ -18,8 +18,8 @@ struct compute_job {
 	// Queues its next piece, one kernel or copy, on `stream`; *ret_more while there are others. By the scheduler's
 	// thread, the device's primary context being current, under no lock; it may not wait for work of any unit.
 	enum vg_status (*step)(void *user, struct vg_stream *stream, bool *ret_more, const char *function);
-	// Once, after the end in whatever state, unless compute_submit() failed, and before whoever closes the unit goes
-	// on. By whatever thread, under no lock; it may not close units. NULL: nothing.
+	// Once, after the end in whatever state, unless compute_submit() failed, and before whoever closes the unit
+	// goes on. By whatever thread, under no lock; it may not close units. NULL: nothing.
 	void (*free)(void *user);
 	void *user;
 	unsigned stream;

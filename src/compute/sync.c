@@ -105,8 +105,8 @@ enum vg_status vg_compute_unit_find(struct vg_compute_unit *unit, uint64_t id, s
 
 // ---- for other rooms --------------------------------------------------------------------------------
 
-// The unit's driver streams, and those of whoever runs work of its own, each retained: as many as it has virtual ones at
-// most.
+// The unit's driver streams, and those of whoever runs work of its own, each retained: as many as it has virtual ones
+// at most.
 static size_t streams_of(const struct vg_compute_unit *unit, struct vg_stream **ret_streams)
 {
 	size_t count = 0;

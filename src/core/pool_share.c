@@ -59,8 +59,8 @@ static enum vg_status foreign_take(struct core_pool *pool, int descriptor, const
 		 : VG_OK;
 }
 
-// The driver refuses to destroy a pool while there are pointers of it, which any of its users may have: the last one does
-// it for all.
+// The driver refuses to destroy a pool while there are pointers of it, which any of its users may have: the last one
+// does it for all.
 static enum vg_status foreign_end(struct core_pool *pool, const char *function)
 {
 	struct core_foreign_pool **link = &foreign_pools, *foreign = pool->foreign;

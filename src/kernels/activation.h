@@ -24,8 +24,8 @@ struct activation_parameters {
 	uint32_t kind;
 };
 
-// Softmax: a block takes that many positions, of one image or several, and has that many threads, lanes, for the channels
-// of each: powers of two, whose product is ACTIVATION_THREADS.
+// Softmax: a block takes that many positions, of one image or several, and has that many threads, lanes, for the
+// channels of each: powers of two, whose product is ACTIVATION_THREADS.
 struct softmax_parameters {
 	uint64_t input, output;
 	uint64_t images, channels, area; // height * width

@@ -223,8 +223,8 @@ int ledger_slot_take(const struct vg_ledger *ledger, unsigned int *ret_index);
 void ledger_slot_give(const struct vg_ledger *ledger);
 // It is another process's from now on.
 void ledger_forget_slot(struct vg_ledger *ledger);
-// The slot of a process that is no tenant here, at rest; made for that program of it, unless NULL. VG_LEDGER_GONE: there is
-// none.
+// The slot of a process that is no tenant here, at rest; made for that program of it, unless NULL. VG_LEDGER_GONE:
+// there is none.
 int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *process, const uint64_t *program,
 		      unsigned int *ret_index);
 void ledger_slot_settle(struct ledger_file *file, unsigned int index);

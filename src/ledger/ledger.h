@@ -100,8 +100,9 @@ uint64_t vg_ledger_undeclared(const struct vg_ledger *ledger);
 // Whether this process holds its first context and never made or destroyed another: what such
 // a one takes shows the daemon what a context takes.
 void vg_ledger_set_pristine(struct vg_ledger *ledger, bool pristine);
-// This process is no tenant but the program whose vGPU it is: it charges what it holds in the vGPU's name, and has other
-// memory beside it that is not the vGPU's. So what the device shows under it is not compared with what it has charged.
+// This process is no tenant but the program whose vGPU it is: it charges what it holds in the vGPU's name, and has
+// other memory beside it that is not the vGPU's. So what the device shows under it is not compared with what it has
+// charged.
 void vg_ledger_set_host(struct vg_ledger *ledger);
 // What of this process's charges is for memory that it exported as descriptors, which can outlive
 // it; and what of that is held by descriptors alone, so that the device shows it under no process.
@@ -171,17 +172,17 @@ struct vg_ledger_tenant {
 bool vg_ledger_next_tenant(const struct vg_ledger *ledger, unsigned int *cursor, struct vg_ledger_tenant *ret_tenant);
 int vg_ledger_self(struct vg_ledger_owner *ret_owner);
 
-// From here on: whoever writes tenants down and makes them again (checkpoints). It must be allowed to read and write the
-// memory of `pid`, which is the tenant's process as the caller sees it, and which stands still, all its threads.
+// From here on: whoever writes tenants down and makes them again (checkpoints). It must be allowed to read and write
+// the memory of `pid`, which is the tenant's process as the caller sees it, and which stands still, all its threads.
 
-// Lets the process forget its slot, which stays its own and as it is: as it is now it can be written down, and whoever lets
-// it go on unawares does no harm, for it would take a slot more. 0; VG_LEDGER_BUSY (a thread is within an operation: let it
-// run for a moment), VG_LEDGER_GONE (its memory does not say that the slot is its own), -errno.
+// Lets the process forget its slot, which stays its own and as it is: as it is now it can be written down, and whoever
+// lets it go on unawares does no harm, for it would take a slot more. 0; VG_LEDGER_BUSY (a thread is within an
+// operation: let it run for a moment), VG_LEDGER_GONE (its memory does not say that the slot is its own), -errno.
 int vg_ledger_lift(const struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid);
 // The process goes on in the slot that it has. VG_LEDGER_GONE: it has not forgotten it.
 int vg_ledger_put_back(const struct vg_ledger_tenant *tenant, pid_t pid);
-// The caller's process enters (with a slot more for each `ledger` that it opens) and has charged by kind what `like` has.
-// 0; VG_LEDGER_REFUSED: nothing has changed; VG_LEDGER_FULL, -errno.
+// The caller's process enters (with a slot more for each `ledger` that it opens) and has charged by kind what `like`
+// has. 0; VG_LEDGER_REFUSED: nothing has changed; VG_LEDGER_FULL, -errno.
 int vg_ledger_stand_in(struct vg_ledger *ledger, const struct vg_ledger_tenant *like);
 // Gives this slot of the caller's to a process that was made again from what vg_ledger_lift() left: `tenant` says where
 // its memory keeps the number (process), what the slot shall say of it, and who it is now (owner). Whoever is killed
@@ -213,8 +214,8 @@ struct vg_ledger_keep {
 };
 // Refunds all that a dead process held beyond `keep` (NULL: nothing), and frees its slot if nothing is left;
 // exactly, wherever it was killed. The caller has made sure that it is dead and its memory
-// released, but for the descriptors of `keep`. Shares that others hold keep their charge. VG_LEDGER_GONE: somebody else has the slot
-// now; -EAGAIN: the header changed too often, try again.
+// released, but for the descriptors of `keep`. Shares that others hold keep their charge. VG_LEDGER_GONE: somebody else
+// has the slot now; -EAGAIN: the header changed too often, try again.
 int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, const struct vg_ledger_keep *keep,
 		   uint64_t *ret_refunded);
 // The same for a process that lives but runs another program now (exec), which has not entered.

@@ -148,8 +148,8 @@ enum vg_virtual_gpu_status manager_status_of(struct vg_virtual_gpu *vgpu);
 
 // ---- streams (stream.c) -----------------------------------------------------------------------------------
 
-// Before work is submitted to a virtual stream, which is active then, and after that: it stays so if it was `used`, or was
-// before, or if others submit. INVALID (no such one), LIMIT (the manager's total).
+// Before work is submitted to a virtual stream, which is active then, and after that: it stays so if it was `used`, or
+// was before, or if others submit. INVALID (no such one), LIMIT (the manager's total).
 enum vg_status manager_stream_take(struct vg_virtual_gpu *vgpu, unsigned stream, const char *function);
 void manager_stream_give(struct vg_virtual_gpu *vgpu, unsigned stream, bool used);
 // As manager_stream_take(), but alone, and as if it had never been used. False: it is not active, or somebody submits.

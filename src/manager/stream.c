@@ -1,6 +1,6 @@
-// Virtual streams: each becomes active when it is first used, and a manager has so many for all its virtual GPUs. A stream
-// is active while it has been used and not been released, and while somebody submits work to it; its number says both. It
-// comes from 0 and goes there under the manager's lock.
+// Virtual streams: each becomes active when it is first used, and a manager has so many for all its virtual GPUs. A
+// stream is active while it has been used and not been released, and while somebody submits work to it; its number says
+// both. It comes from 0 and goes there under the manager's lock.
 #include "manager/manager.h"
 
 #include <stdio.h>

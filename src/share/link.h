@@ -32,8 +32,8 @@ enum vg_status share_link_begin(struct share_link *link, const char *function, b
 enum vg_status share_link_ask(struct share_link *link, const char *function, json_t *request, json_t **ret_reply);
 // The reply to what was sent by other means.
 enum vg_status share_link_hear(struct share_link *link, const char *function, json_t **ret_reply);
-// The generation and the ticket that a reply gives, the page having come with it; the same generation as before, if there
-// was one: other threads may be reading it. PROTOCOL.
+// The generation and the ticket that a reply gives, the page having come with it; the same generation as before, if
+// there was one: other threads may be reading it. PROTOCOL.
 enum vg_status share_link_take(struct share_link *link, const char *function, const json_t *reply);
 // Takes what the broker said unasked, without waiting; `ended` says whether it is still there.
 void share_link_drain(struct share_link *link);

@@ -103,8 +103,8 @@ static enum vg_status describe(struct vram_region *region, const struct vg_share
 	CUresult r = core_enter(&scope, region->vram->context->handle);
 	if (r)
 		return core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "");
-	// What was written reaches the memory before another process is told of it; what is written later, before the call
-	// that writes it returns.
+	// What was written reaches the memory before another process is told of it; what is written later, before the
+	// call that writes it returns.
 	atomic_store(&region->shared, true);
 	enum vg_status status = vram_settle(region, function);
 	if (status == VG_OK)

@@ -3,8 +3,8 @@
 #include "virgate/memory_space.h"
 #include "virgate/stream.h"
 
-// Where pages are charged before they are made. Called under no lock of the space. Whoever charges tells the log of blocks
-// that were left at the end.
+// Where pages are charged before they are made. Called under no lock of the space. Whoever charges tells the log of
+// blocks that were left at the end.
 struct space_budget {
 	void *user;
 	enum vg_status (*charge)(void *user, uint64_t bytes, const char *function); // INSUFFICIENT with need and have

@@ -17,8 +17,8 @@ static enum vg_status settle(struct vram_region *region, const char *function)
 
 enum { LONG_WRITE = 1 << 20 }; // from here on a wait costs nothing
 
-// A GPU does one copy of a direction after the other, whatever their streams: what is long goes in pieces, so that others'
-// short ones get in between.
+// A GPU does one copy of a direction after the other, whatever their streams: what is long goes in pieces, so that
+// others' short ones get in between.
 enum { PIECE = 32 << 20 };
 
 static CUresult write_long(CUdeviceptr to, const void *from, size_t bytes)

@@ -39,8 +39,9 @@ struct vg_wire_hello {
 	char ledger[VG_WIRE_NAME]; // the vGPU's name
 };
 
-// A tenant is about to open memory that its own vGPU does not know: is it charged in another one? If so, the daemon makes it
-// a guest there, which holds that share, and answers with the same packet; to its leaving, by closing the connection.
+// A tenant is about to open memory that its own vGPU does not know: is it charged in another one? If so, the daemon
+// makes it a guest there, which holds that share, and answers with the same packet; to its leaving, by closing the
+// connection.
 struct vg_wire_guest {
 	struct vg_wire_hello self;
 	uint64_t key;	// of the memory (ledger/share.h); in the answer: its bytes
@@ -114,6 +115,6 @@ int vg_wire_request(const char *path, const char *text, int timeout_ms, char **r
 // for the caller to ignore. `exports`, unless negative: the epoll instance that knows which of the
 // descriptors of memory that the tenant exported are still open somewhere.
 int vg_wire_say_hello(const char *path, const struct vg_wire_hello *hello, int exports, bool wait);
-// A tenant joins what another vGPU is charged for, or leaves it: ret_answer NULL. 0: it is done; -ETIMEDOUT after 250 ms: it
-// may yet be; -errno.
+// A tenant joins what another vGPU is charged for, or leaves it: ret_answer NULL. 0: it is done; -ETIMEDOUT after 250
+// ms: it may yet be; -errno.
 int vg_wire_be_guest(const char *path, const struct vg_wire_guest *asked, struct vg_wire_guest *ret_answer);

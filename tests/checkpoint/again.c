@@ -1,5 +1,5 @@
-// A process that has a certain pid, as a restore makes one, stopped: again PID. It does nothing, and ends with 7 when it is
-// asked to. Exit code 77: this user may not choose pids.
+// A process that has a certain pid, as a restore makes one, stopped: again PID. It does nothing, and ends with 7 when
+// it is asked to. Exit code 77: this user may not choose pids.
 #include <errno.h>
 #include <linux/sched.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
-// Stands in for a CRIU that streams: "dump" writes the files of $SOURCE through the socket, all of them at the same time;
-// "restore" reads them back into $TARGET, some of them twice. $TRICK makes it go wrong.
+// Stands in for a CRIU that streams: "dump" writes the files of $SOURCE through the socket, all of them at the same
+// time; "restore" reads them back into $TARGET, some of them twice. $TRICK makes it go wrong.
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
-// A program for a vGPU: tenant FILE HOLD SMALL BIG, in MiB. It holds memory and looks at it again and again; at SIGUSR1 it
-// asks for SMALL and for BIG more, and gives them back; at SIGUSR2 it asks for BIG without end, on a thread. FILE says
-// what became of it.
+// A program for a vGPU: tenant FILE HOLD SMALL BIG, in MiB. It holds memory and looks at it again and again; at SIGUSR1
+// it asks for SMALL and for BIG more, and gives them back; at SIGUSR2 it asks for BIG without end, on a thread. FILE
+// says what became of it.
 #include <cuda.h>
 
 #include <fcntl.h>

@@ -155,7 +155,8 @@ TEST(each_call_of_the_driver_fails_once_and_the_process_runs_on)
 		{"cuCheckpointProcessLock:1=CUDA_ERROR_NOT_SUPPORTED", "", "refused (mps)", "CUDA_ERROR_NOT_SUPPORTED"},
 		{"cuCheckpointProcessCheckpoint:1=CUDA_ERROR_OUT_OF_MEMORY", "", "step device-out", "CUDA_ERROR_OUT_OF_MEMORY"},
 		{"cuCheckpointProcessCheckpoint:1=CUDA_ERROR_ILLEGAL_STATE", "", "step device-out", "is locked, not locked"},
-		// On the way back: the memory is somebody's for a moment, the state cannot be read, the last step fails.
+		// On the way back: the memory is somebody's for a moment, the state cannot be read, the last step
+		// fails.
 		{"cuCheckpointProcessRestore:1=CUDA_ERROR_OUT_OF_MEMORY", "dump\n", "step host-out", "told to fail"},
 		{"cuCheckpointProcessGetState:2-3=CUDA_ERROR_UNKNOWN", "dump\n", "step host-out", "told to fail"},
 		{"cuCheckpointProcessUnlock:1=CUDA_ERROR_UNKNOWN", "dump\n", "step host-out", "told to fail"},

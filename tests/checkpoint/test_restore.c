@@ -1,5 +1,5 @@
-// A restore fails once at every step, in each of the ways it can, with the CRIU of this machine: nobody is left, or can be
-// brought back, and the image is as it was.
+// A restore fails once at every step, in each of the ways it can, with the CRIU of this machine: nobody is left, or can
+// be brought back, and the image is as it was.
 #include "checkpoint_test.h"
 
 static void setup(void)
@@ -156,7 +156,8 @@ TEST(a_criu_that_fails_leaves_nobody)
 	if (kept)
 		setenv("VIRGATE_CRIU", kept, 1);
 	check_image(subject, "criu-fails", "unmade");
-	// The coordinator dies while CRIU is at work, which ends it: the processes stand still, and can be brought back.
+	// The coordinator dies while CRIU is at work, which ends it: the processes stand still, and can be brought
+	// back.
 	wrap_criu("kill -9 $PPID");
 	CHECK_INT(run("restore --detach --dir %s", path_of("unmade")), 128 + SIGKILL);
 	CHECK_INT(kill(subject.pid, 0), 0);

@@ -167,7 +167,8 @@ TEST(a_byte_that_is_another_is_found)
 	const char *bytes = stream(&length);
 	char *copy = malloc(length);
 
-	// Not what the header says of the sender's machine, which no checksum covers and this receiver does not ask for.
+	// Not what the header says of the sender's machine, which no checksum covers and this receiver does not ask
+	// for.
 	for (size_t at = 0; at < length; at += at < 8 || at > 64 ? 1 + length / 400 : 1) {
 		if (at >= 12 && at < 64)
 			continue;

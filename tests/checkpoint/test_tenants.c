@@ -1,5 +1,5 @@
-// Programs of vGPUs are written down and brought back: with the quota they had, and a ledger that is exact at every moment.
-// What needs a real CRIU says so; the rest has the stand-in.
+// Programs of vGPUs are written down and brought back: with the quota they had, and a ledger that is exact at every
+// moment. What needs a real CRIU says so; the rest has the stand-in.
 #include "checkpoint_test.h"
 #include "ledger/share.h"
 #include "tenant.h"
@@ -321,7 +321,8 @@ static struct vg_ledger *ledger_of(const char *vgpu)
 	return ledger;
 }
 
-// As the daemon has it when a tenant opens what a program of another vGPU has exported, and as tenants of one vGPU have it.
+// As the daemon has it when a tenant opens what a program of another vGPU has exported, and as tenants of one vGPU have
+// it.
 TEST(memory_in_common_with_others_is_refused)
 {
 	prepare(false);

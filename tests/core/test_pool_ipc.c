@@ -219,7 +219,8 @@ static void check_any_order(struct message *m, struct vg_memory_resource *pool, 
 		vg_buffer_destroy(both[!first]);
 		OK(vg_stream_sync(b->stream));
 	}
-	// The simulator looks at the first words of the data alone. The driver does not import twice what is on the host.
+	// The simulator looks at the first words of the data alone. The driver does not import twice what is on the
+	// host.
 	struct vg_memory_properties properties;
 	OK(vg_memory_resource_properties(pool, &properties));
 	if (!getenv("VIRGATE_SIM") || properties.host_accessible)

@@ -1,6 +1,6 @@
-// sharers WHAT MIB: a process allocates device memory, two others open it (as WHAT: handles, descriptors, pools), and all of them
-// go in an order in which the memory outlives its owner: it must be charged once, and as long as it is there. Ends with a
-// line that starts with "held: ", or with "lost: " and what was wrong.
+// sharers WHAT MIB: a process allocates device memory, two others open it (as WHAT: handles, descriptors, pools), and
+// all of them go in an order in which the memory outlives its owner: it must be charged once, and as long as it is
+// there. Ends with a line that starts with "held: ", or with "lost: " and what was wrong.
 #include <cuda.h>
 #include <poll.h>
 #include <signal.h>

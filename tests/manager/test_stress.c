@@ -142,9 +142,9 @@ static size_t live(unsigned seconds)
 	return free_on(first_device());
 }
 
-// A driver keeps what it took for the first of everything: code of NVIDIA's libraries by the shape, channels by how many
-// streams there were at once, local memory. A second life needs no more of that than the first; what it leaves behind is
-// lost. The simulated driver keeps nothing.
+// A driver keeps what it took for the first of everything: code of NVIDIA's libraries by the shape, channels by how
+// many streams there were at once, local memory. A second life needs no more of that than the first; what it leaves
+// behind is lost. The simulated driver keeps nothing.
 TEST(all_calls_from_all_threads)
 {
 	enum { DRIVERS_OWN = 64 };
