@@ -124,6 +124,9 @@ CUresult CUDAAPI cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevi
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
 		*pi = (int)config->mode;
 		break;
+	case CU_DEVICE_ATTRIBUTE_MPS_ENABLED:
+		*pi = (int)config->mps;
+		break;
 	case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
 		*pi = config->cc_major >= 9;

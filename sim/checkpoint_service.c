@@ -85,6 +85,8 @@ static bool wait_idle(unsigned timeout_ms)
 
 static CUresult lock_process(unsigned timeout_ms)
 {
+	if (sim_process.config.mps)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (state != CU_PROCESS_STATE_RUNNING)
 		return CUDA_ERROR_ILLEGAL_STATE;
 	close_gate();

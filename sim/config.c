@@ -59,6 +59,10 @@ static const char *apply(struct sim_config *config, const char *key, const char 
 		return parse_number(value, 1, SIM_SMS, &config->sms) ? NULL : "a number from 1 to 256";
 	if (strcmp(key, "peers") == 0)
 		return parse_number(value, 0, 1, &config->peers) ? NULL : "0 or 1";
+	if (strcmp(key, "mig") == 0)
+		return parse_number(value, 0, 1, &config->mig) ? NULL : "0 or 1";
+	if (strcmp(key, "mps") == 0)
+		return parse_number(value, 0, 1, &config->mps) ? NULL : "0 or 1";
 	if (strcmp(key, "names") == 0)
 		return parse_names(value, config) ? NULL : "names of at most 31 characters, apart by colons";
 	if (strcmp(key, "mode") == 0)
@@ -116,7 +120,7 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 		if (want && !*want) {
 			snprintf(problem, capacity,
 				 "VIRGATE_SIM: unknown key \"%s\" (there are devices, memory, sms, cc, driver, ctx, "
-				 "peers, names, mode)",
+				 "peers, names, mode, mig, mps)",
 				 item);
 			return SIM_CONFIG_BAD;
 		}

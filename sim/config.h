@@ -16,6 +16,8 @@ struct sim_config {
 	uint64_t memory, context; // bytes per device, bytes a context takes
 	char names[SIM_DEVICES][SIM_NAME];
 	enum sim_mode mode;	  // who may have contexts
+	unsigned mig;		  // 1: MIG is on, and who uses a device uses a part of it
+	unsigned mps;		  // 1: processes are clients of MPS
 	char folder[256];	  // of the simulated node
 };
 

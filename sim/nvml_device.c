@@ -145,7 +145,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *pci)
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *currentMode, unsigned *pendingMode)
 {
 	NVML_ENTER(device, !currentMode || !pendingMode);
-	*currentMode = *pendingMode = 0;
+	*currentMode = *pendingMode = now->config.mig;
 	return NVML_SUCCESS;
 }
 

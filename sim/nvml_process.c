@@ -4,10 +4,16 @@
 #include <stdlib.h>
 #include <time.h>
 
+// Under MIG everybody is on the one part that a device has, which is all of it.
+static unsigned part_in_use(const struct nvml_state *now)
+{
+	return now->config.mig ? 0 : NVML_NO_INSTANCE;
+}
+
 // What is asked for never fits at once: ask, allocate, ask again. Every entry has its own
 // struct, filled through `put`.
 static nvmlReturn_t list(nvmlDevice_t device, unsigned *count, void *infos,
-			 void (*put)(void *infos, size_t at, const struct region_use *use))
+			 void (*put)(void *infos, size_t at, const struct region_use *use, unsigned instance))
 {
 	struct nvml_state *now;
 	struct region_use uses[REGION_PROCESSES];
@@ -20,21 +26,22 @@ static nvmlReturn_t list(nvmlDevice_t device, unsigned *count, void *infos,
 	if (have > room)
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	for (size_t i = 0; i < have; i++)
-		put(infos, i, &uses[i]);
+		put(infos, i, &uses[i], part_in_use(now));
 	return NVML_SUCCESS;
 }
 
-static void put_v1(void *infos, size_t at, const struct region_use *use)
+static void put_v1(void *infos, size_t at, const struct region_use *use, unsigned instance)
 {
 	((nvmlProcessInfo_v1_t *)infos)[at] =
 		(nvmlProcessInfo_v1_t){.pid = (unsigned)use->pid, .usedGpuMemory = use->used};
 }
 
-static void put_v2(void *infos, size_t at, const struct region_use *use)
+static void put_v2(void *infos, size_t at, const struct region_use *use, unsigned instance)
 {
-	((nvmlProcessInfo_v2_t *)infos)[at] = (nvmlProcessInfo_v2_t){
-		.pid = (unsigned)use->pid, .usedGpuMemory = use->used, .gpuInstanceId = NVML_NO_INSTANCE,
-		.computeInstanceId = NVML_NO_INSTANCE};
+	((nvmlProcessInfo_v2_t *)infos)[at] = (nvmlProcessInfo_v2_t){.pid = (unsigned)use->pid,
+								     .usedGpuMemory = use->used,
+								     .gpuInstanceId = instance,
+								     .computeInstanceId = instance};
 }
 
 static nvmlReturn_t nobody(nvmlDevice_t device, unsigned *count)
@@ -116,8 +123,8 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
 		plist->procArray[i] =
 			(nvmlProcessDetail_v1_t){.pid = (unsigned)uses[i].pid,
 						 .usedGpuMemory = uses[i].used,
-						 .gpuInstanceId = NVML_NO_INSTANCE,
-						 .computeInstanceId = NVML_NO_INSTANCE,
+						 .gpuInstanceId = part_in_use(now),
+						 .computeInstanceId = part_in_use(now),
 						 .usedGpuCcProtectedMemory = NVML_VALUE_NOT_AVAILABLE_ULL};
 	return NVML_SUCCESS;
 }

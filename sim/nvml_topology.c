@@ -115,10 +115,10 @@ nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2, 
 	return NVML_SUCCESS;
 }
 
-// ---- MIG: possible, and off -----------------------------------------------------------------------
+// ---- MIG: on or off as configured, and its parts are no devices of their own ----------------------
 
 NVML_NUMBER(nvmlDeviceIsMigDeviceHandle, unsigned, isMigDevice, 0)
-NVML_NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, count, 0)
+NVML_NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, count, now->config.mig ? 7 : 0)
 
 nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned mode, nvmlReturn_t *activationStatus)
 {
