@@ -144,8 +144,11 @@ static void have_cuda_child(void)
 	static char name[4096];
 
 	snprintf(name, sizeof name, "%s.child", file_name);
-	if (fork() == 0)
+	if (fork() == 0) {
+		if (getenv("SUBJECT_CHILD_SIM"))
+			setenv("VIRGATE_SIM", getenv("SUBJECT_CHILD_SIM"), 1);
 		run(name, 0, NULL);
+	}
 }
 
 static void have_three(void)

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -223,6 +225,59 @@ TEST(the_program_ends_with_what_failed)
 	CHECK_CONTAINS(said, "/nonexistent");
 	CHECK_INT(run("", "bogus"), 2);
 	CHECK_INT(run("", "cuda quota"), 2);
+}
+
+// The line of one check: verdict, what was found, and the fix.
+static const char *line_of(const char *name)
+{
+	static char line[1024];
+	char *at = said;
+
+	for (char *end; *at && (end = strchr(at, '\n')); at = end + 1)
+		if (strncmp(at, name, strlen(name)) == 0 && strncmp(at + strlen(name), "  ", 2) == 0) {
+			at += strlen(name) + strspn(at + strlen(name), " ");
+			snprintf(line, sizeof line, "%.*s", (int)(end - at), at);
+			return line;
+		}
+	FAIL("no line of %s in: %s", name, said);
+}
+
+TEST(a_divided_gpu_fails)
+{
+	CHECK(run("VIRGATE_SIM=memory=1G", "cuda") <= 1);
+	CHECK_STR(line_of("GPU 0 MIG"), "ok       off");
+	CHECK_INT(run("VIRGATE_SIM=memory=1G,mig=1", "cuda"), 1);
+	CHECK_STR(line_of("GPU 0 MIG"), "failed   on: the driver checkpoints no process that uses a part of a GPU; "
+					"nvidia-smi -mig 0, when nobody uses the GPU");
+}
+
+// Whoever bears the control daemon's name, which the kernel cuts.
+TEST(mps_that_runs_is_a_warning)
+{
+	int ends[2];
+	char byte;
+
+	CHECK(run("", "cuda") <= 1);
+	if (strstr(line_of("MPS"), "runs: "))
+		SKIP("MPS runs on this machine");
+	CHECK_STR(line_of("MPS"), "ok       does not run");
+	CHECK_INT(pipe(ends), 0);
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_NAME, "nvidia-cuda-mps-control");
+		if (write(ends[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	CHECK_INT(read(ends[0], &byte, 1), 1);
+	CHECK(run("", "cuda") <= 1);
+	kill(pid, SIGKILL);
+	CHECK_INT(waitpid(pid, NULL, 0), pid);
+	close(ends[0]);
+	close(ends[1]);
+	CHECK_STR(line_of("MPS"), "warning  runs: its clients cannot be checkpointed; start programs that shall be "
+				  "checkpointed without CUDA_MPS_PIPE_DIRECTORY, or end MPS: echo quit | nvidia-cuda-mps-control");
 }
 
 TEST(the_program_speaks_json)

@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 
+#define GPU_NAME "Virgate Simulated GPU"
+
 static void standin(void)
 {
 	setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
@@ -222,6 +224,66 @@ static void check_kind_refused(const char *kinds, const char *name, const char *
 TEST(managed_memory_is_refused_where_the_driver_does_not_take_it)
 {
 	check_kind_refused("managed", "managed-memory", "cuMemAllocManaged");
+}
+
+// What NVML says of a GPU that is divided: the process is found on a part of it.
+TEST(a_process_on_a_part_of_a_gpu_is_refused)
+{
+	standin();
+	struct subject subject = start_subject(path_of("part"));
+	check_goes_on(path_of("part"));
+	setenv("VIRGATE_SIM", "mig=1", 1);
+	refused(subject.pid, "mig", "(subject) runs on a MIG device of " GPU_NAME);
+	setenv("VIRGATE_SIM", "1", 1);
+	CHECK_CONTAINS(said, "use a whole GPU");
+	check_goes_on(path_of("part"));
+	end_subject(subject);
+}
+
+TEST(an_image_of_a_whole_gpu_is_not_restored_on_a_divided_one)
+{
+	standin();
+	struct subject subject = start_subject(path_of("whole"));
+	check_goes_on(path_of("whole"));
+	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("whole-image")), 0);
+	end_subject(subject);
+	setenv("VIRGATE_SIM", "mig=1", 1);
+	CHECK_INT(run("restore --dir %s --detach", path_of("whole-image")), 125);
+	setenv("VIRGATE_SIM", "1", 1);
+	CHECK_CONTAINS(said, "refused (gpu-setting): ");
+	CHECK_CONTAINS(said, GPU_NAME ") has MIG on, and had it off: nvidia-smi -mig 0");
+}
+
+// The driver says so when it is to be locked. Nobody is left locked: nothing is there to be taken back.
+TEST(a_client_of_mps_is_refused_and_left_as_it_was)
+{
+	standin();
+	setenv("VIRGATE_SIM", "mps=1", 1);
+	struct subject client = start_subject(path_of("client"));
+	setenv("VIRGATE_SIM", "1", 1);
+	check_goes_on(path_of("client"));
+	refused(client.pid, "mps", "a client of MPS is not taken off the GPU");
+	CHECK_CONTAINS(said, "CUDA_ERROR_NOT_SUPPORTED");
+	CHECK_CONTAINS(said, "start it without CUDA_MPS_PIPE_DIRECTORY, or end MPS");
+	CHECK_INT(run("recover --pid %d", (int)client.pid), 0);
+	CHECK_CONTAINS(said, "ran already");
+	check_goes_on(path_of("client"));
+	end_subject(client);
+}
+
+// Its parent is locked before it, and let go again.
+TEST(a_client_of_mps_takes_nobody_else_along)
+{
+	standin();
+	setenv("SUBJECT_CHILD_SIM", "mps=1", 1);
+	struct subject parent = start_subject_with(path_of("above"), "cuda-child");
+	unsetenv("SUBJECT_CHILD_SIM");
+	check_goes_on(path_of("above"));
+	check_goes_on(path_of("above.child"));
+	refused(parent.pid, "mps", "a client of MPS");
+	check_goes_on(path_of("above"));
+	check_goes_on(path_of("above.child"));
+	end_subject(parent);
 }
 
 TEST(memory_that_others_have_opened_does_not_hinder)
