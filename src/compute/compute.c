@@ -56,10 +56,7 @@ enum vg_status compute_open_for_work(const struct vg_compute_unit *unit, const c
 	if (unit->closing)
 		return vg_fail(VG_CLOSED, 0, function, "the unit \"%s\" has been closed", unit->name);
 	if (compute->failure)
-		return vg_fail(VG_DRIVER, compute->failure, function,
-			       "a kernel has ended the device's context, and everything in it: %s; only a new process "
-			       "gets another one",
-			       compute->failure_text);
+		return vg_fail(VG_DRIVER, compute->failure, function, "%s", compute->failure_text);
 	return VG_OK;
 }
 

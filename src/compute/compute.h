@@ -2,6 +2,7 @@
 #pragma once
 #include <stdbool.h>
 
+#include "core/core.h"
 #include "virgate/compute.h"
 #include "virgate/context.h"
 #include "virgate/stream.h"
@@ -40,6 +41,10 @@ enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_u
 			       size_t *ret_moved);
 // Ends the unit's quantum, if it has one that takes more, and its turn.
 enum vg_status compute_preempt(struct vg_compute_unit *unit, bool *ret_preempted);
+
+// Somebody else was told by the driver that every call on the context fails: all work does. Keeps the last error.
+void compute_lost(struct vg_compute *compute, CUresult result);
+void compute_failure(struct vg_compute *compute, char *ret_text, size_t size); // why it has; "": it has not
 
 // The beginning of an end, of all units and their scheduler or of one `alone`: no more work comes, and what there is is
 // cancelled. All or nothing: BUSY while some has not ended, where `instead` names the function that cancels it; NULL:

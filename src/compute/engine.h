@@ -177,7 +177,7 @@ struct vg_compute {
 	atomic_uint waiters;   // for executions, in sync, in close
 
 	int failure; // the driver's; 0: none
-	char failure_text[256];
+	char failure_text[384];
 
 	struct compute_lane *lanes;  // the whole device's first; none goes before the end but units' own
 	struct compute_parts *parts; // what groups are made of; NULL: not needed yet
@@ -229,6 +229,10 @@ void compute_execution_release(struct vg_execution *execution);
 void compute_execution_fail(struct vg_execution *execution, enum vg_status status);
 // Under the lock. Ended once: takes it out of its stream, wakes whoever waits, leaves it to compute_unlock().
 void compute_execution_end(struct vg_execution *execution, enum vg_execution_state state);
+
+// ---- failure.c
+// So many executions more, or less, are running: before they are on the GPU. Any thread.
+void compute_failure_count(const struct vg_compute *compute, int executions);
 
 // ---- queue.c, under the lock
 void compute_queue_add(struct vg_execution *execution);

@@ -87,10 +87,12 @@ static void count_end(struct vg_execution *execution, enum vg_execution_state st
 {
 	struct vg_compute_unit *runner = execution->runner;
 
-	if (atomic_load_explicit(&execution->state, memory_order_relaxed) == VG_EXECUTION_QUEUED)
+	if (atomic_load_explicit(&execution->state, memory_order_relaxed) == VG_EXECUTION_QUEUED) {
 		runner->queued--;
-	else
+	} else {
 		runner->running--;
+		compute_failure_count(runner->compute, -1);
+	}
 	runner->completed += state == VG_EXECUTION_COMPLETED;
 	runner->failures += state == VG_EXECUTION_FAILED;
 	runner->cancelled += state == VG_EXECUTION_CANCELLED;

@@ -60,6 +60,7 @@ static void begin_execution(struct vg_execution *execution)
 {
 	execution->runner->queued--;
 	execution->runner->running++;
+	compute_failure_count(execution->origin->compute, 1);
 	execution->started_ns = vg_clock_monotonic_ns();
 	atomic_store(&execution->state, VG_EXECUTION_RUNNING);
 	execution->stream->in_flight++;

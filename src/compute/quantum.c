@@ -227,10 +227,11 @@ static void note_part(struct compute_quantum *quantum, struct vg_execution *exec
 static bool refused(struct compute_quantum *quantum, struct vg_execution *execution, struct compute_slot *slot,
 		    enum vg_status status)
 {
-	compute_execution_fail(execution, status);
 	CUresult r = core_driver->cuStreamQuery(slot->stream ? slot->stream->handle : CU_STREAM_PER_THREAD);
-	if (r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY)
+	if (r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY) {
+		compute_execution_fail(execution, status);
 		return true;
+	}
 	compute_break(quantum->unit->compute, r);
 	return false;
 }

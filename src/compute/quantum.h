@@ -80,7 +80,7 @@ bool compute_lanes_overlap(const struct compute_lane *lane, const struct compute
 bool compute_reap(struct vg_compute *compute, struct compute_lane *lane, struct vg_execution **ends,
 		  bool *ret_progress);
 
-// ---- scheduler.c: the context has failed: `result`
+// ---- failure.c: the context has failed: `result`. Sets the calling thread's last error; any thread, without the lock.
 void compute_break(struct vg_compute *compute, CUresult result);
 
 // ---- feed.c: the thread's, called and left under the lock. True: something was done.

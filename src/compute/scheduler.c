@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "core/error.h"
+#include "core/scope.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -74,19 +74,6 @@ static void drop_quanta(struct vg_compute *compute)
 		lane->last = NULL;
 		lane->ahead = lane->launches = 0;
 	}
-}
-
-void compute_break(struct vg_compute *compute, CUresult result)
-{
-	core_driver_failed(result, "vg_execution_wait", "the GPU's work", "%s", "");
-	pthread_mutex_lock(&compute->lock);
-	if (!compute->failure) {
-		compute->failure = (int)result;
-		snprintf(compute->failure_text, sizeof compute->failure_text, "%s", vg_last_error()->text);
-		vg_log(VG_LOG_ERROR, "compute: the context of device %d has failed, and all work in it: %s",
-		       compute->device->ordinal, compute->failure_text);
-	}
-	pthread_mutex_unlock(&compute->lock);
 }
 
 static void break_all(struct vg_compute *compute)
@@ -191,6 +178,7 @@ void *compute_thread(void *argument)
 {
 	struct vg_compute *compute = argument;
 	uint64_t busy_ns = vg_clock_monotonic_ns();
+	bool told = false;
 	CORE_RELAXED relaxed = core_relax(); // what the program captures is none of this thread's business
 
 	prctl(PR_SET_NAME, "vg-compute");
@@ -210,8 +198,11 @@ void *compute_thread(void *argument)
 			compute_units_settle(compute);
 		}
 		compute_samples_roll(compute);
-		bool leave = compute->stopping && !in_flight(compute);
+		bool leave = compute->stopping && !in_flight(compute), failed = compute->failure;
 		compute_unlock(compute);
+		if (failed && !told) // the text does not change
+			vg_log(VG_LOG_ERROR, "compute: device %d: %s", compute->device->ordinal, compute->failure_text);
+		told = failed;
 		if (leave)
 			break;
 		if (any)

@@ -116,7 +116,7 @@ enum balancer_fate {
 	BALANCER_BOUND,	    // and submitted: *ret_execution
 	BALANCER_FAILED,    // *ret_status says why; the last error has the text if it has that status
 	BALANCER_LATER,	    // the virtual GPU is paused
-	BALANCER_ELSEWHERE, // it has gone
+	BALANCER_ELSEWHERE, // it has gone, or is in error
 };
 enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_key key, struct vg_balanced *work,
 				   const char *function, struct vg_execution **ret_execution,

@@ -108,6 +108,8 @@ static bool match(struct vg_balancer *balancer, struct balancer_load *loads, siz
 		queue->listed = queue->takes_work = false;
 	for (size_t i = 0; i < count; i++) {
 		struct balancer_queue *queue = balancer_queue_find(balancer, loads[i].key);
+		if (loads[i].status == VG_VIRTUAL_GPU_ERROR) // for good: as one that has gone
+			continue;
 		if (!queue)
 			queue = queue_create(balancer, &loads[i]);
 		if (!queue)
@@ -151,10 +153,14 @@ static enum vg_status none_takes_work(const struct balancer_load *loads, size_t 
 	if (!count)
 		return vg_fail(VG_NOT_FOUND, 0, function,
 			       "there is no virtual GPU: the balancer's managers have none, or are closed");
-	for (size_t i = 0; i < count && used < sizeof who - 100; i++)
+	bool error = false;
+	for (size_t i = 0; i < count && used < sizeof who - 100; i++) {
 		used += (size_t)snprintf(who + used, sizeof who - used, "%s%s is %s", used ? ", " : "", loads[i].name,
 					 vg_virtual_gpu_status_text(loads[i].status));
-	return vg_fail(VG_STATE, 0, function, "no virtual GPU takes work: %s", who);
+		error |= loads[i].status == VG_VIRTUAL_GPU_ERROR;
+	}
+	return vg_fail(VG_STATE, 0, function, "no virtual GPU takes work: %s%s", who,
+		       error ? "; what was an error for one is the end of all GPU work here: restart the process" : "");
 }
 
 enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced *work, const char *function)

@@ -173,7 +173,9 @@ enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_k
 	if (!vgpu)
 		return BALANCER_ELSEWHERE;
 	*ret_status = VG_OK;
-	enum balancer_fate fate = submit_to(vgpu, work, function, ret_execution, ret_status);
+	enum balancer_fate fate = atomic_load(&manager->lost)
+					  ? BALANCER_ELSEWHERE
+					  : submit_to(vgpu, work, function, ret_execution, ret_status);
 	vg_virtual_gpu_destroy(vgpu);
 	return fate;
 }

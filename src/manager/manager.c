@@ -5,6 +5,7 @@
 #include "core/error.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 // ---- calls -------------------------------------------------------------------------------------------
 
@@ -48,7 +49,13 @@ static bool is_sticky(CUresult result)
 	}
 }
 
-// The context may have been lost to work of others in it: any call says so.
+static void note_lost(struct vg_manager *manager, CUresult result)
+{
+	compute_lost(manager->compute, result);
+	atomic_store(&manager->lost, true);
+}
+
+// The context may have been lost to work of others in it, or on another device: any call says so.
 bool manager_is_lost(struct vg_manager *manager)
 {
 	struct vg_compute_info info;
@@ -63,14 +70,17 @@ bool manager_is_lost(struct vg_manager *manager)
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamQuery(CU_STREAM_PER_THREAD);
 	if (is_sticky(r))
-		atomic_store(&manager->lost, true);
+		note_lost(manager, r);
 	return is_sticky(r);
 }
 
 enum vg_status manager_lost(const struct vg_virtual_gpu *vgpu, const char *function)
 {
-	return vg_fail(VG_STATE, 0, function, "virtual GPU %d (%s): its context is lost to an error: close it",
-		       vgpu->id, vgpu->name);
+	char why[384];
+
+	compute_failure(vgpu->manager->compute, why, sizeof why);
+	return vg_fail(VG_STATE, 0, function, "virtual GPU %d (%s): its context is lost: close it; %s", vgpu->id,
+		       vgpu->name, why);
 }
 
 enum vg_status manager_enter(struct vg_virtual_gpu *vgpu, const char *function)
@@ -82,10 +92,25 @@ enum vg_status manager_enter(struct vg_virtual_gpu *vgpu, const char *function)
 	return status;
 }
 
+// What the driver said need not be about this call, nor about this device: the last error tells that as well.
+static void explain(struct vg_manager *manager)
+{
+	struct vg_kept_error kept;
+	char why[384];
+
+	vg_error_keep(&kept);
+	note_lost(manager, (CUresult)kept.error.code);
+	compute_failure(manager->compute, why, sizeof why);
+	if (strcmp(kept.text, why) == 0) // said already
+		return;
+	vg_fail(VG_DRIVER, kept.error.code, kept.error.function, "%.600s; %s", kept.text, why);
+	vg_fail_log(kept.log);
+}
+
 enum vg_status manager_leave(struct vg_virtual_gpu *vgpu, enum vg_status status)
 {
 	if (status == VG_DRIVER && is_sticky((CUresult)vg_last_error()->code))
-		atomic_store(&vgpu->manager->lost, true);
+		explain(vgpu->manager);
 	manager_gate_leave(&vgpu->gate);
 	return status;
 }

@@ -179,7 +179,7 @@ TEST(a_fault_fails_all_work_of_the_context)
 			CHECK_INT(vg_last_error()->code, code);
 	}
 	CHECK_INT(vg_execution_state(queued[19]), VG_EXECUTION_FAILED);
-	REFUSED(try_launch(good, "empty", 0, 1, NULL, 0, NULL), VG_DRIVER, "ended the device's context");
+	REFUSED(try_launch(good, "empty", 0, 1, NULL, 0, NULL), VG_DRIVER, "restart the process");
 	CHECK_INT(vg_compute_unit_sync_all(good, 60), VG_DRIVER);
 	CHECK_INT(info_of(good).failed, 1);
 	CHECK_INT(info_of(good).failure, code);

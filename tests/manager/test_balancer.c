@@ -120,24 +120,38 @@ TEST(what_cannot_run_fails_with_its_reason)
 }
 
 // Of two devices where there are two; else two managers of one.
-TEST(several_managers_share_the_work)
+static void open_two(struct vg_manager **managers, struct vg_virtual_gpu **vgpus)
 {
-	struct vg_balancer_options options = {
-		.size = sizeof options, .strategy = VG_BALANCE_ROUND_ROBIN, .interval_ms = 5};
-	struct vg_manager *managers[2];
-	struct vg_virtual_gpu *vgpus[2];
 	struct vg_device *device;
-	static struct job jobs[200];
-	unsigned moves = 0;
 	int devices;
 
-	memset(jobs, 0, sizeof jobs);
 	OK(vg_device_count(&devices));
 	for (int i = 0; i < 2; i++) {
 		OK(vg_device_get(i % devices, &device));
 		OK(vg_manager_create(device, NULL, &managers[i]));
 		vgpus[i] = new_vgpu(managers[i], 1, 64 * MIB);
 	}
+}
+
+static void close_two(struct vg_manager **managers, struct vg_virtual_gpu **vgpus)
+{
+	for (int i = 0; i < 2; i++) {
+		vg_virtual_gpu_destroy(vgpus[i]);
+		vg_manager_destroy(managers[i]);
+	}
+}
+
+TEST(several_managers_share_the_work)
+{
+	struct vg_balancer_options options = {
+		.size = sizeof options, .strategy = VG_BALANCE_ROUND_ROBIN, .interval_ms = 5};
+	struct vg_manager *managers[2];
+	struct vg_virtual_gpu *vgpus[2];
+	static struct job jobs[200];
+	unsigned moves = 0;
+
+	memset(jobs, 0, sizeof jobs);
+	open_two(managers, vgpus);
 	struct vg_balancer *balancer = open_balancer(managers, 2, &options);
 	for (int i = 0; i < 200; i++) {
 		jobs[i].value = (float)i;
@@ -160,10 +174,7 @@ TEST(several_managers_share_the_work)
 	CHECK(moves > 0);
 	CHECK_INT(info_of(vgpus[0]).completed + info_of(vgpus[1]).completed, 200);
 	vg_balancer_destroy(balancer);
-	for (int i = 0; i < 2; i++) {
-		vg_virtual_gpu_destroy(vgpus[i]);
-		vg_manager_destroy(managers[i]);
-	}
+	close_two(managers, vgpus);
 }
 
 static atomic_bool coming;
@@ -257,4 +268,44 @@ TEST(a_forked_child_has_no_balancer)
 	vg_balancer_destroy(balancer);
 	vg_virtual_gpu_destroy(vgpu);
 	vg_manager_destroy(manager);
+}
+
+// The last test: the process's GPU work has ended then.
+TEST(several_managers_end_with_a_fault)
+{
+	struct vg_balancer_options options = {
+		.size = sizeof options, .strategy = VG_BALANCE_ROUND_ROBIN, .interval_ms = 5};
+	struct vg_manager *managers[2];
+	struct vg_virtual_gpu *vgpus[2];
+	struct vg_balancer_info info;
+	static struct job jobs[200], late;
+	unsigned failed = 0;
+
+	open_two(managers, vgpus);
+	struct vg_balancer *balancer = open_balancer(managers, 2, &options);
+	for (int i = 0; i < 200; i++)
+		submit(balancer, &jobs[i], often(20, 5000));
+	OK(vg_virtual_gpu_pause(vgpus[0])); // what waits for it does so until the fault
+	struct vg_execution *bad = fill(vgpus[1], 3, 8, 1, 1, 1);
+	CHECK_INT(vg_execution_wait(bad, 60), VG_DRIVER);
+	for (int i = 0; i < 200; i++) {
+		enum vg_status status = vg_balanced_wait(jobs[i].balanced, 60);
+		CHECK(status == VG_OK || status == VG_DRIVER || status == VG_STATE);
+		if (status) {
+			CHECK_CONTAINS(vg_last_error()->text, "restart the process");
+			failed++;
+		}
+		CHECK_INT(jobs[i].ended, 1);
+		vg_virtual_gpu_destroy(jobs[i].vgpu);
+		vg_balanced_destroy(jobs[i].balanced);
+	}
+	CHECK(failed > 0);
+	const struct vg_balanced_work work = {
+		.size = sizeof work, .kernel = "empty", .config = {.grid = {1}, .block = {1}}};
+	REFUSED(vg_balancer_execute(balancer, &work, &late.balanced), VG_STATE, "restart the process");
+	OK(vg_balancer_info(balancer, &info));
+	CHECK(info.failed == failed && info.completed == 200 - failed);
+	vg_execution_destroy(bad);
+	vg_balancer_destroy(balancer);
+	close_two(managers, vgpus);
 }

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/wait.h>
 
 struct pair {
 	struct vg_manager *managers[2];
@@ -35,6 +36,118 @@ static void close_pair(struct pair *pair)
 		vg_manager_destroy(pair->managers[i]);
 	}
 }
+
+// ---- a fault of the second device, in a process of its own, before this one uses the driver -----------------
+
+// The cause, and what to do: also where the fault was not.
+#define IS_LOST(call, status) REFUSED(call, status, "executions were running on device 1; restart the process")
+
+static void fault_while_the_first_is_paused(void)
+{
+	struct vg_execution *queued;
+	struct vg_compute_info info;
+	struct pair pair;
+	vg_address block, more;
+	float value;
+
+	NEEDS_TWO(&pair, 64 * MIB);
+	block = allocate(pair.vgpus[0], 4096);
+	OK(vg_virtual_gpu_pause(pair.vgpus[0]));
+	queued = fill(pair.vgpus[0], 1, block, 1, 1024, 1); // so that the fault is not seen in its work
+	struct vg_execution *bad = fill(pair.vgpus[1], 0, 8, 1, 1, 1);
+	IS_LOST(vg_execution_wait(bad, 10), VG_DRIVER);
+	int code = vg_last_error()->code;
+	for (int i = 0; i < 2; i++)
+		CHECK_INT(vg_manager_status(pair.managers[i], 1), VG_VIRTUAL_GPU_ERROR);
+	IS_LOST(vg_execution_wait(queued, 10), VG_DRIVER);
+	CHECK_INT(vg_last_error()->code, code);
+	IS_LOST(try_fill(pair.vgpus[0], 0, block, 5, 1024, 1, NULL), VG_DRIVER);
+	IS_LOST(vg_virtual_gpu_read(pair.vgpus[0], &value, block, sizeof value), VG_DRIVER);
+	IS_LOST(vg_virtual_gpu_sync_all(pair.vgpus[0], 10), VG_DRIVER);
+	IS_LOST(vg_virtual_gpu_allocate(pair.vgpus[0], 4096, 0, &more), VG_STATE);
+	IS_LOST(vg_virtual_gpu_resume(pair.vgpus[0]), VG_STATE);
+	for (int i = 0; i < 2; i++) {
+		OK(vg_compute_info(vg_manager_compute(pair.managers[i]), &info));
+		CHECK_INT(info.failure, code);
+		CHECK_INT(info.queue_length + info.running, 0);
+		(void)vg_virtual_gpu_close(pair.vgpus[i]); // says what the driver refused, and it is closed
+		CHECK_INT(vg_manager_status(pair.managers[i], 1), VG_VIRTUAL_GPU_DESTROYED);
+	}
+	vg_execution_destroy(queued);
+	vg_execution_destroy(bad);
+	close_pair(&pair);
+}
+
+// Likewise, where nobody has asked for the state of the other device's virtual GPU.
+static void fault_of_the_second(bool busy)
+{
+	struct vg_execution *first[4], *late;
+	struct pair pair;
+	vg_address block;
+
+	NEEDS_TWO(&pair, 64 * MIB);
+	block = allocate(pair.vgpus[0], 4 * 4096);
+	for (unsigned i = 0; i < 4 && busy; i++)
+		first[i] = fill(pair.vgpus[0], i, block + i * 4096, 1, 1024, 2000);
+	struct vg_execution *bad = fill(pair.vgpus[1], 0, 8, 1, 1, 1);
+	REFUSED(vg_execution_wait(bad, 10), VG_DRIVER, "restart the process");
+	CHECK_CONTAINS(vg_last_error()->text, "on device ");
+	for (unsigned i = 0; i < 4 && busy; i++) { // or it had ended before
+		enum vg_status status = vg_execution_wait(first[i], 60);
+		CHECK(status == VG_OK || status == VG_DRIVER);
+		vg_execution_destroy(first[i]);
+	}
+	if (try_fill(pair.vgpus[0], 0, block, 5, 1024, 1, &late) == VG_OK) {
+		REFUSED(vg_execution_wait(late, 10), VG_DRIVER, "restart the process");
+		vg_execution_destroy(late);
+	}
+	CHECK_CONTAINS(vg_last_error()->text, busy ? "on device " : "executions were running on device 1;");
+	vg_execution_destroy(bad);
+	close_pair(&pair);
+}
+
+static void fault_while_the_first_is_busy(void)
+{
+	fault_of_the_second(true);
+}
+
+static void fault_while_the_first_is_idle(void)
+{
+	fault_of_the_second(false);
+}
+
+static void in_child(void (*run)(void))
+{
+	int status;
+
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		run();
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		SKIP("this machine has one device");
+	CHECK_INT(status, 0);
+}
+
+TEST(a_fault_of_one_device_is_every_devices)
+{
+	in_child(fault_while_the_first_is_paused);
+}
+
+TEST(a_fault_of_one_device_ends_what_runs_on_another)
+{
+	in_child(fault_while_the_first_is_busy);
+}
+
+TEST(a_fault_of_one_device_is_told_by_the_next_work_on_another)
+{
+	in_child(fault_while_the_first_is_idle);
+}
+
+// ---- memory and work ---------------------------------------------------------------------------------------
 
 TEST(limits_promise_the_memory_of_one_device)
 {
@@ -142,26 +255,5 @@ TEST(contents_cross_both_ways_at_once)
 		VG_BOUNDS, "from");
 	REFUSED(vg_virtual_gpu_copy_peer(pair.vgpus[0], couriers[0].target, pair.vgpus[1], couriers[0].source, 1),
 		VG_BOUNDS, "");
-	close_pair(&pair);
-}
-
-// ---- a fault; the last test, since the process keeps its lost context ---------------------------------------
-
-TEST(a_fault_of_one_device_is_every_devices)
-{
-	struct pair pair;
-	vg_address block;
-
-	NEEDS_TWO(&pair, 64 * MIB);
-	block = allocate(pair.vgpus[0], 4096);
-	struct vg_execution *bad = fill(pair.vgpus[1], 0, 8, 1, 1, 1);
-	CHECK_INT(vg_execution_wait(bad, 10), VG_DRIVER);
-	for (int i = 0; i < 2; i++)
-		CHECK_INT(vg_manager_status(pair.managers[i], 1), VG_VIRTUAL_GPU_ERROR);
-	struct vg_execution *late = fill(pair.vgpus[0], 0, block, 5, 1024, 1);
-	CHECK_INT(vg_execution_wait(late, 10), VG_DRIVER);
-	CHECK(vg_virtual_gpu_close(pair.vgpus[0]) != VG_OK);
-	vg_execution_destroy(late);
-	vg_execution_destroy(bad);
 	close_pair(&pair);
 }

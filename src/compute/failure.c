@@ -1,0 +1,82 @@
+// The end of everything: an error that sticks is the process's, in every context on every device, and the driver does
+// not say which kernel it was of. So whoever sees it first writes down where executions were running.
+#include "compute/quantum.h"
+
+#include "core/error.h"
+
+#include <stdio.h>
+
+enum { DEVICES = 64 }; // others are not named
+
+// Each changed by its own device's schedulers.
+static struct {
+	_Alignas(64) atomic_uint executions;
+} running[DEVICES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CUresult noted;
+static char text[200];
+
+void compute_failure_count(const struct vg_compute *compute, int executions)
+{
+	if (compute->device->ordinal < DEVICES)
+		atomic_fetch_add(&running[compute->device->ordinal].executions, (unsigned)executions);
+}
+
+static void describe(void)
+{
+	const char *before = "executions were running on device ";
+	size_t used = 0;
+
+	for (int i = 0; i < DEVICES && used < sizeof text - 60; i++) {
+		if (!atomic_load(&running[i].executions))
+			continue;
+		used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", before, i);
+		before = ", ";
+	}
+	if (!used)
+		used = (size_t)snprintf(text, sizeof text, "no execution was running");
+	snprintf(text + used, sizeof text - used, "; restart the process");
+}
+
+static void set_error(CUresult result)
+{
+	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) { // which is this context's matter
+		core_driver_failed(result, "vg_execution_wait", "the GPU's work", "%s", "");
+		return;
+	}
+	pthread_mutex_lock(&lock);
+	if (noted != result)
+		describe();
+	noted = result;
+	core_driver_failed(result, "vg_execution_wait", "an error has ended all GPU work of the process, on every device",
+			   "%s", text);
+	pthread_mutex_unlock(&lock);
+}
+
+void compute_break(struct vg_compute *compute, CUresult result)
+{
+	set_error(result);
+	pthread_mutex_lock(&compute->lock);
+	if (!compute->failure) {
+		compute->failure = (int)result;
+		snprintf(compute->failure_text, sizeof compute->failure_text, "%s", vg_last_error()->text);
+	}
+	pthread_mutex_unlock(&compute->lock);
+}
+
+void compute_lost(struct vg_compute *compute, CUresult result)
+{
+	struct vg_kept_error kept;
+
+	vg_error_keep(&kept);
+	compute_break(compute, result);
+	vg_error_restore(&kept);
+	compute_ring(compute, true);
+}
+
+void compute_failure(struct vg_compute *compute, char *ret_text, size_t size)
+{
+	pthread_mutex_lock(&compute->lock);
+	snprintf(ret_text, size, "%s", compute->failure_text);
+	pthread_mutex_unlock(&compute->lock);
+}
