@@ -53,16 +53,21 @@ static bool parse_mode(const char *text, enum sim_mode *ret_mode)
 // One key. Returns NULL, or what its value must be.
 static const char *apply(struct sim_config *config, const char *key, const char *value)
 {
+	const struct {
+		const char *key;
+		unsigned *value;
+	} flags[] = {{"peers", &config->peers},
+		     {"mig", &config->mig},
+		     {"mps", &config->mps},
+		     {"persistence", &config->persistence}};
+
 	if (strcmp(key, "devices") == 0)
 		return parse_number(value, 1, SIM_DEVICES, &config->devices) ? NULL : "a number from 1 to 16";
 	if (strcmp(key, "sms") == 0)
 		return parse_number(value, 1, SIM_SMS, &config->sms) ? NULL : "a number from 1 to 256";
-	if (strcmp(key, "peers") == 0)
-		return parse_number(value, 0, 1, &config->peers) ? NULL : "0 or 1";
-	if (strcmp(key, "mig") == 0)
-		return parse_number(value, 0, 1, &config->mig) ? NULL : "0 or 1";
-	if (strcmp(key, "mps") == 0)
-		return parse_number(value, 0, 1, &config->mps) ? NULL : "0 or 1";
+	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+		if (strcmp(key, flags[i].key) == 0)
+			return parse_number(value, 0, 1, flags[i].value) ? NULL : "0 or 1";
 	if (strcmp(key, "names") == 0)
 		return parse_names(value, config) ? NULL : "names of at most 31 characters, apart by colons";
 	if (strcmp(key, "mode") == 0)
@@ -99,8 +104,15 @@ static const char *apply(struct sim_config *config, const char *key, const char 
 
 int sim_config_parse(const char *spec, struct sim_config *ret_config, char *problem, size_t capacity)
 {
-	struct sim_config config = {.devices = 1, .sms = 132, .cc_major = 9, .cc_minor = 0, .driver = 13000, .peers = 1,
-				    .memory = (uint64_t)8 << 30, .context = 16 << 20};
+	struct sim_config config = {.devices = 1,
+				    .sms = 132,
+				    .cc_major = 9,
+				    .cc_minor = 0,
+				    .driver = 13000,
+				    .peers = 1,
+				    .persistence = 1,
+				    .memory = (uint64_t)8 << 30,
+				    .context = 16 << 20};
 	char text[256], *rest = text, *item;
 
 	parse_names(SIM_DEVICE_NAME, &config);
@@ -120,7 +132,7 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 		if (want && !*want) {
 			snprintf(problem, capacity,
 				 "VIRGATE_SIM: unknown key \"%s\" (there are devices, memory, sms, cc, driver, ctx, "
-				 "peers, names, mode, mig, mps)",
+				 "peers, names, mode, mig, mps, persistence)",
 				 item);
 			return SIM_CONFIG_BAD;
 		}

@@ -18,6 +18,7 @@ struct sim_config {
 	enum sim_mode mode;	  // who may have contexts
 	unsigned mig;		  // 1: MIG is on, and who uses a device uses a part of it
 	unsigned mps;		  // 1: processes are clients of MPS
+	unsigned persistence;	  // 1: on
 	char folder[256];	  // of the simulated node
 };
 
