@@ -17,6 +17,8 @@ struct doctor_check *doctor_check(struct doctor_report *report, enum doctor_set 
 	*check = (struct doctor_check){.set = set};
 	snprintf(check->name, sizeof check->name, "%s", name);
 	doctor_say(check, DOCTOR_FAILED, "not looked at");
+	if (last)
+		doctor_fix(check, "look at fewer GPUs at a time: NVIDIA_VISIBLE_DEVICES of a container");
 	return check;
 }
 

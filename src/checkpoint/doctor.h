@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 struct vg_node;
+struct vg_system_version;
 
 enum doctor_verdict {
 	DOCTOR_OK,
@@ -48,6 +49,7 @@ __attribute__((format(printf, 3, 4))) void doctor_say(struct doctor_check *check
 __attribute__((format(printf, 2, 3))) void doctor_fix(struct doctor_check *check, const char *format, ...);
 
 void doctor_driver(struct doctor_report *report);
+void doctor_driver_version(struct doctor_check *check, const struct vg_system_version *driver);
 // *ret_used: bytes that programs hold on all devices now.
 void doctor_devices(struct doctor_report *report, uint64_t *ret_used);
 void doctor_criu(struct doctor_report *report);

@@ -16,20 +16,13 @@
 
 enum { LEAST_DRIVER = 570, MAP_DRIVER = 580 };
 
-static void version(struct doctor_report *report)
+void doctor_driver_version(struct doctor_check *check, const struct vg_system_version *driver)
 {
-	struct doctor_check *check = doctor_check(report, DOCTOR_CUDA, "driver");
-	struct vg_system_version driver;
-
-	if (vg_system_kernel_driver_version(&driver)) {
-		doctor_say(check, DOCTOR_FAILED, "%s", vg_last_error()->text);
-		doctor_fix(check, "install NVIDIA's driver, %d or later, and load its modules", LEAST_DRIVER);
-		return;
-	}
-	const unsigned *part = driver.part;
+	const unsigned *part = driver->part;
 	char text[64];
 	int length = 0;
-	for (unsigned i = 0; i < driver.count && i < 6; i++)
+
+	for (unsigned i = 0; i < driver->count && i < 6; i++)
 		length += snprintf(text + length, sizeof text - (size_t)length, i ? ".%02u" : "%u", part[i]);
 	if (part[0] < LEAST_DRIVER) {
 		doctor_say(check, DOCTOR_FAILED, "%s: has no process checkpoints", text);
@@ -40,6 +33,19 @@ static void version(struct doctor_report *report)
 	} else {
 		doctor_say(check, DOCTOR_OK, "%s: restores also onto another GPU", text);
 	}
+}
+
+static void version(struct doctor_report *report)
+{
+	struct doctor_check *check = doctor_check(report, DOCTOR_CUDA, "driver");
+	struct vg_system_version driver;
+
+	if (vg_system_kernel_driver_version(&driver) == VG_OK) {
+		doctor_driver_version(check, &driver);
+		return;
+	}
+	doctor_say(check, DOCTOR_FAILED, "%s", vg_last_error()->text);
+	doctor_fix(check, "install NVIDIA's driver, %d or later, and load its modules", LEAST_DRIVER);
 }
 
 static void entries(struct doctor_report *report)
@@ -78,6 +84,7 @@ static void capability(struct doctor_check *check, struct vg_gpu *gpu)
 
 	if (vg_gpu_compute_capability(gpu, &major, &minor)) {
 		doctor_say(check, DOCTOR_WARNING, "%s: %s", vg_gpu_name(gpu), vg_last_error()->text);
+		doctor_fix(check, "nvidia-smi -q shows what it can tell; a GPU that is lost takes a reset");
 		return;
 	}
 	bool enough = major * 10 + minor >= 75;

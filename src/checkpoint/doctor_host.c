@@ -4,6 +4,7 @@
 #include "base/descriptor.h"
 #include "base/size.h"
 #include "checkpoint/criu.h"
+#include "checkpoint/room.h"
 #include "checkpoint/tool.h"
 
 #include <errno.h>
@@ -164,6 +165,7 @@ void doctor_kernel(struct doctor_report *report)
 
 	if (uname(&name) < 0) {
 		doctor_say(check, DOCTOR_FAILED, "uname: %s", strerror(errno));
+		doctor_fix(check, "let this user call uname (seccomp)");
 	} else if (access("/proc/self/map_files", F_OK) || access("/proc/sys/kernel/ns_last_pid", F_OK)) {
 		doctor_say(check, DOCTOR_FAILED, "%.100s without CONFIG_CHECKPOINT_RESTORE", name.release);
 		doctor_fix(check, "run a kernel that is built with CONFIG_CHECKPOINT_RESTORE");
@@ -173,17 +175,6 @@ void doctor_kernel(struct doctor_report *report)
 	check_capability(report, CAP_RESTORE, "CAP_CHECKPOINT_RESTORE");
 	check_capability(report, CAP_PTRACE, "CAP_SYS_PTRACE");
 	check_ptrace(report);
-}
-
-static bool memory_available(uint64_t *ret_bytes)
-{
-	char text[8192];
-
-	if (vg_file_read("/proc/meminfo", text, sizeof text) < 0)
-		return false;
-	const char *line = strstr(text, "MemAvailable:");
-	*ret_bytes = line ? strtoull(line + 13, NULL, 10) * 1024 : 0;
-	return line != NULL;
 }
 
 static void compare(struct doctor_check *check, uint64_t have, uint64_t used, const char *where, const char *fix)
@@ -202,13 +193,19 @@ void doctor_room(struct doctor_report *report, const char *folder, uint64_t used
 	struct doctor_check *check = doctor_check(report, DOCTOR_CUDA, "host memory");
 	char where[128];
 	struct statvfs disk;
-	uint64_t memory;
+	struct room room;
 
-	if (memory_available(&memory))
-		compare(check, memory, used, "", "a process's device memory goes to host memory: checkpoint one after the other, "
-						 "or free memory");
-	else
+	if (room_find(getpid(), &room)) {
+		compare(check, room.bytes, used, room.by_group ? " in this control group" : "",
+			room.by_group
+				? "a process's device memory goes to host memory: checkpoint one after the other, or "
+				  "raise the group's limit (memory.max)"
+				: "a process's device memory goes to host memory: checkpoint one after the other, or "
+				  "free memory");
+	} else {
 		doctor_say(check, DOCTOR_WARNING, "not known: /proc/meminfo has no MemAvailable");
+		doctor_fix(check, "mount /proc as the kernel gives it");
+	}
 	check = doctor_check(report, DOCTOR_CUDA, "disk");
 	if (statvfs(folder, &disk) < 0) {
 		doctor_say(check, DOCTOR_FAILED, "%.100s: %s", folder, strerror(errno));

@@ -40,6 +40,7 @@ static void check_preload(struct doctor_check *check, const char *library)
 
 	if (tool_find(NULL, "true", program)) {
 		doctor_say(check, DOCTOR_WARNING, "%.120s; not tried: there is no program true in PATH", library);
+		doctor_fix(check, "add the folder of the usual programs to PATH");
 		return;
 	}
 	snprintf(preload, sizeof preload, "LD_PRELOAD=%s", library);
@@ -119,6 +120,7 @@ static void check_vgpus(struct doctor_report *report, struct vg_node *node)
 
 	if (vg_vgpu_list(node, &list)) {
 		doctor_say(check, DOCTOR_FAILED, "%.180s", vg_last_error()->text);
+		doctor_fix(check, "virgate shutdown; what runs goes on, and the next use starts another");
 		return;
 	}
 	for (size_t i = 0; i < list->count; i++) {

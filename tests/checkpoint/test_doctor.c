@@ -3,14 +3,21 @@
 #include "checkpoint/tool.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <signal.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "virgate/system.h"
 #include "test.h"
 
 static char folder[] = "/tmp/virgate-doctor.XXXXXX";
@@ -119,7 +126,7 @@ static const struct doctor_check *check_of(const struct doctor_report *report, c
 	FAIL("there is no check %s", name);
 }
 
-static const struct doctor_check *criu_that(const char *does)
+static const struct doctor_check *check_with_criu_that(const char *does, const char *name)
 {
 	static struct doctor_report report;
 
@@ -127,7 +134,12 @@ static const struct doctor_check *criu_that(const char *does)
 	report.count = 0;
 	doctor_criu(&report);
 	unsetenv("VIRGATE_CRIU");
-	return check_of(&report, "CRIU");
+	return check_of(&report, name);
+}
+
+static const struct doctor_check *criu_that(const char *does)
+{
+	return check_with_criu_that(does, "CRIU");
 }
 
 TEST(a_criu_must_be_new_enough)
@@ -163,6 +175,143 @@ TEST(a_criu_that_is_not_there_says_so)
 	CHECK_CONTAINS(report.checks[0].fix, "VIRGATE_CRIU");
 }
 
+// The kernel is made to look old to this process: 4.0 is enough for it, as 4.1 is for one from 6.13 on.
+TEST(an_older_kernel_takes_an_older_criu)
+{
+	int before = personality(0xffffffff);
+
+	if (before < 0 || personality((unsigned long)before | UNAME26) < 0)
+		SKIP("personality: %s", strerror(errno));
+	enum doctor_verdict enough = criu_that("echo Version: 4.0")->verdict;
+	const struct doctor_check *check = criu_that("echo Version: 3.19");
+	personality((unsigned long)before);
+	CHECK_INT(enough, DOCTOR_OK);
+	CHECK_INT(check->verdict, DOCTOR_FAILED);
+	CHECK_CONTAINS(check->fix, "this kernel takes CRIU 4.0 or later");
+}
+
+TEST(crius_cuda_plugin_is_not_in_the_way)
+{
+	char plugin[PATH_MAX];
+
+	snprintf(plugin, sizeof plugin, "%s", script("cuda_plugin.so", ""));
+	setenv("CRIU_LIBS_DIR", folder, 1);
+	// It looks at what it was told of plugins, as its check is.
+	const struct doctor_check *check =
+		check_with_criu_that("case \"$*\" in --version) echo Version: 4.2;; "
+				     "*--no-default-config*--libdir*/nonexistent*) ;; *) exit 1;; esac",
+				     "CRIU's CUDA plugin");
+	CHECK_INT(check->verdict, DOCTOR_OK);
+	CHECK_CONTAINS(check->found, plugin);
+	CHECK_CONTAINS(check->found, "which virgate starts CRIU without");
+	CHECK(check[1].verdict != DOCTOR_FAILED);
+	unsetenv("CRIU_LIBS_DIR");
+	CHECK_INT(unlink(plugin), 0);
+}
+
+static const char broken_kernel[] = "case $1 in --version) echo Version: 4.2;; check) echo 'Error (x.c:1): Kernel "
+				    "lacks y'; echo more; exit 1;; esac";
+
+TEST(what_criu_misses_in_the_kernel_is_passed_on)
+{
+	if (geteuid() != 0)
+		SKIP("CRIU is asked only by who has the rights that it needs");
+	const struct doctor_check *check = check_with_criu_that(broken_kernel, "CRIU check");
+	CHECK_INT(check->verdict, DOCTOR_FAILED);
+	CHECK_STR(check->found, "Error (x.c:1): Kernel lacks y");
+	CHECK_CONTAINS(check->fix, "check says all of it");
+	CHECK_INT(check_with_criu_that("echo Version: 4.2", "CRIU check")->verdict, DOCTOR_OK);
+}
+
+// In a child that has only these capabilities left.
+static void with_capabilities(unsigned low, unsigned high, void (*look)(struct doctor_report *report))
+{
+	static struct doctor_report report;
+	int status;
+
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+		struct __user_cap_data_struct data[2] = {{.effective = low, .permitted = low},
+							 {.effective = high, .permitted = high}};
+		if (syscall(SYS_capset, &header, data) < 0)
+			SKIP("capset: %s", strerror(errno));
+		setenv("VIRGATE_CRIU", script("criu", broken_kernel), 1);
+		report.count = 0;
+		doctor_criu(&report);
+		doctor_kernel(&report);
+		look(&report);
+		_exit(0);
+	}
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		SKIP("this user has not the capabilities to begin with");
+	CHECK_INT(status, 0);
+}
+
+static void look_without_rights(struct doctor_report *report)
+{
+	static const char *const names[] = {"CAP_CHECKPOINT_RESTORE", "CAP_SYS_PTRACE"};
+
+	for (int i = 0; i < 2; i++) {
+		const struct doctor_check *check = check_of(report, names[i]);
+		CHECK_INT(check->verdict, DOCTOR_FAILED);
+		CHECK_STR(check->found, "not held by this user");
+		CHECK_CONTAINS(check->fix, "run as root, or give it to virgate and CRIU: setcap "
+					   "cap_checkpoint_restore,cap_sys_ptrace+eip");
+	}
+	CHECK_INT(check_of(report, "CRIU check")->verdict, DOCTOR_NOT_APPLICABLE);
+	CHECK_STR(check_of(report, "CRIU check")->found, "needs the capabilities below");
+}
+
+static void look_with_both(struct doctor_report *report)
+{
+	CHECK_INT(check_of(report, "CAP_CHECKPOINT_RESTORE")->verdict, DOCTOR_OK);
+	CHECK_STR(check_of(report, "CAP_CHECKPOINT_RESTORE")->found, "held");
+	CHECK_INT(check_of(report, "CAP_SYS_PTRACE")->verdict, DOCTOR_OK);
+	CHECK_INT(check_of(report, "CRIU check")->verdict, DOCTOR_FAILED); // it was asked
+}
+
+static void look_with_admin(struct doctor_report *report)
+{
+	CHECK_STR(check_of(report, "CAP_CHECKPOINT_RESTORE")->found, "held, by CAP_SYS_ADMIN");
+	CHECK_INT(check_of(report, "CAP_SYS_PTRACE")->verdict, DOCTOR_FAILED);
+}
+
+TEST(capabilities_are_looked_at_one_by_one)
+{
+	with_capabilities(0, 0, look_without_rights);
+	with_capabilities(1u << CAP_SYS_PTRACE, 1u << (CAP_CHECKPOINT_RESTORE - 32), look_with_both);
+	with_capabilities(1u << CAP_SYS_ADMIN, 0, look_with_admin);
+}
+
+static struct doctor_check driver(unsigned branch, unsigned minor)
+{
+	const struct vg_system_version version = {.part = {branch, minor, 6}, .count = 3};
+	struct doctor_check check = {.verdict = DOCTOR_NOT_APPLICABLE};
+
+	doctor_driver_version(&check, &version);
+	return check;
+}
+
+TEST(drivers_are_told_apart)
+{
+	struct doctor_check check = driver(565, 57);
+
+	CHECK_INT(check.verdict, DOCTOR_FAILED);
+	CHECK_STR(check.found, "565.57.06: has no process checkpoints");
+	CHECK_STR(check.fix, "install driver 570 or later");
+	check = driver(570, 0);
+	CHECK_INT(check.verdict, DOCTOR_WARNING);
+	CHECK_STR(check.found, "570.00.06: restores only onto the GPU that a process had");
+	CHECK_STR(check.fix, "driver 580 or later restores onto another GPU");
+	check = driver(580, 65);
+	CHECK_INT(check.verdict, DOCTOR_OK);
+	CHECK_STR(check.found, "580.65.06: restores also onto another GPU");
+	CHECK_STR(check.fix, "");
+}
+
 TEST(what_is_on_the_gpus_must_fit)
 {
 	static struct doctor_report report;
@@ -170,7 +319,11 @@ TEST(what_is_on_the_gpus_must_fit)
 	report.count = 0;
 	doctor_room(&report, folder, UINT64_C(1) << 60);
 	CHECK_INT(check_of(&report, "host memory")->verdict, DOCTOR_WARNING);
+	CHECK_CONTAINS(check_of(&report, "host memory")->found, ", 1024.0 PiB on the GPUs");
+	CHECK_CONTAINS(check_of(&report, "host memory")->fix, "checkpoint one after the other");
 	CHECK_INT(check_of(&report, "disk")->verdict, DOCTOR_WARNING);
+	CHECK_CONTAINS(check_of(&report, "disk")->found, folder);
+	CHECK_CONTAINS(check_of(&report, "disk")->fix, "--dir");
 	report.count = 0;
 	doctor_room(&report, "/nonexistent", 0);
 	CHECK_INT(check_of(&report, "host memory")->verdict, DOCTOR_OK);
@@ -191,17 +344,26 @@ TEST(too_many_checks_do_not_pass_silently)
 
 static char said[16384];
 
-static int run(const char *environment, const char *words)
+static int virgate(const char *environment, const char *words)
 {
 	char command[1024];
 
 	snprintf(command, sizeof command,
-		 "env -u VIRGATE_CRIU PATH=/usr/bin:/bin VIRGATE_RUNTIME_DIR=%s/run VIRGATE_STATE_DIR=%s/state %s %s doctor --sim %s 2>&1",
+		 "env -u VIRGATE_CRIU PATH=/usr/bin:/bin VIRGATE_RUNTIME_DIR=%s/run VIRGATE_STATE_DIR=%s/state %s %s "
+		 "%s 2>&1",
 		 folder, folder, environment, VIRGATE, words);
 	FILE *output = popen(command, "r");
 	CHECK(output != NULL);
 	said[fread(said, 1, sizeof said - 1, output)] = '\0';
 	return WEXITSTATUS(pclose(output));
+}
+
+static int run(const char *environment, const char *words)
+{
+	char all[256];
+
+	snprintf(all, sizeof all, "doctor --sim %s", words);
+	return virgate(environment, all);
 }
 
 TEST(the_program_ends_with_what_failed)
@@ -223,6 +385,11 @@ TEST(the_program_ends_with_what_failed)
 	CHECK(!strstr(said, "CRIU"));
 	CHECK_INT(run("VIRGATE_LIBDIR=/nonexistent", "quota"), 1);
 	CHECK_CONTAINS(said, "/nonexistent");
+	// Without a word it is both.
+	CHECK_INT(run("VIRGATE_CRIU=/nonexistent", ""), 1);
+	CHECK_CONTAINS(said, "CRIU  ");
+	CHECK_CONTAINS(said, "interposer  ");
+	CHECK_INT(run("VIRGATE_LIBDIR=/nonexistent", ""), 1);
 	CHECK_INT(run("", "bogus"), 2);
 	CHECK_INT(run("", "cuda quota"), 2);
 }
@@ -240,6 +407,40 @@ static const char *line_of(const char *name)
 			return line;
 		}
 	FAIL("no line of %s in: %s", name, said);
+}
+
+// There is no program with which the interposer could be tried.
+TEST(a_warning_is_no_failure)
+{
+	CHECK_INT(run("PATH=/nonexistent", "quota"), 0);
+	CHECK_CONTAINS(said, "Looks good, with ");
+	CHECK_CONTAINS(line_of("interposer"), "warning  ");
+	CHECK_CONTAINS(line_of("interposer"), "there is no program true in PATH; add ");
+}
+
+TEST(what_the_driver_and_the_gpu_are_is_said)
+{
+	CHECK(run("VIRGATE_SIM=memory=1G", "cuda") <= 1);
+	CHECK_STR(line_of("driver"), "ok       580.00: restores also onto another GPU");
+	CHECK_CONTAINS(line_of("checkpoint calls"), "ok       in /");
+	CHECK_STR(line_of("GPU 0"), "ok       Virgate Simulated GPU, compute capability 9.0");
+	CHECK_STR(line_of("GPU 0 memory"), "ok       0 B of 1.0 GiB in use");
+	CHECK_STR(line_of("GPU 0 persistence mode"), "ok       on");
+	CHECK_INT(run("VIRGATE_SIM=memory=1G,driver=12080,cc=7.0,persistence=0,devices=2", "cuda"), 1);
+	CHECK_CONTAINS(line_of("driver"), "warning  570.00: ");
+	CHECK_STR(line_of("GPU 1"), "failed   Virgate Simulated GPU, compute capability 7.0; "
+				    "use a GPU of compute capability 7.5 or later");
+	CHECK_STR(line_of("GPU 1 persistence mode"), "warning  off: every restore starts the driver anew; "
+						     "nvidia-smi -pm 1, or run nvidia-persistenced");
+}
+
+TEST(a_machine_without_a_driver_is_told_what_to_do)
+{
+	CHECK_INT(virgate("env -u VIRGATE_SIM LD_LIBRARY_PATH=" SIM, "doctor cuda"), 1);
+	CHECK_CONTAINS(line_of("driver"), "failed   ");
+	CHECK_CONTAINS(line_of("driver"), "; install NVIDIA's driver, 570 or later");
+	CHECK_CONTAINS(line_of("GPUs"), "failed   ");
+	CHECK_CONTAINS(line_of("GPUs"), "; a container needs /dev/nvidia*");
 }
 
 TEST(a_divided_gpu_fails)
@@ -278,6 +479,105 @@ TEST(mps_that_runs_is_a_warning)
 	close(ends[1]);
 	CHECK_STR(line_of("MPS"), "warning  runs: its clients cannot be checkpointed; start programs that shall be "
 				  "checkpointed without CUDA_MPS_PIPE_DIRECTORY, or end MPS: echo quit | nvidia-cuda-mps-control");
+}
+
+TEST(an_interposer_that_does_not_load_fails)
+{
+	char environment[PATH_MAX + 32];
+
+	script("libvirgate-cuda.so", "this is no library");
+	snprintf(environment, sizeof environment, "VIRGATE_LIBDIR=%s", folder);
+	CHECK_INT(run(environment, "quota"), 1);
+	CHECK_CONTAINS(line_of("interposer"), "failed   ");
+	CHECK_CONTAINS(line_of("interposer"), "libvirgate-cuda.so does not load: ");
+	CHECK_CONTAINS(line_of("interposer"), "; install Virgate for this machine's C library");
+}
+
+TEST(the_daemon_and_its_ledgers_are_looked_at)
+{
+	char ledger[PATH_MAX];
+
+	CHECK_INT(virgate("VIRGATE_SIM=1", "create one --memory 1G"), 0);
+	int sound = run("", "quota");
+	char answers[1024];
+	snprintf(answers, sizeof answers, "%s", line_of("daemon"));
+	snprintf(ledger, sizeof ledger, "%s/run/ledgers/one", folder);
+	int cut = truncate(ledger, 100), damaged = run("", "quota");
+	char vgpus[1024];
+	snprintf(vgpus, sizeof vgpus, "%s", damaged == 1 ? line_of("vGPUs") : "");
+	CHECK_INT(virgate("VIRGATE_SIM=1", "shutdown"), 0);
+	CHECK_INT(sound, 0);
+	CHECK_CONTAINS(answers, "ok       answers at ");
+	CHECK_INT(cut, 0);
+	CHECK_INT(damaged, 1);
+	CHECK_STR(vgpus, "failed   1 of 1 have a damaged ledger: one; end their programs, then virgate rm one and "
+			 "create it again");
+}
+
+// Somebody listens where the daemon would, and hangs up.
+TEST(a_daemon_that_does_not_answer_fails)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, "%s/run", folder);
+	CHECK(mkdir(path, 0700) == 0 || errno == EEXIST);
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/run/virgated.sock", folder);
+	unlink(address.sun_path);
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	CHECK_INT(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+	CHECK_INT(listen(listener, 8), 0);
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0)
+		for (;;)
+			close(accept(listener, NULL, NULL));
+	int failed = run("", "quota");
+	kill(pid, SIGKILL);
+	CHECK_INT(waitpid(pid, NULL, 0), pid);
+	close(listener);
+	CHECK_INT(unlink(address.sun_path), 0);
+	CHECK_INT(failed, 1);
+	CHECK_CONTAINS(line_of("daemon"), "failed   ");
+	CHECK_CONTAINS(line_of("daemon"), "; virgate shutdown; what runs goes on, and the next use starts another");
+}
+
+// Each line is whole: a name, a value, a verdict, and what to do wherever something is to be done, and there alone.
+static void check_whole(const char *environment, const char *words)
+{
+	size_t failed = 0, warnings = 0, i;
+	json_t *check;
+
+	int code = run(environment, words);
+	json_t *report = json_loads(said, 0, NULL);
+	CHECK(report != NULL);
+	json_array_foreach(json_object_get(report, "checks"), i, check)
+	{
+		const char *name, *found, *status, *set;
+		json_t *fix;
+		CHECK_INT(json_unpack(check, "{s:s, s:s, s:s, s:s, s:o}", "name", &name, "found", &found, "status",
+				      &status, "set", &set, "fix", &fix),
+			  0);
+		CHECK(*name && *found && !strpbrk(found, "\n"));
+		bool bad = strcmp(status, "failed") == 0, amiss = bad || strcmp(status, "warning") == 0;
+		if (amiss != json_is_string(fix))
+			FAIL("%s, %s: %s; %s", name, status, found,
+			     json_is_string(fix) ? json_string_value(fix) : "no fix");
+		failed += bad;
+		warnings += amiss && !bad;
+	}
+	CHECK_INT(json_integer_value(json_object_get(report, "failed")), failed);
+	CHECK_INT(json_integer_value(json_object_get(report, "warnings")), warnings);
+	CHECK_INT(code, failed ? 1 : 0);
+	json_decref(report);
+}
+
+TEST(each_check_is_whole)
+{
+	check_whole("", "--json");
+	check_whole("VIRGATE_CRIU=/nonexistent VIRGATE_LIBDIR=/nonexistent", "--json");
+	check_whole("VIRGATE_SIM=devices=16,mig=1,persistence=0,cc=7.0,driver=12080", "--json --dir /nonexistent");
+	check_whole("PATH=/nonexistent", "--json");
 }
 
 TEST(the_program_speaks_json)
