@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_tutorial.py SOURCE BUILD CC...: the program of docs/tutorial.md compiles without a warning, runs, and prints what
-the tutorial says that it prints."""
+"""test_tutorial.py SOURCE BUILD CC...: the program of docs/tutorial.md compiles without a warning, runs, and prints
+what the tutorial says that it prints."""
 
 import re
 import subprocess

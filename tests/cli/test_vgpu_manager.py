@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_vgpu_manager.py SOURCE LIBRARY HEADER...: what docs/vgpu-manager.md names is there, every method, field, value and
-advice of the guide that it answers to has a row, and every function of the manager's headers one."""
+"""test_vgpu_manager.py SOURCE LIBRARY HEADER...: what docs/vgpu-manager.md names is there, every method, field, value
+and advice of the guide that it answers to has a row, and every function of the manager's headers one."""
 
 import os
 import re

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""opcodes.py OPCODES_H CUBIN...: holds the table of src/code/opcodes.h to what ptxas made of the kernels of instructions.py.
+"""opcodes.py OPCODES_H CUBIN...: holds the table of src/code/opcodes.h to what ptxas made of the kernels of
+instructions.py.
 
 No row is idle or wrong: on each of its architectures there are kernels that compute on tensor cores (t?1…) and hold it,
 and no others do. No row is missing: each such kernel holds one. Mixed rows of scalar instructions tell those that are

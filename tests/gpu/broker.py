@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""broker.py [BUILD_OR_BUNDLE]: `virgate share publish`, `open`, `list` and `revoke` between programs: contents, seals, who is
-charged and for how long, each party killed, the ladder of revocation, and thousands of cycles without growth."""
+"""broker.py [BUILD_OR_BUNDLE]: `virgate share publish`, `open`, `list` and `revoke` between programs: contents, seals,
+who is charged and for how long, each party killed, the ladder of revocation, and thousands of cycles without growth."""
 
 import atexit
 import json

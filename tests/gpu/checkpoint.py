@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""checkpoint.py [BUILD_OR_BUNDLE [CASE…]]: programs dumped and restored by `virgate`, with the CRIU of this machine; the cases that
-are named (see CASES below), or all but those that take long."""
+"""checkpoint.py [BUILD_OR_BUNDLE [CASE…]]: programs dumped and restored by `virgate`, with the CRIU of this machine;
+the cases that are named (see CASES below), or all but those that take long."""
 
 import hashlib
 import os

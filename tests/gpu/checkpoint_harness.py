@@ -1,6 +1,7 @@
 """Programs that are dumped and restored: what checkpoint.py and bench/gpu_checkpoint.py share.
 
-This process adopts and reaps whatever it restores, and nothing that is started holds a pipe, a terminal or a socket of it."""
+This process adopts and reaps whatever it restores, and nothing that is started holds a pipe, a terminal or a socket of
+it."""
 
 import atexit
 import ctypes
@@ -22,7 +23,8 @@ SUBJECT, WEIGHTS = f"{CHECKPOINT}/subject", f"{CHECKPOINT}/weights"
 
 
 def adopt():
-    """Orphans among the descendants become children of this process: their pids are free as soon as it has reaped them."""
+    """Orphans among the descendants become children of this process: their pids are free as soon as it has reaped
+    them."""
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
 

@@ -1,5 +1,6 @@
-"""checkpoint_loader.py fork|spawn FILE STEPS: two workers that send memory as PyTorch's data loaders do, without PyTorch or CUDA: in
-files without a name, whose descriptors go through a socket. A line of FILE for every step: its number and a hash."""
+"""checkpoint_loader.py fork|spawn FILE STEPS: two workers that send memory as PyTorch's data loaders do, without
+PyTorch or CUDA: in files without a name, whose descriptors go through a socket. A line of FILE for every step: its
+number and a hash."""
 
 import hashlib
 import mmap

@@ -1,8 +1,9 @@
-"""checkpoint_train.py WHAT FILE: training with a fixed seed; a line of FILE for every step: its number and its loss, to the bit. It
-begins when there is FILE.go.
+"""checkpoint_train.py WHAT FILE: training with a fixed seed; a line of FILE for every step: its number and its loss, to
+the bit. It begins when there is FILE.go.
 
-WHAT: plain; graph (a step is a CUDA graph); loader-before, loader-after (two forked data loaders, from before or after CUDA is
-used), loader-spawn (two that are not forked), with ":file_system" behind it for PyTorch's other way to share tensors."""
+WHAT: plain; graph (a step is a CUDA graph); loader-before, loader-after (two forked data loaders, from before or after
+CUDA is used), loader-spawn (two that are not forked), with ":file_system" behind it for PyTorch's other way to share
+tensors."""
 
 import os
 import sys

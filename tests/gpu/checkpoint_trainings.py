@@ -1,5 +1,5 @@
-"""PyTorch, trained with a dump in the middle: what checkpoint.py says of it. Every loss is the same, to the bit, as that of another that
-is left alone beside it."""
+"""PyTorch, trained with a dump in the middle: what checkpoint.py says of it. Every loss is the same, to the bit, as
+that of another that is left alone beside it."""
 
 import os
 import shutil

@@ -1,5 +1,6 @@
 #!/bin/sh
-# run-sim.sh BUILD SCRIPT [WORD…]: a script of the GPU suite on a simulated GPU and with a daemon of its own. DEVICES: how many GPUs.
+# run-sim.sh BUILD SCRIPT [WORD…]: a script of the GPU suite on a simulated GPU and with a daemon of its own. DEVICES:
+# how many GPUs.
 set -u
 build=$1
 script=$2

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""sharing.py [BUILD_OR_BUNDLE]: `virgate share produce`, `consume` and `selftest`: what they say, peers that lie, hang or
-are somebody else's, and either side killed or stopped at each of its steps."""
+"""sharing.py [BUILD_OR_BUNDLE]: `virgate share produce`, `consume` and `selftest`: what they say, peers that lie, hang
+or are somebody else's, and either side killed or stopped at each of its steps."""
 
 import array
 import os
@@ -142,7 +142,8 @@ def program_of(process):
 
 
 def while_mapped(one, other):
-    """What two vGPUs are charged while a consumer, stopped behind its import, has the memory mapped; a name or None each."""
+    """What two vGPUs are charged while a consumer, stopped behind its import, has the memory mapped; a name or None
+    each."""
     words = ["share", "produce", *FLAGS, "--socket", PLACE]
     producer = start_inside({"vgpu": one}, [VIRGATE, *words]) if one else start([VIRGATE, *words])
     wait_listening()
@@ -160,7 +161,8 @@ def while_mapped(one, other):
 
 
 def charged():
-    """Shared memory is charged once, to the vGPU of who allocated it; that from outside of all of them to who maps it."""
+    """Shared memory is charged once, to the vGPU of who allocated it; that from outside of all of them to who maps
+    it."""
     for name in ("share-a", "share-b"):
         virgate("create", name, "--memory", MEMORY)
     try:

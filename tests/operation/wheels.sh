@@ -1,6 +1,7 @@
 #!/bin/sh
-# wheels.sh COMMAND...: runs it where cuBLASLt and cuDNN are found: in the toolkit, by the dynamic linker, or else in the
-# packages that PyTorch brings (nvidia/cublas/lib, nvidia/cudnn/lib, nvidia/cu13/lib below a folder of Python's path).
+# wheels.sh COMMAND...: runs it where cuBLASLt and cuDNN are found: in the toolkit, by the dynamic linker, or else in
+# the packages that PyTorch brings (nvidia/cublas/lib, nvidia/cudnn/lib, nvidia/cu13/lib below a folder of Python's
+# path).
 set -u
 there() { # FILE: the dynamic linker or a toolkit has it
 	for root in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
