@@ -57,8 +57,9 @@ const struct verb verb_recover = {
 	.name = "recover",
 	.synopsis = "--pid PID [--json] [--sim]",
 	.summary = "Let a process run on whose dump was killed",
-	.details = "A dump or a restore that is killed in its midst can leave processes stopped, locked or off the GPU.\n"
-		   "They are brought back to running from whatever state they are in; who runs already is left as he is.",
+	.details =
+		"A dump or a restore that is killed in its midst can leave processes stopped, locked or off the GPU.\n"
+		"They are brought back to running from whatever state they are in; who runs already is left as he is.",
 	.options = recover_options,
 	.run = recover,
 };

@@ -27,7 +27,8 @@ static int join(struct node *node, struct vgpu *vgpu, const struct tenant *tenan
 	struct vg_ledger_tenant seen;
 	unsigned int cursor = 0;
 	uint64_t bytes;
-	int r = vg_ledger_guest_join(vgpu->ledger, &tenant->seen.owner, tenant->seen.program, guest->key, &guest->share, &bytes);
+	int r = vg_ledger_guest_join(vgpu->ledger, &tenant->seen.owner, tenant->seen.program, guest->key, &guest->share,
+				     &bytes);
 
 	if (r)
 		return r;

@@ -32,7 +32,8 @@ void launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t st
 	if (fd < 0)
 		return;
 	// Opened first: from here on the number cannot come to mean another process unnoticed.
-	if (vg_process_start_time(pid, &now) < 0 || !vg_start_time_same(now, start_time) || !(launcher = calloc(1, sizeof *launcher))) {
+	if (vg_process_start_time(pid, &now) < 0 || !vg_start_time_same(now, start_time) ||
+	    !(launcher = calloc(1, sizeof *launcher))) {
 		close(fd);
 		return;
 	}

@@ -108,10 +108,11 @@ static json_t *name_tenant(const struct tenant *tenant)
 
 static json_t *list_tenant(const struct tenant *tenant, bool known, uint64_t bytes)
 {
-	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b, s:b}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0, "command",
-			 name_tenant(tenant), "charged", (json_int_t)tenant->seen.used, "overhead",
+	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b, s:b}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0,
+			 "command", name_tenant(tenant), "charged", (json_int_t)tenant->seen.used, "overhead",
 			 (json_int_t)tenant->seen.overhead, "physical", size_or_null(known, bytes), "started",
-			 (double)tenant->seen.entered_ns / 1e9, "guest", (int)tenant->seen.guest, "ended", (int)tenant->dead);
+			 (double)tenant->seen.entered_ns / 1e9, "guest", (int)tenant->seen.guest, "ended",
+			 (int)tenant->dead);
 }
 
 json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
@@ -134,8 +135,8 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 	}
 	vg_ledger_read(vgpu->ledger, &limit, &charged);
 	json_t *listed = json_pack(
-		"{s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:i, s:b, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:I, s:I}", "name",
-		vgpu->name, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "device",
+		"{s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:i, s:b, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:I, s:I}",
+		"name", vgpu->name, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "device",
 		(int)vgpu->device, "memory", (json_int_t)vgpu->memory, "charged", (json_int_t)charged, "overhead",
 		(json_int_t)vg_ledger_overhead(vgpu->ledger), "physical", size_or_null(all_known, sum), "share",
 		(int)vgpu->share, "share_enforced", 0, "owner", user_name(vgpu->owner), "group",

@@ -442,8 +442,8 @@ static json_t *answer_rm(const struct request *request)
 	if (!vgpu->damaged && (tenants || launchers || vg_ledger_set_limit(vgpu->ledger, 0, &charged) != 0)) {
 		charged = vg_ledger_charged(vgpu->ledger);
 		return refuse("busy",
-			      "vGPU %s is in use: %d on the GPU (`virgate inspect %s` lists them), %d by virgate run%s, "
-			      "%s charged; end them first",
+			      "vGPU %s is in use: %d on the GPU (`virgate inspect %s` lists them), %d by virgate "
+			      "run%s, %s charged; end them first",
 			      vgpu->name, tenants, vgpu->name, launchers, who, vg_size_format(charged, text));
 	}
 	bool created = !vgpu->ephemeral;

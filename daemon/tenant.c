@@ -63,7 +63,8 @@ static bool is_owner(const char *name, const struct vg_ledger_owner *owner)
 	snprintf(path, sizeof path, "/proc/%s/ns/pid", name);
 	if (stat(path, &namespace) < 0 || (uint32_t)namespace.st_ino != owner->pid_namespace)
 		return false;
-	if (vg_process_start_time((pid_t)atoi(name), &start_time) < 0 || !vg_start_time_same(start_time, owner->start_time))
+	if (vg_process_start_time((pid_t)atoi(name), &start_time) < 0 ||
+	    !vg_start_time_same(start_time, owner->start_time))
 		return false;
 	snprintf(path, sizeof path, "/proc/%s/status", name);
 	if (vg_file_read(path, text, sizeof text) < 0)
@@ -247,8 +248,8 @@ void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_o
 	uint64_t start_time;
 
 	while (owner->pid_namespace != node->pid_namespace && vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
-		if (vg_ledger_owner_same(&seen.owner, owner) && pid > 0 && vg_process_start_time(pid, &start_time) == 0 &&
-		    speaks_for(pid, owner))
+		if (vg_ledger_owner_same(&seen.owner, owner) && pid > 0 &&
+		    vg_process_start_time(pid, &start_time) == 0 && speaks_for(pid, owner))
 			vg_ledger_set_outer(vgpu->ledger, &seen, (uint32_t)pid, start_time);
 	tenant_scan(node, vgpu);
 	if (exports_fd >= 0)

@@ -37,8 +37,8 @@ unsigned int shim_mark_read(int descriptor, uint64_t *ret_marks, unsigned int mo
 	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", descriptor);
 	FILE *file = fopen(path, "re");
 	while (file && count < most && fgets(line, sizeof line, file))
-		if (sscanf(line, "lock: %*d: OFDLCK ADVISORY READ %*d %*s %llu %llu", &start, &end) == 2 && start == end &&
-		    start >= first_mark)
+		if (sscanf(line, "lock: %*d: OFDLCK ADVISORY READ %*d %*s %llu %llu", &start, &end) == 2 &&
+		    start == end && start >= first_mark)
 			ret_marks[count++] = start;
 	if (file)
 		fclose(file);

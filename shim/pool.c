@@ -393,7 +393,8 @@ void shim_pool_exported(CUmemoryPool handle, int descriptor)
 	if (pool->share)
 		pool->mark = shim_mark_put(descriptor, pool->mark);
 	if (pool->mark)
-		vg_ledger_share_name(ledger, pool->share, vg_ledger_key(SHIM_KEY_POOL, &pool->mark, sizeof pool->mark), true);
+		vg_ledger_share_name(ledger, pool->share, vg_ledger_key(SHIM_KEY_POOL, &pool->mark, sizeof pool->mark),
+				     true);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -6,7 +6,8 @@
 // Such a graph cannot be copied, nor lose a node or an edge.
 static bool has_memory(const struct CUgraph_st *graph)
 {
-	return sim_graph_holds(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC) || sim_graph_holds(graph, CU_GRAPH_NODE_TYPE_MEM_FREE);
+	return sim_graph_holds(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||
+	       sim_graph_holds(graph, CU_GRAPH_NODE_TYPE_MEM_FREE);
 }
 
 CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)

@@ -199,7 +199,8 @@ static int take_slot(struct region *region)
 	if (error != 0)
 		return error;
 	for (int i = 0; i < REGION_PROCESSES; i++) // of the program that this process ran before exec
-		if (h->processes[i].pid == getpid() && h->processes[i].pid_namespace == region_namespace() && vg_start_time_same(h->processes[i].start_time, start))
+		if (h->processes[i].pid == getpid() && h->processes[i].pid_namespace == region_namespace() &&
+		    vg_start_time_same(h->processes[i].start_time, start))
 			h->processes[i].start_time = UINT64_MAX;
 	region_reap_locked(region);
 	for (int i = 0; i < REGION_PROCESSES; i++) {
@@ -361,7 +362,8 @@ static bool has_slot(const struct region *region)
 	const struct region_process *process = &region->header->processes[region->slot];
 	uint64_t start;
 
-	return process->pid == getpid() && vg_process_start_time(getpid(), &start) == 0 && vg_start_time_same(process->start_time, start);
+	return process->pid == getpid() && vg_process_start_time(getpid(), &start) == 0 &&
+	       vg_start_time_same(process->start_time, start);
 }
 
 int region_attach(struct region *region)

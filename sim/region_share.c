@@ -182,7 +182,8 @@ bool region_event_expected(struct region *region, const struct region_event *eve
 	region_lock(region);
 	const struct region_process *process = &region->header->processes[atomic_load(&event->recorder)];
 	bool alive = event->used && process->pid != 0 &&
-		     (process->pid_namespace != region_namespace() || !vg_process_is_dead(process->pid, process->start_time));
+		     (process->pid_namespace != region_namespace() ||
+		      !vg_process_is_dead(process->pid, process->start_time));
 	region_unlock(region);
 	return alive;
 }

@@ -78,7 +78,7 @@ struct vg_dump_options {
 	void *user;
 	enum vg_compression compression;
 	int compression_level; /* of zstd: 1 to 22; 0: its own choice */
-	unsigned threads;      /* that take in what CRIU writes; 0: as many as there are processors, 16 at most; up to 256 */
+	unsigned threads; /* that take in what CRIU writes; 0: as many as there are processors, 16 at most; up to 256 */
 	const char *vgpu;     /* all that run inside this vGPU, with all that descend from them, instead of `pid` */
 	struct vg_node *node; /* whose vGPUs; NULL: as vg_node_open(NULL) finds it */
 };
@@ -121,7 +121,8 @@ VG_PUBLIC enum vg_status vg_checkpoint_receive(int fd, const char *dir);
 
 struct vg_migrate_options {
 	size_t size;			    /* sizeof(struct vg_migrate_options) */
-	const struct vg_dump_options *dump; /* what, and how; `dir`: where the image lies meanwhile; none runs on here */
+	/* What, and how; `dir`: where the image lies meanwhile; none runs on here. */
+	const struct vg_dump_options *dump;
 	const char *to; /* "unix:PATH": who listens there; "ssh:[USER@]HOST": `virgate restore --from -` over there */
 	const struct vg_process_gpu_pair *gpus; /* see vg_restore_options; for ssh alone: who listens has his own */
 	size_t gpu_count;

@@ -83,7 +83,7 @@ struct vg_share_import_options {
 	uint64_t address;    /* map it there, a multiple of the granularity; 0: anywhere */
 	int same_address;    /* nonzero: map it where the exporter has it */
 	uint64_t generation; /* refuse any other; 0: take what there is */
-	int verify;	     /* nonzero: refuse contents that are not what the range's seal says; the region is sealed then */
+	int verify; /* nonzero: refuse contents that are not what the range's seal says; the region is sealed then */
 };
 /* Maps a range as a region of `vram`: bounds-checked, and STALE once it was freed. vg_vram_free() unmaps it, and leaves
  * the contents alone. `options` may be NULL: for reading, anywhere. The offer may be destroyed after. INVALID (no such

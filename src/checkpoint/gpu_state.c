@@ -199,8 +199,9 @@ enum vg_status gpu_roll_back(const struct tree *tree, const char *function)
 	snprintf(text, sizeof text, "%s", error->text);
 	// What an H200 answers, by way of import; nothing shows before that there is such memory.
 	bool foreign = error->code == CUDA_ERROR_INVALID_VALUE || error->code == CUDA_ERROR_NOT_SUPPORTED;
-	return vg_fail(VG_STATE, error->code, function, "%s%s", text,
-		       foreign ? ": it had opened memory of another process (CUDA IPC, a shared descriptor), which the driver "
-				 "does not bring back; it can only be ended"
-			       : "");
+	return vg_fail(
+		VG_STATE, error->code, function, "%s%s", text,
+		foreign ? ": it had opened memory of another process (CUDA IPC, a shared descriptor), which the driver "
+			  "does not bring back; it can only be ended"
+			: "");
 }

@@ -229,8 +229,9 @@ enum vg_status image_files_read(const json_t *description, const char *path, con
 	if (!wrong)
 		return VG_OK;
 	const char *name = ret_files->files[at].name;
-	enum vg_status status = vg_fail(VG_INTEGRITY, 0, function, "%s/" IMAGE_DESCRIPTION ", file %zu (%.80s): it has %s",
-					path, at, name ? name : "without a name", wrong);
+	enum vg_status status =
+		vg_fail(VG_INTEGRITY, 0, function, "%s/" IMAGE_DESCRIPTION ", file %zu (%.80s): it has %s", path, at,
+			name ? name : "without a name", wrong);
 	image_files_free(ret_files);
 	return status;
 }
@@ -272,8 +273,8 @@ enum vg_status image_check_threads(unsigned threads, const char *function)
 {
 	if (threads <= MOST_THREADS)
 		return VG_OK;
-	return vg_fail(VG_INVALID, 0, function, "%u threads: up to %d, or 0 for as many as there are processors", threads,
-		       MOST_THREADS);
+	return vg_fail(VG_INVALID, 0, function, "%u threads: up to %d, or 0 for as many as there are processors",
+		       threads, MOST_THREADS);
 }
 
 enum vg_status image_check_compression(enum vg_compression compression, int level, const char *function)

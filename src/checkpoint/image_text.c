@@ -58,8 +58,8 @@ enum vg_status image_parse(const char *text, size_t length, const char *name, co
 	// Of a later version it is not known how it is sealed.
 	if (version > IMAGE_VERSION) {
 		json_decref(description);
-		return vg_fail(VG_UNSUPPORTED, 0, function, "%s is of version %lld, and this Virgate reads up to %d", name,
-			       (long long)version, IMAGE_VERSION);
+		return vg_fail(VG_UNSUPPORTED, 0, function, "%s is of version %lld, and this Virgate reads up to %d",
+			       name, (long long)version, IMAGE_VERSION);
 	}
 	if (version < 1 || !is_sealed(text, length)) {
 		json_decref(description);

@@ -77,8 +77,8 @@ static int look(int folder, const char *name, void *user)
 	else if (!file || !S_ISREG(info.st_mode))
 		v->status = vg_fail(VG_INTEGRITY, 0, v->function, "%s: %s is not of this image", v->path, name);
 	else if ((uint64_t)info.st_size != file->bytes)
-		v->status = vg_fail(VG_INTEGRITY, 0, v->function, "%s/%s is damaged: it has %llu bytes, not %llu", v->path,
-				    name, (unsigned long long)info.st_size, (unsigned long long)file->bytes);
+		v->status = vg_fail(VG_INTEGRITY, 0, v->function, "%s/%s is damaged: it has %llu bytes, not %llu",
+				    v->path, name, (unsigned long long)info.st_size, (unsigned long long)file->bytes);
 	v->seen++;
 	return v->status ? 1 : 0;
 }
@@ -216,7 +216,8 @@ static enum vg_status read_all(struct verification *v, unsigned threads)
 	if (r == 0)
 		r = pool_create(v->busy, work, &pool);
 	if (r)
-		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, v->function, "%s: %s", v->path, strerror(-r));
+		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, v->function, "%s: %s", v->path,
+			       strerror(-r));
 	for (unsigned i = v->busy; i > 0; i--)
 		pool_give(pool, v);
 	wait_for_all(v);

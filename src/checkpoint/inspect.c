@@ -43,8 +43,9 @@ static enum vg_status check_pids(const json_t *description, const char *name, co
 		if (!has_process(description, json_object_get(json_array_get(tenants, i), "pid")))
 			stranger = json_object_get(json_array_get(tenants, i), "pid");
 	return !stranger ? VG_OK
-			 : vg_fail(VG_INTEGRITY, 0, function, "%s: process %lld is a root or a tenant, and none of \"processes\"",
-				   name, (long long)json_integer_value(stranger));
+			 : vg_fail(VG_INTEGRITY, 0, function,
+				   "%s: process %lld is a root or a tenant, and none of \"processes\"", name,
+				   (long long)json_integer_value(stranger));
 }
 
 // Takes over `description`.

@@ -32,7 +32,8 @@ void tenants_free(struct tenants *tenants)
 	*tenants = (struct tenants){0};
 }
 
-enum vg_status tenant_pids(struct vg_node *node, const char *name, const char *function, pid_t **ret_pids, size_t *ret_count)
+enum vg_status tenant_pids(struct vg_node *node, const char *name, const char *function, pid_t **ret_pids,
+			   size_t *ret_count)
 {
 	struct vg_vgpu_list *list;
 	size_t count = 0;
@@ -48,7 +49,8 @@ enum vg_status tenant_pids(struct vg_node *node, const char *name, const char *f
 	if (!pids)
 		status = vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu processes", vgpu->tenant_count);
 	else if (!vgpu->tenants_known)
-		status = vg_fail(VG_DENIED, 0, function, "who runs inside vGPU %s is for its owner and root to see", name);
+		status = vg_fail(VG_DENIED, 0, function, "who runs inside vGPU %s is for its owner and root to see",
+				 name);
 	else if (!count)
 		status = vg_fail(VG_NOT_FOUND, 0, function, "nobody runs inside vGPU %s", name);
 	vg_vgpu_list_free(list);
@@ -96,8 +98,8 @@ static bool read_mapping(char *line, char **ret_path)
 	return line[at] == '/' && strncmp(line + at, "/dev/", 5) != 0;
 }
 
-static enum vg_status add_vgpu(struct tenants *tenants, const char *path, struct vg_ledger *ledger, const char *function,
-			       size_t *ret_index)
+static enum vg_status add_vgpu(struct tenants *tenants, const char *path, struct vg_ledger *ledger,
+			       const char *function, size_t *ret_index)
 {
 	struct tenant_vgpu *grown = realloc(tenants->vgpus, (tenants->vgpu_count + 1) * sizeof *grown), *vgpu;
 	uint8_t uuid[16];
@@ -213,8 +215,9 @@ enum vg_status tenants_check_roots(const struct tenants *tenants, const struct t
 	for (size_t i = 0; i < tree->root_count; i++)
 		if (!has_place(tenants, tree->processes[i].pid, name))
 			return vg_fail(VG_STATE, 0, function,
-				       "process %d (%s) does not run inside vGPU %s, of which the daemon says so: it has ended "
-				       "meanwhile, or the daemon sees other pids than this program (a container): name --pid",
+				       "process %d (%s) does not run inside vGPU %s, of which the daemon says so: it "
+				       "has ended meanwhile, or the daemon sees other pids than this program (a "
+				       "container): name --pid",
 				       (int)tree->processes[i].pid, tree->processes[i].command, name);
 	return VG_OK;
 }
@@ -226,10 +229,11 @@ enum vg_status tenants_refuse_placeless(const struct tenants *tenants, const str
 	for (size_t i = 0; i < tree->count; i++)
 		for (size_t k = 0; k < tenants->placeless_count && tree->processes[i].cuda; k++)
 			if (tenants->placeless[k] == tree->processes[i].pid &&
-			    vg_process_state(tree->processes[i].cuda, &state) == VG_OK && state == VG_PROCESS_CHECKPOINTED)
+			    vg_process_state(tree->processes[i].cuda, &state) == VG_OK &&
+			    state == VG_PROCESS_CHECKPOINTED)
 				return refuse(REFUSE_NO_PLACE, 0, function,
-					      "process %d (%s) has no place in its vGPU: whoever restored it was killed before it "
-					      "had; end it (kill -9 %d) and restore the image again",
+					      "process %d (%s) has no place in its vGPU: whoever restored it was "
+					      "killed before it had; end it (kill -9 %d) and restore the image again",
 					      (int)tree->processes[i].pid, tree->processes[i].command,
 					      (int)tree->processes[i].pid);
 	return VG_OK;

@@ -41,7 +41,8 @@ void tenants_free(struct tenants *tenants);	 // with them
 
 // Pids of those that run inside the vGPU `name`; to be freed. NOT_FOUND (also where nobody runs in it), DENIED,
 // NO_DAEMON, NO_MEMORY.
-enum vg_status tenant_pids(struct vg_node *node, const char *name, const char *function, pid_t **ret_pids, size_t *ret_count);
+enum vg_status tenant_pids(struct vg_node *node, const char *name, const char *function, pid_t **ret_pids,
+			   size_t *ret_count);
 // Those of the tree. NO_MEMORY, DENIED.
 enum vg_status tenants_find(const struct tree *tree, const char *function, struct tenants *ret_tenants);
 // Whether each root has a place in the vGPU `name`. STATE: the pids that the daemon knows are none of ours.

@@ -13,7 +13,8 @@
 static json_t *describe_vgpu(const struct tenant_vgpu *vgpu)
 {
 	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:b}", "name", vgpu->name, "ledger", vgpu->path, "uuid", vgpu->uuid,
-			 "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share, "ephemeral", (int)vgpu->ephemeral);
+			 "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share, "ephemeral",
+			 (int)vgpu->ephemeral);
 }
 
 static json_t *describe_tenant(const struct tenants *tenants, const struct tenant *tenant)
@@ -27,7 +28,9 @@ static json_t *describe_tenant(const struct tenants *tenants, const struct tenan
 			json_object_set_new(charged, vg_ledger_kind_text((enum vg_ledger_kind)kind),
 					    json_integer((json_int_t)slot->by_kind[kind]));
 	for (size_t i = 0; i < sizeof command; i++) // a program may call itself what it likes
-		command[i] = slot->command[i] & 0x80 || (slot->command[i] && slot->command[i] < ' ') ? '?' : slot->command[i];
+		command[i] = slot->command[i] & 0x80 || (slot->command[i] && slot->command[i] < ' ')
+			       ? '?'
+			       : slot->command[i];
 	snprintf(image, sizeof image, "%016" PRIx64 "%016" PRIx64, slot->program, slot->image);
 	return json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:b, s:b, s:o}", "pid", (int)tenant->pid, "vgpu",
 			 tenants->vgpus[tenant->vgpu].name, "slot", (json_int_t)slot->slot, "address",
@@ -85,15 +88,15 @@ static bool read_vgpu(const json_t *item, struct tenant_vgpu *vgpu)
 	const char *name, *path, *uuid;
 	json_int_t memory, share;
 
-	if (json_unpack((json_t *)item, "{s:s, s:s, s:s, s:I, s:I}", "name", &name, "ledger", &path, "uuid", &uuid, "memory",
-			&memory, "share", &share))
+	if (json_unpack((json_t *)item, "{s:s, s:s, s:s, s:I, s:I}", "name", &name, "ledger", &path, "uuid", &uuid,
+			"memory", &memory, "share", &share))
 		return false;
 	vgpu->memory = (uint64_t)memory;
 	vgpu->share = (unsigned)share;
 	return snprintf(vgpu->name, sizeof vgpu->name, "%s", name) < (int)sizeof vgpu->name &&
 	       snprintf(vgpu->path, sizeof vgpu->path, "%s", path) < (int)sizeof vgpu->path && *path == '/' &&
-	       snprintf(vgpu->uuid, sizeof vgpu->uuid, "%s", uuid) < (int)sizeof vgpu->uuid && memory > 0 && share >= 0 &&
-	       share <= 100;
+	       snprintf(vgpu->uuid, sizeof vgpu->uuid, "%s", uuid) < (int)sizeof vgpu->uuid && memory > 0 &&
+	       share >= 0 && share <= 100;
 }
 
 static bool read_charges(const json_t *charged, struct vg_ledger_tenant *slot)
@@ -130,9 +133,10 @@ static bool read_tenant(const json_t *item, const struct tenants *tenants, struc
 	int pristine, host, end = 0;
 	json_t *charged;
 
-	if (json_unpack((json_t *)item, "{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:b, s:b, s:o}", "pid", &tenant->pid, "vgpu",
-			&vgpu, "slot", &number, "address", &address, "command", &command, "program", &program, "entered",
-			&entered, "undeclared", &undeclared, "first_context", &pristine, "host", &host, "charged", &charged) ||
+	if (json_unpack((json_t *)item, "{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:b, s:b, s:o}", "pid", &tenant->pid,
+			"vgpu", &vgpu, "slot", &number, "address", &address, "command", &command, "program", &program,
+			"entered", &entered, "undeclared", &undeclared, "first_context", &pristine, "host", &host,
+			"charged", &charged) ||
 	    number < 0 || number >= VG_LEDGER_SLOTS || undeclared < 0 || !find_vgpu(tenants, vgpu, &tenant->vgpu) ||
 	    sscanf(program, "%16" SCNx64 "%16" SCNx64 "%n", &slot->program, &slot->image, &end) != 2 || program[end])
 		return false;

@@ -43,8 +43,8 @@ static enum vg_status missing(const struct tenant_vgpu *vgpu, const char *gpu, c
 	if (vgpu->share)
 		snprintf(share, sizeof share, " --share %u", vgpu->share);
 	return vg_fail(VG_NOT_FOUND, 0, function,
-		       "the processes ran inside vGPU %s, and there is none of that name now%s: make it with virgate create %s "
-		       "--memory %s%s --device %s",
+		       "the processes ran inside vGPU %s, and there is none of that name now%s: make it with virgate "
+		       "create %s --memory %s%s --device %s",
 		       vgpu->name, vgpu->ephemeral ? " (it went with virgate run)" : "", vgpu->name,
 		       memory_text(vgpu->memory, memory), share, gpu);
 }
@@ -57,14 +57,16 @@ static enum vg_status open_page(struct tenant_vgpu *vgpu, const char *gpu, const
 	int r = vg_ledger_open(vgpu->path, &vgpu->ledger);
 	if (r || strcmp(vg_ledger_name(vgpu->ledger), vgpu->name) != 0)
 		return vg_fail(VG_STATE, r < 0 ? -r : 0, function,
-			       "the page of vGPU %s was %s, and is not there now (%s): the processes map it, so the daemon must "
-			       "have the same runtime folder as then (VIRGATE_RUNTIME_DIR), and be of the same version",
+			       "the page of vGPU %s was %s, and is not there now (%s): the processes map it, so the "
+			       "daemon must have the same runtime folder as then (VIRGATE_RUNTIME_DIR), and be of the "
+			       "same version",
 			       vgpu->name, vgpu->path, r ? strerror(-r) : "it is another vGPU's");
 	vg_ledger_uuid(vgpu->ledger, uuid);
 	vg_system_uuid_format(uuid, here);
 	if (strcasecmp(here, gpu) != 0)
 		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "vGPU %s is on %s, and the image is for %s: map the one to the other, or make the vGPU anew there",
+			       "vGPU %s is on %s, and the image is for %s: map the one to the other, or make the vGPU "
+			       "anew there",
 			       vgpu->name, here, gpu);
 	if (vg_ledger_flags(vgpu->ledger) & VG_LEDGER_REMOVED)
 		return vg_fail(VG_STATE, 0, function, "vGPU %s is being removed", vgpu->name);
@@ -86,7 +88,8 @@ static enum vg_status no_room(const struct tenants *tenants, size_t index, const
 	uint64_t have = limit > charged ? limit - charged : 0;
 	enum vg_status status =
 		vg_fail(VG_INSUFFICIENT, 0, function,
-			"vGPU %s has %s of %s left, and the image takes %s: end others in it, or virgate set %s --memory %s",
+			"vGPU %s has %s of %s left, and the image takes %s: end others in it, or virgate set %s "
+			"--memory %s",
 			vgpu->name, vg_size_format(have, text[0]), vg_size_format(limit, text[1]),
 			vg_size_format(need, text[2]), vgpu->name, memory_text(charged + need, memory));
 	vg_fail_amounts(need, have);
@@ -103,8 +106,9 @@ static enum vg_status keep_place(struct tenants *tenants, struct tenant *tenant,
 	if (r == VG_LEDGER_REFUSED)
 		return no_room(tenants, tenant->vgpu, function);
 	if (r)
-		return vg_fail(VG_STATE, r < 0 ? -r : 0, function, "vGPU %s cannot be entered for process %d: %s", vgpu->name,
-			       (int)tenant->pid, r == VG_LEDGER_FULL ? "it has no place for another process" : strerror(-r));
+		return vg_fail(VG_STATE, r < 0 ? -r : 0, function, "vGPU %s cannot be entered for process %d: %s",
+			       vgpu->name, (int)tenant->pid,
+			       r == VG_LEDGER_FULL ? "it has no place for another process" : strerror(-r));
 	return VG_OK;
 }
 
@@ -127,7 +131,8 @@ enum vg_status tenants_read_at(const json_t *description, struct vg_node *node, 
 	if (status)
 		return status;
 	for (size_t i = 0; i < ret_tenants->vgpu_count && status == VG_OK; i++)
-		status = check_vgpu(&ret_tenants->vgpus[i], node, gpu_of(&ret_tenants->vgpus[i], pairs, pair_count), function);
+		status = check_vgpu(&ret_tenants->vgpus[i], node, gpu_of(&ret_tenants->vgpus[i], pairs, pair_count),
+				    function);
 	if (status)
 		tenants_free(ret_tenants);
 	return status;
@@ -150,12 +155,12 @@ static enum vg_status hand_over(const struct tenant_vgpu *vgpu, struct tenant *t
 	if (r == 0)
 		r = vg_ledger_hand_over(tenant->stand_in, &tenant->slot, tenant->pid);
 	if (r < 0)
-		return vg_fail(VG_SYSTEM, -r, function, "process %d cannot be given its place in vGPU %s: %s", (int)tenant->pid,
-			       vgpu->name, strerror(-r));
+		return vg_fail(VG_SYSTEM, -r, function, "process %d cannot be given its place in vGPU %s: %s",
+			       (int)tenant->pid, vgpu->name, strerror(-r));
 	if (r)
 		return vg_fail(VG_INTEGRITY, 0, function,
-			       "process %d does not know its place in vGPU %s as the image says it: it is not the one that was "
-			       "written down",
+			       "process %d does not know its place in vGPU %s as the image says it: it is not the one "
+			       "that was written down",
 			       (int)tenant->pid, vgpu->name);
 	return VG_OK;
 }

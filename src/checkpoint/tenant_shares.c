@@ -12,8 +12,8 @@
 static enum vg_status refuse_shared(const struct tenant *tenant, const char *vgpu, const char *function)
 {
 	return refuse(REFUSE_SHARED, 0, function,
-		      "process %d (%s) has memory in common with others in vGPU %s, which an image cannot hold: let both sides "
-		      "close it first",
+		      "process %d (%s) has memory in common with others in vGPU %s, which an image cannot hold: let "
+		      "both sides close it first",
 		      (int)tenant->pid, tenant->slot.command, vgpu);
 }
 

@@ -93,8 +93,8 @@ static enum vg_status check_whole(const struct tenants *tenants, const char *nam
 			if (!slot.guest && !is_among(tenants, i, &slot) &&
 			    !vg_process_is_dead((pid_t)slot.owner.pid, slot.owner.start_time))
 				return vg_fail(VG_STATE, 0, function,
-					       "process %u (%s) has entered vGPU %s meanwhile: try again", slot.owner.pid,
-					       slot.command, name);
+					       "process %u (%s) has entered vGPU %s meanwhile: try again",
+					       slot.owner.pid, slot.command, name);
 	}
 	return VG_OK;
 }

@@ -70,8 +70,8 @@ static enum vg_status check_root(pid_t root, const struct proc_status *lines, co
 		return refuse(REFUSE_THREAD, 0, function, "%d is a thread of process %d: name the process", (int)root,
 			      (int)lines->group);
 	if (geteuid() != 0 && lines->user != geteuid())
-		return refuse(REFUSE_USER, 0, function, "process %d (%s) is user %u's: only its owner or root may", (int)root,
-			      lines->command, (unsigned)lines->user);
+		return refuse(REFUSE_USER, 0, function, "process %d (%s) is user %u's: only its owner or root may",
+			      (int)root, lines->command, (unsigned)lines->user);
 	return VG_OK;
 }
 
@@ -190,8 +190,8 @@ enum vg_status tree_unchanged(const struct tree *tree, const char *function)
 		return status;
 	for (size_t i = 0; i < tree->count && status == VG_OK; i++)
 		if (!tree_is_same(&tree->processes[i]))
-			status = vg_fail(VG_STATE, 0, function, "process %d (%s) ended meanwhile", (int)tree->processes[i].pid,
-					 tree->processes[i].command);
+			status = vg_fail(VG_STATE, 0, function, "process %d (%s) ended meanwhile",
+					 (int)tree->processes[i].pid, tree->processes[i].command);
 		else if (tree->processes[i].cuda && !refusal_maps_cuda(tree->processes[i].pid))
 			status = vg_fail(VG_STATE, 0, function, "process %d (%s) has become another program meanwhile",
 					 (int)tree->processes[i].pid, tree->processes[i].command);

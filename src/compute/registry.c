@@ -98,8 +98,8 @@ static enum vg_status insert_locked(struct compute_registry *registry, struct co
 		place(registry, entries[i]->name, &found);
 		if (found)
 			return vg_fail(VG_EXISTS, 0, function,
-				       "there is a kernel \"%s\" already: unregister it first, or give this one another "
-				       "name",
+				       "there is a kernel \"%s\" already: unregister it first, or give this one "
+				       "another name",
 				       entries[i]->name);
 	}
 	struct compute_entry **grown = realloc(registry->entries, (registry->count + count) * sizeof *grown);

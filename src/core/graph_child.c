@@ -44,8 +44,8 @@ enum vg_status core_graph_child_spec(const struct vg_graph_definition *definitio
 			       child == definition ? "" : ", nor that of a graph inside it");
 	if (child != child->root)
 		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "the child graph is a node's own, and the driver embeds none of those: build it once more "
-			       "as a graph definition");
+			       "the child graph is a node's own, and the driver embeds none of those: build it once "
+			       "more as a graph definition");
 	if (child->capturing)
 		return vg_fail(VG_STATE, 0, function, "the child graph has not finished building");
 	*ret_spec = (struct core_graph_spec){.native.type = CU_GRAPH_NODE_TYPE_GRAPH};

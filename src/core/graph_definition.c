@@ -89,8 +89,8 @@ enum vg_status core_graph_check(const struct vg_graph_definition *definition, co
 		return vg_fail(VG_CLOSED, 0, function, "the graph definition has been closed");
 	if (definition->root->lost)
 		return vg_fail(VG_STATE, 0, function,
-			       "the driver destroyed a graph of this definition with a capture into it that was spoilt: "
-			       "build it again");
+			       "the driver destroyed a graph of this definition with a capture into it that was "
+			       "spoilt: build it again");
 	if (!definition->handle)
 		return vg_fail(VG_CLOSED, 0, function,
 			       "the graph definition went with its node, which has been removed");

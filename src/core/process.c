@@ -60,7 +60,8 @@ static CUresult read_state(pid_t pid, enum vg_process_state *ret_state)
 }
 
 // A question to the driver that got no answer.
-static enum vg_status not_told(const struct vg_process *process, CUresult result, const char *function, const char *call)
+static enum vg_status not_told(const struct vg_process *process, CUresult result, const char *function,
+			       const char *call)
 {
 	if (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_NOT_INITIALIZED &&
 	    result != CUDA_ERROR_OPERATING_SYSTEM)

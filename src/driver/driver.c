@@ -27,8 +27,9 @@ static CUresult CUDAAPI name_error(CUresult error, const char **ret_name)
 
 static CUresult CUDAAPI explain_error(CUresult error, const char **ret_text)
 {
-	*ret_text = "this process was forked from one that used the driver: it has to start a program of its own (exec) "
-		    "to use it again";
+	*ret_text =
+		"this process was forked from one that used the driver: it has to start a program of its own (exec) "
+		"to use it again";
 	return CUDA_SUCCESS;
 }
 

@@ -466,7 +466,8 @@ static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *te
 	if (r < 0)
 		return r;
 	// Were we killed from here on, the slot is a dead process's, and reaped as such.
-	if (LEDGER_LOAD(slot->generation) != tenant->generation || !ledger_word_swap(&slot->owner, &from, ledger_owner_word(&self)))
+	if (LEDGER_LOAD(slot->generation) != tenant->generation ||
+	    !ledger_word_swap(&slot->owner, &from, ledger_owner_word(&self)))
 		return VG_LEDGER_GONE;
 	ledger_step("taken");
 	r = ledger_slot_refund(ledger->file, tenant->slot, keep, ATTEMPTS, ret_refunded);

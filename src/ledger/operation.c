@@ -29,7 +29,8 @@ VG_HOT void ledger_note_applied(struct ledger_file *file, uint64_t tag)
 bool ledger_replace_tag(struct ledger_file *file, struct ledger_account now, uint64_t tag)
 {
 	ledger_note_applied(file, now.tag);
-	return ledger_account_swap(&file->header.account, now, (struct ledger_account){.charged = now.charged, .tag = tag});
+	return ledger_account_swap(&file->header.account, now,
+				   (struct ledger_account){.charged = now.charged, .tag = tag});
 }
 
 // Before the swap, whose barrier has it seen by whoever sees the change.

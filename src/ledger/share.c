@@ -58,7 +58,8 @@ static bool change(struct ledger_file *file, unsigned int index, struct ledger_s
 	LEDGER_STORE(slot->intent_sequence, sequence);
 	ledger_step("share's intent");
 	ledger_note_applied(file, from.tag);
-	if (!ledger_account_swap(&share->account, from, (struct ledger_account){word, ledger_tag(index + 1, sequence, 0)})) {
+	if (!ledger_account_swap(&share->account, from,
+				 (struct ledger_account){word, ledger_tag(index + 1, sequence, 0)})) {
 		LEDGER_STORE(slot->intent_sequence, 0);
 		LEDGER_STORE(slot->intent_share, 0);
 		return false;
@@ -152,8 +153,8 @@ int ledger_shares_leave(struct ledger_file *file, unsigned int index, const stru
 		else if (ledger_share_is_orphan(word))
 			r = tidy(file, index, share, attempts);
 		else if (ledger_share_owner(word) == index + 1 && !is_kept(keep, ledger_share_number(i, word)))
-			r = disown(file, index, share, VG_LEDGER_DEVICE, ledger_slot_used(&file->slots[index]), attempts,
-				   &passed);
+			r = disown(file, index, share, VG_LEDGER_DEVICE, ledger_slot_used(&file->slots[index]),
+				   attempts, &passed);
 		if (r)
 			return r;
 	}
@@ -275,7 +276,8 @@ int vg_ledger_share_name(struct vg_ledger *ledger, uint32_t share, uint64_t key,
 }
 
 // A change of the account, though nothing in it changes: an owner on its way out has to look again.
-static int join(struct ledger_file *file, unsigned int index, uint32_t number, unsigned long attempts, uint64_t *ret_bytes)
+static int join(struct ledger_file *file, unsigned int index, uint32_t number, unsigned long attempts,
+		uint64_t *ret_bytes)
 {
 	struct ledger_share *share = &file->shares[(number & ((1 << VG_LEDGER_SHARE_BITS) - 1)) - 1];
 	bool held = holds(share, index);
@@ -344,8 +346,8 @@ void vg_ledger_share_resize(struct vg_ledger *ledger, uint32_t number, uint64_t 
 	for (bool done = !share; !done;) {
 		struct ledger_account now = ledger_account_read(&share->account);
 		done = ledger_share_owner(now.charged) != index + 1 ||
-		       change(file, index, share, now, (now.charged & ~(uint64_t)UINT32_MAX) | bytes >> LEDGER_PAGE_SHIFT,
-			      VG_LEDGER_DEVICE, 0);
+		       change(file, index, share, now,
+			      (now.charged & ~(uint64_t)UINT32_MAX) | bytes >> LEDGER_PAGE_SHIFT, VG_LEDGER_DEVICE, 0);
 	}
 	ledger_slot_give(ledger);
 }
@@ -394,8 +396,8 @@ uint64_t vg_ledger_shared(const struct vg_ledger *ledger)
 
 enum { GUEST_ATTEMPTS = 100000 }; // tenants that change a share for ever must not hold the daemon
 
-int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint64_t program, uint64_t key,
-			 uint32_t *ret_share, uint64_t *ret_bytes)
+int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint64_t program,
+			 uint64_t key, uint32_t *ret_share, uint64_t *ret_bytes)
 {
 	struct ledger_file *file = ledger_file_of(ledger);
 	uint32_t number = look_up(file, key);

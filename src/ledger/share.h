@@ -57,7 +57,7 @@ static inline bool vg_ledger_share_is_held_by(const struct vg_ledger_share_info 
 // A process that is no tenant of this vGPU holds what `key` names: it is given a slot in which nothing is charged (a
 // guest), that is reaped like any other. `program`: which of the process's programs it is (vg_ledger_program_of), 0:
 // not known. VG_LEDGER_GONE: nothing has that name; VG_LEDGER_FULL; -EAGAIN.
-int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint64_t program, uint64_t key,
-			 uint32_t *ret_share, uint64_t *ret_bytes);
+int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint64_t program,
+			 uint64_t key, uint32_t *ret_share, uint64_t *ret_bytes);
 // The guest has given it back. VG_LEDGER_GONE: it had not got it.
 int vg_ledger_guest_leave(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint32_t share);

@@ -88,7 +88,8 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 		return vg_fail(VG_INVALID, -r, __func__, "a path or the simulation's specification is too long");
 	}
 	if (*node->runtime_dir != '/') { // the daemon and the tenants have other working folders
-		vg_fail(VG_INVALID, EINVAL, __func__, "the runtime folder \"%.200s\" must begin with '/'", node->runtime_dir);
+		vg_fail(VG_INVALID, EINVAL, __func__, "the runtime folder \"%.200s\" must begin with '/'",
+			node->runtime_dir);
 		free(node);
 		return VG_INVALID;
 	}
@@ -103,8 +104,10 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 	}
 	choose_daemon(node, all.runtime_dir);
 	if (is_anothers(node, all.runtime_dir)) {
-		vg_fail(VG_DENIED, EPERM, __func__, "%.200s belongs to another user: remove it, or name a folder of yours in "
-			"VIRGATE_RUNTIME_DIR", node->runtime_dir);
+		vg_fail(VG_DENIED, EPERM, __func__,
+			"%.200s belongs to another user: remove it, or name a folder of yours in "
+			"VIRGATE_RUNTIME_DIR",
+			node->runtime_dir);
 		free(node);
 		return VG_DENIED;
 	}

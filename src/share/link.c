@@ -160,7 +160,8 @@ enum vg_status share_link_take(struct share_link *link, const char *function, co
 	json_int_t generation = json_integer_value(json_object_get(reply, "generation"));
 
 	if (!ticket || generation <= 0 || !link->page)
-		return vg_fail(VG_PROTOCOL, 0, function, "the daemon's reply lacks the publication's generation or page");
+		return vg_fail(VG_PROTOCOL, 0, function,
+			       "the daemon's reply lacks the publication's generation or page");
 	if (link->generation && link->generation != (uint64_t)generation)
 		return vg_fail(VG_PROTOCOL, 0, function, "the daemon takes generation %llu back as %lld",
 			       (unsigned long long)link->generation, (long long)generation);

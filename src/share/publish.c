@@ -239,7 +239,8 @@ enum vg_status vg_publication_look(struct vg_publication *publication, struct vg
 		return vg_fail(VG_INVALID, 0, __func__, "the view's size field is not set: set it to sizeof");
 	pthread_mutex_lock(&publication->lock);
 	share_link_drain(&publication->link);
-	if (publication->link.ended && !publication->withdrawn && !publication->lost && !is_revoked(&publication->link)) {
+	if (publication->link.ended && !publication->withdrawn && !publication->lost &&
+	    !is_revoked(&publication->link)) {
 		vg_error_keep(&kept); // a failure is a state here, not an error
 		publish_again(publication);
 		vg_error_restore(&kept);

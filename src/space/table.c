@@ -162,7 +162,8 @@ enum vg_status vg_memory_space_pool(struct vg_memory_space *space, unsigned inde
 static void shrink(struct vg_memory_space *space, struct space_pool *pool, size_t keep, struct space_chunk **list)
 {
 	pool->keep = keep;
-	for (struct space_chunk *chunk = space->idle_first, *next; chunk && space_pool_spare(space, pool) > keep; chunk = next) {
+	for (struct space_chunk *chunk = space->idle_first, *next; chunk && space_pool_spare(space, pool) > keep;
+	     chunk = next) {
 		next = chunk->idle_next;
 		if (chunk->pool == pool)
 			space_leave(space, chunk, list);

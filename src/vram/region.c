@@ -135,7 +135,8 @@ static enum vg_status record_end(struct vram_region *region, enum vg_status give
 	if (status == VG_OK)
 		return VG_OK;
 	vg_error_keep(&kept);
-	return vg_fail(status, kept.error.code, function, "the region was freed, and that is not recorded: %s", kept.text);
+	return vg_fail(status, kept.error.code, function, "the region was freed, and that is not recorded: %s",
+		       kept.text);
 }
 
 enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *description, const char *function,

@@ -41,7 +41,9 @@ static int check_guest(const void *payload, size_t size)
 	if (size != sizeof guest || check_hello(payload, sizeof guest.self) < 0)
 		return -EPROTO;
 	memcpy(&guest, payload, sizeof guest);
-	return guest.zero || !memchr(guest.vgpu, '\0', sizeof guest.vgpu) || !guest.vgpu[0] != !guest.share ? -EPROTO : 0;
+	return guest.zero || !memchr(guest.vgpu, '\0', sizeof guest.vgpu) || !guest.vgpu[0] != !guest.share
+		       ? -EPROTO
+		       : 0;
 }
 
 static int check_message(const struct vg_wire_header *header, const void *payload, size_t length)

@@ -101,13 +101,13 @@ int look(struct work *work, uint32_t round)
 		MUST(cuMemcpyDtoH(words, work->memory[i], BYTES));
 		for (unsigned w = 2; w < WORDS; w++)
 			if (words[w] != work->seed + i) {
-				snprintf(work->wrong, sizeof work->wrong, "round %u: memory %u has %#x at word %u", round, i,
-					 words[w], w);
+				snprintf(work->wrong, sizeof work->wrong, "round %u: memory %u has %#x at word %u",
+					 round, i, words[w], w);
 				return 0;
 			}
 		if (i == 1 ? words[0] != round : words[1] != round) {
-			snprintf(work->wrong, sizeof work->wrong, "round %u: the graph wrote %u, %u to memory %u", round,
-				 words[0], words[1], i);
+			snprintf(work->wrong, sizeof work->wrong, "round %u: the graph wrote %u, %u to memory %u",
+				 round, words[0], words[1], i);
 			return 0;
 		}
 	}

@@ -153,8 +153,10 @@ TEST(each_call_of_the_driver_fails_once_and_the_process_runs_on)
 		{"cuCheckpointProcessLock:1=CUDA_ERROR_UNKNOWN", "", "step lock", "CUDA_ERROR_UNKNOWN"},
 		{"cuCheckpointProcessLock:1=CUDA_ERROR_NOT_READY", "", "was still busy after 10000 ms", "step lock"},
 		{"cuCheckpointProcessLock:1=CUDA_ERROR_NOT_SUPPORTED", "", "refused (mps)", "CUDA_ERROR_NOT_SUPPORTED"},
-		{"cuCheckpointProcessCheckpoint:1=CUDA_ERROR_OUT_OF_MEMORY", "", "step device-out", "CUDA_ERROR_OUT_OF_MEMORY"},
-		{"cuCheckpointProcessCheckpoint:1=CUDA_ERROR_ILLEGAL_STATE", "", "step device-out", "is locked, not locked"},
+		{"cuCheckpointProcessCheckpoint:1=CUDA_ERROR_OUT_OF_MEMORY", "", "step device-out",
+		 "CUDA_ERROR_OUT_OF_MEMORY"},
+		{"cuCheckpointProcessCheckpoint:1=CUDA_ERROR_ILLEGAL_STATE", "", "step device-out",
+		 "is locked, not locked"},
 		// On the way back: the memory is somebody's for a moment, the state cannot be read, the last step
 		// fails.
 		{"cuCheckpointProcessRestore:1=CUDA_ERROR_OUT_OF_MEMORY", "dump\n", "step host-out", "told to fail"},
@@ -186,8 +188,8 @@ TEST(a_roll_back_that_fails_says_who_is_where_and_can_be_tried_again)
 	struct subject subject = start_subject(path_of("back"));
 
 	check_goes_on(path_of("back"));
-	CHECK_INT(run_with("cuCheckpointProcessRestore=CUDA_ERROR_OUT_OF_MEMORY", "dump --pid %d --dir %s", (int)subject.pid,
-			   path_of("stuck")),
+	CHECK_INT(run_with("cuCheckpointProcessRestore=CUDA_ERROR_OUT_OF_MEMORY", "dump --pid %d --dir %s",
+			   (int)subject.pid, path_of("stuck")),
 		  1);
 	CHECK_CONTAINS(said, "told to fail");
 	CHECK_CONTAINS(said, "could not be brought back");
@@ -232,7 +234,8 @@ TEST(a_dump_killed_while_it_waits_for_the_lock_leaves_nobody_locked)
 	fflush(stdout);
 	pid_t dump = fork();
 	if (dump == 0) {
-		execl(VIRGATE, VIRGATE, "dump", "--pid", pid, "--dir", path_of("never"), "--timeout", "60", (char *)NULL);
+		execl(VIRGATE, VIRGATE, "dump", "--pid", pid, "--dir", path_of("never"), "--timeout", "60",
+		      (char *)NULL);
 		_exit(127);
 	}
 	// Its calls wait as soon as the lock does.
@@ -261,7 +264,8 @@ TEST(a_child_that_is_started_meanwhile_is_noticed)
 		CHECK(nothing_there("forked"));
 		check_goes_on(path_of(when[i]));
 		// Once it is known it is dumped with the others.
-		CHECK_INT(run("dump --pid %d --dir %s --leave-running --json", (int)subject.pid, path_of(i ? "with1" : "with0")),
+		CHECK_INT(run("dump --pid %d --dir %s --leave-running --json", (int)subject.pid,
+			      path_of(i ? "with1" : "with0")),
 			  0);
 		CHECK_CONTAINS(said, "\"processes\": 2");
 		end_subject(subject);

@@ -297,8 +297,9 @@ TEST(a_stream_in_disorder_is_refused)
 
 TEST(names_that_lead_elsewhere_are_refused)
 {
-	static const char *const names[] = {"../out", "/tmp/out", "tree-0/../../out", "tree-0", "", "virgate.json", "tree-0/",
-					    "tree-1/pages-1.img", "tree-0/pages-1.img/x", "tree-0/other.img"};
+	static const char *const names[] = {"../out", "/tmp/out", "tree-0/../../out", "tree-0", "", "virgate.json",
+					    "tree-0/", "tree-1/pages-1.img", "tree-0/pages-1.img/x",
+					    "tree-0/other.img"};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		begin(), describe(), file(names[i]);

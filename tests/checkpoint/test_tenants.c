@@ -91,7 +91,8 @@ static struct program start(const char *vgpu, const char *name, const char *hold
 		dup2(1, 2);
 		for (int fd = 3; fd < 1024; fd++)
 			close(fd);
-		execl(VIRGATE, VIRGATE, "run", "--vgpu", vgpu, "--", TENANT, program.file, hold, small, big, (char *)NULL);
+		execl(VIRGATE, VIRGATE, "run", "--vgpu", vgpu, "--", TENANT, program.file, hold, small, big,
+		      (char *)NULL);
 		_exit(127);
 	}
 	await_round(&program, 1);
@@ -191,7 +192,8 @@ static int coordinate(const char *verb, pid_t pid, const char *dir, const char *
 {
 	char command[PATH_MAX + 256];
 
-	snprintf(command, sizeof command, "VIRGATE_LIBDIR=%s exec %s %s %d %s %s %s 2>&1", BUILD, COORDINATOR, verb, (int)pid, dir, phase, what);
+	snprintf(command, sizeof command, "VIRGATE_LIBDIR=%s exec %s %s %d %s %s %s 2>&1", BUILD, COORDINATOR, verb,
+		 (int)pid, dir, phase, what);
 	FILE *output = popen(command, "re");
 	CHECK(output != NULL);
 	said[fread(said, 1, sizeof said - 1, output)] = '\0';
@@ -459,7 +461,8 @@ TEST(all_of_a_vgpu_come_back)
 {
 	prepare(true);
 	make_vgpu("all", "512M");
-	struct program left = start("all", "left", "64", "16", "512"), right = start("all", "right", "128", "16", "512");
+	struct program left = start("all", "left", "64", "16", "512"),
+		       right = start("all", "right", "128", "16", "512");
 	uint64_t charged = charged_now("all");
 
 	CHECK_INT(run("dump --vgpu all --dir %s --json", path_of("all.image")), 0);
@@ -534,7 +537,8 @@ TEST(who_never_got_its_place_does_not_come_back_to_the_gpu)
 	uint64_t charged = charged_now("place");
 	CHECK_INT(run("dump --vgpu place --dir %s", path_of("place.image")), 0);
 	CHECK_INT(await_run(&program), 75);
-	snprintf(script, sizeof script, "#!/bin/sh\n%s \"$@\"\nr=$?\n[ \"$1\" != restore ] || kill -9 $PPID\nexit $r\n", real);
+	snprintf(script, sizeof script, "#!/bin/sh\n%s \"$@\"\nr=$?\n[ \"$1\" != restore ] || kill -9 $PPID\nexit $r\n",
+		 real);
 	write_text("killer", script);
 	CHECK_INT(chmod(path_of("killer"), 0755), 0);
 	setenv("VIRGATE_CRIU", path_of("killer"), 1);

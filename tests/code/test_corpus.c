@@ -12,7 +12,8 @@ static void check_kernel(const struct code_image *image, const char *file, const
 
 	CHECK(kernel[0] == 't' && kernel[3] == 'm' && kernel[6] == '_');
 	if (report.tensor != (tensor ? CODE_FOUND : CODE_CLEAN) || (report.tensor_instruction[0] != 0) != tensor)
-		FAIL("%s: %s: tensor: %s", file, kernel, answer(report.tensor, report.tensor_instruction, report.reason));
+		FAIL("%s: %s: tensor: %s", file, kernel,
+		     answer(report.tensor, report.tensor_instruction, report.reason));
 	if (report.mixed != (mixed ? CODE_FOUND : CODE_CLEAN) || (report.mixed_instruction[0] != 0) != mixed)
 		FAIL("%s: %s: mixed: %s", file, kernel, answer(report.mixed, report.mixed_instruction, report.reason));
 	CHECK_STR(report.reason, "");

@@ -60,7 +60,8 @@ TEST(linked_cubin)
 	CHECK_MIXED(image, "caller", "CLEAN");
 	code_image_destroy(image);
 	image = open_built("caller.cubin", 90);
-	CHECK_TENSOR(image, "caller", "UNKNOWN: it may call \"_Z11shared_codePK6__halfPS_\", which is not in this code");
+	CHECK_TENSOR(image, "caller",
+		     "UNKNOWN: it may call \"_Z11shared_codePK6__halfPS_\", which is not in this code");
 	code_image_destroy(image);
 }
 

@@ -35,8 +35,8 @@ TEST(instructions)
 	     "FOUND tcgen05.mma.ws.cta_group::1.kind::i8");
 	BODY("fma.rn.f32.f16 f,h,h,f;", "CLEAN", "FOUND fma.rn.f32.f16");
 	BODY("add.f32.bf16 f,h,f;", "CLEAN", "FOUND add.f32.bf16");
-	BODY("fma.rn.f32 a,b,c,d; fma.rn.f16x2 a,b,c,d; mad.wide.s32 a,b,c,d; cvt.f32.f16 f,h; dp4a.s32.s32 a,b,c,d;", "CLEAN",
-	     "CLEAN");
+	BODY("fma.rn.f32 a,b,c,d; fma.rn.f16x2 a,b,c,d; mad.wide.s32 a,b,c,d; cvt.f32.f16 f,h; dp4a.s32.s32 a,b,c,d;",
+	     "CLEAN", "CLEAN");
 	BODY("wmma.load.a.sync.aligned.row.m16n16k16.f16 {a},[b]; ldmatrix.sync.aligned.m8n8.x4.shared.b16 {a},[b];"
 	     "wgmma.fence.sync.aligned; tcgen05.ld.sync.aligned.32x32b.x1.b32 {a},[b]; movmatrix.sync a,b;",
 	     "CLEAN", "CLEAN");

@@ -239,13 +239,13 @@ TEST(matrix_multiply)
 	for (size_t s = 0; s < SHAPES; s++) {
 		vg_address at = words(v.b.context, sizeof want + 4);
 		launch(&v.b, "matrix_multiply", &shapes[s],
-		       ARGUMENTS(VG_ARGUMENT(v.at_x), VG_ARGUMENT(v.at_y), VG_ARGUMENT(at), VG_ARGUMENT(m), VG_ARGUMENT(n),
-				 VG_ARGUMENT(k)));
+		       ARGUMENTS(VG_ARGUMENT(v.at_x), VG_ARGUMENT(v.at_y), VG_ARGUMENT(at), VG_ARGUMENT(m),
+				 VG_ARGUMENT(n), VG_ARGUMENT(k)));
 		check_values(&v.b, "matrix_multiply", at, want, 17 * 19, 0);
 		k = 0; // an empty sum
 		launch(&v.b, "matrix_multiply", &shapes[s],
-		       ARGUMENTS(VG_ARGUMENT(v.at_x), VG_ARGUMENT(v.at_y), VG_ARGUMENT(at), VG_ARGUMENT(m), VG_ARGUMENT(n),
-				 VG_ARGUMENT(k)));
+		       ARGUMENTS(VG_ARGUMENT(v.at_x), VG_ARGUMENT(v.at_y), VG_ARGUMENT(at), VG_ARGUMENT(m),
+				 VG_ARGUMENT(n), VG_ARGUMENT(k)));
 		check_values(&v.b, "matrix_multiply", at, (float[17 * 19]){0}, 17 * 19, 0);
 		k = 23;
 		free_words(v.b.context, at);

@@ -78,7 +78,8 @@ TEST(a_kernel_under_any_name)
 	OK(vg_object_code_kernel(code, "first", &kernel));
 	OK(compute_registry_add_kernel(registry, "mine", kernel, __func__));
 	REFUSED(compute_registry_add_kernel(registry, "mine", kernel, __func__), VG_EXISTS, "\"mine\"");
-	REFUSED(compute_registry_add_kernel(registry, "matrix_multiply", kernel, __func__), VG_EXISTS, "matrix_multiply");
+	REFUSED(compute_registry_add_kernel(registry, "matrix_multiply", kernel, __func__), VG_EXISTS,
+		"matrix_multiply");
 	REFUSED(compute_registry_add_kernel(registry, "", kernel, __func__), VG_INVALID, "empty");
 	REFUSED(compute_registry_add_kernel(registry, NULL, kernel, __func__), VG_INVALID, "NULL");
 	REFUSED(compute_registry_add_kernel(registry, "other", NULL, __func__), VG_INVALID, "kernel");
@@ -205,8 +206,9 @@ TEST(many_threads)
 // C++ names kernels as no one types them: they are found under what they were compiled for.
 TEST(expressions)
 {
-	static const char mangled[] = ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry _Z3addIfEvT_() { ret; }\n"
-				      ".visible .entry _Z3subv() { ret; }\n";
+	static const char mangled[] =
+		".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry _Z3addIfEvT_() { ret; }\n"
+		".visible .entry _Z3subv() { ret; }\n";
 	struct vg_symbol symbols[] = {{"add<float>", "_Z3addIfEvT_"}};
 	struct vg_object_code_options options = {.size = sizeof options, .symbols = symbols, .symbol_count = 1};
 	struct compute_registry *registry = open_registry();
@@ -226,8 +228,10 @@ TEST(expressions)
 // Code in a file is read for what it holds, too.
 TEST(code_in_a_file)
 {
-	static const char text[] = ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry filed() { .reg .b32 %r<8>;\n"
-				   "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r3,%r4},{%r0,%r1},{%r2},{%r3,%r4}; ret; }\n";
+	static const char text[] =
+		".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry filed() { .reg .b32 %r<8>;\n"
+		"mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 "
+		"{%r3,%r4},{%r0,%r1},{%r2},{%r3,%r4}; ret; }\n";
 	char path[] = "/tmp/virgate-registry-XXXXXX";
 	struct compute_registry *registry = open_registry();
 	struct vg_object_code *code;

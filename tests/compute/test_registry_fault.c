@@ -39,13 +39,14 @@ TEST(kernels_of_a_code)
 {
 	struct fault_subject subject = {make_code, read_code, clean};
 
-	FAULT_EVERY_CALL(&subject, "cuLibraryLoadData", "cuLibraryGetKernelCount", "cuLibraryEnumerateKernels", "cuKernelGetName",
-			 "cuKernelGetParamInfo");
+	FAULT_EVERY_CALL(&subject, "cuLibraryLoadData", "cuLibraryGetKernelCount", "cuLibraryEnumerateKernels",
+			 "cuKernelGetName", "cuKernelGetParamInfo");
 }
 
 TEST(the_builtin_set)
 {
 	struct fault_subject subject = {NULL, make_registry, clean};
 
-	FAULT_EVERY_CALL(&subject, "cuLibraryLoadData", "cuLibraryGetKernelCount", "cuLibraryEnumerateKernels", "cuKernelGetName");
+	FAULT_EVERY_CALL(&subject, "cuLibraryLoadData", "cuLibraryGetKernelCount", "cuLibraryEnumerateKernels",
+			 "cuKernelGetName");
 }

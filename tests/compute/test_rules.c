@@ -2,15 +2,16 @@
 #include "compute_test.h"
 
 // Stores 7 first, so that it can be told whether it ran.
-#define KERNEL(name, body)                                                                         \
-	".visible .entry " name "(.param .u64 to)\n{\n.reg .b32 %r<8>;\n.reg .f32 %f<8>;\n.reg .b64 %d<2>;\n"           \
-	"ld.param.u64 %d0, [to];\ncvta.to.global.u64 %d1, %d0;\nmov.u32 %r0, 7;\nst.global.u32 [%d1], %r0;\n" body        \
+#define KERNEL(name, body)                                                                                             \
+	".visible .entry " name "(.param .u64 to)\n{\n.reg .b32 %r<8>;\n.reg .f32 %f<8>;\n.reg .b64 %d<2>;\n"          \
+	"ld.param.u64 %d0, [to];\ncvta.to.global.u64 %d1, %d0;\nmov.u32 %r0, 7;\nst.global.u32 [%d1], %r0;\n" body     \
 	"ret;\n}\n"
 #define HEAD ".version 7.8\n.target sm_75\n.address_size 64\n"
 static const char tensor_text[] = HEAD KERNEL(
 	"accumulates_wider",
 	"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3},{%r0,%r1},{%r2},{%f0,%f1,%f2,%f3};\n")
-	KERNEL("halves_alone", "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r3,%r4},{%r0,%r1},{%r2},{%r3,%r4};\n");
+	KERNEL("halves_alone",
+	       "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r3,%r4},{%r0,%r1},{%r2},{%r3,%r4};\n");
 static const char plain_text[] = HEAD KERNEL("plain", "");
 
 struct rules {
@@ -135,7 +136,8 @@ TEST(code_that_cannot_be_read)
 	struct rules refuses = open_rules(1, 1, VG_UNKNOWN_CODE_REFUSE);
 
 	register_borrowed(&refuses, "borrowed");
-	REFUSED(try_kernel(&refuses, "borrowed"), VG_POLICY, "nobody can tell whether kernel \"borrowed\" uses tensor cores");
+	REFUSED(try_kernel(&refuses, "borrowed"), VG_POLICY,
+		"nobody can tell whether kernel \"borrowed\" uses tensor cores");
 	CHECK_CONTAINS(vg_last_error()->text, "VG_UNKNOWN_CODE_ALLOW");
 	OK(vg_compute_unit_set_tensor_cores(refuses.unit, 1));
 	REFUSED(try_kernel(&refuses, "borrowed"), VG_POLICY, "uses mixed precision");
@@ -153,7 +155,8 @@ TEST(code_that_cannot_be_read)
 // What is built in needs neither: it gets past the rules, and is refused for its arguments.
 TEST(builtin_kernels)
 {
-	struct vg_compute_unit_options options = {.size = sizeof options, .no_tensor_cores = 1, .no_mixed_precision = 1};
+	struct vg_compute_unit_options options = {
+		.size = sizeof options, .no_tensor_cores = 1, .no_mixed_precision = 1};
 	struct vg_context *context = first_context();
 	struct vg_compute_unit *unit;
 	struct vg_compute *compute;

@@ -213,11 +213,12 @@ CHILD(importer)
 	NEED(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)descriptor,
 						CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	CUmemoryPool again = NULL;
-	WORKS(cuMemPoolImportFromShareableHandle(&again, (void *)(intptr_t)descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-						 0));
+	WORKS(cuMemPoolImportFromShareableHandle(&again, (void *)(intptr_t)descriptor,
+						 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	HOLDS(again == pool); // as one on a device
 	NEED(cuMemPoolImportPointer(&address, pool, &data));
-	GIVES(cuMemPoolImportPointer(&(CUdeviceptr){0}, again, &data), CUDA_ERROR_ALREADY_MAPPED); // as none on a device
+	GIVES(cuMemPoolImportPointer(&(CUdeviceptr){0}, again, &data),
+	      CUDA_ERROR_ALREADY_MAPPED); // as none on a device
 	EQUALS(*(volatile unsigned *)address, 41);
 	*(volatile unsigned *)address = 42;
 }

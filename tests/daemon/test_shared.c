@@ -201,7 +201,8 @@ static void send_guest(struct vg_wire_guest *guest, bool good)
 
 TEST(guests_that_are_not_who_they_say)
 {
-	struct vg_wire_guest guest = {.self = {.pid = 1, .pid_namespace = 7, .start_time = 5, .ledger = "a"}, .key = 99};
+	struct vg_wire_guest guest = {.self = {.pid = 1, .pid_namespace = 7, .start_time = 5, .ledger = "a"},
+				      .key = 99};
 
 	begin("b");
 	send_guest(&guest, true);

@@ -154,7 +154,8 @@ static bool shares(struct vg_ledger *ledger, struct vg_wire_guest *self)
 {
 	uint32_t share;
 
-	return vg_ledger_share_make(ledger, 64 * MIB, &share) == 0 && vg_ledger_share_name(ledger, share, KEY, true) == 0;
+	return vg_ledger_share_make(ledger, 64 * MIB, &share) == 0 &&
+	       vg_ledger_share_name(ledger, share, KEY, true) == 0;
 }
 
 static bool joins(struct vg_ledger *ledger, struct vg_wire_guest *self)
@@ -164,8 +165,8 @@ static bool joins(struct vg_ledger *ledger, struct vg_wire_guest *self)
 	char path[400];
 
 	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
-	return vg_ledger_open(path, &other) == -EACCES && vg_wire_be_guest(socket_path, self, &answer) == 0 && answer.share &&
-	       answer.key == 64 * MIB && strcmp(answer.vgpu, "a") == 0;
+	return vg_ledger_open(path, &other) == -EACCES && vg_wire_be_guest(socket_path, self, &answer) == 0 &&
+	       answer.share && answer.key == 64 * MIB && strcmp(answer.vgpu, "a") == 0;
 }
 
 // Who says it is somebody else, or knows no more than a number nobody has, gets nothing.

@@ -14,7 +14,8 @@ static void check(const struct code_report *report)
 {
 	bool unknown = report->tensor == CODE_UNKNOWN || report->mixed == CODE_UNKNOWN;
 
-	if (unknown != (report->reason[0] != 0) || (report->tensor == CODE_FOUND) != (report->tensor_instruction[0] != 0) ||
+	if (unknown != (report->reason[0] != 0) ||
+	    (report->tensor == CODE_FOUND) != (report->tensor_instruction[0] != 0) ||
 	    (report->mixed == CODE_FOUND) != (report->mixed_instruction[0] != 0))
 		abort();
 }

@@ -138,7 +138,8 @@ static void allocate(struct parcel *parcel, int *ret_descriptor)
 		allocate_from_pool(parcel, ret_descriptor);
 	} else if (way == DESCRIPTORS) {
 		WORKS(cuMemCreate(&physical, bytes, &wanted, 0));
-		WORKS(cuMemExportToShareableHandle(ret_descriptor, physical, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+		WORKS(cuMemExportToShareableHandle(ret_descriptor, physical, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+						   0));
 		map();
 	} else {
 		WORKS(cuMemAlloc(&address, bytes));

@@ -98,8 +98,8 @@ static void leave_it(struct vg_ledger *ledger)
 
 static void own_it(struct vg_ledger *ledger)
 {
-	if (vg_ledger_reserve(ledger, VG_LEDGER_VMM, 2 * MIB) != 0 || vg_ledger_share_make(ledger, 2 * MIB, &number) != 0 ||
-	    vg_ledger_share_name(ledger, number, KEY, true) != 0)
+	if (vg_ledger_reserve(ledger, VG_LEDGER_VMM, 2 * MIB) != 0 ||
+	    vg_ledger_share_make(ledger, 2 * MIB, &number) != 0 || vg_ledger_share_name(ledger, number, KEY, true) != 0)
 		_exit(3);
 }
 

@@ -131,7 +131,9 @@ static int names_of_all(void)
 	for (int i = 0; i < 3; i++)
 		if (cuDeviceGetName(names[i], sizeof names[i], i))
 			return 201;
-	return strcmp(names[0], "First") == 0 && strcmp(names[1], "Other one") == 0 && strcmp(names[2], names[1]) == 0 ? 0 : 1;
+	return strcmp(names[0], "First") == 0 && strcmp(names[1], "Other one") == 0 && strcmp(names[2], names[1]) == 0
+		       ? 0
+		       : 1;
 }
 
 // What a context answers here, and what it answers in another process beside it.
@@ -174,8 +176,10 @@ TEST(names_and_modes_are_as_asked)
 	CHECK_INT(run("mode=shared", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
 	CHECK_CONTAINS(words, "default, exclusive or prohibited");
 	CHECK_INT(run("memory=1G", NULL, two_processes, words, sizeof words), 0);
-	CHECK_INT(run("memory=1G,mode=exclusive", NULL, two_processes, words, sizeof words), CUDA_ERROR_DEVICE_UNAVAILABLE);
-	CHECK_INT(run("memory=1G,mode=prohibited", NULL, two_processes, words, sizeof words), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	CHECK_INT(run("memory=1G,mode=exclusive", NULL, two_processes, words, sizeof words),
+		  CUDA_ERROR_DEVICE_UNAVAILABLE);
+	CHECK_INT(run("memory=1G,mode=prohibited", NULL, two_processes, words, sizeof words),
+		  CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
 static int mps_enabled(void)
