@@ -69,21 +69,21 @@ int child_find(const char *command, char *ret_path)
 	}
 }
 
-static void block_signals(struct child *child)
+static void block_signals(struct children *children)
 {
 	sigset_t wanted;
 
 	forwarded_signals(&wanted); // SIGCHLD too, which is for us
-	sigprocmask(SIG_BLOCK, &wanted, &child->inherited_mask);
+	sigprocmask(SIG_BLOCK, &wanted, &children->inherited_mask);
 	// Whoever ignores SIGCHLD passes that on, and then nobody could be waited for.
-	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &child->inherited_chld);
+	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &children->inherited_chld);
 }
 
-__attribute__((noreturn)) static void become(const struct child *child, const char *path, char **argv,
+__attribute__((noreturn)) static void become(const struct children *children, const char *path, char **argv,
 					     char **environment, int report_fd)
 {
-	sigaction(SIGCHLD, &child->inherited_chld, NULL);
-	sigprocmask(SIG_SETMASK, &child->inherited_mask, NULL);
+	sigaction(SIGCHLD, &children->inherited_chld, NULL);
+	sigprocmask(SIG_SETMASK, &children->inherited_mask, NULL);
 	execve(path, argv, environment);
 	int error = errno;
 	if (write(report_fd, &error, sizeof error) != sizeof error)
@@ -91,38 +91,51 @@ __attribute__((noreturn)) static void become(const struct child *child, const ch
 	_exit(EXIT_CANNOT_EXECUTE);
 }
 
-int child_adopt(struct child *child, pid_t pid)
+static int begin(struct children *children, size_t count)
+{
+	*children = (struct children){.list = calloc(count, sizeof *children->list), .count = count};
+	if (!children->list)
+		return -ENOMEM;
+	block_signals(children);
+	children->notices = notice_listen();
+	return 0;
+}
+
+int child_adopt(struct children *children, const pid_t *pids, size_t count, pid_t *ret_stranger)
 {
 	siginfo_t info;
 
-	block_signals(child);
-	child->notices = notice_listen();
-	child->pid = pid;
-	child->apart = getpgid(pid) != getpgrp();
-	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ? -errno : 0;
+	int r = begin(children, count);
+	for (size_t i = 0; i < count && r == 0; i++) {
+		children->list[i] = (struct child){.pid = pids[i], .apart = getpgid(pids[i]) != getpgrp()};
+		if (waitid(P_PID, (id_t)pids[i], &info, WEXITED | WNOHANG | WNOWAIT) < 0) {
+			r = -errno;
+			*ret_stranger = pids[i];
+		}
+	}
+	return r;
 }
 
-int child_start(struct child *child, const char *path, char **argv, char **environment)
+int child_start(struct children *children, const char *path, char **argv, char **environment)
 {
 	int report[2], error = 0;
 
 	if (pipe2(report, O_CLOEXEC) < 0)
 		return -errno;
-	block_signals(child);
-	child->apart = false;
-	child->notices = notice_listen();
-	child->pid = fork();
-	if (child->pid == 0)
-		become(child, path, argv, environment, report[1]);
-	error = child->pid < 0 ? errno : 0;
+	int r = begin(children, 1);
+	pid_t pid = r ? -1 : fork();
+	if (pid == 0)
+		become(children, path, argv, environment, report[1]);
+	error = r ? -r : pid < 0 ? errno : 0;
 	close(report[1]);
-	if (child->pid > 0) {
+	if (pid > 0) {
+		children->list[0].pid = pid;
 		ssize_t got;
 		do // the end of the file: exec closed it
 			got = read(report[0], &error, sizeof error);
 		while (got < 0 && errno == EINTR);
 		if (got == sizeof error)
-			waitpid(child->pid, NULL, 0);
+			waitpid(pid, NULL, 0);
 	}
 	close(report[0]);
 	return -error;
@@ -147,38 +160,42 @@ static void stop_ourselves(void)
 	sigprocmask(SIG_BLOCK, &stop, NULL);
 }
 
-static void pass_on(struct child *child, const siginfo_t *info)
+static void pass_on(const struct children *children, const siginfo_t *info)
 {
-	if (child->apart || was_sent_to_us(info))
-		kill(child->pid, info->si_signo);
+	for (size_t i = 0; i < children->count; i++) {
+		const struct child *child = &children->list[i];
+		if (!child->ended && (child->apart || was_sent_to_us(info)))
+			kill(child->pid, info->si_signo);
+	}
 	if (info->si_signo == SIGTSTP)
 		stop_ourselves();
 }
 
 // Whoever else ends is an orphan that came to us: nobody but us waits for it.
-static bool has_ended(const struct child *child, int *ret_status)
+static bool have_ended(struct children *children)
 {
+	bool all = true;
 	int status;
 
 	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-		if (pid == child->pid) {
-			*ret_status = status;
-			return true;
-		}
-	return false;
+		for (size_t i = 0; i < children->count; i++)
+			if (children->list[i].pid == pid && !children->list[i].ended) {
+				children->list[i].ended = true;
+				children->list[i].status = status;
+			}
+	for (size_t i = 0; i < children->count; i++)
+		all &= children->list[i].ended;
+	return all;
 }
 
-int child_wait(struct child *child, void (*idle)(void *user), void *user)
+void child_wait(struct children *children, void (*idle)(void *user), void *user)
 {
 	uint64_t interval = 20000000, due = vg_clock_monotonic_ns() + interval;
 	sigset_t wanted;
 	siginfo_t info;
-	int status;
 
 	forwarded_signals(&wanted);
-	for (;;) {
-		if (has_ended(child, &status))
-			return status;
+	while (!have_ended(children)) {
 		uint64_t now = vg_clock_monotonic_ns();
 		if (now >= due) {
 			if (idle)
@@ -191,39 +208,112 @@ int child_wait(struct child *child, void (*idle)(void *user), void *user)
 		struct timespec timeout = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
 		int signal = sigtimedwait(&wanted, &info, &timeout);
 		if (signal > 0 && signal != SIGCHLD)
-			pass_on(child, &info);
+			pass_on(children, &info);
 	}
 }
 
-// A file that our errors go to is likely the program's, too, and must be as long when it is restored as it was: then
-// only a terminal is told, and the exit code has to do for others.
-static void say_where_it_is(pid_t pid, const char *image)
+// ---- how they ended ------------------------------------------------------------------------------------
+
+static bool was_killed(const struct child *child)
+{
+	return WIFSIGNALED(child->status) && WTERMSIG(child->status) == SIGKILL;
+}
+
+static void read_notices(struct children *children)
+{
+	char image[PATH_MAX];
+	pid_t pid;
+
+	while (children->notices >= 0 && (pid = notice_read(children->notices, image)) > 0)
+		for (size_t i = 0; i < children->count; i++) {
+			struct child *child = &children->list[i];
+			if (child->pid == pid && !child->image && was_killed(child))
+				child->image = strdup(image);
+		}
+}
+
+static int code_of(const struct child *child)
+{
+	if (child->image)
+		return EXIT_WRITTEN_DOWN;
+	return WIFSIGNALED(child->status) ? EXIT_SIGNAL + WTERMSIG(child->status) : WEXITSTATUS(child->status);
+}
+
+// A file that our errors go to is likely the program's, too, and must be as long when it is restored as it was: then only a
+// terminal is told, and the exit code has to do for others.
+static bool may_say(void)
 {
 	struct stat info;
 
-	if (fstat(STDERR_FILENO, &info) == 0 && S_ISREG(info.st_mode)) {
-		int terminal = open("/dev/tty", O_WRONLY | O_CLOEXEC | O_NOCTTY);
-		if (terminal < 0 || dup2(terminal, STDERR_FILENO) < 0)
-			return;
-	}
-	if (*image)
-		say_warning("process %d was written down in %s, and has ended: it goes on with virgate restore --dir %s",
-			    (int)pid, image, image);
-	else
-		say_warning("process %d was moved to another place by virgate migrate, and has ended here", (int)pid);
+	if (fstat(STDERR_FILENO, &info) < 0 || !S_ISREG(info.st_mode))
+		return true;
+	int terminal = open("/dev/tty", O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	return terminal >= 0 && dup2(terminal, STDERR_FILENO) >= 0;
 }
 
-int child_exit_code(struct child *child, int wait_status)
+// Of the child at `first`, and of those behind it that lie in the same image.
+static void say_where_it_is(const struct children *children, size_t first)
 {
-	bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
-	char image[PATH_MAX];
+	const struct child *child = &children->list[first];
+	size_t more = 0;
+	char others[32] = "";
 
-	bool written = killed && child->notices >= 0 && notice_read(child->notices, child->pid, image);
-	if (child->notices >= 0)
-		close(child->notices);
-	if (written)
-		say_where_it_is(child->pid, image);
-	if (written)
-		return EXIT_WRITTEN_DOWN;
-	return WIFSIGNALED(wait_status) ? EXIT_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+	for (size_t i = 0; i < children->count; i++) {
+		const char *image = children->list[i].image;
+		if (!image || strcmp(image, child->image) != 0)
+			continue;
+		if (i < first)
+			return; // that one was said with it
+		more += i > first;
+	}
+	if (more)
+		snprintf(others, sizeof others, " and %zu more", more);
+	if (*child->image)
+		say_warning("process %d%s %s written down in %s, and %s ended: %s with virgate restore --dir %s",
+			    (int)child->pid, others, more ? "were" : "was", child->image, more ? "have" : "has",
+			    more ? "they go on" : "it goes on", child->image);
+	else
+		say_warning("process %d%s %s moved to another place by virgate migrate, and %s ended here",
+			    (int)child->pid, others, more ? "were" : "was", more ? "have" : "has");
+}
+
+static void say_end(const struct child *child)
+{
+	if (WIFSIGNALED(child->status))
+		say_warning("process %d was ended by signal %d (%s)", (int)child->pid, WTERMSIG(child->status),
+			    strsignal(WTERMSIG(child->status)));
+	else
+		say_warning("process %d ended with exit status %d", (int)child->pid, WEXITSTATUS(child->status));
+}
+
+static void release(struct children *children)
+{
+	for (size_t i = 0; i < children->count; i++)
+		free(children->list[i].image);
+	free(children->list);
+	if (children->notices >= 0)
+		close(children->notices);
+}
+
+int child_exit_code(struct children *children)
+{
+	const struct child *failed = NULL;
+	bool written = false;
+
+	read_notices(children);
+	for (size_t i = 0; i < children->count; i++) {
+		const struct child *child = &children->list[i];
+		written |= child->image != NULL;
+		if (!failed && code_of(child))
+			failed = child;
+	}
+	bool heard = !written || may_say();
+	for (size_t i = 0; i < children->count && heard; i++)
+		if (children->list[i].image)
+			say_where_it_is(children, i);
+	if (failed && !failed->image && children->count > 1 && heard)
+		say_end(failed);
+	int code = failed ? code_of(failed) : EXIT_OK;
+	release(children);
+	return code;
 }

@@ -8,26 +8,28 @@
 
 #include "checkpoint.h"
 #include "checkpoint/channel.h"
+#include "checkpoint/image.h"
 #include "child.h"
 #include "gpus.h"
 #include "options.h"
 #include "say.h"
 
-// What virgate run does for the program that it started.
-static int wait_for(const struct arguments *arguments, pid_t pid)
+// What virgate run does for the program that it started, for all of them.
+static int wait_for(const struct arguments *arguments, const pid_t *roots, size_t count)
 {
-	struct child child;
+	struct children children;
+	pid_t stranger = roots[0];
 
 	fflush(stdout);
-	int r = child_adopt(&child, pid);
+	int r = child_adopt(&children, roots, count, &stranger);
 	if (r) {
-		say_error("process %d runs, but it did not become a child of this program: %s", (int)pid, strerror(-r));
+		say_error("process %d runs, but it did not become a child of this program: %s", (int)stranger, strerror(-r));
 		return verb_failure_code(arguments->verb);
 	}
-	if (checkpoint_interrupted())
-		kill(pid, checkpoint_interrupted());
-	int status = child_wait(&child, NULL, NULL);
-	return child_exit_code(&child, status);
+	for (size_t i = 0; i < count && checkpoint_interrupted(); i++)
+		kill(roots[i], checkpoint_interrupted());
+	child_wait(&children, NULL, NULL);
+	return child_exit_code(&children);
 }
 
 // Where an image comes in: -: stdin, with answers to stdout if they are asked for; a unix socket, after somebody has
@@ -76,9 +78,12 @@ static int restore_one(const struct arguments *arguments, const struct gpus *gpu
 {
 	bool detach = option_value(arguments, "detach") != NULL, answer = option_value(arguments, "answer") != NULL;
 	const char *from = option_value(arguments, "from");
+	static pid_t roots[IMAGE_MOST_TREES];
 	struct vg_checkpoint_result result = {0};
 	struct vg_restore_options options = {
 		.size = sizeof options,
+		.roots = roots,
+		.root_capacity = IMAGE_MOST_TREES,
 		.dir = option_value(arguments, "dir"),
 		.gpus = gpus->pairs,
 		.gpu_count = gpus->count,
@@ -99,7 +104,7 @@ static int restore_one(const struct arguments *arguments, const struct gpus *gpu
 	// stdout is the other side's where it gets answers there.
 	if (!answer)
 		checkpoint_print(arguments, &result, "restored");
-	return detach ? EXIT_OK : wait_for(arguments, result.pid);
+	return detach ? EXIT_OK : wait_for(arguments, roots, result.roots);
 }
 
 static int check(const struct arguments *arguments)
@@ -155,8 +160,8 @@ const struct verb verb_restore = {
 	.summary = "Let a CUDA process run again from its image",
 	.details = "With the pid it had, on the GPU it had or another. What does not fit is said before anything is "
 		   "made.\n"
-		   "Exit status: the process's own; 128 + n if signal n ended it; 125 if virgate failed. With "
-		   "--detach: 0.",
+		   "Exit status: the process's own; 128 + n if signal n ended it; 125 if virgate failed. Of several\n"
+		   "the first one's, in the order of the image, that did not end with 0. With --detach: 0.",
 	.options = restore_options,
 	.failure = EXIT_RUN_FAILED,
 	.run = restore,

@@ -124,20 +124,20 @@ static int run_inside(struct vg_entrance *entrance, char **words, const char *pa
 {
 	const char *ledger = vg_entrance_ledger(entrance);
 	uint64_t loads = count_loads(ledger);
-	struct child child;
+	struct children children;
 
 	char **environment = vg_entrance_environment(entrance, environ);
 	if (!environment) {
 		say_last_error();
 		return EXIT_RUN_FAILED;
 	}
-	int r = child_start(&child, path, words, environment);
+	int r = child_start(&children, path, words, environment);
 	if (r < 0)
 		return refuse_start(path, -r);
-	struct watch watch = {.root = child.pid};
-	int status = child_wait(&child, look, &watch);
+	struct watch watch = {.root = children.list[0].pid};
+	child_wait(&children, look, &watch);
 	warn_of_absence(words[0], path, &watch, count_loads(ledger) > loads);
-	return child_exit_code(&child, status);
+	return child_exit_code(&children);
 }
 
 static int run(const struct arguments *arguments)

@@ -58,7 +58,8 @@ enum vg_compression {
 
 struct vg_checkpoint_result {
 	size_t processes, cuda_processes;
-	pid_t pid;				/* the root of the tree */
+	pid_t pid;				/* the root of the tree; of several, the first one's */
+	size_t roots;				/* how many trees there are */
 	uint64_t bytes;				/* that the image takes on the disk */
 	uint64_t raw_bytes;			/* before zero pages were left out, and the rest compressed */
 	double seconds[VG_CHECKPOINT_PHASES]; /* 0: not come to */
@@ -98,6 +99,8 @@ struct vg_restore_options {
 	vg_checkpoint_progress_fn *progress;
 	void *user;
 	struct vg_node *node; /* for processes that ran inside vGPUs; NULL: as vg_node_open(NULL) finds it */
+	pid_t *roots;	      /* the roots of its trees, in the image's order, when they run; as many as fit. NULL: none */
+	size_t root_capacity;
 };
 /* The processes run again, with the pids they had, as children of init. Whatever does not fit is refused before
  * anything is made: NOT_FOUND (no image, no CRIU), INTEGRITY (damaged: which file), EXISTS (a pid is taken: by whom),

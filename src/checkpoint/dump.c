@@ -82,6 +82,7 @@ static enum vg_status find(struct dump *dump)
 	dump->result.processes = dump->tree.count;
 	dump->result.cuda_processes = dump->tree.cuda_count;
 	dump->result.pid = dump->tree.processes[0].pid;
+	dump->result.roots = dump->tree.root_count;
 	if (!options->cpu_only && dump->tree.cuda_count == 0)
 		return refuse(REFUSE_NO_CUDA, 0, dump->function,
 			      "process %d (%s) does not use CUDA, nor does a child of it: CRIU alone can dump it (--cpu-only)",

@@ -3,6 +3,7 @@
 #include "checkpoint/tenant.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,7 @@ static bool is_plain(const char *text)
 	return true;
 }
 
-bool notice_read(int fd, pid_t pid, char ret_image[PATH_MAX])
+pid_t notice_read(int fd, char ret_image[PATH_MAX])
 {
 	char text[PATH_MAX + 16], control[CMSG_SPACE(sizeof(struct ucred))], *end;
 
@@ -86,12 +87,13 @@ bool notice_read(int fd, pid_t pid, char ret_image[PATH_MAX])
 			.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
 		ssize_t length = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 		if (length < 0)
-			return false;
+			return 0;
 		text[length] = '\0';
-		if (!may_have_done_it(&message) || strtol(text, &end, 10) != pid || *end != ' ' || (end[1] && end[1] != '/') ||
+		long pid = strtol(text, &end, 10);
+		if (!may_have_done_it(&message) || pid < 1 || pid > INT_MAX || *end != ' ' || (end[1] && end[1] != '/') ||
 		    !is_plain(end))
 			continue;
 		snprintf(ret_image, PATH_MAX, "%s", end + 1);
-		return true;
+		return (pid_t)pid;
 	}
 }

@@ -61,6 +61,7 @@ static enum vg_status read_roots(struct restore *restore)
 		sound &= restore->roots[i] > 0;
 	}
 	restore->result.pid = restore->roots[0];
+	restore->result.roots = restore->root_count;
 	return sound ? VG_OK
 		     : vg_fail(VG_INTEGRITY, 0, restore->function, "%s/" IMAGE_DESCRIPTION " names no root",
 			       restore->options.dir);
@@ -259,6 +260,15 @@ static enum vg_status end_what_was_made(struct restore *restore, enum vg_status 
 	return status;
 }
 
+static void tell_roots(const struct restore *restore)
+{
+	size_t count = restore->options.root_capacity < restore->root_count ? restore->options.root_capacity
+									    : restore->root_count;
+
+	if (restore->options.roots && count)
+		memcpy(restore->options.roots, restore->roots, count * sizeof *restore->roots);
+}
+
 enum vg_status restore_run(const struct vg_restore_options *options, const struct restore_gate *gate,
 			   const char *function, struct vg_checkpoint_result *ret_result)
 {
@@ -276,6 +286,8 @@ enum vg_status restore_run(const struct vg_restore_options *options, const struc
 		status = onto_the_gpu(&restore);
 	if (status)
 		status = end_what_was_made(&restore, status);
+	else
+		tell_roots(&restore);
 	phase_end(&restore.phase);
 	if (ret_result)
 		*ret_result = restore.result;

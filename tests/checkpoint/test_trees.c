@@ -1,4 +1,6 @@
-// Trees, threads and what CRIU refuses: with the CRIU of this machine.
+// Trees, threads and what CRIU refuses: with the CRIU of this machine. And several trees at once, whom one restore waits
+// for.
+#include "checkpoint/image_text.h"
 #include "checkpoint_test.h"
 
 // Five times, with all that one process can have; it looks at its memory in every round.
@@ -64,4 +66,256 @@ TEST(what_criu_refuses_is_said)
 	CHECK_CONTAINS(said, "run on as before");
 	check_goes_on(path_of("socket"));
 	end_subject(subject);
+}
+
+// ---- several roots -----------------------------------------------------------------------------------
+
+// virgate restore in the background. What it says comes out of a pipe: to a file it would not say everything.
+struct waiting {
+	pid_t pid;
+	int words;
+};
+
+static struct waiting start_restore(const char *image)
+{
+	struct waiting waiting;
+	int ends[2];
+
+	CHECK_INT(pipe2(ends, O_CLOEXEC), 0);
+	fflush(stdout);
+	waiting.pid = fork();
+	if (waiting.pid == 0) {
+		dup2(ends[1], 1);
+		dup2(ends[1], 2);
+		execl(VIRGATE, VIRGATE, "restore", "--dir", image, (char *)NULL);
+		_exit(127);
+	}
+	CHECK(waiting.pid > 0);
+	close(ends[1]);
+	waiting.words = ends[0];
+	return waiting;
+}
+
+// Its exit code; in `said` its words.
+static int end_of(struct waiting waiting)
+{
+	int status = 0;
+
+	CHECK_INT(waitpid(waiting.pid, &status, 0), waiting.pid);
+	ssize_t length = vg_read_all(waiting.words, said, sizeof said - 1, -1);
+	CHECK(length >= 0);
+	said[length] = '\0';
+	close(waiting.words);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void check_waits(struct waiting waiting)
+{
+	usleep(300000);
+	CHECK_INT(waitpid(waiting.pid, NULL, WNOHANG), 0);
+}
+
+static void await_alive(pid_t pid, bool alive)
+{
+	for (int i = 0; i < 3000 && (kill(pid, 0) == 0) != alive; i++)
+		usleep(10000);
+	CHECK_INT(kill(pid, 0) == 0, alive);
+}
+
+// Not of its words: it may have said nothing yet. The processes of a vGPU are found by what runs the subject.
+static pid_t start_tenant(const char *rounds, pid_t *ret_run)
+{
+	char path[64], text[32] = "";
+
+	fflush(stdout);
+	*ret_run = fork();
+	if (*ret_run == 0) {
+		setsid();
+		dup2(open("/dev/null", O_RDWR), 0);
+		dup2(open("/dev/null", O_RDWR), 1);
+		dup2(1, 2);
+		for (int fd = 3; fd < 1024; fd++)
+			close(fd);
+		execl(VIRGATE, VIRGATE, "run", "--vgpu", "pair", "--", SUBJECT, rounds, (char *)NULL);
+		_exit(127);
+	}
+	check_goes_on(rounds);
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)*ret_run, (int)*ret_run);
+	CHECK(vg_file_read(path, text, sizeof text) > 0);
+	return atoi(text);
+}
+
+static int end_of_run(pid_t run)
+{
+	int status = 0;
+
+	CHECK_INT(waitpid(run, &status, 0), run);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+// Which of the two CRIU writes first is the vGPU's order.
+static void read_roots(const char *image, pid_t ret_roots[2])
+{
+	char name[PATH_MAX + 16];
+
+	snprintf(name, sizeof name, "%s/virgate.json", image);
+	json_t *description = json_load_file(name, 0, NULL), *roots = json_object_get(description, "roots");
+	CHECK_INT(json_array_size(roots), 2);
+	for (size_t i = 0; i < 2; i++)
+		ret_roots[i] = (pid_t)json_integer_value(json_array_get(roots, i));
+	json_decref(description);
+}
+
+static void check_both_go_on(void)
+{
+	check_goes_on(path_of("left"));
+	check_goes_on(path_of("right"));
+}
+
+static void check_pair(const char *image)
+{
+	char wanted[80];
+	pid_t roots[2];
+
+	read_roots(image, roots);
+	// A signal reaches both, and both end as they should.
+	struct waiting restore = start_restore(image);
+	check_both_go_on();
+	CHECK_INT(kill(restore.pid, SIGTERM), 0);
+	if (end_of(restore))
+		FAIL("not 0: %s", said);
+	CHECK(kill(roots[0], 0) < 0 && kill(roots[1], 0) < 0);
+	// The end of one is not the end; which one failed is told.
+	for (int i = 0; i < 2; i++) {
+		restore = start_restore(image);
+		check_both_go_on();
+		kill(roots[i], SIGKILL);
+		await_alive(roots[i], false);
+		check_waits(restore);
+		CHECK_INT(kill(roots[!i], 0), 0);
+		CHECK_INT(kill(restore.pid, SIGTERM), 0);
+		CHECK_INT(end_of(restore), 128 + SIGKILL);
+		snprintf(wanted, sizeof wanted, "process %d was ended by signal 9", (int)roots[i]);
+		CHECK_CONTAINS(said, wanted);
+		CHECK(kill(roots[!i], 0) < 0);
+	}
+	// And if both are written down again, that is no failure of theirs.
+	restore = start_restore(image);
+	check_both_go_on();
+	if (run("dump --vgpu pair --dir %s", path_of("pair.again")))
+		FAIL("dump: %s", said);
+	CHECK_INT(end_of(restore), 75);
+	snprintf(wanted, sizeof wanted, "process %d and 1 more were written down in ", (int)roots[0]);
+	CHECK_CONTAINS(said, wanted);
+	CHECK_CONTAINS(said, "pair.again");
+}
+
+// An image of one idle program says that it has two: the stand-in makes both, each by its number.
+static void make_image_of_two(const char *image, pid_t roots[2])
+{
+	char name[PATH_MAX + 16];
+
+	for (int i = 0; i < 2; i++) {
+		fflush(stdout);
+		roots[i] = fork();
+		if (roots[i] == 0) {
+			setsid();
+			dup2(open("/dev/null", O_RDWR), 0);
+			dup2(open("/dev/null", O_RDWR), 1);
+			for (int fd = 3; fd < 1024; fd++)
+				close(fd);
+			execl("/bin/sleep", "sleep", "600", (char *)NULL);
+			_exit(127);
+		}
+	}
+	usleep(200000); // until it is sleep
+	if (run("dump --cpu-only --pid %d --dir %s", (int)roots[0], image))
+		FAIL("dump: %s", said);
+	kill(roots[1], SIGKILL);
+	for (int i = 0; i < 2; i++)
+		CHECK_INT(waitpid(roots[i], NULL, 0), roots[i]);
+	snprintf(name, sizeof name, "%s/virgate.json", image);
+	json_t *description = json_load_file(name, 0, NULL), *processes = json_object_get(description, "processes");
+	json_t *second = json_deep_copy(json_array_get(processes, 0));
+	json_object_set_new(second, "pid", json_integer(roots[1]));
+	json_object_set_new(second, "threads", json_pack("[i]", (int)roots[1]));
+	json_array_append_new(processes, second);
+	json_array_append_new(json_object_get(description, "roots"), json_integer(roots[1]));
+	json_object_del(description, "xxh3");
+	char *text = image_text_seal(description);
+	json_decref(description);
+	FILE *file = fopen(name, "w");
+	CHECK(text && file && fputs(text, file) >= 0);
+	CHECK_INT(fclose(file), 0);
+	free(text);
+}
+
+static void make_criu_of_two(void)
+{
+	char text[2 * PATH_MAX];
+
+	snprintf(text, sizeof text,
+		 "#!/bin/sh\ncd $STANDIN\n[ $1 = restore ] || exec %s \"$@\"\nread -r pid <next\n"
+		 "sed -i 1d next\nexec %s $pid\n",
+		 STANDIN_PROGRAM, AGAIN);
+	write_text("criu", text);
+	CHECK_INT(chmod(path_of("criu"), 0755), 0);
+	setenv("VIRGATE_CRIU", path_of("criu"), 1);
+}
+
+TEST(whoever_there_are_is_waited_for)
+{
+	char image[PATH_MAX], text[64], wanted[80], kept[PATH_MAX] = "";
+	pid_t roots[2];
+
+	if (geteuid() != 0)
+		SKIP("this user may not choose pids");
+	snprintf(kept, sizeof kept, "%s", getenv("VIRGATE_CRIU") ? getenv("VIRGATE_CRIU") : "");
+	snprintf(image, sizeof image, "%s", path_of("two"));
+	make_criu_of_two();
+	make_image_of_two(image, roots);
+	// `i`: who is killed first; the other one ends with 7 when the signal is passed on.
+	for (int i = 0; i < 3; i++) {
+		snprintf(text, sizeof text, "%d\n%d\n", (int)roots[0], (int)roots[1]);
+		write_text("next", text);
+		struct waiting restore = start_restore(image);
+		await_alive(roots[1], true);
+		await_alive(roots[0], true);
+		check_waits(restore);
+		if (i < 2) {
+			kill(roots[i], SIGKILL);
+			await_alive(roots[i], false);
+			check_waits(restore);
+		}
+		CHECK_INT(kill(restore.pid, SIGTERM), 0);
+		// The first one counts, whatever the other's end was, and whichever was earlier.
+		CHECK_INT(end_of(restore), i == 0 ? 128 + SIGKILL : 7);
+		snprintf(wanted, sizeof wanted, "process %d %s", (int)roots[0],
+			 i == 0 ? "was ended by signal 9" : "ended with exit status 7");
+		CHECK_CONTAINS(said, wanted);
+		CHECK(kill(roots[0], 0) < 0 && kill(roots[1], 0) < 0);
+	}
+	unsetenv("VIRGATE_CRIU");
+	if (*kept)
+		setenv("VIRGATE_CRIU", kept, 1);
+}
+
+TEST(all_of_a_vgpu_are_waited_for)
+{
+	char image[PATH_MAX];
+	pid_t runs[2];
+
+	need_criu();
+	setenv("VIRGATE_RUNTIME_DIR", path_of("run"), 1);
+	setenv("VIRGATE_STATE_DIR", path_of("state"), 1);
+	CHECK_INT(run("create pair --memory 512M"), 0);
+	pid_t left = start_tenant(path_of("left"), &runs[0]), right = start_tenant(path_of("right"), &runs[1]);
+	snprintf(image, sizeof image, "%s", path_of("pair"));
+	if (run("dump --vgpu pair --dir %s", image))
+		FAIL("dump: %s", said);
+	CHECK_INT(end_of_run(runs[0]), 75);
+	CHECK_INT(end_of_run(runs[1]), 75);
+	CHECK(kill(left, 0) < 0 && kill(right, 0) < 0);
+	check_pair(image);
+	run("shutdown");
 }
