@@ -227,6 +227,8 @@ void ledger_forget_slot(struct vg_ledger *ledger);
 // there is none.
 int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *process, const uint64_t *program,
 		      unsigned int *ret_index);
+// None from here on was ever taken.
+unsigned int ledger_slots_touched(const struct ledger_file *file);
 void ledger_slot_settle(struct ledger_file *file, unsigned int index);
 
 struct ledger_file *ledger_file_of(const struct vg_ledger *ledger);
