@@ -110,6 +110,10 @@ static CUresult checkpoint_process(void)
 {
 	if (state != CU_PROCESS_STATE_LOCKED)
 		return CUDA_ERROR_ILLEGAL_STATE;
+	if (sim_process.config.giveup) {
+		state = CU_PROCESS_STATE_FAILED;
+		return CUDA_ERROR_UNKNOWN;
+	}
 	SIM_TRY(sim_evict());
 	state = CU_PROCESS_STATE_CHECKPOINTED;
 	return CUDA_SUCCESS;

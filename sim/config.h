@@ -19,6 +19,7 @@ struct sim_config {
 	unsigned mig;		  // 1: MIG is on, and who uses a device uses a part of it
 	unsigned mps;		  // 1: processes are clients of MPS
 	unsigned persistence;	  // 1: on
+	unsigned giveup;	  // 1: a checkpoint of the process fails for good
 	char folder[256];	  // of the simulated node
 };
 

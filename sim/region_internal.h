@@ -4,7 +4,7 @@
 #include "region.h"
 
 #define REGION_MAGIC 0x324d495345544147u
-#define REGION_VERSION 5u
+#define REGION_VERSION 6u
 #define REGION_EXPORT_MAGIC 0x545258454d495332u
 
 uint32_t region_namespace(void); // this process's, of pids

@@ -189,11 +189,13 @@ static int mps_enabled(void)
 	return cuInit(0) || cuDeviceGetAttribute(&enabled, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0) ? 200 : enabled;
 }
 
-TEST(mig_and_mps_are_off_until_asked_for)
+TEST(what_a_machine_seldom_has_is_off_until_asked_for)
 {
 	char words[512];
 	CHECK_INT(run("memory=1G", NULL, mps_enabled, words, sizeof words), 0);
 	CHECK_INT(run("memory=1G,mps=1", NULL, mps_enabled, words, sizeof words), 1);
+	CHECK_INT(run("giveup=yes", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(run("persistence=2", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(run("mps=2", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
 	CHECK_CONTAINS(words, "mps=2 must be 0 or 1");
 	CHECK_INT(run("mig=", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
