@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <stdlib.h>
+#include <string.h>
 
 // NULL: it runs, or it cannot be told. Who is stopped is not asked: he would not answer.
 static const char *left_in(pid_t pid)
@@ -53,5 +54,8 @@ void doctor_left(struct doctor_report *report)
 	}
 	doctor_say(check, DOCTOR_WARNING, "%zu CUDA process%s, the first is %d: %s", count, count > 1 ? "es" : "", (int)whose,
 		   first);
-	doctor_fix(check, "if no dump is at work on it: virgate recover --pid %d", (int)whose);
+	if (strcmp(first, vg_process_state_name(VG_PROCESS_FAILED)) == 0)
+		doctor_fix(check, "end it, for the driver has given it up: kill -9 %d", (int)whose);
+	else
+		doctor_fix(check, "if no dump is at work on it: virgate recover --pid %d", (int)whose);
 }

@@ -202,6 +202,30 @@ TEST(a_roll_back_that_fails_says_who_is_where_and_can_be_tried_again)
 	end_subject(subject);
 }
 
+// A step that failed for good: nobody is told to try again what cannot help.
+TEST(a_process_that_the_driver_has_given_up_can_only_be_ended)
+{
+	standin();
+	setenv("VIRGATE_SIM", "giveup=1", 1);
+	struct subject subject = start_subject(path_of("given-up"));
+	setenv("VIRGATE_SIM", "1", 1);
+
+	check_goes_on(path_of("given-up"));
+	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("never")), 1);
+	CHECK_CONTAINS(said, "step device-out");
+	CHECK_CONTAINS(said, "could not be brought back");
+	CHECK(nothing_there("never"));
+	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("never")), 1);
+	CHECK_CONTAINS(said, "refused (failed): the driver has given process ");
+	CHECK_CONTAINS(said, "it can only be ended");
+	CHECK(nothing_there("never"));
+	CHECK_INT(run("recover --pid %d", (int)subject.pid), 1);
+	CHECK_CONTAINS(said, "is failed, not running");
+	CHECK(run("doctor cuda") <= 1);
+	CHECK_CONTAINS(said, ": failed; end it, for the driver has given it up: kill -9 ");
+	end_subject(subject);
+}
+
 // ---- what the process does meanwhile -----------------------------------------------------------------------
 
 TEST(work_that_does_not_end_is_waited_for_no_longer_than_asked)
