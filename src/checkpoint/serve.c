@@ -5,8 +5,8 @@
 
 #include "base/descriptor.h"
 #include "base/status.h"
-#include "checkpoint/image_chunk.h"
-#include "checkpoint/pool.h"
+#include "checkpoint/feed.h"
+#include "checkpoint/pagemap.h"
 #include "checkpoint/streamer.h"
 
 #include <errno.h>
@@ -16,11 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-enum { PIPE_BYTES = 16 << 20, USERS_PIPE_BYTES = 1 << 20, PIECE = 64 << 10 };
+enum { PIECE = 64 << 10, THIN_MOST = 64 << 20 };
 
 // A file on its way to CRIU.
 struct outgoing {
@@ -29,25 +27,13 @@ struct outgoing {
 	const struct image_file *file;
 	int input, output;
 	pthread_t thread;
-	uint64_t *offsets;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	size_t slot_count, behind; // behind: that may still lie in the pipe
-	struct slot *slots;
 };
 
-// A chunk ahead of CRIU.
-struct slot {
-	struct outgoing *of;
-	size_t index;
-	bool ready, failed;
-	unsigned char *data; // mapped for itself: pages that lie in a pipe outlive that
-	unsigned char *given; // that, or zeros
-};
-
-struct worker {
-	struct codec *codecs[3];
-	unsigned char *stored;
+// Pages of which CRIU was told less than there are.
+struct thinned {
+	struct thinned *next;
+	const struct image_file *pages;
+	bool *without;
 };
 
 struct serve {
@@ -57,13 +43,10 @@ struct serve {
 	int folder;
 	_Atomic uint64_t *progress;
 	struct streamer *streamer;
-	struct pool *pool;
-	unsigned worker_count;
-	struct worker *workers;
-	uint32_t chunk_bytes; // of the largest chunk
-	unsigned char *zeros; // as many
+	struct feed *feed;
 	pthread_mutex_t lock; // for all below
 	struct outgoing *outgoing;
+	struct thinned *thinned;
 	enum vg_status status; // the first failure
 	int code;
 	char text[512];
@@ -89,137 +72,7 @@ static void fail_file(const struct outgoing *of, int error)
 				strerror(error)));
 }
 
-// ---- chunks ------------------------------------------------------------------------------------------
-
-static bool load(struct worker *worker, struct slot *slot)
-{
-	const struct outgoing *of = slot->of;
-	const struct image_file *file = of->file;
-	struct serve *serve = of->serve;
-	uint32_t length = file->chunks[slot->index].stored;
-	uint64_t sum = 0;
-
-	unsigned char *stored = file->compression ? worker->stored : slot->data;
-	int r = image_chunk_load(of->input, file, slot->index, of->offsets[slot->index], stored, &sum);
-	if (r == 0 && length && file->compression &&
-	    !codec_unpack(worker->codecs[file->compression], stored, length, slot->data,
-			  image_chunk_length(file, slot->index)))
-		r = -EBADMSG;
-	slot->given = length ? slot->data : of->serve->zeros;
-	if (r)
-		fail(serve, image_chunk_fail(r, serve->path, file, slot->index, of->offsets[slot->index], sum,
-					     serve->function));
-	return r == 0;
-}
-
-static void work(unsigned number, void *user)
-{
-	struct slot *slot = user;
-	struct outgoing *of = slot->of;
-
-	bool loaded = load(&of->serve->workers[number], slot);
-	pthread_mutex_lock(&of->lock);
-	slot->failed = !loaded;
-	slot->ready = true;
-	pthread_cond_broadcast(&of->changed);
-	pthread_mutex_unlock(&of->lock);
-}
-
-static void order(struct outgoing *of, size_t index)
-{
-	struct slot *slot = &of->slots[index % of->slot_count];
-
-	slot->index = index;
-	slot->ready = slot->failed = false;
-	pool_give(of->serve->pool, slot);
-}
-
-static bool await(struct outgoing *of, struct slot *slot)
-{
-	pthread_mutex_lock(&of->lock);
-	while (!slot->ready)
-		pthread_cond_wait(&of->changed, &of->lock);
-	bool loaded = !slot->failed;
-	pthread_mutex_unlock(&of->lock);
-	return loaded;
-}
-
-// The pipe holds the pages themselves: they must stay as they are until CRIU has read them. -EPIPE: it wants no more.
-static int hand_over(int pipe, unsigned char *data, size_t length)
-{
-	while (length > 0) {
-		const struct iovec part = {.iov_base = data, .iov_len = length};
-		ssize_t count = vmsplice(pipe, &part, 1, 0);
-		if (count < 0 && errno != EINTR)
-			return -errno;
-		if (count > 0) {
-			data += count;
-			length -= (size_t)count;
-		}
-	}
-	return 0;
-}
-
-static void give_chunks(struct outgoing *of)
-{
-	const struct image_file *file = of->file;
-	size_t ordered = 0, given = 0;
-	bool going = true;
-
-	while (going && given < file->chunk_count) {
-		while (ordered < file->chunk_count && ordered < given + of->slot_count - of->behind)
-			order(of, ordered++);
-		struct slot *slot = &of->slots[given % of->slot_count];
-		size_t length = image_chunk_length(file, given);
-		int r = await(of, slot) ? hand_over(of->output, slot->given, length) : -ECANCELED;
-		if (r && r != -EPIPE && r != -ECANCELED)
-			fail_file(of, -r);
-		going = r == 0;
-		given++;
-		if (of->serve->progress)
-			*of->serve->progress += length;
-	}
-	while (given < ordered)
-		await(of, &of->slots[given++ % of->slot_count]);
-}
-
-// Who reads a pipe and who fills it take turns: the more it holds, the fewer they are. What it holds now.
-static size_t widen(int pipe)
-{
-	if (fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES) < 0)
-		fcntl(pipe, F_SETPIPE_SZ, USERS_PIPE_BYTES); // what a user's share of pipes allows, mostly
-	int bytes = fcntl(pipe, F_GETPIPE_SZ);
-	return bytes > 0 ? (size_t)bytes : PIPE_BYTES;
-}
-
-static void serve_chunks(struct outgoing *of)
-{
-	const struct image_file *file = of->file;
-	size_t count = of->serve->worker_count + 1;
-
-	// A slot is filled again when as much as a pipe holds has gone after it.
-	of->behind = 1 + (widen(of->output) + file->chunk_bytes - 1) / file->chunk_bytes;
-	count += of->behind;
-	of->offsets = image_chunk_offsets(file);
-	of->slots = calloc(count, sizeof *of->slots);
-	while (of->slots && of->slot_count < count) {
-		void *data = mmap(NULL, file->chunk_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (data == MAP_FAILED)
-			break;
-		madvise(data, file->chunk_bytes, MADV_HUGEPAGE);
-		of->slots[of->slot_count++] = (struct slot){.of = of, .data = data};
-	}
-	if (of->offsets && of->slot_count == count)
-		give_chunks(of);
-	else
-		fail_file(of, ENOMEM);
-	for (size_t i = 0; i < of->slot_count; i++)
-		munmap(of->slots[i].data, file->chunk_bytes);
-	free(of->slots);
-	free(of->offsets);
-}
-
-// ---- files -------------------------------------------------------------------------------------------
+// ---- files ------------------------------------------------------------------------------------------
 
 // It was looked at before CRIU was started; here it is seen to be that still.
 static void serve_whole(struct outgoing *of)
@@ -241,21 +94,8 @@ static void serve_whole(struct outgoing *of)
 	if (r && r != -EPIPE)
 		fail_file(of, -r);
 	if (r == 0 && XXH3_64bits_digest(&state) != of->file->sum)
-		fail(of->serve, vg_fail(VG_INTEGRITY, 0, of->serve->function, "%s/%s has changed since it was looked at",
-					of->serve->path, of->file->name));
-}
-
-static void *give(void *user)
-{
-	struct outgoing *of = user;
-
-	if (of->file->chunk_bytes)
-		serve_chunks(of);
-	else
-		serve_whole(of);
-	close(of->output);
-	close(of->input);
-	return NULL;
+		fail(of->serve, vg_fail(VG_INTEGRITY, 0, of->serve->function,
+					"%s/%s has changed since it was looked at", of->serve->path, of->file->name));
 }
 
 // By CRIU's name, whatever its compression.
@@ -273,6 +113,105 @@ static const struct image_file *find(const struct serve *serve, const char *name
 	return NULL;
 }
 
+// All of a small file that was looked at, to be freed. NULL: it is not that still, or it is not small; what is to be
+// said of it is said where it is given to CRIU.
+static unsigned char *read_small(const struct serve *serve, const struct image_file *file)
+{
+	_cleanup_close_ int fd = openat(serve->folder, file->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	unsigned char *data = fd >= 0 && file->bytes <= THIN_MOST ? malloc(file->bytes + 1) : NULL;
+
+	if (data && (vg_read_all(fd, data, file->bytes + 1, 0) != (ssize_t)file->bytes ||
+		     XXH3_64bits(data, file->bytes) != file->sum)) {
+		free(data);
+		data = NULL;
+	}
+	return data;
+}
+
+static bool thin(struct serve *serve, const struct image_file *file, const unsigned char *pagemap,
+		 unsigned char **ret_pagemap, size_t *ret_length)
+{
+	struct thinned *thinned = calloc(1, sizeof *thinned);
+	char name[IMAGE_NAME_TEXT];
+	uint32_t id;
+
+	snprintf(name, sizeof name, "mm-%s", strrchr(file->name, '-') + 1);
+	const struct image_file *mm = find(serve, name);
+	unsigned char *areas = mm && thinned ? read_small(serve, mm) : NULL;
+	int r = areas ? pagemap_pages_id(pagemap, file->bytes, &id) : -EBADMSG;
+	if (r == 0) {
+		snprintf(name, sizeof name, "pages-%u.img", (unsigned)id);
+		thinned->pages = find(serve, name);
+		r = thinned->pages ? pagemap_thin(pagemap, file->bytes, areas, mm->bytes, thinned->pages, ret_pagemap,
+						  ret_length, &thinned->without)
+				   : -EBADMSG;
+	}
+	free(areas);
+	if (r) {
+		free(thinned);
+		return false;
+	}
+	pthread_mutex_lock(&serve->lock);
+	thinned->next = serve->thinned;
+	serve->thinned = thinned;
+	pthread_mutex_unlock(&serve->lock);
+	return true;
+}
+
+// Of pages that are zero by themselves CRIU is told nothing. False: the file is to be given as it is.
+static bool serve_thinned(struct outgoing *of)
+{
+	unsigned char *pagemap = read_small(of->serve, of->file), *thinner;
+	size_t length;
+
+	bool done = pagemap && thin(of->serve, of->file, pagemap, &thinner, &length);
+	free(pagemap);
+	if (!done)
+		return false;
+	int r = vg_write_all(of->output, thinner, length);
+	free(thinner);
+	if (r && r != -EPIPE)
+		fail_file(of, -r);
+	if (of->serve->progress)
+		*of->serve->progress += of->file->bytes;
+	return true;
+}
+
+static void serve_pages(struct outgoing *of)
+{
+	struct serve *serve = of->serve;
+
+	pthread_mutex_lock(&serve->lock);
+	const struct thinned *thinned = serve->thinned;
+	while (thinned && thinned->pages != of->file)
+		thinned = thinned->next;
+	pthread_mutex_unlock(&serve->lock);
+	enum vg_status status = feed_file(serve->feed, of->file, thinned ? thinned->without : NULL, of->input,
+					  of->output, serve->progress);
+	if (status)
+		fail(serve, status);
+}
+
+static bool is_pagemap(const char *name)
+{
+	const char *slash = strchr(name, '/');
+
+	return slash && strncmp(slash, "/pagemap-", 9) == 0 && strncmp(slash, "/pagemap-shmem-", 15) != 0;
+}
+
+static void *give(void *user)
+{
+	struct outgoing *of = user;
+
+	if (of->file->chunk_bytes)
+		serve_pages(of);
+	else if (!is_pagemap(of->file->name) || !serve_thinned(of))
+		serve_whole(of);
+	close(of->output);
+	close(of->input);
+	return NULL;
+}
+
 static bool on_has(void *user, const char *name)
 {
 	return find(user, name) != NULL;
@@ -287,8 +226,6 @@ static void on_file(void *user, const char *name, int pipe_consume_fd)
 
 	if (of) {
 		*of = (struct outgoing){.serve = serve, .file = file, .output = pipe_consume_fd, .input = -1};
-		pthread_mutex_init(&of->lock, NULL);
-		pthread_cond_init(&of->changed, NULL);
 		of->input = openat(serve->folder, file->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 		r = of->input < 0 ? errno : pthread_create(&of->thread, NULL, give, of);
 	}
@@ -315,52 +252,26 @@ static void on_broken(void *user, int error)
 		fail(serve, vg_fail(VG_SYSTEM, -error, serve->function, "CRIU's stream: %s", strerror(-error)));
 }
 
-// ---- all of it ---------------------------------------------------------------------------------------
+// ---- all of it --------------------------------------------------------------------------------------
 
 static void destroy(struct serve *serve)
 {
-	pool_destroy(serve->pool);
-	for (unsigned i = 0; serve->workers && i < serve->worker_count; i++) {
-		for (int method = 0; method < 3; method++)
-			codec_destroy(serve->workers[i].codecs[method]);
-		free(serve->workers[i].stored);
-	}
-	free(serve->workers);
+	feed_destroy(serve->feed);
 	while (serve->outgoing) {
 		struct outgoing *of = serve->outgoing;
 		serve->outgoing = of->next;
-		pthread_mutex_destroy(&of->lock);
-		pthread_cond_destroy(&of->changed);
 		free(of);
 	}
-	if (serve->zeros && serve->zeros != MAP_FAILED)
-		munmap(serve->zeros, serve->chunk_bytes + 1);
+	while (serve->thinned) {
+		struct thinned *thinned = serve->thinned;
+		serve->thinned = thinned->next;
+		free(thinned->without);
+		free(thinned);
+	}
 	if (serve->folder >= 0)
 		close(serve->folder);
 	pthread_mutex_destroy(&serve->lock);
 	free(serve);
-}
-
-static int make_workers(struct serve *serve)
-{
-	uint32_t chunk = image_files_largest_chunk(serve->files);
-
-	serve->chunk_bytes = chunk;
-	serve->zeros = mmap(NULL, chunk + 1, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (serve->zeros == MAP_FAILED)
-		return -ENOMEM;
-	serve->worker_count = pool_threads(0);
-	serve->workers = calloc(serve->worker_count, sizeof *serve->workers);
-	for (unsigned i = 0; serve->workers && i < serve->worker_count; i++) {
-		struct worker *worker = &serve->workers[i];
-		worker->stored = malloc(chunk_map_bytes(chunk) + chunk + 1);
-		if (!worker->stored)
-			return -ENOMEM;
-		for (int method = 0; method < 3; method++)
-			if (!(worker->codecs[method] = codec_create((enum vg_compression)method, 0)))
-				return -ENOMEM;
-	}
-	return serve->workers ? pool_create(serve->worker_count, work, &serve->pool) : -ENOMEM;
 }
 
 enum vg_status serve_begin(const struct image_files *files, const char *path, unsigned tree, const char *folder,
@@ -370,19 +281,18 @@ enum vg_status serve_begin(const struct image_files *files, const char *path, un
 
 	if (!serve)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for what CRIU reads");
-	*serve = (struct serve){
-		.files = files, .path = path, .tree = tree, .progress = progress, .function = function};
+	*serve = (struct serve){.files = files, .path = path, .tree = tree, .progress = progress, .function = function};
 	pthread_mutex_init(&serve->lock, NULL);
 	const struct streamer_events events = {
 		.serves = true, .has = on_has, .file = on_file, .broken = on_broken, .user = serve};
 	serve->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = serve->folder < 0 ? -errno : make_workers(serve);
+	int r = serve->folder < 0 ? -errno : feed_create(files, path, function, &serve->feed);
 	if (r == 0)
 		r = streamer_start(folder, &events, &serve->streamer);
 	if (r) {
 		destroy(serve);
-		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, function, "%s: cannot be given to CRIU: %s", path,
-			       strerror(-r));
+		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, function, "%s: cannot be given to CRIU: %s",
+			       path, strerror(-r));
 	}
 	*ret_serve = serve;
 	return VG_OK;

@@ -1,4 +1,4 @@
-// The subject of the dumps, in two parts: its work (subject.c), and what else it has (subject_kinds.c).
+// The subject of the dumps: its work (subject.c), and what else it has (subject_kinds.c, subject_zeros.c).
 #pragma once
 #include <cuda.h>
 
@@ -30,3 +30,4 @@ int look(struct work *work, uint32_t round);
 __attribute__((noreturn)) void run(const char *file_to_write, int count, char **names);
 // Those of `names` that belong before the first use of CUDA, or behind it.
 void make_kinds(int early, int count, char **names);
+void have_zeros(void);

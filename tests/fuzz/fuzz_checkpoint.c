@@ -1,8 +1,9 @@
-// Any bytes as an image's virgate.json, as its list of files, and as a chunk of pages: refused, or what they say holds
-// together. By the first byte.
+// Any bytes as an image's virgate.json, as its list of files, as a chunk of pages, and as CRIU's pagemap: refused, or what
+// they say holds together. By the first byte.
 #include "checkpoint/chunk.h"
 #include "checkpoint/image.h"
 #include "checkpoint/image_files.h"
+#include "checkpoint/pagemap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,16 +61,48 @@ static void read_chunk(enum vg_compression compression, const unsigned char *dat
 	codec_destroy(codec);
 }
 
+// How many pages there are, in two bytes; a pagemap, of `length` bytes if there are as many; the areas of its process.
+static void read_pagemap(const unsigned char *data, size_t bytes, size_t length)
+{
+	enum { PAGES = 1024, COUNT = PAGES * CHUNK_PAGE / IMAGE_LEAST_CHUNK };
+	struct image_chunk chunks[COUNT] = {0};
+	struct image_file file = {.chunk_bytes = IMAGE_LEAST_CHUNK, .chunks = chunks};
+	uint32_t id, thin_id;
+	unsigned char *thin;
+	size_t thin_length;
+	bool *without;
+
+	if (bytes < 2)
+		return;
+	file.raw = (data[0] | (size_t)data[1] << 8) % (PAGES + 1) * CHUNK_PAGE;
+	file.chunk_count = (file.raw + IMAGE_LEAST_CHUNK - 1) / IMAGE_LEAST_CHUNK;
+	for (size_t i = 0; i < file.chunk_count; i += 3)
+		chunks[i].stored = CHUNK_PAGE;
+	data += 2, bytes -= 2;
+	length = length < bytes ? length : bytes;
+	if (pagemap_thin(data, length, data + length, bytes - length, &file, &thin, &thin_length, &without))
+		return;
+	for (size_t i = 0; i < file.chunk_count; i++)
+		if (without[i] && chunks[i].stored)
+			abort();
+	if (pagemap_pages_id(data, length, &id) || pagemap_pages_id(thin, thin_length, &thin_id) || id != thin_id)
+		abort();
+	free(thin);
+	free(without);
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
 {
 	if (length < 3)
 		return 0;
 	size_t whole = (data[1] | (size_t)data[2] << 8) * 4 % MOST + 1;
-	if (data[0] % 5 == 0)
+	if (data[0] % 6 == 0)
 		read_text((const char *)data + 3, length - 3);
-	else if (data[0] % 5 == 1)
+	else if (data[0] % 6 == 1)
 		read_list((const char *)data + 3, length - 3);
+	else if (data[0] % 6 == 5)
+		read_pagemap(data + 3, length - 3, whole);
 	else
-		read_chunk((enum vg_compression)(data[0] % 5 - 2), data + 3, length - 3, whole);
+		read_chunk((enum vg_compression)(data[0] % 6 - 2), data + 3, length - 3, whole);
 	return 0;
 }
