@@ -98,9 +98,11 @@ static int restore_one(const struct arguments *arguments, const struct gpus *gpu
 		r = restore_from(arguments, from, &options, &result);
 	else if (vg_checkpoint_restore(&options, &result))
 		r = checkpoint_fail(arguments);
+	checkpoint_hide();
+	if (*result.warning)
+		say_warning("%s", result.warning);
 	if (r)
 		return r;
-	checkpoint_hide();
 	// stdout is the other side's where it gets answers there.
 	if (!answer)
 		checkpoint_print(arguments, &result, "restored");

@@ -63,6 +63,7 @@ struct vg_checkpoint_result {
 	uint64_t bytes;				/* that the image takes on the disk */
 	uint64_t raw_bytes;			/* before zero pages were left out, and the rest compressed */
 	double seconds[VG_CHECKPOINT_PHASES]; /* 0: not come to */
+	char warning[240];			/* a restore: what may go wrong here, though nothing forbids it; "": nothing */
 };
 
 struct vg_dump_options {

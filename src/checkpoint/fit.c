@@ -91,6 +91,21 @@ static enum vg_status fit_machine(const json_t *description, const struct criu *
 	return status ? status : fit_driver(description, function);
 }
 
+bool fit_kernel_is_older(const json_t *description, char *ret_warning, size_t capacity)
+{
+	const char *was = text_of(json_object_get(description, "kernel"), "release");
+	struct utsname here;
+
+	// Its first two numbers: updates take nothing away.
+	if (!was || uname(&here) < 0 || doctor_version(here.release) / 100 >= doctor_version(was) / 100)
+		return false;
+	snprintf(ret_warning, capacity,
+		 "the image is of Linux %.60s, and here is the older %.60s: if CRIU fails, or a program misses something, "
+		 "restore under a kernel as new as that",
+		 was, here.release);
+	return true;
+}
+
 static uint64_t sum_of(const json_t *list, const char *key, const char *otherwise)
 {
 	uint64_t sum = 0;

@@ -15,6 +15,10 @@ enum vg_status fit_pids(const json_t *description, const char *function);
 enum vg_status fit_restore(const json_t *description, const struct criu *criu, const struct vg_process_gpu_pair *gpus,
 			   size_t gpu_count, const char *function);
 
+// No reason to refuse: CRIU checks itself what it needs of a kernel, and what programs need nobody knows. False: the kernel
+// is as new as the image's.
+bool fit_kernel_is_older(const json_t *description, char *ret_warning, size_t capacity);
+
 // Before a dump that lies in `folder`, when its device memory has been described. INSUFFICIENT (with need and have):
 // host memory, of the machine or of a control group; the disk, unless it is compressed.
 enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *folder,

@@ -143,6 +143,8 @@ static enum vg_status verify(struct restore *restore)
 	restore->result.raw_bytes = files.raw;
 	image_files_free(&files);
 	if (status == VG_OK)
+		fit_kernel_is_older(restore->description, restore->result.warning, sizeof restore->result.warning);
+	if (status == VG_OK)
 		status = gpu_map_make(restore->description, options->gpus, options->gpu_count, restore->function,
 				      &restore->map);
 	if (status == VG_OK)

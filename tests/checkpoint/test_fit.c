@@ -122,6 +122,43 @@ TEST(an_image_that_others_can_write_is_refused)
 	CHECK_INT(chown(image(), 0, (gid_t)-1), 0);
 }
 
+static void under_kernel(const char *release, bool warned)
+{
+	json_t *original = description(), *changed = json_deep_copy(original);
+	char words[128];
+
+	set(changed, "kernel/release", json_string(release));
+	put(changed);
+	CHECK_INT(run("restore --dir %s --detach", image()), 125); // by the stand-in, which makes nobody
+	CHECK(access(path_of("said"), F_OK) == 0);
+	CHECK(strstr(said, "refused") == NULL);
+	snprintf(words, sizeof words, "the image is of Linux %s, and here is the older ", release);
+	CHECK_INT(strstr(said, words) != NULL, warned);
+	CHECK_INT(strstr(said, "Linux") != NULL, warned);
+	put(original);
+	json_decref(changed);
+	json_decref(original);
+}
+
+TEST(an_older_kernel_is_warned_of)
+{
+	struct utsname here;
+	char release[64];
+	int major, minor;
+
+	CHECK_INT(uname(&here), 0);
+	CHECK_INT(sscanf(here.release, "%d.%d", &major, &minor), 2);
+	under_kernel(here.release, false);
+	snprintf(release, sizeof release, "%d.%d.99-updated", major, minor);
+	under_kernel(release, false);
+	under_kernel("2.6.32", false);
+	under_kernel("unheard of", false);
+	snprintf(release, sizeof release, "%d.%d.0-next", major, minor + 1);
+	under_kernel(release, true);
+	snprintf(release, sizeof release, "%d.0.0", major + 1);
+	under_kernel(release, true);
+}
+
 TEST(another_machine_is_refused)
 {
 	struct utsname here;
