@@ -163,3 +163,43 @@ __attribute__((unused)) static void need_criu(void)
 	if (geteuid() != 0)
 		SKIP("CRIU needs rights that this user has not");
 }
+
+// With a daemon of the test's own, which "shutdown" ends.
+__attribute__((unused)) static void make_vgpu(const char *name)
+{
+	setenv("VIRGATE_RUNTIME_DIR", path_of("run"), 1);
+	setenv("VIRGATE_STATE_DIR", path_of("state"), 1);
+	if (run("create %s --memory 512M", name))
+		FAIL("create %s: %s", name, said);
+}
+
+// A subject as a child of virgate run, whose pid comes in *ret_run. Returns the subject's, which leads a session.
+__attribute__((unused)) static pid_t start_in_vgpu(const char *vgpu, const char *rounds, const char *kind, pid_t *ret_run)
+{
+	char path[64], text[32] = "";
+
+	fflush(stdout);
+	*ret_run = fork();
+	if (*ret_run == 0) {
+		setsid();
+		dup2(open("/dev/null", O_RDWR), 0);
+		dup2(open("/dev/null", O_RDWR), 1);
+		dup2(1, 2);
+		for (int fd = 3; fd < 1024; fd++)
+			close(fd);
+		execl(VIRGATE, VIRGATE, "run", "--vgpu", vgpu, "--", "setsid", SUBJECT, rounds, *kind ? kind : NULL, (char *)NULL);
+		_exit(127);
+	}
+	check_goes_on(rounds);
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)*ret_run, (int)*ret_run);
+	CHECK(vg_file_read(path, text, sizeof text) > 0);
+	return atoi(text);
+}
+
+__attribute__((unused)) static int end_of_run(pid_t run)
+{
+	int status = 0;
+
+	CHECK_INT(waitpid(run, &status, 0), run);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}

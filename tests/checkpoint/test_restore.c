@@ -1,5 +1,10 @@
 // A restore fails once at every step, in each of the ways it can, with the CRIU of this machine: nobody is left, or can
 // be brought back, and the image is as it was.
+#include "virgate/checkpoint.h"
+
+#include <dirent.h>
+#include <jansson.h>
+
 #include "checkpoint_test.h"
 
 static void setup(void)
@@ -193,4 +198,256 @@ TEST(a_process_that_sees_a_part_of_the_gpus_is_not_moved)
 	waitpid(subject.guard, NULL, 0);
 	setenv("VIRGATE_SIM", "1", 1);
 	setenv("VIRGATE_SIM_DIR", path_of("node"), 1);
+}
+
+// ---- an image that is damaged --------------------------------------------------------------------------
+
+// A chunk of an image: the last one with anything in it, of the last file that has chunks.
+struct place {
+	char file[PATH_MAX], words[160]; // what the refusal says of it
+	uint64_t byte;
+};
+
+static json_t *last_pages(const json_t *description)
+{
+	json_t *file, *last = NULL;
+	long highest = -1;
+	size_t i;
+
+	json_array_foreach(json_object_get(description, "files"), i, file) {
+		const char *name = json_string_value(json_object_get(file, "name"));
+		const char *number = name ? strstr(name, "/pages-") : NULL;
+		if (number && atol(number + strlen("/pages-")) > highest) {
+			highest = atol(number + strlen("/pages-"));
+			last = file;
+		}
+	}
+	CHECK(last != NULL);
+	return last;
+}
+
+static unsigned char byte_at(const char *file, uint64_t at)
+{
+	_cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC);
+	unsigned char value = 0;
+
+	CHECK_INT(pread(fd, &value, 1, (off_t)at), 1);
+	return value;
+}
+
+static void flip(const struct place *place)
+{
+	_cleanup_close_ int fd = open(place->file, O_RDWR | O_CLOEXEC);
+	unsigned char value = byte_at(place->file, place->byte) ^ 1;
+
+	CHECK(fd >= 0);
+	CHECK_INT(pwrite(fd, &value, 1, (off_t)place->byte), 1);
+}
+
+static struct place last_place(const char *image)
+{
+	char name[PATH_MAX + 16];
+	struct place place;
+
+	snprintf(name, sizeof name, "%s/virgate.json", image);
+	json_t *description = json_load_file(name, 0, NULL), *file = last_pages(description);
+	json_t *chunks = json_object_get(file, "chunks");
+	size_t count = json_array_size(chunks), last = count;
+	uint64_t bytes = (uint64_t)json_integer_value(json_object_get(file, "bytes")), end = bytes;
+	uint64_t chunk = (uint64_t)json_integer_value(json_object_get(file, "chunk_bytes"));
+	bool plain = strcmp(json_string_value(json_object_get(file, "compression")), "none") == 0;
+	const char *leaf = json_string_value(json_object_get(file, "name"));
+
+	CHECK(count > 1); // or nothing would have been given to CRIU before
+	while (last > 0 && strcmp(strchr(json_string_value(json_array_get(chunks, last - 1)), ' '), " 0") == 0)
+		last--;
+	CHECK(last > 1);
+	snprintf(place.file, sizeof place.file, "%.2000s/%.200s", image, leaf);
+	if (plain && last * chunk < end)
+		end = last * chunk;
+	// Zeros of an uncompressed file may be a hole's, which nobody reads.
+	for (place.byte = end - 1; plain && byte_at(place.file, place.byte) == 0; place.byte--)
+		CHECK(place.byte > (last - 1) * chunk);
+	snprintf(place.words, sizeof place.words, "%.80s is damaged: chunk %zu of %zu", leaf, last - 1, count);
+	json_decref(description);
+	return place;
+}
+
+// What is looked at before, and must be the same after, a restore that is refused.
+struct world {
+	uint32_t round[2];
+	struct timespec written[2];
+	long long device, charged;
+};
+
+static long long number_behind(const char *key)
+{
+	const char *at = strstr(said, key);
+
+	CHECK(at != NULL);
+	return atoll(at + strlen(key));
+}
+
+static struct world look_around(const char *rounds)
+{
+	struct world world;
+	char name[PATH_MAX + 16];
+	struct stat info;
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(name, sizeof name, "%s%s", rounds, i ? ".child" : "");
+		CHECK_INT(stat(name, &info), 0);
+		world.round[i] = round_of(name);
+		world.written[i] = info.st_mtim;
+	}
+	CHECK_INT(run("devices --json"), 0);
+	world.device = number_behind("\"memory_used\": ");
+	CHECK_INT(run("inspect flip --json"), 0);
+	world.charged = number_behind("\"charged\": ");
+	return world;
+}
+
+// Nobody is there, nobody ran, and nothing is on the GPU or on the books.
+static void check_nothing_happened(const char *rounds, const struct world *before, pid_t pid)
+{
+	struct world now = look_around(rounds);
+
+	CHECK(is_gone(pid));
+	for (int i = 0; i < 2; i++) {
+		CHECK_INT(now.round[i], before->round[i]);
+		CHECK_INT(now.written[i].tv_sec, before->written[i].tv_sec);
+		CHECK_INT(now.written[i].tv_nsec, before->written[i].tv_nsec);
+	}
+	CHECK_INT(now.device, 0);
+	CHECK_INT(now.charged, 0);
+	CHECK_INT(before->device, 0);
+	CHECK_INT(before->charged, 0);
+}
+
+static void check_comes_back(const char *rounds, const char *how, const char *image, pid_t pid)
+{
+	char child[PATH_MAX + 16];
+
+	if (run("restore --detach %s %s", how, image))
+		FAIL("restore: %s", said);
+	snprintf(child, sizeof child, "%s.child", rounds);
+	check_goes_on(rounds);
+	check_goes_on(child);
+	struct world now = look_around(rounds);
+	CHECK(now.device > 0 && now.charged > 0);
+	kill(-pid, SIGKILL);
+	kill(pid, SIGKILL);
+	wait_gone(pid);
+	// Who is dead is refunded within moments.
+	for (int i = 0; i < 500 && (now.charged || now.device); i++) {
+		usleep(10000);
+		now = look_around(rounds);
+	}
+	CHECK(!now.charged && !now.device);
+}
+
+// The way in that is named; the image or stream is in `image`.
+static void check_refused(const char *rounds, const char *how, const char *image, pid_t pid, const char *step,
+			  const char *words)
+{
+	struct world before = look_around(rounds);
+
+	int r = run("restore --detach %s %s", how, image);
+	if (r != 125)
+		FAIL("%s %s: %d: %s", how, image, r, said);
+	CHECK_CONTAINS(said, step);
+	CHECK_CONTAINS(said, words);
+	check_nothing_happened(rounds, &before, pid);
+}
+
+// Into an image, and no more than that.
+static pid_t put_away(const char *rounds, const char *image, const char *method)
+{
+	pid_t runs, pid = start_in_vgpu("flip", rounds, "cuda-child", &runs);
+
+	if (run("dump --pid %d --dir %s --compress %s", (int)pid, image, method))
+		FAIL("dump: %s", said);
+	CHECK_INT(end_of_run(runs), 75);
+	wait_gone(pid);
+	return pid;
+}
+
+// CRIU has made them by then, stopped, and had all the pages but the last.
+TEST(a_flipped_bit_in_the_last_chunk_lets_nobody_run)
+{
+	static const char *const methods[] = {"none", "lz4", "zstd"};
+
+	setup();
+	unsetenv("VIRGATE_LIBDIR"); // which is the coordinator's: the interposer lies elsewhere
+	make_vgpu("flip");
+	for (int i = 0; i < 3; i++) {
+		char rounds[PATH_MAX], image[PATH_MAX], name[32];
+		snprintf(name, sizeof name, "flip-%s", methods[i]);
+		snprintf(rounds, sizeof rounds, "%s", path_of(name));
+		snprintf(name, sizeof name, "flipped-%s", methods[i]);
+		snprintf(image, sizeof image, "%s", path_of(name));
+		pid_t pid = put_away(rounds, image, methods[i]);
+		struct place place = last_place(image);
+		flip(&place);
+		// A step before the driver is asked for anything.
+		check_refused(rounds, "--dir", image, pid, "step host-in", place.words);
+		flip(&place);
+		check_comes_back(rounds, "--dir", image, pid);
+	}
+	CHECK_INT(run("rm flip"), 0);
+	run("shutdown");
+}
+
+static bool is_empty(const char *path)
+{
+	DIR *opened = opendir(path);
+	int count = 0;
+
+	CHECK(opened != NULL);
+	while (readdir(opened))
+		count++;
+	closedir(opened);
+	return count == 2;
+}
+
+static void send_to_file(const char *image, const char *file)
+{
+	_cleanup_close_ int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	CHECK(fd >= 0);
+	if (vg_checkpoint_send(image, fd))
+		FAIL("%s", vg_last_error()->text);
+}
+
+// Nothing is made of what did not come in whole.
+TEST(a_stream_that_is_cut_or_flipped_midway_lets_nobody_run)
+{
+	char rounds[PATH_MAX], image[PATH_MAX], stream[PATH_MAX];
+	struct stat info;
+
+	setup();
+	unsetenv("VIRGATE_LIBDIR"); // which is the coordinator's: the interposer lies elsewhere
+	make_vgpu("flip");
+	CHECK_INT(mkdir(path_of("tmp"), 0700), 0);
+	setenv("TMPDIR", path_of("tmp"), 1);
+	snprintf(rounds, sizeof rounds, "%s", path_of("streamed"));
+	snprintf(image, sizeof image, "%s", path_of("sent"));
+	snprintf(stream, sizeof stream, "%s", path_of("stream"));
+	pid_t pid = put_away(rounds, image, "lz4");
+	send_to_file(image, stream);
+	CHECK_INT(stat(stream, &info), 0);
+	struct place place = {.byte = (uint64_t)info.st_size / 2};
+	snprintf(place.file, sizeof place.file, "%s", stream);
+	flip(&place);
+	check_refused(rounds, "--from - <", stream, pid, "", "is damaged: its checksum is another");
+	CHECK(is_empty(path_of("tmp")));
+	CHECK_INT(truncate(stream, info.st_size / 2), 0);
+	check_refused(rounds, "--from - <", stream, pid, "", "closed the connection");
+	CHECK(is_empty(path_of("tmp")));
+	send_to_file(image, stream);
+	check_comes_back(rounds, "--from - <", stream, pid);
+	CHECK(is_empty(path_of("tmp")));
+	unsetenv("TMPDIR");
+	CHECK_INT(run("rm flip"), 0);
+	run("shutdown");
 }

@@ -122,37 +122,6 @@ static void await_alive(pid_t pid, bool alive)
 	CHECK_INT(kill(pid, 0) == 0, alive);
 }
 
-// Not of its words: it may have said nothing yet. The processes of a vGPU are found by what runs the subject.
-static pid_t start_tenant(const char *rounds, pid_t *ret_run)
-{
-	char path[64], text[32] = "";
-
-	fflush(stdout);
-	*ret_run = fork();
-	if (*ret_run == 0) {
-		setsid();
-		dup2(open("/dev/null", O_RDWR), 0);
-		dup2(open("/dev/null", O_RDWR), 1);
-		dup2(1, 2);
-		for (int fd = 3; fd < 1024; fd++)
-			close(fd);
-		execl(VIRGATE, VIRGATE, "run", "--vgpu", "pair", "--", SUBJECT, rounds, (char *)NULL);
-		_exit(127);
-	}
-	check_goes_on(rounds);
-	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)*ret_run, (int)*ret_run);
-	CHECK(vg_file_read(path, text, sizeof text) > 0);
-	return atoi(text);
-}
-
-static int end_of_run(pid_t run)
-{
-	int status = 0;
-
-	CHECK_INT(waitpid(run, &status, 0), run);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
 // Which of the two CRIU writes first is the vGPU's order.
 static void read_roots(const char *image, pid_t ret_roots[2])
 {
@@ -306,10 +275,8 @@ TEST(all_of_a_vgpu_are_waited_for)
 	pid_t runs[2];
 
 	need_criu();
-	setenv("VIRGATE_RUNTIME_DIR", path_of("run"), 1);
-	setenv("VIRGATE_STATE_DIR", path_of("state"), 1);
-	CHECK_INT(run("create pair --memory 512M"), 0);
-	pid_t left = start_tenant(path_of("left"), &runs[0]), right = start_tenant(path_of("right"), &runs[1]);
+	make_vgpu("pair");
+	pid_t left = start_in_vgpu("pair", path_of("left"), "", &runs[0]), right = start_in_vgpu("pair", path_of("right"), "", &runs[1]);
 	snprintf(image, sizeof image, "%s", path_of("pair"));
 	if (run("dump --vgpu pair --dir %s", image))
 		FAIL("dump: %s", said);
