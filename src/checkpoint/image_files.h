@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum {
 	IMAGE_SUM_TEXT = 17,
@@ -42,6 +43,9 @@ enum vg_status image_files_read(const json_t *description, const char *path, con
 void image_files_free(struct image_files *files);
 // NULL: there is none. `name` as on the disk.
 const struct image_file *image_files_find(const struct image_files *files, const char *name);
+// Whether the files that no tree of CRIU's is without are in the list, the one that it writes last among them, and have
+// something in them. False: the first that is not, as "tree-0/pstree.img".
+bool image_tree_is_whole(const struct image_files *files, unsigned tree, pid_t root, char ret_missing[IMAGE_NAME_TEXT]);
 uint32_t image_files_largest_chunk(const struct image_files *files);
 // How long the name is by which CRIU knows the file: without what compression adds.
 size_t image_file_length(const struct image_file *file);

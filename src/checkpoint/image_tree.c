@@ -99,6 +99,21 @@ enum vg_status image_dump_tree(struct image_draft *draft, unsigned tree, const s
 	return status;
 }
 
+bool image_tree_is_whole(const struct image_files *files, unsigned tree, pid_t root, char ret_missing[IMAGE_NAME_TEXT])
+{
+	char core[32];
+	const char *const needed[] = {core, "pstree.img", "inventory.img"};
+
+	snprintf(core, sizeof core, "core-%d.img", (int)root);
+	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+		snprintf(ret_missing, IMAGE_NAME_TEXT, "tree-%u/%s", tree, needed[i]);
+		const struct image_file *file = image_files_find(files, ret_missing);
+		if (!file || file->raw == 0)
+			return false;
+	}
+	return true;
+}
+
 static enum vg_status serve(const struct image_files *files, const char *path, unsigned tree, const struct criu *criu,
 			    const struct criu_work *work, _Atomic uint64_t *progress, const char *function,
 			    bool *ret_made)
