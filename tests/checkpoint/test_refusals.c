@@ -254,6 +254,32 @@ TEST(an_image_of_a_whole_gpu_is_not_restored_on_a_divided_one)
 	CHECK_CONTAINS(said, GPU_NAME ") has MIG on, and had it off: nvidia-smi -mig 0");
 }
 
+// The driver moves work to another GPU of one model only.
+TEST(a_map_leads_to_gpus_that_are_here_and_of_the_model)
+{
+	static const struct {
+		const char *map, *words;
+	} cases[] = {
+		{"0=2,1=0", "refused (gpu-missing): there is no GPU \"2\" here: there are 2"},
+		{"0=1,1=0", "is a Sim B, and GPU-"},
+		{"0=1,1=0", "refused (gpu-model): GPU-"},
+	};
+
+	standin();
+	setenv("VIRGATE_SIM", "devices=2,names=Sim A:Sim B", 1);
+	setenv("VIRGATE_SIM_DIR", path_of("two-models"), 1);
+	struct subject subject = start_subject(path_of("mapped"));
+	check_goes_on(path_of("mapped"));
+	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("mapped-image")), 0);
+	end_subject(subject);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		CHECK_INT(run("restore --dir %s --detach --gpu-map %s", path_of("mapped-image"), cases[i].map), 125);
+		CHECK_CONTAINS(said, cases[i].words);
+	}
+	setenv("VIRGATE_SIM", "1", 1);
+	setenv("VIRGATE_SIM_DIR", path_of("node"), 1);
+}
+
 // The driver says so when it is to be locked. Nobody is left locked: nothing is there to be taken back.
 TEST(a_client_of_mps_is_refused_and_left_as_it_was)
 {
