@@ -182,7 +182,7 @@ static bool ps_shows(const char *vgpu, pid_t pid)
 	return strstr(said, wanted) != NULL;
 }
 
-static void make_vgpu(const char *name, const char *memory)
+static void create_vgpu(const char *name, const char *memory)
 {
 	if (run("create %s --memory %s", name, memory))
 		FAIL("create %s: %s", name, said);
@@ -206,7 +206,7 @@ static int coordinate(const char *verb, pid_t pid, const char *dir, const char *
 TEST(virgate_run_says_what_became_of_its_program)
 {
 	prepare(false);
-	make_vgpu("told", "256M");
+	create_vgpu("told", "256M");
 	struct program program = start("told", "told", "64", "32", "512");
 	uint64_t charged = charged_now("told");
 
@@ -231,7 +231,7 @@ TEST(virgate_run_says_what_became_of_its_program)
 TEST(who_runs_on_keeps_its_place)
 {
 	prepare(false);
-	make_vgpu("kept", "512M");
+	create_vgpu("kept", "512M");
 	struct program program = start("kept", "kept", "64", "32", "512");
 	struct vg_ledger_tenant before = place_of("kept", program.pid);
 
@@ -257,7 +257,7 @@ TEST(who_is_brought_back_has_its_place)
 	static const char *const phases[] = {"lock", "device-out", "host-out", "commit"};
 
 	prepare(false);
-	make_vgpu("back", "512M");
+	create_vgpu("back", "512M");
 	struct program program = start("back", "back", "64", "32", "512");
 	struct vg_ledger_tenant before = place_of("back", program.pid);
 	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
@@ -283,7 +283,7 @@ TEST(who_is_brought_back_has_its_place)
 TEST(who_allocates_all_the_time_is_stopped_between_two)
 {
 	prepare(false);
-	make_vgpu("busy", "512M");
+	create_vgpu("busy", "512M");
 	struct program program = start("busy", "busy", "64", "32", "512");
 	uint64_t charged = charged_now("busy");
 
@@ -306,7 +306,7 @@ TEST(vgpus_that_nobody_runs_in_are_refused)
 	prepare(false);
 	CHECK_INT(run("dump --vgpu nosuch --dir %s", path_of("x")), 1);
 	CHECK_CONTAINS(said, "nosuch");
-	make_vgpu("empty", "256M");
+	create_vgpu("empty", "256M");
 	CHECK_INT(run("dump --vgpu empty --dir %s", path_of("x")), 1);
 	CHECK_CONTAINS(said, "nobody runs inside vGPU empty");
 	CHECK_INT(run("dump --vgpu empty --pid 1 --dir %s", path_of("x")), 2);
@@ -328,8 +328,8 @@ static struct vg_ledger *ledger_of(const char *vgpu)
 TEST(memory_in_common_with_others_is_refused)
 {
 	prepare(false);
-	make_vgpu("guest", "256M");
-	make_vgpu("giver", "256M");
+	create_vgpu("guest", "256M");
+	create_vgpu("giver", "256M");
 	struct program program = start("guest", "guest", "64", "32", "512");
 	struct vg_ledger_tenant place = place_of("guest", program.pid);
 	struct vg_ledger *giver = ledger_of("giver");
@@ -366,7 +366,7 @@ static bool criu_was_asked_to_restore(void)
 TEST(a_vgpu_without_room_is_refused_with_figures)
 {
 	prepare(false);
-	make_vgpu("full", "256M");
+	create_vgpu("full", "256M");
 	struct program program = start("full", "full", "128", "8", "512");
 	CHECK_INT(run("dump --vgpu full --dir %s", path_of("full.image")), 0);
 	CHECK_INT(await_run(&program), 75);
@@ -393,7 +393,7 @@ TEST(a_vgpu_without_room_is_refused_with_figures)
 TEST(a_vgpu_that_is_gone_is_asked_for)
 {
 	prepare(false);
-	make_vgpu("gone", "256M");
+	create_vgpu("gone", "256M");
 	struct program program = start("gone", "gone", "64", "32", "512");
 	CHECK_INT(run("dump --vgpu gone --dir %s", path_of("gone.image")), 0);
 	CHECK_INT(await_run(&program), 75);
@@ -419,7 +419,7 @@ TEST(a_vgpu_that_is_gone_is_asked_for)
 TEST(a_tenant_comes_back_with_its_quota)
 {
 	prepare(true);
-	make_vgpu("life", "512M");
+	create_vgpu("life", "512M");
 	struct program program = start("life", "life", "128", "32", "512");
 	struct vg_ledger_tenant before = place_of("life", program.pid);
 
@@ -460,7 +460,7 @@ TEST(a_tenant_comes_back_with_its_quota)
 TEST(all_of_a_vgpu_come_back)
 {
 	prepare(true);
-	make_vgpu("all", "512M");
+	create_vgpu("all", "512M");
 	struct program left = start("all", "left", "64", "16", "512"),
 		       right = start("all", "right", "128", "16", "512");
 	uint64_t charged = charged_now("all");
@@ -504,7 +504,7 @@ TEST(a_restore_that_is_killed_costs_no_quota)
 	static const char *const phases[] = {"host-in", "device-in", "unlock"};
 
 	prepare(true);
-	make_vgpu("torn", "512M");
+	create_vgpu("torn", "512M");
 	struct program program = start("torn", "torn", "64", "16", "512");
 	uint64_t charged = charged_now("torn");
 	CHECK_INT(run("dump --vgpu torn --dir %s", path_of("torn.image")), 0);
@@ -532,7 +532,7 @@ TEST(who_never_got_its_place_does_not_come_back_to_the_gpu)
 
 	prepare(true);
 	snprintf(real, sizeof real, "%s", getenv("VIRGATE_CRIU") ? getenv("VIRGATE_CRIU") : "criu");
-	make_vgpu("place", "512M");
+	create_vgpu("place", "512M");
 	struct program program = start("place", "place", "64", "16", "512");
 	uint64_t charged = charged_now("place");
 	CHECK_INT(run("dump --vgpu place --dir %s", path_of("place.image")), 0);
@@ -562,7 +562,7 @@ TEST(who_never_got_its_place_does_not_come_back_to_the_gpu)
 TEST(a_restore_that_fails_costs_no_quota)
 {
 	prepare(true);
-	make_vgpu("late", "512M");
+	create_vgpu("late", "512M");
 	struct program program = start("late", "late", "64", "16", "512");
 	CHECK_INT(run("dump --vgpu late --dir %s", path_of("late.image")), 0);
 	CHECK_INT(await_run(&program), 75);
