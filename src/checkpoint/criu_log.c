@@ -24,6 +24,8 @@ static const char *advice(const char *error)
 		{"dangling tty", "it hangs on a terminal: see --shell-job"},
 		{"Don't have tty to inherit", "it hangs on a terminal: restore it from one, and without --detach"},
 		{"file locks are hold", "it holds locks of files: see --file-locks"},
+		{"Can't link remap to", "a file has lost the name it was opened by, and link_remap.N beside it is another "
+					"image's: remove that name if that image is gone"},
 		{"Address already in use", "a socket's address is taken: end who has it"},
 	};
 

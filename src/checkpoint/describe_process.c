@@ -3,6 +3,7 @@
 #include "checkpoint/build_id.h"
 #include "checkpoint/describe.h"
 #include "checkpoint/proc.h"
+#include "checkpoint/remap.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -131,15 +132,18 @@ static void describe_stopped_process(pid_t pid, json_t *process)
 // `link` leads to the file itself, whatever its name is by now: under /proc/PID/fd or map_files. `path` is its name.
 static void add_file(json_t *seen, const char *path, const char *link, bool mapped, bool written)
 {
-	char build[BUILD_ID_TEXT] = "";
+	char build[BUILD_ID_TEXT] = "", remapped[PATH_MAX];
 	struct stat info, named;
 
+	if (stat(link, &info) < 0 || !S_ISREG(info.st_mode))
+		return;
+	// What has no name any more CRIU keeps in the image; what has lost this one alone it has given another.
+	if (remap_find(path, &info, remapped))
+		path = remapped;
 	json_t *known = json_object_get(seen, path);
 	if (known && written && !mapped)
 		json_object_set_new(known, "written", json_true());
-	// What has no name any more CRIU keeps in the image.
-	if (known || stat(link, &info) < 0 || !S_ISREG(info.st_mode) || stat(path, &named) < 0 ||
-	    named.st_ino != info.st_ino || named.st_dev != info.st_dev)
+	if (known || stat(path, &named) < 0 || named.st_ino != info.st_ino || named.st_dev != info.st_dev)
 		return;
 	json_t *file = json_pack("{s:s, s:I}", "path", path, "bytes", (json_int_t)info.st_size);
 	if (!file)

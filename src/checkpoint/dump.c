@@ -12,6 +12,7 @@
 #include "checkpoint/notice.h"
 #include "checkpoint/phase.h"
 #include "checkpoint/refusal.h"
+#include "checkpoint/remap.h"
 #include "checkpoint/tenant.h"
 #include "checkpoint/tree.h"
 #include "core/object.h"
@@ -34,6 +35,8 @@ struct dump {
 	struct tenants tenants;
 	struct criu criu;
 	struct image_draft draft;
+	struct remaps remaps;
+	bool aside; // CRIU may have made names
 	json_t *description;
 	const struct dump_gate *gate; // NULL: none
 	bool stands;		      // the image does
@@ -142,6 +145,9 @@ static enum vg_status write_image(struct dump *dump)
 	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_HOST_OUT, dump->function);
 	if (status == VG_OK)
 		status = tenants_stop(&dump->tree, options->vgpu, dump->function, &dump->tenants);
+	dump->aside = status == VG_OK;
+	if (dump->aside)
+		remaps_set_aside(&dump->tree, &dump->remaps);
 	for (size_t i = 0; i < dump->tree.root_count && status == VG_OK; i++) {
 		pid_t root = dump->tree.processes[i].pid;
 		work.shell_job = options->shell_job || getsid(root) != root;
@@ -224,6 +230,8 @@ static enum vg_status take_back(struct dump *dump, enum vg_status status)
 	if (dump->stands)
 		image_remove(dump->draft.final);
 	image_finish(&dump->draft);
+	if (dump->aside)
+		remaps_remove(&dump->tree);
 	if (!dump->touched) {
 		status = vg_fail(status, code, dump->function, "%s", text);
 		vg_fail_amounts(need, have);
@@ -256,6 +264,7 @@ enum vg_status dump_run(const struct vg_dump_options *options, const struct dump
 	if (status == VG_OK)
 		status = write_image(&dump);
 	status = status ? take_back(&dump, status) : finish(&dump);
+	remaps_put_back(&dump.remaps);
 	phase_end(&dump.phase);
 	image_finish(&dump.draft);
 	if (ret_result)

@@ -11,6 +11,7 @@
 #include "checkpoint/inspect.h"
 #include "checkpoint/phase.h"
 #include "checkpoint/refusal.h"
+#include "checkpoint/remap.h"
 #include "checkpoint/restore.h"
 #include "checkpoint/tenant.h"
 #include "checkpoint/tree.h"
@@ -214,10 +215,12 @@ static bool gives_terminal(void)
 static enum vg_status make(struct restore *restore)
 {
 	struct criu_work work = {.tick = phase_tick, .user = &restore->phase};
+	struct remaps remaps;
 	bool made;
 
 	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_HOST_IN, restore->function);
 	restore->phase.total = restore->result.raw_bytes;
+	remaps_keep(restore->description, &remaps); // the image may be restored again
 	for (size_t i = 0; i < restore->root_count && status == VG_OK; i++) {
 		work.shell_job = !leads_session(restore->description, restore->roots[i]);
 		work.terminal = work.shell_job && gives_terminal();
@@ -225,6 +228,7 @@ static enum vg_status make(struct restore *restore)
 					    &restore->phase.bytes, restore->function, &made);
 		restore->made += made;
 	}
+	remaps_put_back(&remaps);
 	if (status)
 		return status;
 	status = tree_find(restore->roots, restore->root_count, restore->function, &restore->tree);

@@ -182,6 +182,19 @@ static void have_device_in_child(void)
 	close(fd);
 }
 
+// One file that had two names and has lost the one it is open by, and one that has none any more.
+static void have_lost_names(void)
+{
+	char name[4096], other[4096];
+
+	snprintf(name, sizeof name, "%s.lost", file_name);
+	snprintf(other, sizeof other, "%s.other", file_name);
+	if (open(name, O_RDWR | O_CREAT | O_EXCL, 0600) < 0 || link(name, other) < 0 || unlink(name) < 0)
+		_exit(4);
+	if (open(name, O_RDWR | O_CREAT | O_EXCL, 0600) < 0 || unlink(name) < 0)
+		_exit(4);
+}
+
 static const struct kind {
 	const char *name;
 	void (*make)(void);
@@ -192,6 +205,7 @@ static const struct kind {
 	{"socket", have_socket, 1},	     {"zombie", have_zombie, 1},	   {"child", have_child, 1},
 	{"cuda-child", have_cuda_child, 1},  {"three", have_three, 1},		   {"late-child", have_child, 0},
 	{"device", have_device, 0},	     {"device-in-child", have_device_in_child, 0}, {"zeros", have_zeros, 1},
+	{"lost-names", have_lost_names, 1},
 };
 
 void make_kinds(int early, int count, char **names)

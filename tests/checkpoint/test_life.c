@@ -1,4 +1,6 @@
 // The whole life of an image, with the CRIU of this machine: out, gone, back, and nobody noticed.
+#include <dirent.h>
+
 #include "checkpoint_test.h"
 
 TEST(a_process_comes_back_again_and_again)
@@ -42,6 +44,97 @@ TEST(a_process_that_ran_on_can_be_dumped_again)
 	CHECK_INT(run("restore --detach --dir %s", path_of("second")), 0);
 	check_goes_on(path_of("rounds2"));
 	end_subject(subject);
+}
+
+// How many names beside the subject's file begin so, and do not end as they should.
+static int count_names(const char *begin, const char *not_end)
+{
+	struct dirent *entry;
+	int count = 0;
+
+	DIR *opened = opendir(folder);
+	CHECK(opened != NULL);
+	while ((entry = readdir(opened)))
+		count += strncmp(entry->d_name, begin, strlen(begin)) == 0 &&
+			 !(*not_end && strstr(entry->d_name, not_end));
+	closedir(opened);
+	return count;
+}
+
+// Its descriptors 3 and 4: the file that has another name, and the one that has none.
+static void check_lost_names(pid_t pid)
+{
+	struct stat open_one, named;
+	char link[64];
+
+	CHECK_INT(stat(path_of("lost.other"), &named), 0);
+	snprintf(link, sizeof link, "/proc/%d/fd/3", (int)pid);
+	CHECK_INT(stat(link, &open_one), 0);
+	CHECK(open_one.st_ino == named.st_ino && open_one.st_dev == named.st_dev);
+	snprintf(link, sizeof link, "/proc/%d/fd/4", (int)pid);
+	CHECK_INT(stat(link, &open_one), 0);
+	CHECK_INT(open_one.st_nlink, 0);
+	CHECK(access(path_of("lost.lost"), F_OK) < 0);
+}
+
+static void check_lost_names_again(pid_t pid, const char *image)
+{
+	if (run("restore --detach --dir %s", path_of(image)))
+		FAIL("restore %s: %s", image, said);
+	check_goes_on(path_of("lost"));
+	check_lost_names(pid);
+	kill(-pid, SIGKILL);
+	wait_gone(pid);
+}
+
+static void fail_dump(pid_t pid)
+{
+	char command[2 * PATH_MAX];
+
+	snprintf(command, sizeof command, "VIRGATE_LIBDIR=%s %s dump %d %s commit stop >/dev/null", BUILD, COORDINATOR,
+		 (int)pid, path_of("no.image"));
+	CHECK(system(command) != 0);
+	CHECK(access(path_of("no.image"), F_OK) < 0);
+	check_goes_on(path_of("lost"));
+	check_lost_names(pid);
+}
+
+// CRIU gives a file that lost its name another one beside it: no dump is in the next one's way, and every image has what
+// it needs as often as it is restored.
+TEST(a_file_that_lost_its_name_is_there_for_every_image)
+{
+	need_criu();
+	struct subject subject = start_subject_with(path_of("lost"), "lost-names");
+
+	check_goes_on(path_of("lost"));
+	fail_dump(subject.pid);
+	CHECK_INT(count_names("link_remap.", ""), 0);
+	for (int i = 0; i < 3; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "lost%d.image", i);
+		if (run("dump --pid %d --dir %s %s", (int)subject.pid, path_of(name), i < 2 ? "--leave-running" : ""))
+			FAIL("dump %d: %s", i, said);
+		if (i < 2)
+			check_goes_on(path_of("lost"));
+		if (i == 0)
+			fail_dump(subject.pid); // which takes nothing from the image that stands
+		CHECK(count_names("link_remap.", ".virgate") > 0);
+	}
+	wait_gone(subject.pid);
+	waitpid(subject.guard, NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		check_lost_names_again(subject.pid, "lost0.image");
+		check_lost_names_again(subject.pid, "lost1.image");
+		check_lost_names_again(subject.pid, "lost2.image");
+	}
+	CHECK_INT(count_names("link_remap.", ""), count_names("link_remap.", ".virgate"));
+	// Without it the image is refused before anything is made.
+	char command[PATH_MAX + 32];
+	snprintf(command, sizeof command, "rm %s/link_remap.*", folder);
+	CHECK_INT(system(command), 0);
+	CHECK_INT(run("restore --detach --dir %s", path_of("lost0.image")), 125);
+	CHECK_CONTAINS(said, "refused (file-missing)");
+	CHECK_CONTAINS(said, "link_remap.");
 }
 
 // virgate restore in the background of this test: its exit code is said by end_of().
