@@ -165,7 +165,7 @@ __attribute__((unused)) static void need_criu(void)
 }
 
 // With a daemon of the test's own, which "shutdown" ends.
-__attribute__((unused)) static void make_vgpu(const char *name)
+__attribute__((unused)) static void with_vgpu(const char *name)
 {
 	setenv("VIRGATE_RUNTIME_DIR", path_of("run"), 1);
 	setenv("VIRGATE_STATE_DIR", path_of("state"), 1);

@@ -379,7 +379,7 @@ TEST(a_flipped_bit_in_the_last_chunk_lets_nobody_run)
 
 	setup();
 	unsetenv("VIRGATE_LIBDIR"); // which is the coordinator's: the interposer lies elsewhere
-	make_vgpu("flip");
+	with_vgpu("flip");
 	for (int i = 0; i < 3; i++) {
 		char rounds[PATH_MAX], image[PATH_MAX], name[32];
 		snprintf(name, sizeof name, "flip-%s", methods[i]);
@@ -427,7 +427,7 @@ TEST(a_stream_that_is_cut_or_flipped_midway_lets_nobody_run)
 
 	setup();
 	unsetenv("VIRGATE_LIBDIR"); // which is the coordinator's: the interposer lies elsewhere
-	make_vgpu("flip");
+	with_vgpu("flip");
 	CHECK_INT(mkdir(path_of("tmp"), 0700), 0);
 	setenv("TMPDIR", path_of("tmp"), 1);
 	snprintf(rounds, sizeof rounds, "%s", path_of("streamed"));

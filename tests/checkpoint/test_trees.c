@@ -275,7 +275,7 @@ TEST(all_of_a_vgpu_are_waited_for)
 	pid_t runs[2];
 
 	need_criu();
-	make_vgpu("pair");
+	with_vgpu("pair");
 	pid_t left = start_in_vgpu("pair", path_of("left"), "", &runs[0]), right = start_in_vgpu("pair", path_of("right"), "", &runs[1]);
 	snprintf(image, sizeof image, "%s", path_of("pair"));
 	if (run("dump --vgpu pair --dir %s", image))
