@@ -162,8 +162,10 @@ static enum vg_status roll_back(struct vg_process *process, const struct work *w
 			usleep(PAUSE_US);
 	} while (tries && (status || state == VG_PROCESS_CHECKPOINTED || state == VG_PROCESS_LOCKED));
 	if (status == VG_OK && state != VG_PROCESS_RUNNING)
-		status = vg_fail(VG_STATE, 0, __func__, "process %d is %s, not running", (int)vg_process_pid(process),
-				 vg_process_state_name(state));
+		status = vg_fail(VG_STATE, 0, __func__, "process %d is %s, not running%s", (int)vg_process_pid(process),
+				 vg_process_state_name(state),
+				 state == VG_PROCESS_FAILED ? ": the driver has given it up, and it can only be ended"
+							    : "");
 	return status;
 }
 

@@ -220,7 +220,7 @@ TEST(a_process_that_the_driver_has_given_up_can_only_be_ended)
 	CHECK_CONTAINS(said, "it can only be ended");
 	CHECK(nothing_there("never"));
 	CHECK_INT(run("recover --pid %d", (int)subject.pid), 1);
-	CHECK_CONTAINS(said, "is failed, not running");
+	CHECK_CONTAINS(said, "is failed, not running: the driver has given it up, and it can only be ended");
 	CHECK(run("doctor cuda") <= 1);
 	CHECK_CONTAINS(said, ": failed; end it, for the driver has given it up: kill -9 ");
 	end_subject(subject);
