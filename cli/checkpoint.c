@@ -122,7 +122,8 @@ int checkpoint_show(void *user, const struct vg_checkpoint_progress *progress)
 void checkpoint_hide(void)
 {
 	if (shown)
-		fprintf(stderr, "\r\033[K");
+		fputs("\r\033[K", stderr);
+	fflush(stderr); // before what is said on stdout
 	shown = false;
 }
 
