@@ -60,6 +60,8 @@ enum vg_status image_read(const char *path, const char *function, json_t **ret_d
 // The same of a text. `name`: what errors call it.
 enum vg_status image_parse(const char *text, size_t length, const char *name, const char *function,
 			   json_t **ret_description);
+// DENIED (other-owner): any of it is somebody else's, or others may write to it.
+enum vg_status image_check_owner(const char *path, const char *function);
 // Reads all files again. INTEGRITY: which one differs, is missing, or is too many, and where; STATE: somebody wants to
 // stop. `phase`, into which it counts, and ret_sizes may be NULL.
 enum vg_status image_verify(const char *path, const json_t *description, unsigned threads, struct phase *phase,

@@ -10,7 +10,6 @@
 #include "checkpoint/image.h"
 #include "checkpoint/inspect.h"
 #include "checkpoint/phase.h"
-#include "checkpoint/refusal.h"
 #include "checkpoint/remap.h"
 #include "checkpoint/restore.h"
 #include "checkpoint/tenant.h"
@@ -23,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PAUSE_US = 20000 };
@@ -107,25 +105,6 @@ static enum vg_status await_places(struct restore *restore)
 	return status;
 }
 
-// Whoever can write there decides what runs, as us.
-static enum vg_status check_owner(const char *dir, const char *function)
-{
-	struct stat info;
-
-	if (stat(dir, &info) < 0)
-		return VG_OK; // which is no image, then
-	if (info.st_uid != geteuid())
-		return refuse(REFUSE_OWNER, 0, function,
-			      "%s is user %u's, and restoring it runs what is in it: if you trust that, make it yours (chown -R)",
-			      dir, (unsigned)info.st_uid);
-	if (info.st_mode & (S_IWGRP | S_IWOTH))
-		return refuse(REFUSE_OWNER, 0, function,
-			      "%s can be written to by others (mode %03o), and restoring it runs what is in it: chmod 700, if you "
-			      "trust that",
-			      dir, (unsigned)info.st_mode & 0777);
-	return VG_OK;
-}
-
 static enum vg_status verify(struct restore *restore)
 {
 	const struct vg_restore_options *options = &restore->options;
@@ -137,7 +116,7 @@ static enum vg_status verify(struct restore *restore)
 	if (status == VG_OK)
 		status = criu_find(restore->function, &restore->criu);
 	if (status == VG_OK)
-		status = check_owner(options->dir, restore->function);
+		status = image_check_owner(options->dir, restore->function);
 	if (status == VG_OK)
 		status = inspect_read(options->dir, restore->function, &restore->description, &files);
 	restore->result.bytes = files.stored;

@@ -104,6 +104,26 @@ TEST(what_fits_is_restored)
 	CHECK(strstr(said, "refused") == NULL);
 }
 
+static const char *part(const char *name)
+{
+	static char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof path, "%s%s", image(), name);
+	return path;
+}
+
+// Left with the mode `after`, in which nobody else can.
+static void check_written_to(const char *name, mode_t after, mode_t before)
+{
+	char wanted[64];
+
+	CHECK_INT(chmod(part(name), before), 0);
+	check_refused("other-owner");
+	snprintf(wanted, sizeof wanted, "%s can be written to by others (mode %03o)", name, (unsigned)before);
+	CHECK_CONTAINS(said, wanted);
+	CHECK_INT(chmod(part(name), after), 0);
+}
+
 TEST(an_image_that_others_can_write_is_refused)
 {
 	CHECK_INT(chmod(image(), 0770), 0);
@@ -113,13 +133,24 @@ TEST(an_image_that_others_can_write_is_refused)
 	CHECK_INT(run("restore --dir %s --detach", path_of("link")), 125);
 	CHECK_CONTAINS(said, "mode 770");
 	CHECK_INT(unlink(path_of("link")), 0);
+	CHECK_INT(chmod(image(), 0755), 0); // who may only read writes nothing
+	check_written_to("", 0755, 0757);
+	check_written_to("/virgate.json", 0644, 0664);
+	check_written_to("/tree-0", 0755, 0777);
+	check_written_to("/tree-0/pages-1.img", 0644, 0666);
+	CHECK_INT(run("restore --dir %s --detach", image()), 125);
+	CHECK(strstr(said, "refused") == NULL);
 	CHECK_INT(chmod(image(), 0700), 0);
 	if (geteuid() != 0)
 		SKIP("only root can give an image to somebody else");
-	CHECK_INT(chown(image(), 12345, (gid_t)-1), 0);
-	check_refused("other-owner");
-	CHECK_CONTAINS(said, "is user 12345's");
-	CHECK_INT(chown(image(), 0, (gid_t)-1), 0);
+	static const char *const parts[] = {"", "/virgate.json", "/tree-0", "/tree-0/pages-1.img"};
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		CHECK_INT(chown(part(parts[i]), 12345, (gid_t)-1), 0);
+		check_refused("other-owner");
+		CHECK_CONTAINS(said, part(parts[i]));
+		CHECK_CONTAINS(said, " is user 12345's");
+		CHECK_INT(chown(part(parts[i]), 0, (gid_t)-1), 0);
+	}
 }
 
 static void under_kernel(const char *release, bool warned)
