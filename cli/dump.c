@@ -17,7 +17,7 @@ static int dump(const struct arguments *arguments)
 		return r;
 	options.dir = option_value(arguments, "dir");
 	options.leave_running = option_value(arguments, "leave-running") != NULL;
-	if (!options.pid == !options.vgpu || !options.dir) {
+	if ((!options.pid && !options.vgpu) || !options.dir) {
 		say_usage(arguments->verb, "--pid or --vgpu, and --dir are needed: which process, or all that run inside "
 					   "which vGPU, and where the image shall lie");
 		return verb_usage_code(arguments->verb);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "checkpoint.h"
+#include "checkpoint/image.h"
 #include "say.h"
 
 // "none", "lz4", "zstd", "zstd:19".
@@ -17,17 +18,20 @@ static int read_compression(const struct arguments *arguments, struct vg_dump_op
 
 	if (!text)
 		return 0;
-	// Which levels there are the library knows.
 	long level = colon ? strtol(colon + 1, &end, 10) : 0;
-	bool sound = !colon || (end != colon + 1 && !*end && level >= 1 && level <= INT_MAX);
+	bool sound = !colon || (end != colon + 1 && !*end && level >= INT_MIN && level <= INT_MAX);
 	for (int i = 0; sound && i < 3; i++) {
 		if (strlen(names[i]) != length || strncmp(names[i], text, length) != 0)
 			continue;
 		options->compression = (enum vg_compression)i;
 		options->compression_level = (int)level;
-		return 0;
+		// Which levels there are the library knows.
+		if (image_check_compression(options->compression, options->compression_level, __func__) == VG_OK)
+			return 0;
+		say_usage(arguments->verb, "--compress \"%s\": %s", text, vg_last_error()->text);
+		return verb_usage_code(arguments->verb);
 	}
-	say_usage(arguments->verb, "--compress \"%s\": there are none, lz4, zstd, and zstd:N with a level N from 1 on", text);
+	say_usage(arguments->verb, "--compress \"%s\": there are none, lz4, zstd, and zstd:N for its level N", text);
 	return verb_usage_code(arguments->verb);
 }
 
@@ -45,6 +49,10 @@ int dump_options_read(const struct arguments *arguments, struct vg_dump_options 
 		return r;
 	options.pid = (pid_t)pid;
 	options.vgpu = option_value(arguments, "vgpu");
+	if (options.pid && options.vgpu) {
+		say_usage(arguments->verb, "both a process (--pid) and a vGPU (--vgpu) are named: name one of them");
+		return verb_usage_code(arguments->verb);
+	}
 	options.cpu_only = option_value(arguments, "cpu-only") != NULL;
 	options.shell_job = option_value(arguments, "shell-job") != NULL;
 	options.tcp_established = option_value(arguments, "tcp-established") != NULL;

@@ -72,7 +72,7 @@ static int migrate(const struct arguments *arguments)
 	int r = dump_options_read(arguments, &dump);
 	if (r)
 		return r;
-	if (!dump.pid == !dump.vgpu || !option_value(arguments, "to")) {
+	if ((!dump.pid && !dump.vgpu) || !option_value(arguments, "to")) {
 		say_usage(arguments->verb,
 			  "--pid or --vgpu, and --to are needed: which process, or all that run inside which "
 			  "vGPU, and where they shall go");

@@ -114,6 +114,25 @@ TEST(a_driver_that_refuses_costs_nothing)
 	end_subject(subject);
 }
 
+TEST(what_is_asked_makes_sense_or_is_a_mistake)
+{
+	static const char *const levels[] = {"zstd:99", "zstd:-1", "lz4:1", "zstd:", "zstd:x", "none:9999999999"};
+
+	standin();
+	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+		CHECK_INT(run("dump --pid 4194304 --dir %s --compress %s", path_of("x"), levels[i]), 2);
+		CHECK_CONTAINS(said, levels[i]);
+	}
+	CHECK_INT(run("dump --pid 4194304 --dir %s --compress zstd:99", path_of("x")), 2);
+	CHECK_CONTAINS(said, "there are 1 to 22, and 0 for its own choice");
+	CHECK_INT(run("dump --pid 4194304 --dir %s --compress zstd:0", path_of("x")), 1);
+	CHECK_CONTAINS(said, "there is none"); // the process
+	CHECK_INT(run("dump --pid 4194304 --vgpu v --dir %s", path_of("x")), 2);
+	CHECK_CONTAINS(said, "name one of them");
+	CHECK_INT(run("migrate --pid 4194304 --vgpu v --to unix:%s", path_of("x")), 2);
+	CHECK_CONTAINS(said, "name one of them");
+}
+
 TEST(what_cannot_be_dumped_is_named)
 {
 	standin();
