@@ -17,7 +17,7 @@ static bool is_harmless(const char *error)
 static const char *advice(const char *error)
 {
 	static const struct {
-		const char *words, *advice;
+		const char *words, *advice, *also;
 	} known[] = {
 		{"External socket is used", "a unix socket is connected to a process outside of what is dumped: close it"},
 		{"Connected TCP socket", "there is an open TCP connection: close it, or see --tcp-established"},
@@ -27,10 +27,12 @@ static const char *advice(const char *error)
 		{"Can't link remap to", "a file has lost the name it was opened by, and link_remap.N beside it is another "
 					"image's: remove that name if that image is gone"},
 		{"Address already in use", "a socket's address is taken: end who has it"},
+		{"Can't fork for ", "a pid of the image was taken meanwhile: end who has it, or restore in a new pid namespace",
+		 .also = "File exists"},
 	};
 
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (strstr(error, known[i].words))
+		if (strstr(error, known[i].words) && (!known[i].also || strstr(error, known[i].also)))
 			return known[i].advice;
 	return "";
 }

@@ -28,8 +28,11 @@ static enum vg_status hold(const struct tree_process *process, uint64_t deadline
 		return VG_OK; // it has ended: nobody can do anything to it
 	if (fd < 0)
 		return vg_fail(errno == ENOENT ? VG_NOT_FOUND : VG_DENIED, errno, function,
-			       "process %d (%s) cannot be looked into: %s", (int)process->pid, process->command,
-			       strerror(errno));
+			       "process %d (%s) cannot be looked into: %s%s", (int)process->pid, process->command,
+			       strerror(errno),
+			       errno == EACCES || errno == EPERM ? ": that takes CAP_SYS_PTRACE, and no container or sandbox "
+								   "that forbids it: try from outside of it"
+								 : "");
 	fd = vg_fd_raise_consume(fd);
 	while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (vg_clock_monotonic_ns() < deadline) {

@@ -495,6 +495,19 @@ TEST(a_criu_that_fails_says_why_and_leaves_nothing)
 	CHECK(access(path_of("escaped"), F_OK) < 0);
 }
 
+TEST(what_criu_says_is_put_in_words)
+{
+	char text[512];
+
+	write_text("log", "(00.1) Error (criu/cr-restore.c:1230): Can't fork for 29303: File exists\n");
+	criu_reason(path_of("log"), text, sizeof text);
+	CHECK_CONTAINS(text, "a pid of the image was taken meanwhile");
+	CHECK_CONTAINS(text, "Can't fork for 29303: File exists");
+	write_text("log", "(00.1) Error (criu/cr-restore.c:1230): Can't fork for 29303: Cannot allocate memory\n");
+	criu_reason(path_of("log"), text, sizeof text);
+	CHECK_STR(text, "Error (criu/cr-restore.c:1230): Can't fork for 29303: Cannot allocate memory");
+}
+
 // In a child, whose limits and mounts are its own. 0: it failed as it should.
 static int fail_in_child(int (*prepare)(const char *folder), const char *folder, const char *says, int method)
 {

@@ -1,6 +1,7 @@
 // What is not dumped, by name: each reason is made, and the process goes on as if nobody had asked.
 #include "checkpoint_test.h"
 
+#include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 
@@ -59,15 +60,13 @@ TEST(a_thread_is_named_by_its_process)
 	end_subject(subject);
 }
 
-TEST(another_users_process_is_not_ours_to_dump)
+// By somebody else: who that is setpriv is told. Ends it.
+static void refused_as(const char *who, pid_t idle, const char *words)
 {
-	if (geteuid() != 0)
-		SKIP("it takes root to be two users");
-	standin();
-	pid_t idle = start_idle();
-	char command[PATH_MAX + 128];
+	char command[PATH_MAX + 256];
 
-	snprintf(command, sizeof command, "HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent setpriv --reuid 65534 --clear-groups %s dump --pid %d --dir /tmp/x --cpu-only 2>&1",
+	snprintf(command, sizeof command,
+		 "HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent setpriv %s %s dump --pid %d --dir /tmp/x --cpu-only 2>&1", who,
 		 VIRGATE, (int)idle);
 	FILE *output = popen(command, "re");
 	said[fread(said, 1, sizeof said - 1, output)] = '\0';
@@ -75,7 +74,25 @@ TEST(another_users_process_is_not_ours_to_dump)
 	end_idle(idle);
 	if (strstr(said, "not found") || strstr(said, "setpriv:"))
 		SKIP("no setpriv here: %s", said);
-	CHECK_CONTAINS(said, "refused (other-user): ");
+	CHECK_CONTAINS(said, words);
+}
+
+TEST(another_users_process_is_not_ours_to_dump)
+{
+	if (geteuid() != 0)
+		SKIP("it takes root to be two users");
+	standin();
+	pid_t idle = start_idle();
+	refused_as("--reuid 65534 --clear-groups", idle, "refused (other-user): ");
+}
+
+TEST(whoever_lacks_the_right_to_look_into_it_is_told_which)
+{
+	if (geteuid() != 0 || prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE) != 1)
+		SKIP("it takes a right that this user has not");
+	standin();
+	// CAP_PERFMON (38), which CAP_SYS_ADMIN has in it, lets newer kernels look, too.
+	refused_as("--bounding-set -sys_ptrace,-sys_admin,-cap_38", start_idle(), "that takes CAP_SYS_PTRACE");
 }
 
 TEST(a_process_without_cuda_is_for_criu_alone)
