@@ -125,7 +125,7 @@ int vg_process_start_time(pid_t pid, uint64_t *ret_ticks)
 	unsigned long long ticks;
 
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	ssize_t length = vg_file_read(path, text, sizeof text);
+	ssize_t length = vg_file_read(pid ? path : "/proc/self/stat", text, sizeof text);
 	if (length < 0)
 		return length == -ENOENT ? -ESRCH : (int)length;
 	char *end = strrchr(text, ')'); // the name may hold anything, also ") "

@@ -29,7 +29,8 @@ int vg_file_write_atomic(const char *path, const void *data, size_t length, mode
 
 // When the kernel started the process: field 22 of /proc/PID/stat, in clock ticks since
 // boot, whatever time namespace this process is in. A pid names the same process only while this agrees, as
-// vg_start_time_same() has it. 0 or -errno (-ESRCH: none).
+// vg_start_time_same() has it. Of pid 0: this process, whatever pid namespace /proc was mounted in.
+// 0 or -errno (-ESRCH: none).
 int vg_process_start_time(pid_t pid, uint64_t *ret_ticks);
 // A process in a time namespace of its own may be a tick off.
 static inline bool vg_start_time_same(uint64_t ticks, uint64_t other)

@@ -56,8 +56,7 @@ int vg_ledger_self(struct vg_ledger_owner *ret_owner)
 
 	if (stat("/proc/self/ns/pid", &namespace) < 0)
 		return -errno;
-	// By /proc/self: in a pid namespace with the outer /proc the number is another one.
-	int r = ledger_start_time_of_self(&start_time);
+	int r = vg_process_start_time(0, &start_time);
 	if (r < 0)
 		return r;
 	*ret_owner = (struct vg_ledger_owner){

@@ -1,10 +1,9 @@
 #include "ledger/process.h"
 
-#include "base/descriptor.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 int ledger_process_create(struct ledger_process **ret_process)
 {
@@ -25,16 +24,4 @@ int ledger_process_create(struct ledger_process **ret_process)
 void ledger_process_destroy(struct ledger_process *process)
 {
 	munmap(process, (size_t)sysconf(_SC_PAGESIZE));
-}
-
-int ledger_start_time_of_self(uint64_t *ret_ticks)
-{
-	// /proc/self names us whatever pid namespace /proc was mounted in.
-	char self[32];
-	ssize_t length = readlink("/proc/self", self, sizeof self - 1);
-
-	if (length < 0)
-		return -errno;
-	self[length] = '\0';
-	return vg_process_start_time((pid_t)atoi(self), ret_ticks);
 }

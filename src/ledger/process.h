@@ -13,4 +13,3 @@ struct ledger_process {
 
 int ledger_process_create(struct ledger_process **ret_process);
 void ledger_process_destroy(struct ledger_process *process);
-int ledger_start_time_of_self(uint64_t *ret_ticks);
