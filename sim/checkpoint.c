@@ -22,6 +22,15 @@ socklen_t sim_service_address(pid_t pid, struct sockaddr_un *ret_address)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
+// Pids are of a namespace, and the addresses are not: another namespace's process of that number may be there.
+static bool is_process(int fd, pid_t pid)
+{
+	struct ucred peer;
+	socklen_t size = sizeof peer;
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == pid;
+}
+
 static CUresult ask(int pid, const struct sim_service_request *request, int32_t *ret_value)
 {
 	struct sim_service_reply reply;
@@ -34,7 +43,7 @@ static CUresult ask(int pid, const struct sim_service_request *request, int32_t 
 	if (fd < 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	CUresult result = CUDA_ERROR_OPERATING_SYSTEM;
-	if (connect(fd, (struct sockaddr *)&address, length) != 0)
+	if (connect(fd, (struct sockaddr *)&address, length) != 0 || !is_process(fd, pid))
 		result = kill(pid, 0) == 0 || errno == EPERM ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_OPERATING_SYSTEM;
 	else if (send(fd, request, sizeof *request, MSG_NOSIGNAL) == sizeof *request &&
 		 recv(fd, &reply, sizeof reply, 0) == sizeof reply) {
