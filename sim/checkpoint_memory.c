@@ -184,7 +184,7 @@ CUresult sim_return(const CUcheckpointGpuPair *pairs, unsigned count)
 	SIM_TRY(remap(pairs, count, physical));
 	for (struct evicted *one = evicted; one; one = one->next)
 		SIM_TRY(one->physical->foreign);
-	if (region_attach(sim_process.region) != 0)
+	if (region_attach(sim_process.region, &sim_process.config) != 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	sim_memory_lock();
 	CUresult result = take_all(physical);

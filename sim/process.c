@@ -68,6 +68,7 @@ static void in_child(void)
 {
 	atomic_store(&forked, true);
 	atomic_store(&sim_gate, SIM_GATE_UNINITIALIZED);
+	region_forget(sim_process.region);
 }
 
 // At exit: memory goes back now, unless work still runs on it (then the next process to

@@ -15,50 +15,6 @@
 #include "base/descriptor.h"
 #include "region_internal.h"
 
-// A process died in the middle of a change: what the tables say block by block is the
-// truth, the sums are made anew. An allocation counts only once its head says how long it is.
-static void region_repair(struct region *region)
-{
-	struct region_header *h = region->header;
-
-	memset(h->used, 0, sizeof h->used);
-	for (int i = 0; i < REGION_PROCESSES; i++)
-		memset(h->processes[i].used, 0, sizeof h->processes[i].used);
-	for (unsigned device = 0; device < h->config.devices; device++) {
-		uint32_t base = device * region->blocks_per_device;
-		h->hint[device] = 0;
-		for (uint32_t i = base; i < base + region->blocks_per_device; i++) {
-			struct region_block *block = &h->blocks[i],
-					    *head = block->first ? &h->blocks[block->first - 1] : NULL;
-			if (!head)
-				continue;
-			if (head->first != block->first || !head->blocks) {
-				block->first = block->next = 0;
-				continue;
-			}
-			h->used[device] += REGION_BLOCK;
-			if (head->owner != REGION_NOBODY)
-				h->processes[head->owner].used[device] += REGION_BLOCK;
-		}
-	}
-}
-
-void region_lock(struct region *region)
-{
-	int error = pthread_mutex_lock(&region->header->lock);
-	if (error == EOWNERDEAD) {
-		region_repair(region);
-		pthread_mutex_consistent(&region->header->lock);
-	} else if (error != 0) {
-		abort(); // our own mutex, used wrongly
-	}
-}
-
-void region_unlock(struct region *region)
-{
-	pthread_mutex_unlock(&region->header->lock);
-}
-
 static int make_folder(const char *folder, char *problem, size_t capacity)
 {
 	struct stat status;
@@ -100,35 +56,34 @@ static size_t header_bytes(const struct sim_config *config)
 	       config->devices * (config->memory / REGION_BLOCK) * sizeof(struct region_block);
 }
 
-static int map_header(struct region *region, int fd, size_t size)
+// Maps the file, and keeps a descriptor of it for its locks.
+static int map_header(struct region *region, int fd, const struct sim_config *config)
 {
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (at == MAP_FAILED)
-		return -errno;
-	region->header = at;
-	region->header_size = size;
-	region->blocks_per_device = (uint32_t)(region->header->config.memory / REGION_BLOCK);
-	return 0;
-}
-
-static int init_header(struct region *region, int fd, const struct sim_config *config)
-{
-	pthread_mutexattr_t attributes;
 	size_t size = header_bytes(config);
-
-	if (ftruncate(fd, 0) != 0 || ftruncate(fd, (off_t)size) != 0)
-		return -errno;
 	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)
 		return -errno;
 	region->header = at;
 	region->header_size = size;
 	region->blocks_per_device = (uint32_t)(config->memory / REGION_BLOCK);
-	pthread_mutexattr_init(&attributes);
-	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-	pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-	pthread_mutex_init(&region->header->lock, &attributes);
-	pthread_mutexattr_destroy(&attributes);
+	return region_lock_init(region, fcntl(fd, F_DUPFD_CLOEXEC, 3));
+}
+
+static void unmap_header(struct region *region)
+{
+	region_lock_finish(region);
+	if (region->header)
+		munmap(region->header, region->header_size);
+	region->header = NULL;
+}
+
+static int init_header(struct region *region, int fd, const struct sim_config *config)
+{
+	if (ftruncate(fd, 0) != 0 || ftruncate(fd, (off_t)header_bytes(config)) != 0)
+		return -errno;
+	int error = map_header(region, fd, config);
+	if (error != 0)
+		return error;
 	region->header->config = *config;
 	// A process that comes back from an image may know names of memory on a node before this one.
 	region->header->generation = (uint32_t)(vg_clock_realtime_ns() >> 10);
@@ -151,7 +106,7 @@ static int join_header(struct region *region, int fd, const struct sim_config *c
 		return 2;
 	if (fstat(fd, &status) != 0 || (size_t)status.st_size != header_bytes(&old.config))
 		return 2;
-	int error = map_header(region, fd, header_bytes(&old.config));
+	int error = map_header(region, fd, &old.config);
 	if (error != 0)
 		return error;
 	if (same_node(&old.config, config))
@@ -159,8 +114,7 @@ static int join_header(struct region *region, int fd, const struct sim_config *c
 	region_lock(region);
 	unsigned alive = region_reap_locked(region);
 	region_unlock(region);
-	munmap(region->header, region->header_size);
-	region->header = NULL;
+	unmap_header(region);
 	return alive ? 1 : 2;
 }
 
@@ -194,19 +148,20 @@ static int take_slot(struct region *region)
 {
 	struct region_header *h = region->header;
 	uint64_t start;
-	int error = vg_process_start_time(getpid(), &start);
+	int error = vg_process_start_time(0, &start);
 
 	if (error != 0)
 		return error;
-	for (int i = 0; i < REGION_PROCESSES; i++) // of the program that this process ran before exec
-		if (h->processes[i].pid == getpid() && h->processes[i].pid_namespace == region_namespace() &&
-		    vg_start_time_same(h->processes[i].start_time, start))
-			h->processes[i].start_time = UINT64_MAX;
 	region_reap_locked(region);
 	for (int i = 0; i < REGION_PROCESSES; i++) {
 		struct region_process *process = &h->processes[i];
 		if (process->pid != 0)
 			continue;
+		error = region_slot_claim(region, i);
+		if (error == REGION_GONE) // by a program that did not let go of it
+			continue;
+		if (error != 0)
+			return error;
 		memset(process, 0, sizeof *process);
 		process->start_time = start;
 		process->pid_namespace = region_namespace();
@@ -297,7 +252,7 @@ int region_open(const struct sim_config *config, bool observer, struct region **
 
 	if (!region)
 		return -ENOMEM;
-	region->slot = -1;
+	region->slot = region->lock = -1;
 	for (int i = 0; i < SIM_DEVICES; i++)
 		region->devices[i] = -1;
 	int status = make_folder(config->folder, problem, capacity);
@@ -318,12 +273,16 @@ int region_open(const struct sim_config *config, bool observer, struct region **
 	return 0;
 }
 
+// Not for its parent, nor, once checkpointed, for who may have its slot by now.
 void region_leave(struct region *region)
 {
+	if (region->slot < 0 || region->lock < 0 || region->lock_owner != getpid())
+		return;
 	region_lock(region);
 	region->header->processes[region->slot].start_time = UINT64_MAX; // nobody's: reaped as dead
-	region_reap_locked(region);
+	region_slot_give(region);
 	region->slot = -1;
+	region_reap_locked(region);
 	region_unlock(region);
 }
 
@@ -331,11 +290,8 @@ void region_close(struct region *region)
 {
 	if (!region)
 		return;
-	if (region->header) {
-		if (region->slot >= 0)
-			region_leave(region);
-		munmap(region->header, region->header_size);
-	}
+	region_leave(region);
+	unmap_header(region);
 	for (int i = 0; i < SIM_DEVICES; i++)
 		if (region->devices[i] >= 0)
 			close(region->devices[i]);
@@ -362,26 +318,47 @@ static bool has_slot(const struct region *region)
 	const struct region_process *process = &region->header->processes[region->slot];
 	uint64_t start;
 
-	return process->pid == getpid() && vg_process_start_time(getpid(), &start) == 0 &&
-	       vg_start_time_same(process->start_time, start);
+	return process->pid == getpid() && process->pid_namespace == region_namespace() &&
+	       vg_process_start_time(0, &start) == 0 && vg_start_time_same(process->start_time, start);
 }
 
-int region_attach(struct region *region)
+// True when what is mapped is the node as it is, and this process's slot there is still its own.
+static bool resume(struct region *region)
 {
-	struct sim_config config = region->header->config;
+	char path[300];
+
+	snprintf(path, sizeof path, "%s/node", region->folder);
+	ino_t mapped = region->inode;
+	if (region->slot < 0 || region_lock_init(region, open(path, O_RDWR | O_CLOEXEC)) != 0 ||
+	    region->inode != mapped)
+		return false;
+	region_lock(region);
+	bool resumed = has_slot(region) && region_slot_claim(region, region->slot) == 0;
+	if (resumed)
+		region->header->processes[region->slot].parked = 0;
+	region_unlock(region);
+	return resumed;
+}
+
+int region_attach(struct region *region, const struct sim_config *config)
+{
 	char problem[256];
 
-	if (has_slot(region))
-		return open_devices(region, &config);
+	if (resume(region))
+		return open_devices(region, config);
 	// The node may have begun anew meanwhile, in a file of its own.
-	munmap(region->header, region->header_size);
-	region->header = NULL;
+	unmap_header(region);
 	region->slot = -1;
-	return open_node(region, &config, false, problem, sizeof problem);
+	return open_node(region, config, false, problem, sizeof problem);
 }
 
 void region_detach(struct region *region)
 {
+	region_lock(region);
+	region->header->processes[region->slot].parked = 1;
+	region_slot_give(region);
+	region_unlock(region);
+	region_lock_finish(region);
 	for (int i = 0; i < SIM_DEVICES; i++) {
 		if (region->devices[i] >= 0)
 			close(region->devices[i]);

@@ -1,7 +1,7 @@
 // The state that all processes of one simulated node share: who holds which device memory.
-// A header file mapped by everyone (robust mutex, tables) and one sparse file a device.
+// A header file mapped and locked by everyone (tables) and one sparse file a device.
 // Used by the simulated driver and by the simulated NVML; knows no CUDA types.
-// Any thread; none of these may be called with the region's mutex held.
+// Any thread; none of these may be called with the region's lock held.
 #pragma once
 
 #include <pthread.h>
@@ -24,6 +24,7 @@ struct region_process {
 	_Atomic uint64_t busy_ns[SIM_DEVICES]; // device time of its operations
 	uint32_t device_contexts[SIM_DEVICES];
 	uint32_t pid_namespace; // where its pid means it
+	uint32_t parked;	// checkpointed: it holds nothing, not even its slot's lock
 };
 
 // One of these a block; the allocation's own facts stand at its first block.
@@ -50,9 +51,9 @@ struct region_header {
 	uint64_t magic;
 	uint32_t version, padding;
 	struct sim_config config;
-	pthread_mutex_t lock;
-	uint64_t used[SIM_DEVICES]; // bytes
-	uint32_t hint[SIM_DEVICES]; // no free block below
+	uint32_t changing;	      // by whoever has the lock, or died with it
+	uint64_t used[SIM_DEVICES];   // bytes
+	uint32_t hint[SIM_DEVICES];   // no free block below
 	uint32_t generation, orphans; // allocations that only descriptors keep alive
 	uint32_t process_high;	      // no slot in use from here on
 	_Atomic uint64_t busy_ns[SIM_DEVICES];
@@ -65,7 +66,11 @@ struct region {
 	struct region_header *header;
 	size_t header_size;
 	uint32_t blocks_per_device;
-	int slot; // of this process, -1 for an observer
+	int slot;		 // of this process, -1 for an observer
+	int lock;		 // the header file, for its locks; -1 while checkpointed
+	pid_t lock_owner;	 // who opened that
+	ino_t inode;		 // of the header file
+	pthread_mutex_t threads; // of this process: one at a time
 	int devices[SIM_DEVICES]; // descriptors
 	char folder[256];
 };
@@ -79,9 +84,11 @@ void region_close(struct region *region);
 
 // A checkpointed process holds no descriptor of the devices' memory: closes and opens them.
 void region_detach(struct region *region);
-int region_attach(struct region *region); // 0 or negative errno
+int region_attach(struct region *region, const struct sim_config *config); // 0 or negative errno
 // Gives up everything this process holds; the region stays mapped.
 void region_leave(struct region *region);
+// In a forked child: what it has of its parent's region does not keep the parent's slot.
+void region_forget(struct region *region);
 
 // Takes zeroed memory. 0, REGION_FULL, or negative errno.
 enum { REGION_FULL = 1, REGION_GONE = 2 };

@@ -4,12 +4,22 @@
 #include "region.h"
 
 #define REGION_MAGIC 0x324d495345544147u
-#define REGION_VERSION 6u
+#define REGION_VERSION 7u
 #define REGION_EXPORT_MAGIC 0x545258454d495332u
 
 uint32_t region_namespace(void); // this process's, of pids
+// Takes the descriptor of the header file; a negative one is errno's failure. 0 or negative errno.
+int region_lock_init(struct region *region, int fd);
+void region_lock_finish(struct region *region);
 void region_lock(struct region *region);
 void region_unlock(struct region *region);
+// With the lock held: this process has the slot from now on, or nobody any more. 0, REGION_GONE (another has it), or
+// negative errno. A child finds nothing mapped.
+int region_slot_claim(struct region *region, int slot);
+void region_slot_give(struct region *region);
+bool region_slot_is_held(struct region *region, uint32_t slot);
+// With the lock held: the slot is somebody's.
+bool region_alive_locked(struct region *region, uint32_t slot);
 // With the lock held: frees what dead processes held; how many processes are alive.
 unsigned region_reap_locked(struct region *region);
 // With the lock held: true while some process has a descriptor of the memory.

@@ -266,23 +266,29 @@ static void reap_holder(struct region *region, int slot)
 	}
 }
 
+bool region_alive_locked(struct region *region, uint32_t slot)
+{
+	const struct region_process *process = &region->header->processes[slot];
+
+	if (process->pid == 0 || process->start_time == UINT64_MAX)
+		return false;
+	if (region_slot_is_held(region, slot))
+		return true;
+	// Holds no lock. Of another pid namespace: whoever is there sees it end.
+	return process->parked && (process->pid_namespace != region_namespace() ||
+				   !vg_process_is_dead(process->pid, process->start_time));
+}
+
 unsigned region_reap_locked(struct region *region)
 {
 	struct region_header *h = region->header;
-	uint32_t namespace = region_namespace();
 	unsigned alive = 0;
 
 	for (uint32_t i = 0; i < h->process_high; i++) {
 		struct region_process *process = &h->processes[i];
 		if (process->pid == 0)
 			continue;
-		if ((int)i == region->slot && process->start_time != UINT64_MAX) {
-			alive++;
-			continue;
-		}
-		// Of another pid namespace: whoever is there sees it end.
-		if (process->start_time != UINT64_MAX &&
-		    (process->pid_namespace != namespace || !vg_process_is_dead(process->pid, process->start_time))) {
+		if (region_alive_locked(region, i)) {
 			alive++;
 			continue;
 		}

@@ -180,10 +180,7 @@ void region_event_drop(struct region *region, uint32_t index)
 bool region_event_expected(struct region *region, const struct region_event *event)
 {
 	region_lock(region);
-	const struct region_process *process = &region->header->processes[atomic_load(&event->recorder)];
-	bool alive = event->used && process->pid != 0 &&
-		     (process->pid_namespace != region_namespace() ||
-		      !vg_process_is_dead(process->pid, process->start_time));
+	bool alive = event->used && region_alive_locked(region, atomic_load(&event->recorder));
 	region_unlock(region);
 	return alive;
 }
