@@ -18,11 +18,16 @@
 enum { LEAST = 40000, NEW_KERNEL = 61300, LEAST_ON_NEW_KERNELS = 40100, MOST_ARGUMENTS = 40 };
 #define SCRATCH "/tmp/virgate-criu.XXXXXX"
 
-static void read_version(struct criu *criu, const char *output)
+unsigned criu_version(const char *output, char *ret_text, size_t capacity)
 {
-	const char *digits = output + strcspn(output, "0123456789");
+	static const char says[] = "Version: ";
+	const char *line = strstr(output, says);
 
-	snprintf(criu->version, sizeof criu->version, "%.*s", (int)strspn(digits, "0123456789."), digits);
+	if (!line)
+		return 0;
+	line += sizeof says - 1;
+	snprintf(ret_text, capacity, "%.*s", (int)strspn(line, "0123456789."), line);
+	return doctor_version(ret_text);
 }
 
 unsigned criu_least(void)
@@ -48,8 +53,13 @@ enum vg_status criu_find(const char *function, struct criu *ret_criu)
 	if (r)
 		return vg_fail(VG_SYSTEM, r < 0 ? -r : r, function, "%s --version: %s", ret_criu->path,
 			       r < 0 ? strerror(-r) : output);
-	read_version(ret_criu, output);
-	if (doctor_version(output) < least)
+	unsigned version = criu_version(output, ret_criu->version, sizeof ret_criu->version);
+	if (!version)
+		return vg_fail(VG_NOT_FOUND, 0, function,
+			       "%s is not CRIU, by what its --version says: install %u.%u or later, or name it in "
+			       "VIRGATE_CRIU",
+			       ret_criu->path, least / 10000, least / 100 % 100);
+	if (version < least)
 		return vg_fail(VG_UNSUPPORTED, 0, function, "%s is CRIU %s: this kernel takes %u.%u or later",
 			       ret_criu->path, ret_criu->version, least / 10000, least / 100 % 100);
 	return VG_OK;

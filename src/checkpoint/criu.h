@@ -15,7 +15,7 @@ struct criu {
 
 // The least version that serves this kernel, as doctor_version() has it.
 unsigned criu_least(void);
-// NOT_FOUND, UNSUPPORTED (too old for this kernel), SYSTEM.
+// NOT_FOUND (there is none, or it is another program), UNSUPPORTED (too old for this kernel), SYSTEM.
 enum vg_status criu_find(const char *function, struct criu *ret_criu);
 
 struct criu_work {
@@ -36,5 +36,7 @@ enum vg_status criu_restore(const struct criu *criu, const struct criu_work *wor
 
 // ---- this room only -------------------------------------------------------------------------------
 
+// What `criu --version` has said, as doctor_version() has it, and in ret_text as it is. 0: no CRIU says that.
+unsigned criu_version(const char *output, char *ret_text, size_t capacity);
 // What the log at `path` says of a failure.
 void criu_reason(const char *path, char *ret_text, size_t capacity);

@@ -32,15 +32,16 @@ static bool has(int capability)
 	return capabilities() >> capability & 1;
 }
 
-static void check_version(struct doctor_check *check, const char *path)
+// False: it is not CRIU, or does not say so.
+static bool check_version(struct doctor_check *check, const char *path)
 {
 	const char *const argv[] = {path, "--version", NULL};
-	char output[512];
+	char output[512], text[32];
 	struct tool_run run = {.argv = argv, .timeout_ms = 10000, .output = output, .capacity = sizeof output};
 	unsigned least = criu_least();
 
 	int r = tool_run(&run);
-	unsigned version = r == 0 ? doctor_version(output) : 0;
+	unsigned version = r == 0 ? criu_version(output, text, sizeof text) : 0;
 	output[strcspn(output, "\n")] = '\0';
 	if (!version) {
 		doctor_say(check, DOCTOR_FAILED, "%s: --version %s%.100s", path,
@@ -53,6 +54,7 @@ static void check_version(struct doctor_check *check, const char *path)
 	} else {
 		doctor_say(check, DOCTOR_OK, "%u.%u at %s", version / 10000, version / 100 % 100, path);
 	}
+	return version != 0;
 }
 
 // Resuming hides the plugin's errors, and it would fight over the process: CRIU is started without it.
@@ -120,7 +122,8 @@ void doctor_criu(struct doctor_report *report)
 		doctor_fix(check, "install CRIU %u.%u or later, or name it in VIRGATE_CRIU", least / 10000, least / 100 % 100);
 		return;
 	}
-	check_version(check, path);
+	if (!check_version(check, path))
+		return;
 	check_plugin(doctor_check(report, DOCTOR_CUDA, "CRIU's CUDA plugin"), path);
 	check_itself(doctor_check(report, DOCTOR_CUDA, "CRIU check"), path);
 }

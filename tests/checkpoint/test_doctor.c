@@ -161,6 +161,21 @@ TEST(a_criu_must_be_new_enough)
 	CHECK_INT(check->verdict, DOCTOR_FAILED);
 }
 
+TEST(another_program_is_no_criu_whatever_its_version)
+{
+	static struct doctor_report report;
+
+	setenv("VIRGATE_CRIU", script("criu", "echo 'true (GNU coreutils) 9.1'"), 1);
+	report.count = 0;
+	doctor_criu(&report);
+	unsetenv("VIRGATE_CRIU");
+	CHECK_INT(report.checks[0].verdict, DOCTOR_FAILED);
+	CHECK_CONTAINS(report.checks[0].found, "says: true (GNU coreutils) 9.1");
+	CHECK_CONTAINS(report.checks[0].fix, "install CRIU");
+	// Nor is it asked what the kernel has.
+	CHECK_INT(report.count, 1);
+}
+
 TEST(a_criu_that_is_not_there_says_so)
 {
 	static struct doctor_report report;
