@@ -64,7 +64,7 @@ static enum vg_status take_in(struct arrival *arrival)
 	if (status == VG_OK && !arrival->header.answers)
 		status = frames_read_end(&arrival->frames);
 	if (status == VG_OK)
-		status = image_publish(&draft, arrival->keep, arrival->function);
+		status = image_publish(&draft, description, arrival->keep, arrival->function);
 	arrival->stands = status == VG_OK;
 	arrival->frames.phase = NULL;
 	phase_end(&phase);

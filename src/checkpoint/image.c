@@ -3,6 +3,7 @@
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/held_folder.h"
+#include "checkpoint/image_files.h"
 #include "checkpoint/image_folder.h"
 #include "checkpoint/image_text.h"
 
@@ -112,10 +113,35 @@ static int take_name(const struct image_draft *draft)
 	return rename(draft->folder, draft->final) < 0 ? -errno : 0;
 }
 
-enum vg_status image_publish(struct image_draft *draft, bool settled, const char *function)
+// Behind an image that is published processes end: a program that says it wrote them down is not believed.
+static enum vg_status check_trees(const struct image_draft *draft, const json_t *description, const char *function)
+{
+	const json_t *roots = json_object_get(description, "roots");
+	char missing[IMAGE_NAME_TEXT];
+	struct image_files files;
+
+	enum vg_status status = image_files_read(description, draft->folder, function, &files);
+	if (status)
+		return status;
+	for (unsigned i = 0; i < json_array_size(roots) && status == VG_OK; i++) {
+		pid_t root = (pid_t)json_integer_value(json_array_get(roots, i));
+		if (!image_tree_is_whole(&files, i, root, missing))
+			status = vg_fail(VG_INTEGRITY, 0, function,
+					 "%s of process %d is missing or empty, without which CRIU restores nothing: is "
+					 "the program that wrote the image CRIU? (virgate doctor cuda)",
+					 missing, (int)root);
+	}
+	image_files_free(&files);
+	return status;
+}
+
+enum vg_status image_publish(struct image_draft *draft, const json_t *description, bool settled, const char *function)
 {
 	char parent[PATH_MAX], name[IMAGE_NAME] = "";
 
+	enum vg_status status = check_trees(draft, description, function);
+	if (status)
+		return status;
 	int r = settled ? settle_all(draft, name) : 0;
 	if (r)
 		return failed(-r, draft->folder, name, function);
@@ -141,7 +167,8 @@ enum vg_status image_commit(struct image_draft *draft, json_t *description, cons
 {
 	int r = write_description(draft, description);
 
-	return r ? failed(-r, draft->folder, IMAGE_DESCRIPTION, function) : image_publish(draft, true, function);
+	return r ? failed(-r, draft->folder, IMAGE_DESCRIPTION, function)
+		 : image_publish(draft, description, true, function);
 }
 
 void image_finish(struct image_draft *draft)

@@ -43,11 +43,11 @@ enum vg_status image_begin(const char *path, const char *function, struct image_
 enum vg_status image_dump_tree(struct image_draft *draft, unsigned tree, const struct criu *criu,
 			       const struct criu_work *work, pid_t root, const char *function);
 // Adds the files' sizes and checksums to `description`, writes it, brings all to the disk and moves the folder. EXISTS,
-// SYSTEM; the draft then still stands.
+// SYSTEM, INTEGRITY (CRIU did not write what every tree has); the draft then still stands.
 enum vg_status image_commit(struct image_draft *draft, json_t *description, const char *function);
-// For a draft whose files and description are all there: brings all to the disk, if asked (`settled`), and moves the
+// For a draft whose files and `description` are all there: brings all to the disk, if asked (`settled`), and moves the
 // folder. As image_commit().
-enum vg_status image_publish(struct image_draft *draft, bool settled, const char *function);
+enum vg_status image_publish(struct image_draft *draft, const json_t *description, bool settled, const char *function);
 // Removes the draft with all that is in it, unless it was committed; frees what it holds. Needed after every
 // image_begin().
 void image_finish(struct image_draft *draft);

@@ -42,7 +42,7 @@ enum vg_status vg_checkpoint_receive(int fd, const char *dir)
 	if (status == VG_OK)
 		status = frames_read_end(&frames);
 	if (status == VG_OK)
-		status = image_publish(&draft, true, __func__);
+		status = image_publish(&draft, description, true, __func__);
 	image_finish(&draft);
 	frames_finish(&frames);
 	json_decref(description);

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Stands in for CRIU: says what it was asked in $STANDIN/said, stops the process for "dump", fails where
 # $STANDIN/fail names the verb, and restores nothing, or a process that does nothing with the pid in $STANDIN/again.
+# "no-pstree" there: it says that it has written everything, and has not written that; "empty-pstree": nothing in it.
 say() { echo "$*" >>"$STANDIN/said"; }
 verb=$1
 folder= work= pid=
@@ -35,7 +36,11 @@ dump)
 	fi
 	grep -qx kill-starter "$STANDIN/fail" 2>/dev/null && kill -KILL $PPID
 	head -c 100000 /dev/zero >"$folder/pages-1.img"
-	echo core >"$folder/core-$pid.img"
+	for name in "core-$pid" pstree inventory; do
+		grep -qx "no-${name%-*}" "$STANDIN/fail" 2>/dev/null && continue
+		: >"$folder/$name.img"
+		grep -qx "empty-${name%-*}" "$STANDIN/fail" 2>/dev/null || echo "$name" >"$folder/$name.img"
+	done
 	;;
 restore)
 	[ -e "$STANDIN/again" ] && exec "$AGAIN" "$(cat "$STANDIN/again")"

@@ -116,6 +116,46 @@ TEST(a_process_that_ends_in_the_midst_leaves_no_image)
 	}
 }
 
+// A CRIU that ends well and did not do its work: whoever believed it would end the process for nothing.
+TEST(no_process_ends_for_an_image_that_is_not_whole)
+{
+	static const char *const lacks[][2] = {{"no-core\nno-pstree\nno-inventory\n", "core-"},
+					       {"no-core\n", "core-"},
+					       {"no-pstree\n", "pstree.img"},
+					       {"no-inventory\n", "inventory.img"},
+					       {"empty-pstree\n", "pstree.img"}};
+
+	standin();
+	struct subject subject = start_subject(path_of("lacking"));
+	for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) {
+		check_goes_on(path_of("lacking"));
+		write_text("fail", lacks[i][0]);
+		CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("hollow")), 1);
+		CHECK_CONTAINS(said, lacks[i][1]);
+		CHECK_CONTAINS(said, "the processes run on as before");
+		CHECK(nothing_there("hollow"));
+	}
+	check_goes_on(path_of("lacking"));
+	end_subject(subject);
+}
+
+TEST(another_program_is_not_taken_for_criu)
+{
+	standin();
+	write_text("other", "#!/bin/sh\necho 'true (GNU coreutils) 9.1'\n");
+	CHECK_INT(chmod(path_of("other"), 0755), 0);
+	setenv("VIRGATE_CRIU", path_of("other"), 1);
+	struct subject subject = start_subject(path_of("other.rounds"));
+
+	check_goes_on(path_of("other.rounds"));
+	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("others")), 1);
+	CHECK_CONTAINS(said, "is not CRIU");
+	CHECK_CONTAINS(said, "VIRGATE_CRIU");
+	CHECK(nothing_there("others."));
+	check_goes_on(path_of("other.rounds"));
+	end_subject(subject);
+}
+
 // What is left of a dump is taken back by the process that watches over it, here with the CRIU that kills its starter.
 TEST(a_dump_that_is_killed_is_taken_back_by_its_guard)
 {

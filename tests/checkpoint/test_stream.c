@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "checkpoint/frame.h"
+#include "checkpoint/image_text.h"
 #include "checkpoint/stream.h"
 #include "checkpoint_test.h"
 #include "virgate/checkpoint.h"
@@ -293,6 +294,53 @@ TEST(a_stream_in_disorder_is_refused)
 	refuse_it("does not belong there");
 	begin(), describe(), say((enum frame_type)77, "", 0);
 	refuse_it("does not belong there");
+}
+
+// The description without one of its files.
+static void describe_without(const char *name)
+{
+	char path[PATH_MAX + 32];
+	json_t *file;
+	size_t i;
+
+	snprintf(path, sizeof path, "%s/virgate.json", image());
+	json_t *description = json_load_file(path, 0, NULL), *files = json_object_get(description, "files");
+	CHECK(files != NULL);
+	json_object_del(description, "xxh3");
+	json_array_foreach(files, i, file)
+		if (strcmp(json_string_value(json_object_get(file, "name")), name) == 0)
+			break;
+	CHECK_INT(json_array_remove(files, i), 0);
+	char *text = image_text_seal(description);
+	CHECK(text != NULL);
+	say(FRAME_DESCRIPTION, text, strlen(text));
+	say(FRAME_DESCRIPTION, "", 0);
+	free(text);
+	json_decref(description);
+}
+
+// All of it arrives, each file as it is, and CRIU could make nothing of it: who sends processes must not end them.
+TEST(an_image_that_lacks_what_criu_needs_is_refused)
+{
+	begin(), describe_without("tree-0/inventory.img");
+	file("tree-0/pages-1.img");
+	char core[64], text[64] = {0};
+	uint64_t count = 1;
+	static const char *const names[] = {"core-*.img", "pstree.img"};
+	for (size_t i = 0; i < 2; i++) {
+		glob_t found = {0};
+		char pattern[PATH_MAX + 64];
+		snprintf(pattern, sizeof pattern, "%s/tree-0/%s", image(), names[i]);
+		CHECK_INT(glob(pattern, 0, NULL, &found), 0);
+		snprintf(core, sizeof core, "%s", found.gl_pathv[0] + strlen(image()) + 1);
+		ssize_t length = vg_file_read(found.gl_pathv[0], text + sizeof count, sizeof text - sizeof count);
+		CHECK(length > 0);
+		file(core), say(FRAME_DATA, text, sizeof count + (size_t)length);
+		globfree(&found);
+		count++;
+	}
+	end(count);
+	refuse_it("tree-0/inventory.img");
 }
 
 TEST(names_that_lead_elsewhere_are_refused)
