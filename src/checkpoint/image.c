@@ -50,6 +50,11 @@ enum vg_status image_begin(const char *path, const char *function, struct image_
 	if (!ret_draft->files)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a list of files");
 	enum vg_status status = absolute(path, function, ret_draft->final);
+	if (status == VG_OK && strstr(strrchr(ret_draft->final, '/'), IMAGE_PART))
+		status = vg_fail(VG_INVALID, 0, function,
+				 "%s: " IMAGE_PART " is in the name of an image on its way, which the next one to that "
+				 "place clears away: name another folder",
+				 ret_draft->final);
 	if (status == VG_OK && lstat(ret_draft->final, &info) == 0)
 		status = exists(ret_draft->final, function);
 	if (status)

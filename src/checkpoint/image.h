@@ -36,7 +36,7 @@ struct image_draft {
 	_Atomic uint64_t *progress; // what CRIU has written is added to it; NULL: nobody looks
 };
 // Makes a folder of mode 0700 beside `path`, and removes those that killed writers of the same image left there. EXISTS
-// (there is something at `path`: it is left as it is), NO_MEMORY, SYSTEM.
+// (there is something at `path`: it is left as it is), INVALID (no name for an image), NO_MEMORY, SYSTEM.
 enum vg_status image_begin(const char *path, const char *function, struct image_draft *ret_draft);
 // CRIU writes the tree of `root` into the draft, as tree number `tree` (from 0 on). `work`'s folder is not looked at.
 // As criu_dump() has it; and SYSTEM where the disk takes no more.

@@ -73,6 +73,23 @@ TEST(a_dump_may_leave_it_running)
 	end_subject(subject);
 }
 
+// A name that means an image on its way would be the next dump's to clear away.
+TEST(an_image_has_no_name_that_is_cleared_away)
+{
+	standin();
+	struct subject subject = start_subject(path_of("named"));
+
+	check_goes_on(path_of("named"));
+	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("x.part-000001")), 1);
+	CHECK_CONTAINS(said, "name another folder");
+	CHECK(!exists("x.part-000001"));
+	// Only the last part of the path is the image's name.
+	CHECK_INT(mkdir(path_of("y.part-1"), 0700), 0);
+	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("y.part-1/image")), 0);
+	check_goes_on(path_of("named"));
+	end_subject(subject);
+}
+
 TEST(a_criu_that_fails_costs_nothing)
 {
 	standin();

@@ -134,6 +134,16 @@ TEST(an_image_arrives_as_it_was_sent)
 	CHECK(same_folders(image(), path_of("arrived")));
 }
 
+TEST(an_image_arrives_under_no_name_that_is_cleared_away)
+{
+	size_t length;
+	const char *bytes = stream(&length);
+
+	CHECK_STATUS(receive(bytes, length, "x.part-000001"), VG_INVALID);
+	CHECK_CONTAINS(vg_last_error()->text, "name another folder");
+	CHECK(access(path_of("x.part-000001"), F_OK) < 0);
+}
+
 TEST(holes_are_not_sent)
 {
 	struct stat info;
