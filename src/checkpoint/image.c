@@ -69,11 +69,18 @@ enum vg_status image_begin(const char *path, const char *function, struct image_
 	return status;
 }
 
-// To the disk, be it a file or a folder.
+// To the disk, be it a file or a folder, and of the draft.
 static int settle(int folder, const char *name, void *user)
 {
 	(void)user;
 	_cleanup_close_ int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+// What the user named may be a link.
+static int settle_parent(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
@@ -158,7 +165,7 @@ enum vg_status image_publish(struct image_draft *draft, const json_t *descriptio
 		return r == -EEXIST ? exists(draft->final, function) : failed(-r, draft->final, "", function);
 	snprintf(parent, sizeof parent, "%s", draft->final);
 	*(strrchr(parent, '/') + (strrchr(parent, '/') == parent)) = '\0';
-	r = settled ? settle(AT_FDCWD, parent, NULL) : 0;
+	r = settled ? settle_parent(parent) : 0;
 	if (r) {
 		// It may be gone after a crash: then it had better be gone now.
 		rename(draft->final, draft->folder);

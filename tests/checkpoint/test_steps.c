@@ -246,3 +246,17 @@ TEST(an_image_that_is_not_whole_is_not_restored)
 	CHECK_INT(run("restore --dir %s", path_of("damaged")), 125);
 	CHECK_STR(standin_said(), "");
 }
+
+TEST(an_image_may_lie_behind_a_link)
+{
+	standin();
+	struct subject subject = start_subject(path_of("linked"));
+
+	check_goes_on(path_of("linked"));
+	CHECK_INT(mkdir(path_of("real"), 0700), 0);
+	CHECK_INT(symlink("real", path_of("link")), 0);
+	if (run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("link/image")))
+		FAIL("%s", said);
+	CHECK(exists("real/image/virgate.json"));
+	end_subject(subject);
+}
