@@ -1,5 +1,6 @@
 // What does not fit is refused by name before anything is touched: an image whose description was changed, and sealed
 // again, stands for one of another machine. The stand-in for CRIU is asked for nothing.
+#include "checkpoint/build_id.h"
 #include "checkpoint/image_text.h"
 #include "checkpoint/refusal.h"
 
@@ -241,6 +242,14 @@ TEST(files_must_be_there_and_the_same)
 	with("mapped_files/0/build_id", json_string("00112233445566778899"), "other-build", "not 0011223344556677");
 	with("open_files/0/path", json_string("/nonexistent/data"), "file-missing", "put it back");
 	with("open_files/0/bytes", json_integer(123456), "file-changed", "had 123456");
+	// A pipe, which nobody writes to, is not waited for.
+	char build[BUILD_ID_TEXT];
+	CHECK_INT(mkfifo(path_of("pipe"), 0600), 0);
+	alarm(60);
+	CHECK_INT(build_id_read(path_of("pipe"), build), 0);
+	alarm(0);
+	CHECK_STR(build, "");
+	with("mapped_files/0/path", json_string(path_of("pipe")), "other-build", "(none)");
 	// As it happens: the file has grown since.
 	image();
 	FILE *rounds = fopen(path_of("rounds"), "a");
