@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { KERNEL_THREAD = 0x00200000 }; // PF_KTHREAD
+
 static const char *behind(const char *text, const char *key)
 {
 	const char *line = strstr(text, key);
@@ -33,6 +35,16 @@ int proc_status_read(pid_t pid, struct proc_status *ret_status)
 		snprintf(ret_status->command, sizeof ret_status->command, "%.*s", (int)strcspn(text + at, "\n"),
 			 text + at);
 	return 0;
+}
+
+bool proc_is_kernel(pid_t pid)
+{
+	char path[64], text[1024];
+	unsigned flags = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	const char *end = vg_file_read(path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+	return end && sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & KERNEL_THREAD;
 }
 
 bool proc_let_go_on(pid_t pid)

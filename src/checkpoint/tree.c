@@ -69,6 +69,10 @@ static enum vg_status check_root(pid_t root, const struct proc_status *lines, co
 	if (lines->group != root)
 		return refuse(REFUSE_THREAD, 0, function, "%d is a thread of process %d: name the process", (int)root,
 			      (int)lines->group);
+	if (proc_is_kernel(root))
+		return refuse(REFUSE_KERNEL, 0, function,
+			      "process %d (%s) is a thread of the kernel's: name a program's process", (int)root,
+			      lines->command);
 	if (geteuid() != 0 && lines->user != geteuid())
 		return refuse(REFUSE_USER, 0, function, "process %d (%s) is user %u's: only its owner or root may",
 			      (int)root, lines->command, (unsigned)lines->user);

@@ -60,6 +60,18 @@ TEST(a_thread_is_named_by_its_process)
 	end_subject(subject);
 }
 
+TEST(a_thread_of_the_kernels_is_no_program)
+{
+	char text[64];
+
+	standin();
+	if (vg_file_read("/proc/2/comm", text, sizeof text) < 0 || strcmp(text, "kthreadd\n") != 0)
+		SKIP("no thread of the kernel's is seen in this pid namespace");
+	CHECK_INT(run("dump --pid 2 --dir %s --cpu-only", path_of("never")), 1);
+	CHECK_CONTAINS(said, "refused (kernel-thread): process 2 (kthreadd) ");
+	CHECK(access(path_of("never"), F_OK) != 0);
+}
+
 // By somebody else: who that is setpriv is told. Ends it.
 static void refused_as(const char *who, pid_t idle, const char *words)
 {
