@@ -93,12 +93,22 @@ __attribute__((noreturn)) static void become(const struct children *children, co
 
 static int begin(struct children *children, size_t count)
 {
-	*children = (struct children){.list = calloc(count, sizeof *children->list), .count = count};
+	*children = (struct children){.list = calloc(count, sizeof *children->list), .notices = -1};
 	if (!children->list)
 		return -ENOMEM;
+	children->count = count;
 	block_signals(children);
 	children->notices = notice_listen();
 	return 0;
+}
+
+static void release(struct children *children)
+{
+	for (size_t i = 0; i < children->count; i++)
+		free(children->list[i].image);
+	free(children->list);
+	if (children->notices >= 0)
+		close(children->notices);
 }
 
 int child_adopt(struct children *children, const pid_t *pids, size_t count, pid_t *ret_stranger)
@@ -113,6 +123,8 @@ int child_adopt(struct children *children, const pid_t *pids, size_t count, pid_
 			*ret_stranger = pids[i];
 		}
 	}
+	if (r)
+		release(children);
 	return r;
 }
 
@@ -138,6 +150,8 @@ int child_start(struct children *children, const char *path, char **argv, char *
 			waitpid(pid, NULL, 0);
 	}
 	close(report[0]);
+	if (error)
+		release(children);
 	return -error;
 }
 
@@ -284,15 +298,6 @@ static void say_end(const struct child *child)
 			    strsignal(WTERMSIG(child->status)));
 	else
 		say_warning("process %d ended with exit status %d", (int)child->pid, WEXITSTATUS(child->status));
-}
-
-static void release(struct children *children)
-{
-	for (size_t i = 0; i < children->count; i++)
-		free(children->list[i].image);
-	free(children->list);
-	if (children->notices >= 0)
-		close(children->notices);
 }
 
 int child_exit_code(struct children *children)
