@@ -44,11 +44,20 @@ struct walk {
 	image_each_fn *each;
 	void *user;
 	char *name;
+	bool empty; // the tree that it is in
 };
+
+static int pass(int folder, const char *name, void *user)
+{
+	struct walk *walk = user;
+
+	walk->empty = false;
+	return walk->each(folder, name, walk->user);
+}
 
 static int enter(int folder, const char *name, void *user)
 {
-	const struct walk *walk = user;
+	struct walk *walk = user;
 	char tree[IMAGE_NAME];
 	struct stat info;
 
@@ -58,7 +67,9 @@ static int enter(int folder, const char *name, void *user)
 	    !S_ISDIR(info.st_mode))
 		return walk->each(folder, name, walk->user);
 	snprintf(tree, sizeof tree, "%s", name);
-	return image_for_folder(walk->path, tree, walk->each, walk->user, walk->name);
+	walk->empty = true;
+	int r = image_for_folder(walk->path, tree, pass, walk, walk->name);
+	return r == 0 && walk->empty ? walk->each(folder, tree, walk->user) : r;
 }
 
 int image_for_files(const char *path, image_each_fn *each, void *user, char ret_name[IMAGE_NAME])

@@ -6,8 +6,8 @@
 enum { IMAGE_NAME = 2 * NAME_MAX + 2 };
 // `name`: below the folder whose descriptor `folder` is, such as "tree-0/core-1.img". Not 0: stop.
 typedef int image_each_fn(int folder, const char *name, void *user);
-// Everything but virgate.json and the trees' own folders: what lies in those is called by name, folders too. 0, -errno,
-// or what `each` returned; ret_name: where that was.
+// Everything but virgate.json and the trees' own folders, unless they are empty: what lies in those is called by name,
+// folders too. 0, -errno, or what `each` returned; ret_name: where that was.
 int image_for_files(const char *path, image_each_fn *each, void *user, char ret_name[IMAGE_NAME]);
 // The same of one folder in it, `name`; "": the one at `path` itself.
 int image_for_folder(const char *path, const char *name, image_each_fn *each, void *user, char ret_name[IMAGE_NAME]);

@@ -1,6 +1,7 @@
 #include "checkpoint/inspect.h"
 
 #include "base/status.h"
+#include "checkpoint/consistency.h"
 #include "checkpoint/image.h"
 #include "checkpoint/image_files.h"
 #include "checkpoint/schema.h"
@@ -19,35 +20,6 @@
 
 enum { MOST_DEPTH = 8 };
 
-static bool has_process(const json_t *description, const json_t *pid)
-{
-	json_t *process;
-	size_t i;
-
-	json_array_foreach(json_object_get(description, "processes"), i, process)
-		if (json_equal(json_object_get(process, "pid"), pid))
-			return true;
-	return false;
-}
-
-// Whom a restore waits for, writes to or ends must be one that the image makes, and nobody else.
-static enum vg_status check_pids(const json_t *description, const char *name, const char *function)
-{
-	const json_t *roots = json_object_get(description, "roots"), *tenants = json_object_get(description, "tenants");
-	const json_t *stranger = NULL;
-
-	for (size_t i = 0; i < json_array_size(roots); i++)
-		if (!has_process(description, json_array_get(roots, i)))
-			stranger = json_array_get(roots, i);
-	for (size_t i = 0; i < json_array_size(tenants); i++)
-		if (!has_process(description, json_object_get(json_array_get(tenants, i), "pid")))
-			stranger = json_object_get(json_array_get(tenants, i), "pid");
-	return !stranger ? VG_OK
-			 : vg_fail(VG_INTEGRITY, 0, function,
-				   "%s: process %lld is a root or a tenant, and none of \"processes\"", name,
-				   (long long)json_integer_value(stranger));
-}
-
 // Takes over `description`.
 static enum vg_status check(json_t *description, const char *path, const char *name, const char *function,
 			    json_t **ret_description, struct image_files *ret_files)
@@ -56,10 +28,14 @@ static enum vg_status check(json_t *description, const char *path, const char *n
 
 	enum vg_status status = schema_check(description, name, function);
 	if (status == VG_OK)
-		status = check_pids(description, name, function);
-	if (status == VG_OK)
 		status = image_files_read(description, path, function, &files);
 	if (status) {
+		json_decref(description);
+		return status;
+	}
+	status = consistency_check(description, &files, name, function);
+	if (status) {
+		image_files_free(&files);
 		json_decref(description);
 		return status;
 	}

@@ -5,8 +5,8 @@
 
 #include <jansson.h>
 
-// As image_read(), and what it says has passed schema_check() and image_files_read(), whose list ret_files
-// takes unless it is NULL.
+// As image_read(), and what it says has passed schema_check(), consistency_check() and image_files_read(), whose list
+// ret_files takes unless it is NULL.
 enum vg_status inspect_read(const char *dir, const char *function, json_t **ret_description,
 			    struct image_files *ret_files);
 // The same of a text. `name`: what errors call it.

@@ -216,8 +216,9 @@ TEST(a_pid_that_is_taken_is_refused)
 {
 	json_t *original = description(), *changed = json_deep_copy(original);
 
-	set(changed, "processes/0/pid", json_integer(getpid()));
-	set(changed, "roots/0", json_integer(getpid()));
+	json_t *processes = json_object_get(changed, "processes");
+	json_array_append_new(processes, json_deep_copy(json_array_get(processes, 0)));
+	set(changed, "processes/1/pid", json_integer(getpid()));
 	put(changed);
 	check_refused("pid-taken");
 	CHECK_CONTAINS(said, "is taken, by test-");

@@ -217,6 +217,10 @@ TEST(a_bit_that_is_another_is_found)
 	CHECK_INT(run("image verify %s", image()), 1);
 	CHECK_CONTAINS(said, "virgate.json");
 	flip(path, 300);
+	CHECK_INT(mkdir(path_of("images/one/tree-1"), 0700), 0);
+	CHECK_INT(run("image verify %s", image()), 1);
+	CHECK_CONTAINS(said, "tree-1 is not of this image");
+	CHECK_INT(rmdir(path_of("images/one/tree-1")), 0);
 	CHECK_INT(run("image verify %s", image()), 0);
 	CHECK_INT(run("image verify %s", path_of("nowhere")), 1);
 	CHECK_CONTAINS(said, "is no image");
@@ -339,6 +343,51 @@ TEST(nobody_is_named_whom_the_image_does_not_make)
 	snprintf(text, sizeof text, tenant, 1);
 	CHECK_INT(read_with("tenants", text), VG_INTEGRITY);
 	CHECK_CONTAINS(vg_last_error()->text, "process 1 is a root or a tenant");
+}
+
+TEST(every_root_has_a_tree_of_its_own)
+{
+	char text[256], *files;
+
+	snprintf(text, sizeof text, "[%d, %d]", (int)(image(), dumped), (int)dumped);
+	CHECK_INT(read_with("roots", text), VG_INTEGRITY);
+	CHECK_CONTAINS(vg_last_error()->text, "is a root twice");
+	json_t *said_by = description(), *list = json_object_get(said_by, "files"), *file;
+	size_t i;
+	json_array_foreach(list, i, file) {
+		json_t *fewer = json_deep_copy(list);
+		json_array_remove(fewer, i);
+		const char *name = json_string_value(json_object_get(file, "name"));
+		bool needed = !strstr(name, "pages");
+		files = json_dumps(fewer, 0);
+		CHECK_INT(read_with("files", files), needed ? VG_INTEGRITY : VG_OK);
+		if (needed)
+			CHECK_CONTAINS(vg_last_error()->text, name);
+		free(files);
+		json_decref(fewer);
+	}
+	json_decref(said_by);
+	CHECK(i >= 4);
+	// And no root has none.
+	said_by = description();
+	list = json_object_get(said_by, "files");
+	json_array_append_new(list, json_pack("{s:s, s:i, s:s}", "name", "tree-1/pstree.img", "bytes", 0, "xxh3",
+					      "2d06800538d394c2"));
+	files = json_dumps(list, 0);
+	CHECK_INT(read_with("files", files), VG_INTEGRITY);
+	CHECK_CONTAINS(vg_last_error()->text, "tree-1/pstree.img is of no root's tree");
+	free(files);
+	json_decref(said_by);
+}
+
+TEST(a_processs_gpu_is_one_of_the_image)
+{
+	CHECK_INT(read_with("gpus", "[]"), VG_INTEGRITY);
+	CHECK_CONTAINS(vg_last_error()->text, "which is none of \"gpus\"");
+	CHECK_INT(read_with("gpus/0/uuid", "\"GPU-00000000-0000-0000-0000-000000000000\""), VG_INTEGRITY);
+	CHECK_INT(read_with("processes/0/gpus/0/uuid", "\"GPU-0\""), VG_INTEGRITY);
+	CHECK_CONTAINS(vg_last_error()->text, "is on GPU-0, which is none of");
+	CHECK_INT(read_with("processes/0/gpus", "null"), VG_OK); // not known
 }
 
 // ---- and what of it comes past the table --------------------------------------------------------------

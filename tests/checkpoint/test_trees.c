@@ -179,6 +179,26 @@ static void check_pair(const char *image)
 	CHECK_CONTAINS(said, "pair.again");
 }
 
+// The first one's files again, with the core of the second root.
+static void add_second_tree(json_t *files, const char *image, const pid_t roots[2])
+{
+	char command[3 * PATH_MAX], name[64];
+	size_t count = json_array_size(files);
+
+	snprintf(command, sizeof command, "cd %s && cp -r tree-0 tree-1 && mv tree-1/core-%d.img tree-1/core-%d.img", image,
+		 (int)roots[0], (int)roots[1]);
+	CHECK_INT(system(command), 0);
+	for (size_t i = 0; i < count; i++) {
+		json_t *file = json_deep_copy(json_array_get(files, i));
+		const char *of = json_string_value(json_object_get(file, "name")) + strlen("tree-0/");
+		snprintf(name, sizeof name, "tree-1/%s", of);
+		if (strncmp(of, "core-", 5) == 0)
+			snprintf(name, sizeof name, "tree-1/core-%d.img", (int)roots[1]);
+		json_object_set_new(file, "name", json_string(name));
+		json_array_append_new(files, file);
+	}
+}
+
 // An image of one idle program says that it has two: the stand-in makes both, each by its number.
 static void make_image_of_two(const char *image, pid_t roots[2])
 {
@@ -210,6 +230,7 @@ static void make_image_of_two(const char *image, pid_t roots[2])
 	json_object_set_new(second, "threads", json_pack("[i]", (int)roots[1]));
 	json_array_append_new(processes, second);
 	json_array_append_new(json_object_get(description, "roots"), json_integer(roots[1]));
+	add_second_tree(json_object_get(description, "files"), image, roots);
 	json_object_del(description, "xxh3");
 	char *text = image_text_seal(description);
 	json_decref(description);
