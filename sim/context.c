@@ -101,6 +101,12 @@ CUresult sim_context_current(struct sim_context **ret_context)
 	return CUDA_SUCCESS;
 }
 
+static void stop_work(struct sim_context *context, void *data)
+{
+	int none = 0;
+	atomic_compare_exchange_strong(&context->cancel, &none, SIM_CANCEL_WORK);
+}
+
 CUresult sim_context_fail(const struct sim_context *context, CUresult error)
 {
 	int none = CUDA_SUCCESS;
@@ -109,6 +115,7 @@ CUresult sim_context_fail(const struct sim_context *context, CUresult error)
 		return (CUresult)none;
 	sim_log("device %d: the context failed, and with it those of every device: %s", context->device->ordinal,
 		sim_error_name(error));
+	sim_contexts_each(stop_work, NULL); // who waits for it sees its end, and the error
 	return error;
 }
 
@@ -189,7 +196,7 @@ static void drain(struct sim_context *context)
 
 	while (!idle(context)) {
 		if (sim_clock_ns() > until)
-			atomic_store(&context->cancel, 1);
+			atomic_store(&context->cancel, SIM_CANCEL_WAITS);
 		nanosleep(&nap, NULL);
 	}
 }
@@ -236,17 +243,17 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 	default_limits(context);
 	if (!revive)
 		pthread_mutex_init(&context->lock, NULL);
-	atomic_store(&context->cancel, 0);
 	context->peers = 0;
 	context->legacy = sim_stream_new(context, 0, 0);
 	context->legacy->legacy = true;
+	pthread_mutex_lock(&contexts_lock); // a failure before this is seen here, one after it sees the context
+	atomic_store(&context->cancel, sim_failure() ? SIM_CANCEL_WORK : 0);
 	atomic_store(&context->magic, SIM_CONTEXT_MAGIC);
 	if (!revive) {
-		pthread_mutex_lock(&contexts_lock);
 		context->next = contexts;
 		contexts = context;
-		pthread_mutex_unlock(&contexts_lock);
 	}
+	pthread_mutex_unlock(&contexts_lock);
 	*ret_context = context;
 	return CUDA_SUCCESS;
 }

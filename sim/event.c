@@ -317,7 +317,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent hEvent)
 	SIM_TRY(sim_capture_unsafe());
 	struct sim_mark *mark = sim_event_mark(event);
 	if (mark)
-		sim_mark_wait(mark, NULL);
+		sim_mark_wait(mark, &event->context->cancel);
 	sim_mark_unref(mark);
 	sim_pool_synchronized(event->context);
 	sim_exec_synchronized(event->context);

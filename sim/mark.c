@@ -76,7 +76,8 @@ void sim_mark_wait(const struct sim_mark *mark_, const atomic_int *cancel)
 	const struct timespec slice = {.tv_nsec = 20000000};
 
 	while (!sim_mark_is_done(mark)) {
-		if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+		int stop = cancel ? atomic_load_explicit(cancel, memory_order_relaxed) : 0;
+		if (stop == SIM_CANCEL_WAITS || (stop && mark->foreign))
 			return;
 		if (mark->foreign) {
 			// Its process may die before it gets there: look again now and then.

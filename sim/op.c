@@ -95,8 +95,10 @@ static CUresult perform(struct sim_op *op)
 		result = op->class->run(op);
 		region_busy(sim_process.region, context->device->physical, sim_clock_ns() - start);
 	}
-	if (result == CUDA_SUCCESS || result == CUDA_ERROR_CONTEXT_IS_DESTROYED) // cut short: no fault of its own
+	if (result == CUDA_SUCCESS)
 		return result;
+	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) // cut short: no fault of its own
+		return sim_failure() ? sim_failure() : result;
 	return sim_context_fail(context, result);
 }
 

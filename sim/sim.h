@@ -139,12 +139,18 @@ const char *sim_error_name(CUresult error);
 
 enum { SIM_CONTEXT_MAGIC = 0x43545832, SIM_STREAM_MAGIC = 0x53545232, SIM_EVENT_MAGIC = 0x45564e32 };
 
+// What sim_context.cancel says. Work stops at either.
+enum {
+	SIM_CANCEL_WORK = 1,  // the process has failed: what is ordered behind stopped work still waits for its end
+	SIM_CANCEL_WAITS = 2, // the context is going: nothing waits any more
+};
+
 struct sim_context {
 	_Atomic uint32_t magic; // 0 once destroyed; the memory stays a context's for ever
 	uint32_t was_context; // tells a destroyed context from garbage
 	unsigned long long id;
 	struct sim_device *device;
-	atomic_int cancel; // the context is going: running operations stop
+	atomic_int cancel; // 0, or one of the above: running operations stop
 	unsigned flags, api_version;
 	bool primary;
 	struct sim_green *green;     // made by cuCtxFromGreenCtx
@@ -179,7 +185,8 @@ CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context);
 CUresult sim_context_current(struct sim_context **ret_context);
 // Likewise, whatever the sticky error.
 CUresult sim_context_current_any(struct sim_context **ret_context);
-// Sets the sticky error, unless there is one already. Returns the one that stands.
+// Sets the sticky error, unless there is one already, and stops what runs on every device. Returns
+// the error that stands.
 CUresult sim_context_fail(const struct sim_context *context, CUresult error);
 // Waits until all streams of the context are idle. The sticky error, or success.
 CUresult sim_context_synchronize(struct sim_context *context);
@@ -203,7 +210,8 @@ struct sim_mark *sim_mark_ref(struct sim_mark *mark); // NULL passes
 void sim_mark_unref(struct sim_mark *mark);
 void sim_mark_finish(struct sim_mark *mark);
 bool sim_mark_is_done(const struct sim_mark *mark);
-// `cancel` (may be NULL) ends the wait early when it becomes nonzero.
+// `cancel` (a context's; may be NULL) ends the wait early at SIM_CANCEL_WAITS; one for another process's work at
+// SIM_CANCEL_WORK, too.
 void sim_mark_wait(const struct sim_mark *mark, const atomic_int *cancel);
 
 // ---- operations and streams (op.c, stream.c) ------------------------------------------
