@@ -187,7 +187,7 @@ static int block_run(struct ptx_worker *worker, struct ptx_block *block)
 			block->next = next;
 			return BLOCK_STOPPED;
 		}
-		if (run->launch->cancel && *run->launch->cancel) {
+		if (run->launch->cancel && __atomic_load_n(run->launch->cancel, __ATOMIC_RELAXED)) {
 			ptx_fault(&block->warps[0], NULL, 0, PTX_FAULT_CANCELLED, 0, "cancelled");
 			return BLOCK_STOPPED;
 		}
