@@ -42,6 +42,16 @@ static enum vg_status exists(const char *path, const char *function)
 	return vg_fail(VG_EXISTS, 0, function, "there is something at %s: name another folder", path);
 }
 
+// By the name that it was to have: the one that it has on its way says nothing to whoever asked.
+static enum vg_status no_folder(int error, const char *path, const char *function)
+{
+	const char *advice = error == ENOENT || error == ENOTDIR ? "make the folder first that it shall lie in"
+			     : error == ENAMETOOLONG		 ? "give it a shorter name"
+								 : "name another place";
+
+	return vg_fail(VG_SYSTEM, error, function, "there can be no folder at %s: %s: %s", path, strerror(error), advice);
+}
+
 enum vg_status image_begin(const char *path, const char *function, struct image_draft *ret_draft)
 {
 	struct stat info;
@@ -64,9 +74,8 @@ enum vg_status image_begin(const char *path, const char *function, struct image_
 	int r = held_folder_make(ret_draft->folder, &ret_draft->lock);
 	if (r == 0)
 		return VG_OK;
-	status = failed(-r, ret_draft->folder, "", function);
 	ret_draft->folder[0] = '\0';
-	return status;
+	return no_folder(-r, ret_draft->final, function);
 }
 
 // To the disk, be it a file or a folder, and of the draft.

@@ -169,6 +169,12 @@ TEST(what_cannot_be_dumped_is_named)
 	CHECK_CONTAINS(said, "--cpu-only");
 	CHECK_INT(run("dump --pid %d --dir %s --cpu-only --leave-running", (int)idle, path_of("cpu")), 0);
 	CHECK(exists("cpu/virgate.json"));
+	// Nor is there an image where none can be.
+	CHECK_INT(run("dump --pid %d --dir %s --cpu-only", (int)idle, path_of("nowhere/x")), 1);
+	CHECK_CONTAINS(said, "/nowhere/x: No such file or directory: make the folder first");
+	CHECK_INT(run("dump --pid %d --dir %s/%0250d --cpu-only", (int)idle, folder, 0), 1);
+	CHECK_CONTAINS(said, "File name too long: give it a shorter name");
+	CHECK(!strstr(said, ".part-"));
 	kill(idle, SIGKILL);
 	waitpid(idle, NULL, 0);
 	CHECK(!exists("x"));
