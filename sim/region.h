@@ -68,7 +68,7 @@ struct region {
 	uint32_t blocks_per_device;
 	int slot;		 // of this process, -1 for an observer
 	int lock;		 // the header file, for its locks; -1 while checkpointed
-	pid_t lock_owner;	 // who opened that
+	_Atomic pid_t lock_owner; // who opened that; negative: who is about to begin anew
 	ino_t inode;		 // of the header file
 	pthread_mutex_t threads; // of this process: one at a time
 	int devices[SIM_DEVICES]; // descriptors

@@ -9,6 +9,7 @@
 // there it outlives the descriptors, which a program may close, and no child has it.
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,28 +106,40 @@ static int open_again(const struct region *region)
 	return -ESTALE;
 }
 
-// A forked child has its parent's open file description, and so its parent's locks; a program may have closed what it
-// does not know.
+// A program may have closed what it does not know.
 static bool has_descriptor(const struct region *region)
 {
 	struct stat status;
 
-	return region->lock_owner == getpid() && fstat(region->lock, &status) == 0 && status.st_ino == region->inode;
+	return fstat(region->lock, &status) == 0 && status.st_ino == region->inode;
+}
+
+// A forked child begins anew: it has its parent's open file description, and so its parent's locks, and its mutex may be
+// held by a thread that is not there. The first of its threads sees to that, the others wait for it.
+static void begin_anew(struct region *region)
+{
+	pid_t self = getpid(), owner = atomic_load(&region->lock_owner);
+
+	while (owner != self) {
+		if (owner != -self && atomic_compare_exchange_strong(&region->lock_owner, &owner, -self)) {
+			pthread_mutex_init(&region->threads, NULL);
+			region_lock_finish(region);
+			atomic_store(&region->lock_owner, self);
+			return;
+		}
+		sched_yield();
+		owner = atomic_load(&region->lock_owner);
+	}
 }
 
 void region_lock(struct region *region)
 {
 	struct flock lock = byte_lock(F_WRLCK, TABLES);
 
-	if (region->lock_owner != getpid()) {
-		pthread_mutex_init(&region->threads, NULL);
-		region_lock_finish(region);
-	}
+	begin_anew(region);
 	pthread_mutex_lock(&region->threads);
-	if (!has_descriptor(region)) {
+	if (!has_descriptor(region))
 		region->lock = vg_fd_raise_consume(open_again(region));
-		region->lock_owner = getpid();
-	}
 	while (fcntl(region->lock, F_OFD_SETLKW, &lock) != 0)
 		if (errno != EINTR)
 			abort(); // our own file, used wrongly
