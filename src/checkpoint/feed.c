@@ -13,7 +13,11 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
-enum { PIPE_BYTES = 16 << 20, USERS_PIPE_BYTES = 1 << 20 };
+enum {
+	PIPE_BYTES = 16 << 20,
+	USERS_PIPE_BYTES = 1 << 20,
+	AHEAD_BYTES = 512 << 20, // that the disk reads before somebody waits for them
+};
 
 struct worker {
 	struct codec *codecs[3];
@@ -39,14 +43,14 @@ struct lane {
 	size_t *chunks, chunk_count; // those that go
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	size_t slot_count, behind; // behind: that may still lie in the pipe
+	size_t slot_count, behind, ahead; // behind: that may still lie in the pipe
 	struct slot *slots;
 };
 
 // A chunk ahead of CRIU.
 struct slot {
 	struct lane *lane;
-	size_t index;
+	size_t number, index; // of those that go, of all
 	bool ready;
 	int error; // as image_chunk_load()
 	uint64_t sum;
@@ -59,7 +63,10 @@ static int load(struct worker *worker, struct slot *slot)
 	const struct lane *lane = slot->lane;
 	const struct image_file *file = lane->file;
 	uint32_t length = file->chunks[slot->index].stored;
+	size_t later = slot->number + lane->ahead;
 
+	if (later < lane->chunk_count)
+		image_chunk_expect(lane->input, file, lane->chunks[later], lane->offsets[lane->chunks[later]]);
 	unsigned char *stored = file->compression ? worker->stored : slot->data;
 	int r = image_chunk_load(lane->input, file, slot->index, lane->offsets[slot->index], stored, &slot->sum);
 	if (r == 0 && length && file->compression &&
@@ -87,6 +94,7 @@ static void order(struct lane *lane, size_t number)
 {
 	struct slot *slot = &lane->slots[number % lane->slot_count];
 
+	slot->number = number;
 	slot->index = lane->chunks[number];
 	slot->ready = false;
 	pool_give(lane->feed->pool, slot);
@@ -208,6 +216,7 @@ enum vg_status feed_file(struct feed *feed, const struct image_file *file, const
 	pthread_cond_init(&lane.changed, NULL);
 	// A slot is filled again when as much as a pipe holds has gone after it.
 	lane.behind = 1 + (widen(output) + file->chunk_bytes - 1) / file->chunk_bytes;
+	lane.ahead = AHEAD_BYTES / file->chunk_bytes;
 	size_t slots = feed->worker_count + 1 + lane.behind;
 	lane.offsets = image_chunk_offsets(file);
 	lane.chunks = calloc(file->chunk_count + 1, sizeof *lane.chunks);

@@ -35,10 +35,15 @@ static bool is_hole(int fd, uint64_t offset, size_t length)
 	return data < 0 ? errno == ENXIO : (uint64_t)data >= offset + length;
 }
 
-// All of it at once, where the disk would be asked for a piece at a time.
-static void read_ahead(int fd, uint64_t offset, size_t length)
+void image_chunk_expect(int fd, const struct image_file *file, size_t index, uint64_t offset)
 {
-	posix_fadvise(fd, (off_t)offset, (off_t)length, POSIX_FADV_WILLNEED);
+	uint32_t stored = file->chunks[index].stored;
+
+	// All of it at once, where the disk would be asked for a piece at a time.
+	if (stored)
+		posix_fadvise(fd, (off_t)offset,
+			      file->compression ? (off_t)stored : (off_t)image_chunk_length(file, index),
+			      POSIX_FADV_WILLNEED);
 }
 
 static int load_plain(int fd, const struct image_file *file, size_t index, uint64_t offset, unsigned char *buffer,
@@ -52,7 +57,7 @@ static int load_plain(int fd, const struct image_file *file, size_t index, uint6
 		memset(map, 0, chunk_map_bytes(length));
 		*ret_sum = sum_bytes(map, chunk_map_bytes(length));
 	} else {
-		read_ahead(fd, offset, length);
+		image_chunk_expect(fd, file, index, offset);
 		ssize_t got = vg_read_all(fd, buffer, length, (off_t)offset);
 		if (got < 0)
 			return (int)got;
@@ -70,7 +75,7 @@ int image_chunk_load(int fd, const struct image_file *file, size_t index, uint64
 
 	if (!file->compression)
 		return load_plain(fd, file, index, offset, buffer, ret_sum);
-	read_ahead(fd, offset, chunk->stored);
+	image_chunk_expect(fd, file, index, offset);
 	ssize_t got = vg_read_all(fd, buffer, chunk->stored, (off_t)offset);
 	if (got < 0)
 		return (int)got;

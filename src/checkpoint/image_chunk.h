@@ -8,6 +8,9 @@ size_t image_chunk_length(const struct image_file *file, size_t index);
 // Where each begins in the file on the disk; to be freed. NULL: no memory.
 uint64_t *image_chunk_offsets(const struct image_file *file);
 
+// Has the disk begin to read it, as it is stored at `offset`, and does not wait.
+void image_chunk_expect(int fd, const struct image_file *file, size_t index, uint64_t offset);
+
 enum { IMAGE_CHUNK_DAMAGED = 1 };
 // Reads it as it is stored at `offset`, into `buffer`, which has room for chunk_map_bytes() + chunk_bytes, and checks its
 // sum. *ret_sum: that found. Where nothing is stored, nothing may be read. 0, -errno or IMAGE_CHUNK_DAMAGED.
