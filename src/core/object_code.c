@@ -119,7 +119,7 @@ enum vg_status core_object_code_adopt(enum vg_status status, enum vg_code_type t
 				      struct vg_object_code **ret_code)
 {
 	struct vg_object_code_options none = {sizeof none};
-	struct vg_object_code *code;
+	struct vg_object_code *code = NULL;
 
 	if (status == VG_OK)
 		status = create(type, name, &none, function, &code);
