@@ -57,18 +57,19 @@ ssize_t vg_file_read(const char *path, char *buffer, size_t capacity)
 	return length;
 }
 
-int vg_write_all(int fd, const void *data_, size_t length)
+int vg_write_all(int fd, const void *data_, size_t length, off_t offset)
 {
 	const char *data = data_;
+	size_t done = 0;
 
-	while (length) {
-		ssize_t put = write(fd, data, length);
+	while (done < length) {
+		ssize_t put = offset < 0 ? write(fd, data + done, length - done)
+					 : pwrite(fd, data + done, length - done, offset + (off_t)done);
 		if (put < 0 && errno == EINTR)
 			continue;
 		if (put < 0)
 			return -errno;
-		data += put;
-		length -= (size_t)put;
+		done += (size_t)put;
 	}
 	return 0;
 }
@@ -94,7 +95,7 @@ int vg_file_write_atomic(const char *path, const void *data, size_t length, mode
 	_cleanup_close_ int fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	int r = vg_write_all(fd, data, length);
+	int r = vg_write_all(fd, data, length, -1);
 	if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(temporary, path) < 0))
 		r = -errno;
 	if (r < 0) {

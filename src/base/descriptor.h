@@ -22,8 +22,8 @@ ssize_t vg_read_all(int fd, void *data, size_t size, off_t offset);
 // The whole of a small file (terminated), into the caller's buffer. Length, or -errno;
 // -EFBIG when it does not fit.
 ssize_t vg_file_read(const char *path, char *buffer, size_t capacity);
-// All of it, however often that takes. 0 or -errno.
-int vg_write_all(int fd, const void *data, size_t length);
+// All of it, however often that takes, to `offset` on; -1: to where the descriptor stands. 0 or -errno.
+int vg_write_all(int fd, const void *data, size_t length, off_t offset);
 // Writes to a temporary name beside `path`, fsyncs, renames, fsyncs the folder. 0 or -errno.
 int vg_file_write_atomic(const char *path, const void *data, size_t length, mode_t mode);
 

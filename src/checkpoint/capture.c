@@ -52,7 +52,7 @@ static int take_whole(struct incoming *incoming)
 
 	XXH3_64bits_reset(&state);
 	while (r == 0 && (length = vg_read_all(file->input, piece, PIECE, -1)) > 0) {
-		r = vg_write_all(file->output, piece, (size_t)length);
+		r = vg_write_all(file->output, piece, (size_t)length, -1);
 		XXH3_64bits_update(&state, piece, (size_t)length);
 		intake_count(file, (size_t)length);
 	}

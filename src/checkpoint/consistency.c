@@ -2,6 +2,8 @@
 
 #include "base/status.h"
 
+#include <stdlib.h>
+
 struct check {
 	const json_t *description;
 	const struct image_files *files;
@@ -15,6 +17,35 @@ static bool has(const json_t *list, const char *key, const json_t *value)
 		if (json_equal(json_object_get(json_array_get(list, i), key), value))
 			return true;
 	return false;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const json_int_t *one = a, *other = b;
+
+	return (*one > *other) - (*one < *other);
+}
+
+// What an image may list is too much for comparing each with each.
+static enum vg_status check_once(const struct check *check)
+{
+	const json_t *list = json_object_get(check->description, "processes");
+	size_t count = json_array_size(list);
+	enum vg_status status = VG_OK;
+
+	json_int_t *pids = malloc((count + 1) * sizeof *pids);
+	if (!pids)
+		return vg_fail(VG_NO_MEMORY, 0, check->function, "%s: no memory for its %zu processes", check->name,
+			       count);
+	for (size_t i = 0; i < count; i++)
+		pids[i] = json_integer_value(json_object_get(json_array_get(list, i), "pid"));
+	qsort(pids, count, sizeof *pids, by_value);
+	for (size_t i = 1; i < count && status == VG_OK; i++)
+		if (pids[i] == pids[i - 1])
+			status = vg_fail(VG_INTEGRITY, 0, check->function, "%s: process %lld is in \"processes\" twice",
+					 check->name, (long long)pids[i]);
+	free(pids);
+	return status;
 }
 
 // Whom a restore waits for, writes to or ends must be one that the image makes, and nobody else.
@@ -85,7 +116,9 @@ enum vg_status consistency_check(const json_t *description, const struct image_f
 {
 	const struct check check = {description, files, name, function};
 
-	enum vg_status status = check_pids(&check);
+	enum vg_status status = check_once(&check);
+	if (status == VG_OK)
+		status = check_pids(&check);
 	if (status == VG_OK)
 		status = check_trees(&check);
 	return status ? status : check_gpus(&check);

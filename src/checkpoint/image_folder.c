@@ -39,6 +39,17 @@ int image_for_folder(const char *path, const char *name, image_each_fn *each, vo
 	return r;
 }
 
+int image_open_file(int folder, const char *name)
+{
+	struct stat info;
+	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0 || (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)))
+		return fd < 0 ? -errno : fd;
+	close(fd);
+	return -EINVAL;
+}
+
 struct walk {
 	const char *path;
 	image_each_fn *each;

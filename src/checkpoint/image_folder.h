@@ -11,6 +11,9 @@ typedef int image_each_fn(int folder, const char *name, void *user);
 int image_for_files(const char *path, image_each_fn *each, void *user, char ret_name[IMAGE_NAME]);
 // The same of one folder in it, `name`; "": the one at `path` itself.
 int image_for_folder(const char *path, const char *name, image_each_fn *each, void *user, char ret_name[IMAGE_NAME]);
+// To be read. 0 or more, or -errno: -EINVAL for what is neither a file nor a link (-ELOOP), such as a pipe, which could be
+// waited for in vain.
+int image_open_file(int folder, const char *name);
 // Whether an image's folder has such a name in it: virgate.json, "tree-12".
 bool image_folder_has(const char *name);
 // Removes an image, or a part of one; what is none of it stays, and the folder then, too.

@@ -4,6 +4,7 @@
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/image_files.h"
+#include "checkpoint/image_folder.h"
 #include "checkpoint/image_text.h"
 #include "checkpoint/sum.h"
 
@@ -75,12 +76,12 @@ enum vg_status image_parse(const char *text, size_t length, const char *name, co
 static int read_whole(const char *path, char **ret_text, size_t *ret_length)
 {
 	struct stat info;
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_close_ int fd = image_open_file(AT_FDCWD, path);
 
-	if (fd < 0 || fstat(fd, &info) < 0)
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &info) < 0)
 		return -errno;
-	if (!S_ISREG(info.st_mode))
-		return -EINVAL;
 	if (info.st_size > MOST_TEXT)
 		return -EFBIG;
 	char *text = malloc((size_t)info.st_size + 1);

@@ -144,9 +144,9 @@ static enum vg_status verify_unit(struct verification *v, const struct unit *uni
 	const struct image_file *file = unit->file;
 	uint64_t sum = 0;
 
-	_cleanup_close_ int fd = openat(v->folder, file->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_close_ int fd = image_open_file(v->folder, file->name);
 	if (fd < 0)
-		return vg_fail(VG_SYSTEM, errno, v->function, "%s/%s: %s", v->path, file->name, strerror(errno));
+		return vg_fail(VG_SYSTEM, -fd, v->function, "%s/%s: %s", v->path, file->name, strerror(-fd));
 	if (!file->chunk_bytes)
 		return verify_whole(v, fd, file);
 	int r = image_chunk_load(fd, file, unit->index, unit->offset, buffer, &sum);

@@ -71,21 +71,6 @@ static bool has_failed(struct intake *intake)
 
 // ---- chunks ------------------------------------------------------------------------------------------
 
-static int write_at(int fd, const unsigned char *data, size_t length, uint64_t at)
-{
-	while (length > 0) {
-		ssize_t count = pwrite(fd, data, length, (off_t)at);
-		if (count < 0 && errno != EINTR)
-			return -errno;
-		if (count > 0) {
-			data += count;
-			length -= (size_t)count;
-			at += (uint64_t)count;
-		}
-	}
-	return 0;
-}
-
 // The disk may begin with it.
 static void write_out(int fd, uint64_t at, size_t length)
 {
@@ -101,7 +86,7 @@ static int store_plain(struct job *job, struct image_chunk *ret_chunk)
 
 	ret_chunk->stored = (uint32_t)chunk_examine(job->data, job->length, map, &ret_chunk->sum);
 	for (size_t at = 0; r == 0 && chunk_next_run(map, job->length, &at, &run); at += run)
-		r = write_at(job->file->output, job->data + at, run, base + at);
+		r = vg_write_all(job->file->output, job->data + at, run, (off_t)(base + at));
 	if (r == 0 && ret_chunk->stored)
 		write_out(job->file->output, base, job->length);
 	return r;
@@ -128,7 +113,7 @@ static int store_packed(struct job *job, struct worker *worker, struct image_chu
 
 	ret_chunk->stored = (uint32_t)length;
 	ret_chunk->sum = XXH3_64bits(worker->out, length);
-	int r = write_at(job->file->output, worker->out, length, at);
+	int r = vg_write_all(job->file->output, worker->out, length, (off_t)at);
 	if (r == 0 && length)
 		write_out(job->file->output, at, length);
 	return r;

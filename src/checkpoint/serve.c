@@ -6,6 +6,7 @@
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/feed.h"
+#include "checkpoint/image_folder.h"
 #include "checkpoint/pagemap.h"
 #include "checkpoint/streamer.h"
 
@@ -85,7 +86,7 @@ static void serve_whole(struct outgoing *of)
 	XXH3_64bits_reset(&state);
 	while (r == 0 && (length = vg_read_all(of->input, piece, PIECE, -1)) > 0) {
 		XXH3_64bits_update(&state, piece, (size_t)length);
-		r = vg_write_all(of->output, piece, (size_t)length);
+		r = vg_write_all(of->output, piece, (size_t)length, -1);
 		if (of->serve->progress)
 			*of->serve->progress += (uint64_t)length;
 	}
@@ -117,7 +118,7 @@ static const struct image_file *find(const struct serve *serve, const char *name
 // said of it is said where it is given to CRIU.
 static unsigned char *read_small(const struct serve *serve, const struct image_file *file)
 {
-	_cleanup_close_ int fd = openat(serve->folder, file->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_close_ int fd = image_open_file(serve->folder, file->name);
 	unsigned char *data = fd >= 0 && file->bytes <= THIN_MOST ? malloc(file->bytes + 1) : NULL;
 
 	if (data && (vg_read_all(fd, data, file->bytes + 1, 0) != (ssize_t)file->bytes ||
@@ -168,7 +169,7 @@ static bool serve_thinned(struct outgoing *of)
 	free(pagemap);
 	if (!done)
 		return false;
-	int r = vg_write_all(of->output, thinner, length);
+	int r = vg_write_all(of->output, thinner, length, -1);
 	free(thinner);
 	if (r && r != -EPIPE)
 		fail_file(of, -r);
@@ -226,8 +227,8 @@ static void on_file(void *user, const char *name, int pipe_consume_fd)
 
 	if (of) {
 		*of = (struct outgoing){.serve = serve, .file = file, .output = pipe_consume_fd, .input = -1};
-		of->input = openat(serve->folder, file->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-		r = of->input < 0 ? errno : pthread_create(&of->thread, NULL, give, of);
+		of->input = image_open_file(serve->folder, file->name);
+		r = of->input < 0 ? -of->input : pthread_create(&of->thread, NULL, give, of);
 	}
 	if (r) {
 		fail(serve, vg_fail(VG_SYSTEM, r, serve->function, "%s/%s: %s", serve->path, file->name, strerror(r)));

@@ -134,13 +134,9 @@ static enum vg_status take_data(struct receiver *receiver)
 	memcpy(&offset, frames->payload, sizeof offset);
 	if (offset < receiver->at || bytes > receiver->file->bytes || offset > receiver->file->bytes - bytes)
 		return unexpected(receiver, "data where the file has none");
-	for (uint64_t done = 0; done < bytes;) {
-		ssize_t count = pwrite(receiver->fd, frames->payload + sizeof offset + done, bytes - done,
-				       (off_t)(offset + done));
-		if (count < 0 && errno != EINTR)
-			return stream_failed(frames, errno, receiver->draft->folder, receiver->file->name);
-		done += count > 0 ? (uint64_t)count : 0;
-	}
+	int r = vg_write_all(receiver->fd, frames->payload + sizeof offset, bytes, (off_t)offset);
+	if (r)
+		return stream_failed(frames, -r, receiver->draft->folder, receiver->file->name);
 	receiver->at = offset + bytes;
 	if (frames->phase)
 		frames->phase->bytes += bytes;

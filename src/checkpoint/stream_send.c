@@ -1,6 +1,7 @@
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/image_files.h"
+#include "checkpoint/image_folder.h"
 #include "checkpoint/inspect.h"
 #include "checkpoint/stream.h"
 
@@ -17,9 +18,9 @@ static enum vg_status send_description(struct frames *frames, const char *dir, i
 	enum vg_status status = VG_OK;
 	ssize_t count;
 
-	_cleanup_close_ int fd = openat(folder, IMAGE_DESCRIPTION, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_close_ int fd = image_open_file(folder, IMAGE_DESCRIPTION);
 	if (fd < 0)
-		return stream_failed(frames, errno, dir, IMAGE_DESCRIPTION);
+		return stream_failed(frames, -fd, dir, IMAGE_DESCRIPTION);
 	do {
 		count = vg_read_all(fd, piece, PIECE, -1);
 		if (count < 0)
@@ -52,11 +53,11 @@ static enum vg_status send_extent(struct frames *frames, const char *dir, const 
 static enum vg_status send_file(struct frames *frames, const char *dir, int folder, const struct image_file *file,
 				void *piece)
 {
-	_cleanup_close_ int fd = openat(folder, file->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_close_ int fd = image_open_file(folder, file->name);
 	enum vg_status status = VG_OK;
 
 	if (fd < 0)
-		return stream_failed(frames, errno, dir, file->name);
+		return stream_failed(frames, -fd, dir, file->name);
 	status = frame_write(frames, FRAME_FILE, file->name, strlen(file->name), NULL, 0);
 	for (off_t at = 0, end; status == VG_OK; at = end) {
 		at = lseek(fd, at, SEEK_DATA);

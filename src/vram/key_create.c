@@ -20,7 +20,7 @@ static int fill(int fd)
 	text[sizeof text - 1] = '\n';
 	int r = fchmod(fd, 0600) < 0 ? -errno : 0; // whatever the umask takes away
 	if (r == 0)
-		r = vg_write_all(fd, text, sizeof text);
+		r = vg_write_all(fd, text, sizeof text, -1);
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
 	sodium_memzero(secret, sizeof secret);

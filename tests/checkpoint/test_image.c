@@ -345,6 +345,18 @@ TEST(nobody_is_named_whom_the_image_does_not_make)
 	CHECK_CONTAINS(vg_last_error()->text, "process 1 is a root or a tenant");
 }
 
+TEST(no_process_is_made_twice)
+{
+	json_t *said_by = (image(), description()), *list = json_object_get(said_by, "processes");
+
+	json_array_append_new(list, json_deep_copy(json_array_get(list, 0)));
+	char *processes = json_dumps(list, 0);
+	CHECK_INT(read_with("processes", processes), VG_INTEGRITY);
+	CHECK_CONTAINS(vg_last_error()->text, "is in \"processes\" twice");
+	free(processes);
+	json_decref(said_by);
+}
+
 TEST(every_root_has_a_tree_of_its_own)
 {
 	char text[256], *files;

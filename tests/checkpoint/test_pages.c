@@ -45,7 +45,7 @@ static void make_file(const char *name, size_t length, enum content content)
 	}
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	CHECK(fd >= 0);
-	CHECK_INT(vg_write_all(fd, data, length), 0);
+	CHECK_INT(vg_write_all(fd, data, length, -1), 0);
 	close(fd);
 	free(data);
 }
