@@ -1,0 +1,184 @@
+// What an image says of itself, and what its chunks are, is believed only where it can be.
+#include "checkpoint/chunk.h"
+#include "checkpoint/image.h"
+#include "checkpoint/image_files.h"
+#include "checkpoint/image_text.h"
+
+#include "test.h"
+
+static uint64_t seed = 88172645463325252u;
+
+static uint64_t next_random(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	return seed ^= seed << 17;
+}
+
+static enum vg_status read_files(const char *text)
+{
+	json_t *list = json_loads(text, 0, NULL);
+	struct image_files files;
+
+	CHECK(list != NULL);
+	json_t *description = json_pack("{s:i, s:o}", "version", IMAGE_VERSION, "files", list);
+	enum vg_status status = image_files_read(description, "IMAGE", __func__, &files);
+	if (status == VG_OK)
+		image_files_free(&files);
+	json_decref(description);
+	return status;
+}
+
+#define SUM "\"0123456789abcdef\""
+#define PAGES(name, bytes, raw, method, chunk, chunks)                                                                 \
+	"[{\"name\": \"tree-0/" name "\", \"bytes\": " bytes ", \"raw\": " raw ", \"compression\": \"" method          \
+	"\", \"chunk_bytes\": " chunk ", \"chunks\": [" chunks "]}]"
+#define C(stored) "\"0123456789abcdef " stored "\""
+
+TEST(a_list_of_files_is_not_believed)
+{
+	static const char *const wrong[] = {
+		"{}",
+		"[1]",
+		"[{}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 1}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": -1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 9223372036854775807, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 1.5, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 1, \"xxh3\": \"0123456789abcde\"}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 1, \"xxh3\": \"0123456789ABCDEF\"}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 1, \"xxh3\": \"0123456789abcdef0\"}]",
+		"[{\"name\": \"tree-0/../a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/..\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/a/b\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"/etc/passwd\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"virgate.json\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-01/a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree--1/a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-4096/a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-99999999999999999999/a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/a b\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 1, \"xxh3\": " SUM "}, {\"name\": \"tree-0/a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
+		"[{\"name\": \"tree-0/a\", \"bytes\": 1099511627777, \"xxh3\": " SUM "}]",
+		PAGES("p.img", "5", "5", "lzma", "65536", C("5")),
+		PAGES("p.img", "5", "5", "lz4", "65536", C("5")),	// not its suffix
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("4")),	// they do not add up
+		PAGES("p.img.lz4", "9", "5", "lz4", "65536", C("9")),	// more than it can take
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("-5")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("05")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("5x")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", "\"0123456789abcdef\""),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("18446744073709551621")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", "5"),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", ""),	// too few
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("5") ", " C("0")), // too many
+		PAGES("p.img.lz4", "5", "1152921504606846976", "lz4", "67108864", C("5")), // a bomb
+		PAGES("p.img.lz4", "5", "-5", "lz4", "65536", C("5")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "0", C("5")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "-65536", C("5")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "4096", C("5")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "65537", C("5")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "134217728", C("5")),
+		PAGES("p.img.lz4", "5", "5", "lz4", "4294967296", C("5")),
+		PAGES("p.img", "5", "6", "none", "65536", C("5")),	// what is not compressed is as long as it is
+		PAGES("p.img", "5", "5", "none", "65536", C("6")),
+		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"raw\": 5, \"compression\": \"none\", \"chunk_bytes\": 65536}]",
+		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"raw\": 5, \"compression\": \"none\", \"chunk_bytes\": 65536, \"chunks\": {}}]",
+		// Two that are one file.
+		"[{\"name\": \"tree-0/p.img.lz4\", \"bytes\": 5, \"xxh3\": " SUM "}, {\"name\": \"tree-0/p.img.lz4\", \"bytes\": 0, "
+		"\"raw\": 5, \"compression\": \"lz4\", \"chunk_bytes\": 65536, \"chunks\": [" C("0") "]}]",
+		// Two files that are one of CRIU's.
+		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"xxh3\": " SUM "}, {\"name\": \"tree-0/p.img.lz4\", \"bytes\": 0, "
+		"\"raw\": 5, \"compression\": \"lz4\", \"chunk_bytes\": 65536, \"chunks\": [" C("0") "]}]",
+	};
+
+	CHECK_INT(read_files("[]"), VG_OK);
+	CHECK_INT(read_files(PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("5"))), VG_OK);
+	CHECK_INT(read_files(PAGES("p.img", "5", "5", "none", "65536", C("0"))), VG_OK);
+	CHECK_INT(read_files(PAGES("p.img.zst", "0", "65537", "zstd", "65536", C("0") ", " C("0"))), VG_OK);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		enum vg_status status = read_files(wrong[i]);
+		if (status != VG_INTEGRITY)
+			FAIL("%s: %s", wrong[i], vg_status_text(status));
+		CHECK_CONTAINS(vg_last_error()->text, "IMAGE/virgate.json");
+	}
+}
+
+TEST(a_description_that_is_none_is_refused)
+{
+	static const struct {
+		const char *text;
+		enum vg_status wanted;
+	} cases[] = {
+		{"", VG_INTEGRITY},
+		{"{", VG_INTEGRITY},
+		{"[]", VG_INTEGRITY},
+		{"{}", VG_INTEGRITY},
+		{"{\"version\": 0}", VG_INTEGRITY},
+		{"{\"version\": -1}", VG_INTEGRITY},
+		{"{\"version\": \"1\"}", VG_INTEGRITY},
+		{"{\"version\": 1}", VG_INTEGRITY}, // not sealed
+		{"{\"version\": 1, \"version\": 1}", VG_INTEGRITY},
+		{"{\n  \"xxh3\": \"0123456789abcdef\",\n  \"version\": 1\n}", VG_INTEGRITY},
+		{"{\"version\": 2}", VG_UNSUPPORTED},
+		{"{\"version\": 9223372036854775807}", VG_UNSUPPORTED},
+	};
+	json_t *parsed;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		CHECK_INT(image_parse(cases[i].text, strlen(cases[i].text), "NAME", __func__, &parsed), cases[i].wanted);
+	json_t *description = json_pack("{s:i, s:s}", "version", 1, "of", "this");
+	char *text = image_text_seal(description);
+	json_decref(description);
+	CHECK_INT(image_parse(text, strlen(text), "NAME", __func__, &parsed), VG_OK);
+	CHECK_STR(json_string_value(json_object_get(parsed, "of")), "this");
+	json_decref(parsed);
+	// Nothing may stand before or behind it.
+	char *longer = NULL;
+	CHECK(asprintf(&longer, "%s\n", text) > 0);
+	CHECK_INT(image_parse(longer, strlen(longer), "NAME", __func__, &parsed), VG_INTEGRITY);
+	free(longer);
+	CHECK(asprintf(&longer, " %s", text) > 0);
+	CHECK_INT(image_parse(longer, strlen(longer), "NAME", __func__, &parsed), VG_INTEGRITY);
+	free(longer);
+	free(text);
+}
+
+// A chunk whose bytes mean something else than its length is none, and nothing is written behind its end.
+TEST(a_chunk_is_not_believed)
+{
+	enum { LENGTH = 10 * CHUNK_PAGE + 7, GUARD = 64 };
+	static unsigned char data[LENGTH + GUARD], out[LENGTH + 64], back[LENGTH + GUARD];
+
+	for (int method = VG_COMPRESSION_NONE; method <= VG_COMPRESSION_ZSTD; method++) {
+		struct codec *codec = codec_create((enum vg_compression)method, 0);
+		memset(data, 0, sizeof data);
+		for (size_t i = 0; i < LENGTH; i++)
+			data[i] = i / CHUNK_PAGE % 2 ? (unsigned char)(i / 100) : 0;
+		memcpy(back, data, LENGTH);
+		size_t bytes = codec_pack(codec, back, LENGTH, out);
+		memset(back, 0xaa, sizeof back);
+		CHECK(codec_unpack(codec, out, bytes, back, LENGTH));
+		CHECK(memcmp(back, data, LENGTH) == 0);
+		for (int round = 0; round < 20000; round++) {
+			size_t at = next_random() % bytes, length = next_random() % (bytes + 1);
+			unsigned char old = out[at];
+			out[at] ^= (unsigned char)(1 + next_random() % 255);
+			codec_unpack(codec, out, round % 2 ? bytes : length, back, LENGTH);
+			out[at] = old;
+		}
+		for (size_t i = 0; i < GUARD; i++)
+			CHECK_INT(back[LENGTH + i], 0xaa);
+		// Pages that are not there, and none at all.
+		out[1] |= 1 << 3;
+		CHECK(!codec_unpack(codec, out, bytes, back, LENGTH));
+		memset(out, 0, 2);
+		CHECK(!codec_unpack(codec, out, bytes, back, LENGTH));
+		CHECK(!codec_unpack(codec, out, 2, back, LENGTH));
+		codec_destroy(codec);
+	}
+}

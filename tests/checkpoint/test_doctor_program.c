@@ -1,0 +1,258 @@
+// The doctor as people run it: `virgate doctor`, on the simulated GPU.
+#include <errno.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "doctor_test.h"
+
+static char said[16384];
+
+static int virgate(const char *environment, const char *words)
+{
+	char command[1024];
+
+	snprintf(command, sizeof command,
+		 "env -u VIRGATE_CRIU PATH=/usr/bin:/bin VIRGATE_RUNTIME_DIR=%s/run VIRGATE_STATE_DIR=%s/state %s %s "
+		 "%s 2>&1",
+		 folder, folder, environment, VIRGATE, words);
+	FILE *output = popen(command, "r");
+	CHECK(output != NULL);
+	said[fread(said, 1, sizeof said - 1, output)] = '\0';
+	return WEXITSTATUS(pclose(output));
+}
+
+static int run(const char *environment, const char *words)
+{
+	char all[256];
+
+	snprintf(all, sizeof all, "doctor --sim %s", words);
+	return virgate(environment, all);
+}
+
+TEST(the_program_ends_with_what_failed)
+{
+	char environment[PATH_MAX + 32];
+
+	CHECK_INT(run("VIRGATE_CRIU=/nonexistent", "cuda"), 1);
+	CHECK_CONTAINS(said, "CRIU  ");
+	CHECK_CONTAINS(said, "Failed with ");
+	CHECK(!strstr(said, "interposer"));
+	snprintf(environment, sizeof environment, "VIRGATE_CRIU=%s", script("criu", "echo Version: 4.2"));
+	run(environment, "cuda"); // whatever else this machine lacks
+	CHECK_CONTAINS(said, "4.2 at ");
+	CHECK_CONTAINS(said, "(simulated)");
+	CHECK_CONTAINS(said, "GPU 0 ");
+	CHECK_INT(run("", "quota"), 0);
+	CHECK_CONTAINS(said, "Looks good");
+	CHECK_CONTAINS(said, "does not run; the first use starts it");
+	CHECK(!strstr(said, "CRIU"));
+	CHECK_INT(run("VIRGATE_LIBDIR=/nonexistent", "quota"), 1);
+	CHECK_CONTAINS(said, "/nonexistent");
+	// Without a word it is both.
+	CHECK_INT(run("VIRGATE_CRIU=/nonexistent", ""), 1);
+	CHECK_CONTAINS(said, "CRIU  ");
+	CHECK_CONTAINS(said, "interposer  ");
+	CHECK_INT(run("VIRGATE_LIBDIR=/nonexistent", ""), 1);
+	CHECK_INT(run("", "bogus"), 2);
+	CHECK_INT(run("", "cuda quota"), 2);
+}
+
+// The line of one check: verdict, what was found, and the fix.
+static const char *line_of(const char *name)
+{
+	static char line[1024];
+	char *at = said;
+
+	for (char *end; *at && (end = strchr(at, '\n')); at = end + 1)
+		if (strncmp(at, name, strlen(name)) == 0 && strncmp(at + strlen(name), "  ", 2) == 0) {
+			at += strlen(name) + strspn(at + strlen(name), " ");
+			snprintf(line, sizeof line, "%.*s", (int)(end - at), at);
+			return line;
+		}
+	FAIL("no line of %s in: %s", name, said);
+}
+
+// There is no program with which the interposer could be tried.
+TEST(a_warning_is_no_failure)
+{
+	CHECK_INT(run("PATH=/nonexistent", "quota"), 0);
+	CHECK_CONTAINS(said, "Looks good, with ");
+	CHECK_CONTAINS(line_of("interposer"), "warning  ");
+	CHECK_CONTAINS(line_of("interposer"), "there is no program true in PATH; add ");
+}
+
+TEST(what_the_driver_and_the_gpu_are_is_said)
+{
+	CHECK(run("VIRGATE_SIM=memory=1G", "cuda") <= 1);
+	CHECK_STR(line_of("driver"), "ok       580.00: restores also onto another GPU");
+	CHECK_CONTAINS(line_of("checkpoint calls"), "ok       in /");
+	CHECK_STR(line_of("GPU 0"), "ok       Virgate Simulated GPU, compute capability 9.0");
+	CHECK_STR(line_of("GPU 0 memory"), "ok       0 B of 1.0 GiB in use");
+	CHECK_STR(line_of("GPU 0 persistence mode"), "ok       on");
+	CHECK_INT(run("VIRGATE_SIM=memory=1G,driver=12080,cc=7.0,persistence=0,devices=2", "cuda"), 1);
+	CHECK_CONTAINS(line_of("driver"), "warning  570.00: ");
+	CHECK_STR(line_of("GPU 1"), "failed   Virgate Simulated GPU, compute capability 7.0; "
+				    "use a GPU of compute capability 7.5 or later");
+	CHECK_STR(line_of("GPU 1 persistence mode"), "warning  off: every restore starts the driver anew; "
+						     "nvidia-smi -pm 1, or run nvidia-persistenced");
+}
+
+TEST(a_machine_without_a_driver_is_told_what_to_do)
+{
+	CHECK_INT(virgate("env -u VIRGATE_SIM LD_LIBRARY_PATH=" SIM, "doctor cuda"), 1);
+	CHECK_CONTAINS(line_of("driver"), "failed   ");
+	CHECK_CONTAINS(line_of("driver"), "; install NVIDIA's driver, 570 or later");
+	CHECK_CONTAINS(line_of("GPUs"), "failed   ");
+	CHECK_CONTAINS(line_of("GPUs"), "; a container needs /dev/nvidia*");
+}
+
+TEST(a_divided_gpu_fails)
+{
+	CHECK(run("VIRGATE_SIM=memory=1G", "cuda") <= 1);
+	CHECK_STR(line_of("GPU 0 MIG"), "ok       off");
+	CHECK_INT(run("VIRGATE_SIM=memory=1G,mig=1", "cuda"), 1);
+	CHECK_STR(line_of("GPU 0 MIG"), "failed   on: the driver checkpoints no process that uses a part of a GPU; "
+					"nvidia-smi -mig 0, when nobody uses the GPU");
+}
+
+// Whoever bears the control daemon's name, which the kernel cuts.
+TEST(mps_that_runs_is_a_warning)
+{
+	int ends[2];
+	char byte;
+
+	CHECK(run("", "cuda") <= 1);
+	if (strstr(line_of("MPS"), "runs: "))
+		SKIP("MPS runs on this machine");
+	CHECK_STR(line_of("MPS"), "ok       does not run");
+	CHECK_INT(pipe(ends), 0);
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_NAME, "nvidia-cuda-mps-control");
+		if (write(ends[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	CHECK_INT(read(ends[0], &byte, 1), 1);
+	CHECK(run("", "cuda") <= 1);
+	kill(pid, SIGKILL);
+	CHECK_INT(waitpid(pid, NULL, 0), pid);
+	close(ends[0]);
+	close(ends[1]);
+	CHECK_STR(line_of("MPS"), "warning  runs: its clients cannot be checkpointed; start programs that shall be "
+				  "checkpointed without CUDA_MPS_PIPE_DIRECTORY, or end MPS: echo quit | nvidia-cuda-mps-control");
+}
+
+TEST(an_interposer_that_does_not_load_fails)
+{
+	char environment[PATH_MAX + 32];
+
+	script("libvirgate-cuda.so", "this is no library");
+	snprintf(environment, sizeof environment, "VIRGATE_LIBDIR=%s", folder);
+	CHECK_INT(run(environment, "quota"), 1);
+	CHECK_CONTAINS(line_of("interposer"), "failed   ");
+	CHECK_CONTAINS(line_of("interposer"), "libvirgate-cuda.so does not load: ");
+	CHECK_CONTAINS(line_of("interposer"), "; install Virgate for this machine's C library");
+}
+
+TEST(the_daemon_and_its_ledgers_are_looked_at)
+{
+	char ledger[PATH_MAX];
+
+	CHECK_INT(virgate("VIRGATE_SIM=1", "create one --memory 1G"), 0);
+	int sound = run("", "quota");
+	char answers[1024];
+	snprintf(answers, sizeof answers, "%s", line_of("daemon"));
+	snprintf(ledger, sizeof ledger, "%s/run/ledgers/one", folder);
+	int cut = truncate(ledger, 100), damaged = run("", "quota");
+	char vgpus[1024];
+	snprintf(vgpus, sizeof vgpus, "%s", damaged == 1 ? line_of("vGPUs") : "");
+	CHECK_INT(virgate("VIRGATE_SIM=1", "shutdown"), 0);
+	CHECK_INT(sound, 0);
+	CHECK_CONTAINS(answers, "ok       answers at ");
+	CHECK_INT(cut, 0);
+	CHECK_INT(damaged, 1);
+	CHECK_STR(vgpus, "failed   1 of 1 have a damaged ledger: one; end their programs, then virgate rm one and "
+			 "create it again");
+}
+
+// Somebody listens where the daemon would, and hangs up.
+TEST(a_daemon_that_does_not_answer_fails)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, "%s/run", folder);
+	CHECK(mkdir(path, 0700) == 0 || errno == EEXIST);
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/run/virgated.sock", folder);
+	unlink(address.sun_path);
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	CHECK_INT(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+	CHECK_INT(listen(listener, 8), 0);
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0)
+		for (;;)
+			close(accept(listener, NULL, NULL));
+	int failed = run("", "quota");
+	kill(pid, SIGKILL);
+	CHECK_INT(waitpid(pid, NULL, 0), pid);
+	close(listener);
+	CHECK_INT(unlink(address.sun_path), 0);
+	CHECK_INT(failed, 1);
+	CHECK_CONTAINS(line_of("daemon"), "failed   ");
+	CHECK_CONTAINS(line_of("daemon"), "; virgate shutdown; what runs goes on, and the next use starts another");
+}
+
+// Each line is whole: a name, a value, a verdict, and what to do wherever something is to be done, and there alone.
+static void check_whole(const char *environment, const char *words)
+{
+	size_t failed = 0, warnings = 0, i;
+	json_t *check;
+
+	int code = run(environment, words);
+	json_t *report = json_loads(said, 0, NULL);
+	CHECK(report != NULL);
+	json_array_foreach(json_object_get(report, "checks"), i, check)
+	{
+		const char *name, *found, *status, *set;
+		json_t *fix;
+		CHECK_INT(json_unpack(check, "{s:s, s:s, s:s, s:s, s:o}", "name", &name, "found", &found, "status",
+				      &status, "set", &set, "fix", &fix),
+			  0);
+		CHECK(*name && *found && !strpbrk(found, "\n"));
+		bool bad = strcmp(status, "failed") == 0, amiss = bad || strcmp(status, "warning") == 0;
+		if (amiss != json_is_string(fix))
+			FAIL("%s, %s: %s; %s", name, status, found,
+			     json_is_string(fix) ? json_string_value(fix) : "no fix");
+		failed += bad;
+		warnings += amiss && !bad;
+	}
+	CHECK_INT(json_integer_value(json_object_get(report, "failed")), failed);
+	CHECK_INT(json_integer_value(json_object_get(report, "warnings")), warnings);
+	CHECK_INT(code, failed ? 1 : 0);
+	json_decref(report);
+}
+
+TEST(each_check_is_whole)
+{
+	check_whole("", "--json");
+	check_whole("VIRGATE_CRIU=/nonexistent VIRGATE_LIBDIR=/nonexistent", "--json");
+	check_whole("VIRGATE_SIM=devices=16,mig=1,persistence=0,cc=7.0,driver=12080", "--json --dir /nonexistent");
+	check_whole("PATH=/nonexistent", "--json");
+}
+
+TEST(the_program_speaks_json)
+{
+	CHECK_INT(run("", "quota --json"), 0);
+	CHECK_CONTAINS(said, "\"schema\": 1");
+	CHECK_CONTAINS(said, "\"failed\": 0");
+	CHECK_CONTAINS(said, "\"set\": \"quota\"");
+	CHECK_CONTAINS(said, "\"status\": \"n/a\"");
+}
