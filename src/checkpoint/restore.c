@@ -143,16 +143,39 @@ static enum vg_status verify(struct restore *restore)
 	return status == VG_OK && later ? await_places(restore) : status;
 }
 
-// Without it no driver is needed, and there may be none.
-static bool had_cuda(const json_t *description)
+static bool is_known(const struct tree *tree, json_int_t pid)
 {
+	for (size_t i = 0; i < tree->count; i++)
+		if (tree->processes[i].cuda && tree->processes[i].pid == pid)
+			return true;
+	return false;
+}
+
+// Without CUDA no driver is needed, and there may be none. With it, who is not known to the driver would wait in his
+// next call for what nobody brings back.
+static enum vg_status find_cuda(struct restore *restore)
+{
+	enum vg_status status = VG_OK;
+	bool asked = false;
 	json_t *process;
 	size_t i;
 
-	json_array_foreach(json_object_get(description, "processes"), i, process)
-		if (json_is_true(json_object_get(process, "cuda")))
-			return true;
-	return false;
+	json_array_foreach(json_object_get(restore->description, "processes"), i, process) {
+		json_int_t pid = json_integer_value(json_object_get(process, "pid"));
+		if (!json_is_true(json_object_get(process, "cuda")))
+			continue;
+		if (!asked)
+			status = tree_find_cuda(&restore->tree);
+		asked = true;
+		if (status)
+			return status;
+		if (!is_known(&restore->tree, pid))
+			return vg_fail(VG_STATE, 0, restore->function,
+				       "the driver does not know process %d, which used CUDA: nothing of it can go back "
+				       "onto a GPU",
+				       (int)pid);
+	}
+	return VG_OK;
 }
 
 static enum vg_status let_go_on(struct restore *restore)
@@ -164,8 +187,7 @@ static enum vg_status let_go_on(struct restore *restore)
 	if (restore->node)
 		tenants_tell(&restore->tenants, restore->node);
 	tree_signal(&restore->tree, SIGCONT);
-	if (had_cuda(restore->description))
-		status = tree_find_cuda(&restore->tree); // a process that stands still does not answer the driver
+	status = find_cuda(restore); // a process that stands still does not answer the driver
 	restore->result.processes = restore->tree.count;
 	restore->result.cuda_processes = restore->tree.cuda_count;
 	return status;
