@@ -68,10 +68,8 @@ static int restore_from(const struct arguments *arguments, const char *from, str
 	enum vg_status status = vg_checkpoint_restore_from(ways[0], ways[1], options, dir != NULL, ret_result);
 	if (ways[0] != STDIN_FILENO)
 		close(ways[0]);
-	if (status)
-		r = checkpoint_fail(arguments);
-	checkpoint_scratch_end(scratch);
-	return r;
+	checkpoint_scratch_end(scratch); // before anything is said: who listened may be gone, and SIGPIPE ends us
+	return status ? checkpoint_fail(arguments) : 0;
 }
 
 static int restore_one(const struct arguments *arguments, const struct gpus *gpus, struct vg_node *node)
