@@ -108,6 +108,7 @@ int checkpoint_show(void *user, const struct vg_checkpoint_progress *progress)
 {
 	static enum vg_checkpoint_phase last = VG_CHECKPOINT_PHASES;
 	static uint64_t due;
+	static bool told;
 	uint64_t now = vg_clock_monotonic_ns();
 
 	(void)user;
@@ -115,6 +116,11 @@ int checkpoint_show(void *user, const struct vg_checkpoint_progress *progress)
 		draw(progress);
 		last = progress->phase;
 		due = now + REDRAW_NS;
+	}
+	if (interrupted && !told && progress->phase == VG_CHECKPOINT_HOST_OUT) {
+		checkpoint_hide();
+		say_warning("stops as soon as CRIU has done its work, which must not be broken off");
+		told = true;
 	}
 	return interrupted;
 }

@@ -83,10 +83,26 @@ static int make_scratch(char *ret_path, char *ret_plugins, int *ret_lock)
 	return mkdir(ret_plugins, 0700) < 0 ? -errno : 0;
 }
 
+// Of a CRIU whose log has no error: what it said otherwise, or what became of it.
+static void say_end(int r, char *output, char *ret_text, size_t capacity)
+{
+	output[strcspn(output, "\n")] = '\0';
+	if (r > 128 && strsignal(r - 128))
+		snprintf(ret_text, capacity, "it was ended by signal %d (%s)", r - 128, strsignal(r - 128));
+	else
+		snprintf(ret_text, capacity, "%s", *output ? output : "no reason stands in its log");
+}
+
+bool criu_is_limited(void)
+{
+	return getuid() != 0;
+}
+
 static enum vg_status run(const struct criu *criu, const struct criu_work *work, const char *verb,
 			  const char *const *more, const char *function)
 {
 	char scratch[] = SCRATCH, plugins[sizeof scratch + 16], log[32], path[sizeof scratch + sizeof log], why[512];
+	char output[256];
 	const char *argv[MOST_ARGUMENTS] = {criu->path,	  verb, "--no-default-config", "--libdir", plugins, "-D",
 					    work->folder, "-W", scratch,	       "-v2",	   "-o",    log,
 					    "--link-remap"};
@@ -95,6 +111,8 @@ static enum vg_status run(const struct criu *criu, const struct criu_work *work,
 
 	while (argv[count])
 		count++;
+	if (criu_is_limited())
+		argv[count++] = "--unprivileged";
 	if (work->stream)
 		argv[count++] = "--stream";
 	if (work->shell_job)
@@ -112,17 +130,21 @@ static enum vg_status run(const struct criu *criu, const struct criu_work *work,
 		return vg_fail(VG_SYSTEM, -r, function, "%s: %s", scratch, strerror(-r));
 	}
 	r = tool_run(&(struct tool_run){.argv = argv,
+					.output = output,
+					.capacity = sizeof output,
 					.keep = work->keep,
 					.keep_count = work->keep_count,
 					.terminal = work->terminal,
 					.tick = work->tick,
 					.user = work->user});
 	snprintf(path, sizeof path, "%s/%s", scratch, log);
-	if (r > 0)
-		criu_reason(path, why, sizeof why);
+	if (r > 0 && !criu_reason(path, why, sizeof why))
+		say_end(r, output, why, sizeof why);
 	held_folder_remove(scratch, is_scratch);
 	if (r == 0)
 		return VG_OK;
+	if (r == -ECANCELED)
+		return vg_fail(VG_STATE, 0, function, "stopped while CRIU was at work, as asked: nothing that it made is left");
 	if (r < 0)
 		return vg_fail(VG_SYSTEM, -r, function, "%s cannot be run: %s", criu->path, strerror(-r));
 	return vg_fail(VG_SYSTEM, r, function, "CRIU %s: %s", verb, why);

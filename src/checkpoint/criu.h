@@ -1,5 +1,5 @@
 // CRIU, the user's own, as a program: the host side of an image. It is started with an empty folder for its plugins,
-// without the system's settings, and never killed half way. Any thread.
+// without the system's settings. Any thread.
 #pragma once
 #include "virgate/status.h"
 
@@ -13,6 +13,8 @@ struct criu {
 	char version[32]; // as it says: "4.2"
 };
 
+// It runs as somebody else than root, and has to be told (--unprivileged) that it may do less.
+bool criu_is_limited(void);
 // The least version that serves this kernel, as doctor_version() has it.
 unsigned criu_least(void);
 // NOT_FOUND (there is none, or it is another program), UNSUPPORTED (too old for this kernel), SYSTEM.
@@ -25,18 +27,19 @@ struct criu_work {
 	bool terminal; // CRIU has ours: tool_run
 	const int *keep; // descriptors that CRIU has open, too, as long as it runs
 	size_t keep_count;
-	void (*tick)(void *user); // as tool_run() has it
+	bool (*tick)(void *user); // as tool_run() has it; a dump must not be killed half way
 	void *user;
 };
 // The tree of `root` is stopped then, all of it. After a failure CRIU has let it run on. SYSTEM, with the log's first
 // error.
 enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, pid_t root, const char *function);
-// It stands still then (SIGSTOP), all of it. SYSTEM likewise, and nobody of it is left.
+// It stands still then (SIGSTOP), all of it. SYSTEM likewise, and nobody of it is left. STATE: `tick` did not wish it
+// any more.
 enum vg_status criu_restore(const struct criu *criu, const struct criu_work *work, const char *function);
 
 // ---- this room only -------------------------------------------------------------------------------
 
 // What `criu --version` has said, as doctor_version() has it, and in ret_text as it is. 0: no CRIU says that.
 unsigned criu_version(const char *output, char *ret_text, size_t capacity);
-// What the log at `path` says of a failure.
-void criu_reason(const char *path, char *ret_text, size_t capacity);
+// What the log at `path` says of a failure. False: nothing.
+bool criu_reason(const char *path, char *ret_text, size_t capacity);

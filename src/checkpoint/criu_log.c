@@ -37,7 +37,7 @@ static const char *advice(const char *error)
 	return "";
 }
 
-void criu_reason(const char *path, char *ret_text, size_t capacity)
+bool criu_reason(const char *path, char *ret_text, size_t capacity)
 {
 	char *line = NULL, first[KEPT] = "";
 	const char *known = "";
@@ -54,9 +54,9 @@ void criu_reason(const char *path, char *ret_text, size_t capacity)
 		if (!*first || *known)
 			snprintf(first, sizeof first, "%s", error);
 	}
-	snprintf(ret_text, capacity, "%s%s%s", *known ? known : "", *known ? ": " : "",
-		 *first ? first : "no reason stands in its log");
+	snprintf(ret_text, capacity, "%s%s%s", *known ? known : "", *known ? ": " : "", first);
 	free(line);
 	if (file)
 		fclose(file);
+	return *first;
 }

@@ -83,7 +83,8 @@ static void check_plugin(struct doctor_check *check, const char *criu)
 
 static void check_itself(struct doctor_check *check, const char *path)
 {
-	const char *const argv[] = {path, "check", "--no-default-config", "--libdir", "/nonexistent", NULL};
+	const char *const argv[] = {path, "check", "--no-default-config", "--libdir", "/nonexistent",
+				    criu_is_limited() ? "--unprivileged" : NULL, NULL};
 	char output[4096];
 	struct tool_run run = {.argv = argv, .timeout_ms = 30000, .output = output, .capacity = sizeof output};
 

@@ -213,9 +213,18 @@ static bool gives_terminal(void)
 	return isatty(STDIN_FILENO) && prctl(PR_GET_CHILD_SUBREAPER, &reaps) == 0 && reaps;
 }
 
+// Nothing of what CRIU makes has run yet: it may be broken off.
+static bool tick(void *user)
+{
+	struct phase *phase = user;
+
+	phase_tick(phase);
+	return !phase->stop;
+}
+
 static enum vg_status make(struct restore *restore)
 {
-	struct criu_work work = {.tick = phase_tick, .user = &restore->phase};
+	struct criu_work work = {.tick = tick, .user = &restore->phase};
 	struct remaps remaps;
 	bool made;
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "checkpoint/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,7 +88,7 @@ int tool_start(const struct tool_start *start, pid_t *ret_pid)
 	return -r;
 }
 
-// Reads until the other end is closed. 0 or -ETIMEDOUT.
+// Reads until the other end is closed. 0, -ETIMEDOUT or -ECANCELED.
 static int collect(const struct tool_run *run, int input, uint64_t deadline)
 {
 	char dropped[4096];
@@ -100,7 +101,8 @@ static int collect(const struct tool_run *run, int input, uint64_t deadline)
 			return -ETIMEDOUT;
 		int pause = deadline ? (int)((deadline - now) / 1000000 + 1) : -1;
 		if (run->tick) {
-			run->tick(run->user);
+			if (!run->tick(run->user))
+				return -ECANCELED;
 			pause = pause < 0 || pause > TICK_MS ? TICK_MS : pause;
 		}
 		int r = poll(&wanted, 1, pause);
@@ -133,10 +135,28 @@ static int await(const struct tool_run *run, pid_t pid, uint64_t deadline)
 			return -errno;
 		if (deadline && vg_clock_monotonic_ns() >= deadline)
 			return -ETIMEDOUT;
-		if (run->tick)
-			run->tick(run->user);
+		if (run->tick && !run->tick(run->user))
+			return -ECANCELED;
 		usleep(pause);
 	}
+}
+
+// Whatever it has started, too, of which some may be in sessions of their own, and start more meanwhile.
+static void end_all(pid_t pid)
+{
+	struct tree tree = {0};
+	size_t before = 0;
+
+	while (tree_find(&pid, 1, __func__, &tree) == VG_OK) {
+		tree_signal(&tree, SIGSTOP);
+		if (tree.count == before)
+			break;
+		before = tree.count;
+		tree_free(&tree);
+	}
+	tree_end(&tree);
+	kill(-pid, SIGKILL);
+	tree_free(&tree);
 }
 
 int tool_run(const struct tool_run *run)
@@ -165,7 +185,7 @@ int tool_run(const struct tool_run *run)
 		r = await(run, pid, deadline);
 	if (r >= 0 || r == -ECHILD)
 		return r;
-	kill(-pid, SIGKILL);
+	end_all(pid);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return r;

@@ -32,8 +32,10 @@ struct tool_run {
 		      // away
 	size_t capacity;
 	bool terminal; // ours is its 0: it is in our session then
-	void (*tick)(void *user); // called about ten times a second meanwhile; NULL: nobody is
+	// Called about ten times a second meanwhile; false: the program is to be killed. NULL: nobody is.
+	bool (*tick)(void *user);
 	void *user;
 };
-// Its exit status, or 128 + the signal that ended it; -ETIMEDOUT: it was killed; another -errno: it never ran.
+// Its exit status, or 128 + the signal that ended it; -ETIMEDOUT: it was killed, -ECANCELED: as `tick` wished; another
+// -errno: it never ran.
 int tool_run(const struct tool_run *run);

@@ -59,6 +59,15 @@ __attribute__((unused)) static void write_text(const char *name, const char *tex
 	CHECK_INT(fclose(file), 0);
 }
 
+__attribute__((unused)) static const char *text_of(const char *name)
+{
+	static char text[8192];
+
+	if (vg_file_read(path_of(name), text, sizeof text) < 0)
+		text[0] = '\0';
+	return text;
+}
+
 struct subject {
 	pid_t guard, pid; // the guard is its parent, which takes its ends away
 };

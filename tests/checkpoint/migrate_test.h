@@ -164,15 +164,6 @@ __attribute__((unused)) static int end_of(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-__attribute__((unused)) static const char *text_of(const char *name)
-{
-	static char text[8192];
-
-	if (vg_file_read(path_of(name), text, sizeof text) < 0)
-		text[0] = '\0';
-	return text;
-}
-
 __attribute__((unused)) static int migrate(void)
 {
 	return run("migrate --pid %d --cpu-only --to unix:%s", (int)idle.pid, path_of("socket"));

@@ -180,6 +180,35 @@ TEST(a_criu_that_fails_leaves_nobody)
 	waitpid(subject.guard, NULL, 0);
 }
 
+// What it has started by then may have left its session.
+TEST(a_criu_that_hangs_is_ended_when_asked_to_stop)
+{
+	setup();
+	const char *before = getenv("VIRGATE_CRIU");
+	char *kept = before ? strdup(before) : NULL;
+	struct subject subject = dumped("criu-hangs", "hung", "");
+	char command[2 * PATH_MAX];
+
+	write_text("criu", "#!/bin/sh\ncase $1 in --version) echo Version: 4.2; exit;; esac\n"
+			   "setsid sleep 300 & echo $! >$STANDIN/straggler\nsleep 300\n");
+	CHECK_INT(chmod(path_of("criu"), 0755), 0);
+	setenv("VIRGATE_CRIU", path_of("criu"), 1);
+	uint64_t start = vg_clock_monotonic_ns();
+	snprintf(command, sizeof command, "timeout -s INT 1 %s restore --detach --dir %s >%s 2>&1", VIRGATE, path_of("hung"),
+		 path_of("hung.log"));
+	CHECK_INT(WEXITSTATUS(system(command)), 124); // timeout's own, after the program has ended
+	CHECK(vg_clock_monotonic_ns() - start < UINT64_C(60000000000));
+	CHECK_CONTAINS(text_of("hung.log"), "step host-in: stopped while CRIU was at work, as asked");
+	CHECK(is_gone(atoi(text_of("straggler"))));
+	CHECK(is_gone(subject.pid));
+	unsetenv("VIRGATE_CRIU");
+	if (kept)
+		setenv("VIRGATE_CRIU", kept, 1);
+	free(kept);
+	check_image(subject, "criu-hangs", "hung");
+	waitpid(subject.guard, NULL, 0);
+}
+
 // The driver maps GPUs only for who sees them all; it says so when it is late, and nobody is left half way.
 TEST(a_process_that_sees_a_part_of_the_gpus_is_not_moved)
 {
