@@ -65,6 +65,14 @@ static enum vg_status find_tree(struct dump *dump)
 	return status;
 }
 
+// Who may do without CUDA, may do without a driver. What a GPU holds is never left out.
+static enum vg_status find_cuda(struct dump *dump)
+{
+	enum vg_status status = tree_find_cuda(&dump->tree);
+
+	return dump->options.cpu_only && (status == VG_NO_DRIVER || status == VG_UNSUPPORTED) ? VG_OK : status;
+}
+
 static enum vg_status find(struct dump *dump)
 {
 	const struct vg_dump_options *options = &dump->options;
@@ -78,8 +86,8 @@ static enum vg_status find(struct dump *dump)
 		status = hold_tree(&dump->tree, 0, dump->function);
 	if (status == VG_OK)
 		status = refusal_by_kernel(&dump->tree, dump->function);
-	if (status == VG_OK && !options->cpu_only)
-		status = tree_find_cuda(&dump->tree);
+	if (status == VG_OK)
+		status = find_cuda(dump);
 	if (status)
 		return status;
 	dump->result.processes = dump->tree.count;

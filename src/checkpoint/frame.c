@@ -39,11 +39,23 @@ static uint64_t sum_of(const struct frame_header *header, uint64_t number, const
 static enum vg_status broken(const struct frames *frames, int error)
 {
 	if (error == EPIPE || error == ECONNRESET)
-		return vg_fail(VG_SYSTEM, ECONNRESET, frames->function, "the other side has closed the connection");
+		return vg_fail(VG_SYSTEM, ECONNRESET, frames->function,
+			       frames->out < 0 ? "what comes in stops before its end"
+					       : "the other side has closed the connection");
 	return vg_fail(VG_SYSTEM, error, frames->function, "the connection: %s", strerror(error));
 }
 
-static enum vg_status await(const struct frames *frames, int fd, short events)
+// The wish to stop, which gives the other side a while yet where there is patience.
+static bool must_stop(struct frames *frames)
+{
+	if (!frames->phase || !frames->heed || !frames->phase->stop)
+		return false;
+	if (frames->patience && !frames->deadline)
+		frames->deadline = vg_clock_monotonic_ns() + frames->patience;
+	return !frames->patience;
+}
+
+static enum vg_status await(struct frames *frames, int fd, short events)
 {
 	struct pollfd wanted = {.fd = fd, .events = events};
 
@@ -53,7 +65,7 @@ static enum vg_status await(const struct frames *frames, int fd, short events)
 			return broken(frames, errno);
 		if (frames->phase)
 			phase_tick(frames->phase);
-		if (frames->phase && frames->heed && frames->phase->stop)
+		if (must_stop(frames))
 			return vg_fail(VG_STATE, 0, frames->function, "stopped, as asked");
 		if (r > 0)
 			return VG_OK;

@@ -30,6 +30,7 @@ struct frames {
 	const char *function;
 	struct phase *phase;	// ticks while it waits; NULL: nobody looks
 	bool heed;		// a wish to stop
+	uint64_t patience;	// ns that it waits on after such a wish
 	uint64_t deadline;	// ns: nobody waits longer; 0: however long
 	uint64_t read, written; // frames so far
 	unsigned char *payload; // of the last frame that was read

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #define GREETING_NS UINT64_C(60000000000)
+#define PATIENCE_NS UINT64_C(5000000000)
 
 struct migration {
 	struct vg_migrate_options options;
@@ -50,9 +51,9 @@ static enum vg_status refused(struct migration *migration)
 		return vg_fail(VG_INTEGRITY, 0, migration->function, "the other side refuses without a reason");
 	memcpy(&status, frames->payload, sizeof status);
 	int length = (int)(frames->payload_bytes - sizeof status);
-	// It is somebody else's text.
+	// It is somebody else's text, and may go to a terminal.
 	for (int i = 0; i < length; i++)
-		if (frames->payload[sizeof status + (size_t)i] < ' ')
+		if (frames->payload[sizeof status + (size_t)i] < ' ' || frames->payload[sizeof status + (size_t)i] > '~')
 			frames->payload[sizeof status + (size_t)i] = '?';
 	return vg_fail(status > VG_OK && *vg_status_text((enum vg_status)status) ? (enum vg_status)status : VG_SYSTEM,
 		       0, migration->function, "the other side: %.*s", length, (char *)frames->payload + sizeof status);
@@ -155,7 +156,7 @@ static enum vg_status hand_over(struct migration *migration)
 	struct phase phase = {
 		.progress = migration->dump.progress, .user = migration->dump.user, .result = &migration->result};
 	struct frames *frames = &migration->frames;
-	struct frame_running running;
+	struct frame_running running = {0};
 
 	phase_go_on(&phase, VG_CHECKPOINT_HANDOVER);
 	frames->phase = &phase;
@@ -163,12 +164,17 @@ static enum vg_status hand_over(struct migration *migration)
 	// A word that has not gone out whole does nothing there.
 	enum vg_status status = frame_write(frames, FRAME_GO, NULL, 0, NULL, 0);
 	bool told = status == VG_OK;
+	frames->heed = true;
+	frames->patience = PATIENCE_NS;
 	if (told)
 		status = await(migration, FRAME_RUNNING);
 	frames->phase = NULL;
 	phase_end(&phase);
-	if (status == VG_OK && frames->payload_bytes == sizeof running) {
+	if (status == VG_OK && frames->payload_bytes == sizeof running)
 		memcpy(&running, frames->payload, sizeof running);
+	if (status == VG_OK && running.pid <= 0)
+		status = vg_fail(VG_INTEGRITY, 0, migration->function, "the other side's answer makes no sense");
+	if (status == VG_OK) {
 		migration->result.pid = running.pid;
 		image_remove(migration->dump.dir);
 		return VG_OK;

@@ -101,7 +101,7 @@ TEST(nothing_is_touched_without_another_side)
 	CHECK_INT(run("restore --from tcp:x"), 125);
 	CHECK_INT(run("restore --from - --answer --json </dev/null"), 125);
 	CHECK_INT(run("restore --from - </dev/null"), 125);
-	CHECK_CONTAINS(said, "closed the connection");
+	CHECK_CONTAINS(said, "what comes in stops before its end");
 	CHECK_STR(text_of("said"), "");
 	check_untouched();
 	end_idle();
@@ -138,7 +138,7 @@ TEST(another_users_socket_gets_nothing)
 
 // ---- a far side that is cut off, at every frame ------------------------------------------------------
 
-enum last { CLOSES, GREETS, READS, IS_READY, TAKES, REFUSES, LIES };
+enum last { CLOSES, GREETS, READS, IS_READY, TAKES, REFUSES, LIES, INVENTS, IS_SILENT };
 
 // Does everything up to `last` rightly, and closes then; READS: after so many frames.
 static void play_far_side(int fd, enum last last, uint64_t count)
@@ -163,8 +163,10 @@ static void play_far_side(int fd, enum last last, uint64_t count)
 		return;
 	if (last == REFUSES)
 		frame_write(&frames, FRAME_REFUSED, &status, sizeof status, "no \033room", 8);
-	else
+	else if (last == LIES)
 		frame_write(&frames, FRAME_RUNNING, "?", 1, NULL, 0);
+	else if (last == INVENTS)
+		frame_write(&frames, FRAME_RUNNING, &(struct frame_running){.pid = -5}, sizeof(struct frame_running), NULL, 0);
 	while (frame_read(&frames, &type) == VG_OK)
 		;
 }
@@ -209,7 +211,7 @@ TEST(a_connection_that_is_cut_leaves_it_here)
 
 TEST(who_was_handed_over_is_not_made_twice)
 {
-	static const enum last lasts[] = {TAKES, LIES};
+	static const enum last lasts[] = {TAKES, LIES, INVENTS};
 	char command[PATH_MAX + 64];
 
 	for (size_t i = 0; i < sizeof lasts / sizeof *lasts; i++) {
@@ -228,6 +230,24 @@ TEST(who_was_handed_over_is_not_made_twice)
 		CHECK_INT(system(command), 0);
 		end_idle();
 	}
+}
+
+// Who says nothing to the very end need not be waited for: ^C, and a while.
+TEST(a_far_side_that_falls_silent_can_be_left)
+{
+	char command[3 * PATH_MAX];
+
+	set_up();
+	pid_t player = start_player(IS_SILENT, 0);
+	snprintf(command, sizeof command, "timeout -s INT 2 %s migrate --pid %d --cpu-only --to unix:%s >%s 2>&1", VIRGATE,
+		 (int)idle.pid, path_of("socket"), path_of("left"));
+	CHECK_INT(WEXITSTATUS(system(command)), 124); // timeout's own, after the program has ended
+	CHECK_INT(end_of(player), 0);
+	CHECK_CONTAINS(text_of("left"), "the other side does not answer, after the processes had ended here");
+	CHECK_CONTAINS(text_of("left"), "only if it does not, restore its image here");
+	snprintf(command, sizeof command, "rm -r %s", path_of("tmp"));
+	CHECK_INT(system(command), 0);
+	end_idle();
 }
 
 TEST(who_is_refused_after_all_comes_back)

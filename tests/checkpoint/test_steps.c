@@ -74,6 +74,18 @@ TEST(a_dump_may_leave_it_running)
 }
 
 // A name that means an image on its way would be the next dump's to clear away.
+TEST(what_a_gpu_holds_is_never_left_out)
+{
+	standin();
+	struct subject subject = start_subject(path_of("with-cuda"));
+
+	CHECK_INT(run("dump --pid %d --dir %s --cpu-only --leave-running --json", (int)subject.pid, path_of("both")), 0);
+	CHECK_CONTAINS(said, "\"cuda_processes\": 1");
+	CHECK_CONTAINS(said, "\"device-out\"");
+	check_goes_on(path_of("with-cuda"));
+	end_subject(subject);
+}
+
 TEST(an_image_has_no_name_that_is_cleared_away)
 {
 	standin();
