@@ -54,7 +54,7 @@ enum vg_status image_parse(const char *text, size_t length, const char *name, co
 
 	json_t *description = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
 	if (!description)
-		return vg_fail(VG_INTEGRITY, 0, function, "%s, line %d: %s", name, error.line, error.text);
+		return vg_fail(VG_INTEGRITY, 0, function, "%s is damaged: line %d: %s", name, error.line, error.text);
 	json_unpack(description, "{s:I}", "version", &version);
 	// Of a later version it is not known how it is sealed.
 	if (version > IMAGE_VERSION) {
@@ -65,8 +65,8 @@ enum vg_status image_parse(const char *text, size_t length, const char *name, co
 	if (version < 1 || !is_sealed(text, length)) {
 		json_decref(description);
 		return vg_fail(VG_INTEGRITY, 0, function, "%s %s", name,
-			       version < 1 ? "says no version"
-					   : "is damaged: its first line has another checksum than the rest of it");
+			       is_sealed(text, length) ? "says no version"
+						       : "is damaged: its first line has another checksum than the rest of it");
 	}
 	*ret_description = description;
 	return VG_OK;
@@ -108,7 +108,7 @@ enum vg_status image_read(const char *path, const char *function, json_t **ret_d
 		return vg_fail(VG_NOT_FOUND, -r, function, "%s is no image: %s: %s", path, name, strerror(-r));
 	if (r)
 		return vg_fail(r == -EFBIG || r == -EINVAL || r == -ELOOP ? VG_INTEGRITY : VG_SYSTEM, -r, function,
-			       "%s: %s", name, strerror(-r));
+			       "%s: %s", name, r == -EINVAL || r == -ELOOP ? "it is no file" : strerror(-r));
 	enum vg_status status = image_parse(text, length, name, function, ret_description);
 	free(text);
 	return status;

@@ -75,12 +75,24 @@ static int look(int folder, const char *name, void *user)
 	if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
 		v->status = vg_fail(VG_SYSTEM, errno, v->function, "%s/%s: %s", v->path, name, strerror(errno));
 	else if (!file || !S_ISREG(info.st_mode))
-		v->status = vg_fail(VG_INTEGRITY, 0, v->function, "%s: %s is not of this image", v->path, name);
+		v->status = vg_fail(VG_INTEGRITY, 0, v->function, "%s: %s is %s", v->path, name,
+				    file ? "no file" : "not of this image");
 	else if ((uint64_t)info.st_size != file->bytes)
 		v->status = vg_fail(VG_INTEGRITY, 0, v->function, "%s/%s is damaged: it has %llu bytes, not %llu",
 				    v->path, name, (unsigned long long)info.st_size, (unsigned long long)file->bytes);
 	v->seen++;
 	return v->status ? 1 : 0;
+}
+
+static enum vg_status lacks(const struct verification *v)
+{
+	_cleanup_close_ int folder = open(v->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	size_t i = 0;
+
+	while (i + 1 < v->files->count && faccessat(folder, v->files->files[i].name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		i++;
+	return vg_fail(VG_INTEGRITY, 0, v->function, "%s lacks %zu of its %zu files: first %s", v->path,
+		       v->files->count - v->seen, v->files->count, v->files->files[i].name);
 }
 
 static enum vg_status look_at_all(struct verification *v)
@@ -90,10 +102,7 @@ static enum vg_status look_at_all(struct verification *v)
 	int r = image_for_files(v->path, look, v, name);
 	if (r < 0)
 		return vg_fail(VG_SYSTEM, -r, v->function, "%s/%s: %s", v->path, name, strerror(-r));
-	if (!v->status && v->seen != v->files->count)
-		return vg_fail(VG_INTEGRITY, 0, v->function, "%s lacks %zu of its %zu files", v->path,
-			       v->files->count - v->seen, v->files->count);
-	return v->status;
+	return v->status || v->seen == v->files->count ? v->status : lacks(v);
 }
 
 // ---- whether it is as it was -------------------------------------------------------------------------

@@ -68,6 +68,10 @@ enum vg_status vg_checkpoint_recover(pid_t pid, struct vg_recovery *ret_recovery
 	enum vg_status status = tree_find(&pid, 1, __func__, &tree);
 	if (status)
 		return status;
+	if (vg_process_is_dead(tree.processes[0].pid, tree.processes[0].start_time)) {
+		tree_free(&tree);
+		return vg_fail(VG_NOT_FOUND, 0, __func__, "process %d has ended", (int)pid);
+	}
 	recovery.processes = tree.count;
 	status = hold_tree(&tree, WAIT_MS, __func__);
 	if (status == VG_OK)

@@ -102,17 +102,19 @@ static bool read_vgpu(const json_t *item, struct tenant_vgpu *vgpu)
 static bool read_charges(const json_t *charged, struct vg_ledger_tenant *slot)
 {
 	uint64_t sum = 0;
+	size_t known = 0;
 
 	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++) {
-		json_int_t bytes =
-			json_integer_value(json_object_get(charged, vg_ledger_kind_text((enum vg_ledger_kind)kind)));
+		const json_t *item = json_object_get(charged, vg_ledger_kind_text((enum vg_ledger_kind)kind));
+		json_int_t bytes = json_integer_value(item);
+		known += item != NULL;
 		if (bytes < 0 || (uint64_t)bytes > INT64_MAX - sum)
 			return false;
 		slot->by_kind[kind] = (uint64_t)bytes;
 		sum += (uint64_t)bytes;
 	}
 	slot->used = sum;
-	return true;
+	return known == json_object_size(charged);
 }
 
 static bool find_vgpu(const struct tenants *tenants, const char *name, size_t *ret_index)
@@ -150,6 +152,42 @@ static bool read_tenant(const json_t *item, const struct tenants *tenants, struc
 	return read_charges(charged, slot);
 }
 
+static int by_place(const void *a, const void *b)
+{
+	const struct tenant *one = *(const struct tenant *const *)a, *other = *(const struct tenant *const *)b;
+
+	if (one->vgpu != other->vgpu)
+		return one->vgpu < other->vgpu ? -1 : 1;
+	return (one->slot.slot > other->slot.slot) - (one->slot.slot < other->slot.slot);
+}
+
+static int by_process(const void *a, const void *b)
+{
+	const struct tenant *one = *(const struct tenant *const *)a, *other = *(const struct tenant *const *)b;
+
+	if (one->vgpu != other->vgpu)
+		return one->vgpu < other->vgpu ? -1 : 1;
+	return (one->pid > other->pid) - (one->pid < other->pid);
+}
+
+// Whether no two have one place in a vGPU, and none has two.
+static bool have_places(const struct tenants *tenants)
+{
+	int (*const orders[])(const void *, const void *) = {by_place, by_process};
+	const struct tenant **sorted = calloc(tenants->count + 1, sizeof *sorted);
+	bool sound = sorted != NULL;
+
+	for (size_t i = 0; i < tenants->count && sorted; i++)
+		sorted[i] = &tenants->list[i];
+	for (int order = 0; order < 2 && sound; order++) {
+		qsort(sorted, tenants->count, sizeof *sorted, orders[order]);
+		for (size_t i = 1; i < tenants->count && sound; i++)
+			sound = orders[order](&sorted[i - 1], &sorted[i]) != 0;
+	}
+	free(sorted);
+	return sound;
+}
+
 enum vg_status tenants_read(const json_t *description, const char *function, struct tenants *ret_tenants)
 {
 	const json_t *vgpus = json_object_get(description, "vgpus"), *list = json_object_get(description, "tenants");
@@ -166,9 +204,10 @@ enum vg_status tenants_read(const json_t *description, const char *function, str
 		sound = read_vgpu(json_array_get(vgpus, tenants.vgpu_count), &tenants.vgpus[tenants.vgpu_count]);
 	for (; sound && tenants.count < json_array_size(list); tenants.count++)
 		sound = read_tenant(json_array_get(list, tenants.count), &tenants, &tenants.list[tenants.count]);
-	if (!sound) {
+	if (!sound || !have_places(&tenants)) {
 		tenants_free(&tenants);
-		return vg_fail(VG_INTEGRITY, 0, function, IMAGE_DESCRIPTION " describes vGPUs or tenants by halves");
+		return vg_fail(VG_INTEGRITY, 0, function,
+			       IMAGE_DESCRIPTION " describes vGPUs or tenants by halves, or some of them twice");
 	}
 	*ret_tenants = tenants;
 	return VG_OK;

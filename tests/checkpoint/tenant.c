@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tenant.h"
+#include "tenant_report.h"
 
 static volatile sig_atomic_t asked, pestered;
 static size_t small, big;

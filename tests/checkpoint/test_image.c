@@ -4,6 +4,7 @@
 #include "checkpoint/image_text.h"
 #include "checkpoint/inspect.h"
 #include "checkpoint/schema.h"
+#include "checkpoint/tenant_image.h"
 
 #include <ctype.h>
 #include <jansson.h>
@@ -355,6 +356,46 @@ TEST(no_process_is_made_twice)
 	CHECK_CONTAINS(vg_last_error()->text, "is in \"processes\" twice");
 	free(processes);
 	json_decref(said_by);
+}
+
+#define VGPU(name) "{\"name\": \"" name "\", \"ledger\": \"/x\", \"uuid\": \"GPU-1\", \"memory\": 1024, \"share\": 0}"
+#define TENANT(pid, vgpu, slot, charged)                                                                                \
+	"{\"pid\": " pid ", \"vgpu\": \"" vgpu "\", \"slot\": " slot ", \"address\": 4096, \"command\": \"c\", "                \
+	"\"program\": \"00000000000000010000000000000002\", \"entered\": 1, \"undeclared\": 0, "                            \
+	"\"first_context\": false, \"host\": false, \"charged\": {" charged "}}"
+
+// A place in a vGPU is one tenant's, and what he is charged is of a kind that there is.
+TEST(tenants_are_not_believed)
+{
+	static const struct {
+		const char *tenants;
+		enum vg_status wanted;
+	} cases[] = {
+		{TENANT("5", "a", "1", ""), VG_OK},
+		{TENANT("5", "a", "1", "\"context\": 7"), VG_OK},
+		{TENANT("5", "a", "1", "") "," TENANT("6", "a", "2", ""), VG_OK},
+		{TENANT("5", "a", "1", "") "," TENANT("5", "b", "1", ""), VG_OK},
+		{TENANT("5", "a", "1", "") "," TENANT("5", "a", "2", ""), VG_INTEGRITY},
+		{TENANT("5", "a", "1", "") "," TENANT("7", "b", "1", "") "," TENANT("6", "a", "1", ""), VG_INTEGRITY},
+		{TENANT("5", "a", "1", "\"nosuch\": 7"), VG_INTEGRITY},
+		{TENANT("5", "a", "1", "\"context\": -7"), VG_INTEGRITY},
+		{TENANT("5", "c", "1", ""), VG_INTEGRITY},
+		{TENANT("5", "a", "100000", ""), VG_INTEGRITY},
+	};
+	char text[2048];
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct tenants tenants;
+		snprintf(text, sizeof text, "{\"vgpus\": [%s, %s], \"tenants\": [%s]}", VGPU("a"), VGPU("b"), cases[i].tenants);
+		json_t *changed = json_loads(text, 0, NULL);
+		CHECK(changed != NULL);
+		enum vg_status status = tenants_read(changed, __func__, &tenants);
+		if (status != cases[i].wanted)
+			FAIL("%s: %s", cases[i].tenants, vg_status_text(status));
+		if (status == VG_OK)
+			tenants_free(&tenants);
+		json_decref(changed);
+	}
 }
 
 TEST(every_root_has_a_tree_of_its_own)

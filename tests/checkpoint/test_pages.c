@@ -246,15 +246,15 @@ TEST(a_file_too_many_or_too_few_is_found)
 		const char *done, *undone, *says;
 	} cases[] = {
 		{"mv core-1.img ..", "mv ../core-1.img .", "core-1.img is not of this image"},
-		{"mv core-1.img ../../kept", "mv ../../kept core-1.img", "lacks 1 of its 3"},
+		{"mv core-1.img ../../kept", "mv ../../kept core-1.img", "lacks 1 of its 3 files: first tree-0/core-1.img"},
 		{"touch more.img", "rm more.img", "tree-0/more.img is not of this image"},
 		{"touch ../more", "rm ../more", "more is not of this image"},
 		{"mkdir ../tree-1 && touch ../tree-1/core-1.img", "rm -r ../tree-1", "tree-1/core-1.img is not of"},
 		{"mkdir inner", "rmdir inner", "tree-0/inner is not of this image"},
 		{"touch .hidden", "rm .hidden", "tree-0/.hidden is not of this image"},
-		{"mv core-1.img ../../kept && ln -s ../../kept core-1.img", "mv ../../kept core-1.img", "core-1.img is not of this image"},
+		{"mv core-1.img ../../kept && ln -s ../../kept core-1.img", "mv ../../kept core-1.img", "core-1.img is no file"},
 		{"mv core-1.img ../../kept && mkfifo core-1.img",
-		 "rm core-1.img && mv ../../kept core-1.img", "core-1.img is not of this image"},
+		 "rm core-1.img && mv ../../kept core-1.img", "core-1.img is no file"},
 		{"cp pages-2.img.lz4 ../../kept && truncate -s -1 pages-2.img.lz4", "mv ../../kept pages-2.img.lz4", "bytes, not"},
 		{"cp pages-2.img.lz4 ../../kept && truncate -s +1 pages-2.img.lz4", "mv ../../kept pages-2.img.lz4", "bytes, not"},
 		{"mv core-1.img a && mv pages-2.img.lz4 core-1.img && mv a pages-2.img.lz4",

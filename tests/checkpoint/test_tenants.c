@@ -2,7 +2,7 @@
 // moment. What needs a real CRIU says so; the rest has the stand-in.
 #include "checkpoint_test.h"
 #include "ledger/share.h"
-#include "tenant.h"
+#include "tenant_report.h"
 
 enum { OUT_OF_MEMORY = 2 };
 static const uint64_t MIB = 1 << 20;
