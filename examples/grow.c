@@ -1,4 +1,7 @@
 // Takes device memory chunk by chunk, by the route that is asked for, until the driver has no more.
+#include <errno.h>
+#include <time.h>
+
 #include "grow_routes.h"
 
 struct options {
@@ -58,6 +61,20 @@ static struct options read_options(int argc, char **argv, int *ret_ordinal)
 	return options;
 }
 
+// Whatever cuts a sleep short, as a checkpoint does.
+static void wait_for(double seconds)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += (time_t)seconds;
+	until.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
+}
+
 int main(int argc, char **argv)
 {
 	int ordinal = 0;
@@ -93,6 +110,6 @@ int main(int argc, char **argv)
 	       (unsigned long long)total, chunks, options.route->name,
 	       result == CUDA_SUCCESS ? "as much as asked" : "then out of memory", size_text(available),
 	       size_text(whole));
-	usleep((useconds_t)(options.hold * 1e6));
+	wait_for(options.hold);
 	return 0;
 }

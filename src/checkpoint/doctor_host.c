@@ -15,21 +15,21 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { CAP_PTRACE = 19, CAP_ADMIN = 21, CAP_RESTORE = 40 }; // bits of /proc/self/status
+enum { CAP_PCAP = 8, CAP_PTRACE = 19, CAP_ADMIN = 21, CAP_RESTORE = 40 }; // bits of /proc/self/status
 
-static unsigned long long capabilities(void)
+static unsigned long long capabilities(const char *set)
 {
 	char text[8192];
 
 	if (vg_file_read("/proc/self/status", text, sizeof text) < 0)
 		return 0;
-	const char *line = strstr(text, "CapEff:");
-	return line ? strtoull(line + 7, NULL, 16) : 0;
+	const char *line = strstr(text, set);
+	return line ? strtoull(line + strlen(set), NULL, 16) : 0;
 }
 
 static bool has(int capability)
 {
-	return capabilities() >> capability & 1;
+	return capabilities("\nCapEff:") >> capability & 1;
 }
 
 // False: it is not CRIU, or does not say so.
@@ -141,6 +141,23 @@ static void check_capability(struct doctor_report *report, int capability, const
 	doctor_fix(check, "run as root, or give it to virgate and CRIU: setcap cap_checkpoint_restore,cap_sys_ptrace+eip FILE");
 }
 
+// CRIU gives every process the bounding set that it had, by dropping what it had not, even where nobody has it.
+static void check_bounding(struct doctor_report *report)
+{
+	struct doctor_check *check = doctor_check(report, DOCTOR_CUDA, "CAP_SETPCAP");
+	char text[32];
+
+	int last = vg_file_read("/proc/sys/kernel/cap_last_cap", text, sizeof text) < 0 ? -1 : atoi(text);
+	if (has(CAP_PCAP)) {
+		doctor_say(check, DOCTOR_OK, "held");
+	} else if (last < 0 || last > 62 || capabilities("\nCapBnd:") == (1ull << (last + 1)) - 1) {
+		doctor_say(check, DOCTOR_NOT_APPLICABLE, "the bounding set is whole");
+	} else {
+		doctor_say(check, DOCTOR_FAILED, "not held, and the bounding set is not whole: CRIU can dump and not restore");
+		doctor_fix(check, "add cap_setpcap to the capabilities above, or start the container with all (--cap-add ALL)");
+	}
+}
+
 static void check_ptrace(struct doctor_report *report)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_CUDA, "ptrace scope");
@@ -178,6 +195,7 @@ void doctor_kernel(struct doctor_report *report)
 	}
 	check_capability(report, CAP_RESTORE, "CAP_CHECKPOINT_RESTORE");
 	check_capability(report, CAP_PTRACE, "CAP_SYS_PTRACE");
+	check_bounding(report);
 	check_ptrace(report);
 }
 

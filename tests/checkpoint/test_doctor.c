@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -213,6 +214,8 @@ static void with_capabilities(unsigned low, unsigned high, void (*look)(struct d
 		struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 		struct __user_cap_data_struct data[2] = {{.effective = low, .permitted = low},
 							 {.effective = high, .permitted = high}};
+		if (prctl(PR_CAPBSET_DROP, CAP_SYS_BOOT) < 0)
+			SKIP("prctl: %s", strerror(errno));
 		if (syscall(SYS_capset, &header, data) < 0)
 			SKIP("capset: %s", strerror(errno));
 		setenv("VIRGATE_CRIU", script("criu", broken_kernel), 1);
@@ -243,12 +246,19 @@ static void look_without_rights(struct doctor_report *report)
 	CHECK_STR(check_of(report, "CRIU check")->found, "needs the capabilities below");
 }
 
+static void look_at_bounding_set(struct doctor_report *report)
+{
+	CHECK_STR(check_of(report, "CAP_SETPCAP")->found, "held");
+}
+
 static void look_with_both(struct doctor_report *report)
 {
 	CHECK_INT(check_of(report, "CAP_CHECKPOINT_RESTORE")->verdict, DOCTOR_OK);
 	CHECK_STR(check_of(report, "CAP_CHECKPOINT_RESTORE")->found, "held");
 	CHECK_INT(check_of(report, "CAP_SYS_PTRACE")->verdict, DOCTOR_OK);
 	CHECK_INT(check_of(report, "CRIU check")->verdict, DOCTOR_FAILED); // it was asked
+	CHECK_INT(check_of(report, "CAP_SETPCAP")->verdict, DOCTOR_FAILED);
+	CHECK_CONTAINS(check_of(report, "CAP_SETPCAP")->fix, "cap_setpcap");
 }
 
 static void look_with_admin(struct doctor_report *report)
@@ -262,6 +272,7 @@ TEST(capabilities_are_looked_at_one_by_one)
 	with_capabilities(0, 0, look_without_rights);
 	with_capabilities(1u << CAP_SYS_PTRACE, 1u << (CAP_CHECKPOINT_RESTORE - 32), look_with_both);
 	with_capabilities(1u << CAP_SYS_ADMIN, 0, look_with_admin);
+	with_capabilities(1u << CAP_SETPCAP, 0, look_at_bounding_set);
 }
 
 static struct doctor_check driver(unsigned branch, unsigned minor)
