@@ -482,3 +482,36 @@ TEST(a_stream_that_is_cut_or_flipped_midway_lets_nobody_run)
 	CHECK_INT(run("rm flip"), 0);
 	run("shutdown");
 }
+
+// Root is not needed, but the rights that the doctor names are. CAP_SETPCAP: this machine may be a container.
+TEST(whoever_has_the_rights_dumps_and_restores)
+{
+	static const char script[] =
+		"cd $1 && umask 077 && mkdir run state node\n"
+		"export HOME=$1 TMPDIR=$1 VIRGATE_SIM_DIR=$1/node VIRGATE_RUNTIME_DIR=$1/run VIRGATE_STATE_DIR=$1/state\n"
+		"[ -x $2 ] && [ -x $3 ] && [ -x ${VIRGATE_CRIU:-/} ] || { echo not to be run by others; exit 77; }\n"
+		"setsid $3 $1/rounds </dev/null >/dev/null 2>&1 & pid=$!\n"
+		"sleep 1; $2 dump --pid $pid --dir $1/image && $2 restore --dir $1/image --detach </dev/null || exit 1\n"
+		"before=$(od -An -tu4 rounds); sleep 1; after=$(od -An -tu4 rounds); kill -9 $pid\n"
+		"[ $after -gt $before ] && echo it goes on, as user $(id -u)\n";
+	char other[] = "/tmp/virgate-rights.XXXXXX", command[4 * PATH_MAX];
+
+	setup();
+	CHECK(mkdtemp(other) != NULL);
+	CHECK_INT(chown(other, 65534, 65534), 0);
+	write_text("rights.sh", script);
+	snprintf(command, sizeof command,
+		 "caps=+checkpoint_restore,+sys_ptrace,+setpcap; setpriv --reuid 65534 --regid 65534 --clear-groups "
+		 "--inh-caps $caps --ambient-caps $caps sh -s %s %s %s <%s 2>&1",
+		 other, VIRGATE, SUBJECT, path_of("rights.sh"));
+	FILE *output = popen(command, "re");
+	CHECK(output != NULL);
+	said[fread(said, 1, sizeof said - 1, output)] = '\0';
+	int status = WEXITSTATUS(pclose(output));
+	snprintf(command, sizeof command, "rm -rf %s", other);
+	CHECK_INT(system(command), 0);
+	if (status == 77 || strstr(said, "setpriv: "))
+		SKIP("%s", said);
+	CHECK_CONTAINS(said, "it goes on, as user 65534");
+	CHECK_INT(status, 0);
+}
