@@ -45,7 +45,7 @@ struct vg_checkpoint_progress {
 	uint64_t bytes, total; /* done of it, and in all; total 0: not known */
 };
 /* Called on the caller's thread when a phase begins, and about ten times a second in one that takes long. Nonzero:
- * stop, as soon as that is safe; a dump rolls back, and so does a restore before its first process is made; later it is
+ * stop, as soon as that is safe; a dump rolls back, and a restore ends what CRIU has made of it so far; later it is
  * not heeded any more. */
 typedef int vg_checkpoint_progress_fn(void *user, const struct vg_checkpoint_progress *progress);
 
