@@ -147,7 +147,8 @@ TEST(sms_of_the_idle_are_lent)
 	one[0] = spin(units[0], 0, 20000, 1000000);
 	while (vg_execution_state(one[0]) == VG_EXECUTION_QUEUED)
 		nap_ms(1);
-	nap_ms(30);
+	for (int i = 0; i < 10000 && info_of(units[0]).sms != SMS; i++)
+		nap_ms(1);
 	CHECK_INT(info_of(units[0]).sms, SMS); // nobody else wants any
 	one[1] = spin(units[1], 0, 20000, 1000000);
 	wait_grouped(&rig, 1);

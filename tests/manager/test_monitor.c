@@ -91,7 +91,7 @@ TEST(work_is_counted_and_its_time_measured)
 	CHECK(first[0].launches.known && first[0].launches.value == 0 && first[0].fragmentation.known);
 	for (int i = 0; i < 40; i++)
 		vg_execution_destroy(fill(vgpu, (unsigned)i % 4, block, 1, 1 << 18, getenv("VIRGATE_SIM") ? 5 : 2000));
-	for (int i = 0; i < 2000 && info_of(vgpu).completed < 40; i++) {
+	for (int i = 0; i < 12000 && info_of(vgpu).completed < 40; i++) {
 		wait_ms(5);
 		OK(vg_monitor_sample(monitor, 1, &sample));
 		if (sample.compute_utilization.known && sample.compute_utilization.value > most)

@@ -260,6 +260,14 @@ static void note_words(void *user, enum vg_log_level level, const char *text)
 	pthread_mutex_unlock(&words->lock);
 }
 
+static bool has_said(struct words *words, const char *text)
+{
+	pthread_mutex_lock(&words->lock);
+	bool said = strstr(words->text, text) != NULL;
+	pthread_mutex_unlock(&words->lock);
+	return said;
+}
+
 TEST(words_are_of_the_level_that_was_asked)
 {
 	for (enum vg_log_level level = VG_LOG_ERROR; level <= VG_LOG_DEBUG; level++) {
@@ -278,7 +286,8 @@ TEST(words_are_of_the_level_that_was_asked)
 		set_readings(&failed, 1);
 		pass_samples(monitor);
 		set_fake_status(VG_CLOSED);
-		wait_ms(10);
+		for (int i = 0; i < 10000 && !has_said(&words, "sampling has ended"); i++)
+			wait_ms(1);
 		OK(vg_monitor_close(monitor));
 		vg_log_set(NULL, NULL);
 		CHECK_CONTAINS(words.text, "0 monitor: virtual GPU 1 (vgpu-1) is in error\n");
