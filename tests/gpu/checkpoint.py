@@ -3,6 +3,7 @@
 the cases that are named (see CASES below), or all but those that take long."""
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -120,6 +121,18 @@ def foreground():
             os.kill(program.pid, signal.SIGKILL)
 
 
+def remove_names(image):
+    """Those that files without one have got for the image's sake: they are its maker's to remove."""
+    try:
+        with open(f"{image}/virgate.json", encoding="utf-8") as file:
+            description = json.load(file)
+    except FileNotFoundError:
+        return
+    for one in description.get("open_files", []) + description.get("mapped_files", []):
+        if os.path.basename(one["path"]).startswith("link_remap.") and os.path.exists(one["path"]):
+            os.unlink(one["path"])
+
+
 def workers(method):
     """As PyTorch's data loaders do it, without PyTorch."""
     steps_there, file = 150, f"{FOLDER}/workers-{method}"
@@ -136,6 +149,7 @@ def workers(method):
             check(line == f"{number} {hashlib.sha256(memory).hexdigest()}", f"step {number}: {line}")
     finally:
         program.stop()
+        remove_names(f"{file}-image")
 
 
 # ---- another place ----------------------------------------------------------------------------------------------
