@@ -123,6 +123,11 @@ static int collect(const struct tool_run *run, int input, uint64_t deadline)
 	}
 }
 
+static int exit_of(int status)
+{
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 // The program may have closed its output and live on.
 static int await(const struct tool_run *run, pid_t pid, uint64_t deadline)
 {
@@ -130,7 +135,7 @@ static int await(const struct tool_run *run, pid_t pid, uint64_t deadline)
 		int status;
 		pid_t r = waitpid(pid, &status, WNOHANG);
 		if (r == pid)
-			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+			return exit_of(status);
 		if (r < 0 && errno != EINTR)
 			return -errno;
 		if (deadline && vg_clock_monotonic_ns() >= deadline)
@@ -141,12 +146,20 @@ static int await(const struct tool_run *run, pid_t pid, uint64_t deadline)
 	}
 }
 
-// Whatever it has started, too, of which some may be in sessions of their own, and start more meanwhile.
-static void end_all(pid_t pid)
+// With whatever it has started, of which some may be in sessions of their own, and start more meanwhile. `reason`; or, if it
+// has ended by itself by then, how: whom it has left behind is its work.
+static int break_off(pid_t pid, int reason)
 {
 	struct tree tree = {0};
 	size_t before = 0;
+	int status;
 
+	kill(pid, SIGSTOP);
+	while (waitpid(pid, &status, WUNTRACED) < 0)
+		if (errno != EINTR)
+			return reason;
+	if (!WIFSTOPPED(status))
+		return exit_of(status);
 	while (tree_find(&pid, 1, __func__, &tree) == VG_OK) {
 		tree_signal(&tree, SIGSTOP);
 		if (tree.count == before)
@@ -157,6 +170,9 @@ static void end_all(pid_t pid)
 	tree_end(&tree);
 	kill(-pid, SIGKILL);
 	tree_free(&tree);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return reason;
 }
 
 int tool_run(const struct tool_run *run)
@@ -183,10 +199,5 @@ int tool_run(const struct tool_run *run)
 	r = collect(run, input, deadline);
 	if (r == 0)
 		r = await(run, pid, deadline);
-	if (r >= 0 || r == -ECHILD)
-		return r;
-	end_all(pid);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	return r;
+	return r >= 0 || r == -ECHILD ? r : break_off(pid, r);
 }

@@ -60,6 +60,25 @@ TEST(programs_are_killed_when_their_time_is_up)
 	CHECK(system("pgrep -xf 'sleep 61.7' >/dev/null") != 0);
 }
 
+static bool stop_late(void *user)
+{
+	usleep(*(useconds_t *)user);
+	return false;
+}
+
+// Who has ended by himself was not broken off, and what he has done counts.
+TEST(a_wish_to_stop_comes_too_late_for_who_has_ended)
+{
+	useconds_t wait = 500000;
+	const char *argv[] = {script("ends", "exit 7"), NULL};
+	struct tool_run run = {.argv = argv, .tick = stop_late, .user = &wait};
+
+	CHECK_INT(tool_run(&run), 7);
+	argv[0] = script("stays", "setsid sleep 62.7 & sleep 62.7");
+	CHECK_INT(tool_run(&run), -ECANCELED);
+	CHECK(system("pgrep -xf 'sleep 62.7' >/dev/null") != 0);
+}
+
 TEST(programs_are_found)
 {
 	char path[PATH_MAX], old[8192];
