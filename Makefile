@@ -21,7 +21,9 @@ build: deps
 	@scripts/configure $(BUILD) $(MESON_FLAGS)
 	@ninja -C $(BUILD) -j $(JOBS)
 
-demo: build
+demo: deps
+	@scripts/configure $(BUILD) $(MESON_FLAGS)
+	@ninja -C $(BUILD) -j $(JOBS) demo
 	@scripts/demo.sh $(BUILD)
 
 check: build
@@ -39,6 +41,8 @@ check-gpu: build
 bench: build
 	@bench/run.sh $(BUILD)
 
+# For whichever GPU and processor it is installed on.
+install: MESON_FLAGS += -Dvariants=all
 install: build
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@meson install -C $(BUILD) $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
@@ -58,7 +62,7 @@ fuzz: deps
 	@scripts/fuzz $(BUILD)-fuzz $(FUZZ_LIMIT)
 
 bundle: deps
-	@scripts/configure $(BUILD)-bundle $(MESON_FLAGS) -Dbundle=true -Dbuildtype=release \
+	@scripts/configure $(BUILD)-bundle $(MESON_FLAGS) -Dbundle=true -Dvariants=all -Dbuildtype=release \
 		-Dprefix=/opt/virgate -Dlibdir=lib -Dpkgconfig.relocatable=true
 	@ninja -C $(BUILD)-bundle -j $(JOBS)
 	@scripts/bundle $(BUILD)-bundle

@@ -58,8 +58,8 @@ must devices "${sim[@]}"
 must create product --memory $limit --device 0 "${sim[@]}"
 must create grower --memory $limit --device 0 "${sim[@]}"
 
-echo "\$ virgate run --vgpu product -- matmul --size $size --seconds 14 &"
-"$virgate" run --vgpu product "${sim[@]}" -- "$build/examples/matmul" --size $size --seconds 14 \
+echo "\$ virgate run --vgpu product -- matmul --size $size --seconds 6 &"
+"$virgate" run --vgpu product "${sim[@]}" -- "$build/examples/matmul" --size $size --seconds 6 \
 	>"$place/product.out" 2>"$place/product.err" &
 product=$!
 before='' still=0
@@ -70,8 +70,8 @@ for ((i = 0; i < 100 && still < 8; i++)); do # until it has taken what it needs,
 	before=$now
 done
 
-echo "\$ virgate run --vgpu grower -- grow --exact --chunk $chunk --hold 3 &"
-"$virgate" run --vgpu grower "${sim[@]}" -- "$build/examples/grow" --exact --chunk $chunk --hold 3 \
+echo "\$ virgate run --vgpu grower -- grow --exact --chunk $chunk --hold 1 &"
+"$virgate" run --vgpu grower "${sim[@]}" -- "$build/examples/grow" --exact --chunk $chunk --hold 1 \
 	>"$place/grower.out" 2>"$place/grower.err" &
 grower=$!
 for ((i = 0; i < 100; i++)); do

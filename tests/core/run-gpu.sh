@@ -7,7 +7,7 @@ root=$1
 shift
 room=${ROOM:-core}
 if [ -d "$root/libexec/virgate/tests/$room" ]; then
-	programs=$root/libexec/virgate/tests/$room libraries=$root/lib
+	programs=$root/libexec/virgate/tests/$room libraries=$root/lib:$root/libexec/virgate
 else
 	programs=$root/tests/$room libraries=$root/src
 fi

@@ -2,40 +2,63 @@
 #include "compare.h"
 #include "half.h"
 
+// Each operator, from the lanes where x < y, x == y and x > y. In the lanes of none of the three, x or y is NaN.
 #define EVERY_OPERATOR(DO, ...)                                                                                        \
-	DO(eq, x == y, __VA_ARGS__)                                                                                    \
-	DO(ne, x < y || x > y, __VA_ARGS__)                                                                            \
-	DO(lt, x < y, __VA_ARGS__)                                                                                     \
-	DO(le, x <= y, __VA_ARGS__)                                                                                    \
-	DO(gt, x > y, __VA_ARGS__)                                                                                     \
-	DO(ge, x >= y, __VA_ARGS__)                                                                                    \
-	DO(equ, !(x < y || x > y), __VA_ARGS__)                                                                        \
-	DO(neu, !(x == y), __VA_ARGS__)                                                                                \
-	DO(ltu, !(x >= y), __VA_ARGS__)                                                                                \
-	DO(leu, !(x > y), __VA_ARGS__)                                                                                 \
-	DO(gtu, !(x <= y), __VA_ARGS__)                                                                                \
-	DO(geu, !(x < y), __VA_ARGS__)                                                                                 \
-	DO(num, x == x && y == y, __VA_ARGS__)                                                                         \
-	DO(nan, x != x || y != y, __VA_ARGS__)
+	DO(eq, order.equal, __VA_ARGS__)                                                                               \
+	DO(ne, order.less | order.greater, __VA_ARGS__)                                                                \
+	DO(lt, order.less, __VA_ARGS__)                                                                                \
+	DO(le, order.less | order.equal, __VA_ARGS__)                                                                  \
+	DO(gt, order.greater, __VA_ARGS__)                                                                             \
+	DO(ge, order.greater | order.equal, __VA_ARGS__)                                                               \
+	DO(equ, ~(order.less | order.greater), __VA_ARGS__)                                                            \
+	DO(neu, ~order.equal, __VA_ARGS__)                                                                             \
+	DO(ltu, ~(order.greater | order.equal), __VA_ARGS__)                                                           \
+	DO(leu, ~order.greater, __VA_ARGS__)                                                                           \
+	DO(gtu, ~(order.less | order.equal), __VA_ARGS__)                                                              \
+	DO(geu, ~order.less, __VA_ARGS__)                                                                              \
+	DO(num, order.less | order.equal | order.greater, __VA_ARGS__)                                                 \
+	DO(nan, ~(order.less | order.equal | order.greater), __VA_ARGS__)
 
-// The truth of one half of each lane: shift is 0 or 16, A the register's type.
-#define CORE(core, A, shift, type, in, condition)                                                                      \
-	__attribute__((noinline)) static u32 core(const struct ptx_alu *alu)                                           \
+struct order {
+	u32 less, equal, greater; // a bit for each lane
+};
+
+// The order of one half of each lane: shift is 0 or 16, A the register's type.
+#define ORDER(name, A, shift, type, in)                                                                                \
+	__attribute__((noinline)) static struct order name(const struct ptx_alu *alu)                                  \
 	{                                                                                                              \
 		const A *a = alu->a, *b = alu->b;                                                                      \
-		u8 truth[PTX_ALU_LANES] __attribute__((aligned(64)));                                                  \
+		u8 less[PTX_ALU_LANES] __attribute__((aligned(64))), equal[PTX_ALU_LANES] __attribute__((aligned(64))); \
+		u8 greater[PTX_ALU_LANES] __attribute__((aligned(64)));                                                \
 		PTX_EACH_LANE                                                                                          \
 		{                                                                                                      \
 			const f32 x = ptx_##type##_value(in((u16)(a[i] >> shift)));                                    \
 			const f32 y = ptx_##type##_value(in((u16)(b[i] >> shift)));                                    \
-			truth[i] = (condition);                                                                        \
+			less[i] = x < y;                                                                               \
+			equal[i] = x == y;                                                                             \
+			greater[i] = x > y;                                                                            \
 		}                                                                                                      \
-		return ptx_gather(truth);                                                                              \
+		return (struct order){ptx_gather(less), ptx_gather(equal), ptx_gather(greater)};                       \
+	}
+#define ORDERS(name, type, in)                                                                                         \
+	ORDER(order_##name, u16, 0, type, in)                                                                          \
+	ORDER(order_low_##name, u32, 0, type, in)                                                                      \
+	ORDER(order_high_##name, u32, 16, type, in)
+ORDERS(f16, f16, ptx_keep_16)
+ORDERS(ftz_f16, f16, ptx_flush_f16)
+ORDERS(bf16, bf16, ptx_keep_16)
+
+// The truth of an operator in each lane.
+#define CORE(core, lanes, condition)                                                                                   \
+	__attribute__((noinline)) static u32 core(const struct ptx_alu *alu)                                           \
+	{                                                                                                              \
+		struct order order = lanes(alu);                                                                       \
+		return condition;                                                                                      \
 	}
 
 // one: the code of 1.0.
-#define COMPARE_HALF(operator, condition, name, type, flags, in, one)                                                  \
-	CORE(compare_##operator##_##name, u16, 0, type, in, condition)                                                 \
+#define COMPARE_HALF(operator, condition, name, type, flags, one)                                                      \
+	CORE(compare_##operator##_##name, order_##name, condition)                                                     \
 	COMPARE_FORMS(operator##_##name, operator, flags, type, u16, compare_##operator##_##name)                      \
 	COMPARE_SET(operator##_##name, operator, flags, u16, type, u16, ptx_set_16, UINT16_MAX, u16,                   \
 		    compare_##operator##_##name)                                                                       \
@@ -43,12 +66,12 @@
 		    compare_##operator##_##name)                                                                       \
 	COMPARE_SET(operator##_##name, operator, flags, type, type, u16, ptx_set_16, one, u16,                         \
 		    compare_##operator##_##name)                                                                       \
-	COMPARE_PAIR(operator, condition, name, type, flags, in, one)
+	COMPARE_PAIR(operator, condition, name, type, flags, one)
 
 // setp.lt.f16x2 p|q: p is of the low halves, q of the high ones.
-#define COMPARE_PAIR(operator, condition, name, type, flags, in, one)                                                  \
-	CORE(compare_high_##operator##_##name, u32, 16, type, in, condition)                                           \
-	CORE(compare_low_##operator##_##name, u32, 0, type, in, condition)                                             \
+#define COMPARE_PAIR(operator, condition, name, type, flags, one)                                                      \
+	CORE(compare_high_##operator##_##name, order_high_##name, condition)                                           \
+	CORE(compare_low_##operator##_##name, order_low_##name, condition)                                             \
 	static void setp_pair_##operator##_##name(const struct ptx_alu *alu)                                           \
 	{                                                                                                              \
 		u32 low = compare_low_##operator##_##name(alu), high = compare_high_##operator##_##name(alu);          \
@@ -80,6 +103,6 @@
 	}                                                                                                              \
 	PTX_ROW(text, name, 32, 0, 2, {32, 32}, 0, 0)
 
-EVERY_OPERATOR(COMPARE_HALF, f16, f16, "", ptx_keep_16, 0x3c00)
-EVERY_OPERATOR(COMPARE_HALF, ftz_f16, f16, "ftz.", ptx_flush_f16, 0x3c00)
-EVERY_OPERATOR(COMPARE_HALF, bf16, bf16, "", ptx_keep_16, 0x3f80)
+EVERY_OPERATOR(COMPARE_HALF, f16, f16, "", 0x3c00)
+EVERY_OPERATOR(COMPARE_HALF, ftz_f16, f16, "ftz.", 0x3c00)
+EVERY_OPERATOR(COMPARE_HALF, bf16, bf16, "", 0x3f80)

@@ -6,17 +6,17 @@
 
 typedef const struct ptx_alu_form *const form_link;
 
-// The linker defines these for a section whose name is a C identifier.
+// The linker defines these for a section whose name is a C identifier. A level that was not built has no section.
 #define BOUND __attribute__((visibility("hidden")))
 extern BOUND form_link __start_ptx_alu_base[], __stop_ptx_alu_base[];
-extern BOUND form_link __start_ptx_alu_avx2[], __stop_ptx_alu_avx2[];
+extern BOUND __attribute__((weak)) form_link __start_ptx_alu_avx2[], __stop_ptx_alu_avx2[];
 
 int ptx_alu_level_runs(enum ptx_alu_level level)
 {
 	if (level == PTX_ALU_BASE)
 		return 1;
 	__builtin_cpu_init();
-	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+	return __start_ptx_alu_avx2 != __stop_ptx_alu_avx2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
 	       __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
 }
 

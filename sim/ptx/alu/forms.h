@@ -11,6 +11,6 @@ enum ptx_alu_level {
 	PTX_ALU_LEVELS,
 };
 
-// Whether this processor runs the level.
+// Whether this build has the level and this processor runs it.
 int ptx_alu_level_runs(enum ptx_alu_level level);
 const struct ptx_alu_form *const *ptx_alu_level_forms(enum ptx_alu_level level, size_t *ret_count);
