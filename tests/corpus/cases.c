@@ -1,4 +1,5 @@
 #include "corpus.h"
+#include "wide.h"
 
 #define NO_WORK 0
 #define EXACT CORPUS_DIGEST, 0
@@ -48,6 +49,10 @@ const struct corpus_case corpus_cases[] = {
 	CASE(bignum, big_add, GRID(2), BLOCK(64), 0, 1, CORPUS_WORDS, 1024, 2048, NO_WORK, EXACT),
 	CASE(bignum, montgomery_power, GRID(1), BLOCK(128), 1000003, 1, CORPUS_WORDS, 256, 256, NO_WORK, EXACT),
 	CASE(bignum, wide_products, GRID(2), BLOCK(64), 0, 1, CORPUS_WORDS, 512, 2560, NO_WORK, EXACT),
+	CASE(wide, wide_division, GRID(4), BLOCK(128), 0, 1, CORPUS_WORDS, 8 * 512, WIDE_DIVISION_COUNT * 4 * 512,
+	     NO_WORK, EXACT, WIDE_DIVISION_COUNT, 0, corpus_wide_division),
+	CASE(wide, carry_flags, GRID(18), BLOCK(32), CARRY_EDGES, 1, CORPUS_EDGE_U64, 2 * CARRY_EDGES,
+	     2 * CARRY_FLAG_COUNT * 4 * 576, NO_WORK, EXACT, 2 * CARRY_FLAG_COUNT, 0, corpus_carry_flags),
 	CASE(stencil, stencil_1d, GRID(8), BLOCK(256), 2048, 1, CORPUS_F32, 2048, 2048, NO_WORK, EXACT),
 	CASE(stencil, stencil_2d, GRID(2, 4), BLOCK(16, 8), 32, 5, CORPUS_F64, 2048, 2048, 2048, EXACT),
 	CASE(stencil, stencil_3d, GRID(16), BLOCK(16, 16), 16, 1, CORPUS_F32, 4096, 4096, NO_WORK, EXACT),

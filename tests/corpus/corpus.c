@@ -110,6 +110,20 @@ static void run_and_tell(const struct corpus_case *one, const struct options *op
 	options->times ? printf(" (%.1f ms)\n", (now() - start) * 1e3) : printf("\n");
 }
 
+// Compares also while recording; nothing of it is recorded.
+static void run_with_reference(const struct corpus_case *one, const struct options *options, CUdevice device,
+			       struct tally *tally)
+{
+	struct corpus_result want, got;
+	size_t count = 0;
+
+	corpus_reference(one, &want);
+	run_and_tell(one, options, device, &want, &got, &count, tally);
+	if (count)
+		corpus_result_finish(&got);
+	corpus_result_finish(&want);
+}
+
 int main(int argc, char **argv)
 {
 	struct options options = {0};
@@ -141,6 +155,10 @@ int main(int argc, char **argv)
 		const struct corpus_result *want = find(expected, expected_count, one->name);
 		if (!wanted(&options, one->name))
 			continue;
+		if (one->reference) {
+			run_with_reference(one, &options, device, &tally);
+			continue;
+		}
 		if (options.compare && !want) {
 			tally.skipped++;
 			printf("skip %s: not in the record\n", one->name);

@@ -45,13 +45,15 @@ struct corpus_case {
 	double tolerance;
 	unsigned parts; // digests to record, of equal parts of the output; 0: one
 	unsigned flags;
+	// Computes the output on the host, in the place of a record: for integers, whose results no machine may choose.
+	void (*reference)(const uint32_t *in, uint32_t *out, size_t threads);
 };
 
 extern const struct corpus_case corpus_cases[];
 extern const size_t corpus_case_count;
 
 // Fills `words` with the case's input: the same on every machine.
-void corpus_fill(enum corpus_input input, uint64_t seed, uint32_t *words, size_t count);
+void corpus_fill(const struct corpus_case *one, uint32_t *words);
 
 // The recorded or computed outcome of a case.
 struct corpus_result {
@@ -64,6 +66,10 @@ struct corpus_result {
 
 void corpus_result_make(const struct corpus_case *one, const uint32_t *out, size_t words,
 			struct corpus_result *ret_result);
+// The outcome that the case's reference computes.
+void corpus_reference(const struct corpus_case *one, struct corpus_result *ret_result);
+void corpus_wide_division(const uint32_t *in, uint32_t *out, size_t threads);
+void corpus_carry_flags(const uint32_t *in, uint32_t *out, size_t threads);
 void corpus_result_finish(struct corpus_result *result);
 // 0, or 1 with what differs first in `text`.
 int corpus_result_compare(const struct corpus_case *one, const struct corpus_result *got,

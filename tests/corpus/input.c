@@ -42,9 +42,12 @@ static void copy_table(uint32_t *words, size_t count, const void *table, size_t 
 	memcpy(words, table, bytes < 4 * count ? bytes : 4 * count);
 }
 
-void corpus_fill(enum corpus_input input, uint64_t seed, uint32_t *words, size_t count)
+void corpus_fill(const struct corpus_case *one, uint32_t *words)
 {
-	switch (input) {
+	size_t count = one->in_words;
+	uint64_t seed = 1 + count;
+
+	switch (one->input) {
 	case CORPUS_WORDS:
 		for (size_t i = 0; i < count; i++)
 			words[i] = (uint32_t)(draw(&seed) >> 32);

@@ -201,7 +201,7 @@ static int run_with(const struct corpus_folders *where, const struct corpus_case
 {
 	size_t in_bytes = 4 * (size_t)one->in_words, out_bytes = 4 * (size_t)one->out_words;
 
-	corpus_fill(one->input, 1 + one->in_words, host, one->in_words);
+	corpus_fill(one, host);
 	TRY(cuMemcpyHtoD(buffers->in, host, in_bytes));
 	TRY(cuMemsetD8(buffers->out, 0, out_bytes));
 	TRY(cuMemsetD8(buffers->work, 0, 4 * (size_t)one->work_words + 4));

@@ -1,9 +1,9 @@
 // Chains over the carry flag: add.cc, addc, sub.cc, subc, mad.cc, madc.
-// After a subtraction the flag holds the borrow.
+// A subtraction adds the complement: 1 in the flag means "no borrow", as a GPU keeps it. nvcc's division of 128-bit
+// integers reads the flag of a subc.cc with addc, so the two kinds of chain must agree.
 #include "form.h"
 
-// W: an unsigned type in which the sum cannot wrap, so that its bit above T is the carry
-// (and, in the two's complement, the borrow). k: the lane's carry in.
+// W: an unsigned type in which the sum cannot wrap, so that its bit above T is the carry. k: the lane's carry in.
 #define CHAIN(function, T, W, reads, writes, third, ...)                                                               \
 	static void function(const struct ptx_alu *alu)                                                                \
 	{                                                                                                              \
@@ -28,9 +28,9 @@
 	CHAIN2("add.cc", add_cc, bits, W, 0, 1, (W)x + y)                                                              \
 	CHAIN2("addc", addc, bits, W, 1, 0, (W)x + y + k)                                                              \
 	CHAIN2("addc.cc", addc_cc, bits, W, 1, 1, (W)x + y + k)                                                        \
-	CHAIN2("sub.cc", sub_cc, bits, W, 0, 1, (W)x - y)                                                              \
-	CHAIN2("subc", subc, bits, W, 1, 0, (W)x - y - k)                                                              \
-	CHAIN2("subc.cc", subc_cc, bits, W, 1, 1, (W)x - y - k)
+	CHAIN2("sub.cc", sub_cc, bits, W, 0, 1, (W)x + (u##bits)~y + 1)                                                \
+	CHAIN2("subc", subc, bits, W, 1, 0, (W)x + (u##bits)~y + k)                                                    \
+	CHAIN2("subc.cc", subc_cc, bits, W, 1, 1, (W)x + (u##bits)~y + k)
 SUMS(32, u64)
 SUMS(64, u128)
 
