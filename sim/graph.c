@@ -56,6 +56,25 @@ CUresult sim_graph_new(struct CUgraph_st **ret_graph)
 	return CUDA_SUCCESS;
 }
 
+struct sim_condition *sim_condition_ref(struct sim_condition *condition)
+{
+	atomic_fetch_add(&condition->references, 1);
+	return condition;
+}
+
+void sim_condition_unref(struct sim_condition *condition)
+{
+	struct sim_context *context;
+
+	if (!condition || atomic_fetch_sub(&condition->references, 1) != 1)
+		return;
+	// The word went with its context, if that has ended.
+	if (sim_context_get(sim_context_handle(condition->context), &context) == CUDA_SUCCESS &&
+	    context->id == condition->context_id)
+		sim_memory_free(condition->handle);
+	free(condition);
+}
+
 void sim_graph_free(struct CUgraph_st *graph)
 {
 	if (!graph)
@@ -69,8 +88,7 @@ void sim_graph_free(struct CUgraph_st *graph)
 	}
 	for (struct sim_condition *condition = graph->conditions, *next; condition; condition = next) {
 		next = condition->next;
-		sim_memory_free(condition->handle);
-		free(condition);
+		sim_condition_unref(condition);
 	}
 	sim_user_references_free(graph->objects);
 	graph->magic = 0;

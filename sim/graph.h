@@ -23,15 +23,19 @@ const struct sim_edge *sim_edges_find(const struct sim_edges *edges, const struc
 void sim_edges_finish(struct sim_edges *edges);
 
 // The word that a condition is: kernels set it, conditional nodes read it. Its device
-// address is the handle.
+// address is the handle. Shared by its graph and the programs made of that, which outlive it.
 struct sim_condition {
+	_Atomic int references;
 	CUgraphConditionalHandle handle;
 	struct sim_context *context;
+	unsigned long long context_id; // the primary context's handle may come to stand for another one
 	unsigned initial;
 	bool reset; // CU_GRAPH_COND_ASSIGN_DEFAULT: at every launch
 	bool used;
 	struct sim_condition *next; // in the graph
 };
+struct sim_condition *sim_condition_ref(struct sim_condition *condition);
+void sim_condition_unref(struct sim_condition *condition); // NULL passes
 
 // Memory of an allocation node: its addresses from the node's making, physical memory from
 // upload or launch on. Shared by the node, its clones and its executable graphs.
@@ -136,8 +140,7 @@ struct sim_step {
 	struct sim_graph_memory *memory;
 	CUdeviceptr freed;
 	CUgraphConditionalNodeType conditional;
-	CUgraphConditionalHandle handle;
-	struct sim_context *context; // of the condition
+	struct sim_condition *condition;
 	struct sim_program **bodies; // child graph: one
 	unsigned body_count;
 };
@@ -148,7 +151,7 @@ struct sim_program {
 	size_t count;
 	struct sim_step *steps; // in an order that keeps all dependencies
 	unsigned condition_count;
-	struct sim_condition *conditions;
+	struct sim_condition **conditions;
 	struct sim_user_reference *objects; // the graph's, as it was; a child graph's are with its own program
 };
 CUresult sim_program_new(const struct CUgraph_st *graph, struct sim_program **ret_program);

@@ -354,8 +354,13 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, C
 		sim_memory_free(word);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*condition = (struct sim_condition){.handle = word, .context = context, .initial = defaultLaunchValue,
-					    .reset = flags == CU_GRAPH_COND_ASSIGN_DEFAULT, .next = hGraph->conditions};
+	*condition = (struct sim_condition){.references = 1,
+					    .handle = word,
+					    .context = context,
+					    .context_id = context->id,
+					    .initial = defaultLaunchValue,
+					    .reset = flags == CU_GRAPH_COND_ASSIGN_DEFAULT,
+					    .next = hGraph->conditions};
 	memcpy(sim_memory_host(context->device, word, sizeof defaultLaunchValue, true), &defaultLaunchValue,
 	       sizeof defaultLaunchValue);
 	hGraph->conditions = condition;

@@ -7,6 +7,7 @@ static void finish_step(struct sim_step *step)
 {
 	sim_op_free(step->op);
 	sim_graph_memory_unref(step->memory);
+	sim_condition_unref(step->condition);
 	for (unsigned i = 0; i < step->body_count; i++)
 		sim_program_unref(step->bodies[i]);
 	free(step->bodies);
@@ -19,6 +20,8 @@ void sim_program_unref(struct sim_program *program)
 	for (size_t i = 0; i < program->count; i++)
 		finish_step(&program->steps[i]);
 	free(program->steps);
+	for (unsigned i = 0; i < program->condition_count; i++)
+		sim_condition_unref(program->conditions[i]);
 	free(program->conditions);
 	sim_user_references_free(program->objects);
 	free(program);
@@ -51,8 +54,7 @@ static CUresult make_step(struct sim_step *step, const struct CUgraphNode_st *no
 		return add_bodies(step, &node->child, 1);
 	if (node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
 		step->conditional = node->conditional;
-		step->handle = node->condition->handle;
-		step->context = node->condition->context;
+		step->condition = sim_condition_ref(node->condition);
 		return add_bodies(step, node->bodies, node->body_count);
 	}
 	return CUDA_SUCCESS;
@@ -64,11 +66,11 @@ static CUresult keep_conditions(struct sim_program *program, const struct CUgrap
 
 	for (const struct sim_condition *condition = graph->conditions; condition; condition = condition->next)
 		count++;
-	program->conditions = calloc(count + 1, sizeof *program->conditions);
+	program->conditions = calloc(count + 1, sizeof(struct sim_condition *));
 	if (!program->conditions)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (const struct sim_condition *condition = graph->conditions; condition; condition = condition->next)
-		program->conditions[program->condition_count++] = *condition;
+	for (struct sim_condition *condition = graph->conditions; condition; condition = condition->next)
+		program->conditions[program->condition_count++] = sim_condition_ref(condition);
 	return CUDA_SUCCESS;
 }
 
@@ -112,6 +114,8 @@ static CUresult copy_step(struct sim_step *copy, const struct sim_step *step)
 	copy->body_count = 0;
 	if (copy->memory)
 		sim_graph_memory_ref(copy->memory);
+	if (copy->condition)
+		sim_condition_ref(copy->condition);
 	if (step->op && !(copy->op = sim_op_clone(step->op)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!step->body_count)
@@ -135,7 +139,7 @@ CUresult sim_program_copy(const struct sim_program *program, struct sim_program 
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	atomic_init(&copy->references, 1);
 	copy->steps = calloc(program->count + 1, sizeof *copy->steps);
-	copy->conditions = calloc(program->condition_count + 1, sizeof *copy->conditions);
+	copy->conditions = calloc(program->condition_count + 1, sizeof(struct sim_condition *));
 	if (!copy->steps || !copy->conditions)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < program->count && result == CUDA_SUCCESS; i++) {
@@ -148,8 +152,8 @@ CUresult sim_program_copy(const struct sim_program *program, struct sim_program 
 		sim_program_unref(copy);
 		return result;
 	}
-	copy->condition_count = program->condition_count;
-	memcpy(copy->conditions, program->conditions, program->condition_count * sizeof *copy->conditions);
+	for (unsigned i = 0; i < program->condition_count; i++)
+		copy->conditions[copy->condition_count++] = sim_condition_ref(program->conditions[i]);
 	*ret_copy = copy;
 	return CUDA_SUCCESS;
 }
@@ -192,9 +196,9 @@ CUresult sim_program_upload(struct sim_program *program)
 	return CUDA_SUCCESS;
 }
 
-static CUresult condition_value(const struct sim_step *step, unsigned *ret_value)
+static CUresult condition_value(const struct sim_condition *condition, unsigned *ret_value)
 {
-	const unsigned *word = sim_memory_host(step->context->device, step->handle, sizeof *word, false);
+	const unsigned *word = sim_memory_host(condition->context->device, condition->handle, sizeof *word, false);
 	if (!word)
 		return CUDA_ERROR_ILLEGAL_ADDRESS;
 	*ret_value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
@@ -205,7 +209,7 @@ static CUresult run_conditional(const struct sim_step *step)
 {
 	unsigned value;
 
-	SIM_TRY(condition_value(step, &value));
+	SIM_TRY(condition_value(step->condition, &value));
 	switch (step->conditional) {
 	case CU_GRAPH_COND_TYPE_IF:
 		if (value)
@@ -214,9 +218,9 @@ static CUresult run_conditional(const struct sim_step *step)
 	case CU_GRAPH_COND_TYPE_WHILE:
 		while (value) {
 			SIM_TRY(sim_program_run(step->bodies[0], NULL));
-			if (atomic_load(&step->context->cancel))
+			if (atomic_load(&step->condition->context->cancel))
 				return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-			SIM_TRY(condition_value(step, &value));
+			SIM_TRY(condition_value(step->condition, &value));
 		}
 		return CUDA_SUCCESS;
 	default:
@@ -260,7 +264,7 @@ static CUresult run_step(const struct sim_step *step, struct sim_mark *mark)
 CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *marks)
 {
 	for (unsigned i = 0; i < program->condition_count; i++) {
-		const struct sim_condition *condition = &program->conditions[i];
+		const struct sim_condition *condition = program->conditions[i];
 		unsigned *word = sim_memory_host(condition->context->device, condition->handle, sizeof *word, true);
 		if (condition->reset && word)
 			__atomic_store_n(word, condition->initial, __ATOMIC_RELEASE);

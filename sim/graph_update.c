@@ -195,7 +195,7 @@ static CUresult check_update(const struct sim_program *before, struct sim_progra
 			SIM_TRY(check_kernel(a, b, info));
 		if (a->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && a->memory->size != b->memory->size)
 			return failed(info, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node);
-		if (a->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && a->handle != b->handle)
+		if (a->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && a->condition != b->condition)
 			return failed(info, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node);
 		if (a->body_count != b->body_count)
 			return failed(info, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node);

@@ -267,11 +267,61 @@ CONFORM(invalid_memory_nodes)
 	WORKS(cuGraphDestroy(graph));
 }
 
+// A condition that is true at every launch, and a node for it. Returns the body.
+static CUgraph add_condition(CUgraph graph)
+{
+	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
+	CUgraphNode node;
+
+	NEED(cuGraphConditionalHandleCreate(&wanted.conditional.handle, graph, context, 1,
+					    CU_GRAPH_COND_ASSIGN_DEFAULT));
+	wanted.conditional.type = CU_GRAPH_COND_TYPE_IF;
+	wanted.conditional.size = 1;
+	wanted.conditional.ctx = context;
+	NEED(cuGraphAddNode(&node, graph, NULL, NULL, 0, &wanted));
+	HOLDS(wanted.conditional.phGraph_out != NULL);
+	return wanted.conditional.phGraph_out[0];
+}
+
+// An executable graph needs nothing of the definition that it was made from.
+CONFORM(a_condition_outlives_its_definition)
+{
+	CUgraph graph;
+	CUgraphNode inside;
+	CUgraphExec exec;
+	CUdeviceptr address, other;
+	unsigned value = 5, word = 0;
+
+	need_graph_parts();
+	NEED(cuMemAlloc(&address, 4));
+	NEED(cuGraphCreate(&graph, 0));
+	CUgraph body = add_condition(graph);
+	void *arguments[] = {&address, &value};
+	CUDA_KERNEL_NODE_PARAMS kernel_node = kernel_parameters(arguments);
+	NEED(cuGraphAddKernelNode(&inside, body, NULL, 0, &kernel_node));
+	NEED(cuGraphInstantiate(&exec, graph, 0));
+	WORKS(cuGraphDestroy(graph));
+	NEED(cuMemAlloc(&other, 4)); // may get what the definition left
+	WORKS(cuMemsetD32(other, 7, 1));
+	for (int launch = 0; launch < 2; launch++) {
+		WORKS(cuMemsetD32(address, 0, 1));
+		WORKS(cuCtxSynchronize());
+		WORKS(cuGraphLaunch(exec, stream));
+		WORKS(cuStreamSynchronize(stream));
+		WORKS(cuMemcpyDtoH(&word, address, 4));
+		EQUALS(word, 5);
+	}
+	WORKS(cuMemcpyDtoH(&word, other, 4));
+	EQUALS(word, 7);
+	WORKS(cuGraphExecDestroy(exec));
+	WORKS(cuMemFree(other));
+	WORKS(cuMemFree(address));
+}
+
 CONFORM(conditionals)
 {
 	CUgraph graph;
-	CUgraphConditionalHandle handle;
-	CUgraphNode node, inside;
+	CUgraphNode inside;
 	CUgraphExec exec;
 	CUdeviceptr address;
 	unsigned value = 3, word = 0;
@@ -281,22 +331,14 @@ CONFORM(conditionals)
 	NEED(cuMemsetD32(address, 0, 1));
 	NEED(cuCtxSynchronize());
 	NEED(cuGraphCreate(&graph, 0));
-	NEED(cuGraphConditionalHandleCreate(&handle, graph, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
-	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
-	wanted.conditional.handle = handle;
-	wanted.conditional.type = CU_GRAPH_COND_TYPE_IF;
-	wanted.conditional.size = 1;
-	wanted.conditional.ctx = context;
-	NEED(cuGraphAddNode(&node, graph, NULL, NULL, 0, &wanted));
-	HOLDS(wanted.conditional.phGraph_out != NULL);
+	CUgraph body = add_condition(graph);
 	void *arguments[] = {&address, &value};
 	CUDA_KERNEL_NODE_PARAMS kernel_node = kernel_parameters(arguments);
-	NEED(cuGraphAddKernelNode(&inside, wanted.conditional.phGraph_out[0], NULL, 0, &kernel_node));
+	NEED(cuGraphAddKernelNode(&inside, body, NULL, 0, &kernel_node));
 	CUgraph other;
 	CUgraphNode copy;
 	NEED(cuGraphCreate(&other, 0));
-	GIVES(cuGraphAddChildGraphNode(&copy, other, NULL, 0, wanted.conditional.phGraph_out[0]),
-	      CUDA_ERROR_NOT_SUPPORTED);
+	GIVES(cuGraphAddChildGraphNode(&copy, other, NULL, 0, body), CUDA_ERROR_NOT_SUPPORTED);
 	WORKS(cuGraphDestroy(other));
 	NEED(cuGraphInstantiate(&exec, graph, 0));
 	WORKS(cuGraphLaunch(exec, stream));

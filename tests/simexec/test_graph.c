@@ -243,6 +243,49 @@ TEST(a_choice_on_the_device)
 	CU(cuGraphDestroy(graph));
 }
 
+// A condition belongs to the graph it was made for, also when that graph has gone.
+TEST(a_condition_of_another_graph)
+{
+	start();
+	CUgraphConditionalHandle condition;
+	CUgraph owner, graph;
+	CUgraphNode node;
+
+	CU(cuGraphCreate(&owner, 0));
+	CU(cuGraphCreate(&graph, 0));
+	CU(cuGraphConditionalHandleCreate(&condition, owner, NULL, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	CUgraphNodeParams loop = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
+	loop.conditional.handle = condition;
+	loop.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
+	loop.conditional.size = 1;
+	CHECK_INT(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &loop), CUDA_ERROR_INVALID_VALUE);
+	CU(cuGraphDestroy(owner));
+	CHECK_INT(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &loop), CUDA_ERROR_INVALID_VALUE);
+	CU(cuGraphDestroy(graph));
+}
+
+// The word of a condition goes with its context; the graph, destroyed after that, takes nobody else's memory.
+TEST(a_condition_whose_context_ends_first)
+{
+	start();
+	CUgraphConditionalHandle condition;
+	CUcontext ended, next;
+	CUdeviceptr taken, again;
+	CUgraph graph;
+
+	CU(cuCtxCreate_v4(&ended, NULL, 0, 0));
+	CU(cuGraphCreate(&graph, 0));
+	CU(cuGraphConditionalHandleCreate(&condition, graph, NULL, 0, 0));
+	CU(cuCtxDestroy_v2(ended));
+	CU(cuCtxCreate_v4(&next, NULL, 0, 0));
+	CU(cuMemAlloc_v2(&taken, 4));
+	CHECK(taken == condition); // the addresses that the context left are the first to be used again
+	CU(cuGraphDestroy(graph));
+	CU(cuMemAlloc_v2(&again, 4));
+	CHECK(again != taken);
+	CU(cuCtxDestroy_v2(next));
+}
+
 TEST(objects_live_as_long_as_who_uses_them)
 {
 	start();
