@@ -13,8 +13,10 @@ struct side {
 	struct sim_device *device;
 };
 
-// The bytes [first, first + length) must lie in one allocation, or in mappings without a gap.
-static CUresult check_device(CUdeviceptr first, size_t length, bool write, struct sim_device **ret_device)
+// The bytes [first, first + length) must lie in one allocation, or in mappings without a gap; memory of a device's pool
+// must be open to `by`, unless that is NULL.
+static CUresult check_device(const struct sim_device *by, CUdeviceptr first, size_t length, bool write,
+			     struct sim_device **ret_device)
 {
 	struct sim_pointer pointer;
 
@@ -34,6 +36,11 @@ static CUresult check_device(CUdeviceptr first, size_t length, bool write, struc
 	if (pointer.range->kind == SIM_RANGE_GRAPH) { // its memory may come with the graph's launch
 		*ret_device = device;
 		return CUDA_SUCCESS;
+	}
+	if (by && pointer.range->kind == SIM_RANGE_POOL && pointer.device && !sim_memory_host(by, first, length, write)) {
+		sim_log("device %d: a copy is unable to access operand %#llx, in a pool of device %d", by->ordinal,
+			(unsigned long long)first, pointer.device->ordinal);
+		return CUDA_ERROR_INVALID_VALUE;
 	}
 	// Any device that may access it can do the copy.
 	for (int i = -1; i < sim_process.device_count; i++) {
@@ -65,7 +72,7 @@ static CUmemorytype kind_of(CUdeviceptr address)
 	return sim_host_find(address, &pointer) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 }
 
-static CUresult resolve(struct sim_copy_op *op, bool write, struct side *ret_side)
+static CUresult resolve(struct sim_copy_op *op, const struct sim_device *by, bool write, struct side *ret_side)
 {
 	const CUDA_MEMCPY3D *c = &op->copy;
 	CUmemorytype type = write ? c->dstMemoryType : c->srcMemoryType;
@@ -106,7 +113,7 @@ static CUresult resolve(struct sim_copy_op *op, bool write, struct side *ret_sid
 	size_t length = (c->Depth - 1) * side.slice + (c->Height - 1) * side.pitch + c->WidthInBytes;
 	// Also a device address given as the host's.
 	if (side.type == CU_MEMORYTYPE_DEVICE || side.base - sim_process.window < sim_process.window_size) {
-		CUresult result = check_device(side.base, length, write, &side.device);
+		CUresult result = check_device(by, side.base, length, write, &side.device);
 		if (result != CUDA_SUCCESS && (type != CU_MEMORYTYPE_UNIFIED || !is_of_host(side.base, length)))
 			return result;
 		if (result != CUDA_SUCCESS)
@@ -164,16 +171,18 @@ const struct sim_op_class sim_copy_class = {.name = "copy",
 					    .clone = copy_clone,
 					    .finish = copy_finish};
 
-CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy, struct sim_op **ret_op)
+// `by`: the device that must have access to memory of pools; NULL: that which has does the copy.
+static CUresult copy_op_new(struct sim_context *context, const struct sim_device *by, const CUDA_MEMCPY3D *copy,
+			    struct sim_op **ret_op)
 {
 	struct sim_copy_op *op = (struct sim_copy_op *)sim_op_new(&sim_copy_class, context);
 	struct side source, target;
 	CUresult result;
 
 	op->copy = *copy;
-	result = resolve(op, false, &source);
+	result = resolve(op, by, false, &source);
 	if (result == CUDA_SUCCESS)
-		result = resolve(op, true, &target);
+		result = resolve(op, by, true, &target);
 	if (result != CUDA_SUCCESS) {
 		sim_op_free(&op->op);
 		return result;
@@ -190,6 +199,11 @@ CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy,
 	return CUDA_SUCCESS;
 }
 
+CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy, struct sim_op **ret_op)
+{
+	return copy_op_new(context, context->device, copy, ret_op);
+}
+
 bool sim_pageable(uintptr_t address)
 {
 	struct sim_pointer pointer;
@@ -197,7 +211,7 @@ bool sim_pageable(uintptr_t address)
 	return address - sim_process.window >= sim_process.window_size && !sim_host_find(address, &pointer);
 }
 
-CUresult sim_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool asynchronous)
+static CUresult copy_in(CUstream handle, const CUDA_MEMCPY3D *copy, bool peers, bool asynchronous)
 {
 	struct sim_stream *stream;
 	struct sim_op *op_;
@@ -207,7 +221,7 @@ CUresult sim_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool asynchronous)
 		return CUDA_SUCCESS;
 	if (!asynchronous && !atomic_load(&stream->capture))
 		SIM_TRY(sim_capture_unsafe());
-	SIM_TRY(sim_copy_op_new(stream->context, copy, &op_));
+	SIM_TRY(copy_op_new(stream->context, peers ? NULL : stream->context->device, copy, &op_));
 	struct sim_copy_op *op = (struct sim_copy_op *)op_;
 	if (atomic_load(&stream->capture)) {
 		if (asynchronous)
@@ -232,4 +246,14 @@ CUresult sim_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool asynchronous)
 		}
 	}
 	return asynchronous && !from_pageable && !to_pageable ? sim_submit(stream, op_) : sim_submit_wait(stream, op_);
+}
+
+CUresult sim_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool asynchronous)
+{
+	return copy_in(handle, copy, false, asynchronous);
+}
+
+CUresult sim_copy_peer(CUstream handle, const CUDA_MEMCPY3D *copy, bool asynchronous)
+{
+	return copy_in(handle, copy, true, asynchronous);
 }

@@ -26,5 +26,7 @@ enum { SIM_STAGED = 64 << 10 }; // pageable sources up to this are copied when t
 
 // Checks and submits to the stream (NULL and so on as handles go).
 CUresult sim_copy(CUstream stream, const CUDA_MEMCPY3D *copy, bool asynchronous);
+// Between the memory of two contexts, each of which may access its own.
+CUresult sim_copy_peer(CUstream stream, const CUDA_MEMCPY3D *copy, bool asynchronous);
 bool sim_pageable(uintptr_t address);				   // host memory the driver does not know
 bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer); // host.c

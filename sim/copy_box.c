@@ -67,10 +67,10 @@ static CUresult copy_3d(CUstream stream, const CUDA_MEMCPY3D *copy, bool asynchr
 
 static CUresult copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *copy, bool asynchronous)
 {
-	if (!copy)
+	if (!copy || copy->srcLOD || copy->dstLOD)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_MEMCPY3D box = from_peer(copy);
-	return copy_3d(stream, &box, asynchronous);
+	return sim_copy_peer(stream, &box, asynchronous);
 }
 
 #define SYNCHRONOUS(name, thread_name, type, with)                                                 \

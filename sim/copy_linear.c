@@ -82,7 +82,7 @@ static CUresult copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_contex
 			  CUcontext src_context, size_t length, bool asynchronous)
 {
 	SIM_TRY(peers(dst_context, src_context));
-	return sim_copy(stream, LINE(length, DEVICE(dst, dst), DEVICE(src, src)), asynchronous);
+	return sim_copy_peer(stream, LINE(length, DEVICE(dst, dst), DEVICE(src, src)), asynchronous);
 }
 
 CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,

@@ -227,6 +227,50 @@ CONFORM(access)
 	FAILS(cuMemPoolSetAccess(pool, &none, 1)); // cannot take it from the pool's own device
 }
 
+// A device copies to and from memory of another one's pool only once the pool is open to it.
+CONFORM(copies_of_a_peers_pool)
+{
+	CUdeviceptr ours, theirs = 0;
+	CUcontext other;
+	CUmemoryPool their_pool;
+	CUstream their_stream;
+	int devices = 0, peers = 0;
+
+	need_pool();
+	NEED(cuDeviceGetCount(&devices));
+	if (devices < 2)
+		SKIP("one device is visible");
+	NEED(cuDeviceCanAccessPeer(&peers, 0, 1));
+	if (!peers)
+		SKIP("the devices are no peers");
+	NEED(cuMemAlloc(&ours, 4096));
+	NEED(cuDevicePrimaryCtxRetain(&other, 1));
+	NEED(cuCtxSetCurrent(other));
+	NEED(cuDeviceGetDefaultMemPool(&their_pool, 1));
+	NEED(cuStreamCreate(&their_stream, CU_STREAM_NON_BLOCKING));
+	NEED(cuMemAllocFromPoolAsync(&theirs, 4096, their_pool, their_stream));
+	NEED(cuMemsetD8Async(theirs, 0, 4096, their_stream));
+	NEED(cuStreamSynchronize(their_stream));
+	NEED(cuCtxSetCurrent(context));
+	GIVES(cuMemcpyAsync(ours, theirs, 4096, stream), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuMemcpyAsync(theirs, ours, 4096, stream), CUDA_ERROR_INVALID_VALUE);
+	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	WORKS(cuMemPoolSetAccess(their_pool, &access, 1));
+	WORKS(cuMemcpyAsync(ours, theirs, 4096, stream));
+	WORKS(cuMemcpyAsync(theirs, ours, 4096, stream));
+	WORKS(cuStreamSynchronize(stream));
+	WORKS(cuMemFree(ours));
+	NEED(cuCtxSetCurrent(other));
+	access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	WORKS(cuMemPoolSetAccess(their_pool, &access, 1));
+	WORKS(cuMemFreeAsync(theirs, their_stream));
+	WORKS(cuStreamSynchronize(their_stream));
+	WORKS(cuStreamDestroy(their_stream));
+	NEED(cuCtxSetCurrent(context));
+	WORKS(cuDevicePrimaryCtxRelease(1));
+}
+
 CONFORM(a_pool_in_host_memory)
 {
 	CUmemoryPool made = NULL;
