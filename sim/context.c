@@ -81,11 +81,26 @@ CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context)
 	return CUDA_SUCCESS;
 }
 
+bool sim_context_inactive(CUcontext handle, CUresult result)
+{
+	return result == CUDA_ERROR_CONTEXT_IS_DESTROYED && ((struct sim_context *)handle)->primary;
+}
+
 CUresult sim_context_current_any(struct sim_context **ret_context)
 {
 	if (!current)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	SIM_TRY(check(current));
+	*ret_context = current;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_context_of_stack(struct sim_context **ret_context)
+{
+	CUresult result = sim_context_current_any(ret_context);
+
+	if (!sim_context_inactive(sim_context_handle(current), result))
+		return result;
 	*ret_context = current;
 	return CUDA_SUCCESS;
 }
@@ -413,6 +428,18 @@ CUresult CUDAAPI cuCtxDetach(CUcontext ctx)
 	return CUDA_SUCCESS;
 }
 
+// An inactive primary context may be current, too: calls that need it answer CUDA_ERROR_CONTEXT_IS_DESTROYED until
+// somebody retains it.
+static CUresult get_for_stack(CUcontext handle, struct sim_context **ret_context)
+{
+	CUresult result = sim_context_get(handle, ret_context);
+
+	if (!sim_context_inactive(handle, result))
+		return result;
+	*ret_context = (struct sim_context *)handle;
+	return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext ctx)
 {
 	struct sim_context *context;
@@ -420,12 +447,7 @@ CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext ctx)
 	SIM_ENTER(cuCtxPushCurrent_v2);
 	if (!ctx)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = sim_context_get(ctx, &context);
-	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED && ((struct sim_context *)ctx)->primary) {
-		context = (struct sim_context *)ctx; // it may come back; what is called meanwhile says that it is gone
-		result = CUDA_SUCCESS;
-	}
-	SIM_TRY(result);
+	SIM_TRY(get_for_stack(ctx, &context));
 	return stack_push(context);
 }
 
@@ -458,7 +480,7 @@ CUresult CUDAAPI cuCtxSetCurrent(CUcontext ctx)
 
 	SIM_ENTER(cuCtxSetCurrent);
 	if (ctx)
-		SIM_TRY(sim_context_get(ctx, &context));
+		SIM_TRY(get_for_stack(ctx, &context));
 	return sim_context_set_current(context);
 }
 

@@ -11,6 +11,10 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 			 struct sim_context *revive, struct sim_context **ret_context);
 // Ends its work, frees what it holds. The struct stays.
 void sim_context_end(struct sim_context *context);
+// What sim_context_get() gave for the handle: a device's primary context that nobody retains now.
+bool sim_context_inactive(CUcontext handle, CUresult result);
+// The calling thread's current context, also an inactive one.
+CUresult sim_context_of_stack(struct sim_context **ret_context);
 CUresult sim_context_set_current(struct sim_context *context);
 void sim_memory_context_finish(struct sim_context *context); // memory.c
 CUresult sim_primary_retain(struct sim_device *device, struct sim_context **ret_context); // primary.c

@@ -7,7 +7,7 @@ CUresult CUDAAPI cuCtxGetDevice(CUdevice *device)
 	struct sim_context *context;
 
 	SIM_ENTER(cuCtxGetDevice);
-	SIM_TRY(sim_context_current_any(&context));
+	SIM_TRY(sim_context_of_stack(&context));
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	*device = context->device->ordinal;
@@ -25,7 +25,7 @@ CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 	struct sim_context *context;
 
 	SIM_ENTER(cuCtxGetDevice_v2);
-	SIM_TRY(get(ctx, &context));
+	SIM_TRY(ctx ? sim_context_get(ctx, &context) : sim_context_of_stack(&context));
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	*device = context->device->ordinal;
@@ -73,7 +73,10 @@ CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 	struct sim_context *context;
 
 	SIM_ENTER(cuCtxGetApiVersion);
-	SIM_TRY(get(ctx, &context));
+	CUresult result = get(ctx, &context);
+	if (ctx && sim_context_inactive(ctx, result))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	SIM_TRY(result);
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
 	*version = context->api_version;

@@ -65,6 +65,50 @@ CONFORM(primary_life)
 	run_child("primary_life", NULL);
 }
 
+// As a runtime does: it makes the primary context current before it retains it, by the handle, which never changes.
+CHILD(inactive_primary)
+{
+	CUcontext primary = NULL, current = NULL;
+	CUdevice where = 99;
+	CUdeviceptr address = 0;
+	unsigned flags, version = 0;
+	int active = -1;
+
+	NEED(cuInit(0));
+	NEED(cuDeviceGet(&device, 0));
+	NEED(cuDevicePrimaryCtxRetain(&primary, device));
+	NEED(cuDevicePrimaryCtxRelease(device));
+	WORKS(cuCtxSetCurrent(primary));
+	WORKS(cuCtxGetCurrent(&current));
+	HOLDS(current == primary);
+	WORKS(cuDevicePrimaryCtxGetState(device, &flags, &active));
+	EQUALS(active, 0); // that does not make it active
+	WORKS(cuCtxGetDevice(&where));
+	EQUALS(where, device);
+	GIVES(cuCtxGetApiVersion(primary, &version), CUDA_ERROR_INVALID_CONTEXT);
+	GIVES(cuMemAlloc(&address, 4096), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	NEED(cuDevicePrimaryCtxRetain(&current, device));
+	HOLDS(current == primary);
+	WORKS(cuCtxGetApiVersion(primary, &version));
+	WORKS(cuMemAlloc(&address, 4096));
+	WORKS(cuDevicePrimaryCtxReset(device)); // while it is current: it stays so
+	WORKS(cuCtxGetCurrent(&current));
+	HOLDS(current == primary);
+	WORKS(cuDevicePrimaryCtxGetState(device, &flags, &active));
+	EQUALS(active, 0);
+	WORKS(cuCtxGetDevice(&where));
+	GIVES(cuMemAlloc(&address, 4096), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	NEED(cuDevicePrimaryCtxRetain(&current, device));
+	HOLDS(current == primary);
+	WORKS(cuMemAlloc(&address, 4096));
+	WORKS(cuMemFree(address));
+}
+
+CONFORM(inactive_primary)
+{
+	run_child("inactive_primary", NULL);
+}
+
 CONFORM(created_and_destroyed)
 {
 	CUcontext made = NULL, current = NULL, popped = NULL;
