@@ -280,16 +280,51 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 	return CUDA_SUCCESS;
 }
 
+// Places the library's managed variables, which belong to no context. With library->lock held.
+// CUDA_ERROR_INVALID_CONTEXT: the initializer of one is an address in a context.
+static CUresult place_managed(struct CUlib_st *library)
+{
+	void *memory;
+
+	if (!library->managed) {
+		SIM_TRY(sim_managed_variables_new(library->ptx, &memory));
+		ptx_module_bind_managed(library->ptx, (uintptr_t)memory, false);
+		if (!ptx_module_initialize_managed(library->ptx)) {
+			sim_managed_variables_free(memory, ptx_module_managed_size(library->ptx));
+			return CUDA_ERROR_INVALID_CONTEXT;
+		}
+		library->managed = memory;
+	}
+	ptx_module_bind_managed(library->ptx, (uintptr_t)library->managed, true);
+	return CUDA_SUCCESS;
+}
+
 CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
 	struct CUlib_st *found;
+	uint64_t address = 0;
+	size_t size = 0;
 
 	SIM_ENTER(cuLibraryGetManaged);
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(library_get(library, &found));
-	return ptx_module_is_managed(found->ptx, name) ? cuLibraryGetGlobal(dptr, bytes, library, name)
-						       : CUDA_ERROR_NOT_FOUND;
+	SIM_TRY(found->broken);
+	if (!ptx_module_is_managed(found->ptx, name))
+		return CUDA_ERROR_NOT_FOUND;
+	pthread_mutex_lock(&found->lock);
+	CUresult result = place_managed(found);
+	if (result == CUDA_SUCCESS)
+		ptx_module_variable(found->ptx, name, &address, &size);
+	pthread_mutex_unlock(&found->lock);
+	if (result == CUDA_ERROR_INVALID_CONTEXT)
+		return cuLibraryGetGlobal(dptr, bytes, library, name);
+	SIM_TRY(result);
+	if (dptr)
+		*dptr = address;
+	if (bytes)
+		*bytes = size;
+	return CUDA_SUCCESS;
 }
 
 // Unified functions are made by the runtime's host tables, which are out of the simulator's scope.

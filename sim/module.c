@@ -107,28 +107,33 @@ void sim_managed_variables_free(void *memory, size_t size)
 	munmap(memory, size);
 }
 
-// A library's, made by its first load and kept for all contexts, or (NULL) the module's own.
-static CUresult place_managed(struct CUmod_st *module, struct CUlib_st *library)
+CUresult sim_managed_variables_new(const struct ptx_module *ptx, void **ret_memory)
 {
-	size_t size = ptx_module_managed_size(module->ptx);
-	void **owner = library ? &library->managed : &module->managed;
-	bool kept = *owner != NULL;
+	size_t size = ptx_module_managed_size(ptx);
 
-	if (!size)
-		return CUDA_SUCCESS;
-	if (ptx_module_image_align(module->ptx) > 4096)
+	if (ptx_module_image_align(ptx) > 4096)
 		return CUDA_ERROR_INVALID_IMAGE; // pages are aligned to no more
-	if (!kept) {
-		void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (memory == MAP_FAILED)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		if (sim_host_pool_add((uintptr_t)memory, size) != CUDA_SUCCESS) {
-			munmap(memory, size);
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		}
-		*owner = memory;
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (sim_host_pool_add((uintptr_t)memory, size) != CUDA_SUCCESS) {
+		munmap(memory, size);
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	ptx_module_bind_managed(module->ptx, (uintptr_t)*owner, kept);
+	*ret_memory = memory;
+	return CUDA_SUCCESS;
+}
+
+// The library's, if it has them already; else the module's own until it is complete.
+static CUresult place_managed(struct CUmod_st *module, const struct CUlib_st *library)
+{
+	bool kept = library && library->managed;
+
+	if (!ptx_module_managed_size(module->ptx))
+		return CUDA_SUCCESS;
+	if (!kept)
+		SIM_TRY(sim_managed_variables_new(module->ptx, &module->managed));
+	ptx_module_bind_managed(module->ptx, (uintptr_t)(kept ? library->managed : module->managed), kept);
 	return CUDA_SUCCESS;
 }
 
@@ -197,6 +202,10 @@ CUresult sim_module_create(struct sim_context *context, const struct sim_image *
 	if (result != CUDA_SUCCESS) {
 		sim_module_unref(module);
 		return result;
+	}
+	if (library && module->managed) { // from now on those of all its modules
+		library->managed = module->managed;
+		module->managed = NULL;
 	}
 	pthread_mutex_lock(&exec->lock);
 	module->next = exec->modules;

@@ -64,7 +64,7 @@ struct CUlib_st {
 	struct ptx_module *ptx; // to list kernels without a context
 	CUresult broken;	// what every use says of PTX that does not compile: only the load went well
 	pthread_mutex_t lock;	// loads into contexts
-	void *managed;		// variables of all its modules; NULL: in no context yet
+	void *managed;		// variables of all its modules; NULL: nobody needed them yet
 	size_t kernel_count;
 	struct CUkern_st *kernels;
 };
@@ -89,6 +89,7 @@ CUresult sim_module_create(struct sim_context *context, const struct sim_image *
 			   struct CUlib_st *library, struct CUmod_st **ret_module);
 void sim_module_unref(struct CUmod_st *module);
 // Memory of managed variables: mapped and known to the driver. NULL passes.
+CUresult sim_managed_variables_new(const struct ptx_module *ptx, void **ret_memory);
 void sim_managed_variables_free(void *memory, size_t size);
 CUresult sim_module_get(CUmodule handle, struct CUmod_st **ret_module);
 // Refused, with a word when asked for, if it holds an instruction that is not implemented.

@@ -83,6 +83,24 @@ void ptx_module_bind_managed(struct ptx_module *module, uint64_t address, bool k
 	module->managed_kept = kept;
 }
 
+// `base`: of all variables of its kind.
+static void initialize(const struct ptx_module *module, const struct ptx_symbol *variable, void *base)
+{
+	uint8_t *bytes = (uint8_t *)base + variable->offset;
+	size_t given = variable->byte_count < variable->size ? variable->byte_count : variable->size;
+
+	memset(bytes, 0, variable->size);
+	if (given)
+		memcpy(bytes, variable->bytes, given);
+	for (const struct ptx_relocation *one = variable->relocations; one; one = one->next) {
+		uint64_t value = address_of(module, one->symbol) + (uint64_t)one->addend;
+		if (one->mask)
+			value = (value & one->mask) >> __builtin_ctzll(one->mask);
+		if (one->offset + one->size <= variable->size)
+			memcpy(bytes + one->offset, &value, one->size < 8 ? one->size : 8);
+	}
+}
+
 int ptx_module_bind(struct ptx_module *module, uint64_t device, void *host)
 {
 	module->device = device;
@@ -90,23 +108,33 @@ int ptx_module_bind(struct ptx_module *module, uint64_t device, void *host)
 		return -EINVAL;
 	for (uint32_t i = 0; i < module->variable_count; i++) {
 		const struct ptx_symbol *variable = module->variables[i];
-		if (variable->is_managed && module->managed_kept)
-			continue;
-		uint8_t *bytes = (variable->is_managed ? (uint8_t *)(uintptr_t)module->managed : (uint8_t *)host) +
-				 variable->offset;
-		size_t given = variable->byte_count < variable->size ? variable->byte_count : variable->size;
-		memset(bytes, 0, variable->size);
-		if (given)
-			memcpy(bytes, variable->bytes, given);
-		for (const struct ptx_relocation *one = variable->relocations; one; one = one->next) {
-			uint64_t value = address_of(module, one->symbol) + (uint64_t)one->addend;
-			if (one->mask)
-				value = (value & one->mask) >> __builtin_ctzll(one->mask);
-			if (one->offset + one->size <= variable->size)
-				memcpy(bytes + one->offset, &value, one->size < 8 ? one->size : 8);
-		}
+		if (!variable->is_managed)
+			initialize(module, variable, host);
+		else if (!module->managed_kept)
+			initialize(module, variable, (void *)(uintptr_t)module->managed);
 	}
 	return 0;
+}
+
+static bool needs_device(const struct ptx_symbol *variable)
+{
+	for (const struct ptx_relocation *one = variable->relocations; one; one = one->next) {
+		const struct ptx_symbol *symbol = ptx_definition(one->symbol);
+		if (symbol->kind != PTX_SYMBOL_FUNCTION && !symbol->is_managed)
+			return true;
+	}
+	return false;
+}
+
+bool ptx_module_initialize_managed(const struct ptx_module *module)
+{
+	for (uint32_t i = 0; i < module->variable_count; i++)
+		if (module->variables[i]->is_managed && needs_device(module->variables[i]))
+			return false;
+	for (uint32_t i = 0; i < module->variable_count; i++)
+		if (module->variables[i]->is_managed)
+			initialize(module, module->variables[i], (void *)(uintptr_t)module->managed);
+	return true;
 }
 
 bool ptx_module_variable(const struct ptx_module *module, const char *name, uint64_t *ret_device, size_t *ret_size)

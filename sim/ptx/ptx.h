@@ -43,6 +43,9 @@ int ptx_module_bind(struct ptx_module *module, uint64_t device, void *host);
 // it binds. `kept`: another module of the same texts has initialized them.
 size_t ptx_module_managed_size(const struct ptx_module *module);
 void ptx_module_bind_managed(struct ptx_module *module, uint64_t address, bool kept);
+// Stores their initializers ahead of ptx_module_bind(). False, and nothing is stored: one holds the address of a
+// variable in the device's image.
+bool ptx_module_initialize_managed(const struct ptx_module *module);
 bool ptx_module_is_managed(const struct ptx_module *module, const char *name); // false: there is none
 // NULL name with an index lists them. Returns false when there is none.
 bool ptx_module_variable(const struct ptx_module *module, const char *name, uint64_t *ret_device, size_t *ret_size);

@@ -170,6 +170,36 @@ CONFORM(variables_of_a_module)
 	WORKS(cuModuleUnload(module));
 }
 
+// Registered images ask for them at the start of a program, before there is a context.
+CHILD(variables_without_a_context)
+{
+	CUdeviceptr address = 0, again = 0;
+	CUlibrary library;
+	CUkernel bump;
+	unsigned n = 4;
+	size_t size = 0;
+
+	NEED(cuInit(0));
+	NEED(cuLibraryLoadData(&library, ptx_managed, NULL, NULL, 0, NULL, NULL, 0));
+	NEED(cuLibraryGetManaged(&address, &size, library, "counter"));
+	EQUALS(size, 4);
+	GIVES(cuLibraryGetManaged(&again, NULL, library, "plain"), CUDA_ERROR_NOT_FOUND);
+	need_context();
+	NEED(cuLibraryGetKernel(&bump, library, "bump"));
+	void *arguments[] = {&n};
+	NEED(cuLaunchKernel((CUfunction)bump, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+	WORKS(cuCtxSynchronize());
+	EQUALS(*(volatile unsigned *)address, 9); // 5, as it was initialized, and 4
+	WORKS(cuLibraryGetManaged(&again, NULL, library, "counter"));
+	EQUALS(again, address);
+	WORKS(cuLibraryUnload(library));
+}
+
+CONFORM(variables_without_a_context)
+{
+	run_child("variables_without_a_context", NULL);
+}
+
 CONFORM(variables_of_a_library)
 {
 	CUdeviceptr address = 0, again = 0;

@@ -183,6 +183,50 @@ TEST(libraries_and_kernels)
 	CHECK_INT(cuLibraryUnload(NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
+#define MANAGED ".visible .global .attribute(.managed) .align 8 "
+
+// The first load of a library fails for want of memory: the next one initializes its managed variables all the same.
+TEST(managed_variables_of_a_load_that_failed)
+{
+	static const char text[] = HEAD MANAGED ".u32 counter = 5;\n.visible .global .align 4 .b8 room[268435456];\n"
+		".visible .entry e() { ret; }";
+	CUlibrary library;
+	CUmodule module;
+	CUdeviceptr taken, counter;
+
+	load_kernels();
+	CU(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+	CU(cuMemAlloc_v2(&taken, 800 * MIB));
+	CHECK_INT(cuLibraryGetModule(&module, library), CUDA_ERROR_OUT_OF_MEMORY);
+	CU(cuMemFree_v2(taken));
+	CU(cuLibraryGetModule(&module, library));
+	CU(cuLibraryGetManaged(&counter, NULL, library, "counter"));
+	CHECK_INT(*(const int *)counter, 5);
+	CU(cuLibraryUnload(library));
+}
+
+TEST(managed_variables_that_need_a_context)
+{
+	static const char text[] = HEAD ".visible .global .align 4 .u32 plain = 9;\n" MANAGED ".u64 pointer = plain;\n"
+		".visible .entry e() { ret; }";
+	CUlibrary library;
+	CUdeviceptr pointer, plain;
+	CUcontext context;
+
+	load_kernels();
+	CU(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+	CU(cuCtxPopCurrent_v2(&context));
+	CHECK_INT(cuLibraryGetManaged(&pointer, NULL, library, "pointer"), CUDA_ERROR_INVALID_CONTEXT);
+	CU(cuCtxPushCurrent_v2(context));
+	CU(cuLibraryGetManaged(&pointer, NULL, library, "pointer"));
+	CU(cuLibraryGetGlobal(&plain, NULL, library, "plain"));
+	CHECK(*(const CUdeviceptr *)pointer == plain);
+	CU(cuLibraryUnload(library));
+	CU(cuLibraryLoadData(&library, HEAD "nonsense", NULL, NULL, 0, NULL, NULL, 0));
+	CHECK_INT(cuLibraryGetManaged(&pointer, NULL, library, "pointer"), CUDA_ERROR_INVALID_PTX);
+	CU(cuLibraryUnload(library));
+}
+
 TEST(shared_memory_beyond_the_default_is_opted_into)
 {
 	CUfunction function;
