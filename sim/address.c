@@ -1,6 +1,7 @@
 // Device addresses: which granules of the window are reserved, what is mapped there, and
 // the physical memory behind. All under the memory lock.
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -264,7 +265,7 @@ CUresult sim_physical_on_host(size_t size, struct sim_physical **ret_physical)
 	if (memory < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct sim_physical *physical =
-		ftruncate(memory, (off_t)size) == 0 ? sim_physical_adopt(NULL, 0, size, memory) : NULL;
+		posix_fallocate(memory, 0, (off_t)size) == 0 ? sim_physical_adopt(NULL, 0, size, memory) : NULL;
 	if (!physical) {
 		close(memory);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -279,8 +280,11 @@ CUresult sim_physical_create(struct sim_device *device, size_t size, struct sim_
 
 	if (most != UINT64_MAX && region_used(sim_process.region, device->physical) + size > most)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (region_take(sim_process.region, device->physical, size, &id) != 0)
+	int status = region_take(sim_process.region, device->physical, size, &id);
+	if (status != 0) {
+		(void)sim_no_space(status, size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	struct sim_physical *physical = sim_physical_adopt(device, id, size, -1);
 	if (!physical) {
 		region_drop(sim_process.region, id);

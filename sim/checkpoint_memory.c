@@ -170,7 +170,8 @@ static CUresult take_all(const int physical[SIM_DEVICES])
 		if (r != 0) {
 			for (struct evicted *back = evicted; back != one; back = back->next)
 				region_drop(sim_process.region, back->physical->id);
-			return r == REGION_FULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM;
+			return r == REGION_FULL || sim_no_space(r, one->physical->size) ? CUDA_ERROR_OUT_OF_MEMORY
+											: CUDA_ERROR_OPERATING_SYSTEM;
 		}
 		one->physical->id = id;
 	}

@@ -60,7 +60,8 @@ static const char *apply(struct sim_config *config, const char *key, const char 
 		     {"mig", &config->mig},
 		     {"mps", &config->mps},
 		     {"persistence", &config->persistence},
-		     {"giveup", &config->giveup}};
+		     {"giveup", &config->giveup},
+		     {"overcommit", &config->overcommit}};
 
 	if (strcmp(key, "devices") == 0)
 		return parse_number(value, 1, SIM_DEVICES, &config->devices) ? NULL : "a number from 1 to 16";
@@ -133,7 +134,7 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 		if (want && !*want) {
 			snprintf(problem, capacity,
 				 "VIRGATE_SIM: unknown key \"%s\" (there are devices, memory, sms, cc, driver, ctx, "
-				 "peers, names, mode, mig, mps, persistence, giveup)",
+				 "peers, names, mode, mig, mps, persistence, giveup, overcommit)",
 				 item);
 			return SIM_CONFIG_BAD;
 		}

@@ -20,6 +20,7 @@ struct sim_config {
 	unsigned mps;		  // 1: processes are clients of MPS
 	unsigned persistence;	  // 1: on
 	unsigned giveup;	  // 1: a checkpoint of the process fails for good
+	unsigned overcommit;	  // 1: memory takes no room on the file system before it is written
 	char folder[256];	  // of the simulated node
 };
 

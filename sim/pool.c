@@ -145,6 +145,8 @@ CUresult sim_pool_chunk_memory(struct sim_pool *pool, size_t chunk, struct sim_p
 	if (pool->device)
 		return sim_physical_create(pool->device, SIM_CHUNK, ret_physical);
 	SIM_TRY(sim_pool_memory(pool));
+	if (!pool->imports && posix_fallocate(pool->memory, (off_t)(chunk * SIM_CHUNK), SIM_CHUNK) != 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct sim_physical *physical = sim_physical_adopt(NULL, 0, SIM_CHUNK, pool->memory);
 	if (!physical)
 		return CUDA_ERROR_OUT_OF_MEMORY;

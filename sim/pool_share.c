@@ -88,8 +88,10 @@ CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool
 		return export_host(shared, handle_out);
 	struct region_export what = {.kind = REGION_EXPORT_POOL, .id = shared->uid,
 				     .payload = {(uint64_t)shared->device->physical, shared->range->size}};
-	if (region_export(sim_process.region, &what, &descriptor) != 0)
-		return CUDA_ERROR_OPERATING_SYSTEM;
+	size_t tail = shared->chunk_count * sizeof what.id;
+	int status = region_export(sim_process.region, &what, tail, &descriptor);
+	if (status != 0)
+		return sim_no_space(status, tail) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM;
 	sim_memory_lock();
 	if (shared->exported < 0)
 		shared->exported = fcntl(descriptor, F_DUPFD_CLOEXEC, 512);

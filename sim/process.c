@@ -30,6 +30,20 @@ void sim_say(const char *format, ...)
 	fprintf(stderr, "virgate sim: %s\n", text);
 }
 
+bool sim_no_space(int status, size_t bytes)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+	char problem[512];
+
+	if (!region_is_no_space(status))
+		return false;
+	if (!atomic_flag_test_and_set(&said)) {
+		region_say_no_space(sim_process.region->folder, bytes, problem, sizeof problem);
+		sim_say("%s", problem);
+	}
+	return true;
+}
+
 uint64_t sim_clock_ns(void)
 {
 	struct timespec now;
@@ -197,7 +211,9 @@ static CUresult init(void)
 	int status = region_open(&sim_process.config, false, &sim_process.region, problem, sizeof problem);
 	if (status != 0) {
 		sim_say("%s", problem);
-		return status > 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OPERATING_SYSTEM;
+		return status > 0		    ? CUDA_ERROR_INVALID_VALUE
+		       : region_is_no_space(status) ? CUDA_ERROR_OUT_OF_MEMORY
+						    : CUDA_ERROR_OPERATING_SYSTEM;
 	}
 	SIM_TRY(init_window());
 	for (int i = 0; i < count; i++)

@@ -9,10 +9,12 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/size.h"
 #include "region_internal.h"
 
 static int make_folder(const char *folder, char *problem, size_t capacity)
@@ -77,11 +79,39 @@ static void unmap_header(struct region *region)
 	region->header = NULL;
 }
 
+int region_reserve(int descriptor, off_t offset, size_t size)
+{
+	struct statvfs disk;
+	int error;
+
+	// What cannot fit must not fill the disk on the way, under everybody else.
+	if (fstatvfs(descriptor, &disk) == 0 && disk.f_blocks && size / disk.f_frsize > disk.f_bfree)
+		return -ENOSPC;
+	do
+		error = posix_fallocate(descriptor, offset, (off_t)size);
+	while (error == EINTR);
+	return -error;
+}
+
+void region_say_no_space(const char *folder, uint64_t bytes, char *problem, size_t capacity)
+{
+	char needed[VG_SIZE_TEXT], left[VG_SIZE_TEXT] = "?";
+	struct statvfs disk;
+
+	if (statvfs(folder, &disk) == 0)
+		vg_size_format((uint64_t)disk.f_bavail * disk.f_frsize, left);
+	snprintf(problem, capacity,
+		 "the simulated node's directory %s is full: %s needed, %s free; make room there, or name another one in "
+		 "VIRGATE_SIM_DIR",
+		 folder, vg_size_format(bytes, needed), left);
+}
+
 static int init_header(struct region *region, int fd, const struct sim_config *config)
 {
-	if (ftruncate(fd, 0) != 0 || ftruncate(fd, (off_t)header_bytes(config)) != 0)
-		return -errno;
-	int error = map_header(region, fd, config);
+	int error = region_reserve(fd, 0, header_bytes(config));
+
+	if (error == 0)
+		error = map_header(region, fd, config);
 	if (error != 0)
 		return error;
 	region->header->config = *config;
@@ -211,6 +241,18 @@ static int open_locked_node(struct region *region, const struct sim_config *conf
 	return status;
 }
 
+// Removes the device files of an older version, before the node is made anew: nobody uses them, and new memory must be
+// zero.
+static void remove_devices(const struct region *region)
+{
+	char path[300];
+
+	for (int i = 0; i < SIM_DEVICES; i++) {
+		snprintf(path, sizeof path, "%s/device%d", region->folder, i);
+		(void)unlink(path);
+	}
+}
+
 static int renew_header(struct region *region, const char *path, const struct sim_config *config)
 {
 	char fresh[310];
@@ -220,7 +262,13 @@ static int renew_header(struct region *region, const char *path, const struct si
 	if (fd < 0)
 		return -errno;
 	int status = init_header(region, fd, config);
-	return status == 0 && rename(fresh, path) != 0 ? -errno : status;
+	if (status == 0 && rename(fresh, path) != 0)
+		status = -errno;
+	if (status == 0)
+		remove_devices(region);
+	else
+		(void)unlink(fresh);
+	return status;
 }
 
 static int open_node(struct region *region, const struct sim_config *config, bool observer, char *problem,
@@ -253,6 +301,7 @@ int region_open(const struct sim_config *config, bool observer, struct region **
 	if (!region)
 		return -ENOMEM;
 	region->slot = region->lock = -1;
+	region->overcommit = config->overcommit;
 	for (int i = 0; i < SIM_DEVICES; i++)
 		region->devices[i] = -1;
 	int status = make_folder(config->folder, problem, capacity);
@@ -262,7 +311,9 @@ int region_open(const struct sim_config *config, bool observer, struct region **
 		snprintf(region->folder, sizeof region->folder, "%s", config->folder);
 		status = open_node(region, config, observer, problem, capacity);
 	}
-	if (status < 0)
+	if (region_is_no_space(status))
+		region_say_no_space(config->folder, header_bytes(config), problem, capacity);
+	else if (status < 0)
 		snprintf(problem, capacity, "cannot open the simulated node in %s: %s", config->folder,
 			 strerror(-status));
 	if (status != 0) {

@@ -4,6 +4,7 @@
 // Any thread; none of these may be called with the region's lock held.
 #pragma once
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -72,6 +73,7 @@ struct region {
 	ino_t inode;		 // of the header file
 	pthread_mutex_t threads; // of this process: one at a time
 	int devices[SIM_DEVICES]; // descriptors
+	bool overcommit;	  // this process's allocations are not reserved on the file system
 	char folder[256];
 };
 
@@ -90,7 +92,8 @@ void region_leave(struct region *region);
 // In a forked child: what it has of its parent's region does not keep the parent's slot.
 void region_forget(struct region *region);
 
-// Takes zeroed memory. 0, REGION_FULL, or negative errno.
+// Takes zeroed memory, whose bytes the file system has reserved unless the process overcommits. 0, REGION_FULL (the device's memory), or negative errno:
+// region_is_no_space() tells whether it is the file system's.
 enum { REGION_FULL = 1, REGION_GONE = 2 };
 int region_take(struct region *region, int device, size_t size, uint64_t *ret_id);
 // Holds memory that another process took. 0, REGION_GONE.
@@ -109,9 +112,17 @@ struct region_export {
 	uint64_t id, payload[12];
 };
 enum region_export_kind { REGION_EXPORT_MEMORY = 1, REGION_EXPORT_POOL = 2 };
-int region_export(struct region *region, const struct region_export *what, int *ret_descriptor);
+// `tail`: bytes that the caller will write behind the record (pools); the file system has room for them.
+int region_export(struct region *region, const struct region_export *what, size_t tail, int *ret_descriptor);
 // 0, REGION_GONE (not one of ours), or negative errno. The descriptor stays the caller's.
 int region_import(struct region *region, int descriptor, struct region_export *ret_what);
+
+static inline bool region_is_no_space(int status)
+{
+	return status == -ENOSPC || status == -EDQUOT || status == -EFBIG;
+}
+// One sentence for people: the directory has no room for `bytes` more.
+void region_say_no_space(const char *folder, uint64_t bytes, char *problem, size_t capacity);
 
 // Frees what dead processes held.
 void region_reap(struct region *region);

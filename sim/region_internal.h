@@ -4,7 +4,7 @@
 #include "region.h"
 
 #define REGION_MAGIC 0x324d495345544147u
-#define REGION_VERSION 7u
+#define REGION_VERSION 8u
 #define REGION_EXPORT_MAGIC 0x545258454d495332u
 
 uint32_t region_namespace(void); // this process's, of pids
@@ -27,6 +27,10 @@ bool region_export_alive(struct region *region, uint64_t id);
 void region_export_forget(struct region *region, uint64_t id);
 // With the lock held.
 void region_events_drop_holder(struct region *region, int slot);
+
+// The file system has room for these bytes of the file, so that no access to a mapping of them faults. 0 or negative
+// errno.
+int region_reserve(int descriptor, off_t offset, size_t size);
 
 static inline bool region_bit(const uint8_t *bits, int index) { return bits[index / 8] >> (index % 8) & 1; }
 static inline void region_bit_set(uint8_t *bits, int index) { bits[index / 8] |= (uint8_t)(1 << (index % 8)); }

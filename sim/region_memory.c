@@ -55,9 +55,15 @@ static void charge(struct region *region, int slot, int device, uint64_t bytes)
 	region->header->processes[slot].used[device] += bytes;
 }
 
+static int reserve(void *data, int descriptor, off_t offset, size_t at, size_t size)
+{
+	return region_reserve(descriptor, offset, size);
+}
+
 int region_take(struct region *region, int device, size_t size, uint64_t *ret_id)
 {
 	struct region_header *h = region->header;
+	uint64_t id = 0;
 	uint32_t blocks = (uint32_t)(size / REGION_BLOCK), base = (uint32_t)device * region->blocks_per_device;
 	int status = REGION_FULL;
 
@@ -91,10 +97,16 @@ int region_take(struct region *region, int device, size_t size, uint64_t *ret_id
 		charge(region, region->slot, device, size);
 		h->blocks[head].blocks = blocks; // from here it counts
 		advance_hint(region, device);
-		*ret_id = block_id(h, head);
+		id = block_id(h, head);
 		status = 0;
 	}
 	region_unlock(region);
+	if (status == 0 && !region->overcommit)
+		status = region_runs(region, id, reserve, NULL);
+	if (status == 0)
+		*ret_id = id;
+	else if (id)
+		region_drop(region, id);
 	return status;
 }
 

@@ -40,7 +40,7 @@ void region_export_forget(struct region *region, uint64_t id)
 	(void)unlink(path);
 }
 
-static int open_export(const char *path, const struct region_export *record)
+static int open_export(const char *path, const struct region_export *record, size_t tail)
 {
 	if (record->kind == REGION_EXPORT_MEMORY) {
 		if (mkfifo(path, 0600) != 0 && errno != EEXIST)
@@ -48,16 +48,16 @@ static int open_export(const char *path, const struct region_export *record)
 		return open(path, O_RDWR | O_CLOEXEC);
 	}
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd >= 0 && pwrite(fd, record, sizeof *record, 0) != sizeof *record) {
-		int error = errno;
-		close(fd);
-		errno = error;
-		return -1;
-	}
-	return fd;
+	int error = fd < 0 ? 0 : region_reserve(fd, 0, sizeof *record + tail);
+	if (fd < 0 || (error == 0 && pwrite(fd, record, sizeof *record, 0) == sizeof *record))
+		return fd;
+	error = error ? -error : errno;
+	close(fd);
+	errno = error;
+	return -1;
 }
 
-int region_export(struct region *region, const struct region_export *what, int *ret_descriptor)
+int region_export(struct region *region, const struct region_export *what, size_t tail, int *ret_descriptor)
 {
 	struct region_export record = *what;
 	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
@@ -66,7 +66,7 @@ int region_export(struct region *region, const struct region_export *what, int *
 	record.magic = REGION_EXPORT_MAGIC;
 	region_uuid(&region->header->config, 0, (uint8_t *)&record.payload[10]); // the node
 	export_path(region, what->id, what->kind, path, sizeof path);
-	int fd = open_export(path, &record);
+	int fd = open_export(path, &record, tail);
 	if (fd < 0)
 		return -errno;
 	if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {

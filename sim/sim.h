@@ -131,6 +131,8 @@ CUresult sim_device_get(CUdevice device, struct sim_device **ret_device);
 
 // One sentence on stderr, prefixed "virgate sim: ".
 __attribute__((format(printf, 1, 2))) void sim_say(const char *format, ...);
+// What the region answered is that the node's directory is full: says so, once in the process.
+bool sim_no_space(int status, size_t bytes);
 // One sentence in the driver's log of errors (log.c). Not under the memory lock: callbacks run.
 __attribute__((format(printf, 1, 2))) void sim_log(const char *format, ...);
 const char *sim_error_name(CUresult error);

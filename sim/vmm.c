@@ -391,7 +391,7 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void *shareableHandle, CUmemGeneri
 		result = CUDA_SUCCESS;
 		if (!physical->device)
 			descriptor = dup(physical->memory);
-		else if (region_export(sim_process.region, &what, &descriptor) != 0)
+		else if (region_export(sim_process.region, &what, 0, &descriptor) != 0)
 			descriptor = -1;
 		physical->shared = true;
 	}

@@ -380,7 +380,7 @@ TEST(device_memory_must_fit_host_memory)
 	SKIP("the thread sanitizer leaves no addresses for a device of 1 TiB");
 #endif
 	setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
-	setenv("VIRGATE_SIM", "memory=1T", 1);
+	setenv("VIRGATE_SIM", "memory=1T,overcommit=1", 1);
 	setenv("VIRGATE_SIM_DIR", path_of("large"), 1);
 	pid_t pid = start_weights(path_of("ready"), "1+1000000");
 	CHECK_INT(run("dump --pid %d --dir %s", (int)pid, path_of("too-large")), 1);
