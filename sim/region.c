@@ -192,12 +192,15 @@ static int take_slot(struct region *region)
 			continue;
 		if (error != 0)
 			return error;
+		region_step("claimed");
 		memset(process, 0, sizeof *process);
 		process->start_time = start;
 		process->pid_namespace = region_namespace();
-		process->pid = getpid();
 		if ((uint32_t)i >= h->process_high)
 			h->process_high = (uint32_t)i + 1;
+		region_step("in sight"); // a slot that nobody looks at would be lost
+		process->pid = getpid();
+		region_step("named");
 		region->slot = i;
 		return 0;
 	}
@@ -331,7 +334,9 @@ void region_leave(struct region *region)
 		return;
 	region_lock(region);
 	region->header->processes[region->slot].start_time = UINT64_MAX; // nobody's: reaped as dead
+	region_step("nobody's");
 	region_slot_give(region);
+	region_step("given up");
 	region->slot = -1;
 	region_reap_locked(region);
 	region_unlock(region);
@@ -407,6 +412,7 @@ void region_detach(struct region *region)
 {
 	region_lock(region);
 	region->header->processes[region->slot].parked = 1;
+	region_step("parked");
 	region_slot_give(region);
 	region_unlock(region);
 	region_lock_finish(region);

@@ -7,6 +7,14 @@
 #define REGION_VERSION 8u
 #define REGION_EXPORT_MAGIC 0x545258454d495332u
 
+// The process may be killed anywhere. At a step, what stands before it is stored and what stands after it is not: no
+// compiler moves a store across. Tests kill the process at every step.
+#ifdef REGION_STEPS
+void region_step(const char *where);
+#else
+#define region_step(where) atomic_signal_fence(memory_order_seq_cst)
+#endif
+
 uint32_t region_namespace(void); // this process's, of pids
 // Takes the descriptor of the header file; a negative one is errno's failure. 0 or negative errno.
 int region_lock_init(struct region *region, int fd);
@@ -35,10 +43,12 @@ int region_reserve(int descriptor, off_t offset, size_t size);
 static inline bool region_bit(const uint8_t *bits, int index) { return bits[index / 8] >> (index % 8) & 1; }
 static inline void region_bit_set(uint8_t *bits, int index) { bits[index / 8] |= (uint8_t)(1 << (index % 8)); }
 static inline void region_bit_clear(uint8_t *bits, int index) { bits[index / 8] &= (uint8_t) ~(1 << (index % 8)); }
-static inline int region_bit_first(const uint8_t *bits) // -1: none
+static inline int region_bit_first_but(const uint8_t *bits, int but) // -1: none
 {
-	for (int i = 0; i < REGION_PROCESSES / 8; i++)
-		if (bits[i])
-			return i * 8 + __builtin_ctz(bits[i]);
+	for (int i = 0; i < REGION_PROCESSES / 8; i++) {
+		unsigned byte = bits[i] & ~(i == but / 8 ? 1u << but % 8 : 0);
+		if (byte)
+			return i * 8 + __builtin_ctz(byte);
+	}
 	return -1;
 }

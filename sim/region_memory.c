@@ -85,24 +85,31 @@ int region_take(struct region *region, int device, size_t size, uint64_t *ret_id
 				head = at;
 				*block = (struct region_block){.generation = ++h->generation,
 							       .owner = (uint16_t)region->slot};
+				region_step("owned");
 				region_bit_set(block->holders, region->slot);
 			} else {
 				h->blocks[previous].next = at + 1;
 			}
-			block->first = head + 1;
 			block->next = 0;
+			region_step("free");
+			block->first = head + 1;
+			region_step("taken");
 			previous = at;
 			taken++;
 		}
 		charge(region, region->slot, device, size);
+		region_step("charged");
 		h->blocks[head].blocks = blocks; // from here it counts
+		region_step("counts");
 		advance_hint(region, device);
 		id = block_id(h, head);
 		status = 0;
 	}
 	region_unlock(region);
+	region_step("not reserved");
 	if (status == 0 && !region->overcommit)
 		status = region_runs(region, id, reserve, NULL);
+	region_step("reserved");
 	if (status == 0)
 		*ret_id = id;
 	else if (id)
@@ -149,18 +156,22 @@ static void release(struct region *region, struct region_block *head)
 	base = (uint32_t)device * region->blocks_per_device;
 	if (head->exported)
 		region_export_forget(region, block_id(h, index));
+	region_step("no descriptor");
 	if (head->owner == REGION_NOBODY)
 		h->orphans--;
 	else
 		h->processes[head->owner].used[device] -= bytes;
 	h->used[device] -= bytes;
+	region_step("not charged");
 	head->blocks = 0; // from here it does not count
+	region_step("does not count");
 	for (uint32_t next = index + 1; next;) {
 		struct region_block *block = &h->blocks[next - 1];
 		if (next - 1 - base < h->hint[device])
 			h->hint[device] = next - 1 - base;
 		next = block->next;
 		block->first = block->next = 0;
+		region_step("given back");
 	}
 }
 
@@ -179,7 +190,9 @@ static void change_owner(struct region *region, struct region_block *head, int s
 		h->processes[slot].used[device] += bytes;
 	else
 		h->orphans++;
+	region_step("charged to another");
 	head->owner = slot >= 0 ? (uint16_t)slot : REGION_NOBODY;
+	region_step("another's");
 }
 
 int region_hold(struct region *region, uint64_t id, int *ret_device, size_t *ret_size)
@@ -190,6 +203,7 @@ int region_hold(struct region *region, uint64_t id, int *ret_device, size_t *ret
 	struct region_block *head = find(region, id);
 	if (head && !head->dying) {
 		region_bit_set(head->holders, region->slot);
+		region_step("held");
 		if (head->owner == REGION_NOBODY)
 			change_owner(region, head, region->slot);
 		*ret_device = (int)((uint32_t)id / region->blocks_per_device);
@@ -200,17 +214,20 @@ int region_hold(struct region *region, uint64_t id, int *ret_device, size_t *ret
 	return status;
 }
 
-// Takes `slot` from the holders; true when nothing keeps the memory alive. With the lock held.
+// Takes `slot` from the holders, unless nothing else keeps the memory alive: then true, and it stays the holder until
+// the memory is released. Memory that nobody holds would be found by nobody, should the process be killed meanwhile.
+// With the lock held.
 static bool leave(struct region *region, struct region_block *head, int slot)
 {
-	uint32_t index = head->first - 1;
+	int other = region_bit_first_but(head->holders, slot);
 
-	region_bit_clear(head->holders, slot);
-	int other = region_bit_first(head->holders);
-	if (other < 0 && !(head->exported && region_export_alive(region, block_id(region->header, index))))
+	if (other < 0 && !(head->exported && region_export_alive(region, block_id(region->header, head->first - 1))))
 		return true;
+	region_step("kept alive");
 	if (head->owner == slot)
 		change_owner(region, head, other);
+	region_bit_clear(head->holders, slot);
+	region_step("left");
 	return false;
 }
 
@@ -233,11 +250,11 @@ void region_drop(struct region *region, uint64_t id)
 	region_lock(region);
 	struct region_block *head = find(region, id);
 	if (head && region_bit(head->holders, region->slot) && leave(region, head, region->slot)) {
-		// Still held while the contents go, so that our death here frees it too.
-		region_bit_set(head->holders, region->slot);
 		head->dying = 1;
+		region_step("dying");
 		region_unlock(region);
 		(void)region_runs(region, id, punch, NULL);
+		region_step("zero");
 		region_lock(region);
 		release(region, head);
 	}
@@ -274,6 +291,7 @@ static void reap_holder(struct region *region, int slot)
 		if (!dead || open_device(region, (int)(i / region->blocks_per_device)) < 0)
 			continue;
 		(void)region_runs(region, block_id(h, i), punch, NULL);
+		region_step("zero");
 		release(region, head);
 	}
 }
@@ -305,8 +323,11 @@ unsigned region_reap_locked(struct region *region)
 			continue;
 		}
 		reap_holder(region, (int)i);
+		region_step("holds no memory");
 		region_events_drop_holder(region, (int)i);
+		region_step("holds no event");
 		memset(process, 0, sizeof *process);
+		region_step("no process");
 	}
 	while (h->process_high > 0 && h->processes[h->process_high - 1].pid == 0)
 		h->process_high--;

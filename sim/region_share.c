@@ -66,7 +66,14 @@ int region_export(struct region *region, const struct region_export *what, size_
 	record.magic = REGION_EXPORT_MAGIC;
 	region_uuid(&region->header->config, 0, (uint8_t *)&record.payload[10]); // the node
 	export_path(region, what->id, what->kind, path, sizeof path);
+	if (what->kind == REGION_EXPORT_MEMORY) { // from now on whoever releases it removes the file
+		region_lock(region);
+		region->header->blocks[(uint32_t)what->id].exported = 1;
+		region_step("exported");
+		region_unlock(region);
+	}
 	int fd = open_export(path, &record, tail);
+	region_step("a file");
 	if (fd < 0)
 		return -errno;
 	if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {
@@ -74,11 +81,7 @@ int region_export(struct region *region, const struct region_export *what, size_
 		close(fd);
 		return -error;
 	}
-	if (what->kind == REGION_EXPORT_MEMORY) {
-		region_lock(region);
-		region->header->blocks[(uint32_t)what->id].exported = 1;
-		region_unlock(region);
-	}
+	region_step("locked");
 	*ret_descriptor = fd;
 	return 0;
 }
@@ -133,12 +136,14 @@ int region_event_create(struct region *region, uint32_t *ret_index, uint32_t *re
 		struct region_event *event = &region->header->events[i];
 		if (event->used)
 			continue;
-		event->used = 1;
 		event->generation = ++region->header->generation;
 		atomic_store(&event->recorded, 0);
 		atomic_store(&event->completed, 0);
 		memset(event->holders, 0, sizeof event->holders);
 		region_bit_set(event->holders, region->slot);
+		region_step("holder");
+		event->used = 1;
+		region_step("used");
 		*ret_index = i;
 		*ret_generation = event->generation;
 		status = 0;
@@ -165,9 +170,11 @@ int region_event_hold(struct region *region, uint32_t index, uint32_t generation
 
 static void event_leave(struct region_event *event, int slot)
 {
+	if (region_bit_first_but(event->holders, slot) < 0)
+		event->used = 0; // first: an event that nobody holds would never be free again
+	region_step("unused");
 	region_bit_clear(event->holders, slot);
-	if (region_bit_first(event->holders) < 0)
-		event->used = 0;
+	region_step("left");
 }
 
 void region_event_drop(struct region *region, uint32_t index)

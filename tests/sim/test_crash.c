@@ -1,0 +1,289 @@
+// kill -9 at every step of everything that processes do with the node they share: the next one that looks gets all of
+// it back. The region's sources are built here with a hook at each step.
+#include "region_internal.h"
+#include "test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define MIB ((size_t)1 << 20)
+
+static struct sim_config config;
+static struct region *observer; // holds `KEPT` bytes in the middle, so that nobody's memory is in one piece
+static uint64_t kept;
+static const size_t KEPT = 2 * MIB;
+static char folder[64];
+static pid_t owner;
+static int steps_left = -1;
+static bool reached_end; // no step was left to be hit
+
+void region_step(const char *where)
+{
+	if (steps_left >= 0 && steps_left-- == 0)
+		kill(getpid(), SIGKILL);
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *where)
+{
+	return remove(path);
+}
+
+static void remove_node(void)
+{
+	if (getpid() == owner)
+		nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static struct region *join(void)
+{
+	struct region *region;
+	char problem[400] = "";
+
+	if (region_open(&config, false, &region, problem, sizeof problem) != 0)
+		FAIL("%s", problem);
+	return region;
+}
+
+static void start_node(void)
+{
+	char problem[400];
+	uint64_t before;
+
+	if (observer)
+		return;
+	strcpy(folder, "/tmp/virgate-sim-test-XXXXXX");
+	CHECK(mkdtemp(folder));
+	owner = getpid();
+	atexit(remove_node);
+	CHECK_INT(sim_config_parse("memory=64M", &config, problem, sizeof problem), 0);
+	snprintf(config.folder, sizeof config.folder, "%s", folder);
+	observer = join();
+	CHECK_INT(region_take(observer, 0, 2 * MIB, &before), 0);
+	CHECK_INT(region_take(observer, 0, KEPT, &kept), 0);
+	region_drop(observer, before);
+}
+
+static unsigned count_exports(void)
+{
+	DIR *directory = opendir(folder);
+	unsigned count = 0;
+
+	CHECK(directory != NULL);
+	for (struct dirent *entry; (entry = readdir(directory));)
+		count += strncmp(entry->d_name, "export-", 7) == 0;
+	closedir(directory);
+	return count;
+}
+
+// Nothing is left of anybody but the observer: no memory, no room on the disk, no slot, no event, no file.
+static void check_clean(void)
+{
+	const struct region_header *h = observer->header;
+	unsigned blocks = 0, processes = 0, events = 0;
+	struct stat device;
+
+	alarm(20); // nobody died with the lock
+	CHECK_INT(region_used(observer, 0), KEPT);
+	alarm(0);
+	for (uint32_t i = 0; i < observer->blocks_per_device; i++)
+		blocks += h->blocks[i].first != 0;
+	CHECK_INT(blocks, KEPT / REGION_BLOCK);
+	CHECK_INT(h->orphans, 0);
+	for (int i = 0; i < REGION_PROCESSES; i++)
+		processes += h->processes[i].pid != 0;
+	CHECK_INT(processes, 1);
+	CHECK_INT(h->processes[observer->slot].used[0], KEPT);
+	for (int i = 0; i < REGION_EVENTS; i++)
+		events += h->events[i].used;
+	CHECK_INT(events, 0);
+	CHECK_INT(count_exports(), 0);
+	CHECK_INT(fstat(observer->devices[0], &device), 0);
+	CHECK_INT(device.st_blocks * 512, KEPT);
+}
+
+static void run_until(void (*work)(void), int step)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		steps_left = step;
+		work();
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status))
+		CHECK_INT(WEXITSTATUS(status), 0);
+	reached_end = WIFEXITED(status);
+}
+
+#define MUST(call)                                                                                                     \
+	do {                                                                                                           \
+		if ((call) != 0)                                                                                       \
+			_exit(3);                                                                                      \
+	} while (0)
+
+static void take_and_drop(void)
+{
+	struct region *region = join();
+	uint64_t one, two;
+
+	MUST(region_take(region, 0, 6 * MIB, &one));
+	MUST(region_take(region, 0, 2 * MIB, &two));
+	region_drop(region, one);
+	MUST(region_take(region, 0, 4 * MIB, &one));
+	region_drop(region, two);
+	region_drop(region, one);
+}
+
+static void take_and_leave(void)
+{
+	struct region *region = join();
+	uint64_t one;
+
+	MUST(region_take(region, 0, 6 * MIB, &one));
+	region_close(region);
+}
+
+static void be_refused(void)
+{
+	struct region *region = join();
+	uint64_t one, two;
+
+	MUST(region_take(region, 0, 58 * MIB, &one));
+	if (region_take(region, 0, 6 * MIB, &two) != REGION_FULL)
+		_exit(4);
+	region_drop(region, one);
+}
+
+// The descriptor keeps the memory alive when its last holder drops it.
+static void export_and_drop(void)
+{
+	struct region *region = join();
+	struct region_export what = {.kind = REGION_EXPORT_MEMORY};
+	int descriptor;
+
+	for (int early = 0; early < 2; early++) {
+		MUST(region_take(region, 0, 4 * MIB, &what.id));
+		MUST(region_export(region, &what, 0, &descriptor));
+		if (early)
+			close(descriptor);
+		region_drop(region, what.id);
+		if (!early)
+			close(descriptor);
+		region_reap(region);
+	}
+}
+
+// Two processes of the node, as far as that can tell: the memory goes from one to the other.
+static void hand_over(void)
+{
+	struct region *first = join(), *second = join();
+	uint64_t id;
+	size_t size;
+	int device;
+
+	MUST(region_take(first, 0, 4 * MIB, &id));
+	MUST(region_hold(second, id, &device, &size));
+	region_drop(first, id);
+	MUST(region_hold(first, id, &device, &size));
+	region_drop(second, id);
+	region_drop(first, id);
+	MUST(region_take(first, 0, 2 * MIB, &id));
+	MUST(region_hold(second, id, &device, &size));
+	region_close(first);
+	region_close(second);
+}
+
+// What the observer charges goes to nobody else.
+static void share_the_observers(void)
+{
+	struct region *region = join();
+	size_t size;
+	int device;
+
+	MUST(region_hold(region, kept, &device, &size));
+	region_drop(region, kept);
+	MUST(region_hold(region, kept, &device, &size));
+	region_close(region);
+}
+
+static void share_events(void)
+{
+	struct region *first = join(), *second = join();
+	uint32_t index, generation;
+
+	MUST(region_event_create(first, &index, &generation));
+	MUST(region_event_hold(second, index, generation));
+	region_event_drop(first, index);
+	region_event_drop(second, index);
+	MUST(region_event_create(first, &index, &generation));
+	region_close(first);
+}
+
+static void detach_and_attach(void)
+{
+	struct region *region = join();
+	uint64_t id;
+
+	region_detach(region);
+	MUST(region_attach(region, &config));
+	MUST(region_take(region, 0, 2 * MIB, &id));
+}
+
+static void reap(void)
+{
+	region_close(join()); // whoever joins looks for the dead
+}
+
+static const struct {
+	const char *name;
+	void (*work)(void);
+	int least; // steps
+	bool reaped; // also by a process that is killed
+} works[] = {{"take_and_drop", take_and_drop, 40, true},
+	     {"take_and_leave", take_and_leave, 20},
+	     {"be_refused", be_refused, 60},
+	     {"export_and_drop", export_and_drop, 40, true},
+	     {"hand_over", hand_over, 40, true},
+	     {"share_the_observers", share_the_observers, 10},
+	     {"share_events", share_events, 15, true},
+	     {"detach_and_attach", detach_and_attach, 10}};
+enum { WORKS = sizeof works / sizeof *works };
+
+TEST(killed_at_every_step)
+{
+	start_node();
+	for (unsigned w = 0; w < WORKS; w++) {
+		int step = 0;
+		do {
+			run_until(works[w].work, step);
+			check_clean();
+		} while (!reached_end && ++step < 2000);
+		if (!reached_end || step < works[w].least)
+			FAIL("%s: %d steps", works[w].name, step);
+	}
+}
+
+// One process dies at every step, and at every step of its reaping the reaper does.
+TEST(killed_reaper)
+{
+	start_node();
+	for (unsigned w = 0; w < WORKS; w++) {
+		bool ended = !works[w].reaped;
+		for (int step = 0; !ended; step++) {
+			int reaper_step = 0;
+			do {
+				run_until(works[w].work, step);
+				ended = reached_end;
+				run_until(reap, reaper_step);
+				check_clean();
+			} while (!reached_end && ++reaper_step < 2000);
+			CHECK(reached_end && reaper_step >= 5);
+		}
+	}
+}
