@@ -87,7 +87,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(check_library_options(numLibraryOptions, libraryOptions));
 	SIM_TRY(sim_jit_read(numJitOptions, jitOptions, jitOptionsValues, &jit));
-	CUresult result = sim_image_result(sim_image_read(code, SIM_IMAGE_UNBOUNDED, sim_module_target(), &image));
+	CUresult result = sim_image_get(code, SIM_IMAGE_UNBOUNDED, &jit, &image);
 	if (result == CUDA_SUCCESS)
 		result = library_create(&image, &jit, library);
 	sim_image_finish(&image);
@@ -107,7 +107,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(check_library_options(numLibraryOptions, libraryOptions));
 	SIM_TRY(sim_jit_read(numJitOptions, jitOptions, jitOptionsValues, &jit));
-	CUresult result = sim_image_file(fileName, &image);
+	CUresult result = sim_image_file(fileName, &jit, &image);
 	if (result == CUDA_SUCCESS)
 		result = library_create(&image, &jit, library);
 	sim_image_finish(&image);

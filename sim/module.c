@@ -57,7 +57,7 @@ CUresult sim_module_parse(const struct sim_image *image, struct sim_jit *jit, st
 	if (r != PTX_LOADED && sim_exec_verbose())
 		sim_say("module refused: %s", reason);
 	if (r != PTX_LOADED)
-		sim_log("PTX refused: %s", reason);
+		sim_log("PTX refused: %.*s", (int)strcspn(reason, "\n"), reason);
 	switch (r) {
 	case PTX_LOADED:
 		break;
@@ -74,8 +74,7 @@ CUresult sim_module_parse(const struct sim_image *image, struct sim_jit *jit, st
 		const struct ptx_function *function = ptx_module_function_at(module, i);
 		const char *refusal = ptx_function_refusal(function);
 		if (refusal)
-			sim_jit_log(&jit->information, "%s cannot run: %s\n", ptx_function_info(function)->name,
-				    refusal);
+			sim_jit_log(&jit->error, "%s (kernel %s)\n", refusal, ptx_function_info(function)->name);
 	}
 	*ret_module = module;
 	return CUDA_SUCCESS;
@@ -230,7 +229,8 @@ CUresult sim_function_usable(const struct ptx_function *function)
 	if (!refusal)
 		return CUDA_SUCCESS;
 	if (sim_exec_verbose())
-		sim_say("kernel %s cannot run: %s", ptx_function_info(function)->name, refusal);
+		sim_say("%s (kernel %s)", refusal, ptx_function_info(function)->name);
+	sim_log("%s (kernel %s)", refusal, ptx_function_info(function)->name);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 

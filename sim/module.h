@@ -79,9 +79,10 @@ CUresult sim_jit_read(unsigned count, const CUjit_option *options, void **values
 __attribute__((format(printf, 2, 3))) void sim_jit_log(struct ptx_log *log, const char *format, ...);
 void sim_jit_write(struct sim_jit *jit);
 
-// A file as an image; CUDA_ERROR_FILE_NOT_FOUND.
-CUresult sim_image_file(const char *path, struct sim_image *ret_image);
-CUresult sim_image_result(int status); // of sim_image_read
+// A file as an image; CUDA_ERROR_FILE_NOT_FOUND. `jit` may be NULL.
+CUresult sim_image_file(const char *path, struct sim_jit *jit, struct sim_image *ret_image);
+// Likewise from memory. Why an image is refused goes to the log of errors, and to that of `jit`.
+CUresult sim_image_get(const void *data, size_t size, struct sim_jit *jit, struct sim_image *ret_image);
 // Parses texts, with what nvcc expects the driver to define. `jit` may be NULL.
 CUresult sim_module_parse(const struct sim_image *image, struct sim_jit *jit, struct ptx_module **ret_module);
 int sim_module_target(void); // 90
@@ -92,7 +93,7 @@ void sim_module_unref(struct CUmod_st *module);
 CUresult sim_managed_variables_new(const struct ptx_module *ptx, void **ret_memory);
 void sim_managed_variables_free(void *memory, size_t size);
 CUresult sim_module_get(CUmodule handle, struct CUmod_st **ret_module);
-// Refused, with a word when asked for, if it holds an instruction that is not implemented.
+// CUDA_ERROR_NOT_SUPPORTED, with line and opcode in the driver's log, if it holds an instruction that is not supported.
 CUresult sim_function_usable(const struct ptx_function *function);
 // A CUfunction, or a CUkernel in its place: its function in `context`.
 CUresult sim_function_get(CUfunction handle, struct sim_context *context, struct CUfunc_st **ret_function);

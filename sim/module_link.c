@@ -73,7 +73,7 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(check_input(type));
 	SIM_TRY(sim_jit_read(numOptions, options, optionValues, &jit));
-	CUresult result = sim_image_result(sim_image_read(data, size, sim_module_target(), &image));
+	CUresult result = sim_image_get(data, size, &state->jit, &image);
 	if (result == CUDA_ERROR_INVALID_IMAGE && type == CU_JIT_INPUT_PTX) {
 		sim_jit_log(&state->jit.error, "%s: not PTX\n", name ? name : "<data>");
 		result = CUDA_ERROR_INVALID_PTX;
@@ -95,7 +95,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *pa
 	SIM_TRY(state_get(state));
 	SIM_TRY(check_input(type));
 	SIM_TRY(sim_jit_read(numOptions, options, optionValues, &jit));
-	CUresult result = sim_image_file(path, &image);
+	CUresult result = sim_image_file(path, &state->jit, &image);
 	if (result == CUDA_SUCCESS)
 		result = add_image(state, &image);
 	sim_image_finish(&image);

@@ -5,15 +5,23 @@
 
 #include "module.h"
 
-CUresult sim_image_result(int status)
+static CUresult bad_image(struct sim_jit *jit, CUresult result, const char *text)
 {
-	switch (status) {
+	if (jit)
+		sim_jit_log(&jit->error, "%s\n", text);
+	sim_log("%s", text);
+	return result;
+}
+
+CUresult sim_image_get(const void *data, size_t size, struct sim_jit *jit, struct sim_image *ret_image)
+{
+	switch (sim_image_read(data, size, sim_module_target(), ret_image)) {
 	case SIM_IMAGE_READ:
 		return CUDA_SUCCESS;
 	case SIM_IMAGE_NO_BINARY:
-		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+		return bad_image(jit, CUDA_ERROR_NO_BINARY_FOR_GPU, "the image holds no PTX that this device can run");
 	case SIM_IMAGE_INVALID:
-		return CUDA_ERROR_INVALID_IMAGE;
+		return bad_image(jit, CUDA_ERROR_INVALID_IMAGE, "the image is neither PTX nor a fat binary");
 	default:
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -27,13 +35,9 @@ static CUresult load(const void *data, size_t size, struct sim_jit *jit, CUmodul
 	if (!ret_module || !data)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_context_current(&context));
-	CUresult result = sim_image_result(sim_image_read(data, size, sim_module_target(), &image));
+	CUresult result = sim_image_get(data, size, jit, &image);
 	if (result == CUDA_SUCCESS)
 		result = sim_module_create(context, &image, jit, NULL, ret_module);
-	else if (jit)
-		sim_jit_log(&jit->error, "%s\n", result == CUDA_ERROR_NO_BINARY_FOR_GPU
-						  ? "the image holds no PTX that this device can run"
-						  : "the image is neither PTX nor a fat binary");
 	sim_image_finish(&image);
 	return result;
 }
@@ -76,7 +80,7 @@ static void *read_file(const char *path, size_t *ret_size)
 	return NULL;
 }
 
-CUresult sim_image_file(const char *path, struct sim_image *ret_image)
+CUresult sim_image_file(const char *path, struct sim_jit *jit, struct sim_image *ret_image)
 {
 	size_t size;
 
@@ -85,7 +89,7 @@ CUresult sim_image_file(const char *path, struct sim_image *ret_image)
 	void *data = read_file(path, &size);
 	if (!data)
 		return errno == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_FILE_NOT_FOUND;
-	CUresult result = sim_image_result(sim_image_read(data, size, sim_module_target(), ret_image));
+	CUresult result = sim_image_get(data, size, jit, ret_image);
 	free(data);
 	return result;
 }
@@ -99,7 +103,7 @@ CUresult cuModuleLoad(CUmodule *module, const char *fname)
 	if (!module)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_context_current(&context));
-	SIM_TRY(sim_image_file(fname, &image));
+	SIM_TRY(sim_image_file(fname, NULL, &image));
 	CUresult result = sim_module_create(context, &image, NULL, NULL, module);
 	sim_image_finish(&image);
 	return result;

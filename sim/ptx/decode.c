@@ -442,8 +442,9 @@ static int refuse(struct ptx_decoder *decoder)
 	if (!op)
 		return -ENOMEM;
 	if (!decoder->function->refusal) {
-		char text[160];
-		int length = snprintf(text, sizeof text, "line %u: %.100s is not implemented",
+		char text[200];
+		int length = snprintf(text, sizeof text, 
+				      "line %u: instruction \"%.100s\" is not supported by the simulated GPU",
 				      decoder->instruction->line, decoder->instruction->opcode);
 		decoder->function->refusal = ptx_keep(decoder, (size_t)length + 1);
 		if (!decoder->function->refusal)

@@ -178,11 +178,12 @@ static int check_cluster(struct ptx_module *module, struct ptx_function *entry)
 {
 	const uint32_t *cluster = entry->info.cluster;
 	uint64_t blocks = (uint64_t)cluster[0] * cluster[1] * cluster[2];
-	char text[80];
+	char text[120];
 
 	if (blocks <= 1 || !entry->info.uses_cluster || entry->entry_refusal)
 		return 0;
-	int length = snprintf(text, sizeof text, "line %u: blocks that meet in a cluster of %llu are not implemented",
+	int length = snprintf(text, sizeof text, 
+			      "line %u: blocks that meet in a cluster of %llu are not supported by the simulated GPU",
 			      entry->symbol->line, (unsigned long long)blocks);
 	entry->entry_refusal = ptx_arena_text(&module->arena, text, (size_t)length);
 	return entry->entry_refusal ? 0 : -ENOMEM;

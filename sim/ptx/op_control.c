@@ -23,7 +23,7 @@ const struct ptx_op *ptx_op_alu(struct ptx_warp *warp, const struct ptx_op *op)
 const struct ptx_op *ptx_op_refused(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	return ptx_fault(warp, op, (unsigned)__builtin_ctz(warp->mask), PTX_FAULT_ILLEGAL_INSTRUCTION, 0,
-			 "an instruction that is not implemented");
+			 "an instruction that the simulated GPU does not support");
 }
 
 static const struct ptx_op *op_trap(struct ptx_warp *warp, const struct ptx_op *op)

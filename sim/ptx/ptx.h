@@ -78,8 +78,8 @@ struct ptx_function_info {
 	bool empty;		// returns at once: a launch need not run it
 };
 const struct ptx_function_info *ptx_function_info(const struct ptx_function *function);
-// Why the entry, or anything it may call, cannot run here: "line 120: wgmma.mma_async… is
-// not implemented"; NULL if it can.
+// Why the entry, or anything it may call, cannot run here: "line 120: instruction "wgmma.mma_async…" is not supported by
+// the simulated GPU"; NULL if it can.
 const char *ptx_function_refusal(const struct ptx_function *function);
 
 // How device addresses become host addresses. An address in [base, base + size) is at

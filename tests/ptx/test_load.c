@@ -88,13 +88,13 @@ TEST(refusals_name_opcode_and_line_and_spare_other_functions)
 			       ".visible .entry fine() { ret; }"),
 		  0);
 	const char *names[] = {"uses", "tma", "cluster", "remote", "part", "sign", "narrow"};
-	const char *parts[] = {"line 6: wgmma.fence.sync.aligned is not implemented",
-			       "line 11: cp.async.bulk.tensor.2d",
+	const char *parts[] = {"line 6: instruction \"wgmma.fence.sync.aligned\" is not supported by the simulated GPU",
+			       "line 11: instruction \"cp.async.bulk.tensor.2d",
 			       "line 12: blocks that meet in a cluster of 2",
-			       "line 14: st.async",
-			       "line 16: vadd.s32",
-			       "line 18: vmad.s32",
-			       "line 19: cvta.to.shared.u32"};
+			       "line 14: instruction \"st.async",
+			       "line 16: instruction \"vadd.s32",
+			       "line 18: instruction \"vmad.s32",
+			       "line 19: instruction \"cvta.to.shared.u32"};
 	for (int i = 0; i < 7; i++) {
 		CHECK_CONTAINS(ptx_function_refusal(ptx_module_function(machine->module, names[i])), parts[i]);
 		CHECK_INT(machine_run(machine, names[i], 0, 0, 0), -22);

@@ -73,21 +73,33 @@ TEST(an_opcode_that_is_missing_refuses_its_entry_alone)
 		"ld.param.u64 %rd1, [p];\n"
 		"tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];\nret;\n}\n";
 	char log[4096] = "";
-	CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
+	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *values[] = {log, (void *)sizeof log};
+	CUlogIterator before;
+	size_t length = sizeof log;
 	CUfunction function;
+	CUlibrary library;
 	CUmodule module;
+	CUkernel entry;
 
 	load_kernels();
 	CU(cuModuleLoadDataEx(&module, text, 2, options, values));
 	CU(cuModuleGetFunction(&function, module, "good"));
 	CU(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 	CU(cuCtxSynchronize());
-	CHECK_INT(cuModuleGetFunction(&function, module, "bad"), CUDA_ERROR_NOT_SUPPORTED);
-	CHECK_CONTAINS(log, "tex.1d");
-	CHECK_CONTAINS(log, "line 10");
+	CHECK_STR(log, "line 10: instruction \"tex.1d.v4.f32.s32\" is not supported by the simulated GPU (kernel bad)\n");
 	CHECK_INT((int)(uintptr_t)values[1], (int)strlen(log));
+	CU(cuLogsCurrent(&before, 0));
+	CHECK_INT(cuModuleGetFunction(&function, module, "bad"), CUDA_ERROR_NOT_SUPPORTED);
+	CU(cuLogsDumpToMemory(&before, log, &length, 0));
+	CHECK_STR(log, "line 10: instruction \"tex.1d.v4.f32.s32\" is not supported by the simulated GPU (kernel bad)\n");
 	CU(cuModuleUnload(module));
+	CU(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+	length = sizeof log;
+	CHECK_INT(cuLibraryGetKernel(&entry, library, "bad"), CUDA_ERROR_NOT_SUPPORTED);
+	CU(cuLogsDumpToMemory(&before, log, &length, 0));
+	CHECK_CONTAINS(log, "line 10: instruction");
+	CU(cuLibraryUnload(library));
 }
 
 TEST(variables_take_device_memory)
@@ -181,6 +193,38 @@ TEST(libraries_and_kernels)
 	CHECK_INT(word(address), 5);
 	CU(cuLibraryUnload(library));
 	CHECK_INT(cuLibraryUnload(NULL), CUDA_ERROR_INVALID_HANDLE);
+}
+
+// What is refused as a whole says why without being asked: in the log of errors, and in that of the load.
+TEST(refused_images_say_why)
+{
+	static const struct {
+		const char *text, *why;
+		CUresult result;
+	} cases[] = {
+		{HEAD ".visible .entry a() {\nnonsense.u32 %r1;\nret; }",
+		 "line 5: error: register '%r1' is not declared", CUDA_ERROR_INVALID_PTX},
+		{HEAD ".visible .entry a() {\n.reg .u32 %r<2>;\nnonsense.u32 %r1;\nret; }",
+		 "line 6: error: unknown instruction 'nonsense.u32'", CUDA_ERROR_INVALID_PTX},
+		{"garbage", "the image is neither PTX nor a fat binary", CUDA_ERROR_INVALID_IMAGE},
+		{"\177ELF", "the image holds no PTX that this device can run", CUDA_ERROR_NO_BINARY_FOR_GPU},
+	};
+	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	CUmodule module;
+
+	load_kernels();
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char jit[1024] = "", log[1024] = "";
+		void *values[] = {jit, (void *)sizeof jit};
+		size_t length = sizeof log;
+		CUlogIterator before;
+		CU(cuLogsCurrent(&before, 0));
+		CHECK_INT(cuModuleLoadDataEx(&module, cases[i].text, 2, options, values), cases[i].result);
+		CU(cuLogsDumpToMemory(&before, log, &length, 0));
+		CHECK_CONTAINS(jit, cases[i].why);
+		CHECK_CONTAINS(log, cases[i].why);
+		CHECK(strstr(log, "\n\n") == NULL);
+	}
 }
 
 #define MANAGED ".visible .global .attribute(.managed) .align 8 "
