@@ -2,10 +2,10 @@
 #include "form.h"
 
 // The signed or unsigned integer of `bits` at `index`.
-static inline s32 part(u32 word, unsigned bits, unsigned index, int is_signed)
+static inline s64 part(u32 word, unsigned bits, unsigned index, int is_signed)
 {
 	u32 raised = word << (32 - bits - bits * index);
-	return is_signed ? (s32)raised >> (32 - bits) : (s32)(raised >> (32 - bits));
+	return is_signed ? (s32)raised >> (32 - bits) : (s64)(raised >> (32 - bits));
 }
 
 #define DOT(a_type, a_signed, b_type, b_signed)                                                                        \
@@ -25,23 +25,30 @@ DOT(u32, 0, s32, 1)
 DOT(s32, 1, u32, 0)
 DOT(s32, 1, s32, 1)
 
-enum operation { ADD, SUB, AVERAGE, DIFFERENCE, LEAST, GREATEST };
+enum operation { ADD, SUB, AVERAGE, DIFFERENCE, LEAST, GREATEST, EQ, NE, LT, LE, GT, GE };
+enum second { ALONE, PLUS_C, LEAST_C, GREATEST_C }; // what is done with c
+
+struct video {
+	u8 operation, second;
+	u8 bits; // of each part
+	u8 d_signed, a_signed, b_signed, saturate;
+};
 
 static inline s64 operate(enum operation operation, s64 x, s64 y)
 {
 	switch (operation) {
-	case ADD:
-		return x + y;
-	case SUB:
-		return x - y;
-	case AVERAGE: // rounded away from zero
-		return (x + y + (x + y >= 0)) >> 1;
-	case DIFFERENCE:
-		return x > y ? x - y : y - x;
-	case LEAST:
-		return x < y ? x : y;
-	default:
-		return x > y ? x : y;
+	case ADD: return x + y;
+	case SUB: return x - y;
+	case AVERAGE: return (x + y + (x + y >= 0)) >> 1; // rounded away from zero
+	case DIFFERENCE: return x > y ? x - y : y - x;
+	case LEAST: return x < y ? x : y;
+	case GREATEST: return x > y ? x : y;
+	case EQ: return x == y;
+	case NE: return x != y;
+	case LT: return x < y;
+	case LE: return x <= y;
+	case GT: return x > y;
+	default: return x >= y;
 	}
 }
 
@@ -51,35 +58,33 @@ static inline s64 clamp(s64 x, unsigned bits, int is_signed)
 	return x < lowest ? lowest : x > highest ? highest : x;
 }
 
-struct video {
-	enum operation operation;
-	unsigned bits; // of each part
-	int d_signed, a_signed, b_signed, saturate;
-};
-
-static inline s64 video_part(struct video how, u32 x, u32 y, unsigned k)
+static inline u32 video_lane(struct video how, u32 x, u32 y, u32 z)
 {
-	return operate(how.operation, part(x, how.bits, k, how.a_signed), part(y, how.bits, k, how.b_signed));
-}
-static inline u32 video_parts(struct video how, u32 x, u32 y)
-{
-	u32 result = 0;
+	u32 result = 0, sum = z;
 
-	for (unsigned k = 0; k < 32 / how.bits; k++) {
-		s64 one = video_part(how, x, y, k);
+	for (unsigned k = 0; k < 32u / how.bits; k++) {
+		s64 one = operate(how.operation, part(x, how.bits, k, how.a_signed), part(y, how.bits, k, how.b_signed));
 		if (how.saturate)
 			one = clamp(one, how.bits, how.d_signed);
 		result |= ((u32)one & (UINT32_MAX >> (32 - how.bits))) << (k * how.bits);
+		sum += (u32)one; // as it is, not cut to its width first
 	}
-	return result;
+	if (how.second == ALONE || how.second == PLUS_C)
+		return how.second == ALONE ? result : sum;
+	return (how.d_signed ? (s32)result < (s32)z : result < z) == (how.second == LEAST_C) ? result : z;
 }
-// The results are added as they are, not cut to their width first.
-static inline u32 video_sum(struct video how, u32 x, u32 y, u32 sum)
+
+// One function for all of them: programs seldom use them, and a loop for each took seconds to compile.
+__attribute__((noinline)) static void video(const struct ptx_alu *alu, struct video how)
 {
-	for (unsigned k = 0; k < 32 / how.bits; k++)
-		sum += (u32)video_part(how, x, y, k);
-	return sum;
+	const u32 *a = alu->a, *b = alu->b, *c = alu->c ? alu->c : alu->a;
+
+	PTX_LANES(u32, d[i] = video_lane(how, a[i], b[i], c[i]);)
 }
+#define VIDEO(text, sources, ...) VIDEO_NAMED(PTX_JOIN(video_, __COUNTER__), text, sources, __VA_ARGS__)
+#define VIDEO_NAMED(function, text, sources, ...)                                                                      \
+	static void function(const struct ptx_alu *alu) { video(alu, (struct video){__VA_ARGS__}); }                   \
+	PTX_ROW(text, function, 32, 0, sources, {32, 32, sources == 3 ? 32 : 0}, 0, 0)
 
 // Every mix of signs: the result's, a's and b's types.
 #define EVERY_SIGN(DO, ...)                                                                                            \
@@ -93,12 +98,9 @@ static inline u32 video_sum(struct video how, u32 x, u32 y, u32 sum)
 	DO(s32, 1, s32, 1, s32, 1, __VA_ARGS__)
 
 #define PARTS(D, ds, A, as, B, bs, name, bits, operation)                                                              \
-	PTX_OP3(#name "." #D "." #A "." #B, name##_##D##_##A##_##B, u32, u32, u32, u32,                                \
-		((void)z, video_parts((struct video){operation, bits, ds, as, bs, 0}, x, y)))                          \
-	PTX_OP3(#name "." #D "." #A "." #B ".sat", name##_sat_##D##_##A##_##B, u32, u32, u32, u32,                     \
-		((void)z, video_parts((struct video){operation, bits, ds, as, bs, 1}, x, y)))                          \
-	PTX_OP3(#name "." #D "." #A "." #B ".add", name##_add_##D##_##A##_##B, u32, u32, u32, u32,                     \
-		video_sum((struct video){operation, bits, ds, as, bs, 0}, x, y, z))
+	VIDEO(#name "." #D "." #A "." #B, 3, operation, ALONE, bits, ds, as, bs, 0)                                    \
+	VIDEO(#name "." #D "." #A "." #B ".sat", 3, operation, ALONE, bits, ds, as, bs, 1)                             \
+	VIDEO(#name "." #D "." #A "." #B ".add", 3, operation, PLUS_C, bits, ds, as, bs, 0)
 #define EVERY_PART(name, operation)                                                                                    \
 	EVERY_SIGN(PARTS, name##2, 16, operation)                                                                      \
 	EVERY_SIGN(PARTS, name##4, 8, operation)
@@ -110,23 +112,14 @@ EVERY_PART(vmin, LEAST)
 EVERY_PART(vmax, GREATEST)
 
 // A whole word, then perhaps a second operation with c.
-static inline u32 video_word(struct video how, u32 x, u32 y)
-{
-	s64 one = operate(how.operation, how.a_signed ? (s64)(s32)x : (s64)x, how.b_signed ? (s64)(s32)y : (s64)y);
-	return (u32)(how.saturate ? clamp(one, 32, how.d_signed) : one);
-}
-#define LESSER(D, x, y) ((D)(x) < (D)(y) ? (x) : (y))
-#define LARGER(D, x, y) ((D)(x) > (D)(y) ? (x) : (y))
 #define WORD(D, ds, A, as, B, bs, name, operation)                                                                     \
-	WORD_FORMS(#name "." #D "." #A "." #B, name##_##D##_##A##_##B, D,                                              \
-		   ((struct video){operation, 32, ds, as, bs, 0}))                                                     \
-	WORD_FORMS(#name "." #D "." #A "." #B ".sat", name##_sat_##D##_##A##_##B, D,                                   \
-		   ((struct video){operation, 32, ds, as, bs, 1}))
-#define WORD_FORMS(text, function, D, how)                                                                             \
-	PTX_OP2(text, function, u32, u32, u32, video_word(how, x, y))                                                  \
-	PTX_OP3(text ".add", function##_add, u32, u32, u32, u32, video_word(how, x, y) + z)                            \
-	PTX_OP3(text ".min", function##_min, u32, u32, u32, u32, LESSER(D, video_word(how, x, y), z))                  \
-	PTX_OP3(text ".max", function##_max, u32, u32, u32, u32, LARGER(D, video_word(how, x, y), z))
+	WORD_FORMS(#name "." #D "." #A "." #B, operation, ds, as, bs, 0)                                               \
+	WORD_FORMS(#name "." #D "." #A "." #B ".sat", operation, ds, as, bs, 1)
+#define WORD_FORMS(text, operation, ds, as, bs, saturate)                                                              \
+	VIDEO(text, 2, operation, ALONE, 32, ds, as, bs, saturate)                                                     \
+	VIDEO(text ".add", 3, operation, PLUS_C, 32, ds, as, bs, saturate)                                             \
+	VIDEO(text ".min", 3, operation, LEAST_C, 32, ds, as, bs, saturate)                                            \
+	VIDEO(text ".max", 3, operation, GREATEST_C, 32, ds, as, bs, saturate)
 EVERY_SIGN(WORD, vadd, ADD)
 EVERY_SIGN(WORD, vsub, SUB)
 EVERY_SIGN(WORD, vabsdiff, DIFFERENCE)
@@ -134,29 +127,20 @@ EVERY_SIGN(WORD, vmin, LEAST)
 EVERY_SIGN(WORD, vmax, GREATEST)
 
 // vset2, vset4: 1 in each part where the comparison holds.
-#define SET_PARTS(name, bits, A, as, B, bs, word, operator)                                                            \
-	static inline u32 name##_##word##_##A##_##B(u32 x, u32 y)                                                      \
-	{                                                                                                              \
-		u32 result = 0;                                                                                        \
-		for (unsigned k = 0; k < 32 / bits; k++)                                                               \
-			result |= (u32)(part(x, bits, k, as) operator part(y, bits, k, bs)) << (k * bits);             \
-		return result;                                                                                         \
-	}                                                                                                              \
-	PTX_OP3(#name "." #A "." #B "." #word, form_##name##_##word##_##A##_##B, u32, u32, u32, u32,                   \
-		((void)z, name##_##word##_##A##_##B(x, y)))                                                            \
-	PTX_OP3(#name "." #A "." #B "." #word ".add", form_add_##name##_##word##_##A##_##B, u32, u32, u32, u32,        \
-		(u32)__builtin_popcount(name##_##word##_##A##_##B(x, y)) + z)
-#define SET_SIGNS(name, bits, word, operator)                                                                          \
-	SET_PARTS(name, bits, u32, 0, u32, 0, word, operator)                                                          \
-	SET_PARTS(name, bits, u32, 0, s32, 1, word, operator)                                                          \
-	SET_PARTS(name, bits, s32, 1, u32, 0, word, operator)                                                          \
-	SET_PARTS(name, bits, s32, 1, s32, 1, word, operator)
+#define SET_PARTS(name, bits, A, as, B, bs, word, operation)                                                           \
+	VIDEO(#name "." #A "." #B "." #word, 3, operation, ALONE, bits, 0, as, bs, 0)                                  \
+	VIDEO(#name "." #A "." #B "." #word ".add", 3, operation, PLUS_C, bits, 0, as, bs, 0)
+#define SET_SIGNS(name, bits, word, operation)                                                                         \
+	SET_PARTS(name, bits, u32, 0, u32, 0, word, operation)                                                         \
+	SET_PARTS(name, bits, u32, 0, s32, 1, word, operation)                                                         \
+	SET_PARTS(name, bits, s32, 1, u32, 0, word, operation)                                                         \
+	SET_PARTS(name, bits, s32, 1, s32, 1, word, operation)
 #define SET_OPERATORS(name, bits)                                                                                      \
-	SET_SIGNS(name, bits, eq, ==)                                                                                  \
-	SET_SIGNS(name, bits, ne, !=)                                                                                  \
-	SET_SIGNS(name, bits, lt, <)                                                                                   \
-	SET_SIGNS(name, bits, le, <=)                                                                                  \
-	SET_SIGNS(name, bits, gt, >)                                                                                   \
-	SET_SIGNS(name, bits, ge, >=)
+	SET_SIGNS(name, bits, eq, EQ)                                                                                  \
+	SET_SIGNS(name, bits, ne, NE)                                                                                  \
+	SET_SIGNS(name, bits, lt, LT)                                                                                  \
+	SET_SIGNS(name, bits, le, LE)                                                                                  \
+	SET_SIGNS(name, bits, gt, GT)                                                                                  \
+	SET_SIGNS(name, bits, ge, GE)
 SET_OPERATORS(vset2, 16)
 SET_OPERATORS(vset4, 8)
