@@ -16,7 +16,8 @@ int ptx_alu_level_runs(enum ptx_alu_level level)
 	if (level == PTX_ALU_BASE)
 		return 1;
 	__builtin_cpu_init();
-	return __start_ptx_alu_avx2 != __stop_ptx_alu_avx2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+	return &__start_ptx_alu_avx2[0] != &__stop_ptx_alu_avx2[0] && __builtin_cpu_supports("avx2") &&
+	       __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
 	       __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
 }
 
