@@ -44,10 +44,11 @@ size_t vg_ledger_refusals(const struct vg_ledger *ledger, struct vg_ledger_refus
 {
 	const struct ledger_file *file = ledger_file_of(ledger);
 	uint64_t last = LEDGER_LOAD(file->header.refusals);
-	uint64_t first = last > VG_LEDGER_REFUSALS ? last - VG_LEDGER_REFUSALS + 1 : 1;
+	uint64_t kept = last < VG_LEDGER_REFUSALS ? last : VG_LEDGER_REFUSALS;
 	size_t count = 0;
 
-	for (uint64_t number = first; number <= last; number++) {
+	// Tenants can write any number there: even the largest must not make this endless.
+	for (uint64_t number = last - kept + 1; kept > 0; number++, kept--) {
 		const struct ledger_refusal_entry *entry = &file->refusals[number % VG_LEDGER_REFUSALS];
 		struct vg_ledger_refusal copy;
 
@@ -58,8 +59,6 @@ size_t vg_ledger_refusals(const struct vg_ledger *ledger, struct vg_ledger_refus
 			continue;
 		copy.entry[VG_LEDGER_ENTRY - 1] = '\0';
 		ret_refusals[count++] = copy;
-		if (count == VG_LEDGER_REFUSALS)
-			break;
 	}
 	return count;
 }

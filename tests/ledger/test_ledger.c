@@ -1,5 +1,6 @@
 // One process's view: charging, refusing, limits, fork, exec, the file.
 #include "base/descriptor.h"
+#include "ledger/layout.h"
 #include "ledger/ledger.h"
 #include "ledger_file.h"
 #include "test.h"
@@ -324,6 +325,21 @@ TEST(refusals_are_kept_in_order)
 	CHECK_INT(got[63].pid, getpid());
 	CHECK_STR(got[63].entry, "cuMemAlloc_v2");
 	CHECK(got[63].time_ns > 0);
+	vg_ledger_close(ledger);
+}
+
+TEST(a_made_up_number_of_refusals_ends)
+{
+	struct vg_ledger *ledger = fresh_ledger(MIB);
+	struct vg_ledger_refusal got[VG_LEDGER_REFUSALS];
+	void *address;
+	size_t length;
+
+	vg_ledger_range(ledger, &address, &length);
+	((struct ledger_file *)address)->header.refusals = UINT64_MAX;
+	alarm(20);
+	CHECK_INT(vg_ledger_refusals(ledger, got), 0);
+	alarm(0);
 	vg_ledger_close(ledger);
 }
 
