@@ -48,9 +48,15 @@ static bool physical_use(const struct physical *physical, const struct tenant *t
 	return true;
 }
 
+// Tenants write the figures of a ledger: one that JSON cannot hold must not make the whole listing invalid.
+static json_int_t bounded(uint64_t figure)
+{
+	return figure > INT64_MAX ? INT64_MAX : (json_int_t)figure;
+}
+
 static json_t *size_or_null(bool known, uint64_t bytes)
 {
-	return known ? json_integer((json_int_t)bytes) : json_null();
+	return known ? json_integer(bounded(bytes)) : json_null();
 }
 
 json_t *user_name(uid_t uid)
@@ -109,8 +115,8 @@ static json_t *name_tenant(const struct tenant *tenant)
 static json_t *list_tenant(const struct tenant *tenant, bool known, uint64_t bytes)
 {
 	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b, s:b}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0,
-			 "command", name_tenant(tenant), "charged", (json_int_t)tenant->seen.used, "overhead",
-			 (json_int_t)tenant->seen.overhead, "physical", size_or_null(known, bytes), "started",
+			 "command", name_tenant(tenant), "charged", bounded(tenant->seen.used), "overhead",
+			 bounded(tenant->seen.overhead), "physical", size_or_null(known, bytes), "started",
 			 (double)tenant->seen.entered_ns / 1e9, "guest", (int)tenant->seen.guest, "ended",
 			 (int)tenant->dead);
 }
@@ -137,14 +143,14 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 	json_t *listed = json_pack(
 		"{s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:i, s:b, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:I, s:I}",
 		"name", vgpu->name, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "device",
-		(int)vgpu->device, "memory", (json_int_t)vgpu->memory, "charged", (json_int_t)charged, "overhead",
-		(json_int_t)vg_ledger_overhead(vgpu->ledger), "physical", size_or_null(all_known, sum), "share",
+		(int)vgpu->device, "memory", (json_int_t)vgpu->memory, "charged", bounded(charged), "overhead",
+		bounded(vg_ledger_overhead(vgpu->ledger)), "physical", size_or_null(all_known, sum), "share",
 		(int)vgpu->share, "share_enforced", 0, "owner", user_name(vgpu->owner), "group",
 		group_name(vgpu->group), "ephemeral", (int)vgpu->ephemeral, "damaged", (int)vgpu->damaged, "created",
-		vgpu->created, "tenants", tenants, "refusals", (json_int_t)vg_ledger_refusal_count(vgpu->ledger),
-		"loads", (json_int_t)vg_ledger_loads(vgpu->ledger), "context_overhead",
-		(json_int_t)vg_ledger_context_overhead(vgpu->ledger), "shared",
-		(json_int_t)vg_ledger_shared(vgpu->ledger));
+		vgpu->created, "tenants", tenants, "refusals", bounded(vg_ledger_refusal_count(vgpu->ledger)),
+		"loads", bounded(vg_ledger_loads(vgpu->ledger)), "context_overhead",
+		bounded(vg_ledger_context_overhead(vgpu->ledger)), "shared",
+		bounded(vg_ledger_shared(vgpu->ledger)));
 	return listed;
 }
 
@@ -197,9 +203,9 @@ json_t *listing_refusals(const struct vgpu *vgpu)
 												      : '?';
 		json_array_append_new(array, json_pack("{s:f, s:i, s:s, s:I, s:I, s:I, s:I}", "time",
 						       (double)one->time_ns / 1e9, "pid", (int)one->pid, "entry", entry,
-						       "asked", (json_int_t)one->asked, "charged",
-						       (json_int_t)one->charged, "limit", (json_int_t)one->limit,
-						       "overhead", (json_int_t)one->overhead));
+						       "asked", bounded(one->asked), "charged",
+						       bounded(one->charged), "limit", bounded(one->limit),
+						       "overhead", bounded(one->overhead)));
 	}
 	return array;
 }
