@@ -78,6 +78,12 @@ static const char *read_tenant(const json_t *object, struct vg_tenant_info *tena
 	return fields.wrong;
 }
 
+// A figure of the ledger. Of a damaged one it is not known, and the daemon may leave it out.
+static uint64_t read_figure(struct vg_fields *fields, const char *key, const struct vg_vgpu_info *vgpu)
+{
+	return vgpu->damaged ? 0 : vg_field_size(fields, key);
+}
+
 static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, struct vg_tenant_info *tenants)
 {
 	struct vg_fields fields = {object, NULL};
@@ -89,18 +95,18 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 	vgpu->uuid = vg_field_text(&fields, "uuid");
 	vgpu->device = (int)vg_field_size(&fields, "device");
 	vgpu->memory = vg_field_size(&fields, "memory");
-	vgpu->charged = vg_field_size(&fields, "charged");
-	vgpu->overhead = vg_field_size(&fields, "overhead");
+	vgpu->damaged = json_is_true(json_object_get(object, "damaged"));
+	vgpu->charged = read_figure(&fields, "charged", vgpu);
+	vgpu->overhead = read_figure(&fields, "overhead", vgpu);
 	vgpu->physical = vg_field_known_size(&fields, "physical", &vgpu->physical_known);
 	vgpu->share = (unsigned)vg_field_size(&fields, "share");
 	vgpu->share_enforced = vg_field_truth(&fields, "share_enforced");
 	vgpu->owner = vg_field_text(&fields, "owner");
 	vgpu->group = vg_field_optional_text(&fields, "group");
 	vgpu->ephemeral = vg_field_truth(&fields, "ephemeral");
-	vgpu->damaged = json_is_true(json_object_get(object, "damaged"));
 	vgpu->created = vg_field_seconds(&fields, "created");
-	vgpu->refusals = vg_field_size(&fields, "refusals");
-	vgpu->shared = vg_field_known_size(&fields, "shared", &told); // who does not tell charges nobody's memory
+	vgpu->refusals = read_figure(&fields, "refusals", vgpu);
+	vgpu->shared = vgpu->damaged ? 0 : vg_field_known_size(&fields, "shared", &told); // a missing field counts as 0
 	vgpu->tenants = tenants;
 	vgpu->tenant_count = json_array_size(array);
 	vgpu->tenants_known = json_is_array(array);
