@@ -47,9 +47,12 @@ static int run(const struct arguments *arguments)
 	struct session session;
 
 	if (strcmp(what, "verbs") == 0) {
-		for (int i = 0; verbs[i]; i++)
+		for (int i = 0; verbs[i]; i++) {
 			if (!verbs[i]->hidden)
 				puts(verbs[i]->name);
+			if (verbs[i]->alias)
+				puts(verbs[i]->alias);
+		}
 		return EXIT_OK;
 	}
 	if (session_open_quietly(&session, arguments))

@@ -95,7 +95,10 @@ static void print_families(void)
 
 static void print_verb(const struct verb *verb)
 {
-	printf("\t'%s')\n\t\toptions='--help", verb->name);
+	printf("\t'%s'", verb->name);
+	if (verb->alias)
+		printf("|'%s'", verb->alias);
+	printf(")\n\t\toptions='--help");
 	for (const struct option *option = verb->options; option && option->name; option++)
 		printf(" --%s", option->name);
 	printf("'\n");
@@ -126,9 +129,12 @@ static int run(const struct arguments *arguments)
 {
 	fputs(opening, stdout);
 	printf("\tlocal verbs='");
-	for (int i = 0; verbs[i]; i++)
+	for (int i = 0; verbs[i]; i++) {
 		if (!verbs[i]->hidden && !verb_family(verbs[i]))
 			printf("%s ", verbs[i]->name);
+		if (verbs[i]->alias)
+			printf("%s ", verbs[i]->alias);
+	}
 	for (const struct family *family = families; family->name; family++)
 		printf("%s ", family->name);
 	printf("'\n\tif ((COMP_CWORD == 1)); then\n"

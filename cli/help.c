@@ -39,7 +39,7 @@ static void print_option(FILE *out, const struct option *option)
 
 	if (option->letter)
 		snprintf(letter, sizeof letter, "-%c, ", option->letter);
-	if (*argument == '[')
+	if (*argument == '[' && !option->number)
 		snprintf(left, sizeof left, "%s--%s[=%.*s]", letter, option->name, (int)strlen(argument) - 2,
 			 argument + 1);
 	else
@@ -51,6 +51,8 @@ void help_verb(FILE *out, const struct verb *verb)
 {
 	fprintf(out, "usage: virgate %s%s%s\n\n%s.\n", verb->name, *verb->synopsis ? " " : "", verb->synopsis,
 		verb->summary);
+	if (verb->alias)
+		fprintf(out, "`virgate %s` means the same.\n", verb->alias);
 	if (verb->details)
 		fprintf(out, "\n%s\n", verb->details);
 	fputc('\n', out);

@@ -57,7 +57,7 @@ void table_add(struct table *table, const char *const *texts)
 	table->rows++;
 }
 
-void table_print(struct table *table)
+void table_print_to(struct table *table, FILE *out)
 {
 	int widths[TABLE_COLUMNS] = {0};
 
@@ -71,13 +71,18 @@ void table_print(struct table *table)
 			const char *cell = table->cells[row][i];
 			bool last = i == table->columns - 1;
 			if (table->right[i])
-				printf("%*s%s", widths[i], cell, last ? "\n" : "  ");
+				fprintf(out, "%*s%s", widths[i], cell, last ? "\n" : "  ");
 			else
-				printf("%-*s%s", last ? 0 : widths[i], cell, last ? "\n" : "  ");
+				fprintf(out, "%-*s%s", last ? 0 : widths[i], cell, last ? "\n" : "  ");
 		}
 	}
 	free(table->cells);
 	table->cells = NULL;
+}
+
+void table_print(struct table *table)
+{
+	table_print_to(table, stdout);
 }
 
 const char *size_or_unknown(uint64_t bytes, int known, char *buffer)

@@ -2,6 +2,7 @@
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "virgate/vgpu.h"
 
@@ -20,7 +21,8 @@ void print_printable(const char *text);
 // Adds a row; the texts are copied, control characters replaced.
 void table_add(struct table *table, const char *const *texts);
 // Prints with two spaces between columns, and frees the rows.
-void table_print(struct table *table);
+void table_print_to(struct table *table, FILE *out);
+void table_print(struct table *table); // to standard output
 
 // "1.5 GiB", or "-" for what is not known.
 const char *size_or_unknown(uint64_t bytes, int known, char *buffer);

@@ -55,6 +55,11 @@ static int find_option(const struct verb *verb, const char *word, const char **r
 	return found;
 }
 
+static bool is_number(const char *word)
+{
+	return *word && word[strspn(word, "0123456789")] == '\0';
+}
+
 // Takes the option at argv[0]; returns how many words it took, or -1 after words on stderr.
 static int take_option(const struct verb *verb, char **argv, struct arguments *arguments)
 {
@@ -84,6 +89,8 @@ static int take_option(const struct verb *verb, char **argv, struct arguments *a
 			return -1;
 		}
 	}
+	if (option->number && !value && argv[1] && is_number(argv[1]))
+		value = argv[taken++];
 	if (arguments->values[row]) {
 		arguments->again[arguments->again_count].row = row;
 		arguments->again[arguments->again_count++].value = value;

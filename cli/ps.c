@@ -1,11 +1,17 @@
 // ps: the vGPUs and the programs in them.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
 #include "list.h"
-#include "session.h"
 #include "options.h"
+#include "refresh.h"
+#include "say.h"
+#include "session.h"
+#include "suggest.h"
+
+enum { USUAL_INTERVAL = 2, COLUMNS = 8 };
 
 static size_t count_programs(const struct vg_vgpu_info *vgpu)
 {
@@ -28,10 +34,10 @@ static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 		snprintf(tenants, sizeof tenants, "%zu", count_programs(vgpu));
 	else
 		strcpy(tenants, "-");
-	table_add(table, (const char *const[]){vgpu->name, device, memory,
-					       size_or_unknown(vgpu->overhead, !vgpu->damaged, overhead),
-					       size_or_unknown(vgpu->physical, vgpu->physical_known, physical),
-					       share_text(vgpu, share), tenants});
+	table_add(table, (const char *const[COLUMNS]){vgpu->name, vgpu->owner, device, memory,
+						      size_or_unknown(vgpu->overhead, !vgpu->damaged, overhead),
+						      size_or_unknown(vgpu->physical, vgpu->physical_known, physical),
+						      share_text(vgpu, share), tenants});
 }
 
 static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
@@ -40,9 +46,10 @@ static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
 
 	snprintf(name, sizeof name, "  %lld %s", (long long)tenant->pid, program_text(tenant, command));
 	table_add(table,
-		  (const char *const[]){name, "", vg_size_format(tenant->charged, memory),
-					vg_size_format(tenant->overhead, overhead),
-					size_or_unknown(tenant->physical, tenant->physical_known, physical), "", ""});
+		  (const char *const[COLUMNS]){name, "", "", vg_size_format(tenant->charged, memory),
+					       vg_size_format(tenant->overhead, overhead),
+					       size_or_unknown(tenant->physical, tenant->physical_known, physical), "",
+					       ""});
 }
 
 // What no program has among its own: the rows add up only with it.
@@ -51,36 +58,79 @@ static void add_shared(struct table *table, const struct vg_vgpu_info *vgpu)
 	char memory[CELL_TEXT];
 
 	if (vgpu->shared && !vgpu->damaged)
-		table_add(table, (const char *const[]){"  - (shared, owner gone)", "",
-						       vg_size_format(vgpu->shared, memory), "", "", "", ""});
+		table_add(table, (const char *const[COLUMNS]){"  - (shared, owner gone)", "", "",
+							      vg_size_format(vgpu->shared, memory), "", "", "", ""});
 }
 
-static void print_table(const struct vg_vgpu_list *list, bool tenants)
+// Without names on the command line every vGPU is wanted.
+static bool is_wanted(const struct vg_vgpu_info *vgpu, const struct arguments *arguments)
 {
-	struct table table = {.columns = 7, .right = {[2] = true, [3] = true, [4] = true, [6] = true}};
+	for (int i = 0; i < arguments->count; i++)
+		if (strcmp(arguments->words[i], vgpu->name) == 0)
+			return true;
+	return arguments->count == 0;
+}
 
-	table_add(&table,
-		  (const char *const[]){"NAME", "DEVICE", "MEMORY", "OVERHEAD", "PHYSICAL", "SHARE", "TENANTS"});
+static void print_table(const struct vg_vgpu_list *list, const struct arguments *arguments, FILE *out)
+{
+	struct table table = {.columns = COLUMNS, .right = {[3] = true, [4] = true, [5] = true, [7] = true}};
+	bool tenants = !option_value(arguments, "quiet");
+
+	table_add(&table, (const char *const[COLUMNS]){"NAME", "OWNER", "DEVICE", "MEMORY", "OVERHEAD", "PHYSICAL",
+						       "SHARE", "TENANTS"});
 	for (size_t i = 0; i < list->count; i++) {
+		if (!is_wanted(&list->vgpus[i], arguments))
+			continue;
 		add_vgpu(&table, &list->vgpus[i]);
 		for (size_t j = 0; tenants && j < list->vgpus[i].tenant_count; j++)
 			add_tenant(&table, &list->vgpus[i].tenants[j]);
 		if (tenants)
 			add_shared(&table, &list->vgpus[i]);
 	}
-	table_print(&table);
+	table_print_to(&table, out);
 }
 
 static int print_list(const struct vg_vgpu_list *list, const struct arguments *arguments)
 {
 	if (!option_value(arguments, "json")) {
-		print_table(list, !option_value(arguments, "quiet"));
+		print_table(list, arguments, stdout);
 		return EXIT_OK;
 	}
 	json_t *array = json_array();
 	for (size_t i = 0; i < list->count; i++)
-		json_array_append_new(array, vgpu_json(&list->vgpus[i]));
+		if (is_wanted(&list->vgpus[i], arguments))
+			json_array_append_new(array, vgpu_json(&list->vgpus[i]));
 	return print_json(json_pack("{s:o}", "vgpus", array));
+}
+
+static bool is_listed(const char *name, const struct vg_vgpu_list *list, struct suggestion *suggestion)
+{
+	suggestion_init(suggestion, name);
+	for (size_t i = 0; i < list->count; i++) {
+		if (strcmp(list->vgpus[i].name, name) == 0)
+			return true;
+		suggestion_offer(suggestion, list->vgpus[i].name);
+	}
+	return false;
+}
+
+// Names each wanted vGPU that does not exist, on standard error. EXIT_OK: all of them exist.
+static int check_names(const struct vg_vgpu_list *list, const struct arguments *arguments)
+{
+	struct suggestion suggestion;
+	int r = EXIT_OK;
+
+	for (int i = 0; i < arguments->count; i++) {
+		if (is_listed(arguments->words[i], list, &suggestion))
+			continue;
+		r = EXIT_FAILED;
+		if (suggestion.best)
+			say_error("there is no vGPU \"%s\": did you mean \"%s\"?", arguments->words[i],
+				  suggestion.best);
+		else
+			say_error("there is no vGPU \"%s\"", arguments->words[i]);
+	}
+	return r;
 }
 
 static int show(struct vg_node *node, const struct arguments *arguments)
@@ -89,18 +139,84 @@ static int show(struct vg_node *node, const struct arguments *arguments)
 
 	if (vg_vgpu_list(node, &list))
 		return fail_with_last_error(arguments);
-	int r = print_list(list, arguments);
+	int missing = check_names(list, arguments);
+	int r = missing ? missing : EXIT_OK;
+	if (!missing || arguments->count > 1)
+		r = print_list(list, arguments) ? EXIT_FAILED : missing;
 	vg_vgpu_list_free(list);
+	return r;
+}
+
+// ---- --watch --------------------------------------------------------------------------------------------
+
+struct watched {
+	struct vg_node *node;
+	const struct arguments *arguments;
+};
+
+static enum vg_status draw(void *user, FILE *out)
+{
+	const struct watched *watched = user;
+	struct vg_vgpu_list *list;
+
+	enum vg_status status = vg_vgpu_list(watched->node, &list);
+	if (status)
+		return status;
+	print_table(list, watched->arguments, out);
+	vg_vgpu_list_free(list);
+	return VG_OK;
+}
+
+static int check_start(struct vg_node *node, const struct arguments *arguments)
+{
+	struct vg_vgpu_list *list;
+
+	if (vg_vgpu_list(node, &list))
+		return fail_with_last_error(arguments);
+	int r = check_names(list, arguments);
+	vg_vgpu_list_free(list);
+	return r;
+}
+
+// The first request may start the daemon, as that of any other verb. The later ones do not: a daemon that was told to
+// end must not come back because somebody watches.
+static int watch(const struct arguments *arguments, unsigned seconds)
+{
+	struct watched watched = {.arguments = arguments};
+	struct session session;
+
+	int r = in_session(arguments, check_start);
+	if (r == 0)
+		r = session_open_quietly(&session, arguments);
+	if (r)
+		return r;
+	watched.node = session.node;
+	r = refresh_until_interrupted("virgate ps", seconds, draw, &watched);
+	session_close(&session);
 	return r;
 }
 
 static int run(const struct arguments *arguments)
 {
-	return in_session(arguments, show);
+	const char *interval = option_value(arguments, "watch");
+
+	if (!interval)
+		return in_session(arguments, show);
+	const char *wrong = *interval ? config_check(KIND_SECONDS, interval) : NULL;
+	if (wrong) {
+		say_usage(arguments->verb, "--watch: \"%s\" %s", interval, wrong);
+		return EXIT_USAGE;
+	}
+	if (option_value(arguments, "json")) {
+		say_usage(arguments->verb, "--watch draws a table and --json prints one object: give one of them");
+		return EXIT_USAGE;
+	}
+	return watch(arguments, *interval ? (unsigned)atoi(interval) : USUAL_INTERVAL);
 }
 
 static const struct option options[] = {
 	{"quiet", 'q', NULL, "leave out the programs", 0},
+	{"watch", 'w', "[SECONDS]", "show it again every 2 or SECONDS seconds until ^C", 0, .number = true},
 	OPTION_JSON,
 	OPTION_SIM,
 	{0},
@@ -108,12 +224,15 @@ static const struct option options[] = {
 
 const struct verb verb_ps = {
 	.name = "ps",
-	.synopsis = "[--quiet] [--json] [--sim]",
+	.alias = "list",
+	.synopsis = "[NAME...] [--quiet] [--watch [SECONDS] | --json] [--sim]",
 	.summary = "List the vGPUs and the programs in them",
 	.details = "MEMORY is what counts against the limit, OVERHEAD the part of it that programs did not ask for\n"
 		   "(contexts, modules, limits), PHYSICAL what the driver itself reports for their processes. A\n"
 		   "(guest) runs elsewhere and holds memory of this vGPU; of one that has (ended) memory is held\n"
 		   "elsewhere. TENANTS leaves both out.",
 	.options = options,
+	.most = -1,
+	.complete = COMPLETE_VGPU,
 	.run = run,
 };

@@ -39,7 +39,8 @@ struct option {
 	const char *argument; // what the value is called; NULL: a flag; "[X]": --name or --name=X
 	const char *help;
 	enum complete complete;
-	bool again; // it may be given more than once
+	bool again;  // it may be given more than once
+	bool number; // an optional value may also be the next word, if that is a number
 };
 
 struct arguments {
@@ -56,6 +57,7 @@ struct arguments {
 
 struct verb {
 	const char *name;     // one word, or two: "FAMILY VERB"
+	const char *alias;    // another word for it, or NULL
 	const char *synopsis; // what follows the name, for help
 	const char *summary;  // one line, no full stop
 	const char *details;  // more for `virgate help VERB`, or NULL
@@ -102,7 +104,8 @@ const struct family *verb_family(const struct verb *verb); // NULL: a verb of on
 
 // `second` may be NULL, and is not looked at where the first word is a whole verb.
 const struct verb *verb_find(const char *first, const char *second);
-// What was probably meant by words that are no verb: a verb's name, or a family's. NULL: nothing is near.
+// The name or alias of a verb, or the name of a family, that is nearest to words that are no verb. NULL: nothing is
+// near.
 const char *verb_nearest(const char *first, const char *second);
 
 // The options that several verbs share.

@@ -46,6 +46,11 @@ const struct family families[] = {
 	{0},
 };
 
+static bool is_called(const struct verb *verb, const char *word)
+{
+	return strcmp(verb->name, word) == 0 || (verb->alias && strcmp(verb->alias, word) == 0);
+}
+
 const struct family *family_find(const char *name)
 {
 	for (const struct family *family = families; family->name; family++)
@@ -76,7 +81,7 @@ const struct verb *verb_find(const char *first, const char *second)
 
 	for (int i = 0; verbs[i]; i++) {
 		const char *word = family ? family_word(family, verbs[i]) : NULL;
-		if (word ? second && strcmp(word, second) == 0 : strcmp(verbs[i]->name, first) == 0)
+		if (word ? second && strcmp(word, second) == 0 : is_called(verbs[i], first))
 			return verbs[i];
 	}
 	return NULL;
@@ -98,6 +103,8 @@ const char *verb_nearest(const char *first, const char *second)
 			continue;
 		if (suggestion_offer(&suggestion, own ? family_word(own, verbs[i]) : verbs[i]->name))
 			nearest = verbs[i]->name;
+		if (verbs[i]->alias && suggestion_offer(&suggestion, verbs[i]->alias))
+			nearest = verbs[i]->alias;
 	}
 	for (const struct family *row = families; row->name && !family; row++)
 		if (suggestion_offer(&suggestion, row->name))

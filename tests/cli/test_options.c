@@ -54,6 +54,21 @@ TEST(the_simulation_has_an_optional_value)
 	CHECK_STR(option_value(&arguments, "json"), "");
 }
 
+TEST(an_optional_number_may_be_the_next_word)
+{
+	CHECK_INT(PARSE(&verb_ps, "train", "--watch", "5"), 0);
+	CHECK_STR(option_value(&arguments, "watch"), "5");
+	CHECK_INT(arguments.count, 1);
+	CHECK_INT(PARSE(&verb_ps, "-w", "5a", "--sim", "5"), 0); // names: no number, and no such option
+	CHECK_STR(option_value(&arguments, "watch"), "");
+	CHECK_INT(arguments.count, 2);
+	CHECK_INT(PARSE(&verb_ps, "-w3", "4"), 0);
+	CHECK_STR(option_value(&arguments, "watch"), "3");
+	CHECK_STR(arguments.words[0], "4");
+	CHECK_INT(PARSE(&verb_ps, "--watch"), 0);
+	CHECK_STR(option_value(&arguments, "watch"), "");
+}
+
 TEST(a_programs_words_are_its_own)
 {
 	CHECK_INT(PARSE(&verb_run, "-m", "1G", "--", "python", "--memory", "2G"), 0);
@@ -82,7 +97,7 @@ TEST(mistakes_have_the_verbs_code)
 	CHECK_INT(PARSE(&verb_create, "a", "-m1G", "--memory", "1G"), EXIT_USAGE);
 	CHECK_INT(PARSE(&verb_create, "a", "-x"), EXIT_USAGE);
 	CHECK_INT(PARSE(&verb_ps, "--json=yes"), EXIT_USAGE);
-	CHECK_INT(PARSE(&verb_ps, "word"), EXIT_USAGE);
+	CHECK_INT(PARSE(&verb_devices, "word"), EXIT_USAGE);
 	CHECK_INT(parse(&verb_rm, (const char *const[]){NULL}), EXIT_USAGE);
 	CHECK_INT(parse(&verb_run, (const char *const[]){NULL}), EXIT_RUN_FAILED);
 	CHECK_INT(PARSE(&verb_run, "--zebra", "true"), EXIT_RUN_FAILED);

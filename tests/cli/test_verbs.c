@@ -35,7 +35,9 @@ TEST(ps_prints_a_table)
 	place_begin();
 	serve(list_answer);
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
-	CHECK_CONTAINS(result.out, "NAME");
+	CHECK_CONTAINS(result.out, "NAME                      OWNER  DEVICE ");
+	CHECK_CONTAINS(result.out, "\ntrain                     ann    0  ");
+	CHECK_CONTAINS(result.out, "\nanother                   bob    0  ");
 	CHECK_CONTAINS(result.out, "1.5 GiB / 8.0 GiB");
 	CHECK_CONTAINS(result.out, "512.0 MiB");
 	CHECK_CONTAINS(result.out, "30 % (not enforced)");
@@ -96,6 +98,64 @@ TEST(ps_prints_json)
 	CHECK(json_is_null(json_object_get(other, "tenants")));
 	CHECK(json_is_false(json_object_get(train, "damaged")));
 	json_decref(json);
+}
+
+TEST(ps_shows_the_named_ones)
+{
+	place_begin();
+	serve(list_answer);
+	CHECK_INT(VIRGATE_RUN("ps", "another"), 0);
+	CHECK_CONTAINS(result.out, "another");
+	CHECK(!strstr(result.out, "train"));
+	CHECK_INT(VIRGATE_RUN("ps", "--json", "train", "another"), 0);
+	json_t *json = parse_output();
+	CHECK_INT(json_array_size(json_object_get(json, "vgpus")), 2);
+	json_decref(json);
+	CHECK_INT(VIRGATE_RUN("ps", "trian"), 1);
+	CHECK_STR(result.err, "virgate: there is no vGPU \"trian\": did you mean \"train\"?\n");
+	CHECK_STR(result.out, "");
+	CHECK_INT(VIRGATE_RUN("ps", "train", "zebra"), 1); // those that exist are shown
+	CHECK_STR(result.err, "virgate: there is no vGPU \"zebra\"\n");
+	CHECK_CONTAINS(result.out, "4711");
+	CHECK_INT(VIRGATE_RUN("ps", "--watch", "trian"), 1);
+	CHECK_CONTAINS(result.err, "did you mean \"train\"?");
+}
+
+TEST(list_is_ps)
+{
+	char table[4096];
+
+	place_begin();
+	serve(list_answer);
+	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	strcpy(table, result.out);
+	CHECK_INT(VIRGATE_RUN("list"), 0);
+	CHECK_STR(result.out, table);
+	CHECK_INT(VIRGATE_RUN("help", "list"), 0);
+	CHECK_CONTAINS(result.out, "usage: virgate ps ");
+	CHECK_CONTAINS(result.out, "`virgate list` means the same.");
+	CHECK_INT(VIRGATE_RUN("lits"), 2);
+	CHECK_CONTAINS(result.err, "did you mean \"list\"?");
+	CHECK_INT(VIRGATE_RUN("help"), 0);
+	CHECK(!strstr(result.out, "\n  list "));
+}
+
+// The figures of a damaged vGPU are missing or invalid; the others are shown all the same.
+TEST(a_damaged_vgpu_is_a_row)
+{
+	static const char figures[] = "\"charged\":0,\"overhead\":0,\"physical\":null,\"share\":0";
+	char answer[4096];
+
+	place_begin();
+	const char *at = strstr(list_answer, figures);
+	CHECK(at);
+	snprintf(answer, sizeof answer, "%.*s\"charged\":-1,\"physical\":null,\"share\":0%s", (int)(at - list_answer),
+		 list_answer, at + strlen(figures));
+	serve(answer);
+	CHECK_INT(VIRGATE_RUN("ps"), 0);
+	CHECK_CONTAINS(result.out, "damaged / 1.0 GiB          -         -");
+	CHECK_CONTAINS(result.out, "1.5 GiB / 8.0 GiB");
+	CHECK_STR(result.err, "");
 }
 
 TEST(inspect_shows_one)
