@@ -142,6 +142,14 @@ void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_o
 void tenant_reap(struct node *node);
 void tenant_drop_all(struct node *node, struct vgpu *vgpu);
 
+// signal.c: sends a signal to every process that runs in the vGPU, to no guest. 0, or -errno: the ledger is not mapped.
+struct signalled {
+	unsigned int count, failed;
+	pid_t pid; // one of those that failed, and why
+	int error;
+};
+int tenant_signal_all(struct node *node, struct vgpu *vgpu, int signal, struct signalled *ret_signalled);
+
 // exports.c: takes `offered` into `own`, or closes it: -EPROTO, it is no epoll instance.
 int exports_take(int *own, int offered);
 // What of `most` bytes has descriptors that are still open somewhere; all, where that cannot be told. Stands until the

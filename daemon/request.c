@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -456,6 +457,34 @@ static json_t *answer_rm(const struct request *request)
 	return agree();
 }
 
+static json_t *answer_kill(const struct request *request)
+{
+	json_t *refusal = NULL;
+	struct vgpu *vgpu = named_vgpu(request, "name", &refusal);
+	json_int_t signal = json_integer_value(json_object_get(request->object, "signal"));
+	struct signalled signalled;
+
+	if (!vgpu)
+		return refusal;
+	if (signal < 1 || signal > SIGRTMAX)
+		return refuse("invalid", "\"signal\" must be a number from 1 to %d", SIGRTMAX);
+	if (vgpu->damaged)
+		return damaged(vgpu);
+	int r = tenant_signal_all(request->node, vgpu, (int)signal, &signalled);
+	if (vgpu->damaged) // that was found just now
+		return damaged(vgpu);
+	if (r < 0)
+		return refuse("system", "vGPU %s: the processes that have its ledger mapped cannot be found: %s",
+			      vgpu->name, strerror(-r));
+	say("vGPU %s: process %d of user %u had signal %d sent to %u processes", vgpu->name, (int)request->peer->pid,
+	    (unsigned int)request->peer->uid, (int)signal, signalled.count);
+	if (signalled.failed)
+		return refuse("system", "vGPU %s: signal %d was sent to %u of %u processes, but not to process %d: %s",
+			      vgpu->name, (int)signal, signalled.count, signalled.count + signalled.failed,
+			      (int)signalled.pid, strerror(signalled.error));
+	return agree_with("signalled", json_integer(signalled.count));
+}
+
 static json_t *answer_list(const struct request *request)
 {
 	return agree_with("vgpus", listing_vgpus(request->node, request->peer));
@@ -509,7 +538,7 @@ static const struct {
 	json_t *(*answer)(const struct request *request);
 } verbs[] = {
 	{AUTHORITY_CREATE, answer_create}, {AUTHORITY_ENTER, answer_enter},	{AUTHORITY_SET, answer_set},
-	{AUTHORITY_RM, answer_rm},	   {AUTHORITY_LIST, answer_list},	{AUTHORITY_INSPECT, answer_inspect},
+	{AUTHORITY_RM, answer_rm},	   {AUTHORITY_KILL, answer_kill},	{AUTHORITY_LIST, answer_list},	{AUTHORITY_INSPECT, answer_inspect},
 	{AUTHORITY_LOGS, answer_logs},	   {AUTHORITY_DEVICES, answer_devices}, {AUTHORITY_PING, answer_ping},
 	{AUTHORITY_SHUTDOWN, answer_shutdown}, {AUTHORITY_PUBLICATIONS, answer_publications},
 };

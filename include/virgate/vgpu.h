@@ -137,6 +137,11 @@ VG_PUBLIC enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uin
 /* Removes it. BUSY: programs run in it. NOT_FOUND, DENIED, NO_DAEMON. */
 VG_PUBLIC enum vg_status vg_vgpu_remove(struct vg_node *node, const char *name);
 
+/* Sends a signal (1 to SIGRTMAX) to every process that runs in the vGPU, also in containers and of other users;
+ * *ret_count says how many got it. Guests and programs that have not used CUDA yet are left out. SYSTEM: some processes
+ * could not be signalled, and the last error says how many were. NOT_FOUND, DENIED, INVALID, NO_DAEMON. */
+VG_PUBLIC enum vg_status vg_vgpu_signal(struct vg_node *node, const char *name, int signal, unsigned *ret_count);
+
 /* What there is. A list is one block: its strings and arrays live until the matching free, which
  * takes NULL. */
 VG_PUBLIC enum vg_status vg_vgpu_list(struct vg_node *node, struct vg_vgpu_list **ret_list);

@@ -1,8 +1,10 @@
 // The verbs as functions: each is one request.
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
+#include "node/fields.h"
 #include "node/node.h"
 #include "vgpu/lists.h"
 #include "vgpu/options.h"
@@ -77,6 +79,30 @@ enum vg_status vg_vgpu_remove(struct vg_node *node, const char *name)
 	VG_NEEDED(node);
 	enum vg_status status = vg_check_name(__func__, name);
 	return status ? status : vg_node_order(node, __func__, json_pack("{s:s, s:s}", "op", "rm", "name", name));
+}
+
+enum vg_status vg_vgpu_signal(struct vg_node *node, const char *name, int signal, unsigned *ret_count)
+{
+	json_t *reply;
+
+	VG_NEEDED(node);
+	VG_NEEDED(ret_count);
+	enum vg_status status = vg_check_name(__func__, name);
+	if (status)
+		return status;
+	if (signal < 1 || signal > SIGRTMAX)
+		return vg_fail(VG_INVALID, 0, __func__, "there is no signal %d: use 1 to %d", signal, SIGRTMAX);
+	status = vg_node_request(
+		node, __func__, json_pack("{s:s, s:s, s:i}", "op", "kill", "name", name, "signal", signal), &reply);
+	if (status)
+		return status;
+	const json_t *signalled = json_object_get(reply, "signalled");
+	if (json_is_integer(signalled) && json_integer_value(signalled) >= 0)
+		*ret_count = (unsigned)json_integer_value(signalled);
+	else
+		status = vg_fields_refuse(__func__, "signalled");
+	json_decref(reply);
+	return status;
 }
 
 enum vg_status vg_vgpu_list(struct vg_node *node, struct vg_vgpu_list **ret_list)

@@ -95,6 +95,28 @@ TEST(failures_say_who_and_why_and_leave_the_output_alone)
 	vg_node_close(node);
 }
 
+TEST(signals_are_counted)
+{
+	unsigned count = 77;
+
+	place_begin();
+	serve("{\"ok\":true,\"signalled\":3}");
+	open_node();
+	CHECK_INT(vg_vgpu_signal(node, "a", SIGTERM, NULL), VG_INVALID);
+	CHECK_INT(vg_vgpu_signal(NULL, "a", SIGTERM, &count), VG_INVALID);
+	CHECK_INT(vg_vgpu_signal(node, "a/b", SIGTERM, &count), VG_INVALID);
+	CHECK_INT(vg_vgpu_signal(node, "a", 0, &count), VG_INVALID);
+	CHECK_INT(vg_vgpu_signal(node, "a", SIGRTMAX + 1, &count), VG_INVALID);
+	CHECK_CONTAINS(vg_last_error()->text, "there is no signal 65");
+	serve("{\"ok\":true}");
+	CHECK_INT(vg_vgpu_signal(node, "a", SIGTERM, &count), VG_PROTOCOL);
+	CHECK_INT(count, 77);
+	serve("{\"ok\":true,\"signalled\":3}");
+	CHECK_INT(vg_vgpu_signal(node, "a", SIGTERM, &count), VG_OK);
+	CHECK_INT(count, 3);
+	vg_node_close(node);
+}
+
 TEST(codes_become_statuses)
 {
 	static const struct {

@@ -1,9 +1,11 @@
 // The system's daemon and its users, and tenants in containers: root may play both.
 #include "daemon_fixture.h"
+#include "ledger/layout.h"
 #include "ledger/share.h"
 
 #include <grp.h>
 #include <sched.h>
+#include <sys/mman.h>
 
 enum { ALICE = 60001, BOB = 60002, SHARED_GROUP = 60 }; // "games" on Debian: any group by name will do
 
@@ -115,10 +117,24 @@ TEST(owner_group_other_and_root)
 	CHECK_ANSWER(ALICE, 0, "{'op':'rm','name':'a'}", "");
 }
 
+// So many processes got the signal.
+#define CHECK_SIGNALLED(name, signal, count)                                                       \
+	do {                                                                                       \
+		json_t *reply_ = ask("{'op':'kill','name':'%s','signal':%d}", name, signal);       \
+		CHECK_INT(json_integer_value(json_object_get(reply_, "signalled")), count);        \
+		CHECK_AGREED(reply_);                                                              \
+	} while (0)
+#define CHECK_ENDED(child, signal)                                                                 \
+	do {                                                                                       \
+		int status_;                                                                       \
+		CHECK_INT(waitpid(child, &status_, 0), child);                                     \
+		CHECK(WIFSIGNALED(status_) && WTERMSIG(status_) == (signal));                      \
+	} while (0)
+
 enum { KEY = 4711 };
 
 // As a user, in the vGPU of that name, with so much charged; `then` goes on, and says whether all is well.
-static pid_t start_user(uid_t uid, const char *name, uint64_t bytes,
+static pid_t start_user(uid_t uid, gid_t group, const char *name, uint64_t bytes,
 			bool (*then)(struct vg_ledger *ledger, struct vg_wire_guest *self))
 {
 	char path[400], byte = 0;
@@ -131,7 +147,7 @@ static pid_t start_user(uid_t uid, const char *name, uint64_t bytes,
 		struct vg_ledger *ledger;
 		struct vg_ledger_owner owner;
 		struct vg_wire_guest self = {.key = KEY};
-		byte = setgroups(0, NULL) == 0 && setgid((gid_t)uid) == 0 && setuid(uid) == 0 &&
+		byte = setgroups(group != 0, &group) == 0 && setgid((gid_t)uid) == 0 && setuid(uid) == 0 &&
 		       vg_ledger_open(path, &ledger) == 0 && vg_ledger_reserve(ledger, VG_LEDGER_VMM, bytes) == 0 &&
 		       vg_ledger_self(&owner) == 0;
 		self.self = (struct vg_wire_hello){
@@ -182,17 +198,104 @@ static bool is_not_let_in(struct vg_ledger *ledger, struct vg_wire_guest *self)
 	return vg_wire_be_guest(socket_path, &other, &answer) == 0 && !answer.share;
 }
 
+static bool stays(struct vg_ledger *ledger, struct vg_wire_guest *self)
+{
+	return vg_wire_say_hello(socket_path, &self->self, -1, true) == 0;
+}
+
+TEST(signals_reach_the_tenants_of_all_users)
+{
+	start_system_daemon();
+	CHECK_ANSWER(ALICE, SHARED_GROUP, "{'op':'create','name':'a','memory':1000000000,'group':'games'}", "");
+	CHECK_SIGNALLED("a", SIGTERM, 0);
+	pid_t alice = start_user(ALICE, 0, "a", MIB, stays), bob = start_user(BOB, SHARED_GROUP, "a", MIB, stays);
+	CHECK_ANSWER(BOB, SHARED_GROUP, "{'op':'kill','name':'a','signal':9}", "denied");
+	CHECK_ANSWER(BOB, 0, "{'op':'kill','name':'a','signal':9}", "denied");
+	CHECK_ANSWER(ALICE, 0, "{'op':'kill','name':'b','signal':9}", "not_found");
+	CHECK_ANSWER(ALICE, 0, "{'op':'kill','name':'a','signal':0}", "invalid");
+	CHECK_ANSWER(ALICE, 0, "{'op':'kill','name':'a','signal':65}", "invalid");
+	CHECK_ANSWER(ALICE, 0, "{'op':'kill','name':'a','signal':'TERM'}", "invalid");
+	CHECK_ANSWER(ALICE, 0, "{'op':'kill','name':'a'}", "invalid");
+	CHECK_ANSWER(ALICE, 0, "{'op':'kill','name':'a','signal':15}", "");
+	CHECK_ENDED(alice, SIGTERM);
+	CHECK_ENDED(bob, SIGTERM); // hers to end: it ran in her vGPU
+	CHECK(await_figure("a", "charged", 0, 3000) >= 0);
+	pid_t another = start_user(ALICE, 0, "a", MIB, stays);
+	CHECK_SIGNALLED("a", SIGUSR1, 1); // root
+	CHECK_ENDED(another, SIGUSR1);
+}
+
+// Answers each byte that it reads, until it is killed.
+static pid_t start_bystander(int *ret_ends)
+{
+	int to[2], from[2];
+	char byte;
+
+	CHECK_INT(pipe(to), 0);
+	CHECK_INT(pipe(from), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		close(to[1]);
+		while (read(to[0], &byte, 1) == 1 && write(from[1], &byte, 1) == 1)
+			;
+		_exit(0);
+	}
+	close(to[0]);
+	close(from[1]);
+	ret_ends[0] = from[0], ret_ends[1] = to[1];
+	return child;
+}
+
+// A user who may write a ledger can put any process into it: the daemon must not signal that one.
+TEST(signals_do_not_reach_a_process_that_is_only_named_in_the_ledger)
+{
+	char path[400], byte = 1;
+	struct vg_ledger_owner named;
+	int ends[2];
+
+	start_system_daemon();
+	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1000000000}", "");
+	pid_t alice = start_user(ALICE, 0, "a", MIB, stays), bystander = start_bystander(ends);
+	const pid_t targets[] = {bystander, daemon_pid};
+	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct ledger_file *file = mmap(NULL, sizeof *file, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(fd >= 0 && file != MAP_FAILED);
+	CHECK_INT(vg_ledger_self(&named), 0);
+	for (int i = 0; i < 2; i++) {
+		file->slots[1 + i] = file->slots[0];
+		file->processes[1 + i] = file->processes[0];
+		named.pid = (uint32_t)targets[i];
+		CHECK_INT(vg_process_start_time(targets[i], &named.start_time), 0);
+		file->slots[1 + i].owner = (ledger_word)named.start_time << 64 |
+					   (ledger_word)named.pid_namespace << 32 | named.pid;
+		file->slots[1 + i].image = 0; // whichever program it is
+	}
+	file->header.slots_touched = 3;
+	munmap(file, sizeof *file);
+	close(fd);
+	CHECK_INT(figure("a", "tenants"), 3);
+	CHECK_SIGNALLED("a", SIGKILL, 1);
+	CHECK_ENDED(alice, SIGKILL);
+	CHECK_INT(write(ends[1], &byte, 1), 1);
+	CHECK_INT(read(ends[0], &byte, 1), 1);
+	CHECK_AGREED(ask("{'op':'ping'}"));
+	kill_tenant(bystander);
+}
+
 TEST(memory_of_another_users_vgpu_stays_charged_there)
 {
 	start_system_daemon();
 	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1000000000,'device':0}", "");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000,'device':0}", "");
-	pid_t alice = start_user(ALICE, "a", 80 * MIB, shares), stranger = start_user(BOB, "b", MIB, is_not_let_in);
+	pid_t alice = start_user(ALICE, 0, "a", 80 * MIB, shares);
+	pid_t stranger = start_user(BOB, 0, "b", MIB, is_not_let_in);
 	CHECK_INT(figure("a", "tenants"), 1);
-	pid_t bob = start_user(BOB, "b", MIB, joins);
+	pid_t bob = start_user(BOB, 0, "b", MIB, joins);
 	CHECK_INT(figure("a", "charged"), 80 * MIB);
 	CHECK_INT(figure("a", "tenants"), 2);
-	kill_tenant(alice);
+	CHECK_SIGNALLED("a", SIGKILL, 1); // not the guest
+	CHECK_ENDED(alice, SIGKILL);
 	CHECK(await_figure("a", "charged", 64 * MIB, 3000) >= 0);
 	CHECK_INT(figure("b", "charged"), 2 * MIB);
 	kill_tenant(bob);
@@ -271,7 +374,7 @@ static void contained_tenant(bool says_hello)
 	kill_daemon();
 	start_daemon();
 	CHECK_INT(figure("c", "charged"), MIB);
-	kill(outer, SIGKILL);
+	CHECK_SIGNALLED("c", SIGKILL, 1);
 	CHECK(await_figure("c", "charged", 0, 2000) >= 0);
 }
 
