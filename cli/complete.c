@@ -1,5 +1,6 @@
-// complete vgpu|device|publication|verbs: words for the completion script and the tests. Never starts a
+// complete vgpu|device|publication|signal|verbs: words for the completion script and the tests. Never starts a
 // daemon: a key press in a shell must not.
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,6 +56,12 @@ static int run(const struct arguments *arguments)
 		}
 		return EXIT_OK;
 	}
+	if (strcmp(what, "signal") == 0) {
+		for (int i = 1; i < NSIG; i++)
+			if (sigabbrev_np(i))
+				puts(sigabbrev_np(i));
+		return EXIT_OK;
+	}
 	if (session_open_quietly(&session, arguments))
 		return EXIT_FAILED;
 	if (strcmp(what, "vgpu") == 0)
@@ -71,7 +78,7 @@ static const struct option options[] = {OPTION_SIM, {0}};
 
 const struct verb verb_complete = {
 	.name = "complete",
-	.synopsis = "vgpu|device|publication|verbs [--sim]",
+	.synopsis = "vgpu|device|publication|signal|verbs [--sim]",
 	.summary = "Print words for the completion script",
 	.options = options,
 	.least = 1,

@@ -38,7 +38,7 @@ static const char closing[] =
 	"\t\treturn\n"
 	"\tfi\n"
 	"\tcase $values in\n"
-	"\tvgpu|device|publication) words=$(virgate complete \"$values\" $simulated 2>/dev/null) ;;\n"
+	"\tvgpu|device|publication|signal) words=$(virgate complete \"$values\" $simulated 2>/dev/null) ;;\n"
 	"\tfile) COMPREPLY=($(compgen -f -- \"$current\")) ;;\n"
 	"\tverb) words=${own:-$verbs} ;;\n"
 	"\tcommand) COMPREPLY=($(compgen -c -- \"$current\") $(compgen -f -- \"$current\")) ;;\n"
@@ -58,6 +58,8 @@ static const char *kind(enum complete complete)
 		return "device";
 	case COMPLETE_PUBLICATION:
 		return "publication";
+	case COMPLETE_SIGNAL:
+		return "signal";
 	case COMPLETE_FILE:
 		return "file";
 	case COMPLETE_VERB:

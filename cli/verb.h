@@ -28,6 +28,7 @@ enum complete {
 	COMPLETE_VGPU,
 	COMPLETE_DEVICE,
 	COMPLETE_PUBLICATION,
+	COMPLETE_SIGNAL,
 	COMPLETE_FILE,
 	COMPLETE_VERB,
 	COMPLETE_COMMAND
@@ -70,7 +71,7 @@ struct verb {
 	int (*run)(const struct arguments *arguments);
 };
 
-extern const struct verb verb_run, verb_create, verb_set, verb_rm, verb_ps, verb_inspect, verb_devices, verb_doctor,
+extern const struct verb verb_run, verb_create, verb_set, verb_rm, verb_kill, verb_ps, verb_inspect, verb_devices, verb_doctor,
 	verb_dump, verb_restore, verb_migrate, verb_recover, verb_image_list, verb_image_inspect, verb_image_verify,
 	verb_logs, verb_share_produce, verb_share_consume, verb_share_selftest, verb_share_publish, verb_share_open,
 	verb_share_list, verb_share_revoke, verb_key_create, verb_audit_verify, verb_shutdown, verb_help, verb_version,

@@ -9,6 +9,7 @@ const struct verb *const verbs[] = {
 	&verb_create,
 	&verb_set,
 	&verb_rm,
+	&verb_kill,
 	&verb_ps,
 	&verb_inspect,
 	&verb_devices,

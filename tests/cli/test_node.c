@@ -179,6 +179,28 @@ TEST(a_tenant_is_seen_and_its_quota_holds)
 	CHECK_INT(VIRGATE_RUN("rm", "train"), 0);
 }
 
+TEST(kill_ends_the_programs)
+{
+	char text[4096] = "";
+
+	node_begin();
+	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "256M"), 0);
+	pid_t child = begin(WORDS("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M", "--hold", "30"));
+	for (int i = 0; i < 1000 && !strchr(text, '\n'); i++) {
+		usleep(10000);
+		slurp("out", text, sizeof text);
+	}
+	CHECK_CONTAINS(text, "then out of memory");
+	CHECK_INT(VIRGATE_RUN("kill", "train", "--signal", "INT"), 0);
+	CHECK_STR(result.out, "train: sent INT to 1 process\n");
+	int status;
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(WEXITSTATUS(status), 128 + SIGINT);
+	CHECK_INT(VIRGATE_RUN("kill", "train", "nobody"), 1);
+	CHECK_STR(result.out, "train: no process runs in it, TERM was not sent\n");
+	CHECK_CONTAINS(result.err, "nobody");
+}
+
 TEST(many_first_uses_at_once_start_one_daemon)
 {
 	enum { MANY = 12 };

@@ -234,13 +234,39 @@ TEST(requests_carry_what_was_asked)
 	CHECK_INT(VIRGATE_RUN("set", "train", "--share", "40"), 0);
 	CHECK_CONTAINS(result.out, "not enforced");
 	CHECK_INT(VIRGATE_RUN("rm", "a", "b"), 0);
+	serve("{\"ok\":true,\"signalled\":2}");
+	CHECK_INT(VIRGATE_RUN("kill", "a", "b"), 0);
+	CHECK_STR(result.out, "a: sent TERM to 2 processes\nb: sent TERM to 2 processes\n");
+	CHECK_INT(VIRGATE_RUN("kill", "a", "--signal", "sigkill"), 0);
+	CHECK_INT(VIRGATE_RUN("kill", "a", "-s", "64"), 0);
+	CHECK_STR(result.out, "a: sent signal 64 to 2 processes\n");
 	slurp("requests", requests, sizeof requests);
 	CHECK_STR(requests, "{\"op\":\"create\",\"memory\":1610612736,\"name\":\"train\",\"share\":30,\"device\":\"1\","
 			    "\"group\":\"lab\",\"simulate\":\"\"}\n"
 			    "{\"op\":\"set\",\"name\":\"train\",\"memory\":2147483648,\"simulate\":\"\"}\n"
 			    "{\"op\":\"set\",\"name\":\"train\",\"share\":40,\"simulate\":\"\"}\n"
 			    "{\"op\":\"rm\",\"name\":\"a\",\"simulate\":\"\"}\n"
-			    "{\"op\":\"rm\",\"name\":\"b\",\"simulate\":\"\"}\n");
+			    "{\"op\":\"rm\",\"name\":\"b\",\"simulate\":\"\"}\n"
+			    "{\"op\":\"kill\",\"name\":\"a\",\"signal\":15,\"simulate\":\"\"}\n"
+			    "{\"op\":\"kill\",\"name\":\"b\",\"signal\":15,\"simulate\":\"\"}\n"
+			    "{\"op\":\"kill\",\"name\":\"a\",\"signal\":9,\"simulate\":\"\"}\n"
+			    "{\"op\":\"kill\",\"name\":\"a\",\"signal\":64,\"simulate\":\"\"}\n");
+}
+
+TEST(kill_counts_what_it_reached)
+{
+	place_begin();
+	serve("{\"ok\":true,\"signalled\":1}");
+	CHECK_INT(VIRGATE_RUN("kill", "train", "--signal=HUP"), 0);
+	CHECK_STR(result.out, "train: sent HUP to 1 process\n");
+	serve("{\"ok\":true,\"signalled\":0}");
+	CHECK_INT(VIRGATE_RUN("kill", "train"), 0);
+	CHECK_STR(result.out, "train: no process runs in it, TERM was not sent\n");
+	serve("{\"ok\":false,\"code\":\"denied\",\"message\":\"not yours\"}");
+	CHECK_INT(VIRGATE_RUN("kill", "train"), 1);
+	CHECK_STR(result.err, "virgate: not yours\n");
+	serve("{\"ok\":true,\"signalled\":-1}");
+	CHECK_INT(VIRGATE_RUN("kill", "train"), 1);
 }
 
 TEST(what_the_daemon_refuses_is_shown)
@@ -284,6 +310,13 @@ TEST(bad_input_is_refused_before_anything_is_asked)
 		{{"set", "train"}, 2, "nothing to change"},
 		{{"inspect", "../x"}, 1, "must begin"},
 		{{"inspect"}, 2, "a name is missing"},
+		{{"kill"}, 2, "a name is missing"},
+		{{"kill", "a", "--signal", "TREM"}, 2, "\"TREM\" is not a signal: did you mean TERM?"},
+		{{"kill", "a", "--signal", "sigtrem"}, 2, "did you mean TERM?"},
+		{{"kill", "a", "--signal", "0"}, 2, "\"0\" is not a signal"},
+		{{"kill", "a", "--signal", "65"}, 2, "give a name such as KILL, or 1 to 64"},
+		{{"kill", "a", "--signal", "9x"}, 2, "\"9x\" is not a signal"},
+		{{"kill", "a/b"}, 1, "a character that names cannot have"},
 		{{"audit", "verify"}, 2, "a file is missing"},
 		{{"key", "create"}, 2, "a file is missing"},
 		{{"ps", "--jsno"}, 2, "did you mean --json?"},
