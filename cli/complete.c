@@ -1,36 +1,73 @@
-// complete vgpu|device|publication|signal|verbs: words for the completion script and the tests. Never starts a
-// daemon: a key press in a shell must not.
+// complete -- WORD... CURRENT: prints what may take the place of the last word of a command line, for the completion
+// scripts of the shells. Each line is a candidate, a tab and what it is; or an instruction to the script:
+//   :files        complete the names of files
+//   :commands     complete the names of programs and files
+//   :arguments N  complete the command line that begins with word N (from 0)
+// bash passes "--option=value" as three words, and expects the value alone; the others pass and expect one word.
+// Never starts a daemon: a key press in a shell must not.
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "options.h"
 #include "session.h"
 #include "virgate/broker.h"
-#include "options.h"
 
-static void print_vgpus(struct vg_node *node)
+struct line {
+	char **words;
+	int *origins;	     // where each stood before those of bash were joined
+	int count;	     // without the current one
+	const char *current; // what is typed of it, or of the value behind its "="
+	bool split;	     // the current one is a value, which bash takes for a word of its own
+	int lead_length;     // of "--option=" before that
+	const char *lead;
+	const char *simulation; // of --sim in the line; NULL: not given
+	bool options_end;	// a "--" stands before
+	int positional;		// words that are neither options nor their values
+	int program;		// the index at which the line of the program begins that the verb runs; -1: not yet
+	const struct option *pending; // whose value the current word is; NULL: it is none
+};
+
+static void offer(const struct line *line, const char *candidate, const char *text)
+{
+	if (strncmp(candidate, line->current, strlen(line->current)) != 0)
+		return;
+	printf("%.*s%s", line->lead_length, line->lead, candidate);
+	if (text && *text)
+		printf("\t%s", text);
+	putchar('\n');
+}
+
+// ---- what the daemon knows ------------------------------------------------------------------------------
+
+static void offer_vgpus(struct vg_node *node, const struct line *line)
 {
 	struct vg_vgpu_list *list;
 
 	if (vg_vgpu_list(node, &list))
 		return;
 	for (size_t i = 0; i < list->count; i++)
-		puts(list->vgpus[i].name);
+		offer(line, list->vgpus[i].name, NULL);
 	vg_vgpu_list_free(list);
 }
 
-static void print_devices(struct vg_node *node)
+static void offer_devices(struct vg_node *node, const struct line *line)
 {
 	struct vg_device_list *list;
+	char index[16];
 
 	if (vg_device_list(node, &list))
 		return;
-	for (size_t i = 0; i < list->count; i++)
-		printf("%d\n%s\n", list->devices[i].index, list->devices[i].uuid);
+	for (size_t i = 0; i < list->count; i++) {
+		snprintf(index, sizeof index, "%d", list->devices[i].index);
+		offer(line, index, list->devices[i].name);
+		offer(line, list->devices[i].uuid, list->devices[i].name);
+	}
 	vg_device_list_free(list);
 }
 
-static void print_publications(struct vg_node *node)
+static void offer_publications(struct vg_node *node, const struct line *line)
 {
 	struct vg_publication_list *list;
 
@@ -38,51 +75,250 @@ static void print_publications(struct vg_node *node)
 		return;
 	for (size_t i = 0; i < list->count; i++)
 		if (i == 0 || strcmp(list->publications[i].name, list->publications[i - 1].name) != 0)
-			puts(list->publications[i].name);
+			offer(line, list->publications[i].name, NULL);
 	vg_publication_list_free(list);
+}
+
+static void ask(const struct line *line, void (*offer_all)(struct vg_node *node, const struct line *line))
+{
+	// --sim is this verb's only option.
+	const struct arguments arguments = {.verb = &verb_complete, .values = {line->simulation}};
+	struct session session;
+
+	if (session_open_quietly(&session, &arguments))
+		return;
+	offer_all(session.node, line);
+	session_close(&session);
+}
+
+// ---- what the program knows -----------------------------------------------------------------------------
+
+static void offer_verbs(const struct line *line)
+{
+	for (int i = 0; verbs[i]; i++) {
+		if (verbs[i]->hidden || verb_family(verbs[i]))
+			continue;
+		offer(line, verbs[i]->name, verbs[i]->summary);
+		if (verbs[i]->alias)
+			offer(line, verbs[i]->alias, verbs[i]->summary);
+	}
+	for (const struct family *family = families; family->name; family++)
+		offer(line, family->name, family->summary);
+}
+
+static void offer_family(const struct line *line, const struct family *family)
+{
+	for (int i = 0; verbs[i]; i++)
+		if (family_word(family, verbs[i]) && !verbs[i]->hidden)
+			offer(line, family_word(family, verbs[i]), verbs[i]->summary);
+}
+
+static void offer_signals(const struct line *line)
+{
+	for (int signal = 1; signal < NSIG; signal++)
+		if (sigabbrev_np(signal))
+			offer(line, sigabbrev_np(signal), NULL);
+}
+
+static void offer_options(const struct line *line, const struct verb *verb)
+{
+	char text[64];
+
+	for (const struct option *option = verb->options; option && option->name; option++) {
+		snprintf(text, sizeof text, "--%s", option->name);
+		offer(line, text, option->help);
+	}
+	offer(line, "--help", "print help");
+}
+
+static void offer_kind(const struct line *line, enum complete complete)
+{
+	switch (complete) {
+	case COMPLETE_VGPU:
+		ask(line, offer_vgpus);
+		break;
+	case COMPLETE_DEVICE:
+		ask(line, offer_devices);
+		break;
+	case COMPLETE_PUBLICATION:
+		ask(line, offer_publications);
+		break;
+	case COMPLETE_SIGNAL:
+		offer_signals(line);
+		break;
+	case COMPLETE_SHELL:
+		offer(line, "bash", NULL);
+		offer(line, "fish", NULL);
+		offer(line, "zsh", NULL);
+		break;
+	case COMPLETE_FILE:
+		puts(":files");
+		break;
+	case COMPLETE_VERB:
+		offer_verbs(line);
+		break;
+	case COMPLETE_COMMAND:
+		puts(":commands");
+		break;
+	case COMPLETE_NOTHING:
+		break;
+	}
+}
+
+// ---- the line -------------------------------------------------------------------------------------------
+
+// Puts "--option", "=" and "value" together again. False: no memory.
+static bool join_words(struct line *line, char *const *words, int count)
+{
+	bool behind_equals = false;
+	int last = -1;
+
+	line->words = calloc((size_t)count, sizeof *line->words);
+	line->origins = calloc((size_t)count, sizeof *line->origins);
+	for (int i = 0; line->words && line->origins && i < count; i++) {
+		bool equals = strcmp(words[i], "=") == 0, option = last >= 0 && strncmp(line->words[last], "--", 2) == 0;
+		char *before = (equals || behind_equals) && option ? line->words[last] : NULL;
+		if (!before)
+			line->origins[++last] = i;
+		if (asprintf(&line->words[last], "%s%s", before ? before : "", words[i]) < 0)
+			line->words[last] = NULL;
+		free(before);
+		if (!line->words[last])
+			return false;
+		line->split = before != NULL;
+		behind_equals = equals;
+	}
+	if (last < 0)
+		return false;
+	line->count = last;
+	line->current = line->words[last];
+	return true;
+}
+
+static bool is_option(const struct line *line, const char *word)
+{
+	return !line->options_end && word[0] == '-' && word[1];
+}
+
+// Takes the option at `at`; returns where the next word is.
+static int take_option(struct line *line, const struct verb *verb, int at)
+{
+	const char *value;
+	int row = option_find(verb, line->words[at], &value);
+	const struct option *option = row < 0 ? NULL : &verb->options[row];
+
+	if (option && strcmp(option->name, "sim") == 0)
+		line->simulation = value ? value : "";
+	if (!option || !option->argument || *option->argument == '[' || value)
+		return at + 1;
+	if (at + 1 == line->count)
+		line->pending = option;
+	return at + 2;
+}
+
+// "--option=value" as the current word: the value is what is completed.
+static void take_joined(struct line *line, const struct verb *verb)
+{
+	const char *value;
+	int row = is_option(line, line->current) ? option_find(verb, line->current, &value) : -1;
+
+	if (row < 0 || !value || line->current[1] != '-')
+		return;
+	line->pending = &verb->options[row];
+	line->lead = line->current;
+	line->lead_length = line->split ? 0 : (int)(value - line->current);
+	line->current = value;
+}
+
+static void read_words(struct line *line, const struct verb *verb, int first)
+{
+	for (int at = first; at < line->count && line->program < 0;) {
+		const char *word = line->words[at];
+		if (!line->options_end && strcmp(word, "--") == 0) {
+			line->options_end = true;
+			at++;
+		} else if (is_option(line, word)) {
+			at = take_option(line, verb, at);
+		} else {
+			line->positional++;
+			if (verb->command)
+				line->program = line->origins[at];
+			at++;
+		}
+	}
+	if (!line->pending && line->program < 0)
+		take_joined(line, verb);
+}
+
+static void complete_verb(struct line *line, const struct verb *verb, int first)
+{
+	read_words(line, verb, first);
+	if (line->program >= 0)
+		printf(":arguments %d\n", line->program);
+	else if (line->pending)
+		offer_kind(line, line->pending->complete);
+	else if (line->current[0] == '-' && !line->options_end)
+		offer_options(line, verb);
+	else if (verb->most < 0 || line->positional < verb->most)
+		offer_kind(line, verb->complete);
+}
+
+static void complete_help(const struct line *line)
+{
+	const struct family *family = line->count == 2 ? family_find(line->words[1]) : NULL;
+
+	if (line->count == 1)
+		offer_verbs(line);
+	else if (family)
+		offer_family(line, family);
+}
+
+static void complete_line(struct line *line)
+{
+	const char *second = line->count > 1 ? line->words[1] : NULL;
+	const struct family *family = line->count ? family_find(line->words[0]) : NULL;
+	const struct verb *verb = line->count ? verb_find(line->words[0], second) : NULL;
+	bool dash = line->current[0] == '-';
+
+	if (verb == &verb_help && !dash) {
+		complete_help(line);
+	} else if (verb) {
+		complete_verb(line, verb, family ? 2 : 1);
+	} else if (line->count == (family ? 1 : 0)) {
+		if (dash)
+			offer(line, "--help", "print help");
+		if (dash && !family)
+			offer(line, "--version", "print the version");
+		if (family)
+			offer_family(line, family);
+		else
+			offer_verbs(line);
+	}
 }
 
 static int run(const struct arguments *arguments)
 {
-	const char *what = arguments->words[0];
-	struct session session;
+	struct line line = {.lead = "", .program = -1};
 
-	if (strcmp(what, "verbs") == 0) {
-		for (int i = 0; verbs[i]; i++) {
-			if (!verbs[i]->hidden)
-				puts(verbs[i]->name);
-			if (verbs[i]->alias)
-				puts(verbs[i]->alias);
-		}
-		return EXIT_OK;
-	}
-	if (strcmp(what, "signal") == 0) {
-		for (int i = 1; i < NSIG; i++)
-			if (sigabbrev_np(i))
-				puts(sigabbrev_np(i));
-		return EXIT_OK;
-	}
-	if (session_open_quietly(&session, arguments))
-		return EXIT_FAILED;
-	if (strcmp(what, "vgpu") == 0)
-		print_vgpus(session.node);
-	else if (strcmp(what, "device") == 0)
-		print_devices(session.node);
-	else if (strcmp(what, "publication") == 0)
-		print_publications(session.node);
-	session_close(&session);
-	return EXIT_OK;
+	bool joined = join_words(&line, arguments->words, arguments->count);
+	if (joined)
+		complete_line(&line);
+	for (int i = 0; line.words && i < arguments->count; i++)
+		free(line.words[i]);
+	free(line.words);
+	free(line.origins);
+	return joined ? EXIT_OK : EXIT_FAILED;
 }
 
 static const struct option options[] = {OPTION_SIM, {0}};
 
 const struct verb verb_complete = {
 	.name = "complete",
-	.synopsis = "vgpu|device|publication|signal|verbs [--sim]",
-	.summary = "Print words for the completion script",
+	.synopsis = "[--sim] -- WORD... CURRENT",
+	.summary = "Print what a command line may go on with, for the completion scripts",
 	.options = options,
 	.least = 1,
-	.most = 1,
+	.most = -1,
 	.hidden = true,
 	.run = run,
 };

@@ -31,8 +31,7 @@ static int refuse_unknown(const struct verb *verb, const char *word, const char 
 	return verb_usage_code(verb);
 }
 
-// The row that `word` names: "--memory", "--memory=8G" or "-m". -1: none.
-static int find_option(const struct verb *verb, const char *word, const char **ret_value)
+int option_find(const struct verb *verb, const char *word, const char **ret_value)
 {
 	const char *value = NULL;
 	int found = -1;
@@ -64,7 +63,7 @@ static bool is_number(const char *word)
 static int take_option(const struct verb *verb, char **argv, struct arguments *arguments)
 {
 	const char *value;
-	int row = find_option(verb, argv[0], &value), taken = 1;
+	int row = option_find(verb, argv[0], &value), taken = 1;
 
 	if (row < 0) {
 		char name[64];

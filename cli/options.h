@@ -6,6 +6,8 @@
 enum { OPTIONS_HELP = -1 };
 int options_parse(const struct verb *verb, int argc, char **argv, struct arguments *ret_arguments);
 
+// The row of the option in `word` ("--memory", "--memory=8G" or "-m"), and the value in it or NULL. -1: none.
+int option_find(const struct verb *verb, const char *word, const char **ret_value);
 // The value of an option of the verb's table: NULL if it was not given, "" for a bare flag.
 const char *option_value(const struct arguments *arguments, const char *name);
 // The value of the `at`-th time that it was given, from 0: NULL if it was not given so often.

@@ -66,8 +66,11 @@ for file in man1/virgate.1 man1/virgate-run.1 man8/virgated.8 man5/virgate.conf.
 done
 check "the reference" grep -q '^#### vg_stream_create$' "$prefix/share/doc/virgate/reference.md"
 check "the page vg_stream.3" sh -c "head -n 40 '$prefix'/share/man/man3/vg_stream.3 | grep -q '^.TH \"vg_stream'"
-check "the completion" bash -c "source '$prefix/share/bash-completion/completions/virgate' &&
+check "the completion" env PATH="$prefix/bin:$PATH" bash -c "source '$prefix/share/bash-completion/completions/virgate' &&
 	COMP_WORDS=(virgate insp) COMP_CWORD=1 && _virgate && test \"\${COMPREPLY[*]}\" = inspect"
+for file in zsh/site-functions/_virgate fish/vendor_completions.d/virgate.fish; do
+	check "the completion $file" grep -q 'virgate complete' "$prefix/share/$file"
+done
 started=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$prefix/lib/systemd/system/virgated.service")
 check "the unit starts the daemon" test -x "$root$started"
 for file in libvirgate-cuda.so libvirgate-nvml.so sim/libcuda.so.1 sim/libnvidia-ml.so.1; do

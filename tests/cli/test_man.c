@@ -1,4 +1,4 @@
-// The manual pages and the completion script against the tables they describe.
+// The manual pages against the tables they describe.
 #include <fcntl.h>
 
 #include "config.h"
@@ -54,6 +54,12 @@ TEST(every_verb_has_a_page_with_every_option)
 		snprintf(text, sizeof text, "*virgate-%s*(1)\n\t%s.", page_of(verbs[i]),
 			 family ? family->summary : verbs[i]->summary);
 		CHECK_CONTAINS(page, text);
+		if (verbs[i]->alias) {
+			snprintf(text, sizeof text, "virgate-%s.1", verbs[i]->name);
+			read_page(text);
+			snprintf(text, sizeof text, "*virgate %s*", verbs[i]->alias);
+			CHECK_CONTAINS(page, text);
+		}
 	}
 }
 
@@ -107,71 +113,4 @@ TEST(the_permissions_are_the_daemons)
 		if (strncmp(row, expected, strlen(expected)) != 0)
 			FAIL("%s: the page has%.40s", rows[i].text, row);
 	}
-}
-
-// What the script offers, in a real bash.
-static void complete(const char *words, int at)
-{
-	char command[1024];
-
-	snprintf(command, sizeof command,
-		 "bash -c 'source <(\"%s\" completion); COMP_WORDS=(%s); COMP_CWORD=%d; _virgate; echo "
-		 "\"${COMPREPLY[*]}\"'",
-		 VIRGATE, words, at);
-	FILE *pipe = popen(command, "r");
-	CHECK(pipe);
-	size_t length = fread(page, 1, sizeof page - 1, pipe);
-	page[length] = '\0';
-	CHECK_INT(pclose(pipe), 0);
-}
-
-TEST(completion_covers_every_verb_and_option)
-{
-	char text[128];
-
-	complete("virgate \"\"", 1);
-	for (int i = 0; verbs[i]; i++)
-		CHECK((strstr(page, page_of(verbs[i])) != NULL) || verbs[i]->hidden);
-	complete("virgate cre", 1);
-	CHECK_STR(page, "create\n");
-	for (int i = 0; verbs[i]; i++) {
-		if (verbs[i]->hidden)
-			continue;
-		snprintf(text, sizeof text, "virgate %s -", verbs[i]->name);
-		complete(text, verb_family(verbs[i]) ? 3 : 2);
-		for (const struct option *option = verbs[i]->options; option && option->name; option++) {
-			snprintf(text, sizeof text, "--%s", option->name);
-			if (!strstr(page, text))
-				FAIL("%s: %s is not among %s", verbs[i]->name, text, page);
-		}
-	}
-	complete("virgate help lo", 2);
-	CHECK_STR(page, "logs\n");
-	complete("virgate sha", 1);
-	CHECK_STR(page, "share\n");
-	complete("virgate share sel", 2);
-	CHECK_STR(page, "selftest\n");
-	complete("virgate help share sel", 3);
-	CHECK_STR(page, "selftest\n");
-	complete("virgate share --he", 2);
-	CHECK_STR(page, "--help\n");
-	complete("virgate create --memory \"\"", 3);
-	CHECK_STR(page, "\n");
-	// bash parts words at '='.
-	complete("virgate run --memory = 1G --sim = devices = 2 --na", 10);
-	CHECK_STR(page, "--name\n");
-	complete("virgate run -m 1G --na", 4);
-	CHECK_STR(page, "--name\n");
-}
-
-TEST(completion_leaves_a_programs_options_alone)
-{
-	complete("virgate run -m 1G -- python --", 6);
-	CHECK_STR(page, "\n");
-	complete("virgate run -m 1G python --", 5);
-	CHECK_STR(page, "\n");
-	complete("virgate run -m 1G -- python /etc/pass", 6);
-	CHECK_CONTAINS(page, "/etc/passwd");
-	complete("virgate run -m 1G -- /bin/bas", 5);
-	CHECK_CONTAINS(page, "/bin/bash");
 }

@@ -238,15 +238,23 @@ TEST(a_killed_daemon_is_replaced_and_nothing_is_lost)
 TEST(completion_offers_what_there_is)
 {
 	node_begin();
-	CHECK_INT(VIRGATE_RUN("complete", "vgpu"), 0); // no daemon, and none is started
+	CHECK_INT(VIRGATE_RUN("complete", "--", "inspect", ""), 0); // no daemon, and none is started
 	CHECK_STR(result.out, "");
 	CHECK(access(place.socket, F_OK) < 0);
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
 	CHECK_INT(VIRGATE_RUN("create", "eval", "--memory", "1G"), 0);
-	CHECK_INT(VIRGATE_RUN("complete", "vgpu"), 0);
+	CHECK_INT(VIRGATE_RUN("complete", "--", "inspect", ""), 0);
 	CHECK_STR(result.out, "eval\ntrain\n");
-	CHECK_INT(VIRGATE_RUN("complete", "device"), 0);
+	CHECK_INT(VIRGATE_RUN("complete", "--", "run", "--device", ""), 0);
 	CHECK_CONTAINS(result.out, "GPU-");
+	unsetenv("VIRGATE_SIM"); // --sim and its specification in the line choose the daemon
+	CHECK_INT(VIRGATE_RUN("complete", "--", "rm", "--sim=devices=2,memory=4G", "tr"), 0);
+	CHECK_STR(result.out, "train\n");
+	CHECK_INT(VIRGATE_RUN("complete", "--", "rm", "--sim", "=", "devices", "=", "2,memory", "=", "4G", "tr"), 0);
+	CHECK_STR(result.out, "train\n");
+	CHECK_INT(VIRGATE_RUN("complete", "--", "rm", "--sim=memory=8G", "tr"), 0);
+	CHECK_STR(result.out, "");
+	setenv("VIRGATE_SIM", "devices=2,memory=4G", 1);
 }
 
 TEST(a_bad_specification_is_told)

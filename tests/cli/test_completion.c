@@ -1,0 +1,296 @@
+// Completion: what the program offers, and what becomes of it in real shells.
+#include "served.h"
+#include "terminal.h"
+#include "verb.h"
+
+static const char vgpus[] =
+	"{\"ok\":true,\"vgpus\":[{\"name\":\"train\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":8589934592,"
+	"\"charged\":0,\"overhead\":0,\"physical\":null,\"share\":0,\"share_enforced\":false,\"owner\":\"ann\","
+	"\"group\":null,\"ephemeral\":false,\"created\":1,\"refusals\":0,\"tenants\":[],\"shared\":0}]}";
+static const char devices[] =
+	"{\"ok\":true,\"devices\":[{\"index\":0,\"uuid\":\"GPU-1\",\"name\":\"NVIDIA Something: new\",\"memory\":1,"
+	"\"memory_used\":null,\"compute_capability\":\"9.0\",\"driver\":\"580.1\",\"simulated\":false,\"reserved\":0,"
+	"\"vgpus\":0}]}";
+
+// ---- the program ----------------------------------------------------------------------------------------
+
+// What `virgate complete` prints for these words, the last of them incomplete.
+#define OFFERS(...)                                                                                \
+	(VIRGATE_RUN("complete", "--", __VA_ARGS__) == 0 ? result.out : "it failed")
+
+// Is that a line of `text`, with or without a description?
+static bool has_line(const char *text, const char *candidate)
+{
+	size_t length = strlen(candidate);
+
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
+		if (strncmp(line, candidate, length) == 0 && strchr("\t\n", line[length]))
+			return true;
+	return false;
+}
+
+TEST(every_verb_and_option_is_offered)
+{
+	char text[128];
+
+	place_begin();
+	OFFERS("");
+	for (int i = 0; verbs[i]; i++) {
+		if (!verb_family(verbs[i]))
+			CHECK(has_line(result.out, verbs[i]->name) == !verbs[i]->hidden);
+		if (verbs[i]->alias)
+			CHECK(has_line(result.out, verbs[i]->alias));
+	}
+	for (const struct family *family = families; family->name; family++)
+		CHECK(has_line(result.out, family->name));
+	for (int i = 0; verbs[i]; i++) {
+		if (verbs[i]->hidden)
+			continue;
+		snprintf(text, sizeof text, "%s", verbs[i]->name);
+		char *second = strchr(text, ' ');
+		if (second)
+			*second++ = '\0';
+		if (second)
+			OFFERS(text, second, "-");
+		else
+			OFFERS(text, "-");
+		for (const struct option *option = verbs[i]->options; option && option->name; option++) {
+			snprintf(text, sizeof text, "--%s", option->name);
+			if (!has_line(result.out, text))
+				FAIL("%s: %s is not among %s", verbs[i]->name, text, result.out);
+		}
+	}
+}
+
+TEST(a_line_is_read_as_the_verb_reads_it)
+{
+	place_begin();
+	serve(vgpus);
+	CHECK_CONTAINS(OFFERS("cre"), "create\tCreate a vGPU that stays");
+	CHECK_STR(OFFERS("inspect", ""), "train\n");
+	CHECK_STR(OFFERS("list", ""), "train\n");
+	CHECK_STR(OFFERS("inspect", "train", ""), ""); // it takes one
+	CHECK_STR(OFFERS("rm", "other", ""), "train\n");
+	CHECK_STR(OFFERS("inspect", "--", "-"), "");
+	CHECK_STR(OFFERS("create", "--memory", ""), "");
+	CHECK_STR(OFFERS("kill", "train", "--signal", "TER"), "TERM\n");
+	CHECK_STR(OFFERS("kill", "train", "-s", "TER"), "TERM\n");
+	CHECK_STR(OFFERS("run", "--vgpu", "t"), "train\n");
+	CHECK_STR(OFFERS("run", "--vgpu=t"), "--vgpu=train\n");
+	CHECK_STR(OFFERS("run", "--vgpu", "=", "t"), "train\n"); // as bash has it
+	CHECK_STR(OFFERS("run", "--vgpu", "="), "train\n");
+	CHECK_STR(OFFERS("completion", ""), "bash\nfish\nzsh\n");
+	CHECK_STR(OFFERS("audit", "verify", "/tm"), ":files\n");
+	CHECK_STR(OFFERS("help", "sha"), "share\tShare device memory between processes\n");
+	CHECK_CONTAINS(OFFERS("help", "share", "sel"), "selftest\t");
+	CHECK_CONTAINS(OFFERS("share", "sel"), "selftest\t");
+	CHECK_CONTAINS(OFFERS("share", "--he"), "--help\t");
+	CHECK_STR(OFFERS("help", "run", ""), "");
+	CHECK_STR(OFFERS("zebra", ""), "");
+	CHECK_STR(OFFERS("share", "zebra", ""), "");
+	serve(devices);
+	CHECK_STR(OFFERS("run", "--device", ""), "0\tNVIDIA Something: new\nGPU-1\tNVIDIA Something: new\n");
+}
+
+TEST(the_line_of_a_program_is_its_own)
+{
+	place_begin();
+	CHECK_STR(OFFERS("run", "-m", "1G", "--", "pyth"), ":commands\n");
+	CHECK_STR(OFFERS("run", "-m", "1G", "--", "python", "--"), ":arguments 4\n");
+	CHECK_STR(OFFERS("run", "-m", "1G", "python", "-"), ":arguments 3\n");
+	CHECK_CONTAINS(OFFERS("run", "-m", "1G", "--na"), "--name\t");
+	// bash parts words at '='. The numbers are those of its words.
+	CHECK_CONTAINS(OFFERS("run", "--memory", "=", "1G", "--sim", "=", "devices", "=", "2", "--na"), "--name\t");
+	CHECK_STR(OFFERS("run", "--memory", "=", "1G", "--", "python", "--x", "=", "y"), ":arguments 5\n");
+}
+
+TEST(no_daemon_is_started_by_a_key)
+{
+	place_begin();
+	setenv("VIRGATE_DAEMON", "/bin/false", 1);
+	setenv("VIRGATE_NVML", "/nowhere", 1);
+	CHECK_STR(OFFERS("inspect", ""), "");
+	CHECK_STR(result.err, "");
+	unsetenv("VIRGATE_DAEMON");
+	unsetenv("VIRGATE_NVML");
+}
+
+TEST(a_script_for_each_shell)
+{
+	place_begin();
+	CHECK_INT(VIRGATE_RUN("completion"), 2);
+	CHECK_CONTAINS(result.err, "for which shell? give bash, zsh or fish");
+	CHECK_INT(VIRGATE_RUN("completion", "tcsh"), 2);
+	CHECK_CONTAINS(result.err, "there is no completion for \"tcsh\"");
+}
+
+// ---- the shells -----------------------------------------------------------------------------------------
+
+static void need(const char *shell)
+{
+	char command[64];
+
+	snprintf(command, sizeof command, "command -v %s >/dev/null", shell);
+	if (system(command) != 0)
+		SKIP("%s is not installed", shell);
+}
+
+// The program is `virgate` in PATH there.
+static void make_path(void)
+{
+	char path[2048];
+
+	snprintf(path, sizeof path, "%.*s:%s", (int)(strrchr(VIRGATE, '/') - VIRGATE), VIRGATE, getenv("PATH"));
+	setenv("PATH", path, 1);
+}
+
+// Each of these completes the line as a user's key does, and leaves what is offered in `seen`.
+static void in_bash(const char *line)
+{
+	static const char script[] =
+		"source <(virgate completion bash)\n"
+		"read -ra COMP_WORDS <<<\"${1//=/ = }\"\n" // as readline parts them
+		"[[ $1 != *' ' ]] || COMP_WORDS+=('')\n"
+		"COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
+		"_virgate\n"
+		"printf '%s\\n' \"${COMPREPLY[@]}\"\n";
+	pid_t child = begin((const char *const[]){"/bin/bash", "-c", script, "bash", line, NULL});
+
+	CHECK_INT(finish(child), 0);
+	snprintf(seen, sizeof seen, "%s", result.out);
+}
+
+static void in_fish(const char *line)
+{
+	static const char script[] = "virgate completion fish | source; complete -C \"$argv[1]\"";
+	char path[128];
+
+	snprintf(path, sizeof path, "%s/home", place.folder);
+	mkdir(path, 0700);
+	setenv("HOME", path, 1); // it writes there
+	pid_t child = begin((const char *const[]){"/usr/bin/env", "fish", "--no-config", "-c", script, line, NULL});
+	CHECK_INT(finish(child), 0);
+	snprintf(seen, sizeof seen, "%s", result.out);
+}
+
+// zsh completes on a terminal only: one key inserts all that fits, another writes the line into a file.
+static void start_zsh(void)
+{
+	static const char settings[] =
+		"PROMPT='ready> '\n"
+		"mkdir ~/functions && virgate completion zsh >~/functions/_virgate\n"
+		"fpath=(~/functions $fpath)\n"
+		"autoload -Uz compinit && compinit -D -u\n"
+		"insert_all() { _main_complete; compstate[insert]=all compstate[list]= }\n"
+		"zle -C insert-all complete-word insert_all\n"
+		"write_line() { print -r -- \"$BUFFER\" >~/line.new; mv ~/line.new ~/line; BUFFER= }\n"
+		"zle -N write-line write_line\n"
+		"bindkey '^T' insert-all '^X' write-line\n";
+	char path[128];
+
+	setenv("HOME", place.folder, 1);
+	setenv("ZDOTDIR", place.folder, 1);
+	snprintf(path, sizeof path, "%s/.zshrc", place.folder);
+	FILE *file = fopen(path, "w");
+	CHECK(file && fputs(settings, file) >= 0 && fclose(file) == 0);
+	begin_on_terminal(24, 200, (const char *const[]){"zsh", "-d", "-i", NULL});
+	await_on_terminal("ready> ");
+}
+
+static void in_zsh(const char *line)
+{
+	char path[128], keys[256];
+
+	snprintf(keys, sizeof keys, "%s\024\030", line);
+	CHECK_INT(write(terminal, keys, strlen(keys)), strlen(keys));
+	snprintf(path, sizeof path, "%s/line", place.folder);
+	for (int waited = 0; access(path, F_OK) != 0; waited += 5) {
+		struct pollfd readable = {.fd = terminal, .events = POLLIN};
+		if (waited > PATIENCE_MS)
+			FAIL("zsh does not answer: %s", seen);
+		if (poll(&readable, 1, 5) == 1) // its output must not fill the terminal
+			CHECK(read(terminal, seen, sizeof seen - 1) > 0);
+	}
+	slurp("line", seen, sizeof seen);
+	unlink(path);
+}
+
+static bool offers(const char *candidate)
+{
+	// A word of its own, in whatever the shell puts between them.
+	size_t length = strlen(candidate);
+
+	for (const char *at = strstr(seen, candidate); at; at = strstr(at + 1, candidate))
+		if ((at == seen || strchr(" \n", at[-1])) && strchr(" \t\n", at[length]))
+			return true;
+	return false;
+}
+
+#define CHECK_OFFERED(shell, line, candidate)                                                      \
+	do {                                                                                       \
+		(shell)(line);                                                                     \
+		if (!offers(candidate))                                                            \
+			FAIL("%s:%d: for \"%s\" no \"%s\" in \"%s\"", __FILE__, __LINE__, line,        \
+			     candidate, seen);                                                     \
+	} while (0)
+
+// `value` goes before what is offered in the place of a word with "=".
+static void check_shell(void (*shell)(const char *line), const char *value)
+{
+	char text[64];
+
+	CHECK_OFFERED(shell, "virgate insp", "inspect");
+	CHECK_OFFERED(shell, "virgate lis", "list");
+	CHECK_OFFERED(shell, "virgate s", "set");
+	CHECK(offers("share") && offers("shutdown") && !offers("inspect"));
+	CHECK_OFFERED(shell, "virgate share sel", "selftest");
+	CHECK_OFFERED(shell, "virgate help share sel", "selftest");
+	CHECK_OFFERED(shell, "virgate run --na", "--name");
+	CHECK_OFFERED(shell, "virgate run -m 1G --na", "--name");
+	CHECK_OFFERED(shell, "virgate completion z", "zsh");
+	CHECK_OFFERED(shell, "virgate kill x --signal TER", "TERM");
+	CHECK_OFFERED(shell, "virgate audit verify /etc/passw", "/etc/passwd");
+	CHECK_OFFERED(shell, "virgate run --memory=1G -- cat /etc/passw", "/etc/passwd");
+	CHECK_OFFERED(shell, "virgate run --memory 1G -- /bin/mkd", "/bin/mkdir");
+	CHECK_OFFERED(shell, "virgate run -m 1G -- mkdi", "mkdir");
+	serve(vgpus);
+	CHECK_OFFERED(shell, "virgate inspect ", "train");
+	snprintf(text, sizeof text, "%strain", value);
+	CHECK_OFFERED(shell, "virgate run --vgpu=tr", text);
+	serve(devices);
+	CHECK_OFFERED(shell, "virgate run --device ", "GPU-1");
+	CHECK(offers("0"));
+	shell("virgate zebra x");
+	CHECK(!offers("train"));
+}
+
+TEST(bash_completes)
+{
+	need("bash");
+	place_begin();
+	make_path();
+	check_shell(in_bash, "");
+	in_bash("virgate run -m 1G -- python --");
+	CHECK_STR(seen, "\n"); // no options of ours
+}
+
+TEST(fish_completes)
+{
+	need("fish");
+	place_begin();
+	make_path();
+	check_shell(in_fish, "--vgpu=");
+	in_fish("virgate s");
+	CHECK_CONTAINS(seen, "set\tChange a vGPU's limit"); // it shows what they are
+	in_fish("virgate run --device ");
+	CHECK_CONTAINS(seen, "0\tNVIDIA Something: new\n");
+}
+
+TEST(zsh_completes)
+{
+	need("zsh");
+	place_begin();
+	make_path();
+	start_zsh();
+	check_shell(in_zsh, "--vgpu=");
+}
