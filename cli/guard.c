@@ -91,8 +91,8 @@ static int bring_back(const struct watch *watch)
 		for (size_t i = 0; i < guarded->count; i++)
 			say_warning(
 				"the dump was killed when its image was whole already: process %d is left as it was "
-				"written down; end it, or let it run on with virgate recover --pid %d",
-				(int)guarded->pids[i], (int)guarded->pids[i]);
+				"written down; end it, or let it run on with virgate recover%s --pid %d",
+				(int)guarded->pids[i], sim_flag(), (int)guarded->pids[i]);
 		return 0;
 	}
 	int r = checkpoint_settle(&session, guarded->arguments);

@@ -3,7 +3,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/hint.h"
 #include "virgate/status.h"
+
+static char sim[VG_HINT_SIM];
 
 static void say(const char *lead, const char *format, va_list arguments)
 {
@@ -45,6 +48,16 @@ void say_usage(const struct verb *verb, const char *format, ...)
 	va_end(arguments);
 	fprintf(stderr, "usage: virgate %s%s%s\n", verb->name, *verb->synopsis ? " " : "", verb->synopsis);
 	fprintf(stderr, "more:  virgate help %s\n", verb->name);
+}
+
+const char *sim_flag(void)
+{
+	return sim;
+}
+
+void sim_flag_set(const char *specification)
+{
+	vg_hint_sim(specification, sim);
 }
 
 void say_last_error(void)

@@ -6,5 +6,9 @@ __attribute__((format(printf, 1, 2))) void say_error(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void say_warning(const char *format, ...);
 // A mistake in the command line: the words, then how the verb is used.
 __attribute__((format(printf, 2, 3))) void say_usage(const struct verb *verb, const char *format, ...);
+// What a command that a message suggests needs to find the same GPU: " --sim=SPEC" where this verb uses the simulated
+// one, else "". session_settle() sets it.
+const char *sim_flag(void);
+void sim_flag_set(const char *specification);
 // The library's last error.
 void say_last_error(void);

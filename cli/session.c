@@ -24,6 +24,7 @@ static int choose_simulation(struct session *session, const struct arguments *ar
 		chosen = said;
 	else if (flag)
 		chosen = "1";
+	sim_flag_set(chosen);
 	if (snprintf(session->simulate, sizeof session->simulate, "%s", chosen) < (int)sizeof session->simulate)
 		return 0;
 	say_error("the simulated GPU's specification is longer than %zu characters", sizeof session->simulate - 1);

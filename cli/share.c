@@ -125,9 +125,9 @@ enum vg_status share_find_device(const char *named, struct vg_device **ret_devic
 	}
 	return status ? status
 		      : vg_fail(VG_NOT_FOUND, 0, __func__,
-				"no GPU here is \"%s\": give an index from 0 to %d, or a UUID that `virgate devices` "
-				"lists",
-				named, count - 1);
+				"no GPU here is \"%s\": give an index from 0 to %d, or a UUID that `virgate "
+				"devices%s` lists",
+				named, count - 1, sim_flag());
 }
 
 enum vg_status share_open_vram(const struct arguments *arguments, const struct key *key, struct vg_vram **ret_vram)

@@ -125,9 +125,9 @@ int share_place_take(const char *path, struct share_place *ret_place)
 		return EXIT_FAILED;
 	place.lock = take_lock(path);
 	if (place.lock == -EWOULDBLOCK)
-		say_error("another producer holds %s: start its consumer (virgate share consume), or name another "
+		say_error("another producer holds %s: start its consumer (virgate share consume%s), or name another "
 			  "place with --socket",
-			  path);
+			  path, sim_flag());
 	else if (place.lock < 0)
 		say_error("the lock of %s cannot be taken: %s", path, strerror(-place.lock));
 	if (place.lock < 0)
@@ -178,9 +178,9 @@ int share_place_accept(struct share_place *place, int seconds)
 		say_warning("turned away: %s", vg_last_error()->text);
 		close(fd);
 	}
-	say_error("no consumer came within %d seconds: start one with virgate share consume, or wait longer with "
+	say_error("no consumer came within %d seconds: start one with virgate share consume%s, or wait longer with "
 		  "--timeout",
-		  seconds);
+		  seconds, sim_flag());
 	return -1;
 }
 
@@ -194,8 +194,8 @@ static void say_refused(const char *path, int seconds, int error)
 			path);
 	else
 		say_error("connection refused: no producer listens on %s%s after %d seconds: start it with virgate "
-			  "share produce, or wait longer with --timeout",
-			  path, access(path, F_OK) == 0 ? " (its socket was left behind)" : "", seconds);
+			  "share produce%s, or wait longer with --timeout",
+			  path, access(path, F_OK) == 0 ? " (its socket was left behind)" : "", seconds, sim_flag());
 }
 
 int share_place_join(const char *path, int seconds)
@@ -223,9 +223,9 @@ int share_place_join(const char *path, int seconds)
 			return -1;
 		}
 		if (!told && error != EAGAIN)
-			printf("No producer listens on %s yet: waiting for up to %d seconds (virgate share produce "
-			       "starts one)\n",
-			       path, seconds);
+			printf("No producer listens on %s yet: waiting for up to %d seconds (virgate share "
+			       "produce%s starts one)\n",
+			       path, seconds, sim_flag());
 		told = true;
 		poll(NULL, 0, RETRY_MS);
 	}

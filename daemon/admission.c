@@ -196,6 +196,23 @@ uint64_t admission_promised(const struct node *node, size_t device)
 	return own > INT64_MAX || others > INT64_MAX - own ? INT64_MAX : own + others;
 }
 
+// Tells each vGPU the largest limit that it could have now. What other daemons promise later is not seen before this
+// daemon publishes again.
+static void set_ceilings(const struct node *node, size_t device)
+{
+	uint64_t total = vg_system_device(node->system, device)->memory, promised = 0;
+
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
+		if (vgpu->device != device || vgpu->damaged)
+			continue;
+		if (!promised)
+			promised = admission_promised(node, device);
+		uint64_t others = promised - vgpu->memory;
+		uint64_t room = others < total ? total - others : 0;
+		vg_ledger_set_ceiling(vgpu->ledger, room > vgpu->memory ? room : vgpu->memory);
+	}
+}
+
 void admission_publish(struct node *node)
 {
 	int r = claims_matter(node) ? publish(node, 0, 0, NULL) : 0;
@@ -203,6 +220,8 @@ void admission_publish(struct node *node)
 	if (r < 0)
 		say("what this daemon has promised cannot be told to other daemons in %s: %s", node->claims_dir,
 		    strerror(-r));
+	for (size_t device = 0; device < vg_system_device_count(node->system); device++)
+		set_ceilings(node, device);
 }
 
 static bool fits(const struct admission *figures, uint64_t bytes)

@@ -13,8 +13,8 @@ static const struct {
 static json_t *not_there(const struct publication *publication, const char *name)
 {
 	if (!publication || (!publication->editions && publication->lost.fd < 0))
-		return refuse("not_found", "there is no publication %s: `virgate share list` lists those there are",
-			      name);
+		return refuse("not_found", "there is no publication %s: `virgate share list%s` lists them", name,
+			      sim_flag());
 	if (publication->lost.fd >= 0)
 		return refuse("not_ready",
 			      "publication %s: the daemon was restarted, and its publisher (process %d) has not said "

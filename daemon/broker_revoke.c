@@ -153,8 +153,8 @@ static json_t *refuse_revoking(const struct request *request, struct publication
 	if (!json_is_number(seconds) || !(json_number_value(seconds) >= 0) || json_number_value(seconds) > MOST_SECONDS)
 		return refuse("invalid", "the deadline is in seconds, 0 to %d", MOST_SECONDS);
 	if (!publication || (!publication->page && !publication->editions))
-		return refuse("not_found", "there is no publication %.63s: `virgate share list` lists those there are",
-			      name ? name : "");
+		return refuse("not_found", "there is no publication %.63s: `virgate share list%s` lists them",
+			      name ? name : "", sim_flag());
 	if (!authority_allows(AUTHORITY_REVOKE, authority_classify(request->peer, publication->owner, (gid_t)-1))) {
 		json_t *owner = user_name(publication->owner);
 		json_t *refusal = refuse("denied", "publication %s is user %s's: only they and root may revoke it",

@@ -180,7 +180,7 @@ int admission_check(struct node *node, size_t device, uint64_t bytes, const stru
 		    struct admission *ret_figures);
 // The limits of all vGPUs on the device, of this daemon and of others; INT64_MAX at most.
 uint64_t admission_promised(const struct node *node, size_t device);
-// Publishes what stands in the registry.
+// Publishes what stands in the registry, to other daemons and to the tenants.
 void admission_publish(struct node *node);
 
 // state.c

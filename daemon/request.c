@@ -1,5 +1,6 @@
 // The verbs. Every refusal is a whole sentence with the figures and what to do about it.
 #include "base/clock.h"
+#include "base/hint.h"
 #include "base/size.h"
 #include "daemon/request.h"
 
@@ -61,7 +62,7 @@ static struct vgpu *named_vgpu(const struct request *request, const char *key, j
 	}
 	struct vgpu *vgpu = registry_find(request->node, name);
 	if (!vgpu) {
-		*ret_refusal = refuse("not_found", "there is no vGPU %s: `virgate ps` lists those there are", name);
+		*ret_refusal = refuse("not_found", "there is no vGPU %s: `virgate ps%s` lists them", name, sim_flag());
 		return NULL;
 	}
 	if (!authority_allows(request->verb, authority_classify(request->peer, vgpu->owner, vgpu->group))) {
@@ -77,6 +78,13 @@ static const char *served_simulation(void)
 	const char *text = getenv("VIRGATE_SIM");
 
 	return text && strcmp(text, "0") != 0 ? text : "";
+}
+
+const char *sim_flag(void)
+{
+	static char text[VG_HINT_SIM];
+
+	return vg_hint_sim(served_simulation(), text);
 }
 
 // Somebody who wants other GPUs than this daemon's must not get these unnoticed. "1" is content
@@ -174,7 +182,8 @@ static json_t *take_device(const struct request *request, size_t *ret_device)
 			return NULL;
 		}
 	}
-	return refuse("not_found", "there is no GPU %.60s: this node has %zu, see `virgate devices`", text, count);
+	return refuse("not_found", "there is no GPU %.60s: this node has %zu, see `virgate devices%s`", text, count,
+		      sim_flag());
 }
 
 json_t *take_group(const struct request *request, gid_t *ret_group)

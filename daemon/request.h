@@ -12,6 +12,8 @@ struct request {
 __attribute__((format(printf, 2, 3))) json_t *refuse(const char *code, const char *format, ...);
 json_t *agree_with(const char *key, json_t *value);
 const char *text_of(const struct request *request, const char *key);
+// What a command that an answer suggests needs to find this daemon: " --sim=SPEC" on a simulated GPU, else "".
+const char *sim_flag(void);
 // NULL, or a refusal; *ret_group stays as it is where the request names none.
 json_t *take_group(const struct request *request, gid_t *ret_group);
 // NULL, or a refusal: the request is meant for other GPUs than this daemon's.

@@ -41,7 +41,7 @@ VG_COLD CUresult shim_refuse(enum vg_entry entry, uint64_t bytes)
 	refusal.overhead = vg_ledger_overhead(ledger);
 	strncpy(refusal.entry, shim_entry(entry)->abi, sizeof refusal.entry - 1);
 	vg_ledger_refusal(ledger, &refusal);
-	shim_log_refusal(vg_ledger_name(ledger), vg_ledger_flags(ledger) & VG_LEDGER_EPHEMERAL, &refusal);
+	shim_log_refusal(ledger, &refusal);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hint.h"
+#include "base/size.h"
 #include "shim/log.h"
 
 // A reader of stderr that went away must not end a program that never wrote to it.
@@ -94,36 +96,58 @@ static const char *in_unit(uint64_t bytes, struct unit unit, char text[32])
 	return text;
 }
 
-enum { ADVICE = 256 };
+enum { ADVICE = 512 };
 
-// Half as much again, or what this request needs, in whole units that `virgate set` takes.
-static void suggestion(uint64_t asked, uint64_t charged, uint64_t limit, char text[32])
+// A limit as `virgate set` takes it: half as much again, or what this request needs, rounded up, but at most `ceiling`.
+// False: even that would not be enough.
+static bool suggest_limit(const struct vg_ledger_refusal *refusal, uint64_t ceiling, char text[32])
 {
-	uint64_t wanted = limit + limit / 2;
-	uint64_t step = limit >= 2ull << 30 ? 1ull << 30 : 1ull << 20;
+	const uint64_t gib = 1ull << 30, mib = 1ull << 20, step = refusal->limit >= 2 * gib ? gib : mib;
+	uint64_t needed = refusal->charged + refusal->asked, wanted = refusal->limit + refusal->limit / 2;
 
-	if (asked < 1ull << 60 && charged + asked > wanted)
-		wanted = charged + asked;
-	snprintf(text, 32, "%llu%c", (unsigned long long)((wanted + step - 1) / step), step == 1ull << 30 ? 'G' : 'M');
-}
-
-static void advice(const char *vgpu, bool ephemeral, const char *memory, char text[ADVICE])
-{
-	if (ephemeral)
-		snprintf(text, ADVICE,
-			 "give it more with `virgate run --memory %s`, or while it runs `virgate set %s --memory %s`",
-			 memory, vgpu, memory);
+	if (needed > wanted)
+		wanted = needed;
+	wanted = wanted < ceiling ? (wanted + step - 1) / step * step : ceiling;
+	if (wanted > ceiling)
+		wanted = ceiling;
+	wanted = wanted / mib * mib;
+	if (needed < refusal->asked || wanted < needed || wanted <= refusal->limit)
+		return false;
+	if (wanted % gib == 0)
+		snprintf(text, 32, "%lluG", (unsigned long long)(wanted / gib));
 	else
-		snprintf(text, ADVICE, "raise with `virgate set %s --memory %s`", vgpu, memory);
+		snprintf(text, 32, "%lluM", (unsigned long long)(wanted / mib));
+	return true;
 }
 
-void shim_log_refusal(const char *vgpu, bool ephemeral, const struct vg_ledger_refusal *refusal)
+static void advise(const struct vg_ledger *ledger, const struct vg_ledger_refusal *refusal, char text[ADVICE])
+{
+	char sim[VG_HINT_SIM], limit[32], size[VG_SIZE_TEXT];
+	uint64_t ceiling = vg_ledger_ceiling(ledger);
+	const char *vgpu = vg_ledger_name(ledger);
+
+	vg_hint_sim(getenv("VIRGATE_SIM"), sim);
+	bool helps = suggest_limit(refusal, ceiling ? ceiling : INT64_MAX, limit);
+	if (!helps && ceiling)
+		snprintf(text, ADVICE, "a larger limit does not help: the GPU has room for a limit of %s at most",
+			 vg_size_format(ceiling, size));
+	else if (!helps)
+		snprintf(text, ADVICE, "no limit is large enough for that");
+	else if (vg_ledger_flags(ledger) & VG_LEDGER_EPHEMERAL)
+		snprintf(text, ADVICE,
+			 "give it more with `virgate run%s --memory %s`, or while it runs `virgate set%s %s --memory "
+			 "%s`",
+			 sim, limit, sim, vgpu, limit);
+	else
+		snprintf(text, ADVICE, "raise with `virgate set%s %s --memory %s`", sim, vgpu, limit);
+}
+
+void shim_log_refusal(const struct vg_ledger *ledger, const struct vg_ledger_refusal *refusal)
 {
 	static _Atomic uint64_t last_ns, left_out;
 	uint64_t now = vg_clock_monotonic_ns(), last = atomic_load(&last_ns), asked = refusal->asked;
-	char line[768], asked_text[32], charged_text[32], limit_text[32], overhead_text[32], more_text[32],
-		omitted[48] = "";
-	char advice_text[ADVICE];
+	char line[1024], asked_text[32], charged_text[32], limit_text[32], overhead_text[32], omitted[48] = "";
+	char advice[ADVICE];
 	// What was asked must show in the figures that it is compared with.
 	uint64_t least = refusal->overhead && refusal->overhead < asked ? refusal->overhead : asked;
 	struct unit asked_unit = unit_of(asked, asked), unit = unit_of(refusal->limit, least);
@@ -134,13 +158,13 @@ void shim_log_refusal(const char *vgpu, bool ephemeral, const struct vg_ledger_r
 	}
 	uint64_t omitted_count = atomic_exchange(&left_out, 0);
 	if (omitted_count)
-		snprintf(omitted, sizeof omitted, " (and %llu refusals before)", (unsigned long long)omitted_count);
-	suggestion(asked, refusal->charged, refusal->limit, more_text);
-	advice(vgpu, ephemeral, more_text, advice_text);
-	int length = snprintf(line, sizeof line, "vGPU %s: asked %s %s, %s of %s %s used (%s overhead); %s%s\n", vgpu,
-			      in_unit(asked, asked_unit, asked_text), asked_unit.text,
+		snprintf(omitted, sizeof omitted, " (and %llu refusal%s before)", (unsigned long long)omitted_count,
+			 omitted_count == 1 ? "" : "s");
+	advise(ledger, refusal, advice);
+	int length = snprintf(line, sizeof line, "vGPU %s: asked %s %s, %s of %s %s used (%s overhead); %s%s\n",
+			      vg_ledger_name(ledger), in_unit(asked, asked_unit, asked_text), asked_unit.text,
 			      in_unit(refusal->charged, unit, charged_text), in_unit(refusal->limit, unit, limit_text),
-			      unit.text, in_unit(refusal->overhead, unit, overhead_text), advice_text, omitted);
+			      unit.text, in_unit(refusal->overhead, unit, overhead_text), advice, omitted);
 	if (length > 0)
 		write_quietly(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }

@@ -15,6 +15,6 @@ enum shim_log_level {
 
 __attribute__((format(printf, 2, 3))) void shim_log(enum shim_log_level level, const char *format, ...);
 
-// The user's line about a refusal: at most one a second, with the number of those left out. An ephemeral
-// vGPU is gone when the line is read after the program's end.
-void shim_log_refusal(const char *vgpu, bool ephemeral, const struct vg_ledger_refusal *refusal);
+// Writes the user's line about a refusal: at most one a second, with the number of those left out. An ephemeral vGPU is
+// gone when the line is read after the program's end: for one it also says how to start the program with more.
+void shim_log_refusal(const struct vg_ledger *ledger, const struct vg_ledger_refusal *refusal);

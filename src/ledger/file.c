@@ -164,6 +164,16 @@ void vg_ledger_set_context_overhead(struct vg_ledger *ledger, uint64_t bytes)
 	__atomic_or_fetch(&header->flags, VG_LEDGER_OVERHEAD_MEASURED, __ATOMIC_RELEASE);
 }
 
+void vg_ledger_set_ceiling(struct vg_ledger *ledger, uint64_t bytes)
+{
+	LEDGER_STORE(ledger_file_of(ledger)->header.ceiling, bytes);
+}
+
+uint64_t vg_ledger_ceiling(const struct vg_ledger *ledger)
+{
+	return LEDGER_LOAD(ledger_file_of(ledger)->header.ceiling);
+}
+
 void vg_ledger_count_load(struct vg_ledger *ledger)
 {
 	__atomic_add_fetch(&ledger_file_of(ledger)->header.loads, 1, __ATOMIC_RELAXED);

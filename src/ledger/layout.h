@@ -80,6 +80,7 @@ struct ledger_header {
 	uint32_t slots_touched; // slots from here on were never used
 	uint32_t shares_touched;
 	_Alignas(64) ledger_word account;
+	uint64_t ceiling; // vg_ledger_set_ceiling
 };
 
 struct ledger_file {

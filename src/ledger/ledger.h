@@ -117,6 +117,10 @@ uint32_t vg_ledger_share(const struct vg_ledger *ledger);
 const char *vg_ledger_kind_text(enum vg_ledger_kind kind);
 uint64_t vg_ledger_context_overhead(const struct vg_ledger *ledger);
 
+// The largest limit that the daemon would have given the vGPU when it last looked; 0: not known. Refusals advise by it.
+void vg_ledger_set_ceiling(struct vg_ledger *ledger, uint64_t bytes);
+uint64_t vg_ledger_ceiling(const struct vg_ledger *ledger);
+
 // How often the interposer was loaded, and how often a process entered, since creation.
 void vg_ledger_count_load(struct vg_ledger *ledger);
 uint64_t vg_ledger_loads(const struct vg_ledger *ledger);

@@ -61,7 +61,7 @@ enum vg_status vg_fields_refuse(const char *function, const char *wrong)
 {
 	return vg_fail(
 		VG_PROTOCOL, 0, function,
-		"the daemon's reply has no proper \"%s\": is it another version's? `virgate shutdown` ends it, and the "
-		"next call starts one of this version",
+		"the daemon's reply has no proper \"%s\": is it of another version? end it, and the next call "
+		"starts one of this version",
 		wrong);
 }

@@ -179,6 +179,39 @@ TEST(a_tenant_is_seen_and_its_quota_holds)
 	CHECK_INT(VIRGATE_RUN("rm", "train"), 0);
 }
 
+// What stands between the first backquotes of standard error, as a user pastes it into a shell.
+static int run_suggestion(void)
+{
+	char command[512], path[512];
+
+	const char *first = strchr(result.err, '`'), *last = first ? strchr(first + 1, '`') : NULL;
+	if (!last)
+		FAIL("nothing is suggested in \"%s\"", result.err);
+	snprintf(command, sizeof command, "%.*s", (int)(last - first - 1), first + 1);
+	snprintf(path, sizeof path, "%.*s:/usr/bin:/bin", (int)(strrchr(VIRGATE, '/') - VIRGATE), VIRGATE);
+	setenv("PATH", path, 1);
+	unsetenv("VIRGATE_SIM");
+	int code = finish(begin((const char *const[]){"/bin/sh", "-c", command, NULL}));
+	setenv("VIRGATE_SIM", "devices=2,memory=4G", 1);
+	return code;
+}
+
+TEST(suggested_commands_work_when_they_are_pasted)
+{
+	node_begin();
+	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "256M"), 0);
+	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M"), 0);
+	CHECK_CONTAINS(result.err, "raise with `virgate set --sim=devices=2,memory=4G train --memory 384M`");
+	CHECK_INT(run_suggestion(), 0);
+	CHECK_STR(result.out, "train: memory 384.0 MiB\n");
+	CHECK_INT(VIRGATE_RUN("inspect", "trian"), 1);
+	CHECK_INT(run_suggestion(), 0);
+	CHECK_CONTAINS(result.out, "384.0 MiB");
+	CHECK_INT(VIRGATE_RUN("create", "other", "--memory", "256M", "--device", "7"), 1);
+	CHECK_INT(run_suggestion(), 0);
+	CHECK_CONTAINS(result.out, "(simulated)");
+}
+
 TEST(kill_ends_the_programs)
 {
 	char text[4096] = "";

@@ -73,6 +73,18 @@ TEST(requests_without_sense)
 	CHECK_AGREED(ask("{'op':'ping'}"));
 }
 
+static uint64_t ceiling_of(const char *name)
+{
+	struct vg_ledger *ledger;
+	char path[400];
+
+	snprintf(path, sizeof path, "%s/ledgers/%s", runtime_dir, name);
+	CHECK_INT(vg_ledger_open(path, &ledger), 0);
+	uint64_t ceiling = vg_ledger_ceiling(ledger);
+	vg_ledger_close(ledger);
+	return ceiling;
+}
+
 TEST(limits_fit_the_device)
 {
 	fresh_node();
@@ -91,6 +103,27 @@ TEST(limits_fit_the_device)
 	CHECK_INT(json_integer_value(json_object_get(first, "reserved")), 8 * GIB);
 	CHECK_INT(json_integer_value(json_object_get(first, "vgpus")), 2);
 	json_decref(devices);
+}
+
+// Tenants suggest no limit beyond what the daemon would give.
+TEST(ledgers_say_how_far_a_limit_may_grow)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0}", 5 * GIB));
+	CHECK_INT(ceiling_of("a"), 8 * GIB);
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0}", 2 * GIB));
+	CHECK_INT(ceiling_of("a"), 6 * GIB);
+	CHECK_INT(ceiling_of("b"), 3 * GIB);
+	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", 6 * GIB));
+	CHECK_INT(ceiling_of("b"), 2 * GIB);
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'device':1}", 2 * GIB));
+	CHECK_INT(ceiling_of("c"), 8 * GIB);
+	CHECK_AGREED(ask("{'op':'rm','name':'a'}"));
+	CHECK_INT(ceiling_of("b"), 8 * GIB);
+	kill_daemon();
+	start_daemon();
+	CHECK_INT(ceiling_of("b"), 8 * GIB);
 }
 
 TEST(a_limit_below_what_is_in_use)

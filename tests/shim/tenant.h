@@ -20,6 +20,7 @@ static char tenant_folder[64];
 static char tenant_ledger_path[96];
 static struct vg_ledger *tenant_ledger;
 static uint32_t tenant_flags; // of the next ledger, besides
+static uint64_t tenant_ceiling; // of its limit, as the daemon has it; 0: not known
 
 static inline void tenant_clean(void)
 {
@@ -78,6 +79,7 @@ static inline void tenant_new_ledger(uint64_t limit, uint64_t overhead)
 	vg_ledger_close(tenant_ledger);
 	tenant_ledger = NULL;
 	CHECK_INT(vg_ledger_create(tenant_ledger_path, &options, &tenant_ledger), 0);
+	vg_ledger_set_ceiling(tenant_ledger, tenant_ceiling);
 	setenv("VIRGATE_LEDGER", tenant_ledger_path, 1);
 }
 

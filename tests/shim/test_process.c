@@ -377,8 +377,9 @@ static const char *words_of(void (*body)(void))
 
 TEST(the_user_is_told_once_a_second)
 {
-	CHECK_STR(words_of(refused_thrice_body), "vGPU train: asked 2.0 GiB, 0.0 of 1.0 GiB used (0.0 overhead); "
-						 "raise with `virgate set train --memory 2048M`\n");
+	CHECK_STR(words_of(refused_thrice_body),
+		  "vGPU train: asked 2.0 GiB, 0.0 of 1.0 GiB used (0.0 overhead); "
+		  "raise with `virgate set train --memory 2G`\n");
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 3);
 }
 
@@ -398,6 +399,41 @@ TEST(a_run_of_its_own_is_told_what_to_start_it_with)
 		  "vGPU train: asked 96.0 MiB, 960.0 of 1024.0 MiB used (0.0 overhead); give it more with "
 		  "`virgate run --memory 1536M`, or while it runs `virgate set train --memory 1536M`\n");
 	tenant_flags = 0;
+}
+
+static void refused_on_the_simulator_body(void)
+{
+	setenv("VIRGATE_SIM", "memory=4G", 1);
+	refused_a_little_body();
+}
+
+// What is suggested works when it is pasted: it names the same GPU.
+TEST(the_simulator_is_named_in_what_is_suggested)
+{
+	CHECK_STR(words_of(refused_on_the_simulator_body),
+		  "vGPU train: asked 96.0 MiB, 960.0 of 1024.0 MiB used (0.0 overhead); "
+		  "raise with `virgate set --sim=memory=4G train --memory 1536M`\n");
+}
+
+// The daemon has written the largest limit that it would give into the ledger.
+static void refused_under_ceiling(uint64_t ceiling, const char *advice)
+{
+	char expected[512];
+
+	tenant_ceiling = ceiling;
+	snprintf(expected, sizeof expected,
+		 "vGPU train: asked 96.0 MiB, 960.0 of 1024.0 MiB used (0.0 overhead); %s\n", advice);
+	CHECK_STR(words_of(refused_a_little_body), expected);
+	tenant_ceiling = 0;
+}
+
+TEST(no_limit_is_suggested_that_cannot_be)
+{
+	refused_under_ceiling(4 * GIB, "raise with `virgate set train --memory 1536M`");
+	refused_under_ceiling(1100 * MIB + 5, "raise with `virgate set train --memory 1100M`");
+	refused_under_ceiling(1040 * MIB,
+			      "a larger limit does not help: the GPU has room for a limit of 1.0 GiB at most");
+	refused_under_ceiling(GIB, "a larger limit does not help: the GPU has room for a limit of 1.0 GiB at most");
 }
 
 static void closed_pipe_body(void)
