@@ -76,6 +76,9 @@ __attribute__((noreturn)) static void become_daemon(const struct start *start, c
 		dup2(ready_fd, READY_FD);
 	else
 		fcntl(READY_FD, F_SETFD, 0);
+	pid_t own = getpid();
+	if (write(READY_FD, &own, sizeof own) != sizeof own) // for lock_is_held()
+		_exit(1);
 	close_range(READY_FD + 1, ~0u, 0);
 	for (int signal = 1; signal < NSIG; signal++)
 		sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
@@ -106,8 +109,8 @@ static bool answers(const struct vg_node *node)
 	return fd >= 0;
 }
 
-// Whoever holds the lock has written its number there. A zombie holds nothing any more.
-static bool lock_is_held(const struct vg_node *node)
+// Does a daemon other than our own hold the lock? It has written its number there. A zombie holds nothing any more.
+static bool lock_is_held(const struct vg_node *node, pid_t own)
 {
 	char path[PATH_MAX + 32], text[64];
 
@@ -115,15 +118,15 @@ static bool lock_is_held(const struct vg_node *node)
 	int pid = vg_file_read(path, text, sizeof text - 1) > 0 ? atoi(text) : 0;
 	_cleanup_close_ int fd = pid > 0 ? vg_pidfd_open(pid) : -1;
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-	if (fd < 0 || poll(&poll_fd, 1, 0) == 1)
+	if (pid == own || fd < 0 || poll(&poll_fd, 1, 0) == 1)
 		return false;
 	snprintf(path, sizeof path, "/proc/%d/comm", pid);
 	return vg_file_read(path, text, sizeof text - 1) > 0 && strcmp(text, "virgated\n") == 0;
 }
 
 // A loser of the race for the daemon's lock ends at once: the winner may still be on its way, or
-// on its way out. *ret_lost: somebody held the lock, so that another try makes sense.
-static bool await_answer(const struct vg_node *node, uint64_t deadline, bool *ret_lost)
+// on its way out. *ret_lost: another daemon than our own held the lock, so that another try makes sense.
+static bool await_answer(const struct vg_node *node, pid_t own, uint64_t deadline, bool *ret_lost)
 {
 	uint64_t grace = vg_clock_monotonic_ns() + 200000000;
 
@@ -132,7 +135,7 @@ static bool await_answer(const struct vg_node *node, uint64_t deadline, bool *re
 		if (answers(node))
 			return true;
 		uint64_t now = vg_clock_monotonic_ns();
-		bool held = lock_is_held(node);
+		bool held = lock_is_held(node, own);
 		*ret_lost |= held;
 		if (now >= deadline || (!held && (*ret_lost || now >= grace)))
 			return false;
@@ -147,8 +150,17 @@ static off_t log_end(const char *path)
 	return stat(path, &info) == 0 ? info.st_size : 0;
 }
 
-// What the daemon said from `start` on, for whoever could not start it: its lines, without time and
-// process, with a semicolon between them.
+// A line of the log without what names its writer: "virgate sim: " or "TIME virgated[PID]: ".
+static const char *without_name(const char *line)
+{
+	const char *end = strstr(line, ": ");
+	bool named = end > line && (strncmp(line, "virgate sim:", 12) == 0 || end[-1] == ']');
+
+	return named ? end + 2 : line;
+}
+
+// What the daemon said from `start` on, for whoever could not start it: its lines, each once, without time and process,
+// with a semicolon between them. Others that start a daemon write into the same log.
 static void words_of_log(const char *path, off_t start, char ret_words[WORDS])
 {
 	char text[4096], *rest = text, *line;
@@ -159,10 +171,9 @@ static void words_of_log(const char *path, off_t start, char ret_words[WORDS])
 	*ret_words = '\0';
 	text[length > 0 ? length : 0] = '\0';
 	while (used < WORDS && (line = strsep(&rest, "\n"))) {
-		char *words = strstr(line, "]: ");
-		if (*line)
-			used += (size_t)snprintf(ret_words + used, WORDS - used, "%s%s", used ? "; " : "",
-						 words ? words + 3 : line);
+		const char *words = without_name(line);
+		if (*line && !strstr(ret_words, words))
+			used += (size_t)snprintf(ret_words + used, WORDS - used, "%s%s", used ? "; " : "", words);
 	}
 }
 
@@ -198,10 +209,12 @@ static enum vg_status check_parts(struct start *start, const char *function)
 	return VG_OK;
 }
 
-static int launch(const struct start *start, char **environment, uint64_t deadline)
+// *ret_daemon: its process; 0: there is none.
+static int launch(const struct start *start, char **environment, uint64_t deadline, pid_t *ret_daemon)
 {
 	int ready[2], status, error = 0;
 
+	*ret_daemon = 0;
 	if (pipe2(ready, O_CLOEXEC) < 0)
 		return -errno;
 	pid_t child = fork();
@@ -211,6 +224,8 @@ static int launch(const struct start *start, char **environment, uint64_t deadli
 	close(ready[1]);
 	if (child > 0) {
 		while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+			;
+		while (read(ready[0], ret_daemon, sizeof *ret_daemon) < 0 && errno == EINTR)
 			;
 		await_word(ready[0], deadline);
 	}
@@ -224,21 +239,22 @@ enum vg_status vg_node_start(const struct vg_node *node, const char *function)
 	struct start start = {.node = node};
 	bool answered = false, lost = true;
 	char words[WORDS];
-	off_t logged;
+	off_t logged = 0;
+	pid_t daemon;
 	int r = 0;
 
 	enum vg_status result = check_parts(&start, function);
 	if (result)
 		return result;
 	snprintf(start.log, sizeof start.log, "%.4000s/virgated.log", node->runtime_dir);
-	logged = log_end(start.log);
 	char **environment = daemon_environment(&start);
 	if (!environment)
 		return vg_fail(VG_NO_MEMORY, ENOMEM, function, "no memory for the daemon's environment");
 	while (r == 0 && !answered && lost && vg_clock_monotonic_ns() < deadline) {
-		r = launch(&start, environment, deadline);
+		logged = log_end(start.log);
+		r = launch(&start, environment, deadline, &daemon);
 		if (r == 0)
-			answered = await_answer(node, deadline, &lost);
+			answered = await_answer(node, daemon, deadline, &lost);
 	}
 	free(environment);
 	if (answered)

@@ -80,9 +80,7 @@ int vg_system_open(struct vg_system **ret_system, char *problem, size_t capacity
 		nvmlReturn_t result = initialise(system);
 		const char *simulated = secure_getenv("VIRGATE_SIM");
 		if (result != NVML_SUCCESS && simulated)
-			snprintf(problem, capacity,
-				 "NVML does not start (its error %d): is VIRGATE_SIM=%.200s as docs/simulator.md says?",
-				 result, simulated);
+			snprintf(problem, capacity, "the simulated NVML does not start (error %d)", result);
 		else if (result != NVML_SUCCESS)
 			snprintf(problem, capacity, "NVML does not start (its error %d): is the NVIDIA driver loaded?",
 				 result);

@@ -429,22 +429,47 @@ TEST(a_socket_that_nobody_listens_on_is_told_where_starting_is_not_allowed)
 	unsetenv("VIRGATE_START_DAEMON");
 }
 
-TEST(a_daemon_that_cannot_start_is_told_with_its_own_words)
+// The script is what is started as the daemon.
+static void run_with_daemon(const char *script)
 {
 	char path[128];
 
 	place_begin();
 	snprintf(path, sizeof path, "%s/virgated", place.folder);
 	FILE *file = fopen(path, "w");
-	CHECK(file && fputs("#!/bin/sh\necho some reason >&2\necho \"[7]: and another\" >&2\nexit 1\n", file) >= 0 &&
-	      fclose(file) == 0);
+	CHECK(file && fputs(script, file) >= 0 && fclose(file) == 0);
 	chmod(path, 0700);
 	setenv("VIRGATE_DAEMON", path, 1);
 	setenv("VIRGATE_NVML", "/nowhere", 1);
 	CHECK_INT(VIRGATE_RUN("ps"), 1);
-	CHECK_CONTAINS(result.err, "did not start: some reason; and another (");
 	unsetenv("VIRGATE_DAEMON");
 	unsetenv("VIRGATE_NVML");
+}
+
+TEST(a_daemon_that_cannot_start_is_told_with_its_own_words)
+{
+	run_with_daemon("#!/bin/sh\n"
+			"echo some reason >&2\n"
+			"echo some reason >&2\n"
+			"echo 'virgate sim: why' >&2\n"
+			"echo '2026-01-01T00:00:00+0000 virgated[7]: and: another' >&2\n"
+			"exit 1\n");
+	CHECK_CONTAINS(result.err, "did not start: some reason; why; and: another (");
+}
+
+// The daemon's own lock is not that of another one, which would be worth another try.
+TEST(a_daemon_that_fails_is_started_once)
+{
+	char starts[64];
+
+	run_with_daemon("#!/bin/sh\n"
+			"echo started >>$0.starts\n"
+			"echo $$ >$VIRGATE_RUNTIME_DIR/lock\n"
+			"exec 3>&-\n" // from here on it is looked whether it answers
+			"sleep 0.1\n"
+			"exit 1\n");
+	slurp("virgated.starts", starts, sizeof starts);
+	CHECK_STR(starts, "started\n");
 }
 
 TEST(without_a_gpu_the_simulated_one_is_named_not_taken)
