@@ -256,7 +256,8 @@ int main(int argc, char **argv)
 			say("nobody waits for us on descriptor %d", options.ready_fd);
 		close(options.ready_fd);
 	}
-	say("serves %s (%zu GPUs, driver %s%s)", node.runtime_dir, vg_system_device_count(node.system),
+	size_t gpus = vg_system_device_count(node.system);
+	say("serves %s (%zu GPU%s, driver %s%s)", node.runtime_dir, gpus, gpus == 1 ? "" : "s",
 	    vg_system_driver_version(node.system), node.simulated ? ", simulated" : "");
 	node_run(&node);
 	vg_system_close(node.system);

@@ -228,11 +228,23 @@ static json_t *no_room(const struct request *request, size_t device, uint64_t as
 	uint64_t reserved = figures->own + figures->others < figures->own ? UINT64_MAX : figures->own + figures->others;
 	uint64_t left = reserved < figures->total ? figures->total - reserved : 0;
 
+	if (asked > figures->total)
+		return refuse("limit", "asked for %s, larger than GPU %zu (%s)%s%s%s",
+			      figure(asked, figures->total, text[0]), device, figure(figures->total, asked, text[1]),
+			      reserved ? ", of which " : "",
+			      !reserved ? "" : left ? vg_size_format(left, text[2]) : "nothing",
+			      reserved ? " is left" : "");
+	if (!left)
+		return refuse("limit",
+			      "GPU %zu: asked for %s, but nothing is left: other vGPUs reserve all of its %s; shrink "
+			      "or remove one of them%s",
+			      device, vg_size_format(asked, text[0]), vg_size_format(figures->total, text[1]),
+			      vg_system_device_count(request->node->system) > 1 ? ", or choose another GPU" : "");
 	return refuse("limit",
-		      "GPU %zu: asked for %s, %s of %s is reserved by other vGPUs, %s is left: ask for less, or remove "
-		      "a vGPU",
-		      device, figure(asked, left, text[0]), vg_size_format(reserved, text[1]),
-		      vg_size_format(figures->total, text[2]), figure(left, asked, text[3]));
+		      "GPU %zu: asked for %s, but %s is left: other vGPUs reserve %s of its %s; ask for less, or shrink "
+		      "or remove one of them",
+		      device, figure(asked, left, text[0]), figure(left, asked, text[1]),
+		      vg_size_format(reserved, text[2]), vg_size_format(figures->total, text[3]));
 }
 
 // Room for `memory` on the device, for a new vGPU or in place of what `instead_of` has: NULL, or why not.
@@ -485,12 +497,12 @@ static json_t *answer_kill(const struct request *request)
 	if (r < 0)
 		return refuse("system", "vGPU %s: the processes that have its ledger mapped cannot be found: %s",
 			      vgpu->name, strerror(-r));
-	say("vGPU %s: process %d of user %u had signal %d sent to %u processes", vgpu->name, (int)request->peer->pid,
-	    (unsigned int)request->peer->uid, (int)signal, signalled.count);
+	say("vGPU %s: process %d of user %u had signal %d sent to %u process%s", vgpu->name, (int)request->peer->pid,
+	    (unsigned int)request->peer->uid, (int)signal, signalled.count, signalled.count == 1 ? "" : "es");
 	if (signalled.failed)
-		return refuse("system", "vGPU %s: signal %d was sent to %u of %u processes, but not to process %d: %s",
-			      vgpu->name, (int)signal, signalled.count, signalled.count + signalled.failed,
-			      (int)signalled.pid, strerror(signalled.error));
+		return refuse("system", "vGPU %s: signal %d cannot be sent to process %d: %s (%u got it, %u did not)",
+			      vgpu->name, (int)signal, (int)signalled.pid, strerror(signalled.error), signalled.count,
+			      signalled.failed);
 	return agree_with("signalled", json_integer(signalled.count));
 }
 

@@ -2,6 +2,7 @@
 #include "checkpoint/doctor.h"
 
 #include "base/descriptor.h"
+#include "base/hint.h"
 #include "checkpoint/tool.h"
 #include "driver/driver.h"
 #include "node/node.h"
@@ -117,10 +118,12 @@ static void check_vgpus(struct doctor_report *report, struct vg_node *node)
 	struct vg_vgpu_list *list;
 	size_t damaged = 0;
 	const char *first = "";
+	char sim[VG_HINT_SIM];
 
+	vg_hint_sim(node->simulate, sim);
 	if (vg_vgpu_list(node, &list)) {
 		doctor_say(check, DOCTOR_FAILED, "%.180s", vg_last_error()->text);
-		doctor_fix(check, "virgate shutdown; what runs goes on, and the next use starts another");
+		doctor_fix(check, "virgate shutdown%s; what runs goes on, and the next use starts another", sim);
 		return;
 	}
 	for (size_t i = 0; i < list->count; i++) {
@@ -128,9 +131,12 @@ static void check_vgpus(struct doctor_report *report, struct vg_node *node)
 			first = list->vgpus[i].name;
 	}
 	if (damaged) {
-		doctor_say(check, DOCTOR_FAILED, "%zu of %zu have a damaged ledger: %s%s", damaged, list->count, first,
-			   damaged > 1 ? ", …" : "");
-		doctor_fix(check, "end their programs, then virgate rm %s and create it again", first);
+		if (damaged == 1)
+			doctor_say(check, DOCTOR_FAILED, "the ledger of %s is damaged", first);
+		else
+			doctor_say(check, DOCTOR_FAILED, "the ledgers of %s and %zu more are damaged", first,
+				   damaged - 1);
+		doctor_fix(check, "end its programs, then virgate rm%s %s and create it again", sim, first);
 	} else {
 		doctor_say(check, DOCTOR_OK, "%zu", list->count);
 	}
@@ -140,6 +146,7 @@ static void check_vgpus(struct doctor_report *report, struct vg_node *node)
 static void check_daemon(struct doctor_report *report, struct vg_node *node)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_QUOTA, "daemon");
+	char sim[VG_HINT_SIM];
 
 	int fd = vg_node_connect(node);
 	if (fd == -ENOENT || fd == -ECONNREFUSED) {
@@ -154,7 +161,8 @@ static void check_daemon(struct doctor_report *report, struct vg_node *node)
 	close(fd);
 	if (vg_node_ping(node)) {
 		doctor_say(check, DOCTOR_FAILED, "%.180s", vg_last_error()->text);
-		doctor_fix(check, "virgate shutdown; what runs goes on, and the next use starts another");
+		doctor_fix(check, "virgate shutdown%s; what runs goes on, and the next use starts another",
+			   vg_hint_sim(node->simulate, sim));
 		return;
 	}
 	doctor_say(check, DOCTOR_OK, "answers at %.150s", node->socket);

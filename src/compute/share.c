@@ -26,10 +26,15 @@ static enum vg_status check_sum(double share, double taken, const char *function
 {
 	if (share + taken <= 1 + slack)
 		return VG_OK;
+	if (1 - taken <= slack)
+		return vg_fail(VG_LIMIT, 0, function,
+			       "a share of %g, but nothing is left: all of the device is given away to other units; "
+			       "make another's share smaller first",
+			       share);
 	return vg_fail(VG_LIMIT, 0, function,
-		       "a share of %g, where %g of 1 is given away to other units: up to %g is left; make another's "
-		       "smaller first",
-		       share, taken, taken < 1 ? 1 - taken : 0);
+		       "a share of %g, but %g is left: %g of 1 is given away to other units; ask for less, or make "
+		       "another's share smaller first",
+		       share, 1 - taken, taken);
 }
 
 static enum vg_status equal_part(double taken, unsigned places, const char *function, double *ret_share)

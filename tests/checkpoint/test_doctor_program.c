@@ -178,7 +178,7 @@ TEST(the_daemon_and_its_ledgers_are_looked_at)
 	CHECK_CONTAINS(answers, "ok       answers at ");
 	CHECK_INT(cut, 0);
 	CHECK_INT(damaged, 1);
-	CHECK_STR(vgpus, "failed   1 of 1 have a damaged ledger: one; end their programs, then virgate rm one and "
+	CHECK_STR(vgpus, "failed   the ledger of one is damaged; end its programs, then virgate rm --sim one and "
 			 "create it again");
 }
 
@@ -210,7 +210,8 @@ TEST(a_daemon_that_does_not_answer_fails)
 	CHECK_INT(unlink(address.sun_path), 0);
 	CHECK_INT(failed, 1);
 	CHECK_CONTAINS(line_of("daemon"), "failed   ");
-	CHECK_CONTAINS(line_of("daemon"), "; virgate shutdown; what runs goes on, and the next use starts another");
+	CHECK_CONTAINS(line_of("daemon"), "; virgate shutdown --sim; what runs goes on, and the next use starts "
+					  "another");
 }
 
 // Each line is whole: a name, a value, a verdict, and what to do wherever something is to be done, and there alone.

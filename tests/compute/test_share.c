@@ -34,6 +34,8 @@ TEST(shares_have_a_range_and_a_sum)
 	CHECK(info_of(second).share == 0.3);
 	OK(vg_compute_unit_set_share(first, 0.5));
 	OK(vg_compute_unit_set_share(second, 0.5));
+	options.share = 0.1;
+	REFUSED(vg_compute_unit_create(rig.compute, &options, &unit), VG_LIMIT, "share of 0.1, but nothing is left");
 	vg_compute_unit_destroy(first);
 	OK(vg_compute_unit_set_share(second, 1));
 	vg_compute_unit_destroy(second);

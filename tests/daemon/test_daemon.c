@@ -49,7 +49,8 @@ TEST(requests_without_sense)
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':0}"), "invalid", "\"memory\" must be");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1.5}"), "invalid", "\"memory\" must be");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':99999999999999999999}"), "invalid", "");
-	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':9223372036854775807}"), "limit", "of 8.0 GiB");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':9223372036854775807}"), "limit",
+		      "larger than GPU 0 (8.0 GiB)");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1,'share':101}"), "invalid", "percentage");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1,'share':'all'}"), "invalid", "percentage");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':1,'device':'7'}"), "not_found", "this node has 2");
@@ -91,13 +92,22 @@ TEST(limits_fit_the_device)
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0}", 5 * GIB));
 	CHECK_REFUSED(ask("{'op':'create','name':'b','memory':%llu,'device':0}", 4 * GIB), "limit",
-		      "asked for 4.0 GiB, 5.0 GiB of 8.0 GiB is reserved by other vGPUs, 3.0 GiB is left");
+		      "GPU 0: asked for 4.0 GiB, but 3.0 GiB is left: other vGPUs reserve 5.0 GiB of its 8.0 GiB; ask "
+		      "for less, or shrink or remove one of them");
+	CHECK_REFUSED(ask("{'op':'create','name':'b','memory':%llu,'device':0}", 9 * GIB), "limit",
+		      "asked for 9.0 GiB, larger than GPU 0 (8.0 GiB), of which 3.0 GiB is left");
+	CHECK_REFUSED(ask("{'op':'create','name':'b','memory':%llu,'device':1}", 8 * GIB + 1), "limit",
+		      "asked for 8.0 GiB (8589934593 bytes), larger than GPU 1 (8.0 GiB (8589934592 bytes))");
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0}", 3 * GIB));
-	CHECK_REFUSED(ask("{'op':'set','name':'b','memory':%llu}", 3 * GIB + 1), "limit", "5.0 GiB of 8.0 GiB");
+	CHECK_REFUSED(ask("{'op':'set','name':'b','memory':%llu}", 3 * GIB + 1), "limit",
+		      "other vGPUs reserve 5.0 GiB of its 8.0 GiB");
 	CHECK_AGREED(ask("{'op':'set','name':'b','memory':%llu}", 2 * GIB));
 	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", 6 * GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", 7 * GIB)); // the roomier GPU
 	CHECK_INT(figure("c", "device"), 1);
+	CHECK_REFUSED(ask("{'op':'create','name':'d','memory':%llu,'device':0}", GIB), "limit",
+		      "asked for 1.0 GiB, but nothing is left: other vGPUs reserve all of its 8.0 GiB; shrink or remove "
+		      "one of them, or choose another GPU");
 	json_t *devices = ask("{'op':'devices'}");
 	json_t *first = json_array_get(json_object_get(devices, "devices"), 0);
 	CHECK_INT(json_integer_value(json_object_get(first, "reserved")), 8 * GIB);
@@ -153,7 +163,7 @@ TEST(limits_fit_over_all_daemons)
 	CHECK(ready);
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0}", 5 * GIB));
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'create','name':'b','memory':%llu,'device':0}", 4 * GIB), "limit",
-		      "5.0 GiB of 8.0 GiB is reserved by other vGPUs");
+		      "other vGPUs reserve 5.0 GiB of its 8.0 GiB");
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'b','memory':%llu,'device':0}", 3 * GIB));
 	// Both know of all; and who names no device gets one with room.
 	json_t *reply = ask_at(other_socket, "{'op':'devices'}"),
@@ -162,10 +172,11 @@ TEST(limits_fit_over_all_daemons)
 	json_decref(reply);
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'c','memory':%llu}", 6 * GIB));
 	CHECK_AGREED(ask_at(other_socket, "{'op':'rm','name':'c'}"));
-	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 5 * GIB + 1), "limit", "3.0 GiB of 8.0 GiB");
+	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 5 * GIB + 1), "limit",
+		      "3.0 GiB of its 8.0 GiB");
 	kill_daemon(); // what was created stays promised
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'b','memory':%llu}", 4 * GIB), "limit",
-		      "5.0 GiB of 8.0 GiB");
+		      "5.0 GiB of its 8.0 GiB");
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'rm','name':'a'}"));
 	CHECK_AGREED(ask_at(other_socket, "{'op':'set','name':'b','memory':%llu}", 8 * GIB));
