@@ -19,7 +19,7 @@ static int print_report(const char *path, const struct vg_audit_report *report)
 static void say_report(const char *path, const struct vg_audit_report *report)
 {
 	if (report->records == 0)
-		printf("%s: %s, without a record\n", path, vg_audit_fault_text(report->fault));
+		printf("%s: %s, 0 records\n", path, vg_audit_fault_text(report->fault));
 	else if (report->fault == VG_AUDIT_NONE)
 		printf("%s: whole, %llu records from %s to %s\nhead: %s\n", path, (unsigned long long)report->records,
 		       report->first, report->last, report->head);
@@ -56,7 +56,7 @@ static int run(const struct arguments *arguments)
 		say_error("%s", error.text);
 		return verb_failure_code(arguments->verb);
 	}
-	int r = read_key(arguments, &config, "which key was it written with", &key);
+	int r = read_key(arguments, &config, "the key that the log was written with", &key);
 	if (r == 0) {
 		options.key_file = key.file;
 		options.key_ring = key.ring;
@@ -67,9 +67,9 @@ static int run(const struct arguments *arguments)
 }
 
 static const struct option options[] = {
-	{"key", 'k', "FILE", "the key file that it was written with; as VIRGATE_KEY", COMPLETE_FILE},
-	{"key-ring", 0, "NAME", "or the kernel's key of that name", 0},
-	{"expect", 'e', "COUNT:MAC", "the head that an earlier verification printed: it must still be in there", 0},
+	{"key", 'k', "FILE", "the key file that the log was written with; default: VIRGATE_KEY", COMPLETE_FILE},
+	{"key-ring", 0, "NAME", "the key of that name in the kernel's keyring", 0},
+	{"expect", 'e', "COUNT:MAC", "the head that an earlier verification printed; the log must contain it", 0},
 	OPTION_JSON,
 	{0},
 };
@@ -77,11 +77,10 @@ static const struct option options[] = {
 const struct verb verb_audit_verify = {
 	.name = "audit verify",
 	.synopsis = "FILE [--key FILE | --key-ring NAME] [--expect COUNT:MAC] [--json]",
-	.summary = "Find whatever was changed in an audit log, or cut off",
-	.details = "Names the first line that was changed, added, taken away or moved, and an end that was cut off. "
-		   "That the log\n"
-		   "and its head were both put back is found with --expect alone: keep what it prints.\n"
-		   "Exit status: 0 if the log is whole, 1 if not.",
+	.summary = "Verify that nobody changed an audit log",
+	.details = "Reports the first line that was changed, added, removed or moved, and an end that was cut off. "
+		   "Only --expect shows that somebody replaced the log and its head by older ones: keep the head "
+		   "that is printed. Exit status: 0 if the log is whole, 1 if not.",
 	.options = options,
 	.least = 1,
 	.most = 1,

@@ -57,7 +57,7 @@ int checkpoint_number(const struct arguments *arguments, const char *name, long 
 	*ret_number = strtol(text, &end, 10);
 	if (end != text && !*end && *ret_number >= 1 && *ret_number <= most)
 		return 0;
-	say_usage(arguments->verb, "--%s: \"%s\" is no number from 1 to %ld", name, text, most);
+	say_usage(arguments->verb, "--%s: \"%s\" is not a number from 1 to %ld", name, text, most);
 	return verb_usage_code(arguments->verb);
 }
 
@@ -68,7 +68,7 @@ int checkpoint_scratch(const struct arguments *arguments, char ret_image[PATH_MA
 
 	int length = snprintf(path, sizeof path, "%s/virgate-XXXXXX", folder && *folder ? folder : "/tmp");
 	if (length >= (int)sizeof path || !mkdtemp(path)) {
-		say_error("no folder for the image in %.200s: %s; name another with --dir",
+		say_error("cannot create a directory for the image in %.200s: %s; name another one with --dir",
 			  folder && *folder ? folder : "/tmp",
 			  length >= (int)sizeof path ? "the name is too long" : strerror(errno));
 		return verb_failure_code(arguments->verb);
@@ -119,7 +119,7 @@ int checkpoint_show(void *user, const struct vg_checkpoint_progress *progress)
 	}
 	if (interrupted && !told && progress->phase == VG_CHECKPOINT_HOST_OUT) {
 		checkpoint_hide();
-		say_warning("stops as soon as CRIU has done its work, which must not be broken off");
+		say_warning("CRIU cannot be interrupted: stopping as soon as it has finished");
 		told = true;
 	}
 	return interrupted;

@@ -283,11 +283,11 @@ static void say_where_it_is(const struct children *children, size_t first)
 	if (more)
 		snprintf(others, sizeof others, " and %zu more", more);
 	if (*child->image)
-		say_warning("process %d%s %s written down in %s, and %s ended: %s with virgate restore%s --dir %s",
+		say_warning("process %d%s %s dumped to %s and %s ended: restore %s with virgate restore%s --dir %s",
 			    (int)child->pid, others, more ? "were" : "was", child->image, more ? "have" : "has",
-			    more ? "they go on" : "it goes on", sim_flag(), child->image);
+			    more ? "them" : "it", sim_flag(), child->image);
 	else
-		say_warning("process %d%s %s moved to another place by virgate migrate, and %s ended here",
+		say_warning("process %d%s %s migrated by virgate migrate and %s ended here",
 			    (int)child->pid, others, more ? "were" : "was", more ? "have" : "has");
 }
 

@@ -151,7 +151,7 @@ static void refuse_unknown(struct reading *reading, const char *section, const c
 		}
 	}
 	if (!*section)
-		refuse(reading, "\"%s\" stands before the first [section]", key);
+		refuse(reading, "\"%s\" is before the first [section]", key);
 	else if (!known && sections.best)
 		refuse(reading, "unknown section [%s]: did you mean [%s]?", section, sections.best);
 	else if (!known)
@@ -230,7 +230,7 @@ static int load_environment(struct config *config, struct config_error *ret_erro
 			continue;
 		const char *wrong = config_check(config_rows[i].kind, value);
 		if (wrong) {
-			snprintf(ret_error->text, sizeof ret_error->text, "the environment's %s: \"%.200s\" %s",
+			snprintf(ret_error->text, sizeof ret_error->text, "environment variable %s: \"%.200s\" %s",
 				 config_rows[i].variable, value, wrong);
 			return 1;
 		}

@@ -69,7 +69,7 @@ static const struct option options[] = {OPTION_JSON, OPTION_SIM, {0}};
 const struct verb verb_devices = {
 	.name = "devices",
 	.synopsis = "[--json] [--sim]",
-	.summary = "List the GPUs, and how much of each is given to vGPUs",
+	.summary = "List the GPUs and the memory that vGPUs reserve on each",
 	.options = options,
 	.run = run,
 };

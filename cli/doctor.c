@@ -56,7 +56,7 @@ static int read_set(const struct arguments *arguments, unsigned *ret_sets)
 	} else if (strcmp(arguments->words[0], "quota") == 0) {
 		*ret_sets = DOCTOR_QUOTA;
 	} else {
-		say_usage(arguments->verb, "%s is no set of checks: cuda (checkpoints) or quota (vGPUs)",
+		say_usage(arguments->verb, "\"%s\" is not a set of checks: give cuda (checkpoints) or quota (vGPUs)",
 			  arguments->words[0]);
 		return verb_usage_code(arguments->verb);
 	}
@@ -91,7 +91,7 @@ static int run(const struct arguments *arguments)
 }
 
 static const struct option options[] = {
-	{"dir", 0, "DIR", "the folder where images would lie; the current one by itself", COMPLETE_FILE},
+	{"dir", 0, "DIR", "the directory for images; default: the current one", COMPLETE_FILE},
 	OPTION_JSON,
 	OPTION_SIM,
 	{0},
@@ -100,11 +100,10 @@ static const struct option options[] = {
 const struct verb verb_doctor = {
 	.name = "doctor",
 	.synopsis = "[--dir DIR] [--json] [--sim] [cuda|quota]",
-	.summary = "Say what this machine lacks for checkpoints and quotas",
-	.details = "One line a check: its name, ok, warning, failed or n/a, what was found, and what to do. "
-		   "cuda: taking and\n"
-		   "restoring checkpoints of CUDA processes. quota: vGPUs. Both by itself. "
-		   "Ends with 1 if a check failed.",
+	.summary = "Check this machine for what checkpoints and quotas need",
+	.details = "Prints a line for each check: its name, ok, warning, failed or n/a, what was found, and what to "
+		   "do. cuda: what checkpoints of CUDA processes need. quota: what vGPUs need. Without either: "
+		   "both. Exit status: 1 if a check failed.",
 	.options = options,
 	.most = 1,
 	.run = run,

@@ -18,8 +18,7 @@ static int dump(const struct arguments *arguments)
 	options.dir = option_value(arguments, "dir");
 	options.leave_running = option_value(arguments, "leave-running") != NULL;
 	if ((!options.pid && !options.vgpu) || !options.dir) {
-		say_usage(arguments->verb, "--pid or --vgpu, and --dir are needed: which process, or all that run inside "
-					   "which vGPU, and where the image shall lie");
+		say_usage(arguments->verb, "give --pid or --vgpu to say what to dump, and --dir to say where");
 		return verb_usage_code(arguments->verb);
 	}
 	r = dump_guard(arguments, &options, NULL, &guard);
@@ -41,8 +40,8 @@ static int dump(const struct arguments *arguments)
 
 static const struct option dump_options[] = {
 	DUMP_OPTIONS,
-	{"dir", 'd', "DIR", "where the image shall lie; nothing may be there yet", COMPLETE_FILE},
-	{"leave-running", 0, NULL, "let the processes run on afterwards", 0},
+	{"dir", 'd', "DIR", "the directory for the image, which must not exist yet", COMPLETE_FILE},
+	{"leave-running", 0, NULL, "let the processes continue afterwards", 0},
 	OPTION_JSON,
 	OPTION_SIM,
 	{0},
@@ -50,11 +49,13 @@ static const struct option dump_options[] = {
 
 const struct verb verb_dump = {
 	.name = "dump",
-	.synopsis = "--pid PID | --vgpu NAME --dir DIR [--compress METHOD] [--leave-running] [--cpu-only]\n"
-		    "             [--timeout SECONDS] [--shell-job] [--tcp-established] [--file-locks] [--json] [--sim]",
+	.synopsis = "(--pid PID | --vgpu NAME) --dir DIR [--compress METHOD] [--leave-running] [--cpu-only]\n"
+		    "             [--timeout SECONDS] [--shell-job] [--tcp-established] [--file-locks] [--json] "
+		    "[--sim]",
 	.summary = "Write a CUDA process to disk, with its device memory",
-	.details = "The driver takes the process off the GPU, CRIU writes it down. Whatever fails before the image is whole,\n"
-		   "and ^C, leaves the process running as it was. Afterwards it is gone, unless --leave-running.",
+	.details = "The driver moves the device memory of the process to the host, and CRIU writes the process to "
+		   "disk. If anything fails before the image is complete, and on ^C, the process continues. "
+		   "Otherwise it ends, unless --leave-running.",
 	.options = dump_options,
 	.run = dump,
 };

@@ -31,7 +31,8 @@ static int read_compression(const struct arguments *arguments, struct vg_dump_op
 		say_usage(arguments->verb, "--compress \"%s\": %s", text, vg_last_error()->text);
 		return verb_usage_code(arguments->verb);
 	}
-	say_usage(arguments->verb, "--compress \"%s\": there are none, lz4, zstd, and zstd:N for its level N", text);
+	say_usage(arguments->verb, "--compress \"%s\" is not a method: give none, lz4, zstd, or zstd:N for level N",
+		  text);
 	return verb_usage_code(arguments->verb);
 }
 
@@ -50,7 +51,7 @@ int dump_options_read(const struct arguments *arguments, struct vg_dump_options 
 	options.pid = (pid_t)pid;
 	options.vgpu = option_value(arguments, "vgpu");
 	if (options.pid && options.vgpu) {
-		say_usage(arguments->verb, "both a process (--pid) and a vGPU (--vgpu) are named: name one of them");
+		say_usage(arguments->verb, "--pid and --vgpu: give one of them");
 		return verb_usage_code(arguments->verb);
 	}
 	options.cpu_only = option_value(arguments, "cpu-only") != NULL;

@@ -6,14 +6,14 @@
 
 // clang-format off
 #define DUMP_OPTIONS                                                                                                   \
-	{"pid", 'p', "PID", "the process; its children go with it", 0},                                                \
-	{"vgpu", 'v', "NAME", "all that run inside this vGPU, and their children", COMPLETE_VGPU},                     \
-	{"compress", 0, "METHOD", "none, lz4, zstd or zstd:LEVEL; zero pages are left out in any case", 0},            \
-	{"cpu-only", 0, NULL, "also processes that do not use CUDA", 0},                                               \
-	{"timeout", 0, "SECONDS", "how long work on the GPU may take to end; 10 by itself", 0},                        \
-	{"shell-job", 0, NULL, "the process hangs on a terminal", 0},                                                  \
-	{"tcp-established", 0, NULL, "write open TCP connections down", 0},                                            \
-	{"file-locks", 0, NULL, "write locks of files down", 0}
+	{"pid", 'p', "PID", "the process; its children are included", 0},                                              \
+	{"vgpu", 'v', "NAME", "all processes that run inside this vGPU, and their children", COMPLETE_VGPU},           \
+	{"compress", 0, "METHOD", "none, lz4, zstd or zstd:LEVEL; pages of zeros are never written", 0},               \
+	{"cpu-only", 0, NULL, "accept processes that do not use CUDA", 0},                                             \
+	{"timeout", 0, "SECONDS", "how long to wait for work on the GPU to end; default: 10", 0},                      \
+	{"shell-job", 0, NULL, "accept a process on a terminal", 0},                                                   \
+	{"tcp-established", 0, NULL, "include open TCP connections", 0},                                               \
+	{"file-locks", 0, NULL, "include file locks", 0}
 // clang-format on
 
 // All but where the image shall lie. 0, or the verb's usage exit code after words on stderr.

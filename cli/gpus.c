@@ -13,7 +13,7 @@ void gpus_free(struct gpus *gpus)
 
 static int refuse_pair(const struct arguments *arguments, const char *pair)
 {
-	say_usage(arguments->verb, "--gpu-map: \"%s\" is no OLD=NEW, two UUIDs or indices", pair);
+	say_usage(arguments->verb, "--gpu-map: \"%s\" is not OLD=NEW, each a UUID or an index", pair);
 	return verb_usage_code(arguments->verb);
 }
 
@@ -42,7 +42,7 @@ int gpus_read(const struct arguments *arguments, struct gpus *gpus)
 	for (int at = 0; r == 0 && at < MOST_GPUS && (value = option_value_again(arguments, "gpu-map", at)); at++) {
 		char *text = strdup(value);
 		if (!text) {
-			say_error("no memory");
+			say_error("out of memory");
 			return verb_failure_code(arguments->verb);
 		}
 		gpus->texts[gpus->text_count++] = text;

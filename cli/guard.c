@@ -57,7 +57,7 @@ static int bring_one_back(const struct guarded *guarded, pid_t pid, uint64_t sta
 	if (vg_checkpoint_recover(pid, &recovery))
 		return fail_with_last_error(guarded->arguments);
 	if (recovery.stopped + recovery.held_back)
-		say_warning("the %s was killed: process %d runs on, as before", guarded->scratch ? "migration" : "dump",
+		say_warning("the %s was killed: process %d continues", guarded->scratch ? "migration" : "dump",
 			    (int)pid);
 	return 0;
 }
@@ -68,14 +68,12 @@ static int say_where(const struct watch *watch)
 	int pid = (int)watch->guarded->pids[0];
 
 	if (watch->step == GUARD_ENDING)
-		say_warning("the migration was killed while process %d ended here, and before the other side was told: "
-			    "restore "
-			    "its image, which is %s, and end first what is left of it",
+		say_warning("the migration was killed while process %d was being ended, before the other side was "
+			    "told to start it: end what is left of it, then restore its image %s",
 			    pid, watch->guarded->dir);
 	else
-		say_warning("the migration was killed after process %d had ended here: look whether it runs, on the "
-			    "other side "
-			    "or here; only if it does not, restore its image, which is %s",
+		say_warning("the migration was killed after process %d had ended here: check whether it runs on the "
+			    "other side or here; only if it does not, restore its image %s",
 			    pid, watch->guarded->dir);
 	return 0;
 }
@@ -90,8 +88,8 @@ static int bring_back(const struct watch *watch)
 	if (!guarded->leave_running && !guarded->scratch && image_stands(guarded->dir)) {
 		for (size_t i = 0; i < guarded->count; i++)
 			say_warning(
-				"the dump was killed when its image was whole already: process %d is left as it was "
-				"written down; end it, or let it run on with virgate recover%s --pid %d",
+				"the dump was killed after its image was complete: process %d is still stopped; end "
+				"it, or resume it with virgate recover%s --pid %d",
 				(int)guarded->pids[i], sim_flag(), (int)guarded->pids[i]);
 		return 0;
 	}
@@ -135,7 +133,7 @@ int guard_start(const struct guarded *guarded, struct guard *ret_guard)
 		if (vg_process_start_time(guarded->pids[i], &start_times[i]))
 			start_times[i] = 0;
 	if (pipe2(ends, O_CLOEXEC) < 0) {
-		say_error("a pipe to the guard of this dump: %s", strerror(errno));
+		say_error("cannot create a pipe to the guard process of this dump: %s", strerror(errno));
 		return verb_failure_code(guarded->arguments->verb);
 	}
 	fflush(NULL);
@@ -146,7 +144,7 @@ int guard_start(const struct guarded *guarded, struct guard *ret_guard)
 	}
 	close(ends[0]);
 	if (pid < 0) {
-		say_error("a process that guards this dump: %s", strerror(errno));
+		say_error("cannot start the guard process of this dump: %s", strerror(errno));
 		close(ends[1]);
 		return verb_failure_code(guarded->arguments->verb);
 	}

@@ -5,19 +5,28 @@
 
 #include "say.h"
 
+enum { SCREEN = 80 };
+
+// The verbs in the order of the table, a family in the place of its first one, under the headings of their groups.
 void help_overview(FILE *out)
 {
-	fputs("usage: virgate VERB [OPTIONS] ...\n\nCuts one NVIDIA GPU into virtual GPUs with a hard memory "
-	      "quota.\n\n",
-	      out);
-	for (int i = 0; verbs[i]; i++)
-		if (!verbs[i]->hidden && !verb_family(verbs[i]))
-			fprintf(out, "  %-12s%s\n", verbs[i]->name, verbs[i]->summary);
-	for (const struct family *family = families; family->name; family++)
-		fprintf(out, "  %-12s%s (virgate help %s)\n", family->name, family->summary, family->name);
+	const struct family *last = NULL;
+
+	fputs("usage: virgate VERB [OPTIONS] ...\n\n", out);
+	for (int i = 0; verbs[i]; i++) {
+		const struct family *family = verb_family(verbs[i]);
+		const char *heading = verb_heading(verbs[i]);
+		if (verbs[i]->hidden || (family && family == last))
+			continue;
+		if (heading)
+			fprintf(out, "%s\n", heading);
+		fprintf(out, "  %-12s%s\n", family ? family->name : verbs[i]->name,
+			family ? family->summary : verbs[i]->summary);
+		last = family;
+	}
 	fputs("\nA first use:   virgate run --memory 8G -- python train.py\n"
 	      "Without a GPU: virgate run --sim --memory 8G -- ./program\n"
-	      "One verb:      virgate help VERB, or man virgate-VERB\n",
+	      "More:          virgate help VERB, or man virgate-VERB\n",
 	      out);
 }
 
@@ -29,7 +38,25 @@ void help_family(FILE *out, const struct family *family)
 		if (word && !verbs[i]->hidden)
 			fprintf(out, "  %-12s%s\n", word, verbs[i]->summary);
 	}
-	fprintf(out, "\nOne verb: virgate help %s VERB, or man virgate-%s\n", family->name, family->name);
+	fprintf(out, "\nMore: virgate help %s VERB, or man virgate-%s\n", family->name, family->name);
+}
+
+// Breaks lines between words, before the screen ends. The first line begins in column `indent`, like the others.
+static void print_wrapped(FILE *out, const char *text, int indent)
+{
+	int column = indent;
+
+	while (*text) {
+		int length = (int)strcspn(text, " \n");
+		if (column > indent && column + 1 + length > SCREEN)
+			column = fprintf(out, "\n%*s", indent, "") - 1;
+		else if (column > indent)
+			column += fprintf(out, " ");
+		column += fprintf(out, "%.*s", length, text);
+		text += length;
+		text += strspn(text, " \n");
+	}
+	fputc('\n', out);
 }
 
 static void print_option(FILE *out, const struct option *option)
@@ -44,7 +71,8 @@ static void print_option(FILE *out, const struct option *option)
 			 argument + 1);
 	else
 		snprintf(left, sizeof left, "%s--%s%s%s", letter, option->name, *argument ? " " : "", argument);
-	fprintf(out, "  %-24s%s\n", left, option->help);
+	int indent = fprintf(out, "  %-24s", left);
+	print_wrapped(out, option->help, indent);
 }
 
 void help_verb(FILE *out, const struct verb *verb)
@@ -53,12 +81,14 @@ void help_verb(FILE *out, const struct verb *verb)
 		verb->summary);
 	if (verb->alias)
 		fprintf(out, "`virgate %s` means the same.\n", verb->alias);
-	if (verb->details)
-		fprintf(out, "\n%s\n", verb->details);
+	if (verb->details) {
+		fputc('\n', out);
+		print_wrapped(out, verb->details, 0);
+	}
 	fputc('\n', out);
 	for (const struct option *option = verb->options; option && option->name; option++)
 		print_option(out, option);
-	print_option(out, &(struct option){"help", 'h', NULL, "print this", 0});
+	print_option(out, &(struct option){"help", 'h', NULL, "print this help", 0});
 }
 
 int refuse_verb(const char *first, const char *second)
@@ -69,10 +99,10 @@ int refuse_verb(const char *first, const char *second)
 	if (!family)
 		second = ""; // it belongs to what is no verb
 	if (nearest)
-		say_error("there is no verb \"%s%s%s\": did you mean \"%s\"?", first, gap, second, nearest);
+		say_error("unknown verb \"%s%s%s\": did you mean \"%s\"?", first, gap, second, nearest);
 	else
-		say_error("there is no verb \"%s%s%s\"", first, gap, second);
-	fprintf(stderr, "all %s: virgate help%s%s\n", family ? "of its verbs" : "verbs", gap, family ? first : "");
+		say_error("unknown verb \"%s%s%s\"", first, gap, second);
+	fprintf(stderr, "more:  virgate help%s%s\n", gap, family ? first : "");
 	return EXIT_USAGE;
 }
 
@@ -101,7 +131,7 @@ static int run(const struct arguments *arguments)
 const struct verb verb_help = {
 	.name = "help",
 	.synopsis = "[VERB]",
-	.summary = "Explain the verbs, or one of them",
+	.summary = "List the verbs, or explain one of them",
 	.most = 2,
 	.complete = COMPLETE_VERB,
 	.run = run,

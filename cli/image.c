@@ -78,7 +78,7 @@ static int list(const struct arguments *arguments)
 		table_print(&table);
 		for (size_t i = 0; i < images->count; i++)
 			if (images->images[i].problem)
-				say_warning("%s is no image: %s", images->images[i].dir, images->images[i].problem);
+				say_warning("%s is not an image: %s", images->images[i].dir, images->images[i].problem);
 	}
 	vg_image_list_free(images);
 	return r;
@@ -89,7 +89,7 @@ static const struct option list_options[] = {OPTION_JSON, {0}};
 const struct verb verb_image_list = {
 	.name = "image list",
 	.synopsis = "ROOT [--json]",
-	.summary = "List the images below a folder",
+	.summary = "List the images below a directory",
 	.options = list_options,
 	.least = 1,
 	.most = 1,
@@ -103,7 +103,7 @@ static const char *text_of(const json_t *group, const char *key)
 {
 	const char *text = json_string_value(json_object_get(group, key));
 
-	return text ? text : "not known";
+	return text ? text : "unknown";
 }
 
 static const char *size_of(const json_t *group, const char *key, char *buffer)
@@ -111,14 +111,14 @@ static const char *size_of(const json_t *group, const char *key, char *buffer)
 	json_t *bytes = json_object_get(group, key);
 
 	return json_is_integer(bytes) ? vg_size_format((uint64_t)json_integer_value(bytes), buffer)
-				      : strcpy(buffer, "not known");
+				      : strcpy(buffer, "unknown");
 }
 
 static const char *flag_of(const json_t *group, const char *key)
 {
 	json_t *flag = json_object_get(group, key);
 
-	return json_is_boolean(flag) ? json_is_true(flag) ? "on" : "off" : "not known";
+	return json_is_boolean(flag) ? json_is_true(flag) ? "on" : "off" : "unknown";
 }
 
 static void print_line(const char *what, const char *text)
@@ -224,7 +224,7 @@ static const char *kinds_text(const json_t *use, char *buffer, size_t capacity)
 		if (json_integer_value(bytes) > 0 && length < capacity)
 			length += (size_t)snprintf(buffer + length, capacity - length, "%s%.20s %s", length ? ", " : "",
 						   name, vg_size_format((uint64_t)json_integer_value(bytes), size));
-	return *buffer ? buffer : json_is_object(json_object_get(use, "kinds")) ? "nothing" : "not known";
+	return *buffer ? buffer : json_is_object(json_object_get(use, "kinds")) ? "nothing" : "unknown";
 }
 
 static void print_device_memory(const json_t *image)
@@ -240,7 +240,7 @@ static void print_device_memory(const json_t *image)
 		snprintf(pid, sizeof pid, "%lld", (long long)json_integer_value(json_object_get(process, "pid")));
 		if (json_is_null(json_object_get(process, "gpus")) && json_is_true(json_object_get(process, "cuda")))
 			table_add(&table,
-				  (const char *const[]){pid, "not known", "not known", "not known", "not known"});
+				  (const char *const[]){pid, "unknown", "unknown", "unknown", "unknown"});
 		json_array_foreach(json_object_get(process, "gpus"), g, use) {
 			count = json_object_get(use, "contexts");
 			if (json_is_integer(count))
@@ -288,7 +288,7 @@ static int inspect(const struct arguments *arguments)
 	json_t *image = json_loads(text, 0, NULL);
 	free(text);
 	if (!image) {
-		say_error("no memory for what %s says", arguments->words[0]);
+		say_error("out of memory while reading %s", arguments->words[0]);
 		return EXIT_FAILED;
 	}
 	if (option_value(arguments, "json"))
@@ -309,10 +309,9 @@ static const struct option inspect_options[] = {OPTION_JSON, {0}};
 const struct verb verb_image_inspect = {
 	.name = "image inspect",
 	.synopsis = "DIR [--json]",
-	.summary = "Show what an image says of its processes and their machine",
-	.details =
-		"GPUs with their settings, contexts, device memory by kind, processes, and the files that they need.\n"
-		"Nothing is restored, and no checksum of a file is computed: virgate image verify does.",
+	.summary = "Show the processes in an image, and their machine",
+	.details = "GPUs with their settings, contexts, device memory by kind, processes, and the files that they "
+		   "need. Restores nothing and verifies no checksum: virgate image verify does.",
 	.options = inspect_options,
 	.least = 1,
 	.most = 1,
@@ -337,7 +336,7 @@ static int verify(const struct arguments *arguments)
 					     text_json(status ? vg_last_error()->text : NULL)));
 		return r ? r : status ? EXIT_FAILED : EXIT_OK;
 	}
-	printf("%s: whole, as it was written\n", dir);
+	printf("%s: whole, all checksums agree\n", dir);
 	return EXIT_OK;
 }
 
@@ -346,10 +345,9 @@ static const struct option verify_options[] = {OPTION_JSON, {0}};
 const struct verb verb_image_verify = {
 	.name = "image verify",
 	.synopsis = "DIR [--json]",
-	.summary = "Read all of an image, and look whether it is as it was written",
-	.details = "Every checksum is computed again: a bit that is another, a file too many or too few is named, and "
-		   "the exit\n"
-		   "status is 1. A restore does this by itself.",
+	.summary = "Verify all checksums of an image",
+	.details = "Reads every file of the image, and names the first that was changed, is missing or does not "
+		   "belong there. A restore does this too. Exit status: 0 if the image is whole, 1 if not.",
 	.options = verify_options,
 	.least = 1,
 	.most = 1,

@@ -13,7 +13,7 @@ static void print_size(const char *what, uint64_t bytes, int known)
 	if (known)
 		printf("%-11s%s (%llu bytes)\n", what, vg_size_format(bytes, text), (unsigned long long)bytes);
 	else
-		printf("%-11snot known\n", what);
+		printf("%-11sunknown\n", what);
 }
 
 static void print_tenants(const struct vg_vgpu_info *vgpu)
@@ -55,7 +55,7 @@ static void print_vgpu(const struct vg_vgpu_info *vgpu)
 	printf("%-11s%s\n", "share", vgpu->share ? share_text(vgpu, text) : "none");
 	printf("%-11s%s\n", "owner", vgpu->owner);
 	printf("%-11s%s\n", "group", *vgpu->group ? vgpu->group : "none");
-	printf("%-11s%s\n", "lifetime", vgpu->ephemeral ? "goes away with its last program" : "until it is removed");
+	printf("%-11s%s\n", "lifetime", vgpu->ephemeral ? "until its last program has ended" : "until it is removed");
 	printf("%-11s%s\n", "created", time_text(vgpu->created, text));
 	printf("%-11s%llu\n", "refusals", (unsigned long long)vgpu->refusals);
 	if (vgpu->tenant_count)

@@ -8,7 +8,7 @@ static int run(const struct arguments *arguments)
 {
 	if (vg_seal_key_create(arguments->words[0]))
 		return fail_with_last_error(arguments);
-	printf("%s: a new key, for its owner alone; whoever has it makes seals that pass\n", arguments->words[0]);
+	printf("%s: created, readable by you only; whoever has this key can make valid seals\n", arguments->words[0]);
 	return EXIT_OK;
 }
 
@@ -17,8 +17,8 @@ static const struct option options[] = {{0}};
 const struct verb verb_key_create = {
 	.name = "key create",
 	.synopsis = "FILE",
-	.summary = "Make a key file",
-	.details = "FILE is not there yet. It gets 64 random hexadecimal digits and mode 0600.",
+	.summary = "Create a key file",
+	.details = "FILE must not exist yet. It gets 64 random hexadecimal digits and mode 0600.",
 	.options = options,
 	.least = 1,
 	.most = 1,

@@ -59,7 +59,7 @@ static int run(const struct arguments *arguments)
 }
 
 static const struct option options[] = {
-	{"signal", 's', "SIGNAL", "a name such as KILL or SIGKILL, or a number; TERM without it", COMPLETE_SIGNAL},
+	{"signal", 's', "SIGNAL", "a name such as KILL or SIGKILL, or a number; default: TERM", COMPLETE_SIGNAL},
 	OPTION_SIM,
 	{0},
 };
@@ -68,7 +68,7 @@ const struct verb verb_kill = {
 	.name = "kill",
 	.synopsis = "NAME... [--signal SIGNAL] [--sim]",
 	.summary = "Send a signal to the programs of a vGPU",
-	.details = "It goes to every process that runs in the vGPU, also in a container. Guests, and programs that\n"
+	.details = "It goes to every process that runs in the vGPU, also in a container. Guests, and programs that "
 		   "have not used CUDA yet, do not get it.",
 	.options = options,
 	.least = 1,

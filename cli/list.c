@@ -128,7 +128,7 @@ int print_json(json_t *body)
 	json_decref(whole);
 	if (r == 0)
 		return EXIT_OK;
-	say_error("the listing cannot be put in JSON");
+	say_error("cannot write the listing as JSON");
 	return EXIT_FAILED;
 }
 

@@ -68,8 +68,8 @@ static const struct option options[] = {OPTION_JSON, OPTION_SIM, {0}};
 const struct verb verb_logs = {
 	.name = "logs",
 	.synopsis = "NAME [--json] [--sim]",
-	.summary = "Show what the quota of a vGPU refused, and why",
-	.details = "ASKED would have brought USED (all programs of the vGPU, OVERHEAD included) over LIMIT.\n"
+	.summary = "Show the requests that the quota of a vGPU refused",
+	.details = "ASKED would have made USED (by all programs of the vGPU, OVERHEAD included) larger than LIMIT. "
 		   "The last 64 refusals are kept.",
 	.options = options,
 	.least = 1,

@@ -74,8 +74,7 @@ static int migrate(const struct arguments *arguments)
 		return r;
 	if ((!dump.pid && !dump.vgpu) || !option_value(arguments, "to")) {
 		say_usage(arguments->verb,
-			  "--pid or --vgpu, and --to are needed: which process, or all that run inside which "
-			  "vGPU, and where they shall go");
+			  "give --pid or --vgpu to say what to move, and --to to say where");
 		return verb_usage_code(arguments->verb);
 	}
 	r = gpus_read(arguments, &gpus);
@@ -87,8 +86,8 @@ static int migrate(const struct arguments *arguments)
 
 static const struct option migrate_options[] = {
 	DUMP_OPTIONS,
-	{"to", 0, "TARGET", "unix:PATH: who listens there; ssh:[USER@]HOST: another machine", COMPLETE_FILE},
-	{"dir", 'd', "DIR", "where the image lies meanwhile; a folder in TMPDIR by itself", COMPLETE_FILE},
+	{"to", 0, "TARGET", "ssh:[USER@]HOST: another machine; unix:PATH: the restore listening there", COMPLETE_FILE},
+	{"dir", 'd', "DIR", "where to keep the image meanwhile; default: a directory in TMPDIR", COMPLETE_FILE},
 	OPTION_GPU_MAP,
 	OPTION_JSON,
 	OPTION_SIM,
@@ -97,14 +96,13 @@ static const struct option migrate_options[] = {
 
 const struct verb verb_migrate = {
 	.name = "migrate",
-	.synopsis = "--pid PID | --vgpu NAME --to unix:PATH|ssh:[USER@]HOST [--dir DIR]\n"
+	.synopsis = "(--pid PID | --vgpu NAME) --to unix:PATH|ssh:[USER@]HOST [--dir DIR]\n"
 		    "             [--compress METHOD] [--gpu-map OLD=NEW]...\n"
 		    "             [--cpu-only] [--timeout SECONDS] [--shell-job] [--tcp-established] [--file-locks]\n"
 		    "             [--json] [--sim]",
 	.summary = "Move a CUDA process to another machine",
-	.details = "It stands still while its image goes there and is verified; then it ends here and runs there. "
-		   "Whatever\n"
-		   "fails before that leaves it running here, and nothing of it there.",
+	.details = "The process is stopped while its image is sent and verified. Then it ends here and runs there. "
+		   "If anything fails before that, it continues here and nothing of it is left there.",
 	.options = migrate_options,
 	.run = migrate,
 };

@@ -105,7 +105,7 @@ static int check_count(const struct arguments *arguments)
 
 	if (arguments->count < verb->least) {
 		bool file = strncmp(verb->synopsis, "FILE", 4) == 0;
-		say_usage(verb, verb->command ? "what to run is missing"
+		say_usage(verb, verb->command ? "the command to run is missing"
 				: file	      ? "a file is missing"
 					      : "a name is missing");
 		return verb_usage_code(verb);

@@ -216,7 +216,7 @@ static int run(const struct arguments *arguments)
 
 static const struct option options[] = {
 	{"quiet", 'q', NULL, "leave out the programs", 0},
-	{"watch", 'w', "[SECONDS]", "show it again every 2 or SECONDS seconds until ^C", 0, .number = true},
+	{"watch", 'w', "[SECONDS]", "show it again every SECONDS seconds until ^C; default: 2", 0, .number = true},
 	OPTION_JSON,
 	OPTION_SIM,
 	{0},
@@ -227,10 +227,10 @@ const struct verb verb_ps = {
 	.alias = "list",
 	.synopsis = "[NAME...] [--quiet] [--watch [SECONDS] | --json] [--sim]",
 	.summary = "List the vGPUs and the programs in them",
-	.details = "MEMORY is what counts against the limit, OVERHEAD the part of it that programs did not ask for\n"
-		   "(contexts, modules, limits), PHYSICAL what the driver itself reports for their processes. A\n"
-		   "(guest) runs elsewhere and holds memory of this vGPU; of one that has (ended) memory is held\n"
-		   "elsewhere. TENANTS leaves both out.",
+	.details = "MEMORY is what counts against the limit, OVERHEAD the part of it that programs did not ask for "
+		   "(contexts, modules, limits), PHYSICAL what the driver itself reports for their processes. A "
+		   "(guest) runs elsewhere and uses memory of this vGPU. A program that has (ended) is charged until "
+		   "its memory is released. TENANTS counts neither.",
 	.options = options,
 	.most = -1,
 	.complete = COMPLETE_VGPU,

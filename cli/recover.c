@@ -18,7 +18,7 @@ static int print(const struct arguments *arguments, long pid, const struct vg_re
 	if (recovery->processes > 1)
 		printf(" and %zu more", recovery->processes - 1);
 	if (!touched)
-		printf(" ran already: nothing was to be done\n");
+		printf(" %s running already: nothing to do\n", recovery->processes > 1 ? "were" : "was");
 	else
 		printf(recovery->processes > 1 ? " run again\n" : " runs again\n");
 	return EXIT_OK;
@@ -34,7 +34,7 @@ static int recover(const struct arguments *arguments)
 	if (r)
 		return r;
 	if (!pid) {
-		say_usage(arguments->verb, "--pid is needed: which process");
+		say_usage(arguments->verb, "--pid is missing: give the process to resume");
 		return verb_usage_code(arguments->verb);
 	}
 	r = checkpoint_settle(&session, arguments);
@@ -47,7 +47,7 @@ static int recover(const struct arguments *arguments)
 }
 
 static const struct option recover_options[] = {
-	{"pid", 'p', "PID", "the process; its children come with it", 0},
+	{"pid", 'p', "PID", "the process; its children are resumed with it", 0},
 	OPTION_JSON,
 	OPTION_SIM,
 	{0},
@@ -56,10 +56,9 @@ static const struct option recover_options[] = {
 const struct verb verb_recover = {
 	.name = "recover",
 	.synopsis = "--pid PID [--json] [--sim]",
-	.summary = "Let a process run on whose dump was killed",
-	.details =
-		"A dump or a restore that is killed in its midst can leave processes stopped, locked or off the GPU.\n"
-		"They are brought back to running from whatever state they are in; who runs already is left as he is.",
+	.summary = "Resume a process whose dump was killed",
+	.details = "A dump or restore that is killed can leave processes stopped, locked or off the GPU. They are "
+		   "brought back from whichever state they are in. A process that runs already is left alone.",
 	.options = recover_options,
 	.run = recover,
 };

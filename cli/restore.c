@@ -112,13 +112,13 @@ static int check(const struct arguments *arguments)
 	const char *from = option_value(arguments, "from");
 
 	if (!from && !option_value(arguments, "dir"))
-		say_usage(arguments->verb, "--dir or --from is needed: where the image lies, or comes from");
+		say_usage(arguments->verb, "give --dir for an image on disk, or --from for one that comes in");
 	else if (from && strcmp(from, "-") != 0 && strncmp(from, "unix:", 5) != 0)
 		say_usage(arguments->verb, "--from: \"%s\" is neither - nor unix:PATH", from);
 	else if (option_value(arguments, "answer") && (!from || strcmp(from, "-") != 0))
-		say_usage(arguments->verb, "--answer is for --from -: answers go to stdout then");
+		say_usage(arguments->verb, "--answer needs --from -: the answers go to standard output");
 	else if (option_value(arguments, "answer") && (option_value(arguments, "json") || isatty(STDOUT_FILENO)))
-		say_usage(arguments->verb, "--answer: stdout is for the sender then, no terminal and nobody else's");
+		say_usage(arguments->verb, "--answer: standard output is for the sender: no terminal, and no --json");
 	else
 		return 0;
 	return verb_usage_code(arguments->verb);
@@ -143,9 +143,9 @@ static int restore(const struct arguments *arguments)
 }
 
 static const struct option restore_options[] = {
-	{"dir", 'd', "DIR", "the image; with --from, where it is kept", COMPLETE_FILE},
-	{"from", 0, "SOURCE", "-: the image comes in on stdin; unix:PATH: from who connects there", COMPLETE_FILE},
-	{"answer", 0, NULL, "the sender gets answers on stdout: what virgate migrate starts", 0},
+	{"dir", 'd', "DIR", "the directory of the image; with --from, where to keep it", COMPLETE_FILE},
+	{"from", 0, "SOURCE", "-: read the image from standard input; unix:PATH: from what connects", COMPLETE_FILE},
+	{"answer", 0, NULL, "answer the sender on standard output, as virgate migrate needs it", 0},
 	OPTION_GPU_MAP,
 	{"detach", 0, NULL, "do not wait for the processes", 0},
 	OPTION_JSON,
@@ -157,11 +157,11 @@ const struct verb verb_restore = {
 	.name = "restore",
 	.synopsis = "--dir DIR | --from -|unix:PATH [--dir DIR] [--answer]\n"
 		    "                [--gpu-map OLD=NEW]... [--detach] [--json] [--sim]",
-	.summary = "Let a CUDA process run again from its image",
-	.details = "With the pid it had, on the GPU it had or another. What does not fit is said before anything is "
-		   "made.\n"
-		   "Exit status: the process's own; 128 + n if signal n ended it; 125 if virgate failed. Of several\n"
-		   "the first one's, in the order of the image, that did not end with 0. With --detach: 0.",
+	.summary = "Restore a CUDA process from its image",
+	.details = "It gets the pid that it had, on the GPU that it had or another. What does not fit is reported "
+		   "before anything is created. Exit status: that of the process; 128 + n if signal n ended it; 125 "
+		   "if virgate failed. Of several processes, the first status in the order of the image that is not "
+		   "0. With --detach: 0.",
 	.options = restore_options,
 	.failure = EXIT_RUN_FAILED,
 	.run = restore,

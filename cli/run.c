@@ -178,8 +178,8 @@ const struct verb verb_run = {
 	.summary = "Run a program inside a vGPU",
 	.details = "Without --vgpu a vGPU is made for the run, and goes away with its last process.\n"
 		   "Exit status: the program's own; 128 + n if signal n ended it; 125 if virgate failed,\n"
-		   "126 if the program cannot be executed, 127 if there is none; 75 if virgate dump has\n"
-		   "written it down and ended it.",
+		   "126 if the program cannot be executed, 127 if there is none; 75 if it was\n"
+		   "dumped and ended by virgate dump.",
 	.options = options,
 	.least = 1,
 	.most = -1,

@@ -21,7 +21,7 @@ int share_choose_driver(const struct session *session, const struct arguments *a
 			setenv("VIRGATE_LIBDIR", session->config.values[CONFIG_LIBDIR], 0);
 		setenv("VIRGATE_SIM", session->simulate, 1);
 	} else if (vgpu && option_value(arguments, "sim") && !(simulated && *simulated)) {
-		say_error("this is vGPU %s of a real GPU: leave --sim out, or run it outside", vgpu);
+		say_error("this runs in vGPU %s of a real GPU: leave out --sim, or run it outside the vGPU", vgpu);
 		return verb_failure_code(arguments->verb);
 	}
 	return 0;
@@ -34,7 +34,7 @@ static int choose_socket(const struct session *session, const struct arguments *
 	char folder[PATH_MAX];
 
 	if (given && !*given) {
-		say_usage(arguments->verb, "--socket: \"\" is no path");
+		say_usage(arguments->verb, "--socket: the path is empty");
 		return verb_usage_code(arguments->verb);
 	}
 	int r = 0, length;
@@ -50,10 +50,10 @@ static int choose_socket(const struct session *session, const struct arguments *
 	if (r == 0 && length < PATH_MAX)
 		return 0;
 	if (r == -EPERM)
-		say_error("%s is not a folder that only you may write: remove it, or name a socket with --socket",
+		say_error("%s is not a directory that only you may write: remove it, or name a socket with --socket",
 			  folder);
 	else if (r < 0)
-		say_error("the folder %s cannot be made: %s", folder, strerror(-r));
+		say_error("cannot create the directory %s: %s", folder, strerror(-r));
 	else
 		say_error("--socket: a path has at most %d characters", PATH_MAX - 1);
 	return verb_failure_code(arguments->verb);
@@ -178,8 +178,8 @@ int share_pair_open(const struct share_pair *pair, struct vg_vram **ret_vram)
 		return share_fail_with_hint();
 	if (lack) {
 		say_error(
-			"this device has no %s (CUDA_ERROR_NOT_SUPPORTED): it takes a GPU of compute capability 6.0 or "
-			"later, and this one has %d.%d, on Linux itself, not in WSL",
+			"this device has no %s (CUDA_ERROR_NOT_SUPPORTED): that needs compute capability 6.0 or "
+			"later (this GPU has %d.%d) and Linux outside WSL",
 			lack, major, minor);
 		return EXIT_FAILED;
 	}

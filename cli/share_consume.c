@@ -27,8 +27,8 @@ static int receive(int socket, int seconds, struct vg_share_offer **ret_offer)
 		*ret_offer = offer;
 		return 0;
 	}
-	say_error("the other side offers %zu ranges, the first of %llu bytes%s: virgate share produce offers one of "
-		  "%d, for writing",
+	say_error("the producer offers %zu ranges, the first of %llu bytes%s, but one of %d bytes for writing is "
+		  "expected",
 		  vg_share_offer_count(offer), (unsigned long long)range.bytes, range.writable ? "" : ", for reading",
 		  SHARE_BYTES);
 	vg_share_offer_destroy(offer);
@@ -54,7 +54,7 @@ static int verify(struct vg_vram_handle handle)
 	uint32_t *data = malloc(SHARE_BYTES), i = 0;
 
 	if (!data) {
-		say_error("no memory for %d integers", SHARE_INTEGERS);
+		say_error("out of memory for %d integers", SHARE_INTEGERS);
 		return EXIT_FAILED;
 	}
 	if (vg_vram_read_at(handle, 0, data, SHARE_BYTES)) {
@@ -143,9 +143,9 @@ static const struct option options[] = {SHARE_OPTIONS, {0}};
 const struct verb verb_share_consume = {
 	.name = "share consume",
 	.synopsis = "[--socket PATH] [--device GPU] [--timeout SECONDS] [--sim]",
-	.summary = "Map the memory that a producer hands over, and verify what is in it",
-	.details = "Waits for `virgate share produce` of the same user where none is there yet.\n"
-		   "Exit status: 0 if the memory holds the pattern, 1 if not.",
+	.summary = "Map the memory that a producer offers, and verify it",
+	.details = "Waits until the same user starts `virgate share produce`. Exit status: 0 if the memory holds "
+		   "the pattern, 1 if not.",
 	.options = options,
 	.run = run,
 };

@@ -100,7 +100,7 @@ static int run(const struct arguments *arguments)
 }
 
 static const struct option options[] = {
-	{"quiet", 'q', NULL, "leave out who has it open", 0},
+	{"quiet", 'q', NULL, "leave out the readers", 0},
 	OPTION_JSON,
 	OPTION_SIM,
 	{0},
@@ -109,9 +109,9 @@ static const struct option options[] = {
 const struct verb verb_share_list = {
 	.name = "share list",
 	.synopsis = "[--quiet] [--json] [--sim]",
-	.summary = "List what is published, and who has it open",
-	.details = "A row for each generation that somebody has. VGPU is who is charged; the readers of other users'\n"
-		   "publications are not shown.",
+	.summary = "List the publications and their readers",
+	.details = "Prints a row for each generation that is open. VGPU is the vGPU that is charged. The readers of "
+		   "other users' publications are not shown.",
 	.options = options,
 	.run = run,
 };

@@ -33,7 +33,7 @@ static enum vg_status check_name(const char *name, const struct vg_share_range *
 
 	if (!range->seal || vg_seal_decode(range->seal, strlen(range->seal), &seal) || strcmp(seal.id, name) == 0)
 		return VG_OK; // the import finds words for what is no seal
-	return vg_fail(VG_INTEGRITY, 0, __func__, "the seal of %s is of \"%s\": other contents were put in their place",
+	return vg_fail(VG_INTEGRITY, 0, __func__, "the seal of %s is of \"%s\": its contents were replaced",
 		       name, seal.id);
 }
 
@@ -140,9 +140,9 @@ static int hold(const char *name, struct vg_share_lease *lease)
 		if (r < 0)
 			say_last_error();
 		else if (r == 1 && view.state == VG_PUBLICATION_ASKED_BACK)
-			printf("%s is asked back: let go\n", name);
+			printf("%s is asked back: closing it\n", name);
 		else if (r == 1 && view.state == VG_PUBLICATION_SUPERSEDED)
-			printf("%s has been published anew, as generation %llu\n", name,
+			printf("%s was published again, as generation %llu\n", name,
 			       (unsigned long long)view.current);
 		else if (r == 1)
 			printf("%s is withdrawn\n", name);
@@ -156,7 +156,7 @@ static int read_verify(struct opened *opened, const struct session *session, con
 			   option_value(arguments, "key-ring");
 	if (!opened->verified)
 		return 0;
-	return read_key(arguments, &session->config, "which key was it sealed with", &opened->key);
+	return read_key(arguments, &session->config, "the key that it was sealed with", &opened->key);
 }
 
 static int run_on(const struct session *session, const struct arguments *arguments)
@@ -205,13 +205,13 @@ static int run(const struct arguments *arguments)
 }
 
 static const struct option options[] = {
-	{"to", 0, "FILE", "write the contents there", 0},
+	{"to", 0, "FILE", "write the contents to FILE", 0},
 	{"hold", 0, NULL, "keep it open until ^C, or until it is asked back", 0},
-	{"writable", 'w', NULL, "map it for writing, too", 0},
+	{"writable", 'w', NULL, "map it for writing as well", 0},
 	{"verify", 0, NULL,
-	 "refuse contents that are not as they were sealed; the key: VIRGATE_KEY, or of the next two", 0},
+	 "refuse contents that differ from their seal; key: VIRGATE_KEY, or one of the next two", 0},
 	{"key", 0, "FILE", "verify with this key file", COMPLETE_FILE},
-	{"key-ring", 0, "NAME", "or with the kernel's key of that name", 0},
+	{"key-ring", 0, "NAME", "verify with the key of that name in the kernel's keyring", 0},
 	OPTION_DEVICE,
 	OPTION_SIM,
 	{0},
@@ -221,8 +221,8 @@ const struct verb verb_share_open = {
 	.name = "share open",
 	.synopsis = "NAME [--to FILE] [--hold] [--writable] [--verify] [--key FILE | --key-ring NAME]\n"
 		    "           [--device GPU] [--sim]",
-	.summary = "Open and map what was published under a name",
-	.details = "The memory is mapped, not copied; --to reads it out.",
+	.summary = "Open and map a publication",
+	.details = "The memory is mapped, not copied; --to copies it to a file.",
 	.options = options,
 	.least = 1,
 	.most = 1,

@@ -25,7 +25,7 @@ static int address_of(const char *path, struct sockaddr_un *ret_address)
 {
 	if (vg_wire_address(path, ret_address) == 0)
 		return 0;
-	say_error("a socket's path has at most %zu characters, and %s has %zu: name another with --socket",
+	say_error("the path of a socket has at most %zu characters, and %s has %zu: name another one with --socket",
 		  sizeof ret_address->sun_path - 1, path, strlen(path));
 	return EXIT_FAILED;
 }
@@ -82,18 +82,18 @@ static int clear(const char *path, const struct sockaddr_un *address)
 		return EXIT_FAILED;
 	}
 	if (!S_ISSOCK(info.st_mode)) {
-		say_error("%s is there, and is no socket: remove it, or name another place with --socket", path);
+		say_error("%s is not a socket: remove it, or name another path with --socket", path);
 		return EXIT_FAILED;
 	}
 	int alive = is_alive(address);
 	if (alive > 0)
-		say_error("another program listens on %s: name another place with --socket", path);
+		say_error("another program listens on %s: name another path with --socket", path);
 	else if (alive < 0)
-		say_error("%s is there, and whether anybody listens cannot be told: %s", path, strerror(-alive));
+		say_error("%s exists, but it is unknown whether a program listens there: %s", path, strerror(-alive));
 	else if (unlink(path) < 0)
-		say_error("the socket %s of a producer that is gone cannot be removed: %m", path);
+		say_error("cannot remove the socket %s of a producer that has ended: %m", path);
 	else
-		return printf("Replaced the socket of a producer that is gone\n"), 0;
+		return printf("Replaced the socket of a producer that has ended\n"), 0;
 	return EXIT_FAILED;
 }
 
@@ -108,7 +108,7 @@ static int listen_on(const char *path, const struct sockaddr_un *address, int *r
 		*ret_listener = fd;
 		return 0;
 	}
-	say_error("no socket can be made at %s: %m", path);
+	say_error("cannot create a socket at %s: %m", path);
 	if (bound)
 		unlink(path);
 	if (fd >= 0)
@@ -125,11 +125,11 @@ int share_place_take(const char *path, struct share_place *ret_place)
 		return EXIT_FAILED;
 	place.lock = take_lock(path);
 	if (place.lock == -EWOULDBLOCK)
-		say_error("another producer holds %s: start its consumer (virgate share consume%s), or name another "
-			  "place with --socket",
+		say_error("another producer uses %s: start its consumer (virgate share consume%s), or name another "
+			  "path with --socket",
 			  path, sim_flag());
 	else if (place.lock < 0)
-		say_error("the lock of %s cannot be taken: %s", path, strerror(-place.lock));
+		say_error("cannot lock %s: %s", path, strerror(-place.lock));
 	if (place.lock < 0)
 		return EXIT_FAILED;
 	SHARE_STEP("locked");
@@ -166,7 +166,7 @@ int share_place_accept(struct share_place *place, int seconds)
 	while ((now = vg_clock_monotonic_ns()) < deadline) {
 		int r = poll(&knock, 1, (int)((deadline - now) / 1000000) + 1);
 		if (r < 0 && errno != EINTR) {
-			say_error("waiting for a consumer: %m");
+			say_error("cannot wait for a consumer: %m");
 			return -1;
 		}
 		int fd = r > 0 ? accept4(place->listener, NULL, NULL, SOCK_CLOEXEC) : -1;
@@ -175,10 +175,10 @@ int share_place_accept(struct share_place *place, int seconds)
 		if (share_channel_open(fd, 0, __func__, &channel) == VG_OK &&
 		    share_channel_check_peer(&channel) == VG_OK)
 			return fd;
-		say_warning("turned away: %s", vg_last_error()->text);
+		say_warning("refused a connection: %s", vg_last_error()->text);
 		close(fd);
 	}
-	say_error("no consumer came within %d seconds: start one with virgate share consume%s, or wait longer with "
+	say_error("no consumer connected within %d s: start one with virgate share consume%s, or wait longer with "
 		  "--timeout",
 		  seconds, sim_flag());
 	return -1;
@@ -189,12 +189,12 @@ static void say_refused(const char *path, int seconds, int error)
 {
 	if (error == EAGAIN)
 		say_error(
-			"the producer on %s has other consumers waiting, and takes none: it hangs, or wait longer with "
+			"the producer on %s does not accept connections: end it if it hangs, or wait longer with "
 			"--timeout",
 			path);
 	else
-		say_error("connection refused: no producer listens on %s%s after %d seconds: start it with virgate "
-			  "share produce%s, or wait longer with --timeout",
+		say_error("connection refused: no producer listens on %s%s after %d s: start it with virgate share "
+			  "produce%s, or wait longer with --timeout",
 			  path, access(path, F_OK) == 0 ? " (its socket was left behind)" : "", seconds, sim_flag());
 }
 
@@ -223,8 +223,8 @@ int share_place_join(const char *path, int seconds)
 			return -1;
 		}
 		if (!told && error != EAGAIN)
-			printf("No producer listens on %s yet: waiting for up to %d seconds (virgate share "
-			       "produce%s starts one)\n",
+			printf("No producer listens on %s yet: waiting for up to %d s (virgate share produce%s "
+			       "starts one)\n",
 			       path, seconds, sim_flag());
 		told = true;
 		poll(NULL, 0, RETRY_MS);

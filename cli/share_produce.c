@@ -32,7 +32,7 @@ static enum vg_status fill(struct vg_vram_handle handle)
 	uint32_t *data = malloc(SHARE_BYTES);
 
 	if (!data)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for %d integers", SHARE_INTEGERS);
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "out of memory for %d integers", SHARE_INTEGERS);
 	for (uint32_t i = 0; i < SHARE_INTEGERS; i++)
 		data[i] = share_pattern(i);
 	printf("Generated %d test integers\n", SHARE_INTEGERS);
@@ -80,7 +80,7 @@ static int serve(int socket, const struct vg_share_offer *offer, int seconds)
 	printf("Sent FD and size metadata to consumer\n");
 	if (share_channel_open(socket, options.timeout_ms, __func__, &channel) ||
 	    share_bytes_receive(&channel, &answer, sizeof answer)) {
-		say_error("the consumer gave no answer: %s", vg_last_error()->text);
+		say_error("the consumer did not answer: %s", vg_last_error()->text);
 		return EXIT_FAILED;
 	}
 	SHARE_STEP("answered");
@@ -89,9 +89,9 @@ static int serve(int socket, const struct vg_share_offer *offer, int seconds)
 		return 0;
 	}
 	if (answer == SHARE_WRONG)
-		say_error("the consumer read other data than were written");
+		say_error("the consumer read data that differ from those written");
 	else
-		say_error("the consumer's answer is none: 0x%08x", answer);
+		say_error("invalid answer of the consumer: 0x%08x", answer);
 	return EXIT_FAILED;
 }
 
@@ -157,8 +157,8 @@ static const struct option options[] = {SHARE_OPTIONS, {0}};
 const struct verb verb_share_produce = {
 	.name = "share produce",
 	.synopsis = "[--socket PATH] [--device GPU] [--timeout SECONDS] [--sim]",
-	.summary = "Put a pattern into device memory, and hand the memory to a consumer",
-	.details = "Waits for `virgate share consume` of the same user, which maps the same memory and verifies it.\n"
+	.summary = "Offer device memory with a test pattern to a consumer",
+	.details = "Waits for `virgate share consume` of the same user, which maps the same memory and verifies it. "
 		   "Exit status: 0 if it did, 1 if not.",
 	.options = options,
 	.run = run,

@@ -44,7 +44,7 @@ static int read_mode(const struct arguments *arguments, unsigned *ret_mode)
 	unsigned long mode = strtoul(text, &end, 8);
 	if (!*text || *end || strspn(text, "01234567") != strlen(text) || mode == 0 || (mode & ~0666ul))
 		return usage(arguments, "mode", text,
-			     "is no mode: 4 to read and 2 to write, for owner, group and others, such as 640");
+			     "is not a mode: 4 to read and 2 to write, for owner, group and others, such as 640");
 	*ret_mode = (unsigned)mode;
 	return 0;
 }
@@ -61,7 +61,7 @@ static int read_file(const struct arguments *arguments, struct wanted *wanted)
 		return EXIT_FAILED;
 	}
 	if (wanted->path && !S_ISREG(status.st_mode)) {
-		say_error("%s is no file", wanted->path);
+		say_error("%s is not a regular file", wanted->path);
 		return EXIT_FAILED;
 	}
 	if (wanted->path && !wanted->bytes)
@@ -84,9 +84,9 @@ static int read_seal(const struct arguments *arguments, struct wanted *wanted)
 	if (!wanted->sealed)
 		return 0;
 	if (wanted->writable)
-		say_usage(arguments->verb, "--writable and a seal: a seal freezes the contents, take one of them");
+		say_usage(arguments->verb, "--writable and a seal exclude each other: sealed contents must not change");
 	else if (strchr(name, '.'))
-		say_usage(arguments->verb, "\"%s\" has a dot: a seal's name is of A-Z a-z 0-9 - _ alone", name);
+		say_usage(arguments->verb, "\"%s\" has a dot: the name of a seal has only A-Z a-z 0-9 - _", name);
 	else
 		return 0;
 	return verb_usage_code(arguments->verb);
@@ -112,7 +112,7 @@ static int read_wanted(const struct arguments *arguments, struct wanted *wanted)
 		return r;
 	if (!wanted->bytes) {
 		say_usage(arguments->verb,
-			  "how much memory? give --size SIZE, or --from FILE that has something in it");
+			  "how much memory? give --size SIZE, or --from FILE that is not empty");
 		return verb_usage_code(arguments->verb);
 	}
 	wanted->options.group = option_value(arguments, "group");
@@ -127,7 +127,7 @@ static int fill(struct vg_vram_handle handle, const struct wanted *wanted)
 	ssize_t got = 0;
 
 	if (wanted->file >= 0 && !chunk) {
-		say_error("no memory to read %s into", wanted->path);
+		say_error("out of memory while reading %s", wanted->path);
 		return EXIT_FAILED;
 	}
 	while (chunk && done < wanted->bytes) {
@@ -203,9 +203,9 @@ static int hold(const char *name, struct vg_publication *publication)
 	} else if (r == 0) {
 		printf("%s is withdrawn\n", name);
 	} else if (view.state == VG_PUBLICATION_SUPERSEDED) {
-		printf("%s has been published anew, as generation %llu\n", name, (unsigned long long)view.current);
+		printf("%s was published again, as generation %llu\n", name, (unsigned long long)view.current);
 	} else if (view.state == VG_PUBLICATION_LOST) {
-		say_error("the daemon was replaced, and does not take %s back: publish it again", name);
+		say_error("the daemon was restarted and does not take %s back: publish it again", name);
 		r = -1;
 	} else {
 		printf("%s has been revoked\n", name);
@@ -251,7 +251,7 @@ static int run(const struct arguments *arguments)
 	r = session_open(&session, arguments);
 	if (r == 0) {
 		if (wanted.sealed)
-			r = read_key(arguments, &session.config, "which key is it to be sealed with", &wanted.key);
+			r = read_key(arguments, &session.config, "the key to seal it with", &wanted.key);
 		if (r == 0)
 			r = share_choose_driver(&session, arguments);
 		if (r == 0)
@@ -264,14 +264,14 @@ static int run(const struct arguments *arguments)
 }
 
 static const struct option options[] = {
-	{"size", 0, "SIZE", "how much memory, such as 64M; the file's size if not given", 0},
-	{"from", 0, "FILE", "what to put in; zeros if not given", 0},
-	{"mode", 0, "MODE", "who may read (4) and write (2), such as 640; 600 if not given", 0},
+	{"size", 0, "SIZE", "how much memory, such as 64M; default: the size of the file", 0},
+	{"from", 0, "FILE", "the contents; default: zeros", 0},
+	{"mode", 0, "MODE", "who may read (4) and write (2), such as 640; default: 600", 0},
 	{"group", 0, "GROUP", "the group of the mode's second digit", 0},
-	{"writable", 'w', NULL, "readers may map it for writing, too", 0},
-	{"seal", 0, NULL, "seal the contents with the key of VIRGATE_KEY, or of the next two", 0},
-	{"key", 0, "FILE", "seal them with this key file", COMPLETE_FILE},
-	{"key-ring", 0, "NAME", "or with the kernel's key of that name", 0},
+	{"writable", 'w', NULL, "readers may map it for writing as well", 0},
+	{"seal", 0, NULL, "seal the contents; key: VIRGATE_KEY, or one of the next two", 0},
+	{"key", 0, "FILE", "seal with this key file", COMPLETE_FILE},
+	{"key-ring", 0, "NAME", "seal with the key of that name in the kernel's keyring", 0},
 	OPTION_DEVICE,
 	OPTION_SIM,
 	{0},
@@ -282,8 +282,8 @@ const struct verb verb_share_publish = {
 	.synopsis =
 		"NAME [--size SIZE] [--from FILE] [--mode MODE] [--group GROUP]\n"
 		"           [--writable | --seal] [--key FILE | --key-ring NAME] [--device GPU] [--sim]",
-	.summary = "Publish device memory under a name, as long as this runs",
-	.details = "Ends with ^C, or when it is revoked or published anew; who has it open keeps the memory.",
+	.summary = "Publish device memory under a name while this runs",
+	.details = "Ends on ^C, or when it is revoked or published again. Readers that have it open keep the memory.",
 	.options = options,
 	.least = 1,
 	.most = 1,

@@ -32,7 +32,7 @@ static void say_report(const char *name, const struct vg_revoke_report *report)
 	if (report->holders == 0)
 		printf("%s is revoked: nobody had it open\n", name);
 	else if (report->left == 0)
-		printf("%s is revoked: %s, and all %u let go\n", name, steps[report->step][1], report->holders);
+		printf("%s is revoked: %s, and %u closed it\n", name, steps[report->step][1], report->holders);
 	if (report->left == 0)
 		return;
 	say_error("%s: %s, and %zu of %u still have it open", name, steps[report->step][1], report->left,
@@ -40,7 +40,7 @@ static void say_report(const char *name, const struct vg_revoke_report *report)
 	for (size_t i = 0; i < report->left; i++)
 		fprintf(stderr, "  process %lld of user %s%s\n", (long long)report->holders_left[i].pid,
 			report->holders_left[i].user,
-			!report->holders_left[i].owner	      ? ": not the owner's, never ended"
+			!report->holders_left[i].owner	      ? ": not a process of the owner, never ended"
 			: report->step < VG_REVOKE_TERMINATED ? ": --kill would end it"
 							      : "");
 }
@@ -56,7 +56,7 @@ static int revoke(struct vg_node *node, const struct arguments *arguments)
 	if (deadline) {
 		options.deadline = strtod(deadline, &end);
 		if (!*deadline || *end || !(options.deadline >= 0) || options.deadline > 86400) {
-			say_usage(arguments->verb, "--deadline: \"%s\" is no number of seconds from 0 to 86400",
+			say_usage(arguments->verb, "--deadline: \"%s\" is not a number of seconds from 0 to 86400",
 				  deadline);
 			return verb_usage_code(arguments->verb);
 		}
@@ -78,8 +78,8 @@ static int run(const struct arguments *arguments)
 }
 
 static const struct option options[] = {
-	{"deadline", 0, "SECONDS", "how long its readers have, 10 if not given", 0},
-	{"kill", 'k', NULL, "then end those readers that are the owner's own processes", 0},
+	{"deadline", 0, "SECONDS", "how long its readers have to close it; default: 10", 0},
+	{"kill", 'k', NULL, "then end the readers that are processes of the owner", 0},
 	OPTION_JSON,
 	OPTION_SIM,
 	{0},
@@ -88,10 +88,9 @@ static const struct option options[] = {
 const struct verb verb_share_revoke = {
 	.name = "share revoke",
 	.synopsis = "NAME [--deadline SECONDS] [--kill] [--json] [--sim]",
-	.summary = "Ask a publication back from those who have it open",
-	.details = "Asks, waits for the deadline, withdraws it, and with --kill sends SIGTERM and two seconds later "
-		   "SIGKILL.\n"
-		   "Exit status: 0 if nobody has it open any more, 1 if somebody has.",
+	.summary = "Ask the readers of a publication to close it",
+	.details = "Asks its readers, waits for the deadline, withdraws it, and with --kill sends SIGTERM and two "
+		   "seconds later SIGKILL. Exit status: 0 if no process has it open any more, 1 otherwise.",
 	.options = options,
 	.least = 1,
 	.most = 1,

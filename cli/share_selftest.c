@@ -120,7 +120,7 @@ static int run_pair(const struct arguments *arguments, const char *place)
 			kill(sides[0].pid, SIGTERM);
 	}
 	if (r < 0)
-		say_error("a process cannot be started: %s", strerror(-r));
+		say_error("cannot start a process: %s", strerror(-r));
 	relay_both(sides);
 	bool good = r == 0 && sides[0].code == EXIT_OK && sides[1].code == EXIT_OK;
 	printf("selftest %s: the producer ended with %d, the consumer with %d\n", good ? "PASSED" : "FAILED",
@@ -142,7 +142,7 @@ static int run(const struct arguments *arguments)
 		return run_pair(arguments, place);
 	}
 	if (!mkdtemp(folder)) {
-		say_error("no folder can be made in /tmp: %m");
+		say_error("cannot create a directory in /tmp: %m");
 		return EXIT_FAILED;
 	}
 	snprintf(place, sizeof place, "--socket=%s/share.sock", folder);
@@ -159,7 +159,7 @@ static const struct option options[] = {SHARE_OPTIONS, {0}};
 const struct verb verb_share_selftest = {
 	.name = "share selftest",
 	.synopsis = "[--socket PATH] [--device GPU] [--timeout SECONDS] [--sim]",
-	.summary = "Run a producer and a consumer, and print what both say",
+	.summary = "Run a producer and a consumer and print their output",
 	.details = "Exit status: 0 if the consumer read what the producer wrote, 1 if not.",
 	.options = options,
 	.run = run,

@@ -15,7 +15,7 @@ static int run(const struct arguments *arguments)
 	enum vg_status status = vg_node_shutdown(session.node);
 	int code = vg_last_error()->code;
 	if (status == VG_NO_DAEMON && (code == ENOENT || code == ENOTDIR || code == ECONNREFUSED)) {
-		say_error("no daemon listens on %s: there is none to end", vg_node_socket(session.node));
+		say_error("no daemon listens on %s: nothing to end", vg_node_socket(session.node));
 		r = EXIT_FAILED;
 	} else if (status) {
 		r = fail_with_last_error(arguments);
@@ -29,8 +29,8 @@ static const struct option options[] = {OPTION_SIM, {0}};
 const struct verb verb_shutdown = {
 	.name = "shutdown",
 	.synopsis = "[--sim]",
-	.summary = "End the daemon; the next request starts another",
-	.details = "Programs that run go on under their quotas.",
+	.summary = "End the daemon; the next request starts a new one",
+	.details = "Running programs continue under their quotas.",
 	.options = options,
 	.run = run,
 };

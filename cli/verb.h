@@ -72,21 +72,24 @@ struct verb {
 	int (*run)(const struct arguments *arguments);
 };
 
-extern const struct verb verb_run, verb_create, verb_set, verb_rm, verb_kill, verb_ps, verb_inspect, verb_devices, verb_doctor,
-	verb_dump, verb_restore, verb_migrate, verb_recover, verb_image_list, verb_image_inspect, verb_image_verify,
-	verb_logs, verb_share_produce, verb_share_consume, verb_share_selftest, verb_share_publish, verb_share_open,
-	verb_share_list, verb_share_revoke, verb_key_create, verb_audit_verify, verb_shutdown, verb_help, verb_version,
-	verb_completion, verb_complete;
+extern const struct verb verb_run, verb_create, verb_set, verb_rm, verb_kill, verb_ps, verb_inspect,
+	verb_devices, verb_doctor, verb_dump, verb_restore, verb_migrate, verb_recover, verb_image_list,
+	verb_image_inspect, verb_image_verify, verb_logs, verb_share_produce, verb_share_consume,
+	verb_share_selftest, verb_share_publish, verb_share_open, verb_share_list, verb_share_revoke,
+	verb_key_create, verb_audit_verify, verb_shutdown, verb_help, verb_version, verb_completion,
+	verb_complete;
 
-// In the order of the help, NULL at the end.
+// In the order of the help, NULL at the end; the verbs of a family follow each other.
 extern const struct verb *const verbs[];
+// The heading of the group that begins with this verb; NULL: it is in the group of the one before.
+const char *verb_heading(const struct verb *verb);
 
 struct family {
 	const char *name;
 	const char *summary; // one line, no full stop
 };
 
-// In the order of the help; a row without a name ends them.
+// A row without a name ends them.
 extern const struct family families[];
 
 static inline int verb_failure_code(const struct verb *verb)
@@ -114,5 +117,5 @@ const char *verb_nearest(const char *first, const char *second);
 #define OPTION_MEMORY {"memory", 'm', "SIZE", "memory limit, such as 8G or 1536M; contexts and modules count too", 0}
 #define OPTION_SHARE {"share", 's', "PERCENT", "compute share, 1 to 100; stored and shown, not enforced", 0}
 #define OPTION_DEVICE {"device", 'd', "GPU", "index or UUID of the GPU", COMPLETE_DEVICE}
-#define OPTION_SIM {"sim", 0, "[SPEC]", "use the simulated GPU; SPEC as VIRGATE_SIM has it", 0}
-#define OPTION_JSON {"json", 0, NULL, "print JSON: \"schema\":1, bytes and seconds as numbers", 0}
+#define OPTION_SIM {"sim", 0, "[SPEC]", "use the simulated GPU; SPEC as in VIRGATE_SIM", 0}
+#define OPTION_JSON {"json", 0, NULL, "print JSON; sizes are bytes, times are seconds", 0}

@@ -12,8 +12,8 @@ const struct verb *const verbs[] = {
 	&verb_kill,
 	&verb_ps,
 	&verb_inspect,
+	&verb_logs,
 	&verb_devices,
-	&verb_doctor,
 	&verb_dump,
 	&verb_restore,
 	&verb_migrate,
@@ -21,7 +21,6 @@ const struct verb *const verbs[] = {
 	&verb_image_list,
 	&verb_image_inspect,
 	&verb_image_verify,
-	&verb_logs,
 	&verb_share_produce,
 	&verb_share_consume,
 	&verb_share_selftest,
@@ -31,6 +30,7 @@ const struct verb *const verbs[] = {
 	&verb_share_revoke,
 	&verb_key_create,
 	&verb_audit_verify,
+	&verb_doctor,
 	&verb_shutdown,
 	&verb_help,
 	&verb_version,
@@ -39,11 +39,30 @@ const struct verb *const verbs[] = {
 	NULL,
 };
 
+// Where a group of the table begins.
+static const struct {
+	const struct verb *first;
+	const char *heading;
+} groups[] = {
+	{&verb_run, "Virtual GPUs (vGPUs):"},
+	{&verb_dump, "Checkpoint and restore:"},
+	{&verb_share_produce, "Shared and sealed memory:"},
+	{&verb_doctor, "This machine and this program:"},
+};
+
+const char *verb_heading(const struct verb *verb)
+{
+	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+		if (groups[i].first == verb)
+			return groups[i].heading;
+	return NULL;
+}
+
 const struct family families[] = {
 	{"share", "Share device memory between processes"},
-	{"key", "Make the secret that seals and audit logs are made with"},
-	{"image", "Look at the images of dumped processes"},
-	{"audit", "Verify what was recorded of trusted device memory"},
+	{"key", "Create the key for seals and audit logs"},
+	{"image", "List, inspect and verify the images of dumped processes"},
+	{"audit", "Verify the audit log of trusted device memory"},
 	{0},
 };
 

@@ -99,7 +99,7 @@ json_t *other_gpus(const struct request *request)
 	if (!*served)
 		return refuse("invalid",
 			      "the daemon in %.200s serves this machine's GPUs, not the simulated \"%.200s\": name "
-			      "another folder in VIRGATE_RUNTIME_DIR for that",
+			      "another directory in VIRGATE_RUNTIME_DIR for that",
 			      folder, wanted);
 	if (!*wanted)
 		return refuse(
@@ -559,7 +559,8 @@ static const struct {
 	json_t *(*answer)(const struct request *request);
 } verbs[] = {
 	{AUTHORITY_CREATE, answer_create}, {AUTHORITY_ENTER, answer_enter},	{AUTHORITY_SET, answer_set},
-	{AUTHORITY_RM, answer_rm},	   {AUTHORITY_KILL, answer_kill},	{AUTHORITY_LIST, answer_list},	{AUTHORITY_INSPECT, answer_inspect},
+	{AUTHORITY_RM, answer_rm},	   {AUTHORITY_KILL, answer_kill},
+	{AUTHORITY_LIST, answer_list},	   {AUTHORITY_INSPECT, answer_inspect},
 	{AUTHORITY_LOGS, answer_logs},	   {AUTHORITY_DEVICES, answer_devices}, {AUTHORITY_PING, answer_ping},
 	{AUTHORITY_SHUTDOWN, answer_shutdown}, {AUTHORITY_PUBLICATIONS, answer_publications},
 };

@@ -41,7 +41,7 @@ static void check_preload(struct doctor_check *check, const char *library)
 
 	if (tool_find(NULL, "true", program)) {
 		doctor_say(check, DOCTOR_WARNING, "%.120s; not tried: there is no program true in PATH", library);
-		doctor_fix(check, "add the folder of the usual programs to PATH");
+		doctor_fix(check, "add the directory of the usual programs to PATH");
 		return;
 	}
 	snprintf(preload, sizeof preload, "LD_PRELOAD=%s", library);
@@ -70,7 +70,7 @@ static void check_part(struct doctor_report *report, const char *name, enum vg_p
 	if (!vg_paths_find(part, libdir ? libdir : "", path)) {
 		doctor_say(check, DOCTOR_FAILED, "%s is not installed%s%.100s", vg_paths_file(part),
 			   libdir && *libdir ? " in " : "", libdir ? libdir : "");
-		doctor_fix(check, "install Virgate whole, or name the folder in VIRGATE_LIBDIR");
+		doctor_fix(check, "install all of Virgate, or name its directory in VIRGATE_LIBDIR");
 	} else if (library) {
 		check_preload(check, path);
 	} else {
@@ -95,17 +95,18 @@ static void check_driver(struct doctor_report *report)
 // Ledgers are written by every tenant all the time.
 static void check_folder(struct doctor_report *report, const struct vg_node *node)
 {
-	struct doctor_check *check = doctor_check(report, DOCTOR_QUOTA, "ledgers' folder");
+	struct doctor_check *check = doctor_check(report, DOCTOR_QUOTA, "ledger directory");
 	struct statfs system;
 
 	if (statfs(node->runtime_dir, &system) < 0 && errno == ENOENT) {
 		doctor_say(check, DOCTOR_OK, "%.120s, made by the first use", node->runtime_dir);
 	} else if (statfs(node->runtime_dir, &system) < 0) {
 		doctor_say(check, DOCTOR_FAILED, "%.120s: %s", node->runtime_dir, strerror(errno));
-		doctor_fix(check, "name a folder of yours in VIRGATE_RUNTIME_DIR");
+		doctor_fix(check, "name a directory of yours in VIRGATE_RUNTIME_DIR");
 	} else if (system.f_type != TMPFS_MAGIC && system.f_type != RAMFS_MAGIC) {
 		doctor_say(check, DOCTOR_WARNING, "%.120s is not in memory (tmpfs)", node->runtime_dir);
-		doctor_fix(check, "set XDG_RUNTIME_DIR or VIRGATE_RUNTIME_DIR to a folder on a tmpfs, such as /run/user/%u",
+		doctor_fix(check, "set XDG_RUNTIME_DIR or VIRGATE_RUNTIME_DIR to a directory on a tmpfs, such as "
+				  "/run/user/%u",
 			   (unsigned)getuid());
 	} else {
 		doctor_say(check, DOCTOR_OK, "%.160s", node->runtime_dir);

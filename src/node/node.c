@@ -88,7 +88,7 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 		return vg_fail(VG_INVALID, -r, __func__, "a path or the simulation's specification is too long");
 	}
 	if (*node->runtime_dir != '/') { // the daemon and the tenants have other working folders
-		vg_fail(VG_INVALID, EINVAL, __func__, "the runtime folder \"%.200s\" must begin with '/'",
+		vg_fail(VG_INVALID, EINVAL, __func__, "the runtime directory \"%.200s\" must begin with '/'",
 			node->runtime_dir);
 		free(node);
 		return VG_INVALID;
@@ -96,7 +96,7 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 	if (snprintf(node->socket, sizeof node->socket, "%.4000s/virgated.sock", node->runtime_dir) >=
 	    (int)sizeof address.sun_path) {
 		vg_fail(VG_INVALID, ENAMETOOLONG, __func__,
-			"the socket's path %.200s is longer than %zu characters: name a shorter folder in "
+			"the path %.200s of the socket is longer than %zu characters: name a shorter directory in "
 			"VIRGATE_RUNTIME_DIR",
 			node->socket, sizeof address.sun_path - 1);
 		free(node);
@@ -105,7 +105,7 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 	choose_daemon(node, all.runtime_dir);
 	if (is_anothers(node, all.runtime_dir)) {
 		vg_fail(VG_DENIED, EPERM, __func__,
-			"%.200s belongs to another user: remove it, or name a folder of yours in "
+			"%.200s belongs to another user: remove it, or name a directory of yours in "
 			"VIRGATE_RUNTIME_DIR",
 			node->runtime_dir);
 		free(node);

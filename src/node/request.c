@@ -41,8 +41,8 @@ enum vg_status vg_node_unreached(const struct vg_node *node, const char *functio
 {
 	if (nobody_listens(r) && !node->own)
 		return vg_fail(VG_NO_DAEMON, -r, function,
-			       "the system's daemon has ended and left %s: start it again (systemctl start virgated), "
-			       "or name a folder of your own in VIRGATE_RUNTIME_DIR",
+			       "the system's daemon has ended and left %s: start it again (systemctl start "
+			       "virgated), or name a directory of your own in VIRGATE_RUNTIME_DIR",
 			       node->socket);
 	if (nobody_listens(r))
 		return vg_fail(VG_NO_DAEMON, -r, function,

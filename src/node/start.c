@@ -195,16 +195,17 @@ static enum vg_status check_parts(struct start *start, const char *function)
 	if (*node->simulate && !vg_paths_find(VG_PART_SIM_NVML, node->libdir, start->sim_nvml))
 		return vg_fail(
 			VG_NO_DRIVER, ENOENT, function,
-			"the simulated GPU's library %s is not there: reinstall, or name its folder in VIRGATE_LIBDIR",
+			"the library %s of the simulated GPU is missing: reinstall, or name its directory in "
+			"VIRGATE_LIBDIR",
 			vg_paths_file(VG_PART_SIM_NVML));
 	int r = vg_paths_make_private(node->runtime_dir);
 	if (r == -EPERM)
 		return vg_fail(VG_DENIED, EPERM, function,
-			       "%.200s is not a folder that only you may write: remove it, or name another in "
+			       "%.200s is not a directory that only you may write: remove it, or name another in "
 			       "VIRGATE_RUNTIME_DIR",
 			       node->runtime_dir);
 	if (r < 0)
-		return vg_fail(VG_SYSTEM, -r, function, "the folder %.200s cannot be made: %s", node->runtime_dir,
+		return vg_fail(VG_SYSTEM, -r, function, "cannot create the directory %.200s: %s", node->runtime_dir,
 			       strerror(-r));
 	return VG_OK;
 }

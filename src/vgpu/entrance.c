@@ -31,7 +31,7 @@ static enum vg_status find_part(const struct vg_node *node, const char *function
 
 	if (!vg_paths_find(part, node->libdir, ret_path))
 		return vg_fail(VG_SYSTEM, ENOENT, function,
-			       "%s is not %s%.200s: reinstall, or name its folder in VIRGATE_LIBDIR",
+			       "%s is not %s%.200s: reinstall, or name its directory in VIRGATE_LIBDIR",
 			       vg_paths_file(part), *libdir ? "in " : "where it was installed", libdir);
 	if (part <= VG_PART_NVML && strpbrk(ret_path, " :\t"))
 		return vg_fail(VG_SYSTEM, EINVAL, function,

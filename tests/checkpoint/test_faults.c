@@ -90,7 +90,7 @@ TEST(after_kill_9_at_any_step_there_is_a_way_back)
 			CHECK_CONTAINS(said, "virgate recover --pid");
 		}
 		CHECK_INT(run("recover --pid %d", (int)subject.pid), 0);
-		CHECK_CONTAINS(said, i > 1 ? "runs again" : "ran already");
+		CHECK_CONTAINS(said, i > 1 ? "runs again" : "was running already");
 		check_goes_on(path_of(rounds));
 		CHECK_INT(run("recover --pid %d --json", (int)subject.pid), 0);
 		CHECK_CONTAINS(said, "\"held_back\": 0");
@@ -166,7 +166,7 @@ TEST(a_dump_that_is_killed_is_taken_back_by_its_guard)
 	check_goes_on(path_of("guarded"));
 	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("shot")), 128 + SIGKILL);
 	CHECK_CONTAINS(said, "the dump was killed");
-	CHECK_CONTAINS(said, "runs on, as before");
+	CHECK_CONTAINS(said, " continues");
 	CHECK(!image_stands("shot"));
 	check_goes_on(path_of("guarded"));
 	end_subject(subject);

@@ -154,8 +154,8 @@ TEST(images_are_listed)
 	CHECK_INT(run("image list %s", path_of("images")), 0);
 	CHECK_CONTAINS(said, "/images/one\n");
 	CHECK_CONTAINS(said, "subject");
-	CHECK_CONTAINS(said, "two.part-AbCdEf is no image: a dump writes it");
-	CHECK_CONTAINS(said, "/images/bad is no image: ");
+	CHECK_CONTAINS(said, "two.part-AbCdEf is not an image: a dump writes it");
+	CHECK_CONTAINS(said, "/images/bad is not an image: ");
 	CHECK_INT(run("image list %s --json", path_of("images")), 0);
 	json_t *listed = json_loads(said, 0, NULL), *images;
 	CHECK_INT(json_unpack(listed, "{s:i, s:o}", "schema", &(int){0}, "images", &images), 0);

@@ -83,9 +83,9 @@ TEST(a_migration_that_is_killed_while_they_end_keeps_the_image)
 	CHECK_INT(type, FRAME_GO);
 	kill(near, SIGKILL);
 	waitpid(near, NULL, 0);
-	for (int i = 0; i < 500 && !strstr(text_of("near.log"), "look whether it runs"); i++)
+	for (int i = 0; i < 500 && !strstr(text_of("near.log"), "check whether it runs"); i++)
 		usleep(10000);
-	CHECK_CONTAINS(text_of("near.log"), "look whether it runs");
+	CHECK_CONTAINS(text_of("near.log"), "check whether it runs");
 	snprintf(command, sizeof command, "%s image verify %s/virgate-*/image >/dev/null && rm -r %s", VIRGATE,
 		 path_of("tmp"), path_of("tmp"));
 	CHECK_INT(system(command), 0);

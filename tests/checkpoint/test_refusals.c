@@ -321,7 +321,7 @@ TEST(a_client_of_mps_is_refused_and_left_as_it_was)
 	CHECK_CONTAINS(said, "CUDA_ERROR_NOT_SUPPORTED");
 	CHECK_CONTAINS(said, "start it without CUDA_MPS_PIPE_DIRECTORY, or end MPS");
 	CHECK_INT(run("recover --pid %d", (int)client.pid), 0);
-	CHECK_CONTAINS(said, "ran already");
+	CHECK_CONTAINS(said, "was running already");
 	check_goes_on(path_of("client"));
 	end_subject(client);
 }

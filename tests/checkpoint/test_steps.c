@@ -157,9 +157,9 @@ TEST(what_is_asked_makes_sense_or_is_a_mistake)
 	CHECK_INT(run("dump --pid 4194304 --dir %s --compress zstd:0", path_of("x")), 1);
 	CHECK_CONTAINS(said, "there is none"); // the process
 	CHECK_INT(run("dump --pid 4194304 --vgpu v --dir %s", path_of("x")), 2);
-	CHECK_CONTAINS(said, "name one of them");
+	CHECK_CONTAINS(said, "give one of them");
 	CHECK_INT(run("migrate --pid 4194304 --vgpu v --to unix:%s", path_of("x")), 2);
-	CHECK_CONTAINS(said, "name one of them");
+	CHECK_CONTAINS(said, "give one of them");
 }
 
 TEST(what_cannot_be_dumped_is_named)

@@ -174,7 +174,7 @@ static void check_pair(const char *image)
 	if (run("dump --vgpu pair --dir %s", path_of("pair.again")))
 		FAIL("dump: %s", said);
 	CHECK_INT(end_of(restore), 75);
-	snprintf(wanted, sizeof wanted, "process %d and 1 more were written down in ", (int)roots[0]);
+	snprintf(wanted, sizeof wanted, "process %d and 1 more were dumped to ", (int)roots[0]);
 	CHECK_CONTAINS(said, wanted);
 	CHECK_CONTAINS(said, "pair.again");
 }

@@ -62,7 +62,7 @@ TEST(a_wrong_line_is_named_with_what_is_wrong)
 	check_refused("[zebra]\nmemory = 1G\n", "unknown section [zebra]: there are [run], [node] and [audit]");
 	check_refused("[run]\nmemry = 1G\n", "some.conf:2: unknown key \"memry\" in [run]: did you mean \"memory\"?");
 	check_refused("[run]\nxyzzy = 1G\n", "man virgate.conf");
-	check_refused("memory = 1G\n", "some.conf:1: \"memory\" stands before the first [section]");
+	check_refused("memory = 1G\n", "some.conf:1: \"memory\" is before the first [section]");
 	check_refused("[run]\nmemory =\n", "some.conf:2: memory: \"\" has no value");
 	check_refused("[run]\nmemory = -1G\n", "is negative");
 	check_refused("[run]\nmemory = 0\n", "is zero");

@@ -321,23 +321,23 @@ TEST(bad_input_is_refused_before_anything_is_asked)
 		{{"key", "create"}, 2, "a file is missing"},
 		{{"ps", "--jsno"}, 2, "did you mean --json?"},
 		{{"pss"}, 2, "did you mean \"ps\"?"},
-		{{"zebra"}, 2, "there is no verb \"zebra\""},
+		{{"zebra"}, 2, "unknown verb \"zebra\""},
 		{{"help", "rnu"}, 2, "did you mean \"run\"?"},
 		{{"help", "run", "true"}, 2, "unexpected word \"true\""},
 		{{"share"}, 2, "usage: virgate share VERB"},
-		{{"share", "prodcue"}, 2, "no verb \"share prodcue\": did you mean \"share produce\"?"},
-		{{"share", "--sim"}, 2, "no verb \"share --sim\""},
+		{{"share", "prodcue"}, 2, "unknown verb \"share prodcue\": did you mean \"share produce\"?"},
+		{{"share", "--sim"}, 2, "unknown verb \"share --sim\""},
 		{{"help", "share", "slftest"}, 2, "did you mean \"share selftest\"?"},
 		{{"shraes"}, 2, "did you mean \"share\"?"},
-		{{"produce", "--sim"}, 2, "no verb \"produce\": did you mean \"share produce\"?"},
+		{{"produce", "--sim"}, 2, "unknown verb \"produce\": did you mean \"share produce\"?"},
 		{{"share", "produce", "word"}, 2, "unexpected word \"word\""},
 		{{"share", "produce", "--timeout", "0"}, 2, "\"0\" is not a time"},
 		{{"share", "consume", "--timeout", "soon"}, 2, "\"soon\" is not a time"},
-		{{"share", "selftest", "--socket", ""}, 2, "\"\" is no path"},
+		{{"share", "selftest", "--socket", ""}, 2, "the path is empty"},
 		{{"share", "consume", "--device"}, 2, "--device needs a value"},
 		{{"run", "true"}, 125, "how much memory?"},
 		{{"run", "--memory", "x", "true"}, 125, "is not a size"},
-		{{"run", "--memory", "1G"}, 125, "what to run is missing"},
+		{{"run", "--memory", "1G"}, 125, "the command to run is missing"},
 		{{"run", "--memory", "--", "true"}, 125, "--memory needs a value"},
 		{{"inspect", "a\nb\033[2J"}, 1, "the name \"a?b?[2J\" has"},
 		{{"run", "--vgpu", "a", "--memory", "1G", "true"}, 125, "--vgpu names a vGPU that exists"},
@@ -425,7 +425,7 @@ TEST(a_socket_that_nobody_listens_on_is_told_where_starting_is_not_allowed)
 	CHECK_INT(VIRGATE_RUN("ps"), 1);
 	CHECK_CONTAINS(result.err, "no daemon listens on");
 	CHECK_INT(VIRGATE_RUN("shutdown"), 1);
-	CHECK_CONTAINS(result.err, "there is none to end");
+	CHECK_CONTAINS(result.err, "nothing to end");
 	unsetenv("VIRGATE_START_DAEMON");
 }
 
@@ -491,7 +491,7 @@ TEST(a_folder_of_others_is_refused)
 	setenv("VIRGATE_DAEMON", "/bin/false", 1);
 	chmod(place.runtime, 0777);
 	CHECK_INT(VIRGATE_RUN("ps"), 1);
-	CHECK_CONTAINS(result.err, "is not a folder that only you may write");
+	CHECK_CONTAINS(result.err, "is not a directory that only you may write");
 	unsetenv("VIRGATE_DAEMON");
 	unsetenv("VIRGATE_NVML");
 }
@@ -570,15 +570,52 @@ TEST(help_and_version)
 	CHECK_INT(VIRGATE_RUN("run", "--help"), 0);
 	CHECK_CONTAINS(result.out, "--memory SIZE");
 	CHECK_INT(VIRGATE_RUN("help", "share"), 0);
-	CHECK_CONTAINS(result.out, "\n  selftest    Run a producer and a consumer, and print what both say\n");
+	CHECK_CONTAINS(result.out, "\n  selftest    Run a producer and a consumer and print their output\n");
 	CHECK_INT(VIRGATE_RUN("share", "-h"), 0);
-	CHECK_CONTAINS(result.out, "\n  selftest    Run a producer and a consumer, and print what both say\n");
+	CHECK_CONTAINS(result.out, "\n  selftest    Run a producer and a consumer and print their output\n");
 	CHECK_INT(VIRGATE_RUN("help", "share", "produce"), 0);
 	CHECK_CONTAINS(result.out, "usage: virgate share produce ");
 	CHECK_INT(VIRGATE_RUN("share", "produce", "--help"), 0);
 	CHECK_CONTAINS(result.out, "--timeout SECONDS");
 	CHECK_INT(finish(begin((const char *const[]){VIRGATE, NULL})), 2);
 	CHECK_CONTAINS(result.err, "usage: virgate VERB");
+}
+
+// The longest line of the text that is behind the usage, and how many lines there are.
+static size_t widest_line(const char *text, int *ret_lines)
+{
+	size_t widest = 0;
+
+	for (*ret_lines = 0; *text; (*ret_lines)++) {
+		size_t length = strcspn(text, "\n");
+		widest = length > widest ? length : widest;
+		text += length + 1;
+	}
+	return widest;
+}
+
+TEST(help_fits_on_a_screen)
+{
+	int lines;
+
+	place_begin();
+	CHECK_INT(VIRGATE_RUN("help"), 0);
+	CHECK(widest_line(result.out, &lines) <= 80);
+	CHECK(lines <= 40);
+	CHECK_CONTAINS(result.out, "\nVirtual GPUs (vGPUs):\n  run         Run a program inside a vGPU\n");
+	CHECK_CONTAINS(result.out, "\nCheckpoint and restore:\n  dump ");
+	static const char *const once[] = {"\n  ps ", "\n  image ", "\n  share ", "\n  completion "};
+	for (size_t i = 0; i < sizeof once / sizeof *once; i++) {
+		const char *first = strstr(result.out, once[i]);
+		CHECK(first && !strstr(first + 1, once[i]));
+	}
+	CHECK(!strstr(result.out, "\n  complete "));
+	static const char *const wordy[] = {"run", "ps", "dump", "restore", "migrate", "doctor", "logs", "kill"};
+	for (size_t i = 0; i < sizeof wordy / sizeof *wordy; i++) {
+		CHECK_INT(VIRGATE_RUN("help", wordy[i]), 0);
+		if (widest_line(strstr(result.out, "\n\n"), &lines) > 80)
+			FAIL("a line is too wide in %s", result.out);
+	}
 }
 
 TEST(output_that_cannot_be_written_is_a_failure)

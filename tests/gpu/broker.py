@@ -140,11 +140,11 @@ def no_seal():
         stop(one)
         gone()
     settings = {"XDG_CONFIG_HOME": FOLDER, "VIRGATE_KEY": ""}  # none
-    ends(2, "which key was it sealed with?", "open", "w", "--verify", env=settings)
-    ends(2, "which key is it to be sealed with?", "publish", "w", "--size", "1M", "--seal", env=settings)
-    ends(2, "a seal freezes the contents", "publish", "w", "--size", "1M", "--writable", "--key", key("key"))
+    ends(2, "the key that it was sealed with is missing", "open", "w", "--verify", env=settings)
+    ends(2, "the key to seal it with is missing", "publish", "w", "--size", "1M", "--seal", env=settings)
+    ends(2, "--writable and a seal exclude", "publish", "w", "--size", "1M", "--writable", "--key", key("key"))
     ends(2, "has a dot", "publish", "w.1", "--size", "1M", "--key", key("key"))
-    ends(2, "take one of them", "open", "w", "--key", key("key"), "--key-ring", "k")
+    ends(2, "give one of them", "open", "w", "--key", key("key"), "--key-ring", "k")
 
 
 def memory_goes_with_the_last():

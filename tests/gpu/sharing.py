@@ -95,13 +95,13 @@ def no_arguments():
     producer = start([VIRGATE, "share", "produce", *FLAGS])
     got, sent = end(consumer), end(producer)
     check(got[0] == 0 and sent[0] == 0, f"{got} {sent}")
-    check("waiting for up to 30 seconds" in said, said)
+    check("waiting for up to 30 s (" in said, said)
     check(re.fullmatch(CONSUMER, re.sub("No producer listens on .*\n", "", said) + got[1]), said + got[1])
 
 
 def alone():
     says(end(side("consume", seconds=1)), 1, "connection refused: no producer listens on ")
-    says(end(side("produce", seconds=1)), 1, "no consumer came within 1 seconds")
+    says(end(side("produce", seconds=1)), 1, "no consumer connected within 1 s:")
 
 
 def selftest(where=None):
@@ -181,7 +181,7 @@ def charged():
 def two_producers():
     producer = side("produce")
     wait_listening()
-    says(end(side("produce")), 1, "another producer holds ")
+    says(end(side("produce")), 1, "another producer uses ")
     says(end(side("consume")), 0, "")
     says(end(producer), 0, "")
 
@@ -195,7 +195,7 @@ def left_behind():
     producer = side("produce")
     consumer = end(side("consume"))
     says(consumer, 0, "")
-    check("\nReplaced the socket of a producer that is gone\n" in end(producer)[1], "the socket was not replaced")
+    check("\nReplaced the socket of a producer that has ended\n" in end(producer)[1], "the socket was not replaced")
     check(not os.listdir(FOLDER), f"left behind: {os.listdir(FOLDER)}")
 
 
@@ -207,12 +207,12 @@ def taken():
     os.unlink(PLACE)
     with open(PLACE, "w", encoding="utf-8"):
         pass
-    says(end(side("produce")), 1, "is there, and is no socket")
+    says(end(side("produce")), 1, "is not a socket")
     says(end(side("consume", seconds=1)), 1, "connection refused")
     check(os.path.exists(PLACE), "a file was removed")
     os.unlink(PLACE)
-    says(end(side("produce", place=f"{FOLDER}/{'x' * 120}")), 1, "a socket's path has at most 107 characters")
-    says(end(side("consume", place=f"{FOLDER}/{'x' * 120}")), 1, "a socket's path has at most 107 characters")
+    says(end(side("produce", place=f"{FOLDER}/{'x' * 120}")), 1, "the path of a socket has at most 107 characters")
+    says(end(side("consume", place=f"{FOLDER}/{'x' * 120}")), 1, "the path of a socket has at most 107 characters")
     says(end(side("produce", place=f"{FOLDER}/none/share.sock")), 1, "No such file")
 
 
@@ -269,7 +269,7 @@ def a_queue():
         for one in waiting:
             one.setblocking(False)
             one.connect_ex(PLACE)
-        says(end(side("consume", seconds=1)), 1, "has other consumers waiting, and takes none")
+        says(end(side("consume", seconds=1)), 1, "does not accept connections")
         for one in waiting:
             one.close()
     os.unlink(PLACE)
@@ -286,11 +286,12 @@ def false_consumer(words, act, seconds=5):
 
 def false_consumers():
     take = 24 + 64
-    false_consumer("the consumer's answer is none: 0x20646f67", lambda one: one.recv(take) and one.sendall(b"god "))
-    false_consumer("the consumer read other data", lambda one: one.recv(take) and one.sendall(struct.pack("<I", 0x31415357)))
+    false_consumer("invalid answer of the consumer: 0x20646f67", lambda one: one.recv(take) and one.sendall(b"god "))
+    false_consumer("the consumer read data that differ",
+                   lambda one: one.recv(take) and one.sendall(struct.pack("<I", 0x31415357)))
     false_consumer("after 2 of 4 bytes", lambda one: one.recv(take) and one.sendall(b"ok") or one.shutdown(1))
     false_consumer("came with an answer that has none", lambda one: one.recv(take) and with_descriptors(one, b"VSA1", [0]))
-    false_consumer("the consumer gave no answer", lambda one: one.recv(take) and one.shutdown(1))
+    false_consumer("the consumer did not answer", lambda one: one.recv(take) and one.shutdown(1))
     false_consumer("did not send its message within 1000 ms", lambda one: one.recv(take), 1)
     false_consumer("closed the connection before it sent or took the offer", lambda one: one.close())
 
@@ -315,7 +316,7 @@ def strangers():
                     f"s.connect('{PLACE}'); s.recv(1)"], check=False, timeout=10)
     says(end(side("consume")), 0, "")  # the stranger took nobody's place
     result = end(producer)
-    says(result, 0, "turned away: the other end is process ")
+    says(result, 0, "refused a connection: the other end is process ")
     os.chmod(FOLDER, 0o700)
 
 

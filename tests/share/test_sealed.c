@@ -99,7 +99,7 @@ TEST(the_seal_of_something_else_is_refused)
 
 	struct vg_publication *publication = publish_sealed(sealing, "weights", "older", &handle);
 	CHECK_INT(open_verified("weights"), 1);
-	CHECK_CONTAINS(said, "the seal of weights is of \"older\": other contents were put in their place");
+	CHECK_CONTAINS(said, "the seal of weights is of \"older\": its contents were replaced");
 	CHECK(!strstr(said, "verified,"));
 	vg_publication_destroy(publication);
 	OK(vg_vram_free(handle));
