@@ -63,6 +63,30 @@ TEST(every_verb_has_a_page_with_every_option)
 	}
 }
 
+// A page tells what its verb is for before it tells the options, and ends with what to read next.
+TEST(every_page_has_its_sections_in_order)
+{
+	static const char *const sections[] = {"\n# NAME\n",	 "\n# SYNOPSIS\n", "\n# DESCRIPTION\n",
+					       "\n# EXIT STATUS\n", "\n# EXAMPLES\n", "\n# SEE ALSO\n"};
+	char name[128];
+
+	for (int i = 0; verbs[i]; i++) {
+		if (verbs[i]->hidden)
+			continue;
+		snprintf(name, sizeof name, "virgate-%s.1", page_of(verbs[i]));
+		read_page(name);
+		const char *at = page;
+		for (size_t j = 0; j < sizeof sections / sizeof *sections; j++) {
+			const char *found = strstr(at, sections[j]);
+			if (!found)
+				FAIL("%s: no section%s in its place", name, sections[j]);
+			at = found + 1;
+		}
+		if (verbs[i]->options)
+			CHECK(strstr(page, "\n# OPTIONS\n") < strstr(page, "\n# EXIT STATUS\n"));
+	}
+}
+
 TEST(every_setting_is_in_the_page)
 {
 	char text[128];
