@@ -123,12 +123,15 @@ struct vg_vgpu_options {
 	const char *name;   /* [A-Za-z0-9][A-Za-z0-9._-]{0,62} */
 	uint64_t memory;    /* the limit, overhead included */
 	unsigned share;	    /* 1 to 100; 0: none */
-	const char *device; /* index or UUID; NULL: the node chooses */
+	const char *device; /* index or UUID; NULL: the GPU with the most room */
 	const char *group;  /* a group whose members may use it; NULL: none */
 };
 
-/* Creates a vGPU that stays until it is removed. INVALID, EXISTS, LIMIT (the limits on that GPU
- * would pass its memory), DENIED, NOT_FOUND (the device or group), NO_DAEMON. */
+/* Creates a vGPU that stays until it is removed. Where CUDA_VISIBLE_DEVICES is set, the device must be one that it
+ * shows, and without a device one of those is chosen; virgate(1) says how the list is read. INVALID (also: a device
+ * that CUDA_VISIBLE_DEVICES does not show), EXISTS, LIMIT (the limits on that GPU would pass its memory), DENIED,
+ * NOT_FOUND (the device or group), NO_DAEMON, UNSUPPORTED (a MIG instance in the list), NVML (it does not tell the
+ * GPUs' order). */
 VG_PUBLIC enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options *options);
 /* Changes a vGPU, also while programs run in it; 0 leaves a figure as it is, and VG_SHARE_NONE takes the
  * share away. BUSY: more is in use than the new limit. NOT_FOUND, LIMIT, DENIED, INVALID, NO_DAEMON. */
@@ -157,7 +160,8 @@ VG_PUBLIC void vg_refusal_list_free(struct vg_refusal_list *list);
 struct vg_entrance;
 
 /* Enters the vGPU `name`, or, if `name` is NULL, one that `options` describe (a name is made up if
- * it has none) and that goes away when this process and every tenant have ended. */
+ * it has none) and that goes away when this process and every tenant have ended. CUDA_VISIBLE_DEVICES counts as with
+ * vg_vgpu_create(); a vGPU on a GPU that it does not show is not entered. */
 VG_PUBLIC enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struct vg_vgpu_options *options,
 				       struct vg_entrance **ret_entrance);
 VG_PUBLIC void vg_entrance_free(struct vg_entrance *entrance);

@@ -8,6 +8,7 @@
 #include "node/node.h"
 #include "node/paths.h"
 #include "vgpu/options.h"
+#include "vgpu/visible.h"
 
 enum { MOST_VARIABLES = 10 };
 
@@ -62,7 +63,6 @@ enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struc
 {
 	struct vg_vgpu_options all;
 	enum vg_status status = VG_OK;
-	json_t *request;
 
 	VG_NEEDED(node);
 	VG_NEEDED(ret_entrance);
@@ -79,11 +79,12 @@ enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struc
 		status = vg_options_take(__func__, options, &all);
 	if (status == VG_OK && !name && all.name)
 		status = vg_check_name(__func__, all.name);
-	if (status == VG_OK) {
-		request =
-			name ? json_pack("{s:s, s:s}", "op", "enter", "vgpu", name) : vg_options_request("enter", &all);
-		status = vg_node_request(node, __func__, request, &entrance->reply);
-	}
+	if (status == VG_OK && name)
+		status = vg_visible_check(node, __func__, name);
+	if (status == VG_OK)
+		status = name ? vg_node_request(node, __func__, json_pack("{s:s, s:s}", "op", "enter", "vgpu", name),
+						&entrance->reply)
+			      : vg_visible_request(node, __func__, "enter", &all, &entrance->reply);
 	if (status == VG_OK)
 		status = read_reply(entrance, __func__);
 	if (status) {

@@ -8,6 +8,7 @@
 #include "node/node.h"
 #include "vgpu/lists.h"
 #include "vgpu/options.h"
+#include "vgpu/visible.h"
 
 enum vg_status vg_options_take(const char *function, const struct vg_vgpu_options *options,
 			       struct vg_vgpu_options *ret_all)
@@ -49,12 +50,17 @@ json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options
 enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options *options)
 {
 	struct vg_vgpu_options all;
+	json_t *reply;
 
 	VG_NEEDED(node);
 	enum vg_status status = vg_options_take(__func__, options, &all);
 	if (status == VG_OK)
 		status = vg_check_name(__func__, all.name);
-	return status ? status : vg_node_order(node, __func__, vg_options_request("create", &all));
+	if (status == VG_OK)
+		status = vg_visible_request(node, __func__, "create", &all, &reply);
+	if (status == VG_OK)
+		json_decref(reply);
+	return status;
 }
 
 enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uint64_t memory, unsigned share)

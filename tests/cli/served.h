@@ -77,8 +77,8 @@ static inline void place_begin(void)
 	setenv("VIRGATE_LIBDIR", STANDIN_DIR, 1);
 }
 
-// Answers every request with `answer`; its requests are appended to FOLDER/requests.
-static inline void serve(const char *answer)
+// Answers the requests in turn, and with the last answer from then on; the requests are appended to FOLDER/requests.
+static inline void serve_in_turn(const char *const *answers)
 {
 	struct sockaddr_un address;
 	static struct vg_wire_message message;
@@ -101,12 +101,18 @@ static inline void serve(const char *answer)
 			int fd = accept(listener, NULL, NULL);
 			if (vg_wire_receive(fd, &message) == 0) {
 				dprintf(log, "%s\n", message.text);
-				vg_wire_send(fd, VG_WIRE_REPLY, 0, answer, strlen(answer), NULL, 0);
+				vg_wire_send(fd, VG_WIRE_REPLY, 0, *answers, strlen(*answers), NULL, 0);
+				answers += answers[1] != NULL;
 			}
 			close(fd);
 		}
 	}
 	close(listener);
+}
+
+static inline void serve(const char *answer)
+{
+	serve_in_turn((const char *const[]){answer, NULL});
 }
 
 static inline void slurp(const char *name, char *text, size_t capacity)

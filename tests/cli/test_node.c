@@ -1,50 +1,5 @@
 // The verbs with the real daemon and the simulated GPU.
-#include <jansson.h>
-
-#include "served.h"
-
-#define GIB 1073741824ll
-
-static void node_end(void)
-{
-	if (*place.folder) {
-		begin(WORDS("shutdown"));
-		while (waitpid(-1, NULL, 0) > 0)
-			;
-	}
-}
-
-static void node_begin(void)
-{
-	char path[128];
-	static bool registered;
-
-	node_end();
-	place_begin();
-	if (!registered)
-		atexit(node_end); // runs before place_end
-	registered = true;
-	unsetenv("VIRGATE_LIBDIR");
-	snprintf(path, sizeof path, "%s/state", place.folder);
-	setenv("VIRGATE_STATE_DIR", path, 1);
-	snprintf(path, sizeof path, "%s/sim", place.folder);
-	setenv("VIRGATE_SIM_DIR", path, 1);
-	mkdir(path, 0700);
-	setenv("VIRGATE_SIM", "devices=2,memory=4G", 1);
-	setenv("VIRGATE_TIMEOUT", "20", 1);
-	setenv("VIRGATE_DAEMON", DAEMON, 1);
-}
-
-static json_t *listing(const char *const *words)
-{
-	if (finish(begin(words)) != 0)
-		FAIL("%s: %s", words[1], result.err);
-	json_t *json = json_loads(result.out, 0, NULL);
-	if (!json)
-		FAIL("not JSON: %s", result.out);
-	CHECK_INT(json_integer_value(json_object_get(json, "schema")), 1);
-	return json;
-}
+#include "live_node.h"
 
 static pid_t daemon_pid(void)
 {

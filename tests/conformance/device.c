@@ -180,6 +180,8 @@ CONFORM(visible_devices)
 	run_child("visible_none", NULL);
 	setenv("CUDA_VISIBLE_DEVICES", "-1", 1);
 	run_child("visible_none", NULL);
+	setenv("CUDA_VISIBLE_DEVICES", "NoDevFiles", 1); // Slurm's word for a job without a GPU
+	run_child("visible_none", NULL);
 	text[12] = '\0'; // an unambiguous beginning is enough
 	setenv("CUDA_VISIBLE_DEVICES", text, 1);
 	run_child("visible_first", NULL);

@@ -2,6 +2,7 @@
 //   gpu <bytes>
 //   process <gpu> <pid> <bytes>
 //   silent                     (process lists answer an error)
+//   hidden <gpus>              (so many GPUs before these are hidden from this process, as a device cgroup does it)
 // So that a test decides when the driver lets go of a dead process's memory.
 #include "abi/nvml_abi.h"
 
@@ -14,7 +15,7 @@
 enum { GPUS = 4, PROCESSES = 64 };
 
 struct world {
-	unsigned gpus, processes;
+	unsigned gpus, processes, hidden;
 	bool silent;
 	unsigned long long memory[GPUS];
 	struct {
@@ -40,6 +41,8 @@ static struct world look(void)
 			world.processes += world.processes < PROCESSES - 1;
 		else if (strncmp(line, "silent", 6) == 0)
 			world.silent = true;
+		else
+			sscanf(line, "hidden %u", &world.hidden);
 	}
 	if (file)
 		fclose(file);
@@ -81,7 +84,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *
 
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
 {
-	snprintf(uuid, length, "GPU-00000000-0000-0000-0000-%012u", index_of(device) + 1);
+	snprintf(uuid, length, "GPU-00000000-0000-0000-0000-%012u", look().hidden + index_of(device) + 1);
 	return NVML_SUCCESS;
 }
 

@@ -1,0 +1,315 @@
+#include "vgpu/visible.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "node/node.h"
+#include "system/system.h"
+#include "vgpu/lists.h"
+#include "vgpu/options.h"
+
+enum { PREFIX = 4, ENTRY = 64 }; // "GPU-"; the longest entry that can name a GPU is shorter
+
+struct visible {
+	struct vg_node *node;
+	const char *function, *text; // the variable's value
+	struct vg_device_list *devices;
+	// The GPUs in the order in which this process counts them. Read when an entry needs it.
+	bool counted;
+	size_t count;
+	char uuids[VG_SYSTEM_DEVICES][VG_SYSTEM_UUID_TEXT];
+	bool shown[VG_SYSTEM_DEVICES]; // of `devices`
+};
+
+// Reads NVML in this process: a device cgroup or a container may show it fewer GPUs than the daemon, and CUDA counts
+// those alone.
+static enum vg_status count_real_gpus(struct visible *visible)
+{
+	struct vg_system *system;
+	char problem[256];
+
+	if (vg_system_open(&system, problem, sizeof problem))
+		return vg_fail(VG_NVML, 0, visible->function,
+			       "CUDA_VISIBLE_DEVICES=\"%.100s\" counts GPUs, and NVML does not say in what order: %s; "
+			       "write whole UUIDs (`virgate devices`)",
+			       visible->text, problem);
+	visible->count = vg_system_device_count(system);
+	for (size_t i = 0; i < visible->count; i++)
+		memcpy(visible->uuids[i], vg_system_device(system, i)->uuid_text, VG_SYSTEM_UUID_TEXT);
+	vg_system_close(system);
+	return VG_OK;
+}
+
+static enum vg_status count_gpus(struct visible *visible)
+{
+	enum vg_status status = VG_OK;
+
+	if (visible->counted)
+		return VG_OK;
+	if (!*visible->node->simulate)
+		status = count_real_gpus(visible);
+	else
+		for (size_t i = 0; i < visible->devices->count && i < VG_SYSTEM_DEVICES; i++)
+			snprintf(visible->uuids[visible->count++], VG_SYSTEM_UUID_TEXT, "%s",
+				 visible->devices->devices[i].uuid);
+	visible->counted = status == VG_OK;
+	return status;
+}
+
+// Returns the index of the daemon's device; -1 if it serves no such GPU.
+static int find_device(const struct visible *visible, const char *uuid)
+{
+	for (size_t i = 0; i < visible->devices->count && i < VG_SYSTEM_DEVICES; i++)
+		if (strcasecmp(visible->devices->devices[i].uuid, uuid) == 0)
+			return (int)i;
+	return -1;
+}
+
+// Returns the UUID that an index or the beginning of a UUID means; NULL if it is invalid or ambiguous.
+static const char *find_counted(const struct visible *visible, const char *entry)
+{
+	const char *found = NULL;
+	char *end;
+
+	if (strncasecmp(entry, "GPU-", PREFIX) != 0) {
+		unsigned long index = strtoul(entry, &end, 10);
+		return !*end && index < visible->count ? visible->uuids[index] : NULL;
+	}
+	for (size_t i = 0; i < visible->count; i++) {
+		if (strncasecmp(visible->uuids[i], entry, strlen(entry)) != 0)
+			continue;
+		if (found)
+			return NULL;
+		found = visible->uuids[i];
+	}
+	return found;
+}
+
+// Marks the device of one entry. *ret_end: the list ends here, as the entry is invalid. A GPU that the daemon does not
+// serve is valid, and marks nothing.
+static enum vg_status take_entry(struct visible *visible, const char *entry, bool *ret_end)
+{
+	int device = find_device(visible, entry); // a whole UUID needs no counting
+
+	if (strncasecmp(entry, "MIG-", PREFIX) == 0)
+		return vg_fail(VG_UNSUPPORTED, 0, visible->function,
+			       "CUDA_VISIBLE_DEVICES=\"%.100s\" names a MIG instance, and a vGPU is a part of a whole "
+			       "GPU: name the GPU",
+			       visible->text);
+	if (device < 0 && !isdigit((unsigned char)*entry) && strncasecmp(entry, "GPU-", PREFIX) != 0) {
+		*ret_end = true; // "-1", "NoDevFiles"
+		return VG_OK;
+	}
+	if (device < 0) {
+		enum vg_status status = count_gpus(visible);
+		if (status)
+			return status;
+		const char *uuid = find_counted(visible, entry);
+		*ret_end = !uuid;
+		device = uuid ? find_device(visible, uuid) : -1;
+	}
+	if (device < 0)
+		return VG_OK;
+	if (visible->shown[device]) { // named twice: CUDA shows no device then
+		memset(visible->shown, 0, sizeof visible->shown);
+		*ret_end = true;
+		return VG_OK;
+	}
+	visible->shown[device] = true;
+	return VG_OK;
+}
+
+static enum vg_status read_entries(struct visible *visible)
+{
+	const char *at = visible->text;
+	enum vg_status status = VG_OK;
+	char entry[ENTRY];
+	bool end = false;
+
+	while (status == VG_OK && !end) {
+		size_t length = strcspn(at, ",");
+		const char *next = at[length] ? at + length + 1 : NULL;
+		size_t blank = strspn(at, " \t");
+		blank = blank < length ? blank : length;
+		size_t word = strcspn(at + blank, " \t,");
+		if (word == 0 || word >= sizeof entry)
+			break; // invalid
+		snprintf(entry, sizeof entry, "%.*s", (int)word, at + blank);
+		status = take_entry(visible, entry, &end);
+		if (!next)
+			break;
+		at = next;
+	}
+	return status;
+}
+
+// Asks the daemon for its GPUs and marks those that are visible. Needs close_list(), also after a failure.
+static enum vg_status read_list(struct vg_node *node, const char *function, const char *text, struct visible *visible)
+{
+	json_t *reply;
+
+	*visible = (struct visible){.node = node, .function = function, .text = text};
+	enum vg_status status = vg_node_request(node, function, json_pack("{s:s}", "op", "devices"), &reply);
+	if (status == VG_OK)
+		status = vg_lists_devices(function, reply, &visible->devices);
+	return status ? status : read_entries(visible);
+}
+
+static void close_list(struct visible *visible)
+{
+	vg_device_list_free(visible->devices);
+}
+
+// "GPU 1", "GPU 0 and 2", "no GPU".
+static const char *shown_text(const struct visible *visible, char text[128])
+{
+	size_t left = 0, length = (size_t)snprintf(text, 128, "GPU");
+
+	for (size_t i = 0; i < VG_SYSTEM_DEVICES; i++)
+		left += visible->shown[i];
+	if (!left)
+		return "no GPU";
+	for (size_t i = 0, put = 0; i < visible->devices->count && length < 128; i++)
+		if (visible->shown[i]) {
+			const char *before = put == 0 ? " " : put == left - 1 ? " and " : ", ";
+			length += (size_t)snprintf(text + length, 128 - length, "%s%d", before,
+						   visible->devices->devices[i].index);
+			put++;
+		}
+	return text;
+}
+
+static enum vg_status refuse(const struct visible *visible, const char *what, int device)
+{
+	char text[128];
+
+	return vg_fail(VG_INVALID, 0, visible->function,
+		       "%s GPU %d (%s), and CUDA_VISIBLE_DEVICES=\"%.100s\" shows this process %s: choose a GPU that "
+		       "it shows, or change it (`virgate devices` has the numbers)",
+		       what, visible->devices->devices[device].index, visible->devices->devices[device].uuid,
+		       visible->text, shown_text(visible, text));
+}
+
+// Checks the GPU that the options name. What names no GPU of the node is left for the daemon to refuse.
+static enum vg_status check_named(const struct visible *visible, const char *name)
+{
+	char *end;
+	long index = strtol(name, &end, 10);
+	int device = find_device(visible, name);
+
+	bool is_index = device < 0 && end != name && !*end;
+	for (size_t i = 0; is_index && i < visible->devices->count && i < VG_SYSTEM_DEVICES; i++)
+		if (visible->devices->devices[i].index == index)
+			device = (int)i;
+	return device < 0 || visible->shown[device] ? VG_OK : refuse(visible, "asked for", device);
+}
+
+static enum vg_status choose(const struct visible *visible, char ret_uuid[VG_SYSTEM_UUID_TEXT])
+{
+	const struct vg_device_info *best = NULL;
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < visible->devices->count && i < VG_SYSTEM_DEVICES; i++) {
+		const struct vg_device_info *device = &visible->devices->devices[i];
+		uint64_t room = device->memory > device->reserved ? device->memory - device->reserved : 0;
+		if (!visible->shown[i] || (best && room <= most))
+			continue;
+		best = device;
+		most = room;
+	}
+	if (!best)
+		return vg_fail(VG_INVALID, 0, visible->function,
+			       "CUDA_VISIBLE_DEVICES=\"%.100s\" shows this process no GPU, and a vGPU needs one: name "
+			       "one there, or unset it",
+			       visible->text);
+	snprintf(ret_uuid, VG_SYSTEM_UUID_TEXT, "%s", best->uuid);
+	return VG_OK;
+}
+
+// Somebody else may take the room of the GPU that was chosen: then another one may have the most.
+static enum vg_status request_chosen(struct vg_node *node, const char *function, const char *text, const char *op,
+				     struct vg_vgpu_options options, json_t **ret_reply)
+{
+	char uuid[VG_SYSTEM_UUID_TEXT] = "", last[VG_SYSTEM_UUID_TEXT];
+	enum vg_status status = VG_OK, refused = VG_OK;
+	struct vg_kept_error kept;
+	struct visible visible;
+
+	options.device = uuid;
+	for (int tries = 0; tries < VG_SYSTEM_DEVICES; tries++) {
+		memcpy(last, uuid, sizeof last);
+		status = read_list(node, function, text, &visible);
+		if (status == VG_OK)
+			status = choose(&visible, uuid);
+		close_list(&visible);
+		if (status)
+			return status;
+		if (refused && strcmp(last, uuid) == 0) {
+			vg_error_restore(&kept);
+			return refused;
+		}
+		status = vg_node_request(node, function, vg_options_request(op, &options), ret_reply);
+		if (status != VG_LIMIT)
+			return status;
+		refused = status;
+		vg_error_keep(&kept);
+	}
+	return status;
+}
+
+enum vg_status vg_visible_request(struct vg_node *node, const char *function, const char *op,
+				  const struct vg_vgpu_options *options, json_t **ret_reply)
+{
+	const char *text = getenv("CUDA_VISIBLE_DEVICES");
+	enum vg_status status = VG_OK;
+	struct visible visible;
+
+	if (text && !options->device)
+		return request_chosen(node, function, text, op, *options, ret_reply);
+	if (text) {
+		status = read_list(node, function, text, &visible);
+		if (status == VG_OK)
+			status = check_named(&visible, options->device);
+		close_list(&visible);
+	}
+	return status ? status : vg_node_request(node, function, vg_options_request(op, options), ret_reply);
+}
+
+static enum vg_status check_vgpu(const struct visible *visible, const char *vgpu, const json_t *vgpus)
+{
+	const json_t *one;
+	char what[128];
+	size_t i;
+
+	snprintf(what, sizeof what, "vGPU %s is on", vgpu);
+	json_array_foreach((json_t *)vgpus, i, one) {
+		const char *name = json_string_value(json_object_get(one, "name"));
+		const char *uuid = json_string_value(json_object_get(one, "uuid"));
+		int device = name && uuid && strcmp(name, vgpu) == 0 ? find_device(visible, uuid) : -1;
+		if (device >= 0 && !visible->shown[device])
+			return refuse(visible, what, device);
+	}
+	return VG_OK;
+}
+
+enum vg_status vg_visible_check(struct vg_node *node, const char *function, const char *vgpu)
+{
+	const char *text = getenv("CUDA_VISIBLE_DEVICES");
+	struct visible visible;
+	json_t *reply;
+
+	if (!text)
+		return VG_OK;
+	enum vg_status status = read_list(node, function, text, &visible);
+	if (status == VG_OK)
+		status = vg_node_request(node, function, json_pack("{s:s}", "op", "list"), &reply);
+	if (status == VG_OK) {
+		status = check_vgpu(&visible, vgpu, json_object_get(reply, "vgpus"));
+		json_decref(reply);
+	}
+	close_list(&visible);
+	return status;
+}
