@@ -151,6 +151,8 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 		"loads", bounded(vg_ledger_loads(vgpu->ledger)), "context_overhead",
 		bounded(vg_ledger_context_overhead(vgpu->ledger)), "shared",
 		bounded(vg_ledger_shared(vgpu->ledger)));
+	if (with_tenants) // for whoever may enter it
+		json_object_set_new(listed, "ledger", json_string(vgpu->path));
 	return listed;
 }
 

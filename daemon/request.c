@@ -186,6 +186,32 @@ static json_t *take_device(const struct request *request, size_t *ret_device)
 		      sim_flag());
 }
 
+// Root makes vGPUs for other users, as a restore of their programs does.
+static json_t *take_owner(const struct request *request, uid_t *ret_owner)
+{
+	const json_t *value = json_object_get(request->object, "owner");
+	const char *name = json_string_value(value);
+	char *end;
+
+	if (!value || json_is_null(value))
+		return NULL;
+	if (!name || !*name)
+		return refuse("invalid", "\"owner\" must be a user's name or number");
+	const struct passwd *entry = getpwnam(name);
+	unsigned long number = strtoul(name, &end, 10);
+	if (!entry && (*name < '0' || *name > '9' || *end || number >= (uid_t)-1))
+		return refuse("not_found", "there is no user %.60s", name);
+	uid_t owner = entry ? entry->pw_uid : (uid_t)number;
+	if (request->peer->uid != 0 && request->peer->uid != owner)
+		return refuse("denied", "a vGPU for user %.60s is for that user and root to make", name);
+	if (!request->node->system_wide && owner != request->peer->uid && owner != geteuid())
+		return refuse("invalid",
+			      "a vGPU for user %.60s needs the system's daemon: this one serves user %u only", name,
+			      (unsigned int)geteuid());
+	*ret_owner = owner;
+	return NULL;
+}
+
 json_t *take_group(const struct request *request, gid_t *ret_group)
 {
 	const json_t *value = json_object_get(request->object, "group");
@@ -304,7 +330,8 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 		return refuse("exists", "there is a vGPU %s already: enter it with `--vgpu %s`, or choose another name",
 			      wanted.name, wanted.name);
 	if ((refusal = take_memory(request, &wanted.memory)) || (refusal = take_share(request, &wanted.share)) ||
-	    (refusal = take_device(request, &wanted.device)) || (refusal = take_group(request, &wanted.group)))
+	    (refusal = take_device(request, &wanted.device)) || (refusal = take_group(request, &wanted.group)) ||
+	    (refusal = take_owner(request, &wanted.owner)))
 		return refusal;
 	if ((refusal = too_small(request, wanted.device, wanted.memory)))
 		return refusal;

@@ -125,6 +125,7 @@ struct vg_vgpu_options {
 	unsigned share;	    /* 1 to 100; 0: none */
 	const char *device; /* index or UUID; NULL: the GPU with the most room */
 	const char *group;  /* a group whose members may use it; NULL: none */
+	const char *owner;  /* name or number of the user it will belong to, for root to choose; NULL: the caller */
 };
 
 /* Creates a vGPU that stays until it is removed. Where CUDA_VISIBLE_DEVICES is set, the device must be one that it

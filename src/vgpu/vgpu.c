@@ -41,6 +41,8 @@ json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options
 		r |= json_object_set_new(request, "device", json_string(options->device));
 	if (options->group)
 		r |= json_object_set_new(request, "group", json_string(options->group));
+	if (options->owner)
+		r |= json_object_set_new(request, "owner", json_string(options->owner));
 	if (r == 0)
 		return request;
 	json_decref(request); // a text that is not UTF-8 must not be left out

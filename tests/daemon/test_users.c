@@ -117,6 +117,37 @@ TEST(owner_group_other_and_root)
 	CHECK_ANSWER(ALICE, 0, "{'op':'rm','name':'a'}", "");
 }
 
+static const char *ledger_of_vgpu(json_t *reply)
+{
+	const json_t *vgpu = json_object_get(reply, "vgpu");
+
+	return json_is_string(json_object_get(vgpu, "ledger")) ? "a path" : "nothing";
+}
+
+TEST(root_makes_vgpus_for_others)
+{
+	char path[400];
+	struct stat status;
+
+	start_system_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':1000000000,'owner':'%d'}", ALICE));
+	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
+	CHECK_INT(stat(path, &status), 0);
+	CHECK_INT(status.st_uid, ALICE);
+	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','memory':2000000000}", "");
+	CHECK_TOLD(ALICE, 0, "{'op':'inspect','name':'a'}", ledger_of_vgpu, "a path");
+	CHECK_AGREED(ask("{'op':'enter','name':'b','memory':1000000000,'owner':'daemon'}")); // a name
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1000000000,'owner':'60001'}", "denied");
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1000000000,'owner':'root'}", "denied");
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1000000000,'owner':'60002'}", "");
+	CHECK_ANSWER(BOB, 0, "{'op':'rm','name':'c'}", "");
+	CHECK_REFUSED(ask("{'op':'create','name':'d','memory':1000000000,'owner':'nobody-of-that-name'}"), "not_found",
+		      "there is no user nobody-of-that-name");
+	CHECK_REFUSED(ask("{'op':'create','name':'d','memory':1000000000,'owner':'-1'}"), "not_found", "-1");
+	CHECK_REFUSED(ask("{'op':'create','name':'d','memory':1000000000,'owner':'4294967295'}"), "not_found", "429");
+	CHECK_REFUSED(ask("{'op':'create','name':'d','memory':1000000000,'owner':7}"), "invalid", "owner");
+}
+
 // So many processes got the signal.
 #define CHECK_SIGNALLED(name, signal, count)                                                       \
 	do {                                                                                       \
