@@ -5,6 +5,8 @@
 #include "base/size.h"
 #include "daemon/node.h"
 
+#include <string.h>
+
 // What a tenant may hold beyond its charges without a word: a pool grows in steps of 32 MiB.
 static const uint64_t SLACK = 32ull << 20, DRIFT_NS = 3000000000;
 
@@ -70,6 +72,17 @@ static void report_drift(const struct vgpu *vgpu, struct tenant *tenant, const s
 	    vg_size_format(physical, text[0]), vg_size_format(charged, text[1]));
 }
 
+// Reads the tenant's slot again. False: it has left, or the slot has passed to another process (a restore hands it
+// over).
+static bool look_again(const struct vgpu *vgpu, const struct tenant *tenant, struct vg_ledger_tenant *ret_now)
+{
+	unsigned int cursor = tenant->seen.slot;
+
+	return vg_ledger_next_tenant(vgpu->ledger, &cursor, ret_now) && ret_now->slot == tenant->seen.slot &&
+	       ret_now->generation == tenant->seen.generation &&
+	       memcmp(&ret_now->owner, &tenant->seen.owner, sizeof ret_now->owner) == 0;
+}
+
 static uint64_t larger(uint64_t left, uint64_t right)
 {
 	return left > right ? left : right;
@@ -80,10 +93,8 @@ static uint64_t larger(uint64_t left, uint64_t right)
 static void measure_one(struct node *node, struct vgpu *vgpu, struct tenant *tenant, uint64_t physical)
 {
 	struct vg_ledger_tenant now;
-	unsigned int cursor = tenant->seen.slot;
 
-	if (!vg_ledger_next_tenant(vgpu->ledger, &cursor, &now) || now.slot != tenant->seen.slot ||
-	    now.generation != tenant->seen.generation)
+	if (!look_again(vgpu, tenant, &now))
 		return;
 	uint64_t most = larger(larger(tenant->declared_before, now.declared), now.peak);
 	uint64_t adrift = now.adrift < tenant->seen.adrift ? now.adrift : tenant->seen.adrift;
@@ -97,13 +108,11 @@ static void measure_one(struct node *node, struct vgpu *vgpu, struct tenant *ten
 static void begin_look(struct vgpu *vgpu, struct tenant *tenant)
 {
 	struct vg_ledger_tenant now;
-	unsigned int cursor = tenant->seen.slot;
 
 	vg_ledger_clear_peak(vgpu->ledger, &tenant->seen);
 	tenant->declared_before = UINT64_MAX;
-	if (!vg_ledger_next_tenant(vgpu->ledger, &cursor, &now) || now.slot != tenant->seen.slot ||
-	    now.generation != tenant->seen.generation)
-		return; // it has left
+	if (!look_again(vgpu, tenant, &now))
+		return;
 	tenant->seen = now;
 	tenant->declared_before = now.declared;
 }

@@ -438,3 +438,42 @@ TEST(drift_is_told)
 	CHECK(!strstr(at + 1, "holds 2.0 GiB on the device"));
 	kill_tenant(tenant);
 }
+
+static struct vg_ledger *open_ledger(const char *name)
+{
+	char path[400];
+	struct vg_ledger *ledger;
+
+	snprintf(path, sizeof path, "%s/ledgers/%s", runtime_dir, name);
+	CHECK_INT(vg_ledger_open(path, &ledger), 0);
+	return ledger;
+}
+
+// As a restore does it: this process holds the place until the tenant is there, and the daemon has seen it there.
+TEST(a_slot_that_is_handed_over_is_the_new_owners_for_every_look)
+{
+	struct vg_ledger_tenant tenant;
+	unsigned int cursor = 0;
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0}", 4 * GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0}", 4 * GIB));
+	pid_t child = start_tenant("a", 64 * MIB);
+	struct vg_ledger *ledger = open_ledger("a"), *stand_in = open_ledger("a");
+	CHECK(vg_ledger_next_tenant(ledger, &cursor, &tenant));
+	CHECK_INT(tenant.owner.pid, child);
+	CHECK_INT(vg_ledger_lift(ledger, &tenant, child), 0);
+	CHECK_INT(vg_ledger_stand_in(stand_in, &tenant), 0);
+	CHECK_INT(figure("a", "charged"), 128 * MIB);
+	CHECK_INT(vg_ledger_hand_over(stand_in, &tenant, child), 0);
+	// A tenant of another vGPU of the GPU says hello: all on that GPU are measured, and those of this vGPU not
+	// scanned.
+	pid_t other = start_tenant("b", MIB);
+	CHECK_INT(figure("a", "charged"), 128 * MIB);
+	vg_ledger_close(stand_in);
+	vg_ledger_close(ledger);
+	kill_tenant(other);
+	kill_tenant(child);
+	CHECK(await_figure("a", "charged", 0, 5000) >= 0);
+}
