@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -72,7 +73,45 @@ static int restore_from(const struct arguments *arguments, const char *from, str
 	return status ? checkpoint_fail(arguments) : 0;
 }
 
-static int restore_one(const struct arguments *arguments, const struct gpus *gpus, struct vg_node *node)
+// Which vGPU takes the place of which.
+struct vgpus {
+	struct vg_restore_vgpu list[MAX_AGAIN + 1];
+	size_t count;
+	char *texts[MAX_AGAIN + 1]; // what the list points at
+};
+
+static void free_vgpus(struct vgpus *vgpus)
+{
+	for (size_t i = 0; i < vgpus->count; i++)
+		free(vgpus->texts[i]);
+}
+
+// "NEW" or "OLD=NEW": a vGPU's name has no '='.
+static int read_vgpus(const struct arguments *arguments, struct vgpus *vgpus)
+{
+	const char *value;
+
+	for (int at = 0; at <= MAX_AGAIN && (value = option_value_again(arguments, "vgpu", at)); at++) {
+		char *text = strdup(value), *new = text ? strchr(text, '=') : NULL;
+		if (!text) {
+			say_error("no memory");
+			return verb_failure_code(arguments->verb);
+		}
+		vgpus->texts[vgpus->count] = text;
+		if (new)
+			*new ++ = '\0';
+		vgpus->list[vgpus->count++] =
+			(struct vg_restore_vgpu){.old_name = new ? text : NULL, .new_name = new ? new : text};
+		if (!*text || (new && !*new)) {
+			say_usage(arguments->verb, "--vgpu: \"%s\" is neither NAME nor OLD=NEW", value);
+			return verb_usage_code(arguments->verb);
+		}
+	}
+	return 0;
+}
+
+static int restore_one(const struct arguments *arguments, const struct gpus *gpus, const struct vgpus *vgpus,
+		       struct vg_node *node)
 {
 	bool detach = option_value(arguments, "detach") != NULL, answer = option_value(arguments, "answer") != NULL;
 	const char *from = option_value(arguments, "from");
@@ -85,6 +124,8 @@ static int restore_one(const struct arguments *arguments, const struct gpus *gpu
 		.dir = option_value(arguments, "dir"),
 		.gpus = gpus->pairs,
 		.gpu_count = gpus->count,
+		.vgpus = vgpus->list,
+		.vgpu_count = vgpus->count,
 		.progress = checkpoint_show,
 		.node = node,
 	};
@@ -126,6 +167,7 @@ static int check(const struct arguments *arguments)
 
 static int restore(const struct arguments *arguments)
 {
+	struct vgpus vgpus = {0};
 	struct gpus gpus = {0};
 	struct session session;
 
@@ -133,11 +175,14 @@ static int restore(const struct arguments *arguments)
 	if (r == 0)
 		r = gpus_read(arguments, &gpus);
 	if (r == 0)
+		r = read_vgpus(arguments, &vgpus);
+	if (r == 0)
 		r = checkpoint_settle(&session, arguments);
 	if (r == 0) {
-		r = restore_one(arguments, &gpus, session.node);
+		r = restore_one(arguments, &gpus, &vgpus, session.node);
 		session_close(&session);
 	}
+	free_vgpus(&vgpus);
 	gpus_free(&gpus);
 	return r;
 }
@@ -147,6 +192,8 @@ static const struct option restore_options[] = {
 	{"from", 0, "SOURCE", "-: read the image from standard input; unix:PATH: from what connects", COMPLETE_FILE},
 	{"answer", 0, NULL, "answer the sender on standard output, as virgate migrate needs it", 0},
 	OPTION_GPU_MAP,
+	{"vgpu", 'v', "NAME", "run inside that vGPU instead of the image's; of several, OLD=NAME for each",
+	 COMPLETE_VGPU, .again = true},
 	{"detach", 0, NULL, "do not wait for the processes", 0},
 	OPTION_JSON,
 	OPTION_SIM,
@@ -156,7 +203,7 @@ static const struct option restore_options[] = {
 const struct verb verb_restore = {
 	.name = "restore",
 	.synopsis = "--dir DIR | --from -|unix:PATH [--dir DIR] [--answer]\n"
-		    "                [--gpu-map OLD=NEW]... [--detach] [--json] [--sim]",
+		    "                [--gpu-map OLD=NEW]... [--vgpu [OLD=]NAME]... [--detach] [--json] [--sim]",
 	.summary = "Restore a CUDA process from its image",
 	.details = "It gets the pid that it had, on the GPU that it had or another. What does not fit is reported "
 		   "before anything is created. Exit status: that of the process; 128 + n if signal n ended it; 125 "

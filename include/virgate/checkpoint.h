@@ -91,6 +91,12 @@ struct vg_dump_options {
 VG_PUBLIC enum vg_status vg_checkpoint_dump(const struct vg_dump_options *options,
 					    struct vg_checkpoint_result *ret_result);
 
+/* Programs that ran inside one vGPU go into another. */
+struct vg_restore_vgpu {
+	const char *old_name; /* in the image; NULL: the one vGPU that it has */
+	const char *new_name; /* there must be such a vGPU here */
+};
+
 struct vg_restore_options {
 	size_t size;	 /* sizeof(struct vg_restore_options) */
 	const char *dir; /* the image */
@@ -102,13 +108,19 @@ struct vg_restore_options {
 	struct vg_node *node; /* for processes that ran inside vGPUs; NULL: as vg_node_open(NULL) finds it */
 	pid_t *roots;	      /* the roots of its trees, in the image's order, when they run; as many as fit. NULL: none */
 	size_t root_capacity;
+	const struct vg_restore_vgpu *vgpus; /* none: each process goes into the vGPU of the name that its own had */
+	size_t vgpu_count;
 };
 /* The processes run again, with the pids they had, as children of init. Whatever does not fit is refused before
  * anything is made: NOT_FOUND (no image, no CRIU), INTEGRITY (damaged: which file), EXISTS (a pid is taken: by whom),
  * INSUFFICIENT (device memory or a vGPU's quota, with need and have), UNSUPPORTED (another machine, kernel or driver),
- * SYSTEM, DRIVER; a failure after that ends what was made. Who ran inside a vGPU has its charges there again before it
- * runs: the vGPU must be there under its name (else NOT_FOUND says how to make it), on the GPU that is meant. One at a
- * time in a process. */
+ * SYSTEM, DRIVER; a failure after that ends what was made.
+ *
+ * A process that ran inside a vGPU has its charges there again before it runs. The vGPU must be there under its name
+ * (else NOT_FOUND says how to make it), on the GPU that is meant. One that was made for a single run (ephemeral) is
+ * made again if it is gone, with its name, limit and share: then also LIMIT, and EXISTS if another vGPU has its name
+ * now. It goes again if the restore fails, and otherwise when this process and all that run in it have ended. One
+ * restore at a time in a process. */
 VG_PUBLIC enum vg_status vg_checkpoint_restore(const struct vg_restore_options *options,
 					       struct vg_checkpoint_result *ret_result);
 

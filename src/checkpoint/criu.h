@@ -20,11 +20,18 @@ unsigned criu_least(void);
 // NOT_FOUND (there is none, or it is another program), UNSUPPORTED (too old for this kernel), SYSTEM.
 enum vg_status criu_find(const char *function, struct criu *ret_criu);
 
+// A file that processes have open or mapped, and that is at another path now.
+struct criu_move {
+	const char *from, *to;
+};
+
 struct criu_work {
 	const char *folder; // of the image's files
 	bool stream;	    // they go through its socket there: see streamer.h
 	bool shell_job, tcp_established, file_locks;
 	bool terminal; // CRIU has ours: tool_run
+	const struct criu_move *moves; // for a restore that streams; their modes are not compared either
+	size_t move_count;
 	const int *keep; // descriptors that CRIU has open, too, as long as it runs
 	size_t keep_count;
 	bool (*tick)(void *user); // as tool_run() has it; a dump must not be killed half way

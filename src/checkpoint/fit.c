@@ -131,14 +131,14 @@ static enum vg_status fit_host_memory(const json_t *description, const char *fun
 }
 
 enum vg_status fit_restore(const json_t *description, const struct criu *criu, const struct vg_process_gpu_pair *gpus,
-			   size_t gpu_count, const char *function)
+			   size_t gpu_count, const struct tenants *tenants, const char *function)
 {
 	enum vg_status status = fit_machine(description, criu, function);
 
 	if (status == VG_OK)
 		status = fit_processes(description, function);
 	if (status == VG_OK)
-		status = fit_files(description, function);
+		status = fit_files(description, tenants, function);
 	if (status == VG_OK)
 		status = fit_gpus(description, gpus, gpu_count, function);
 	return status ? status : fit_host_memory(description, function);

@@ -2,6 +2,7 @@
 // refused before anything is touched, with what was asked, what there is, and what to do. One thread.
 #pragma once
 #include "checkpoint/criu.h"
+#include "checkpoint/tenant.h"
 #include "checkpoint/tree.h"
 #include "virgate/checkpoint.h"
 
@@ -9,11 +10,12 @@
 
 // Before a restore. `description` has passed schema_check(). Pids and threads' ids are free. EXISTS.
 enum vg_status fit_pids(const json_t *description, const char *function);
-// The rest of it: programs, libraries and open files are there and the same, and so are GPUs with their settings,
+// The rest of it: programs, libraries and open files are there and the same (but for vGPUs' pages, which may be others
+// now), and so are GPUs with their settings,
 // driver, processor and CRIU; device memory and host memory are there. NOT_FOUND, INTEGRITY, INVALID (the map),
 // UNSUPPORTED, INSUFFICIENT (with need and have).
 enum vg_status fit_restore(const json_t *description, const struct criu *criu, const struct vg_process_gpu_pair *gpus,
-			   size_t gpu_count, const char *function);
+			   size_t gpu_count, const struct tenants *tenants, const char *function);
 
 // No reason to refuse: CRIU checks itself what it needs of a kernel, and what programs need nobody knows. False: the kernel
 // is as new as the image's.
@@ -29,4 +31,4 @@ enum vg_status fit_dump(const struct tree *tree, const json_t *description, cons
 enum vg_status fit_gpus(const json_t *description, const struct vg_process_gpu_pair *pairs, size_t pair_count,
 			const char *function);
 enum vg_status fit_processes(const json_t *description, const char *function);
-enum vg_status fit_files(const json_t *description, const char *function);
+enum vg_status fit_files(const json_t *description, const struct tenants *tenants, const char *function);

@@ -150,14 +150,14 @@ static enum vg_status fit_mapped(const json_t *file, const char *function)
 	return fit_size(path, json_integer_value(json_object_get(file, "bytes")), "the program or library", function);
 }
 
-enum vg_status fit_files(const json_t *description, const char *function)
+enum vg_status fit_files(const json_t *description, const struct tenants *tenants, const char *function)
 {
 	enum vg_status status = VG_OK;
 	json_t *file;
 	size_t i;
 
 	json_array_foreach(json_object_get(description, "mapped_files"), i, file)
-		if (status == VG_OK)
+		if (status == VG_OK && !tenants_have_page(tenants, text_of(file, "path")))
 			status = fit_mapped(file, function);
 	json_array_foreach(json_object_get(description, "open_files"), i, file)
 		if (status == VG_OK)

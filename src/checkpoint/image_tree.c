@@ -121,7 +121,7 @@ static enum vg_status serve(const struct image_files *files, const char *path, u
 	struct vg_kept_error kept;
 	struct serve *server;
 
-	enum vg_status status = serve_begin(files, path, tree, work->folder, progress, function, &server);
+	enum vg_status status = serve_begin(files, path, tree, work, progress, function, &server);
 	if (status)
 		return status;
 	status = criu_restore(criu, work, function);

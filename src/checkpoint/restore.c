@@ -69,18 +69,24 @@ static enum vg_status read_roots(struct restore *restore)
 // Before the files, of which a vGPU's page is one.
 static enum vg_status look_for_vgpus(struct restore *restore)
 {
+	const struct vg_restore_options *options = &restore->options;
+	struct tenant_way way = {.gpus = restore->map.pairs,
+				 .gpu_count = restore->map.count,
+				 .vgpus = options->vgpus,
+				 .vgpu_count = options->vgpu_count};
 	enum vg_status status = VG_OK;
 
 	if (!json_array_size(json_object_get(restore->description, "tenants")))
-		return VG_OK;
-	restore->node = restore->options.node;
+		return !options->vgpu_count ? VG_OK
+					    : vg_fail(VG_INVALID, 0, restore->function,
+						      "no process of the image ran inside a vGPU: none is replaced");
+	restore->node = options->node;
 	if (!restore->node)
 		status = vg_node_open(NULL, &restore->own_node);
 	if (restore->own_node)
 		restore->node = restore->own_node;
-	return status ? status
-		      : tenants_read_at(restore->description, restore->node, restore->map.pairs, restore->map.count,
-					restore->function, &restore->tenants);
+	way.node = restore->node;
+	return status ? status : tenants_read_at(restore->description, &way, restore->function, &restore->tenants);
 }
 
 static enum vg_status take_places(struct restore *restore)
@@ -131,7 +137,7 @@ static enum vg_status verify(struct restore *restore)
 		status = look_for_vgpus(restore);
 	if (status == VG_OK)
 		status = fit_restore(restore->description, &restore->criu, restore->map.pairs, restore->map.count,
-				     restore->function);
+				     &restore->tenants, restore->function);
 	if (status == VG_OK && !later)
 		status = take_places(restore);
 	if (status == VG_OK && !(gate && gate->verified))
@@ -222,15 +228,11 @@ static bool tick(void *user)
 	return !phase->stop;
 }
 
-static enum vg_status make(struct restore *restore)
+static enum vg_status make_trees(struct restore *restore, struct criu_work work)
 {
-	struct criu_work work = {.tick = tick, .user = &restore->phase};
-	struct remaps remaps;
+	enum vg_status status = VG_OK;
 	bool made;
 
-	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_HOST_IN, restore->function);
-	restore->phase.total = restore->result.raw_bytes;
-	remaps_keep(restore->description, &remaps); // the image may be restored again
 	for (size_t i = 0; i < restore->root_count && status == VG_OK; i++) {
 		work.shell_job = !leads_session(restore->description, restore->roots[i]);
 		work.terminal = work.shell_job && gives_terminal();
@@ -238,7 +240,29 @@ static enum vg_status make(struct restore *restore)
 					    &restore->phase.bytes, restore->function, &made);
 		restore->made += made;
 	}
+	return status;
+}
+
+static enum vg_status make(struct restore *restore)
+{
+	struct criu_work work = {
+		.tick = tick, .user = &restore->phase, .move_count = restore->tenants.vgpu_count};
+	struct remaps remaps;
+
+	enum vg_status status = phase_begin(&restore->phase, VG_CHECKPOINT_HOST_IN, restore->function);
+	if (status)
+		return status;
+	restore->phase.total = restore->result.raw_bytes;
+	struct criu_move *moves = calloc(work.move_count + 1, sizeof *moves);
+	if (!moves)
+		return vg_fail(VG_NO_MEMORY, 0, restore->function, "no memory for %zu vGPUs", work.move_count);
+	for (size_t i = 0; i < work.move_count; i++)
+		moves[i] = (struct criu_move){restore->tenants.vgpus[i].old_path, restore->tenants.vgpus[i].path};
+	work.moves = moves;
+	remaps_keep(restore->description, &remaps); // the image may be restored again
+	status = make_trees(restore, work);
 	remaps_put_back(&remaps);
+	free(moves);
 	if (status)
 		return status;
 	status = tree_find(restore->roots, restore->root_count, restore->function, &restore->tree);
@@ -273,6 +297,7 @@ static enum vg_status end_what_was_made(struct restore *restore, enum vg_status 
 	status = vg_fail(status, code, restore->function, "step %s: %s%s", phase, text,
 			 restore->made ? "; the processes were ended, and the image is as it was" : "");
 	vg_fail_amounts(need, have);
+	tenants_undo(&restore->tenants);
 	return status;
 }
 

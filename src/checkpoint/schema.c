@@ -76,6 +76,8 @@ const struct schema_row schema_rows[] = {
 	{"vgpus[].memory", SCHEMA_NUMBER, false},
 	{"vgpus[].share", SCHEMA_NUMBER, false},
 	{"vgpus[].ephemeral", SCHEMA_FLAG, false},
+	{"vgpus[].owner", SCHEMA_NUMBER, true},
+	{"vgpus[].group", SCHEMA_NUMBER, true},
 	{"tenants", SCHEMA_LIST, true},
 	{"tenants[]", SCHEMA_GROUP, false},
 	{"tenants[].pid", SCHEMA_PID, false},

@@ -5,6 +5,7 @@
 
 #include "base/descriptor.h"
 #include "base/status.h"
+#include "checkpoint/criu_files.h"
 #include "checkpoint/feed.h"
 #include "checkpoint/image_folder.h"
 #include "checkpoint/pagemap.h"
@@ -40,6 +41,7 @@ struct thinned {
 struct serve {
 	const struct image_files *files;
 	const char *path, *function;
+	const struct criu_work *work;
 	unsigned tree;
 	int folder;
 	_Atomic uint64_t *progress;
@@ -178,6 +180,30 @@ static bool serve_thinned(struct outgoing *of)
 	return true;
 }
 
+// The list of files, with other paths for some of them.
+static void serve_moved(struct outgoing *of)
+{
+	const struct serve *serve = of->serve;
+	unsigned char *files = read_small(serve, of->file), *moved = NULL;
+	size_t length = 0;
+
+	int r = files ? criu_files_move(files, of->file->bytes, serve->work->moves, serve->work->move_count, &moved,
+					&length)
+		      : -EBADMSG;
+	free(files);
+	if (r == 0)
+		r = vg_write_all(of->output, moved, length, -1);
+	free(moved);
+	if (r == -EBADMSG)
+		fail(of->serve, vg_fail(VG_INTEGRITY, 0, serve->function,
+					"%s/%s has changed since it was looked at, or is not what CRIU writes",
+					serve->path, of->file->name));
+	else if (r && r != -EPIPE)
+		fail_file(of, -r);
+	if (serve->progress)
+		*serve->progress += of->file->bytes;
+}
+
 static void serve_pages(struct outgoing *of)
 {
 	struct serve *serve = of->serve;
@@ -200,12 +226,21 @@ static bool is_pagemap(const char *name)
 	return slash && strncmp(slash, "/pagemap-", 9) == 0 && strncmp(slash, "/pagemap-shmem-", 15) != 0;
 }
 
+static bool is_list_of_files(const char *name)
+{
+	const char *slash = strchr(name, '/');
+
+	return slash && strcmp(slash, "/files.img") == 0;
+}
+
 static void *give(void *user)
 {
 	struct outgoing *of = user;
 
 	if (of->file->chunk_bytes)
 		serve_pages(of);
+	else if (of->serve->work->move_count && is_list_of_files(of->file->name))
+		serve_moved(of);
 	else if (!is_pagemap(of->file->name) || !serve_thinned(of))
 		serve_whole(of);
 	close(of->output);
@@ -275,21 +310,27 @@ static void destroy(struct serve *serve)
 	free(serve);
 }
 
-enum vg_status serve_begin(const struct image_files *files, const char *path, unsigned tree, const char *folder,
-			   _Atomic uint64_t *progress, const char *function, struct serve **ret_serve)
+enum vg_status serve_begin(const struct image_files *files, const char *path, unsigned tree,
+			   const struct criu_work *work, _Atomic uint64_t *progress, const char *function,
+			   struct serve **ret_serve)
 {
 	struct serve *serve = calloc(1, sizeof *serve);
 
 	if (!serve)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for what CRIU reads");
-	*serve = (struct serve){.files = files, .path = path, .tree = tree, .progress = progress, .function = function};
+	*serve = (struct serve){.files = files,
+				.path = path,
+				.tree = tree,
+				.work = work,
+				.progress = progress,
+				.function = function};
 	pthread_mutex_init(&serve->lock, NULL);
 	const struct streamer_events events = {
 		.serves = true, .has = on_has, .file = on_file, .broken = on_broken, .user = serve};
 	serve->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = serve->folder < 0 ? -errno : feed_create(files, path, function, &serve->feed);
 	if (r == 0)
-		r = streamer_start(folder, &events, &serve->streamer);
+		r = streamer_start(work->folder, &events, &serve->streamer);
 	if (r) {
 		destroy(serve);
 		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, function, "%s: cannot be given to CRIU: %s",

@@ -102,6 +102,7 @@ static enum vg_status add_vgpu(struct tenants *tenants, const char *path, struct
 			       const char *function, size_t *ret_index)
 {
 	struct tenant_vgpu *grown = realloc(tenants->vgpus, (tenants->vgpu_count + 1) * sizeof *grown), *vgpu;
+	struct stat info;
 	uint8_t uuid[16];
 
 	if (!grown) {
@@ -113,7 +114,13 @@ static enum vg_status add_vgpu(struct tenants *tenants, const char *path, struct
 	*vgpu = (struct tenant_vgpu){.memory = vg_ledger_limit(ledger),
 				     .share = vg_ledger_share(ledger),
 				     .ephemeral = vg_ledger_flags(ledger) & VG_LEDGER_EPHEMERAL,
+				     .owner = (uid_t)-1,
+				     .group = (gid_t)-1,
 				     .ledger = ledger};
+	if (stat(path, &info) == 0) {
+		vgpu->owner = info.st_uid;
+		vgpu->group = info.st_mode & S_IWGRP ? info.st_gid : (gid_t)-1;
+	}
 	snprintf(vgpu->name, sizeof vgpu->name, "%s", vg_ledger_name(ledger));
 	snprintf(vgpu->path, sizeof vgpu->path, "%s", path);
 	vg_ledger_uuid(ledger, uuid);

@@ -3,6 +3,7 @@
 #pragma once
 #include "checkpoint/tree.h"
 #include "ledger/ledger.h"
+#include "virgate/checkpoint.h"
 #include "virgate/vgpu.h"
 
 #include <jansson.h>
@@ -11,10 +12,14 @@
 struct tenant_vgpu {
 	char name[VG_LEDGER_NAME];
 	char path[PATH_MAX]; // of its ledger
+	char old_path[PATH_MAX]; // in the image; "": it was not read from one
 	char uuid[64];	     // of its GPU
 	uint64_t memory;
 	unsigned share; // percent; 0: none asked
 	bool ephemeral;
+	uid_t owner; // of its ledger's file; (uid_t)-1: not known
+	gid_t group; // whose members may enter it; (gid_t)-1: none
+	bool made;   // by this restore
 	struct vg_ledger *ledger; // NULL when it was read from an image
 };
 
@@ -31,6 +36,7 @@ struct tenants {
 	size_t vgpu_count;
 	struct tenant *list;
 	size_t count;
+	struct vg_node *node; // a restore's
 	pid_t *placeless; // who has a vGPU's page before it, and no place there
 	size_t placeless_count;
 };
@@ -63,10 +69,24 @@ enum vg_status tenants_describe(const struct tenants *tenants, const char *funct
 
 // ---- a restore -------------------------------------------------------------------------------------
 
-// What the image says, with the vGPUs that they are to enter. NOT_FOUND (a vGPU: how to make it), UNSUPPORTED (it is on
-// another GPU), STATE, NO_DAEMON, INTEGRITY.
-enum vg_status tenants_read_at(const json_t *description, struct vg_node *node, const struct vg_process_gpu_pair *pairs,
-			       size_t pair_count, const char *function, struct tenants *ret_tenants);
+// How a restore chooses vGPUs.
+struct tenant_way {
+	struct vg_node *node;
+	const struct vg_process_gpu_pair *gpus;
+	size_t gpu_count;
+	const struct vg_restore_vgpu *vgpus;
+	size_t vgpu_count;
+};
+// What the image says, with the vGPUs that they are to enter: those that are there, and those for a single run, which
+// are made again where they are gone. NOT_FOUND (a vGPU: how to make it), EXISTS (another vGPU has its name), LIMIT,
+// UNSUPPORTED (it is on another GPU), INVALID (the vGPUs that were chosen), STATE, NO_DAEMON, INTEGRITY; nothing was
+// made then.
+enum vg_status tenants_read_at(const json_t *description, const struct tenant_way *way, const char *function,
+			       struct tenants *ret_tenants);
+// Whether the file at that path, as the image has it, is a vGPU's page, which tenants_read_at() has found.
+bool tenants_have_page(const struct tenants *tenants, const char *old_path);
+// Removes the vGPUs that tenants_read_at() made, when their processes have ended. The last error stays.
+void tenants_undo(struct tenants *tenants);
 // A place is kept for each: all that was charged is charged to this process. After a failure nothing is. INSUFFICIENT
 // (with need and have), STATE.
 enum vg_status tenants_reserve(struct tenants *tenants, const char *function);

@@ -10,11 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+// (uid_t)-1 and (gid_t)-1: none.
+static json_t *number_or_null(uint32_t id)
+{
+	return id == UINT32_MAX ? json_null() : json_integer(id);
+}
+
 static json_t *describe_vgpu(const struct tenant_vgpu *vgpu)
 {
-	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:b}", "name", vgpu->name, "ledger", vgpu->path, "uuid", vgpu->uuid,
-			 "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share, "ephemeral",
-			 (int)vgpu->ephemeral);
+	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:b, s:o, s:o}", "name", vgpu->name, "ledger", vgpu->path, "uuid",
+			 vgpu->uuid, "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share, "ephemeral",
+			 (int)vgpu->ephemeral, "owner", number_or_null(vgpu->owner), "group",
+			 number_or_null(vgpu->group));
 }
 
 static json_t *describe_tenant(const struct tenants *tenants, const struct tenant *tenant)
@@ -83,6 +90,16 @@ enum vg_status tenants_describe(const struct tenants *tenants, const char *funct
 
 // ---- reading -----------------------------------------------------------------------------------------
 
+// Images of earlier versions do not have it.
+static bool read_id(const json_t *item, const char *key, uint32_t *ret_id)
+{
+	const json_t *value = json_object_get(item, key);
+	json_int_t id = json_is_integer(value) ? json_integer_value(value) : UINT32_MAX;
+
+	*ret_id = (uint32_t)id;
+	return id >= 0 && id <= UINT32_MAX;
+}
+
 static bool read_vgpu(const json_t *item, struct tenant_vgpu *vgpu)
 {
 	const char *name, *path, *uuid;
@@ -93,8 +110,11 @@ static bool read_vgpu(const json_t *item, struct tenant_vgpu *vgpu)
 		return false;
 	vgpu->memory = (uint64_t)memory;
 	vgpu->share = (unsigned)share;
-	return snprintf(vgpu->name, sizeof vgpu->name, "%s", name) < (int)sizeof vgpu->name &&
-	       snprintf(vgpu->path, sizeof vgpu->path, "%s", path) < (int)sizeof vgpu->path && *path == '/' &&
+	vgpu->ephemeral = json_is_true(json_object_get(item, "ephemeral"));
+	return read_id(item, "owner", &vgpu->owner) && read_id(item, "group", &vgpu->group) &&
+	       snprintf(vgpu->name, sizeof vgpu->name, "%s", name) < (int)sizeof vgpu->name &&
+	       snprintf(vgpu->old_path, sizeof vgpu->old_path, "%s", path) < (int)sizeof vgpu->old_path &&
+	       *path == '/' &&
 	       snprintf(vgpu->uuid, sizeof vgpu->uuid, "%s", uuid) < (int)sizeof vgpu->uuid && memory > 0 &&
 	       share >= 0 && share <= 100;
 }

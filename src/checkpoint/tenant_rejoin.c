@@ -5,7 +5,6 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "checkpoint/tenant_image.h"
-#include "system/system.h"
 #include "wire/wire.h"
 
 #include <errno.h>
@@ -19,58 +18,6 @@ static uint64_t need_of(const struct tenants *tenants, size_t vgpu)
 	for (size_t i = 0; i < tenants->count; i++)
 		sum += tenants->list[i].vgpu == vgpu ? tenants->list[i].slot.used : 0;
 	return sum;
-}
-
-// As `virgate create` reads it: whole mebibytes, upwards.
-static const char *memory_text(uint64_t bytes, char text[32])
-{
-	snprintf(text, 32, "%lluM", (unsigned long long)((bytes + (1 << 20) - 1) >> 20));
-	return text;
-}
-
-static const char *gpu_of(const struct tenant_vgpu *vgpu, const struct vg_process_gpu_pair *pairs, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(pairs[i].old_uuid, vgpu->uuid) == 0)
-			return pairs[i].new_uuid;
-	return vgpu->uuid;
-}
-
-static enum vg_status missing(const struct tenant_vgpu *vgpu, const char *gpu, const char *function)
-{
-	char memory[32], share[24] = "";
-
-	if (vgpu->share)
-		snprintf(share, sizeof share, " --share %u", vgpu->share);
-	return vg_fail(VG_NOT_FOUND, 0, function,
-		       "the processes ran inside vGPU %s, and there is none of that name now%s: make it with virgate "
-		       "create %s --memory %s%s --device %s",
-		       vgpu->name, vgpu->ephemeral ? " (it went with virgate run)" : "", vgpu->name,
-		       memory_text(vgpu->memory, memory), share, gpu);
-}
-
-static enum vg_status open_page(struct tenant_vgpu *vgpu, const char *gpu, const char *function)
-{
-	char here[VG_SYSTEM_UUID_TEXT];
-	uint8_t uuid[16];
-
-	int r = vg_ledger_open(vgpu->path, &vgpu->ledger);
-	if (r || strcmp(vg_ledger_name(vgpu->ledger), vgpu->name) != 0)
-		return vg_fail(VG_STATE, r < 0 ? -r : 0, function,
-			       "the page of vGPU %s was %s, and is not there now (%s): the processes map it, so the "
-			       "daemon must have the same runtime folder as then (VIRGATE_RUNTIME_DIR), and be of the "
-			       "same version",
-			       vgpu->name, vgpu->path, r ? strerror(-r) : "it is another vGPU's");
-	vg_ledger_uuid(vgpu->ledger, uuid);
-	vg_system_uuid_format(uuid, here);
-	if (strcasecmp(here, gpu) != 0)
-		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "vGPU %s is on %s, and the image is for %s: map the one to the other, or make the vGPU "
-			       "anew there",
-			       vgpu->name, here, gpu);
-	if (vg_ledger_flags(vgpu->ledger) & VG_LEDGER_REMOVED)
-		return vg_fail(VG_STATE, 0, function, "vGPU %s is being removed", vgpu->name);
-	return VG_OK;
 }
 
 static enum vg_status no_room(const struct tenants *tenants, size_t index, const char *function)
@@ -91,7 +38,7 @@ static enum vg_status no_room(const struct tenants *tenants, size_t index, const
 			"vGPU %s has %s of %s left, and the image takes %s: end others in it, or virgate set %s "
 			"--memory %s",
 			vgpu->name, vg_size_format(have, text[0]), vg_size_format(limit, text[1]),
-			vg_size_format(need, text[2]), vgpu->name, memory_text(charged + need, memory));
+			vg_size_format(need, text[2]), vgpu->name, tenant_memory_text(charged + need, memory));
 	vg_fail_amounts(need, have);
 	return status;
 }
@@ -110,32 +57,6 @@ static enum vg_status keep_place(struct tenants *tenants, struct tenant *tenant,
 			       vgpu->name, (int)tenant->pid,
 			       r == VG_LEDGER_FULL ? "it has no place for another process" : strerror(-r));
 	return VG_OK;
-}
-
-static enum vg_status check_vgpu(struct tenant_vgpu *vgpu, struct vg_node *node, const char *gpu, const char *function)
-{
-	struct vg_vgpu_list *list;
-
-	// The daemon may have to make the page anew, after a reboot.
-	enum vg_status status = vg_vgpu_inspect(node, vgpu->name, &list);
-	if (status == VG_OK)
-		vg_vgpu_list_free(list);
-	return status == VG_NOT_FOUND ? missing(vgpu, gpu, function) : status ? status : open_page(vgpu, gpu, function);
-}
-
-enum vg_status tenants_read_at(const json_t *description, struct vg_node *node, const struct vg_process_gpu_pair *pairs,
-			       size_t pair_count, const char *function, struct tenants *ret_tenants)
-{
-	enum vg_status status = tenants_read(description, function, ret_tenants);
-
-	if (status)
-		return status;
-	for (size_t i = 0; i < ret_tenants->vgpu_count && status == VG_OK; i++)
-		status = check_vgpu(&ret_tenants->vgpus[i], node, gpu_of(&ret_tenants->vgpus[i], pairs, pair_count),
-				    function);
-	if (status)
-		tenants_free(ret_tenants);
-	return status;
 }
 
 enum vg_status tenants_reserve(struct tenants *tenants, const char *function)

@@ -58,10 +58,29 @@ static enum vg_status read_reply(struct vg_entrance *entrance, const char *funct
 	return VG_OK;
 }
 
+enum vg_status vg_enter_request(struct vg_node *node, const char *function, const char *name,
+				const struct vg_vgpu_options *options, json_t **ret_reply)
+{
+	struct vg_vgpu_options all;
+	enum vg_status status;
+
+	if (name) {
+		status = vg_check_name(function, name);
+		if (status == VG_OK)
+			status = vg_visible_check(node, function, name);
+		return status ? status
+			      : vg_node_request(node, function, json_pack("{s:s, s:s}", "op", "enter", "vgpu", name),
+						ret_reply);
+	}
+	status = vg_options_take(function, options, &all);
+	if (status == VG_OK && all.name)
+		status = vg_check_name(function, all.name);
+	return status ? status : vg_visible_request(node, function, "enter", &all, ret_reply);
+}
+
 enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struct vg_vgpu_options *options,
 			     struct vg_entrance **ret_entrance)
 {
-	struct vg_vgpu_options all;
 	enum vg_status status = VG_OK;
 
 	VG_NEEDED(node);
@@ -73,18 +92,8 @@ enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struc
 	for (enum vg_part part = VG_PART_CUDA; part <= VG_PART_SIM_NVML && status == VG_OK; part++)
 		if (part <= VG_PART_NVML || *node->simulate)
 			status = find_part(node, __func__, part, entrance->parts[part]);
-	if (status == VG_OK && name)
-		status = vg_check_name(__func__, name);
-	if (status == VG_OK && !name)
-		status = vg_options_take(__func__, options, &all);
-	if (status == VG_OK && !name && all.name)
-		status = vg_check_name(__func__, all.name);
-	if (status == VG_OK && name)
-		status = vg_visible_check(node, __func__, name);
 	if (status == VG_OK)
-		status = name ? vg_node_request(node, __func__, json_pack("{s:s, s:s}", "op", "enter", "vgpu", name),
-						&entrance->reply)
-			      : vg_visible_request(node, __func__, "enter", &all, &entrance->reply);
+		status = vg_enter_request(node, __func__, name, options, &entrance->reply);
 	if (status == VG_OK)
 		status = read_reply(entrance, __func__);
 	if (status) {

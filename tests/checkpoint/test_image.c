@@ -505,7 +505,7 @@ TEST(no_description_crashes_its_readers)
 			}
 			passed++;
 			(void)fit_pids(read, __func__);
-			(void)fit_restore(read, &criu, NULL, 0, __func__);
+			(void)fit_restore(read, &criu, NULL, 0, &(struct tenants){0}, __func__);
 			json_decref(read);
 		}
 	CHECK(refused > 500 && passed > 100);
