@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "checkpoint/held_folder.h"
+#include "checkpoint/image.h"
 #include "list.h"
 #include "options.h"
 #include "say.h"
@@ -30,9 +32,37 @@ int checkpoint_interrupted(void)
 	return interrupted;
 }
 
+static const char *temporary_folder(void)
+{
+	const char *folder = getenv("TMPDIR");
+
+	return folder && *folder ? folder : "/tmp";
+}
+
+// Where the images of restores lie that come in. False: the path is too long.
+static bool name_arrival(char ret_path[PATH_MAX])
+{
+	return snprintf(ret_path, PATH_MAX, "%s/virgate-arrival.XXXXXX", temporary_folder()) < PATH_MAX - 32;
+}
+
+static bool is_of_arrival(const char *name)
+{
+	return strcmp(name, "image") == 0 || strncmp(name, "image" IMAGE_PART, strlen("image" IMAGE_PART)) == 0;
+}
+
+static void sweep_arrivals(void)
+{
+	char path[PATH_MAX];
+
+	if (name_arrival(path))
+		held_folder_sweep(path, is_of_arrival, 2); // an image, and its trees
+}
+
 int checkpoint_settle(struct session *session, const struct arguments *arguments)
 {
 	const struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART};
+
+	sweep_arrivals();
 
 	int r = session_open(session, arguments);
 	if (r == 0)
@@ -61,20 +91,44 @@ int checkpoint_number(const struct arguments *arguments, const char *name, long 
 	return verb_usage_code(arguments->verb);
 }
 
+static int no_folder(const struct arguments *arguments, int error)
+{
+	say_error("cannot create a directory for the image in %.200s: %s; name another one with --dir",
+		  temporary_folder(), strerror(error));
+	return verb_failure_code(arguments->verb);
+}
+
 int checkpoint_scratch(const struct arguments *arguments, char ret_image[PATH_MAX])
 {
-	const char *folder = getenv("TMPDIR");
 	char path[PATH_MAX - 8];
 
-	int length = snprintf(path, sizeof path, "%s/virgate-XXXXXX", folder && *folder ? folder : "/tmp");
-	if (length >= (int)sizeof path || !mkdtemp(path)) {
-		say_error("cannot create a directory for the image in %.200s: %s; name another one with --dir",
-			  folder && *folder ? folder : "/tmp",
-			  length >= (int)sizeof path ? "the name is too long" : strerror(errno));
-		return verb_failure_code(arguments->verb);
-	}
+	int length = snprintf(path, sizeof path, "%s/virgate-XXXXXX", temporary_folder());
+	if (length >= (int)sizeof path || !mkdtemp(path))
+		return no_folder(arguments, length >= (int)sizeof path ? ENAMETOOLONG : errno);
 	snprintf(ret_image, PATH_MAX, "%s/image", path);
 	return 0;
+}
+
+int checkpoint_arrival(const struct arguments *arguments, struct arrival *ret_arrival)
+{
+	char path[PATH_MAX];
+	int lock = -1;
+
+	int r = name_arrival(path) ? held_folder_make(path, &lock) : -ENAMETOOLONG;
+	if (r)
+		return no_folder(arguments, -r);
+	*ret_arrival = (struct arrival){.lock = lock};
+	snprintf(ret_arrival->image, sizeof ret_arrival->image, "%.*s/image", PATH_MAX - 8, path);
+	return 0;
+}
+
+void checkpoint_arrival_end(struct arrival *arrival)
+{
+	if (!*arrival->image)
+		return;
+	checkpoint_scratch_end(arrival->image);
+	close(arrival->lock);
+	*arrival->image = '\0';
 }
 
 void checkpoint_scratch_end(const char *image)

@@ -57,19 +57,19 @@ static int restore_from(const struct arguments *arguments, const char *from, str
 			struct vg_checkpoint_result *ret_result)
 {
 	const char *dir = option_value(arguments, "dir");
-	char scratch[PATH_MAX] = "";
+	struct arrival arrival = {.image = ""};
 	int ways[2];
 
 	int r = open_ways(arguments, from, ways);
 	if (r == 0 && !dir)
-		r = checkpoint_scratch(arguments, scratch);
+		r = checkpoint_arrival(arguments, &arrival);
 	if (r)
 		return r;
-	options->dir = dir ? dir : scratch;
+	options->dir = dir ? dir : arrival.image;
 	enum vg_status status = vg_checkpoint_restore_from(ways[0], ways[1], options, dir != NULL, ret_result);
 	if (ways[0] != STDIN_FILENO)
 		close(ways[0]);
-	checkpoint_scratch_end(scratch); // before anything is said: who listened may be gone, and SIGPIPE ends us
+	checkpoint_arrival_end(&arrival); // before anything is said: who listened may be gone, and SIGPIPE ends us
 	return status ? checkpoint_fail(arguments) : 0;
 }
 

@@ -75,7 +75,7 @@ static bool is_scratch(const char *name)
 // For what CRIU writes besides images, and an empty folder where it finds no plugins.
 static int make_scratch(char *ret_path, char *ret_plugins, int *ret_lock)
 {
-	held_folder_sweep(ret_path, is_scratch);
+	held_folder_sweep(ret_path, is_scratch, 1);
 	int r = held_folder_make(ret_path, ret_lock);
 	if (r)
 		return r;

@@ -36,19 +36,19 @@ static int open_folder(int parent, const char *name)
 	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// Files, links and the like; folders too where `inner`, which then are emptied of such.
-static void remove_in(int folder, held_folder_name_fn *is_ours, bool inner)
+// Removes files, links and the like, and, `depth` folders deep, folders with such in them.
+static void remove_in(int folder, held_folder_name_fn *is_ours, int depth)
 {
 	DIR *entries = list(folder);
 	struct dirent *entry;
 
 	while (entries && (entry = readdir(entries))) {
 		const char *name = entry->d_name;
-		if (!is_entry(name) || (is_ours && !is_ours(name)) || unlinkat(folder, name, 0) == 0 || !inner)
+		if (!is_entry(name) || (is_ours && !is_ours(name)) || unlinkat(folder, name, 0) == 0 || depth < 1)
 			continue;
 		_cleanup_close_ int within = open_folder(folder, name);
 		if (within >= 0)
-			remove_in(within, NULL, false);
+			remove_in(within, NULL, depth - 1);
 		unlinkat(folder, name, AT_REMOVEDIR);
 	}
 	if (entries)
@@ -60,7 +60,7 @@ void held_folder_remove(const char *path, held_folder_name_fn *is_ours)
 	_cleanup_close_ int folder = open_folder(AT_FDCWD, path);
 
 	if (folder >= 0)
-		remove_in(folder, is_ours, true);
+		remove_in(folder, is_ours, 1);
 	rmdir(path);
 }
 
@@ -77,7 +77,7 @@ static bool has_only(int folder, held_folder_name_fn *is_ours)
 	return only;
 }
 
-static void sweep_one(int parent, const char *name, held_folder_name_fn *is_ours)
+static void sweep_one(int parent, const char *name, held_folder_name_fn *is_ours, int depth)
 {
 	struct stat info;
 
@@ -85,11 +85,11 @@ static void sweep_one(int parent, const char *name, held_folder_name_fn *is_ours
 	if (folder < 0 || fstat(folder, &info) < 0 || info.st_uid != geteuid() || (info.st_mode & 07777) != 0700 ||
 	    flock(folder, LOCK_EX | LOCK_NB) < 0 || !has_only(folder, is_ours))
 		return;
-	remove_in(folder, is_ours, true);
+	remove_in(folder, is_ours, depth);
 	unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-void held_folder_sweep(const char *path, held_folder_name_fn *is_ours)
+void held_folder_sweep(const char *path, held_folder_name_fn *is_ours, int depth)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	size_t length = strlen(name) - UNIQUE;
@@ -100,7 +100,7 @@ void held_folder_sweep(const char *path, held_folder_name_fn *is_ours)
 	DIR *folder = opendir(parent);
 	while (folder && (entry = readdir(folder)))
 		if (strncmp(entry->d_name, name, length) == 0 && strlen(entry->d_name) == length + UNIQUE)
-			sweep_one(dirfd(folder), entry->d_name, is_ours);
+			sweep_one(dirfd(folder), entry->d_name, is_ours, depth);
 	if (folder)
 		closedir(folder);
 }

@@ -12,5 +12,5 @@ typedef bool held_folder_name_fn(const char *name);
 // itself, if it is empty. Whatever cannot be removed stays; nothing behind a link is touched.
 void held_folder_remove(const char *path, held_folder_name_fn *is_ours);
 // The same for all folders that held_folder_make() made of `path`, this user's, that nobody holds any more. One with
-// anything else in it stays.
-void held_folder_sweep(const char *path, held_folder_name_fn *is_ours);
+// anything else in it stays. `depth`: so many folders deep files may lie below it, at least 1.
+void held_folder_sweep(const char *path, held_folder_name_fn *is_ours, int depth);

@@ -70,7 +70,7 @@ enum vg_status image_begin(const char *path, const char *function, struct image_
 	if (status)
 		return status;
 	snprintf(ret_draft->folder, PATH_MAX, "%.*s" IMAGE_PART "XXXXXX", PATH_MAX - 32, ret_draft->final);
-	held_folder_sweep(ret_draft->folder, image_folder_has);
+	held_folder_sweep(ret_draft->folder, image_folder_has, 1);
 	int r = held_folder_make(ret_draft->folder, &ret_draft->lock);
 	if (r == 0)
 		return VG_OK;

@@ -48,7 +48,7 @@ static bool is_of_meeting(const char *name)
 
 static int meet(char *ret_path, int *ret_lock)
 {
-	held_folder_sweep(ret_path, is_of_meeting);
+	held_folder_sweep(ret_path, is_of_meeting, 1);
 	return held_folder_make(ret_path, ret_lock);
 }
 

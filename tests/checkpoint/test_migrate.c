@@ -3,6 +3,7 @@
 #include "checkpoint/frame.h"
 #include "checkpoint/stream.h"
 #include "migrate_test.h"
+#include "virgate/checkpoint.h"
 
 enum { NOBODY = 65534 };
 
@@ -295,6 +296,59 @@ static void play_sender(const char *dir, uint64_t count)
 	frames_finish(&wire);
 	close(ends[0]);
 	close(fd);
+}
+
+// The far side of an image's stream that lies in a file.
+static pid_t start_from_file(const char *image)
+{
+	int fd = open(path_of("stream"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	CHECK(fd >= 0);
+	CHECK_INT(vg_checkpoint_send(image, fd), VG_OK);
+	CHECK_INT(lseek(fd, 0, SEEK_SET), 0);
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		setenv("STANDIN", path_of("far"), 1);
+		dup2(fd, 0);
+		dup2(open(path_of("far.log"), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
+		dup2(1, 2);
+		execl(VIRGATE, VIRGATE, "restore", "--from", "-", "--detach", (char *)NULL);
+		_exit(127);
+	}
+	close(fd);
+	return pid;
+}
+
+// Its image goes with the next command, and nobody else's.
+TEST(a_far_side_that_is_killed_is_cleared_away)
+{
+	char command[PATH_MAX + 64], image[PATH_MAX];
+	glob_t found = {0};
+
+	set_up();
+	snprintf(image, sizeof image, "%s", path_of("image-for-two"));
+	CHECK_INT(run("dump --pid %d --cpu-only --dir %s", (int)idle.pid, image), 0);
+	end_idle();
+	write_text("far/fail", "slow\n"); // its CRIU begins, and does not end
+	pid_t far = start_from_file(image);
+	wait_for_file("far/slow");
+	CHECK(!no_scratch());
+	CHECK_INT(run("restore --dir %s", path_of("nothing")), 125); // the other one is at work
+	snprintf(command, sizeof command, "%s/virgate-arrival.*/image/virgate.json", path_of("tmp"));
+	CHECK_INT(glob(command, 0, NULL, &found), 0);
+	CHECK_INT(found.gl_pathc, 1);
+	globfree(&found);
+	kill(far, SIGKILL);
+	waitpid(far, NULL, 0);
+	unlink(path_of("far/slow")); // and its CRIU ends
+	CHECK_INT(mkdir(path_of("tmp/virgate-arrival.abcdef"), 0700), 0);
+	write_text("tmp/virgate-arrival.abcdef/notes", "mine");
+	CHECK_INT(run("restore --dir %s", path_of("nothing")), 125);
+	CHECK_INT(access(path_of("tmp/virgate-arrival.abcdef/notes"), F_OK), 0); // no image
+	snprintf(command, sizeof command, "rm -r %s/virgate-arrival.abcdef", path_of("tmp"));
+	CHECK_INT(system(command), 0);
+	CHECK(no_scratch());
 }
 
 TEST(a_sender_that_goes_leaves_nothing_there)
