@@ -202,6 +202,22 @@ static bool have_ended(struct children *children)
 	return all;
 }
 
+static void keep_notice(void *user, pid_t pid, const char *image)
+{
+	struct children *children = user;
+
+	for (size_t i = 0; i < children->count; i++)
+		if (children->list[i].pid == pid && !children->list[i].image)
+			children->list[i].image = strdup(image);
+}
+
+// Before the ends of those that were told of, and again after the last.
+static void read_notices(struct children *children)
+{
+	if (children->notices >= 0)
+		notice_read(children->notices, keep_notice, children);
+}
+
 void child_wait(struct children *children, void (*idle)(void *user), void *user)
 {
 	uint64_t interval = 20000000, due = vg_clock_monotonic_ns() + interval;
@@ -210,6 +226,7 @@ void child_wait(struct children *children, void (*idle)(void *user), void *user)
 
 	forwarded_signals(&wanted);
 	while (!have_ended(children)) {
+		read_notices(children);
 		uint64_t now = vg_clock_monotonic_ns();
 		if (now >= due) {
 			if (idle)
@@ -233,17 +250,16 @@ static bool was_killed(const struct child *child)
 	return WIFSIGNALED(child->status) && WTERMSIG(child->status) == SIGKILL;
 }
 
-static void read_notices(struct children *children)
+// Whoever ended in another way went on after it was written down, and ended by itself.
+static void drop_wrong_notices(struct children *children)
 {
-	char image[PATH_MAX];
-	pid_t pid;
-
-	while (children->notices >= 0 && (pid = notice_read(children->notices, image)) > 0)
-		for (size_t i = 0; i < children->count; i++) {
-			struct child *child = &children->list[i];
-			if (child->pid == pid && !child->image && was_killed(child))
-				child->image = strdup(image);
-		}
+	for (size_t i = 0; i < children->count; i++) {
+		struct child *child = &children->list[i];
+		if (was_killed(child))
+			continue;
+		free(child->image);
+		child->image = NULL;
+	}
 }
 
 static int code_of(const struct child *child)
@@ -306,6 +322,7 @@ int child_exit_code(struct children *children)
 	bool written = false;
 
 	read_notices(children);
+	drop_wrong_notices(children);
 	for (size_t i = 0; i < children->count; i++) {
 		const struct child *child = &children->list[i];
 		written |= child->image != NULL;

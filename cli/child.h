@@ -10,7 +10,7 @@ struct child {
 	bool apart;  // in another process group: the terminal's signals come to us alone
 	bool ended;
 	int status;  // as waitpid has it, once it has ended
-	char *image; // where it was written down before it was ended, "" for elsewhere; NULL: it was not
+	char *image; // where somebody said that it was written down, "" for elsewhere; NULL: nobody did
 };
 
 struct children {

@@ -202,6 +202,27 @@ static enum vg_status run_on(struct dump *dump)
 	return gpu_roll_back(&dump->tree, dump->function);
 }
 
+// Who waits for roots hears of all of them at once.
+static void notify_parents(const struct dump *dump)
+{
+	size_t count = dump->tree.root_count;
+	pid_t *pids = calloc(count + 1, sizeof *pids);
+
+	for (size_t i = 0; i < count && pids; i++) {
+		pid_t parent = dump->tree.processes[i].parent;
+		size_t siblings = 0;
+		bool told = false;
+		for (size_t before = 0; before < i && !told; before++)
+			told = dump->tree.processes[before].parent == parent;
+		for (size_t k = i; k < count && !told; k++)
+			if (dump->tree.processes[k].parent == parent)
+				pids[siblings++] = dump->tree.processes[k].pid;
+		if (!told)
+			notice_send(parent, pids, siblings, dump->gate ? "" : dump->draft.final);
+	}
+	free(pids);
+}
+
 // The image stands.
 static enum vg_status finish(struct dump *dump)
 {
@@ -214,9 +235,7 @@ static enum vg_status finish(struct dump *dump)
 		return status ? vg_fail(status, code, dump->function, "the image stands at %s, but %s", dump->draft.final, text)
 			      : VG_OK;
 	}
-	for (size_t i = 0; i < dump->tree.root_count; i++)
-		notice_send(dump->tree.processes[i].parent, dump->tree.processes[i].pid,
-			    dump->gate ? "" : dump->draft.final);
+	notify_parents(dump);
 	tree_end(&dump->tree);
 	return VG_OK;
 }

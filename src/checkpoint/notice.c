@@ -3,13 +3,19 @@
 #include "checkpoint/tenant.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+enum { MOST_TEXT = 64 << 10, PATIENCE_S = 1 };
 
 // Pids mean something in their namespace only, and a network's names may be seen from several.
 static socklen_t address_of(const struct vg_ledger_owner *listener, struct sockaddr_un *ret_address)
@@ -32,7 +38,8 @@ int notice_listen(void)
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &one, sizeof one) == 0 &&
+	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &one, sizeof one) == 0 && fcntl(fd, F_SETOWN, getpid()) == 0 &&
+	    fcntl(fd, F_SETSIG, SIGCHLD) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK | O_ASYNC) == 0 &&
 	    bind(fd, (struct sockaddr *)&address, address_of(&self, &address)) == 0)
 		return fd;
 	r = -errno;
@@ -40,21 +47,36 @@ int notice_listen(void)
 	return r;
 }
 
-void notice_send(pid_t parent, pid_t pid, const char *image)
+// "PID PID PID IMAGE", the pids as they call themselves. Returns the length; 0: there is none of them any more.
+static size_t write_text(char text[MOST_TEXT], const pid_t *pids, size_t count, const char *image)
 {
-	struct vg_ledger_owner listener, process;
-	char text[PATH_MAX + 16];
+	struct vg_ledger_owner process;
+	size_t length = 0;
+
+	for (size_t i = 0; i < count && length < MOST_TEXT - PATH_MAX - 16; i++)
+		if (tenant_owner(pids[i], &process) == 0)
+			length += (size_t)sprintf(text + length, "%u ", process.pid);
+	return length ? length + (size_t)snprintf(text + length, PATH_MAX, "%s", image) : 0;
+}
+
+void notice_send(pid_t parent, const pid_t *pids, size_t count, const char *image)
+{
+	const struct timeval patience = {.tv_sec = PATIENCE_S};
+	struct vg_ledger_owner listener;
 	struct sockaddr_un address;
 
-	if (parent <= 0 || tenant_owner(parent, &listener) || tenant_owner(pid, &process))
+	if (parent <= 0 || tenant_owner(parent, &listener))
 		return;
 	socklen_t size = address_of(&listener, &address);
-	int length = snprintf(text, sizeof text, "%u %s", process.pid, image);
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return;
-	(void)!sendto(fd, text, (size_t)length, MSG_NOSIGNAL, (struct sockaddr *)&address, size);
-	close(fd);
+	char *text = malloc(MOST_TEXT);
+	size_t length = text ? write_text(text, pids, count, image) : 0;
+	int fd = length ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+	if (fd >= 0) {
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+		(void)!sendto(fd, text, length, MSG_NOSIGNAL, (struct sockaddr *)&address, size);
+		close(fd);
+	}
+	free(text);
 }
 
 static bool may_have_done_it(struct msghdr *message)
@@ -77,23 +99,38 @@ static bool is_plain(const char *text)
 	return true;
 }
 
-pid_t notice_read(int fd, char ret_image[PATH_MAX])
+// Calls `each` only if all of it makes sense.
+static void pass_on(const char *text, void (*each)(void *user, pid_t pid, const char *image), void *user)
 {
-	char text[PATH_MAX + 16], control[CMSG_SPACE(sizeof(struct ucred))], *end;
+	const char *image = text;
+	char *end;
 
-	for (;;) {
-		struct iovec part = {text, sizeof text - 1};
+	while (*image >= '0' && *image <= '9') {
+		long pid = strtol(image, &end, 10);
+		if (pid < 1 || pid > INT_MAX || *end != ' ')
+			return;
+		image = end + 1;
+	}
+	if (image == text || (*image && *image != '/') || !is_plain(image) || strlen(image) >= PATH_MAX)
+		return;
+	for (const char *at = text; at < image; at = end + 1)
+		each(user, (pid_t)strtol(at, &end, 10), image);
+}
+
+void notice_read(int fd, void (*each)(void *user, pid_t pid, const char *image), void *user)
+{
+	char *text = malloc(MOST_TEXT), control[CMSG_SPACE(sizeof(struct ucred))];
+	ssize_t length = text ? 0 : -1;
+
+	while (length >= 0) {
+		struct iovec part = {text, MOST_TEXT - 1};
 		struct msghdr message = {
 			.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-		ssize_t length = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-		if (length < 0)
-			return 0;
-		text[length] = '\0';
-		long pid = strtol(text, &end, 10);
-		if (!may_have_done_it(&message) || pid < 1 || pid > INT_MAX || *end != ' ' || (end[1] && end[1] != '/') ||
-		    !is_plain(end))
+		length = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		if (length < 0 || !may_have_done_it(&message) || message.msg_flags & MSG_TRUNC)
 			continue;
-		snprintf(ret_image, PATH_MAX, "%s", end + 1);
-		return (pid_t)pid;
+		text[length] = '\0';
+		pass_on(text, each, user);
 	}
+	free(text);
 }
