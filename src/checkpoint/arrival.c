@@ -18,6 +18,7 @@ struct arrival {
 	struct frames frames;
 	struct stream_header header;
 	bool stands;				    // the image does, at options.dir
+	struct image_dir image;			    // that one
 	struct vg_checkpoint_result coming, result; // its coming in, and the rest
 };
 
@@ -66,6 +67,10 @@ static enum vg_status take_in(struct arrival *arrival)
 	if (status == VG_OK)
 		status = image_publish(&draft, description, arrival->keep, arrival->function);
 	arrival->stands = status == VG_OK;
+	const struct image_dir dir = image_draft_dir(&draft);
+	if (status == VG_OK)
+		status = image_open_again(&dir, arrival->function, &arrival->image);
+	arrival->image.path = arrival->options.dir;
 	arrival->frames.phase = NULL;
 	phase_end(&phase);
 	image_finish(&draft);
@@ -121,7 +126,11 @@ enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_resto
 					  struct vg_checkpoint_result *ret_result)
 {
 	struct arrival arrival = {
-		.function = __func__, .keep = keep != 0, .frames = {.in = in, .out = out, .function = __func__}};
+		.function = __func__,
+		.keep = keep != 0,
+		.image = {.fd = -1},
+		.frames = {.in = in, .out = out, .function = __func__},
+	};
 
 	CORE_NEEDED(options);
 	CORE_OPTIONS(arrival.options, options);
@@ -132,7 +141,7 @@ enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_resto
 	status = take_in(&arrival);
 	const struct restore_gate gate = {.pass = await_go,
 					  .user = &arrival,
-					  .verified = true,
+					  .image = &arrival.image,
 					  .places_later = arrival.header.answers && arrival.header.same_processes};
 	if (status == VG_OK)
 		status = restore_run(&arrival.options, &gate, __func__, &arrival.result);
@@ -142,6 +151,7 @@ enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_resto
 	// Whoever sends processes keeps them if this fails: then nothing of them is left here.
 	if (arrival.stands && (!arrival.keep || (status && arrival.header.answers)))
 		image_remove(arrival.options.dir);
+	image_close(&arrival.image);
 	frames_finish(&arrival.frames);
 	if (ret_result)
 		*ret_result = arrival.result;

@@ -140,8 +140,6 @@ static void destroy(struct capture *capture)
 		intake_file_finish(&incoming->file);
 		free(incoming);
 	}
-	if (capture->folder >= 0)
-		close(capture->folder);
 	pthread_mutex_destroy(&capture->lock);
 	free(capture);
 }
@@ -153,11 +151,10 @@ enum vg_status capture_begin(struct image_draft *draft, unsigned tree, const cha
 
 	if (!capture)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for what CRIU writes");
-	*capture = (struct capture){.draft = draft, .tree = tree};
+	*capture = (struct capture){.draft = draft, .tree = tree, .folder = draft->lock};
 	pthread_mutex_init(&capture->lock, NULL);
 	const struct streamer_events events = {.file = on_file, .broken = on_broken, .user = capture};
-	capture->folder = open(draft->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = capture->folder < 0 ? -errno : intake_create(draft, &capture->intake);
+	int r = intake_create(draft, &capture->intake);
 	if (r == 0)
 		r = streamer_start(folder, &events, &capture->streamer);
 	if (r) {

@@ -182,8 +182,9 @@ static enum vg_status write_image(struct dump *dump)
 	dump->stands = status == VG_OK;
 	dump->result.bytes = dump->draft.sizes.stored;
 	dump->result.raw_bytes = dump->draft.sizes.raw;
+	const struct image_dir dir = image_draft_dir(&dump->draft);
 	if (status == VG_OK && dump->gate)
-		status = dump->gate->pass(dump->gate->user, &dump->phase, dump->draft.final);
+		status = dump->gate->pass(dump->gate->user, &dump->phase, &dir);
 	return status;
 }
 

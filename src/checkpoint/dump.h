@@ -1,10 +1,11 @@
 // A dump whose end hangs on somebody else's word. One thread.
 #pragma once
+#include "checkpoint/image.h"
 #include "checkpoint/phase.h"
 
 struct dump_gate {
-	// The image stands at `dir`, and the processes still stand still. Not OK: they run on, and the image goes.
-	enum vg_status (*pass)(void *user, struct phase *phase, const char *dir);
+	// The image stands in `dir`, and the processes still stand still. Not OK: they run on, and the image goes.
+	enum vg_status (*pass)(void *user, struct phase *phase, const struct image_dir *dir);
 	void *user;
 };
 // As vg_checkpoint_dump(). `gate` may be NULL.

@@ -37,14 +37,14 @@ static int open_folder(int parent, const char *name)
 }
 
 // Removes files, links and the like, and, `depth` folders deep, folders with such in them.
-static void remove_in(int folder, held_folder_name_fn *is_ours, int depth)
+static void remove_in(int folder, held_folder_name_fn *has, int depth)
 {
 	DIR *entries = list(folder);
 	struct dirent *entry;
 
 	while (entries && (entry = readdir(entries))) {
 		const char *name = entry->d_name;
-		if (!is_entry(name) || (is_ours && !is_ours(name)) || unlinkat(folder, name, 0) == 0 || depth < 1)
+		if (!is_entry(name) || (has && !has(name)) || unlinkat(folder, name, 0) == 0 || depth < 1)
 			continue;
 		_cleanup_close_ int within = open_folder(folder, name);
 		if (within >= 0)
@@ -55,41 +55,46 @@ static void remove_in(int folder, held_folder_name_fn *is_ours, int depth)
 		closedir(entries);
 }
 
-void held_folder_remove(const char *path, held_folder_name_fn *is_ours)
+void held_folder_remove(const char *path, held_folder_name_fn *has)
 {
 	_cleanup_close_ int folder = open_folder(AT_FDCWD, path);
 
 	if (folder >= 0)
-		remove_in(folder, is_ours, 1);
+		remove_in(folder, has, 1);
 	rmdir(path);
 }
 
-static bool has_only(int folder, held_folder_name_fn *is_ours)
+static bool has_only(int folder, held_folder_name_fn *has)
 {
 	DIR *entries = list(folder);
 	bool only = entries != NULL;
 	struct dirent *entry;
 
 	while (only && (entry = readdir(entries)))
-		only = !is_entry(entry->d_name) || is_ours(entry->d_name);
+		only = !is_entry(entry->d_name) || has(entry->d_name);
 	if (entries)
 		closedir(entries);
 	return only;
 }
 
-static void sweep_one(int parent, const char *name, held_folder_name_fn *is_ours, int depth)
+static bool is_ours(const struct stat *info)
+{
+	return info->st_uid == geteuid() && (info->st_mode & 07777) == 0700;
+}
+
+static void sweep_one(int parent, const char *name, held_folder_name_fn *has, int depth)
 {
 	struct stat info;
 
 	_cleanup_close_ int folder = open_folder(parent, name);
-	if (folder < 0 || fstat(folder, &info) < 0 || info.st_uid != geteuid() || (info.st_mode & 07777) != 0700 ||
-	    flock(folder, LOCK_EX | LOCK_NB) < 0 || !has_only(folder, is_ours))
+	if (folder < 0 || fstat(folder, &info) < 0 || !is_ours(&info) ||
+	    flock(folder, LOCK_EX | LOCK_NB) < 0 || !has_only(folder, has))
 		return;
-	remove_in(folder, is_ours, depth);
+	remove_in(folder, has, depth);
 	unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-void held_folder_sweep(const char *path, held_folder_name_fn *is_ours, int depth)
+void held_folder_sweep(const char *path, held_folder_name_fn *has, int depth)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	size_t length = strlen(name) - UNIQUE;
@@ -100,7 +105,7 @@ void held_folder_sweep(const char *path, held_folder_name_fn *is_ours, int depth
 	DIR *folder = opendir(parent);
 	while (folder && (entry = readdir(folder)))
 		if (strncmp(entry->d_name, name, length) == 0 && strlen(entry->d_name) == length + UNIQUE)
-			sweep_one(dirfd(folder), entry->d_name, is_ours, depth);
+			sweep_one(dirfd(folder), entry->d_name, has, depth);
 	if (folder)
 		closedir(folder);
 }
@@ -123,12 +128,15 @@ int held_folder_make(char *path, int *ret_lock)
 		// Where there are no locks nobody finds one free.
 		while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
 			;
-		// Before that somebody may have taken it for given up.
-		if (fd >= 0 && fstat(fd, &info) == 0 && info.st_nlink > 0) {
+		// Before that somebody may have taken it for given up, or put something else in its place.
+		bool there = fd >= 0 && fstat(fd, &info) == 0 && info.st_nlink > 0;
+		if (there && is_ours(&info)) {
 			*ret_lock = fd;
 			return 0;
 		}
 		if (fd >= 0)
 			close(fd);
+		if (there)
+			return -EPERM;
 	}
 }

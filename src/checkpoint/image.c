@@ -20,6 +20,40 @@ static enum vg_status failed(int error, const char *path, const char *name, cons
 	return vg_fail(VG_SYSTEM, error, function, "%s%s%s: %s", path, *name ? "/" : "", name, strerror(error));
 }
 
+enum vg_status image_open(const char *path, const char *function, struct image_dir *ret_dir)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return vg_fail(VG_NOT_FOUND, errno, function, "%.1000s is no image: %s", path, strerror(errno));
+	if (fd < 0)
+		return failed(errno, path, "", function);
+	*ret_dir = (struct image_dir){fd, path};
+	return VG_OK;
+}
+
+enum vg_status image_open_again(const struct image_dir *dir, const char *function, struct image_dir *ret_dir)
+{
+	int fd = fcntl(dir->fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		return failed(errno, dir->path, "", function);
+	*ret_dir = (struct image_dir){fd, dir->path};
+	return VG_OK;
+}
+
+void image_close(struct image_dir *dir)
+{
+	if (dir->fd >= 0)
+		close(dir->fd);
+	dir->fd = -1;
+}
+
+struct image_dir image_draft_dir(const struct image_draft *draft)
+{
+	return (struct image_dir){draft->lock, draft->folder[0] ? draft->folder : draft->final};
+}
+
 static enum vg_status absolute(const char *path, const char *function, char ret_path[PATH_MAX])
 {
 	char here[PATH_MAX] = "";
@@ -95,13 +129,11 @@ static int settle_parent(const char *path)
 
 static int settle_all(const struct image_draft *draft, char ret_name[IMAGE_NAME])
 {
-	int r = image_for_files(draft->folder, settle, NULL, ret_name);
+	int r = image_for_files(draft->lock, settle, NULL, ret_name);
 
 	for (unsigned i = 0; i < draft->trees && r == 0; i++) {
-		char path[PATH_MAX + 32];
 		snprintf(ret_name, IMAGE_NAME, "tree-%u", i);
-		snprintf(path, sizeof path, "%s/tree-%u", draft->folder, i);
-		r = settle(AT_FDCWD, path, NULL);
+		r = settle(draft->lock, ret_name, NULL);
 		r = r == -ENOENT ? 0 : r;
 	}
 	return r;
@@ -109,18 +141,25 @@ static int settle_all(const struct image_draft *draft, char ret_name[IMAGE_NAME]
 
 static int write_description(const struct image_draft *draft, json_t *description)
 {
-	char path[PATH_MAX + 32];
-
 	if (json_object_set(description, "files", draft->files))
 		return -ENOMEM;
-	snprintf(path, sizeof path, "%s/" IMAGE_DESCRIPTION, draft->folder);
 	char *text = image_text_seal(description);
-	int r = text ? vg_file_write_atomic(path, text, strlen(text), 0600) : -ENOMEM;
+	int r = text ? image_text_write(draft->lock, text, strlen(text)) : -ENOMEM;
 	free(text);
 	return r;
 }
 
-static int take_name(const struct image_draft *draft)
+// Whoever may write to the directory above may have put something else there.
+static int check_name(const struct image_draft *draft)
+{
+	struct stat ours, there;
+
+	if (fstat(draft->lock, &ours) < 0 || lstat(draft->final, &there) < 0)
+		return -errno;
+	return ours.st_ino == there.st_ino && ours.st_dev == there.st_dev ? 0 : -ESTALE;
+}
+
+static int move(const struct image_draft *draft)
 {
 	struct stat info;
 
@@ -132,6 +171,13 @@ static int take_name(const struct image_draft *draft)
 	if (lstat(draft->final, &info) == 0)
 		return -EEXIST;
 	return rename(draft->folder, draft->final) < 0 ? -errno : 0;
+}
+
+static int take_name(const struct image_draft *draft)
+{
+	int r = move(draft);
+
+	return r ? r : check_name(draft);
 }
 
 // Behind an image that is published processes end: a program that says it wrote them down is not believed.
@@ -166,10 +212,15 @@ enum vg_status image_publish(struct image_draft *draft, const json_t *descriptio
 	int r = settled ? settle_all(draft, name) : 0;
 	if (r)
 		return failed(-r, draft->folder, name, function);
-	r = settled ? settle(AT_FDCWD, draft->folder, NULL) : 0;
+	r = settled && fsync(draft->lock) < 0 ? -errno : 0;
 	if (r)
 		return failed(-r, draft->folder, "", function);
 	r = take_name(draft);
+	if (r == -ESTALE)
+		return vg_fail(VG_SYSTEM, ESTALE, function,
+			       "somebody put something else in the place of the image while it was written: there is "
+			       "no image at %s; name a directory in which others may not write",
+			       draft->final);
 	if (r)
 		return r == -EEXIST ? exists(draft->final, function) : failed(-r, draft->final, "", function);
 	snprintf(parent, sizeof parent, "%s", draft->final);

@@ -15,6 +15,17 @@ enum { IMAGE_VERSION = 1, IMAGE_MOST_TREES = 4096 };
 #define IMAGE_DESCRIPTION "virgate.json"
 #define IMAGE_PART ".part-" // in a draft's name, before what tells it from others
 
+// An image's directory, opened once: what is checked is what is read, whatever becomes of its path meanwhile.
+struct image_dir {
+	int fd;
+	const char *path; // what messages call it
+};
+// `path`, which must outlive it, may be a link. NOT_FOUND (there is no directory), SYSTEM. To be closed.
+enum vg_status image_open(const char *path, const char *function, struct image_dir *ret_dir);
+// Another descriptor of the same directory. SYSTEM.
+enum vg_status image_open_again(const struct image_dir *dir, const char *function, struct image_dir *ret_dir);
+void image_close(struct image_dir *dir);
+
 // ---- writing -----------------------------------------------------------------------------------------
 
 struct image_sizes {
@@ -25,7 +36,7 @@ struct image_sizes {
 struct image_draft {
 	char final[PATH_MAX];	    // absolute
 	char folder[PATH_MAX];	    // where it is written; "": it has its own name, or there is none
-	int lock;		    // held while it is written; 0: there is none
+	int lock;		    // of its directory, held while it is written; 0: there is none
 	json_t *files;		    // what stands in it, as virgate.json will say
 	struct image_sizes sizes;   // of that
 	unsigned trees;
@@ -48,6 +59,8 @@ enum vg_status image_commit(struct image_draft *draft, json_t *description, cons
 // For a draft whose files and `description` are all there: brings all to the disk, if asked (`settled`), and moves the
 // folder. As image_commit().
 enum vg_status image_publish(struct image_draft *draft, const json_t *description, bool settled, const char *function);
+// The draft's directory, also after it was published; the draft's to close.
+struct image_dir image_draft_dir(const struct image_draft *draft);
 // Removes the draft with all that is in it, unless it was committed; frees what it holds. Needed after every
 // image_begin().
 void image_finish(struct image_draft *draft);
@@ -56,19 +69,19 @@ void image_finish(struct image_draft *draft);
 
 // What virgate.json says; to be given back with json_decref(). NOT_FOUND (no image), INTEGRITY (unreadable, damaged),
 // UNSUPPORTED (of a later version).
-enum vg_status image_read(const char *path, const char *function, json_t **ret_description);
+enum vg_status image_read(const struct image_dir *dir, const char *function, json_t **ret_description);
 // The same of a text. `name`: what errors call it.
 enum vg_status image_parse(const char *text, size_t length, const char *name, const char *function,
 			   json_t **ret_description);
 // DENIED (other-owner): any of it is somebody else's, or others may write to it.
-enum vg_status image_check_owner(const char *path, const char *function);
+enum vg_status image_check_owner(const struct image_dir *dir, const char *function);
 // Reads all files again. INTEGRITY: which one differs, is missing, or is too many, and where; STATE: somebody wants to
 // stop. `phase`, into which it counts, and ret_sizes may be NULL.
-enum vg_status image_verify(const char *path, const json_t *description, unsigned threads, struct phase *phase,
-			    const char *function, struct image_sizes *ret_sizes);
+enum vg_status image_verify(const struct image_dir *dir, const json_t *description, unsigned threads,
+			    struct phase *phase, const char *function, struct image_sizes *ret_sizes);
 // The same but for the pages of processes: those image_restore_tree() looks at before it gives them to CRIU.
-enum vg_status image_check(const char *path, const json_t *description, struct phase *phase, const char *function,
-			   struct image_sizes *ret_sizes);
+enum vg_status image_check(const struct image_dir *dir, const json_t *description, struct phase *phase,
+			   const char *function, struct image_sizes *ret_sizes);
 // INVALID: no such number of threads, or no such level of the method.
 enum vg_status image_check_threads(unsigned threads, const char *function);
 enum vg_status image_check_compression(enum vg_compression compression, int level, const char *function);
@@ -76,6 +89,6 @@ enum vg_status image_check_compression(enum vg_compression compression, int leve
 // may be NULL. As criu_restore(), and INTEGRITY: CRIU was not given a chunk that is damaged, and has ended what it had
 // made. *ret_made: the processes are there, and stand still; a file may have changed nevertheless, and that is
 // INTEGRITY, too.
-enum vg_status image_restore_tree(const char *path, const json_t *description, unsigned tree, const struct criu *criu,
-				  const struct criu_work *work, _Atomic uint64_t *progress, const char *function,
-				  bool *ret_made);
+enum vg_status image_restore_tree(const struct image_dir *dir, const json_t *description, unsigned tree,
+				  const struct criu *criu, const struct criu_work *work, _Atomic uint64_t *progress,
+				  const char *function, bool *ret_made);

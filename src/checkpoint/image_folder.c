@@ -18,16 +18,22 @@ static int is_entry(const struct dirent *entry)
 	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 }
 
-int image_for_folder(const char *path, const char *name, image_each_fn *each, void *user, char ret_name[IMAGE_NAME])
+static int open_folder(int folder, const char *name)
+{
+	int fd = openat(folder, *name ? name : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int image_for_folder(int folder, const char *name, image_each_fn *each, void *user, char ret_name[IMAGE_NAME])
 {
 	struct dirent **entries = NULL;
 
 	snprintf(ret_name, IMAGE_NAME, "%s", name);
-	_cleanup_close_ int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (folder < 0)
-		return -errno;
-	_cleanup_close_ int inner = openat(folder, *name ? name : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int count = inner < 0 ? -1 : scandirat(inner, ".", &entries, is_entry, alphasort), r = count < 0 ? -errno : 0;
+	_cleanup_close_ int inner = open_folder(folder, name);
+	if (inner < 0)
+		return inner;
+	int count = scandirat(inner, ".", &entries, is_entry, alphasort), r = count < 0 ? -errno : 0;
 	for (int i = 0; i < count; i++) {
 		if (r == 0) {
 			snprintf(ret_name, IMAGE_NAME, "%s%s%s", name, *name ? "/" : "", entries[i]->d_name);
@@ -41,9 +47,19 @@ int image_for_folder(const char *path, const char *name, image_each_fn *each, vo
 
 int image_open_file(int folder, const char *name)
 {
+	const char *slash = strchr(name, '/');
+	_cleanup_close_ int tree = -1;
+	char tree_name[NAME_MAX + 1];
 	struct stat info;
-	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
+	if (slash) { // not by one call: it would follow a link in the tree's place
+		snprintf(tree_name, sizeof tree_name, "%.*s", (int)(slash - name), name);
+		tree = open_folder(folder, tree_name);
+		if (tree < 0)
+			return tree;
+	}
+	int fd = openat(slash ? tree : folder, slash ? slash + 1 : name,
+			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 || (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)))
 		return fd < 0 ? -errno : fd;
 	close(fd);
@@ -51,7 +67,6 @@ int image_open_file(int folder, const char *name)
 }
 
 struct walk {
-	const char *path;
 	image_each_fn *each;
 	void *user;
 	char *name;
@@ -79,15 +94,15 @@ static int enter(int folder, const char *name, void *user)
 		return walk->each(folder, name, walk->user);
 	snprintf(tree, sizeof tree, "%s", name);
 	walk->empty = true;
-	int r = image_for_folder(walk->path, tree, pass, walk, walk->name);
+	int r = image_for_folder(folder, tree, pass, walk, walk->name);
 	return r == 0 && walk->empty ? walk->each(folder, tree, walk->user) : r;
 }
 
-int image_for_files(const char *path, image_each_fn *each, void *user, char ret_name[IMAGE_NAME])
+int image_for_files(int folder, image_each_fn *each, void *user, char ret_name[IMAGE_NAME])
 {
-	struct walk walk = {.path = path, .each = each, .user = user, .name = ret_name};
+	struct walk walk = {.each = each, .user = user, .name = ret_name};
 
-	return image_for_folder(path, "", enter, &walk, ret_name);
+	return image_for_folder(folder, "", enter, &walk, ret_name);
 }
 
 bool image_folder_has(const char *name)

@@ -45,20 +45,20 @@ static int look_at(int folder, const char *name, void *user)
 	if (look->status)
 		return 1;
 	// A folder within a tree is none of an image's either, and is not read.
-	return S_ISDIR(info.st_mode) && !strchr(name, '/') ? image_for_folder(look->path, name, look_at, look, inner) : 0;
+	return S_ISDIR(info.st_mode) && !strchr(name, '/') ? image_for_folder(folder, name, look_at, look, inner) : 0;
 }
 
-enum vg_status image_check_owner(const char *path, const char *function)
+enum vg_status image_check_owner(const struct image_dir *dir, const char *function)
 {
-	struct look look = {.path = path, .function = function};
-	char name[IMAGE_NAME];
+	struct look look = {.path = dir->path, .function = function};
+	char name[IMAGE_NAME] = "";
 	struct stat info;
 
-	if (stat(path, &info) < 0)
-		return VG_OK; // which is no image, then
-	enum vg_status status = check(&look, "", &info);
-	if (status || !S_ISDIR(info.st_mode))
+	int r = fstat(dir->fd, &info) < 0 ? -errno : 0;
+	enum vg_status status = r ? VG_OK : check(&look, "", &info);
+	if (status)
 		return status;
-	int r = image_for_folder(path, "", look_at, &look, name);
-	return r < 0 ? vg_fail(VG_SYSTEM, -r, function, "%s/%s: %s", path, name, strerror(-r)) : look.status;
+	if (r == 0)
+		r = image_for_folder(dir->fd, "", look_at, &look, name);
+	return r < 0 ? vg_fail(VG_SYSTEM, -r, function, "%s/%s: %s", dir->path, name, strerror(-r)) : look.status;
 }

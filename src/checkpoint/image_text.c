@@ -73,10 +73,10 @@ enum vg_status image_parse(const char *text, size_t length, const char *name, co
 }
 
 // All of a file that is bounded. 0 or -errno.
-static int read_whole(const char *path, char **ret_text, size_t *ret_length)
+static int read_whole(int folder, char **ret_text, size_t *ret_length)
 {
 	struct stat info;
-	_cleanup_close_ int fd = image_open_file(AT_FDCWD, path);
+	_cleanup_close_ int fd = image_open_file(folder, IMAGE_DESCRIPTION);
 
 	if (fd < 0)
 		return fd;
@@ -97,19 +97,28 @@ static int read_whole(const char *path, char **ret_text, size_t *ret_length)
 	return 0;
 }
 
-enum vg_status image_read(const char *path, const char *function, json_t **ret_description)
+enum vg_status image_read(const struct image_dir *dir, const char *function, json_t **ret_description)
 {
 	char name[PATH_MAX + 32], *text = NULL;
 	size_t length = 0;
 
-	snprintf(name, sizeof name, "%s/" IMAGE_DESCRIPTION, path);
-	int r = read_whole(name, &text, &length);
+	snprintf(name, sizeof name, "%s/" IMAGE_DESCRIPTION, dir->path);
+	int r = read_whole(dir->fd, &text, &length);
 	if (r == -ENOENT || r == -ENOTDIR)
-		return vg_fail(VG_NOT_FOUND, -r, function, "%s is no image: %s: %s", path, name, strerror(-r));
+		return vg_fail(VG_NOT_FOUND, -r, function, "%s is no image: %s: %s", dir->path, name, strerror(-r));
 	if (r)
 		return vg_fail(r == -EFBIG || r == -EINVAL || r == -ELOOP ? VG_INTEGRITY : VG_SYSTEM, -r, function,
 			       "%s: %s", name, r == -EINVAL || r == -ELOOP ? "it is no file" : strerror(-r));
 	enum vg_status status = image_parse(text, length, name, function, ret_description);
 	free(text);
 	return status;
+}
+
+int image_text_write(int folder, const char *text, size_t length)
+{
+	_cleanup_close_ int fd =
+		openat(folder, IMAGE_DESCRIPTION, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int r = fd < 0 ? -errno : vg_write_all(fd, text, length, -1);
+
+	return r == 0 && fsync(fd) < 0 ? -errno : r;
 }

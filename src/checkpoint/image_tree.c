@@ -61,7 +61,7 @@ static enum vg_status both(enum vg_status criu, enum vg_status stream, const str
 }
 
 static enum vg_status dump(struct image_draft *draft, unsigned tree, const struct criu *criu,
-			   const struct criu_work *work, pid_t root, const char *function)
+			   const struct criu_work *work, int meeting, pid_t root, const char *function)
 {
 	struct vg_kept_error kept;
 	struct capture *capture;
@@ -71,7 +71,7 @@ static enum vg_status dump(struct image_draft *draft, unsigned tree, const struc
 	if (status)
 		return status;
 	status = criu_dump(criu, work, root, function);
-	int r = status ? 0 : image_for_folder(work->folder, "", take_in, capture, name);
+	int r = status ? 0 : image_for_folder(meeting, "", take_in, capture, name);
 	if (r)
 		status = failed(-r, work->folder, function);
 	vg_error_keep(&kept);
@@ -81,20 +81,20 @@ static enum vg_status dump(struct image_draft *draft, unsigned tree, const struc
 enum vg_status image_dump_tree(struct image_draft *draft, unsigned tree, const struct criu *criu,
 			       const struct criu_work *work, pid_t root, const char *function)
 {
-	char folder[PATH_MAX + 32], meeting[] = MEETING;
+	char name[32], meeting[] = MEETING;
 	struct criu_work here = *work;
 	_cleanup_close_ int lock = -1;
 
-	snprintf(folder, sizeof folder, "%s/tree-%u", draft->folder, tree);
-	if (mkdir(folder, 0700) < 0)
-		return failed(errno, folder, function);
+	snprintf(name, sizeof name, "tree-%u", tree);
+	if (mkdirat(draft->lock, name, 0700) < 0)
+		return vg_fail(VG_SYSTEM, errno, function, "%s/%s: %s", draft->folder, name, strerror(errno));
 	draft->trees = tree + 1 > draft->trees ? tree + 1 : draft->trees;
 	int r = meet(meeting, &lock);
 	if (r)
 		return failed(-r, meeting, function);
 	here.folder = meeting;
 	here.stream = true;
-	enum vg_status status = dump(draft, tree, criu, &here, root, function);
+	enum vg_status status = dump(draft, tree, criu, &here, lock, root, function);
 	held_folder_remove(meeting, is_of_meeting);
 	return status;
 }
@@ -114,14 +114,14 @@ bool image_tree_is_whole(const struct image_files *files, unsigned tree, pid_t r
 	return true;
 }
 
-static enum vg_status serve(const struct image_files *files, const char *path, unsigned tree, const struct criu *criu,
-			    const struct criu_work *work, _Atomic uint64_t *progress, const char *function,
-			    bool *ret_made)
+static enum vg_status serve(const struct image_files *files, const struct image_dir *dir, unsigned tree,
+			    const struct criu *criu, const struct criu_work *work, _Atomic uint64_t *progress,
+			    const char *function, bool *ret_made)
 {
 	struct vg_kept_error kept;
 	struct serve *server;
 
-	enum vg_status status = serve_begin(files, path, tree, work, progress, function, &server);
+	enum vg_status status = serve_begin(files, dir, tree, work, progress, function, &server);
 	if (status)
 		return status;
 	status = criu_restore(criu, work, function);
@@ -130,9 +130,9 @@ static enum vg_status serve(const struct image_files *files, const char *path, u
 	return both(status, serve_end(server, function), &kept);
 }
 
-enum vg_status image_restore_tree(const char *path, const json_t *description, unsigned tree, const struct criu *criu,
-				  const struct criu_work *work, _Atomic uint64_t *progress, const char *function,
-				  bool *ret_made)
+enum vg_status image_restore_tree(const struct image_dir *dir, const json_t *description, unsigned tree,
+				  const struct criu *criu, const struct criu_work *work, _Atomic uint64_t *progress,
+				  const char *function, bool *ret_made)
 {
 	struct criu_work here = *work;
 	char meeting[] = MEETING;
@@ -140,14 +140,14 @@ enum vg_status image_restore_tree(const char *path, const json_t *description, u
 	struct image_files files;
 
 	*ret_made = false;
-	enum vg_status status = image_files_read(description, path, function, &files);
+	enum vg_status status = image_files_read(description, dir->path, function, &files);
 	if (status)
 		return status;
 	int r = meet(meeting, &lock);
 	here.folder = meeting;
 	here.stream = true;
 	status = r ? failed(-r, meeting, function)
-		   : serve(&files, path, tree, criu, &here, progress, function, ret_made);
+		   : serve(&files, dir, tree, criu, &here, progress, function, ret_made);
 	if (r == 0)
 		held_folder_remove(meeting, is_of_meeting);
 	image_files_free(&files);

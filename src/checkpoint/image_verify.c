@@ -86,10 +86,9 @@ static int look(int folder, const char *name, void *user)
 
 static enum vg_status lacks(const struct verification *v)
 {
-	_cleanup_close_ int folder = open(v->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	size_t i = 0;
 
-	while (i + 1 < v->files->count && faccessat(folder, v->files->files[i].name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+	while (i + 1 < v->files->count && faccessat(v->folder, v->files->files[i].name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		i++;
 	return vg_fail(VG_INTEGRITY, 0, v->function, "%s lacks %zu of its %zu files: first %s", v->path,
 		       v->files->count - v->seen, v->files->count, v->files->files[i].name);
@@ -99,7 +98,7 @@ static enum vg_status look_at_all(struct verification *v)
 {
 	char name[IMAGE_NAME];
 
-	int r = image_for_files(v->path, look, v, name);
+	int r = image_for_files(v->folder, look, v, name);
 	if (r < 0)
 		return vg_fail(VG_SYSTEM, -r, v->function, "%s/%s: %s", v->path, name, strerror(-r));
 	return v->status || v->seen == v->files->count ? v->status : lacks(v);
@@ -218,9 +217,7 @@ static enum vg_status read_all(struct verification *v, unsigned threads)
 {
 	struct pool *pool = NULL;
 
-	_cleanup_close_ int folder = open(v->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = folder < 0 ? -errno : make_units(v);
-	v->folder = folder;
+	int r = make_units(v);
 	v->busy = pool_threads(threads);
 	if (r == 0)
 		r = pool_create(v->busy, work, &pool);
@@ -273,18 +270,20 @@ static enum vg_status verify_files(struct verification *v, const json_t *descrip
 	return status;
 }
 
-enum vg_status image_verify(const char *path, const json_t *description, unsigned threads, struct phase *phase,
-			    const char *function, struct image_sizes *ret_sizes)
+enum vg_status image_verify(const struct image_dir *dir, const json_t *description, unsigned threads,
+			    struct phase *phase, const char *function, struct image_sizes *ret_sizes)
 {
-	struct verification v = {.path = path, .function = function, .phase = phase, .pages = true};
+	struct verification v = {
+		.path = dir->path, .folder = dir->fd, .function = function, .phase = phase, .pages = true};
 
 	return verify_files(&v, description, threads, ret_sizes);
 }
 
-enum vg_status image_check(const char *path, const json_t *description, struct phase *phase, const char *function,
-			   struct image_sizes *ret_sizes)
+enum vg_status image_check(const struct image_dir *dir, const json_t *description, struct phase *phase,
+			   const char *function, struct image_sizes *ret_sizes)
 {
-	struct verification v = {.path = path, .function = function, .phase = phase};
+	struct verification v = {
+		.path = dir->path, .folder = dir->fd, .function = function, .phase = phase};
 
 	return verify_files(&v, description, 1, ret_sizes);
 }
@@ -293,6 +292,7 @@ enum vg_status vg_image_verify(const char *dir, const struct vg_image_verify_opt
 {
 	struct vg_checkpoint_result result = {0};
 	struct vg_image_verify_options given;
+	struct image_dir image = {.fd = -1};
 	json_t *description = NULL;
 
 	CORE_NEEDED(dir);
@@ -302,10 +302,13 @@ enum vg_status vg_image_verify(const char *dir, const struct vg_image_verify_opt
 	if (status == VG_OK)
 		status = phase_begin(&phase, VG_CHECKPOINT_VERIFY, __func__);
 	if (status == VG_OK)
-		status = inspect_read(dir, __func__, &description, NULL);
+		status = image_open(dir, __func__, &image);
 	if (status == VG_OK)
-		status = image_verify(dir, description, given.threads, &phase, __func__, NULL);
+		status = inspect_read(&image, __func__, &description, NULL);
+	if (status == VG_OK)
+		status = image_verify(&image, description, given.threads, &phase, __func__, NULL);
 	phase_end(&phase);
 	json_decref(description);
+	image_close(&image);
 	return status;
 }

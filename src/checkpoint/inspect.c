@@ -47,7 +47,7 @@ static enum vg_status check(json_t *description, const char *path, const char *n
 	return VG_OK;
 }
 
-enum vg_status inspect_read(const char *dir, const char *function, json_t **ret_description,
+enum vg_status inspect_read(const struct image_dir *dir, const char *function, json_t **ret_description,
 			    struct image_files *ret_files)
 {
 	json_t *description;
@@ -56,8 +56,8 @@ enum vg_status inspect_read(const char *dir, const char *function, json_t **ret_
 	enum vg_status status = image_read(dir, function, &description);
 	if (status)
 		return status;
-	snprintf(name, sizeof name, "%.4000s/" IMAGE_DESCRIPTION, dir);
-	return check(description, dir, name, function, ret_description, ret_files);
+	snprintf(name, sizeof name, "%.4000s/" IMAGE_DESCRIPTION, dir->path);
+	return check(description, dir->path, name, function, ret_description, ret_files);
 }
 
 enum vg_status inspect_parse(const char *text, size_t length, const char *name, const char *function,
@@ -69,13 +69,26 @@ enum vg_status inspect_parse(const char *text, size_t length, const char *name, 
 	return status ? status : check(description, name, name, function, ret_description, ret_files);
 }
 
+static enum vg_status read_at(const char *path, const char *function, json_t **ret_description,
+			      struct image_files *ret_files)
+{
+	struct image_dir dir;
+
+	enum vg_status status = image_open(path, function, &dir);
+	if (status)
+		return status;
+	status = inspect_read(&dir, function, ret_description, ret_files);
+	image_close(&dir);
+	return status;
+}
+
 enum vg_status vg_image_inspect(const char *dir, char **ret_json)
 {
 	json_t *description;
 
 	CORE_NEEDED(dir);
 	CORE_NEEDED(ret_json);
-	enum vg_status status = inspect_read(dir, __func__, &description, NULL);
+	enum vg_status status = read_at(dir, __func__, &description, NULL);
 	if (status)
 		return status;
 	char *text = json_dumps(description, JSON_INDENT(2));
@@ -158,7 +171,7 @@ static enum vg_status add(struct listing *listing, const char *dir, enum vg_imag
 		return no_memory(listing);
 	if (state == VG_IMAGE_PART) {
 		image.problem = strdup("a dump writes it, or was killed while it did");
-	} else if (inspect_read(dir, listing->function, &description, &files)) {
+	} else if (read_at(dir, listing->function, &description, &files)) {
 		image.state = VG_IMAGE_UNREADABLE;
 		image.problem = strdup(vg_last_error()->text);
 	} else {

@@ -1,5 +1,6 @@
 // Reading an image's description as something that anybody may have written. Any thread.
 #pragma once
+#include "checkpoint/image.h"
 #include "checkpoint/image_files.h"
 #include "virgate/status.h"
 
@@ -7,7 +8,7 @@
 
 // As image_read(), and what it says has passed schema_check(), consistency_check() and image_files_read(), whose list
 // ret_files takes unless it is NULL.
-enum vg_status inspect_read(const char *dir, const char *function, json_t **ret_description,
+enum vg_status inspect_read(const struct image_dir *dir, const char *function, json_t **ret_description,
 			    struct image_files *ret_files);
 // The same of a text. `name`: what errors call it.
 enum vg_status inspect_parse(const char *text, size_t length, const char *name, const char *function,

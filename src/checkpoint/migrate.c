@@ -93,7 +93,7 @@ static enum vg_status greet(struct migration *migration)
 	return status;
 }
 
-static enum vg_status pass(void *user, struct phase *phase, const char *dir)
+static enum vg_status pass(void *user, struct phase *phase, const struct image_dir *dir)
 {
 	struct migration *migration = user;
 	struct frames *frames = &migration->frames;

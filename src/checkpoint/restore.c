@@ -38,7 +38,7 @@ struct restore {
 	struct vg_node *node, *own_node; // only where there are tenants
 	struct tenants tenants;
 	json_t *description;
-	char *dir; // the image's, without links: where it is checked is where it is read
+	struct image_dir image;
 	pid_t *roots;
 	size_t root_count, made; // `made`: so many of them CRIU has made
 	struct vg_checkpoint_result result;
@@ -122,9 +122,12 @@ static enum vg_status verify(struct restore *restore)
 	if (status == VG_OK)
 		status = criu_find(restore->function, &restore->criu);
 	if (status == VG_OK)
-		status = image_check_owner(options->dir, restore->function);
+		status = gate && gate->image ? image_open_again(gate->image, restore->function, &restore->image)
+					     : image_open(options->dir, restore->function, &restore->image);
 	if (status == VG_OK)
-		status = inspect_read(options->dir, restore->function, &restore->description, &files);
+		status = image_check_owner(&restore->image, restore->function);
+	if (status == VG_OK)
+		status = inspect_read(&restore->image, restore->function, &restore->description, &files);
 	restore->result.bytes = files.stored;
 	restore->result.raw_bytes = files.raw;
 	image_files_free(&files);
@@ -140,8 +143,8 @@ static enum vg_status verify(struct restore *restore)
 				     &restore->tenants, restore->function);
 	if (status == VG_OK && !later)
 		status = take_places(restore);
-	if (status == VG_OK && !(gate && gate->verified))
-		status = image_check(options->dir, restore->description, &restore->phase, restore->function, NULL);
+	if (status == VG_OK && !(gate && gate->image))
+		status = image_check(&restore->image, restore->description, &restore->phase, restore->function, NULL);
 	if (status == VG_OK)
 		status = read_roots(restore);
 	if (status == VG_OK && gate && gate->pass)
@@ -236,7 +239,7 @@ static enum vg_status make_trees(struct restore *restore, struct criu_work work)
 	for (size_t i = 0; i < restore->root_count && status == VG_OK; i++) {
 		work.shell_job = !leads_session(restore->description, restore->roots[i]);
 		work.terminal = work.shell_job && gives_terminal();
-		status = image_restore_tree(restore->options.dir, restore->description, (unsigned)i, &restore->criu, &work,
+		status = image_restore_tree(&restore->image, restore->description, (unsigned)i, &restore->criu, &work,
 					    &restore->phase.bytes, restore->function, &made);
 		restore->made += made;
 	}
@@ -313,13 +316,10 @@ static void tell_roots(const struct restore *restore)
 enum vg_status restore_run(const struct vg_restore_options *options, const struct restore_gate *gate,
 			   const char *function, struct vg_checkpoint_result *ret_result)
 {
-	struct restore restore = {.function = function, .options = *options, .gate = gate};
+	struct restore restore = {.function = function, .options = *options, .gate = gate, .image = {.fd = -1}};
 
 	restore.phase = (struct phase){
 		.progress = restore.options.progress, .user = restore.options.user, .result = &restore.result};
-	restore.dir = realpath(options->dir, NULL);
-	if (restore.dir)
-		restore.options.dir = restore.dir; // else there is no image, which is said in time
 	enum vg_status status = verify(&restore);
 	if (status == VG_OK)
 		status = make(&restore);
@@ -334,7 +334,7 @@ enum vg_status restore_run(const struct vg_restore_options *options, const struc
 		*ret_result = restore.result;
 	json_decref(restore.description);
 	free(restore.roots);
-	free(restore.dir);
+	image_close(&restore.image);
 	tenants_free(&restore.tenants);
 	vg_node_close(restore.own_node);
 	tree_free(&restore.tree);

@@ -1,12 +1,13 @@
 // A restore whose beginning hangs on somebody else's word. One thread.
 #pragma once
+#include "checkpoint/image.h"
 #include "checkpoint/phase.h"
 
 struct restore_gate {
 	// Everything fits, and nothing was made. Not OK: nothing will be. NULL: nobody is asked.
 	enum vg_status (*pass)(void *user, struct phase *phase);
 	void *user;
-	bool verified;	 // the image's files were just looked at
+	const struct image_dir *image; // whose files were just looked at; NULL: it is opened, and they are
 	bool places_later; // pids, and places in vGPUs: they are taken as long as the gate is closed
 };
 // As vg_checkpoint_restore(). `gate` may be NULL.

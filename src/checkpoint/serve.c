@@ -304,13 +304,11 @@ static void destroy(struct serve *serve)
 		free(thinned->without);
 		free(thinned);
 	}
-	if (serve->folder >= 0)
-		close(serve->folder);
 	pthread_mutex_destroy(&serve->lock);
 	free(serve);
 }
 
-enum vg_status serve_begin(const struct image_files *files, const char *path, unsigned tree,
+enum vg_status serve_begin(const struct image_files *files, const struct image_dir *dir, unsigned tree,
 			   const struct criu_work *work, _Atomic uint64_t *progress, const char *function,
 			   struct serve **ret_serve)
 {
@@ -319,7 +317,8 @@ enum vg_status serve_begin(const struct image_files *files, const char *path, un
 	if (!serve)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for what CRIU reads");
 	*serve = (struct serve){.files = files,
-				.path = path,
+				.path = dir->path,
+				.folder = dir->fd,
 				.tree = tree,
 				.work = work,
 				.progress = progress,
@@ -327,14 +326,13 @@ enum vg_status serve_begin(const struct image_files *files, const char *path, un
 	pthread_mutex_init(&serve->lock, NULL);
 	const struct streamer_events events = {
 		.serves = true, .has = on_has, .file = on_file, .broken = on_broken, .user = serve};
-	serve->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = serve->folder < 0 ? -errno : feed_create(files, path, function, &serve->feed);
+	int r = feed_create(files, dir->path, function, &serve->feed);
 	if (r == 0)
 		r = streamer_start(work->folder, &events, &serve->streamer);
 	if (r) {
 		destroy(serve);
 		return vg_fail(r == -ENOMEM ? VG_NO_MEMORY : VG_SYSTEM, -r, function, "%s: cannot be given to CRIU: %s",
-			       path, strerror(-r));
+			       dir->path, strerror(-r));
 	}
 	*ret_serve = serve;
 	return VG_OK;

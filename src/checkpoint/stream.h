@@ -12,7 +12,7 @@ struct stream_header {
 enum vg_status stream_begin(struct frames *frames, bool answers);
 // All of the image, after the beginning unless that was sent already. As frame_write(), and as image_read(): then
 // nothing was written. Its bytes are counted in the frames' phase.
-enum vg_status stream_send(struct frames *frames, const char *dir, bool begun);
+enum vg_status stream_send(struct frames *frames, const struct image_dir *dir, bool begun);
 
 // PROTOCOL: this is no image's stream. UNSUPPORTED: of a later version.
 enum vg_status stream_accept(struct frames *frames, struct stream_header *ret_header);

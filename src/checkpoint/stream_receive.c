@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "checkpoint/image_files.h"
 #include "checkpoint/image_folder.h"
+#include "checkpoint/image_text.h"
 #include "checkpoint/inspect.h"
 #include "checkpoint/stream.h"
 
@@ -185,24 +186,21 @@ static enum vg_status receive_files(struct receiver *receiver)
 
 static enum vg_status write_text(const struct receiver *receiver)
 {
-	char path[PATH_MAX + 32];
+	int r = image_text_write(receiver->folder, receiver->text, receiver->length);
 
-	snprintf(path, sizeof path, "%s/" IMAGE_DESCRIPTION, receiver->draft->folder);
-	int r = vg_file_write_atomic(path, receiver->text, receiver->length, 0600);
 	return r ? stream_failed(receiver->frames, -r, receiver->draft->folder, IMAGE_DESCRIPTION) : VG_OK;
 }
 
 enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, json_t **ret_description)
 {
-	struct receiver receiver = {.frames = frames, .draft = draft, .folder = -1, .fd = -1};
+	struct receiver receiver = {.frames = frames, .draft = draft, .folder = draft->lock, .fd = -1};
+	const struct image_dir dir = image_draft_dir(draft);
 	json_t *description = NULL;
 
 	enum vg_status status = receive_text(&receiver);
 	if (status == VG_OK)
 		status = inspect_parse(receiver.text ? receiver.text : "", receiver.length,
 				       "the description that came in", frames->function, &description, &receiver.files);
-	if (status == VG_OK && (receiver.folder = open(draft->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
-		status = stream_failed(frames, errno, draft->folder, "");
 	if (status == VG_OK)
 		status = check_room(&receiver);
 	if (status == VG_OK && frames->phase)
@@ -212,13 +210,11 @@ enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, 
 	if (status == VG_OK && frames->phase)
 		status = phase_begin(frames->phase, VG_CHECKPOINT_VERIFY, frames->function);
 	if (status == VG_OK)
-		status = image_verify(draft->folder, description, 0, frames->phase, frames->function, NULL);
+		status = image_verify(&dir, description, 0, frames->phase, frames->function, NULL);
 	if (status == VG_OK)
 		status = write_text(&receiver);
 	if (receiver.fd >= 0)
 		close(receiver.fd);
-	if (receiver.folder >= 0)
-		close(receiver.folder);
 	image_files_free(&receiver.files);
 	free(receiver.text);
 	if (status)

@@ -13,18 +13,18 @@
 
 enum { PIECE = 1 << 20 };
 
-static enum vg_status send_description(struct frames *frames, const char *dir, int folder, void *piece)
+static enum vg_status send_description(struct frames *frames, const struct image_dir *dir, void *piece)
 {
 	enum vg_status status = VG_OK;
 	ssize_t count;
 
-	_cleanup_close_ int fd = image_open_file(folder, IMAGE_DESCRIPTION);
+	_cleanup_close_ int fd = image_open_file(dir->fd, IMAGE_DESCRIPTION);
 	if (fd < 0)
-		return stream_failed(frames, -fd, dir, IMAGE_DESCRIPTION);
+		return stream_failed(frames, -fd, dir->path, IMAGE_DESCRIPTION);
 	do {
 		count = vg_read_all(fd, piece, PIECE, -1);
 		if (count < 0)
-			return stream_failed(frames, (int)-count, dir, IMAGE_DESCRIPTION);
+			return stream_failed(frames, (int)-count, dir->path, IMAGE_DESCRIPTION);
 		// The last one is empty.
 		status = frame_write(frames, FRAME_DESCRIPTION, piece, (size_t)count, NULL, 0);
 	} while (status == VG_OK && count > 0);
@@ -50,14 +50,14 @@ static enum vg_status send_extent(struct frames *frames, const char *dir, const 
 	return VG_OK;
 }
 
-static enum vg_status send_file(struct frames *frames, const char *dir, int folder, const struct image_file *file,
+static enum vg_status send_file(struct frames *frames, const struct image_dir *dir, const struct image_file *file,
 				void *piece)
 {
-	_cleanup_close_ int fd = image_open_file(folder, file->name);
+	_cleanup_close_ int fd = image_open_file(dir->fd, file->name);
 	enum vg_status status = VG_OK;
 
 	if (fd < 0)
-		return stream_failed(frames, -fd, dir, file->name);
+		return stream_failed(frames, -fd, dir->path, file->name);
 	status = frame_write(frames, FRAME_FILE, file->name, strlen(file->name), NULL, 0);
 	for (off_t at = 0, end; status == VG_OK; at = end) {
 		at = lseek(fd, at, SEEK_DATA);
@@ -65,13 +65,13 @@ static enum vg_status send_file(struct frames *frames, const char *dir, int fold
 		if (at < 0 && errno == ENXIO)
 			return VG_OK;
 		if (end < 0)
-			return stream_failed(frames, errno, dir, file->name);
-		status = send_extent(frames, dir, file->name, fd, at, end, piece);
+			return stream_failed(frames, errno, dir->path, file->name);
+		status = send_extent(frames, dir->path, file->name, fd, at, end, piece);
 	}
 	return status;
 }
 
-enum vg_status stream_send(struct frames *frames, const char *dir, bool begun)
+enum vg_status stream_send(struct frames *frames, const struct image_dir *dir, bool begun)
 {
 	struct image_files files = {0};
 	json_t *description = NULL;
@@ -79,18 +79,17 @@ enum vg_status stream_send(struct frames *frames, const char *dir, bool begun)
 	enum vg_status status = inspect_read(dir, frames->function, &description, &files);
 	if (status)
 		return status;
-	_cleanup_close_ int folder = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	void *piece = malloc(PIECE);
-	if (folder < 0 || !piece)
-		status = stream_failed(frames, piece ? errno : ENOMEM, dir, "");
+	if (!piece)
+		status = stream_failed(frames, ENOMEM, dir->path, "");
 	if (frames->phase)
 		frames->phase->total = files.stored;
 	if (status == VG_OK && !begun)
 		status = stream_begin(frames, false);
 	if (status == VG_OK)
-		status = send_description(frames, dir, folder, piece);
+		status = send_description(frames, dir, piece);
 	for (size_t i = 0; i < files.count && status == VG_OK; i++)
-		status = send_file(frames, dir, folder, &files.files[i], piece);
+		status = send_file(frames, dir, &files.files[i], piece);
 	uint64_t count = files.count;
 	if (status == VG_OK)
 		status = frame_write(frames, FRAME_END, &count, sizeof count, NULL, 0);

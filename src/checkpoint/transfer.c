@@ -17,10 +17,17 @@ static enum vg_status check_descriptor(int fd, const char *function)
 enum vg_status vg_checkpoint_send(const char *dir, int fd)
 {
 	struct frames frames = {.in = -1, .out = fd, .function = __func__};
+	struct image_dir image;
 
 	CORE_NEEDED(dir);
 	enum vg_status status = check_descriptor(fd, __func__);
-	return status ? status : stream_send(&frames, dir, false);
+	if (status == VG_OK)
+		status = image_open(dir, __func__, &image);
+	if (status)
+		return status;
+	status = stream_send(&frames, &image, false);
+	image_close(&image);
+	return status;
 }
 
 enum vg_status vg_checkpoint_receive(int fd, const char *dir)

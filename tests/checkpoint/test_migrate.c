@@ -282,7 +282,10 @@ static void play_sender(const char *dir, uint64_t count)
 	// All of it through a file, of which the first frames go on.
 	ends[0] = open(path_of("frames"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	struct frames file = {.in = ends[0], .out = ends[0], .function = "sender"};
-	CHECK_INT(stream_send(&file, dir, true), VG_OK);
+	struct image_dir image;
+	CHECK_INT(image_open(dir, "sender", &image), VG_OK);
+	CHECK_INT(stream_send(&file, &image, true), VG_OK);
+	image_close(&image);
 	CHECK_INT(lseek(ends[0], 0, SEEK_SET), 0);
 	while (file.read < count && file.read < file.written) {
 		CHECK_INT(frame_read(&file, &type), VG_OK);

@@ -112,27 +112,43 @@ static void make_image(const char *path, enum vg_compression compression)
 
 static enum vg_status verify(const char *path)
 {
-	json_t *description;
+	json_t *description = NULL;
+	struct image_dir dir;
 
-	enum vg_status status = image_read(path, __func__, &description);
+	enum vg_status status = image_open(path, __func__, &dir);
 	if (status)
 		return status;
-	status = image_verify(path, description, 3, NULL, __func__, NULL);
+	status = image_read(&dir, __func__, &description);
+	if (status == VG_OK)
+		status = image_verify(&dir, description, 3, NULL, __func__, NULL);
 	json_decref(description);
+	image_close(&dir);
 	return status;
 }
 
 static bool made;
 
-static enum vg_status restore(const char *path)
+static enum vg_status restore_from(const struct image_dir *dir)
 {
 	json_t *description;
 
-	enum vg_status status = image_read(path, __func__, &description);
+	enum vg_status status = image_read(dir, __func__, &description);
 	if (status)
 		return status;
-	status = image_restore_tree(path, description, 0, &criu, &work, NULL, __func__, &made);
+	status = image_restore_tree(dir, description, 0, &criu, &work, NULL, __func__, &made);
 	json_decref(description);
+	return status;
+}
+
+static enum vg_status restore(const char *path)
+{
+	struct image_dir dir;
+
+	enum vg_status status = image_open(path, __func__, &dir);
+	if (status)
+		return status;
+	status = restore_from(&dir);
+	image_close(&dir);
 	return status;
 }
 
@@ -521,6 +537,84 @@ TEST(a_draft_that_somebody_writes_is_left_alone)
 	CHECK_INT(access(first.folder, F_OK), 0);
 	image_finish(&first);
 	check_no_parts();
+}
+
+// ---- another image in its place ------------------------------------------------------------------------
+
+static bool target_has_source(void)
+{
+	char command[3 * PATH_MAX];
+
+	snprintf(command, sizeof command, "diff -rq %s %s >/dev/null", path_of("source"), path_of("target"));
+	return system(command) == 0;
+}
+
+// Whoever may write to the directory above can put another image there after this one was looked at.
+TEST(what_was_opened_is_what_is_read)
+{
+	char path[PATH_MAX], aside[PATH_MAX], other[PATH_MAX];
+	struct image_dir dir;
+	json_t *description;
+
+	snprintf(path, sizeof path, "%s", path_of("image-mine"));
+	snprintf(aside, sizeof aside, "%s", path_of("image-aside"));
+	snprintf(other, sizeof other, "%s", path_of("image-other"));
+	make_few();
+	make_image(other, VG_COMPRESSION_NONE);
+	make_few();
+	make_image(path, VG_COMPRESSION_NONE);
+	CHECK_INT(image_open(path, __func__, &dir), VG_OK);
+	CHECK_INT(image_check_owner(&dir, __func__), VG_OK);
+	CHECK_INT(rename(path, aside), 0);
+	CHECK_INT(rename(other, path), 0);
+	empty("target");
+	if (restore_from(&dir))
+		FAIL("%s", vg_last_error()->text);
+	CHECK(target_has_source());
+	CHECK_INT(image_read(&dir, __func__, &description), VG_OK);
+	CHECK_INT(image_verify(&dir, description, 2, NULL, __func__, NULL), VG_OK);
+	json_decref(description);
+	empty("target");
+	CHECK_INT(restore(path), VG_OK);
+	CHECK(!target_has_source());
+	image_close(&dir);
+}
+
+TEST(a_link_in_the_place_of_a_tree_is_not_followed)
+{
+	char path[PATH_MAX], tree[PATH_MAX + 8], elsewhere[PATH_MAX];
+	struct image_dir dir;
+
+	snprintf(path, sizeof path, "%s", path_of("image-linked"));
+	snprintf(tree, sizeof tree, "%s/tree-0", path);
+	snprintf(elsewhere, sizeof elsewhere, "%s", path_of("elsewhere"));
+	make_few();
+	make_image(path, VG_COMPRESSION_NONE);
+	CHECK_INT(image_open(path, __func__, &dir), VG_OK);
+	CHECK_INT(rename(tree, elsewhere), 0);
+	CHECK_INT(symlink(elsewhere, tree), 0);
+	empty("target");
+	CHECK(restore_from(&dir) != VG_OK);
+	CHECK(!target_has_source());
+	CHECK(verify(path) != VG_OK);
+	image_close(&dir);
+}
+
+TEST(a_draft_that_is_swapped_is_not_taken_for_the_image)
+{
+	char swapped[PATH_MAX];
+	json_t *description = json_pack("{s:i}", "version", IMAGE_VERSION);
+	struct image_draft draft;
+
+	make_few();
+	CHECK_INT(write_image(path_of("image-swapped"), VG_COMPRESSION_NONE, &draft), VG_OK);
+	snprintf(swapped, sizeof swapped, "%s", path_of("swapped"));
+	CHECK_INT(rename(draft.folder, swapped), 0);
+	CHECK_INT(mkdir(draft.folder, 0700), 0);
+	CHECK_INT(image_commit(&draft, description, __func__), VG_SYSTEM);
+	CHECK_CONTAINS(vg_last_error()->text, "somebody put something else in the place of the image");
+	image_finish(&draft);
+	json_decref(description);
 }
 
 // ---- files at other paths -----------------------------------------------------------------------------

@@ -477,10 +477,13 @@ static void empty_log(const struct program *program)
 static void edit_image(const char *image, const char *key, json_t *value)
 {
 	char path[PATH_MAX];
+	struct image_dir dir;
 	json_t *description;
 
 	snprintf(path, sizeof path, "%s", path_of(image));
-	CHECK_INT(image_read(path, __func__, &description), VG_OK);
+	CHECK_INT(image_open(path, __func__, &dir), VG_OK);
+	CHECK_INT(image_read(&dir, __func__, &description), VG_OK);
+	image_close(&dir);
 	json_t *vgpu = json_array_get(json_object_get(description, "vgpus"), 0);
 	CHECK(value || json_object_get(vgpu, key));
 	CHECK_INT(value ? json_object_set_new(vgpu, key, value) : json_object_del(vgpu, key), 0);
