@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "lookup.h"
 #include "process.h"
 #include "sim.h"
@@ -101,6 +103,24 @@ static void *reserve(size_t size, int protection)
 	return at == MAP_FAILED ? NULL : at;
 }
 
+// The driver's code says "out of memory", and what is out are addresses.
+static CUresult no_addresses(uint64_t bytes)
+{
+	char needed[VG_SIZE_TEXT], limited[VG_SIZE_TEXT];
+	struct rlimit limit;
+
+	vg_size_format(bytes, needed);
+	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		sim_say("the simulated GPU needs %s of address space, and this process is limited to %s: lift the "
+			"limit (ulimit -v unlimited)",
+			needed, vg_size_format(limit.rlim_cur, limited));
+	else
+		sim_say("the simulated GPU needs %s of address space, which this process does not have in one piece: "
+			"a program built with -fsanitize=thread needs a simulated driver that is built with it, too",
+			needed);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 // Addresses for many times the memory, as programs reserve far more than they map.
 static CUresult init_window(void)
 {
@@ -114,11 +134,11 @@ static CUresult init_window(void)
 	size = size > most ? most : size;
 	char *at = reserve(2 * size + SIM_GRANULE, PROT_NONE);
 	if (!at)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return no_addresses(2 * size + SIM_GRANULE);
 	sim_process.window = ((uintptr_t)at + SIM_GRANULE - 1) / SIM_GRANULE * SIM_GRANULE;
 	sim_process.window_size = size;
 	sim_process.window_offset = (intptr_t)size;
-	return sim_address_start();
+	return sim_address_start() == CUDA_SUCCESS ? CUDA_SUCCESS : no_addresses(2 * size + SIM_GRANULE);
 }
 
 static bool init_device(int ordinal, int physical)
@@ -218,7 +238,7 @@ static CUresult init(void)
 	SIM_TRY(init_window());
 	for (int i = 0; i < count; i++)
 		if (!init_device(i, physical[i]))
-			return CUDA_ERROR_OUT_OF_MEMORY;
+			return no_addresses(2 * sim_process.window_size + SIM_GRANULE);
 	sim_process.device_count = count;
 	pthread_atfork(NULL, NULL, in_child);
 	SIM_TRY(sim_fault_start());

@@ -1,6 +1,9 @@
 // VIRGATE_SIM, CUDA_VISIBLE_DEVICES, and loading without being asked. Each in a process of its own.
 #include "sim_test.h"
 
+#include <sys/mman.h>
+#include <sys/resource.h>
+
 // Runs `check` in a child with this VIRGATE_SIM (NULL: unset) and CUDA_VISIBLE_DEVICES; its
 // exit status, and what it said on stderr.
 static int run(const char *spec, const char *visible, int (*check)(void), char *ret_words, size_t capacity)
@@ -166,6 +169,33 @@ __attribute__((constructor)) static void one_context(int argc, char **argv)
 	CUresult result = cuInit(0);
 	_exit(result ? 100 : (int)cuDevicePrimaryCtxRetain(&context, 0));
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which take most of the addresses themselves
+static int with_few_addresses(void)
+{
+	const struct rlimit few = {(rlim_t)4 << 30, (rlim_t)4 << 30};
+
+	return setrlimit(RLIMIT_AS, &few) ? 200 : (int)cuInit(0);
+}
+
+static int with_addresses_in_pieces(void)
+{
+	while (mmap(NULL, (size_t)1 << 40, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED)
+		;
+	return (int)cuInit(0);
+}
+
+TEST(too_few_addresses_are_told)
+{
+	char words[512];
+	CHECK_INT(run("memory=1G", NULL, with_few_addresses, words, sizeof words), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_CONTAINS(words, "the simulated GPU needs 2.0 TiB of address space, and this process is limited to 4.0 "
+			      "GiB: lift the limit (ulimit -v unlimited)\n");
+	CHECK_INT(run("memory=1G", NULL, with_addresses_in_pieces, words, sizeof words), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_CONTAINS(words, "needs 2.0 TiB of address space, which this process does not have in one piece");
+	CHECK_CONTAINS(words, "-fsanitize=thread");
+}
+#endif
 
 TEST(names_and_modes_are_as_asked)
 {
