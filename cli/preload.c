@@ -13,7 +13,7 @@
 
 #include "base/descriptor.h"
 
-enum { MOST_SCRIPTS = 5 }; // the kernel follows no more of them
+enum { MOST_SCRIPTS = 5, MOST_ENTRIES = 4096 }; // the kernel follows no more scripts
 
 // Would the kernel raise the privileges of whoever runs it? Then it is AT_SECURE to the linker.
 static bool raises_privileges(int fd, const struct stat *info)
@@ -30,26 +30,135 @@ static bool raises_privileges(int fd, const struct stat *info)
 	return geteuid() != 0 && fgetxattr(fd, "security.capability", capabilities, sizeof capabilities) > 0;
 }
 
-static enum preload inspect_elf(int fd, const unsigned char *head, size_t length)
-{
+struct elf {
+	int fd;
 	Elf64_Ehdr header;
+};
 
-	if (length < sizeof header)
-		return PRELOAD_UNKNOWN;
-	memcpy(&header, head, sizeof header);
-	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64)
-		return PRELOAD_OTHER_ABI;
-	if (header.e_phentsize != sizeof(Elf64_Phdr))
-		return PRELOAD_UNKNOWN;
-	for (int i = 0; i < header.e_phnum; i++) {
-		Elf64_Phdr segment;
-		off_t at = (off_t)(header.e_phoff + (uint64_t)i * sizeof segment);
-		if (pread(fd, &segment, sizeof segment, at) != sizeof segment)
-			return PRELOAD_UNKNOWN;
-		if (segment.p_type == PT_INTERP)
-			return PRELOAD_WORKS;
+static bool read_segment(const struct elf *elf, int index, Elf64_Phdr *ret_segment)
+{
+	off_t at = (off_t)(elf->header.e_phoff + (uint64_t)index * sizeof *ret_segment);
+
+	return pread(elf->fd, ret_segment, sizeof *ret_segment, at) == sizeof *ret_segment;
+}
+
+static bool find_segment(const struct elf *elf, uint32_t type, Elf64_Phdr *ret_segment)
+{
+	for (int i = 0; i < elf->header.e_phnum && read_segment(elf, i, ret_segment); i++)
+		if (ret_segment->p_type == type)
+			return true;
+	return false;
+}
+
+// Where in the file an address of the program's memory comes from. False: from nowhere.
+static bool find_address(const struct elf *elf, uint64_t address, uint64_t *ret_offset)
+{
+	Elf64_Phdr segment;
+
+	for (int i = 0; i < elf->header.e_phnum && read_segment(elf, i, &segment); i++)
+		if (segment.p_type == PT_LOAD && address - segment.p_vaddr < segment.p_filesz) {
+			*ret_offset = segment.p_offset + (address - segment.p_vaddr);
+			return true;
+		}
+	return false;
+}
+
+static void read_text(int fd, uint64_t offset, char *ret_text, size_t capacity)
+{
+	ssize_t length = pread(fd, ret_text, capacity - 1, (off_t)offset);
+
+	ret_text[length > 0 ? length : 0] = '\0';
+}
+
+static const char *leaf_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool begins(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+// By gcc, or by clang with -shared-libasan; what clang links statically does not look at the order of libraries.
+static bool needs_asan(const struct elf *elf)
+{
+	Elf64_Phdr dynamic;
+	uint64_t names = 0;
+	Elf64_Dyn entry;
+	char name[64];
+
+	if (!find_segment(elf, PT_DYNAMIC, &dynamic))
+		return false;
+	size_t count = dynamic.p_filesz / sizeof entry;
+	count = count < MOST_ENTRIES ? count : MOST_ENTRIES;
+	for (int pass = 0; pass < 2; pass++) // where the names are stands behind them
+		for (size_t i = 0; i < count; i++) {
+			off_t at = (off_t)(dynamic.p_offset + i * sizeof entry);
+			if (pread(elf->fd, &entry, sizeof entry, at) != sizeof entry || entry.d_tag == DT_NULL)
+				break;
+			if (entry.d_tag == DT_STRTAB && !find_address(elf, entry.d_un.d_ptr, &names))
+				return false;
+			if (pass == 0 || entry.d_tag != DT_NEEDED)
+				continue;
+			read_text(elf->fd, names + entry.d_un.d_val, name, sizeof name);
+			if (begins(name, "libasan.so") || begins(name, "libclang_rt.asan"))
+				return true;
+		}
+	return false;
+}
+
+static bool read_linker(const struct elf *elf, char ret_path[PATH_MAX])
+{
+	Elf64_Phdr segment;
+
+	if (!find_segment(elf, PT_INTERP, &segment))
+		return false;
+	read_text(elf->fd, segment.p_offset, ret_path, PATH_MAX);
+	return true;
+}
+
+// Which C library a dynamic linker is of: 'm', 'g', or 0 for one that is not known.
+static char libc_of(const char *linker)
+{
+	const char *leaf = leaf_of(linker);
+
+	return begins(leaf, "ld-musl-") ? 'm' : begins(leaf, "ld-linux") ? 'g' : 0;
+}
+
+// Our libraries are for the C library that this program runs with.
+static bool is_other_libc(const char *linker)
+{
+	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	char own[PATH_MAX] = "";
+	struct elf self = {.fd = fd};
+
+	if (fd >= 0 && pread(fd, &self.header, sizeof self.header, 0) == sizeof self.header)
+		read_linker(&self, own);
+	return libc_of(linker) && libc_of(own) && libc_of(linker) != libc_of(own);
+}
+
+static void inspect_elf(int fd, const unsigned char *head, size_t length, struct preload_program *program)
+{
+	struct elf elf = {.fd = fd};
+
+	if (length < sizeof elf.header)
+		return;
+	memcpy(&elf.header, head, sizeof elf.header);
+	if (elf.header.e_ident[EI_CLASS] != ELFCLASS64 || elf.header.e_machine != EM_X86_64) {
+		program->preload = PRELOAD_OTHER_ABI;
+		return;
 	}
-	return PRELOAD_STATIC;
+	if (elf.header.e_phentsize != sizeof(Elf64_Phdr))
+		return;
+	if (!read_linker(&elf, program->linker)) {
+		program->preload = PRELOAD_STATIC;
+		return;
+	}
+	program->preload = is_other_libc(program->linker) ? PRELOAD_OTHER_LIBC : PRELOAD_WORKS;
+	program->asan = needs_asan(&elf);
 }
 
 // "#! /usr/bin/env -S python3": the interpreter's path. False if there is none.
@@ -68,26 +177,30 @@ static bool script_interpreter(const char *head, size_t length, char ret_path[PA
 	return true;
 }
 
-enum preload preload_inspect(const char *path)
+void preload_inspect(const char *path, struct preload_program *ret_program)
 {
 	char next[PATH_MAX];
 	unsigned char head[512];
 	struct stat info;
 
+	*ret_program = (struct preload_program){.preload = PRELOAD_UNKNOWN};
 	for (int depth = 0; depth < MOST_SCRIPTS; depth++) {
 		_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
-			return PRELOAD_UNKNOWN;
+			return;
 		ssize_t length = pread(fd, head, sizeof head, 0);
-		if (length >= 4 && memcmp(head, ELFMAG, SELFMAG) == 0)
-			return raises_privileges(fd, &info) ? PRELOAD_PRIVILEGED
-							    : inspect_elf(fd, head, (size_t)length);
+		if (length >= 4 && memcmp(head, ELFMAG, SELFMAG) == 0) {
+			if (raises_privileges(fd, &info))
+				ret_program->preload = PRELOAD_PRIVILEGED;
+			else
+				inspect_elf(fd, head, (size_t)length, ret_program);
+			return;
+		}
 		if (length < 2 || memcmp(head, "#!", 2) != 0 ||
 		    !script_interpreter((char *)head, (size_t)length, next))
-			return PRELOAD_UNKNOWN;
+			return;
 		path = next;
 	}
-	return PRELOAD_UNKNOWN;
 }
 
 const char *preload_text(enum preload preload)

@@ -30,8 +30,7 @@ static int refuse_mixture(const struct arguments *arguments)
 		if (option_value(arguments, alone[i])) {
 			say_usage(arguments->verb,
 				  "--vgpu names a vGPU that exists, --%s describes a new one: give one of them, or "
-				  "change "
-				  "the vGPU with virgate set",
+				  "change the vGPU with virgate set",
 				  alone[i]);
 			return EXIT_RUN_FAILED;
 		}
@@ -100,10 +99,40 @@ static uint64_t count_loads(const char *path)
 	return loads;
 }
 
-// The absence of a quota must not be silent.
-static void warn_of_absence(const char *command, const char *path, const struct watch *watch, bool loaded)
+// A program that ends before its first instruction, with words of the linker alone, is not started.
+static int refuse_other_libc(const char *command, const struct preload_program *program)
 {
-	const char *why = preload_text(preload_inspect(path));
+	if (program->preload != PRELOAD_OTHER_LIBC)
+		return 0;
+	say_error("\"%s\" cannot run inside a vGPU: its dynamic linker, %s, does not load Virgate's library, which is "
+		  "for another C library, so no quota would hold; use a build of the program for the C library of "
+		  "virgate",
+		  command, program->linker);
+	return EXIT_CANNOT_EXECUTE;
+}
+
+// The address sanitizer's library insists on being the first one, unless it is told otherwise; it does as well behind
+// ours.
+static bool allow_asan(void)
+{
+	static const char name[] = "ASAN_OPTIONS", option[] = "verify_asan_link_order";
+	const char *own = getenv(name);
+	char *value;
+
+	if (own && strstr(own, option))
+		return true;
+	if (asprintf(&value, "%s%s%s=0", own ? own : "", own && *own ? ":" : "", option) < 0)
+		return false;
+	bool set = setenv(name, value, 1) == 0;
+	free(value);
+	return set;
+}
+
+// The absence of a quota must not be silent.
+static void warn_of_absence(const char *command, const struct preload_program *program, const struct watch *watch,
+			    bool loaded)
+{
+	const char *why = preload_text(program->preload);
 
 	if (watch->stranger)
 		say_warning(
@@ -120,12 +149,17 @@ static void look(void *user)
 	watch_look(user);
 }
 
-static int run_inside(struct vg_entrance *entrance, char **words, const char *path)
+static int run_inside(struct vg_entrance *entrance, char **words, const char *path,
+		      const struct preload_program *program)
 {
 	const char *ledger = vg_entrance_ledger(entrance);
 	uint64_t loads = count_loads(ledger);
 	struct children children;
 
+	if (program->asan && !allow_asan()) {
+		say_error("no memory for ASAN_OPTIONS");
+		return EXIT_RUN_FAILED;
+	}
 	char **environment = vg_entrance_environment(entrance, environ);
 	if (!environment) {
 		say_last_error();
@@ -136,13 +170,14 @@ static int run_inside(struct vg_entrance *entrance, char **words, const char *pa
 		return refuse_start(path, -r);
 	struct watch watch = {.root = children.list[0].pid};
 	child_wait(&children, look, &watch);
-	warn_of_absence(words[0], path, &watch, count_loads(ledger) > loads);
+	warn_of_absence(words[0], program, &watch, count_loads(ledger) > loads);
 	return child_exit_code(&children);
 }
 
 static int run(const struct arguments *arguments)
 {
 	struct vg_entrance *entrance = NULL;
+	struct preload_program program;
 	struct session session;
 	char path[4096];
 
@@ -152,10 +187,14 @@ static int run(const struct arguments *arguments)
 	if (session.config.values[CONFIG_LOG])
 		setenv("VIRGATE_LOG", session.config.values[CONFIG_LOG], 0);
 	r = find_command(arguments->words[0], path);
+	if (r == 0) {
+		preload_inspect(path, &program);
+		r = refuse_other_libc(arguments->words[0], &program);
+	}
 	if (r == 0)
 		r = enter(&session, arguments, &entrance);
 	if (r == 0)
-		r = run_inside(entrance, arguments->words, path);
+		r = run_inside(entrance, arguments->words, path, &program);
 	vg_entrance_free(entrance);
 	session_close(&session);
 	return r;

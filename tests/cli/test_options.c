@@ -166,40 +166,81 @@ static void make_file(const char *path, const void *data, size_t length)
 	fclose(file);
 }
 
+static enum preload kind_of(const char *path)
+{
+	struct preload_program program;
+
+	preload_inspect(path, &program);
+	return program.preload;
+}
+
 TEST(programs_are_told_apart)
 {
 	char folder[] = "/tmp/virgate-test-XXXXXX", path[128], text[256];
 	unsigned char odd[64] = "\177ELF\1\1\1"; // 32 bits
 
-	CHECK_INT(preload_inspect("/proc/self/exe"), PRELOAD_WORKS);
-	CHECK_INT(preload_inspect(STATIC_PROGRAM), PRELOAD_STATIC);
+	CHECK_INT(kind_of("/proc/self/exe"), PRELOAD_WORKS);
+	CHECK_INT(kind_of(STATIC_PROGRAM), PRELOAD_STATIC);
 	CHECK_CONTAINS(preload_text(PRELOAD_STATIC), "statically linked");
 	CHECK(!preload_text(PRELOAD_WORKS));
 	CHECK(mkdtemp(folder));
 	snprintf(path, sizeof path, "%s/file", folder);
 	snprintf(text, sizeof text, "#! %s -x\n", STATIC_PROGRAM);
 	make_file(path, text, strlen(text));
-	CHECK_INT(preload_inspect(path), PRELOAD_STATIC);
+	CHECK_INT(kind_of(path), PRELOAD_STATIC);
 	make_file(path, "#!/bin/sh\n", 10);
-	CHECK_INT(preload_inspect(path), PRELOAD_WORKS);
+	CHECK_INT(kind_of(path), PRELOAD_WORKS);
 	make_file(path, odd, sizeof odd);
-	CHECK_INT(preload_inspect(path), PRELOAD_OTHER_ABI);
+	CHECK_INT(kind_of(path), PRELOAD_OTHER_ABI);
 	make_file(path, odd, 5);
-	CHECK_INT(preload_inspect(path), PRELOAD_UNKNOWN);
+	CHECK_INT(kind_of(path), PRELOAD_UNKNOWN);
 	snprintf(text, sizeof text, "#!%s\n", path); // of itself: no endless search
 	make_file(path, text, strlen(text));
-	CHECK_INT(preload_inspect(path), PRELOAD_UNKNOWN);
+	CHECK_INT(kind_of(path), PRELOAD_UNKNOWN);
 	make_file(path, "", 0);
-	CHECK_INT(preload_inspect(path), PRELOAD_UNKNOWN);
-	CHECK_INT(preload_inspect(folder), PRELOAD_UNKNOWN);
+	CHECK_INT(kind_of(path), PRELOAD_UNKNOWN);
+	CHECK_INT(kind_of(folder), PRELOAD_UNKNOWN);
 	if (geteuid() == 0 && chown(path, 12345, 12345) == 0) {
 		make_file(path, "\177ELF\2\1\1", 8);
 		chmod(path, 04755);
 		struct statvfs mount;
 		CHECK_INT(statvfs(path, &mount), 0);
-		CHECK_INT(preload_inspect(path), mount.f_flag & ST_NOSUID ? PRELOAD_UNKNOWN : PRELOAD_PRIVILEGED);
+		CHECK_INT(kind_of(path), mount.f_flag & ST_NOSUID ? PRELOAD_UNKNOWN : PRELOAD_PRIVILEGED);
 	}
 	unlink(path);
-	CHECK_INT(preload_inspect(path), PRELOAD_UNKNOWN);
+	CHECK_INT(kind_of(path), PRELOAD_UNKNOWN);
+	rmdir(folder);
+}
+
+// Whatever stands in its headers: it is looked at, and not believed.
+TEST(a_damaged_program_is_looked_at)
+{
+	char folder[] = "/tmp/virgate-test-XXXXXX", path[128];
+	struct preload_program program;
+	unsigned char *data = calloc(1, 1 << 16);
+	FILE *file = fopen("/bin/true", "r");
+
+	CHECK(mkdtemp(folder) && data && file);
+	snprintf(path, sizeof path, "%s/file", folder);
+	size_t length = fread(data, 1, 1 << 16, file);
+	fclose(file);
+	CHECK(length > 2048);
+	for (size_t at = 0; at < 1024; at += 4)
+		for (int byte = 0; byte < 256; byte += 255) {
+			unsigned char before[8];
+			memcpy(before, data + at, sizeof before);
+			memset(data + at, byte, sizeof before);
+			make_file(path, data, length);
+			preload_inspect(path, &program);
+			CHECK(program.preload <= PRELOAD_UNKNOWN);
+			memcpy(data + at, before, sizeof before);
+		}
+	make_file(path, data, length);
+	preload_inspect(path, &program);
+	CHECK_INT(program.preload, PRELOAD_WORKS);
+	CHECK_CONTAINS(program.linker, "ld-linux");
+	CHECK(!program.asan);
+	free(data);
+	unlink(path);
 	rmdir(folder);
 }

@@ -1,4 +1,7 @@
 // `virgate run` with a stand-in daemon and libraries: exit codes, signals, environment, warnings.
+#include <elf.h>
+#include <stddef.h>
+
 #include "base/descriptor.h"
 #include "ledger/ledger.h"
 #include "served.h"
@@ -259,6 +262,77 @@ TEST(a_static_program_is_warned_of)
 	CHECK_INT(RUN("true"), 0);
 	CHECK_STR(result.err, "");
 }
+
+static void write_program(const char *name, const void *data, size_t length, char ret_path[128])
+{
+	snprintf(ret_path, 128, "%s/%s", place.folder, name);
+	int fd = open(ret_path, O_WRONLY | O_CREAT | O_TRUNC, 0700);
+	CHECK_INT(write(fd, data, length), length);
+	close(fd);
+}
+
+TEST(a_program_of_another_c_library_is_refused)
+{
+	static const char linker[] = "/lib/ld-musl-x86_64.so.1";
+	struct {
+		Elf64_Ehdr header;
+		Elf64_Phdr segment;
+		char linker[sizeof linker];
+	} program = {
+		.header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+			   .e_type = ET_DYN,
+			   .e_machine = EM_X86_64,
+			   .e_version = EV_CURRENT,
+			   .e_phoff = sizeof program.header,
+			   .e_ehsize = sizeof program.header,
+			   .e_phentsize = sizeof program.segment,
+			   .e_phnum = 1},
+		.segment = {.p_type = PT_INTERP,
+			    .p_offset = offsetof(typeof(program), linker),
+			    .p_filesz = sizeof linker},
+	};
+	char path[128], script[128], text[160], requests[64];
+
+	place_with_vgpu();
+	strcpy(program.linker, linker);
+	write_program("musl", &program, sizeof program, path);
+	CHECK_INT(RUN(path), 126);
+	CHECK_CONTAINS(result.err, "its dynamic linker, /lib/ld-musl-x86_64.so.1, does not load Virgate's library");
+	CHECK(strchr(result.err, '\n') == strrchr(result.err, '\n')); // one line
+	snprintf(text, sizeof text, "#!%s\n", path);
+	write_program("script", text, strlen(text), script);
+	CHECK_INT(RUN(script), 126);
+	CHECK_CONTAINS(result.err, "does not load Virgate's library");
+	slurp("requests", requests, sizeof requests); // no vGPU was made
+	CHECK_STR(requests, "");
+	// One that nobody knows may be able to.
+	strcpy(program.linker, "/nowhere/ld-other.so");
+	write_program("other", &program, sizeof program, path);
+	CHECK_INT(RUN(path), 126);
+	CHECK_CONTAINS(result.err, "its interpreter is missing");
+}
+
+#ifdef ASAN_PROGRAM
+TEST(the_address_sanitizer_works_behind_the_interposer)
+{
+	place_with_vgpu();
+	setenv("ASAN_OPTIONS", "detect_leaks=0:exitcode=44", 1);
+	CHECK_INT(RUN(ASAN_PROGRAM), 0);
+	CHECK_STR(result.out, "detect_leaks=0:exitcode=44:verify_asan_link_order=0\n");
+	CHECK_INT(RUN(ASAN_PROGRAM, "overflow"), 44); // it does its work, by the user's options
+	CHECK_CONTAINS(result.err, "heap-buffer-overflow");
+	unsetenv("ASAN_OPTIONS");
+	CHECK_INT(RUN(ASAN_PROGRAM), 0);
+	CHECK_STR(result.out, "verify_asan_link_order=0\n");
+	setenv("ASAN_OPTIONS", "verify_asan_link_order=1", 1); // who says so himself is not contradicted
+	CHECK(RUN(ASAN_PROGRAM) != 0);
+	CHECK_CONTAINS(result.err, "ASan runtime does not come first");
+	setenv("ASAN_OPTIONS", "exitcode=44", 1); // and others are told nothing
+	CHECK_INT(RUN("sh", "-c", "echo $ASAN_OPTIONS"), 0);
+	CHECK_STR(result.out, "exitcode=44\n");
+	unsetenv("ASAN_OPTIONS");
+}
+#endif
 
 TEST(a_driver_used_without_the_interposer_is_warned_of)
 {
