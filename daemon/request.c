@@ -42,12 +42,26 @@ const char *text_of(const struct request *request, const char *key)
 
 static json_t *not_allowed(const struct request *request, const struct vgpu *vgpu)
 {
+	static const char *const actions[AUTHORITY_VERBS] = {
+		[AUTHORITY_ENTER] = "run programs in it",
+		[AUTHORITY_SET] = "change it",
+		[AUTHORITY_RM] = "remove it",
+		[AUTHORITY_INSPECT] = "see its programs",
+		[AUTHORITY_LOGS] = "see what it refused",
+	};
+	const char *action = actions[request->verb] ? actions[request->verb] : authority_verb_text(request->verb);
 	const struct passwd *owner = getpwuid(vgpu->owner);
-	char number[16];
+	const struct group *group = vgpu->group == (gid_t)-1 ? NULL : getgrgid(vgpu->group);
+	bool for_group = vgpu->group != (gid_t)-1 && authority_allows(request->verb, AUTHORITY_GROUP);
+	char user_number[16], group_number[16], members[96] = "";
 
-	snprintf(number, sizeof number, "%u", (unsigned int)vgpu->owner);
-	return refuse("denied", "vGPU %s belongs to user %s: \"%s\" is not for you; `man virgate` says who may do what",
-		      vgpu->name, owner ? owner->pw_name : number, authority_verb_text(request->verb));
+	snprintf(user_number, sizeof user_number, "%u", (unsigned int)vgpu->owner);
+	snprintf(group_number, sizeof group_number, "%u", (unsigned int)vgpu->group);
+	if (for_group)
+		snprintf(members, sizeof members, ", members of the group %.60s",
+			 group ? group->gr_name : group_number);
+	return refuse("denied", "vGPU %s: only its owner (%s)%s and root may %s", vgpu->name,
+		      owner ? owner->pw_name : user_number, members, action);
 }
 
 // The vGPU that the request names, and that the peer may do this to. Else NULL and an answer.

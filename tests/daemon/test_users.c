@@ -41,7 +41,7 @@ static void start_system_daemon(void)
 }
 
 // What a user is answered, in the words of `tell`.
-static void ask_as(uid_t uid, gid_t group, const char *request, const char *(*tell)(json_t *reply), char ret_told[64])
+static void ask_as(uid_t uid, gid_t group, const char *request, const char *(*tell)(json_t *reply), char ret_told[256])
 {
 	int answer[2];
 
@@ -55,7 +55,7 @@ static void ask_as(uid_t uid, gid_t group, const char *request, const char *(*te
 		_exit(write(answer[1], told, strlen(told) + 1) < 0);
 	}
 	close(answer[1]);
-	ssize_t length = read(answer[0], ret_told, 63);
+	ssize_t length = read(answer[0], ret_told, 255);
 	close(answer[0]);
 	waitpid(child, NULL, 0);
 	CHECK(length > 0);
@@ -77,7 +77,7 @@ static const char *tenants_of_first(json_t *reply)
 
 #define CHECK_TOLD(uid, group, request, tell, wanted)                                              \
 	do {                                                                                       \
-		char told_[64];                                                                    \
+		char told_[256];                                                                   \
 		ask_as(uid, group, request, tell, told_);                                          \
 		CHECK_STR(told_, wanted);                                                          \
 	} while (0)
@@ -115,6 +115,35 @@ TEST(owner_group_other_and_root)
 	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','memory':3000000000}", "");
 	CHECK_AGREED(ask("{'op':'set','name':'b','memory':2000000000}")); // root
 	CHECK_ANSWER(ALICE, 0, "{'op':'rm','name':'a'}", "");
+}
+
+static const char *message(json_t *reply)
+{
+	return json_string_value(json_object_get(reply, "message"));
+}
+
+TEST(who_may_is_said_to_whoever_may_not)
+{
+	static const struct {
+		const char *request, *says;
+	} all[] = {
+		{"{'op':'enter','vgpu':'a'}", "vGPU a: only its owner (60001), members of the group games and root "
+					      "may run programs in it"},
+		{"{'op':'set','name':'a','memory':1}", "vGPU a: only its owner (60001) and root may change it"},
+		{"{'op':'rm','name':'a'}", "vGPU a: only its owner (60001) and root may remove it"},
+		{"{'op':'inspect','name':'a'}", "members of the group games and root may see its programs"},
+		{"{'op':'logs','name':'a'}", "members of the group games and root may see what it refused"},
+		{"{'op':'enter','vgpu':'b'}", "vGPU b: only its owner (60001) and root may run programs in it"},
+	};
+	char told[256];
+
+	start_system_daemon();
+	CHECK_ANSWER(ALICE, SHARED_GROUP, "{'op':'create','name':'a','memory':1000000000,'group':'games'}", "");
+	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'b','memory':1000000000}", "");
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		ask_as(BOB, 0, all[i].request, message, told);
+		CHECK_CONTAINS(told, all[i].says);
+	}
 }
 
 static const char *ledger_of_vgpu(json_t *reply)
