@@ -83,7 +83,7 @@ TEST(one_message_tells_of_all_of_them)
 
 	notice_send(siblings.parent, siblings.children, MANY, "/images/all");
 	kill_children(&siblings, SIGKILL);
-	check_end(&siblings, EXIT_WRITTEN_DOWN, "and 39 more were written down in /images/all");
+	check_end(&siblings, EXIT_WRITTEN_DOWN, "and 39 more were dumped to /images/all");
 }
 
 // Only a few messages wait at a time, unless somebody takes them.
@@ -94,7 +94,7 @@ TEST(a_message_for_each_of_them_arrives)
 	for (int i = 0; i < MANY; i++)
 		notice_send(siblings.parent, &siblings.children[i], 1, "/images/each");
 	kill_children(&siblings, SIGKILL);
-	check_end(&siblings, EXIT_WRITTEN_DOWN, "and 39 more were written down in /images/each");
+	check_end(&siblings, EXIT_WRITTEN_DOWN, "and 39 more were dumped to /images/each");
 }
 
 TEST(whoever_ends_in_another_way_was_not_written_down)
