@@ -56,6 +56,27 @@ tool apt-get 'echo "E: Unable to locate package scdoc" >&2' 'exit 100'
 expect "packages that apt-get does not get" 1 "could not install scdoc libinih-dev: E: Unable to locate package scdoc" \
 	eval 'install_deps 2>&1 >/dev/null'
 
+# The linker's cache after an installation: the test's ldconfig knows a directory once it ran.
+for tool in sed touch; do
+	ln -s "$(command -v $tool)" "$place/bin/$tool"
+done
+mkdir "$place/lib"
+touch "$place/lib/libvirgate.so.0"
+tool ldconfig "[ \$# -gt 0 ] || exec touch '$place/ran'" \
+	"[ ! -e '$place/ran' ] || echo '	libvirgate.so.0 (libc6,x86-64) => $place/lib/libvirgate.so.0'"
+after_install() {
+	PATH=$place/bin "$root/scripts/after-install" "$place/lib"
+}
+DESTDIR=$place/stage expect "a staged installation leaves the linker's cache alone" 0 "" after_install
+expect "it did" 1 "" test -e "$place/ran"
+tool id 'echo 1000'
+expect "a user is told to run ldconfig" 0 "does not find libvirgate.so.0 in $place/lib: as root," after_install
+expect "and ran nothing" 1 "" test -e "$place/ran"
+tool id 'echo 0'
+expect "root's installation refreshes the linker's cache" 0 "" after_install
+expect "by ldconfig" 0 "" test -e "$place/ran"
+expect "it says nothing then" 1 "" grep . <(after_install)
+
 # meson itself, called without make.
 setup() {
 	(
