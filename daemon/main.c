@@ -1,5 +1,6 @@
 // virgated: options, environment, life.
 #include "base/descriptor.h"
+#include "base/parts.h"
 #include "daemon/broker.h"
 #include "wire/wire.h"
 
@@ -133,7 +134,7 @@ static int choose_folders(struct node *node)
 	mkdir(folder, 0700);
 	// Each simulated node has its own vGPUs.
 	char node_name[32] = "state";
-	if (environment("VIRGATE_SIM"))
+	if (*vg_simulation_wanted())
 		snprintf(node_name, sizeof node_name, "sim-%016llx", (unsigned long long)hash_of(dir));
 	snprintf(node->state_path, sizeof node->state_path, "%s/%s.json", folder, node_name);
 	return length < (int)room ? 0 : -1;

@@ -1,3 +1,4 @@
+#include "base/parts.h"
 #include "base/size.h"
 #include "daemon/node.h"
 
@@ -11,11 +12,11 @@ static const uint64_t DECLARED = 544ull << 20, DECLARED_SIMULATED = 16ull << 20;
 // The simulated device says in its specification what a context takes.
 static uint64_t declared_by_specification(void)
 {
-	const char *text = getenv("VIRGATE_SIM");
+	const char *text = vg_simulation_wanted();
 	char size[32];
 	uint64_t bytes;
 
-	for (; text && *text; text += strcspn(text, ",") + (text[strcspn(text, ",")] != '\0'))
+	for (; *text; text += strcspn(text, ",") + (text[strcspn(text, ",")] != '\0'))
 		if (strncmp(text, "ctx=", 4) == 0) {
 			snprintf(size, sizeof size, "%.*s", (int)strcspn(text + 4, ","), text + 4);
 			return vg_size_parse(size, &bytes) == 0 ? bytes : DECLARED_SIMULATED;

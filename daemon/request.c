@@ -1,6 +1,7 @@
 // The verbs. Every refusal is a whole sentence with the figures and what to do about it.
 #include "base/clock.h"
 #include "base/hint.h"
+#include "base/parts.h"
 #include "base/size.h"
 #include "daemon/request.h"
 
@@ -86,26 +87,18 @@ static struct vgpu *named_vgpu(const struct request *request, const char *key, j
 	return vgpu;
 }
 
-// Which GPUs this daemon serves: "" for real ones, else the simulated ones' specification.
-static const char *served_simulation(void)
-{
-	const char *text = getenv("VIRGATE_SIM");
-
-	return text && strcmp(text, "0") != 0 ? text : "";
-}
-
 const char *sim_flag(void)
 {
 	static char text[VG_HINT_SIM];
 
-	return vg_hint_sim(served_simulation(), text);
+	return vg_hint_sim(vg_simulation_wanted(), text);
 }
 
 // Somebody who wants other GPUs than this daemon's must not get these unnoticed. "1" is content
 // with any simulated one; who says nothing asks for none in particular.
 json_t *other_gpus(const struct request *request)
 {
-	const char *wanted = text_of(request, "simulate"), *served = served_simulation();
+	const char *wanted = text_of(request, "simulate"), *served = vg_simulation_wanted();
 	const char *folder = request->node->runtime_dir;
 
 	if (!wanted || strcmp(wanted, served) == 0 || (strcmp(wanted, "1") == 0 && *served))
@@ -419,9 +412,9 @@ static json_t *answer_enter(const struct request *request)
 	json_t *answer = json_pack("{s:b, s:s, s:s, s:s, s:I, s:i, s:b}", "ok", 1, "name", vgpu->name, "ledger",
 				   vgpu->path, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text,
 				   "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share, "share_enforced", 0);
-	if (*served_simulation()) { // the tenant must find the very GPU that we serve
+	if (*vg_simulation_wanted()) { // the tenant must find the very GPU that we serve
 		const char *folder = getenv("VIRGATE_SIM_DIR");
-		json_object_set_new(answer, "simulate", json_string(served_simulation()));
+		json_object_set_new(answer, "simulate", json_string(vg_simulation_wanted()));
 		json_object_set_new(answer, "simulate_dir", json_string(folder ? folder : ""));
 	}
 	return answer;

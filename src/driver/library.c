@@ -1,10 +1,10 @@
 #include "driver/library.h"
 
-#include <limits.h>
+#include "base/parts.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char *nonempty(const char *variable)
 {
@@ -13,40 +13,29 @@ static const char *nonempty(const char *variable)
 	return value && *value ? value : NULL;
 }
 
+// The simulator's file of that name.
 static bool find_simulator(const char *name, char ret_path[LIBRARY_PATH])
 {
-	static const char *const around[] = {"../lib/virgate/sim", "../../lib/virgate/sim", "../sim", "../../sim"};
-	const char *folder = nonempty("VIRGATE_LIBDIR");
-	char self[PATH_MAX];
+	enum vg_part part = strcmp(name, "libcuda.so.1") == 0 ? VG_PART_SIM_CUDA : VG_PART_SIM_NVML;
 
-	if (folder) {
-		snprintf(ret_path, LIBRARY_PATH, "%s/sim/%s", folder, name);
-		return access(ret_path, R_OK) == 0;
-	}
-	ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-	if (length <= 0)
-		return false;
-	self[length] = '\0';
-	*strrchr(self, '/') = '\0';
-	for (size_t i = 0; i < sizeof around / sizeof *around; i++)
-		if (snprintf(ret_path, LIBRARY_PATH, "%s/%s/%s", self, around[i], name) < LIBRARY_PATH &&
-		    access(ret_path, R_OK) == 0)
-			return true;
-	return false;
+	_Static_assert(LIBRARY_PATH >= PATH_MAX, "a path fits");
+	return vg_paths_find(part, NULL, ret_path);
 }
 
 int library_choose(const char *variable, const char *name, char ret_path[LIBRARY_PATH], bool *ret_simulated,
 		   char *problem, size_t capacity)
 {
 	const char *named = nonempty(variable);
-	bool simulated = nonempty("VIRGATE_SIM") != NULL;
+	bool simulated = *vg_simulation_wanted();
 	char path[LIBRARY_PATH];
 
 	if (named || !simulated) {
 		snprintf(path, sizeof path, "%s", named ? named : name);
 	} else if (!find_simulator(name, path)) {
-		snprintf(problem, capacity, "VIRGATE_SIM is set, but the simulator's %s is not there: name it in %s",
-			 name, variable);
+		snprintf(problem, capacity,
+			 "VIRGATE_SIM is set, but the simulator's %s is not there: reinstall, or name the directory "
+			 "that holds sim/%s in VIRGATE_LIBDIR",
+			 name, name);
 		return 1;
 	}
 	strcpy(ret_path, path);

@@ -75,9 +75,8 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for a node");
 	node->may_start = !all.no_start;
 	node->timeout = all.timeout ? all.timeout : USUAL_TIMEOUT;
-	const char *said = secure_getenv("VIRGATE_SIM");
-	if (!all.simulate && said && strcmp(said, "0") != 0)
-		all.simulate = said;
+	if (!all.simulate)
+		all.simulate = vg_simulation_wanted();
 	int r = take_text(node->simulate, sizeof node->simulate, all.simulate);
 	if (r == 0)
 		r = take_text(node->libdir, sizeof node->libdir, all.libdir);

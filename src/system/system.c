@@ -1,5 +1,6 @@
 #include "system/system.h"
 
+#include "base/parts.h"
 #include "driver/nvml.h"
 
 #include <errno.h>
@@ -78,8 +79,8 @@ int vg_system_open(struct vg_system **ret_system, char *problem, size_t capacity
 	int r = vg_nvml_load(&system->nvml, problem, capacity);
 	if (r == 0) {
 		nvmlReturn_t result = initialise(system);
-		const char *simulated = secure_getenv("VIRGATE_SIM");
-		if (result != NVML_SUCCESS && simulated)
+		const char *simulated = vg_simulation_wanted();
+		if (result != NVML_SUCCESS && *simulated)
 			snprintf(problem, capacity, "the simulated NVML does not start (error %d)", result);
 		else if (result != NVML_SUCCESS)
 			snprintf(problem, capacity, "NVML does not start (its error %d): is the NVIDIA driver loaded?",

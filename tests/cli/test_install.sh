@@ -1,9 +1,10 @@
 #!/bin/bash
-# test_install.sh BUILD GUIDE: what `make install` puts down works from there: the programs with the
+# test_install.sh BUILD GUIDE TUTORIAL: what `make install` puts down works from there: the programs with the
 # simulated driver, the libraries by pkg-config (shared and static), the guide's example, pages,
-# completion, unit.
+# completion, unit. The simulator is found in every layout: the configured library directory (multiarch on
+# Debian) below a staged prefix and below /usr, and lib, as a bundle has it.
 set -uo pipefail
-build=$1 guide=$2
+build=$1 guide=$2 tutorial=$3
 place=$(mktemp -d /tmp/virgate-test-XXXXXX)
 trap 'rm -rf "$place"' EXIT
 root=$place/root
@@ -53,6 +54,41 @@ check "it names what the archive needs" test "$(pkg-config --print-requires-priv
 compile() { # PROGRAM FLAGS…
 	cc -std=gnu17 -Wall -Werror "$place/example.c" -o "$place/$1" "${@:2}"
 }
+sed -n '/^```c$/,/^```$/p' "$tutorial" | grep -v '^```' >"$place/add.c"
+# shellcheck disable=SC2046
+check "the tutorial's program" cc "$place/add.c" -o "$place/add" $(pkg-config --cflags --libs virgate)
+
+# simulator_is_found LAYOUT BIN LIBDIR: nothing but VIRGATE_SIM or --sim says where it lies.
+system_daemon() { # BIN
+	local ready serving
+	coproc daemon { VIRGATE_SIM=1 exec "$1/virgated" --system --ready-fd 3 3>&1 2>"$place/daemon.log"; }
+	serving=$daemon_PID
+	read -r -n 1 -t 20 -u "${daemon[0]}" ready
+	VIRGATE_START_DAEMON=no "$1/virgate" devices --sim
+	kill "$serving" && wait "$serving"
+	cat "$place/daemon.log"
+	[[ $ready == 1 ]]
+}
+simulator_is_found() {
+	local layout="$1:" bin=$2
+	export LD_LIBRARY_PATH=$3
+	check "$layout the tutorial's program" sh -c "VIRGATE_SIM=1 '$place/add' | grep '^100000 elements, 0 wrong$'"
+	check "$layout share selftest" "$bin/virgate" share selftest --sim
+	check "$layout doctor" sh -c "'$bin/virgate' doctor --sim | grep 'driver library.*$3.*sim/libcuda.so.1 (simulated)'"
+	check "$layout the system's daemon" system_daemon "$bin"
+}
+copy_layout() { # ROOT LIBDIR: of what programs and libraries are there, as links
+	mkdir -p "$1/bin" "$1/$2"
+	cp -al "$prefix"/bin/virgate* "$1/bin/"
+	cp -al "$libdir"/libvirgate.so* "$libdir/virgate" "$1/$2/"
+}
+copy_layout "$place/stage/usr" "${libdir#"$prefix/"}"
+copy_layout "$place/bundle" lib
+simulator_is_found "the configured prefix" "$prefix/bin" "$libdir"
+simulator_is_found "PREFIX=/usr" "$place/stage/usr/bin" "$place/stage/usr/${libdir#"$prefix/"}"
+simulator_is_found "libdir=lib" "$place/bundle/bin" "$place/bundle/lib"
+export LD_LIBRARY_PATH=$libdir
+
 # shellcheck disable=SC2046
 check "the guide's example, shared" compile shared $(pkg-config --cflags --libs virgate)
 check "it needs the library by its name" sh -c "readelf -d '$place/shared' | grep -q 'NEEDED.*libvirgate.so.0'"

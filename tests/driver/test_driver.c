@@ -90,6 +90,42 @@ TEST(no_driver)
 	in_child(load_absent);
 }
 
+static void load_simulated(void)
+{
+	const struct vg_driver *driver;
+	const struct vg_nvml *nvml;
+
+	unsetenv("VIRGATE_DRIVER");
+	unsetenv("VIRGATE_NVML");
+	unsetenv("VIRGATE_LIBDIR");
+	setenv("VIRGATE_SIM", "1", 1);
+	CHECK_INT(vg_driver_load(&driver, problem, sizeof problem), 0);
+	CHECK(driver->simulated);
+	CHECK_STR(strrchr(driver->path, '/') - strlen("/sim"), "/sim/libcuda.so.1");
+	CHECK_INT(vg_nvml_load(&nvml, problem, sizeof problem), 0);
+	CHECK(nvml->simulated);
+}
+
+TEST(the_build_trees_simulator_is_found_with_virgate_sim_alone)
+{
+	in_child(load_simulated);
+}
+
+static void load_real(void)
+{
+	const struct vg_driver *driver;
+
+	setenv("VIRGATE_SIM", "0", 1);
+	setenv("VIRGATE_DRIVER", OLD_DRIVER, 1);
+	CHECK_INT(vg_driver_load(&driver, problem, sizeof problem), 0);
+	CHECK(!driver->simulated);
+}
+
+TEST(virgate_sim_of_0_is_a_real_gpu)
+{
+	in_child(load_real);
+}
+
 static void system_after_fork(void)
 {
 	char world[] = "/tmp/test-system-XXXXXX";
