@@ -45,8 +45,9 @@ static void print_vgpu(const struct vg_vgpu_info *vgpu)
 	printf("%-11s%d, %s\n", "device", vgpu->device, vgpu->uuid);
 	print_size("limit", vgpu->memory, 1);
 	if (vgpu->damaged)
-		printf("%-11s%s\n", "damaged",
-		       "its ledger was truncated or removed: remove the vGPU and create it again");
+		printf("%-11sits ledger was overwritten, truncated or removed: virgate rm --force %s ends what runs in "
+		       "it and removes it\n",
+		       "damaged", vgpu->name);
 	print_size("used", vgpu->charged, !vgpu->damaged);
 	print_size("overhead", vgpu->overhead, !vgpu->damaged);
 	if (vgpu->shared && !vgpu->damaged)

@@ -1,15 +1,18 @@
 // rm: removes vGPUs. Those that can be removed are, whatever becomes of the others.
 #include <stdio.h>
 
-#include "session.h"
+#include "options.h"
 #include "say.h"
+#include "session.h"
 
 static int remove_all(struct vg_node *node, const struct arguments *arguments)
 {
+	enum vg_status (*remove)(struct vg_node *, const char *) =
+		option_value(arguments, "force") ? vg_vgpu_end : vg_vgpu_remove;
 	int r = EXIT_OK;
 
 	for (int i = 0; i < arguments->count; i++)
-		if (vg_vgpu_remove(node, arguments->words[i]))
+		if (remove(node, arguments->words[i]))
 			r = fail_with_last_error(arguments);
 		else
 			printf("%s: removed\n", arguments->words[i]);
@@ -21,13 +24,17 @@ static int run(const struct arguments *arguments)
 	return in_session(arguments, remove_all);
 }
 
-static const struct option options[] = {OPTION_SIM, {0}};
+static const struct option options[] = {
+	{"force", 'f', NULL, "end the programs that run in it", 0},
+	OPTION_SIM,
+	{0},
+};
 
 const struct verb verb_rm = {
 	.name = "rm",
-	.synopsis = "[--sim] NAME...",
+	.synopsis = "[--force] [--sim] NAME...",
 	.summary = "Remove vGPUs",
-	.details = "A vGPU in which programs run is not removed.",
+	.details = "A vGPU in which programs run is removed only with --force, which ends them (SIGKILL).",
 	.options = options,
 	.least = 1,
 	.most = -1,

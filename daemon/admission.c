@@ -203,7 +203,7 @@ static void set_ceilings(const struct node *node, size_t device)
 	uint64_t total = vg_system_device(node->system, device)->memory, promised = 0;
 
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
-		if (vgpu->device != device || vgpu->damaged)
+		if (vgpu->device != device || vgpu->damage == DAMAGE_CONTENTS)
 			continue;
 		if (!promised)
 			promised = admission_promised(node, device);

@@ -50,7 +50,7 @@ struct edition *publication_current(const struct publication *publication)
 {
 	for (struct edition *edition = publication->editions; edition; edition = edition->next)
 		if (edition->generation && edition->publisher && publication->page &&
-		    edition->generation == publication->page->current)
+		    edition->generation == publication->current)
 			return edition;
 	return NULL;
 }
@@ -106,9 +106,9 @@ void edition_withdraw(struct node *node, struct edition *edition)
 {
 	struct publication *publication = edition->publication;
 
-	if (!edition->generation || !publication->page || publication->page->current != edition->generation)
+	if (!edition->generation || !publication->page || publication->current != edition->generation)
 		return;
-	publication->page->current = 0;
+	page_set_current(publication, 0);
 	edition_tell_readers(node, edition, VG_WIRE_WITHDRAWN, 0);
 }
 

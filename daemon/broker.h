@@ -52,7 +52,9 @@ struct publication {
 	char name[VG_WIRE_NAME];
 	uid_t owner;
 	uint8_t id[VG_PAGE_ID];
-	struct vg_wire_page *page; // NULL: nothing was published yet
+	struct vg_wire_page *page; // NULL: nothing was published yet. Written, and read once, by page_load_all()
+	uint64_t newest, current;  // as the page has them
+	pid_t lost_pid;		   // whom `lost` is
 	int page_fd;		   // read-only, for readers; -1: no page
 	struct edition *editions;  // newest first
 	struct source
@@ -135,6 +137,8 @@ void revoke_stop(struct node *node, struct session *revoker);	      // nobody wa
 // broker_page.c. 0 or -errno.
 int page_make(struct node *node, struct publication *publication);
 void page_drop(struct node *node, struct publication *publication); // removes the file
+bool page_empty(const struct node *node, const void *at); // after a truncation: is the address in a page?
+void page_set_current(struct publication *publication, uint64_t generation); // 0: none
 void page_expect_nobody(struct node *node, struct publication *publication); // whom a daemon before us knew
 void page_load_all(struct node *node);
 

@@ -17,8 +17,8 @@ static const char *state_of(const struct edition *edition)
 
 	if (!edition->publisher)
 		return "orphaned";
-	if (edition->generation != publication->page->current)
-		return edition->generation < publication->page->newest ? "superseded" : "withdrawn";
+	if (edition->generation != publication->current)
+		return edition->generation < publication->newest ? "superseded" : "withdrawn";
 	return publication->refuses ? "revoking" : "open";
 }
 
@@ -46,9 +46,9 @@ static json_t *list_edition(struct node *node, const struct edition *edition, co
 static json_t *list_lost(const struct publication *publication)
 {
 	return json_pack("{s:s, s:I, s:s, s:n, s:n, s:n, s:o, s:n, s:n, s:n, s:i, s:n, s:i, s:n}", "name",
-			 publication->name, "generation", (json_int_t)publication->page->newest, "state", "lost",
+			 publication->name, "generation", (json_int_t)publication->newest, "state", "lost",
 			 "bytes", "ranges", "device", "owner", user_name(publication->owner), "group", "mode", "vgpu",
-			 "publisher", (int)publication->page->publisher, "published", "leases", 0, "readers");
+			 "publisher", (int)publication->lost_pid, "published", "leases", 0, "readers");
 }
 
 json_t *listing_publications(struct node *node, const struct authority_peer *peer)

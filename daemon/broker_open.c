@@ -20,7 +20,7 @@ static json_t *not_there(const struct publication *publication, const char *name
 			      "publication %s: the daemon was restarted, and its publisher (process %d) has not said "
 			      "so far that "
 			      "it goes on: try again",
-			      name, (int)publication->page->publisher);
+			      name, (int)publication->lost_pid);
 	if (publication->page)
 		return refuse("not_found", "publication %s is withdrawn, and only stays for those who have it open",
 			      name);

@@ -68,13 +68,30 @@ int page_make(struct node *node, struct publication *publication)
 	return 0;
 }
 
+bool page_empty(const struct node *node, const void *at)
+{
+	for (const struct publication *one = node->publications; one; one = one->next) {
+		if ((const char *)at < (char *)one->page || (const char *)at >= (char *)one->page + VG_PAGE_SIZE)
+			continue;
+		return mmap(one->page, VG_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+			    0) == one->page;
+	}
+	return false;
+}
+
+void page_set_current(struct publication *publication, uint64_t generation)
+{
+	publication->current = generation;
+	publication->page->current = generation;
+}
+
 void page_drop(struct node *node, struct publication *publication)
 {
 	char path[PATH_MAX];
 
 	if (!publication->page)
 		return;
-	publication->page->current = 0;
+	page_set_current(publication, 0);
 	BROKER_STEP("the page is about to go");
 	page_path(node, publication->name, path);
 	unlink(path);
@@ -88,7 +105,7 @@ void page_expect_nobody(struct node *node, struct publication *publication)
 {
 	node_unwatch(node, &publication->lost);
 	if (publication->page && !publication_current(publication))
-		publication->page->current = 0;
+		page_set_current(publication, 0);
 }
 
 static void lost_ended(struct node *node, struct source *source, uint32_t events)
@@ -100,14 +117,15 @@ static void lost_ended(struct node *node, struct source *source, uint32_t events
 }
 
 // Its publisher is expected back, while it lives.
-static void expect(struct node *node, struct publication *publication)
+static void expect(struct node *node, struct publication *publication, const struct vg_wire_page *page)
 {
 	uint64_t start;
-	pid_t pid = (pid_t)publication->page->publisher;
+	pid_t pid = page->publisher <= INT_MAX ? (pid_t)page->publisher : 0;
 
+	publication->lost_pid = pid;
 	publication->lost = (struct source){pid > 0 ? vg_pidfd_open(pid) : -1, lost_ended};
 	if (publication->lost.fd >= 0 &&
-	    (vg_process_start_time(pid, &start) < 0 || !vg_start_time_same(start, publication->page->publisher_start) ||
+	    (vg_process_start_time(pid, &start) < 0 || !vg_start_time_same(start, page->publisher_start) ||
 	     node_watch(node, &publication->lost, EPOLLIN) < 0))
 		node_unwatch(node, &publication->lost);
 }
@@ -122,7 +140,9 @@ static void load(struct node *node, const char *name)
 	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	bool good = fd >= 0 && registry_name_is_valid(name) && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
 		    status.st_size == VG_PAGE_SIZE && pread(fd, &page, sizeof page, 0) == sizeof page &&
-		    page.magic == VG_PAGE_MAGIC && strncmp(page.name, name, sizeof page.name) == 0;
+		    page.magic == VG_PAGE_MAGIC && strncmp(page.name, name, sizeof page.name) == 0 &&
+		    page.newest <= INT64_MAX && page.current <= page.newest &&
+		    (node->system_wide || page.owner == geteuid());
 	struct publication *publication = good ? publication_add(node, name, page.owner, page.id) : NULL;
 	if (!publication || take_file(publication, path, fd) < 0) {
 		say("%s is no publication's page: removed", path);
@@ -131,9 +151,11 @@ static void load(struct node *node, const char *name)
 			publication_release(node, publication);
 		return;
 	}
-	if (publication->page->current) { // else it was withdrawn before, and nobody is to come back
+	publication->newest = page.newest;
+	if (page.current) { // else it was withdrawn before, and nobody is to come back
+		publication->current = page.current;
 		publication->page->asked = 0; // whoever asked is gone
-		expect(node, publication);
+		expect(node, publication, &page);
 	}
 	publication_release(node, publication); // where nobody can come back
 }

@@ -181,8 +181,9 @@ static void keep_packet(struct edition *edition, struct packet *packet)
 
 	for (unsigned int i = 0; i < packet->header.count; i++) {
 		memcpy(&entry, packet->body + i * sizeof entry, sizeof entry);
+		// The publisher's word; JSON knows no more.
 		edition->bytes =
-			entry.mapped > UINT64_MAX - edition->bytes ? UINT64_MAX : edition->bytes + entry.mapped;
+			entry.mapped > INT64_MAX - edition->bytes ? INT64_MAX : edition->bytes + entry.mapped;
 		edition->writable = entry.access && (edition->writable || packet->header.first + i == 0);
 		if (packet->header.first + i == 0)
 			memcpy(edition->uuid, entry.uuid, sizeof edition->uuid);
@@ -244,6 +245,12 @@ void publish_take_packet(struct node *node, struct session *session)
 	session_answer(node, session, agree_with("bytes", json_integer((json_int_t)edition->bytes)), -1);
 }
 
+// A ledger may name any process, but not charge those that cannot enter it.
+static bool may_enter(const struct session *session, const struct vgpu *vgpu)
+{
+	return authority_allows(AUTHORITY_ENTER, authority_classify(&session->peer, vgpu->owner, vgpu->group));
+}
+
 // Who is charged, as far as the ledgers say.
 static void find_vgpu(struct node *node, const struct session *session, char ret_name[VG_LEDGER_NAME])
 {
@@ -251,7 +258,7 @@ static void find_vgpu(struct node *node, const struct session *session, char ret
 	tenant_scan_all(node);
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-			if (session->peer.pid > 0 && tenant->pid == session->peer.pid &&
+			if (session->peer.pid > 0 && tenant->pid == session->peer.pid && may_enter(session, vgpu) &&
 			    vg_start_time_same(tenant->start_time, session->start_time))
 				memcpy(ret_name, vgpu->name, VG_LEDGER_NAME);
 }
@@ -281,9 +288,9 @@ static void supersede(struct node *node, struct publication *publication, struct
 	page->publisher = edition->pid;
 	page->publisher_start = edition->publisher->start_time;
 	BROKER_STEP("the page knows its publisher");
-	page->newest = edition->generation;
+	page->newest = publication->newest = edition->generation;
 	BROKER_STEP("the generation is given out");
-	page->current = edition->generation;
+	page_set_current(publication, edition->generation);
 	BROKER_STEP("visible");
 	node_unwatch(node, &publication->lost);
 	if (before && before != edition)
@@ -308,7 +315,7 @@ void publish_commit(struct session *session, const struct request *request)
 		refusal = refuse("system", "publication %s: its page cannot be made in %s: %s", publication->name,
 				 node->runtime_dir, strerror(-r));
 	if (!refusal) {
-		edition->generation = session->renews ? session->renews : publication->page->newest + 1;
+		edition->generation = session->renews ? session->renews : publication->newest + 1;
 		BROKER_STEP("there is a page");
 		r = ticket_make(node, edition, ticket);
 		BROKER_STEP("there is a ticket");
@@ -322,7 +329,7 @@ void publish_commit(struct session *session, const struct request *request)
 		return;
 	}
 	find_vgpu(node, session, edition->vgpu);
-	if (edition->generation >= publication->page->newest)
+	if (edition->generation >= publication->newest)
 		supersede(node, publication, edition);
 	session->state = SESSION_PUBLISHED;
 	for (int i = 0; i < VG_PAGE_ID; i++)

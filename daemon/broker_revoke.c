@@ -189,7 +189,7 @@ void revoke_begin(struct session *session, const struct request *request)
 	publication->refuses = true;
 	if (publication->page) {
 		publication->page->deadline_ns = session->deadline_ns;
-		publication->page->asked = publication->page->newest;
+		publication->page->asked = publication->newest;
 	}
 	for (struct edition *edition = publication->editions; edition; edition = edition->next) {
 		edition_tell_readers(node, edition, VG_WIRE_ASKED_BACK, session->deadline_ns);

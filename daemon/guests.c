@@ -12,7 +12,7 @@ static struct tenant *speaker(struct node *node, const struct authority_peer *pe
 	struct vgpu *vgpu = registry_find(node, self->ledger);
 	struct vg_ledger_owner owner = {self->pid, self->pid_namespace, self->start_time};
 
-	if (!vgpu || vgpu->damaged)
+	if (!vgpu || vgpu->damage == DAMAGE_CONTENTS)
 		return NULL;
 	tenant_scan(node, vgpu);
 	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
@@ -47,12 +47,12 @@ bool guest_answer(struct node *node, const struct authority_peer *peer, struct v
 	struct vgpu *left = guest->share ? registry_find(node, guest->vgpu) : NULL;
 
 	if (guest->share) {
-		if (tenant && left && !left->damaged)
+		if (tenant && left && left->damage != DAMAGE_CONTENTS)
 			vg_ledger_guest_leave(left->ledger, &tenant->seen.owner, guest->share);
 		return false;
 	}
 	for (struct vgpu *vgpu = node->vgpus; vgpu && tenant; vgpu = vgpu->next)
-		if (vgpu != tenant->vgpu && vgpu->device == tenant->vgpu->device && !vgpu->damaged &&
+		if (vgpu != tenant->vgpu && vgpu->device == tenant->vgpu->device && vgpu->damage != DAMAGE_CONTENTS &&
 		    join(node, vgpu, tenant, guest) == 0)
 			break;
 	return true;
@@ -63,6 +63,6 @@ void guest_undo(struct node *node, const struct vg_wire_guest *guest)
 	struct vgpu *vgpu = guest->share ? registry_find(node, guest->vgpu) : NULL;
 	struct vg_ledger_owner owner = {guest->self.pid, guest->self.pid_namespace, guest->self.start_time};
 
-	if (vgpu && !vgpu->damaged)
+	if (vgpu && vgpu->damage != DAMAGE_CONTENTS)
 		vg_ledger_guest_leave(vgpu->ledger, &owner, guest->share);
 }

@@ -27,8 +27,11 @@ void launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t st
 {
 	struct launcher *launcher;
 	uint64_t now;
-	int fd = vg_pidfd_open(pid);
 
+	for (launcher = vgpu->launchers; launcher; launcher = launcher->next)
+		if (launcher->pid == pid && vg_start_time_same(launcher->start_time, start_time))
+			return;
+	int fd = vg_pidfd_open(pid);
 	if (fd < 0)
 		return;
 	// Opened first: from here on the number cannot come to mean another process unnoticed.
@@ -48,12 +51,8 @@ void launcher_add(struct node *node, struct vgpu *vgpu, pid_t pid)
 {
 	uint64_t start_time;
 
-	if (vg_process_start_time(pid, &start_time) < 0)
-		return;
-	for (const struct launcher *known = vgpu->launchers; known; known = known->next)
-		if (known->pid == pid && vg_start_time_same(known->start_time, start_time))
-			return;
-	launcher_adopt(node, vgpu, pid, start_time);
+	if (vg_process_start_time(pid, &start_time) == 0)
+		launcher_adopt(node, vgpu, pid, start_time);
 }
 
 void launcher_drop_all(struct node *node, struct vgpu *vgpu)
@@ -67,9 +66,10 @@ void launcher_sweep(struct node *node)
 	bool changed = false;
 
 	for (struct vgpu *vgpu = node->vgpus, *next; vgpu; vgpu = next) {
+		struct vg_ledger_tenant seen;
 		uint64_t charged;
 		next = vgpu->next;
-		if (!vgpu->ephemeral || vgpu->launchers || vgpu->tenants)
+		if (!vgpu->ephemeral || vgpu->launchers || vgpu->tenants || vgpu->removing)
 			continue;
 		heir_adopt_all(node, vgpu);
 		if (vgpu->launchers) {
@@ -78,10 +78,12 @@ void launcher_sweep(struct node *node)
 		}
 		// A limit of 0 closes the door for whoever is about to come in; whoever came in first
 		// has a slot. A charge that is nobody's is a ledger that somebody scribbled on.
-		vg_ledger_set_limit(vgpu->ledger, 0, &charged);
-		tenant_scan(node, vgpu);
-		if (vgpu->tenants) {
+		if (vgpu->damage != DAMAGE_CONTENTS)
+			vg_ledger_set_limit(vgpu->ledger, 0, &charged);
+		if (vgpu->damage != DAMAGE_CONTENTS &&
+		    vg_ledger_next_tenant(vgpu->ledger, &(unsigned int){0}, &seen)) {
 			vg_ledger_set_limit(vgpu->ledger, vgpu->memory, &charged);
+			tenant_scan(node, vgpu);
 			continue;
 		}
 		registry_drop(node, vgpu);

@@ -48,15 +48,16 @@ static bool physical_use(const struct physical *physical, const struct tenant *t
 	return true;
 }
 
-// Tenants write the figures of a ledger: one that JSON cannot hold must not make the whole listing invalid.
-static json_int_t bounded(uint64_t figure)
+// A figure of a ledger may be any: what is more than can be stands for the most, and JSON knows none above INT64_MAX.
+static json_int_t bounded(uint64_t figure, uint64_t most)
 {
-	return figure > INT64_MAX ? INT64_MAX : (json_int_t)figure;
+	figure = figure < most ? figure : most;
+	return figure < INT64_MAX ? (json_int_t)figure : INT64_MAX;
 }
 
 static json_t *size_or_null(bool known, uint64_t bytes)
 {
-	return known ? json_integer(bounded(bytes)) : json_null();
+	return known ? json_integer(bounded(bytes, INT64_MAX)) : json_null();
 }
 
 json_t *user_name(uid_t uid)
@@ -114,21 +115,22 @@ static json_t *name_tenant(const struct tenant *tenant)
 
 static json_t *list_tenant(const struct tenant *tenant, bool known, uint64_t bytes)
 {
+	const struct vg_ledger_tenant *seen = &tenant->seen;
+	json_int_t charged = bounded(seen->used, tenant->vgpu->memory);
+
 	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b, s:b}", "pid", tenant->pid > 0 ? (int)tenant->pid : 0,
-			 "command", name_tenant(tenant), "charged", bounded(tenant->seen.used), "overhead",
-			 bounded(tenant->seen.overhead), "physical", size_or_null(known, bytes), "started",
-			 (double)tenant->seen.entered_ns / 1e9, "guest", (int)tenant->seen.guest, "ended",
-			 (int)tenant->dead);
+			 "command", name_tenant(tenant), "charged", charged, "overhead",
+			 bounded(seen->overhead, (uint64_t)charged), "physical", size_or_null(known, bytes), "started",
+			 (double)seen->entered_ns / 1e9, "guest", (int)seen->guest, "ended", (int)tenant->dead);
 }
 
 json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 {
 	json_t *tenants = with_tenants ? json_array() : json_null(); // not to be known is not none
 	uint64_t limit, charged, sum = 0;
-	bool all_known;
 
 	tenant_scan(node, vgpu);
-	all_known = !vgpu->damaged; // else its tenants are not known either
+	bool sound = vgpu->damage != DAMAGE_CONTENTS, all_known = sound;
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
 		uint64_t bytes = 0;
 		// What a guest has on the device is its own vGPU's; what of a host's is this one's cannot be told.
@@ -140,17 +142,19 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 			json_array_insert_new(tenants, 0, list_tenant(tenant, known, bytes));
 	}
 	vg_ledger_read(vgpu->ledger, &limit, &charged);
+	uint64_t overhead = vg_ledger_overhead(vgpu->ledger), shared = vg_ledger_shared(vgpu->ledger);
 	json_t *listed = json_pack(
-		"{s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:i, s:b, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:I, s:I}",
+		"{s:s, s:s, s:i, s:I, s:o, s:o, s:o, s:i, s:b, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:I, s:o}",
 		"name", vgpu->name, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "device",
-		(int)vgpu->device, "memory", (json_int_t)vgpu->memory, "charged", bounded(charged), "overhead",
-		bounded(vg_ledger_overhead(vgpu->ledger)), "physical", size_or_null(all_known, sum), "share",
-		(int)vgpu->share, "share_enforced", 0, "owner", user_name(vgpu->owner), "group",
-		group_name(vgpu->group), "ephemeral", (int)vgpu->ephemeral, "damaged", (int)vgpu->damaged, "created",
-		vgpu->created, "tenants", tenants, "refusals", bounded(vg_ledger_refusal_count(vgpu->ledger)),
-		"loads", bounded(vg_ledger_loads(vgpu->ledger)), "context_overhead",
-		bounded(vg_ledger_context_overhead(vgpu->ledger)), "shared",
-		bounded(vg_ledger_shared(vgpu->ledger)));
+		(int)vgpu->device, "memory", (json_int_t)vgpu->memory, "charged", size_or_null(sound, charged),
+		"overhead", size_or_null(sound, overhead < charged ? overhead : charged), "physical",
+		size_or_null(all_known, sum), "share", (int)vgpu->share, "share_enforced", 0, "owner",
+		user_name(vgpu->owner), "group", group_name(vgpu->group), "ephemeral", (int)vgpu->ephemeral, "damaged",
+		(int)(vgpu->damage != DAMAGE_NONE), "created", vgpu->created, "tenants", tenants, "refusals",
+		bounded(vg_ledger_refusal_count(vgpu->ledger), INT64_MAX), "loads",
+		bounded(vg_ledger_loads(vgpu->ledger), INT64_MAX), "context_overhead",
+		bounded(vg_ledger_context_overhead(vgpu->ledger), INT64_MAX), "shared",
+		size_or_null(sound, shared < charged ? shared : charged));
 	if (with_tenants) // for whoever may enter it
 		json_object_set_new(listed, "ledger", json_string(vgpu->path));
 	return listed;
@@ -204,10 +208,12 @@ json_t *listing_refusals(const struct vgpu *vgpu)
 			entry[at] = !one->entry[at] || (one->entry[at] > ' ' && one->entry[at] < 127) ? one->entry[at]
 												      : '?';
 		json_array_append_new(array, json_pack("{s:f, s:i, s:s, s:I, s:I, s:I, s:I}", "time",
-						       (double)one->time_ns / 1e9, "pid", (int)one->pid, "entry", entry,
-						       "asked", bounded(one->asked), "charged",
-						       bounded(one->charged), "limit", bounded(one->limit),
-						       "overhead", bounded(one->overhead)));
+						       (double)one->time_ns / 1e9, "pid",
+						       one->pid > 0 ? (int)one->pid : 0, "entry", entry, "asked",
+						       bounded(one->asked, INT64_MAX), "charged",
+						       bounded(one->charged, INT64_MAX), "limit",
+						       bounded(one->limit, INT64_MAX), "overhead",
+						       bounded(one->overhead, INT64_MAX)));
 	}
 	return array;
 }

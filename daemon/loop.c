@@ -51,6 +51,7 @@ static uint64_t keep_house(struct node *node)
 	if (node->vgpus && now >= node->next_scan_ns) {
 		tenant_scan_all(node);
 		measure_tenants(node);
+		damage_mend_all(node);
 		if (!node->leaving)
 			place_check(node);
 		node->next_scan_ns = now + SCAN_EVERY_MS * 1000000ull;
@@ -58,6 +59,7 @@ static uint64_t keep_house(struct node *node)
 	if (node->next_reap_ns && now >= node->next_reap_ns)
 		tenant_reap(node);
 	launcher_sweep(node);
+	removal_sweep(node);
 	connection_expire(node, now, &deadline);
 	session_expire_all(node, now, &deadline);
 	if (node->vgpus)

@@ -24,7 +24,8 @@ static bool has_living(const struct node *node, size_t device)
 // nobody can tell.
 static bool is_measured(const struct tenant *tenant)
 {
-	return !tenant->dead && !tenant->replaced && !tenant->seen.guest && !tenant->seen.host;
+	return !tenant->dead && !tenant->replaced && !tenant->seen.guest && !tenant->seen.host &&
+	       tenant->vgpu->damage != DAMAGE_CONTENTS;
 }
 
 // A tenant that holds nothing but its first context shows what a context takes; of several,
@@ -125,14 +126,14 @@ void measure_device(struct node *node, size_t device)
 	if (!has_living(node, device))
 		return;
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		for (struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device && !vgpu->damaged;
+		for (struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device;
 		     tenant = tenant->next)
 			if (is_measured(tenant))
 				begin_look(vgpu, tenant);
 	if (vg_system_processes(node->system, device, processes, &count) < 0)
 		return;
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		for (struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device && !vgpu->damaged;
+		for (struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device;
 		     tenant = tenant->next)
 			for (size_t i = 0; i < count; i++)
 				if (is_measured(tenant) && processes[i].pid == (uint32_t)tenant->pid &&

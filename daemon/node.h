@@ -26,6 +26,7 @@ struct launcher {
 	struct launcher *next;
 	pid_t pid;
 	uint64_t start_time;
+	bool told_to_end; // removal.c
 };
 
 struct tenant {
@@ -40,10 +41,18 @@ struct tenant {
 	bool dead, found; // `found`: by the scan in progress
 	bool replaced;	  // it lives, and runs another program now (exec)
 	bool warned, drift_told;
+	bool told_to_end; // removal.c
 	uint64_t declared_before;   // measure.c: when the look in progress began
 	uint64_t pristine_physical; // what its first context took at the last look; 0: not known
 	uint64_t drift_since_ns; // more on the device than is charged; 0: not so
 	uint64_t dead_since_ns;
+};
+
+// What is wrong with a vGPU's ledger, which its tenants may write.
+enum damage {
+	DAMAGE_NONE,
+	DAMAGE_REMOVED,	 // its tenants go on under it, but nobody new finds it
+	DAMAGE_CONTENTS, // truncated or overwritten: nothing that stands in it is believed any more
 };
 
 struct vgpu {
@@ -58,7 +67,9 @@ struct vgpu {
 	bool ephemeral;
 	double created;
 	struct vg_ledger *ledger;
-	volatile bool damaged; // the ledger's file was truncated under us
+	volatile enum damage damage; // damage.c, and the handler of registry_guard
+	const char *damage_text;     // the end of a sentence; NULL: not said yet
+	bool removing;		     // its programs were told to end, and it goes with the last of them
 	struct launcher *launchers;
 	struct tenant *tenants;
 };
@@ -117,13 +128,24 @@ struct vgpu *registry_find(const struct node *node, const char *name);
 bool registry_name_is_valid(const char *name);
 // Makes the ledger and lists the vGPU. 0 or -errno.
 int registry_add(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu);
-// From the ledger that a daemon before us left; a missing or broken one is made anew (created
-// vGPUs) or given up (ephemeral ones: 1).
+// From the ledger that a daemon before us left. One that is missing or broken is damaged while programs use it, and else
+// made anew (created vGPUs) or given up (ephemeral ones: 1).
 int registry_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu);
 // Ledgers that nobody remembers: kept while they have tenants.
 void registry_adopt_strays(struct node *node);
+// Makes the ledger anew, in place of one that nobody uses. 0 or -errno.
+int registry_renew(struct node *node, struct vgpu *vgpu);
 void registry_drop(struct node *node, struct vgpu *vgpu); // removes the ledger's file too
-void registry_guard(struct node *node); // installs the handler for truncated ledgers
+void registry_guard(struct node *node); // installs the handler for truncated ledgers and pages
+
+// damage.c: compares a ledger with what the daemon knows of it.
+void damage_look(struct node *node, struct vgpu *vgpu);
+json_t *damage_refuse(const struct vgpu *vgpu); // why nobody new can use it
+// Ledgers that were removed, and that nobody uses any more, are made anew.
+void damage_mend_all(struct node *node);
+
+// removal.c: vGPUs that are to go do so once their programs have ended.
+void removal_sweep(struct node *node);
 
 // launcher.c
 void launcher_add(struct node *node, struct vgpu *vgpu, pid_t pid);
@@ -132,23 +154,25 @@ void launcher_drop_all(struct node *node, struct vgpu *vgpu);
 // Ephemeral vGPUs that nobody uses any more go away.
 void launcher_sweep(struct node *node);
 
-// heir.c: whoever has the vGPU in its environment becomes a launcher of it.
+// heir.c: whoever has the vGPU in its environment, or its ledger mapped, becomes a launcher of it.
 void heir_adopt_all(struct node *node, struct vgpu *vgpu);
+// Does the kernel say that the process has the ledger mapped? What a slot says of a process is only its writer's word.
+bool heir_has_mapped(pid_t pid, const struct vgpu *vgpu);
 
-// tenant.c
+// tenant.c: reads the slots; the tenants of a ledger whose contents are damaged stay those that were known.
 void tenant_scan(struct node *node, struct vgpu *vgpu);
 void tenant_scan_all(struct node *node);
 void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, pid_t pid, int exports_fd);
 void tenant_reap(struct node *node);
 void tenant_drop_all(struct node *node, struct vgpu *vgpu);
 
-// signal.c: sends a signal to every process that runs in the vGPU, to no guest. 0, or -errno: the ledger is not mapped.
+// signal.c: sends a signal to every process that runs in the vGPU, to no guest.
 struct signalled {
 	unsigned int count, failed;
 	pid_t pid; // one of those that failed, and why
 	int error;
 };
-int tenant_signal_all(struct node *node, struct vgpu *vgpu, int signal, struct signalled *ret_signalled);
+struct signalled tenant_signal_all(struct node *node, struct vgpu *vgpu, int signal);
 
 // exports.c: takes `offered` into `own`, or closes it: -EPROTO, it is no epoll instance.
 int exports_take(int *own, int offered);

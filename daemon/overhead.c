@@ -24,6 +24,11 @@ static uint64_t declared_by_specification(void)
 	return DECLARED_SIMULATED;
 }
 
+static uint64_t declared(const struct node *node)
+{
+	return node->simulated ? declared_by_specification() : DECLARED;
+}
+
 uint64_t overhead_estimate(const struct node *node, size_t device, bool *ret_measured)
 {
 	const char *gpu = vg_system_device(node->system, device)->name;
@@ -36,15 +41,15 @@ uint64_t overhead_estimate(const struct node *node, size_t device, bool *ret_mea
 		}
 	}
 	*ret_measured = false;
-	return node->simulated ? declared_by_specification() : DECLARED;
+	return declared(node);
 }
 
 bool overhead_remember(struct node *node, const char *gpu, const char *driver, uint64_t bytes)
 {
 	struct overhead *one = node->overheads;
 
-	// A figure out of reason is a scribbled ledger's, not a measurement's.
-	if (bytes == 0 || bytes > 8ull << 30)
+	// It decides about all users, and a tenant has a say in it: a figure out of reason is no measurement.
+	if (bytes == 0 || bytes > 2 * declared(node) || bytes < declared(node) / 8)
 		return false;
 	while (one && (strcmp(one->gpu, gpu) != 0 || strcmp(one->driver, driver) != 0))
 		one = one->next;

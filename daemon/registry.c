@@ -1,6 +1,6 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
-#include "daemon/node.h"
+#include "daemon/broker.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,22 +12,36 @@
 #include <sys/stat.h>
 
 static const struct node *guarded;
+static const struct vg_ledger *looked_at; // a ledger that is in no list yet
 
-// A ledger is its owner's file: who truncates it must not take the daemon along. The mapping
-// is replaced by empty memory, and the vGPU is known as damaged from then on.
+// Replaces the mapping that the address is in by empty memory.
+static bool empty_mapping(const void *at, void *address, size_t length)
+{
+	return (const char *)at >= (char *)address && (const char *)at < (char *)address + length &&
+	       mmap(address, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == address;
+}
+
+static bool empty_ledger(const void *at, const struct vg_ledger *ledger)
+{
+	void *address;
+	size_t length;
+
+	vg_ledger_range(ledger, &address, &length);
+	return empty_mapping(at, address, length);
+}
+
+// A ledger is its owner's file, and in a user's own runtime directory the pages of publications are, too: whoever
+// truncates one must not take the daemon along. The vGPU is known as damaged from then on.
 static void mend_mapping(int signal, siginfo_t *info, void *context)
 {
 	for (struct vgpu *vgpu = guarded->vgpus; vgpu; vgpu = vgpu->next) {
-		void *address;
-		size_t length;
-		vg_ledger_range(vgpu->ledger, &address, &length);
-		if ((char *)info->si_addr < (char *)address || (char *)info->si_addr >= (char *)address + length)
+		if (!empty_ledger(info->si_addr, vgpu->ledger))
 			continue;
-		vgpu->damaged = true;
-		if (mmap(address, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-		    address)
-			return;
+		vgpu->damage = DAMAGE_CONTENTS;
+		return;
 	}
+	if ((looked_at && empty_ledger(info->si_addr, looked_at)) || page_empty(guarded, info->si_addr))
+		return;
 	raise(SIGABRT);
 }
 
@@ -85,21 +99,27 @@ static struct vgpu *list(struct node *node, const struct vgpu *wanted, struct vg
 	return vgpu;
 }
 
-int registry_add(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu)
+static int make_ledger(const struct node *node, const struct vgpu *wanted, const char *path, struct vg_ledger **ret_ledger)
 {
-	struct vgpu named = *wanted;
-	struct vg_ledger *ledger;
 	bool measured;
 	struct vg_ledger_options options = {
 		.name = wanted->name, .limit = wanted->memory, .share_percent = wanted->share,
 		.owner = node->system_wide ? wanted->owner : (uid_t)-1, .group = wanted->group};
 
-	set_path(node, &named);
 	memcpy(options.uuid, vg_system_device(node->system, wanted->device)->uuid, sizeof options.uuid);
 	options.context_overhead = overhead_estimate(node, wanted->device, &measured);
 	options.flags = (node->simulated ? VG_LEDGER_SIMULATED : 0) | (measured ? VG_LEDGER_OVERHEAD_MEASURED : 0) |
 			(wanted->ephemeral ? VG_LEDGER_EPHEMERAL : 0);
-	int r = vg_ledger_create(named.path, &options, &ledger);
+	return vg_ledger_create(path, &options, ret_ledger);
+}
+
+int registry_add(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu)
+{
+	struct vgpu named = *wanted;
+	struct vg_ledger *ledger;
+
+	set_path(node, &named);
+	int r = make_ledger(node, wanted, named.path, &ledger);
 	if (r < 0)
 		return r;
 	struct vgpu *vgpu = list(node, wanted, ledger);
@@ -112,53 +132,101 @@ int registry_add(struct node *node, const struct vgpu *wanted, struct vgpu **ret
 	return 0;
 }
 
-static bool is_the_same(const struct node *node, const struct vgpu *wanted, const struct vg_ledger *ledger)
+int registry_renew(struct node *node, struct vgpu *vgpu)
 {
-	uint8_t uuid[16];
+	struct vg_ledger *ledger;
 
-	vg_ledger_uuid(ledger, uuid);
-	return strcmp(vg_ledger_name(ledger), wanted->name) == 0 &&
-	       memcmp(uuid, vg_system_device(node->system, wanted->device)->uuid, sizeof uuid) == 0;
+	unlink(vgpu->path); // what is not ours
+	int r = make_ledger(node, vgpu, vgpu->path, &ledger);
+	if (r < 0)
+		return r;
+	vg_ledger_close(vgpu->ledger);
+	vgpu->ledger = ledger;
+	vgpu->damage = DAMAGE_NONE;
+	vgpu->damage_text = NULL;
+	return 0;
 }
 
-// The limit that tenants obey is the ledger's. It differs from what was remembered only where a
-// daemon died between the two, except 0: that one was on its way out, and has nobody in it.
-static void adopt_limit(struct vgpu *vgpu, uint64_t device_memory)
+// The limit that tenants obey is the ledger's. It differs from what is remembered where a daemon died between the two,
+// or where somebody wrote it there.
+static void adopt_limit(struct vgpu *vgpu)
 {
-	uint64_t limit, charged;
+	uint64_t charged;
 
-	vg_ledger_read(vgpu->ledger, &limit, &charged);
-	if (limit > 0 && limit <= device_memory)
-		vgpu->memory = limit;
-	else
-		vg_ledger_set_limit(vgpu->ledger, vgpu->memory, &charged);
+	vg_ledger_set_limit(vgpu->ledger, vgpu->memory, &charged);
 	vg_ledger_set_share(vgpu->ledger, vgpu->share);
 }
 
-int registry_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu)
+// Lists the vGPU with the ledger that is there, or with a blank one: *ret_r says why it is of no use, 0: it is.
+static struct vgpu *list_old(struct node *node, const struct vgpu *wanted, int *ret_r)
 {
-	struct vgpu named = *wanted, *vgpu;
+	struct vgpu named = *wanted;
 	struct vg_ledger *ledger;
 
 	set_path(node, &named);
 	int r = vg_ledger_open(named.path, &ledger);
-	if (r == 0 && !is_the_same(node, wanted, ledger)) {
+	int opened = r < 0 ? vg_ledger_create_blank(&ledger) : 0;
+	struct vgpu *vgpu = opened == 0 ? list(node, wanted, ledger) : NULL;
+	if (!vgpu && opened == 0)
 		vg_ledger_close(ledger);
-		r = -EPROTO;
+	*ret_r = r;
+	if (!vgpu)
+		return NULL;
+	vgpu->damage = r < 0 ? DAMAGE_CONTENTS : DAMAGE_NONE;
+	vgpu->damage_text = r == -ENOENT ? "its file was removed" : r < 0 ? "its file is no ledger" : NULL;
+	if (r == 0)
+		adopt_limit(vgpu);
+	damage_look(node, vgpu);
+	return vgpu;
+}
+
+// Takes it off the list; its file stays.
+static void forget(struct node *node, struct vgpu *vgpu)
+{
+	struct vgpu **link = &node->vgpus;
+
+	launcher_drop_all(node, vgpu);
+	tenant_drop_all(node, vgpu);
+	while (*link != vgpu)
+		link = &(*link)->next;
+	*link = vgpu->next;
+	vg_ledger_close(vgpu->ledger);
+	free(vgpu);
+}
+
+static bool is_missing_or_broken(int r)
+{
+	return r == 0 || r == -ENOENT || r == -EPROTO || r == -ELOOP;
+}
+
+int registry_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu)
+{
+	int r;
+	struct vgpu *vgpu = list_old(node, wanted, &r);
+
+	if (!vgpu)
+		return r < 0 ? r : -ENOMEM;
+	if (!is_missing_or_broken(r)) { // it may be as good as ever
+		forget(node, vgpu);
+		return r;
 	}
+	if (vgpu->damage)
+		heir_adopt_all(node, vgpu);
+	if (vgpu->damage && !vgpu->launchers && r != -ENOENT)
+		say("the ledger of vGPU %s is of no use, and nobody has it open: %s", vgpu->name,
+		    wanted->ephemeral ? "the vGPU is given up" : "a new one is made");
+	if (vgpu->damage && !vgpu->launchers && wanted->ephemeral) {
+		registry_drop(node, vgpu);
+		return 1;
+	}
+	if (vgpu->damage && !vgpu->launchers)
+		r = registry_renew(node, vgpu);
+	else
+		r = 0;
 	if (r < 0) {
-		if (r != -ENOENT)
-			say("the ledger of vGPU %s is no longer one (%s): a new one is made", wanted->name,
-			    strerror(-r));
-		unlink(named.path);
-		return wanted->ephemeral ? 1 : registry_add(node, wanted, ret_vgpu);
+		forget(node, vgpu);
+		return r;
 	}
-	vgpu = list(node, wanted, ledger);
-	if (!vgpu) {
-		vg_ledger_close(ledger);
-		return -ENOMEM;
-	}
-	adopt_limit(vgpu, vg_system_device(node->system, vgpu->device)->memory);
 	tenant_scan(node, vgpu);
 	*ret_vgpu = vgpu;
 	return 0;
@@ -189,13 +257,18 @@ static void adopt_stray(struct node *node, const char *name)
 	bool good = valid && stat(stray.path, &status) == 0 &&
 		    vg_ledger_open(stray.path, &ledger) == 0;
 	if (good) {
+		looked_at = ledger;
 		vg_ledger_uuid(ledger, uuid);
 		vg_ledger_read(ledger, &stray.memory, &charged);
-		stray.share = vg_ledger_share(ledger);
+		stray.share = vg_ledger_share(ledger) <= 100 ? vg_ledger_share(ledger) : 0;
 		stray.owner = status.st_uid;
 		stray.created = (double)vg_clock_realtime_ns() / 1e9;
 		good = find_device(node, uuid, &stray.device);
+		looked_at = NULL;
 		vg_ledger_close(ledger);
+		// Nobody else knows its limit: it is the ledger's own word, as far as the device goes.
+		if (good && stray.memory > vg_system_device(node->system, stray.device)->memory)
+			stray.memory = vg_system_device(node->system, stray.device)->memory;
 	}
 	if (!good)
 		say("%s/ledgers/%s is no ledger of this node: left alone", node->runtime_dir, name);
@@ -219,15 +292,7 @@ void registry_adopt_strays(struct node *node)
 
 void registry_drop(struct node *node, struct vgpu *vgpu)
 {
-	struct vgpu **link = &node->vgpus;
-
 	vg_ledger_set_flags(vgpu->ledger, vg_ledger_flags(vgpu->ledger) | VG_LEDGER_REMOVED);
 	unlink(vgpu->path);
-	launcher_drop_all(node, vgpu);
-	tenant_drop_all(node, vgpu);
-	while (*link != vgpu)
-		link = &(*link)->next;
-	*link = vgpu->next;
-	vg_ledger_close(vgpu->ledger);
-	free(vgpu);
+	forget(node, vgpu);
 }

@@ -65,8 +65,7 @@ static json_t *not_allowed(const struct request *request, const struct vgpu *vgp
 		      owner ? owner->pw_name : user_number, members, action);
 }
 
-// The vGPU that the request names, and that the peer may do this to. Else NULL and an answer.
-static struct vgpu *named_vgpu(const struct request *request, const char *key, json_t **ret_refusal)
+struct vgpu *request_vgpu(const struct request *request, const char *key, json_t **ret_refusal)
 {
 	const char *name = text_of(request, key);
 
@@ -376,11 +375,12 @@ static json_t *answer_create(const struct request *request)
 	return agree_with("vgpu", listing_vgpu(request->node, vgpu, true));
 }
 
-static json_t *damaged(const struct vgpu *vgpu)
+// NULL, or why nobody can enter it, or change it, now.
+static json_t *refuse_use(const struct vgpu *vgpu)
 {
-	return refuse("system",
-		      "the ledger of vGPU %s was truncated or removed by somebody: remove the vGPU and create it again",
-		      vgpu->name);
+	if (vgpu->removing)
+		return refuse("busy", "vGPU %s is being removed: its programs are ending", vgpu->name);
+	return vgpu->damage ? damage_refuse(vgpu) : NULL;
 }
 
 static json_t *answer_enter(const struct request *request)
@@ -395,14 +395,14 @@ static json_t *answer_enter(const struct request *request)
 			      "the daemon cannot see your process (it is in another container): create a vGPU and "
 			      "enter that");
 	if (named)
-		vgpu = named_vgpu(request, "vgpu", &refusal);
+		vgpu = request_vgpu(request, "vgpu", &refusal);
 	else
 		refusal = make_vgpu(request, true, &vgpu);
 	if (refusal)
 		return refusal;
 	tenant_scan(node, vgpu);
-	if (vgpu->damaged)
-		return damaged(vgpu);
+	if ((refusal = refuse_use(vgpu)))
+		return refusal;
 	// The claims of others may have grown while no daemon of ours was there to say ours.
 	if (named && (refusal = admit(request, vgpu->device, vgpu->memory, vgpu)))
 		return refusal;
@@ -420,42 +420,75 @@ static json_t *answer_enter(const struct request *request)
 	return answer;
 }
 
+static int remember(struct node *node, const struct vgpu *vgpu)
+{
+	int r = vgpu->ephemeral ? 0 : state_save(node);
+
+	state_save_runtime(node);
+	return r;
+}
+
+static json_t *not_remembered(const struct request *request, const struct vgpu *vgpu, int r)
+{
+	return refuse("system", "vGPU %s is not changed, because that cannot be remembered: %s: %s", vgpu->name,
+		      request->node->state_path, strerror(-r));
+}
+
+static json_t *limit_stays(const struct request *request, const struct vgpu *vgpu, int r, uint64_t memory,
+			   uint64_t charged)
+{
+	char text[3][FIGURE];
+
+	admission_publish(request->node);
+	if (r != VG_LEDGER_REFUSED)
+		return refuse("busy", "vGPU %s: its ledger changes too fast, try again", vgpu->name);
+	return refuse("limit",
+		      "vGPU %s: asked for a limit of %s, but %s is in use (%s of it overhead): end or shrink a program "
+		      "first",
+		      vgpu->name, figure(memory, charged, text[0]), figure(charged, memory, text[1]),
+		      vg_size_format(vg_ledger_overhead(vgpu->ledger), text[2]));
+}
+
+// A limit is remembered before it is raised, and after it was lowered: the next daemon believes what is remembered, and
+// no ledger may allow more.
 static json_t *set_memory(const struct request *request, struct vgpu *vgpu, uint64_t memory)
 {
-	struct node *node = request->node;
-	char text[3][FIGURE];
-	uint64_t charged = 0;
+	uint64_t charged = 0, before = vgpu->memory;
+	bool raised = memory > before;
 	json_t *refusal;
+	int r = 0;
 
-	if (memory > vgpu->memory && (refusal = admit(request, vgpu->device, memory, vgpu)))
+	if (raised && (refusal = admit(request, vgpu->device, memory, vgpu)))
 		return refusal;
-	int r = vg_ledger_set_limit(vgpu->ledger, memory, &charged);
-	if (r == VG_LEDGER_REFUSED)
-		return refuse("limit",
-			      "vGPU %s: asked for a limit of %s, but %s is in use (%s of it overhead): end or shrink a "
-			      "program first",
-			      vgpu->name, figure(memory, charged, text[0]), figure(charged, memory, text[1]),
-			      vg_size_format(vg_ledger_overhead(vgpu->ledger), text[2]));
-	if (r < 0) {
-		admission_publish(node);
-		return refuse("busy", "vGPU %s: its ledger changes too fast, try again", vgpu->name);
+	if (raised) {
+		vgpu->memory = memory;
+		r = remember(request->node, vgpu);
 	}
-	vgpu->memory = memory;
-	return NULL;
+	if (r < 0) {
+		vgpu->memory = before;
+		admission_publish(request->node);
+		return not_remembered(request, vgpu, r);
+	}
+	r = vg_ledger_set_limit(vgpu->ledger, memory, &charged);
+	vgpu->memory = r ? before : memory;
+	if (r && raised)
+		remember(request->node, vgpu);
+	return r ? limit_stays(request, vgpu, r, memory, charged) : NULL;
 }
 
 static json_t *answer_set(const struct request *request)
 {
 	json_t *refusal = NULL;
-	struct vgpu *vgpu = named_vgpu(request, "name", &refusal);
+	struct vgpu *vgpu = request_vgpu(request, "name", &refusal);
 	bool has_memory = json_object_get(request->object, "memory") != NULL;
 	uint64_t memory = 0;
 	unsigned int share = vgpu ? vgpu->share : 0;
 
 	if (!vgpu)
 		return refusal;
-	if (vgpu->damaged)
-		return damaged(vgpu);
+	tenant_scan(request->node, vgpu);
+	if ((refusal = refuse_use(vgpu)))
+		return refusal;
 	if (has_memory &&
 	    ((refusal = take_memory(request, &memory)) || (refusal = too_small(request, vgpu->device, memory))))
 		return refusal;
@@ -466,71 +499,24 @@ static json_t *answer_set(const struct request *request)
 	vgpu->share = share;
 	vg_ledger_set_share(vgpu->ledger, share);
 	admission_publish(request->node);
-	int r = vgpu->ephemeral ? 0 : state_save(request->node);
-	state_save_runtime(request->node);
+	int r = remember(request->node, vgpu);
 	if (r < 0)
 		return refuse("system", "vGPU %s is changed, but that cannot be remembered: %s: %s", vgpu->name,
 			      request->node->state_path, strerror(-r));
 	return agree_with("vgpu", listing_vgpu(request->node, vgpu, true));
 }
 
-static json_t *answer_rm(const struct request *request)
-{
-	json_t *refusal = NULL;
-	struct vgpu *vgpu = named_vgpu(request, "name", &refusal);
-	char text[VG_SIZE_TEXT];
-	uint64_t charged = 0;
-	int tenants = 0, launchers = 0;
-	char who[32] = "";
-
-	if (!vgpu)
-		return refusal;
-	tenant_scan(request->node, vgpu);
-	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		tenants++;
-	for (const struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next) {
-		if (launcher->pid == request->peer->pid)
-			continue;
-		launchers++;
-		snprintf(who, sizeof who, " (process %d)", (int)launcher->pid); // a run, or what it left behind
-	}
-	// The limit of 0 keeps out whoever would come in just now.
-	if (!vgpu->damaged && (tenants || launchers || vg_ledger_set_limit(vgpu->ledger, 0, &charged) != 0)) {
-		charged = vg_ledger_charged(vgpu->ledger);
-		return refuse("busy",
-			      "vGPU %s is in use: %d on the GPU (`virgate inspect %s` lists them), %d by virgate "
-			      "run%s, %s charged; end them first",
-			      vgpu->name, tenants, vgpu->name, launchers, who, vg_size_format(charged, text));
-	}
-	bool created = !vgpu->ephemeral;
-	registry_drop(request->node, vgpu);
-	admission_publish(request->node);
-	state_save_runtime(request->node);
-	if (created && state_save(request->node) < 0)
-		return refuse("system", "the vGPU is removed, but that cannot be remembered: %s cannot be written",
-			      request->node->state_path);
-	return agree();
-}
-
 static json_t *answer_kill(const struct request *request)
 {
 	json_t *refusal = NULL;
-	struct vgpu *vgpu = named_vgpu(request, "name", &refusal);
+	struct vgpu *vgpu = request_vgpu(request, "name", &refusal);
 	json_int_t signal = json_integer_value(json_object_get(request->object, "signal"));
-	struct signalled signalled;
 
 	if (!vgpu)
 		return refusal;
 	if (signal < 1 || signal > SIGRTMAX)
 		return refuse("invalid", "\"signal\" must be a number from 1 to %d", SIGRTMAX);
-	if (vgpu->damaged)
-		return damaged(vgpu);
-	int r = tenant_signal_all(request->node, vgpu, (int)signal, &signalled);
-	if (vgpu->damaged) // that was found just now
-		return damaged(vgpu);
-	if (r < 0)
-		return refuse("system", "vGPU %s: the processes that have its ledger mapped cannot be found: %s",
-			      vgpu->name, strerror(-r));
+	struct signalled signalled = tenant_signal_all(request->node, vgpu, (int)signal);
 	say("vGPU %s: process %d of user %u had signal %d sent to %u process%s", vgpu->name, (int)request->peer->pid,
 	    (unsigned int)request->peer->uid, (int)signal, signalled.count, signalled.count == 1 ? "" : "es");
 	if (signalled.failed)
@@ -548,7 +534,7 @@ static json_t *answer_list(const struct request *request)
 static json_t *answer_inspect(const struct request *request)
 {
 	json_t *refusal = NULL;
-	struct vgpu *vgpu = named_vgpu(request, "name", &refusal);
+	struct vgpu *vgpu = request_vgpu(request, "name", &refusal);
 
 	return vgpu ? agree_with("vgpu", listing_vgpu(request->node, vgpu, true)) : refusal;
 }
@@ -556,7 +542,7 @@ static json_t *answer_inspect(const struct request *request)
 static json_t *answer_logs(const struct request *request)
 {
 	json_t *refusal = NULL;
-	struct vgpu *vgpu = named_vgpu(request, "name", &refusal);
+	struct vgpu *vgpu = request_vgpu(request, "name", &refusal);
 
 	return vgpu ? agree_with("refusals", listing_refusals(vgpu)) : refusal;
 }
@@ -593,7 +579,7 @@ static const struct {
 	json_t *(*answer)(const struct request *request);
 } verbs[] = {
 	{AUTHORITY_CREATE, answer_create}, {AUTHORITY_ENTER, answer_enter},	{AUTHORITY_SET, answer_set},
-	{AUTHORITY_RM, answer_rm},	   {AUTHORITY_KILL, answer_kill},
+	{AUTHORITY_RM, removal_answer},	   {AUTHORITY_KILL, answer_kill},
 	{AUTHORITY_LIST, answer_list},	   {AUTHORITY_INSPECT, answer_inspect},
 	{AUTHORITY_LOGS, answer_logs},	   {AUTHORITY_DEVICES, answer_devices}, {AUTHORITY_PING, answer_ping},
 	{AUTHORITY_SHUTDOWN, answer_shutdown}, {AUTHORITY_PUBLICATIONS, answer_publications},

@@ -16,5 +16,9 @@ const char *text_of(const struct request *request, const char *key);
 const char *sim_flag(void);
 // NULL, or a refusal; *ret_group stays as it is where the request names none.
 json_t *take_group(const struct request *request, gid_t *ret_group);
+// The vGPU that the request names in `key`, and that the peer may do this to; NULL: *ret_refusal says why not.
+struct vgpu *request_vgpu(const struct request *request, const char *key, json_t **ret_refusal);
+// removal.c
+json_t *removal_answer(const struct request *request);
 // NULL, or a refusal: the request is meant for other GPUs than this daemon's.
 json_t *other_gpus(const struct request *request);

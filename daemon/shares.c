@@ -34,7 +34,8 @@ uint64_t shares_shown_under(const struct node *node, const struct tenant *of)
 
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-			if (!vgpu->damaged && memcmp(&tenant->seen.owner, &of->seen.owner, sizeof of->seen.owner) == 0)
+			if (vgpu->damage != DAMAGE_CONTENTS &&
+			    memcmp(&tenant->seen.owner, &of->seen.owner, sizeof of->seen.owner) == 0)
 				bytes += held_by_slot(vgpu, tenant->seen.slot);
 	return bytes;
 }

@@ -146,6 +146,8 @@ static void adopt(struct node *node, json_t *state, bool created)
 	int r = vgpu || (!created && !wanted.ephemeral) ? 0 : registry_adopt(node, &wanted, &vgpu);
 	if (r < 0)
 		say("vGPU %s cannot be taken over: %s", wanted.name, strerror(-r));
+	if (r < 0 && created)
+		json_array_append(unknown_vgpus, state);
 	if (r == 0 && vgpu)
 		adopt_launchers(node, vgpu, json_object_get(state, "launchers"));
 }

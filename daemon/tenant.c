@@ -19,7 +19,10 @@ enum {
 	EXPORTS_EVERY_MS = 250,
 	WARN_AFTER_S = 10,
 	BLIND_S = 1, // how long a dead tenant waits while NVML says nothing
+	SEARCHES_A_SCAN = 8, // through /proc, for what a ledger says of processes elsewhere: the others wait for the next
 };
+
+static unsigned int searches_left;
 
 static void forget(struct node *node, struct tenant *tenant)
 {
@@ -92,11 +95,13 @@ static pid_t search_process(const struct vg_ledger_owner *owner)
 	return pid;
 }
 
-// Under which number and start time we see the tenant; 0: it is gone.
+// Under which number and start time we see the tenant; 0: it is gone. -EAGAIN: to be asked again at the next scan.
 static pid_t outer_pid(const struct node *node, const struct vg_ledger_tenant *seen, uint64_t *ret_start_time)
 {
 	uint64_t now;
 
+	if (seen->owner.pid > INT_MAX)
+		return 0;
 	*ret_start_time = seen->owner.start_time;
 	if (seen->owner.pid_namespace == node->pid_namespace)
 		return (pid_t)seen->owner.pid;
@@ -105,6 +110,9 @@ static pid_t outer_pid(const struct node *node, const struct vg_ledger_tenant *s
 		*ret_start_time = now;
 		return (pid_t)seen->outer_pid;
 	}
+	if (!searches_left)
+		return -EAGAIN;
+	searches_left--;
 	return search_process(&seen->owner);
 }
 
@@ -115,6 +123,8 @@ static void watch(struct node *node, struct tenant *tenant)
 
 	tenant->pid = outer_pid(node, &tenant->seen, &tenant->start_time);
 	tenant->source.fd = tenant->pid > 0 ? vg_pidfd_open(tenant->pid) : -1;
+	if (tenant->pid == -EAGAIN)
+		return;
 	if (tenant->source.fd < 0) {
 		if (tenant->pid <= 0 || vg_process_is_dead(tenant->pid, tenant->start_time))
 			mark_dead(node, tenant);
@@ -179,26 +189,19 @@ static void see(struct node *node, struct vgpu *vgpu, const struct vg_ledger_ten
 		look_for_exec(node, tenant);
 }
 
-// What was cut off within a page raises no signal.
-static bool is_whole(const struct vgpu *vgpu)
-{
-	struct stat status;
-	void *address;
-	size_t length;
-
-	vg_ledger_range(vgpu->ledger, &address, &length);
-	return stat(vgpu->path, &status) == 0 && (size_t)status.st_size == length;
-}
-
 void tenant_scan(struct node *node, struct vgpu *vgpu)
 {
 	struct vg_ledger_tenant seen;
 	unsigned int cursor = 0;
 
-	if (!vgpu->damaged && !is_whole(vgpu)) {
-		say("the ledger of vGPU %s was truncated or removed by somebody", vgpu->name);
-		vgpu->damaged = true;
+	damage_look(node, vgpu);
+	if (vgpu->damage == DAMAGE_CONTENTS) {
+		for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+			if (tenant->source.fd < 0 && !tenant->dead)
+				watch(node, tenant);
+		return;
 	}
+	searches_left = SEARCHES_A_SCAN;
 	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
 		tenant->found = false;
 	while (vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
@@ -327,16 +330,17 @@ static void reap_one(struct node *node, struct tenant *tenant)
 	char text[VG_SIZE_TEXT];
 
 	// What it did after we looked last counts as well.
-	if (!vgpu->damaged && vg_ledger_next_tenant(vgpu->ledger, &cursor, &last) && is_same(&last, &tenant->seen))
+	bool sound = vgpu->damage != DAMAGE_CONTENTS;
+	if (sound && vg_ledger_next_tenant(vgpu->ledger, &cursor, &last) && is_same(&last, &tenant->seen))
 		tenant->seen = last;
 	if (tenant->seen.exported && tenant->exports < 0 && waited(tenant) < BLIND_S)
 		return; // its last word may be on its way
 	uint64_t refunded = 0;
 	struct vg_ledger_keep keep = kept_by_descriptors(tenant);
 	int r = VG_LEDGER_GONE;
-	if (!vgpu->damaged && tenant->dead)
+	if (sound && tenant->dead)
 		r = vg_ledger_reap(vgpu->ledger, &tenant->seen, &keep, &refunded);
-	else if (!vgpu->damaged)
+	else if (sound)
 		r = vg_ledger_reap_program(vgpu->ledger, &tenant->seen, &keep, &refunded);
 	if (r == -EAGAIN) {
 		return; // next time

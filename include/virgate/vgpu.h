@@ -140,6 +140,10 @@ VG_PUBLIC enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vg
 VG_PUBLIC enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uint64_t memory, unsigned share);
 /* Removes it. BUSY: programs run in it. NOT_FOUND, DENIED, NO_DAEMON. */
 VG_PUBLIC enum vg_status vg_vgpu_remove(struct vg_node *node, const char *name);
+/* Removes it also while programs run in it or its ledger is damaged: the daemon ends its programs (SIGKILL), and the
+ * call returns when they have ended and their memory is released. NOT_FOUND, DENIED; BUSY: they have not ended within
+ * the node's timeout, and the vGPU goes when they have. */
+VG_PUBLIC enum vg_status vg_vgpu_end(struct vg_node *node, const char *name);
 
 /* Sends a signal (1 to SIGRTMAX) to every process that runs in the vGPU, also in containers and of other users;
  * *ret_count says how many got it. Guests and programs that have not used CUDA yet are left out. SYSTEM: some processes

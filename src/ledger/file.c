@@ -62,7 +62,7 @@ static int create_at(const char *temporary, int fd, const char *path, const stru
 	if (r == 0 && link(temporary, path) < 0)
 		r = -errno;
 	if (r == 0) {
-		r = ledger_wrap(file, ret_ledger);
+		r = ledger_wrap(file, fd, ret_ledger);
 		if (r < 0)
 			unlink(path);
 	}
@@ -87,8 +87,16 @@ int vg_ledger_create(const char *path, const struct vg_ledger_options *options, 
 	return r;
 }
 
+static bool is_ledgers(const struct ledger_header *header)
+{
+	return header->magic == LEDGER_MAGIC && header->version == LEDGER_VERSION &&
+	       header->size == sizeof(struct ledger_file) && memchr(header->name, '\0', sizeof header->name);
+}
+
+// The header is read, not mapped: a file that is truncated meanwhile raises no signal here.
 int vg_ledger_open(const char *path, struct vg_ledger **ret_ledger)
 {
+	struct ledger_header header;
 	struct stat status;
 	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
@@ -96,19 +104,42 @@ int vg_ledger_open(const char *path, struct vg_ledger **ret_ledger)
 		return -errno;
 	if (fstat(fd, &status) < 0)
 		return -errno;
-	if (!S_ISREG(status.st_mode) || status.st_size != sizeof(struct ledger_file))
+	if (!S_ISREG(status.st_mode) || status.st_size != sizeof(struct ledger_file) ||
+	    vg_read_all(fd, &header, sizeof header, 0) != sizeof header || !is_ledgers(&header))
 		return -EPROTO;
 	struct ledger_file *file = map_file(fd);
 	if (!file)
 		return -errno;
-	const struct ledger_header *header = &file->header;
-	int r = header->magic == LEDGER_MAGIC && header->version == LEDGER_VERSION && header->size == sizeof *file &&
-			    memchr(header->name, '\0', sizeof header->name)
-		    ? ledger_wrap(file, ret_ledger)
-		    : -EPROTO;
+	int r = ledger_wrap(file, fd, ret_ledger);
 	if (r < 0)
 		ledger_file_unmap(file);
 	return r;
+}
+
+int vg_ledger_create_blank(struct vg_ledger **ret_ledger)
+{
+	void *file = mmap(NULL, sizeof(struct ledger_file), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (file == MAP_FAILED)
+		return -errno;
+	int r = ledger_wrap(file, -1, ret_ledger);
+	if (r < 0)
+		ledger_file_unmap(file);
+	return r;
+}
+
+const char *vg_ledger_find_damage(const struct vg_ledger *ledger, const struct vg_ledger_expected *expected)
+{
+	const struct ledger_header *header = &ledger_file_of(ledger)->header;
+	uint64_t limit, charged;
+
+	if (!is_ledgers(header) || strncmp(header->name, expected->name, sizeof header->name) != 0 ||
+	    memcmp(header->uuid, expected->uuid, sizeof header->uuid) != 0)
+		return "its header was overwritten";
+	vg_ledger_read(ledger, &limit, &charged);
+	if (limit != expected->limit)
+		return "its limit was overwritten";
+	return charged > limit ? "more is charged in it than its limit" : NULL;
 }
 
 const char *vg_ledger_kind_text(enum vg_ledger_kind kind)

@@ -234,7 +234,8 @@ void ledger_slot_settle(struct ledger_file *file, unsigned int index);
 
 struct ledger_file *ledger_file_of(const struct vg_ledger *ledger);
 ledger_word ledger_owner_word(const struct vg_ledger_owner *owner);
-int ledger_wrap(struct ledger_file *file, struct vg_ledger **ret_ledger);
+// `fd`: the file that is mapped, which stays the caller's; -1: none.
+int ledger_wrap(struct ledger_file *file, int fd, struct vg_ledger **ret_ledger);
 void ledger_file_unmap(struct ledger_file *file);
 
 // Tests kill the process at every step.

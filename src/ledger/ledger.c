@@ -17,6 +17,8 @@ struct vg_ledger {
 	struct ledger_file *file;
 	struct ledger_process *process;
 	struct ledger_slot *likely; // this process's own, unless it was forked: for vg_ledger_warm only
+	dev_t device;		    // of the file, with `inode`; 0: no file
+	ino_t inode;
 };
 
 struct ledger_file *ledger_file_of(const struct vg_ledger *ledger)
@@ -24,18 +26,21 @@ struct ledger_file *ledger_file_of(const struct vg_ledger *ledger)
 	return ledger->file;
 }
 
-int ledger_wrap(struct ledger_file *file, struct vg_ledger **ret_ledger)
+int ledger_wrap(struct ledger_file *file, int fd, struct vg_ledger **ret_ledger)
 {
 	struct vg_ledger *ledger = calloc(1, sizeof *ledger);
+	struct stat status = {0};
 
 	if (!ledger)
 		return -ENOMEM;
-	int r = ledger_process_create(&ledger->process);
+	int r = fd >= 0 && fstat(fd, &status) < 0 ? -errno : ledger_process_create(&ledger->process);
 	if (r < 0) {
 		free(ledger);
 		return r;
 	}
 	ledger->file = file;
+	ledger->device = status.st_dev;
+	ledger->inode = status.st_ino;
 	*ret_ledger = ledger;
 	return 0;
 }
@@ -47,6 +52,20 @@ void vg_ledger_close(struct vg_ledger *ledger)
 	ledger_file_unmap(ledger->file);
 	ledger_process_destroy(ledger->process);
 	free(ledger);
+}
+
+int vg_ledger_check_file(const struct vg_ledger *ledger, const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status) < 0 || status.st_dev != ledger->device || status.st_ino != ledger->inode)
+		return VG_LEDGER_GONE;
+	return status.st_size == sizeof(struct ledger_file) ? 0 : VG_LEDGER_DAMAGED;
+}
+
+ino_t vg_ledger_inode(const struct vg_ledger *ledger)
+{
+	return ledger->inode;
 }
 
 int vg_ledger_self(struct vg_ledger_owner *ret_owner)

@@ -45,6 +45,7 @@ enum {
 	VG_LEDGER_FULL = 2,    // no slot left for this process
 	VG_LEDGER_GONE = 3,    // the slot is not what the caller thinks it is (any more)
 	VG_LEDGER_BUSY = 4,    // the process stands in the midst of an operation
+	VG_LEDGER_DAMAGED = 5, // the file was truncated
 };
 
 enum vg_ledger_flag {
@@ -71,6 +72,8 @@ struct vg_ledger_options {
 int vg_ledger_create(const char *path, const struct vg_ledger_options *options, struct vg_ledger **ret_ledger);
 // Maps an existing file. -EPROTO: not a ledger, or of another version or size.
 int vg_ledger_open(const char *path, struct vg_ledger **ret_ledger);
+// Maps zeroed memory of no file: it stands for a ledger that cannot be mapped. The daemon only.
+int vg_ledger_create_blank(struct vg_ledger **ret_ledger);
 // Unmaps; the process's slot and what it holds stay until it is reaped or `leave` was called.
 void vg_ledger_close(struct vg_ledger *ledger);
 
@@ -228,5 +231,16 @@ int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tena
 // Tells the programs that a process runs one after the other apart: a tenant's `program` is this,
 // taken when it entered. 0: this process; 0 as an answer: it cannot be told.
 uint64_t vg_ledger_program_of(pid_t pid);
+// Compares what stands in the ledger with what the daemon wrote there; its tenants may write everything. NULL, or what
+// is wrong, as the end of a sentence about the ledger.
+struct vg_ledger_expected {
+	const char *name;
+	uint8_t uuid[16];
+	uint64_t limit;
+};
+const char *vg_ledger_find_damage(const struct vg_ledger *ledger, const struct vg_ledger_expected *expected);
+// Is what is mapped the file at `path`? 0; VG_LEDGER_GONE: it was removed or replaced; VG_LEDGER_DAMAGED.
+int vg_ledger_check_file(const struct vg_ledger *ledger, const char *path);
+ino_t vg_ledger_inode(const struct vg_ledger *ledger); // 0: no file
 // Where the file is mapped: whoever maps the files of others must survive their truncation.
 void vg_ledger_range(const struct vg_ledger *ledger, void **ret_address, size_t *ret_length);

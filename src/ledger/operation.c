@@ -144,6 +144,12 @@ int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struc
 	if (r)
 		return r;
 	uint64_t used = ledger_slot_used(slot), kept = keep ? keep->bytes : 0;
+	uint64_t charged = ledger_account_read(&file->header.account).charged;
+	// A slot has no more than is charged altogether, unless somebody wrote that there.
+	if (used > charged || used > INT64_MAX) {
+		used = charged < INT64_MAX ? charged : INT64_MAX;
+		LEDGER_STORE(slot->used[LEDGER_LOAD(slot->done) & 1], used);
+	}
 	uint64_t surplus = used > kept ? used - kept : 0;
 	if (surplus)
 		r = ledger_operate(file, index, VG_LEDGER_DEVICE, -(int64_t)surplus, attempts);

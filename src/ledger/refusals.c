@@ -43,12 +43,12 @@ uint64_t vg_ledger_refusal_count(const struct vg_ledger *ledger)
 size_t vg_ledger_refusals(const struct vg_ledger *ledger, struct vg_ledger_refusal ret_refusals[VG_LEDGER_REFUSALS])
 {
 	const struct ledger_file *file = ledger_file_of(ledger);
-	uint64_t last = LEDGER_LOAD(file->header.refusals);
-	uint64_t kept = last < VG_LEDGER_REFUSALS ? last : VG_LEDGER_REFUSALS;
+	uint64_t last = LEDGER_LOAD(file->header.refusals), kept = last < VG_LEDGER_REFUSALS ? last : VG_LEDGER_REFUSALS;
 	size_t count = 0;
 
-	// Tenants can write any number there: even the largest must not make this endless.
-	for (uint64_t number = last - kept + 1; kept > 0; number++, kept--) {
+	// Counted down from what is kept: `last` may be any figure, the greatest too.
+	for (; kept > 0; kept--) {
+		uint64_t number = last - kept + 1;
 		const struct ledger_refusal_entry *entry = &file->refusals[number % VG_LEDGER_REFUSALS];
 		struct vg_ledger_refusal copy;
 

@@ -1,8 +1,10 @@
 // The verbs as functions: each is one request.
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "node/fields.h"
 #include "node/node.h"
@@ -110,6 +112,44 @@ enum vg_status vg_vgpu_signal(struct vg_node *node, const char *name, int signal
 	else
 		status = vg_fields_refuse(__func__, "signalled");
 	json_decref(reply);
+	return status;
+}
+
+// *ret_ending: how many programs have not ended yet; 0: the vGPU is removed.
+static enum vg_status ask_to_end(struct vg_node *node, const char *function, const char *name, int *ret_ending)
+{
+	json_t *reply;
+	enum vg_status status = vg_node_request(
+		node, function, json_pack("{s:s, s:s, s:b}", "op", "rm", "name", name, "force", 1), &reply);
+
+	if (status)
+		return status;
+	*ret_ending = (int)json_integer_value(json_object_get(reply, "ending"));
+	json_decref(reply);
+	return VG_OK;
+}
+
+enum vg_status vg_vgpu_end(struct vg_node *node, const char *name)
+{
+	uint64_t now = vg_clock_monotonic_ns();
+	int ending = 0;
+
+	VG_NEEDED(node);
+	uint64_t deadline = now + node->timeout * 1000000000ull;
+	enum vg_status status = vg_check_name(__func__, name);
+	if (status == VG_OK)
+		status = ask_to_end(node, __func__, name, &ending);
+	while (status == VG_OK && ending && now < deadline) {
+		poll(NULL, 0, 10);
+		now = vg_clock_monotonic_ns();
+		status = ask_to_end(node, __func__, name, &ending);
+		if (status == VG_NOT_FOUND) // it went meanwhile
+			return VG_OK;
+	}
+	if (status == VG_OK && ending)
+		return vg_fail(VG_BUSY, 0, __func__,
+			       "vGPU %s: %d of its programs have not ended within %u s; it is removed when they have",
+			       name, ending, node->timeout);
 	return status;
 }
 

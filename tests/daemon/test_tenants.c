@@ -218,7 +218,7 @@ TEST(damaged_files_lose_nothing_else)
 	CHECK(json_is_null(json_object_get(damaged, "physical")));
 	json_decref(reply);
 	CHECK_AGREED(ask("{'op':'list'}"));
-	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "system", "truncated or removed");
+	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "system", "its file was truncated");
 	CHECK_INT(figure("b", "memory"), GIB);
 	kill_daemon();
 	start_daemon(); // makes the ledger anew

@@ -191,6 +191,51 @@ TEST(root_makes_vgpus_for_others)
 		CHECK(WIFSIGNALED(status_) && WTERMSIG(status_) == (signal));                      \
 	} while (0)
 
+// "damaged" for the vGPU of that name; "no row" where it is in none, or a figure of any row is negative.
+static const char *state_of_a(json_t *reply)
+{
+	const char *state = "no row", *key;
+	json_t *row, *value;
+	size_t i;
+
+	json_array_foreach(json_object_get(reply, "vgpus"), i, row)
+	{
+		json_object_foreach(row, key, value)
+			if (json_is_integer(value) && json_integer_value(value) < 0)
+				return "no row";
+		if (strcmp(json_string_value(json_object_get(row, "name")), "a") == 0)
+			state = json_is_true(json_object_get(row, "damaged")) ? "damaged" : "sound";
+	}
+	return state;
+}
+
+// A user spoils the ledger of its own vGPU: that is one row for everybody, and its owner and root can end it.
+TEST(a_spoilt_ledger_is_one_damaged_row)
+{
+	char path[400], told[64];
+	uint64_t ones = UINT64_MAX;
+
+	for (int who = 0; who < 2; who++) {
+		uid_t remover = who ? 0 : ALICE;
+		start_system_daemon();
+		CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1000000000}", "");
+		CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000}", "");
+		CHECK_TOLD(BOB, 0, "{'op':'list'}", state_of_a, "sound");
+		snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
+		int fd = open(path, O_WRONLY | O_CLOEXEC);
+		CHECK_INT(pwrite(fd, &ones, sizeof ones, 192), sizeof ones); // what is charged
+		close(fd);
+		CHECK_TOLD(BOB, 0, "{'op':'list'}", state_of_a, "damaged");
+		CHECK_TOLD(0, 0, "{'op':'list'}", state_of_a, "damaged");
+		CHECK_ANSWER(BOB, 0, "{'op':'rm','name':'a','force':true}", "denied");
+		CHECK_ANSWER(BOB, 0, "{'op':'inspect','name':'b'}", "");
+		ask_as(remover, 0, "{'op':'rm','name':'a','force':true}", code, told);
+		CHECK_STR(told, "");
+		CHECK_TOLD(BOB, 0, "{'op':'list'}", state_of_a, "no row");
+		CHECK_ANSWER(BOB, 0, "{'op':'rm','name':'b'}", "");
+	}
+}
+
 enum { KEY = 4711 };
 
 // As a user, in the vGPU of that name, with so much charged; `then` goes on, and says whether all is well.

@@ -1,0 +1,123 @@
+// rm: a vGPU in which programs run stays, unless they are to be ended with it. Then it goes when the last of them has
+// ended and its memory is released, so that what it had reserved is not promised to others before.
+#include "base/size.h"
+#include "daemon/request.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// True: it was sent SIGKILL, and the vGPU waits for its end.
+static bool end_process(const struct vgpu *vgpu, int pidfd, pid_t pid)
+{
+	if (pidfd < 0 || pid == getpid() || !heir_has_mapped(pid, vgpu))
+		return false; // a ledger may name any process as a tenant
+	say("vGPU %s is removed: its process %d is ended", vgpu->name, (int)pid);
+	if (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0)
+		return true;
+	say("process %d cannot be ended: %m", (int)pid);
+	return false;
+}
+
+// Whoever only started a program has no mapping, and stays.
+static void end_programs(struct vgpu *vgpu)
+{
+	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		if (!tenant->told_to_end && !tenant->dead && !tenant->seen.guest)
+			tenant->told_to_end = end_process(vgpu, tenant->source.fd, tenant->pid);
+	for (struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next)
+		if (!launcher->told_to_end)
+			launcher->told_to_end = end_process(vgpu, launcher->source.fd, launcher->pid);
+}
+
+// Those whose memory is not released yet. Of a dead one descriptors elsewhere may keep memory for ever.
+static int count_ending(const struct vgpu *vgpu)
+{
+	int count = 0;
+
+	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		count += tenant->dead ? !tenant->told_of_exports : tenant->told_to_end;
+	for (const struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next)
+		count += launcher->told_to_end;
+	return count;
+}
+
+// 0, or -errno: it is gone, and that cannot be remembered.
+static int drop(struct node *node, struct vgpu *vgpu)
+{
+	bool created = !vgpu->ephemeral;
+
+	registry_drop(node, vgpu);
+	admission_publish(node);
+	state_save_runtime(node);
+	return created ? state_save(node) : 0;
+}
+
+void removal_sweep(struct node *node)
+{
+	for (struct vgpu *vgpu = node->vgpus, *next; vgpu; vgpu = next) {
+		next = vgpu->next;
+		if (!vgpu->removing)
+			continue;
+		end_programs(vgpu); // one may have come in meanwhile
+		if (count_ending(vgpu) == 0)
+			drop(node, vgpu);
+	}
+}
+
+static json_t *refuse_removal(const struct request *request, const struct vgpu *vgpu)
+{
+	char text[VG_SIZE_TEXT] = "an unknown amount", who[32] = "";
+	int tenants = 0, launchers = 0;
+	uint64_t charged;
+
+	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		tenants++;
+	for (const struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next) {
+		if (launcher->pid == request->peer->pid)
+			continue;
+		launchers++;
+		snprintf(who, sizeof who, " (process %d)", (int)launcher->pid); // a run, or what it left behind
+	}
+	// The limit of 0 keeps out whoever would come in just now.
+	if (!tenants && !launchers &&
+	    (vgpu->damage == DAMAGE_CONTENTS || vg_ledger_set_limit(vgpu->ledger, 0, &charged) == 0))
+		return NULL;
+	if (vgpu->damage != DAMAGE_CONTENTS)
+		vg_size_format(vg_ledger_charged(vgpu->ledger), text);
+	return refuse("busy",
+		      "vGPU %s is in use: %d on the GPU (`virgate inspect %s%s` lists them), %d by virgate run%s, %s "
+		      "charged; end them first, or with `virgate rm --force %s%s`",
+		      vgpu->name, tenants, vgpu->name, sim_flag(), launchers, who, text, vgpu->name, sim_flag());
+}
+
+json_t *removal_answer(const struct request *request)
+{
+	struct node *node = request->node;
+	bool force = json_is_true(json_object_get(request->object, "force"));
+	json_t *refusal = NULL;
+	struct vgpu *vgpu = request_vgpu(request, "name", &refusal);
+
+	if (!vgpu)
+		return refusal;
+	tenant_scan(node, vgpu);
+	if (force) {
+		if (!vgpu->removing) {
+			vgpu->removing = true;
+			heir_adopt_all(node, vgpu); // who has the ledger open and does not stand in it
+		}
+		end_programs(vgpu);
+		int count = count_ending(vgpu);
+		if (count)
+			return json_pack("{s:b, s:i}", "ok", 1, "ending", count);
+	} else if ((refusal = refuse_removal(request, vgpu))) {
+		return refusal;
+	}
+	if (drop(node, vgpu) < 0)
+		return refuse("system", "the vGPU is removed, but that cannot be remembered: %s cannot be written",
+			      node->state_path);
+	return json_pack("{s:b}", "ok", 1);
+}
