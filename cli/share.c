@@ -27,11 +27,11 @@ int share_choose_driver(const struct session *session, const struct arguments *a
 	return 0;
 }
 
-// The user's runtime folder, the same inside a vGPU and outside.
+// The user's runtime directory, the same inside a vGPU and outside.
 static int choose_socket(const struct session *session, const struct arguments *arguments, char ret_path[PATH_MAX])
 {
 	const char *given = option_value(arguments, "socket"), *simulated = getenv("VIRGATE_SIM");
-	char folder[PATH_MAX];
+	char folder[PATH_MAX], problem[300] = "its name is too long";
 
 	if (given && !*given) {
 		say_usage(arguments->verb, "--socket: the path is empty");
@@ -43,17 +43,14 @@ static int choose_socket(const struct session *session, const struct arguments *
 	} else {
 		r = vg_paths_runtime(session->config.values[CONFIG_RUNTIME_DIR], "", folder);
 		if (r == 0)
-			r = vg_paths_make_private(folder);
+			r = vg_paths_make_private(folder, problem, sizeof problem);
 		length = snprintf(ret_path, PATH_MAX, "%.4000s/share%s.sock", folder,
 				  simulated && *simulated ? "-sim" : "");
 	}
 	if (r == 0 && length < PATH_MAX)
 		return 0;
-	if (r == -EPERM)
-		say_error("%s is not a directory that only you may write: remove it, or name a socket with --socket",
-			  folder);
-	else if (r < 0)
-		say_error("cannot create the directory %s: %s", folder, strerror(-r));
+	if (r < 0)
+		say_error("%s: remove it, or name a socket with --socket", problem);
 	else
 		say_error("--socket: a path has at most %d characters", PATH_MAX - 1);
 	return verb_failure_code(arguments->verb);

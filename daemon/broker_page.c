@@ -16,7 +16,7 @@
 
 static void page_path(const struct node *node, const char *name, char path[PATH_MAX])
 {
-	snprintf(path, PATH_MAX, "%s/publications/%.*s", node->runtime_dir, VG_WIRE_NAME - 1, name);
+	place_path(node, path, "publications/%.*s", VG_WIRE_NAME - 1, name);
 }
 
 // Maps `fd` for us, and opens it again for readers.
@@ -41,7 +41,7 @@ int page_make(struct node *node, struct publication *publication)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof path, "%s/publications", node->runtime_dir);
+	place_path(node, path, "publications");
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	page_path(node, publication->name, path);
@@ -145,7 +145,7 @@ static void load(struct node *node, const char *name)
 		    (node->system_wide || page.owner == geteuid());
 	struct publication *publication = good ? publication_add(node, name, page.owner, page.id) : NULL;
 	if (!publication || take_file(publication, path, fd) < 0) {
-		say("%s is no publication's page: removed", path);
+		say("%s/publications/%.*s is no publication's page: removed", node->runtime_dir, VG_WIRE_NAME - 1, name);
 		unlink(path);
 		if (publication)
 			publication_release(node, publication);
@@ -165,7 +165,7 @@ void page_load_all(struct node *node)
 	char path[PATH_MAX];
 	struct dirent *entry;
 
-	snprintf(path, sizeof path, "%s/publications", node->runtime_dir);
+	place_path(node, path, "publications");
 	DIR *folder = opendir(path);
 	while (folder && (entry = readdir(folder)))
 		if (entry->d_name[0] != '.')

@@ -24,20 +24,24 @@ static int read_key(const char *path, uint8_t key[crypto_generichash_KEYBYTES])
 // Made when first needed. It is of use while there are programs that this folder's daemon served, not longer.
 static int find_key(const struct node *node, uint8_t ret_key[crypto_generichash_KEYBYTES])
 {
+	static uint8_t key[crypto_generichash_KEYBYTES]; // stays the same where somebody removes its file
+	static bool known;
 	char path[PATH_MAX];
-	uint8_t key[crypto_generichash_KEYBYTES];
 
 	if (sodium_init() < 0)
 		return -ENOSYS;
-	snprintf(path, sizeof path, "%s/broker.key", node->runtime_dir);
+	place_path(node, path, "broker.key");
 	int r = read_key(path, ret_key);
-	if (r != -ENOENT)
-		return r;
-	randombytes_buf(key, sizeof key);
-	r = vg_file_write_atomic(path, key, sizeof key, 0600);
-	if (r == 0)
+	if (r == -ENOENT) {
+		if (!known)
+			randombytes_buf(key, sizeof key);
+		known = true;
 		memcpy(ret_key, key, sizeof key);
-	sodium_memzero(key, sizeof key);
+		return vg_file_write_atomic(path, key, sizeof key, 0600);
+	}
+	if (r == 0)
+		memcpy(key, ret_key, sizeof key);
+	known |= r == 0;
 	return r;
 }
 

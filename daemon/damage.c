@@ -16,8 +16,10 @@ static void note(struct vgpu *vgpu, enum damage damage, const char *text)
 void damage_look(struct node *node, struct vgpu *vgpu)
 {
 	struct vg_ledger_expected expected = {.name = vgpu->name, .limit = vgpu->memory};
-	int r = vg_ledger_check_file(vgpu->ledger, vgpu->path);
+	char path[PATH_MAX];
 
+	registry_path(node, vgpu, path);
+	int r = vg_ledger_check_file(vgpu->ledger, path);
 	if (vgpu->damage == DAMAGE_CONTENTS && vgpu->damage_text)
 		return;
 	if (r == VG_LEDGER_DAMAGED || vgpu->damage == DAMAGE_CONTENTS) {

@@ -105,17 +105,14 @@ static uint64_t hash_of(const char *text)
 static int choose_folders(struct node *node)
 {
 	const char *runtime = environment("VIRGATE_RUNTIME_DIR"), *state = environment("VIRGATE_STATE_DIR");
-	const char *xdg = environment("XDG_RUNTIME_DIR"), *home = environment("HOME"),
-		   *claims = environment("VIRGATE_CLAIMS_DIR");
+	const char *xdg, *home = environment("HOME"), *claims = environment("VIRGATE_CLAIMS_DIR");
 	char folder[PATH_MAX - 64], *dir = node->runtime_dir;
 	size_t room = sizeof node->runtime_dir;
 	int length;
 
 	if (runtime || node->system_wide)
 		length = snprintf(dir, room, "%s", runtime ? runtime : "/run/virgate");
-	else if (xdg)
-		length = snprintf(dir, room, "%s/virgate", xdg);
-	else
+	else // not of a session, which ends before its programs do
 		length = snprintf(dir, room, "/tmp/virgate-%u", (unsigned int)geteuid());
 	snprintf(node->claims_dir, sizeof node->claims_dir, "%s", claims ? claims : "/tmp/virgate-claims");
 	if (state)
@@ -231,18 +228,18 @@ static int start(struct node *node)
 
 int main(int argc, char **argv)
 {
-	static struct node node = {.listener.fd = -1, .signals.fd = -1, .lock_fd = -1, .epoll_fd = -1};
+	static struct node node = {.listener.fd = -1, .signals.fd = -1, .door.fd = -1, .lock_fd = -1, .epoll_fd = -1, .directory = -1};
 	struct options options = {.ready_fd = -1, .idle_seconds = -1};
 
 	read_options(argc, argv, &node, &options);
 	node.idle_seconds = options.idle_seconds >= 0 ? (unsigned int)options.idle_seconds
 						      : node.system_wide ? 0 : USUAL_IDLE_SECONDS;
 	if (choose_folders(&node) < 0) {
-		say("the runtime folder's name is too long");
+		say("the name of the runtime directory is too long");
 		return 125;
 	}
 	if (*node.runtime_dir != '/') {
-		say("the runtime folder \"%s\" must begin with '/'", node.runtime_dir);
+		say("the runtime directory \"%s\" must begin with '/'", node.runtime_dir);
 		return 125;
 	}
 	umask(077);

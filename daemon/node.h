@@ -58,7 +58,7 @@ enum damage {
 struct vgpu {
 	struct vgpu *next;
 	char name[VG_LEDGER_NAME];
-	char path[PATH_MAX]; // of the ledger
+	char path[PATH_MAX]; // of the ledger, for its tenants; registry_path() is ours
 	size_t device;	     // index in the system's list
 	uint64_t memory;
 	unsigned int share; // percent, 0: none asked
@@ -87,8 +87,9 @@ struct node {
 	unsigned int idle_seconds; // 0: never leaves
 	char runtime_dir[PATH_MAX - 128], state_path[PATH_MAX], claims_dir[PATH_MAX - 128];
 	uint32_t pid_namespace;
-	int epoll_fd, lock_fd;
-	struct source listener, signals;
+	int epoll_fd, lock_fd, directory; // `directory`: the runtime directory
+	struct source listener, signals, door;
+	bool door_refused; // by whoever has its name
 	struct vgpu *vgpus;
 	struct overhead *overheads;
 	struct connection *connections;
@@ -107,11 +108,15 @@ int node_watch(struct node *node, struct source *source, uint32_t events);
 void node_unwatch(struct node *node, struct source *source); // closes too
 void node_run(struct node *node);
 
-// place.c: folder, lock, socket. 0, or -1 after words on stderr.
+// place.c: directory, lock, socket. 0, or -1 after words on stderr.
 int place_prepare(struct node *node);
 int place_listen(struct node *node);
-void place_check(struct node *node); // is the socket's file there still?
+void place_check(struct node *node); // makes again what somebody has removed
 void place_leave(struct node *node);
+// The path of something in the runtime directory, for this process alone: it stands while the directory's descriptor
+// does. What others are to open has node->runtime_dir in it.
+__attribute__((format(printf, 3, 4))) void place_path(const struct node *node, char path[PATH_MAX], const char *format,
+						      ...);
 // Replaces a file whole, without a sync: what only a reboot would lose, and a tenant's start
 // must not wait for a disk. 0 or -errno.
 int place_write(const char *path, const char *text, mode_t mode);
@@ -126,6 +131,7 @@ json_t *request_answer(struct node *node, const struct authority_peer *peer, con
 // registry.c
 struct vgpu *registry_find(const struct node *node, const char *name);
 bool registry_name_is_valid(const char *name);
+void registry_path(const struct node *node, const struct vgpu *vgpu, char path[PATH_MAX]); // of the ledger, for us
 // Makes the ledger and lists the vGPU. 0 or -errno.
 int registry_add(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu);
 // From the ledger that a daemon before us left. One that is missing or broken is damaged while programs use it, and else

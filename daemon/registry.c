@@ -78,9 +78,9 @@ bool registry_name_is_valid(const char *name)
 	return true;
 }
 
-static void set_path(const struct node *node, struct vgpu *vgpu)
+void registry_path(const struct node *node, const struct vgpu *vgpu, char path[PATH_MAX])
 {
-	snprintf(vgpu->path, sizeof vgpu->path, "%s/ledgers/%s", node->runtime_dir, vgpu->name);
+	place_path(node, path, "ledgers/%s", vgpu->name);
 }
 
 static struct vgpu *list(struct node *node, const struct vgpu *wanted, struct vg_ledger *ledger)
@@ -90,7 +90,7 @@ static struct vgpu *list(struct node *node, const struct vgpu *wanted, struct vg
 	if (!vgpu)
 		return NULL;
 	*vgpu = *wanted;
-	set_path(node, vgpu);
+	snprintf(vgpu->path, sizeof vgpu->path, "%s/ledgers/%s", node->runtime_dir, vgpu->name);
 	vgpu->ledger = ledger;
 	vgpu->launchers = NULL;
 	vgpu->tenants = NULL;
@@ -99,8 +99,9 @@ static struct vgpu *list(struct node *node, const struct vgpu *wanted, struct vg
 	return vgpu;
 }
 
-static int make_ledger(const struct node *node, const struct vgpu *wanted, const char *path, struct vg_ledger **ret_ledger)
+static int make_ledger(const struct node *node, const struct vgpu *wanted, struct vg_ledger **ret_ledger)
 {
+	char path[PATH_MAX];
 	bool measured;
 	struct vg_ledger_options options = {
 		.name = wanted->name, .limit = wanted->memory, .share_percent = wanted->share,
@@ -110,21 +111,28 @@ static int make_ledger(const struct node *node, const struct vgpu *wanted, const
 	options.context_overhead = overhead_estimate(node, wanted->device, &measured);
 	options.flags = (node->simulated ? VG_LEDGER_SIMULATED : 0) | (measured ? VG_LEDGER_OVERHEAD_MEASURED : 0) |
 			(wanted->ephemeral ? VG_LEDGER_EPHEMERAL : 0);
+	registry_path(node, wanted, path);
 	return vg_ledger_create(path, &options, ret_ledger);
+}
+
+static void remove_file(const struct node *node, const struct vgpu *vgpu)
+{
+	char path[PATH_MAX];
+
+	registry_path(node, vgpu, path);
+	unlink(path);
 }
 
 int registry_add(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu)
 {
-	struct vgpu named = *wanted;
 	struct vg_ledger *ledger;
 
-	set_path(node, &named);
-	int r = make_ledger(node, wanted, named.path, &ledger);
+	int r = make_ledger(node, wanted, &ledger);
 	if (r < 0)
 		return r;
 	struct vgpu *vgpu = list(node, wanted, ledger);
 	if (!vgpu) {
-		unlink(named.path);
+		remove_file(node, wanted);
 		vg_ledger_close(ledger);
 		return -ENOMEM;
 	}
@@ -136,8 +144,8 @@ int registry_renew(struct node *node, struct vgpu *vgpu)
 {
 	struct vg_ledger *ledger;
 
-	unlink(vgpu->path); // what is not ours
-	int r = make_ledger(node, vgpu, vgpu->path, &ledger);
+	remove_file(node, vgpu); // what is not ours
+	int r = make_ledger(node, vgpu, &ledger);
 	if (r < 0)
 		return r;
 	vg_ledger_close(vgpu->ledger);
@@ -160,11 +168,11 @@ static void adopt_limit(struct vgpu *vgpu)
 // Lists the vGPU with the ledger that is there, or with a blank one: *ret_r says why it is of no use, 0: it is.
 static struct vgpu *list_old(struct node *node, const struct vgpu *wanted, int *ret_r)
 {
-	struct vgpu named = *wanted;
 	struct vg_ledger *ledger;
+	char path[PATH_MAX];
 
-	set_path(node, &named);
-	int r = vg_ledger_open(named.path, &ledger);
+	registry_path(node, wanted, path);
+	int r = vg_ledger_open(path, &ledger);
 	int opened = r < 0 ? vg_ledger_create_blank(&ledger) : 0;
 	struct vgpu *vgpu = opened == 0 ? list(node, wanted, ledger) : NULL;
 	if (!vgpu && opened == 0)
@@ -247,15 +255,15 @@ static void adopt_stray(struct node *node, const char *name)
 {
 	struct vgpu stray = {.ephemeral = true, .group = (gid_t)-1}, *vgpu;
 	struct vg_ledger *ledger;
+	char path[PATH_MAX];
 	struct stat status;
 	uint64_t charged;
 	uint8_t uuid[16];
 
 	bool valid = registry_name_is_valid(name);
 	snprintf(stray.name, sizeof stray.name, "%.*s", VG_LEDGER_NAME - 1, name);
-	set_path(node, &stray);
-	bool good = valid && stat(stray.path, &status) == 0 &&
-		    vg_ledger_open(stray.path, &ledger) == 0;
+	registry_path(node, &stray, path);
+	bool good = valid && stat(path, &status) == 0 && vg_ledger_open(path, &ledger) == 0;
 	if (good) {
 		looked_at = ledger;
 		vg_ledger_uuid(ledger, uuid);
@@ -273,7 +281,7 @@ static void adopt_stray(struct node *node, const char *name)
 	if (!good)
 		say("%s/ledgers/%s is no ledger of this node: left alone", node->runtime_dir, name);
 	else if (registry_adopt(node, &stray, &vgpu) != 0)
-		unlink(stray.path);
+		unlink(path);
 }
 
 void registry_adopt_strays(struct node *node)
@@ -281,7 +289,7 @@ void registry_adopt_strays(struct node *node)
 	char path[PATH_MAX];
 	struct dirent *entry;
 
-	snprintf(path, sizeof path, "%s/ledgers", node->runtime_dir);
+	place_path(node, path, "ledgers");
 	DIR *folder = opendir(path);
 	while (folder && (entry = readdir(folder)))
 		if (entry->d_name[0] != '.' && !registry_find(node, entry->d_name))
@@ -293,6 +301,6 @@ void registry_adopt_strays(struct node *node)
 void registry_drop(struct node *node, struct vgpu *vgpu)
 {
 	vg_ledger_set_flags(vgpu->ledger, vg_ledger_flags(vgpu->ledger) | VG_LEDGER_REMOVED);
-	unlink(vgpu->path);
+	remove_file(node, vgpu);
 	forget(node, vgpu);
 }

@@ -80,10 +80,10 @@ void state_save_runtime(struct node *node)
 	}
 	json_t *state = json_pack("{s:i, s:o}", "schema", STATE_SCHEMA, "vgpus", vgpus);
 	char *text = state ? json_dumps(state, JSON_COMPACT) : NULL;
-	snprintf(path, sizeof path, "%s/vgpus.json", node->runtime_dir);
+	place_path(node, path, "vgpus.json");
 	int r = text ? place_write(path, text, 0600) : -ENOMEM;
 	if (r < 0)
-		say("%s cannot be written: %s", path, strerror(-r));
+		say("%s/vgpus.json cannot be written: %s", node->runtime_dir, strerror(-r));
 	free(text);
 	json_decref(state);
 }
@@ -199,7 +199,7 @@ int state_load(struct node *node)
 	json_array_foreach(json_object_get(state, "vgpus"), i, one)
 		adopt(node, one, true);
 	json_decref(state);
-	snprintf(path, sizeof path, "%s/vgpus.json", node->runtime_dir);
+	place_path(node, path, "vgpus.json");
 	state = read_file(path);
 	json_array_foreach(json_object_get(state, "vgpus"), i, one)
 		adopt(node, one, false);

@@ -105,9 +105,8 @@ static void check_folder(struct doctor_report *report, const struct vg_node *nod
 		doctor_fix(check, "name a directory of yours in VIRGATE_RUNTIME_DIR");
 	} else if (system.f_type != TMPFS_MAGIC && system.f_type != RAMFS_MAGIC) {
 		doctor_say(check, DOCTOR_WARNING, "%.120s is not in memory (tmpfs)", node->runtime_dir);
-		doctor_fix(check, "set XDG_RUNTIME_DIR or VIRGATE_RUNTIME_DIR to a directory on a tmpfs, such as "
-				  "/run/user/%u",
-			   (unsigned)getuid());
+		doctor_fix(check, "mount a tmpfs there, or name a directory on one that outlives your sessions in "
+				  "VIRGATE_RUNTIME_DIR");
 	} else {
 		doctor_say(check, DOCTOR_OK, "%.160s", node->runtime_dir);
 	}

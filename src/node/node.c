@@ -49,13 +49,16 @@ static void choose_daemon(struct vg_node *node, const char *explicit_dir)
 	node->own = false;
 }
 
-// Anybody can make a folder of our usual name in /tmp and answer there.
-static bool is_anothers(const struct vg_node *node, const char *explicit_dir)
+// Anybody can make a directory of our usual name in /tmp and answer there.
+static bool is_anothers(const struct vg_node *node, const char *explicit_dir, unsigned *ret_owner)
 {
 	const char *given = explicit_dir ? explicit_dir : secure_getenv("VIRGATE_RUNTIME_DIR");
 	struct stat info;
 
-	return node->own && !(given && *given) && lstat(node->runtime_dir, &info) == 0 && info.st_uid != geteuid();
+	if (!node->own || (given && *given) || lstat(node->runtime_dir, &info) < 0 || info.st_uid == geteuid())
+		return false;
+	*ret_owner = info.st_uid;
+	return true;
 }
 
 enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_node **ret_node)
@@ -102,11 +105,12 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 		return VG_INVALID;
 	}
 	choose_daemon(node, all.runtime_dir);
-	if (is_anothers(node, all.runtime_dir)) {
+	unsigned owner;
+	if (is_anothers(node, all.runtime_dir, &owner)) {
 		vg_fail(VG_DENIED, EPERM, __func__,
-			"%.200s belongs to another user: remove it, or name a directory of yours in "
+			"%.200s belongs to another user (%u): remove it, or name a directory of yours in "
 			"VIRGATE_RUNTIME_DIR",
-			node->runtime_dir);
+			node->runtime_dir, owner);
 		free(node);
 		return VG_DENIED;
 	}

@@ -4,8 +4,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/directory.h"
 
 // FNV-1a: tells specifications apart, guards nothing.
 static uint64_t hash_text(uint64_t hash, const char *text)
@@ -18,7 +19,7 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 int vg_paths_runtime(const char *explicit_dir, const char *simulate, char ret_path[PATH_MAX])
 {
 	const char *given = explicit_dir ? explicit_dir : secure_getenv("VIRGATE_RUNTIME_DIR");
-	const char *user = secure_getenv("XDG_RUNTIME_DIR"), *region = secure_getenv("VIRGATE_SIM_DIR");
+	const char *region = secure_getenv("VIRGATE_SIM_DIR");
 	char tail[32] = "";
 	int length;
 
@@ -28,22 +29,16 @@ int vg_paths_runtime(const char *explicit_dir, const char *simulate, char ret_pa
 	}
 	if (given && *given)
 		length = snprintf(ret_path, PATH_MAX, "%s", given);
-	else if (user && *user == '/')
-		length = snprintf(ret_path, PATH_MAX, "%s/virgate%s", user, tail);
-	else
+	else // not of a session, which ends before its programs do
 		length = snprintf(ret_path, PATH_MAX, "/tmp/virgate-%u%s", (unsigned)geteuid(), tail);
 	return length < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-int vg_paths_make_private(const char *path)
+int vg_paths_make_private(const char *path, char *problem, size_t capacity)
 {
-	struct stat info;
+	int fd = vg_directory_open_own(path, problem, capacity);
 
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	if (lstat(path, &info) < 0)
-		return -errno;
-	if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 022))
-		return -EPERM;
-	return 0;
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
 }

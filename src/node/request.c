@@ -50,6 +50,11 @@ enum vg_status vg_node_unreached(const struct vg_node *node, const char *functio
 	if (r == -EACCES)
 		return vg_fail(VG_DENIED, EACCES, function, "no right to connect to the daemon's socket %s",
 			       node->socket);
+	if (r == -EPERM)
+		return vg_fail(VG_DENIED, EPERM, function,
+			       "what listens on %s is another user's: only root's daemon and your own are asked; remove it, "
+			       "or name a directory of yours in VIRGATE_RUNTIME_DIR",
+			       node->socket);
 	if (r == -EMSGSIZE)
 		return vg_fail(VG_INVALID, EMSGSIZE, function, "the request is longer than the protocol allows");
 	if (r == -EAGAIN || r == -ETIMEDOUT)

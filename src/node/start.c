@@ -180,6 +180,7 @@ static void words_of_log(const char *path, off_t start, char ret_words[WORDS])
 static enum vg_status check_parts(struct start *start, const char *function)
 {
 	const struct vg_node *node = start->node;
+	char problem[300];
 
 	const char *nvml = secure_getenv("VIRGATE_NVML");
 	if (!*node->simulate && !(nvml && *nvml) && access("/dev/nvidiactl", F_OK) < 0 && access("/dev/dxg", F_OK) < 0)
@@ -198,15 +199,10 @@ static enum vg_status check_parts(struct start *start, const char *function)
 			"the library %s of the simulated GPU is missing: reinstall, or name its directory in "
 			"VIRGATE_LIBDIR",
 			vg_paths_file(VG_PART_SIM_NVML));
-	int r = vg_paths_make_private(node->runtime_dir);
-	if (r == -EPERM)
-		return vg_fail(VG_DENIED, EPERM, function,
-			       "%.200s is not a directory that only you may write: remove it, or name another in "
-			       "VIRGATE_RUNTIME_DIR",
-			       node->runtime_dir);
+	int r = vg_paths_make_private(node->runtime_dir, problem, sizeof problem);
 	if (r < 0)
-		return vg_fail(VG_SYSTEM, -r, function, "cannot create the directory %.200s: %s", node->runtime_dir,
-			       strerror(-r));
+		return vg_fail(r == -EPERM ? VG_DENIED : VG_SYSTEM, -r, function,
+			       "%s: remove it, or name another directory in VIRGATE_RUNTIME_DIR", problem);
 	return VG_OK;
 }
 

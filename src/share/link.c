@@ -38,22 +38,6 @@ enum vg_status share_link_own(const struct share_link *link, const char *functio
 		       (int)link->process);
 }
 
-// Anybody can listen where a daemon did.
-static enum vg_status check_daemon(const struct share_link *link, int descriptor, const char *function)
-{
-	struct ucred daemon;
-	socklen_t size = sizeof daemon;
-
-	if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &daemon, &size) < 0)
-		return vg_fail(VG_SYSTEM, errno, function, "whose daemon listens on %s cannot be found out: %s",
-			       link->node.socket, strerror(errno));
-	if (daemon.uid == 0 || daemon.uid == geteuid())
-		return VG_OK;
-	return vg_fail(VG_DENIED, EPERM, function,
-		       "what listens on %s is user %u's: only a daemon of your own or root's is trusted with memory",
-		       link->node.socket, (unsigned)daemon.uid);
-}
-
 // The descriptor of a page that came with a reply. It is not trusted to be one: a truncated file would fault. Another
 // thread may be reading the page before it, mostly the same file, whose place it takes.
 static void take_page(struct share_link *link, int descriptor)
@@ -131,8 +115,6 @@ enum vg_status share_link_begin(struct share_link *link, const char *function, b
 	if (request)
 		json_object_set_new(request, "simulate", json_string(link->node.simulate));
 	status = vg_node_reach(&link->node, function, &descriptor);
-	if (status == VG_OK)
-		status = check_daemon(link, descriptor, function);
 	SHARE_STEP("connected to the broker");
 	if (status == VG_OK) {
 		status = say(descriptor, link, function, request);

@@ -93,6 +93,17 @@ int vg_wire_address(const char *path, struct sockaddr_un *ret_address)
 	return 0;
 }
 
+// Anybody can listen where a daemon did: only root's and the user's own are believed.
+static int check_peer(int fd)
+{
+	struct ucred peer;
+	socklen_t size = sizeof peer;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return -errno;
+	return peer.uid == 0 || peer.uid == geteuid() ? 0 : -EPERM;
+}
+
 static int connect_to(const char *path, int flags, int timeout_ms)
 {
 	struct sockaddr_un address;
@@ -115,7 +126,10 @@ static int connect_to(const char *path, int flags, int timeout_ms)
 		close(fd);
 		return r;
 	}
-	return fd;
+	r = check_peer(fd);
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r : fd;
 }
 
 int vg_wire_connect(const char *path, int timeout_ms)

@@ -88,7 +88,8 @@ int vg_wire_check(const void *packet, size_t length, struct vg_wire_header *ret_
 
 // -ENAMETOOLONG past the kernel's 107 bytes.
 int vg_wire_address(const char *path, struct sockaddr_un *ret_address);
-// Sends and receives on it give up after `timeout_ms`. The descriptor or -errno.
+// Sends and receives on it give up after `timeout_ms`. The descriptor; -EPERM: another ordinary user listens there, who
+// is not to be believed; -errno.
 int vg_wire_connect(const char *path, int timeout_ms);
 // One packet. 0 or -errno; never SIGPIPE.
 int vg_wire_send(int fd, enum vg_wire_type type, uint32_t flags, const void *payload, size_t size,

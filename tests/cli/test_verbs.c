@@ -1,6 +1,9 @@
 // The verbs against a stand-in daemon: words, tables, JSON, exit codes.
 #include <jansson.h>
 
+#include <limits.h>
+
+#include "node/paths.h"
 #include "served.h"
 #include "virgate/version.h"
 
@@ -498,22 +501,43 @@ TEST(a_folder_of_others_is_refused)
 
 TEST(a_daemon_in_a_folder_of_others_is_not_asked)
 {
-	char path[80];
+	char path[PATH_MAX];
 
 	if (geteuid() != 0)
 		SKIP("only root can make a folder of others");
 	place_begin();
 	unsetenv("VIRGATE_RUNTIME_DIR");
-	setenv("XDG_RUNTIME_DIR", place.folder, 1);
-	snprintf(path, sizeof path, "%s/virgate", place.folder);
+	setenv("VIRGATE_SIM", "1", 1);
+	setenv("VIRGATE_SIM_DIR", place.folder, 1); // the usual directory, and nobody else's
+	CHECK_INT(vg_paths_runtime(NULL, "1", path), 0);
+	CHECK(strncmp(path, "/tmp/virgate-", 13) == 0);
 	CHECK_INT(rename(place.runtime, path), 0);
-	snprintf(place.socket, sizeof place.socket, "%s/virgated.sock", path);
+	snprintf(place.socket, sizeof place.socket, "%.80s/virgated.sock", path);
 	serve("{\"ok\":true,\"vgpus\":[]}");
-	CHECK_INT(VIRGATE_RUN("ps"), 0);
-	CHECK_INT(chown(path, 60001, 60001), 0);
+	int own = VIRGATE_RUN("ps");
+	int r = chown(path, 60001, 60001), others = VIRGATE_RUN("ps");
+	CHECK_INT(rename(path, place.runtime), 0);
+	unsetenv("VIRGATE_SIM");
+	unsetenv("VIRGATE_SIM_DIR");
+	CHECK_INT(own, 0);
+	CHECK_INT(r, 0);
+	CHECK_INT(others, 1);
+	CHECK_CONTAINS(result.err, "belongs to another user (60001)");
+}
+
+// Who listens is what counts, wherever that is.
+TEST(another_users_daemon_is_not_believed)
+{
+	if (geteuid() != 0)
+		SKIP("only root can be another user");
+	place_begin();
+	CHECK_INT(chmod(place.folder, 0755), 0);
+	CHECK_INT(chown(place.runtime, 60001, 60001), 0);
+	CHECK_INT(seteuid(60001), 0); // who listens is noted then
+	serve("{\"ok\":true,\"vgpus\":[]}");
+	CHECK_INT(seteuid(0), 0);
 	CHECK_INT(VIRGATE_RUN("ps"), 1);
-	CHECK_CONTAINS(result.err, "belongs to another user");
-	unsetenv("XDG_RUNTIME_DIR");
+	CHECK_CONTAINS(result.err, "is another user's: only root's daemon and your own are asked");
 }
 
 // Nobody's own daemon takes the place of the system's while that one starts again.

@@ -1,0 +1,229 @@
+// The runtime directory goes away under a daemon and its tenants: at a logout, or because somebody removes it.
+#include "simulated.h"
+
+#include <sys/file.h>
+
+static int run_in(const char *name, const char *command)
+{
+	char arguments[500];
+
+	snprintf(arguments, sizeof arguments, "run --sim --vgpu %s -- %s 2>%s/refusal", name, command, folder);
+	int status = virgate(arguments);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// `virgate run --vgpu NAME -- holder MIB`; returns the launcher once the memory is taken.
+static pid_t run_holder(const char *name, const char *mib)
+{
+	int out[2];
+	char word[8];
+
+	CHECK_INT(pipe(out), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		dup2(out[1], 1);
+		close(out[0]);
+		execl(VIRGATE, "virgate", "run", "--sim", "--vgpu", name, "--", HOLDER, mib, NULL);
+		_exit(9);
+	}
+	close(out[1]);
+	CHECK(read(out[0], word, sizeof word) == 6);
+	close(out[0]);
+	return child;
+}
+
+static pid_t daemon_now(void)
+{
+	json_t *reply = ask("{'op':'ping'}");
+	pid_t pid = (pid_t)json_integer_value(json_object_get(reply, "pid"));
+
+	json_decref(reply);
+	return pid;
+}
+
+static bool is_damaged(const char *name)
+{
+	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
+	bool damaged = json_is_true(json_object_get(json_object_get(reply, "vgpu"), "damaged"));
+
+	json_decref(reply);
+	return damaged;
+}
+
+static pid_t first_tenant(const char *name)
+{
+	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
+	const json_t *tenants = json_object_get(json_object_get(reply, "vgpu"), "tenants");
+	pid_t pid = (pid_t)json_integer_value(json_object_get(json_array_get(tenants, 0), "pid"));
+
+	json_decref(reply);
+	return pid;
+}
+
+static void end_holder(pid_t launcher, pid_t tenant)
+{
+	CHECK(tenant > 1);
+	kill(tenant, SIGKILL);
+	CHECK_INT(waitpid(launcher, NULL, 0), launcher);
+}
+
+static void remove_tree(const char *path)
+{
+	char command[400];
+
+	snprintf(command, sizeof command, "rm -rf '%s'", path);
+	CHECK_INT(system(command), 0);
+}
+
+// Where a program's daemon is, as its environment says.
+static void find_socket(void)
+{
+	char command[400], path[300];
+
+	snprintf(path, sizeof path, "%s/socket", folder);
+	snprintf(command, sizeof command, "sh -c 'printf %%s \"$VIRGATE_SOCKET\" >%s'", path);
+	CHECK_INT(run_in("a", command), 0);
+	CHECK(vg_file_read(path, socket_path, sizeof socket_path) > 0);
+	snprintf(runtime_dir, sizeof runtime_dir, "%.*s", (int)(strrchr(socket_path, '/') - socket_path), socket_path);
+}
+
+// The usual directory; that of a simulated node is the test's own.
+TEST(a_logout_leaves_the_quota_in_force)
+{
+	char session[300];
+
+	simulated_node();
+	unsetenv("VIRGATE_RUNTIME_DIR");
+	snprintf(session, sizeof session, "%s/session", folder);
+	CHECK_INT(mkdir(session, 0700), 0);
+	setenv("XDG_RUNTIME_DIR", session, 1);
+	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
+	find_socket();
+	pid_t daemon = daemon_now(), launcher = run_holder("a", "300");
+	remove_tree(session);
+	CHECK_INT(virgate("ps --sim"), 0);
+	CHECK_INT(daemon_now(), daemon);
+	CHECK_INT(figure("a", "tenants"), 1);
+	CHECK(run_in("a", HOLDER " 300") != 0);
+	CHECK_INT(run_in("a", "true"), 0);
+	end_holder(launcher, first_tenant("a"));
+	end_daemon();
+	remove_tree(runtime_dir);
+	unsetenv("XDG_RUNTIME_DIR");
+}
+
+// Its programs go on under their limit, new ones are refused as long as they do, and one daemon stays the only one.
+TEST(a_directory_that_was_removed_is_made_again)
+{
+	char path[300], text[1024];
+
+	simulated_node();
+	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
+	CHECK_INT(virgate("create unused --sim --memory 128M"), 0);
+	pid_t daemon = daemon_now(), launcher = run_holder("a", "300");
+	json_int_t charged = figure("a", "charged");
+	remove_tree(runtime_dir);
+	CHECK_INT(virgate("ps --sim"), 0); // finds no daemon, and is about to start one
+	CHECK_INT(daemon_now(), daemon);
+	CHECK_INT(figure("a", "tenants"), 1);
+	CHECK_INT(figure("a", "charged"), charged);
+	CHECK(is_damaged("a"));
+	CHECK_INT(run_in("a", HOLDER " 300"), 125);
+	snprintf(path, sizeof path, "%s/refusal", folder);
+	CHECK(vg_file_read(path, text, sizeof text) > 0);
+	CHECK_CONTAINS(text, "nobody new can enter vGPU a, because its file was removed");
+	CHECK_CONTAINS(text, "`virgate rm --force a`");
+	CHECK_INT(run_in("unused", "true"), 0);
+	end_holder(launcher, first_tenant("a"));
+	for (int i = 0; i < 500 && is_damaged("a"); i++)
+		poll(NULL, 0, 10);
+	CHECK_INT(run_in("a", "true"), 0);
+	CHECK_INT(daemon_now(), daemon);
+	end_daemon();
+}
+
+// Again and again, with clients that come at any moment.
+TEST(clients_at_the_moment_of_the_removal_start_no_second_daemon)
+{
+	enum { ROUNDS = 10, CLIENTS = 4 };
+
+	simulated_node();
+	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
+	pid_t daemon = daemon_now(), launcher = run_holder("a", "100"), clients[CLIENTS];
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < CLIENTS; i++) {
+			clients[i] = fork();
+			if (clients[i] == 0)
+				_exit(virgate("ps --sim") != 0);
+		}
+		remove_tree(runtime_dir);
+		for (int i = 0; i < CLIENTS; i++) {
+			int status;
+			CHECK_INT(waitpid(clients[i], &status, 0), clients[i]);
+			CHECK_INT(status, 0);
+		}
+		CHECK_INT(virgate("ps --sim"), 0);
+		CHECK_INT(daemon_now(), daemon);
+		CHECK_INT(figure("a", "tenants"), 1);
+	}
+	end_holder(launcher, first_tenant("a"));
+	end_daemon();
+}
+
+// The lock alone, and the directory under another name.
+TEST(a_lock_that_was_removed_and_a_directory_that_was_moved_come_back)
+{
+	char path[300], aside[300];
+	bool ready;
+
+	simulated_node();
+	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
+	pid_t daemon = daemon_now();
+	snprintf(path, sizeof path, "%s/lock", runtime_dir);
+	CHECK_INT(unlink(path), 0);
+	setenv("VIRGATE_SIM", "memory=1G,ctx=16M", 1);
+	pid_t second = start_daemon_at(runtime_dir, "0", &ready);
+	CHECK(!ready);
+	CHECK_INT(waitpid(second, NULL, 0), second);
+	CHECK_INT(daemon_now(), daemon);
+	snprintf(aside, sizeof aside, "%s.aside", runtime_dir);
+	CHECK_INT(rename(runtime_dir, aside), 0);
+	CHECK_INT(virgate("ps --sim"), 0);
+	CHECK_INT(daemon_now(), daemon);
+	CHECK_INT(run_in("a", "true"), 0);
+	end_daemon();
+}
+
+// Both are gone: the kernel knows who still has the ledger of a created vGPU.
+TEST(a_daemon_that_was_lost_with_its_directory_is_no_way_around_the_quota)
+{
+	simulated_node();
+	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
+	pid_t launcher = run_holder("a", "300"), tenant = first_tenant("a"), daemon = daemon_now();
+	struct pollfd end = {vg_pidfd_open(daemon), POLLIN, 0};
+	kill(daemon, SIGKILL);
+	CHECK_INT(poll(&end, 1, 5000), 1);
+	close(end.fd);
+	remove_tree(runtime_dir);
+	CHECK_INT(virgate("ps --sim"), 0);
+	CHECK(daemon_now() != daemon);
+	CHECK(is_damaged("a"));
+	CHECK_INT(run_in("a", HOLDER " 300"), 125);
+	CHECK_INT(virgate("rm --sim --force a"), 0);
+	CHECK_INT(waitpid(launcher, NULL, 0), launcher);
+	CHECK_INT(kill(tenant, 0), -1);
+	end_daemon();
+}
+
+// systemd-tmpfiles cleans no directory on which it gets no lock.
+TEST(the_directory_is_locked_against_cleaners)
+{
+	simulated_node();
+	CHECK_INT(virgate("ps --sim"), 0);
+	int fd = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK(fd >= 0);
+	CHECK_INT(flock(fd, LOCK_EX | LOCK_NB), -1);
+	CHECK_INT(errno, EWOULDBLOCK);
+	close(fd);
+	end_daemon();
+}
