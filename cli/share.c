@@ -5,11 +5,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/node.h"
 #include "node/paths.h"
 #include "options.h"
 #include "say.h"
 #include "session.h"
 #include "vram/vram.h"
+
+// The system's daemon may serve a simulated node for all users: then that is the one.
+static void choose_node(const struct session *session)
+{
+	const struct vg_node_options options = {.size = sizeof options,
+						.runtime_dir = session->config.values[CONFIG_RUNTIME_DIR],
+						.simulate = session->simulate,
+						.no_start = 1};
+	struct vg_node *node = NULL;
+
+	if (vg_node_open(&options, &node) == VG_OK && *node->simulate_dir) {
+		setenv("VIRGATE_SIM", node->simulate, 1);
+		setenv("VIRGATE_SIM_DIR", node->simulate_dir, 1);
+	}
+	vg_node_close(node);
+}
 
 // Inside a vGPU the device is what the vGPU has. Elsewhere --sim and the settings choose.
 int share_choose_driver(const struct session *session, const struct arguments *arguments)
@@ -20,6 +37,7 @@ int share_choose_driver(const struct session *session, const struct arguments *a
 		if (session->config.values[CONFIG_LIBDIR])
 			setenv("VIRGATE_LIBDIR", session->config.values[CONFIG_LIBDIR], 0);
 		setenv("VIRGATE_SIM", session->simulate, 1);
+		choose_node(session);
 	} else if (vgpu && option_value(arguments, "sim") && !(simulated && *simulated)) {
 		say_error("this runs in vGPU %s of a real GPU: leave out --sim, or run it outside the vGPU", vgpu);
 		return verb_failure_code(arguments->verb);

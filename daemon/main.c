@@ -101,6 +101,25 @@ static uint64_t hash_of(const char *text)
 	return hash;
 }
 
+// All users map the simulated devices of the system's daemon: in a directory of root's with the mode that the simulator
+// takes for one that is shared. What else lies in the state directory has modes of its own.
+static void share_simulated_node(const char *state)
+{
+	const char *named = environment("VIRGATE_SIM_DIR");
+	char path[PATH_MAX];
+
+	if (geteuid() != 0) // nobody else could trust it
+		return;
+	snprintf(path, sizeof path, "%s/sim-%016llx", state, (unsigned long long)hash_of(vg_simulation_wanted()));
+	if (!named)
+		setenv("VIRGATE_SIM_DIR", path, 1);
+	if (!named && chmod(state, 0711) < 0)
+		say("%s: %m", state);
+	mkdir(named ? named : path, 0700);
+	if (chmod(named ? named : path, 01711) < 0)
+		say("%s: %m", named ? named : path);
+}
+
 // -1 when a folder's name is too long to leave room for what goes in.
 static int choose_folders(struct node *node)
 {
@@ -129,6 +148,8 @@ static int choose_folders(struct node *node)
 		*slash = '/';
 	}
 	mkdir(folder, 0700);
+	if (node->system_wide && *vg_simulation_wanted())
+		share_simulated_node(folder);
 	// Each simulated node has its own vGPUs.
 	char node_name[32] = "state";
 	if (*vg_simulation_wanted())

@@ -413,9 +413,8 @@ static json_t *answer_enter(const struct request *request)
 				   vgpu->path, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text,
 				   "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share, "share_enforced", 0);
 	if (*vg_simulation_wanted()) { // the tenant must find the very GPU that we serve
-		const char *folder = getenv("VIRGATE_SIM_DIR");
 		json_object_set_new(answer, "simulate", json_string(vg_simulation_wanted()));
-		json_object_set_new(answer, "simulate_dir", json_string(folder ? folder : ""));
+		json_object_set_new(answer, "simulate_dir", json_string(vg_system_simulated_directory(node->system)));
 	}
 	return answer;
 }
@@ -554,7 +553,9 @@ static json_t *answer_devices(const struct request *request)
 
 static json_t *answer_ping(const struct request *request)
 {
-	return json_pack("{s:b, s:i, s:s}", "ok", 1, "pid", (int)getpid(), "version", VIRGATE_VERSION);
+	return json_pack("{s:b, s:i, s:s, s:s, s:s}", "ok", 1, "pid", (int)getpid(), "version", VIRGATE_VERSION,
+			 "simulate", vg_simulation_wanted(), "simulate_dir",
+			 vg_system_simulated_directory(request->node->system));
 }
 
 static json_t *answer_publications(const struct request *request)

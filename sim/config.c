@@ -178,7 +178,7 @@ int sim_config_read(struct sim_config *ret_config, char *problem, size_t capacit
 	if (folder && *folder)
 		length = snprintf(config.folder, sizeof config.folder, "%s", folder);
 	else
-		length = snprintf(config.folder, sizeof config.folder, "/var/tmp/virgate-sim-%u/%016" PRIx64,
+		length = snprintf(config.folder, sizeof config.folder, "/var/tmp/virgate-sim-%u-%016" PRIx64,
 				  (unsigned)geteuid(), config_hash(&config, spec));
 	if (length < 0 || (size_t)length >= sizeof config.folder - 32) {
 		snprintf(problem, capacity, "VIRGATE_SIM_DIR is too long");

@@ -1,6 +1,7 @@
 // NVML's initialisation, the system, and finding devices.
 #include "nvml.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +72,19 @@ static nvmlReturn_t start(void)
 	for (unsigned i = 0; i < state.config.devices; i++)
 		name_device(&state.devices[i], (int)i);
 	return NVML_SUCCESS;
+}
+
+// Not NVML's: where the node is, for the daemon, which tells its clients. NULL before NVML is initialised. Stands until it
+// is shut down.
+__attribute__((visibility("default"))) const char *virgate_sim_directory(void);
+const char *virgate_sim_directory(void)
+{
+	static char path[PATH_MAX];
+
+	pthread_mutex_lock(&lock);
+	bool known = state.region && realpath(state.region->folder, path);
+	pthread_mutex_unlock(&lock);
+	return known ? path : NULL;
 }
 
 nvmlReturn_t nvmlInitWithFlags(unsigned flags)

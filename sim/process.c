@@ -210,6 +210,17 @@ static int visible_devices(int ret_physical[SIM_DEVICES])
 	return count;
 }
 
+// A UUID of another node, as one of another user or specification is, hides the devices of this one: say which it is.
+static void say_hidden(void)
+{
+	const char *list = getenv("CUDA_VISIBLE_DEVICES");
+
+	if (list && strncasecmp(list, "GPU-", 4) == 0)
+		sim_say("CUDA_VISIBLE_DEVICES=%.60s names no device of the simulated node in %s (VIRGATE_SIM_DIR names "
+			"another one)",
+			list, sim_process.config.folder);
+}
+
 static CUresult init(void)
 {
 	char problem[400] = "";
@@ -226,8 +237,10 @@ static CUresult init(void)
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	count = visible_devices(physical);
-	if (count == 0)
+	if (count == 0) {
+		say_hidden();
 		return CUDA_ERROR_NO_DEVICE;
+	}
 	int status = region_open(&sim_process.config, false, &sim_process.region, problem, sizeof problem);
 	if (status != 0) {
 		sim_say("%s", problem);

@@ -17,31 +17,82 @@
 #include "base/size.h"
 #include "region_internal.h"
 
-static int make_folder(const char *folder, char *problem, size_t capacity)
+enum { SHARED_FOLDER = 01711 }; // root's: everybody may use it, and only root makes files in it
+
+// Who may map it: the caller, whose own it is, or everybody, where root shares it.
+static int check_folder(struct region *region, const struct stat *status, char *problem, size_t capacity)
+{
+	region->shared = status->st_uid == 0 && (status->st_mode & 07777) == SHARED_FOLDER;
+	if (region->shared)
+		return 0;
+	if (status->st_uid != geteuid())
+		snprintf(problem, capacity,
+			 "the simulated node's directory %s belongs to another user (%u), who does not share it: name one of "
+			 "yours in VIRGATE_SIM_DIR",
+			 region->folder, (unsigned)status->st_uid);
+	else if (status->st_mode & 0022)
+		snprintf(problem, capacity,
+			 "others may write in the simulated node's directory %s (mode %04o): name another one in "
+			 "VIRGATE_SIM_DIR",
+			 region->folder, (unsigned)status->st_mode & 07777);
+	else
+		return 0;
+	return 1;
+}
+
+static int make_folder(struct region *region, char *problem, size_t capacity)
 {
 	struct stat status;
 	char parent[256];
 
-	snprintf(parent, sizeof parent, "%s", folder);
+	snprintf(parent, sizeof parent, "%s", region->folder);
 	char *slash = strrchr(parent, '/');
 	if (slash && slash != parent) {
 		*slash = 0;
 		(void)mkdir(parent, 0700); // if this fails the next one says so
 	}
-	if (mkdir(folder, 0700) != 0 && errno != EEXIST) {
+	if (mkdir(region->folder, 0700) != 0 && errno != EEXIST) {
 		int error = errno;
-		snprintf(problem, capacity, "cannot create %s: %s", folder, strerror(error));
+		snprintf(problem, capacity, "cannot create %s: %s", region->folder, strerror(error));
 		return 1;
 	}
-	if (stat(folder, &status) != 0 || !S_ISDIR(status.st_mode)) {
-		snprintf(problem, capacity, "%s is not a folder", folder);
+	_cleanup_close_ int fd = open(region->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &status) != 0) {
+		int error = errno;
+		snprintf(problem, capacity, "%s: %s", region->folder, strerror(error));
 		return 1;
 	}
-	if ((status.st_uid != geteuid() && status.st_uid != 0) ||
-	    (status.st_mode & 0022 && !(status.st_mode & S_ISVTX))) {
-		snprintf(problem, capacity, "%s belongs to somebody else, or others may write there", folder);
-		return 1;
-	}
+	return check_folder(region, &status, problem, capacity);
+}
+
+// Of the node's own files only root makes those of a shared node.
+static int open_file(const struct region *region, const char *path, int flags)
+{
+	bool makes = !region->shared || geteuid() == 0;
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (makes ? O_CREAT | flags : 0), 0600);
+
+	if (fd < 0 || !makes || !region->shared || fchmod(fd, 0666) == 0)
+		return fd;
+	int error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+// What the system's daemon prepares for the users' processes, and tells cleaners of temporary directories to leave alone.
+static int keep_folder(struct region *region)
+{
+	char path[300];
+
+	region->kept = open(region->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (region->kept >= 0)
+		(void)flock(region->kept, LOCK_SH | LOCK_NB);
+	if (!region->shared || geteuid() != 0)
+		return 0;
+	snprintf(path, sizeof path, "%s/exports", region->folder);
+	if ((mkdir(path, 0700) != 0 && errno != EEXIST) || chmod(path, 01777) != 0)
+		return -errno;
+	region_exports_sweep(region);
 	return 0;
 }
 
@@ -148,20 +199,32 @@ static int join_header(struct region *region, int fd, const struct sim_config *c
 	return alive ? 1 : 2;
 }
 
+static void close_devices(struct region *region)
+{
+	for (int i = 0; i < SIM_DEVICES; i++) {
+		if (region->devices[i] >= 0)
+			close(region->devices[i]);
+		region->devices[i] = -1;
+	}
+}
+
 static int open_devices(struct region *region, const struct sim_config *config)
 {
 	char path[300];
 
 	for (unsigned i = 0; i < config->devices; i++) {
+		struct stat status;
 		snprintf(path, sizeof path, "%s/device%u", region->folder, i);
-		int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		int fd = open_file(region, path, 0);
 		if (fd < 0)
 			return -errno;
 		fd = vg_fd_raise_consume(fd);
 		if (fd < 0)
 			return fd;
 		region->devices[i] = fd;
-		if (ftruncate(fd, (off_t)config->memory) != 0)
+		// Not again where it has its size: a process may be limited to smaller files.
+		if (fstat(fd, &status) != 0 ||
+		    (status.st_size != (off_t)config->memory && ftruncate(fd, (off_t)config->memory) != 0))
 			return -errno;
 	}
 	return 0;
@@ -210,12 +273,12 @@ static int take_slot(struct region *region)
 // Opens and locks the node's header file; until it is unlocked: the mapping keeps the
 // file open, closing the descriptor would not do. A new inode for a
 // new node, so that who still maps the old one keeps what it sees.
-static int lock_header(const char *path)
+static int lock_header(const struct region *region, const char *path)
 {
 	struct stat mine, current;
 
 	for (;;) {
-		int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		int fd = open_file(region, path, 0);
 		if (fd < 0)
 			return -errno;
 		if (flock(fd, LOCK_EX) != 0 || fstat(fd, &mine) != 0) {
@@ -232,8 +295,10 @@ static int lock_header(const char *path)
 // The node's header file is locked.
 static int open_locked_node(struct region *region, const struct sim_config *config, bool observer)
 {
-	int status = observer ? 0 : open_devices(region, config);
+	int status = open_devices(region, config);
 
+	if (observer) // it has made them, for processes that cannot, and needs none of them
+		close_devices(region);
 	if (status != 0)
 		return status;
 	region_lock(region);
@@ -261,7 +326,7 @@ static int renew_header(struct region *region, const char *path, const struct si
 	char fresh[310];
 
 	snprintf(fresh, sizeof fresh, "%s.new", path);
-	_cleanup_close_ int fd = open(fresh, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	_cleanup_close_ int fd = open_file(region, fresh, O_TRUNC);
 	if (fd < 0)
 		return -errno;
 	int status = init_header(region, fd, config);
@@ -280,7 +345,7 @@ static int open_node(struct region *region, const struct sim_config *config, boo
 	char path[300];
 
 	snprintf(path, sizeof path, "%s/node", region->folder);
-	_cleanup_close_ int fd = lock_header(path);
+	_cleanup_close_ int fd = lock_header(region, path);
 	if (fd < 0)
 		return fd;
 	int status = join_header(region, fd, config);
@@ -303,22 +368,24 @@ int region_open(const struct sim_config *config, bool observer, struct region **
 
 	if (!region)
 		return -ENOMEM;
-	region->slot = region->lock = -1;
+	region->slot = region->lock = region->kept = -1;
 	region->overcommit = config->overcommit;
+	snprintf(region->folder, sizeof region->folder, "%s", config->folder);
 	for (int i = 0; i < SIM_DEVICES; i++)
 		region->devices[i] = -1;
-	int status = make_folder(config->folder, problem, capacity);
+	int status = make_folder(region, problem, capacity);
 	if (status == 0 && !realpath(config->folder, real))
 		status = -errno;
-	if (status == 0) {
-		snprintf(region->folder, sizeof region->folder, "%s", config->folder);
+	if (status == 0 && observer)
+		status = keep_folder(region);
+	if (status == 0)
 		status = open_node(region, config, observer, problem, capacity);
-	}
 	if (region_is_no_space(status))
 		region_say_no_space(config->folder, header_bytes(config), problem, capacity);
 	else if (status < 0)
-		snprintf(problem, capacity, "cannot open the simulated node in %s: %s", config->folder,
-			 strerror(-status));
+		snprintf(problem, capacity, "cannot open the simulated node in %s: %s%s", config->folder,
+			 strerror(-status),
+			 region->shared ? "; it is one for several users, which `virgated --system` makes" : "");
 	if (status != 0) {
 		region_close(region);
 		return status;
@@ -348,9 +415,9 @@ void region_close(struct region *region)
 		return;
 	region_leave(region);
 	unmap_header(region);
-	for (int i = 0; i < SIM_DEVICES; i++)
-		if (region->devices[i] >= 0)
-			close(region->devices[i]);
+	close_devices(region);
+	if (region->kept >= 0)
+		close(region->kept);
 	free(region);
 }
 
@@ -416,9 +483,5 @@ void region_detach(struct region *region)
 	region_slot_give(region);
 	region_unlock(region);
 	region_lock_finish(region);
-	for (int i = 0; i < SIM_DEVICES; i++) {
-		if (region->devices[i] >= 0)
-			close(region->devices[i]);
-		region->devices[i] = -1;
-	}
+	close_devices(region);
 }

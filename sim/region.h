@@ -74,6 +74,8 @@ struct region {
 	pthread_mutex_t threads; // of this process: one at a time
 	int devices[SIM_DEVICES]; // descriptors
 	bool overcommit;	  // this process's allocations are not reserved on the file system
+	bool shared;		 // root's, for processes of all users
+	int kept;		 // an observer's: the folder, locked against cleaners; -1
 	char folder[256];
 };
 

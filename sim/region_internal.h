@@ -33,6 +33,8 @@ unsigned region_reap_locked(struct region *region);
 // With the lock held: true while some process has a descriptor of the memory.
 bool region_export_alive(struct region *region, uint64_t id);
 void region_export_forget(struct region *region, uint64_t id);
+// Of a shared node: removes what dead processes of several users exported.
+void region_exports_sweep(struct region *region);
 // With the lock held.
 void region_events_drop_holder(struct region *region, int slot);
 

@@ -5,6 +5,7 @@
 // so that "is one still out?" is a question to the kernel. Memory's file is a FIFO that nobody
 // writes to: as on hardware its descriptor can be polled, and so be watched by epoll. Its name
 // says which memory it is; a pool's file holds a record.
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,7 +20,15 @@
 
 static void export_path(const struct region *region, uint64_t id, uint32_t kind, char *path, size_t capacity)
 {
-	snprintf(path, capacity, "%s/export-%u-%016" PRIx64, region->folder, kind, id);
+	snprintf(path, capacity, "%s/%sexport-%u-%016" PRIx64, region->folder, region->shared ? "exports/" : "", kind,
+		 id);
+}
+
+static bool is_locked(int fd)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
 bool region_export_alive(struct region *region, uint64_t id)
@@ -28,8 +37,27 @@ bool region_export_alive(struct region *region, uint64_t id)
 
 	export_path(region, id, REGION_EXPORT_MEMORY, path, sizeof path);
 	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+	if (fd < 0)
+		return errno == EACCES; // another user has just made it
+	return is_locked(fd);
+}
+
+void region_exports_sweep(struct region *region)
+{
+	char path[300];
+	struct dirent *entry;
+
+	snprintf(path, sizeof path, "%s/exports", region->folder);
+	DIR *exports = opendir(path);
+	while (exports && (entry = readdir(exports))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		_cleanup_close_ int fd = openat(dirfd(exports), entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		if (fd < 0 || !is_locked(fd))
+			(void)unlinkat(dirfd(exports), entry->d_name, 0);
+	}
+	if (exports)
+		closedir(exports);
 }
 
 void region_export_forget(struct region *region, uint64_t id)
@@ -40,14 +68,27 @@ void region_export_forget(struct region *region, uint64_t id)
 	(void)unlink(path);
 }
 
-static int open_export(const char *path, const struct region_export *record, size_t tail)
+static int open_memory(const struct region *region, const char *path)
 {
-	if (record->kind == REGION_EXPORT_MEMORY) {
-		if (mkfifo(path, 0600) != 0 && errno != EEXIST)
-			return -1;
-		return open(path, O_RDWR | O_CLOEXEC);
-	}
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct stat status;
+
+	if (mkfifo(path, 0600) != 0 && errno != EEXIST)
+		return -1;
+	if (region->shared)
+		(void)chmod(path, 0666); // whose it is: every user's process looks whether it is locked
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || (fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode)))
+		return fd;
+	close(fd);
+	errno = EEXIST;
+	return -1;
+}
+
+static int open_export(const struct region *region, const char *path, const struct region_export *record, size_t tail)
+{
+	if (record->kind == REGION_EXPORT_MEMORY)
+		return open_memory(region, path);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int error = fd < 0 ? 0 : region_reserve(fd, 0, sizeof *record + tail);
 	if (fd < 0 || (error == 0 && pwrite(fd, record, sizeof *record, 0) == sizeof *record))
 		return fd;
@@ -72,7 +113,7 @@ int region_export(struct region *region, const struct region_export *what, size_
 		region_step("exported");
 		region_unlock(region);
 	}
-	int fd = open_export(path, &record, tail);
+	int fd = open_export(region, path, &record, tail);
 	region_step("a file");
 	if (fd < 0)
 		return -errno;

@@ -29,6 +29,7 @@ static int load(struct vg_nvml *nvml, char *problem, size_t capacity)
 		nvml->name = (__typeof__(&name))(void (*)(void))not_found;
 	VG_NVML_CALLS(X)
 #undef X
+	nvml->sim_directory = (const char *(*)(void))dlsym(library, "virgate_sim_directory");
 	return 0;
 }
 

@@ -119,6 +119,7 @@ struct vg_nvml {
 	VG_NVML_CALLS(X)
 #undef X
 	bool simulated;
+	const char *(*sim_directory)(void); // of the simulated node; NULL: it is none of ours
 };
 
 // Loads VIRGATE_NVML, or the simulator's where VIRGATE_SIM is set, or

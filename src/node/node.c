@@ -25,8 +25,28 @@ static int take_text(char *buffer, size_t capacity, const char *text)
 	return snprintf(buffer, capacity, "%s", text ? text : "") < (int)capacity ? 0 : -ENAMETOOLONG;
 }
 
-// The system's daemon serves real GPUs, where nobody named another folder. A socket that nobody
-// listens on is of one that was killed and comes back: a daemon of the user's own would not know
+// Does the system's daemon serve the simulated GPU that is wanted? A user who names the node's directory means that one.
+static bool serves_simulation(struct vg_node *system)
+{
+	const char *named = secure_getenv("VIRGATE_SIM_DIR");
+	char *answer = NULL, here[PATH_MAX];
+
+	int r = vg_wire_request(system->socket, "{\"op\":\"ping\"}", (int)system->timeout * 1000, &answer);
+	json_t *reply = r == 0 ? json_loads(answer, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	const char *served = json_string_value(json_object_get(reply, "simulate"));
+	const char *directory = json_string_value(json_object_get(reply, "simulate_dir"));
+	bool serves = served && *served && directory &&
+		      (strcmp(system->simulate, "1") == 0 || strcmp(system->simulate, served) == 0) &&
+		      (!named || !*named || (realpath(named, here) && strcmp(here, directory) == 0)) &&
+		      take_text(system->simulate_dir, sizeof system->simulate_dir, directory) == 0 &&
+		      take_text(system->simulate, sizeof system->simulate, served) == 0;
+	json_decref(reply);
+	free(answer);
+	return serves;
+}
+
+// The system's daemon, where nobody named another directory: it serves real GPUs, or a simulated one for all users. A
+// socket that nobody listens on is of one that was killed and comes back: a daemon of the user's own would not know
 // its vGPUs. One that was told to end takes its socket away.
 static void choose_daemon(struct vg_node *node, const char *explicit_dir)
 {
@@ -35,7 +55,7 @@ static void choose_daemon(struct vg_node *node, const char *explicit_dir)
 	struct vg_node system = *node;
 
 	node->own = true;
-	if (*node->simulate || (given && *given))
+	if (given && *given)
 		return;
 	folder = folder && *folder ? folder : "/run/virgate";
 	if (take_text(system.runtime_dir, sizeof system.runtime_dir, folder) < 0 ||
@@ -43,7 +63,7 @@ static void choose_daemon(struct vg_node *node, const char *explicit_dir)
 		    (int)sizeof ((struct sockaddr_un *)NULL)->sun_path)
 		return;
 	_cleanup_close_ int fd = vg_node_connect(&system);
-	if (fd < 0 && fd != -ECONNREFUSED)
+	if (*node->simulate ? fd < 0 || !serves_simulation(&system) : fd < 0 && fd != -ECONNREFUSED)
 		return;
 	*node = system;
 	node->own = false;

@@ -11,6 +11,7 @@ struct vg_node {
 	char runtime_dir[PATH_MAX];
 	char socket[PATH_MAX];
 	char simulate[1024]; // "": a real GPU
+	char simulate_dir[PATH_MAX]; // of the simulated node if the system's daemon serves it; else ""
 	char libdir[PATH_MAX]; // "": the usual places
 	bool may_start;
 	bool own; // a daemon of ours may listen there (not the system's)

@@ -111,6 +111,13 @@ bool vg_system_simulated(const struct vg_system *system)
 	return system->nvml->simulated;
 }
 
+const char *vg_system_simulated_directory(const struct vg_system *system)
+{
+	const char *directory = system->nvml->sim_directory ? system->nvml->sim_directory() : NULL;
+
+	return directory ? directory : "";
+}
+
 const char *vg_system_driver_version(const struct vg_system *system)
 {
 	return system->driver_version;

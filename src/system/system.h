@@ -29,6 +29,8 @@ int vg_system_open(struct vg_system **ret_system, char *problem, size_t capacity
 void vg_system_close(struct vg_system *system);
 
 bool vg_system_simulated(const struct vg_system *system);
+// Of the simulated node, absolute; "" where the GPUs are real, or it cannot be told.
+const char *vg_system_simulated_directory(const struct vg_system *system);
 const char *vg_system_driver_version(const struct vg_system *system);
 // Fixed while the system is open.
 size_t vg_system_device_count(const struct vg_system *system);
