@@ -5,6 +5,7 @@
 #include "wire/wire.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -144,12 +145,35 @@ static int open_connection(struct node *node, int fd)
 	return 0;
 }
 
+// With the last descriptor: whoever connects hears why it gets no answer.
+static void turn_away(struct node *node)
+{
+	static const char words[] = "{\"ok\":false,\"code\":\"busy\",\"message\":\"the daemon has no descriptor left: try "
+				    "again, or raise its limit (LimitNOFILE, ulimit -Hn where it was started)\"}";
+
+	close(node->spare);
+	int fd = accept4(node->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0) {
+		static struct vg_wire_message message; // one thread
+		// A request that is left unread would reset the connection, and take the answer with it.
+		shutdown(fd, SHUT_RD);
+		while (vg_wire_receive(fd, &message) == 0)
+			for (unsigned int i = 0; i < message.descriptor_count; i++)
+				discard(message.descriptors[i]);
+		vg_wire_send(fd, VG_WIRE_REPLY, 0, words, sizeof words - 1, NULL, 0);
+		close(fd);
+	}
+	node->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 void connection_accept(struct node *node)
 {
 	while (node->connection_count < MOST_CONNECTIONS) {
 		int fd = accept4(node->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && node->connections)
 			break;
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+			turn_away(node);
 		if (fd < 0)
 			return;
 		if (open_connection(node, fd) < 0)

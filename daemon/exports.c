@@ -24,6 +24,9 @@ int exports_take(int *own, int offered)
 		discard(offered);
 		return -EPROTO;
 	}
+	offered = node_keep_descriptor(offered);
+	if (offered < 0)
+		return offered; // all that it had exported is charged then
 	if (*own >= 0)
 		close(*own);
 	*own = offered;

@@ -1,6 +1,7 @@
 #include "base/descriptor.h"
 #include "daemon/node.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
@@ -23,36 +24,38 @@ static void launcher_ended(struct node *node, struct source *source, uint32_t ev
 	state_save_runtime(node);
 }
 
-void launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time)
+int launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time)
 {
 	struct launcher *launcher;
 	uint64_t now;
 
 	for (launcher = vgpu->launchers; launcher; launcher = launcher->next)
 		if (launcher->pid == pid && vg_start_time_same(launcher->start_time, start_time))
-			return;
-	int fd = vg_pidfd_open(pid);
+			return 0;
+	int fd = node_keep_descriptor(vg_pidfd_open(pid));
 	if (fd < 0)
-		return;
+		return fd;
 	// Opened first: from here on the number cannot come to mean another process unnoticed.
 	if (vg_process_start_time(pid, &now) < 0 || !vg_start_time_same(now, start_time) ||
 	    !(launcher = calloc(1, sizeof *launcher))) {
 		close(fd);
-		return;
+		return -ESRCH;
 	}
 	*launcher = (struct launcher){.source = {fd, launcher_ended}, .vgpu = vgpu, .next = vgpu->launchers, .pid = pid,
 				      .start_time = start_time};
 	vgpu->launchers = launcher;
-	if (node_watch(node, &launcher->source, EPOLLIN) < 0)
+	int r = node_watch(node, &launcher->source, EPOLLIN);
+	if (r < 0)
 		forget(node, launcher);
+	return r;
 }
 
-void launcher_add(struct node *node, struct vgpu *vgpu, pid_t pid)
+int launcher_add(struct node *node, struct vgpu *vgpu, pid_t pid)
 {
 	uint64_t start_time;
 
-	if (vg_process_start_time(pid, &start_time) == 0)
-		launcher_adopt(node, vgpu, pid, start_time);
+	int r = vg_process_start_time(pid, &start_time);
+	return r < 0 ? r : launcher_adopt(node, vgpu, pid, start_time);
 }
 
 void launcher_drop_all(struct node *node, struct vgpu *vgpu)

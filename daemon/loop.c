@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { SCAN_EVERY_MS = 250 };
@@ -25,6 +26,16 @@ void node_unwatch(struct node *node, struct source *source)
 	epoll_ctl(node->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
 	close(source->fd);
 	source->fd = -1;
+}
+
+int node_keep_descriptor(int fd)
+{
+	struct rlimit limit;
+
+	if (fd < 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0 || (rlim_t)fd < limit.rlim_cur - limit.rlim_cur / 4)
+		return fd;
+	close(fd);
+	return -EMFILE;
 }
 
 static bool in_use(const struct node *node)

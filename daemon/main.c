@@ -208,14 +208,19 @@ static void go_to_background(struct options *options)
 	options->ready_fd = ready[1];
 }
 
+// As far as they go: a pidfd for every tenant, a ledger for every vGPU.
 static void raise_limits(void)
 {
-	struct rlimit files;
+	static const int resources[] = {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_CPU, RLIMIT_NPROC};
 
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) { // a pidfd for every tenant
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
+	for (size_t i = 0; i < sizeof resources / sizeof *resources; i++) {
+		struct rlimit limit;
+		if (getrlimit((__rlimit_resource_t)resources[i], &limit) < 0)
+			continue;
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit((__rlimit_resource_t)resources[i], &limit);
 	}
+	signal(SIGXFSZ, SIG_IGN); // a write that is too much fails, and says so
 }
 
 static int start(struct node *node)
@@ -235,6 +240,7 @@ static int start(struct node *node)
 		return -1;
 	}
 	node->simulated = vg_system_simulated(node->system);
+	node->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	node->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (node->epoll_fd < 0 || watch_signals(node) < 0) {
 		say("no events: %m");

@@ -88,6 +88,7 @@ struct node {
 	char runtime_dir[PATH_MAX - 128], state_path[PATH_MAX], claims_dir[PATH_MAX - 128];
 	uint32_t pid_namespace;
 	int epoll_fd, lock_fd, directory; // `directory`: the runtime directory
+	int spare; // a descriptor to give up where there is none to take a connection with
 	struct source listener, signals, door;
 	bool door_refused; // by whoever has its name
 	struct vgpu *vgpus;
@@ -107,6 +108,9 @@ struct node {
 int node_watch(struct node *node, struct source *source, uint32_t events);
 void node_unwatch(struct node *node, struct source *source); // closes too
 void node_run(struct node *node);
+// A descriptor that is kept for a process: a quarter of all stays free for whoever connects. `fd`, or -EMFILE after it
+// was closed; a negative one is passed on.
+int node_keep_descriptor(int fd);
 
 // place.c: directory, lock, socket. 0, or -1 after words on stderr.
 int place_prepare(struct node *node);
@@ -154,8 +158,9 @@ void damage_mend_all(struct node *node);
 void removal_sweep(struct node *node);
 
 // launcher.c
-void launcher_add(struct node *node, struct vgpu *vgpu, pid_t pid);
-void launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time);
+// 0, or -errno: the process has ended, or cannot be watched.
+int launcher_add(struct node *node, struct vgpu *vgpu, pid_t pid);
+int launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time);
 void launcher_drop_all(struct node *node, struct vgpu *vgpu);
 // Ephemeral vGPUs that nobody uses any more go away.
 void launcher_sweep(struct node *node);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 json_t *refuse(const char *code, const char *format, ...)
@@ -352,6 +353,26 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 	return NULL;
 }
 
+// Whoever entered keeps the vGPU, so it must be watched: NULL, or why it cannot be. One made for it goes again.
+static json_t *add_launcher(const struct request *request, struct vgpu *vgpu)
+{
+	pid_t pid = request->peer->pid;
+	int r = pid > 0 ? launcher_add(request->node, vgpu, pid) : 0;
+	struct rlimit files = {0};
+
+	if (r != -EMFILE && r != -ENFILE && r != -ENOMEM)
+		return NULL;
+	getrlimit(RLIMIT_NOFILE, &files);
+	json_t *refusal = refuse("system",
+				 "vGPU %s: the daemon cannot watch process %d (%s; it may open %llu files): end some "
+				 "programs, or raise its limit (LimitNOFILE, ulimit -Hn where it was started)",
+				 vgpu->name, (int)pid, strerror(-r), (unsigned long long)files.rlim_cur);
+	if (vgpu->ephemeral && !vgpu->launchers && !vgpu->tenants)
+		registry_drop(request->node, vgpu);
+	admission_publish(request->node);
+	return refusal;
+}
+
 static json_t *answer_create(const struct request *request)
 {
 	bool ephemeral = json_is_true(json_object_get(request->object, "ephemeral"));
@@ -360,8 +381,8 @@ static json_t *answer_create(const struct request *request)
 
 	if (refusal)
 		return refusal;
-	if (ephemeral)
-		launcher_add(request->node, vgpu, request->peer->pid);
+	if (ephemeral && (refusal = add_launcher(request, vgpu)))
+		return refusal;
 	int r = ephemeral ? 0 : state_save(request->node);
 	if (r < 0) { // promised is what survives
 		refusal = refuse("system", "vGPU %s cannot be remembered: %s: %s", vgpu->name,
@@ -406,7 +427,8 @@ static json_t *answer_enter(const struct request *request)
 	// The claims of others may have grown while no daemon of ours was there to say ours.
 	if (named && (refusal = admit(request, vgpu->device, vgpu->memory, vgpu)))
 		return refusal;
-	launcher_add(node, vgpu, request->peer->pid);
+	if ((refusal = add_launcher(request, vgpu)))
+		return refusal;
 	admission_publish(node);
 	state_save_runtime(node);
 	json_t *answer = json_pack("{s:b, s:s, s:s, s:s, s:I, s:i, s:b}", "ok", 1, "name", vgpu->name, "ledger",

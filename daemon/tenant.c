@@ -122,7 +122,7 @@ static void watch(struct node *node, struct tenant *tenant)
 	int r;
 
 	tenant->pid = outer_pid(node, &tenant->seen, &tenant->start_time);
-	tenant->source.fd = tenant->pid > 0 ? vg_pidfd_open(tenant->pid) : -1;
+	tenant->source.fd = tenant->pid > 0 ? node_keep_descriptor(vg_pidfd_open(tenant->pid)) : -1;
 	if (tenant->pid == -EAGAIN)
 		return;
 	if (tenant->source.fd < 0) {
@@ -231,7 +231,7 @@ static void take_exports(struct vgpu *vgpu, const struct vg_ledger_owner *owner,
 			speaker = tenant;
 	if (!speaker)
 		discard(offered);
-	else if (exports_take(&speaker->exports, offered) < 0)
+	else if (exports_take(&speaker->exports, offered) == -EPROTO)
 		say("process %d of vGPU %s sent a descriptor that is no epoll instance", (int)speaker->pid, vgpu->name);
 }
 

@@ -160,6 +160,11 @@ void shim_log_refusal(const struct vg_ledger *ledger, const struct vg_ledger_ref
 	if (omitted_count)
 		snprintf(omitted, sizeof omitted, " (and %llu refusal%s before)", (unsigned long long)omitted_count,
 			 omitted_count == 1 ? "" : "s");
+	if (!refusal->limit) { // it is closed: the daemon has removed it
+		shim_log(SHIM_ERROR, "vGPU %s was removed: it grants no memory any more; run the program in another one%s",
+			 vg_ledger_name(ledger), omitted);
+		return;
+	}
 	advise(ledger, refusal, advice);
 	int length = snprintf(line, sizeof line, "vGPU %s: asked %s %s, %s of %s %s used (%s overhead); %s%s\n",
 			      vg_ledger_name(ledger), in_unit(asked, asked_unit, asked_text), asked_unit.text,

@@ -297,8 +297,10 @@ static int open_locked_node(struct region *region, const struct sim_config *conf
 {
 	int status = open_devices(region, config);
 
-	if (observer) // it has made them, for processes that cannot, and needs none of them
+	if (observer) { // it has made them, if it could, for processes that cannot; it needs none of them
 		close_devices(region);
+		status = 0;
+	}
 	if (status != 0)
 		return status;
 	region_lock(region);

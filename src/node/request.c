@@ -60,6 +60,11 @@ enum vg_status vg_node_unreached(const struct vg_node *node, const char *functio
 	if (r == -EAGAIN || r == -ETIMEDOUT)
 		return vg_fail(VG_NO_DAEMON, ETIMEDOUT, function, "the daemon on %s did not answer within %u s",
 			       node->socket, node->timeout);
+	if (r == -ECONNRESET || r == -EPIPE)
+		return vg_fail(VG_NO_DAEMON, -r, function,
+			       "the daemon on %s ended, or closed the connection, before it answered: try again; its log says "
+			       "why (%s/virgated.log, or the system's)",
+			       node->socket, node->runtime_dir);
 	if (r == -EPROTO)
 		return vg_fail(VG_PROTOCOL, EPROTO, function,
 			       "what listens on %s does not speak this version's protocol: end it, and the next call "

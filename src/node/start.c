@@ -2,15 +2,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/size.h"
 #include "base/status.h"
 #include "node/node.h"
 #include "node/paths.h"
@@ -60,10 +64,64 @@ static char **daemon_environment(struct start *start)
 	return result;
 }
 
+// What a shell handed down to the program that happens to start the daemon is not meant for the daemon, which serves
+// others too. As far as the kernel lets a user go back: a raised niceness stays.
+static void shed_inheritance(void)
+{
+	cpu_set_t all;
+	sigset_t none;
+
+	for (int signal = 1; signal < NSIG; signal++)
+		sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	umask(077);
+	sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
+	setpriority(PRIO_PROCESS, 0, 0);
+	syscall(SYS_ioprio_set, 1, 0, 0); // of this process: none of its own
+	memset(&all, 0xff, sizeof all);
+	sched_setaffinity(0, sizeof all, &all);
+	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	ssize_t unused = fd >= 0 ? write(fd, "0", 1) : 0;
+	(void)unused;
+}
+
+// Of the hard limits: a daemon that hits one fails where nobody can see why.
+static enum vg_status check_limits(const char *function)
+{
+	static const struct {
+		__rlimit_resource_t resource;
+		uint64_t least;
+		const char *what, *option;
+		bool is_size;
+	} needs[] = {
+		{RLIMIT_NOFILE, 64, "open files", "ulimit -n", false},
+		{RLIMIT_FSIZE, 16 << 20, "the size of files", "ulimit -f", true},
+		{RLIMIT_AS, 512 << 20, "address space", "ulimit -v", true},
+	};
+	char has[VG_SIZE_TEXT], needed[VG_SIZE_TEXT];
+	struct rlimit limit;
+
+	for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
+		if (getrlimit(needs[i].resource, &limit) < 0 || limit.rlim_max >= needs[i].least)
+			continue;
+		snprintf(has, sizeof has, "%llu", (unsigned long long)limit.rlim_max);
+		snprintf(needed, sizeof needed, "%llu", (unsigned long long)needs[i].least);
+		if (needs[i].is_size) {
+			vg_size_format(limit.rlim_max, has);
+			vg_size_format(needs[i].least, needed);
+		}
+		return vg_fail(VG_LIMIT, EAGAIN, function,
+			       "no daemon runs, and none can be started from here: this session's hard limit of %s is %s "
+			       "(%s), and the daemon needs %s; raise it, or start virgated from another session",
+			       needs[i].what, has, needs[i].option, needed);
+	}
+	return VG_OK;
+}
+
 __attribute__((noreturn)) static void become_daemon(const struct start *start, char **environment, int ready_fd)
 {
 	char number[12];
-	sigset_t none;
 
 	setsid();
 	if (fork() != 0) // the daemon is nobody's child, so that nobody has to wait for it
@@ -80,10 +138,7 @@ __attribute__((noreturn)) static void become_daemon(const struct start *start, c
 	if (write(READY_FD, &own, sizeof own) != sizeof own) // for lock_is_held()
 		_exit(1);
 	close_range(READY_FD + 1, ~0u, 0);
-	for (int signal = 1; signal < NSIG; signal++)
-		sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	shed_inheritance();
 	if (chdir("/") < 0)
 		_exit(1);
 	snprintf(number, sizeof number, "%d", READY_FD);
@@ -241,6 +296,8 @@ enum vg_status vg_node_start(const struct vg_node *node, const char *function)
 	int r = 0;
 
 	enum vg_status result = check_parts(&start, function);
+	if (result == VG_OK)
+		result = check_limits(function);
 	if (result)
 		return result;
 	snprintf(start.log, sizeof start.log, "%.4000s/virgated.log", node->runtime_dir);

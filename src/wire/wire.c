@@ -286,15 +286,15 @@ int vg_wire_request(const char *path, const char *text, int timeout_ms, char **r
 
 	if (fd < 0)
 		return fd;
-	int r = vg_wire_send(fd, VG_WIRE_ADMIN, 0, text, strlen(text), NULL, 0);
-	if (r < 0)
-		return r;
+	int sent = vg_wire_send(fd, VG_WIRE_ADMIN, 0, text, strlen(text), NULL, 0);
+	if (sent < 0 && sent != -EPIPE) // who takes no request may have said why
+		return sent;
 	struct vg_wire_message *message = malloc(sizeof *message);
 	if (!message)
 		return -ENOMEM;
-	r = receive_answer(fd, message, ret_answer);
+	int r = receive_answer(fd, message, ret_answer);
 	free(message);
-	return r;
+	return r < 0 && sent < 0 ? sent : r;
 }
 
 int vg_wire_say_hello(const char *path, const struct vg_wire_hello *hello, int exports, bool wait)

@@ -383,6 +383,24 @@ TEST(the_user_is_told_once_a_second)
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 3);
 }
 
+static void removed_body(void)
+{
+	CUdeviceptr address;
+	uint64_t charged;
+
+	CHECK(freopen(getenv("SHIM_TEST_STDERR"), "w", stderr));
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	CHECK_INT(vg_ledger_set_limit(tenant_ledger, 0, &charged), 0); // as the daemon closes it
+	CHECK_INT(cuMemAlloc_v2(&address, MIB), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+// Not "0 of 0 B used".
+TEST(a_vgpu_that_was_removed_is_called_so)
+{
+	CHECK_STR(words_of(removed_body),
+		  "virgate: vGPU train was removed: it grants no memory any more; run the program in another one\n");
+}
+
 // Not "1.0 of 1.0 GiB", where 64 MiB are left.
 TEST(the_figures_show_what_was_asked)
 {

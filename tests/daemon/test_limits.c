@@ -1,0 +1,119 @@
+// A daemon that starts by itself does not inherit what a shell limits its programs by; where the kernel lets it, and a
+// line says it where not.
+#include "simulated.h"
+
+#include <sys/resource.h>
+
+// `virgate WORDS` after shell commands; its exit status, and what it said on standard error.
+static char said[4096];
+
+static int virgate_after(const char *before, const char *words)
+{
+	char command[900], path[300];
+
+	snprintf(path, sizeof path, "%s/said", folder);
+	snprintf(command, sizeof command, "%s; exec " VIRGATE " %s >/dev/null 2>%s", before, words, path);
+	int status = system(command);
+	*said = '\0';
+	vg_file_read(path, said, sizeof said);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// The field of a file in the daemon's /proc.
+static const char *daemon_field(const char *file, const char *field)
+{
+	static char text[8192];
+	char path[64];
+
+	json_t *reply = ask("{'op':'ping'}");
+	snprintf(path, sizeof path, "/proc/%d/%s", (int)json_integer_value(json_object_get(reply, "pid")), file);
+	json_decref(reply);
+	if (vg_file_read(path, text, sizeof text) < 0)
+		FAIL("no %s", path);
+	char *at = strstr(text, field);
+	if (!at)
+		FAIL("%s has no %s", path, field);
+	at[strcspn(at, "\n")] = '\0';
+	return at + strlen(field);
+}
+
+TEST(hard_limits_that_are_too_low_are_told_in_a_line)
+{
+	static const struct {
+		const char *before, *words;
+	} cases[] = {{"ulimit -f 10", "(ulimit -f), and the daemon needs 16.0 MiB"},
+		     {"ulimit -n 24", "hard limit of open files is 24 (ulimit -n), and the daemon needs 64"}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		simulated_node();
+		CHECK_INT(virgate_after(cases[i].before, "ps --sim"), 1);
+		CHECK_CONTAINS(said, cases[i].words);
+		CHECK(strchr(said, '\n') == said + strlen(said) - 1);
+		CHECK_INT(virgate_after(cases[i].before, "run --sim --memory 512M -- " LOADER " modules"), 125);
+		CHECK_CONTAINS(said, cases[i].words);
+		CHECK_INT(virgate_after("true", "ps --sim"), 0); // from elsewhere it starts, and serves that session too
+		CHECK_INT(virgate_after(cases[i].before, "run --sim --memory 512M -- true"), 0);
+		end_daemon();
+	}
+}
+
+TEST(soft_limits_and_the_rest_are_not_inherited)
+{
+	char number[32];
+
+	simulated_node();
+	CHECK_INT(virgate_after("ulimit -S -f 10; ulimit -S -n 24; umask 0; cd /tmp; echo 500 >/proc/$$/oom_score_adj",
+				"run --sim --memory 512M -- " LOADER " modules"),
+		  0);
+	CHECK_STR(said, "");
+	CHECK_INT(virgate_after("true", "ps --sim"), 0);
+	struct rlimit files;
+	CHECK_INT(getrlimit(RLIMIT_NOFILE, &files), 0);
+	const char *field = daemon_field("limits", "Max open files");
+	snprintf(number, sizeof number, "%llu", (unsigned long long)files.rlim_max);
+	CHECK_CONTAINS(field, number);
+	CHECK_CONTAINS(daemon_field("limits", "Max file size"), "unlimited            unlimited");
+	CHECK_INT(strtol(daemon_field("status", "Umask:"), NULL, 8), 077);
+	CHECK_INT(strtoull(daemon_field("status", "SigBlk:"), NULL, 16) & ~(1ull << (SIGTERM - 1) | 1ull << (SIGINT - 1)),
+		  0);
+	if (geteuid() == 0)
+		CHECK_INT(atoi(daemon_field("oom_score_adj", "")), 0);
+	end_daemon();
+}
+
+// One whose limit is low anyway says what it cannot do, and never gives a vGPU away that nobody keeps.
+TEST(a_program_that_cannot_be_watched_is_refused)
+{
+	enum { MOST = 64 };
+	pid_t children[MOST];
+	int gate[2], words[2], count = 0;
+	char word = 0;
+
+	fresh_node();
+	start_daemon();
+	CHECK_INT(prlimit(daemon_pid, RLIMIT_NOFILE, &(struct rlimit){MOST, MOST}, NULL), 0);
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", GIB));
+	CHECK_INT(pipe(gate), 0);
+	CHECK_INT(pipe(words), 0);
+	for (; count < MOST && word != 'n'; count++) {
+		children[count] = fork();
+		if (children[count] == 0) {
+			close(gate[1]);
+			json_t *reply = ask("{'op':'enter','vgpu':'a'}");
+			const char *message = json_string_value(json_object_get(reply, "message"));
+			word = agreed(reply) ? 'y' : message && strstr(message, "cannot watch process") ? 'n' : '?';
+			if (write(words[1], &word, 1) != 1 || read(gate[0], &word, 1) < 0)
+				_exit(1);
+			_exit(0);
+		}
+		CHECK_INT(read(words[0], &word, 1), 1);
+		CHECK(word != '?');
+	}
+	CHECK_INT(word, 'n');
+	CHECK(count > 16);
+	CHECK_AGREED(ask("{'op':'ping'}")); // everybody is still answered
+	CHECK_INT(figure("a", "memory"), GIB);
+	close(gate[1]);
+	for (int i = 0; i < count; i++)
+		waitpid(children[i], NULL, 0);
+}
