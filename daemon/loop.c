@@ -73,6 +73,7 @@ static uint64_t keep_house(struct node *node)
 	removal_sweep(node);
 	connection_expire(node, now, &deadline);
 	session_expire_all(node, now, &deadline);
+	say_left_out(now, &deadline);
 	if (node->vgpus)
 		sooner(&deadline, node->next_scan_ns);
 	sooner(&deadline, node->next_reap_ns);

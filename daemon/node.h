@@ -239,5 +239,19 @@ json_t *command_of(pid_t pid); // what its process calls itself now; null: not k
 // broker_list.c
 json_t *listing_publications(struct node *node, const struct authority_peer *peer);
 
-// say.c: one line on stderr, with time and level as syslog has them.
-__attribute__((format(printf, 1, 2))) void say(const char *format, ...);
+// say.c: one line on standard error, with time and process. Of each kind of line, which is a place in the source, only so
+// many a minute, since peers and ledgers may cause them at will: how many were left out is said afterwards.
+struct say_kind {
+	struct say_kind *next;
+	uint64_t since_ns; // the minute began; 0: nothing was said yet
+	unsigned int said, left_out;
+	char last[120]; // of those left out
+};
+#define say(...)                                                                                   \
+	do {                                                                                       \
+		static struct say_kind say_kind_;                                                  \
+		say_line(&say_kind_, __VA_ARGS__);                                                 \
+	} while (0)
+__attribute__((format(printf, 2, 3))) void say_line(struct say_kind *kind, const char *format, ...);
+// Says what was left out in minutes that are over; UINT64_MAX: in all.
+void say_left_out(uint64_t now, uint64_t *deadline);

@@ -272,6 +272,40 @@ TEST(corrupted_messages)
 	CHECK_INT(access(packet, F_OK), -1);
 }
 
+static int count_of(const char *text, const char *part)
+{
+	int count = 0;
+
+	for (; (text = strstr(text, part)); text += strlen(part))
+		count++;
+	return count;
+}
+
+// A peer cannot fill the disk with what the daemon says of it.
+TEST(the_log_of_malformed_messages_is_bounded)
+{
+	enum { MANY = 500 };
+	static char text[65536];
+	char path[300];
+	int status;
+
+	fresh_node();
+	start_daemon();
+	for (int i = 0; i < MANY; i++) {
+		int fd = raw_connection();
+		CHECK_INT(send(fd, "no message", 10, MSG_NOSIGNAL), 10);
+		CHECK_INT(recv(fd, text, 1, 0), 0);
+		close(fd);
+	}
+	kill(daemon_pid, SIGTERM);
+	CHECK_INT(waitpid(daemon_pid, &status, 0), daemon_pid);
+	daemon_pid = 0;
+	snprintf(path, sizeof path, "%s/log", folder);
+	CHECK(vg_file_read(path, text, sizeof text) > 0);
+	CHECK_INT(count_of(text, "a malformed message"), 21);
+	CHECK_CONTAINS(text, "480 more lines of this kind were left out, the last: a malformed message from process");
+}
+
 TEST(silent_connections_hold_nobody_up)
 {
 	enum { MANY = 600 };
