@@ -18,7 +18,7 @@
 
 json_t *refuse(const char *code, const char *format, ...)
 {
-	char text[1024];
+	char text[2048];
 	va_list arguments;
 
 	va_start(arguments, format);
@@ -99,25 +99,24 @@ const char *sim_flag(void)
 json_t *other_gpus(const struct request *request)
 {
 	const char *wanted = text_of(request, "simulate"), *served = vg_simulation_wanted();
-	const char *folder = request->node->runtime_dir;
+	const struct node *node = request->node;
+	char instead[240] = "a real one", way[300] = "";
 
 	if (!wanted || strcmp(wanted, served) == 0 || (strcmp(wanted, "1") == 0 && *served))
 		return NULL;
+	if (*wanted)
+		snprintf(instead, sizeof instead, "\"%.200s\"", wanted);
 	if (!*served)
 		return refuse("invalid",
-			      "the daemon in %.200s serves this machine's GPUs, not the simulated \"%.200s\": name "
-			      "another directory in VIRGATE_RUNTIME_DIR for that",
-			      folder, wanted);
-	if (!*wanted)
-		return refuse(
-			"invalid",
-			"the daemon in %.200s serves the simulated GPU \"%.200s\", not a real one: give --sim, or "
-			"end it with `virgate shutdown`",
-			folder, served);
+			      "the daemon in %.200s serves this machine's GPUs, not the simulated %s: name another "
+			      "directory in VIRGATE_RUNTIME_DIR for that",
+			      node->runtime_dir, instead);
+	if (!node->system_wide) // --sim alone leads to a daemon of its own
+		snprintf(way, sizeof way, " and VIRGATE_RUNTIME_DIR=%.200s", node->runtime_dir);
 	return refuse("invalid",
-		      "the daemon in %.200s serves the simulated GPU \"%.200s\", not \"%.200s\": ask for that one, or "
-		      "end it with `virgate shutdown`",
-		      folder, served, wanted);
+		      "the daemon in %.200s serves the simulated GPU \"%.200s\", not %s: reach it with --sim=%.200s%s (its "
+		      "node is in %.200s), or end it with `virgate shutdown`",
+		      node->runtime_dir, served, instead, served, way, vg_system_simulated_directory(node->system));
 }
 
 static json_t *take_memory(const struct request *request, uint64_t *ret_memory)

@@ -264,7 +264,10 @@ TEST(another_specification_than_the_daemons_is_refused)
 	CHECK_CONTAINS(result.err, "not \"memory=8G\"");
 	unsetenv("VIRGATE_SIM");
 	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "2G"), 1);
-	CHECK_CONTAINS(result.err, "not a real one");
+	CHECK_CONTAINS(result.err, "not a real one: reach it with --sim=devices=2,memory=4G and VIRGATE_RUNTIME_DIR=/tmp/");
+	CHECK_CONTAINS(result.err, place.folder);
+	// What it says is true, from whatever other directory.
+	CHECK_INT(VIRGATE_RUN("ps", "--sim=devices=2,memory=4G"), 0);
 	// Any simulated GPU will do for --sim alone, and the program finds the one that is served.
 	CHECK_INT(VIRGATE_RUN("run", "--sim", "--vgpu", "train", "sh", "-c", "echo $VIRGATE_SIM $VIRGATE_SIM_DIR"), 0);
 	CHECK_CONTAINS(result.out, "devices=2,memory=4G");
@@ -273,6 +276,24 @@ TEST(another_specification_than_the_daemons_is_refused)
 	CHECK_INT(VIRGATE_RUN("run", "--sim", "--vgpu", "train", "sh", "-c", "echo $VIRGATE_SIM_DIR"), 0);
 	CHECK_CONTAINS(result.out, place.folder);
 	CHECK_INT(VIRGATE_RUN("shutdown"), 0);
+}
+
+// A daemon that stands still keeps others from its place: each attempt to start one says so, and the message once.
+TEST(what_the_daemon_says_at_its_start_is_told_once)
+{
+	node_begin();
+	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
+	pid_t daemon = daemon_pid();
+	kill(daemon, SIGSTOP);
+	unlink(place.socket);
+	setenv("VIRGATE_TIMEOUT", "7", 1); // each attempt takes two seconds
+	int code = VIRGATE_RUN("ps");
+	kill(daemon, SIGCONT);
+	CHECK_INT(code, 1);
+	const char *said = strstr(result.err, "another virgated");
+	CHECK(said);
+	CHECK(!strstr(said + 1, "another virgated"));
+	CHECK_INT(VIRGATE_RUN("ps"), 0);
 }
 
 TEST(figures_that_read_alike_are_told_exactly)
