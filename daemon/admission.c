@@ -68,18 +68,9 @@ static int make_folder(const struct node *node)
 }
 
 // Two daemons of one user (of two runtime folders) have two files.
-static uint64_t hash_of(const char *text)
-{
-	uint64_t hash = 14695981039346656037u;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 1099511628211u;
-	return hash;
-}
-
 static void own_file_name(const struct node *node, char name[64])
 {
-	snprintf(name, 64, "%u-%016llx", (unsigned int)geteuid(), (unsigned long long)hash_of(node->runtime_dir));
+	snprintf(name, 64, "%u-%016llx", (unsigned int)geteuid(), (unsigned long long)place_hash(node->runtime_dir));
 }
 
 // `extra` bytes on `device` stand beside (or, for a vGPU there is, instead of) what is listed.

@@ -92,15 +92,6 @@ static const char *environment(const char *variable)
 	return value && *value ? value : NULL;
 }
 
-static uint64_t hash_of(const char *text)
-{
-	uint64_t hash = 14695981039346656037u;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 1099511628211u;
-	return hash;
-}
-
 // All users map the simulated devices of the system's daemon: in a directory of root's with the mode that the simulator
 // takes for one that is shared. What else lies in the state directory has modes of its own.
 static void share_simulated_node(const char *state)
@@ -110,7 +101,7 @@ static void share_simulated_node(const char *state)
 
 	if (geteuid() != 0) // nobody else could trust it
 		return;
-	snprintf(path, sizeof path, "%s/sim-%016llx", state, (unsigned long long)hash_of(vg_simulation_wanted()));
+	snprintf(path, sizeof path, "%s/sim-%016llx", state, (unsigned long long)place_hash(vg_simulation_wanted()));
 	if (!named)
 		setenv("VIRGATE_SIM_DIR", path, 1);
 	if (!named && chmod(state, 0711) < 0)
@@ -153,7 +144,7 @@ static int choose_folders(struct node *node)
 	// Each simulated node has its own vGPUs.
 	char node_name[32] = "state";
 	if (*vg_simulation_wanted())
-		snprintf(node_name, sizeof node_name, "sim-%016llx", (unsigned long long)hash_of(dir));
+		snprintf(node_name, sizeof node_name, "sim-%016llx", (unsigned long long)place_hash(dir));
 	snprintf(node->state_path, sizeof node->state_path, "%s/%s.json", folder, node_name);
 	return length < (int)room ? 0 : -1;
 }

@@ -29,6 +29,15 @@ void place_path(const struct node *node, char path[PATH_MAX], const char *format
 	va_end(arguments);
 }
 
+uint64_t place_hash(const char *text)
+{
+	uint64_t hash = 14695981039346656037u;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+	return hash;
+}
+
 // The descriptor, with the mode set, or -1 after words on stderr.
 static int open_directory(const struct node *node)
 {
@@ -39,10 +48,9 @@ static int open_directory(const struct node *node)
 		say("%s: remove it, or name another directory in VIRGATE_RUNTIME_DIR", problem);
 		return -1;
 	}
-	// Users of the system's daemon must reach its socket and their ledgers, each by its name. The lock tells
-	// systemd-tmpfiles that the directory is in use.
-	if (fchmod(fd, node->system_wide ? 0755 : 0700) < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0 ||
-	    (mkdirat(fd, "ledgers", 0700) < 0 && errno != EEXIST) ||
+	(void)flock(fd, LOCK_SH | LOCK_NB); // tells systemd-tmpfiles that the directory is in use
+	// Users of the system's daemon must reach its socket and their ledgers, each by its name.
+	if (fchmod(fd, node->system_wide ? 0755 : 0700) < 0 || (mkdirat(fd, "ledgers", 0700) < 0 && errno != EEXIST) ||
 	    fchmodat(fd, "ledgers", node->system_wide ? 0711 : 0700, 0) < 0) {
 		say("%s: %m", node->runtime_dir);
 		close(fd);
@@ -62,22 +70,13 @@ static bool is_live(const char *path)
 
 // ---- the door ---------------------------------------------------------------------------------------------------
 
-static uint64_t hash_of(const char *text)
-{
-	uint64_t hash = 14695981039346656037u;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 1099511628211u;
-	return hash;
-}
-
 // An abstract name: it stands in no directory, and goes with its daemon.
 static socklen_t door_address(const struct node *node, struct sockaddr_un *ret_address)
 {
 	memset(ret_address, 0, sizeof *ret_address);
 	ret_address->sun_family = AF_UNIX;
 	int length = snprintf(ret_address->sun_path + 1, sizeof ret_address->sun_path - 1, "virgate-%u-%016llx",
-			      (unsigned int)geteuid(), (unsigned long long)hash_of(node->runtime_dir));
+			      (unsigned int)geteuid(), (unsigned long long)place_hash(node->runtime_dir));
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
@@ -88,7 +87,8 @@ static void door_knocked(struct node *node, struct source *source, uint32_t even
 
 	if (fd >= 0)
 		close(fd);
-	place_check(node);
+	if (!node->leaving)
+		place_check(node);
 }
 
 enum door { DOOR_OURS, DOOR_ANOTHERS, DOOR_SILENT };

@@ -200,7 +200,7 @@ TEST(a_word_of_each_field_harms_nobody_else)
 
 TEST(every_word_harms_nobody_else)
 {
-	enum { AT_ONCE = 64 };
+	enum { AT_ONCE = 128 };
 	pid_t tenant;
 
 	char *before = begin_sweep(&tenant);

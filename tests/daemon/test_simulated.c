@@ -1,26 +1,6 @@
 // The whole way on the simulated node: `virgate run`, the interposer, the simulated NVML.
 #include "simulated.h"
 
-// `virgate run --vgpu NAME -- holder MIB`; returns the launcher once the memory is taken.
-static pid_t run_holder(const char *name, const char *mib)
-{
-	int out[2];
-	char word[8];
-
-	CHECK_INT(pipe(out), 0);
-	pid_t child = fork();
-	if (child == 0) {
-		dup2(out[1], 1);
-		close(out[0]);
-		execl(VIRGATE, "virgate", "run", "--sim", "--vgpu", name, "--", HOLDER, mib, NULL);
-		_exit(9);
-	}
-	close(out[1]);
-	CHECK(read(out[0], word, sizeof word) == 6);
-	close(out[0]);
-	return child;
-}
-
 static pid_t tenant_pid(const char *name, size_t index)
 {
 	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
