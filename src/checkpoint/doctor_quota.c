@@ -92,7 +92,13 @@ static void check_driver(struct doctor_report *report)
 	}
 }
 
-// Ledgers are written by every tenant all the time.
+// Every tenant maps its ledger and writes it with each allocation.
+static bool is_remote(long type)
+{
+	return type == NFS_SUPER_MAGIC || type == SMB_SUPER_MAGIC || type == (long)SMB2_SUPER_MAGIC ||
+	       type == FUSE_SUPER_MAGIC || type == CEPH_SUPER_MAGIC || type == AFS_SUPER_MAGIC;
+}
+
 static void check_folder(struct doctor_report *report, const struct vg_node *node)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_QUOTA, "ledger directory");
@@ -103,12 +109,13 @@ static void check_folder(struct doctor_report *report, const struct vg_node *nod
 	} else if (statfs(node->runtime_dir, &system) < 0) {
 		doctor_say(check, DOCTOR_FAILED, "%.120s: %s", node->runtime_dir, strerror(errno));
 		doctor_fix(check, "name a directory of yours in VIRGATE_RUNTIME_DIR");
-	} else if (system.f_type != TMPFS_MAGIC && system.f_type != RAMFS_MAGIC) {
-		doctor_say(check, DOCTOR_WARNING, "%.120s is not in memory (tmpfs)", node->runtime_dir);
-		doctor_fix(check, "mount a tmpfs there, or name a directory on one that outlives your sessions in "
-				  "VIRGATE_RUNTIME_DIR");
+	} else if (is_remote(system.f_type)) {
+		doctor_say(check, DOCTOR_WARNING, "%.120s is on a network or user-space file system", node->runtime_dir);
+		doctor_fix(check, "name a directory on a local file system in VIRGATE_RUNTIME_DIR; best is a tmpfs that "
+				  "outlives your sessions");
 	} else {
-		doctor_say(check, DOCTOR_OK, "%.160s", node->runtime_dir);
+		bool in_memory = system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
+		doctor_say(check, DOCTOR_OK, "%.160s%s", node->runtime_dir, in_memory ? "" : " (on a disk)");
 	}
 }
 

@@ -78,6 +78,12 @@ static const char *read_tenant(const json_t *object, struct vg_tenant_info *tena
 	return fields.wrong;
 }
 
+// A figure of the ledger. That of a damaged one is not known: the daemon leaves it out, or says null.
+static uint64_t read_figure(struct vg_fields *fields, const char *key, const struct vg_vgpu_info *vgpu)
+{
+	return vgpu->damaged ? 0 : vg_field_size(fields, key);
+}
+
 static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, struct vg_tenant_info *tenants)
 {
 	struct vg_fields fields = {object, NULL};
@@ -90,10 +96,8 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 	vgpu->device = (int)vg_field_size(&fields, "device");
 	vgpu->memory = vg_field_size(&fields, "memory");
 	vgpu->damaged = json_is_true(json_object_get(object, "damaged"));
-	vgpu->charged = vg_field_known_size(&fields, "charged", &told); // null where the ledger is damaged
-	if (!told && !vgpu->damaged)
-		fields.wrong = "charged";
-	vgpu->overhead = vg_field_known_size(&fields, "overhead", &told);
+	vgpu->charged = read_figure(&fields, "charged", vgpu);
+	vgpu->overhead = read_figure(&fields, "overhead", vgpu);
 	vgpu->physical = vg_field_known_size(&fields, "physical", &vgpu->physical_known);
 	vgpu->share = (unsigned)vg_field_size(&fields, "share");
 	vgpu->share_enforced = vg_field_truth(&fields, "share_enforced");
@@ -101,8 +105,8 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 	vgpu->group = vg_field_optional_text(&fields, "group");
 	vgpu->ephemeral = vg_field_truth(&fields, "ephemeral");
 	vgpu->created = vg_field_seconds(&fields, "created");
-	vgpu->refusals = vg_field_size(&fields, "refusals");
-	vgpu->shared = vg_field_known_size(&fields, "shared", &told); // a missing field counts as 0
+	vgpu->refusals = read_figure(&fields, "refusals", vgpu);
+	vgpu->shared = vgpu->damaged ? 0 : vg_field_known_size(&fields, "shared", &told); // a missing field counts as 0
 	vgpu->tenants = tenants;
 	vgpu->tenant_count = json_array_size(array);
 	vgpu->tenants_known = json_is_array(array);

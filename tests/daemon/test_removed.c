@@ -112,7 +112,7 @@ TEST(a_directory_that_was_removed_is_made_again)
 	snprintf(path, sizeof path, "%s/refusal", folder);
 	CHECK(vg_file_read(path, text, sizeof text) > 0);
 	CHECK_CONTAINS(text, "nobody new can enter vGPU a, because its file was removed");
-	CHECK_CONTAINS(text, "`virgate rm --force a`");
+	CHECK_CONTAINS(text, "`virgate rm --force a --sim");
 	CHECK_INT(run_in("unused", "true"), 0);
 	end_holder(launcher, first_tenant("a"));
 	for (int i = 0; i < 500 && is_damaged("a"); i++)

@@ -128,7 +128,7 @@ TEST(two_users_share_a_simulated_gpu)
 	system_node();
 	CHECK_RUN(ALICE, "virgate create a --memory 512M", 0);
 	CHECK_RUN(BOB, "virgate create b --memory 768M", 1); // admission is over both
-	CHECK_CONTAINS(err, "512.0 MiB of 1.0 GiB is reserved by other vGPUs");
+	CHECK_CONTAINS(err, "other vGPUs reserve 512.0 MiB of its 1.0 GiB");
 	CHECK_RUN(BOB, "virgate create b --memory 256M", 0);
 	pid_t alice = start_holder(ALICE, "a", "300"), bob = start_holder(BOB, "b", "100");
 	json_int_t charged = figure("a", "charged");

@@ -390,35 +390,6 @@ TEST(exec_is_refunded)
 }
 
 // What the driver holds beyond the charges is told in the log, once.
-// Tenants can write their vGPU's ledger. What they make up must not end up as a listing that nobody can read.
-TEST(made_up_figures_stay_numbers)
-{
-	static const char *const keys[] = {"charged", "overhead", "refusals", "loads", "context_overhead", "shared"};
-	char path[400];
-
-	fresh_node();
-	start_daemon();
-	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", GIB));
-	pid_t tenant = start_tenant("a", MIB);
-	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	struct ledger_file *file = mmap(NULL, sizeof *file, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	CHECK(file != MAP_FAILED);
-	close(fd);
-	file->header.refusals = file->header.loads = file->header.context_overhead = UINT64_MAX;
-	((uint64_t *)&file->header.account)[0] = UINT64_MAX - 1;
-	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++)
-		file->slots[0].by_kind[kind] = UINT64_MAX / 2;
-	json_t *reply = ask("{'op':'list'}"), *vgpu = json_array_get(json_object_get(reply, "vgpus"), 0);
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-		if (!json_is_integer(json_object_get(vgpu, keys[i])) ||
-		    json_integer_value(json_object_get(vgpu, keys[i])) < 0)
-			FAIL("%s is %lld", keys[i], (long long)json_integer_value(json_object_get(vgpu, keys[i])));
-	json_decref(reply);
-	munmap(file, sizeof *file);
-	kill_tenant(tenant);
-}
-
 TEST(drift_is_told)
 {
 	char path[300], text[8192], *at;

@@ -212,7 +212,7 @@ static const char *state_of_a(json_t *reply)
 // A user spoils the ledger of its own vGPU: that is one row for everybody, and its owner and root can end it.
 TEST(a_spoilt_ledger_is_one_damaged_row)
 {
-	char path[400], told[64];
+	char path[400], told[256];
 	uint64_t ones = UINT64_MAX;
 
 	for (int who = 0; who < 2; who++) {
