@@ -138,7 +138,7 @@ TEST(two_users_share_a_simulated_gpu)
 	CHECK_RUN(ALICE, "virgate run --vgpu a -- $holder 300", 2);
 	CHECK_CONTAINS(err, "vGPU a: asked 300.0 MiB");
 	CHECK_RUN(BOB, "virgate run --vgpu a -- true", 125);
-	CHECK_CONTAINS(err, "belongs to user");
+	CHECK_CONTAINS(err, "only its owner");
 	CHECK_RUN(BOB, "virgate run --memory 300M -- true", 125); // 256 MiB are left
 	CHECK_RUN(BOB, "virgate run --memory 200M -- true", 0);
 	CHECK_RUN(BOB, "virgate ps --sim", 0);
