@@ -16,6 +16,7 @@ static struct vg_kernel *kernels[KERNELS];
 static struct vg_argument_list *lists[KERNELS];
 static struct vg_prepared_launch *prepared[KERNELS];
 static struct vg_argument arguments[MOST];
+static struct vg_variable variables[MOST];
 static void *values[MOST];
 static unsigned long long data[MOST];
 static CUstream stream_handle;
@@ -39,7 +40,7 @@ static void load_kernels(void)
 		snprintf(name, sizeof name, "k%u", counts[k]);
 		LIBRARY(vg_object_code_kernel(code, name, &kernels[k]));
 		functions[k] = (CUfunction)vg_kernel_handle(kernels[k]);
-		LIBRARY(vg_argument_list_create(kernels[k], arguments, counts[k], &lists[k]));
+		LIBRARY(vg_argument_list_create(kernels[k], variables, counts[k], &lists[k]));
 		LIBRARY(vg_launch_prepare(context, &config, kernels[k], arguments, counts[k], &prepared[k]));
 	}
 }
@@ -47,7 +48,8 @@ static void load_kernels(void)
 static void open_family(void)
 {
 	for (int i = 0; i < MOST; i++) {
-		arguments[i] = VG_ARGUMENT(data[i]);
+		variables[i] = VG_VARIABLE(data[i]);
+		arguments[i] = variables[i].place;
 		values[i] = &data[i];
 	}
 	bench_begin(&context, &stream);

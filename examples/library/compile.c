@@ -56,12 +56,8 @@ int main(void)
 
 	struct vg_object_code *code = compile(device);
 	check(vg_object_code_kernel(code, "saxpy<float>", &kernel));
-	vg_address addresses[] = {vg_buffer_address(device_y), vg_buffer_address(device_x)};
-	float a = 2;
-	unsigned count = COUNT;
-	struct vg_argument arguments[] = {VG_ARGUMENT(addresses[0]), VG_ARGUMENT(addresses[1]), VG_ARGUMENT(a),
-					  VG_ARGUMENT(count)};
-	check(vg_launch(stream, &config, kernel, arguments, 4));
+	check(vg_launch(stream, &config, kernel,
+			VG_ARGUMENTS(vg_buffer_address(device_y), vg_buffer_address(device_x), 2.0f, (unsigned)COUNT)));
 	check(vg_buffer_read(device_y, 0, y, sizeof y, stream));
 	check(vg_stream_sync(stream));
 

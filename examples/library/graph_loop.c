@@ -42,9 +42,8 @@ int main(void)
 	check(vg_graph_add_while_loop(definition, both, 2, again, &loop));
 	check(vg_graph_node_get_body(loop, 0, &body));
 	struct vg_launch_config one = {.size = sizeof one, .grid = {1}, .block = {1}};
-	struct vg_argument arguments[] = {VG_ARGUMENT(again), VG_ARGUMENT(value), VG_ARGUMENT(steps)};
 	struct vg_graph_kernel halve = {
-		.size = sizeof halve, .kernel = kernel, .config = &one, .arguments = arguments, .argument_count = 3};
+		.size = sizeof halve, .kernel = kernel, .config = &one, .arguments = VG_ARGUMENTS(again, value, steps)};
 	check(vg_graph_add_kernel(body, NULL, 0, &halve, NULL));
 
 	struct vg_graph_memcpy fetch = {

@@ -7,17 +7,13 @@ enum { COUNT = 4000 };
 
 static void take_power(struct vg_virtual_gpu *vgpu, vg_address from, vg_address to, unsigned exponent, unsigned stream)
 {
-	unsigned count = COUNT;
-	const struct vg_argument arguments[] = {VG_ARGUMENT(from), VG_ARGUMENT(to), VG_ARGUMENT(count),
-						VG_ARGUMENT(exponent)};
 	const struct vg_work work = {.size = sizeof work,
 				     .kernel = "power",
 				     .stream = stream,
 				     .config = {.grid = {8}, .block = {128}},
-				     .arguments = arguments,
-				     .argument_count = 4};
+				     .arguments = VG_ARGUMENTS(from, to, (unsigned)COUNT, exponent)}; // and how many
 
-	check(vg_virtual_gpu_execute(vgpu, &work, NULL)); // arguments are copied: they may go now
+	check(vg_virtual_gpu_execute(vgpu, &work, NULL)); // the values are copied
 }
 
 int main(void)

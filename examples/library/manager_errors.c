@@ -51,13 +51,10 @@ static enum vg_status work(struct vg_manager *manager)
 	printf("asked for %zu bytes, got %zu\n", 3 * (size_t)LIMIT, size);
 
 	float value = 2;
-	uint64_t count = 1000;
-	const struct vg_argument arguments[] = {VG_ARGUMENT(block), VG_ARGUMENT(value), VG_ARGUMENT(count)};
 	struct vg_work fill = {.size = sizeof fill,
 			       .kernel = "fil",
 			       .config = {.grid = {1}, .block = {128}},
-			       .arguments = arguments,
-			       .argument_count = 3};
+			       .arguments = VG_ARGUMENTS(block, value, (uint64_t)1000)}; // and argument_count
 	refused(vg_virtual_gpu_execute(vgpu, &fill, NULL), VG_NOT_FOUND);
 	fill.kernel = "fill";
 	fill.argument_count = 2;

@@ -47,13 +47,10 @@ int main(void)
 	small_numbers(b, K * N, 5);
 	vg_address from_a = put(space, a, sizeof a), from_b = put(space, b, sizeof b), to = put(space, c, sizeof c);
 	uint64_t m = M, n = N, k = K;
-	const struct vg_argument arguments[] = {VG_ARGUMENT(from_a), VG_ARGUMENT(from_b), VG_ARGUMENT(to),
-						VG_ARGUMENT(m),	     VG_ARGUMENT(n),	  VG_ARGUMENT(k)};
 	const struct vg_work work = {.size = sizeof work,
 				     .kernel = "matrix_multiply",
 				     .config = {.grid = {32, 32}, .block = {16, 16}},
-				     .arguments = arguments,
-				     .argument_count = 6};
+				     .arguments = VG_ARGUMENTS(from_a, from_b, to, m, n, k)}; // and argument_count
 	check(vg_compute_unit_execute(unit, &work, NULL));
 	check(vg_compute_unit_sync(unit, 0, 0));
 	check(vg_memory_space_read(space, c, to, sizeof c));

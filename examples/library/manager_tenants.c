@@ -33,14 +33,11 @@ static double now(void)
 static struct vg_execution *multiply(struct tenant *tenant, unsigned stream)
 {
 	uint64_t size = SIZE;
-	const struct vg_argument arguments[] = {VG_ARGUMENT(tenant->at[0]), VG_ARGUMENT(tenant->at[1]),
-						VG_ARGUMENT(tenant->at[2]), VG_ARGUMENT(size),
-						VG_ARGUMENT(size),	    VG_ARGUMENT(size)};
 	const struct vg_work work = {.size = sizeof work,
 				     .kernel = "matrix_multiply",
 				     .config = {.grid = {SIZE / 16, SIZE / 16}, .block = {16, 16}},
-				     .arguments = arguments,
-				     .argument_count = 6,
+				     .arguments = VG_ARGUMENTS(tenant->at[0], tenant->at[1], tenant->at[2], size, size,
+							       size), // and argument_count
 				     .stream = stream,
 				     .repeat = tenant->repeat};
 	struct vg_execution *execution;

@@ -33,8 +33,7 @@ int main(void)
 	printf("%u blocks of %u threads fill %s\n", grid, block, vg_device_name(device));
 
 	struct vg_launch_config config = {.size = sizeof config, .grid = {2}, .block = {block}};
-	struct vg_argument wide = VG_ARGUMENT(size);
-	if (vg_launch_prepare(context, &config, kernel, &wide, 1, &launch))
+	if (vg_launch_prepare(context, &config, kernel, VG_ARGUMENTS((size_t)1), &launch))
 		printf("refused: %s\n", vg_last_error()->text);
 	check(vg_launch_prepare(context, &config, kernel, NULL, 0, &launch));
 	for (one = 1; one <= 3; one++) {

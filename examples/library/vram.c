@@ -20,8 +20,7 @@ static void double_values(struct vg_vram_handle values, struct vg_stream *stream
 	struct vg_vram_loan loan;
 
 	check(vg_vram_borrow(values, VG_VRAM_READ_WRITE, &loan));
-	check(vg_launch(stream, &config, kernel,
-			(struct vg_argument[]){VG_ARGUMENT(loan.address), VG_ARGUMENT((unsigned){COUNT})}, 2));
+	check(vg_launch(stream, &config, kernel, VG_ARGUMENTS(loan.address, (unsigned)COUNT)));
 	check(vg_stream_sync(stream)); // the kernel has ended before the loan does
 	check(vg_vram_give_back(&loan));
 }

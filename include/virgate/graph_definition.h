@@ -27,7 +27,7 @@ struct vg_graph_edge {
 };
 
 /* A word on the device that conditional nodes read and kernels set. Goes to a kernel as
- * VG_ARGUMENT(condition); there, cudaGraphSetConditional(condition, value) sets it. */
+ * VG_ARGUMENTS(condition); there, cudaGraphSetConditional(condition, value) sets it. */
 struct vg_graph_condition {
 	uint64_t handle; /* CUgraphConditionalHandle */
 };

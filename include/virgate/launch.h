@@ -1,14 +1,15 @@
 /* Launches: a kernel, a grid, and typed arguments that are checked before the driver sees them.
  *
- * vg_launch() checks all arguments each time, up to a nanosecond for each of them. An argument list is checked once,
- * and its launches are checked no longer for 500 arguments than for none; they read what the program has written to its
- * variables meanwhile. A prepared launch has copies of the values, and its configuration is checked once, too. */
+ * vg_launch() checks all arguments each time, up to a nanosecond for each of them. An argument list is checked once, so
+ * that its launches cost the same for 500 arguments as for none; each launch reads the variables as they are then. A
+ * prepared launch has copies of the values, and its configuration is checked once, too. */
 #ifndef VIRGATE_LAUNCH_H
 #define VIRGATE_LAUNCH_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include <virgate/argument.h>
 #include <virgate/kernel.h>
 #include <virgate/stream.h>
 
@@ -29,37 +30,26 @@ struct vg_launch_config {
 	unsigned attribute_count;
 };
 
-/* One argument: where its value lies, and how many bytes the kernel must take. */
-struct vg_argument {
-	const void *value;
-	size_t size;
-};
-/* Of a variable or a literal's compound: VG_ARGUMENT(n), VG_ARGUMENT((int){3}). */
-#ifdef __cplusplus
-#define VG_ARGUMENT(variable) (vg_argument{&(variable), sizeof(variable)})
-#else
-#define VG_ARGUMENT(variable) ((struct vg_argument){&(variable), sizeof(variable)})
-#endif
-
 struct vg_argument_list;
 struct vg_prepared_launch;
 
-/* Queues a kernel on a stream. Nothing is allocated; arguments are copied before it returns. INVALID with a sentence on
- * what does not fit (a dimension, a cluster, shared memory; which argument, its bytes and the kernel's), LIMIT (a
- * cooperative grid that cannot be resident at once), UNSUPPORTED (clusters below compute capability 9.0, cooperative
- * launches), CLOSED, DRIVER. Any thread. Source: cuLaunchKernelEx. */
+/* Queues a kernel on a stream: vg_launch(stream, &config, kernel, VG_ARGUMENTS(vector, n * 4, 2.5f)). Allocates nothing;
+ * copies the values before it returns. INVALID (the text says which dimension, cluster or shared memory does not fit,
+ * or which argument, its size and the kernel's), LIMIT (a cooperative grid that cannot be resident at once),
+ * UNSUPPORTED (clusters below compute capability 9.0, cooperative launches), CLOSED, DRIVER. Any thread. Source:
+ * cuLaunchKernelEx. */
 VG_PUBLIC enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch_config *config,
 				   struct vg_kernel *kernel, const struct vg_argument *arguments,
 				   size_t argument_count);
 
-/* Checks a kernel's arguments once, for launches without end: each reads the values from where they lie then. The list
- * keeps the kernel and the addresses, not the values, which must stay where they are. The caller owns *ret_list and
- * ends it with vg_argument_list_destroy(). INVALID with a sentence on which argument does not fit, NO_MEMORY, CLOSED.
- * Any thread. */
-VG_PUBLIC enum vg_status vg_argument_list_create(struct vg_kernel *kernel, const struct vg_argument *arguments,
+/* Checks a kernel's arguments once, for any number of launches: each of them reads the variables again. The list keeps
+ * the kernel and the variables' addresses; the variables must last as long as the list. The caller owns *ret_list and
+ * ends it with vg_argument_list_destroy(). INVALID (the text says which argument does not fit), NO_MEMORY, CLOSED. Any
+ * thread. */
+VG_PUBLIC enum vg_status vg_argument_list_create(struct vg_kernel *kernel, const struct vg_variable *arguments,
 						 size_t argument_count, struct vg_argument_list **ret_list);
-/* Where the value of one argument, counted from 0, lies from now on. INVALID (no such argument, NULL, other size),
- * CLOSED. Not while another thread launches or sets this list. */
+/* Sets the variable of one argument, counted from 0. INVALID (no such argument, NULL, other size), CLOSED. Not
+ * while another thread launches or sets this list. */
 VG_PUBLIC enum vg_status vg_argument_list_set(struct vg_argument_list *list, size_t index, const void *value,
 					      size_t size);
 /* vg_launch() of the list's kernel. Values are copied before it returns. Any thread, while none sets arguments. */

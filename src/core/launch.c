@@ -125,7 +125,7 @@ static void free_list(struct core_object *object)
 
 static const struct core_class list_class = {"argument list", NULL, free_list};
 
-enum vg_status vg_argument_list_create(struct vg_kernel *kernel, const struct vg_argument *arguments,
+enum vg_status vg_argument_list_create(struct vg_kernel *kernel, const struct vg_variable *arguments,
 				       size_t argument_count, struct vg_argument_list **ret_list)
 {
 	CORE_USABLE(kernel, "kernel");
@@ -134,7 +134,9 @@ enum vg_status vg_argument_list_create(struct vg_kernel *kernel, const struct vg
 	if (!list)
 		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %u arguments",
 			       kernel->parameter_count);
-	enum vg_status status = core_launch_arguments(kernel, arguments, argument_count, list->values, __func__);
+	_Static_assert(sizeof *arguments == sizeof arguments->place, "an array of variables is one of arguments");
+	enum vg_status status = core_launch_arguments(kernel, (const struct vg_argument *)arguments, argument_count,
+						      list->values, __func__);
 	if (status) {
 		free(list);
 		return status;

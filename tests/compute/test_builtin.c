@@ -126,48 +126,48 @@ static void close_vectors(struct vectors *v)
 		for (size_t s = 0; s < SHAPES; s++) {                                              \
 			free_words(v.b.context, v.at_z);                                           \
 			v.at_z = upload(&v.b, v.y, N);                                             \
-			launch(&v.b, name, &shapes[s], ARGUMENTS(__VA_ARGS__, VG_ARGUMENT(n)));    \
+			launch(&v.b, name, &shapes[s], VG_ARGUMENTS(__VA_ARGS__, n));    \
 			check_values(&v.b, name, v.at_z, v.want, N, 0);                            \
 		}                                                                                  \
 		n = 0;                                                                             \
-		launch(&v.b, name, &shapes[1], ARGUMENTS(__VA_ARGS__, VG_ARGUMENT(n)));            \
+		launch(&v.b, name, &shapes[1], VG_ARGUMENTS(__VA_ARGS__, n));            \
 		check_values(&v.b, name, v.at_z, v.want, N, 0);                                    \
 		close_vectors(&v);                                                                 \
 	} while (0)
 
 TEST(fill)
 {
-	EACH_SHAPE("fill", a, VG_ARGUMENT(v.at_z), VG_ARGUMENT(a));
+	EACH_SHAPE("fill", a, v.at_z, a);
 }
 
 TEST(copy)
 {
-	EACH_SHAPE("copy", v.x[i], VG_ARGUMENT(v.at_x), VG_ARGUMENT(v.at_z));
+	EACH_SHAPE("copy", v.x[i], v.at_x, v.at_z);
 }
 
 TEST(scale)
 {
-	EACH_SHAPE("scale", a * v.x[i], VG_ARGUMENT(a), VG_ARGUMENT(v.at_x), VG_ARGUMENT(v.at_z));
+	EACH_SHAPE("scale", a * v.x[i], a, v.at_x, v.at_z);
 }
 
 TEST(axpy)
 {
-	EACH_SHAPE("axpy", a * v.x[i] + v.y[i], VG_ARGUMENT(a), VG_ARGUMENT(v.at_x), VG_ARGUMENT(v.at_z));
+	EACH_SHAPE("axpy", a * v.x[i] + v.y[i], a, v.at_x, v.at_z);
 }
 
 TEST(vector_add)
 {
-	EACH_SHAPE("vector_add", v.x[i] + v.y[i], VG_ARGUMENT(v.at_x), VG_ARGUMENT(v.at_y), VG_ARGUMENT(v.at_z));
+	EACH_SHAPE("vector_add", v.x[i] + v.y[i], v.at_x, v.at_y, v.at_z);
 }
 
 TEST(vector_multiply)
 {
-	EACH_SHAPE("vector_multiply", v.x[i] * v.y[i], VG_ARGUMENT(v.at_x), VG_ARGUMENT(v.at_y), VG_ARGUMENT(v.at_z));
+	EACH_SHAPE("vector_multiply", v.x[i] * v.y[i], v.at_x, v.at_y, v.at_z);
 }
 
 TEST(relu)
 {
-	EACH_SHAPE("relu", v.x[i] < 0 ? 0 : v.x[i], VG_ARGUMENT(v.at_x), VG_ARGUMENT(v.at_z));
+	EACH_SHAPE("relu", v.x[i] < 0 ? 0 : v.x[i], v.at_x, v.at_z);
 }
 
 TEST(relu_keeps_what_is_no_number)
@@ -177,7 +177,7 @@ TEST(relu_keeps_what_is_no_number)
 	vg_address at = upload(&b, x, 4);
 	uint64_t n = 4;
 
-	launch(&b, "relu", &shapes[0], ARGUMENTS(VG_ARGUMENT(at), VG_ARGUMENT(at), VG_ARGUMENT(n)));
+	launch(&b, "relu", &shapes[0], VG_ARGUMENTS(at, at, n));
 	read_words(b.context, x, at, sizeof x);
 	for (int i = 0; i < 4; i++)
 		CHECK(x[i] == want[i] || (isnan(x[i]) && isnan(want[i])));
@@ -202,9 +202,9 @@ TEST(reduce_sum_and_dot)
 		vg_address second = at + sizeof(float);
 		for (int twice = 0; twice < 2; twice++)
 			launch(&v.b, "reduce_sum", &shapes[s],
-			       ARGUMENTS(VG_ARGUMENT(v.at_x), VG_ARGUMENT(at), VG_ARGUMENT(n)));
+			       VG_ARGUMENTS(v.at_x, at, n));
 		launch(&v.b, "dot", &shapes[s],
-		       ARGUMENTS(VG_ARGUMENT(v.at_x), VG_ARGUMENT(v.at_y), VG_ARGUMENT(second), VG_ARGUMENT(n)));
+		       VG_ARGUMENTS(v.at_x, v.at_y, second, n));
 		check_values(&v.b, "reduce_sum and dot", at, want, 2, 0);
 		free_words(v.b.context, at);
 	}
@@ -220,7 +220,7 @@ TEST(transpose)
 		v.want[i % columns * rows + i / columns] = v.x[i];
 	for (size_t s = 0; s < SHAPES; s++) {
 		launch(&v.b, "transpose", &shapes[s],
-		       ARGUMENTS(VG_ARGUMENT(v.at_x), VG_ARGUMENT(v.at_z), VG_ARGUMENT(rows), VG_ARGUMENT(columns)));
+		       VG_ARGUMENTS(v.at_x, v.at_z, rows, columns));
 		check_values(&v.b, "transpose", v.at_z, v.want, N, 0);
 	}
 	close_vectors(&v);
@@ -239,13 +239,11 @@ TEST(matrix_multiply)
 	for (size_t s = 0; s < SHAPES; s++) {
 		vg_address at = words(v.b.context, sizeof want + 4);
 		launch(&v.b, "matrix_multiply", &shapes[s],
-		       ARGUMENTS(VG_ARGUMENT(v.at_x), VG_ARGUMENT(v.at_y), VG_ARGUMENT(at), VG_ARGUMENT(m),
-				 VG_ARGUMENT(n), VG_ARGUMENT(k)));
+		       VG_ARGUMENTS(v.at_x, v.at_y, at, m, n, k));
 		check_values(&v.b, "matrix_multiply", at, want, 17 * 19, 0);
 		k = 0; // an empty sum
 		launch(&v.b, "matrix_multiply", &shapes[s],
-		       ARGUMENTS(VG_ARGUMENT(v.at_x), VG_ARGUMENT(v.at_y), VG_ARGUMENT(at), VG_ARGUMENT(m),
-				 VG_ARGUMENT(n), VG_ARGUMENT(k)));
+		       VG_ARGUMENTS(v.at_x, v.at_y, at, m, n, k));
 		check_values(&v.b, "matrix_multiply", at, (float[17 * 19]){0}, 17 * 19, 0);
 		k = 23;
 		free_words(v.b.context, at);
@@ -269,7 +267,7 @@ TEST(softmax)
 	}
 	for (size_t s = 0; s < SHAPES; s++) {
 		launch(&v.b, "softmax", &shapes[s],
-		       ARGUMENTS(VG_ARGUMENT(v.at_x), VG_ARGUMENT(v.at_z), VG_ARGUMENT(rows), VG_ARGUMENT(columns)));
+		       VG_ARGUMENTS(v.at_x, v.at_z, rows, columns));
 		check_values(&v.b, "softmax", v.at_z, v.want, N, 1e-5f);
 	}
 	close_vectors(&v);

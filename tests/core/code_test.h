@@ -95,8 +95,6 @@ __attribute__((unused)) static void free_words(struct vg_context *context, vg_ad
 	{                                                                                          \
 		.size = sizeof(struct vg_launch_config), .grid = {blocks}, .block = {threads}, __VA_ARGS__ \
 	}
-#define ARGUMENTS(...)                                                                             \
-	(struct vg_argument[]){__VA_ARGS__}, sizeof((struct vg_argument[]){__VA_ARGS__}) / sizeof(struct vg_argument)
 
 // Launches NAME(int *where, int argument) once, and gives back what it stored.
 __attribute__((unused)) static int run_kernel_once(struct vg_object_code *code, const char *name, int argument)
@@ -109,7 +107,7 @@ __attribute__((unused)) static int run_kernel_once(struct vg_object_code *code, 
 
 	OK(vg_stream_create(context, NULL, &stream));
 	OK(vg_object_code_kernel(code, name, &kernel));
-	OK(vg_launch(stream, CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT(where), VG_ARGUMENT(argument))));
+	OK(vg_launch(stream, CONFIG(1, 1), kernel, VG_ARGUMENTS(where, argument)));
 	OK(vg_stream_sync(stream));
 	read_words(context, &got, where, sizeof got);
 	free_words(context, where);

@@ -26,18 +26,23 @@ static void open_all(void)
 	OK(vg_object_code_kernel(code, "some", &some));
 }
 
+static int first = 1;
+static long second = 2;
+static char third = 3;
+static const struct vg_variable variables[] = {{{&first, sizeof first}}, {{&second, sizeof second}}, {{&third, sizeof third}}};
+
 TEST(launches)
 {
 	const struct vg_launch_config cooperative = {sizeof cooperative, .grid = {1}, .block = {1}, .cooperative = 1};
 	const struct vg_launch_config clusters = {sizeof clusters, .grid = {1}, .block = {1}, .cluster = {1},
 						  .programmatic_stream_serialization = 1};
-	struct vg_argument arguments[] = {VG_ARGUMENT((int){1}), VG_ARGUMENT((long){2}), VG_ARGUMENT((char){3})};
+	struct vg_argument arguments[] = {VG_ARGUMENT(1), VG_ARGUMENT(2L), VG_ARGUMENT((char)3)};
 	struct vg_prepared_launch *prepared;
 	struct vg_argument_list *list;
 	int value;
 
 	open_all();
-	OK(vg_argument_list_create(some, arguments, 3, &list));
+	OK(vg_argument_list_create(some, variables, 3, &list));
 	OK(vg_launch_prepare(context, &config, some, arguments, 3, &prepared));
 	for (int round = 0; round < 2; round++) { // entering the context, then finding it current
 		HEAP_FREE(vg_launch(stream, &config, none, NULL, 0));
@@ -46,7 +51,7 @@ TEST(launches)
 		HEAP_FREE(vg_launch(stream, &clusters, none, NULL, 0));
 		HEAP_FREE(vg_launch_list(stream, &config, list));
 		HEAP_FREE(vg_argument_list_set(list, 1, &(long){7}, sizeof(long)));
-		OK(vg_argument_list_set(list, 1, arguments[1].value, arguments[1].size));
+		OK(vg_argument_list_set(list, 1, &second, sizeof second));
 		HEAP_FREE(vg_launch_set_argument(prepared, 1, &(long){7}, sizeof(long)));
 		HEAP_FREE(vg_launch_run(prepared, stream));
 		HEAP_FREE(vg_kernel_get_attribute(some, vg_context_device(context), VG_KERNEL_NUM_REGS, &value));
@@ -73,12 +78,11 @@ TEST(object_code_and_kernels)
 
 TEST(prepared_launches_and_argument_lists)
 {
-	struct vg_argument arguments[] = {VG_ARGUMENT((int){1}), VG_ARGUMENT((long){2}), VG_ARGUMENT((char){3})};
 	struct vg_prepared_launch *prepared;
 	struct vg_argument_list *list;
 
 	open_all();
-	HEAP_STEADY(OK(vg_argument_list_create(some, arguments, 3, &list)); vg_argument_list_destroy(list););
+	HEAP_STEADY(OK(vg_argument_list_create(some, variables, 3, &list)); vg_argument_list_destroy(list););
 	HEAP_STEADY(OK(vg_launch_prepare(context, &config, some, NULL, 0, &prepared));
 		    vg_prepared_launch_destroy(prepared););
 }

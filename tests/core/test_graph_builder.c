@@ -11,13 +11,13 @@ static void count(void *data)
 
 static void launch_one(struct vg_graph_builder *builder, struct vg_kernel *kernel, vg_address word)
 {
-	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT(word))));
+	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 1), kernel, VG_ARGUMENTS(word)));
 }
 
 static void launch_affine(struct vg_graph_builder *builder, struct vg_kernel *kernel, vg_address word, int m, int b)
 {
 	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 1), kernel,
-		     ARGUMENTS(VG_ARGUMENT(word), VG_ARGUMENT(m), VG_ARGUMENT(b))));
+		     VG_ARGUMENTS(word, m, b)));
 }
 
 static int word_at(struct bench *bench, vg_address address)
@@ -153,7 +153,7 @@ TEST(split_and_joined_work_keeps_its_order)
 	REFUSED(vg_graph_builder_callback(both[1], count, NULL, 0), VG_CLOSED, "has been closed");
 	vg_graph_builder_destroy(both[1]);
 	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 1), combine,
-		     ARGUMENTS(VG_ARGUMENT(word), VG_ARGUMENT(a), VG_ARGUMENT(b))));
+		     VG_ARGUMENTS(word, a, b)));
 	struct vg_graph_definition *definition;
 	struct vg_graph_edge edges[4];
 	size_t found;
@@ -238,17 +238,17 @@ TEST(streams_that_wait_for_a_builder_take_part)
 	OK(vg_stream_create(bench.context, NULL, &other));
 	launch_one(builder, kernel, word);
 	OK(vg_stream_wait_stream(other, stream));
-	OK(vg_launch(other, CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT(word))));
+	OK(vg_launch(other, CONFIG(1, 1), kernel, VG_ARGUMENTS(word)));
 	REFUSED(vg_graph_builder_end(builder), VG_DRIVER, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED");
 	vg_graph_builder_destroy(builder);
 	builder = builder_begun(&bench);
 	stream = vg_graph_builder_stream(builder);
 	OK(vg_stream_wait_stream(other, stream));
-	OK(vg_launch(other, CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT(word))));
+	OK(vg_launch(other, CONFIG(1, 1), kernel, VG_ARGUMENTS(word)));
 	OK(vg_stream_wait_stream(stream, other));
 	vg_graph_destroy(finish(&bench, builder));
 	CHECK_INT(word_at(&bench, word), 1);
-	OK(vg_launch(other, CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT(word)))); // it runs again
+	OK(vg_launch(other, CONFIG(1, 1), kernel, VG_ARGUMENTS(word))); // it runs again
 	OK(vg_stream_sync(other));
 	CHECK_INT(word_at(&bench, word), 2);
 	vg_stream_destroy(other);

@@ -201,19 +201,19 @@ TEST(bodies_are_captured_by_builders_of_their_own)
 
 	builder = builder_begun(&bench);
 	OK(vg_graph_builder_create_condition(builder, NULL, &condition));
-	launch_on(builder, set, ARGUMENTS(VG_ARGUMENT(condition), VG_ARGUMENT(one)));
+	launch_on(builder, set, VG_ARGUMENTS(condition, one));
 	OK(vg_graph_builder_if_else(builder, condition, &then, &otherwise));
 	OK(vg_graph_builder_definition(then, &body)); // before its capture
 	OK(vg_graph_builder_begin(then, VG_GRAPH_CAPTURE_RELAXED));
 	REFUSED(vg_graph_builder_definition(then, &same), VG_STATE, "is still building");
-	launch_on(then, add, ARGUMENTS(VG_ARGUMENT(w.address)));
+	launch_on(then, add, VG_ARGUMENTS(w.address));
 	OK(vg_graph_builder_end(then));
 	OK(vg_graph_builder_definition(then, &same));
 	CHECK(same == body);
 	REFUSED(vg_graph_builder_complete(then, NULL, &graph), VG_STATE, "fills a part of a graph");
 	OK(vg_graph_builder_begin(otherwise, VG_GRAPH_CAPTURE_RELAXED));
-	launch_on(otherwise, add, ARGUMENTS(VG_ARGUMENT(second)));
-	launch_on(builder, add, ARGUMENTS(VG_ARGUMENT(third))); // comes after the node
+	launch_on(otherwise, add, VG_ARGUMENTS(second));
+	launch_on(builder, add, VG_ARGUMENTS(third)); // comes after the node
 	OK(vg_graph_builder_end(builder));
 	REFUSED(vg_graph_builder_complete(builder, NULL, &graph), VG_STATE,
 		"still being captured by 1 builder: end it first");
@@ -260,17 +260,17 @@ TEST(loops_and_switches_are_captured_and_nested)
 	struct vg_graph *graph;
 
 	builder = builder_begun(&bench);
-	launch_on(builder, affine, ARGUMENTS(VG_ARGUMENT(w.address), VG_ARGUMENT(m), VG_ARGUMENT(b)));
+	launch_on(builder, affine, VG_ARGUMENTS(w.address, m, b));
 	OK(vg_graph_builder_create_condition(builder, CONDITION(.assign_default = 1, .default_value = 1), &again));
 	OK(vg_graph_builder_while_loop(builder, again, &loop));
 	OK(vg_graph_builder_begin(loop, VG_GRAPH_CAPTURE_RELAXED));
-	launch_on(loop, add, ARGUMENTS(VG_ARGUMENT(first)));
-	launch_on(loop, down, ARGUMENTS(VG_ARGUMENT(again), VG_ARGUMENT(w.address)));
+	launch_on(loop, add, VG_ARGUMENTS(first));
+	launch_on(loop, down, VG_ARGUMENTS(again, w.address));
 	OK(vg_graph_builder_create_condition(loop, NULL, &which));
-	launch_on(loop, set, ARGUMENTS(VG_ARGUMENT(which), VG_ARGUMENT(two)));
+	launch_on(loop, set, VG_ARGUMENTS(which, two));
 	OK(vg_graph_builder_switch(loop, which, 3, branches));
 	OK(vg_graph_builder_begin(branches[2], VG_GRAPH_CAPTURE_RELAXED));
-	launch_on(branches[2], add, ARGUMENTS(VG_ARGUMENT(second)));
+	launch_on(branches[2], add, VG_ARGUMENTS(second));
 	OK(vg_graph_builder_end(branches[2]));
 	OK(vg_graph_builder_end(loop));
 	OK(vg_graph_builder_end(builder));
@@ -357,8 +357,8 @@ TEST(a_discarded_body_is_empty)
 	OK(vg_graph_builder_create_condition(builder, CONDITION(.assign_default = 1, .default_value = 1), &condition));
 	OK(vg_graph_builder_if_then(builder, condition, &body));
 	OK(vg_graph_builder_begin(body, VG_GRAPH_CAPTURE_RELAXED));
-	launch_on(body, add, ARGUMENTS(VG_ARGUMENT(w.address)));
-	launch_on(body, add, ARGUMENTS(VG_ARGUMENT(w.address)));
+	launch_on(body, add, VG_ARGUMENTS(w.address));
+	launch_on(body, add, VG_ARGUMENTS(w.address));
 	OK(vg_graph_builder_close(body));
 	OK(vg_graph_builder_end(builder));
 	OK(vg_graph_builder_complete(builder, NULL, &graph));
@@ -373,7 +373,7 @@ TEST(a_discarded_body_is_empty)
 	OK(vg_graph_builder_if_then(builder, condition, &body));
 	OK(vg_graph_builder_begin(body, VG_GRAPH_CAPTURE_RELAXED));
 	vg_graph_builder_destroy(builder);
-	launch_on(body, add, ARGUMENTS(VG_ARGUMENT(w.address)));
+	launch_on(body, add, VG_ARGUMENTS(w.address));
 	OK(vg_graph_builder_end(body));
 	vg_graph_builder_destroy(body);
 	vg_kernel_destroy(add);

@@ -72,7 +72,7 @@ TEST(kernels_of_a_captured_graph_run_on_the_builder_s_device)
 	struct vg_graph_builder *builder = builder_begun(&bench);
 	int value;
 
-	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 2), kernel, ARGUMENTS(VG_ARGUMENT(word))));
+	OK(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 2), kernel, VG_ARGUMENTS(word)));
 	OK(vg_graph_builder_end(builder));
 	struct vg_graph *graph = builder_run(&bench, builder);
 	vg_graph_builder_destroy(builder);

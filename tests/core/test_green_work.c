@@ -35,7 +35,7 @@ static int spread(struct vg_stream *stream, struct vg_kernel *kernel, struct vg_
 	vg_address address = vg_buffer_address(buffer);
 
 	OK(vg_buffer_fill_byte(buffer, 0xff, stream));
-	OK(vg_launch(stream, CONFIG(BLOCKS, 32), kernel, ARGUMENTS(VG_ARGUMENT(address), VG_ARGUMENT(spin))));
+	OK(vg_launch(stream, CONFIG(BLOCKS, 32), kernel, VG_ARGUMENTS(address, spin)));
 	OK(vg_buffer_read(buffer, 0, sms, sizeof sms, stream));
 	OK(vg_stream_sync(stream));
 	return distinct(sms);

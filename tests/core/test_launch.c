@@ -27,8 +27,7 @@ TEST(arguments_of_every_size_arrive)
 	long long got[5];
 
 	OK(vg_launch(stream, CONFIG(1, 1), kernel,
-		     ARGUMENTS(VG_ARGUMENT(where), VG_ARGUMENT((char){-3}), VG_ARGUMENT((short){-300}),
-			       VG_ARGUMENT((int){70000}), VG_ARGUMENT((double){2.5e10}), VG_ARGUMENT((char){9}))));
+		     VG_ARGUMENTS(where, (char)-3, (short)-300, 70000, (double)2.5e10, (char)9)));
 	OK(vg_stream_sync(stream));
 	read_words(context, got, where, sizeof got);
 	CHECK_INT(got[0], -3);
@@ -47,13 +46,13 @@ TEST(arguments_are_checked_in_number_and_size)
 	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, NULL, 0), VG_INVALID,
 		"0 arguments for kernel \"bump\", which takes 1");
 	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, NULL, 1), VG_INVALID, "arguments is NULL");
-	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, ARGUMENTS(VG_ARGUMENT((long){1}))), VG_INVALID,
+	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, VG_ARGUMENTS((long)1)), VG_INVALID,
 		"argument 0 of kernel \"bump\" (counted from 0) has 8 bytes: the kernel takes 4");
-	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, ARGUMENTS({NULL, 4})), VG_INVALID,
+	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, &(struct vg_argument){NULL, 4}, 1), VG_INVALID,
 		"argument 0 of kernel \"bump\" (counted from 0) is NULL");
-	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, ARGUMENTS({(void *)-1ul, 4})), VG_INVALID,
+	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, &(struct vg_argument){(void *)-1ul, 4}, 1), VG_INVALID,
 		"argument 0 of kernel \"bump\" (counted from 0) is at no address");
-	REFUSED(vg_launch(stream, CONFIG(1, 1), empty, ARGUMENTS(VG_ARGUMENT((int){1}))), VG_INVALID,
+	REFUSED(vg_launch(stream, CONFIG(1, 1), empty, VG_ARGUMENTS(1)), VG_INVALID,
 		"1 arguments for kernel \"empty\", which takes 0");
 	vg_kernel_destroy(kernel);
 	vg_kernel_destroy(empty);
@@ -95,7 +94,7 @@ TEST(each_of_many_arguments_is_checked)
 	for (unsigned count = 1; count <= MOST; count += count < 12 ? 1 : 7) {
 		struct vg_kernel *kernel = adder(count, 32, &own);
 
-		arguments[0] = VG_ARGUMENT(where);
+		arguments[0] = (struct vg_argument){&where, sizeof where};
 		sum = 0;
 		for (unsigned i = 0; i < count; i++) {
 			sum += data[i] = 1000 + i;
@@ -128,7 +127,7 @@ TEST(a_list_of_arguments_is_checked_once_and_read_at_each_launch)
 {
 	enum { COUNT = 512 };
 	static uint64_t data[COUNT], other = 100000;
-	static struct vg_argument arguments[COUNT + 1];
+	static struct vg_variable arguments[COUNT + 1];
 	struct vg_argument_list *list = NULL;
 	struct vg_object_code *own;
 	uint64_t got, sum;
@@ -136,10 +135,10 @@ TEST(a_list_of_arguments_is_checked_once_and_read_at_each_launch)
 	vg_kernel_destroy(kernel_of("empty"));
 	struct vg_kernel *kernel = adder(COUNT, 64, &own);
 	vg_address where = words(context, 8);
-	arguments[0] = VG_ARGUMENT(where);
+	arguments[0] = VG_VARIABLE(where);
 	for (unsigned i = 0; i < COUNT; i++)
-		arguments[i + 1] = VG_ARGUMENT(data[i]);
-	arguments[COUNT].size = 4;
+		arguments[i + 1] = VG_VARIABLE(data[i]);
+	arguments[COUNT].place.size = 4;
 	REFUSED(vg_argument_list_create(kernel, arguments, COUNT + 1, &list), VG_INVALID,
 		"argument 512 of kernel \"add\" (counted from 0) has 4 bytes: the kernel takes 8");
 	REFUSED(vg_argument_list_create(kernel, arguments, COUNT, &list), VG_INVALID,
@@ -148,7 +147,7 @@ TEST(a_list_of_arguments_is_checked_once_and_read_at_each_launch)
 	REFUSED(vg_argument_list_create(kernel, NULL, COUNT + 1, &list), VG_INVALID, "arguments is NULL");
 	REFUSED(vg_argument_list_create(NULL, arguments, COUNT + 1, &list), VG_INVALID, "kernel is NULL");
 	CHECK(list == NULL);
-	arguments[COUNT].size = 8;
+	arguments[COUNT].place.size = 8;
 	OK(vg_argument_list_create(kernel, arguments, COUNT + 1, &list));
 	memset(arguments, 0, sizeof arguments); // the list has what it needs of them
 	vg_kernel_destroy(kernel);
@@ -221,7 +220,7 @@ TEST(what_the_device_refuses_is_explained)
 		VG_INVALID, "a grid of 1 x 65536 x 1: device 0 takes at most 65535 in dimension y");
 	REFUSED(vg_launch(stream, CONFIG(1, 1, .shared_memory = 64 * 1024), kernel, NULL, 0), VG_INVALID,
 		"65536 bytes of dynamic shared memory: kernel \"empty\" may use 49152");
-	REFUSED(vg_launch(stream, CONFIG(1, 128), bound, ARGUMENTS(VG_ARGUMENT((vg_address){0}))), VG_INVALID,
+	REFUSED(vg_launch(stream, CONFIG(1, 128), bound, VG_ARGUMENTS((vg_address)0)), VG_INVALID,
 		"kernel \"meet\" takes at most 64");
 	OK(vg_stream_sync(stream));
 	vg_kernel_destroy(kernel);
@@ -237,7 +236,7 @@ TEST(shape_of_the_grid)
 	OK(vg_launch(stream,
 		     &(struct vg_launch_config){sizeof(struct vg_launch_config), .grid = {5, 0, 3}, .block = {8, 4},
 						.cluster = {1, 1}},
-		     kernel, ARGUMENTS(VG_ARGUMENT(where))));
+		     kernel, VG_ARGUMENTS(where)));
 	OK(vg_stream_sync(stream));
 	read_words(context, got, where, sizeof got);
 	CHECK(got[0] == 5 && got[1] == 1 && got[2] == 3 && got[3] == 8 && got[4] == 4 && got[5] == 1);
@@ -251,11 +250,11 @@ TEST(the_grid_counts_clusters)
 	vg_address where = words(context, 6 * sizeof(unsigned));
 	unsigned got[6];
 
-	OK(vg_launch(stream, CONFIG(4, 32, .cluster = {2}), kernel, ARGUMENTS(VG_ARGUMENT(where))));
+	OK(vg_launch(stream, CONFIG(4, 32, .cluster = {2}), kernel, VG_ARGUMENTS(where)));
 	OK(vg_stream_sync(stream));
 	read_words(context, got, where, sizeof got);
 	CHECK_INT(got[0], 8);
-	REFUSED(vg_launch(stream, CONFIG(4, 32, .cluster = {16}), kernel, ARGUMENTS(VG_ARGUMENT(where))), VG_INVALID,
+	REFUSED(vg_launch(stream, CONFIG(4, 32, .cluster = {16}), kernel, VG_ARGUMENTS(where)), VG_INVALID,
 		"a cluster of 16 x 1 x 1 blocks: kernel \"shape\" takes 8");
 	free_words(context, where);
 	vg_kernel_destroy(kernel);
@@ -291,18 +290,18 @@ TEST(cooperative_launches)
 	vg_address where = words(context, 2 * sizeof(int));
 	int got[2];
 
-	OK(vg_launch(stream, CONFIG(2, 64, .cooperative = 1), kernel, ARGUMENTS(VG_ARGUMENT(where))));
+	OK(vg_launch(stream, CONFIG(2, 64, .cooperative = 1), kernel, VG_ARGUMENTS(where)));
 	OK(vg_stream_sync(stream));
 	read_words(context, got, where, sizeof got);
 	CHECK_INT(got[1], 128);
-	REFUSED(vg_launch(stream, CONFIG(1u << 20, 64, .cooperative = 1), kernel, ARGUMENTS(VG_ARGUMENT(where))),
+	REFUSED(vg_launch(stream, CONFIG(1u << 20, 64, .cooperative = 1), kernel, VG_ARGUMENTS(where)),
 		VG_LIMIT, "a cooperative grid of 1048576 blocks exceeds the limit");
 	CUlaunchAttribute again = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
 	REFUSED(vg_launch(stream, CONFIG(1u << 20, 64, .attributes = &again, .attribute_count = 1), kernel,
-			  ARGUMENTS(VG_ARGUMENT(where))),
+			  VG_ARGUMENTS(where)),
 		VG_LIMIT, "exceeds the limit");
 	REFUSED(vg_launch(stream, CONFIG(1, 64, .cooperative = 1, .attributes = &again, .attribute_count = 1), kernel,
-			  ARGUMENTS(VG_ARGUMENT(where))),
+			  VG_ARGUMENTS(where)),
 		VG_INVALID, "attributes[0] says again what the field cooperative says");
 	free_words(context, where);
 	vg_kernel_destroy(kernel);
@@ -327,12 +326,12 @@ TEST(cooperative_launches_in_a_green_context)
 	OK(vg_kernel_max_active_blocks(kernel, context, 64, 0, &each));
 	vg_address where = words(context, 2 * sizeof(int));
 	unsigned fits = each * vg_sm_resource_count(group);
-	OK(vg_launch(inside, CONFIG(fits, 64, .cooperative = 1), kernel, ARGUMENTS(VG_ARGUMENT(where))));
+	OK(vg_launch(inside, CONFIG(fits, 64, .cooperative = 1), kernel, VG_ARGUMENTS(where)));
 	OK(vg_stream_sync(inside));
 	snprintf(part, sizeof part, "on each of %u SMs", vg_sm_resource_count(group));
-	REFUSED(vg_launch(inside, CONFIG(fits + 1, 64, .cooperative = 1), kernel, ARGUMENTS(VG_ARGUMENT(where))),
+	REFUSED(vg_launch(inside, CONFIG(fits + 1, 64, .cooperative = 1), kernel, VG_ARGUMENTS(where)),
 		VG_LIMIT, part);
-	OK(vg_launch(stream, CONFIG(fits + 1, 64, .cooperative = 1), kernel, ARGUMENTS(VG_ARGUMENT(where))));
+	OK(vg_launch(stream, CONFIG(fits + 1, 64, .cooperative = 1), kernel, VG_ARGUMENTS(where)));
 	OK(vg_stream_sync(stream));
 	free_words(context, where);
 	vg_stream_destroy(inside);
@@ -401,15 +400,18 @@ static void launch_without_context(struct vg_stream *on)
 	struct vg_kernel *kernel = kernel_of("store");
 	vg_address where = words(context, 5 * sizeof(long long));
 	int i = 0;
-	const struct vg_argument arguments[] = {
-		VG_ARGUMENT(where), VG_ARGUMENT((char){1}),   VG_ARGUMENT((short){2}),
-		VG_ARGUMENT(i),	    VG_ARGUMENT((double){4}), VG_ARGUMENT((char){5})};
+	const struct vg_variable variables[] = {
+		VG_VARIABLE(where), VG_VARIABLE((char){1}),   VG_VARIABLE((short){2}),
+		VG_VARIABLE(i),	    VG_VARIABLE((double){4}), VG_VARIABLE((char){5})};
+	struct vg_argument arguments[6];
 	struct vg_prepared_launch *prepared;
 	struct vg_argument_list *list;
 	struct CUctx_st *now;
 	long long got[5];
 
-	OK(vg_argument_list_create(kernel, arguments, 6, &list));
+	for (i = 0; i < 6; i++)
+		arguments[i] = variables[i].place;
+	OK(vg_argument_list_create(kernel, variables, 6, &list));
 	for (i = 1; i <= 4; i++) {
 		OK(vg_launch_prepare(context, CONFIG(1, 1), kernel, arguments, 6, &prepared));
 		OK(vg_context_set_current(NULL, NULL));
@@ -459,11 +461,11 @@ TEST(a_launch_is_checked_when_it_is_prepared)
 		VG_INVALID, "may use 49152");
 	REFUSED(vg_launch_prepare(context, CONFIG(1u << 20, 64, .cooperative = 1), kernel, NULL, 0, &launch), VG_LIMIT,
 		"exceeds the limit");
-	REFUSED(vg_launch_prepare(context, CONFIG(1, 64), kernel, ARGUMENTS(VG_ARGUMENT((int){1})), &launch),
+	REFUSED(vg_launch_prepare(context, CONFIG(1, 64), kernel, VG_ARGUMENTS(1), &launch),
 		VG_INVALID, "argument 0 of kernel \"meet\" (counted from 0) has 4 bytes");
 	REFUSED(vg_launch_prepare(NULL, CONFIG(1, 64), kernel, NULL, 0, &launch), VG_INVALID, "context is NULL");
 	CHECK(launch == NULL);
-	OK(vg_launch_prepare(context, CONFIG(2, 64, .cooperative = 1), kernel, ARGUMENTS(VG_ARGUMENT(where)), &launch));
+	OK(vg_launch_prepare(context, CONFIG(2, 64, .cooperative = 1), kernel, VG_ARGUMENTS(where), &launch));
 	OK(vg_launch_run(launch, stream));
 	OK(vg_stream_sync(stream));
 	vg_prepared_launch_destroy(launch);

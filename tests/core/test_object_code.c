@@ -19,7 +19,7 @@ static void bump_once(struct vg_object_code *code, struct vg_context *context)
 
 	OK(vg_stream_create(context, NULL, &stream));
 	OK(vg_object_code_kernel(code, "bump", &kernel));
-	OK(vg_launch(stream, CONFIG(1, 32), kernel, ARGUMENTS(VG_ARGUMENT((int){3}))));
+	OK(vg_launch(stream, CONFIG(1, 32), kernel, VG_ARGUMENTS(3)));
 	OK(vg_stream_sync(stream));
 	vg_kernel_destroy(kernel);
 	vg_stream_destroy(stream);

@@ -151,8 +151,7 @@ static void write_by_kernel(struct vg_vram_handle handle, size_t offset, int byt
 
 	OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan));
 	OK(vg_launch(work.stream, CONFIG(1, 1), work.kernel,
-		     ARGUMENTS(VG_ARGUMENT(loan.address), VG_ARGUMENT((uint64_t){offset}),
-			       VG_ARGUMENT((unsigned char){byte}))));
+		     VG_ARGUMENTS(loan.address, (uint64_t)offset, (unsigned char)byte)));
 	OK(vg_stream_sync(work.stream));
 	OK(vg_vram_give_back(&loan));
 	close_work(&work);

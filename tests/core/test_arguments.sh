@@ -1,0 +1,48 @@
+#!/bin/sh
+# test_arguments.sh INCLUDE SOURCE: arguments.c works as C11 and as C++17 by every compiler that is there, also under
+# the address sanitizer, which finds a value that is used after its lifetime; what must not compile does not.
+set -u
+include=$1 source=$2
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+passed=0 failed=0
+
+ok() {
+	passed=$((passed + 1))
+}
+
+bad() {
+	echo "FAIL $*"
+	failed=$((failed + 1))
+}
+
+# refused NUMBER WORDS COMPILER...: the statement does not compile, and the compiler says why.
+refused() {
+	number=$1 words=$2
+	shift 2
+	if "$@" -D "REFUSED=$number" -fsyntax-only "$source" 2>"$folder/words"; then
+		bad "$*: compiled statement $number"
+	elif grep -q -e "$words" "$folder/words"; then
+		ok
+	else
+		bad "$*: $(cat "$folder/words")"
+	fi
+}
+
+for compiler in "cc -x c -std=c11" "c++ -x c++ -std=c++17" "clang -x c -std=c11" "clang++ -x c++ -std=c++17"; do
+	command -v "${compiler%% *}" >/dev/null || continue
+	set -- $compiler -Wall -Wextra -pedantic -Werror -I "$include"
+	for options in -O0 -O2 "-O1 -fsanitize=address -fsanitize-address-use-after-scope"; do
+		case $compiler$options in clang*sanitize*) continue ;; esac # its runtime is a package of its own
+		if "$@" $options "$source" -o "$folder/arguments" && "$folder/arguments"; then ok; else bad "$compiler $options"; fi
+	done
+	case $compiler in
+	*c++17) refused 1 "VG_ARGUMENT of a temporary value" "$@" ;;
+	esac
+	refused 2 "lvalue\|rvalue\|address of" "$@"
+	case $compiler in
+	clang++*) refused 3 "destroyed at the end of the full-expression" "$@" ;;
+	esac
+done
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
