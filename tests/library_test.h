@@ -9,8 +9,8 @@
 	do {                                                                                                           \
 		enum vg_status status_ = (call);                                                                       \
 		if (status_)                                                                                           \
-			FAIL("%s:%d: %s: %s: %s", __FILE__, __LINE__, #call, vg_status_text(status_),                  \
-			     vg_last_error()->text);                                                                   \
+			FAIL("%s:%d: %s: %s: %s\n%s", __FILE__, __LINE__, #call, vg_status_text(status_),              \
+			     vg_last_error()->text, vg_last_error()->log);                                             \
 	} while (0)
 // The call is refused with this status and in words that contain `part`.
 #define REFUSED(call, code_, part)                                                                 \

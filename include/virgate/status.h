@@ -56,7 +56,7 @@ struct vg_error {
 	int code;	      /* DRIVER: the CUresult; TOOLCHAIN, NVML: the tool's result; SYSTEM: errno */
 	const char *function; /* the public function that failed */
 	const char *text;     /* what was asked, what there is, what to do */
-	const char *log;      /* a tool's own log: compiler, linker, or what the driver noted */
+	const char *log;      /* what the compiler, the linker or the driver wrote about it; not in text, too */
 	uint64_t need, have;  /* INSUFFICIENT: bytes of device memory that it takes, and that there were; else 0 */
 };
 VG_PUBLIC const struct vg_error *vg_last_error(void);

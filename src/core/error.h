@@ -9,6 +9,12 @@
 __attribute__((format(printf, 4, 5))) enum vg_status core_driver_failed(CUresult result, const char *function,
 									const char *call, const char *format, ...);
 
+// The end of a text whose error has this log as well: the log stands in the error's log alone.
+static inline const char *core_see_log(const char *log)
+{
+	return log && *log ? "; see the log" : "";
+}
+
 // Returns from a public function when a driver call fails: CORE_CALL(cuEventRecord, event, stream).
 #define CORE_CALL(entry, ...)                                                                      \
 	do {                                                                                       \

@@ -22,8 +22,7 @@ static enum vg_status failed(const struct vg_linker *linker, CUresult r, const c
 {
 	const char *log = vg_linker_error_log(linker);
 
-	enum vg_status status =
-		core_driver_failed(r, function, call, "\"%s\"%s%.600s", what, *log ? "; error log: " : "", log);
+	enum vg_status status = core_driver_failed(r, function, call, "\"%s\"%s", what, core_see_log(log));
 	if (*log)
 		vg_fail_log(log);
 	return status;

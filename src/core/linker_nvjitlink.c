@@ -75,8 +75,8 @@ static enum vg_status failed(const struct vg_linker *linker, nvJitLinkResult r, 
 {
 	const char *log = vg_linker_error_log(linker);
 
-	enum vg_status status = vg_fail(VG_TOOLCHAIN, (int)r, function, "%s of \"%s\": %s%s%.600s", call, what,
-					result_name(r), *log ? "; error log: " : "", log);
+	enum vg_status status = vg_fail(VG_TOOLCHAIN, (int)r, function, "%s of \"%s\": %s%s", call, what,
+					result_name(r), core_see_log(log));
 	vg_fail_log(log);
 	return status;
 }

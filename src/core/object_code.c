@@ -208,8 +208,8 @@ static enum vg_status load_locked(struct vg_object_code *code, const char *funct
 		core_driver->cuLibraryUnload(library);
 	}
 	code->log[sizeof code->log - 1] = '\0';
-	core_driver_failed(r, function, code->path ? "cuLibraryLoadFromFile" : "cuLibraryLoadData", "%s \"%s\"",
-			   core_code_type_name(code->type), code->name);
+	core_driver_failed(r, function, code->path ? "cuLibraryLoadFromFile" : "cuLibraryLoadData", "%s \"%s\"%s",
+			   core_code_type_name(code->type), code->name, core_see_log(code->log));
 	if (code->log[0])
 		vg_fail_log(code->log);
 	return vg_last_error()->status;

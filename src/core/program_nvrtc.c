@@ -47,9 +47,8 @@ static enum vg_status failed(const struct vg_program *program, nvrtcResult r, co
 {
 	const char *log = program->log ? program->log : "";
 
-	enum vg_status status =
-		vg_fail(VG_TOOLCHAIN, r, function, "%s of program \"%s\": %s%s%.600s", call, program->name,
-			nvrtc->nvrtcGetErrorString(r), *log ? "; compilation log: " : "", log);
+	enum vg_status status = vg_fail(VG_TOOLCHAIN, r, function, "%s of program \"%s\": %s%s", call, program->name,
+					nvrtc->nvrtcGetErrorString(r), core_see_log(log));
 	vg_fail_log(log);
 	return status;
 }

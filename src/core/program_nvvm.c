@@ -42,9 +42,8 @@ static enum vg_status failed(struct vg_program *program, nvvmResult r, const cha
 	if (program->log && nvvm->nvvmGetProgramLog(program->native, program->log))
 		program->log[0] = '\0';
 	log = program->log ? program->log : "";
-	enum vg_status status =
-		vg_fail(VG_TOOLCHAIN, r, function, "%s of program \"%s\": %s%s%.600s", call, program->name,
-			nvvm->nvvmGetErrorString(r), *log ? "; compilation log: " : "", log);
+	enum vg_status status = vg_fail(VG_TOOLCHAIN, r, function, "%s of program \"%s\": %s%s", call, program->name,
+					nvvm->nvvmGetErrorString(r), core_see_log(log));
 	vg_fail_log(log);
 	return status;
 }

@@ -4,6 +4,20 @@
 
 #include <virgate/virgate.h>
 
+// The last error's log has `part`, and stands in the log alone.
+static inline void check_log(const char *part)
+{
+	const struct vg_error *error = vg_last_error();
+
+	CHECK_CONTAINS(error->log, part);
+	CHECK_CONTAINS(error->text, "; see the log");
+	for (const char *line = error->log; *line; line += *line == '\n') {
+		size_t length = strcspn(line, "\n");
+		CHECK(!length || !memmem(error->text, strlen(error->text), line, length));
+		line += length;
+	}
+}
+
 static inline size_t free_on(struct vg_device *device)
 {
 	size_t free;

@@ -77,9 +77,8 @@ TEST(the_compilers_log_stands_in_the_error)
 	struct vg_object_code *code = NULL;
 
 	REFUSED(vg_program_compile(program, VG_CODE_PTX, NULL, &code), VG_TOOLCHAIN,
-		"nvrtcCompileProgram of program \"wrong.cu\": NVRTC_ERROR_COMPILATION; compilation log: ");
-	CHECK_CONTAINS(vg_last_error()->text, "undeclared");
-	CHECK_CONTAINS(vg_last_error()->log, "wrong.cu(1): error: identifier \"undeclared\" is undefined");
+		"nvrtcCompileProgram of program \"wrong.cu\": NVRTC_ERROR_COMPILATION; see the log");
+	check_log("wrong.cu(1): error: identifier \"undeclared\" is undefined");
 	CHECK_INT(vg_last_error()->code, 6);
 	CHECK_CONTAINS(vg_program_log(program), "undeclared");
 	CHECK(code == NULL);
@@ -354,7 +353,8 @@ TEST(sources_and_targets_that_cannot_be)
 	REFUSED(vg_program_compile(program, VG_CODE_CUBIN, NULL, &code), VG_TOOLCHAIN,
 		"an architecture that begins with sm_");
 	REFUSED(vg_program_compile(program, VG_CODE_PTX, COMPILE(.name_expressions = VG_TEXTS("absent<int>")), &code),
-		VG_TOOLCHAIN, "absent");
+		VG_TOOLCHAIN, "nvrtcCompileProgram of program");
+	check_log("absent");
 	vg_program_destroy(program);
 	program = program_of(VG_SOURCE_CXX, "__global__ void k() {}", OPTIONS(.link_time_optimization = 1));
 	REFUSED(vg_program_compile(program, VG_CODE_PTX, NULL, &code), VG_TOOLCHAIN, "there is LTO-IR only");
@@ -426,7 +426,7 @@ TEST(nvvm_with_extra_sources_and_libdevice)
 	program = program_of(VG_SOURCE_NVVM, "define nonsense", OPTIONS());
 	REFUSED(vg_program_compile(program, VG_CODE_PTX, NULL, &code), VG_TOOLCHAIN,
 		"of program \"default_program\": NVVM_ERROR_");
-	CHECK(*vg_last_error()->log);
+	check_log("");
 	vg_program_destroy(program);
 }
 
@@ -464,7 +464,7 @@ TEST(ptx_goes_to_a_linker)
 	program = program_of(VG_SOURCE_PTX, ".version 8.0\n.target sm_75\nnonsense\n", OPTIONS(.name = "bad"));
 	REFUSED(vg_program_compile(program, VG_CODE_CUBIN, NULL, &code), VG_TOOLCHAIN,
 		"of \"bad\": NVJITLINK_ERROR_PTX_COMPILE");
-	CHECK(*vg_last_error()->log);
+	check_log("");
 	vg_program_destroy(program);
 }
 

@@ -203,7 +203,8 @@ static void link_with_an_error_log(void)
 	struct vg_object_code *code = NULL;
 
 	REFUSED(vg_program_compile(program, VG_CODE_CUBIN, NULL, &code), VG_TOOLCHAIN,
-		"error log: ERROR of the linker");
+		"nvJitLinkComplete of \"");
+	check_log("ERROR of the linker");
 	CHECK(code == NULL);
 	vg_program_destroy(program);
 }
