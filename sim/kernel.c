@@ -212,6 +212,8 @@ CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 
 static CUresult parameter_info(const struct ptx_function_info *info, size_t index, size_t *offset, size_t *size)
 {
+	if (index >= info->parameter_count)
+		sim_log("paramIndex %zu outside of kernel parameter count %zu", index, info->parameter_count);
 	if (!offset || index >= info->parameter_count)
 		return CUDA_ERROR_INVALID_VALUE;
 	*offset = info->parameters[index].offset;

@@ -37,6 +37,21 @@ CONFORM(messages)
 	EQUALS(size, 0);
 }
 
+CONFORM(a_parameter_too_many_is_mentioned)
+{
+	static char text[25601];
+	CUlogIterator at = 0;
+	size_t size = sizeof text, offset, bytes;
+	CUfunction empty;
+
+	need_context();
+	empty = need_function(need_module(ptx_basic), "empty");
+	WORKS(cuLogsCurrent(&at, 0));
+	GIVES(cuFuncGetParamInfo(empty, 0, &offset, &bytes), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuLogsDumpToMemory(&at, text, &size, 0));
+	HOLDS(strstr(text, "paramIndex 0 outside of kernel parameter count 0") != NULL);
+}
+
 static void count(void *data, CUlogLevel level, char *message, size_t length)
 {
 	++*(unsigned *)data;
