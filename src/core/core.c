@@ -42,6 +42,7 @@ static enum vg_status open_locked(const char *function)
 	enum vg_status status = version ? core_driver_failed(version, function, "cuDriverGetVersion", "%s", "")
 					: core_devices_open(function);
 	vg_driver_refuse(driver, &refusing);
+	core_log_skip(); // what others did before
 	if (status)
 		core_driver = NULL;
 	else
@@ -88,8 +89,8 @@ enum vg_status core_newer(const char *entry, int version, const char *function, 
 	void *address = NULL;
 
 	CUresult r = driver_version < version ? CUDA_ERROR_NOT_FOUND
-					      : core_driver->cuGetProcAddress_v2(entry, &address, version,
-										 CU_GET_PROC_ADDRESS_DEFAULT, &found);
+					      : core_asked(core_driver->cuGetProcAddress_v2(
+							entry, &address, version, CU_GET_PROC_ADDRESS_DEFAULT, &found));
 	if (r || !address)
 		return core_needs_driver(version, function, entry);
 	*ret_entry = address;

@@ -50,11 +50,11 @@ static enum vg_status ask(struct vg_device *device, enum vg_device_property prop
 	int value;
 
 	CUresult r = core_driver->cuDeviceGetAttribute(&value, (CUdevice_attribute)property, device->handle);
-	if (r == CUDA_ERROR_INVALID_VALUE) // older than the property
-		value = properties[property].fallback;
-	else if (r)
+	if (r && r != CUDA_ERROR_INVALID_VALUE)
 		return core_driver_failed(r, "vg_device_property", "cuDeviceGetAttribute", "%s of device %d",
 					  properties[property].name, device->ordinal);
+	if (core_asked(r)) // the driver is older than the property
+		value = properties[property].fallback;
 	if (!(properties[property].kind & LIVE))
 		atomic_store_explicit(&device->properties[property], CORE_PROPERTY_KNOWN | (uint32_t)value,
 				      memory_order_relaxed);

@@ -5,39 +5,50 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-// The driver keeps a log of its last errors; what came since the last look belongs to this failure.
-// Another thread's failure may stand in it too: the log is the process's, as its entries say.
-static void add_driver_log(void)
-{
-	static struct vg_mutex lock;
-	static CUlogIterator seen;
-	char log[4096];
-	size_t size = sizeof log;
+// The driver keeps a log of its errors, one for all threads of the process. What it wrote since the last look belongs
+// to the failure at hand; the failure of another thread at the same time may stand in it, too.
+static struct vg_mutex lock;
+static CUlogIterator seen;
 
+static void read_driver_log(char *ret_log, size_t capacity)
+{
+	size_t size = capacity;
+
+	ret_log[0] = '\0';
+	if (core_forked)
+		return;
 	vg_mutex_take(&lock);
-	if (core_driver->cuLogsDumpToMemory(&seen, log, &size, 0) == CUDA_SUCCESS && size > 0 && size < sizeof log) {
-		log[size] = '\0';
-		vg_fail_log(log);
-	}
+	if (core_driver->cuLogsDumpToMemory(&seen, ret_log, &size, 0) != CUDA_SUCCESS || size >= capacity)
+		size = 0;
+	ret_log[size] = '\0';
+	vg_mutex_give(&lock);
+}
+
+void core_log_skip(void)
+{
+	if (core_forked)
+		return;
+	vg_mutex_take(&lock);
+	(void)core_driver->cuLogsCurrent(&seen, 0); // a driver without a log leaves it alone
 	vg_mutex_give(&lock);
 }
 
 enum vg_status core_driver_failed(CUresult result, const char *function, const char *call, const char *format, ...)
 {
 	const char *name, *text;
-	char asked[512];
+	char asked[512], log[4096];
 	va_list arguments;
 
+	read_driver_log(log, sizeof log); // first: the driver may refuse the calls below, and log that
 	va_start(arguments, format);
 	vsnprintf(asked, sizeof asked, format, arguments);
 	va_end(arguments);
-	if (core_driver->cuGetErrorName(result, &name) || !name)
+	if (core_asked(core_driver->cuGetErrorName(result, &name)) || !name)
 		name = "an unknown error";
-	if (core_driver->cuGetErrorString(result, &text) || !text)
+	if (core_asked(core_driver->cuGetErrorString(result, &text)) || !text)
 		text = "the driver has no text for it";
 	enum vg_status status = vg_fail(VG_DRIVER, result, function, "%s: %s: %s%s%s", call, name, text,
 					asked[0] ? "; " : "", asked);
-	if (!core_forked)
-		add_driver_log();
+	vg_fail_log(log);
 	return status;
 }

@@ -204,17 +204,19 @@ static enum vg_status refuse_elapsed(const struct vg_event *start, const struct 
 
 	if (r == CUDA_ERROR_NOT_READY) {
 		CORE_RELAXED relaxed = core_relax();
+		core_log_skip();
 		bool start_done = core_driver->cuEventQuery(start->handle) == CUDA_SUCCESS;
 		return vg_fail(VG_NOT_READY, 0, function, "the %s event has not completed: wait with vg_event_sync()",
 			       start_done ? "end" : "start");
 	}
 	if (r == CUDA_ERROR_CAPTURED_EVENT)
-		return vg_fail(VG_STATE, 0, function,
-			       "an event that was recorded into a graph has no time: record it on a stream");
+		return core_explained(
+			vg_fail(VG_STATE, 0, function,
+				"an event that was recorded into a graph has no time: record it on a stream"));
 	if (r == CUDA_ERROR_INVALID_HANDLE && !(start->recorded && end->recorded))
-		return vg_fail(VG_STATE, 0, function,
-			       "the %s event was never recorded: record both with vg_event_record()",
-			       start->recorded ? "end" : "start");
+		return core_explained(vg_fail(VG_STATE, 0, function,
+					      "the %s event was never recorded: record both with vg_event_record()",
+					      start->recorded ? "end" : "start"));
 	return core_driver_failed(r, function, "cuEventElapsedTime", "%s", "");
 }
 

@@ -123,7 +123,8 @@ enum vg_status vg_graph_node_get_memset(const struct vg_graph_node *node, struct
 static CUmemorytype memory_type(vg_address address)
 {
 	CUmemorytype type;
-	CUresult r = core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+	CUresult r =
+		core_asked(core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address));
 
 	return r == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 }

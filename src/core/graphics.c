@@ -77,8 +77,8 @@ static bool find_entry(const char *name, void **ret_entry)
 	CUdriverProcAddressQueryResult found;
 
 	*ret_entry = NULL;
-	return core_driver->cuGetProcAddress_v2(name, ret_entry, 3000, CU_GET_PROC_ADDRESS_DEFAULT, &found) ==
-		       CUDA_SUCCESS &&
+	return core_asked(core_driver->cuGetProcAddress_v2(name, ret_entry, 3000, CU_GET_PROC_ADDRESS_DEFAULT,
+							   &found)) == CUDA_SUCCESS &&
 	       *ret_entry;
 }
 

@@ -28,10 +28,11 @@ static enum vg_status count_parameters(CUkernel handle, const char *function, un
 
 	while ((r = core_driver->cuKernelGetParamInfo(handle, count, &offset, &size)) == CUDA_SUCCESS)
 		count++;
+	if (r != CUDA_ERROR_INVALID_VALUE)
+		return core_driver_failed(r, function, "cuKernelGetParamInfo", "parameter %u", count);
+	core_log_skip();
 	*ret_count = count;
-	return r == CUDA_ERROR_INVALID_VALUE
-		       ? VG_OK
-		       : core_driver_failed(r, function, "cuKernelGetParamInfo", "parameter %u", count);
+	return VG_OK;
 }
 
 static enum vg_status read_parameters(struct vg_kernel *kernel, const char *function)
@@ -54,7 +55,7 @@ enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, 
 				  struct vg_kernel **ret_kernel)
 {
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
-	unsigned count;
+	unsigned count = 0;
 
 	CUresult r = core_enter_some(&some, true);
 	if (r)
@@ -205,7 +206,8 @@ enum vg_status vg_kernel_set_attribute(struct vg_kernel *kernel, struct vg_devic
 	CUresult r = core_driver->cuKernelSetAttribute((CUfunction_attribute)attribute, value, kernel->handle,
 						       device->handle);
 	if (r == CUDA_ERROR_INVALID_VALUE)
-		return vg_fail(VG_INVALID, r, __func__, "device %d refuses %d for attribute %d of kernel \"%s\"",
-			       device->ordinal, value, (int)attribute, vg_kernel_name(kernel));
+		return core_explained(vg_fail(VG_INVALID, r, __func__,
+					      "device %d refuses %d for attribute %d of kernel \"%s\"", device->ordinal,
+					      value, (int)attribute, vg_kernel_name(kernel)));
 	return r ? attribute_failed(r, __func__, "cuKernelSetAttribute", kernel, device, (int)attribute) : VG_OK;
 }

@@ -8,8 +8,9 @@ static unsigned device_limit(const struct vg_device *device, CUdevice_attribute 
 {
 	int value;
 
-	return core_driver->cuDeviceGetAttribute(&value, attribute, device->handle) || value < 0 ? UINT32_MAX
-												 : (unsigned)value;
+	return core_asked(core_driver->cuDeviceGetAttribute(&value, attribute, device->handle)) || value < 0
+		       ? UINT32_MAX
+		       : (unsigned)value;
 }
 
 // Less than 0 if the driver does not say.
@@ -17,7 +18,9 @@ static int kernel_limit(const struct vg_kernel *kernel, const struct vg_device *
 {
 	int value;
 
-	return core_driver->cuKernelGetAttribute(&value, attribute, kernel->handle, device->handle) ? -1 : value;
+	return core_asked(core_driver->cuKernelGetAttribute(&value, attribute, kernel->handle, device->handle))
+		       ? -1
+		       : value;
 }
 
 static enum vg_status check_dimensions(const char *name, const unsigned asked[3], const CUdevice_attribute limits[3],
@@ -128,13 +131,13 @@ enum vg_status core_launch_failed(CUresult result, const struct core_launch *lau
 {
 	const CUlaunchConfig *native = &launch->native;
 
-	bool by_shape = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ||
-			result == CUDA_ERROR_INVALID_CLUSTER_SIZE;
-	if (by_shape && core_launch_limits(launch, kernel, device, function))
-		return vg_last_error()->status;
-	return core_driver_failed(
+	enum vg_status status = core_driver_failed(
 		result, function, call,
 		"kernel \"%s\", grid %u x %u x %u, block %u x %u x %u, %u bytes of shared memory, %u attributes",
 		vg_kernel_name(kernel), native->gridDimX, native->gridDimY, native->gridDimZ, native->blockDimX,
 		native->blockDimY, native->blockDimZ, native->sharedMemBytes, native->numAttrs);
+	bool by_shape = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ||
+			result == CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	enum vg_status limit = by_shape ? core_launch_limits(launch, kernel, device, function) : VG_OK;
+	return limit ? limit : status;
 }

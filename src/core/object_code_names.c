@@ -48,6 +48,7 @@ enum vg_status vg_object_code_kernel(struct vg_object_code *code, const char *na
 		return status;
 	CUresult r = core_driver->cuLibraryGetKernel(&handle, library, symbol_of(code, name));
 	if (r == CUDA_ERROR_NOT_FOUND) {
+		core_log_skip();
 		list_kernels(library, there, sizeof there);
 		return vg_fail(VG_NOT_FOUND, r, __func__, "%s \"%s\" has no kernel \"%s\"; it has: %s",
 			       core_code_type_name(code->type), code->name, name, there);
@@ -66,7 +67,7 @@ static CUresult ask_variable(CUlibrary library, bool managed, const char *symbol
 
 	if (!managed)
 		return core_driver->cuLibraryGetGlobal(ret_address, ret_size, library, symbol);
-	CUresult r = core_driver->cuLibraryGetManaged(ret_address, ret_size, library, symbol);
+	CUresult r = core_asked(core_driver->cuLibraryGetManaged(ret_address, ret_size, library, symbol));
 	if (r == CUDA_ERROR_NOT_FOUND && core_driver->cuLibraryGetModule(&module, library) == CUDA_SUCCESS)
 		r = core_driver->cuLibraryGetManaged(ret_address, ret_size, library, symbol);
 	return r;
@@ -94,8 +95,9 @@ static enum vg_status find_variable(struct vg_object_code *code, struct vg_conte
 		return core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "");
 	r = ask_variable(library, managed, symbol_of(code, name), &address, &size);
 	if (r == CUDA_ERROR_NOT_FOUND)
-		return vg_fail(VG_NOT_FOUND, r, function, "%s \"%s\" has no %s variable \"%s\"",
-			       core_code_type_name(code->type), code->name, managed ? "managed" : "device", name);
+		return core_explained(vg_fail(VG_NOT_FOUND, r, function, "%s \"%s\" has no %s variable \"%s\"",
+					      core_code_type_name(code->type), code->name,
+					      managed ? "managed" : "device", name));
 	if (r)
 		return core_driver_failed(r, function, managed ? "cuLibraryGetManaged" : "cuLibraryGetGlobal",
 					  "variable \"%s\"", name);

@@ -67,8 +67,9 @@ static enum vg_status not_told(const struct vg_process *process, CUresult result
 	    result != CUDA_ERROR_OPERATING_SYSTEM)
 		return core_driver_failed(result, function, call, "what process %d is in is not known",
 					  (int)process->pid);
-	return vg_fail(VG_NOT_FOUND, result, function,
-		       "process %d is not there, is another user's, or does not use CUDA", (int)process->pid);
+	return core_explained(vg_fail(VG_NOT_FOUND, result, function,
+				      "process %d is not there, is another user's, or does not use CUDA",
+				      (int)process->pid));
 }
 
 // A step that the driver refused, in terms of the state that the process is in.
@@ -81,8 +82,8 @@ static enum vg_status step_failed(const struct vg_process *process, CUresult res
 	if (r)
 		return not_told(process, r, function, "cuCheckpointProcessGetState");
 	if (result == CUDA_ERROR_ILLEGAL_STATE)
-		return vg_fail(VG_STATE, result, function, "process %d is %s, not %s", (int)process->pid,
-			       vg_process_state_name(state), wanted);
+		return core_explained(vg_fail(VG_STATE, result, function, "process %d is %s, not %s",
+					      (int)process->pid, vg_process_state_name(state), wanted));
 	return core_driver_failed(result, function, call, "process %d is %s", (int)process->pid,
 				  vg_process_state_name(state));
 }
@@ -122,8 +123,9 @@ enum vg_status vg_process_lock(struct vg_process *process, unsigned timeout_ms)
 	CORE_USABLE(process, "process");
 	CUresult r = core_driver->cuCheckpointProcessLock(process->pid, &arguments);
 	if (r == CUDA_ERROR_NOT_READY)
-		return vg_fail(VG_NOT_READY, r, __func__, "process %d was still busy after %u ms, and goes on running",
-			       (int)process->pid, timeout_ms);
+		return core_explained(vg_fail(VG_NOT_READY, r, __func__,
+					      "process %d was still busy after %u ms, and goes on running",
+					      (int)process->pid, timeout_ms));
 	return r ? step_failed(process, r, __func__, "cuCheckpointProcessLock", "running") : VG_OK;
 }
 

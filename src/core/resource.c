@@ -17,6 +17,7 @@ enum vg_status core_stream_is_capturing(struct vg_stream *stream, const char *fu
 		r = core_driver->cuStreamIsCapturing(stream->handle, &capture);
 	// The legacy stream does not capture itself, but what it would do now spoils a capture that it is ordered with.
 	if (r == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
+		core_log_skip();
 		*ret_capturing = true;
 		return VG_OK;
 	}

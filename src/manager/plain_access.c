@@ -18,7 +18,7 @@ static enum vg_status check_host(const void *host, const char *argument, const c
 
 	if (!host)
 		return vg_fail(VG_INVALID, 0, function, "%s is NULL", argument);
-	if (core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) ||
+	if (core_asked(core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address)) ||
 	    type != CU_MEMORYTYPE_DEVICE)
 		return VG_OK;
 	if (core_driver->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) == CUDA_SUCCESS &&

@@ -88,7 +88,7 @@ static bool is_device(struct vg_memory_space *space, CUdeviceptr address)
 	pthread_mutex_unlock(&space->lock);
 	if (own || core_enter(&scope, space->context->handle))
 		return own;
-	return core_driver->cuPointerGetAttributes(2, attributes, values, address) == CUDA_SUCCESS &&
+	return core_asked(core_driver->cuPointerGetAttributes(2, attributes, values, address)) == CUDA_SUCCESS &&
 	       type == CU_MEMORYTYPE_DEVICE && !managed;
 }
 

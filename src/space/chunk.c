@@ -16,7 +16,7 @@ static enum vg_status driver_has_too_little(struct vg_memory_space *space, uint6
 
 	if (core_driver->cuMemGetInfo_v2(&have, &total))
 		have = 0;
-	return space_insufficient(function, bytes, have, "device's memory");
+	return core_explained(space_insufficient(function, bytes, have, "device's memory"));
 }
 
 static enum vg_status failed(CUresult result, const char *function, const char *call, size_t bytes)

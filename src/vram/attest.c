@@ -27,8 +27,9 @@ static void attestation_mac(const struct vg_attestation *attestation, const stru
 static enum vg_status not_mapped(CUresult result, const char *call, const char *function)
 {
 	if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_FOUND)
-		return vg_fail(VG_INTEGRITY, (int)result, function,
-			       "the driver does not know the region's memory: it is not mapped any more");
+		return core_explained(
+			vg_fail(VG_INTEGRITY, (int)result, function,
+				"the driver does not know the region's memory: it is not mapped any more"));
 	return core_driver_failed(result, function, call, "%s", "what the region's memory is");
 }
 
@@ -65,7 +66,7 @@ static enum vg_status check_piece(const struct vram_region *region, CUdeviceptr 
 
 	CUresult r = core_driver->cuMemRetainAllocationHandle(&piece, (void *)address);
 	if (r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_NOT_SUPPORTED)
-		return VG_OK; // not mapped by pieces: cuMemAlloc's
+		return core_explained(VG_OK); // not mapped by pieces: cuMemAlloc's
 	if (r)
 		return core_driver_failed(r, function, "cuMemRetainAllocationHandle", "%s", "");
 	r = core_driver->cuMemGetAllocationPropertiesFromHandle(&properties, piece);

@@ -95,8 +95,8 @@ static bool is_pageable(const void *to)
 {
 	unsigned type;
 
-	return core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)to) !=
-	       CUDA_SUCCESS;
+	return core_asked(core_driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+							     (uintptr_t)to)) != CUDA_SUCCESS;
 }
 
 enum vg_status vram_read_long(struct vram_scratch_list *slots, void *to, CUdeviceptr from, size_t bytes,

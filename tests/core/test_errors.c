@@ -141,6 +141,80 @@ TEST(what_the_driver_noted_is_in_the_log)
 	vg_object_code_destroy(code);
 }
 
+static const char kernels[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+				".visible .entry one(.param .u64 a) { ret; }\n"
+				".visible .entry three(.param .u64 a, .param .u32 b, .param .u8 c) { ret; }\n";
+
+// Calls that make the driver refuse something, which the library expects and explains.
+static void expect_refusals(struct vg_context *context, struct vg_stream *stream)
+{
+	struct vg_graph_definition *definition;
+	struct vg_memory_resource *pool;
+	struct vg_object_code *code;
+	struct vg_buffer *buffer;
+	struct vg_kernel *kernel;
+	struct vg_event *event;
+	vg_address address;
+	char host[16];
+	float ms;
+	int done;
+
+	OK(vg_object_code_create(VG_CODE_PTX, kernels, sizeof kernels - 1, NULL, &code));
+	OK(vg_object_code_kernel(code, "three", &kernel));
+	REFUSED(vg_kernel_set_attribute(kernel, vg_context_device(context), VG_KERNEL_MAX_DYNAMIC_SHARED_SIZE_BYTES, -9),
+		VG_INVALID, "refuses -9");
+	vg_kernel_destroy(kernel);
+	OK(vg_object_code_kernel(code, "one", &kernel));
+	vg_kernel_destroy(kernel);
+	REFUSED(vg_object_code_kernel(code, "two", &kernel), VG_NOT_FOUND, "two");
+	REFUSED(vg_object_code_global(code, context, "none", &address, NULL), VG_NOT_FOUND, "none");
+	REFUSED(vg_object_code_managed(code, context, "none", &address, NULL), VG_NOT_FOUND, "none");
+	vg_object_code_destroy(code);
+	OK(vg_event_create(context, &(struct vg_event_options){sizeof(struct vg_event_options), .timing = 1}, &event));
+	REFUSED(vg_event_elapsed(event, event, &ms), VG_STATE, "never recorded");
+	OK(vg_device_pool_current(vg_context_device(context), &pool));
+	OK(vg_buffer_create(pool, sizeof host, stream, &buffer));
+	OK(vg_buffer_write(buffer, 0, host, sizeof host, stream));
+	OK(vg_event_record(event, stream));
+	OK(vg_event_query(event, &done));
+	OK(vg_stream_query(stream, &done));
+	OK(vg_graph_definition_create(context, &definition));
+	struct vg_graph_memcpy copy = {sizeof copy, .destination = vg_buffer_address(buffer),
+				       .source = (uintptr_t)host, .bytes = sizeof host};
+	OK(vg_graph_add_memcpy(definition, NULL, 0, &copy, NULL));
+	vg_graph_definition_destroy(definition);
+	vg_event_destroy(event);
+	OK(vg_stream_sync(stream));
+	vg_buffer_destroy(buffer);
+	vg_memory_resource_destroy(pool);
+}
+
+static int lines_of_the_log(struct vg_context *context, struct vg_stream *stream)
+{
+	int lines = 0;
+
+	CHECK_INT(ask_too_much(context, stream), VG_DRIVER);
+	for (const char *at = vg_last_error()->log; *at; at++)
+		lines += *at == '\n';
+	return lines;
+}
+
+TEST(the_log_is_of_the_call_that_failed_alone)
+{
+	struct vg_context *context = first_context();
+	struct vg_stream *stream;
+
+	OK(vg_stream_create(context, NULL, &stream));
+	ask_too_much(context, stream);
+	int lines = lines_of_the_log(context, stream);
+	expect_refusals(context, stream);
+	int after = lines_of_the_log(context, stream);
+	CHECK(!strstr(vg_last_error()->log, "outside of kernel parameter count"));
+	CHECK_INT(after, lines);
+	vg_stream_destroy(stream);
+	vg_context_destroy(context);
+}
+
 TEST(success_leaves_the_last_failure_and_so_does_destroy)
 {
 	struct vg_context *context = first_context();
