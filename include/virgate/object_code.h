@@ -36,7 +36,7 @@ struct vg_symbol {
 
 struct vg_object_code_options {
 	size_t size;			 /* sizeof(struct vg_object_code_options) */
-	const char *name;		 /* what messages call it; NULL: "" for bytes, the path for a file */
+	const char *name;		 /* NULL: a file's path; "" for bytes, which messages call "PTX of 1.2 KiB" */
 	const struct vg_symbol *symbols; /* looked up first by vg_object_code_kernel() and its neighbours; copied */
 	size_t symbol_count;
 };

@@ -120,7 +120,7 @@ static enum vg_status read_one(CUkernel handle, struct vg_object_code *code, con
 
 	CUresult r = core_driver->cuKernelGetName(&symbol, handle);
 	if (r)
-		return core_driver_failed(r, function, "cuKernelGetName", "of \"%s\"", code->name);
+		return core_driver_failed(r, function, "cuKernelGetName", "of %s", code->title);
 	enum vg_status status = core_kernel_create(handle, code, function, &kernel);
 	if (status)
 		return status;
@@ -142,17 +142,16 @@ static enum vg_status list_handles(struct vg_object_code *code, const char *func
 		return status;
 	CUresult r = core_driver->cuLibraryGetKernelCount(&count, library);
 	if (r)
-		return core_driver_failed(r, function, "cuLibraryGetKernelCount", "of \"%s\"", code->name);
+		return core_driver_failed(r, function, "cuLibraryGetKernelCount", "of %s", code->title);
 	if (count == 0)
-		return vg_fail(VG_NOT_FOUND, 0, function, "%s \"%s\" has no kernel", core_code_type_name(code->type),
-			       code->name);
+		return vg_fail(VG_NOT_FOUND, 0, function, "%s has no kernel", code->title);
 	CUkernel *handles = calloc(count, sizeof *handles);
 	if (!handles)
 		return no_memory(count, function);
 	r = core_driver->cuLibraryEnumerateKernels(handles, count, library);
 	if (r) {
 		free(handles);
-		return core_driver_failed(r, function, "cuLibraryEnumerateKernels", "of \"%s\"", code->name);
+		return core_driver_failed(r, function, "cuLibraryEnumerateKernels", "of %s", code->title);
 	}
 	*ret_handles = handles;
 	*ret_count = count;

@@ -98,9 +98,9 @@ enum vg_status vg_kernel_borrow(struct CUkern_st *handle, struct vg_object_code 
 			return status;
 		if (its != library)
 			return vg_fail(VG_INVALID, 0, __func__,
-				       "the kernel belongs to another library than object code \"%s\": give the code "
-				       "that it was got from, or NULL",
-				       code->name);
+				       "the kernel belongs to another library than %s: give the code that it was got "
+				       "from, or NULL",
+				       code->title);
 	}
 	status = core_kernel_create(handle, code, __func__, ret_kernel);
 	if (status)

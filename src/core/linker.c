@@ -87,14 +87,14 @@ static enum vg_status hold_codes(struct vg_linker *linker, struct vg_object_code
 			return status;
 		if (codes[i]->type == VG_CODE_LTOIR && linker->backend == VG_BACKEND_DRIVER)
 			return vg_fail(VG_INVALID, 0, function,
-				       "object code %zu (\"%s\") is LTO-IR, which the driver's linker does not take: "
+				       "object code %zu (%s) is LTO-IR, which the driver's linker does not take: "
 				       "nvJitLink does",
-				       i, codes[i]->name);
+				       i, codes[i]->title);
 		// nvJitLink would leave it out, and answer success.
 		if (codes[i]->type == VG_CODE_LTOIR && !with_lto)
 			return vg_fail(VG_INVALID, 0, function,
-				       "object code %zu (\"%s\") is LTO-IR: set link_time_optimization to link it", i,
-				       codes[i]->name);
+				       "object code %zu (%s) is LTO-IR: set link_time_optimization to link it", i,
+				       codes[i]->title);
 		core_object_retain(&codes[i]->object);
 		linker->codes[linker->code_count++] = codes[i];
 	}

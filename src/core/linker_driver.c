@@ -17,12 +17,14 @@ void core_driver_link_drop(struct vg_linker *linker)
 	linker->native = NULL;
 }
 
-static enum vg_status failed(const struct vg_linker *linker, CUresult r, const char *function, const char *call,
-			     const char *what)
+// With `code`: an input that was refused.
+static enum vg_status failed(const struct vg_linker *linker, const struct vg_object_code *code, CUresult r,
+			     const char *function, const char *call)
 {
 	const char *log = vg_linker_error_log(linker);
 
-	enum vg_status status = core_driver_failed(r, function, call, "\"%s\"%s", what, core_see_log(log));
+	enum vg_status status = core_driver_failed(r, function, call, "%s%s\"%s\"%s", code ? code->title : "",
+						   code ? " in " : "", linker->name, core_see_log(log));
 	if (*log)
 		vg_fail_log(log);
 	return status;
@@ -40,7 +42,7 @@ static CUresult add(const struct vg_linker *linker, const struct vg_object_code 
 		return core_driver->cuLinkAddFile_v2(linker->native, inputs[code->type], code->path, 0, NULL, NULL);
 	// PTX with its terminator
 	return core_driver->cuLinkAddData_v2(linker->native, inputs[code->type], code->data,
-					     code->size + (code->type == VG_CODE_PTX), code->name, 0, NULL, NULL);
+					     code->size + (code->type == VG_CODE_PTX), core_code_label(code), 0, NULL, NULL);
 }
 
 // With the context current and both logs there. The result belongs to the native linker.
@@ -60,17 +62,17 @@ static enum vg_status link_all(struct vg_linker *linker, const char *function, s
 	}
 	CUresult r = core_driver->cuLinkCreate_v2(4 + linker->jit_count, options, values, &native);
 	if (r)
-		return failed(linker, r, function, "cuLinkCreate", linker->name);
+		return failed(linker, NULL, r, function, "cuLinkCreate");
 	linker->native = native;
 	for (size_t i = 0; i < linker->code_count; i++) {
 		r = add(linker, linker->codes[i]);
 		if (r)
-			return failed(linker, r, function, linker->codes[i]->path ? "cuLinkAddFile" : "cuLinkAddData",
-				      linker->codes[i]->name);
+			return failed(linker, linker->codes[i], r, function,
+				      linker->codes[i]->path ? "cuLinkAddFile" : "cuLinkAddData");
 	}
 	r = core_driver->cuLinkComplete(native, &cubin, &size);
 	if (r)
-		return failed(linker, r, function, "cuLinkComplete", linker->name);
+		return failed(linker, NULL, r, function, "cuLinkComplete");
 	compiled->data = malloc(size + 1);
 	if (!compiled->data)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu bytes of code", size);

@@ -70,13 +70,15 @@ static char *read_log(nvJitLinkHandle native, nvJitLinkResult (*get_size)(nvJitL
 	return log;
 }
 
-static enum vg_status failed(const struct vg_linker *linker, nvJitLinkResult r, const char *function, const char *call,
-			     const char *what)
+// With `code`: an input that was refused.
+static enum vg_status failed(const struct vg_linker *linker, const struct vg_object_code *code, nvJitLinkResult r,
+			     const char *function, const char *call)
 {
 	const char *log = vg_linker_error_log(linker);
 
-	enum vg_status status = vg_fail(VG_TOOLCHAIN, (int)r, function, "%s of \"%s\": %s%s", call, what,
-					result_name(r), core_see_log(log));
+	enum vg_status status = vg_fail(VG_TOOLCHAIN, (int)r, function, "%s of %s%s\"%s\": %s%s", call,
+					code ? code->title : "", code ? " in " : "", linker->name, result_name(r),
+					core_see_log(log));
 	vg_fail_log(log);
 	return status;
 }
@@ -92,7 +94,8 @@ static nvJitLinkResult add(const struct vg_nvjitlink *nvjitlink, nvJitLinkHandle
 
 	if (code->path)
 		return nvjitlink->nvJitLinkAddFile(native, inputs[code->type], code->path);
-	return nvjitlink->nvJitLinkAddData(native, inputs[code->type], code->data, code->size, code->name);
+	return nvjitlink->nvJitLinkAddData(native, inputs[code->type], code->data, code->size,
+					   core_code_label(code));
 }
 
 static nvJitLinkResult get_code(const struct vg_nvjitlink *nvjitlink, nvJitLinkHandle native, enum vg_code_type target,
@@ -120,7 +123,8 @@ enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type t
 {
 	const struct vg_nvjitlink *nvjitlink = loaded();
 	struct core_arguments arguments = {0};
-	const char *call = "nvJitLinkCreate", *what = linker->name;
+	const char *call = "nvJitLinkCreate";
+	const struct vg_object_code *code = NULL; // the input that the call is about
 	nvJitLinkHandle native = NULL;
 
 	core_linker_arguments(linker, target, &arguments);
@@ -134,12 +138,12 @@ enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type t
 	linker->native = native;
 	for (size_t i = 0; i < linker->code_count && r == NVJITLINK_SUCCESS; i++) {
 		call = "nvJitLinkAddData";
-		what = linker->codes[i]->name;
-		r = add(nvjitlink, native, linker->codes[i]);
+		code = linker->codes[i];
+		r = add(nvjitlink, native, code);
 	}
 	if (r == NVJITLINK_SUCCESS) {
 		call = "nvJitLinkComplete";
-		what = linker->name;
+		code = NULL;
 		r = nvjitlink->nvJitLinkComplete(native);
 	}
 	linker->error_log = read_log(native, nvjitlink->nvJitLinkGetErrorLogSize, nvjitlink->nvJitLinkGetErrorLog);
@@ -149,10 +153,10 @@ enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type t
 		r = get_code(nvjitlink, native, target, ret_compiled);
 	}
 	if (r)
-		return failed(linker, r, function, call, what);
+		return failed(linker, code, r, function, call);
 	// It answers success where it left out an input that it could not take.
 	if (linker->error_log && strstr(linker->error_log, "ERROR"))
-		return failed(linker, NVJITLINK_ERROR_UNRECOGNIZED_INPUT, function, "nvJitLinkComplete", what);
+		return failed(linker, NULL, NVJITLINK_ERROR_UNRECOGNIZED_INPUT, function, "nvJitLinkComplete");
 	return ret_compiled->data
 		       ? VG_OK
 		       : vg_fail(VG_NO_MEMORY, 0, function, "no memory for %zu bytes of code", ret_compiled->size);

@@ -1,5 +1,6 @@
 #include "core/object_code.h"
 
+#include "base/size.h"
 #include "core/error.h"
 #include "core/kernel.h"
 
@@ -24,6 +25,7 @@ static void free_code(struct core_object *object)
 	struct vg_object_code *code = (struct vg_object_code *)object;
 
 	free(code->name);
+	free(code->title);
 	free(code->data);
 	free(code->path);
 	free(code->symbols);
@@ -60,9 +62,19 @@ struct vg_symbol *core_symbols_copy(const struct vg_symbol *symbols, size_t coun
 	return copy;
 }
 
-// The object without its code.
-static enum vg_status create(enum vg_code_type type, const char *name, const struct vg_object_code_options *options,
-			     const char *function, struct vg_object_code **ret_code)
+static char *make_title(enum vg_code_type type, const char *name, size_t bytes)
+{
+	char size[VG_SIZE_TEXT], *title = NULL;
+	int length = *name ? asprintf(&title, "%s \"%s\"", core_code_type_name(type), name)
+			   : asprintf(&title, "%s of %s", core_code_type_name(type), vg_size_format(bytes, size));
+
+	return length < 0 ? NULL : title;
+}
+
+// The object without its code, of `bytes`.
+static enum vg_status create(enum vg_code_type type, const char *name, size_t bytes,
+			     const struct vg_object_code_options *options, const char *function,
+			     struct vg_object_code **ret_code)
 {
 	struct vg_object_code *code = calloc(1, sizeof *code);
 
@@ -71,9 +83,10 @@ static enum vg_status create(enum vg_code_type type, const char *name, const str
 	core_object_init(&code->object, &code_class);
 	code->type = type;
 	code->name = strdup(options->name ? options->name : name);
+	code->title = code->name ? make_title(type, code->name, bytes) : NULL;
 	code->symbols = core_symbols_copy(options->symbols, options->symbol_count);
 	code->symbol_count = options->symbol_count;
-	if (!code->name || (code->symbol_count && !code->symbols)) {
+	if (!code->title || (code->symbol_count && !code->symbols)) {
 		core_object_release(&code->object);
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for object code");
 	}
@@ -95,12 +108,12 @@ enum vg_status vg_object_code_create(enum vg_code_type type, const void *data, s
 	enum vg_status status = check_symbols(o.symbols, o.symbol_count, __func__);
 	if (status == VG_OK)
 		status = core_code_check(type, data, data_size, __func__);
+	while (status == VG_OK && type == VG_CODE_PTX && data_size && !((const char *)data)[data_size - 1])
+		data_size--; // the terminator, where it was counted
 	if (status == VG_OK)
-		status = create(type, "", &o, __func__, &code);
+		status = create(type, "", data_size, &o, __func__, &code);
 	if (status)
 		return status;
-	while (type == VG_CODE_PTX && data_size && !((const char *)data)[data_size - 1])
-		data_size--; // the terminator, where it was counted
 	code->data = malloc(data_size + 1);
 	if (!code->data) {
 		core_object_release(&code->object);
@@ -122,7 +135,7 @@ enum vg_status core_object_code_adopt(enum vg_status status, enum vg_code_type t
 	struct vg_object_code *code = NULL;
 
 	if (status == VG_OK)
-		status = create(type, name, &none, function, &code);
+		status = create(type, name, compiled->size, &none, function, &code);
 	if (status) {
 		free(compiled->data);
 		free(compiled->symbols);
@@ -153,7 +166,7 @@ enum vg_status vg_object_code_from_file(enum vg_code_type type, const char *path
 	if (access(path, R_OK))
 		return vg_fail(errno == EACCES ? VG_DENIED : VG_NOT_FOUND, errno, __func__, "cannot read %s %s: %s",
 			       core_code_type_name(type), path, strerror(errno));
-	status = create(type, path, &o, __func__, &code);
+	status = create(type, path, 0, &o, __func__, &code);
 	if (status)
 		return status;
 	code->path = strdup(path);
@@ -211,8 +224,8 @@ static enum vg_status load_locked(struct vg_object_code *code, const char *funct
 		core_driver->cuLibraryUnload(library);
 	}
 	code->log[sizeof code->log - 1] = '\0';
-	core_driver_failed(r, function, code->path ? "cuLibraryLoadFromFile" : "cuLibraryLoadData", "%s \"%s\"%s",
-			   core_code_type_name(code->type), code->name, core_see_log(code->log));
+	core_driver_failed(r, function, code->path ? "cuLibraryLoadFromFile" : "cuLibraryLoadData", "%s%s", code->title,
+			   core_see_log(code->log));
 	if (code->log[0])
 		vg_fail_log(code->log);
 	return vg_last_error()->status;
@@ -225,8 +238,7 @@ enum vg_status core_object_code_load(struct vg_object_code *code, const char *fu
 
 	if (code->type != VG_CODE_CUBIN && code->type != VG_CODE_PTX && code->type != VG_CODE_FATBIN)
 		return vg_fail(VG_UNSUPPORTED, 0, function,
-			       "%s \"%s\" cannot be loaded: only cubin, PTX and fatbin can; link it first",
-			       core_code_type_name(code->type), code->name);
+			       "%s cannot be loaded: only cubin, PTX and fatbin can; link it first", code->title);
 	if (!library) {
 		status = core_open(function);
 		if (status)

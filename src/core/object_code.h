@@ -18,6 +18,7 @@ struct vg_object_code {
 	struct core_object object;
 	enum vg_code_type type;
 	char *name;
+	char *title; // for messages: PTX "add.cu", or "PTX of 1.2 KiB" where it has no name
 	void *data; // terminated by a zero byte that `size` leaves out, as the driver wants PTX; NULL: a file
 	size_t size;
 	char *path;
@@ -27,6 +28,12 @@ struct vg_object_code {
 	_Atomic(CUlibrary) library; // NULL until then
 	char log[8192];		    // the driver's compiler writes here, whenever it compiles for another device
 };
+
+// What a linker calls its input in its log.
+static inline const char *core_code_label(const struct vg_object_code *code)
+{
+	return *code->name ? code->name : code->title;
+}
 
 // "cubin", "PTX", …; NULL if there is no such type.
 const char *core_code_type_name(enum vg_code_type type);

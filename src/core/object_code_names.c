@@ -50,8 +50,8 @@ enum vg_status vg_object_code_kernel(struct vg_object_code *code, const char *na
 	if (r == CUDA_ERROR_NOT_FOUND) {
 		core_log_skip();
 		list_kernels(library, there, sizeof there);
-		return vg_fail(VG_NOT_FOUND, r, __func__, "%s \"%s\" has no kernel \"%s\"; it has: %s",
-			       core_code_type_name(code->type), code->name, name, there);
+		return vg_fail(VG_NOT_FOUND, r, __func__, "%s has no kernel \"%s\"; it has: %s", code->title,
+			       name, there);
 	}
 	if (r)
 		return core_driver_failed(r, __func__, "cuLibraryGetKernel", "kernel \"%s\"", name);
@@ -95,8 +95,7 @@ static enum vg_status find_variable(struct vg_object_code *code, struct vg_conte
 		return core_driver_failed(r, function, "cuCtxPushCurrent", "%s", "");
 	r = ask_variable(library, managed, symbol_of(code, name), &address, &size);
 	if (r == CUDA_ERROR_NOT_FOUND)
-		return core_explained(vg_fail(VG_NOT_FOUND, r, function, "%s \"%s\" has no %s variable \"%s\"",
-					      core_code_type_name(code->type), code->name,
+		return core_explained(vg_fail(VG_NOT_FOUND, r, function, "%s has no %s variable \"%s\"", code->title,
 					      managed ? "managed" : "device", name));
 	if (r)
 		return core_driver_failed(r, function, managed ? "cuLibraryGetManaged" : "cuLibraryGetGlobal",

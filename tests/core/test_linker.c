@@ -293,7 +293,7 @@ TEST(options_that_cannot_be)
 	    .ptx = 1, .link_time_optimization = 1);
 	OK(vg_object_code_create(VG_CODE_LTOIR, "ltoir", 5, NULL, &ltoir));
 	REFUSED(vg_linker_create(&ltoir, 1, OPTIONS(.backend = VG_BACKEND_DRIVER), &linker), VG_INVALID,
-		"object code 0 (\"\") is LTO-IR, which the driver's linker does not take");
+		"object code 0 (LTO-IR of 5 B) is LTO-IR, which the driver's linker does not take");
 	REFUSED(vg_linker_create(&ltoir, 1, OPTIONS(), &linker), VG_INVALID, "set link_time_optimization to link it");
 	vg_object_code_destroy(ltoir);
 	CHECK(linker == NULL);

@@ -224,7 +224,7 @@ TEST(only_what_the_driver_takes_is_loaded)
 	struct vg_kernel *kernel;
 
 	OK(vg_object_code_create(VG_CODE_LTOIR, "ltoir", 5, NULL, &code));
-	REFUSED(vg_object_code_kernel(code, "k", &kernel), VG_UNSUPPORTED, "LTO-IR \"\" cannot be loaded");
+	REFUSED(vg_object_code_kernel(code, "k", &kernel), VG_UNSUPPORTED, "LTO-IR of 5 B cannot be loaded");
 	REFUSED(vg_object_code_load(code), VG_UNSUPPORTED, "only cubin, PTX and fatbin can");
 	vg_object_code_destroy(code);
 }

@@ -463,7 +463,7 @@ TEST(ptx_goes_to_a_linker)
 	vg_program_destroy(program);
 	program = program_of(VG_SOURCE_PTX, ".version 8.0\n.target sm_75\nnonsense\n", OPTIONS(.name = "bad"));
 	REFUSED(vg_program_compile(program, VG_CODE_CUBIN, NULL, &code), VG_TOOLCHAIN,
-		"of \"bad\": NVJITLINK_ERROR_PTX_COMPILE");
+		"of PTX \"bad\" in \"bad\": NVJITLINK_ERROR_PTX_COMPILE");
 	check_log("");
 	vg_program_destroy(program);
 }
