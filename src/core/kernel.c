@@ -5,6 +5,7 @@
 #include "core/object_code.h"
 #include "core/some_context.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static void free_kernel(struct core_object *object)
@@ -19,8 +20,20 @@ static void free_kernel(struct core_object *object)
 
 static const struct core_class kernel_class = {"kernel", NULL, free_kernel};
 
-// The driver counts no parameters: one asks until it refuses.
-static enum vg_status count_parameters(CUkernel handle, const char *function, unsigned *ret_count)
+// The driver may compile the code only now.
+static enum vg_status parameter_failed(CUresult r, const struct vg_object_code *code, const char *function,
+				       unsigned index)
+{
+	char what[32];
+
+	snprintf(what, sizeof what, "parameter %u", index);
+	return code ? core_code_failed(code, r, function, "cuKernelGetParamInfo", what)
+		    : core_driver_failed(r, function, "cuKernelGetParamInfo", "%s", what);
+}
+
+// The driver does not tell the number of parameters: asks until it refuses.
+static enum vg_status count_parameters(CUkernel handle, const struct vg_object_code *code, const char *function,
+				       unsigned *ret_count)
 {
 	size_t offset, size;
 	unsigned count = 0;
@@ -29,7 +42,7 @@ static enum vg_status count_parameters(CUkernel handle, const char *function, un
 	while ((r = core_driver->cuKernelGetParamInfo(handle, count, &offset, &size)) == CUDA_SUCCESS)
 		count++;
 	if (r != CUDA_ERROR_INVALID_VALUE)
-		return core_driver_failed(r, function, "cuKernelGetParamInfo", "parameter %u", count);
+		return parameter_failed(r, code, function, count);
 	core_log_skip();
 	*ret_count = count;
 	return VG_OK;
@@ -43,7 +56,7 @@ static enum vg_status read_parameters(struct vg_kernel *kernel, const char *func
 	for (unsigned i = 0; i < kernel->parameter_count; i++) {
 		CUresult r = core_driver->cuKernelGetParamInfo(kernel->handle, i, &offset, &size);
 		if (r)
-			return core_driver_failed(r, function, "cuKernelGetParamInfo", "parameter %u", i);
+			return parameter_failed(r, kernel->code, function, i);
 		offsets[i] = (uint16_t)offset;
 		kernel->sizes[i] = (uint16_t)size;
 		kernel->parameter_bytes = (unsigned)(offset + size);
@@ -60,7 +73,7 @@ enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, 
 	CUresult r = core_enter_some(&some, true);
 	if (r)
 		return core_driver_failed(r, function, "cuDevicePrimaryCtxRetain", "%s", "");
-	enum vg_status status = count_parameters(handle, function, &count);
+	enum vg_status status = count_parameters(handle, code, function, &count);
 	if (status)
 		return status;
 	struct vg_kernel *kernel = vg_lines(sizeof *kernel + 2 * count * sizeof *kernel->sizes);

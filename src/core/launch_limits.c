@@ -1,6 +1,9 @@
 // Why a device cannot run a launch, looked for once the driver refused it, or before a launch is prepared.
 #include "core/error.h"
 #include "core/launch.h"
+#include "core/object_code.h"
+
+#include <stdio.h>
 
 enum { PORTABLE_CLUSTER = 8 }; // blocks of a cluster that every device with clusters takes
 
@@ -126,16 +129,36 @@ enum vg_status core_launch_limits(const struct core_launch *launch, const struct
 	return status ? status : check_kernel(launch, kernel, device, function);
 }
 
+// The driver may compile code for a device at its first launch there.
+static bool is_about_code(CUresult result)
+{
+	switch (result) {
+	case CUDA_ERROR_INVALID_IMAGE:
+	case CUDA_ERROR_INVALID_PTX:
+	case CUDA_ERROR_INVALID_SOURCE:
+	case CUDA_ERROR_NO_BINARY_FOR_GPU:
+	case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+	case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
+		return true;
+	default:
+		return false;
+	}
+}
+
 enum vg_status core_launch_failed(CUresult result, const struct core_launch *launch, const struct vg_kernel *kernel,
 				  const struct vg_device *device, const char *function, const char *call)
 {
 	const CUlaunchConfig *native = &launch->native;
 
-	enum vg_status status = core_driver_failed(
-		result, function, call,
-		"kernel \"%s\", grid %u x %u x %u, block %u x %u x %u, %u bytes of shared memory, %u attributes",
-		vg_kernel_name(kernel), native->gridDimX, native->gridDimY, native->gridDimZ, native->blockDimX,
-		native->blockDimY, native->blockDimZ, native->sharedMemBytes, native->numAttrs);
+	char what[400];
+
+	snprintf(what, sizeof what,
+		 "kernel \"%.100s\", grid %u x %u x %u, block %u x %u x %u, %u bytes of shared memory, %u attributes",
+		 vg_kernel_name(kernel), native->gridDimX, native->gridDimY, native->gridDimZ, native->blockDimX,
+		 native->blockDimY, native->blockDimZ, native->sharedMemBytes, native->numAttrs);
+	enum vg_status status = kernel->code && is_about_code(result)
+					? core_code_failed(kernel->code, result, function, call, what)
+					: core_driver_failed(result, function, call, "%s", what);
 	bool by_shape = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ||
 			result == CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	enum vg_status limit = by_shape ? core_launch_limits(launch, kernel, device, function) : VG_OK;

@@ -204,17 +204,32 @@ static CUresult verdict(CUlibrary library, const char *log)
 	return CUDA_SUCCESS;
 }
 
-// In the driver's compiler's words, where it has any.
+enum vg_status core_code_failed(const struct vg_object_code *code, CUresult result, const char *function,
+				const char *call, const char *what)
+{
+	char log[sizeof code->log];
+
+	snprintf(log, sizeof log, "%.*s", (int)(sizeof code->log - 1), code->log);
+	if (!log[0])
+		snprintf(log, sizeof log, "%.*s", (int)(sizeof code->notes - 1), code->notes);
+	enum vg_status status = core_driver_failed(result, function, call, "%s%s", what, core_see_log(log));
+	if (log[0])
+		vg_fail_log(log);
+	return status;
+}
+
 static enum vg_status load_locked(struct vg_object_code *code, const char *function, CUlibrary *ret_library)
 {
-	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-	void *values[] = {code->log, (void *)sizeof code->log};
+	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
+				  CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
+	void *values[] = {code->log, (void *)sizeof code->log, code->notes, (void *)sizeof code->notes};
 	CUlibrary library = NULL;
 
 	memset(code->log, 0, sizeof code->log);
+	memset(code->notes, 0, sizeof code->notes);
 	CUresult r =
-		code->path ? core_driver->cuLibraryLoadFromFile(&library, code->path, options, values, 2, NULL, NULL, 0)
-			   : core_driver->cuLibraryLoadData(&library, code->data, options, values, 2, NULL, NULL, 0);
+		code->path ? core_driver->cuLibraryLoadFromFile(&library, code->path, options, values, 4, NULL, NULL, 0)
+			   : core_driver->cuLibraryLoadData(&library, code->data, options, values, 4, NULL, NULL, 0);
 	if (r == CUDA_SUCCESS) {
 		r = verdict(library, code->log);
 		if (r == CUDA_SUCCESS) {
@@ -223,12 +238,8 @@ static enum vg_status load_locked(struct vg_object_code *code, const char *funct
 		}
 		core_driver->cuLibraryUnload(library);
 	}
-	code->log[sizeof code->log - 1] = '\0';
-	core_driver_failed(r, function, code->path ? "cuLibraryLoadFromFile" : "cuLibraryLoadData", "%s%s", code->title,
-			   core_see_log(code->log));
-	if (code->log[0])
-		vg_fail_log(code->log);
-	return vg_last_error()->status;
+	return core_code_failed(code, r, function, code->path ? "cuLibraryLoadFromFile" : "cuLibraryLoadData",
+				code->title);
 }
 
 enum vg_status core_object_code_load(struct vg_object_code *code, const char *function, CUlibrary *ret_library)

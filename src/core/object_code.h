@@ -26,7 +26,9 @@ struct vg_object_code {
 	size_t symbol_count;
 	struct vg_mutex loading;    // one thread loads
 	_Atomic(CUlibrary) library; // NULL until then
-	char log[8192];		    // the driver's compiler writes here, whenever it compiles for another device
+	// The driver's compiler writes here, whenever it compiles for another device.
+	char log[8192];	  // errors
+	char notes[4096]; // information, such as what a kernel lacks that the others of the code do without
 };
 
 // What a linker calls its input in its log.
@@ -37,6 +39,10 @@ static inline const char *core_code_label(const struct vg_object_code *code)
 
 // "cubin", "PTX", …; NULL if there is no such type.
 const char *core_code_type_name(enum vg_code_type type);
+// The failure of a driver call about the code or a part of it, `what`, with the log of the driver's compiler, if it
+// wrote one.
+enum vg_status core_code_failed(const struct vg_object_code *code, CUresult result, const char *function,
+				const char *call, const char *what);
 // What vg_object_code_load() does, in another public function's name.
 enum vg_status core_object_code_load(struct vg_object_code *code, const char *function, CUlibrary *ret_library);
 // Whether bytes are what `type` says and whole: the driver is told no size, and would read on behind a file cut short.

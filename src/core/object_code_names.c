@@ -53,8 +53,10 @@ enum vg_status vg_object_code_kernel(struct vg_object_code *code, const char *na
 		return vg_fail(VG_NOT_FOUND, r, __func__, "%s has no kernel \"%s\"; it has: %s", code->title,
 			       name, there);
 	}
-	if (r)
-		return core_driver_failed(r, __func__, "cuLibraryGetKernel", "kernel \"%s\"", name);
+	if (r) {
+		snprintf(there, sizeof there, "kernel \"%s\" of %s", name, code->title);
+		return core_code_failed(code, r, __func__, "cuLibraryGetKernel", there);
+	}
 	return core_kernel_create(handle, code, __func__, ret_kernel);
 }
 
@@ -79,6 +81,7 @@ static enum vg_status find_variable(struct vg_object_code *code, struct vg_conte
 	CORE_SCOPE scope = {false};
 	CUdeviceptr address;
 	CUlibrary library;
+	char what[512];
 	size_t size;
 
 	enum vg_status status = core_object_check((const struct core_object *)code, "code", function);
@@ -97,9 +100,10 @@ static enum vg_status find_variable(struct vg_object_code *code, struct vg_conte
 	if (r == CUDA_ERROR_NOT_FOUND)
 		return core_explained(vg_fail(VG_NOT_FOUND, r, function, "%s has no %s variable \"%s\"", code->title,
 					      managed ? "managed" : "device", name));
-	if (r)
-		return core_driver_failed(r, function, managed ? "cuLibraryGetManaged" : "cuLibraryGetGlobal",
-					  "variable \"%s\"", name);
+	if (r) {
+		snprintf(what, sizeof what, "variable \"%s\" of %s", name, code->title);
+		return core_code_failed(code, r, function, managed ? "cuLibraryGetManaged" : "cuLibraryGetGlobal", what);
+	}
 	*ret_address = address;
 	if (ret_size)
 		*ret_size = size;

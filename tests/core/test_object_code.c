@@ -289,6 +289,56 @@ TEST(the_drivers_compiler_says_what_is_wrong)
 	vg_context_destroy(context);
 }
 
+static const char lacking[] = ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry good() { ret; }\n"
+			     ".visible .entry lacking() {\n.reg .b32 %r<8>;\n"
+			     "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r0, %r1}, {%r2}, {%r3}, {%r4, %r5};\n"
+			     "ret;\n}\n";
+
+static void check_what_lacks(enum vg_status status)
+{
+	CHECK_INT(status, VG_DRIVER);
+	check_log("line 7");
+	CHECK_CONTAINS(vg_last_error()->log, "mma.sync");
+}
+
+// Without a word in the environment.
+TEST(what_the_simulated_gpu_cannot_run_is_in_the_error)
+{
+	struct vg_linker_options of_the_driver = {sizeof of_the_driver, .backend = VG_BACKEND_DRIVER};
+	struct vg_context *context = first_context();
+	struct vg_object_code *code, *linked = NULL;
+	struct vg_kernel *kernel;
+	struct vg_linker *linker;
+	char path[] = "/tmp/test-lacking-XXXXXX";
+
+	OK(vg_object_code_create(VG_CODE_PTX, lacking, sizeof lacking - 1, NULL, &code));
+	OK(vg_object_code_kernel(code, "good", &kernel));
+	vg_kernel_destroy(kernel);
+	enum vg_status status = vg_object_code_kernel(code, "lacking", &kernel);
+	if (status == VG_OK) {
+		vg_kernel_destroy(kernel);
+		vg_object_code_destroy(code);
+		vg_context_destroy(context);
+		SKIP("a GPU runs it");
+	}
+	check_what_lacks(status);
+	OK(vg_linker_create(&code, 1, &of_the_driver, &linker));
+	status = vg_linker_link(linker, VG_CODE_CUBIN, &linked);
+	check_what_lacks(status ? status : vg_object_code_kernel(linked, "lacking", &kernel));
+	vg_object_code_destroy(linked);
+	vg_linker_destroy(linker);
+	vg_object_code_destroy(code);
+	int file = mkstemp(path);
+	CHECK(file >= 0 && write(file, lacking, sizeof lacking - 1) == sizeof lacking - 1);
+	close(file);
+	OK(vg_object_code_from_file(VG_CODE_PTX, path, NULL, &code));
+	status = vg_object_code_load(code);
+	check_what_lacks(status ? status : vg_object_code_kernel(code, "lacking", &kernel));
+	vg_object_code_destroy(code);
+	unlink(path);
+	vg_context_destroy(context);
+}
+
 TEST(wrong_arguments)
 {
 	struct vg_object_code *code = NULL;
