@@ -48,9 +48,9 @@ VG_PUBLIC struct vg_graph_definition *vg_graph_node_definition(const struct vg_g
 VG_PUBLIC struct CUgraphNode_st *vg_graph_node_handle(const struct vg_graph_node *node);
 /* 0 once removed, or when the definition was closed. */
 VG_PUBLIC int vg_graph_node_is_valid(const struct vg_graph_node *node);
-/* Takes the node with its edges out of the definition. Twice is fine. STATE while a builder fills a
- * body of it; DRIVER (graphs with allocation or free nodes lose no nodes; the node is unchanged then). Source:
- * cuGraphDestroyNode. */
+/* Removes the node with its edges from the definition. Twice is fine. STATE while a builder fills a body of it; DRIVER
+ * (the driver removes no node of a graph with allocation or free nodes: the text says so, and the node is unchanged).
+ * Source: cuGraphDestroyNode. */
 VG_PUBLIC enum vg_status vg_graph_node_remove(struct vg_graph_node *node);
 
 /* A node that does nothing: what comes after it waits for all that it waits for. */
@@ -191,9 +191,10 @@ enum vg_graph_conditional_type {
 	VG_GRAPH_WHILE = 1,
 	VG_GRAPH_SWITCH = 2,
 };
-/* Nodes that look at a condition of their definition: run the body if it is not 0; one body or the other; the
- * body again and again while it is not 0; the body of that number, of up to 65536, or none. Bodies are filled by
- * vg_graph_node_get_body(): kernels, memset, memcpy, empty nodes, child graphs and further conditional nodes. */
+/* Nodes that look at a condition of their own definition; INVALID for a condition of another one. They run the body if
+ * it is not 0; one body or the other; the body again and again while it is not 0; the body of that number, of up to
+ * 65536, or none. Bodies are filled by vg_graph_node_get_body(): kernels, memset, memcpy, empty nodes, child graphs and
+ * further conditional nodes. */
 VG_PUBLIC enum vg_status vg_graph_add_if_then(struct vg_graph_definition *definition,
 					      struct vg_graph_node *const *after, size_t count,
 					      struct vg_graph_condition condition, struct vg_graph_node **ret_node);

@@ -189,6 +189,24 @@ static bool captured_into(const struct vg_graph_node *node)
 	return false;
 }
 
+// Why the driver does not remove a node of the definition; "" if that is not known.
+static const char *reason_to_keep(struct vg_graph_definition *definition)
+{
+	const char *reason = "";
+	size_t count;
+
+	if (vg_graph_definition_nodes(definition, NULL, 0, &count))
+		return reason;
+	struct vg_graph_node **nodes = calloc(count + 1, sizeof *nodes);
+	if (nodes && count && vg_graph_definition_nodes(definition, nodes, count, &count) == VG_OK)
+		for (size_t i = 0; i < count; i++)
+			if (nodes[i]->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || nodes[i]->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+				reason = "the graph has allocation or free nodes, and the driver removes no node of such a "
+					 "graph: build a graph definition without the node";
+	free(nodes);
+	return reason;
+}
+
 enum vg_status vg_graph_node_remove(struct vg_graph_node *node)
 {
 	CORE_NEEDED(node);
@@ -198,7 +216,9 @@ enum vg_status vg_graph_node_remove(struct vg_graph_node *node)
 		return vg_fail(VG_STATE, 0, __func__, "a graph builder is at work inside the graph node: end it first");
 	struct vg_graph_definition *definition = node->definition;
 	CORE_ENTER(scope, definition->context->handle);
-	CORE_CALL(cuGraphDestroyNode, node->handle);
+	CUresult r = core_driver->cuGraphDestroyNode(node->handle);
+	if (r)
+		return core_driver_failed(r, __func__, "cuGraphDestroyNode", "%s", reason_to_keep(definition));
 	struct vg_graph_node **link = &definition->buckets[bucket_of(definition, node->handle)];
 	while (*link != node)
 		link = &(*link)->next;

@@ -161,6 +161,7 @@ TEST(allocations_say_what_was_asked)
 	REFUSED(vg_graph_add_free(d, NULL, 0, 0, NULL), VG_INVALID, "address 0 cannot be freed");
 	REFUSED(vg_graph_add_free(d, NULL, 0, 4096, NULL), VG_DRIVER, "cuGraphAddNode");
 	REFUSED(vg_graph_node_remove(node), VG_DRIVER, "cuGraphDestroyNode");
+	CHECK_CONTAINS(vg_last_error()->text, "the graph has allocation or free nodes");
 	CHECK_INT(vg_graph_node_is_valid(node), 1);
 	bench_close(&bench);
 }
