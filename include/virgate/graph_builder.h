@@ -83,7 +83,7 @@ VG_PUBLIC enum vg_status vg_graph_builder_embed_definition(struct vg_graph_build
 							   struct vg_graph_definition *child);
 
 /* A condition for a conditional node of the graph that is being captured; `options` may be NULL. STATE unless
- * building, CLOSED, DRIVER. Source: cuGraphConditionalHandleCreate. */
+ * building, CLOSED, NO_MEMORY, DRIVER. Source: cuGraphConditionalHandleCreate. */
 VG_PUBLIC enum vg_status vg_graph_builder_create_condition(struct vg_graph_builder *builder,
 							   const struct vg_graph_condition_options *options,
 							   struct vg_graph_condition *ret_condition);

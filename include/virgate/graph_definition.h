@@ -26,8 +26,9 @@ struct vg_graph_edge {
 	struct vg_graph_node *from, *to;
 };
 
-/* A word on the device that conditional nodes read and kernels set. Goes to a kernel as
- * VG_ARGUMENTS(condition); there, cudaGraphSetConditional(condition, value) sets it. */
+/* A word on the device that a conditional node reads and kernels set. A kernel takes it as an argument,
+ * VG_ARGUMENTS(condition), and sets it by cudaGraphSetConditional(condition, value). A kernel of another graph
+ * definition cannot set it: vg_graph_add_kernel(), and launches that a graph builder captures, refuse it as INVALID. */
 struct vg_graph_condition {
 	uint64_t handle; /* CUgraphConditionalHandle */
 };
@@ -64,8 +65,8 @@ struct vg_graph_condition_options {
 	unsigned default_value;
 };
 
-/* A condition for one conditional node of this definition, which must get one before the definition
- * is instantiated. `options` may be NULL. It lives as long as the graph. CLOSED, DRIVER. Source:
+/* Creates a condition for one conditional node of this definition. The definition must have that node before it is
+ * instantiated. `options` may be NULL. The condition lives as long as the graph. CLOSED, NO_MEMORY, DRIVER. Source:
  * cuGraphConditionalHandleCreate. */
 VG_PUBLIC enum vg_status vg_graph_definition_create_condition(struct vg_graph_definition *definition,
 							      const struct vg_graph_condition_options *options,

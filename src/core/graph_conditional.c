@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "core/graph.h"
+#include "core/graph_condition.h"
 
 enum { MOST_BRANCHES = 1 << 16 }; // each is a graph of its own
 
@@ -24,6 +25,9 @@ enum vg_status core_graph_conditional_init(struct core_graph_conditional *condit
 	if (!condition.handle)
 		return vg_fail(VG_INVALID, 0, function,
 			       "the condition is empty: vg_graph_definition_create_condition() makes one");
+	enum vg_status status = core_condition_check(definition, condition.handle, "the condition", function);
+	if (status)
+		return status;
 	if (!count)
 		return vg_fail(VG_INVALID, 0, function, "a switch of 0 branches: it needs 1 or more");
 	if (count > MOST_BRANCHES)
@@ -37,7 +41,7 @@ enum vg_status core_graph_conditional_init(struct core_graph_conditional *condit
 	}
 	if (!conditional->bodies)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %u branches", count);
-	conditional->spec.asked = "the condition must be of this graph definition, and each serves one node";
+	conditional->spec.asked = "each condition is for one conditional node of the definition that it was created for";
 	conditional->spec.native.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
 	conditional->spec.native.conditional = (CUDA_CONDITIONAL_NODE_PARAMS){
 		.handle = condition.handle,

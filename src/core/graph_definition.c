@@ -1,5 +1,7 @@
 #include "core/graph_definition.h"
 
+#include "core/graph_condition.h"
+
 #include <stdlib.h>
 
 enum { FIRST_BUCKETS = 16 };
@@ -14,6 +16,7 @@ static enum vg_status close_definition(struct core_object *object, const char *f
 	struct vg_graph_definition *definition = (struct vg_graph_definition *)object;
 	CORE_SCOPE scope = {false};
 
+	core_conditions_gone(definition);
 	core_enter(&scope, definition->context->handle); // if it cannot be, the driver may do without
 	// A graph that has lost a body cannot be destroyed: the driver crashes. What is left of it stays.
 	CUresult r = definition->lost ? CUDA_SUCCESS : core_driver->cuGraphDestroy(definition->handle);
@@ -154,8 +157,17 @@ enum vg_status vg_graph_definition_create_condition(struct vg_graph_definition *
 	CORE_NEEDED(ret_condition);
 	CORE_OPTIONS(o, options);
 	CORE_ENTER(scope, definition->context->handle);
-	CORE_CALL(cuGraphConditionalHandleCreate, &handle, definition->handle, definition->context->handle,
-		  o.default_value, o.assign_default ? CU_GRAPH_COND_ASSIGN_DEFAULT : 0);
+	struct core_condition *condition = core_condition_create();
+	if (!condition)
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a condition");
+	CUresult r = core_driver->cuGraphConditionalHandleCreate(&handle, definition->handle,
+								 definition->context->handle, o.default_value,
+								 o.assign_default ? CU_GRAPH_COND_ASSIGN_DEFAULT : 0);
+	if (r) {
+		free(condition);
+		return core_driver_failed(r, __func__, "cuGraphConditionalHandleCreate", "%s", "");
+	}
+	core_condition_made(condition, handle, definition);
 	*ret_condition = (struct vg_graph_condition){handle};
 	return VG_OK;
 }
