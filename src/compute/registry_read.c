@@ -103,14 +103,6 @@ enum vg_status compute_read_kernel(const char *name, struct vg_kernel *kernel, u
 	return VG_OK;
 }
 
-static const char *expression_of(const struct vg_object_code *code, const char *symbol)
-{
-	for (size_t i = 0; i < code->symbol_count; i++)
-		if (strcmp(code->symbols[i].symbol, symbol) == 0)
-			return code->symbols[i].expression;
-	return symbol;
-}
-
 static enum vg_status read_one(CUkernel handle, struct vg_object_code *code, const struct code_image *image,
 			       const struct code_report *otherwise, const char *function,
 			       struct compute_entry **ret_entry)
@@ -121,10 +113,10 @@ static enum vg_status read_one(CUkernel handle, struct vg_object_code *code, con
 	CUresult r = core_driver->cuKernelGetName(&symbol, handle);
 	if (r)
 		return core_driver_failed(r, function, "cuKernelGetName", "of %s", code->title);
-	enum vg_status status = core_kernel_create(handle, code, function, &kernel);
+	enum vg_status status = core_kernel_create(handle, code, symbol, function, &kernel);
 	if (status)
 		return status;
-	*ret_entry = create_entry(expression_of(code, symbol), kernel, image, symbol, otherwise);
+	*ret_entry = create_entry(core_code_expression(code, symbol), kernel, image, symbol, otherwise);
 	if (*ret_entry)
 		return VG_OK;
 	vg_kernel_destroy(kernel);

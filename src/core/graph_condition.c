@@ -98,7 +98,7 @@ enum vg_status core_condition_check_arguments(const struct vg_graph_definition *
 		if (value < least_telling)
 			continue;
 		snprintf(what, sizeof what, "argument %u of kernel \"%.160s\" (counted from 0)", i,
-			 vg_kernel_name(kernel));
+			 core_kernel_title(kernel));
 		status = core_condition_check(definition, value, what, function);
 	}
 	return status;

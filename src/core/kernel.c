@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void free_kernel(struct core_object *object)
 {
@@ -64,10 +65,11 @@ static enum vg_status read_parameters(struct vg_kernel *kernel, const char *func
 	return VG_OK;
 }
 
-enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, const char *function,
+enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, const char *name, const char *function,
 				  struct vg_kernel **ret_kernel)
 {
 	__attribute__((cleanup(core_leave_some))) struct core_some_context some;
+	char title[CORE_TITLE];
 	unsigned count = 0;
 
 	CUresult r = core_enter_some(&some, true);
@@ -76,12 +78,14 @@ enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, 
 	enum vg_status status = count_parameters(handle, code, function, &count);
 	if (status)
 		return status;
-	struct vg_kernel *kernel = vg_lines(sizeof *kernel + 2 * count * sizeof *kernel->sizes);
+	core_symbol_title(code ? core_code_expression(code, name) : name, title);
+	struct vg_kernel *kernel = vg_lines(sizeof *kernel + 2 * count * sizeof *kernel->sizes + strlen(title) + 1);
 	if (!kernel)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for a kernel of %u parameters", count);
 	core_object_init(&kernel->object, &kernel_class);
 	kernel->handle = handle;
 	kernel->parameter_count = count;
+	strcpy((char *)core_kernel_title(kernel), title);
 	kernel->code = code;
 	if (code)
 		core_object_retain(&code->object);
@@ -97,6 +101,7 @@ enum vg_status vg_kernel_borrow(struct CUkern_st *handle, struct vg_object_code 
 				void (*release)(void *owner), struct vg_kernel **ret_kernel)
 {
 	CUlibrary library, its;
+	const char *name;
 
 	CORE_NEEDED(handle);
 	CORE_NEEDED(ret_kernel);
@@ -115,7 +120,8 @@ enum vg_status vg_kernel_borrow(struct CUkern_st *handle, struct vg_object_code 
 				       "from, or NULL",
 				       code->title);
 	}
-	status = core_kernel_create(handle, code, __func__, ret_kernel);
+	CORE_CALL(cuKernelGetName, &name, handle);
+	status = core_kernel_create(handle, code, name, __func__, ret_kernel);
 	if (status)
 		return status;
 	(*ret_kernel)->owner = owner;
@@ -163,7 +169,7 @@ enum vg_status vg_kernel_parameter(const struct vg_kernel *kernel, size_t index,
 	CORE_USABLE(kernel, "kernel");
 	if (index >= kernel->parameter_count)
 		return vg_fail(VG_INVALID, 0, __func__, "parameter %zu: kernel \"%s\" has %u, counted from 0", index,
-			       vg_kernel_name(kernel), kernel->parameter_count);
+			       core_kernel_title(kernel), kernel->parameter_count);
 	if (ret_offset)
 		*ret_offset = core_kernel_offsets(kernel)[index];
 	if (ret_size)
@@ -175,7 +181,7 @@ static enum vg_status attribute_failed(CUresult r, const char *function, const c
 				       const struct vg_kernel *kernel, const struct vg_device *device, int attribute)
 {
 	return core_driver_failed(r, function, call, "attribute %d of kernel \"%s\" on device %d", attribute,
-				  vg_kernel_name(kernel), device->ordinal);
+				  core_kernel_title(kernel), device->ordinal);
 }
 
 static enum vg_status check_attribute(int attribute, const char *function)
@@ -221,6 +227,6 @@ enum vg_status vg_kernel_set_attribute(struct vg_kernel *kernel, struct vg_devic
 	if (r == CUDA_ERROR_INVALID_VALUE)
 		return core_explained(vg_fail(VG_INVALID, r, __func__,
 					      "device %d refuses %d for attribute %d of kernel \"%s\"", device->ordinal,
-					      value, (int)attribute, vg_kernel_name(kernel)));
+					      value, (int)attribute, core_kernel_title(kernel)));
 	return r ? attribute_failed(r, __func__, "cuKernelSetAttribute", kernel, device, (int)attribute) : VG_OK;
 }

@@ -17,7 +17,7 @@ struct vg_kernel {
 	struct vg_object_code *code; // held; NULL: borrowed from somebody else's library
 	void *owner;		     // of a borrowed kernel; kept until `release`
 	void (*release)(void *owner);
-	uint16_t sizes[]; // of each parameter, all of which have 32,764 bytes at most; behind them the offsets
+	uint16_t sizes[]; // of each parameter, all of which have 32,764 bytes at most; behind them offsets and title
 };
 
 static inline const uint16_t *core_kernel_offsets(const struct vg_kernel *kernel)
@@ -25,6 +25,18 @@ static inline const uint16_t *core_kernel_offsets(const struct vg_kernel *kernel
 	return kernel->sizes + kernel->parameter_count;
 }
 
-// A kernel of object code, which it holds if that is not NULL. Asks the driver for the parameters.
-enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, const char *function,
+// What messages call the kernel: as the program did, or by its C++ name.
+static inline const char *core_kernel_title(const struct vg_kernel *kernel)
+{
+	return (const char *)(kernel->sizes + 2 * kernel->parameter_count);
+}
+
+enum { CORE_TITLE = 256 };
+// "scale<float>" for "_Z5scaleIfEvPT_": without parameters. What is no symbol of C++, or one that cannot be read, stays
+// as it is, cut to the buffer, which is returned.
+const char *core_symbol_title(const char *symbol, char buffer[CORE_TITLE]);
+
+// A kernel of object code, which it holds if that is not NULL. `name` is the program's or the symbol. Asks the driver
+// for the parameters.
+enum vg_status core_kernel_create(CUkernel handle, struct vg_object_code *code, const char *name, const char *function,
 				  struct vg_kernel **ret_kernel);

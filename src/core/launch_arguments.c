@@ -17,15 +17,15 @@ enum vg_status core_launch_argument(const struct vg_kernel *kernel, size_t index
 {
 	if (index >= kernel->parameter_count)
 		return vg_fail(VG_INVALID, 0, function, "argument %zu: kernel \"%s\" takes %u, counted from 0", index,
-			       vg_kernel_name(kernel), kernel->parameter_count);
+			       core_kernel_title(kernel), kernel->parameter_count);
 	if (!is_address(value))
 		return vg_fail(VG_INVALID, 0, function,
 			       "argument %zu of kernel \"%s\" (counted from 0) is %s: point to its value", index,
-			       vg_kernel_name(kernel), value ? "at no address" : "NULL");
+			       core_kernel_title(kernel), value ? "at no address" : "NULL");
 	if (size != kernel->sizes[index])
 		return vg_fail(VG_INVALID, 0, function,
-			       "argument %zu of kernel \"%s\" (counted from 0) has %zu bytes: the kernel takes %d",
-			       index, vg_kernel_name(kernel), size, kernel->sizes[index]);
+			       "argument %zu of kernel \"%s\" (counted from 0) has %zu byte%s: the kernel takes %d",
+			       index, core_kernel_title(kernel), size, size == 1 ? "" : "s", kernel->sizes[index]);
 	return VG_OK;
 }
 
@@ -43,8 +43,8 @@ static VG_COLD enum vg_status refuse_count(const struct vg_kernel *kernel, size_
 {
 	if (count == kernel->parameter_count)
 		return vg_fail(VG_INVALID, 0, function, "arguments is NULL, but argument_count is %zu", count);
-	return vg_fail(VG_INVALID, 0, function, "%zu arguments for kernel \"%s\", which takes %u", count,
-		       vg_kernel_name(kernel), kernel->parameter_count);
+	return vg_fail(VG_INVALID, 0, function, "%zu argument%s for kernel \"%s\", which takes %u", count,
+		       count == 1 ? "" : "s", core_kernel_title(kernel), kernel->parameter_count);
 }
 
 // Copies the addresses; 0 if all arguments from `i` on are good. Without a branch for each: hundreds are common, wrong

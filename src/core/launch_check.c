@@ -141,7 +141,7 @@ enum vg_status core_launch_cooperative(const struct core_launch *launch, const s
 								     native->sharedMemBytes);
 	if (r)
 		return core_driver_failed(r, function, "cuOccupancyMaxActiveBlocksPerMultiprocessor", "kernel \"%s\"",
-					  vg_kernel_name(kernel));
+					  core_kernel_title(kernel));
 	// A green context has its own SMs.
 	r = core_resource_ask(context->device, context, CU_DEV_RESOURCE_TYPE_SM, &resource);
 	if (r)

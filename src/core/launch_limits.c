@@ -54,12 +54,12 @@ static enum vg_status check_made_cluster(const struct core_launch *launch, const
 		if (asked[0] && asked[i] != (unsigned)made[i])
 			return vg_fail(VG_INVALID, 0, function,
 				       "a cluster of %u x %u x %u blocks: kernel \"%s\" is made for %d x %d x %d",
-				       asked[0], asked[1], asked[2], vg_kernel_name(kernel), made[0], made[1], made[2]);
+				       asked[0], asked[1], asked[2], core_kernel_title(kernel), made[0], made[1], made[2]);
 		if (grid[i] % (unsigned)made[i])
 			return vg_fail(VG_INVALID, 0, function,
 				       "a grid of %u x %u x %u blocks: kernel \"%s\" is made for clusters of %d x %d x "
 				       "%d, and needs whole ones",
-				       grid[0], grid[1], grid[2], vg_kernel_name(kernel), made[0], made[1], made[2]);
+				       grid[0], grid[1], grid[2], core_kernel_title(kernel), made[0], made[1], made[2]);
 	}
 	return VG_OK;
 }
@@ -78,12 +78,12 @@ static enum vg_status check_cluster(const struct core_launch *launch, const stru
 			       "a cluster of %u x %u x %u blocks: kernel \"%s\" takes %d unless "
 			       "VG_KERNEL_NON_PORTABLE_CLUSTER_SIZE_ALLOWED "
 			       "is set",
-			       asked[0], asked[1], asked[2], vg_kernel_name(kernel), PORTABLE_CLUSTER);
+			       asked[0], asked[1], asked[2], core_kernel_title(kernel), PORTABLE_CLUSTER);
 	if (!asked[0] && kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH) <= 0 &&
 	    kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET) > 0)
 		return vg_fail(VG_INVALID, 0, function,
 			       "kernel \"%s\" must be launched with a cluster: set the field cluster",
-			       vg_kernel_name(kernel));
+			       core_kernel_title(kernel));
 	return VG_OK;
 }
 
@@ -97,14 +97,14 @@ static enum vg_status check_kernel(const struct core_launch *launch, const struc
 	if (most >= 0 && threads > (uint64_t)most)
 		return vg_fail(VG_INVALID, 0, function,
 			       "a block of %llu threads: kernel \"%s\" takes at most %d on device %d",
-			       (unsigned long long)threads, vg_kernel_name(kernel), most, device->ordinal);
+			       (unsigned long long)threads, core_kernel_title(kernel), most, device->ordinal);
 	int shared = kernel_limit(kernel, device, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 	if (shared >= 0 && native->sharedMemBytes > (unsigned)shared)
 		return vg_fail(
 			VG_INVALID, 0, function,
 			"%u bytes of dynamic shared memory: kernel \"%s\" may use %d on device %d; raise that with "
 			"vg_kernel_set_attribute(VG_KERNEL_MAX_DYNAMIC_SHARED_SIZE_BYTES), the device has up to %u",
-			native->sharedMemBytes, vg_kernel_name(kernel), shared, device->ordinal,
+			native->sharedMemBytes, core_kernel_title(kernel), shared, device->ordinal,
 			device_limit(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
 	return check_cluster(launch, kernel, device, function);
 }
@@ -154,7 +154,7 @@ enum vg_status core_launch_failed(CUresult result, const struct core_launch *lau
 
 	snprintf(what, sizeof what,
 		 "kernel \"%.100s\", grid %u x %u x %u, block %u x %u x %u, %u bytes of shared memory, %u attributes",
-		 vg_kernel_name(kernel), native->gridDimX, native->gridDimY, native->gridDimZ, native->blockDimX,
+		 core_kernel_title(kernel), native->gridDimX, native->gridDimY, native->gridDimZ, native->blockDimX,
 		 native->blockDimY, native->blockDimZ, native->sharedMemBytes, native->numAttrs);
 	enum vg_status status = kernel->code && is_about_code(result)
 					? core_code_failed(kernel->code, result, function, call, what)

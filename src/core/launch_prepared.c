@@ -139,7 +139,7 @@ static enum vg_status refuse_run(const struct vg_prepared_launch *launch, const 
 		i++;
 	return vg_fail(VG_STATE, 0, "vg_launch_run",
 		       "argument %zu of kernel \"%s\" (counted from 0) was never set: vg_launch_set_argument() does", i,
-		       vg_kernel_name(launch->kernel));
+		       core_kernel_title(launch->kernel));
 }
 
 static __attribute__((noinline)) enum vg_status run_failed(CUresult result, const struct vg_prepared_launch *launch)

@@ -311,6 +311,14 @@ size_t vg_object_code_symbols(const struct vg_object_code *code, const struct vg
 	return code ? code->symbol_count : 0;
 }
 
+const char *core_code_expression(const struct vg_object_code *code, const char *symbol)
+{
+	for (size_t i = 0; i < code->symbol_count; i++)
+		if (strcmp(code->symbols[i].symbol, symbol) == 0)
+			return code->symbols[i].expression;
+	return symbol;
+}
+
 const char *vg_object_code_symbol(const struct vg_object_code *code, const char *expression)
 {
 	for (size_t i = 0; code && expression && i < code->symbol_count; i++)

@@ -47,6 +47,8 @@ enum vg_status core_code_failed(const struct vg_object_code *code, CUresult resu
 enum vg_status core_object_code_load(struct vg_object_code *code, const char *function, CUlibrary *ret_library);
 // Whether bytes are what `type` says and whole: the driver is told no size, and would read on behind a file cut short.
 enum vg_status core_code_check(enum vg_code_type type, const void *data, size_t size, const char *function);
+// The name expression of a symbol, or the symbol itself if it has none.
+const char *core_code_expression(const struct vg_object_code *code, const char *symbol);
 // One block for the table and its texts; NULL for none, and if there is no memory.
 struct vg_symbol *core_symbols_copy(const struct vg_symbol *symbols, size_t count);
 // Object code of what a tool made, taken over as it is; frees it, and answers `status`, if that is a failure already.

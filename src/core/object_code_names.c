@@ -14,8 +14,19 @@ static const char *symbol_of(const struct vg_object_code *code, const char *name
 	return symbol ? symbol : name;
 }
 
-// "add, mul, …" of a library; "none" also if the driver does not say.
-static void list_kernels(CUlibrary library, char *ret_text, size_t capacity)
+// A kernel by the name that the program may ask for, and by its C++ name.
+static int show_kernel(const struct vg_object_code *code, const char *symbol, char *to, size_t capacity)
+{
+	const char *name = core_code_expression(code, symbol);
+	char title[CORE_TITLE];
+
+	core_symbol_title(name, title);
+	return strcmp(name, title) == 0 ? snprintf(to, capacity, "%s", name)
+					: snprintf(to, capacity, "%s (%s)", name, title);
+}
+
+// "add, _Z5scalePf (scale), …" of the code's library; "none" also if the driver does not say.
+static void list_kernels(const struct vg_object_code *code, CUlibrary library, char *ret_text, size_t capacity)
 {
 	unsigned count = 0;
 	size_t used = 0;
@@ -27,9 +38,12 @@ static void list_kernels(CUlibrary library, char *ret_text, size_t capacity)
 	if (kernels && core_driver->cuLibraryEnumerateKernels(kernels, count, library) == CUDA_SUCCESS)
 		for (unsigned i = 0; i < count && used < capacity; i++) {
 			const char *name;
-			if (core_driver->cuKernelGetName(&name, kernels[i]) == CUDA_SUCCESS)
-				used += (size_t)snprintf(ret_text + used, capacity - used, "%s%s", used ? ", " : "",
-							 name);
+			if (core_driver->cuKernelGetName(&name, kernels[i]) != CUDA_SUCCESS)
+				continue;
+			if (used)
+				used += (size_t)snprintf(ret_text + used, capacity - used, ", ");
+			if (used < capacity)
+				used += (size_t)show_kernel(code, name, ret_text + used, capacity - used);
 		}
 	free(kernels);
 }
@@ -49,7 +63,7 @@ enum vg_status vg_object_code_kernel(struct vg_object_code *code, const char *na
 	CUresult r = core_driver->cuLibraryGetKernel(&handle, library, symbol_of(code, name));
 	if (r == CUDA_ERROR_NOT_FOUND) {
 		core_log_skip();
-		list_kernels(library, there, sizeof there);
+		list_kernels(code, library, there, sizeof there);
 		return vg_fail(VG_NOT_FOUND, r, __func__, "%s has no kernel \"%s\"; it has: %s", code->title,
 			       name, there);
 	}
@@ -57,7 +71,7 @@ enum vg_status vg_object_code_kernel(struct vg_object_code *code, const char *na
 		snprintf(there, sizeof there, "kernel \"%s\" of %s", name, code->title);
 		return core_code_failed(code, r, __func__, "cuLibraryGetKernel", there);
 	}
-	return core_kernel_create(handle, code, __func__, ret_kernel);
+	return core_kernel_create(handle, code, name, __func__, ret_kernel);
 }
 
 // In the current context. A managed one is registered when the library is first loaded into a context, which getting

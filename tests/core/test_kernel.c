@@ -122,6 +122,66 @@ TEST(occupancy_of_clusters)
 	vg_kernel_destroy(kernel);
 }
 
+// Symbols and what c++filt makes of them, without results and parameters.
+static const struct {
+	const char *symbol, *title;
+} titles[] = {
+	{"add", "add"},
+	{"_Z3addPfS_", "add"},
+	{"_Z5scaleIfEvPT_", "scale<float>"},
+	{"_ZN4math3addEPf", "math::add"},
+	{"_ZN20_GLOBAL__N__6cdd12343addEPf", "(anonymous namespace)::add"},
+	{"_Z4fillIPKfLi128ELb1EEvT_", "fill<float const*, 128, true>"},
+	{"_ZN4math6vectorIdE3addEv", "math::vector<double>::add"},
+	{"_Z3addIN4math6vectorIdEERjEvv", "add<math::vector<double>, unsigned int&>"},
+	{"_Z3subILin5EEvv", "sub<-5>"},
+	{"_ZL5localv", "local"},
+	// What is not read: an expression, a back reference, nothing, and less than was promised.
+	{"_Z3addIXadL_Z1fvEEEvv", "_Z3addIXadL_Z1fvEEEvv"},
+	{"_Z3addIS_Evv", "_Z3addIS_Evv"},
+	{"_Z", "_Z"},
+	{"_Z30addv", "_Z30addv"},
+};
+enum { TITLES = sizeof titles / sizeof *titles };
+
+TEST(messages_call_kernels_by_their_names_in_the_source)
+{
+	const struct vg_symbol symbols[] = {{"scale<float>", "_Z5scaleIfEvPT_"}, {"the::own", "_Z3addIS_Evv"}};
+	struct vg_object_code_options named = {sizeof named, .symbols = symbols, .symbol_count = 2};
+	char ptx[4096], wanted[128];
+	struct vg_object_code *own;
+	struct vg_stream *stream;
+	struct vg_kernel *kernel, *borrowed;
+
+	vg_kernel_destroy(kernel_of("empty"));
+	OK(vg_stream_create(context, NULL, &stream));
+	int used = sprintf(ptx, ".version 7.0\n.target sm_75\n.address_size 64\n");
+	for (int i = 0; i < TITLES; i++)
+		used += sprintf(ptx + used, ".visible .entry %s(.param .u64 a) { ret; }\n", titles[i].symbol);
+	OK(vg_object_code_create(VG_CODE_PTX, ptx, (size_t)used, NULL, &own));
+	for (int i = 0; i < TITLES; i++) {
+		OK(vg_object_code_kernel(own, titles[i].symbol, &kernel));
+		CHECK_STR(vg_kernel_name(kernel), titles[i].symbol);
+		OK(vg_kernel_borrow(vg_kernel_handle(kernel), NULL, NULL, NULL, &borrowed));
+		snprintf(wanted, sizeof wanted, "0 arguments for kernel \"%s\", which takes 1", titles[i].title);
+		REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, NULL, 0), VG_INVALID, wanted);
+		REFUSED(vg_launch(stream, CONFIG(1, 1), borrowed, NULL, 0), VG_INVALID, wanted);
+		vg_kernel_destroy(borrowed);
+		vg_kernel_destroy(kernel);
+	}
+	REFUSED(vg_object_code_kernel(own, "scale", &kernel), VG_NOT_FOUND, "_Z5scaleIfEvPT_ (scale<float>)");
+	vg_object_code_destroy(own);
+	// A name expression goes before all.
+	OK(vg_object_code_create(VG_CODE_PTX, ptx, (size_t)used, &named, &own));
+	REFUSED(vg_object_code_kernel(own, "own", &kernel), VG_NOT_FOUND, "the::own");
+	OK(vg_object_code_kernel(own, "the::own", &kernel));
+	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, VG_ARGUMENTS((char)1)), VG_INVALID,
+		"argument 0 of kernel \"the::own\" (counted from 0) has 1 byte: the kernel takes 8");
+	vg_kernel_destroy(kernel);
+	vg_object_code_destroy(own);
+	vg_stream_destroy(stream);
+}
+
 static void count_release(void *owner)
 {
 	++*(int *)owner;

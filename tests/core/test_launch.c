@@ -53,7 +53,7 @@ TEST(arguments_are_checked_in_number_and_size)
 	REFUSED(vg_launch(stream, CONFIG(1, 1), kernel, &(struct vg_argument){(void *)-1ul, 4}, 1), VG_INVALID,
 		"argument 0 of kernel \"bump\" (counted from 0) is at no address");
 	REFUSED(vg_launch(stream, CONFIG(1, 1), empty, VG_ARGUMENTS(1)), VG_INVALID,
-		"1 arguments for kernel \"empty\", which takes 0");
+		"1 argument for kernel \"empty\", which takes 0");
 	vg_kernel_destroy(kernel);
 	vg_kernel_destroy(empty);
 }
