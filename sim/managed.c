@@ -83,7 +83,8 @@ static CUresult advise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CU
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ignores)
 		SIM_TRY(check_location(&location));
-	if (sim_host_find(devPtr, &pointer) && pointer.host->kind == SIM_HOST_POOL)
+	const struct sim_range *range = sim_host_find(devPtr, &pointer) ? sim_range_find(pointer.host->base) : NULL;
+	if (range && range->kind == SIM_RANGE_POOL)
 		return CUDA_ERROR_NOT_SUPPORTED; // a pool says where its memory lives
 	return sim_host_update(devPtr, count, apply, &what) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -225,3 +225,25 @@ CONFORM(variables_of_a_library)
 	WORKS(cuLibraryGetGlobal(&again, &size, library, "plain"));
 	WORKS(cuLibraryUnload(library));
 }
+
+CONFORM(variables_take_advice)
+{
+	CUdeviceptr address = 0;
+	int value = 9, concurrent = 0;
+	size_t size = 0;
+
+	need_context();
+	NEED(cuDeviceGetAttribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device));
+	if (!concurrent)
+		SKIP("no concurrent managed access here");
+	CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+	CUmodule module = need_module(ptx_managed);
+	NEED(cuModuleGetGlobal(&address, &size, module, "counter"));
+	WORKS(cuMemAdvise(address, size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, here));
+	WORKS(cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, address, size));
+	EQUALS(value, device);
+	WORKS(cuMemPrefetchAsync(address, size, here, 0, NULL));
+	WORKS(cuStreamSynchronize(NULL));
+	EQUALS(*(volatile unsigned *)address, 5);
+	WORKS(cuModuleUnload(module));
+}
