@@ -1,7 +1,5 @@
 // Two sources become one by link-time optimisation; the second time, a cache on disk has what the compiler made.
-#include "check.h"
-
-#include <string.h>
+#include "nvrtc.h"
 
 static const char caller[] = "extern __device__ int forty(int);\n"
 			     "__device__ int answer;\n"
@@ -31,6 +29,8 @@ int main(void)
 	struct vg_kernel *kernel;
 	struct vg_linker *linker;
 
+	need_tool(VG_BACKEND_NVRTC);
+	need_tool(VG_BACKEND_NVJITLINK);
 	check(vg_compile_cache_open(NULL, &cache));
 	for (int i = 0; i < 2; i++) {
 		struct vg_object_code *codes[] = {compile(caller, "caller.cu", cache),
