@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """test_man_library.py SOURCE CC...: each page of the library's section 3 names every public function of its header and
-none that is not there, and the program in its EXAMPLE compiles; no function is left out."""
+none that is not there, its SYNOPSIS gets the prototype of each, and the program in its EXAMPLE compiles; no function is
+left out."""
 
 import glob
 import os
@@ -31,6 +32,13 @@ def compiles(program):
         return done.stderr
 
 
+def prototypes(path):
+    """What the SYNOPSIS declares once the page is built; it must compile with the header."""
+    page = subprocess.run([f"{SOURCE}/scripts/synopsis", f"{SOURCE}/include", path], capture_output=True, text=True, check=True).stdout
+    block = re.search(r"^# SYNOPSIS$.*?^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL).group(1)
+    return block, set(re.findall(r"^\w[^;]*?\b(vg_[a-z0-9_]+)\(", block, re.MULTILINE))
+
+
 def known():
     """Every function of every header: a page may point at another's."""
     headers = subprocess.run(["sh", "-c", f"cat {SOURCE}/include/virgate/*.h"], capture_output=True, text=True, check=True)
@@ -38,7 +46,7 @@ def known():
 
 
 def main():
-    everything, left = known(), known()
+    everything, left, undeclared = known(), known(), known()
     built = open(f"{SOURCE}/man/meson.build", encoding="utf-8").read()
     for path in sorted(glob.glob(f"{SOURCE}/man/*.3.scd")):
         name = os.path.basename(path).removesuffix(".3.scd")
@@ -50,12 +58,17 @@ def main():
         left -= named
         check(f"{name} names its functions", sorted(own - named))
         check(f"{name} names no others", sorted(named - everything))
+        block, declared = prototypes(path)
+        undeclared -= declared
+        check(f"{name} has the prototypes of its functions", sorted(own - declared))
+        check(f"{name} has prototypes that compile", compiles(re.sub(r"^cc .*$", "", block, flags=re.MULTILINE)))
         check(f"{name} has its sections", [s for s in SECTIONS if f"\n# {s}\n" not in page])
         example = re.search(r"^# EXAMPLE$.*?^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
         # scdoc takes a backslash away, so that the page has two for each
         check(f"{name} has an example that compiles", compiles(example.group(1).replace(r"\\", "\\")) if example else "none")
         check(f"{name} writes a backslash as two", re.findall(r"^.*(?<!\\)\\(?!\\).*$", example.group(1), re.MULTILINE) if example else "")
     check("every function has a page", sorted(left))
+    check("every function has a prototype in a page", sorted(undeclared))
     print(f"{counts['passed']} passed, {counts['failed']} failed, 0 skipped")
     return 1 if counts["failed"] or not counts["passed"] else 0
 
