@@ -100,7 +100,7 @@ check "it needs no library of ours" sh -c "! readelf -d '$place/static' | grep -
 for file in man1/virgate.1 man1/virgate-run.1 man8/virgated.8 man5/virgate.conf.5; do
 	check "the page $file" sh -c "head -n 40 '$prefix'/share/man/$file | grep -q '^.TH \"virgate'"
 done
-check "the reference" grep -q '^#### vg_stream_create$' "$prefix/share/doc/virgate/reference.md"
+check "the reference" grep -q '^#### vg_stream_create$' "$prefix/share/doc/virgate/docs/reference.md"
 check "the page vg_stream.3" sh -c "head -n 40 '$prefix'/share/man/man3/vg_stream.3 | grep -q '^.TH \"vg_stream'"
 check "the completion" env PATH="$prefix/bin:$PATH" bash -c "source '$prefix/share/bash-completion/completions/virgate' &&
 	COMP_WORDS=(virgate insp) COMP_CWORD=1 && _virgate && test \"\${COMPREPLY[*]}\" = inspect"
@@ -112,5 +112,23 @@ check "the unit starts the daemon" test -x "$root$started"
 for file in libvirgate-cuda.so libvirgate-nvml.so sim/libcuda.so.1 sim/libnvidia-ml.so.1; do
 	check "the library $file" test -e "$libdir/virgate/$file"
 done
+
+# The documents, the examples and the licence, as in the source tree.
+documents=$prefix/share/doc/virgate
+dead_links() {
+	python3 - "$documents" <<'END'
+import pathlib, re, sys
+dead = [f"{page}: {link}" for page in pathlib.Path(sys.argv[1]).rglob("*.md")
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+        if not re.match(r"[a-z]+:|#", link) and not (page.parent / link.split("#")[0]).exists()]
+sys.exit("\n".join(dead) or 0)
+END
+}
+for file in LICENSE README.md docs/tutorial.md examples/README.md examples/library/compile.c examples/matmul.cu scripts/embed.sh; do
+	check "the document $file" test -s "$documents/$file"
+done
+check "links between the documents" dead_links
+check "no build file among the documents" sh -c "! find '$documents' -name meson.build | grep ."
+
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]
