@@ -1,8 +1,8 @@
 /* Graph definitions: nodes and their order, before they become an executable graph.
  *
- * A definition owns its nodes, and with them the bodies of conditional nodes and child graphs:
- * pointers to those are valid until the definition is destroyed, and answer CLOSED once the node has
- * been removed. Definitions, as the driver's graphs, are for one thread at a time. */
+ * A definition owns its nodes, and with them the bodies of conditional nodes and the child graphs. Pointers to them are
+ * valid until the definition is destroyed; calls answer CLOSED once the node has been removed. Only one thread at a
+ * time may use a definition, as the driver's graphs. */
 #ifndef VIRGATE_GRAPH_DEFINITION_H
 #define VIRGATE_GRAPH_DEFINITION_H
 
@@ -21,7 +21,7 @@ extern "C" {
 struct vg_graph_definition;
 struct vg_graph_node;
 
-/* An edge: `to` starts when `from` is done. */
+/* An edge: `to` starts when `from` has finished. */
 struct vg_graph_edge {
 	struct vg_graph_node *from, *to;
 };
@@ -33,13 +33,13 @@ struct vg_graph_condition {
 	uint64_t handle; /* CUgraphConditionalHandle */
 };
 
-/* An empty definition, whose nodes run in `context` unless they say otherwise. The caller owns
+/* Creates an empty definition, whose nodes run in `context` unless they name another one. The caller owns
  * *ret_definition and ends it with vg_graph_definition_destroy(). INVALID, CLOSED, NO_MEMORY, DRIVER. Any thread.
  * Source: cuGraphCreate. */
 VG_PUBLIC enum vg_status vg_graph_definition_create(struct vg_context *context,
 						    struct vg_graph_definition **ret_definition);
-/* Destroys the graph with its nodes. Executables made from it go on, and keep what their nodes use.
- * Twice is fine. INVALID for NULL and for a body or child graph, which goes with its node; DRIVER. Source:
+/* Destroys the graph with its nodes. Executables made from it remain valid and keep what their nodes use. Closing twice
+ * is fine. INVALID for NULL and for a body or a child graph, which is removed with its node; DRIVER. Source:
  * cuGraphDestroy. */
 VG_PUBLIC enum vg_status vg_graph_definition_close(struct vg_graph_definition *definition);
 /* Drops the caller's reference. NULL is fine. */
@@ -49,19 +49,18 @@ VG_PUBLIC void vg_graph_definition_destroy(struct vg_graph_definition *definitio
 VG_PUBLIC struct CUgraph_st *vg_graph_definition_handle(const struct vg_graph_definition *definition);
 VG_PUBLIC struct vg_context *vg_graph_definition_context(const struct vg_graph_definition *definition);
 
-/* All nodes, in no order to rely on: always the same object for a node, also for one that capture
- * made. *ret_count is how many there are; with `capacity` 0, `nodes` may be NULL, and only the count is told.
- * LIMIT if there are more than `capacity`; nothing is written then. CLOSED, NO_MEMORY, DRIVER. Source: cuGraphGetNodes.
- */
+/* Lists all nodes, in no particular order. A node is always the same object, also one made by capture. *ret_count is
+ * the number of nodes; with `capacity` 0, `nodes` may be NULL, and only the count is returned. LIMIT if there are more
+ * than `capacity`; nothing is written then. CLOSED, NO_MEMORY, DRIVER. Source: cuGraphGetNodes. */
 VG_PUBLIC enum vg_status vg_graph_definition_nodes(struct vg_graph_definition *definition, struct vg_graph_node **nodes,
 						   size_t capacity, size_t *ret_count);
-/* All edges, likewise. Source: cuGraphGetEdges. */
+/* Lists all edges in the same way. Source: cuGraphGetEdges. */
 VG_PUBLIC enum vg_status vg_graph_definition_edges(struct vg_graph_definition *definition, struct vg_graph_edge *edges,
 						   size_t capacity, size_t *ret_count);
 
 struct vg_graph_condition_options {
 	size_t size;	    /* sizeof(struct vg_graph_condition_options) */
-	int assign_default; /* nonzero: every launch begins with default_value; 0: with what the last one left */
+	int assign_default; /* nonzero: each launch starts with default_value; 0: with the value that the last one left */
 	unsigned default_value;
 };
 
@@ -72,10 +71,10 @@ VG_PUBLIC enum vg_status vg_graph_definition_create_condition(struct vg_graph_de
 							      const struct vg_graph_condition_options *options,
 							      struct vg_graph_condition *ret_condition);
 
-/* What a picture shows beside nodes and edges; each nonzero or 0. */
+/* What a picture shows besides nodes and edges; each field is nonzero or 0. */
 struct vg_graph_dot_options {
 	size_t size; /* sizeof(struct vg_graph_dot_options) */
-	int verbose; /* all of it */
+	int verbose; /* everything */
 	int runtime_types;
 	int kernel_node_parameters;
 	int memcpy_node_parameters;

@@ -1,8 +1,9 @@
 /* Nodes of graph definitions.
  *
- * Every vg_graph_add_… takes the nodes that the new one waits for: `after`, `count` of them, of the same definition and
- * each once; with count 0 the node is a root. *ret_node belongs to the definition; ret_node may be NULL. They answer
- * INVALID, CLOSED, NO_MEMORY or DRIVER, and leave the definition unchanged when they fail. Source: cuGraphAddNode. */
+ * Every vg_graph_add_… takes the nodes that the new node waits for: `after` has `count` nodes of the same definition,
+ * each once; with count 0 the node is a root. *ret_node belongs to the definition; ret_node may be NULL. These
+ * functions answer INVALID, CLOSED, NO_MEMORY or DRIVER, and leave the definition unchanged when they fail. Source:
+ * cuGraphAddNode. */
 #ifndef VIRGATE_GRAPH_NODE_H
 #define VIRGATE_GRAPH_NODE_H
 
@@ -40,7 +41,7 @@ enum vg_graph_node_type {
 	VG_GRAPH_NODE_CONDITIONAL = 13,
 };
 
-/* -1 for NULL. Also of a removed node. */
+/* The node's type, also of a removed node; -1 for NULL. */
 VG_PUBLIC int vg_graph_node_type(const struct vg_graph_node *node);
 /* Never NULL for a node. */
 VG_PUBLIC struct vg_graph_definition *vg_graph_node_definition(const struct vg_graph_node *node);
@@ -53,14 +54,14 @@ VG_PUBLIC int vg_graph_node_is_valid(const struct vg_graph_node *node);
  * Source: cuGraphDestroyNode. */
 VG_PUBLIC enum vg_status vg_graph_node_remove(struct vg_graph_node *node);
 
-/* A node that does nothing: what comes after it waits for all that it waits for. */
+/* Adds a node that does nothing: nodes after it wait for all the nodes that it waits for. */
 VG_PUBLIC enum vg_status vg_graph_add_empty(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 					    size_t count, struct vg_graph_node **ret_node);
 
 /* ---- what a node does, when it is made and afterwards ------------------------------------------- */
-/* vg_graph_node_set_… changes a node: executables made from now on have it. INVALID (also for a node of another kind),
- * CLOSED, NO_MEMORY, DRIVER; the node is unchanged then. Source: cuGraphNodeSetParams. The executable's own are in
- * graph.h. vg_graph_node_get_… reads back from the driver. INVALID, CLOSED, DRIVER. */
+/* vg_graph_node_set_… changes a node for executables made later. INVALID (also for a node of another kind), CLOSED,
+ * NO_MEMORY, DRIVER; the node is unchanged then. Source: cuGraphNodeSetParams. graph.h has the functions that change an
+ * executable. vg_graph_node_get_… reads back from the driver. INVALID, CLOSED, DRIVER. */
 
 /* `height` rows of `width` elements, each set to `value`. */
 struct vg_graph_memset {
@@ -70,25 +71,25 @@ struct vg_graph_memset {
 	unsigned element_size;		      /* bytes: 1, 2 or 4; 0 counts as 1 */
 	size_t width;			      /* elements of a row */
 	size_t height;			      /* rows; 0 counts as 1 */
-	size_t pitch;			      /* bytes from row to row; of no meaning for one row */
-	struct vg_buffer *destination_buffer; /* not NULL: kept alive by the node */
+	size_t pitch;			      /* bytes from row to row; ignored for one row */
+	struct vg_buffer *destination_buffer; /* NULL, or a buffer that the node keeps */
 };
 VG_PUBLIC enum vg_status vg_graph_add_memset(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 					     size_t count, const struct vg_graph_memset *memset,
 					     struct vg_graph_node **ret_node);
 VG_PUBLIC enum vg_status vg_graph_node_set_memset(struct vg_graph_node *node, const struct vg_graph_memset *memset);
-/* destination_buffer is the one that the node keeps, or NULL. */
+/* destination_buffer is the buffer that the node keeps, or NULL. */
 VG_PUBLIC enum vg_status vg_graph_node_get_memset(const struct vg_graph_node *node, struct vg_graph_memset *ret_memset);
 
-/* Bytes from one place to another, each on a device, or on the host: the driver is asked which, and what
- * it does not know is the host's. */
+/* A copy of bytes between addresses on a device or the host. The library asks the driver which; an address that the
+ * driver does not know belongs to the host. */
 struct vg_graph_memcpy {
 	size_t size; /* sizeof(struct vg_graph_memcpy) */
 	vg_address destination;
 	vg_address source;
 	size_t bytes;
-	struct vg_buffer *destination_buffer; /* not NULL: kept alive by the node */
-	struct vg_buffer *source_buffer;      /* likewise */
+	struct vg_buffer *destination_buffer; /* NULL, or a buffer that the node keeps */
+	struct vg_buffer *source_buffer;      /* the same */
 };
 VG_PUBLIC enum vg_status vg_graph_add_memcpy(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 					     size_t count, const struct vg_graph_memcpy *memcpy,
@@ -96,35 +97,36 @@ VG_PUBLIC enum vg_status vg_graph_add_memcpy(struct vg_graph_definition *definit
 VG_PUBLIC enum vg_status vg_graph_node_set_memcpy(struct vg_graph_node *node, const struct vg_graph_memcpy *memcpy);
 VG_PUBLIC enum vg_status vg_graph_node_get_memcpy(const struct vg_graph_node *node, struct vg_graph_memcpy *ret_memcpy);
 
-/* A launch, checked as vg_launch() does. Values of arguments are copied. */
+/* A launch, checked as by vg_launch(). The values of the arguments are copied. */
 struct vg_graph_kernel {
 	size_t size;			       /* sizeof(struct vg_graph_kernel) */
-	struct vg_kernel *kernel;	       /* kept alive by the node */
-	const struct vg_launch_config *config; /* serialization of streams has no meaning in a graph */
+	struct vg_kernel *kernel;	       /* the node keeps it */
+	const struct vg_launch_config *config; /* programmatic_stream_serialization is refused: a graph has edges */
 	const struct vg_argument *arguments;
 	size_t argument_count;
 };
-/* LIMIT and UNSUPPORTED as vg_launch(). */
+/* Adds or changes a kernel node. LIMIT and UNSUPPORTED as vg_launch(). */
 VG_PUBLIC enum vg_status vg_graph_add_kernel(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 					     size_t count, const struct vg_graph_kernel *kernel,
 					     struct vg_graph_node **ret_node);
 VG_PUBLIC enum vg_status vg_graph_node_set_kernel(struct vg_graph_node *node, const struct vg_graph_kernel *kernel);
-/* The kernel's object, or NULL where the node came from a capture; ret_handle is the driver's, NULL if it knows a
- * function only. Either may be NULL. */
+/* *ret_kernel is NULL if the node came from a capture; *ret_handle is the driver's kernel, or NULL if the driver knows
+ * only a function. Either output may be NULL. */
 VG_PUBLIC enum vg_status vg_graph_node_get_kernel(const struct vg_graph_node *node, struct vg_kernel **ret_kernel,
 						  struct CUkern_st **ret_handle);
-/* Dimensions, clusters, shared memory, and whether it is cooperative; no attributes. */
+/* Reads dimensions, cluster, shared memory and `cooperative`, but no attributes. */
 VG_PUBLIC enum vg_status vg_graph_node_get_launch_config(const struct vg_graph_node *node,
 							 struct vg_launch_config *ret_config);
 
-/* A host function, as vg_graph_builder_callback(): with `size` 0 it gets `data` itself, else a copy. */
+/* Adds or changes a host function, as in vg_graph_builder_callback(): with `size` 0 it gets `data` itself, else a copy.
+ */
 VG_PUBLIC enum vg_status vg_graph_add_callback(struct vg_graph_definition *definition,
 					       struct vg_graph_node *const *after, size_t count,
 					       void (*function)(void *data), const void *data, size_t size,
 					       struct vg_graph_node **ret_node);
 VG_PUBLIC enum vg_status vg_graph_node_set_callback(struct vg_graph_node *node, void (*function)(void *data),
 						    const void *data, size_t size);
-/* What it calls, and with what: the copy, where there is one. Either may be NULL. */
+/* The function and its data, or the copy of the data. Either output may be NULL. */
 VG_PUBLIC enum vg_status vg_graph_node_get_callback(const struct vg_graph_node *node, void (**ret_function)(void *data),
 						    void **ret_data);
 
@@ -136,7 +138,7 @@ VG_PUBLIC enum vg_status vg_graph_add_event_wait(struct vg_graph_definition *def
 						 struct vg_graph_node *const *after, size_t count,
 						 struct vg_event *event, struct vg_graph_node **ret_node);
 VG_PUBLIC enum vg_status vg_graph_node_set_event(struct vg_graph_node *node, struct vg_event *event);
-/* The event's object, or NULL where the node came from a capture, and the driver's handle. Either may be NULL. */
+/* *ret_event is NULL if the node came from a capture. Either output may be NULL. */
 VG_PUBLIC enum vg_status vg_graph_node_get_event(const struct vg_graph_node *node, struct vg_event **ret_event,
 						 struct CUevent_st **ret_handle);
 
@@ -151,34 +153,34 @@ struct vg_graph_allocation {
 	size_t size; /* sizeof(struct vg_graph_allocation) */
 	size_t bytes;
 	enum vg_graph_memory_type type;
-	struct vg_device *device;	/* NULL: the definition's; of no meaning for host memory */
+	struct vg_device *device;	/* NULL: the definition's; ignored for host memory */
 	struct vg_device *const *peers; /* other devices that may read and write it */
 	size_t peer_count;
 };
-/* Memory that exists from this node's run until a free node's, the program's own, or, with auto_free_on_launch, the
- * next launch. Its address is fixed from now on. A graph with such nodes loses none of its nodes, is not
- * embedded, and is instantiated once at a time. UNSUPPORTED: drivers up to 13.0 have no memory of the host in graphs.
- */
+/* Adds a node that allocates memory. The memory exists from this node's run until a free node or the program frees it,
+ * or until the next launch with auto_free_on_launch. Its address is fixed from now on. No node of a graph with such
+ * nodes can be removed, and the graph can be neither embedded nor instantiated a second time while an executable of it
+ * exists. UNSUPPORTED: graphs have no host memory with drivers up to 13.0. */
 VG_PUBLIC enum vg_status vg_graph_add_allocation(struct vg_graph_definition *definition,
 						 struct vg_graph_node *const *after, size_t count,
 						 const struct vg_graph_allocation *allocation, vg_address *ret_address,
 						 struct vg_graph_node **ret_node);
-/* What was asked; `peers` is NULL, and peer_count is how many there are. `device` is NULL for host memory. */
+/* Reads the parameters; `peers` is NULL, and peer_count is the number of peers. `device` is NULL for host memory. */
 VG_PUBLIC enum vg_status vg_graph_node_get_allocation(const struct vg_graph_node *node,
 						      struct vg_graph_allocation *ret_allocation,
 						      vg_address *ret_address);
 /* As vg_graph_definition_nodes(). */
 VG_PUBLIC enum vg_status vg_graph_node_get_peers(const struct vg_graph_node *node, struct vg_device **peers,
 						 size_t capacity, size_t *ret_count);
-/* Frees what an allocation node allocates, of this graph or of one that ran before. */
+/* Adds a node that frees the memory of an allocation node, of this graph or of one that ran before. */
 VG_PUBLIC enum vg_status vg_graph_add_free(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 					   size_t count, vg_address address, struct vg_graph_node **ret_node);
 VG_PUBLIC enum vg_status vg_graph_node_get_free(const struct vg_graph_node *node, vg_address *ret_address);
 
 /* ---- graphs in graphs --------------------------------------------------------------------------- */
 
-/* Runs a copy of `child` as it is now. UNSUPPORTED if that holds allocation, free or conditional nodes, or is the child
- * or the body of a node itself. */
+/* Adds a node that runs a copy of `child`, as it is now. UNSUPPORTED if `child` has allocation, free or conditional
+ * nodes, or is itself the child or the body of a node. */
 VG_PUBLIC enum vg_status vg_graph_add_child(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 					    size_t count, struct vg_graph_definition *child,
 					    struct vg_graph_node **ret_node);
@@ -207,14 +209,14 @@ VG_PUBLIC enum vg_status vg_graph_add_while_loop(struct vg_graph_definition *def
 VG_PUBLIC enum vg_status vg_graph_add_switch(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 					     size_t count, struct vg_graph_condition condition, unsigned branches,
 					     struct vg_graph_node **ret_node);
-/* Of a conditional node that this library made: how many bodies it has. UNSUPPORTED for others: the driver does
- * not tell. Outputs may be NULL. */
+/* Reads the condition, the type and the number of bodies of a conditional node that this library made. UNSUPPORTED for
+ * others, about which the driver does not tell. Outputs may be NULL. */
 VG_PUBLIC enum vg_status vg_graph_node_get_conditional(const struct vg_graph_node *node,
 						       struct vg_graph_condition *ret_condition,
 						       enum vg_graph_conditional_type *ret_type,
 						       unsigned *ret_branches);
-/* A body, counted from 0: of if-else, 0 is what runs if the condition is not 0. It belongs to the node. UNSUPPORTED
- * likewise. */
+/* A body, counted from 0; body 0 of an if-else runs if the condition is not 0. It belongs to the node. UNSUPPORTED as
+ * above. */
 VG_PUBLIC enum vg_status vg_graph_node_get_body(struct vg_graph_node *node, unsigned branch,
 						struct vg_graph_definition **ret_body);
 
@@ -226,11 +228,11 @@ VG_PUBLIC enum vg_status vg_graph_node_predecessors(const struct vg_graph_node *
 						    size_t capacity, size_t *ret_count);
 VG_PUBLIC enum vg_status vg_graph_node_successors(const struct vg_graph_node *node, struct vg_graph_node **nodes,
 						  size_t capacity, size_t *ret_count);
-/* Makes `to` wait for `from`, or not any more; fine if that is so already. INVALID (of a node to itself, between
+/* Adds or removes an edge; it is fine if it exists already, or does not exist. INVALID (from a node to itself, between
  * definitions), CLOSED, NO_MEMORY, DRIVER. Source: cuGraphAddDependencies, cuGraphRemoveDependencies. */
 VG_PUBLIC enum vg_status vg_graph_edge_add(struct vg_graph_node *from, struct vg_graph_node *to);
 VG_PUBLIC enum vg_status vg_graph_edge_remove(struct vg_graph_node *from, struct vg_graph_node *to);
-/* Makes these all the node's predecessors, or successors; `count` 0 leaves none. On failure they are as before. */
+/* Replaces all predecessors or successors of the node; `count` 0 removes them. On failure they are unchanged. */
 VG_PUBLIC enum vg_status vg_graph_node_set_predecessors(struct vg_graph_node *node, struct vg_graph_node *const *nodes,
 							size_t count);
 VG_PUBLIC enum vg_status vg_graph_node_set_successors(struct vg_graph_node *node, struct vg_graph_node *const *nodes,

@@ -33,9 +33,9 @@ struct vg_launch_config {
 struct vg_argument_list;
 struct vg_prepared_launch;
 
-/* Queues a kernel on a stream: vg_launch(stream, &config, kernel, VG_ARGUMENTS(vector, n * 4, 2.5f)). Allocates nothing;
- * copies the values before it returns. INVALID (the text says which dimension, cluster or shared memory does not fit,
- * or which argument, its size and the kernel's), LIMIT (a cooperative grid that cannot be resident at once),
+/* Queues a kernel on a stream: vg_launch(stream, &config, kernel, VG_ARGUMENTS(vector, n * 4, 2.5f)). Allocates
+ * nothing; copies the values before it returns. INVALID (the text says which dimension, cluster or shared memory does
+ * not fit, or which argument, its size and the kernel's), LIMIT (a cooperative grid that cannot be resident at once),
  * UNSUPPORTED (clusters below compute capability 9.0, cooperative launches), CLOSED, DRIVER. Any thread. Source:
  * cuLaunchKernelEx. */
 VG_PUBLIC enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch_config *config,
@@ -52,28 +52,30 @@ VG_PUBLIC enum vg_status vg_argument_list_create(struct vg_kernel *kernel, const
  * while another thread launches or sets this list. */
 VG_PUBLIC enum vg_status vg_argument_list_set(struct vg_argument_list *list, size_t index, const void *value,
 					      size_t size);
-/* vg_launch() of the list's kernel. Values are copied before it returns. Any thread, while none sets arguments. */
+/* Queues the list's kernel, as vg_launch() does. Copies the values before it returns. Any thread, as long as no thread
+ * sets arguments. */
 VG_PUBLIC enum vg_status vg_launch_list(struct vg_stream *stream, const struct vg_launch_config *config,
 					struct vg_argument_list *list);
-/* No further use by the program. Closing twice is fine. Any thread. */
+/* Closes it: the program may not use it any more. Closing twice is fine. Any thread. */
 VG_PUBLIC enum vg_status vg_argument_list_close(struct vg_argument_list *list);
 /* Drops the caller's reference. NULL is fine. Any thread. */
 VG_PUBLIC void vg_argument_list_destroy(struct vg_argument_list *list);
 
-/* Checks a launch once, the device's and the kernel's limits included, for many runs in streams of this context's
- * device. It keeps kernel, context and copies of all values; `arguments` may be NULL and 0 where all are set later. The
- * caller owns *ret_launch and ends it with vg_prepared_launch_destroy(). As vg_launch(), and NO_MEMORY. Any thread. */
+/* Checks a launch once, also against the limits of the device and the kernel, for many runs in streams of this
+ * context's device. The prepared launch keeps the kernel, the context and copies of all values. `arguments` may be NULL
+ * with a count of 0 if all are set later. The caller owns *ret_launch and ends it with vg_prepared_launch_destroy(). As
+ * vg_launch(), and NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_launch_prepare(struct vg_context *context, const struct vg_launch_config *config,
 					   struct vg_kernel *kernel, const struct vg_argument *arguments,
 					   size_t argument_count, struct vg_prepared_launch **ret_launch);
-/* Sets one argument, counted from 0, for the runs to come. INVALID (no such argument, other size), CLOSED. Not while
+/* Sets one argument, counted from 0, for later runs. INVALID (no such argument, other size), CLOSED. Not while
  * another thread runs or sets this launch. */
 VG_PUBLIC enum vg_status vg_launch_set_argument(struct vg_prepared_launch *launch, size_t index, const void *value,
 						size_t size);
-/* Queues it. STATE (an argument was never set: which), INVALID (a stream of another device), CLOSED, DRIVER. Any
- * thread, while none sets arguments. Source: cuLaunchKernelEx. */
+/* Queues the prepared launch. STATE (an argument was never set: the text says which), INVALID (a stream of another
+ * device), CLOSED, DRIVER. Any thread, as long as no thread sets arguments. Source: cuLaunchKernelEx. */
 VG_PUBLIC enum vg_status vg_launch_run(struct vg_prepared_launch *launch, struct vg_stream *stream);
-/* No further use by the program. Closing twice is fine. Any thread. */
+/* Closes it: the program may not use it any more. Closing twice is fine. Any thread. */
 VG_PUBLIC enum vg_status vg_prepared_launch_close(struct vg_prepared_launch *launch);
 /* Drops the caller's reference. NULL is fine. Any thread. */
 VG_PUBLIC void vg_prepared_launch_destroy(struct vg_prepared_launch *launch);

@@ -1,4 +1,4 @@
-/* What a public function returns, and how to learn more after a failure. */
+/* What public functions return, and the details of a failure. */
 #ifndef VIRGATE_STATUS_H
 #define VIRGATE_STATUS_H
 
@@ -43,21 +43,21 @@ enum vg_status {
 #undef X
 };
 
-/* The text of the list above; "unknown status" for a value outside it. Any thread. */
+/* The text of a status in the list above; "unknown status" for other values. Any thread. */
 VG_PUBLIC const char *vg_status_text(enum vg_status status);
-/* 1 if the same call may succeed later, nothing being changed about it: INSUFFICIENT, NO_MEMORY, BUSY, NOT_READY,
- * NO_DAEMON; else 0. Any thread. */
+/* 1 if the same call may succeed later without a change: INSUFFICIENT, NO_MEMORY, BUSY, NOT_READY, NO_DAEMON; else 0.
+ * Any thread. */
 VG_PUBLIC int vg_status_is_retriable(enum vg_status status);
 
-/* Why the calling thread's last failed call failed. Valid until that thread's next call into
- * the library; never NULL, fields are "" or 0 when there is nothing to say. Any thread. */
+/* The details of the calling thread's last failed call. Valid until that thread's next call into the library. Never
+ * NULL; a field without a value is "" or 0. Any thread. */
 struct vg_error {
 	enum vg_status status;
 	int code;	      /* DRIVER: the CUresult; TOOLCHAIN, NVML: the tool's result; SYSTEM: errno */
 	const char *function; /* the public function that failed */
-	const char *text;     /* what was asked, what there is, what to do */
-	const char *log;      /* what the compiler, the linker or the driver wrote about it; not in text, too */
-	uint64_t need, have;  /* INSUFFICIENT: bytes of device memory that it takes, and that there were; else 0 */
+	const char *text;     /* what failed, the values, and what to do */
+	const char *log;      /* what the compiler, the linker or the driver wrote; it is not repeated in `text` */
+	uint64_t need, have;  /* INSUFFICIENT: bytes of device memory needed, and available; else 0 */
 };
 VG_PUBLIC const struct vg_error *vg_last_error(void);
 
