@@ -27,8 +27,8 @@ struct vg_graph_edge {
 };
 
 /* A word on the device that a conditional node reads and kernels set. A kernel takes it as an argument,
- * VG_ARGUMENTS(condition), and sets it by cudaGraphSetConditional(condition, value). A kernel of another graph
- * definition cannot set it: vg_graph_add_kernel(), and launches that a graph builder captures, refuse it as INVALID. */
+ * VG_ARGUMENTS(condition), and sets it by cudaGraphSetConditional(condition, value). Conditional
+ * nodes of another graph definition refuse it; a kernel there that sets it sets nothing. */
 struct vg_graph_condition {
 	uint64_t handle; /* CUgraphConditionalHandle */
 };

@@ -1,8 +1,6 @@
 // What a builder adds to the graph beside the stream's own work.
 #include "core/graph.h"
 #include "core/graph_builder.h"
-#include "core/graph_condition.h"
-#include "core/kernel.h"
 #include "core/stream.h"
 
 static enum vg_status append(struct vg_graph_builder *builder, struct core_graph_spec *spec, const char *function,
@@ -48,22 +46,20 @@ enum vg_status core_builder_append(struct vg_graph_builder *builder, struct core
 	return status;
 }
 
-enum vg_status core_builder_take_kernel(struct vg_graph_builder *builder, struct vg_kernel *kernel,
-					void *const *values, const char *function)
+enum vg_status core_builder_keep(struct vg_graph_builder *builder, struct core_object *object, const char *function)
 {
 	struct vg_graph_builder *origin = builder->origin;
 
-	enum vg_status status = core_condition_check_arguments(origin->definition, kernel, values, function);
 	// Mostly the same kernel many times over: once is enough.
-	if (status || origin->kept == &kernel->object)
-		return status;
-	struct core_graph_keep *keep = core_graph_keep_create(&kernel->object, NULL, NULL, 0);
+	if (origin->kept == object)
+		return VG_OK;
+	struct core_graph_keep *keep = core_graph_keep_create(object, NULL, NULL, 0);
 	if (!keep)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for what the graph keeps");
 	CUresult r = core_graph_keep_attach(keep, origin->definition->root->handle);
 	if (r)
 		return core_driver_failed(r, function, "cuGraphRetainUserObject", "%s", "");
-	origin->kept = &kernel->object;
+	origin->kept = object;
 	return VG_OK;
 }
 

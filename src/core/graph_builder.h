@@ -36,7 +36,6 @@ enum vg_status core_builder_building(const struct vg_graph_builder *builder, con
 // Adds a node behind what the stream captured so far; what is captured next comes behind it. Takes spec->keep.
 enum vg_status core_builder_append(struct vg_graph_builder *builder, struct core_graph_spec *spec, const char *function,
 				   struct vg_graph_node **ret_node);
-// Before a launch on the builder's stream: keeps the kernel as long as the graph that is being captured and its
-// executables, and refuses a condition of another graph among the arguments.
-enum vg_status core_builder_take_kernel(struct vg_graph_builder *builder, struct vg_kernel *kernel,
-					void *const *values, const char *function);
+// Keeps the object as long as the graph that is being captured and its executables. What is queued on a builder's
+// stream calls it for what the driver does not keep itself.
+enum vg_status core_builder_keep(struct vg_graph_builder *builder, struct core_object *object, const char *function);

@@ -1,23 +1,18 @@
-// Which graph definition each condition belongs to. The drivers take a condition in a node of any graph, and setting it
-// there has no effect or another one than was meant.
+// Which graph definition each condition belongs to. The drivers take a condition in a node of any graph, which
+// then never sees what is set.
 #include "core/graph_condition.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mutex.h"
-#include "core/kernel.h"
 
 struct core_condition {
 	struct core_condition *next;
 	uint64_t handle;
 	const struct vg_graph_definition *definition;
 };
-
-// A kernel's argument below this may be a number that happens to be the same.
-static const uint64_t least_telling = UINT64_C(1) << 32;
 
 static struct vg_mutex lock;
 static struct core_condition *conditions; // the latest first
@@ -58,14 +53,15 @@ void core_conditions_gone(const struct vg_graph_definition *root)
 	vg_mutex_give(&lock);
 }
 
-// The definition that a condition belongs to; NULL for one that this library did not make.
-static const struct vg_graph_definition *find_definition(uint64_t handle)
+// The definition that a condition belongs to, one of `root` if there is one; NULL for a condition that this library did
+// not make.
+static const struct vg_graph_definition *find_definition(uint64_t handle, const struct vg_graph_definition *root)
 {
 	const struct vg_graph_definition *definition = NULL;
 
 	vg_mutex_take(&lock);
-	for (const struct core_condition *condition = conditions; condition && !definition; condition = condition->next)
-		if (condition->handle == handle)
+	for (const struct core_condition *condition = conditions; condition; condition = condition->next)
+		if (condition->handle == handle && (!definition || condition->definition->root == root))
 			definition = condition->definition;
 	vg_mutex_give(&lock);
 	return definition;
@@ -74,7 +70,7 @@ static const struct vg_graph_definition *find_definition(uint64_t handle)
 enum vg_status core_condition_check(const struct vg_graph_definition *definition, uint64_t handle, const char *what,
 				    const char *function)
 {
-	const struct vg_graph_definition *owner = count ? find_definition(handle) : NULL;
+	const struct vg_graph_definition *owner = count ? find_definition(handle, definition->root) : NULL;
 
 	if (!owner || owner->root == definition->root)
 		return VG_OK;
@@ -82,24 +78,4 @@ enum vg_status core_condition_check(const struct vg_graph_definition *definition
 		       "%s is condition 0x%" PRIx64 " of graph definition %p, and the node is of graph definition %p: "
 		       "create a condition of that one",
 		       what, handle, (const void *)owner, (const void *)definition);
-}
-
-enum vg_status core_condition_check_arguments(const struct vg_graph_definition *definition,
-					      const struct vg_kernel *kernel, void *const *values, const char *function)
-{
-	enum vg_status status = VG_OK;
-	uint64_t value;
-	char what[256];
-
-	for (unsigned i = 0; count && i < kernel->parameter_count && status == VG_OK; i++) {
-		if (kernel->sizes[i] != sizeof value)
-			continue;
-		memcpy(&value, values[i], sizeof value);
-		if (value < least_telling)
-			continue;
-		snprintf(what, sizeof what, "argument %u of kernel \"%.160s\" (counted from 0)", i,
-			 core_kernel_title(kernel));
-		status = core_condition_check(definition, value, what, function);
-	}
-	return status;
 }

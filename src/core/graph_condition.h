@@ -3,7 +3,6 @@
 #include "core/graph_definition.h"
 
 struct core_condition;
-struct vg_kernel;
 
 // An entry for a condition that is about to be made; NULL: no memory. Freed with free() if it is not made.
 struct core_condition *core_condition_create(void);
@@ -15,6 +14,3 @@ void core_conditions_gone(const struct vg_graph_definition *root);
 // INVALID for a condition of another root, which is given as `what` to a node of the definition.
 enum vg_status core_condition_check(const struct vg_graph_definition *definition, uint64_t handle, const char *what,
 				    const char *function);
-// The same for the arguments of a kernel node.
-enum vg_status core_condition_check_arguments(const struct vg_graph_definition *definition,
-					      const struct vg_kernel *kernel, void *const *values, const char *function);

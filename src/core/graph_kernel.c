@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "core/graph.h"
-#include "core/graph_condition.h"
 #include "core/kernel.h"
 #include "core/launch.h"
 
@@ -45,8 +44,6 @@ static enum vg_status check_launch(const struct vg_graph_definition *definition,
 	if (!d->values)
 		return vg_fail(VG_NO_MEMORY, 0, function, "no memory for %u arguments", k->kernel->parameter_count);
 	status = core_launch_arguments(k->kernel, k->arguments, k->argument_count, d->values, function);
-	if (status == VG_OK)
-		status = core_condition_check_arguments(definition, k->kernel, d->values, function);
 	if (status)
 		return status;
 	// Some drivers take any shape for a node, and refuse it when the graph is instantiated.

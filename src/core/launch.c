@@ -69,7 +69,7 @@ static __attribute__((noinline)) enum vg_status launch_within(struct vg_stream *
 
 	CORE_ENTER(scope, stream->context->handle);
 	if (stream->builder) {
-		enum vg_status status = core_builder_take_kernel(stream->builder, kernel, values, function);
+		enum vg_status status = core_builder_keep(stream->builder, &kernel->object, function);
 		if (status)
 			return status;
 	}

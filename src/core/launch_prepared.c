@@ -154,8 +154,7 @@ static __attribute__((noinline)) enum vg_status run_within(struct vg_prepared_la
 {
 	CORE_ENTER(scope, stream->context->handle);
 	if (stream->builder) {
-		enum vg_status status =
-			core_builder_take_kernel(stream->builder, launch->kernel, launch->values, "vg_launch_run");
+		enum vg_status status = core_builder_keep(stream->builder, &launch->kernel->object, "vg_launch_run");
 		if (status)
 			return status;
 	}

@@ -182,46 +182,6 @@ TEST(conditions_serve_one_node_of_their_definition)
 	bench_close(&bench);
 }
 
-// A kernel that is given the condition of another graph would set nothing there, or something else. Where the other
-// graph has gone, its condition's handle is a number like others.
-TEST(kernels_of_a_graph_set_its_own_conditions)
-{
-	struct bench bench = bench_open();
-	struct vg_kernel *set = kernel_of(&bench, "set_condition");
-	struct vg_graph_definition *other, *body;
-	struct vg_graph_condition condition;
-	struct vg_prepared_launch *prepared;
-	struct vg_graph_node *node, *first = NULL, *loop;
-	struct vg_graph_builder *builder;
-	unsigned value = 1;
-	char both[128];
-
-	OK(vg_graph_definition_create(bench.context, &other));
-	OK(vg_graph_definition_create_condition(other, NULL, &condition));
-	snprintf(both, sizeof both, "of graph definition %p, and the node is of graph definition %p", (void *)other,
-		 (void *)bench.definition);
-	struct vg_graph_kernel kernel = {sizeof kernel, set, CONFIG(1, 1), VG_ARGUMENTS(condition, value)};
-	REFUSED(vg_graph_add_kernel(bench.definition, NULL, 0, &kernel, &first), VG_INVALID, both);
-	CHECK_CONTAINS(vg_last_error()->text, "argument 0 of kernel \"set_condition\" (counted from 0) is condition 0x");
-	CHECK(first == NULL);
-	OK(vg_graph_add_kernel(other, NULL, 0, &kernel, &node));
-	OK(vg_graph_add_while_loop(other, &node, 1, condition, &loop));
-	OK(vg_graph_node_get_body(loop, 0, &body));
-	OK(vg_graph_add_kernel(body, NULL, 0, &kernel, NULL)); // what is inside may end the loop
-	OK(vg_launch_prepare(bench.context, CONFIG(1, 1), set, VG_ARGUMENTS(condition, value), &prepared));
-	builder = builder_begun(&bench);
-	REFUSED(vg_launch(vg_graph_builder_stream(builder), CONFIG(1, 1), set, VG_ARGUMENTS(condition, value)),
-		VG_INVALID, "argument 0 of kernel \"set_condition\"");
-	REFUSED(vg_launch_run(prepared, vg_graph_builder_stream(builder)), VG_INVALID, "create a condition of that one");
-	OK(vg_graph_builder_end(builder));
-	vg_graph_builder_destroy(builder);
-	vg_prepared_launch_destroy(prepared);
-	vg_graph_definition_destroy(other);
-	OK(vg_graph_add_kernel(bench.definition, NULL, 0, &kernel, NULL));
-	vg_kernel_destroy(set);
-	bench_close(&bench);
-}
-
 // ---- captured -----------------------------------------------------------------------------
 
 static void launch_on(struct vg_graph_builder *builder, struct vg_kernel *kernel, const struct vg_argument *arguments,
