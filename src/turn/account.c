@@ -1,0 +1,248 @@
+// Charges the time to the vGPUs that had the device. If several contexts were on it at once, each is charged an equal
+// part, because the driver gives them equal slices. The handover at the beginning of a turn is charged to no vGPU.
+#include "turn/engine.h"
+
+double turn_budget_share(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu)
+{
+	double most = arbiter->rules.unshared_budget;
+
+	if (vgpu->terms.share || vgpu->weight < most)
+		return vgpu->weight;
+	return most;
+}
+
+double turn_limit_depth(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu)
+{
+	double depth = (double)arbiter->rules.limit_ns * vgpu->weight, most = (double)arbiter->rules.quantum_ns;
+
+	return depth < most ? depth : most;
+}
+
+static void charge(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, uint64_t ns)
+{
+	vgpu->charged_ns += ns;
+	arbiter->total.charged_ns += ns;
+	vgpu->virtual_time += (double)ns / turn_pace(vgpu);
+	vgpu->allowance -= (double)ns;
+	if (arbiter->contenders > vgpu->contends) // time that no other vGPU wants costs no budget
+		vgpu->budget -= (double)ns;
+}
+
+// Charges the holder. The handover is free, but at most half of a turn. Otherwise short turns would cost the others
+// more than they are charged.
+static void charge_holder(struct turn_arbiter *arbiter, uint64_t ns)
+{
+	uint64_t due;
+
+	arbiter->part_ns += ns;
+	due = arbiter->part_ns > 2 * arbiter->free_ns ? arbiter->part_ns - arbiter->free_ns : arbiter->part_ns / 2;
+	if (due < arbiter->paid_ns)
+		due = arbiter->paid_ns;
+	arbiter->total.overhead_ns += ns - (due - arbiter->paid_ns);
+	charge(arbiter, &arbiter->vgpus[arbiter->holder], due - arbiter->paid_ns);
+	arbiter->paid_ns = due;
+}
+
+// Computes the handover: the time from the grant to the first launch, and the context switch.
+static void find_handover(struct turn_arbiter *arbiter, const struct turn_facts *facts)
+{
+	const struct turn_rules *rules = &arbiter->rules;
+
+	if (arbiter->launched)
+		return;
+	arbiter->free_ns = rules->wake_ns;
+	if (facts->launches == arbiter->first_launches)
+		return;
+	arbiter->launched = true;
+	arbiter->begin_ns = turn_later(facts->began_ns, arbiter->turn_ns) - arbiter->turn_ns;
+	arbiter->free_ns = turn_earlier(arbiter->begin_ns, rules->wake_ns);
+	if (arbiter->resident != arbiter->holder)
+		arbiter->free_ns += rules->switch_ns;
+}
+
+// Charges time in which the same contexts were on the device.
+static void charge_stretch(struct turn_arbiter *arbiter, uint64_t ns, bool with_holder)
+{
+	unsigned int contexts = 0, before = 0;
+	bool waits = false;
+
+	for (int i = 0; i < arbiter->touched; i++) {
+		waits |= arbiter->vgpus[i].waits;
+		if (i != arbiter->holder || with_holder)
+			contexts += arbiter->vgpus[i].contexts;
+	}
+	if (!contexts) {
+		*(waits ? &arbiter->total.overhead_ns : &arbiter->total.idle_ns) += ns;
+		return;
+	}
+	for (int i = 0; i < arbiter->touched; i++) {
+		struct turn_vgpu *vgpu = &arbiter->vgpus[i];
+		if (!vgpu->contexts || (i == arbiter->holder && !with_holder))
+			continue;
+		uint64_t part = ns * (before + vgpu->contexts) / contexts - ns * before / contexts;
+		before += vgpu->contexts;
+		if (i == arbiter->holder)
+			charge_holder(arbiter, part);
+		else
+			charge(arbiter, vgpu, part);
+	}
+}
+
+// Returns when the holder's time ended, between two decisions.
+static uint64_t find_holder_end(const struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
+{
+	if (facts->in_flight)
+		return now;
+	if (arbiter->drains || arbiter->paused)
+		return turn_clamp(facts->idle_ns, arbiter->last_ns, now);
+	if (facts->waiting || !arbiter->launched)
+		return now;
+	return turn_clamp(facts->idle_ns + arbiter->rules.grace_ns, arbiter->last_ns, now);
+}
+
+static void charge_turns(struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
+{
+	uint64_t end = arbiter->last_ns;
+
+	if (arbiter->holder >= 0) {
+		const struct turn_facts *of_holder = &facts[arbiter->holder];
+		find_handover(arbiter, of_holder);
+		end = find_holder_end(arbiter, of_holder, now);
+		for (int i = 0; i < arbiter->touched; i++)
+			arbiter->crowded |= i != arbiter->holder && arbiter->vgpus[i].contexts;
+		if (!arbiter->paused)
+			arbiter->wall_ns += end - arbiter->last_ns;
+		charge_stretch(arbiter, end - arbiter->last_ns, true);
+	}
+	charge_stretch(arbiter, now - end, false);
+}
+
+// A vGPU that is alone is charged what its kernels take. This is for the figures only: no other vGPU competes with it.
+static void charge_alone(struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
+{
+	uint64_t elapsed = now - arbiter->last_ns, used = 0;
+
+	if (arbiter->holder >= 0) {
+		struct turn_vgpu *vgpu = &arbiter->vgpus[arbiter->holder];
+		uint64_t before = vgpu->facts.gpu_ns; // the sum falls when a slot is reaped
+		used = turn_clamp(facts[arbiter->holder].gpu_ns, before, before + elapsed) - before;
+		vgpu->charged_ns += used;
+		arbiter->total.charged_ns += used;
+	}
+	arbiter->total.idle_ns += elapsed - used;
+}
+
+// Side by side, each vGPU is charged as if it had the device alone, because it gets as much.
+static void charge_beside(struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
+{
+	uint64_t covered = 0;
+
+	for (int i = 0; i < arbiter->touched; i++) {
+		struct turn_vgpu *vgpu = &arbiter->vgpus[i];
+		if (!vgpu->contexts || (facts[i].launches == vgpu->facts.launches && !facts[i].in_flight))
+			continue;
+		uint64_t end = facts[i].in_flight ? now
+						  : turn_clamp(facts[i].idle_ns + arbiter->rules.grace_ns,
+							       arbiter->last_ns, now);
+		uint64_t ns = end - arbiter->last_ns;
+		charge(arbiter, vgpu, ns);
+		vgpu->beside_ns += ns;
+		vgpu->beside_launches += facts[i].launches - vgpu->facts.launches;
+		arbiter->total.beside_ns += turn_earlier(ns, covered);
+		covered = ns > covered ? ns : covered;
+	}
+	arbiter->total.idle_ns += now - arbiter->last_ns - covered;
+}
+
+static void refill_buckets(const struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, uint64_t elapsed)
+{
+	double share = turn_budget_share(arbiter, vgpu), depth = share * (double)arbiter->rules.budget_ns;
+	double most = turn_limit_depth(arbiter, vgpu);
+
+	vgpu->budget += (double)elapsed * share;
+	if (!vgpu->terms.is_latency || vgpu->budget > depth)
+		vgpu->budget = depth;
+	if (vgpu->budget < -depth)
+		vgpu->budget = -depth;
+	vgpu->allowance += (double)elapsed * vgpu->weight;
+	if (!vgpu->terms.is_limit || vgpu->allowance > most)
+		vgpu->allowance = most;
+	// It waits no longer than the debt, however much it overran.
+	if (vgpu->allowance < -vgpu->weight * (double)arbiter->rules.debt_ns)
+		vgpu->allowance = -vgpu->weight * (double)arbiter->rules.debt_ns;
+}
+
+// Raises the least virtual time of each class, from which vGPUs that come back start.
+static void raise_floor(struct turn_arbiter *arbiter)
+{
+	for (int class = 0; class < 2; class++) {
+		double least = -1;
+		for (int i = 0; i < arbiter->touched; i++) {
+			const struct turn_vgpu *vgpu = &arbiter->vgpus[i];
+			if (turn_is_idle_class(vgpu) == class && (vgpu->eligible || i == arbiter->holder) &&
+			    (least < 0 || vgpu->virtual_time < least))
+				least = vgpu->virtual_time;
+		}
+		if (least > arbiter->floor[class])
+			arbiter->floor[class] = least;
+	}
+}
+
+static void charge_regime(struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
+{
+	if (arbiter->regime == TURN_REGIME_OFF)
+		arbiter->total.idle_ns += now - arbiter->last_ns;
+	else if (arbiter->regime == TURN_REGIME_ALONE)
+		charge_alone(arbiter, facts, now);
+	else if (arbiter->regime == TURN_REGIME_BESIDE)
+		charge_beside(arbiter, facts, now);
+	else
+		charge_turns(arbiter, facts, now);
+	for (int i = 0; i < arbiter->touched; i++) {
+		struct turn_vgpu *vgpu = &arbiter->vgpus[i];
+		refill_buckets(arbiter, vgpu, now - arbiter->last_ns);
+		if (vgpu->waits && i != arbiter->holder)
+			vgpu->waited_ns += now - arbiter->last_ns;
+	}
+	arbiter->total.elapsed_ns += now - arbiter->last_ns;
+	arbiter->last_ns = now;
+}
+
+void turn_charge_time(struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
+{
+	bool waits = false;
+
+	for (int i = 0; i < arbiter->touched; i++)
+		waits |= arbiter->vgpus[i].waits;
+	// Without a beat the gates opened by themselves. Which vGPUs ran from then on is unknown.
+	if (waits && now - arbiter->last_ns > TURN_BEAT_NS) {
+		uint64_t lost = now - arbiter->last_ns - TURN_BEAT_NS;
+		charge_regime(arbiter, facts, now - lost);
+		arbiter->total.idle_ns += lost;
+		arbiter->total.elapsed_ns += lost;
+		arbiter->last_ns = now;
+	} else {
+		charge_regime(arbiter, facts, now);
+	}
+	raise_floor(arbiter);
+}
+
+void turn_weigh(struct turn_arbiter *arbiter, uint64_t now)
+{
+	unsigned int taken = 0, without = 0;
+
+	for (int i = 0; i < arbiter->touched; i++) {
+		const struct turn_vgpu *vgpu = &arbiter->vgpus[i];
+		taken += vgpu->terms.share;
+		without += vgpu->joined && !vgpu->terms.share && vgpu->active_ns &&
+			   now - vgpu->active_ns < arbiter->rules.active_ns;
+	}
+	for (int i = 0; i < arbiter->touched; i++) {
+		struct turn_vgpu *vgpu = &arbiter->vgpus[i];
+		bool idle_class = turn_is_idle_class(vgpu);
+		vgpu->weight = vgpu->terms.share ? vgpu->terms.share / 100.
+						 : (100 - taken) / 100. / (without ? without : 1);
+		if (turn_is_idle_class(vgpu) != idle_class)
+			vgpu->virtual_time = arbiter->floor[!idle_class];
+	}
+}

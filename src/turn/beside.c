@@ -1,0 +1,146 @@
+// Side by side: where a context switch costs nothing, vGPUs that together do not fill the device run at once. Each gets
+// as much as alone. A vGPU that gets ahead of the others waits for them, so that shares hold.
+#include "turn/engine.h"
+
+static const uint64_t BACKOFF_MOST = 32; // times `beside_ns`
+
+static bool is_member(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu, uint64_t now)
+{
+	return vgpu->joined && vgpu->active_ns && now - vgpu->active_ns < arbiter->rules.active_ns &&
+	       !turn_is_urgent_class(vgpu) && !vgpu->terms.is_exempt;
+}
+
+// Returns whether all active batch vGPUs were measured and fit on the device at once.
+static bool fit_together(const struct turn_arbiter *arbiter, uint64_t now)
+{
+	double busy = 0;
+	int count = 0;
+
+	for (int i = 0; i < arbiter->touched; i++) {
+		const struct turn_vgpu *vgpu = &arbiter->vgpus[i];
+		if (!is_member(arbiter, vgpu, now))
+			continue;
+		if (vgpu->busy < 0 || turn_is_idle_class(vgpu) || vgpu->lasting || vgpu->silent_ns)
+			return false;
+		busy += vgpu->busy;
+		count++;
+	}
+	return count > 1 && busy <= arbiter->rules.beside_busy;
+}
+
+// Returns the least virtual time of the members that launch or wait.
+static double find_base(const struct turn_arbiter *arbiter)
+{
+	double least = -1;
+
+	for (int i = 0; i < arbiter->touched; i++) {
+		const struct turn_vgpu *vgpu = &arbiter->vgpus[i];
+		if (vgpu->contexts && !turn_is_urgent_class(vgpu) && (least < 0 || vgpu->virtual_time < least))
+			least = vgpu->virtual_time;
+	}
+	return least;
+}
+
+static double most_lead(const struct turn_arbiter *arbiter)
+{
+	return 2 * (double)arbiter->rules.quantum_ns;
+}
+
+static void pace_members(struct turn_arbiter *arbiter, uint64_t now)
+{
+	double base;
+
+	for (int i = 0; i < arbiter->touched; i++) {
+		struct turn_vgpu *vgpu = &arbiter->vgpus[i];
+		bool runs = vgpu->facts.in_flight || vgpu->facts.waiting || vgpu->launched_ns == now ||
+			    now - vgpu->facts.idle_ns < arbiter->rules.grace_ns;
+		vgpu->contexts = (is_member(arbiter, vgpu, now) && runs) || vgpu->request_ns;
+	}
+	base = find_base(arbiter);
+	for (int i = 0; i < arbiter->touched; i++) {
+		struct turn_vgpu *vgpu = &arbiter->vgpus[i];
+		if (!vgpu->contexts || turn_is_urgent_class(vgpu) || vgpu->virtual_time <= base)
+			vgpu->paced = false;
+		else if (vgpu->virtual_time > base + most_lead(arbiter))
+			vgpu->paced = true;
+	}
+}
+
+static void enter_beside(struct turn_arbiter *arbiter, uint64_t now)
+{
+	if (arbiter->holder >= 0)
+		turn_finish(arbiter);
+	arbiter->beside_since_ns = now;
+	for (int i = 0; i < arbiter->touched; i++) {
+		struct turn_vgpu *vgpu = &arbiter->vgpus[i];
+		vgpu->paced = false;
+		vgpu->beside_ns = vgpu->beside_launches = 0;
+		if (!is_member(arbiter, vgpu, now))
+			vgpu->busy = -1;
+	}
+	arbiter->regime = TURN_REGIME_BESIDE;
+}
+
+// Returns to turns, in which the members are measured again. If one was slowed down beside the others, the next attempt
+// comes later each time.
+static void leave_beside(struct turn_arbiter *arbiter, uint64_t now)
+{
+	bool slow = false;
+
+	for (int i = 0; i < arbiter->touched; i++) {
+		struct turn_vgpu *vgpu = &arbiter->vgpus[i];
+		slow |= vgpu->beside_ns >= arbiter->rules.measure_ns &&
+			(double)vgpu->beside_launches <
+				arbiter->rules.beside_rate * vgpu->rate * (double)vgpu->beside_ns;
+		vgpu->busy = -1;
+		vgpu->paced = false;
+		vgpu->contexts = 0;
+		vgpu->beside_ns = 0;
+	}
+	if (!slow)
+		arbiter->beside_backoff_ns = 0;
+	else if (!arbiter->beside_backoff_ns)
+		arbiter->beside_backoff_ns = arbiter->rules.beside_ns;
+	else if (arbiter->beside_backoff_ns < BACKOFF_MOST * arbiter->rules.beside_ns)
+		arbiter->beside_backoff_ns *= 2;
+	arbiter->beside_after_ns = now + arbiter->beside_backoff_ns;
+	arbiter->regime = TURN_REGIME_TURNS;
+}
+
+void turn_beside(struct turn_arbiter *arbiter, uint64_t now)
+{
+	bool may = arbiter->rules.beside_busy > 0 && fit_together(arbiter, now);
+
+	if (arbiter->regime == TURN_REGIME_BESIDE) {
+		if (!may || now - arbiter->beside_since_ns >= arbiter->rules.beside_ns)
+			leave_beside(arbiter, now);
+	} else if (may && arbiter->regime == TURN_REGIME_TURNS && now >= arbiter->beside_after_ns) {
+		enter_beside(arbiter, now);
+	}
+	if (arbiter->regime == TURN_REGIME_BESIDE)
+		pace_members(arbiter, now);
+}
+
+bool turn_is_beside(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu)
+{
+	return arbiter->regime == TURN_REGIME_BESIDE && vgpu->busy >= 0 && !vgpu->paced && !vgpu->limited &&
+	       !arbiter->paused;
+}
+
+// Returns when the first member gets too far ahead, or is no longer ahead.
+uint64_t turn_beside_next(const struct turn_arbiter *arbiter, uint64_t now)
+{
+	uint64_t next = arbiter->beside_since_ns + arbiter->rules.beside_ns;
+	double base = find_base(arbiter);
+
+	for (int i = 0; i < arbiter->touched; i++) {
+		const struct turn_vgpu *vgpu = &arbiter->vgpus[i];
+		if (!vgpu->contexts || turn_is_urgent_class(vgpu))
+			continue;
+		double lead = vgpu->virtual_time - base;
+		double wait = vgpu->paced ? lead * turn_pace(vgpu) : (most_lead(arbiter) - lead) * turn_pace(vgpu);
+		// Two that run at the same pace stay just below the most lead: the next look is not at once.
+		next = turn_earlier(next, now + turn_later((uint64_t)(wait > 0 ? wait : 0), arbiter->rules.return_ns));
+	}
+	return next;
+}

@@ -1,0 +1,150 @@
+// Grants a turn, and ends it when its time is over or its holder is idle: closes the gate and waits for the drain.
+#include "turn/engine.h"
+
+enum { HANDOVERS = 16 }; // the mean time of a handover is that of about so many
+
+static void measure_turn(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu)
+{
+	if (arbiter->crowded || arbiter->wall_ns < arbiter->rules.measure_ns)
+		return;
+	vgpu->busy = (double)(vgpu->facts.gpu_ns - arbiter->first_gpu_ns) / (double)arbiter->wall_ns;
+	vgpu->rate = (double)(vgpu->facts.launches - arbiter->first_launches) / (double)arbiter->wall_ns;
+}
+
+void turn_finish(struct turn_arbiter *arbiter)
+{
+	struct turn_vgpu *vgpu = &arbiter->vgpus[arbiter->holder];
+
+	measure_turn(arbiter, vgpu);
+	if (arbiter->launched) {
+		double took = (double)arbiter->begin_ns;
+		if (arbiter->resident != arbiter->holder)
+			took += (double)arbiter->rules.switch_ns;
+		arbiter->handover_ns += (took - arbiter->handover_ns) / HANDOVERS;
+		arbiter->resident = arbiter->holder;
+		// The launch came early: half of the waiting time would have been enough.
+		if (vgpu->silences && arbiter->begin_ns < turn_silence(arbiter, vgpu) / 4)
+			vgpu->silences--;
+	}
+	arbiter->holder = -1;
+	arbiter->drains = false;
+}
+
+static void grant_turn(struct turn_arbiter *arbiter, int index, uint64_t now)
+{
+	struct turn_vgpu *vgpu = &arbiter->vgpus[index];
+
+	arbiter->holder = index;
+	arbiter->drains = false;
+	arbiter->number = (arbiter->number + 1) % TURN_NUMBERS;
+	arbiter->turn_ns = now;
+	arbiter->wall_ns = arbiter->part_ns = arbiter->paid_ns = 0;
+	arbiter->free_ns = arbiter->rules.wake_ns;
+	arbiter->launched = false;
+	arbiter->crowded = false;
+	arbiter->first_launches = vgpu->facts.launches;
+	arbiter->first_gpu_ns = vgpu->facts.gpu_ns;
+	arbiter->total.handovers += arbiter->resident != index;
+	vgpu->number = arbiter->number;
+	vgpu->returned = false;
+	vgpu->turns++;
+}
+
+// A turn without any launch lasts longer each time, because the process may only be slow to wake.
+uint64_t turn_silence(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu)
+{
+	uint64_t most = arbiter->rules.patience_ns, ns = arbiter->rules.launch_ns;
+
+	for (unsigned int i = 0; i < vgpu->silences && ns < most; i++)
+		ns *= 2;
+	return turn_earlier(ns, most);
+}
+
+uint64_t turn_idle_end(const struct turn_arbiter *arbiter)
+{
+	const struct turn_vgpu *vgpu = &arbiter->vgpus[arbiter->holder];
+	const struct turn_facts *facts = &vgpu->facts;
+
+	if (!arbiter->launched)
+		return arbiter->turn_ns + turn_silence(arbiter, vgpu);
+	if (facts->in_flight)
+		return UINT64_MAX;
+	uint64_t since = turn_later(facts->idle_ns, arbiter->turn_ns);
+	// A thread at the gate of the holder reads the word all the time, unless it is stopped.
+	return facts->waiting ? turn_later(since, facts->alive_ns) + arbiter->rules.launch_ns
+			      : since + arbiter->rules.grace_ns;
+}
+
+static bool end_idle_turn(struct turn_arbiter *arbiter, uint64_t now)
+{
+	struct turn_vgpu *vgpu = &arbiter->vgpus[arbiter->holder];
+
+	if (turn_choose(arbiter, false) < 0 || now < turn_idle_end(arbiter))
+		return false;
+	if (!arbiter->launched) {
+		vgpu->silent_ns = now;
+		vgpu->silences++;
+		vgpu->waits = vgpu->eligible = false;
+	}
+	turn_finish(arbiter);
+	return true;
+}
+
+static void close_gate(struct turn_arbiter *arbiter, uint64_t now)
+{
+	const struct turn_rules *rules = &arbiter->rules;
+	struct turn_vgpu *vgpu = &arbiter->vgpus[arbiter->holder];
+	uint64_t left = vgpu->facts.eta_ns > now ? vgpu->facts.eta_ns - now : 0;
+	uint64_t beyond = left / 2 > rules->patience_least_ns ? left / 2 : rules->patience_least_ns;
+
+	arbiter->drains = true;
+	arbiter->drained_ns = now + turn_earlier(left + beyond, rules->patience_ns);
+	if (left > rules->patience_ns) // the arbiter does not wait for it
+		vgpu->lasting = true;
+}
+
+// Returns true if the turn is over: its work has ended, or the arbiter waits no longer.
+static bool wait_for_drain(struct turn_arbiter *arbiter, uint64_t now)
+{
+	struct turn_vgpu *vgpu = &arbiter->vgpus[arbiter->holder];
+
+	if (!vgpu->facts.in_flight || vgpu->lasting)
+		return true;
+	if (now < arbiter->drained_ns)
+		return false;
+	vgpu->lasting = true; // others run beside it from now on, and the driver gives them slices
+	return true;
+}
+
+// A request closes the gate of the holder after a delay. If no vGPU has the turn, none is granted.
+static void update_pause(struct turn_arbiter *arbiter, uint64_t now)
+{
+	bool paused = arbiter->urgent_ns &&
+		      (arbiter->holder < 0 || now >= arbiter->urgent_ns + arbiter->rules.urgent_delay_ns);
+
+	if (arbiter->paused && !paused && arbiter->holder >= 0)
+		arbiter->free_ns += arbiter->rules.switch_ns; // back to the holder's context
+	arbiter->paused = paused;
+}
+
+void turn_change(struct turn_arbiter *arbiter, uint64_t now)
+{
+	update_pause(arbiter, now);
+	if (arbiter->holder >= 0) {
+		const struct turn_vgpu *vgpu = &arbiter->vgpus[arbiter->holder];
+		if (vgpu->terms.is_exempt || turn_is_urgent_class(vgpu))
+			turn_finish(arbiter);
+		else if (!arbiter->drains && !arbiter->paused && !end_idle_turn(arbiter, now) &&
+			 now >= turn_until(arbiter, now))
+			close_gate(arbiter, now);
+	}
+	if (arbiter->holder >= 0 && arbiter->drains && wait_for_drain(arbiter, now))
+		turn_finish(arbiter);
+	if (arbiter->holder < 0 && arbiter->urgent_ns)
+		arbiter->paused = true;
+	if (arbiter->holder < 0 && !arbiter->paused) {
+		int next = turn_choose(arbiter, false);
+		if (next >= 0)
+			grant_turn(arbiter, next, now);
+	}
+}

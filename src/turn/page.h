@@ -1,0 +1,101 @@
+// The shared words of one vGPU, by which the arbiter of a device (a thread of the daemon) and the vGPU's processes
+// talk. One page for the vGPU and one line for each slot of its ledger; nothing is shared between vGPUs. Any thread.
+//
+// Who writes: the first line of the page: the arbiter. `bell`: every process of the vGPU. A slot: the threads of the
+// process that owns it in the ledger; the daemon zeroes it when it reaps the process, before the slot has a new owner.
+// Lifetime: that of the ledger. A new ledger has zeroes: the gate is open, nothing is in flight. A restored process
+// claims a zeroed slot. All times are CLOCK_MONOTONIC in nanoseconds.
+//
+// Memory order: the arbiter writes `word` last, with release; a gate reads it first, with acquire, so it sees the other
+// words of the same or of a later order. A process writes its slot with release and then rings; the arbiter reads the
+// bells before the slots. A process writes eta_ns before it reads `word` (sequentially consistent), and the arbiter
+// writes `word` before it reads the slots a second time (a fence in turn_page_write): one of them sees the other's
+// write.
+//
+// Hostile values: a tenant may write anything into the page and the slots of its own vGPU. The arbiter reads each word
+// once and bounds it (turn_page_read), and keeps its own state elsewhere. A gate treats unknown states as open.
+#pragma once
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct turn_facts;
+struct turn_gate;
+
+enum {
+	TURN_PAGE_SIZE = 4096,
+	TURN_NUMBERS = 1 << 24, // a turn's number is taken modulo this
+};
+// A thread at the gate concludes that no arbiter runs if it waited for so long without a beat. It rings the bell at
+// each third of that; the arbiter answers with a beat, and writes one at least every half of it while a thread waits.
+#define TURN_BEAT_NS 210000000ull
+
+enum turn_state {
+	TURN_OPEN,   // launch at will
+	TURN_HELD,   // the vGPU has the turn: launch within the window, until the end of the turn
+	TURN_CLOSED, // wait
+};
+enum turn_flag {
+	TURN_COUNT = 1,	   // open, but count launches and report what is in flight
+	TURN_WANTED = 2,   // another vGPU waits: keep to `until_ns`, and ring when nothing is in flight any more
+	TURN_SPIN = 4,	   // the gate opens soon: spin instead of sleeping
+	TURN_ANNOUNCE = 8, // latency class: report when a request begins and ends
+};
+
+// The word of a gate: {number of the turn:24, state:4, flags:4}. 0 is open, without flags.
+static inline uint32_t turn_word(uint32_t number, enum turn_state state, unsigned int flags)
+{
+	return (number % TURN_NUMBERS) << 8 | (uint32_t)state << 4 | (flags & 15);
+}
+static inline unsigned int turn_word_state(uint32_t word)
+{
+	return word >> 4 & 15;
+}
+static inline uint32_t turn_word_number(uint32_t word)
+{
+	return word >> 8;
+}
+static inline bool turn_word_is(uint32_t word, enum turn_flag flag)
+{
+	return word & (uint32_t)flag;
+}
+
+struct turn_page {
+	_Alignas(64) _Atomic uint32_t word; // futex of the gates
+	_Atomic uint32_t window_us;	    // estimated work that may be in flight
+	_Atomic uint64_t until_ns;	    // held: the end of the turn; UINT64_MAX: no other vGPU waits for it
+	_Atomic uint64_t turn_ns;	    // when the last turn of the device began
+	_Atomic uint64_t beat_ns;	    // when the arbiter last wrote
+	_Atomic uint32_t patience_us;	    // the longest that a gate waits for the window
+	_Atomic uint32_t reason;	    // enum turn_reason: why the share is not being held
+	_Alignas(64) _Atomic uint32_t bell; // futex of the arbiter: add 1 and wake
+	_Alignas(64) unsigned char reserved[TURN_PAGE_SIZE - 128];
+};
+_Static_assert(sizeof(struct turn_page) == TURN_PAGE_SIZE, "one page");
+
+struct turn_slot {
+	_Alignas(64) _Atomic uint32_t waiting; // threads at the gate
+	_Atomic uint32_t watching;	       // threads that will report when the work in flight has ended
+	_Atomic uint32_t urgent;	       // latency class: a request is in progress
+	_Atomic uint32_t turn;		       // number of the turn in which the process last launched
+	_Atomic uint64_t eta_ns;	       // when the work in flight ends, by estimate; 0: nothing is in flight
+	_Atomic uint64_t began_ns;	       // when the first launch of that turn was
+	_Atomic uint64_t idle_ns;	       // when the process last saw that nothing was in flight any more
+	_Atomic uint64_t alive_ns;	       // when a thread at the gate last read the word
+	_Atomic uint64_t launches;	       // changes with every launch
+	_Atomic uint64_t gpu_ns;	       // estimated GPU time of the launches, which grows
+};
+_Static_assert(sizeof(struct turn_slot) == 64, "one cache line");
+
+// Reads the slots of one vGPU: entries 0 to `count` - 1, of which unowned ones are zero. A set bit of `stopped` (by
+// slot; NULL: none) means that the process is stopped: it reports nothing, and its work counts as ended at its
+// estimate. `margin_ns` is added to the estimates of work that no thread watches. The words may change meanwhile.
+void turn_page_read(const struct turn_page *page, const struct turn_slot *slots, unsigned int count,
+		    const uint64_t *stopped, uint64_t margin_ns, uint64_t now, struct turn_facts *ret_facts);
+// What the arbiter does after turn_page_write().
+enum turn_written {
+	TURN_WRITTEN_WAKE = 1, // FUTEX_WAKE all threads on `word`
+	TURN_WRITTEN_LOOK = 2, // read the slots again: the process may have become idle without ringing the bell
+};
+// Writes the orders for one vGPU and the beat. Returns bits of enum turn_written.
+unsigned int turn_page_write(struct turn_page *page, const struct turn_gate *gate, uint64_t now);

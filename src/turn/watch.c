@@ -1,0 +1,119 @@
+// Derives from the facts what each vGPU does.
+#include "turn/engine.h"
+
+enum { EXHAUSTED_NS = 1000 }; // less time than this counts as none
+
+// A vGPU that was absent gets little credit for the time that it did not use. No vGPU is so far ahead that it would
+// wait for ever.
+static void bound_virtual_time(const struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, bool came_back)
+{
+	double floor = arbiter->floor[turn_is_idle_class(vgpu)];
+	double least = floor - (double)arbiter->rules.credit_ns / turn_pace(vgpu);
+	double most = floor + (double)arbiter->rules.debt_ns;
+
+	if (came_back && vgpu->virtual_time < least)
+		vgpu->virtual_time = least;
+	if (vgpu->virtual_time > most)
+		vgpu->virtual_time = most;
+}
+
+// A request lasts until its process says that it has ended, or launches nothing any more.
+static void watch_request(const struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, uint64_t now)
+{
+	const struct turn_facts *facts = &vgpu->facts;
+	bool lasts = facts->in_flight || now - vgpu->launched_ns < arbiter->rules.quiet_ns;
+
+	if (!facts->is_urgent || !lasts || !turn_is_urgent_class(vgpu))
+		vgpu->request_ns = 0;
+	else if (!vgpu->request_ns)
+		vgpu->request_ns = now;
+}
+
+// A vGPU that has used up its budget stays batch until the budget is full again. Few long phases cost fewer context
+// switches than many short ones.
+static void watch_budget(const struct turn_arbiter *arbiter, struct turn_vgpu *vgpu)
+{
+	if (!vgpu->terms.is_latency)
+		vgpu->over_budget = false;
+	else if (vgpu->budget <= 0)
+		vgpu->over_budget = true;
+	else if (vgpu->budget >= turn_budget_share(arbiter, vgpu) * (double)arbiter->rules.budget_ns)
+		vgpu->over_budget = false;
+}
+
+static void watch_limit(const struct turn_arbiter *arbiter, struct turn_vgpu *vgpu)
+{
+	if (!vgpu->terms.is_limit)
+		vgpu->limited = false;
+	else if (vgpu->allowance < EXHAUSTED_NS)
+		vgpu->limited = true;
+	else if (vgpu->allowance >= turn_limit_depth(arbiter, vgpu))
+		vgpu->limited = false;
+}
+
+static void watch_vgpu(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, const struct turn_facts *facts,
+		       uint64_t now)
+{
+	bool launched = facts->launches != vgpu->facts.launches;
+
+	if (launched)
+		vgpu->launched_ns = now;
+	if (launched || facts->alive_ns > vgpu->silent_ns)
+		vgpu->silent_ns = 0;
+	if (!facts->in_flight)
+		vgpu->lasting = false;
+	vgpu->facts = *facts;
+	watch_limit(arbiter, vgpu);
+	watch_budget(arbiter, vgpu);
+	watch_request(arbiter, vgpu, now);
+	vgpu->waits = facts->waiting && !vgpu->silent_ns && !vgpu->terms.is_exempt && !turn_is_urgent_class(vgpu);
+	vgpu->contends = vgpu->waits || facts->in_flight || vgpu->request_ns;
+	if (vgpu->contends || launched)
+		vgpu->active_ns = now;
+	// vGPUs that get idle time only wait until this one is idle. Requests need no idle time: they make room.
+	if (vgpu->active_ns && !turn_is_idle_class(vgpu) && !turn_is_urgent_class(vgpu)) {
+		uint64_t last = vgpu->contends ? now : turn_earlier(facts->idle_ns, now);
+		arbiter->shared_ns = turn_later(arbiter->shared_ns, last);
+	}
+}
+
+static void find_eligible(struct turn_arbiter *arbiter, int index, bool waited, uint64_t now)
+{
+	struct turn_vgpu *vgpu = &arbiter->vgpus[index];
+	bool eligible = vgpu->waits && !vgpu->limited &&
+			(!turn_is_idle_class(vgpu) || now - arbiter->shared_ns >= arbiter->rules.idle_ns);
+
+	if (eligible && !vgpu->eligible && index != arbiter->holder) {
+		bool came_back = now - vgpu->present_ns >= arbiter->rules.away_ns;
+		bound_virtual_time(arbiter, vgpu, came_back);
+		// A vGPU that waited before, or is slow to wake, does not interrupt the others.
+		vgpu->returned |= came_back && !waited && !vgpu->silences;
+	}
+	vgpu->eligible = eligible;
+	if (eligible || (index == arbiter->holder && vgpu->contends))
+		vgpu->present_ns = now;
+}
+
+void turn_watch(struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
+{
+	bool waited[TURN_VGPUS];
+
+	arbiter->contenders = 0;
+	arbiter->urgent_ns = 0;
+	for (int i = 0; i < arbiter->touched; i++) {
+		struct turn_vgpu *vgpu = &arbiter->vgpus[i];
+		waited[i] = vgpu->waits;
+		if (!vgpu->joined)
+			continue;
+		watch_vgpu(arbiter, vgpu, &facts[i], now);
+		arbiter->contenders += vgpu->contends;
+		if (vgpu->request_ns) {
+			arbiter->latency_ns = now;
+			if (!arbiter->urgent_ns || vgpu->request_ns < arbiter->urgent_ns)
+				arbiter->urgent_ns = vgpu->request_ns;
+		}
+	}
+	for (int i = 0; i < arbiter->touched; i++)
+		if (arbiter->vgpus[i].joined)
+			find_eligible(arbiter, i, waited[i], now);
+}
