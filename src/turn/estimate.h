@@ -1,0 +1,24 @@
+// How long a launch takes on the GPU, from how long launches of the same shape took. A table of fixed size in the
+// process: no lock, no allocation. Any thread; launches that race lose a sample at most. All zeroes is an empty table.
+#pragma once
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TURN_SHAPES = 1024, TURN_SAMPLE = 64 };
+
+struct turn_estimates {
+	_Atomic uint64_t shapes[TURN_SHAPES]; // {tag:20, 16 ns:38, launches since the last sample:6}
+};
+
+// The shape of a launch: the function or executable graph, and the number of its blocks.
+static inline uint64_t turn_shape(const void *function, uint64_t blocks)
+{
+	return ((uint64_t)(uintptr_t)function ^ blocks * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
+}
+// Returns nanoseconds; `unknown_ns` for a shape that was never measured: pass the window, so that nothing else is
+// launched with it. *ret_sample: measure this launch, with a timed event on each side of it, and call
+// turn_estimate_learn(). That is the first launch of a shape, each until one is measured, and then one in TURN_SAMPLE.
+uint64_t turn_estimate(struct turn_estimates *estimates, uint64_t shape, uint64_t unknown_ns, bool *ret_sample);
+// A launch of the shape took `measured_ns`.
+void turn_estimate_learn(struct turn_estimates *estimates, uint64_t shape, uint64_t measured_ns);

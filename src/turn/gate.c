@@ -1,0 +1,155 @@
+#include "turn/gate.h"
+
+#define SPIN_NS 20000ull
+#define SPIN_SOON_NS 1000000ull // where the gate opens soon
+#define POLL_LEAST_NS 10000ull
+#define POLL_MOST_NS 1000000ull
+#define SLEEP_NS (TURN_BEAT_NS / 3)
+#define UNGATED_NS 1000000000ull // without an arbiter
+
+#define LOAD(word) atomic_load_explicit(&(word), memory_order_acquire)
+#define STORE(word, value) atomic_store_explicit(&(word), value, memory_order_release)
+
+void turn_wait_begin(struct turn_process *process, struct turn_wait *ret_wait, uint64_t now)
+{
+	*ret_wait = (struct turn_wait){.began_ns = now,
+				       .awake_ns = now + SPIN_NS,
+				       .looked_ns = now,
+				       .beat_ns = LOAD(process->page->beat_ns)};
+	STORE(process->slot->alive_ns, now);
+	atomic_fetch_add(&process->slot->waiting, 1);
+	turn_watch_begin(process);
+}
+
+void turn_wait_end(struct turn_process *process)
+{
+	turn_watch_end(process);
+	atomic_fetch_sub(&process->slot->waiting, 1);
+}
+
+// Returns true if the thread asks for a beat.
+static bool count_quiet_time(struct turn_process *process, struct turn_wait *wait, uint64_t now)
+{
+	uint64_t beat = LOAD(process->page->beat_ns), took = now - wait->looked_ns, before = wait->quiet_ns;
+
+	wait->looked_ns = now;
+	if (beat != wait->beat_ns) {
+		wait->beat_ns = beat;
+		wait->quiet_ns = 0;
+		return false;
+	}
+	wait->quiet_ns += took < wait->step_ns ? took : wait->step_ns;
+	if (wait->quiet_ns >= TURN_BEAT_NS)
+		STORE(process->open_ns, now + UNGATED_NS);
+	return wait->quiet_ns / SLEEP_NS != before / SLEEP_NS;
+}
+
+// Ever closer to the estimated end of the work in flight, and ever less often after it.
+static uint64_t poll_time(uint64_t eta, uint64_t now)
+{
+	uint64_t ns = eta > now ? (eta - now) / 2 : (now - eta) / 4;
+
+	return ns < POLL_LEAST_NS ? POLL_LEAST_NS : ns > POLL_MOST_NS ? POLL_MOST_NS : ns;
+}
+
+static struct turn_action wait_for_turn(const struct turn_process *process, struct turn_wait *wait, uint32_t word,
+					uint64_t now)
+{
+	uint64_t eta = LOAD(process->slot->eta_ns);
+	struct turn_action action = {.step = TURN_STEP_SLEEP, .word = word, .ns = SLEEP_NS};
+
+	// Once for each turn: the arbiter may have read the slot too early, or have given a turn that the thread slept
+	// through.
+	action.ring = wait->rang != turn_word_number(word) + 1;
+	wait->rang = turn_word_number(word) + 1;
+	if (turn_word_is(word, TURN_SPIN) && wait->awake_ns < now)
+		wait->awake_ns = now + SPIN_SOON_NS;
+	if (eta) {
+		action.step = TURN_STEP_POLL;
+		action.ns = poll_time(eta, now);
+	} else if (now < wait->awake_ns) {
+		action.step = TURN_STEP_SPIN;
+		action.ns = wait->awake_ns - now;
+	}
+	return action;
+}
+
+static struct turn_action wait_for_window(const struct turn_process *process, struct turn_wait *wait, uint32_t word,
+					  uint64_t now)
+{
+	uint64_t eta = LOAD(process->slot->eta_ns), window = LOAD(process->page->window_us) * 1000ull;
+	uint64_t left = eta > now && eta - now > window ? eta - now - window : 0;
+
+	wait->rang = 0;
+	return (struct turn_action){
+		.step = TURN_STEP_POLL, .word = word, .ns = left && left < POLL_LEAST_NS ? left : POLL_LEAST_NS};
+}
+
+struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait *wait, uint64_t now)
+{
+	const struct turn_page *page = process->page;
+	uint32_t word = LOAD(page->word);
+	bool patient = now - wait->began_ns < LOAD(page->patience_us) * 1000ull, asks;
+	struct turn_action action = {.step = TURN_STEP_LAUNCH, .word = word};
+
+	STORE(process->slot->alive_ns, now);
+	asks = count_quiet_time(process, wait, now);
+	if (now < LOAD(process->open_ns) ||
+	    turn_admits(word, patient ? LOAD(page->window_us) : UINT32_MAX, LOAD(page->until_ns), now,
+			LOAD(process->slot->eta_ns)))
+		return action;
+	action = turn_word_state(word) == TURN_CLOSED ? wait_for_turn(process, wait, word, now)
+						      : wait_for_window(process, wait, word, now);
+	action.ring |= asks;
+	wait->step_ns = action.ns;
+	return action;
+}
+
+bool turn_count_launch(struct turn_process *process, uint64_t estimate_ns, uint64_t now)
+{
+	struct turn_slot *slot = process->slot;
+	uint32_t word = LOAD(process->page->word);
+	uint64_t eta = LOAD(slot->eta_ns), sum;
+	bool ring = turn_word_is(word, TURN_ANNOUNCE) && !eta && !atomic_exchange(&slot->urgent, 1);
+
+	if (turn_word_number(word) != LOAD(slot->turn)) {
+		STORE(slot->began_ns, now);
+		STORE(slot->turn, turn_word_number(word));
+	}
+	do {
+		sum = (eta > now ? eta : now) + estimate_ns;
+	} while (!atomic_compare_exchange_weak_explicit(&slot->eta_ns, &eta, sum, memory_order_release,
+							memory_order_acquire));
+	// No locked instruction: threads that launch at once may lose a count, but the arbiter sees that it changed.
+	STORE(slot->gpu_ns, atomic_load_explicit(&slot->gpu_ns, memory_order_relaxed) + estimate_ns);
+	STORE(slot->launches, atomic_load_explicit(&slot->launches, memory_order_relaxed) + 1);
+	return ring;
+}
+
+bool turn_report_flight(struct turn_process *process, uint64_t left_ns, uint64_t now)
+{
+	struct turn_slot *slot = process->slot;
+
+	if (left_ns) {
+		STORE(slot->eta_ns, now + left_ns);
+		return false;
+	}
+	bool ended = LOAD(slot->eta_ns) != 0, request = atomic_exchange(&slot->urgent, 0);
+	if (ended) {
+		STORE(slot->idle_ns, now);
+		atomic_store(&slot->eta_ns, 0);
+	}
+	uint32_t word = atomic_load(&process->page->word); // after eta_ns: see page.h
+	bool wanted = turn_word_state(word) == TURN_CLOSED || turn_word_is(word, TURN_WANTED);
+	return request || (ended && wanted);
+}
+
+void turn_watch_begin(struct turn_process *process)
+{
+	atomic_fetch_add(&process->slot->watching, 1);
+}
+
+void turn_watch_end(struct turn_process *process)
+{
+	atomic_fetch_sub(&process->slot->watching, 1);
+}

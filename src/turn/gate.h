@@ -1,0 +1,98 @@
+// The gate in a process of a vGPU: what the interposer does before and after launches. No clock, thread or system call:
+// the caller passes the time, and rings, sleeps and spins as it is told. Any thread; no lock; after fork the child
+// begins with a slot and a struct turn_process of its own.
+//
+// Before a launch, if page->word is not 0:
+//	now = clock();
+//	if (!turn_gate_admits(process, now)) {
+//		for (turn_wait_begin(process, &wait, now);; now = clock()) {
+//			action = turn_wait_look(process, &wait, now);
+//			if (action.ring) add 1 to page->bell and FUTEX_WAKE it;
+//			if (action.step == TURN_STEP_LAUNCH) break;
+//			TURN_STEP_SPIN:  pause instruction;
+//			TURN_STEP_SLEEP: FUTEX_WAIT(page->word, action.word, action.ns);
+//			TURN_STEP_POLL:  the same, but spin if action.ns is shorter than a sleep takes; then query the
+//				last mark of each stream: if (turn_report_flight(process, what is left, now)) ring;
+//		}
+//		turn_wait_end(process);
+//	}
+//	if (turn_count_launch(process, turn_estimate(...), now)) ring;
+//
+// Around a driver call that waits for the GPU: turn_watch_begin(process); call; turn_watch_end(process). If it proves
+// that nothing of the process is in flight: if (turn_report_flight(process, 0, now)) ring.
+#pragma once
+#include "turn/page.h"
+
+// Of this process; not shared.
+struct turn_process {
+	struct turn_page *page;
+	struct turn_slot *slot;
+	_Atomic uint64_t open_ns; // no arbiter runs: the gate is open until then
+};
+
+// Of a thread at the gate.
+struct turn_wait {
+	uint64_t began_ns;  // when it came to the gate
+	uint64_t awake_ns;  // the thread spins until then
+	uint64_t beat_ns;   // the last one seen
+	uint64_t looked_ns; // the last look,
+	uint64_t step_ns;   // and the longest that the step after it may take
+	uint64_t quiet_ns;  // the thread waited for so long without a beat
+	uint32_t rang;	    // number of the turn for which it rang, plus 1; 0: none
+};
+
+enum turn_step {
+	TURN_STEP_LAUNCH, // the gate is open
+	TURN_STEP_SPIN,	  // look again at once
+	TURN_STEP_SLEEP,  // FUTEX_WAIT while page->word is `word`, for at most `ns`
+	TURN_STEP_POLL,	  // the same; then ask whether work of this process has ended: no other thread reports it
+};
+struct turn_action {
+	enum turn_step step;
+	bool ring;
+	uint32_t word;
+	uint64_t ns;
+};
+
+// Whether a launch may go to the driver at `now` while the work in flight ends at `eta_ns` (0: nothing is in flight).
+// The last launch of a turn is the one that starts before the turn's end.
+static inline bool turn_admits(uint32_t word, uint32_t window_us, uint64_t until_ns, uint64_t now, uint64_t eta_ns)
+{
+	uint64_t start = eta_ns > now ? eta_ns : now;
+
+	if (turn_word_state(word) == TURN_CLOSED)
+		return false;
+	if (turn_word_state(word) != TURN_HELD)
+		return true;
+	if (turn_word_is(word, TURN_WANTED) && start >= until_ns)
+		return false;
+	return eta_ns <= now || eta_ns - now < window_us * 1000ull;
+}
+static inline bool turn_gate_admits(const struct turn_process *process, uint64_t now)
+{
+	const struct turn_page *page = process->page;
+	uint32_t word = atomic_load_explicit(&page->word, memory_order_acquire);
+
+	return turn_admits(word, atomic_load_explicit(&page->window_us, memory_order_relaxed),
+			   atomic_load_explicit(&page->until_ns, memory_order_relaxed), now,
+			   atomic_load_explicit(&process->slot->eta_ns, memory_order_relaxed)) ||
+	       now < atomic_load_explicit(&process->open_ns, memory_order_relaxed);
+}
+
+void turn_wait_begin(struct turn_process *process, struct turn_wait *ret_wait, uint64_t now);
+// Says what the thread does next.
+// - A launch waits for the window no longer than the patience: the work in flight may wait for this launch.
+// - A thread that waited for TURN_BEAT_NS without a beat concludes that no arbiter runs. The gates of the process are
+//   open for 1 s. A step counts for no longer than it was to take, because the process may have been stopped.
+struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait *wait, uint64_t now);
+void turn_wait_end(struct turn_process *process);
+
+// Counts a launch, before the driver call. Returns true if the caller must ring the bell.
+bool turn_count_launch(struct turn_process *process, uint64_t estimate_ns, uint64_t now);
+// Corrects what is in flight, after a mark in a stream was reached or a call waited for the GPU: work for `left_ns`; 0:
+// nothing. Returns true if the caller must ring the bell. Launches of other threads at the same time may be lost from
+// the estimate until the next report.
+bool turn_report_flight(struct turn_process *process, uint64_t left_ns, uint64_t now);
+// The calling thread waits in the driver for work of this process, and reports its end.
+void turn_watch_begin(struct turn_process *process);
+void turn_watch_end(struct turn_process *process);

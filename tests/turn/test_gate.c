@@ -1,0 +1,360 @@
+// The shared words, the gate in a process, and the estimates of launches.
+#include "test.h"
+
+#include <pthread.h>
+
+#include "turn/estimate.h"
+#include "turn/gate.h"
+#include "turn/turn.h"
+
+#define US 1000ull
+#define MS 1000000ull
+#define SEC 1000000000ull
+
+// ---- the words
+
+TEST(an_open_gate_is_zero)
+{
+	CHECK_INT(turn_word(0, TURN_OPEN, 0), 0);
+	CHECK_INT(turn_word_state(0), TURN_OPEN);
+	CHECK(turn_admits(0, 0, 0, SEC, 5 * SEC));
+}
+
+TEST(a_word_has_three_parts)
+{
+	uint32_t word = turn_word(TURN_NUMBERS + 5, TURN_CLOSED, TURN_SPIN | TURN_WANTED);
+
+	CHECK_INT(turn_word_number(word), 5);
+	CHECK_INT(turn_word_state(word), TURN_CLOSED);
+	CHECK(turn_word_is(word, TURN_SPIN) && turn_word_is(word, TURN_WANTED));
+	CHECK(!turn_word_is(word, TURN_COUNT) && !turn_word_is(word, TURN_ANNOUNCE));
+}
+
+TEST(a_held_gate_admits_a_window_until_the_end_of_the_turn)
+{
+	uint32_t held = turn_word(1, TURN_HELD, 0), wanted = turn_word(1, TURN_HELD, TURN_WANTED);
+	uint64_t now = 10 * SEC, until = now + 5 * MS;
+
+	CHECK(turn_admits(held, 400, 0, now, 0));
+	CHECK(turn_admits(held, 400, 0, now, now + 399 * US));
+	CHECK(!turn_admits(held, 400, 0, now, now + 400 * US));
+	CHECK(turn_admits(held, 400, 0, now, now - 1)); // the estimate has passed
+	// Work that starts before the end of the turn belongs to it.
+	CHECK(turn_admits(wanted, 400, until, until - 1, 0));
+	CHECK(!turn_admits(wanted, 400, until, until, 0));
+	CHECK(turn_admits(wanted, 400, until, until - 100 * US, until - 1));
+	CHECK(!turn_admits(wanted, 400, until, until - 100 * US, until));
+	CHECK(turn_admits(held, 400, until, until + 1, 0)); // no other vGPU waits
+	CHECK(!turn_admits(turn_word(1, TURN_CLOSED, TURN_SPIN), 400, until, now, 0));
+}
+
+TEST(a_gate_opens_for_words_it_does_not_know)
+{
+	for (unsigned int state = TURN_CLOSED + 1; state < 16; state++)
+		CHECK(turn_admits(7 << 8 | state << 4 | 15, 0, 0, SEC, 9 * SEC));
+}
+
+static struct turn_page page;
+static struct turn_slot slots[128];
+
+static struct turn_facts read_slots(unsigned int count, const uint64_t *stopped, uint64_t now)
+{
+	struct turn_facts facts;
+
+	turn_page_read(&page, slots, count, stopped, 100 * US, now, &facts);
+	return facts;
+}
+
+static void clear(void)
+{
+	memset(&page, 0, sizeof page);
+	memset(slots, 0, sizeof slots);
+}
+
+TEST(the_facts_of_a_vgpu_are_those_of_its_processes)
+{
+	uint64_t now = 10 * SEC;
+	struct turn_facts facts;
+
+	clear();
+	page.word = turn_word(9, TURN_HELD, 0);
+	slots[0] = (struct turn_slot){.watching = 1, .turn = 9, .eta_ns = now + 5, .began_ns = now - 50, .launches = 3};
+	slots[1] = (struct turn_slot){.watching = 1, .turn = 9, .eta_ns = now + 9, .began_ns = now - 70, .launches = 4};
+	slots[2] = (struct turn_slot){.turn = 8, .began_ns = now - 900, .idle_ns = now - 10, .gpu_ns = 77};
+	slots[70] = (struct turn_slot){.waiting = 2, .urgent = 1, .alive_ns = now - 3};
+	facts = read_slots(71, NULL, now);
+	CHECK_INT(facts.in_flight, 2);
+	CHECK(facts.eta_ns == now + 9 && facts.began_ns == now - 70 && facts.idle_ns == now - 10);
+	CHECK(facts.launches == 7 && facts.gpu_ns == 77 && facts.alive_ns == now - 3);
+	CHECK(facts.waiting == 1 && facts.is_urgent && !facts.is_stopped);
+}
+
+TEST(unwatched_work_ends_at_its_estimate)
+{
+	uint64_t now = 10 * SEC, stopped[2] = {0, 1ull << 6};
+	struct turn_facts facts;
+
+	clear();
+	slots[70] = (struct turn_slot){.watching = 1, .eta_ns = now - 1 * MS, .waiting = 1};
+	CHECK_INT(read_slots(71, NULL, now).in_flight, 1);
+	facts = read_slots(71, stopped, now); // no thread is at the gate, and none watches
+	CHECK(!facts.in_flight && !facts.waiting && facts.is_stopped && facts.idle_ns == now - 1 * MS);
+	slots[70].watching = 0;
+	slots[70].eta_ns = now - 99 * US;
+	CHECK_INT(read_slots(71, NULL, now).in_flight, 1);
+	slots[70].eta_ns = now - 100 * US;
+	CHECK_INT(read_slots(71, NULL, now).in_flight, 0);
+}
+
+TEST(future_times_are_bounded)
+{
+	uint64_t now = 10 * SEC;
+	struct turn_facts facts;
+
+	clear();
+	slots[0] = (struct turn_slot){.waiting = UINT32_MAX,
+				      .eta_ns = UINT64_MAX,
+				      .began_ns = UINT64_MAX,
+				      .idle_ns = UINT64_MAX,
+				      .alive_ns = UINT64_MAX,
+				      .launches = UINT64_MAX};
+	facts = read_slots(1, NULL, now);
+	CHECK(facts.began_ns == now && facts.idle_ns == now && facts.alive_ns == now);
+	CHECK(facts.waiting == 1 && facts.in_flight == 1);
+}
+
+TEST(writing_orders_says_when_to_wake_and_to_look_again)
+{
+	struct turn_gate gate = {.word = turn_word(1, TURN_CLOSED, 0), .window_us = 5, .reason = TURN_REASON_LIMITED};
+
+	clear();
+	CHECK_INT(turn_page_write(&page, &gate, 123), TURN_WRITTEN_LOOK);
+	CHECK(page.word == gate.word && page.window_us == 5 && page.beat_ns == 123 &&
+	      page.reason == TURN_REASON_LIMITED);
+	gate.word = turn_word(1, TURN_CLOSED, TURN_SPIN);
+	CHECK_INT(turn_page_write(&page, &gate, 124), TURN_WRITTEN_WAKE);
+	CHECK_INT(turn_page_write(&page, &gate, 125), 0); // nothing is new but the beat
+	CHECK(page.beat_ns == 125);
+	gate.word = turn_word(2, TURN_HELD, 0);
+	CHECK_INT(turn_page_write(&page, &gate, 126), TURN_WRITTEN_WAKE);
+	gate.word = turn_word(2, TURN_HELD, TURN_WANTED);
+	CHECK_INT(turn_page_write(&page, &gate, 126), TURN_WRITTEN_WAKE | TURN_WRITTEN_LOOK);
+	page.word = 0xffffffff; // a tenant wrote it
+	CHECK(turn_page_write(&page, &gate, 127) & TURN_WRITTEN_WAKE);
+	CHECK(page.word == gate.word);
+}
+
+// ---- the gate in a process
+
+static struct turn_process process;
+static struct turn_wait waiting;
+
+static void set_word(enum turn_state state, unsigned int flags)
+{
+	struct turn_gate gate = {.word = turn_word(3, state, flags), .window_us = 400, .patience_us = 20000,
+				 .until_ns = UINT64_MAX};
+
+	turn_page_write(&page, &gate, page.beat_ns + 1);
+}
+
+static void begin_process(enum turn_state state, unsigned int flags)
+{
+	clear();
+	process = (struct turn_process){.page = &page, .slot = &slots[0]};
+	set_word(state, flags);
+}
+
+TEST(a_launch_is_counted_in_the_slot)
+{
+	begin_process(TURN_HELD, 0);
+	CHECK(!turn_count_launch(&process, 300, SEC));
+	CHECK(!turn_count_launch(&process, 500, SEC + 100));
+	CHECK(slots[0].launches == 2 && slots[0].gpu_ns == 800 && slots[0].eta_ns == SEC + 800);
+	CHECK(slots[0].turn == 3 && slots[0].began_ns == SEC && !slots[0].urgent);
+	CHECK(!turn_count_launch(&process, 7, SEC + MS)); // after the end of the first two
+	CHECK(slots[0].eta_ns == SEC + MS + 7);
+}
+
+TEST(the_end_of_work_rings_if_another_vgpu_waits)
+{
+	begin_process(TURN_HELD, 0);
+	turn_count_launch(&process, 300, SEC);
+	CHECK(!turn_report_flight(&process, 900, SEC + 100));
+	CHECK_INT(slots[0].eta_ns, SEC + 1000);
+	CHECK(!turn_report_flight(&process, 0, SEC + 500)); // no other vGPU waits
+	CHECK(slots[0].eta_ns == 0 && slots[0].idle_ns == SEC + 500);
+	turn_count_launch(&process, 300, SEC + 600);
+	set_word(TURN_HELD, TURN_WANTED);
+	CHECK(turn_report_flight(&process, 0, SEC + 700));
+	CHECK(!turn_report_flight(&process, 0, SEC + 800)); // it was idle
+	CHECK_INT(slots[0].idle_ns, SEC + 700);
+	set_word(TURN_HELD, TURN_ANNOUNCE);
+	CHECK(turn_count_launch(&process, 300, SEC + MS)); // a request begins
+	CHECK(slots[0].urgent && !turn_count_launch(&process, 300, SEC + MS));
+	CHECK(turn_report_flight(&process, 0, SEC + 2 * MS) && !slots[0].urgent);
+}
+
+TEST(a_thread_at_a_closed_gate_rings_spins_and_sleeps)
+{
+	struct turn_action action;
+
+	begin_process(TURN_CLOSED, 0);
+	CHECK(!turn_gate_admits(&process, SEC));
+	turn_wait_begin(&process, &waiting, SEC);
+	CHECK(slots[0].waiting == 1 && slots[0].watching == 1 && slots[0].alive_ns == SEC);
+	action = turn_wait_look(&process, &waiting, SEC);
+	CHECK(action.step == TURN_STEP_SPIN && action.ring);
+	action = turn_wait_look(&process, &waiting, SEC + 20 * US);
+	CHECK(action.step == TURN_STEP_SLEEP && !action.ring && action.word == page.word);
+	set_word(TURN_CLOSED, TURN_SPIN);
+	action = turn_wait_look(&process, &waiting, SEC + 10 * MS);
+	CHECK(action.step == TURN_STEP_SPIN && slots[0].alive_ns == SEC + 10 * MS);
+	set_word(TURN_HELD, 0);
+	CHECK_INT(turn_wait_look(&process, &waiting, SEC + 11 * MS).step, TURN_STEP_LAUNCH);
+	turn_wait_end(&process);
+	CHECK(!slots[0].waiting && !slots[0].watching);
+}
+
+// The thread asks more often as the estimated end comes closer, and less often the longer the work lasts beyond it.
+TEST(a_thread_at_a_closed_gate_polls_for_the_end_of_work)
+{
+	struct turn_action action;
+
+	begin_process(TURN_HELD, 0);
+	turn_count_launch(&process, MS, SEC);
+	set_word(TURN_CLOSED, 0);
+	turn_wait_begin(&process, &waiting, SEC);
+	action = turn_wait_look(&process, &waiting, SEC);
+	CHECK(action.step == TURN_STEP_POLL && action.ns == 500 * US);
+	action = turn_wait_look(&process, &waiting, SEC + MS);
+	CHECK(action.step == TURN_STEP_POLL && action.ns == 10 * US);
+	action = turn_wait_look(&process, &waiting, SEC + 9 * SEC);
+	CHECK(action.step == TURN_STEP_POLL && action.ns == MS);
+}
+
+TEST(a_launch_waits_for_the_window_for_the_patience_at_most)
+{
+	struct turn_action action;
+
+	begin_process(TURN_HELD, 0);
+	turn_count_launch(&process, SEC, SEC);
+	turn_wait_begin(&process, &waiting, SEC);
+	action = turn_wait_look(&process, &waiting, SEC);
+	CHECK(action.step == TURN_STEP_POLL && action.ns == 10 * US && !action.ring);
+	CHECK_INT(turn_wait_look(&process, &waiting, SEC + 20 * MS - 1).step, TURN_STEP_POLL);
+	CHECK_INT(turn_wait_look(&process, &waiting, SEC + 20 * MS).step, TURN_STEP_LAUNCH);
+}
+
+// Sleeps until the gate opens or rings for the `rings`-th time. Returns the time.
+static uint64_t sleep_at_gate(uint64_t now, int rings)
+{
+	struct turn_action action;
+
+	while ((action = turn_wait_look(&process, &waiting, now)).step != TURN_STEP_LAUNCH && (rings -= action.ring))
+		now += action.ns;
+	return now;
+}
+
+TEST(a_gate_without_a_beat_opens)
+{
+	uint64_t now = SEC;
+
+	begin_process(TURN_CLOSED, 0);
+	turn_wait_begin(&process, &waiting, now);
+	now = sleep_at_gate(now, 100);
+	CHECK(now >= SEC + TURN_BEAT_NS && now <= SEC + TURN_BEAT_NS + MS);
+	turn_wait_end(&process);
+	CHECK(turn_gate_admits(&process, now + SEC - 1) && !turn_gate_admits(&process, now + SEC));
+	// A thread that was stopped proves nothing. It rings, and the beat comes.
+	now += 2 * SEC;
+	turn_wait_begin(&process, &waiting, now);
+	CHECK_INT(sleep_at_gate(now, 1), now);
+	now = sleep_at_gate(now + 9 * SEC, 1);
+	CHECK(!turn_gate_admits(&process, now));
+	page.beat_ns++;
+	uint64_t beat = now;
+	now = sleep_at_gate(now, 100);
+	CHECK(now >= beat + TURN_BEAT_NS && now <= beat + TURN_BEAT_NS + TURN_BEAT_NS / 3);
+}
+
+enum { THREADS = 4, LAUNCHES = 20000 };
+
+static void *launch_often(void *user)
+{
+	struct turn_wait wait;
+
+	for (int i = 0; i < LAUNCHES; i++) {
+		turn_count_launch(user, 3, SEC);
+		turn_wait_begin(user, &wait, SEC);
+		turn_wait_look(user, &wait, SEC);
+		turn_wait_end(user);
+	}
+	return NULL;
+}
+
+TEST(work_in_flight_of_several_threads_adds_up)
+{
+	pthread_t threads[THREADS];
+
+	begin_process(TURN_HELD, TURN_ANNOUNCE);
+	for (int i = 0; i < THREADS; i++)
+		CHECK_INT(pthread_create(&threads[i], NULL, launch_often, &process), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	CHECK(slots[0].launches >= LAUNCHES && slots[0].launches <= THREADS * LAUNCHES);
+	CHECK_INT(slots[0].eta_ns - SEC, 3 * THREADS * LAUNCHES);
+	CHECK(slots[0].urgent == 1 && !slots[0].waiting && !slots[0].watching);
+}
+
+static struct turn_estimates estimates;
+
+TEST(estimates_follow_what_was_measured)
+{
+	bool sample;
+	uint64_t a = turn_shape(&page, 100), b = turn_shape(&page, 101);
+
+	estimates = (struct turn_estimates){0};
+	CHECK(turn_estimate(&estimates, a, 1500 * US, &sample) == 1500 * US && sample);
+	CHECK(turn_estimate(&estimates, a, 400 * US, &sample) == 400 * US && sample);
+	turn_estimate_learn(&estimates, a, 160 * US);
+	CHECK(turn_estimate(&estimates, a, MS, &sample) == 160 * US && !sample);
+	CHECK(turn_estimate(&estimates, b, MS, &sample) == MS && sample);
+	turn_estimate_learn(&estimates, a, 320 * US); // by a quarter of the difference
+	CHECK_INT(turn_estimate(&estimates, a, MS, &sample), 200 * US);
+	turn_estimate_learn(&estimates, a, 40 * US);
+	CHECK_INT(turn_estimate(&estimates, a, MS, &sample), 160 * US);
+	for (int i = 0; i < 40; i++)
+		turn_estimate_learn(&estimates, a, 0);
+	CHECK_INT(turn_estimate(&estimates, a, MS, &sample), 16);
+	turn_estimate_learn(&estimates, b, UINT64_MAX);
+	CHECK(turn_estimate(&estimates, b, MS, &sample) > 3600 * SEC);
+}
+
+// They have the same place in the table.
+TEST(shapes_do_not_take_each_others_estimates)
+{
+	bool sample;
+	uint64_t a = 5ull << 44, b = 6ull << 44;
+
+	estimates = (struct turn_estimates){0};
+	turn_estimate_learn(&estimates, a, 160 * US);
+	CHECK(turn_estimate(&estimates, b, MS, &sample) == MS && sample);
+	turn_estimate_learn(&estimates, b, 320 * US);
+	CHECK_INT(turn_estimate(&estimates, b, MS, &sample), 320 * US);
+	CHECK_INT(turn_estimate(&estimates, a, MS, &sample), MS);
+}
+
+TEST(one_launch_in_64_is_a_sample)
+{
+	bool sample;
+	int samples = 0;
+	uint64_t shape = turn_shape(&page, 100);
+
+	estimates = (struct turn_estimates){0};
+	turn_estimate_learn(&estimates, shape, MS);
+	for (int i = 0; i < 10 * TURN_SAMPLE; i++) {
+		CHECK_INT(turn_estimate(&estimates, shape, 0, &sample), MS / 16 * 16);
+		samples += sample;
+	}
+	CHECK_INT(samples, 10);
+}
