@@ -1,0 +1,252 @@
+// The processes of the model. The gate in each is the real one, called as an interposer calls it.
+#include "model_engine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned int index_of(const struct model *model, const struct process *process)
+{
+	return (unsigned int)(process - model->processes);
+}
+
+static void go_on_at(struct model *model, struct process *process, uint64_t when, enum event_kind kind)
+{
+	model_at(model, when, kind, index_of(model, process), ++process->version);
+}
+
+unsigned int model_start(struct model *model, unsigned int vgpu, const struct program *program)
+{
+	struct process *process = &model->processes[model->process_count];
+
+	*process = (struct process){.public = {.program = *program, .vgpu = vgpu}};
+	process->public.latencies = calloc(MODEL_LATENCIES, sizeof(uint32_t));
+	process->slot = model->vgpus[vgpu].slot_count++;
+	process->gate.page = &model->vgpus[vgpu].page;
+	process->gate.slot = &model->vgpus[vgpu].slots[process->slot];
+	process->request_ns = model->now;
+	process->pace = 1;
+	go_on_at(model, process, model->now + (uint64_t)(model_random(model) * 500) * US, EVENT_HOST);
+	return model->process_count++;
+}
+
+// Reports what the marks in the stream say of the work in flight.
+static void report(struct model *model, struct process *process)
+{
+	uint64_t ahead = device_ahead(model, process);
+
+	if (turn_report_flight(&process->gate, process->count && !ahead ? 1 : ahead, model->now))
+		model_ring(model);
+}
+
+static void launch(struct model *model, struct process *process)
+{
+	const struct program *program = &process->public.program;
+	bool other = program->other_ns && process->launched % 2;
+	uint64_t length = (uint64_t)((double)(other ? program->other_ns : program->kernel_ns) / model->speed);
+	struct kernel kernel = {.left_ns = length + model->options.gap_ns, .shape = turn_shape(program, other)};
+
+	kernel.measured_ns = (uint64_t)((double)length * model->options.estimate);
+	kernel.estimate = turn_estimate(&process->estimates, kernel.shape, process->gate.page->window_us * 1000ull,
+					&kernel.sampled);
+	process->total_launches++;
+	if (program->spins_for) {
+		kernel.awaits = process->total_launches;
+		kernel.left_ns = UINT64_MAX;
+	}
+	if (turn_count_launch(&process->gate, kernel.estimate, model->now))
+		model_ring(model);
+	process->launched++;
+	device_submit(model, index_of(model, process), kernel);
+	process->state = HOST_RUNS;
+	go_on_at(model, process, model->now + (uint64_t)((double)program->host_ns * process->pace), EVENT_HOST);
+}
+
+static void leave_gate(struct model *model, struct process *process)
+{
+	uint64_t waited = process->closed_ns ? model->now - process->closed_ns : 0;
+
+	turn_wait_end(&process->gate);
+	if (waited > process->public.longest_wait_ns)
+		process->public.longest_wait_ns = waited;
+	launch(model, process);
+}
+
+// A thread at the gate looks at the word.
+static void look(struct model *model, struct process *process)
+{
+	struct turn_action action;
+
+	if (process->count || process->gate.slot->eta_ns)
+		report(model, process);
+	action = turn_wait_look(&process->gate, &process->wait, model->now);
+	if (action.ring)
+		model_ring(model);
+	if (turn_word_state(action.word) == TURN_CLOSED)
+		process->closed_ns = process->closed_ns ? process->closed_ns : model->now;
+	else if (!turn_word_is(action.word, TURN_WANTED))
+		process->closed_ns = 0;
+	if (action.step == TURN_STEP_LAUNCH && !process->public.program.silent) {
+		leave_gate(model, process);
+		return;
+	}
+	// A thread that spins looks again when the word changes (host_wake).
+	process->awake_ns = action.step == TURN_STEP_SPIN ? model->now + action.ns : 0;
+	go_on_at(model, process, model->now + (action.ns ? action.ns : 10 * US), EVENT_LOOK);
+}
+
+static void try_launch(struct model *model, struct process *process)
+{
+	if (process->count == MODEL_DEPTH) {
+		process->state = HOST_DEPTH;
+	} else if (turn_gate_admits(&process->gate, model->now) && !process->public.program.silent) {
+		launch(model, process);
+	} else {
+		process->state = HOST_GATE;
+		process->closed_ns = 0;
+		turn_wait_begin(&process->gate, &process->wait, model->now);
+		look(model, process);
+	}
+}
+
+static void end_request(struct model *model, struct process *process)
+{
+	struct model_process *public = &process->public;
+	uint64_t latency = (model->now - process->request_ns) / US;
+	double think = (double)public->program.think_ns;
+
+	if (public->latency_count < MODEL_LATENCIES)
+		public->latencies[public->latency_count++] = (uint32_t)latency;
+	public->requests++;
+	process->launched = 0;
+	process->state = HOST_RUNS;
+	if (public->program.requests && public->requests == public->program.requests) {
+		process->state = HOST_DEAD;
+		return;
+	}
+	if (think > 0) // timers are inexact
+		think = think * (1 + .01 * model_normal(model)) + 60 * US * model_random(model);
+	process->request_ns = model->now + (think > 0 ? (uint64_t)think : 2 * US);
+	process->pace = public->program.jitter > 0 ? exp(public->program.jitter * model_normal(model)) : 1;
+	go_on_at(model, process, process->request_ns, EVENT_HOST);
+}
+
+static void synchronize(struct model *model, struct process *process)
+{
+	process->state = HOST_SYNC;
+	turn_watch_begin(&process->gate);
+	if (!process->count)
+		go_on_at(model, process, model->now + 1 * US, EVENT_TOLD);
+}
+
+// The synchronization returns.
+static void told(struct model *model, struct process *process)
+{
+	turn_watch_end(&process->gate);
+	report(model, process);
+	end_request(model, process);
+}
+
+static void run(struct model *model, struct process *process)
+{
+	const struct program *program = &process->public.program;
+
+	if (!process->launched && program->copy_ns && !process->count)
+		device_submit(model, index_of(model, process),
+			      (struct kernel){.left_ns = program->copy_ns, .copy = true});
+	if (process->launched < program->launches)
+		try_launch(model, process);
+	else if (program->never_waits)
+		end_request(model, process);
+	else
+		synchronize(model, process);
+}
+
+void host_kernel_ended(struct model *model, unsigned int index)
+{
+	struct process *process = &model->processes[index];
+
+	if (process->state == HOST_DEPTH)
+		go_on_at(model, process, model->now + 2 * US, EVENT_HOST);
+	else if (process->state == HOST_SYNC && !process->count)
+		go_on_at(model, process, model->now + model->options.told_ns, EVENT_TOLD);
+}
+
+void host_wake(struct model *model, unsigned int vgpu)
+{
+	for (unsigned int i = 0; i < model->process_count; i++) {
+		struct process *process = &model->processes[i];
+		if (process->public.vgpu == vgpu && process->state == HOST_GATE)
+			go_on_at(model, process,
+				 model->now + (model->now < process->awake_ns ? 1 * US : model->options.wake_ns),
+				 EVENT_LOOK);
+	}
+}
+
+void host_event(struct model *model, enum event_kind kind, unsigned int index, uint64_t version)
+{
+	struct process *process = &model->processes[index];
+
+	if (kind == EVENT_REAPED) {
+		memset(process->gate.slot, 0, sizeof *process->gate.slot);
+		model_ring(model);
+		return;
+	}
+	if (version != process->version || process->state == HOST_DEAD)
+		return;
+	if (process->stopped) {
+		process->pending = true;
+		return;
+	}
+	if (kind == EVENT_TOLD)
+		told(model, process);
+	else if (kind == EVENT_LOOK)
+		look(model, process);
+	else if (process->state == HOST_RUNS || process->state == HOST_DEPTH)
+		run(model, process);
+}
+
+void model_stop(struct model *model, unsigned int index)
+{
+	struct process *process = &model->processes[index];
+
+	process->stopped = true;
+	model->vgpus[process->public.vgpu].stopped |= 1ull << process->slot;
+	model_ring(model);
+}
+
+void model_continue(struct model *model, unsigned int index)
+{
+	struct process *process = &model->processes[index];
+
+	process->stopped = false;
+	model->vgpus[process->public.vgpu].stopped &= ~(1ull << process->slot);
+	model_ring(model);
+	if (!process->pending)
+		return;
+	process->pending = false;
+	go_on_at(model, process, model->now + model->options.wake_ns,
+		 process->state == HOST_GATE   ? EVENT_LOOK
+		 : process->state == HOST_SYNC ? EVENT_TOLD
+					       : EVENT_HOST);
+}
+
+// The daemon learns of it at once. The work leaves the device within 100 ms.
+void model_kill(struct model *model, unsigned int index)
+{
+	struct process *process = &model->processes[index];
+	bool last = true;
+
+	if (process->state == HOST_DEAD)
+		return;
+	process->state = HOST_DEAD;
+	model_at(model, model->now + 1 * MS, EVENT_REAPED, index, 0);
+	model_at(model, model->now + 50 * MS, EVENT_GONE, index, 0);
+	for (unsigned int i = 0; i < model->process_count; i++)
+		last &= model->processes[i].public.vgpu != process->public.vgpu ||
+			model->processes[i].state == HOST_DEAD;
+	if (last)
+		model->vgpus[process->public.vgpu].present = false;
+	model->vgpus[process->public.vgpu].stopped &= ~(1ull << process->slot);
+	model_ring(model);
+}

@@ -1,0 +1,118 @@
+// The inside of the model.
+#pragma once
+#include <stddef.h>
+
+#include "model.h"
+#include "turn/estimate.h"
+#include "turn/gate.h"
+
+enum event_kind {
+	EVENT_HOST,    // a process goes on
+	EVENT_LOOK,    // a process at the gate looks at the word
+	EVENT_TOLD,    // a process may see that its work has ended
+	EVENT_REAPED,  // the daemon clears the slot of a killed process
+	EVENT_DEVICE,  // something ends on the device
+	EVENT_COPIED,  // a copy has ended
+	EVENT_GONE,    // the work of a killed process leaves the device
+	EVENT_ARBITER, // it looks at the facts
+	EVENT_ORDERS,  // and writes its orders
+};
+
+struct event {
+	uint64_t when, sequence, version;
+	enum event_kind kind;
+	unsigned int who;
+};
+static inline bool event_before(const struct event *a, const struct event *b)
+{
+	return a->when != b->when ? a->when < b->when : a->sequence < b->sequence;
+}
+
+struct kernel {
+	uint64_t left_ns;  // UINT64_MAX: until what it waits for
+	uint64_t estimate; // nanoseconds, when it was launched
+	uint64_t shape, measured_ns; // what its process learns from it, if it is a sample
+	bool sampled;
+	uint64_t awaits;   // it waits for so many kernels of the other process
+	bool copy;
+};
+
+enum host_state { HOST_RUNS, HOST_GATE, HOST_DEPTH, HOST_SYNC, HOST_DEAD };
+
+struct process {
+	struct model_process public;
+	unsigned int slot;
+	enum host_state state;
+	uint64_t version; // of its next event
+	bool stopped, pending; // pending: an event came while it was stopped
+	unsigned int launched; // of the present request
+	uint64_t request_ns, total_launches;
+	double pace; // of the host, in this request
+	// At the gate.
+	struct turn_process gate;
+	struct turn_wait wait;
+	struct turn_estimates estimates;
+	uint64_t closed_ns, awake_ns; // it waits for a turn since; it spins until
+	// On the device: a ring of kernels.
+	struct kernel *queue;
+	unsigned int first, count;
+	uint64_t head_ns;  // the first one is the first since
+	uint64_t ready_ns; // it may begin
+	bool running;
+};
+
+struct vgpu {
+	struct turn_page page;
+	struct turn_slot slots[64];
+	struct turn_terms terms;
+	unsigned int slot_count, index;
+	uint64_t stopped; // slots
+	bool present, joined;
+};
+
+struct device {
+	int current;	  // context; -1: none
+	bool switching, contended; // another context was ready at the last step
+	int next;	  // context, while it switches
+	uint64_t slice_end, since, idle_since, version;
+	double width;
+};
+
+struct model {
+	struct vgpu vgpus[MODEL_PROCESSES];
+	struct process processes[MODEL_PROCESSES];
+	unsigned int vgpu_count, process_count;
+	struct model_options options;
+	uint64_t now, sequence, random;
+	struct event *events;
+	size_t event_count, event_room;
+	double speed;
+	struct device device;
+	unsigned int copy_engines;
+
+	struct turn_arbiter *arbiter;
+	struct turn_facts facts[TURN_VGPUS];
+	struct turn_orders orders;
+	uint64_t arbiter_due, arbiter_version, decisions;
+	bool arbiter_busy, rung, arbiter_dead;
+	void (*watch)(struct model *model, void *user);
+	void *watch_user;
+};
+
+// ---- model.c
+void model_at(struct model *model, uint64_t when, enum event_kind kind, unsigned int who, uint64_t version);
+double model_random(struct model *model); // 0 to 1
+double model_normal(struct model *model);
+
+// ---- device.c
+void device_submit(struct model *model, unsigned int process, struct kernel kernel);
+void device_step(struct model *model);
+void device_copied(struct model *model, unsigned int process);
+void device_remove(struct model *model, unsigned int process);
+// The estimate of what is in flight, as the process's own marks say.
+uint64_t device_ahead(const struct model *model, const struct process *process);
+
+// ---- host.c
+void host_event(struct model *model, enum event_kind kind, unsigned int process, uint64_t version);
+void host_wake(struct model *model, unsigned int vgpu);
+void host_kernel_ended(struct model *model, unsigned int process);

@@ -1,0 +1,530 @@
+// Hazards, one test each: no wait is unbounded, and the cost for the other vGPUs is bounded.
+#include "test.h"
+
+#include <math.h>
+
+#include "model.h"
+
+static const struct program train = {.launches = 20, .host_ns = 8 * US, .kernel_ns = 200 * US};
+static const uint64_t FOREVER = 3600 * SEC;
+
+static struct model *begin(struct model_options *options)
+{
+	model_options(TURN_MODE_TIME, options);
+	return model_create(options);
+}
+
+static unsigned int start(struct model *model, unsigned int share, const struct program *program)
+{
+	return model_start(model, model_vgpu(model, share, false, false), program);
+}
+
+static double device_part(struct model *model, unsigned int process, uint64_t ns)
+{
+	return 100. * (double)model_process(model, process)->gpu_ns / (double)ns;
+}
+
+static uint64_t longest_wait(const struct model *model, unsigned int processes)
+{
+	uint64_t longest = 0;
+
+	for (unsigned int i = 0; i < processes; i++)
+		if (model_process(model, i)->longest_wait_ns > longest)
+			longest = model_process(model, i)->longest_wait_ns;
+	return longest;
+}
+
+// Each kernel of one process waits for the previous kernel of the other.
+TEST(kernels_that_wait_for_each_other_across_vgpus_go_on)
+{
+	const struct program first = {.launches = 1, .host_ns = 8 * US, .kernel_ns = 50 * US, .spins_for = 2};
+	const struct program second = {.launches = 1, .host_ns = 8 * US, .kernel_ns = 50 * US};
+	struct model_options options;
+	struct model *model = begin(&options);
+
+	start(model, 50, &first);
+	start(model, 50, &second);
+	model_run(model, 5 * SEC);
+	// A round of two turns and the patience for one of them.
+	CHECK(model_process(model, 0)->kernels > 5 * 1000 / (2 * 12 + 20));
+	CHECK(longest_wait(model, 2) <= 2 * (12 + 20) * MS);
+	model_destroy(model);
+}
+
+TEST(two_collectives_crossed_over_vgpus_go_on)
+{
+	struct program programs[4];
+	struct model_options options;
+	struct model *model = begin(&options);
+
+	// Process 0 waits for 3 and 1 for 2. Processes 2 and 3 wait for none, and are in the other vGPU.
+	for (unsigned int i = 0; i < 4; i++)
+		programs[i] = (struct program){.launches = 1, .host_ns = 8 * US, .kernel_ns = 100 * US,
+					       .spins_for = i == 0 ? 4 : i == 1 ? 3 : 0};
+	unsigned int a = model_vgpu(model, 50, false, false), b = model_vgpu(model, 50, false, false);
+	model_start(model, a, &programs[0]);
+	model_start(model, b, &programs[1]);
+	model_start(model, a, &programs[2]);
+	model_start(model, b, &programs[3]);
+	model_run(model, 5 * SEC);
+	for (unsigned int i = 0; i < 4; i++)
+		CHECK(model_process(model, i)->kernels > 100);
+	CHECK(longest_wait(model, 4) <= 2 * (12 + 20) * MS);
+	model_destroy(model);
+}
+
+TEST(a_persistent_kernel_takes_no_turns_and_is_reported)
+{
+	const struct program persistent = {.launches = 1, .kernel_ns = FOREVER};
+	struct model_options options;
+	struct model *model = begin(&options);
+	struct turn_account account[3];
+
+	unsigned int p = start(model, 20, &persistent), a = start(model, 40, &train), b = start(model, 40, &train);
+	model_run(model, SEC);
+	model_forget(model);
+	model_run(model, 4 * SEC);
+	for (unsigned int i = 0; i < 3; i++)
+		model_account(model, i, &account[i]);
+	CHECK_INT(account[p].turns, 1);
+	CHECK(account[a].turns > 100);
+	CHECK_INT(model_gate(model, p)->reason, TURN_REASON_RESIDENT);
+	CHECK_INT(model_orders(model)->reason, TURN_REASON_RESIDENT);
+	CHECK(model_now(model) - model_gate(model, p)->since_ns > 4 * SEC);
+	// The driver gives it every second slice; the others keep their shares of the rest.
+	CHECK(device_part(model, a, 4 * SEC) > 18 && device_part(model, b, 4 * SEC) > 18);
+	CHECK(fabs((double)account[a].charged_ns - (double)account[b].charged_ns) < .01 * 5e9);
+	// It is charged for half of the time.
+	CHECK(fabs((double)account[p].charged_ns / 5e9 - .5) < .03);
+	model_destroy(model);
+}
+
+TEST(kernels_longer_than_a_turn_are_made_up_for)
+{
+	const struct program program = {.launches = 4, .host_ns = 8 * US, .kernel_ns = 18 * MS};
+	struct model_options options;
+	struct model *model = begin(&options);
+
+	start(model, 30, &program);
+	start(model, 70, &train);
+	model_run(model, SEC);
+	model_forget(model);
+	model_run(model, 20 * SEC);
+	CHECK(fabs(device_part(model, 0, 20 * SEC) - 30) < .6);
+	CHECK(fabs(device_part(model, 1, 20 * SEC) - 70) < 1.2);
+	model_destroy(model);
+}
+
+// A kernel of 100 ms with a share of 2 would keep its process waiting for 4.9 s.
+TEST(a_wait_is_no_longer_than_the_debt)
+{
+	const struct program program = {.launches = 1, .host_ns = 8 * US, .kernel_ns = 100 * MS};
+	struct model_options options;
+	struct model *model = begin(&options);
+
+	start(model, 2, &program);
+	start(model, 98, &train);
+	model_run(model, 20 * SEC);
+	CHECK(model_process(model, 0)->kernels >= 14);
+	CHECK(longest_wait(model, 2) <= options.rules.debt_ns + 2 * (12 + 20) * MS);
+	model_destroy(model);
+}
+
+// A process that never synchronizes computes on the host: no thread reports that its work has ended.
+TEST(work_that_no_thread_watches_ends_at_its_estimate)
+{
+	const struct program program = {
+		.launches = 5, .host_ns = 8 * US, .kernel_ns = 200 * US, .think_ns = 20 * MS, .never_waits = true};
+	struct model_options options;
+	struct model *model = begin(&options);
+
+	start(model, 50, &program);
+	start(model, 50, &train);
+	model_run(model, SEC);
+	model_forget(model);
+	model_run(model, 4 * SEC);
+	CHECK(device_part(model, 1, 4 * SEC) > 85); // it wants 4 %
+	CHECK(model_process(model, 0)->kernels > 4 * 5 * 40);
+	model_destroy(model);
+}
+
+static uint64_t gap_of(struct model *model, unsigned int process, uint64_t ns)
+{
+	uint64_t gap = 0, last = model_now(model), end = last + ns, kernels = model_process(model, process)->kernels;
+
+	while (model_now(model) < end) {
+		model_run(model, MS / 4);
+		if (model_process(model, process)->kernels != kernels) {
+			kernels = model_process(model, process)->kernels;
+			last = model_now(model);
+		}
+		gap = model_now(model) - last > gap ? model_now(model) - last : gap;
+	}
+	return gap;
+}
+
+static void run_until_turn(struct model *model, unsigned int vgpu)
+{
+	while (model_orders(model)->holder < 0 ||
+	       &model_orders(model)->gates[model_orders(model)->holder] != model_gate(model, vgpu))
+		model_run(model, MS / 10);
+}
+
+static void check_total(struct model *model)
+{
+	struct turn_total total;
+
+	model_total(model, &total);
+	CHECK(total.charged_ns + total.overhead_ns + total.idle_ns == total.elapsed_ns + total.beside_ns);
+}
+
+TEST(a_killed_holder_loses_its_turn_at_once)
+{
+	for (int i = 0; i < 50; i++) {
+		struct model_options options;
+		struct model *model = begin(&options);
+		unsigned int victim = start(model, 80, &train), other = start(model, 20, &train);
+		model_run(model, (200 + (uint64_t)i * 7) * MS);
+		run_until_turn(model, 0);
+		model_kill(model, victim);
+		uint64_t before = model_process(model, other)->kernels;
+		model_run(model, 10 * MS);
+		CHECK(model_process(model, other)->kernels > before);
+		model_run(model, 200 * MS);
+		check_total(model);
+		model_forget(model);
+		model_run(model, SEC);
+		CHECK(device_part(model, other, SEC) > 97); // alone
+		model_destroy(model);
+	}
+}
+
+TEST(stopped_holders_delay_the_others_by_a_turn)
+{
+	for (int i = 0; i < 40; i++) {
+		struct model_options options;
+		struct model *model = begin(&options);
+		model_destroy(model);
+		options.sees_stops = i % 2;
+		model = model_create(&options);
+		unsigned int victim = start(model, 50, &train), other = start(model, 50, &train);
+		model_run(model, (200 + (uint64_t)i * 3) * MS);
+		run_until_turn(model, 0);
+		model_run(model, (uint64_t)i * 100 * US);
+		model_stop(model, victim);
+		// If it is stopped within a synchronization, no thread reports that its work has ended.
+		CHECK(gap_of(model, other, SEC) <= (12 + 12 + 20) * MS);
+		if (options.sees_stops)
+			CHECK_INT(model_gate(model, 0)->reason, TURN_REASON_STOPPED);
+		model_continue(model, victim);
+		model_run(model, 500 * MS);
+		model_forget(model);
+		model_run(model, 2 * SEC);
+		CHECK(fabs(device_part(model, victim, 2 * SEC) - 49) < 1.5);
+		check_total(model);
+		model_destroy(model);
+	}
+}
+
+// A process is stopped at the gate. It is granted one turn, which ends after 2 ms, and no other.
+TEST(a_process_stopped_at_the_gate_gets_one_turn)
+{
+	struct model_options options;
+	struct model *model = begin(&options);
+	struct turn_account before, after;
+
+	model_destroy(model);
+	options.sees_stops = false;
+	model = model_create(&options);
+	unsigned int victim = start(model, 50, &train), other = start(model, 50, &train);
+	model_run(model, 300 * MS);
+	run_until_turn(model, 1);
+	model_run(model, 2 * MS);
+	CHECK(model_facts(model, 0)->waiting);
+	model_stop(model, victim);
+	model_account(model, 0, &before);
+	model_forget(model);
+	model_run(model, 2 * SEC);
+	model_account(model, 0, &after);
+	CHECK(after.turns <= before.turns + 1);
+	CHECK(device_part(model, other, 2 * SEC) > 97.5);
+	CHECK_INT(model_gate(model, 0)->reason, TURN_REASON_SILENT);
+	model_continue(model, victim);
+	model_run(model, 200 * MS);
+	model_forget(model);
+	model_run(model, 2 * SEC);
+	CHECK(fabs(device_part(model, victim, 2 * SEC) - 49) < 1);
+	model_destroy(model);
+}
+
+// A process that wakes in its turn and launches nothing is charged for the time that it wastes.
+TEST(a_process_that_never_launches_wastes_its_own_share)
+{
+	const struct program silent = {.launches = 1, .kernel_ns = US, .silent = true};
+	struct model_options options;
+	struct model *model = begin(&options);
+	struct turn_account account;
+
+	start(model, 30, &silent);
+	unsigned int other = start(model, 70, &train);
+	model_run(model, 10 * SEC);
+	CHECK(device_part(model, other, 10 * SEC) >= 68.5);
+	model_account(model, 0, &account);
+	CHECK(account.turns > 20);
+	model_destroy(model);
+}
+
+// Threads wake slowly if all cores are busy. They still get their turns, which are longer.
+TEST(threads_that_wake_slowly_still_get_turns)
+{
+	static const struct {
+		uint64_t wake;
+		double sum;
+	} hosts[] = {{200 * US, 98}, {1 * MS, 95.5}, {3 * MS, 88}, {8 * MS, 70}};
+
+	for (int i = 0; i < 4; i++) {
+		struct model_options options;
+		struct turn_account first, second;
+		struct model *model = begin(&options);
+		model_destroy(model);
+		options.wake_ns = hosts[i].wake;
+		model = model_create(&options);
+		start(model, 30, &train);
+		start(model, 70, &train);
+		model_run(model, SEC);
+		model_forget(model);
+		model_run(model, 10 * SEC);
+		double sum = device_part(model, 0, 10 * SEC) + device_part(model, 1, 10 * SEC);
+		if (sum < hosts[i].sum)
+			FAIL("wakes of %.1f ms: %.1f %%", (double)hosts[i].wake / 1e6, sum);
+		// A slow wake is part of the turn.
+		model_account(model, 0, &first);
+		model_account(model, 1, &second);
+		CHECK(fabs((double)first.charged_ns / (double)(first.charged_ns + second.charged_ns) - .3) < .003);
+		model_destroy(model);
+	}
+}
+
+// The turn of a small share is shorter than the time to wake.
+TEST(small_shares_survive_slow_wakes)
+{
+	struct model_options options;
+	struct model *model = begin(&options);
+
+	model_destroy(model);
+	options.wake_ns = 5 * MS;
+	model = model_create(&options);
+	start(model, 2, &train);
+	start(model, 98, &train);
+	model_run(model, 10 * SEC);
+	CHECK(model_process(model, 0)->kernels > 100);
+	CHECK(device_part(model, 1, 10 * SEC) > 75);
+	model_destroy(model);
+}
+
+TEST(gates_open_without_an_arbiter_and_the_next_arbiter_continues)
+{
+	struct model_options options;
+	struct model *model = begin(&options);
+	struct turn_account account;
+
+	start(model, 30, &train);
+	start(model, 70, &train);
+	for (int i = 0; i < 10; i++) {
+		model_run(model, (500 + (uint64_t)i * 7) * MS);
+		model_stop_arbiter(model);
+		CHECK(gap_of(model, 0, SEC) <= 350 * MS);
+		CHECK(gap_of(model, 1, SEC) <= 350 * MS);
+		model_start_arbiter(model);
+		model_account(model, 0, &account);
+		CHECK(account.virtual_ns <= 0);
+		model_run(model, SEC + 100 * MS); // gates that opened stay open for a second
+		model_forget(model);
+		model_run(model, 2 * SEC);
+		CHECK(fabs(device_part(model, 0, 2 * SEC) - 29.6) < .6);
+	}
+	model_destroy(model);
+}
+
+// An arbiter that did not run for seconds does not charge them to the holder.
+TEST(time_without_a_beat_is_charged_to_no_vgpu)
+{
+	struct turn_rules rules;
+	struct turn_arbiter *arbiter;
+	struct turn_facts facts[TURN_VGPUS] = {{.waiting = 1}, {.waiting = 1}};
+	struct turn_orders orders;
+	struct turn_account account;
+	struct turn_total total;
+	unsigned int a, b;
+
+	turn_rules(TURN_MODE_TIME, &rules);
+	CHECK_INT(turn_create(&rules, SEC, 0, &arbiter), 0);
+	CHECK_INT(turn_join(arbiter, &(struct turn_terms){50}, SEC, &a), 0);
+	CHECK_INT(turn_join(arbiter, &(struct turn_terms){50}, SEC, &b), 0);
+	turn_decide(arbiter, facts, SEC, &orders);
+	CHECK(orders.holder >= 0);
+	facts[orders.holder] = (struct turn_facts){
+		.in_flight = 1, .launches = 1, .began_ns = SEC + MS, .eta_ns = 10 * SEC};
+	turn_decide(arbiter, facts, 9 * SEC, &orders);
+	turn_read_total(arbiter, &total);
+	turn_read(arbiter, a, &account);
+	CHECK(total.elapsed_ns == 8 * SEC && total.charged_ns <= TURN_BEAT_NS && account.charged_ns > 0);
+	CHECK(total.charged_ns + total.overhead_ns + total.idle_ns == 8 * SEC);
+	turn_destroy(arbiter);
+}
+
+// A vGPU with three processes has the same share as with one.
+TEST(processes_of_a_vgpu_divide_its_turns)
+{
+	struct model_options options;
+	struct model *model = begin(&options);
+	unsigned int many = model_vgpu(model, 30, false, false), one = model_vgpu(model, 70, false, false);
+
+	for (int i = 0; i < 3; i++)
+		model_start(model, many, &train);
+	unsigned int single = model_start(model, one, &train);
+	model_run(model, SEC);
+	model_forget(model);
+	model_run(model, 10 * SEC);
+	double whole = device_part(model, single, 10 * SEC), parts = 0;
+	for (unsigned int i = 0; i < 3; i++) {
+		CHECK(device_part(model, i, 10 * SEC) > 8); // they pay for the context switches among them
+		parts += device_part(model, i, 10 * SEC);
+	}
+	CHECK(whole + parts > 96.5 && fabs(whole / (whole + parts) - .7) < .005);
+	model_destroy(model);
+}
+
+TEST(the_gate_of_a_vgpu_that_is_checkpointed_is_open)
+{
+	struct model_options options;
+	struct model *model = begin(&options);
+
+	unsigned int dumped = start(model, 30, &train);
+	unsigned int other = start(model, 70, &train);
+	model_run(model, 500 * MS);
+	model_set(model, 0, &(struct turn_terms){30, .is_exempt = true});
+	model_run(model, MS);
+	CHECK_INT(model_gate(model, 0)->word, 0);
+	model_stop(model, dumped); // as by the checkpoint's lock
+	model_run(model, 100 * MS);
+	model_forget(model);
+	model_run(model, SEC);
+	CHECK(device_part(model, other, SEC) > 97);
+	model_set(model, 0, &(struct turn_terms){30});
+	model_continue(model, dumped);
+	model_run(model, 200 * MS);
+	model_forget(model);
+	model_run(model, 2 * SEC);
+	CHECK(fabs(device_part(model, dumped, 2 * SEC) - 29.6) < .6);
+	model_destroy(model);
+}
+
+// ---- hostile slots
+
+TEST(a_lie_about_the_end_of_work_costs_only_the_liar)
+{
+	struct model_options options;
+	struct model *model = begin(&options);
+
+	unsigned int liar = start(model, 50, &train), other = start(model, 50, &train);
+	model_run(model, 200 * MS);
+	model_forget(model);
+	for (int i = 0; i < 10000; i++) {
+		model_slot(model, liar)->eta_ns = i % 3 ? UINT64_MAX : 0;
+		model_slot(model, liar)->idle_ns = i % 2 ? 0 : UINT64_MAX;
+		model_slot(model, liar)->began_ns = UINT64_MAX;
+		model_run(model, 200 * US);
+	}
+	CHECK(device_part(model, other, 2 * SEC) > 45);
+	CHECK(model_process(model, other)->longest_wait_ns <= options.rules.round_ns + 2 * 20 * MS);
+	model_destroy(model);
+}
+
+// A batch vGPU that announces requests gains nothing; a latency vGPU that does so has its budget.
+TEST(a_false_announcement_costs_no_more_than_the_share)
+{
+	for (int latency = 0; latency < 2; latency++) {
+		struct model_options options;
+		struct model *model = begin(&options);
+		unsigned int liar = model_start(model, model_vgpu(model, 20, latency, false), &train);
+		unsigned int other = start(model, 80, &train);
+		model_run(model, SEC);
+		model_forget(model);
+		for (int i = 0; i < 40000; i++) {
+			model_slot(model, liar)->urgent = 1;
+			model_run(model, 100 * US);
+		}
+		CHECK(device_part(model, other, 4 * SEC) >= 78);
+		CHECK(device_part(model, liar, 4 * SEC) >= 19);
+		model_destroy(model);
+	}
+}
+
+TEST(a_flooded_bell_moves_no_shares)
+{
+	struct model_options options;
+	struct model *model = begin(&options);
+
+	start(model, 30, &train);
+	start(model, 70, &train);
+	model_run(model, SEC);
+	model_forget(model);
+	for (int i = 0; i < 200000; i++) {
+		model_ring(model);
+		model_run(model, 10 * US);
+	}
+	CHECK(fabs(device_part(model, 0, 2 * SEC) - 29.6) < .6 && fabs(device_part(model, 1, 2 * SEC) - 69.2) < .6);
+	model_destroy(model);
+}
+
+// Under MPS a tenant that fills the device reports little GPU time, so that it may run beside others.
+TEST(a_lie_about_gpu_time_does_not_last)
+{
+	const struct program small = {.launches = 200, .host_ns = 12 * US, .kernel_ns = 4500, .width = .4};
+	struct model_options options;
+	struct turn_slot *slot;
+
+	model_options(TURN_MODE_MPS, &options);
+	struct model *model = model_create(&options);
+	unsigned int liar = start(model, 50, &train), other = start(model, 50, &small);
+	model_run(model, SEC);
+	slot = model_slot(model, liar);
+	double alone = 83000 * .5;
+	for (int i = 0; i < 500000; i++) { // for 10 s
+		slot->gpu_ns = 0;
+		if (i == 300000)
+			model_forget(model);
+		model_run(model, 20 * US);
+	}
+	// Side by side is tried ever less often after it slowed a vGPU down.
+	CHECK((double)model_process(model, other)->kernels / 4 > .8 * alone);
+	model_destroy(model);
+}
+
+TEST(a_device_has_room_for_127_vgpus)
+{
+	struct model_options options;
+	struct model *model = begin(&options);
+	struct turn_rules rules;
+	struct turn_arbiter *arbiter;
+	unsigned int index;
+
+	for (unsigned int i = 0; i < TURN_VGPUS; i++)
+		start(model, i ? 0 : 50, &train);
+	model_run(model, 4 * SEC);
+	for (unsigned int i = 0; i < TURN_VGPUS; i++)
+		CHECK(model_process(model, i)->kernels > 20);
+	CHECK(longest_wait(model, TURN_VGPUS) <= TURN_VGPUS * (6 + 20) * MS);
+	model_destroy(model);
+
+	turn_rules(TURN_MODE_TIME, &rules);
+	CHECK_INT(turn_create(&rules, 0, 0, &arbiter), 0);
+	for (unsigned int i = 0; i < TURN_VGPUS; i++)
+		CHECK_INT(turn_join(arbiter, &(struct turn_terms){0}, 0, &index), 0);
+	CHECK_INT(turn_join(arbiter, &(struct turn_terms){0}, 0, &index), TURN_FULL);
+	turn_leave(arbiter, 5, 1);
+	CHECK_INT(turn_join(arbiter, &(struct turn_terms){0}, 2, &index), 0);
+	CHECK_INT(index, 5);
+	turn_destroy(arbiter);
+}

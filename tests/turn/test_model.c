@@ -1,0 +1,396 @@
+// The policy against the model of a device: what each tenant gets. The bounds are the model's figures with a small
+// margin. Where an H200 gave worse figures than the model, a comment has them. --table prints the model's figures
+// instead.
+int test_main(int argc, char **argv);
+#define main test_main
+#include "test.h"
+#undef main
+
+#include <math.h>
+
+#include "scene.h"
+
+#define TRAIN &program_train
+#define SMALL &program_small
+#define LONG &program_long
+#define GRAPH &program_graph
+#define LOOP &program_loop
+#define FORTY &program_forty
+#define INFER &program_infer
+
+// Rows whose figures are parts of a sum.
+struct row {
+	struct scene scene;
+	double tolerance; // points, of each part over the whole time
+	double window;	  // points, of each part in 2 seconds
+	double sum;	  // at least, percent of solo
+};
+
+static const struct row rows[] = {
+	{{"train 30, train 70", {{TRAIN, 30}, {TRAIN, 70}}}, .1, .5, 98.5},
+	{{"train 10, train 90", {{TRAIN, 10}, {TRAIN, 90}}}, .1, .5, 98.5},
+	{{"train 1, train 99", {{TRAIN, 1}, {TRAIN, 99}}}, .1, .5, 98.5},
+	{{"train 50, train 50", {{TRAIN, 50}, {TRAIN, 50}}}, .1, .6, 98.5},
+	{{"train 20, 30, 50", {{TRAIN, 20}, {TRAIN, 30}, {TRAIN, 50}}}, .1, .8, 98.5},
+	{{"train 25, four times", {{TRAIN, 25}, {TRAIN, 25}, {TRAIN, 25}, {TRAIN, 25}}}, .1, .8, 98.5},
+	{{"long 30, long 70", {{LONG, 30}, {LONG, 70}}}, .3, .6, 99},
+	{{"long 30, train 70", {{LONG, 30}, {TRAIN, 70}}}, .3, .6, 99},
+	{{"graphs of 10 ms 30, 70", {{GRAPH, 30}, {GRAPH, 70}}}, .3, .7, 98.8},
+	{{"graphs of 10 ms 30, train 70", {{GRAPH, 30}, {TRAIN, 70}}}, .3, .7, 98.8},
+	{{"loop 50, loop 50", {{LOOP, 50}, {LOOP, 50}}}, .3, 1, 97},
+	{{"loop 20, loop 80", {{LOOP, 20}, {LOOP, 80}}}, .3, 1, 97},
+	{{"launch-bound 30, 70", {{SMALL, 30}, {SMALL, 70}}, .seconds = 6}, .3, .5, 98.5},
+	{{"launch-bound 30, train 70", {{SMALL, 30}, {TRAIN, 70}}, .seconds = 6}, .4, .5, 98.5},
+	{{"train 30, train 70, wakes 60 us", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 60 * US}, .2, .6, 97.9},
+	{{"train 25, four times, wakes 60 us",
+	  {{TRAIN, 25}, {TRAIN, 25}, {TRAIN, 25}, {TRAIN, 25}},
+	  .wake_ns = 60 * US},
+	 .2, .8, 97.9},
+	{{"train 30, train 70, wakes 200 us", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 200 * US}, .5, .6, 97.9},
+	{{"train 30, train 70, estimates of half", {{TRAIN, 30}, {TRAIN, 70}}, .estimate = .5}, .3, .6, 98.3},
+	{{"train 30, train 70, estimates of double", {{TRAIN, 30}, {TRAIN, 70}}, .estimate = 2}, .3, .6, 98},
+	{{"mps: train 30, train 70", {{TRAIN, 30}, {TRAIN, 70}}, .mode = TURN_MODE_MPS}, .1, .3, 99},
+	{{"mps: train 20, 30, 50", {{TRAIN, 20}, {TRAIN, 30}, {TRAIN, 50}}, .mode = TURN_MODE_MPS}, .1, .4, 99},
+	{{"mps: launch-bound 30, train 70", {{SMALL, 30}, {TRAIN, 70}}, .mode = TURN_MODE_MPS, .seconds = 6},
+	 .3, .3, 99},
+	{{"mps: launch-bound 30, 70", {{SMALL, 30}, {SMALL, 70}}, .mode = TURN_MODE_MPS, .seconds = 6},
+	 .3, .3, 141},
+	{{"mps: launch-bound 50, 50", {{SMALL, 50}, {SMALL, 50}}, .mode = TURN_MODE_MPS, .seconds = 6},
+	 .3, .3, 198},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+TEST(every_tenant_gets_its_part_of_the_sum)
+{
+	for (int i = 0; i < ROWS; i++) {
+		const struct row *row = &rows[i];
+		struct result result;
+		scene_run(&row->scene, &result);
+		for (unsigned int t = 0; t < result.count; t++) {
+			if (fabs(result.part[t] - row->scene.tenants[t].share) > row->tolerance)
+				FAIL("%s: tenant %u has %.2f of the sum", row->scene.name, t, result.part[t]);
+			if (result.window[t] > row->window)
+				FAIL("%s: tenant %u is %.2f points off in 2 s", row->scene.name, t,
+				     result.window[t]);
+		}
+		if (result.sum < row->sum)
+			FAIL("%s: the sum is %.1f %% of solo", row->scene.name, result.sum);
+		if (result.decisions > 1400) // of about 15 us: 2 % of a core
+			FAIL("%s: %.0f decisions a second", row->scene.name, result.decisions);
+	}
+}
+
+// Without gates the model has to show what was measured: 95.0 % in sum, no shares; infer p99 1.9 to 3.4 ms.
+static const struct scene native = {"driver: train 30, train 70", {{TRAIN, 30}, {TRAIN, 70}}, .ungated = true};
+static const struct scene native_infer = {"driver: infer, train", {{INFER, 20}, {TRAIN, 80}}, .ungated = true};
+static const struct scene native_long = {"driver: infer, long", {{INFER, 20}, {LONG, 80}}, .ungated = true};
+
+TEST(the_model_shows_what_was_measured_without_gates)
+{
+	struct result result;
+
+	scene_run(&native, &result);
+	CHECK(fabs(result.part[0] - 50) < .1 && fabs(result.sum - 95) < .3);
+	scene_run(&native_infer, &result);
+	CHECK(result.p99[0] > 1800 && result.solo[1] > 94 && result.solo[1] < 96);
+	scene_run(&native_long, &result);
+	CHECK(result.p99[0] > 2600 && result.p99[0] < 3100 && result.solo[1] > 93 && result.solo[1] < 96);
+}
+
+// A context switch takes 1.6 % of a turn of 7.2 ms and 0.7 % of one of 16.8 ms.
+static const struct scene charged = {
+	"train 30, train 70, the switch charged", {{TRAIN, 30}, {TRAIN, 70}}, .charges_switch = true};
+
+TEST(the_context_switch_is_charged_to_no_vgpu)
+{
+	struct result with, without;
+
+	scene_run(&charged, &with);
+	scene_run(&rows[0].scene, &without);
+	CHECK(with.part[0] < 29.9); // otherwise this test cannot fail
+	CHECK(fabs(without.part[0] - 30) < .05);
+}
+
+static const struct scene forty = {"2 ms GPU + 3 ms host 30, train 70", {{FORTY, 30}, {TRAIN, 70}}};
+static const struct scene forty_slow = {
+	"2 ms GPU + 3 ms host 30, train 70, wakes 60 us", {{FORTY, 30}, {TRAIN, 70}}, .wake_ns = 60 * US};
+static const struct scene forty_mps = {
+	"mps: 2 ms GPU + 3 ms host 30, train 70", {{FORTY, 30}, {TRAIN, 70}}, .mode = TURN_MODE_MPS};
+
+TEST(a_tenant_that_leaves_and_returns_gets_most_of_its_share)
+{
+	struct result result;
+
+	scene_run(&forty, &result);
+	CHECK(result.device[0] >= 27 && result.device[1] >= 66);
+	scene_run(&forty_slow, &result);
+	CHECK(result.device[0] >= 26 && result.device[1] >= 65);
+	scene_run(&forty_mps, &result);
+	CHECK(result.device[0] >= 27.5 && result.device[1] >= 68);
+}
+
+// On an H200 a C program with the same window had p99 1.6 x and train 89 %. The model hides the launches behind the
+// drain.
+static const struct scene infer = {"infer 20 (latency), train 80", {{INFER, 20, true}, {TRAIN, 80}}};
+// On an H200: p99 1.25 x, train 86 %.
+static const struct scene infer_short = {
+	"infer 20 (latency), train 80, window 0.2 ms", {{INFER, 20, true}, {TRAIN, 80}}, .window_ns = 200 * US};
+static const struct scene infer_slow = {
+	"infer 20 (latency), train 80, wakes 60 us", {{INFER, 20, true}, {TRAIN, 80}}, .wake_ns = 60 * US};
+// If the device stays for 0.2 ms with a context without work, the model comes closer to the measurement.
+static const struct scene infer_linger = {
+	"infer 20 (latency), train 80, idle contexts 0.2 ms", {{INFER, 20, true}, {TRAIN, 80}}, .linger_ns = 200 * US};
+static const struct scene infer_short_linger = {"infer 20 (latency), train 80, window and idle contexts 0.2 ms",
+						{{INFER, 20, true}, {TRAIN, 80}},
+						.window_ns = 200 * US,
+						.linger_ns = 200 * US};
+
+TEST(a_latency_tenant_starts_at_once_and_training_goes_on)
+{
+	struct result result;
+
+	scene_run(&infer, &result);
+	CHECK(result.p99[0] <= 1.15 * result.solo_p99[0] && result.solo[1] >= 92.8);
+	scene_run(&infer_short, &result);
+	CHECK(result.p99[0] <= 1.15 * result.solo_p99[0] && result.solo[1] >= 92);
+	scene_run(&infer_slow, &result);
+	CHECK(result.p99[0] <= 1.3 * result.solo_p99[0] && result.solo[1] >= 91.9);
+	scene_run(&infer_linger, &result);
+	CHECK(result.p99[0] <= 1.7 * result.solo_p99[0] && result.solo[1] >= 87.2);
+	scene_run(&infer_short_linger, &result);
+	CHECK(result.p99[0] <= 1.35 * result.solo_p99[0] && result.solo[1] >= 86.9);
+}
+
+// On an H200: p99 1.0 x, load 97.5 %.
+static const struct scene infer_mps = {
+	"mps: infer 20 (latency), train 80", {{INFER, 20, true}, {TRAIN, 80}}, .mode = TURN_MODE_MPS};
+
+TEST(under_mps_a_latency_tenant_is_as_fast_as_alone)
+{
+	struct result result;
+
+	scene_run(&infer_mps, &result);
+	CHECK(result.p99[0] <= 1.1 * result.solo_p99[0] && result.solo[1] >= 95);
+}
+
+// If kernels are longer than the driver's slice, the driver alone decides when the request runs. The policy only keeps
+// the next kernel back. The result depends on how long the device stays with a context that idles between two launches.
+static const struct scene infer_long = {"infer 20 (latency), long 80", {{INFER, 20, true}, {LONG, 80}}};
+static const struct scene infer_long_linger = {
+	"infer 20 (latency), long 80, idle contexts 25 us", {{INFER, 20, true}, {LONG, 80}}, .linger_ns = 25 * US};
+
+TEST(beside_long_kernels_a_request_waits_for_a_slice)
+{
+	struct result result;
+
+	scene_run(&infer_long_linger, &result);
+	CHECK(result.p99[0] <= 2200 && result.solo[1] >= 94);
+	scene_run(&infer_long, &result);
+	CHECK(result.p99[0] <= 2750 && result.solo[1] >= 94);
+}
+
+static const struct scene closed = {"infer without pauses 20 (latency), train 80",
+				    {{&program_closed, 20, true}, {TRAIN, 80}}};
+static const struct scene closed_slow = {
+	"infer without pauses 20 (latency), train 80, wakes 60 us",
+	{{&program_closed, 20, true}, {TRAIN, 80}},
+	.wake_ns = 60 * US};
+static const struct scene closed_unshared = {"infer without pauses (latency, no share), train",
+					     {{&program_closed, 0, true}, {TRAIN, 50}}};
+
+TEST(a_latency_tenant_gets_no_more_than_its_share)
+{
+	struct result result;
+
+	scene_run(&closed, &result);
+	CHECK(result.solo[1] >= 79.2 && result.solo[0] >= 19.7);
+	scene_run(&closed_slow, &result);
+	CHECK(result.solo[1] >= 78.9);
+	// 10 % urgent, and the rest of what is left as batch.
+	scene_run(&closed_unshared, &result);
+	CHECK(fabs(result.part[0] - 50) < 2);
+}
+
+static const struct scene batch_infer = {"infer 20 (batch), train 80", {{INFER, 20}, {TRAIN, 80}}};
+static const struct scene limit_alone = {"train, limit 30, alone", {{TRAIN, 30, .is_limit = true}}};
+static const struct scene limit_pair = {"train, limit 30, and train 30", {{TRAIN, 30, .is_limit = true}, {TRAIN, 30}}};
+static const struct scene limit_long = {"long, limit 30, alone", {{LONG, 30, .is_limit = true}}};
+
+TEST(a_limit_holds_alone_and_beside_others)
+{
+	struct result result;
+
+	scene_run(&limit_alone, &result);
+	CHECK(fabs(result.sum - 30) < .3 && result.window[0] < .3);
+	scene_run(&limit_long, &result);
+	CHECK(fabs(result.sum - 30) < .5);
+	scene_run(&limit_pair, &result);
+	CHECK(result.solo[0] <= 30.1 && result.solo[0] >= 29 && result.sum >= 99);
+}
+
+static const struct scene small_alone = {"launch-bound, alone", {{SMALL, 50}}, .seconds = 6};
+static const struct scene small_sleeper = {
+	"launch-bound 50, others asleep", {{SMALL, 50}}, .seconds = 6, .sleeper = true};
+
+TEST(the_gate_of_a_vgpu_that_is_alone_is_open)
+{
+	struct result result;
+
+	scene_run(&small_alone, &result);
+	CHECK(result.sum > 99.99);
+	scene_run(&small_sleeper, &result);
+	CHECK(result.sum > 99.9 && result.decisions < 10);
+}
+
+static const struct scene unshared = {"train 30, train, train", {{TRAIN, 30}, {TRAIN}, {TRAIN}}};
+static const struct scene idle_only = {"train 100, train", {{TRAIN, 100}, {TRAIN}}};
+static const struct scene idle_gaps = {"2 ms GPU + 3 ms host 100, train", {{FORTY, 100}, {TRAIN}}};
+static const struct scene idle_infer = {"infer 100 (latency), train", {{INFER, 100, true}, {TRAIN}}};
+static const struct program pauses = {.launches = 10, .host_ns = 8 * US, .kernel_ns = 200 * US, .think_ns = 20 * MS};
+static const struct scene idle_pauses = {"2 ms GPU + 20 ms host 100, train", {{&pauses, 100}, {TRAIN}}};
+
+TEST(vgpus_without_a_share_divide_what_is_left)
+{
+	struct result result;
+
+	scene_run(&unshared, &result);
+	CHECK(fabs(result.part[0] - 30) < .1 && fabs(result.part[1] - 35) < .1 && result.sum > 98.5);
+	scene_run(&idle_only, &result);
+	CHECK(result.solo[0] > 99.9);
+	scene_run(&idle_gaps, &result); // gaps of 3 ms are not idle time
+	CHECK(result.solo[0] > 99.9);
+	scene_run(&idle_infer, &result); // requests make room for themselves
+	CHECK(result.p99[0] <= 1.2 * result.solo_p99[0] && result.solo[1] > 90 && result.decisions < 1400);
+	scene_run(&idle_pauses, &result); // gaps of 20 ms are: a request is late by a drain and a context switch
+	CHECK(result.p99[0] <= result.solo_p99[0] + 900 && result.device[1] > 45);
+}
+
+static const struct scene graph_long = {"graphs of 100 ms 30, train 70", {{&program_graph_long, 30}, {TRAIN, 70}}};
+
+TEST(kernels_far_longer_than_a_turn_get_their_share_in_the_long_run)
+{
+	struct result result;
+
+	scene_run(&graph_long, &result);
+	CHECK(fabs(result.part[0] - 30) < .5 && result.sum > 96);
+}
+
+// Measures the time from closing the holder's gate to the next grant.
+static struct {
+	uint64_t closed, longest;
+	int holder;
+} handover;
+
+static void watch_handover(struct model *model, void *user)
+{
+	const struct turn_orders *orders = model_orders(model);
+	bool drains = orders->holder >= 0 &&
+		      turn_word_state(orders->gates[orders->holder].word) == TURN_CLOSED;
+
+	if (drains && !handover.closed)
+		handover.closed = model_now(model);
+	if (handover.closed && orders->holder != handover.holder) {
+		uint64_t took = model_now(model) - handover.closed;
+		handover.longest = took > handover.longest ? took : handover.longest;
+	}
+	if (!drains)
+		handover.closed = 0;
+	handover.holder = orders->holder;
+}
+
+TEST(a_handover_takes_less_than_a_millisecond)
+{
+	const struct program half = {.launches = 20, .host_ns = 8 * US, .kernel_ns = 500 * US};
+	struct model_options options;
+
+	model_options(TURN_MODE_TIME, &options);
+	struct model *model = model_create(&options);
+	model_start(model, model_vgpu(model, 30, false, false), &half);
+	model_start(model, model_vgpu(model, 70, false, false), &half);
+	model_run(model, SEC / 2);
+	handover.closed = handover.longest = 0;
+	model_watch(model, watch_handover, NULL);
+	model_run(model, 5 * SEC);
+	model_destroy(model);
+	// Then the first kernel: the orders, a wake, a launch and the context switch.
+	CHECK(handover.longest && handover.longest + options.arbiter_ns + options.wake_ns + options.start_ns +
+						  options.switch_ns < 1 * MS);
+}
+
+static double part_of_first(struct model *model, uint64_t ns)
+{
+	uint64_t first = model_process(model, 0)->kernels, second = model_process(model, 1)->kernels;
+
+	model_run(model, ns);
+	first = model_process(model, 0)->kernels - first;
+	second = model_process(model, 1)->kernels - second;
+	return 100. * (double)first / (double)(first + second);
+}
+
+TEST(a_changed_share_is_in_force_within_100_ms)
+{
+	struct model_options options;
+
+	model_options(TURN_MODE_TIME, &options);
+	struct model *model = model_create(&options);
+	unsigned int a = model_vgpu(model, 30, false, false), b = model_vgpu(model, 70, false, false);
+	model_start(model, a, &program_train);
+	model_start(model, b, &program_train);
+	model_run(model, 2 * SEC);
+	for (int i = 0; i < 20; i++) {
+		unsigned int share = i % 2 ? 30 : 60;
+		if (i % 2)
+			model_set(model, a, &(struct turn_terms){share});
+		model_set(model, b, &(struct turn_terms){100 - share});
+		if (i % 2 == 0)
+			model_set(model, a, &(struct turn_terms){share});
+		model_run(model, 100 * MS);
+		CHECK(fabs(part_of_first(model, 240 * MS) - share) < 3); // ten rounds
+		CHECK(fabs(part_of_first(model, 2400 * MS) - share) < .3);
+	}
+	model_destroy(model);
+}
+
+TEST(the_clock_of_the_device_does_not_move_shares)
+{
+	struct model_options options;
+
+	model_options(TURN_MODE_TIME, &options);
+	struct model *model = model_create(&options);
+	model_start(model, model_vgpu(model, 30, false, false), &program_train);
+	model_start(model, model_vgpu(model, 70, false, false), &program_train);
+	model_run(model, SEC / 2);
+	for (int i = 0; i < 10; i++) {
+		model_clock(model, .6 + .04 * i);
+		CHECK(fabs(part_of_first(model, 2 * SEC) - 30) < .5);
+	}
+	model_destroy(model);
+}
+
+static void print_table(void)
+{
+	const struct scene *const others[] = {
+		&native, &native_infer, &native_long, &charged, &forty, &forty_slow, &forty_mps, &batch_infer, &infer,
+		&infer_short, &infer_slow, &infer_linger, &infer_short_linger, &infer_mps, &infer_long,
+		&infer_long_linger, &closed, &closed_slow, &closed_unshared, &limit_alone, &limit_long, &limit_pair,
+		&small_alone, &small_sleeper, &unshared, &idle_only, &idle_gaps, &idle_pauses, &idle_infer,
+		&graph_long};
+	struct result result;
+
+	for (int i = 0; i < ROWS; i++) {
+		scene_run(&rows[i].scene, &result);
+		scene_print(&rows[i].scene, &result);
+	}
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		scene_run(others[i], &result);
+		scene_print(others[i], &result);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2 || strcmp(argv[1], "--table") != 0)
+		return test_main(argc, argv);
+	print_table();
+	return 0;
+}
