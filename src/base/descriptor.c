@@ -105,17 +105,15 @@ int vg_file_write_atomic(const char *path, const void *data, size_t length, mode
 	return sync_folder_of(path);
 }
 
-// How much later than the kernel's own the clock of this process's time namespace is, in nanoseconds. A process that
-// CRIU restored has such a namespace, and reads every start time by it.
-static int64_t boottime_offset(void)
+int64_t vg_clock_offset(const char *clock)
 {
 	long long seconds, nanoseconds;
 	char text[256];
 
 	if (vg_file_read("/proc/self/timens_offsets", text, sizeof text) < 0)
 		return 0;
-	const char *line = strstr(text, "boottime");
-	if (!line || sscanf(line, "boottime %lld %lld", &seconds, &nanoseconds) != 2)
+	const char *line = strstr(text, clock);
+	if (!line || sscanf(line + strlen(clock), " %lld %lld", &seconds, &nanoseconds) != 2)
 		return 0;
 	return seconds * 1000000000 + nanoseconds;
 }
@@ -133,7 +131,7 @@ int vg_process_start_time(pid_t pid, uint64_t *ret_ticks)
 	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
 			   &ticks) != 1)
 		return -EIO;
-	int64_t offset = boottime_offset(), tick = 1000000000 / sysconf(_SC_CLK_TCK);
+	int64_t offset = vg_clock_offset("boottime"), tick = 1000000000 / sysconf(_SC_CLK_TCK);
 	*ret_ticks = offset ? (uint64_t)(((int64_t)ticks * tick - offset) / tick) : ticks;
 	return 0;
 }
