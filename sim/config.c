@@ -24,6 +24,26 @@ static bool parse_number(const char *text, unsigned least, unsigned most, unsign
 	return true;
 }
 
+bool sim_duration_parse(const char *text, uint64_t *ret_ns)
+{
+	static const struct {
+		const char *unit;
+		double ns;
+	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	char *end;
+	double number = strtod(text, &end);
+
+	if (end == text || !(number >= 0))
+		return false;
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+		if (strcmp(end, units[i].unit) == 0 && number * units[i].ns < 3.6e12) {
+			*ret_ns = (uint64_t)(number * units[i].ns);
+			return true;
+		}
+	}
+	return false;
+}
+
 // Names apart by colons; the last is that of all others, too.
 static bool parse_names(const char *text, struct sim_config *config)
 {

@@ -1,6 +1,7 @@
 // What the simulated node looks like, from VIRGATE_SIM and VIRGATE_SIM_DIR. Any thread.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,5 +32,7 @@ enum sim_config_status {
 
 // Reads the environment; the folder is named, not created. 0 or a sim_config_status.
 int sim_config_read(struct sim_config *ret_config, char *problem, size_t capacity);
+// Parses "500us", "2ms" or "1.5s", up to an hour. False: invalid.
+bool sim_duration_parse(const char *text, uint64_t *ret_ns);
 // Parses a specification alone ("1" or "devices=2,memory=8G,…"). 0 or SIM_CONFIG_BAD.
 int sim_config_parse(const char *spec, struct sim_config *ret_config, char *problem, size_t capacity);

@@ -66,26 +66,6 @@ static bool parse_range(const char *text, uint64_t *first, uint64_t *last)
 	return *first > 0 && *last >= *first;
 }
 
-static bool parse_duration(const char *text, uint64_t *ret_ns)
-{
-	static const struct {
-		const char *unit;
-		double ns;
-	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-	char *end;
-	double number = strtod(text, &end);
-
-	if (end == text || !(number >= 0))
-		return false;
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-		if (strcmp(end, units[i].unit) == 0 && number * units[i].ns < 3.6e12) {
-			*ret_ns = (uint64_t)(number * units[i].ns);
-			return true;
-		}
-	}
-	return false;
-}
-
 // "[lost@]ENTRY[:RANGE][=CODE]"
 static int parse_rule(char *clause, char *error, size_t size)
 {
@@ -142,7 +122,7 @@ static int parse_rule(char *clause, char *error, size_t size)
 static int parse_clause(char *clause, char *error, size_t size)
 {
 	if (strncmp(clause, "slow=", 5) == 0) {
-		if (parse_duration(clause + 5, &delay_ns))
+		if (sim_duration_parse(clause + 5, &delay_ns))
 			return 0;
 		snprintf(error, size, "\"%s\" is not a duration: use 500us, 2ms or 1.5s, up to an hour", clause + 5);
 		return 1;
