@@ -1,0 +1,383 @@
+#include "device_time.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { STEPS_MOST = 4096, FORESEEN_EVENTS = 128 };
+
+// One advance: the state, and the heads of the active channels as they were when this step looked at them.
+struct advance {
+	struct time_state *state;
+	const struct time_rules *rules;
+	const struct time_queues *queues;
+	bool foresees; // a prediction: work that ends is not reported
+	unsigned events;
+	uint64_t demand[TIME_ENGINES]; // what the work on an engine could use together; see find_demand()
+	struct head {
+		uint64_t ready_ns, closed_ns, need_ns; // ready_ns 0: no work, or held back
+		uint32_t engine, sms;
+	} heads[TIME_CHANNELS];
+};
+
+static uint64_t tail_of(const struct time_queues *queues, uint32_t channel)
+{
+	return atomic_load_explicit(&queues->channels[channel].tail, memory_order_acquire);
+}
+
+static struct time_work *work_at(const struct time_queues *queues, uint32_t channel, uint64_t sequence)
+{
+	return &queues->work[(size_t)channel * TIME_DEPTH + sequence % TIME_DEPTH];
+}
+
+void time_begin(struct time_state *state, const struct time_queues *queues)
+{
+	bool is_active[TIME_CHANNELS] = {false};
+
+	state->ended_count = 0;
+	for (uint32_t i = 0; i < state->active_count; i++)
+		is_active[state->active[i].channel % TIME_CHANNELS] = true;
+	for (uint32_t channel = 0; channel < queues->count; channel++) {
+		const struct time_channel *it = &queues->channels[channel];
+		uint64_t done = atomic_load_explicit(&it->done, memory_order_acquire);
+		if (!is_active[channel] && done < tail_of(queues, channel))
+			state->active[state->active_count++] = (struct time_active){
+				.channel = channel,
+				.sequence = done,
+				.context = atomic_load_explicit(&it->context, memory_order_relaxed),
+			};
+	}
+}
+
+// Removes channels without work: for those `done` counts, and another process may take them.
+static void drop_idle(struct time_state *state, const struct time_queues *queues)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < state->active_count; i++)
+		if (state->active[i].sequence < tail_of(queues, state->active[i].channel))
+			state->active[count++] = state->active[i];
+	state->active_count = count;
+}
+
+static void look_at_heads(struct advance *advance)
+{
+	struct time_state *state = advance->state;
+
+	for (uint32_t i = 0; i < state->active_count; i++) {
+		struct time_active *active = &state->active[i];
+		struct head *head = &advance->heads[i];
+		*head = (struct head){0};
+		if (active->sequence < tail_of(advance->queues, active->channel)) {
+			struct time_work *work = work_at(advance->queues, active->channel, active->sequence);
+			head->closed_ns = atomic_load_explicit(&work->closed_ns, memory_order_acquire);
+			head->ready_ns = atomic_load_explicit(&work->ready_ns, memory_order_acquire);
+			head->need_ns = atomic_load_explicit(&work->need_ns, memory_order_relaxed);
+			head->engine = atomic_load_explicit(&work->engine, memory_order_relaxed) % TIME_ENGINES;
+			head->sms = atomic_load_explicit(&work->sms, memory_order_relaxed);
+		}
+		bool may_run = head->ready_ns && head->ready_ns <= state->now_ns;
+		if (may_run && !active->runnable)
+			active->turn = ++state->turns;
+		active->runnable = may_run;
+	}
+}
+
+static bool runs_on_sms(const struct advance *advance, uint32_t i)
+{
+	return advance->state->active[i].runnable && advance->heads[i].engine == TIME_SMS;
+}
+
+static bool has_device(const struct advance *advance, uint32_t i)
+{
+	const struct time_state *state = advance->state;
+
+	return !state->next && state->active[i].context == state->current;
+}
+
+static bool has_ended(const struct advance *advance, uint32_t i)
+{
+	const struct time_state *state = advance->state;
+	const struct head *head = &advance->heads[i];
+
+	if (!head->closed_ns || head->closed_ns > state->now_ns)
+		return false;
+	if (head->engine == TIME_HOST)
+		return true;
+	return state->active[i].runnable && state->active[i].served_ns >= head->need_ns &&
+	       (head->engine != TIME_SMS || has_device(advance, i));
+}
+
+// Removes the work before `end` from the channel. Returns false if `ended` is full.
+static bool leave(struct advance *advance, uint32_t i, uint64_t end)
+{
+	struct time_state *state = advance->state;
+	struct time_active *active = &state->active[i];
+
+	if (!advance->foresees) {
+		if (state->ended_count == TIME_ENDED)
+			return false;
+		state->ended[state->ended_count++] = (struct time_ended){
+			.channel = active->channel, .sequence = end - 1, .end_ns = state->now_ns};
+	}
+	active->sequence = end;
+	active->served_ns = 0;
+	advance->events++;
+	return true;
+}
+
+enum step { STEP_NONE, STEP_DONE, STEP_FULL };
+
+// Removes the work that ends at this moment.
+static enum step end_work(struct advance *advance)
+{
+	struct time_state *state = advance->state;
+	enum step step = STEP_NONE;
+
+	for (uint32_t i = 0; i < state->active_count; i++) {
+		struct time_active *active = &state->active[i];
+		uint64_t end = active->sequence + 1;
+		if (active->gone_ns && active->gone_ns <= state->now_ns) {
+			end = tail_of(advance->queues, active->channel);
+			if (end == active->sequence)
+				continue;
+		} else if (!has_ended(advance, i)) {
+			continue;
+		}
+		if (!leave(advance, i, end))
+			return STEP_FULL;
+		step = STEP_DONE;
+	}
+	return step;
+}
+
+// Returns the next context of those that wait for the multiprocessors; 0: none waits.
+static uint64_t find_waiting(const struct advance *advance)
+{
+	const struct time_state *state = advance->state;
+	const struct time_active *first = NULL;
+
+	for (uint32_t i = 0; i < state->active_count; i++)
+		if (runs_on_sms(advance, i) && state->active[i].context != state->current &&
+		    (!first || state->active[i].turn < first->turn))
+			first = &state->active[i];
+	return first ? first->context : 0;
+}
+
+static bool current_runs(const struct advance *advance)
+{
+	for (uint32_t i = 0; i < advance->state->active_count; i++)
+		if (runs_on_sms(advance, i) && advance->state->active[i].context == advance->state->current)
+			return true;
+	return false;
+}
+
+static void begin_slice(struct advance *advance, uint64_t context)
+{
+	struct time_state *state = advance->state;
+
+	state->current = context;
+	state->next = 0;
+	state->slice_end_ns = state->now_ns + advance->rules->slice_ns;
+	advance->events++;
+}
+
+static void begin_switch(struct advance *advance, uint64_t context)
+{
+	struct time_state *state = advance->state;
+	uint64_t last = ++state->turns; // a context that loses the device during its work is the last in turn
+
+	for (uint32_t i = 0; i < state->active_count; i++)
+		if (runs_on_sms(advance, i) && state->active[i].context == state->current)
+			state->active[i].turn = last;
+	state->next = context;
+	state->switch_end_ns = state->now_ns + advance->rules->switch_ns;
+	state->switches++;
+	advance->events++;
+}
+
+// Decides which context has the multiprocessors. Returns true if that has changed.
+static bool choose_context(struct advance *advance)
+{
+	struct time_state *state = advance->state;
+
+	if (state->next) {
+		if (state->now_ns < state->switch_end_ns)
+			return false;
+		begin_slice(advance, state->next);
+		return true;
+	}
+	uint64_t waiting = find_waiting(advance);
+	if (waiting && !state->current) {
+		begin_slice(advance, waiting);
+		return true;
+	}
+	bool runs = current_runs(advance), is_over = state->now_ns >= state->slice_end_ns;
+	if (waiting && (!runs || is_over)) {
+		begin_switch(advance, waiting);
+		return true;
+	}
+	if (runs && is_over)
+		begin_slice(advance, state->current); // nobody else wants it
+	return false;
+}
+
+static bool is_served(const struct advance *advance, uint32_t i)
+{
+	if (!advance->state->active[i].runnable || advance->heads[i].engine == TIME_HOST)
+		return false;
+	return advance->heads[i].engine != TIME_SMS || has_device(advance, i);
+}
+
+// Adds up the demand for each engine. Work that runs side by side shares an engine: multiprocessors by how many each
+// piece of work can use, copy engines equally.
+static void find_demand(struct advance *advance)
+{
+	memset(advance->demand, 0, sizeof advance->demand);
+	for (uint32_t i = 0; i < advance->state->active_count; i++) {
+		const struct head *head = &advance->heads[i];
+		if (is_served(advance, i))
+			advance->demand[head->engine] += head->engine == TIME_SMS ? head->sms : 1;
+	}
+}
+
+// Returns how fast work on the engine is served: `ret_part` of every `ret_of` nanoseconds.
+static void find_rate(const struct advance *advance, uint32_t engine, uint64_t *ret_part, uint64_t *ret_of)
+{
+	uint64_t all = engine == TIME_SMS ? advance->rules->sms : 1, demand = advance->demand[engine];
+
+	*ret_part = all;
+	*ret_of = demand > all ? demand : all;
+}
+
+static void note_event(uint64_t now, uint64_t at, uint64_t *earliest)
+{
+	if (at > now && at < *earliest)
+		*earliest = at;
+}
+
+// Returns the next moment at which anything changes, if no work arrives.
+static uint64_t find_next_event(const struct advance *advance)
+{
+	const struct time_state *state = advance->state;
+	uint64_t earliest = UINT64_MAX, part, of, now = state->now_ns;
+
+	for (uint32_t i = 0; i < state->active_count; i++) {
+		const struct head *head = &advance->heads[i];
+		uint64_t served = state->active[i].served_ns;
+		note_event(now, head->ready_ns, &earliest);
+		note_event(now, state->active[i].gone_ns, &earliest);
+		if (head->closed_ns)
+			note_event(now, head->closed_ns, &earliest);
+		if (head->closed_ns && is_served(advance, i) && head->need_ns > served) {
+			find_rate(advance, head->engine, &part, &of);
+			note_event(now, now + ((head->need_ns - served) * of + part - 1) / part, &earliest);
+		}
+	}
+	if (state->next)
+		note_event(now, state->switch_end_ns, &earliest);
+	else if (find_waiting(advance) && current_runs(advance))
+		note_event(now, state->slice_end_ns, &earliest);
+	return earliest;
+}
+
+static void serve(struct advance *advance, uint64_t until)
+{
+	struct time_state *state = advance->state;
+	const struct time_rules *rules = advance->rules;
+	uint64_t elapsed = until - state->now_ns, part, of;
+
+	if (state->next)
+		state->switching_ns += elapsed;
+	else if (current_runs(advance))
+		state->busy_ns += elapsed;
+	// Alone on the device: a slice that is over is followed by the next one.
+	if (!state->next && state->slice_end_ns < until && current_runs(advance) && !find_waiting(advance))
+		state->slice_end_ns +=
+			(until - state->slice_end_ns + rules->slice_ns - 1) / rules->slice_ns * rules->slice_ns;
+	for (uint32_t i = 0; i < state->active_count; i++) {
+		if (!is_served(advance, i))
+			continue;
+		find_rate(advance, advance->heads[i].engine, &part, &of);
+		state->active[i].served_ns += elapsed * part / of;
+	}
+	state->now_ns = until;
+}
+
+// Does what happens at this moment, then advances to the next one, at most to `until`. STEP_NONE: `until` is reached.
+static enum step advance_step(struct advance *advance, uint64_t until)
+{
+	look_at_heads(advance);
+	enum step step = end_work(advance);
+	if (step != STEP_NONE)
+		return step;
+	if (choose_context(advance))
+		return STEP_DONE;
+	if (advance->state->now_ns >= until)
+		return STEP_NONE;
+	find_demand(advance);
+	uint64_t next = find_next_event(advance);
+	serve(advance, next < until ? next : until);
+	advance->events += next <= until;
+	return STEP_DONE;
+}
+
+bool time_advance(struct time_state *state, const struct time_rules *rules, const struct time_queues *queues,
+		  uint64_t until, unsigned *ret_events)
+{
+	struct advance advance = {.state = state, .rules = rules, .queues = queues};
+	enum step step = STEP_DONE;
+
+	// The bound is for a reader of a ring that is being overwritten, whose result is discarded.
+	for (unsigned i = 0; i < STEPS_MOST && step == STEP_DONE; i++)
+		step = advance_step(&advance, until);
+	drop_idle(state, queues);
+	*ret_events += advance.events;
+	return step == STEP_NONE;
+}
+
+static const struct time_active *find_active(const struct time_state *state, uint32_t channel)
+{
+	for (uint32_t i = 0; i < state->active_count; i++)
+		if (state->active[i].channel == channel)
+			return &state->active[i];
+	return NULL;
+}
+
+enum time_stage time_stage_of(const struct time_state *state, const struct time_queues *queues, uint32_t channel,
+			      uint64_t sequence)
+{
+	const struct time_active *active = find_active(state, channel);
+
+	if (!active)
+		return atomic_load_explicit(&queues->channels[channel].done, memory_order_acquire) > sequence
+			       ? TIME_ENDS
+			       : TIME_WAITS;
+	if (active->sequence != sequence)
+		return active->sequence > sequence ? TIME_ENDS : TIME_WAITS;
+	if (active->served_ns)
+		return TIME_RUNS;
+	uint32_t engine = atomic_load_explicit(&work_at(queues, channel, sequence)->engine, memory_order_relaxed);
+	bool runs = active->runnable && (engine != TIME_SMS || (!state->next && active->context == state->current));
+	return runs ? TIME_RUNS : TIME_WAITS;
+}
+
+uint64_t time_foresee(struct time_state *state, const struct time_rules *rules, const struct time_queues *queues,
+		      uint32_t channel, uint64_t sequence, enum time_stage stage)
+{
+	struct advance advance = {.state = state, .rules = rules, .queues = queues, .foresees = true};
+
+	while (advance.events < FORESEEN_EVENTS) {
+		if (time_stage_of(state, queues, channel, sequence) >= stage)
+			return state->now_ns;
+		look_at_heads(&advance);
+		if (end_work(&advance) != STEP_NONE || choose_context(&advance))
+			continue;
+		find_demand(&advance);
+		uint64_t next = find_next_event(&advance);
+		if (next == UINT64_MAX)
+			return next;
+		serve(&advance, next);
+		advance.events++;
+	}
+	return state->now_ns;
+}

@@ -1,0 +1,98 @@
+// Computes how a simulated GPU divides its time between contexts, as a function of its queues and of a time, without
+// clock, thread or file. The same code computes what has happened until now (region_time.c) and predicts what will.
+//
+// A stream has a channel while it has work: a ring of pieces of work in the order of the stream. The work's own process
+// writes it, and no other. What the device has done with it is in the state.
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TIME_CHANNELS = 256, TIME_DEPTH = 1024, TIME_ENDED = 64 };
+
+// What a piece of work occupies while it runs.
+enum time_engine {
+	TIME_HOST, // nothing: it holds its channel until its process has executed it
+	TIME_SMS,
+	TIME_COPY_IN,  // the copy engine for copies from the host
+	TIME_COPY_OUT, // and to the host
+	TIME_ENGINES,
+};
+
+struct time_work {
+	_Atomic uint64_t ready_ns;  // it may begin then; 0: its process holds it back
+	_Atomic uint64_t closed_ns; // it may end then; 0: its process has not said yet that it may
+	_Atomic uint64_t need_ns;   // the device's time that it takes; valid once it is closed
+	_Atomic uint32_t engine;    // enum time_engine
+	_Atomic uint32_t sms;	    // how many multiprocessors it can use
+	_Alignas(16) struct time_stamp {
+		uint64_t sequence, end_ns; // which piece of work is here; when it ended, or 0
+	} stamp;
+};
+
+struct time_channel {
+	_Alignas(64) _Atomic uint64_t owner; // the process; 0: free
+	_Atomic uint64_t context;	     // channels of one context run side by side; contexts take turns
+	_Atomic uint64_t tail;		     // sequence of the next piece of work
+	_Atomic uint64_t done;		     // all work before it has ended; never decreases
+	_Atomic uint32_t reserved;	     // the file system has room for its ring
+};
+
+struct time_queues {
+	const struct time_channel *channels;
+	struct time_work *work; // TIME_DEPTH for each channel
+	unsigned count;
+};
+
+struct time_rules {
+	uint64_t slice_ns, switch_ns;
+	unsigned sms;
+};
+
+struct time_active { // a channel with work
+	uint32_t channel;
+	uint32_t runnable; // the work at its head may run
+	uint64_t sequence; // of the work at its head
+	uint64_t context;
+	uint64_t served_ns; // of that work
+	uint64_t turn;	    // the context of the lowest turn is the next one
+	uint64_t gone_ns;   // its process is dead, and its work leaves the device then; or 0
+};
+
+struct time_ended {
+	uint32_t channel, padding;
+	uint64_t sequence, end_ns; // this work and all before it
+};
+
+// The device at one moment. All zero: it has never run anything.
+struct time_state {
+	uint64_t now_ns;
+	uint64_t current;    // context on the multiprocessors; 0: none yet
+	uint64_t next;	     // context that the device switches to; 0: it does not switch
+	uint64_t switch_end_ns, slice_end_ns;
+	uint64_t turns;
+	uint64_t busy_ns, switching_ns, switches; // since the beginning
+	uint32_t active_count, ended_count;
+	struct time_ended ended[TIME_ENDED]; // by the latest call of time_advance()
+	struct time_active active[TIME_CHANNELS];
+};
+
+// Begins a change of the state: clears `ended`, which the channels' `done` must include by now, and adds channels that
+// have work now.
+void time_begin(struct time_state *state, const struct time_queues *queues);
+
+// Advances the state to `until`, and drops channels without work. Returns false if it stopped earlier: `ended` is full,
+// or much happened. Adds to *ret_events how often anything but the time has changed.
+bool time_advance(struct time_state *state, const struct time_rules *rules, const struct time_queues *queues,
+		  uint64_t until, unsigned *ret_events);
+
+enum time_stage { TIME_WAITS, TIME_RUNS, TIME_ENDS };
+// Returns how far the work is. Of a channel that is not active, the channel's `done` says it.
+enum time_stage time_stage_of(const struct time_state *state, const struct time_queues *queues, uint32_t channel,
+			      uint64_t sequence);
+
+// Returns when the work will be at that stage if no other work arrives, or the end of what can be predicted;
+// UINT64_MAX: not before a process acts. Changes the state.
+uint64_t time_foresee(struct time_state *state, const struct time_rules *rules, const struct time_queues *queues,
+		      uint32_t channel, uint64_t sequence, enum time_stage stage);

@@ -1,0 +1,361 @@
+// How a simulated device divides its time (sim/device_time.c): in virtual time, without processes.
+#include "device_time.h"
+#include "test.h"
+
+enum { US = 1000, MS = 1000000, SMS = 100 };
+static const struct time_rules rules = {.slice_ns = 2150 * US, .switch_ns = 115 * US, .sms = SMS};
+
+static struct time_channel channels[TIME_CHANNELS];
+static struct time_work work[TIME_CHANNELS * TIME_DEPTH];
+static struct time_state state;
+static uint64_t ended_ns[TIME_CHANNELS][TIME_DEPTH]; // by sequence
+static const struct time_queues queues = {.channels = channels, .work = work, .count = 16};
+
+static void start_device(void)
+{
+	memset(channels, 0, sizeof channels);
+	memset(work, 0, sizeof work);
+	memset(&state, 0, sizeof state);
+	memset(ended_ns, 0, sizeof ended_ns);
+	for (unsigned i = 0; i < TIME_CHANNELS; i++)
+		channels[i].context = i + 1;
+}
+
+static struct time_work *work_at(unsigned channel, uint64_t sequence)
+{
+	return &work[channel * TIME_DEPTH + sequence % TIME_DEPTH];
+}
+
+static uint64_t append(unsigned channel, enum time_engine engine, unsigned sms, uint64_t need_ns, uint64_t ready_ns)
+{
+	uint64_t sequence = channels[channel].tail;
+	struct time_work *it = work_at(channel, sequence);
+
+	it->ready_ns = ready_ns;
+	it->closed_ns = engine != TIME_HOST;
+	it->need_ns = need_ns;
+	it->engine = engine;
+	it->sms = sms;
+	channels[channel].tail = sequence + 1;
+	return sequence;
+}
+
+static uint64_t append_open(unsigned channel, uint64_t ready_ns)
+{
+	uint64_t sequence = append(channel, TIME_SMS, SMS, 0, ready_ns);
+
+	work_at(channel, sequence)->closed_ns = 0;
+	return sequence;
+}
+
+// As the region does it: what has ended is told before the next change begins.
+static void run_until(uint64_t until)
+{
+	bool reached;
+
+	do {
+		unsigned events = 0;
+		time_begin(&state, &queues);
+		reached = time_advance(&state, &rules, &queues, until, &events);
+		for (unsigned i = 0; i < state.ended_count; i++) {
+			const struct time_ended *ended = &state.ended[i];
+			for (uint64_t s = channels[ended->channel].done; s <= ended->sequence; s++)
+				ended_ns[ended->channel][s % TIME_DEPTH] = ended->end_ns;
+			channels[ended->channel].done = ended->sequence + 1;
+		}
+	} while (!reached);
+}
+
+static uint64_t end_of(unsigned channel, uint64_t sequence)
+{
+	if (channels[channel].done <= sequence)
+		FAIL("work %llu of channel %u has not ended at %llu us", (unsigned long long)sequence, channel,
+		     (unsigned long long)state.now_ns / US);
+	return ended_ns[channel][sequence % TIME_DEPTH];
+}
+
+#define CHECK_US(got, want) CHECK_INT((got) / US, want)
+
+// A host that has at most `ahead` pieces of work under way, and takes `gap_ns` to see that one has ended.
+struct tenant {
+	unsigned channel, ahead;
+	uint64_t need_ns, gap_ns, ended, at_ns;
+};
+
+static void run_tenants(struct tenant *tenants, unsigned count, uint64_t until)
+{
+	while (state.now_ns < until) {
+		for (unsigned i = 0; i < count; i++) {
+			struct tenant *tenant = &tenants[i];
+			uint64_t done = channels[tenant->channel].done;
+			if (done > tenant->ended) {
+				tenant->ended = done;
+				tenant->at_ns = state.now_ns + tenant->gap_ns;
+			}
+			if (state.now_ns >= tenant->at_ns)
+				while (channels[tenant->channel].tail - done < tenant->ahead)
+					append(tenant->channel, TIME_SMS, SMS, tenant->need_ns, state.now_ns + 1);
+		}
+		run_until(state.now_ns + 5 * US);
+	}
+}
+
+TEST(work_takes_what_it_needs)
+{
+	start_device();
+	append(0, TIME_SMS, SMS, 200 * US, 10 * US);
+	append(0, TIME_SMS, SMS, 300 * US, 10 * US);
+	append(0, TIME_SMS, SMS, 50 * US, 2000 * US); // ready later than the one before it ends
+	run_until(5000 * US);
+	CHECK_US(end_of(0, 0), 210);
+	CHECK_US(end_of(0, 1), 510);
+	CHECK_US(end_of(0, 2), 2050);
+	CHECK_US(state.busy_ns, 550);
+	CHECK_INT(state.switches, 0);
+	CHECK_INT(state.active_count, 0);
+}
+
+TEST(contexts_take_turns_in_slices)
+{
+	start_device();
+	for (unsigned i = 0; i < 1000; i++)
+		for (unsigned channel = 0; channel < 2; channel++)
+			append(channel, TIME_SMS, SMS, 200 * US, 1);
+	run_until(200 * MS);
+	// 95.0 %, as measured on an H200, and half for each.
+	CHECK_INT((channels[0].done + channels[1].done) * 200 * US * 1000 / (200 * MS) / 2, 474);
+	CHECK(channels[0].done + 11 >= channels[1].done && channels[1].done + 11 >= channels[0].done);
+	CHECK_INT(state.switches, 200 * MS / (2265 * US));
+}
+
+TEST(three_contexts_take_turns_in_order)
+{
+	start_device();
+	for (unsigned channel = 0; channel < 3; channel++)
+		append(channel, TIME_SMS, SMS, 5000 * US, 1 + channel);
+	run_until(30 * MS);
+	// Two slices of each and 700 us: the third time round.
+	CHECK_US(end_of(0, 0), 6 * (2150 + 115) + 700);
+	CHECK_US(end_of(1, 0), 6 * (2150 + 115) + 700 + 115 + 700);
+	CHECK_US(end_of(2, 0), 6 * (2150 + 115) + 3 * 700 + 2 * 115);
+}
+
+TEST(a_short_kernel_waits_for_a_slice_beside_long_ones)
+{
+	struct tenant tenants[] = {{.channel = 0, .ahead = 2, .need_ns = 50 * MS}, {.channel = 1, .ahead = 0}};
+	uint64_t sequence;
+
+	start_device();
+	run_tenants(tenants, 2, 100 * MS);
+	append(1, TIME_SMS, SMS, 50 * US, state.now_ns);
+	run_tenants(tenants, 2, 110 * MS); // from now on in step: the long one has begun a slice
+	uint64_t before = end_of(1, 0);
+	sequence = append(1, TIME_SMS, SMS, 50 * US, before + 20 * US);
+	run_tenants(tenants, 2, 120 * MS);
+	CHECK(end_of(1, sequence) > before + 2000 * US);
+	start_device();
+	append(0, TIME_SMS, SMS, 50 * MS, 1);
+	append(1, TIME_SMS, SMS, 50 * US, 2);
+	run_until(1000 * US);
+	append(1, TIME_SMS, SMS, 50 * US, 2330 * US); // right after the first has ended
+	run_until(10 * MS);
+	CHECK_US(end_of(1, 0), 2150 + 115 + 50);
+	CHECK_US(end_of(1, 1) - end_of(1, 0), 115 + 2150 + 115 + 50);
+}
+
+// An idle context loses the device at once: two hosts in step lose what the switches cost.
+TEST(synchronous_kernels_of_two_processes)
+{
+	struct tenant tenants[] = {{.channel = 0, .ahead = 1, .need_ns = 500 * US, .gap_ns = 10 * US},
+				   {.channel = 1, .ahead = 1, .need_ns = 500 * US, .gap_ns = 10 * US}};
+
+	start_device();
+	run_tenants(tenants, 2, 500 * MS);
+	double of_solo = (double)(channels[0].done + channels[1].done) * 515 * US / (500 * MS);
+	CHECK(of_solo > 0.79 && of_solo < 0.86); // an H200: 81 %
+}
+
+TEST(channels_of_a_context_share_its_multiprocessors)
+{
+	start_device();
+	channels[1].context = channels[2].context = channels[0].context;
+	append(0, TIME_SMS, SMS, 200 * US, 1000);
+	append(1, TIME_SMS, SMS, 300 * US, 1000);
+	run_until(MS);
+	CHECK_US(end_of(0, 0), 1 + 400);
+	CHECK_US(end_of(1, 0), 1 + 500);
+	append(0, TIME_SMS, SMS / 4, 200 * US, 1000 * US); // these fit side by side
+	append(1, TIME_SMS, SMS / 2, 300 * US, 1000 * US);
+	append(2, TIME_SMS, SMS / 4, 300 * US, 1000 * US);
+	run_until(2 * MS);
+	CHECK_US(end_of(0, 1), 1200);
+	CHECK_US(end_of(1, 1), 1300);
+	CHECK_US(end_of(2, 0), 1300);
+	CHECK_INT(state.switches, 0);
+}
+
+TEST(copies_run_beside_kernels)
+{
+	start_device();
+	append(0, TIME_SMS, SMS, 10 * MS, 1000);
+	append(1, TIME_COPY_IN, 0, 3 * MS, 1000);
+	append(2, TIME_COPY_OUT, 0, 4 * MS, 1000);
+	append(3, TIME_COPY_IN, 0, 1 * MS, 1000); // shares its engine with the other one
+	run_until(20 * MS);
+	CHECK_US(end_of(0, 0), 10001);
+	CHECK_US(end_of(1, 0), 4001);
+	CHECK_US(end_of(2, 0), 4001);
+	CHECK_US(end_of(3, 0), 2001);
+	CHECK_INT(state.switches, 0);
+}
+
+TEST(the_host_holds_its_channel_alone)
+{
+	start_device();
+	append(0, TIME_HOST, 0, 0, 1000);
+	append(0, TIME_SMS, SMS, 100 * US, 1000);
+	append(1, TIME_SMS, SMS, 100 * US, 1000);
+	run_until(10 * MS);
+	CHECK_INT(channels[0].done, 0);
+	CHECK_US(end_of(1, 0), 101);
+	work_at(0, 0)->closed_ns = 10500 * US;
+	run_until(20 * MS);
+	CHECK_US(end_of(0, 0), 10500);
+	CHECK_US(end_of(0, 1), 10500 + 115 + 100);
+}
+
+TEST(held_work_begins_when_it_is_ready)
+{
+	start_device();
+	append(0, TIME_SMS, SMS, 100 * US, 0);
+	run_until(5 * MS);
+	CHECK_INT(channels[0].done, 0);
+	CHECK_INT(state.busy_ns, 0);
+	work_at(0, 0)->ready_ns = 4 * MS; // the device's time that it was told of, which nobody has used since
+	run_until(6 * MS);
+	CHECK(end_of(0, 0) >= 4100 * US && end_of(0, 0) <= 5100 * US);
+}
+
+TEST(a_kernel_that_spins_keeps_its_slices)
+{
+	uint64_t spins, other;
+
+	start_device();
+	spins = append_open(0, 1000);
+	other = append(1, TIME_SMS, SMS, 5 * MS, 1000);
+	append(1, TIME_SMS, SMS, 50 * US, 1000);
+	run_until(60 * MS);
+	CHECK_US(end_of(1, other), 1 + 5 * (2150 + 115) + 700); // its third slice
+	CHECK_INT(channels[0].done, 0);
+	CHECK(state.busy_ns > 58 * MS);
+	work_at(0, spins)->closed_ns = 60 * MS; // what it waited for has come
+	run_until(61 * MS);
+	CHECK_US(end_of(0, spins), 60 * 1000);
+}
+
+// It ends only while its context has the device, and not before it was served for what it needs.
+TEST(an_open_kernel_needs_its_time_too)
+{
+	uint64_t open;
+
+	start_device();
+	open = append_open(0, 1000);
+	append(1, TIME_SMS, SMS, 20 * MS, 1000);
+	run_until(3 * MS); // the other one's slice
+	work_at(0, open)->need_ns = 3 * MS;
+	work_at(0, open)->closed_ns = 3 * MS;
+	run_until(20 * MS);
+	CHECK_US(end_of(0, open), 1 + 2 * (2150 + 115) + 3000 - 2150);
+}
+
+TEST(cancelled_work_needs_no_device)
+{
+	uint64_t sequence;
+
+	start_device();
+	append(0, TIME_SMS, SMS, 50 * MS, 1000);
+	sequence = append(1, TIME_SMS, SMS, 50 * MS, 1000);
+	run_until(MS);
+	work_at(1, sequence)->engine = TIME_HOST;
+	work_at(1, sequence)->closed_ns = 1200 * US;
+	run_until(2 * MS);
+	CHECK_US(end_of(1, sequence), 1200);
+	run_until(60 * MS);
+	CHECK_US(end_of(0, 0), 50001); // and nothing was switched for it
+}
+
+TEST(work_of_a_dead_process_leaves)
+{
+	start_device();
+	for (int i = 0; i < 10; i++)
+		append(0, TIME_SMS, SMS, 20 * MS, 1000);
+	append(1, TIME_SMS, SMS, 80 * MS, 1000);
+	run_until(10 * MS);
+	for (unsigned i = 0; i < state.active_count; i++)
+		if (state.active[i].channel == 0)
+			state.active[i].gone_ns = 110 * MS;
+	run_until(400 * MS);
+	CHECK_INT(channels[0].done, 10);
+	CHECK_US(end_of(0, 9), 110 * 1000);
+	// 110 ms by turns, and the rest alone: about 52 ms of its 80 are done by then.
+	CHECK(end_of(1, 0) > 130 * MS && end_of(1, 0) < 145 * MS);
+}
+
+// What is computed in one piece, and in many small ones, is the same; and nothing is lost.
+TEST(the_same_in_any_steps)
+{
+	static uint64_t ends[4][1000];
+	unsigned seed;
+
+	for (int small = 0; small < 2; small++) {
+		start_device();
+		seed = 1;
+		uint64_t sum = 0;
+		for (unsigned i = 0; i < 400; i++) {
+			seed = seed * 1103515245 + 12345;
+			uint64_t need = (seed >> 8) % 3000 * US + 777;
+			enum time_engine engine = seed >> 28 < 12 ? TIME_SMS : TIME_COPY_IN;
+			append(i % 4, engine, SMS / (1 + i % 3), need, 1 + (seed >> 4) % 1000 * US);
+			sum += engine == TIME_SMS ? need : 0;
+		}
+		for (uint64_t until = small ? 317 * US : 2000 * MS; until <= 2000 * MS; until += 317 * US)
+			run_until(until);
+		run_until(2000 * MS);
+		for (unsigned channel = 0; channel < 4; channel++) {
+			CHECK_INT(channels[channel].done, 100);
+			for (unsigned i = 0; i < 100; i++) {
+				CHECK(i == 0 || end_of(channel, i) >= end_of(channel, i - 1));
+				if (small) // rounding of parts of nanoseconds
+					CHECK(llabs((long long)(end_of(channel, i) - ends[channel][i])) < 20 * US);
+				ends[channel][i] = end_of(channel, i);
+			}
+		}
+		CHECK(state.busy_ns >= sum - MS && state.busy_ns <= sum + MS); // each context had one channel
+	}
+}
+
+TEST(what_is_foreseen_happens)
+{
+	struct time_state copy;
+
+	start_device();
+	for (int i = 0; i < 20; i++) {
+		append(0, TIME_SMS, SMS, 900 * US, 1000);
+		append(1, TIME_SMS, SMS, 400 * US, 500 * US);
+	}
+	time_begin(&state, &queues);
+	copy = state;
+	uint64_t starts = time_foresee(&copy, &rules, &queues, 1, 0, TIME_RUNS);
+	copy = state;
+	uint64_t ends = time_foresee(&copy, &rules, &queues, 1, 6, TIME_ENDS);
+	append_open(2, 1000); // nobody knows when it ends
+	time_begin(&state, &queues);
+	copy = state;
+	CHECK(time_foresee(&copy, &rules, &queues, 2, 0, TIME_ENDS) != 0);
+	channels[2].tail = 0;
+	memset(&state, 0, sizeof state);
+	run_until(100 * MS);
+	CHECK_US(starts, 2150 + 1 + 115);
+	CHECK_INT(ends, end_of(1, 6));
+	CHECK_INT(time_stage_of(&state, &queues, 1, 6), TIME_ENDS);
+}
