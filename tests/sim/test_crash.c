@@ -1,66 +1,20 @@
 // kill -9 at every step of everything that processes do with the node they share: the next one that looks gets all of
 // it back. The region's sources are built here with a hook at each step.
-#include "region_internal.h"
-#include "test.h"
+#include "crash.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
-#define MIB ((size_t)1 << 20)
-
-static struct sim_config config;
 static struct region *observer; // holds `KEPT` bytes in the middle, so that nobody's memory is in one piece
 static uint64_t kept;
 static const size_t KEPT = 2 * MIB;
-static char folder[64];
-static pid_t owner;
-static int steps_left = -1;
-static bool reached_end; // no step was left to be hit
-
-void region_step(const char *where)
-{
-	if (steps_left >= 0 && steps_left-- == 0)
-		kill(getpid(), SIGKILL);
-}
-
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *where)
-{
-	return remove(path);
-}
-
-static void remove_node(void)
-{
-	if (getpid() == owner)
-		nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-static struct region *join(void)
-{
-	struct region *region;
-	char problem[400] = "";
-
-	if (region_open(&config, false, &region, problem, sizeof problem) != 0)
-		FAIL("%s", problem);
-	return region;
-}
-
 static void start_node(void)
 {
-	char problem[400];
 	uint64_t before;
 
 	if (observer)
 		return;
-	strcpy(folder, "/tmp/virgate-sim-test-XXXXXX");
-	CHECK(mkdtemp(folder));
-	owner = getpid();
-	atexit(remove_node);
-	CHECK_INT(sim_config_parse("memory=64M", &config, problem, sizeof problem), 0);
-	snprintf(config.folder, sizeof config.folder, "%s", folder);
+	make_node("memory=64M");
 	observer = join();
 	CHECK_INT(region_take(observer, 0, 2 * MIB, &before), 0);
 	CHECK_INT(region_take(observer, 0, KEPT, &kept), 0);
@@ -104,28 +58,6 @@ static void check_clean(void)
 	CHECK_INT(fstat(observer->devices[0], &device), 0);
 	CHECK_INT(device.st_blocks * 512, KEPT);
 }
-
-static void run_until(void (*work)(void), int step)
-{
-	int status;
-	pid_t child = fork();
-
-	if (child == 0) {
-		steps_left = step;
-		work();
-		_exit(0);
-	}
-	CHECK_INT(waitpid(child, &status, 0), child);
-	if (WIFEXITED(status))
-		CHECK_INT(WEXITSTATUS(status), 0);
-	reached_end = WIFEXITED(status);
-}
-
-#define MUST(call)                                                                                                     \
-	do {                                                                                                           \
-		if ((call) != 0)                                                                                       \
-			_exit(3);                                                                                      \
-	} while (0)
 
 static void take_and_drop(void)
 {
