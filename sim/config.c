@@ -10,7 +10,7 @@
 
 #include "base/size.h"
 
-enum { GRANULE = 2 << 20 };
+enum { GRANULE = 2 << 20, SLICE_LEAST = 100000 };
 #define MEMORY_MOST ((uint64_t)1 << 40)
 
 static bool parse_number(const char *text, unsigned least, unsigned most, unsigned *ret_number)
@@ -42,6 +42,16 @@ bool sim_duration_parse(const char *text, uint64_t *ret_ns)
 		}
 	}
 	return false;
+}
+
+static bool parse_slice(const char *text, uint64_t *ret_ns)
+{
+	uint64_t ns = 0;
+
+	if (strcmp(text, "0") != 0 && (!sim_duration_parse(text, &ns) || ns < SLICE_LEAST))
+		return false;
+	*ret_ns = ns;
+	return true;
 }
 
 // Names apart by colons; the last is that of all others, too.
@@ -90,6 +100,12 @@ static const char *apply(struct sim_config *config, const char *key, const char 
 	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
 		if (strcmp(key, flags[i].key) == 0)
 			return parse_number(value, 0, 1, flags[i].value) ? NULL : "0 or 1";
+	if (strcmp(key, "slice") == 0)
+		return parse_slice(value, &config->slice_ns) ? NULL : "0 or a duration from 100us to an hour";
+	if (strcmp(key, "switch") == 0)
+		return sim_duration_parse(value, &config->switch_ns) ? NULL : "a duration such as 115us";
+	if (strcmp(key, "copyengines") == 0)
+		return parse_number(value, 1, 2, &config->copy_engines) ? NULL : "1 or 2";
 	if (strcmp(key, "names") == 0)
 		return parse_names(value, config) ? NULL : "names of at most 31 characters, apart by colons";
 	if (strcmp(key, "mode") == 0)
@@ -133,6 +149,8 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 				    .driver = 13000,
 				    .peers = 1,
 				    .persistence = 1,
+				    .switch_ns = 115000,
+				    .copy_engines = 2,
 				    .memory = (uint64_t)8 << 30,
 				    .context = 16 << 20};
 	char text[256], *rest = text, *item;
@@ -154,7 +172,8 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 		if (want && !*want) {
 			snprintf(problem, capacity,
 				 "VIRGATE_SIM: unknown key \"%s\" (there are devices, memory, sms, cc, driver, ctx, "
-				 "peers, names, mode, mig, mps, persistence, giveup, overcommit)",
+				 "peers, names, mode, mig, mps, persistence, giveup, overcommit, slice, switch, "
+				 "copyengines)",
 				 item);
 			return SIM_CONFIG_BAD;
 		}

@@ -22,6 +22,9 @@ struct sim_config {
 	unsigned persistence;	  // 1: on
 	unsigned giveup;	  // 1: a checkpoint of the process fails for good
 	unsigned overcommit;	  // 1: memory takes no room on the file system before it is written
+	uint64_t slice_ns;	  // contexts share the device's time in slices of this; 0: they do not share it
+	uint64_t switch_ns;	  // what a change of the context costs
+	unsigned copy_engines;	  // 1: one for both directions
 	char folder[256];	  // of the simulated node
 };
 

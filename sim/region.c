@@ -100,13 +100,27 @@ static bool same_node(const struct sim_config *a, const struct sim_config *b)
 {
 	return a->devices == b->devices && a->sms == b->sms && a->cc_major == b->cc_major &&
 	       a->cc_minor == b->cc_minor && a->driver == b->driver && a->memory == b->memory &&
-	       a->context == b->context;
+	       a->context == b->context && a->slice_ns == b->slice_ns && a->switch_ns == b->switch_ns &&
+	       a->copy_engines == b->copy_engines;
+}
+
+// Returns the size of the tables, for which room is reserved from the start. The devices' time follows them.
+static size_t table_bytes(const struct sim_config *config)
+{
+	return sizeof(struct region_header) +
+	       config->devices * (config->memory / REGION_BLOCK) * sizeof(struct region_block);
+}
+
+static size_t time_offset(const struct sim_config *config)
+{
+	return (table_bytes(config) + 4095) / 4096 * 4096;
 }
 
 static size_t header_bytes(const struct sim_config *config)
 {
-	return sizeof(struct region_header) +
-	       config->devices * (config->memory / REGION_BLOCK) * sizeof(struct region_block);
+	size_t time = region_time_bytes(config);
+
+	return time ? time_offset(config) + time : table_bytes(config);
 }
 
 // Maps the file, and keeps a descriptor of it for its locks.
@@ -119,6 +133,9 @@ static int map_header(struct region *region, int fd, const struct sim_config *co
 	region->header = at;
 	region->header_size = size;
 	region->blocks_per_device = (uint32_t)(config->memory / REGION_BLOCK);
+	region->time_offset = time_offset(config);
+	// A process that was restored from an image has a clock of its own.
+	region->clock_offset = config->slice_ns ? vg_clock_offset("monotonic") : 0;
 	return region_lock_init(region, fcntl(fd, F_DUPFD_CLOEXEC, 3));
 }
 
@@ -159,13 +176,19 @@ void region_say_no_space(const char *folder, uint64_t bytes, char *problem, size
 
 static int init_header(struct region *region, int fd, const struct sim_config *config)
 {
-	int error = region_reserve(fd, 0, header_bytes(config));
+	int error = region_reserve(fd, 0, table_bytes(config));
 
+	if (error == 0 && ftruncate(fd, (off_t)header_bytes(config)) != 0)
+		error = -errno;
 	if (error == 0)
 		error = map_header(region, fd, config);
 	if (error != 0)
 		return error;
 	region->header->config = *config;
+	if (config->slice_ns)
+		error = region_time_init(region, fd);
+	if (error != 0)
+		return error;
 	// A process that comes back from an image may know names of memory on a node before this one.
 	region->header->generation = (uint32_t)(vg_clock_realtime_ns() >> 10);
 	region->header->version = REGION_VERSION;
@@ -259,6 +282,7 @@ static int take_slot(struct region *region)
 		memset(process, 0, sizeof *process);
 		process->start_time = start;
 		process->pid_namespace = region_namespace();
+		atomic_store(&process->incarnation, ++h->generation);
 		if ((uint32_t)i >= h->process_high)
 			h->process_high = (uint32_t)i + 1;
 		region_step("in sight"); // a slot that nobody looks at would be lost
@@ -373,6 +397,7 @@ int region_open(const struct sim_config *config, bool observer, struct region **
 	region->slot = region->lock = region->kept = -1;
 	region->overcommit = config->overcommit;
 	snprintf(region->folder, sizeof region->folder, "%s", config->folder);
+	pthread_mutex_init(&region->time_lock, NULL);
 	for (int i = 0; i < SIM_DEVICES; i++)
 		region->devices[i] = -1;
 	int status = make_folder(region, problem, capacity);
@@ -383,7 +408,7 @@ int region_open(const struct sim_config *config, bool observer, struct region **
 	if (status == 0)
 		status = open_node(region, config, observer, problem, capacity);
 	if (region_is_no_space(status))
-		region_say_no_space(config->folder, header_bytes(config), problem, capacity);
+		region_say_no_space(config->folder, table_bytes(config), problem, capacity);
 	else if (status < 0)
 		snprintf(problem, capacity, "cannot open the simulated node in %s: %s%s", config->folder,
 			 strerror(-status),
@@ -461,6 +486,8 @@ static bool resume(struct region *region)
 	bool resumed = has_slot(region) && region_slot_claim(region, region->slot) == 0;
 	if (resumed)
 		region->header->processes[region->slot].parked = 0;
+	if (resumed && region->header->config.slice_ns)
+		region->clock_offset = vg_clock_offset("monotonic");
 	region_unlock(region);
 	return resumed;
 }
@@ -485,5 +512,6 @@ void region_detach(struct region *region)
 	region_slot_give(region);
 	region_unlock(region);
 	region_lock_finish(region);
+	memset(region->time_slots, 0, sizeof region->time_slots); // another slot, or another file, from now on
 	close_devices(region);
 }

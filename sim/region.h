@@ -26,6 +26,7 @@ struct region_process {
 	uint32_t device_contexts[SIM_DEVICES];
 	uint32_t pid_namespace; // where its pid means it
 	uint32_t parked;	// checkpointed: it holds nothing, not even its slot's lock
+	_Atomic uint32_t incarnation; // tells the processes that had the slot apart
 };
 
 // One of these a block; the allocation's own facts stand at its first block.
@@ -60,7 +61,7 @@ struct region_header {
 	_Atomic uint64_t busy_ns[SIM_DEVICES];
 	struct region_process processes[REGION_PROCESSES];
 	struct region_event events[REGION_EVENTS];
-	struct region_block blocks[]; // devices x blocks per device
+	struct region_block blocks[]; // devices x blocks per device; behind them the devices' time (region_time.c)
 };
 
 struct region {
@@ -74,8 +75,12 @@ struct region {
 	pthread_mutex_t threads; // of this process: one at a time
 	int devices[SIM_DEVICES]; // descriptors
 	bool overcommit;	  // this process's allocations are not reserved on the file system
-	bool shared;		 // root's, for processes of all users
-	int kept;		 // an observer's: the folder, locked against cleaners; -1
+	bool shared;		  // root's, for processes of all users
+	int kept;		  // an observer's: the folder, locked against cleaners; -1
+	size_t time_offset;	  // of the devices' time in the header file
+	pthread_mutex_t time_lock; // of this process: one thread at a time writes the states of its slot
+	int time_slots[SIM_DEVICES]; // slot + 1 whose states have room on the file system
+	int64_t clock_offset;	  // of this process's clock from that of the devices
 	char folder[256];
 };
 

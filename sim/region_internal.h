@@ -4,7 +4,7 @@
 #include "region.h"
 
 #define REGION_MAGIC 0x324d495345544147u
-#define REGION_VERSION 8u
+#define REGION_VERSION 9u
 #define REGION_EXPORT_MAGIC 0x545258454d495332u
 
 // The process may be killed anywhere. At a step, what stands before it is stored and what stands after it is not: no
@@ -37,6 +37,10 @@ void region_export_forget(struct region *region, uint64_t id);
 void region_exports_sweep(struct region *region);
 // With the lock held.
 void region_events_drop_holder(struct region *region, int slot);
+
+// The devices' time in the header file (region_time.c): its size, and its beginning in a new file. 0 or negative errno.
+size_t region_time_bytes(const struct sim_config *config);
+int region_time_init(struct region *region, int fd);
 
 // The file system has room for these bytes of the file, so that no access to a mapping of them faults. 0 or negative
 // errno.

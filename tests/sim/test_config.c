@@ -241,3 +241,17 @@ TEST(visible_devices)
 	CHECK_INT(run("devices=4,memory=64M", "-1", init_result, words, sizeof words), CUDA_ERROR_NO_DEVICE);
 	CHECK_INT(run("devices=4,memory=64M", NULL, by_uuid, words, sizeof words), 0);
 }
+
+TEST(invalid_time_slices_are_refused)
+{
+	char words[512];
+	static const char *const invalid[] = {"slice=2", "slice=99us", "slice=-1ms", "slice=", "slice=2h", "switch=5",
+					      "switch=", "switch=-1us", "copyengines=0", "copyengines=3"};
+
+	for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++)
+		CHECK_INT(run(invalid[i], NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(run("slice=99us", NULL, init_result, words, sizeof words), CUDA_ERROR_INVALID_VALUE);
+	CHECK_CONTAINS(words, "slice=99us must be 0 or a duration from 100us to an hour");
+	CHECK_INT(run("memory=1G,slice=0,switch=0us", NULL, init_result, words, sizeof words), 0);
+	CHECK_INT(run("memory=1G,slice=100us,copyengines=1", NULL, init_result, words, sizeof words), 0);
+}

@@ -1,0 +1,64 @@
+// The time of the node's devices, which all processes share: each device's state, and the channels whose work it
+// serves. Only with `slice` in the configuration. Any thread; none of these may be called with the region's lock held.
+//
+// No process waits for another one here, and none can leave a change incomplete. A process computes the device's next
+// state in memory of its own slot, and publishes it by one compare-and-swap. If another process was faster, it begins
+// again from that one's state. So a process that is stopped or killed at any instruction does not hold up the others,
+// and work in flight is served whether or not its process runs.
+#pragma once
+
+#include "device_time.h"
+#include "region.h"
+
+enum {
+	REGION_TIME_PATIENCE_NS = 20000000, // longest sleep: this process, or another one, may have failed meanwhile
+	REGION_TIME_GONE_NS = 100000000,   // the work of a dead process leaves the device after this
+};
+
+// Returns the devices' time: CLOCK_MONOTONIC of the initial time namespace, because processes may be in others.
+uint64_t region_time_now(const struct region *region);
+// Returns the identity on the node of this process's context `id`.
+uint64_t region_time_context(const struct region *region, uint64_t id);
+// Takes a free channel for work of `context` on the device. 0, REGION_FULL (all are in use), or negative errno.
+int region_time_claim(struct region *region, int device, uint64_t context, uint32_t *ret_channel);
+// Gives it back. All its work must have ended.
+void region_time_release(struct region *region, int device, uint32_t channel);
+
+struct region_piece { // of work
+	enum time_engine engine;
+	bool open;	  // it may not end before region_time_close()
+	bool measured;	  // its time is known only then: what its process has measured
+	unsigned sms;
+	uint64_t need_ns;
+};
+// Appends the pieces of work and returns the sequence of the first one. `ready_ns`: when the first may begin; 0: not
+// before region_time_ready(). The caller ensures that at most TIME_DEPTH pieces are in the channel, and that no other
+// thread appends.
+uint64_t region_time_append(struct region *region, int device, uint32_t channel, const struct region_piece *pieces,
+			    unsigned count, uint64_t ready_ns);
+void region_time_ready(struct region *region, int device, uint32_t channel, uint64_t sequence, uint64_t ready_ns);
+// Lets open work end, from `closed_ns` on, when it has been served for need_ns.
+void region_time_close(struct region *region, int device, uint32_t channel, uint64_t sequence, uint64_t need_ns,
+		       uint64_t closed_ns);
+// Ends the work as soon as all work before it has ended.
+void region_time_cancel(struct region *region, int device, uint32_t channel, uint64_t sequence);
+struct region_moment {
+	enum time_stage stage;
+	uint64_t end_ns;     // TIME_ENDS: when it ended
+	uint64_t wake_ns;    // else: when to look again, at most REGION_TIME_PATIENCE_NS from now
+	uint32_t generation; // changes when work ends that could not be predicted
+};
+// Advances the device to now and returns how far the work is.
+struct region_moment region_time_look(struct region *region, int device, uint32_t channel, uint64_t sequence,
+				      enum time_stage stage);
+// Sleeps until moment->wake_ns, or until work ends that could not be predicted.
+void region_time_sleep(struct region *region, int device, const struct region_moment *moment);
+// Ends the sleeps of all processes.
+void region_time_wake(struct region *region, int device);
+
+// Returns figures of the device until now. Observers may call it: nothing is published.
+struct region_time_view {
+	uint64_t busy_ns, switching_ns, switches; // since the node began
+	unsigned channels;			  // with work
+};
+struct region_time_view region_time_view(struct region *region, int device);
