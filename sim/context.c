@@ -131,6 +131,8 @@ CUresult sim_context_fail(const struct sim_context *context, CUresult error)
 	sim_log("device %d: the context failed, and with it those of every device: %s", context->device->ordinal,
 		sim_error_name(error));
 	sim_contexts_each(stop_work, NULL); // who waits for it sees its end, and the error
+	for (int i = 0; i < sim_process.device_count && sim_process.config.slice_ns; i++)
+		region_time_wake(sim_process.region, sim_process.devices[i].physical);
 	return error;
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "copy.h"
+#include "cost.h"
 
 enum { PIECE = 4 << 20 }; // between looks at whether the memory is still there
 
@@ -165,11 +166,24 @@ static void copy_finish(struct sim_op *op_)
 	free(((struct sim_copy_op *)op_)->staged);
 }
 
+static unsigned copy_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
+{
+	const struct sim_copy_op *copy = (const struct sim_copy_op *)op;
+	uint64_t bytes = copy->copy.WidthInBytes * copy->copy.Height * copy->copy.Depth;
+	bool within = copy->source && copy->source == copy->target;
+
+	if (capacity)
+		ret_pieces[0] = within ? sim_cost_device_bytes(bytes)
+				       : sim_cost_host_bytes(bytes, copy->source != NULL);
+	return 1;
+}
+
 const struct sim_op_class sim_copy_class = {.name = "copy",
 					    .size = sizeof(struct sim_copy_op),
 					    .run = copy_run,
 					    .clone = copy_clone,
-					    .finish = copy_finish};
+					    .finish = copy_finish,
+					    .pieces = copy_pieces};
 
 // `by`: the device that must have access to memory of pools; NULL: that which has does the copy.
 static CUresult copy_op_new(struct sim_context *context, const struct sim_device *by, const CUDA_MEMCPY3D *copy,

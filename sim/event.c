@@ -103,7 +103,7 @@ static CUresult record_run(struct sim_op *op_)
 	if (!op->mark)
 		op->mark = sim_event_arm(op->event);
 	if (op->mark != op_->mark) // else the stream says when the whole operation is done
-		sim_mark_finish(op->mark);
+		sim_mark_finish_at(op->mark, op_->time && op_->time->ended_ns ? op_->time->ended_ns : sim_clock_ns());
 	return CUDA_SUCCESS;
 }
 
@@ -150,7 +150,8 @@ const struct sim_op_class sim_event_wait_class = {.name = "event wait",
 						  .size = sizeof(struct sim_event_op),
 						  .run = wait_run,
 						  .clone = event_clone,
-						  .finish = event_finish};
+						  .finish = event_finish,
+						  .pieces = sim_time_host_piece};
 
 struct sim_event_op *sim_event_op_new(const struct sim_op_class *class, struct sim_context *context,
 				      struct sim_event *event)

@@ -157,8 +157,11 @@ struct sim_program {
 CUresult sim_program_new(const struct CUgraph_st *graph, struct sim_program **ret_program);
 CUresult sim_program_copy(const struct sim_program *program, struct sim_program **ret_copy);
 void sim_program_unref(struct sim_program *program); // NULL passes
-// `marks`: for each step the mark of the event it records; NULL: recorded when it runs.
-CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *marks);
+// `marks`: for each step the mark of the event it records; NULL: recorded when it runs. `cursor`: where its pieces of
+// work are; NULL: the device does not share its time.
+CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *marks, struct sim_time_cursor *cursor);
+// The pieces of work of its steps, in the order in which it runs them: fills at most `capacity`, returns their number.
+unsigned sim_program_pieces(const struct sim_program *program, struct region_piece *ret_pieces, unsigned capacity);
 CUresult sim_program_upload(struct sim_program *program);
 void sim_program_each_memory(struct sim_program *program, void (*each)(struct sim_graph_memory *, void *), void *data);
 struct sim_step *sim_program_step(struct sim_program *program, const struct CUgraphNode_st *source);
@@ -169,6 +172,7 @@ struct CUgraphExec_st {
 	pthread_mutex_t lock;
 	struct sim_program *program;
 	struct sim_mark *last; // of the latest launch: a graph does not run beside itself
+	unsigned long long last_stream; // where that was: its id
 	unsigned long long flags;
 	CUgraph source; // identity alone
 };

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "graph.h"
+#include "op_time.h"
 
 struct graph_op {
 	struct sim_op op;
@@ -28,7 +29,17 @@ static void let_go(struct graph_op *launch)
 static CUresult run_graph(struct sim_op *op)
 {
 	struct graph_op *launch = (struct graph_op *)op;
-	CUresult result = sim_program_run(launch->program, launch->marks);
+	struct sim_time_cursor cursor = {0};
+	if (op->time)
+		cursor = (struct sim_time_cursor){
+			.stream = op->stream,
+			.next = op->time->first,
+			.end_ns = op->time->ready_ns ? op->time->ready_ns : op->time->submitted_ns,
+			.gathers = sim_program_pieces(launch->program, NULL, 0) > SIM_PIECES_MOST,
+		};
+	CUresult result = sim_program_run(launch->program, launch->marks, op->time ? &cursor : NULL);
+	if (op->time)
+		sim_time_end_graph(op, &cursor);
 	let_go(launch); // before anybody sees the launch done: its memory may be asked for next
 	return result;
 }
@@ -38,8 +49,26 @@ static void finish_graph(struct sim_op *op)
 	let_go((struct graph_op *)op);
 }
 
-static const struct sim_op_class graph_class = {
-	.name = "graph", .size = sizeof(struct graph_op), .run = run_graph, .finish = finish_graph};
+// One for each node; of a graph with very many of them, one in all.
+static unsigned graph_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
+{
+	unsigned count = sim_program_pieces(((const struct graph_op *)op)->program, ret_pieces, capacity);
+
+	if (count == 0)
+		return sim_time_host_piece(op, ret_pieces, capacity);
+	if (count <= SIM_PIECES_MOST)
+		return count;
+	if (capacity)
+		ret_pieces[0] = (struct region_piece){.engine = TIME_SMS, .open = true, .sms = sim_process.config.sms};
+	return 1;
+}
+
+static const struct sim_op_class graph_class = {.name = "graph",
+						.size = sizeof(struct graph_op),
+						.run = run_graph,
+						.finish = finish_graph,
+						.pieces = graph_pieces,
+						.runs_pieces = true};
 
 // What a launch does to the memory that outlives it.
 struct settle {
@@ -131,7 +160,9 @@ static CUresult launch_locked(CUgraphExec exec, struct sim_stream *stream)
 	settle.apply = true;
 	sim_program_each_memory(exec->program, settle_one, &settle);
 	give_foreign(exec->program);
-	sim_op_wait_for(&launch->op, exec->last);
+	if (exec->last_stream != stream->id) // else the stream's order does
+		sim_op_wait_for(&launch->op, exec->last);
+	exec->last_stream = stream->id;
 	launch->op.mark = sim_mark_new();
 	sim_mark_unref(exec->last);
 	exec->last = sim_mark_ref(launch->op.mark);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "graph.h"
+#include "op_time.h"
 
 static void finish_step(struct sim_step *step)
 {
@@ -205,7 +206,7 @@ static CUresult condition_value(const struct sim_condition *condition, unsigned 
 	return CUDA_SUCCESS;
 }
 
-static CUresult run_conditional(const struct sim_step *step)
+static CUresult run_bodies(const struct sim_step *step, struct sim_time_cursor *cursor)
 {
 	unsigned value;
 
@@ -213,24 +214,36 @@ static CUresult run_conditional(const struct sim_step *step)
 	switch (step->conditional) {
 	case CU_GRAPH_COND_TYPE_IF:
 		if (value)
-			return sim_program_run(step->bodies[0], NULL);
-		return step->body_count > 1 ? sim_program_run(step->bodies[1], NULL) : CUDA_SUCCESS;
+			return sim_program_run(step->bodies[0], NULL, cursor);
+		return step->body_count > 1 ? sim_program_run(step->bodies[1], NULL, cursor) : CUDA_SUCCESS;
 	case CU_GRAPH_COND_TYPE_WHILE:
 		while (value) {
-			SIM_TRY(sim_program_run(step->bodies[0], NULL));
+			SIM_TRY(sim_program_run(step->bodies[0], NULL, cursor));
 			if (atomic_load(&step->condition->context->cancel))
 				return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 			SIM_TRY(condition_value(step->condition, &value));
 		}
 		return CUDA_SUCCESS;
 	default:
-		return value < step->body_count ? sim_program_run(step->bodies[value], NULL) : CUDA_SUCCESS;
+		return value < step->body_count ? sim_program_run(step->bodies[value], NULL, cursor) : CUDA_SUCCESS;
 	}
+}
+
+static CUresult run_conditional(const struct sim_step *step, struct sim_time_cursor *cursor)
+{
+	struct sim_context *context = step->condition->context;
+
+	if (!cursor)
+		return run_bodies(step, NULL);
+	struct sim_time_cursor bodies = sim_time_begin_bodies(context, cursor);
+	CUresult result = run_bodies(step, &bodies);
+	sim_time_end_bodies(context, cursor, &bodies);
+	return result;
 }
 
 // `mark`: made when the launch was submitted; NULL in a body, which may run any number of
 // times: there each record makes its own.
-static CUresult run_record(const struct sim_event_op *op, struct sim_mark *mark)
+static CUresult run_record(const struct sim_event_op *op, struct sim_mark *mark, const struct sim_time_cursor *cursor)
 {
 	// The step itself may be copied at the same time, by a change to the executable graph.
 	struct sim_event_op *run = (struct sim_event_op *)sim_op_clone(&op->op);
@@ -238,30 +251,33 @@ static CUresult run_record(const struct sim_event_op *op, struct sim_mark *mark)
 	if (!run)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	run->mark = sim_mark_ref(mark);
-	CUresult result = sim_op_execute(&run->op);
+	struct sim_op_time time = {.ended_ns = cursor ? cursor->end_ns : 0};
+	run->op.time = cursor ? &time : NULL;
+	CUresult result = sim_op_execute(&run->op, NULL);
+	run->op.time = NULL;
 	sim_op_free(&run->op);
 	return result;
 }
 
-static CUresult run_step(const struct sim_step *step, struct sim_mark *mark)
+static CUresult run_step(const struct sim_step *step, struct sim_mark *mark, struct sim_time_cursor *cursor)
 {
 	switch (step->type) {
 	case CU_GRAPH_NODE_TYPE_GRAPH:
-		return sim_program_run(step->bodies[0], NULL);
+		return sim_program_run(step->bodies[0], NULL, cursor);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-		return run_conditional(step);
+		return run_conditional(step, cursor);
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC: // the memory is there since the launch was submitted
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 	case CU_GRAPH_NODE_TYPE_EMPTY:
 		return CUDA_SUCCESS;
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		return run_record((const struct sim_event_op *)step->op, mark);
+		return run_record((const struct sim_event_op *)step->op, mark, cursor);
 	default:
-		return sim_op_execute(step->op);
+		return sim_op_execute(step->op, cursor);
 	}
 }
 
-CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *marks)
+CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *marks, struct sim_time_cursor *cursor)
 {
 	for (unsigned i = 0; i < program->condition_count; i++) {
 		const struct sim_condition *condition = program->conditions[i];
@@ -271,6 +287,34 @@ CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *ma
 	}
 	for (size_t i = 0; i < program->count; i++)
 		if (program->steps[i].enabled)
-			SIM_TRY(run_step(&program->steps[i], marks ? marks[i] : NULL));
+			SIM_TRY(run_step(&program->steps[i], marks ? marks[i] : NULL, cursor));
 	return CUDA_SUCCESS;
+}
+
+// What the step takes of the device, if its operation is not just a moment in the stream. Returns the number of pieces.
+static unsigned step_pieces(const struct sim_step *step, struct region_piece *ret_pieces, unsigned capacity)
+{
+	switch (step->type) {
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return sim_program_pieces(step->bodies[0], ret_pieces, capacity);
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL: // known when it has run
+		if (capacity)
+			ret_pieces[0] = (struct region_piece){.engine = TIME_SMS, .open = true, .sms = sim_process.config.sms};
+		return 1;
+	default:
+		if (!step->op || !step->op->class->pieces)
+			return 0;
+		return step->op->class->pieces(step->op, ret_pieces, capacity);
+	}
+}
+
+unsigned sim_program_pieces(const struct sim_program *program, struct region_piece *ret_pieces, unsigned capacity)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < program->count; i++)
+		if (program->steps[i].enabled)
+			count += step_pieces(&program->steps[i], ret_pieces + (count < capacity ? count : capacity),
+					     count < capacity ? capacity - count : 0);
+	return count;
 }

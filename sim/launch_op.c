@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "cost.h"
 #include "fault.h"
 #include "kernel.h"
 #include "launch.h"
@@ -370,10 +371,21 @@ static CUresult run_launch(struct sim_op *op)
 	return r ? fault_result(launch, &fault) : CUDA_SUCCESS;
 }
 
+static unsigned launch_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
+{
+	const struct sim_launch_op *launch = (const struct sim_launch_op *)op;
+	uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+
+	if (capacity)
+		ret_pieces[0] = sim_cost_kernel(launch->function->info->name, blocks, launch->sms);
+	return 1;
+}
+
 const struct sim_op_class sim_launch_class = {
 	.name = "kernel",
 	.size = sizeof(struct sim_launch_op),
 	.run = run_launch,
 	.clone = clone_launch,
 	.finish = finish_launch,
+	.pieces = launch_pieces,
 };

@@ -43,13 +43,16 @@ void sim_mark_unref(struct sim_mark *mark)
 // `done` is 0: not yet; 2: not yet, and somebody sleeps; 1: done.
 void sim_mark_finish(struct sim_mark *mark)
 {
-	uint64_t now = sim_clock_ns();
+	sim_mark_finish_at(mark, sim_clock_ns());
+}
 
-	atomic_store_explicit(&mark->time_ns, now, memory_order_relaxed);
+void sim_mark_finish_at(struct sim_mark *mark, uint64_t time_ns)
+{
+	atomic_store_explicit(&mark->time_ns, time_ns, memory_order_relaxed);
 	if (mark->event) { // other processes wait for their own copy
 		struct region_event *event = mark->event;
 		uint32_t seen = atomic_load(&event->completed);
-		atomic_store(&event->time_ns, now);
+		atomic_store(&event->time_ns, time_ns);
 		while ((int32_t)(mark->event_value - seen) > 0 &&
 		       !atomic_compare_exchange_weak(&event->completed, &seen, mark->event_value))
 			;

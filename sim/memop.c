@@ -103,7 +103,8 @@ const struct sim_op_class sim_memop_class = {.name = "memory operations",
 					     .size = sizeof(struct sim_memop_op),
 					     .run = memop_run,
 					     .clone = memop_clone,
-					     .finish = memop_finish};
+					     .finish = memop_finish,
+					     .pieces = sim_time_host_piece};
 
 static CUresult check(const struct sim_context *context, const CUstreamBatchMemOpParams *param)
 {

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "region_time.h"
+
 static nvmlDeviceArchitecture_t architecture(const struct nvml_state *now)
 {
 	switch (now->config.cc_major) {
@@ -94,7 +96,9 @@ static unsigned busy_rate(struct nvml_state *now, struct nvmlDevice_st *device)
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	uint64_t ns = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-	uint64_t busy = atomic_load(&now->region->header->busy_ns[device->index]);
+	uint64_t busy = now->region->header->config.slice_ns
+				? region_time_view(now->region, (int)device->index).busy_ns
+				: atomic_load(&now->region->header->busy_ns[device->index]);
 	uint64_t seen = __atomic_load_n(&device->seen_ns, __ATOMIC_RELAXED);
 	if (ns - seen > 166000000u) {
 		uint64_t rate =

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "op_time.h"
 #include "sim.h"
 #include "stream.h"
 
@@ -35,6 +36,9 @@ struct sim_op *sim_op_clone(const struct sim_op *op)
 	copy->waits = NULL;
 	copy->wait_count = copy->wait_capacity = 0;
 	copy->finished = false;
+	copy->time = NULL;
+	copy->pieces = 0;
+	copy->performed = false;
 	if (op->class->clone && op->class->clone(copy) != CUDA_SUCCESS) {
 		free(copy);
 		return NULL;
@@ -52,6 +56,7 @@ void sim_op_free(struct sim_op *op)
 		sim_mark_unref(op->waits[i]);
 	free(op->waits);
 	sim_mark_unref(op->mark);
+	free(op->time);
 	free(op);
 }
 
@@ -75,26 +80,35 @@ const struct ptx_space *sim_op_space(const struct sim_op *op)
 	return &op->context->device->space;
 }
 
-static CUresult perform(struct sim_op *op)
+// Waits for its marks. On a device that shares its time the operation may then begin.
+static void wait_for_marks(struct sim_op *op)
+{
+	uint64_t latest = 0;
+
+	for (unsigned i = 0; i < op->wait_count; i++) {
+		sim_mark_wait(op->waits[i], &op->context->cancel);
+		uint64_t time = atomic_load_explicit(&op->waits[i]->time_ns, memory_order_relaxed);
+		if (!sim_mark_is_done(op->waits[i]) || op->waits[i]->foreign)
+			time = region_time_now(sim_process.region);
+		latest = time > latest ? time : latest;
+	}
+	if (op->time && op->wait_count)
+		sim_time_ready(op, latest);
+}
+
+// Whether it may run; the sticky error otherwise.
+static CUresult check_failure(const struct sim_op *op)
 {
 	struct sim_context *context = op->context;
-	CUresult result = CUDA_SUCCESS;
-
-	for (unsigned i = 0; i < op->wait_count; i++)
-		sim_mark_wait(op->waits[i], &context->cancel);
 	int lost = atomic_load_explicit(&context->device->lost, memory_order_relaxed);
 	if (lost)
 		sim_context_fail(context, (CUresult)lost);
-	if (sim_failure() && !op->always)
-		return sim_failure();
-	if (op->instant) {
-		result = op->class->run(op);
-	} else {
-		uint64_t start = sim_clock_ns();
-		sim_fault_delay(context->device);
-		result = op->class->run(op);
-		region_busy(sim_process.region, context->device->physical, sim_clock_ns() - start);
-	}
+	return op->always ? CUDA_SUCCESS : sim_failure();
+}
+
+// A result other than success becomes the sticky error.
+static CUresult check_result(struct sim_context *context, CUresult result)
+{
 	if (result == CUDA_SUCCESS)
 		return result;
 	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) // cut short: no fault of its own
@@ -102,9 +116,34 @@ static CUresult perform(struct sim_op *op)
 	return sim_context_fail(context, result);
 }
 
-CUresult sim_op_execute(struct sim_op *op)
+static CUresult perform(struct sim_op *op, struct sim_time_cursor *cursor)
 {
-	CUresult result = perform(op);
+	struct sim_context *context = op->context;
+
+	wait_for_marks(op);
+	CUresult result = check_failure(op);
+	if (result != CUDA_SUCCESS) {
+		sim_time_skip(op);
+		return result;
+	}
+	if (op->pieces && !op->class->runs_pieces) {
+		result = sim_time_run(op);
+	} else if (cursor && op->class->pieces) {
+		result = sim_time_run_node(op, cursor);
+	} else if (op->instant || op->pieces) {
+		result = op->class->run(op);
+	} else {
+		uint64_t start = sim_clock_ns();
+		sim_fault_delay(context->device);
+		result = op->class->run(op);
+		region_busy(sim_process.region, context->device->physical, sim_clock_ns() - start);
+	}
+	return check_result(context, result);
+}
+
+CUresult sim_op_execute(struct sim_op *op, struct sim_time_cursor *cursor)
+{
+	CUresult result = perform(op, cursor);
 	if (op->mark)
 		sim_mark_finish(op->mark);
 	return result;
@@ -117,12 +156,14 @@ static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
 
 	stream->running = op;
 	pthread_mutex_unlock(lock);
-	CUresult result = perform(op);
+	CUresult result = perform(op, NULL);
 	if (op->class->finish)
 		op->class->finish(op); // what it held is free when its end can be seen
 	op->finished = true;
 	pthread_mutex_lock(lock);
 	stream->running = NULL;
+	if (op->time)
+		sim_time_end(stream, op);
 	if (stream->last == op)
 		stream->last = NULL;
 	struct sim_mark *mark = op->mark; // nobody asks for it any more
@@ -131,7 +172,7 @@ static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
 	if (stream->head && stream->sleeping)
 		pthread_cond_signal(&stream->wake);
 	if (mark)
-		sim_mark_finish(mark);
+		sim_mark_finish_at(mark, op->time ? op->time->ended_ns : sim_clock_ns());
 	sim_mark_unref(mark);
 	sim_stream_retire(stream); // may be its end, unless the caller holds it
 	return result;
@@ -217,6 +258,58 @@ static void order_with_default(struct sim_stream *stream, struct sim_op *op)
 	}
 }
 
+// On a device that shares its time: what the operation does to memory is done now, as on any other device, and only its
+// end waits for the device. With context->lock held, which it releases while the operation runs.
+static void perform_ahead(struct sim_stream *stream, struct sim_op *op)
+{
+	stream->running = op; // others queue behind it
+	pthread_mutex_unlock(&stream->context->lock);
+	CUresult result = check_failure(op);
+	if (result == CUDA_SUCCESS)
+		(void)check_result(op->context, op->class->run(op));
+	op->performed = true;
+	pthread_mutex_lock(&stream->context->lock);
+	stream->running = NULL;
+}
+
+// First or last in the queue. With context->lock held.
+static void enqueue(struct sim_stream *stream, struct sim_op *op, bool first)
+{
+	if (first) {
+		op->next = stream->head;
+		stream->head = op;
+	} else {
+		if (stream->tail)
+			stream->tail->next = op;
+		else
+			stream->head = op;
+	}
+	if (!first || !stream->tail)
+		stream->tail = op;
+}
+
+static bool shares_time(void)
+{
+	return sim_process.config.slice_ns != 0;
+}
+
+// Waits until the operation may be queued. With context->lock held, which it releases meanwhile.
+static void wait_until_open(struct sim_stream *stream, const struct sim_op *op)
+{
+	pthread_mutex_t *lock = &stream->context->lock;
+
+	for (;;) {
+		// Whose call passed the gate before it was closed waits here: once nothing is queued, nothing will be.
+		if (atomic_load(&sim_gate) & SIM_GATE_LOCKED) {
+			pthread_mutex_unlock(lock);
+			(void)sim_checkpoint_enter(VG_ENTRY_cuLaunchKernel);
+			pthread_mutex_lock(lock);
+		} else if (!shares_time() || sim_time_room(stream, op)) {
+			return;
+		}
+	}
+}
+
 // Takes op. `wait`: the caller wants to see it done.
 static CUresult submit(struct sim_stream *stream, struct sim_op *op, bool wait)
 {
@@ -233,17 +326,19 @@ static CUresult submit(struct sim_stream *stream, struct sim_op *op, bool wait)
 	}
 	op->stream = stream;
 	pthread_mutex_lock(&context->lock);
-	// Whose call passed the gate before it was closed waits here: once nothing is queued, nothing will be.
-	while (atomic_load(&sim_gate) & SIM_GATE_LOCKED) {
-		pthread_mutex_unlock(&context->lock);
-		(void)sim_checkpoint_enter(VG_ENTRY_cuLaunchKernel);
-		pthread_mutex_lock(&context->lock);
-	}
+	wait_until_open(stream, op);
 	order_with_default(stream, op);
+	if (shares_time())
+		result = sim_time_append(stream, op);
+	if (result != CUDA_SUCCESS) {
+		pthread_mutex_unlock(&context->lock);
+		sim_op_free(op);
+		return result;
+	}
 	stream->last = op;
 	atomic_fetch_add(&stream->pending, 1);
 	bool idle = !stream->head && !stream->running;
-	if (idle && (wait || (op->instant && op->wait_count == 0))) {
+	if (idle && (wait || (op->instant && op->wait_count == 0 && op->pieces == 0))) {
 		result = run_one(stream, op);
 		pthread_mutex_unlock(&context->lock);
 		sim_op_free(op);
@@ -254,11 +349,10 @@ static CUresult submit(struct sim_stream *stream, struct sim_op *op, bool wait)
 			op->mark = sim_mark_new();
 		mark = sim_mark_ref(op->mark);
 	}
-	if (stream->tail)
-		stream->tail->next = op;
-	else
-		stream->head = op;
-	stream->tail = op;
+	bool ahead = idle && op->instant && op->wait_count == 0;
+	if (ahead)
+		perform_ahead(stream, op);
+	enqueue(stream, op, ahead);
 	if (!stream->worker)
 		start_worker(stream);
 	else if (stream->sleeping && !stream->running)

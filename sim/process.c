@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "cost.h"
 #include "lookup.h"
 #include "process.h"
 #include "sim.h"
@@ -255,6 +256,7 @@ static CUresult init(void)
 	sim_process.device_count = count;
 	pthread_atfork(NULL, NULL, in_child);
 	SIM_TRY(sim_fault_start());
+	SIM_TRY(sim_cost_start());
 	sim_service_start();
 	return CUDA_SUCCESS;
 }

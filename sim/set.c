@@ -1,5 +1,6 @@
 // cuMemset*: rows of equal elements.
 #include "copy.h"
+#include "cost.h"
 
 static void fill(void *at, const CUDA_MEMSET_NODE_PARAMS *set, size_t elements)
 {
@@ -38,7 +39,17 @@ static CUresult set_run(struct sim_op *op_)
 	return CUDA_SUCCESS;
 }
 
-const struct sim_op_class sim_set_class = {.name = "set", .size = sizeof(struct sim_set_op), .run = set_run};
+static unsigned set_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
+{
+	const CUDA_MEMSET_NODE_PARAMS *set = &((const struct sim_set_op *)op)->set;
+
+	if (capacity)
+		ret_pieces[0] = sim_cost_device_bytes(set->width * set->elementSize * set->height);
+	return 1;
+}
+
+const struct sim_op_class sim_set_class = {
+	.name = "set", .size = sizeof(struct sim_set_op), .run = set_run, .pieces = set_pieces};
 
 CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARAMS *set, struct sim_op **ret_op)
 {

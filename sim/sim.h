@@ -19,6 +19,7 @@
 #include "config.h"
 #include "ptx/ptx.h"
 #include "region.h"
+#include "region_time.h"
 
 struct sim_array;
 struct sim_context;
@@ -211,6 +212,7 @@ struct sim_mark *sim_mark_new(void);
 struct sim_mark *sim_mark_ref(struct sim_mark *mark); // NULL passes
 void sim_mark_unref(struct sim_mark *mark);
 void sim_mark_finish(struct sim_mark *mark);
+void sim_mark_finish_at(struct sim_mark *mark, uint64_t time_ns);
 bool sim_mark_is_done(const struct sim_mark *mark);
 // `cancel` (a context's; may be NULL) ends the wait early at SIM_CANCEL_WAITS; one for another process's work at
 // SIM_CANCEL_WORK, too.
@@ -219,6 +221,7 @@ void sim_mark_wait(const struct sim_mark *mark, const atomic_int *cancel);
 // ---- operations and streams (op.c, stream.c) ------------------------------------------
 
 struct sim_op;
+struct sim_time_cursor;
 
 // What an asynchronous operation is. Each class embeds struct sim_op first in its own
 // struct, so that an operation can be cloned (graph nodes are operations kept as templates).
@@ -232,6 +235,10 @@ struct sim_op_class {
 	CUresult (*clone)(struct sim_op *op);
 	// Frees what it owns. May be NULL.
 	void (*finish)(struct sim_op *op);
+	// Its pieces of work on a device that shares its time (op_time.h): fills at most `capacity` and returns their
+	// number. NULL: none, unless it waits for something.
+	unsigned (*pieces)(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity);
+	bool runs_pieces; // `run` waits for the pieces itself
 };
 
 struct sim_op {
@@ -245,7 +252,22 @@ struct sim_op {
 	bool instant; // takes no time: may run on the submitting thread when the stream is idle
 	bool always;  // runs even when the context has failed (host clean-up)
 	bool finished; // its class's finish has been called
+	// On a device that shares its time:
+	bool performed;		  // what it does to memory is done
+	unsigned pieces;	  // of work, in the stream's channel
+	struct sim_op_time *time; // once it is submitted
 };
+
+// Times of an operation on a device that shares its time.
+struct sim_op_time {
+	uint64_t first;	       // sequence of its first piece of work in the stream's channel
+	uint64_t submitted_ns;
+	uint64_t ready_ns;     // when the last operation that it waited for ended; 0: it waited for nothing
+	uint64_t ended_ns;     // 0: not yet
+};
+
+// `pieces` of what the host does for a stream, or a stream waits for.
+unsigned sim_time_host_piece(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity);
 
 struct sim_op *sim_op_new(const struct sim_op_class *class, struct sim_context *context); // zeroed
 struct sim_op *sim_op_clone(const struct sim_op *op); // without marks and stream
@@ -272,6 +294,13 @@ struct sim_stream {
 	_Atomic unsigned pending;     // queued and running
 	bool worker, sleeping, closing;
 	pthread_cond_t wake;
+	// On a device that shares its time, likewise:
+	uint32_t channel; // while has_channel
+	bool has_channel;
+	unsigned pieces; // in the channel, of operations that have not ended
+	unsigned crowd;	 // threads that wait for room
+	pthread_cond_t room;
+	uint64_t ended_ns; // when its last operation ended
 	// Capture: owned by capture.c. Non-NULL while the stream captures.
 	_Atomic(void *) capture;
 	CUstreamAttrValue attributes[16];
@@ -294,8 +323,8 @@ CUresult sim_submit_wait(struct sim_stream *stream, struct sim_op *op);
 struct sim_mark *sim_stream_last(struct sim_stream *stream);
 CUresult sim_stream_wait_idle(struct sim_stream *stream);
 // Runs one operation now: waits for its marks, then runs, then finishes its mark. Does not
-// free it. For graphs.
-CUresult sim_op_execute(struct sim_op *op);
+// free it. For graphs; the cursor is NULL unless the device shares its time.
+CUresult sim_op_execute(struct sim_op *op, struct sim_time_cursor *cursor);
 
 // Implemented by capture.c; weak definitions: nothing captures.
 CUresult sim_capture_op(struct sim_stream *stream, struct sim_op *op); // takes op

@@ -24,6 +24,7 @@ static struct sim_stream *take_free(void)
 		pthread_condattr_init(&attributes);
 		pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 		pthread_cond_init(&stream->wake, &attributes);
+		pthread_cond_init(&stream->room, &attributes);
 		pthread_condattr_destroy(&attributes);
 	}
 	return stream;
@@ -41,7 +42,9 @@ struct sim_stream *sim_stream_new(struct sim_context *context, unsigned flags, i
 	stream->legacy = stream->per_thread = stream->closing = false;
 	stream->green = NULL;
 	stream->head = stream->tail = stream->running = stream->last = NULL;
-	stream->worker = stream->sleeping = false;
+	stream->worker = stream->sleeping = stream->has_channel = false;
+	stream->pieces = 0;
+	stream->ended_ns = 0;
 	atomic_store(&stream->pending, 0);
 	atomic_store(&stream->capture, NULL);
 	memset(stream->attributes, 0, sizeof stream->attributes);

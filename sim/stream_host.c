@@ -18,7 +18,7 @@ static CUresult host_run(struct sim_op *op_)
 }
 
 const struct sim_op_class sim_host_class = {
-	.name = "host function", .size = sizeof(struct sim_host_op), .run = host_run};
+	.name = "host function", .size = sizeof(struct sim_host_op), .run = host_run, .pieces = sim_time_host_piece};
 
 struct sim_op *sim_host_op_new(struct sim_context *context, CUhostFn function, void *data)
 {

@@ -1,0 +1,131 @@
+#include "cost.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/size.h"
+
+enum { KERNELS_MOST = 64, KERNEL_NAME = 128 };
+
+struct kernel_cost {
+	char name[KERNEL_NAME]; // empty: of every kernel without a cost of its own
+	bool known, open;	// open: the kernel stays on the device until its work has ended
+	uint64_t ns;
+};
+static struct kernel_cost kernels[KERNELS_MOST];
+static size_t kernel_count;
+// Bytes a second, as on an H200: a copy engine over PCIe, and the memory.
+static uint64_t host_rate = 55000000000u, device_rate = 2000000000000u;
+
+// "200us", or "200us+".
+static bool parse_kernel(const char *name, char *value, char *error, size_t size)
+{
+	struct kernel_cost *kernel = &kernels[kernel_count];
+	size_t length = strlen(value);
+
+	if (kernel_count == KERNELS_MOST || strlen(name) >= KERNEL_NAME) {
+		snprintf(error, size, "more than %d kernels, or a name of more than %d characters", KERNELS_MOST,
+			 KERNEL_NAME - 1);
+		return false;
+	}
+	kernel->open = length > 0 && value[length - 1] == '+';
+	if (kernel->open)
+		value[length - 1] = 0;
+	if (!sim_duration_parse(value, &kernel->ns)) {
+		snprintf(error, size, "\"%s\" is not a duration: use 200us, 2ms or 1.5s, up to an hour, or 200us+",
+			 value);
+		return false;
+	}
+	snprintf(kernel->name, sizeof kernel->name, "%s", name);
+	kernel->known = true;
+	kernel_count++;
+	return true;
+}
+
+static bool parse_clause(char *clause, char *error, size_t size)
+{
+	char *value = strchr(clause, '=');
+
+	if (!value) {
+		snprintf(error, size, "\"%s\" is not key=value", clause);
+		return false;
+	}
+	*value++ = 0;
+	if (strcmp(clause, "kernel") == 0)
+		return parse_kernel("", value, error, size);
+	if (strncmp(clause, "kernel:", 7) == 0 && clause[7])
+		return parse_kernel(clause + 7, value, error, size);
+	uint64_t *rate = strcmp(clause, "host") == 0 ? &host_rate : strcmp(clause, "device") == 0 ? &device_rate : NULL;
+	if (!rate) {
+		snprintf(error, size, "unknown key \"%s\" (there are kernel, kernel:NAME, host, device)", clause);
+		return false;
+	}
+	if (vg_size_parse(value, rate) == 0 && *rate > 0)
+		return true;
+	snprintf(error, size, "%s=%s must be bytes a second, such as 50G", clause, value);
+	return false;
+}
+
+CUresult sim_cost_start(void)
+{
+	const char *specification = getenv("VIRGATE_SIM_COST");
+	char error[256] = "out of memory", *clause;
+
+	kernel_count = 0;
+	if (!specification || !*specification)
+		return CUDA_SUCCESS;
+	bool valid = sim_process.config.slice_ns != 0;
+	if (!valid)
+		snprintf(error, sizeof error, "add slice= to VIRGATE_SIM: without it operations have no costs");
+	char *copy = strdup(specification), *rest = copy;
+	while (valid && (clause = strsep(&rest, ",")))
+		valid = parse_clause(clause, error, sizeof error);
+	if (!valid || !copy)
+		sim_say("VIRGATE_SIM_COST: %s", error);
+	free(copy);
+	return valid && copy ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static struct kernel_cost find_kernel(const char *name)
+{
+	struct kernel_cost found = {.open = true}; // takes as long as the interpreter does
+
+	for (size_t i = 0; i < kernel_count; i++)
+		if (strcmp(kernels[i].name, name) == 0)
+			return kernels[i];
+		else if (!kernels[i].name[0])
+			found = kernels[i];
+	return found;
+}
+
+struct region_piece sim_cost_kernel(const char *name, uint64_t blocks, unsigned sms)
+{
+	struct kernel_cost cost = find_kernel(name);
+	uint64_t all = sim_process.config.sms, wanted = blocks < all ? blocks : all;
+	uint64_t ns = wanted > sms ? (cost.ns * wanted + sms - 1) / sms : cost.ns; // in more waves on fewer of them
+
+	return (struct region_piece){.engine = TIME_SMS,
+				     .open = cost.open,
+				     .measured = !cost.known,
+				     .sms = (unsigned)(wanted < sms ? wanted : sms),
+				     .need_ns = ns};
+}
+
+static uint64_t time_of_bytes(uint64_t bytes, uint64_t rate)
+{
+	return (uint64_t)((double)bytes * 1e9 / (double)rate);
+}
+
+struct region_piece sim_cost_device_bytes(uint64_t bytes)
+{
+	return (struct region_piece){
+		.engine = TIME_SMS, .sms = sim_process.config.sms, .need_ns = time_of_bytes(bytes, device_rate)};
+}
+
+struct region_piece sim_cost_host_bytes(uint64_t bytes, bool from_device)
+{
+	bool second = from_device && sim_process.config.copy_engines > 1;
+
+	return (struct region_piece){.engine = second ? TIME_COPY_OUT : TIME_COPY_IN,
+				     .need_ns = time_of_bytes(bytes, host_rate)};
+}

@@ -1,0 +1,44 @@
+// Operations on a device that shares its time (`slice` in the configuration). Each has pieces of work in the channel of
+// its stream (region_time.h), in the order of the stream, from the call that submits it. So the device serves them
+// whether or not this process runs. The process does what the operation does to memory, and wakes waiting threads.
+//
+// Without `slice` none of this is called.
+#pragma once
+
+#include "region_time.h"
+#include "sim.h"
+
+enum { SIM_PIECES_MOST = TIME_DEPTH / 2 }; // of one operation
+
+// During a graph's launch: the piece of the next node.
+struct sim_time_cursor {
+	struct sim_stream *stream;
+	uint64_t next, end_ns;
+	bool gathers; // the nodes have no pieces of their own: what they need is added up in gathered_ns
+	uint64_t gathered_ns;
+};
+
+// Fills at most `capacity` of the operation's pieces and returns their number. 0: it takes no time.
+unsigned sim_time_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity);
+
+// With context->lock held: waits until the operation's pieces fit the stream's queue. Releases the lock meanwhile, and
+// returns false if it did.
+bool sim_time_room(struct sim_stream *stream, const struct sim_op *op);
+// With context->lock held. CUDA_ERROR_OUT_OF_MEMORY: no channel.
+CUresult sim_time_append(struct sim_stream *stream, struct sim_op *op);
+// Lets the operation begin: the last of those that it waits for ended at ready_ns.
+void sim_time_ready(struct sim_op *op, uint64_t ready_ns);
+// Runs an operation when the device serves its piece of work, and returns when that has ended.
+CUresult sim_time_run(struct sim_op *op);
+// Likewise for a node of a graph.
+CUresult sim_time_run_node(struct sim_op *op, struct sim_time_cursor *cursor);
+// A conditional node has one piece for all that its bodies do.
+struct sim_time_cursor sim_time_begin_bodies(struct sim_context *context, struct sim_time_cursor *cursor);
+void sim_time_end_bodies(struct sim_context *context, struct sim_time_cursor *cursor,
+			 const struct sim_time_cursor *bodies);
+// Ends a graph's launch, which has run or was cancelled: removes the pieces that are left.
+void sim_time_end_graph(struct sim_op *op, struct sim_time_cursor *cursor);
+// Removes the pieces of an operation that is not run.
+void sim_time_skip(struct sim_op *op);
+// With context->lock held, when the operation has ended: frees its part of the queue.
+void sim_time_end(struct sim_stream *stream, struct sim_op *op);

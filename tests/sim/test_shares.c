@@ -1,0 +1,402 @@
+// A device that shares its time (`slice`), in what the conformance suite (tests/conformance/time.c) cannot cover
+// because a GPU is configured otherwise: MPS, one copy engine, exact times of graphs, limits and invalid values.
+#include "sim_test.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+
+#define NODE "slice=2150us,sms=4,memory=256M,ctx=2M"
+#define COST "kernel=200us,host=1G,device=1G,kernel:long=50ms,kernel:traps=1us+"
+
+static struct shared {
+	_Atomic int loaded, stop;
+} *shared;
+static _Atomic unsigned *gate; // of this process's streams
+
+static CUstream stream;
+static CUfunction full, longer, traps;
+
+static const char ptx[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
+			  ".visible .entry full() { ret; }\n.visible .entry long() { ret; }\n"
+			  ".visible .entry traps() { trap; ret; }\n";
+
+static void use_node(const char *node, const char *cost)
+{
+	node_start("1");
+	setenv("VIRGATE_SIM", node, 1);
+	cost ? setenv("VIRGATE_SIM_COST", cost, 1) : unsetenv("VIRGATE_SIM_COST");
+	if (!shared)
+		shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	memset(shared, 0, sizeof *shared);
+}
+
+static void open_device(void)
+{
+	CUmodule module;
+
+	primary(0);
+	CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	CU(cuMemHostAlloc((void **)&gate, 4096, 0));
+	CU(cuModuleLoadData(&module, ptx));
+	CU(cuModuleGetFunction(&full, module, "full"));
+	CU(cuModuleGetFunction(&longer, module, "long"));
+	CU(cuModuleGetFunction(&traps, module, "traps"));
+}
+
+static void launch(CUstream on, unsigned blocks)
+{
+	CU(cuLaunchKernel(full, blocks, 1, 1, 32, 1, 1, 0, on, NULL, NULL));
+}
+
+// The stream stands until open_streams(): what is queued meanwhile runs without gaps, however slow the host is.
+static void hold_stream(CUstream on)
+{
+	CU(cuStreamWaitValue32_v2(on, (CUdeviceptr)gate, atomic_load(gate) + 1, CU_STREAM_WAIT_VALUE_GEQ));
+}
+
+static void open_streams(void)
+{
+	atomic_fetch_add(gate, 1);
+}
+
+static CUevent record(CUstream on)
+{
+	CUevent event;
+
+	CU(cuEventCreate(&event, 0));
+	CU(cuEventRecord(event, on));
+	return event;
+}
+
+static double elapsed(CUevent from, CUevent to)
+{
+	float ms;
+
+	CU(cuEventSynchronize(to));
+	CU(cuEventElapsedTime_v2(&ms, from, to));
+	return ms;
+}
+
+static double between(CUevent from, CUevent to)
+{
+	double ms = elapsed(from, to);
+
+	CU(cuEventDestroy_v2(from));
+	CU(cuEventDestroy_v2(to));
+	return ms;
+}
+
+static double measure(unsigned blocks, unsigned times)
+{
+	hold_stream(stream);
+	launch(stream, blocks);
+	CUevent from = record(stream);
+	for (unsigned i = 0; i < times; i++)
+		launch(stream, blocks);
+	CUevent to = record(stream);
+	open_streams();
+	return between(from, to);
+}
+
+static bool is_near(double got, double want)
+{
+	if (got > want * 0.97 && got < want * 1.03)
+		return true;
+	fprintf(stderr, "%.3f ms, not about %.3f ms\n", got, want);
+	return false;
+}
+
+// In a process of its own, since each has another node or another environment.
+static pid_t start(void (*part)(void))
+{
+	fflush(NULL);
+	pid_t child = fork();
+	if (child == 0) {
+		part();
+		_exit(0);
+	}
+	return child;
+}
+
+static void check_end(pid_t child)
+{
+	int status;
+
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+}
+
+static void wait_until_loaded(int least)
+{
+	for (int i = 0; atomic_load(&shared->loaded) < least; i++) {
+		CHECK(i < 30000);
+		nap_ms(1);
+	}
+}
+
+static unsigned load_blocks;
+static void keep_loaded(void)
+{
+	open_device();
+	for (int i = 0; !atomic_load(&shared->stop); i++) {
+		launch(stream, load_blocks);
+		atomic_store(&shared->loaded, i);
+	}
+	CU(cuStreamSynchronize(stream));
+}
+
+// The time that 500 kernels of 200 us take, of `blocks` blocks, while another process has kernels of `others` blocks.
+static void measure_beside(unsigned blocks, unsigned others, double want_ms)
+{
+	load_blocks = others;
+	pid_t child = start(keep_loaded);
+	wait_until_loaded(100);
+	open_device();
+	bool near = is_near(measure(blocks, 500), want_ms);
+	atomic_store(&shared->stop, 1);
+	check_end(child);
+	CHECK(near);
+}
+
+static void beside_a_context(void) { measure_beside(4, 4, 200 / 0.9492); }
+
+TEST(contexts_pay_for_switches)
+{
+	use_node(NODE, COST);
+	check_end(start(beside_a_context));
+}
+
+static int init_result(void)
+{
+	return cuInit(0);
+}
+
+static void refuse_init(void)
+{
+	CHECK_INT(init_result(), CUDA_ERROR_INVALID_VALUE);
+}
+
+// Copies 20 times 1 MiB in each direction, in two streams that may begin at different times. Returns in ret_longest_ms
+// how long the longer direction took, in ret_all_ms the time from the first copy's begin to the last one's end.
+static void copy_both_ways(double *ret_longest_ms, double *ret_all_ms)
+{
+	CUdeviceptr memory;
+	CUstream streams[2];
+	CUevent from[2], to[2];
+	void *host;
+
+	open_device();
+	CU(cuMemHostAlloc(&host, 2 * MIB, 0));
+	CU(cuMemAlloc_v2(&memory, 2 * MIB));
+	for (int i = 0; i < 2; i++) {
+		CU(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+		hold_stream(streams[i]);
+	}
+	for (int k = 0; k <= 20; k++) {
+		CU(cuMemcpyHtoDAsync_v2(memory, host, MIB, streams[0]));
+		CU(cuMemcpyDtoHAsync_v2((char *)host + MIB, memory + MIB, MIB, streams[1]));
+		for (int i = 0; i < 2 && k == 0; i++)
+			from[i] = record(streams[i]); // on the device, not while the stream is idle
+	}
+	for (int i = 0; i < 2; i++)
+		to[i] = record(streams[i]);
+	open_streams();
+	*ret_longest_ms = *ret_all_ms = 0;
+	for (int i = 0; i < 4; i++) {
+		double ms = elapsed(from[i / 2], to[i % 2]);
+		*ret_all_ms = ms > *ret_all_ms ? ms : *ret_all_ms;
+		if (i / 2 == i % 2)
+			*ret_longest_ms = ms > *ret_longest_ms ? ms : *ret_longest_ms;
+	}
+}
+
+#define COPY_MS (20 * 1000.0 / 1024) // 20 of 1 MiB, at 1 GiB a second
+
+static void copy_on_two_engines(void)
+{
+	double longest, all;
+
+	copy_both_ways(&longest, &all);
+	CHECK(is_near(longest, COPY_MS));
+}
+
+static void copy_on_one_engine(void)
+{
+	double longest, all;
+
+	copy_both_ways(&longest, &all);
+	CHECK(all > 1.97 * COPY_MS);
+}
+
+TEST(copy_engines)
+{
+	use_node(NODE, COST);
+	check_end(start(copy_on_two_engines));
+	use_node(NODE ",copyengines=1", COST);
+	check_end(start(copy_on_one_engine));
+}
+
+// ---- graphs ---------------------------------------------------------------------------------
+
+// Kernels in a row, with two events that are recorded around those in the middle.
+static CUgraphExec make_graph(unsigned kernels, CUevent events[2])
+{
+	CUDA_KERNEL_NODE_PARAMS params = {.func = full, .gridDimX = 4, .gridDimY = 1, .gridDimZ = 1,
+					  .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1};
+	CUgraph graph;
+	CUgraphExec exec;
+	CUgraphNode last = NULL, node;
+
+	CU(cuGraphCreate(&graph, 0));
+	for (unsigned i = 0; i < kernels; i++) {
+		if (events && (i == kernels / 4 || i == kernels * 3 / 4)) {
+			CU(cuGraphAddEventRecordNode(&node, graph, &last, 1, events[i > kernels / 2]));
+			last = node;
+		}
+		CU(cuGraphAddKernelNode_v2(&node, graph, &last, last != NULL,
+					   &(CUDA_KERNEL_NODE_PARAMS_v2){
+						   .func = params.func, .gridDimX = params.gridDimX,
+						   .gridDimY = 1, .gridDimZ = 1, .blockDimX = params.blockDimX,
+						   .blockDimY = 1, .blockDimZ = 1}));
+		last = node;
+	}
+	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CU(cuGraphDestroy(graph));
+	return exec;
+}
+
+static void measure_graph(unsigned kernels, bool has_events)
+{
+	CUevent events[2];
+
+	open_device();
+	for (int i = 0; i < 2; i++)
+		CU(cuEventCreate(&events[i], 0));
+	CUgraphExec exec = make_graph(kernels, has_events ? events : NULL);
+	hold_stream(stream);
+	launch(stream, 4);
+	CUevent from = record(stream);
+	for (int i = 0; i < 3; i++) // nothing lies between them
+		CU(cuGraphLaunch(exec, stream));
+	CUevent to = record(stream);
+	open_streams();
+	CHECK(is_near(between(from, to), 3 * kernels * 0.2));
+	if (has_events)
+		CHECK(is_near(between(events[0], events[1]), kernels * 0.1));
+	CU(cuGraphExecDestroy(exec));
+}
+
+static void measure_small_graph(void) { measure_graph(100, true); }
+static void measure_large_graph(void) { measure_graph(700, false); } // more than there are pieces
+
+TEST(graphs_take_what_their_kernels_take)
+{
+	use_node(NODE, COST);
+	check_end(start(measure_small_graph));
+	check_end(start(measure_large_graph));
+}
+
+static void measure_conditional_graph(void)
+{
+	CUgraph graph;
+	CUgraphExec exec;
+	CUgraphNode node, inside;
+	CUgraphConditionalHandle handle;
+	CUcontext context;
+
+	open_device();
+	CU(cuCtxGetCurrent(&context));
+	CU(cuGraphCreate(&graph, 0));
+	CU(cuGraphConditionalHandleCreate(&handle, graph, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
+				    .conditional = {.handle = handle, .type = CU_GRAPH_COND_TYPE_IF, .size = 1,
+						    .ctx = context}};
+	CU(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params));
+	for (int i = 0; i < 50; i++)
+		CU(cuGraphAddKernelNode_v2(&inside, params.conditional.phGraph_out[0], NULL, 0,
+					   &(CUDA_KERNEL_NODE_PARAMS_v2){.func = full, .gridDimX = 4, .gridDimY = 1,
+									 .gridDimZ = 1, .blockDimX = 32,
+									 .blockDimY = 1, .blockDimZ = 1}));
+	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	hold_stream(stream);
+	launch(stream, 4);
+	CUevent from = record(stream);
+	CU(cuGraphLaunch(exec, stream));
+	CUevent to = record(stream);
+	open_streams();
+	CHECK(is_near(between(from, to), 50 * 0.2));
+}
+
+TEST(a_conditional_node_takes_what_its_body_takes)
+{
+	use_node(NODE, COST);
+	check_end(start(measure_conditional_graph));
+}
+
+// ---- limits and refusals --------------------------------------------------------------------
+
+static _Atomic int opened;
+static void wait_at_gate(void *data)
+{
+	while (!atomic_load(&opened))
+		nap_ms(1);
+}
+
+static void use_many_streams(void)
+{
+	enum { STREAMS = 256 };
+	CUstream streams[STREAMS + 1];
+
+	open_device();
+	for (int i = 0; i <= STREAMS; i++)
+		CU(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+	for (int i = 0; i < STREAMS; i++)
+		CU(cuLaunchHostFunc(streams[i], wait_at_gate, NULL));
+	GIVES(cuLaunchKernel(full, 1, 1, 1, 1, 1, 1, 0, streams[STREAMS], NULL, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	atomic_store(&opened, 1);
+	CU(cuCtxSynchronize());
+	launch(streams[STREAMS], 1); // they are free again
+	CU(cuCtxSynchronize());
+}
+
+TEST(more_busy_streams_than_channels)
+{
+	use_node(NODE, COST);
+	check_end(start(use_many_streams));
+}
+
+TEST(invalid_costs_are_refused)
+{
+	static const char *const invalid[] = {"kernel", "kernel=", "kernel=fast", "kernel:=5us", "host=0", "host=quick",
+					      "colour=red", "kernel=5us,,"};
+
+	for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
+		use_node(NODE, invalid[i]);
+		check_end(start(refuse_init));
+	}
+	use_node("memory=256M", COST); // without slice there is no time to share
+	check_end(start(refuse_init));
+}
+
+// Work that a process leaves behind when it exits neither keeps the device nor its channel.
+static void leave_work(void)
+{
+	open_device();
+	for (int i = 0; i < 100; i++)
+		CU(cuLaunchKernel(longer, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL)); // 5 s
+}
+
+static void use_after_others(void)
+{
+	open_device();
+	for (int i = 0; !is_near(measure(4, 100), 20); i++)
+		CHECK(i < 20);
+}
+
+TEST(work_of_an_ended_process_leaves)
+{
+	use_node(NODE, COST);
+	check_end(start(leave_work));
+	check_end(start(use_after_others));
+}
