@@ -113,7 +113,7 @@ CUresult CUDAAPI cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevi
 	SIM_TRY(sim_device_get(dev, &device));
 	switch (attrib) {
 	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-		*pi = (int)config->sms;
+		*pi = (int)sim_process.sms;
 		break;
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
 		*pi = (int)config->cc_major;

@@ -5,6 +5,7 @@
 
 #include "context.h"
 #include "memory.h"
+#include "mps.h"
 #include "process.h"
 #include "stream.h"
 
@@ -122,18 +123,37 @@ static void stop_work(struct sim_context *context, void *data)
 	atomic_compare_exchange_strong(&context->cancel, &none, SIM_CANCEL_WORK);
 }
 
-CUresult sim_context_fail(const struct sim_context *context, CUresult error)
+// False: something had failed before, and *ret_error is that.
+static bool fail(const struct sim_device *device, CUresult error, CUresult *ret_error)
 {
 	int none = CUDA_SUCCESS;
+	bool first = atomic_compare_exchange_strong(&sim_process.fault, &none, (int)error);
 
-	if (!atomic_compare_exchange_strong(&sim_process.fault, &none, (int)error))
-		return (CUresult)none;
-	sim_log("device %d: the context failed, and with it those of every device: %s", context->device->ordinal,
+	*ret_error = first ? error : (CUresult)none;
+	if (!first)
+		return false;
+	sim_log("device %d: the context failed, and with it those of every device: %s", device->ordinal,
 		sim_error_name(error));
 	sim_contexts_each(stop_work, NULL); // who waits for it sees its end, and the error
 	for (int i = 0; i < sim_process.device_count && sim_process.config.slice_ns; i++)
 		region_time_wake(sim_process.region, sim_process.devices[i].physical);
-	return error;
+	return true;
+}
+
+CUresult sim_context_fail(const struct sim_context *context, CUresult error)
+{
+	CUresult result;
+
+	if (fail(context->device, error, &result))
+		sim_mps_tell_failure(context, error);
+	return result;
+}
+
+void sim_context_fail_with_others(const struct sim_device *device, CUresult error)
+{
+	CUresult result;
+
+	(void)fail(device, error, &result);
 }
 
 void sim_contexts_each(void (*each)(struct sim_context *context, void *data), void *data)
@@ -250,11 +270,12 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 			free(context);
 		return result;
 	}
+	sim_mps_join_device(device);
 	context->device = device;
 	context->flags = flags;
 	context->api_version = 3020;
 	context->parent = parent ? parent : context;
-	context->sms = sim_process.config.sms;
+	context->sms = sim_process.sms;
 	context->id = atomic_fetch_add(&context_ids, 1);
 	context->was_context = SIM_CONTEXT_MAGIC;
 	default_limits(context);

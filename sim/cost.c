@@ -119,7 +119,7 @@ static uint64_t time_of_bytes(uint64_t bytes, uint64_t rate)
 struct region_piece sim_cost_device_bytes(uint64_t bytes)
 {
 	return (struct region_piece){
-		.engine = TIME_SMS, .sms = sim_process.config.sms, .need_ns = time_of_bytes(bytes, device_rate)};
+		.engine = TIME_SMS, .sms = sim_process.sms, .need_ns = time_of_bytes(bytes, device_rate)};
 }
 
 struct region_piece sim_cost_host_bytes(uint64_t bytes, bool from_device)

@@ -59,7 +59,7 @@ static unsigned graph_pieces(const struct sim_op *op, struct region_piece *ret_p
 	if (count <= SIM_PIECES_MOST)
 		return count;
 	if (capacity)
-		ret_pieces[0] = (struct region_piece){.engine = TIME_SMS, .open = true, .sms = sim_process.config.sms};
+		ret_pieces[0] = (struct region_piece){.engine = TIME_SMS, .open = true, .sms = sim_process.sms};
 	return 1;
 }
 

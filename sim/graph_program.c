@@ -299,7 +299,7 @@ static unsigned step_pieces(const struct sim_step *step, struct region_piece *re
 		return sim_program_pieces(step->bodies[0], ret_pieces, capacity);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL: // known when it has run
 		if (capacity)
-			ret_pieces[0] = (struct region_piece){.engine = TIME_SMS, .open = true, .sms = sim_process.config.sms};
+			ret_pieces[0] = (struct region_piece){.engine = TIME_SMS, .open = true, .sms = sim_process.sms};
 		return 1;
 	default:
 		if (!step->op || !step->op->class->pieces)

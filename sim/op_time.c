@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "mps.h"
+
 // ---- submission -----------------------------------------------------------------------------
 
 unsigned sim_time_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
@@ -39,7 +41,9 @@ static int device_of(const struct sim_stream *stream)
 
 static CUresult claim_channel(struct sim_stream *stream)
 {
-	uint64_t context = region_time_context(sim_process.region, stream->context->parent->id);
+	uint64_t context = sim_mps_is_client()
+				   ? REGION_TIME_MPS
+				   : region_time_context(sim_process.region, stream->context->parent->id);
 	int status = region_time_claim(sim_process.region, device_of(stream), context, &stream->channel);
 
 	stream->has_channel = status == 0;
@@ -97,6 +101,7 @@ static bool wait_for_stage(const struct sim_stream *stream, uint64_t sequence, e
 			*ret_end_ns = moment.end_ns;
 			return true;
 		}
+		sim_mps_look_for_failure();
 		if (context && atomic_load_explicit(&context->cancel, memory_order_relaxed))
 			return false;
 		region_time_sleep(sim_process.region, device, &moment);

@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "cost.h"
 #include "lookup.h"
+#include "mps.h"
 #include "process.h"
 #include "sim.h"
 
@@ -76,6 +77,8 @@ CUresult sim_enter_slow(enum vg_entry entry)
 		SIM_TRY(sim_checkpoint_enter(entry));
 	if (gate & SIM_GATE_FAULTS)
 		SIM_TRY(sim_fault_enter(entry));
+	if (gate & SIM_GATE_MPS)
+		sim_mps_look_for_failure();
 	return CUDA_SUCCESS;
 }
 
@@ -254,9 +257,11 @@ static CUresult init(void)
 		if (!init_device(i, physical[i]))
 			return no_addresses(2 * sim_process.window_size + SIM_GRANULE);
 	sim_process.device_count = count;
+	sim_process.sms = sim_process.config.sms;
 	pthread_atfork(NULL, NULL, in_child);
 	SIM_TRY(sim_fault_start());
 	SIM_TRY(sim_cost_start());
+	SIM_TRY(sim_mps_start());
 	sim_service_start();
 	return CUDA_SUCCESS;
 }

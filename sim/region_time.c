@@ -19,6 +19,7 @@ struct region_time { // one for each device; its rings and its states follow in 
 	_Atomic uint32_t generation;		   // futex: work has ended that others could not predict
 	_Atomic uint32_t channels_used;		   // no channel was ever used from here on
 	_Atomic uint64_t looked_ns;		   // when a process last looked for dead ones
+	_Atomic uint64_t failure;		   // count << 32 | error
 	struct time_channel channels[TIME_CHANNELS];
 };
 _Static_assert(sizeof(struct region_time) % PAGE == 0, "what follows begins with a page");
@@ -465,4 +466,21 @@ struct region_time_view region_time_view(struct region *region, int device)
 					 .switching_ns = state.switching_ns,
 					 .switches = state.switches,
 					 .channels = channels};
+}
+
+// ---- failures of clients of MPS -------------------------------------------------------------
+
+void region_time_fail(struct region *region, int device, uint32_t error)
+{
+	struct region_time *time = time_of(region, device);
+	uint64_t seen = atomic_load(&time->failure);
+
+	while (!atomic_compare_exchange_weak(&time->failure, &seen, ((seen >> 32) + 1) << 32 | error))
+		;
+	region_time_wake(region, device);
+}
+
+uint64_t region_time_failure(struct region *region, int device)
+{
+	return atomic_load(&time_of(region, device)->failure);
 }

@@ -11,6 +11,7 @@
 #include "region.h"
 
 enum {
+	REGION_TIME_MPS = 1,		   // the context that all clients of MPS share
 	REGION_TIME_PATIENCE_NS = 20000000, // longest sleep: this process, or another one, may have failed meanwhile
 	REGION_TIME_GONE_NS = 100000000,   // the work of a dead process leaves the device after this
 };
@@ -62,3 +63,8 @@ struct region_time_view {
 	unsigned channels;			  // with work
 };
 struct region_time_view region_time_view(struct region *region, int device);
+
+// Fails all clients of MPS on the device. The word changes with every failure; its low half is the error, 0 before the
+// first one.
+void region_time_fail(struct region *region, int device, uint32_t error);
+uint64_t region_time_failure(struct region *region, int device);

@@ -49,6 +49,8 @@ struct sim_device {
 	uint8_t *permission;
 	struct ptx_space space;
 	_Atomic int lost; // a CUresult: every call on the device answers it
+	_Atomic bool joined; // a client of MPS has had a context on it
+	_Atomic uint64_t failure_seen; // of the device's clients of MPS: region_time_failure()
 	// Before `lock`: the primary context is made and ended by one thread at a time. Its handle never changes, and a
 	// thread that retains it must not revive what another one is still ending.
 	pthread_mutex_t primary_lock;
@@ -63,6 +65,7 @@ struct sim_process {
 	struct region *region; // what is shared with the node's other processes
 	struct sim_device devices[SIM_DEVICES];
 	int device_count;
+	unsigned sms; // multiprocessors of a device that this process may use
 	_Atomic int fault; // a CUresult: what ended a context ended all of them, on every device, for good
 	// Device addresses: [window, window + window_size), PROT_NONE. The bytes of an address
 	// are at address + window_offset.
@@ -83,6 +86,7 @@ enum sim_gate {
 	SIM_GATE_UNINITIALIZED = 1, // before cuInit, and in a forked child for ever
 	SIM_GATE_FAULTS = 2,	    // VIRGATE_SIM_FAULT names entries (fault.c)
 	SIM_GATE_LOCKED = 4,	    // another process has locked this one (checkpoint.c)
+	SIM_GATE_MPS = 8,	    // a fault of another client of MPS may end this one (mps.c)
 	SIM_GATE_CALLBACK = 0x100,  // counts the host functions that run: they may not call the driver
 };
 extern _Atomic unsigned sim_gate;
@@ -191,6 +195,8 @@ CUresult sim_context_current_any(struct sim_context **ret_context);
 // Sets the sticky error, unless there is one already, and stops what runs on every device. Returns
 // the error that stands.
 CUresult sim_context_fail(const struct sim_context *context, CUresult error);
+// Likewise, because another client of MPS on the device has failed.
+void sim_context_fail_with_others(const struct sim_device *device, CUresult error);
 // Waits until all streams of the context are idle. The sticky error, or success.
 CUresult sim_context_synchronize(struct sim_context *context);
 // A kernel is about to run whose threads need so much local memory. CUDA_ERROR_OUT_OF_MEMORY.

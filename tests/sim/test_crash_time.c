@@ -262,11 +262,18 @@ static void cancel_it(uint32_t channel, uint64_t sequence)
 	region_time_cancel(observer, 0, channel, sequence);
 }
 
+static void fail_and_cancel_it(uint32_t channel, uint64_t sequence)
+{
+	region_time_fail(observer, 0, 719);
+	region_time_cancel(observer, 0, channel, sequence);
+}
+
 TEST(an_early_end_wakes_everybody)
 {
 	start_node();
 	check_woken_by(close_it);
 	check_woken_by(cancel_it);
+	check_woken_by(fail_and_cancel_it);
 }
 
 TEST(all_processes_at_once)

@@ -160,11 +160,33 @@ static void measure_beside(unsigned blocks, unsigned others, double want_ms)
 }
 
 static void beside_a_context(void) { measure_beside(4, 4, 200 / 0.9492); }
+static void beside_a_client(void) { measure_beside(4, 4, 200); }
+static void small_beside_small(void) { measure_beside(1, 3, 100); }
 
 TEST(contexts_pay_for_switches)
 {
 	use_node(NODE, COST);
 	check_end(start(beside_a_context));
+}
+
+TEST(clients_of_mps_share_one_context)
+{
+	use_node(NODE ",mps=1", COST);
+	check_end(start(beside_a_client));
+	use_node(NODE ",mps=1", COST);
+	check_end(start(small_beside_small));
+}
+
+static void use_half(void)
+{
+	int sms = 0;
+
+	open_device();
+	CU(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+	CHECK_INT(sms, 2);
+	CHECK(is_near(measure(4, 100), 2 * 20));
+	CHECK(is_near(measure(3, 100), 1.5 * 20));
+	CHECK(is_near(measure(2, 100), 20));
 }
 
 static int init_result(void)
@@ -175,6 +197,75 @@ static int init_result(void)
 static void refuse_init(void)
 {
 	CHECK_INT(init_result(), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(a_percentage_of_threads)
+{
+	use_node(NODE ",mps=1", COST);
+	setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50", 1);
+	check_end(start(use_half));
+	for (int i = 0; i < 4; i++) {
+		setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", (const char *[]){"0", "101", "half", "-5"}[i], 1);
+		check_end(start(refuse_init));
+	}
+	unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+}
+
+static void fail_beside(void)
+{
+	open_device();
+	launch(stream, 4);
+	CU(cuStreamSynchronize(stream));
+	atomic_fetch_add(&shared->loaded, 1);
+	while (!atomic_load(&shared->stop))
+		nap_ms(1);
+	CU(cuLaunchKernel(traps, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+	GIVES(cuStreamSynchronize(stream), CUDA_ERROR_LAUNCH_FAILED);
+}
+
+static void wait_on_device(void)
+{
+	open_device();
+	CU(cuLaunchKernel(longer, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+	for (int i = 0; i < 1000; i++)
+		CU(cuLaunchKernel(longer, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+	atomic_fetch_add(&shared->loaded, 1);
+	GIVES(cuStreamSynchronize(stream), CUDA_ERROR_LAUNCH_FAILED); // 50 s before its own end
+}
+
+static void look_now_and_then(void)
+{
+	int version;
+
+	open_device();
+	atomic_fetch_add(&shared->loaded, 1);
+	for (int i = 0; cuStreamQuery(stream) == CUDA_SUCCESS; i++) {
+		CHECK(i < 30000);
+		nap_ms(1);
+	}
+	GIVES(cuStreamQuery(stream), CUDA_ERROR_LAUNCH_FAILED);
+	CU(cuDriverGetVersion(&version));
+}
+
+static void use_device(void)
+{
+	open_device();
+	CHECK(is_near(measure(4, 100), 20));
+}
+
+TEST(a_fault_of_a_client_ends_all)
+{
+	pid_t children[3];
+
+	use_node(NODE ",mps=1", COST);
+	children[0] = start(fail_beside);
+	children[1] = start(wait_on_device);
+	children[2] = start(look_now_and_then);
+	wait_until_loaded(3);
+	atomic_store(&shared->stop, 1);
+	for (int i = 0; i < 3; i++)
+		check_end(children[i]);
+	check_end(start(use_device)); // later clients are well
 }
 
 // Copies 20 times 1 MiB in each direction, in two streams that may begin at different times. Returns in ret_longest_ms

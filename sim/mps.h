@@ -1,0 +1,12 @@
+// Clients of MPS (`mps=1`) on devices that share their time: they share one context, and a fault of one fails all that
+// have a context on its device. Any thread.
+#pragma once
+
+#include "sim.h"
+
+// cuInit: reads which part of the multiprocessors this process may use. The gate is closed.
+CUresult sim_mps_start(void);
+bool sim_mps_is_client(void);
+void sim_mps_join_device(struct sim_device *device); // the process gets a context there
+void sim_mps_tell_failure(const struct sim_context *context, CUresult error);
+void sim_mps_look_for_failure(void); // fails this process if another client has failed
