@@ -1,0 +1,457 @@
+// The device's time, which processes share: contexts take turns on the multiprocessors in slices of about 2 ms; copies
+// between host and device run beside them; work in flight continues without its process.
+#include "burn.h"
+
+// ---- what the other process does ------------------------------------------------------------
+
+// Keeps its queue full until told to stop.
+CHILD(keep_loaded)
+{
+	join_page(argument);
+	struct burn burn = {need_function(burns, "burn200"), atomic_load(&page->words[0])};
+	for (unsigned i = 0; !atomic_load(&page->stop); i++) {
+		launch(&burn);
+		atomic_store(&page->loaded, i);
+	}
+	WORKS(cuStreamSynchronize(stream));
+}
+
+CHILD(keep_loaded_with_long_kernels)
+{
+	join_page(argument);
+	struct burn burn = {need_function(burns, "burn50000"), atomic_load(&page->words[0])};
+	launch(&burn);
+	for (unsigned i = 1; !atomic_load(&page->stop); i++) {
+		CUevent event = record();
+		launch(&burn); // one waits always
+		atomic_store(&page->loaded, i);
+		WORKS(cuEventSynchronize(event));
+		WORKS(cuEventDestroy(event));
+	}
+	WORKS(cuStreamSynchronize(stream));
+}
+
+// words[1]: which copies.
+enum { FROM_HOST, TO_HOST, ON_DEVICE, SET };
+CHILD(keep_copying)
+{
+	void *host;
+	CUdeviceptr memory;
+
+	join_page(argument);
+	unsigned what = atomic_load(&page->words[1]);
+	NEED(cuMemHostAlloc(&host, MiB, 0));
+	NEED(cuMemAlloc(&memory, 2 * MiB));
+	for (unsigned i = 0; !atomic_load(&page->stop); i++) {
+		WORKS(what == FROM_HOST ? cuMemcpyHtoDAsync(memory, host, MiB, stream)
+		      : what == TO_HOST ? cuMemcpyDtoHAsync(host, memory, MiB, stream)
+		      : what == ON_DEVICE
+			      ? cuMemcpyDtoDAsync(memory + MiB, memory, MiB, stream)
+			      : cuMemsetD32Async(memory, i, MiB / 4, stream));
+		atomic_store(&page->loaded, i);
+	}
+	WORKS(cuStreamSynchronize(stream));
+}
+
+static void stop_tenant(pid_t child)
+{
+	atomic_store(&page->stop, 1);
+	EQUALS(wait_child(child), 0);
+}
+
+// ---- turns ----------------------------------------------------------------------------------
+
+CONFORM(an_idle_device_takes_what_a_kernel_takes)
+{
+	struct burn burn;
+
+	need_sharing();
+	burn = need_burn("burn200");
+	double took = measure(&burn, 500);
+	BETWEEN(took, 500 * 190, 500 * 220); // also what lies between kernels
+}
+
+CONFORM(two_processes_take_turns)
+{
+	struct burn burn;
+
+	need_sharing();
+	burn = need_burn("burn200");
+	double alone = measure(&burn, 500);
+	atomic_store(&page->words[0], burn.rounds);
+	pid_t child = start_tenant("keep_loaded");
+	wait_until(&page->loaded, 100);
+	double beside = measure(&burn, 900);
+	stop_tenant(child);
+	double part = 900.0 / 500 * alone / beside * 1000; // in thousandths
+	BETWEEN(part, 440, 510); // half, but for the switches between the contexts
+}
+
+// Slices of equal length for both, whatever the length of their kernels.
+CONFORM(long_kernels_are_interrupted)
+{
+	struct burn burn, warm, other;
+
+	need_sharing();
+	burn = need_burn("burn3000");
+	warm = need_burn("burn50");
+	other = need_burn("burn50000");
+	atomic_store(&page->words[0], other.rounds);
+	pid_t child = start_tenant("keep_loaded_with_long_kernels");
+	wait_until(&page->loaded, 1);
+	double least = 1e9, most = 0;
+	for (int i = 0; i < 10; i++) {
+		hold_stream();
+		launch(&warm); // the slice begins with it
+		CUevent from = record(), to;
+		launch(&burn);
+		to = record();
+		open_stream();
+		double lost = between(from, to) - 3000;
+		least = lost < least ? lost : least;
+		most = lost > most ? lost : most;
+	}
+	BETWEEN(least, 2000, 2800); // a slice of the other process, and two switches
+	BETWEEN(most, 2000, 2800);
+	stop_tenant(child);
+}
+
+CONFORM(a_short_kernel_waits_for_one_slice)
+{
+	struct burn burn, other;
+	double least = 1e9;
+
+	need_sharing();
+	burn = need_burn("burn50");
+	other = need_burn("burn50000");
+	atomic_store(&page->words[0], other.rounds);
+	pid_t child = start_tenant("keep_loaded_with_long_kernels");
+	wait_until(&page->loaded, 1);
+	for (int i = 0; i < 30; i++) {
+		launch(&burn);
+		CUevent from = record();
+		WORKS(cuStreamSynchronize(stream)); // nothing is left: the other one's slice begins
+		launch(&burn);
+		double took = between(from, record());
+		least = took < least ? took : least;
+	}
+	stop_tenant(child);
+	BETWEEN(least, 2200, 2800); // the slice, and two switches
+}
+
+// ---- graphs ---------------------------------------------------------------------------------
+
+enum { GRAPH_KERNELS = 50 };
+
+CONFORM(graphs_take_what_their_kernels_take)
+{
+	struct burn burn;
+	CUgraph graph;
+	CUgraphExec exec;
+
+	need_sharing();
+	burn = need_burn("burn200");
+	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	for (int i = 0; i < GRAPH_KERNELS; i++)
+		launch(&burn);
+	NEED(cuStreamEndCapture(stream, &graph));
+	NEED(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	WORKS(cuGraphLaunch(exec, stream)); // the first launch uploads it
+	WORKS(cuStreamSynchronize(stream));
+	hold_stream();
+	launch(&burn);
+	CUevent from = record(), to;
+	for (int i = 0; i < 4; i++)
+		WORKS(cuGraphLaunch(exec, stream));
+	to = record();
+	open_stream();
+	BETWEEN(between(from, to), 4 * GRAPH_KERNELS * 190, 4 * GRAPH_KERNELS * 220);
+	WORKS(cuGraphExecDestroy(exec));
+	WORKS(cuGraphDestroy(graph));
+}
+
+// ---- what NVML shows ------------------------------------------------------------------------
+
+static unsigned used_percent(void)
+{
+	static int (*get)(void *, unsigned[2]), (*find)(unsigned, void **);
+	static void *nvml_device;
+	unsigned rates[2] = {0}; // of the multiprocessors, and of the memory
+
+	if (!get) {
+		void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+		int (*init)(void) = library ? (int (*)(void))dlsym(library, "nvmlInit_v2") : NULL;
+		if (!init || init() != 0)
+			SKIP("no NVML");
+		find = (int (*)(unsigned, void **))dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
+		get = (int (*)(void *, unsigned[2]))dlsym(library, "nvmlDeviceGetUtilizationRates");
+		EQUALS(find(0, &nvml_device), 0);
+	}
+	EQUALS(get(nvml_device, rates), 0);
+	return rates[0];
+}
+
+static void wait_until_used(unsigned least, unsigned most)
+{
+	unsigned used = used_percent();
+
+	for (double end = seconds() + 20; (used < least || used > most) && seconds() < end; usleep(50000))
+		used = used_percent();
+	BETWEEN(used, least, most);
+}
+
+CONFORM(nvml_shows_how_busy_the_device_is)
+{
+	struct burn burn;
+
+	need_sharing();
+	burn = need_burn("burn200");
+	wait_until_used(0, 10);
+	atomic_store(&page->words[0], burn.rounds);
+	pid_t child = start_tenant("keep_loaded");
+	wait_until(&page->loaded, 100);
+	wait_until_used(80, 100);
+	stop_tenant(child);
+	wait_until_used(0, 10);
+}
+
+// ---- copies ---------------------------------------------------------------------------------
+
+// How much of its speed the device keeps beside the copies, in thousandths.
+static double part_beside(const struct burn *burn, double alone, unsigned what)
+{
+	memset((void *)page, 0, sizeof *page);
+	atomic_store(&page->words[1], what);
+	pid_t child = start_tenant("keep_copying");
+	wait_until(&page->loaded, 20);
+	double beside = measure(burn, 500);
+	stop_tenant(child);
+	return alone / beside * 1000;
+}
+
+CONFORM(copies_to_and_from_the_host_run_beside_kernels)
+{
+	struct burn burn;
+
+	need_sharing();
+	burn = need_burn("burn200");
+	double alone = measure(&burn, 500);
+	BETWEEN(part_beside(&burn, alone, FROM_HOST), 950, 1050);
+	BETWEEN(part_beside(&burn, alone, TO_HOST), 950, 1050);
+}
+
+CONFORM(copies_on_the_device_and_memsets_take_turns_with_kernels)
+{
+	struct burn burn;
+
+	need_sharing();
+	burn = need_burn("burn200");
+	double alone = measure(&burn, 500);
+	BETWEEN(part_beside(&burn, alone, ON_DEVICE), 400, 850);
+	BETWEEN(part_beside(&burn, alone, SET), 400, 900);
+}
+
+// ---- kernels that wait for each other -------------------------------------------------------
+
+enum { MEETINGS = 10 };
+
+// Each meeting in a kernel of its own, all queued ahead.
+static void queue_meetings(unsigned mine)
+{
+	CUdeviceptr own = page_address + 4 * mine, other = page_address + 4 * !mine;
+	CUfunction meet = need_function(burns, "meet");
+
+	for (unsigned value = 1; value <= MEETINGS; value++) {
+		void *arguments[] = {&own, &other, &value};
+		NEED(cuLaunchKernel(meet, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+	}
+}
+
+CHILD(meet_the_parent)
+{
+	join_page(argument);
+	struct burn warm = {need_function(burns, "burn50"), 1};
+	hold_stream();
+	launch(&warm);
+	CUevent from = record(), to;
+	queue_meetings(1);
+	to = record();
+	open_stream();
+	// Never both at once: in each slice one of them is met, and the next one waited for.
+	HOLDS(between(from, to) > MEETINGS / 2 * 1200);
+}
+
+CONFORM(kernels_that_wait_for_each_other_go_on)
+{
+	need_sharing();
+	queue_meetings(0);
+	GIVES(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+	EQUALS(wait_child(start_tenant("meet_the_parent")), 0);
+	WORKS(cuStreamSynchronize(stream));
+	EQUALS(atomic_load(&page->words[0]), MEETINGS);
+	EQUALS(atomic_load(&page->words[1]), MEETINGS);
+}
+
+// ---- streams --------------------------------------------------------------------------------
+
+static _Atomic unsigned launched;
+
+static void *launch_many(void *argument)
+{
+	const struct burn *burn = argument;
+
+	if (cuCtxSetCurrent(context) != CUDA_SUCCESS)
+		return NULL;
+	for (unsigned i = 0; i < 3000; i++) {
+		unsigned rounds = burn->rounds;
+		void *arguments[] = {&rounds};
+		if (cuLaunchKernel(burn->function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL) != CUDA_SUCCESS)
+			return NULL;
+		atomic_fetch_add(&launched, 1);
+	}
+	return argument;
+}
+
+CONFORM(a_full_queue_makes_launches_wait)
+{
+	CUdeviceptr word;
+	struct burn burn;
+	pthread_t thread;
+	void *result;
+
+	need_sharing();
+	word = page_address + offsetof(struct page, opens);
+	burn = (struct burn){need_function(burns, "burn50"), 1};
+	WORKS(cuStreamWaitValue32(stream, word, 1, CU_STREAM_WAIT_VALUE_GEQ));
+	atomic_store(&launched, 0);
+	pthread_create(&thread, NULL, launch_many, &burn);
+	wait_until(&launched, 900);
+	usleep(200000); // had the queue no end, they would be done by now
+	BETWEEN(atomic_load(&launched), 900, 1200);
+	atomic_store(&page->opens, 1);
+	pthread_join(thread, &result);
+	HOLDS(result != NULL);
+	EQUALS(atomic_load(&launched), 3000);
+	WORKS(cuStreamSynchronize(stream));
+}
+
+// Neither takes the device's time: another stream's kernels take what they take alone.
+static double measure_beside(CUstream held, const struct burn *burn)
+{
+	GIVES(cuStreamQuery(held), CUDA_ERROR_NOT_READY);
+	double took = measure(burn, 200);
+	GIVES(cuStreamQuery(held), CUDA_ERROR_NOT_READY);
+	return took;
+}
+
+static void CUDA_CB wait_for_page(void *data)
+{
+	while (!atomic_load(&page->opens))
+		usleep(100);
+}
+
+CONFORM(a_held_stream_does_not_hold_the_device)
+{
+	CUdeviceptr word;
+	struct burn burn;
+	CUstream held;
+
+	need_sharing();
+	word = page_address + offsetof(struct page, opens);
+	burn = need_burn("burn200");
+	double alone = measure(&burn, 200);
+	NEED(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+	WORKS(cuStreamWaitValue32(held, word, 1, CU_STREAM_WAIT_VALUE_GEQ));
+	WORKS(cuLaunchHostFunc(held, wait_for_page, NULL));
+	BETWEEN(measure_beside(held, &burn), alone * 0.95, alone * 1.05);
+	atomic_store(&page->opens, 1);
+	WORKS(cuStreamSynchronize(held));
+	atomic_store(&page->opens, 0);
+	WORKS(cuLaunchHostFunc(held, wait_for_page, NULL));
+	BETWEEN(measure_beside(held, &burn), alone * 0.95, alone * 1.05);
+	atomic_store(&page->opens, 1);
+	WORKS(cuStreamSynchronize(held));
+	WORKS(cuStreamDestroy(held));
+}
+
+// ---- stopped and killed processes -----------------------------------------------------------
+
+enum { QUEUED = 900 }; // kernels of 1 ms
+
+CHILD(queue_and_wait)
+{
+	join_page(argument);
+	struct burn burn = {need_function(burns, "burn1000"), atomic_load(&page->words[0])};
+	hold_stream();
+	launch(&burn);
+	CUevent from = record();
+	for (unsigned i = 1; i < QUEUED; i++)
+		launch(&burn);
+	CUevent to = record();
+	open_stream();
+	WORKS(cuEventSynchronize(from)); // the stream is open: on the simulated device that takes this process
+	atomic_store(&page->queued, 1);
+	wait_until(&page->opens, 1); // the parent stops us here
+	double took = between(from, to);
+	// Served while we were stopped, beside the parent's own work or not.
+	BETWEEN(took, QUEUED * 900, QUEUED * 2600);
+}
+
+// Until nobody else uses the device. How long it took, in microseconds of the device.
+static double wait_until_alone(const struct burn *burn, double alone, CUevent from)
+{
+	double part;
+
+	do {
+		double took = measure(burn, 100);
+		part = alone / took;
+	} while (part < 0.9);
+	return between(from, record());
+}
+
+static pid_t start_queue(struct burn *ret_burn, double *ret_alone)
+{
+	struct burn other;
+
+	need_sharing();
+	*ret_burn = need_burn("burn200");
+	other = need_burn("burn1000");
+	*ret_alone = measure(ret_burn, 100);
+	atomic_store(&page->words[0], other.rounds);
+	pid_t child = start_tenant("queue_and_wait");
+	wait_until(&page->queued, 1);
+	return child;
+}
+
+CONFORM(work_of_a_stopped_process_goes_on)
+{
+	struct burn burn;
+	double alone;
+	pid_t child = start_queue(&burn, &alone);
+
+	kill(child, SIGSTOP);
+	CUevent from = record();
+	BETWEEN(measure(&burn, 100), alone * 1.6, alone * 2.6); // it still has the device by turns
+	double took = wait_until_alone(&burn, alone, from);
+	HOLDS(took > QUEUED * 500); // its work was not dropped
+	double stopped = seconds();
+	while (seconds() - stopped < 3)
+		usleep(10000); // longer than it may say that its work took
+	atomic_store(&page->opens, 1);
+	kill(child, SIGCONT);
+	EQUALS(wait_child(child), 0);
+}
+
+CONFORM(work_of_a_killed_process_ends)
+{
+	struct burn burn;
+	double alone;
+	pid_t child = start_queue(&burn, &alone);
+
+	BETWEEN(measure(&burn, 100), alone * 1.6, alone * 2.6);
+	CUevent from = record();
+	kill(child, SIGKILL);
+	EQUALS(wait_child(child), 128 + SIGKILL);
+	double took = wait_until_alone(&burn, alone, from);
+	HOLDS(took < 500000); // of the 900 ms that were queued
+}
