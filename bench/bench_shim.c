@@ -256,7 +256,7 @@ static int bench(struct bench_report *report, const char *interposer, const char
 	int failed = 0, status;
 
 	if (turns == MAP_FAILED || !mkdtemp(folder))
-		give_up("no memory or no temporary folder");
+		give_up("no memory or no temporary directory");
 	setenv("VIRGATE_SIM", "memory=4G,ctx=16M", 0);
 	setenv("VIRGATE_SIM_DIR", folder, 1);
 	setenv("VIRGATE_DRIVER", driver, 1);

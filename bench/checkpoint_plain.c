@@ -1,6 +1,6 @@
 // The plain way to what `virgate dump` and `virgate restore` do, to be measured beside them: the driver's calls and
 // CRIU, one after the other, with the same options of CRIU, and everything brought to the disk; nothing of Virgate.
-//   checkpoint_plain dump PID FOLDER [run-on] | restore PID FOLDER        CRIU is $VIRGATE_CRIU, or criu in PATH
+//   checkpoint_plain dump PID DIRECTORY [run-on] | restore PID DIRECTORY        CRIU is $VIRGATE_CRIU, or criu in PATH
 // It prints what each step took, as JSON.
 #include <cuda.h>
 
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
 	uint64_t bytes = 0;
 
 	if (argc < 4 || (strcmp(argv[1], "dump") != 0 && strcmp(argv[1], "restore") != 0)) {
-		fprintf(stderr, "usage: checkpoint_plain dump PID FOLDER [run-on] | restore PID FOLDER\n");
+		fprintf(stderr, "usage: checkpoint_plain dump PID DIRECTORY [run-on] | restore PID DIRECTORY\n");
 		return 2;
 	}
 	last = now();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """gpu_checkpoint.py BUILD_OR_BUNDLE [--sizes 1,8,32] [--targets tmpfs,disk] [--rounds N] [--restores SIZES] [--halves SIZE]
-[--tmpfs FOLDER] [--disk FOLDER] [--json FILE]: `virgate dump` and `virgate restore` beside the plain sequence of the driver's calls
+[--tmpfs DIRECTORY] [--disk DIRECTORY] [--json FILE]: `virgate dump` and `virgate restore` beside the plain sequence of the driver's calls
 and CRIU (checkpoint_plain), in turn, on processes that hold random device memory. Sizes are GiB, on the simulated GPU MiB.
 
 A dump is measured from the start of the program until its image lies on the disk and the process is gone and reaped; a restore
@@ -122,7 +122,7 @@ def grow(need):
 
 
 def need_room(folder, on_tmpfs, device, image):
-    """Skips what does not fit: the process in memory, and its image in the folder."""
+    """Skips what does not fit: the process in memory, and its image in the directory."""
     memory = int((device + (image if on_tmpfs else 0)) * 1.1) + (1 << 30)
     free, gpu = shutil.disk_usage(folder).free, Nvml().memory()["free"]
     grow(memory)

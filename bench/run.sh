@@ -2,7 +2,7 @@
 # run.sh [BUILD_OR_BUNDLE]: the benchmarks. The simulator's and the interposer's run everywhere, the
 # object model's, device memory's and sharing's on the GPU or, where there is none, on the simulated driver, as its
 # first line says; what virgate run costs beside native, and a dump beside the plain way, need an NVIDIA GPU (and CRIU),
-# and say so where there is none. With RESULTS=FOLDER each writes its figures to FOLDER/NAME.json too. Fails if a limit
+# and say so where there is none. With RESULTS=DIRECTORY each writes its figures to DIRECTORY/NAME.json too. Fails if a limit
 # is missed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)

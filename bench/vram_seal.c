@@ -73,7 +73,7 @@ void bench_seal(struct bench_report *report, struct vg_device *device, bool simu
 	struct vg_vram *vram;
 
 	if (!mkdtemp(folder)) {
-		perror("bench_vram: a folder in /tmp");
+		perror("bench_vram: a directory in /tmp");
 		exit(1);
 	}
 	snprintf(key, sizeof key, "%s/key", folder);

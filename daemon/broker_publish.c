@@ -274,7 +274,8 @@ static json_t *take_up(struct session *session, const struct request *request)
 	edition->generation = 0;
 	if (!good)
 		return refuse("denied",
-			      "publication %s: generation %llu was not published so from this folder: publish it anew",
+			      "publication %s: no valid ticket for generation %llu in this runtime directory: "
+			      "publish it again",
 			      publication->name, (unsigned long long)session->renews);
 	return NULL;
 }

@@ -16,15 +16,16 @@ struct vg_compile_cache;
 
 struct vg_compile_cache_options {
 	size_t size;	  /* sizeof(struct vg_compile_cache_options) */
-	const char *path; /* a folder, made if it is not there; NULL: virgate/programs in XDG_CACHE_HOME or ~/.cache */
-	uint64_t bytes;	  /* what its entries may take; the longest unused go first. 0: 256 MiB */
+	const char *path; /* a directory, created if missing; NULL: virgate/programs in XDG_CACHE_HOME or ~/.cache */
+	uint64_t bytes;	  /* limit of all entries; the longest unused are removed first. 0: 256 MiB */
 };
 
-/* Opens the cache in a folder; an entry is found by its whole content: source, options, target, name expressions,
- * version of the tool, digest. A program whose source or macros ask for the date or the time (__DATE__, __TIME__,
- * __TIMESTAMP__) is never kept, and a damaged entry is noticed: both are compiled anew. `options` may be NULL. The
- * caller owns *ret_cache and ends it with vg_compile_cache_destroy(). INVALID (a relative path), DENIED (others may
- * write to the folder), SYSTEM (no folder: says why), NO_MEMORY. Any thread, any number of processes. */
+/* Opens the cache in a directory. An entry is found by everything that the result depends on: source, options, target,
+ * name expressions, version of the tool, digest. A program whose source or macros use the date or the time (__DATE__,
+ * __TIME__, __TIMESTAMP__) is never stored, and a damaged entry is detected: both are compiled again. `options` may be
+ * NULL. The caller owns *ret_cache and ends it with vg_compile_cache_destroy(). INVALID (a relative path), DENIED
+ * (others may write to the directory), SYSTEM (the directory cannot be used: says why), NO_MEMORY. Any thread, any
+ * number of processes. */
 VG_PUBLIC enum vg_status vg_compile_cache_open(const struct vg_compile_cache_options *options,
 					       struct vg_compile_cache **ret_cache);
 /* No further use by the program. Closing twice is fine. Any thread. */
@@ -34,11 +35,11 @@ VG_PUBLIC void vg_compile_cache_destroy(struct vg_compile_cache *cache);
 /* Removes all its entries. CLOSED, SYSTEM. Any thread. */
 VG_PUBLIC enum vg_status vg_compile_cache_clear(struct vg_compile_cache *cache);
 
-/* The folder. Never NULL. */
+/* The directory. Never NULL. */
 VG_PUBLIC const char *vg_compile_cache_path(const struct vg_compile_cache *cache);
 struct vg_compile_cache_statistics {
 	uint64_t hits, misses, damaged, failed; /* of this object; failed: entries that could not be written */
-	uint64_t entries, bytes;		/* in the folder now */
+	uint64_t entries, bytes;		/* in the directory now */
 };
 /* CLOSED, SYSTEM. Any thread. */
 VG_PUBLIC enum vg_status vg_compile_cache_get_statistics(struct vg_compile_cache *cache,

@@ -40,8 +40,8 @@ struct vg_image_list {
 	size_t count;
 	struct vg_image *images; /* by name */
 };
-/* Every image in `root`, be it one itself or lie below, eight folders deep; links are not followed. NOT_FOUND, DENIED,
- * SYSTEM (the folder cannot be read), NO_MEMORY. */
+/* Lists `root` if it is an image, and all images below it, down to eight directories deep. Links are not followed.
+ * NOT_FOUND, DENIED, SYSTEM (the directory cannot be read), NO_MEMORY. */
 VG_PUBLIC enum vg_status vg_image_list(const char *root, struct vg_image_list **ret_list);
 /* NULL is nothing. */
 VG_PUBLIC void vg_image_list_free(struct vg_image_list *list);

@@ -84,7 +84,7 @@ struct vg_program_options {
 	int pch;				     /* --pch: automatic precompiled headers */
 	const char *create_pch;			     /* --create-pch= a file */
 	const char *use_pch;			     /* --use-pch= a file */
-	const char *pch_dir;			     /* --pch-dir= a folder */
+	const char *pch_dir;			     /* --pch-dir= a directory */
 	enum vg_choice pch_verbose;		     /* --pch-verbose= */
 	enum vg_choice pch_messages;		     /* --pch-messages= */
 	enum vg_choice instantiate_templates_in_pch; /* --instantiate-templates-in-pch= */

@@ -97,8 +97,8 @@ VG_PUBLIC enum vg_status vg_seal_decode(const char *text, size_t length, struct 
  * of another model. It compares the records alone: verify each. NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_seal_check_set(const struct vg_seal *seals, size_t count);
 
-/* Makes a key file: 64 random hexadecimal digits and a newline, mode 0600. What is there is left alone. EXISTS,
- * NOT_FOUND (the folder), DENIED, SYSTEM, INVALID. Any thread. */
+/* Makes a key file: 64 random hexadecimal digits and a newline, mode 0600. An existing file is not changed.
+ * EXISTS, NOT_FOUND (the directory), DENIED, SYSTEM, INVALID. Any thread. */
 VG_PUBLIC enum vg_status vg_seal_key_create(const char *path);
 
 #ifdef __cplusplus

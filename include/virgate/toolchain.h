@@ -22,10 +22,10 @@ struct vg_toolchain {
 	const char *path; /* of the library; valid as long as the process */
 	int major, minor;
 };
-/* Which library a back end is, loaded if it was not: the file that VIRGATE_NVRTC, VIRGATE_NVVM or VIRGATE_NVJITLINK
- * names, else of the toolkit at CUDA_HOME or CUDA_PATH, of the dynamic linker's folders, or of /usr/local/cuda: the
- * first that is new enough. INVALID, NOT_FOUND (says what was found and does not serve, and what to install),
- * NO_DRIVER. Any thread. */
+/* Returns the library of a back end, and loads it if it is not loaded. It is the file that VIRGATE_NVRTC, VIRGATE_NVVM
+ * or VIRGATE_NVJITLINK names; otherwise the first one that is new enough of the toolkit at CUDA_HOME or CUDA_PATH, the
+ * dynamic linker's directories, and /usr/local/cuda. INVALID, NOT_FOUND (says what was found and why it cannot be used,
+ * and what to install), NO_DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_toolchain_find(enum vg_backend backend, struct vg_toolchain *ret_toolchain);
 
 /* An option that a tool has a default of its own for. */

@@ -34,7 +34,7 @@ struct vg_node_options {
 VG_PUBLIC enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_node **ret_node);
 /* NULL is fine. */
 VG_PUBLIC void vg_node_close(struct vg_node *node);
-/* The daemon's socket and folder; valid until the node is closed. */
+/* The path of the daemon's socket; valid until the node is closed. */
 VG_PUBLIC const char *vg_node_socket(const struct vg_node *node);
 /* Asks the daemon for nothing but an answer, starting it where allowed. NO_DAEMON, NO_DRIVER. */
 VG_PUBLIC enum vg_status vg_node_ping(struct vg_node *node);

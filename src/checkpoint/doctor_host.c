@@ -231,10 +231,11 @@ void doctor_room(struct doctor_report *report, const char *folder, uint64_t used
 	check = doctor_check(report, DOCTOR_CUDA, "disk");
 	if (statvfs(folder, &disk) < 0) {
 		doctor_say(check, DOCTOR_FAILED, "%.100s: %s", folder, strerror(errno));
-		doctor_fix(check, "name a folder for images with --dir");
+		doctor_fix(check, "name a directory for images with --dir");
 		return;
 	}
 	snprintf(where, sizeof where, " at %s", folder);
 	compare(check, (uint64_t)disk.f_bavail * disk.f_frsize, used, where,
-		"an uncompressed image is as large as what a process holds: name another folder with --dir, or compress");
+		"an uncompressed image is as large as the memory of the process: name another directory with --dir, "
+		"or compress");
 }

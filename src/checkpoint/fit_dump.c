@@ -45,8 +45,8 @@ static enum vg_status fit_disk(const char *folder, uint64_t need, enum vg_compre
 		return VG_OK;
 	enum vg_status status =
 		refuse(REFUSE_DISK, 0, function,
-		       "the image takes up to %s, and %s has %s free: name another folder with --dir, free "
-		       "some, or let it try compressed (--compress lz4)",
+		       "the image takes up to %s, and %s has %s free: name another directory with --dir, "
+		       "free disk space, or compress (--compress lz4)",
 		       vg_size_format(need, text[0]), folder, vg_size_format(have, text[1]));
 	vg_fail_amounts(need, have);
 	return status;

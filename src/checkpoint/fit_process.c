@@ -103,7 +103,8 @@ enum vg_status fit_processes(const json_t *description, const char *function)
 		const char *folder = text_of(process, "folder");
 		if (*folder && (stat(folder, &info) < 0 || !S_ISDIR(info.st_mode)))
 			return refuse(REFUSE_FILE_MISSING, ENOTDIR, function,
-				      "process %d (%.40s) works in the folder %.200s, which is not here: make it",
+				      "process %d (%.40s) has the working directory %.200s, which does not exist here: "
+				      "create it",
 				      (int)json_integer_value(json_object_get(process, "pid")),
 				      text_of(process, "command"), folder);
 	}

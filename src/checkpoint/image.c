@@ -59,7 +59,7 @@ static enum vg_status absolute(const char *path, const char *function, char ret_
 	char here[PATH_MAX] = "";
 
 	if (!*path)
-		return vg_fail(VG_INVALID, 0, function, "\"\" is no folder's name");
+		return vg_fail(VG_INVALID, 0, function, "the name of the directory is empty");
 	if (*path != '/' && !getcwd(here, sizeof here))
 		return failed(errno, ".", "", function);
 	int length = snprintf(ret_path, PATH_MAX, "%s%s%s", here, *path == '/' ? "" : "/", path);
@@ -73,17 +73,17 @@ static enum vg_status absolute(const char *path, const char *function, char ret_
 
 static enum vg_status exists(const char *path, const char *function)
 {
-	return vg_fail(VG_EXISTS, 0, function, "there is something at %s: name another folder", path);
+	return vg_fail(VG_EXISTS, 0, function, "%s exists: name another directory", path);
 }
 
 // By the name that it was to have: the one that it has on its way says nothing to whoever asked.
 static enum vg_status no_folder(int error, const char *path, const char *function)
 {
-	const char *advice = error == ENOENT || error == ENOTDIR ? "make the folder first that it shall lie in"
+	const char *advice = error == ENOENT || error == ENOTDIR ? "create its parent directory first"
 			     : error == ENAMETOOLONG		 ? "give it a shorter name"
-								 : "name another place";
+								 : "name another directory";
 
-	return vg_fail(VG_SYSTEM, error, function, "there can be no folder at %s: %s: %s", path, strerror(error), advice);
+	return vg_fail(VG_SYSTEM, error, function, "cannot create directory %s: %s: %s", path, strerror(error), advice);
 }
 
 enum vg_status image_begin(const char *path, const char *function, struct image_draft *ret_draft)
@@ -96,8 +96,8 @@ enum vg_status image_begin(const char *path, const char *function, struct image_
 	enum vg_status status = absolute(path, function, ret_draft->final);
 	if (status == VG_OK && strstr(strrchr(ret_draft->final, '/'), IMAGE_PART))
 		status = vg_fail(VG_INVALID, 0, function,
-				 "%s: " IMAGE_PART " is in the name of an image on its way, which the next one to that "
-				 "place clears away: name another folder",
+				 "%s: names with " IMAGE_PART " are for images that are being written, and the next dump "
+				 "removes those: name another directory",
 				 ret_draft->final);
 	if (status == VG_OK && lstat(ret_draft->final, &info) == 0)
 		status = exists(ret_draft->final, function);

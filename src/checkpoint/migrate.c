@@ -189,9 +189,9 @@ static enum vg_status check(const struct migration *migration)
 
 	if (!dump->dir || !*dump->dir)
 		return vg_fail(VG_INVALID, 0, migration->function,
-			       "dump->dir is missing: where the image lies meanwhile");
+			       "dump->dir is missing: the directory for the image during the migration");
 	if (lstat(dump->dir, &info) == 0)
-		return vg_fail(VG_EXISTS, 0, migration->function, "there is something at %s: name another folder",
+		return vg_fail(VG_EXISTS, 0, migration->function, "%s exists: name another directory",
 			       dump->dir);
 	if (dump->leave_running)
 		return vg_fail(

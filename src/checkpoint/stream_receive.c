@@ -74,7 +74,7 @@ static enum vg_status check_room(const struct receiver *receiver)
 		return VG_OK;
 	enum vg_status status =
 		vg_fail(VG_INSUFFICIENT, 0, receiver->frames->function,
-			"the image takes %s, and the disk of %s has %s: name another folder with --dir",
+			"the image takes %s, and the disk of %s has %s free: name another directory with --dir",
 			vg_size_format(need, text[0]), receiver->draft->folder, vg_size_format(have, text[1]));
 	vg_fail_amounts(need, have);
 	return status;

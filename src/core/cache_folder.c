@@ -27,7 +27,7 @@ char *core_cache_folder_default(const char *function)
 		r = asprintf(&path, "%s/.cache/virgate/programs", home);
 	else {
 		vg_fail(VG_SYSTEM, ENOENT, function,
-			"no place for a cache: neither XDG_CACHE_HOME nor HOME names a folder; give a path");
+			"no directory for the cache: neither XDG_CACHE_HOME nor HOME is an absolute path; give a path");
 		return NULL;
 	}
 	if (r >= 0)

@@ -44,7 +44,9 @@ enum vg_status vg_compile_cache_open(const struct vg_compile_cache_options *opti
 	CORE_NEEDED(ret_cache);
 	CORE_OPTIONS(o, options);
 	if (o.path && *o.path != '/')
-		return vg_fail(VG_INVALID, 0, __func__, "path \"%s\" is relative: programs change their folder",
+		return vg_fail(VG_INVALID, 0, __func__,
+			       "path \"%s\" is relative, and programs change their working directory: give an "
+			       "absolute path",
 			       o.path);
 	struct vg_compile_cache *cache = calloc(1, sizeof *cache);
 	if (!cache)

@@ -13,7 +13,7 @@ static const char *name_of(mode_t mode)
 	case S_IFREG:
 		return "a file";
 	case S_IFDIR:
-		return "a folder";
+		return "a directory";
 	case S_IFSOCK:
 		return "a socket";
 	case S_IFIFO:

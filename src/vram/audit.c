@@ -265,7 +265,7 @@ static enum vg_status make_absolute(const char *path, const char *function, char
 	char folder[PATH_MAX] = "";
 
 	if (*path != '/' && !getcwd(folder, sizeof folder))
-		return file_failed(errno, path, "find the folder it is in", function);
+		return file_failed(errno, path, "find the working directory, to which it is relative", function);
 	if (snprintf(ret_path, PATH_MAX, "%s%s%s", folder, *folder ? "/" : "", path) >= PATH_MAX)
 		return vg_fail(VG_INVALID, 0, function, "audit_file is too long a path");
 	return VG_OK;

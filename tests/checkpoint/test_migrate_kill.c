@@ -45,7 +45,7 @@ TEST(what_lies_where_the_image_shall_lie_stays)
 	CHECK_INT(run("migrate --pid %d --cpu-only --to unix:%s --dir %s", (int)idle.pid, path_of("socket"),
 		      path_of("mine")),
 		  1);
-	CHECK_CONTAINS(said, "there is something at");
+	CHECK_CONTAINS(said, "mine exists: name another directory");
 	CHECK_INT(access(path_of("mine/data"), F_OK), 0);
 	check_untouched();
 	// One that comes to lie there later is not the migration's either.

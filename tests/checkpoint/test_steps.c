@@ -93,7 +93,7 @@ TEST(an_image_has_no_name_that_is_cleared_away)
 
 	check_goes_on(path_of("named"));
 	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("x.part-000001")), 1);
-	CHECK_CONTAINS(said, "name another folder");
+	CHECK_CONTAINS(said, "name another directory");
 	CHECK(!exists("x.part-000001"));
 	// Only the last part of the path is the image's name.
 	CHECK_INT(mkdir(path_of("y.part-1"), 0700), 0);
@@ -183,7 +183,7 @@ TEST(what_cannot_be_dumped_is_named)
 	CHECK(exists("cpu/virgate.json"));
 	// Nor is there an image where none can be.
 	CHECK_INT(run("dump --pid %d --dir %s --cpu-only", (int)idle, path_of("nowhere/x")), 1);
-	CHECK_CONTAINS(said, "/nowhere/x: No such file or directory: make the folder first");
+	CHECK_CONTAINS(said, "/nowhere/x: No such file or directory: create its parent directory first");
 	CHECK_INT(run("dump --pid %d --dir %s/%0250d --cpu-only", (int)idle, folder, 0), 1);
 	CHECK_CONTAINS(said, "File name too long: give it a shorter name");
 	CHECK(!strstr(said, ".part-"));

@@ -140,7 +140,7 @@ TEST(an_image_arrives_under_no_name_that_is_cleared_away)
 	const char *bytes = stream(&length);
 
 	CHECK_STATUS(receive(bytes, length, "x.part-000001"), VG_INVALID);
-	CHECK_CONTAINS(vg_last_error()->text, "name another folder");
+	CHECK_CONTAINS(vg_last_error()->text, "name another directory");
 	CHECK(access(path_of("x.part-000001"), F_OK) < 0);
 }
 

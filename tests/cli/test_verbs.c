@@ -504,7 +504,7 @@ TEST(a_daemon_in_a_folder_of_others_is_not_asked)
 	char path[PATH_MAX];
 
 	if (geteuid() != 0)
-		SKIP("only root can make a folder of others");
+		SKIP("only root can make a directory of others");
 	place_begin();
 	unsetenv("VIRGATE_RUNTIME_DIR");
 	setenv("VIRGATE_SIM", "1", 1);

@@ -485,5 +485,5 @@ TEST(folders)
 	CHECK_CONTAINS(vg_compile_cache_path(cache), "/.cache/virgate/programs");
 	vg_compile_cache_destroy(cache);
 	unsetenv("HOME");
-	REFUSED(vg_compile_cache_open(NULL, &cache), VG_SYSTEM, "neither XDG_CACHE_HOME nor HOME names a folder");
+	REFUSED(vg_compile_cache_open(NULL, &cache), VG_SYSTEM, "neither XDG_CACHE_HOME nor HOME is an absolute path");
 }

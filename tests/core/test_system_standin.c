@@ -24,7 +24,7 @@ __attribute__((constructor)) static void choose(void)
 static void begin(void)
 {
 	if (access(getenv("VIRGATE_NVML"), R_OK) != 0)
-		SKIP("no %s: built for the build folder's tests only", getenv("VIRGATE_NVML"));
+		SKIP("no %s: built for the build directory's tests only", getenv("VIRGATE_NVML"));
 	OK(vg_gpu_by_index(0, &gpu));
 	OK(vg_gpu_by_uuid("MIG-66666666-7777-8888-9999-aaaaaaaaaaaa", &part));
 }
@@ -35,7 +35,7 @@ static void start_with(const char *result, enum vg_status status, const char *te
 	int ended;
 
 	if (access(getenv("VIRGATE_NVML"), R_OK) != 0)
-		SKIP("no %s: built for the build folder's tests only", getenv("VIRGATE_NVML"));
+		SKIP("no %s: built for the build directory's tests only", getenv("VIRGATE_NVML"));
 	fflush(stdout);
 	pid_t child = fork();
 	if (child == 0) {

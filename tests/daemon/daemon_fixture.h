@@ -66,7 +66,7 @@ static inline void fresh_node(void)
 	registered = true;
 	snprintf(folder, sizeof folder, "/tmp/test-virgated-XXXXXX");
 	if (!mkdtemp(folder))
-		FAIL("no folder %s", folder);
+		FAIL("no directory %s", folder);
 	snprintf(runtime_dir, sizeof runtime_dir, "%s/run", folder);
 	snprintf(socket_path, sizeof socket_path, "%s/virgated.sock", runtime_dir);
 	snprintf(nvml_world, sizeof nvml_world, "%s/world", folder);

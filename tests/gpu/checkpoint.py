@@ -196,7 +196,7 @@ def there_is_room(mib):
         free = shutil.disk_usage(folder).free >> 20
         if free >= mib * 1.1 and available >= memory * 1.1:
             return tempfile.mkdtemp(prefix="virgate-checkpoint-", dir=folder)
-    raise Skip(f"{mib} MiB need as much memory and a folder for as much: {available} MiB are available, {free} on the disk")
+    raise Skip(f"{mib} MiB need as much memory and a directory with as much: {available} MiB are available, {free} on the disk")
 
 
 def large():

@@ -31,7 +31,7 @@ static inline struct vg_ledger *fresh_ledger(uint64_t limit)
 		const char *parent = getenv("TMPDIR");
 		snprintf(ledger_folder, sizeof ledger_folder, "%s/test-ledger-XXXXXX", parent ? parent : "/tmp");
 		if (!mkdtemp(ledger_folder))
-			FAIL("no folder %s", ledger_folder);
+			FAIL("no directory %s", ledger_folder);
 		atexit(remove_ledger_folder);
 	}
 	snprintf(ledger_path, sizeof ledger_path, "%s/%d", ledger_folder, count++);

@@ -108,7 +108,7 @@ TEST(descriptors_of_other_kinds_are_told_apart)
 	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle);
 
 	refused_descriptor(offer, open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "a file (");
-	refused_descriptor(offer, open("/", O_RDONLY | O_CLOEXEC), "a folder (/)");
+	refused_descriptor(offer, open("/", O_RDONLY | O_CLOEXEC), "a directory (/)");
 	refused_descriptor(offer, open("/dev/null", O_RDWR | O_CLOEXEC), "a device (/dev/null)");
 	refused_descriptor(offer, socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "a socket (");
 	refused_descriptor(offer, memfd_create("memory", MFD_CLOEXEC), "a file (/memfd:memory");
