@@ -1,5 +1,7 @@
 #include "base/hint.h"
 
+#include "base/parts.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -14,4 +16,11 @@ const char *vg_hint_sim(const char *specification, char buffer[VG_HINT_SIM])
 	if (strcmp(specification, "1") == 0 || length >= VG_HINT_SIM || strchr(specification, '\''))
 		strcpy(buffer, " --sim");
 	return buffer;
+}
+
+const char *vg_hint_own_sim(void)
+{
+	static _Thread_local char text[VG_HINT_SIM];
+
+	return vg_hint_sim(vg_simulation_wanted(), text);
 }

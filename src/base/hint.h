@@ -8,3 +8,5 @@ enum { VG_HINT_SIM = 160 };
 // that is needed; "" where it is NULL, "" or "0". Whoever wrote one that is too long for a message has it in the
 // environment or the settings, which --sim alone keeps. Returns `buffer`.
 const char *vg_hint_sim(const char *specification, char buffer[VG_HINT_SIM]);
+// The same for the simulated GPU that this process uses (VIRGATE_SIM). Valid until the thread's next call.
+const char *vg_hint_own_sim(void);

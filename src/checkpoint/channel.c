@@ -1,6 +1,7 @@
 #include "checkpoint/channel.h"
 
 #include "base/descriptor.h"
+#include "base/hint.h"
 #include "base/status.h"
 #include "checkpoint/tool.h"
 
@@ -63,8 +64,8 @@ static enum vg_status connect_to(const char *path, const char *function, int *re
 	}
 	if (r < 0)
 		status = vg_fail(VG_NOT_FOUND, errno, function,
-				 "unix:%s: %s; start `virgate restore --from unix:%s` there", path, strerror(errno),
-				 path);
+				 "unix:%s: %s; start `virgate restore%s --from unix:%s` there", path, strerror(errno),
+				 vg_hint_own_sim(), path);
 	else if (!is_trusted(fd, &user))
 		status = vg_fail(VG_DENIED, 0, function,
 				 "unix:%s: user %u listens there, and only this user or root may get "
@@ -98,7 +99,7 @@ static enum vg_status listen_at(const char *path, const char *function, int *ret
 		close(fd);
 	if (error == EADDRINUSE)
 		return vg_fail(VG_EXISTS, error, function,
-			       "there is something at %s: remove it, or name another socket", path);
+			       "%s exists: remove it, or name another socket", path);
 	return vg_fail(VG_SYSTEM, error, function, "unix:%s: %s", path, strerror(error));
 }
 

@@ -1,5 +1,7 @@
 // Processes that a dump or a restore left behind when it was killed.
 #include "checkpoint/doctor.h"
+
+#include "base/hint.h"
 #include "checkpoint/proc.h"
 #include "checkpoint/refusal.h"
 #include "virgate/process.h"
@@ -57,5 +59,6 @@ void doctor_left(struct doctor_report *report)
 	if (strcmp(first, vg_process_state_name(VG_PROCESS_FAILED)) == 0)
 		doctor_fix(check, "end it, for the driver has given it up: kill -9 %d", (int)whose);
 	else
-		doctor_fix(check, "if no dump is at work on it: virgate recover --pid %d", (int)whose);
+		doctor_fix(check, "if no dump is at work on it: virgate recover%s --pid %d", vg_hint_own_sim(),
+			   (int)whose);
 }

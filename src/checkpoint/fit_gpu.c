@@ -1,6 +1,7 @@
 // GPUs: those of an image, each where the map says, or where it was.
 #include "checkpoint/fit.h"
 
+#include "base/hint.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "checkpoint/refusal.h"
@@ -140,7 +141,8 @@ static enum vg_status fit_gpu(const struct wanted *wanted, const char *function)
 
 	if (vg_gpu_by_uuid(wanted->target, &here))
 		return refuse(REFUSE_GPU_MISSING, 0, function,
-			      "there is no GPU %s here: map it to one that is (virgate devices)", wanted->target);
+			      "there is no GPU %s here: map it to another one (`virgate devices%s` lists them)",
+			      wanted->target, vg_hint_own_sim());
 	if (strcmp(wanted->name, vg_gpu_name(here)) != 0)
 		return refuse(REFUSE_GPU_MODEL, 0, function,
 			      "%s is a %s, and the image is of a %s: map it to one of those", wanted->target,

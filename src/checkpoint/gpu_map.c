@@ -1,5 +1,6 @@
 #include "checkpoint/gpu_map.h"
 
+#include "base/hint.h"
 #include "base/status.h"
 #include "checkpoint/image.h"
 #include "checkpoint/refusal.h"
@@ -74,7 +75,8 @@ static enum vg_status find_new(const char *text, const char *function, struct vg
 			return VG_OK;
 		}
 	return refuse(REFUSE_GPU_MISSING, 0, function,
-		      "there is no GPU \"%.48s\" here: there are %zu, as `virgate devices` shows them", text, count);
+		      "there is no GPU \"%.48s\" here: there are %zu (`virgate devices%s` lists them)", text, count,
+		      vg_hint_own_sim());
 }
 
 static enum vg_status add(struct gpu_map *map, const json_t *gpus, const struct vg_process_gpu_pair *asked,

@@ -1,6 +1,7 @@
 #include "checkpoint/image.h"
 
 #include "base/descriptor.h"
+#include "base/hint.h"
 #include "base/status.h"
 #include "checkpoint/held_folder.h"
 #include "checkpoint/image_files.h"
@@ -194,9 +195,9 @@ static enum vg_status check_trees(const struct image_draft *draft, const json_t 
 		pid_t root = (pid_t)json_integer_value(json_array_get(roots, i));
 		if (!image_tree_is_whole(&files, i, root, missing))
 			status = vg_fail(VG_INTEGRITY, 0, function,
-					 "%s of process %d is missing or empty, without which CRIU restores nothing: is "
-					 "the program that wrote the image CRIU? (virgate doctor cuda)",
-					 missing, (int)root);
+					 "%s of process %d is missing or empty, and CRIU cannot restore without it: check "
+					 "that the program that wrote the image is CRIU (virgate doctor cuda%s)",
+					 missing, (int)root, vg_hint_own_sim());
 	}
 	image_files_free(&files);
 	return status;

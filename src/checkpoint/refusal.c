@@ -1,6 +1,7 @@
 #include "checkpoint/refusal.h"
 
 #include "base/descriptor.h"
+#include "base/hint.h"
 #include "base/status.h"
 #include "checkpoint/proc.h"
 #include "driver/driver.h"
@@ -66,9 +67,9 @@ static enum vg_status check_condition(const struct tree_process *process, bool i
 			      pid, process->command, (int)status.tracer);
 	if (status.state == 'T')
 		return refuse(REFUSE_STOPPED, 0, function,
-			      "process %d (%s) is stopped, and the driver's thread in it with it: kill -CONT %d first; if "
-			      "a dump was killed that had stopped it, virgate recover --pid %d",
-			      pid, process->command, pid, pid);
+			      "process %d (%s) is stopped, including the driver's thread: kill -CONT %d first, or virgate "
+			      "recover%s --pid %d if a dump that stopped it was killed",
+			      pid, process->command, pid, vg_hint_own_sim(), pid);
 	if (is_root && leads_a_terminal(process->pid))
 		return refuse(REFUSE_TERMINAL, 0, function,
 			      "process %d (%s) leads the session of a terminal (script, tmux, ssh -t), which cannot be restored: "
@@ -102,8 +103,8 @@ static enum vg_status check_state(const struct tree_process *process, const char
 			      "the driver has given process %d (%s) up after a step that failed: it can only be ended", pid,
 			      process->command);
 	return refuse(REFUSE_LEFT, 0, function,
-		      "process %d (%s) is %s already, as a dump leaves it that was killed: virgate recover --pid %d", pid,
-		      process->command, vg_process_state_name(state), pid);
+		      "process %d (%s) is already %s, probably by a dump that was killed: virgate recover%s --pid %d", pid,
+		      process->command, vg_process_state_name(state), vg_hint_own_sim(), pid);
 }
 
 // A device that is a part of a GPU: the driver does not checkpoint processes on it.

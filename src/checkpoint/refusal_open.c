@@ -1,5 +1,6 @@
 // What processes have open, by /proc/PID/fd and /proc/PID/maps: devices, which no image can hold, and pages of the
 // broker.
+#include "base/hint.h"
 #include "base/status.h"
 #include "checkpoint/refusal.h"
 #include "wire/page.h"
@@ -112,10 +113,10 @@ enum vg_status refusal_shared(const struct tree_process *process, const char *fu
 		return status;
 	if (page.what)
 		return refuse(REFUSE_LEASE, 0, function,
-			      "process %d (%s) has published memory through the broker, or opened such: %s: its connection "
-			      "cannot be written down; close the lease (virgate share list shows it), and open it again "
+			      "process %d (%s) has published memory through the broker, or has a lease on it: %s: its "
+			      "connection cannot be saved; close it (virgate share list%s shows it), and open it again "
 			      "afterwards",
-			      (int)process->pid, process->command, strrchr(page.path, '/') + 1);
+			      (int)process->pid, process->command, strrchr(page.path, '/') + 1, vg_hint_own_sim());
 	if (ipc.what)
 		return refuse(REFUSE_IPC, 0, function,
 			      "process %d (%s) shares memory or events with others by CUDA IPC (%s): what it has opened of "

@@ -2,9 +2,11 @@
 #include "checkpoint/tenant.h"
 
 #include "base/descriptor.h"
+#include "base/hint.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "checkpoint/tenant_image.h"
+#include "node/node.h"
 #include "wire/wire.h"
 
 #include <errno.h>
@@ -24,7 +26,7 @@ static enum vg_status no_room(const struct tenants *tenants, size_t index, const
 {
 	const struct tenant_vgpu *vgpu = &tenants->vgpus[index];
 	uint64_t need = need_of(tenants, index), limit, charged, own = 0;
-	char text[3][VG_SIZE_TEXT], memory[32];
+	char text[3][VG_SIZE_TEXT], memory[32], sim[VG_HINT_SIM];
 
 	for (size_t i = 0; i < tenants->count; i++)
 		own += tenants->list[i].vgpu == index && tenants->list[i].stand_in
@@ -35,10 +37,11 @@ static enum vg_status no_room(const struct tenants *tenants, size_t index, const
 	uint64_t have = limit > charged ? limit - charged : 0;
 	enum vg_status status =
 		vg_fail(VG_INSUFFICIENT, 0, function,
-			"vGPU %s has %s of %s left, and the image takes %s: end others in it, or virgate set %s "
+			"vGPU %s has %s of %s left, and the image takes %s: end others in it, or virgate set%s %s "
 			"--memory %s",
 			vgpu->name, vg_size_format(have, text[0]), vg_size_format(limit, text[1]),
-			vg_size_format(need, text[2]), vgpu->name, tenant_memory_text(charged + need, memory));
+			vg_size_format(need, text[2]), vg_hint_sim(tenants->node->simulate, sim), vgpu->name,
+			tenant_memory_text(charged + need, memory));
 	vg_fail_amounts(need, have);
 	return status;
 }
@@ -55,7 +58,7 @@ static enum vg_status keep_place(struct tenants *tenants, struct tenant *tenant,
 	if (r)
 		return vg_fail(VG_STATE, r < 0 ? -r : 0, function, "vGPU %s cannot be entered for process %d: %s",
 			       vgpu->name, (int)tenant->pid,
-			       r == VG_LEDGER_FULL ? "it has no place for another process" : strerror(-r));
+			       r == VG_LEDGER_FULL ? "it has no free slot" : strerror(-r));
 	return VG_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "checkpoint/tenant.h"
 
 #include "base/clock.h"
+#include "base/hint.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "checkpoint/tenant_image.h"
@@ -76,16 +77,17 @@ static enum vg_status check_choice(const struct tenants *tenants, const struct t
 
 // ---- those that are there ------------------------------------------------------------------------------
 
-static enum vg_status missing(const struct tenant_vgpu *vgpu, const char *gpu, const char *function)
+static enum vg_status missing(const struct tenant_vgpu *vgpu, const struct vg_node *node, const char *gpu,
+			      const char *function)
 {
-	char memory[32], share[24] = "";
+	char memory[32], share[24] = "", sim[VG_HINT_SIM];
 
 	if (vgpu->share)
 		snprintf(share, sizeof share, " --share %u", vgpu->share);
 	return vg_fail(VG_NOT_FOUND, 0, function,
 		       "the processes ran inside vGPU %s, which does not exist now: name another one (--vgpu), or "
-		       "make it with virgate create %s --memory %s%s --device %s",
-		       vgpu->name, vgpu->name, tenant_memory_text(vgpu->memory, memory), share, gpu);
+		       "create it with virgate create%s %s --memory %s%s --device %s",
+		       vgpu->name, vg_hint_sim(node->simulate, sim), vgpu->name, tenant_memory_text(vgpu->memory, memory), share, gpu);
 }
 
 static enum vg_status read_path(struct tenant_vgpu *vgpu, const json_t *reply, const char *function)
@@ -94,9 +96,9 @@ static enum vg_status read_path(struct tenant_vgpu *vgpu, const json_t *reply, c
 
 	if (!path || snprintf(vgpu->path, sizeof vgpu->path, "%s", path) >= (int)sizeof vgpu->path)
 		return vg_fail(VG_PROTOCOL, 0, function,
-			       "the daemon's reply lacks the page of vGPU %s: is the daemon of another version? "
-			       "(virgate shutdown)",
-			       vgpu->name);
+			       "the daemon's reply lacks the ledger of vGPU %s: if the daemon has another version, end it "
+			       "(virgate shutdown%s)",
+			       vgpu->name, vg_hint_own_sim());
 	return VG_OK;
 }
 
@@ -248,7 +250,7 @@ static enum vg_status find_vgpu(struct tenant_vgpu *vgpu, const struct tenant_wa
 	status = vg_node_request(way->node, function,
 				 json_pack("{s:s, s:s}", "op", "inspect", "name", vgpu->name), &reply);
 	if (status == VG_NOT_FOUND && !chosen)
-		status = vgpu->ephemeral ? make_again(vgpu, way, gpu, function) : missing(vgpu, gpu, function);
+		status = vgpu->ephemeral ? make_again(vgpu, way, gpu, function) : missing(vgpu, way->node, gpu, function);
 	else if (status == VG_OK) {
 		const json_t *found = json_object_get(reply, "vgpu");
 		status = chosen || !vgpu->ephemeral || is_alike(vgpu, found)

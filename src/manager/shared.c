@@ -1,5 +1,6 @@
 #include "manager/shared.h"
 
+#include "base/hint.h"
 #include "base/log.h"
 #include "ledger/ledger.h"
 #include "node/node.h"
@@ -40,6 +41,7 @@ static enum vg_status enter(struct vg_virtual_gpu *vgpu, uint64_t limit, const c
 	char device[48];
 	struct vg_compute_unit_info unit;
 	double share = vg_compute_unit_info(vgpu->unit, &unit) ? 0 : unit.share;
+	char sim[VG_HINT_SIM];
 	const struct vg_vgpu_options options = {
 		.size = sizeof options, .name = vgpu->name, .memory = limit, .share = percent(share), .device = device};
 
@@ -47,10 +49,9 @@ static enum vg_status enter(struct vg_virtual_gpu *vgpu, uint64_t limit, const c
 	enum vg_status status = vg_node_request(node, function, vg_options_request("enter", &options), ret_reply);
 	if (status != VG_EXISTS)
 		return status;
-	return vg_fail(
-		VG_EXISTS, 0, function,
-		"the node has a vGPU %s, and it is not taken over: choose another name, or end it (virgate rm %s)",
-		vgpu->name, vgpu->name);
+	return vg_fail(VG_EXISTS, 0, function,
+		       "a vGPU %s exists: choose another name, or remove that vGPU (`virgate rm%s %s`)", vgpu->name,
+		       vg_hint_sim(node->simulate, sim), vgpu->name);
 }
 
 static enum vg_status open_ledger(struct vg_virtual_gpu *vgpu, const json_t *reply, const char *function)
@@ -66,7 +67,7 @@ static enum vg_status open_ledger(struct vg_virtual_gpu *vgpu, const json_t *rep
 	if (r) {
 		vg_ledger_close(ledger);
 		return vg_fail(VG_SYSTEM, r < 0 ? -r : 0, function, "the ledger %s cannot be used: %s", path,
-			       r < 0 ? strerror(-r) : "it has no place left");
+			       r < 0 ? strerror(-r) : "it has no free slot");
 	}
 	vg_ledger_set_host(ledger);
 	vgpu->budget.ledger = ledger;

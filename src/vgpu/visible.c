@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hint.h"
 #include "base/status.h"
 #include "node/node.h"
 #include "system/system.h"
@@ -29,13 +30,13 @@ struct visible {
 static enum vg_status count_real_gpus(struct visible *visible)
 {
 	struct vg_system *system;
-	char problem[256];
+	char problem[256], sim[VG_HINT_SIM];
 
 	if (vg_system_open(&system, problem, sizeof problem))
 		return vg_fail(VG_NVML, 0, visible->function,
 			       "CUDA_VISIBLE_DEVICES=\"%.100s\" counts GPUs, and NVML does not say in what order: %s; "
-			       "write whole UUIDs (`virgate devices`)",
-			       visible->text, problem);
+			       "write whole UUIDs (`virgate devices%s`)",
+			       visible->text, problem, vg_hint_sim(visible->node->simulate, sim));
 	visible->count = vg_system_device_count(system);
 	for (size_t i = 0; i < visible->count; i++)
 		memcpy(visible->uuids[i], vg_system_device(system, i)->uuid_text, VG_SYSTEM_UUID_TEXT);
@@ -184,13 +185,13 @@ static const char *shown_text(const struct visible *visible, char text[128])
 
 static enum vg_status refuse(const struct visible *visible, const char *what, int device)
 {
-	char text[128];
+	char text[128], sim[VG_HINT_SIM];
 
 	return vg_fail(VG_INVALID, 0, visible->function,
 		       "%s GPU %d (%s), and CUDA_VISIBLE_DEVICES=\"%.100s\" shows this process %s: choose a GPU that "
-		       "it shows, or change it (`virgate devices` has the numbers)",
+		       "it shows, or change it (`virgate devices%s` lists the numbers)",
 		       what, visible->devices->devices[device].index, visible->devices->devices[device].uuid,
-		       visible->text, shown_text(visible, text));
+		       visible->text, shown_text(visible, text), vg_hint_sim(visible->node->simulate, sim));
 }
 
 // Checks the GPU that the options name. What names no GPU of the node is left for the daemon to refuse.

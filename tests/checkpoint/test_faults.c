@@ -85,9 +85,9 @@ TEST(after_kill_9_at_any_step_there_is_a_way_back)
 		if (i > 1) {					// a dump of what was left so says what to do
 			CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("again")), 1);
 			CHECK_CONTAINS(said, i > 3 ? "refused (stopped)" : "refused (left-behind)");
-			CHECK_CONTAINS(said, "virgate recover --pid");
+			CHECK_CONTAINS(said, "virgate recover --sim --pid");
 			CHECK(run("doctor cuda") <= 1);
-			CHECK_CONTAINS(said, "virgate recover --pid");
+			CHECK_CONTAINS(said, "virgate recover --sim --pid");
 		}
 		CHECK_INT(run("recover --pid %d", (int)subject.pid), 0);
 		CHECK_CONTAINS(said, i > 1 ? "runs again" : "was running already");
@@ -232,10 +232,10 @@ TEST(a_roll_back_that_fails_says_who_is_where_and_can_be_tried_again)
 			   (int)subject.pid, path_of("stuck")),
 		  1);
 	CHECK_CONTAINS(said, "told to fail");
-	CHECK_CONTAINS(said, "could not be brought back");
+	CHECK_CONTAINS(said, "could not be resumed");
 	CHECK_CONTAINS(said, "CUDA_ERROR_OUT_OF_MEMORY");
 	CHECK_CONTAINS(said, "is checkpointed");
-	CHECK_CONTAINS(said, "virgate recover --pid");
+	CHECK_CONTAINS(said, "virgate recover --sim --pid");
 	CHECK(nothing_there("stuck"));
 	CHECK_INT(run("recover --pid %d", (int)subject.pid), 0);
 	check_goes_on(path_of("back"));
@@ -253,7 +253,7 @@ TEST(a_process_that_the_driver_has_given_up_can_only_be_ended)
 	check_goes_on(path_of("given-up"));
 	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("never")), 1);
 	CHECK_CONTAINS(said, "step device-out");
-	CHECK_CONTAINS(said, "could not be brought back");
+	CHECK_CONTAINS(said, "could not be resumed");
 	CHECK(nothing_there("never"));
 	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("never")), 1);
 	CHECK_CONTAINS(said, "refused (failed): the driver has given process ");

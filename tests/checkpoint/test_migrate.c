@@ -86,7 +86,7 @@ TEST(nothing_is_touched_without_another_side)
 {
 	set_up();
 	CHECK_INT(migrate(), 1);
-	CHECK_CONTAINS(said, "restore --from unix:");
+	CHECK_CONTAINS(said, "restore --sim --from unix:");
 	CHECK_INT(run("migrate --pid %d --cpu-only --to tcp:1.2.3.4", (int)idle.pid), 1);
 	CHECK_CONTAINS(said, "neither unix:PATH nor ssh:");
 	CHECK_INT(run("migrate --pid %d --cpu-only --to 'ssh:-oProxyCommand=x'", (int)idle.pid), 1);
@@ -98,7 +98,7 @@ TEST(nothing_is_touched_without_another_side)
 	CHECK_INT(run("migrate --to unix:x"), 2);
 	write_text("socket", "");
 	CHECK_INT(run("restore --from unix:%s", path_of("socket")), 125);
-	CHECK_CONTAINS(said, "there is something at");
+	CHECK_CONTAINS(said, "exists: remove it, or name another socket");
 	CHECK_INT(run("restore --from tcp:x"), 125);
 	CHECK_INT(run("restore --from - --answer --json </dev/null"), 125);
 	CHECK_INT(run("restore --from - </dev/null"), 125);

@@ -397,7 +397,7 @@ TEST(a_vgpu_without_room_is_refused_with_figures)
 	CHECK_INT(run("restore --detach --dir %s", path_of("full.image")), 125);
 	CHECK_CONTAINS(said, "vGPU full has ");
 	CHECK_CONTAINS(said, " of 256.0 MiB left, and the image takes 144.0 MiB");
-	CHECK_CONTAINS(said, "virgate set full --memory 288M");
+	CHECK_CONTAINS(said, "virgate set --sim full --memory 288M");
 	CHECK(!criu_was_asked_to_restore());
 	CHECK_INT(charged_now("full"), charged);
 	check_quota(&other);
@@ -421,7 +421,7 @@ TEST(a_vgpu_that_is_gone_is_asked_for)
 	check_charged("gone", 0);
 	CHECK_INT(run("rm gone"), 0);
 	CHECK_INT(run("restore --detach --dir %s", path_of("gone.image")), 125);
-	char *line = strstr(said, "virgate create gone --memory 256M --device GPU-");
+	char *line = strstr(said, "virgate create --sim gone --memory 256M --device GPU-");
 	if (!line)
 		FAIL("no word of how to make it: %s", said);
 	CHECK(!criu_was_asked_to_restore());

@@ -25,3 +25,13 @@ TEST(what_a_message_cannot_hold_is_left_to_the_settings)
 	CHECK_STR(vg_hint_sim(longest, text), " --sim");
 	CHECK_STR(vg_hint_sim("it's", text), " --sim");
 }
+
+TEST(the_simulated_gpu_of_this_process)
+{
+	setenv("VIRGATE_SIM", "devices=2", 1);
+	CHECK_STR(vg_hint_own_sim(), " --sim=devices=2");
+	setenv("VIRGATE_SIM", "0", 1);
+	CHECK_STR(vg_hint_own_sim(), "");
+	unsetenv("VIRGATE_SIM");
+	CHECK_STR(vg_hint_own_sim(), "");
+}
