@@ -1,4 +1,4 @@
-/* What public functions return, and the details of a failure. */
+/* Status codes that public functions return, and the details of a failure. */
 #ifndef VIRGATE_STATUS_H
 #define VIRGATE_STATUS_H
 
@@ -10,7 +10,11 @@
 extern "C" {
 #endif
 
-/* X(NAME, text). Values are stable: rows are only ever added at the end. */
+/* X(NAME, text). Values are stable: rows are only added at the end.
+ * NO_MEMORY: an allocation of the calling process failed. INSUFFICIENT: not enough free device memory, vGPU limit, host
+ * memory for a dump or restore, or disk space for an image. LIMIT: a request above a fixed maximum or a configured
+ * limit, or a vGPU's limit that does not fit the GPU. POLICY: a sealed or read-only region, a kernel that a compute unit
+ * may not run, or a process that may not be dumped. */
 #define VG_STATUS_LIST(X)                                                                          \
 	X(OK, "success")                                                                           \
 	X(INVALID, "invalid argument")                                                             \
@@ -23,7 +27,7 @@ extern "C" {
 	X(UNSUPPORTED, "not supported")                                                            \
 	X(NO_DRIVER, "no usable driver")                                                           \
 	X(NO_DAEMON, "the daemon cannot be reached")                                               \
-	X(PROTOCOL, "unintelligible message")                                                      \
+	X(PROTOCOL, "invalid message")                                                             \
 	X(SYSTEM, "system call failed")                                                            \
 	X(DRIVER, "driver call failed")                                                            \
 	X(CLOSED, "object is closed")                                                              \
@@ -31,11 +35,11 @@ extern "C" {
 	X(NOT_READY, "not complete yet")                                                           \
 	X(TOOLCHAIN, "compiler or linker failed")                                                  \
 	X(NVML, "NVML call failed")                                                                \
-	X(INSUFFICIENT, "not enough device memory")                                                \
+	X(INSUFFICIENT, "not enough free memory or disk space")                                    \
 	X(BOUNDS, "outside the region")                                                            \
-	X(STALE, "the handle is dead")                                                             \
-	X(INTEGRITY, "contents are not what they should be")                                       \
-	X(POLICY, "against the region's policy")
+	X(STALE, "the handle is not valid any more")                                               \
+	X(INTEGRITY, "contents are damaged or were changed")                                       \
+	X(POLICY, "forbidden by a policy")
 
 enum vg_status {
 #define X(name, text) VG_##name,
@@ -53,11 +57,13 @@ VG_PUBLIC int vg_status_is_retriable(enum vg_status status);
  * NULL; a field without a value is "" or 0. Any thread. */
 struct vg_error {
 	enum vg_status status;
-	int code;	      /* DRIVER: the CUresult; TOOLCHAIN, NVML: the tool's result; SYSTEM: errno */
+	/* DRIVER: the CUresult; TOOLCHAIN, NVML: the tool's result; SYSTEM: errno. Other statuses: errno, the CUresult or
+	 * NVML's result if one of these caused the failure, else 0. */
+	int code;
 	const char *function; /* the public function that failed */
 	const char *text;     /* what failed, the values, and what to do */
 	const char *log;      /* what the compiler, the linker or the driver wrote; it is not repeated in `text` */
-	uint64_t need, have;  /* INSUFFICIENT: bytes of device memory needed, and available; else 0 */
+	uint64_t need, have;  /* INSUFFICIENT: bytes needed and bytes available (device or host memory, or disk); else 0 */
 };
 VG_PUBLIC const struct vg_error *vg_last_error(void);
 
