@@ -22,6 +22,19 @@ static void note_fork(void)
 	core_launching.launch = refusing.cuLaunchKernelEx;
 }
 
+// core_driver_failed() takes a driver that started.
+static enum vg_status start_failed(const struct vg_driver *driver, CUresult result, const char *function)
+{
+	const char *name = NULL;
+
+	if (driver->cuGetErrorName(result, &name) || !name)
+		name = "an unknown error";
+	if (result == CUDA_ERROR_NO_DEVICE)
+		return vg_fail(VG_NOT_FOUND, result, function,
+			       "cuInit: %s has no CUDA device that this process may use (%s)", driver->path, name);
+	return vg_fail(VG_DRIVER, result, function, "cuInit of %s failed: %s", driver->path, name);
+}
+
 static enum vg_status open_locked(const char *function)
 {
 	const struct vg_driver *driver;
@@ -31,11 +44,7 @@ static enum vg_status open_locked(const char *function)
 		return vg_fail(VG_NO_DRIVER, 0, function, "%s", problem);
 	CUresult r = driver->cuInit(0);
 	if (r)
-		return vg_fail(r == CUDA_ERROR_NO_DEVICE ? VG_NOT_FOUND : VG_DRIVER, r, function,
-			       r == CUDA_ERROR_NO_DEVICE
-				       ? "cuInit: %s has no CUDA device that this process may use (%d)"
-				       : "cuInit of %s failed with %d",
-			       driver->path, r);
+		return start_failed(driver, r, function);
 	core_driver = driver;
 	core_launching = (struct core_launching){driver->cuLaunchKernelEx, __builtin_cpu_supports("avx2")};
 	CUresult version = driver->cuDriverGetVersion(&driver_version);

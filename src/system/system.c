@@ -2,6 +2,7 @@
 
 #include "base/parts.h"
 #include "driver/nvml.h"
+#include "virgate/system.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -81,10 +82,11 @@ int vg_system_open(struct vg_system **ret_system, char *problem, size_t capacity
 		nvmlReturn_t result = initialise(system);
 		const char *simulated = vg_simulation_wanted();
 		if (result != NVML_SUCCESS && *simulated)
-			snprintf(problem, capacity, "the simulated NVML does not start (error %d)", result);
+			snprintf(problem, capacity, "the simulated NVML does not start: %s",
+				 vg_nvml_error_name(result));
 		else if (result != NVML_SUCCESS)
-			snprintf(problem, capacity, "NVML does not start (its error %d): is the NVIDIA driver loaded?",
-				 result);
+			snprintf(problem, capacity, "NVML does not start: %s: is the NVIDIA driver loaded?",
+				 vg_nvml_error_name(result));
 		else if (system->device_count == 0)
 			snprintf(problem, capacity, "NVML finds no GPU");
 		r = result != NVML_SUCCESS || system->device_count == 0;

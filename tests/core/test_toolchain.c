@@ -23,6 +23,21 @@ static void in_child(void (*run)(void), const char *variable, const char *value)
 	CHECK_INT(status, 0);
 }
 
+static void find_a_device(void)
+{
+	struct vg_device *device;
+
+	REFUSED(vg_device_get(0, &device), VG_DRIVER, "failed: CUDA_ERROR_INVALID_VALUE");
+	CHECK_INT(vg_last_error()->code, 1);
+}
+
+TEST(a_driver_that_does_not_start_is_refused_with_the_name_of_its_error)
+{
+	if (!getenv("VIRGATE_SIM"))
+		SKIP("only the simulated driver fails to start when asked");
+	in_child(find_a_device, "VIRGATE_SIM", "nonsense=1");
+}
+
 static void compile_without_a_driver(void)
 {
 	static const char source[] = "__global__ void k() {}";

@@ -147,7 +147,9 @@ int main(int argc, char **argv)
 	}
 	CUresult result = open_device(&device, heading, sizeof heading);
 	if (result != CUDA_SUCCESS) {
-		fprintf(stderr, "corpus: no device: CUresult %d\n", (int)result);
+		const char *name = NULL;
+		cuGetErrorName(result, &name);
+		fprintf(stderr, "corpus: no device: %s\n", name ? name : "an unknown error");
 		return 1;
 	}
 	for (size_t i = 0; i < corpus_case_count; i++) {

@@ -138,7 +138,7 @@ static void system_after_fork(void)
 	setenv("FAKE_NVML", world, 1);
 	setenv("VIRGATE_NVML", FAKE_NVML_LIBRARY, 1);
 	CHECK_INT(vg_system_open(&system, problem, sizeof problem), 1); // no GPU yet
-	CHECK_CONTAINS(problem, "NVML does not start");
+	CHECK_CONTAINS(problem, "NVML does not start: NVML_ERROR_");
 	fprintf(file, "gpu 1000\ngpu 2000\nprocess 1 77 500\nprocess 1 78 18446744073709551615\n");
 	fclose(file);
 	CHECK_INT(vg_system_open(&system, problem, sizeof problem), 0);
