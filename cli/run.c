@@ -86,17 +86,17 @@ static int refuse_start(const char *path, int error)
 	return EXIT_CANNOT_EXECUTE;
 }
 
-// What the vGPU's page knows of interposers that were loaded.
-static uint64_t count_loads(const char *path)
+// Returns how often a process entered the vGPU.
+static uint64_t count_enters(const char *path)
 {
 	struct vg_ledger *ledger;
-	uint64_t loads;
+	uint64_t enters;
 
 	if (vg_ledger_open(path, &ledger))
 		return 0;
-	loads = vg_ledger_loads(ledger) + vg_ledger_enters(ledger);
+	enters = vg_ledger_enters(ledger);
 	vg_ledger_close(ledger);
-	return loads;
+	return enters;
 }
 
 // A program that ends before its first instruction, with words of the linker alone, is not started.
@@ -153,7 +153,7 @@ static int run_inside(struct vg_entrance *entrance, char **words, const char *pa
 		      const struct preload_program *program)
 {
 	const char *ledger = vg_entrance_ledger(entrance);
-	uint64_t loads = count_loads(ledger);
+	uint64_t enters = count_enters(ledger);
 	struct children children;
 
 	if (program->asan && !allow_asan()) {
@@ -170,7 +170,7 @@ static int run_inside(struct vg_entrance *entrance, char **words, const char *pa
 		return refuse_start(path, -r);
 	struct watch watch = {.root = children.list[0].pid};
 	child_wait(&children, look, &watch);
-	warn_of_absence(words[0], program, &watch, count_loads(ledger) > loads);
+	warn_of_absence(words[0], program, &watch, count_enters(ledger) > enters);
 	return child_exit_code(&children);
 }
 

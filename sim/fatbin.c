@@ -216,24 +216,6 @@ int sim_image_read(const void *data, size_t size, int target, struct sim_image *
 	return SIM_IMAGE_READ;
 }
 
-size_t sim_image_size(const void *data, size_t size)
-{
-	uint32_t magic = magic_of(data, size);
-	struct fatbin_container head;
-
-	if (magic == FATBIN_WRAPPER_MAGIC)
-		return sizeof(struct fatbin_wrapper);
-	if (magic == FATBIN_MAGIC) {
-		if (size < sizeof head)
-			return 0;
-		memcpy(&head, data, sizeof head);
-		return head.header_size + (size_t)head.size;
-	}
-	if (magic == ELF_MAGIC)
-		return size == SIM_IMAGE_UNBOUNDED ? 0 : size;
-	return size == SIM_IMAGE_UNBOUNDED ? strlen(data) : strnlen(data, size);
-}
-
 void *sim_image_link(const struct sim_image *image, size_t *ret_size)
 {
 	size_t size = sizeof(struct fatbin_container);

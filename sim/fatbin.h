@@ -28,5 +28,3 @@ int sim_image_append_consume(struct sim_image *image, char *text, size_t length)
 // A fat binary of all texts as one program, from malloc; NULL: out of memory.
 void *sim_image_link(const struct sim_image *image, size_t *ret_size);
 void sim_image_finish(struct sim_image *image);
-// The size an image states for itself (PTX: up to its terminator); 0 if it is not an image.
-size_t sim_image_size(const void *data, size_t size);

@@ -107,7 +107,6 @@ int region_take(struct region *region, int device, size_t size, uint64_t *ret_id
 int region_hold(struct region *region, uint64_t id, int *ret_device, size_t *ret_size);
 // No longer holds it; the last holder's drop frees it, unless a descriptor of it is out.
 void region_drop(struct region *region, uint64_t id);
-bool region_alone(struct region *region, uint64_t id); // no other process holds it; a descriptor may
 // Calls `each` with every contiguous run of the memory, in order, until it returns nonzero.
 int region_runs(struct region *region, uint64_t id,
 		int (*each)(void *data, int descriptor, off_t offset, size_t at, size_t size), void *data);

@@ -231,20 +231,6 @@ static bool leave(struct region *region, struct region_block *head, int slot)
 	return false;
 }
 
-bool region_alone(struct region *region, uint64_t id)
-{
-	bool alone = false;
-
-	region_lock(region);
-	(void)region_reap_locked(region);
-	const struct region_block *head = find(region, id);
-	for (int i = 0; head && i < REGION_PROCESSES && (alone = i == region->slot || !region_bit(head->holders, i));
-	     i++)
-		;
-	region_unlock(region);
-	return alone;
-}
-
 void region_drop(struct region *region, uint64_t id)
 {
 	region_lock(region);

@@ -163,11 +163,6 @@ size_t ptx_module_variable_count(const struct ptx_module *module)
 	return module->variable_count;
 }
 
-const char *ptx_module_variable_name(const struct ptx_module *module, size_t index)
-{
-	return index < module->variable_count ? module->variables[index]->name : NULL;
-}
-
 size_t ptx_module_function_count(const struct ptx_module *module)
 {
 	return module->entry_count;

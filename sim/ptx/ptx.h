@@ -50,7 +50,6 @@ bool ptx_module_is_managed(const struct ptx_module *module, const char *name); /
 // NULL name with an index lists them. Returns false when there is none.
 bool ptx_module_variable(const struct ptx_module *module, const char *name, uint64_t *ret_device, size_t *ret_size);
 size_t ptx_module_variable_count(const struct ptx_module *module);
-const char *ptx_module_variable_name(const struct ptx_module *module, size_t index);
 
 // Entry functions (.entry).
 size_t ptx_module_function_count(const struct ptx_module *module);

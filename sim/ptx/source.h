@@ -214,13 +214,11 @@ int ptx_parse(struct ptx_module *module, const char *text, size_t length);
 int ptx_parse_body(struct ptx_parser *parser);
 int ptx_parse_variable(struct ptx_parser *parser, enum ptx_space_kind space, struct ptx_symbol linkage, bool is_formal,
 		       struct ptx_symbol **ret_symbol);
-int ptx_parse_operand(struct ptx_parser *parser, struct ptx_operand *ret_operand);
 int ptx_parse_constant(struct ptx_parser *parser, int64_t *ret_value);
 int ptx_parse_mark(struct ptx_parser *parser, char mark);
 int ptx_parse_error(struct ptx_parser *parser, const char *expected);
 void ptx_parse_skip_line(struct ptx_parser *parser);
 int ptx_parse_skip_section(struct ptx_parser *parser);
-int ptx_parse_initializer(struct ptx_parser *parser, struct ptx_symbol *symbol);
 struct ptx_symbol *ptx_symbol_create(struct ptx_parser *parser, enum ptx_symbol_kind kind, const char *name,
 				     size_t length);
 

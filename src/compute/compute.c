@@ -184,11 +184,6 @@ enum vg_status vg_compute_create(struct vg_device *device, const struct vg_compu
 	return compute_create(device, options, false, __func__, ret_compute);
 }
 
-struct vg_context *compute_context(struct vg_compute *compute)
-{
-	return compute->context;
-}
-
 // ---- end --------------------------------------------------------------------------------------------
 
 static void close_units(struct vg_compute *compute)

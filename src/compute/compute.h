@@ -11,7 +11,6 @@
 // groups or account. `function` is what errors name. As vg_compute_create().
 enum vg_status compute_create(struct vg_device *device, const struct vg_compute_options *options, bool direct,
 			      const char *function, struct vg_compute **ret_compute);
-struct vg_context *compute_context(struct vg_compute *compute); // the device's primary one; belongs to `compute`
 
 // Work that is not a registered kernel: operations, copies.
 struct compute_job {

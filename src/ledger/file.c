@@ -205,16 +205,6 @@ uint64_t vg_ledger_ceiling(const struct vg_ledger *ledger)
 	return LEDGER_LOAD(ledger_file_of(ledger)->header.ceiling);
 }
 
-void vg_ledger_count_load(struct vg_ledger *ledger)
-{
-	__atomic_add_fetch(&ledger_file_of(ledger)->header.loads, 1, __ATOMIC_RELAXED);
-}
-
-uint64_t vg_ledger_loads(const struct vg_ledger *ledger)
-{
-	return LEDGER_LOAD(ledger_file_of(ledger)->header.loads);
-}
-
 uint64_t vg_ledger_enters(const struct vg_ledger *ledger)
 {
 	return LEDGER_LOAD(ledger_file_of(ledger)->header.enters);

@@ -124,9 +124,7 @@ uint64_t vg_ledger_context_overhead(const struct vg_ledger *ledger);
 void vg_ledger_set_ceiling(struct vg_ledger *ledger, uint64_t bytes);
 uint64_t vg_ledger_ceiling(const struct vg_ledger *ledger);
 
-// How often the interposer was loaded, and how often a process entered, since creation.
-void vg_ledger_count_load(struct vg_ledger *ledger);
-uint64_t vg_ledger_loads(const struct vg_ledger *ledger);
+// How often a process entered since creation.
 uint64_t vg_ledger_enters(const struct vg_ledger *ledger);
 
 struct vg_ledger_refusal {

@@ -243,11 +243,6 @@ void vram_unfreeze(struct vram_region *region)
 	atomic_fetch_and(&region->state, ~FROZEN);
 }
 
-bool vram_is_frozen(const struct vram_region *region)
-{
-	return atomic_load(&region->state) & FROZEN;
-}
-
 void vram_quarantine(struct vram_region *region)
 {
 	atomic_fetch_or(&region->state, QUARANTINED);

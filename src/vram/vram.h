@@ -94,9 +94,7 @@ enum vg_status vram_close_handle(struct vg_vram_handle handle, bool with_loans, 
 // From here on nobody writes, and nobody is writing any more. The caller has the region pinned or looked at, to read.
 // POLICY (it is frozen already), BUSY (a loan that may write is out).
 enum vg_status vram_freeze(struct vram_region *region, const char *function);
-// What takes it away, and asks.
 void vram_unfreeze(struct vram_region *region);
-bool vram_is_frozen(const struct vram_region *region);
 // From here on it can only be freed.
 void vram_quarantine(struct vram_region *region);
 
