@@ -99,7 +99,7 @@ static void check_line(struct reading *reading, const char *line, size_t length)
 		length--;
 	}
 	if (memchr(line, '\0', length))
-		refuse(reading, "the line holds a zero byte");
+		refuse(reading, "the line has a zero byte");
 	else if (length >= LONGEST_LINE)
 		refuse(reading, "the line is longer than %d characters", LONGEST_LINE);
 	else if (length == 0 || line[0] == ';' || line[0] == '#')

@@ -14,7 +14,7 @@ struct gpus {
 
 #define OPTION_GPU_MAP                                                                                             \
 	{                                                                                                          \
-		"gpu-map", 0, "OLD=NEW", "use GPU NEW in place of OLD; map all GPUs or none", .again = true        \
+		"gpu-map", 0, "OLD=NEW", "use GPU NEW instead of OLD; map all GPUs or none", .again = true        \
 	}
 
 // 0, or the verb's exit code after words on stderr. To be given back however it ends.

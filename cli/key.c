@@ -8,7 +8,7 @@ static int run(const struct arguments *arguments)
 {
 	if (vg_seal_key_create(arguments->words[0]))
 		return fail_with_last_error(arguments);
-	printf("%s: created, readable by you only; whoever has this key can make valid seals\n", arguments->words[0]);
+	printf("%s: created, readable by you only; anyone who has this key can make valid seals\n", arguments->words[0]);
 	return EXIT_OK;
 }
 

@@ -67,7 +67,7 @@ void open_begin(struct session *session, const struct request *request)
 	struct publication *publication = name ? publication_find(node, name) : NULL;
 	struct edition *edition = publication ? find_edition(request, publication) : NULL;
 	if (!name || !registry_name_is_valid(name) || access == 2)
-		refusal = refuse("invalid", "a lease is on a name, for \"read\" or \"read-write\"");
+		refusal = refuse("invalid", "a lease needs a name, and is for \"read\" or \"read-write\"");
 	else if (publication && publication->refuses && !again)
 		refusal = refuse("busy", "publication %s is being revoked", name);
 	else if (!edition)

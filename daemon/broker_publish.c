@@ -84,7 +84,7 @@ static json_t *find_place(struct node *node, const struct request *request, cons
 	if (publication->refuses)
 		return refuse("busy", "publication %s is being revoked: try again when that is done", wanted->name);
 	if (wanted->generation && memcmp(publication->id, wanted->id, VG_PAGE_ID) != 0)
-		return refuse("exists", "publication %s has been published anew since: this one is history",
+		return refuse("exists", "publication %s was published again in the meantime, and this one has ended",
 			      wanted->name);
 	for (const struct edition *edition = publication->editions; edition && wanted->generation;
 	     edition = edition->next)

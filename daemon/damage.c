@@ -58,6 +58,6 @@ void damage_mend_all(struct node *node)
 			continue;
 		int r = registry_renew(node, vgpu);
 		if (r == 0)
-			say("the ledger of vGPU %s is made anew", vgpu->name);
+			say("the ledger of vGPU %s is created again", vgpu->name);
 	}
 }

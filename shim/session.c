@@ -71,7 +71,7 @@ static enum shim_state open_ledger(const char *path)
 	if (result != 0) {
 		shim_log(SHIM_ERROR, "vGPU %s cannot be entered: %s; CUDA is not available here",
 			 vg_ledger_name(ledger),
-			 result == VG_LEDGER_FULL ? "it has no place for another process" : strerror(-result));
+			 result == VG_LEDGER_FULL ? "all its slots are in use" : strerror(-result));
 		return SHIM_BROKEN;
 	}
 	return SHIM_TENANT;

@@ -206,7 +206,7 @@ VG_PUBLIC enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit);
  * built-in ones. EXISTS names the clash, and nothing changes then; NOT_FOUND (it has no kernel), CLOSED, STATE, DRIVER.
  * Any thread. */
 VG_PUBLIC enum vg_status vg_compute_register(struct vg_compute *compute, struct vg_object_code *code);
-/* One kernel, under any name; it is held. EXISTS, INVALID, CLOSED, STATE. */
+/* One kernel, under any name; it is kept. EXISTS, INVALID, CLOSED, STATE. */
 VG_PUBLIC enum vg_status vg_compute_register_kernel(struct vg_compute *compute, const char *name,
 						    struct vg_kernel *kernel);
 /* Takes a name away. Work that was submitted keeps its kernel. NOT_FOUND, CLOSED, STATE. */

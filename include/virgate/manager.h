@@ -159,7 +159,7 @@ struct vg_virtual_gpu_info {
 	uint64_t memory_limit;
 	uint64_t memory_allocated; /* as programs asked for it, through this process */
 	uint64_t memory_held;	   /* charged: pages, each once. Of a shared one, for all programs inside */
-	double memory_utilization; /* held / limit, 0 to 1 */
+	double memory_utilization; /* charged / limit, 0 to 1 */
 	size_t blocks;
 	double compute_share;	       /* 0 to 1; 0 where compute is not virtualized */
 	double compute_utilization;    /* its part of the device's SM-seconds over the last interval, 0 to 1 */
@@ -184,7 +184,7 @@ VG_PUBLIC enum vg_status vg_manager_list(struct vg_manager *manager, struct vg_v
 VG_PUBLIC enum vg_status vg_virtual_gpu_pause(struct vg_virtual_gpu *vgpu);
 /* INVALID, CLOSED, STATE (it is not paused). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_resume(struct vg_virtual_gpu *vgpu);
-/* INVALID (0), BUSY (more is held: the figures), LIMIT (more than is left on the device), CLOSED, STATE; of a shared
+/* INVALID (0), BUSY (more is charged: the figures), LIMIT (more than is left on the device), CLOSED, STATE; of a shared
  * one as vg_vgpu_set(). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_set_memory_limit(struct vg_virtual_gpu *vgpu, uint64_t bytes);
 

@@ -3,7 +3,7 @@
  *
  * A space reserves addresses, which cost nothing, and maps pages there when blocks need them: a page is what the device
  * maps at once, 2 MiB or a multiple. Small blocks lie in pages of their size class (a pool), larger ones in parts of a
- * page, a 64th each, and those of a page or more have whole pages for themselves. What is held is charged by the page,
+ * page, a 64th each, and those of a page or more have whole pages for themselves. Memory is charged by the page,
  * once, before the page is made. Pages that have become empty are kept for the next block up to the pool's size; what
  * goes back to the device is zeroed first, and a page that comes from it is all zero.
  *
@@ -65,7 +65,7 @@ VG_PUBLIC enum vg_status vg_memory_space_allocate(struct vg_memory_space *space,
 						  vg_address *ret_address);
 /* Of a block by the address that vg_memory_space_allocate() gave. BOUNDS (an address of no part of this space),
  * STALE (nothing is allocated there: it was freed, or never was), INVALID (in the middle of a block, or a movable one),
- * CLOSED, STATE. Pages that the driver does not take back now stay held, are tried again later, and the log is told.
+ * CLOSED, STATE. Pages that the driver does not take back stay charged, are freed later, and are logged.
  * Any thread. */
 VG_PUBLIC enum vg_status vg_memory_space_free(struct vg_memory_space *space, vg_address address);
 
@@ -90,10 +90,10 @@ VG_PUBLIC enum vg_status vg_memory_space_copy_peer(struct vg_memory_space *to_sp
 /* Bytes, of one instant: held = allocated + padding + free, but for pages that are coming or going just then. */
 struct vg_memory_space_info {
 	uint64_t limit;
-	uint64_t held;	       /* in pages, which is what is charged */
+	uint64_t held;	       /* charged: the bytes of all pages */
 	uint64_t allocated;    /* what was asked for */
 	uint64_t padding;      /* what the blocks take beyond that */
-	uint64_t free;	       /* in pages that are held */
+	uint64_t free;	       /* of the pages, not in use */
 	uint64_t largest_free; /* the largest block that fits into them without another page */
 	size_t page_size, pages, blocks, movable_blocks;
 	unsigned pools;	      /* that vg_memory_space_pool() tells of */

@@ -80,7 +80,7 @@ struct vg_sample {
 	struct vg_metric memory_held; /* device memory that it takes, pages and all; the device: in use, by anybody */
 	struct vg_metric memory_allocated;    /* of it: what programs asked for; the device: its virtual GPUs' sum */
 	struct vg_metric memory_limit;	      /* the device: what it has */
-	struct vg_metric memory_utilization;  /* held / limit */
+	struct vg_metric memory_utilization;  /* charged / limit */
 	struct vg_metric fragmentation;	      /* as memory_space.h has it; unknown of the device */
 	struct vg_metric compute_share;	      /* asked for; the device: its virtual GPUs' sum */
 	struct vg_metric compute_utilization; /* GPU time measured / time passed, since the sample before, at most 1 */

@@ -51,7 +51,7 @@ struct vg_tenant_info {
 	uint64_t physical; /* what the driver reports, if physical_known */
 	int physical_known;
 	double started; /* a guest: since when it has been one */
-	int guest;	/* of another vGPU or of none: it holds memory of this one, and is charged nothing here */
+	int guest;	/* of another vGPU or of none: it has opened memory of this one, and is charged nothing here */
 	int ended;	/* memory of it is charged until the driver has released it or others have closed it */
 };
 
@@ -75,7 +75,7 @@ struct vg_vgpu_info {
 	int tenants_known; /* 0: not for this user to see */
 	size_t tenant_count; /* guests and those that have ended among them */
 	const struct vg_tenant_info *tenants;
-	uint64_t shared; /* of `charged`: memory that its owner has freed or left behind, and others still hold */
+	uint64_t shared; /* of `charged`: memory that its owner has freed or left behind, and others have open */
 };
 
 struct vg_vgpu_list {

@@ -218,7 +218,7 @@ enum vg_status channel_open(const char *to, const struct vg_process_gpu_pair *gp
 	*ret_channel = (struct channel){.fd = -1, .complaints = -1};
 	if (strncmp(to, "unix:", 5) == 0 && gpu_count)
 		return vg_fail(VG_INVALID, 0, function,
-			       "whoever listens at %.120s has his own map of GPUs: give it to him", to);
+			       "the receiver at %.120s maps the GPUs: give --gpu-map to it", to);
 	if (strncmp(to, "unix:", 5) == 0)
 		return connect_to(to + 5, function, &ret_channel->fd);
 	if (strncmp(to, "ssh:", 4) != 0)

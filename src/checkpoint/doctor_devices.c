@@ -102,7 +102,7 @@ static void persistence(struct doctor_check *check, struct vg_gpu *gpu)
 	} else if (enabled) {
 		doctor_say(check, DOCTOR_OK, "on");
 	} else {
-		doctor_say(check, DOCTOR_WARNING, "off: every restore starts the driver anew");
+		doctor_say(check, DOCTOR_WARNING, "off: every restore starts the driver again");
 		doctor_fix(check, "nvidia-smi -pm 1, or run nvidia-persistenced");
 	}
 }
@@ -163,7 +163,7 @@ static void mps(struct doctor_report *report)
 
 	if (runs("nvidia-cuda-mps")) {
 		doctor_say(check, DOCTOR_WARNING, "runs: its clients cannot be checkpointed");
-		doctor_fix(check, "start programs that shall be checkpointed without CUDA_MPS_PIPE_DIRECTORY, or end MPS: "
+		doctor_fix(check, "start the programs to checkpoint without CUDA_MPS_PIPE_DIRECTORY, or end MPS: "
 				  "echo quit | nvidia-cuda-mps-control");
 	} else {
 		doctor_say(check, DOCTOR_OK, "does not run");

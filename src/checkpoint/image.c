@@ -219,8 +219,8 @@ enum vg_status image_publish(struct image_draft *draft, const json_t *descriptio
 	r = take_name(draft);
 	if (r == -ESTALE)
 		return vg_fail(VG_SYSTEM, ESTALE, function,
-			       "somebody put something else in the place of the image while it was written: there is "
-			       "no image at %s; name a directory in which others may not write",
+			       "the image was replaced while it was written: there is no image at %s; name a directory "
+			       "in which others may not write",
 			       draft->final);
 	if (r)
 		return r == -EEXIST ? exists(draft->final, function) : failed(-r, draft->final, "", function);

@@ -239,8 +239,8 @@ enum vg_status tenants_refuse_placeless(const struct tenants *tenants, const str
 			    vg_process_state(tree->processes[i].cuda, &state) == VG_OK &&
 			    state == VG_PROCESS_CHECKPOINTED)
 				return refuse(REFUSE_NO_PLACE, 0, function,
-					      "process %d (%s) has no place in its vGPU: whoever restored it was "
-					      "killed before it had; end it (kill -9 %d) and restore the image again",
+					      "process %d (%s) has no slot in its vGPU, because its restore was "
+					      "killed: end it (kill -9 %d) and restore the image again",
 					      (int)tree->processes[i].pid, tree->processes[i].command,
 					      (int)tree->processes[i].pid);
 	return VG_OK;

@@ -58,7 +58,7 @@ static enum vg_status keep_place(struct tenants *tenants, struct tenant *tenant,
 	if (r)
 		return vg_fail(VG_STATE, r < 0 ? -r : 0, function, "vGPU %s cannot be entered for process %d: %s",
 			       vgpu->name, (int)tenant->pid,
-			       r == VG_LEDGER_FULL ? "it has no free slot" : strerror(-r));
+			       r == VG_LEDGER_FULL ? "all its slots are in use" : strerror(-r));
 	return VG_OK;
 }
 
@@ -79,12 +79,12 @@ static enum vg_status hand_over(const struct tenant_vgpu *vgpu, struct tenant *t
 	if (r == 0)
 		r = vg_ledger_hand_over(tenant->stand_in, &tenant->slot, tenant->pid);
 	if (r < 0)
-		return vg_fail(VG_SYSTEM, -r, function, "process %d cannot be given its place in vGPU %s: %s",
+		return vg_fail(VG_SYSTEM, -r, function, "process %d cannot be given its slot in vGPU %s: %s",
 			       (int)tenant->pid, vgpu->name, strerror(-r));
 	if (r)
 		return vg_fail(VG_INTEGRITY, 0, function,
-			       "process %d does not know its place in vGPU %s as the image says it: it is not the one "
-			       "that was written down",
+			       "process %d does not have the slot in vGPU %s that the image records: it is not the process "
+			       "that was dumped",
 			       (int)tenant->pid, vgpu->name);
 	return VG_OK;
 }

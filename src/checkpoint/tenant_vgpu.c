@@ -61,7 +61,7 @@ static enum vg_status check_choice(const struct tenants *tenants, const struct t
 			return vg_fail(VG_INVALID, 0, function, "the vGPU to restore into has no name");
 		if (!old && (tenants->vgpu_count != 1 || way->vgpu_count != 1))
 			return vg_fail(VG_INVALID, 0, function,
-				       "the image is of %zu vGPUs: say for each which one takes its place (OLD=%s)",
+				       "the image has %zu vGPUs: name a replacement for each (OLD=%s)",
 				       tenants->vgpu_count, way->vgpus[i].new_name);
 		if (old && !has_vgpu(tenants, old))
 			return vg_fail(VG_INVALID, 0, function, "the image is not of a vGPU %s, but of %s", old,
@@ -69,7 +69,7 @@ static enum vg_status check_choice(const struct tenants *tenants, const struct t
 		for (size_t k = 0; old && k < i; k++)
 			if (strcmp(way->vgpus[k].old_name, old) == 0)
 				return vg_fail(VG_INVALID, 0, function,
-					       "both vGPU %s and vGPU %s are to take the place of %s",
+					       "vGPU %s and vGPU %s are both named to replace %s",
 					       way->vgpus[k].new_name, way->vgpus[i].new_name, old);
 	}
 	return VG_OK;
@@ -117,7 +117,7 @@ static enum vg_status is_another(const struct tenant_vgpu *vgpu, const json_t *f
 
 	return vg_fail(VG_EXISTS, 0, function,
 		       "the vGPU %s that exists now is not the one that the processes ran inside: it has %s%s, and "
-		       "theirs was made for one run, with %s; name the vGPU that they shall run inside (--vgpu)",
+		       "theirs was of one run, with %s; name the vGPU to restore into (--vgpu)",
 		       vgpu->name, vg_size_format(memory, text[0]),
 		       json_is_true(json_object_get(found, "ephemeral")) ? "" : " and was made by virgate create",
 		       vg_size_format(vgpu->memory, text[1]));
@@ -207,7 +207,7 @@ static enum vg_status check_owner(const struct tenant_vgpu *vgpu, bool chosen, c
 		return VG_OK;
 	return vg_fail(VG_EXISTS, 0, function,
 		       "the vGPU %s that exists now belongs to user %u, and the one that the processes ran inside "
-		       "belonged to user %u: name the vGPU that they shall run inside (--vgpu)",
+		       "belonged to user %u: name the vGPU to restore into (--vgpu)",
 		       vgpu->name, (unsigned)info.st_uid, (unsigned)vgpu->owner);
 }
 

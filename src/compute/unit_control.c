@@ -68,8 +68,7 @@ enum vg_status vg_compute_unit_scale(struct vg_compute_unit *unit, unsigned comp
 	CORE_NEEDED(unit);
 	if (!compute_units)
 		return vg_fail(VG_INVALID, 0, __func__,
-			       "0 compute units: 1 to max_units are possible; a unit that shall "
-			       "have none is paused, or closed");
+			       "0 compute units: 1 to max_units are possible; to give a unit none, pause or close it");
 	return change_share(unit, (struct compute_share_asked){.units = compute_units}, __func__);
 }
 

@@ -213,7 +213,7 @@ bool core_cache_get(struct vg_compile_cache *cache, const struct core_cache_key 
 	name_entry(key, name);
 	char *entry = read_entry(cache->folder, name, &size);
 	if (entry && !is_whole(entry, size, &header)) {
-		vg_log(VG_LOG_WARNING, "%s/%s is damaged: it is compiled anew", cache->path, name);
+		vg_log(VG_LOG_WARNING, "%s/%s is damaged: it is compiled again", cache->path, name);
 		cache->damaged++;
 		unlinkat(cache->folder, name, 0);
 	} else if (entry && header.key_size == key->size && memcmp(entry + sizeof header, key->data, key->size) == 0) {

@@ -230,7 +230,7 @@ enum vg_status vg_context_close(struct vg_context *context)
 	CORE_CALL(cuCtxGetCurrent, &current);
 	if (current == context->identity && !context->borrowed)
 		return vg_fail(VG_STATE, 0, __func__,
-			       "a context cannot be closed while it is current: put another one in its place with "
+			       "a context cannot be closed while it is current: make another one current with "
 			       "vg_context_set_current()");
 	return core_object_close(&context->object, __func__);
 }

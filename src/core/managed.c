@@ -176,12 +176,12 @@ enum vg_status vg_buffer_accessed_by(const struct vg_buffer *buffer, struct vg_m
 		return status;
 	int room = device_count + 1, *users = calloc((size_t)room, sizeof *users);
 	if (!users)
-		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %d places", room);
+		return vg_fail(VG_NO_MEMORY, 0, __func__, "no memory for a list of %d locations", room);
 	status = ask(buffer, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, (size_t)room, __func__, users);
 	if (status == VG_OK)
 		count = sort_users(users, room, NULL);
 	if (status == VG_OK && capacity && count > capacity)
-		status = core_no_room(count, capacity, "places", __func__);
+		status = core_no_room(count, capacity, "locations", __func__);
 	if (status == VG_OK && capacity)
 		sort_users(users, room, ret_locations);
 	free(users);

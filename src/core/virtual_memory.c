@@ -263,7 +263,7 @@ enum vg_status core_memory_set_access(CUdeviceptr address, size_t size, const CU
 	if (count == 0)
 		return VG_OK; // the driver refuses it
 	CUresult r = core_driver->cuMemSetAccess(address, size, access, count);
-	return r ? core_driver_failed(r, function, "cuMemSetAccess", "%zu bytes, for %zu places", size, count) : VG_OK;
+	return r ? core_driver_failed(r, function, "cuMemSetAccess", "%zu bytes, for %zu locations", size, count) : VG_OK;
 }
 
 enum vg_status core_mapping_set_access(struct vg_mapping *mapping, const CUmemAccessDesc *access, size_t count,

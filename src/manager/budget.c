@@ -11,7 +11,7 @@ static enum vg_status refuse(uint64_t bytes, uint64_t charged, uint64_t limit, c
 	char asked[VG_SIZE_TEXT], held[VG_SIZE_TEXT], most[VG_SIZE_TEXT];
 
 	vg_fail(VG_INSUFFICIENT, 0, function,
-		"asked for %s more, and %s of its %s are held: free some, or give it a higher limit",
+		"asked for %s more, and %s of its %s are charged: free some, or raise its limit",
 		vg_size_format(bytes, asked), vg_size_format(charged, held), vg_size_format(limit, most));
 	vg_fail_amounts(bytes, limit > charged ? limit - charged : 0);
 	return VG_INSUFFICIENT;
@@ -26,7 +26,7 @@ static enum vg_status charge_ledger(struct manager_budget *budget, uint64_t byte
 		return VG_OK;
 	if (r != VG_LEDGER_REFUSED)
 		return vg_fail(VG_SYSTEM, r < 0 ? -r : 0, function,
-			       "virtual GPU %d (%s): its ledger has no place for this process: %s", budget->id,
+			       "virtual GPU %d (%s): its ledger has no slot for this process: %s", budget->id,
 			       budget->name, r < 0 ? strerror(-r) : "too many programs are inside");
 	vg_ledger_read(budget->ledger, &limit, &charged);
 	return refuse(bytes, charged, limit, function);
@@ -89,7 +89,7 @@ enum vg_status budget_set_limit(struct manager_budget *budget, uint64_t limit, c
 	if (now <= limit)
 		return VG_OK;
 	return vg_fail(VG_BUSY, 0, function,
-		       "virtual GPU %d (%s): asked for a limit of %s, and %s are held: free some first", budget->id,
+		       "virtual GPU %d (%s): asked for a limit of %s, and %s are charged: free some first", budget->id,
 		       budget->name, vg_size_format(limit, asked), vg_size_format(now, held));
 }
 

@@ -67,7 +67,7 @@ static enum vg_status open_ledger(struct vg_virtual_gpu *vgpu, const json_t *rep
 	if (r) {
 		vg_ledger_close(ledger);
 		return vg_fail(VG_SYSTEM, r < 0 ? -r : 0, function, "the ledger %s cannot be used: %s", path,
-			       r < 0 ? strerror(-r) : "it has no free slot");
+			       r < 0 ? strerror(-r) : "all its slots are in use");
 	}
 	vg_ledger_set_host(ledger);
 	vgpu->budget.ledger = ledger;

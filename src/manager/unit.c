@@ -202,7 +202,7 @@ enum vg_status vg_virtual_gpu_scale_compute_units(struct vg_virtual_gpu *vgpu, u
 		return status;
 	if (compute_units == 0)
 		return manager_leave(vgpu, vg_fail(VG_INVALID, 0, __func__,
-						   "0 compute units: a virtual GPU that shall have none is paused"));
+						   "0 compute units: to give a virtual GPU none, pause it"));
 	pthread_mutex_lock(&vgpu->setting);
 	status = change(vgpu, 0, compute_units, __func__);
 	pthread_mutex_unlock(&vgpu->setting);

@@ -213,7 +213,7 @@ enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit, co
 	pthread_mutex_unlock(&space->lock);
 	return held <= limit
 		       ? VG_OK
-		       : vg_fail(VG_LIMIT, 0, function, "the limit cannot be %llu bytes: %llu are held; free some",
+		       : vg_fail(VG_LIMIT, 0, function, "the limit cannot be %llu bytes: %llu are charged; free some",
 				 (unsigned long long)limit, (unsigned long long)held);
 }
 

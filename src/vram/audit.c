@@ -57,7 +57,7 @@ static enum vg_status check_place(const struct vram_audit *audit, int fd, const 
 		return file_failed(errno, path, "look at it", function);
 	if (stat(path, &there) < 0 || here.st_ino != there.st_ino || here.st_dev != there.st_dev)
 		return vg_fail(VG_SYSTEM, 0, function,
-			       "audit log %s: %s was removed or replaced while it was open: open the context anew",
+			       "audit log %s: %s was removed or replaced while it was open: open the context again",
 			       audit->path, path);
 	*ret_bytes = (uint64_t)here.st_size;
 	return VG_OK;

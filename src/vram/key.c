@@ -153,7 +153,7 @@ static enum vg_status parse(struct working *working, size_t length, const char *
 		return vg_fail(VG_INVALID, 0, function, "%s %s does not hold a key: it must be %d hexadecimal digits",
 			       where, name, DIGITS);
 	if (sodium_is_zero(working->master, VRAM_SECRET))
-		return vg_fail(VG_INVALID, 0, function, "%s %s holds zeros alone: that is no secret", where, name);
+		return vg_fail(VG_INVALID, 0, function, "%s %s contains only zeros, which is not a secret", where, name);
 	return VG_OK;
 }
 

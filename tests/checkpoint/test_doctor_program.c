@@ -98,7 +98,7 @@ TEST(what_the_driver_and_the_gpu_are_is_said)
 	CHECK_CONTAINS(line_of("driver"), "warning  570.00: ");
 	CHECK_STR(line_of("GPU 1"), "failed   Virgate Simulated GPU, compute capability 7.0; "
 				    "use a GPU of compute capability 7.5 or later");
-	CHECK_STR(line_of("GPU 1 persistence mode"), "warning  off: every restore starts the driver anew; "
+	CHECK_STR(line_of("GPU 1 persistence mode"), "warning  off: every restore starts the driver again; "
 						     "nvidia-smi -pm 1, or run nvidia-persistenced");
 }
 
@@ -145,8 +145,8 @@ TEST(mps_that_runs_is_a_warning)
 	CHECK_INT(waitpid(pid, NULL, 0), pid);
 	close(ends[0]);
 	close(ends[1]);
-	CHECK_STR(line_of("MPS"), "warning  runs: its clients cannot be checkpointed; start programs that shall be "
-				  "checkpointed without CUDA_MPS_PIPE_DIRECTORY, or end MPS: echo quit | nvidia-cuda-mps-control");
+	CHECK_STR(line_of("MPS"), "warning  runs: its clients cannot be checkpointed; start the programs to "
+				  "checkpoint without CUDA_MPS_PIPE_DIRECTORY, or end MPS: echo quit | nvidia-cuda-mps-control");
 }
 
 TEST(an_interposer_that_does_not_load_fails)

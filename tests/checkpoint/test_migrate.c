@@ -93,7 +93,7 @@ TEST(nothing_is_touched_without_another_side)
 	CHECK_CONTAINS(said, "names no [USER@]HOST");
 	CHECK_INT(run("migrate --pid %d --cpu-only --to 'ssh:a;b'", (int)idle.pid), 1);
 	CHECK_INT(run("migrate --pid %d --cpu-only --to unix:%s --gpu-map 0=1", (int)idle.pid, path_of("socket")), 1);
-	CHECK_CONTAINS(said, "his own map");
+	CHECK_CONTAINS(said, "give --gpu-map to it");
 	CHECK_INT(run("migrate --pid %d", (int)idle.pid), 2);
 	CHECK_INT(run("migrate --to unix:x"), 2);
 	write_text("socket", "");

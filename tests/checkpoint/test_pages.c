@@ -612,7 +612,7 @@ TEST(a_draft_that_is_swapped_is_not_taken_for_the_image)
 	CHECK_INT(rename(draft.folder, swapped), 0);
 	CHECK_INT(mkdir(draft.folder, 0700), 0);
 	CHECK_INT(image_commit(&draft, description, __func__), VG_SYSTEM);
-	CHECK_CONTAINS(vg_last_error()->text, "somebody put something else in the place of the image");
+	CHECK_CONTAINS(vg_last_error()->text, "the image was replaced");
 	image_finish(&draft);
 	json_decref(description);
 }

@@ -561,7 +561,7 @@ TEST(another_vgpu_of_that_name_is_not_taken_for_it)
 	struct program other = start_so((const char *const[]){"--name", "taken", "--memory", "300M", NULL},
 					"other-taken", "64", "8", "512");
 	CHECK_INT(run("restore --detach --dir %s", path_of("taken.image")), 125);
-	CHECK_CONTAINS(said, "it has 300.0 MiB, and theirs was made for one run, with 256.0 MiB");
+	CHECK_CONTAINS(said, "it has 300.0 MiB, and theirs was of one run, with 256.0 MiB");
 	end(&other);
 	await_no_vgpu("taken");
 	if (geteuid() != 0)
@@ -585,8 +585,8 @@ TEST(the_vgpus_that_are_chosen_must_make_sense)
 	} all[] = {
 		{"--vgpu nosuch", "nosuch"},
 		{"--vgpu no=odd", "the image is not of a vGPU no, but of odd"},
-		{"--vgpu odd=a --vgpu odd=b", "both vGPU a and vGPU b are to take the place of odd"},
-		{"--vgpu a --vgpu b", "say for each which one takes its place"},
+		{"--vgpu odd=a --vgpu odd=b", "vGPU a and vGPU b are both named to replace odd"},
+		{"--vgpu a --vgpu b", "name a replacement for each"},
 		{"--vgpu odd=", "--vgpu: \"odd=\" is neither NAME nor OLD=NEW"},
 		{"--vgpu a/b", "a/b"},
 	};
@@ -838,7 +838,7 @@ static void check_recovery(const struct program *program, const char *vgpu, uint
 		check_looks_on(program);
 		check_charged(vgpu, charged);
 	} else {
-		CHECK_CONTAINS(said, "refused (no-place)");
+		CHECK_CONTAINS(said, "refused (no-slot)");
 		check_charged(vgpu, 0);
 	}
 }
@@ -892,7 +892,7 @@ TEST(who_never_got_its_place_does_not_come_back_to_the_gpu)
 	CHECK_INT(kill(program.pid, 0), 0);
 	check_charged("place", 0);
 	CHECK_INT(run("recover --pid %d", (int)program.pid), 1);
-	CHECK_CONTAINS(said, "refused (no-place)");
+	CHECK_CONTAINS(said, "refused (no-slot)");
 	kill(program.pid, SIGKILL);
 	await_end(program.pid);
 	unsigned round = report_of(&program).round;

@@ -95,7 +95,7 @@ TEST(a_zero_byte_is_told)
 
 	config_finish(&config);
 	CHECK_INT(config_read(&config, "some.conf", text, sizeof text - 1, &error), 1);
-	CHECK_CONTAINS(error.text, "some.conf:2: the line holds a zero byte");
+	CHECK_CONTAINS(error.text, "some.conf:2: the line has a zero byte");
 }
 
 static void write_file(const char *path, const char *text)

@@ -307,7 +307,7 @@ static void compile_again(void *user, enum vg_log_level level, const char *text)
 	struct listener *it = user;
 	struct vg_object_code *code;
 
-	CHECK_CONTAINS(text, "is damaged: it is compiled anew");
+	CHECK_CONTAINS(text, "is damaged: it is compiled again");
 	it->heard++;
 	OK(vg_program_compile(it->program, VG_CODE_PTX, &how, &code));
 	vg_object_code_destroy(code);

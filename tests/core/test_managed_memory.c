@@ -96,7 +96,7 @@ TEST(managed_advice_is_given_and_read)
 	CHECK_INT(count, 2);
 	users[0] = none;
 	count = 77;
-	REFUSED(vg_buffer_accessed_by(buffer, users, 1, &count), VG_LIMIT, "there are 2 places, and room for 1");
+	REFUSED(vg_buffer_accessed_by(buffer, users, 1, &count), VG_LIMIT, "there are 2 locations, and room for 1");
 	CHECK(count == 77 && users[0].type == VG_LOCATION_NONE);
 	OK(vg_buffer_set_accessed_by(buffer, host, 0));
 	OK(vg_buffer_accessed_by(buffer, users, 2, &count));

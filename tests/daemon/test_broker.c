@@ -203,7 +203,7 @@ TEST(requests_that_make_no_sense)
 	check_refused("{'op':'publish','name':'a','ranges':1,'mode':384,'simulate':''}", "invalid", "simulated GPU");
 	check_refused("{'op':'open','name':'a','access':'read'}", "not_found", "there is no publication a");
 	check_refused("{'op':'open','name':'a','access':'all'}", "invalid", "read-write");
-	check_refused("{'op':'open'}", "invalid", "a lease is on a name");
+	check_refused("{'op':'open'}", "invalid", "a lease needs a name");
 	check_refused("{'op':'commit'}", "invalid", "makes no sense here");
 	check_refused("{'op':'list'}", "invalid", "makes no sense here");
 	check_refused("[]", "invalid", "makes no sense here");

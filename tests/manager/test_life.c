@@ -126,7 +126,7 @@ TEST(limits_are_the_devices_over_all_managers)
 	CHECK_INT(manager_info(manager).memory_available, 0);
 	OK(vg_virtual_gpu_set_memory_limit(vgpu, 4 * MIB));
 	allocate(vgpu, 3 * MIB);
-	REFUSED(vg_virtual_gpu_set_memory_limit(vgpu, 2 * MIB), VG_BUSY, "are held");
+	REFUSED(vg_virtual_gpu_set_memory_limit(vgpu, 2 * MIB), VG_BUSY, "are charged");
 	CHECK_INT(info_of(vgpu).memory_limit, 4 * MIB);
 	CHECK_INT(manager_info(other).memory_available, total - 4 * MIB);
 	vg_manager_destroy(manager);

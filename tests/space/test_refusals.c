@@ -337,7 +337,7 @@ TEST(limits)
 
 	REFUSED(space_set_limit(space, 0, "limits"), VG_INVALID, "limit is 0");
 	REFUSED(space_set_limit(space, UINT64_MAX, "limits"), VG_INVALID, "device 0 has");
-	REFUSED(space_set_limit(space, 2 * MIB, "limits"), VG_LIMIT, "4194304 are held");
+	REFUSED(space_set_limit(space, 2 * MIB, "limits"), VG_LIMIT, "4194304 are charged");
 	CHECK_INT(info_of(space).limit, 8 * MIB);
 	OK(space_set_limit(space, 4 * MIB, "limits"));
 	REFUSED(vg_memory_space_allocate(space, 1, 0, &more), VG_INSUFFICIENT, "limit");

@@ -95,7 +95,7 @@ TEST(a_key_file_is_refused_in_clear_words)
 					       "000102030405060708090a0b0c0d0e0f10111213141516171819"};
 	for (size_t i = 0; i < sizeof contents / sizeof *contents; i++)
 		REFUSED(open_file(key_file("bad", contents[i])), VG_INVALID, "it must be 64 hexadecimal digits");
-	REFUSED(open_file(key_file("zeros", zeros)), VG_INVALID, "no secret");
+	REFUSED(open_file(key_file("zeros", zeros)), VG_INVALID, "not a secret");
 	OK(open_file(key_file("newline", KEY_DIGITS "\n")));
 	OK(open_file(key_file("upper", "000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F")));
 }
