@@ -54,8 +54,10 @@ static void make_table(void)
 		lacking += !implemented;
 	}
 	out += sprintf(out,
-		       "# What the simulated driver lacks\n\nIt implements %u of the driver's %u entries. "
-		       "These answer CUDA_ERROR_NOT_SUPPORTED\n(this page is made by `test-sim-coverage --print`):\n",
+		       "# What the simulated driver lacks\n\n"
+		       "This page is for developers who run a program on the simulated driver. It implements %u of the "
+		       "driver's %u functions;\nthose below return `CUDA_ERROR_NOT_SUPPORTED`. The page is the output of "
+		       "`test-sim-coverage --print`.\n",
 		       all - lacking, all);
 	for (size_t i = 0; virgate_sim_coverage(i, &abi, &family, &implemented); i++) {
 		if (implemented)
