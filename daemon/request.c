@@ -48,6 +48,8 @@ static json_t *not_allowed(const struct request *request, const struct vgpu *vgp
 		[AUTHORITY_ENTER] = "run programs in it",
 		[AUTHORITY_SET] = "change it",
 		[AUTHORITY_RM] = "remove it",
+		[AUTHORITY_KILL] = "send signals to its programs",
+		[AUTHORITY_TENANTS] = "see its programs",
 		[AUTHORITY_INSPECT] = "see its programs",
 		[AUTHORITY_LOGS] = "see what it refused",
 	};
