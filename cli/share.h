@@ -69,6 +69,6 @@ int share_place_join(const char *path, int seconds);
 
 // The options of all three.
 #define SHARE_OPTIONS                                                                                                  \
-	{"socket", 0, "PATH", "socket of the two processes; default: in the user's runtime directory", 0},                         \
+	{"socket", 0, "PATH", "the common socket; default: in the runtime directory", 0},                         \
 		{"device", 'd', "GPU", "index or UUID of the GPU; the first one if not given", COMPLETE_DEVICE},       \
 		{"timeout", 0, "SECONDS", "how long to wait for the other side; default: 30", 0}, OPTION_SIM

@@ -13,8 +13,8 @@ extern "C" {
 /* X(NAME, text). Values are stable: rows are only added at the end.
  * NO_MEMORY: an allocation of the calling process failed. INSUFFICIENT: not enough free device memory, vGPU limit, host
  * memory for a dump or restore, or disk space for an image. LIMIT: a request above a fixed maximum or a configured
- * limit, or a vGPU's limit that does not fit the GPU. POLICY: a sealed or read-only region, a kernel that a compute unit
- * may not run, or a process that may not be dumped. */
+ * limit, or a vGPU's limit that does not fit the GPU. POLICY: a sealed or read-only region, a kernel that a compute
+ * unit may not run, or a process that may not be dumped. */
 #define VG_STATUS_LIST(X)                                                                          \
 	X(OK, "success")                                                                           \
 	X(INVALID, "invalid argument")                                                             \
@@ -57,13 +57,13 @@ VG_PUBLIC int vg_status_is_retriable(enum vg_status status);
  * NULL; a field without a value is "" or 0. Any thread. */
 struct vg_error {
 	enum vg_status status;
-	/* DRIVER: the CUresult; TOOLCHAIN, NVML: the tool's result; SYSTEM: errno. Other statuses: errno, the CUresult or
-	 * NVML's result if one of these caused the failure, else 0. */
+	/* DRIVER: the CUresult; TOOLCHAIN, NVML: the tool's result; SYSTEM: errno. Other statuses: errno, the CUresult
+	 * or NVML's result if one of these caused the failure, else 0. */
 	int code;
 	const char *function; /* the public function that failed */
 	const char *text;     /* what failed, the values, and what to do */
 	const char *log;      /* what the compiler, the linker or the driver wrote; it is not repeated in `text` */
-	uint64_t need, have;  /* INSUFFICIENT: bytes needed and bytes available (device or host memory, or disk); else 0 */
+	uint64_t need, have;  /* INSUFFICIENT: bytes needed and available, of memory or disk; else 0 */
 };
 VG_PUBLIC const struct vg_error *vg_last_error(void);
 

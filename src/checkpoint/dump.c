@@ -277,8 +277,8 @@ static enum vg_status take_back(struct dump *dump, enum vg_status status)
 		return vg_fail(status, code, dump->function, "step %s: %s; %s", phase, text, outcome(&dump->tree));
 	snprintf(problem, sizeof problem, "%s", vg_last_error()->text);
 	return vg_fail(VG_STATE, code, dump->function,
-		       "step %s: %s; the processes could not be resumed: %s (virgate recover%s --pid %d tries again)", phase,
-		       text, problem, vg_hint_own_sim(), (int)dump->tree.processes[0].pid);
+		       "step %s: %s; the processes could not be resumed: %s (virgate recover%s --pid %d tries again)",
+		       phase, text, problem, vg_hint_own_sim(), (int)dump->tree.processes[0].pid);
 }
 
 enum vg_status dump_run(const struct vg_dump_options *options, const struct dump_gate *gate, const char *function,

@@ -87,7 +87,8 @@ static enum vg_status missing(const struct tenant_vgpu *vgpu, const struct vg_no
 	return vg_fail(VG_NOT_FOUND, 0, function,
 		       "the processes ran inside vGPU %s, which does not exist now: name another one (--vgpu), or "
 		       "create it with virgate create%s %s --memory %s%s --device %s",
-		       vgpu->name, vg_hint_sim(node->simulate, sim), vgpu->name, tenant_memory_text(vgpu->memory, memory), share, gpu);
+		       vgpu->name, vg_hint_sim(node->simulate, sim), vgpu->name,
+		       tenant_memory_text(vgpu->memory, memory), share, gpu);
 }
 
 static enum vg_status read_path(struct tenant_vgpu *vgpu, const json_t *reply, const char *function)
