@@ -16,7 +16,7 @@ static _Atomic uint64_t not_before_ns;
 // Where the daemon is; NULL: nowhere, or it is to be left alone.
 static const char *daemon_for(const char *vgpu, bool wait, struct vg_wire_hello *ret_hello)
 {
-	const char *socket = getenv("VIRGATE_SOCKET");
+	const char *socket = secure_getenv("VIRGATE_SOCKET");
 	struct vg_ledger_owner self;
 
 	if (!socket || !*socket || (wait && vg_clock_monotonic_ns() < not_before_ns) || vg_ledger_self(&self) != 0)

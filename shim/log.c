@@ -40,7 +40,7 @@ static int level_wanted(void)
 
 	if (level)
 		return level;
-	const char *name = getenv("VIRGATE_LOG");
+	const char *name = secure_getenv("VIRGATE_LOG");
 	level = SHIM_ERROR;
 	for (int i = SHIM_WARNING; name && i <= SHIM_DEBUG; i++)
 		if (strcmp(name, names[i]) == 0)
@@ -126,7 +126,7 @@ static void advise(const struct vg_ledger *ledger, const struct vg_ledger_refusa
 	uint64_t ceiling = vg_ledger_ceiling(ledger);
 	const char *vgpu = vg_ledger_name(ledger);
 
-	vg_hint_sim(getenv("VIRGATE_SIM"), sim);
+	vg_hint_sim(secure_getenv("VIRGATE_SIM"), sim);
 	bool helps = suggest_limit(refusal, ceiling ? ceiling : INT64_MAX, limit);
 	if (!helps && ceiling)
 		snprintf(text, ADVICE, "a larger limit does not help: the GPU has room for a limit of %s at most",

@@ -15,7 +15,7 @@ static pthread_once_t open_once = PTHREAD_ONCE_INIT;
 
 static void open_ledger(void)
 {
-	const char *path = getenv("VIRGATE_LEDGER");
+	const char *path = secure_getenv("VIRGATE_LEDGER");
 	uint8_t uuid[16];
 
 	if (!path || !*path)

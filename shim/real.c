@@ -131,7 +131,7 @@ static void *load_from_cache(const char *soname)
 
 void *shim_real_load(const char *soname, const char *override)
 {
-	const char *path = getenv(override);
+	const char *path = secure_getenv(override);
 
 	if (path && *path) {
 		void *handle = load_file(path);
@@ -139,7 +139,7 @@ void *shim_real_load(const char *soname, const char *override)
 			shim_log(SHIM_ERROR, "%s names %s, which cannot be loaded", override, path);
 		return handle;
 	}
-	void *handle = load_from_search_path(getenv("LD_LIBRARY_PATH"), soname);
+	void *handle = load_from_search_path(secure_getenv("LD_LIBRARY_PATH"), soname);
 	if (!handle)
 		handle = load_from_cache(soname);
 	for (size_t i = 0; !handle && i < sizeof known_folders / sizeof *known_folders; i++)

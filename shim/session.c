@@ -43,7 +43,7 @@ static bool names_our_device(const char *visible, const char *uuid)
 
 static void show_only_our_device(void)
 {
-	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	const char *visible = secure_getenv("CUDA_VISIBLE_DEVICES");
 	uint8_t uuid[16];
 	char text[SHIM_UUID_TEXT];
 
@@ -79,7 +79,7 @@ static enum shim_state open_ledger(const char *path)
 
 static enum shim_state start(void)
 {
-	const char *path = getenv("VIRGATE_LEDGER");
+	const char *path = secure_getenv("VIRGATE_LEDGER");
 	enum shim_state state;
 
 	if (!path || !*path)

@@ -60,7 +60,7 @@ static bool check_version(struct doctor_check *check, const char *path)
 // Resuming hides the plugin's errors, and it would fight over the process: CRIU is started without it.
 static void check_plugin(struct doctor_check *check, const char *criu)
 {
-	const char *named = getenv("CRIU_LIBS_DIR");
+	const char *named = secure_getenv("CRIU_LIBS_DIR");
 	char beside[PATH_MAX], path[PATH_MAX + 32];
 	const char *folders[] = {named ? named : "", beside, "/usr/lib/criu", "/usr/local/lib/criu", "/usr/lib64/criu",
 				 "/usr/libexec/criu", "/usr/lib/x86_64-linux-gnu/criu"};

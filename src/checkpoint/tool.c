@@ -29,7 +29,7 @@ static int usable(const char *path)
 
 int tool_find(const char *variable, const char *name, char ret_path[PATH_MAX])
 {
-	const char *named = variable ? secure_getenv(variable) : NULL, *folders = getenv("PATH");
+	const char *named = variable ? secure_getenv(variable) : NULL, *folders = secure_getenv("PATH");
 	int worst = -ENOENT;
 
 	if (named && *named) {

@@ -19,7 +19,7 @@ static unsigned percent(double share)
 
 static enum vg_status allowed(const struct vg_virtual_gpu *vgpu, const char *function)
 {
-	const char *inside = getenv("VIRGATE_VGPU");
+	const char *inside = secure_getenv("VIRGATE_VGPU");
 
 	if (!vgpu->manager->options.node)
 		return vg_fail(VG_STATE, 0, function,
