@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FILES = 1 << 20, MOST_THREADS = 256 };
+enum { MOST_THREADS = 256 };
 // One that is summed in one piece may be no longer than CRIU's largest: else a hole would be read for days.
 static const uint64_t MOST_BYTES = UINT64_C(1) << 56, MOST_WHOLE = UINT64_C(1) << 40;
 static const char *const names[] = {"none", "lz4", "zstd"}, *const suffixes[] = {"", ".lz4", ".zst"};
@@ -219,7 +219,7 @@ enum vg_status image_files_read(const json_t *description, const char *path, con
 	size_t count = json_array_size(list), at = 0;
 
 	*ret_files = (struct image_files){0};
-	if (!json_is_array(list) || count > MOST_FILES)
+	if (!json_is_array(list) || count > IMAGE_MOST_FILES)
 		return vg_fail(VG_INTEGRITY, 0, function, "%s/" IMAGE_DESCRIPTION " %s", path,
 			       count ? "lists more files than an image has" : "lists no files");
 	ret_files->files = calloc(count + 1, sizeof *ret_files->files);

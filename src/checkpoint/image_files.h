@@ -13,6 +13,7 @@ enum {
 	IMAGE_NAME_TEXT = 5 + 4 + 1 + NAME_MAX + 1, // "tree-4095/NAME"
 	IMAGE_LEAST_CHUNK = 64 << 10,
 	IMAGE_MOST_CHUNK = 64 << 20,
+	IMAGE_MOST_FILES = 1 << 20,
 };
 
 struct image_chunk {

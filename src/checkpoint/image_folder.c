@@ -13,9 +13,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+static _Thread_local int entries_taken; // by the scan that goes on
+
+// Takes one more than an image has at most, for the scan's caller to refuse.
 static int is_entry(const struct dirent *entry)
 {
-	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+	       entries_taken <= IMAGE_MOST_FILES && ++entries_taken;
 }
 
 static int open_folder(int folder, const char *name)
@@ -33,7 +37,9 @@ int image_for_folder(int folder, const char *name, image_each_fn *each, void *us
 	_cleanup_close_ int inner = open_folder(folder, name);
 	if (inner < 0)
 		return inner;
-	int count = scandirat(inner, ".", &entries, is_entry, alphasort), r = count < 0 ? -errno : 0;
+	entries_taken = 0;
+	int count = scandirat(inner, ".", &entries, is_entry, alphasort);
+	int r = count < 0 ? -errno : count > IMAGE_MOST_FILES ? -EFBIG : 0;
 	for (int i = 0; i < count; i++) {
 		if (r == 0) {
 			snprintf(ret_name, IMAGE_NAME, "%s%s%s", name, *name ? "/" : "", entries[i]->d_name);

@@ -18,7 +18,7 @@
 
 #define HEAD "{\n  \"xxh3\": \""
 #define TAIL "\",\n"
-enum { HEAD_BYTES = sizeof HEAD - 1, SEALED_FROM = HEAD_BYTES + 16 + sizeof TAIL - 1, MOST_TEXT = 256 << 20 };
+enum { HEAD_BYTES = sizeof HEAD - 1, SEALED_FROM = HEAD_BYTES + 16 + sizeof TAIL - 1 };
 
 char *image_text_seal(const json_t *description)
 {
@@ -46,33 +46,72 @@ static bool is_sealed(const char *text, size_t length)
 	return memcmp(text + HEAD_BYTES, sum, 16) == 0;
 }
 
+// The version that an unsealed text names, without parsing it: a later version may be sealed in another way. 0: none.
+static int64_t find_version(const char *text, size_t length)
+{
+	static const char key[] = "\"version\": ";
+	const char *end = text + (length < 256 ? length : 256), *at = memmem(text, (size_t)(end - text), key, strlen(key));
+	int64_t version = 0;
+
+	for (at = at ? at + strlen(key) : end; at < end && *at >= '0' && *at <= '9'; at++)
+		version = version > INT64_MAX / 10 - 1 ? INT64_MAX : version * 10 + (*at - '0');
+	return version;
+}
+
+// Counts at least the values: what stands before, between and after them. Each takes memory when it is parsed.
+static bool has_too_many_values(const char *text, size_t length)
+{
+	bool is_quoted = false;
+	size_t values = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] == '"')
+			is_quoted = !is_quoted;
+		else if (is_quoted)
+			i += text[i] == '\\';
+		else
+			values += text[i] == ',' || text[i] == '[' || text[i] == '{';
+	}
+	return values > IMAGE_MOST_VALUES;
+}
+
+static enum vg_status later_version(int64_t version, const char *name, const char *function)
+{
+	return vg_fail(VG_UNSUPPORTED, 0, function, "%s is of version %lld, and this Virgate reads up to %d: use a later Virgate",
+		       name, (long long)version, IMAGE_VERSION);
+}
+
+// Nothing is parsed before the checksum agrees: a text that was damaged, or is no image's, costs no memory.
 enum vg_status image_parse(const char *text, size_t length, const char *name, const char *function,
 			   json_t **ret_description)
 {
 	json_error_t error;
 	json_int_t version = 0;
 
+	if (!is_sealed(text, length)) {
+		version = find_version(text, length);
+		return version > IMAGE_VERSION
+			       ? later_version(version, name, function)
+			       : vg_fail(VG_INTEGRITY, 0, function,
+					 "%s is damaged: its first line has another checksum than the rest of it", name);
+	}
+	if (has_too_many_values(text, length))
+		return vg_fail(VG_INTEGRITY, 0, function, "%s has more than the %d values that an image has at most", name,
+			       IMAGE_MOST_VALUES);
 	json_t *description = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
 	if (!description)
 		return vg_fail(VG_INTEGRITY, 0, function, "%s is damaged: line %d: %s", name, error.line, error.text);
 	json_unpack(description, "{s:I}", "version", &version);
-	// Of a later version it is not known how it is sealed.
-	if (version > IMAGE_VERSION) {
-		json_decref(description);
-		return vg_fail(VG_UNSUPPORTED, 0, function, "%s is of version %lld, and this Virgate reads up to %d",
-			       name, (long long)version, IMAGE_VERSION);
+	if (version >= 1 && version <= IMAGE_VERSION) {
+		*ret_description = description;
+		return VG_OK;
 	}
-	if (version < 1 || !is_sealed(text, length)) {
-		json_decref(description);
-		return vg_fail(VG_INTEGRITY, 0, function, "%s %s", name,
-			       is_sealed(text, length) ? "says no version"
-						       : "is damaged: its first line has another checksum than the rest of it");
-	}
-	*ret_description = description;
-	return VG_OK;
+	json_decref(description);
+	return version > IMAGE_VERSION ? later_version(version, name, function)
+				       : vg_fail(VG_INTEGRITY, 0, function, "%s names no version", name);
 }
 
-// All of a file that is bounded. 0 or -errno.
+// Reads the whole description, at most IMAGE_MOST_TEXT bytes. 0 or -errno.
 static int read_whole(int folder, char **ret_text, size_t *ret_length)
 {
 	struct stat info;
@@ -82,7 +121,7 @@ static int read_whole(int folder, char **ret_text, size_t *ret_length)
 		return fd;
 	if (fstat(fd, &info) < 0)
 		return -errno;
-	if (info.st_size > MOST_TEXT)
+	if (info.st_size > IMAGE_MOST_TEXT)
 		return -EFBIG;
 	char *text = malloc((size_t)info.st_size + 1);
 	if (!text)
@@ -106,9 +145,12 @@ enum vg_status image_read(const struct image_dir *dir, const char *function, jso
 	int r = read_whole(dir->fd, &text, &length);
 	if (r == -ENOENT || r == -ENOTDIR)
 		return vg_fail(VG_NOT_FOUND, -r, function, "%s is no image: %s: %s", dir->path, name, strerror(-r));
+	if (r == -EFBIG)
+		return vg_fail(VG_INTEGRITY, -r, function, "%s is larger than the %d MiB that it has at most in an image",
+			       name, IMAGE_MOST_TEXT >> 20);
 	if (r)
-		return vg_fail(r == -EFBIG || r == -EINVAL || r == -ELOOP ? VG_INTEGRITY : VG_SYSTEM, -r, function,
-			       "%s: %s", name, r == -EINVAL || r == -ELOOP ? "it is no file" : strerror(-r));
+		return vg_fail(r == -EINVAL || r == -ELOOP ? VG_INTEGRITY : VG_SYSTEM, -r, function, "%s: %s", name,
+			       r == -EINVAL || r == -ELOOP ? "it is no file" : strerror(-r));
 	enum vg_status status = image_parse(text, length, name, function, ret_description);
 	free(text);
 	return status;

@@ -16,8 +16,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { MOST_TEXT = 256 << 20 };
-
 struct receiver {
 	struct frames *frames;
 	struct image_draft *draft;
@@ -50,7 +48,7 @@ static enum vg_status receive_text(struct receiver *receiver)
 			return unexpected(receiver, "no description");
 		if (frames->payload_bytes == 0)
 			return VG_OK;
-		if (receiver->length + frames->payload_bytes > MOST_TEXT)
+		if (receiver->length + frames->payload_bytes > IMAGE_MOST_TEXT)
 			return unexpected(receiver, "too much of a description");
 		char *grown = realloc(receiver->text, receiver->length + frames->payload_bytes + 1);
 		if (!grown)

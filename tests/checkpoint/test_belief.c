@@ -3,6 +3,12 @@
 #include "checkpoint/image.h"
 #include "checkpoint/image_files.h"
 #include "checkpoint/image_text.h"
+#include "checkpoint/sum.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "test.h"
 
@@ -146,6 +152,94 @@ TEST(a_description_that_is_none_is_refused)
 	CHECK_INT(image_parse(longer, strlen(longer), "NAME", __func__, &parsed), VG_INTEGRITY);
 	free(longer);
 	free(text);
+}
+
+// ---- a description that would take the machine's memory --------------------------------------------------
+
+enum { PADDING = 20 << 20 }; // of "{}," in an array: parsed, 16 GiB
+
+// A sealed text of many values. `sum`: right or not.
+static char *write_padded(bool right, size_t *ret_length)
+{
+	static const char head[] = "{\n  \"xxh3\": \"0000000000000000\",\n", start[] = "  \"version\": 1, \"pad\": [",
+			  end[] = "{}]\n}";
+	char sum[IMAGE_SUM_TEXT], *text = malloc(sizeof head + sizeof start + sizeof end + 3 * PADDING), *at = text;
+
+	CHECK(text != NULL);
+	at = stpcpy(stpcpy(at, head), start);
+	for (size_t i = 0; i < PADDING; i++)
+		at = stpcpy(at, "{},");
+	at = stpcpy(at, end);
+	image_sum_format(sum_bytes(text + strlen(head), (size_t)(at - text) - strlen(head)), sum);
+	if (right)
+		memcpy(text + strlen("{\n  \"xxh3\": \""), sum, 16);
+	*ret_length = (size_t)(at - text);
+	return text;
+}
+
+// Runs where little more memory can be had than the process has.
+static void in_little_memory(void (*body)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		// Of the size that the sanitizers reserve nothing can be taken away.
+		const struct rlimit limit = {256 << 20, 256 << 20};
+		setrlimit(RLIMIT_DATA, &limit);
+		body();
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK_INT(status, 0);
+}
+
+static void parse_padded(bool right, const char *said)
+{
+	json_t *parsed;
+	size_t length;
+	char *text = write_padded(right, &length);
+
+	CHECK_INT(image_parse(text, length, "NAME", __func__, &parsed), VG_INTEGRITY);
+	CHECK_CONTAINS(vg_last_error()->text, said);
+	free(text);
+}
+
+static void parse_both(void)
+{
+	parse_padded(false, "NAME is damaged: its first line has another checksum than the rest of it");
+	parse_padded(true, "NAME has more than the 4194304 values that an image has at most");
+}
+
+TEST(a_description_of_too_many_values_is_refused_unparsed)
+{
+	in_little_memory(parse_both);
+}
+
+static void read_large(void)
+{
+	char dir[] = "/tmp/virgate-belief-XXXXXX";
+	struct image_dir image;
+	json_t *read;
+
+	CHECK(mkdtemp(dir) != NULL);
+	CHECK_INT(image_open(dir, __func__, &image), VG_OK);
+	int fd = openat(image.fd, IMAGE_DESCRIPTION, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	int cut = ftruncate(fd, (off_t)1 << 40);
+	enum vg_status status = image_read(&image, __func__, &read);
+	unlinkat(image.fd, IMAGE_DESCRIPTION, 0);
+	rmdir(dir);
+	close(fd);
+	image_close(&image);
+	CHECK_INT(cut, 0);
+	CHECK_INT(status, VG_INTEGRITY);
+	CHECK_CONTAINS(vg_last_error()->text, "is larger than the 128 MiB");
+}
+
+TEST(a_description_of_a_terabyte_is_refused_unread)
+{
+	in_little_memory(read_large);
 }
 
 // A chunk whose bytes mean something else than its length is none, and nothing is written behind its end.
