@@ -9,7 +9,7 @@
 
 static int print_report(const char *path, const struct vg_audit_report *report)
 {
-	return print_json(json_pack("{s:{s:s, s:b, s:s, s:I, s:I, s:s, s:s?, s:s?}}", "audit", "file", path, "whole",
+	return print_json(json_pack("{s:{s:o, s:b, s:s, s:I, s:I, s:s, s:s?, s:s?}}", "audit", "file", text_json(path), "whole",
 				    report->fault == VG_AUDIT_NONE, "fault", vg_audit_fault_text(report->fault), "line",
 				    (json_int_t)report->line, "records", (json_int_t)report->records, "head",
 				    report->head, "first", *report->first ? report->first : NULL, "last",
@@ -19,13 +19,15 @@ static int print_report(const char *path, const struct vg_audit_report *report)
 static void say_report(const char *path, const struct vg_audit_report *report)
 {
 	if (report->records == 0)
-		printf("%s: %s, 0 records\n", path, vg_audit_fault_text(report->fault));
-	else if (report->fault == VG_AUDIT_NONE)
-		printf("%s: whole, %llu records from %s to %s\nhead: %s\n", path, (unsigned long long)report->records,
-		       report->first, report->last, report->head);
+		print_line("%s: %s, 0 records", path, vg_audit_fault_text(report->fault));
+	else if (report->fault != VG_AUDIT_NONE)
+		print_line("%s: %s; the first %llu records are good, to %s", path, vg_audit_fault_text(report->fault),
+			   (unsigned long long)report->records, report->last);
 	else
-		printf("%s: %s; the first %llu records are good, to %s\n", path, vg_audit_fault_text(report->fault),
-		       (unsigned long long)report->records, report->last);
+		print_line("%s: whole, %llu records from %s to %s", path, (unsigned long long)report->records,
+			   report->first, report->last);
+	if (report->fault == VG_AUDIT_NONE && report->records)
+		print_line("head: %s", report->head);
 }
 
 static int verify(const struct arguments *arguments, const struct vg_audit_options *options)

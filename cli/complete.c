@@ -5,11 +5,13 @@
 //   :arguments N  complete the command line that begins with word N (from 0)
 // bash passes "--option=value" as three words, and expects the value alone; the others pass and expect one word.
 // Never starts a daemon: a key press in a shell must not.
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "options.h"
 #include "session.h"
 #include "virgate/broker.h"
@@ -31,12 +33,14 @@ struct line {
 
 static void offer(const struct line *line, const char *candidate, const char *text)
 {
-	if (strncmp(candidate, line->current, strlen(line->current)) != 0)
-		return;
-	printf("%.*s%s", line->lead_length, line->lead, candidate);
-	if (text && *text)
-		printf("\t%s", text);
-	putchar('\n');
+	char word[PATH_MAX], shown[256];
+
+	snprintf(word, sizeof word, "%s", candidate);
+	snprintf(shown, sizeof shown, "%s", text ? text : "");
+	// A name that the terminal must not get is left out: replaced, it would be another name.
+	if (strncmp(candidate, line->current, strlen(line->current)) == 0 &&
+	    strcmp(vg_make_printable(word), candidate) == 0)
+		printf("%.*s%s%s%s\n", line->lead_length, line->lead, word, *shown ? "\t" : "", vg_make_printable(shown));
 }
 
 // ---- what the daemon knows ------------------------------------------------------------------------------

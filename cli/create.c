@@ -1,5 +1,6 @@
 // create: a vGPU that stays.
 #include "base/size.h"
+#include "list.h"
 #include "session.h"
 #include "options.h"
 #include "say.h"
@@ -8,14 +9,13 @@
 
 static int create(struct session *session, const struct arguments *arguments, const struct vg_vgpu_options *options)
 {
-	char size[VG_SIZE_TEXT];
+	char size[VG_SIZE_TEXT], share[CELL_TEXT] = "";
 
 	if (vg_vgpu_create(session->node, options))
 		return fail_with_last_error(arguments);
-	printf("%s: %s", options->name, vg_size_format(options->memory, size));
 	if (options->share)
-		printf(", share %u %% (not enforced)", options->share);
-	printf("\n");
+		snprintf(share, sizeof share, ", share %u %% (not enforced)", options->share);
+	print_line("%s: %s%s", options->name, vg_size_format(options->memory, size), share);
 	return EXIT_OK;
 }
 

@@ -17,10 +17,10 @@ static void print_json_report(const struct doctor_report *report, size_t failed,
 	for (size_t i = 0; i < report->count; i++) {
 		const struct doctor_check *check = &report->checks[i];
 		json_array_append_new(checks,
-				      json_pack("{s:s, s:s, s:s, s:s, s:o}", "set",
+				      json_pack("{s:s, s:s, s:o, s:s, s:o}", "set",
 						check->set == DOCTOR_CUDA ? "cuda" : "quota", "name", check->name,
-						"found", check->found, "status", doctor_verdict_text(check->verdict),
-						"fix", *check->fix ? json_string(check->fix) : json_null()));
+						"found", text_json(check->found), "status", doctor_verdict_text(check->verdict),
+						"fix", text_json(*check->fix ? check->fix : NULL)));
 	}
 	print_json(json_pack("{s:o, s:I, s:I}", "checks", checks, "failed", (json_int_t)failed, "warnings",
 			     (json_int_t)warnings));
@@ -34,8 +34,8 @@ static void print_report(const struct doctor_report *report, size_t failed, size
 		width = strlen(report->checks[i].name) > width ? strlen(report->checks[i].name) : width;
 	for (size_t i = 0; i < report->count; i++) {
 		const struct doctor_check *check = &report->checks[i];
-		printf("%-*s  %-7s  %s%s%s\n", (int)width, check->name, doctor_verdict_text(check->verdict),
-		       check->found, *check->fix ? "; " : "", check->fix);
+		print_line("%-*s  %-7s  %s%s%s", (int)width, check->name, doctor_verdict_text(check->verdict),
+			   check->found, *check->fix ? "; " : "", check->fix);
 	}
 	const char *some = warnings == 1 ? "" : "s";
 	if (failed)

@@ -14,13 +14,6 @@
 
 // ---- list ---------------------------------------------------------------------------------------------
 
-static json_t *text_json(const char *text)
-{
-	json_t *string = text ? json_string(text) : json_null();
-
-	return string ? string : json_string("(not UTF-8)");
-}
-
 static json_t *number_json(const struct vg_image *image, uint64_t number)
 {
 	return image->state == VG_IMAGE_WHOLE ? json_integer((json_int_t)number) : json_null();
@@ -121,11 +114,9 @@ static const char *flag_of(const json_t *group, const char *key)
 	return json_is_boolean(flag) ? json_is_true(flag) ? "on" : "off" : "unknown";
 }
 
-static void print_line(const char *what, const char *text)
+static void print_field(const char *what, const char *text)
 {
-	printf("%-11s", what);
-	print_printable(text);
-	putchar('\n');
+	print_line("%-11s%s", what, text);
 }
 
 static void print_machine(const json_t *image)
@@ -133,15 +124,15 @@ static void print_machine(const json_t *image)
 	const json_t *kernel = json_object_get(image, "kernel"), *driver = json_object_get(image, "driver");
 	char text[CELL_TEXT], line[512];
 
-	print_line("created", time_text(json_number_value(json_object_get(image, "created")), text));
-	print_line("host", text_of(image, "host"));
+	print_field("created", time_text(json_number_value(json_object_get(image, "created")), text));
+	print_field("host", text_of(image, "host"));
 	snprintf(line, sizeof line, "%.100s, %.60s", text_of(kernel, "release"), text_of(kernel, "machine"));
-	print_line("kernel", line);
-	print_line("processor", text_of(json_object_get(image, "cpu"), "model"));
+	print_field("kernel", line);
+	print_field("processor", text_of(json_object_get(image, "cpu"), "model"));
 	snprintf(line, sizeof line, "%.60s, CUDA %.20s", text_of(driver, "version"), text_of(driver, "cuda"));
-	print_line("driver", line);
-	print_line("CRIU", text_of(image, "criu"));
-	print_line("Virgate", text_of(image, "virgate"));
+	print_field("driver", line);
+	print_field("CRIU", text_of(image, "criu"));
+	print_field("Virgate", text_of(image, "virgate"));
 }
 
 static void print_gpus(const json_t *image)
@@ -293,7 +284,7 @@ static int inspect(const struct arguments *arguments)
 	}
 	if (option_value(arguments, "json"))
 		return print_json(json_pack("{s:o}", "image", image));
-	print_line("image", arguments->words[0]);
+	print_field("image", arguments->words[0]);
 	print_machine(image);
 	print_gpus(image);
 	print_vgpus(image);
@@ -336,7 +327,7 @@ static int verify(const struct arguments *arguments)
 					     text_json(status ? vg_last_error()->text : NULL)));
 		return r ? r : status ? EXIT_FAILED : EXIT_OK;
 	}
-	printf("%s: whole, all checksums agree\n", dir);
+	print_line("%s: whole, all checksums agree", dir);
 	return EXIT_OK;
 }
 

@@ -5,15 +5,16 @@
 #include "list.h"
 #include "session.h"
 #include "options.h"
+#include "say.h"
 
 static void print_size(const char *what, uint64_t bytes, int known)
 {
 	char text[CELL_TEXT];
 
 	if (known)
-		printf("%-11s%s (%llu bytes)\n", what, vg_size_format(bytes, text), (unsigned long long)bytes);
+		print_line("%-11s%s (%llu bytes)", what, vg_size_format(bytes, text), (unsigned long long)bytes);
 	else
-		printf("%-11sunknown\n", what);
+		print_line("%-11sunknown", what);
 }
 
 static void print_tenants(const struct vg_vgpu_info *vgpu)
@@ -41,24 +42,24 @@ static void print_vgpu(const struct vg_vgpu_info *vgpu)
 {
 	char text[CELL_TEXT];
 
-	printf("%-11s%s\n", "name", vgpu->name);
-	printf("%-11s%d, %s\n", "device", vgpu->device, vgpu->uuid);
+	print_line("%-11s%s", "name", vgpu->name);
+	print_line("%-11s%d, %s", "device", vgpu->device, vgpu->uuid);
 	print_size("limit", vgpu->memory, 1);
 	if (vgpu->damaged)
-		printf("%-11sits ledger was overwritten, truncated or removed: virgate rm --force %s ends what runs in "
-		       "it and removes it\n",
-		       "damaged", vgpu->name);
+		print_line("%-11sits ledger was overwritten, truncated or removed: virgate rm --force %s ends what "
+			   "runs in it and removes it",
+			   "damaged", vgpu->name);
 	print_size("used", vgpu->charged, !vgpu->damaged);
 	print_size("overhead", vgpu->overhead, !vgpu->damaged);
 	if (vgpu->shared && !vgpu->damaged)
 		print_size("shared", vgpu->shared, 1);
 	print_size("physical", vgpu->physical, vgpu->physical_known);
-	printf("%-11s%s\n", "share", vgpu->share ? share_text(vgpu, text) : "none");
-	printf("%-11s%s\n", "owner", vgpu->owner);
-	printf("%-11s%s\n", "group", *vgpu->group ? vgpu->group : "none");
-	printf("%-11s%s\n", "lifetime", vgpu->ephemeral ? "until its last program has ended" : "until it is removed");
-	printf("%-11s%s\n", "created", time_text(vgpu->created, text));
-	printf("%-11s%llu\n", "refusals", (unsigned long long)vgpu->refusals);
+	print_line("%-11s%s", "share", vgpu->share ? share_text(vgpu, text) : "none");
+	print_line("%-11s%s", "owner", vgpu->owner);
+	print_line("%-11s%s", "group", *vgpu->group ? vgpu->group : "none");
+	print_line("%-11s%s", "lifetime", vgpu->ephemeral ? "until its last program has ended" : "until it is removed");
+	print_line("%-11s%s", "created", time_text(vgpu->created, text));
+	print_line("%-11s%llu", "refusals", (unsigned long long)vgpu->refusals);
 	if (vgpu->tenant_count)
 		print_tenants(vgpu);
 }

@@ -1,6 +1,7 @@
 // key create: the secret that keys are derived from.
 #include <stdio.h>
 
+#include "say.h"
 #include "session.h"
 #include "virgate/seal.h"
 
@@ -8,7 +9,8 @@ static int run(const struct arguments *arguments)
 {
 	if (vg_seal_key_create(arguments->words[0]))
 		return fail_with_last_error(arguments);
-	printf("%s: created, readable by you only; anyone who has this key can make valid seals\n", arguments->words[0]);
+	print_line("%s: created, readable by you only; anyone who has this key can make valid seals",
+		   arguments->words[0]);
 	return EXIT_OK;
 }
 

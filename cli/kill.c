@@ -36,9 +36,9 @@ static int kill_all(struct vg_node *node, const struct arguments *arguments, int
 		if (vg_vgpu_signal(node, vgpu, signal, &count))
 			r = fail_with_last_error(arguments);
 		else if (count == 0)
-			printf("%s: no process runs in it, %s was not sent\n", vgpu, name);
+			print_line("%s: no process runs in it, %s was not sent", vgpu, name);
 		else
-			printf("%s: sent %s to %u process%s\n", vgpu, name, count, count == 1 ? "" : "es");
+			print_line("%s: sent %s to %u process%s", vgpu, name, count, count == 1 ? "" : "es");
 	}
 	return r;
 }

@@ -5,40 +5,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/printable.h"
 #include "base/size.h"
 #include "say.h"
-
-// A command's name is whatever its process chose: it must not reach the terminal as commands.
-// How many bytes at `text` are a control character, of ASCII or of what comes behind it (U+0080 to U+009F).
-static size_t control(const char *text)
-{
-	const unsigned char *at = (const unsigned char *)text;
-
-	if (at[0] < 0x20 || at[0] == 0x7f)
-		return 1;
-	return at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0 ? 2 : 0;
-}
-
-static void copy_printable(char *cell, const char *text)
-{
-	size_t length = 0;
-
-	while (*text && length < TABLE_CELL - 1) {
-		size_t skip = control(text);
-		cell[length++] = skip ? '?' : *text;
-		text += skip ? skip : 1;
-	}
-	cell[length] = '\0';
-}
-
-void print_printable(const char *text)
-{
-	while (*text) {
-		size_t skip = control(text);
-		putchar(skip ? '?' : *text);
-		text += skip ? skip : 1;
-	}
-}
 
 void table_add(struct table *table, const char *const *texts)
 {
@@ -52,8 +21,11 @@ void table_add(struct table *table, const char *const *texts)
 		table->cells = cells;
 		table->capacity = capacity;
 	}
-	for (int i = 0; i < table->columns; i++)
-		copy_printable(table->cells[table->rows][i], texts[i]);
+	for (int i = 0; i < table->columns; i++) {
+		char *cell = table->cells[table->rows][i];
+		snprintf(cell, TABLE_CELL, "%s", texts[i]);
+		vg_make_printable(cell);
+	}
 	table->rows++;
 }
 
@@ -117,19 +89,50 @@ const char *time_text(double seconds, char *buffer)
 	return buffer;
 }
 
+json_t *text_json(const char *text)
+{
+	json_t *string = text ? json_string(text) : json_null();
+	char *copy = string ? NULL : strdup(text);
+
+	if (copy)
+		string = json_string(vg_make_printable(copy));
+	free(copy);
+	return string;
+}
+
+// Strings are the only place in JSON for characters that a terminal must not get: there an escape means the same. All
+// of them have four digits.
+static void put_escaped(const char *text)
+{
+	unsigned character;
+
+	while (*text) {
+		size_t length = vg_character_read(text, &character);
+		if (vg_is_printable(character) || *text == '\n')
+			fwrite(text, 1, length, stdout);
+		else
+			printf("\\u%04x", character);
+		text += length;
+	}
+}
+
 int print_json(json_t *body)
 {
 	json_t *whole = json_pack("{s:i}", "schema", 1);
 
-	json_object_update(whole, body);
+	char *text = json_object_update(whole, body) == 0
+			     ? json_dumps(whole, JSON_INDENT(2) | JSON_REAL_PRECISION(17))
+			     : NULL;
 	json_decref(body);
-	int r = json_dumpf(whole, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-	putchar('\n');
 	json_decref(whole);
-	if (r == 0)
-		return EXIT_OK;
-	say_error("cannot write the listing as JSON");
-	return EXIT_FAILED;
+	if (!text) {
+		say_error("cannot write the listing as JSON: out of memory, or a text in it is not UTF-8");
+		return EXIT_FAILED;
+	}
+	put_escaped(text);
+	putchar('\n');
+	free(text);
+	return EXIT_OK;
 }
 
 static json_t *known_integer(uint64_t value, int known)

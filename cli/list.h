@@ -15,10 +15,7 @@ struct table {
 	size_t rows, capacity;
 };
 
-// A text that anybody may have written, without its control characters.
-void print_printable(const char *text);
-
-// Adds a row; the texts are copied, control characters replaced.
+// Adds a row; the texts are copied, and what a terminal must not get is replaced.
 void table_add(struct table *table, const char *const *texts);
 // Prints with two spaces between columns, and frees the rows.
 void table_print_to(struct table *table, FILE *out);
@@ -34,6 +31,8 @@ const char *program_text(const struct vg_tenant_info *tenant, char *buffer);
 const char *time_text(double seconds, char *buffer);
 enum { CELL_TEXT = 64 };
 
-// {"schema":1, ...} on stdout; takes over `body`. The verb's exit code.
+// Returns a JSON string; null if `text` is NULL. What is not UTF-8 in it is replaced.
+json_t *text_json(const char *text);
+// {"schema":1, ...} on stdout; takes over `body`. What a terminal must not get is escaped. The verb's exit code.
 int print_json(json_t *body);
 json_t *vgpu_json(const struct vg_vgpu_info *vgpu);

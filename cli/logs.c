@@ -5,6 +5,7 @@
 #include "list.h"
 #include "session.h"
 #include "options.h"
+#include "say.h"
 
 static void print_table(const struct vg_refusal_list *list)
 {
@@ -51,7 +52,7 @@ static int show(struct vg_node *node, const struct arguments *arguments)
 	if (option_value(arguments, "json"))
 		r = print_refusals(name, list);
 	else if (list->count == 0)
-		printf("%s: nothing was refused\n", name);
+		print_line("%s: nothing was refused", name);
 	else
 		print_table(list);
 	vg_refusal_list_free(list);

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "list.h"
 #include "say.h"
 #include "verb.h"
@@ -86,16 +87,19 @@ static void put_on_terminal(char *text)
 // Returns the time with the listing, or in its place the reason why there is none; to be freed. NULL: no memory.
 static char *compose(const struct refresh *refresh, const char *listing, const char *absent)
 {
-	char now[CELL_TEXT], *text;
+	char now[CELL_TEXT], reason[1024], *text;
 	int r;
+
+	snprintf(reason, sizeof reason, "%s", absent ? absent : "");
+	vg_make_printable(reason);
 
 	time_text((double)time(NULL), now);
 	if (refresh->terminal)
 		r = asprintf(&text, "%s  %s, every %u s, end with ^C\n\n%s%s%s", now, refresh->title,
-			     refresh->seconds, absent ? "waiting for the daemon: " : "", absent ? absent : listing,
+			     refresh->seconds, absent ? "waiting for the daemon: " : "", absent ? reason : listing,
 			     absent ? "\n" : "");
 	else if (absent)
-		r = asprintf(&text, "%s  waiting for the daemon: %s\n\n", now, absent);
+		r = asprintf(&text, "%s  waiting for the daemon: %s\n\n", now, reason);
 	else
 		r = asprintf(&text, "%s\n%s\n", now, listing);
 	return r < 0 ? NULL : text;

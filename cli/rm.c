@@ -15,7 +15,7 @@ static int remove_all(struct vg_node *node, const struct arguments *arguments)
 		if (remove(node, arguments->words[i]))
 			r = fail_with_last_error(arguments);
 		else
-			printf("%s: removed\n", arguments->words[i]);
+			print_line("%s: removed", arguments->words[i]);
 	return r;
 }
 

@@ -2,8 +2,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/hint.h"
+#include "base/printable.h"
 #include "virgate/status.h"
 
 static char sim[VG_HINT_SIM];
@@ -14,11 +16,7 @@ static void say(const char *lead, const char *format, va_list arguments)
 
 	// One write, so that the line stays whole beside those of the program that runs.
 	vsnprintf(text, sizeof text, format, arguments);
-	// What somebody typed or answered must not reach the terminal as commands.
-	for (char *at = text; *at; at++)
-		if ((unsigned char)*at < ' ' || *at == 0x7f)
-			*at = '?';
-	fprintf(stderr, "virgate: %s%s\n", lead, text);
+	fprintf(stderr, "virgate: %s%s\n", lead, vg_make_printable(text));
 }
 
 void say_error(const char *format, ...)
@@ -37,6 +35,22 @@ void say_warning(const char *format, ...)
 	va_start(arguments, format);
 	say("warning: ", format, arguments);
 	va_end(arguments);
+}
+
+void print_line(const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	int length = vasprintf(&text, format, arguments);
+	va_end(arguments);
+	if (length < 0) {
+		say_error("out of memory");
+		exit(EXIT_FAILED);
+	}
+	puts(vg_make_printable(text));
+	free(text);
 }
 
 void say_usage(const struct verb *verb, const char *format, ...)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "list.h"
 #include "session.h"
 #include "options.h"
 #include "say.h"
@@ -20,7 +21,7 @@ static int read_new_share(const struct arguments *arguments, unsigned *ret_share
 static int run(const struct arguments *arguments)
 {
 	struct session session;
-	char size[VG_SIZE_TEXT];
+	char size[VG_SIZE_TEXT], part[CELL_TEXT] = "";
 	uint64_t memory;
 	unsigned share;
 
@@ -39,14 +40,11 @@ static int run(const struct arguments *arguments)
 	if (vg_vgpu_set(session.node, arguments->words[0], memory, share)) {
 		r = fail_with_last_error(arguments);
 	} else {
-		printf("%s:", arguments->words[0]);
-		if (memory)
-			printf(" memory %s%s", vg_size_format(memory, size), share ? "," : "");
-		if (share == VG_SHARE_NONE)
-			printf(" share none");
-		else if (share)
-			printf(" share %u %% (not enforced)", share);
-		printf("\n");
+		if (share && share != VG_SHARE_NONE)
+			snprintf(part, sizeof part, " share %u %% (not enforced)", share);
+		print_line("%s:%s%s%s%s", arguments->words[0], memory ? " memory " : "",
+			   memory ? vg_size_format(memory, size) : "", memory && share ? "," : "",
+			   share == VG_SHARE_NONE ? " share none" : part);
 	}
 	session_close(&session);
 	return r;

@@ -140,12 +140,12 @@ static int hold(const char *name, struct vg_share_lease *lease)
 		if (r < 0)
 			say_last_error();
 		else if (r == 1 && view.state == VG_PUBLICATION_ASKED_BACK)
-			printf("%s is asked back: closing it\n", name);
+			print_line("%s is asked back: closing it", name);
 		else if (r == 1 && view.state == VG_PUBLICATION_SUPERSEDED)
-			printf("%s was published again, as generation %llu\n", name,
+			print_line("%s was published again, as generation %llu", name,
 			       (unsigned long long)view.current);
 		else if (r == 1)
-			printf("%s is withdrawn\n", name);
+			print_line("%s is withdrawn", name);
 	} while (r == 1 && view.state != VG_PUBLICATION_ASKED_BACK);
 	return r < 0 ? EXIT_FAILED : EXIT_OK;
 }
@@ -174,11 +174,11 @@ static int run_on(const struct session *session, const struct arguments *argumen
 		return share_fail_with_hint();
 	r = import_all(&opened, arguments) ? share_fail_with_hint() : 0;
 	if (r == 0)
-		printf("%s is open: generation %llu, %s in %zu range%s\n", name,
+		print_line("%s is open: generation %llu, %s in %zu range%s", name,
 		       (unsigned long long)vg_share_lease_generation(opened.lease), vg_size_format(opened.bytes, size),
 		       opened.count, opened.count == 1 ? "" : "s");
 	if (r == 0 && opened.verified)
-		printf("%s: contents verified, %s\n", name, size);
+		print_line("%s: contents verified, %s", name, size);
 	if (r == 0 && to)
 		r = write_file(&opened, to);
 	if (r == 0 && option_value(arguments, "hold"))

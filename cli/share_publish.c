@@ -201,14 +201,14 @@ static int hold(const char *name, struct vg_publication *publication)
 	if (r < 0) {
 		say_last_error();
 	} else if (r == 0) {
-		printf("%s is withdrawn\n", name);
+		print_line("%s is withdrawn", name);
 	} else if (view.state == VG_PUBLICATION_SUPERSEDED) {
-		printf("%s was published again, as generation %llu\n", name, (unsigned long long)view.current);
+		print_line("%s was published again, as generation %llu", name, (unsigned long long)view.current);
 	} else if (view.state == VG_PUBLICATION_LOST) {
 		say_error("the daemon was restarted and does not take %s back: publish it again", name);
 		r = -1;
 	} else {
-		printf("%s has been revoked\n", name);
+		print_line("%s has been revoked", name);
 	}
 	return r < 0 ? EXIT_FAILED : EXIT_OK;
 }
@@ -231,7 +231,7 @@ static int run_on(struct vg_node *node, const struct arguments *arguments, const
 	share_hold_begin();
 	if (publish(node, name, wanted, handle, &publication))
 		return fail_with_last_error(arguments);
-	printf("%s is published: generation %llu, %s%s\n", name,
+	print_line("%s is published: generation %llu, %s%s", name,
 	       (unsigned long long)vg_publication_generation(publication), vg_size_format(wanted->bytes, size),
 	       wanted->sealed ? ", sealed" : "");
 	r = hold(name, publication);

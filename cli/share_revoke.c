@@ -30,19 +30,19 @@ static int print_report(const struct vg_revoke_report *report)
 static void say_report(const char *name, const struct vg_revoke_report *report)
 {
 	if (report->holders == 0)
-		printf("%s is revoked: nobody had it open\n", name);
+		print_line("%s is revoked: nobody had it open", name);
 	else if (report->left == 0)
-		printf("%s is revoked: %s, and %u closed it\n", name, steps[report->step][1], report->holders);
+		print_line("%s is revoked: %s, and %u closed it", name, steps[report->step][1], report->holders);
 	if (report->left == 0)
 		return;
 	say_error("%s: %s, and %zu of %u still have it open", name, steps[report->step][1], report->left,
 		  report->holders);
 	for (size_t i = 0; i < report->left; i++)
-		fprintf(stderr, "  process %lld of user %s%s\n", (long long)report->holders_left[i].pid,
-			report->holders_left[i].user,
-			!report->holders_left[i].owner	      ? ": not a process of the owner, never ended"
-			: report->step < VG_REVOKE_TERMINATED ? ": --kill would end it"
-							      : "");
+		say_error("process %lld of user %s has %s open%s", (long long)report->holders_left[i].pid,
+			  report->holders_left[i].user, name,
+			  !report->holders_left[i].owner	? ": not a process of the owner, never ended"
+			  : report->step < VG_REVOKE_TERMINATED ? ": --kill would end it"
+								: "");
 }
 
 static int revoke(struct vg_node *node, const struct arguments *arguments)

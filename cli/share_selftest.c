@@ -23,9 +23,9 @@ struct side {
 	int code;
 };
 
-static void print_line(struct side *side)
+static void relay_line(struct side *side)
 {
-	printf("%s: %.*s\n", side->name, (int)side->length, side->line);
+	print_line("%s: %.*s", side->name, (int)side->length, side->line);
 	side->length = 0;
 }
 
@@ -42,10 +42,10 @@ static bool relay(struct side *side)
 		if (text[i] != '\n')
 			side->line[side->length++] = text[i];
 		if (text[i] == '\n' || side->length == sizeof side->line)
-			print_line(side);
+			relay_line(side);
 	}
 	if (got <= 0 && side->length)
-		print_line(side);
+		relay_line(side);
 	return got > 0;
 }
 

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/printable.h"
 #include "daemon/node.h"
 
 #include <stdarg.h>
@@ -44,6 +45,7 @@ void say_line(struct say_kind *kind, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
+	vg_make_printable(text); // users choose names in it
 	if (!kind->since_ns) {
 		kind->next = kinds;
 		kinds = kind;

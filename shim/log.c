@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/hint.h"
+#include "base/printable.h"
 #include "base/size.h"
 #include "shim/log.h"
 
@@ -62,6 +63,8 @@ void shim_log(enum shim_log_level level, const char *format, ...)
 	va_end(arguments);
 	if (written < 0)
 		return;
+	vg_make_printable(line + length); // it may name what another user named
+	written = (int)strlen(line + length);
 	length += (size_t)written < sizeof line - length - 1 ? (size_t)written : sizeof line - length - 2;
 	line[length++] = '\n';
 	write_quietly(line, length);

@@ -6,6 +6,8 @@
 #include "checkpoint/schema.h"
 #include "checkpoint/tenant_image.h"
 
+#include "base/printable.h"
+
 #include <ctype.h>
 #include <jansson.h>
 
@@ -561,4 +563,78 @@ TEST(a_folder_that_is_gone_is_not_asked_for)
 	json_decref(loaded);
 	CHECK_INT(run("restore --dir %s --detach", path_of("images/gone")), 125);
 	CHECK(strstr(said, "refused") == NULL);
+}
+
+// ---- what another user wrote, on the terminal ----------------------------------------------------------
+
+#define HOSTILE "\033[31m\xc2\x9b" "2J\177\n\xe2\x80\xaex"
+
+// Makes every text hostile but those of the list of files, which restrict what they may be.
+static void make_hostile(json_t *value)
+{
+	const char *key;
+	json_t *item;
+	size_t i;
+
+	if (json_is_string(value))
+		json_string_set(value, HOSTILE);
+	json_array_foreach(value, i, item)
+		make_hostile(item);
+	json_object_foreach(value, key, item)
+		if (strcmp(key, "files") != 0)
+			make_hostile(item);
+}
+
+static void run_clean(const char *words, const char *dir)
+{
+	unsigned character;
+
+	run("%s '%s'", words, dir);
+	for (const char *at = said; *at; at += vg_character_read(at, &character))
+		if ((vg_character_read(at, &character), !vg_is_printable(character) && character != '\n'))
+			FAIL("%s puts character %x out: %s", words, character, said);
+}
+
+TEST(a_hostile_image_does_not_reach_the_terminal)
+{
+	char dir[PATH_MAX], name[PATH_MAX + 32];
+	json_t *changed = description(), *one;
+	bool found = false;
+	size_t i;
+
+	make_hostile(changed);
+	json_object_del(changed, "xxh3");
+	char *sealed = image_text_seal(changed);
+	json_decref(changed);
+	snprintf(dir, sizeof dir, "%.3000s/hostile-" HOSTILE, path_of("images"));
+	CHECK_INT(mkdir(dir, 0700), 0);
+	snprintf(name, sizeof name, "%s/virgate.json", dir);
+	CHECK_INT(vg_file_write_atomic(name, sealed, strlen(sealed), 0600), 0);
+	free(sealed);
+	snprintf(name, sizeof name, "%s/\x9b" "bad\xff", path_of("images"));
+	CHECK_INT(mkdir(name, 0700), 0);
+	strcat(name, "/virgate.json");
+	CHECK_INT(vg_file_write_atomic(name, "{}", 2, 0600), 0);
+	run_clean("image list", path_of("images"));
+	CHECK_CONTAINS(said, "/hostile-?[31m?2J???x\n");
+	CHECK_CONTAINS(said, "/?bad? is not an image");
+	run_clean("image list --json", path_of("images"));
+	json_t *listed = json_loads(said, 0, NULL);
+	CHECK(listed != NULL);
+	json_array_foreach(json_object_get(listed, "images"), i, one)
+		found |= strcmp(json_string_value(json_object_get(one, "dir")), dir) == 0 &&
+			 strcmp(json_string_value(json_object_get(one, "command")), HOSTILE) == 0;
+	CHECK(found);
+	json_decref(listed);
+	run_clean("image inspect", dir);
+	CHECK_CONTAINS(said, "?[31m?2J???x");
+	run_clean("image inspect --json", dir);
+	listed = json_loads(said, 0, NULL);
+	CHECK_STR(json_string_value(json_object_get(json_object_get(listed, "image"), "host")), HOSTILE);
+	json_decref(listed);
+	run_clean("image verify", dir);
+	CHECK_CONTAINS(said, "?[31m?2J???x");
+	run_clean("image verify --json", dir);
+	run_clean("restore", dir);
+	run_clean("migrate --pid 1 --to", dir);
 }

@@ -1,0 +1,57 @@
+// What a terminal must not get, character by character.
+#include "base/printable.h"
+
+#include "test.h"
+
+static void check(const char *text, const char *wanted)
+{
+	char copy[128];
+
+	snprintf(copy, sizeof copy, "%s", text);
+	CHECK_STR(vg_make_printable(copy), wanted);
+}
+
+TEST(text_stays_as_it_is)
+{
+	static const char *const texts[] = {"", "python train.py", "Größe", "日本語", "\xf0\x9f\x98\x80", "\xc2\xa0", "a\xcc\x81"};
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		check(texts[i], texts[i]);
+}
+
+TEST(control_characters_are_replaced)
+{
+	check("a\033[31mb", "a?[31mb");
+	check("a\nb\tc\rd\be", "a?b?c?d?e");
+	check("\177", "?");
+	check("\xc2\x80|\xc2\x9b" "31m|\xc2\x9f|\xc2\xa0", "?|?31m|?|\xc2\xa0"); // C1, as UTF-8
+	check("\x80|\x9b" "31m|\x9f", "?|?31m|?");				 // C1, as bytes
+	check("\xe2\x80\xae" "gpj.exe", "?gpj.exe");				 // U+202E
+	check("\xe2\x80\xa8|\xe2\x81\xa6|\xe2\x81\xa9|\xe2\x80\x8f|\xd8\x9c", "?|?|?|?|?");
+	check("\xe2\x80\xa7|\xe2\x80\xaf|\xe2\x81\xaa", "\xe2\x80\xa7|\xe2\x80\xaf|\xe2\x81\xaa"); // their neighbours
+}
+
+TEST(bytes_that_are_no_character_are_replaced)
+{
+	check("\xff\xfe", "??");
+	check("\xc3", "?"); // cut short
+	check("\xe2\x80", "??");
+	check("\xf0\x9f\x98", "???");
+	check("\xc3(", "?(");
+	check("\xc0\x9b|\xe0\x82\x9b|\xf0\x80\x82\x9b", "??|???|????"); // U+009B in more bytes than it takes
+	check("\xed\xa0\x80|\xf4\x90\x80\x80", "???|????");		// a surrogate, and beyond the last character
+}
+
+// Whatever the bytes are, what comes out stays as it is, and ends before the text does.
+TEST(every_pair_of_bytes_becomes_printable)
+{
+	for (unsigned i = 1; i < 256; i++)
+		for (unsigned j = 0; j < 256; j++) {
+			char text[] = {(char)i, (char)j, 'x', '\0'}, again[4];
+			vg_make_printable(text);
+			memcpy(again, text, sizeof again);
+			CHECK_STR(vg_make_printable(again), text);
+			for (const char *at = text; *at; at++)
+				CHECK((unsigned char)*at >= 0x20 && *at != 0x7f);
+		}
+}
