@@ -92,7 +92,7 @@ static uint64_t count_enters(const char *path)
 	struct vg_ledger *ledger;
 	uint64_t enters;
 
-	if (vg_ledger_open(path, &ledger))
+	if (vg_ledger_open_copy(path, &ledger))
 		return 0;
 	enters = vg_ledger_enters(ledger);
 	vg_ledger_close(ledger);

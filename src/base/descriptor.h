@@ -19,6 +19,10 @@ int vg_fd_raise_consume(int fd);
 // All of `size` bytes, or as many as there are up to the end, from `offset` on; -1: from where the descriptor stands.
 // The count, or -errno.
 ssize_t vg_read_all(int fd, void *data, size_t size, off_t offset);
+// Opens a regular file and nothing else: what lies at `path` is looked at first, so that no device is opened and no FIFO
+// waited for, whoever put it there. `flags`: of open(), without O_CREAT. The descriptor or -errno; -EINVAL: it is not a
+// regular file; -ELOOP: it is a link, with O_NOFOLLOW.
+int vg_open_regular(const char *path, int flags);
 // The whole of a small file (terminated), into the caller's buffer. Length, or -errno;
 // -EFBIG when it does not fit.
 ssize_t vg_file_read(const char *path, char *buffer, size_t capacity);

@@ -3,6 +3,7 @@
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/refusal.h"
+#include "ledger/guard.h"
 #include "system/system.h"
 
 #include <errno.h>
@@ -14,9 +15,13 @@
 void tenants_give_back(struct tenants *tenants)
 {
 	for (size_t i = 0; i < tenants->count; i++) {
-		if (tenants->list[i].stand_in)
-			vg_ledger_leave(tenants->list[i].stand_in);
-		vg_ledger_close(tenants->list[i].stand_in);
+		struct vg_ledger *stand_in = tenants->list[i].stand_in;
+		if (stand_in) {
+			vg_ledger_guard(stand_in);
+			vg_ledger_leave(stand_in);
+			(void)vg_ledger_unguard(); // there is nothing to give back in a truncated one
+		}
+		vg_ledger_close(stand_in);
 		tenants->list[i].stand_in = NULL;
 	}
 }
@@ -181,7 +186,7 @@ static enum vg_status look_at(struct tenants *tenants, const struct tree_process
 		;
 	if (i < tenants->vgpu_count)
 		return add_slots(tenants, i, process, function);
-	if (vg_ledger_open(path, &ledger))
+	if (vg_ledger_open_copy(path, &ledger))
 		return VG_OK; // it is something else
 	enum vg_status status = add_vgpu(tenants, path, ledger, function, &i);
 	return status ? status : add_slots(tenants, i, process, function);

@@ -20,7 +20,7 @@ struct tenant_vgpu {
 	uid_t owner; // of its ledger's file; (uid_t)-1: not known
 	gid_t group; // whose members may enter it; (gid_t)-1: none
 	bool made;   // by this restore
-	struct vg_ledger *ledger; // NULL when it was read from an image
+	struct vg_ledger *ledger; // a copy, for reading; NULL when it was read from an image
 };
 
 // A slot: a process may have several.

@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "checkpoint/tenant_image.h"
+#include "ledger/guard.h"
 #include "node/node.h"
 #include "wire/wire.h"
 
@@ -22,17 +23,25 @@ static uint64_t need_of(const struct tenants *tenants, size_t vgpu)
 	return sum;
 }
 
-static enum vg_status no_room(const struct tenants *tenants, size_t index, const char *function)
+static enum vg_status truncated(const struct tenant_vgpu *vgpu, const char *function)
 {
+	return vg_fail(VG_STATE, 0, function,
+		       "the ledger of vGPU %s was truncated: remove it with `virgate rm --force %s`, create it again, and "
+		       "restore again",
+		       vgpu->name, vgpu->name);
+}
+
+// Of the tenants of the same vGPU, those before this one have their places.
+static enum vg_status no_room(const struct tenants *tenants, const struct tenant *tenant, const char *function)
+{
+	size_t index = tenant->vgpu;
 	const struct tenant_vgpu *vgpu = &tenants->vgpus[index];
 	uint64_t need = need_of(tenants, index), limit, charged, own = 0;
 	char text[3][VG_SIZE_TEXT], memory[32], sim[VG_HINT_SIM];
 
-	for (size_t i = 0; i < tenants->count; i++)
-		own += tenants->list[i].vgpu == index && tenants->list[i].stand_in
-			       ? vg_ledger_used_here(tenants->list[i].stand_in)
-			       : 0;
-	vg_ledger_read(vgpu->ledger, &limit, &charged);
+	for (const struct tenant *earlier = tenants->list; earlier < tenant; earlier++)
+		own += earlier->vgpu == index ? earlier->slot.used : 0;
+	vg_ledger_read(tenant->stand_in, &limit, &charged);
 	charged -= own < charged ? own : charged;
 	uint64_t have = limit > charged ? limit - charged : 0;
 	enum vg_status status =
@@ -51,10 +60,15 @@ static enum vg_status keep_place(struct tenants *tenants, struct tenant *tenant,
 	const struct tenant_vgpu *vgpu = &tenants->vgpus[tenant->vgpu];
 
 	int r = vg_ledger_open(vgpu->path, &tenant->stand_in);
-	if (r == 0)
+	if (r == 0) {
+		vg_ledger_guard(tenant->stand_in);
 		r = vg_ledger_stand_in(tenant->stand_in, &tenant->slot);
-	if (r == VG_LEDGER_REFUSED)
-		return no_room(tenants, tenant->vgpu, function);
+		enum vg_status status = r == VG_LEDGER_REFUSED ? no_room(tenants, tenant, function) : VG_OK;
+		if (vg_ledger_unguard())
+			return truncated(vgpu, function);
+		if (status)
+			return status;
+	}
 	if (r)
 		return vg_fail(VG_STATE, r < 0 ? -r : 0, function, "vGPU %s cannot be entered for process %d: %s",
 			       vgpu->name, (int)tenant->pid,
@@ -76,8 +90,12 @@ enum vg_status tenants_reserve(struct tenants *tenants, const char *function)
 static enum vg_status hand_over(const struct tenant_vgpu *vgpu, struct tenant *tenant, const char *function)
 {
 	int r = tenant_owner(tenant->pid, &tenant->slot.owner);
-	if (r == 0)
+	if (r == 0) {
+		vg_ledger_guard(tenant->stand_in);
 		r = vg_ledger_hand_over(tenant->stand_in, &tenant->slot, tenant->pid);
+		if (vg_ledger_unguard())
+			return truncated(vgpu, function);
+	}
 	if (r < 0)
 		return vg_fail(VG_SYSTEM, -r, function, "process %d cannot be given its slot in vGPU %s: %s",
 			       (int)tenant->pid, vgpu->name, strerror(-r));

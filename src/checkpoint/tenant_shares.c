@@ -25,7 +25,7 @@ static enum vg_status look_into(const struct tenants *tenants, const char *path,
 	struct vg_ledger *ledger;
 	unsigned int cursor = 0;
 
-	if (vg_ledger_open(path, &ledger))
+	if (vg_ledger_open_copy(path, &ledger))
 		return VG_OK; // no ledger, or another user's
 	while (status == VG_OK && vg_ledger_next_tenant(ledger, &cursor, &slot))
 		for (size_t i = 0; i < tenants->count && slot.guest && status == VG_OK; i++)

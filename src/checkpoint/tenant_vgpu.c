@@ -217,7 +217,7 @@ static enum vg_status open_page(struct tenant_vgpu *vgpu, const char *gpu, const
 	char here[VG_SYSTEM_UUID_TEXT];
 	uint8_t uuid[16];
 
-	int r = vg_ledger_open(vgpu->path, &vgpu->ledger);
+	int r = vg_ledger_open_copy(vgpu->path, &vgpu->ledger);
 	if (r || strcmp(vg_ledger_name(vgpu->ledger), vgpu->name) != 0)
 		return vg_fail(VG_STATE, r < 0 ? -r : 0, function,
 			       "the page of vGPU %s, %s, which the processes will map, cannot be used: %s", vgpu->name,

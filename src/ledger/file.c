@@ -87,7 +87,7 @@ int vg_ledger_create(const char *path, const struct vg_ledger_options *options, 
 	return r;
 }
 
-static bool is_ledgers(const struct ledger_header *header)
+bool ledger_header_is_sound(const struct ledger_header *header)
 {
 	return header->magic == LEDGER_MAGIC && header->version == LEDGER_VERSION &&
 	       header->size == sizeof(struct ledger_file) && memchr(header->name, '\0', sizeof header->name);
@@ -105,7 +105,7 @@ int vg_ledger_open(const char *path, struct vg_ledger **ret_ledger)
 	if (fstat(fd, &status) < 0)
 		return -errno;
 	if (!S_ISREG(status.st_mode) || status.st_size != sizeof(struct ledger_file) ||
-	    vg_read_all(fd, &header, sizeof header, 0) != sizeof header || !is_ledgers(&header))
+	    vg_read_all(fd, &header, sizeof header, 0) != sizeof header || !ledger_header_is_sound(&header))
 		return -EPROTO;
 	struct ledger_file *file = map_file(fd);
 	if (!file)
@@ -133,7 +133,7 @@ const char *vg_ledger_find_damage(const struct vg_ledger *ledger, const struct v
 	const struct ledger_header *header = &ledger_file_of(ledger)->header;
 	uint64_t limit, charged;
 
-	if (!is_ledgers(header) || strncmp(header->name, expected->name, sizeof header->name) != 0 ||
+	if (!ledger_header_is_sound(header) || strncmp(header->name, expected->name, sizeof header->name) != 0 ||
 	    memcmp(header->uuid, expected->uuid, sizeof header->uuid) != 0)
 		return "its header was overwritten";
 	vg_ledger_read(ledger, &limit, &charged);

@@ -236,6 +236,8 @@ struct ledger_file *ledger_file_of(const struct vg_ledger *ledger);
 ledger_word ledger_owner_word(const struct vg_ledger_owner *owner);
 // `fd`: the file that is mapped, which stays the caller's; -1: none.
 int ledger_wrap(struct ledger_file *file, int fd, struct vg_ledger **ret_ledger);
+// Whether a ledger of this version begins so.
+bool ledger_header_is_sound(const struct ledger_header *header);
 void ledger_file_unmap(struct ledger_file *file);
 
 // Tests kill the process at every step.

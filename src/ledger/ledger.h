@@ -72,6 +72,9 @@ struct vg_ledger_options {
 int vg_ledger_create(const char *path, const struct vg_ledger_options *options, struct vg_ledger **ret_ledger);
 // Maps an existing file. -EPROTO: not a ledger, or of another version or size.
 int vg_ledger_open(const char *path, struct vg_ledger **ret_ledger);
+// Copies an existing file, for whoever only reads: its users may truncate it, and then a mapping of it raises SIGBUS.
+// What is read is what stood there at that moment. -EPROTO as above, also for whatever is no regular file.
+int vg_ledger_open_copy(const char *path, struct vg_ledger **ret_ledger);
 // Maps zeroed memory of no file: it stands for a ledger that cannot be mapped. The daemon only.
 int vg_ledger_create_blank(struct vg_ledger **ret_ledger);
 // Unmaps; the process's slot and what it holds stay until it is reaped or `leave` was called.

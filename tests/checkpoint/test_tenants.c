@@ -411,6 +411,29 @@ TEST(a_vgpu_without_room_is_refused_with_figures)
 	check_charged("full", 0);
 }
 
+// Its user truncates it while CRIU is at work: whoever restores has written in it, and gives back what it took.
+TEST(a_ledger_that_is_truncated_meanwhile_ends_no_restore)
+{
+	char script[3 * PATH_MAX];
+
+	prepare(false);
+	create_vgpu("short", "256M");
+	struct program program = start("short", "short", "128", "8", "512");
+	CHECK_INT(run("dump --vgpu short --dir %s", path_of("short.image")), 0);
+	CHECK_INT(await_run(&program), 75);
+	check_charged("short", 0);
+	snprintf(script, sizeof script, "#!/bin/sh\n[ $1 = restore ] && truncate -s 0 '%s/run/ledgers/short'\nexec '%s' \"$@\"\n",
+		 folder, STANDIN_PROGRAM);
+	write_text("criu-truncate", script);
+	CHECK_INT(chmod(path_of("criu-truncate"), 0755), 0);
+	setenv("VIRGATE_CRIU", path_of("criu-truncate"), 1);
+	write_text("fail", "restore\n");
+	if (run("restore --detach --dir %s", path_of("short.image")) != 125)
+		FAIL("%s", said);
+	CHECK_CONTAINS(said, "told to fail");
+	CHECK_INT(run("rm --force short"), 0);
+}
+
 TEST(a_vgpu_that_is_gone_is_asked_for)
 {
 	prepare(false);

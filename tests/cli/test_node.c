@@ -1,4 +1,7 @@
 // The verbs with the real daemon and the simulated GPU.
+#include <sys/prctl.h>
+
+#include "base/clock.h"
 #include "live_node.h"
 
 static pid_t daemon_pid(void)
@@ -303,4 +306,42 @@ TEST(figures_that_read_alike_are_told_exactly)
 	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "4G", "--device", "0"), 1);
 	CHECK_CONTAINS(result.err, "asked for 4.0 GiB (4294967296 bytes)");
 	CHECK_CONTAINS(result.err, "4.0 GiB (4261412864 bytes) is left");
+}
+
+// The users of a vGPU may truncate its ledger at any time. For 3 s, or as long as TRUNCATION_SECONDS says.
+TEST(no_verb_is_ended_by_a_truncated_ledger)
+{
+	static const char *const verbs[][6] = {{"ps"},		 {"inspect", "a"},
+					       {"logs", "a"},	 {"run", "--vgpu", "a", "true"},
+					       {"inspect", "b"}, {"run", "--vgpu", "b", "true"}};
+	const char *seconds = getenv("TRUNCATION_SECONDS");
+	char path[160];
+
+	node_begin();
+	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "32M"), 0);
+	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "32M"), 0);
+	pid_t daemon = daemon_pid();
+	snprintf(path, sizeof path, "%s/ledgers/a", place.runtime);
+	uint64_t end = vg_clock_monotonic_ns() + (uint64_t)(seconds ? atoi(seconds) : 3) * 1000000000;
+	pid_t child = fork();
+	if (child == 0) {
+		static char whole[4 << 20];
+		int fd = open(path, O_RDWR);
+		ssize_t length = read(fd, whole, sizeof whole);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (length > 0 && ftruncate(fd, 0) == 0 && pwrite(fd, whole, (size_t)length, 0) == length)
+			;
+		_exit(1);
+	}
+	for (size_t i = 0; vg_clock_monotonic_ns() < end; i = (i + 1) % (sizeof verbs / sizeof *verbs)) {
+		const char *words[8] = {VIRGATE};
+		memcpy(words + 1, verbs[i], sizeof verbs[i]);
+		if (finish(begin(words)) >= 128)
+			FAIL("%s ended with %d: %s", words[1], result.code, result.err);
+		if (verbs[i][1] && *verbs[i][1] == 'b')
+			CHECK_INT(result.code, 0);
+	}
+	kill(child, SIGKILL);
+	CHECK_INT(waitpid(child, NULL, 0), child);
+	CHECK_INT(daemon_pid(), daemon);
 }
