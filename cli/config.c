@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ini.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -209,13 +210,18 @@ static int load_file(struct config *config, const char *path, struct config_erro
 {
 	char *text = malloc(LONGEST_FILE + 1);
 
-	ssize_t length = text ? vg_file_read(path, text, LONGEST_FILE) : -ENOMEM;
+	_cleanup_close_ int file = vg_open_regular(path, O_RDONLY); // root's may be another user's, with sudo
+	ssize_t length = file < 0 ? file : !text ? -ENOMEM : vg_read_all(file, text, LONGEST_FILE + 1, 0);
 	int r = 0;
+	if (length > LONGEST_FILE)
+		length = -EFBIG;
 	if (length >= 0) {
 		r = config_read(config, path, text, (size_t)length, ret_error);
 	} else if (length != -ENOENT && length != -ENOTDIR) {
 		snprintf(ret_error->text, sizeof ret_error->text, "%.300s: %s", path,
-			 length == -EFBIG ? "is longer than 64 KiB" : strerror((int)-length));
+			 length == -EFBIG    ? "is longer than 64 KiB"
+			 : length == -EINVAL ? "is not a regular file"
+					     : strerror((int)-length));
 		r = 1;
 	}
 	free(text);

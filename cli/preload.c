@@ -185,8 +185,8 @@ void preload_inspect(const char *path, struct preload_program *ret_program)
 
 	*ret_program = (struct preload_program){.preload = PRELOAD_UNKNOWN};
 	for (int depth = 0; depth < MOST_SCRIPTS; depth++) {
-		_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
+		_cleanup_close_ int fd = vg_open_regular(path, O_RDONLY);
+		if (fd < 0 || fstat(fd, &info) < 0)
 			return;
 		ssize_t length = pread(fd, head, sizeof head, 0);
 		if (length >= 4 && memcmp(head, ELFMAG, SELFMAG) == 0) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/size.h"
 #include "core/error.h"
 #include "options.h"
@@ -105,13 +106,33 @@ static int copy_range(struct vg_vram_handle handle, int file, const char *path, 
 	return r;
 }
 
+// In a directory of others something else may lie there by now: no link is followed, and no device or FIFO opened.
+static int open_output(const char *path)
+{
+	int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (file >= 0)
+		return file;
+	file = errno == EEXIST ? vg_open_regular(path, O_WRONLY | O_NOFOLLOW) : -errno;
+	if (file >= 0 && ftruncate(file, 0) == 0)
+		return file;
+	int error = file >= 0 ? errno : -file;
+	if (file >= 0)
+		close(file);
+	say_error("%s: %s", path,
+		  error == EINVAL ? "it is not a regular file"
+		  : error == ELOOP ? "it is a link: name the file that it leads to"
+				   : strerror(error));
+	return -error;
+}
+
 static int write_file(const struct opened *opened, const char *path)
 {
-	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), r = 0;
+	int file = open_output(path), r = file < 0 ? EXIT_FAILED : 0;
 	char *chunk = malloc(CHUNK);
 
-	if (file < 0 || !chunk) {
-		say_error("%s: %s", path, strerror(errno));
+	if (r == 0 && !chunk) {
+		say_error("out of memory while writing %s", path);
 		r = EXIT_FAILED;
 	}
 	for (size_t i = 0; i < opened->count && r == 0; i++)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "options.h"
@@ -55,13 +56,13 @@ static int read_file(const struct arguments *arguments, struct wanted *wanted)
 	struct stat status;
 
 	wanted->path = option_value(arguments, "from");
-	wanted->file = wanted->path ? open(wanted->path, O_RDONLY | O_CLOEXEC) : -1;
-	if (wanted->path && (wanted->file < 0 || fstat(wanted->file, &status) < 0)) {
-		say_error("%s: %s", wanted->path, strerror(errno));
+	wanted->file = wanted->path ? vg_open_regular(wanted->path, O_RDONLY) : -1;
+	if (wanted->path && wanted->file == -EINVAL) {
+		say_error("%s is not a regular file", wanted->path);
 		return EXIT_FAILED;
 	}
-	if (wanted->path && !S_ISREG(status.st_mode)) {
-		say_error("%s is not a regular file", wanted->path);
+	if (wanted->path && (wanted->file < 0 || fstat(wanted->file, &status) < 0)) {
+		say_error("%s: %s", wanted->path, strerror(wanted->file < 0 ? -wanted->file : errno));
 		return EXIT_FAILED;
 	}
 	if (wanted->path && !wanted->bytes)

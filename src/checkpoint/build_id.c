@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { NOTES_BYTES = 4096 };
 
@@ -37,15 +36,13 @@ int build_id_read(const char *path, char ret_text[BUILD_ID_TEXT])
 {
 	unsigned char notes[NOTES_BYTES];
 	Elf64_Ehdr header;
-	struct stat info;
 
 	ret_text[0] = '\0';
-	// An image may name anything, such as a pipe that nobody writes to.
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	// An image may name anything, such as a device, or a pipe that nobody writes to.
+	_cleanup_close_ int fd = vg_open_regular(path, O_RDONLY);
 	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
-	    pread(fd, &header, sizeof header, 0) != sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+		return fd == -EINVAL ? 0 : fd;
+	if (pread(fd, &header, sizeof header, 0) != sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(Elf64_Phdr))
 		return 0;
 	for (int i = 0; i < header.e_phnum; i++) {

@@ -170,10 +170,10 @@ static enum vg_status read_head(struct verification *it)
 
 	if (!audit_head_path(it->path, path))
 		return vg_fail(VG_INVALID, 0, "vg_audit_verify", "path is too long");
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 && errno == ENOENT)
+	_cleanup_close_ int fd = vg_open_regular(path, O_RDONLY);
+	if (fd == -ENOENT)
 		return VG_OK;
-	ssize_t got = fd < 0 ? -errno : vg_read_all(fd, text, sizeof text, 0);
+	ssize_t got = fd < 0 ? fd : vg_read_all(fd, text, sizeof text, 0);
 	if (got < 0)
 		return vg_fail(VG_SYSTEM, (int)-got, "vg_audit_verify", "cannot read %s: %s", path,
 			       strerror((int)-got));
@@ -186,14 +186,15 @@ static enum vg_status verify(struct verification *it)
 {
 	struct stat stat;
 
-	_cleanup_close_ int log = open(it->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (log < 0 || fstat(log, &stat) < 0)
-		return vg_fail(errno == ENOENT || errno == ENOTDIR ? VG_NOT_FOUND
-			       : errno == EACCES		   ? VG_DENIED
-								   : VG_SYSTEM,
-			       errno, "vg_audit_verify", "cannot read audit log %s: %s", it->path, strerror(errno));
-	if (!S_ISREG(stat.st_mode))
+	_cleanup_close_ int log = vg_open_regular(it->path, O_RDONLY);
+	int error = log < 0 ? -log : fstat(log, &stat) < 0 ? errno : 0;
+	if (log == -EINVAL)
 		return vg_fail(VG_INVALID, 0, "vg_audit_verify", "audit log %s is not a regular file", it->path);
+	if (error)
+		return vg_fail(error == ENOENT || error == ENOTDIR ? VG_NOT_FOUND
+			       : error == EACCES		   ? VG_DENIED
+								   : VG_SYSTEM,
+			       error, "vg_audit_verify", "cannot read audit log %s: %s", it->path, strerror(error));
 	int r = audit_lock(log, false);
 	if (r)
 		return vg_fail(r == -ETIMEDOUT ? VG_BUSY : VG_SYSTEM, -r, "vg_audit_verify",

@@ -146,7 +146,7 @@ TEST(the_environment_wins_over_the_user_who_wins_over_the_system)
 	CHECK_INT(unlink(user), 0);
 	CHECK_INT(mkdir(user, 0700), 0); // there, but nothing to be read
 	CHECK_INT(config_load(&config, &error), 1);
-	CHECK_CONTAINS(error.text, "Is a directory");
+	CHECK_CONTAINS(error.text, "is not a regular file");
 	rmdir(user);
 	CHECK_INT(config_load(&config, &error), 0);
 	CHECK_STR(config.values[CONFIG_MEMORY], "1G");

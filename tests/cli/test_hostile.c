@@ -149,3 +149,24 @@ TEST(a_check_of_the_machine)
 	json_decref(json);
 	unsetenv("VIRGATE_CRIU");
 }
+
+// With sudo the settings may be another user's, and so may what a word names.
+TEST(a_fifo_is_not_waited_for)
+{
+	char path[128];
+
+	place_begin();
+	serve("{\"ok\":true,\"vgpus\":[]}");
+	snprintf(path, sizeof path, "%s/virgate", place.folder);
+	CHECK_INT(mkdir(path, 0700), 0);
+	strcat(path, "/virgate.conf");
+	CHECK_INT(mkfifo(path, 0700), 0);
+	alarm(60); // instead of waiting for ever
+	CHECK_INT(VIRGATE_RUN("ps"), 1);
+	CHECK_CONTAINS(result.err, "/virgate/virgate.conf: is not a regular file");
+	setenv("XDG_CONFIG_HOME", "/nowhere", 1);
+	CHECK(VIRGATE_RUN("run", "--memory", "1G", path) >= 125);
+	CHECK(VIRGATE_RUN("share", "publish", "x", "--from", path) != 0);
+	CHECK_CONTAINS(result.err, "/virgate.conf is not a regular file");
+	alarm(0);
+}

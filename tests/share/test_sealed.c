@@ -1,4 +1,6 @@
 // `virgate share open --verify` of what programs publish: seals that it must refuse, though they are genuine.
+#include <sys/stat.h>
+
 #include "broker_test.h"
 
 static char key[96], said[2048];
@@ -20,17 +22,22 @@ static const char *find_program(void)
 	FAIL("there is no virgate near %s", folder);
 }
 
-// Its exit code; what it said is in `said`.
-static int open_verified(const char *name)
+// Its exit code; what it said is in `said`. `options`: further ones.
+static int open_so(const char *name, const char *options)
 {
-	char command[2 * PATH_MAX];
+	char command[3 * PATH_MAX];
 
-	snprintf(command, sizeof command, "VIRGATE_RUNTIME_DIR=%s/run '%s' share open %s --verify --key '%s' 2>&1",
-		 broker_folder, find_program(), name, key);
+	snprintf(command, sizeof command, "VIRGATE_RUNTIME_DIR=%s/run '%s' share open %s --verify --key '%s' %s 2>&1",
+		 broker_folder, find_program(), name, key, options);
 	FILE *output = popen(command, "r");
 	CHECK(output != NULL);
 	said[fread(said, 1, sizeof said - 1, output)] = '\0';
 	return WEXITSTATUS(pclose(output));
+}
+
+static int open_verified(const char *name)
+{
+	return open_so(name, "");
 }
 
 // As a program does that seals for the command line.
@@ -101,6 +108,36 @@ TEST(the_seal_of_something_else_is_refused)
 	CHECK_INT(open_verified("weights"), 1);
 	CHECK_CONTAINS(said, "the seal of weights is of \"older\": its contents were replaced");
 	CHECK(!strstr(said, "verified,"));
+	vg_publication_destroy(publication);
+	OK(vg_vram_free(handle));
+	vg_vram_destroy(sealing);
+}
+
+// In a directory of others something else may lie where the contents go to.
+TEST(contents_are_written_to_regular_files_alone)
+{
+	struct vg_vram *sealing = open_sealing();
+	struct vg_vram_handle handle;
+	char options[256], path[128];
+	struct stat info;
+
+	struct vg_publication *publication = publish_sealed(sealing, "weights", "weights", &handle);
+	snprintf(path, sizeof path, "%s/copy", broker_folder);
+	snprintf(options, sizeof options, "--to %s", path);
+	for (int i = 0; i < 2; i++) { // also over a longer one
+		CHECK_INT(open_so("weights", options), 0);
+		CHECK(stat(path, &info) == 0 && info.st_size == 3 * MIB);
+		CHECK_INT(truncate(path, 4 * MIB), 0);
+	}
+	CHECK_INT(unlink(path), 0);
+	CHECK_INT(symlink("aim", path), 0);
+	CHECK_INT(open_so("weights", options), 1);
+	CHECK_CONTAINS(said, "/copy: it is a link: name the file that it leads to");
+	CHECK_INT(unlink(path), 0);
+	CHECK_INT(mkfifo(path, 0600), 0);
+	CHECK_INT(open_so("weights", options), 1);
+	CHECK_CONTAINS(said, "/copy: it is not a regular file");
+	CHECK_INT(unlink(path), 0);
 	vg_publication_destroy(publication);
 	OK(vg_vram_free(handle));
 	vg_vram_destroy(sealing);
