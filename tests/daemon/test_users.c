@@ -9,15 +9,12 @@
 
 enum { ALICE = 60001, BOB = 60002, SHARED_GROUP = 60 }; // "games" on Debian: any group by name will do
 
-static void start_system_daemon(void)
+// In the directories that are there.
+static void launch_system_daemon(void)
 {
 	int ready[2];
 	char number[12], state[300], claims[300], log[300], byte;
 
-	if (geteuid() != 0)
-		SKIP("only root can be several users");
-	fresh_node();
-	CHECK_INT(chmod(folder, 0755), 0);
 	CHECK_INT(pipe(ready), 0);
 	snprintf(state, sizeof state, "%s/state", folder);
 	snprintf(claims, sizeof claims, "%s/claims", folder);
@@ -38,6 +35,15 @@ static void start_system_daemon(void)
 	close(ready[1]);
 	CHECK_INT(read(ready[0], &byte, 1), 1);
 	close(ready[0]);
+}
+
+static void start_system_daemon(void)
+{
+	if (geteuid() != 0)
+		SKIP("only root can be several users");
+	fresh_node();
+	CHECK_INT(chmod(folder, 0755), 0);
+	launch_system_daemon();
 }
 
 // What a user is answered, in the words of `tell`.
@@ -491,4 +497,16 @@ TEST(a_tenant_in_a_container)
 TEST(a_tenant_in_a_container_that_says_nothing)
 {
 	contained_tenant(false);
+}
+
+// A ledger belongs to its user, with no rights for others: the daemon must be able to open it again.
+TEST(a_restarted_daemon_opens_the_ledgers_of_users)
+{
+	start_system_daemon();
+	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1000000000}", "");
+	kill_daemon();
+	launch_system_daemon();
+	CHECK_TOLD(ALICE, 0, "{'op':'list'}", state_of_a, "sound");
+	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','memory':2000000000}", "");
+	CHECK_ANSWER(ALICE, 0, "{'op':'enter','vgpu':'a'}", "");
 }
