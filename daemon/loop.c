@@ -104,21 +104,27 @@ static bool really_leave(struct node *node)
 	return place_listen(node) < 0;
 }
 
+int node_step(struct node *node, int longest_ms)
+{
+	uint64_t deadline = keep_house(node), now = vg_clock_monotonic_ns();
+	struct epoll_event event;
+	int timeout = !deadline ? -1 : deadline <= now ? 0 : (int)((deadline - now) / 1000000) + 1;
+
+	if (longest_ms >= 0 && (timeout < 0 || timeout > longest_ms))
+		timeout = longest_ms;
+	if (node->leaving && really_leave(node))
+		return -1;
+	// One event at a time: handling it may free what another would name.
+	if (epoll_wait(node->epoll_fd, &event, 1, timeout) != 1)
+		return 0;
+	struct source *source = event.data.ptr;
+	source->ready(node, source, event.events);
+	return 1;
+}
+
 void node_run(struct node *node)
 {
 	node->busy_until_ns = vg_clock_monotonic_ns();
-	for (;;) {
-		uint64_t deadline = keep_house(node), now = vg_clock_monotonic_ns();
-		struct epoll_event event;
-		int timeout = !deadline ? -1 : deadline <= now ? 0 : (int)((deadline - now) / 1000000) + 1;
-
-		if (node->leaving && really_leave(node))
-			return;
-		// One event at a time: handling it may free what another would name.
-		int count = epoll_wait(node->epoll_fd, &event, 1, timeout);
-		if (count == 1) {
-			struct source *source = event.data.ptr;
-			source->ready(node, source, event.events);
-		}
-	}
+	while (node_step(node, -1) >= 0)
+		;
 }

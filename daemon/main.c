@@ -214,7 +214,7 @@ static void raise_limits(void)
 	signal(SIGXFSZ, SIG_IGN); // a write that is too much fails, and says so
 }
 
-static int start(struct node *node)
+int node_start(struct node *node)
 {
 	char problem[512];
 	struct vg_ledger_owner self;
@@ -265,7 +265,7 @@ int main(int argc, char **argv)
 		go_to_background(&options);
 	vg_wire_discard = discard;
 	raise_limits();
-	if (start(&node) < 0)
+	if (node_start(&node) < 0)
 		return 125;
 	if (options.ready_fd >= 0) {
 		if (write(options.ready_fd, "1", 1) != 1)

@@ -108,6 +108,11 @@ struct node {
 int node_watch(struct node *node, struct source *source, uint32_t events);
 void node_unwatch(struct node *node, struct source *source); // closes too
 void node_run(struct node *node);
+// Does what is due, and waits for one event, `longest_ms` at most; -1: until something is due. Returns 1 if there was one,
+// 0 if there was none, -1 if the daemon ends.
+int node_step(struct node *node, int longest_ms);
+// main.c: takes the directory, opens the GPUs, loads the state and listens. 0, or -1 after words on stderr.
+int node_start(struct node *node);
 // A descriptor that is kept for a process: a quarter of all stays free for whoever connects. `fd`, or -EMFILE after it
 // was closed; a negative one is passed on.
 int node_keep_descriptor(int fd);
