@@ -78,3 +78,28 @@ const struct vg_error *vg_last_error(void)
 		last.error = (struct vg_error){VG_OK, 0, "", last.text, last.log, 0, 0};
 	return &last.error;
 }
+
+enum { MOST_UNKNOWN = 4096 }; // bytes: a size beyond is one that was never set
+
+enum vg_status vg_options_copy(void *copy, size_t size, const void *options, const char *function)
+{
+	size_t given;
+
+	memset(copy, 0, size);
+	memcpy(copy, &size, sizeof size);
+	if (!options)
+		return VG_OK;
+	memcpy(&given, options, sizeof given);
+	if (given < sizeof given || given > size + MOST_UNKNOWN)
+		return vg_fail(VG_INVALID, 0, function, "the options' size is %zu: set it to sizeof the structure",
+			       given);
+	for (size_t i = size; i < given; i++)
+		if (((const unsigned char *)options)[i])
+			return vg_fail(VG_UNSUPPORTED, 0, function,
+				       "the options have a field at byte %zu that this library does not know: it knows "
+				       "%zu bytes",
+				       i, size);
+	memcpy((char *)copy + sizeof size, (const char *)options + sizeof size,
+	       (given < size ? given : size) - sizeof size);
+	return VG_OK;
+}

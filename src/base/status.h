@@ -1,5 +1,7 @@
 // How the library's rooms set the calling thread's last error.
 #pragma once
+#include <stddef.h>
+
 #include "virgate/status.h"
 
 // Returns `status`, so that a failing function can end in `return vg_fail(…)`. Any thread.
@@ -19,3 +21,8 @@ struct vg_kept_error {
 };
 void vg_error_keep(struct vg_kept_error *ret_kept);
 void vg_error_restore(const struct vg_kept_error *kept);
+
+// Copies a caller's options, which begin with their size, into a structure of `size` bytes: zero where the caller has
+// none, or is of an older version (NULL: no options). INVALID: the size field is not set. UNSUPPORTED: a field that is
+// not known here is given.
+enum vg_status vg_options_copy(void *copy, size_t size, const void *options, const char *function);

@@ -153,7 +153,7 @@ enum vg_status compute_create(struct vg_device *device, const struct vg_compute_
 	if (status == VG_OK && (!device || !ret_compute))
 		status = vg_fail(VG_INVALID, 0, function, "%s is NULL", device ? "ret_compute" : "device");
 	if (status == VG_OK)
-		status = core_options(&o, sizeof o, options, function);
+		status = vg_options_copy(&o, sizeof o, options, function);
 	if (status == VG_OK)
 		status = check_options(&o, function);
 	if (status)

@@ -195,7 +195,7 @@ enum vg_status compute_execute(struct vg_compute_unit *unit, const struct vg_wor
 
 	if (!unit || !work)
 		return vg_fail(VG_INVALID, 0, function, "%s is NULL", unit ? "work" : "unit");
-	enum vg_status status = core_options(&w, sizeof w, work, function);
+	enum vg_status status = vg_options_copy(&w, sizeof w, work, function);
 	if (status == VG_OK)
 		status = start(unit, w.kernel, w.stream, w.priority, function, &execution);
 	if (status)

@@ -49,7 +49,7 @@ static enum vg_status instantiate(struct vg_graph_definition *definition, const 
 	struct vg_graph_options o;
 	CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
 
-	enum vg_status status = core_options(&o, sizeof o, options, function);
+	enum vg_status status = vg_options_copy(&o, sizeof o, options, function);
 	if (status == VG_OK && o.upload_stream)
 		status = core_object_check(&o.upload_stream->object, "upload_stream", function);
 	if (status)

@@ -33,7 +33,7 @@ static enum vg_status check_launch(const struct vg_graph_definition *definition,
 	if (status == VG_OK && !k->config)
 		status = vg_fail(VG_INVALID, 0, function, "config is NULL");
 	if (status == VG_OK)
-		status = core_options(&config, sizeof config, k->config, function);
+		status = vg_options_copy(&config, sizeof config, k->config, function);
 	if (status == VG_OK)
 		status = core_launch_config(&d->launch, &config, context->device, function);
 	if (status == VG_OK)

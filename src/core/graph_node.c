@@ -129,7 +129,7 @@ enum vg_status core_graph_options(const struct vg_graph_definition *definition, 
 
 	if (status == VG_OK && !options)
 		status = vg_fail(VG_INVALID, 0, function, "%s is NULL", name);
-	return status ? status : core_options(copy, size, options, function);
+	return status ? status : vg_options_copy(copy, size, options, function);
 }
 
 int vg_graph_node_type(const struct vg_graph_node *node)

@@ -35,7 +35,7 @@ static __attribute__((noinline)) enum vg_status launch_configured(struct vg_stre
 	struct vg_launch_config c;
 	struct core_launch launch;
 
-	enum vg_status status = core_options(&c, sizeof c, config, function);
+	enum vg_status status = vg_options_copy(&c, sizeof c, config, function);
 	if (status == VG_OK)
 		status = core_launch_config(&launch, &c, stream->context->device, function);
 	if (status == VG_OK)

@@ -71,26 +71,3 @@ enum vg_status core_no_room(size_t count, size_t capacity, const char *what, con
 	return vg_fail(VG_LIMIT, 0, function, "there are %zu %s, and room for %zu: ask for the count first", count,
 		       what, capacity);
 }
-
-enum vg_status core_options(void *copy, size_t size, const void *options, const char *function)
-{
-	size_t given;
-
-	memset(copy, 0, size);
-	memcpy(copy, &size, sizeof size);
-	if (!options)
-		return VG_OK;
-	memcpy(&given, options, sizeof given);
-	if (given < sizeof given)
-		return vg_fail(VG_INVALID, 0, function, "the options' size is %zu: set it to sizeof the structure",
-			       given);
-	for (size_t i = size; i < given; i++)
-		if (((const unsigned char *)options)[i])
-			return vg_fail(VG_UNSUPPORTED, 0, function,
-				       "the options have a field at byte %zu that this library does not know: it knows "
-				       "%zu bytes",
-				       i, size);
-	memcpy((char *)copy + sizeof size, (const char *)options + sizeof size,
-	       (given < size ? given : size) - sizeof size);
-	return VG_OK;
-}

@@ -68,8 +68,7 @@ enum vg_status core_no_room(size_t count, size_t capacity, const char *what, con
 // what the program's header had; what this library does not know must be zero.
 #define CORE_OPTIONS(copy, options)                                                                \
 	do {                                                                                       \
-		enum vg_status options_ = core_options(&(copy), sizeof(copy), (options), __func__); \
+		enum vg_status options_ = vg_options_copy(&(copy), sizeof(copy), (options), __func__); \
 		if (options_)                                                                      \
 			return options_;                                                           \
 	} while (0)
-enum vg_status core_options(void *copy, size_t size, const void *options, const char *function);

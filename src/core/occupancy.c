@@ -100,7 +100,7 @@ static enum vg_status check_clusters(const struct vg_stream *stream, const struc
 {
 	struct vg_launch_config c;
 
-	enum vg_status status = core_options(&c, sizeof c, config, function);
+	enum vg_status status = vg_options_copy(&c, sizeof c, config, function);
 	if (status == VG_OK)
 		status = core_launch_config(launch, &c, stream->context->device, function);
 	launch->native.hStream = stream->handle;

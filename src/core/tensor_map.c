@@ -211,7 +211,7 @@ static enum vg_status prepare(const struct vg_context *context, const struct vg_
 	if (status == VG_OK && !box)
 		status = vg_fail(VG_INVALID, 0, function, "box is NULL");
 	if (status == VG_OK)
-		status = core_options(&o, sizeof o, options, function);
+		status = vg_options_copy(&o, sizeof o, options, function);
 	if (status)
 		return status;
 	if (o.swizzle == VG_SWIZZLE_DEFAULT)

@@ -165,7 +165,7 @@ static enum vg_status open_compute(struct vg_manager *manager, struct vg_device 
 	const struct vg_compute_options fair = {.size = sizeof fair, .policy = VG_COMPUTE_WEIGHTED_FAIR};
 	struct vg_compute_options options;
 
-	enum vg_status status = core_options(&options, sizeof options, o->compute ? o->compute : &fair, function);
+	enum vg_status status = vg_options_copy(&options, sizeof options, o->compute ? o->compute : &fair, function);
 	if (status)
 		return status;
 	if (!options.max_units)
@@ -194,7 +194,7 @@ enum vg_status vg_manager_create(struct vg_device *device, const struct vg_manag
 	core_object_init(&manager->object, &manager_class);
 	manager->options = o;
 	pthread_mutex_init(&manager->creating, NULL);
-	status = core_options(&manager->memory_options, sizeof manager->memory_options, o.memory, __func__);
+	status = vg_options_copy(&manager->memory_options, sizeof manager->memory_options, o.memory, __func__);
 	if (status == VG_OK)
 		status = open_device(manager, device, __func__);
 	if (status == VG_OK)

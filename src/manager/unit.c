@@ -88,7 +88,7 @@ enum vg_status vg_virtual_gpu_execute(struct vg_virtual_gpu *vgpu, const struct 
 
 	if (status)
 		return status;
-	status = work ? core_options(&all, sizeof all, work, __func__)
+	status = work ? vg_options_copy(&all, sizeof all, work, __func__)
 		      : vg_fail(VG_INVALID, 0, __func__, "work is NULL");
 	if (status == VG_OK)
 		status = unit_take(vgpu, all.stream, __func__);

@@ -83,16 +83,13 @@ static bool is_anothers(const struct vg_node *node, const char *explicit_dir, un
 
 enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_node **ret_node)
 {
-	struct vg_node_options all = {0};
+	struct vg_node_options all;
 	struct sockaddr_un address; // for the length of its path
 
 	VG_NEEDED(ret_node);
-	if (options) {
-		if (options->size < sizeof(size_t) || options->size > 4096)
-			return vg_fail(VG_INVALID, 0, __func__, "the options' size field says %zu: set it to sizeof",
-				       options->size);
-		memcpy(&all, options, options->size < sizeof all ? options->size : sizeof all);
-	}
+	enum vg_status taken = vg_options_copy(&all, sizeof all, options, __func__);
+	if (taken)
+		return taken;
 	struct vg_node *node = calloc(1, sizeof *node);
 	if (!node)
 		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for a node");

@@ -6,7 +6,7 @@ enum vg_status check_description(void *copy, size_t size, const void *descriptio
 {
 	if (!description)
 		return vg_fail(VG_INVALID, 0, function, "the description is NULL");
-	return core_options(copy, size, description, function);
+	return vg_options_copy(copy, size, description, function);
 }
 
 enum vg_status check_type(enum vg_element_type type, const char *function, const struct operation_type **ret_type)

@@ -153,7 +153,7 @@ enum vg_status space_create(struct vg_context *context, const struct vg_memory_s
 	if (status == VG_OK && !ret_space)
 		status = vg_fail(VG_INVALID, 0, function, "ret_space is NULL");
 	if (status == VG_OK)
-		status = core_options(&o, sizeof o, options, function);
+		status = vg_options_copy(&o, sizeof o, options, function);
 	if (status == VG_OK)
 		status = space_here(function);
 	if (status)

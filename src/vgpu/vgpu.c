@@ -15,11 +15,11 @@
 enum vg_status vg_options_take(const char *function, const struct vg_vgpu_options *options,
 			       struct vg_vgpu_options *ret_all)
 {
-	struct vg_vgpu_options all = {0};
+	struct vg_vgpu_options all;
 
-	if (!options || options->size < sizeof(size_t) || options->size > 4096)
-		return vg_fail(VG_INVALID, 0, function, "the options' size field is not set: set it to sizeof");
-	memcpy(&all, options, options->size < sizeof all ? options->size : sizeof all);
+	enum vg_status status = vg_options_copy(&all, sizeof all, options, function);
+	if (status)
+		return status;
 	if (all.memory == 0)
 		return vg_fail(VG_INVALID, 0, function, "a vGPU needs a memory limit: name a size such as 8G");
 	if (all.memory > INT64_MAX)

@@ -152,6 +152,32 @@ TEST(options_of_an_older_program_are_understood)
 	vg_node_close(node);
 }
 
+TEST(options_of_a_newer_program_are_refused)
+{
+	struct {
+		struct vg_node_options known;
+		uint64_t later;
+	} node_options = {.known.size = sizeof node_options};
+	struct {
+		struct vg_vgpu_options known;
+		uint64_t later;
+	} vgpu_options = {.known = {.size = sizeof vgpu_options, .name = "a", .memory = 1 << 20}};
+
+	place_begin();
+	serve("{\"ok\":true,\"vgpu\":{}}");
+	node_options.known.runtime_dir = place.runtime;
+	CHECK_INT(vg_node_open(&node_options.known, &node), VG_OK); // a field that is zero is not used
+	CHECK_INT(vg_vgpu_create(node, &vgpu_options.known), VG_OK);
+	vgpu_options.later = 1;
+	CHECK_INT(vg_vgpu_create(node, &vgpu_options.known), VG_UNSUPPORTED);
+	CHECK_CONTAINS(vg_last_error()->text, "the options have a field at byte");
+	vg_node_close(node);
+	node_options.later = 1;
+	node = NULL;
+	CHECK_INT(vg_node_open(&node_options.known, &node), VG_UNSUPPORTED);
+	CHECK(!node);
+}
+
 static const char *variable(char **environment, const char *name)
 {
 	const char *found = NULL;
