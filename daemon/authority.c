@@ -42,6 +42,8 @@ int authority_read_peer(int fd, struct authority_peer *ret_peer)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0)
 		return -errno;
 	ret_peer->pid = credentials.pid;
+	ret_peer->start_time = 0;
+	ret_peer->socket = fd;
 	ret_peer->uid = credentials.uid;
 	ret_peer->groups[0] = credentials.gid;
 	ret_peer->group_count = 1;

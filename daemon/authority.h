@@ -2,6 +2,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 // X(VERB, "verb", owner, group, other, root)
@@ -35,6 +36,8 @@ enum { AUTHORITY_GROUPS = 128 };
 
 struct authority_peer {
 	pid_t pid; // as we see it
+	uint64_t start_time; // of the process, while it was accepted; 0: it has ended, or is not known
+	int socket; // the connection's
 	uid_t uid;
 	gid_t groups[AUTHORITY_GROUPS]; // its own first
 	size_t group_count;
@@ -44,5 +47,5 @@ struct authority_peer {
 enum authority_class authority_classify(const struct authority_peer *peer, uid_t owner, gid_t group);
 bool authority_allows(enum authority_verb verb, enum authority_class class);
 const char *authority_verb_text(enum authority_verb verb);
-// From SO_PEERCRED and SO_PEERGROUPS. 0 or -errno.
+// From SO_PEERCRED and SO_PEERGROUPS; leaves the start time 0. 0 or -errno.
 int authority_read_peer(int fd, struct authority_peer *ret_peer);

@@ -78,7 +78,6 @@ struct session {
 	struct source process; // pidfd; -1: we cannot see it
 	struct session *next;
 	struct authority_peer peer;
-	uint64_t start_time;
 	enum session_state state;
 	uint64_t deadline_ns;	 // 0: none
 	struct edition *edition; // published, or read; NULL: neither

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "daemon/broker.h"
+#include "daemon/process.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -119,14 +120,11 @@ static void lost_ended(struct node *node, struct source *source, uint32_t events
 // Its publisher is expected back, while it lives.
 static void expect(struct node *node, struct publication *publication, const struct vg_wire_page *page)
 {
-	uint64_t start;
 	pid_t pid = page->publisher <= INT_MAX ? (pid_t)page->publisher : 0;
 
 	publication->lost_pid = pid;
-	publication->lost = (struct source){pid > 0 ? vg_pidfd_open(pid) : -1, lost_ended};
-	if (publication->lost.fd >= 0 &&
-	    (vg_process_start_time(pid, &start) < 0 || !vg_start_time_same(start, page->publisher_start) ||
-	     node_watch(node, &publication->lost, EPOLLIN) < 0))
+	publication->lost = (struct source){pid > 0 ? process_open(pid, page->publisher_start) : -1, lost_ended};
+	if (publication->lost.fd >= 0 && node_watch(node, &publication->lost, EPOLLIN) < 0)
 		node_unwatch(node, &publication->lost);
 }
 

@@ -259,7 +259,7 @@ static void find_vgpu(struct node *node, const struct session *session, char ret
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
 			if (session->peer.pid > 0 && tenant->pid == session->peer.pid && may_enter(session, vgpu) &&
-			    vg_start_time_same(tenant->start_time, session->start_time))
+			    vg_start_time_same(tenant->start_time, session->peer.start_time))
 				memcpy(ret_name, vgpu->name, VG_LEDGER_NAME);
 }
 
@@ -287,7 +287,7 @@ static void supersede(struct node *node, struct publication *publication, struct
 	struct vg_wire_page *page = publication->page;
 
 	page->publisher = edition->pid;
-	page->publisher_start = edition->publisher->start_time;
+	page->publisher_start = edition->publisher->peer.start_time;
 	BROKER_STEP("the page knows its publisher");
 	page->newest = publication->newest = edition->generation;
 	BROKER_STEP("the generation is given out");

@@ -1,14 +1,15 @@
 // A connection to the broker: one that publishes, reads, or revokes. Whatever the peer does or leaves costs only this
 // session; nothing here waits for it.
 #include "base/clock.h"
-#include "base/descriptor.h"
 #include "daemon/broker.h"
+#include "daemon/process.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 static uint64_t patience(void)
 {
@@ -207,11 +208,8 @@ static int watch_process(struct node *node, struct session *session)
 {
 	if (session->peer.pid <= 0)
 		return 0; // of another pid namespace: the connection must do
-	session->process.fd = vg_pidfd_open(session->peer.pid);
-	if (session->process.fd < 0)
-		return session->process.fd;
-	int r = vg_process_start_time(session->peer.pid, &session->start_time);
-	return r < 0 ? r : node_watch(node, &session->process, EPOLLIN);
+	session->process.fd = process_open_peer(&session->peer);
+	return session->process.fd < 0 ? session->process.fd : node_watch(node, &session->process, EPOLLIN);
 }
 
 void session_begin(struct node *node, int fd, const struct authority_peer *peer, const char *text)

@@ -2,6 +2,7 @@
 // costs its own connection.
 #include "base/clock.h"
 #include "daemon/broker.h"
+#include "daemon/process.h"
 #include "wire/wire.h"
 
 #include <errno.h>
@@ -133,8 +134,10 @@ static int open_connection(struct node *node, int fd)
 	connection->source = (struct source){fd, connection_ready};
 	connection->deadline_ns = vg_clock_monotonic_ns() + PATIENCE_S * 1000000000ull;
 	int r = authority_read_peer(fd, &connection->peer);
-	if (r == 0)
+	if (r == 0) {
+		connection->peer.start_time = process_start_of_peer(&connection->peer);
 		r = node_watch(node, &connection->source, EPOLLIN);
+	}
 	if (r < 0) {
 		free(connection);
 		return r;

@@ -1,5 +1,6 @@
 #include "base/descriptor.h"
 #include "daemon/node.h"
+#include "daemon/process.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,22 +25,26 @@ static void launcher_ended(struct node *node, struct source *source, uint32_t ev
 	state_save_runtime(node);
 }
 
-int launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time)
+static struct launcher *find(const struct vgpu *vgpu, pid_t pid, uint64_t start_time)
+{
+	for (struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next)
+		if (launcher->pid == pid && vg_start_time_same(launcher->start_time, start_time))
+			return launcher;
+	return NULL;
+}
+
+// Takes the pidfd, or passes its error on.
+static int add(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time, int fd)
 {
 	struct launcher *launcher;
-	uint64_t now;
 
-	for (launcher = vgpu->launchers; launcher; launcher = launcher->next)
-		if (launcher->pid == pid && vg_start_time_same(launcher->start_time, start_time))
-			return 0;
-	int fd = node_keep_descriptor(vg_pidfd_open(pid));
+	fd = node_keep_descriptor(fd);
 	if (fd < 0)
 		return fd;
-	// Opened first: from here on the number cannot come to mean another process unnoticed.
-	if (vg_process_start_time(pid, &now) < 0 || !vg_start_time_same(now, start_time) ||
-	    !(launcher = calloc(1, sizeof *launcher))) {
+	launcher = calloc(1, sizeof *launcher);
+	if (!launcher) {
 		close(fd);
-		return -ESRCH;
+		return -ENOMEM;
 	}
 	*launcher = (struct launcher){.source = {fd, launcher_ended}, .vgpu = vgpu, .next = vgpu->launchers, .pid = pid,
 				      .start_time = start_time};
@@ -50,12 +55,16 @@ int launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t sta
 	return r;
 }
 
-int launcher_add(struct node *node, struct vgpu *vgpu, pid_t pid)
+int launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time)
 {
-	uint64_t start_time;
+	return find(vgpu, pid, start_time) ? 0 : add(node, vgpu, pid, start_time, process_open(pid, start_time));
+}
 
-	int r = vg_process_start_time(pid, &start_time);
-	return r < 0 ? r : launcher_adopt(node, vgpu, pid, start_time);
+int launcher_add(struct node *node, struct vgpu *vgpu, const struct authority_peer *peer)
+{
+	return find(vgpu, peer->pid, peer->start_time)
+		       ? 0
+		       : add(node, vgpu, peer->pid, peer->start_time, process_open_peer(peer));
 }
 
 void launcher_drop_all(struct node *node, struct vgpu *vgpu)

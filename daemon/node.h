@@ -165,8 +165,8 @@ void removal_sweep(struct node *node);
 
 // launcher.c
 // 0, or -errno: the process has ended, or cannot be watched.
-int launcher_add(struct node *node, struct vgpu *vgpu, pid_t pid);
 int launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time);
+int launcher_add(struct node *node, struct vgpu *vgpu, const struct authority_peer *peer);
 void launcher_drop_all(struct node *node, struct vgpu *vgpu);
 // Ephemeral vGPUs that nobody uses any more go away.
 void launcher_sweep(struct node *node);

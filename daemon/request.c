@@ -358,7 +358,7 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 static json_t *add_launcher(const struct request *request, struct vgpu *vgpu)
 {
 	pid_t pid = request->peer->pid;
-	int r = pid > 0 ? launcher_add(request->node, vgpu, pid) : 0;
+	int r = pid > 0 ? launcher_add(request->node, vgpu, request->peer) : 0;
 	struct rlimit files = {0};
 
 	if (r != -EMFILE && r != -ENFILE && r != -ENOMEM)

@@ -1,0 +1,118 @@
+#include "daemon/process.h"
+
+#include "base/descriptor.h"
+#include "daemon/authority.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 // Linux 6.5
+#endif
+
+// The numbers after `key` in /proc/PID/status, as far as they fit.
+static size_t read_ids(const char *status, const char *key, unsigned long *ret_ids, size_t most)
+{
+	const char *at = strstr(status, key);
+	size_t count = 0;
+
+	for (at = at ? at + strlen(key) : ""; *at && *at != '\n' && count < most;) {
+		char *end;
+		unsigned long id = strtoul(at, &end, 10);
+		if (end == at)
+			break;
+		ret_ids[count++] = id;
+		at = end + strspn(end, " \t");
+	}
+	return count;
+}
+
+static bool has_id(const char *status, const char *key, unsigned long wanted)
+{
+	unsigned long ids[AUTHORITY_GROUPS];
+	size_t count = read_ids(status, key, ids, AUTHORITY_GROUPS);
+
+	for (size_t i = 0; i < count; i++)
+		if (ids[i] == wanted)
+			return true;
+	return false;
+}
+
+bool process_belongs_to(pid_t pid, uid_t owner, gid_t group)
+{
+	char path[32], status[8192];
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	if (vg_file_read(path, status, sizeof status) < 0)
+		return false;
+	return has_id(status, "\nUid:", owner) ||
+	       (group != (gid_t)-1 && (has_id(status, "\nGid:", group) || has_id(status, "\nGroups:", group)));
+}
+
+static bool has_ended(int pidfd)
+{
+	struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&poll_fd, 1, 0) != 0;
+}
+
+// Opens a pidfd of the process that connected: by the socket, or on an old kernel by its number, which may have passed to
+// another process of the user's before.
+static int open_peer(const struct authority_peer *peer)
+{
+	socklen_t length = sizeof(int);
+	int fd;
+
+	if (peer->pid <= 0)
+		return -ESRCH; // of a pid namespace that is not ours
+	if (getsockopt(peer->socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0)
+		return fd;
+	if (errno != ENOPROTOOPT)
+		return -errno;
+	fd = vg_pidfd_open(peer->pid);
+	if (fd < 0 || process_belongs_to(peer->pid, peer->uid, (gid_t)-1))
+		return fd;
+	close(fd);
+	return -ESRCH;
+}
+
+int process_open_peer(const struct authority_peer *peer)
+{
+	uint64_t now;
+	int fd = open_peer(peer);
+
+	if (fd < 0)
+		return fd;
+	// The number passes on only after the process has ended, which the pidfd shows.
+	if (vg_process_start_time(peer->pid, &now) == 0 && vg_start_time_same(now, peer->start_time) && !has_ended(fd))
+		return fd;
+	close(fd);
+	return -ESRCH;
+}
+
+uint64_t process_start_of_peer(const struct authority_peer *peer)
+{
+	_cleanup_close_ int fd = open_peer(peer);
+	uint64_t start_time;
+
+	return fd >= 0 && vg_process_start_time(peer->pid, &start_time) == 0 && !has_ended(fd) ? start_time : 0;
+}
+
+int process_open(pid_t pid, uint64_t start_time)
+{
+	uint64_t now;
+	int fd = vg_pidfd_open(pid);
+
+	if (fd < 0)
+		return fd;
+	// The number may have come to mean another process before the pidfd was open, not after.
+	int r = vg_process_start_time(pid, &now);
+	if (r == 0 && vg_start_time_same(now, start_time))
+		return fd;
+	close(fd);
+	return r < 0 && r != -ENOENT ? r : -ESRCH;
+}

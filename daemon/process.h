@@ -1,0 +1,17 @@
+// Which process a number means. One thread, except where a function says otherwise.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct authority_peer;
+
+// Reads the start time of the process that connected, while the kernel vouches that the number is still its own. 0: the
+// process has ended, or the number cannot be trusted.
+uint64_t process_start_of_peer(const struct authority_peer *peer);
+// Opens a pidfd of the process that connected. -ESRCH: it has ended.
+int process_open_peer(const struct authority_peer *peer);
+// Opens a pidfd of {pid, start time}. -ESRCH: the process has ended, and the number may mean another one. Any thread.
+int process_open(pid_t pid, uint64_t start_time);
+// Does the kernel say that the process runs for this user, or has this group ((gid_t)-1: none)?
+bool process_belongs_to(pid_t pid, uid_t owner, gid_t group);

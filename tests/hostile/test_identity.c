@@ -1,0 +1,128 @@
+// A process is named by what the kernel vouches for, never by a number that was true once.
+#include "hostile.h"
+
+#include <sys/socket.h>
+
+// Starts a process that has this number; it waits for signals. Somebody else may take the number first: then -1.
+static pid_t start_with_number(pid_t pid)
+{
+	char text[16];
+
+	snprintf(text, sizeof text, "%d", (int)pid - 1);
+	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		SKIP("the next process ID cannot be chosen here");
+	pid_t child = fork();
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	close(fd);
+	if (child == pid)
+		return child;
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	return -1;
+}
+
+static void publish_and_wait(void)
+{
+	publish("w", ",'mode':384", 1);
+	for (;;)
+		pause();
+}
+
+static void revoke_by_force(void)
+{
+	int fd = reach();
+
+	CHECK_INT(speak(fd, "{'op':'revoke','name':'w','deadline':0,'kill':true}"), 0);
+	CHECK_AGREED(hear(fd, NULL));
+}
+
+// Connects as the user and exits; the connection stays with the caller. The number that the process had.
+static pid_t connect_and_exit(uid_t uid, int *ret_fd)
+{
+	int status;
+
+	*ret_fd = -1;
+	int pair[2];
+	CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	pid_t reader = fork();
+	if (reader == 0) {
+		become(uid);
+		int fd = reach();
+		_exit(vg_wire_send_raw(pair[1], "x", 1, "", 0, &fd, 1) < 0);
+	}
+	char byte[2];
+	unsigned int count;
+	int descriptors[VG_WIRE_DESCRIPTORS_MAX];
+	struct iovec parts[2] = {{byte, 1}, {byte + 1, 1}};
+	CHECK_INT(vg_wire_receive_raw(pair[0], parts, descriptors, &count), 1);
+	CHECK_INT(count, 1);
+	*ret_fd = descriptors[0];
+	CHECK_AGREED(ask("{'op':'ping'}")); // the daemon has accepted the connection before this one
+	CHECK_INT(waitpid(reader, &status, 0), reader);
+	CHECK_INT(status, 0);
+	close(pair[0]);
+	close(pair[1]);
+	return reader;
+}
+
+static void await_publication(const char *name)
+{
+	for (int i = 0; i < 1000 && listed(name, 0, "leases", NULL) < 0; i++)
+		poll(NULL, 0, 5);
+	CHECK(listed(name, 0, "leases", NULL) >= 0);
+}
+
+TEST(a_reused_process_id_is_not_signalled)
+{
+	int fd, status;
+
+	fresh_system();
+	CHECK_INT(chmod(folder, 0777), 0); // the publisher makes its memory there
+	pid_t publisher = start_user(ALICE, publish_and_wait), other = -1;
+	await_publication("w");
+	for (int i = 0; i < 20 && other < 0; i++) {
+		pid_t number = connect_and_exit(ALICE, &fd);
+		other = start_with_number(number);
+		if (other < 0)
+			close(fd);
+	}
+	CHECK(other > 0);
+	// The session begins now, in the name of a process that has ended.
+	CHECK_INT(speak(fd, "{'op':'open','name':'w','access':'read'}"), 0);
+	json_decref(hear(fd, NULL));
+	run_user(ALICE, revoke_by_force);
+	CHECK_INT(waitpid(other, &status, WNOHANG), 0); // a process of root's
+	kill(other, SIGKILL);
+	CHECK_INT(waitpid(other, NULL, 0), other);
+	close(fd);
+	end_user(publisher);
+}
+
+TEST(a_reused_process_id_does_not_keep_a_vgpu)
+{
+	pid_t other = -1;
+	int fd = -1;
+
+	fresh_system();
+	for (int i = 0; i < 20 && other < 0; i++) {
+		pid_t number = connect_and_exit(ALICE, &fd);
+		other = start_with_number(number);
+		if (other < 0)
+			close(fd);
+	}
+	CHECK(other > 0);
+	static const char request[] = "{\"op\":\"enter\",\"name\":\"a\",\"memory\":67108864}";
+	CHECK_INT(vg_wire_send(fd, VG_WIRE_ADMIN, 0, request, sizeof request - 1, NULL, 0), 0);
+	json_decref(hear(fd, NULL));
+	for (int i = 0; i < 600 && figure("a", "memory") >= 0; i++)
+		poll(NULL, 0, 5);
+	CHECK_INT(figure("a", "memory"), -1);
+	kill(other, SIGKILL);
+	CHECK_INT(waitpid(other, NULL, 0), other);
+	close(fd);
+}
