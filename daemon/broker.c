@@ -86,8 +86,9 @@ void edition_release(struct node *node, struct edition *edition)
 	while (edition->packets) {
 		struct packet *packet = edition->packets;
 		edition->packets = packet->next;
+		discard_from(publication->owner);
 		for (unsigned int i = 0; i < packet->header.count; i++)
-			close(packet->descriptors[i]);
+			discard(packet->descriptors[i]);
 		free(packet);
 	}
 	free(edition);

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 static uint64_t patience(void)
 {
@@ -25,7 +24,7 @@ void session_end(struct node *node, struct session *session)
 	while (*link != session)
 		link = &(*link)->next;
 	*link = session->next;
-	node_unwatch(node, &session->socket);
+	discard_socket(node, &session->socket, session->peer.uid);
 	node_unwatch(node, &session->process);
 	revoke_stop(node, session);
 	if (edition && edition->publisher == session) {
@@ -188,7 +187,10 @@ static void socket_ready(struct node *node, struct source *source, uint32_t even
 {
 	struct session *session = (struct session *)source;
 
-	if (session->state == SESSION_RECEIVING)
+	discard_from(session->peer.uid);
+	if (discard_is_full(node, session->peer.uid))
+		session_end(node, session);
+	else if (session->state == SESSION_RECEIVING)
 		publish_take_packet(node, session);
 	else if (session->state == SESSION_ENDED)
 		take_rest(node, session);
@@ -212,13 +214,25 @@ static int watch_process(struct node *node, struct session *session)
 	return session->process.fd < 0 ? session->process.fd : node_watch(node, &session->process, EPOLLIN);
 }
 
+// Says no at once: what waits to be told, or to hear it, is counted nowhere.
+static void refuse_session(int fd, json_t *refusal)
+{
+	char *text = json_dumps(refusal, JSON_COMPACT);
+
+	connection_refuse(fd, text ? text : "{}");
+	free(text);
+	json_decref(refusal);
+}
+
 void session_begin(struct node *node, int fd, const struct authority_peer *peer, const char *text)
 {
-	struct session *session = calloc(1, sizeof *session);
+	json_t *refusal = broker_room(node, peer->uid, &(struct usage){.descriptors = 2});
+	struct session *session = refusal ? NULL : calloc(1, sizeof *session);
 	int r;
 
+	discard_from(peer->uid);
 	if (!session) {
-		close(fd);
+		refuse_session(fd, refusal ? refusal : refuse("system", "the daemon has no memory for a session"));
 		return;
 	}
 	session->socket = (struct source){fd, socket_ready};
@@ -226,15 +240,12 @@ void session_begin(struct node *node, int fd, const struct authority_peer *peer,
 	session->peer = *peer;
 	session->since = (double)vg_clock_realtime_ns() / 1e9;
 	session->state = SESSION_ENDED;
-	json_t *refusal = broker_room(node, peer->uid, &(struct usage){.descriptors = 2});
 	session->next = node->sessions;
 	node->sessions = session;
 	r = node_watch(node, &session->socket, EPOLLIN);
-	if (r == 0 && !refusal)
+	if (r == 0)
 		r = watch_process(node, session);
-	if (refusal)
-		session_answer(node, session, refusal, -1);
-	else if (r < 0)
+	if (r < 0)
 		session_end(node, session); // it is gone already, or there are no descriptors
 	else
 		answer_request(node, session, text, true);

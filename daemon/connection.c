@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "daemon/broker.h"
 #include "daemon/process.h"
+#include "daemon/user.h"
 #include "wire/wire.h"
 
 #include <errno.h>
@@ -13,29 +14,59 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MOST_CONNECTIONS = 512, PATIENCE_S = 10 };
+enum { MOST_CONNECTIONS = 512, PATIENCE_S = 10, ACCEPTS_A_TURN = 16 };
 
 struct connection {
 	struct source source;
 	struct connection *next;
 	struct authority_peer peer;
-	uint64_t deadline_ns;
+	uint64_t deadline_ns; // 0: it waits for its turn among its user's
 	char *answer; // NULL: the request has not come yet
 	size_t length, sent;
 };
 
+// Reads from the connection from now on, unless enough of its user's are read already.
+static int serve(struct node *node, struct connection *connection)
+{
+	struct user *user = user_of(connection->peer.uid);
+
+	if (user_is_limited(node, user->uid) && user->served >= USER_SERVED)
+		return 0;
+	int r = node_watch(node, &connection->source, EPOLLIN);
+	if (r < 0)
+		return r;
+	user->served++;
+	connection->deadline_ns = vg_clock_monotonic_ns() + PATIENCE_S * 1000000000ull;
+	return 0;
+}
+
+static void serve_next(struct node *node, uid_t uid)
+{
+	struct connection *next = NULL;
+
+	for (struct connection *one = node->connections; one; one = one->next)
+		if (one->peer.uid == uid && !one->deadline_ns)
+			next = one; // the oldest is the last
+	if (next && serve(node, next) < 0)
+		say("a connection of user %u cannot be read: %m", (unsigned int)uid);
+}
+
 // Its descriptor stays open if it was taken away.
 static void close_connection(struct node *node, struct connection *connection)
 {
+	struct user *user = user_of(connection->peer.uid);
 	struct connection **link = &node->connections;
 
 	while (*link != connection)
 		link = &(*link)->next;
 	*link = connection->next;
 	node->connection_count--;
-	node_unwatch(node, &connection->source);
+	user->connections--;
+	user->served -= connection->deadline_ns != 0;
+	discard_socket(node, &connection->source, user->uid);
 	free(connection->answer);
 	free(connection);
+	serve_next(node, user->uid);
 }
 
 static void send_answer(struct node *node, struct connection *connection)
@@ -119,59 +150,76 @@ static void connection_ready(struct node *node, struct source *source, uint32_t 
 {
 	struct connection *connection = (struct connection *)source;
 
+	discard_from(connection->peer.uid);
 	if (connection->answer)
 		send_answer(node, connection);
+	else if (discard_is_full(node, connection->peer.uid))
+		close_connection(node, connection);
 	else
 		take_request(node, connection);
 }
 
-static int open_connection(struct node *node, int fd)
+void connection_refuse(int fd, const char *text)
+{
+	static struct vg_wire_message message; // one thread
+
+	// A request that is left unread would reset the connection, and take the answer with it.
+	shutdown(fd, SHUT_RD);
+	if (vg_wire_receive(fd, &message) == 0)
+		for (unsigned int i = 0; i < message.descriptor_count; i++)
+			discard(message.descriptors[i]);
+	vg_wire_send(fd, VG_WIRE_REPLY, 0, text, strlen(text), NULL, 0);
+	discard_unread(fd);
+}
+
+// Takes `fd`.
+static void open_connection(struct node *node, int fd)
 {
 	struct connection *connection = calloc(1, sizeof *connection);
 
-	if (!connection)
-		return -ENOMEM;
-	connection->source = (struct source){fd, connection_ready};
-	connection->deadline_ns = vg_clock_monotonic_ns() + PATIENCE_S * 1000000000ull;
-	int r = authority_read_peer(fd, &connection->peer);
-	if (r == 0) {
-		connection->peer.start_time = process_start_of_peer(&connection->peer);
-		r = node_watch(node, &connection->source, EPOLLIN);
-	}
-	if (r < 0) {
+	if (!connection || authority_read_peer(fd, &connection->peer) < 0) {
 		free(connection);
-		return r;
+		close(fd);
+		return;
 	}
+	struct user *user = user_of(connection->peer.uid);
+	bool limited = user_is_limited(node, user->uid);
+	connection->source = (struct source){fd, connection_ready};
+	discard_from(user->uid);
+	if (discard_is_full(node, user->uid)) {
+		discard_unread(fd);
+		free(connection);
+		return;
+	}
+	if (limited && user->connections >= USER_CONNECTIONS) {
+		connection_refuse(fd, "{\"ok\":false,\"code\":\"busy\",\"message\":\"you have too many connections to the "
+				      "daemon: try again when some of your programs have their answers\"}");
+		free(connection);
+		return;
+	}
+	connection->peer.start_time = process_start_of_peer(&connection->peer);
 	connection->next = node->connections;
 	node->connections = connection;
 	node->connection_count++;
-	return 0;
+	user->connections++;
+	if (serve(node, connection) < 0)
+		close_connection(node, connection);
 }
 
 // With the last descriptor: whoever connects hears why it gets no answer.
 static void turn_away(struct node *node)
 {
-	static const char words[] = "{\"ok\":false,\"code\":\"busy\",\"message\":\"the daemon has no descriptor left: try "
-				    "again, or raise its limit (LimitNOFILE, ulimit -Hn where it was started)\"}";
-
 	close(node->spare);
 	int fd = accept4(node->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd >= 0) {
-		static struct vg_wire_message message; // one thread
-		// A request that is left unread would reset the connection, and take the answer with it.
-		shutdown(fd, SHUT_RD);
-		while (vg_wire_receive(fd, &message) == 0)
-			for (unsigned int i = 0; i < message.descriptor_count; i++)
-				discard(message.descriptors[i]);
-		vg_wire_send(fd, VG_WIRE_REPLY, 0, words, sizeof words - 1, NULL, 0);
-		close(fd);
-	}
+	if (fd >= 0)
+		connection_refuse(fd, "{\"ok\":false,\"code\":\"busy\",\"message\":\"the daemon has no descriptor left: "
+				      "try again, or raise its limit (LimitNOFILE, ulimit -Hn where it was started)\"}");
 	node->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 void connection_accept(struct node *node)
 {
-	while (node->connection_count < MOST_CONNECTIONS) {
+	for (int i = 0; i < ACCEPTS_A_TURN && node->connection_count < MOST_CONNECTIONS; i++) {
 		int fd = accept4(node->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && node->connections)
 			break;
@@ -179,8 +227,9 @@ void connection_accept(struct node *node)
 			turn_away(node);
 		if (fd < 0)
 			return;
-		if (open_connection(node, fd) < 0)
-			close(fd);
+		open_connection(node, fd);
+		if (i == ACCEPTS_A_TURN - 1)
+			return; // the loop comes back for more
 	}
 	// No room: the oldest has had its chance.
 	struct connection *oldest = node->connections;
@@ -191,11 +240,15 @@ void connection_accept(struct node *node)
 
 void connection_expire(struct node *node, uint64_t now, uint64_t *deadline)
 {
-	for (struct connection *connection = node->connections, *next; connection; connection = next) {
-		next = connection->next;
-		if (now >= connection->deadline_ns)
+	for (struct connection *connection = node->connections; connection; connection = connection->next) {
+		if (!connection->deadline_ns)
+			continue;
+		if (now >= connection->deadline_ns) {
 			close_connection(node, connection);
-		else if (!*deadline || connection->deadline_ns < *deadline)
+			connection_expire(node, now, deadline); // another one may be served in its place
+			return;
+		}
+		if (!*deadline || connection->deadline_ns < *deadline)
 			*deadline = connection->deadline_ns;
 	}
 }

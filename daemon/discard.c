@@ -1,54 +1,72 @@
-// Closing what a peer sent and nobody wants. The last close of a file may take as long as its owner likes: a socket
-// that lingers, a file system that a user serves. The loop must not be there for it.
+// Closing what a peer sent, and connections, in whose queues more may wait. The last close of a file may take as long as
+// its owner likes: a socket that lingers, a file system that a user serves, an epoll instance with many items. So the
+// user's thread does it.
 #include "daemon/node.h"
+#include "daemon/user.h"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_WAITING = 64 };
+struct closing {
+	struct work work;
+	int descriptor;
+};
 
-static atomic_int waiting;
+static uid_t sender;
 
-static void *close_alone(void *descriptor)
+static void close_it(struct work *work)
 {
-	close((int)(intptr_t)descriptor);
-	waiting--;
-	return NULL;
+	close(((struct closing *)work)->descriptor);
 }
 
-static bool close_elsewhere(int descriptor)
+static void free_it(struct node *node, struct work *work)
 {
-	pthread_attr_t attributes;
-	pthread_t thread;
+	free(work);
+}
 
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	waiting++;
-	bool started = pthread_create(&thread, &attributes, close_alone, (void *)(intptr_t)descriptor) == 0;
-	waiting -= !started;
-	pthread_attr_destroy(&attributes);
-	return started;
+void discard_from(uid_t uid)
+{
+	sender = uid;
+}
+
+bool discard_is_full(const struct node *node, uid_t uid)
+{
+	return user_is_limited(node, uid) && work_is_full(uid, WORK_ANY);
+}
+
+static void close_in(enum work_lane lane, int descriptor)
+{
+	struct closing *closing = malloc(sizeof *closing);
+
+	if (closing)
+		*closing = (struct closing){{.lane = lane, .run = close_it, .done = free_it}, descriptor};
+	if (closing && work_post(sender, &closing->work))
+		return;
+	free(closing);
+	// The user has hundreds that do not close, or there is no memory. To keep it would cost all users a descriptor.
+	work_hurry(true);
+	close(descriptor);
+	work_hurry(false);
 }
 
 void discard(int descriptor)
 {
-	struct statx status = {0};
+	close_in(WORK_ANY, descriptor);
+}
 
-	// Asks no file system, which might let us wait too.
-	if (statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) < 0)
-		status.stx_mode = S_IFREG;
-	if (S_ISSOCK(status.stx_mode))
-		setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &(struct linger){0}, sizeof(struct linger));
-	bool slow = S_ISREG(status.stx_mode) || S_ISDIR(status.stx_mode) || S_ISCHR(status.stx_mode) ||
-		    S_ISBLK(status.stx_mode);
-	if (!slow)
-		close(descriptor); // a socket, a pipe, or the kernel's own
-	else if (waiting >= MOST_WAITING)
-		say("descriptor %d is left open: %d that peers sent do not close", descriptor, MOST_WAITING);
-	else if (!close_elsewhere(descriptor))
-		say("descriptor %d is left open: no thread to close it", descriptor);
+void discard_socket(struct node *node, struct source *source, uid_t uid)
+{
+	if (source->fd < 0)
+		return;
+	node_leave(node, source);
+	discard_from(uid);
+	discard_unread(source->fd);
+	source->fd = -1;
+}
+
+void discard_unread(int socket)
+{
+	shutdown(socket, SHUT_RDWR); // its peer need not wait for the close
+	close_in(WORK_UNREAD, socket);
 }

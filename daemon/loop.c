@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "daemon/broker.h"
+#include "daemon/user.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -19,11 +20,16 @@ int node_watch(struct node *node, struct source *source, uint32_t events)
 	return -errno;
 }
 
+void node_leave(struct node *node, struct source *source)
+{
+	epoll_ctl(node->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
+}
+
 void node_unwatch(struct node *node, struct source *source)
 {
 	if (source->fd < 0)
 		return;
-	epoll_ctl(node->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
+	node_leave(node, source);
 	close(source->fd);
 	source->fd = -1;
 }
@@ -74,6 +80,7 @@ static uint64_t keep_house(struct node *node)
 	connection_expire(node, now, &deadline);
 	session_expire_all(node, now, &deadline);
 	say_left_out(now, &deadline);
+	user_forget_idle();
 	if (node->vgpus)
 		sooner(&deadline, node->next_scan_ns);
 	sooner(&deadline, node->next_reap_ns);

@@ -2,6 +2,7 @@
 #include "base/descriptor.h"
 #include "base/parts.h"
 #include "daemon/broker.h"
+#include "daemon/work.h"
 #include "wire/wire.h"
 
 #include <errno.h>
@@ -233,7 +234,7 @@ int node_start(struct node *node)
 	node->simulated = vg_system_simulated(node->system);
 	node->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	node->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (node->epoll_fd < 0 || watch_signals(node) < 0) {
+	if (node->epoll_fd < 0 || watch_signals(node) < 0 || work_start(node) < 0) {
 		say("no events: %m");
 		return -1;
 	}

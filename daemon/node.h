@@ -106,6 +106,7 @@ struct node {
 
 // loop.c
 int node_watch(struct node *node, struct source *source, uint32_t events);
+void node_leave(struct node *node, struct source *source);   // does not close
 void node_unwatch(struct node *node, struct source *source); // closes too
 void node_run(struct node *node);
 // Does what is due, and waits for one event, `longest_ms` at most; -1: until something is due. Returns 1 if there was one,
@@ -133,6 +134,8 @@ int place_write(const char *path, const char *text, mode_t mode);
 
 // connection.c
 void connection_accept(struct node *node);
+// Says why a connection is not served, and closes it.
+void connection_refuse(int fd, const char *text);
 void connection_expire(struct node *node, uint64_t now, uint64_t *deadline);
 
 // request.c: an answer for one JSON request, never NULL.
@@ -204,8 +207,13 @@ uint64_t shares_shown_under(const struct node *node, const struct tenant *tenant
 bool guest_answer(struct node *node, const struct authority_peer *peer, struct vg_wire_guest *guest);
 void guest_undo(struct node *node, const struct vg_wire_guest *guest); // the answer did not arrive
 
-// discard.c: closes what a peer sent, and waits for nobody.
+// discard.c: closes what a user made, and waits for nobody: a descriptor of the user that was named last, or a connection.
+void discard_from(uid_t uid);
 void discard(int descriptor);
+// True: so much of the user's does not close that nothing more may be received from it.
+bool discard_is_full(const struct node *node, uid_t uid);
+void discard_unread(int socket); // what is in its queue was not received
+void discard_socket(struct node *node, struct source *source, uid_t uid);
 
 // measure.c: leaves word for tenants of what they hold undeclared.
 void measure_tenants(struct node *node);

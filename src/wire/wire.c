@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+enum { MOST_PASSED = 253 }; // SCM_MAX_FD
+
 static int check_text(const char *text, size_t size)
 {
 	return size == 0 || size > VG_WIRE_TEXT_MAX || memchr(text, '\0', size) ? -EPROTO : 0;
@@ -173,11 +175,19 @@ int vg_wire_send(int fd, enum vg_wire_type type, uint32_t flags, const void *pay
 	return vg_wire_send_raw(fd, &header, sizeof header, payload, size, descriptors, descriptor_count);
 }
 
-// More than fit are closed by the kernel, and MSG_CTRUNC says so.
-static unsigned int take_descriptors(struct msghdr *message, int *ret_descriptors)
+static void close_now(int fd)
+{
+	close(fd);
+}
+
+void (*vg_wire_discard)(int fd) = close_now;
+
+// *ret_all: how many came, of which as many as are allowed are the caller's.
+static unsigned int take_descriptors(struct msghdr *message, int *ret_descriptors, unsigned int *ret_all)
 {
 	unsigned int count = 0;
 
+	*ret_all = 0;
 	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
 		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
 			continue;
@@ -185,21 +195,15 @@ static unsigned int take_descriptors(struct msghdr *message, int *ret_descriptor
 		for (unsigned int i = 0; i < here; i++) {
 			int fd;
 			memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
+			++*ret_all;
 			if (count < VG_WIRE_DESCRIPTORS_MAX)
 				ret_descriptors[count++] = fd;
 			else
-				close(fd);
+				vg_wire_discard(fd);
 		}
 	}
 	return count;
 }
-
-static void close_now(int fd)
-{
-	close(fd);
-}
-
-void (*vg_wire_discard)(int fd) = close_now;
 
 static void close_all(const int *descriptors, unsigned int count)
 {
@@ -209,7 +213,9 @@ static void close_all(const int *descriptors, unsigned int count)
 
 ssize_t vg_wire_receive_raw(int fd, struct iovec parts[2], int *ret_descriptors, unsigned int *ret_count)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * VG_WIRE_DESCRIPTORS_MAX)];
+	// Room for all that the kernel passes on in a packet: what did not fit it would close here and now.
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * MOST_PASSED)];
+	unsigned int all;
 	struct msghdr message = {
 		.msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof control};
 	ssize_t got;
@@ -219,8 +225,8 @@ ssize_t vg_wire_receive_raw(int fd, struct iovec parts[2], int *ret_descriptors,
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return -errno;
-	*ret_count = take_descriptors(&message, ret_descriptors);
-	if (got > 0 && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+	*ret_count = take_descriptors(&message, ret_descriptors, &all);
+	if (got > 0 && all == *ret_count && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		return got;
 	close_all(ret_descriptors, *ret_count);
 	*ret_count = 0;

@@ -335,3 +335,11 @@ static inline int held_by_daemon(int number)
 	}
 	return count;
 }
+
+// Another thread of it closes them.
+static inline void await_released(int number)
+{
+	for (int i = 0; i < 1000 && held_by_daemon(number); i++)
+		poll(NULL, 0, 5);
+	CHECK_INT(held_by_daemon(number), 0);
+}

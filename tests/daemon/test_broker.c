@@ -19,7 +19,7 @@ TEST(what_is_published_is_opened_by_another)
 	await_leases("weights", 0);
 	close(published.fd);
 	await_state("weights", 0, "gone");
-	CHECK_INT(held_by_daemon(1), 0);
+	await_released(1);
 	close(same);
 }
 
@@ -43,7 +43,7 @@ TEST(nobody_sees_what_is_not_committed)
 	close(published.fd);
 	close(memory);
 	await_state("w", 0, "gone");
-	CHECK_INT(held_by_daemon(1), 0);
+	await_released(1);
 }
 
 TEST(many_ranges_arrive_in_order)
@@ -92,7 +92,7 @@ TEST(each_publishing_is_a_new_generation)
 	CHECK_INT(held_by_daemon(1), 1);
 	close_lease(&old);
 	await_state("w", 1, "gone");
-	CHECK_INT(held_by_daemon(1), 0);
+	await_released(1);
 	close_lease(&new);
 	close(second.fd);
 }
@@ -282,7 +282,7 @@ TEST(offers_that_are_none)
 	check_offer_refused(&header, &entry, memory, 1, "protocol", "a packet of");
 	for (int i = 0; i < 2; i++)
 		close(memory[i]), close(pipes[i]);
-	CHECK_INT(held_by_daemon(1), 0);
+	await_released(1);
 }
 
 TEST(a_range_for_reading_is_not_opened_for_writing)

@@ -111,7 +111,7 @@ static void check_next(void)
 	close(published.fd);
 	close_lease(&lease);
 	await_state("w", 0, "gone");
-	CHECK_INT(held_by_daemon(77), 0);
+	await_released(77);
 	CHECK_INT(count_pages(), 0);
 	kill_daemon();
 }

@@ -1,6 +1,7 @@
 // Sessions with the broker, several at a time, with arbitrary words, packets and descriptors. Input: records of {who
 // and what, length, bytes}. When all have gone, nothing is left.
 #include "daemon/broker.h"
+#include "daemon/work.h"
 
 #include "base/descriptor.h"
 
@@ -44,6 +45,8 @@ static void prepare(void)
 		abort();
 	atexit(clean_up);
 	node.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (work_start(&node) < 0)
+		abort();
 }
 
 static void run_loop(void)

@@ -1,0 +1,93 @@
+#include "daemon/user.h"
+
+#include "base/clock.h"
+#include "daemon/node.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+
+static struct user *users;
+static struct user rest; // stands for all for whom there was no memory
+
+struct user *user_of(uid_t uid)
+{
+	struct user *user;
+
+	for (user = users; user; user = user->next)
+		if (user->uid == uid)
+			return user;
+	user = calloc(1, sizeof *user);
+	if (!user)
+		return &rest;
+	user->uid = uid;
+	user->next = users;
+	users = user;
+	return user;
+}
+
+void user_forget_idle(void)
+{
+	uint64_t now = vg_clock_monotonic_ns();
+
+	for (struct user **link = &users; *link;) {
+		struct user *user = *link;
+		if (user->connections || user->vgpus || user->tenants || user->processes || user->jobs[WORK_ANY] ||
+		    user->jobs[WORK_UNREAD] ||
+		    now - user->window_ns < USER_WINDOW_MS * 1000000ull) {
+			link = &user->next;
+			continue;
+		}
+		*link = user->next;
+		free(user);
+	}
+}
+
+bool user_is_limited(const struct node *node, uid_t uid)
+{
+	return node->system_wide && uid != 0;
+}
+
+bool user_take_process(const struct node *node, uid_t uid)
+{
+	struct rlimit files = {.rlim_cur = 1024};
+	struct user *user = user_of(uid);
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	if (user_is_limited(node, uid) && user->processes >= files.rlim_cur / USER_FILES_PART)
+		return false;
+	user->processes++;
+	return true;
+}
+
+void user_drop_process(uid_t uid)
+{
+	user_of(uid)->processes--;
+}
+
+// ---- the loop's time ----------------------------------------------------------------------------------------
+
+static struct user *timed; // NULL: nobody's time, or nobody is limited
+static uint64_t begun_ns;
+
+bool user_begin_time(const struct node *node, uid_t uid)
+{
+	begun_ns = vg_clock_monotonic_ns();
+	timed = user_is_limited(node, uid) ? user_of(uid) : NULL;
+	if (timed && begun_ns - timed->window_ns >= USER_WINDOW_MS * 1000000ull) {
+		timed->window_ns = begun_ns;
+		timed->used_ns = 0;
+	}
+	return user_has_time();
+}
+
+bool user_has_time(void)
+{
+	return !timed || timed->used_ns + (vg_clock_monotonic_ns() - begun_ns) < USER_TIME_MS * 1000000ull;
+}
+
+void user_end_time(void)
+{
+	if (timed)
+		timed->used_ns += vg_clock_monotonic_ns() - begun_ns;
+	timed = NULL;
+}

@@ -1,0 +1,44 @@
+// What each user has of the daemon, and how much that may be. One thread.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/work.h"
+
+struct node;
+
+// Of one user. The system's daemon holds everybody but root to them; a user's own daemon serves nobody else.
+enum {
+	USER_CONNECTIONS = 128, // accepted, and not closed yet
+	USER_SERVED = 16,	// of these, how many the loop reads at a time; the others wait their turn
+	USER_JOBS = 256,	// that wait for each of the user's threads (work.h)
+	USER_VGPUS = 64,
+	USER_TENANTS = 4096, // slots of ledgers that the daemon keeps in mind
+	USER_FILES_PART = 8, // pidfds: one of so many of the daemon's descriptors; as much again with the broker
+	USER_TIME_MS = 10,   // of the loop's time for looking at ledgers and processes, in each USER_WINDOW_MS
+	USER_WINDOW_MS = 250,
+};
+
+struct user {
+	struct user *next;
+	uid_t uid;
+	unsigned int connections, served; // connection.c
+	unsigned int vgpus, tenants;	  // registry.c, tenant.c
+	unsigned int processes;		  // pidfds of launchers and tenants
+	unsigned int jobs[WORK_LANES];	  // work.c
+	uint64_t window_ns, used_ns;	  // the loop's time
+};
+
+// Never NULL. Stands until the loop's next turn, and as long as something is counted in it.
+struct user *user_of(uid_t uid);
+void user_forget_idle(void); // those of whom nothing is counted
+bool user_is_limited(const struct node *node, uid_t uid);
+// Counts a pidfd for the user, before it is opened. False: the user has as many as may be.
+bool user_take_process(const struct node *node, uid_t uid);
+void user_drop_process(uid_t uid);
+
+// Between begin and end the loop's time is the user's. False: there is none left for now.
+bool user_begin_time(const struct node *node, uid_t uid);
+bool user_has_time(void);
+void user_end_time(void);

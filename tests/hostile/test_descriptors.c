@@ -1,0 +1,122 @@
+// Descriptors whose close takes as long as their sender likes.
+#include "hostile.h"
+
+#include "hanging_files.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <netinet/in.h>
+
+static int open_hanging(void)
+{
+	char path[400];
+
+	snprintf(path, sizeof path, "%s/x", hanging_path);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static int (*make_slow)(void); // a descriptor that closes slowly
+static unsigned int at_once;   // how many go in one packet
+static int senders_packets;    // of each process that sends some
+
+// Sends descriptors with a packet, and leaves; `malformed`: the daemon takes none of them.
+static void send_slow(bool malformed)
+{
+	struct vg_wire_header header = {.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = VG_WIRE_ADMIN, .size = 2};
+	int descriptors[VG_WIRE_DESCRIPTORS_MAX], fd = vg_wire_connect(socket_path, 1000);
+	unsigned int count = 0;
+
+	if (fd < 0)
+		return;
+	while (count < at_once && (descriptors[count] = make_slow()) >= 0)
+		count++;
+	header.size -= malformed;
+	vg_wire_send_raw(fd, &header, sizeof header, "{}", 2, descriptors, count);
+	// A second packet stays in the connection's queue when the daemon closes it.
+	vg_wire_send_raw(fd, &header, sizeof header, "{}", 2, descriptors, count);
+	// What the packets hold is not closed here for the last time, unless the daemon was faster.
+	for (unsigned int i = 0; i < count && make_slow != open_hanging; i++)
+		close(descriptors[i]);
+	close(fd);
+}
+
+static void attack(void)
+{
+	for (unsigned int i = 0;; i++) {
+		pid_t sender = fork();
+		if (sender == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (int j = 0; j < senders_packets; j++)
+				send_slow(i & 1);
+			for (;;)
+				pause(); // what the descriptors need goes on
+		}
+		poll(NULL, 0, 50);
+		waitpid(-1, NULL, WNOHANG);
+	}
+}
+
+static void check_attack(int (*make)(void), unsigned int count, int packets, const char *what)
+{
+	make_slow = make;
+	at_once = count;
+	senders_packets = packets;
+	pid_t attacker = start_user(ALICE, attack);
+	check_victim(what);
+	size_t most = count_descriptors(daemon_pid);
+	kill(-attacker, SIGKILL);
+	if (most > 2000)
+		FAIL("%s: the daemon has %zu descriptors", what, most);
+}
+
+TEST(files_that_never_close)
+{
+	fresh_system();
+	start_hanging_files(folder);
+	check_attack(open_hanging, 8, 20, "files that never close");
+	end_hanging_files(); // lets go whatever hangs
+	for (int i = 0; i < 1000 && count_descriptors(daemon_pid) > 30; i++)
+		poll(NULL, 0, 5);
+	CHECK(count_descriptors(daemon_pid) <= 30);
+}
+
+// A TCP connection with data that nobody acknowledges lingers for as long as its owner says.
+static int make_lingering(void)
+{
+	static char data[1 << 20];
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof address;
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (bind(listener, (struct sockaddr *)&address, sizeof address) < 0 || listen(listener, 1) < 0 ||
+	    getsockname(listener, (struct sockaddr *)&address, &length) < 0 ||
+	    connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 600}, sizeof(struct linger));
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	while (write(fd, data, sizeof data) > 0)
+		;
+	fcntl(fd, F_SETFL, 0);
+	return fd; // the listener stays open: the connection waits in its queue
+}
+
+// In the queue of a socket that is sent.
+static int make_nested(void)
+{
+	int pair[2], inner = make_lingering();
+
+	if (inner < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -1;
+	vg_wire_send_raw(pair[0], "x", 1, "", 0, &inner, 1);
+	close(inner);
+	close(pair[0]);
+	return pair[1];
+}
+
+TEST(sockets_with_lingering_sockets_inside)
+{
+	fresh_system();
+	check_attack(make_nested, 2, 1, "sockets with lingering sockets inside");
+	end_daemon_at_once();
+}
