@@ -21,6 +21,7 @@ struct connection {
 	struct connection *next;
 	struct authority_peer peer;
 	uint64_t deadline_ns; // 0: it waits for its turn among its user's
+	char *request; // which is to be answered later; NULL: none
 	char *answer; // NULL: the request has not come yet
 	size_t length, sent;
 };
@@ -64,12 +65,14 @@ static void close_connection(struct node *node, struct connection *connection)
 	user->connections--;
 	user->served -= connection->deadline_ns != 0;
 	discard_socket(node, &connection->source, user->uid);
+	free(connection->request);
 	free(connection->answer);
 	free(connection);
 	serve_next(node, user->uid);
 }
 
-static void send_answer(struct node *node, struct connection *connection)
+// False: the connection is closed.
+static bool send_answer(struct node *node, struct connection *connection)
 {
 	while (connection->sent < connection->length) {
 		size_t rest = connection->length - connection->sent;
@@ -77,12 +80,13 @@ static void send_answer(struct node *node, struct connection *connection)
 		int r = vg_wire_send(connection->source.fd, VG_WIRE_REPLY, part < rest ? VG_WIRE_MORE : 0,
 				     connection->answer + connection->sent, part, NULL, 0);
 		if (r == -EAGAIN && node_watch(node, &connection->source, EPOLLOUT) == 0)
-			return;
+			return true;
 		if (r < 0)
 			break;
 		connection->sent += part;
 	}
 	close_connection(node, connection);
+	return false;
 }
 
 // A tenant that has exported memory sends one descriptor along.
@@ -93,7 +97,7 @@ static void take_hello(struct node *node, const struct connection *connection, c
 	struct vg_ledger_owner owner = {hello->pid, hello->pid_namespace, hello->start_time};
 
 	if (vgpu && authority_allows(AUTHORITY_ENTER, authority_classify(&connection->peer, vgpu->owner, vgpu->group)))
-		tenant_hello(node, vgpu, &owner, connection->peer.pid, exports);
+		tenant_hello(node, vgpu, &owner, &connection->peer, exports);
 	else if (exports >= 0)
 		discard(exports);
 }
@@ -108,6 +112,21 @@ static void begin_session(struct node *node, struct connection *connection, cons
 	connection->source.fd = -1;
 	close_connection(node, connection);
 	session_begin(node, fd, &peer, text);
+}
+
+// False: the connection is closed.
+static bool answer_request(struct node *node, struct connection *connection, const char *text)
+{
+	json_t *answer = request_answer(node, &connection->peer, text);
+
+	if (!answer && (connection->request = strdup(text))) {
+		node_leave(node, &connection->source); // nothing more is read until then
+		return true;
+	}
+	connection->answer = json_dumps(answer, JSON_COMPACT);
+	json_decref(answer);
+	connection->length = connection->answer ? strlen(connection->answer) : 0;
+	return send_answer(node, connection);
 }
 
 static void take_request(struct node *node, struct connection *connection)
@@ -139,11 +158,22 @@ static void take_request(struct node *node, struct connection *connection)
 		close_connection(node, connection);
 		return;
 	}
-	json_t *answer = request_answer(node, &connection->peer, message.text);
-	connection->answer = json_dumps(answer, JSON_COMPACT);
-	json_decref(answer);
-	connection->length = connection->answer ? strlen(connection->answer) : 0;
-	send_answer(node, connection);
+	answer_request(node, connection, message.text);
+}
+
+void connection_retry(struct node *node)
+{
+	for (struct connection *connection = node->connections; connection; connection = connection->next) {
+		char *request = connection->request;
+		if (!request)
+			continue;
+		connection->request = NULL;
+		if (!answer_request(node, connection, request))
+			node->retry = true; // it was closed, and with it perhaps the next one: the loop comes again
+		free(request);
+		if (node->retry)
+			return;
+	}
 }
 
 static void connection_ready(struct node *node, struct source *source, uint32_t events)

@@ -10,6 +10,7 @@ static void note(struct vgpu *vgpu, enum damage damage, const char *text)
 {
 	vgpu->damage = damage;
 	vgpu->damage_text = text;
+	search_again(vgpu); // from now on the ledger is not asked
 	say("the ledger of vGPU %s is damaged: %s", vgpu->name, text);
 }
 
@@ -47,17 +48,42 @@ json_t *damage_refuse(const struct vgpu *vgpu)
 		      vgpu->name, vgpu->damage_text, vgpu->name, sim_flag());
 }
 
-void damage_mend_all(struct node *node)
+// Nobody uses it: it is made anew, or goes.
+static void mend(struct node *node, struct vgpu *vgpu)
 {
-	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
-		if (vgpu->damage != DAMAGE_REMOVED || vgpu->ephemeral || vgpu->removing || vgpu->tenants ||
-		    vgpu->launchers)
-			continue;
-		heir_adopt_all(node, vgpu); // a program may have it open that is no tenant yet
-		if (vgpu->launchers)
-			continue;
-		int r = registry_renew(node, vgpu);
-		if (r == 0)
-			say("the ledger of vGPU %s is created again", vgpu->name);
+	if (vgpu->ephemeral) {
+		say("the ledger of vGPU %s is damaged, and nobody has it open: the vGPU is given up", vgpu->name);
+		registry_drop(node, vgpu);
+		return;
 	}
+	int r = registry_renew(node, vgpu);
+	if (r < 0)
+		say("the ledger of vGPU %s cannot be made anew: %s", vgpu->name, strerror(-r));
+	else
+		say("the ledger of vGPU %s is made anew", vgpu->name);
+}
+
+static bool is_mendable(const struct vgpu *vgpu)
+{
+	return (vgpu->restarts || (vgpu->damage == DAMAGE_REMOVED && !vgpu->ephemeral)) && vgpu->damage &&
+	       !vgpu->removing && !vgpu->tenants && !vgpu->launchers;
+}
+
+bool damage_is_undecided(struct node *node, struct vgpu *vgpu)
+{
+	return is_mendable(vgpu) && !search_knows_heirs(node, vgpu);
+}
+
+bool damage_mend_all(struct node *node)
+{
+	bool waits = false;
+
+	for (struct vgpu *vgpu = node->vgpus, *next; vgpu; vgpu = next) {
+		next = vgpu->next;
+		if (damage_is_undecided(node, vgpu)) // a program may have it open that is no tenant yet
+			waits = true;
+		else if (is_mendable(vgpu))
+			mend(node, vgpu);
+	}
+	return waits;
 }

@@ -1,6 +1,7 @@
 #include "base/descriptor.h"
 #include "daemon/node.h"
 #include "daemon/process.h"
+#include "daemon/user.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@ static void forget(struct node *node, struct launcher *launcher)
 	while (*link != launcher)
 		link = &(*link)->next;
 	*link = launcher->next;
+	launcher->vgpu->heirs = HEIRS_UNKNOWN;
+	user_drop_process(launcher->vgpu->owner);
 	node_unwatch(node, &launcher->source);
 	free(launcher);
 }
@@ -33,21 +36,28 @@ static struct launcher *find(const struct vgpu *vgpu, pid_t pid, uint64_t start_
 	return NULL;
 }
 
-// Takes the pidfd, or passes its error on.
-static int add(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time, int fd)
+// For the process of `peer`; NULL: of {pid, start time}.
+static int add(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time, const struct authority_peer *peer,
+	       bool has_mapped)
 {
-	struct launcher *launcher;
+	struct launcher *launcher = find(vgpu, pid, start_time);
 
-	fd = node_keep_descriptor(fd);
-	if (fd < 0)
-		return fd;
-	launcher = calloc(1, sizeof *launcher);
+	if (launcher) {
+		launcher->has_mapped |= has_mapped;
+		return 0;
+	}
+	if (!user_take_process(node, vgpu->owner))
+		return -EMFILE;
+	int fd = node_keep_descriptor(peer ? process_open_peer(peer) : process_open(pid, start_time));
+	launcher = fd >= 0 ? calloc(1, sizeof *launcher) : NULL;
 	if (!launcher) {
-		close(fd);
-		return -ENOMEM;
+		user_drop_process(vgpu->owner);
+		if (fd >= 0)
+			close(fd);
+		return fd < 0 ? fd : -ENOMEM;
 	}
 	*launcher = (struct launcher){.source = {fd, launcher_ended}, .vgpu = vgpu, .next = vgpu->launchers, .pid = pid,
-				      .start_time = start_time};
+				      .start_time = start_time, .has_mapped = has_mapped};
 	vgpu->launchers = launcher;
 	int r = node_watch(node, &launcher->source, EPOLLIN);
 	if (r < 0)
@@ -55,16 +65,14 @@ static int add(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_t
 	return r;
 }
 
-int launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time)
+int launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time, bool has_mapped)
 {
-	return find(vgpu, pid, start_time) ? 0 : add(node, vgpu, pid, start_time, process_open(pid, start_time));
+	return add(node, vgpu, pid, start_time, NULL, has_mapped);
 }
 
 int launcher_add(struct node *node, struct vgpu *vgpu, const struct authority_peer *peer)
 {
-	return find(vgpu, peer->pid, peer->start_time)
-		       ? 0
-		       : add(node, vgpu, peer->pid, peer->start_time, process_open_peer(peer));
+	return add(node, vgpu, peer->pid, peer->start_time, peer, false);
 }
 
 void launcher_drop_all(struct node *node, struct vgpu *vgpu)
@@ -83,11 +91,8 @@ void launcher_sweep(struct node *node)
 		next = vgpu->next;
 		if (!vgpu->ephemeral || vgpu->launchers || vgpu->tenants || vgpu->removing)
 			continue;
-		heir_adopt_all(node, vgpu);
-		if (vgpu->launchers) {
-			changed = true;
+		if (!search_knows_heirs(node, vgpu))
 			continue;
-		}
 		// A limit of 0 closes the door for whoever is about to come in; whoever came in first
 		// has a slot. A charge that is nobody's is a ledger that somebody scribbled on.
 		if (vgpu->damage != DAMAGE_CONTENTS)

@@ -75,12 +75,18 @@ static uint64_t keep_house(struct node *node)
 	}
 	if (node->next_reap_ns && now >= node->next_reap_ns)
 		tenant_reap(node);
+	if (node->retry) {
+		node->retry = false;
+		connection_retry(node);
+	}
 	launcher_sweep(node);
 	removal_sweep(node);
 	connection_expire(node, now, &deadline);
 	session_expire_all(node, now, &deadline);
 	say_left_out(now, &deadline);
 	user_forget_idle();
+	if (node->retry)
+		sooner(&deadline, now);
 	if (node->vgpus)
 		sooner(&deadline, node->next_scan_ns);
 	sooner(&deadline, node->next_reap_ns);

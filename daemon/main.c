@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { USUAL_IDLE_SECONDS = 300 };
+enum { USUAL_IDLE_SECONDS = 300, START_PATIENCE_MS = 2000 };
 
 static const char usage[] =
 	"Usage: virgated [--system] [--foreground] [--idle-seconds N] [--ready-fd N]\n"
@@ -241,6 +241,9 @@ int node_start(struct node *node)
 	registry_guard(node);
 	state_load(node);
 	page_load_all(node);
+	// A user whose processes cannot be looked at does not keep the others waiting.
+	for (int i = 0; i < START_PATIENCE_MS / 20 && damage_mend_all(node); i++)
+		work_collect(node, 20);
 	admission_publish(node);
 	return place_listen(node);
 }

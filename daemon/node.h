@@ -26,7 +26,16 @@ struct launcher {
 	struct launcher *next;
 	pid_t pid;
 	uint64_t start_time;
+	bool has_mapped;  // it has the vGPU's ledger mapped, as the kernel says
 	bool told_to_end; // removal.c
+};
+
+// Is the process that a slot names one of the vGPU's? What a slot says is only its writer's word.
+enum proof {
+	PROOF_NONE,   // nobody asked; a process of the owner or the group is watched all the same
+	PROOF_WANTED, // by the next search
+	PROOF_GIVEN,  // it has the ledger mapped
+	PROOF_DENIED, // it has not
 };
 
 struct tenant {
@@ -38,7 +47,9 @@ struct tenant {
 	uint64_t start_time;
 	int exports; // exports.c; -1: none that we know
 	bool told_of_exports;
-	bool dead, found; // `found`: by the scan in progress
+	enum proof proof;
+	bool is_searched; // by the search in progress
+	bool dead;
 	bool replaced;	  // it lives, and runs another program now (exec)
 	bool warned, drift_told;
 	bool told_to_end; // removal.c
@@ -47,6 +58,7 @@ struct tenant {
 	uint64_t drift_since_ns; // more on the device than is charged; 0: not so
 	uint64_t dead_since_ns;
 };
+struct search;
 
 // What is wrong with a vGPU's ledger, which its tenants may write.
 enum damage {
@@ -70,8 +82,12 @@ struct vgpu {
 	volatile enum damage damage; // damage.c, and the handler of registry_guard
 	const char *damage_text;     // the end of a sentence; NULL: not said yet
 	bool removing;		     // its programs were told to end, and it goes with the last of them
+	bool restarts; // damaged when this daemon took it over: it is made anew, or goes, if nobody uses it
 	struct launcher *launchers;
-	struct tenant *tenants;
+	struct tenant *tenants, *by_slot[VG_LEDGER_SLOTS];
+	unsigned int next_slot; // where the scan goes on
+	struct search *search;	// search.c; NULL: none in progress
+	enum { HEIRS_UNKNOWN, HEIRS_SEARCHED, HEIRS_KNOWN } heirs;
 };
 
 // What a context takes, by GPU model and driver, as tenants measured it.
@@ -97,6 +113,7 @@ struct node {
 	struct session *sessions;	  // broker.h
 	struct publication *publications;
 	unsigned int connection_count;
+	bool retry; // connection_retry() has more to do
 	bool leaving;
 	bool ending; // a signal said so: whoever still waits has lost
 	bool told_to_end; // by a request: nobody new is let in
@@ -134,11 +151,13 @@ int place_write(const char *path, const char *text, mode_t mode);
 
 // connection.c
 void connection_accept(struct node *node);
+// Answers those whose requests had to wait for a search.
+void connection_retry(struct node *node);
 // Says why a connection is not served, and closes it.
 void connection_refuse(int fd, const char *text);
 void connection_expire(struct node *node, uint64_t now, uint64_t *deadline);
 
-// request.c: an answer for one JSON request, never NULL.
+// request.c: an answer for one JSON request; NULL: when the search in progress has ended, it is to be asked again.
 json_t *request_answer(struct node *node, const struct authority_peer *peer, const char *text);
 
 // registry.c
@@ -160,30 +179,40 @@ void registry_guard(struct node *node); // installs the handler for truncated le
 // damage.c: compares a ledger with what the daemon knows of it.
 void damage_look(struct node *node, struct vgpu *vgpu);
 json_t *damage_refuse(const struct vgpu *vgpu); // why nobody new can use it
-// Ledgers that were removed, and that nobody uses any more, are made anew.
-void damage_mend_all(struct node *node);
+// Ledgers that were removed, and that nobody uses any more, are made anew. True: somebody is being searched for.
+bool damage_mend_all(struct node *node);
+// True: whether the vGPU is made anew depends on a search.
+bool damage_is_undecided(struct node *node, struct vgpu *vgpu);
 
 // removal.c: vGPUs that are to go do so once their programs have ended.
 void removal_sweep(struct node *node);
 
 // launcher.c
 // 0, or -errno: the process has ended, or cannot be watched.
-int launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time);
+int launcher_adopt(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time, bool has_mapped);
 int launcher_add(struct node *node, struct vgpu *vgpu, const struct authority_peer *peer);
 void launcher_drop_all(struct node *node, struct vgpu *vgpu);
 // Ephemeral vGPUs that nobody uses any more go away.
 void launcher_sweep(struct node *node);
 
-// heir.c: whoever has the vGPU in its environment, or its ledger mapped, becomes a launcher of it.
-void heir_adopt_all(struct node *node, struct vgpu *vgpu);
-// Does the kernel say that the process has the ledger mapped? What a slot says of a process is only its writer's word.
-bool heir_has_mapped(pid_t pid, const struct vgpu *vgpu);
+// search.c: processes that may use the vGPU, or are said to. The search goes on in another thread; what it finds becomes
+// launchers, and proves tenants.
+void search_begin(struct node *node, struct vgpu *vgpu);
+// True: a search that began after the last launcher or tenant went has ended. Begins one otherwise.
+bool search_knows_heirs(struct node *node, struct vgpu *vgpu);
+void search_again(struct vgpu *vgpu); // what is known, or searched, is not enough any more
+void search_forget(struct vgpu *vgpu);
 
 // tenant.c: reads the slots; the tenants of a ledger whose contents are damaged stay those that were known.
 void tenant_scan(struct node *node, struct vgpu *vgpu);
 void tenant_scan_all(struct node *node);
-void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, pid_t pid, int exports_fd);
+void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner,
+		  const struct authority_peer *peer, int exports_fd);
 void tenant_reap(struct node *node);
+// A search has looked for the tenant's process; pid 0: there is none.
+void tenant_found(struct node *node, struct tenant *tenant, pid_t pid, uint64_t start_time, bool has_mapped);
+// True: a search has said of each tenant whether it is one. Begins one otherwise.
+bool tenant_are_proven(struct node *node, struct vgpu *vgpu);
 void tenant_drop_all(struct node *node, struct vgpu *vgpu);
 
 // signal.c: sends a signal to every process that runs in the vGPU, to no guest.

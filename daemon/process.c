@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 // Linux 6.5
@@ -51,6 +52,26 @@ bool process_belongs_to(pid_t pid, uid_t owner, gid_t group)
 		return false;
 	return has_id(status, "\nUid:", owner) ||
 	       (group != (gid_t)-1 && (has_id(status, "\nGid:", group) || has_id(status, "\nGroups:", group)));
+}
+
+bool process_inner(pid_t pid, uint32_t *ret_pid_namespace, uint32_t *ret_inner_pid)
+{
+	char path[40], status[8192];
+	struct stat namespace;
+	unsigned long ids[64]; // one for each namespace, the innermost last
+
+	snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)pid);
+	if (stat(path, &namespace) < 0)
+		return false;
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	if (vg_file_read(path, status, sizeof status) < 0)
+		return false;
+	size_t count = read_ids(status, "\nNSpid:", ids, 64);
+	if (!count)
+		return false;
+	*ret_pid_namespace = (uint32_t)namespace.st_ino;
+	*ret_inner_pid = (uint32_t)ids[count - 1];
+	return true;
 }
 
 static bool has_ended(int pidfd)

@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "daemon/broker.h"
+#include "daemon/user.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -92,8 +93,7 @@ static struct vgpu *list(struct node *node, const struct vgpu *wanted, struct vg
 	*vgpu = *wanted;
 	snprintf(vgpu->path, sizeof vgpu->path, "%s/ledgers/%s", node->runtime_dir, vgpu->name);
 	vgpu->ledger = ledger;
-	vgpu->launchers = NULL;
-	vgpu->tenants = NULL;
+	user_of(vgpu->owner)->vgpus++;
 	vgpu->next = node->vgpus;
 	node->vgpus = vgpu;
 	return vgpu;
@@ -152,6 +152,8 @@ int registry_renew(struct node *node, struct vgpu *vgpu)
 	vgpu->ledger = ledger;
 	vgpu->damage = DAMAGE_NONE;
 	vgpu->damage_text = NULL;
+	vgpu->restarts = false;
+	vgpu->heirs = HEIRS_UNKNOWN;
 	return 0;
 }
 
@@ -198,6 +200,8 @@ static void forget(struct node *node, struct vgpu *vgpu)
 	while (*link != vgpu)
 		link = &(*link)->next;
 	*link = vgpu->next;
+	search_forget(vgpu);
+	user_of(vgpu->owner)->vgpus--;
 	vg_ledger_close(vgpu->ledger);
 	free(vgpu);
 }
@@ -218,23 +222,7 @@ int registry_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **r
 		forget(node, vgpu);
 		return r;
 	}
-	if (vgpu->damage)
-		heir_adopt_all(node, vgpu);
-	if (vgpu->damage && !vgpu->launchers && r != -ENOENT)
-		say("the ledger of vGPU %s is of no use, and nobody has it open: %s", vgpu->name,
-		    wanted->ephemeral ? "the vGPU is given up" : "a new one is made");
-	if (vgpu->damage && !vgpu->launchers && wanted->ephemeral) {
-		registry_drop(node, vgpu);
-		return 1;
-	}
-	if (vgpu->damage && !vgpu->launchers)
-		r = registry_renew(node, vgpu);
-	else
-		r = 0;
-	if (r < 0) {
-		forget(node, vgpu);
-		return r;
-	}
+	vgpu->restarts = vgpu->damage;
 	tenant_scan(node, vgpu);
 	*ret_vgpu = vgpu;
 	return 0;

@@ -1,5 +1,6 @@
 // rm: a vGPU in which programs run stays, unless they are to be ended with it. Then it goes when the last of them has
 // ended and its memory is released, so that what it had reserved is not promised to others before.
+#include "base/descriptor.h"
 #include "base/size.h"
 #include "daemon/request.h"
 
@@ -10,27 +11,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// True: it was sent SIGKILL, and the vGPU waits for its end.
-static bool end_process(const struct vgpu *vgpu, int pidfd, pid_t pid)
+static void end_process(struct vgpu *vgpu, struct launcher *launcher)
 {
-	if (pidfd < 0 || pid == getpid() || !heir_has_mapped(pid, vgpu))
-		return false; // a ledger may name any process as a tenant
-	say("vGPU %s is removed: its process %d is ended", vgpu->name, (int)pid);
-	if (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0)
-		return true;
-	say("process %d cannot be ended: %m", (int)pid);
-	return false;
+	say("vGPU %s is removed: its process %d is ended", vgpu->name, (int)launcher->pid);
+	if (syscall(SYS_pidfd_send_signal, launcher->source.fd, SIGKILL, NULL, 0) < 0)
+		say("process %d cannot be ended: %m", (int)launcher->pid);
+	else
+		launcher->told_to_end = true;
+	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		if (tenant->pid == launcher->pid && vg_start_time_same(tenant->start_time, launcher->start_time))
+			tenant->told_to_end = launcher->told_to_end && !tenant->seen.guest;
 }
 
-// Whoever only started a program has no mapping, and stays.
+// Whoever only started a program has no mapping, and stays. So does a process that only the ledger names.
 static void end_programs(struct vgpu *vgpu)
 {
-	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		if (!tenant->told_to_end && !tenant->dead && !tenant->seen.guest)
-			tenant->told_to_end = end_process(vgpu, tenant->source.fd, tenant->pid);
 	for (struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next)
-		if (!launcher->told_to_end)
-			launcher->told_to_end = end_process(vgpu, launcher->source.fd, launcher->pid);
+		if (launcher->has_mapped && !launcher->told_to_end)
+			end_process(vgpu, launcher);
 }
 
 // Those whose memory is not released yet. Of a dead one descriptors elsewhere may keep memory for ever.
@@ -62,8 +60,9 @@ void removal_sweep(struct node *node)
 		next = vgpu->next;
 		if (!vgpu->removing)
 			continue;
+		bool known = search_knows_heirs(node, vgpu);
 		end_programs(vgpu); // one may have come in meanwhile
-		if (count_ending(vgpu) == 0)
+		if (known && count_ending(vgpu) == 0)
 			drop(node, vgpu);
 	}
 }
@@ -107,8 +106,10 @@ json_t *removal_answer(const struct request *request)
 	if (force) {
 		if (!vgpu->removing) {
 			vgpu->removing = true;
-			heir_adopt_all(node, vgpu); // who has the ledger open and does not stand in it
+			search_again(vgpu); // who has the ledger open and does not stand in it
 		}
+		if (!search_knows_heirs(node, vgpu))
+			return NULL; // once it is known
 		end_programs(vgpu);
 		int count = count_ending(vgpu);
 		if (count)

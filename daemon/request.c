@@ -4,6 +4,7 @@
 #include "base/parts.h"
 #include "base/size.h"
 #include "daemon/request.h"
+#include "daemon/user.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -343,6 +344,9 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 		return refusal;
 	if ((refusal = too_small(request, wanted.device, wanted.memory)))
 		return refusal;
+	if (user_is_limited(request->node, wanted.owner) && user_of(wanted.owner)->vgpus >= USER_VGPUS)
+		return refuse("limit", "vGPU %s: its owner has %u vGPUs, and %d are the most: remove some", wanted.name,
+			      user_of(wanted.owner)->vgpus, USER_VGPUS);
 	wanted.created = (double)vg_clock_realtime_ns() / 1e9;
 	if ((refusal = admit(request, wanted.device, wanted.memory, NULL)))
 		return refusal;
@@ -423,6 +427,8 @@ static json_t *answer_enter(const struct request *request)
 	if (refusal)
 		return refusal;
 	tenant_scan(node, vgpu);
+	if (damage_is_undecided(node, vgpu))
+		return NULL; // once a search has ended
 	if ((refusal = refuse_use(vgpu)))
 		return refusal;
 	// The claims of others may have grown while no daemon of ours was there to say ours.
@@ -509,6 +515,8 @@ static json_t *answer_set(const struct request *request)
 	if (!vgpu)
 		return refusal;
 	tenant_scan(request->node, vgpu);
+	if (damage_is_undecided(request->node, vgpu))
+		return NULL; // once a search has ended
 	if ((refusal = refuse_use(vgpu)))
 		return refusal;
 	if (has_memory &&
@@ -538,6 +546,9 @@ static json_t *answer_kill(const struct request *request)
 		return refusal;
 	if (signal < 1 || signal > SIGRTMAX)
 		return refuse("invalid", "\"signal\" must be a number from 1 to %d", SIGRTMAX);
+	tenant_scan(request->node, vgpu);
+	if (!tenant_are_proven(request->node, vgpu))
+		return NULL; // once a search has ended
 	struct signalled signalled = tenant_signal_all(request->node, vgpu, (int)signal);
 	say("vGPU %s: process %d of user %u had signal %d sent to %u process%s", vgpu->name, (int)request->peer->pid,
 	    (unsigned int)request->peer->uid, (int)signal, signalled.count, signalled.count == 1 ? "" : "es");
@@ -630,8 +641,8 @@ json_t *request_answer(struct node *node, const struct authority_peer *peer, con
 			answer = other_gpus(&request);
 		if (!answer)
 			answer = verbs[i].answer(&request);
-		if (!answer)
-			answer = refuse("system", "no memory for the answer");
+		json_decref(object);
+		return answer;
 	}
 	if (!answer)
 		answer = refuse("invalid", "no such op: \"%.40s\"", op);

@@ -10,11 +10,11 @@
 // 1: it was sent. 0: the process is no tenant, or has ended. -errno.
 static int signal_tenant(const struct tenant *tenant, int signal)
 {
-	if (tenant->pid <= 0 || tenant->pid == getpid())
+	if (tenant->pid <= 0 || tenant->pid == getpid() || tenant->proof == PROOF_DENIED)
 		return 0;
 	if (tenant->source.fd < 0)
 		return -EMFILE; // no pidfd: tenant_scan() had no descriptor left for it
-	if (!heir_has_mapped(tenant->pid, tenant->vgpu))
+	if (tenant->proof != PROOF_GIVEN)
 		return 0;
 	if (syscall(SYS_pidfd_send_signal, tenant->source.fd, signal, NULL, 0) == 0)
 		return 1;
@@ -25,7 +25,6 @@ struct signalled tenant_signal_all(struct node *node, struct vgpu *vgpu, int sig
 {
 	struct signalled signalled = {0};
 
-	tenant_scan(node, vgpu);
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
 		if (tenant->dead || tenant->replaced || tenant->seen.guest)
 			continue;

@@ -127,7 +127,7 @@ static void adopt_launchers(struct node *node, struct vgpu *vgpu, const json_t *
 
 	json_array_foreach(launchers, i, one)
 		launcher_adopt(node, vgpu, (pid_t)json_integer_value(json_array_get(one, 0)),
-			       (uint64_t)json_integer_value(json_array_get(one, 1)));
+			       (uint64_t)json_integer_value(json_array_get(one, 1)), false);
 }
 
 static void adopt(struct node *node, json_t *state, bool created)

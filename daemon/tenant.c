@@ -4,36 +4,45 @@
 #include "base/descriptor.h"
 #include "base/size.h"
 #include "daemon/node.h"
+#include "daemon/process.h"
+#include "daemon/user.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 
 enum {
 	REAP_EVERY_MS = 20, // and where only descriptors keep memory, EXPORTS_EVERY_MS
 	EXPORTS_EVERY_MS = 250,
 	WARN_AFTER_S = 10,
 	BLIND_S = 1, // how long a dead tenant waits while NVML says nothing
-	SEARCHES_A_SCAN = 8, // through /proc, for what a ledger says of processes elsewhere: the others wait for the next
 };
 
-static unsigned int searches_left;
+static void unwatch(struct node *node, struct tenant *tenant)
+{
+	if (tenant->source.fd >= 0)
+		user_drop_process(tenant->vgpu->owner);
+	node_unwatch(node, &tenant->source);
+}
 
 static void forget(struct node *node, struct tenant *tenant)
 {
-	struct tenant **link = &tenant->vgpu->tenants;
+	struct vgpu *vgpu = tenant->vgpu;
+	struct tenant **link = &vgpu->tenants;
 
 	while (*link != tenant)
 		link = &(*link)->next;
 	*link = tenant->next;
-	node_unwatch(node, &tenant->source);
+	unwatch(node, tenant);
+	if (vgpu->by_slot[tenant->seen.slot] == tenant)
+		vgpu->by_slot[tenant->seen.slot] = NULL;
+	user_of(vgpu->owner)->tenants--;
+	vgpu->heirs = HEIRS_UNKNOWN;
+	discard_from(vgpu->owner);
 	if (tenant->exports >= 0)
-		close(tenant->exports);
+		discard(tenant->exports);
 	free(tenant);
 }
 
@@ -45,7 +54,7 @@ void tenant_drop_all(struct node *node, struct vgpu *vgpu)
 
 static void mark_dead(struct node *node, struct tenant *tenant)
 {
-	node_unwatch(node, &tenant->source);
+	unwatch(node, tenant);
 	tenant->dead = true;
 	tenant->dead_since_ns = vg_clock_monotonic_ns();
 	node->next_reap_ns = tenant->dead_since_ns; // at once
@@ -56,86 +65,102 @@ static void tenant_ended(struct node *node, struct source *source, uint32_t even
 	mark_dead(node, (struct tenant *)source);
 }
 
-// Is the process in /proc/`name` the one that calls itself `owner` in its own pid namespace?
-static bool is_owner(const char *name, const struct vg_ledger_owner *owner)
+// Is the process the one that calls itself `owner` in its own pid namespace?
+static bool is_owner(pid_t pid, const struct vg_ledger_owner *owner)
 {
-	char path[300], text[4096];
-	struct stat namespace;
+	uint32_t pid_namespace, inner_pid;
 	uint64_t start_time;
 
-	snprintf(path, sizeof path, "/proc/%s/ns/pid", name);
-	if (stat(path, &namespace) < 0 || (uint32_t)namespace.st_ino != owner->pid_namespace)
-		return false;
-	if (vg_process_start_time((pid_t)atoi(name), &start_time) < 0 ||
-	    !vg_start_time_same(start_time, owner->start_time))
-		return false;
-	snprintf(path, sizeof path, "/proc/%s/status", name);
-	if (vg_file_read(path, text, sizeof text) < 0)
-		return false;
-	char *line = strstr(text, "\nNSpid:");
-	if (!line)
-		return false;
-	line[1 + strcspn(line + 1, "\n")] = '\0';
-	char *last = strrchr(line, '\t'); // the innermost namespace's number
-	return last && (uint32_t)atoi(last + 1) == owner->pid;
+	return pid > 0 && process_inner(pid, &pid_namespace, &inner_pid) && pid_namespace == owner->pid_namespace &&
+	       inner_pid == owner->pid && vg_process_start_time(pid, &start_time) == 0 &&
+	       vg_start_time_same(start_time, owner->start_time);
 }
 
-// A tenant in a container that never said HELLO to us: look for it. 0: there is none.
-static pid_t search_process(const struct vg_ledger_owner *owner)
+// Under which number we see the tenant; 0: that is to be searched.
+static pid_t outer_pid(const struct node *node, const struct vg_ledger_tenant *seen)
 {
-	DIR *folder = opendir("/proc");
-	struct dirent *entry;
-	pid_t pid = 0;
+	bool here = seen->owner.pid_namespace == node->pid_namespace;
+	uint32_t pid = here ? seen->owner.pid : seen->outer_pid;
 
-	while (folder && pid == 0 && (entry = readdir(folder)))
-		if (isdigit((unsigned char)entry->d_name[0]) && is_owner(entry->d_name, owner))
-			pid = (pid_t)atoi(entry->d_name);
-	if (folder)
-		closedir(folder);
-	return pid;
+	return pid <= INT_MAX && (here || is_owner((pid_t)pid, &seen->owner)) ? (pid_t)pid : 0;
 }
 
-// Under which number and start time we see the tenant; 0: it is gone. -EAGAIN: to be asked again at the next scan.
-static pid_t outer_pid(const struct node *node, const struct vg_ledger_tenant *seen, uint64_t *ret_start_time)
+// A guest is a tenant of another vGPU.
+static bool is_known_guest(const struct node *node, const struct tenant *guest)
 {
-	uint64_t now;
-
-	if (seen->owner.pid > INT_MAX)
-		return 0;
-	*ret_start_time = seen->owner.start_time;
-	if (seen->owner.pid_namespace == node->pid_namespace)
-		return (pid_t)seen->owner.pid;
-	if (seen->outer_pid && vg_process_start_time((pid_t)seen->outer_pid, &now) == 0 &&
-	    vg_start_time_same(now, seen->outer_start_time)) {
-		*ret_start_time = now;
-		return (pid_t)seen->outer_pid;
-	}
-	if (!searches_left)
-		return -EAGAIN;
-	searches_left--;
-	return search_process(&seen->owner);
+	for (const struct vgpu *vgpu = node->vgpus; vgpu && guest->seen.guest; vgpu = vgpu->next)
+		for (const struct tenant *tenant = vgpu->tenants; tenant && vgpu != guest->vgpu; tenant = tenant->next)
+			if (tenant->source.fd >= 0 && !tenant->seen.guest && tenant->pid == guest->pid &&
+			    vg_start_time_same(tenant->start_time, guest->start_time))
+				return true;
+	return false;
 }
 
+// Opens a pidfd of the tenant's process, or sees that it has ended. A slot may name any process: only one that runs for
+// the vGPU's owner or group is watched, or one that is known to have the ledger mapped.
 static void watch(struct node *node, struct tenant *tenant)
 {
-	uint64_t now;
-	int r;
+	const struct vgpu *vgpu = tenant->vgpu;
 
-	tenant->pid = outer_pid(node, &tenant->seen, &tenant->start_time);
-	tenant->source.fd = tenant->pid > 0 ? node_keep_descriptor(vg_pidfd_open(tenant->pid)) : -1;
-	if (tenant->pid == -EAGAIN)
+	if (tenant->pid == 0)
+		tenant->pid = outer_pid(node, &tenant->seen);
+	tenant->start_time = tenant->seen.owner.start_time;
+	if (tenant->pid == 0 && tenant->proof == PROOF_NONE)
+		tenant->proof = PROOF_WANTED;
+	if (tenant->pid <= 0)
 		return;
-	if (tenant->source.fd < 0) {
-		if (tenant->pid <= 0 || vg_process_is_dead(tenant->pid, tenant->start_time))
-			mark_dead(node, tenant);
-		return; // out of descriptors: the scan asks again
-	}
-	// The number may have come to mean another process before the pidfd was open, not after.
-	r = vg_process_start_time(tenant->pid, &now);
-	if (r == -ESRCH || (r == 0 && !vg_start_time_same(now, tenant->start_time)))
-		mark_dead(node, tenant);
-	else
+	bool is_ours = tenant->proof == PROOF_GIVEN ||
+		       process_belongs_to(tenant->pid, vgpu->owner, vgpu->group) || is_known_guest(node, tenant);
+	if (!is_ours && tenant->proof == PROOF_NONE)
+		tenant->proof = PROOF_WANTED;
+	if (!is_ours && tenant->proof == PROOF_DENIED && !tenant->seen.guest)
+		tenant->pid = -1; // somebody else's process
+	bool counted = is_ours && user_take_process(node, vgpu->owner);
+	int fd = counted ? node_keep_descriptor(process_open(tenant->pid, tenant->start_time)) : -EMFILE;
+	if (fd >= 0) {
+		tenant->source.fd = fd;
 		node_watch(node, &tenant->source, EPOLLIN);
+		return;
+	}
+	if (counted)
+		user_drop_process(vgpu->owner);
+	// Else it is asked again at the next scan.
+	if (tenant->pid > 0 && (fd == -ESRCH || vg_process_is_dead(tenant->pid, tenant->start_time)))
+		mark_dead(node, tenant);
+}
+
+void tenant_found(struct node *node, struct tenant *tenant, pid_t pid, uint64_t start_time, bool has_mapped)
+{
+	bool elsewhere = tenant->seen.owner.pid_namespace != node->pid_namespace;
+	bool was_known = tenant->pid > 0; // else the search has not looked at what it has mapped
+
+	if (elsewhere && !pid) {
+		mark_dead(node, tenant);
+		return;
+	}
+	if (elsewhere && tenant->vgpu->damage != DAMAGE_CONTENTS)
+		vg_ledger_set_outer(tenant->vgpu->ledger, &tenant->seen, (uint32_t)pid, start_time);
+	if (tenant->pid == 0)
+		tenant->pid = pid;
+	tenant->proof = has_mapped ? PROOF_GIVEN : was_known ? PROOF_DENIED : PROOF_NONE;
+	if (tenant->source.fd < 0 && !tenant->dead)
+		watch(node, tenant);
+}
+
+bool tenant_are_proven(struct node *node, struct vgpu *vgpu)
+{
+	bool proven = true;
+
+	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
+		if (tenant->dead || tenant->replaced || tenant->seen.guest || tenant->source.fd < 0)
+			continue;
+		if (tenant->proof == PROOF_NONE)
+			tenant->proof = PROOF_WANTED;
+		proven &= tenant->proof != PROOF_WANTED;
+	}
+	if (!proven)
+		search_begin(node, vgpu);
+	return proven;
 }
 
 // Exec leaves pid and start time, and the charges of a program that is no more. One that enters
@@ -158,59 +183,87 @@ static bool is_same(const struct vg_ledger_tenant *left, const struct vg_ledger_
 	       memcmp(&left->owner, &right->owner, sizeof left->owner) == 0;
 }
 
-static struct tenant *find(const struct vgpu *vgpu, const struct vg_ledger_tenant *seen)
+// NULL: the owner has as many as may be, or there is no memory.
+static struct tenant *add(struct node *node, struct vgpu *vgpu, const struct vg_ledger_tenant *seen)
 {
-	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		if (is_same(&tenant->seen, seen))
-			return tenant;
-	return NULL;
+	struct user *owner = user_of(vgpu->owner);
+	bool room = !user_is_limited(node, vgpu->owner) || owner->tenants < USER_TENANTS;
+	struct tenant *tenant = room ? calloc(1, sizeof *tenant) : NULL;
+
+	if (!tenant)
+		return NULL;
+	*tenant = (struct tenant){.source = {-1, tenant_ended},
+				  .vgpu = vgpu,
+				  .next = vgpu->tenants,
+				  .seen = *seen,
+				  .exports = -1};
+	vgpu->tenants = tenant;
+	vgpu->by_slot[seen->slot] = tenant;
+	owner->tenants++;
+	return tenant;
 }
 
 static void see(struct node *node, struct vgpu *vgpu, const struct vg_ledger_tenant *seen)
 {
-	struct tenant *tenant = find(vgpu, seen);
+	struct tenant *tenant = vgpu->by_slot[seen->slot];
 
-	if (!tenant) {
-		tenant = calloc(1, sizeof *tenant);
-		if (!tenant)
-			return;
-		*tenant = (struct tenant){.source = {-1, tenant_ended},
-					  .vgpu = vgpu,
-					  .next = vgpu->tenants,
-					  .seen = *seen,
-					  .exports = -1};
-		vgpu->tenants = tenant;
+	if (tenant && !is_same(&tenant->seen, seen)) {
+		forget(node, tenant);
+		tenant = NULL;
 	}
+	if (!tenant)
+		tenant = add(node, vgpu, seen);
+	if (!tenant)
+		return;
 	tenant->seen = *seen;
-	tenant->found = true;
 	if (tenant->source.fd < 0 && !tenant->dead)
 		watch(node, tenant);
 	if (!tenant->dead)
 		look_for_exec(node, tenant);
 }
 
-void tenant_scan(struct node *node, struct vgpu *vgpu)
+// From where the last scan ended, as far as the owner's share of the loop's time goes.
+static void scan_slots(struct node *node, struct vgpu *vgpu)
 {
 	struct vg_ledger_tenant seen;
-	unsigned int cursor = 0;
+	unsigned int slot = vgpu->next_slot, end;
+
+	vgpu->next_slot = 0;
+	do {
+		unsigned int next = slot;
+		bool more = vg_ledger_next_tenant(vgpu->ledger, &next, &seen);
+		end = more ? seen.slot : VG_LEDGER_SLOTS;
+		for (; slot < end; slot++)
+			if (vgpu->by_slot[slot]) // it gave its slot back itself
+				forget(node, vgpu->by_slot[slot]);
+		if (more)
+			see(node, vgpu, &seen);
+		slot = next;
+		if (more && !user_has_time()) {
+			vgpu->next_slot = slot;
+			return;
+		}
+	} while (end < VG_LEDGER_SLOTS);
+}
+
+void tenant_scan(struct node *node, struct vgpu *vgpu)
+{
+	bool wanted = false;
 
 	damage_look(node, vgpu);
-	if (vgpu->damage == DAMAGE_CONTENTS) {
-		for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-			if (tenant->source.fd < 0 && !tenant->dead)
-				watch(node, tenant);
-		return;
+	if (user_begin_time(node, vgpu->owner)) {
+		if (vgpu->damage != DAMAGE_CONTENTS)
+			scan_slots(node, vgpu);
+		else
+			for (struct tenant *tenant = vgpu->tenants; tenant && user_has_time(); tenant = tenant->next)
+				if (tenant->source.fd < 0 && !tenant->dead)
+					watch(node, tenant);
+		for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+			wanted |= tenant->proof == PROOF_WANTED && !tenant->dead;
 	}
-	searches_left = SEARCHES_A_SCAN;
-	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-		tenant->found = false;
-	while (vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
-		see(node, vgpu, &seen);
-	for (struct tenant *tenant = vgpu->tenants, *next; tenant; tenant = next) {
-		next = tenant->next;
-		if (!tenant->found) // it gave its slot back itself
-			forget(node, tenant);
-	}
+	user_end_time();
+	if (wanted)
+		search_begin(node, vgpu);
 }
 
 void tenant_scan_all(struct node *node)
@@ -235,25 +288,17 @@ static void take_exports(struct vgpu *vgpu, const struct vg_ledger_owner *owner,
 		say("process %d of vGPU %s sent a descriptor that is no epoll instance", (int)speaker->pid, vgpu->name);
 }
 
-// Who restored a process says its hello for it.
-static bool speaks_for(pid_t pid, const struct vg_ledger_owner *owner)
-{
-	char name[16];
-
-	snprintf(name, sizeof name, "%d", (int)pid);
-	return is_owner(name, owner);
-}
-
-void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, pid_t pid, int exports_fd)
+void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner,
+		  const struct authority_peer *peer, int exports_fd)
 {
 	struct vg_ledger_tenant seen;
 	unsigned int cursor = 0;
-	uint64_t start_time;
 
-	while (owner->pid_namespace != node->pid_namespace && vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
-		if (vg_ledger_owner_same(&seen.owner, owner) && pid > 0 &&
-		    vg_process_start_time(pid, &start_time) == 0 && speaks_for(pid, owner))
-			vg_ledger_set_outer(vgpu->ledger, &seen, (uint32_t)pid, start_time);
+	// Who restored a process says its hello for it.
+	bool speaks = owner->pid_namespace != node->pid_namespace && is_owner(peer->pid, owner);
+	while (speaks && vgpu->damage != DAMAGE_CONTENTS && vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
+		if (vg_ledger_owner_same(&seen.owner, owner))
+			vg_ledger_set_outer(vgpu->ledger, &seen, (uint32_t)peer->pid, peer->start_time);
 	tenant_scan(node, vgpu);
 	if (exports_fd >= 0)
 		take_exports(vgpu, owner, exports_fd);

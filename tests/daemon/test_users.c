@@ -466,6 +466,22 @@ static pid_t start_contained_tenant(bool says_hello)
 	return outer;
 }
 
+// As the daemon sees it; one that says nothing is searched for.
+static pid_t await_listed_pid(const char *name)
+{
+	json_int_t pid = 0;
+
+	for (int i = 0; i < 1000 && !pid; i++) {
+		json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
+		const json_t *tenants = json_object_get(json_object_get(reply, "vgpu"), "tenants");
+		pid = json_integer_value(json_object_get(json_array_get(tenants, 0), "pid"));
+		json_decref(reply);
+		if (!pid)
+			poll(NULL, 0, 5);
+	}
+	return (pid_t)pid;
+}
+
 static void contained_tenant(bool says_hello)
 {
 	if (geteuid() != 0)
@@ -475,11 +491,8 @@ static void contained_tenant(bool says_hello)
 	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", GIB));
 	pid_t outer = start_contained_tenant(says_hello);
 	CHECK_INT(figure("c", "charged"), MIB);
-	json_t *reply = ask("{'op':'inspect','name':'c'}");
-	json_t *tenant = json_array_get(json_object_get(json_object_get(reply, "vgpu"), "tenants"), 0);
-	CHECK_INT(kill((pid_t)json_integer_value(json_object_get(tenant, "pid")), 0), 0);
-	CHECK_INT(json_integer_value(json_object_get(tenant, "pid")), outer);
-	json_decref(reply);
+	CHECK_INT(await_listed_pid("c"), outer);
+	CHECK_INT(kill(outer, 0), 0);
 	poll(NULL, 0, 600); // not taken for dead meanwhile
 	CHECK_INT(figure("c", "charged"), MIB);
 	kill_daemon();

@@ -64,6 +64,27 @@ static inline pid_t start_user(uid_t uid, void (*body)(void))
 	return child;
 }
 
+static volatile bool *attack_is_ready;
+
+// An attacker that prepares something says when it is under way.
+static inline void attack_begins(void)
+{
+	*attack_is_ready = true;
+}
+
+static inline pid_t start_attack(void (*body)(void))
+{
+	if (!attack_is_ready)
+		attack_is_ready = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	*attack_is_ready = false;
+	pid_t attacker = start_user(ALICE, body);
+	while (!*attack_is_ready) {
+		CHECK_INT(waitpid(attacker, NULL, WNOHANG), 0);
+		poll(NULL, 0, 5);
+	}
+	return attacker;
+}
+
 static inline void end_user(pid_t leader)
 {
 	kill(-leader, SIGKILL);

@@ -1,0 +1,298 @@
+// Looks through /proc for the processes of a vGPU, in its owner's thread: what the kernel shows of a process is in that
+// process's memory in part, and to read it may take as long as the user likes. It finds
+// - heirs: they were started with the vGPU's environment by a launcher that is gone, and have not used CUDA yet;
+// - whoever has the ledger mapped, which proves that a slot or a signal is meant for it;
+// - tenants in another pid namespace, which say of themselves only what they are called there.
+#include "base/descriptor.h"
+#include "daemon/node.h"
+#include "daemon/process.h"
+#include "daemon/work.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum {
+	MOST_FOUND = 512, // in one search
+	MOST_ASKED = 64,
+	MOST_ENVIRONMENT = 256 << 10, // of a process; what comes after is not read
+	MOST_MAPPINGS = 2 << 20,
+	BUSY_MS = 250, // of the processor's time in each second; then the thread rests
+};
+
+struct found {
+	pid_t pid;
+	uint64_t start_time;
+	bool inherits, has_mapped;
+	uint32_t pid_namespace, inner_pid;
+};
+
+struct search {
+	struct work work;
+	struct vgpu *vgpu; // the loop's; NULL: it has gone
+	char variable[PATH_MAX + 16], mapped[PATH_MAX]; // `mapped`: how the line of its mapping ends
+	ino_t inode;
+	uid_t owner;
+	gid_t group;
+	uint32_t pid_namespace;
+	bool for_heirs, all_mappings, namespaces;
+	pid_t asked[MOST_ASKED];
+	size_t asked_count, found_count;
+	struct found found[MOST_FOUND];
+};
+
+// ---- in the thread --------------------------------------------------------------------------------------------
+
+// The next of the file's pieces, each of which ends in `end`; one that does not fit is cut. False at the end of the file,
+// or of what is read of it.
+static bool read_piece(FILE *file, int end, size_t *left, char *piece, size_t capacity)
+{
+	size_t length = 0;
+	int byte = EOF;
+
+	while (*left && (byte = getc_unlocked(file)) != EOF && byte != end) {
+		--*left;
+		if (length < capacity - 1)
+			piece[length++] = (char)byte;
+	}
+	*left -= *left && byte != EOF;
+	piece[length] = '\0';
+	return byte != EOF || length;
+}
+
+static bool has_variable(pid_t pid, const char *wanted)
+{
+	char path[32], piece[PATH_MAX + 32];
+	size_t left = MOST_ENVIRONMENT;
+	bool found = false;
+
+	snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+	FILE *file = fopen(path, "re");
+	while (file && !found && left && read_piece(file, '\0', &left, piece, sizeof piece))
+		found = strcmp(piece, wanted) == 0;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+// A line of the maps that ends in the ledger's path, also after the file was removed. Where the inode is known, the
+// end of the path will do: a process in a container has the file below another root.
+static bool is_mapping(char *line, const char *end_of_path, ino_t inode)
+{
+	static const char removed[] = " (deleted)";
+	unsigned long long mapped;
+
+	size_t length = strlen(line), tail = sizeof removed - 1, wanted = strlen(end_of_path);
+	if (length > tail && strcmp(line + length - tail, removed) == 0)
+		line[length -= tail] = '\0';
+	return length >= wanted && strcmp(line + length - wanted, end_of_path) == 0 &&
+	       sscanf(line, "%*s %*s %*s %*s %llu", &mapped) == 1 && (!inode || mapped == inode);
+}
+
+static bool has_mapped(pid_t pid, const struct search *search)
+{
+	char path[32], line[PATH_MAX + 128];
+	size_t left = MOST_MAPPINGS;
+	bool found = false;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+	FILE *file = fopen(path, "re");
+	while (file && !found && left && read_piece(file, '\n', &left, line, sizeof line))
+		found = is_mapping(line, search->mapped, search->inode);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static bool is_asked(const struct search *search, pid_t pid)
+{
+	for (size_t i = 0; i < search->asked_count; i++)
+		if (search->asked[i] == pid)
+			return true;
+	return false;
+}
+
+static void look_at(struct search *search, pid_t pid)
+{
+	struct found found = {.pid = pid};
+	char path[32];
+	struct stat status;
+
+	// The start time first: whatever is done with it fails if the number has changed hands since.
+	snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	if (vg_process_start_time(pid, &found.start_time) < 0 || stat(path, &status) < 0)
+		return;
+	bool owned = status.st_uid == search->owner;
+	found.inherits = owned && has_variable(pid, search->variable);
+	if (is_asked(search, pid) || (search->all_mappings && (owned || search->group != (gid_t)-1)))
+		found.has_mapped = has_mapped(pid, search);
+	bool elsewhere = search->namespaces && process_inner(pid, &found.pid_namespace, &found.inner_pid) &&
+			 found.pid_namespace != search->pid_namespace;
+	if (found.inherits || found.has_mapped || elsewhere)
+		search->found[search->found_count++] = found;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+// A user with many processes does not get the machine's time for that.
+static void rest(void)
+{
+	static _Thread_local uint64_t second_ns, busy_ns;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), busy = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	if (now - second_ns < 1000000000 && busy - busy_ns < BUSY_MS * 1000000ull)
+		return;
+	if (now - second_ns < 1000000000)
+		poll(NULL, 0, (int)((second_ns + 1000000000 - now) / 1000000));
+	second_ns = clock_ns(CLOCK_MONOTONIC);
+	busy_ns = busy;
+}
+
+static void run_search(struct work *work)
+{
+	struct search *search = (struct search *)work;
+	DIR *directory = opendir("/proc");
+	struct dirent *entry;
+
+	while (directory && search->found_count < MOST_FOUND && (entry = readdir(directory))) {
+		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)atoi(entry->d_name) : 0;
+		rest();
+		if (pid > 0 && pid != getpid())
+			look_at(search, pid);
+	}
+	if (directory)
+		closedir(directory);
+}
+
+// ---- in the loop ----------------------------------------------------------------------------------------------
+
+static const struct found *find_process(const struct search *search, const struct tenant *tenant)
+{
+	const struct vg_ledger_owner *owner = &tenant->seen.owner;
+	bool elsewhere = owner->pid_namespace != search->pid_namespace;
+
+	for (size_t i = 0; i < search->found_count; i++) {
+		const struct found *found = &search->found[i];
+		if (vg_start_time_same(found->start_time, owner->start_time) &&
+		    (elsewhere ? found->pid_namespace == owner->pid_namespace && found->inner_pid == owner->pid
+			       : found->pid == (pid_t)owner->pid))
+			return found;
+	}
+	return NULL;
+}
+
+static void tell_tenants(struct node *node, const struct search *search)
+{
+	struct tenant *next;
+
+	for (struct tenant *tenant = search->vgpu->tenants; tenant; tenant = next) {
+		next = tenant->next;
+		if (!tenant->is_searched)
+			continue;
+		const struct found *found = find_process(search, tenant);
+		tenant->is_searched = false;
+		tenant_found(node, tenant, found ? found->pid : 0, found ? found->start_time : 0,
+			     found && found->has_mapped);
+	}
+}
+
+static void end_search(struct node *node, struct work *work)
+{
+	struct search *search = (struct search *)work;
+	struct vgpu *vgpu = search->vgpu;
+
+	if (vgpu) {
+		vgpu->search = NULL;
+		for (size_t i = 0; i < search->found_count && search->for_heirs; i++)
+			if (search->found[i].inherits || (search->all_mappings && search->found[i].has_mapped))
+				launcher_adopt(node, vgpu, search->found[i].pid, search->found[i].start_time,
+					       search->found[i].has_mapped);
+		tell_tenants(node, search);
+		if (search->for_heirs && vgpu->heirs == HEIRS_SEARCHED)
+			vgpu->heirs = HEIRS_KNOWN;
+		damage_mend_all(node);
+		connection_retry(node);
+	}
+	free(search);
+}
+
+static void ask_for_tenants(struct search *search)
+{
+	for (struct tenant *tenant = search->vgpu->tenants; tenant; tenant = tenant->next) {
+		if (tenant->dead || tenant->proof != PROOF_WANTED || search->asked_count == MOST_ASKED)
+			continue;
+		tenant->is_searched = true;
+		search->namespaces |= tenant->seen.owner.pid_namespace != search->pid_namespace;
+		search->asked[search->asked_count++] = tenant->pid;
+	}
+}
+
+static void begin(struct vgpu *vgpu, const struct node *node, bool for_heirs)
+{
+	if (vgpu->search)
+		return; // whoever wants more asks again
+	struct search *search = calloc(1, sizeof *search);
+	if (!search)
+		return;
+	search->work = (struct work){.run = run_search, .done = end_search};
+	search->vgpu = vgpu;
+	search->for_heirs = for_heirs;
+	search->owner = vgpu->owner;
+	search->group = vgpu->group;
+	search->pid_namespace = node->pid_namespace;
+	search->inode = vg_ledger_inode(vgpu->ledger);
+	snprintf(search->variable, sizeof search->variable, "VIRGATE_LEDGER=%s", vgpu->path);
+	if (search->inode)
+		snprintf(search->mapped, sizeof search->mapped, "/ledgers/%s", vgpu->name);
+	else
+		memcpy(search->mapped, vgpu->path, sizeof search->mapped);
+	// Its tenants' word is not enough where the ledger is damaged, or where all of them are to end.
+	search->all_mappings = vgpu->damage || vgpu->removing;
+	ask_for_tenants(search);
+	if (!work_post(vgpu->owner, &search->work)) {
+		search_forget(vgpu);
+		free(search);
+		return;
+	}
+	vgpu->search = search;
+	if (for_heirs)
+		vgpu->heirs = HEIRS_SEARCHED;
+}
+
+void search_begin(struct node *node, struct vgpu *vgpu)
+{
+	begin(vgpu, node, false);
+}
+
+bool search_knows_heirs(struct node *node, struct vgpu *vgpu)
+{
+	if (vgpu->heirs == HEIRS_UNKNOWN)
+		begin(vgpu, node, true);
+	return vgpu->heirs == HEIRS_KNOWN;
+}
+
+void search_again(struct vgpu *vgpu)
+{
+	search_forget(vgpu);
+	vgpu->heirs = HEIRS_UNKNOWN;
+}
+
+void search_forget(struct vgpu *vgpu)
+{
+	if (vgpu->search)
+		vgpu->search->vgpu = NULL;
+	vgpu->search = NULL;
+	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		tenant->is_searched = false;
+}
