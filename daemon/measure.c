@@ -29,7 +29,7 @@ static bool is_measured(const struct tenant *tenant)
 }
 
 // A tenant that holds nothing but its first context shows what a context takes; of several,
-// the one with the fewest modules. The estimate serves all later tenants of this GPU. Its word that
+// the one with the fewest modules. The estimate serves all later tenants of this owner. Its word that
 // it holds nothing else, or that it is not about to end, is not enough to lower the estimate: two
 // looks must agree, and what was measured before is not halved.
 static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *tenant,
@@ -48,8 +48,10 @@ static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *t
 	if (!physical || !confirmed || (measured && (physical >= known || physical <= known / 2)))
 		return;
 	vg_ledger_set_context_overhead(vgpu->ledger, physical);
-	if (overhead_remember(node, vg_system_device(node->system, vgpu->device)->name,
-			      vg_system_driver_version(node->system), physical))
+	// What one user's programs show says nothing about another's. A user's own daemon remembers it.
+	if (overhead_remember(node, vgpu->owner, vg_system_device(node->system, vgpu->device)->name,
+			      vg_system_driver_version(node->system), physical) &&
+	    !node->system_wide)
 		state_save(node);
 }
 

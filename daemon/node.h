@@ -90,9 +90,10 @@ struct vgpu {
 	enum { HEIRS_UNKNOWN, HEIRS_SEARCHED, HEIRS_KNOWN } heirs;
 };
 
-// What a context takes, by GPU model and driver, as tenants measured it.
+// What a context takes, by GPU model and driver, as tenants of this owner showed it: it holds for the owner's vGPUs alone.
 struct overhead {
 	struct overhead *next;
+	uid_t owner;
 	char gpu[96], driver[80];
 	uint64_t bytes;
 };
@@ -263,12 +264,12 @@ void admission_publish(struct node *node);
 
 // state.c
 int state_load(struct node *node);
-int state_save(struct node *node);	   // created vGPUs, overheads: synced to the disk
+int state_save(struct node *node);	   // created vGPUs, a user's own overheads: synced to the disk
 void state_save_runtime(struct node *node); // ephemeral vGPUs and launchers: survives us only
 
 // overhead.c
-uint64_t overhead_estimate(const struct node *node, size_t device, bool *ret_measured);
-bool overhead_remember(struct node *node, const char *gpu, const char *driver, uint64_t bytes);
+uint64_t overhead_estimate(const struct node *node, size_t device, uid_t owner, bool *ret_measured);
+bool overhead_remember(struct node *node, uid_t owner, const char *gpu, const char *driver, uint64_t bytes);
 
 // listing.c
 json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants);

@@ -29,13 +29,13 @@ static uint64_t declared(const struct node *node)
 	return node->simulated ? declared_by_specification() : DECLARED;
 }
 
-uint64_t overhead_estimate(const struct node *node, size_t device, bool *ret_measured)
+uint64_t overhead_estimate(const struct node *node, size_t device, uid_t owner, bool *ret_measured)
 {
 	const char *gpu = vg_system_device(node->system, device)->name;
 	const char *driver = vg_system_driver_version(node->system);
 
 	for (const struct overhead *one = node->overheads; one; one = one->next) {
-		if (strcmp(one->gpu, gpu) == 0 && strcmp(one->driver, driver) == 0) {
+		if (one->owner == owner && strcmp(one->gpu, gpu) == 0 && strcmp(one->driver, driver) == 0) {
 			*ret_measured = true;
 			return one->bytes;
 		}
@@ -44,14 +44,14 @@ uint64_t overhead_estimate(const struct node *node, size_t device, bool *ret_mea
 	return declared(node);
 }
 
-bool overhead_remember(struct node *node, const char *gpu, const char *driver, uint64_t bytes)
+bool overhead_remember(struct node *node, uid_t owner, const char *gpu, const char *driver, uint64_t bytes)
 {
 	struct overhead *one = node->overheads;
 
-	// It decides about all users, and a tenant has a say in it: a figure out of reason is no measurement.
+	// A tenant has a say in it: a figure out of reason is no measurement.
 	if (bytes == 0 || bytes > 2 * declared(node) || bytes < declared(node) / 8)
 		return false;
-	while (one && (strcmp(one->gpu, gpu) != 0 || strcmp(one->driver, driver) != 0))
+	while (one && (one->owner != owner || strcmp(one->gpu, gpu) != 0 || strcmp(one->driver, driver) != 0))
 		one = one->next;
 	if (one && one->bytes == bytes)
 		return false;
@@ -59,6 +59,7 @@ bool overhead_remember(struct node *node, const char *gpu, const char *driver, u
 		one = calloc(1, sizeof *one);
 		if (!one)
 			return false;
+		one->owner = owner;
 		snprintf(one->gpu, sizeof one->gpu, "%s", gpu);
 		snprintf(one->driver, sizeof one->driver, "%s", driver);
 		one->next = node->overheads;

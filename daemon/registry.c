@@ -108,7 +108,7 @@ static int make_ledger(const struct node *node, const struct vgpu *wanted, struc
 		.owner = node->system_wide ? wanted->owner : (uid_t)-1, .group = wanted->group};
 
 	memcpy(options.uuid, vg_system_device(node->system, wanted->device)->uuid, sizeof options.uuid);
-	options.context_overhead = overhead_estimate(node, wanted->device, &measured);
+	options.context_overhead = overhead_estimate(node, wanted->device, wanted->owner, &measured);
 	options.flags = (node->simulated ? VG_LEDGER_SIMULATED : 0) | (measured ? VG_LEDGER_OVERHEAD_MEASURED : 0) |
 			(wanted->ephemeral ? VG_LEDGER_EPHEMERAL : 0);
 	registry_path(node, wanted, path);

@@ -298,11 +298,11 @@ static json_t *admit(const struct request *request, size_t device, uint64_t memo
 }
 
 // A vGPU that no context fits in would serve nobody.
-static json_t *too_small(const struct request *request, size_t device, uint64_t memory)
+static json_t *too_small(const struct request *request, size_t device, uid_t owner, uint64_t memory)
 {
 	char text[2][VG_SIZE_TEXT];
 	bool measured;
-	uint64_t least = overhead_estimate(request->node, device, &measured);
+	uint64_t least = overhead_estimate(request->node, device, owner, &measured);
 
 	if (memory >= least)
 		return NULL;
@@ -342,7 +342,7 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 	    (refusal = take_device(request, &wanted.device)) || (refusal = take_group(request, &wanted.group)) ||
 	    (refusal = take_owner(request, &wanted.owner)))
 		return refusal;
-	if ((refusal = too_small(request, wanted.device, wanted.memory)))
+	if ((refusal = too_small(request, wanted.device, wanted.owner, wanted.memory)))
 		return refusal;
 	if (user_is_limited(request->node, wanted.owner) && user_of(wanted.owner)->vgpus >= USER_VGPUS)
 		return refuse("limit", "vGPU %s: its owner has %u vGPUs, and %d are the most: remove some", wanted.name,
@@ -520,7 +520,7 @@ static json_t *answer_set(const struct request *request)
 	if ((refusal = refuse_use(vgpu)))
 		return refusal;
 	if (has_memory &&
-	    ((refusal = take_memory(request, &memory)) || (refusal = too_small(request, vgpu->device, memory))))
+	    ((refusal = take_memory(request, &memory)) || (refusal = too_small(request, vgpu->device, vgpu->owner, memory))))
 		return refusal;
 	if ((refusal = take_share(request, &share)))
 		return refusal;

@@ -1,4 +1,4 @@
-// What survives the daemon. Created vGPUs and measured overheads: a file on disk, synced.
+// What survives the daemon. Created vGPUs and, of a user's own daemon, measured overheads: a file on disk, synced.
 // Ephemeral vGPUs and launchers: a file in the runtime folder, gone with a reboot as they are.
 #include "base/descriptor.h"
 #include "daemon/node.h"
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { STATE_SCHEMA = 1, STATE_MOST = 16 << 20 };
 
@@ -27,7 +28,7 @@ static json_t *overheads_state(const struct node *node)
 {
 	json_t *array = json_array();
 
-	for (const struct overhead *one = node->overheads; one; one = one->next)
+	for (const struct overhead *one = node->overheads; one && !node->system_wide; one = one->next)
 		json_array_append_new(array, json_pack("{s:s, s:s, s:I}", "gpu", one->gpu, "driver", one->driver,
 						       "bytes", (json_int_t)one->bytes));
 	return array;
@@ -182,8 +183,8 @@ static void load_overheads(struct node *node, const json_t *array)
 	json_array_foreach(array, i, one) {
 		const char *gpu = json_string_value(json_object_get(one, "gpu"));
 		const char *driver = json_string_value(json_object_get(one, "driver"));
-		if (gpu && driver)
-			overhead_remember(node, gpu, driver,
+		if (gpu && driver && !node->system_wide)
+			overhead_remember(node, geteuid(), gpu, driver,
 					  (uint64_t)json_integer_value(json_object_get(one, "bytes")));
 	}
 }

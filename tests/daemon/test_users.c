@@ -466,6 +466,36 @@ static pid_t start_contained_tenant(bool says_hello)
 	return outer;
 }
 
+static bool is_pristine(struct vg_ledger *ledger, struct vg_wire_guest *self)
+{
+	vg_ledger_set_pristine(ledger, true);
+	return vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 544 * MIB) == 0;
+}
+
+// A tenant that says of itself that it holds nothing but a context decides how large another user's vGPU must be.
+TEST(what_a_context_takes_is_learned_for_its_user_alone)
+{
+	char path[300], text[4096];
+	struct vg_ledger *ledger;
+
+	start_system_daemon();
+	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1000000000,'device':0}", "");
+	pid_t alice = start_user(ALICE, 0, "a", 0, is_pristine);
+	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)alice, 900 * MIB);
+	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
+	CHECK_INT(vg_ledger_open(path, &ledger), 0);
+	for (int i = 0; i < 1000 && vg_ledger_context_overhead(ledger) != 900 * MIB; i++)
+		poll(NULL, 0, 5);
+	CHECK_INT(vg_ledger_context_overhead(ledger), 900 * MIB);
+	vg_ledger_close(ledger);
+	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'c','memory':700000000,'device':0}", "invalid");
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':700000000,'device':0}", "");
+	snprintf(path, sizeof path, "%s/state/state.json", folder);
+	CHECK(vg_file_read(path, text, sizeof text) > 0);
+	CHECK(!strstr(text, "943718400"));
+	kill_tenant(alice);
+}
+
 // As the daemon sees it; one that says nothing is searched for.
 static pid_t await_listed_pid(const char *name)
 {

@@ -156,7 +156,7 @@ static inline void check_victim(const char *when)
 	       latency.worst_ms);
 	if (latency.refused)
 		FAIL("%s: %u of %u requests of another user were refused", when, latency.refused, latency.trips);
-	if (latency.slow * 10 > latency.trips || latency.worst_ms > 20 * MOST_MS)
+	if (latency.slow * 10 > latency.trips || latency.worst_ms > 10 * MOST_MS)
 		FAIL("%s: %u of %u answers took longer than %d ms, the longest %.0f ms", when, latency.slow,
 		     latency.trips, MOST_MS, latency.worst_ms);
 }
