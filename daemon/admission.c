@@ -1,6 +1,7 @@
 // Limits are admitted while they fit the device, over all daemons of the machine. Each daemon
 // says in a file of its own what it has promised; the folder is sticky, and a file counts only
-// if its owner is the user in its name. No lock: a daemon first publishes what it wants, then
+// if its owner is the user in its name. The system's daemon counts root's files alone, and does its work where it cannot
+// write its own: what users do in the folder decides about nobody else. No lock: a daemon first publishes what it wants, then
 // looks at the others, and takes it back where the sum is too much. Two at once may both be
 // refused (and try again), but never both admitted.
 #include "base/descriptor.h"
@@ -16,7 +17,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { CLAIMS_FILE_MOST = 1 << 20, TRIES = 4 };
+enum {
+	CLAIMS_FILE_MOST = 64 << 10, // bytes that are read of a file
+	CLAIMS_MOST = 256,	     // files that are read
+	CLAIMS_NAMES_MOST = 4096,    // names in the directory that are looked at
+	CLAIMS_LOOKS_MOST = 1024,    // at the processes that they name
+	TRIES = 4
+};
 
 static bool claims_matter(const struct node *node)
 {
@@ -104,8 +111,12 @@ static int publish(struct node *node, size_t device, uint64_t extra, const struc
 	return r;
 }
 
+static int looks_left; // at processes that the files name, in one sum
+
 static bool is_alive(json_int_t pid, json_int_t start_time)
 {
+	if (looks_left-- <= 0)
+		return true; // a file that names so many is not worth more
 	return pid > 0 && pid <= INT_MAX && !vg_process_is_dead((pid_t)pid, (uint64_t)start_time);
 }
 
@@ -142,13 +153,26 @@ static uint64_t sum_file(const char *text, const char *uuid)
 	return sum;
 }
 
-static uint64_t read_claims_file(int folder, const char *name, const char *uuid, char *buffer)
+// Whose claims count: for the system's daemon root's only, since anybody may write a file here.
+static bool counts(const struct node *node, const char *name, const char *own, uid_t *ret_owner)
+{
+	char *end;
+	unsigned long owner = strtoul(name, &end, 10);
+
+	// A temporary name ends in ".XXXXXX": not yet a claim.
+	if (!isdigit((unsigned char)*name) || *end != '-' || strchr(name, '.') || strcmp(name, own) == 0)
+		return false;
+	*ret_owner = (uid_t)owner;
+	return owner < (uid_t)-1 && (!node->system_wide || owner == 0);
+}
+
+static uint64_t read_claims_file(int folder, const char *name, uid_t owner, const char *uuid, char *buffer)
 {
 	struct stat status;
 	_cleanup_close_ int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
-	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
-	    status.st_uid != (uid_t)strtoul(name, NULL, 10))
+	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_uid != owner ||
+	    status.st_size >= CLAIMS_FILE_MOST)
 		return 0;
 	ssize_t length = read(fd, buffer, CLAIMS_FILE_MOST - 1);
 	if (length <= 0)
@@ -164,13 +188,17 @@ static uint64_t sum_of_others(const struct node *node, const char *uuid)
 	struct dirent *entry;
 	uint64_t sum = 0;
 
+	looks_left = CLAIMS_LOOKS_MOST;
 	own_file_name(node, own);
-	while (folder && buffer && (entry = readdir(folder))) {
-		// A temporary name ends in ".XXXXXX": not yet a claim.
-		if (!isdigit((unsigned char)entry->d_name[0]) || strchr(entry->d_name, '.') ||
-		    strcmp(entry->d_name, own) == 0)
+	for (int names = 0, files = 0; folder && buffer && names < CLAIMS_NAMES_MOST && files < CLAIMS_MOST; names++) {
+		uid_t owner;
+		entry = readdir(folder);
+		if (!entry)
+			break;
+		if (!counts(node, entry->d_name, own, &owner))
 			continue;
-		uint64_t one = read_claims_file(dirfd(folder), entry->d_name, uuid, buffer);
+		files++;
+		uint64_t one = read_claims_file(dirfd(folder), entry->d_name, owner, uuid, buffer);
 		sum = sum + one < sum ? UINT64_MAX : sum + one;
 	}
 	if (folder)
@@ -237,7 +265,7 @@ int admission_check(struct node *node, size_t device, uint64_t bytes, const stru
 	bool admitted = fits(&figures, bytes);
 	for (int try = 0; admitted && claims_matter(node) && try < TRIES; try++) {
 		int r = publish(node, device, bytes, instead_of);
-		if (r < 0) // others would promise the same memory
+		if (r < 0 && !node->system_wide) // others would promise the same memory
 			return r;
 		figures.others = sum_of_others(node, gpu->uuid_text);
 		if (fits(&figures, bytes))

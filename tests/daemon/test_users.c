@@ -496,6 +496,32 @@ TEST(what_a_context_takes_is_learned_for_its_user_alone)
 	kill_tenant(alice);
 }
 
+// What users write into the folder of claims is for their own daemons.
+TEST(a_claim_of_a_user_does_not_bind_the_system)
+{
+	char path[700], text[200];
+
+	start_system_daemon();
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000,'device':0}", "");
+	json_t *devices = ask("{'op':'devices'}");
+	const json_t *device = json_array_get(json_object_get(devices, "devices"), 0);
+	snprintf(text, sizeof text, "{\"claims\":[{\"uuid\":\"%s\",\"bytes\":9000000000000}]}",
+		 json_string_value(json_object_get(device, "uuid")));
+	json_decref(devices);
+	snprintf(path, sizeof path, "%s/claims/%d-1", folder, ALICE);
+	CHECK_INT(vg_file_write_atomic(path, text, strlen(text), 0644), 0);
+	CHECK_INT(chown(path, ALICE, ALICE), 0);
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1000000000,'device':0}", "");
+	snprintf(path, sizeof path, "%s/claims/0-1", folder); // of another daemon of root's
+	CHECK_INT(vg_file_write_atomic(path, text, strlen(text), 0644), 0);
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'d','memory':1000000000,'device':0}", "limit");
+	CHECK_INT(unlink(path), 0);
+	// Nor does it matter what they do to the folder.
+	snprintf(path, sizeof path, "rm -rf '%s/claims' && touch '%s/claims'", folder, folder);
+	CHECK_INT(system(path), 0);
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'d','memory':1000000000,'device':0}", "");
+}
+
 // As the daemon sees it; one that says nothing is searched for.
 static pid_t await_listed_pid(const char *name)
 {
