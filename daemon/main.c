@@ -146,6 +146,8 @@ static int choose_folders(struct node *node)
 	char node_name[32] = "state";
 	if (*vg_simulation_wanted())
 		snprintf(node_name, sizeof node_name, "sim-%016llx", (unsigned long long)place_hash(dir));
+	else if (runtime && !state && !node->system_wide) // a second daemon of the user's
+		snprintf(node_name, sizeof node_name, "state-%016llx", (unsigned long long)place_hash(dir));
 	snprintf(node->state_path, sizeof node->state_path, "%s/%s.json", folder, node_name);
 	return length < (int)room ? 0 : -1;
 }
