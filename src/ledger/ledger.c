@@ -326,8 +326,9 @@ VG_HOT void vg_ledger_refund(struct vg_ledger *ledger, enum vg_ledger_kind kind,
 	unsigned int number = ledger->process->slot_number;
 	if (number != LEDGER_NO_SLOT) { // a forked child has charged nothing
 		struct ledger_slot *slot = &ledger->file->slots[number - 1];
-		uint64_t most = slot->by_kind[kind];
+		uint64_t most = slot->by_kind[kind]; // which others of the vGPU may have written
 
+		most = most < INT64_MAX ? most : INT64_MAX;
 		if (bytes > most)
 			bytes = most;
 		if (bytes)

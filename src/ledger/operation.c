@@ -69,7 +69,7 @@ VG_HOT int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_
 			ledger_step("refused");
 			return VG_LEDGER_REFUSED;
 		}
-		then.charged = delta < 0 && now.charged < (uint64_t)-delta ? 0 : now.charged + (uint64_t)delta;
+		then.charged = delta < 0 && now.charged < 0 - (uint64_t)delta ? 0 : now.charged + (uint64_t)delta;
 		then.tag = ledger_tag(index + 1, sequence, ledger_tag_limit(now.tag));
 		if (ledger_account_swap(&file->header.account, now, then))
 			break;

@@ -66,7 +66,7 @@ static bool change(struct ledger_file *file, unsigned int index, struct ledger_s
 	}
 	ledger_step("share changed");
 	LEDGER_STORE(slot->used[sequence & 1], slot->used[done & 1] + (uint64_t)delta);
-	LEDGER_STORE(slot->by_kind[kind], delta < 0 && of_kind < (uint64_t)-delta ? 0 : of_kind + (uint64_t)delta);
+	LEDGER_STORE(slot->by_kind[kind], delta < 0 && of_kind < 0 - (uint64_t)delta ? 0 : of_kind + (uint64_t)delta);
 	ledger_step("share's kind");
 	LEDGER_STORE(slot->done, sequence);
 	ledger_step("share done");

@@ -45,6 +45,18 @@ TEST(all_of_it_has_its_place_from_the_beginning)
 	vg_ledger_close(ledger);
 }
 
+// Another program of the vGPU has written it.
+TEST(a_figure_beyond_any_size_is_refunded)
+{
+	struct vg_ledger *ledger = fresh_ledger(UINT64_MAX);
+
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 4096), 0);
+	ledger_file_of(ledger)->slots[0].by_kind[VG_LEDGER_DEVICE] = 1ull << 63;
+	vg_ledger_refund(ledger, VG_LEDGER_DEVICE, UINT64_MAX); // INT64_MIN has no opposite: UBSan says so
+	CHECK_INT(vg_ledger_charged(ledger), 0);
+	vg_ledger_close(ledger);
+}
+
 TEST(changes_that_cancel_out_are_seen)
 {
 	struct vg_ledger *ledger = fresh_ledger(8 * MIB);
