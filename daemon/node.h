@@ -46,6 +46,9 @@ struct tenant {
 	pid_t pid; // as we see it, 0: not known
 	uint64_t start_time;
 	int exports; // exports.c; -1: none that we know
+	struct exports_look *look; // at them; NULL: none
+	bool look_is_done;
+	uint64_t next_look_ns;
 	bool told_of_exports;
 	enum proof proof;
 	bool is_searched; // by the search in progress
@@ -59,6 +62,7 @@ struct tenant {
 	uint64_t dead_since_ns;
 };
 struct search;
+struct exports_look;
 
 // What is wrong with a vGPU's ledger, which its tenants may write.
 enum damage {
@@ -224,11 +228,12 @@ struct signalled {
 };
 struct signalled tenant_signal_all(struct node *node, struct vgpu *vgpu, int signal);
 
-// exports.c: takes `offered` into `own`, or closes it: -EPROTO, it is no epoll instance.
-int exports_take(int *own, int offered);
+// exports.c: makes `offered` the tenant's, or closes it: -EPROTO, it is no epoll instance.
+int exports_take(const struct node *node, struct tenant *tenant, int offered);
+void exports_drop(struct tenant *tenant);
 // What of `most` bytes has descriptors that are still open somewhere; all, where that cannot be told. Stands until the
-// next call.
-void exports_open(int descriptor, uint64_t most, struct vg_ledger_keep *ret_keep);
+// next call. False: another thread looks; there will be another turn of tenant_reap().
+bool exports_open(struct tenant *tenant, uint64_t most, struct vg_ledger_keep *ret_keep);
 
 // shares.c: what the device may show under a process though it is charged to shares, or to an owner that has gone.
 uint64_t shares_shown_under(const struct node *node, const struct tenant *tenant);

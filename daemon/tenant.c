@@ -40,9 +40,7 @@ static void forget(struct node *node, struct tenant *tenant)
 		vgpu->by_slot[tenant->seen.slot] = NULL;
 	user_of(vgpu->owner)->tenants--;
 	vgpu->heirs = HEIRS_UNKNOWN;
-	discard_from(vgpu->owner);
-	if (tenant->exports >= 0)
-		discard(tenant->exports);
+	exports_drop(tenant);
 	free(tenant);
 }
 
@@ -274,7 +272,7 @@ void tenant_scan_all(struct node *node)
 
 // A process that ran several programs (exec) has a slot for each that exported something; the
 // newest is the one that speaks.
-static void take_exports(struct vgpu *vgpu, const struct vg_ledger_owner *owner, int offered)
+static void take_exports(const struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, int offered)
 {
 	struct tenant *speaker = NULL;
 
@@ -284,7 +282,7 @@ static void take_exports(struct vgpu *vgpu, const struct vg_ledger_owner *owner,
 			speaker = tenant;
 	if (!speaker)
 		discard(offered);
-	else if (exports_take(&speaker->exports, offered) == -EPROTO)
+	else if (exports_take(node, speaker, offered) == -EPROTO)
 		say("process %d of vGPU %s sent a descriptor that is no epoll instance", (int)speaker->pid, vgpu->name);
 }
 
@@ -301,7 +299,7 @@ void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_o
 			vg_ledger_set_outer(vgpu->ledger, &seen, (uint32_t)peer->pid, peer->start_time);
 	tenant_scan(node, vgpu);
 	if (exports_fd >= 0)
-		take_exports(vgpu, owner, exports_fd);
+		take_exports(node, vgpu, owner, exports_fd);
 	measure_device(node, vgpu->device);
 }
 
@@ -343,17 +341,15 @@ static bool has_living(const struct vgpu *vgpu)
 }
 
 // What descriptors keep of a program's memory after its end. Where we were not told how to look (the
-// daemon before us was), all that it had exported, as long as somebody is there who may have one.
-static struct vg_ledger_keep kept_by_descriptors(const struct tenant *tenant)
+// daemon before us was), all that it had exported, as long as somebody is there who may have one. False: not known yet.
+static bool kept_by_descriptors(struct tenant *tenant, struct vg_ledger_keep *ret_keep)
 {
 	uint64_t most = tenant->seen.exported < tenant->seen.used ? tenant->seen.exported : tenant->seen.used;
-	struct vg_ledger_keep keep = {0};
 
 	if (most && tenant->exports >= 0)
-		exports_open(tenant->exports, most, &keep);
-	else if (most && has_living(tenant->vgpu))
-		keep.bytes = most;
-	return keep;
+		return exports_open(tenant, most, ret_keep);
+	*ret_keep = (struct vg_ledger_keep){.bytes = most && has_living(tenant->vgpu) ? most : 0};
+	return true;
 }
 
 static void tell_of_exports(struct tenant *tenant, uint64_t kept)
@@ -381,7 +377,9 @@ static void reap_one(struct node *node, struct tenant *tenant)
 	if (tenant->seen.exported && tenant->exports < 0 && waited(tenant) < BLIND_S)
 		return; // its last word may be on its way
 	uint64_t refunded = 0;
-	struct vg_ledger_keep keep = kept_by_descriptors(tenant);
+	struct vg_ledger_keep keep;
+	if (!kept_by_descriptors(tenant, &keep))
+		return; // being looked at
 	int r = VG_LEDGER_GONE;
 	if (sound && tenant->dead)
 		r = vg_ledger_reap(vgpu->ledger, &tenant->seen, &keep, &refunded);
