@@ -129,7 +129,10 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 	json_t *tenants = with_tenants ? json_array() : json_null(); // not to be known is not none
 	uint64_t limit, charged, sum = 0;
 
-	tenant_scan(node, vgpu);
+	if (with_tenants)
+		tenant_scan(node, vgpu);
+	else
+		damage_look(node, vgpu); // whose slots these are pays for the look at them
 	bool sound = vgpu->damage != DAMAGE_CONTENTS, all_known = sound;
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
 		uint64_t bytes = 0;

@@ -17,6 +17,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 enum { USUAL_IDLE_SECONDS = 300, START_PATIENCE_MS = 2000 };
 
@@ -284,5 +285,6 @@ int main(int argc, char **argv)
 	node_run(&node);
 	say_left_out(UINT64_MAX, &(uint64_t){0});
 	vg_system_close(node.system);
+	place_give_up(&node);
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "daemon/node.h"
+#include "daemon/user.h"
 
 #include <string.h>
 
@@ -120,6 +121,29 @@ static void begin_look(struct vgpu *vgpu, struct tenant *tenant)
 	tenant->declared_before = now.declared;
 }
 
+// As far as the owner's share of the loop's time goes: a ledger may name a process in each of its slots.
+static void begin_looks(struct node *node, struct vgpu *vgpu)
+{
+	bool in_time = user_begin_time(node, vgpu->owner);
+
+	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
+		tenant->is_looked_at = in_time && is_measured(tenant) && user_has_time();
+		if (tenant->is_looked_at)
+			begin_look(vgpu, tenant);
+	}
+	user_end_time();
+}
+
+static void measure_vgpu(struct node *node, struct vgpu *vgpu, const struct vg_system_process *processes, size_t count)
+{
+	user_begin_time(node, vgpu->owner);
+	for (struct tenant *tenant = vgpu->tenants; tenant && user_has_time(); tenant = tenant->next)
+		for (size_t i = 0; i < count && tenant->is_looked_at && is_measured(tenant); i++)
+			if (processes[i].pid == (uint32_t)tenant->pid && processes[i].memory_known && user_has_time())
+				measure_one(node, vgpu, tenant, processes[i].memory);
+	user_end_time();
+}
+
 void measure_device(struct node *node, size_t device)
 {
 	static struct vg_system_process processes[VG_SYSTEM_PROCESSES];
@@ -128,19 +152,13 @@ void measure_device(struct node *node, size_t device)
 	if (!has_living(node, device))
 		return;
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		for (struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device;
-		     tenant = tenant->next)
-			if (is_measured(tenant))
-				begin_look(vgpu, tenant);
+		if (vgpu->device == device)
+			begin_looks(node, vgpu);
 	if (vg_system_processes(node->system, device, processes, &count) < 0)
 		return;
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		for (struct tenant *tenant = vgpu->tenants; tenant && vgpu->device == device;
-		     tenant = tenant->next)
-			for (size_t i = 0; i < count; i++)
-				if (is_measured(tenant) && processes[i].pid == (uint32_t)tenant->pid &&
-				    processes[i].memory_known)
-					measure_one(node, vgpu, tenant, processes[i].memory);
+		if (vgpu->device == device)
+			measure_vgpu(node, vgpu, processes, count);
 }
 
 // After a scan, which brought `seen` up to date.

@@ -56,7 +56,8 @@ struct tenant {
 	bool replaced;	  // it lives, and runs another program now (exec)
 	bool warned, drift_told;
 	bool told_to_end; // removal.c
-	uint64_t declared_before;   // measure.c: when the look in progress began
+	bool is_looked_at;	    // measure.c: by the look in progress
+	uint64_t declared_before;   // when it began
 	uint64_t pristine_physical; // what its first context took at the last look; 0: not known
 	uint64_t drift_since_ns; // more on the device than is charged; 0: not so
 	uint64_t dead_since_ns;
@@ -145,6 +146,8 @@ int place_prepare(struct node *node);
 int place_listen(struct node *node);
 void place_check(struct node *node); // makes again what somebody has removed
 void place_leave(struct node *node);
+// At the very end: a thread that hangs in a close() would keep socket and lock from the next daemon.
+void place_give_up(struct node *node);
 // The path of something in the runtime directory, for this process alone: it stands while the directory's descriptor
 // does. What others are to open has node->runtime_dir in it.
 __attribute__((format(printf, 3, 4))) void place_path(const struct node *node, char path[PATH_MAX], const char *format,

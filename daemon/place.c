@@ -309,6 +309,13 @@ void place_leave(struct node *node)
 		unlinkat(node->directory, "virgated.sock", 0);
 }
 
+void place_give_up(struct node *node)
+{
+	close(node->listener.fd);
+	close(node->door.fd);
+	flock(node->lock_fd, LOCK_UN);
+}
+
 int place_write(const char *path, const char *text, mode_t mode)
 {
 	char temporary[PATH_MAX + 16];

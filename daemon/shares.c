@@ -1,5 +1,6 @@
 // Memory that several processes hold: whom the device shows it under.
 #include "daemon/node.h"
+#include "daemon/user.h"
 #include "ledger/share.h"
 
 #include <string.h>
@@ -34,7 +35,7 @@ uint64_t shares_shown_under(const struct node *node, const struct tenant *of)
 
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-			if (vgpu->damage != DAMAGE_CONTENTS &&
+			if (vgpu->damage != DAMAGE_CONTENTS && user_has_time() &&
 			    memcmp(&tenant->seen.owner, &of->seen.owner, sizeof of->seen.owner) == 0)
 				bytes += held_by_slot(vgpu, tenant->seen.slot);
 	return bytes;

@@ -114,6 +114,22 @@ static int make_nested(void)
 	return pair[1];
 }
 
+// The daemon that had them goes, though its thread cannot, and another one starts.
+TEST(files_that_never_close_keep_no_daemon)
+{
+	fresh_system();
+	start_hanging_files(folder);
+	check_attack(open_hanging, 8, 20, "files that never close");
+	pid_t old = daemon_pid;
+	kill(old, SIGTERM);
+	for (int i = 0; i < 1000 && vg_wire_connect(socket_path, 100) >= 0; i++)
+		poll(NULL, 0, 5);
+	start_system_daemon();
+	CHECK_AGREED(ask("{'op':'ping'}"));
+	end_hanging_files();
+	CHECK_INT(waitpid(old, NULL, 0), old);
+}
+
 TEST(sockets_with_lingering_sockets_inside)
 {
 	fresh_system();
