@@ -21,8 +21,16 @@ void damage_look(struct node *node, struct vgpu *vgpu)
 
 	registry_path(node, vgpu, path);
 	int r = vg_ledger_check_file(vgpu->ledger, path);
+	if (r == VG_LEDGER_GROWN) {
+		leftover_cut(node, vgpu);
+		vgpu->removing = true; // or its users fill the file system
+	}
 	if (vgpu->damage == DAMAGE_CONTENTS && vgpu->damage_text)
 		return;
+	if (r == VG_LEDGER_GROWN) {
+		note(vgpu, DAMAGE_CONTENTS, "its file was made larger, so the vGPU is removed");
+		return;
+	}
 	if (r == VG_LEDGER_DAMAGED || vgpu->damage == DAMAGE_CONTENTS) {
 		note(vgpu, DAMAGE_CONTENTS, "its file was truncated");
 		return;

@@ -65,10 +65,12 @@ static uint64_t keep_house(struct node *node)
 {
 	uint64_t now = vg_clock_monotonic_ns(), deadline = 0;
 
-	if (node->vgpus && now >= node->next_scan_ns) {
+	bool scans = node->vgpus || leftover_any();
+	if (scans && now >= node->next_scan_ns) {
 		tenant_scan_all(node);
 		measure_tenants(node);
 		damage_mend_all(node);
+		leftover_look();
 		if (!node->leaving)
 			place_check(node);
 		node->next_scan_ns = now + SCAN_EVERY_MS * 1000000ull;
@@ -87,7 +89,7 @@ static uint64_t keep_house(struct node *node)
 	user_forget_idle();
 	if (node->retry)
 		sooner(&deadline, now);
-	if (node->vgpus)
+	if (scans)
 		sooner(&deadline, node->next_scan_ns);
 	sooner(&deadline, node->next_reap_ns);
 	if (in_use(node))

@@ -174,6 +174,7 @@ static int watch_signals(struct node *node)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
+	signal(SIGIO, SIG_IGN); // leftover.c takes leases, for a moment
 	node->signals = (struct source){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signal_came};
 	return node->signals.fd < 0 ? -1 : node_watch(node, &node->signals, EPOLLIN);
 }

@@ -192,6 +192,13 @@ bool damage_mend_all(struct node *node);
 // True: whether the vGPU is made anew depends on a search.
 bool damage_is_undecided(struct node *node, struct vgpu *vgpu);
 
+// leftover.c
+void leftover_cut(const struct node *node, const struct vgpu *vgpu); // a ledger that grew
+int leftover_open(const struct node *node, const struct vgpu *vgpu); // before it is removed; -1: not needed
+void leftover_keep(int fd, uid_t owner);			     // afterwards; takes `fd`
+void leftover_look(void);
+bool leftover_any(void);
+
 // removal.c: vGPUs that are to go do so once their programs have ended.
 void removal_sweep(struct node *node);
 

@@ -288,7 +288,11 @@ void registry_adopt_strays(struct node *node)
 
 void registry_drop(struct node *node, struct vgpu *vgpu)
 {
+	int left = leftover_open(node, vgpu);
+	uid_t owner = vgpu->owner;
+
 	vg_ledger_set_flags(vgpu->ledger, vg_ledger_flags(vgpu->ledger) | VG_LEDGER_REMOVED);
 	remove_file(node, vgpu);
 	forget(node, vgpu);
+	leftover_keep(left, owner);
 }

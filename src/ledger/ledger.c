@@ -60,7 +60,14 @@ int vg_ledger_check_file(const struct vg_ledger *ledger, const char *path)
 
 	if (stat(path, &status) < 0 || status.st_dev != ledger->device || status.st_ino != ledger->inode)
 		return VG_LEDGER_GONE;
+	if (status.st_size > (off_t)sizeof(struct ledger_file))
+		return VG_LEDGER_GROWN;
 	return status.st_size == sizeof(struct ledger_file) ? 0 : VG_LEDGER_DAMAGED;
+}
+
+size_t vg_ledger_size(void)
+{
+	return sizeof(struct ledger_file);
 }
 
 ino_t vg_ledger_inode(const struct vg_ledger *ledger)

@@ -46,6 +46,7 @@ enum {
 	VG_LEDGER_GONE = 3,    // the slot is not what the caller thinks it is (any more)
 	VG_LEDGER_BUSY = 4,    // the process stands in the midst of an operation
 	VG_LEDGER_DAMAGED = 5, // the file was truncated
+	VG_LEDGER_GROWN = 6,   // the file was made larger
 };
 
 enum vg_ledger_flag {
@@ -240,8 +241,10 @@ struct vg_ledger_expected {
 	uint64_t limit;
 };
 const char *vg_ledger_find_damage(const struct vg_ledger *ledger, const struct vg_ledger_expected *expected);
-// Is what is mapped the file at `path`? 0; VG_LEDGER_GONE: it was removed or replaced; VG_LEDGER_DAMAGED.
+// Is what is mapped the file at `path`? 0; VG_LEDGER_GONE: it was removed or replaced; VG_LEDGER_DAMAGED;
+// VG_LEDGER_GROWN.
 int vg_ledger_check_file(const struct vg_ledger *ledger, const char *path);
+size_t vg_ledger_size(void); // of every ledger's file
 ino_t vg_ledger_inode(const struct vg_ledger *ledger); // 0: no file
 // Where the file is mapped: whoever maps the files of others must survive their truncation.
 void vg_ledger_range(const struct vg_ledger *ledger, void **ret_address, size_t *ret_length);
