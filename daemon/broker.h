@@ -79,6 +79,7 @@ struct session {
 	struct session *next;
 	struct authority_peer peer;
 	enum session_state state;
+	bool rests; // its user has had the loop's time for now
 	uint64_t deadline_ns;	 // 0: none
 	struct edition *edition; // published, or read; NULL: neither
 	const struct packet *to_send;

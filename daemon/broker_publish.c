@@ -255,12 +255,15 @@ static bool may_enter(const struct session *session, const struct vgpu *vgpu)
 static void find_vgpu(struct node *node, const struct session *session, char ret_name[VG_LEDGER_NAME])
 {
 	*ret_name = '\0';
-	tenant_scan_all(node);
-	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
+		if (!may_enter(session, vgpu))
+			continue;
+		tenant_scan(node, vgpu);
 		for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-			if (session->peer.pid > 0 && tenant->pid == session->peer.pid && may_enter(session, vgpu) &&
+			if (session->peer.pid > 0 && tenant->pid == session->peer.pid &&
 			    vg_start_time_same(tenant->start_time, session->peer.start_time))
 				memcpy(ret_name, vgpu->name, VG_LEDGER_NAME);
+	}
 }
 
 // A generation that a daemon before us gave out, to the one whom it gave it to.

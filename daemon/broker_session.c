@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "daemon/broker.h"
 #include "daemon/process.h"
+#include "daemon/user.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -187,8 +188,16 @@ static void socket_ready(struct node *node, struct source *source, uint32_t even
 {
 	struct session *session = (struct session *)source;
 
-	discard_from(session->peer.uid);
-	if (discard_is_full(node, session->peer.uid))
+	uid_t uid = session->peer.uid;
+	uint64_t begun = vg_clock_monotonic_ns();
+
+	discard_from(uid);
+	if (user_waits_until(node, uid)) {
+		node_leave(node, source);
+		session->rests = true;
+		return;
+	}
+	if (discard_is_full(node, uid))
 		session_end(node, session);
 	else if (session->state == SESSION_RECEIVING)
 		publish_take_packet(node, session);
@@ -198,6 +207,7 @@ static void socket_ready(struct node *node, struct source *source, uint32_t even
 		take_word(node, session);
 	else if (session->state == SESSION_SENDING)
 		session_send_packets(node, session);
+	user_charge_request(uid, begun);
 }
 
 static void process_ended(struct node *node, struct source *source, uint32_t events)
@@ -256,6 +266,12 @@ void session_expire_all(struct node *node, uint64_t now, uint64_t *deadline)
 {
 	for (struct session *session = node->sessions, *next; session; session = next) {
 		next = session->next;
+		uint64_t rests_until = session->rests ? user_waits_until(node, session->peer.uid) : 0;
+		if (rests_until && (!*deadline || rests_until < *deadline))
+			*deadline = rests_until;
+		if (session->rests && !rests_until)
+			session->rests = node_watch(node, &session->socket,
+						    EPOLLIN | (session->state == SESSION_SENDING ? EPOLLOUT : 0)) < 0;
 		if (session->deadline_ns && now >= session->deadline_ns) {
 			if (session->state == SESSION_REVOKING)
 				revoke_step(node, session);

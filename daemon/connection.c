@@ -21,6 +21,7 @@ struct connection {
 	struct connection *next;
 	struct authority_peer peer;
 	uint64_t deadline_ns; // 0: it waits for its turn among its user's
+	bool rests;    // its user has had the loop's time for now
 	char *request; // which is to be answered later; NULL: none
 	char *answer; // NULL: the request has not come yet
 	size_t length, sent;
@@ -180,13 +181,22 @@ static void connection_ready(struct node *node, struct source *source, uint32_t 
 {
 	struct connection *connection = (struct connection *)source;
 
-	discard_from(connection->peer.uid);
+	uid_t uid = connection->peer.uid;
+	uint64_t begun = vg_clock_monotonic_ns();
+
+	discard_from(uid);
+	if (user_waits_until(node, uid)) {
+		node_leave(node, source);
+		connection->rests = true;
+		return;
+	}
 	if (connection->answer)
 		send_answer(node, connection);
 	else if (discard_is_full(node, connection->peer.uid))
 		close_connection(node, connection);
 	else
 		take_request(node, connection);
+	user_charge_request(uid, begun);
 }
 
 void connection_refuse(int fd, const char *text)
@@ -271,6 +281,12 @@ void connection_accept(struct node *node)
 void connection_expire(struct node *node, uint64_t now, uint64_t *deadline)
 {
 	for (struct connection *connection = node->connections; connection; connection = connection->next) {
+		uint64_t rests_until = connection->rests ? user_waits_until(node, connection->peer.uid) : 0;
+		if (rests_until && (!*deadline || rests_until < *deadline))
+			*deadline = rests_until;
+		if (connection->rests && !rests_until)
+			connection->rests =
+				node_watch(node, &connection->source, connection->answer ? EPOLLOUT : EPOLLIN) < 0;
 		if (!connection->deadline_ns)
 			continue;
 		if (now >= connection->deadline_ns) {

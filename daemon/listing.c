@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FRESH_MS = 200 };
+enum { FRESH_MS = 200, MOST_NAMES = 256 };
 
 // NVML is slow: one answer serves all listings of a moment.
 struct physical {
@@ -60,13 +60,25 @@ static json_t *size_or_null(bool known, uint64_t bytes)
 	return known ? json_integer(bounded(bytes, INT64_MAX)) : json_null();
 }
 
+// One user may have very many rows, and the table of users is not read for each.
 json_t *user_name(uid_t uid)
 {
-	struct passwd *entry = getpwuid(uid);
-	char number[16];
+	static struct {
+		uint64_t at_ns;
+		uid_t uid;
+		char text[64];
+	} last;
+	uint64_t now = vg_clock_monotonic_ns();
 
-	snprintf(number, sizeof number, "%u", (unsigned int)uid);
-	return json_string(entry ? entry->pw_name : number);
+	if (!last.at_ns || last.uid != uid || now - last.at_ns > FRESH_MS * 1000000ull) {
+		struct passwd *entry = getpwuid(uid);
+		last.at_ns = now;
+		last.uid = uid;
+		snprintf(last.text, sizeof last.text, "%u", (unsigned int)uid);
+		if (entry)
+			snprintf(last.text, sizeof last.text, "%s", entry->pw_name);
+	}
+	return json_string(last.text);
 }
 
 json_t *group_name(gid_t gid)
@@ -92,12 +104,19 @@ json_t *command_text(const char *command)
 	return json_string(plain);
 }
 
+static int names_left; // to be looked up for this answer
+
+void listing_begin(void)
+{
+	names_left = MOST_NAMES;
+}
+
 json_t *command_of(pid_t pid)
 {
 	char path[48], text[64];
 
 	snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-	ssize_t length = pid > 0 ? vg_file_read(path, text, sizeof text) : -1;
+	ssize_t length = pid > 0 && names_left-- > 0 ? vg_file_read(path, text, sizeof text) : -1;
 	if (length <= 0)
 		return json_null();
 	text[strcspn(text, "\n")] = '\0';

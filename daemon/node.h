@@ -291,10 +291,11 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants);
 json_t *listing_vgpus(struct node *node, const struct authority_peer *peer);
 json_t *listing_devices(struct node *node);
 json_t *listing_refusals(const struct vgpu *vgpu);
+void listing_begin(void); // of each answer: only so many processes are asked for their names
 json_t *user_name(uid_t uid);
 json_t *group_name(gid_t gid); // (gid_t)-1: null
 json_t *command_text(const char *command); // as JSON takes it
-json_t *command_of(pid_t pid); // what its process calls itself now; null: not known
+json_t *command_of(pid_t pid); // what its process calls itself now; null: not known, or it is asked for too many
 // broker_list.c
 json_t *listing_publications(struct node *node, const struct authority_peer *peer);
 

@@ -627,6 +627,7 @@ json_t *request_answer(struct node *node, const struct authority_peer *peer, con
 	const char *op = json_string_value(json_object_get(object, "op"));
 	struct request request = {.node = node, .peer = peer, .object = object};
 
+	listing_begin();
 	if (!json_is_object(object))
 		answer = refuse("invalid", "the request is not a JSON object: %s",
 				object ? "another kind of value" : error.text);

@@ -33,6 +33,7 @@ void user_forget_idle(void)
 		struct user *user = *link;
 		if (user->connections || user->vgpus || user->tenants || user->processes || user->jobs[WORK_ANY] ||
 		    user->jobs[WORK_UNREAD] ||
+		    now < user->rests_until_ns ||
 		    now - user->window_ns < USER_WINDOW_MS * 1000000ull) {
 			link = &user->next;
 			continue;
@@ -62,6 +63,21 @@ bool user_take_process(const struct node *node, uid_t uid)
 void user_drop_process(uid_t uid)
 {
 	user_of(uid)->processes--;
+}
+
+void user_charge_request(uid_t uid, uint64_t begun)
+{
+	uint64_t now = vg_clock_monotonic_ns();
+
+	if (now - begun > USER_LONG_MS * 1000000ull)
+		user_of(uid)->rests_until_ns = now + 2 * (now - begun);
+}
+
+uint64_t user_waits_until(const struct node *node, uid_t uid)
+{
+	uint64_t until = user_of(uid)->rests_until_ns;
+
+	return user_is_limited(node, uid) && vg_clock_monotonic_ns() < until ? until : 0;
 }
 
 // ---- the loop's time ----------------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ static inline void fuse_answer(int fd, uint64_t request, const void *body, size_
 	struct fuse_out_header header = {(uint32_t)(sizeof header + size), -error, request};
 
 	memcpy(reply, &header, sizeof header);
-	memcpy(reply + sizeof header, body, size);
+	if (size)
+		memcpy(reply + sizeof header, body, size);
 	if (write(fd, reply, sizeof header + size) < 0 && errno != ENOENT)
 		_exit(1);
 }

@@ -190,3 +190,34 @@ TEST(an_environment_without_an_end)
 	CHECK(resident_mib(daemon_pid) < 200);
 	end_user(attacker);
 }
+
+// What is slow to list: very many tenants, each with a name that the daemon has to look up.
+static void be_guests(void)
+{
+	ledger_word owner = owner_of(getpid());
+
+	for (int i = 0; i < 4; i++) {
+		struct ledger_file *file = map_ledger(i);
+		for (unsigned int slot = 0; slot < VG_LEDGER_SLOTS; slot++) {
+			file->slots[slot].role = LEDGER_GUEST;
+			file->slots[slot].owner = owner;
+		}
+		file->header.slots_touched = VG_LEDGER_SLOTS;
+	}
+	for (int i = 0; i < 32; i++)
+		if (fork() == 0)
+			for (prctl(PR_SET_PDEATHSIG, SIGKILL);;)
+				json_decref(ask("{'op':'list'}"));
+	attack_begins();
+	for (;;)
+		pause();
+}
+
+TEST(many_requests_that_take_long)
+{
+	fresh_system();
+	run_user(ALICE, make_vgpus);
+	pid_t attacker = start_attack(be_guests);
+	check_victim("many requests that take long");
+	end_user(attacker);
+}
