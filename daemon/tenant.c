@@ -419,11 +419,15 @@ static bool reap_device(struct node *node, size_t device)
 		return false;
 	int known = vg_system_processes(node->system, device, processes, &count);
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
-		for (struct tenant *tenant = vgpu->tenants, *next; tenant && vgpu->device == device; tenant = next) {
+		if (vgpu->device != device)
+			continue;
+		user_begin_time(node, vgpu->owner);
+		for (struct tenant *tenant = vgpu->tenants, *next; tenant && user_has_time(); tenant = next) {
 			next = tenant->next;
 			if ((tenant->dead || tenant->replaced) && is_released(tenant, known, processes, count))
 				reap_one(node, tenant);
 		}
+		user_end_time();
 	}
 	return has_dead(node, device);
 }

@@ -102,7 +102,6 @@ static void keep_exported(struct ledger_slot *slot, uint64_t bytes)
 static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
 		   const struct vg_ledger_keep *keep, uint64_t *ret_refunded)
 {
-	enum { ATTEMPTS = 100000 }; // a tenant that changes the account for ever must not hold the daemon
 	struct ledger_slot *slot = &ledger_file_of(ledger)->slots[tenant->slot];
 	struct vg_ledger_owner self;
 	ledger_word from = ledger_owner_word(&tenant->owner);
@@ -115,13 +114,13 @@ static int reap_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *te
 	    !ledger_word_swap(&slot->owner, &from, ledger_owner_word(&self)))
 		return VG_LEDGER_GONE;
 	ledger_step("taken");
-	r = ledger_slot_refund(ledger_file_of(ledger), tenant->slot, keep, ATTEMPTS, ret_refunded);
+	r = ledger_slot_refund(ledger_file_of(ledger), tenant->slot, keep, LEDGER_ATTEMPTS, ret_refunded);
 	uint64_t kept = ledger_slot_used(slot);
 	if (r == 0 && kept)
 		keep_exported(slot, kept);
 	if (r == 0 && !kept) {
 		if (keep) // a share that was to be kept, but of which nothing is charged
-			ledger_shares_leave(ledger_file_of(ledger), tenant->slot, NULL, ATTEMPTS);
+			ledger_shares_leave(ledger_file_of(ledger), tenant->slot, NULL, LEDGER_ATTEMPTS);
 		ledger_slot_free(ledger_file_of(ledger), tenant->slot);
 	} else { // to be looked at again
 		ledger_word mine = ledger_owner_word(&self);
@@ -157,7 +156,7 @@ int vg_ledger_set_limit(struct vg_ledger *ledger, uint64_t limit, uint64_t *ret_
 {
 	struct ledger_file *file = ledger_file_of(ledger);
 
-	for (int attempt = 0; attempt < 100000; attempt++) {
+	for (int attempt = 0; attempt < LEDGER_ATTEMPTS; attempt++) {
 		struct ledger_account now = ledger_account_read(&file->header.account);
 		unsigned int generation = ledger_tag_limit(now.tag) + 1;
 

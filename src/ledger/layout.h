@@ -20,6 +20,9 @@
 enum { LEDGER_VERSION = 4, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
 #define LEDGER_MAGIC 0x524744454c544756u // "VGTLEDGR"
 
+// How often the same is tried for the daemon, whom tenants that write without an end must not hold.
+enum { LEDGER_TRIES = 1000, LEDGER_ATTEMPTS = 10000 };
+
 typedef unsigned __int128 ledger_word;
 
 // What the owner of a slot is to the vGPU.
@@ -176,12 +179,13 @@ static inline struct ledger_account ledger_account_read(const ledger_word *word)
 	const uint64_t *half = (const uint64_t *)word;
 	struct ledger_account account;
 	uint64_t again = LEDGER_LOAD(half[1]);
+	int tries = 0;
 
 	do {
 		account.tag = again;
 		account.charged = LEDGER_LOAD(half[0]);
 		again = LEDGER_LOAD(half[1]);
-	} while (again != account.tag);
+	} while (again != account.tag && ++tries < LEDGER_TRIES); // a torn figure is one that somebody wrote there
 	return account;
 }
 

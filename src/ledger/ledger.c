@@ -393,12 +393,13 @@ VG_HOT void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, 
 {
 	struct ledger_account account, again = ledger_account_read(&ledger->file->header.account);
 	uint64_t limit;
+	int tries = 0;
 
 	do { // the limit of the same generation
 		account = again;
 		limit = LEDGER_LOAD(ledger->file->header.limits[ledger_tag_limit(account.tag) & 1]);
 		again = ledger_account_read(&ledger->file->header.account);
-	} while (ledger_tag_limit(again.tag) != ledger_tag_limit(account.tag));
+	} while (ledger_tag_limit(again.tag) != ledger_tag_limit(account.tag) && ++tries < LEDGER_TRIES);
 	*ret_limit = limit;
 	*ret_charged = account.charged;
 }

@@ -394,8 +394,6 @@ uint64_t vg_ledger_shared(const struct vg_ledger *ledger)
 	return sum;
 }
 
-enum { GUEST_ATTEMPTS = 100000 }; // tenants that change a share for ever must not hold the daemon
-
 int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint64_t program,
 			 uint64_t key, uint32_t *ret_share, uint64_t *ret_bytes)
 {
@@ -408,7 +406,7 @@ int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner 
 	int r = ledger_guest_slot(file, process, &program, &index);
 	if (r)
 		return r;
-	r = join(file, index, number, GUEST_ATTEMPTS, ret_bytes);
+	r = join(file, index, number, LEDGER_ATTEMPTS, ret_bytes);
 	if (r == 0)
 		*ret_share = number;
 	return r;
@@ -424,5 +422,5 @@ int vg_ledger_guest_leave(struct vg_ledger *ledger, const struct vg_ledger_owner
 	share = share_of(file, number, &word);
 	if (!share || ledger_guest_slot(file, process, NULL, &index) != 0 || !holds(share, index))
 		return VG_LEDGER_GONE;
-	return leave(file, index, share, GUEST_ATTEMPTS);
+	return leave(file, index, share, LEDGER_ATTEMPTS);
 }

@@ -136,3 +136,25 @@ TEST(sockets_with_lingering_sockets_inside)
 	check_attack(make_nested, 2, 1, "sockets with lingering sockets inside");
 	end_daemon_at_once();
 }
+
+// Refusals that somebody does not care to hear.
+static void be_refused(void)
+{
+	for (int i = 0; i < 300; i++)
+		if (speak(reach(), "{'op':'open','name':'none','access':'read'}") < 0)
+			_exit(1);
+	attack_begins();
+	for (;;)
+		pause();
+}
+
+TEST(refused_sessions_hold_nothing)
+{
+	descriptor_limit = 512;
+	fresh_system();
+	descriptor_limit = 0;
+	pid_t attacker = start_attack(be_refused);
+	check_victim("refused sessions");
+	CHECK(count_descriptors(daemon_pid) < 200);
+	end_user(attacker);
+}
