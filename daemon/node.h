@@ -120,6 +120,7 @@ struct node {
 	struct publication *publications;
 	unsigned int connection_count;
 	bool retry; // connection_retry() has more to do
+	bool later; // the request in hand waits for a search
 	bool leaving;
 	bool ending; // a signal said so: whoever still waits has lost
 	bool told_to_end; // by a request: nobody new is let in

@@ -109,7 +109,7 @@ json_t *removal_answer(const struct request *request)
 			search_again(vgpu); // who has the ledger open and does not stand in it
 		}
 		if (!search_knows_heirs(node, vgpu))
-			return NULL; // once it is known
+			return answer_later(request); // who uses it is not known yet
 		end_programs(vgpu);
 		int count = count_ending(vgpu);
 		if (count)

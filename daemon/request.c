@@ -33,6 +33,12 @@ static json_t *agree(void)
 	return json_pack("{s:b}", "ok", 1);
 }
 
+json_t *answer_later(const struct request *request)
+{
+	request->node->later = true;
+	return NULL;
+}
+
 json_t *agree_with(const char *key, json_t *value)
 {
 	return json_pack("{s:b, s:o}", "ok", 1, key, value);
@@ -428,7 +434,7 @@ static json_t *answer_enter(const struct request *request)
 		return refusal;
 	tenant_scan(node, vgpu);
 	if (damage_is_undecided(node, vgpu))
-		return NULL; // once a search has ended
+		return answer_later(request);
 	if ((refusal = refuse_use(vgpu)))
 		return refusal;
 	// The claims of others may have grown while no daemon of ours was there to say ours.
@@ -516,7 +522,7 @@ static json_t *answer_set(const struct request *request)
 		return refusal;
 	tenant_scan(request->node, vgpu);
 	if (damage_is_undecided(request->node, vgpu))
-		return NULL; // once a search has ended
+		return answer_later(request);
 	if ((refusal = refuse_use(vgpu)))
 		return refusal;
 	if (has_memory &&
@@ -548,7 +554,7 @@ static json_t *answer_kill(const struct request *request)
 		return refuse("invalid", "\"signal\" must be a number from 1 to %d", SIGRTMAX);
 	tenant_scan(request->node, vgpu);
 	if (!tenant_are_proven(request->node, vgpu))
-		return NULL; // once a search has ended
+		return answer_later(request);
 	struct signalled signalled = tenant_signal_all(request->node, vgpu, (int)signal);
 	say("vGPU %s: process %d of user %u had signal %d sent to %u process%s", vgpu->name, (int)request->peer->pid,
 	    (unsigned int)request->peer->uid, (int)signal, signalled.count, signalled.count == 1 ? "" : "es");
@@ -628,6 +634,7 @@ json_t *request_answer(struct node *node, const struct authority_peer *peer, con
 	struct request request = {.node = node, .peer = peer, .object = object};
 
 	listing_begin();
+	node->later = false;
 	if (!json_is_object(object))
 		answer = refuse("invalid", "the request is not a JSON object: %s",
 				object ? "another kind of value" : error.text);
@@ -642,6 +649,8 @@ json_t *request_answer(struct node *node, const struct authority_peer *peer, con
 			answer = other_gpus(&request);
 		if (!answer)
 			answer = verbs[i].answer(&request);
+		if (!answer && !node->later)
+			answer = refuse("system", "no memory for the answer");
 		json_decref(object);
 		return answer;
 	}

@@ -6,6 +6,7 @@
 #include "base/descriptor.h"
 #include "daemon/node.h"
 #include "daemon/process.h"
+#include "daemon/user.h"
 #include "daemon/work.h"
 
 #include <ctype.h>
@@ -40,7 +41,7 @@ struct search {
 	uid_t owner;
 	gid_t group;
 	uint32_t pid_namespace;
-	bool for_heirs, all_mappings, namespaces;
+	bool for_heirs, all_mappings, namespaces, is_limited;
 	pid_t asked[MOST_ASKED];
 	size_t asked_count, found_count;
 	struct found found[MOST_FOUND];
@@ -153,21 +154,25 @@ static void rest(void)
 
 	if (now - second_ns < 1000000000 && busy - busy_ns < BUSY_MS * 1000000ull)
 		return;
-	if (now - second_ns < 1000000000)
-		poll(NULL, 0, (int)((second_ns + 1000000000 - now) / 1000000));
-	second_ns = clock_ns(CLOCK_MONOTONIC);
+	for (; now - second_ns < 1000000000; now = clock_ns(CLOCK_MONOTONIC)) // signals come (work.c)
+		poll(NULL, 0, (int)((second_ns + 1000000000 - now) / 1000000) + 1);
+	second_ns = now;
 	busy_ns = busy;
 }
 
 static void run_search(struct work *work)
 {
 	struct search *search = (struct search *)work;
-	DIR *directory = opendir("/proc");
+	bool everywhere = search->for_heirs || search->namespaces;
+	DIR *directory = everywhere ? opendir("/proc") : NULL;
 	struct dirent *entry;
 
+	for (size_t i = 0; i < search->asked_count && !everywhere; i++)
+		look_at(search, search->asked[i]);
 	while (directory && search->found_count < MOST_FOUND && (entry = readdir(directory))) {
 		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)atoi(entry->d_name) : 0;
-		rest();
+		if (search->is_limited)
+			rest();
 		if (pid > 0 && pid != getpid())
 			look_at(search, pid);
 	}
@@ -222,9 +227,9 @@ static void end_search(struct node *node, struct work *work)
 		if (search->for_heirs && vgpu->heirs == HEIRS_SEARCHED)
 			vgpu->heirs = HEIRS_KNOWN;
 		damage_mend_all(node);
-		connection_retry(node);
 	}
 	free(search);
+	connection_retry(node);
 }
 
 static void ask_for_tenants(struct search *search)
@@ -248,6 +253,7 @@ static void begin(struct vgpu *vgpu, const struct node *node, bool for_heirs)
 	search->work = (struct work){.run = run_search, .done = end_search};
 	search->vgpu = vgpu;
 	search->for_heirs = for_heirs;
+	search->is_limited = user_is_limited(node, vgpu->owner);
 	search->owner = vgpu->owner;
 	search->group = vgpu->group;
 	search->pid_namespace = node->pid_namespace;
