@@ -177,6 +177,15 @@ void connection_retry(struct node *node)
 	}
 }
 
+// A tenant's own word is answered at once: it waits 20 ms for it, and no longer.
+static bool is_tenants_word(int fd)
+{
+	struct vg_wire_header header;
+
+	return recv(fd, &header, sizeof header, MSG_PEEK | MSG_DONTWAIT) == sizeof header &&
+	       (header.type == VG_WIRE_HELLO || header.type == VG_WIRE_GUEST);
+}
+
 static void connection_ready(struct node *node, struct source *source, uint32_t events)
 {
 	struct connection *connection = (struct connection *)source;
@@ -185,7 +194,7 @@ static void connection_ready(struct node *node, struct source *source, uint32_t 
 	uint64_t begun = vg_clock_monotonic_ns();
 
 	discard_from(uid);
-	if (user_waits_until(node, uid)) {
+	if (user_waits_until(node, uid) && (connection->answer || !is_tenants_word(source->fd))) {
 		node_leave(node, source);
 		connection->rests = true;
 		return;
