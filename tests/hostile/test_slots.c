@@ -106,7 +106,7 @@ static void change_slots(void)
 	}
 	for (int i = 0; i < PROCESSES; i++)
 		if (fork() == 0)
-			for (;;)
+			for (prctl(PR_SET_PDEATHSIG, SIGKILL);;)
 				pause();
 	attack_begins();
 	for (uint64_t i = 0;; i++) {
