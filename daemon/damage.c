@@ -60,15 +60,15 @@ json_t *damage_refuse(const struct vgpu *vgpu)
 static void mend(struct node *node, struct vgpu *vgpu)
 {
 	if (vgpu->ephemeral) {
-		say("the ledger of vGPU %s is damaged, and nobody has it open: the vGPU is given up", vgpu->name);
+		say("the ledger of vGPU %s is damaged, and no process has it open: the vGPU is removed", vgpu->name);
 		registry_drop(node, vgpu);
 		return;
 	}
 	int r = registry_renew(node, vgpu);
 	if (r < 0)
-		say("the ledger of vGPU %s cannot be made anew: %s", vgpu->name, strerror(-r));
+		say("the ledger of vGPU %s cannot be created again: %s", vgpu->name, strerror(-r));
 	else
-		say("the ledger of vGPU %s is made anew", vgpu->name);
+		say("the ledger of vGPU %s is created again", vgpu->name);
 }
 
 static bool is_mendable(const struct vgpu *vgpu)
