@@ -13,11 +13,12 @@
 //   charged = what the slots have + what shares without an owner have.
 #pragma once
 #include "ledger/share.h"
+#include "turn/page.h"
 
 // In `image` while the daemon refunds what a program before exec left behind.
 #define LEDGER_IMAGE_TAKEN ((ledger_word)1)
 
-enum { LEDGER_VERSION = 4, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
+enum { LEDGER_VERSION = 5, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
 #define LEDGER_MAGIC 0x524744454c544756u // "VGTLEDGR"
 
 // How often the same is tried for the daemon, whom tenants that write without an end must not hold.
@@ -93,6 +94,8 @@ struct ledger_file {
 	_Alignas(LEDGER_HEADER_SIZE) struct ledger_share shares[VG_LEDGER_SHARES];
 	_Alignas(LEDGER_HEADER_SIZE) ledger_word names[LEDGER_NAMES];
 	_Alignas(LEDGER_HEADER_SIZE) uint64_t processes[VG_LEDGER_SLOTS]; // by slot: vg_ledger_tenant.process
+	_Alignas(LEDGER_HEADER_SIZE) struct turn_page turn;
+	struct turn_slot turns[VG_LEDGER_SLOTS]; // by slot
 };
 _Static_assert(sizeof(struct ledger_slot) == 256, "a slot is 256 bytes");
 _Static_assert(sizeof(struct ledger_refusal_entry) == 128, "a refusal is 128 bytes");

@@ -230,6 +230,7 @@ VG_COLD static int enter_locked(struct vg_ledger *ledger)
 	if (r)
 		return r;
 	describe_slot(&file->slots[index]);
+	memset(&file->turns[index], 0, sizeof file->turns[index]);
 	LEDGER_STORE(file->processes[index], (uint64_t)(uintptr_t)process);
 	__atomic_add_fetch(&file->header.enters, 1, __ATOMIC_RELAXED);
 	process->slot_number = index + 1;
@@ -387,6 +388,28 @@ void vg_ledger_set_exported(struct vg_ledger *ledger, uint64_t exported, uint64_
 	LEDGER_STORE(ledger->file->slots[index].exported, exported);
 	LEDGER_STORE(ledger->file->slots[index].adrift, adrift);
 	ledger_slot_give(ledger);
+}
+
+struct turn_page *vg_ledger_turn_page(const struct vg_ledger *ledger)
+{
+	return &ledger->file->turn;
+}
+
+const struct turn_slot *vg_ledger_turn_slots(const struct vg_ledger *ledger)
+{
+	return ledger->file->turns;
+}
+
+unsigned int vg_ledger_turn_count(const struct vg_ledger *ledger)
+{
+	return ledger_slots_touched(ledger->file);
+}
+
+VG_HOT struct turn_slot *vg_ledger_turn_slot(const struct vg_ledger *ledger)
+{
+	uint32_t number = __atomic_load_n(&ledger->process->slot_number, __ATOMIC_RELAXED);
+
+	return number == LEDGER_NO_SLOT || number > VG_LEDGER_SLOTS ? NULL : &ledger->file->turns[number - 1];
 }
 
 VG_HOT void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, uint64_t *ret_charged)

@@ -57,6 +57,8 @@ enum vg_ledger_flag {
 };
 
 struct vg_ledger;
+struct turn_page;
+struct turn_slot;
 
 struct vg_ledger_options {
 	const char *name;
@@ -114,6 +116,13 @@ void vg_ledger_set_host(struct vg_ledger *ledger);
 // What of this process's charges is for memory that it exported as descriptors, which can outlive
 // it; and what of that is held by descriptors alone, so that the device shows it under no process.
 void vg_ledger_set_exported(struct vg_ledger *ledger, uint64_t exported, uint64_t adrift);
+// The words for turns on the device (turn/page.h): the page, and the slots of all processes, of which the first
+// vg_ledger_turn_count() were ever used.
+struct turn_page *vg_ledger_turn_page(const struct vg_ledger *ledger);
+const struct turn_slot *vg_ledger_turn_slots(const struct vg_ledger *ledger);
+unsigned int vg_ledger_turn_count(const struct vg_ledger *ledger);
+// This process's slot; NULL: it has none. It is another one after a restore.
+struct turn_slot *vg_ledger_turn_slot(const struct vg_ledger *ledger);
 // What this process itself has charged, all kinds.
 uint64_t vg_ledger_used_here(const struct vg_ledger *ledger);
 

@@ -10,12 +10,20 @@
 #define LOAD(word) atomic_load_explicit(&(word), memory_order_acquire)
 #define STORE(word, value) atomic_store_explicit(&(word), value, memory_order_release)
 
+// No thread waits a second time for an arbiter that has ended.
+static bool wait_is_vain(struct turn_process *process, uint64_t beat)
+{
+	return beat && beat == LOAD(process->last_ns);
+}
+
 void turn_wait_begin(struct turn_process *process, struct turn_wait *ret_wait, uint64_t now)
 {
 	*ret_wait = (struct turn_wait){.began_ns = now,
 				       .awake_ns = now + SPIN_NS,
 				       .looked_ns = now,
 				       .beat_ns = LOAD(process->page->beat_ns)};
+	if (wait_is_vain(process, ret_wait->beat_ns))
+		STORE(process->open_ns, now + UNGATED_NS);
 	STORE(process->slot->alive_ns, now);
 	atomic_fetch_add(&process->slot->waiting, 1);
 	turn_watch_begin(process);
@@ -39,8 +47,10 @@ static bool count_quiet_time(struct turn_process *process, struct turn_wait *wai
 		return false;
 	}
 	wait->quiet_ns += took < wait->step_ns ? took : wait->step_ns;
-	if (wait->quiet_ns >= TURN_BEAT_NS)
+	if (wait->quiet_ns >= TURN_BEAT_NS) {
 		STORE(process->open_ns, now + UNGATED_NS);
+		STORE(process->last_ns, beat);
+	}
 	return wait->quiet_ns / SLEEP_NS != before / SLEEP_NS;
 }
 

@@ -28,6 +28,7 @@ struct turn_process {
 	struct turn_page *page;
 	struct turn_slot *slot;
 	_Atomic uint64_t open_ns; // no arbiter runs: the gate is open until then
+	_Atomic uint64_t last_ns; // the last beat of the arbiter that ended; 0: none was missed yet
 };
 
 // Of a thread at the gate.

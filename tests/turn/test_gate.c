@@ -358,3 +358,33 @@ TEST(one_launch_in_64_is_a_sample)
 	}
 	CHECK_INT(samples, 10);
 }
+
+// Waits at a closed gate, and returns for how long.
+static uint64_t wait_at_gate(struct turn_process *process, uint64_t now)
+{
+	struct turn_action action;
+	struct turn_wait wait;
+	uint64_t begun = now;
+
+	turn_wait_begin(process, &wait, now);
+	while ((action = turn_wait_look(process, &wait, now)).step != TURN_STEP_LAUNCH)
+		now += action.ns;
+	turn_wait_end(process);
+	return now - begun;
+}
+
+TEST(nobody_waits_twice_for_an_arbiter_that_has_ended)
+{
+	static struct turn_page page;
+	struct turn_slot slot = {0};
+	struct turn_process process = {.page = &page, .slot = &slot};
+
+	page.word = turn_word(1, TURN_CLOSED, 0);
+	page.beat_ns = SEC;
+	uint64_t first = wait_at_gate(&process, SEC);
+	CHECK(first >= TURN_BEAT_NS && first < 2 * TURN_BEAT_NS);
+	CHECK_INT(wait_at_gate(&process, 2 * SEC), 0); // still open
+	CHECK_INT(wait_at_gate(&process, 10 * SEC), 0);
+	page.beat_ns = 11 * SEC; // another arbiter
+	CHECK(wait_at_gate(&process, 12 * SEC) >= TURN_BEAT_NS);
+}
