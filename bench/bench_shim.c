@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "figures.h"
 #include "ledger/ledger.h"
+#include "turn/page.h"
 
 struct calls {
 	VG_PFN(cuLaunchKernel, 4000, plain) launch;
@@ -28,8 +29,7 @@ struct calls {
 
 enum { LAUNCHES = 500, CALLS = 16, TURNS = 32, ROUNDS = 4, PAIRS = TURNS * ROUNDS };
 enum { GENERATIONS = 6 }; // processes a state, since each gets its own luck with addresses
-// In ns: a launch with nothing to enforce, the bookkeeping of an allocation or a free.
-#define LAUNCH_LIMIT 10
+// In ns: the bookkeeping of an allocation or a free.
 #define BOOKKEEPING_LIMIT 200
 
 static const char empty_kernel[] = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry empty() { ret; }\n";
@@ -85,13 +85,27 @@ static CUfunction set_up(void *library)
 	return function;
 }
 
+// What the arbiter has written, and what a launch may cost then.
+static const struct state {
+	const char *name;
+	bool inside;
+	uint32_t word; // of the gate
+	double limit;
+} states[] = {
+	{"no vGPU", false, 0, 10},
+	{"vGPU", true, 0, 10},
+	{"vGPU beside sleeping ones", true, TURN_OPEN << 4 | TURN_COUNT, 10},
+	{"vGPU that has the turn", true, TURN_HELD << 4 | TURN_WANTED, 40},
+};
+enum { STATES = sizeof states / sizeof *states };
+
 enum side { DIRECT, THROUGH, SIDES };
 enum call { LAUNCH, ALLOC, FREE, KINDS };
 static const struct {
 	const char *name;
 	double limit;
 } kinds[KINDS] = {
-	{"launch of an empty kernel", LAUNCH_LIMIT},
+	{"launch of an empty kernel", 0},
 	{"cuMemAlloc", BOOKKEEPING_LIMIT},
 	{"cuMemFree", BOOKKEEPING_LIMIT},
 };
@@ -161,20 +175,25 @@ static void time_memory(const struct calls calls[SIDES], struct turns *turns)
 	}
 }
 
-static void report_differences(struct bench_report *report, const char *where, struct turns *turns)
+static void report_differences(struct bench_report *report, const struct state *state, const char *driver_name,
+			       struct turns *turns)
 {
 	static double differences[GENERATIONS * PAIRS];
 
 	for (enum call kind = 0; kind < KINDS; kind++) {
-		struct bench_figure added = {.unit = "ns added", .limit = kinds[kind].limit, .rule = BENCH_AT_MOST};
+		struct bench_figure added = {.unit = "ns added", .limit = kind == LAUNCH ? state->limit : kinds[kind].limit,
+					     .rule = BENCH_AT_MOST};
 		struct bench_figure direct;
+
+		if (kind != LAUNCH && state->word) // as without
+			continue;
 
 		for (size_t i = 0; i < turns->count; i++)
 			differences[i] = turns->ns[kind][THROUGH][i] - turns->ns[kind][DIRECT][i];
 		bench_figure_set(&added, differences, turns->count);
 		bench_figure_set(&direct, turns->ns[kind][DIRECT], turns->count);
 		added.baseline = direct.value;
-		snprintf(added.what, sizeof added.what, "%s, %s", kinds[kind].name, where);
+		snprintf(added.what, sizeof added.what, "%s, %s, %s", kinds[kind].name, state->name, driver_name);
 		bench_report_add(report, &added);
 	}
 }
@@ -242,7 +261,7 @@ static void find(const char *built, const char *installed, char path[4096])
 	}
 }
 
-// Both states, each in processes of its own: a vGPU is entered once, at the first call.
+// All states, each in processes of its own: a vGPU is entered once, at the first call.
 static int bench(struct bench_report *report, const char *interposer, const char *driver, const char *driver_name)
 {
 	struct vg_ledger_options options = {.name = "bench",
@@ -250,8 +269,8 @@ static int bench(struct bench_report *report, const char *interposer, const char
 					    .owner = (uid_t)-1,
 					    .group = (gid_t)-1,
 					    .flags = VG_LEDGER_SIMULATED};
-	char folder[] = "/tmp/virgate-bench-XXXXXX", ledger_path[64], command[64], where[48];
-	struct turns *turns = mmap(NULL, 2 * sizeof *turns, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char folder[] = "/tmp/virgate-bench-XXXXXX", ledger_path[64], command[64];
+	struct turns *turns = mmap(NULL, STATES * sizeof *turns, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct vg_ledger *ledger;
 	int failed = 0, status;
 
@@ -264,26 +283,31 @@ static int bench(struct bench_report *report, const char *interposer, const char
 	snprintf(ledger_path, sizeof ledger_path, "%s/ledger", folder);
 	if (vg_ledger_create(ledger_path, &options, &ledger) != 0)
 		give_up("no ledger");
-	for (int i = 0; i < 2 * GENERATIONS && !failed; i++) {
-		bool inside = i % 2;
+	uint64_t entered = 0;
+	for (int i = 0; i < STATES * GENERATIONS && !failed; i++) {
+		const struct state *state = &states[i % STATES];
+		struct turn_page *page = vg_ledger_turn_page(ledger);
+		page->window_us = 1000000000;
+		page->patience_us = 20000;
+		page->until_ns = UINT64_MAX;
+		page->word = state->word;
+		entered += state->inside;
 		pid_t child = fork();
 		if (child == 0) {
-			if (inside)
+			if (state->inside)
 				setenv("VIRGATE_LEDGER", ledger_path, 1);
 			else
 				unsetenv("VIRGATE_LEDGER");
-			measure(&turns[inside], interposer, driver);
-			if (inside && vg_ledger_enters(ledger) != (uint64_t)i / 2 + 1)
+			measure(&turns[i % STATES], interposer, driver);
+			if (vg_ledger_enters(ledger) != entered)
 				give_up("the vGPU was not entered");
 			exit(0);
 		}
 		failed |= waitpid(child, &status, 0) != child || status != 0;
 	}
-	for (int inside = 0; inside < 2 && !failed; inside++) {
-		snprintf(where, sizeof where, "%s, %s", inside ? "vGPU" : "no vGPU", driver_name);
-		report_differences(report, where, &turns[inside]);
-	}
-	munmap(turns, 2 * sizeof *turns);
+	for (int i = 0; i < STATES && !failed; i++)
+		report_differences(report, &states[i], driver_name, &turns[i]);
+	munmap(turns, STATES * sizeof *turns);
 	snprintf(command, sizeof command, "rm -rf '%s'", folder);
 	return failed | (system(command) != 0);
 }

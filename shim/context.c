@@ -3,6 +3,7 @@
 #include "shim/context.h"
 #include "shim/graph.h"
 #include "shim/local.h"
+#include "shim/turn.h"
 #include "shim/undeclared.h"
 #include "shim/vmm.h"
 
@@ -51,6 +52,7 @@ static void take(const struct shim_record *record)
 void shim_context_gone(CUcontext context)
 {
 	shim_record_sweep(context, take);
+	shim_turn_context_gone(context);
 }
 
 // Before a call that may bring the primary context up: reserves for it, unless it is up.

@@ -30,3 +30,66 @@ dlopen:
 	jmp *shim_real_dlopen(%rip)
 	.cfi_endproc
 	.size dlopen, . - dlopen
+
+/* What stands in the slots of turns.def in a vGPU: a jump to the driver while the vGPU's word is 0, else a call of
+ * shim_turn_call(row, registers, stack).
+ */
+.set turn_index, 0
+
+.macro turn name
+	.section .text.turns, "ax", @progbits
+	.balign 16
+	.type turn_\name, @function
+turn_\name:
+	.cfi_startproc
+	endbr64
+	movq shim_turn_word(%rip), %r11
+	cmpl $0, (%r11)
+	jne 1f
+	jmp *(shim_turn_below + 8 * turn_index)(%rip)
+1:	movl $turn_index, %eax
+	jmp turn_call
+	.cfi_endproc
+	.size turn_\name, . - turn_\name
+
+	.section .rodata.turns, "a", @progbits
+	.long turn_\name - shim_turn_stubs
+
+	.set turn_index, turn_index + 1
+.endm
+
+	.section .rodata.turns, "a", @progbits
+	.balign 4
+	.globl shim_turn_stubs
+	.hidden shim_turn_stubs
+	.type shim_turn_stubs, @object
+shim_turn_stubs:
+#define TURN(abi, class, stream, shape) turn abi
+#include "shim/turns.def"
+	.section .rodata.turns, "a", @progbits
+	.size shim_turn_stubs, . - shim_turn_stubs
+
+	.section .text.turns, "ax", @progbits
+	.type turn_call, @function
+turn_call:
+	.cfi_startproc
+	pushq %rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset %rbp, -16
+	movq %rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	pushq %r9
+	pushq %r8
+	pushq %rcx
+	pushq %rdx
+	pushq %rsi
+	pushq %rdi
+	movl %eax, %edi
+	movq %rsp, %rsi
+	leaq 16(%rbp), %rdx
+	call shim_turn_call
+	leave
+	.cfi_def_cfa %rsp, 8
+	ret
+	.cfi_endproc
+	.size turn_call, . - turn_call

@@ -8,6 +8,7 @@
 #include "shim/hello.h"
 #include "shim/log.h"
 #include "shim/session.h"
+#include "shim/turn.h"
 #include "shim/uuid.h"
 
 _Atomic int shim_state = SHIM_UNSET;
@@ -24,6 +25,7 @@ static void after_fork_in_child(void)
 	start_lock = fresh;
 	if (shim_counting())
 		shim_state = SHIM_FORKED;
+	shim_turn_stop();
 }
 
 // The program may have narrowed the list itself, in the vGPU's own terms: index 0 is its one
@@ -91,6 +93,7 @@ static enum shim_state start(void)
 		// Variables come with the first use of their module, where they can be refused.
 		setenv("CUDA_MODULE_DATA_LOADING", "EAGER", 1);
 		shim_hello(vg_ledger_name(ledger), false);
+		shim_turn_start(ledger);
 	}
 	return state;
 }

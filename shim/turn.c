@@ -1,0 +1,351 @@
+// The way of a call through a stub while the vGPU's word is not 0.
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "ledger/ledger.h"
+#include "shim/charge.h"
+#include "shim/turn.h"
+#include "turn/estimate.h"
+#include "turn/gate.h"
+
+enum class { KERNEL, EXTENDED, OBJECT, BYTES, CALL, COPY, COPY_2D, COPY_3D, WAIT, PASS };
+enum { NONE = -1 };
+
+static const struct {
+	unsigned short entry;
+	unsigned char class;
+	signed char stream, shape;
+} rows[SHIM_TURN_COUNT] = {
+#define TURN(abi, class, stream, shape) {VG_ENTRY_##abi, class, stream, shape},
+#include "shim/turns.def"
+#undef TURN
+};
+
+extern const int32_t shim_turn_stubs[SHIM_TURN_COUNT] SHIM_HIDDEN; // distances from the table
+CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint64_t *stack) SHIM_HIDDEN;
+
+void *shim_turn_below[SHIM_TURN_COUNT] SHIM_HIDDEN;
+static const uint32_t open_word;
+// What the stubs look at.
+const _Atomic uint32_t *shim_turn_word SHIM_HIDDEN = (const _Atomic uint32_t *)&open_word;
+_Atomic bool shim_turn_captures;
+
+static const struct vg_ledger *ledger;
+static struct turn_process process;
+
+// Launches while the gate is open are counted by so many at once.
+enum { OPEN_LAUNCHES = 64 };
+static __thread SHIM_TLS unsigned int launches_open;
+static const uint64_t unknown_least_ns = 100000; // for a shape that was never measured
+static const uint64_t spin_most_ns = 60000;	 // a sleep takes about as long
+
+void shim_turn_start(const struct vg_ledger *of)
+{
+	struct turn_slot *slot = vg_ledger_turn_slot(of);
+
+	if (!shim_driver_loaded() || !slot)
+		return;
+	ledger = of;
+	process = (struct turn_process){.page = vg_ledger_turn_page(of), .slot = slot};
+	shim_turn_word = &process.page->word;
+	for (unsigned int row = 0; row < SHIM_TURN_COUNT; row++) {
+		void **place = &shim_slots[rows[row].entry];
+		shim_turn_below[row] = *place;
+		if (shim_driver_has(rows[row].entry))
+			__atomic_store_n(place, (char *)shim_turn_stubs + shim_turn_stubs[row], __ATOMIC_RELEASE);
+	}
+}
+
+void shim_turn_stop(void)
+{
+	shim_turn_word = (const _Atomic uint32_t *)&open_word;
+}
+
+struct call {
+	unsigned int row;
+	const uint64_t *registers, *stack;
+};
+
+static uint64_t argument(const struct call *call, int index)
+{
+	return index < 6 ? call->registers[index] : call->stack[index - 6];
+}
+
+// All arguments are integers and pointers; those beyond a function's own are nothing to it.
+static CUresult forward(const struct call *call)
+{
+	typedef CUresult function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+				  uint64_t, uint64_t, uint64_t);
+	const uint64_t *r = call->registers, *s = call->stack;
+
+	return ((function *)shim_turn_below[call->row])(r[0], r[1], r[2], r[3], r[4], r[5], s[0], s[1], s[2], s[3],
+							s[4]);
+}
+
+static CUstream stream_of(const struct call *call)
+{
+	char flavour = shim_entry(rows[call->row].entry)->stream;
+	CUstream stream = NULL;
+
+	if (rows[call->row].class == EXTENDED) {
+		const CUlaunchConfig *config = (const CUlaunchConfig *)(uintptr_t)argument(call, 0);
+		stream = config ? config->hStream : NULL;
+	} else if (rows[call->row].stream != NONE) {
+		stream = (CUstream)(uintptr_t)argument(call, rows[call->row].stream);
+	}
+	if (stream)
+		return stream;
+	return flavour == 'p' ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD;
+}
+
+static uint64_t shape_of(const struct call *call)
+{
+	const void *row = &rows[call->row];
+	const CUlaunchConfig *config;
+	uint64_t value;
+
+	switch (rows[call->row].class) {
+	case KERNEL:
+		return turn_shape((const void *)(uintptr_t)argument(call, 0),
+				  (uint64_t)(uint32_t)argument(call, 1) * (uint32_t)argument(call, 2) *
+					  (uint32_t)argument(call, 3));
+	case EXTENDED:
+		config = (const CUlaunchConfig *)(uintptr_t)argument(call, 0);
+		return turn_shape((const void *)(uintptr_t)argument(call, 1),
+				  config ? (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ : 0);
+	case OBJECT:
+		return turn_shape((const void *)(uintptr_t)argument(call, rows[call->row].shape), 0);
+	case BYTES:
+	case COPY:
+		value = argument(call, rows[call->row].shape);
+		return turn_shape(row, value ? 64 - (unsigned int)__builtin_clzll(value) : 0);
+	default:
+		return turn_shape(row, 0);
+	}
+}
+
+static bool is_host(uint64_t address)
+{
+	unsigned int type = CU_MEMORYTYPE_HOST;
+
+	return REAL(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
+	       type == CU_MEMORYTYPE_HOST;
+}
+
+static bool is_host_side(CUmemorytype type, CUdeviceptr address)
+{
+	return type == CU_MEMORYTYPE_HOST || (type == CU_MEMORYTYPE_UNIFIED && is_host(address));
+}
+
+// A copy with one side in host memory is done by a copy engine, which takes no time of the multiprocessors.
+static bool is_host_copy(const struct call *call)
+{
+	const CUDA_MEMCPY2D *two = (const CUDA_MEMCPY2D *)(uintptr_t)argument(call, 0);
+	const CUDA_MEMCPY3D *three = (const CUDA_MEMCPY3D *)(uintptr_t)argument(call, 0);
+
+	switch (rows[call->row].class) {
+	case COPY:
+		return is_host(argument(call, 0)) || is_host(argument(call, 1));
+	case COPY_2D:
+		return !two || is_host_side(two->srcMemoryType, two->srcDevice) ||
+		       is_host_side(two->dstMemoryType, two->dstDevice);
+	case COPY_3D:
+		return !three || is_host_side(three->srcMemoryType, three->srcDevice) ||
+		       is_host_side(three->dstMemoryType, three->dstDevice);
+	default:
+		return false;
+	}
+}
+
+// Captured work does not run now. Where the driver does not say, nothing is waited for.
+static bool is_captured(CUstream stream)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return atomic_load_explicit(&shim_turn_captures, memory_order_relaxed) &&
+	       (REAL(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS ||
+		status != CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
+static void ring(void)
+{
+	atomic_fetch_add(&process.page->bell, 1);
+	syscall(SYS_futex, &process.page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void report(void)
+{
+	uint64_t now = vg_clock_monotonic_ns();
+
+	if (turn_report_flight(&process, shim_turn_left(now), now))
+		ring();
+}
+
+static void pass_time(const struct turn_action *action)
+{
+	const _Atomic uint32_t *word = shim_turn_word;
+	uint64_t end = vg_clock_monotonic_ns() + action->ns;
+
+	if (action->step == TURN_STEP_SPIN || action->ns <= spin_most_ns) {
+		for (unsigned int i = 0; i < 100 && atomic_load_explicit(word, memory_order_relaxed) == action->word; i++)
+			__builtin_ia32_pause();
+		while (atomic_load_explicit(word, memory_order_relaxed) == action->word &&
+		       action->step != TURN_STEP_SPIN && vg_clock_monotonic_ns() < end)
+			__builtin_ia32_pause();
+		return;
+	}
+	struct timespec timeout = {(time_t)(action->ns / 1000000000), (long)(action->ns % 1000000000)};
+	syscall(SYS_futex, word, FUTEX_WAIT, action->word, &timeout, NULL, 0);
+}
+
+// A process that was restored has another slot: what it wrote into the old one is nobody's.
+static bool follow_slot(void)
+{
+	struct turn_slot *slot = vg_ledger_turn_slot(ledger);
+
+	if (slot && process.slot != slot)
+		process.slot = slot;
+	return slot != NULL;
+}
+
+static void wait_at_gate(void)
+{
+	struct turn_wait wait;
+	uint64_t now = vg_clock_monotonic_ns();
+	struct turn_slot *slot = process.slot;
+
+	turn_wait_begin(&process, &wait, now);
+	for (;; now = vg_clock_monotonic_ns()) {
+		struct turn_action action = turn_wait_look(&process, &wait, now);
+		if (action.ring)
+			ring();
+		if (action.step == TURN_STEP_LAUNCH)
+			break;
+		pass_time(&action);
+		if (action.step == TURN_STEP_POLL)
+			report();
+		if (!follow_slot())
+			break;
+		if (slot != process.slot) {
+			slot = process.slot;
+			turn_wait_begin(&process, &wait, vg_clock_monotonic_ns());
+		}
+	}
+	turn_wait_end(&process);
+}
+
+static uint64_t unknown_ns(void)
+{
+	uint64_t window = atomic_load_explicit(&process.page->window_us, memory_order_relaxed) * 1000ull;
+
+	return window > unknown_least_ns ? window : unknown_least_ns;
+}
+
+// While the gate is open, one launch of many is counted for all of them.
+static bool passes_open(uint32_t word)
+{
+	return turn_word_state(word) == TURN_OPEN && !turn_word_is(word, TURN_ANNOUNCE) &&
+	       ++launches_open % OPEN_LAUNCHES != 0;
+}
+
+// Short launches of a thread in its turn, which are reported with one that comes later: a clock costs more than they may.
+enum { LATER_LAUNCHES = 16 };
+static const uint64_t later_most_ns = 20000;
+static __thread SHIM_TLS struct {
+	uint32_t word; // of that turn
+	unsigned int launches;
+	CUstream handle;
+	uint64_t ns;
+} later;
+
+static bool is_reported_later(uint32_t word, CUstream handle, uint64_t estimate)
+{
+	if (turn_word_state(word) != TURN_HELD || turn_word_is(word, TURN_ANNOUNCE) || later.word != word ||
+	    later.handle != handle || later.launches >= LATER_LAUNCHES || later.ns + estimate > later_most_ns)
+		return false;
+	later.launches++;
+	later.ns += estimate;
+	return true;
+}
+
+static CUresult call_at_turn(const struct call *call, CUstream handle)
+{
+	uint32_t word = atomic_load_explicit(shim_turn_word, memory_order_acquire);
+	uint64_t shape = shape_of(call), now;
+	bool sample;
+	uint64_t estimate = turn_estimate(&shim_turn_estimates, shape, unknown_ns(), &sample);
+	CUresult result;
+
+	if (!sample && is_reported_later(word, handle, estimate))
+		return forward(call);
+	if (!follow_slot())
+		return forward(call);
+	struct shim_turn_stream *stream = shim_turn_stream(handle);
+	unsigned int launches = 1 + later.launches;
+	uint64_t all = estimate + later.ns;
+	if (turn_word_state(word) == TURN_OPEN)
+		all += estimate * (OPEN_LAUNCHES - 1);
+	now = vg_clock_monotonic_ns();
+	if (!turn_gate_admits(&process, now)) {
+		if (stream)
+			shim_turn_mark_rest(stream);
+		wait_at_gate();
+		now = vg_clock_monotonic_ns();
+		word = atomic_load_explicit(shim_turn_word, memory_order_relaxed);
+	}
+	later.word = word;
+	later.handle = handle;
+	later.launches = 0;
+	later.ns = 0;
+	if (turn_count_launch(&process, all, now))
+		ring();
+	sample = sample && stream && shim_turn_measure_begin(stream, shape);
+	result = forward(call);
+	if (sample)
+		shim_turn_measure_end(stream, result == CUDA_SUCCESS);
+	if (stream && result == CUDA_SUCCESS)
+		shim_turn_mark(stream, launches, all, now);
+	return result;
+}
+
+// The call may prove that nothing is in flight any more.
+static CUresult wait_for_work(const struct call *call)
+{
+	CUresult result;
+
+	if (!follow_slot() || !atomic_load_explicit(&process.slot->eta_ns, memory_order_relaxed))
+		return forward(call);
+	turn_watch_begin(&process);
+	result = forward(call);
+	turn_watch_end(&process);
+	if (result == CUDA_SUCCESS)
+		report();
+	return result;
+}
+
+CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint64_t *stack)
+{
+	struct call call = {row, registers, stack};
+	CUstream stream;
+	int error = errno;
+
+	if (rows[row].class == WAIT) {
+		CUresult result = wait_for_work(&call);
+		errno = error;
+		return result;
+	}
+	if (passes_open(atomic_load_explicit(shim_turn_word, memory_order_relaxed)))
+		return forward(&call);
+	stream = stream_of(&call);
+	if (rows[row].class == PASS || is_captured(stream) || is_host_copy(&call))
+		return forward(&call);
+	CUresult result = call_at_turn(&call, stream);
+	errno = error;
+	return result;
+}

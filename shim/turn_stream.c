@@ -1,0 +1,244 @@
+// Marks are events in the streams of the program: one that was reached tells that what was launched before it has
+// ended. A thread marks only the stream on which it launches, which exists therefore, and is not being captured.
+#include <pthread.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "shim/charge.h"
+#include "shim/turn.h"
+#include "turn/estimate.h"
+
+enum { STREAMS = 64, MARKS = 16, MARK_LAUNCHES = 64 };
+static const uint64_t mark_every_ns = 50000;
+static const uint64_t lost_ns = 1000000; // work without a mark counts for twice its estimate and so much
+
+struct mark {
+	CUevent event; // made when first used
+	uint64_t ns;   // estimate of what lies between it and the mark before
+};
+
+struct shim_turn_stream {
+	_Atomic(uintptr_t) key; // 0: free
+	CUstream handle;
+	CUcontext context;
+	struct vg_lock lock;
+	struct mark marks[MARKS];
+	unsigned int first, count;     // marks that were not seen to be reached
+	uint64_t marked_ns;	       // the sum of theirs
+	uint64_t open_ns, launched_ns; // behind the last mark; when the last of it was launched
+	unsigned int open_launches;
+	struct {
+		CUevent before, after;
+		uint64_t shape;
+		enum { MEASURE_NOTHING, MEASURE_BEGUN, MEASURE_ENDED } state;
+	} measure;
+};
+
+struct turn_estimates shim_turn_estimates;
+static struct shim_turn_stream streams[STREAMS];
+static _Atomic unsigned int used; // entries from here on were never used
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of keys
+static __thread SHIM_TLS struct shim_turn_stream *latest;
+static __thread SHIM_TLS uintptr_t latest_key;
+
+// A default stream is another one in each context, or in each thread.
+static uintptr_t key_of(CUstream stream, CUcontext context)
+{
+	if (stream == CU_STREAM_PER_THREAD)
+		return (uintptr_t)context ^ (uintptr_t)&latest_key;
+	return stream && stream != CU_STREAM_LEGACY ? (uintptr_t)stream : (uintptr_t)context;
+}
+
+static CUcontext context_of(CUstream stream)
+{
+	CUcontext context = NULL;
+
+	if (stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&
+	    REAL(cuStreamGetCtx)(stream, &context) == CUDA_SUCCESS)
+		return context;
+	return shim_current_context();
+}
+
+static struct shim_turn_stream *find(uintptr_t key)
+{
+	for (unsigned int i = 0; i < used; i++)
+		if (streams[i].key == key)
+			return &streams[i];
+	return NULL;
+}
+
+static struct shim_turn_stream *claim(uintptr_t key, CUstream handle, CUcontext context)
+{
+	struct shim_turn_stream *stream = find(key);
+
+	if (!stream)
+		stream = find(0);
+	if (!stream && used < STREAMS)
+		stream = &streams[used++];
+	if (stream && !stream->key) {
+		memset(stream, 0, sizeof *stream);
+		stream->handle = handle;
+		stream->context = context;
+		stream->key = key;
+	}
+	return stream;
+}
+
+struct shim_turn_stream *shim_turn_stream(CUstream handle)
+{
+	bool is_default = !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+	CUcontext context = is_default ? shim_current_context() : NULL;
+	uintptr_t key = key_of(handle, context);
+	struct shim_turn_stream *stream = latest;
+
+	if (stream && latest_key == key && stream->key == key)
+		return stream;
+	if (!key || (!context && !(context = context_of(handle))))
+		return NULL;
+	stream = find(key);
+	if (!stream) {
+		pthread_mutex_lock(&lock);
+		stream = claim(key, handle, context);
+		pthread_mutex_unlock(&lock);
+	}
+	latest = stream;
+	latest_key = key;
+	return stream;
+}
+
+static bool make_event(const struct shim_turn_stream *stream, CUevent *event, unsigned int flags)
+{
+	CUcontext current;
+	bool made;
+
+	if (*event)
+		return true;
+	if (REAL(cuCtxPushCurrent_v2)(stream->context) != CUDA_SUCCESS)
+		return false;
+	made = REAL(cuEventCreate)(event, flags) == CUDA_SUCCESS;
+	REAL(cuCtxPopCurrent_v2)(&current);
+	return made;
+}
+
+static bool record(struct shim_turn_stream *stream, CUevent *event, unsigned int flags)
+{
+	return make_event(stream, event, flags) && REAL(cuEventRecord)(*event, stream->handle) == CUDA_SUCCESS;
+}
+
+// With the lock held.
+static void put_mark(struct shim_turn_stream *stream)
+{
+	struct mark *mark = &stream->marks[(stream->first + stream->count) % MARKS];
+
+	if (stream->count == MARKS || !record(stream, &mark->event, CU_EVENT_DISABLE_TIMING))
+		return; // what is behind the last mark grows
+	mark->ns = stream->open_ns;
+	stream->marked_ns += mark->ns;
+	stream->count++;
+	stream->open_ns = 0;
+	stream->open_launches = 0;
+}
+
+void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, uint64_t now)
+{
+	vg_lock_take(&stream->lock);
+	stream->open_ns += estimate_ns;
+	stream->launched_ns = now;
+	stream->open_launches += launches;
+	if (stream->open_launches >= MARK_LAUNCHES || stream->open_ns >= mark_every_ns)
+		put_mark(stream);
+	vg_lock_give(&stream->lock);
+}
+
+void shim_turn_mark_rest(struct shim_turn_stream *stream)
+{
+	vg_lock_take(&stream->lock);
+	if (stream->open_launches)
+		put_mark(stream);
+	vg_lock_give(&stream->lock);
+}
+
+// Anything but "not yet" ends a mark: an event that cannot be asked will not tell more later.
+static bool is_reached(CUevent event)
+{
+	return SHIM_TURN_BELOW(cuEventQuery)(event) != CUDA_ERROR_NOT_READY;
+}
+
+// With the lock held.
+static void finish_measure(struct shim_turn_stream *stream)
+{
+	float ms;
+
+	if (stream->measure.state != MEASURE_ENDED || !is_reached(stream->measure.after))
+		return;
+	stream->measure.state = MEASURE_NOTHING;
+	if (REAL(cuEventElapsedTime)(&ms, stream->measure.before, stream->measure.after) == CUDA_SUCCESS && ms >= 0)
+		turn_estimate_learn(&shim_turn_estimates, stream->measure.shape, (uint64_t)(ms * 1e6f));
+}
+
+bool shim_turn_measure_begin(struct shim_turn_stream *stream, uint64_t shape)
+{
+	bool begun = false;
+
+	vg_lock_take(&stream->lock);
+	finish_measure(stream);
+	if (stream->measure.state == MEASURE_NOTHING && record(stream, &stream->measure.before, CU_EVENT_DEFAULT)) {
+		stream->measure.shape = shape;
+		stream->measure.state = MEASURE_BEGUN;
+		begun = true;
+	}
+	vg_lock_give(&stream->lock);
+	return begun;
+}
+
+void shim_turn_measure_end(struct shim_turn_stream *stream, bool launched)
+{
+	vg_lock_take(&stream->lock);
+	stream->measure.state = launched && record(stream, &stream->measure.after, CU_EVENT_DEFAULT) ? MEASURE_ENDED
+												       : MEASURE_NOTHING;
+	vg_lock_give(&stream->lock);
+}
+
+// With the lock held.
+static uint64_t left_of(struct shim_turn_stream *stream, uint64_t now)
+{
+	finish_measure(stream);
+	while (stream->count && is_reached(stream->marks[stream->first].event)) {
+		stream->marked_ns -= stream->marks[stream->first].ns;
+		stream->first = (stream->first + 1) % MARKS;
+		stream->count--;
+	}
+	if (!stream->count && stream->open_launches && now > stream->launched_ns + 2 * stream->open_ns + lost_ns) {
+		stream->open_ns = 0;
+		stream->open_launches = 0;
+	}
+	// A mark without time is work in flight, too.
+	return stream->marked_ns + stream->open_ns + stream->count + stream->open_launches;
+}
+
+uint64_t shim_turn_left(uint64_t now)
+{
+	uint64_t left = 0;
+
+	for (unsigned int i = 0; i < used; i++) {
+		struct shim_turn_stream *stream = &streams[i];
+		if (!stream->key)
+			continue;
+		vg_lock_take(&stream->lock);
+		left += stream->key ? left_of(stream, now) : 0;
+		vg_lock_give(&stream->lock);
+	}
+	return left;
+}
+
+void shim_turn_context_gone(CUcontext context)
+{
+	pthread_mutex_lock(&lock);
+	for (unsigned int i = 0; i < used; i++) {
+		vg_lock_take(&streams[i].lock);
+		if (streams[i].key && streams[i].context == context)
+			streams[i].key = 0;
+		vg_lock_give(&streams[i].lock);
+	}
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,17 @@
+// Controls of the echo driver, found by dlsym in its library.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ECHO_ARGUMENTS = 11 };
+#define ECHO_DEVICE 0x7000000000000000ull // addresses from here on are device memory
+
+struct echo {
+	const char *entry; // last called
+	uint64_t arguments[ECHO_ARGUMENTS];
+	unsigned int calls, marks;
+	bool ignore_queries; // the interposer's own
+};
+struct echo *echo_last(void);
+void echo_capture(bool on);   // all streams are being captured
+void echo_keep_busy(bool on); // no event is reached

@@ -1,0 +1,303 @@
+// The gate: every entry of turns.def, with the arbiter's words written by the test.
+#include <pthread.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+
+#include "base/clock.h"
+#include "tenant.h"
+#include "turn/page.h"
+
+#include "echo_driver.h"
+
+typedef CUresult function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+			  uint64_t, uint64_t);
+
+enum class { KERNEL, EXTENDED, OBJECT, BYTES, CALL, COPY, COPY_2D, COPY_3D, WAIT, PASS };
+enum { NONE = -1 };
+static const struct row {
+	const char *abi;
+	enum class class;
+	int stream;
+} rows[] = {
+#define TURN(abi, class, stream, shape) {#abi, class, stream},
+#include "shim/turns.def"
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static struct echo *echo;
+static void (*capture)(bool), (*keep_busy)(bool);
+static struct turn_page *page;
+static const struct turn_slot *slot;
+
+static void *control(const char *name)
+{
+	void *found = dlsym(dlopen(getenv("VIRGATE_DRIVER"), RTLD_NOW), name);
+
+	CHECK(found);
+	return found;
+}
+
+static void start(void)
+{
+	echo = ((struct echo * (*)(void)) control("echo_last"))();
+	capture = (void (*)(bool))control("echo_capture");
+	keep_busy = (void (*)(bool))control("echo_keep_busy");
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	echo->ignore_queries = true;
+	page = vg_ledger_turn_page(tenant_ledger);
+	slot = vg_ledger_turn_slots(tenant_ledger);
+}
+
+static void order(enum turn_state state, unsigned int flags)
+{
+	static uint32_t number;
+
+	page->window_us = 1000000000;
+	page->patience_us = 20000;
+	page->until_ns = UINT64_MAX;
+	page->beat_ns = vg_clock_monotonic_ns();
+	atomic_store(&page->word, turn_word(++number, state, flags));
+}
+
+// Arguments that no two rows share; structures where the row has them.
+static CUresult call(const struct row *row, uint64_t first, uint64_t second)
+{
+	static CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1};
+	static CUDA_MEMCPY2D two = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = CU_MEMORYTYPE_DEVICE};
+	static CUDA_MEMCPY3D three = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = CU_MEMORYTYPE_DEVICE};
+	uint64_t a[ECHO_ARGUMENTS];
+
+	for (unsigned int i = 0; i < ECHO_ARGUMENTS; i++)
+		a[i] = ECHO_DEVICE + (uint64_t)(row - rows) * 0x10000 + i;
+	a[0] = first ? first : a[0];
+	a[1] = second ? second : a[1];
+	if (row->class == EXTENDED)
+		a[0] = (uintptr_t)&config;
+	if (row->class == COPY_2D)
+		a[0] = (uintptr_t)&two;
+	if (row->class == COPY_3D)
+		a[0] = (uintptr_t)&three;
+	if (row->stream != NONE && row->class != EXTENDED)
+		a[row->stream] = (uintptr_t)&config;
+	CUresult result = ((function *)dlsym(RTLD_DEFAULT, row->abi))(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
+								       a[8], a[9], a[10]);
+	if (strstr(row->abi, "Query")) // not noted: the interposer asks, too
+		return result;
+	CHECK_STR(echo->entry, row->abi);
+	if (strcmp(row->abi, "cuCtxSynchronize") != 0) // it has no arguments
+		CHECK(echo->arguments[0] == a[0]);
+	if (row->stream != NONE)
+		CHECK(echo->arguments[row->stream] == a[row->stream]);
+	return result;
+}
+
+static bool is_work(enum class class)
+{
+	return class != WAIT && class != PASS;
+}
+
+static void every_row_body(void)
+{
+	static const struct {
+		enum turn_state state;
+		unsigned int flags;
+		bool counted;
+	} orders[] = {{TURN_OPEN, 0, false}, {TURN_HELD, TURN_WANTED, true}};
+
+	start();
+	for (unsigned int i = 0; i < sizeof orders / sizeof *orders; i++) {
+		if (orders[i].counted)
+			order(orders[i].state, orders[i].flags);
+		for (const struct row *row = rows; row < rows + ROWS; row++) {
+			uint64_t before = slot->launches;
+			CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
+			CHECK_INT(slot->launches - before, orders[i].counted && is_work(row->class));
+		}
+	}
+}
+
+TEST(every_row_reaches_the_driver_and_work_is_counted)
+{
+	TENANT(64 * MIB, 0, every_row_body);
+}
+
+static const struct row *row_of(const char *abi)
+{
+	for (const struct row *row = rows; row < rows + ROWS; row++)
+		if (strcmp(row->abi, abi) == 0)
+			return row;
+	FAIL("no row %s", abi);
+}
+
+static void host_copies_body(void)
+{
+	const struct row *copy = row_of("cuMemcpyAsync");
+
+	start();
+	order(TURN_CLOSED, TURN_WANTED); // a call that waits here makes the test hang
+	CHECK_INT(call(copy, 0x1000, 0), CUDA_SUCCESS);
+	CHECK_INT(call(copy, 0, 0x1000), CUDA_SUCCESS);
+	for (const struct row *row = rows; row < rows + ROWS; row++)
+		if (!is_work(row->class))
+			CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
+	CHECK_INT(slot->launches, 0);
+	CHECK_INT(slot->waiting, 0);
+}
+
+TEST(copies_of_host_memory_pass_a_closed_gate)
+{
+	TENANT(64 * MIB, 0, host_copies_body);
+}
+
+static void captured_body(void)
+{
+	start();
+	CHECK_INT(cuStreamBeginCapture_v2((CUstream)1, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+	capture(true);
+	order(TURN_CLOSED, TURN_WANTED);
+	for (const struct row *row = rows; row < rows + ROWS; row++)
+		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
+	CHECK_INT(slot->launches, 0);
+	CHECK_INT(echo->marks, 0);
+}
+
+TEST(captured_work_passes_a_closed_gate)
+{
+	TENANT(64 * MIB, 0, captured_body);
+}
+
+static void *launch(void *argument)
+{
+	call(argument, 0, 0);
+	return NULL;
+}
+
+// Beats as the arbiter would.
+static void beat_until(bool (*is_so)(void))
+{
+	for (uint64_t begun = vg_clock_monotonic_ns(); !is_so();) {
+		CHECK(vg_clock_monotonic_ns() - begun < 20000000000);
+		page->beat_ns = vg_clock_monotonic_ns();
+		usleep(1000);
+	}
+}
+
+static bool somebody_waits(void)
+{
+	return slot->waiting == 1;
+}
+
+static bool nobody_waits(void)
+{
+	return slot->waiting == 0;
+}
+
+static void closed_body(void)
+{
+	start();
+	for (const struct row *row = rows; row < rows + ROWS; row++) {
+		pthread_t thread;
+		uint32_t bell = page->bell;
+		unsigned int calls = echo->calls;
+
+		if (!is_work(row->class))
+			continue;
+		order(TURN_CLOSED, 0);
+		CHECK_INT(pthread_create(&thread, NULL, launch, (void *)(uintptr_t)row), 0);
+		beat_until(somebody_waits);
+		for (uint64_t end = vg_clock_monotonic_ns() + 2000000; vg_clock_monotonic_ns() < end;)
+			page->beat_ns = vg_clock_monotonic_ns();
+		CHECK_INT(echo->calls, calls);
+		CHECK(page->bell != bell); // the arbiter was told
+		order(TURN_HELD, 0);
+		syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+		beat_until(nobody_waits);
+		CHECK_INT(pthread_join(thread, NULL), 0);
+		CHECK_INT(echo->calls, calls + 1);
+	}
+}
+
+TEST(work_waits_for_a_closed_gate)
+{
+	TENANT(64 * MIB, 0, closed_body);
+}
+
+static void no_arbiter_body(void)
+{
+	const struct row *row = row_of("cuLaunchKernel");
+
+	start();
+	order(TURN_CLOSED, 0);
+	uint64_t begun = vg_clock_monotonic_ns();
+	CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
+	uint64_t took = vg_clock_monotonic_ns() - begun;
+	CHECK(took >= 200000000);
+	CHECK(took < 20000000000); // 0.35 s, and whatever the machine takes for itself
+	begun = vg_clock_monotonic_ns();
+	CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
+	CHECK(vg_clock_monotonic_ns() - begun < 200000000); // open for a while
+}
+
+TEST(a_gate_without_an_arbiter_opens)
+{
+	TENANT(64 * MIB, 0, no_arbiter_body);
+}
+
+static void window_body(void)
+{
+	const struct row *row = row_of("cuLaunchKernel");
+
+	start();
+	order(TURN_HELD, 0);
+	for (int i = 0; i < 8; i++) // measured: 20 us each
+		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
+	unsigned int marks = echo->marks;
+	CHECK(marks >= 2);
+	keep_busy(true);
+	page->window_us = 100;
+	uint64_t begun = vg_clock_monotonic_ns();
+	for (int i = 0; i < 20; i++) // more than fits
+		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
+	CHECK(vg_clock_monotonic_ns() - begun >= 20000000); // until the gate's patience was over
+}
+
+TEST(work_in_flight_fills_the_window_and_no_more)
+{
+	TENANT(64 * MIB, 0, window_body);
+}
+
+static void forked_body(void)
+{
+	start();
+	order(TURN_CLOSED, 0);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(call(row_of("cuLaunchKernel"), 0, 0) == CUDA_SUCCESS ? 0 : 1);
+	int status;
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+	CHECK_INT(slot->launches, 0);
+}
+
+TEST(a_forked_child_waits_for_nothing)
+{
+	TENANT(64 * MIB, 0, forked_body);
+}
+
+// No entry of these families is forgotten when the list of entries grows.
+TEST(every_entry_that_may_work_has_a_class)
+{
+	static const char *const families[] = {"launch", "set", "copy"};
+	static const struct {
+		const char *abi, *family;
+	} entries[] = {
+#define ENTRY(abi, api, version, stream, family, need) {#abi, #family},
+#include "abi/entries.def"
+	};
+
+	for (unsigned int i = 0; i < sizeof entries / sizeof *entries; i++)
+		for (unsigned int f = 0; f < sizeof families / sizeof *families; f++)
+			if (strcmp(entries[i].family, families[f]) == 0)
+				row_of(entries[i].abi);
+}
