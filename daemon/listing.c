@@ -1,7 +1,7 @@
 // The registry as JSON. What is not known is null, never 0.
 #include "base/clock.h"
 #include "base/descriptor.h"
-#include "daemon/node.h"
+#include "daemon/terms.h"
 #include "ledger/share.h"
 
 #include <grp.h>
@@ -166,16 +166,17 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 	vg_ledger_read(vgpu->ledger, &limit, &charged);
 	uint64_t overhead = vg_ledger_overhead(vgpu->ledger), shared = vg_ledger_shared(vgpu->ledger);
 	json_t *listed = json_pack(
-		"{s:s, s:s, s:i, s:I, s:o, s:o, s:o, s:i, s:b, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:o}",
+		"{s:s, s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:o, s:o}",
 		"name", vgpu->name, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "device",
 		(int)vgpu->device, "memory", (json_int_t)vgpu->memory, "charged", size_or_null(sound, charged),
 		"overhead", size_or_null(sound, overhead < charged ? overhead : charged), "physical",
-		size_or_null(all_known, sum), "share", (int)vgpu->share, "share_enforced", 0, "owner",
+		size_or_null(all_known, sum), "owner",
 		user_name(vgpu->owner), "group", group_name(vgpu->group), "ephemeral", (int)vgpu->ephemeral, "damaged",
 		(int)(vgpu->damage != DAMAGE_NONE), "created", vgpu->created, "tenants", tenants, "refusals",
 		bounded(vg_ledger_refusal_count(vgpu->ledger), INT64_MAX), "context_overhead",
 		bounded(vg_ledger_context_overhead(vgpu->ledger), INT64_MAX), "shared",
-		size_or_null(sound, shared < charged ? shared : charged));
+		size_or_null(sound, shared < charged ? shared : charged), "turns", terms_list_turns(vgpu));
+	terms_write(listed, &vgpu->terms);
 	if (with_tenants) // for whoever may enter it
 		json_object_set_new(listed, "ledger", json_string(vgpu->path));
 	return listed;

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "daemon/arbiter.h"
 #include "daemon/broker.h"
 #include "daemon/user.h"
 
@@ -83,6 +84,7 @@ static uint64_t keep_house(struct node *node)
 	}
 	launcher_sweep(node);
 	removal_sweep(node);
+	arbiter_follow(node);
 	connection_expire(node, now, &deadline);
 	session_expire_all(node, now, &deadline);
 	say_left_out(now, &deadline);

@@ -1,6 +1,7 @@
 // virgated: options, environment, life.
 #include "base/descriptor.h"
 #include "base/parts.h"
+#include "daemon/arbiter.h"
 #include "daemon/broker.h"
 #include "daemon/work.h"
 #include "wire/wire.h"
@@ -284,6 +285,7 @@ int main(int argc, char **argv)
 	say("serves %s (%zu GPU%s, driver %s%s)", node.runtime_dir, gpus, gpus == 1 ? "" : "s",
 	    vg_system_driver_version(node.system), node.simulated ? ", simulated" : "");
 	node_run(&node);
+	arbiter_end_all(&node);
 	say_left_out(UINT64_MAX, &(uint64_t){0});
 	vg_system_close(node.system);
 	place_give_up(&node);

@@ -9,6 +9,7 @@
 #include "daemon/authority.h"
 #include "ledger/ledger.h"
 #include "system/system.h"
+#include "turn/turn.h"
 #include "wire/wire.h"
 
 struct node;
@@ -78,7 +79,9 @@ struct vgpu {
 	char path[PATH_MAX]; // of the ledger, for its tenants; registry_path() is ours
 	size_t device;	     // index in the system's list
 	uint64_t memory;
-	unsigned int share; // percent, 0: none asked
+	struct turn_terms terms; // its compute share
+	struct arbiter *arbiter; // arbiter.c; NULL: it takes no part
+	unsigned int seat;	 // its number there
 	uid_t owner;
 	gid_t group; // (gid_t)-1: none
 	bool ephemeral;

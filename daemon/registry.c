@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "daemon/arbiter.h"
 #include "daemon/broker.h"
 #include "daemon/user.h"
 
@@ -104,7 +105,7 @@ static int make_ledger(const struct node *node, const struct vgpu *wanted, struc
 	char path[PATH_MAX];
 	bool measured;
 	struct vg_ledger_options options = {
-		.name = wanted->name, .limit = wanted->memory, .share_percent = wanted->share,
+		.name = wanted->name, .limit = wanted->memory, .share_percent = wanted->terms.share,
 		.owner = node->system_wide ? wanted->owner : (uid_t)-1, .group = wanted->group};
 
 	memcpy(options.uuid, vg_system_device(node->system, wanted->device)->uuid, sizeof options.uuid);
@@ -148,6 +149,7 @@ int registry_renew(struct node *node, struct vgpu *vgpu)
 	int r = make_ledger(node, vgpu, &ledger);
 	if (r < 0)
 		return r;
+	arbiter_forget(vgpu);
 	vg_ledger_close(vgpu->ledger);
 	vgpu->ledger = ledger;
 	vgpu->damage = DAMAGE_NONE;
@@ -164,7 +166,7 @@ static void adopt_limit(struct vgpu *vgpu)
 	uint64_t charged;
 
 	vg_ledger_set_limit(vgpu->ledger, vgpu->memory, &charged);
-	vg_ledger_set_share(vgpu->ledger, vgpu->share);
+	vg_ledger_set_share(vgpu->ledger, vgpu->terms.share);
 }
 
 // Lists the vGPU with the ledger that is there, or with a blank one: *ret_r says why it is of no use, 0: it is.
@@ -177,6 +179,8 @@ static struct vgpu *list_old(struct node *node, const struct vgpu *wanted, int *
 	int r = vg_ledger_open(path, &ledger);
 	int opened = r < 0 ? vg_ledger_create_blank(&ledger) : 0;
 	struct vgpu *vgpu = opened == 0 ? list(node, wanted, ledger) : NULL;
+	if (vgpu)
+		arbiter_open_gate(ledger);
 	if (!vgpu && opened == 0)
 		vg_ledger_close(ledger);
 	*ret_r = r;
@@ -199,6 +203,7 @@ static void forget(struct node *node, struct vgpu *vgpu)
 	tenant_drop_all(node, vgpu);
 	while (*link != vgpu)
 		link = &(*link)->next;
+	arbiter_forget(vgpu);
 	*link = vgpu->next;
 	search_forget(vgpu);
 	user_of(vgpu->owner)->vgpus--;
@@ -256,7 +261,7 @@ static void adopt_stray(struct node *node, const char *name)
 		looked_at = ledger;
 		vg_ledger_uuid(ledger, uuid);
 		vg_ledger_read(ledger, &stray.memory, &charged);
-		stray.share = vg_ledger_share(ledger) <= 100 ? vg_ledger_share(ledger) : 0;
+		stray.terms.share = vg_ledger_share(ledger) <= 100 ? vg_ledger_share(ledger) : 0;
 		stray.owner = status.st_uid;
 		stray.created = (double)vg_clock_realtime_ns() / 1e9;
 		good = find_device(node, uuid, &stray.device);

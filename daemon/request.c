@@ -3,6 +3,7 @@
 #include "base/hint.h"
 #include "base/parts.h"
 #include "base/size.h"
+#include "daemon/terms.h"
 #include "daemon/request.h"
 #include "daemon/user.h"
 
@@ -138,15 +139,14 @@ static json_t *take_memory(const struct request *request, uint64_t *ret_memory)
 	return NULL;
 }
 
-static json_t *take_share(const struct request *request, unsigned int *ret_share)
+// Without a size, a share of the GPU's time brings the same part of its memory, in whole blocks of the device.
+static json_t *take_memory_or_part(const struct request *request, struct vgpu *wanted)
 {
-	const json_t *value = json_object_get(request->object, "share");
+	uint64_t memory = vg_system_device(request->node->system, wanted->device)->memory;
 
-	if (!value || json_is_null(value))
-		return NULL;
-	if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > 100)
-		return refuse("invalid", "\"share\" must be a percentage from 1 to 100, or 0 for none");
-	*ret_share = (unsigned int)json_integer_value(value);
+	if (json_object_get(request->object, "memory") || !wanted->terms.share)
+		return take_memory(request, &wanted->memory);
+	wanted->memory = memory / 100 * wanted->terms.share >> 21 << 21;
 	return NULL;
 }
 
@@ -344,8 +344,8 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 	if (registry_find(request->node, wanted.name))
 		return refuse("exists", "there is a vGPU %s already: enter it with `--vgpu %s`, or choose another name",
 			      wanted.name, wanted.name);
-	if ((refusal = take_memory(request, &wanted.memory)) || (refusal = take_share(request, &wanted.share)) ||
-	    (refusal = take_device(request, &wanted.device)) || (refusal = take_group(request, &wanted.group)) ||
+	if ((refusal = terms_take(request, &wanted.terms)) || (refusal = take_device(request, &wanted.device)) ||
+	    (refusal = take_memory_or_part(request, &wanted)) || (refusal = take_group(request, &wanted.group)) ||
 	    (refusal = take_owner(request, &wanted.owner)))
 		return refusal;
 	if ((refusal = too_small(request, wanted.device, wanted.owner, wanted.memory)))
@@ -354,7 +354,8 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 		return refuse("limit", "vGPU %s: its owner has %u vGPUs, and %d are the most: remove some", wanted.name,
 			      user_of(wanted.owner)->vgpus, USER_VGPUS);
 	wanted.created = (double)vg_clock_realtime_ns() / 1e9;
-	if ((refusal = admit(request, wanted.device, wanted.memory, NULL)))
+	if ((refusal = terms_admit(request, wanted.device, &wanted.terms, NULL)) ||
+	    (refusal = admit(request, wanted.device, wanted.memory, NULL)))
 		return refusal;
 	int r = registry_add(request->node, &wanted, ret_vgpu);
 	if (r < 0) {
@@ -444,9 +445,10 @@ static json_t *answer_enter(const struct request *request)
 		return refusal;
 	admission_publish(node);
 	state_save_runtime(node);
-	json_t *answer = json_pack("{s:b, s:s, s:s, s:s, s:I, s:i, s:b}", "ok", 1, "name", vgpu->name, "ledger",
-				   vgpu->path, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text,
-				   "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share, "share_enforced", 0);
+	json_t *answer = json_pack("{s:b, s:s, s:s, s:s, s:I}", "ok", 1, "name", vgpu->name, "ledger", vgpu->path,
+				   "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "memory",
+				   (json_int_t)vgpu->memory);
+	terms_write(answer, &vgpu->terms);
 	if (*vg_simulation_wanted()) { // the tenant must find the very GPU that we serve
 		json_object_set_new(answer, "simulate", json_string(vg_simulation_wanted()));
 		json_object_set_new(answer, "simulate_dir", json_string(vg_system_simulated_directory(node->system)));
@@ -516,7 +518,7 @@ static json_t *answer_set(const struct request *request)
 	struct vgpu *vgpu = request_vgpu(request, "name", &refusal);
 	bool has_memory = json_object_get(request->object, "memory") != NULL;
 	uint64_t memory = 0;
-	unsigned int share = vgpu ? vgpu->share : 0;
+	struct turn_terms terms = vgpu ? vgpu->terms : (struct turn_terms){0};
 
 	if (!vgpu)
 		return refusal;
@@ -528,12 +530,14 @@ static json_t *answer_set(const struct request *request)
 	if (has_memory &&
 	    ((refusal = take_memory(request, &memory)) || (refusal = too_small(request, vgpu->device, vgpu->owner, memory))))
 		return refusal;
-	if ((refusal = take_share(request, &share)))
+	if ((refusal = terms_take_share(request, &terms.share)) ||
+	    (refusal = terms_admit(request, vgpu->device, &terms, vgpu)))
 		return refusal;
+	terms.is_limit &= terms.share > 0;
 	if (has_memory && (refusal = set_memory(request, vgpu, memory)))
 		return refusal;
-	vgpu->share = share;
-	vg_ledger_set_share(vgpu->ledger, share);
+	vgpu->terms = terms;
+	vg_ledger_set_share(vgpu->ledger, terms.share);
 	admission_publish(request->node);
 	int r = remember(request->node, vgpu);
 	if (r < 0)

@@ -1,6 +1,7 @@
 // What survives the daemon. Created vGPUs and, of a user's own daemon, measured overheads: a file on disk, synced.
 // Ephemeral vGPUs and launchers: a file in the runtime folder, gone with a reboot as they are.
 #include "base/descriptor.h"
+#include "daemon/terms.h"
 #include "daemon/node.h"
 
 #include <errno.h>
@@ -15,10 +16,11 @@ enum { STATE_SCHEMA = 1, STATE_MOST = 16 << 20 };
 static json_t *vgpu_state(const struct node *node, const struct vgpu *vgpu)
 {
 	json_t *state =
-		json_pack("{s:s, s:s, s:I, s:i, s:I, s:f}", "name", vgpu->name, "uuid",
+		json_pack("{s:s, s:s, s:I, s:I, s:f}", "name", vgpu->name, "uuid",
 			  vg_system_device(node->system, vgpu->device)->uuid_text, "memory", (json_int_t)vgpu->memory,
-			  "share", (int)vgpu->share, "owner", (json_int_t)vgpu->owner, "created", vgpu->created);
+			  "owner", (json_int_t)vgpu->owner, "created", vgpu->created);
 
+	terms_write(state, &vgpu->terms);
 	if (vgpu->group != (gid_t)-1)
 		json_object_set_new(state, "group", json_integer(vgpu->group));
 	return state;
@@ -105,10 +107,9 @@ static bool read_vgpu(const struct node *node, const json_t *state, struct vgpu 
 	const char *name = json_string_value(json_object_get(state, "name"));
 	const json_t *group = json_object_get(state, "group");
 	json_int_t memory = json_integer_value(json_object_get(state, "memory"));
-	json_int_t share = json_integer_value(json_object_get(state, "share"));
-	struct vgpu vgpu = {.memory = (uint64_t)memory, .share = (unsigned int)share};
+	struct vgpu vgpu = {.memory = (uint64_t)memory};
 
-	if (!name || !registry_name_is_valid(name) || memory <= 0 || share < 0 || share > 100)
+	if (!name || !registry_name_is_valid(name) || memory <= 0 || !terms_read(state, &vgpu.terms))
 		return false;
 	if (!find_device(node, json_string_value(json_object_get(state, "uuid")), &vgpu.device))
 		return false;

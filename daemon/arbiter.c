@@ -1,0 +1,359 @@
+#include "daemon/arbiter.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum { HISTORY = 11, LOOKS = 4 }; // seconds; how often the words are read again for one decision
+// A tenant may ring its bell as often as it likes. More decisions than this in a period are made after a pause each.
+enum { DECISIONS = 100 };
+static const uint64_t period_ns = 10000000, pause_ns = 500000;
+
+struct seat {
+	const struct vgpu *vgpu; // NULL: free. Compared only: it is the main thread's
+	struct vg_ledger *ledger;
+	struct turn_terms terms;
+	uint32_t bell; // as last read
+	uint64_t charged[HISTORY]; // at the last seconds' ends
+};
+
+struct arbiter {
+	struct arbiter *next;
+	size_t device;
+	pthread_t thread;
+	pthread_mutex_t lock; // of everything below
+	struct turn_arbiter *turn;
+	struct turn_orders orders;
+	struct turn_facts facts[TURN_VGPUS];
+	struct seat seats[TURN_VGPUS];
+	unsigned int most; // seats from here on were never used
+	uint64_t second;   // of the history
+	uint64_t handovers[HISTORY];
+	bool ending;
+	_Atomic uint32_t bell; // rung by the main thread
+	uint64_t period;       // the present one, and the decisions in it; the thread's own
+	unsigned int decisions;
+};
+
+static struct arbiter *arbiters; // the main thread's
+
+static void wake_gates(struct turn_page *page)
+{
+	syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+static void read_facts(struct arbiter *arbiter, const struct turn_rules *rules, uint64_t now)
+{
+	for (unsigned int i = 0; i < arbiter->most; i++) {
+		struct seat *seat = &arbiter->seats[i];
+		if (seat->vgpu)
+			turn_page_read(vg_ledger_turn_page(seat->ledger), vg_ledger_turn_slots(seat->ledger),
+				       vg_ledger_turn_count(seat->ledger), NULL, rules->margin_ns, now,
+				       &arbiter->facts[i]);
+	}
+}
+
+// True: the words are to be read again, since a process may have reported meanwhile.
+static bool write_orders(struct arbiter *arbiter, uint64_t now)
+{
+	bool look = false;
+
+	for (unsigned int i = 0; i < arbiter->most; i++) {
+		struct seat *seat = &arbiter->seats[i];
+		if (!seat->vgpu)
+			continue;
+		struct turn_page *page = vg_ledger_turn_page(seat->ledger);
+		unsigned int written = turn_page_write(page, &arbiter->orders.gates[i], now);
+		if (written & TURN_WRITTEN_WAKE)
+			wake_gates(page);
+		look |= (written & TURN_WRITTEN_LOOK) != 0;
+	}
+	return look;
+}
+
+static void read_bells(struct arbiter *arbiter)
+{
+	for (unsigned int i = 0; i < arbiter->most; i++)
+		if (arbiter->seats[i].vgpu)
+			arbiter->seats[i].bell = atomic_load(&vg_ledger_turn_page(arbiter->seats[i].ledger)->bell);
+}
+
+static void note_history(struct arbiter *arbiter, uint64_t now)
+{
+	uint64_t second = now / 1000000000;
+	struct turn_account account;
+	struct turn_total total;
+
+	if (second == arbiter->second)
+		return;
+	turn_read_total(arbiter->turn, &total);
+	for (uint64_t at = arbiter->second + 1; at <= second && at <= arbiter->second + HISTORY; at++)
+		arbiter->handovers[at % HISTORY] = total.handovers;
+	for (unsigned int i = 0; i < arbiter->most; i++) {
+		if (!arbiter->seats[i].vgpu)
+			continue;
+		turn_read(arbiter->turn, i, &account);
+		for (uint64_t at = arbiter->second + 1; at <= second && at <= arbiter->second + HISTORY; at++)
+			arbiter->seats[i].charged[at % HISTORY] = account.charged_ns;
+	}
+	arbiter->second = second;
+}
+
+// Until a bell rings or `until`. The lock is not held.
+static void sleep_until(const struct arbiter *arbiter, const struct futex_waitv *bells, unsigned int count,
+			uint64_t until)
+{
+	struct timespec time = {(time_t)(until / 1000000000), (long)(until % 1000000000)};
+	const struct timespec moment = {0, 100000};
+
+	if (syscall(SYS_futex_waitv, bells, count, 0, until == UINT64_MAX ? NULL : &time, CLOCK_MONOTONIC) < 0 &&
+	    errno == ENOSYS)
+		nanosleep(&moment, NULL);
+}
+
+static unsigned int list_bells(struct arbiter *arbiter, uint32_t own, struct futex_waitv *ret_bells)
+{
+	unsigned int count = 0;
+
+	ret_bells[count++] = (struct futex_waitv){own, (uintptr_t)&arbiter->bell, FUTEX_32 | FUTEX_PRIVATE_FLAG, 0};
+	for (unsigned int i = 0; i < arbiter->most; i++) {
+		const struct seat *seat = &arbiter->seats[i];
+		if (seat->vgpu)
+			ret_bells[count++] = (struct futex_waitv){
+				seat->bell, (uintptr_t)&vg_ledger_turn_page(seat->ledger)->bell, FUTEX_32, 0};
+	}
+	return count;
+}
+
+static void decide(struct arbiter *arbiter, const struct turn_rules *rules)
+{
+	uint64_t now = vg_clock_monotonic_ns();
+
+	read_bells(arbiter);
+	for (int look = 0; look < LOOKS; look++) {
+		read_facts(arbiter, rules, now);
+		turn_decide(arbiter->turn, arbiter->facts, now, &arbiter->orders);
+		if (!write_orders(arbiter, now))
+			break;
+		now = vg_clock_monotonic_ns();
+	}
+	note_history(arbiter, now);
+}
+
+static bool is_flooded(struct arbiter *arbiter)
+{
+	uint64_t period = vg_clock_monotonic_ns() / period_ns;
+
+	if (period != arbiter->period) {
+		arbiter->period = period;
+		arbiter->decisions = 0;
+	}
+	return ++arbiter->decisions > DECISIONS;
+}
+
+static void *arbitrate(void *data)
+{
+	struct futex_waitv bells[TURN_VGPUS + 1];
+	struct arbiter *arbiter = data;
+	struct turn_rules rules;
+
+	turn_rules(TURN_MODE_TIME, &rules);
+	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -10); // where it is allowed
+	pthread_mutex_lock(&arbiter->lock);
+	while (!arbiter->ending) {
+		uint32_t own = atomic_load(&arbiter->bell);
+		decide(arbiter, &rules);
+		unsigned int count = list_bells(arbiter, own, bells);
+		uint64_t until = arbiter->orders.next_ns;
+		bool poll = arbiter->orders.poll;
+		pthread_mutex_unlock(&arbiter->lock);
+		if (poll)
+			__builtin_ia32_pause();
+		else if (is_flooded(arbiter))
+			nanosleep(&(struct timespec){0, (long)pause_ns}, NULL);
+		else
+			sleep_until(arbiter, bells, count, until);
+		pthread_mutex_lock(&arbiter->lock);
+	}
+	pthread_mutex_unlock(&arbiter->lock);
+	return NULL;
+}
+
+static void ring(struct arbiter *arbiter)
+{
+	atomic_fetch_add(&arbiter->bell, 1);
+	syscall(SYS_futex, &arbiter->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static struct arbiter *start(size_t device)
+{
+	struct arbiter *arbiter = calloc(1, sizeof *arbiter);
+	uint64_t now = vg_clock_monotonic_ns();
+	struct turn_rules rules;
+
+	turn_rules(TURN_MODE_TIME, &rules);
+	if (!arbiter || turn_create(&rules, now, (uint32_t)(now >> 20), &arbiter->turn) != 0) {
+		free(arbiter);
+		return NULL;
+	}
+	arbiter->device = device;
+	arbiter->second = now / 1000000000;
+	pthread_mutex_init(&arbiter->lock, NULL);
+	int r = pthread_create(&arbiter->thread, NULL, arbitrate, arbiter);
+	if (r) {
+		say("no thread for the compute shares of GPU %zu: %s", device, strerror(r));
+		turn_destroy(arbiter->turn);
+		free(arbiter);
+		return NULL;
+	}
+	arbiter->next = arbiters;
+	arbiters = arbiter;
+	return arbiter;
+}
+
+static bool takes_part(const struct vgpu *vgpu)
+{
+	if (vgpu->damage == DAMAGE_CONTENTS)
+		return false;
+	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		if (!tenant->dead && !tenant->seen.guest)
+			return true;
+	return false;
+}
+
+static struct arbiter *arbiter_of(const struct node *node, size_t device)
+{
+	struct arbiter *arbiter = arbiters;
+
+	while (arbiter && arbiter->device != device)
+		arbiter = arbiter->next;
+	if (arbiter)
+		return arbiter;
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		if (vgpu->device == device && (vgpu->terms.share || vgpu->terms.is_latency))
+			return start(device);
+	return NULL;
+}
+
+static void join(struct arbiter *arbiter, struct vgpu *vgpu)
+{
+	uint64_t now = vg_clock_monotonic_ns();
+	unsigned int number;
+
+	pthread_mutex_lock(&arbiter->lock);
+	if (turn_join(arbiter->turn, &vgpu->terms, now, &number) == 0) {
+		arbiter->seats[number] = (struct seat){.vgpu = vgpu, .ledger = vgpu->ledger, .terms = vgpu->terms};
+		if (number >= arbiter->most)
+			arbiter->most = number + 1;
+		vgpu->arbiter = arbiter;
+		vgpu->seat = number;
+	} else {
+		say("vGPU %s: its compute share is not held: more is promised on its GPU than there is", vgpu->name);
+	}
+	pthread_mutex_unlock(&arbiter->lock);
+	ring(arbiter);
+}
+
+void arbiter_open_gate(struct vg_ledger *ledger)
+{
+	static const struct turn_gate open;
+	struct turn_page *page = vg_ledger_turn_page(ledger);
+
+	turn_page_write(page, &open, vg_clock_monotonic_ns());
+	wake_gates(page);
+}
+
+void arbiter_forget(struct vgpu *vgpu)
+{
+	struct arbiter *arbiter = vgpu->arbiter;
+
+	if (!arbiter)
+		return;
+	pthread_mutex_lock(&arbiter->lock);
+	turn_leave(arbiter->turn, vgpu->seat, vg_clock_monotonic_ns());
+	arbiter_open_gate(vgpu->ledger);
+	arbiter->seats[vgpu->seat] = (struct seat){0};
+	memset(&arbiter->facts[vgpu->seat], 0, sizeof arbiter->facts[vgpu->seat]);
+	pthread_mutex_unlock(&arbiter->lock);
+	vgpu->arbiter = NULL;
+	ring(arbiter);
+}
+
+static void change(struct vgpu *vgpu)
+{
+	struct arbiter *arbiter = vgpu->arbiter;
+	struct turn_terms *terms = &arbiter->seats[vgpu->seat].terms; // only this thread writes them
+
+	if (terms->share == vgpu->terms.share && terms->is_limit == vgpu->terms.is_limit &&
+	    terms->is_latency == vgpu->terms.is_latency && terms->is_exempt == vgpu->terms.is_exempt)
+		return;
+	pthread_mutex_lock(&arbiter->lock);
+	if (turn_set(arbiter->turn, vgpu->seat, &vgpu->terms, vg_clock_monotonic_ns()) == 0)
+		*terms = vgpu->terms;
+	pthread_mutex_unlock(&arbiter->lock);
+	ring(arbiter);
+}
+
+void arbiter_follow(struct node *node)
+{
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) // room first
+		if (vgpu->arbiter && !takes_part(vgpu))
+			arbiter_forget(vgpu);
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
+		if (vgpu->arbiter) {
+			change(vgpu);
+			continue;
+		}
+		struct arbiter *arbiter = takes_part(vgpu) ? arbiter_of(node, vgpu->device) : NULL;
+		if (arbiter)
+			join(arbiter, vgpu);
+	}
+}
+
+void arbiter_end_all(struct node *node)
+{
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		arbiter_forget(vgpu);
+	while (arbiters) {
+		struct arbiter *arbiter = arbiters;
+		arbiters = arbiter->next;
+		pthread_mutex_lock(&arbiter->lock);
+		arbiter->ending = true;
+		pthread_mutex_unlock(&arbiter->lock);
+		ring(arbiter);
+		pthread_join(arbiter->thread, NULL);
+		turn_destroy(arbiter->turn);
+		pthread_mutex_destroy(&arbiter->lock);
+		free(arbiter);
+	}
+}
+
+bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report)
+{
+	struct arbiter *arbiter = vgpu->arbiter;
+
+	if (!arbiter)
+		return false;
+	pthread_mutex_lock(&arbiter->lock);
+	const struct seat *seat = &arbiter->seats[vgpu->seat];
+	turn_read(arbiter->turn, vgpu->seat, &ret_report->account);
+	turn_read_total(arbiter->turn, &ret_report->total);
+	ret_report->regime = arbiter->orders.regime;
+	ret_report->reason = arbiter->orders.gates[vgpu->seat].reason;
+	ret_report->is_holder = arbiter->orders.holder == (int)vgpu->seat;
+	uint64_t before = seat->charged[(arbiter->second + 1) % HISTORY];
+	ret_report->handovers = (double)(ret_report->total.handovers -
+					 arbiter->handovers[(arbiter->second + 1) % HISTORY]) / (HISTORY - 1);
+	ret_report->recent = (double)(ret_report->account.charged_ns - before) / 1e9 / (HISTORY - 1);
+	pthread_mutex_unlock(&arbiter->lock);
+	return true;
+}

@@ -1,0 +1,27 @@
+// Turns on the devices, decided by src/turn in a thread for each device that has something to enforce. The main thread
+// says which vGPUs take part; an arbiter's lock guards all that both use, the mapped ledgers included.
+#pragma once
+#include "daemon/node.h"
+#include "turn/turn.h"
+
+// Lets the vGPUs that have tenants take part, with their present terms, and no others. After every event.
+void arbiter_follow(struct node *node);
+// The vGPU takes part no more: its ledger is about to be unmapped.
+void arbiter_forget(struct vgpu *vgpu);
+// Opens the gate of a ledger that an earlier daemon left.
+void arbiter_open_gate(struct vg_ledger *ledger);
+// Its threads have ended when this returns; all gates are open.
+void arbiter_end_all(struct node *node);
+
+// What `ps` and `inspect` show.
+struct arbiter_report {
+	struct turn_account account;
+	struct turn_total total;
+	enum turn_regime regime;
+	enum turn_reason reason; // why the share is not being held
+	bool is_holder;
+	double recent;	  // the part of the device's time in the last 10 s
+	double handovers; // a second, of the device, in the last 10 s
+};
+// False: the vGPU takes no part.
+bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report);
