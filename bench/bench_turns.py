@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Compute shares between processes: bench_turns.py BUILD_OR_BUNDLE [--sim] [--seconds N] [CASE...]
+
+Each case runs its tenants alone and together in the same minute, and prints their parts of their solo rates, natively
+and in vGPUs with shares. A window is 2 seconds of the tenants' own counters."""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+
+# kind, share
+CASES = {
+    "train-30-70": [("train", 30), ("train", 70)],
+    "train-10-90": [("train", 10), ("train", 90)],
+    "train-20-30-50": [("train", 20), ("train", 30), ("train", 50)],
+    "train-4x25": [("train", 25)] * 4,
+    "long-30-70": [("long", 30), ("long", 70)],
+    "long-30-train-70": [("long", 30), ("train", 70)],
+    "graph-30-70": [("graph", 30), ("graph", 70)],
+    "half-30-train-70": [("half", 30), ("train", 70)],
+    "launch-30-70": [("launch", 30), ("launch", 70)],
+    "launch-50-alone": [("launch", 50)],
+    "limit-30-alone": [("train", "30!")],
+    "infer-20-train-80": [("infer", "20L"), ("train", 80)],
+    "infer-20-long-80": [("infer", "20L"), ("long", 80)],
+}
+
+
+class Tenant:
+    def __init__(self, bench, kind, share, seconds, native):
+        command = [bench.load, kind, str(seconds), bench.rounds]
+        options = ["--memory", "1G"]
+        if not native:
+            text = str(share)
+            options += ["--share", text.rstrip("!L")]
+            options += ["--limit"] if text.endswith("!") else []
+            options += ["--class", "latency"] if text.endswith("L") else []
+        if bench.sim or not native:
+            command = [bench.virgate, "run", *bench.sim, *options, "--", *command]
+        self.kind = kind
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def finish(self):
+        output = self.process.communicate()[0]
+        self.lines = [tuple(map(int, line.split())) for line in output.splitlines()]
+        if self.process.returncode or not self.lines:
+            sys.exit(f"{self.kind} ended with {self.process.returncode}")
+
+    def rate(self, begin, end):
+        """Units of work a second between the two times; of requests, their number."""
+        if self.kind == "infer":
+            return sum(begin <= at < end for at, _ in self.lines) / (end - begin) * 1e9
+        inside = [line for line in self.lines if begin <= line[0] <= end]
+        if len(inside) < 2:
+            return 0.0
+        return (inside[-1][1] - inside[0][1]) / (inside[-1][0] - inside[0][0]) * 1e9
+
+    def p99(self, begin, end):
+        times = sorted(ns for at, ns in self.lines if begin <= at < end)
+        return times[len(times) * 99 // 100] / 1e3 if times else 0.0
+
+
+class Bench:
+    def __init__(self, options):
+        root = options.root
+        if os.path.exists(f"{root}/bin/virgate"):
+            self.virgate, self.load = f"{root}/bin/virgate", f"{root}/libexec/virgate/bench/turn_load"
+        else:
+            self.virgate, self.load = f"{root}/cli/virgate", f"{root}/bench/turn_load"
+        self.sim = ["--sim"] if options.sim else []
+        self.seconds = options.seconds
+        self.rounds = options.rounds or subprocess.run(
+            [self.virgate, "run", *self.sim, "--memory", "1G", "--", self.load, "calibrate"],
+            check=True, capture_output=True, text=True).stdout.strip()
+
+    def run(self, tenants, native):
+        running = [Tenant(self, kind, share, self.seconds + 3, native) for kind, share in tenants]
+        for tenant in running:
+            tenant.finish()
+        begin = max(tenant.lines[0][0] for tenant in running) + 1_000_000_000
+        end = min(begin + int(self.seconds * 1e9), *(tenant.lines[-1][0] for tenant in running), begin + 10**12)
+        return running, begin, end
+
+    def solo(self, kind):
+        seconds, self.seconds = self.seconds, min(self.seconds, 2)
+        [tenant], begin, end = self.run([(kind, 0)], True)
+        self.seconds = seconds
+        return tenant.rate(begin, end), tenant.p99(begin, end)
+
+    def case(self, name, native):
+        tenants = CASES[name]
+        solo = {kind: self.solo(kind) for kind in {kind for kind, _ in tenants}}
+        running, begin, end = self.run(tenants, native)
+        parts = [tenant.rate(begin, end) / solo[tenant.kind][0] * 100 for tenant in running]
+        loads = [tenant for tenant in running if tenant.kind != "infer"]
+        windows, at = [], begin
+        while at + 2_000_000_000 <= end and len(loads) > 1:
+            rates = [tenant.rate(at, at + 2_000_000_000) / solo[tenant.kind][0] for tenant in loads]
+            windows.append([rate / (sum(rates) or 1) * 100 for rate in rates])
+            at += 2_000_000_000
+        text = f"{name:20} {'native' if native else 'shares':7}"
+        text += " of solo " + " ".join(f"{part:5.1f}" for part in parts) + f" sum {sum(parts):5.1f} %"
+        if windows:
+            for index, tenant in enumerate(loads):
+                values = [window[index] for window in windows]
+                text += f" | part {sum(values) / len(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+        for tenant in running:
+            if tenant.kind == "infer":
+                text += f" | p99 {tenant.p99(begin, end):.0f} us, solo {solo['infer'][1]:.0f}"
+        print(text, flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("root")
+    parser.add_argument("--sim", action="store_true")
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--rounds", help="of the kernel in a microsecond, instead of measuring them")
+    parser.add_argument("--native", action="store_true", help="each case natively, too")
+    parser.add_argument("cases", nargs="*")
+    options = parser.parse_intermixed_args()
+    for name in options.cases:
+        if name not in CASES:
+            sys.exit(f"there is no case {name}, but: {' '.join(CASES)}")
+    bench = Bench(options)
+    print(f"rounds of a microsecond: {bench.rounds}")
+    start = time.monotonic()
+    for name in options.cases or CASES:
+        if options.native:
+            bench.case(name, True)
+        bench.case(name, False)
+    print(f"{time.monotonic() - start:.0f} seconds")
+
+
+main()

@@ -1,0 +1,172 @@
+// A tenant for bench_turns.py: one kind of work until its time is over, on the driver API. Prints what it has done.
+//   turn_load calibrate              the rounds of the kernel that take a microsecond
+//   turn_load KIND SECONDS ROUNDS    KIND: train, long, launch, half, infer, graph
+// A line every 50 ms: {CLOCK_MONOTONIC in ns} {units of work done}; of infer a line each request: {end in ns} {its ns}.
+#include <cuda.h>
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char source[] =
+	".version 7.0\n.target sm_75\n.address_size 64\n"
+	".visible .entry work(.param .u32 rounds, .param .u64 out) {\n"
+	"	.reg .u32 %r<4>; .reg .f32 %f<4>; .reg .pred %p; .reg .u64 %d<3>;\n"
+	"	ld.param.u32 %r1, [rounds];\n"
+	"	mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f3F800001;\n"
+	"again:\n"
+	"	fma.rn.f32 %f1, %f1, %f2, %f2; fma.rn.f32 %f1, %f1, %f2, %f2;\n"
+	"	fma.rn.f32 %f1, %f1, %f2, %f2; fma.rn.f32 %f1, %f1, %f2, %f2;\n"
+	"	sub.u32 %r1, %r1, 1; setp.ne.u32 %p, %r1, 0; @%p bra again;\n"
+	"	setp.lt.f32 %p, %f1, 0f00000000; @!%p bra done;\n" // never: the loop is not removed
+	"	ld.param.u64 %d1, [out]; st.global.f32 [%d1], %f1;\n"
+	"done: ret; }\n";
+
+static CUfunction function;
+static CUstream stream;
+static int processors;
+
+#define CHECK(call) check(call, #call)
+static void check(CUresult result, const char *what)
+{
+	const char *name = "?";
+
+	if (result == CUDA_SUCCESS)
+		return;
+	cuGetErrorName(result, &name);
+	fprintf(stderr, "turn_load: %s: %s\n", what, name);
+	exit(1);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static void sleep_ns(uint64_t ns)
+{
+	nanosleep(&(struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)}, NULL);
+}
+
+static void launch(unsigned int rounds)
+{
+	CUdeviceptr nowhere = 0;
+	void *arguments[] = {&rounds, &nowhere};
+
+	CHECK(cuLaunchKernel(function, (unsigned int)processors, 1, 1, 256, 1, 1, 0, stream, arguments, NULL));
+}
+
+static void open_device(void)
+{
+	CUcontext context;
+	CUdevice device;
+	CUmodule module;
+
+	CHECK(cuInit(0));
+	CHECK(cuDeviceGet(&device, 0));
+	CHECK(cuDevicePrimaryCtxRetain(&context, device));
+	CHECK(cuCtxSetCurrent(context));
+	CHECK(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+	CHECK(cuModuleLoadData(&module, source));
+	CHECK(cuModuleGetFunction(&function, module, "work"));
+	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+}
+
+static float time_of(unsigned int rounds, CUevent begin, CUevent end)
+{
+	float ms;
+
+	CHECK(cuEventRecord(begin, stream));
+	launch(rounds);
+	CHECK(cuEventRecord(end, stream));
+	CHECK(cuStreamSynchronize(stream));
+	CHECK(cuEventElapsedTime(&ms, begin, end));
+	return ms;
+}
+
+// The median of some launches, each of at least 0.2 ms.
+static double rounds_of_a_microsecond(void)
+{
+	enum { TRIES = 21 };
+	unsigned int rounds = 10;
+	float times[TRIES];
+	CUevent begin, end;
+
+	CHECK(cuEventCreate(&begin, 0));
+	CHECK(cuEventCreate(&end, 0));
+	while (time_of(rounds, begin, end) < 0.2f)
+		rounds *= 2;
+	for (uint64_t warm = now_ns() + 300000000; now_ns() < warm;)
+		time_of(rounds, begin, end);
+	for (int i = 0; i < TRIES; i++) {
+		float ms = time_of(rounds, begin, end);
+		int at = i;
+		for (; at > 0 && times[at - 1] > ms; at--)
+			times[at] = times[at - 1];
+		times[at] = ms;
+	}
+	return rounds / (times[TRIES / 2] * 1e3);
+}
+
+static CUgraphExec capture(unsigned int rounds, int kernels)
+{
+	CUgraphExec executable;
+	CUgraph graph;
+
+	CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	for (int i = 0; i < kernels; i++)
+		launch(rounds);
+	CHECK(cuStreamEndCapture(stream, &graph));
+	CHECK(cuGraphInstantiate(&executable, graph, 0));
+	return executable;
+}
+
+int main(int argc, char **argv)
+{
+	open_device();
+	if (argc == 2 && strcmp(argv[1], "calibrate") == 0) {
+		printf("%.3f\n", rounds_of_a_microsecond());
+		return 0;
+	}
+	if (argc != 4)
+		return fprintf(stderr, "usage: turn_load calibrate | KIND SECONDS ROUNDS\n"), 2;
+	const char *kind = argv[1];
+	double per_us = atof(argv[3]);
+	uint64_t end = now_ns() + (uint64_t)(atof(argv[2]) * 1e9), told = 0, done = 0;
+	double us = strcmp(kind, "long") == 0 ? 6500 : strcmp(kind, "launch") == 0 ? 1 : strcmp(kind, "infer") == 0 ? 4 : 200;
+	unsigned int rounds = (unsigned int)fmax(1, us * per_us);
+	bool is_infer = strcmp(kind, "infer") == 0, is_half = strcmp(kind, "half") == 0;
+	CUgraphExec graph = strcmp(kind, "graph") == 0 ? capture(rounds, 40) : NULL;
+	int batch = is_infer ? 32 : is_half ? 10 : graph ? 1 : us < 10 ? 256 : 64;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (uint64_t begun = now_ns(); begun < end; begun = now_ns()) {
+		for (int i = 0; i < batch; i++) {
+			if (graph)
+				CHECK(cuGraphLaunch(graph, stream));
+			else
+				launch(rounds);
+		}
+		CHECK(cuStreamSynchronize(stream));
+		done += (uint64_t)batch;
+		uint64_t now = now_ns();
+		if (is_infer) {
+			printf("%llu %llu\n", (unsigned long long)now, (unsigned long long)(now - begun));
+			if (now < begun + 5000000)
+				sleep_ns(begun + 5000000 - now);
+		} else if (now - told >= 50000000) {
+			printf("%llu %llu\n", (unsigned long long)now, (unsigned long long)done);
+			told = now;
+		}
+		if (is_half)
+			sleep_ns(3000000);
+	}
+	return 0;
+}

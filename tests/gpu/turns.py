@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Compute shares between processes: that they hold, and that nobody who is killed or stopped holds others up.
+COUNT is how many processes are killed, and how many are stopped."""
+
+import random
+import signal
+import time
+
+from harness import (PROGRAMS, SIM, Suite, VIRGATE, Failure, check, inside, os, run_inside, start, stop, subprocess,
+                     virgate, wait_for)
+
+LOAD = f"{PROGRAMS}/../../bench/turn_load"
+COUNT = int(os.environ.get("COUNT", "3" if SIM else "10"))
+# On a simulated machine the host's threads are part of the GPU.
+GAP = 1.5 if SIM else 0.35
+TOLERANCE = 8 if SIM else 2
+if SIM:
+    os.environ["VIRGATE_SIM"] += ",slice=2150us,sms=2"
+    os.environ["VIRGATE_SIM_COST"] = "kernel=200us"
+ROUNDS = "1" if SIM else None
+
+
+def rounds():
+    global ROUNDS
+    if not ROUNDS:
+        ROUNDS = run_inside({"memory": "1G"}, [LOAD, "calibrate"]).stdout.strip()
+    return ROUNDS
+
+
+class Tenant:
+    """A program that keeps the GPU busy, and what it has told so far."""
+
+    def __init__(self, share, kind="train", name=None, seconds=60):
+        where = {"memory": "1G", "share": share, **({"name": name} if name else {})}
+        self.output = f"/tmp/virgate-turns-{os.getpid()}-{random.getrandbits(48):x}"
+        words = inside(where, [LOAD, kind, str(seconds), rounds()])
+        quoted = " ".join(f"'{word}'" for word in words)
+        self.process = start(["sh", "-c", f"exec {quoted} >{self.output}"])
+        wait_for(self.lines, 60, f"{kind} tells nothing")
+
+    def lines(self):
+        try:
+            with open(self.output, encoding="ascii") as file:
+                return [tuple(map(int, line.split())) for line in file.read().splitlines(True) if line.endswith("\n")]
+        except FileNotFoundError:
+            return []
+
+    def rate(self, begin, end):
+        inner = [line for line in self.lines() if begin * 1e9 <= line[0] <= end * 1e9]
+        return (inner[-1][1] - inner[0][1]) / (inner[-1][0] - inner[0][0]) * 1e9 if len(inner) > 1 else 0.0
+
+    def longest_gap(self, begin):
+        times = [at / 1e9 for at, _ in self.lines() if at / 1e9 >= begin] + [time.monotonic()]
+        return max((later - earlier for earlier, later in zip(times, times[1:])), default=0.0)
+
+    def signal(self, number):
+        os.killpg(self.process.pid, number)
+
+    def end(self):
+        check(self.process.poll() is None, f"a tenant ended by itself: {self.process.returncode}")
+        stop(self.process)
+        os.unlink(self.output)
+
+
+def parts(tenants, seconds):
+    begin = time.monotonic()
+    time.sleep(seconds)
+    end = time.monotonic()
+    rates = [tenant.rate(begin, end) for tenant in tenants]
+    check(sum(rates) > 0, "nobody works")
+    return [rate / sum(rates) * 100 for rate in rates]
+
+
+def hold(tenants, wanted, seconds=2):
+    """In one of some windows: another process may take the machine's time in one of them."""
+    tried = []
+    for _ in range(4):
+        got = parts(tenants, seconds)
+        tried.append(" : ".join(f"{part:.1f}" for part in got))
+        if all(abs(part - want) <= TOLERANCE for part, want in zip(got, wanted)):
+            return tried[-1]
+    raise Failure(f"the parts are {', '.join(tried)}, not {wanted}")
+
+
+def shares_hold():
+    tenants = [Tenant(30), Tenant(70)]
+    try:
+        return hold(tenants, (30, 70))
+    finally:
+        for tenant in tenants:
+            tenant.end()
+
+
+def idle_time_is_not_lost():
+    tenant = Tenant(30)
+    try:
+        begin = time.monotonic()
+        time.sleep(1)
+        alone = tenant.rate(begin, time.monotonic())
+        other = Tenant(70, "infer", seconds=3)
+        other.process.wait()
+        other.process.timer.cancel()
+        for _ in range(5):
+            begin = time.monotonic()
+            time.sleep(1)
+            after = tenant.rate(begin, time.monotonic())
+            if after > 0.8 * alone:
+                break
+        check(after > 0.8 * alone, f"{after:.0f} /s after the other has gone, {alone:.0f} before it came")
+        return f"{after / alone * 100:.0f} %"
+    finally:
+        tenant.end()
+
+
+def a_share_changes_live():
+    tenants = [Tenant(30, name="first"), Tenant(40, name="second")]
+    try:
+        before = hold(tenants, (300 / 7, 400 / 7))
+        virgate("set", "first", "--share", "60")
+        return f"{before}, then {hold(tenants, (60, 40))}"
+    finally:
+        for tenant in tenants:
+            tenant.end()
+
+
+def killed_holders():
+    survivor = Tenant(50)
+    worst = 0
+    try:
+        for _ in range(COUNT):
+            other = Tenant(50)
+            begin = time.monotonic()
+            time.sleep(random.uniform(0.02, 0.2))
+            other.signal(signal.SIGKILL)
+            other.process.wait()
+            time.sleep(0.4)
+            worst = max(worst, survivor.longest_gap(begin))
+            stop(other.process)
+            os.unlink(other.output)
+        check(worst <= GAP, f"the survivor stood still for {worst:.2f} s")
+        return f"{COUNT} killed, the longest gap was {worst * 1000:.0f} ms"
+    finally:
+        survivor.end()
+
+
+def stopped_holders():
+    tenants = [Tenant(50), Tenant(50)]
+    try:
+        begin = time.monotonic()
+        for _ in range(COUNT):
+            time.sleep(random.uniform(0.05, 0.2))
+            tenants[1].signal(signal.SIGSTOP)
+            time.sleep(random.uniform(0.05, 0.6))
+            tenants[1].signal(signal.SIGCONT)
+        worst = tenants[0].longest_gap(begin)
+        check(worst <= GAP, f"the other stood still for {worst:.2f} s")
+        return f"{COUNT} stopped, the longest gap was {worst * 1000:.0f} ms; then {hold(tenants, (50, 50))}"
+    finally:
+        for tenant in tenants:
+            tenant.end()
+
+
+def daemon_pid():
+    mine = os.environ["VIRGATE_RUNTIME_DIR"]
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/comm", encoding="utf8") as file:
+                if file.read().strip() != "virgated":
+                    continue
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if f"VIRGATE_RUNTIME_DIR={mine}\0".encode() in file.read() + b"\0":
+                    return int(pid)
+        except OSError:
+            continue
+    return 0
+
+
+def killed_daemons():
+    tenants = [Tenant(30), Tenant(70)]
+    worst = 0
+    try:
+        for _ in range(max(COUNT // 4, 2)):
+            begin = time.monotonic()
+            os.kill(daemon_pid(), signal.SIGKILL)
+            time.sleep(1)
+            worst = max(worst, *(tenant.longest_gap(begin) for tenant in tenants))
+            virgate("ps")  # starts the next one
+        check(worst <= GAP, f"a tenant stood still for {worst:.2f} s")
+        return f"the longest gap was {worst * 1000:.0f} ms; then {hold(tenants, (30, 70))}"
+    finally:
+        for tenant in tenants:
+            tenant.end()
+
+
+def too_much_is_refused():
+    first = Tenant(60)
+    try:
+        done = subprocess.run(inside({"memory": "1G", "share": 50}, ["true"]), capture_output=True, text=True,
+                              check=False)
+        check(done.returncode == 125, f"ended with {done.returncode}: {done.stderr}")
+        check("50 %" in done.stderr and "40 %" in done.stderr, done.stderr)
+    finally:
+        first.end()
+
+
+def main():
+    suite = Suite()
+    if not os.path.exists(LOAD):
+        raise SystemExit(f"there is no {LOAD} ({VIRGATE})")
+    for test in (shares_hold, idle_time_is_not_lost, a_share_changes_live, killed_holders, stopped_holders,
+                 killed_daemons, too_much_is_refused):
+        suite.test(test.__name__, test)
+    suite.end()
+
+
+main()
