@@ -1,6 +1,7 @@
 // The registry as JSON. What is not known is null, never 0.
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "daemon/arbiter.h"
 #include "daemon/terms.h"
 #include "ledger/share.h"
 
@@ -152,6 +153,7 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 		tenant_scan(node, vgpu);
 	else
 		damage_look(node, vgpu); // whose slots these are pays for the look at them
+	arbiter_follow(node); // the scan may have found its first program
 	bool sound = vgpu->damage != DAMAGE_CONTENTS, all_known = sound;
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
 		uint64_t bytes = 0;
@@ -175,7 +177,7 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 		(int)(vgpu->damage != DAMAGE_NONE), "created", vgpu->created, "tenants", tenants, "refusals",
 		bounded(vg_ledger_refusal_count(vgpu->ledger), INT64_MAX), "context_overhead",
 		bounded(vg_ledger_context_overhead(vgpu->ledger), INT64_MAX), "shared",
-		size_or_null(sound, shared < charged ? shared : charged), "turns", terms_list_turns(vgpu));
+		size_or_null(sound, shared < charged ? shared : charged), "turns", terms_list_turns(node, vgpu));
 	terms_write(listed, &vgpu->terms);
 	if (with_tenants) // for whoever may enter it
 		json_object_set_new(listed, "ledger", json_string(vgpu->path));

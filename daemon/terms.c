@@ -14,6 +14,11 @@ static unsigned int given_to_others(const struct node *node, size_t device, cons
 	return sum;
 }
 
+bool terms_fit(const struct node *node, size_t device, unsigned int share)
+{
+	return share + given_to_others(node, device, NULL) <= 100;
+}
+
 json_t *terms_admit(const struct request *request, size_t device, const struct turn_terms *terms,
 		    const struct vgpu *instead_of)
 {
@@ -85,21 +90,59 @@ bool terms_read(const json_t *object, struct turn_terms *ret_terms)
 	return true;
 }
 
-json_t *terms_list_turns(const struct vgpu *vgpu)
+// Reasons for which a vGPU does not get its share, or not as its class says. All others are states in which it does.
+static bool is_held(enum turn_reason reason)
+{
+	switch (reason) {
+	case TURN_REASON_UNSHARED:
+	case TURN_REASON_BUDGET:
+	case TURN_REASON_SILENT:
+	case TURN_REASON_STOPPED:
+	case TURN_REASON_RESIDENT:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static json_t *name_holder(const struct node *node, size_t device)
+{
+	struct arbiter_report report;
+
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		if (vgpu->device == device && arbiter_read(vgpu, &report) && report.is_holder)
+			return json_string(vgpu->name);
+	return json_null();
+}
+
+// Returns why a vGPU that should take part in turns does not; NULL: it need not.
+static const char *explain_absence(const struct vgpu *vgpu)
+{
+	const struct tenant *tenant = vgpu->tenants;
+
+	while (tenant && (tenant->dead || tenant->seen.guest))
+		tenant = tenant->next;
+	if (!tenant || !vgpu->terms.share)
+		return NULL;
+	return vgpu->damage == DAMAGE_CONTENTS ? "its ledger is damaged" : "the daemon has no turns for it: see its log";
+}
+
+json_t *terms_list_turns(const struct node *node, const struct vgpu *vgpu)
 {
 	static const char *const regimes[] = {[TURN_REGIME_OFF] = "off",
 					      [TURN_REGIME_ALONE] = "alone",
 					      [TURN_REGIME_TURNS] = "turns",
 					      [TURN_REGIME_BESIDE] = "beside"};
-	struct arbiter_report report;
+	struct arbiter_report report = {0};
+	bool takes_part = arbiter_read(vgpu, &report);
+	const char *absence = takes_part ? NULL : explain_absence(vgpu);
 
-	if (!arbiter_read(vgpu, &report))
+	if (!takes_part && !absence)
 		return json_null();
-	bool held = report.reason == TURN_REASON_NONE || report.reason == TURN_REASON_ALONE ||
-		    report.reason == TURN_REASON_BESIDE;
-	return json_pack("{s:b, s:s, s:s, s:b, s:f, s:I, s:I, s:I, s:I, s:f, s:f}", "held", (int)held, "reason",
-			 turn_reason_text(report.reason), "regime", regimes[report.regime], "holder",
-			 (int)report.is_holder, "recent", report.recent * 100, "gpu_ns",
+	return json_pack("{s:s, s:b, s:s, s:s, s:o, s:f, s:I, s:I, s:I, s:I, s:f, s:f}", "mode", "time", "held",
+			 (int)(!absence && is_held(report.reason)), "reason",
+			 absence ? absence : turn_reason_text(report.reason), "regime", regimes[report.regime],
+			 "holder", name_holder(node, vgpu->device), "recent", report.recent * 100, "gpu_ns",
 			 (json_int_t)report.account.charged_ns, "waited_ns", (json_int_t)report.account.waited_ns,
 			 "turns", (json_int_t)report.account.turns, "quantum_ns", (json_int_t)report.total.quantum_ns,
 			 "handovers", report.handovers, "weight", report.account.weight * 100);

@@ -6,6 +6,8 @@
 // none. NULL, or the refusal.
 json_t *terms_take(const struct request *request, struct turn_terms *ret_terms);
 json_t *terms_take_share(const struct request *request, unsigned int *ret_share);
+// Whether the share fits beside those of the device's vGPUs.
+bool terms_fit(const struct node *node, size_t device, unsigned int share);
 // Whether the share fits beside those of the device's other vGPUs. NULL, or the refusal.
 json_t *terms_admit(const struct request *request, size_t device, const struct turn_terms *terms,
 		    const struct vgpu *instead_of);
@@ -13,4 +15,4 @@ json_t *terms_admit(const struct request *request, size_t device, const struct t
 void terms_write(json_t *object, const struct turn_terms *terms);
 bool terms_read(const json_t *object, struct turn_terms *ret_terms);
 // What the vGPU got of its device's time; null: it takes no part in turns.
-json_t *terms_list_turns(const struct vgpu *vgpu);
+json_t *terms_list_turns(const struct node *node, const struct vgpu *vgpu);
