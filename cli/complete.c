@@ -150,6 +150,10 @@ static void offer_kind(const struct line *line, enum complete complete)
 	case COMPLETE_SIGNAL:
 		offer_signals(line);
 		break;
+	case COMPLETE_CLASS:
+		offer(line, "batch", NULL);
+		offer(line, "latency", NULL);
+		break;
 	case COMPLETE_SHELL:
 		offer(line, "bash", NULL);
 		offer(line, "fish", NULL);

@@ -4,18 +4,25 @@
 #include "session.h"
 #include "options.h"
 #include "say.h"
+#include "terms.h"
 
 #include <stdio.h>
 
 static int create(struct session *session, const struct arguments *arguments, const struct vg_vgpu_options *options)
 {
-	char size[VG_SIZE_TEXT], share[CELL_TEXT] = "";
+	char size[VG_SIZE_TEXT], text[TERMS_TEXT], terms[TERMS_TEXT + 8] = "";
+	struct vg_vgpu_list *list = NULL;
 
 	if (vg_vgpu_create(session->node, options))
 		return fail_with_last_error(arguments);
-	if (options->share)
-		snprintf(share, sizeof share, ", share %u %% (not enforced)", options->share);
-	print_line("%s: %s%s", options->name, vg_size_format(options->memory, size), share);
+	uint64_t memory = options->memory;
+	if (!memory && vg_vgpu_inspect(session->node, options->name, &list)) // the daemon chose it
+		return fail_with_last_error(arguments);
+	if (options->share || options->scheduling_class)
+		snprintf(terms, sizeof terms, ", share %s",
+			 terms_text(options->share, options->share_limit, options->scheduling_class, text));
+	print_line("%s: %s%s", options->name, vg_size_format(list ? list->vgpus[0].memory : memory, size), terms);
+	vg_vgpu_list_free(list);
 	return EXIT_OK;
 }
 
@@ -26,11 +33,12 @@ static int run(const struct arguments *arguments)
 
 	int r = read_memory(arguments, &options.memory);
 	if (r == 0)
-		r = read_share(arguments, &options.share);
+		r = read_terms(arguments, NULL, &options);
 	if (r)
 		return r;
-	if (!options.memory) {
-		say_usage(arguments->verb, "how much memory? give --memory SIZE, such as --memory 8G");
+	if (!options.memory && !options.share) {
+		say_usage(arguments->verb, "how much memory? give --memory SIZE, such as --memory 8G, or --share "
+					   "PERCENT for a part of the GPU");
 		return EXIT_USAGE;
 	}
 	options.device = option_value(arguments, "device");
@@ -46,6 +54,8 @@ static int run(const struct arguments *arguments)
 static const struct option options[] = {
 	OPTION_MEMORY,
 	OPTION_SHARE,
+	OPTION_LIMIT,
+	OPTION_CLASS,
 	OPTION_DEVICE,
 	{"group", 'g', "GROUP", "a group whose members may run programs in it", 0},
 	OPTION_SIM,
@@ -54,8 +64,11 @@ static const struct option options[] = {
 
 const struct verb verb_create = {
 	.name = "create",
-	.synopsis = "NAME --memory SIZE [--share PERCENT] [--device GPU] [--group GROUP] [--sim]",
+	.synopsis = "NAME [--memory SIZE] [--share PERCENT [--limit]] [--class CLASS] [--device GPU] [--group GROUP] "
+		    "[--sim]",
 	.summary = "Create a vGPU that stays until it is removed",
+	.details = "Give --memory, --share or both. Without --memory the vGPU gets the same part of the GPU's\n"
+		   "memory as of its time.",
 	.options = options,
 	.least = 1,
 	.most = 1,

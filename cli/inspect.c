@@ -6,6 +6,7 @@
 #include "session.h"
 #include "options.h"
 #include "say.h"
+#include "terms.h"
 
 static void print_size(const char *what, uint64_t bytes, int known)
 {
@@ -54,7 +55,7 @@ static void print_vgpu(const struct vg_vgpu_info *vgpu)
 	if (vgpu->shared && !vgpu->damaged)
 		print_size("shared", vgpu->shared, 1);
 	print_size("physical", vgpu->physical, vgpu->physical_known);
-	print_line("%-11s%s", "share", vgpu->share ? share_text(vgpu, text) : "none");
+	print_terms(vgpu);
 	print_line("%-11s%s", "owner", vgpu->owner);
 	print_line("%-11s%s", "group", *vgpu->group ? vgpu->group : "none");
 	print_line("%-11s%s", "lifetime", vgpu->ephemeral ? "until its last program has ended" : "until it is removed");

@@ -6,7 +6,7 @@
 
 #include "virgate/vgpu.h"
 
-enum { TABLE_COLUMNS = 9, TABLE_CELL = 1024 };
+enum { TABLE_COLUMNS = 11, TABLE_CELL = 1024 };
 
 struct table {
 	int columns;
@@ -23,8 +23,6 @@ void table_print(struct table *table); // to standard output
 
 // "1.5 GiB", or "-" for what is not known.
 const char *size_or_unknown(uint64_t bytes, int known, char *buffer);
-// "30 % (not enforced)", or "-".
-const char *share_text(const struct vg_vgpu_info *vgpu, char *buffer);
 // "python", "python (guest)", "python (ended)".
 const char *program_text(const struct vg_tenant_info *tenant, char *buffer);
 // Local time, "2026-01-31 09:30:00".

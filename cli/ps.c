@@ -10,8 +10,9 @@
 #include "say.h"
 #include "session.h"
 #include "suggest.h"
+#include "terms.h"
 
-enum { USUAL_INTERVAL = 2, COLUMNS = 8 };
+enum { USUAL_INTERVAL = 2, COLUMNS = 11 };
 
 static size_t count_programs(const struct vg_vgpu_info *vgpu)
 {
@@ -24,7 +25,9 @@ static size_t count_programs(const struct vg_vgpu_info *vgpu)
 
 static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 {
-	char device[CELL_TEXT], memory[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT], share[CELL_TEXT];
+	char device[CELL_TEXT], memory[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT], share[TERMS_TEXT];
+	char recent[TERMS_TEXT], time[TERMS_TEXT], waited[TERMS_TEXT];
+	const struct vg_turns_info *turns = &vgpu->turns;
 	char tenants[CELL_TEXT], used[VG_SIZE_TEXT], limit[VG_SIZE_TEXT];
 
 	snprintf(device, sizeof device, "%d", vgpu->device);
@@ -37,7 +40,10 @@ static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 	table_add(table, (const char *const[COLUMNS]){vgpu->name, vgpu->owner, device, memory,
 						      size_or_unknown(vgpu->overhead, !vgpu->damaged, overhead),
 						      size_or_unknown(vgpu->physical, vgpu->physical_known, physical),
-						      share_text(vgpu, share), tenants});
+						      share_text(vgpu->share, share),
+						      percent_text(turns->recent, turns->known, recent),
+						      duration_text(turns->gpu_ns, turns->known, time),
+						      duration_text(turns->waited_ns, turns->known, waited), tenants});
 }
 
 static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
@@ -49,7 +55,7 @@ static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
 		  (const char *const[COLUMNS]){name, "", "", vg_size_format(tenant->charged, memory),
 					       vg_size_format(tenant->overhead, overhead),
 					       size_or_unknown(tenant->physical, tenant->physical_known, physical), "",
-					       ""});
+					       "", "", "", ""});
 }
 
 // What no program has among its own: the rows add up only with it.
@@ -59,7 +65,8 @@ static void add_shared(struct table *table, const struct vg_vgpu_info *vgpu)
 
 	if (vgpu->shared && !vgpu->damaged)
 		table_add(table, (const char *const[COLUMNS]){"  - (shared, owner gone)", "", "",
-							      vg_size_format(vgpu->shared, memory), "", "", "", ""});
+							      vg_size_format(vgpu->shared, memory), "", "", "",
+							      "", "", "", ""});
 }
 
 // Without names on the command line every vGPU is wanted.
@@ -73,11 +80,11 @@ static bool is_wanted(const struct vg_vgpu_info *vgpu, const struct arguments *a
 
 static void print_table(const struct vg_vgpu_list *list, const struct arguments *arguments, FILE *out)
 {
-	struct table table = {.columns = COLUMNS, .right = {[3] = true, [4] = true, [5] = true, [7] = true}};
+	struct table table = {.columns = COLUMNS, .right = {[3 ... COLUMNS - 1] = true}};
 	bool tenants = !option_value(arguments, "quiet");
 
 	table_add(&table, (const char *const[COLUMNS]){"NAME", "OWNER", "DEVICE", "MEMORY", "OVERHEAD", "PHYSICAL",
-						       "SHARE", "TENANTS"});
+						       "SHARE", "GPU", "TIME", "WAITED", "TENANTS"});
 	for (size_t i = 0; i < list->count; i++) {
 		if (!is_wanted(&list->vgpus[i], arguments))
 			continue;
@@ -88,6 +95,9 @@ static void print_table(const struct vg_vgpu_list *list, const struct arguments 
 			add_shared(&table, &list->vgpus[i]);
 	}
 	table_print_to(&table, out);
+	for (size_t i = 0; i < list->count; i++)
+		if (is_wanted(&list->vgpus[i], arguments))
+			print_not_held(&list->vgpus[i], out);
 }
 
 static int print_list(const struct vg_vgpu_list *list, const struct arguments *arguments)
@@ -230,7 +240,9 @@ const struct verb verb_ps = {
 	.details = "MEMORY is what counts against the limit, OVERHEAD the part of it that programs did not ask for "
 		   "(contexts, modules, limits), PHYSICAL what the driver itself reports for their processes. A "
 		   "(guest) runs elsewhere and uses memory of this vGPU. A program that has (ended) is charged until "
-		   "its memory is released. TENANTS counts neither.",
+		   "its memory is released. TENANTS counts neither. SHARE is the part of the GPU's time that was asked for, GPU the part in "
+		   "the last 10 s, TIME the GPU time used and WAITED the time spent waiting for a turn since the "
+		   "vGPU's programs started. A line below the table tells if a share is not being held, and why.",
 	.options = options,
 	.most = -1,
 	.complete = COMPLETE_VGPU,

@@ -12,6 +12,7 @@
 #include "session.h"
 #include "options.h"
 #include "say.h"
+#include "terms.h"
 #include "watch.h"
 
 static const char *setting(const struct session *session, const struct arguments *arguments, const char *option,
@@ -24,7 +25,7 @@ static const char *setting(const struct session *session, const struct arguments
 
 static int refuse_mixture(const struct arguments *arguments)
 {
-	static const char *const alone[] = {"name", "memory", "share", "device"};
+	static const char *const alone[] = {"name", "memory", "share", "limit", "class", "device"};
 
 	for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
 		if (option_value(arguments, alone[i])) {
@@ -43,19 +44,18 @@ static int enter(struct session *session, const struct arguments *arguments, str
 	struct vg_vgpu_options options = {.size = sizeof options};
 
 	int r = name ? refuse_mixture(arguments) : read_memory(arguments, &options.memory);
+	char *const *values = session->config.values;
 	if (r == 0 && !name)
-		r = read_share(arguments, &options.share);
+		r = read_terms(arguments, values[CONFIG_SHARE], &options);
 	if (r)
 		return r;
-	char *const *values = session->config.values;
 	if (!options.memory && values[CONFIG_MEMORY])
 		vg_size_parse(values[CONFIG_MEMORY], &options.memory);
-	if (!options.share && values[CONFIG_SHARE])
-		options.share = (unsigned)atoi(values[CONFIG_SHARE]);
 	options.name = option_value(arguments, "name");
 	options.device = setting(session, arguments, "device", CONFIG_DEVICE);
-	if (!name && !options.memory) {
-		say_usage(arguments->verb, "how much memory? give --memory SIZE, or --vgpu NAME for one that exists");
+	if (!name && !options.memory && !options.share) {
+		say_usage(arguments->verb, "how much memory? give --memory SIZE, --share PERCENT for a part of the "
+					   "GPU, or --vgpu NAME for one that exists");
 		return EXIT_RUN_FAILED;
 	}
 	if (vg_vgpu_enter(session->node, name, &options, ret_entrance))
@@ -205,6 +205,8 @@ static const struct option options[] = {
 	{"name", 'n', "NAME", "the name of the vGPU that is made for this run", 0},
 	OPTION_MEMORY,
 	OPTION_SHARE,
+	OPTION_LIMIT,
+	OPTION_CLASS,
 	OPTION_DEVICE,
 	OPTION_SIM,
 	{0},
@@ -213,9 +215,11 @@ static const struct option options[] = {
 const struct verb verb_run = {
 	.name = "run",
 	.synopsis =
-		"[--vgpu NAME | [--name NAME] --memory SIZE [--share PERCENT]] [--device GPU] [--sim] [--] COMMAND...",
+		"[--vgpu NAME | [--name NAME] [--memory SIZE] [--share PERCENT [--limit]] [--class CLASS]] "
+		"[--device GPU] [--sim] [--] COMMAND...",
 	.summary = "Run a program inside a vGPU",
 	.details = "Without --vgpu a vGPU is made for the run, and goes away with its last process.\n"
+		   "Give it --memory, --share or both; a share alone brings the same part of the memory.\n"
 		   "Exit status: the program's own; 128 + n if signal n ended it; 125 if virgate failed,\n"
 		   "126 if the program cannot be executed, 127 if there is none; 75 if it was\n"
 		   "dumped and ended by virgate dump.",

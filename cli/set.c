@@ -41,7 +41,7 @@ static int run(const struct arguments *arguments)
 		r = fail_with_last_error(arguments);
 	} else {
 		if (share && share != VG_SHARE_NONE)
-			snprintf(part, sizeof part, " share %u %% (not enforced)", share);
+			snprintf(part, sizeof part, " share %u %%", share);
 		print_line("%s:%s%s%s%s", arguments->words[0], memory ? " memory " : "",
 			   memory ? vg_size_format(memory, size) : "", memory && share ? "," : "",
 			   share == VG_SHARE_NONE ? " share none" : part);
@@ -56,7 +56,7 @@ const struct verb verb_set = {
 	.name = "set",
 	.synopsis = "NAME [--memory SIZE] [--share PERCENT|none] [--sim]",
 	.summary = "Change a vGPU's limit or share, also while programs run in it",
-	.details = "A limit that is smaller than what is in use is refused.",
+	.details = "A limit that is smaller than what is in use is refused. A new share is in force at once.",
 	.options = options,
 	.least = 1,
 	.most = 1,

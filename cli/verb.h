@@ -29,6 +29,7 @@ enum complete {
 	COMPLETE_DEVICE,
 	COMPLETE_PUBLICATION,
 	COMPLETE_SIGNAL,
+	COMPLETE_CLASS,
 	COMPLETE_SHELL,
 	COMPLETE_FILE,
 	COMPLETE_VERB,
@@ -115,7 +116,7 @@ const char *verb_nearest(const char *first, const char *second);
 
 // The options that several verbs share.
 #define OPTION_MEMORY {"memory", 'm', "SIZE", "memory limit, such as 8G or 1536M; contexts and modules count too", 0}
-#define OPTION_SHARE {"share", 's', "PERCENT", "compute share, 1 to 100; stored and shown, not enforced", 0}
+#define OPTION_SHARE {"share", 's', "PERCENT", "part of the GPU's time, 1 to 100", 0}
 #define OPTION_DEVICE {"device", 'd', "GPU", "index or UUID of the GPU", COMPLETE_DEVICE}
 #define OPTION_SIM {"sim", 0, "[SPEC]", "use the simulated GPU; SPEC as in VIRGATE_SIM", 0}
 #define OPTION_JSON {"json", 0, NULL, "print JSON; sizes are bytes, times are seconds", 0}

@@ -55,6 +55,28 @@ struct vg_tenant_info {
 	int ended;	/* memory of it is charged until the driver has released it or others have closed it */
 };
 
+/* How the programs of a vGPU take turns on their GPU with those of other vGPUs. */
+enum vg_scheduling_class {
+	VG_CLASS_BATCH,
+	VG_CLASS_LATENCY, /* its work starts at once, while it fits the share */
+};
+
+/* What a vGPU got of its GPU's time, as the daemon measured it. All fields are 0 if they are not known. */
+struct vg_turns_info {
+	int known;	    /* 0: no program runs in the vGPU, or no vGPU of its GPU has a share or the latency class */
+	const char *mode;   /* how programs share the GPU; "time": one vGPU at a time */
+	int held;	    /* nonzero: the vGPU gets its share whenever it has work; or it has none to get */
+	const char *reason; /* a short text: the reason if the share is not held, otherwise the present state */
+	double recent;	    /* the part of the GPU's time in the last 10 s, in percent */
+	double weight; /* the part that it is entitled to among the vGPUs active now, in percent; 0: idle time only */
+	uint64_t gpu_ns;    /* GPU time used since the first of its programs started */
+	uint64_t waited_ns; /* time for which it waited for a turn, likewise */
+	uint64_t turns;	    /* likewise */
+	const char *holder; /* name of the vGPU that has the turn now; "": none, or one that runs alone */
+	uint64_t quantum_ns; /* the mean turn on its GPU now */
+	double handovers;    /* of its GPU from one vGPU to another, per second, in the last 10 s */
+};
+
 struct vg_vgpu_info {
 	const char *name;
 	const char *uuid; /* of the GPU, "GPU-…" */
@@ -64,8 +86,10 @@ struct vg_vgpu_info {
 	uint64_t overhead;
 	uint64_t physical;
 	int physical_known;
-	unsigned share;	    /* percent; 0: none asked */
-	int share_enforced; /* 0: the share is a record, nothing holds programs to it */
+	unsigned share;	 /* percent of the GPU's time; 0: none asked */
+	int share_limit; /* nonzero: never more than the share, even if the GPU is idle otherwise */
+	enum vg_scheduling_class scheduling_class;
+	struct vg_turns_info turns;
 	const char *owner;
 	const char *group; /* "" : none */
 	int ephemeral;	   /* goes away with its last tenant */
@@ -121,21 +145,23 @@ struct vg_refusal_list {
 struct vg_vgpu_options {
 	size_t size;	    /* sizeof(struct vg_vgpu_options) */
 	const char *name;   /* [A-Za-z0-9][A-Za-z0-9._-]{0,62} */
-	uint64_t memory;    /* the limit, overhead included */
-	unsigned share;	    /* 1 to 100; 0: none */
+	uint64_t memory;    /* the limit, overhead included; 0: the share's part of the GPU's memory */
+	unsigned share;	    /* percent of the GPU's time, 1 to 100; 0: none */
 	const char *device; /* index or UUID; NULL: the GPU with the most room */
 	const char *group;  /* a group whose members may use it; NULL: none */
 	const char *owner;  /* name or number of the user it will belong to, for root to choose; NULL: the caller */
+	int share_limit;    /* nonzero: never more than `share`, even if the GPU is idle otherwise; needs a share */
+	enum vg_scheduling_class scheduling_class;
 };
 
 /* Creates a vGPU that stays until it is removed. Where CUDA_VISIBLE_DEVICES is set, the device must be one that it
  * shows, and without a device one of those is chosen; virgate(1) says how the list is read. INVALID (also: a device
- * that CUDA_VISIBLE_DEVICES does not show), EXISTS, LIMIT (the limits on that GPU would pass its memory), DENIED,
- * NOT_FOUND (the device or group), NO_DAEMON, UNSUPPORTED (a MIG instance in the list), NVML (it does not tell the
- * GPUs' order). */
+ * that CUDA_VISIBLE_DEVICES does not show), EXISTS, LIMIT (the limits on that GPU would exceed its memory, or the shares
+ * 100 percent), DENIED, NOT_FOUND (the device or group), NO_DAEMON, UNSUPPORTED (a MIG instance in the list), NVML (it
+ * does not tell the GPUs' order). */
 VG_PUBLIC enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options *options);
 /* Changes a vGPU, also while programs run in it; 0 leaves a figure as it is, and VG_SHARE_NONE takes the
- * share away. BUSY: more is in use than the new limit. NOT_FOUND, LIMIT, DENIED, INVALID, NO_DAEMON. */
+ * share away, with `share_limit`. A new share is in force within 100 ms. BUSY: more is in use than the new limit. NOT_FOUND, LIMIT, DENIED, INVALID, NO_DAEMON. */
 #define VG_SHARE_NONE 0xffffffffu
 VG_PUBLIC enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uint64_t memory, unsigned share);
 /* Removes it. BUSY: programs run in it. NOT_FOUND, DENIED, NO_DAEMON. */

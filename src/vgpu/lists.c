@@ -1,6 +1,7 @@
 #include "vgpu/lists.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,38 @@ static uint64_t read_figure(struct vg_fields *fields, const char *key, const str
 	return vgpu->damaged ? 0 : vg_field_size(fields, key);
 }
 
+static void read_turns(struct vg_fields *vgpu, const json_t *object, struct vg_turns_info *turns)
+{
+	struct vg_fields fields = {object, NULL};
+
+	if (!object || json_is_null(object))
+		return;
+	turns->known = 1;
+	turns->mode = vg_field_text(&fields, "mode");
+	turns->held = vg_field_truth(&fields, "held");
+	turns->reason = vg_field_text(&fields, "reason");
+	turns->recent = vg_field_seconds(&fields, "recent");
+	turns->weight = vg_field_seconds(&fields, "weight");
+	turns->gpu_ns = vg_field_size(&fields, "gpu_ns");
+	turns->waited_ns = vg_field_size(&fields, "waited_ns");
+	turns->turns = vg_field_size(&fields, "turns");
+	turns->holder = vg_field_optional_text(&fields, "holder");
+	turns->quantum_ns = vg_field_size(&fields, "quantum_ns");
+	turns->handovers = vg_field_seconds(&fields, "handovers");
+	if (fields.wrong)
+		vgpu->wrong = "turns";
+}
+
+static enum vg_scheduling_class read_class(struct vg_fields *fields)
+{
+	const char *text = vg_field_text(fields, "class");
+	bool is_latency = strcmp(text, "latency") == 0;
+
+	if (!is_latency && strcmp(text, "batch") != 0)
+		fields->wrong = "class";
+	return is_latency ? VG_CLASS_LATENCY : VG_CLASS_BATCH;
+}
+
 static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, struct vg_tenant_info *tenants)
 {
 	struct vg_fields fields = {object, NULL};
@@ -100,7 +133,9 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 	vgpu->overhead = read_figure(&fields, "overhead", vgpu);
 	vgpu->physical = vg_field_known_size(&fields, "physical", &vgpu->physical_known);
 	vgpu->share = (unsigned)vg_field_size(&fields, "share");
-	vgpu->share_enforced = vg_field_truth(&fields, "share_enforced");
+	vgpu->share_limit = vg_field_truth(&fields, "share_limit");
+	vgpu->scheduling_class = read_class(&fields);
+	read_turns(&fields, json_object_get(object, "turns"), &vgpu->turns);
 	vgpu->owner = vg_field_text(&fields, "owner");
 	vgpu->group = vg_field_optional_text(&fields, "group");
 	vgpu->ephemeral = vg_field_truth(&fields, "ephemeral");

@@ -20,25 +20,39 @@ enum vg_status vg_options_take(const char *function, const struct vg_vgpu_option
 	enum vg_status status = vg_options_copy(&all, sizeof all, options, function);
 	if (status)
 		return status;
-	if (all.memory == 0)
-		return vg_fail(VG_INVALID, 0, function, "a vGPU needs a memory limit: name a size such as 8G");
+	if (all.memory == 0 && all.share == 0)
+		return vg_fail(VG_INVALID, 0, function,
+			       "a vGPU needs a memory limit, such as 8G, or a share of its GPU, which brings the same "
+			       "part of the memory");
 	if (all.memory > INT64_MAX)
 		return vg_fail(VG_INVALID, 0, function, "a memory limit of 2^63 bytes or more makes no sense");
 	if (all.share > 100)
 		return vg_fail(VG_INVALID, 0, function, "a share of %u %% makes no sense: use 1 to 100", all.share);
+	if (all.share_limit && !all.share)
+		return vg_fail(VG_INVALID, 0, function, "a limit needs a share: set `share` to 1 to 100");
+	if (all.scheduling_class != VG_CLASS_BATCH && all.scheduling_class != VG_CLASS_LATENCY)
+		return vg_fail(VG_INVALID, 0, function,
+			       "unknown scheduling class %d: use VG_CLASS_BATCH or VG_CLASS_LATENCY",
+			       (int)all.scheduling_class);
 	*ret_all = all;
 	return VG_OK;
 }
 
 json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options)
 {
-	json_t *request = json_pack("{s:s, s:I}", "op", op, "memory", (json_int_t)options->memory);
+	json_t *request = json_pack("{s:s}", "op", op);
 	int r = 0;
 
+	if (options->memory)
+		r |= json_object_set_new(request, "memory", json_integer((json_int_t)options->memory));
 	if (options->name)
 		r |= json_object_set_new(request, "name", json_string(options->name));
 	if (options->share)
 		r |= json_object_set_new(request, "share", json_integer(options->share));
+	if (options->share_limit)
+		r |= json_object_set_new(request, "share_limit", json_true());
+	if (options->scheduling_class == VG_CLASS_LATENCY)
+		r |= json_object_set_new(request, "class", json_string("latency"));
 	if (options->device)
 		r |= json_object_set_new(request, "device", json_string(options->device));
 	if (options->group)

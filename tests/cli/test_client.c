@@ -16,7 +16,7 @@ static void open_node(void)
 static const char vgpu_answer[] =
 	"{\"ok\":true,\"vgpus\":[{\"name\":\"train\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":8589934592,\"charged\":"
 	"1,"
-	"\"overhead\":0,\"physical\":null,\"share\":30,\"share_enforced\":false,\"owner\":\"ann\",\"group\":null,"
+	"\"overhead\":0,\"physical\":null,\"share\":30,\"share_limit\":false,\"class\":\"batch\",\"owner\":\"ann\",\"group\":null,"
 	"\"ephemeral\":false,\"created\":1.5,\"refusals\":2,\"future\":[],\"tenants\":[{\"pid\":7,\"command\":\"a\","
 	"\"charged\":1,\"overhead\":0,\"physical\":5,\"started\":2}]}]}";
 
@@ -39,7 +39,9 @@ TEST(a_list_is_read)
 	CHECK_STR(vgpu->name, "train");
 	CHECK_INT(vgpu->memory, 8589934592);
 	CHECK_INT(vgpu->physical_known, 0);
-	CHECK_INT(vgpu->share_enforced, 0);
+	CHECK_INT(vgpu->share_limit, 0);
+	CHECK_INT(vgpu->scheduling_class, VG_CLASS_BATCH);
+	CHECK_INT(vgpu->turns.known, 0);
 	CHECK_STR(vgpu->group, "");
 	CHECK_INT(vgpu->tenant_count, 1);
 	CHECK_INT(vgpu->tenants[0].pid, 7);
@@ -54,6 +56,52 @@ TEST(a_list_is_read)
 	vg_entrance_free(NULL);
 	vg_node_close(node);
 	vg_node_close(NULL);
+}
+
+// Lists the vGPU of vgpu_answer with the compute share that the fields describe.
+static enum vg_status list_with(const char *fields, struct vg_vgpu_list **ret_list)
+{
+	static const char plain[] = "\"share_limit\":false,\"class\":\"batch\"";
+	const char *at = strstr(vgpu_answer, plain);
+	char answer[2048];
+
+	CHECK(at);
+	snprintf(answer, sizeof answer, "%.*s%s%s", (int)(at - vgpu_answer), vgpu_answer, fields,
+		 at + strlen(plain));
+	serve(answer);
+	return vg_vgpu_list(node, ret_list);
+}
+
+#define TURNS                                                                                                          \
+	"\"held\":true,\"reason\":\"no other vGPU is active\",\"holder\":null,\"recent\":29.5,\"gpu_ns\":1,"      \
+	"\"waited_ns\":2,\"turns\":3,\"quantum_ns\":4,\"handovers\":0.5,\"weight\":30"
+
+TEST(turns_are_read)
+{
+	struct vg_vgpu_list *list;
+
+	place_begin();
+	open_node();
+	CHECK_INT(list_with("\"share_limit\":true,\"class\":\"latency\",\"turns\":{\"mode\":\"time\"," TURNS "}", &list),
+		  VG_OK);
+	const struct vg_vgpu_info *vgpu = &list->vgpus[0];
+	CHECK_INT(vgpu->share_limit, 1);
+	CHECK_INT(vgpu->scheduling_class, VG_CLASS_LATENCY);
+	CHECK_INT(vgpu->turns.known, 1);
+	CHECK_STR(vgpu->turns.mode, "time");
+	CHECK_INT(vgpu->turns.held, 1);
+	CHECK_STR(vgpu->turns.reason, "no other vGPU is active");
+	CHECK_STR(vgpu->turns.holder, "");
+	CHECK(vgpu->turns.recent == 29.5 && vgpu->turns.handovers == 0.5 && vgpu->turns.weight == 30);
+	CHECK_INT(vgpu->turns.gpu_ns, 1);
+	CHECK_INT(vgpu->turns.waited_ns, 2);
+	CHECK_INT(vgpu->turns.turns, 3);
+	CHECK_INT(vgpu->turns.quantum_ns, 4);
+	vg_vgpu_list_free(list);
+	CHECK_INT(list_with("\"share_limit\":true,\"class\":\"urgent\"", &list), VG_PROTOCOL);
+	CHECK_INT(list_with("\"share_limit\":true,\"class\":\"batch\",\"turns\":{" TURNS "}", &list), VG_PROTOCOL);
+	CHECK_CONTAINS(vg_last_error()->text, "\"turns\"");
+	vg_node_close(node);
 }
 
 TEST(failures_say_who_and_why_and_leave_the_output_alone)
@@ -79,6 +127,13 @@ TEST(failures_say_who_and_why_and_leave_the_output_alone)
 	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a"}), VG_INVALID);
 	CHECK_INT(vg_vgpu_create(
 			  node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1, .share = 101}),
+		  VG_INVALID);
+	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1,
+								 .share_limit = 1}),
+		  VG_INVALID);
+	CHECK_CONTAINS(vg_last_error()->text, "a limit needs a share");
+	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1,
+								 .scheduling_class = 2}),
 		  VG_INVALID);
 	CHECK_INT(
 		vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = UINT64_MAX}),

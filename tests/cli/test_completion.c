@@ -5,7 +5,7 @@
 
 static const char vgpus[] =
 	"{\"ok\":true,\"vgpus\":[{\"name\":\"train\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":8589934592,"
-	"\"charged\":0,\"overhead\":0,\"physical\":null,\"share\":0,\"share_enforced\":false,\"owner\":\"ann\","
+	"\"charged\":0,\"overhead\":0,\"physical\":null,\"share\":0,\"share_limit\":false,\"class\":\"batch\",\"owner\":\"ann\","
 	"\"group\":null,\"ephemeral\":false,\"created\":1,\"refusals\":0,\"tenants\":[],\"shared\":0}]}";
 static const char devices[] =
 	"{\"ok\":true,\"devices\":[{\"index\":0,\"uuid\":\"GPU-1\",\"name\":\"NVIDIA Something: new\",\"memory\":1,"

@@ -37,12 +37,14 @@ TEST(a_vgpus_life)
 	CHECK_INT(json_integer_value(json_object_get(vgpu, "memory")), 2 * GIB);
 	CHECK_INT(json_integer_value(json_object_get(vgpu, "share")), 30);
 	CHECK_INT(json_integer_value(json_object_get(vgpu, "device")), 1);
-	CHECK(json_is_false(json_object_get(vgpu, "share_enforced")));
+	CHECK(json_is_false(json_object_get(vgpu, "share_limit")));
+	CHECK_STR(json_string_value(json_object_get(vgpu, "class")), "batch");
+	CHECK(json_is_null(json_object_get(vgpu, "turns"))); // no program runs in it
 	json_decref(json);
 	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "3G", "--share", "50"), 0);
 	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
 	CHECK_CONTAINS(result.out, "3.0 GiB");
-	CHECK_CONTAINS(result.out, "50 % (not enforced)");
+	CHECK_CONTAINS(result.out, "share      50 %\n");
 	CHECK_INT(VIRGATE_RUN("set", "train", "--share", "none"), 0);
 	CHECK_CONTAINS(result.out, "train: share none");
 	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);

@@ -11,14 +11,17 @@
 
 static const char list_answer[] =
 	"{\"ok\":true,\"vgpus\":[{\"name\":\"train\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":8589934592,"
-	"\"charged\":1610612736,\"overhead\":536870912,\"physical\":1610612736,\"share\":30,\"share_enforced\":false,"
+	"\"charged\":1610612736,\"overhead\":536870912,\"physical\":1610612736,\"share\":30,\"share_limit\":true,\"class\":\"latency\","
+	"\"turns\":{\"mode\":\"time\",\"held\":false,\"reason\":\"a process is stopped\",\"regime\":\"turns\","
+	"\"holder\":\"another\",\"recent\":29.84,\"gpu_ns\":245000000000,\"waited_ns\":12340000000,\"turns\":812,"
+	"\"quantum_ns\":8400000,\"handovers\":118.5,\"weight\":42.9},"
 	"\"owner\":\"ann\",\"group\":\"lab\",\"ephemeral\":false,\"created\":1700000000.5,\"refusals\":2,\"tenants\":"
 	"[{\"pid\":4711,\"command\":\"py\\u001bthon\",\"charged\":1610612736,\"overhead\":536870912,\"physical\":null,"
 	"\"started\":1700000001.25,\"guest\":false},{\"pid\":4712,\"command\":\"reader\",\"charged\":0,\"overhead\":0,"
 	"\"physical\":null,\"started\":1700000002,\"guest\":true},{\"pid\":4713,\"command\":\"writer\",\"charged\":0,"
 	"\"overhead\":0,\"physical\":0,\"started\":1700000003,\"ended\":true}],\"shared\":268435456},"
 	"{\"name\":\"another\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":1073741824,\"charged\":0,\"overhead\":0,"
-	"\"physical\":null,\"share\":0,\"share_enforced\":false,\"owner\":\"bob\",\"group\":null,\"ephemeral\":true,"
+	"\"physical\":null,\"share\":0,\"share_limit\":false,\"class\":\"batch\",\"turns\":null,\"owner\":\"bob\",\"group\":null,\"ephemeral\":true,"
 	"\"damaged\":true,"
 	"\"created\":1700000002,\"refusals\":0,\"tenants\":null,\"shared\":5}]}";
 
@@ -43,12 +46,16 @@ TEST(ps_prints_a_table)
 	CHECK_CONTAINS(result.out, "\nanother                   bob    0  ");
 	CHECK_CONTAINS(result.out, "1.5 GiB / 8.0 GiB");
 	CHECK_CONTAINS(result.out, "512.0 MiB");
-	CHECK_CONTAINS(result.out, "30 % (not enforced)");
+	CHECK_CONTAINS(result.out, "SHARE     GPU   TIME  WAITED  TENANTS\n");
+	CHECK_CONTAINS(result.out, "   30 %  29.8 %  4m05s  12.3 s        1\n"); // without the guest and the dead
+	CHECK_CONTAINS(result.out, "      -       -      -       -        -\n"); // unknown is not zero
+	CHECK_CONTAINS(result.out, "\ntrain: the share of 30 % is not being held: a process is stopped\n");
+	CHECK(!strstr(result.out, "\nanother: "));
+	CHECK(strcspn(result.out, "\n") <= 120);
 	CHECK_CONTAINS(result.out, "damaged / 1.0 GiB");
 	CHECK_CONTAINS(result.out, "4711 py?thon"); // no control characters from others
 	CHECK_CONTAINS(result.out, "4712 reader (guest)");
 	CHECK_CONTAINS(result.out, "4713 writer (ended)");
-	CHECK_CONTAINS(result.out, "(not enforced)        1\n"); // without the guest and the dead
 	const char *shared = strstr(result.out, "- (shared, owner gone)");
 	CHECK(shared && strstr(shared, "  256.0 MiB  "));
 	CHECK(!strstr(result.out, "5 B")); // of a damaged one nothing is known
@@ -57,7 +64,8 @@ TEST(ps_prints_a_table)
 	CHECK_INT(VIRGATE_RUN("ps", "--quiet"), 0);
 	CHECK(!strstr(result.out, "4711"));
 	CHECK(!strstr(result.out, "shared"));
-	CHECK_CONTAINS(result.out, "(not enforced)        1\n");
+	CHECK_CONTAINS(result.out, "  12.3 s        1\n");
+	CHECK_CONTAINS(result.out, "\ntrain: the share of 30 % is not being held: a process is stopped\n");
 }
 
 TEST(ps_prints_json)
@@ -69,8 +77,8 @@ TEST(ps_prints_json)
 	json_t *train = json_array_get(json_object_get(json, "vgpus"), 1);
 	json_t *other = json_array_get(json_object_get(json, "vgpus"), 0);
 	static const char *const keys[] = {"name",	"device", "uuid",  "memory",  "charged",   "overhead",
-					   "physical",	"share",  "owner", "group",   "ephemeral", "share_enforced",
-					   "created", "refusals", "tenants", "damaged", "shared"};
+					   "physical",	"share",  "owner", "group",   "ephemeral", "share_limit",
+					   "created", "refusals", "tenants", "damaged", "shared", "class", "turns"};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (!json_object_get(train, keys[i]))
 			FAIL("no %s", keys[i]);
@@ -79,7 +87,18 @@ TEST(ps_prints_json)
 	CHECK(json_is_integer(json_object_get(train, "memory")));
 	CHECK_INT(json_integer_value(json_object_get(train, "memory")), 8ll * GIB);
 	CHECK_INT(json_integer_value(json_object_get(train, "share")), 30);
-	CHECK(json_is_false(json_object_get(train, "share_enforced")));
+	CHECK(json_is_true(json_object_get(train, "share_limit")));
+	CHECK_STR(json_string_value(json_object_get(train, "class")), "latency");
+	json_t *turns = json_object_get(train, "turns");
+	CHECK(json_is_false(json_object_get(turns, "held")));
+	CHECK_STR(json_string_value(json_object_get(turns, "reason")), "a process is stopped");
+	CHECK_STR(json_string_value(json_object_get(turns, "holder")), "another");
+	CHECK(json_real_value(json_object_get(turns, "recent")) == 29.84);
+	CHECK(json_real_value(json_object_get(turns, "gpu_time")) == 245);
+	CHECK(json_real_value(json_object_get(turns, "waited")) == 12.34);
+	CHECK(json_real_value(json_object_get(turns, "quantum")) == 0.0084);
+	CHECK_INT(json_object_size(turns), 11);
+	CHECK(json_is_null(json_object_get(other, "turns")));
 	CHECK(json_is_real(json_object_get(train, "created")));
 	CHECK(json_real_value(json_object_get(train, "created")) == 1700000000.5);
 	json_t *tenant = json_array_get(json_object_get(train, "tenants"), 0);
@@ -173,7 +192,12 @@ TEST(inspect_shows_one)
 	serve(answer);
 	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
 	CHECK_CONTAINS(result.out, "8.0 GiB (8589934592 bytes)");
-	CHECK_CONTAINS(result.out, "not enforced");
+	CHECK_CONTAINS(result.out, "share      at most 30 %, latency class\n"
+				   "held       no: a process is stopped\n"
+				   "measured   29.8 % in the last 10 s, entitled to 42.9 % among the vGPUs active now\n"
+				   "GPU time   4m05s used, 12.3 s waited, 812 turns\n"
+				   "mode       time: quantum 8.4 ms, 118.5 handovers per second\n"
+				   "holder     another\n");
 	CHECK_CONTAINS(result.out, "until it is removed");
 	CHECK_CONTAINS(result.out, "shared     256.0 MiB (268435456 bytes)");
 	CHECK_CONTAINS(result.out, "4712  reader (guest)");
@@ -231,11 +255,16 @@ TEST(requests_carry_what_was_asked)
 	CHECK_INT(
 		VIRGATE_RUN("create", "train", "--memory", "1.5G", "--share", "30", "--device", "1", "--group", "lab"),
 		0);
-	CHECK_CONTAINS(result.out, "1.5 GiB");
-	CHECK_CONTAINS(result.out, "not enforced");
+	CHECK_STR(result.out, "train: 1.5 GiB, share 30 %\n");
+	CHECK_INT(VIRGATE_RUN("create", "slow", "-m", "1G", "--share", "5", "--limit", "--class", "latency"), 0);
+	CHECK_STR(result.out, "slow: 1.0 GiB, share at most 5 %, latency class\n");
+	CHECK_INT(VIRGATE_RUN("create", "fast", "-m", "1G", "--class", "latency"), 0);
+	CHECK_STR(result.out, "fast: 1.0 GiB, share none, latency class\n");
+	CHECK_INT(VIRGATE_RUN("create", "batch", "-m", "1G", "--class", "batch"), 0);
+	CHECK_STR(result.out, "batch: 1.0 GiB\n");
 	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "2G"), 0);
 	CHECK_INT(VIRGATE_RUN("set", "train", "--share", "40"), 0);
-	CHECK_CONTAINS(result.out, "not enforced");
+	CHECK_STR(result.out, "train: share 40 %\n");
 	CHECK_INT(VIRGATE_RUN("rm", "a", "b"), 0);
 	serve("{\"ok\":true,\"signalled\":2}");
 	CHECK_INT(VIRGATE_RUN("kill", "a", "b"), 0);
@@ -246,6 +275,11 @@ TEST(requests_carry_what_was_asked)
 	slurp("requests", requests, sizeof requests);
 	CHECK_STR(requests, "{\"op\":\"create\",\"memory\":1610612736,\"name\":\"train\",\"share\":30,\"device\":\"1\","
 			    "\"group\":\"lab\",\"simulate\":\"\"}\n"
+			    "{\"op\":\"create\",\"memory\":1073741824,\"name\":\"slow\",\"share\":5,"
+			    "\"share_limit\":true,\"class\":\"latency\",\"simulate\":\"\"}\n"
+			    "{\"op\":\"create\",\"memory\":1073741824,\"name\":\"fast\",\"class\":\"latency\","
+			    "\"simulate\":\"\"}\n"
+			    "{\"op\":\"create\",\"memory\":1073741824,\"name\":\"batch\",\"simulate\":\"\"}\n"
 			    "{\"op\":\"set\",\"name\":\"train\",\"memory\":2147483648,\"simulate\":\"\"}\n"
 			    "{\"op\":\"set\",\"name\":\"train\",\"share\":40,\"simulate\":\"\"}\n"
 			    "{\"op\":\"rm\",\"name\":\"a\",\"simulate\":\"\"}\n"
@@ -254,6 +288,23 @@ TEST(requests_carry_what_was_asked)
 			    "{\"op\":\"kill\",\"name\":\"b\",\"signal\":15,\"simulate\":\"\"}\n"
 			    "{\"op\":\"kill\",\"name\":\"a\",\"signal\":9,\"simulate\":\"\"}\n"
 			    "{\"op\":\"kill\",\"name\":\"a\",\"signal\":64,\"simulate\":\"\"}\n");
+}
+
+// The daemon chooses the memory, so `create` asks for it.
+TEST(a_share_without_memory_is_left_to_the_daemon)
+{
+	char inspected[2048], requests[1024];
+
+	place_begin();
+	const char *first = strchr(list_answer, '[') + 1;
+	snprintf(inspected, sizeof inspected, "{\"ok\":true,\"vgpu\":%.*s}",
+		 (int)(strstr(first, ",{\"name\":\"another\"") - first), first);
+	serve_in_turn((const char *const[]){"{\"ok\":true,\"vgpu\":{}}", inspected, NULL});
+	CHECK_INT(VIRGATE_RUN("create", "train", "--share", "30"), 0);
+	CHECK_STR(result.out, "train: 8.0 GiB, share 30 %\n");
+	slurp("requests", requests, sizeof requests);
+	CHECK_STR(requests, "{\"op\":\"create\",\"name\":\"train\",\"share\":30,\"simulate\":\"\"}\n"
+			    "{\"op\":\"inspect\",\"name\":\"train\",\"simulate\":\"\"}\n");
 }
 
 TEST(kill_counts_what_it_reached)
@@ -301,6 +352,20 @@ TEST(bad_input_is_refused_before_anything_is_asked)
 		{{"create", "train", "--memory", "1G", "--share", "0"}, 2, "from 1 to 100"},
 		{{"create", "train", "--memory", "1G", "--share", "101"}, 2, "from 1 to 100"},
 		{{"create", "train", "--memory", "1G", "--share", "ten"}, 2, "from 1 to 100"},
+		{{"create", "train", "--share", "30.5"}, 2, "from 1 to 100"},
+		{{"create", "train", "--share", "-3"}, 2, "from 1 to 100"},
+		{{"create", "train", "--memory", "1G", "--limit"}, 2, "--limit needs a share: give --share PERCENT"},
+		{{"create", "train", "--share", "30", "--limit=20"}, 2, "--limit takes no value"},
+		{{"create", "train", "--share", "30", "--class", "latncy"}, 2, "is not a class: did you mean latency?"},
+		{{"create", "train", "--share", "30", "--class", "x"}, 2, "is not a class: use batch or latency"},
+		{{"run", "--share", "0", "true"}, 125, "from 1 to 100"},
+		{{"run", "--share", "101", "true"}, 125, "from 1 to 100"},
+		{{"run", "--memory", "1G", "--limit", "true"}, 125, "--limit needs a share"},
+		{{"run", "--share", "30", "--class", "Batch", "true"}, 125, "did you mean batch?"},
+		{{"run", "--vgpu", "train", "--limit", "true"}, 125, "--limit describes a new one"},
+		{{"run", "--vgpu", "train", "--class", "batch", "true"}, 125, "--class describes a new one"},
+		{{"set", "train", "--share", "101"}, 2, "from 1 to 100"},
+		{{"set", "train", "--share", "half"}, 2, "from 1 to 100"},
 		{{"create", "a/b", "--memory", "1G"}, 1, "a character that names cannot have"},
 		{{"create", "-a", "--memory", "1G"}, 2, "unknown option -a"},
 		{{"create", ".a", "--memory", "1G"}, 1, "must begin with a letter or a digit"},

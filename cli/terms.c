@@ -1,0 +1,134 @@
+#include "terms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+#include "say.h"
+#include "suggest.h"
+
+static const char *const classes[] = {[VG_CLASS_BATCH] = "batch", [VG_CLASS_LATENCY] = "latency"};
+
+static int read_class(const struct arguments *arguments, enum vg_scheduling_class *ret_class)
+{
+	const char *text = option_value(arguments, "class");
+	struct suggestion suggestion;
+
+	if (!text)
+		return 0;
+	suggestion_init(&suggestion, text);
+	for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+		if (strcmp(text, classes[i]) == 0) {
+			*ret_class = (enum vg_scheduling_class)i;
+			return 0;
+		}
+		suggestion_offer(&suggestion, classes[i]);
+	}
+	if (suggestion.best)
+		say_usage(arguments->verb, "--class: \"%s\" is not a class: did you mean %s?", text, suggestion.best);
+	else
+		say_usage(arguments->verb, "--class: \"%s\" is not a class: use batch or latency", text);
+	return verb_usage_code(arguments->verb);
+}
+
+int read_terms(const struct arguments *arguments, const char *usual, struct vg_vgpu_options *options)
+{
+	int r = read_share(arguments, &options->share);
+
+	if (r == 0)
+		r = read_class(arguments, &options->scheduling_class);
+	if (r)
+		return r;
+	if (!options->share && usual)
+		options->share = (unsigned)atoi(usual);
+	options->share_limit = option_value(arguments, "limit") != NULL;
+	if (!options->share_limit || options->share)
+		return 0;
+	say_usage(arguments->verb, "--limit needs a share: give --share PERCENT too");
+	return verb_usage_code(arguments->verb);
+}
+
+const char *terms_text(unsigned share, int share_limit, enum vg_scheduling_class class, char buffer[TERMS_TEXT])
+{
+	char part[TERMS_TEXT];
+
+	snprintf(buffer, TERMS_TEXT, "%s%s%s", share_limit ? "at most " : "", share ? share_text(share, part) : "none",
+		 class == VG_CLASS_LATENCY ? ", latency class" : "");
+	return buffer;
+}
+
+const char *share_text(unsigned share, char buffer[TERMS_TEXT])
+{
+	if (share)
+		snprintf(buffer, TERMS_TEXT, "%u %%", share);
+	else
+		strcpy(buffer, "-");
+	return buffer;
+}
+
+const char *duration_text(uint64_t ns, int known, char buffer[TERMS_TEXT])
+{
+	uint64_t tenths = (ns + 50000000) / 100000000;
+	unsigned long long seconds = (ns + 500000000) / 1000000000, minutes = seconds / 60, hours = minutes / 60;
+
+	if (!known)
+		strcpy(buffer, "-");
+	else if (tenths < 600)
+		snprintf(buffer, TERMS_TEXT, "%.1f s", (double)tenths / 10);
+	else if (hours == 0)
+		snprintf(buffer, TERMS_TEXT, "%llum%02llus", minutes, seconds % 60);
+	else if (hours < 24)
+		snprintf(buffer, TERMS_TEXT, "%lluh%02llum", hours, minutes % 60);
+	else
+		snprintf(buffer, TERMS_TEXT, "%llud%02lluh", hours / 24, hours % 24);
+	return buffer;
+}
+
+const char *percent_text(double percent, int known, char buffer[TERMS_TEXT])
+{
+	if (known)
+		snprintf(buffer, TERMS_TEXT, "%.1f %%", percent);
+	else
+		strcpy(buffer, "-");
+	return buffer;
+}
+
+void print_not_held(const struct vg_vgpu_info *vgpu, FILE *out)
+{
+	if (!vgpu->turns.known || vgpu->turns.held)
+		return;
+	if (vgpu->share)
+		fprintf(out, "%s: the share of %u %% is not being held: %s\n", vgpu->name, vgpu->share,
+			vgpu->turns.reason);
+	else
+		fprintf(out, "%s: %s\n", vgpu->name, vgpu->turns.reason);
+}
+
+void print_terms(const struct vg_vgpu_info *vgpu)
+{
+	const struct vg_turns_info *turns = &vgpu->turns;
+	char text[2][TERMS_TEXT];
+
+	printf("%-11s%s\n", "share", terms_text(vgpu->share, vgpu->share_limit, vgpu->scheduling_class, text[0]));
+	if (!turns->known)
+		return;
+	printf("%-11s%s: %s\n", "held", turns->held ? "yes" : "no", turns->reason);
+	printf("%-11s%s in the last 10 s, entitled to %s among the vGPUs active now\n", "measured",
+	       percent_text(turns->recent, 1, text[0]), percent_text(turns->weight, 1, text[1]));
+	printf("%-11s%s used, %s waited, %llu turns\n", "GPU time", duration_text(turns->gpu_ns, 1, text[0]),
+	       duration_text(turns->waited_ns, 1, text[1]), (unsigned long long)turns->turns);
+	printf("%-11s%s: quantum %.1f ms, %.1f handovers per second\n", "mode", turns->mode,
+	       (double)turns->quantum_ns / 1e6, turns->handovers);
+	printf("%-11s%s\n", "holder", *turns->holder ? turns->holder : "none");
+}
+
+json_t *turns_json(const struct vg_turns_info *turns)
+{
+	if (!turns->known)
+		return json_null();
+	return json_pack("{s:s, s:b, s:s, s:f, s:f, s:f, s:f, s:I, s:o, s:f, s:f}", "mode", turns->mode, "held",
+			 turns->held, "reason", turns->reason, "recent", turns->recent, "weight", turns->weight,
+			 "gpu_time", (double)turns->gpu_ns / 1e9, "waited", (double)turns->waited_ns / 1e9, "turns",
+			 (json_int_t)turns->turns, "holder", *turns->holder ? json_string(turns->holder) : json_null(),
+			 "quantum", (double)turns->quantum_ns / 1e9, "handovers", turns->handovers);
+}

@@ -1,0 +1,31 @@
+// Compute shares on the command line: options, and what listings say about them. One thread.
+#pragma once
+#include <jansson.h>
+#include <stdio.h>
+
+#include "session.h"
+
+enum { TERMS_TEXT = 64 };
+
+// Reads --share, --limit and --class into `options`. `usual`: the configured share, or NULL. 0, or the verb's usage
+// exit code after a message on standard error.
+int read_terms(const struct arguments *arguments, const char *usual, struct vg_vgpu_options *options);
+
+// "30 %", "at most 30 %, latency class", or "none".
+const char *terms_text(unsigned share, int share_limit, enum vg_scheduling_class class, char buffer[TERMS_TEXT]);
+// "30 %", or "-".
+const char *share_text(unsigned share, char buffer[TERMS_TEXT]);
+// "12.3 s", "4m05s", "1h02m", "3d04h", or "-" for what is not known.
+const char *duration_text(uint64_t ns, int known, char buffer[TERMS_TEXT]);
+// "29.8 %", or "-" for what is not known.
+const char *percent_text(double percent, int known, char buffer[TERMS_TEXT]);
+// A line if the vGPU does not get its share, with the reason.
+void print_not_held(const struct vg_vgpu_info *vgpu, FILE *out);
+// The lines of `inspect`.
+void print_terms(const struct vg_vgpu_info *vgpu);
+// JSON: null for what is not known; times are seconds.
+json_t *turns_json(const struct vg_turns_info *turns);
+
+// The options of the verbs that make a vGPU.
+#define OPTION_LIMIT {"limit", 'l', NULL, "never more than the share, even if the GPU is idle otherwise", 0}
+#define OPTION_CLASS {"class", 'c', "CLASS", "batch, or latency: its work starts at once; default: batch", COMPLETE_CLASS}
