@@ -40,19 +40,45 @@ static uint64_t reserved_here(const struct node *node, size_t device)
 	return sum;
 }
 
-static json_t *claim_of(const struct node *node, const struct vgpu *vgpu, uint64_t bytes)
+static bool has_turns(const struct turn_terms *terms)
 {
-	json_t *claim = json_pack("{s:s, s:I}", "uuid", vg_system_device(node->system, vgpu->device)->uuid_text,
-				  "bytes", (json_int_t)bytes);
+	return terms->share || terms->is_latency;
+}
 
-	if (!vgpu->ephemeral)
-		return claim;
+static json_t *identify_daemon(void)
+{
+	uint64_t start_time = 0;
+
+	vg_process_start_time(getpid(), &start_time);
+	return json_pack("[i, I]", (int)getpid(), (json_int_t)start_time);
+}
+
+static json_t *list_users(const struct vgpu *vgpu)
+{
 	json_t *users = json_array();
+
 	for (const struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next)
 		json_array_append_new(users, json_pack("[i, I]", (int)launcher->pid, (json_int_t)launcher->start_time));
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
 		json_array_append_new(users, json_pack("[i, I]", (int)tenant->pid, (json_int_t)tenant->start_time));
-	json_object_set_new(claim, "users", users);
+	return users;
+}
+
+// "turn_users" are the processes for which this daemon has to hold compute shares: only one daemon can on a device.
+// `turns`: it is about to, for this vGPU.
+static json_t *claim_of(const struct node *node, const struct vgpu *vgpu, uint64_t bytes, bool turns)
+{
+	json_t *claim = json_pack("{s:s, s:I}", "uuid", vg_system_device(node->system, vgpu->device)->uuid_text,
+				  "bytes", (json_int_t)bytes);
+
+	if (vgpu->ephemeral)
+		json_object_set_new(claim, "users", list_users(vgpu));
+	if (turns || has_turns(&vgpu->terms)) {
+		json_t *users = list_users(vgpu);
+		if (turns)
+			json_array_append_new(users, identify_daemon());
+		json_object_set_new(claim, "turn_users", users);
+	}
 	return claim;
 }
 
@@ -80,28 +106,31 @@ static void own_file_name(const struct node *node, char name[64])
 	snprintf(name, 64, "%u-%016llx", (unsigned int)geteuid(), (unsigned long long)place_hash(node->runtime_dir));
 }
 
-// `extra` bytes on `device` stand beside (or, for a vGPU there is, instead of) what is listed.
-static int publish(struct node *node, size_t device, uint64_t extra, const struct vgpu *instead_of)
+// `extra` bytes and `turns` on `device` stand beside (or, for a vGPU there is, instead of) what is listed.
+static int publish(struct node *node, size_t device, uint64_t extra, bool turns, const struct vgpu *instead_of)
 {
 	char path[PATH_MAX], name[64];
-	uint64_t start_time = 0;
 	int r = make_folder(node);
 
 	if (r < 0)
 		return r;
-	vg_process_start_time(getpid(), &start_time);
 	json_t *claims = json_array();
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		json_array_append_new(
 			claims,
-			claim_of(node, vgpu, vgpu == instead_of && extra > vgpu->memory ? extra : vgpu->memory));
+			claim_of(node, vgpu, vgpu == instead_of && extra > vgpu->memory ? extra : vgpu->memory,
+				 vgpu == instead_of && turns));
 	if (extra && !instead_of) { // until it is listed it stands while this daemon lives
 		const char *uuid = vg_system_device(node->system, device)->uuid_text;
-		json_array_append_new(claims,
-				      json_pack("{s:s, s:I, s:[]}", "uuid", uuid, "bytes", (json_int_t)extra, "users"));
+		json_t *claim = json_pack("{s:s, s:I, s:[]}", "uuid", uuid, "bytes", (json_int_t)extra, "users");
+		if (turns)
+			json_object_set_new(claim, "turn_users", json_pack("[o]", identify_daemon()));
+		json_array_append_new(claims, claim);
 	}
-	json_t *file = json_pack("{s:{s:i, s:I}, s:o}", "daemon", "pid", (int)getpid(), "start", (json_int_t)start_time,
-				 "claims", claims);
+	json_t *daemon = identify_daemon();
+	json_t *file = json_pack("{s:{s:O, s:O}, s:o}", "daemon", "pid", json_array_get(daemon, 0), "start",
+				 json_array_get(daemon, 1), "claims", claims);
+	json_decref(daemon);
 	char *text = json_dumps(file, JSON_COMPACT);
 	own_file_name(node, name);
 	snprintf(path, sizeof path, "%s/%s", node->claims_dir, name);
@@ -131,12 +160,18 @@ static bool any_user_alive(const json_t *users)
 	return false;
 }
 
-static uint64_t sum_file(const char *text, const char *uuid)
+// What the daemons of others have admitted on one device.
+struct others {
+	uint64_t bytes;
+	bool have_turns;
+	uid_t user; // of the daemon with turns
+};
+
+static void add_file(const char *text, const char *uuid, uid_t user, struct others *others)
 {
 	json_t *file = json_loads(text, 0, NULL), *claim, *daemon = json_object_get(file, "daemon");
 	bool alive = is_alive(json_integer_value(json_object_get(daemon, "pid")),
 			      json_integer_value(json_object_get(daemon, "start")));
-	uint64_t sum = 0;
 	size_t i;
 
 	json_array_foreach(json_object_get(file, "claims"), i, claim) {
@@ -146,11 +181,16 @@ static uint64_t sum_file(const char *text, const char *uuid)
 		if (!of || strcmp(of, uuid) != 0 || bytes <= 0)
 			continue;
 		// An ephemeral claim of a daemon that was killed stands while somebody uses it.
-		if (alive || !users || any_user_alive(users))
-			sum = sum + (uint64_t)bytes < sum ? UINT64_MAX : sum + (uint64_t)bytes;
+		if (!alive && users && !any_user_alive(users))
+			continue;
+		uint64_t sum = others->bytes + (uint64_t)bytes;
+		others->bytes = sum < others->bytes ? UINT64_MAX : sum;
+		if (alive && any_user_alive(json_object_get(claim, "turn_users"))) {
+			others->have_turns = true;
+			others->user = user;
+		}
 	}
 	json_decref(file);
-	return sum;
 }
 
 // Whose claims count: for the system's daemon root's only, since anybody may write a file here.
@@ -166,27 +206,28 @@ static bool counts(const struct node *node, const char *name, const char *own, u
 	return owner < (uid_t)-1 && (!node->system_wide || owner == 0);
 }
 
-static uint64_t read_claims_file(int folder, const char *name, uid_t owner, const char *uuid, char *buffer)
+static void read_claims_file(int folder, const char *name, uid_t owner, const char *uuid, char *buffer,
+			     struct others *others)
 {
 	struct stat status;
 	_cleanup_close_ int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_uid != owner ||
 	    status.st_size >= CLAIMS_FILE_MOST)
-		return 0;
+		return;
 	ssize_t length = read(fd, buffer, CLAIMS_FILE_MOST - 1);
 	if (length <= 0)
-		return 0;
+		return;
 	buffer[length] = '\0';
-	return sum_file(buffer, uuid);
+	add_file(buffer, uuid, status.st_uid, others);
 }
 
-static uint64_t sum_of_others(const struct node *node, const char *uuid)
+static struct others read_others(const struct node *node, const char *uuid)
 {
 	char own[64], *buffer = malloc(CLAIMS_FILE_MOST);
 	DIR *folder = opendir(node->claims_dir);
+	struct others others = {0};
 	struct dirent *entry;
-	uint64_t sum = 0;
 
 	looks_left = CLAIMS_LOOKS_MOST;
 	own_file_name(node, own);
@@ -198,19 +239,18 @@ static uint64_t sum_of_others(const struct node *node, const char *uuid)
 		if (!counts(node, entry->d_name, own, &owner))
 			continue;
 		files++;
-		uint64_t one = read_claims_file(dirfd(folder), entry->d_name, owner, uuid, buffer);
-		sum = sum + one < sum ? UINT64_MAX : sum + one;
+		read_claims_file(dirfd(folder), entry->d_name, owner, uuid, buffer, &others);
 	}
 	if (folder)
 		closedir(folder);
 	free(buffer);
-	return sum;
+	return others;
 }
 
 uint64_t admission_promised(const struct node *node, size_t device)
 {
 	const char *uuid = vg_system_device(node->system, device)->uuid_text;
-	uint64_t own = reserved_here(node, device), others = claims_matter(node) ? sum_of_others(node, uuid) : 0;
+	uint64_t own = reserved_here(node, device), others = claims_matter(node) ? read_others(node, uuid).bytes : 0;
 
 	return own > INT64_MAX || others > INT64_MAX - own ? INT64_MAX : own + others;
 }
@@ -234,7 +274,7 @@ static void set_ceilings(const struct node *node, size_t device)
 
 void admission_publish(struct node *node)
 {
-	int r = claims_matter(node) ? publish(node, 0, 0, NULL) : 0;
+	int r = claims_matter(node) ? publish(node, 0, 0, false, NULL) : 0;
 
 	if (r < 0)
 		say("what this daemon has promised cannot be told to other daemons in %s: %s", node->claims_dir,
@@ -247,7 +287,7 @@ static bool fits(const struct admission *figures, uint64_t bytes)
 {
 	uint64_t left = figures->total;
 
-	if (figures->own > left)
+	if (figures->own > left || figures->others_have_turns)
 		return false;
 	left -= figures->own;
 	if (figures->others > left)
@@ -255,22 +295,26 @@ static bool fits(const struct admission *figures, uint64_t bytes)
 	return bytes <= left - figures->others;
 }
 
-int admission_check(struct node *node, size_t device, uint64_t bytes, const struct vgpu *instead_of,
-		    struct admission *ret_figures)
+int admission_check(struct node *node, size_t device, uint64_t bytes, const struct turn_terms *terms,
+		    const struct vgpu *instead_of, struct admission *ret_figures)
 {
+	bool turns = has_turns(terms);
 	const struct vg_system_device *gpu = vg_system_device(node->system, device);
 	struct admission figures = {.total = gpu->memory,
 				    .own = reserved_here(node, device) - (instead_of ? instead_of->memory : 0)};
 
 	bool admitted = fits(&figures, bytes);
 	for (int try = 0; admitted && claims_matter(node) && try < TRIES; try++) {
-		int r = publish(node, device, bytes, instead_of);
+		int r = publish(node, device, bytes, turns, instead_of);
 		if (r < 0 && !node->system_wide) // others would promise the same memory
 			return r;
-		figures.others = sum_of_others(node, gpu->uuid_text);
+		struct others others = read_others(node, gpu->uuid_text);
+		figures.others = others.bytes;
+		figures.others_have_turns = turns && others.have_turns;
+		figures.user = others.user;
 		if (fits(&figures, bytes))
 			break;
-		publish(node, 0, 0, NULL);
+		publish(node, 0, 0, false, NULL);
 		if (try == TRIES - 1)
 			admitted = false;
 		else // another daemon may be taking its own back just now

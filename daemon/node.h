@@ -273,9 +273,11 @@ void measure_device(struct node *node, size_t device);
 // daemons of others cannot be told, and would promise the same.
 struct admission {
 	uint64_t total, own, others; // `own` without the limit in question
+	bool others_have_turns;	     // another daemon holds compute shares there, and `terms` ask for some
+	uid_t user;		     // of that daemon
 };
-int admission_check(struct node *node, size_t device, uint64_t bytes, const struct vgpu *instead_of,
-		    struct admission *ret_figures);
+int admission_check(struct node *node, size_t device, uint64_t bytes, const struct turn_terms *terms,
+		    const struct vgpu *instead_of, struct admission *ret_figures);
 // The limits of all vGPUs on the device, of this daemon and of others; INT64_MAX at most.
 uint64_t admission_promised(const struct node *node, size_t device);
 // Publishes what stands in the registry, to other daemons and to the tenants.

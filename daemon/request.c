@@ -150,22 +150,27 @@ static json_t *take_memory_or_part(const struct request *request, struct vgpu *w
 	return NULL;
 }
 
-static size_t roomiest_device(const struct node *node)
+// Returns the device with the most memory left among those where the share fits; if it fits nowhere, among all.
+static size_t roomiest_device(const struct node *node, unsigned int share)
 {
 	size_t best = 0;
 	uint64_t most = 0;
+	bool fits = false;
 
 	for (size_t i = 0; i < vg_system_device_count(node->system); i++) {
 		uint64_t reserved = admission_promised(node, i), memory = vg_system_device(node->system, i)->memory;
-		if (memory > reserved && memory - reserved > most) {
-			most = memory - reserved;
+		uint64_t room = memory > reserved ? memory - reserved : 0;
+		bool fits_here = terms_fit(node, i, share);
+		if (fits_here != fits ? fits_here : room > most) {
+			most = room;
 			best = i;
+			fits = fits_here;
 		}
 	}
 	return best;
 }
 
-static json_t *take_device(const struct request *request, size_t *ret_device)
+static json_t *take_device(const struct request *request, unsigned int share, size_t *ret_device)
 {
 	const json_t *value = json_object_get(request->object, "device");
 	const char *text = json_string_value(value);
@@ -175,7 +180,7 @@ static json_t *take_device(const struct request *request, size_t *ret_device)
 	char number[24];
 
 	if (!value || json_is_null(value)) {
-		*ret_device = roomiest_device(node);
+		*ret_device = roomiest_device(node, share);
 		return NULL;
 	}
 	if (json_is_integer(value)) {
@@ -263,6 +268,15 @@ static const char *figure(uint64_t bytes, uint64_t beside, char text[FIGURE])
 	return text;
 }
 
+static json_t *refuse_second_arbiter(size_t device, const struct admission *figures)
+{
+	return refuse("limit",
+		      "GPU %zu: another daemon, of user %u, holds compute shares there, and two daemons cannot: ask for "
+		      "memory without a share and class, wait until its programs have ended, or have root start the "
+		      "system's daemon for all users (virgated --system)",
+		      device, (unsigned int)figures->user);
+}
+
 static json_t *no_room(const struct request *request, size_t device, uint64_t asked, const struct admission *figures)
 {
 	char text[4][FIGURE];
@@ -288,11 +302,12 @@ static json_t *no_room(const struct request *request, size_t device, uint64_t as
 		      vg_size_format(reserved, text[2]), vg_size_format(figures->total, text[3]));
 }
 
-// Room for `memory` on the device, for a new vGPU or in place of what `instead_of` has: NULL, or why not.
-static json_t *admit(const struct request *request, size_t device, uint64_t memory, const struct vgpu *instead_of)
+// Room for `memory` and `terms` on the device, for a new vGPU or in place of what `instead_of` has: NULL, or why not.
+static json_t *admit(const struct request *request, size_t device, uint64_t memory, const struct turn_terms *terms,
+		     const struct vgpu *instead_of)
 {
 	struct admission figures;
-	int r = admission_check(request->node, device, memory, instead_of, &figures);
+	int r = admission_check(request->node, device, memory, terms, instead_of, &figures);
 
 	if (r < 0)
 		return refuse(
@@ -300,6 +315,8 @@ static json_t *admit(const struct request *request, size_t device, uint64_t memo
 			"GPU %zu: what users' daemons promise each other in %.200s cannot be read and written (%s): "
 			"mend or remove it, or run the system's daemon",
 			device, request->node->claims_dir, strerror(-r));
+	if (r && figures.others_have_turns)
+		return refuse_second_arbiter(device, &figures);
 	return r ? no_room(request, device, memory, &figures) : NULL;
 }
 
@@ -344,7 +361,7 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 	if (registry_find(request->node, wanted.name))
 		return refuse("exists", "there is a vGPU %s already: enter it with `--vgpu %s`, or choose another name",
 			      wanted.name, wanted.name);
-	if ((refusal = terms_take(request, &wanted.terms)) || (refusal = take_device(request, &wanted.device)) ||
+	if ((refusal = terms_take(request, &wanted.terms)) || (refusal = take_device(request, wanted.terms.share, &wanted.device)) ||
 	    (refusal = take_memory_or_part(request, &wanted)) || (refusal = take_group(request, &wanted.group)) ||
 	    (refusal = take_owner(request, &wanted.owner)))
 		return refusal;
@@ -355,7 +372,7 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 			      user_of(wanted.owner)->vgpus, USER_VGPUS);
 	wanted.created = (double)vg_clock_realtime_ns() / 1e9;
 	if ((refusal = terms_admit(request, wanted.device, &wanted.terms, NULL)) ||
-	    (refusal = admit(request, wanted.device, wanted.memory, NULL)))
+	    (refusal = admit(request, wanted.device, wanted.memory, &wanted.terms, NULL)))
 		return refusal;
 	int r = registry_add(request->node, &wanted, ret_vgpu);
 	if (r < 0) {
@@ -439,7 +456,7 @@ static json_t *answer_enter(const struct request *request)
 	if ((refusal = refuse_use(vgpu)))
 		return refusal;
 	// The claims of others may have grown while no daemon of ours was there to say ours.
-	if (named && (refusal = admit(request, vgpu->device, vgpu->memory, vgpu)))
+	if (named && (refusal = admit(request, vgpu->device, vgpu->memory, &vgpu->terms, vgpu)))
 		return refusal;
 	if ((refusal = add_launcher(request, vgpu)))
 		return refusal;
@@ -494,7 +511,7 @@ static json_t *set_memory(const struct request *request, struct vgpu *vgpu, uint
 	json_t *refusal;
 	int r = 0;
 
-	if (raised && (refusal = admit(request, vgpu->device, memory, vgpu)))
+	if (raised && (refusal = admit(request, vgpu->device, memory, &(struct turn_terms){0}, vgpu)))
 		return refusal;
 	if (raised) {
 		vgpu->memory = memory;
@@ -534,6 +551,9 @@ static json_t *answer_set(const struct request *request)
 	    (refusal = terms_admit(request, vgpu->device, &terms, vgpu)))
 		return refusal;
 	terms.is_limit &= terms.share > 0;
+	bool joins = terms.share && !vgpu->terms.share && !vgpu->terms.is_latency;
+	if (joins && (refusal = admit(request, vgpu->device, vgpu->memory, &terms, vgpu)))
+		return refusal;
 	if (has_memory && (refusal = set_memory(request, vgpu, memory)))
 		return refusal;
 	vgpu->terms = terms;

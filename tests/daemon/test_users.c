@@ -128,6 +128,22 @@ static const char *message(json_t *reply)
 	return json_string_value(json_object_get(reply, "message"));
 }
 
+// The shares of a GPU are at most 100 % over all users; nobody changes another user's.
+TEST(shares_of_all_users_fit_the_device)
+{
+	start_system_daemon();
+	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1000000000,'share':60,'device':0}", "");
+	CHECK_TOLD(BOB, 0, "{'op':'create','name':'b','memory':1000000000,'share':50,'device':0}", message,
+		   "GPU 0: asked for a share of 50 %, but 40 % is left: other vGPUs have 60 %; ask for less, or lower a "
+		   "share with `virgate set NAME --share PERCENT`");
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000,'share':40,'device':0}", "");
+	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','share':61}", "limit");
+	CHECK_ANSWER(BOB, 0, "{'op':'set','name':'a','share':10}", "denied");
+	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','share':10}", "");
+	CHECK_ANSWER(BOB, 0, "{'op':'set','name':'b','share':90}", "");
+	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','share':11}", "limit");
+}
+
 TEST(who_may_is_said_to_whoever_may_not)
 {
 	static const struct {

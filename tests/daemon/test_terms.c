@@ -1,0 +1,258 @@
+// Compute shares as the daemon admits, stores and lists them.
+#include "daemon_fixture.h"
+
+// "30", "30 limit latency": what `inspect` says of the vGPU.
+static const char *terms_of(const char *name)
+{
+	static char text[64];
+	json_t *reply = ask("{'op':'inspect','name':'%s'}", name), *vgpu = json_object_get(reply, "vgpu");
+	const char *class = json_string_value(json_object_get(vgpu, "class"));
+
+	CHECK(class && json_is_boolean(json_object_get(vgpu, "share_limit")));
+	snprintf(text, sizeof text, "%d%s %s", (int)json_integer_value(json_object_get(vgpu, "share")),
+		 json_is_true(json_object_get(vgpu, "share_limit")) ? " limit" : "", class);
+	json_decref(reply);
+	return text;
+}
+
+// What the vGPU got of its GPU: "", or "held: REASON" or "not held: REASON".
+static const char *turns_of(const char *name)
+{
+	static char text[256];
+	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
+	const json_t *turns = json_object_get(json_object_get(reply, "vgpu"), "turns");
+
+	*text = '\0';
+	CHECK(json_is_object(turns) || json_is_null(turns));
+	if (json_is_object(turns)) {
+		CHECK_STR(json_string_value(json_object_get(turns, "mode")), "time");
+		snprintf(text, sizeof text, "%s: %s", json_is_true(json_object_get(turns, "held")) ? "held" : "not held",
+			 json_string_value(json_object_get(turns, "reason")));
+	}
+	json_decref(reply);
+	return text;
+}
+
+// Waits until turns_of() begins with the text. False: it did not within 5 s.
+static bool await_turns(const char *name, const char *wanted)
+{
+	for (int i = 0; i < 500; i++) {
+		if (strncmp(turns_of(name), wanted, *wanted ? strlen(wanted) : 1) == 0)
+			return true;
+		poll(NULL, 0, 10);
+	}
+	return false;
+}
+
+TEST(terms_are_stored_and_listed)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':20,'share_limit':true,'class':'latency'}", GIB));
+	CHECK_STR(terms_of("a"), "20 limit latency");
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));
+	CHECK_STR(terms_of("b"), "0 batch");
+	CHECK_STR(turns_of("a"), ""); // nothing runs
+	json_t *entered = ask("{'op':'enter','vgpu':'a'}");
+	CHECK_INT(json_integer_value(json_object_get(entered, "share")), 20);
+	CHECK(json_is_true(json_object_get(entered, "share_limit")));
+	CHECK_STR(json_string_value(json_object_get(entered, "class")), "latency");
+	json_decref(entered);
+	CHECK_AGREED(ask("{'op':'set','name':'a','share':40}"));
+	CHECK_STR(terms_of("a"), "40 limit latency");
+	CHECK_AGREED(ask("{'op':'set','name':'a','share':0}")); // and no limit without a share
+	CHECK_STR(terms_of("a"), "0 latency");
+}
+
+TEST(terms_without_sense_are_refused)
+{
+	static const char *const shares[] = {"-1", "101", "30.5", "'30'", "true", "99999999999"};
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':30}", GIB));
+	for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+		CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'share':%s}", GIB, shares[i]), "invalid",
+			      "percentage from 1 to 100");
+		CHECK_REFUSED(ask("{'op':'enter','memory':%llu,'share':%s}", GIB, shares[i]), "invalid", "percentage");
+		CHECK_REFUSED(ask("{'op':'set','name':'a','share':%s}", shares[i]), "invalid", "percentage");
+	}
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'share_limit':true}", GIB), "invalid",
+		      "a limit needs a share");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','share':0}"), "invalid", "\"memory\" must be");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','share':30,'memory':0}"), "invalid", "\"memory\" must be");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'class':'fast'}", GIB), "invalid",
+		      "\"class\" must be \"batch\" or \"latency\"");
+	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'class':1}", GIB), "invalid", "\"class\" must be");
+	CHECK_INT(figure("x", "memory"), -1);
+	CHECK_STR(terms_of("a"), "30 batch");
+}
+
+TEST(a_share_alone_brings_the_same_part_of_the_memory)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','share':25,'device':0}"));
+	CHECK_INT(figure("a", "memory"), 2 * GIB - 2 * MIB); // whole blocks of 2 MiB
+	CHECK_AGREED(ask("{'op':'create','name':'b','share':75,'device':0}"));
+	CHECK_INT(figure("b", "memory") % (2 * MIB), 0);
+	CHECK(figure("a", "memory") + figure("b", "memory") <= (json_int_t)(8 * GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'device':1}", 7 * GIB));
+	CHECK_REFUSED(ask("{'op':'create','name':'d','share':50,'device':1}"), "limit",
+		      "asked for 4.0 GiB, but 1.0 GiB is left");
+}
+
+TEST(shares_fit_the_device)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':30,'device':0}", GIB));
+	CHECK_REFUSED(ask("{'op':'create','name':'b','memory':%llu,'share':80,'device':0}", GIB), "limit",
+		      "GPU 0: asked for a share of 80 %, but 70 % is left: other vGPUs have 30 %; ask for less, or lower "
+		      "a share with `virgate set NAME --share PERCENT`");
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'share':70,'device':0}", GIB));
+	CHECK_REFUSED(ask("{'op':'create','name':'c','memory':%llu,'share':1,'device':0}", GIB), "limit",
+		      "asked for a share of 1 %, but nothing is left: other vGPUs have all of it");
+	CHECK_REFUSED(ask("{'op':'enter','memory':%llu,'share':1,'device':0}", GIB), "limit", "nothing is left");
+	CHECK_REFUSED(ask("{'op':'set','name':'a','share':31}"), "limit",
+		      "asked for a share of 31 %, but 30 % is left: other vGPUs have 70 %");
+	CHECK_REFUSED(ask("{'op':'set','name':'a','share':31,'memory':%llu}", 2 * GIB), "limit", "30 % is left");
+	CHECK_INT(figure("a", "memory"), GIB); // nothing changes
+	CHECK_STR(terms_of("a"), "30 batch");
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'device':0}", GIB)); // without a share
+	CHECK_AGREED(ask("{'op':'create','name':'d','memory':%llu,'share':100,'device':1}", GIB));
+	CHECK_AGREED(ask("{'op':'set','name':'b','share':60}"));
+	CHECK_AGREED(ask("{'op':'set','name':'a','share':40}"));
+	CHECK_AGREED(ask("{'op':'rm','name':'b'}"));
+	CHECK_AGREED(ask("{'op':'set','name':'c','share':60}"));
+}
+
+TEST(the_gpu_is_chosen_where_the_share_fits)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':60,'device':0}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':1}", 4 * GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'share':60}", GIB)); // GPU 0 has more memory left
+	CHECK_INT(figure("c", "device"), 1);
+	CHECK_AGREED(ask("{'op':'create','name':'d','memory':%llu,'share':40}", GIB));
+	CHECK_INT(figure("d", "device"), 0);
+	CHECK_REFUSED(ask("{'op':'create','name':'e','memory':%llu,'share':41}", GIB), "limit", "asked for a share of 41 %");
+}
+
+// Enters without a name, and keeps what it got until it is killed.
+static pid_t start_launcher(const char *path, const char *fields, char name[64])
+{
+	int ready[2];
+
+	CHECK_INT(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		json_t *reply = ask_at(path, "{'op':'enter',%s}", fields);
+		const char *got = json_string_value(json_object_get(reply, "name"));
+		if (!got || write(ready[1], got, strlen(got)) < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	ssize_t length = read(ready[0], name, 63);
+	close(ready[0]);
+	CHECK(length > 0);
+	name[length] = '\0';
+	return child;
+}
+
+TEST(terms_survive_a_restart)
+{
+	char name[64], text[64];
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':20,'share_limit':true,'class':'latency'}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'share':10,'device':0}", GIB));
+	CHECK_AGREED(ask("{'op':'set','name':'b','share':15}"));
+	pid_t launcher = start_launcher(
+		socket_path, "'memory':1073741824,'share':25,'share_limit':true,'class':'latency','device':0", name);
+	snprintf(text, sizeof text, "%s", terms_of(name));
+	CHECK_STR(text, "25 limit latency");
+	kill_daemon();
+	start_daemon();
+	CHECK_STR(terms_of("a"), "20 limit latency");
+	CHECK_STR(terms_of("b"), "15 batch");
+	CHECK_STR(terms_of(name), "25 limit latency");
+	CHECK_REFUSED(ask("{'op':'set','name':'b','share':100}"), "limit", "is left");
+	kill_tenant(launcher);
+	CHECK(await_figure(name, "memory", -1, 5000) >= 0); // its share is free again
+}
+
+// Something is measured while programs run on a GPU where a vGPU has a share.
+TEST(turns_are_listed_while_programs_run)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0}", GIB));
+	pid_t first = start_tenant("a", MIB);
+	CHECK_INT(figure("a", "tenants"), 1);
+	CHECK_STR(turns_of("a"), ""); // no vGPU has a share
+	CHECK_AGREED(ask("{'op':'set','name':'b','share':30}"));
+	CHECK(await_turns("a", "held: "));
+	CHECK_STR(turns_of("b"), ""); // no program runs in it
+	pid_t second = start_tenant("b", MIB);
+	CHECK(await_turns("b", "held: "));
+	kill_tenant(second);
+	CHECK(await_turns("b", ""));
+	kill_tenant(first);
+	CHECK(await_turns("a", ""));
+}
+
+TEST(a_damaged_ledger_holds_no_share)
+{
+	char path[400];
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':30}", GIB));
+	pid_t tenant = start_tenant("a", MIB);
+	CHECK(await_turns("a", "held: "));
+	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
+	CHECK_INT(truncate(path, 100), 0);
+	CHECK(await_turns("a", "not held: its ledger is damaged"));
+	kill_tenant(tenant);
+}
+
+// Two users' daemons over one GPU: neither could hold its shares beside the other's.
+TEST(one_daemon_holds_the_shares_of_a_gpu)
+{
+	char other_dir[300], other_socket[330], name[64];
+	bool ready;
+
+	fresh_node();
+	start_daemon();
+	snprintf(other_dir, sizeof other_dir, "%s/other", folder);
+	snprintf(other_socket, sizeof other_socket, "%s/virgated.sock", other_dir);
+	pid_t other = start_daemon_at(other_dir, "0", &ready);
+	CHECK(ready);
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':30,'device':0}", GIB));
+	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'b','memory':%llu,'share':90,'device':0}", GIB));
+	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'c','memory':%llu,'device':0}", GIB));
+	pid_t launcher = start_launcher(socket_path, "'vgpu':'a'", name);
+	CHECK_REFUSED(ask_at(other_socket, "{'op':'enter','vgpu':'b'}"), "limit",
+		      "GPU 0: another daemon, of user ");
+	CHECK_REFUSED(ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'share':1,'device':0}", GIB), "limit",
+		      "holds compute shares there, and two daemons cannot");
+	CHECK_REFUSED(ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'class':'latency','device':0}", GIB),
+		      "limit", "virgated --system");
+	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'c','share':10}"), "limit", "two daemons cannot");
+	CHECK_AGREED(ask_at(other_socket, "{'op':'enter','vgpu':'c'}")); // memory alone
+	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'share':1,'device':1}", GIB));
+	pid_t second = start_launcher(socket_path, "'vgpu':'a'", name); // its own vGPUs go on
+	CHECK_AGREED(ask("{'op':'set','name':'a','share':60}"));
+	kill_tenant(launcher);
+	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'c','share':10}"), "limit", "two daemons cannot");
+	kill_tenant(second);
+	CHECK_AGREED(ask_at(other_socket, "{'op':'set','name':'c','share':10}"));
+	kill(other, SIGTERM);
+	waitpid(other, NULL, 0);
+}
