@@ -50,10 +50,12 @@ int read_terms(const struct arguments *arguments, const char *usual, struct vg_v
 
 const char *terms_text(unsigned share, int share_limit, enum vg_scheduling_class class, char buffer[TERMS_TEXT])
 {
-	char part[TERMS_TEXT];
+	const char *class_text = class == VG_CLASS_LATENCY ? ", latency class" : "";
 
-	snprintf(buffer, TERMS_TEXT, "%s%s%s", share_limit ? "at most " : "", share ? share_text(share, part) : "none",
-		 class == VG_CLASS_LATENCY ? ", latency class" : "");
+	if (share)
+		snprintf(buffer, TERMS_TEXT, "%s%u %%%s", share_limit ? "at most " : "", share, class_text);
+	else
+		snprintf(buffer, TERMS_TEXT, "none%s", class_text);
 	return buffer;
 }
 

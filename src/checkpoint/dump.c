@@ -175,6 +175,8 @@ static enum vg_status write_image(struct dump *dump)
 	if (status == VG_OK)
 		describe_stopped(&dump->tree, dump->description);
 	if (status == VG_OK)
+		tenants_ask_terms(&dump->tenants);
+	if (status == VG_OK)
 		status = tenants_describe(&dump->tenants, dump->function, dump->description);
 	if (status == VG_OK)
 		status = phase_begin(&dump->phase, VG_CHECKPOINT_COMMIT, dump->function);

@@ -75,6 +75,8 @@ const struct schema_row schema_rows[] = {
 	{"vgpus[].uuid", SCHEMA_TEXT, false},
 	{"vgpus[].memory", SCHEMA_NUMBER, false},
 	{"vgpus[].share", SCHEMA_NUMBER, false},
+	{"vgpus[].share_limit", SCHEMA_FLAG, true},
+	{"vgpus[].class", SCHEMA_TEXT, true},
 	{"vgpus[].ephemeral", SCHEMA_FLAG, false},
 	{"vgpus[].owner", SCHEMA_NUMBER, true},
 	{"vgpus[].group", SCHEMA_NUMBER, true},

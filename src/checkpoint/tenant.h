@@ -16,6 +16,9 @@ struct tenant_vgpu {
 	char uuid[64];	     // of its GPU
 	uint64_t memory;
 	unsigned share; // percent; 0: none asked
+	bool has_terms; // the next two are known
+	bool share_limit;
+	enum vg_scheduling_class class;
 	bool ephemeral;
 	uid_t owner; // of its ledger's file; (uid_t)-1: not known
 	gid_t group; // whose members may enter it; (gid_t)-1: none
@@ -64,6 +67,8 @@ enum vg_status tenants_refuse_shares(const struct tenants *tenants, const char *
 enum vg_status tenants_stop(const struct tree *tree, const char *whole, const char *function, struct tenants *tenants);
 // They know their slots again, before they go on. Whoever knows his is left as he is.
 void tenants_put_back(const struct tenants *tenants);
+// Asks the daemons of the vGPUs for what their ledgers do not tell. A daemon that does not answer leaves it unknown.
+void tenants_ask_terms(struct tenants *tenants);
 // For virgate.json.
 enum vg_status tenants_describe(const struct tenants *tenants, const char *function, json_t *description);
 

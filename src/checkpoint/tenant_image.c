@@ -18,9 +18,13 @@ static json_t *number_or_null(uint32_t id)
 
 static json_t *describe_vgpu(const struct tenant_vgpu *vgpu)
 {
-	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:b, s:o, s:o}", "name", vgpu->name, "ledger", vgpu->path, "uuid",
-			 vgpu->uuid, "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share, "ephemeral",
-			 (int)vgpu->ephemeral, "owner", number_or_null(vgpu->owner), "group",
+	bool known = vgpu->has_terms;
+
+	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:o, s:o, s:b, s:o, s:o}", "name", vgpu->name, "ledger", vgpu->path, "uuid",
+			 vgpu->uuid, "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share,
+			 "share_limit", known ? json_boolean(vgpu->share_limit) : json_null(), "class",
+			 known ? json_string(vgpu->class == VG_CLASS_LATENCY ? "latency" : "batch") : json_null(),
+			 "ephemeral", (int)vgpu->ephemeral, "owner", number_or_null(vgpu->owner), "group",
 			 number_or_null(vgpu->group));
 }
 
@@ -100,6 +104,21 @@ static bool read_id(const json_t *item, const char *key, uint32_t *ret_id)
 	return id >= 0 && id <= UINT32_MAX;
 }
 
+// Images of earlier versions do not have them.
+static bool read_terms(const json_t *item, struct tenant_vgpu *vgpu)
+{
+	const json_t *limit = json_object_get(item, "share_limit");
+	const char *class = json_string_value(json_object_get(item, "class"));
+
+	vgpu->has_terms = json_is_boolean(limit) && class;
+	if (!vgpu->has_terms)
+		return true;
+	vgpu->share_limit = json_is_true(limit);
+	vgpu->class = strcmp(class, "latency") == 0 ? VG_CLASS_LATENCY : VG_CLASS_BATCH;
+	return (vgpu->share || !vgpu->share_limit) &&
+	       (vgpu->class == VG_CLASS_LATENCY || strcmp(class, "batch") == 0);
+}
+
 static bool read_vgpu(const json_t *item, struct tenant_vgpu *vgpu)
 {
 	const char *name, *path, *uuid;
@@ -111,7 +130,7 @@ static bool read_vgpu(const json_t *item, struct tenant_vgpu *vgpu)
 	vgpu->memory = (uint64_t)memory;
 	vgpu->share = (unsigned)share;
 	vgpu->ephemeral = json_is_true(json_object_get(item, "ephemeral"));
-	return read_id(item, "owner", &vgpu->owner) && read_id(item, "group", &vgpu->group) &&
+	return read_terms(item, vgpu) && read_id(item, "owner", &vgpu->owner) && read_id(item, "group", &vgpu->group) &&
 	       snprintf(vgpu->name, sizeof vgpu->name, "%s", name) < (int)sizeof vgpu->name &&
 	       snprintf(vgpu->old_path, sizeof vgpu->old_path, "%s", path) < (int)sizeof vgpu->old_path &&
 	       *path == '/' &&

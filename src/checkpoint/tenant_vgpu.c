@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PAUSE_US = 20000 };
+enum { PAUSE_US = 20000, ASK_SECONDS = 2 };
 #define REMOVAL_NS UINT64_C(3000000000) // how long the driver may take to release what processes that were ended had
 
 const char *tenant_memory_text(uint64_t bytes, char text[32])
@@ -75,15 +75,53 @@ static enum vg_status check_choice(const struct tenants *tenants, const struct t
 	return VG_OK;
 }
 
+// ---- what a dump asks --------------------------------------------------------------------------------
+
+// The daemon of a vGPU is that of the directory in which its ledger is.
+static void ask_terms(struct tenant_vgpu *vgpu)
+{
+	bool simulated = vg_ledger_flags(vgpu->ledger) & VG_LEDGER_SIMULATED;
+	struct vg_node_options options = {
+		.size = sizeof options, .simulate = simulated ? "1" : "", .no_start = 1, .timeout = ASK_SECONDS};
+	struct vg_vgpu_list *list = NULL;
+	struct vg_node *node = NULL;
+	char directory[PATH_MAX];
+
+	snprintf(directory, sizeof directory, "%s", vgpu->path);
+	for (int level = 0; level < 2; level++) // DIRECTORY/ledgers/NAME
+		if (strrchr(directory, '/'))
+			*strrchr(directory, '/') = '\0';
+	options.runtime_dir = directory;
+	vgpu->has_terms = vg_node_open(&options, &node) == VG_OK && vg_vgpu_inspect(node, vgpu->name, &list) == VG_OK;
+	if (vgpu->has_terms) {
+		vgpu->share_limit = list->vgpus[0].share_limit;
+		vgpu->class = list->vgpus[0].scheduling_class;
+	}
+	vg_vgpu_list_free(list);
+	vg_node_close(node);
+}
+
+void tenants_ask_terms(struct tenants *tenants)
+{
+	struct vg_kept_error kept;
+
+	vg_error_keep(&kept);
+	for (size_t i = 0; i < tenants->vgpu_count; i++)
+		ask_terms(&tenants->vgpus[i]);
+	vg_error_restore(&kept);
+}
+
 // ---- those that are there ------------------------------------------------------------------------------
 
 static enum vg_status missing(const struct tenant_vgpu *vgpu, const struct vg_node *node, const char *gpu,
 			      const char *function)
 {
-	char memory[32], share[24] = "", sim[VG_HINT_SIM];
+	char memory[32], share[64] = "", sim[VG_HINT_SIM];
 
 	if (vgpu->share)
-		snprintf(share, sizeof share, " --share %u", vgpu->share);
+		snprintf(share, sizeof share, " --share %u%s", vgpu->share, vgpu->share_limit ? " --limit" : "");
+	if (vgpu->class == VG_CLASS_LATENCY)
+		strcat(share, " --class latency");
 	return vg_fail(VG_NOT_FOUND, 0, function,
 		       "the processes ran inside vGPU %s, which does not exist now: name another one (--vgpu), or "
 		       "create it with virgate create%s %s --memory %s%s --device %s",
@@ -106,7 +144,11 @@ static enum vg_status read_path(struct tenant_vgpu *vgpu, const json_t *reply, c
 // One that a later run made under the same name is not the one that the processes were in.
 static bool is_alike(const struct tenant_vgpu *vgpu, const json_t *found)
 {
-	return json_is_true(json_object_get(found, "ephemeral")) &&
+	const char *class = json_string_value(json_object_get(found, "class"));
+	bool same_terms = json_is_true(json_object_get(found, "share_limit")) == vgpu->share_limit && class &&
+			  (strcmp(class, "latency") == 0) == (vgpu->class == VG_CLASS_LATENCY);
+
+	return (same_terms || !vgpu->has_terms) && json_is_true(json_object_get(found, "ephemeral")) &&
 	       json_integer_value(json_object_get(found, "memory")) == (json_int_t)vgpu->memory &&
 	       json_integer_value(json_object_get(found, "share")) == (json_int_t)vgpu->share;
 }
@@ -152,6 +194,8 @@ static enum vg_status make_again(struct tenant_vgpu *vgpu, const struct tenant_w
 					  .name = vgpu->name,
 					  .memory = vgpu->memory,
 					  .share = vgpu->share,
+					  .share_limit = vgpu->share_limit,
+					  .scheduling_class = vgpu->class,
 					  .device = gpu};
 	const struct group *group = vgpu->group == (gid_t)-1 ? NULL : getgrgid(vgpu->group);
 	struct vg_kept_error kept;

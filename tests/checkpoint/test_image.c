@@ -400,6 +400,44 @@ TEST(tenants_are_not_believed)
 	}
 }
 
+// The share's limit and the class are missing in images of earlier versions.
+TEST(terms_of_shares_are_read)
+{
+	static const struct {
+		const char *fields;
+		enum vg_status wanted;
+		bool share_limit, latency;
+	} cases[] = {
+		{"\"share\": 30", VG_OK, false, false},
+		{"\"share\": 30, \"share_limit\": null, \"class\": null", VG_OK, false, false},
+		{"\"share\": 30, \"share_limit\": true, \"class\": \"batch\"", VG_OK, true, false},
+		{"\"share\": 0, \"share_limit\": false, \"class\": \"latency\"", VG_OK, false, true},
+		{"\"share\": 0, \"share_limit\": true, \"class\": \"batch\"", VG_INTEGRITY, false, false},
+		{"\"share\": 30, \"share_limit\": true, \"class\": \"fast\"", VG_INTEGRITY, false, false},
+		{"\"share\": 101, \"share_limit\": true, \"class\": \"batch\"", VG_INTEGRITY, false, false},
+	};
+	char text[512];
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct tenants tenants;
+		snprintf(text, sizeof text,
+			 "{\"vgpus\": [{\"name\": \"a\", \"ledger\": \"/x\", \"uuid\": \"GPU-1\", \"memory\": 1024, %s}], "
+			 "\"tenants\": []}",
+			 cases[i].fields);
+		json_t *description = json_loads(text, 0, NULL);
+		CHECK(description != NULL);
+		enum vg_status status = tenants_read(description, __func__, &tenants);
+		if (status != cases[i].wanted)
+			FAIL("%s: %s", cases[i].fields, vg_status_text(status));
+		if (status == VG_OK) {
+			CHECK_INT(tenants.vgpus[0].share_limit, cases[i].share_limit);
+			CHECK_INT(tenants.vgpus[0].class == VG_CLASS_LATENCY, cases[i].latency);
+			tenants_free(&tenants);
+		}
+		json_decref(description);
+	}
+}
+
 TEST(every_root_has_a_tree_of_its_own)
 {
 	char text[256], *files;

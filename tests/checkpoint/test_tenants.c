@@ -82,7 +82,7 @@ static struct program start_so(const char *const *how, const char *name, const c
 {
 	struct program program;
 	char log[PATH_MAX + 8];
-	const char *argv[16] = {VIRGATE, "run"};
+	const char *argv[24] = {VIRGATE, "run"};
 	size_t count = 2;
 
 	while (*how)
@@ -114,11 +114,12 @@ static struct program start(const char *vgpu, const char *name, const char *hold
 	return start_so((const char *const[]){"--vgpu", vgpu, NULL}, name, hold, small, big);
 }
 
-// In a vGPU that is made for the program alone, with 256 MiB and a share of 30.
+// In a vGPU that is made for the program alone, with 256 MiB, at most 30 % of the time, and the latency class.
 static struct program start_once(const char *vgpu, const char *name)
 {
-	return start_so((const char *const[]){"--name", vgpu, "--memory", "256M", "--share", "30", NULL}, name, "64",
-			"32", "512");
+	return start_so((const char *const[]){"--name", vgpu, "--memory", "256M", "--share", "30", "--limit", "--class",
+					      "latency", NULL},
+			name, "64", "32", "512");
 }
 
 // It asks for more, and gets the small and not the big.
@@ -437,14 +438,15 @@ TEST(a_ledger_that_is_truncated_meanwhile_ends_no_restore)
 TEST(a_vgpu_that_is_gone_is_asked_for)
 {
 	prepare(false);
-	create_vgpu("gone", "256M");
+	CHECK_INT(run("create gone --memory 256M --share 20 --limit --class latency"), 0);
 	struct program program = start("gone", "gone", "64", "32", "512");
 	CHECK_INT(run("dump --vgpu gone --dir %s", path_of("gone.image")), 0);
 	CHECK_INT(await_run(&program), 75);
 	check_charged("gone", 0);
 	CHECK_INT(run("rm gone"), 0);
 	CHECK_INT(run("restore --detach --dir %s", path_of("gone.image")), 125);
-	char *line = strstr(said, "virgate create --sim gone --memory 256M --device GPU-");
+	char *line = strstr(said, "virgate create --sim gone --memory 256M --share 20 --limit --class latency "
+				  "--device GPU-");
 	if (!line)
 		FAIL("no word of how to make it: %s", said);
 	CHECK(!criu_was_asked_to_restore());
@@ -533,6 +535,8 @@ TEST(a_vgpu_of_one_run_is_made_again_and_goes_with_a_failure)
 	// Images of earlier versions do not say whose it was.
 	edit_image("brief.image", "owner", NULL);
 	edit_image("brief.image", "group", NULL);
+	edit_image("brief.image", "share_limit", NULL);
+	edit_image("brief.image", "class", NULL);
 	unlink(path_of("said"));
 	CHECK_INT(run("restore --detach --dir %s", path_of("brief.image")), 125);
 	CHECK(criu_was_asked_to_restore());
@@ -587,6 +591,12 @@ TEST(another_vgpu_of_that_name_is_not_taken_for_it)
 	CHECK_CONTAINS(said, "it has 300.0 MiB, and theirs was of one run, with 256.0 MiB");
 	end(&other);
 	await_no_vgpu("taken");
+	other = start_so((const char *const[]){"--name", "taken", "--memory", "256M", "--share", "30", "--limit", NULL},
+			 "other-taken", "64", "8", "512"); // another class
+	CHECK_INT(run("restore --detach --dir %s", path_of("taken.image")), 125);
+	CHECK_CONTAINS(said, "the vGPU taken that exists now is not the one that the processes ran inside");
+	end(&other);
+	await_no_vgpu("taken");
 	if (geteuid() != 0)
 		return; // only root has pages of others
 	other = start_once("taken", "other-taken");
@@ -635,6 +645,8 @@ TEST(a_program_of_one_run_comes_back_with_its_quota)
 		CHECK_CONTAINS(said, "\"ephemeral\": true");
 		CHECK_CONTAINS(said, "\"memory\": 268435456");
 		CHECK_CONTAINS(said, "\"share\": 30");
+		CHECK_CONTAINS(said, "\"share_limit\": true");
+		CHECK_CONTAINS(said, "\"class\": \"latency\"");
 		check_charged("once", place_of("once", program.pid).used);
 		CHECK(charged_now("once") >= 64 * MIB);
 		check_quota(&program);
