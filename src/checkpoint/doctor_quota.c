@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 // This process's environment, with that library preloaded and no other; freed with free(). NULL: no memory.
 static const char **environment_with(const char *preload)
@@ -176,6 +178,50 @@ static void check_daemon(struct doctor_report *report, struct vg_node *node)
 	check_vgpus(report, node);
 }
 
+// Returns how many vGPUs have a share that is not being held, and describes the first one.
+static size_t find_unheld(struct vg_node *node, char text[160])
+{
+	struct vg_vgpu_list *list = NULL;
+	int fd = vg_node_connect(node);
+	size_t count = 0;
+
+	if (fd < 0) // no daemon, no vGPUs
+		return 0;
+	close(fd);
+	if (vg_vgpu_list(node, &list))
+		return 0; // the row of the daemon tells
+	for (size_t i = 0; i < list->count; i++) {
+		const struct vg_vgpu_info *vgpu = &list->vgpus[i];
+		if (vgpu->share && vgpu->turns.known && !vgpu->turns.held && count++ == 0)
+			snprintf(text, 160, "the share of %s is not being held: %s", vgpu->name, vgpu->turns.reason);
+	}
+	vg_vgpu_list_free(list);
+	return count;
+}
+
+// A thread of the daemon gives the turns. It waits for all vGPUs of a GPU by one call, futex_waitv().
+static void check_shares(struct doctor_report *report, struct vg_node *node)
+{
+	struct doctor_check *check = doctor_check(report, DOCTOR_QUOTA, "compute shares");
+	char text[160] = "", sim[VG_HINT_SIM];
+
+	if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno == ENOSYS) {
+		doctor_say(check, DOCTOR_WARNING, "the kernel has no futex_waitv: the daemon polls every 0.1 ms instead");
+		doctor_fix(check, "use Linux 5.16 or later, and allow futex_waitv in the container's seccomp profile");
+		return;
+	}
+	size_t count = find_unheld(node, text);
+	if (!count) {
+		doctor_say(check, DOCTOR_OK, "a thread of the daemon gives turns to the vGPUs of each GPU");
+		return;
+	}
+	if (count > 1)
+		doctor_say(check, DOCTOR_WARNING, "%s; and of %zu more", text, count - 1);
+	else
+		doctor_say(check, DOCTOR_WARNING, "%s", text);
+	doctor_fix(check, "virgate ps%s shows all of them", vg_hint_sim(node->simulate, sim));
+}
+
 void doctor_quota(struct doctor_report *report, const struct doctor_options *options)
 {
 	check_driver(report);
@@ -184,6 +230,5 @@ void doctor_quota(struct doctor_report *report, const struct doctor_options *opt
 	check_part(report, "daemon's program", VG_PART_DAEMON, options->libdir, false);
 	check_folder(report, options->node);
 	check_daemon(report, options->node);
-	doctor_say(doctor_check(report, DOCTOR_QUOTA, "compute shares"), DOCTOR_NOT_APPLICABLE,
-		   "between processes they are recorded, not enforced; memory quotas are");
+	check_shares(report, options->node);
 }
