@@ -1,7 +1,8 @@
 #!/bin/bash
 # demo.sh BUILD: two vGPUs on one GPU, a program in each at once. One multiplies matrices and checks
-# them, the other takes memory until it is refused. The last line is the verdict; the exit code is 0
-# only if all of it is true. Without a GPU the simulated one is used.
+# them, the other takes memory until it is refused. Then two programs multiply, with 30 % and 70 % of
+# the GPU's time. The last line is the verdict; the exit code is 0 only if all of it is true. Without
+# a GPU the simulated one is used.
 set -uo pipefail
 
 build=$(realpath "${1:-build}")
@@ -15,7 +16,7 @@ sim=()
 failures=()
 
 finish() {
-	kill "${product:-}" "${grower:-}" 2>/dev/null
+	kill "${product:-}" "${grower:-}" "${small:-}" "${large:-}" 2>/dev/null
 	"$virgate" shutdown "${sim[@]}" >/dev/null 2>&1
 	rm -rf "$place"
 }
@@ -44,6 +45,15 @@ expect() { # what is expected, then a command that is true if it came true
 
 figure() { # a vGPU and a key of its JSON
 	"$virgate" inspect "$1" --json "${sim[@]}" | sed -n "s/^    \"$2\": \([0-9]*\),*\$/\1/p"
+}
+
+multiply() { # a vGPU: products for some seconds
+	"$virgate" run --vgpu "$1" "${sim[@]}" -- "$build/examples/matmul" --size $size --seconds 6 \
+		>"$place/$1.out" 2>"$place/$1.err" &
+}
+
+products() { # of a vGPU's program
+	sed -n 's/^matmul: \([0-9]*\) products .* correct$/\1/p' "$place/$1.out"
 }
 
 if reason=$("$virgate" devices 2>&1); then
@@ -92,6 +102,23 @@ product_code=$? product=
 must logs grower "${sim[@]}"
 sed 's/^/  /' "$place/product.out" "$place/product.err" "$place/grower.out" "$place/grower.err"
 
+
+must create small --memory $limit --share 30 --device 0 "${sim[@]}"
+must create large --memory $limit --share 70 --device 0 "${sim[@]}"
+echo "\$ virgate run --vgpu small -- matmul --size $size --seconds 6 &   # and the same in large"
+multiply small
+small=$!
+multiply large
+large=$!
+sleep 3 # of their 6: what ps shows is measured
+must ps small large "${sim[@]}"
+wait $small
+small=
+wait $large
+large=
+few=$(products small) many=$(products large)
+part=$((${few:-0} + ${many:-0} > 0 ? 100 * ${few:-0} / (${few:-0} + ${many:-0}) : 0))
+
 echo "What was to be shown:"
 expect "both programs ran at once" $at_once
 expect "the grower was refused by its quota, and told why" \
@@ -108,12 +135,14 @@ expect "the other's result is correct" \
 	eval "[[ $product_code == 0 ]] && grep -q ' correct' '$place/product.out'"
 expect "the other was untouched: $during bytes used as before, nothing refused" \
 	test "$during" = "$before" -a "$(figure product refusals)" = 0
-"$virgate" rm product grower "${sim[@]}" >/dev/null || failures+=("the vGPUs could not be removed")
-expect "both vGPUs are gone" eval "[[ -z \$('$virgate' ps --json ${sim[*]} | grep '\"name\"') ]]"
+expect "with shares of 30 and 70 they made ${few:-no} and ${many:-no} products: $part % and $((100 - part)) %" \
+	test "$part" -ge 20 -a "$part" -le 40
+"$virgate" rm product grower small large "${sim[@]}" >/dev/null || failures+=("the vGPUs could not be removed")
+expect "all vGPUs are gone" eval "[[ -z \$('$virgate' ps --json ${sim[*]} | grep '\"name\"') ]]"
 
 if ((${#failures[@]})); then
 	printf 'FAILED: not true: %s\n' "${failures[0]}"
 	exit 1
 fi
 ((${#sim[@]})) && kind='simulated GPU' || kind=GPU
-echo "PASSED: two programs shared one $kind, and each kept to its quota"
+echo "PASSED: two programs shared one $kind, and each kept to its quota and its share"
