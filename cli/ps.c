@@ -240,9 +240,9 @@ const struct verb verb_ps = {
 	.details = "MEMORY is what counts against the limit, OVERHEAD the part of it that programs did not ask for "
 		   "(contexts, modules, limits), PHYSICAL what the driver itself reports for their processes. A "
 		   "(guest) runs elsewhere and uses memory of this vGPU. A program that has (ended) is charged until "
-		   "its memory is released. TENANTS counts neither. SHARE is the part of the GPU's time that was asked for, GPU the part in "
-		   "the last 10 s, TIME the GPU time used and WAITED the time spent waiting for a turn since the "
-		   "vGPU's programs started. A line below the table tells if a share is not being held, and why.",
+		   "its memory is released. TENANTS counts neither. SHARE is the part of the GPU's time that "
+		   "was asked for, GPU the part in the last 10 s, TIME the GPU time used and WAITED the time spent "
+		   "waiting for a turn since the vGPU's programs started. A line below the table tells if a share is not being held, and why.",
 	.options = options,
 	.most = -1,
 	.complete = COMPLETE_VGPU,

@@ -28,4 +28,5 @@ json_t *turns_json(const struct vg_turns_info *turns);
 
 // The options of the verbs that make a vGPU.
 #define OPTION_LIMIT {"limit", 'l', NULL, "never more than the share, even if the GPU is idle otherwise", 0}
-#define OPTION_CLASS {"class", 'c', "CLASS", "batch, or latency: its work starts at once; default: batch", COMPLETE_CLASS}
+#define OPTION_CLASS                                                                                                   \
+	{"class", 'c', "CLASS", "batch, or latency: its work starts at once; default: batch", COMPLETE_CLASS}

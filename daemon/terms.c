@@ -124,7 +124,8 @@ static const char *explain_absence(const struct vgpu *vgpu)
 		tenant = tenant->next;
 	if (!tenant || !vgpu->terms.share)
 		return NULL;
-	return vgpu->damage == DAMAGE_CONTENTS ? "its ledger is damaged" : "the daemon has no turns for it: see its log";
+	return vgpu->damage == DAMAGE_CONTENTS ? "its ledger is damaged"
+					       : "the daemon has no turns for it: see its log";
 }
 
 json_t *terms_list_turns(const struct node *node, const struct vgpu *vgpu)

@@ -156,12 +156,13 @@ struct vg_vgpu_options {
 
 /* Creates a vGPU that stays until it is removed. Where CUDA_VISIBLE_DEVICES is set, the device must be one that it
  * shows, and without a device one of those is chosen; virgate(1) says how the list is read. INVALID (also: a device
- * that CUDA_VISIBLE_DEVICES does not show), EXISTS, LIMIT (the limits on that GPU would exceed its memory, or the shares
- * 100 percent), DENIED, NOT_FOUND (the device or group), NO_DAEMON, UNSUPPORTED (a MIG instance in the list), NVML (it
+ * that CUDA_VISIBLE_DEVICES does not show), EXISTS, LIMIT (the limits on that GPU would exceed its memory, or its
+ * shares 100 percent), DENIED, NOT_FOUND (the device or group), NO_DAEMON, UNSUPPORTED (a MIG instance in the list), NVML (it
  * does not tell the GPUs' order). */
 VG_PUBLIC enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options *options);
-/* Changes a vGPU, also while programs run in it; 0 leaves a figure as it is, and VG_SHARE_NONE takes the
- * share away, with `share_limit`. A new share is in force within 100 ms. BUSY: more is in use than the new limit. NOT_FOUND, LIMIT, DENIED, INVALID, NO_DAEMON. */
+/* Changes a vGPU, also while programs run in it. 0 leaves a value as it is; VG_SHARE_NONE removes the share, and
+ * `share_limit` with it. A new share is in force within 100 ms. BUSY: more is in use than the new limit. NOT_FOUND,
+ * LIMIT, DENIED, INVALID, NO_DAEMON. */
 #define VG_SHARE_NONE 0xffffffffu
 VG_PUBLIC enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uint64_t memory, unsigned share);
 /* Removes it. BUSY: programs run in it. NOT_FOUND, DENIED, NO_DAEMON. */

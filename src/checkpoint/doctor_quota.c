@@ -206,7 +206,8 @@ static void check_shares(struct doctor_report *report, struct vg_node *node)
 	char text[160] = "", sim[VG_HINT_SIM];
 
 	if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno == ENOSYS) {
-		doctor_say(check, DOCTOR_WARNING, "the kernel has no futex_waitv: the daemon polls every 0.1 ms instead");
+		doctor_say(check, DOCTOR_WARNING,
+			   "the kernel has no futex_waitv: the daemon polls every 0.1 ms instead");
 		doctor_fix(check, "use Linux 5.16 or later, and allow futex_waitv in the container's seccomp profile");
 		return;
 	}

@@ -20,8 +20,8 @@ static json_t *describe_vgpu(const struct tenant_vgpu *vgpu)
 {
 	bool known = vgpu->has_terms;
 
-	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:o, s:o, s:b, s:o, s:o}", "name", vgpu->name, "ledger", vgpu->path, "uuid",
-			 vgpu->uuid, "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share,
+	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:o, s:o, s:b, s:o, s:o}", "name", vgpu->name, "ledger",
+			 vgpu->path, "uuid", vgpu->uuid, "memory", (json_int_t)vgpu->memory, "share", (int)vgpu->share,
 			 "share_limit", known ? json_boolean(vgpu->share_limit) : json_null(), "class",
 			 known ? json_string(vgpu->class == VG_CLASS_LATENCY ? "latency" : "batch") : json_null(),
 			 "ephemeral", (int)vgpu->ephemeral, "owner", number_or_null(vgpu->owner), "group",

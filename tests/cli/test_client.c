@@ -16,7 +16,8 @@ static void open_node(void)
 static const char vgpu_answer[] =
 	"{\"ok\":true,\"vgpus\":[{\"name\":\"train\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":8589934592,\"charged\":"
 	"1,"
-	"\"overhead\":0,\"physical\":null,\"share\":30,\"share_limit\":false,\"class\":\"batch\",\"owner\":\"ann\",\"group\":null,"
+	"\"overhead\":0,\"physical\":null,\"share\":30,\"share_limit\":false,\"class\":\"batch\","
+	"\"owner\":\"ann\",\"group\":null,"
 	"\"ephemeral\":false,\"created\":1.5,\"refusals\":2,\"future\":[],\"tenants\":[{\"pid\":7,\"command\":\"a\","
 	"\"charged\":1,\"overhead\":0,\"physical\":5,\"started\":2}]}]}";
 
@@ -82,7 +83,8 @@ TEST(turns_are_read)
 
 	place_begin();
 	open_node();
-	CHECK_INT(list_with("\"share_limit\":true,\"class\":\"latency\",\"turns\":{\"mode\":\"time\"," TURNS "}", &list),
+	CHECK_INT(list_with("\"share_limit\":true,\"class\":\"latency\",\"turns\":{\"mode\":\"time\"," TURNS "}",
+			    &list),
 		  VG_OK);
 	const struct vg_vgpu_info *vgpu = &list->vgpus[0];
 	CHECK_INT(vgpu->share_limit, 1);

@@ -11,7 +11,8 @@
 
 static const char list_answer[] =
 	"{\"ok\":true,\"vgpus\":[{\"name\":\"train\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":8589934592,"
-	"\"charged\":1610612736,\"overhead\":536870912,\"physical\":1610612736,\"share\":30,\"share_limit\":true,\"class\":\"latency\","
+	"\"charged\":1610612736,\"overhead\":536870912,\"physical\":1610612736,\"share\":30,"
+	"\"share_limit\":true,\"class\":\"latency\","
 	"\"turns\":{\"mode\":\"time\",\"held\":false,\"reason\":\"a process is stopped\",\"regime\":\"turns\","
 	"\"holder\":\"another\",\"recent\":29.84,\"gpu_ns\":245000000000,\"waited_ns\":12340000000,\"turns\":812,"
 	"\"quantum_ns\":8400000,\"handovers\":118.5,\"weight\":42.9},"
@@ -21,7 +22,8 @@ static const char list_answer[] =
 	"\"physical\":null,\"started\":1700000002,\"guest\":true},{\"pid\":4713,\"command\":\"writer\",\"charged\":0,"
 	"\"overhead\":0,\"physical\":0,\"started\":1700000003,\"ended\":true}],\"shared\":268435456},"
 	"{\"name\":\"another\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":1073741824,\"charged\":0,\"overhead\":0,"
-	"\"physical\":null,\"share\":0,\"share_limit\":false,\"class\":\"batch\",\"turns\":null,\"owner\":\"bob\",\"group\":null,\"ephemeral\":true,"
+	"\"physical\":null,\"share\":0,\"share_limit\":false,\"class\":\"batch\",\"turns\":null,"
+	"\"owner\":\"bob\",\"group\":null,\"ephemeral\":true,"
 	"\"damaged\":true,"
 	"\"created\":1700000002,\"refusals\":0,\"tenants\":null,\"shared\":5}]}";
 

@@ -26,7 +26,8 @@ static const char *turns_of(const char *name)
 	CHECK(json_is_object(turns) || json_is_null(turns));
 	if (json_is_object(turns)) {
 		CHECK_STR(json_string_value(json_object_get(turns, "mode")), "time");
-		snprintf(text, sizeof text, "%s: %s", json_is_true(json_object_get(turns, "held")) ? "held" : "not held",
+		bool held = json_is_true(json_object_get(turns, "held"));
+		snprintf(text, sizeof text, "%s: %s", held ? "held" : "not held",
 			 json_string_value(json_object_get(turns, "reason")));
 	}
 	json_decref(reply);
@@ -48,7 +49,8 @@ TEST(terms_are_stored_and_listed)
 {
 	fresh_node();
 	start_daemon();
-	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':20,'share_limit':true,'class':'latency'}", GIB));
+	CHECK_AGREED(
+		ask("{'op':'create','name':'a','memory':%llu,'share':20,'share_limit':true,'class':'latency'}", GIB));
 	CHECK_STR(terms_of("a"), "20 limit latency");
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));
 	CHECK_STR(terms_of("b"), "0 batch");
@@ -137,7 +139,8 @@ TEST(the_gpu_is_chosen_where_the_share_fits)
 	CHECK_INT(figure("c", "device"), 1);
 	CHECK_AGREED(ask("{'op':'create','name':'d','memory':%llu,'share':40}", GIB));
 	CHECK_INT(figure("d", "device"), 0);
-	CHECK_REFUSED(ask("{'op':'create','name':'e','memory':%llu,'share':41}", GIB), "limit", "asked for a share of 41 %");
+	CHECK_REFUSED(ask("{'op':'create','name':'e','memory':%llu,'share':41}", GIB), "limit",
+		      "asked for a share of 41 %");
 }
 
 // Enters without a name, and keeps what it got until it is killed.
@@ -169,7 +172,8 @@ TEST(terms_survive_a_restart)
 
 	fresh_node();
 	start_daemon();
-	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':20,'share_limit':true,'class':'latency'}", GIB));
+	CHECK_AGREED(
+		ask("{'op':'create','name':'a','memory':%llu,'share':20,'share_limit':true,'class':'latency'}", GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'share':10,'device':0}", GIB));
 	CHECK_AGREED(ask("{'op':'set','name':'b','share':15}"));
 	pid_t launcher = start_launcher(
@@ -240,8 +244,8 @@ TEST(one_daemon_holds_the_shares_of_a_gpu)
 	pid_t launcher = start_launcher(socket_path, "'vgpu':'a'", name);
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'enter','vgpu':'b'}"), "limit",
 		      "GPU 0: another daemon, of user ");
-	CHECK_REFUSED(ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'share':1,'device':0}", GIB), "limit",
-		      "holds compute shares there, and two daemons cannot");
+	CHECK_REFUSED(ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'share':1,'device':0}", GIB),
+		      "limit", "holds compute shares there, and two daemons cannot");
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'class':'latency','device':0}", GIB),
 		      "limit", "virgated --system");
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'c','share':10}"), "limit", "two daemons cannot");
