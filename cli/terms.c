@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "options.h"
 #include "say.h"
 #include "suggest.h"
@@ -97,13 +98,14 @@ const char *percent_text(double percent, int known, char buffer[TERMS_TEXT])
 
 void print_not_held(const struct vg_vgpu_info *vgpu, FILE *out)
 {
+	char line[512], share[48] = "";
+
 	if (!vgpu->turns.known || vgpu->turns.held)
 		return;
 	if (vgpu->share)
-		fprintf(out, "%s: the share of %u %% is not being held: %s\n", vgpu->name, vgpu->share,
-			vgpu->turns.reason);
-	else
-		fprintf(out, "%s: %s\n", vgpu->name, vgpu->turns.reason);
+		snprintf(share, sizeof share, "the share of %u %% is not being held: ", vgpu->share);
+	snprintf(line, sizeof line, "%s: %s%s", vgpu->name, share, vgpu->turns.reason);
+	fprintf(out, "%s\n", vg_make_printable(line));
 }
 
 void print_terms(const struct vg_vgpu_info *vgpu)
@@ -111,17 +113,17 @@ void print_terms(const struct vg_vgpu_info *vgpu)
 	const struct vg_turns_info *turns = &vgpu->turns;
 	char text[2][TERMS_TEXT];
 
-	printf("%-11s%s\n", "share", terms_text(vgpu->share, vgpu->share_limit, vgpu->scheduling_class, text[0]));
+	print_line("%-11s%s", "share", terms_text(vgpu->share, vgpu->share_limit, vgpu->scheduling_class, text[0]));
 	if (!turns->known)
 		return;
-	printf("%-11s%s: %s\n", "held", turns->held ? "yes" : "no", turns->reason);
-	printf("%-11s%s in the last 10 s, entitled to %s among the vGPUs active now\n", "measured",
+	print_line("%-11s%s: %s", "held", turns->held ? "yes" : "no", turns->reason);
+	print_line("%-11s%s in the last 10 s, entitled to %s among the vGPUs active now", "measured",
 	       percent_text(turns->recent, 1, text[0]), percent_text(turns->weight, 1, text[1]));
-	printf("%-11s%s used, %s waited, %llu turns\n", "GPU time", duration_text(turns->gpu_ns, 1, text[0]),
+	print_line("%-11s%s used, %s waited, %llu turns", "GPU time", duration_text(turns->gpu_ns, 1, text[0]),
 	       duration_text(turns->waited_ns, 1, text[1]), (unsigned long long)turns->turns);
-	printf("%-11s%s: quantum %.1f ms, %.1f handovers per second\n", "mode", turns->mode,
+	print_line("%-11s%s: quantum %.1f ms, %.1f handovers per second", "mode", turns->mode,
 	       (double)turns->quantum_ns / 1e6, turns->handovers);
-	printf("%-11s%s\n", "holder", *turns->holder ? turns->holder : "none");
+	print_line("%-11s%s", "holder", *turns->holder ? turns->holder : "none");
 }
 
 json_t *turns_json(const struct vg_turns_info *turns)

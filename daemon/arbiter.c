@@ -349,6 +349,7 @@ bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report)
 	turn_read_total(arbiter->turn, &ret_report->total);
 	ret_report->regime = arbiter->orders.regime;
 	ret_report->reason = arbiter->orders.gates[vgpu->seat].reason;
+	ret_report->since_ns = arbiter->orders.gates[vgpu->seat].since_ns;
 	ret_report->is_holder = arbiter->orders.holder == (int)vgpu->seat;
 	uint64_t before = seat->charged[(arbiter->second + 1) % HISTORY];
 	ret_report->handovers = (double)(ret_report->total.handovers -

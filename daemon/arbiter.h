@@ -19,6 +19,7 @@ struct arbiter_report {
 	struct turn_total total;
 	enum turn_regime regime;
 	enum turn_reason reason; // why the share is not being held
+	uint64_t since_ns;	 // since when
 	bool is_holder;
 	double recent;	  // the part of the device's time in the last 10 s
 	double handovers; // a second, of the device, in the last 10 s

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/clock.h"
+
 static unsigned int given_to_others(const struct node *node, size_t device, const struct vgpu *instead_of)
 {
 	unsigned int sum = 0;
@@ -90,10 +92,15 @@ bool terms_read(const json_t *object, struct turn_terms *ret_terms)
 	return true;
 }
 
+// A reason that comes and goes within a turn means nothing for the share.
+static const uint64_t lasting_ns = 1000000000;
+
 // Reasons for which a vGPU does not get its share, or not as its class says. All others are states in which it does.
-static bool is_held(enum turn_reason reason)
+static bool is_held(const struct arbiter_report *report)
 {
-	switch (reason) {
+	if (vg_clock_monotonic_ns() - report->since_ns < lasting_ns)
+		return true;
+	switch (report->reason) {
 	case TURN_REASON_UNSHARED:
 	case TURN_REASON_BUDGET:
 	case TURN_REASON_SILENT:
@@ -141,7 +148,7 @@ json_t *terms_list_turns(const struct node *node, const struct vgpu *vgpu)
 	if (!takes_part && !absence)
 		return json_null();
 	return json_pack("{s:s, s:b, s:s, s:s, s:o, s:f, s:I, s:I, s:I, s:I, s:f, s:f}", "mode", "time", "held",
-			 (int)(!absence && is_held(report.reason)), "reason",
+			 (int)(!absence && is_held(&report)), "reason",
 			 absence ? absence : turn_reason_text(report.reason), "regime", regimes[report.regime],
 			 "holder", name_holder(node, vgpu->device), "recent", report.recent * 100, "gpu_ns",
 			 (json_int_t)report.account.charged_ns, "waited_ns", (json_int_t)report.account.waited_ns,

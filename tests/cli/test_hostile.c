@@ -60,9 +60,11 @@ static void check_json(void)
 
 #define VGPU                                                                                                           \
 	"{\"name\":\"" HOSTILE "\",\"uuid\":\"" HOSTILE "\",\"device\":0,\"memory\":1,\"charged\":1,\"overhead\":1,"             \
-	"\"physical\":1,\"share\":30,\"share_enforced\":false,\"owner\":\"" HOSTILE "\",\"group\":\"" HOSTILE "\","             \
+	"\"physical\":1,\"share\":30,\"share_limit\":false,\"class\":\"batch\",\"owner\":\"" HOSTILE "\",\"group\":\"" HOSTILE "\","             \
 	"\"ephemeral\":false,\"created\":1,\"refusals\":2,\"tenants\":[{\"pid\":4711,\"command\":\"" HOSTILE "\","              \
-	"\"charged\":1,\"overhead\":1,\"physical\":null,\"started\":1,\"guest\":false}],\"shared\":0}"
+	"\"charged\":1,\"overhead\":1,\"physical\":null,\"started\":1,\"guest\":false}],\"shared\":0,"                                                           \
+	"\"turns\":{\"mode\":\"" HOSTILE "\",\"held\":false,\"reason\":\"" HOSTILE "\",\"recent\":1,\"weight\":1,"              \
+	"\"gpu_ns\":1,\"waited_ns\":1,\"turns\":1,\"holder\":\"" HOSTILE "\",\"quantum_ns\":1,\"handovers\":1}}"
 
 TEST(listings_of_hostile_names)
 {

@@ -33,10 +33,15 @@ class Tenant:
     def __init__(self, share, kind="train", name=None, seconds=60):
         where = {"memory": "1G", "share": share, **({"name": name} if name else {})}
         self.output = f"/tmp/virgate-turns-{os.getpid()}-{random.getrandbits(48):x}"
-        words = inside(where, [LOAD, kind, str(seconds), rounds()])
-        quoted = " ".join(f"'{word}'" for word in words)
+        self.words = inside(where, [LOAD, kind, str(seconds), rounds()])
+        # The shares of tenants that ended a moment ago are free when the daemon has noticed it.
+        wait_for(self.starts, 60, f"{kind} does not work")
+
+    def starts(self):
+        quoted = " ".join(f"'{word}'" for word in self.words)
         self.process = start(["sh", "-c", f"exec {quoted} >{self.output}"])
-        wait_for(self.lines, 60, f"{kind} tells nothing")
+        wait_for(lambda: self.lines() or self.process.poll() is not None, 60, "it tells nothing")
+        return bool(self.lines())
 
     def lines(self):
         try:
