@@ -23,6 +23,8 @@ CASES = {
     "launch-30-70": [("launch", 30), ("launch", 70)],
     "launch-50-alone": [("launch", 50)],
     "limit-30-alone": [("train", "30!")],
+    "infer-40-train-60": [("infer", "40L"), ("train", 60)],
+    "infer-40-long-60": [("infer", "40L"), ("long", 60)],
     "infer-20-train-80": [("infer", "20L"), ("train", 80)],
     "infer-20-long-80": [("infer", "20L"), ("long", 80)],
 }
@@ -57,9 +59,10 @@ class Tenant:
             return 0.0
         return (inside[-1][1] - inside[0][1]) / (inside[-1][0] - inside[0][0]) * 1e9
 
-    def p99(self, begin, end):
+    def quantiles(self, begin, end):
+        """50, 90 and 99 percent of the requests took at most so many microseconds."""
         times = sorted(ns for at, ns in self.lines if begin <= at < end)
-        return times[len(times) * 99 // 100] / 1e3 if times else 0.0
+        return [times[len(times) * part // 100] / 1e3 if times else 0.0 for part in (50, 90, 99)]
 
 
 class Bench:
@@ -87,7 +90,7 @@ class Bench:
         seconds, self.seconds = self.seconds, min(self.seconds, 2)
         [tenant], begin, end = self.run([(kind, 0)], True)
         self.seconds = seconds
-        return tenant.rate(begin, end), tenant.p99(begin, end)
+        return [tenant.rate(begin, end)] + (tenant.quantiles(begin, end) if kind == "infer" else [])
 
     def case(self, name, native):
         tenants = CASES[name]
@@ -111,7 +114,9 @@ class Bench:
                 text += f" | part {sum(values) / len(values):.1f} ({min(values):.1f} to {max(values):.1f})"
         for tenant in running:
             if tenant.kind == "infer":
-                text += f" | p99 {tenant.p99(begin, end):.0f} us, solo {solo['infer'][1]:.0f}"
+                got = tenant.quantiles(begin, end)
+                text += " | p50, p90, p99 " + ", ".join(f"{us:.0f}" for us in got) + " us; solo "
+                text += ", ".join(f"{us:.0f}" for us in solo["infer"][1:]) + f"; {got[2] / solo['infer'][3]:.2f} x"
         print(text, flush=True)
 
 

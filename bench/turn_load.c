@@ -144,7 +144,7 @@ int main(int argc, char **argv)
 	unsigned int rounds = (unsigned int)fmax(1, us * per_us);
 	bool is_infer = strcmp(kind, "infer") == 0, is_half = strcmp(kind, "half") == 0;
 	CUgraphExec graph = strcmp(kind, "graph") == 0 ? capture(rounds, 40) : NULL;
-	int batch = is_infer ? 32 : is_half ? 10 : graph ? 1 : us < 10 ? 256 : us > 1000 ? 2 : 64;
+	int batch = is_infer ? 128 : is_half ? 10 : graph ? 1 : us < 10 ? 256 : us > 1000 ? 2 : 64;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (uint64_t begun = now_ns(); begun < end; begun = now_ns()) {

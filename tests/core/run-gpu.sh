@@ -7,7 +7,7 @@ root=$1
 shift
 room=${ROOM:-core}
 if [ -d "$root/libexec/virgate/tests/$room" ]; then
-	programs=$root/libexec/virgate/tests/$room libraries=$root/lib:$root/libexec/virgate
+	programs=$root/libexec/virgate/tests/$room libraries=$root/lib:$root/libexec/virgate/src
 else
 	programs=$root/tests/$room libraries=$root/src
 fi
