@@ -30,7 +30,7 @@ void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules)
 		.margin_ns = 100 * MICROSECONDS,
 		.spin_ns = 60 * MICROSECONDS,
 		.window_ns = 1500 * MICROSECONDS,
-		.urgent_window_ns = 400 * MICROSECONDS,
+		.urgent_window_ns = 250 * MICROSECONDS,
 		.idle_window_ns = 200 * MICROSECONDS,
 		.credit_ns = 20 * MILLISECONDS,
 		.debt_ns = 1 * SECONDS,
