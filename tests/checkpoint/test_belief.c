@@ -185,9 +185,9 @@ static void in_little_memory(void (*body)(void))
 
 	CHECK(pid >= 0);
 	if (pid == 0) {
-		// Of the size that the sanitizers reserve nothing can be taken away.
-		const struct rlimit limit = {256 << 20, 256 << 20};
-		setrlimit(RLIMIT_DATA, &limit);
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ // they need memory of their own
+		setrlimit(RLIMIT_DATA, &(struct rlimit){256 << 20, 256 << 20});
+#endif
 		body();
 		_exit(0);
 	}
