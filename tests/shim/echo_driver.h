@@ -9,7 +9,7 @@ enum { ECHO_ARGUMENTS = 11 };
 struct echo {
 	const char *entry; // last called
 	uint64_t arguments[ECHO_ARGUMENTS];
-	unsigned int calls, marks;
+	_Atomic unsigned int calls, marks;
 	bool ignore_queries; // the interposer's own
 };
 struct echo *echo_last(void);
