@@ -1,5 +1,6 @@
 // What a context keeps for its programs: modules, the kernels' heap, workspaces of
 // cooperative launches, and printf's output.
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ CUresult sim_exec_get(struct sim_context *context, struct sim_exec **ret_exec)
 		exec = calloc(1, sizeof *exec);
 		if (exec) {
 			pthread_mutex_init(&exec->lock, NULL);
-			__atomic_store_n(&owner->exec, exec, __ATOMIC_RELEASE);
+			atomic_store_explicit(&owner->exec, exec, memory_order_release);
 		}
 	}
 	pthread_mutex_unlock(&create_lock);
@@ -119,7 +120,7 @@ void sim_exec_print(void *argument, const char *text, size_t length)
 // Another thread may be making it: then nothing was printed yet.
 void sim_exec_synchronized(struct sim_context *context)
 {
-	struct sim_exec *exec = __atomic_load_n(&context->parent->exec, __ATOMIC_ACQUIRE);
+	struct sim_exec *exec = atomic_load_explicit(&context->parent->exec, memory_order_acquire);
 
 	if (!exec)
 		return;
