@@ -1,6 +1,7 @@
 // Marks are events in the streams of the program: one that was reached tells that what was launched before it has
 // ended. A thread marks only the stream on which it launches, which exists therefore, and is not being captured.
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/lock.h"
@@ -158,9 +159,13 @@ void shim_turn_mark_rest(struct shim_turn_stream *stream)
 	vg_lock_give(&stream->lock);
 }
 
-// Anything but "not yet" ends a mark: an event that cannot be asked will not tell more later.
+// Anything but "not yet" ends a mark: an event that cannot be asked will not tell more later. While another thread
+// captures, a query in this one would invalidate the capture, unless this thread is relaxed.
 static bool is_reached(CUevent event)
 {
+	if (!atomic_load_explicit(&shim_turn_captures, memory_order_relaxed))
+		return SHIM_TURN_BELOW(cuEventQuery)(event) != CUDA_ERROR_NOT_READY;
+	SHIM_RELAXED;
 	return SHIM_TURN_BELOW(cuEventQuery)(event) != CUDA_ERROR_NOT_READY;
 }
 

@@ -9,6 +9,8 @@
 
 static struct echo echo;
 static _Atomic bool capturing, busy;
+static _Atomic bool captured; // there was a capture, of any stream
+static __thread CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 static char context;
 
 EXPORT struct echo *echo_last(void)
@@ -28,6 +30,7 @@ EXPORT void echo_keep_busy(bool on)
 
 static CUresult note(const char *entry, const uint64_t *arguments)
 {
+	echo.unsafe += captured && mode != CU_STREAM_CAPTURE_MODE_RELAXED && strcmp(entry, "cuEventQuery") == 0;
 	bool waits = strcmp(entry, "cuEventQuery") == 0 || strcmp(entry, "cuStreamQuery") == 0;
 
 	if (!waits || !echo.ignore_queries) {
@@ -91,8 +94,18 @@ EXPORT CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end)
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
+EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode of_thread)
 {
+	captured = true;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *exchanged)
+{
+	CUstreamCaptureMode before = mode;
+
+	mode = *exchanged;
+	*exchanged = before;
 	return CUDA_SUCCESS;
 }
 

@@ -10,6 +10,7 @@ struct echo {
 	const char *entry; // last called
 	uint64_t arguments[ECHO_ARGUMENTS];
 	_Atomic unsigned int calls, marks;
+	_Atomic unsigned int unsafe; // queries of events that would invalidate a capture
 	bool ignore_queries; // the interposer's own
 };
 struct echo *echo_last(void);

@@ -267,6 +267,26 @@ TEST(work_in_flight_fills_the_window_and_no_more)
 	TENANT(64 * MIB, 0, window_body);
 }
 
+static void other_capture_body(void)
+{
+	const struct row *row = row_of("cuLaunchKernel");
+
+	start();
+	CHECK_INT(cuStreamBeginCapture_v2((CUstream)1, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+	order(TURN_HELD, 0);
+	keep_busy(true);
+	page->window_us = 100;
+	for (int i = 0; i < 20; i++) // more than fits: marks are asked
+		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
+	CHECK(echo->marks > 0);
+	CHECK_INT(echo->unsafe, 0);
+}
+
+TEST(marks_do_not_invalidate_the_capture_of_another_stream)
+{
+	TENANT(64 * MIB, 0, other_capture_body);
+}
+
 static void forked_body(void)
 {
 	start();
