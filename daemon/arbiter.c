@@ -22,6 +22,7 @@ struct seat {
 	const struct vgpu *vgpu; // NULL: free. Compared only: it is the main thread's
 	struct vg_ledger *ledger;
 	struct turn_terms terms;
+	uint64_t joined_ns;
 	uint32_t bell; // as last read
 	uint64_t charged[HISTORY]; // at the last seconds' ends
 };
@@ -251,7 +252,8 @@ static void join(struct arbiter *arbiter, struct vgpu *vgpu)
 
 	pthread_mutex_lock(&arbiter->lock);
 	if (turn_join(arbiter->turn, &vgpu->terms, now, &number) == 0) {
-		arbiter->seats[number] = (struct seat){.vgpu = vgpu, .ledger = vgpu->ledger, .terms = vgpu->terms};
+		arbiter->seats[number] = (struct seat){.vgpu = vgpu, .ledger = vgpu->ledger, .terms = vgpu->terms,
+						       .joined_ns = now};
 		if (number >= arbiter->most)
 			arbiter->most = number + 1;
 		vgpu->arbiter = arbiter;
@@ -351,10 +353,12 @@ bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report)
 	ret_report->reason = arbiter->orders.gates[vgpu->seat].reason;
 	ret_report->since_ns = arbiter->orders.gates[vgpu->seat].since_ns;
 	ret_report->is_holder = arbiter->orders.holder == (int)vgpu->seat;
-	uint64_t before = seat->charged[(arbiter->second + 1) % HISTORY];
-	ret_report->handovers = (double)(ret_report->total.handovers -
-					 arbiter->handovers[(arbiter->second + 1) % HISTORY]) / (HISTORY - 1);
-	ret_report->recent = (double)(ret_report->account.charged_ns - before) / 1e9 / (HISTORY - 1);
+	unsigned int oldest = (unsigned int)((arbiter->second + 1) % HISTORY);
+	uint64_t begun = (arbiter->second - (HISTORY - 1)) * 1000000000, now = vg_clock_monotonic_ns();
+	double whole = (double)(now - begun) / 1e9, joined = (double)(now - seat->joined_ns) / 1e9 + 1e-3;
+	ret_report->handovers = (double)(ret_report->total.handovers - arbiter->handovers[oldest]) / whole;
+	ret_report->recent = (double)(ret_report->account.charged_ns - seat->charged[oldest]) / 1e9 /
+			     (joined < whole ? joined : whole);
 	pthread_mutex_unlock(&arbiter->lock);
 	return true;
 }

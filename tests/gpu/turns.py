@@ -2,6 +2,7 @@
 """Compute shares between processes: that they hold, and that nobody who is killed or stopped holds others up.
 COUNT is how many processes are killed, and how many are stopped."""
 
+import json
 import random
 import signal
 import time
@@ -90,7 +91,10 @@ def hold(tenants, wanted, seconds=2):
 def shares_hold():
     tenants = [Tenant(30), Tenant(70)]
     try:
-        return hold(tenants, (30, 70))
+        got = hold(tenants, (30, 70))
+        shown = {one["share"]: one["turns"]["recent"] for one in json.loads(virgate("ps", "--json"))["vgpus"]}
+        check(all(abs(shown[share] - share) <= TOLERANCE + 2 for share in (30, 70)), f"ps shows {shown}")
+        return f"{got}; ps shows {shown[30]:.1f} and {shown[70]:.1f} %"
     finally:
         for tenant in tenants:
             tenant.end()
