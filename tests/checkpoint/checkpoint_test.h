@@ -72,7 +72,16 @@ struct subject {
 	pid_t guard, pid; // the guard is its parent, which takes its ends away
 };
 
-// Away from every descriptor and terminal of the test. `kinds`: what else it has, see subject_kinds.c, apart by spaces.
+static pid_t guarded;
+
+static void end_guarded(int signal)
+{
+	kill(-guarded, SIGKILL);
+	_exit(1);
+}
+
+// Away from every descriptor and terminal of the test, and ended with it: else a test that fails would seem to hang,
+// since they hold its output open. `kinds`: what else it has, see subject_kinds.c, apart by spaces.
 static struct subject start_subject_with(const char *rounds, const char *kinds)
 {
 	struct subject subject = {0};
@@ -82,7 +91,7 @@ static struct subject start_subject_with(const char *rounds, const char *kinds)
 	fflush(stdout);
 	subject.guard = fork();
 	if (subject.guard == 0) {
-		pid_t pid = fork();
+		pid_t pid = guarded = fork();
 		if (pid == 0) {
 			int null = open("/dev/null", O_RDWR);
 			char log[PATH_MAX];
@@ -100,6 +109,8 @@ static struct subject start_subject_with(const char *rounds, const char *kinds)
 			execv(SUBJECT, argv);
 			_exit(127);
 		}
+		signal(SIGTERM, end_guarded);
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		if (write(ends[1], &pid, sizeof pid) != sizeof pid)
 			_exit(1);
 		for (int status; waitpid(pid, &status, 0) < 0 && errno == EINTR;)
@@ -190,6 +201,7 @@ __attribute__((unused)) static pid_t start_in_vgpu(const char *vgpu, const char 
 	fflush(stdout);
 	*ret_run = fork();
 	if (*ret_run == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		setsid();
 		dup2(open("/dev/null", O_RDWR), 0);
 		dup2(open("/dev/null", O_RDWR), 1);
