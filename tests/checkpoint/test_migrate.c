@@ -344,7 +344,8 @@ TEST(a_far_side_that_is_killed_is_cleared_away)
 	globfree(&found);
 	kill(far, SIGKILL);
 	waitpid(far, NULL, 0);
-	unlink(path_of("far/slow")); // and its CRIU ends
+	unlink(path_of("far/again"));
+	unlink(path_of("far/slow")); // and its CRIU ends, and leaves no process
 	CHECK_INT(mkdir(path_of("tmp/virgate-arrival.abcdef"), 0700), 0);
 	write_text("tmp/virgate-arrival.abcdef/notes", "mine");
 	CHECK_INT(run("restore --dir %s", path_of("nothing")), 125);
