@@ -23,6 +23,8 @@ struct seat {
 	struct vg_ledger *ledger;
 	struct turn_terms terms;
 	uint64_t joined_ns;
+	struct arbiter_stops stops;
+	bool has_stops; // a bit of `stops` is set
 	uint32_t bell; // as last read
 	uint64_t charged[HISTORY]; // at the last seconds' ends
 };
@@ -52,14 +54,33 @@ static void wake_gates(struct turn_page *page)
 	syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
+// Takes the processes off the list of stopped ones whose threads have read the gate's word since.
+static void drop_continued(struct seat *seat)
+{
+	const struct turn_slot *slots = vg_ledger_turn_slots(seat->ledger);
+
+	seat->has_stops = false;
+	for (unsigned int i = 0; i < VG_LEDGER_SLOTS / 64; i++) {
+		for (uint64_t left = seat->stops.slots[i]; left; left &= left - 1) {
+			unsigned int bit = (unsigned int)__builtin_ctzll(left);
+			if (atomic_load(&slots[i * 64 + bit].alive_ns) > seat->stops.seen_ns)
+				seat->stops.slots[i] &= ~(1ull << bit);
+		}
+		seat->has_stops |= seat->stops.slots[i] != 0;
+	}
+}
+
 static void read_facts(struct arbiter *arbiter, const struct turn_rules *rules, uint64_t now)
 {
 	for (unsigned int i = 0; i < arbiter->most; i++) {
 		struct seat *seat = &arbiter->seats[i];
-		if (seat->vgpu)
-			turn_page_read(vg_ledger_turn_page(seat->ledger), vg_ledger_turn_slots(seat->ledger),
-				       vg_ledger_turn_count(seat->ledger), NULL, rules->margin_ns, now,
-				       &arbiter->facts[i]);
+		if (!seat->vgpu)
+			continue;
+		if (seat->has_stops)
+			drop_continued(seat);
+		turn_page_read(vg_ledger_turn_page(seat->ledger), vg_ledger_turn_slots(seat->ledger),
+			       vg_ledger_turn_count(seat->ledger), seat->has_stops ? seat->stops.slots : NULL,
+			       rules->margin_ns, now, &arbiter->facts[i]);
 	}
 }
 
@@ -288,6 +309,26 @@ void arbiter_forget(struct vgpu *vgpu)
 	pthread_mutex_unlock(&arbiter->lock);
 	vgpu->arbiter = NULL;
 	ring(arbiter);
+}
+
+void arbiter_set_stops(struct vgpu *vgpu, const struct arbiter_stops *stops)
+{
+	struct arbiter *arbiter = vgpu->arbiter;
+	bool has_stops = false;
+
+	if (!arbiter)
+		return;
+	for (unsigned int i = 0; i < VG_LEDGER_SLOTS / 64; i++)
+		has_stops |= stops->slots[i] != 0;
+	struct seat *seat = &arbiter->seats[vgpu->seat];
+	pthread_mutex_lock(&arbiter->lock);
+	bool changes = (has_stops || seat->has_stops) &&
+		       memcmp(seat->stops.slots, stops->slots, sizeof stops->slots) != 0;
+	seat->stops = *stops;
+	seat->has_stops = has_stops;
+	pthread_mutex_unlock(&arbiter->lock);
+	if (changes)
+		ring(arbiter);
 }
 
 static void change(struct vgpu *vgpu)

@@ -8,6 +8,13 @@
 void arbiter_follow(struct node *node);
 // The vGPU takes part no more: its ledger is about to be unmapped.
 void arbiter_forget(struct vgpu *vgpu);
+// Tells which processes of the vGPU, by slot of its ledger, were stopped at `seen_ns`. A process that shows life at its
+// gate later counts as continued before the next call.
+struct arbiter_stops {
+	uint64_t slots[VG_LEDGER_SLOTS / 64];
+	uint64_t seen_ns;
+};
+void arbiter_set_stops(struct vgpu *vgpu, const struct arbiter_stops *stops);
 // Opens the gate of a ledger that an earlier daemon left.
 void arbiter_open_gate(struct vg_ledger *ledger);
 // Its threads have ended when this returns; all gates are open.

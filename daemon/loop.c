@@ -70,6 +70,7 @@ static uint64_t keep_house(struct node *node)
 	if (scans && now >= node->next_scan_ns) {
 		tenant_scan_all(node);
 		measure_tenants(node);
+		stops_look(node);
 		damage_mend_all(node);
 		leftover_look();
 		if (!node->leaving)

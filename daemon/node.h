@@ -54,6 +54,8 @@ struct tenant {
 	enum proof proof;
 	bool is_searched; // by the search in progress
 	bool dead;
+	bool is_stopped; // stops.c: at its last look
+	uint64_t life;	 // changes while its process launches, or waits at its gate
 	bool replaced;	  // it lives, and runs another program now (exec)
 	bool warned, drift_told;
 	bool told_to_end; // removal.c
@@ -248,6 +250,9 @@ void exports_drop(struct tenant *tenant);
 // What of `most` bytes has descriptors that are still open somewhere; all, where that cannot be told. Stands until the
 // next call. False: another thread looks; there will be another turn of tenant_reap().
 bool exports_open(struct tenant *tenant, uint64_t most, struct vg_ledger_keep *ret_keep);
+
+// stops.c: tells the arbiters which tenants are stopped (SIGSTOP, a debugger). After a scan.
+void stops_look(struct node *node);
 
 // shares.c: what the device may show under a process though it is charged to shares, or to an owner that has gone.
 uint64_t shares_shown_under(const struct node *node, const struct tenant *tenant);

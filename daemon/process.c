@@ -74,6 +74,17 @@ bool process_inner(pid_t pid, uint32_t *ret_pid_namespace, uint32_t *ret_inner_p
 	return true;
 }
 
+bool process_is_stopped(pid_t pid)
+{
+	char path[32], text[1024], state;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	if (vg_file_read(path, text, sizeof text) < 0)
+		return false;
+	const char *end = strrchr(text, ')'); // the name before it may hold anything
+	return end && sscanf(end + 1, " %c", &state) == 1 && (state == 'T' || state == 't');
+}
+
 static bool has_ended(int pidfd)
 {
 	struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};

@@ -15,5 +15,7 @@ int process_open_peer(const struct authority_peer *peer);
 int process_open(pid_t pid, uint64_t start_time);
 // Which pid namespace the process is in, and what it is called there. Any thread.
 bool process_inner(pid_t pid, uint32_t *ret_pid_namespace, uint32_t *ret_inner_pid);
+// Returns whether the process is stopped, by a signal or a debugger; false if that cannot be told. Any thread.
+bool process_is_stopped(pid_t pid);
 // Does the kernel say that the process runs for this user, or has this group ((gid_t)-1: none)?
 bool process_belongs_to(pid_t pid, uid_t owner, gid_t group);

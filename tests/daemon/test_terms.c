@@ -1,5 +1,9 @@
 // Compute shares as the daemon admits, stores and lists them.
 #include "daemon_fixture.h"
+#include "turn/turn.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
 
 // "30", "30 limit latency": what `inspect` says of the vGPU.
 static const char *terms_of(const char *name)
@@ -209,6 +213,79 @@ TEST(turns_are_listed_while_programs_run)
 	CHECK(await_turns("b", ""));
 	kill_tenant(first);
 	CHECK(await_turns("a", ""));
+}
+
+TEST(stopped_processes_are_reported)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':30,'device':0}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0}", GIB));
+	pid_t tenant = start_tenant("a", MIB), other = start_tenant("b", MIB);
+	CHECK(await_turns("a", "held: no other vGPU is active"));
+	kill(tenant, SIGSTOP);
+	CHECK(await_turns("a", "not held: a process is stopped"));
+	kill(tenant, SIGCONT);
+	CHECK(await_turns("a", "held: "));
+	kill(tenant, SIGSTOP);
+	CHECK(await_turns("a", "not held: a process is stopped"));
+	CHECK(await_turns("b", "held: "));
+	kill_tenant(tenant);
+	CHECK(await_turns("a", ""));
+	kill_tenant(other);
+}
+
+static bool await_reason(const struct turn_page *page, bool stopped)
+{
+	uint64_t end = vg_clock_monotonic_ns() + 5000000000;
+
+	while ((atomic_load(&page->reason) == TURN_REASON_STOPPED) != stopped)
+		if (vg_clock_monotonic_ns() > end)
+			return false;
+	return true;
+}
+
+// Reports that a thread of the process reads its gate; returns how long it took until the process counted as continued.
+static uint64_t show_life(struct turn_page *page, struct turn_slot *slot)
+{
+	uint64_t begin = vg_clock_monotonic_ns();
+
+	atomic_store(&slot->alive_ns, begin);
+	atomic_store(&slot->waiting, 1);
+	atomic_fetch_add(&page->bell, 1);
+	syscall(SYS_futex, &page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+	CHECK(await_reason(page, false));
+	return vg_clock_monotonic_ns() - begin;
+}
+
+// A process that reads its gate has been continued. The daemon's next scan, which would tell, is 250 ms after the one
+// that saw it stopped. The machine may be busy in some of the rounds.
+TEST(a_continued_process_counts_at_once)
+{
+	uint64_t least = UINT64_MAX;
+	struct vg_ledger *ledger;
+	char path[400];
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':30,'device':0}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'share':30,'device':0}", GIB));
+	pid_t tenant = start_tenant("a", MIB), other = start_tenant("b", MIB);
+	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
+	CHECK_INT(vg_ledger_open(path, &ledger), 0);
+	struct turn_slot *slot = (struct turn_slot *)vg_ledger_turn_slots(ledger);
+	struct turn_page *page = vg_ledger_turn_page(ledger);
+	kill(tenant, SIGSTOP);
+	for (int i = 0; i < 10 && least > 100000000; i++) {
+		atomic_store(&slot->waiting, 0);
+		CHECK(await_reason(page, true));
+		uint64_t took = show_life(page, slot);
+		least = took < least ? took : least;
+	}
+	CHECK(least <= 100000000);
+	vg_ledger_close(ledger);
+	kill_tenant(tenant);
+	kill_tenant(other);
 }
 
 TEST(a_damaged_ledger_holds_no_share)

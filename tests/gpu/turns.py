@@ -172,6 +172,27 @@ def stopped_holders():
             tenant.end()
 
 
+def vgpu_shown(name):
+    return next(one for one in json.loads(virgate("ps", "--json"))["vgpus"] if one["name"] == name)
+
+
+def a_stopped_program_is_named():
+    tenants = [Tenant(50, name="stopped"), Tenant(50)]
+    try:
+        tenants[0].signal(signal.SIGSTOP)
+        wait_for(lambda: not vgpu_shown("stopped")["turns"]["held"], 10, "ps says that the share is held")
+        check(vgpu_shown("stopped")["turns"]["reason"] == "a process is stopped", str(vgpu_shown("stopped")))
+        turns = vgpu_shown("stopped")["turns"]["turns"]
+        got = hold(tenants, (0, 100))
+        check(vgpu_shown("stopped")["turns"]["turns"] == turns, "it has turns")
+        tenants[0].signal(signal.SIGCONT)
+        return f"{got}, and then {hold(tenants, (50, 50))}"
+    finally:
+        tenants[0].signal(signal.SIGCONT)
+        for tenant in tenants:
+            tenant.end()
+
+
 def daemon_pid():
     mine = os.environ["VIRGATE_RUNTIME_DIR"]
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -220,7 +241,7 @@ def main():
     if not os.path.exists(LOAD):
         raise SystemExit(f"there is no {LOAD} ({VIRGATE})")
     for test in (shares_hold, idle_time_is_not_lost, a_share_changes_live, killed_holders, stopped_holders,
-                 killed_daemons, too_much_is_refused):
+                 a_stopped_program_is_named, killed_daemons, too_much_is_refused):
         suite.test(test.__name__, test)
     suite.end()
 

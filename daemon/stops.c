@@ -1,0 +1,46 @@
+// Which tenants are stopped (SIGSTOP, a debugger). The kernel tells nobody but the parent, so the state is read from
+// /proc. A process that launched or read its gate since the last look runs, and is not asked about.
+#include "base/clock.h"
+#include "daemon/arbiter.h"
+#include "daemon/process.h"
+#include "daemon/user.h"
+
+#include <stdatomic.h>
+
+static bool shows_life(struct tenant *tenant, const struct turn_slot *slot)
+{
+	uint64_t life = atomic_load(&slot->launches) + atomic_load(&slot->alive_ns);
+	bool changed = life != tenant->life;
+
+	tenant->life = life;
+	return changed;
+}
+
+// As far as the owner's part of the loop's time goes; the others count as they did at the last look.
+static void look_at_vgpu(struct node *node, struct vgpu *vgpu)
+{
+	struct arbiter_stops stops = {.seen_ns = vg_clock_monotonic_ns()};
+	const struct turn_slot *slots = vg_ledger_turn_slots(vgpu->ledger);
+
+	user_begin_time(node, vgpu->owner);
+	for (struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
+		unsigned int slot = tenant->seen.slot;
+		if (tenant->dead || tenant->seen.guest || tenant->source.fd < 0)
+			continue;
+		if (shows_life(tenant, &slots[slot]))
+			tenant->is_stopped = false;
+		else if (user_has_time())
+			tenant->is_stopped = process_is_stopped(tenant->pid);
+		if (tenant->is_stopped)
+			stops.slots[slot / 64] |= 1ull << slot % 64;
+	}
+	user_end_time();
+	arbiter_set_stops(vgpu, &stops);
+}
+
+void stops_look(struct node *node)
+{
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		if (vgpu->arbiter && vgpu->damage != DAMAGE_CONTENTS)
+			look_at_vgpu(node, vgpu);
+}
