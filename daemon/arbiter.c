@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 
 enum { HISTORY = 11, LOOKS = 4 }; // seconds; how often the words are read again for one decision
 // A tenant may ring its bell as often as it likes. More decisions than this in a period are made after a pause each.
@@ -48,6 +49,20 @@ struct arbiter {
 };
 
 static struct arbiter *arbiters; // the main thread's
+
+static pthread_once_t clock_once = PTHREAD_ONCE_INIT;
+static int64_t clock_ahead; // of this process
+
+static void read_clock(void)
+{
+	clock_ahead = vg_clock_offset(0, "monotonic");
+}
+
+uint64_t arbiter_now(void)
+{
+	pthread_once(&clock_once, read_clock);
+	return vg_clock_monotonic_ns() - (uint64_t)clock_ahead;
+}
 
 static void wake_gates(struct turn_page *page)
 {
@@ -134,7 +149,8 @@ static void note_history(struct arbiter *arbiter, uint64_t now)
 static void sleep_until(const struct arbiter *arbiter, const struct futex_waitv *bells, unsigned int count,
 			uint64_t until)
 {
-	struct timespec time = {(time_t)(until / 1000000000), (long)(until % 1000000000)};
+	uint64_t own = until + (uint64_t)clock_ahead; // the kernel takes it as this process's time
+	struct timespec time = {(time_t)(own / 1000000000), (long)(own % 1000000000)};
 	const struct timespec moment = {0, 100000};
 
 	if (syscall(SYS_futex_waitv, bells, count, 0, until == UINT64_MAX ? NULL : &time, CLOCK_MONOTONIC) < 0 &&
@@ -158,7 +174,7 @@ static unsigned int list_bells(struct arbiter *arbiter, uint32_t own, struct fut
 
 static void decide(struct arbiter *arbiter, const struct turn_rules *rules)
 {
-	uint64_t now = vg_clock_monotonic_ns();
+	uint64_t now = arbiter_now();
 
 	read_bells(arbiter);
 	for (int look = 0; look < LOOKS; look++) {
@@ -166,14 +182,14 @@ static void decide(struct arbiter *arbiter, const struct turn_rules *rules)
 		turn_decide(arbiter->turn, arbiter->facts, now, &arbiter->orders);
 		if (!write_orders(arbiter, now))
 			break;
-		now = vg_clock_monotonic_ns();
+		now = arbiter_now();
 	}
 	note_history(arbiter, now);
 }
 
 static bool is_flooded(struct arbiter *arbiter)
 {
-	uint64_t period = vg_clock_monotonic_ns() / period_ns;
+	uint64_t period = arbiter_now() / period_ns;
 
 	if (period != arbiter->period) {
 		arbiter->period = period;
@@ -219,7 +235,7 @@ static void ring(struct arbiter *arbiter)
 static struct arbiter *start(size_t device)
 {
 	struct arbiter *arbiter = calloc(1, sizeof *arbiter);
-	uint64_t now = vg_clock_monotonic_ns();
+	uint64_t now = arbiter_now();
 	struct turn_rules rules;
 
 	turn_rules(TURN_MODE_TIME, &rules);
@@ -268,7 +284,7 @@ static struct arbiter *arbiter_of(const struct node *node, size_t device)
 
 static void join(struct arbiter *arbiter, struct vgpu *vgpu)
 {
-	uint64_t now = vg_clock_monotonic_ns();
+	uint64_t now = arbiter_now();
 	unsigned int number;
 
 	pthread_mutex_lock(&arbiter->lock);
@@ -291,7 +307,7 @@ void arbiter_open_gate(struct vg_ledger *ledger)
 	static const struct turn_gate open;
 	struct turn_page *page = vg_ledger_turn_page(ledger);
 
-	turn_page_write(page, &open, vg_clock_monotonic_ns());
+	turn_page_write(page, &open, arbiter_now());
 	wake_gates(page);
 }
 
@@ -302,7 +318,7 @@ void arbiter_forget(struct vgpu *vgpu)
 	if (!arbiter)
 		return;
 	pthread_mutex_lock(&arbiter->lock);
-	turn_leave(arbiter->turn, vgpu->seat, vg_clock_monotonic_ns());
+	turn_leave(arbiter->turn, vgpu->seat, arbiter_now());
 	arbiter_open_gate(vgpu->ledger);
 	arbiter->seats[vgpu->seat] = (struct seat){0};
 	memset(&arbiter->facts[vgpu->seat], 0, sizeof arbiter->facts[vgpu->seat]);
@@ -340,7 +356,7 @@ static void change(struct vgpu *vgpu)
 	    terms->is_latency == vgpu->terms.is_latency && terms->is_exempt == vgpu->terms.is_exempt)
 		return;
 	pthread_mutex_lock(&arbiter->lock);
-	if (turn_set(arbiter->turn, vgpu->seat, &vgpu->terms, vg_clock_monotonic_ns()) == 0)
+	if (turn_set(arbiter->turn, vgpu->seat, &vgpu->terms, arbiter_now()) == 0)
 		*terms = vgpu->terms;
 	pthread_mutex_unlock(&arbiter->lock);
 	ring(arbiter);
@@ -348,10 +364,13 @@ static void change(struct vgpu *vgpu)
 
 void arbiter_follow(struct node *node)
 {
+	uint64_t now = arbiter_now();
+
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) // room first
 		if (vgpu->arbiter && !takes_part(vgpu))
 			arbiter_forget(vgpu);
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
+		vgpu->terms.is_exempt = now < vgpu->exempt_until_ns;
 		if (vgpu->arbiter) {
 			change(vgpu);
 			continue;
@@ -395,7 +414,7 @@ bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report)
 	ret_report->since_ns = arbiter->orders.gates[vgpu->seat].since_ns;
 	ret_report->is_holder = arbiter->orders.holder == (int)vgpu->seat;
 	unsigned int oldest = (unsigned int)((arbiter->second + 1) % HISTORY);
-	uint64_t begun = (arbiter->second - (HISTORY - 1)) * 1000000000, now = vg_clock_monotonic_ns();
+	uint64_t begun = (arbiter->second - (HISTORY - 1)) * 1000000000, now = arbiter_now();
 	double whole = (double)(now - begun) / 1e9, joined = (double)(now - seat->joined_ns) / 1e9 + 1e-3;
 	ret_report->handovers = (double)(ret_report->total.handovers - arbiter->handovers[oldest]) / whole;
 	ret_report->recent = (double)(ret_report->account.charged_ns - seat->charged[oldest]) / 1e9 /

@@ -15,6 +15,8 @@ struct arbiter_stops {
 	uint64_t seen_ns;
 };
 void arbiter_set_stops(struct vgpu *vgpu, const struct arbiter_stops *stops);
+// The present time as the pages have it: the kernel's own CLOCK_MONOTONIC, whatever time namespace this process is in.
+uint64_t arbiter_now(void);
 // Opens the gate of a ledger that an earlier daemon left.
 void arbiter_open_gate(struct vg_ledger *ledger);
 // Its threads have ended when this returns; all gates are open.

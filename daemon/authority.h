@@ -12,6 +12,7 @@
 	X(SET, "set", true, false, false, true)                                                    \
 	X(RM, "rm", true, false, false, true)                                                      \
 	X(KILL, "kill", true, false, false, true)                                                  \
+	X(EXEMPT, "exempt", true, true, false, true)                                               \
 	X(LIST, "list", true, true, true, true)                                                    \
 	X(TENANTS, "tenants", true, true, false, true)                                             \
 	X(INSPECT, "inspect", true, true, false, true)                                             \

@@ -82,6 +82,7 @@ struct vgpu {
 	size_t device;	     // index in the system's list
 	uint64_t memory;
 	struct turn_terms terms; // its compute share
+	uint64_t exempt_until_ns; // a checkpoint is being taken: its gate is open until then
 	struct arbiter *arbiter; // arbiter.c; NULL: it takes no part
 	unsigned int seat;	 // its number there
 	uid_t owner;

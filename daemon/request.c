@@ -646,6 +646,7 @@ static const struct {
 } verbs[] = {
 	{AUTHORITY_CREATE, answer_create}, {AUTHORITY_ENTER, answer_enter},	{AUTHORITY_SET, answer_set},
 	{AUTHORITY_RM, removal_answer},	   {AUTHORITY_KILL, answer_kill},
+	{AUTHORITY_EXEMPT, terms_exempt},
 	{AUTHORITY_LIST, answer_list},	   {AUTHORITY_INSPECT, answer_inspect},
 	{AUTHORITY_LOGS, answer_logs},	   {AUTHORITY_DEVICES, answer_devices}, {AUTHORITY_PING, answer_ping},
 	{AUTHORITY_SHUTDOWN, answer_shutdown}, {AUTHORITY_PUBLICATIONS, answer_publications},

@@ -1,6 +1,5 @@
 // Which tenants are stopped (SIGSTOP, a debugger). The kernel tells nobody but the parent, so the state is read from
 // /proc. A process that launched or read its gate since the last look runs, and is not asked about.
-#include "base/clock.h"
 #include "daemon/arbiter.h"
 #include "daemon/process.h"
 #include "daemon/user.h"
@@ -19,7 +18,7 @@ static bool shows_life(struct tenant *tenant, const struct turn_slot *slot)
 // As far as the owner's part of the loop's time goes; the others count as they did at the last look.
 static void look_at_vgpu(struct node *node, struct vgpu *vgpu)
 {
-	struct arbiter_stops stops = {.seen_ns = vg_clock_monotonic_ns()};
+	struct arbiter_stops stops = {.seen_ns = arbiter_now()};
 	const struct turn_slot *slots = vg_ledger_turn_slots(vgpu->ledger);
 
 	user_begin_time(node, vgpu->owner);

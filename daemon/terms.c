@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-#include "base/clock.h"
+
+// A program that takes a checkpoint may be killed: the exemption ends without it.
+static const json_int_t exempt_most_ms = 60000;
 
 static unsigned int given_to_others(const struct node *node, size_t device, const struct vgpu *instead_of)
 {
@@ -72,6 +74,22 @@ json_t *terms_take(const struct request *request, struct turn_terms *ret_terms)
 	return NULL;
 }
 
+json_t *terms_exempt(const struct request *request)
+{
+	const json_t *value = json_object_get(request->object, "milliseconds");
+	json_int_t milliseconds = json_integer_value(value);
+	json_t *refusal = NULL;
+	struct vgpu *vgpu = request_vgpu(request, "name", &refusal);
+
+	if (!vgpu)
+		return refusal;
+	if (!json_is_integer(value) || milliseconds < 0 || milliseconds > exempt_most_ms)
+		return refuse("invalid", "\"milliseconds\" must be a number from 0 to %d", (int)exempt_most_ms);
+	vgpu->exempt_until_ns = arbiter_now() + (uint64_t)milliseconds * 1000000;
+	arbiter_follow(request->node); // in force when the answer is read
+	return json_pack("{s:b}", "ok", 1);
+}
+
 void terms_write(json_t *object, const struct turn_terms *terms)
 {
 	json_object_set_new(object, "share", json_integer((json_int_t)terms->share));
@@ -98,12 +116,13 @@ static const uint64_t lasting_ns = 1000000000;
 // Reasons for which a vGPU does not get its share, or not as its class says. All others are states in which it does.
 static bool is_held(const struct arbiter_report *report)
 {
-	if (vg_clock_monotonic_ns() - report->since_ns < lasting_ns)
+	if (arbiter_now() - report->since_ns < lasting_ns)
 		return true;
 	switch (report->reason) {
 	case TURN_REASON_UNSHARED:
 	case TURN_REASON_BUDGET:
 	case TURN_REASON_SILENT:
+	case TURN_REASON_EXEMPT:
 	case TURN_REASON_STOPPED:
 	case TURN_REASON_RESIDENT:
 		return false;

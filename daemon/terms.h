@@ -14,5 +14,7 @@ json_t *terms_admit(const struct request *request, size_t device, const struct t
 // The same three fields of a file or an answer. False: there is no sense in them.
 void terms_write(json_t *object, const struct turn_terms *terms);
 bool terms_read(const json_t *object, struct turn_terms *ret_terms);
+// Opens the gate of a vGPU while a process of it is locked for a checkpoint, for so many "milliseconds"; 0: no longer.
+json_t *terms_exempt(const struct request *request);
 // What the vGPU got of its device's time; null: it takes no part in turns.
 json_t *terms_list_turns(const struct node *node, const struct vgpu *vgpu);

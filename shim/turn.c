@@ -7,7 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "ledger/ledger.h"
 #include "shim/charge.h"
 #include "shim/turn.h"
@@ -38,12 +37,19 @@ _Atomic bool shim_turn_captures;
 
 static const struct vg_ledger *ledger;
 static struct turn_process process;
+static _Atomic uint32_t restores; // as of process.slot
 
 // Launches while the gate is open are counted by so many at once.
 enum { OPEN_LAUNCHES = 64 };
 static __thread SHIM_TLS unsigned int launches_open;
 static const uint64_t unknown_least_ns = 100000; // for a shape that was never measured
 static const uint64_t spin_most_ns = 60000;	 // a sleep takes about as long
+
+// The page and the slots are shared with the daemon and its clock.
+static uint64_t clock_ns(void)
+{
+	return vg_ledger_clock_ns(ledger);
+}
 
 void shim_turn_start(const struct vg_ledger *of)
 {
@@ -53,6 +59,7 @@ void shim_turn_start(const struct vg_ledger *of)
 		return;
 	ledger = of;
 	process = (struct turn_process){.page = vg_ledger_turn_page(of), .slot = slot};
+	restores = vg_ledger_restores(of);
 	shim_turn_word = &process.page->word;
 	for (unsigned int row = 0; row < SHIM_TURN_COUNT; row++) {
 		void **place = &shim_slots[rows[row].entry];
@@ -182,7 +189,7 @@ static void ring(void)
 
 static void report(void)
 {
-	uint64_t now = vg_clock_monotonic_ns();
+	uint64_t now = clock_ns();
 
 	if (turn_report_flight(&process, shim_turn_left(now), now))
 		ring();
@@ -191,13 +198,13 @@ static void report(void)
 static void pass_time(const struct turn_action *action)
 {
 	const _Atomic uint32_t *word = shim_turn_word;
-	uint64_t end = vg_clock_monotonic_ns() + action->ns;
+	uint64_t end = clock_ns() + action->ns;
 
 	if (action->step == TURN_STEP_SPIN || action->ns <= spin_most_ns) {
 		for (unsigned int i = 0; i < 100 && atomic_load_explicit(word, memory_order_relaxed) == action->word; i++)
 			__builtin_ia32_pause();
 		while (atomic_load_explicit(word, memory_order_relaxed) == action->word &&
-		       action->step != TURN_STEP_SPIN && vg_clock_monotonic_ns() < end)
+		       action->step != TURN_STEP_SPIN && clock_ns() < end)
 			__builtin_ia32_pause();
 		return;
 	}
@@ -205,24 +212,37 @@ static void pass_time(const struct turn_action *action)
 	syscall(SYS_futex, word, FUTEX_WAIT, action->word, &timeout, NULL, 0);
 }
 
-// A process that was restored has another slot: what it wrote into the old one is nobody's.
+static bool is_restored_since(uint32_t before)
+{
+	return vg_ledger_restores(ledger) != before;
+}
+
+// A process that was restored has a new slot, perhaps with the number of the old one, and another clock. Its work had
+// ended before the checkpoint. Returns false while it has no slot, because it is being dumped or restored.
 static bool follow_slot(void)
 {
 	struct turn_slot *slot = vg_ledger_turn_slot(ledger);
+	uint32_t now = vg_ledger_restores(ledger);
 
 	if (slot && process.slot != slot)
 		process.slot = slot;
+	if (slot && atomic_load_explicit(&restores, memory_order_relaxed) != now &&
+	    atomic_exchange(&restores, now) != now) {
+		shim_turn_forget_flight();
+		atomic_store(&process.open_ns, 0);
+		atomic_store(&process.last_ns, 0);
+	}
 	return slot != NULL;
 }
 
 static void wait_at_gate(void)
 {
 	struct turn_wait wait;
-	uint64_t now = vg_clock_monotonic_ns();
-	struct turn_slot *slot = process.slot;
+	uint32_t began = vg_ledger_restores(ledger);
+	uint64_t now = clock_ns();
 
 	turn_wait_begin(&process, &wait, now);
-	for (;; now = vg_clock_monotonic_ns()) {
+	for (;; now = clock_ns()) {
 		struct turn_action action = turn_wait_look(&process, &wait, now);
 		if (action.ring)
 			ring();
@@ -233,12 +253,13 @@ static void wait_at_gate(void)
 			report();
 		if (!follow_slot())
 			break;
-		if (slot != process.slot) {
-			slot = process.slot;
-			turn_wait_begin(&process, &wait, vg_clock_monotonic_ns());
+		if (is_restored_since(began)) {
+			began = vg_ledger_restores(ledger);
+			turn_wait_begin(&process, &wait, clock_ns());
 		}
 	}
-	turn_wait_end(&process);
+	if (!is_restored_since(began))
+		turn_wait_end(&process);
 }
 
 static uint64_t unknown_ns(void)
@@ -292,12 +313,12 @@ static CUresult call_at_turn(const struct call *call, CUstream handle)
 	uint64_t all = estimate + later.ns;
 	if (turn_word_state(word) == TURN_OPEN)
 		all += estimate * (OPEN_LAUNCHES - 1);
-	now = vg_clock_monotonic_ns();
+	now = clock_ns();
 	if (!turn_gate_admits(&process, now)) {
 		if (stream)
 			shim_turn_mark_rest(stream);
 		wait_at_gate();
-		now = vg_clock_monotonic_ns();
+		now = clock_ns();
 		word = atomic_load_explicit(shim_turn_word, memory_order_relaxed);
 	}
 	later.word = word;
@@ -319,12 +340,14 @@ static CUresult call_at_turn(const struct call *call, CUstream handle)
 static CUresult wait_for_work(const struct call *call)
 {
 	CUresult result;
+	uint32_t began = vg_ledger_restores(ledger);
 
 	if (!follow_slot() || !atomic_load_explicit(&process.slot->eta_ns, memory_order_relaxed))
 		return forward(call);
 	turn_watch_begin(&process);
 	result = forward(call);
-	turn_watch_end(&process);
+	if (!is_restored_since(began))
+		turn_watch_end(&process);
 	if (result == CUDA_SUCCESS)
 		report();
 	return result;

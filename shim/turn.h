@@ -38,6 +38,8 @@ struct shim_turn_stream *shim_turn_stream(CUstream stream);
 void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, uint64_t now);
 // Before the thread waits: marks what was launched since the last mark.
 void shim_turn_mark_rest(struct shim_turn_stream *stream);
+// The process was restored: nothing is in flight.
+void shim_turn_forget_flight(void);
 // Measures the launch between the two, for shim_turn_estimates. False: another one is being measured.
 bool shim_turn_measure_begin(struct shim_turn_stream *stream, uint64_t shape);
 void shim_turn_measure_end(struct shim_turn_stream *stream, bool launched);

@@ -236,6 +236,18 @@ uint64_t shim_turn_left(uint64_t now)
 	return left;
 }
 
+void shim_turn_forget_flight(void)
+{
+	for (unsigned int i = 0; i < used; i++) {
+		struct shim_turn_stream *stream = &streams[i];
+		vg_lock_take(&stream->lock);
+		stream->count = 0;
+		stream->marked_ns = stream->open_ns = 0;
+		stream->open_launches = 0;
+		vg_lock_give(&stream->lock);
+	}
+}
+
 void shim_turn_context_gone(CUcontext context)
 {
 	pthread_mutex_lock(&lock);

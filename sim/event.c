@@ -103,7 +103,8 @@ static CUresult record_run(struct sim_op *op_)
 	if (!op->mark)
 		op->mark = sim_event_arm(op->event);
 	if (op->mark != op_->mark) // else the stream says when the whole operation is done
-		sim_mark_finish_at(op->mark, op_->time && op_->time->ended_ns ? op_->time->ended_ns : sim_clock_ns());
+		sim_mark_finish_at(op->mark, op_->time && op_->time->ended_ns ? op_->time->ended_ns
+									     : sim_device_clock_ns());
 	return CUDA_SUCCESS;
 }
 

@@ -43,7 +43,7 @@ void sim_mark_unref(struct sim_mark *mark)
 // `done` is 0: not yet; 2: not yet, and somebody sleeps; 1: done.
 void sim_mark_finish(struct sim_mark *mark)
 {
-	sim_mark_finish_at(mark, sim_clock_ns());
+	sim_mark_finish_at(mark, sim_device_clock_ns());
 }
 
 void sim_mark_finish_at(struct sim_mark *mark, uint64_t time_ns)

@@ -172,7 +172,7 @@ static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
 	if (stream->head && stream->sleeping)
 		pthread_cond_signal(&stream->wake);
 	if (mark)
-		sim_mark_finish_at(mark, op->time ? op->time->ended_ns : sim_clock_ns());
+		sim_mark_finish_at(mark, op->time ? op->time->ended_ns : sim_device_clock_ns());
 	sim_mark_unref(mark);
 	sim_stream_retire(stream); // may be its end, unless the caller holds it
 	return result;

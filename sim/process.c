@@ -15,6 +15,7 @@
 #include "lookup.h"
 #include "mps.h"
 #include "process.h"
+#include "region_time.h"
 #include "sim.h"
 
 struct sim_process sim_process;
@@ -53,6 +54,11 @@ uint64_t sim_clock_ns(void)
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t sim_device_clock_ns(void)
+{
+	return region_time_now(sim_process.region);
 }
 
 void sim_uuid_text(const CUuuid *uuid, char ret_text[48])

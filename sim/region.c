@@ -135,7 +135,7 @@ static int map_header(struct region *region, int fd, const struct sim_config *co
 	region->blocks_per_device = (uint32_t)(config->memory / REGION_BLOCK);
 	region->time_offset = time_offset(config);
 	// A process that was restored from an image has a clock of its own.
-	region->clock_offset = config->slice_ns ? vg_clock_offset("monotonic") : 0;
+	region->clock_offset = config->slice_ns ? vg_clock_offset(0, "monotonic") : 0;
 	return region_lock_init(region, fcntl(fd, F_DUPFD_CLOEXEC, 3));
 }
 
@@ -487,7 +487,7 @@ static bool resume(struct region *region)
 	if (resumed)
 		region->header->processes[region->slot].parked = 0;
 	if (resumed && region->header->config.slice_ns)
-		region->clock_offset = vg_clock_offset("monotonic");
+		region->clock_offset = vg_clock_offset(0, "monotonic");
 	region_unlock(region);
 	return resumed;
 }

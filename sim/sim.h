@@ -131,6 +131,7 @@ bool sim_graph_memory_live(CUdeviceptr address); // a launch has allocated it, a
 void sim_exec_synchronized(struct sim_context *context);
 
 uint64_t sim_clock_ns(void); // CLOCK_MONOTONIC
+uint64_t sim_device_clock_ns(void); // the devices' time, which is the same in all processes
 void sim_uuid_text(const CUuuid *uuid, char ret_text[48]); // "GPU-…"
 CUresult sim_device_get(CUdevice device, struct sim_device **ret_device);
 
@@ -209,7 +210,7 @@ void sim_contexts_each(void (*each)(struct sim_context *context, void *data), vo
 struct sim_mark {
 	_Atomic int references;
 	_Atomic uint32_t done; // futex
-	_Atomic uint64_t time_ns; // CLOCK_MONOTONIC, when it was reached
+	_Atomic uint64_t time_ns; // the devices' time when it was reached
 	struct region_event *event; // of an interprocess event, or NULL
 	uint32_t event_value;	    // the count of records it stands for
 	bool foreign;		    // recorded by another process

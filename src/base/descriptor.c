@@ -120,12 +120,13 @@ int vg_file_write_atomic(const char *path, const void *data, size_t length, mode
 	return sync_folder_of(path);
 }
 
-int64_t vg_clock_offset(const char *clock)
+int64_t vg_clock_offset(pid_t pid, const char *clock)
 {
 	long long seconds, nanoseconds;
-	char text[256];
+	char text[256], path[40];
 
-	if (vg_file_read("/proc/self/timens_offsets", text, sizeof text) < 0)
+	snprintf(path, sizeof path, "/proc/%d/timens_offsets", (int)pid);
+	if (vg_file_read(pid ? path : "/proc/self/timens_offsets", text, sizeof text) < 0)
 		return 0;
 	const char *line = strstr(text, clock);
 	if (!line || sscanf(line + strlen(clock), " %lld %lld", &seconds, &nanoseconds) != 2)
@@ -146,7 +147,7 @@ int vg_process_start_time(pid_t pid, uint64_t *ret_ticks)
 	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
 			   &ticks) != 1)
 		return -EIO;
-	int64_t offset = vg_clock_offset("boottime"), tick = 1000000000 / sysconf(_SC_CLK_TCK);
+	int64_t offset = vg_clock_offset(0, "boottime"), tick = 1000000000 / sysconf(_SC_CLK_TCK);
 	*ret_ticks = offset ? (uint64_t)(((int64_t)ticks * tick - offset) / tick) : ticks;
 	return 0;
 }

@@ -36,9 +36,9 @@ int vg_file_write_atomic(const char *path, const void *data, size_t length, mode
 // vg_start_time_same() has it. Of pid 0: this process, whatever pid namespace /proc was mounted in.
 // 0 or -errno (-ESRCH: none).
 int vg_process_start_time(pid_t pid, uint64_t *ret_ticks);
-// How much later than the kernel's own a clock of this process's time namespace is, in nanoseconds: "monotonic" or
-// "boottime". A process that CRIU restored has such a namespace.
-int64_t vg_clock_offset(const char *clock);
+// Returns how much later than the kernel's own a clock of the process's time namespace is, in nanoseconds: "monotonic"
+// or "boottime". pid 0: this process. A process that CRIU restored has such a namespace. 0 if it cannot be read.
+int64_t vg_clock_offset(pid_t pid, const char *clock);
 // A process in a time namespace of its own may be a tick off.
 static inline bool vg_start_time_same(uint64_t ticks, uint64_t other)
 {

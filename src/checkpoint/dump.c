@@ -26,7 +26,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LOCK_MS = 10000 };
+enum { LOCK_MS = 10000, GATE_MOST_MS = 60000 }; // the second: for which the daemon opens a gate
 
 struct dump {
 	struct vg_dump_options options;
@@ -116,6 +116,17 @@ static enum vg_status find(struct dump *dump)
 	return status;
 }
 
+// A process may wait at its gate for its turn, and the GPU for what it is about to launch.
+static enum vg_status lock_tree(struct dump *dump)
+{
+	unsigned timeout_ms = dump->options.lock_timeout_ms ? dump->options.lock_timeout_ms : LOCK_MS;
+
+	tenants_open_gates(&dump->tenants, timeout_ms < GATE_MOST_MS ? timeout_ms : GATE_MOST_MS);
+	enum vg_status status = gpu_lock(&dump->tree, timeout_ms, &dump->phase);
+	tenants_open_gates(&dump->tenants, 0);
+	return refusal_of_step(REFUSE_MPS, status, dump->function);
+}
+
 // What the GPU holds is asked for while it is still there.
 static enum vg_status off_the_gpu(struct dump *dump)
 {
@@ -129,9 +140,7 @@ static enum vg_status off_the_gpu(struct dump *dump)
 	if (status)
 		return status;
 	dump->touched = true;
-	status = gpu_lock(&dump->tree, dump->options.lock_timeout_ms ? dump->options.lock_timeout_ms : LOCK_MS,
-			  &dump->phase);
-	status = refusal_of_step(REFUSE_MPS, status, dump->function);
+	status = lock_tree(dump);
 	if (status == VG_OK)
 		status = phase_begin(&dump->phase, VG_CHECKPOINT_DEVICE_OUT, dump->function);
 	if (status == VG_OK)

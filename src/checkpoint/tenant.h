@@ -69,6 +69,10 @@ enum vg_status tenants_stop(const struct tree *tree, const char *whole, const ch
 void tenants_put_back(const struct tenants *tenants);
 // Asks the daemons of the vGPUs for what their ledgers do not tell. A daemon that does not answer leaves it unknown.
 void tenants_ask_terms(struct tenants *tenants);
+// Asks the daemons of the vGPUs to open their gates for so long, or to close them again (0): a process that waits for
+// its turn is not to be locked while the GPU waits for what it would launch. A daemon that does not answer changes
+// nothing.
+void tenants_open_gates(const struct tenants *tenants, unsigned milliseconds);
 // For virgate.json.
 enum vg_status tenants_describe(const struct tenants *tenants, const char *function, json_t *description);
 

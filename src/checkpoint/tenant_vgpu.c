@@ -78,13 +78,11 @@ static enum vg_status check_choice(const struct tenants *tenants, const struct t
 // ---- what a dump asks --------------------------------------------------------------------------------
 
 // The daemon of a vGPU is that of the directory in which its ledger is.
-static void ask_terms(struct tenant_vgpu *vgpu)
+static enum vg_status open_node(const struct tenant_vgpu *vgpu, struct vg_node **ret_node)
 {
 	bool simulated = vg_ledger_flags(vgpu->ledger) & VG_LEDGER_SIMULATED;
 	struct vg_node_options options = {
 		.size = sizeof options, .simulate = simulated ? "1" : "", .no_start = 1, .timeout = ASK_SECONDS};
-	struct vg_vgpu_list *list = NULL;
-	struct vg_node *node = NULL;
 	char directory[PATH_MAX];
 
 	snprintf(directory, sizeof directory, "%s", vgpu->path);
@@ -92,7 +90,15 @@ static void ask_terms(struct tenant_vgpu *vgpu)
 		if (strrchr(directory, '/'))
 			*strrchr(directory, '/') = '\0';
 	options.runtime_dir = directory;
-	vgpu->has_terms = vg_node_open(&options, &node) == VG_OK && vg_vgpu_inspect(node, vgpu->name, &list) == VG_OK;
+	return vg_node_open(&options, ret_node);
+}
+
+static void ask_terms(struct tenant_vgpu *vgpu)
+{
+	struct vg_vgpu_list *list = NULL;
+	struct vg_node *node = NULL;
+
+	vgpu->has_terms = open_node(vgpu, &node) == VG_OK && vg_vgpu_inspect(node, vgpu->name, &list) == VG_OK;
 	if (vgpu->has_terms) {
 		vgpu->share_limit = list->vgpus[0].share_limit;
 		vgpu->class = list->vgpus[0].scheduling_class;
@@ -108,6 +114,22 @@ void tenants_ask_terms(struct tenants *tenants)
 	vg_error_keep(&kept);
 	for (size_t i = 0; i < tenants->vgpu_count; i++)
 		ask_terms(&tenants->vgpus[i]);
+	vg_error_restore(&kept);
+}
+
+void tenants_open_gates(const struct tenants *tenants, unsigned milliseconds)
+{
+	struct vg_kept_error kept;
+
+	vg_error_keep(&kept);
+	for (size_t i = 0; i < tenants->vgpu_count; i++) {
+		struct vg_node *node = NULL;
+		if (open_node(&tenants->vgpus[i], &node) == VG_OK)
+			(void)vg_node_order(node, __func__,
+					    json_pack("{s:s, s:s, s:I}", "op", "exempt", "name", tenants->vgpus[i].name,
+						      "milliseconds", (json_int_t)milliseconds));
+		vg_node_close(node);
+	}
 	vg_error_restore(&kept);
 }
 

@@ -1,4 +1,5 @@
 // A slot passes from one process to another: from a tenant to the one who writes it down, and back when it lives again.
+#include "base/descriptor.h"
 #include "ledger/layout.h"
 #include "ledger/process.h"
 #include "ledger/share.h"
@@ -39,6 +40,23 @@ static int check_process(const struct vg_ledger_tenant *tenant, pid_t pid, uint3
 	if (process.lock.word)
 		return VG_LEDGER_BUSY;
 	return process.slot_number == number ? 0 : VG_LEDGER_GONE;
+}
+
+// Tells the process that it was restored, and what its clock is now.
+static int write_restore(pid_t pid, uint64_t address)
+{
+	struct ledger_process process;
+	int r = read_process(pid, address, &process);
+
+	if (r)
+		return r;
+	process.restores++;
+	process.clock_ahead = vg_clock_offset(pid, "monotonic");
+	const size_t from = offsetof(struct ledger_process, restores);
+	const struct iovec here = {(char *)&process + from, sizeof process - from};
+	const struct iovec there = {(void *)(uintptr_t)(address + from), sizeof process - from};
+	ssize_t length = process_vm_writev(pid, &here, 1, &there, 1, 0);
+	return length == (ssize_t)(sizeof process - from) ? 0 : length < 0 ? -errno : -EFAULT;
 }
 
 int vg_ledger_lift(const struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid)
@@ -100,7 +118,9 @@ static int pass(struct ledger_file *file, unsigned int index, const struct vg_le
 	set_word(&slot->owner, ledger_owner_word(&tenant->owner));
 	ledger_step("handed over");
 	LEDGER_STORE(file->processes[index], tenant->process);
-	int r = write_slot_number(pid, tenant->process, index + 1);
+	int r = write_restore(pid, tenant->process);
+	if (r == 0)
+		r = write_slot_number(pid, tenant->process, index + 1);
 	ledger_step("numbered");
 	set_word(&slot->image, (ledger_word)tenant->program << 64 | tenant->image);
 	return r;

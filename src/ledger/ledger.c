@@ -233,6 +233,7 @@ VG_COLD static int enter_locked(struct vg_ledger *ledger)
 	memset(&file->turns[index], 0, sizeof file->turns[index]);
 	LEDGER_STORE(file->processes[index], (uint64_t)(uintptr_t)process);
 	__atomic_add_fetch(&file->header.enters, 1, __ATOMIC_RELAXED);
+	process->clock_ahead = vg_clock_offset(0, "monotonic");
 	process->slot_number = index + 1;
 	__atomic_store_n(&ledger->likely, &file->slots[index], __ATOMIC_RELAXED);
 	return 0;
@@ -403,6 +404,16 @@ const struct turn_slot *vg_ledger_turn_slots(const struct vg_ledger *ledger)
 unsigned int vg_ledger_turn_count(const struct vg_ledger *ledger)
 {
 	return ledger_slots_touched(ledger->file);
+}
+
+VG_HOT uint32_t vg_ledger_restores(const struct vg_ledger *ledger)
+{
+	return __atomic_load_n(&ledger->process->restores, __ATOMIC_RELAXED);
+}
+
+VG_HOT uint64_t vg_ledger_clock_ns(const struct vg_ledger *ledger)
+{
+	return vg_clock_monotonic_ns() - (uint64_t)__atomic_load_n(&ledger->process->clock_ahead, __ATOMIC_RELAXED);
 }
 
 VG_HOT struct turn_slot *vg_ledger_turn_slot(const struct vg_ledger *ledger)

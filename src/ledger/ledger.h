@@ -123,6 +123,11 @@ const struct turn_slot *vg_ledger_turn_slots(const struct vg_ledger *ledger);
 unsigned int vg_ledger_turn_count(const struct vg_ledger *ledger);
 // This process's slot; NULL: it has none. It is another one after a restore.
 struct turn_slot *vg_ledger_turn_slot(const struct vg_ledger *ledger);
+// How often this process was restored. Its slot is a new one then, and all that it wrote into the old one is gone.
+uint32_t vg_ledger_restores(const struct vg_ledger *ledger);
+// The kernel's own CLOCK_MONOTONIC, which all processes have in common. That of a process may differ: in a container,
+// or after a restore, it is in a time namespace.
+uint64_t vg_ledger_clock_ns(const struct vg_ledger *ledger);
 // What this process itself has charged, all kinds.
 uint64_t vg_ledger_used_here(const struct vg_ledger *ledger);
 

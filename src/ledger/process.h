@@ -9,6 +9,8 @@
 struct ledger_process {
 	struct vg_lock lock;
 	uint32_t slot_number; // slot + 1; 0: none
+	uint32_t restores;    // how often the process was restored: it has a new slot then
+	int64_t clock_ahead;  // vg_clock_offset() of the process, "monotonic"
 };
 
 int ledger_process_create(struct ledger_process **ret_process);

@@ -15,6 +15,8 @@ static enum turn_reason find_reason(const struct turn_arbiter *arbiter, int inde
 
 	if (arbiter->regime == TURN_REGIME_OFF)
 		return TURN_REASON_OFF;
+	if (vgpu->terms.is_exempt)
+		return TURN_REASON_EXEMPT;
 	if (vgpu->facts.is_stopped && !vgpu->contends) // no other process of it works
 		return TURN_REASON_STOPPED;
 	if (vgpu->lasting && index != arbiter->holder)

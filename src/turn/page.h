@@ -4,7 +4,8 @@
 // Who writes: the first line of the page: the arbiter. `bell`: every process of the vGPU. A slot: the threads of the
 // process that owns it in the ledger; the daemon zeroes it when it reaps the process, before the slot has a new owner.
 // Lifetime: that of the ledger. A new ledger has zeroes: the gate is open, nothing is in flight. A restored process
-// claims a zeroed slot. All times are CLOCK_MONOTONIC in nanoseconds.
+// claims a zeroed slot. All times are nanoseconds of the kernel's own CLOCK_MONOTONIC, which a time namespace does not
+// shift (vg_ledger_clock_ns).
 //
 // Memory order: the arbiter writes `word` last, with release; a gate reads it first, with acquire, so it sees the other
 // words of the same or of a later order. A process writes its slot with release and then rings; the arbiter reads the

@@ -98,6 +98,7 @@ struct turn_facts {
 	X(LIMITED, "at its limit")										\
 	X(BUDGET, "over its latency budget: treated as batch")							\
 	X(SILENT, "launched nothing in its last turn")								\
+	X(EXEMPT, "a checkpoint is being taken: its gate is open")						\
 	X(STOPPED, "a process is stopped")									\
 	X(RESIDENT, "its kernels run on after its turns")
 

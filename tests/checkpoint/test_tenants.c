@@ -762,7 +762,7 @@ TEST(an_image_of_several_vgpus)
 	CHECK_INT(run("rm two-a two-b"), 0);
 	create_vgpu("two-c", "256M");
 	CHECK_INT(run("restore --detach --vgpu two-c --dir %s", path_of("two.image")), 125);
-	CHECK_CONTAINS(said, "the image is of 2 vGPUs");
+	CHECK_CONTAINS(said, "the image has 2 vGPUs");
 	CHECK_INT(run("restore --detach --vgpu two-a=two-c --dir %s", path_of("two.image")), 125);
 	CHECK_CONTAINS(said, "vGPU two-b, which does not exist now");
 	create_vgpu("two-b", "256M");

@@ -9,7 +9,7 @@ static const struct {
 	bool owner, group, other, root;
 } expected[] = {
 	{AUTHORITY_CREATE, 1, 1, 1, 1}, {AUTHORITY_ENTER, 1, 1, 0, 1},	 {AUTHORITY_SET, 1, 0, 0, 1},
-	{AUTHORITY_RM, 1, 0, 0, 1},	{AUTHORITY_KILL, 1, 0, 0, 1},
+	{AUTHORITY_RM, 1, 0, 0, 1},	{AUTHORITY_KILL, 1, 0, 0, 1},	 {AUTHORITY_EXEMPT, 1, 1, 0, 1},
 	{AUTHORITY_LIST, 1, 1, 1, 1},	 {AUTHORITY_TENANTS, 1, 1, 0, 1},
 	{AUTHORITY_INSPECT, 1, 1, 0, 1}, {AUTHORITY_LOGS, 1, 1, 0, 1},	 {AUTHORITY_DEVICES, 1, 1, 1, 1},
 	{AUTHORITY_PING, 1, 1, 1, 1},	{AUTHORITY_PUBLICATIONS, 1, 1, 1, 1}, {AUTHORITY_READERS, 1, 0, 0, 1},

@@ -235,11 +235,12 @@ TEST(stopped_processes_are_reported)
 	kill_tenant(other);
 }
 
-static bool await_reason(const struct turn_page *page, bool stopped)
+// Waits until the page has the reason, or another one.
+static bool await_reason(const struct turn_page *page, enum turn_reason reason, bool has)
 {
 	uint64_t end = vg_clock_monotonic_ns() + 5000000000;
 
-	while ((atomic_load(&page->reason) == TURN_REASON_STOPPED) != stopped)
+	while ((atomic_load(&page->reason) == reason) != has)
 		if (vg_clock_monotonic_ns() > end)
 			return false;
 	return true;
@@ -254,7 +255,7 @@ static uint64_t show_life(struct turn_page *page, struct turn_slot *slot)
 	atomic_store(&slot->waiting, 1);
 	atomic_fetch_add(&page->bell, 1);
 	syscall(SYS_futex, &page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
-	CHECK(await_reason(page, false));
+	CHECK(await_reason(page, TURN_REASON_STOPPED, false));
 	return vg_clock_monotonic_ns() - begin;
 }
 
@@ -278,11 +279,48 @@ TEST(a_continued_process_counts_at_once)
 	kill(tenant, SIGSTOP);
 	for (int i = 0; i < 10 && least > 100000000; i++) {
 		atomic_store(&slot->waiting, 0);
-		CHECK(await_reason(page, true));
+		CHECK(await_reason(page, TURN_REASON_STOPPED, true));
 		uint64_t took = show_life(page, slot);
 		least = took < least ? took : least;
 	}
 	CHECK(least <= 100000000);
+	vg_ledger_close(ledger);
+	kill_tenant(tenant);
+	kill_tenant(other);
+}
+
+TEST(the_gate_is_open_while_a_checkpoint_is_taken)
+{
+	struct vg_ledger *ledger;
+	char path[400];
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':30,'device':0}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'share':30,'device':0}", GIB));
+	CHECK_AGREED(ask("{'op':'exempt','name':'b','milliseconds':1000}")); // before anything runs
+	pid_t tenant = start_tenant("a", MIB), other = start_tenant("b", MIB);
+	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
+	CHECK_INT(vg_ledger_open(path, &ledger), 0);
+	struct turn_page *page = vg_ledger_turn_page(ledger);
+	CHECK(await_reason(page, TURN_REASON_ALONE, true));
+	CHECK_AGREED(ask("{'op':'exempt','name':'a','milliseconds':60000}"));
+	CHECK(await_reason(page, TURN_REASON_EXEMPT, true));
+	CHECK_INT(atomic_load(&page->word), 0);
+	CHECK_AGREED(ask("{'op':'set','name':'a','share':40}")); // lasts
+	CHECK_INT(atomic_load(&page->reason), TURN_REASON_EXEMPT);
+	CHECK(await_turns("a", "not held: a checkpoint is being taken"));
+	CHECK_AGREED(ask("{'op':'exempt','name':'a','milliseconds':0}"));
+	CHECK(await_reason(page, TURN_REASON_EXEMPT, false));
+	// It ends by itself, if the program that asked for it was killed.
+	CHECK_AGREED(ask("{'op':'exempt','name':'a','milliseconds':300}"));
+	CHECK(await_reason(page, TURN_REASON_EXEMPT, true));
+	CHECK(await_reason(page, TURN_REASON_EXEMPT, false));
+	CHECK_REFUSED(ask("{'op':'exempt','name':'a','milliseconds':60001}"), "invalid", "from 0 to 60000");
+	CHECK_REFUSED(ask("{'op':'exempt','name':'a','milliseconds':-1}"), "invalid", "from 0 to 60000");
+	CHECK_REFUSED(ask("{'op':'exempt','name':'a','milliseconds':'1'}"), "invalid", "from 0 to 60000");
+	CHECK_REFUSED(ask("{'op':'exempt','name':'a'}"), "invalid", "\"milliseconds\"");
+	CHECK_REFUSED(ask("{'op':'exempt','name':'x','milliseconds':1}"), "not_found", "no vGPU x");
 	vg_ledger_close(ledger);
 	kill_tenant(tenant);
 	kill_tenant(other);

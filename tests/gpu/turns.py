@@ -5,10 +5,12 @@ COUNT is how many processes are killed, and how many are stopped."""
 import json
 import random
 import signal
+import sys
 import time
 
-from harness import (PROGRAMS, SIM, Suite, VIRGATE, Failure, check, inside, os, run_inside, start, stop, subprocess,
-                     virgate, wait_for)
+from checkpoint_harness import FOLDER, Program, adopt, need_criu, reap, restore
+from harness import (PROGRAMS, SIM, Skip, Suite, VIRGATE, Failure, check, inside, need_program, os, run_inside, start,
+                     stop, subprocess, vgpu, virgate, wait_for)
 
 LOAD = f"{PROGRAMS}/../../bench/turn_load"
 COUNT = int(os.environ.get("COUNT", "3" if SIM else "10"))
@@ -32,10 +34,10 @@ def rounds():
 class Tenant:
     """A program that keeps the GPU busy, and what it has told so far."""
 
-    def __init__(self, share, kind="train", name=None, seconds=60):
+    def __init__(self, share, kind="train", name=None, seconds=60, before=()):
         where = {"memory": "1G", "share": share, **({"name": name} if name else {})}
         self.output = f"/tmp/virgate-turns-{os.getpid()}-{random.getrandbits(48):x}"
-        self.words = inside(where, [LOAD, kind, str(seconds), rounds()])
+        self.words = inside(where, [*before, LOAD, kind, str(seconds), rounds()])
         # The shares of tenants that ended a moment ago are free when the daemon has noticed it.
         wait_for(self.starts, 60, f"{kind} does not work")
 
@@ -67,6 +69,49 @@ class Tenant:
         check(self.process.poll() is None, f"a tenant ended by itself: {self.process.returncode}")
         stop(self.process)
         os.unlink(self.output)
+
+
+class Shifted(Tenant):
+    """A tenant in a time namespace, as a restored program is."""
+
+    def __init__(self, share, ahead):
+        self.ahead_ns = ahead * 10**9
+        super().__init__(share, before=[need_program("unshare"), "--time", "--monotonic", str(ahead), "--fork",
+                                        "--kill-child"])
+
+    def lines(self):
+        return [(at - self.ahead_ns, done) for at, done in super().lines()]
+
+
+class Restorable(Tenant):
+    """One that can be dumped: what it has open are files. Its clock is its own after a restore."""
+
+    def starts(self):
+        self.program = Program(self.words, f"{FOLDER}/restorable")
+        self.output = self.program.log
+        self.program.wait_until(self.lines, 60, "it tells nothing")
+        self.pid = next(one["pid"] for one in vgpu("dumped")["tenants"])
+        return True
+
+    def lines(self):
+        return [(at - self.ahead_ns, done) for at, done in super().lines()]
+
+    ahead_ns = 0
+
+    def follow_clock(self):
+        with open(f"/proc/{self.pid}/timens_offsets", encoding="ascii") as file:
+            seconds, nanoseconds = map(int, file.readline().split()[1:])
+        self.ahead_ns = seconds * 10**9 + nanoseconds
+
+    def rate(self, begin, end):
+        self.follow_clock()
+        return super().rate(begin, end)
+
+    def end(self):
+        os.kill(self.pid, signal.SIGKILL)
+        self.program.status = None
+        self.program.stop()
+        reap([self.pid])
 
 
 def parts(tenants, seconds):
@@ -172,23 +217,64 @@ def stopped_holders():
             tenant.end()
 
 
-def vgpu_shown(name):
-    return next(one for one in json.loads(virgate("ps", "--json"))["vgpus"] if one["name"] == name)
-
-
 def a_stopped_program_is_named():
     tenants = [Tenant(50, name="stopped"), Tenant(50)]
     try:
         tenants[0].signal(signal.SIGSTOP)
-        wait_for(lambda: not vgpu_shown("stopped")["turns"]["held"], 10, "ps says that the share is held")
-        check(vgpu_shown("stopped")["turns"]["reason"] == "a process is stopped", str(vgpu_shown("stopped")))
-        turns = vgpu_shown("stopped")["turns"]["turns"]
+        wait_for(lambda: not vgpu("stopped")["turns"]["held"], 10, "ps says that the share is held")
+        check(vgpu("stopped")["turns"]["reason"] == "a process is stopped", str(vgpu("stopped")))
+        turns = vgpu("stopped")["turns"]["turns"]
         got = hold(tenants, (0, 100))
-        check(vgpu_shown("stopped")["turns"]["turns"] == turns, "it has turns")
+        check(vgpu("stopped")["turns"]["turns"] == turns, "it has turns")
         tenants[0].signal(signal.SIGCONT)
         return f"{got}, and then {hold(tenants, (50, 50))}"
     finally:
         tenants[0].signal(signal.SIGCONT)
+        for tenant in tenants:
+            tenant.end()
+
+
+def clocks_may_differ():
+    done = subprocess.run([need_program("unshare"), "--time", "--monotonic", "1", "--fork", "true"], check=False,
+                          capture_output=True, text=True)
+    if done.returncode:
+        raise Skip(f"no time namespace: {done.stderr.strip()}")
+    words = []
+    for ahead in (100000, -int(time.monotonic() / 2)):
+        tenants = [Shifted(25, ahead), Tenant(75)]
+        try:
+            begin = time.monotonic()
+            words.append(f"{ahead} s: {hold(tenants, (25, 75))}")
+            worst = max(tenant.longest_gap(begin) for tenant in tenants)
+            check(worst <= GAP, f"a tenant stood still for {worst:.2f} s")
+        finally:
+            for tenant in tenants:
+                tenant.end()
+    return ", ".join(words)
+
+
+def a_checkpoint_while_waiting():
+    """The dumped program waits at its gate four fifths of the time."""
+    need_criu()
+    tenants = [Restorable(20, name="dumped"), Tenant(80)]
+    try:
+        begin = time.monotonic()
+        for number in range(max(COUNT // 2, 3)):
+            virgate("dump", "--vgpu", "dumped", "--dir", f"{FOLDER}/turns-{number}", "--leave-running", timeout=60)
+            done = tenants[0].lines()[-1][1]
+            wait_for(lambda done=done: tenants[0].lines()[-1][1] > done, 30, "the dumped program does not go on")
+        worst = tenants[1].longest_gap(begin)
+        # A process that is stopped may have a lock of the simulated GPU until its dump is over.
+        check(SIM or worst <= GAP, f"the other stood still for {worst:.2f} s")
+        before = hold(tenants, (20, 80))
+        virgate("dump", "--vgpu", "dumped", "--dir", f"{FOLDER}/turns", timeout=60)
+        reap([tenants[0].pid])
+        done = tenants[0].lines()[-1][1]
+        time.sleep(1)  # its clock stands still meanwhile
+        restore(f"{FOLDER}/turns")
+        wait_for(lambda: tenants[0].lines()[-1][1] > done, 30, "the restored program does not go on")
+        return f"{before}, the longest gap was {worst * 1000:.0f} ms; restored {hold(tenants, (20, 80))}"
+    finally:
         for tenant in tenants:
             tenant.end()
 
@@ -237,12 +323,15 @@ def too_much_is_refused():
 
 
 def main():
+    adopt()
     suite = Suite()
     if not os.path.exists(LOAD):
         raise SystemExit(f"there is no {LOAD} ({VIRGATE})")
     for test in (shares_hold, idle_time_is_not_lost, a_share_changes_live, killed_holders, stopped_holders,
-                 a_stopped_program_is_named, killed_daemons, too_much_is_refused):
-        suite.test(test.__name__, test)
+                 a_stopped_program_is_named, clocks_may_differ, a_checkpoint_while_waiting, killed_daemons,
+                 too_much_is_refused):
+        if test.__name__ in (sys.argv[2:] or [test.__name__]):
+            suite.test(test.__name__, test)
     suite.end()
 
 

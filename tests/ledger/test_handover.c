@@ -1,5 +1,8 @@
 // A tenant's slot is written down, refunded, and handed to it again: with the one who does it killed at every step.
+#include "ledger/process.h"
 #include "steps.h"
+
+#include <sys/uio.h>
 
 static const uint64_t MIB = 1 << 20, HELD = 5 << 20;
 
@@ -131,6 +134,17 @@ static void do_restore(struct vg_ledger *ledger)
 	vg_ledger_close(mine);
 }
 
+// What the process knows of its restores.
+static uint32_t restores_of(const struct vg_ledger_tenant *tenant, pid_t pid)
+{
+	struct ledger_process process;
+	const struct iovec here = {&process, sizeof process};
+	const struct iovec there = {(void *)(uintptr_t)tenant->process, sizeof process};
+
+	CHECK_INT(process_vm_readv(pid, &here, 1, &there, 1, 0), sizeof process);
+	return process.restores;
+}
+
 TEST(a_tenant_goes_on_in_another_slot)
 {
 	struct vg_ledger *ledger = fresh_ledger(16 * MIB), *other;
@@ -141,7 +155,9 @@ TEST(a_tenant_goes_on_in_another_slot)
 	CHECK_INT(vg_ledger_open(ledger_path, &other), 0);
 	CHECK_INT(vg_ledger_reserve(other, VG_LEDGER_DEVICE, 3 * MIB), 0);
 	CHECK_INT(tenant_of(ledger, getpid()).slot + 1, written.slot);
+	CHECK_INT(restores_of(&written, program.pid), 0);
 	do_restore(ledger);
+	CHECK_INT(restores_of(&written, program.pid), 1); // also if the slot has the same number
 	struct vg_ledger_tenant now = tenant_of(ledger, program.pid);
 	CHECK(now.slot != written.slot);
 	CHECK_INT(now.used, 4 * MIB);
