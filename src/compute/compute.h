@@ -12,6 +12,11 @@
 enum vg_status compute_create(struct vg_device *device, const struct vg_compute_options *options, bool direct,
 			      const char *function, struct vg_compute **ret_compute);
 
+struct vg_ledger;
+// The unit's work waits for the turns of the ledger's vGPU on the device, as programs inside that vGPU do. The ledger, in
+// which this process has a slot, stays open until the unit is gone. NO_MEMORY, STATE.
+enum vg_status compute_take_turns(struct vg_compute_unit *unit, const struct vg_ledger *ledger, const char *function);
+
 // Work that is not a registered kernel: operations, copies.
 struct compute_job {
 	const char *name; // copied

@@ -26,6 +26,7 @@ struct compute_parts;
 struct compute_place;
 struct compute_quantum;
 struct compute_slot;
+struct compute_turn;
 
 // ---- executions ------------------------------------------------------------------------------------
 
@@ -123,6 +124,8 @@ struct vg_compute_unit {
 	unsigned stream_count, slot_count;
 	struct compute_stream *streams;
 	struct compute_stream *ready; // streams whose next work is this unit's
+
+	struct compute_turn *turn; // turn.c; NULL: its vGPU is known to this process alone
 
 	struct compute_lane *home; // its group, or of its own; NULL: the whole device
 	double realised;

@@ -1,6 +1,7 @@
 // From the queues to the GPU: keeps some milliseconds of work ahead of it, and no more, so that who comes next is
 // decided late.
 #include "compute/quantum.h"
+#include "compute/turn.h"
 
 #include "base/clock.h"
 
@@ -98,9 +99,11 @@ static unsigned gather(struct vg_compute *compute, struct compute_quantum *quant
 	while (count < COMPUTE_PICKS && launches < COMPUTE_PICKS &&
 	       (taken < budget || (!count && !quantum->launches))) {
 		struct vg_execution *next = compute_queue_peek(quantum->unit, quantum->lane);
-		if (!next)
+		if (!next || (!atomic_load(&next->cancelled) && !compute_turn_admits(quantum->unit)))
 			break;
-		take(quantum, next, budget > taken ? budget - taken : 0, &picks[count]);
+		uint64_t left = budget > taken ? budget - taken : 0, room = compute_turn_room(quantum->unit);
+		take(quantum, next, left < room ? left : room, &picks[count]);
+		compute_turn_count(quantum->unit, picks[count].count * picks[count].estimate);
 		taken += picks[count].count * picks[count].estimate;
 		launches += picks[count].count;
 		count++;
@@ -168,7 +171,7 @@ static bool must_end(struct vg_compute *compute, struct compute_lane *lane, cons
 	if (!quantum->launches && quantum->executions)
 		return true;
 	return !room(compute, lane, quantum) || compute_policy_yields(compute, lane, unit) ||
-	       !compute_queue_peek(unit, lane);
+	       !compute_queue_peek(unit, lane) || !compute_turn_admits(unit);
 }
 
 // True: go on.

@@ -1,6 +1,7 @@
 // Who comes next. The account is of what was measured on the GPU; what is on its way stands in it with an estimate
 // until then, so that two quanta in a row do not go to one unit by mistake.
 #include "compute/quantum.h"
+#include "compute/turn.h"
 
 bool compute_runs_in(const struct vg_compute_unit *unit, const struct compute_lane *lane)
 {
@@ -11,9 +12,14 @@ bool compute_runs_in(const struct vg_compute_unit *unit, const struct compute_la
 	return lane == (unit->home && compute->grouped ? unit->home : compute->lanes);
 }
 
-static bool waits(struct vg_compute_unit *unit, const struct compute_lane *lane)
+static bool has_work(struct vg_compute_unit *unit, const struct compute_lane *lane)
 {
 	return unit->ready && compute_runs_in(unit, lane) && compute_queue_peek(unit, lane);
+}
+
+static bool waits(struct vg_compute_unit *unit, const struct compute_lane *lane)
+{
+	return has_work(unit, lane) && compute_turn_admits(unit);
 }
 
 bool compute_policy_contended(struct vg_compute *compute, const struct compute_lane *lane,
@@ -103,7 +109,7 @@ static struct vg_compute_unit *holder(struct vg_compute *compute, struct compute
 static struct vg_compute_unit *pick_cancelled(struct vg_compute *compute, struct compute_lane *lane)
 {
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
-		if (waits(unit, lane) && atomic_load(&compute_queue_peek(unit, lane)->cancelled))
+		if (has_work(unit, lane) && atomic_load(&compute_queue_peek(unit, lane)->cancelled))
 			return unit;
 	return NULL;
 }

@@ -1,5 +1,6 @@
 // The scheduler's thread: looks what has ended, hands over what comes next, sleeps.
 #include "compute/quantum.h"
+#include "compute/turn.h"
 #include "compute/wait.h"
 
 #include "base/clock.h"
@@ -169,7 +170,7 @@ static void rest(struct vg_compute *compute, unsigned bell, uint64_t busy_ns)
 		nap = flying ? nap : NAP_MOST_US * 1000;
 	bool light = flying && !compute->preemption && !compute->lanes->next;
 	atomic_store(&compute->asleep, light ? NAPPING : ASLEEP);
-	if (atomic_load(&compute->bell) == bell)
+	if (!compute_turns_sleep(compute, bell, now, nap) && atomic_load(&compute->bell) == bell)
 		compute_wait(&compute->bell, bell, nap ? now + nap : UINT64_MAX);
 	atomic_store(&compute->asleep, AWAKE);
 }
@@ -189,6 +190,7 @@ void *compute_thread(void *argument)
 		compute->starved = false;
 		pthread_mutex_lock(&compute->lock);
 		bool any = compute->failure ? false : reap(compute);
+		compute_turns_look(compute, any);
 		compute_units_settle(compute);
 		compute_group(compute);
 		for (struct compute_lane *lane = compute->lanes; lane && !compute->failure; lane = lane->next)

@@ -1,6 +1,7 @@
 // Units: beginning, end, and the list of them.
 #include "compute/quantum.h"
 #include "compute/share.h"
+#include "compute/turn.h"
 
 #include "base/clock.h"
 
@@ -190,6 +191,7 @@ static void bury(struct vg_compute *compute, struct vg_compute_unit *unit)
 	struct vg_compute_unit **at = &compute->units;
 
 	leave_slots(compute, unit);
+	compute_turn_leave(unit);
 	compute_place_drop(&unit->whole);
 	compute_place_drop(&unit->own);
 	if (compute->direct && unit->home)

@@ -2,6 +2,7 @@
 
 #include "base/hint.h"
 #include "base/log.h"
+#include "compute/compute.h"
 #include "ledger/ledger.h"
 #include "node/node.h"
 #include "vgpu/options.h"
@@ -99,6 +100,8 @@ enum vg_status shared_begin(struct vg_virtual_gpu *vgpu, uint64_t limit, const c
 		return status;
 	status = open_ledger(vgpu, reply, function);
 	json_decref(reply);
+	if (status == VG_OK)
+		status = compute_take_turns(vgpu->unit, vgpu->budget.ledger, function);
 	if (status) {
 		vg_error_keep(&kept);
 		take_off(vgpu);

@@ -13,6 +13,7 @@ from harness import (PROGRAMS, SIM, Skip, Suite, VIRGATE, Failure, check, inside
                      stop, subprocess, vgpu, virgate, wait_for)
 
 LOAD = f"{PROGRAMS}/../../bench/turn_load"
+MANAGER = f"{PROGRAMS}/../../bench/turn_manager"
 COUNT = int(os.environ.get("COUNT", "3" if SIM else "10"))
 # On a simulated machine the host's threads are part of the GPU.
 GAP = 1.5 if SIM else 0.35
@@ -69,6 +70,15 @@ class Tenant:
         check(self.process.poll() is None, f"a tenant ended by itself: {self.process.returncode}")
         stop(self.process)
         os.unlink(self.output)
+
+
+class Manager(Tenant):
+    """A program on libvirgate with a shared virtual GPU, outside every vGPU."""
+
+    def __init__(self, share, name, seconds=60):
+        self.output = f"/tmp/virgate-turns-{os.getpid()}-{random.getrandbits(48):x}"
+        self.words = [MANAGER, name, "1024", str(share), str(seconds), rounds()]
+        wait_for(self.starts, 60, "the manager does not work")
 
 
 class Shifted(Tenant):
@@ -234,6 +244,20 @@ def a_stopped_program_is_named():
             tenant.end()
 
 
+def managers_take_turns():
+    tenant, manager = Tenant(70), None
+    try:
+        manager = Manager(30, "managed")
+        got = hold([manager, tenant], (30, 70))
+        shown = vgpu("managed")["turns"]
+        check(shown["held"] and shown["turns"] > 0, f"ps shows {shown}")
+        virgate("set", "managed", "--share", "10")
+        return f"{got}; with a share of 10: {hold([manager, tenant], (12.5, 87.5))}"
+    finally:
+        for one in filter(None, (tenant, manager)):
+            one.end()
+
+
 def clocks_may_differ():
     done = subprocess.run([need_program("unshare"), "--time", "--monotonic", "1", "--fork", "true"], check=False,
                           capture_output=True, text=True)
@@ -328,8 +352,8 @@ def main():
     if not os.path.exists(LOAD):
         raise SystemExit(f"there is no {LOAD} ({VIRGATE})")
     for test in (shares_hold, idle_time_is_not_lost, a_share_changes_live, killed_holders, stopped_holders,
-                 a_stopped_program_is_named, clocks_may_differ, a_checkpoint_while_waiting, killed_daemons,
-                 too_much_is_refused):
+                 a_stopped_program_is_named, managers_take_turns, clocks_may_differ, a_checkpoint_while_waiting,
+                 killed_daemons, too_much_is_refused):
         if test.__name__ in (sys.argv[2:] or [test.__name__]):
             suite.test(test.__name__, test)
     suite.end()
