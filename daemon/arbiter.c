@@ -33,6 +33,7 @@ struct seat {
 struct arbiter {
 	struct arbiter *next;
 	size_t device;
+	enum turn_mode mode;
 	pthread_t thread;
 	pthread_mutex_t lock; // of everything below
 	struct turn_arbiter *turn;
@@ -204,7 +205,7 @@ static void *arbitrate(void *data)
 	struct arbiter *arbiter = data;
 	struct turn_rules rules;
 
-	turn_rules(TURN_MODE_TIME, &rules);
+	turn_rules(arbiter->mode, &rules);
 	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -10); // where it is allowed
 	pthread_mutex_lock(&arbiter->lock);
 	while (!arbiter->ending) {
@@ -232,18 +233,19 @@ static void ring(struct arbiter *arbiter)
 	syscall(SYS_futex, &arbiter->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static struct arbiter *start(size_t device)
+static struct arbiter *start(size_t device, enum turn_mode mode)
 {
 	struct arbiter *arbiter = calloc(1, sizeof *arbiter);
 	uint64_t now = arbiter_now();
 	struct turn_rules rules;
 
-	turn_rules(TURN_MODE_TIME, &rules);
+	turn_rules(mode, &rules);
 	if (!arbiter || turn_create(&rules, now, (uint32_t)(now >> 20), &arbiter->turn) != 0) {
 		free(arbiter);
 		return NULL;
 	}
 	arbiter->device = device;
+	arbiter->mode = mode;
 	arbiter->second = now / 1000000000;
 	pthread_mutex_init(&arbiter->lock, NULL);
 	int r = pthread_create(&arbiter->thread, NULL, arbitrate, arbiter);
@@ -268,17 +270,23 @@ static bool takes_part(const struct vgpu *vgpu)
 	return false;
 }
 
-static struct arbiter *arbiter_of(const struct node *node, size_t device)
+static enum turn_mode mode_of(const struct vgpu *vgpu)
+{
+	return vgpu->terms.is_mps ? TURN_MODE_MPS : TURN_MODE_TIME;
+}
+
+// Programs of one mode at a time run on a device, so one of its arbiters has vGPUs.
+static struct arbiter *arbiter_of(const struct node *node, const struct vgpu *for_vgpu)
 {
 	struct arbiter *arbiter = arbiters;
 
-	while (arbiter && arbiter->device != device)
+	while (arbiter && (arbiter->device != for_vgpu->device || arbiter->mode != mode_of(for_vgpu)))
 		arbiter = arbiter->next;
 	if (arbiter)
 		return arbiter;
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		if (vgpu->device == device && (vgpu->terms.share || vgpu->terms.is_latency))
-			return start(device);
+		if (vgpu->device == for_vgpu->device && (vgpu->terms.share || vgpu->terms.is_latency))
+			return start(vgpu->device, mode_of(for_vgpu));
 	return NULL;
 }
 
@@ -375,7 +383,7 @@ void arbiter_follow(struct node *node)
 			change(vgpu);
 			continue;
 		}
-		struct arbiter *arbiter = takes_part(vgpu) ? arbiter_of(node, vgpu->device) : NULL;
+		struct arbiter *arbiter = takes_part(vgpu) ? arbiter_of(node, vgpu) : NULL;
 		if (arbiter)
 			join(arbiter, vgpu);
 	}

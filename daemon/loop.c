@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "daemon/arbiter.h"
 #include "daemon/broker.h"
+#include "daemon/mps.h"
 #include "daemon/user.h"
 
 #include <errno.h>
@@ -84,6 +85,7 @@ static uint64_t keep_house(struct node *node)
 		connection_retry(node);
 	}
 	launcher_sweep(node);
+	mps_keep(node, now, &deadline);
 	removal_sweep(node);
 	arbiter_follow(node);
 	connection_expire(node, now, &deadline);

@@ -3,6 +3,7 @@
 #include "base/parts.h"
 #include "daemon/arbiter.h"
 #include "daemon/broker.h"
+#include "daemon/mps.h"
 #include "daemon/work.h"
 #include "wire/wire.h"
 
@@ -245,6 +246,7 @@ int node_start(struct node *node)
 	}
 	registry_guard(node);
 	state_load(node);
+	mps_adopt(node);
 	page_load_all(node);
 	// A user whose processes cannot be looked at does not keep the others waiting.
 	for (int i = 0; i < START_PATIENCE_MS / 20 && damage_mend_all(node); i++)
@@ -286,6 +288,7 @@ int main(int argc, char **argv)
 	    vg_system_driver_version(node.system), node.simulated ? ", simulated" : "");
 	node_run(&node);
 	arbiter_end_all(&node);
+	mps_end(&node);
 	say_left_out(UINT64_MAX, &(uint64_t){0});
 	vg_system_close(node.system);
 	place_give_up(&node);

@@ -3,6 +3,7 @@
 #include "base/hint.h"
 #include "base/parts.h"
 #include "base/size.h"
+#include "daemon/mps.h"
 #include "daemon/terms.h"
 #include "daemon/request.h"
 #include "daemon/user.h"
@@ -341,7 +342,8 @@ static void name_after_process(const struct request *request, char name[VG_LEDGE
 		snprintf(name, VG_LEDGER_NAME, "v-%d-%d", (int)request->peer->pid, more);
 }
 
-// Reads, admits and makes a vGPU as `create` or an `enter` without a name has it.
+// Reads, admits and makes a vGPU as `create` or an `enter` without a name has it. NULL and no vGPU: the answer comes
+// later.
 static json_t *make_vgpu(const struct request *request, bool ephemeral, struct vgpu **ret_vgpu)
 {
 	struct vgpu wanted = {.ephemeral = ephemeral, .owner = request->peer->uid, .group = (gid_t)-1};
@@ -371,6 +373,10 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 	if (user_is_limited(request->node, wanted.owner) && user_of(wanted.owner)->vgpus >= USER_VGPUS)
 		return refuse("limit", "vGPU %s: its owner has %u vGPUs, and %d are the most: remove some", wanted.name,
 			      user_of(wanted.owner)->vgpus, USER_VGPUS);
+	bool ready = true;
+	refusal = ephemeral ? mps_enter(request, &wanted, &ready) : mps_admit(request, &wanted);
+	if (refusal || !ready)
+		return refusal;
 	wanted.created = (double)vg_clock_realtime_ns() / 1e9;
 	if ((refusal = terms_admit(request, wanted.device, &wanted.terms, NULL)) ||
 	    (refusal = admit(request, wanted.device, wanted.memory, &wanted.terms, NULL)))
@@ -406,10 +412,10 @@ static json_t *add_launcher(const struct request *request, struct vgpu *vgpu)
 static json_t *answer_create(const struct request *request)
 {
 	bool ephemeral = json_is_true(json_object_get(request->object, "ephemeral"));
-	struct vgpu *vgpu;
+	struct vgpu *vgpu = NULL;
 	json_t *refusal = make_vgpu(request, ephemeral, &vgpu);
 
-	if (refusal)
+	if (refusal || !vgpu)
 		return refusal;
 	if (ephemeral && (refusal = add_launcher(request, vgpu)))
 		return refusal;
@@ -449,7 +455,7 @@ static json_t *answer_enter(const struct request *request)
 		vgpu = request_vgpu(request, "vgpu", &refusal);
 	else
 		refusal = make_vgpu(request, true, &vgpu);
-	if (refusal)
+	if (refusal || !vgpu)
 		return refusal;
 	tenant_scan(node, vgpu);
 	if (damage_is_undecided(node, vgpu))
@@ -459,6 +465,9 @@ static json_t *answer_enter(const struct request *request)
 	// The claims of others may have grown while no daemon of ours was there to say ours.
 	if (named && (refusal = admit(request, vgpu->device, vgpu->memory, &vgpu->terms, vgpu)))
 		return refusal;
+	bool ready = true;
+	if (named && ((refusal = mps_enter(request, vgpu, &ready)) || !ready))
+		return refusal;
 	if ((refusal = add_launcher(request, vgpu)))
 		return refusal;
 	admission_publish(node);
@@ -467,6 +476,8 @@ static json_t *answer_enter(const struct request *request)
 				   "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "memory",
 				   (json_int_t)vgpu->memory);
 	terms_write(answer, &vgpu->terms);
+	if (vgpu->terms.is_mps)
+		json_object_set_new(answer, "mps_pipe", json_string(mps_pipe_directory(node, vgpu)));
 	if (*vg_simulation_wanted()) { // the tenant must find the very GPU that we serve
 		json_object_set_new(answer, "simulate", json_string(vg_simulation_wanted()));
 		json_object_set_new(answer, "simulate_dir", json_string(vg_system_simulated_directory(node->system)));

@@ -1,5 +1,6 @@
 // Compute shares as requests, files and listings have them.
 #include "daemon/arbiter.h"
+#include "daemon/mps.h"
 #include "daemon/terms.h"
 
 #include <string.h>
@@ -56,6 +57,7 @@ json_t *terms_take_share(const struct request *request, unsigned int *ret_share)
 json_t *terms_take(const struct request *request, struct turn_terms *ret_terms)
 {
 	const json_t *class = json_object_get(request->object, "class");
+	const json_t *mode = json_object_get(request->object, "mode");
 	const char *text = json_string_value(class);
 	struct turn_terms terms = {0};
 	json_t *refusal = terms_take_share(request, &terms.share);
@@ -69,6 +71,12 @@ json_t *terms_take(const struct request *request, struct turn_terms *ret_terms)
 		if (!text || (strcmp(text, "batch") != 0 && strcmp(text, "latency") != 0))
 			return refuse("invalid", "\"class\" must be \"batch\" or \"latency\"");
 		terms.is_latency = strcmp(text, "latency") == 0;
+	}
+	text = json_string_value(mode);
+	if (mode && !json_is_null(mode)) {
+		if (!text || (strcmp(text, "time") != 0 && strcmp(text, "mps") != 0))
+			return refuse("invalid", "\"mode\" must be \"time\" or \"mps\"");
+		terms.is_mps = strcmp(text, "mps") == 0;
 	}
 	*ret_terms = terms;
 	return NULL;
@@ -95,18 +103,21 @@ void terms_write(json_t *object, const struct turn_terms *terms)
 	json_object_set_new(object, "share", json_integer((json_int_t)terms->share));
 	json_object_set_new(object, "share_limit", json_boolean(terms->is_limit));
 	json_object_set_new(object, "class", json_string(terms->is_latency ? "latency" : "batch"));
+	json_object_set_new(object, "mode", json_string(terms->is_mps ? "mps" : "time"));
 }
 
 bool terms_read(const json_t *object, struct turn_terms *ret_terms)
 {
 	json_int_t share = json_integer_value(json_object_get(object, "share"));
 	const char *class = json_string_value(json_object_get(object, "class"));
+	const char *mode = json_string_value(json_object_get(object, "mode"));
 
 	if (share < 0 || share > 100)
 		return false;
 	*ret_terms = (struct turn_terms){.share = (unsigned int)share,
 					 .is_limit = share && json_is_true(json_object_get(object, "share_limit")),
-					 .is_latency = class && strcmp(class, "latency") == 0};
+					 .is_latency = class && strcmp(class, "latency") == 0,
+					 .is_mps = mode && strcmp(mode, "mps") == 0};
 	return true;
 }
 
@@ -148,6 +159,8 @@ static const char *explain_absence(const struct vgpu *vgpu)
 
 	while (tenant && (tenant->dead || tenant->seen.guest))
 		tenant = tenant->next;
+	if (tenant && mps_problem(vgpu))
+		return mps_problem(vgpu);
 	if (!tenant || !vgpu->terms.share)
 		return NULL;
 	return vgpu->damage == DAMAGE_CONTENTS ? "its ledger is damaged"
@@ -162,11 +175,12 @@ json_t *terms_list_turns(const struct node *node, const struct vgpu *vgpu)
 					      [TURN_REGIME_BESIDE] = "beside"};
 	struct arbiter_report report = {0};
 	bool takes_part = arbiter_read(vgpu, &report);
-	const char *absence = takes_part ? NULL : explain_absence(vgpu);
+	const char *absence = takes_part ? mps_problem(vgpu) : explain_absence(vgpu);
 
 	if (!takes_part && !absence)
 		return json_null();
-	return json_pack("{s:s, s:b, s:s, s:s, s:o, s:f, s:I, s:I, s:I, s:I, s:f, s:f}", "mode", "time", "held",
+	return json_pack("{s:s, s:b, s:s, s:s, s:o, s:f, s:I, s:I, s:I, s:I, s:f, s:f}", "mode",
+			 vgpu->terms.is_mps ? "mps" : "time", "held",
 			 (int)(!absence && is_held(&report)), "reason",
 			 absence ? absence : turn_reason_text(report.reason), "regime", regimes[report.regime],
 			 "holder", name_holder(node, vgpu->device), "recent", report.recent * 100, "gpu_ns",

@@ -2,7 +2,7 @@
 #pragma once
 #include "daemon/request.h"
 
-// Reads "share", "share_limit" and "class" of a request; the second reads the share alone, and leaves it where there is
+// Reads "share", "share_limit", "class" and "mode" of a request; the second reads the share alone, and leaves it where there is
 // none. NULL, or the refusal.
 json_t *terms_take(const struct request *request, struct turn_terms *ret_terms);
 json_t *terms_take_share(const struct request *request, unsigned int *ret_share);

@@ -1,0 +1,17 @@
+#!/bin/sh
+# Stands in for nvidia-cuda-mps-control -f: makes the files that clients look for, and stays until SIGTERM. It does what
+# the files beside it say: `fails` ends it at once, `deaf` lets it make no control file. `said` has a line for each start.
+here=$(dirname "$(readlink -f "$0")")
+[ "$*" = -f ] || { echo "usage: $0 -f" >&2; exit 2; }
+echo "$$ $(id -u) $CUDA_VISIBLE_DEVICES $CUDA_MPS_PIPE_DIRECTORY $CUDA_MPS_LOG_DIRECTORY ${LD_PRELOAD:-none}" >>"$here/said"
+[ ! -e "$here/fails" ] || exit 1
+echo "control of MPS stand-in $$" >"$CUDA_MPS_LOG_DIRECTORY/control.log"
+trap 'rm -f "$CUDA_MPS_PIPE_DIRECTORY/control"; exit 0' TERM
+if [ ! -e "$here/deaf" ]; then
+	rm -f "$CUDA_MPS_PIPE_DIRECTORY/control"
+	mkfifo "$CUDA_MPS_PIPE_DIRECTORY/control"
+fi
+while [ -d "$CUDA_MPS_PIPE_DIRECTORY" ]; do # not longer than its test
+	sleep 1 &
+	wait $!
+done

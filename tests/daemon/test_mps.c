@@ -1,0 +1,388 @@
+// vGPUs of the mode mps: the daemon starts, watches and ends a control daemon of MPS, for which a script stands in.
+#include "daemon_fixture.h"
+
+#include <grp.h>
+#include <sys/prctl.h>
+
+static char control[300];
+
+static bool exists(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+static const char *beside_control(const char *name)
+{
+	static char path[330];
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	return path;
+}
+
+static void touch(const char *name)
+{
+	close(open(beside_control(name), O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+}
+
+// A node with the stand-in, which each test may tell how to fail.
+static void mps_node(void)
+{
+	char command[900];
+
+	fresh_node();
+	snprintf(control, sizeof control, "%s/mps-control-standin", folder);
+	snprintf(command, sizeof command, "cp '%s' '%s'", STANDIN, control);
+	CHECK_INT(system(command), 0);
+	setenv("VIRGATE_MPS_CONTROL", control, 1);
+}
+
+// The last start: pid, uid, GPU, directories.
+static pid_t last_control(char *ret_line, size_t size)
+{
+	char text[8192];
+	ssize_t length = vg_file_read(beside_control("said"), text, sizeof text);
+
+	if (length <= 0)
+		return 0;
+	text[length - 1] = '\0';
+	const char *line = strrchr(text, '\n');
+	snprintf(ret_line, size, "%.900s", line ? line + 1 : text);
+	return (pid_t)atoi(ret_line);
+}
+
+static unsigned int count_starts(void)
+{
+	char text[8192];
+	ssize_t length = vg_file_read(beside_control("said"), text, sizeof text);
+	unsigned int count = 0;
+
+	for (ssize_t i = 0; i < length; i++)
+		count += text[i] == '\n';
+	return count;
+}
+
+static bool is_alive(pid_t pid)
+{
+	return pid > 0 && kill(pid, 0) == 0;
+}
+
+static void await_end(pid_t pid)
+{
+	for (int i = 0; i < 3000 && is_alive(pid); i++)
+		poll(NULL, 0, 10);
+	CHECK(!is_alive(pid));
+}
+
+// Enters as a process of the user, which stays, and returns what the daemon answered.
+static pid_t enter_as(uid_t uid, const char *fields, char answer[2000])
+{
+	int ready[2];
+
+	CHECK_INT(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		if (uid != geteuid() && (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid)))
+			_exit(1);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		json_t *reply = ask("{'op':'enter',%s}", fields);
+		char *text = json_dumps(reply, 0);
+		if (!text || write(ready[1], text, strlen(text)) < 0)
+			_exit(1);
+		close(ready[1]);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	ssize_t length = read(ready[0], answer, 1999);
+	close(ready[0]);
+	CHECK(length > 0);
+	answer[length] = '\0';
+	return child;
+}
+
+static pid_t enter_and_stay(const char *fields, char answer[2000])
+{
+	return enter_as(geteuid(), fields, answer);
+}
+
+static const char *mode_of(const char *name)
+{
+	static char text[16];
+	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
+
+	snprintf(text, sizeof text, "%s", json_string_value(json_object_get(json_object_get(reply, "vgpu"), "mode")));
+	json_decref(reply);
+	return text;
+}
+
+TEST(modes_are_stored_and_listed)
+{
+	mps_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps'}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'mode':'time'}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", GIB));
+	CHECK_STR(mode_of("a"), "mps");
+	CHECK_STR(mode_of("b"), "time");
+	CHECK_STR(mode_of("c"), "time");
+	CHECK_AGREED(ask("{'op':'set','name':'a','share':20}"));
+	kill_daemon();
+	start_daemon();
+	CHECK_STR(mode_of("a"), "mps");
+	CHECK_STR(mode_of("c"), "time");
+	CHECK_INT(count_starts(), 0); // nothing runs
+	CHECK_REFUSED(ask("{'op':'create','name':'d','memory':%llu,'mode':'fast'}", GIB), "invalid",
+		      "\"mode\" must be \"time\" or \"mps\"");
+	CHECK_REFUSED(ask("{'op':'create','name':'d','memory':%llu,'mode':1}", GIB), "invalid", "\"mode\" must be");
+}
+
+TEST(a_machine_without_mps_refuses_the_mode)
+{
+	fresh_node();
+	setenv("VIRGATE_MPS_CONTROL", "/nonexistent/mps-control", 1);
+	start_daemon();
+	CHECK_REFUSED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps'}", GIB), "unsupported",
+		      "/nonexistent/mps-control, which the daemon's VIRGATE_MPS_CONTROL names: it is missing");
+	CHECK_REFUSED(ask("{'op':'enter','memory':%llu,'mode':'mps'}", GIB), "unsupported", "VIRGATE_MPS_CONTROL");
+	CHECK_INT(figure("a", "memory"), -1);
+	kill_daemon();
+	setenv("VIRGATE_MPS_CONTROL", "", 1);
+	if (!exists("/usr/bin/nvidia-cuda-mps-control") && !exists("/usr/local/bin/nvidia-cuda-mps-control") &&
+	    !exists("/usr/local/nvidia/bin/nvidia-cuda-mps-control")) {
+		start_daemon();
+		CHECK_REFUSED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps'}", GIB), "unsupported",
+			      "this machine has no nvidia-cuda-mps-control");
+	}
+}
+
+TEST(programs_get_the_directory_of_a_control_daemon_that_listens)
+{
+	char answer[2000], line[1000], wanted[700];
+	struct stat status;
+
+	mps_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps','device':1}", GIB));
+	pid_t launcher = enter_and_stay("'vgpu':'a'", answer);
+	snprintf(wanted, sizeof wanted, "\"mps_pipe\": \"%s/mps/1-%u/pipe\"", runtime_dir, (unsigned int)getuid());
+	CHECK_CONTAINS(answer, wanted);
+	snprintf(wanted, sizeof wanted, "%s/mps/1-%u/pipe/control", runtime_dir, (unsigned int)getuid());
+	CHECK(exists(wanted)); // before the answer
+	pid_t pid = last_control(line, sizeof line);
+	CHECK(is_alive(pid));
+	snprintf(wanted, sizeof wanted, " %u GPU-", (unsigned int)getuid());
+	CHECK_CONTAINS(line, wanted);
+	snprintf(wanted, sizeof wanted, " %s/mps/1-%u/pipe %s/mps/1-%u/log none", runtime_dir, (unsigned int)getuid(),
+		 runtime_dir, (unsigned int)getuid());
+	CHECK_CONTAINS(line, wanted);
+	snprintf(wanted, sizeof wanted, "%s/mps/1-%u/pipe", runtime_dir, (unsigned int)getuid());
+	CHECK_INT(stat(wanted, &status), 0);
+	CHECK_INT(status.st_mode & 0777, 0700);
+	CHECK_INT(status.st_uid, getuid());
+	// Others use the same one.
+	pid_t second = enter_and_stay("'memory':1073741824,'mode':'mps','device':1", answer);
+	CHECK_CONTAINS(answer, "mps_pipe");
+	CHECK_INT(count_starts(), 1);
+	kill_tenant(launcher);
+	kill_tenant(second);
+	await_end(pid); // some seconds after the last program
+	CHECK_INT(count_starts(), 1);
+}
+
+TEST(a_gpu_has_one_mode_at_a_time)
+{
+	char answer[2000];
+
+	mps_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps','device':0}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'device':1}", GIB));
+	pid_t launcher = enter_and_stay("'vgpu':'a'", answer);
+	CHECK_REFUSED(ask("{'op':'enter','vgpu':'b'}"), "busy",
+		      "GPU 0: the vGPU b has the mode time, but programs of the mode mps run there (vGPU a)");
+	CHECK_REFUSED(ask("{'op':'enter','memory':%llu,'device':0}", GIB), "busy", "a GPU has one mode at a time");
+	CHECK_AGREED(ask("{'op':'enter','vgpu':'c'}"));
+	kill_tenant(launcher);
+	launcher = enter_and_stay("'vgpu':'b'", answer);
+	CHECK_CONTAINS(answer, "\"ok\": true");
+	CHECK(!strstr(answer, "mps_pipe"));
+	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "busy", "programs of the mode time run there (vGPU b)");
+	kill_tenant(launcher);
+}
+
+TEST(a_control_daemon_that_ends_is_started_again)
+{
+	char answer[2000], line[1000];
+
+	mps_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':30,'mode':'mps'}", GIB));
+	pid_t launcher = enter_and_stay("'vgpu':'a'", answer);
+	pid_t first = last_control(line, sizeof line);
+	kill(first, SIGKILL);
+	for (int i = 0; i < 1000 && count_starts() < 2; i++)
+		poll(NULL, 0, 10);
+	pid_t second = last_control(line, sizeof line);
+	CHECK(second != first && is_alive(second));
+	pid_t other = enter_and_stay("'vgpu':'a'", answer);
+	CHECK_CONTAINS(answer, "mps_pipe");
+	CHECK_INT(count_starts(), 2);
+	kill_tenant(other);
+	kill_tenant(launcher);
+}
+
+TEST(a_control_daemon_that_cannot_start_is_tried_ever_more_rarely)
+{
+	mps_node();
+	touch("fails");
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps'}", GIB));
+	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "busy", "its MPS control daemon has ended 1 time in a row");
+	unsigned int starts = count_starts();
+	CHECK_INT(starts, 1);
+	for (int i = 0; i < 20; i++)
+		CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "busy", "the next start is in ");
+	CHECK(count_starts() <= 2);
+	unlink(beside_control("fails"));
+	json_t *reply = NULL;
+	for (int i = 0; i < 1000; i++) {
+		json_decref(reply);
+		reply = ask("{'op':'enter','vgpu':'a'}");
+		if (agreed(reply))
+			break;
+		poll(NULL, 0, 10);
+	}
+	CHECK(agreed(reply));
+	json_decref(reply);
+}
+
+TEST(a_control_daemon_that_does_not_listen_is_ended)
+{
+	char line[1000];
+
+	mps_node();
+	touch("deaf");
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps'}", GIB));
+	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "busy", "its MPS control daemon has ended");
+	await_end(last_control(line, sizeof line));
+}
+
+TEST(the_next_daemon_takes_the_control_daemon_over)
+{
+	char answer[2000], line[1000];
+
+	mps_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps'}", GIB));
+	pid_t launcher = enter_and_stay("'vgpu':'a'", answer);
+	pid_t pid = last_control(line, sizeof line);
+	kill_daemon();
+	CHECK(is_alive(pid)); // its clients go on
+	start_daemon();
+	pid_t other = enter_and_stay("'vgpu':'a'", answer);
+	CHECK_CONTAINS(answer, "mps_pipe");
+	CHECK_INT(count_starts(), 1);
+	kill_tenant(launcher);
+	kill_tenant(other);
+	await_end(pid);
+}
+
+TEST(a_server_has_so_many_clients)
+{
+	char answer[2000];
+	pid_t launchers[44];
+
+	mps_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps'}", GIB));
+	for (int i = 0; i < 44; i++) {
+		launchers[i] = enter_and_stay("'vgpu':'a'", answer);
+		CHECK_CONTAINS(answer, "mps_pipe");
+	}
+	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "limit",
+		      "44 programs run there in the mode mps, and a server has at most 48 clients, of which 4 are kept");
+	for (int i = 0; i < 44; i++)
+		kill_tenant(launchers[i]);
+}
+
+// ---- root's daemon, for several users ------------------------------------------------------------------
+
+enum { FIRST = 65534, SECOND = 1 }; // nobody and daemon, which exist on every machine
+
+static void start_system_daemon(void)
+{
+	int ready[2];
+	char number[12], state[300], byte;
+
+	CHECK_INT(pipe(ready), 0);
+	snprintf(state, sizeof state, "%s/state", folder);
+	daemon_pid = fork();
+	if (daemon_pid == 0) {
+		close(ready[0]);
+		dup2(open(beside_control("log"), O_WRONLY | O_CREAT | O_APPEND, 0600), 2);
+		setenv("VIRGATE_RUNTIME_DIR", runtime_dir, 1);
+		setenv("VIRGATE_STATE_DIR", state, 1);
+		setenv("VIRGATE_CLAIMS_DIR", beside_control("claims"), 1);
+		setenv("VIRGATE_NVML", FAKE_NVML_LIBRARY, 1);
+		setenv("FAKE_NVML", nvml_world, 1);
+		setenv("LD_PRELOAD", "", 1);
+		unsetenv("VIRGATE_SIM");
+		snprintf(number, sizeof number, "%d", ready[1]);
+		execl(VIRGATED, "virgated", "--system", "--ready-fd", number, NULL);
+		_exit(127);
+	}
+	close(ready[1]);
+	CHECK(read(ready[0], &byte, 1) == 1);
+	close(ready[0]);
+}
+
+TEST(the_control_daemon_has_the_id_of_its_user)
+{
+	char answer[2000], line[1000], path[700], wanted[64];
+	struct stat status;
+
+	if (geteuid() != 0)
+		SKIP("only root's daemon starts programs for others");
+	mps_node();
+	CHECK_INT(chmod(folder, 0777), 0); // users write beside the stand-in
+	CHECK_INT(chmod(control, 0755), 0);
+	touch("said");
+	CHECK_INT(chmod(beside_control("said"), 0666), 0);
+	start_system_daemon();
+	pid_t first = enter_as(FIRST, "'memory':1073741824,'mode':'mps','device':0", answer);
+	CHECK_CONTAINS(answer, "mps_pipe");
+	pid_t pid = last_control(line, sizeof line);
+	snprintf(wanted, sizeof wanted, " %d GPU-", FIRST);
+	CHECK_CONTAINS(line, wanted);
+	snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	CHECK_INT(stat(path, &status), 0);
+	CHECK_INT(status.st_uid, FIRST);
+	static const char *const own[] = {"pipe", "log"};
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/mps/0-%d/%s", runtime_dir, FIRST, own[i]);
+		CHECK_INT(lstat(path, &status), 0);
+		CHECK_INT(status.st_uid, FIRST);
+		CHECK_INT(status.st_mode & 07777, 0700); // nobody else may connect
+	}
+	static const char *const above[] = {"mps", "mps/0-65534"};
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/%s", runtime_dir, above[i]);
+		CHECK_INT(lstat(path, &status), 0);
+		CHECK_INT(status.st_uid, 0);
+		CHECK_INT(status.st_mode & 07777, 0711);
+	}
+	// Clients of two users' servers would share the GPU without turns.
+	pid_t second = enter_as(SECOND, "'memory':1073741824,'mode':'mps','device':0", answer);
+	CHECK_CONTAINS(answer, "serves one user at a time");
+	kill_tenant(second);
+	second = enter_as(SECOND, "'memory':1073741824,'mode':'mps','device':1", answer);
+	CHECK_CONTAINS(answer, "mps_pipe");
+	last_control(line, sizeof line);
+	snprintf(wanted, sizeof wanted, " %d GPU-", SECOND);
+	CHECK_CONTAINS(line, wanted);
+	CHECK_INT(count_starts(), 2);
+	kill_tenant(first);
+	kill_tenant(second);
+}
