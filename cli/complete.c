@@ -154,6 +154,10 @@ static void offer_kind(const struct line *line, enum complete complete)
 		offer(line, "batch", NULL);
 		offer(line, "latency", NULL);
 		break;
+	case COMPLETE_MODE:
+		offer(line, "mps", NULL);
+		offer(line, "time", NULL);
+		break;
 	case COMPLETE_SHELL:
 		offer(line, "bash", NULL);
 		offer(line, "fish", NULL);

@@ -61,6 +61,10 @@ const char *config_check(enum config_kind kind, const char *value)
 		return is_whole_number(value, 1, 3600) ? NULL : "is not a time: use whole seconds from 1 to 3600";
 	case KIND_SWITCH:
 		return is_one_of(value, (const char *const[]){"yes", "no", NULL}) ? NULL : "is neither yes nor no";
+	case KIND_MODE:
+		return is_one_of(value, (const char *const[]){"time", "mps", NULL})
+			       ? NULL
+			       : "is not a mode: use time or mps";
 	case KIND_LEVEL:
 		return is_one_of(value, (const char *const[]){"error", "warning", "info", "debug", NULL})
 			       ? NULL

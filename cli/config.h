@@ -3,13 +3,14 @@
 #pragma once
 #include <stddef.h>
 
-enum config_kind { KIND_TEXT, KIND_SIZE, KIND_SHARE, KIND_SECONDS, KIND_SWITCH, KIND_LEVEL };
+enum config_kind { KIND_TEXT, KIND_SIZE, KIND_SHARE, KIND_SECONDS, KIND_SWITCH, KIND_LEVEL, KIND_MODE };
 
 // X(ID, section, key, environment variable, kind). The man page virgate.conf(5) is held to it.
 #define CONFIG_LIST(X)                                                                             \
 	X(MEMORY, "run", "memory", "VIRGATE_MEMORY", KIND_SIZE)                                  \
 	X(SHARE, "run", "share", "VIRGATE_SHARE", KIND_SHARE)                                    \
 	X(DEVICE, "run", "device", "VIRGATE_DEVICE", KIND_TEXT)                                  \
+	X(SHARING, "run", "sharing", "VIRGATE_SHARING", KIND_MODE)                               \
 	X(LOG, "run", "log", "VIRGATE_LOG", KIND_LEVEL)                                          \
 	X(SIMULATE, "node", "simulate", "VIRGATE_SIM", KIND_TEXT)                                \
 	X(RUNTIME_DIR, "node", "runtime_dir", "VIRGATE_RUNTIME_DIR", KIND_TEXT)                  \

@@ -22,6 +22,8 @@ static int create(struct session *session, const struct arguments *arguments, co
 		snprintf(terms, sizeof terms, ", share %s",
 			 terms_text(options->share, options->share_limit, options->scheduling_class, text));
 	print_line("%s: %s%s", options->name, vg_size_format(list ? list->vgpus[0].memory : memory, size), terms);
+	if (options->mode == VG_MODE_MPS)
+		print_line("mode mps: %s", MPS_COST);
 	vg_vgpu_list_free(list);
 	return EXIT_OK;
 }
@@ -46,6 +48,7 @@ static int run(const struct arguments *arguments)
 	r = session_open(&session, arguments);
 	if (r)
 		return r;
+	use_configured_mode(arguments, session.config.values[CONFIG_SHARING], &options);
 	r = create(&session, arguments, &options);
 	session_close(&session);
 	return r;
@@ -56,6 +59,7 @@ static const struct option options[] = {
 	OPTION_SHARE,
 	OPTION_LIMIT,
 	OPTION_CLASS,
+	OPTION_MODE,
 	OPTION_DEVICE,
 	{"group", 'g', "GROUP", "a group whose members may run programs in it", 0},
 	OPTION_SIM,
@@ -64,8 +68,8 @@ static const struct option options[] = {
 
 const struct verb verb_create = {
 	.name = "create",
-	.synopsis = "NAME [--memory SIZE] [--share PERCENT [--limit]] [--class CLASS] [--device GPU] [--group GROUP] "
-		    "[--sim]",
+	.synopsis = "NAME [--memory SIZE] [--share PERCENT [--limit]] [--class CLASS] [--mode MODE] "
+		    "[--device GPU] [--group GROUP] [--sim]",
 	.summary = "Create a vGPU that stays until it is removed",
 	.details = "Give --memory, --share or both. Without --memory the vGPU gets the same part of the GPU's\n"
 		   "memory as of its time.",

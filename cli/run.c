@@ -25,7 +25,7 @@ static const char *setting(const struct session *session, const struct arguments
 
 static int refuse_mixture(const struct arguments *arguments)
 {
-	static const char *const alone[] = {"name", "memory", "share", "limit", "class", "device"};
+	static const char *const alone[] = {"name", "memory", "share", "limit", "class", "mode", "device"};
 
 	for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
 		if (option_value(arguments, alone[i])) {
@@ -51,6 +51,7 @@ static int enter(struct session *session, const struct arguments *arguments, str
 		return r;
 	if (!options.memory && values[CONFIG_MEMORY])
 		vg_size_parse(values[CONFIG_MEMORY], &options.memory);
+	use_configured_mode(arguments, values[CONFIG_SHARING], &options);
 	options.name = option_value(arguments, "name");
 	options.device = setting(session, arguments, "device", CONFIG_DEVICE);
 	if (!name && !options.memory && !options.share) {
@@ -207,6 +208,7 @@ static const struct option options[] = {
 	OPTION_SHARE,
 	OPTION_LIMIT,
 	OPTION_CLASS,
+	OPTION_MODE,
 	OPTION_DEVICE,
 	OPTION_SIM,
 	{0},
@@ -215,8 +217,8 @@ static const struct option options[] = {
 const struct verb verb_run = {
 	.name = "run",
 	.synopsis =
-		"[--vgpu NAME | [--name NAME] [--memory SIZE] [--share PERCENT [--limit]] [--class CLASS]] "
-		"[--device GPU] [--sim] [--] COMMAND...",
+		"[--vgpu NAME | [--name NAME] [--memory SIZE] [--share PERCENT [--limit]] [--class CLASS] "
+		"[--mode MODE]] [--device GPU] [--sim] [--] COMMAND...",
 	.summary = "Run a program inside a vGPU",
 	.details = "Without --vgpu a vGPU is made for the run, and goes away with its last process.\n"
 		   "Give it --memory, --share or both; a share alone brings the same part of the memory.\n"

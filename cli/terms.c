@@ -10,36 +10,43 @@
 
 static const char *const classes[] = {[VG_CLASS_BATCH] = "batch", [VG_CLASS_LATENCY] = "latency"};
 
-static int read_class(const struct arguments *arguments, enum vg_scheduling_class *ret_class)
+static const char *const modes[] = {[VG_MODE_TIME] = "time", [VG_MODE_MPS] = "mps"};
+
+// Returns the index of the option's word, -1 if the option is not there, or -2 after a message.
+static int read_word(const struct arguments *arguments, const char *name, const char *const words[2])
 {
-	const char *text = option_value(arguments, "class");
+	const char *text = option_value(arguments, name);
 	struct suggestion suggestion;
 
 	if (!text)
-		return 0;
+		return -1;
 	suggestion_init(&suggestion, text);
-	for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
-		if (strcmp(text, classes[i]) == 0) {
-			*ret_class = (enum vg_scheduling_class)i;
-			return 0;
-		}
-		suggestion_offer(&suggestion, classes[i]);
+	for (int i = 0; i < 2; i++) {
+		if (strcmp(text, words[i]) == 0)
+			return i;
+		suggestion_offer(&suggestion, words[i]);
 	}
 	if (suggestion.best)
-		say_usage(arguments->verb, "--class: \"%s\" is not a class: did you mean %s?", text, suggestion.best);
+		say_usage(arguments->verb, "--%s: \"%s\" is not a %s: did you mean %s?", name, text, name,
+			  suggestion.best);
 	else
-		say_usage(arguments->verb, "--class: \"%s\" is not a class: use batch or latency", text);
-	return verb_usage_code(arguments->verb);
+		say_usage(arguments->verb, "--%s: \"%s\" is not a %s: use %s or %s", name, text, name, words[0],
+			  words[1]);
+	return -2;
 }
 
 int read_terms(const struct arguments *arguments, const char *usual, struct vg_vgpu_options *options)
 {
 	int r = read_share(arguments, &options->share);
 
-	if (r == 0)
-		r = read_class(arguments, &options->scheduling_class);
 	if (r)
 		return r;
+	int class = read_word(arguments, "class", classes);
+	int mode = class < -1 ? class : read_word(arguments, "mode", modes);
+	if (mode < -1)
+		return verb_usage_code(arguments->verb);
+	options->scheduling_class = class < 0 ? VG_CLASS_BATCH : (enum vg_scheduling_class)class;
+	options->mode = mode < 0 ? VG_MODE_TIME : (enum vg_sharing_mode)mode;
 	if (!options->share && usual)
 		options->share = (unsigned)atoi(usual);
 	options->share_limit = option_value(arguments, "limit") != NULL;
@@ -47,6 +54,17 @@ int read_terms(const struct arguments *arguments, const char *usual, struct vg_v
 		return 0;
 	say_usage(arguments->verb, "--limit needs a share: give --share PERCENT too");
 	return verb_usage_code(arguments->verb);
+}
+
+void use_configured_mode(const struct arguments *arguments, const char *usual, struct vg_vgpu_options *options)
+{
+	if (usual && !option_value(arguments, "mode"))
+		options->mode = strcmp(usual, "mps") == 0 ? VG_MODE_MPS : VG_MODE_TIME;
+}
+
+const char *mode_text(enum vg_sharing_mode mode)
+{
+	return modes[mode];
 }
 
 const char *terms_text(unsigned share, int share_limit, enum vg_scheduling_class class, char buffer[TERMS_TEXT])
@@ -114,6 +132,8 @@ void print_terms(const struct vg_vgpu_info *vgpu)
 	char text[2][TERMS_TEXT];
 
 	print_line("%-11s%s", "share", terms_text(vgpu->share, vgpu->share_limit, vgpu->scheduling_class, text[0]));
+	if (vgpu->mode == VG_MODE_MPS)
+		print_line("%-11smps: %s", "mode", MPS_COST);
 	if (!turns->known)
 		return;
 	print_line("%-11s%s: %s", "held", turns->held ? "yes" : "no", turns->reason);

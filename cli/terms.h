@@ -7,9 +7,16 @@
 
 enum { TERMS_TEXT = 64 };
 
-// Reads --share, --limit and --class into `options`. `usual`: the configured share, or NULL. 0, or the verb's usage
+// Reads --share, --limit, --class and --mode into `options`. `usual`: the configured share, or NULL. 0, or the verb's usage
 // exit code after a message on standard error.
 int read_terms(const struct arguments *arguments, const char *usual, struct vg_vgpu_options *options);
+
+// Without --mode: the configured one, unless NULL.
+void use_configured_mode(const struct arguments *arguments, const char *usual, struct vg_vgpu_options *options);
+const char *mode_text(enum vg_sharing_mode mode);
+#define MPS_COST                                                                                                       \
+	"a fault in one program ends all programs of this mode on the GPU; no checkpoints; at most 48 processes, of "  \
+	"one user"
 
 // "30 %", "at most 30 %, latency class", or "none".
 const char *terms_text(unsigned share, int share_limit, enum vg_scheduling_class class, char buffer[TERMS_TEXT]);
@@ -30,3 +37,6 @@ json_t *turns_json(const struct vg_turns_info *turns);
 #define OPTION_LIMIT {"limit", 'l', NULL, "never more than the share, even if the GPU is idle otherwise", 0}
 #define OPTION_CLASS                                                                                                   \
 	{"class", 'c', "CLASS", "batch, or latency: its work starts at once; default: batch", COMPLETE_CLASS}
+#define OPTION_MODE                                                                                                    \
+	{"mode", 'o', "MODE", "time, or mps: clients of NVIDIA's MPS, which run side by side; default: time",          \
+	 COMPLETE_MODE}

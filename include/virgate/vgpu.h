@@ -61,10 +61,18 @@ enum vg_scheduling_class {
 	VG_CLASS_LATENCY, /* its work starts at once, while it fits the share */
 };
 
+/* How programs of several vGPUs are on one GPU. All that run there at a time have the same mode. */
+enum vg_sharing_mode {
+	VG_MODE_TIME, /* each has contexts of its own, and one vGPU at a time launches */
+	/* All are clients of NVIDIA's MPS and may run side by side. A fault in one ends all, there is no checkpoint, and
+	 * a GPU has at most 48 such processes, of one user. */
+	VG_MODE_MPS,
+};
+
 /* What a vGPU got of its GPU's time, as the daemon measured it. All fields are 0 if they are not known. */
 struct vg_turns_info {
 	int known;	    /* 0: no program runs in the vGPU, or no vGPU of its GPU has a share or the latency class */
-	const char *mode;   /* how programs share the GPU; "time": one vGPU at a time */
+	const char *mode;   /* how programs share the GPU: "time" or "mps", see enum vg_sharing_mode */
 	int held;	    /* nonzero: the vGPU gets its share whenever it has work; or it has none to get */
 	const char *reason; /* a short text: the reason if the share is not held, otherwise the present state */
 	double recent;	    /* the part of the GPU's time in the last 10 s, in percent */
@@ -89,6 +97,7 @@ struct vg_vgpu_info {
 	unsigned share;	 /* percent of the GPU's time; 0: none asked */
 	int share_limit; /* nonzero: never more than the share, even if the GPU is idle otherwise */
 	enum vg_scheduling_class scheduling_class;
+	enum vg_sharing_mode mode;
 	struct vg_turns_info turns;
 	const char *owner;
 	const char *group; /* "" : none */
@@ -152,13 +161,14 @@ struct vg_vgpu_options {
 	const char *owner;  /* name or number of the user it will belong to, for root to choose; NULL: the caller */
 	int share_limit;    /* nonzero: never more than `share`, even if the GPU is idle otherwise; needs a share */
 	enum vg_scheduling_class scheduling_class;
+	enum vg_sharing_mode mode;
 };
 
 /* Creates a vGPU that stays until it is removed. Where CUDA_VISIBLE_DEVICES is set, the device must be one that it
  * shows, and without a device one of those is chosen; virgate(1) says how the list is read. INVALID (also: a device
  * that CUDA_VISIBLE_DEVICES does not show), EXISTS, LIMIT (the limits on that GPU would exceed its memory, or its
- * shares 100 percent), DENIED, NOT_FOUND (the device or group), NO_DAEMON, UNSUPPORTED (a MIG instance in the list), NVML (it
- * does not tell the GPUs' order). */
+ * shares 100 percent), DENIED, NOT_FOUND (the device or group), NO_DAEMON, UNSUPPORTED (a MIG instance in the list; the machine
+ * has no MPS), NVML (it does not tell the GPUs' order). */
 VG_PUBLIC enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options *options);
 /* Changes a vGPU, also while programs run in it. 0 leaves a value as it is; VG_SHARE_NONE removes the share, and
  * `share_limit` with it. A new share is in force within 100 ms. BUSY: more is in use than the new limit. NOT_FOUND,

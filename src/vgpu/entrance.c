@@ -15,6 +15,7 @@ enum { MOST_VARIABLES = 10 };
 struct vg_entrance {
 	json_t *reply;
 	const char *name, *ledger, *uuid;
+	const char *mps_pipe; // NULL: its programs are no clients of MPS
 	const char *simulate, *simulate_dir; // as the daemon has it; NULL: it does not say
 	uint64_t memory;
 	char parts[4][PATH_MAX]; // by enum vg_part
@@ -48,6 +49,7 @@ static enum vg_status read_reply(struct vg_entrance *entrance, const char *funct
 	entrance->name = json_string_value(json_object_get(entrance->reply, "name"));
 	entrance->ledger = json_string_value(json_object_get(entrance->reply, "ledger"));
 	entrance->uuid = json_string_value(json_object_get(entrance->reply, "uuid"));
+	entrance->mps_pipe = json_string_value(json_object_get(entrance->reply, "mps_pipe"));
 	entrance->simulate = json_string_value(json_object_get(entrance->reply, "simulate"));
 	entrance->simulate_dir = json_string_value(json_object_get(entrance->reply, "simulate_dir"));
 	entrance->memory = (uint64_t)json_integer_value(memory);
@@ -191,6 +193,8 @@ static bool make_own(struct vg_entrance *entrance, char *const *base)
 		       add(entrance, "VIRGATE_VGPU", entrance->name) && add(entrance, "VIRGATE_SOCKET", node->socket) &&
 		       add(entrance, "CUDA_VISIBLE_DEVICES", entrance->uuid);
 	}
+	if (made && entrance->mps_pipe)
+		made = add(entrance, "CUDA_MPS_PIPE_DIRECTORY", entrance->mps_pipe);
 	if (made && *node->simulate)
 		made = add(entrance, "VIRGATE_SIM", entrance->simulate ? entrance->simulate : node->simulate) &&
 		       (!entrance->simulate_dir || add(entrance, "VIRGATE_SIM_DIR", entrance->simulate_dir)) &&

@@ -117,6 +117,17 @@ static enum vg_scheduling_class read_class(struct vg_fields *fields)
 	return is_latency ? VG_CLASS_LATENCY : VG_CLASS_BATCH;
 }
 
+// An older daemon does not tell: it knows one mode.
+static enum vg_sharing_mode read_mode(struct vg_fields *fields)
+{
+	const char *text = vg_field_optional_text(fields, "mode");
+	bool is_mps = strcmp(text, "mps") == 0;
+
+	if (!is_mps && *text && strcmp(text, "time") != 0)
+		fields->wrong = "mode";
+	return is_mps ? VG_MODE_MPS : VG_MODE_TIME;
+}
+
 static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, struct vg_tenant_info *tenants)
 {
 	struct vg_fields fields = {object, NULL};
@@ -135,6 +146,7 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 	vgpu->share = (unsigned)vg_field_size(&fields, "share");
 	vgpu->share_limit = vg_field_truth(&fields, "share_limit");
 	vgpu->scheduling_class = read_class(&fields);
+	vgpu->mode = read_mode(&fields);
 	read_turns(&fields, json_object_get(object, "turns"), &vgpu->turns);
 	vgpu->owner = vg_field_text(&fields, "owner");
 	vgpu->group = vg_field_optional_text(&fields, "group");

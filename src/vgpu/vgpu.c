@@ -34,6 +34,9 @@ enum vg_status vg_options_take(const char *function, const struct vg_vgpu_option
 		return vg_fail(VG_INVALID, 0, function,
 			       "unknown scheduling class %d: use VG_CLASS_BATCH or VG_CLASS_LATENCY",
 			       (int)all.scheduling_class);
+	if (all.mode != VG_MODE_TIME && all.mode != VG_MODE_MPS)
+		return vg_fail(VG_INVALID, 0, function, "unknown mode %d: use VG_MODE_TIME or VG_MODE_MPS",
+			       (int)all.mode);
 	*ret_all = all;
 	return VG_OK;
 }
@@ -53,6 +56,8 @@ json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options
 		r |= json_object_set_new(request, "share_limit", json_true());
 	if (options->scheduling_class == VG_CLASS_LATENCY)
 		r |= json_object_set_new(request, "class", json_string("latency"));
+	if (options->mode == VG_MODE_MPS)
+		r |= json_object_set_new(request, "mode", json_string("mps"));
 	if (options->device)
 		r |= json_object_set_new(request, "device", json_string(options->device));
 	if (options->group)

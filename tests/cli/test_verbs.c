@@ -80,7 +80,8 @@ TEST(ps_prints_json)
 	json_t *other = json_array_get(json_object_get(json, "vgpus"), 0);
 	static const char *const keys[] = {"name",	"device", "uuid",  "memory",  "charged",   "overhead",
 					   "physical",	"share",  "owner", "group",   "ephemeral", "share_limit",
-					   "created", "refusals", "tenants", "damaged", "shared", "class", "turns"};
+					   "created", "refusals", "tenants", "damaged", "shared", "class", "turns",
+					   "mode"};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (!json_object_get(train, keys[i]))
 			FAIL("no %s", keys[i]);
@@ -360,6 +361,10 @@ TEST(bad_input_is_refused_before_anything_is_asked)
 		{{"create", "train", "--share", "30", "--limit=20"}, 2, "--limit takes no value"},
 		{{"create", "train", "--share", "30", "--class", "latncy"}, 2, "is not a class: did you mean latency?"},
 		{{"create", "train", "--share", "30", "--class", "x"}, 2, "is not a class: use batch or latency"},
+		{{"create", "train", "--share", "30", "--mode", "mp"}, 2, "is not a mode: did you mean mps?"},
+		{{"create", "train", "--share", "30", "--mode", "driver"}, 2, "is not a mode: use time or mps"},
+		{{"run", "--share", "30", "--mode", "", "true"}, 125, "is not a mode"},
+		{{"run", "--vgpu", "train", "--mode", "mps", "true"}, 125, "--mode describes a new one"},
 		{{"run", "--share", "0", "true"}, 125, "from 1 to 100"},
 		{{"run", "--share", "101", "true"}, 125, "from 1 to 100"},
 		{{"run", "--memory", "1G", "--limit", "true"}, 125, "--limit needs a share"},

@@ -34,9 +34,10 @@ def rounds():
 
 class Tenant:
     """A program that keeps the GPU busy, and what it has told so far."""
+    mode = "time"
 
     def __init__(self, share, kind="train", name=None, seconds=60, before=()):
-        where = {"memory": "1G", "share": share, **({"name": name} if name else {})}
+        where = {"memory": "1G", "share": share, "mode": self.mode, **({"name": name} if name else {})}
         self.output = f"/tmp/virgate-turns-{os.getpid()}-{random.getrandbits(48):x}"
         self.words = inside(where, [*before, LOAD, kind, str(seconds), rounds()])
         # The shares of tenants that ended a moment ago are free when the daemon has noticed it.
@@ -359,4 +360,5 @@ def main():
     suite.end()
 
 
-main()
+if __name__ == "__main__":
+    main()
