@@ -199,6 +199,14 @@ static size_t find_unheld(struct vg_node *node, char text[160])
 	return count;
 }
 
+// Where the daemon looks for it, if its environment names no other one.
+static bool has_mps(void)
+{
+	return access("/usr/bin/nvidia-cuda-mps-control", X_OK) == 0 ||
+	       access("/usr/local/bin/nvidia-cuda-mps-control", X_OK) == 0 ||
+	       access("/usr/local/nvidia/bin/nvidia-cuda-mps-control", X_OK) == 0;
+}
+
 // A thread of the daemon gives the turns. It waits for all vGPUs of a GPU by one call, futex_waitv().
 static void check_shares(struct doctor_report *report, struct vg_node *node)
 {
@@ -213,7 +221,9 @@ static void check_shares(struct doctor_report *report, struct vg_node *node)
 	}
 	size_t count = find_unheld(node, text);
 	if (!count) {
-		doctor_say(check, DOCTOR_OK, "a thread of the daemon gives turns to the vGPUs of each GPU");
+		doctor_say(check, DOCTOR_OK, "a thread of the daemon gives turns to the vGPUs of each GPU; %s",
+			   has_mps() ? "the mode mps is possible" : "no mode mps, because there is no "
+								    "nvidia-cuda-mps-control");
 		return;
 	}
 	if (count > 1)
