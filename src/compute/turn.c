@@ -1,5 +1,5 @@
-// Units of vGPUs that the daemon knows pass the gate that programs inside such a vGPU pass (turn/gate.h). The scheduler's
-// thread does not sleep at the gate, since other units may launch meanwhile: it looks at it in every round.
+// Units of vGPUs that the daemon knows pass the gate that programs inside such a vGPU pass (turn/gate.h). The
+// scheduler's thread does not sleep at the gate, since other units may launch meanwhile: it looks at it in every round.
 #include "compute/turn.h"
 
 #include "base/status.h"

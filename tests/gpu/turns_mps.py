@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compute shares in the mode mps: over NVIDIA's MPS on a GPU; on the simulated GPU, whose processes are then clients of a
-simulated server, with a script that stands in for the control daemon."""
+"""Compute shares in the mode mps: over NVIDIA's MPS on a GPU; on the simulated GPU, whose processes are then clients of
+a simulated server, with a script that stands in for the control daemon."""
 
 import shutil
 
@@ -21,7 +21,8 @@ class Client(turns.Tenant):
 
 
 def need_mps():
-    done = subprocess.run(inside({"memory": "1G", "mode": "mps"}, ["true"]), capture_output=True, text=True, check=False)
+    done = subprocess.run(inside({"memory": "1G", "mode": "mps"}, ["true"]), capture_output=True, text=True,
+                          check=False)
     if "has no nvidia-cuda-mps-control" in done.stderr:
         raise Skip("this machine has no MPS")
     check(done.returncode == 0, f"ended with {done.returncode}: {done.stderr}")
