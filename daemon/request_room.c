@@ -1,0 +1,82 @@
+// Whether a limit fits on a GPU, and the refusal with its figures where it does not.
+#include "daemon/request_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// "8.0 GiB", and its bytes too where the figure that it is compared with would read the same.
+const char *figure(uint64_t bytes, uint64_t beside, char text[FIGURE])
+{
+	char other[VG_SIZE_TEXT];
+	size_t length = strlen(vg_size_format(bytes, text));
+
+	if (bytes != beside && strcmp(text, vg_size_format(beside, other)) == 0)
+		snprintf(text + length, FIGURE - length, " (%llu bytes)", (unsigned long long)bytes);
+	return text;
+}
+
+static json_t *refuse_second_arbiter(size_t device, const struct admission *figures)
+{
+	return refuse("limit",
+		      "GPU %zu: another daemon, of user %u, holds compute shares there, and two daemons cannot: ask for "
+		      "memory without a share and class, wait until its programs have ended, or have root start the "
+		      "system's daemon for all users (virgated --system)",
+		      device, (unsigned int)figures->user);
+}
+
+static json_t *no_room(const struct request *request, size_t device, uint64_t asked, const struct admission *figures)
+{
+	char text[4][FIGURE];
+	uint64_t reserved = figures->own + figures->others < figures->own ? UINT64_MAX : figures->own + figures->others;
+	uint64_t left = reserved < figures->total ? figures->total - reserved : 0;
+
+	if (asked > figures->total)
+		return refuse("limit", "asked for %s, larger than GPU %zu (%s)%s%s%s",
+			      figure(asked, figures->total, text[0]), device, figure(figures->total, asked, text[1]),
+			      reserved ? ", of which " : "",
+			      !reserved ? "" : left ? vg_size_format(left, text[2]) : "nothing",
+			      reserved ? " is left" : "");
+	if (!left)
+		return refuse("limit",
+			      "GPU %zu: asked for %s, but nothing is left: other vGPUs reserve all of its %s; shrink "
+			      "or remove one of them%s",
+			      device, vg_size_format(asked, text[0]), vg_size_format(figures->total, text[1]),
+			      vg_system_device_count(request->node->system) > 1 ? ", or choose another GPU" : "");
+	return refuse("limit",
+		      "GPU %zu: asked for %s, but %s is left: other vGPUs reserve %s of its %s; ask for less, or shrink "
+		      "or remove one of them",
+		      device, figure(asked, left, text[0]), figure(left, asked, text[1]),
+		      vg_size_format(reserved, text[2]), vg_size_format(figures->total, text[3]));
+}
+
+// Room for `memory` and `terms` on the device, for a new vGPU or in place of what `instead_of` has: NULL, or why not.
+json_t *admit(const struct request *request, size_t device, uint64_t memory, const struct turn_terms *terms,
+		     const struct vgpu *instead_of)
+{
+	struct admission figures;
+	int r = admission_check(request->node, device, memory, terms, instead_of, &figures);
+
+	if (r < 0)
+		return refuse(
+			"system",
+			"GPU %zu: what users' daemons promise each other in %.200s cannot be read and written (%s): "
+			"mend or remove it, or run the system's daemon",
+			device, request->node->claims_dir, strerror(-r));
+	if (r && figures.others_have_turns)
+		return refuse_second_arbiter(device, &figures);
+	return r ? no_room(request, device, memory, &figures) : NULL;
+}
+
+// A vGPU that no context fits in would serve nobody.
+json_t *too_small(const struct request *request, size_t device, uid_t owner, uint64_t memory)
+{
+	char text[2][VG_SIZE_TEXT];
+	bool measured;
+	uint64_t least = overhead_estimate(request->node, device, owner, &measured);
+
+	if (memory >= least)
+		return NULL;
+	return refuse("invalid",
+		      "GPU %zu: asked for %s, but a CUDA context alone takes %s there: ask for more than that", device,
+		      vg_size_format(memory, text[0]), vg_size_format(least, text[1]));
+}
