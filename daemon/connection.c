@@ -23,6 +23,7 @@ struct connection {
 	uint64_t deadline_ns; // 0: it waits for its turn among its user's
 	bool rests;    // its user has had the loop's time for now
 	char *request; // which is to be answered later; NULL: none
+	const struct change *change; // whose end answers it; NULL: none
 	char *answer; // NULL: the request has not come yet
 	size_t length, sent;
 };
@@ -115,19 +116,44 @@ static void begin_session(struct node *node, struct connection *connection, cons
 	session_begin(node, fd, &peer, text);
 }
 
+// Frees `answer`. False: the connection is closed.
+static bool give_answer(struct node *node, struct connection *connection, json_t *answer)
+{
+	connection->answer = json_dumps(answer, JSON_COMPACT);
+	json_decref(answer);
+	connection->length = connection->answer ? strlen(connection->answer) : 0;
+	return send_answer(node, connection);
+}
+
 // False: the connection is closed.
 static bool answer_request(struct node *node, struct connection *connection, const char *text)
 {
 	json_t *answer = request_answer(node, &connection->peer, text);
 
-	if (!answer && (connection->request = strdup(text))) {
+	if (!answer && node->change)
+		connection->change = node->change;
+	else if (!answer)
+		connection->request = strdup(text);
+	if (connection->change || connection->request) {
 		node_leave(node, &connection->source); // nothing more is read until then
 		return true;
 	}
-	connection->answer = json_dumps(answer, JSON_COMPACT);
-	json_decref(answer);
-	connection->length = connection->answer ? strlen(connection->answer) : 0;
-	return send_answer(node, connection);
+	return give_answer(node, connection, answer);
+}
+
+void connection_finish(struct node *node, const struct change *change, json_t *answer)
+{
+	struct connection *connection = node->connections;
+
+	while (connection && connection->change != change)
+		connection = connection->next;
+	if (!connection) {
+		json_decref(answer);
+		return;
+	}
+	connection->change = NULL;
+	discard_from(connection->peer.uid);
+	give_answer(node, connection, answer);
 }
 
 static void take_request(struct node *node, struct connection *connection)
@@ -296,7 +322,7 @@ void connection_expire(struct node *node, uint64_t now, uint64_t *deadline)
 		if (connection->rests && !rests_until)
 			connection->rests =
 				node_watch(node, &connection->source, connection->answer ? EPOLLOUT : EPOLLIN) < 0;
-		if (!connection->deadline_ns)
+		if (!connection->deadline_ns || connection->change)
 			continue;
 		if (now >= connection->deadline_ns) {
 			close_connection(node, connection);

@@ -16,7 +16,7 @@ static void note(struct vgpu *vgpu, enum damage damage, const char *text)
 
 void damage_look(struct node *node, struct vgpu *vgpu)
 {
-	struct vg_ledger_expected expected = {.name = vgpu->name, .limit = vgpu->memory};
+	struct vg_ledger_expected expected = {.name = vgpu->name, .limit = vgpu->limit};
 	char path[PATH_MAX];
 
 	registry_path(node, vgpu, path);
@@ -74,7 +74,7 @@ static void mend(struct node *node, struct vgpu *vgpu)
 static bool is_mendable(const struct vgpu *vgpu)
 {
 	return (vgpu->restarts || (vgpu->damage == DAMAGE_REMOVED && !vgpu->ephemeral)) && vgpu->damage &&
-	       !vgpu->removing && !vgpu->tenants && !vgpu->launchers;
+	       !vgpu->change && !vgpu->removing && !vgpu->tenants && !vgpu->launchers;
 }
 
 bool damage_is_undecided(struct node *node, struct vgpu *vgpu)

@@ -99,7 +99,7 @@ void launcher_sweep(struct node *node)
 			vg_ledger_set_limit(vgpu->ledger, 0, &charged);
 		if (vgpu->damage != DAMAGE_CONTENTS &&
 		    vg_ledger_next_tenant(vgpu->ledger, &(unsigned int){0}, &seen)) {
-			vg_ledger_set_limit(vgpu->ledger, vgpu->memory, &charged);
+			vg_ledger_set_limit(vgpu->ledger, vgpu->limit, &charged);
 			tenant_scan(node, vgpu);
 			continue;
 		}

@@ -170,7 +170,7 @@ json_t *listing_vgpu(struct node *node, struct vgpu *vgpu, bool with_tenants)
 	json_t *listed = json_pack(
 		"{s:s, s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:o, s:o}",
 		"name", vgpu->name, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "device",
-		(int)vgpu->device, "memory", (json_int_t)vgpu->memory, "charged", size_or_null(sound, charged),
+		(int)vgpu->device, "memory", (json_int_t)vgpu->limit, "charged", size_or_null(sound, charged),
 		"overhead", size_or_null(sound, overhead < charged ? overhead : charged), "physical",
 		size_or_null(all_known, sum), "owner",
 		user_name(vgpu->owner), "group", group_name(vgpu->group), "ephemeral", (int)vgpu->ephemeral, "damaged",

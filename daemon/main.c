@@ -4,6 +4,7 @@
 #include "daemon/arbiter.h"
 #include "daemon/broker.h"
 #include "daemon/mps.h"
+#include "daemon/save.h"
 #include "daemon/work.h"
 #include "wire/wire.h"
 
@@ -287,6 +288,7 @@ int main(int argc, char **argv)
 	say("serves %s (%zu GPU%s, driver %s%s)", node.runtime_dir, gpus, gpus == 1 ? "" : "s",
 	    vg_system_driver_version(node.system), node.simulated ? ", simulated" : "");
 	node_run(&node);
+	save_finish(&node);
 	arbiter_end_all(&node);
 	mps_end(&node);
 	say_left_out(UINT64_MAX, &(uint64_t){0});

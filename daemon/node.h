@@ -80,7 +80,9 @@ struct vgpu {
 	char name[VG_LEDGER_NAME];
 	char path[PATH_MAX]; // of the ledger, for its tenants; registry_path() is ours
 	size_t device;	     // index in the system's list
-	uint64_t memory;
+	uint64_t memory; // its limit, which is reserved for it
+	uint64_t limit;	 // as its ledger has it: `memory`, or less until a larger one is on disk
+	const struct change *change; // save.c: that is being written to disk; who wants to use the vGPU waits. NULL: none
 	struct turn_terms terms; // its compute share
 	uint64_t exempt_until_ns; // a checkpoint is being taken: its gate is open until then
 	struct arbiter *arbiter; // arbiter.c; NULL: it takes no part
@@ -126,7 +128,8 @@ struct node {
 	struct publication *publications;
 	unsigned int connection_count;
 	bool retry; // connection_retry() has more to do
-	bool later; // the request in hand waits for a search
+	bool later; // the request in hand waits for a search, or for the disk, and is asked again
+	struct change *change; // the request in hand is answered when this is on disk; NULL: none
 	bool leaving;
 	bool ending; // a signal said so: whoever still waits has lost
 	bool told_to_end; // by a request: nobody new is let in
@@ -166,13 +169,15 @@ int place_write(const char *path, const char *text, mode_t mode);
 
 // connection.c
 void connection_accept(struct node *node);
-// Answers those whose requests had to wait for a search.
+// Answers those whose requests had to wait.
 void connection_retry(struct node *node);
+// Answers whoever waits for the change, if it is still there; frees `answer`.
+void connection_finish(struct node *node, const struct change *change, json_t *answer);
 // Says why a connection is not served, and closes it.
 void connection_refuse(int fd, const char *text);
 void connection_expire(struct node *node, uint64_t now, uint64_t *deadline);
 
-// request.c: an answer for one JSON request; NULL: when the search in progress has ended, it is to be asked again.
+// request.c: an answer for one JSON request; NULL: it is to be asked again later, or the node's `change` answers it.
 json_t *request_answer(struct node *node, const struct authority_peer *peer, const char *text);
 
 // registry.c
@@ -291,8 +296,11 @@ void admission_publish(struct node *node);
 
 // state.c
 int state_load(struct node *node);
-int state_save(struct node *node);	   // created vGPUs, a user's own overheads: synced to the disk
+char *state_text(const struct node *node); // created vGPUs, a user's own overheads; NULL: no memory
 void state_save_runtime(struct node *node); // ephemeral vGPUs and launchers: survives us only
+
+// save.c: writes the state to the disk, in a thread. 0, or -errno: it cannot begin.
+int state_save(struct node *node);
 
 // overhead.c
 uint64_t overhead_estimate(const struct node *node, size_t device, uid_t owner, bool *ret_measured);

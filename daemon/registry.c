@@ -94,6 +94,7 @@ static struct vgpu *list(struct node *node, const struct vgpu *wanted, struct vg
 	*vgpu = *wanted;
 	snprintf(vgpu->path, sizeof vgpu->path, "%s/ledgers/%s", node->runtime_dir, vgpu->name);
 	vgpu->ledger = ledger;
+	vgpu->limit = vgpu->memory;
 	user_of(vgpu->owner)->vgpus++;
 	vgpu->next = node->vgpus;
 	node->vgpus = vgpu;

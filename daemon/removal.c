@@ -2,9 +2,8 @@
 // ended and its memory is released, so that what it had reserved is not promised to others before.
 #include "base/descriptor.h"
 #include "base/size.h"
-#include "daemon/request.h"
+#include "daemon/save.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,27 +42,27 @@ static int count_ending(const struct vgpu *vgpu)
 	return count;
 }
 
-// 0, or -errno: it is gone, and that cannot be remembered.
-static int drop(struct node *node, struct vgpu *vgpu)
+static void drop(struct node *node, struct vgpu *vgpu)
 {
-	bool created = !vgpu->ephemeral;
-
 	registry_drop(node, vgpu);
 	admission_publish(node);
 	state_save_runtime(node);
-	return created ? state_save(node) : 0;
 }
 
 void removal_sweep(struct node *node)
 {
 	for (struct vgpu *vgpu = node->vgpus, *next; vgpu; vgpu = next) {
 		next = vgpu->next;
-		if (!vgpu->removing)
+		bool is_created = !vgpu->ephemeral;
+		if (!vgpu->removing || vgpu->change)
 			continue;
 		bool known = search_knows_heirs(node, vgpu);
 		end_programs(vgpu); // one may have come in meanwhile
-		if (known && count_ending(vgpu) == 0)
-			drop(node, vgpu);
+		if (!known || count_ending(vgpu) > 0)
+			continue;
+		drop(node, vgpu);
+		if (is_created)
+			state_save(node);
 	}
 }
 
@@ -93,6 +92,14 @@ static json_t *refuse_removal(const struct request *request, const struct vgpu *
 		      vgpu->name, tenants, vgpu->name, sim_flag(), launchers, who, text, vgpu->name, sim_flag());
 }
 
+static json_t *finish_removal(struct node *node, const struct change *change, int error)
+{
+	if (error)
+		return refuse("system", "the vGPU is removed, but that cannot be remembered: %s: %s", node->state_path,
+			      strerror(-error));
+	return json_pack("{s:b}", "ok", 1);
+}
+
 json_t *removal_answer(const struct request *request)
 {
 	struct node *node = request->node;
@@ -102,6 +109,8 @@ json_t *removal_answer(const struct request *request)
 
 	if (!vgpu)
 		return refusal;
+	if (vgpu->change)
+		return answer_later(request);
 	tenant_scan(node, vgpu);
 	if (force) {
 		if (!vgpu->removing) {
@@ -117,8 +126,8 @@ json_t *removal_answer(const struct request *request)
 	} else if ((refusal = refuse_removal(request, vgpu))) {
 		return refusal;
 	}
-	if (drop(node, vgpu) < 0)
-		return refuse("system", "the vGPU is removed, but that cannot be remembered: %s cannot be written",
-			      node->state_path);
-	return json_pack("{s:b}", "ok", 1);
+	bool is_ephemeral = vgpu->ephemeral;
+	struct change change = {.finish = finish_removal};
+	drop(node, vgpu);
+	return is_ephemeral ? finish_removal(node, &change, 0) : save_change(request, &change);
 }

@@ -2,6 +2,7 @@
 #include "base/hint.h"
 #include "base/parts.h"
 #include "daemon/request_parts.h"
+#include "daemon/terms.h"
 
 #include <grp.h>
 #include <pwd.h>
@@ -217,6 +218,7 @@ json_t *request_answer(struct node *node, const struct authority_peer *peer, con
 
 	listing_begin();
 	node->later = false;
+	node->change = NULL;
 	if (!json_is_object(object))
 		answer = refuse("invalid", "the request is not a JSON object: %s",
 				object ? "another kind of value" : error.text);
@@ -231,7 +233,7 @@ json_t *request_answer(struct node *node, const struct authority_peer *peer, con
 			answer = other_gpus(&request);
 		if (!answer)
 			answer = verbs[i].answer(&request);
-		if (!answer && !node->later)
+		if (!answer && !node->later && !node->change)
 			answer = refuse("system", "no memory for the answer");
 		json_decref(object);
 		return answer;

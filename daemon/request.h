@@ -10,7 +10,7 @@ struct request {
 };
 
 __attribute__((format(printf, 2, 3))) json_t *refuse(const char *code, const char *format, ...);
-// NULL: the request is answered once the search in progress has ended.
+// NULL: the request is asked again once a search, or a write to the disk, has ended.
 json_t *answer_later(const struct request *request);
 json_t *agree_with(const char *key, json_t *value);
 const char *text_of(const struct request *request, const char *key);

@@ -85,6 +85,21 @@ static json_t *add_launcher(const struct request *request, struct vgpu *vgpu)
 	return refusal;
 }
 
+// Promised is what survives: a created vGPU that is not on disk goes again.
+static json_t *finish_creation(struct node *node, const struct change *change, int error)
+{
+	json_t *refusal;
+
+	if (!error)
+		return agree_with("vgpu", listing_vgpu(node, change->vgpu, true));
+	refusal = refuse("system", "vGPU %s cannot be remembered: %s: %s", change->vgpu->name, node->state_path,
+			 strerror(-error));
+	registry_drop(node, change->vgpu);
+	admission_publish(node);
+	state_save(node); // what failed may stand there all the same
+	return refusal;
+}
+
 json_t *answer_create(const struct request *request)
 {
 	bool ephemeral = json_is_true(json_object_get(request->object, "ephemeral"));
@@ -95,17 +110,9 @@ json_t *answer_create(const struct request *request)
 		return refusal;
 	if (ephemeral && (refusal = add_launcher(request, vgpu)))
 		return refusal;
-	int r = ephemeral ? 0 : state_save(request->node);
-	if (r < 0) { // promised is what survives
-		refusal = refuse("system", "vGPU %s cannot be remembered: %s: %s", vgpu->name,
-				 request->node->state_path, strerror(-r));
-		registry_drop(request->node, vgpu);
-		admission_publish(request->node);
-		return refusal;
-	}
 	admission_publish(request->node);
 	state_save_runtime(request->node);
-	return agree_with("vgpu", listing_vgpu(request->node, vgpu, true));
+	return save_change(request, &(struct change){.finish = finish_creation, .vgpu = vgpu});
 }
 
 // NULL, or why nobody can enter it, or change it, now.
@@ -114,6 +121,11 @@ json_t *refuse_use(const struct vgpu *vgpu)
 	if (vgpu->removing)
 		return refuse("busy", "vGPU %s is being removed: its programs are ending", vgpu->name);
 	return vgpu->damage ? damage_refuse(vgpu) : NULL;
+}
+
+bool is_undecided(struct node *node, struct vgpu *vgpu)
+{
+	return vgpu->change || damage_is_undecided(node, vgpu);
 }
 
 json_t *answer_enter(const struct request *request)
@@ -134,7 +146,7 @@ json_t *answer_enter(const struct request *request)
 	if (refusal || !vgpu)
 		return refusal;
 	tenant_scan(node, vgpu);
-	if (damage_is_undecided(node, vgpu))
+	if (is_undecided(node, vgpu))
 		return answer_later(request);
 	if ((refusal = refuse_use(vgpu)))
 		return refusal;

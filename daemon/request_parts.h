@@ -1,7 +1,7 @@
 // What the files of the verbs `create`, `enter` and `set` have in common. One thread.
 #pragma once
 #include "base/size.h"
-#include "daemon/request.h"
+#include "daemon/save.h"
 
 // request_fields.c: each returns NULL, or a refusal.
 json_t *take_memory(const struct request *request, uint64_t *ret_memory);
@@ -25,6 +25,8 @@ json_t *answer_create(const struct request *request);
 json_t *answer_enter(const struct request *request);
 // NULL, or why nobody can enter the vGPU, or change it, now.
 json_t *refuse_use(const struct vgpu *vgpu);
+// Whether a search or a write to the disk must end before the vGPU can be entered or changed.
+bool is_undecided(struct node *node, struct vgpu *vgpu);
 
 // request_set.c
 json_t *answer_set(const struct request *request);

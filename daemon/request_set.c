@@ -5,26 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
-static int remember(struct node *node, const struct vgpu *vgpu)
+static json_t *not_remembered(const struct node *node, const struct vgpu *vgpu, bool is_changed, int error)
 {
-	int r = vgpu->ephemeral ? 0 : state_save(node);
-
-	state_save_runtime(node);
-	return r;
+	return refuse("system", "vGPU %s is %s, %s that cannot be remembered: %s: %s", vgpu->name,
+		      is_changed ? "changed" : "not changed", is_changed ? "but" : "because", node->state_path,
+		      strerror(-error));
 }
 
-static json_t *not_remembered(const struct request *request, const struct vgpu *vgpu, int r)
-{
-	return refuse("system", "vGPU %s is not changed, because that cannot be remembered: %s: %s", vgpu->name,
-		      request->node->state_path, strerror(-r));
-}
-
-static json_t *limit_stays(const struct request *request, const struct vgpu *vgpu, int r, uint64_t memory,
-			   uint64_t charged)
+static json_t *limit_stays(struct node *node, const struct vgpu *vgpu, int r, uint64_t memory, uint64_t charged)
 {
 	char text[3][FIGURE];
 
-	admission_publish(request->node);
+	admission_publish(node);
 	if (r != VG_LEDGER_REFUSED)
 		return refuse("busy", "vGPU %s: its ledger changes too fast, try again", vgpu->name);
 	return refuse("limit",
@@ -34,36 +26,55 @@ static json_t *limit_stays(const struct request *request, const struct vgpu *vgp
 		      vg_size_format(vg_ledger_overhead(vgpu->ledger), text[2]));
 }
 
-// A limit is remembered before it is raised, and after it was lowered: the next daemon believes what is remembered, and
-// no ledger may allow more.
-static json_t *set_memory(const struct request *request, struct vgpu *vgpu, uint64_t memory)
+// NULL, or a refusal: the limit is as before.
+static json_t *move_limit(struct node *node, struct vgpu *vgpu, uint64_t memory)
 {
-	uint64_t charged = 0, before = vgpu->memory;
-	bool raised = memory > before;
-	json_t *refusal;
-	int r = 0;
+	uint64_t charged = 0;
+	int r = vg_ledger_set_limit(vgpu->ledger, memory, &charged);
 
-	if (raised && (refusal = admit(request, vgpu->device, memory, &(struct turn_terms){0}, vgpu)))
-		return refusal;
-	if (raised) {
-		vgpu->memory = memory;
-		r = remember(request->node, vgpu);
-	}
-	if (r < 0) {
-		vgpu->memory = before;
-		admission_publish(request->node);
-		return not_remembered(request, vgpu, r);
-	}
-	r = vg_ledger_set_limit(vgpu->ledger, memory, &charged);
-	vgpu->memory = r ? before : memory;
-	if (r && raised)
-		remember(request->node, vgpu);
-	return r ? limit_stays(request, vgpu, r, memory, charged) : NULL;
+	vgpu->memory = r ? vgpu->limit : memory;
+	vgpu->limit = vgpu->memory;
+	return r ? limit_stays(node, vgpu, r, memory, charged) : NULL;
 }
 
+static void set_terms(struct vgpu *vgpu, const struct turn_terms *terms)
+{
+	vgpu->terms = *terms;
+	vg_ledger_set_share(vgpu->ledger, terms->share);
+}
+
+static void undo_raise(struct node *node, const struct change *change)
+{
+	change->vgpu->memory = change->vgpu->limit;
+	set_terms(change->vgpu, &change->terms);
+	admission_publish(node);
+	state_save_runtime(node);
+	state_save(node); // what failed may stand there all the same
+}
+
+static json_t *finish_set(struct node *node, const struct change *change, int error)
+{
+	struct vgpu *vgpu = change->vgpu;
+	json_t *refusal = NULL;
+
+	if (error)
+		refusal = not_remembered(node, vgpu, !change->raises, error);
+	else if (change->raises)
+		refusal = move_limit(node, vgpu, vgpu->memory);
+	if (refusal && change->raises)
+		undo_raise(node, change);
+	if (refusal)
+		return refusal;
+	admission_publish(node);
+	return agree_with("vgpu", listing_vgpu(node, vgpu, true));
+}
+
+// The next daemon believes what is on disk, and no ledger may allow more: a limit is raised when the larger one is on
+// disk, and lowered before the smaller one is.
 json_t *answer_set(const struct request *request)
 {
 	json_t *refusal = NULL;
+	struct node *node = request->node;
 	struct vgpu *vgpu = request_vgpu(request, "name", &refusal);
 	bool has_memory = json_object_get(request->object, "memory") != NULL;
 	uint64_t memory = 0;
@@ -71,8 +82,8 @@ json_t *answer_set(const struct request *request)
 
 	if (!vgpu)
 		return refusal;
-	tenant_scan(request->node, vgpu);
-	if (damage_is_undecided(request->node, vgpu))
+	tenant_scan(node, vgpu);
+	if (is_undecided(node, vgpu))
 		return answer_later(request);
 	if ((refusal = refuse_use(vgpu)))
 		return refusal;
@@ -86,14 +97,16 @@ json_t *answer_set(const struct request *request)
 	bool joins = terms.share && !vgpu->terms.share && !vgpu->terms.is_latency;
 	if (joins && (refusal = admit(request, vgpu->device, vgpu->memory, &terms, vgpu)))
 		return refusal;
-	if (has_memory && (refusal = set_memory(request, vgpu, memory)))
+	struct change change = {.finish = finish_set, .vgpu = vgpu, .terms = vgpu->terms,
+				.raises = has_memory && memory > vgpu->memory};
+	if (change.raises && (refusal = admit(request, vgpu->device, memory, &(struct turn_terms){0}, vgpu)))
 		return refusal;
-	vgpu->terms = terms;
-	vg_ledger_set_share(vgpu->ledger, terms.share);
-	admission_publish(request->node);
-	int r = remember(request->node, vgpu);
-	if (r < 0)
-		return refuse("system", "vGPU %s is changed, but that cannot be remembered: %s: %s", vgpu->name,
-			      request->node->state_path, strerror(-r));
-	return agree_with("vgpu", listing_vgpu(request->node, vgpu, true));
+	if (has_memory && !change.raises && (refusal = move_limit(node, vgpu, memory)))
+		return refusal;
+	if (change.raises)
+		vgpu->memory = memory;
+	set_terms(vgpu, &terms);
+	admission_publish(node);
+	state_save_runtime(node);
+	return save_change(request, &change);
 }

@@ -39,10 +39,9 @@ static json_t *overheads_state(const struct node *node)
 // Read anew and kept: vGPUs of a GPU that is not there today come back with it.
 static json_t *unknown_vgpus;
 
-int state_save(struct node *node)
+char *state_text(const struct node *node)
 {
 	json_t *vgpus = unknown_vgpus ? json_copy(unknown_vgpus) : json_array();
-	int r = -ENOMEM;
 
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		if (!vgpu->ephemeral)
@@ -50,13 +49,8 @@ int state_save(struct node *node)
 	json_t *state = json_pack("{s:i, s:o, s:o}", "schema", STATE_SCHEMA, "vgpus", vgpus, "overheads",
 				  overheads_state(node));
 	char *text = state ? json_dumps(state, JSON_INDENT(1)) : NULL;
-	if (text)
-		r = vg_file_write_atomic(node->state_path, text, strlen(text), 0600);
-	if (r < 0)
-		say("%s cannot be written: %s", node->state_path, strerror(-r));
-	free(text);
 	json_decref(state);
-	return r;
+	return text;
 }
 
 static json_t *launchers_state(const struct vgpu *vgpu)

@@ -25,14 +25,21 @@ struct user *user_of(uid_t uid)
 	return user;
 }
 
+static bool has_jobs(const struct user *user)
+{
+	for (size_t lane = 0; lane < WORK_LANES; lane++)
+		if (user->jobs[lane])
+			return true;
+	return false;
+}
+
 void user_forget_idle(void)
 {
 	uint64_t now = vg_clock_monotonic_ns();
 
 	for (struct user **link = &users; *link;) {
 		struct user *user = *link;
-		if (user->connections || user->vgpus || user->tenants || user->processes || user->jobs[WORK_ANY] ||
-		    user->jobs[WORK_UNREAD] ||
+		if (user->connections || user->vgpus || user->tenants || user->processes || has_jobs(user) ||
 		    now < user->rests_until_ns ||
 		    now - user->window_ns < USER_WINDOW_MS * 1000000ull) {
 			link = &user->next;

@@ -89,9 +89,10 @@ static void *serve(void *worker_)
 	struct worker *worker = worker_;
 	struct work *work;
 	timer_t timer;
-	bool timed = make_timer(&timer);
+	bool timed = worker->lane != WORK_DISK && make_timer(&timer);
 
-	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE); // the loop goes first
+	if (worker->lane != WORK_DISK)
+		setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE); // the loop goes first
 	if (timed)
 		set_timer(timer, true);
 	pthread_mutex_lock(&lock);

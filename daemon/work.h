@@ -6,9 +6,9 @@
 
 struct node;
 
-// Each user has two threads. To close a connection that was not read never waits for the user's own programs, so it need
-// not stand behind other work that does.
-enum work_lane { WORK_ANY, WORK_UNREAD, WORK_LANES };
+// Each user has a thread for each lane. To close a connection that was not read never waits for the user's own programs,
+// so it need not stand behind other work that does. WORK_DISK is the daemon's own: signals do not interrupt its writes.
+enum work_lane { WORK_ANY, WORK_UNREAD, WORK_DISK, WORK_LANES };
 
 // The first member of each kind of work.
 struct work {

@@ -1,0 +1,166 @@
+// A disk that does not answer for long, or fails: the daemon serves all others meanwhile, and promises nothing that is not
+// on the disk.
+#include "daemon_fixture.h"
+
+static char gates[280];
+
+static void path_of(const char *word, const char *what, char path[400])
+{
+	snprintf(path, 400, "%s/%s-%s", gates, word, what);
+}
+
+static void put(const char *word, const char *what)
+{
+	char path[400];
+
+	path_of(word, what, path);
+	close(open(path, O_WRONLY | O_CREAT, 0600));
+}
+
+static void take(const char *word, const char *what)
+{
+	char path[400];
+
+	path_of(word, what, path);
+	unlink(path);
+}
+
+// Until something waits in the daemon.
+static void await_wait(const char *what)
+{
+	char path[400];
+
+	path_of("waits", what, path);
+	for (int i = 0; i < 2000 && access(path, F_OK) < 0; i++)
+		poll(NULL, 0, 5);
+	CHECK_INT(access(path, F_OK), 0);
+	unlink(path);
+}
+
+static void start_slow(void)
+{
+	setenv("SLOW_SYSTEM", gates, 1);
+	setenv("LD_PRELOAD", SLOW_SYSTEM_LIBRARY, 1);
+	start_daemon();
+	unsetenv("LD_PRELOAD");
+}
+
+static void fresh_slow(void)
+{
+	fresh_node();
+	snprintf(gates, sizeof gates, "%s/gates", folder);
+	CHECK_INT(mkdir(gates, 0700), 0);
+	start_slow();
+}
+
+// Sends a request whose answer comes later.
+static int begin(const char *request)
+{
+	char text[300];
+	int fd = vg_wire_connect(socket_path, 20000);
+
+	snprintf(text, sizeof text, "%s", request);
+	for (char *at = text; *at; at++)
+		if (*at == '\'')
+			*at = '"';
+	CHECK(fd >= 0);
+	CHECK_INT(vg_wire_send(fd, VG_WIRE_ADMIN, 0, text, strlen(text), NULL, 0), 0);
+	return fd;
+}
+
+static bool has_answer(int fd)
+{
+	return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) == 1;
+}
+
+static json_t *end(int fd)
+{
+	static struct vg_wire_message message;
+
+	CHECK_INT(vg_wire_receive(fd, &message), 0);
+	close(fd);
+	return json_loads(message.text, 0, NULL);
+}
+
+TEST(a_slow_disk_holds_up_nobody_else)
+{
+	fresh_slow();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':1073741824}"));
+	put("hold", "disk");
+	int create = begin("{'op':'create','name':'b','memory':1073741824}");
+	await_wait("disk");
+	int raise = begin("{'op':'set','name':'a','memory':2147483648}");
+	int enter = begin("{'op':'enter','vgpu':'b'}");
+	int raise_again = begin("{'op':'set','name':'a','memory':3221225472}");
+	// The daemon answers, and has read the requests before: it serves connections in turn.
+	CHECK_AGREED(ask("{'op':'list'}"));
+	CHECK_AGREED(ask("{'op':'list'}"));
+	CHECK_INT(figure("a", "memory"), GIB);
+	CHECK(!has_answer(create) && !has_answer(raise) && !has_answer(enter) && !has_answer(raise_again));
+	// What is asked for is reserved meanwhile, so that it is not promised twice.
+	CHECK_REFUSED(ask("{'op':'create','name':'c','device':0,'memory':8589934592}"), "limit", "GPU 0");
+	take("hold", "disk");
+	CHECK_AGREED(end(create));
+	CHECK_AGREED(end(raise));
+	CHECK_AGREED(end(enter));
+	CHECK_AGREED(end(raise_again));
+	CHECK_INT(figure("a", "memory"), 3 * GIB);
+	kill_daemon();
+	start_slow();
+	CHECK_INT(figure("a", "memory"), 3 * GIB);
+}
+
+TEST(what_a_disk_refuses_is_undone)
+{
+	fresh_slow();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':2147483648}"));
+	put("fail", "disk");
+	CHECK_REFUSED(ask("{'op':'create','name':'b','memory':1073741824}"), "system", "cannot be remembered");
+	CHECK_INT(figure("b", "memory"), -1);
+	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':3221225472,'share':30}"), "system", "not changed");
+	CHECK_INT(figure("a", "memory"), 2 * GIB);
+	CHECK_INT(figure("a", "share"), 0);
+	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':1073741824}"), "system", "is changed, but");
+	CHECK_REFUSED(ask("{'op':'rm','name':'a'}"), "system", "is removed, but");
+	take("fail", "disk");
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':1073741824}"));
+	kill_daemon();
+	start_slow();
+	CHECK_INT(figure("a", "memory"), -1);
+	CHECK_INT(figure("b", "memory"), -1);
+	CHECK_INT(figure("c", "memory"), GIB);
+}
+
+TEST(a_change_that_nobody_was_told_of_survives_or_not_as_a_whole)
+{
+	fresh_slow();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':1073741824}"));
+	put("hold", "disk");
+	int create = begin("{'op':'create','name':'b','memory':1073741824}");
+	await_wait("disk");
+	int raise = begin("{'op':'set','name':'a','memory':2147483648}");
+	CHECK_AGREED(ask("{'op':'list'}"));
+	kill_daemon();
+	close(create);
+	close(raise);
+	take("hold", "disk");
+	start_slow();
+	CHECK_INT(figure("a", "memory"), GIB);
+	CHECK(await_figure("b", "memory", -1, 10000) >= 0); // nobody uses the ledger that was made for it
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':1073741824}"));
+}
+
+TEST(a_daemon_that_ends_writes_what_it_was_asked_for)
+{
+	fresh_slow();
+	put("hold", "disk");
+	int create = begin("{'op':'create','name':'a','memory':1073741824}");
+	await_wait("disk");
+	kill(daemon_pid, SIGTERM);
+
+	take("hold", "disk");
+	CHECK_AGREED(end(create));
+	CHECK_INT(waitpid(daemon_pid, NULL, 0), daemon_pid);
+	start_slow();
+	CHECK_INT(figure("a", "memory"), GIB);
+}
