@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "daemon/names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ struct publication *publication_add(struct node *node, const char *name, uid_t o
 		return NULL;
 	snprintf(publication->name, sizeof publication->name, "%s", name);
 	publication->owner = owner;
+	names_expect_user(owner);
 	memcpy(publication->id, id, VG_PAGE_ID);
 	publication->page_fd = -1;
 	publication->lost.fd = -1;

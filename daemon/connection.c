@@ -21,6 +21,7 @@ struct connection {
 	struct connection *next;
 	struct authority_peer peer;
 	uint64_t deadline_ns; // 0: it waits for its turn among its user's
+	bool for_broker;
 	bool rests;    // its user has had the loop's time for now
 	char *request; // which is to be answered later; NULL: none
 	const struct change *change; // whose end answers it; NULL: none
@@ -128,8 +129,15 @@ static bool give_answer(struct node *node, struct connection *connection, json_t
 // False: the connection is closed.
 static bool answer_request(struct node *node, struct connection *connection, const char *text)
 {
-	json_t *answer = request_answer(node, &connection->peer, text);
+	json_t *answer = NULL;
 
+	node->change = NULL;
+	if (connection->for_broker && request_is_ready(node, &connection->peer, text)) {
+		begin_session(node, connection, text);
+		return false;
+	}
+	if (!connection->for_broker)
+		answer = request_answer(node, &connection->peer, text);
 	if (!answer && node->change)
 		connection->change = node->change;
 	else if (!answer)
@@ -177,11 +185,8 @@ static void take_request(struct node *node, struct connection *connection)
 	if (r == 0 && message.type == VG_WIRE_GUEST && guest_answer(node, &connection->peer, &message.guest) &&
 	    vg_wire_send(connection->source.fd, VG_WIRE_GUEST, 0, &message.guest, sizeof message.guest, NULL, 0) < 0)
 		guest_undo(node, &message.guest);
-	if (r == 0 && message.type == VG_WIRE_SHARE) {
-		begin_session(node, connection, message.text);
-		return;
-	}
-	if (r < 0 || message.type != VG_WIRE_ADMIN) {
+	connection->for_broker = r == 0 && message.type == VG_WIRE_SHARE;
+	if (r < 0 || (message.type != VG_WIRE_ADMIN && !connection->for_broker)) {
 		close_connection(node, connection);
 		return;
 	}

@@ -2,11 +2,10 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "daemon/arbiter.h"
+#include "daemon/names.h"
 #include "daemon/terms.h"
 #include "ledger/share.h"
 
-#include <grp.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,36 +60,14 @@ static json_t *size_or_null(bool known, uint64_t bytes)
 	return known ? json_integer(bounded(bytes, INT64_MAX)) : json_null();
 }
 
-// One user may have very many rows, and the table of users is not read for each.
 json_t *user_name(uid_t uid)
 {
-	static struct {
-		uint64_t at_ns;
-		uid_t uid;
-		char text[64];
-	} last;
-	uint64_t now = vg_clock_monotonic_ns();
-
-	if (!last.at_ns || last.uid != uid || now - last.at_ns > FRESH_MS * 1000000ull) {
-		struct passwd *entry = getpwuid(uid);
-		last.at_ns = now;
-		last.uid = uid;
-		snprintf(last.text, sizeof last.text, "%u", (unsigned int)uid);
-		if (entry)
-			snprintf(last.text, sizeof last.text, "%s", entry->pw_name);
-	}
-	return json_string(last.text);
+	return json_string(names_user(uid));
 }
 
 json_t *group_name(gid_t gid)
 {
-	struct group *entry = gid == (gid_t)-1 ? NULL : getgrgid(gid);
-	char number[16];
-
-	if (gid == (gid_t)-1)
-		return json_null();
-	snprintf(number, sizeof number, "%u", (unsigned int)gid);
-	return json_string(entry ? entry->gr_name : number);
+	return gid == (gid_t)-1 ? json_null() : json_string(names_group(gid));
 }
 
 // A program may give itself any name; JSON takes UTF-8 only.

@@ -2,6 +2,7 @@
 #include "daemon/arbiter.h"
 #include "daemon/broker.h"
 #include "daemon/mps.h"
+#include "daemon/names.h"
 #include "daemon/user.h"
 
 #include <errno.h>
@@ -90,6 +91,7 @@ static uint64_t keep_house(struct node *node)
 	arbiter_follow(node);
 	connection_expire(node, now, &deadline);
 	session_expire_all(node, now, &deadline);
+	names_expire(node, now, &deadline);
 	say_left_out(now, &deadline);
 	user_forget_idle();
 	if (node->retry)

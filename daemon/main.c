@@ -4,6 +4,7 @@
 #include "daemon/arbiter.h"
 #include "daemon/broker.h"
 #include "daemon/mps.h"
+#include "daemon/names.h"
 #include "daemon/save.h"
 #include "daemon/work.h"
 #include "wire/wire.h"
@@ -249,8 +250,8 @@ int node_start(struct node *node)
 	state_load(node);
 	mps_adopt(node);
 	page_load_all(node);
-	// A user whose processes cannot be looked at does not keep the others waiting.
-	for (int i = 0; i < START_PATIENCE_MS / 20 && damage_mend_all(node); i++)
+	// A user whose processes or name cannot be looked at does not keep the others waiting.
+	for (int i = 0; i < START_PATIENCE_MS / 20 && (damage_mend_all(node) | names_are_pending()); i++)
 		work_collect(node, 20);
 	admission_publish(node);
 	return place_listen(node);

@@ -128,7 +128,7 @@ struct node {
 	struct publication *publications;
 	unsigned int connection_count;
 	bool retry; // connection_retry() has more to do
-	bool later; // the request in hand waits for a search, or for the disk, and is asked again
+	bool later; // the request in hand waits for a search, a lookup or the disk, and is asked again
 	struct change *change; // the request in hand is answered when this is on disk; NULL: none
 	bool leaving;
 	bool ending; // a signal said so: whoever still waits has lost
@@ -177,7 +177,10 @@ void connection_finish(struct node *node, const struct change *change, json_t *a
 void connection_refuse(int fd, const char *text);
 void connection_expire(struct node *node, uint64_t now, uint64_t *deadline);
 
-// request.c: an answer for one JSON request; NULL: it is to be asked again later, or the node's `change` answers it.
+// request.c
+// False: the request is to be asked again later, since a user or group that it names is being looked up.
+bool request_is_ready(struct node *node, const struct authority_peer *peer, const char *text);
+// An answer for one JSON request; NULL: it is to be asked again later, or the node's `change` answers it.
 json_t *request_answer(struct node *node, const struct authority_peer *peer, const char *text);
 
 // registry.c

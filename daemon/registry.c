@@ -2,6 +2,7 @@
 #include "base/descriptor.h"
 #include "daemon/arbiter.h"
 #include "daemon/broker.h"
+#include "daemon/names.h"
 #include "daemon/user.h"
 
 #include <dirent.h>
@@ -96,6 +97,9 @@ static struct vgpu *list(struct node *node, const struct vgpu *wanted, struct vg
 	vgpu->ledger = ledger;
 	vgpu->limit = vgpu->memory;
 	user_of(vgpu->owner)->vgpus++;
+	names_expect_user(vgpu->owner);
+	if (vgpu->group != (gid_t)-1)
+		names_expect_group(vgpu->group, vgpu->owner);
 	vgpu->next = node->vgpus;
 	node->vgpus = vgpu;
 	return vgpu;

@@ -1,11 +1,10 @@
 // The verbs, and what their requests have in common. Every refusal is a whole sentence with the figures and what to do about it.
 #include "base/hint.h"
 #include "base/parts.h"
+#include "daemon/names.h"
 #include "daemon/request_parts.h"
 #include "daemon/terms.h"
 
-#include <grp.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -57,18 +56,13 @@ static json_t *not_allowed(const struct request *request, const struct vgpu *vgp
 		[AUTHORITY_LOGS] = "see what it refused",
 	};
 	const char *action = actions[request->verb] ? actions[request->verb] : authority_verb_text(request->verb);
-	const struct passwd *owner = getpwuid(vgpu->owner);
-	const struct group *group = vgpu->group == (gid_t)-1 ? NULL : getgrgid(vgpu->group);
 	bool for_group = vgpu->group != (gid_t)-1 && authority_allows(request->verb, AUTHORITY_GROUP);
-	char user_number[16], group_number[16], members[96] = "";
+	char members[96] = "";
 
-	snprintf(user_number, sizeof user_number, "%u", (unsigned int)vgpu->owner);
-	snprintf(group_number, sizeof group_number, "%u", (unsigned int)vgpu->group);
 	if (for_group)
-		snprintf(members, sizeof members, ", members of the group %.60s",
-			 group ? group->gr_name : group_number);
+		snprintf(members, sizeof members, ", members of the group %.60s", names_group(vgpu->group));
 	return refuse("denied", "vGPU %s: only its owner (%s)%s and root may %s", vgpu->name,
-		      owner ? owner->pw_name : user_number, members, action);
+		      names_user(vgpu->owner), members, action);
 }
 
 struct vgpu *request_vgpu(const struct request *request, const char *key, json_t **ret_refusal)
@@ -209,6 +203,15 @@ static const struct {
 	{AUTHORITY_SHUTDOWN, answer_shutdown}, {AUTHORITY_PUBLICATIONS, answer_publications},
 };
 
+bool request_is_ready(struct node *node, const struct authority_peer *peer, const char *text)
+{
+	json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	bool is_ready = names_are_ready(&(struct request){.node = node, .peer = peer, .object = object});
+
+	json_decref(object);
+	return is_ready;
+}
+
 json_t *request_answer(struct node *node, const struct authority_peer *peer, const char *text)
 {
 	json_error_t error;
@@ -229,9 +232,12 @@ json_t *request_answer(struct node *node, const struct authority_peer *peer, con
 			continue;
 		request.verb = verbs[i].verb;
 		// Whichever daemon it is may be asked whether it is there, and told to end.
-		if (request.verb != AUTHORITY_PING && request.verb != AUTHORITY_SHUTDOWN)
+		bool is_for_any = request.verb == AUTHORITY_PING || request.verb == AUTHORITY_SHUTDOWN;
+		if (!is_for_any)
 			answer = other_gpus(&request);
-		if (!answer)
+		if (!answer && !is_for_any && !names_are_ready(&request))
+			answer_later(&request);
+		else if (!answer)
 			answer = verbs[i].answer(&request);
 		if (!answer && !node->later && !node->change)
 			answer = refuse("system", "no memory for the answer");

@@ -1,10 +1,9 @@
 // Fields of a request that say which GPU, how much memory, and for whom.
+#include "daemon/names.h"
 #include "daemon/request_parts.h"
 #include "daemon/terms.h"
 
 #include <errno.h>
-#include <grp.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +86,11 @@ json_t *take_device(const struct request *request, unsigned int share, size_t *r
 		      sim_flag());
 }
 
+static json_t *refuse_lookup(const char *what, const char *name)
+{
+	return refuse("busy", "the system cannot be asked for the %s %.60s now: try again", what, name);
+}
+
 // Root makes vGPUs for other users, as a restore of their programs does.
 json_t *take_owner(const struct request *request, uid_t *ret_owner)
 {
@@ -98,11 +102,14 @@ json_t *take_owner(const struct request *request, uid_t *ret_owner)
 		return NULL;
 	if (!name || !*name)
 		return refuse("invalid", "\"owner\" must be a user's name or number");
-	const struct passwd *entry = getpwnam(name);
+	uid_t owner;
+	int r = names_find_user(request, name, &owner);
 	unsigned long number = strtoul(name, &end, 10);
-	if (!entry && (*name < '0' || *name > '9' || *end || number >= (uid_t)-1))
+	if (r == -EAGAIN)
+		return refuse_lookup("user", name);
+	if (r < 0 && (*name < '0' || *name > '9' || *end || number >= (uid_t)-1))
 		return refuse("not_found", "there is no user %.60s", name);
-	uid_t owner = entry ? entry->pw_uid : (uid_t)number;
+	owner = r < 0 ? (uid_t)number : owner;
 	if (request->peer->uid != 0 && request->peer->uid != owner)
 		return refuse("denied", "a vGPU for user %.60s is for that user and root to make", name);
 	if (!request->node->system_wide && owner != request->peer->uid && owner != geteuid())
@@ -125,13 +132,16 @@ json_t *take_group(const struct request *request, gid_t *ret_group)
 		return refuse("invalid", "\"group\" must be a group's name");
 	if (!request->node->system_wide)
 		return refuse("invalid", "a group needs the system's daemon: this one serves its own user only");
-	struct group *entry = getgrnam(name);
-	if (!entry)
+	gid_t group;
+	int r = names_find_group(request, name, &group);
+	if (r == -EAGAIN)
+		return refuse_lookup("group", name);
+	if (r < 0)
 		return refuse("not_found", "there is no group %.60s", name);
 	for (size_t i = 0; i < request->peer->group_count; i++)
-		member |= request->peer->groups[i] == entry->gr_gid;
+		member |= request->peer->groups[i] == group;
 	if (!member)
 		return refuse("denied", "you are not in the group %.60s", name);
-	*ret_group = entry->gr_gid;
+	*ret_group = group;
 	return NULL;
 }

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-enum { IDLE_SECONDS = 1, NICE = 5, MOST_WORK = 2 * USER_JOBS, HURRY_MS = 50 };
+enum { IDLE_SECONDS = 1, NICE = 5, MOST_WORK = 2 * USER_JOBS, HURRY_MS = 50, STACK_SIZE = 1 << 20 };
 
 struct worker {
 	struct worker *next;
@@ -128,7 +128,7 @@ static struct worker *start_worker(uid_t uid, enum work_lane lane)
 	workers = worker;
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attributes, 256 << 10);
+	pthread_attr_setstacksize(&attributes, STACK_SIZE);
 	int error = pthread_create(&thread, &attributes, serve, worker);
 	pthread_attr_destroy(&attributes);
 	if (!error)

@@ -7,8 +7,9 @@
 struct node;
 
 // Each user has a thread for each lane. To close a connection that was not read never waits for the user's own programs,
-// so it need not stand behind other work that does. WORK_DISK is the daemon's own: signals do not interrupt its writes.
-enum work_lane { WORK_ANY, WORK_UNREAD, WORK_DISK, WORK_LANES };
+// so it need not stand behind other work that does. WORK_NAMES waits for the
+// system's directory of users. WORK_DISK is the daemon's own: signals do not interrupt its writes.
+enum work_lane { WORK_ANY, WORK_UNREAD, WORK_NAMES, WORK_DISK, WORK_LANES };
 
 // The first member of each kind of work.
 struct work {

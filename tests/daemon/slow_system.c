@@ -1,9 +1,12 @@
-// Preloaded into a daemon: a disk that holds or fails, as files in the directory SLOW_SYSTEM say: `hold-disk` and
-// `fail-disk`. `waits-disk` is there from the first time that something waits.
+// Preloaded into a daemon: a disk that waits or fails, and a directory of users and groups that waits, as files in the
+// directory SLOW_SYSTEM say: `hold-disk`, `fail-disk`, `hold-users`, `hold-groups`. `waits-disk` and so on is there from
+// the first time that something waits.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
+#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,3 +40,25 @@ int fsync(int fd)
 	errno = EIO;
 	return -1;
 }
+
+// Waits, and calls the C library's function of this name.
+#define SLOW(type, name, what, parameters, arguments)                                              \
+	type name parameters                                                                       \
+	{                                                                                          \
+		wait_while_held(what);                                                             \
+		return ((type(*) parameters)dlsym(RTLD_NEXT, #name)) arguments;                    \
+	}
+
+SLOW(struct passwd *, getpwuid, "users", (uid_t uid), (uid))
+SLOW(struct passwd *, getpwnam, "users", (const char *name), (name))
+SLOW(struct group *, getgrgid, "groups", (gid_t gid), (gid))
+SLOW(struct group *, getgrnam, "groups", (const char *name), (name))
+SLOW(int, getpwuid_r, "users", (uid_t uid, struct passwd *entry, char *space, size_t size, struct passwd **ret_entry),
+     (uid, entry, space, size, ret_entry))
+SLOW(int, getpwnam_r, "users",
+     (const char *name, struct passwd *entry, char *space, size_t size, struct passwd **ret_entry),
+     (name, entry, space, size, ret_entry))
+SLOW(int, getgrgid_r, "groups", (gid_t gid, struct group *entry, char *space, size_t size, struct group **ret_entry),
+     (gid, entry, space, size, ret_entry))
+SLOW(int, getgrnam_r, "groups", (const char *name, struct group *entry, char *space, size_t size, struct group **ret_entry),
+     (name, entry, space, size, ret_entry))

@@ -1,6 +1,8 @@
-// A disk that does not answer for long, or fails: the daemon serves all others meanwhile, and promises nothing that is not
+// A disk, or a directory of users, that does not answer for long, or fails: the daemon serves all others meanwhile, and promises nothing that is not
 // on the disk.
 #include "daemon_fixture.h"
+
+#include <pwd.h>
 
 static char gates[280];
 
@@ -163,4 +165,47 @@ TEST(a_daemon_that_ends_writes_what_it_was_asked_for)
 	CHECK_INT(waitpid(daemon_pid, NULL, 0), daemon_pid);
 	start_slow();
 	CHECK_INT(figure("a", "memory"), GIB);
+}
+
+static void check_owner(const char *name, const char *owner)
+{
+	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
+
+	CHECK_STR(json_string_value(json_object_get(json_object_get(reply, "vgpu"), "owner")), owner);
+	json_decref(reply);
+}
+
+TEST(a_slow_directory_of_users_holds_up_nobody)
+{
+	const struct passwd *self = getpwuid(geteuid());
+	char number[16];
+
+	if (!self)
+		SKIP("this user has no name");
+	snprintf(number, sizeof number, "%u", (unsigned int)geteuid());
+	fresh_node();
+	snprintf(gates, sizeof gates, "%s/gates", folder);
+	CHECK_INT(mkdir(gates, 0700), 0);
+	put("hold", "users");
+	start_slow();
+	int create = begin("{'op':'create','name':'a','memory':1073741824}");
+	await_wait("users");
+	CHECK_AGREED(ask("{'op':'ping'}"));
+	// The answer does not wait for ever for a name.
+	CHECK_AGREED(end(create));
+	check_owner("a", number);
+	take("hold", "users");
+	for (int i = 0; i < 400; i++) {
+		json_t *reply = ask("{'op':'list'}");
+		const json_t *row = json_array_get(json_object_get(reply, "vgpus"), 0);
+		bool is_named = strcmp(json_string_value(json_object_get(row, "owner")), number) != 0;
+		json_decref(reply);
+		if (is_named)
+			break;
+		poll(NULL, 0, 5);
+	}
+	check_owner("a", self->pw_name);
+	kill_daemon();
+	start_slow();
+	check_owner("a", self->pw_name); // at once
 }

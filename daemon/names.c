@@ -1,0 +1,366 @@
+#include "daemon/names.h"
+
+#include "base/clock.h"
+#include "daemon/user.h"
+#include "daemon/work.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	MOST_SHOWN = 1024,		  // names that are kept for answers; then the oldest goes
+	MOST_ASKED = 2 * USER_SERVED,	  // names that requests of one user ask for
+	FRESH_S = 10,			  // then a name is looked up again when it is shown
+	ASKED_S = 2,			  // for so long a request may use what was looked up for it
+	PATIENCE_MS = 1000,		  // a request waits for its user's name
+	ENTRY_SPACE = 4096, MOST_SPACE = 16 << 20, // a group's entry has all its members
+};
+
+enum kind { NAME_OF_USER, NAME_OF_GROUP, USER_OF_NAME, GROUP_OF_NAME };
+
+// What is looked up: the text for a number, or the number for a text.
+struct key {
+	enum kind kind;
+	uid_t asker; // whose thread does it; it tells apart the names that requests ask for
+	uint32_t number;
+	char text[NAME_TEXT];
+};
+
+struct name {
+	struct name *next; // used last first
+	struct key key;
+	bool is_pending, is_known;
+	int error; // 0 or -errno of what was known last
+	uint64_t asked_ns, known_ns;
+};
+
+struct lookup {
+	struct work work;
+	struct key key;
+	int error;
+};
+
+static struct name *names;
+static uint64_t waits_until_ns; // a request, for its user's name; 0: none does
+
+// ---- in the thread --------------------------------------------------------------------------------------------
+
+// POSIX lets a system say in several ways that there is no such entry.
+static int why_missing(int error)
+{
+	return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM ? -ENOENT : -error;
+}
+
+static int look_up_user(struct key *key, char *space, size_t size)
+{
+	struct passwd entry, *found = NULL;
+	bool by_name = key->kind == USER_OF_NAME;
+	int error = by_name ? getpwnam_r(key->text, &entry, space, size, &found)
+			    : getpwuid_r(key->number, &entry, space, size, &found);
+
+	if (!found)
+		return why_missing(error);
+	key->number = entry.pw_uid;
+	if (!by_name)
+		snprintf(key->text, sizeof key->text, "%s", entry.pw_name);
+	return 0;
+}
+
+static int look_up_group(struct key *key, char *space, size_t size)
+{
+	struct group entry, *found = NULL;
+	bool by_name = key->kind == GROUP_OF_NAME;
+	int error = by_name ? getgrnam_r(key->text, &entry, space, size, &found)
+			    : getgrgid_r(key->number, &entry, space, size, &found);
+
+	if (!found)
+		return why_missing(error);
+	key->number = entry.gr_gid;
+	if (!by_name)
+		snprintf(key->text, sizeof key->text, "%s", entry.gr_name);
+	return 0;
+}
+
+static void run_lookup(struct work *work)
+{
+	struct lookup *lookup = (struct lookup *)work;
+	bool of_user = lookup->key.kind == NAME_OF_USER || lookup->key.kind == USER_OF_NAME;
+	int r = -ERANGE;
+
+	for (size_t size = ENTRY_SPACE; r == -ERANGE && size <= MOST_SPACE; size *= 4) {
+		char *space = malloc(size);
+		r = !space ? -ENOMEM : (of_user ? look_up_user : look_up_group)(&lookup->key, space, size);
+		free(space);
+	}
+	lookup->error = r;
+}
+
+// ---- in the loop ----------------------------------------------------------------------------------------------
+
+static bool is_shown(const struct key *key)
+{
+	return key->kind == NAME_OF_USER || key->kind == NAME_OF_GROUP;
+}
+
+static bool is_same(const struct key *left, const struct key *right)
+{
+	if (left->kind != right->kind)
+		return false;
+	return is_shown(left) ? left->number == right->number
+			      : left->asker == right->asker && strcmp(left->text, right->text) == 0;
+}
+
+static void drop(struct name **link)
+{
+	struct name *name = *link;
+
+	*link = name->next;
+	free(name);
+}
+
+// Makes room for one more: of those that are shown, or of those that one user's requests ask for. False: none can go.
+static bool make_room(const struct key *key)
+{
+	struct name **oldest = NULL;
+	unsigned int count = 0;
+
+	for (struct name **link = &names; *link; link = &(*link)->next) {
+		const struct name *name = *link;
+		if (is_shown(&name->key) != is_shown(key) || (!is_shown(key) && name->key.asker != key->asker))
+			continue;
+		count++;
+		if (!name->is_pending)
+			oldest = link;
+	}
+	if (count < (is_shown(key) ? MOST_SHOWN : MOST_ASKED))
+		return true;
+	if (oldest)
+		drop(oldest);
+	return oldest;
+}
+
+static void put_first(struct name *name)
+{
+	name->next = names;
+	names = name;
+}
+
+// The name moves to the front. NULL: not kept.
+static struct name *find(const struct key *key)
+{
+	for (struct name **link = &names; *link; link = &(*link)->next) {
+		struct name *name = *link;
+		if (!is_same(&name->key, key))
+			continue;
+		*link = name->next;
+		put_first(name);
+		return name;
+	}
+	return NULL;
+}
+
+static bool is_older(const struct name *name, unsigned int seconds)
+{
+	return vg_clock_monotonic_ns() - name->known_ns > seconds * 1000000000ull;
+}
+
+// What was looked up for requests that have their answers.
+static void drop_old(void)
+{
+	for (struct name **link = &names; *link;) {
+		const struct name *name = *link;
+		if (!is_shown(&name->key) && !name->is_pending && is_older(name, ASKED_S))
+			drop(link);
+		else
+			link = &(*link)->next;
+	}
+}
+
+static struct name *find_or_add(const struct key *key)
+{
+	struct name *name = find(key);
+
+	if (name)
+		return name;
+	drop_old();
+	name = make_room(key) ? calloc(1, sizeof *name) : NULL;
+	if (!name)
+		return NULL;
+	name->key = *key;
+	put_first(name);
+	return name;
+}
+
+// A request has named it, so that the answer can show it.
+static void learn(enum kind kind, uint32_t number, const char *text)
+{
+	struct key key = {.kind = kind, .number = number};
+	struct name *name = find_or_add(&key);
+
+	if (!name)
+		return;
+	snprintf(name->key.text, sizeof name->key.text, "%s", text);
+	name->is_known = true;
+	name->error = 0;
+	name->known_ns = vg_clock_monotonic_ns();
+}
+
+static void end_lookup(struct node *node, struct work *work)
+{
+	struct lookup *lookup = (struct lookup *)work;
+	struct name *name = find(&lookup->key);
+
+	if (name) {
+		bool has_failed = lookup->error && lookup->error != -ENOENT;
+		name->is_pending = false;
+		name->known_ns = vg_clock_monotonic_ns();
+		if (!has_failed || !name->is_known || name->error) { // else what was known before is shown on
+			name->key = lookup->key;
+			name->is_known = true;
+			name->error = lookup->error;
+		}
+	}
+	free(lookup);
+	connection_retry(node);
+}
+
+static void begin_lookup(struct name *name)
+{
+	struct lookup *lookup = name->is_pending ? NULL : malloc(sizeof *lookup);
+
+	if (!lookup)
+		return;
+	*lookup = (struct lookup){.work = {.lane = WORK_NAMES, .run = run_lookup, .done = end_lookup}, .key = name->key};
+	name->asked_ns = vg_clock_monotonic_ns();
+	name->is_pending = work_post(name->key.asker, &lookup->work);
+	if (!name->is_pending)
+		free(lookup);
+}
+
+// Looks it up if it is not known, or not any more. NULL: no memory for it.
+static struct name *expect(const struct key *key, unsigned int fresh_s)
+{
+	struct name *name = find_or_add(key);
+
+	if (name && (!name->is_known || is_older(name, fresh_s)))
+		begin_lookup(name);
+	return name;
+}
+
+static const char *show(const struct key *key)
+{
+	static char text[2][NAME_TEXT]; // a sentence may name a user and a group
+	static unsigned int turn;
+	char *shown = text[turn++ % 2];
+	const struct name *name = expect(key, FRESH_S);
+
+	if (name && name->is_known && !name->error)
+		snprintf(shown, NAME_TEXT, "%s", name->key.text);
+	else
+		snprintf(shown, NAME_TEXT, "%u", (unsigned int)key->number);
+	return shown;
+}
+
+const char *names_user(uid_t uid)
+{
+	return show(&(struct key){.kind = NAME_OF_USER, .asker = uid, .number = uid});
+}
+
+const char *names_group(gid_t gid)
+{
+	return show(&(struct key){.kind = NAME_OF_GROUP, .number = gid});
+}
+
+void names_expect_user(uid_t uid)
+{
+	expect(&(struct key){.kind = NAME_OF_USER, .asker = uid, .number = uid}, FRESH_S);
+}
+
+void names_expect_group(gid_t gid, uid_t asker)
+{
+	expect(&(struct key){.kind = NAME_OF_GROUP, .asker = asker, .number = gid}, FRESH_S);
+}
+
+bool names_are_pending(void)
+{
+	for (const struct name *name = names; name; name = name->next)
+		if (name->is_pending && !name->is_known && is_shown(&name->key))
+			return true;
+	return false;
+}
+
+// The number for a text that a request of the user has. False: there is no such text that could be looked up.
+static bool make_key(const struct request *request, enum kind kind, const char *text, struct key *ret_key)
+{
+	if (!text || !*text || strlen(text) >= NAME_TEXT)
+		return false;
+	*ret_key = (struct key){.kind = kind, .asker = request->peer->uid};
+	snprintf(ret_key->text, sizeof ret_key->text, "%s", text);
+	return true;
+}
+
+static bool is_ready(const struct request *request, enum kind kind, const char *field)
+{
+	struct key key;
+
+	if (!make_key(request, kind, text_of(request, field), &key))
+		return true;
+	const struct name *name = expect(&key, ASKED_S);
+	return !name || !name->is_pending;
+}
+
+bool names_are_ready(const struct request *request)
+{
+	const struct key own = {.kind = NAME_OF_USER, .asker = request->peer->uid, .number = request->peer->uid};
+	bool are_ready = is_ready(request, USER_OF_NAME, "owner") & is_ready(request, GROUP_OF_NAME, "group");
+	const struct name *name = expect(&own, FRESH_S);
+
+	if (!are_ready || !name || name->is_known || !name->is_pending)
+		return are_ready;
+	uint64_t until = name->asked_ns + PATIENCE_MS * 1000000ull;
+	if (vg_clock_monotonic_ns() >= until)
+		return true; // the number will do
+	if (!waits_until_ns || until < waits_until_ns)
+		waits_until_ns = until;
+	return false;
+}
+
+void names_expire(struct node *node, uint64_t now, uint64_t *deadline)
+{
+	if (waits_until_ns && now >= waits_until_ns) {
+		waits_until_ns = 0;
+		connection_retry(node);
+	}
+	if (waits_until_ns && (!*deadline || waits_until_ns < *deadline))
+		*deadline = waits_until_ns;
+}
+
+static int find_number(const struct request *request, enum kind kind, const char *text, uint32_t *ret_number)
+{
+	struct key key;
+
+	if (!make_key(request, kind, text, &key))
+		return -ENOENT;
+	const struct name *name = find(&key);
+	if (!name || !name->is_known || name->is_pending)
+		return -EAGAIN;
+	if (name->error)
+		return name->error == -ENOENT ? -ENOENT : -EAGAIN;
+	*ret_number = name->key.number;
+	learn(kind == USER_OF_NAME ? NAME_OF_USER : NAME_OF_GROUP, name->key.number, text);
+	return 0;
+}
+
+int names_find_user(const struct request *request, const char *text, uid_t *ret_uid)
+{
+	return find_number(request, USER_OF_NAME, text, ret_uid);
+}
+
+int names_find_group(const struct request *request, const char *text, gid_t *ret_gid)
+{
+	return find_number(request, GROUP_OF_NAME, text, ret_gid);
+}
