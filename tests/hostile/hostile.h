@@ -1,13 +1,14 @@
-// A system daemon on a simulated GPU, an attacking user, and a victim whose requests are timed meanwhile. Root plays all
-// of them. Include once.
+// A system daemon on a simulated GPU, attacking users, and a victim. Root plays all of them, in a pid and mount namespace
+// of the test's own, so that nothing is left behind and process ids can be chosen. Include once.
 #pragma once
 #include "broker_fixture.h"
 
 #include <grp.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 
-enum { ALICE = 60001, BOB = 60002 }; // the attacker, and the victim
+static uid_t alice, bob; // the attacker, and the victim: this program's alone, since others run beside it
 
 // How long each attack lasts: HOSTILE_MS, or half a second.
 static inline int attack_ms(void)
@@ -17,38 +18,41 @@ static inline int attack_ms(void)
 	return text ? atoi(text) : 500;
 }
 
+static int namespace_error = -1; // 0: we are in namespaces of our own
+
+// Before main(): the tests run in a child, which is process 1 of its namespace. All that it starts ends with it.
+__attribute__((constructor)) static void enter_namespaces(void)
+{
+	int status;
+
+	alice = 0x20000000u + 64u * (uid_t)getpid();
+	bob = alice + 63;
+	if (geteuid() != 0)
+		return;
+	namespace_error = unshare(CLONE_NEWPID | CLONE_NEWNS) < 0 ? errno : 0;
+	if (namespace_error)
+		return;
+	pid_t child = fork();
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("proc", "/proc", "proc", 0, NULL) < 0)
+			namespace_error = errno;
+		return;
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		_exit(1);
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
 static inline void start_system_daemon(void)
 {
 	if (!start_broker_of(VIRGATED, -1))
 		FAIL("the daemon does not start: see %s/log", folder);
 }
 
-static inline void leave_memory(void)
-{
-	if (getpid() == test_pid && *folder)
-		umount2(folder, MNT_DETACH);
-}
+// ---- users ------------------------------------------------------------------------------------------------------
 
-// In a directory in memory: how long a disk takes to sync is not what is measured.
-static inline void fresh_system(void)
-{
-	static bool registered;
-	char claims[300];
-
-	if (geteuid() != 0)
-		SKIP("only root can be several users");
-	for_all_users = true;
-	leave_memory();
-	fresh_node();
-	if (!registered)
-		atexit(leave_memory); // before fresh_node()'s own
-	registered = true;
-	CHECK_INT(mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, "size=2g"), 0);
-	snprintf(claims, sizeof claims, "%s/claims", folder);
-	setenv("VIRGATE_CLAIMS_DIR", claims, 1);
-	CHECK_INT(chmod(folder, 0755), 0);
-	start_system_daemon();
-}
+static pid_t leaders[64]; // of the process groups of users
 
 static inline void become(uid_t uid)
 {
@@ -66,7 +70,7 @@ static inline pid_t start_user(uid_t uid, void (*body)(void))
 
 	if (child == 0) {
 		setpgid(0, 0);
-		if (uid == ALICE) // what is measured is the daemon, not how processors are shared
+		if (uid != bob) // what is measured is the daemon, not how processors are shared
 			setpriority(PRIO_PROCESS, 0, 19);
 		become(uid);
 		body();
@@ -75,7 +79,56 @@ static inline pid_t start_user(uid_t uid, void (*body)(void))
 	}
 	CHECK(child > 0);
 	setpgid(child, child);
-	return child;
+	for (size_t i = 0; i < sizeof leaders / sizeof *leaders; i++)
+		if (!leaders[i]) {
+			leaders[i] = child;
+			return child;
+		}
+	FAIL("too many users at a time");
+}
+
+static inline void forget_user(pid_t leader)
+{
+	for (size_t i = 0; i < sizeof leaders / sizeof *leaders; i++)
+		if (leaders[i] == leader)
+			leaders[i] = 0;
+}
+
+static inline void end_user(pid_t leader)
+{
+	kill(-leader, SIGKILL);
+	forget_user(leader);
+	CHECK_INT(waitpid(leader, NULL, 0), leader);
+}
+
+// Those whose test has failed, too.
+static inline void end_all_users(void)
+{
+	for (size_t i = 0; i < sizeof leaders / sizeof *leaders; i++)
+		if (leaders[i])
+			end_user(leaders[i]);
+}
+
+// The exit status of `body`, run as the user.
+static inline int try_user(uid_t uid, void (*body)(void))
+{
+	pid_t child = start_user(uid, body);
+	int status;
+
+	CHECK_INT(waitpid(child, &status, 0), child);
+	forget_user(child);
+	if (!WIFEXITED(status))
+		FAIL("a program of user %u was killed: %d", (unsigned int)uid, status);
+	return WEXITSTATUS(status);
+}
+
+// Runs `body` as the user, to its end.
+static inline void run_user(uid_t uid, void (*body)(void))
+{
+	int status = try_user(uid, body);
+
+	if (status != 0)
+		FAIL("a program of user %u failed: %d", (unsigned int)uid, status);
 }
 
 static volatile bool *attack_is_ready;
@@ -86,12 +139,12 @@ static inline void attack_begins(void)
 	*attack_is_ready = true;
 }
 
-static inline pid_t start_attack(void (*body)(void))
+static inline pid_t start_attack_of(uid_t uid, void (*body)(void))
 {
 	if (!attack_is_ready)
 		attack_is_ready = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	*attack_is_ready = false;
-	pid_t attacker = start_user(ALICE, body);
+	pid_t attacker = start_user(uid, body);
 	while (!*attack_is_ready) {
 		CHECK_INT(waitpid(attacker, NULL, WNOHANG), 0);
 		poll(NULL, 0, 5);
@@ -99,80 +152,47 @@ static inline pid_t start_attack(void (*body)(void))
 	return attacker;
 }
 
-static inline void end_user(pid_t leader)
+static inline pid_t start_attack(void (*body)(void))
 {
-	kill(-leader, SIGKILL);
-	CHECK_INT(waitpid(leader, NULL, 0), leader);
+	return start_attack_of(alice, body);
 }
 
-// Runs `body` as the user, to its end.
-static inline void run_user(uid_t uid, void (*body)(void))
-{
-	pid_t child = start_user(uid, body);
-	int status;
+// ---- the daemon ---------------------------------------------------------------------------------------------
 
-	CHECK_INT(waitpid(child, &status, 0), child);
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		FAIL("a program of user %u failed: %d", (unsigned int)uid, status);
+static inline void leave_memory(void)
+{
+	if (getpid() == test_pid && *folder)
+		umount2(folder, MNT_DETACH);
 }
 
-struct latency {
-	unsigned int trips, slow, refused; // slow: took longer than the daemon may
-	double worst_ms;
-};
-
-enum { MOST_MS = 50 }; // of an answer under attack
-
-static inline void one_trip(struct latency *latency, const char *request)
+static inline void mount_memory(void)
 {
-	uint64_t start = vg_clock_monotonic_ns();
-	json_t *reply = ask("%s", request);
-	double ms = (double)(vg_clock_monotonic_ns() - start) / 1e6;
+	char claims[300];
 
-	latency->trips++;
-	latency->slow += ms > MOST_MS;
-	latency->refused += !agreed(reply);
-	if (!agreed(reply))
-		fprintf(stderr, "%s: %s\n", request, json_string_value(json_object_get(reply, "message")));
-	latency->worst_ms = ms > latency->worst_ms ? ms : latency->worst_ms;
-	json_decref(reply);
+	CHECK_INT(mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, "size=2g"), 0);
+	snprintf(claims, sizeof claims, "%s/claims", folder);
+	setenv("VIRGATE_CLAIMS_DIR", claims, 1);
+	CHECK_INT(chmod(folder, 0755), 0);
 }
 
-static int latency_pipe[2];
-
-static inline void be_victim(void)
+// In a directory in memory: how long a disk takes to sync is not what is measured.
+static inline void fresh_system(void)
 {
-	struct latency latency = {0};
-	uint64_t end = vg_clock_monotonic_ns() + (uint64_t)attack_ms() * 1000000;
+	static bool registered;
 
-	do {
-		one_trip(&latency, "{'op':'create','name':'b','memory':67108864}");
-		one_trip(&latency, "{'op':'list'}");
-		one_trip(&latency, "{'op':'rm','name':'b'}");
-		poll(NULL, 0, 5);
-	} while (vg_clock_monotonic_ns() < end);
-	if (write(latency_pipe[1], &latency, sizeof latency) != sizeof latency)
-		_exit(1);
-}
-
-// The victim's requests all succeed, and no more than one in ten takes longer than the daemon may: the machine may be
-// busy with something else, too.
-static inline void check_victim(const char *when)
-{
-	struct latency latency;
-
-	CHECK_INT(pipe(latency_pipe), 0);
-	run_user(BOB, be_victim);
-	CHECK_INT(read(latency_pipe[0], &latency, sizeof latency), sizeof latency);
-	close(latency_pipe[0]);
-	close(latency_pipe[1]);
-	printf("%s: %u round trips, %u over %d ms, the longest %.1f ms\n", when, latency.trips, latency.slow, MOST_MS,
-	       latency.worst_ms);
-	if (latency.refused)
-		FAIL("%s: %u of %u requests of another user were refused", when, latency.refused, latency.trips);
-	if (latency.slow * 10 > latency.trips || latency.worst_ms > 10 * MOST_MS)
-		FAIL("%s: %u of %u answers took longer than %d ms, the longest %.0f ms", when, latency.slow,
-		     latency.trips, MOST_MS, latency.worst_ms);
+	if (geteuid() != 0)
+		SKIP("only root can be several users");
+	if (namespace_error)
+		SKIP("no namespaces can be made here: %s", strerror(namespace_error));
+	for_all_users = true;
+	end_all_users();
+	leave_memory();
+	fresh_node();
+	if (!registered)
+		atexit(leave_memory); // before fresh_node()'s own
+	registered = true;
+	mount_memory();
+	start_system_daemon();
 }
 
 static inline size_t count_descriptors(pid_t pid)

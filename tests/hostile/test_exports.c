@@ -1,5 +1,5 @@
 // An epoll instance with so many items that the kernel takes long to list them.
-#include "hostile.h"
+#include "victim.h"
 
 #include "ledger/layout.h"
 
@@ -60,7 +60,7 @@ static void die_with_items(void)
 TEST(an_epoll_instance_with_very_many_items)
 {
 	fresh_system();
-	run_user(ALICE, make_vgpu);
+	run_user(alice, make_vgpu);
 	pid_t attacker = start_attack(die_with_items);
 	check_victim("an epoll instance with very many items");
 	end_user(attacker);

@@ -83,10 +83,10 @@ TEST(a_reused_process_id_is_not_signalled)
 
 	fresh_system();
 	CHECK_INT(chmod(folder, 0777), 0); // the publisher makes its memory there
-	pid_t publisher = start_user(ALICE, publish_and_wait), other = -1;
+	pid_t publisher = start_user(alice, publish_and_wait), other = -1;
 	await_publication("w");
 	for (int i = 0; i < 20 && other < 0; i++) {
-		pid_t number = connect_and_exit(ALICE, &fd);
+		pid_t number = connect_and_exit(alice, &fd);
 		other = start_with_number(number);
 		if (other < 0)
 			close(fd);
@@ -95,7 +95,7 @@ TEST(a_reused_process_id_is_not_signalled)
 	// The session begins now, in the name of a process that has ended.
 	CHECK_INT(speak(fd, "{'op':'open','name':'w','access':'read'}"), 0);
 	json_decref(hear(fd, NULL));
-	run_user(ALICE, revoke_by_force);
+	run_user(alice, revoke_by_force);
 	CHECK_INT(waitpid(other, &status, WNOHANG), 0); // a process of root's
 	kill(other, SIGKILL);
 	CHECK_INT(waitpid(other, NULL, 0), other);
@@ -110,7 +110,7 @@ TEST(a_reused_process_id_does_not_keep_a_vgpu)
 
 	fresh_system();
 	for (int i = 0; i < 20 && other < 0; i++) {
-		pid_t number = connect_and_exit(ALICE, &fd);
+		pid_t number = connect_and_exit(alice, &fd);
 		other = start_with_number(number);
 		if (other < 0)
 			close(fd);

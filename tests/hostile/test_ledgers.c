@@ -37,7 +37,7 @@ static void await_size(int fd, off_t size)
 TEST(a_ledger_that_grows_is_cut_and_its_vgpu_goes)
 {
 	fresh_system();
-	run_user(ALICE, make_vgpu);
+	run_user(alice, make_vgpu);
 	int fd = open_ledger();
 	off_t size = size_of(fd);
 	CHECK_INT(ftruncate(fd, 1 << 30), 0);
@@ -61,7 +61,7 @@ TEST(a_removed_ledger_that_somebody_has_open_counts)
 		int status;
 		pid_t child = fork();
 		if (child == 0) {
-			become(ALICE);
+			become(alice);
 			json_t *reply = ask("{'op':'create','name':'a','memory':20971520}");
 			_exit(agreed(reply) ? 0 : 7);
 		}
@@ -70,7 +70,7 @@ TEST(a_removed_ledger_that_somebody_has_open_counts)
 			break;
 		ledgers[made] = open_ledger();
 		CHECK(ledgers[made] >= 0);
-		run_user(ALICE, remove_vgpu);
+		run_user(alice, remove_vgpu);
 	}
 	CHECK(made > 10 && made <= 65);
 	while (made > 0)
@@ -92,7 +92,7 @@ static void truncate_ledgers(void)
 TEST(a_ledger_that_is_truncated_while_daemons_start)
 {
 	fresh_system();
-	run_user(ALICE, make_vgpu);
+	run_user(alice, make_vgpu);
 	pid_t attacker = start_attack(truncate_ledgers);
 	for (int i = 0; i < attack_ms() / 25; i++) {
 		kill_daemon();

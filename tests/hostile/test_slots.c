@@ -1,5 +1,5 @@
 // Slots of a user's own ledgers that name whatever the user likes.
-#include "hostile.h"
+#include "victim.h"
 
 #include "ledger/layout.h"
 
@@ -65,7 +65,7 @@ static void await_scan(void)
 TEST(slots_that_name_another_users_process)
 {
 	fresh_system();
-	run_user(ALICE, make_vgpus);
+	run_user(alice, make_vgpus);
 	named = 1;
 	size_t before = count_descriptors(daemon_pid);
 	pid_t attacker = start_attack(name_a_process);
@@ -87,7 +87,7 @@ static void name_oneself(void)
 TEST(slots_that_name_ones_own_process)
 {
 	fresh_system();
-	run_user(ALICE, make_vgpus);
+	run_user(alice, make_vgpus);
 	pid_t attacker = start_attack(name_oneself);
 	check_victim("slots that name one process");
 	await_scan();
@@ -135,7 +135,7 @@ TEST(slots_of_another_pid_namespace_that_keep_changing)
 	enum { SECONDS = 2 };
 
 	fresh_system();
-	run_user(ALICE, make_vgpus);
+	run_user(alice, make_vgpus);
 	pid_t attacker = start_attack(change_slots);
 	check_victim("slots of another pid namespace that keep changing");
 	unsigned long before = time_of(daemon_pid);
@@ -216,7 +216,7 @@ static void be_guests(void)
 TEST(many_requests_that_take_long)
 {
 	fresh_system();
-	run_user(ALICE, make_vgpus);
+	run_user(alice, make_vgpus);
 	pid_t attacker = start_attack(be_guests);
 	check_victim("many requests that take long");
 	end_user(attacker);

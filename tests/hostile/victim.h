@@ -1,0 +1,212 @@
+// A victim whose requests are timed under an attack, and the same requests to a daemon that nobody attacks, at the same
+// time: what takes long there, too, is the machine's doing. Beside them it is measured how many times longer a
+// computation takes than it needs of a processor, since that is what the daemon has of a machine that others use, too.
+#pragma once
+#include "hostile.h"
+
+#include <time.h>
+
+enum { MOST_MS = 50, ROUND_MS = 500, MOST_TRIPS = 2000, WORK_US = 1500 };
+#if defined(__SANITIZE_ADDRESS__)
+enum { SANITIZED = 4 }; // times as long
+#else
+enum { SANITIZED = 1 };
+#endif
+
+struct trip {
+	uint64_t begun_ns, ended_ns;
+	uint64_t processor_ns; // of a computation
+};
+
+struct trips {
+	volatile unsigned int count, refused;
+	struct trip trips[MOST_TRIPS];
+};
+
+static struct trips *attacked, *control, *computations; // in memory that the children share
+static char control_folder[sizeof folder], control_socket[sizeof socket_path];
+static pid_t control_pid;
+
+static inline void end_control(void)
+{
+	if (getpid() != test_pid)
+		return;
+	kill(control_pid, SIGKILL);
+	umount2(control_folder, MNT_DETACH);
+	rmdir(control_folder);
+}
+
+// One for all tests of the program, in a directory of its own.
+static inline void start_control(void)
+{
+	char old_folder[sizeof folder], old_run[sizeof runtime_dir], old_socket[sizeof socket_path], old_claims[300];
+	pid_t old_daemon = daemon_pid;
+
+	attacked = mmap(NULL, 3 * sizeof *attacked, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	control = attacked + 1;
+	computations = attacked + 2;
+	memcpy(old_folder, folder, sizeof folder);
+	memcpy(old_run, runtime_dir, sizeof runtime_dir);
+	memcpy(old_socket, socket_path, sizeof socket_path);
+	snprintf(old_claims, sizeof old_claims, "%s", getenv("VIRGATE_CLAIMS_DIR"));
+	snprintf(folder, sizeof folder, "/tmp/test-control-XXXXXX");
+	CHECK(mkdtemp(folder));
+	mount_memory();
+	snprintf(runtime_dir, sizeof runtime_dir, "%s/run", folder);
+	snprintf(socket_path, sizeof socket_path, "%s/virgated.sock", runtime_dir);
+	memcpy(control_folder, folder, sizeof folder);
+	memcpy(control_socket, socket_path, sizeof socket_path);
+	start_system_daemon();
+	control_pid = daemon_pid;
+	atexit(end_control);
+	daemon_pid = old_daemon;
+	memcpy(folder, old_folder, sizeof folder);
+	memcpy(runtime_dir, old_run, sizeof runtime_dir);
+	memcpy(socket_path, old_socket, sizeof socket_path);
+	setenv("VIRGATE_CLAIMS_DIR", old_claims, 1);
+}
+
+static inline void one_trip(struct trips *trips, const char *path, const char *request)
+{
+	struct trip trip = {.begun_ns = vg_clock_monotonic_ns()};
+	json_t *reply = ask_at(path, "%s", request);
+
+	trip.ended_ns = vg_clock_monotonic_ns();
+	if (!agreed(reply)) {
+		trips->refused++;
+		fprintf(stderr, "%s: %s\n", request, json_string_value(json_object_get(reply, "message")));
+	}
+	json_decref(reply);
+	if (trips->count < MOST_TRIPS)
+		trips->trips[trips->count++] = trip;
+}
+
+static inline void make_trips(struct trips *trips, const char *path)
+{
+	uint64_t end = vg_clock_monotonic_ns() + ROUND_MS * 1000000ull;
+
+	do {
+		one_trip(trips, path, "{'op':'create','name':'b','memory':67108864}");
+		one_trip(trips, path, "{'op':'list'}");
+		one_trip(trips, path, "{'op':'rm','name':'b'}");
+		poll(NULL, 0, 5);
+	} while (vg_clock_monotonic_ns() < end);
+}
+
+static inline uint64_t processor_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static inline void be_computing(void)
+{
+	for (uint64_t end = vg_clock_monotonic_ns() + ROUND_MS * 1000000ull; vg_clock_monotonic_ns() < end;) {
+		struct trip trip = {.begun_ns = vg_clock_monotonic_ns()};
+		uint64_t before = processor_ns();
+		do
+			trip.processor_ns = processor_ns() - before;
+		while (trip.processor_ns < WORK_US * 1000);
+		trip.ended_ns = vg_clock_monotonic_ns();
+		if (computations->count < MOST_TRIPS)
+			computations->trips[computations->count++] = trip;
+		poll(NULL, 0, 10);
+	}
+}
+
+static inline void be_victim(void)
+{
+	make_trips(attacked, socket_path);
+}
+
+static inline void be_control(void)
+{
+	make_trips(control, control_socket);
+}
+
+static inline double milliseconds(const struct trip *trip)
+{
+	return (double)(trip->ended_ns - trip->begun_ns) / 1e6;
+}
+
+// Within this of a trip something counts as at the same time.
+static const uint64_t MARGIN_NS = 100000000;
+
+static inline bool is_beside(const struct trip *trip, const struct trip *other)
+{
+	return other->ended_ns + MARGIN_NS > trip->begun_ns && other->begun_ns < trip->ended_ns + MARGIN_NS;
+}
+
+// How many times longer a computation took than it needed, at about that time.
+static inline double slowdown_at(const struct trip *trip)
+{
+	uint64_t taken = 0, needed = 0;
+
+	for (unsigned int i = 0; i < computations->count; i++) {
+		const struct trip *one = &computations->trips[i];
+		if (!is_beside(trip, one))
+			continue;
+		taken += one->ended_ns - one->begun_ns;
+		needed += one->processor_ns;
+	}
+	return needed && taken > needed ? (double)taken / (double)needed : 1;
+}
+
+// True if the daemon that nobody attacks was slow, too, at about that time.
+static inline bool is_excused(const struct trip *trip)
+{
+	for (unsigned int i = 0; i < control->count; i++)
+		if (is_beside(trip, &control->trips[i]) && 4 * milliseconds(&control->trips[i]) > milliseconds(trip))
+			return true;
+	return false;
+}
+
+// The trips that took longer than the daemon may.
+static inline unsigned int count_slow(double *ret_worst_ms)
+{
+	unsigned int slow = 0;
+
+	*ret_worst_ms = 0;
+	for (unsigned int i = 0; i < attacked->count; i++) {
+		const struct trip *trip = &attacked->trips[i];
+		if (milliseconds(trip) <= MOST_MS * SANITIZED * slowdown_at(trip) || is_excused(trip))
+			continue;
+		slow++;
+		*ret_worst_ms = milliseconds(trip) > *ret_worst_ms ? milliseconds(trip) : *ret_worst_ms;
+	}
+	return slow;
+}
+
+// While the attack goes on, the victim's requests all succeed, and in most rounds none of them takes longer than the
+// daemon may: the machine is somewhere else for a moment now and then, but what an attack can do, it does in each round.
+static inline void check_victim(const char *when)
+{
+	double worst_ms = 0, longest_ms = 0;
+	int bad = 0, rounds = 0;
+
+	if (!control_pid)
+		start_control();
+	for (; rounds * ROUND_MS < attack_ms() || (bad && rounds < 3); rounds++) {
+		attacked->count = attacked->refused = control->count = control->refused = computations->count = 0;
+		pid_t others[] = {start_user(bob, be_control), start_user(bob, be_computing)};
+		run_user(bob, be_victim);
+		for (size_t i = 0; i < 2; i++) {
+			CHECK_INT(waitpid(others[i], NULL, 0), others[i]);
+			forget_user(others[i]);
+		}
+		unsigned int slow = count_slow(&worst_ms);
+		bad += slow > 0;
+		longest_ms = worst_ms > longest_ms ? worst_ms : longest_ms;
+		if (slow)
+			printf("%s: %u of %u answers took longer than %d ms\n", when, slow, attacked->count, MOST_MS);
+		if (attacked->refused)
+			FAIL("%s: %u of %u requests of another user were refused", when, attacked->refused,
+			     attacked->count);
+	}
+	printf("%s: %d of %d rounds without a slow answer\n", when, rounds - bad, rounds);
+	if (2 * bad > rounds)
+		FAIL("%s: in %d of %d rounds an answer took longer than %d ms, the longest %.0f ms", when, bad, rounds,
+		     MOST_MS, longest_ms);
+}
