@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "daemon/names.h"
+#include "daemon/user.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -129,15 +130,16 @@ static size_t descriptors_of_user(const struct node *node)
 static struct usage count(const struct node *node, uid_t user)
 {
 	struct usage usage = {0};
+	uid_t owner = user_owner(user);
 
 	for (const struct session *session = node->sessions; session; session = session->next) {
-		if (session->peer.uid != user)
+		if (user_owner(session->peer.uid) != owner)
 			continue;
 		usage.descriptors += 2; // the connection's and the process's
 		usage.leases += session->state == SESSION_SENDING || session->state == SESSION_READING;
 	}
 	for (const struct publication *one = node->publications; one; one = one->next) {
-		if (one->owner != user)
+		if (user_owner(one->owner) != owner)
 			continue;
 		usage.descriptors += 1; // the page's
 		for (const struct edition *edition = one->editions; edition; edition = edition->next) {

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "daemon/broker.h"
 #include "daemon/process.h"
+#include "daemon/subordinate.h"
 #include "daemon/user.h"
 #include "wire/wire.h"
 
@@ -34,7 +35,7 @@ static int serve(struct node *node, struct connection *connection)
 {
 	struct user *user = user_of(connection->peer.uid);
 
-	if (user_is_limited(node, user->uid) && user->served >= USER_SERVED)
+	if (user_is_limited(node, user->uid) && user_total(user->uid).served >= USER_SERVED)
 		return 0;
 	int r = node_watch(node, &connection->source, EPOLLIN);
 	if (r < 0)
@@ -47,9 +48,10 @@ static int serve(struct node *node, struct connection *connection)
 static void serve_next(struct node *node, uid_t uid)
 {
 	struct connection *next = NULL;
+	uid_t owner = user_owner(uid);
 
 	for (struct connection *one = node->connections; one; one = one->next)
-		if (one->peer.uid == uid && !one->deadline_ns)
+		if (!one->deadline_ns && user_owner(one->peer.uid) == owner)
 			next = one; // the oldest is the last
 	if (next && serve(node, next) < 0)
 		say("a connection of user %u cannot be read: %m", (unsigned int)uid);
@@ -262,6 +264,7 @@ static void open_connection(struct node *node, int fd)
 		close(fd);
 		return;
 	}
+	subordinate_refresh();
 	struct user *user = user_of(connection->peer.uid);
 	bool limited = user_is_limited(node, user->uid);
 	connection->source = (struct source){fd, connection_ready};
@@ -271,7 +274,7 @@ static void open_connection(struct node *node, int fd)
 		free(connection);
 		return;
 	}
-	if (limited && user->connections >= USER_CONNECTIONS) {
+	if (limited && user_total(user->uid).connections >= USER_CONNECTIONS) {
 		connection_refuse(fd, "{\"ok\":false,\"code\":\"busy\",\"message\":\"you have too many connections to the "
 				      "daemon: try again when some of your programs have their answers\"}");
 		free(connection);

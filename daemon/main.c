@@ -6,6 +6,7 @@
 #include "daemon/mps.h"
 #include "daemon/names.h"
 #include "daemon/save.h"
+#include "daemon/subordinate.h"
 #include "daemon/work.h"
 #include "wire/wire.h"
 
@@ -247,12 +248,16 @@ int node_start(struct node *node)
 		return -1;
 	}
 	registry_guard(node);
+	subordinate_start(node);
 	state_load(node);
 	mps_adopt(node);
 	page_load_all(node);
-	// A user whose processes or name cannot be looked at does not keep the others waiting.
-	for (int i = 0; i < START_PATIENCE_MS / 20 && (damage_mend_all(node) | names_are_pending()); i++)
+	// Neither a user whose processes cannot be looked at nor a slow directory of users keeps others waiting.
+	for (int i = 0; i < START_PATIENCE_MS / 20; i++) {
+		if (!(damage_mend_all(node) | names_are_pending() | subordinate_is_pending()))
+			break;
 		work_collect(node, 20);
+	}
 	admission_publish(node);
 	return place_listen(node);
 }

@@ -85,18 +85,42 @@ static int look_up_group(struct key *key, char *space, size_t size)
 	return 0;
 }
 
-static void run_lookup(struct work *work)
+static int look_up(struct key *key)
 {
-	struct lookup *lookup = (struct lookup *)work;
-	bool of_user = lookup->key.kind == NAME_OF_USER || lookup->key.kind == USER_OF_NAME;
+	bool of_user = key->kind == NAME_OF_USER || key->kind == USER_OF_NAME;
 	int r = -ERANGE;
 
 	for (size_t size = ENTRY_SPACE; r == -ERANGE && size <= MOST_SPACE; size *= 4) {
 		char *space = malloc(size);
-		r = !space ? -ENOMEM : (of_user ? look_up_user : look_up_group)(&lookup->key, space, size);
+		r = !space ? -ENOMEM : (of_user ? look_up_user : look_up_group)(key, space, size);
 		free(space);
 	}
-	lookup->error = r;
+	return r;
+}
+
+static void run_lookup(struct work *work)
+{
+	struct lookup *lookup = (struct lookup *)work;
+
+	lookup->error = look_up(&lookup->key);
+}
+
+int names_look_up_user(const char *text, uid_t *ret_uid)
+{
+	struct key key = {.kind = USER_OF_NAME};
+	char *end;
+	unsigned long number = strtoul(text, &end, 10);
+
+	if ((size_t)snprintf(key.text, sizeof key.text, "%s", text) >= sizeof key.text)
+		return -ENAMETOOLONG;
+	int r = look_up(&key);
+	if (r < 0 && *text >= '0' && *text <= '9' && !*end && number < (uid_t)-1) {
+		key.number = (uint32_t)number;
+		r = 0;
+	}
+	if (r == 0)
+		*ret_uid = key.number;
+	return r;
 }
 
 // ---- in the loop ----------------------------------------------------------------------------------------------
@@ -251,12 +275,18 @@ static struct name *expect(const struct key *key, unsigned int fresh_s)
 	return name;
 }
 
+// Subordinate ids have no names.
+static bool has_name(uid_t uid)
+{
+	return user_owner(uid) == uid;
+}
+
 static const char *show(const struct key *key)
 {
 	static char text[2][NAME_TEXT]; // a sentence may name a user and a group
 	static unsigned int turn;
 	char *shown = text[turn++ % 2];
-	const struct name *name = expect(key, FRESH_S);
+	const struct name *name = key->kind == NAME_OF_GROUP || has_name(key->number) ? expect(key, FRESH_S) : NULL;
 
 	if (name && name->is_known && !name->error)
 		snprintf(shown, NAME_TEXT, "%s", name->key.text);
@@ -277,7 +307,8 @@ const char *names_group(gid_t gid)
 
 void names_expect_user(uid_t uid)
 {
-	expect(&(struct key){.kind = NAME_OF_USER, .asker = uid, .number = uid}, FRESH_S);
+	if (has_name(uid))
+		expect(&(struct key){.kind = NAME_OF_USER, .asker = uid, .number = uid}, FRESH_S);
 }
 
 void names_expect_group(gid_t gid, uid_t asker)
@@ -298,7 +329,7 @@ static bool make_key(const struct request *request, enum kind kind, const char *
 {
 	if (!text || !*text || strlen(text) >= NAME_TEXT)
 		return false;
-	*ret_key = (struct key){.kind = kind, .asker = request->peer->uid};
+	*ret_key = (struct key){.kind = kind, .asker = user_owner(request->peer->uid)};
 	snprintf(ret_key->text, sizeof ret_key->text, "%s", text);
 	return true;
 }
@@ -317,7 +348,7 @@ bool names_are_ready(const struct request *request)
 {
 	const struct key own = {.kind = NAME_OF_USER, .asker = request->peer->uid, .number = request->peer->uid};
 	bool are_ready = is_ready(request, USER_OF_NAME, "owner") & is_ready(request, GROUP_OF_NAME, "group");
-	const struct name *name = expect(&own, FRESH_S);
+	const struct name *name = has_name(own.number) ? expect(&own, FRESH_S) : NULL;
 
 	if (!are_ready || !name || name->is_known || !name->is_pending)
 		return are_ready;

@@ -18,5 +18,7 @@ bool names_are_ready(const struct request *request);
 // The number of what the request names. 0, -ENOENT: the system does not know the name, or -EAGAIN: it cannot be asked.
 int names_find_user(const struct request *request, const char *name, uid_t *ret_uid);
 int names_find_group(const struct request *request, const char *name, gid_t *ret_gid);
+// In a thread: the user of a name, or of a number. 0 or -errno.
+int names_look_up_user(const char *text, uid_t *ret_uid);
 // Asks the requests again that have waited long enough for a name.
 void names_expire(struct node *node, uint64_t now, uint64_t *deadline);

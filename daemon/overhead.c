@@ -1,6 +1,7 @@
 #include "base/parts.h"
 #include "base/size.h"
 #include "daemon/node.h"
+#include "daemon/user.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ uint64_t overhead_estimate(const struct node *node, size_t device, uid_t owner, 
 	const char *driver = vg_system_driver_version(node->system);
 
 	for (const struct overhead *one = node->overheads; one; one = one->next) {
-		if (one->owner == owner && strcmp(one->gpu, gpu) == 0 && strcmp(one->driver, driver) == 0) {
+		if (one->owner == user_owner(owner) && strcmp(one->gpu, gpu) == 0 && strcmp(one->driver, driver) == 0) {
 			*ret_measured = true;
 			return one->bytes;
 		}
@@ -51,6 +52,7 @@ bool overhead_remember(struct node *node, uid_t owner, const char *gpu, const ch
 	// A tenant has a say in it: a figure out of reason is no measurement.
 	if (bytes == 0 || bytes > 2 * declared(node) || bytes < declared(node) / 8)
 		return false;
+	owner = user_owner(owner);
 	while (one && (one->owner != owner || strcmp(one->gpu, gpu) != 0 || strcmp(one->driver, driver) != 0))
 		one = one->next;
 	if (one && one->bytes == bytes)

@@ -46,9 +46,10 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 		return refusal;
 	if ((refusal = too_small(request, wanted.device, wanted.owner, wanted.memory)))
 		return refusal;
-	if (user_is_limited(request->node, wanted.owner) && user_of(wanted.owner)->vgpus >= USER_VGPUS)
+	unsigned int vgpus = user_total(wanted.owner).vgpus;
+	if (user_is_limited(request->node, wanted.owner) && vgpus >= USER_VGPUS)
 		return refuse("limit", "vGPU %s: its owner has %u vGPUs, and %d are the most: remove some", wanted.name,
-			      user_of(wanted.owner)->vgpus, USER_VGPUS);
+			      vgpus, USER_VGPUS);
 	bool ready = true;
 	refusal = ephemeral ? mps_enter(request, &wanted, &ready) : mps_admit(request, &wanted);
 	if (refusal || !ready)

@@ -184,8 +184,7 @@ static bool is_same(const struct vg_ledger_tenant *left, const struct vg_ledger_
 // NULL: the owner has as many as may be, or there is no memory.
 static struct tenant *add(struct node *node, struct vgpu *vgpu, const struct vg_ledger_tenant *seen)
 {
-	struct user *owner = user_of(vgpu->owner);
-	bool room = !user_is_limited(node, vgpu->owner) || owner->tenants < USER_TENANTS;
+	bool room = !user_is_limited(node, vgpu->owner) || user_total(vgpu->owner).tenants < USER_TENANTS;
 	struct tenant *tenant = room ? calloc(1, sizeof *tenant) : NULL;
 
 	if (!tenant)
@@ -197,7 +196,7 @@ static struct tenant *add(struct node *node, struct vgpu *vgpu, const struct vg_
 				  .exports = -1};
 	vgpu->tenants = tenant;
 	vgpu->by_slot[seen->slot] = tenant;
-	owner->tenants++;
+	user_of(vgpu->owner)->tenants++;
 	return tenant;
 }
 

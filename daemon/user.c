@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "daemon/node.h"
+#include "daemon/subordinate.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -20,9 +21,42 @@ struct user *user_of(uid_t uid)
 	if (!user)
 		return &rest;
 	user->uid = uid;
+	user->owner = subordinate_owner(uid);
 	user->next = users;
 	users = user;
 	return user;
+}
+
+uid_t user_owner(uid_t uid)
+{
+	for (const struct user *user = users; user; user = user->next)
+		if (user->uid == uid)
+			return user->owner;
+	return subordinate_owner(uid);
+}
+
+void user_find_owners(void)
+{
+	for (struct user *user = users; user; user = user->next)
+		user->owner = subordinate_owner(user->uid);
+}
+
+struct user user_total(uid_t uid)
+{
+	struct user total = {.uid = uid, .owner = user_owner(uid)};
+
+	for (const struct user *user = users; user; user = user->next) {
+		if (user->owner != total.owner)
+			continue;
+		total.connections += user->connections;
+		total.served += user->served;
+		total.vgpus += user->vgpus;
+		total.tenants += user->tenants;
+		total.processes += user->processes;
+		for (size_t lane = 0; lane < WORK_LANES; lane++)
+			total.jobs[lane] += user->jobs[lane];
+	}
+	return total;
 }
 
 static bool has_jobs(const struct user *user)
@@ -58,12 +92,11 @@ bool user_is_limited(const struct node *node, uid_t uid)
 bool user_take_process(const struct node *node, uid_t uid)
 {
 	struct rlimit files = {.rlim_cur = 1024};
-	struct user *user = user_of(uid);
 
 	getrlimit(RLIMIT_NOFILE, &files);
-	if (user_is_limited(node, uid) && user->processes >= files.rlim_cur / USER_FILES_PART)
+	if (user_is_limited(node, uid) && user_total(uid).processes >= files.rlim_cur / USER_FILES_PART)
 		return false;
-	user->processes++;
+	user_of(uid)->processes++;
 	return true;
 }
 
@@ -77,12 +110,12 @@ void user_charge_request(uid_t uid, uint64_t begun)
 	uint64_t now = vg_clock_monotonic_ns();
 
 	if (now - begun > USER_LONG_MS * 1000000ull)
-		user_of(uid)->rests_until_ns = now + 2 * (now - begun);
+		user_of(user_owner(uid))->rests_until_ns = now + 2 * (now - begun);
 }
 
 uint64_t user_waits_until(const struct node *node, uid_t uid)
 {
-	uint64_t until = user_of(uid)->rests_until_ns;
+	uint64_t until = user_of(user_owner(uid))->rests_until_ns;
 
 	return user_is_limited(node, uid) && vg_clock_monotonic_ns() < until ? until : 0;
 }
@@ -95,7 +128,7 @@ static uint64_t begun_ns;
 bool user_begin_time(const struct node *node, uid_t uid)
 {
 	begun_ns = vg_clock_monotonic_ns();
-	timed = user_is_limited(node, uid) ? user_of(uid) : NULL;
+	timed = user_is_limited(node, uid) ? user_of(user_owner(uid)) : NULL;
 	if (timed && begun_ns - timed->window_ns >= USER_WINDOW_MS * 1000000ull) {
 		timed->window_ns = begun_ns;
 		timed->used_ns = 0;

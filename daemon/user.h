@@ -23,18 +23,24 @@ enum {
 
 struct user {
 	struct user *next;
-	uid_t uid;
+	uid_t uid, owner; // `owner`: whose limits count for it (user_owner())
 	unsigned int connections, served; // connection.c
 	unsigned int vgpus, tenants;	  // registry.c, tenant.c
 	unsigned int processes;		  // pidfds of launchers and tenants
 	unsigned int jobs[WORK_LANES];	  // work.c
-	uint64_t window_ns, used_ns;	  // the loop's time
-	uint64_t rests_until_ns;	  // no request is answered before
+	// Of an owner:
+	uint64_t window_ns, used_ns; // the loop's time
+	uint64_t rests_until_ns;     // no request is answered before
 };
 
 // Never NULL. Stands until the loop's next turn, and as long as something is counted in it.
 struct user *user_of(uid_t uid);
 void user_forget_idle(void); // those of whom nothing is counted
+// The user whose limits count: the owner of a subordinate id (subordinate.h).
+uid_t user_owner(uid_t uid);
+void user_find_owners(void); // anew, after the table of subordinate ids has changed
+// What the user has under all ids of its owner.
+struct user user_total(uid_t uid);
 bool user_is_limited(const struct node *node, uid_t uid);
 // Counts a pidfd for the user, before it is opened. False: the user has as many as may be.
 bool user_take_process(const struct node *node, uid_t uid);

@@ -139,21 +139,22 @@ static struct worker *start_worker(uid_t uid, enum work_lane lane)
 
 bool work_is_full(uid_t uid, enum work_lane lane)
 {
-	return user_of(uid)->jobs[lane] >= USER_JOBS;
+	return user_total(uid).jobs[lane] >= USER_JOBS;
 }
 
 bool work_post(uid_t uid, struct work *work)
 {
-	struct user *user = user_of(uid);
+	uid_t owner = user_owner(uid);
 	struct worker *worker;
 
-	if (user->jobs[work->lane] >= MOST_WORK)
+	if (user_total(uid).jobs[work->lane] >= MOST_WORK)
 		return false;
+	struct user *user = user_of(uid);
 	pthread_mutex_lock(&lock);
-	for (worker = workers; worker && (worker->uid != uid || worker->lane != work->lane);)
+	for (worker = workers; worker && (worker->uid != owner || worker->lane != work->lane);)
 		worker = worker->next;
 	if (!worker)
-		worker = start_worker(uid, work->lane);
+		worker = start_worker(owner, work->lane);
 	if (worker) {
 		user->jobs[work->lane]++;
 		work->uid = uid;

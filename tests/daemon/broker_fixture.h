@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 static bool for_all_users;	// the next daemon is the system's
+static const char *simulated_gpu = "memory=1G,ctx=16M";
 static rlim_t descriptor_limit; // and may open so many; 0: as we may
 
 // A daemon of the given program; -1 as `step`: all of its steps. Does not fail, so that one that kills itself may be
@@ -28,7 +29,7 @@ static inline bool start_broker_of(const char *program, int step)
 		close(ready[0]);
 		setenv("VIRGATE_RUNTIME_DIR", runtime_dir, 1);
 		setenv("VIRGATE_STATE_DIR", state, 1);
-		setenv("VIRGATE_SIM", "memory=1G,ctx=16M", 1);
+		setenv("VIRGATE_SIM", simulated_gpu, 1);
 		setenv("VIRGATE_SIM_DIR", sim, 1);
 		setenv("VIRGATE_NVML", SIM_NVML_LIBRARY, 1);
 		snprintf(at, sizeof at, "%d", step);

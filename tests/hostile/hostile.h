@@ -175,8 +175,8 @@ static inline void mount_memory(void)
 	CHECK_INT(chmod(folder, 0755), 0);
 }
 
-// In a directory in memory: how long a disk takes to sync is not what is measured.
-static inline void fresh_system(void)
+// A directory in memory: how long a disk takes to sync is not what is measured.
+static inline void prepare_system(void)
 {
 	static bool registered;
 
@@ -192,6 +192,11 @@ static inline void fresh_system(void)
 		atexit(leave_memory); // before fresh_node()'s own
 	registered = true;
 	mount_memory();
+}
+
+static inline void fresh_system(void)
+{
+	prepare_system();
 	start_system_daemon();
 }
 

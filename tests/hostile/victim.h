@@ -193,8 +193,10 @@ static inline void check_victim(const char *when)
 		pid_t others[] = {start_user(bob, be_control), start_user(bob, be_computing)};
 		run_user(bob, be_victim);
 		for (size_t i = 0; i < 2; i++) {
-			CHECK_INT(waitpid(others[i], NULL, 0), others[i]);
+			int status;
+			CHECK_INT(waitpid(others[i], &status, 0), others[i]);
 			forget_user(others[i]);
+			CHECK_INT(status, 0);
 		}
 		unsigned int slow = count_slow(&worst_ms);
 		bad += slow > 0;
