@@ -1,4 +1,5 @@
-// The verbs, and what their requests have in common. Every refusal is a whole sentence with the figures and what to do about it.
+// The verbs, and what their requests have in common. Every refusal is a whole sentence with the figures and what to do
+// about it.
 #include "base/hint.h"
 #include "base/parts.h"
 #include "daemon/names.h"
@@ -113,9 +114,10 @@ json_t *other_gpus(const struct request *request)
 	if (!node->system_wide) // --sim alone leads to a daemon of its own
 		snprintf(way, sizeof way, " and VIRGATE_RUNTIME_DIR=%.200s", node->runtime_dir);
 	return refuse("invalid",
-		      "the daemon in %.200s serves the simulated GPU \"%.200s\", not %s: reach it with --sim=%.200s%s (its "
-		      "node is in %.200s), or end it with `virgate shutdown`",
-		      node->runtime_dir, served, instead, served, way, vg_system_simulated_directory(node->system));
+		      "the daemon in %.200s serves the simulated GPU \"%.200s\", not %s: reach it with%s%s (its "
+		      "node is in %.200s), or end it with `virgate shutdown%s`",
+		      node->runtime_dir, served, instead, sim_flag(), way, vg_system_simulated_directory(node->system),
+		      sim_flag());
 }
 
 static json_t *answer_kill(const struct request *request)

@@ -147,8 +147,8 @@ static bool is_plain(const char *text, const char *more)
 	return true;
 }
 
-static enum vg_status command_of(const struct vg_process_gpu_pair *gpus, size_t count, const char *function,
-				 char command[MOST_COMMAND])
+static enum vg_status command_of(const struct vg_process_gpu_pair *gpus, size_t count, const char *simulate,
+				 const char *function, char command[MOST_COMMAND])
 {
 	int length = snprintf(command, MOST_COMMAND, "virgate restore --from - --answer --detach");
 
@@ -161,6 +161,13 @@ static enum vg_status command_of(const struct vg_process_gpu_pair *gpus, size_t 
 		if (length >= MOST_COMMAND - 200)
 			return vg_fail(VG_INVALID, 0, function, "a map of %zu GPUs is too long", count);
 	}
+	if (!*simulate)
+		return VG_OK;
+	if (strchr(simulate, '\'') || (size_t)length + strlen(simulate) + sizeof " --sim=''" > MOST_COMMAND)
+		return vg_fail(VG_INVALID, 0, function,
+			       "the specification of the simulated GPU, \"%.80s\", is too long or has an apostrophe: the "
+			       "other machine cannot be asked for it", simulate);
+	snprintf(command + length, (size_t)(MOST_COMMAND - length), " --sim='%s'", simulate);
 	return VG_OK;
 }
 
@@ -211,7 +218,7 @@ const char *channel_complaint(const struct channel *channel, char *text, size_t 
 // ---- either ------------------------------------------------------------------------------------------
 
 enum vg_status channel_open(const char *to, const struct vg_process_gpu_pair *gpus, size_t gpu_count,
-			    const char *function, struct channel *ret_channel)
+			    const char *simulate, const char *function, struct channel *ret_channel)
 {
 	char command[MOST_COMMAND];
 
@@ -225,7 +232,7 @@ enum vg_status channel_open(const char *to, const struct vg_process_gpu_pair *gp
 		return vg_fail(VG_INVALID, 0, function, "\"%.120s\" is neither unix:PATH nor ssh:[USER@]HOST", to);
 	if (!to[4] || to[4] == '-' || !is_plain(to + 4, "@._:[]%"))
 		return vg_fail(VG_INVALID, 0, function, "\"%.120s\" names no [USER@]HOST", to + 4);
-	enum vg_status status = command_of(gpus, gpu_count, function, command);
+	enum vg_status status = command_of(gpus, gpu_count, simulate, function, command);
 	return status ? status : start_ssh(to + 4, command, function, ret_channel);
 }
 

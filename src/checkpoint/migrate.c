@@ -1,6 +1,7 @@
 // A migration, from the side that has the processes. At every moment one side has them: this one until the other has
 // verified their image and found that it fits; then they end here, and the other side is told to make them.
 #include "base/clock.h"
+#include "base/parts.h"
 #include "base/status.h"
 #include "checkpoint/channel.h"
 #include "checkpoint/dump.h"
@@ -8,6 +9,7 @@
 #include "checkpoint/restore.h"
 #include "checkpoint/stream.h"
 #include "core/object.h"
+#include "node/node.h"
 #include "virgate/checkpoint.h"
 
 #include <stdio.h>
@@ -213,9 +215,10 @@ enum vg_status vg_checkpoint_migrate(const struct vg_migrate_options *options, s
 	CORE_NEEDED(migration.options.to);
 	CORE_OPTIONS(migration.dump, migration.options.dump);
 	enum vg_status status = check(&migration);
+	const char *simulate = migration.dump.node ? migration.dump.node->simulate : vg_simulation_wanted();
 	if (status == VG_OK)
 		status = channel_open(migration.options.to, migration.options.gpus, migration.options.gpu_count,
-				      __func__, &migration.channel);
+				      simulate, __func__, &migration.channel);
 	if (status)
 		return status;
 	migration.frames =

@@ -25,7 +25,7 @@ TEST(a_process_goes_through_ssh)
 	if (r)
 		FAIL("%s", said);
 	CHECK_CONTAINS(text_of("ssh"), "BatchMode=yes");
-	CHECK_CONTAINS(text_of("ssh"), "-- me@there virgate restore --from - --answer --detach");
+	CHECK_CONTAINS(text_of("ssh"), "-- me@there virgate restore --from - --answer --detach --sim='1'");
 	check_made_again();
 	CHECK_STR(text_of("far/said"), "restore \n");
 	CHECK(no_scratch());
@@ -43,7 +43,11 @@ TEST(what_ssh_complains_of_is_said)
 	CHECK_INT(run("migrate --pid %d --cpu-only --to ssh:there --gpu-map 0=GPU-12,1=0 --timeout 1", (int)idle.pid),
 		  1);
 	CHECK_CONTAINS(said, "is damaged");
-	CHECK_CONTAINS(text_of("ssh"), "--gpu-map 0=GPU-12 --gpu-map 1=0");
+	CHECK_CONTAINS(text_of("ssh"), "--gpu-map 0=GPU-12 --gpu-map 1=0 --sim='1'");
+	check_untouched();
+	unsetenv("VIRGATE_SIM");
+	CHECK_INT(run("migrate --pid %d --cpu-only --to ssh:there --timeout 1", (int)idle.pid), 1);
+	CHECK(!strstr(text_of("ssh"), "--sim"));
 	check_untouched();
 	setenv("VIRGATE_SSH", "/nonexistent", 1);
 	CHECK_INT(run("migrate --pid %d --cpu-only --to ssh:there", (int)idle.pid), 1);

@@ -265,6 +265,7 @@ TEST(another_specification_than_the_daemons_is_refused)
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
 	CHECK_INT(VIRGATE_RUN("ps", "--sim=memory=8G"), 1);
 	CHECK_CONTAINS(result.err, "serves the simulated GPU \"devices=2,memory=4G\", not \"memory=8G\"");
+	CHECK_CONTAINS(result.err, "or end it with `virgate shutdown --sim=devices=2,memory=4G`");
 	CHECK_INT(VIRGATE_RUN("run", "--sim=memory=8G", "--vgpu", "train", "true"), 125);
 	CHECK_CONTAINS(result.err, "not \"memory=8G\"");
 	unsetenv("VIRGATE_SIM");
