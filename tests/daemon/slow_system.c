@@ -1,6 +1,6 @@
 // Preloaded into a daemon: a disk that waits or fails, and a directory of users and groups that waits, as files in the
 // directory SLOW_SYSTEM say: `hold-disk`, `fail-disk`, `hold-users`, `hold-groups`. `waits-disk` and so on is there from
-// the first time that something waits.
+// the first time that something waits. With `truncate-ledgers`, each old ledger is truncated as soon as it is mapped.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static bool is_there(const char *word, const char *what)
@@ -60,5 +62,21 @@ SLOW(int, getpwnam_r, "users",
      (name, entry, space, size, ret_entry))
 SLOW(int, getgrgid_r, "groups", (gid_t gid, struct group *entry, char *space, size_t size, struct group **ret_entry),
      (gid, entry, space, size, ret_entry))
-SLOW(int, getgrnam_r, "groups", (const char *name, struct group *entry, char *space, size_t size, struct group **ret_entry),
+SLOW(int, getgrnam_r, "groups",
+     (const char *name, struct group *entry, char *space, size_t size, struct group **ret_entry),
      (name, entry, space, size, ret_entry))
+
+void *mmap64(void *at, size_t length, int protection, int flags, int fd, off64_t offset)
+{
+	char path[64], name[512] = "";
+	void *mapped = ((void *(*)(void *, size_t, int, int, int, off64_t))dlsym(RTLD_NEXT, "mmap64"))(
+		at, length, protection, flags, fd, offset);
+
+	if (fd < 0 || !(flags & MAP_SHARED) || !is_there("truncate", "ledgers"))
+		return mapped;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	char *base = readlink(path, name, sizeof name - 1) > 0 ? strstr(name, "/ledgers/") : NULL;
+	if (base && !strchr(base, '.') && ftruncate(fd, 0) < 0) // one that is being made has a temporary name
+		abort();
+	return mapped;
+}

@@ -1,5 +1,5 @@
-// A disk, or a directory of users, that does not answer for long, or fails: the daemon serves all others meanwhile, and promises nothing that is not
-// on the disk.
+// A disk, or a directory of users, that does not answer for long, or fails: the daemon serves all others meanwhile, and
+// promises nothing that is not on the disk.
 #include "daemon_fixture.h"
 
 #include <pwd.h>
@@ -208,4 +208,36 @@ TEST(a_slow_directory_of_users_holds_up_nobody)
 	kill_daemon();
 	start_slow();
 	check_owner("a", self->pw_name); // at once
+}
+
+// ---- a ledger that is truncated at the worst moment -----------------------------------------------------------------
+
+static void start_while_ledgers_are_truncated(void)
+{
+	put("truncate", "ledgers");
+	start_slow();
+	take("truncate", "ledgers");
+	CHECK_AGREED(ask("{'op':'list'}"));
+}
+
+TEST(a_ledger_that_is_truncated_while_a_daemon_starts)
+{
+	fresh_slow();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':1073741824}"));
+	kill_daemon();
+	start_while_ledgers_are_truncated();
+	CHECK_INT(figure("a", "memory"), GIB);
+	CHECK_AGREED(ask("{'op':'enter','vgpu':'a'}")); // nobody used it: it was made anew
+}
+
+TEST(a_ledger_that_nobody_remembers_is_truncated_while_a_daemon_starts)
+{
+	char command[700];
+
+	fresh_slow();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':1073741824}"));
+	kill_daemon();
+	snprintf(command, sizeof command, "rm -r %s/state && rm %s/vgpus.json", runtime_dir, runtime_dir);
+	CHECK_INT(system(command), 0);
+	start_while_ledgers_are_truncated();
 }
