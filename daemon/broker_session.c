@@ -245,8 +245,8 @@ void session_begin(struct node *node, int fd, const struct authority_peer *peer,
 		refuse_session(fd, refusal ? refusal : refuse("system", "the daemon has no memory for a session"));
 		return;
 	}
-	session->socket = (struct source){fd, socket_ready};
-	session->process = (struct source){-1, process_ended};
+	session->socket = (struct source){fd, socket_ready, true, user_owner(peer->uid)};
+	session->process = (struct source){-1, process_ended, true, user_owner(peer->uid)};
 	session->peer = *peer;
 	session->since = (double)vg_clock_realtime_ns() / 1e9;
 	session->state = SESSION_ENDED;

@@ -113,7 +113,7 @@ static void begin_session(struct node *node, struct connection *connection, cons
 	int fd = connection->source.fd;
 	struct authority_peer peer = connection->peer;
 
-	epoll_ctl(node->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	node_leave(node, &connection->source);
 	connection->source.fd = -1;
 	close_connection(node, connection);
 	session_begin(node, fd, &peer, text);
@@ -267,7 +267,7 @@ static void open_connection(struct node *node, int fd)
 	subordinate_refresh();
 	struct user *user = user_of(connection->peer.uid);
 	bool limited = user_is_limited(node, user->uid);
-	connection->source = (struct source){fd, connection_ready};
+	connection->source = (struct source){fd, connection_ready, true, user_owner(user->uid)};
 	discard_from(user->uid);
 	if (discard_is_full(node, user->uid)) {
 		discard_unread(fd);

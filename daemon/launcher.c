@@ -22,10 +22,13 @@ static void forget(struct node *node, struct launcher *launcher)
 
 static void launcher_ended(struct node *node, struct source *source, uint32_t events)
 {
+	struct vgpu *vgpu = ((struct launcher *)source)->vgpu;
+
 	forget(node, (struct launcher *)source);
 	// A program that it started may be a tenant that has not said so yet: look before the sweep.
-	node->next_scan_ns = 0;
-	state_save_runtime(node);
+	if (vgpu->ephemeral && !vgpu->launchers)
+		tenant_scan(node, vgpu);
+	node->runtime_is_stale = true; // very many may end at once, and the next daemon sees itself who lives
 }
 
 static struct launcher *find(const struct vgpu *vgpu, pid_t pid, uint64_t start_time)
@@ -56,7 +59,7 @@ static int add(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_t
 			close(fd);
 		return fd < 0 ? fd : -ENOMEM;
 	}
-	*launcher = (struct launcher){.source = {fd, launcher_ended}, .vgpu = vgpu, .next = vgpu->launchers, .pid = pid,
+	*launcher = (struct launcher){.source = {fd, launcher_ended, true, user_owner(vgpu->owner)}, .vgpu = vgpu, .next = vgpu->launchers, .pid = pid,
 				      .start_time = start_time, .has_mapped = has_mapped};
 	vgpu->launchers = launcher;
 	int r = node_watch(node, &launcher->source, EPOLLIN);

@@ -15,17 +15,29 @@ enum { SCAN_EVERY_MS = 250 };
 int node_watch(struct node *node, struct source *source, uint32_t events)
 {
 	struct epoll_event event = {.events = events, .data.ptr = source};
+	struct user *user = source->is_users ? user_events(node, source->user) : NULL;
+	int epoll_fd = user ? user->events.fd : node->epoll_fd;
 
-	if (epoll_ctl(node->epoll_fd, EPOLL_CTL_ADD, source->fd, &event) == 0)
+	if (source->is_users && !user)
+		return -EMFILE;
+	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, source->fd, &event) == 0) {
+		if (user)
+			user->watched++;
 		return 0;
-	if (errno == EEXIST && epoll_ctl(node->epoll_fd, EPOLL_CTL_MOD, source->fd, &event) == 0)
+	}
+	if (errno == EEXIST && epoll_ctl(epoll_fd, EPOLL_CTL_MOD, source->fd, &event) == 0)
 		return 0;
 	return -errno;
 }
 
 void node_leave(struct node *node, struct source *source)
 {
-	epoll_ctl(node->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
+	struct user *user = source->is_users ? user_of(source->user) : NULL;
+
+	if (!user)
+		epoll_ctl(node->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
+	else if (user->events.fd >= 0 && epoll_ctl(user->events.fd, EPOLL_CTL_DEL, source->fd, NULL) == 0)
+		user->watched--;
 }
 
 void node_unwatch(struct node *node, struct source *source)
@@ -75,6 +87,8 @@ static uint64_t keep_house(struct node *node)
 		stops_look(node);
 		damage_mend_all(node);
 		leftover_look();
+		if (node->runtime_is_stale)
+			state_save_runtime(node);
 		if (!node->leaving)
 			place_check(node);
 		node->next_scan_ns = now + SCAN_EVERY_MS * 1000000ull;
@@ -93,7 +107,7 @@ static uint64_t keep_house(struct node *node)
 	session_expire_all(node, now, &deadline);
 	names_expire(node, now, &deadline);
 	say_left_out(now, &deadline);
-	user_forget_idle();
+	user_forget_idle(node);
 	if (node->retry)
 		sooner(&deadline, now);
 	if (scans)

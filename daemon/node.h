@@ -18,6 +18,8 @@ struct node;
 struct source {
 	int fd;
 	void (*ready)(struct node *node, struct source *source, uint32_t events);
+	bool is_users; // it waits in line with others of its user (user_events()), so that many of them hold up nobody else
+	uid_t user;
 };
 
 // A process that keeps a vGPU in use while it lives: `virgate run`, or an heir of it.
@@ -128,6 +130,7 @@ struct node {
 	struct publication *publications;
 	unsigned int connection_count;
 	bool retry; // connection_retry() has more to do
+	bool runtime_is_stale; // launchers have ended that state_save_runtime() has written
 	bool later; // the request in hand waits for a search, a lookup or the disk, and is asked again
 	struct change *change; // the request in hand is answered when this is on disk; NULL: none
 	bool leaving;

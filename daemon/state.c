@@ -67,6 +67,7 @@ void state_save_runtime(struct node *node)
 	char path[PATH_MAX];
 	json_t *vgpus = json_array();
 
+	node->runtime_is_stale = false;
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
 		if (!vgpu->ephemeral && !vgpu->launchers)
 			continue;

@@ -189,7 +189,7 @@ static struct tenant *add(struct node *node, struct vgpu *vgpu, const struct vg_
 
 	if (!tenant)
 		return NULL;
-	*tenant = (struct tenant){.source = {-1, tenant_ended},
+	*tenant = (struct tenant){.source = {-1, tenant_ended, true, user_owner(vgpu->owner)},
 				  .vgpu = vgpu,
 				  .next = vgpu->tenants,
 				  .seen = *seen,

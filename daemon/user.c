@@ -5,10 +5,12 @@
 #include "daemon/subordinate.h"
 
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static struct user *users;
-static struct user rest; // stands for all for whom there was no memory
+static struct user rest = {.events = {.fd = -1}}; // stands for all for whom there was no memory
 
 struct user *user_of(uid_t uid)
 {
@@ -21,10 +23,37 @@ struct user *user_of(uid_t uid)
 	if (!user)
 		return &rest;
 	user->uid = uid;
+	user->events.fd = -1;
 	user->owner = subordinate_owner(uid);
 	user->next = users;
 	users = user;
 	return user;
+}
+
+static void take_event(struct node *node, struct source *source, uint32_t events)
+{
+	struct epoll_event event;
+
+	if (epoll_wait(source->fd, &event, 1, 0) != 1)
+		return;
+	source = event.data.ptr;
+	source->ready(node, source, event.events);
+}
+
+struct user *user_events(struct node *node, uid_t uid)
+{
+	struct user *user = user_of(uid);
+
+	if (user->events.fd >= 0)
+		return user;
+	user->events = (struct source){epoll_create1(EPOLL_CLOEXEC), take_event};
+	if (user->events.fd < 0)
+		return NULL;
+	if (node_watch(node, &user->events, EPOLLIN) == 0)
+		return user;
+	close(user->events.fd);
+	user->events.fd = -1;
+	return NULL;
 }
 
 uid_t user_owner(uid_t uid)
@@ -67,19 +96,21 @@ static bool has_jobs(const struct user *user)
 	return false;
 }
 
-void user_forget_idle(void)
+void user_forget_idle(struct node *node)
 {
 	uint64_t now = vg_clock_monotonic_ns();
 
 	for (struct user **link = &users; *link;) {
 		struct user *user = *link;
 		if (user->connections || user->vgpus || user->tenants || user->processes || has_jobs(user) ||
+		    user->watched ||
 		    now < user->rests_until_ns ||
 		    now - user->window_ns < USER_WINDOW_MS * 1000000ull) {
 			link = &user->next;
 			continue;
 		}
 		*link = user->next;
+		node_unwatch(node, &user->events);
 		free(user);
 	}
 }

@@ -4,9 +4,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/node.h"
 #include "daemon/work.h"
-
-struct node;
 
 // Of one user. The system's daemon holds everybody but root to them; a user's own daemon serves nobody else.
 enum {
@@ -28,14 +27,18 @@ struct user {
 	unsigned int vgpus, tenants;	  // registry.c, tenant.c
 	unsigned int processes;		  // pidfds of launchers and tenants
 	unsigned int jobs[WORK_LANES];	  // work.c
+	unsigned int watched;		  // sources in `events`
 	// Of an owner:
+	struct source events;	     // an epoll instance of the user's sources; fd -1: none
 	uint64_t window_ns, used_ns; // the loop's time
 	uint64_t rests_until_ns;     // no request is answered before
 };
 
 // Never NULL. Stands until the loop's next turn, and as long as something is counted in it.
 struct user *user_of(uid_t uid);
-void user_forget_idle(void); // those of whom nothing is counted
+void user_forget_idle(struct node *node); // those of whom nothing is counted
+// Where the user's sources wait: the loop takes one event of each user in turn. NULL: there is no descriptor for it.
+struct user *user_events(struct node *node, uid_t uid);
 // The user whose limits count: the owner of a subordinate id (subordinate.h).
 uid_t user_owner(uid_t uid);
 void user_find_owners(void); // anew, after the table of subordinate ids has changed

@@ -157,3 +157,56 @@ TEST(refused_sessions_hold_nothing)
 	CHECK(count_descriptors(daemon_pid) < 200);
 	end_user(attacker);
 }
+
+static void make_a(void)
+{
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':67108864}"));
+}
+
+// Each of them costs the daemon little when it ends, but all of them end at once.
+static void end_many_programs(void)
+{
+	enum { PROGRAMS = 1000, AT_ONCE = 32 }; // as many enter at a time
+	int entered[2], end[2];
+
+	for (int round = 0;; round++) {
+		if (pipe(entered) < 0 || pipe(end) < 0)
+			_exit(1);
+		for (int i = 0; i < PROGRAMS; i++) {
+			if (fork() == 0) {
+				char byte;
+				prctl(PR_SET_PDEATHSIG, SIGKILL);
+				close(end[1]);
+				json_decref(ask("{'op':'enter','vgpu':'a'}"));
+				if (write(entered[1], "x", 1) != 1 || read(end[0], &byte, 1) != 0)
+					_exit(1);
+				_exit(0);
+			}
+			char byte;
+			if (i >= AT_ONCE && read(entered[0], &byte, 1) != 1)
+				_exit(1);
+		}
+		for (int i = 0; i < AT_ONCE; i++) {
+			char byte;
+			if (read(entered[0], &byte, 1) != 1)
+				_exit(1);
+		}
+		if (round == 0)
+			attack_begins();
+		close(end[1]); // now
+		while (waitpid(-1, NULL, 0) > 0)
+			;
+		close(end[0]);
+		close(entered[0]);
+		close(entered[1]);
+	}
+}
+
+TEST(many_programs_that_end_at_once)
+{
+	fresh_system();
+	run_user(alice, make_a);
+	pid_t attacker = start_attack(end_many_programs);
+	check_victim("many programs that end at once");
+	end_user(attacker);
+}
