@@ -81,8 +81,13 @@ static uint64_t keep_house(struct node *node)
 	uint64_t now = vg_clock_monotonic_ns(), deadline = 0;
 
 	bool scans = node->vgpus || leftover_any();
-	if (scans && now >= node->next_scan_ns) {
-		tenant_scan_all(node);
+	if (scans && now >= node->next_scan_ns && !node->is_scanning) {
+		node->is_scanning = true;
+		node->scan_next = node->vgpus;
+		node->next_scan_ns = now + SCAN_EVERY_MS * 1000000ull;
+	}
+	if (node->is_scanning && tenant_scan_some(node)) {
+		node->is_scanning = false;
 		measure_tenants(node);
 		stops_look(node);
 		damage_mend_all(node);
@@ -91,7 +96,6 @@ static uint64_t keep_house(struct node *node)
 			state_save_runtime(node);
 		if (!node->leaving)
 			place_check(node);
-		node->next_scan_ns = now + SCAN_EVERY_MS * 1000000ull;
 	}
 	if (node->next_reap_ns && now >= node->next_reap_ns)
 		tenant_reap(node);
@@ -108,7 +112,7 @@ static uint64_t keep_house(struct node *node)
 	names_expire(node, now, &deadline);
 	say_left_out(now, &deadline);
 	user_forget_idle(node);
-	if (node->retry)
+	if (node->retry || node->is_scanning)
 		sooner(&deadline, now);
 	if (scans)
 		sooner(&deadline, node->next_scan_ns);

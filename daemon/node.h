@@ -138,6 +138,8 @@ struct node {
 	bool told_to_end; // by a request: nobody new is let in
 	uint64_t busy_until_ns;	 // last sign of use
 	uint64_t next_scan_ns, next_reap_ns; // 0: not due
+	bool is_scanning;	// loop.c: the ledgers, a few in each turn
+	struct vgpu *scan_next; // NULL: none is left
 };
 
 // loop.c
@@ -239,6 +241,8 @@ void search_forget(struct vgpu *vgpu);
 // tenant.c: reads the slots; the tenants of a ledger whose contents are damaged stay those that were known.
 void tenant_scan(struct node *node, struct vgpu *vgpu);
 void tenant_scan_all(struct node *node);
+// Goes on with the scan of all vGPUs for a moment, so that requests are answered in between. True: it has ended.
+bool tenant_scan_some(struct node *node);
 void tenant_hello(struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner,
 		  const struct authority_peer *peer, int exports_fd);
 void tenant_reap(struct node *node);

@@ -210,6 +210,8 @@ static void forget(struct node *node, struct vgpu *vgpu)
 		link = &(*link)->next;
 	arbiter_forget(vgpu);
 	*link = vgpu->next;
+	if (node->scan_next == vgpu)
+		node->scan_next = vgpu->next;
 	search_forget(vgpu);
 	user_of(vgpu->owner)->vgpus--;
 	vg_ledger_close(vgpu->ledger);

@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 
 enum {
+	SCAN_TURN_MS = 2, // of the loop's turn
 	REAP_EVERY_MS = 20, // and where only descriptors keep memory, EXPORTS_EVERY_MS
 	EXPORTS_EVERY_MS = 250,
 	WARN_AFTER_S = 10,
@@ -267,6 +268,18 @@ void tenant_scan_all(struct node *node)
 {
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		tenant_scan(node, vgpu);
+}
+
+bool tenant_scan_some(struct node *node)
+{
+	uint64_t begun_ns = vg_clock_monotonic_ns();
+
+	while (node->scan_next && vg_clock_monotonic_ns() - begun_ns < SCAN_TURN_MS * 1000000ull) {
+		struct vgpu *vgpu = node->scan_next;
+		node->scan_next = vgpu->next; // registry.c, if it goes
+		tenant_scan(node, vgpu);
+	}
+	return !node->scan_next;
 }
 
 // A process that ran several programs (exec) has a slot for each that exported something; the
