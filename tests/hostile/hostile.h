@@ -18,6 +18,14 @@ static inline int attack_ms(void)
 	return text ? atoi(text) : 500;
 }
 
+// How long each property of the daemon is attacked: HOSTILE_STORM_MS, or three seconds.
+static inline int storm_ms(void)
+{
+	const char *text = getenv("HOSTILE_STORM_MS");
+
+	return text ? atoi(text) : 3000;
+}
+
 static int namespace_error = -1; // 0: we are in namespaces of our own
 
 // Before main(): the tests run in a child, which is process 1 of its namespace. All that it starts ends with it.

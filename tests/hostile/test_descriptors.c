@@ -43,6 +43,7 @@ static void send_slow(bool malformed)
 
 static void attack(void)
 {
+	attack_begins();
 	for (unsigned int i = 0;; i++) {
 		pid_t sender = fork();
 		if (sender == 0) {
@@ -62,7 +63,7 @@ static void check_attack(int (*make)(void), unsigned int count, int packets, con
 	make_slow = make;
 	at_once = count;
 	senders_packets = packets;
-	pid_t attacker = start_user(alice, attack);
+	pid_t attacker = start_attack(attack);
 	check_victim(what);
 	size_t most = count_descriptors(daemon_pid);
 	end_user(attacker);
@@ -209,4 +210,27 @@ TEST(many_programs_that_end_at_once)
 	pid_t attacker = start_attack(end_many_programs);
 	check_victim("many programs that end at once");
 	end_user(attacker);
+}
+
+TEST(all_descriptors_and_ends_at_once)
+{
+	fresh_system();
+	start_hanging_files(folder);
+	run_user(alice, make_a);
+	start_attack_of(alice, end_many_programs);
+	start_attack_of(alice + 1, be_refused);
+	make_slow = open_hanging;
+	at_once = 8;
+	senders_packets = 20;
+	start_attack_of(alice + 2, attack);
+	make_slow = make_nested;
+	at_once = 2;
+	senders_packets = 1;
+	start_attack_of(alice + 3, attack);
+	most_ms = ONE_USERS_MS + 3 * MORE_USERS_MS;
+	check_victim_for(storm_ms(), "all of these at once");
+	CHECK(count_descriptors(daemon_pid) < 3000);
+	end_all_users();
+	end_hanging_files();
+	end_daemon_at_once();
 }

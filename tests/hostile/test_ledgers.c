@@ -1,5 +1,7 @@
 // Users write to their ledgers, whose file system is everybody's.
-#include "hostile.h"
+#include "victim.h"
+
+#include "ledger/layout.h"
 
 static void make_vgpu(void)
 {
@@ -100,4 +102,78 @@ TEST(a_ledger_that_is_truncated_while_daemons_start)
 		CHECK_AGREED(ask("{'op':'list'}"));
 	}
 	end_user(attacker);
+}
+
+// ---- what a ledger says decides about its own vGPU alone ------------------------------------------------------------
+
+static pid_t named; // a process of root's
+
+static void scribble(void)
+{
+	int fd = open_ledger();
+	uint64_t *words = mmap(NULL, sizeof(struct ledger_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct ledger_file *file = (struct ledger_file *)words;
+	struct vg_ledger_owner root = {.pid = (uint32_t)named};
+	const size_t count = sizeof(struct ledger_file) / sizeof *words;
+	unsigned int seed = 1;
+
+	if (words == MAP_FAILED || vg_ledger_self(&root) < 0)
+		_exit(1);
+	root.pid = (uint32_t)named;
+	if (vg_process_start_time(named, &root.start_time) < 0)
+		_exit(1);
+	ledger_word owner = ledger_owner_word(&root);
+	attack_begins();
+	for (uint64_t i = 0;; i++) {
+		static const uint64_t values[] = {0, 1, UINT64_MAX, 1ull << 63, 7ull << 30, 4096};
+		unsigned int at = (unsigned int)rand_r(&seed);
+		words[at % count] = at % 7 < 6 ? values[at % 7 % 6] : (uint64_t)at << 32 | at;
+		file->slots[at % VG_LEDGER_SLOTS].owner = owner;
+		file->slots[at % VG_LEDGER_SLOTS].by_kind[at % 3] = values[at % 6];
+		file->header.slots_touched = VG_LEDGER_SLOTS;
+		if (i % 1000 == 0)
+			poll(NULL, 0, 1);
+	}
+}
+
+static void kill_and_remove(void)
+{
+	json_decref(ask("{'op':'kill','name':'a','signal':9}"));
+	json_decref(ask("{'op':'rm','name':'a','force':true}"));
+}
+
+static void make_of_bob(void)
+{
+	CHECK_AGREED(ask("{'op':'create','name':'bobs','memory':134217728}"));
+}
+
+TEST(words_of_a_ledger_decide_about_nobody_else)
+{
+	fresh_system();
+	run_user(bob, make_of_bob);
+	named = fork();
+	if (named == 0)
+		for (prctl(PR_SET_PDEATHSIG, SIGKILL);;)
+			pause();
+	for (uint64_t begun = vg_clock_monotonic_ns(); vg_clock_monotonic_ns() - begun < (uint64_t)storm_ms() * 1000000;) {
+		run_user(alice, make_vgpu);
+		pid_t attacker = start_attack(scribble);
+		check_victim("a ledger that is overwritten all the time");
+		if (figure("bobs", "memory") != 134217728)
+			FAIL("another user's vGPU has changed");
+		if (figure("a", "memory") != 20971520)
+			FAIL("the ledger has changed the vGPU's limit");
+		kill_daemon();
+		start_system_daemon();
+		CHECK_INT(figure("bobs", "memory"), 134217728);
+		CHECK_INT(figure("a", "memory"), 20971520);
+		run_user(alice, kill_and_remove);
+		CHECK_INT(waitpid(named, NULL, WNOHANG), 0);
+		end_user(attacker);
+		for (int i = 0; i < 2000 && figure("a", "memory") >= 0; i++)
+			poll(NULL, 0, 5);
+		CHECK_INT(figure("a", "memory"), -1);
+	}
+	kill(named, SIGKILL);
+	CHECK_INT(waitpid(named, NULL, 0), named);
 }

@@ -3,13 +3,22 @@
 
 #include "ledger/layout.h"
 
-enum { VGPUS = 20 };
+enum { VGPUS = 20, ENVIRONMENT_MIB = 256 };
+
+// Each user has vGPUs of its own.
+static const char *name_of(uid_t uid, int number)
+{
+	static char name[40];
+
+	snprintf(name, sizeof name, "a%u-%d", (unsigned int)uid, number);
+	return name;
+}
 
 static struct ledger_file *map_ledger(int number)
 {
 	char path[400];
 
-	snprintf(path, sizeof path, "%s/ledgers/a%d", runtime_dir, number);
+	snprintf(path, sizeof path, "%s/ledgers/%s", runtime_dir, name_of(getuid(), number));
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	struct ledger_file *file =
 		fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *file, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -22,7 +31,7 @@ static struct ledger_file *map_ledger(int number)
 static void make_vgpus(void)
 {
 	for (int i = 0; i < VGPUS; i++)
-		CHECK_AGREED(ask("{'op':'create','name':'a%d','memory':20971520}", i));
+		CHECK_AGREED(ask("{'op':'create','name':'%s','memory':16777216}", name_of(getuid(), i)));
 }
 
 static ledger_word owner_of(pid_t pid)
@@ -54,12 +63,8 @@ static void name_a_process(void)
 
 static void await_scan(void)
 {
-	char name[8];
-
-	for (int i = 0; i < VGPUS; i++) {
-		snprintf(name, sizeof name, "a%d", i);
-		figure(name, "tenants");
-	}
+	for (int i = 0; i < VGPUS; i++)
+		figure(name_of(alice, i), "tenants");
 }
 
 TEST(slots_that_name_another_users_process)
@@ -132,7 +137,7 @@ static unsigned long time_of(pid_t pid)
 
 TEST(slots_of_another_pid_namespace_that_keep_changing)
 {
-	enum { SECONDS = 2 };
+	enum { SECONDS = 1 };
 
 	fresh_system();
 	run_user(alice, make_vgpus);
@@ -148,7 +153,7 @@ TEST(slots_of_another_pid_namespace_that_keep_changing)
 
 static void have_a_long_environment(void)
 {
-	const size_t size = 768 << 20;
+	const size_t size = ENVIRONMENT_MIB << 20;
 	struct prctl_mm_map map = {0};
 	char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	unsigned long fields[64] = {0};
@@ -167,6 +172,14 @@ static void have_a_long_environment(void)
 	CHECK_INT(prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0), 0);
 }
 
+static const char *left_name(uid_t uid, int number)
+{
+	static char name[40];
+
+	snprintf(name, sizeof name, "e%u-%d", (unsigned int)uid, number);
+	return name;
+}
+
 static void leave_vgpus_behind(void)
 {
 	have_a_long_environment();
@@ -174,7 +187,7 @@ static void leave_vgpus_behind(void)
 	for (int i = 0;; i++) {
 		pid_t child = fork();
 		if (child == 0) {
-			json_decref(ask("{'op':'enter','name':'e%d','memory':20971520}", i));
+			json_decref(ask("{'op':'enter','name':'%s','memory':16777216}", left_name(getuid(), i)));
 			_exit(0);
 		}
 		waitpid(child, NULL, 0);
@@ -199,11 +212,11 @@ TEST(an_environment_without_an_end)
 	fresh_system();
 	pid_t attacker = start_attack(leave_vgpus_behind);
 	check_victim("an environment without an end");
-	for (int i = 0; i < 2000 && figure("e0", "memory") >= 0; i++) // a search has ended
+	for (int i = 0; i < 2000 && figure(left_name(alice, 0), "memory") >= 0; i++) // a search has ended
 		poll(NULL, 0, 5);
-	CHECK_INT(figure("e0", "memory"), -1);
-	CHECK(resident_mib(daemon_pid) < 200);
-	CHECK(read_mib() < 768); // it was not read once
+	CHECK_INT(figure(left_name(alice, 0), "memory"), -1);
+	CHECK(resident_mib(daemon_pid) < 150);
+	CHECK(read_mib() < ENVIRONMENT_MIB); // it was not read once
 	end_user(attacker);
 }
 
@@ -220,7 +233,7 @@ static void be_guests(void)
 		}
 		file->header.slots_touched = VG_LEDGER_SLOTS;
 	}
-	for (int i = 0; i < 32; i++)
+	for (int i = 0; i < 16; i++)
 		if (fork() == 0)
 			for (prctl(PR_SET_PDEATHSIG, SIGKILL);;)
 				json_decref(ask("{'op':'list'}"));
@@ -236,4 +249,22 @@ TEST(many_requests_that_take_long)
 	pid_t attacker = start_attack(be_guests);
 	check_victim("many requests that take long");
 	end_user(attacker);
+}
+
+TEST(all_slots_and_environments_at_once)
+{
+	static void (*const attacks[])(void) = {name_a_process, change_slots, be_guests, leave_vgpus_behind};
+
+	simulated_gpu = "memory=8G,ctx=16M";
+	fresh_system();
+	named = 1;
+	for (unsigned int i = 0; i < sizeof attacks / sizeof *attacks; i++) {
+		run_user(alice + i, make_vgpus);
+		start_attack_of(alice + i, attacks[i]);
+	}
+	most_ms = ONE_USERS_MS + 3 * MORE_USERS_MS;
+	check_victim_for(storm_ms(), "all of these at once");
+	CHECK(resident_mib(daemon_pid) < 400);
+	end_all_users();
+	end_daemon_at_once();
 }

@@ -1,0 +1,93 @@
+// A client talks only to a daemon of root or of its own user.
+#include "hostile.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+static char place[300]; // what the client takes for the daemon's directory
+static volatile struct {
+	unsigned int requests;	// that the attacker got
+	unsigned int answered, refused; // to the client
+} *seen;
+
+static void serve_falsely(int listener)
+{
+	static struct vg_wire_message message;
+
+	for (;;) {
+		int fd = accept(listener, NULL, NULL);
+		if (fd < 0)
+			continue;
+		struct pollfd ready = {.fd = fd, .events = POLLIN};
+		if (poll(&ready, 1, 200) == 1 && vg_wire_receive(fd, &message) == 0) {
+			seen->requests++;
+			vg_wire_send(fd, VG_WIRE_REPLY, 0, "{\"ok\":true}", 11, NULL, 0);
+		}
+		close(fd);
+	}
+}
+
+// The directory is the daemon's and the attacker's in turn: whoever looks first and connects then is too late.
+static void swap_directories(void)
+{
+	char fake[320], next[320], path[340];
+	struct sockaddr_un address;
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(fake, sizeof fake, "%s-fake", place);
+	snprintf(next, sizeof next, "%s-next", place);
+	snprintf(path, sizeof path, "%s/virgated.sock", fake);
+	umask(0);
+	if (mkdir(fake, 0755) < 0 || vg_wire_address(path, &address) < 0 ||
+	    bind(listener, (struct sockaddr *)&address, sizeof address) < 0 || listen(listener, 64) < 0)
+		_exit(1);
+	if (fork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		serve_falsely(listener);
+	}
+	for (unsigned int i = 0;; i++) {
+		if (symlink(i % 2 ? runtime_dir : fake, next) < 0 || rename(next, place) < 0)
+			_exit(1);
+		if (i == 1)
+			attack_begins();
+	}
+}
+
+static void ask_whoever_is_there(void)
+{
+	char path[340], *answer;
+
+	snprintf(path, sizeof path, "%s/virgated.sock", place);
+	for (uint64_t begun = vg_clock_monotonic_ns(); vg_clock_monotonic_ns() - begun < (uint64_t)storm_ms() * 1000000;) {
+		int r = vg_wire_request(path, "{\"op\":\"ping\"}", 5000, &answer);
+		if (r < 0) {
+			seen->refused += r == -EPERM;
+			continue;
+		}
+		json_t *reply = json_loads(answer, 0, NULL);
+		if (json_integer_value(json_object_get(reply, "pid")) != daemon_pid)
+			_exit(1);
+		seen->answered++;
+		json_decref(reply);
+		free(answer);
+	}
+}
+
+TEST(a_client_never_talks_to_another_users_daemon)
+{
+	char open_place[290];
+
+	fresh_system();
+	seen = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	snprintf(open_place, sizeof open_place, "%s/x", folder);
+	CHECK_INT(mkdir(open_place, 0700), 0);
+	CHECK_INT(chown(open_place, alice, alice), 0);
+	CHECK_INT(chmod(open_place, 0755), 0);
+	snprintf(place, sizeof place, "%s/p", open_place);
+	pid_t attacker = start_attack(swap_directories);
+	run_user(bob, ask_whoever_is_there);
+	printf("%u answers of the daemon, %u refusals to talk to another user's\n", seen->answered, seen->refused);
+	CHECK_INT(seen->requests, 0);
+	CHECK(seen->answered > 0 && seen->refused > 0);
+	end_user(attacker);
+}
