@@ -13,12 +13,17 @@ static void remove_vgpu(void)
 	json_decref(ask("{'op':'rm','name':'a','force':true}"));
 }
 
-static int open_ledger(void)
+static int open_ledger_of(const char *name)
 {
 	char path[400];
 
-	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
+	snprintf(path, sizeof path, "%s/ledgers/%s", runtime_dir, name);
 	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static int open_ledger(void)
+{
+	return open_ledger_of("a");
 }
 
 static off_t size_of(int fd)
@@ -108,29 +113,37 @@ TEST(a_ledger_that_is_truncated_while_daemons_start)
 
 static pid_t named; // a process of root's
 
+static struct ledger_file *map_ledger(const char *name)
+{
+	int fd = open_ledger_of(name);
+	void *file = mmap(NULL, sizeof(struct ledger_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (file == MAP_FAILED)
+		_exit(1);
+	close(fd);
+	return file;
+}
+
+// Overwrites whatever there is in the ledger of "a". That of "c" stays sound, but its slots name a process of root's.
 static void scribble(void)
 {
-	int fd = open_ledger();
-	uint64_t *words = mmap(NULL, sizeof(struct ledger_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	struct ledger_file *file = (struct ledger_file *)words;
-	struct vg_ledger_owner root = {.pid = (uint32_t)named};
+	struct ledger_file *file = map_ledger("c");
+	uint64_t *words = (uint64_t *)map_ledger("a");
 	const size_t count = sizeof(struct ledger_file) / sizeof *words;
+	struct vg_ledger_owner root;
 	unsigned int seed = 1;
 
-	if (words == MAP_FAILED || vg_ledger_self(&root) < 0)
+	if (vg_ledger_self(&root) < 0 || vg_process_start_time(named, &root.start_time) < 0)
 		_exit(1);
 	root.pid = (uint32_t)named;
-	if (vg_process_start_time(named, &root.start_time) < 0)
-		_exit(1);
-	ledger_word owner = ledger_owner_word(&root);
+	for (unsigned int slot = 0; slot < 64; slot++)
+		file->slots[slot].owner = ledger_owner_word(&root);
+	file->header.slots_touched = 64;
 	attack_begins();
 	for (uint64_t i = 0;; i++) {
 		static const uint64_t values[] = {0, 1, UINT64_MAX, 1ull << 63, 7ull << 30, 4096};
 		unsigned int at = (unsigned int)rand_r(&seed);
-		words[at % count] = at % 7 < 6 ? values[at % 7 % 6] : (uint64_t)at << 32 | at;
-		file->slots[at % VG_LEDGER_SLOTS].owner = owner;
-		file->slots[at % VG_LEDGER_SLOTS].by_kind[at % 3] = values[at % 6];
-		file->header.slots_touched = VG_LEDGER_SLOTS;
+		words[at % count] = at % 7 < 6 ? values[at % 7] : (uint64_t)at << 32 | at;
 		if (i % 1000 == 0)
 			poll(NULL, 0, 1);
 	}
@@ -138,8 +151,25 @@ static void scribble(void)
 
 static void kill_and_remove(void)
 {
-	json_decref(ask("{'op':'kill','name':'a','signal':9}"));
-	json_decref(ask("{'op':'rm','name':'a','force':true}"));
+	static const char *const names[] = {"a", "c"};
+
+	for (int i = 0; i < 2; i++) {
+		json_decref(ask("{'op':'kill','name':'%s','signal':9}", names[i]));
+		json_decref(ask("{'op':'rm','name':'%s','force':true}", names[i]));
+	}
+}
+
+static void make_both(void)
+{
+	make_vgpu();
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':20971520}"));
+}
+
+static void await_removal(const char *name)
+{
+	for (int i = 0; i < 2000 && figure(name, "memory") >= 0; i++)
+		poll(NULL, 0, 5);
+	CHECK_INT(figure(name, "memory"), -1);
 }
 
 static void make_of_bob(void)
@@ -156,7 +186,7 @@ TEST(words_of_a_ledger_decide_about_nobody_else)
 		for (prctl(PR_SET_PDEATHSIG, SIGKILL);;)
 			pause();
 	for (uint64_t begun = vg_clock_monotonic_ns(); vg_clock_monotonic_ns() - begun < (uint64_t)storm_ms() * 1000000;) {
-		run_user(alice, make_vgpu);
+		run_user(alice, make_both);
 		pid_t attacker = start_attack(scribble);
 		check_victim("a ledger that is overwritten all the time");
 		if (figure("bobs", "memory") != 134217728)
@@ -170,9 +200,8 @@ TEST(words_of_a_ledger_decide_about_nobody_else)
 		run_user(alice, kill_and_remove);
 		CHECK_INT(waitpid(named, NULL, WNOHANG), 0);
 		end_user(attacker);
-		for (int i = 0; i < 2000 && figure("a", "memory") >= 0; i++)
-			poll(NULL, 0, 5);
-		CHECK_INT(figure("a", "memory"), -1);
+		await_removal("a");
+		await_removal("c");
 	}
 	kill(named, SIGKILL);
 	CHECK_INT(waitpid(named, NULL, 0), named);
