@@ -215,7 +215,7 @@ TEST(an_environment_without_an_end)
 	for (int i = 0; i < 2000 && figure(left_name(alice, 0), "memory") >= 0; i++) // a search has ended
 		poll(NULL, 0, 5);
 	CHECK_INT(figure(left_name(alice, 0), "memory"), -1);
-	CHECK(resident_mib(daemon_pid) < 150);
+	CHECK(resident_mib(daemon_pid) < 150 * SANITIZED);
 	CHECK(read_mib() < ENVIRONMENT_MIB); // it was not read once
 	end_user(attacker);
 }
@@ -264,7 +264,7 @@ TEST(all_slots_and_environments_at_once)
 	}
 	most_ms = ONE_USERS_MS + 3 * MORE_USERS_MS;
 	check_victim_for(storm_ms(), "all of these at once");
-	CHECK(resident_mib(daemon_pid) < 400);
+	CHECK(resident_mib(daemon_pid) < 400 * SANITIZED);
 	end_all_users();
 	end_daemon_at_once();
 }
