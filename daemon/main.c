@@ -254,7 +254,10 @@ int node_start(struct node *node)
 	page_load_all(node);
 	// Neither a user whose processes cannot be looked at nor a slow directory of users keeps others waiting.
 	for (int i = 0; i < START_PATIENCE_MS / 20; i++) {
-		if (!(damage_mend_all(node) | names_are_pending() | subordinate_is_pending()))
+		bool waits = damage_mend_all(node);
+		waits |= names_are_pending();
+		waits |= subordinate_is_pending();
+		if (!waits)
 			break;
 		work_collect(node, 20);
 	}

@@ -347,8 +347,10 @@ static bool is_ready(const struct request *request, enum kind kind, const char *
 bool names_are_ready(const struct request *request)
 {
 	const struct key own = {.kind = NAME_OF_USER, .asker = request->peer->uid, .number = request->peer->uid};
-	bool are_ready = is_ready(request, USER_OF_NAME, "owner") & is_ready(request, GROUP_OF_NAME, "group");
 	const struct name *name = has_name(own.number) ? expect(&own, FRESH_S) : NULL;
+	bool are_ready = is_ready(request, USER_OF_NAME, "owner");
+
+	are_ready &= is_ready(request, GROUP_OF_NAME, "group"); // both lookups begin
 
 	if (!are_ready || !name || name->is_known || !name->is_pending)
 		return are_ready;
