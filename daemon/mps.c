@@ -4,6 +4,7 @@
 #include "base/descriptor.h"
 #include "base/parts.h"
 #include "daemon/process.h"
+#include "daemon/work.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +30,14 @@ enum {
 	GROUPS = 256,
 };
 
+// Whom a control daemon runs as.
+struct identity {
+	uid_t uid;
+	gid_t gid;
+	gid_t groups[GROUPS];
+	int group_count;
+};
+
 struct server {
 	struct source source; // pidfd; -1: none runs
 	struct server *next;
@@ -37,6 +46,7 @@ struct server {
 	pid_t pid;
 	bool listens;
 	bool told; // to end
+	bool is_looked_up; // in a thread: its user's identity
 	uint64_t started_ns, needed_ns, next_start_ns;
 	unsigned int failures; // in a row
 	char pipe[PATH_MAX];   // as its clients have it
@@ -135,27 +145,10 @@ static int make_directories(const struct node *node, const struct server *server
 	return r;
 }
 
-struct identity {
-	bool changes;
-	uid_t uid;
-	gid_t gid;
-	gid_t groups[GROUPS];
-	int group_count;
-};
-
-static int find_identity(const struct node *node, uid_t uid, struct identity *ret_identity)
+// Only root's daemon becomes another user.
+static bool changes_user(const struct node *node)
 {
-	*ret_identity = (struct identity){.changes = node->system_wide && geteuid() == 0, .uid = uid};
-	if (!ret_identity->changes)
-		return 0;
-	const struct passwd *entry = getpwuid(uid);
-	if (!entry)
-		return -ENOENT;
-	ret_identity->gid = entry->pw_gid;
-	ret_identity->group_count = GROUPS;
-	return getgrouplist(entry->pw_name, entry->pw_gid, ret_identity->groups, &ret_identity->group_count) < 0
-		       ? -E2BIG
-		       : 0;
+	return node->system_wide && geteuid() == 0;
 }
 
 // In the forked child, where only functions that are safe in a signal handler may be called.
@@ -172,7 +165,7 @@ static void become_control(const char *program, char *const *environment, const 
 		signal(signal_number, SIG_DFL);
 	for (int fd = 0; fd < 3; fd++)
 		dup2(null_fd, fd);
-	if (identity->changes &&
+	if (identity &&
 	    (setgroups((size_t)identity->group_count, identity->groups) < 0 ||
 	     setresgid(identity->gid, identity->gid, identity->gid) < 0 ||
 	     setresuid(identity->uid, identity->uid, identity->uid) < 0))
@@ -226,17 +219,15 @@ static void put_off(struct server *server, uint64_t now)
 	server->next_start_ns = now + (pause < PAUSE_MOST_MS ? pause : PAUSE_MOST_MS) * 1000000;
 }
 
-static int start_server(struct node *node, struct server *server)
+// `identity`: NULL for the daemon's own. 0 or -errno.
+static int start_server(struct node *node, struct server *server, const struct identity *identity)
 {
 	const char *program = find_program();
-	struct identity identity;
 
 	int r = program ? make_directories(node, server) : -ENOENT;
-	if (r == 0)
-		r = find_identity(node, server->uid, &identity);
 	if (r < 0)
 		return r;
-	pid_t pid = fork_control(node, server, program, &identity);
+	pid_t pid = fork_control(node, server, program, identity);
 	int fd = pid < 0 ? pid : vg_pidfd_open(pid);
 	if (fd >= 0 && node_keep_descriptor(fd) < 0)
 		fd = -EMFILE;
@@ -256,6 +247,67 @@ static int start_server(struct node *node, struct server *server)
 	say("started the MPS control daemon %d of GPU %zu for user %u", (int)pid, server->device,
 	    (unsigned int)server->uid);
 	return 0;
+}
+
+static void report_failure(struct node *node, struct server *server, int error)
+{
+	put_off(server, vg_clock_monotonic_ns());
+	say("the MPS control daemon of GPU %zu cannot be started: %s", server->device, strerror(-error));
+	node->retry = true;
+}
+
+struct lookup {
+	struct work work;
+	struct server *server;
+	struct identity identity;
+	int error;
+};
+
+// A directory of users in the network may take long, so a thread asks it.
+static void run_lookup(struct work *work)
+{
+	struct lookup *lookup = (struct lookup *)work;
+	struct identity *identity = &lookup->identity;
+	char space[16384];
+	struct passwd entry, *found = NULL;
+
+	getpwuid_r(identity->uid, &entry, space, sizeof space, &found);
+	if (!found) {
+		lookup->error = -ENOENT;
+		return;
+	}
+	identity->gid = entry.pw_gid;
+	identity->group_count = GROUPS;
+	if (getgrouplist(entry.pw_name, entry.pw_gid, identity->groups, &identity->group_count) < 0)
+		lookup->error = -E2BIG;
+}
+
+static void end_lookup(struct node *node, struct work *work)
+{
+	struct lookup *lookup = (struct lookup *)work;
+	struct server *server = lookup->server;
+	int r = lookup->error;
+
+	server->is_looked_up = false;
+	if (r == 0)
+		r = start_server(node, server, &lookup->identity);
+	if (r < 0)
+		report_failure(node, server, r);
+	free(lookup);
+}
+
+static int look_up_and_start(struct server *server)
+{
+	struct lookup *lookup = calloc(1, sizeof *lookup);
+
+	if (!lookup)
+		return -ENOMEM;
+	*lookup = (struct lookup){.work = {.lane = WORK_NAMES, .run = run_lookup, .done = end_lookup},
+				  .server = server, .identity = {.uid = server->uid}};
+	server->is_looked_up = work_post(server->uid, &lookup->work);
+	if (!server->is_looked_up)
+		free(lookup);
+	return server->is_looked_up ? 0 : -EAGAIN;
 }
 
 // ---- ending --------------------------------------------------------------------------------------------
@@ -330,13 +382,10 @@ static void keep_server(struct node *node, struct server *server, uint64_t now, 
 		end_server(server);
 	else if (server->source.fd >= 0 && !server->listens)
 		keep_starting(node, server, now, deadline);
-	else if (server->source.fd < 0 && needed && now >= server->next_start_ns) {
-		int r = start_server(node, server);
-		if (r < 0) {
-			put_off(server, now);
-			say("the MPS control daemon of GPU %zu cannot be started: %s", server->device, strerror(-r));
-			node->retry = true;
-		}
+	else if (server->source.fd < 0 && needed && !server->is_looked_up && now >= server->next_start_ns) {
+		int r = changes_user(node) ? look_up_and_start(server) : start_server(node, server, NULL);
+		if (r < 0)
+			report_failure(node, server, r);
 		sooner(deadline, now + LOOK_MS * 1000000ull);
 	} else if (server->source.fd < 0 && needed)
 		sooner(deadline, server->next_start_ns);
