@@ -82,6 +82,17 @@ int sim_image_append_consume(struct sim_image *image, char *text, size_t length)
 	return 0;
 }
 
+int sim_image_append_all(struct sim_image *image, struct sim_image *more)
+{
+	for (size_t i = 0; i < more->count; i++) {
+		int r = sim_image_append_consume(image, more->texts[i], more->lengths[i]);
+		if (r < 0)
+			return r;
+		more->texts[i] = NULL;
+	}
+	return 0;
+}
+
 void sim_image_finish(struct sim_image *image)
 {
 	for (size_t i = 0; i < image->count; i++)
@@ -135,6 +146,37 @@ static int read_container(const uint8_t *data, size_t size, int target, struct s
 	return image->count ? SIM_IMAGE_READ : SIM_IMAGE_NO_BINARY;
 }
 
+static uint32_t magic_of(const void *data, size_t size)
+{
+	uint32_t magic = 0;
+	// Unbounded data may be a short string: never read past its terminator.
+	size_t length = size == SIM_IMAGE_UNBOUNDED ? 4 : size;
+	const uint8_t *bytes = data;
+	for (size_t i = 0; i < 4 && i < length; i++) {
+		magic |= (uint32_t)bytes[i] << (8 * i);
+		if (!bytes[i])
+			break;
+	}
+	return magic;
+}
+
+// Separable compilation: each source file has a container, and the program is all of them together.
+static int read_modules(const void *const *modules, int target, struct sim_image *image)
+{
+	for (; *modules; modules++) {
+		struct sim_image one = {0};
+		int r = SIM_IMAGE_INVALID;
+		if (magic_of(*modules, SIM_IMAGE_UNBOUNDED) == FATBIN_MAGIC)
+			r = read_container(*modules, SIM_IMAGE_UNBOUNDED, target, &one);
+		if (r == SIM_IMAGE_READ)
+			r = sim_image_append_all(image, &one);
+		sim_image_finish(&one);
+		if (r != SIM_IMAGE_READ)
+			return r;
+	}
+	return image->count ? SIM_IMAGE_READ : SIM_IMAGE_NO_BINARY;
+}
+
 // PTX is text whose first words, after comments, are the .version directive.
 static bool looks_like_ptx(const char *text, size_t length)
 {
@@ -171,24 +213,11 @@ static int read_text(const char *data, size_t size, struct sim_image *image)
 	return r;
 }
 
-static uint32_t magic_of(const void *data, size_t size)
-{
-	uint32_t magic = 0;
-	// Unbounded data may be a short string: never read past its terminator.
-	size_t length = size == SIM_IMAGE_UNBOUNDED ? 4 : size;
-	const uint8_t *bytes = data;
-	for (size_t i = 0; i < 4 && i < length; i++) {
-		magic |= (uint32_t)bytes[i] << (8 * i);
-		if (!bytes[i])
-			break;
-	}
-	return magic;
-}
-
 int sim_image_read(const void *data, size_t size, int target, struct sim_image *ret_image)
 {
 	struct sim_image image = {0};
 	uint32_t magic = magic_of(data, size);
+	const void *const *modules = NULL;
 	int r;
 
 	if (magic == FATBIN_WRAPPER_MAGIC) {
@@ -196,13 +225,16 @@ int sim_image_read(const void *data, size_t size, int target, struct sim_image *
 			return SIM_IMAGE_INVALID;
 		struct fatbin_wrapper wrapper;
 		memcpy(&wrapper, data, sizeof wrapper);
-		if (!wrapper.data)
-			return SIM_IMAGE_INVALID;
+		modules = wrapper.version == FATBIN_WRAPPER_LINKED ? wrapper.modules : NULL;
 		data = wrapper.data;
+		if (!data || (wrapper.version == FATBIN_WRAPPER_LINKED && !modules))
+			return SIM_IMAGE_INVALID;
 		size = SIM_IMAGE_UNBOUNDED;
 		magic = magic_of(data, size);
 	}
-	if (magic == FATBIN_MAGIC)
+	if (modules)
+		r = read_modules(modules, target, &image);
+	else if (magic == FATBIN_MAGIC)
 		r = read_container(data, size, target, &image);
 	else if (magic == ELF_MAGIC)
 		r = SIM_IMAGE_NO_BINARY;

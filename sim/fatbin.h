@@ -1,5 +1,5 @@
 // What programs hand to module loads, reduced to PTX texts: PTX itself, fat binaries
-// (plain, LZ4 and zstd entries) and the wrapper that nvcc embeds. Any thread.
+// (plain, LZ4 and zstd entries) and the wrappers that nvcc embeds. Any thread.
 #pragma once
 
 #include <stddef.h>
@@ -25,6 +25,8 @@ struct sim_image {
 int sim_image_read(const void *data, size_t size, int target, struct sim_image *ret_image);
 // Adds a text from malloc, which the image owns from then on (on failure it is the caller's).
 int sim_image_append_consume(struct sim_image *image, char *text, size_t length);
+// Moves the texts of `more` to the end; on failure those not moved stay. 0 or -ENOMEM.
+int sim_image_append_all(struct sim_image *image, struct sim_image *more);
 // A fat binary of all texts as one program, from malloc; NULL: out of memory.
 void *sim_image_link(const struct sim_image *image, size_t *ret_size);
 void sim_image_finish(struct sim_image *image);

@@ -38,12 +38,7 @@ static CUresult state_get(CUlinkState state)
 
 static CUresult add_image(CUlinkState state, struct sim_image *image)
 {
-	for (size_t i = 0; i < image->count; i++) {
-		if (sim_image_append_consume(&state->image, image->texts[i], image->lengths[i]) < 0)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		image->texts[i] = NULL;
-	}
-	return CUDA_SUCCESS;
+	return sim_image_append_all(&state->image, image) < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 static CUresult check_input(CUjitInputType type)

@@ -6,11 +6,13 @@
 #define FATBIN_MAGIC 0xba55ed50u
 // What nvcc embeds in host programs: points to the container.
 #define FATBIN_WRAPPER_MAGIC 0x466243b1u
+// Of separable compilation (nvcc -rdc=true): the container has the linked machine code, `modules` what it was linked from.
+enum { FATBIN_WRAPPER_PLAIN = 1, FATBIN_WRAPPER_LINKED = 2 };
 
 struct fatbin_wrapper {
 	uint32_t magic, version;
 	const void *data;
-	const void *file;
+	const void *const *modules; // containers, ends with NULL; not used by FATBIN_WRAPPER_PLAIN
 };
 
 struct fatbin_container {

@@ -37,6 +37,30 @@ TEST(ptx_and_fat_binaries)
 	free(container);
 }
 
+TEST(wrappers_of_separable_compilation)
+{
+	char *container = read_built("zstd.fatbin", NULL);
+	const void *modules[] = {container, NULL, NULL};
+	struct {
+		unsigned magic, version;
+		const void *data, *const *modules;
+	} wrapper = {0x466243b1, 2, container, modules};
+	CUmodule module = NULL;
+
+	load_kernels();
+	check_image(&wrapper);
+	modules[1] = container; // everything twice
+	CHECK_INT(cuModuleLoadData(&module, &wrapper), CUDA_ERROR_INVALID_PTX);
+	modules[1] = "garbage";
+	CHECK_INT(cuModuleLoadData(&module, &wrapper), CUDA_ERROR_INVALID_IMAGE);
+	modules[0] = NULL;
+	CHECK_INT(cuModuleLoadData(&module, &wrapper), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	wrapper.modules = NULL;
+	CHECK_INT(cuModuleLoadData(&module, &wrapper), CUDA_ERROR_INVALID_IMAGE);
+	CHECK(module == NULL);
+	free(container);
+}
+
 TEST(the_three_are_compressed_as_named)
 {
 	size_t plain, lz4, zstd;

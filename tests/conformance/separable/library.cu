@@ -1,0 +1,15 @@
+// In a static library: device code of an archive.
+#include "separable.h"
+
+static __device__ int calls;
+
+__device__ int library_square(int x)
+{
+	calls++;
+	return x * x;
+}
+
+__device__ int library_calls()
+{
+	return calls;
+}
