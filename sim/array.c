@@ -237,6 +237,16 @@ static CUresult mipmap_get(CUmipmappedArray handle, struct sim_mipmap **ret_mipm
 	return CUDA_SUCCESS;
 }
 
+CUresult sim_mipmap_levels(CUmipmappedArray handle, unsigned *ret_count, struct sim_array *const **ret_levels)
+{
+	struct sim_mipmap *mipmap;
+
+	SIM_TRY(mipmap_get(handle, &mipmap));
+	*ret_count = mipmap->count;
+	*ret_levels = mipmap->levels;
+	return CUDA_SUCCESS;
+}
+
 static void mipmap_put(struct sim_mipmap *mipmap)
 {
 	for (unsigned i = 0; i < mipmap->count; i++)

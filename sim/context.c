@@ -8,6 +8,7 @@
 #include "mps.h"
 #include "process.h"
 #include "stream.h"
+#include "texture.h"
 
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_context *contexts;
@@ -320,6 +321,7 @@ void sim_context_end(struct sim_context *context)
 	atomic_store(&context->magic, 0);
 	if (context->parent == context) {
 		sim_exec_context_finish(context);
+		sim_texture_context_finish(context);
 		sim_memory_context_finish(context);
 	}
 	for (;;) { // closed ones leave the list

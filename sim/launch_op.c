@@ -7,6 +7,7 @@
 #include "fault.h"
 #include "kernel.h"
 #include "launch.h"
+#include "texture.h"
 
 CUresult sim_launch_attributes_add(struct sim_launch_attributes *attributes, CUlaunchAttributeID id,
 				   const CUlaunchAttributeValue *value)
@@ -345,6 +346,7 @@ static CUresult run_launch(struct sim_op *op)
 		.cooperative = launch->cooperative,
 		.threads = host_threads(launch),
 		.cancel = (const volatile int *)&context->cancel,
+		.texture = sim_texture_find,
 		.print = sim_exec_print,
 		.print_context = context,
 	};

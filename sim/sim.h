@@ -556,6 +556,7 @@ struct sim_array {
 	struct sim_array *next_free;
 };
 CUresult sim_array_get(CUarray handle, struct sim_array **ret_array);
+CUresult sim_mipmap_levels(CUmipmappedArray handle, unsigned *ret_count, struct sim_array *const **ret_levels);
 
 // ---- OpenGL (graphics.c): cudaGL.h includes OpenGL's own headers ----------------------------
 #pragma GCC visibility push(default)

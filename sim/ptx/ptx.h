@@ -138,6 +138,7 @@ struct ptx_launch {
 	uint32_t deadlock_ms;	    // polling memory that nobody changes for so long is a deadlock (six times as
 				    // long if the loops read a clock); 0: 10 s
 	const volatile int *cancel; // nonzero stops the launch (PTX_FAULT_CANCELLED); may be NULL
+	const struct ptx_texture *(*texture)(uint64_t handle); // finds texture and surface objects (texture.h); NULL: none
 	void (*print)(void *context, const char *text, size_t length); // vprintf, whole messages, one at a time
 	void *print_context;
 };

@@ -31,7 +31,7 @@ if [ "$build" = - ]; then
 	programs=$work
 	for source in "$here"/*.c; do
 		gcc -std=gnu17 -D_GNU_SOURCE -O1 -w -I "$cuda/include" -o "$work/conformance_$(basename "$source" .c)" \
-			"$source" -L "$stub" -lcuda -lpthread -ldl || exit 1
+			"$source" -L "$stub" -lcuda -lpthread -ldl -lm || exit 1
 	done
 elif [ -d "$build/tests/conformance" ]; then
 	programs=$build/tests/conformance

@@ -29,8 +29,7 @@ static const struct {
 	{"multicast", "MULTICAST_SUPPORTED says 0."},
 	{"profiler", "NVIDIA's header marks it as deprecated."},
 	{"set", "The entries of CUDA 2, whose addresses have 32 bits."},
-	{"texture", "References (`cuTexRef*`, `cuSurfRef*`) are marked as deprecated in NVIDIA's header and stay out; "
-		    "objects have no use\nwhile kernels that read textures are refused."},
+	{"texture", "References (`cuTexRef*`, `cuSurfRef*`), which NVIDIA's header marks as deprecated."},
 	{"vmm", "MEM_DECOMPRESS_ALGORITHM_MASK and DMA_BUF_SUPPORTED say 0."},
 };
 

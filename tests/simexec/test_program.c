@@ -95,7 +95,7 @@ TEST(an_opcode_that_is_missing_refuses_its_entry_alone)
 	static const char text[] = HEAD ".visible .entry good() { ret; }\n"
 		".visible .entry bad(.param .u64 p) {\n.reg .f32 %f<5>;\n.reg .u64 %rd<2>;\n.reg .s32 %r<3>;\n"
 		"ld.param.u64 %rd1, [p];\n"
-		"tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];\nret;\n}\n";
+		"tex.2dms.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1, %r1, %r1, %r1}];\nret;\n}\n";
 	char log[4096] = "";
 	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *values[] = {log, (void *)sizeof log};
@@ -111,12 +111,12 @@ TEST(an_opcode_that_is_missing_refuses_its_entry_alone)
 	CU(cuModuleGetFunction(&function, module, "good"));
 	CU(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 	CU(cuCtxSynchronize());
-	CHECK_STR(log, "line 10: instruction \"tex.1d.v4.f32.s32\" is not supported by the simulated GPU (kernel bad)\n");
+	CHECK_STR(log, "line 10: instruction \"tex.2dms.v4.f32.s32\" is not supported by the simulated GPU (kernel bad)\n");
 	CHECK_INT((int)(uintptr_t)values[1], (int)strlen(log));
 	CU(cuLogsCurrent(&before, 0));
 	CHECK_INT(cuModuleGetFunction(&function, module, "bad"), CUDA_ERROR_NOT_SUPPORTED);
 	CU(cuLogsDumpToMemory(&before, log, &length, 0));
-	CHECK_STR(log, "line 10: instruction \"tex.1d.v4.f32.s32\" is not supported by the simulated GPU (kernel bad)\n");
+	CHECK_STR(log, "line 10: instruction \"tex.2dms.v4.f32.s32\" is not supported by the simulated GPU (kernel bad)\n");
 	CU(cuModuleUnload(module));
 	CU(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
 	length = sizeof log;

@@ -1,0 +1,277 @@
+// suld, sust and sured: bytes of surfaces, with a rule for coordinates outside.
+#include <errno.h>
+
+#include "sim/ptx/half.h"
+#include "sim/ptx/op_image.h"
+
+enum outside { OUTSIDE_TRAPS, OUTSIDE_CLAMPS, OUTSIDE_IS_ZERO };
+enum reduction { REDUCE_ADD, REDUCE_MIN, REDUCE_MAX, REDUCE_AND, REDUCE_OR };
+
+struct surface_op {
+	struct ptx_image_place place;
+	enum outside outside;
+	bool is_formatted; // sust.p and sured.p: x counts texels, not bytes
+	enum reduction reduction;
+	bool is_signed;
+	ptx_move_fn *move;
+	uint8_t bytes, count; // of an element, of elements
+	ptx_ref refs[4];      // registers; PTX_NO_REF: sink
+};
+
+// A coordinate inside, or false. `most`: the largest that is.
+static bool keep_inside(enum outside outside, int64_t *at, int64_t most)
+{
+	if (*at >= 0 && *at <= most)
+		return true;
+	if (outside != OUTSIDE_CLAMPS || most < 0)
+		return false;
+	*at = *at < 0 ? 0 : most;
+	return true;
+}
+
+// Where the lane's bytes are: *ret_host NULL outside, where nothing is read or written. False after a fault.
+static bool find_bytes(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, size_t length, bool write,
+		       const struct ptx_texture **ret_surface, uint8_t **ret_host)
+{
+	const struct surface_op *how = op->data;
+	const struct ptx_texture *surface =
+		ptx_texture_get(warp, op, lane, ptx_operand64(warp, how->place.object)[lane], true);
+	int64_t at[3] = {0};
+
+	if (!surface)
+		return false;
+	const struct ptx_image *image = &surface->levels[0];
+	for (unsigned axis = 0; axis < how->place.axes; axis++)
+		at[axis] = (int32_t)ptx_operand32(warp, how->place.coordinates[axis])[lane];
+	if (how->place.is_layered)
+		at[2] = ptx_operand32(warp, how->place.layer)[lane];
+	if (how->is_formatted) {
+		at[0] *= surface->texel_bytes;
+		length = surface->texel_bytes;
+	}
+	int64_t last = (int64_t)image->width * surface->texel_bytes - (int64_t)length;
+	bool inside = keep_inside(how->outside, &at[0], last) &&
+		      keep_inside(how->outside, &at[1], image->height - 1) &&
+		      keep_inside(how->outside, &at[2], image->depth - 1);
+	*ret_surface = surface;
+	*ret_host = NULL;
+	if (inside) {
+		uint64_t address = image->address + (uint64_t)at[2] * image->slice + (uint64_t)at[1] * image->pitch +
+				   (uint64_t)at[0];
+		*ret_host = ptx_address(warp, op, lane, address, length, write);
+		return *ret_host != NULL;
+	}
+	if (how->outside != OUTSIDE_TRAPS)
+		return true;
+	ptx_fault(warp, op, lane, PTX_FAULT_TRAP, 0, "surface coordinates (%lld, %lld, %lld) outside of %u x %u x %u",
+		  (long long)at[0], (long long)at[1], (long long)at[2], image->width, image->height, image->depth);
+	return false;
+}
+
+static const struct ptx_op *op_surface_load(struct ptx_warp *warp, const struct ptx_op *op)
+{
+	static _Alignas(16) uint8_t zero[16]; // read only
+	const struct surface_op *how = op->data;
+	const struct ptx_texture *surface;
+	struct ptx_access access = {.base = NULL};
+
+	PTX_FOR_LANES(lane, warp->mask) {
+		uint8_t *host;
+		if (!find_bytes(warp, op, lane, (size_t)how->bytes * how->count, false, &surface, &host))
+			return NULL;
+		access.host[lane] = host ? host : zero;
+	}
+	for (unsigned i = 0; i < how->count; i++)
+		if (how->refs[i] != PTX_NO_REF)
+			how->move(ptx_operand(warp, how->refs[i]), &access, i * how->bytes, warp->mask);
+	return op + 1;
+}
+
+static const struct ptx_op *op_surface_store(struct ptx_warp *warp, const struct ptx_op *op)
+{
+	const struct surface_op *how = op->data;
+	const struct ptx_texture *surface;
+	struct ptx_access access = {.base = NULL};
+	uint32_t mask = 0;
+
+	PTX_FOR_LANES(lane, warp->mask) {
+		uint8_t *host;
+		if (!find_bytes(warp, op, lane, (size_t)how->bytes * how->count, true, &surface, &host))
+			return NULL;
+		access.host[lane] = host;
+		mask |= host ? 1u << lane : 0;
+	}
+	for (unsigned i = 0; i < how->count && mask; i++)
+		how->move(ptx_operand(warp, how->refs[i]), &access, i * how->bytes, mask);
+	warp->worker->changes++;
+	return op + 1;
+}
+
+// A channel of sust.p from the 32 bits given for it, by the surface's format.
+static void store_channel(const struct ptx_texture *surface, uint8_t *texel, unsigned channel, uint32_t bits)
+{
+	unsigned bytes = ptx_texel_channel_bytes(surface->format);
+	float value;
+
+	if (surface->format == PTX_TEXEL_F16) {
+		memcpy(&value, &bits, sizeof value);
+		uint16_t half = ptx_float_to_half(value);
+		memcpy(texel + 2 * channel, &half, sizeof half);
+	} else {
+		memcpy(texel + bytes * channel, &bits, bytes);
+	}
+}
+
+static const struct ptx_op *op_surface_store_texel(struct ptx_warp *warp, const struct ptx_op *op)
+{
+	const struct surface_op *how = op->data;
+
+	PTX_FOR_LANES(lane, warp->mask) {
+		const struct ptx_texture *surface;
+		uint8_t *texel;
+		if (!find_bytes(warp, op, lane, 0, true, &surface, &texel))
+			return NULL;
+		for (unsigned i = 0; texel && i < how->count && i < surface->channels; i++)
+			store_channel(surface, texel, i, ptx_operand32(warp, how->refs[i])[lane]);
+	}
+	warp->worker->changes++;
+	return op + 1;
+}
+
+static uint64_t reduce(const struct surface_op *how, uint64_t old, uint64_t by)
+{
+	bool less = old < by;
+
+	if (how->is_signed)
+		less = how->bytes == 8 ? (int64_t)old < (int64_t)by : (int32_t)old < (int32_t)by;
+	switch (how->reduction) {
+	case REDUCE_ADD: return old + by;
+	case REDUCE_MIN: return less ? old : by;
+	case REDUCE_MAX: return less ? by : old;
+	case REDUCE_AND: return old & by;
+	default: return old | by;
+	}
+}
+
+static const struct ptx_op *op_surface_reduce(struct ptx_warp *warp, const struct ptx_op *op)
+{
+	const struct surface_op *how = op->data;
+
+	PTX_FOR_LANES(lane, warp->mask) {
+		const struct ptx_texture *surface;
+		uint8_t *host;
+		if (!find_bytes(warp, op, lane, how->bytes, true, &surface, &host))
+			return NULL;
+		if (!host)
+			continue;
+		if (how->bytes == 8) {
+			uint64_t *at = (uint64_t *)host, old = __atomic_load_n(at, __ATOMIC_SEQ_CST);
+			while (!__atomic_compare_exchange_n(at, &old,
+							    reduce(how, old, ptx_operand64(warp, how->refs[0])[lane]),
+							    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+				;
+		} else {
+			uint32_t *at = (uint32_t *)host, old = __atomic_load_n(at, __ATOMIC_SEQ_CST);
+			while (!__atomic_compare_exchange_n(
+				at, &old, (uint32_t)reduce(how, old, ptx_operand32(warp, how->refs[0])[lane]), false,
+				__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+				;
+		}
+	}
+	warp->worker->changes++;
+	return op + 1;
+}
+
+static int decode_outside(struct ptx_decoder *decoder, enum outside *ret_outside)
+{
+	if (ptx_has(decoder, "trap"))
+		*ret_outside = OUTSIDE_TRAPS;
+	else if (ptx_has(decoder, "clamp"))
+		*ret_outside = OUTSIDE_CLAMPS;
+	else if (ptx_has(decoder, "zero"))
+		*ret_outside = OUTSIDE_IS_ZERO;
+	else
+		return ptx_malformed(decoder, "no rule for coordinates outside");
+	return 0;
+}
+
+static int decode_data(struct ptx_decoder *decoder, const struct ptx_operand *data, bool write, struct surface_op *how)
+{
+	const struct ptx_operand *list = data->kind == PTX_OPERAND_VECTOR ? data->list : data;
+	unsigned count = data->kind == PTX_OPERAND_VECTOR ? data->count : 1, have;
+	unsigned bits = how->bytes == 1 ? 16 : how->bytes * 8u;
+	int r = 0;
+
+	if (count != how->count)
+		return ptx_malformed(decoder, "the vector has another length");
+	for (unsigned i = 0; i < count && r == 0; i++) {
+		if (list[i].kind == PTX_OPERAND_REGISTER && ptx_lane_bits(list[i].type) < bits)
+			r = ptx_malformed(decoder, "a register is too narrow");
+		else if (write)
+			r = ptx_source(decoder, &list[i], bits, &how->refs[i]);
+		else if (list[i].kind != PTX_OPERAND_SINK)
+			r = ptx_destination(decoder, &list[i], bits, &how->refs[i], &have);
+		if (r == 0 && !write && list[i].kind != PTX_OPERAND_SINK && have != bits)
+			r = ptx_malformed(decoder, "a register is too wide");
+	}
+	how->move = write ? ptx_store_mover(how->bytes, bits) : ptx_load_mover(how->bytes, bits, false);
+	return r;
+}
+
+static int decode_reduction(struct ptx_decoder *decoder, struct surface_op *how)
+{
+	static const char *const names[] = {"add", "min", "max", "and", "or"};
+
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+		if (ptx_has(decoder, names[i])) {
+			how->reduction = i;
+			return how->bytes >= 4 ? 0 : ptx_malformed(decoder, "no such type of a reduction");
+		}
+	return ptx_malformed(decoder, "no such reduction");
+}
+
+// suld.b.geometry{.vector}.type.rule d, [a, c]; sust.b and sust.p: [a, c], d; sured.b.operation and sured.p: [a, c], d
+int ptx_decode_surface(struct ptx_decoder *decoder)
+{
+	const struct ptx_instruction *instruction = decoder->instruction;
+	struct surface_op *how = ptx_keep(decoder, sizeof *how);
+	bool load = strncmp(instruction->opcode, "suld", 4) == 0;
+	bool reduces = strncmp(instruction->opcode, "sured", 5) == 0;
+	struct ptx_type type;
+	int r = ptx_wants(decoder, 2);
+
+	if (!how)
+		return -ENOMEM;
+	if (r == 0 && (!ptx_last_type(decoder, &type) || type.bits < 8 || type.bits > 64))
+		r = ptx_malformed(decoder, "no type");
+	if (r)
+		return r;
+	how->is_formatted = ptx_has(decoder, "p");
+	if (load && how->is_formatted)
+		return PTX_REFUSED; // suld.p ended with PTX 1
+	how->bytes = (uint8_t)(type.bits / 8);
+	how->count = ptx_has(decoder, "v4") ? 4 : ptx_has(decoder, "v2") ? 2 : 1;
+	how->is_signed = type.class == 's';
+	if (how->bytes * how->count > 16)
+		return ptx_malformed(decoder, "more than 16 bytes");
+	if (how->is_formatted && how->bytes != 4)
+		return ptx_malformed(decoder, "elements of 32 bits are wanted");
+	r = decode_outside(decoder, &how->outside);
+	if (r == 0)
+		r = ptx_decode_image_place(decoder, &instruction->operands[load], &how->place);
+	if (r == 0 && how->place.geometry == PTX_GEOMETRY_CUBE)
+		r = ptx_malformed(decoder, "a surface's cube map is a layered one");
+	if (r == 0)
+		r = decode_data(decoder, &instruction->operands[!load], !load, how);
+	if (r == 0 && reduces)
+		r = decode_reduction(decoder, how);
+	struct ptx_op *op = r ? NULL
+			      : ptx_emit(decoder, load			   ? op_surface_load
+						  : reduces		   ? op_surface_reduce
+						  : how->is_formatted ? op_surface_store_texel
+								      : op_surface_store);
+	if (!op)
+		return r ? r : -ENOMEM;
+	op->data = how;
+	return 0;
+}

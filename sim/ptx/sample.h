@@ -1,0 +1,40 @@
+// Reads of textures: from coordinates to a value. Any thread of a launch.
+#pragma once
+
+#include "sim/ptx/engine.h"
+#include "sim/ptx/texture.h"
+
+enum ptx_geometry { PTX_GEOMETRY_1D, PTX_GEOMETRY_2D, PTX_GEOMETRY_3D, PTX_GEOMETRY_CUBE };
+
+struct ptx_texel { // floats or integers, as the texture says
+	union {
+		float f[4];
+		uint32_t u[4];
+	};
+};
+
+// One read of one lane.
+struct ptx_sample {
+	struct ptx_warp *warp;
+	const struct ptx_op *op;
+	unsigned lane;
+	const struct ptx_texture *texture;
+	enum ptx_geometry geometry;
+	double coordinate[3]; // x, y, z; of a cube map, a direction
+	uint32_t layer;	      // of a layered texture; of an array of cube maps, which of them
+	bool is_integer;      // the coordinates are texel numbers
+	int32_t offset[3];    // added to the texel numbers
+	double level;
+	bool failed; // a fault has been set: the value has no meaning
+};
+
+// The texel or the weighted mean of texels at the coordinate.
+struct ptx_texel ptx_sample_read(struct ptx_sample *sample);
+// One component of each of the four texels that a linear filter would use, counter-clockwise from the lower left.
+struct ptx_texel ptx_sample_gather(struct ptx_sample *sample, unsigned component);
+// The level of detail for changes of the coordinate from pixel to pixel.
+double ptx_sample_level(const struct ptx_sample *sample, const double dx[3], const double dy[3]);
+
+// The object behind a handle or behind the address of a .texref or .surfref. NULL after having set a fault.
+const struct ptx_texture *ptx_texture_get(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane,
+					  uint64_t handle, bool is_surface);

@@ -1,0 +1,100 @@
+// The table of texture and surface objects. A handle is a place in it; kernels look there without a lock.
+#include <stdlib.h>
+
+#include "texture.h"
+
+enum { CHUNK = 256, CHUNKS = 4096 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sim_texture *_Atomic chunks[CHUNKS];
+static uint32_t used; // places that have ever been taken
+static struct sim_texture *free_list;
+
+static struct sim_texture *place_at(uint32_t index)
+{
+	struct sim_texture *chunk = index / CHUNK < CHUNKS ? atomic_load(&chunks[index / CHUNK]) : NULL;
+
+	return chunk ? &chunk[index % CHUNK] : NULL;
+}
+
+static struct sim_texture *take_place(void)
+{
+	struct sim_texture *texture = free_list;
+
+	if (texture) {
+		free_list = texture->next_free;
+		return texture;
+	}
+	if (used == CHUNK * CHUNKS)
+		return NULL;
+	if (used % CHUNK == 0) {
+		struct sim_texture *chunk = calloc(CHUNK, sizeof *chunk);
+		if (!chunk)
+			return NULL;
+		atomic_store(&chunks[used / CHUNK], chunk);
+	}
+	texture = place_at(used++);
+	texture->handle = used;
+	return texture;
+}
+
+CUresult sim_texture_create(struct sim_context *context, const struct sim_texture_description *description,
+			    struct sim_texture **ret_texture)
+{
+	struct ptx_texture seen;
+
+	SIM_TRY(sim_texture_read(description, &seen));
+	pthread_mutex_lock(&lock);
+	struct sim_texture *texture = take_place();
+	if (texture) {
+		texture->seen = seen;
+		texture->description = *description;
+		texture->context = context->parent;
+		atomic_store(&texture->is_live, true);
+	}
+	pthread_mutex_unlock(&lock);
+	if (!texture)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*ret_texture = texture;
+	return CUDA_SUCCESS;
+}
+
+static void release(struct sim_texture *texture) // with the lock
+{
+	atomic_store(&texture->is_live, false);
+	texture->next_free = free_list;
+	free_list = texture;
+}
+
+void sim_texture_destroy(struct sim_texture *texture)
+{
+	pthread_mutex_lock(&lock);
+	if (atomic_load(&texture->is_live))
+		release(texture);
+	pthread_mutex_unlock(&lock);
+}
+
+void sim_texture_context_finish(struct sim_context *context)
+{
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < used; i++) {
+		struct sim_texture *texture = place_at(i);
+		if (atomic_load(&texture->is_live) && texture->context == context)
+			release(texture);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+struct sim_texture *sim_texture_get(unsigned long long handle)
+{
+	struct sim_texture *texture = handle && handle <= CHUNK * CHUNKS ? place_at((uint32_t)handle - 1) : NULL;
+
+	return texture && atomic_load_explicit(&texture->is_live, memory_order_acquire) ? texture : NULL;
+}
+
+const struct ptx_texture *sim_texture_find(uint64_t handle)
+{
+	const struct sim_texture *texture = sim_texture_get(handle);
+
+	return texture ? &texture->seen : NULL;
+}

@@ -1,0 +1,674 @@
+// Textures: what each kind of read gives, compared with the formulas of the CUDA programming guide (appendix "Texture
+// Fetching") computed here. Linear filters use weights of 8 fractional bits: the tolerance follows from that.
+#include "image.h"
+
+#define RESULT "{%f21, %f22, %f23, %f24}"
+
+static const char ptx_reads[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
+	IMAGE_FLOATS("fetch", "tex.1d.v4.f32.s32 " RESULT ", [%rd1, {%r1}];")
+	IMAGE_KERNEL("fetch_integer", "tex.1d.v4.s32.s32 {%r21, %r22, %r23, %r24}, [%rd1, {%r1}];")
+	IMAGE_FLOATS("read_1d", "tex.1d.v4.f32.f32 " RESULT ", [%rd1, {%f1}];")
+	IMAGE_FLOATS("read_2d", "tex.2d.v4.f32.f32 " RESULT ", [%rd1, {%f1, %f2}];")
+	IMAGE_KERNEL("read_2d_integer", "tex.2d.v4.u32.f32 {%r21, %r22, %r23, %r24}, [%rd1, {%f1, %f2}];")
+	IMAGE_FLOATS("read_3d", "tex.3d.v4.f32.f32 " RESULT ", [%rd1, {%f1, %f2, %f3, %f3}];")
+	IMAGE_FLOATS("read_a1d", "tex.a1d.v4.f32.f32 " RESULT ", [%rd1, {%r4, %f1}];")
+	IMAGE_FLOATS("read_a2d", "tex.a2d.v4.f32.f32 " RESULT ", [%rd1, {%r4, %f1, %f2, %f2}];")
+	IMAGE_FLOATS("read_cube", "tex.cube.v4.f32.f32 " RESULT ", [%rd1, {%f1, %f2, %f3, %f3}];")
+	IMAGE_FLOATS("read_acube", "tex.acube.v4.f32.f32 " RESULT ", [%rd1, {%r4, %f1, %f2, %f3}];")
+	IMAGE_FLOATS("level_1d", "tex.level.1d.v4.f32.f32 " RESULT ", [%rd1, {%f1}], %f5;")
+	IMAGE_FLOATS("level_2d", "tex.level.2d.v4.f32.f32 " RESULT ", [%rd1, {%f1, %f2}], %f5;")
+	IMAGE_FLOATS("level_3d", "tex.level.3d.v4.f32.f32 " RESULT ", [%rd1, {%f1, %f2, %f3, %f3}], %f5;")
+	IMAGE_FLOATS("level_a2d", "tex.level.a2d.v4.f32.f32 " RESULT ", [%rd1, {%r4, %f1, %f2, %f2}], %f5;")
+	IMAGE_FLOATS("level_cube", "tex.level.cube.v4.f32.f32 " RESULT ", [%rd1, {%f1, %f2, %f3, %f3}], %f5;")
+	IMAGE_FLOATS("gradient_2d", "tex.grad.2d.v4.f32.f32 " RESULT ", [%rd1, {%f1, %f2}], {%f5, %f6}, {%f9, %f10};")
+	IMAGE_FLOATS("gather_r", "tld4.r.2d.v4.f32.f32 " RESULT ", [%rd1, {%f1, %f2}];")
+	IMAGE_FLOATS("gather_b", "tld4.b.2d.v4.f32.f32 " RESULT ", [%rd1, {%f1, %f2}];")
+	IMAGE_FLOATS("resident", "tex.2d.v4.f32.f32 " RESULT "|%p2, [%rd1, {%f1, %f2}]; selp.f32 %f24, 1.0, 0.0, %p2;")
+	IMAGE_KERNEL("halves", "tex.2d.v4.f16.f32 {%rs1, %rs2, %rs3, %rs4}, [%rd1, {%f1, %f2}];\n"
+		"cvt.u32.u16 %r21, %rs1; cvt.u32.u16 %r22, %rs2; cvt.u32.u16 %r23, %rs3; cvt.u32.u16 %r24, %rs4;")
+	IMAGE_KERNEL("half_pairs", "tex.2d.v2.f16x2.f32 {%r21, %r22}, [%rd1, {%f1, %f2}];")
+	IMAGE_FLOATS("offset_2d", "tex.2d.v4.f32.f32 " RESULT ", [%rd1, {%f1, %f2}], {1, -2};")
+	IMAGE_KERNEL("query", "txq.width.b32 %r21, [%rd1]; txq.height.b32 %r22, [%rd1]; txq.depth.b32 %r23, [%rd1];\n"
+		"txq.num_mipmap_levels.b32 %r24, [%rd1];")
+	IMAGE_KERNEL("query_level", "txq.level.width.b32 %r21, [%rd1], 1; txq.level.height.b32 %r22, [%rd1], 1;\n"
+		"txq.array_size.b32 %r23, [%rd1]; txq.normalized_coords.b32 %r24, [%rd1];");
+
+static CUmodule need_reads(void)
+{
+	static CUmodule module;
+
+	need_context();
+	if (!module)
+		module = need_module(ptx_reads);
+	return module;
+}
+
+// ---- what is read, and the formulas --------------------------------------------------------------
+
+enum { CHANNELS = 4 };
+
+struct picture { // floats, CHANNELS a texel
+	int size[3];
+	float *texels;
+};
+
+static struct picture make_picture(int width, int height, int depth)
+{
+	struct picture picture = {{width, height, depth}, malloc(sizeof(float) * CHANNELS * width * height * depth)};
+	uint32_t state = 12345;
+
+	for (int i = 0; i < width * height * depth * CHANNELS; i++) {
+		state = state * 1664525 + 1013904223;
+		picture.texels[i] = (float)(state >> 8) / (1 << 24); // 0 to 1
+	}
+	return picture;
+}
+
+static double wrapped(CUaddress_mode mode, long at, long size)
+{
+	long period = ((at % size) + size) % size;
+
+	if (mode == CU_TR_ADDRESS_MODE_WRAP)
+		return period;
+	if (mode == CU_TR_ADDRESS_MODE_MIRROR)
+		return ((at - period) / size) % 2 ? size - 1 - period : period;
+	if (mode == CU_TR_ADDRESS_MODE_BORDER)
+		return at < 0 || at >= size ? -1 : at;
+	return at < 0 ? 0 : at >= size ? size - 1 : at;
+}
+
+static double texel(const struct picture *picture, const CUDA_TEXTURE_DESC *how, const long index[3], int channel)
+{
+	long at[3];
+
+	for (int axis = 0; axis < 3; axis++) {
+		at[axis] = (long)wrapped(how->addressMode[axis], index[axis], picture->size[axis]);
+		if (at[axis] < 0)
+			return how->borderColor[channel];
+	}
+	return picture->texels[((at[2] * picture->size[1] + at[1]) * picture->size[0] + at[0]) * CHANNELS + channel];
+}
+
+// The mean along the axes from `axis` on.
+static double filtered(const struct picture *picture, const CUDA_TEXTURE_DESC *how, int axes, int axis,
+		       const double coordinate[3], long index[3], int channel)
+{
+	if (axis == axes)
+		return texel(picture, how, index, channel);
+	double place = coordinate[axis];
+	if (how->flags & CU_TRSF_NORMALIZED_COORDINATES)
+		place *= picture->size[axis];
+	if (how->filterMode == CU_TR_FILTER_MODE_POINT) {
+		index[axis] = (long)floor(place);
+		return filtered(picture, how, axes, axis + 1, coordinate, index, channel);
+	}
+	double low = floor(place - 0.5), weight = place - 0.5 - low;
+	index[axis] = (long)low;
+	double first = filtered(picture, how, axes, axis + 1, coordinate, index, channel);
+	index[axis] = (long)low + 1;
+	return first * (1 - weight) + weight * filtered(picture, how, axes, axis + 1, coordinate, index, channel);
+}
+
+static double expected(const struct picture *picture, const CUDA_TEXTURE_DESC *how, int axes, const float *at,
+		       int channel)
+{
+	double coordinate[3] = {at[0], at[1], at[2]};
+	long index[3] = {0, 0, 0};
+
+	return filtered(picture, how, axes, 0, coordinate, index, channel);
+}
+
+// A weight is off by at most 1/256, and texels differ by at most 1.
+static double tolerance(const CUDA_TEXTURE_DESC *how, int axes)
+{
+	return how->filterMode == CU_TR_FILTER_MODE_LINEAR ? axes / 256.0 : 0;
+}
+
+static CUarray make_array(int width, int height, int depth, CUarray_format format, unsigned channels, unsigned flags)
+{
+	CUarray array = NULL;
+	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = width, .Height = height, .Depth = depth, .Format = format,
+		.NumChannels = channels, .Flags = flags};
+
+	NEED(cuArray3DCreate(&array, &wanted));
+	return array;
+}
+
+static CUtexObject make_object(CUarray array, const CUDA_TEXTURE_DESC *how)
+{
+	CUtexObject object = 0;
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY, .res.array.hArray = array};
+
+	NEED(cuTexObjectCreate(&object, &resource, how, NULL));
+	return object;
+}
+
+static CUDA_TEXTURE_DESC reading(CUaddress_mode mode, CUfilter_mode filter, unsigned flags)
+{
+	return (CUDA_TEXTURE_DESC){.addressMode = {mode, mode, mode}, .filterMode = filter, .flags = flags,
+		.borderColor = {0.25, 0.5, 0.75, 1}};
+}
+
+// ---- the cases -----------------------------------------------------------------------------------
+
+CONFORM(linear_memory)
+{
+	CUmodule module = need_reads();
+	CUdeviceptr memory;
+	CUtexObject object;
+	float numbers[64];
+	struct probe probes[4] = {0};
+	struct value values[4];
+	CUDA_TEXTURE_DESC how = {0};
+
+	for (int i = 0; i < 64; i++)
+		numbers[i] = i * 1.5f;
+	NEED(cuMemAlloc(&memory, sizeof numbers));
+	NEED(cuMemcpyHtoD(memory, numbers, sizeof numbers));
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_LINEAR, .res.linear = {.devPtr = memory,
+		.format = CU_AD_FORMAT_FLOAT, .numChannels = 1, .sizeInBytes = sizeof numbers}};
+	NEED(cuTexObjectCreate(&object, &resource, &how, NULL));
+	probes[0].in[0].i = 0, probes[1].in[0].i = 63, probes[2].in[0].i = 17, probes[3].in[0].i = 64;
+	probe_image(module, "fetch", object, probes, values, 4);
+	NEAR(values[0].at[0].f, 0, 0);
+	NEAR(values[1].at[0].f, 63 * 1.5, 0);
+	NEAR(values[2].at[0].f, 17 * 1.5, 0);
+	NEAR(values[3].at[0].f, 0, 0); // beyond the end
+	WORKS(cuTexObjectDestroy(object));
+	resource.res.linear.format = CU_AD_FORMAT_SIGNED_INT16; // the same bytes
+	resource.res.linear.numChannels = 4;
+	how.flags = CU_TRSF_READ_AS_INTEGER;
+	NEED(cuTexObjectCreate(&object, &resource, &how, NULL));
+	int16_t shorts[4] = {-5, 32767, -32768, 9};
+	NEED(cuMemcpyHtoD(memory + 8 * 3, shorts, sizeof shorts));
+	probes[0].in[0].i = 3;
+	probe_image(module, "fetch_integer", object, probes, values, 1);
+	for (int i = 0; i < 4; i++)
+		EQUALS(values[0].at[i].i, shorts[i]);
+	WORKS(cuTexObjectDestroy(object));
+	how.flags = 0;
+	NEED(cuTexObjectCreate(&object, &resource, &how, NULL));
+	probe_image(module, "fetch", object, probes, values, 1);
+	NEAR(values[0].at[0].f, -5 / 32767.0, 1e-7);
+	NEAR(values[0].at[1].f, 1, 1e-7);
+	NEAR(values[0].at[2].f, -1, 1e-7);
+	WORKS(cuTexObjectDestroy(object));
+	WORKS(cuMemFree(memory));
+}
+
+// Every address mode and both filters, in 1, 2 and 3 dimensions, with coordinates far outside.
+static void check_reads(int axes, const char *kernel, unsigned flags, CUaddress_mode mode, CUfilter_mode filter)
+{
+	enum { PROBES = 200 };
+	static struct probe probes[PROBES];
+	static struct value values[PROBES];
+	CUmodule module = need_reads();
+	struct picture picture = make_picture(16, axes > 1 ? 8 : 1, axes > 2 ? 4 : 1);
+	CUDA_TEXTURE_DESC how = reading(mode, filter, flags);
+	CUarray array = make_array(16, axes > 1 ? 8 : 0, axes > 2 ? 4 : 0, CU_AD_FORMAT_FLOAT, CHANNELS, 0);
+	uint32_t state = 99;
+
+	fill_array(array, picture.texels, 16 * sizeof(float) * CHANNELS, picture.size[1], picture.size[2]);
+	CUtexObject object = make_object(array, &how);
+	for (int i = 0; i < PROBES; i++)
+		for (int axis = 0; axis < axes; axis++) {
+			state = state * 1664525 + 1013904223;
+			int texels = (int)(state >> 8) % (3 * picture.size[axis]) - picture.size[axis];
+			double place = texels + (1 + (state >> 4) % 15) / 16.0; // never between two texels
+			probes[i].in[axis].f =
+				(float)(flags & CU_TRSF_NORMALIZED_COORDINATES ? place / picture.size[axis] : place);
+		}
+	probe_image(module, kernel, object, probes, values, PROBES);
+	for (int i = 0; i < PROBES; i++) {
+		const float at[3] = {probes[i].in[0].f, probes[i].in[1].f, probes[i].in[2].f};
+		for (int c = 0; c < CHANNELS; c++)
+			NEAR(values[i].at[c].f, expected(&picture, &how, axes, at, c), tolerance(&how, axes));
+	}
+	WORKS(cuTexObjectDestroy(object));
+	WORKS(cuArrayDestroy(array));
+	free(picture.texels);
+}
+
+static void check_modes(int axes, const char *kernel)
+{
+	for (int filter = CU_TR_FILTER_MODE_POINT; filter <= CU_TR_FILTER_MODE_LINEAR; filter++) {
+		for (int mode = CU_TR_ADDRESS_MODE_WRAP; mode <= CU_TR_ADDRESS_MODE_BORDER; mode++)
+			check_reads(axes, kernel, CU_TRSF_NORMALIZED_COORDINATES, mode, filter);
+		check_reads(axes, kernel, 0, CU_TR_ADDRESS_MODE_CLAMP, filter);
+	}
+}
+
+CONFORM(one_dimension)
+{
+	check_modes(1, "read_1d");
+}
+
+CONFORM(two_dimensions)
+{
+	check_modes(2, "read_2d");
+}
+
+CONFORM(three_dimensions)
+{
+	check_modes(3, "read_3d");
+}
+
+CONFORM(weights_have_eight_bits)
+{
+	CUmodule module = need_reads();
+	CUDA_TEXTURE_DESC how = reading(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, 0);
+	CUarray array = make_array(2, 0, 0, CU_AD_FORMAT_FLOAT, 1, 0);
+	const float texels[2] = {0, 1};
+	struct probe probes[257] = {0};
+	struct value values[257];
+
+	fill_array(array, texels, sizeof texels, 1, 1);
+	CUtexObject object = make_object(array, &how);
+	for (int i = 0; i <= 256; i++)
+		probes[i].in[0].f = 0.5f + i / 256.0f;
+	probe_image(module, "read_1d", object, probes, values, 257);
+	for (int i = 0; i <= 256; i++)
+		NEAR(values[i].at[0].f, i / 256.0, 0);
+	for (int i = 0; i < 256; i++)
+		probes[i].in[0].f = 0.5f + (i + 0.25f) / 256.0f;
+	probe_image(module, "read_1d", object, probes, values, 256);
+	for (int i = 0; i < 256; i++) // a multiple of 1/256
+		NEAR(values[i].at[0].f * 256, round(values[i].at[0].f * 256), 0);
+	WORKS(cuTexObjectDestroy(object));
+	WORKS(cuArrayDestroy(array));
+}
+
+// One row of four texels in a format, read at the second and fourth.
+static void check_format(CUarray_format format, unsigned channels, size_t bytes, const void *texels, unsigned flags,
+			 const double want[2][4])
+{
+	bool as_integer = flags & CU_TRSF_READ_AS_INTEGER;
+	CUmodule module = need_reads();
+	CUDA_TEXTURE_DESC how = reading(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT, flags);
+	CUarray array = make_array(4, 1, 0, format, channels, 0);
+	struct probe probes[2] = {{{{1.5f}, {0.5f}}}, {{{3.5f}, {0.5f}}}};
+	struct value values[2];
+
+	fill_array(array, texels, 4 * bytes, 1, 1);
+	CUtexObject object = make_object(array, &how);
+	probe_image(module, as_integer ? "read_2d_integer" : "read_2d", object, probes, values, 2);
+	for (int i = 0; i < 2; i++)
+		for (unsigned c = 0; c < channels; c++) {
+			if (as_integer)
+				EQUALS(values[i].at[c].i, (int32_t)(int64_t)want[i][c]);
+			else
+				NEAR(values[i].at[c].f, want[i][c], flags & CU_TRSF_SRGB ? 1.0 / 256 : 2e-7);
+		}
+	WORKS(cuTexObjectDestroy(object));
+	WORKS(cuArrayDestroy(array));
+}
+
+CONFORM(formats)
+{
+	static const uint8_t u8[4][4] = {{0}, {1, 2, 128, 255}, {0}, {0, 77, 254, 3}};
+	static const int8_t s8[4][2] = {{0}, {-1, 127}, {0}, {-128, 64}};
+	static const uint16_t u16[4][4] = {{0}, {1, 2, 32768, 65535}, {0}, {0, 777, 65534, 3}};
+	static const int16_t s16[4] = {0, -1, 0, -32768};
+	static const uint32_t u32[4][2] = {{0}, {7, 0xffffffff}, {0}, {0x80000000, 1}};
+	static const int32_t s32[4] = {0, -9, 0, INT32_MIN};
+	static const uint16_t half[4][4] = {
+		{0}, {0x3c00, 0xc000, 0x0001, 0x7bff}, {0}, {0x3555, 0x8000, 0x0400, 0x2e66}};
+	static const float single[4][2] = {{0}, {-1.5f, 3e30f}, {0}, {1e-30f, 0.1f}};
+	const unsigned integer = CU_TRSF_READ_AS_INTEGER;
+
+	check_format(CU_AD_FORMAT_UNSIGNED_INT8, 4, 4, u8, integer,
+		(const double[2][4]){{1, 2, 128, 255}, {0, 77, 254, 3}});
+	check_format(CU_AD_FORMAT_UNSIGNED_INT8, 4, 4, u8, 0, (const double[2][4]){{1 / 255., 2 / 255., 128 / 255., 1},
+		{0, 77 / 255., 254 / 255., 3 / 255.}});
+	check_format(CU_AD_FORMAT_SIGNED_INT8, 2, 2, s8, integer, (const double[2][4]){{-1, 127}, {-128, 64}});
+	check_format(CU_AD_FORMAT_SIGNED_INT8, 2, 2, s8, 0, (const double[2][4]){{-1 / 127., 1}, {-1, 64 / 127.}});
+	check_format(CU_AD_FORMAT_UNSIGNED_INT16, 4, 8, u16, integer,
+		(const double[2][4]){{1, 2, 32768, 65535}, {0, 777, 65534, 3}});
+	check_format(CU_AD_FORMAT_UNSIGNED_INT16, 4, 8, u16, 0, (const double[2][4]){{1 / 65535., 2 / 65535.,
+		32768 / 65535., 1}, {0, 777 / 65535., 65534 / 65535., 3 / 65535.}});
+	check_format(CU_AD_FORMAT_SIGNED_INT16, 1, 2, s16, integer, (const double[2][4]){{-1}, {-32768}});
+	check_format(CU_AD_FORMAT_SIGNED_INT16, 1, 2, s16, 0, (const double[2][4]){{-1 / 32767.}, {-1}});
+	check_format(CU_AD_FORMAT_UNSIGNED_INT32, 2, 8, u32, integer,
+		(const double[2][4]){{7, 4294967295.}, {2147483648., 1}});
+	check_format(CU_AD_FORMAT_SIGNED_INT32, 1, 4, s32, integer, (const double[2][4]){{-9}, {INT32_MIN}});
+	check_format(CU_AD_FORMAT_HALF, 4, 8, half, 0, (const double[2][4]){{1, -2, 5.9604644775390625e-8, 65504},
+		{0.333251953125, 0, 6.103515625e-5, 0.0999755859375}});
+	check_format(CU_AD_FORMAT_FLOAT, 2, 8, single, 0, (const double[2][4]){{-1.5, 3e30f}, {1e-30f, 0.1f}});
+	// sRGB: the alpha channel stays as it is.
+	double srgb[2][4];
+	for (int i = 0; i < 2; i++)
+		for (int c = 0; c < 4; c++) {
+			double value = u8[2 * i + 1][c] / 255.;
+			double linear = value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4);
+			srgb[i][c] = c == 3 ? value : linear;
+		}
+	check_format(CU_AD_FORMAT_UNSIGNED_INT8, 4, 4, u8, CU_TRSF_SRGB, srgb);
+}
+
+CONFORM(pitched_memory)
+{
+	enum { WIDTH = 12, HEIGHT = 5 };
+	CUmodule module = need_reads();
+	CUDA_TEXTURE_DESC how = reading(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, 0);
+	struct picture picture = make_picture(WIDTH, HEIGHT, 1);
+	CUdeviceptr memory;
+	CUtexObject object;
+	size_t pitch;
+	struct probe probes[40];
+	struct value values[40];
+
+	NEED(cuMemAllocPitch(&memory, &pitch, WIDTH * 16, HEIGHT, 16));
+	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = picture.texels, .srcPitch = WIDTH * 16,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = memory, .dstPitch = pitch,
+		.WidthInBytes = WIDTH * 16, .Height = HEIGHT};
+	NEED(cuMemcpy2D(&copy));
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_PITCH2D, .res.pitch2D = {.devPtr = memory,
+		.format = CU_AD_FORMAT_FLOAT, .numChannels = 4, .width = WIDTH, .height = HEIGHT,
+		.pitchInBytes = pitch}};
+	NEED(cuTexObjectCreate(&object, &resource, &how, NULL));
+	for (int i = 0; i < 40; i++)
+		probes[i] = (struct probe){{{i * 0.4f - 2}, {i * 0.3f - 3}}};
+	probe_image(module, "read_2d", object, probes, values, 40);
+	for (int i = 0; i < 40; i++)
+		for (int c = 0; c < 4; c++)
+			NEAR(values[i].at[c].f, expected(&picture, &how, 2, (float[]){probes[i].in[0].f,
+				probes[i].in[1].f, 0}, c), tolerance(&how, 2));
+	WORKS(cuTexObjectDestroy(object));
+	resource.res.pitch2D.pitchInBytes = pitch + 4;
+	GIVES(cuTexObjectCreate(&object, &resource, &how, NULL), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuMemFree(memory));
+	free(picture.texels);
+}
+
+CONFORM(layers)
+{
+	enum { LAYERS = 3 };
+	CUmodule module = need_reads();
+	CUDA_TEXTURE_DESC how = reading(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, 0);
+	struct picture picture = make_picture(8, 4, LAYERS), row = make_picture(8, 1, LAYERS);
+	CUarray array = make_array(8, 4, LAYERS, CU_AD_FORMAT_FLOAT, 4, CUDA_ARRAY3D_LAYERED);
+	CUarray rows = make_array(8, 0, LAYERS, CU_AD_FORMAT_FLOAT, 4, CUDA_ARRAY3D_LAYERED);
+
+	fill_array(array, picture.texels, 8 * 16, 4, LAYERS);
+	fill_array(rows, row.texels, 8 * 16, 1, LAYERS);
+	CUtexObject object = make_object(array, &how), object_1d = make_object(rows, &how);
+	for (int layer = 0; layer < LAYERS; layer++) {
+		struct picture one = {{8, 4, 1}, picture.texels + layer * 8 * 4 * CHANNELS};
+		struct picture one_row = {{8, 1, 1}, row.texels + layer * 8 * CHANNELS};
+		struct probe probe = {{{2.8f}, {1.3f}, {0}, {.i = layer}}};
+		struct value value = probe_once(module, "read_a2d", object, probe);
+		for (int c = 0; c < 4; c++)
+			NEAR(value.at[c].f, expected(&one, &how, 2, (float[]){2.8f, 1.3f, 0}, c), tolerance(&how, 2));
+		value = probe_once(module, "read_a1d", object_1d, probe);
+		for (int c = 0; c < 4; c++)
+			NEAR(value.at[c].f, expected(&one_row, &how, 1, (float[]){2.8f, 0, 0}, c), tolerance(&how, 1));
+	}
+	struct value sizes = probe_once(module, "query_level", object, (struct probe){0});
+	EQUALS(sizes.at[2].i, LAYERS);
+	EQUALS(sizes.at[3].i, 0);
+	WORKS(cuTexObjectDestroy(object));
+	WORKS(cuTexObjectDestroy(object_1d));
+	WORKS(cuArrayDestroy(array));
+	WORKS(cuArrayDestroy(rows));
+	free(picture.texels);
+	free(row.texels);
+}
+
+// The direction from the centre of a cube to a place on a face, by the table of the programming guide.
+static void direction(int face, double s, double t, float ret_direction[3])
+{
+	const double all[6][3] = {{1, -t, -s}, {-1, -t, s}, {s, 1, t}, {s, -1, -t}, {s, -t, 1}, {-s, -t, -1}};
+
+	for (int i = 0; i < 3; i++)
+		ret_direction[i] = (float)(all[face][i] * 1.7); // its length has no effect
+}
+
+CONFORM(cube_maps)
+{
+	enum { SIZE = 8 };
+	CUmodule module = need_reads();
+	CUDA_TEXTURE_DESC how =
+		reading(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT, CU_TRSF_NORMALIZED_COORDINATES);
+	struct picture picture = make_picture(SIZE, SIZE, 12);
+	CUarray cube = make_array(SIZE, SIZE, 6, CU_AD_FORMAT_FLOAT, 4, CUDA_ARRAY3D_CUBEMAP);
+	CUarray cubes = make_array(SIZE, SIZE, 12, CU_AD_FORMAT_FLOAT, 4, CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED);
+
+	fill_array(cube, picture.texels, SIZE * 16, SIZE, 6);
+	fill_array(cubes, picture.texels, SIZE * 16, SIZE, 12);
+	CUtexObject object = make_object(cube, &how), layered = make_object(cubes, &how);
+	for (int face = 0; face < 6; face++)
+		for (int i = 0; i < SIZE * SIZE; i += 5) {
+			int x = i % SIZE, y = i / SIZE;
+			struct probe probe = {{{0}, {0}, {0}, {.i = 1}}};
+			float to[3];
+			direction(face, (2 * x + 1.) / SIZE - 1, (2 * y + 1.) / SIZE - 1, to);
+			for (int axis = 0; axis < 3; axis++)
+				probe.in[axis].f = to[axis];
+			const float *want = picture.texels + ((face * SIZE + y) * SIZE + x) * CHANNELS;
+			NEAR(probe_once(module, "read_cube", object, probe).at[2].f, want[2], 0);
+			want += 6 * SIZE * SIZE * CHANNELS;
+			NEAR(probe_once(module, "read_acube", layered, probe).at[1].f, want[1], 0);
+		}
+	WORKS(cuTexObjectDestroy(object));
+	WORKS(cuTexObjectDestroy(layered));
+	// On the edge from +x to +z a seamless filter takes the mean of both faces' texels.
+	how.filterMode = CU_TR_FILTER_MODE_LINEAR;
+	how.flags |= CU_TRSF_SEAMLESS_CUBEMAP;
+	object = make_object(cube, &how);
+	struct value value = probe_once(module, "read_cube", object, (struct probe){{{1}, {0.125f}, {1.00001f}}});
+	int y = 3; // at height 1/8 of the face, the middle of its fourth row from the top
+	for (int c = 0; c < 4; c++) {
+		float x_face = picture.texels[((0 * SIZE + y) * SIZE + 0) * CHANNELS + c];
+		float z_face = picture.texels[((4 * SIZE + y) * SIZE + SIZE - 1) * CHANNELS + c];
+		NEAR(value.at[c].f, (x_face + z_face) / 2, 2 / 256.);
+	}
+	WORKS(cuTexObjectDestroy(object));
+	CUarray flat = make_array(8, 8, 0, CU_AD_FORMAT_FLOAT, 4, 0);
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY, .res.array.hArray = flat};
+	GIVES(cuTexObjectCreate(&object, &resource, &how, NULL), CUDA_ERROR_INVALID_VALUE); // no cube map
+	WORKS(cuArrayDestroy(flat));
+	WORKS(cuArrayDestroy(cube));
+	WORKS(cuArrayDestroy(cubes));
+	free(picture.texels);
+}
+
+static CUmipmappedArray make_levels(int size, int levels)
+{
+	CUmipmappedArray mipmap = NULL;
+	CUDA_ARRAY3D_DESCRIPTOR wanted = {
+		.Width = size, .Height = size, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+
+	NEED(cuMipmappedArrayCreate(&mipmap, &wanted, levels));
+	for (int level = 0; level < levels; level++) { // a level's texels are its number
+		CUarray array;
+		float texels[64 * 64];
+		int wide = size >> level;
+		for (int i = 0; i < wide * wide; i++)
+			texels[i] = (float)level;
+		NEED(cuMipmappedArrayGetLevel(&array, mipmap, level));
+		fill_array(array, texels, wide * 4, wide, 1);
+	}
+	return mipmap;
+}
+
+static float level_of(CUmodule module, CUtexObject object, float level)
+{
+	return probe_once(module, "level_2d", object, (struct probe){{{0.4f}, {0.6f}, {0}, {0}, {level}}}).at[0].f;
+}
+
+static CUtexObject make_mipmap_object(CUmipmappedArray mipmap, const CUDA_TEXTURE_DESC *how)
+{
+	CUtexObject object = 0;
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
+		.res.mipmap.hMipmappedArray = mipmap};
+
+	NEED(cuTexObjectCreate(&object, &resource, how, NULL));
+	return object;
+}
+
+CONFORM(levels)
+{
+	CUmodule module = need_reads();
+	CUmipmappedArray mipmap = (need_context(), make_levels(32, 6));
+	CUDA_TEXTURE_DESC how =
+		reading(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, CU_TRSF_NORMALIZED_COORDINATES);
+
+	how.maxMipmapLevelClamp = 5;
+	CUtexObject object = make_mipmap_object(mipmap, &how);
+	NEAR(level_of(module, object, 0), 0, 0);
+	NEAR(level_of(module, object, 2), 2, 0);
+	NEAR(level_of(module, object, 2.3f), 2, 0);
+	NEAR(level_of(module, object, 2.7f), 3, 0);
+	NEAR(level_of(module, object, 9), 5, 0);
+	NEAR(level_of(module, object, -3), 0, 0);
+	// 4 texels from pixel to pixel: level 2.
+	struct probe gradient = {{{0.4f}, {0.6f}, {0}, {0}, {4 / 32.f}, {0}, {0}, {0}, {0}, {4 / 32.f}}};
+	NEAR(probe_once(module, "gradient_2d", object, gradient).at[0].f, 2, 0);
+	struct value sizes = probe_once(module, "query", object, (struct probe){0});
+	EQUALS(sizes.at[0].i, 32);
+	EQUALS(sizes.at[1].i, 32);
+	EQUALS(sizes.at[3].i, 6);
+	sizes = probe_once(module, "query_level", object, (struct probe){0});
+	EQUALS(sizes.at[0].i, 16);
+	EQUALS(sizes.at[1].i, 16);
+	EQUALS(sizes.at[3].i, 1);
+	WORKS(cuTexObjectDestroy(object));
+	how.mipmapFilterMode = CU_TR_FILTER_MODE_LINEAR;
+	object = make_mipmap_object(mipmap, &how);
+	NEAR(level_of(module, object, 2.25f), 2.25, 1 / 256.);
+	NEAR(level_of(module, object, 3.9f), 3.9, 1 / 256.);
+	WORKS(cuTexObjectDestroy(object));
+	how.mipmapLevelBias = 1;
+	how.minMipmapLevelClamp = 1.5f;
+	how.maxMipmapLevelClamp = 3.5f;
+	object = make_mipmap_object(mipmap, &how);
+	NEAR(level_of(module, object, 1.25f), 2.25, 1 / 256.);
+	NEAR(level_of(module, object, 0), 1.5, 1 / 256.);
+	NEAR(level_of(module, object, 5), 3.5, 1 / 256.);
+	WORKS(cuTexObjectDestroy(object));
+	CUDA_RESOURCE_DESC resource = {
+		.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY, .res.mipmap.hMipmappedArray = mipmap};
+	how.flags = 0;
+	GIVES(cuTexObjectCreate(&object, &resource, &how, NULL), CUDA_ERROR_INVALID_VALUE); // not normalized
+	WORKS(cuMipmappedArrayDestroy(mipmap));
+}
+
+CONFORM(gather)
+{
+	CUmodule module = need_reads();
+	CUDA_TEXTURE_DESC how = reading(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT, 0);
+	struct picture picture = make_picture(8, 8, 1);
+	CUarray array = make_array(8, 8, 0, CU_AD_FORMAT_FLOAT, 4, CUDA_ARRAY3D_TEXTURE_GATHER);
+
+	fill_array(array, picture.texels, 8 * 16, 8, 1);
+	CUtexObject object = make_object(array, &how);
+	struct probe probe = {{{3.0f}, {5.0f}}}; // between texels 2 and 3, rows 4 and 5
+	const int order[4][2] = {{2, 5}, {3, 5}, {3, 4}, {2, 4}};
+	struct value red = probe_once(module, "gather_r", object, probe);
+	struct value blue = probe_once(module, "gather_b", object, probe);
+	for (int i = 0; i < 4; i++) {
+		NEAR(red.at[i].f, picture.texels[(order[i][1] * 8 + order[i][0]) * 4], 0);
+		NEAR(blue.at[i].f, picture.texels[(order[i][1] * 8 + order[i][0]) * 4 + 2], 0);
+	}
+	WORKS(cuTexObjectDestroy(object));
+	WORKS(cuArrayDestroy(array));
+	free(picture.texels);
+}
+
+CONFORM(forms_of_results)
+{
+	CUmodule module = need_reads();
+	CUDA_TEXTURE_DESC how = reading(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT, 0);
+	const float texels[4][4] = {{0}, {1, -2, 0.5f, 65504}, {0}, {7, 8, 9, 10}};
+	CUarray array = make_array(4, 1, 0, CU_AD_FORMAT_FLOAT, 4, 0);
+	struct probe probe = {{{1.5f}, {0.5f}}};
+
+	fill_array(array, texels, sizeof texels, 1, 1);
+	CUtexObject object = make_object(array, &how);
+	struct value value = probe_once(module, "halves", object, probe);
+	EQUALS(value.at[0].u, 0x3c00);
+	EQUALS(value.at[1].u, 0xc000);
+	EQUALS(value.at[2].u, 0x3800);
+	EQUALS(value.at[3].u, 0x7bff);
+	value = probe_once(module, "half_pairs", object, probe);
+	EQUALS(value.at[0].u, 0xc0003c00);
+	EQUALS(value.at[1].u, 0x7bff3800);
+	value = probe_once(module, "resident", object, probe);
+	NEAR(value.at[0].f, 1, 0);
+	NEAR(value.at[3].f, 1, 0);
+	probe.in[0].f = 2.5f;
+	probe.in[1].f = 2.5f; // clamped after the offset
+	NEAR(probe_once(module, "offset_2d", object, probe).at[1].f, 8, 0);
+	WORKS(cuTexObjectDestroy(object));
+	WORKS(cuArrayDestroy(array));
+}
+
+CONFORM(views)
+{
+	CUmodule module = need_reads();
+	CUDA_TEXTURE_DESC how = reading(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT, CU_TRSF_READ_AS_INTEGER);
+	CUarray array = make_array(4, 1, 3, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_LAYERED);
+	uint32_t texels[3][4] = {{0}, {0, 0x04030201}, {0, 0x44332211}};
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY, .res.array.hArray = array}, found;
+	CUDA_RESOURCE_VIEW_DESC view = {.format = CU_RES_VIEW_FORMAT_FLOAT_1X32, .width = 4, .height = 1, .depth = 3,
+		.firstLayer = 1, .lastLayer = 2}, found_view;
+	CUDA_TEXTURE_DESC found_how;
+	CUtexObject object;
+
+	fill_array(array, texels, 16, 1, 3);
+	NEED(cuTexObjectCreate(&object, &resource, &how, &view));
+	struct probe probe = {{{1.5f}, {0.5f}, {0}, {.i = 1}}};
+	float want;
+	memcpy(&want, &texels[2][1], 4);
+	NEAR(probe_once(module, "read_a2d", object, probe).at[0].f, want, 0);
+	WORKS(cuTexObjectGetResourceDesc(&found, object));
+	EQUALS(found.resType, CU_RESOURCE_TYPE_ARRAY);
+	HOLDS(found.res.array.hArray == array);
+	WORKS(cuTexObjectGetTextureDesc(&found_how, object));
+	EQUALS(found_how.flags, CU_TRSF_READ_AS_INTEGER);
+	EQUALS(found_how.addressMode[2], CU_TR_ADDRESS_MODE_CLAMP);
+	WORKS(cuTexObjectGetResourceViewDesc(&found_view, object));
+	EQUALS(found_view.firstLayer, 1);
+	WORKS(cuTexObjectDestroy(object));
+	view.lastLayer = 3;
+	GIVES(cuTexObjectCreate(&object, &resource, &how, &view), CUDA_ERROR_INVALID_VALUE);
+	view.lastLayer = 2;
+	view.width = 5;
+	GIVES(cuTexObjectCreate(&object, &resource, &how, &view), CUDA_ERROR_INVALID_VALUE);
+	NEED(cuTexObjectCreate(&object, &resource, &how, NULL));
+	GIVES(cuTexObjectGetResourceViewDesc(&found_view, object), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuTexObjectDestroy(object));
+	WORKS(cuArrayDestroy(array));
+}
+
+CONFORM(invalid_descriptions)
+{
+	CUDA_TEXTURE_DESC how = {0};
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_LINEAR};
+	CUdeviceptr memory;
+	CUtexObject object = 77;
+
+	need_context();
+	NEED(cuMemAlloc(&memory, 4096));
+	resource.res.linear.devPtr = memory + 4; // not aligned to TEXTURE_ALIGNMENT
+	resource.res.linear.format = CU_AD_FORMAT_FLOAT;
+	resource.res.linear.numChannels = 1;
+	resource.res.linear.sizeInBytes = 1024;
+	GIVES(cuTexObjectCreate(&object, &resource, &how, NULL), CUDA_ERROR_INVALID_VALUE);
+	resource.res.linear.devPtr = memory;
+	resource.res.linear.numChannels = 3;
+	GIVES(cuTexObjectCreate(&object, &resource, &how, NULL), CUDA_ERROR_INVALID_VALUE);
+	resource.res.linear.numChannels = 1;
+	resource.flags = 1;
+	GIVES(cuTexObjectCreate(&object, &resource, &how, NULL), CUDA_ERROR_INVALID_VALUE);
+	resource.flags = 0;
+	GIVES(cuTexObjectCreate(NULL, &resource, &how, NULL), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuTexObjectCreate(&object, NULL, &how, NULL), CUDA_ERROR_INVALID_VALUE);
+	GIVES(cuTexObjectCreate(&object, &resource, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	CUDA_RESOURCE_VIEW_DESC view = {.format = CU_RES_VIEW_FORMAT_FLOAT_1X32, .width = 256};
+	GIVES(cuTexObjectCreate(&object, &resource, &how, &view), CUDA_ERROR_INVALID_VALUE); // memory has no views
+	resource.resType = 9;
+	GIVES(cuTexObjectCreate(&object, &resource, &how, NULL), CUDA_ERROR_INVALID_VALUE);
+	EQUALS(object, 77);
+	WORKS(cuMemFree(memory));
+}
