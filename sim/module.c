@@ -90,6 +90,7 @@ void sim_module_unref(struct CUmod_st *module)
 		free(module->functions[i].parameters);
 	}
 	free(module->functions);
+	sim_texture_references_finish(module);
 	if (module->ptx)
 		sim_managed_variables_free(module->managed, ptx_module_managed_size(module->ptx));
 	ptx_module_destroy(module->ptx);

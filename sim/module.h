@@ -45,6 +45,7 @@ struct CUmod_st {
 	bool uses_heap;
 	size_t function_count;
 	struct CUfunc_st *functions;
+	struct CUtexref_st *texture_references; // those that were asked for; surface references, too
 	struct CUmod_st *next; // in the context
 };
 
@@ -89,6 +90,7 @@ int sim_module_target(void); // 90
 CUresult sim_module_create(struct sim_context *context, const struct sim_image *image, struct sim_jit *jit,
 			   struct CUlib_st *library, struct CUmod_st **ret_module);
 void sim_module_unref(struct CUmod_st *module);
+void sim_texture_references_finish(struct CUmod_st *module);
 // Memory of managed variables: mapped and known to the driver. NULL passes.
 CUresult sim_managed_variables_new(const struct ptx_module *ptx, void **ret_memory);
 void sim_managed_variables_free(void *memory, size_t size);

@@ -137,25 +137,43 @@ bool ptx_module_initialize_managed(const struct ptx_module *module)
 	return true;
 }
 
-bool ptx_module_variable(const struct ptx_module *module, const char *name, uint64_t *ret_device, size_t *ret_size)
+static const struct ptx_symbol *find_variable(const struct ptx_module *module, const char *name)
 {
 	for (uint32_t i = 0; i < module->variable_count; i++)
-		if (strcmp(module->variables[i]->name, name) == 0) {
-			if (ret_device)
-				*ret_device = ptx_variable_address(module, module->variables[i]);
-			if (ret_size)
-				*ret_size = module->variables[i]->size;
-			return true;
-		}
-	return false;
+		if (strcmp(module->variables[i]->name, name) == 0)
+			return module->variables[i];
+	return NULL;
+}
+
+bool ptx_module_variable(const struct ptx_module *module, const char *name, uint64_t *ret_device, size_t *ret_size)
+{
+	const struct ptx_symbol *variable = find_variable(module, name);
+
+	if (!variable || ptx_type_is_opaque(variable->type))
+		return false;
+	if (ret_device)
+		*ret_device = ptx_variable_address(module, variable);
+	if (ret_size)
+		*ret_size = variable->size;
+	return true;
 }
 
 bool ptx_module_is_managed(const struct ptx_module *module, const char *name)
 {
-	for (uint32_t i = 0; i < module->variable_count; i++)
-		if (strcmp(module->variables[i]->name, name) == 0)
-			return module->variables[i]->is_managed;
-	return false;
+	const struct ptx_symbol *variable = find_variable(module, name);
+
+	return variable && variable->is_managed;
+}
+
+bool ptx_module_reference(const struct ptx_module *module, const char *name, uint64_t *ret_device, bool *ret_is_surface)
+{
+	const struct ptx_symbol *variable = find_variable(module, name);
+
+	if (!variable || (variable->type.class != 't' && variable->type.class != 'i'))
+		return false;
+	*ret_device = ptx_variable_address(module, variable);
+	*ret_is_surface = variable->type.class == 'i';
+	return true;
 }
 
 size_t ptx_module_variable_count(const struct ptx_module *module)

@@ -332,7 +332,7 @@ static int place_in_function(struct ptx_parser *parser, struct ptx_symbol *symbo
 	case PTX_SPACE_REGISTER:
 		bytes = (uint64_t)ptx_register_bytes(symbol->type) * symbol->vector *
 			(symbol->range ? symbol->range : 1);
-		if (symbol->type.bits == 0 || symbol->type.class == 'o')
+		if (symbol->type.bits == 0 || ptx_type_is_opaque(symbol->type))
 			return ptx_syntax(parser->module, symbol->line, "'%s' has no register type", symbol->name);
 		function->register_count += (symbol->range ? symbol->range : 1) * ((symbol->type.bits + 31) / 32);
 		if (symbol->type.bits == 1)

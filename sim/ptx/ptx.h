@@ -49,6 +49,8 @@ bool ptx_module_initialize_managed(const struct ptx_module *module);
 bool ptx_module_is_managed(const struct ptx_module *module, const char *name); // false: there is none
 // NULL name with an index lists them. Returns false when there is none.
 bool ptx_module_variable(const struct ptx_module *module, const char *name, uint64_t *ret_device, size_t *ret_size);
+// A variable of type .texref or .surfref: eight bytes that hold the handle of an object (texture.h).
+bool ptx_module_reference(const struct ptx_module *module, const char *name, uint64_t *ret_device, bool *ret_is_surface);
 size_t ptx_module_variable_count(const struct ptx_module *module);
 
 // Entry functions (.entry).

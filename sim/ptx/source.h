@@ -29,7 +29,7 @@ enum ptx_symbol_kind {
 
 struct ptx_type {
 	uint8_t bits; // 0: none; predicates 1
-	char class;   // b, u, s, f, p (predicate), o (opaque: texref and the like)
+	char class;   // b, u, s, f, p (predicate), t (.texref), i (.surfref), o (.samplerref)
 };
 
 // An address stored in a variable: `size` bytes at `offset` take (address & mask) >> shift.
@@ -185,6 +185,10 @@ struct ptx_symbol *ptx_scope_find_here(const struct ptx_scope *scope, const char
 int ptx_scope_add(struct ptx_arena *arena, struct ptx_scope *scope, struct ptx_symbol *symbol); // 0 or -ENOMEM
 void ptx_scope_replace(struct ptx_scope *scope, struct ptx_symbol *symbol);
 bool ptx_type_find(const char *name, size_t length, struct ptx_type *ret_type);
+static inline bool ptx_type_is_opaque(struct ptx_type type)
+{
+	return type.class == 't' || type.class == 'i' || type.class == 'o';
+}
 static inline uint32_t ptx_type_bytes(struct ptx_type type)
 {
 	return type.bits <= 8 ? 1 : type.bits / 8;

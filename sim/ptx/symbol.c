@@ -74,7 +74,7 @@ bool ptx_type_find(const char *name, size_t length, struct ptx_type *ret_type)
 		{"u32", {32, 'u'}},  {"u64", {64, 'u'}},    {"s8", {8, 's'}},	    {"s16", {16, 's'}},
 		{"s32", {32, 's'}},  {"s64", {64, 's'}},    {"f16", {16, 'f'}},	    {"f16x2", {32, 'f'}},
 		{"f32", {32, 'f'}},  {"f64", {64, 'f'}},    {"bf16", {16, 'f'}},    {"bf16x2", {32, 'f'}},
-		{"tf32", {32, 'f'}}, {"texref", {64, 'o'}}, {"surfref", {64, 'o'}}, {"samplerref", {64, 'o'}},
+		{"tf32", {32, 'f'}}, {"texref", {64, 't'}}, {"surfref", {64, 'i'}}, {"samplerref", {64, 'o'}},
 	};
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
 		if (strlen(types[i].name) == length && memcmp(types[i].name, name, length) == 0) {
