@@ -288,7 +288,8 @@ static CUresult fault_result(const struct sim_launch_op *launch, const struct pt
 	}
 }
 
-// Host threads for a grid: one for little work, as many as there are processors for more.
+// Host threads for a grid: as many as there are processors and blocks. All but the first start once the launch has run
+// for a while, except where all blocks must be there at once.
 static unsigned host_threads(const struct sim_launch_op *launch)
 {
 	static _Atomic unsigned processors;
@@ -301,7 +302,7 @@ static unsigned host_threads(const struct sim_launch_op *launch)
 	}
 	uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
 	uint64_t threads = blocks * launch->block[0] * launch->block[1] * launch->block[2];
-	if (threads < 4096)
+	if (launch->cooperative && threads < 4096)
 		return 1;
 	return blocks < count ? (unsigned)blocks : count;
 }

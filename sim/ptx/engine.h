@@ -175,10 +175,13 @@ struct ptx_run {
 	uint64_t block_count;
 	uint32_t threads_per_block, warps_per_block;
 	uint32_t resident_limit;
-	_Atomic uint32_t worker_count; // the first worker alone lowers it
-	uint32_t started;
+	uint32_t worker_count;
 	struct ptx_worker *workers;
-	pthread_t *threads;
+	bool called_helpers;
+	// helper.c's, with its lock:
+	struct ptx_run *next_open;
+	uint32_t started, places, helping; // workers that have begun; that may still; threads that run one now
+	pthread_cond_t helped;
 	pthread_mutex_t print_lock;
 	uint64_t start_ns, deadlock_ns;
 	uint64_t grid_id;
@@ -221,6 +224,13 @@ static inline struct ptx_group *ptx_group(struct ptx_warp *warp)
 {
 	return &warp->groups[warp->current];
 }
+
+// launch.c: runs blocks until there are no more.
+void ptx_worker_main(struct ptx_worker *worker);
+// helper.c: lets up to `count` other threads run workers of the launch. Returns how many; fewer if threads are lacking.
+uint32_t ptx_helpers_call(struct ptx_run *run, uint32_t count);
+// Waits for those that help. `all_needed`: also for those that have not begun.
+void ptx_helpers_dismiss(struct ptx_run *run, bool all_needed);
 
 // fault.c. Ends the launch; the first fault wins. Returns NULL, for handlers.
 __attribute__((format(printf, 6, 7))) const struct ptx_op *ptx_fault(struct ptx_warp *warp, const struct ptx_op *op,

@@ -21,7 +21,7 @@ enum {
 	THREADS_PER_SM = 2048,
 	BLOCKS_PER_SM = 32,
 	TIMED_PATIENCE = 6,
-	HELP_AFTER_NS = 50000 /* what starting threads costs */
+	HELP_AFTER_NS = 50000 /* what waking threads costs */
 };
 
 static uint64_t now_ns(void)
@@ -141,19 +141,13 @@ static int block_start(struct ptx_worker *worker, uint64_t linear)
 	return 0;
 }
 
-static void *worker_main(void *argument);
-
-static void helpers_start(struct ptx_run *run)
+static void call_helpers(struct ptx_run *run)
 {
-	while (run->started < run->worker_count) {
-		atomic_fetch_sub(&run->finished_workers, 1);
-		if (pthread_create(&run->threads[run->started], NULL, worker_main, &run->workers[run->started])) {
-			atomic_fetch_add(&run->finished_workers, 1);
-			run->worker_count = run->started; // we get on without
-			return;
-		}
-		run->started++;
-	}
+	uint32_t count = run->worker_count - 1;
+
+	run->called_helpers = true;
+	atomic_fetch_sub(&run->finished_workers, count);
+	atomic_fetch_add(&run->finished_workers, count - ptx_helpers_call(run, count)); // we get on without the rest
 }
 
 // Gives each warp turns until the block is done, stopped, or does nothing but poll.
@@ -169,9 +163,8 @@ static int block_run(struct ptx_worker *worker, struct ptx_block *block)
 			struct ptx_warp *warp = &block->warps[i];
 			if (!warp->live)
 				continue;
-			if (worker->index == 0 && run->started < run->worker_count &&
-			    now_ns() - run->start_ns > HELP_AFTER_NS)
-				helpers_start(run);
+			if (worker->index == 0 && !run->called_helpers && now_ns() - run->start_ns > HELP_AFTER_NS)
+				call_helpers(run);
 			enum ptx_warp_result result = ptx_warp_run(warp);
 			if (result == PTX_WARP_FAULT)
 				return BLOCK_STOPPED;
@@ -322,9 +315,8 @@ static void worker_finish(struct ptx_worker *worker)
 	free(worker->free_frames);
 }
 
-static void *worker_main(void *argument)
+void ptx_worker_main(struct ptx_worker *worker)
 {
-	struct ptx_worker *worker = argument;
 	// Threads inherit the program's rounding and flushing (-ffast-math): kernels must not.
 	const unsigned saved = _mm_getcsr();
 
@@ -338,7 +330,6 @@ static void *worker_main(void *argument)
 	}
 	worker_finish(worker);
 	_mm_setcsr(saved);
-	return NULL;
 }
 
 static int run_prepare(struct ptx_run *run, const struct ptx_launch *launch)
@@ -382,31 +373,33 @@ static int run_prepare(struct ptx_run *run, const struct ptx_launch *launch)
 	return 0;
 }
 
-// The calling thread is the first worker; the others start once the launch turns out to
-// be worth it, or at once where every block must be there. Until then they count as done.
+// The calling thread is the first worker. It calls the others once the launch turns out to be worth it, or at once where
+// every block must be there. Until then they count as done.
 static int run_workers(struct ptx_run *run)
 {
 	uint32_t count = run->worker_count;
 
 	run->workers = calloc(count, sizeof *run->workers);
-	run->threads = calloc(count, sizeof *run->threads);
-	if (!run->workers || !run->threads)
+	if (!run->workers)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < count; i++)
 		run->workers[i] = (struct ptx_worker){.run = run, .index = i, .next_cooperative = i};
 	run->started = 1;
 	pthread_mutex_init(&run->print_lock, NULL);
+	pthread_cond_init(&run->helped, NULL);
 	run->start_ns = now_ns();
 	atomic_store(&run->finished_workers, count - 1);
-	if (run->launch->cooperative)
-		helpers_start(run);
-	if (run->launch->cooperative && run->started < count) { // theirs would never start
-		atomic_store(&run->error, -EAGAIN);
-		atomic_store(&run->stop, 1);
+	run->called_helpers = count == 1;
+	if (run->launch->cooperative && count > 1) {
+		call_helpers(run);
+		if (atomic_load(&run->finished_workers)) { // some blocks would never start
+			atomic_store(&run->error, -EAGAIN);
+			atomic_store(&run->stop, 1);
+		}
 	}
-	worker_main(&run->workers[0]);
-	for (uint32_t i = 1; i < run->started; i++)
-		pthread_join(run->threads[i], NULL);
+	ptx_worker_main(&run->workers[0]);
+	ptx_helpers_dismiss(run, run->launch->cooperative);
+	pthread_cond_destroy(&run->helped);
 	pthread_mutex_destroy(&run->print_lock);
 	return 0;
 }
@@ -437,7 +430,6 @@ int ptx_run(const struct ptx_launch *launch, struct ptx_fault *ret_fault)
 	free(parameters);
 	if (run) {
 		free(run->workers);
-		free(run->threads);
 	}
 	free(run);
 	return r;

@@ -1,4 +1,6 @@
 // Every way to launch, printf, the kernels' heap, and errors that stay with the context.
+#include <sched.h>
+
 #include "program.h"
 
 TEST(arguments_by_pointer_and_by_buffer)
@@ -96,4 +98,34 @@ TEST(constants_atomics_and_the_heap)
 	CU(LAUNCH(kernel("heap"), 1, 1, 0, NULL, &data));
 	CHECK_INT(word(data), 7);
 	CHECK_INT(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * MIB), CUDA_ERROR_INVALID_VALUE); // in use
+}
+
+// The first block goes on until the second has run, and changes memory all the time: one host thread alone would never
+// come to the second.
+TEST(blocks_of_a_small_grid_use_several_processors)
+{
+	static const char text[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
+		".visible .entry wait_for_second(.param .u64 data) {\n.reg .b64 %a;\n.reg .b32 %r<4>;\n.reg .pred %p;\n"
+		"ld.param.u64 %a, [data];\nmov.u32 %r1, %ctaid.x;\nsetp.eq.u32 %p, %r1, 1;\n@%p bra SECOND;\n"
+		"AGAIN:\nadd.u32 %r2, %r2, 1;\nst.volatile.global.u32 [%a], %r2;\nld.volatile.global.u32 %r3, [%a+4];\n"
+		"setp.eq.u32 %p, %r3, 0;\n@%p bra AGAIN;\nret;\n"
+		"SECOND:\nst.volatile.global.u32 [%a+4], 1;\nret;\n}\n";
+	cpu_set_t processors;
+	CUfunction function;
+	CUmodule module;
+
+	if (sched_getaffinity(0, sizeof processors, &processors) == 0 && CPU_COUNT(&processors) < 2)
+		SKIP("there is one processor");
+	load_kernels();
+	CUdeviceptr data = words(2);
+	CU(cuModuleLoadData(&module, text));
+	CU(cuModuleGetFunction(&function, module, "wait_for_second"));
+	for (int i = 0; i < 20; i++) { // helpers that wait for a launch come to it, too
+		CU(cuMemsetD32_v2(data, 0, 2));
+		CU(LAUNCH(function, 2, 1, 0, NULL, &data));
+		CU(cuCtxSynchronize());
+		CHECK_INT(word(data + 4), 1);
+	}
+	CU(cuModuleUnload(module));
+	CU(cuMemFree_v2(data));
 }
