@@ -159,6 +159,7 @@ CUresult CUDAAPI cuArrayDestroy(CUarray hArray)
 		return CUDA_ERROR_INVALID_HANDLE; // goes with its mipmapped array
 	SIM_TRY(sim_capture_unsafe());
 	(void)sim_context_synchronize(array->context);
+	sim_array_unmap(&array, 1);
 	if (array->base)
 		(void)sim_memory_free(array->base);
 	put_array(array);
@@ -300,7 +301,7 @@ CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_AR
 			break;
 		mipmap->count++;
 		mipmap->levels[i]->mipmap = mipmap;
-		mipmap->size += sim_round_up(mipmap->levels[i]->size, 512);
+		mipmap->size += sim_round_up(mipmap->levels[i]->size, SIM_LEVEL_ALIGNMENT);
 	}
 	if (result == CUDA_SUCCESS && !(pMipmappedArrayDesc->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
 		result = sim_memory_alloc(context, mipmap->size, SIM_RANGE_DEVICE, &mipmap->base);
@@ -310,7 +311,7 @@ CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_AR
 	}
 	for (unsigned i = 0; i < mipmap->count && mipmap->base; i++) {
 		mipmap->levels[i]->base = mipmap->base + offset;
-		offset += sim_round_up(mipmap->levels[i]->size, 512);
+		offset += sim_round_up(mipmap->levels[i]->size, SIM_LEVEL_ALIGNMENT);
 	}
 	mipmap->magic = MIPMAP_MAGIC;
 	*pHandle = (CUmipmappedArray)mipmap;
@@ -337,6 +338,7 @@ CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 	SIM_TRY(mipmap_get(hMipmappedArray, &mipmap));
 	SIM_TRY(sim_capture_unsafe());
 	(void)sim_context_synchronize(mipmap->context);
+	sim_array_unmap(mipmap->levels, mipmap->count);
 	if (mipmap->base)
 		(void)sim_memory_free(mipmap->base);
 	mipmap_put(mipmap);

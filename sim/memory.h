@@ -13,6 +13,7 @@ CUresult sim_physical_on_host(size_t size, struct sim_physical **ret_physical);
 bool sim_numa_node(int node); // the machine has it; any thread, no lock
 // Another of this process's structs stands for the same memory (it was imported).
 bool sim_physical_held_otherwise(const struct sim_physical *physical);
+struct sim_physical *sim_handle_find(CUmemGenericAllocationHandle handle); // NULL: not a handle
 void sim_handle_forget(CUmemGenericAllocationHandle handle); // vmm.c: its memory goes
 // Lets the host use the addresses; only for memory that is located there.
 CUresult sim_mapping_host(struct sim_mapping *mapping);

@@ -544,7 +544,7 @@ CUresult sim_pool_trim_all(struct sim_device *device); // gives back what is unu
 void sim_pool_synchronized(struct sim_context *context); // after a synchronisation: release thresholds
 
 // ---- arrays (array.c) ---------------------------------------------------------------------
-enum { SIM_ARRAY_MAGIC = 0x41525932 };
+enum { SIM_ARRAY_MAGIC = 0x41525932, SIM_LEVEL_ALIGNMENT = 512 /* of a mipmap level */ };
 struct sim_array {
 	uint32_t magic;
 	struct sim_context *context;
@@ -553,9 +553,11 @@ struct sim_array {
 	size_t element, pitch, slice, size; // bytes; rows of a slice are `pitch` apart
 	size_t width, height, depth; // elements, rows and slices, none 0
 	struct sim_mipmap *mipmap; // it is a level of this
+	struct sim_range *mapping; // array_map.c's, of an array or a first level with deferred mapping; NULL: no memory
 	struct sim_array *next_free;
 };
 CUresult sim_array_get(CUarray handle, struct sim_array **ret_array);
+void sim_array_unmap(struct sim_array *const *levels, unsigned count);
 CUresult sim_mipmap_levels(CUmipmappedArray handle, unsigned *ret_count, struct sim_array *const **ret_levels);
 
 // ---- OpenGL (graphics.c): cudaGL.h includes OpenGL's own headers ----------------------------

@@ -85,6 +85,19 @@ void sim_texture_context_finish(struct sim_context *context)
 	pthread_mutex_unlock(&lock);
 }
 
+void sim_textures_refresh(void)
+{
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < used; i++) {
+		struct sim_texture *texture = place_at(i);
+		struct ptx_texture seen;
+		if (atomic_load(&texture->is_live) && sim_texture_read(&texture->description, &seen) == CUDA_SUCCESS &&
+		    memcmp(&texture->seen, &seen, sizeof seen) != 0)
+			texture->seen = seen;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
 struct sim_texture *sim_texture_get(unsigned long long handle)
 {
 	struct sim_texture *texture = handle && handle <= CHUNK * CHUNKS ? place_at((uint32_t)handle - 1) : NULL;

@@ -39,7 +39,7 @@ void sim_handle_forget(CUmemGenericAllocationHandle handle)
 }
 
 // The memory behind a handle that the program holds. With the memory lock held.
-static struct sim_physical *handle_find(CUmemGenericAllocationHandle handle)
+struct sim_physical *sim_handle_find(CUmemGenericAllocationHandle handle)
 {
 	size_t index = (size_t)(handle >> 4) - 1;
 
@@ -157,7 +157,7 @@ CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle)
 {
 	SIM_ENTER(cuMemRelease);
 	sim_memory_lock();
-	struct sim_physical *physical = handle_find(handle);
+	struct sim_physical *physical = sim_handle_find(handle);
 	if (physical) {
 		physical->handles--;
 		sim_physical_unref(physical);
@@ -211,7 +211,7 @@ CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *pro
 	if (!prop)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
-	struct sim_physical *physical = handle_find(handle);
+	struct sim_physical *physical = sim_handle_find(handle);
 	if (physical)
 		*prop = physical->properties;
 	sim_memory_unlock();
@@ -229,7 +229,7 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGene
 	if (flags != 0 || size == 0 || size % SIM_GRANULE || ptr % SIM_GRANULE || offset % SIM_GRANULE)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
-	struct sim_physical *physical = handle_find(handle);
+	struct sim_physical *physical = sim_handle_find(handle);
 	struct sim_range *range = sim_range_find(ptr);
 	if (!physical || !range || range->kind != SIM_RANGE_RESERVED)
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -385,7 +385,7 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void *shareableHandle, CUmemGeneri
 	if (!shareableHandle || flags != 0 || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
-	struct sim_physical *physical = handle_find(handle);
+	struct sim_physical *physical = sim_handle_find(handle);
 	if (physical && (physical->properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) {
 		struct region_export what = {.kind = REGION_EXPORT_MEMORY, .id = physical->id};
 		result = CUDA_SUCCESS;

@@ -373,8 +373,8 @@ static int run_prepare(struct ptx_run *run, const struct ptx_launch *launch)
 	return 0;
 }
 
-// The calling thread is the first worker. It calls the others once the launch turns out to be worth it, or at once where
-// every block must be there. Until then they count as done.
+// The calling thread is the first worker. It calls the others once the launch turns out to be worth it, or at once
+// where every block must be there. Until then they count as done.
 static int run_workers(struct ptx_run *run)
 {
 	uint32_t count = run->worker_count;

@@ -50,7 +50,8 @@ bool ptx_module_is_managed(const struct ptx_module *module, const char *name); /
 // NULL name with an index lists them. Returns false when there is none.
 bool ptx_module_variable(const struct ptx_module *module, const char *name, uint64_t *ret_device, size_t *ret_size);
 // A variable of type .texref or .surfref: eight bytes that hold the handle of an object (texture.h).
-bool ptx_module_reference(const struct ptx_module *module, const char *name, uint64_t *ret_device, bool *ret_is_surface);
+bool ptx_module_reference(const struct ptx_module *module, const char *name, uint64_t *ret_device,
+			  bool *ret_is_surface);
 size_t ptx_module_variable_count(const struct ptx_module *module);
 
 // Entry functions (.entry).
@@ -140,7 +141,8 @@ struct ptx_launch {
 	uint32_t deadlock_ms;	    // polling memory that nobody changes for so long is a deadlock (six times as
 				    // long if the loops read a clock); 0: 10 s
 	const volatile int *cancel; // nonzero stops the launch (PTX_FAULT_CANCELLED); may be NULL
-	const struct ptx_texture *(*texture)(uint64_t handle); // finds texture and surface objects (texture.h); NULL: none
+	// Finds texture and surface objects (texture.h). NULL: there are none.
+	const struct ptx_texture *(*texture)(uint64_t handle);
 	void (*print)(void *context, const char *text, size_t length); // vprintf, whole messages, one at a time
 	void *print_context;
 };

@@ -85,6 +85,102 @@ CONFORM(memory_requirements)
 	WORKS(cuArrayDestroy(deferred));
 }
 
+static CUarrayMapInfo mapping_of(CUarray array, CUmemOperationType operation, CUmemGenericAllocationHandle memory)
+{
+	return (CUarrayMapInfo){.resourceType = CU_RESOURCE_TYPE_ARRAY, .resource.array = array,
+		.memOperationType = operation, .memHandleType = CU_MEM_HANDLE_TYPE_GENERIC,
+		.memHandle.memHandle = memory, .deviceBitMask = 1u << device};
+}
+
+// Two arrays look at the same memory, one after the other.
+CONFORM(deferred_mapping)
+{
+	enum { SIDE = 64 };
+	CUarray arrays[2];
+	CUmemGenericAllocationHandle memory, other;
+	CUDA_ARRAY_MEMORY_REQUIREMENTS needs;
+	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = SIDE, .Height = SIDE, .Format = CU_AD_FORMAT_UNSIGNED_INT8,
+		.NumChannels = 1, .Flags = CUDA_ARRAY3D_DEFERRED_MAPPING};
+	CUmemAllocationProp tiles = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, .allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL};
+	CUmemAllocationProp plain = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	unsigned char out[SIDE * SIDE], in[SIDE * SIDE] = {0};
+	size_t granularity, before;
+
+	need_context();
+	before = memory_used();
+	for (int i = 0; i < 2; i++)
+		NEED(cuArray3DCreate(&arrays[i], &wanted));
+	NEED(cuArrayGetMemoryRequirements(&needs, arrays[0], device));
+	NEED(cuMemGetAllocationGranularity(&granularity, &tiles, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	size_t size = (needs.size + granularity - 1) / granularity * granularity;
+	NEED(cuMemCreate(&memory, size, &tiles, 0));
+	NEED(cuMemCreate(&other, size, &plain, 0));
+	for (int i = 0; i < SIDE * SIDE; i++)
+		out[i] = i % 251;
+	CUDA_MEMCPY2D to = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = out, .srcPitch = SIDE,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = arrays[0], .WidthInBytes = SIDE, .Height = SIDE};
+	CUDA_MEMCPY2D from = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = arrays[1],
+		.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = in, .dstPitch = SIDE, .WidthInBytes = SIDE,
+		.Height = SIDE};
+	CUarrayMapInfo map = mapping_of(arrays[0], CU_MEM_OPERATION_TYPE_MAP, other);
+	GIVES(cuMemMapArrayAsync(&map, 1, NULL), CUDA_ERROR_INVALID_VALUE); // not of a tile pool
+	map.memHandle.memHandle = memory;
+	map.deviceBitMask = 0;
+	GIVES(cuMemMapArrayAsync(&map, 1, NULL), CUDA_ERROR_INVALID_VALUE);
+	map.deviceBitMask = 1u << device;
+	map.flags = 1;
+	GIVES(cuMemMapArrayAsync(&map, 1, NULL), CUDA_ERROR_INVALID_VALUE);
+	map.flags = 0;
+	NEED(cuMemMapArrayAsync(&map, 1, NULL));
+	WORKS(cuMemcpy2D(&to));
+	CUarrayMapInfo unmap = mapping_of(arrays[0], CU_MEM_OPERATION_TYPE_UNMAP, 0);
+	WORKS(cuMemMapArrayAsync(&unmap, 1, NULL));
+	map.resource.array = arrays[1];
+	WORKS(cuMemMapArrayAsync(&map, 1, NULL));
+	WORKS(cuMemcpy2D(&from));
+	HOLDS(memcmp(in, out, sizeof in) == 0);
+	unmap.resource.array = arrays[1];
+	WORKS(cuMemMapArrayAsync(&unmap, 1, NULL));
+	WORKS(cuStreamSynchronize(NULL));
+	for (int i = 0; i < 2; i++)
+		WORKS(cuArrayDestroy(arrays[i]));
+	WORKS(cuMemRelease(memory));
+	WORKS(cuMemRelease(other));
+	EQUALS(memory_used(), before);
+	wanted.Flags = 0;
+	NEED(cuArray3DCreate(&arrays[0], &wanted));
+	unmap.resource.array = arrays[0];
+	GIVES(cuMemMapArrayAsync(&unmap, 1, NULL), CUDA_ERROR_INVALID_VALUE); // has its own memory
+	WORKS(cuArrayDestroy(arrays[0]));
+}
+
+// Where the device has sparse arrays or says that it has none.
+CONFORM(sparse)
+{
+	CUarray array = NULL;
+	CUDA_ARRAY_SPARSE_PROPERTIES properties;
+	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT,
+		.NumChannels = 1, .Flags = CUDA_ARRAY3D_SPARSE};
+	int supported = 0;
+
+	need_context();
+	WORKS(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, device));
+	if (supported) {
+		NEED(cuArray3DCreate(&array, &wanted));
+		WORKS(cuArrayGetSparseProperties(&properties, array));
+		HOLDS(properties.tileExtent.width > 0 && properties.tileExtent.height > 0);
+		WORKS(cuArrayDestroy(array));
+	} else {
+		GIVES(cuArray3DCreate(&array, &wanted), CUDA_ERROR_NOT_SUPPORTED);
+	}
+	wanted.Flags = 0;
+	NEED(cuArray3DCreate(&array, &wanted));
+	GIVES(cuArrayGetSparseProperties(&properties, array), CUDA_ERROR_INVALID_VALUE);
+	WORKS(cuArrayDestroy(array));
+}
+
 CONFORM(mipmaps)
 {
 	CUmipmappedArray array = NULL;

@@ -553,6 +553,47 @@ CONFORM(levels)
 	WORKS(cuMipmappedArrayDestroy(mipmap));
 }
 
+// A texture goes on to show its array when that gets other memory.
+CONFORM(deferred_mapping)
+{
+	CUmodule module = need_reads();
+	CUDA_TEXTURE_DESC how = reading(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT, 0);
+	CUarray array = make_array(8, 8, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_DEFERRED_MAPPING);
+	CUmemAllocationProp tiles = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, .allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL};
+	CUarrayMapInfo map = {.resourceType = CU_RESOURCE_TYPE_ARRAY, .resource.array = array,
+		.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC, .deviceBitMask = 1u << device};
+	CUmemGenericAllocationHandle memory[2];
+	CUDA_ARRAY_MEMORY_REQUIREMENTS needs;
+	CUtexObject object = 0;
+	size_t granularity;
+	float texels[64];
+
+	NEED(cuArrayGetMemoryRequirements(&needs, array, device));
+	NEED(cuMemGetAllocationGranularity(&granularity, &tiles, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	size_t size = (needs.size + granularity - 1) / granularity * granularity;
+	for (int i = 0; i < 2; i++) {
+		NEED(cuMemCreate(&memory[i], size, &tiles, 0));
+		map.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+		map.memHandle.memHandle = memory[i];
+		NEED(cuMemMapArrayAsync(&map, 1, NULL));
+		for (int k = 0; k < 64; k++)
+			texels[k] = 100 * i + k;
+		fill_array(array, texels, 32, 8, 1);
+		if (!object)
+			object = make_object(array, &how);
+		NEAR(probe_once(module, "read_2d", object, (struct probe){{{3.5f}, {2.5f}}}).at[0].f, 100 * i + 19, 0);
+		map.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
+		map.memHandle.memHandle = 0;
+		NEED(cuMemMapArrayAsync(&map, 1, NULL));
+	}
+	WORKS(cuStreamSynchronize(NULL));
+	WORKS(cuTexObjectDestroy(object));
+	WORKS(cuArrayDestroy(array));
+	for (int i = 0; i < 2; i++)
+		WORKS(cuMemRelease(memory[i]));
+}
+
 CONFORM(gather)
 {
 	CUmodule module = need_reads();

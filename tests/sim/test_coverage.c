@@ -13,8 +13,7 @@ static char table[65536];
 static const struct {
 	const char *family, *reason;
 } reasons[] = {
-	{"array",
-	 "The entries of CUDA 2, whose sizes have 32 bits; and sparse arrays (SPARSE_CUDA_ARRAY_SUPPORTED says 0)."},
+	{"array", "The entries of CUDA 2, whose sizes have 32 bits."},
 	{"copy", "The entries of CUDA 2, whose addresses and sizes have 32 bits."},
 	{"device", "Windows, NvSciSync, and notifications of budgets that the simulated device does not have."},
 	{"external", "Objects of other APIs (TIMELINE_SEMAPHORE_INTEROP_SUPPORTED says 0): there is no such API on the "
