@@ -231,6 +231,15 @@ void ptx_worker_main(struct ptx_worker *worker);
 uint32_t ptx_helpers_call(struct ptx_run *run, uint32_t count);
 // Waits for those that help. `all_needed`: also for those that have not begun.
 void ptx_helpers_dismiss(struct ptx_run *run, bool all_needed);
+// A lane's address from a register of 32 or 64 bits, as a generic one.
+static inline uint64_t ptx_lane_address(const struct ptx_warp *warp, ptx_ref ref, unsigned bits, unsigned lane,
+					int64_t offset, bool shared)
+{
+	uint64_t address = bits == 64 ? ptx_operand64(warp, ref)[lane] : ptx_operand32(warp, ref)[lane];
+
+	address += (uint64_t)offset;
+	return shared ? PTX_SHARED_WINDOW + (uint32_t)address : address;
+}
 
 // fault.c. Ends the launch; the first fault wins. Returns NULL, for handlers.
 __attribute__((format(printf, 6, 7))) const struct ptx_op *ptx_fault(struct ptx_warp *warp, const struct ptx_op *op,
@@ -251,6 +260,11 @@ struct ptx_frame *ptx_frame_take(struct ptx_worker *worker, const struct ptx_fun
 void ptx_frame_release(struct ptx_worker *worker, struct ptx_frame *frame);
 
 void ptx_warp_abandon(struct ptx_warp *warp); // gives its frames back after a fault
+
+// op_warp.c. Lets the lanes of each lane's mask meet at `op`. True: the operation may run for warp->mask, and ends with
+// ptx_warp_met(). False: the group waits, and comes again.
+bool ptx_warp_meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_t *masks);
+const struct ptx_op *ptx_warp_met(struct ptx_warp *warp, const struct ptx_op *op); // the next operation
 
 // op_barrier.c
 void ptx_barriers_check(struct ptx_block *block); // after threads exited

@@ -55,15 +55,6 @@ struct mbarrier_op {
 	int64_t offset;
 };
 
-static uint64_t address_of(const struct ptx_warp *warp, ptx_ref ref, unsigned bits, unsigned lane, int64_t offset,
-			   bool shared)
-{
-	uint64_t address = bits == 64 ? ptx_operand64(warp, ref)[lane] : ptx_operand32(warp, ref)[lane];
-
-	address += (uint64_t)offset;
-	return shared ? PTX_SHARED_WINDOW + (uint32_t)address : address;
-}
-
 static bool arrive(struct ptx_warp *warp, const struct ptx_op *op, const struct mbarrier_op *how, unsigned lane,
 		   struct mbarrier *one)
 {
@@ -90,7 +81,7 @@ static const struct ptx_op *op_mbarrier(struct ptx_warp *warp, const struct ptx_
 	uint32_t yes = 0, given;
 
 	PTX_FOR_LANES(lane, warp->mask) {
-		uint64_t address = address_of(warp, op->a, how->address_bits, lane, how->offset, how->shared);
+		uint64_t address = ptx_lane_address(warp, op->a, how->address_bits, lane, how->offset, how->shared);
 		uint64_t *word = ptx_address(warp, op, lane, address, 8, true);
 		if (!word)
 			return NULL;
@@ -257,8 +248,8 @@ static const struct ptx_op *op_copy(struct ptx_warp *warp, const struct ptx_op *
 	const struct copy_op *how = op->data;
 
 	PTX_FOR_LANES(lane, warp->mask) {
-		uint64_t to = address_of(warp, op->a, how->to_bits, lane, how->to_offset, true);
-		uint64_t from = address_of(warp, op->b, how->from_bits, lane, how->from_offset, false);
+		uint64_t to = ptx_lane_address(warp, op->a, how->to_bits, lane, how->to_offset, true);
+		uint64_t from = ptx_lane_address(warp, op->b, how->from_bits, lane, how->from_offset, false);
 		uint32_t given = how->bytes;
 		if (op->c != PTX_NO_REF && how->ignores)
 			given = *ptx_operand32(warp, op->c) >> lane & 1 ? 0 : given;

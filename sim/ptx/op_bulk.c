@@ -16,21 +16,13 @@ struct bulk_op {
 	struct bulk_end to, from;
 };
 
-static uint64_t end_address(const struct ptx_warp *warp, ptx_ref ref, const struct bulk_end *end, unsigned lane)
-{
-	uint64_t address = end->bits == 64 ? ptx_operand64(warp, ref)[lane] : ptx_operand32(warp, ref)[lane];
-
-	address += (uint64_t)end->offset;
-	return end->shared ? PTX_SHARED_WINDOW + (uint32_t)address : address;
-}
-
 static const struct ptx_op *op_bulk(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	const struct bulk_op *how = op->data;
 
 	PTX_FOR_LANES(lane, warp->mask) {
-		uint64_t to = end_address(warp, op->a, &how->to, lane);
-		uint64_t from = end_address(warp, op->b, &how->from, lane);
+		uint64_t to = ptx_lane_address(warp, op->a, how->to.bits, lane, how->to.offset, how->to.shared);
+		uint64_t from = ptx_lane_address(warp, op->b, how->from.bits, lane, how->from.offset, how->from.shared);
 		uint32_t size = ptx_operand32(warp, op->c)[lane];
 		if (size % BULK_UNIT)
 			return ptx_fault(warp, op, lane, PTX_FAULT_MISALIGNED, to, "cp.async.bulk of %u bytes", size);

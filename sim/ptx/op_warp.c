@@ -21,8 +21,7 @@ static bool others_wait(struct ptx_warp *warp, uint32_t wanted)
 	return true;
 }
 
-// True: go on, for warp->mask. False: the group waits at `op`.
-static bool meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_t *masks)
+bool ptx_warp_meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_t *masks)
 {
 	uint32_t ready = 0, wanted = masks[__builtin_ctz(warp->mask)], differ = 0;
 
@@ -55,8 +54,7 @@ static bool meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_t 
 	return false;
 }
 
-// After meet(): this warp's operation went on without passing through the scheduler.
-static const struct ptx_op *next(struct ptx_warp *warp, const struct ptx_op *op)
+const struct ptx_op *ptx_warp_met(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	return warp->group_count == 1 ? op + 1 : ptx_warp_leave(warp, op + 1);
 }
@@ -67,7 +65,7 @@ static const struct ptx_op *op_shuffle(struct ptx_warp *warp, const struct ptx_o
 {
 	uint32_t copy[PTX_LANES], inside = 0;
 
-	if (!meet(warp, op, ptx_operand32(warp, op->f)))
+	if (!ptx_warp_meet(warp, op, ptx_operand32(warp, op->f)))
 		return NULL;
 	const uint32_t *b = ptx_operand32(warp, op->b), *c = ptx_operand32(warp, op->c);
 	uint32_t *d = ptx_operand32(warp, op->d);
@@ -92,14 +90,14 @@ static const struct ptx_op *op_shuffle(struct ptx_warp *warp, const struct ptx_o
 		uint32_t *e = ptx_operand32(warp, op->e);
 		*e = (*e & ~warp->mask) | inside;
 	}
-	return next(warp, op);
+	return ptx_warp_met(warp, op);
 }
 
 enum vote { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
 
 static const struct ptx_op *op_vote(struct ptx_warp *warp, const struct ptx_op *op)
 {
-	if (!meet(warp, op, ptx_operand32(warp, op->b)))
+	if (!ptx_warp_meet(warp, op, ptx_operand32(warp, op->b)))
 		return NULL;
 	uint32_t yes = *ptx_operand32(warp, op->a), result = 0;
 	const uint32_t *masks = ptx_operand32(warp, op->b);
@@ -118,12 +116,12 @@ static const struct ptx_op *op_vote(struct ptx_warp *warp, const struct ptx_op *
 			d[lane] = ballots[lane];
 	else
 		*d = (*d & ~warp->mask) | result;
-	return next(warp, op);
+	return ptx_warp_met(warp, op);
 }
 
 static const struct ptx_op *op_match(struct ptx_warp *warp, const struct ptx_op *op)
 {
-	if (!meet(warp, op, ptx_operand32(warp, op->b)))
+	if (!ptx_warp_meet(warp, op, ptx_operand32(warp, op->b)))
 		return NULL;
 	bool wide = op->immediate & 64, all = op->immediate & 1;
 	const uint32_t *masks = ptx_operand32(warp, op->b);
@@ -144,7 +142,7 @@ static const struct ptx_op *op_match(struct ptx_warp *warp, const struct ptx_op 
 		uint32_t *e = ptx_operand32(warp, op->e);
 		*e = (*e & ~warp->mask) | agreed;
 	}
-	return next(warp, op);
+	return ptx_warp_met(warp, op);
 }
 
 enum redux { REDUX_ADD, REDUX_AND, REDUX_OR, REDUX_XOR, REDUX_MIN_U, REDUX_MAX_U, REDUX_MIN_S, REDUX_MAX_S };
@@ -165,7 +163,7 @@ static uint32_t reduce(enum redux how, uint32_t x, uint32_t y)
 
 static const struct ptx_op *op_redux(struct ptx_warp *warp, const struct ptx_op *op)
 {
-	if (!meet(warp, op, ptx_operand32(warp, op->b)))
+	if (!ptx_warp_meet(warp, op, ptx_operand32(warp, op->b)))
 		return NULL;
 	const uint32_t *masks = ptx_operand32(warp, op->b), *a = ptx_operand32(warp, op->a);
 	uint32_t result[PTX_LANES];
@@ -177,7 +175,7 @@ static const struct ptx_op *op_redux(struct ptx_warp *warp, const struct ptx_op 
 	}
 	PTX_FOR_LANES(lane, warp->mask)
 		ptx_operand32(warp, op->d)[lane] = result[lane];
-	return next(warp, op);
+	return ptx_warp_met(warp, op);
 }
 
 static const struct ptx_op *op_activemask(struct ptx_warp *warp, const struct ptx_op *op)
@@ -189,7 +187,7 @@ static const struct ptx_op *op_activemask(struct ptx_warp *warp, const struct pt
 
 static const struct ptx_op *op_elect(struct ptx_warp *warp, const struct ptx_op *op)
 {
-	if (!meet(warp, op, ptx_operand32(warp, op->b)))
+	if (!ptx_warp_meet(warp, op, ptx_operand32(warp, op->b)))
 		return NULL;
 	const uint32_t *masks = ptx_operand32(warp, op->b);
 	uint32_t leaders[PTX_LANES], elected = 0, *e = ptx_operand32(warp, op->e);
@@ -201,12 +199,12 @@ static const struct ptx_op *op_elect(struct ptx_warp *warp, const struct ptx_op 
 	PTX_FOR_LANES(lane, warp->mask)
 		ptx_operand32(warp, op->d)[lane] = leaders[lane];
 	*e = (*e & ~warp->mask) | elected;
-	return next(warp, op);
+	return ptx_warp_met(warp, op);
 }
 
 const struct ptx_op *ptx_op_warp_barrier(struct ptx_warp *warp, const struct ptx_op *op)
 {
-	return meet(warp, op, ptx_operand32(warp, op->b)) ? next(warp, op) : NULL;
+	return ptx_warp_meet(warp, op, ptx_operand32(warp, op->b)) ? ptx_warp_met(warp, op) : NULL;
 }
 
 static unsigned choose(const struct ptx_decoder *decoder, const char *const *names, unsigned count)
