@@ -55,6 +55,17 @@ TEST(other_bad_accesses)
 	machine_destroy(fails(KERNEL("k", "mov.u64 %rd2, -4; ld.global.u32 %r1, [%rd2];"), PTX_FAULT_ILLEGAL_ADDRESS));
 	machine_destroy(fails(KERNEL("k", ".shared .b8 s[16]; mov.u32 %r1, s; st.shared.u32 [%r1+16], 1;"),
 			      PTX_FAULT_SHARED_RANGE));
+	machine_destroy(fails(KERNEL("k", ".shared .align 16 .b8 s[512]; mov.u32 %r1, s;\n"
+					  "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1+8];"),
+			      PTX_FAULT_MISALIGNED));
+	machine_destroy(fails(KERNEL("k", ".shared .align 16 .b8 s[512]; mov.u32 %r1, s;\n"
+					  "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1+512], {%r2};"),
+			      PTX_FAULT_SHARED_RANGE));
+#define WMMA_LOAD(address)                                                                                             \
+	KERNEL("k", "wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7}, [" address   \
+		    "], 32;")
+	machine_destroy(fails(WMMA_LOAD("%rd1+2"), PTX_FAULT_MISALIGNED));
+	machine_destroy(fails(WMMA_LOAD("%rd1+1046624"), PTX_FAULT_ILLEGAL_ADDRESS)); // its last row is outside
 	machine_destroy(fails(KERNEL("k", ".local .align 4 .b8 l[16]; mov.u64 %rd2, l; st.local.u32 [%rd2+16], 1;"),
 			      PTX_FAULT_SHARED_RANGE));
 	machine_destroy(fails(KERNEL("k", "mov.u64 %rd2, 0; call %rd2, (), q; q: .callprototype _ ();"),

@@ -29,6 +29,12 @@ TEST(syntax_errors_have_lines)
 	rejects(KERNEL("k", "mov.u32 %r1, 0f123;"), PTX_SYNTAX, "malformed number");
 	rejects(KERNEL("k", "call nobody, ();"), PTX_SYNTAX, "line 9");
 	rejects(KERNEL("k", "@%r1 ret;"), PTX_SYNTAX, "a predicate register");
+	rejects(KERNEL("k", "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r2];"), PTX_SYNTAX,
+		"the vector has another length");
+	rejects(KERNEL("k", "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0}, {%r1}, "
+			    "{%f0,%f1,%f2,%f3};"),
+		PTX_SYNTAX, "a matrix has another number of registers");
+	rejects(KERNEL("k", "wmma.load.a.sync.aligned.col.m8n8k32.s4 {%r1}, [%rd1];"), PTX_SYNTAX, "no such layout");
 	rejects(KERNEL("k", "/* no end"), PTX_SYNTAX, "comment without end");
 	rejects(HEAD ".visible .entry k() { ret;", PTX_SYNTAX, "before the end of the text");
 	rejects(HEAD ".global .b8 x[4] = {1,2,3,4,5};", PTX_SYNTAX, "too many initializers");
@@ -84,18 +90,22 @@ TEST(refusals_name_opcode_and_line_and_spare_other_functions)
 			       "vadd.s32.s32.s32 %r0, %r1.b0, %r2.h1; ret; }\n"
 			       ".visible .entry sign() { .reg .b32 %r<3>;\n"
 			       "vmad.s32.s32.s32 %r0, %r1, -%r2, %r0; ret; }\n"
+			       ".visible .entry sparse() { .reg .b32 %r<9>; .reg .f32 %f<9>;\n"
+			       "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1}, "
+			       "{%r2,%r3}, {%f0,%f1,%f2,%f3}, %r4, 0x0; ret; }\n"
 			       ".visible .entry narrow() { .reg .b32 %r<3>; cvta.to.shared.u32 %r0, %r1; ret; }\n"
 			       ".visible .entry fine() { ret; }"),
 		  0);
-	const char *names[] = {"uses", "tma", "cluster", "remote", "part", "sign", "narrow"};
+	const char *names[] = {"uses", "tma", "cluster", "remote", "part", "sign", "sparse", "narrow"};
 	const char *parts[] = {"line 6: instruction \"wgmma.fence.sync.aligned\" is not supported by the simulated GPU",
 			       "line 11: instruction \"cp.async.bulk.tensor.2d",
 			       "line 12: blocks that meet in a cluster of 2",
 			       "line 14: instruction \"st.async",
 			       "line 16: instruction \"vadd.s32",
 			       "line 18: instruction \"vmad.s32",
-			       "line 19: instruction \"cvta.to.shared.u32"};
-	for (int i = 0; i < 7; i++) {
+			       "line 20: instruction \"mma.sp.sync",
+			       "line 21: instruction \"cvta.to.shared.u32"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		CHECK_CONTAINS(ptx_function_refusal(ptx_module_function(machine->module, names[i])), parts[i]);
 		CHECK_INT(machine_run(machine, names[i], 0, 0, 0), -22);
 	}

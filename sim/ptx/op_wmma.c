@@ -1,0 +1,174 @@
+// wmma.load and wmma.store: a matrix in memory, and its fragments in a warp's registers. Which lane has which element
+// is the implementation's choice; here it is as mma has it.
+#include "sim/ptx/matrix.h"
+
+#include <errno.h>
+
+enum { LINES_MOST = 32 };
+
+struct wmma_op {
+	struct ptx_fragment fragment;
+	unsigned named; // registers; those beyond the fragment's own repeat them
+	ptx_ref refs[PTX_FRAGMENT_REGISTERS];
+	int64_t offset;
+	uint8_t address_bits;
+	bool shared, store;
+	bool by_column; // the rows of the fragment are not those of memory
+	uint8_t stride_bits; // of an element that the stride counts
+	uint32_t stride;     // if the text has none
+};
+
+// The host addresses of the lines (rows or columns) in memory.
+static bool find_lines(struct ptx_warp *warp, const struct ptx_op *op, uint8_t *lines[LINES_MOST])
+{
+	const struct wmma_op *how = op->data;
+	const struct ptx_fragment *fragment = &how->fragment;
+	unsigned lane = (unsigned)__builtin_ctz(warp->mask), bytes = fragment->bits / 8u;
+	unsigned count = how->by_column ? fragment->columns : fragment->rows;
+	unsigned length = (how->by_column ? fragment->rows : fragment->columns) * bytes;
+	uint64_t at = ptx_lane_address(warp, op->a, how->address_bits, lane, how->offset, how->shared);
+	uint64_t stride = op->b == PTX_NO_REF ? how->stride : ptx_operand32(warp, op->b)[lane];
+
+	for (unsigned line = 0; line < count; line++) {
+		uint64_t address = at + line * (stride * how->stride_bits / 8);
+		if (address % bytes) {
+			ptx_fault(warp, op, lane, PTX_FAULT_MISALIGNED, address, "misaligned matrix at 0x%llx",
+				  (unsigned long long)address);
+			return false;
+		}
+		lines[line] = ptx_address_try(warp, lane, address, length, how->store);
+		if (!lines[line]) {
+			ptx_fault(warp, op, lane, PTX_FAULT_ILLEGAL_ADDRESS, address,
+				  "illegal %s of %u bytes of a matrix at 0x%llx", how->store ? "store" : "load", length,
+				  (unsigned long long)address);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void move_element(const struct ptx_warp *warp, const struct wmma_op *how, unsigned i, unsigned lane,
+			 uint8_t *const lines[LINES_MOST])
+{
+	const struct ptx_fragment *fragment = &how->fragment;
+	unsigned index = fragment->lane_at[lane] + fragment->element_at[i], bytes = fragment->bits / 8u;
+	unsigned row = index / fragment->columns, column = index % fragment->columns;
+	uint8_t *memory = how->by_column ? lines[column] + row * bytes : lines[row] + column * bytes;
+	unsigned size = ptx_fragment_bytes(fragment), own = i * bytes / size;
+
+	for (unsigned r = own; r < how->named; r += fragment->registers) {
+		uint8_t *in_register = (uint8_t *)ptx_operand(warp, how->refs[r]) + lane * size + i * bytes % size;
+		memcpy(how->store ? memory : in_register, how->store ? in_register : memory, bytes);
+	}
+}
+
+static const struct ptx_op *op_wmma(struct ptx_warp *warp, const struct ptx_op *op)
+{
+	const struct wmma_op *how = op->data;
+	uint8_t *lines[LINES_MOST];
+
+	if (!ptx_warp_meet(warp, op, ptx_operand32(warp, op->c)))
+		return NULL;
+	if (!find_lines(warp, op, lines))
+		return NULL;
+	for (unsigned i = 0; i < how->fragment.count; i++)
+		PTX_FOR_LANES(lane, warp->mask)
+			move_element(warp, how, i, lane, lines);
+	warp->worker->changes += how->store;
+	return ptx_warp_met(warp, op);
+}
+
+// Fragments of 4 bits are moved as words, as those of single bits are.
+static struct ptx_fragment make_fragment(char matrix, enum ptx_element type, const unsigned shape[3])
+{
+	unsigned by_words[3] = {shape[0], shape[1], shape[2] * 4};
+	bool is_narrow = type == PTX_ELEMENT_S4 || type == PTX_ELEMENT_U4;
+
+	return ptx_fragment_make(matrix, is_narrow ? PTX_ELEMENT_B1 : type, is_narrow ? by_words : shape,
+				 PTX_LAYOUT_GROUPS);
+}
+
+static int decode_registers(struct ptx_decoder *decoder, struct wmma_op *how, const struct ptx_operand *operand)
+{
+	unsigned bits = 8 * ptx_fragment_bytes(&how->fragment);
+
+	if (!how->store)
+		return ptx_fragment_destinations(decoder, operand, how->named, bits, how->refs);
+	int r = ptx_fragment_sources(decoder, operand, how->named, &how->fragment);
+	memcpy(how->refs, how->fragment.refs, sizeof how->refs);
+	return r;
+}
+
+// Of an accumulator of the type: some shape has to have it.
+static bool suits(char matrix, enum ptx_element type, const unsigned shape[3])
+{
+	static const enum ptx_element multiplicands[PTX_ELEMENTS][3] = {
+		[PTX_ELEMENT_F16] = {PTX_ELEMENT_F16, PTX_ELEMENT_F16, PTX_ELEMENT_F16},
+		[PTX_ELEMENT_F32] = {PTX_ELEMENT_F16, PTX_ELEMENT_BF16, PTX_ELEMENT_TF32},
+		[PTX_ELEMENT_F64] = {PTX_ELEMENT_F64, PTX_ELEMENT_F64, PTX_ELEMENT_F64},
+		[PTX_ELEMENT_S32] = {PTX_ELEMENT_S8, PTX_ELEMENT_S4, PTX_ELEMENT_B1},
+	};
+
+	if (matrix != 'c')
+		return ptx_matrix_is_known(true, shape, type);
+	if (type != PTX_ELEMENT_F16 && type != PTX_ELEMENT_F32 && type != PTX_ELEMENT_F64 && type != PTX_ELEMENT_S32)
+		return false;
+	for (unsigned i = 0; i < 3; i++)
+		if (ptx_matrix_is_known(true, shape, multiplicands[type][i]))
+			return true;
+	return false;
+}
+
+static int decode_move(struct ptx_decoder *decoder, char matrix, enum ptx_element type, const unsigned shape[3])
+{
+	const struct ptx_operand *operands = decoder->instruction->operands;
+	struct wmma_op *how = ptx_keep(decoder, sizeof *how);
+	ptx_ref a, b = PTX_NO_REF, everybody;
+	unsigned bits = 64;
+
+	if (!how)
+		return -ENOMEM;
+	how->store = ptx_has(decoder, "store");
+	how->fragment = make_fragment(matrix, type, shape);
+	how->named = ptx_fragment_named(&how->fragment, matrix != 'c');
+	how->by_column = ptx_has(decoder, "col") != (matrix == 'b');
+	how->stride_bits = type == PTX_ELEMENT_B1 ? 1 : type == PTX_ELEMENT_S4 || type == PTX_ELEMENT_U4 ? 4
+			   : how->fragment.bits;
+	how->stride = (how->by_column ? how->fragment.rows : how->fragment.columns) * how->fragment.bits /
+		      how->stride_bits;
+	how->shared = ptx_named_space(decoder) == PTX_SPACE_SHARED;
+	if (how->by_column && how->stride_bits < 8)
+		return ptx_malformed(decoder, "no such layout");
+	int r = decoder->instruction->operand_count == 3 ? 0 : ptx_wants(decoder, 2);
+	if (r == 0)
+		r = ptx_address_source(decoder, &operands[!how->store], &a, &bits, &how->offset);
+	how->address_bits = (uint8_t)bits;
+	if (r == 0)
+		r = decode_registers(decoder, how, &operands[how->store]);
+	if (r == 0 && decoder->instruction->operand_count == 3)
+		r = ptx_source(decoder, &operands[2], 32, &b);
+	if (r == 0)
+		r = ptx_constant(decoder, UINT32_MAX, 0, 32, &everybody);
+	struct ptx_op *op = r ? NULL : ptx_emit(decoder, op_wmma);
+	if (!op)
+		return r ? r : -ENOMEM;
+	op->data = how;
+	op->a = a;
+	op->b = b;
+	op->c = everybody;
+	return 0;
+}
+
+int ptx_decode_wmma(struct ptx_decoder *decoder)
+{
+	char matrix = ptx_has(decoder, "a") ? 'a' : ptx_has(decoder, "b") ? 'b' : 'c';
+	enum ptx_element type;
+	unsigned shape[3], at = 1;
+
+	if (ptx_has(decoder, "mma"))
+		return ptx_decode_mma(decoder);
+	if ((!ptx_has(decoder, "load") && !ptx_has(decoder, "store")) || !ptx_matrix_shape(decoder, shape) ||
+	    !ptx_element_next(decoder, &at, &type) || !suits(matrix, type, shape))
+		return PTX_REFUSED;
+	return decode_move(decoder, matrix, type, shape);
+}
