@@ -81,11 +81,7 @@ CUresult sim_launch_cluster(const struct CUfunc_st *function, const unsigned gri
 		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	if (!fits_grid(cluster, grid))
 		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-	if (blocks > 1 && (info->uses_cluster || sim_process.config.cc_major < 9)) {
-		sim_log("%s: its blocks meet in clusters, which are not simulated", info->name);
-		return CUDA_ERROR_NOT_SUPPORTED;
-	}
-	return CUDA_SUCCESS;
+	return blocks > 1 && sim_process.config.cc_major < 9 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
 static CUresult check_shape(const struct sim_launch_request *request, unsigned sms)

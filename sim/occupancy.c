@@ -167,8 +167,9 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, c
 	if (!clusterSize || !config)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(subject(func, &function));
-	bool one = sim_process.config.cc_major < 9 || function->info->uses_cluster; // it would not run in larger ones
-	*clusterSize = one ? 1 : function->settings.cluster_any ? SIM_CLUSTER_MOST : SIM_CLUSTER_PORTABLE;
+	*clusterSize = sim_process.config.cc_major < 9		? 1
+		       : function->settings.cluster_any ? SIM_CLUSTER_MOST
+							: SIM_CLUSTER_PORTABLE;
 	return CUDA_SUCCESS;
 }
 

@@ -16,10 +16,11 @@
 enum { PTX_TURN = 1 << 15 }; // a group's budget; a polling branch costs more
 enum {
 	PTX_LANES = 32,
-	PTX_BARRIERS_NAMED = 16,
-	PTX_BARRIERS = PTX_BARRIERS_NAMED + 1 /* the cluster's */,
+	PTX_BARRIERS = 16,
+	PTX_BARRIER_OF_CLUSTER, // a group's barrier; it has no place among the block's
 	PTX_OPERANDS = 6
 };
+enum { PTX_CLUSTER_BLOCKS = 16, PTX_CLUSTER_SHIFT = 24 /* of addresses, see op_cluster.c */ };
 
 // Generic addresses beyond what user space can map stand for the windows.
 #define PTX_WINDOW_FIRST 0x0000800000000000ull
@@ -126,6 +127,7 @@ struct ptx_warp {
 	struct ptx_worker *worker;
 	uint8_t *local;			// of lane 0
 	uint32_t arrived[PTX_BARRIERS]; // lanes, at each barrier
+	uint32_t cluster_arrived;	// lanes, at the cluster's
 	uint32_t tid[3][PTX_LANES];
 };
 
@@ -135,8 +137,18 @@ struct ptx_barrier {
 	uint32_t count;	   // bar.red: how many said yes
 };
 
+// Blocks that run together, started by one worker. Each has its own if it meets nobody.
+struct ptx_cluster {
+	struct ptx_block *blocks[PTX_CLUSTER_BLOCKS]; // by rank
+	uint32_t live;				      // threads
+	uint32_t missing;			      // live ones that have not arrived at the barrier
+};
+
 struct ptx_block {
 	struct ptx_block *next;
+	struct ptx_cluster *cluster; // that of the block with rank 0; NULL: the kernel uses none
+	struct ptx_cluster own_cluster;
+	uint32_t rank;
 	uint32_t id[3];
 	uint64_t linear;
 	uint32_t warp_count, thread_count, live;
@@ -173,6 +185,8 @@ struct ptx_run {
 	uint32_t local_bytes; // per thread
 	size_t local_stride;
 	uint64_t block_count;
+	uint32_t cluster[3], cluster_blocks; // blocks that are started together; 1: each for itself
+	uint64_t unit_count;		     // clusters to start, or blocks
 	uint32_t threads_per_block, warps_per_block;
 	uint32_t resident_limit;
 	uint32_t worker_count;
@@ -185,7 +199,7 @@ struct ptx_run {
 	pthread_mutex_t print_lock;
 	uint64_t start_ns, deadlock_ns;
 	uint64_t grid_id;
-	_Atomic uint64_t next_block, changes;
+	_Atomic uint64_t next_unit, changes;
 	_Atomic uint32_t spinning_workers, finished_workers;
 	_Atomic int stop;  // something ended the launch
 	_Atomic int error; // negative errno
@@ -268,6 +282,11 @@ const struct ptx_op *ptx_warp_met(struct ptx_warp *warp, const struct ptx_op *op
 
 // op_barrier.c
 void ptx_barriers_check(struct ptx_block *block); // after threads exited
+
+// op_cluster.c
+void ptx_cluster_leave(struct ptx_warp *warp, uint32_t lanes); // that have exited
+// Shared memory of a block of the cluster; NULL: an illegal address.
+uint8_t *ptx_cluster_address(const struct ptx_warp *warp, uint64_t address, size_t length);
 
 // memory.c: where a generic or device address is; NULL after having set a fault.
 void *ptx_address(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, uint64_t address, size_t length,

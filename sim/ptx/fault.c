@@ -39,6 +39,8 @@ const struct ptx_op *ptx_fault(struct ptx_warp *warp, const struct ptx_op *op, u
 
 static const char *state_name(const struct ptx_group *group)
 {
+	if (group->state == PTX_GROUP_BARRIER && group->barrier == PTX_BARRIER_OF_CLUSTER)
+		return "waiting at their cluster's barrier";
 	return group->state == PTX_GROUP_BARRIER ? "waiting at barrier"
 	       : group->state == PTX_GROUP_SYNC	 ? "waiting for lanes of their warp"
 						 : "looping";

@@ -2,7 +2,8 @@
 //
 // A host thread runs one block to its end. When all threads of the block only wait for
 // memory to change, it starts another beside it, as a device would have long done: blocks
-// that wait for each other get on. A cooperative grid has all its blocks started at once.
+// that wait for each other get on. A cooperative grid has all its blocks started at once. The
+// blocks of a cluster that meet are started together, by one host thread.
 #include <errno.h>
 #include <immintrin.h>
 #include <pthread.h>
@@ -17,6 +18,8 @@
 enum {
 	BLOCK_DONE,
 	BLOCK_SPINS,
+	BLOCK_WAITS, // nothing ran: for other blocks of its cluster
+	BLOCK_PAUSES, // the same, after something ran
 	BLOCK_STOPPED,
 	THREADS_PER_SM = 2048,
 	BLOCKS_PER_SM = 32,
@@ -97,6 +100,7 @@ static int warp_start(struct ptx_warp *warp)
 	if (!frame)
 		return -ENOMEM;
 	memset(warp->arrived, 0, sizeof warp->arrived);
+	warp->cluster_arrived = 0;
 	warp->live = left >= PTX_LANES ? UINT32_MAX : (1u << left) - 1;
 	frame->parent = NULL;
 	frame->call = NULL;
@@ -112,10 +116,23 @@ static int warp_start(struct ptx_warp *warp)
 	return 0;
 }
 
-static int block_start(struct ptx_worker *worker, uint64_t linear)
+static void block_place(const struct ptx_run *run, struct ptx_block *block, uint64_t unit, uint32_t rank)
+{
+	const uint32_t *grid = run->launch->grid;
+
+	block->rank = rank;
+	for (int axis = 0; axis < 3; axis++) {
+		uint32_t size = run->cluster[axis], clusters = grid[axis] / size;
+		block->id[axis] = (uint32_t)(unit % clusters) * size + rank % size;
+		unit /= clusters;
+		rank /= size;
+	}
+	block->linear = block->id[0] + (uint64_t)grid[0] * (block->id[1] + (uint64_t)grid[1] * block->id[2]);
+}
+
+static int block_start(struct ptx_worker *worker, uint64_t unit, uint32_t rank)
 {
 	const struct ptx_run *run = worker->run;
-	const uint32_t *grid = run->launch->grid;
 	struct ptx_block *block = worker->idle;
 
 	if (block)
@@ -125,10 +142,8 @@ static int block_start(struct ptx_worker *worker, uint64_t linear)
 	block->next = worker->resident;
 	worker->resident = block;
 	worker->resident_count++;
-	block->linear = linear;
-	block->id[0] = (uint32_t)(linear % grid[0]);
-	block->id[1] = (uint32_t)(linear / grid[0] % grid[1]);
-	block->id[2] = (uint32_t)(linear / grid[0] / grid[1]);
+	block->cluster = NULL;
+	block_place(run, block, unit, rank);
 	block->live = block->thread_count;
 	memset(block->shared, 0, run->shared_size);
 	memset(block->barriers, 0, sizeof block->barriers);
@@ -138,6 +153,28 @@ static int block_start(struct ptx_worker *worker, uint64_t linear)
 		if (r)
 			return r;
 	}
+	return 0;
+}
+
+// A cluster whose blocks meet, or one block.
+static int unit_start(struct ptx_worker *worker, uint64_t unit)
+{
+	const struct ptx_run *run = worker->run;
+	struct ptx_block *blocks[PTX_CLUSTER_BLOCKS];
+
+	for (uint32_t rank = 0; rank < run->cluster_blocks; rank++) {
+		int r = block_start(worker, unit, rank);
+		if (r)
+			return r;
+		blocks[rank] = worker->resident;
+	}
+	if (!run->function->info.uses_cluster)
+		return 0;
+	struct ptx_cluster *cluster = &blocks[0]->own_cluster;
+	memcpy(cluster->blocks, blocks, run->cluster_blocks * sizeof *blocks);
+	cluster->live = cluster->missing = run->cluster_blocks * run->threads_per_block;
+	for (uint32_t rank = 0; rank < run->cluster_blocks; rank++)
+		blocks[rank]->cluster = cluster;
 	return 0;
 }
 
@@ -154,6 +191,7 @@ static void call_helpers(struct ptx_run *run)
 static int block_run(struct ptx_worker *worker, struct ptx_block *block)
 {
 	struct ptx_run *run = worker->run;
+	bool ran = false;
 
 	for (;;) {
 		uint64_t changes = worker->changes;
@@ -171,8 +209,11 @@ static int block_run(struct ptx_worker *worker, struct ptx_block *block)
 			for (uint32_t g = 0; g < warp->group_count && result == PTX_WARP_YIELDED; g++)
 				spins &= warp->groups[g].state != PTX_GROUP_READY || warp->groups[g].spinning;
 		}
-		if (!block->live)
+		ran |= worker->ran;
+		if (!block->live && !(block->cluster && block->cluster->live))
 			return BLOCK_DONE;
+		if (!block->live || (!worker->ran && run->cluster_blocks > 1))
+			return ran ? BLOCK_PAUSES : BLOCK_WAITS;
 		if (!worker->ran) {
 			struct ptx_block *next = block->next;
 			block->next = NULL;
@@ -205,23 +246,34 @@ static void block_finish(struct ptx_worker *worker, struct ptx_block **at)
 	worker->resident_count--;
 }
 
+// All blocks of a cluster end together: they know each other.
+static void cluster_finish(struct ptx_worker *worker, const struct ptx_cluster *cluster)
+{
+	for (struct ptx_block **at = &worker->resident; *at;) {
+		if ((*at)->cluster == cluster)
+			block_finish(worker, at);
+		else
+			at = &(*at)->next;
+	}
+}
+
 static int start_some(struct ptx_worker *worker, bool more)
 {
 	struct ptx_run *run = worker->run;
 	int r = 0;
 
 	if (run->launch->cooperative) {
-		for (uint64_t at = worker->next_cooperative; at < run->block_count && r == 0; at += run->worker_count)
-			r = block_start(worker, at);
-		worker->next_cooperative = run->block_count;
+		for (uint64_t at = worker->next_cooperative; at < run->unit_count && r == 0; at += run->worker_count)
+			r = unit_start(worker, at);
+		worker->next_cooperative = run->unit_count;
 		return r;
 	}
-	if (worker->resident && (!more || worker->resident_count >= run->resident_limit))
+	if (worker->resident && (!more || worker->resident_count + run->cluster_blocks > run->resident_limit))
 		return 0;
-	if (atomic_load(&run->next_block) >= run->block_count)
+	if (atomic_load(&run->next_unit) >= run->unit_count)
 		return 0;
-	uint64_t next = atomic_fetch_add(&run->next_block, 1);
-	return next < run->block_count ? block_start(worker, next) : 0;
+	uint64_t next = atomic_fetch_add(&run->next_unit, 1);
+	return next < run->unit_count ? unit_start(worker, next) : 0;
 }
 
 // All this worker's threads poll, and it can start no other block. Nobody else gets on
@@ -257,6 +309,35 @@ static void spin(struct ptx_worker *worker)
 		sched_yield();
 }
 
+enum turn { TURN_RAN, TURN_SPINS, TURN_STOPPED };
+
+// Gives each resident block its turn. TURN_SPINS: all of them only wait.
+static enum turn blocks_run(struct ptx_worker *worker)
+{
+	bool spins = true, stuck = true;
+
+	for (struct ptx_block **at = &worker->resident; *at;) {
+		struct ptx_cluster *cluster = (*at)->cluster;
+		int result = block_run(worker, *at);
+		if (result == BLOCK_STOPPED)
+			return TURN_STOPPED;
+		spins &= result == BLOCK_SPINS || result == BLOCK_WAITS;
+		stuck &= result == BLOCK_WAITS;
+		if (result == BLOCK_DONE && cluster) {
+			cluster_finish(worker, cluster);
+			return TURN_RAN; // the list has changed
+		}
+		if (result == BLOCK_DONE)
+			block_finish(worker, at);
+		else
+			at = &(*at)->next;
+	}
+	if (!stuck)
+		return spins ? TURN_SPINS : TURN_RAN;
+	ptx_fault_deadlock(worker->run, worker->resident, "every live thread of a cluster waits");
+	return TURN_STOPPED;
+}
+
 static void worker_work(struct ptx_worker *worker)
 {
 	struct ptx_run *run = worker->run;
@@ -278,17 +359,10 @@ static void worker_work(struct ptx_worker *worker)
 			worker->is_spinning = false;
 			atomic_fetch_sub(&run->spinning_workers, 1);
 		}
-		more = true;
-		for (struct ptx_block **at = &worker->resident; *at;) {
-			int result = block_run(worker, *at);
-			if (result == BLOCK_STOPPED)
-				return;
-			more &= result == BLOCK_SPINS;
-			if (result == BLOCK_DONE)
-				block_finish(worker, at);
-			else
-				at = &(*at)->next;
-		}
+		enum turn turn = blocks_run(worker);
+		if (turn == TURN_STOPPED)
+			return;
+		more = turn == TURN_SPINS;
 	}
 }
 
@@ -332,6 +406,24 @@ void ptx_worker_main(struct ptx_worker *worker)
 	_mm_setcsr(saved);
 }
 
+// Blocks of a cluster that do not meet run each for itself, as those of no cluster.
+static int cluster_prepare(struct ptx_run *run)
+{
+	const struct ptx_launch *launch = run->launch;
+	uint64_t blocks = 1;
+
+	for (int axis = 0; axis < 3; axis++) {
+		bool meet = run->function->info.uses_cluster && launch->cluster[axis];
+		run->cluster[axis] = meet ? launch->cluster[axis] : 1;
+		blocks *= run->cluster[axis];
+		if (blocks > PTX_CLUSTER_BLOCKS || launch->grid[axis] % run->cluster[axis])
+			return -EINVAL;
+	}
+	run->cluster_blocks = (uint32_t)blocks;
+	run->unit_count = run->block_count / blocks;
+	return 0;
+}
+
 static int run_prepare(struct ptx_run *run, const struct ptx_launch *launch)
 {
 	const struct ptx_function *function = launch->function;
@@ -357,6 +449,8 @@ static int run_prepare(struct ptx_run *run, const struct ptx_launch *launch)
 	run->threads_per_block = (uint32_t)threads;
 	run->warps_per_block = (uint32_t)(threads + PTX_LANES - 1) / PTX_LANES;
 	run->block_count = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+	if (cluster_prepare(run))
+		return -EINVAL;
 	run->shared_size = PTX_SHARED_FIRST + function->dynamic_shared_at + launch->dynamic_shared;
 	stack = stack > 16 << 20 ? 16 << 20 : stack;
 	run->local_bytes = (function->local_bytes + 15) & ~15u;
@@ -364,8 +458,8 @@ static int run_prepare(struct ptx_run *run, const struct ptx_launch *launch)
 		run->local_bytes += function->static_stack + (uint32_t)stack;
 	run->local_stride = ((run->local_bytes + 63ull) / 64 | 1) * 64; // odd: lanes must not share a cache set
 	run->worker_count = launch->threads ? launch->threads : 1;
-	if (run->worker_count > run->block_count)
-		run->worker_count = (uint32_t)run->block_count;
+	if (run->worker_count > run->unit_count)
+		run->worker_count = (uint32_t)run->unit_count;
 	uint64_t per_sm = THREADS_PER_SM / threads < BLOCKS_PER_SM ? THREADS_PER_SM / threads : BLOCKS_PER_SM;
 	run->resident_limit = (uint32_t)((launch->sm_count ? launch->sm_count : 1) * per_sm / run->worker_count);
 	run->deadlock_ns = (launch->deadlock_ms ? launch->deadlock_ms : 10000) * 1000000ull;

@@ -173,22 +173,6 @@ static int layout_shared(struct gathering *gathering)
 	return 0;
 }
 
-// Blocks of one cluster do not see each other here: an entry that needs it cannot run.
-static int check_cluster(struct ptx_module *module, struct ptx_function *entry)
-{
-	const uint32_t *cluster = entry->info.cluster;
-	uint64_t blocks = (uint64_t)cluster[0] * cluster[1] * cluster[2];
-	char text[120];
-
-	if (blocks <= 1 || !entry->info.uses_cluster || entry->entry_refusal)
-		return 0;
-	int length = snprintf(text, sizeof text, 
-			      "line %u: blocks that meet in a cluster of %llu are not supported by the simulated GPU",
-			      entry->symbol->line, (unsigned long long)blocks);
-	entry->entry_refusal = ptx_arena_text(&module->arena, text, (size_t)length);
-	return entry->entry_refusal ? 0 : -ENOMEM;
-}
-
 static void describe(struct ptx_function *entry, uint32_t deepest_local)
 {
 	uint32_t most = 65536 / (entry->info.max_threads ? entry->info.max_threads : 1024) & ~7u;
@@ -222,8 +206,6 @@ int ptx_gather(struct ptx_module *module)
 			r = visit(&gathering, gathering.queue[k]);
 		for (uint32_t k = 0; k < gathering.count; k++)
 			gathering.queue[k]->is_marked = false;
-		if (r == 0)
-			r = check_cluster(module, entry);
 		if (r == 0)
 			r = layout_shared(&gathering);
 		describe(entry, gathering.deepest_local);

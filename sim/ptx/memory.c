@@ -35,7 +35,9 @@ static inline uint8_t *shared_address(struct ptx_warp *warp, uint64_t address, s
 {
 	uint32_t size = warp->worker->run->shared_size;
 
-	return address < size && length <= size - address ? warp->block->shared + address : NULL;
+	if (address < size && length <= size - address)
+		return warp->block->shared + address;
+	return address >> PTX_CLUSTER_SHIFT ? ptx_cluster_address(warp, address, length) : NULL;
 }
 
 static inline uint8_t *local_address(struct ptx_warp *warp, unsigned lane, uint64_t address, size_t length)

@@ -2,7 +2,7 @@
 // complete; what a program can see is the order in which it waits.
 //
 // An mbarrier's 64 bits: 0…19 expected arrivals, 20…39 pending ones, 40…62 bytes still to
-// come (signed), 63 the phase. One host thread runs a block: no atomics are needed.
+// come (signed), 63 the phase. One host thread runs a cluster: no atomics are needed.
 #include <errno.h>
 
 #include "sim/ptx/decode.h"
@@ -235,6 +235,14 @@ int ptx_emit_complete(struct ptx_decoder *decoder, const struct ptx_operand *mba
 	op->a = a;
 	op->b = bytes;
 	return 0;
+}
+
+int ptx_emit_complete_constant(struct ptx_decoder *decoder, const struct ptx_operand *mbarrier, uint32_t bytes)
+{
+	ptx_ref count;
+	int r = ptx_constant(decoder, bytes, 0, 32, &count);
+
+	return r ? r : ptx_emit_complete(decoder, mbarrier, count);
 }
 
 struct copy_op {

@@ -271,11 +271,13 @@ int ptx_decode_atomic(struct ptx_decoder *decoder)
 
 	if (!atomic)
 		return -ENOMEM;
-	if (ptx_has(decoder, "async"))
+	bool counts = ptx_has(decoder, "async"); // red.async: its bytes are counted by an mbarrier
+	if (counts && !ptx_has(decoder, "mbarrier::complete_tx::bytes"))
 		return PTX_REFUSED;
 	if (kind < 0 || !ptx_last_type(decoder, &type))
 		return ptx_malformed(decoder, "no such operation");
-	unsigned count = 2u + has_result + (kind == ATOMIC_CAS) + ptx_has(decoder, "L2::cache_hint");
+	unsigned count = 2u + has_result + (kind == ATOMIC_CAS) + counts +
+			 ptx_has(decoder, "L2::cache_hint");
 	int r = ptx_wants(decoder, count);
 	if (r)
 		return r;
@@ -300,5 +302,5 @@ int ptx_decode_atomic(struct ptx_decoder *decoder)
 		return r ? r : -ENOMEM;
 	op->data = atomic;
 	op->a = a;
-	return 0;
+	return counts ? ptx_emit_complete_constant(decoder, &instruction->operands[2], atomic->memory.bytes) : 0;
 }

@@ -69,7 +69,7 @@ static const struct ptx_op *op_barrier(struct ptx_warp *warp, const struct ptx_o
 	uint32_t threads = op->b == PTX_NO_REF ? 0 : ptx_operand32(warp, op->b)[lane];
 	struct ptx_block *block = warp->block;
 
-	if (id >= PTX_BARRIERS_NAMED + (op->value != 0) || threads % PTX_LANES)
+	if (id >= PTX_BARRIERS || threads % PTX_LANES)
 		return ptx_fault(warp, op, lane, PTX_FAULT_ILLEGAL_INSTRUCTION, 0, "barrier %u with %u threads", id,
 				 threads);
 	if (warp->mask != warp->active)
@@ -91,23 +91,6 @@ static const struct ptx_op *op_barrier(struct ptx_warp *warp, const struct ptx_o
 	}
 	check(block, id);
 	return NULL;
-}
-
-// barrier.cluster of a cluster of one block: the wait is where its threads meet.
-static int decode_cluster(struct ptx_decoder *decoder)
-{
-	ptx_ref a;
-
-	decoder->function->uses_cluster = true;
-	if (ptx_has(decoder, "arrive"))
-		return 0;
-	int r = ptx_constant(decoder, PTX_BARRIERS_NAMED, 0, 32, &a);
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, op_barrier);
-	if (!op)
-		return r ? r : -ENOMEM;
-	op->a = a;
-	op->value = 1;
-	return 0;
 }
 
 static int decode_warp_barrier(struct ptx_decoder *decoder)
@@ -136,7 +119,7 @@ int ptx_decode_barrier(struct ptx_decoder *decoder)
 	if (ptx_has(decoder, "warp"))
 		return decode_warp_barrier(decoder);
 	if (ptx_has(decoder, "cluster"))
-		return decode_cluster(decoder);
+		return ptx_decode_cluster_barrier(decoder);
 	if (ptx_has(decoder, "red"))
 		kind = ptx_has(decoder, "popc") ? BARRIER_POPC : ptx_has(decoder, "and") ? BARRIER_AND : BARRIER_OR;
 	else

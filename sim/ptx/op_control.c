@@ -152,6 +152,8 @@ const struct ptx_op *ptx_op_exit(struct ptx_warp *warp, const struct ptx_op *op)
 	ptx_warp_retire(warp, op + 1);
 	warp->block->live -= (uint32_t)__builtin_popcount(gone);
 	warp->worker->changes++;
+	if (warp->block->cluster)
+		ptx_cluster_leave(warp, gone);
 	if (warp->block->live)
 		ptx_barriers_check(warp->block);
 	return NULL;

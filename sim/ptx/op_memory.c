@@ -1,4 +1,4 @@
-// ld, st and their kin; cvta, isspacep, mapa; alloca and the stack.
+// ld, st and their kin; cvta, isspacep; alloca and the stack.
 #include <errno.h>
 
 #include "sim/ptx/decode.h"
@@ -181,10 +181,11 @@ int ptx_decode_memory(struct ptx_decoder *decoder)
 
 	if (!memory)
 		return -ENOMEM;
-	if (ptx_has(decoder, "async") || ptx_has(decoder, "bulk"))
+	bool counts = ptx_has(decoder, "async"); // st.async: its bytes are counted by an mbarrier
+	if (ptx_has(decoder, "bulk") || (counts && !ptx_has(decoder, "mbarrier::complete_tx::bytes")))
 		return PTX_REFUSED;
-	if (instruction->operand_count != 2 && !(instruction->operand_count == 3 && ptx_has(decoder, "L2::cache_hint")))
-		r = ptx_wants(decoder, 2);
+	if (instruction->operand_count != 2u + counts && !(instruction->operand_count == 3 && ptx_has(decoder, "L2::cache_hint")))
+		r = ptx_wants(decoder, 2u + counts);
 	else if (!ptx_last_type(decoder, &type) || type.bits < 8)
 		r = ptx_malformed(decoder, "no type");
 	if (r)
@@ -218,7 +219,8 @@ int ptx_decode_memory(struct ptx_decoder *decoder)
 		return r ? r : -ENOMEM;
 	op->data = memory;
 	op->a = a;
-	return 0;
+	return counts ? ptx_emit_complete_constant(decoder, &instruction->operands[2], memory->bytes * memory->count)
+		      : 0;
 }
 
 // Windows by state space; device memory is the generic space itself.
@@ -270,11 +272,14 @@ int ptx_decode_cvta(struct ptx_decoder *decoder)
 	return ptx_emit_resize(decoder, &resize);
 }
 
-static bool is_of_space(const struct ptx_module *module, uint64_t address, enum ptx_space_kind space)
+static bool is_of_space(const struct ptx_module *module, uint64_t address, enum ptx_space_kind space,
+			bool own_block)
 {
 	bool windowed = address >= PTX_WINDOW_FIRST && address < PTX_WINDOW_END;
 	bool is_const = address - module->device < module->const_size;
 
+	if (space == PTX_SPACE_SHARED && own_block) // of a cluster's memory, that of the others is not meant
+		return address - PTX_SHARED_WINDOW < 1ull << PTX_CLUSTER_SHIFT;
 	if (window_of(space))
 		return address - window_of(space) < 1ull << 32;
 	return space == PTX_SPACE_CONST ? is_const : space == PTX_SPACE_GLOBAL && !windowed && !is_const;
@@ -286,7 +291,8 @@ static const struct ptx_op *op_isspacep(struct ptx_warp *warp, const struct ptx_
 
 	PTX_FOR_LANES(lane, warp->mask) {
 		uint64_t address = ptx_operand64(warp, op->a)[lane];
-		yes |= (uint32_t)is_of_space(warp->worker->run->module, address, op->immediate) << lane;
+		bool is = is_of_space(warp->worker->run->module, address, op->immediate, op->value);
+		yes |= (uint32_t)is << lane;
 	}
 	*d = (*d & ~warp->mask) | yes;
 	return op + 1;
@@ -310,51 +316,7 @@ int ptx_decode_isspacep(struct ptx_decoder *decoder)
 	op->a = a;
 	op->d = d;
 	op->immediate = space;
-	return 0;
-}
-
-// A cluster is one block here: rank 0's shared memory is one's own.
-int ptx_decode_mapa(struct ptx_decoder *decoder)
-{
-	const struct ptx_operand *operands = decoder->instruction->operands;
-	struct ptx_type type;
-	ptx_ref d, a;
-	unsigned have;
-	int r = ptx_wants(decoder, 3);
-
-	decoder->function->uses_cluster = true;
-	if (r == 0 && (!ptx_last_type(decoder, &type) || type.bits < 32))
-		r = ptx_malformed(decoder, "no type");
-	if (r == 0)
-		r = ptx_source(decoder, &operands[1], type.bits, &a);
-	if (r == 0)
-		r = ptx_destination(decoder, &operands[0], type.bits, &d, &have);
-	if (r == 0 && have != type.bits)
-		r = ptx_malformed(decoder, "the destination is too wide");
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, type.bits == 32 ? ptx_op_move32 : ptx_op_move64);
-	if (!op)
-		return r ? r : -ENOMEM;
-	op->a = a;
-	op->d = d;
-	return 0;
-}
-
-int ptx_decode_getctarank(struct ptx_decoder *decoder)
-{
-	ptx_ref d, a;
-	unsigned have;
-	int r = ptx_wants(decoder, 2);
-
-	decoder->function->uses_cluster = true;
-	if (r == 0)
-		r = ptx_constant(decoder, 0, 0, 32, &a);
-	if (r == 0)
-		r = ptx_destination(decoder, &decoder->instruction->operands[0], 32, &d, &have);
-	struct ptx_op *op = r ? NULL : ptx_emit(decoder, ptx_op_move32);
-	if (!op)
-		return r ? r : -ENOMEM;
-	op->a = a;
-	op->d = d;
+	op->value = !ptx_has(decoder, "shared::cluster");
 	return 0;
 }
 

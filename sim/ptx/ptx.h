@@ -74,7 +74,7 @@ struct ptx_function_info {
 	uint32_t required[3];	// .reqntid, or 0
 	uint32_t cluster[3];	// .reqnctapercluster, or 0
 	bool explicit_cluster;	// must be launched with a cluster
-	bool uses_cluster;	// meets or reads other blocks of its cluster, which are not there: clusters of one only
+	bool uses_cluster;	// its blocks meet others of their cluster, or use their shared memory
 	int ptx_version;	// 83 for 8.3
 	int target;		// 90
 	bool empty;		// returns at once: a launch need not run it

@@ -1,9 +1,8 @@
-// Thread block clusters: shapes that fit and do not, what blocks see of theirs, occupancy. Kernels whose blocks
-// meet are in the last test, which the simulated device refuses.
+// Thread block clusters: shapes that fit and do not, what blocks see of theirs, occupancy, blocks that meet.
 #include "conformance.h"
 
 static const char ptx_cluster[] =
-	".version 8.0\n.target sm_90\n.address_size 64\n"
+	".version 8.1\n.target sm_90\n.address_size 64\n"
 	".visible .entry where(.param .u64 to) {\n"
 	"	.reg .b64 %a, %o;\n	.reg .b32 %b, %c, %n, %r, %s;\n"
 	"	ld.param.u64 %a, [to];\n	mov.u32 %b, %ctaid.x;\n	mul.wide.u32 %o, %b, 16;\n	add.u64 %a, "
@@ -14,7 +13,48 @@ static const char ptx_cluster[] =
 	"	st.global.u32 [%a+12], %s;\n	ret;\n}\n"
 	".visible .entry fixed() .reqnctapercluster 4, 1, 1 { ret; }\n"
 	".visible .entry free() { ret; }\n"
-	".visible .entry meeting() { barrier.cluster.arrive; barrier.cluster.wait; ret; }\n";
+	".visible .entry meeting() { barrier.cluster.arrive; barrier.cluster.wait; ret; }\n"
+	// Each thread gives its number to the next block, and adds to a word of the block with rank 0.
+	".visible .entry give(.param .u64 to) {\n"
+	"	.reg .b64 %a, %o, %g, %m;\n	.reg .b32 %t, %b, %d, %r, %n, %x, %y, %s, %z, %k;\n"
+	"	.reg .pred %p, %q;\n"
+	"	.shared .align 8 .b8 s[512];\n"
+	"	ld.param.u64 %a, [to];\n	mov.u32 %t, %tid.x;\n	mov.u32 %b, %ctaid.x;\n	mov.u32 %d, %ntid.x;\n"
+	"	mad.lo.u32 %b, %b, %d, %t;\n	mul.wide.u32 %o, %b, 16;\n	add.u64 %a, %a, %o;\n"
+	"	mov.u32 %r, %cluster_ctarank;\n	mov.u32 %n, %cluster_nctarank;\n"
+	"	add.u32 %x, %r, 1;\n	setp.eq.u32 %p, %x, %n;\n	selp.u32 %x, 0, %x, %p;\n" // the next rank
+	"	mov.u32 %s, s;\n	setp.eq.u32 %q, %t, 0;\n	@%q st.shared.u32 [%s], 0;\n"
+	"	barrier.cluster.arrive;\n	barrier.cluster.wait;\n"
+	"	mapa.shared::cluster.u32 %y, %s, %x;\n	mad.lo.u32 %y, %t, 4, %y;\n"
+	"	st.shared::cluster.u32 [%y+4], %b;\n"
+	"	mov.u64 %g, s;\n	cvta.shared.u64 %g, %g;\n	mapa.u64 %m, %g, 0;\n"
+	"	atom.add.u32 %z, [%m], 1;\n"
+	"	getctarank.u64 %k, %m;\n"
+	"	isspacep.shared::cta %p, %m;\n	isspacep.shared::cluster %q, %m;\n	selp.u32 %x, 1, 0, %p;\n"
+	"	selp.u32 %d, 2, 0, %q;\n	or.b32 %x, %x, %d;\n	mad.lo.u32 %k, %k, 16, %x;\n"
+	"	barrier.cluster.arrive.release;\n	barrier.cluster.wait.acquire;\n"
+	"	mad.lo.u32 %y, %t, 4, %s;\n	ld.shared.u32 %y, [%y+4];\n	ld.u32 %z, [%m];\n"
+	"	st.global.u32 [%a], %y;\n	st.global.u32 [%a+4], %z;\n	st.global.u32 [%a+8], %k;\n"
+	"	barrier.cluster.arrive;\n	barrier.cluster.wait;\n	ret;\n}\n"
+	// Thread 0 stores four words and adds to one in the next block; all there wait for these bytes.
+	".visible .entry send(.param .u64 to) {\n"
+	"	.reg .b64 %a, %o;\n	.reg .b32 %t, %b, %r, %n, %x, %s, %m, %y, %z, %d;\n	.reg .pred %p, %q;\n"
+	"	.shared .align 16 .b8 s[64];\n	.shared .align 8 .b64 bar;\n"
+	"	ld.param.u64 %a, [to];\n	mov.u32 %t, %tid.x;\n	mov.u32 %b, %ctaid.x;\n	mov.u32 %d, %ntid.x;\n"
+	"	mad.lo.u32 %d, %b, %d, %t;\n	mul.wide.u32 %o, %d, 16;\n	add.u64 %a, %a, %o;\n"
+	"	mov.u32 %r, %cluster_ctarank;\n	mov.u32 %n, %cluster_nctarank;\n"
+	"	add.u32 %x, %r, 1;\n	setp.eq.u32 %p, %x, %n;\n	selp.u32 %x, 0, %x, %p;\n"
+	"	mov.u32 %s, s;\n	mov.u32 %m, bar;\n	setp.eq.u32 %q, %t, 0;\n"
+	"	@%q st.shared.u32 [%s+16], 1000;\n	@%q mbarrier.init.shared::cta.b64 [%m], 1;\n"
+	"	@%q mbarrier.arrive.expect_tx.shared::cta.b64 _, [%m], 20;\n"
+	"	fence.mbarrier_init.release.cluster;\n	barrier.cluster.arrive;\n	barrier.cluster.wait;\n"
+	"	mapa.shared::cluster.u32 %y, %s, %x;\n	mapa.shared::cluster.u32 %z, %m, %x;\n"
+	"	@%q st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%y], {%b, %r, %n, %x}, [%z];\n"
+	"	@%q red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%y+16], %b, [%z];\n"
+	"again:\n	mbarrier.try_wait.parity.shared::cta.b64 %p, [%m], 0;\n	@!%p bra again;\n"
+	"	ld.shared.v4.u32 {%x, %y, %z, %d}, [%s];\n	ld.shared.u32 %z, [%s+16];\n"
+	"	st.global.v4.u32 [%a], {%x, %y, %z, %d};\n"
+	"	barrier.cluster.arrive;\n	barrier.cluster.wait;\n	ret;\n}\n";
 
 static CUmodule module;
 
@@ -208,9 +248,65 @@ CONFORM(blocks_meet)
 	need_clusters();
 	WORKS(launch("meeting", 8, 1, NULL));
 	WORKS(cuCtxSynchronize());
-	CUresult result = launch("meeting", 8, 2, NULL);
-	if (result == CUDA_ERROR_NOT_SUPPORTED)
-		SKIP("the simulated device has no memory that a cluster shares");
-	WORKS(result);
+	WORKS(launch("meeting", 8, 2, NULL));
+	WORKS(launch("meeting", 128, 8, NULL));
 	WORKS(cuCtxSynchronize());
+}
+
+CONFORM(blocks_share_memory)
+{
+	static uint32_t seen[32 * 32][4];
+	CUdeviceptr to = 0;
+
+	need_clusters();
+	NEED(cuMemAlloc(&to, sizeof seen));
+	void *arguments[] = {&to};
+	for (unsigned cluster = 1; cluster <= 8; cluster *= 2) {
+		NEED(cuMemsetD8(to, 0xff, sizeof seen));
+		NEED(launch("give", 32, cluster, arguments));
+		WORKS(cuMemcpyDtoH(seen, to, sizeof seen));
+		unsigned wrong = 0;
+		for (unsigned i = 0; i < 32 * 32; i++) {
+			unsigned block = i / 32, rank = block % cluster, before = (rank + cluster - 1) % cluster;
+			wrong += seen[i][0] != (block - rank + before) * 32 + i % 32;
+			wrong += seen[i][1] != cluster * 32;
+			wrong += seen[i][2] != (rank == 0 ? 3 : 2); // shared::cluster, and one's own block's
+		}
+		EQUALS(wrong, 0);
+	}
+	WORKS(cuMemFree(to));
+}
+
+CONFORM(blocks_send_to_each_other)
+{
+	static uint32_t seen[16 * 32][4];
+	CUdeviceptr to = 0;
+
+	need_clusters();
+	NEED(cuMemAlloc(&to, sizeof seen));
+	void *arguments[] = {&to};
+	NEED(launch("send", 16, 4, arguments));
+	WORKS(cuMemcpyDtoH(seen, to, sizeof seen));
+	unsigned wrong = 0;
+	for (unsigned i = 0; i < 16 * 32; i++) {
+		unsigned block = i / 32, sender = block / 4 * 4 + (block + 3) % 4;
+		wrong += seen[i][0] != sender || seen[i][1] != sender % 4 || seen[i][2] != 1000 + sender ||
+			 seen[i][3] != block % 4;
+	}
+	EQUALS(wrong, 0);
+	WORKS(cuMemFree(to));
+}
+
+// More blocks than are portable, if the kernel may have them and the device has room.
+CONFORM(sixteen_blocks)
+{
+	CUfunction meeting;
+
+	need_clusters();
+	meeting = need_function(module, "meeting");
+	GIVES(launch("meeting", 32, 16, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	NEED(cuFuncSetAttribute(meeting, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
+	WORKS(launch("meeting", 32, 16, NULL));
+	WORKS(cuCtxSynchronize());
+	NEED(cuFuncSetAttribute(meeting, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 0));
 }

@@ -82,10 +82,8 @@ TEST(refusals_name_opcode_and_line_and_spare_other_functions)
 			       ".visible .entry tma() { .reg .b64 %rd<3>; .reg .b32 %r<3>;\n"
 			       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::"
 			       "bytes [%r0], [%rd1, {%r1, %r2}], [%r2]; ret; }\n"
-			       ".visible .entry cluster() .reqnctapercluster 2, 1, 1 { barrier.cluster.wait; ret; }\n"
 			       ".visible .entry remote() { .reg .b32 %r<3>;\n"
-			       "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r0], %r1, "
-			       "[%r2]; ret; }\n"
+			       "st.async.mmio.release.global.u32 [%r0], %r1; ret; }\n"
 			       ".visible .entry part() { .reg .b32 %r<3>;\n"
 			       "vadd.s32.s32.s32 %r0, %r1.b0, %r2.h1; ret; }\n"
 			       ".visible .entry sign() { .reg .b32 %r<3>;\n"
@@ -96,15 +94,14 @@ TEST(refusals_name_opcode_and_line_and_spare_other_functions)
 			       ".visible .entry narrow() { .reg .b32 %r<3>; cvta.to.shared.u32 %r0, %r1; ret; }\n"
 			       ".visible .entry fine() { ret; }"),
 		  0);
-	const char *names[] = {"uses", "tma", "cluster", "remote", "part", "sign", "sparse", "narrow"};
+	const char *names[] = {"uses", "tma", "remote", "part", "sign", "sparse", "narrow"};
 	const char *parts[] = {"line 6: instruction \"wgmma.fence.sync.aligned\" is not supported by the simulated GPU",
 			       "line 11: instruction \"cp.async.bulk.tensor.2d",
-			       "line 12: blocks that meet in a cluster of 2",
-			       "line 14: instruction \"st.async",
-			       "line 16: instruction \"vadd.s32",
-			       "line 18: instruction \"vmad.s32",
-			       "line 20: instruction \"mma.sp.sync",
-			       "line 21: instruction \"cvta.to.shared.u32"};
+			       "line 13: instruction \"st.async",
+			       "line 15: instruction \"vadd.s32",
+			       "line 17: instruction \"vmad.s32",
+			       "line 19: instruction \"mma.sp.sync",
+			       "line 20: instruction \"cvta.to.shared.u32"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		CHECK_CONTAINS(ptx_function_refusal(ptx_module_function(machine->module, names[i])), parts[i]);
 		CHECK_INT(machine_run(machine, names[i], 0, 0, 0), -22);
