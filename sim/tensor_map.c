@@ -1,25 +1,10 @@
-// Tensor maps: checked as NVIDIA documents it, and packed into a layout of our own. No kernel
-// that copies by one runs here; what reads it is cuTensorMapReplaceAddress.
+// Tensor maps: checked as NVIDIA documents it, and packed into the layout that the interpreter reads.
+#include "ptx/tensor_map.h"
+
 #include "sim.h"
 
-enum { MAP_MAGIC = 0x544d4150, MAP_TILED = 1, MAP_IM2COL, MAP_IM2COL_WIDE, RANK_MOST = 5 };
+_Static_assert(sizeof(struct ptx_tensor_map) <= sizeof(CUtensorMap), "fits");
 
-struct map { // in CUtensorMap
-	uint32_t magic;
-	uint8_t kind, type, rank, interleave, swizzle, promotion, fill, mode;
-	uint64_t address;
-	uint32_t dim[RANK_MOST]; // one less than the size
-	uint8_t element_stride[RANK_MOST], padding[7];
-	uint64_t stride[RANK_MOST - 1];
-	union {
-		uint16_t box[RANK_MOST];
-		struct {
-			int16_t lower[3], upper[3];
-			uint16_t channels, pixels;
-		} column;
-	};
-};
-_Static_assert(sizeof(struct map) <= sizeof(CUtensorMap), "fits");
 
 // What all kinds have in common.
 struct tensor {
@@ -67,6 +52,12 @@ static uint64_t bytes_of(CUtensorMapDataType type, uint64_t count)
 	default:
 		return 4 * count;
 	}
+}
+
+// Whether elements are copied as they are. Others are flushed, rounded to tf32 or unpacked.
+static bool is_copied(CUtensorMapDataType type)
+{
+	return type < CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ;
 }
 
 static bool is_float(CUtensorMapDataType type)
@@ -133,7 +124,7 @@ static CUresult check(const struct tensor *t, unsigned least_rank)
 	if (config->cc_major < 9)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!t->map || !t->dim || (!t->stride && t->rank > 1) || !t->element_stride ||
-	    t->rank < least_rank || t->rank > RANK_MOST || !enums_are_known(t))
+	    t->rank < least_rank || t->rank > PTX_TENSOR_RANK || !enums_are_known(t))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (config->cc_major < 10 && (is_packed(t->type) || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B))
 		return CUDA_ERROR_INVALID_VALUE; // Blackwell's
@@ -147,9 +138,9 @@ static CUresult check(const struct tensor *t, unsigned least_rank)
 	return CUDA_SUCCESS;
 }
 
-static struct map pack(const struct tensor *t, unsigned kind)
+static struct ptx_tensor_map pack(const struct tensor *t, unsigned kind)
 {
-	struct map map = {.magic = MAP_MAGIC,
+	struct ptx_tensor_map map = {.magic = PTX_TENSOR_MAGIC,
 			  .kind = (uint8_t)kind,
 			  .type = (uint8_t)t->type,
 			  .rank = (uint8_t)t->rank,
@@ -157,6 +148,7 @@ static struct map pack(const struct tensor *t, unsigned kind)
 			  .swizzle = (uint8_t)t->swizzle,
 			  .promotion = (uint8_t)t->promotion,
 			  .fill = (uint8_t)t->fill,
+			  .element_bytes = (uint8_t)(is_copied(t->type) ? bytes_of(t->type, 1) : 0),
 			  .address = (uintptr_t)t->address};
 
 	for (unsigned i = 0; i < t->rank; i++) {
@@ -168,7 +160,7 @@ static struct map pack(const struct tensor *t, unsigned kind)
 	return map;
 }
 
-static void write_out(const struct map *map, CUtensorMap *to)
+static void write_out(const struct ptx_tensor_map *map, CUtensorMap *to)
 {
 	memset(to, 0, sizeof *to);
 	memcpy(to, map, sizeof *map);
@@ -196,7 +188,7 @@ CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataT
 	    (interleave == CU_TENSOR_MAP_INTERLEAVE_NONE && swizzle != CU_TENSOR_MAP_SWIZZLE_NONE &&
 	     inner > swizzle_span(swizzle)))
 		return CUDA_ERROR_INVALID_VALUE;
-	struct map map = pack(&t, MAP_TILED);
+	struct ptx_tensor_map map = pack(&t, PTX_TENSOR_TILED);
 	for (unsigned i = 0; i < t.rank; i++)
 		map.box[i] = (uint16_t)boxDim[i];
 	write_out(&map, tensorMap);
@@ -242,7 +234,7 @@ CUresult CUDAAPI cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapData
 	unsigned corners = t.rank - 2;
 	SIM_TRY(check_columns(&t, pixelBoxLowerCorner, pixelBoxUpperCorner, corners, limits[corners - 1],
 			      channelsPerPixel, pixelsPerColumn));
-	struct map map = pack(&t, MAP_IM2COL);
+	struct ptx_tensor_map map = pack(&t, PTX_TENSOR_IM2COL);
 	for (unsigned i = 0; i < corners; i++) {
 		map.column.lower[i] = (int16_t)pixelBoxLowerCorner[i];
 		map.column.upper[i] = (int16_t)pixelBoxUpperCorner[i];
@@ -273,7 +265,7 @@ CUresult CUDAAPI cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMap
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(check_columns(&t, &pixelBoxLowerCornerWidth, &pixelBoxUpperCornerWidth, 1, 32768, channelsPerPixel,
 			      mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 ? 128 : pixelsPerColumn));
-	struct map map = pack(&t, MAP_IM2COL_WIDE);
+	struct ptx_tensor_map map = pack(&t, PTX_TENSOR_IM2COL_WIDE);
 	map.mode = (uint8_t)mode;
 	map.column.lower[0] = (int16_t)pixelBoxLowerCornerWidth;
 	map.column.upper[0] = (int16_t)pixelBoxUpperCornerWidth;
@@ -286,14 +278,14 @@ CUresult CUDAAPI cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMap
 CUresult CUDAAPI cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
 {
 	struct sim_context *context;
-	struct map map;
+	struct ptx_tensor_map map;
 
 	SIM_ENTER(cuTensorMapReplaceAddress);
 	SIM_TRY(sim_context_current(&context));
 	if (!tensorMap)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&map, tensorMap, sizeof map);
-	if (map.magic != MAP_MAGIC)
+	if (map.magic != PTX_TENSOR_MAGIC)
 		return (uintptr_t)globalAddress % 16 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; // nobody looks
 	if (!address_suits((CUtensorMapDataType)map.type, (CUtensorMapInterleave)map.interleave, globalAddress))
 		return CUDA_ERROR_INVALID_VALUE;

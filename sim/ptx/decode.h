@@ -60,9 +60,8 @@ ptx_decode_fn ptx_decode_move, ptx_decode_alu, ptx_decode_memory, ptx_decode_bra
 	ptx_decode_nothing, ptx_decode_trap, ptx_decode_alloca, ptx_decode_stack, ptx_decode_nanosleep, ptx_decode_mapa,
 	ptx_decode_cache_hint, ptx_decode_getctarank, ptx_decode_bulk, ptx_decode_texture, ptx_decode_surface,
 	ptx_decode_image_query, ptx_decode_mma, ptx_decode_wmma, ptx_decode_matrix, ptx_decode_transpose,
-	ptx_decode_cluster_barrier;
-int ptx_emit_complete(struct ptx_decoder *decoder, const struct ptx_operand *mbarrier, ptx_ref bytes);
-int ptx_emit_complete_constant(struct ptx_decoder *decoder, const struct ptx_operand *mbarrier, uint32_t bytes);
+	ptx_decode_cluster_barrier, ptx_decode_tensor;
+int ptx_emit_complete(struct ptx_decoder *decoder, const struct ptx_operand *mbarrier, uint32_t bytes);
 #define PTX_RESIZE(from, to, is_signed) ((uint32_t)(from) << 16 | (uint32_t)(to) << 8 | (is_signed))
 
 struct ptx_branch_table {

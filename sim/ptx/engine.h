@@ -283,7 +283,13 @@ const struct ptx_op *ptx_warp_met(struct ptx_warp *warp, const struct ptx_op *op
 // op_barrier.c
 void ptx_barriers_check(struct ptx_block *block); // after threads exited
 
+// op_async.c. False: a fault is set.
+bool ptx_mbarrier_complete(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, uint64_t address,
+			   uint32_t bytes);
+
 // op_cluster.c
+// The same place in the shared memory of the block with `rank`. An address of shared memory, generic or not.
+uint64_t ptx_cluster_map(const struct ptx_warp *warp, uint64_t address, uint32_t rank);
 void ptx_cluster_leave(struct ptx_warp *warp, uint32_t lanes); // that have exited
 // Shared memory of a block of the cluster; NULL: an illegal address.
 uint8_t *ptx_cluster_address(const struct ptx_warp *warp, uint64_t address, size_t length);

@@ -214,16 +214,33 @@ int ptx_decode_mbarrier(struct ptx_decoder *decoder)
 	return 0;
 }
 
-// What a bulk copy has brought, taken off the mbarrier that counts it.
-int ptx_emit_complete(struct ptx_decoder *decoder, const struct ptx_operand *mbarrier, ptx_ref bytes)
+// Bytes that an asynchronous operation has brought, taken off the mbarrier at `address` that counts them.
+bool ptx_mbarrier_complete(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, uint64_t address,
+			   uint32_t bytes)
+{
+	uint64_t *word = ptx_address(warp, op, lane, address, 8, true);
+
+	if (!word)
+		return false;
+	struct mbarrier one = unpack(*word);
+	one.bytes -= (int32_t)bytes;
+	settle(&one);
+	*word = pack(one);
+	return true;
+}
+
+// The same as an operation that follows st.async and red.async.
+int ptx_emit_complete(struct ptx_decoder *decoder, const struct ptx_operand *mbarrier, uint32_t bytes)
 {
 	struct mbarrier_op *how = ptx_keep(decoder, sizeof *how);
 	unsigned bits = 0;
-	ptx_ref a;
+	ptx_ref a, b;
 
 	if (!how)
 		return -ENOMEM;
 	int r = ptx_address_source(decoder, mbarrier, &a, &bits, &how->offset);
+	if (r == 0)
+		r = ptx_constant(decoder, bytes, 0, 32, &b);
 	how->kind = MBARRIER_COMPLETE;
 	how->shared = true;
 	how->address_bits = (uint8_t)bits;
@@ -233,16 +250,8 @@ int ptx_emit_complete(struct ptx_decoder *decoder, const struct ptx_operand *mba
 	op->data = how;
 	op->d = PTX_NO_REF;
 	op->a = a;
-	op->b = bytes;
+	op->b = b;
 	return 0;
-}
-
-int ptx_emit_complete_constant(struct ptx_decoder *decoder, const struct ptx_operand *mbarrier, uint32_t bytes)
-{
-	ptx_ref count;
-	int r = ptx_constant(decoder, bytes, 0, 32, &count);
-
-	return r ? r : ptx_emit_complete(decoder, mbarrier, count);
 }
 
 struct copy_op {

@@ -302,5 +302,5 @@ int ptx_decode_atomic(struct ptx_decoder *decoder)
 		return r ? r : -ENOMEM;
 	op->data = atomic;
 	op->a = a;
-	return counts ? ptx_emit_complete_constant(decoder, &instruction->operands[2], atomic->memory.bytes) : 0;
+	return counts ? ptx_emit_complete(decoder, &instruction->operands[2], atomic->memory.bytes) : 0;
 }

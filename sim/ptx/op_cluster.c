@@ -87,19 +87,23 @@ int ptx_decode_cluster_barrier(struct ptx_decoder *decoder)
 	return ptx_emit(decoder, ptx_has(decoder, "arrive") ? op_cluster_arrive : op_cluster_wait) ? 0 : -ENOMEM;
 }
 
+uint64_t ptx_cluster_map(const struct ptx_warp *warp, uint64_t address, uint32_t rank)
+{
+	uint32_t owner = rank == warp->block->rank ? 0 : rank < PTX_CLUSTER_BLOCKS ? rank + 1 : NOBODY;
+
+	return (address & ~(uint64_t)(UINT32_MAX & ~OFFSET_MASK)) | (uint64_t)owner << PTX_CLUSTER_SHIFT;
+}
+
 static const struct ptx_op *op_mapa(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	PTX_FOR_LANES(lane, warp->mask) {
 		uint32_t rank = ptx_operand32(warp, op->b)[lane];
-		uint32_t owner = rank == warp->block->rank ? 0 : rank < PTX_CLUSTER_BLOCKS ? rank + 1 : NOBODY;
-		if (op->immediate == 32) {
-			uint32_t address = ptx_operand32(warp, op->a)[lane];
-			ptx_operand32(warp, op->d)[lane] = (address & OFFSET_MASK) | owner << PTX_CLUSTER_SHIFT;
-		} else {
-			uint64_t address = ptx_operand64(warp, op->a)[lane];
-			ptx_operand64(warp, op->d)[lane] = (address & ~(uint64_t)(UINT32_MAX & ~OFFSET_MASK)) |
-							   (uint32_t)(owner << PTX_CLUSTER_SHIFT);
-		}
+		if (op->immediate == 32)
+			ptx_operand32(warp, op->d)[lane] =
+				(uint32_t)ptx_cluster_map(warp, ptx_operand32(warp, op->a)[lane], rank);
+		else
+			ptx_operand64(warp, op->d)[lane] =
+				ptx_cluster_map(warp, ptx_operand64(warp, op->a)[lane], rank);
 	}
 	return op + 1;
 }

@@ -184,7 +184,8 @@ int ptx_decode_memory(struct ptx_decoder *decoder)
 	bool counts = ptx_has(decoder, "async"); // st.async: its bytes are counted by an mbarrier
 	if (ptx_has(decoder, "bulk") || (counts && !ptx_has(decoder, "mbarrier::complete_tx::bytes")))
 		return PTX_REFUSED;
-	if (instruction->operand_count != 2u + counts && !(instruction->operand_count == 3 && ptx_has(decoder, "L2::cache_hint")))
+	unsigned count = instruction->operand_count - counts;
+	if (count != 2 && !(count == 3 && ptx_has(decoder, "L2::cache_hint")))
 		r = ptx_wants(decoder, 2u + counts);
 	else if (!ptx_last_type(decoder, &type) || type.bits < 8)
 		r = ptx_malformed(decoder, "no type");
@@ -219,7 +220,7 @@ int ptx_decode_memory(struct ptx_decoder *decoder)
 		return r ? r : -ENOMEM;
 	op->data = memory;
 	op->a = a;
-	return counts ? ptx_emit_complete_constant(decoder, &instruction->operands[2], memory->bytes * memory->count)
+	return counts ? ptx_emit_complete(decoder, &instruction->operands[2], memory->bytes * memory->count)
 		      : 0;
 }
 

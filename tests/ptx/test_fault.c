@@ -1,5 +1,6 @@
 // What ends a kernel before its time, and what is said about it.
 #include "ptx/machine.h"
+#include "sim/ptx/tensor_map.h"
 #include "test.h"
 
 // Runs a body that must fail; the body's first line is line 9 of its text.
@@ -215,4 +216,54 @@ TEST(a_wait_that_ends_by_the_clock_is_no_deadlock)
 	CHECK_INT(machine_run(machine, "k", MACHINE_BASE, 0, 0), 0);
 	CHECK_INT(machine_words(machine)[0], 1);
 	machine_destroy(machine);
+}
+
+// A copy of 4 by 4 words by a map of which one thing is wrong.
+static void fails_to_copy(struct ptx_tensor_map map, unsigned where, enum ptx_fault_kind kind, const char *why)
+{
+	static const char text[] = KERNEL(
+		"k", ".shared .align 128 .b8 s[256]; .shared .align 8 .b64 bar; ld.param.u64 %rd2, [p1];\n"
+		     "ld.param.u64 %rd3, [p2]; cvt.u32.u64 %r3, %rd3; mov.u32 %r1, s; add.u32 %r1, %r1, %r3;\n"
+		     "setp.ne.u32 %p1, %r0, 0; @%p1 ret; mov.u32 %r2, bar; mbarrier.init.shared.b64 [%r2], 1;\n"
+		     "mov.u32 %r3, 1;\n"
+		     "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], "
+		     "[%rd2, {%r3, 2}], [%r2];");
+	struct machine *machine = machine_create();
+
+	if (machine_load(machine, text))
+		FAIL("does not load: %s", machine->log_text);
+	memcpy(machine->memory + 65536, &map, sizeof map);
+	CHECK_INT(machine_run(machine, "k", MACHINE_BASE, MACHINE_BASE + 65536, where), kind != PTX_FAULT_NONE);
+	if (machine->fault.kind != kind)
+		FAIL("kind %d, not %d: %s", machine->fault.kind, kind, machine->fault.text);
+	CHECK_CONTAINS(machine->fault.text, why);
+	machine_destroy(machine);
+}
+
+TEST(tensor_maps_that_kernels_cannot_copy_by)
+{
+	const struct ptx_tensor_map good = {.magic = PTX_TENSOR_MAGIC,
+					    .kind = PTX_TENSOR_TILED,
+					    .rank = 2,
+					    .address = MACHINE_BASE,
+					    .dim = {15, 15},
+					    .element_stride = {1, 1},
+					    .element_bytes = 4,
+					    .stride = {64},
+					    .box = {4, 4}};
+#define WRONG(field, value, ...)                                                                                       \
+	{                                                                                                              \
+		struct ptx_tensor_map map = good;                                                                      \
+		map.field = (value);                                                                                   \
+		fails_to_copy(map, __VA_ARGS__);                                                                       \
+	}
+	WRONG(rank, 2, 0, PTX_FAULT_NONE, "")
+	WRONG(rank, 2, 16, PTX_FAULT_MISALIGNED, "misaligned box of a tensor")
+	WRONG(rank, 2, 256, PTX_FAULT_ILLEGAL_ADDRESS, "illegal store of a tensor copy")
+	WRONG(rank, 3, 0, PTX_FAULT_ILLEGAL_INSTRUCTION, "of another number of dimensions")
+	WRONG(magic, 0, 0, PTX_FAULT_ILLEGAL_INSTRUCTION, "not encoded by cuTensorMapEncodeTiled")
+	WRONG(swizzle, 3, 0, PTX_FAULT_ILLEGAL_INSTRUCTION, "swizzled or interleaved, which the simulated GPU")
+	WRONG(kind, PTX_TENSOR_IM2COL, 0, PTX_FAULT_ILLEGAL_INSTRUCTION, "im2col, which the simulated GPU")
+	WRONG(element_bytes, 0, 0, PTX_FAULT_ILLEGAL_INSTRUCTION, "of a type that the simulated GPU")
+	WRONG(address, MACHINE_BASE + (1 << 20), 0, PTX_FAULT_ILLEGAL_ADDRESS, "illegal load of a tensor copy")
 }

@@ -80,8 +80,8 @@ TEST(refusals_name_opcode_and_line_and_spare_other_functions)
 			       ".func deep() { call helper, (); ret; }\n"
 			       ".visible .entry uses() { call deep, (); ret; }\n"
 			       ".visible .entry tma() { .reg .b64 %rd<3>; .reg .b32 %r<3>;\n"
-			       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::"
-			       "bytes [%r0], [%rd1, {%r1, %r2}], [%r2]; ret; }\n"
+			       "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::"
+			       "bytes [%r0], [%rd1, {%r1, %r2, %r2}], [%r2], {%r1}; ret; }\n"
 			       ".visible .entry remote() { .reg .b32 %r<3>;\n"
 			       "st.async.mmio.release.global.u32 [%r0], %r1; ret; }\n"
 			       ".visible .entry part() { .reg .b32 %r<3>;\n"
@@ -96,7 +96,7 @@ TEST(refusals_name_opcode_and_line_and_spare_other_functions)
 		  0);
 	const char *names[] = {"uses", "tma", "remote", "part", "sign", "sparse", "narrow"};
 	const char *parts[] = {"line 6: instruction \"wgmma.fence.sync.aligned\" is not supported by the simulated GPU",
-			       "line 11: instruction \"cp.async.bulk.tensor.2d",
+			       "line 11: instruction \"cp.async.bulk.tensor.3d",
 			       "line 13: instruction \"st.async",
 			       "line 15: instruction \"vadd.s32",
 			       "line 17: instruction \"vmad.s32",

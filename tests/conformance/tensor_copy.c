@@ -1,0 +1,277 @@
+// Kernels that copy by tensor maps and in bulk: boxes of one to five dimensions, at the edges of a tensor, with
+// strides, in both directions, and to several blocks of a cluster.
+#include "conformance.h"
+
+#define RANK_MOST 5
+
+struct tensor {
+	CUtensorMapDataType type;
+	unsigned rank, bytes; // of an element
+	cuuint64_t dim[RANK_MOST];
+	cuuint32_t box[RANK_MOST], step[RANK_MOST];
+	CUtensorMapFloatOOBfill fill;
+};
+
+enum { BOX_MOST = 16 << 10, TENSOR_MOST = 64 << 10, THREADS = 64 };
+
+static CUdeviceptr tensor, box;
+static uint8_t tensor_bytes[TENSOR_MOST], box_bytes[BOX_MOST], wanted[TENSOR_MOST];
+
+static void need_copies(void)
+{
+	int supported = 0;
+
+	need_context();
+	NEED(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED, device));
+	if (!supported)
+		SKIP("no tensor maps on this device");
+	if (tensor)
+		return;
+	NEED(cuMemAlloc(&tensor, TENSOR_MOST));
+	NEED(cuMemAlloc(&box, BOX_MOST));
+}
+
+#define KERNEL_HEAD                                                                                \
+	".version 8.0\n.target sm_90\n.address_size 64\n"                                          \
+	".visible .entry k(.param .align 64 .b8 map[128], .param .u64 p, .param .u32 bytes,\n"     \
+	"	.param .u32 c0, .param .u32 c1, .param .u32 c2, .param .u32 c3, .param .u32 c4) {\n" \
+	"	.reg .b64 %m, %p, %q, %o;\n	.reg .b32 %n, %t, %s, %b, %c<5>, %v, %r, %i;\n"    \
+	"	.reg .b16 %k;\n	.reg .pred %first, %done;\n"                                       \
+	"	.shared .align 128 .b8 s[16384];\n	.shared .align 8 .b64 bar;\n"              \
+	"	mov.b64 %m, map;\n	cvta.param.u64 %m, %m;\n	ld.param.u64 %p, [p];\n"   \
+	"	ld.param.u32 %n, [bytes];\n	ld.param.u32 %c0, [c0];\n	ld.param.u32 %c1, [c1];\n" \
+	"	ld.param.u32 %c2, [c2];\n	ld.param.u32 %c3, [c3];\n	ld.param.u32 %c4, [c4];\n" \
+	"	mov.u32 %t, %tid.x;\n	setp.eq.u32 %first, %t, 0;\n	mov.u32 %s, s;\n	mov.u32 %b, bar;\n"
+// Copies the box between shared memory and p, word by word.
+#define EACH_WORD(body)                                                                            \
+	"	mul.lo.u32 %i, %t, 4;\neach:\n	setp.ge.u32 %done, %i, %n;\n	@%done bra end;\n" \
+	"	cvt.u64.u32 %o, %i;\n	add.u64 %q, %p, %o;\n	add.u32 %r, %s, %i;\n" body        \
+	"	mov.u32 %r, %ntid.x;\n	mad.lo.u32 %i, %r, 4, %i;\n	bra each;\nend:\n"
+#define TO_GLOBAL EACH_WORD("	ld.shared.b32 %v, [%r];\n	st.global.b32 [%q], %v;\n")
+#define TO_SHARED EACH_WORD("	ld.global.b32 %v, [%q];\n	st.shared.b32 [%r], %v;\n")
+#define EXPECT                                                                                     \
+	"	@%first mbarrier.init.shared::cta.b64 [%b], 1;\n"                                  \
+	"	fence.mbarrier_init.release.cluster;\n"                                            \
+	"	@%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], %n;\n"
+#define WAIT "wait:\n	mbarrier.try_wait.parity.shared::cta.b64 %done, [%b], 0;\n	@!%done bra wait;\n"
+
+static const char *const coordinates[] = {"%c0", "%c0, %c1", "%c0, %c1, %c2", "%c0, %c1, %c2, %c3",
+					  "%c0, %c1, %c2, %c3, %c4"};
+
+static const char *load_text(unsigned rank)
+{
+	static char text[8192];
+
+	snprintf(text, sizeof text,
+		 "%s%s	bar.sync 0;\n"
+		 "	@%%first cp.async.bulk.tensor.%ud.shared::cluster.global.mbarrier::complete_tx::bytes [%%s], "
+		 "[%%m, {%s}], [%%b];\n%s%s	ret;\n}\n",
+		 KERNEL_HEAD, EXPECT, rank, coordinates[rank - 1], WAIT, TO_GLOBAL);
+	return text;
+}
+
+static const char *store_text(unsigned rank)
+{
+	static char text[8192];
+
+	snprintf(text, sizeof text,
+		 "%s%s	fence.proxy.async.shared::cta;\n	bar.sync 0;\n"
+		 "	@%%first cp.async.bulk.tensor.%ud.global.shared::cta.bulk_group [%%m, {%s}], [%%s];\n"
+		 "	cp.async.bulk.commit_group;\n	cp.async.bulk.wait_group 0;\n	ret;\n}\n",
+		 KERNEL_HEAD, TO_SHARED, rank, coordinates[rank - 1]);
+	return text;
+}
+
+// Rows follow each other without a gap.
+static cuuint64_t stride_of(const struct tensor *t, unsigned dimension)
+{
+	cuuint64_t stride = t->bytes;
+
+	for (unsigned i = 0; i < dimension; i++)
+		stride *= t->dim[i];
+	return stride;
+}
+
+static void need_map(const struct tensor *t, CUtensorMap *ret_map)
+{
+	cuuint64_t strides[RANK_MOST];
+
+	for (unsigned i = 1; i < t->rank; i++)
+		strides[i - 1] = stride_of(t, i);
+	NEED(cuTensorMapEncodeTiled(ret_map, t->type, t->rank, (void *)tensor, t->dim, strides, t->box, t->step,
+				    CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+				    CU_TENSOR_MAP_L2_PROMOTION_NONE, t->fill));
+}
+
+// Elements of the box along a dimension; the first one has no stride.
+static unsigned extent(const struct tensor *t, unsigned i)
+{
+	return i ? (t->box[i] + t->step[i] - 1) / t->step[i] : t->box[0];
+}
+
+static unsigned elements_of(const struct tensor *t)
+{
+	unsigned count = 1;
+
+	for (unsigned i = 0; i < t->rank; i++)
+		count *= extent(t, i);
+	return count;
+}
+
+// Where element `number` of the box is in the tensor, in bytes; -1: outside.
+static int64_t place(const struct tensor *t, const int *start, unsigned number)
+{
+	int64_t at = 0;
+
+	for (unsigned i = 0; i < t->rank; i++) {
+		int64_t coordinate = start[i] + (int64_t)(number % extent(t, i)) * (i ? t->step[i] : 1);
+		if (coordinate < 0 || coordinate >= (int64_t)t->dim[i])
+			return -1;
+		at += coordinate * (int64_t)stride_of(t, i);
+		number /= extent(t, i);
+	}
+	return at;
+}
+
+static void launch(const struct tensor *t, const char *text, const int *start)
+{
+	static CUtensorMap map;
+	unsigned bytes = elements_of(t) * t->bytes;
+	int c[RANK_MOST] = {0};
+	CUmodule module = need_module(text);
+	void *arguments[] = {&map, &box, &bytes, &c[0], &c[1], &c[2], &c[3], &c[4]};
+
+	need_map(t, &map);
+	memcpy(c, start, t->rank * sizeof *c);
+	NEED(cuMemcpyHtoD(tensor, tensor_bytes, TENSOR_MOST));
+	NEED(cuMemcpyHtoD(box, box_bytes, BOX_MOST));
+	NEED(cuLaunchKernel(need_function(module, "k"), 1, 1, 1, THREADS, 1, 1, 0, NULL, arguments, NULL));
+	NEED(cuCtxSynchronize());
+	NEED(cuModuleUnload(module));
+}
+
+static void fill(uint8_t *bytes, size_t count, unsigned seed)
+{
+	for (size_t i = 0; i < count; i++)
+		bytes[i] = (uint8_t)((i + seed) * 2654435761u >> 13);
+}
+
+static void check_load(const struct tensor *t, const int *start)
+{
+	unsigned wrong = 0;
+
+	fill(tensor_bytes, sizeof tensor_bytes, 1);
+	memset(box_bytes, 0xee, sizeof box_bytes);
+	launch(t, load_text(t->rank), start);
+	NEED(cuMemcpyDtoH(box_bytes, box, BOX_MOST));
+	for (unsigned i = 0; i < elements_of(t); i++) {
+		const uint8_t zeros[8] = {0}, *got = box_bytes + i * t->bytes;
+		int64_t at = place(t, start, i);
+		float value;
+		memcpy(&value, got, sizeof value);
+		wrong += at < 0 && t->fill ? value == value
+					   : memcmp(got, at < 0 ? zeros : tensor_bytes + at, t->bytes) != 0;
+	}
+	EQUALS(wrong, 0);
+	EQUALS(box_bytes[elements_of(t) * t->bytes], 0xee);
+}
+
+static void check_store(const struct tensor *t, const int *start)
+{
+	fill(tensor_bytes, sizeof tensor_bytes, 2);
+	fill(box_bytes, sizeof box_bytes, 3);
+	memcpy(wanted, tensor_bytes, sizeof wanted);
+	for (unsigned i = 0; i < elements_of(t); i++) {
+		int64_t at = place(t, start, i);
+		if (at >= 0)
+			memcpy(wanted + at, box_bytes + i * t->bytes, t->bytes);
+	}
+	launch(t, store_text(t->rank), start);
+	NEED(cuMemcpyDtoH(tensor_bytes, tensor, TENSOR_MOST));
+	HOLDS(memcmp(tensor_bytes, wanted, sizeof wanted) == 0);
+}
+
+static const struct tensor tensors[] = {
+	{CU_TENSOR_MAP_DATA_TYPE_INT32, 1, 4, {100}, {32}, {1}, 0},
+	{CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, 4, {36, 20}, {8, 6}, {1, 1}, 0},
+	{CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, 1, {64, 64}, {32, 16}, {1, 1}, 0},
+	{CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, 2, {40, 7, 9}, {16, 4, 3}, {1, 1, 1}, 0},
+	{CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 4, 8, {6, 5, 4, 3}, {2, 3, 2, 2}, {1, 1, 1, 1}, 0},
+	{CU_TENSOR_MAP_DATA_TYPE_UINT16, 5, 2, {16, 4, 3, 5, 2}, {8, 2, 3, 2, 2}, {1, 1, 1, 1, 1}, 0},
+	{CU_TENSOR_MAP_DATA_TYPE_INT32, 3, 4, {12, 20, 15}, {4, 9, 8}, {1, 2, 3}, 0},
+};
+static const int starts[][RANK_MOST] = {
+	{0, 0, 0, 0, 0}, {4, 2, 1, 1, 0}, {-3, -1, 1, 0, 0}, {2, -2, -1, 1, -1}, {30, 4, 6, 2, 1}, {5000, 0, 0, 0, 0},
+};
+
+CONFORM(boxes_are_loaded)
+{
+	need_copies();
+	for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+		for (size_t k = 0; k < sizeof starts / sizeof *starts; k++)
+			check_load(&tensors[i], starts[k]);
+}
+
+CONFORM(boxes_are_stored)
+{
+	need_copies();
+	for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+		for (size_t k = 0; k < sizeof starts / sizeof *starts; k++)
+			check_store(&tensors[i], starts[k]);
+}
+
+CONFORM(outside_may_be_no_number)
+{
+	struct tensor t = tensors[1];
+
+	need_copies();
+	t.fill = CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA;
+	check_load(&t, starts[2]);
+	check_load(&t, starts[5]);
+}
+
+// A block with rank 1 copies to those in the mask: each waits for its own bytes.
+CONFORM(to_several_blocks)
+{
+	static const char *const copies[] = {
+		"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%s], "
+		"[%m, {%c0, %c1}], [%b], %k;",
+		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%s], [%q], %n, "
+		"[%b], %k;"};
+	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {4, 1, 1}};
+	CUlaunchConfig config = {.gridDimX = 4, .gridDimY = 1, .gridDimZ = 1, .blockDimX = THREADS, .blockDimY = 1,
+				 .blockDimZ = 1, .attrs = &attribute, .numAttrs = 1};
+	static CUtensorMap map;
+	const struct tensor t = {CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, 1, {64, 64}, {64, 16}, {1, 1}, 0};
+	unsigned bytes = elements_of(&t);
+	int none = 0;
+	void *arguments[] = {&map, &box, &bytes, &none, &none, &none, &none, &none};
+	char text[8192];
+
+	need_copies();
+	need_map(&t, &map);
+	fill(tensor_bytes, sizeof tensor_bytes, 4);
+	for (unsigned i = 0; i < 2; i++) {
+		// The first bytes of the box in global memory are those of the tensor, too.
+		memset(box_bytes, 0xee, sizeof box_bytes);
+		memcpy(box_bytes, tensor_bytes, bytes);
+		snprintf(text, sizeof text,
+			 "%s%s	mov.b16 %%k, 13;\n	mov.u64 %%q, %%p;\n	mov.u32 %%r, %%cluster_ctarank;\n"
+			 "	setp.eq.u32 %%done, %%r, 1;\n	and.pred %%first, %%first, %%done;\n"
+			 "	mad.wide.u32 %%p, %%r, 1024, %%p;\n	add.u64 %%p, %%p, 1024;\n"
+			 "	barrier.cluster.arrive;\n	barrier.cluster.wait;\n	@%%first %s\n"
+			 "	@%%done bra end;\n%s%s"
+			 "	barrier.cluster.arrive;\n	barrier.cluster.wait;\n	ret;\n}\n",
+			 KERNEL_HEAD, EXPECT, copies[i], WAIT, TO_GLOBAL);
+		CUmodule module = need_module(text);
+		NEED(cuMemcpyHtoD(tensor, tensor_bytes, TENSOR_MOST));
+		NEED(cuMemcpyHtoD(box, box_bytes, BOX_MOST));
+		NEED(cuLaunchKernelEx(&config, need_function(module, "k"), arguments, NULL));
+		NEED(cuMemcpyDtoH(box_bytes, box, BOX_MOST));
+		for (unsigned rank = 0; rank < 4; rank++) {
+			HOLDS(rank == 1 || memcmp(box_bytes + 1024 * (rank + 1), tensor_bytes, 1024) == 0);
+			HOLDS(rank != 1 || box_bytes[1024 * 2] == 0xee);
+		}
+		NEED(cuModuleUnload(module));
+	}
+}
