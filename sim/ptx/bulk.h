@@ -19,6 +19,11 @@ struct ptx_bulk_target {
 	ptx_ref mask; // 16 bits; PTX_NO_REF: one block
 };
 
+// op_atomic.c: the operation of cp.reduce.async.bulk on one element of 2, 4 or 8 bytes.
+struct ptx_atomic_op;
+int ptx_atomic_find(struct ptx_decoder *decoder, unsigned *ret_bytes, const struct ptx_atomic_op **ret_atomic);
+void ptx_atomic_apply(const struct ptx_atomic_op *atomic, void *to, const void *from);
+
 int ptx_bulk_end_decode(struct ptx_decoder *decoder, const struct ptx_operand *operand, bool shared,
 			struct ptx_bulk_end *ret_end);
 // Decodes the operands of a copy to shared memory from `at` on: the mbarrier and the mask.

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "sim/ptx/decode.h"
+#include "sim/ptx/bulk.h"
 
 enum atomic_kind {
 	ATOMIC_ADD,
@@ -21,7 +21,7 @@ enum atomic_kind {
 
 typedef unsigned __int128 uint128_t;
 
-struct atomic_op {
+struct ptx_atomic_op {
 	struct ptx_memory_op memory; // first: the resolvers read it; refs: sources b
 	enum atomic_kind kind;
 	char class;
@@ -58,7 +58,7 @@ static uint64_t add_double(uint64_t old, uint64_t by)
 	return __builtin_isnan(x) ? 0x7fffffffffffffff : old;
 }
 
-static uint64_t half_result(const struct atomic_op *atomic, uint64_t old, uint64_t by)
+static uint64_t half_result(const struct ptx_atomic_op *atomic, uint64_t old, uint64_t by)
 {
 	_Alignas(64) uint32_t a[PTX_LANES], b[PTX_LANES], d[PTX_LANES];
 	struct ptx_alu alu = {.d = d, .a = a, .b = b, .mask = 1};
@@ -75,7 +75,7 @@ static int64_t extend(uint64_t value, unsigned bits)
 	return bits == 64 ? (int64_t)value : (int64_t)(value << (64 - bits)) >> (64 - bits);
 }
 
-static uint64_t combine(const struct atomic_op *atomic, uint64_t old, uint64_t b)
+static uint64_t combine(const struct ptx_atomic_op *atomic, uint64_t old, uint64_t b)
 {
 	bool is_signed = atomic->class == 's', less;
 
@@ -102,7 +102,7 @@ static uint64_t combine(const struct atomic_op *atomic, uint64_t old, uint64_t b
 
 // One lane's exchange; returns the old value.
 #define EXCHANGE(bits)                                                                                                 \
-	static uint64_t exchange##bits(const struct atomic_op *atomic, void *at, uint64_t b, uint64_t c,               \
+	static uint64_t exchange##bits(const struct ptx_atomic_op *atomic, void *at, uint64_t b, uint64_t c,           \
 				       bool *changed)                                                                  \
 	{                                                                                                              \
 		uint##bits##_t *memory = at, old = __atomic_load_n(memory, __ATOMIC_SEQ_CST), wanted;                  \
@@ -123,7 +123,8 @@ EXCHANGE(16)
 EXCHANGE(32)
 EXCHANGE(64)
 
-static uint128_t exchange128(const struct atomic_op *atomic, uint128_t *memory, uint128_t b, uint128_t c, bool *changed)
+static uint128_t exchange128(const struct ptx_atomic_op *atomic, uint128_t *memory, uint128_t b, uint128_t c,
+			     bool *changed)
 {
 	uint128_t old, seen = *memory;
 
@@ -148,7 +149,7 @@ static uint64_t lane_get(const struct ptx_warp *warp, ptx_ref ref, unsigned lane
 	return value;
 }
 
-static void element(struct ptx_warp *warp, const struct atomic_op *atomic, unsigned i, unsigned lane, uint8_t *at,
+static void element(struct ptx_warp *warp, const struct ptx_atomic_op *atomic, unsigned i, unsigned lane, uint8_t *at,
 		    bool *changed)
 {
 	unsigned bytes = atomic->bits / 8;
@@ -176,7 +177,7 @@ static void element(struct ptx_warp *warp, const struct atomic_op *atomic, unsig
 
 static const struct ptx_op *op_atomic(struct ptx_warp *warp, const struct ptx_op *op)
 {
-	const struct atomic_op *atomic = op->data;
+	const struct ptx_atomic_op *atomic = op->data;
 	struct ptx_access access;
 	bool changed = false;
 
@@ -204,7 +205,7 @@ static int kind_of(const struct ptx_decoder *decoder)
 }
 
 // The arithmetic's form for halves: "add.bf16x2", "min.f16".
-static int find_half(struct ptx_decoder *decoder, struct atomic_op *atomic)
+static int find_half(struct ptx_decoder *decoder, struct ptx_atomic_op *atomic)
 {
 	static const char *const names[ATOMIC_KINDS] = {
 		[ATOMIC_ADD] = "add.rn", [ATOMIC_MIN] = "min", [ATOMIC_MAX] = "max"};
@@ -221,7 +222,7 @@ static int find_half(struct ptx_decoder *decoder, struct atomic_op *atomic)
 	return 0;
 }
 
-static int check_kind(struct ptx_decoder *decoder, struct atomic_op *atomic, struct ptx_type type)
+static int check_kind(struct ptx_decoder *decoder, struct ptx_atomic_op *atomic, struct ptx_type type)
 {
 	const struct ptx_part *last = &decoder->parts[decoder->part_count - 1];
 	bool is_half = type.class == 'f' && (type.bits == 16 || memchr(last->text, 'x', last->length));
@@ -236,7 +237,7 @@ static int check_kind(struct ptx_decoder *decoder, struct atomic_op *atomic, str
 	return 0;
 }
 
-static int decode_sources(struct ptx_decoder *decoder, struct atomic_op *atomic, const struct ptx_operand *operands,
+static int decode_sources(struct ptx_decoder *decoder, struct ptx_atomic_op *atomic, const struct ptx_operand *operands,
 			  bool has_result)
 {
 	const struct ptx_operand *b = &operands[1 + has_result], *d = has_result ? &operands[0] : NULL;
@@ -259,10 +260,42 @@ static int decode_sources(struct ptx_decoder *decoder, struct atomic_op *atomic,
 	return r;
 }
 
+void ptx_atomic_apply(const struct ptx_atomic_op *atomic, void *to, const void *from)
+{
+	bool changed = false;
+	uint64_t b = 0;
+
+	memcpy(&b, from, atomic->bits / 8);
+	if (atomic->bits == 16)
+		exchange16(atomic, to, b, 0, &changed);
+	else if (atomic->bits == 32)
+		exchange32(atomic, to, b, 0, &changed);
+	else
+		exchange64(atomic, to, b, 0, &changed);
+}
+
+int ptx_atomic_find(struct ptx_decoder *decoder, unsigned *ret_bytes, const struct ptx_atomic_op **ret_atomic)
+{
+	struct ptx_atomic_op *atomic = ptx_keep(decoder, sizeof *atomic);
+	int kind = kind_of(decoder);
+	struct ptx_type type;
+
+	if (!atomic)
+		return -ENOMEM;
+	if (kind < 0 || kind == ATOMIC_EXCH || kind == ATOMIC_CAS || !ptx_last_type(decoder, &type) || type.bits > 64)
+		return ptx_malformed(decoder, "no such operation");
+	atomic->kind = (enum atomic_kind)kind;
+	atomic->class = type.class;
+	atomic->bits = type.bits;
+	*ret_bytes = type.bits / 8u;
+	*ret_atomic = atomic;
+	return check_kind(decoder, atomic, type);
+}
+
 int ptx_decode_atomic(struct ptx_decoder *decoder)
 {
 	const struct ptx_instruction *instruction = decoder->instruction;
-	struct atomic_op *atomic = ptx_keep(decoder, sizeof *atomic);
+	struct ptx_atomic_op *atomic = ptx_keep(decoder, sizeof *atomic);
 	bool has_result = instruction->opcode[0] == 'a';
 	int kind = kind_of(decoder);
 	unsigned address_bits;

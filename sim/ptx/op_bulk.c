@@ -1,4 +1,5 @@
-// cp.async.bulk without a tensor map. A copy is done at once, so its group is complete when the instruction ends.
+// cp.async.bulk and cp.reduce.async.bulk without a tensor map. A copy is done at once, so its group is complete when
+// the instruction ends.
 #include "sim/ptx/bulk.h"
 
 #include <errno.h>
@@ -8,7 +9,17 @@ enum { BULK_UNIT = 16 }; // sizes and addresses are multiples of it
 struct bulk_op {
 	struct ptx_bulk_end from;
 	struct ptx_bulk_target to;
+	const struct ptx_atomic_op *reduction; // NULL: a copy
+	unsigned element_bytes;		       // of a reduction
 };
+
+static void move_unit(const struct bulk_op *how, uint8_t *to, const uint8_t *from)
+{
+	if (!how->reduction)
+		memmove(to, from, BULK_UNIT);
+	for (unsigned i = 0; how->reduction && i < BULK_UNIT; i += how->element_bytes)
+		ptx_atomic_apply(how->reduction, to + i, from + i);
+}
 
 static bool copy(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, uint32_t rank)
 {
@@ -26,7 +37,7 @@ static bool copy(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, 
 		void *there = here ? ptx_address(warp, op, lane, to + at, BULK_UNIT, true) : NULL;
 		if (!there)
 			return false;
-		memmove(there, here, BULK_UNIT);
+		move_unit(how, there, here);
 	}
 	return !how->to.counted ||
 	       ptx_mbarrier_complete(warp, op, lane, ptx_bulk_at(warp, &how->to, &how->to.mbarrier, lane, rank), size);
@@ -81,18 +92,21 @@ static bool part_is_shared(const struct ptx_decoder *decoder, unsigned i)
 }
 
 // cp.async.bulk.TO.FROM.(mbarrier::complete_tx::bytes|bulk_group) [to], [from], size(, [mbarrier])(, mask)(, policy)
+// cp.reduce.async.bulk has the operation and the type behind that.
 static int decode_bulk_copy(struct ptx_decoder *decoder)
 {
 	const struct ptx_instruction *instruction = decoder->instruction;
-	bool to_shared = part_is_shared(decoder, 3), from_shared = part_is_shared(decoder, 4);
+	bool reduces = part_is(decoder, 1, "reduce");
+	bool to_shared = part_is_shared(decoder, 3 + reduces), from_shared = part_is_shared(decoder, 4 + reduces);
 	bool counted = ptx_has(decoder, "mbarrier::complete_tx::bytes");
 	struct bulk_op *how = ptx_keep(decoder, sizeof *how);
 	ptx_ref c;
 
 	if (!how)
 		return -ENOMEM;
-	if ((!to_shared && !part_is(decoder, 3, "global")) || (!from_shared && !part_is(decoder, 4, "global")) ||
-	    to_shared != counted || counted == ptx_has(decoder, "bulk_group"))
+	if ((!to_shared && !part_is(decoder, 3 + reduces, "global")) ||
+	    (!from_shared && (reduces || !part_is(decoder, 4, "global"))) || to_shared != counted ||
+	    counted == ptx_has(decoder, "bulk_group"))
 		return ptx_malformed(decoder, "no such copy");
 	how->to.counted = counted;
 	int r = ptx_wants(decoder, 3u + counted + ptx_has(decoder, "multicast::cluster") +
@@ -104,6 +118,8 @@ static int decode_bulk_copy(struct ptx_decoder *decoder)
 		r = ptx_bulk_end_decode(decoder, &instruction->operands[1], from_shared, &how->from);
 	if (r == 0)
 		r = ptx_source(decoder, &instruction->operands[2], 32, &c);
+	if (r == 0 && reduces)
+		r = ptx_atomic_find(decoder, &how->element_bytes, &how->reduction);
 	struct ptx_op *op = r ? NULL : ptx_emit(decoder, op_bulk);
 	if (!op)
 		return r ? r : -ENOMEM;
@@ -116,7 +132,7 @@ int ptx_decode_bulk(struct ptx_decoder *decoder)
 {
 	bool is_tensor = ptx_has(decoder, "tensor");
 
-	if (ptx_has(decoder, "reduce") || ptx_has(decoder, "cp_mask"))
+	if ((is_tensor && ptx_has(decoder, "reduce")) || ptx_has(decoder, "cp_mask"))
 		return PTX_REFUSED;
 	if (ptx_has(decoder, "commit_group"))
 		return ptx_wants(decoder, 0);

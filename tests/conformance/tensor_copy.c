@@ -275,3 +275,91 @@ CONFORM(to_several_blocks)
 		NEED(cuModuleUnload(module));
 	}
 }
+
+// Every element in global memory is `old`, in shared memory `by`.
+CONFORM(reductions)
+{
+	static const struct {
+		const char *operation;
+		unsigned bytes;
+		uint64_t old, by, want;
+	} rows[] = {
+		{"add.u32", 4, 0xffffffff, 3, 2},
+		{"add.u64", 8, 0xffffffff, 3, 0x100000002},
+		{"min.s32", 4, 5, 0xfffffffe, 0xfffffffe},
+		{"max.u32", 4, 5, 0xfffffffe, 0xfffffffe},
+		{"max.s64", 8, 5, UINT64_MAX, 5},
+		{"inc.u32", 4, 7, 7, 0},
+		{"dec.u32", 4, 0, 9, 9},
+		{"and.b32", 4, 0xff00ff00, 0xffff0000, 0xff000000},
+		{"or.b64", 8, 1, (uint64_t)1 << 63, (uint64_t)1 << 63 | 1},
+		{"xor.b32", 4, 0xff, 0xf0f, 0xff0},
+		{"add.f32", 4, 0x3f800000, 0x40000000, 0x40400000},
+		{"add.f64", 8, 0x3ff0000000000000, 0x4000000000000000, 0x4008000000000000},
+		{"add.noftz.f16", 2, 0x3c00, 0x4000, 0x4200},
+		{"add.noftz.bf16", 2, 0x3f80, 0x4000, 0x4040},
+		{"min.f16", 2, 0x3c00, 0xc000, 0xc000},
+	};
+	const struct tensor any = tensors[0];
+	CUtensorMap map;
+	unsigned bytes = 128;
+	int none = 0;
+	void *arguments[] = {&map, &box, &bytes, &none, &none, &none, &none, &none};
+	char text[8192];
+
+	need_copies();
+	need_map(&any, &map);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		// From the second half of the box to its first one.
+		for (unsigned at = 0; at < bytes; at += rows[i].bytes) {
+			memcpy(box_bytes + at, &rows[i].old, rows[i].bytes);
+			memcpy(box_bytes + bytes + at, &rows[i].by, rows[i].bytes);
+		}
+		snprintf(text, sizeof text,
+			 "%s	add.u64 %%p, %%p, 128;\n%s	fence.proxy.async.shared::cta;\n	bar.sync 0;\n"
+			 "	sub.u64 %%p, %%p, 128;\n"
+			 "	@%%first cp.reduce.async.bulk.global.shared::cta.bulk_group.%s [%%p], [%%s], %%n;\n"
+			 "	cp.async.bulk.commit_group;\n	cp.async.bulk.wait_group 0;\n	ret;\n}\n",
+			 KERNEL_HEAD, TO_SHARED, rows[i].operation);
+		CUmodule module = need_module(text);
+		NEED(cuMemcpyHtoD(box, box_bytes, BOX_MOST));
+		NEED(cuLaunchKernel(need_function(module, "k"), 1, 1, 1, THREADS, 1, 1, 0, NULL, arguments, NULL));
+		NEED(cuMemcpyDtoH(box_bytes, box, BOX_MOST));
+		for (unsigned at = 0; at < bytes; at += rows[i].bytes)
+			HOLDS(memcmp(box_bytes + at, &rows[i].want, rows[i].bytes) == 0);
+		NEED(cuModuleUnload(module));
+	}
+}
+
+// To the shared memory of a block, which counts the bytes.
+CONFORM(reductions_in_shared_memory)
+{
+	const struct tensor any = tensors[0];
+	unsigned bytes = 64;
+	CUtensorMap map;
+	int none = 0;
+	void *arguments[] = {&map, &box, &bytes, &none, &none, &none, &none, &none};
+	char text[8192];
+
+	need_copies();
+	need_map(&any, &map);
+	fill(box_bytes, sizeof box_bytes, 5);
+	// The box is added to the numbers of the threads, which lie 1 KiB behind it.
+	snprintf(text, sizeof text,
+		 "%s%s%s	mad.lo.u32 %%r, %%t, 4, %%s;\n	st.shared.b32 [%%r+1024], %%t;\n"
+		 "	fence.proxy.async.shared::cta;\n	bar.sync 0;\n	add.u32 %%r, %%s, 1024;\n"
+		 "	@%%first cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 "
+		 "[%%r], [%%s], %%n, [%%b];\n%s	mul.lo.u32 %%i, %%t, 4;\n	setp.ge.u32 %%done, %%i, %%n;\n"
+		 "	@%%done ret;\n	cvt.u64.u32 %%o, %%i;\n	add.u64 %%q, %%p, %%o;\n	add.u32 %%r, %%s, %%i;\n"
+		 "	ld.shared.b32 %%v, [%%r+1024];\n	st.global.b32 [%%q], %%v;\n	ret;\n}\n",
+		 KERNEL_HEAD, EXPECT, TO_SHARED, WAIT);
+	CUmodule module = need_module(text);
+	NEED(cuMemcpyHtoD(box, box_bytes, BOX_MOST));
+	NEED(cuLaunchKernel(need_function(module, "k"), 1, 1, 1, THREADS, 1, 1, 0, NULL, arguments, NULL));
+	uint32_t before[16], after[16];
+	memcpy(before, box_bytes, sizeof before);
+	NEED(cuMemcpyDtoH(after, box, sizeof after));
+	for (unsigned i = 0; i < 16; i++)
+		EQUALS(after[i], before[i] + i);
+	NEED(cuModuleUnload(module));
+}
