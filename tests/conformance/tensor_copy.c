@@ -32,7 +32,7 @@ static void need_copies(void)
 }
 
 #define KERNEL_HEAD                                                                                \
-	".version 8.0\n.target sm_90\n.address_size 64\n"                                          \
+	".version 8.3\n.target sm_90\n.address_size 64\n"                                          \
 	".visible .entry k(.param .align 64 .b8 map[128], .param .u64 p, .param .u32 bytes,\n"     \
 	"	.param .u32 c0, .param .u32 c1, .param .u32 c2, .param .u32 c3, .param .u32 c4) {\n" \
 	"	.reg .b64 %m, %p, %q, %o;\n	.reg .b32 %n, %t, %s, %b, %c<5>, %v, %r, %i;\n"    \
@@ -350,7 +350,8 @@ CONFORM(reductions_in_shared_memory)
 		 "	fence.proxy.async.shared::cta;\n	bar.sync 0;\n	add.u32 %%r, %%s, 1024;\n"
 		 "	@%%first cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 "
 		 "[%%r], [%%s], %%n, [%%b];\n%s	mul.lo.u32 %%i, %%t, 4;\n	setp.ge.u32 %%done, %%i, %%n;\n"
-		 "	@%%done ret;\n	cvt.u64.u32 %%o, %%i;\n	add.u64 %%q, %%p, %%o;\n	add.u32 %%r, %%s, %%i;\n"
+		 "	@%%done ret;\n	cvt.u64.u32 %%o, %%i;\n	add.u64 %%q, %%p, %%o;\n"
+		 "	add.u32 %%r, %%s, %%i;\n"
 		 "	ld.shared.b32 %%v, [%%r+1024];\n	st.global.b32 [%%q], %%v;\n	ret;\n}\n",
 		 KERNEL_HEAD, EXPECT, TO_SHARED, WAIT);
 	CUmodule module = need_module(text);
@@ -362,4 +363,29 @@ CONFORM(reductions_in_shared_memory)
 	for (unsigned i = 0; i < 16; i++)
 		EQUALS(after[i], before[i] + i);
 	NEED(cuModuleUnload(module));
+}
+
+// What accompanies such copies: the election of a thread, fences between proxies, and hints.
+CONFORM(elections_and_hints)
+{
+	static const char text[] = KERNEL_HEAD
+		"	griddepcontrol.wait;\n	fence.proxy.async;\n	fence.proxy.alias;\n"
+		"	fence.proxy.tensormap::generic.release.gpu;\n	prefetch.tensormap [%m];\n"
+		"	cp.async.bulk.prefetch.tensor.1d.L2.global [%m, {%c0}];\n"
+		"	cp.async.bulk.prefetch.L2.global [%p], 64;\n"
+		"	elect.sync %v|%done, 0xffffffff;\n	selp.u32 %i, 256, 0, %done;\n	or.b32 %v, %v, %i;\n"
+		"	setp.ge.u32 %done, %t, 8;\n	setp.lt.u32 %first, %t, 4;\n	or.pred %done, %done, %first;\n"
+		"	@%done bra store;\n"
+		"	elect.sync %v|%done, 0xf0;\n	selp.u32 %i, 512, 0, %done;\n	or.b32 %v, %v, %i;\n"
+		"store:\n	mul.wide.u32 %o, %t, 4;\n	add.u64 %p, %p, %o;\n	st.global.b32 [%p], %v;\n"
+		"	griddepcontrol.launch_dependents;\n	ret;\n}\n";
+	const struct tensor any = tensors[0];
+	const int start[] = {0};
+	uint32_t seen[THREADS];
+
+	need_copies();
+	launch(&any, text, start);
+	NEED(cuMemcpyDtoH(seen, box, sizeof seen));
+	for (unsigned i = 0; i < THREADS; i++)
+		EQUALS(seen[i], i == 4 ? 512 + 4 : i > 4 && i < 8 ? 4 : i % 32 ? 0 : 256);
 }

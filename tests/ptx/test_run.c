@@ -484,6 +484,17 @@ TEST(bulk_copies_count_on_their_mbarrier)
 	machine_destroy(machine);
 }
 
+TEST(hints_do_nothing)
+{
+	struct machine *machine = load(
+		KERNEL("k", "setmaxnreg.inc.sync.aligned.u32 240; setmaxnreg.dec.sync.aligned.u32 24;\n"
+			    "mul.wide.u32 %rd3, %r0, 4; add.s64 %rd4, %rd1, %rd3;\n"
+			    "prefetch.tensormap [%rd1]; st.global.u32 [%rd4], 7;"));
+	run(machine, "k");
+	CHECK_INT(WORD(31), 7);
+	machine_destroy(machine);
+}
+
 TEST(special_registers)
 {
 	struct machine *machine = load(KERNEL(
