@@ -24,6 +24,8 @@ const struct corpus_case corpus_cases[] = {
 	CASE(matmul, matmul_f32, GRID(3, 3), BLOCK(16, 16), 48, 1, CORPUS_F32, 4608, 2304, NO_WORK, EXACT),
 	CASE(matmul, matmul_f64, GRID(2, 2), BLOCK(16, 16), 32, 1, CORPUS_F64, 4096, 2048, NO_WORK, EXACT),
 	CASE(matmul, matmul_bytes, GRID(8), BLOCK(128), 32, 1, CORPUS_WORDS, 512, 2048, NO_WORK, EXACT),
+	CASE(bulk, bulk_tiles, GRID(3), BLOCK(96), 2048, 1, CORPUS_WORDS, 2048, 2048, NO_WORK, EXACT, 0, 0,
+	     corpus_bulk_tiles),
 	CASE(cluster, cluster_histogram, GRID(8), BLOCK(128), 4096, 1, CORPUS_WORDS, 4096, 257, NO_WORK, EXACT, 0, 0,
 	     corpus_cluster_histogram),
 	CASE(cluster, cluster_ring, GRID(8), BLOCK(128), 0, 1, CORPUS_WORDS, 1024, 1024, NO_WORK, EXACT, 0, 0,

@@ -70,6 +70,7 @@ void corpus_result_make(const struct corpus_case *one, const uint32_t *out, size
 void corpus_reference(const struct corpus_case *one, struct corpus_result *ret_result);
 void corpus_wide_division(const uint32_t *in, uint32_t *out, size_t threads);
 void corpus_carry_flags(const uint32_t *in, uint32_t *out, size_t threads);
+void corpus_bulk_tiles(const uint32_t *in, uint32_t *out, size_t threads);
 void corpus_cluster_histogram(const uint32_t *in, uint32_t *out, size_t threads); // reference_cluster.c
 void corpus_cluster_ring(const uint32_t *in, uint32_t *out, size_t threads);
 void corpus_matrix_whole(const uint32_t *in, uint32_t *out, size_t threads); // reference_matrix.c
