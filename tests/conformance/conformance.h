@@ -1,27 +1,17 @@
-// What the conformance programs share: assertions that go on after a difference (so that one run
-// on a GPU tells all of them), a context, device memory in use, PTX kernels, and children.
+// What the conformance programs share: a context, device memory in use, PTX kernels.
 // One thread, unless a test says otherwise. Include in exactly one file per program.
 #pragma once
 
 #include <cuda.h>
 #include <dlfcn.h>
-#include <errno.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
+#include <stddef.h>
 #include <time.h>
-
-#include "../test.h"
 
 #define KiB ((size_t)1 << 10)
 #define MiB ((size_t)1 << 20)
 #define GiB ((size_t)1 << 30)
 
-static unsigned assertions, differences;
-static char first_difference[768];
-
+#define RESULT CUresult
 static inline const char *result_name(CUresult result)
 {
 	const char *name = NULL;
@@ -29,58 +19,8 @@ static inline const char *result_name(CUresult result)
 	return cuGetErrorName(result, &name) == CUDA_SUCCESS && name ? name : "an unknown result";
 }
 
-__attribute__((format(printf, 3, 4))) static inline void differ(const char *file, int line, const char *format, ...)
-{
-	char text[512];
-	va_list arguments;
+#include "differences.h"
 
-	va_start(arguments, format);
-	vsnprintf(text, sizeof text, format, arguments);
-	va_end(arguments);
-	const char *base = strrchr(file, '/');
-	printf("  differs %s:%d: %s\n", base ? base + 1 : file, line, text);
-	if (differences++ == 0)
-		snprintf(first_difference, sizeof first_difference, "%s:%d: %s", base ? base + 1 : file, line, text);
-}
-
-// The call gives exactly this result.
-#define GIVES(call, want)                                                                          \
-	do {                                                                                       \
-		CUresult got_ = (call), want_ = (want);                                            \
-		assertions++;                                                                      \
-		if (got_ != want_)                                                                 \
-			differ(__FILE__, __LINE__, "%s gave %d %s, not %d %s", #call, got_,        \
-			       result_name(got_), want_, result_name(want_));                      \
-	} while (0)
-#define WORKS(call) GIVES(call, CUDA_SUCCESS)
-// The call fails, however: where drivers differ in the code and nobody relies on it.
-#define FAILS(call)                                                                                \
-	do {                                                                                       \
-		assertions++;                                                                      \
-		if ((call) == CUDA_SUCCESS)                                                        \
-			differ(__FILE__, __LINE__, "%s succeeded", #call);                         \
-	} while (0)
-#define EQUALS(got, want)                                                                          \
-	do {                                                                                       \
-		long long got_ = (long long)(got), want_ = (long long)(want);                      \
-		assertions++;                                                                      \
-		if (got_ != want_)                                                                 \
-			differ(__FILE__, __LINE__, "%s is %lld, not %lld (%s)", #got, got_, want_, #want); \
-	} while (0)
-#define HOLDS(condition)                                                                           \
-	do {                                                                                       \
-		assertions++;                                                                      \
-		if (!(condition))                                                                  \
-			differ(__FILE__, __LINE__, "not so: %s", #condition);                      \
-	} while (0)
-// low <= got <= high
-#define BETWEEN(got, low, high)                                                                    \
-	do {                                                                                       \
-		long long got_ = (long long)(got);                                                 \
-		assertions++;                                                                      \
-		if (got_ < (long long)(low) || got_ > (long long)(high))                           \
-			differ(__FILE__, __LINE__, "%s is %lld, not within %s .. %s", #got, got_, #low, #high); \
-	} while (0)
 static inline bool in_vgpu(void)
 {
 	return getenv("VIRGATE_VGPU") != NULL;
@@ -101,76 +41,6 @@ static inline bool in_vgpu(void)
 			usleep(5000);                                                              \
 		EQUALS(got, want);                                                                 \
 	} while (0)
-// Without this the rest of the test has no meaning: end it.
-#define NEED(call)                                                                                 \
-	do {                                                                                       \
-		CUresult got_ = (call);                                                            \
-		assertions++;                                                                      \
-		if (got_ != CUDA_SUCCESS)                                                          \
-			FAIL("%s:%d: %s gave %d %s", __FILE__, __LINE__, #call, got_, result_name(got_)); \
-	} while (0)
-
-static inline void end_differences(void)
-{
-	unsigned count = differences;
-
-	differences = 0;
-	if (count)
-		FAIL("%u differ, first %s", count, first_difference);
-}
-
-#define CONFORM(name)                                                                              \
-	static void conform_##name(void);                                                          \
-	TEST(name)                                                                                 \
-	{                                                                                          \
-		differences = 0;                                                                   \
-		conform_##name();                                                                  \
-		end_differences();                                                                 \
-	}                                                                                          \
-	static void conform_##name(void)
-
-// A part that runs in a process of its own (exec'd, so that it has no CUDA state): what kills a
-// context, or must see an uninitialised driver. The test runs it with run_child("name", argument).
-#define CHILD(name)                                                                                \
-	static void child_##name(const char *argument);                                            \
-	__attribute__((constructor)) static void begin_##name(void)                                \
-	{                                                                                          \
-		const char *wanted = getenv("CONFORMANCE_CHILD");                                  \
-		if (!wanted || strcmp(wanted, #name) != 0)                                         \
-			return;                                                                    \
-		setvbuf(stdout, NULL, _IOLBF, 0);                                                  \
-		child_##name(getenv("CONFORMANCE_ARGUMENT"));                                      \
-		_exit(differences ? 1 : 0);                                                        \
-	}                                                                                          \
-	static void child_##name(const char *argument)
-
-static inline pid_t start_child(const char *name, const char *argument)
-{
-	// Before the fork: it allocates, and another thread may have held the allocator's lock.
-	setenv("CONFORMANCE_CHILD", name, 1);
-	setenv("CONFORMANCE_ARGUMENT", argument ? argument : "", 1);
-	fflush(NULL);
-	pid_t child = fork();
-	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); // a killed test leaves nobody behind
-		execl("/proc/self/exe", "conformance-child", (char *)NULL);
-		_exit(127);
-	}
-	unsetenv("CONFORMANCE_CHILD");
-	unsetenv("CONFORMANCE_ARGUMENT");
-	return child;
-}
-
-static inline int wait_child(pid_t child)
-{
-	int status;
-
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			return -1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 #define run_child(name, argument)                                                                  \
 	do {                                                                                       \
 		size_t before_ = memory_of_all();                                                  \
@@ -190,12 +60,6 @@ static inline size_t memory_of_all(void)
 	if (cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current || cuMemGetInfo(&available, &total) != CUDA_SUCCESS)
 		return 0;
 	return total - available;
-}
-
-__attribute__((destructor)) static void print_assertions(void)
-{
-	if (assertions)
-		printf("# %u assertions\n", assertions);
 }
 
 static CUdevice device;
