@@ -1,7 +1,7 @@
 #!/bin/bash
 # test_rooms.sh ROOT: every directory that holds sources has a README of at most ten lines (those of docs/ and examples/
 # are lists and may be longer). The files that a README names exist. The rooms after "May include:" in the READMEs of
-# src/, shim/ and daemon/ are exactly those that the room includes.
+# src/, shim/, runtime/ and daemon/ are exactly those that the room includes.
 set -uo pipefail
 passed=0 failed=0
 cd "$1" || exit 1
@@ -42,7 +42,7 @@ while read -r directory; do
 		fail "$directory/README.md has more than 10 lines"
 	fi
 	missing=$(missing_files "$directory")
-	if [[ $directory =~ ^(src/[a-z]+|shim|daemon)$ ]]; then
+	if [[ $directory =~ ^(src/[a-z]+|shim|runtime|daemon)$ ]]; then
 		allowed=$(allowed_rooms "$directory") included=$(included_rooms "$directory")
 	fi
 	if [[ $missing ]]; then
@@ -52,7 +52,7 @@ while read -r directory; do
 	else
 		passed=$((passed + 1))
 	fi
-done < <(find docs scripts include src sim shim daemon cli examples tests bench man -type f -printf '%h %f\n' |
+done < <(find docs scripts include src sim shim runtime daemon cli examples tests bench man -type f -printf '%h %f\n' |
 	grep -E '\.(c|h|S|py|sh|cu|scd|md)$|^scripts ' | grep -vE ' README.md$' | cut -d' ' -f1 | sort -u |
 	grep -vE '^tests$|/__pycache__')
 echo "$passed passed, $failed failed, 0 skipped"

@@ -1,0 +1,13 @@
+#!/bin/sh
+# archive.sh OUTPUT RUNTIME_DEF OBJECT…: libcudart_static.a, one object in which only the exported names are global.
+set -eu
+output=$1
+list=$2
+shift 2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+ld -r -o "$work/all.o" "$@"
+sed -n 's/^[A-Z]*(\([A-Za-z_0-9]*\), .*/\1/p' "$list" >"$work/names"
+objcopy --keep-global-symbols="$work/names" "$work/all.o" "$work/cudart.o"
+rm -f "$output"
+ar rcD "$output" "$work/cudart.o"

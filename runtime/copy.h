@@ -1,0 +1,23 @@
+// Copies in the driver's words. Any thread.
+#pragma once
+
+#include "runtime.h"
+
+static inline bool rt_kind_valid(enum cudaMemcpyKind kind)
+{
+	return (unsigned)kind <= cudaMemcpyDefault;
+}
+
+// Describes a copy for the driver. cudaErrorInvalidValue: both or none of an array and a pointer are given.
+cudaError_t rt_copy_3d(const struct cudaMemcpy3DParms *copy, CUDA_MEMCPY3D_v2 *ret_copy);
+cudaError_t rt_copy_3d_peer(const struct cudaMemcpy3DPeerParms *copy, CUDA_MEMCPY3D_PEER *ret_copy);
+// The reverse, for the parameters of graph nodes.
+cudaError_t rt_copy_3d_back(const CUDA_MEMCPY3D_v2 *copy, struct cudaMemcpy3DParms *ret_copy);
+// Describes a copy of `size` bytes.
+cudaError_t rt_copy_1d(void *to, const void *from, size_t size, enum cudaMemcpyKind kind, CUDA_MEMCPY3D_v2 *ret_copy);
+
+// Size of the elements of an array in bytes.
+cudaError_t rt_array_element(CUarray array, size_t *ret_bytes);
+
+// Finds the bytes [offset, offset + size) of a variable. cudaErrorInvalidValue: they are not all inside.
+cudaError_t rt_variable_range(const void *symbol, size_t offset, size_t size, void **ret_address);

@@ -1,0 +1,30 @@
+// Finds the driver.
+#include "driver.h"
+
+#include <dlfcn.h>
+
+struct rt_driver rt_driver;
+
+static CUresult not_supported(void)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static void *find(void *library, const char *name)
+{
+	void *function = dlsym(library, name);
+
+	return function ? function : (void *)not_supported;
+}
+
+cudaError_t rt_driver_load(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+	if (!library || !dlsym(library, "cuLibraryLoadData")) // CUDA 12.0
+		return cudaErrorInsufficientDriver;
+#define ENTRY(abi, api, version, stream, family, need) *(void **)&rt_driver.abi = find(library, #abi);
+#include "abi/entries.def"
+#undef ENTRY
+	return cudaSuccess;
+}

@@ -1,0 +1,62 @@
+// The thread's last error; names and texts of errors.
+#include "runtime.h"
+
+#include "unsupported.h"
+
+static const struct {
+	cudaError_t error;
+	const char *name, *text;
+} errors[] = {
+#define ERROR(error, text) {error, #error, text},
+#include "error.def"
+};
+
+// Errors after which the process's contexts cannot be used again: the last error stays.
+static bool is_sticky(cudaError_t error)
+{
+	return error == cudaErrorIllegalAddress || error == cudaErrorLaunchTimeout || error == cudaErrorAssert ||
+	       error == cudaErrorECCUncorrectable ||
+	       (error >= cudaErrorHardwareStackError && error <= cudaErrorLaunchFailure);
+}
+
+cudaError_t rt_record(cudaError_t error)
+{
+	if (error != cudaSuccess && error != cudaErrorNotReady)
+		rt_thread.last_error = error;
+	return error;
+}
+
+cudaError_t CUDARTAPI cudaGetLastError(void)
+{
+	cudaError_t error = rt_thread.last_error;
+
+	if (!is_sticky(error))
+		rt_thread.last_error = cudaSuccess;
+	return error;
+}
+
+cudaError_t CUDARTAPI cudaPeekAtLastError(void)
+{
+	return rt_thread.last_error;
+}
+
+const char *CUDARTAPI cudaGetErrorName(cudaError_t error)
+{
+	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+		if (errors[i].error == error)
+			return errors[i].name;
+	return "unrecognized error code";
+}
+
+const char *CUDARTAPI cudaGetErrorString(cudaError_t error)
+{
+	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+		if (errors[i].error == error)
+			return errors[i].text;
+	return "unrecognized error code";
+}
+
+int rt_not_supported(void)
+{
+	return rt_record(cudaErrorNotSupported);
+}

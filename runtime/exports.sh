@@ -1,0 +1,7 @@
+#!/bin/sh
+# exports.sh RUNTIME_DEF: the version script of libcudart.so.13.
+echo 'libcudart.so.13 {'
+echo '	global:'
+sed -n 's/^[A-Z]*(\([A-Za-z_0-9]*\), .*/\t\t\1;/p' "$1"
+echo '	local: *;'
+echo '};'

@@ -1,0 +1,25 @@
+// Semaphores of other interfaces in stream order. Compiled for both default streams.
+#include "runtime.h"
+
+_Static_assert(sizeof(struct cudaExternalSemaphoreSignalParams) == sizeof(CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS),
+	       "passed as is");
+_Static_assert(sizeof(struct cudaExternalSemaphoreWaitParams) == sizeof(CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS),
+	       "passed as is");
+
+cudaError_t CUDARTAPI cudaSignalExternalSemaphoresAsync(const cudaExternalSemaphore_t *extSemArray,
+							const struct cudaExternalSemaphoreSignalParams *paramsArray,
+							unsigned int numExtSems, cudaStream_t stream)
+{
+	RT_CALL(RT_PTSZ(cuSignalExternalSemaphoresAsync)((const CUexternalSemaphore *)extSemArray,
+							 (const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *)paramsArray,
+							 numExtSems, stream));
+}
+
+cudaError_t CUDARTAPI cudaWaitExternalSemaphoresAsync(const cudaExternalSemaphore_t *extSemArray,
+						      const struct cudaExternalSemaphoreWaitParams *paramsArray,
+						      unsigned int numExtSems, cudaStream_t stream)
+{
+	RT_CALL(RT_PTSZ(cuWaitExternalSemaphoresAsync)((const CUexternalSemaphore *)extSemArray,
+						       (const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *)paramsArray,
+						       numExtSems, stream));
+}

@@ -1,0 +1,48 @@
+// Registered images, and the functions and variables by which the program names what they hold. Any thread.
+#pragma once
+
+#include "runtime.h"
+
+struct rt_image;
+
+enum rt_symbol_kind { RT_FUNCTION, RT_VARIABLE, RT_MANAGED, RT_KERNEL };
+
+struct rt_symbol {
+	enum rt_symbol_kind kind;
+	const void *key;	// function stub, host shadow of a variable, address of a managed one, kernel handle
+	const char *name;	// in the image
+	struct rt_image *image; // NULL: a kernel of a library that the program loaded
+	void **managed;		// the program's pointer to a managed variable
+	size_t size;
+	_Atomic(CUkernel) kernel;
+	CUlibrary library;
+	struct rt_symbol *next; // of the same image
+};
+
+// The table of symbols by key.
+cudaError_t rt_table_add(struct rt_symbol *symbol);
+void rt_table_remove(const struct rt_symbol *symbol);
+// Returns NULL if the key is unknown.
+struct rt_symbol *rt_table_find(const void *key);
+// Returns the key of the function that is that kernel. NULL: none.
+const void *rt_table_find_kernel(CUkernel kernel, CUfunction function);
+// Removes and frees the kernels of a library that the program unloads.
+void rt_table_remove_library(CUlibrary library);
+
+// Loads an image into the driver, unless that is done.
+cudaError_t rt_image_load(struct rt_image *image, CUlibrary *ret_library);
+
+// Finds the kernel behind a function stub or a kernel handle. cudaErrorInvalidDeviceFunction: neither.
+cudaError_t rt_kernel_find(const void *function, CUkernel *ret_kernel);
+cudaError_t rt_kernel_of(struct rt_symbol *symbol, CUkernel *ret_kernel);
+// Makes a kernel handle known, so that it can be given where a function stub can.
+cudaError_t rt_kernel_remember(CUkernel kernel, CUlibrary library);
+
+// Finds the address and size of a registered variable in the current context. cudaErrorInvalidSymbol: none.
+cudaError_t rt_variable_find(const void *symbol, CUdeviceptr *ret_address, size_t *ret_size);
+
+// The kernel as a function of the current context.
+cudaError_t rt_function_find(const void *function, CUfunction *ret_function);
+
+// The driver's form of a launch configuration. The attributes are shared, not copied.
+cudaError_t rt_launch_config(const cudaLaunchConfig_t *config, CUlaunchConfig *ret_config);

@@ -1,0 +1,79 @@
+// What the runtime's sources share: initialization, the thread's device and last error. Any thread.
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "driver.h"
+
+struct rt_device {
+	CUdevice handle;
+	CUcontext primary;  // NULL until it is retained for the first time
+	atomic_bool active; // retained, and not reset since
+};
+
+struct rt_thread {
+	cudaError_t last_error;
+	int device; // ordinal that cudaSetDevice chose
+	bool chosen;
+};
+extern _Thread_local struct rt_thread rt_thread;
+
+// Loads and initializes the driver once. Needs no context.
+cudaError_t rt_initialize(void);
+
+// Makes sure that a context is current: the program's own, or the primary context of the thread's device.
+cudaError_t rt_enter(void);
+
+// Stores an error as the thread's last one, and returns it.
+cudaError_t rt_record(cudaError_t error);
+
+int rt_device_count(void);
+// Returns cudaErrorInvalidDevice for an ordinal that does not exist.
+cudaError_t rt_device_get(int ordinal, struct rt_device **ret_device);
+// Returns the ordinal of the thread's device. Creates no context.
+cudaError_t rt_device_current(int *ret_ordinal);
+// Retains the primary context unless this library has retained it already.
+cudaError_t rt_device_retain(struct rt_device *device);
+// Chooses the device of the thread and makes its primary context current.
+cudaError_t rt_device_choose(int ordinal);
+cudaError_t rt_device_reset(int ordinal);
+// Ordinal of a driver's device handle.
+int rt_device_ordinal(CUdevice handle);
+
+// Loads the images whose managed variables the host may read without a call. Called at the first context.
+cudaError_t rt_images_load_managed(void);
+
+// Converts the driver's result, whose numbers are the runtime's.
+static inline cudaError_t rt_error(CUresult result)
+{
+	return (cudaError_t)result;
+}
+
+// The body of a function that is one call with a context.
+#define RT_CALL(expression)                                                                        \
+	do {                                                                                       \
+		cudaError_t error_ = rt_enter();                                                   \
+		if (error_ == cudaSuccess)                                                         \
+			error_ = (cudaError_t)(expression);                                        \
+		return rt_record(error_);                                                          \
+	} while (0)
+// The same without a context.
+#define RT_CALL_INITIALIZED(expression)                                                            \
+	do {                                                                                       \
+		cudaError_t error_ = rt_initialize();                                              \
+		if (error_ == cudaSuccess)                                                         \
+			error_ = (cudaError_t)(expression);                                        \
+		return rt_record(error_);                                                          \
+	} while (0)
+// Leaves a helper function at the first error.
+#define RT_TRY(expression)                                                                         \
+	do {                                                                                       \
+		cudaError_t error_ = (cudaError_t)(expression);                                    \
+		if (error_ != cudaSuccess)                                                         \
+			return error_;                                                             \
+	} while (0)

@@ -1,0 +1,5 @@
+// What every unsupported function does. Any thread.
+#pragma once
+
+// Stores cudaErrorNotSupported as the thread's last error, and returns it.
+int rt_not_supported(void);
