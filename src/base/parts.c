@@ -20,6 +20,7 @@ static const struct {
 	[VG_PART_NVML] = {"libvirgate-nvml.so", {INSTALLED, "../shim/", "../../shim/"}},
 	[VG_PART_SIM_CUDA] = {"sim/libcuda.so.1", {INSTALLED, "../", "../../"}},
 	[VG_PART_SIM_NVML] = {"sim/libnvidia-ml.so.1", {INSTALLED, "../", "../../"}},
+	[VG_PART_RUNTIME] = {"runtime/libcudart.so.13", {INSTALLED, "../", "../../"}},
 	[VG_PART_DAEMON] = {"virgated",
 			    {"", "../libexec/virgate/", "../sbin/", "../bin/", "../../bin/", "../daemon/",
 			     "../../daemon/"}},

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-enum vg_part { VG_PART_CUDA, VG_PART_NVML, VG_PART_SIM_CUDA, VG_PART_SIM_NVML, VG_PART_DAEMON };
+enum vg_part { VG_PART_CUDA, VG_PART_NVML, VG_PART_SIM_CUDA, VG_PART_SIM_NVML, VG_PART_RUNTIME, VG_PART_DAEMON };
 
 // The absolute path of a part: in `libdir` (NULL or "": VIRGATE_LIBDIR) or, where neither is set, beside libvirgate or
 // the running program, installed or in the build tree. VIRGATE_DAEMON names the daemon. False: not found.

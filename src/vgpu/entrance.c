@@ -10,7 +10,7 @@
 #include "vgpu/options.h"
 #include "vgpu/visible.h"
 
-enum { MOST_VARIABLES = 10 };
+enum { MOST_VARIABLES = 11 };
 
 struct vg_entrance {
 	json_t *reply;
@@ -18,7 +18,7 @@ struct vg_entrance {
 	const char *mps_pipe; // NULL: its programs are no clients of MPS
 	const char *simulate, *simulate_dir; // as the daemon has it; NULL: it does not say
 	uint64_t memory;
-	char parts[4][PATH_MAX]; // by enum vg_part
+	char parts[VG_PART_RUNTIME + 1][PATH_MAX]; // by enum vg_part
 	struct vg_node *node;
 	char **environment;
 	char *own[MOST_VARIABLES];
@@ -38,6 +38,10 @@ static enum vg_status find_part(const struct vg_node *node, const char *function
 	if (part <= VG_PART_NVML && strpbrk(ret_path, " :\t"))
 		return vg_fail(VG_SYSTEM, EINVAL, function,
 			       "LD_PRELOAD cannot hold the path \"%.500s\" (a space or a colon): install elsewhere",
+			       ret_path);
+	if (part == VG_PART_RUNTIME && strpbrk(ret_path, ":;"))
+		return vg_fail(VG_SYSTEM, EINVAL, function,
+			       "LD_LIBRARY_PATH cannot hold the path \"%.500s\" (a colon or a semicolon): install elsewhere",
 			       ret_path);
 	return VG_OK;
 }
@@ -91,7 +95,7 @@ enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struc
 	if (!entrance)
 		return vg_fail(VG_NO_MEMORY, ENOMEM, __func__, "no memory for an entrance");
 	entrance->node = node;
-	for (enum vg_part part = VG_PART_CUDA; part <= VG_PART_SIM_NVML && status == VG_OK; part++)
+	for (enum vg_part part = VG_PART_CUDA; part <= VG_PART_RUNTIME && status == VG_OK; part++)
 		if (part <= VG_PART_NVML || *node->simulate)
 			status = find_part(node, __func__, part, entrance->parts[part]);
 	if (status == VG_OK)
@@ -177,6 +181,22 @@ static bool add(struct vg_entrance *entrance, const char *name, const char *valu
 	return true;
 }
 
+// Puts the directory of our CUDA runtime library in front, once: NVIDIA's does not run on the simulated GPU.
+static bool add_runtime(struct vg_entrance *entrance, const char *before)
+{
+	const char *library = entrance->parts[VG_PART_RUNTIME];
+	int length = (int)(strrchr(library, '/') - library);
+	char *value;
+
+	while (strncmp(before, library, (size_t)length) == 0 && (before[length] == ':' || !before[length]))
+		before += length + (before[length] == ':');
+	if (asprintf(&value, "%.*s%s%s", length, library, *before ? ":" : "", before) < 0)
+		return false;
+	bool added = add(entrance, "LD_LIBRARY_PATH", value);
+	free(value);
+	return added;
+}
+
 static bool make_own(struct vg_entrance *entrance, char *const *base)
 {
 	const struct vg_node *node = entrance->node;
@@ -199,7 +219,8 @@ static bool make_own(struct vg_entrance *entrance, char *const *base)
 		made = add(entrance, "VIRGATE_SIM", entrance->simulate ? entrance->simulate : node->simulate) &&
 		       (!entrance->simulate_dir || add(entrance, "VIRGATE_SIM_DIR", entrance->simulate_dir)) &&
 		       add(entrance, "VIRGATE_DRIVER", entrance->parts[VG_PART_SIM_CUDA]) &&
-		       add(entrance, "VIRGATE_NVML", entrance->parts[VG_PART_SIM_NVML]);
+		       add(entrance, "VIRGATE_NVML", entrance->parts[VG_PART_SIM_NVML]) &&
+		       add_runtime(entrance, find_variable(base, "LD_LIBRARY_PATH"));
 	free(preload);
 	free(others);
 	return made;

@@ -109,7 +109,8 @@ for file in zsh/site-functions/_virgate fish/vendor_completions.d/virgate.fish; 
 done
 started=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$prefix/lib/systemd/system/virgated.service")
 check "the unit starts the daemon" test -x "$root$started"
-for file in libvirgate-cuda.so libvirgate-nvml.so sim/libcuda.so.1 sim/libnvidia-ml.so.1; do
+for file in libvirgate-cuda.so libvirgate-nvml.so sim/libcuda.so.1 sim/libnvidia-ml.so.1 runtime/libcudart.so.13 \
+	runtime/libcudart_static.a; do
 	check "the library $file" test -e "$libdir/virgate/$file"
 done
 

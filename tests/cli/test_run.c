@@ -112,8 +112,10 @@ TEST(the_simulated_gpu_is_named_to_the_tenant)
 	place_with_vgpu();
 	snprintf(path, sizeof path, "%s/sim", place.folder);
 	CHECK_INT(mkdir(path, 0700), 0);
-	static const char *const names[] = {"sim/libcuda.so.1", "sim/libnvidia-ml.so.1"};
-	for (int i = 0; i < 2; i++) {
+	snprintf(path, sizeof path, "%s/runtime", place.folder);
+	CHECK_INT(mkdir(path, 0700), 0);
+	static const char *const names[] = {"sim/libcuda.so.1", "sim/libnvidia-ml.so.1", "runtime/libcudart.so.13"};
+	for (int i = 0; i < 3; i++) {
 		snprintf(path, sizeof path, "%s/%s", place.folder, names[i]);
 		close(open(path, O_WRONLY | O_CREAT, 0600));
 	}
@@ -130,6 +132,26 @@ TEST(the_simulated_gpu_is_named_to_the_tenant)
 	snprintf(expected, sizeof expected, "1|%s/sim/libcuda.so.1|%s/sim/libnvidia-ml.so.1\n", place.folder,
 		 place.folder);
 	CHECK_STR(result.out, expected);
+	// Our runtime library is found first, whatever was there.
+	const char *libraries = getenv("LD_LIBRARY_PATH");
+	char *saved = libraries ? strdup(libraries) : NULL;
+	char nested[128];
+	snprintf(nested, sizeof nested, "%s/runtime:/x:/y", place.folder);
+	const char *const before[] = {NULL, "/x:/y", nested};
+	for (int i = 0; i < 3; i++) {
+		if (before[i])
+			setenv("LD_LIBRARY_PATH", before[i], 1);
+		else
+			unsetenv("LD_LIBRARY_PATH");
+		CHECK_INT(VIRGATE_RUN("run", "--sim", "--memory=1G", "sh", "-c", "echo \"$LD_LIBRARY_PATH\""), 0);
+		snprintf(expected, sizeof expected, "%s/runtime%s\n", place.folder, before[i] ? ":/x:/y" : "");
+		CHECK_STR(result.out, expected);
+	}
+	if (saved)
+		setenv("LD_LIBRARY_PATH", saved, 1);
+	else
+		unsetenv("LD_LIBRARY_PATH");
+	free(saved);
 	setenv("VIRGATE_SIM", "memory=2G", 1); // kept by a bare --sim
 	CHECK_INT(VIRGATE_RUN("run", "--sim", "--memory=1G", "sh", "-c", script), 0);
 	CHECK(strncmp(result.out, "memory=2G|", 10) == 0);
