@@ -16,7 +16,7 @@ else
 fi
 [ $# -eq 0 ] || shift
 parts="conformance conformance-inside core core-inside vram vram-inside share share-inside space
-compute operation manager sharing broker examples turns turns_mps processes routes loopholes frameworks checkpoint"
+compute operation manager sharing broker examples runtime turns turns_mps processes routes loopholes frameworks checkpoint"
 by_name=manager-stress # takes more than a minute
 for part in "$@"; do
 	# shellcheck disable=SC2086
@@ -77,6 +77,7 @@ for part in "$@"; do
 	space | compute | operation | manager)
 		run "$part" 110 env ROOM="$part" "$here/../operation/wheels.sh" "$here/../core/run-gpu.sh" "$root" ;;
 	examples) run "$part" 110 "$here/../examples/run-gpu.sh" "$root" ;;
+	runtime) run "$part" 280 "$here/../runtime/run-gpu.sh" "$root" ;;
 	checkpoint) # CASES="train graph": only these of its cases; LARGE is the size of the one called large, in MiB
 		# shellcheck disable=SC2086
 		run "$part" 280 python3 "$here/checkpoint.py" "$root" ${CASES:-} ;;

@@ -1,46 +1,55 @@
 #!/bin/sh
-# run-gpu.sh PROGRAMS OURS [NVIDIAS [SIMULATED]]: runs the programs runtime_* of the directory PROGRAMS on this GPU
-# with the libcudart.so.13 of the directory OURS, with that of NVIDIAS (default: /usr/local/cuda/lib64), and on the
-# simulated GPU of the directory SIMULATED if it is given. Prints the tests whose results are not the same.
+# run-gpu.sh BUILD_OR_BUNDLE: runs the programs runtime_* on this machine's GPU with NVIDIA's libcudart.so.13 and with ours,
+# and with ours on the simulated GPU. A test counts as passed if its result is the same in all three, and right. NVIDIA's
+# library is taken from $NVIDIAS or /usr/local/cuda/lib64; without it, ours are run alone.
 set -u
-programs=$1 ours=$2 nvidias=${3:-/usr/local/cuda/lib64} simulated=${4:-}
+root=$(cd "$1" && pwd) || exit 2
+if [ -d "$root/libexec/virgate" ]; then
+	programs=$root/libexec/virgate/tests/runtime libraries=$root/lib/virgate
+else
+	programs=$root/tests/runtime libraries=$root
+fi
+nvidias=${NVIDIAS:-/usr/local/cuda/lib64}
 if ! ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
 	echo "run-gpu.sh: no NVIDIA GPU on this machine" >&2
 	exit 77
 fi
-[ -e "$nvidias/libcudart.so.13" ] || { echo "run-gpu.sh: no libcudart.so.13 in $nvidias" >&2; exit 77; }
 unset LD_PRELOAD VIRGATE_SIM VIRGATE_DRIVER VIRGATE_NVML
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT INT TERM
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
 
-# run NAME LIBRARIES: the results of all programs, in $work/NAME.
+# run NAME LIBRARIES: all programs; "PROGRAM TEST ok", "PROGRAM TEST FAIL" and so on in $work/NAME.
 run() {
+	: >"$work/$1"
 	for program in "$programs"/runtime_*; do
 		[ -f "$program" ] && [ -x "$program" ] || continue
-		echo "== $(basename "$program")"
-		LD_LIBRARY_PATH=$2${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} timeout -k 5 120 "$program" 2>&1
-		echo "exit status $?"
-	done >"$work/$1"
-	sed -n 's/^\(ok\|FAIL\|skip\) /&/p; /^==/p; /^exit status/p' "$work/$1" >"$work/$1.results"
-	echo "$1: $(grep -c '^ok' "$work/$1") passed, $(grep -c '^FAIL' "$work/$1") failed," \
-		"$(sed -n 's/^# \([0-9]*\) assertions$/\1/p' "$work/$1" | awk '{ n += $1 } END { print n + 0 }') assertions"
+		LD_LIBRARY_PATH=$2${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} timeout -k 5 120 "$program" >"$work/output" 2>&1
+		status=$?
+		sed "s/^/$1: $(basename "$program"): /" "$work/output" | grep -v ': ok '
+		sed -n "s/^\(ok\|FAIL\|skip\) \([a-z_0-9]*\).*/$(basename "$program") \2 \1/p" "$work/output" >>"$work/$1"
+		[ "$status" -le 1 ] || echo "$(basename "$program") (exit) FAIL" >>"$work/$1"
+	done
+	sort -o "$work/$1" "$work/$1"
 }
 
-run nvidia "$nvidias"
-run ours "$ours"
-failed=0
-same() { # NAME
-	if ! diff "$work/nvidia.results" "$work/$1.results"; then
-		echo "FAIL $1 differs from NVIDIA's runtime (<)"
-		failed=1
-	fi
-}
-same ours
-if [ -n "$simulated" ]; then
-	VIRGATE_SIM=1 VIRGATE_SIM_DIR=$work/node
-	export VIRGATE_SIM VIRGATE_SIM_DIR
-	run simulated "$simulated:$ours"
-	same simulated
+run ours "$libraries/runtime"
+VIRGATE_SIM=1 VIRGATE_SIM_DIR=$work/node
+export VIRGATE_SIM VIRGATE_SIM_DIR
+mkdir "$VIRGATE_SIM_DIR"
+run simulated "$libraries/sim:$libraries/runtime"
+unset VIRGATE_SIM VIRGATE_SIM_DIR
+skipped=0
+if [ -e "$nvidias/libcudart.so.13" ]; then
+	run nvidias "$nvidias"
+else
+	echo "skip NVIDIA's runtime library: $nvidias has no libcudart.so.13; name its directory in NVIDIAS"
+	skipped=1
+	cp "$work/ours" "$work/nvidias"
 fi
-grep '^FAIL\|^  differs' "$work/nvidia" | sed 's/^/with NVIDIA: /'
-[ "$failed" -eq 0 ] && ! grep -q '^FAIL' "$work/nvidia"
+cat "$work/ours" "$work/simulated" "$work/nvidias" | sort | uniq -c >"$work/all"
+passed=$(grep -c '^ *3 .* ok$' "$work/all")
+failed=$(grep -v '^ *3 .* \(ok\|skip\)$' "$work/all" | awk '{ print $2, $3 }' | sort -u | tee "$work/differ" | wc -l)
+sed 's/^/FAIL /' "$work/differ"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,8 +1,8 @@
 #!/bin/sh
-# test_exports.sh RUNTIME_DEF LIBRARY ARCHIVE CUDA: the list, our libcudart.so.13, our archive and the toolkit's
-# libcudart.so.13 have the same names. The toolkit's is compared if it is there and of CUDA 13.0.
+# test_exports.sh SOURCE LIBRARY ARCHIVE CUDA: the list, our libcudart.so.13, our archive and the toolkit's libcudart.so.13
+# have the same names. The toolkit's is compared if it is there and of CUDA 13.0. docs/runtime.md has the list's table.
 set -u
-list=$1 ours=$2 archive=$3 cuda=$4
+source=$1 list=$1/runtime/runtime.def ours=$2 archive=$3 cuda=$4
 passed=0 failed=0 skipped=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -38,6 +38,13 @@ if [ -e "$cuda/lib64/libcudart.so.13" ] &&
 else
 	skipped=1
 	echo "skip the toolkit's library: $cuda has no libcudart.so.13 of CUDA 13.0"
+fi
+"$source/runtime/table.sh" "$list" >"$work/table"
+if sed -n '/^| function | reason |$/,$p' "$source/docs/runtime.md" | cmp - "$work/table"; then
+	passed=$((passed + 1))
+else
+	failed=$((failed + 1))
+	echo "FAIL the table of docs/runtime.md is not what runtime/table.sh prints"
 fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

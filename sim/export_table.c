@@ -1,0 +1,47 @@
+// Private tables, which are not answered, and what to tell whoever asks for one.
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "sim.h"
+
+// Returns the file name of the program or library that an address is in. NULL: unknown, or the interposer, which
+// passes the call on.
+static const char *find_object(const void *address)
+{
+	Dl_info info;
+
+	if (!dladdr(address, &info) || !info.dli_fname)
+		return NULL;
+	const char *slash = strrchr(info.dli_fname, '/');
+	const char *name = slash ? slash + 1 : info.dli_fname;
+	return strncmp(name, "libvirgate-", 11) == 0 ? NULL : name;
+}
+
+// NVIDIA's runtime library asks for its tables when the program first uses CUDA. Without them it fails with an error that
+// does not say why, so the reason is printed, once.
+static void explain(const void *caller)
+{
+	static atomic_flag explained = ATOMIC_FLAG_INIT;
+	const char *name = find_object(caller);
+	char text[512];
+
+	if (atomic_flag_test_and_set(&explained))
+		return;
+	int length = snprintf(text, sizeof text,
+			      "virgate: %.200s contains NVIDIA's CUDA runtime library, which cannot run on the simulated "
+			      "GPU: build the program with \"nvcc -cudart shared\" and start it with \"virgate run "
+			      "--sim\" (other ways: docs/runtime.md)\n",
+			      name ? name : "the program");
+	ssize_t written = write(STDERR_FILENO, text, (size_t)length);
+	(void)written;
+}
+
+CUresult CUDAAPI cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
+{
+	if (!ppExportTable || !pExportTableId)
+		return CUDA_ERROR_INVALID_VALUE;
+	explain(__builtin_return_address(0));
+	*ppExportTable = NULL;
+	return CUDA_ERROR_NOT_FOUND;
+}

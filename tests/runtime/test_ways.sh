@@ -1,0 +1,41 @@
+#!/bin/sh
+# test_ways.sh VIRGATE DIRECTORY TOOLKIT_LIBRARIES: the program of docs/runtime.md runs on the simulated GPU in a vGPU with
+# our shared and our static runtime library. With NVIDIA's it fails, and one line says what to do.
+set -u
+virgate=$1 programs=$2 toolkit=$3
+passed=0 failed=0
+place=$(mktemp -d /tmp/virgate-test-XXXXXX)
+VIRGATE_RUNTIME_DIR=$place/run VIRGATE_STATE_DIR=$place/state VIRGATE_SIM_DIR=$place/sim
+export VIRGATE_RUNTIME_DIR VIRGATE_STATE_DIR VIRGATE_SIM_DIR
+unset VIRGATE_SIM VIRGATE_DRIVER VIRGATE_NVML LD_PRELOAD
+mkdir -m 700 "$place/run" "$place/state" "$place/sim"
+trap '"$virgate" shutdown --sim >/dev/null 2>&1; rm -rf "$place"' EXIT
+
+check() { # WHAT COMMAND…
+	what=$1
+	shift
+	if "$@"; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "FAIL $what"
+		cat "$place/out" "$place/err"
+	fi
+}
+run() { "$virgate" run --sim --memory 1G -- "$@" >"$place/out" 2>"$place/err"; }
+adds() {
+	run "$1" && [ "$(cat "$place/out")" = "100000 elements, 0 wrong" ] && [ ! -s "$place/err" ]
+}
+refused() {
+	run "$programs/vadd-nvidias" && return 1
+	[ "$(grep -c "NVIDIA's CUDA runtime library" "$place/err")" = 1 ] &&
+		grep -q '^virgate: vadd-nvidias contains .*nvcc -cudart shared' "$place/err"
+}
+
+check "the shared library" adds "$programs/vadd-shared"
+check "the static library" adds "$programs/vadd-static"
+check "NVIDIA's static library" refused
+# A path to NVIDIA's library that the user has set does not matter.
+LD_LIBRARY_PATH=$toolkit check "the toolkit's directory in LD_LIBRARY_PATH" adds "$programs/vadd-shared"
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]
