@@ -174,3 +174,86 @@ CONFORM(arrays_of_three_dimensions)
 	EQUALS(small.width, 4);
 	WORKS(cudaFreeMipmappedArray(mipmapped));
 }
+
+CONFORM(array_copies_in_stream_order)
+{
+	unsigned char from[HEIGHT][WIDTH], to[HEIGHT][WIDTH] = {0};
+	const struct cudaChannelFormatDesc one = {8, 0, 0, 0, cudaChannelFormatKindUnsigned};
+	cudaArray_t array, other;
+	cudaStream_t stream;
+
+	number(&from[0][0], sizeof from);
+	NEED(cudaStreamCreate(&stream));
+	NEED(cudaMallocArray(&array, &one, WIDTH, HEIGHT, 0));
+	NEED(cudaMallocArray(&other, &one, WIDTH, HEIGHT, 0));
+	WORKS(cudaMemcpy2DToArrayAsync(array, 0, 0, from, WIDTH, WIDTH, HEIGHT, cudaMemcpyHostToDevice, stream));
+	WORKS(cudaMemcpy2DFromArrayAsync(to, WIDTH, array, 0, 0, WIDTH, HEIGHT, cudaMemcpyDeviceToHost, stream));
+	WORKS(cudaStreamSynchronize(stream));
+	HOLDS(memcmp(from, to, sizeof to) == 0);
+	memset(to, 0, sizeof to);
+	WORKS(cudaMemcpyToArrayAsync(array, 5, 2, from, WIDTH + 3, cudaMemcpyHostToDevice, stream));
+	WORKS(cudaMemcpyFromArrayAsync(to, array, 5, 2, WIDTH + 3, cudaMemcpyDeviceToHost, stream));
+	WORKS(cudaStreamSynchronize(stream));
+	HOLDS(memcmp(from, to, WIDTH + 3) == 0);
+	WORKS(cudaMemcpyArrayToArray(other, 0, 0, array, 5, 2, WIDTH, cudaMemcpyDeviceToDevice));
+	WORKS(cudaMemcpy2DFromArray(to, WIDTH, other, 0, 0, WIDTH, 1, cudaMemcpyDeviceToHost));
+	HOLDS(memcmp(from, to, WIDTH) == 0);
+	WORKS(cudaFreeArray(array));
+	WORKS(cudaFreeArray(other));
+	WORKS(cudaStreamDestroy(stream));
+}
+
+CONFORM(several_copies_at_once)
+{
+	int from[3] = {1, 2, 3}, to[3] = {0}, *device;
+	void *targets[3], *sources[3];
+	size_t sizes[3] = {4, 4, 4}, index = 0;
+	struct cudaMemcpyAttributes attributes = {.srcAccessOrder = cudaMemcpySrcAccessOrderStream};
+	cudaStream_t stream;
+
+	NEED(cudaStreamCreate(&stream));
+	NEED(cudaMalloc((void **)&device, sizeof from));
+	for (int i = 0; i < 3; i++) {
+		targets[i] = device + i;
+		sources[i] = &from[2 - i];
+	}
+	WORKS(cudaMemcpyBatchAsync(targets, (const void **)sources, sizes, 3, &attributes, &index, 1, stream));
+	WORKS(cudaMemcpyAsync(to, device, sizeof to, cudaMemcpyDeviceToHost, stream));
+	WORKS(cudaStreamSynchronize(stream));
+	EQUALS(to[0], 3);
+	EQUALS(to[2], 1);
+	struct cudaMemcpy3DBatchOp box = {.srcAccessOrder = cudaMemcpySrcAccessOrderStream, .extent = {4, 1, 1}};
+	box.src.type = box.dst.type = cudaMemcpyOperandTypePointer;
+	box.src.op.ptr.ptr = device;
+	box.dst.op.ptr.ptr = device + 2;
+	box.src.op.ptr.locHint = box.dst.op.ptr.locHint = (struct cudaMemLocation){cudaMemLocationTypeDevice, 0};
+	WORKS(cudaMemcpy3DBatchAsync(1, &box, 0, stream));
+	WORKS(cudaStreamSynchronize(stream));
+	EQUALS(read_int(device + 2), 3);
+	WORKS(cudaFree(device));
+	WORKS(cudaStreamDestroy(stream));
+}
+
+CONFORM(copies_between_devices)
+{
+	int *from, *to;
+
+	NEED(cudaMalloc((void **)&from, 8));
+	NEED(cudaMalloc((void **)&to, 8));
+	WORKS(cudaMemset(from, 3, 8));
+	const struct cudaMemcpy3DPeerParms box = {
+		.srcPtr = {from, 4, 4, 1}, .dstPtr = {to, 4, 4, 1}, .extent = {4, 1, 1}};
+	WORKS(cudaMemcpy3DPeer(&box));
+	EQUALS(read_int(to), 0x03030303);
+	WORKS(cudaMemcpy3DPeerAsync(&box, NULL));
+	WORKS(cudaMemcpyPeerAsync(to + 1, 0, from, 0, 4, NULL));
+	EQUALS(read_int(to + 1), 0x03030303);
+	GIVES_LAST(cudaMemcpyPeer(to, 0, from, 1000, 4), cudaErrorInvalidDevice);
+	WORKS(cudaMemset2DAsync(to, 4, 1, 2, 2, NULL));
+	WORKS(cudaMemset3DAsync((struct cudaPitchedPtr){from, 4, 4, 1}, 2, (struct cudaExtent){4, 1, 2}, NULL));
+	WORKS(cudaDeviceSynchronize());
+	EQUALS(read_int(from + 1), 0x02020202);
+	EQUALS(read_int(to) & 0xffff, 0x0101);
+	WORKS(cudaFree(from));
+	WORKS(cudaFree(to));
+}

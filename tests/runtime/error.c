@@ -1,7 +1,7 @@
 // Errors: names and texts, each thread's last error, errors that stay.
-#include "cudart.h"
-
 #include <pthread.h>
+
+#include "cudart.h"
 
 CONFORM(names_and_texts)
 {

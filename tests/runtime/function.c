@@ -98,3 +98,33 @@ CONFORM(private_tables_are_not_for_programs)
 	FAILS(cudaGetExportTable(&table, &nobody));
 	cudaGetLastError();
 }
+
+CONFORM(attributes_of_a_kernel_handle)
+{
+	cudaKernel_t kernel;
+	struct cudaFuncAttributes attributes;
+
+	NEED(cudaGetKernel(&kernel, static_shared));
+	WORKS(cudaKernelSetAttributeForDevice(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, 25, 0));
+	WORKS(cudaFuncGetAttributes(&attributes, (const void *)kernel));
+	EQUALS(attributes.sharedSizeBytes, 1024);
+	GIVES_LAST(cudaKernelSetAttributeForDevice(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, 25, 1000),
+		   cudaErrorInvalidDevice);
+}
+
+CONFORM(clusters)
+{
+	cudaLaunchConfig_t config = {.gridDim = {8, 1, 1}, .blockDim = {128, 1, 1}};
+	cudaLaunchAttribute attribute = {.id = cudaLaunchAttributeClusterDimension, .val = {.clusterDim = {2, 1, 1}}};
+	int size = 0, count = 0, supported = 0;
+
+	WORKS(cudaDeviceGetAttribute(&supported, cudaDevAttrClusterLaunch, 0));
+	if (!supported)
+		SKIP("this GPU has no clusters");
+	WORKS(cudaOccupancyMaxPotentialClusterSize(&size, empty, &config));
+	HOLDS(size >= 8);
+	config.attrs = &attribute;
+	config.numAttrs = 1;
+	WORKS(cudaOccupancyMaxActiveClusters(&count, empty, &config));
+	HOLDS(count > 0);
+}

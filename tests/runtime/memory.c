@@ -228,3 +228,22 @@ CONFORM(processes_share_memory)
 	cudaGetLastError();
 	WORKS(cudaFree(pointer));
 }
+
+CONFORM(managed_memory_in_batches)
+{
+	int *managed, preferred = -9, advised = -9;
+	size_t size = 1 << 21, sizes[2] = {sizeof preferred, sizeof advised}, index = 0;
+	struct cudaMemLocation here = {cudaMemLocationTypeDevice, 0};
+	void *range, *values[2] = {&preferred, &advised};
+	enum cudaMemRangeAttribute which[] = {cudaMemRangeAttributePreferredLocation, cudaMemRangeAttributeReadMostly};
+
+	NEED(cudaMallocManaged((void **)&managed, size, cudaMemAttachGlobal));
+	range = managed;
+	WORKS(cudaMemPrefetchBatchAsync(&range, &size, 1, &here, &index, 1, 0, cudaStreamPerThread));
+	WORKS(cudaStreamSynchronize(cudaStreamPerThread));
+	WORKS(cudaMemAdvise(managed, size, cudaMemAdviseSetReadMostly, here));
+	WORKS(cudaMemRangeGetAttributes(values, sizes, which, 2, managed, size));
+	EQUALS(preferred, cudaInvalidDeviceId);
+	EQUALS(advised, 1);
+	WORKS(cudaFree(managed));
+}

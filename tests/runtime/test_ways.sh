@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_ways.sh VIRGATE DIRECTORY TOOLKIT_LIBRARIES: the program of docs/runtime.md runs on the simulated GPU in a vGPU with
-# our shared and our static runtime library. With NVIDIA's it fails, and one line says what to do.
+# test_ways.sh VIRGATE DIRECTORY TOOLKIT_LIBRARIES: the program of docs/runtime.md runs on the simulated GPU, in a vGPU,
+# with our shared and our static runtime library. With NVIDIA's it fails, and one line says what to do.
 set -u
 virgate=$1 programs=$2 toolkit=$3
 passed=0 failed=0

@@ -1,0 +1,88 @@
+// Texture and surface objects: what they were made of can be read back.
+#include "cudart.h"
+
+static void need_textures(void)
+{
+	struct cudaResourceDesc resource = {.resType = cudaResourceTypeLinear};
+	const struct cudaTextureDesc texture = {.readMode = cudaReadModeElementType};
+	cudaTextureObject_t object;
+
+	NEED(cudaMalloc(&resource.res.linear.devPtr, 256));
+	resource.res.linear.desc = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
+	resource.res.linear.sizeInBytes = 256;
+	if (cudaCreateTextureObject(&object, &resource, &texture, NULL) == cudaErrorNotSupported)
+		SKIP("the driver has no textures");
+	WORKS(cudaGetLastError());
+	WORKS(cudaDestroyTextureObject(object));
+	WORKS(cudaFree(resource.res.linear.devPtr));
+}
+
+CONFORM(texture_objects)
+{
+	const struct cudaChannelFormatDesc one = {32, 0, 0, 0, cudaChannelFormatKindFloat};
+	struct cudaResourceDesc resource = {.resType = cudaResourceTypeArray}, got;
+	struct cudaTextureDesc texture = {.addressMode = {cudaAddressModeClamp, cudaAddressModeWrap},
+					  .filterMode = cudaFilterModeLinear,
+					  .readMode = cudaReadModeElementType,
+					  .normalizedCoords = 1},
+			       read;
+	cudaTextureObject_t object = 0;
+	cudaArray_t array;
+	size_t width = 0;
+
+	need_textures();
+	NEED(cudaMallocArray(&array, &one, 8, 8, 0));
+	resource.res.array.array = array;
+	NEED(cudaCreateTextureObject(&object, &resource, &texture, NULL));
+	WORKS(cudaGetTextureObjectResourceDesc(&got, object));
+	EQUALS(got.resType, cudaResourceTypeArray);
+	HOLDS(got.res.array.array == array);
+	WORKS(cudaGetTextureObjectTextureDesc(&read, object));
+	EQUALS(read.filterMode, cudaFilterModeLinear);
+	EQUALS(read.normalizedCoords, 1);
+	EQUALS(read.addressMode[0], cudaAddressModeClamp);
+	EQUALS(read.readMode, cudaReadModeElementType);
+	WORKS(cudaDestroyTextureObject(object));
+	GIVES_LAST(cudaCreateTextureObject(NULL, &resource, &texture, NULL), cudaErrorInvalidValue);
+	WORKS(cudaFreeArray(array));
+	WORKS(cudaDeviceGetTexture1DLinearMaxWidth(&width, &one, 0));
+	HOLDS(width > 0);
+}
+
+CONFORM(linear_textures)
+{
+	struct cudaResourceDesc resource = {.resType = cudaResourceTypeLinear}, got;
+	struct cudaTextureDesc texture = {.readMode = cudaReadModeNormalizedFloat};
+	cudaTextureObject_t object = 0;
+	void *memory;
+
+	need_textures();
+	NEED(cudaMalloc(&memory, 1024));
+	resource.res.linear.devPtr = memory;
+	resource.res.linear.desc = cudaCreateChannelDesc(8, 8, 8, 8, cudaChannelFormatKindUnsigned);
+	resource.res.linear.sizeInBytes = 1024;
+	NEED(cudaCreateTextureObject(&object, &resource, &texture, NULL));
+	WORKS(cudaGetTextureObjectResourceDesc(&got, object));
+	EQUALS(got.res.linear.sizeInBytes, 1024);
+	EQUALS(got.res.linear.desc.w, 8);
+	EQUALS(got.res.linear.desc.f, cudaChannelFormatKindUnsigned);
+	WORKS(cudaDestroyTextureObject(object));
+	WORKS(cudaFree(memory));
+}
+
+CONFORM(surface_objects)
+{
+	const struct cudaChannelFormatDesc one = {32, 0, 0, 0, cudaChannelFormatKindSigned};
+	struct cudaResourceDesc resource = {.resType = cudaResourceTypeArray}, got;
+	cudaSurfaceObject_t object = 0;
+	cudaArray_t array;
+
+	need_textures();
+	NEED(cudaMallocArray(&array, &one, 8, 8, cudaArraySurfaceLoadStore));
+	resource.res.array.array = array;
+	NEED(cudaCreateSurfaceObject(&object, &resource));
+	WORKS(cudaGetSurfaceObjectResourceDesc(&got, object));
+	HOLDS(got.res.array.array == array);
+	WORKS(cudaDestroySurfaceObject(object));
+	WORKS(cudaFreeArray(array));
+}
