@@ -1,9 +1,9 @@
 // The launch configuration between `kernel<<<…>>>` and the stub of the kernel. One stack a thread: an argument of a
 // launch may itself launch.
+#include <stdlib.h>
+
 #include "generated.h"
 #include "register.h"
-
-enum { MOST_NESTED = 64 };
 
 struct configuration {
 	dim3 grid, block;
@@ -11,13 +11,34 @@ struct configuration {
 	cudaStream_t stream;
 };
 
-static _Thread_local struct configuration stack[MOST_NESTED];
-static _Thread_local int depth;
+static _Thread_local struct configuration *stack;
+static _Thread_local int depth, capacity;
+static pthread_key_t stack_key;
+static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
+
+static void create_key(void)
+{
+	pthread_key_create(&stack_key, free);
+}
+
+static bool grow(void)
+{
+	int more = capacity ? 2 * capacity : 8;
+	struct configuration *grown = realloc(stack, (size_t)more * sizeof *grown);
+
+	if (!grown)
+		return false;
+	stack = grown;
+	capacity = more;
+	pthread_once(&stack_once, create_key);
+	pthread_setspecific(stack_key, grown); // freed when the thread ends
+	return true;
+}
 
 unsigned CUDARTAPI __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem, cudaStream_t stream)
 {
-	if (depth == MOST_NESTED)
-		return rt_record(cudaErrorLaunchOutOfResources);
+	if (depth == capacity && !grow())
+		return rt_record(cudaErrorMemoryAllocation);
 	stack[depth++] = (struct configuration){gridDim, blockDim, sharedMem, stream};
 	return 0;
 }

@@ -3,14 +3,17 @@
 
 #include <cuda_profiler_api.h>
 
+static cudaError_t count_devices(int *ret_count)
+{
+	if (!ret_count)
+		return cudaErrorInvalidValue;
+	*ret_count = rt_device_count();
+	return cudaSuccess;
+}
+
 cudaError_t CUDARTAPI cudaGetDeviceCount(int *count)
 {
-	cudaError_t error = rt_initialize();
-
-	if (!count)
-		return rt_record(cudaErrorInvalidValue);
-	*count = error == cudaSuccess ? rt_device_count() : 0;
-	return rt_record(error);
+	RT_CALL_INITIALIZED(count_devices(count));
 }
 
 cudaError_t CUDARTAPI cudaGetDevice(int *device)

@@ -113,6 +113,11 @@ CONFORM(configurations_are_a_stack)
 	EQUALS(grid.z, 3);
 	EQUALS(block.y, 5);
 	HOLDS(stream == cudaStreamLegacy);
-	FAILS(__cudaPopCallConfiguration(&grid, &block, &shared, &stream));
-	cudaGetLastError();
+	GIVES_LAST(__cudaPopCallConfiguration(&grid, &block, &shared, &stream), cudaErrorMissingConfiguration);
+	for (int i = 0; i < 1000; i++)
+		EQUALS(__cudaPushCallConfiguration((dim3){(unsigned)i, 1, 1}, (dim3){1, 1, 1}, 0, NULL), 0);
+	for (int i = 999; i >= 0; i--) {
+		WORKS(__cudaPopCallConfiguration(&grid, &block, &shared, &stream));
+		EQUALS(grid.x, i);
+	}
 }
