@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -86,11 +87,16 @@ static void free_worker(struct worker *worker)
 
 static void *serve(void *worker_)
 {
+	// As `ps -L` shows them.
+	static const char *const names[WORK_LANES] = {
+		[WORK_ANY] = "virgated-user", [WORK_UNREAD] = "virgated-unread", [WORK_NAMES] = "virgated-names",
+		[WORK_DISK] = "virgated-disk"};
 	struct worker *worker = worker_;
 	struct work *work;
 	timer_t timer;
 	bool timed = worker->lane != WORK_DISK && make_timer(&timer);
 
+	prctl(PR_SET_NAME, names[worker->lane]);
 	if (worker->lane != WORK_DISK)
 		setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE); // the loop goes first
 	if (timed)

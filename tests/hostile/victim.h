@@ -1,10 +1,9 @@
-// A victim whose requests are timed under an attack, and the same requests to a daemon that nobody attacks, at the same
-// time: what takes long there, too, is the machine's doing. Beside them it is measured how many times longer a
-// computation takes than it needs of a processor, since that is what the daemon has of a machine that others use, too.
+// A victim whose requests are timed under an attack. What the victim and the daemon waited for a processor does not count:
+// others use the machine, too. Nor does an answer that was slow while a second daemon, which nobody attacks, was slow.
 #pragma once
 #include "hostile.h"
 
-#include <time.h>
+#include <dirent.h>
 
 enum {
 	ONE_USERS_MS = 50,
@@ -12,7 +11,6 @@ enum {
 	FAR_TOO_LONG_MS = 150,
 	ROUND_MS = 500,
 	MOST_TRIPS = 2000,
-	WORK_US = 1500,
 };
 #if defined(__SANITIZE_ADDRESS__)
 enum { SANITIZED = 4 }; // times as long
@@ -25,7 +23,7 @@ static int most_ms = ONE_USERS_MS;
 
 struct trip {
 	uint64_t begun_ns, ended_ns;
-	uint64_t processor_ns; // of a computation
+	uint64_t waited_ns; // for a processor
 };
 
 struct trips {
@@ -33,7 +31,7 @@ struct trips {
 	struct trip trips[MOST_TRIPS];
 };
 
-static struct trips *attacked, *control, *computations; // in memory that the children share
+static struct trips *attacked, *control; // in memory that the children share
 static char control_folder[sizeof folder], control_socket[sizeof socket_path];
 static pid_t control_pid;
 
@@ -52,9 +50,8 @@ static inline void start_control(void)
 	char old_folder[sizeof folder], old_run[sizeof runtime_dir], old_socket[sizeof socket_path], old_claims[300];
 	pid_t old_daemon = daemon_pid;
 
-	attacked = mmap(NULL, 3 * sizeof *attacked, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	attacked = mmap(NULL, 2 * sizeof *attacked, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	control = attacked + 1;
-	computations = attacked + 2;
 	memcpy(old_folder, folder, sizeof folder);
 	memcpy(old_run, runtime_dir, sizeof runtime_dir);
 	memcpy(old_socket, socket_path, sizeof socket_path);
@@ -76,12 +73,48 @@ static inline void start_control(void)
 	setenv("VIRGATE_CLAIMS_DIR", old_claims, 1);
 }
 
-static inline void one_trip(struct trips *trips, const char *path, const char *request)
+// How long a thread has been ready to run, and did not. 0: this kernel does not count it.
+static inline uint64_t waited_ns(const char *task)
 {
+	char path[400], text[128];
+	unsigned long long waited = 0;
+
+	snprintf(path, sizeof path, "%s/schedstat", task);
+	if (vg_file_read(path, text, sizeof text) > 0)
+		sscanf(text, "%*u %llu", &waited);
+	return waited;
+}
+
+// Of the daemon's loop, and of the thread that writes the state, for which some answers wait.
+static inline uint64_t daemon_waited_ns(pid_t pid)
+{
+	char path[64], task[340], comm[400], name[32];
+	uint64_t sum = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+	DIR *tasks = opendir(path);
+	for (const struct dirent *entry; tasks && (entry = readdir(tasks));) {
+		snprintf(task, sizeof task, "%s/%s", path, entry->d_name);
+		snprintf(comm, sizeof comm, "%s/comm", task);
+		bool is_counted = atoi(entry->d_name) == pid;
+		if (!is_counted && vg_file_read(comm, name, sizeof name) > 0)
+			is_counted = strcmp(name, "virgated-disk\n") == 0;
+		if (is_counted)
+			sum += waited_ns(task);
+	}
+	if (tasks)
+		closedir(tasks);
+	return sum;
+}
+
+static inline void one_trip(struct trips *trips, pid_t daemon, const char *path, const char *request)
+{
+	uint64_t waited = daemon_waited_ns(daemon) + waited_ns("/proc/self");
 	struct trip trip = {.begun_ns = vg_clock_monotonic_ns()};
 	json_t *reply = ask_at(path, "%s", request);
 
 	trip.ended_ns = vg_clock_monotonic_ns();
+	trip.waited_ns = daemon_waited_ns(daemon) + waited_ns("/proc/self") - waited;
 	if (!agreed(reply)) {
 		trips->refused++;
 		fprintf(stderr, "%s: %s\n", request, json_string_value(json_object_get(reply, "message")));
@@ -91,54 +124,33 @@ static inline void one_trip(struct trips *trips, const char *path, const char *r
 		trips->trips[trips->count++] = trip;
 }
 
-static inline void make_trips(struct trips *trips, const char *path)
+static inline void make_trips(struct trips *trips, pid_t daemon, const char *path)
 {
 	uint64_t end = vg_clock_monotonic_ns() + ROUND_MS * 1000000ull;
 
 	do {
-		one_trip(trips, path, "{'op':'create','name':'b','memory':67108864}");
-		one_trip(trips, path, "{'op':'list'}");
-		one_trip(trips, path, "{'op':'rm','name':'b'}");
+		one_trip(trips, daemon, path, "{'op':'create','name':'b','memory':67108864}");
+		one_trip(trips, daemon, path, "{'op':'list'}");
+		one_trip(trips, daemon, path, "{'op':'rm','name':'b'}");
 		poll(NULL, 0, 5);
 	} while (vg_clock_monotonic_ns() < end);
 }
 
-static inline uint64_t processor_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static inline void be_computing(void)
-{
-	for (uint64_t end = vg_clock_monotonic_ns() + ROUND_MS * 1000000ull; vg_clock_monotonic_ns() < end;) {
-		struct trip trip = {.begun_ns = vg_clock_monotonic_ns()};
-		uint64_t before = processor_ns();
-		do
-			trip.processor_ns = processor_ns() - before;
-		while (trip.processor_ns < WORK_US * 1000);
-		trip.ended_ns = vg_clock_monotonic_ns();
-		if (computations->count < MOST_TRIPS)
-			computations->trips[computations->count++] = trip;
-		poll(NULL, 0, 10);
-	}
-}
-
 static inline void be_victim(void)
 {
-	make_trips(attacked, socket_path);
+	make_trips(attacked, daemon_pid, socket_path);
 }
 
 static inline void be_control(void)
 {
-	make_trips(control, control_socket);
+	make_trips(control, control_pid, control_socket);
 }
 
 static inline double milliseconds(const struct trip *trip)
 {
-	return (double)(trip->ended_ns - trip->begun_ns) / 1e6;
+	uint64_t taken = trip->ended_ns - trip->begun_ns;
+
+	return taken > trip->waited_ns ? (double)(taken - trip->waited_ns) / 1e6 / SANITIZED : 0;
 }
 
 // Within this of a trip something counts as at the same time.
@@ -147,21 +159,6 @@ static const uint64_t MARGIN_NS = 100000000;
 static inline bool is_beside(const struct trip *trip, const struct trip *other)
 {
 	return other->ended_ns + MARGIN_NS > trip->begun_ns && other->begun_ns < trip->ended_ns + MARGIN_NS;
-}
-
-// How many times longer a computation took than it needed, at about that time.
-static inline double slowdown_at(const struct trip *trip)
-{
-	uint64_t taken = 0, needed = 0;
-
-	for (unsigned int i = 0; i < computations->count; i++) {
-		const struct trip *one = &computations->trips[i];
-		if (!is_beside(trip, one))
-			continue;
-		taken += one->ended_ns - one->begun_ns;
-		needed += one->processor_ns;
-	}
-	return needed && taken > needed ? (double)taken / (double)needed : 1;
 }
 
 // True if the daemon that nobody attacks was slow, too, at about that time.
@@ -173,7 +170,7 @@ static inline bool is_excused(const struct trip *trip)
 	return false;
 }
 
-// The trips that took longer than the daemon may, and what the longest would have taken on an idle machine.
+// The trips that took longer than the daemon may, and how long the longest took.
 static inline unsigned int count_slow(double *ret_worst_ms)
 {
 	unsigned int slow = 0;
@@ -181,11 +178,10 @@ static inline unsigned int count_slow(double *ret_worst_ms)
 	*ret_worst_ms = 0;
 	for (unsigned int i = 0; i < attacked->count; i++) {
 		const struct trip *trip = &attacked->trips[i];
-		if (milliseconds(trip) <= most_ms * SANITIZED * slowdown_at(trip) || is_excused(trip))
+		if (milliseconds(trip) <= most_ms || is_excused(trip))
 			continue;
 		slow++;
-		double ms = milliseconds(trip) / (SANITIZED * slowdown_at(trip));
-		*ret_worst_ms = ms > *ret_worst_ms ? ms : *ret_worst_ms;
+		*ret_worst_ms = milliseconds(trip) > *ret_worst_ms ? milliseconds(trip) : *ret_worst_ms;
 	}
 	return slow;
 }
@@ -200,15 +196,13 @@ static inline void check_victim_for(int milliseconds_long, const char *when)
 	if (!control_pid)
 		start_control();
 	for (; rounds * ROUND_MS < milliseconds_long || (bad && rounds < 3); rounds++) {
-		attacked->count = attacked->refused = control->count = control->refused = computations->count = 0;
-		pid_t others[] = {start_user(bob, be_control), start_user(bob, be_computing)};
+		int status;
+		attacked->count = attacked->refused = control->count = control->refused = 0;
+		pid_t other = start_user(bob, be_control);
 		run_user(bob, be_victim);
-		for (size_t i = 0; i < 2; i++) {
-			int status;
-			CHECK_INT(waitpid(others[i], &status, 0), others[i]);
-			forget_user(others[i]);
-			CHECK_INT(status, 0);
-		}
+		CHECK_INT(waitpid(other, &status, 0), other);
+		forget_user(other);
+		CHECK_INT(status, 0);
 		unsigned int slow = count_slow(&worst_ms);
 		bad += slow > 0;
 		longest_ms = worst_ms > longest_ms ? worst_ms : longest_ms;
