@@ -586,7 +586,10 @@ TEST(nothing_grows)
 		cycle();
 	await_rows("cycle", 0);
 	CHECK_INT(count_descriptors(getpid()), own);
-	CHECK(count_descriptors(broker_pid()) <= daemon); // fewer: it had a file open at the first look
+	// Its threads close what it was given a moment later. Fewer: a file was open at the first look.
+	for (int i = 0; i < 200 && count_descriptors(broker_pid()) > daemon; i++)
+		;
+	CHECK(count_descriptors(broker_pid()) <= daemon);
 	CHECK(count_lines("/proc/self/maps") <= maps + 2); // the heap may take another part
 	CHECK(count_lines(path) <= daemon_maps + 2);
 	CHECK_INT(free_on(vg_vram_device(open_vram())), device);
