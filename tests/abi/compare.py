@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Compares our declarations of NVIDIA's interfaces (src/abi/toolkit) with the headers of a CUDA toolkit.
+
+usage: compare.py C++-COMPILER OUR-DIRECTORY TOOLKIT-INCLUDE-DIRECTORY HEADER...
+
+For each header, one C++ program prints everything that ours declares: the size of each type, the offset, size and type
+of each member, the value of each enumerator and macro, the type of each function. It is compiled with our headers and
+with the toolkit's, and the two tables must be equal. Exit status 77 where the toolkit lacks all of the headers.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+INTERNAL = ['-D__CUDA_API_VERSION_INTERNAL']
+# Counts of what there is, which a newer toolkit may raise.
+GROWS = re.compile(r'_(MAX|NUM_OPTIONS|NUM_INPUT_TYPES|COUNT)$')
+# Macros that say how our headers are written, or which version they describe.
+OWN = re.compile(r'CU_API|CU_LINKAGE|CUDA_VERSION$|CUDAAPI$|CUDA_CB$|NVRTC_API|__')
+
+
+def preprocess(compiler, flags, directory, header, only_below):
+    """Returns what the header declares, less what comes from outside of `only_below`, and the macros defined there."""
+    text = subprocess.run([compiler, '-x', 'c++', '-E', '-dD', *flags, '-I', directory, '-'], check=True, text=True,
+                          input=f'#include <{header}>\n', stdout=subprocess.PIPE).stdout
+    kept, macros, inside = [], {}, False
+    for line in text.splitlines():
+        marker = re.match(r'# \d+ "([^"]*)"', line)
+        if marker:
+            inside = marker.group(1).startswith(only_below)
+        elif inside and line.startswith('#define '):
+            macro = re.match(r'#define (\w+) (\S.*)', line)
+            if macro:
+                macros[macro.group(1)] = macro.group(2)
+        elif inside and not line.startswith('#'):
+            kept.append(line)
+    return ' '.join(kept), macros
+
+
+def close_of(text, start):
+    depth = 0
+    for i in range(start, len(text)):
+        depth += {'{': 1, '}': -1}.get(text[i], 0)
+        if not depth:
+            return i
+    sys.exit('braces do not match in our headers')
+
+
+def declarations(text):
+    """Splits at semicolons outside of braces."""
+    start = depth = 0
+    for i, character in enumerate(text):
+        depth += {'{': 1, '}': -1}.get(character, 0)
+        if character == ';' and not depth:
+            yield text[start:i].strip()
+            start = i + 1
+
+
+def members(body):
+    """Yields (path, has a named type) of each member, also those of structures and unions inside."""
+    for declaration in declarations(body):
+        opening = declaration.find('{')
+        if opening >= 0:
+            closing = close_of(declaration, opening)
+            name = re.match(r'\s*(\w*)', declaration[closing + 1:]).group(1)
+            if name:
+                yield name, False
+            for inner, typed in members(declaration[opening + 1:closing]):
+                yield (name + '.' if name else '') + inner, typed
+        else:
+            for declarator in declaration.split(','):
+                yield re.search(r'(\w+)\s*(\[[^]]*\]\s*)*$', declarator).group(1), True
+
+
+def rows_of(text, macros):
+    """Yields (label, C++ expression of what is to be compared)."""
+    for declaration in declarations(text.replace('extern "C" {', '')):
+        body, closing = None, declaration.find('{')
+        if closing >= 0:
+            opening, closing = closing, close_of(declaration, closing)
+            body = declaration[opening + 1:closing]
+        if declaration.startswith('typedef'):
+            pointer = re.search(r'\(\s*\*\s*(\w+)\s*\)', declaration) if body is None else None
+            name = pointer.group(1) if pointer else re.search(r'(\w+)$', declaration).group(1)
+            yield f'type {name}', f'typeid({name}).name()'
+            yield f'size {name}', f'(long long)sizeof({name})'
+            yield f'alignment {name}', f'(long long)alignof({name})'
+            if body is not None and re.match(r'typedef\s+enum', declaration):
+                for enumerator in body.split(','):
+                    if enumerator.strip():
+                        enumerator = re.match(r'\s*(\w+)', enumerator).group(1)
+                        yield f'enumerator {enumerator}', f'(long long){enumerator}'
+            elif body is not None:
+                for path, typed in members(body):
+                    yield f'offset {name}.{path}', f'(long long)offsetof({name}, {path})'
+                    yield f'size {name}.{path}', f'(long long)sizeof((({name} *)0)->{path})'
+                    if typed:
+                        yield f'type {name}.{path}', f'typeid(decltype((({name} *)0)->{path})).name()'
+        elif '(' in declaration and body is None:
+            name = re.search(r'(\w+)\s*\(', declaration).group(1)
+            yield f'function {name}', f'typeid(decltype(&{name})).name()'
+    for name, value in sorted(macros.items()):
+        if not OWN.match(name):
+            yield f'macro {name}', f'(long long)({name})'
+
+
+def alias_rows(macros):
+    """The exported name behind each name that a program writes."""
+    for name, value in sorted(macros.items()):
+        if re.match(r'cu[A-Z]', name):
+            yield f'name {name}', f'STRING({name})'
+
+
+def table(compiler, flags, directory, header, rows, place):
+    source = os.path.join(place, 'table.cc')
+    with open(source, 'w') as file:
+        file.write(f'#include <{header}>\n#include <cstddef>\n#include <cstdio>\n#include <typeinfo>\n'
+                   'static void row(const char *label, const char *text) { printf("%s\\t%s\\n", label, text); }\n'
+                   'static void row(const char *label, long long value) { printf("%s\\t%lld\\n", label, value); }\n'
+                   '#define STRING_(name) #name\n#define STRING(name) STRING_(name)\nint main()\n{\n')
+        for label, expression in rows:
+            file.write(f'\trow("{label}", {expression});\n')
+        file.write('}\n')
+    built = subprocess.run([compiler, '-std=gnu++17', '-O0', '-w', '-Wno-invalid-offsetof', *flags, '-I', directory,
+                            source, '-o', source + '.out'], text=True, stderr=subprocess.PIPE)
+    if built.returncode:
+        print('\n'.join(line for line in built.stderr.splitlines() if 'error' in line))
+        sys.exit(f'{header} in {directory} lacks something of ours')
+    out = subprocess.run([source + '.out'], check=True, text=True, stdout=subprocess.PIPE).stdout
+    return dict(line.split('\t') for line in out.splitlines())
+
+
+def version(compiler, directory, header):
+    """The CUDA version of a directory of headers."""
+    text = subprocess.run([compiler, '-x', 'c++', '-E', '-dM', '-I', directory, '-'], check=True, text=True,
+                          input='#include <cuda.h>\n', stdout=subprocess.PIPE).stdout
+    return int(re.search(r'#define CUDA_VERSION (\d+)', text).group(1))
+
+
+def compare(compiler, ours, toolkit, header, flags, rows_from, newer):
+    text, macros = preprocess(compiler, flags, ours, header, ours)
+    rows = list(rows_from(text, macros))
+    if not rows:
+        sys.exit(f'{header}: nothing of ours to compare')
+    with tempfile.TemporaryDirectory() as place:
+        us = table(compiler, flags, ours, header, rows, place)
+        them = table(compiler, flags, toolkit, header, rows, place)
+    wrong = 0
+    for label, value in us.items():
+        if them[label] == value:
+            continue
+        if newer and GROWS.search(label) and label.startswith('enumerator ') and int(them[label]) > int(value):
+            continue
+        print(f'{header}: {label}: ours {value}, the toolkit\'s {them[label]}')
+        wrong += 1
+    print(f'{header} {" ".join(flags)}: {len(us)} facts compared, {wrong} differ')
+    return wrong
+
+
+def main():
+    compiler, ours, toolkit, *headers = sys.argv[1:]
+    present = [header for header in headers if os.path.exists(os.path.join(toolkit, header))]
+    for header in sorted(set(headers) - set(present)):
+        print(f'{header}: not in {toolkit}')
+    if not present:
+        sys.exit(77)
+    newer = version(compiler, toolkit, 'cuda.h') > version(compiler, ours, 'cuda.h')
+    wrong = 0
+    for header in present:
+        wrong += compare(compiler, ours, toolkit, header, INTERNAL, rows_of, newer)
+        # A newer toolkit may name a newer version of a function.
+        if header == 'cuda.h' and not newer:
+            for flags in [], ['-DCUDA_API_PER_THREAD_DEFAULT_STREAM']:
+                wrong += compare(compiler, ours, toolkit, header, flags, lambda text, macros: alias_rows(macros), newer)
+    sys.exit(wrong > 0)
+
+
+main()

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Writes src/abi/toolkit/cuda/names.h, or with a second argument, checks that this file is what it would write.
+
+usage: names.py ENTRIES.DEF [NAMES.H]
+
+A program writes cuMemAlloc and means the newest version of that function, cuMemAlloc_v2; compiled with
+CUDA_API_PER_THREAD_DEFAULT_STREAM it means the variant of it for the per-thread default stream.
+"""
+import re
+import sys
+
+# Newer than what a program of CUDA 13.0 means by the name.
+NOT_DEFAULT = {'cuCtxGetDevice_v2', 'cuCtxSynchronize_v2', 'cuStreamGetCtx_v2', 'cuStreamGetCtx_v2_ptsz'}
+# Replaced by a function of another name.
+REPLACED = {'cuGraphInstantiate': 'cuGraphInstantiateWithFlags'}
+
+HEAD = '''// The names that programs write, as the functions that the driver exports. tests/abi/names.py writes this file from
+// entries.def; cuda_abi.h does without it.
+#pragma once
+#include "device.h"
+
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+#define CU_NAME_PTDS(name) name##_ptds
+#define CU_NAME_PTSZ(name) name##_ptsz
+
+// The driver exports no variant: the program's default stream goes into the flags.
+static inline CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **function, int version, cuuint64_t flags,
+						CUdriverProcAddressQueryResult *status)
+{
+	if (!(flags & (CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)))
+		flags |= CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+	return cuGetProcAddress_v2(symbol, function, version, flags, status);
+}
+#else
+#define CU_NAME_PTDS(name) name
+#define CU_NAME_PTSZ(name) name
+#endif
+
+'''
+
+
+# A function of names.h that takes the place of a variant for the per-thread default stream.
+WRAPPED = {'cuGetProcAddress': 'cuGetProcAddress_v2_ptsz'}
+
+
+def names(path):
+    newest = {}
+    for row in re.finditer(r'^ENTRY\((\w+), (\w+), (\d+), (\w+),', open(path).read(), re.M):
+        abi, api, version, stream = row.group(1), row.group(2), int(row.group(3)), row.group(4)
+        if abi not in NOT_DEFAULT:
+            versions = newest.setdefault(api, {})
+            if api in WRAPPED:
+                versions['ptsz'] = (version, WRAPPED[api])
+            versions[stream] = max(versions.get(stream, (0, '')), (version, abi))
+    text = HEAD
+    for api, versions in sorted(newest.items()):
+        plain = REPLACED.get(api, versions['plain'][1])
+        stream = next((stream for stream in ('ptds', 'ptsz') if stream in versions), None)
+        if stream:
+            text += f'#define {api} CU_NAME_{stream.upper()}({versions[stream][1][:-5]})\n'
+        elif plain != api:
+            text += f'#define {api} {plain}\n'
+    return text
+
+
+def main():
+    text = names(sys.argv[1])
+    if len(sys.argv) == 2:
+        sys.stdout.write(text)
+    elif open(sys.argv[2]).read() != text:
+        sys.exit(f'{sys.argv[2]} differs from {sys.argv[1]}: write it again with tests/abi/names.py')
+
+
+main()
