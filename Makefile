@@ -2,7 +2,7 @@
 # JOBS, MESON_FLAGS; SANITIZED: the suites that asan and tsan run.
 BUILD ?= build
 PREFIX ?= /usr/local
-CUDA ?= /usr/local/cuda
+CUDA ?= auto
 FUZZ_SECONDS ?= 20
 FUZZ_LIMIT ?= -max_total_time=$(FUZZ_SECONDS)
 SANITIZED ?= unit sim conformance

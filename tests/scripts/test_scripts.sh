@@ -38,6 +38,7 @@ tool id 'echo 0'
 
 expect "nothing to install" 0 "" install_deps
 expect "no toolkit" 1 "no CUDA toolkit at $place/none: install the package cuda-toolkit-13-0" install_deps "$place/none"
+expect "no toolkit wanted" 0 "" install_deps none
 mkdir -p "$place/cuda/include" "$place/cuda/bin"
 echo '#define CUDA_VERSION 12080' >"$place/cuda/include/cuda.h"
 expect "an old toolkit" 1 "is older than 13.0: install the package cuda-toolkit-13-0" install_deps "$place/cuda"
@@ -88,7 +89,7 @@ setup() {
 expect "meson without a package" 1 "no jansson: install the package libjansson-dev" \
 	setup package PKG_CONFIG_LIBDIR="$place/none"
 setup_cuda=$place/none
-expect "meson without a toolkit" 1 "no CUDA toolkit at $place/none: install" setup toolkit
+expect "meson without the toolkit that was named" 1 "no CUDA toolkit at $place/none: install" setup toolkit
 setup_cuda=$place/cuda
 expect "meson without nvcc" 1 "install the package cuda-nvcc-13-0" setup nvcc
 
