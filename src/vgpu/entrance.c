@@ -31,7 +31,12 @@ static enum vg_status find_part(const struct vg_node *node, const char *function
 {
 	const char *said = secure_getenv("VIRGATE_LIBDIR"), *libdir = *node->libdir ? node->libdir : said ? said : "";
 
-	if (!vg_paths_find(part, node->libdir, ret_path))
+	bool is_found = vg_paths_find(part, node->libdir, ret_path);
+	if (!is_found && part == VG_PART_RUNTIME) { // a build without a CUDA toolkit has none
+		*ret_path = '\0';
+		return VG_OK;
+	}
+	if (!is_found)
 		return vg_fail(VG_SYSTEM, ENOENT, function,
 			       "%s is not %s%.200s: reinstall, or name its directory in VIRGATE_LIBDIR",
 			       vg_paths_file(part), *libdir ? "in " : "where it was installed", libdir);
@@ -185,9 +190,11 @@ static bool add(struct vg_entrance *entrance, const char *name, const char *valu
 static bool add_runtime(struct vg_entrance *entrance, const char *before)
 {
 	const char *library = entrance->parts[VG_PART_RUNTIME];
-	int length = (int)(strrchr(library, '/') - library);
 	char *value;
 
+	if (!*library)
+		return true;
+	int length = (int)(strrchr(library, '/') - library);
 	while (strncmp(before, library, (size_t)length) == 0 && (before[length] == ':' || !before[length]))
 		before += length + (before[length] == ':');
 	if (asprintf(&value, "%.*s%s%s", length, library, *before ? ":" : "", before) < 0)
