@@ -1,23 +1,30 @@
+#include "base/clock.h"
 #include "base/descriptor.h"
 #include "daemon/node.h"
 #include "daemon/process.h"
 #include "daemon/user.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
+enum { SOON_MS = 2000 }; // memory of an ended process is released within this
+
 static void forget(struct node *node, struct launcher *launcher)
 {
-	struct launcher **link = &launcher->vgpu->launchers;
+	struct vgpu *vgpu = launcher->vgpu;
+	struct launcher **link = &vgpu->launchers;
 
 	while (*link != launcher)
 		link = &(*link)->next;
 	*link = launcher->next;
-	launcher->vgpu->heirs = HEIRS_UNKNOWN;
-	user_drop_process(launcher->vgpu->owner);
+	vgpu->heirs = HEIRS_UNKNOWN;
+	user_drop_process(vgpu->owner);
 	node_unwatch(node, &launcher->source);
 	free(launcher);
+	if (!vgpu->launchers)
+		vgpu->left_ns = vg_clock_monotonic_ns();
 }
 
 static void launcher_ended(struct node *node, struct source *source, uint32_t events)
@@ -84,6 +91,36 @@ void launcher_drop_all(struct node *node, struct vgpu *vgpu)
 		forget(node, vgpu->launchers);
 }
 
+static bool has_ended(const struct source *pidfd)
+{
+	return pidfd->fd >= 0 && poll(&(struct pollfd){pidfd->fd, POLLIN, 0}, 1, 0) == 1;
+}
+
+// The ends of processes that the loop has not come to yet count, too.
+static bool is_used(struct node *node, struct vgpu *vgpu)
+{
+	for (struct launcher *launcher = vgpu->launchers, *next; launcher; launcher = next) {
+		next = launcher->next;
+		if (has_ended(&launcher->source))
+			launcher_ended(node, &launcher->source, EPOLLIN);
+	}
+	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		if (!tenant->dead && !has_ended(&tenant->source))
+			return true;
+	return vgpu->launchers != NULL;
+}
+
+bool launcher_frees_soon(struct node *node, size_t device, uid_t owner)
+{
+	uint64_t now = vg_clock_monotonic_ns();
+
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		if (vgpu->ephemeral && vgpu->owner == owner && vgpu->device == device && !is_used(node, vgpu) &&
+		    vgpu->left_ns && now < vgpu->left_ns + SOON_MS * 1000000ull)
+			return true;
+	return false;
+}
+
 void launcher_sweep(struct node *node)
 {
 	bool changed = false;
@@ -112,5 +149,6 @@ void launcher_sweep(struct node *node)
 	if (changed) {
 		admission_publish(node);
 		state_save_runtime(node);
+		node->retry = true; // somebody may wait for the room
 	}
 }

@@ -92,6 +92,7 @@ static uint64_t keep_house(struct node *node)
 		stops_look(node);
 		damage_mend_all(node);
 		leftover_look();
+		node->retry = true;
 		if (node->runtime_is_stale)
 			state_save_runtime(node);
 		if (!node->leaving)

@@ -99,6 +99,7 @@ struct vgpu {
 	bool removing;		     // its programs were told to end, and it goes with the last of them
 	bool restarts; // damaged when this daemon took it over: it is made anew, or goes, if nobody uses it
 	struct launcher *launchers;
+	uint64_t left_ns; // when the last launcher had ended; 0: none has
 	struct tenant *tenants, *by_slot[VG_LEDGER_SLOTS];
 	unsigned int next_slot; // where the scan goes on
 	struct search *search;	// search.c; NULL: none in progress
@@ -229,6 +230,8 @@ int launcher_add(struct node *node, struct vgpu *vgpu, const struct authority_pe
 void launcher_drop_all(struct node *node, struct vgpu *vgpu);
 // Ephemeral vGPUs that nobody uses any more go away.
 void launcher_sweep(struct node *node);
+// Whether a vGPU of this user's on the device is about to go, because its programs ended a moment ago.
+bool launcher_frees_soon(struct node *node, size_t device, uid_t owner);
 
 // search.c: processes that may use the vGPU, or are said to. The search goes on in another thread; what it finds becomes
 // launchers, and proves tenants.

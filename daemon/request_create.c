@@ -56,8 +56,12 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 		return refusal;
 	wanted.created = (double)vg_clock_realtime_ns() / 1e9;
 	if ((refusal = terms_admit(request, wanted.device, &wanted.terms, NULL)) ||
-	    (refusal = admit(request, wanted.device, wanted.memory, &wanted.terms, NULL)))
-		return refusal;
+	    (refusal = admit(request, wanted.device, wanted.memory, &wanted.terms, NULL))) {
+		if (!launcher_frees_soon(request->node, wanted.device, wanted.owner))
+			return refusal;
+		json_decref(refusal);
+		return answer_later(request);
+	}
 	int r = registry_add(request->node, &wanted, ret_vgpu);
 	if (r < 0) {
 		admission_publish(request->node);

@@ -116,14 +116,14 @@ TEST(kill_the_daemon_under_load)
 }
 
 // A launcher: enters without a name and holds what it got until it is killed.
-static pid_t start_launcher(char name[64])
+static pid_t start_launcher_with(uint64_t memory, char name[64])
 {
 	int ready[2];
 
 	CHECK_INT(pipe(ready), 0);
 	pid_t child = fork();
 	if (child == 0) {
-		json_t *reply = ask("{'op':'enter','memory':%llu}", GIB);
+		json_t *reply = ask("{'op':'enter','device':0,'memory':%llu}", (unsigned long long)memory);
 		const char *got = json_string_value(json_object_get(reply, "name"));
 		if (!got || write(ready[1], got, strlen(got)) < 0)
 			_exit(1);
@@ -138,12 +138,35 @@ static pid_t start_launcher(char name[64])
 	return child;
 }
 
+static pid_t start_launcher(char name[64])
+{
+	return start_launcher_with(GIB, name);
+}
+
 static bool await_gone(const char *name)
 {
 	for (uint64_t end = now_ms() + 2000; now_ms() < end; poll(NULL, 0, 10))
 		if (figure(name, "memory") < 0)
 			return true;
 	return false;
+}
+
+// One program after the other has the whole GPU: the next one waits until the vGPU of the last one is gone.
+TEST(the_room_of_a_program_that_just_ended_is_free)
+{
+	char name[64];
+
+	fresh_node();
+	start_daemon();
+	for (int i = 0; i < 30; i++) {
+		pid_t launcher = start_launcher_with(8 * GIB, name), tenant = i % 2 ? start_tenant(name, MIB) : 0;
+		if (tenant)
+			kill_tenant(tenant);
+		kill_tenant(launcher);
+	}
+	pid_t launcher = start_launcher_with(8 * GIB, name);
+	CHECK_REFUSED(ask("{'op':'enter','device':0,'memory':%llu}", GIB), "limit", "nothing is left");
+	kill_tenant(launcher);
 }
 
 TEST(ephemeral_vgpus_go_with_their_last_user)
