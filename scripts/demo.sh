@@ -48,7 +48,7 @@ figure() { # a vGPU and a key of its JSON
 }
 
 multiply() { # a vGPU: products for some seconds
-	"$virgate" run --vgpu "$1" "${sim[@]}" -- "$build/examples/matmul" --size $size --seconds 3 \
+	"$virgate" run --vgpu "$1" "${sim[@]}" -- "$build/examples/matmul" --size $size --seconds 2 \
 		>"$place/$1.out" 2>"$place/$1.err" &
 }
 
@@ -105,12 +105,12 @@ sed 's/^/  /' "$place/product.out" "$place/product.err" "$place/grower.out" "$pl
 
 must create small --memory $limit --share 30 --device 0 "${sim[@]}"
 must create large --memory $limit --share 70 --device 0 "${sim[@]}"
-echo "\$ virgate run --vgpu small -- matmul --size $size --seconds 3 &   # and the same in large"
+echo "\$ virgate run --vgpu small -- matmul --size $size --seconds 2 &   # and the same in large"
 multiply small
 small=$!
 multiply large
 large=$!
-sleep 1.5 # of their 3: what ps shows is measured
+sleep 1.2 # of their 2: what ps shows is measured
 must ps small large "${sim[@]}"
 wait $small
 small=

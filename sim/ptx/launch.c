@@ -178,13 +178,16 @@ static int unit_start(struct ptx_worker *worker, uint64_t unit)
 	return 0;
 }
 
-static void call_helpers(struct ptx_run *run)
+// False: fewer came than were called. Where not every block must be there, the others get on without them.
+static bool call_helpers(struct ptx_run *run)
 {
 	uint32_t count = run->worker_count - 1;
 
 	run->called_helpers = true;
 	atomic_fetch_sub(&run->finished_workers, count);
-	atomic_fetch_add(&run->finished_workers, count - ptx_helpers_call(run, count)); // we get on without the rest
+	uint32_t lacking = count - ptx_helpers_call(run, count);
+	atomic_fetch_add(&run->finished_workers, lacking);
+	return lacking == 0;
 }
 
 // Gives each warp turns until the block is done, stopped, or does nothing but poll.
@@ -484,12 +487,9 @@ static int run_workers(struct ptx_run *run)
 	run->start_ns = now_ns();
 	atomic_store(&run->finished_workers, count - 1);
 	run->called_helpers = count == 1;
-	if (run->launch->cooperative && count > 1) {
-		call_helpers(run);
-		if (atomic_load(&run->finished_workers)) { // some blocks would never start
-			atomic_store(&run->error, -EAGAIN);
-			atomic_store(&run->stop, 1);
-		}
+	if (run->launch->cooperative && count > 1 && !call_helpers(run)) { // some blocks would never start
+		atomic_store(&run->error, -EAGAIN);
+		atomic_store(&run->stop, 1);
 	}
 	ptx_worker_main(&run->workers[0]);
 	ptx_helpers_dismiss(run, run->launch->cooperative);
