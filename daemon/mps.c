@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,6 +48,7 @@ struct server {
 	bool listens;
 	bool told; // to end
 	bool is_looked_up; // in a thread: its user's identity
+	bool is_adopted;   // an earlier daemon started it
 	uint64_t started_ns, needed_ns, next_start_ns;
 	unsigned int failures; // in a row
 	char pipe[PATH_MAX];   // as its clients have it
@@ -239,6 +241,7 @@ static int start_server(struct node *node, struct server *server, const struct i
 		return fd;
 	}
 	server->pid = pid;
+	server->is_adopted = false;
 	server->source.fd = fd;
 	server->listens = server->told = false;
 	server->started_ns = vg_clock_monotonic_ns();
@@ -331,14 +334,25 @@ static void server_ended(struct node *node, struct source *source, uint32_t even
 	node->retry = true;
 }
 
-// With the servers that it has started, which are in its session.
+// With the servers that it has started, which are in its process group. One that an earlier daemon started is no child
+// of ours, so its number may be somebody else's by now: the pidfd names it. Older kernels signal it alone then.
+static void send_signal(const struct server *server, int number)
+{
+	enum { PROCESS_GROUP = 1 << 2 }; // PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9
+
+	if (syscall(SYS_pidfd_send_signal, server->source.fd, number, NULL, PROCESS_GROUP) == 0)
+		return;
+	if (!server->is_adopted)
+		kill(-server->pid, number);
+	syscall(SYS_pidfd_send_signal, server->source.fd, number, NULL, 0);
+}
+
 static void end_server(struct server *server)
 {
 	if (server->source.fd < 0 || server->told)
 		return;
 	server->told = true;
-	kill(-server->pid, SIGTERM);
-	kill(server->pid, SIGTERM);
+	send_signal(server, SIGTERM);
 }
 
 // ---- what is due ---------------------------------------------------------------------------------------
@@ -367,7 +381,7 @@ static void keep_starting(struct node *node, struct server *server, uint64_t now
 	} else if (now - server->started_ns >= START_MS * 1000000ull) {
 		say("the MPS control daemon %d of GPU %zu does not listen within %d s: it is ended", (int)server->pid,
 		    server->device, START_MS / 1000);
-		kill(-server->pid, SIGKILL);
+		send_signal(server, SIGKILL);
 	} else {
 		sooner(deadline, now + LOOK_MS * 1000000ull);
 	}
@@ -509,6 +523,7 @@ static void adopt_server(struct node *node, struct server *server)
 		return;
 	server->source.fd = fd;
 	server->pid = pid;
+	server->is_adopted = true;
 	server->started_ns = vg_clock_monotonic_ns();
 	server->needed_ns = server->started_ns;
 	server->listens = has_control(node, server);
