@@ -5,6 +5,17 @@
 
 #include "sim.h"
 
+// Compilers and linkers of the toolkit, which ask and go on without an answer.
+static bool is_tool(const char *name)
+{
+	static const char *const tools[] = {"libnvrtc", "libnvJitLink", "libnvvm"};
+
+	for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)
+		if (strncmp(name, tools[i], strlen(tools[i])) == 0)
+			return true;
+	return false;
+}
+
 // Returns the file name of the program or library that an address is in. NULL: unknown, or the interposer, which
 // passes the call on.
 static const char *find_object(const void *address)
@@ -26,7 +37,7 @@ static void explain(const void *caller)
 	const char *name = find_object(caller);
 	char text[512];
 
-	if (atomic_flag_test_and_set(&explained))
+	if ((name && is_tool(name)) || atomic_flag_test_and_set(&explained))
 		return;
 	int length = snprintf(text, sizeof text,
 			      "virgate: %.200s contains NVIDIA's CUDA runtime library, which cannot run on the simulated "

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_tutorial.py SOURCE BUILD CC...: the program of docs/tutorial.md compiles without a warning, runs, and prints
+"""test_tutorial.py SOURCE BUILD CC...: the program of docs/tutorial.md compiles without a warning, runs, and prints only
 what the tutorial says that it prints."""
 
 import os
@@ -28,7 +28,7 @@ def main():
         environment.update(VIRGATE_SIM="1", VIRGATE_SIM_DIR=f"{folder}/sim")
         done = subprocess.run([f"{folder}/add"], capture_output=True, text=True, check=False, timeout=100,
                               env=environment)
-    if done.returncode or done.stdout != said.group(1):
+    if done.returncode or done.stdout != said.group(1) or done.stderr:
         print(f"FAIL tutorial: {done.returncode}: {done.stdout}{done.stderr}\n0 passed, 1 failed, 0 skipped")
         return 1
     print("ok tutorial\n1 passed, 0 failed, 0 skipped")
