@@ -3,6 +3,7 @@
 // users, so that the kernel vouches for them; as root they have user ids of their own.
 #include "daemon/broker.h"
 #include "daemon/request.h"
+#include "daemon/work.h"
 
 #include "base/clock.h"
 #include "base/descriptor.h"
@@ -396,6 +397,28 @@ static void play(enum what what, unsigned int which, const uint8_t *bytes, size_
 	run_loop();
 }
 
+// The daemon's threads write its state and close what it was given, in their own time.
+static void let_threads_end(bool (*is_done)(void))
+{
+	for (int i = 0; i < 500 && !is_done(); i++) {
+		work_collect(&node, 10);
+		run_loop();
+	}
+}
+
+static bool nobody_waits(void)
+{
+	return !node.connections && !node.sessions;
+}
+
+static bool nothing_changes(void)
+{
+	for (const struct vgpu *vgpu = node.vgpus; vgpu; vgpu = vgpu->next)
+		if (vgpu->change)
+			return false;
+	return true;
+}
+
 // Everybody has gone: the next input finds a daemon with nothing.
 static void leave_nothing(void)
 {
@@ -412,6 +435,7 @@ static void leave_nothing(void)
 			end_user(i);
 			start_user(i);
 		}
+	let_threads_end(nothing_changes); // a vGPU that is being written to disk cannot be removed
 	for (int i = 0; i < VGPUS; i++) {
 		snprintf(text, sizeof text, "{\"op\":\"rm\",\"name\":\"%s\",\"force\":true}", vgpus[i]);
 		json_decref(request_answer(&node, &root, text));
@@ -420,6 +444,7 @@ static void leave_nothing(void)
 		passed_ns += UINT64_C(20000000000);
 		run_loop();
 	}
+	let_threads_end(nobody_waits);
 	int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (next < 0 || next > MOST_DESCRIPTORS || node.connections || node.sessions)
 		abort();
