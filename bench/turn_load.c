@@ -12,19 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-static const char source[] =
-	".version 7.0\n.target sm_75\n.address_size 64\n"
-	".visible .entry work(.param .u32 rounds, .param .u64 out) {\n"
-	"	.reg .u32 %r<4>; .reg .f32 %f<4>; .reg .pred %p; .reg .u64 %d<3>;\n"
-	"	ld.param.u32 %r1, [rounds];\n"
-	"	mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f3F800001;\n"
-	"again:\n"
-	"	fma.rn.f32 %f1, %f1, %f2, %f2; fma.rn.f32 %f1, %f1, %f2, %f2;\n"
-	"	fma.rn.f32 %f1, %f1, %f2, %f2; fma.rn.f32 %f1, %f1, %f2, %f2;\n"
-	"	sub.u32 %r1, %r1, 1; setp.ne.u32 %p, %r1, 0; @%p bra again;\n"
-	"	setp.lt.f32 %p, %f1, 0f00000000; @!%p bra done;\n" // never: the loop is not removed
-	"	ld.param.u64 %d1, [out]; st.global.f32 [%d1], %f1;\n"
-	"done: ret; }\n";
+#include "turn_kernel.h"
 
 static CUfunction function;
 static CUstream stream;
@@ -74,8 +62,8 @@ static void open_device(void)
 	CHECK(cuDevicePrimaryCtxRetain(&context, device));
 	CHECK(cuCtxSetCurrent(context));
 	CHECK(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
-	CHECK(cuModuleLoadData(&module, source));
-	CHECK(cuModuleGetFunction(&function, module, "work"));
+	CHECK(cuModuleLoadData(&module, turn_source));
+	CHECK(cuModuleGetFunction(&function, module, "turn_work"));
 	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 }
 

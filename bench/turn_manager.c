@@ -8,21 +8,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { AHEAD = 8, REPEAT = 8 };
+#include "turn_kernel.h"
 
-static const char source[] =
-	".version 7.0\n.target sm_75\n.address_size 64\n"
-	".visible .entry turn_work(.param .u32 rounds, .param .u64 out) {\n"
-	"	.reg .u32 %r<4>; .reg .f32 %f<4>; .reg .pred %p; .reg .u64 %d<3>;\n"
-	"	ld.param.u32 %r1, [rounds];\n"
-	"	mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f3F800001;\n"
-	"again:\n"
-	"	fma.rn.f32 %f1, %f1, %f2, %f2; fma.rn.f32 %f1, %f1, %f2, %f2;\n"
-	"	fma.rn.f32 %f1, %f1, %f2, %f2; fma.rn.f32 %f1, %f1, %f2, %f2;\n"
-	"	sub.u32 %r1, %r1, 1; setp.ne.u32 %p, %r1, 0; @%p bra again;\n"
-	"	setp.lt.f32 %p, %f1, 0f00000000; @!%p bra done;\n" // never: the loop is not removed
-	"	ld.param.u64 %d1, [out]; st.global.f32 [%d1], %f1;\n"
-	"done: ret; }\n";
+enum { AHEAD = 8, REPEAT = 8 };
 
 #define CHECK(call) check(call, #call)
 static void check(enum vg_status status, const char *what)
@@ -59,7 +47,7 @@ static struct vg_virtual_gpu *open_vgpu(char **argv, uint32_t *ret_processors)
 	CHECK(vg_device_get(0, &device));
 	CHECK(vg_manager_create(device, &manager_options, &manager));
 	CHECK(vg_virtual_gpu_create(manager, &options, &vgpu));
-	CHECK(vg_object_code_create(VG_CODE_PTX, source, sizeof source, NULL, &code));
+	CHECK(vg_object_code_create(VG_CODE_PTX, turn_source, sizeof turn_source, NULL, &code));
 	CHECK(vg_compute_register(vg_manager_compute(manager), code));
 	CHECK(vg_compute_info(vg_manager_compute(manager), &info));
 	*ret_processors = info.sms;

@@ -1,0 +1,16 @@
+// The kernel of the programs that keep a GPU busy: `rounds` of dependent arithmetic, which take the same time on each run.
+#pragma once
+
+static const char turn_source[] =
+	".version 7.0\n.target sm_75\n.address_size 64\n"
+	".visible .entry turn_work(.param .u32 rounds, .param .u64 out) {\n"
+	"	.reg .u32 %r<4>; .reg .f32 %f<4>; .reg .pred %p; .reg .u64 %d<3>;\n"
+	"	ld.param.u32 %r1, [rounds];\n"
+	"	mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f3F800001;\n"
+	"again:\n"
+	"	fma.rn.f32 %f1, %f1, %f2, %f2; fma.rn.f32 %f1, %f1, %f2, %f2;\n"
+	"	fma.rn.f32 %f1, %f1, %f2, %f2; fma.rn.f32 %f1, %f1, %f2, %f2;\n"
+	"	sub.u32 %r1, %r1, 1; setp.ne.u32 %p, %r1, 0; @%p bra again;\n"
+	"	setp.lt.f32 %p, %f1, 0f00000000; @!%p bra done;\n" // never: the loop is not removed
+	"	ld.param.u64 %d1, [out]; st.global.f32 [%d1], %f1;\n"
+	"done: ret; }\n";
