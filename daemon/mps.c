@@ -355,7 +355,7 @@ static void end_server(struct server *server)
 	send_signal(server, SIGTERM);
 }
 
-// ---- what is due ---------------------------------------------------------------------------------------
+// ---- the regular check of each server -------------------------------------------------------------------
 
 static void sooner(uint64_t *deadline, uint64_t other)
 {

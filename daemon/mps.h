@@ -13,7 +13,8 @@ json_t *mps_enter(const struct request *request, const struct vgpu *vgpu, bool *
 const char *mps_pipe_directory(const struct node *node, const struct vgpu *vgpu);
 // Why programs of the vGPU get errors, or NULL.
 const char *mps_problem(const struct vgpu *vgpu);
-// What is due: starts what has ended and is needed, ends what nobody needs.
+// Starts each control daemon that programs need and that does not run, and ends each that no program needs. *deadline is
+// set to the time of the next check if that is earlier.
 void mps_keep(struct node *node, uint64_t now, uint64_t *deadline);
 // Takes over the control daemons that an earlier daemon left. After the state was loaded.
 void mps_adopt(struct node *node);

@@ -12,17 +12,17 @@
 #include <string.h>
 
 enum {
-	MOST_SHOWN = 1024,		  // names that are kept for answers; then the oldest goes
+	MOST_SHOWN = 1024,		  // cached names for answers; one more replaces the oldest
 	MOST_ASKED = 2 * USER_SERVED,	  // names that requests of one user ask for
-	FRESH_S = 10,			  // then a name is looked up again when it is shown
-	ASKED_S = 2,			  // for so long a request may use what was looked up for it
+	FRESH_S = 10,			  // an older name is looked up again when an answer shows it
+	ASKED_S = 2,			  // the result of a request's lookup is kept for so long
 	PATIENCE_MS = 1000,		  // a request waits for its user's name
 	ENTRY_SPACE = 4096, MOST_SPACE = 16 << 20, // a group's entry has all its members
 };
 
 enum kind { NAME_OF_USER, NAME_OF_GROUP, USER_OF_NAME, GROUP_OF_NAME };
 
-// What is looked up: the text for a number, or the number for a text.
+// A lookup finds the name of an id, or the id of a name.
 struct key {
 	enum kind kind;
 	uid_t asker; // whose thread does it; it tells apart the names that requests ask for
@@ -34,7 +34,7 @@ struct name {
 	struct name *next; // used last first
 	struct key key;
 	bool is_pending, is_known;
-	int error; // 0 or -errno of what was known last
+	int error; // 0 or -errno of the last lookup that ended
 	uint64_t asked_ns, known_ns;
 };
 
@@ -192,7 +192,7 @@ static bool is_older(const struct name *name, unsigned int seconds)
 	return vg_clock_monotonic_ns() - name->known_ns > seconds * 1000000000ull;
 }
 
-// What was looked up for requests that have their answers.
+// Removes the results of lookups for requests that have been answered.
 static void drop_old(void)
 {
 	for (struct name **link = &names; *link;) {
@@ -242,7 +242,7 @@ static void end_lookup(struct node *node, struct work *work)
 		bool has_failed = lookup->error && lookup->error != -ENOENT;
 		name->is_pending = false;
 		name->known_ns = vg_clock_monotonic_ns();
-		if (!has_failed || !name->is_known || name->error) { // else what was known before is shown on
+		if (!has_failed || !name->is_known || name->error) { // else answers go on showing the older name
 			name->key = lookup->key;
 			name->is_known = true;
 			name->error = lookup->error;

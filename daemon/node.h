@@ -99,7 +99,7 @@ struct vgpu {
 	bool removing;		     // its programs were told to end, and it goes with the last of them
 	bool restarts; // damaged when this daemon took it over: it is made anew, or goes, if nobody uses it
 	struct launcher *launchers;
-	uint64_t left_ns; // when the last launcher had ended; 0: none has
+	uint64_t left_ns; // time at which its last launcher ended; 0: no launcher has ended
 	struct tenant *tenants, *by_slot[VG_LEDGER_SLOTS];
 	unsigned int next_slot; // where the scan goes on
 	struct search *search;	// search.c; NULL: none in progress
@@ -140,7 +140,7 @@ struct node {
 	uint64_t busy_until_ns;	 // last sign of use
 	uint64_t next_scan_ns, next_reap_ns; // 0: not due
 	bool is_scanning;	// loop.c: the ledgers, a few in each turn
-	struct vgpu *scan_next; // NULL: none is left
+	struct vgpu *scan_next; // the vGPU that is scanned next; NULL: all have been scanned
 };
 
 // loop.c
@@ -177,7 +177,7 @@ int place_write(const char *path, const char *text, mode_t mode);
 void connection_accept(struct node *node);
 // Answers those whose requests had to wait.
 void connection_retry(struct node *node);
-// Answers whoever waits for the change, if it is still there; frees `answer`.
+// Sends `answer` to the client that waits for the change, if it is still connected. Frees `answer`.
 void connection_finish(struct node *node, const struct change *change, json_t *answer);
 // Says why a connection is not served, and closes it.
 void connection_refuse(int fd, const char *text);

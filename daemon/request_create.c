@@ -120,17 +120,18 @@ json_t *answer_create(const struct request *request)
 	return save_change(request, &(struct change){.finish = finish_creation, .vgpu = vgpu});
 }
 
-// NULL, or why nobody can enter it, or change it, now.
-json_t *refuse_use(const struct vgpu *vgpu)
+bool can_be_used(const struct request *request, struct vgpu *vgpu, json_t **ret_answer)
 {
-	if (vgpu->removing)
-		return refuse("busy", "vGPU %s is being removed: its programs are ending", vgpu->name);
-	return vgpu->damage ? damage_refuse(vgpu) : NULL;
-}
-
-bool is_undecided(struct node *node, struct vgpu *vgpu)
-{
-	return vgpu->change || damage_is_undecided(node, vgpu);
+	tenant_scan(request->node, vgpu);
+	if (vgpu->change || damage_is_undecided(request->node, vgpu))
+		*ret_answer = answer_later(request);
+	else if (vgpu->removing)
+		*ret_answer = refuse("busy", "vGPU %s is being removed: its programs are ending", vgpu->name);
+	else if (vgpu->damage)
+		*ret_answer = damage_refuse(vgpu);
+	else
+		return true;
+	return false;
 }
 
 json_t *answer_enter(const struct request *request)
@@ -150,10 +151,7 @@ json_t *answer_enter(const struct request *request)
 		refusal = make_vgpu(request, true, &vgpu);
 	if (refusal || !vgpu)
 		return refusal;
-	tenant_scan(node, vgpu);
-	if (is_undecided(node, vgpu))
-		return answer_later(request);
-	if ((refusal = refuse_use(vgpu)))
+	if (!can_be_used(request, vgpu, &refusal))
 		return refusal;
 	// The claims of others may have grown while no daemon of ours was there to say ours.
 	if (named && (refusal = admit(request, vgpu->device, vgpu->memory, &vgpu->terms, vgpu)))

@@ -23,10 +23,9 @@ json_t *too_small(const struct request *request, size_t device, uid_t owner, uin
 // request_create.c
 json_t *answer_create(const struct request *request);
 json_t *answer_enter(const struct request *request);
-// NULL, or why nobody can enter the vGPU, or change it, now.
-json_t *refuse_use(const struct vgpu *vgpu);
-// Whether a search or a write to the disk must end before the vGPU can be entered or changed.
-bool is_undecided(struct node *node, struct vgpu *vgpu);
+// Whether the vGPU can be entered or changed now. If not, *ret_answer is the refusal, or NULL: the answer comes later, when
+// a search or a write to the disk has ended.
+bool can_be_used(const struct request *request, struct vgpu *vgpu, json_t **ret_answer);
 
 // request_set.c
 json_t *answer_set(const struct request *request);

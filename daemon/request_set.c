@@ -69,8 +69,8 @@ static json_t *finish_set(struct node *node, const struct change *change, int er
 	return agree_with("vgpu", listing_vgpu(node, vgpu, true));
 }
 
-// The next daemon believes what is on disk, and no ledger may allow more: a limit is raised when the larger one is on
-// disk, and lowered before the smaller one is.
+// A restarted daemon takes limits from the disk, and a ledger must never allow more than that. So a limit is raised in the
+// ledger after the larger one is on disk, and lowered in the ledger before the smaller one is written.
 json_t *answer_set(const struct request *request)
 {
 	json_t *refusal = NULL;
@@ -82,10 +82,7 @@ json_t *answer_set(const struct request *request)
 
 	if (!vgpu)
 		return refusal;
-	tenant_scan(node, vgpu);
-	if (is_undecided(node, vgpu))
-		return answer_later(request);
-	if ((refusal = refuse_use(vgpu)))
+	if (!can_be_used(request, vgpu, &refusal))
 		return refusal;
 	if (has_memory &&
 	    ((refusal = take_memory(request, &memory)) || (refusal = too_small(request, vgpu->device, vgpu->owner, memory))))

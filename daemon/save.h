@@ -15,5 +15,5 @@ struct change {
 // Writes the state, in which the change stands already, and answers the request with finish() afterwards. The answer, if
 // the change needs no disk or the write cannot begin; else NULL, and the node's `change` is it.
 json_t *save_change(const struct request *request, const struct change *change);
-// Waits until what is being written is on disk.
+// Waits until the write in progress has ended.
 void save_finish(struct node *node);
