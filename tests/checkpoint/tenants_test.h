@@ -1,0 +1,231 @@
+// Programs in vGPUs that the tests of this room dump and restore, and what the daemon charges their vGPUs. Include once.
+#pragma once
+#include "checkpoint/image.h"
+#include "checkpoint/image_text.h"
+#include "checkpoint_test.h"
+#include "ledger/share.h"
+#include "tenant_report.h"
+
+enum { OUT_OF_MEMORY = 2 };
+static const uint64_t MIB = 1 << 20;
+
+static inline void prepare(bool real)
+{
+	setenv("VIRGATE_RUNTIME_DIR", path_of("run"), 1);
+	setenv("VIRGATE_STATE_DIR", path_of("state"), 1);
+	unlink(path_of("fail"));
+	unlink(path_of("said"));
+	static char given[PATH_MAX];
+	static bool looked;
+	if (!looked && getenv("VIRGATE_CRIU"))
+		snprintf(given, sizeof given, "%s", getenv("VIRGATE_CRIU"));
+	looked = true;
+	if (!real)
+		setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
+	else if (*given)
+		setenv("VIRGATE_CRIU", given, 1);
+	else
+		unsetenv("VIRGATE_CRIU");
+	if (real)
+		need_criu();
+}
+
+// ---- a program in a vGPU -----------------------------------------------------------------------------
+
+struct program {
+	pid_t run; // virgate run
+	pid_t pid;
+	char file[PATH_MAX];
+};
+
+// A restored one leads no group, and is a child of ours, or of init.
+static inline void await_end(pid_t pid)
+{
+	for (int i = 0; i < 3000; i++) {
+		waitpid(pid, NULL, WNOHANG);
+		if (kill(pid, 0) != 0)
+			return;
+		usleep(10000);
+	}
+	FAIL("process %d does not end", (int)pid);
+}
+
+static inline struct tenant_report report_of(const struct program *program)
+{
+	struct tenant_report report = {0};
+	_cleanup_close_ int fd = open(program->file, O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0 && pread(fd, &report, sizeof report, 0) != sizeof report)
+		report = (struct tenant_report){0};
+	return report;
+}
+
+static inline void await_round(const struct program *program, unsigned round)
+{
+	uint64_t end = vg_clock_monotonic_ns() + UINT64_C(30000000000);
+
+	while (report_of(program).round < round) {
+		if (vg_clock_monotonic_ns() > end)
+			FAIL("%s: round %u does not come", program->file, round);
+		usleep(5000);
+	}
+}
+
+static inline void check_looks_on(const struct program *program)
+{
+	await_round(program, report_of(program).round + 2);
+}
+
+// `how`: what virgate run is told of the vGPU; NULL behind the last.
+static inline struct program start_so(const char *const *how, const char *name, const char *hold, const char *small,
+			       const char *big)
+{
+	struct program program;
+	char log[PATH_MAX + 8];
+	const char *argv[24] = {VIRGATE, "run"};
+	size_t count = 2;
+
+	while (*how)
+		argv[count++] = *how++;
+	const char *const rest[] = {"--", TENANT, program.file, hold, small, big};
+	memcpy(argv + count, rest, sizeof rest);
+	snprintf(program.file, sizeof program.file, "%s", path_of(name));
+	unlink(program.file);
+	snprintf(log, sizeof log, "%s.log", program.file);
+	fflush(stdout);
+	program.run = fork();
+	if (program.run == 0) {
+		setsid();
+		dup2(open("/dev/null", O_RDWR), 0);
+		dup2(open(log, O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
+		dup2(1, 2);
+		for (int fd = 3; fd < 1024; fd++)
+			close(fd);
+		execv(VIRGATE, (char *const *)argv);
+		_exit(127);
+	}
+	await_round(&program, 1);
+	program.pid = report_of(&program).pid;
+	return program;
+}
+
+static inline struct program start(const char *vgpu, const char *name, const char *hold, const char *small, const char *big)
+{
+	return start_so((const char *const[]){"--vgpu", vgpu, NULL}, name, hold, small, big);
+}
+
+// In a vGPU that is made for the program alone, with 256 MiB, at most 30 % of the time, and the latency class.
+static inline struct program start_once(const char *vgpu, const char *name)
+{
+	return start_so((const char *const[]){"--name", vgpu, "--memory", "256M", "--share", "30", "--limit", "--class",
+					      "latency", NULL},
+			name, "64", "32", "512");
+}
+
+// It asks for more, and gets the small and not the big.
+static inline void check_quota(const struct program *program)
+{
+	unsigned before = report_of(program).asked;
+
+	CHECK_INT(kill(program->pid, SIGUSR1), 0);
+	for (int i = 0; i < 6000 && report_of(program).asked == before; i++)
+		usleep(10000);
+	CHECK_INT(report_of(program).asked, before + 1);
+	CHECK_INT(report_of(program).small, 0);
+	CHECK_INT(report_of(program).big, OUT_OF_MEMORY);
+}
+
+static inline int await_run(const struct program *program)
+{
+	int status;
+
+	CHECK_INT(waitpid(program->run, &status, 0), program->run);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static inline void end(const struct program *program)
+{
+	kill(program->pid, SIGKILL);
+	await_end(program->pid);
+	waitpid(program->run, NULL, 0);
+}
+
+// ---- its vGPU's books --------------------------------------------------------------------------------
+
+static inline uint64_t charged_now(const char *vgpu)
+{
+	struct vg_ledger_tenant tenant;
+	struct vg_ledger *ledger;
+	unsigned int cursor = 0;
+	char path[PATH_MAX];
+	uint64_t sum = 0;
+
+	snprintf(path, sizeof path, "%s/run/ledgers/%s", folder, vgpu);
+	CHECK_INT(vg_ledger_open(path, &ledger), 0);
+	while (vg_ledger_next_tenant(ledger, &cursor, &tenant))
+		sum += tenant.used;
+	uint64_t charged = vg_ledger_charged(ledger);
+	vg_ledger_close(ledger);
+	CHECK_INT(sum, charged);
+	return charged;
+}
+
+// Who is dead is refunded within moments.
+static inline void check_charged(const char *vgpu, uint64_t expected)
+{
+	for (int i = 0; i < 500 && charged_now(vgpu) != expected; i++)
+		usleep(10000);
+	CHECK_INT(charged_now(vgpu), expected);
+}
+
+static inline struct vg_ledger_tenant place_of(const char *vgpu, pid_t pid)
+{
+	struct vg_ledger_tenant tenant;
+	struct vg_ledger *ledger;
+	unsigned int cursor = 0;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, "%s/run/ledgers/%s", folder, vgpu);
+	CHECK_INT(vg_ledger_open(path, &ledger), 0);
+	while (vg_ledger_next_tenant(ledger, &cursor, &tenant))
+		if (tenant.owner.pid == (uint32_t)pid) {
+			vg_ledger_close(ledger);
+			return tenant;
+		}
+	FAIL("process %d has no place in %s", (int)pid, vgpu);
+}
+
+static inline bool ps_shows(const char *vgpu, pid_t pid)
+{
+	char wanted[64];
+
+	CHECK_INT(run("inspect %s --json", vgpu), 0);
+	snprintf(wanted, sizeof wanted, "\"pid\": %d,", (int)pid);
+	return strstr(said, wanted) != NULL;
+}
+
+static inline void create_vgpu(const char *name, const char *memory)
+{
+	if (run("create %s --memory %s", name, memory))
+		FAIL("create %s: %s", name, said);
+}
+
+static inline int coordinate(const char *verb, pid_t pid, const char *dir, const char *phase, const char *what)
+{
+	char command[PATH_MAX + 256];
+
+	snprintf(command, sizeof command, "VIRGATE_LIBDIR=%s exec %s %s %d %s %s %s 2>&1", BUILD, COORDINATOR, verb,
+		 (int)pid, dir, phase, what);
+	FILE *output = popen(command, "re");
+	CHECK(output != NULL);
+	said[fread(said, 1, sizeof said - 1, output)] = '\0';
+	int status = pclose(output);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static inline bool criu_was_asked_to_restore(void)
+{
+	char text[4096];
+
+	return vg_file_read(path_of("said"), text, sizeof text) > 0 && strstr(text, "restore");
+}

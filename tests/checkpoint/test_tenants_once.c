@@ -1,0 +1,340 @@
+// Restores of programs whose vGPU `virgate run` had made for one run, or that go into another vGPU than before.
+#include "tenants_test.h"
+
+static bool vgpu_exists(const char *name)
+{
+	return run("inspect %s", name) == 0;
+}
+
+static void await_no_vgpu(const char *name)
+{
+	for (int i = 0; i < 500 && vgpu_exists(name); i++)
+		usleep(10000);
+	if (vgpu_exists(name))
+		FAIL("vGPU %s is still there: %s", name, said);
+}
+
+// Returns the program, which is gone, with its image at NAME.image.
+static struct program write_down_once(const char *name)
+{
+	struct program program = start_once(name, name);
+	char image[64];
+
+	snprintf(image, sizeof image, "%s.image", name);
+	if (run("dump --pid %d --dir %s", (int)program.pid, path_of(image)))
+		FAIL("dump: %s", said);
+	CHECK_INT(await_run(&program), 75);
+	await_no_vgpu(name);
+	return program;
+}
+
+// What it said since is in a file that it has open, which must be as it was.
+static void empty_log(const struct program *program)
+{
+	char log[PATH_MAX + 8];
+
+	snprintf(log, sizeof log, "%s.log", program->file);
+	CHECK_INT(truncate(log, 0), 0);
+}
+
+// With another `value` (NULL: without it) for a key of its one vGPU.
+static void edit_image(const char *image, const char *key, json_t *value)
+{
+	char path[PATH_MAX];
+	struct image_dir dir;
+	json_t *description;
+
+	snprintf(path, sizeof path, "%s", path_of(image));
+	CHECK_INT(image_open(path, __func__, &dir), VG_OK);
+	CHECK_INT(image_read(&dir, __func__, &description), VG_OK);
+	image_close(&dir);
+	json_t *vgpu = json_array_get(json_object_get(description, "vgpus"), 0);
+	CHECK(value || json_object_get(vgpu, key));
+	CHECK_INT(value ? json_object_set_new(vgpu, key, value) : json_object_del(vgpu, key), 0);
+	json_object_del(description, "xxh3");
+	char *text = image_text_seal(description);
+	CHECK(text != NULL);
+	strcat(path, "/virgate.json");
+	CHECK_INT(vg_file_write_atomic(path, text, strlen(text), 0600), 0);
+	free(text);
+	json_decref(description);
+}
+
+TEST(a_vgpu_of_one_run_is_made_again_and_goes_with_a_failure)
+{
+	prepare(false);
+	write_down_once("brief");
+	write_text("fail", "restore\n");
+	CHECK_INT(run("restore --detach --dir %s", path_of("brief.image")), 125);
+	CHECK(criu_was_asked_to_restore());
+	CHECK(!vgpu_exists("brief"));
+	// The library's caller lives on, and has it no more either.
+	CHECK_INT(coordinate("restore", 0, path_of("brief.image"), "host-in", "stop"), 1);
+	CHECK(!vgpu_exists("brief"));
+	// Images of earlier versions do not say whose it was.
+	edit_image("brief.image", "owner", NULL);
+	edit_image("brief.image", "group", NULL);
+	edit_image("brief.image", "share_limit", NULL);
+	edit_image("brief.image", "class", NULL);
+	unlink(path_of("said"));
+	CHECK_INT(run("restore --detach --dir %s", path_of("brief.image")), 125);
+	CHECK(criu_was_asked_to_restore());
+	// As root for somebody else: only the system's daemon has vGPUs of several users.
+	edit_image("brief.image", "group", json_integer(4294967294));
+	CHECK_INT(run("restore --detach --dir %s", path_of("brief.image")), 125);
+	CHECK_CONTAINS(said, "group 4294967294, which does not exist here");
+}
+
+TEST(a_vgpu_of_one_run_is_made_for_whom_it_was)
+{
+	prepare(false);
+	if (geteuid() != 0)
+		SKIP("only root restores for others");
+	write_down_once("whose");
+	edit_image("whose.image", "owner", json_integer(60001));
+	CHECK_INT(run("restore --detach --dir %s", path_of("whose.image")), 125);
+	CHECK_CONTAINS(said, "a vGPU for user 60001 needs the system's daemon");
+}
+
+TEST(a_vgpu_of_one_run_must_fit)
+{
+	char left[32];
+
+	prepare(false);
+	write_down_once("large");
+	CHECK_INT(run("devices --json"), 0);
+	const char *memory = strstr(said, "\"memory\": "), *reserved = strstr(said, "\"reserved\": ");
+	CHECK(memory && reserved);
+	snprintf(left, sizeof left, "%lldM", ((atoll(memory + 10) - atoll(reserved + 12)) >> 20) - 128);
+	create_vgpu("hog", left);
+	CHECK_INT(run("restore --detach --dir %s", path_of("large.image")), 125);
+	CHECK_CONTAINS(said, "vGPU large, which went with its run, cannot be made again: GPU 0: asked for 256.0 MiB");
+	CHECK(!criu_was_asked_to_restore());
+	CHECK_INT(run("rm hog"), 0);
+}
+
+TEST(another_vgpu_of_that_name_is_not_taken_for_it)
+{
+	char path[PATH_MAX];
+
+	prepare(false);
+	write_down_once("taken");
+	create_vgpu("taken", "256M");
+	CHECK_INT(run("restore --detach --dir %s", path_of("taken.image")), 125);
+	CHECK_CONTAINS(said, "the vGPU taken that exists now is not the one that the processes ran inside");
+	CHECK_CONTAINS(said, "--vgpu");
+	CHECK_INT(run("rm taken"), 0);
+	struct program other = start_so((const char *const[]){"--name", "taken", "--memory", "300M", NULL},
+					"other-taken", "64", "8", "512");
+	CHECK_INT(run("restore --detach --dir %s", path_of("taken.image")), 125);
+	CHECK_CONTAINS(said, "it has 300.0 MiB, and theirs was of one run, with 256.0 MiB");
+	end(&other);
+	await_no_vgpu("taken");
+	other = start_so((const char *const[]){"--name", "taken", "--memory", "256M", "--share", "30", "--limit", NULL},
+			 "other-taken", "64", "8", "512"); // another class
+	CHECK_INT(run("restore --detach --dir %s", path_of("taken.image")), 125);
+	CHECK_CONTAINS(said, "the vGPU taken that exists now is not the one that the processes ran inside");
+	end(&other);
+	await_no_vgpu("taken");
+	if (geteuid() != 0)
+		return; // only root has pages of others
+	other = start_once("taken", "other-taken");
+	snprintf(path, sizeof path, "%s/taken", path_of("run/ledgers"));
+	CHECK_INT(chown(path, 60001, (gid_t)-1), 0);
+	CHECK_INT(run("restore --detach --dir %s", path_of("taken.image")), 125);
+	CHECK_CONTAINS(said, "belongs to user 60001, and the one that the processes ran inside belonged to user 0");
+	CHECK(!criu_was_asked_to_restore());
+	CHECK_INT(chown(path, 0, (gid_t)-1), 0);
+	end(&other);
+}
+
+TEST(the_vgpus_that_are_chosen_must_make_sense)
+{
+	prepare(false);
+	write_down_once("odd");
+	static const struct {
+		const char *options, *says;
+	} all[] = {
+		{"--vgpu nosuch", "nosuch"},
+		{"--vgpu no=odd", "the image is not of a vGPU no, but of odd"},
+		{"--vgpu odd=a --vgpu odd=b", "vGPU a and vGPU b are both named to replace odd"},
+		{"--vgpu a --vgpu b", "name a replacement for each"},
+		{"--vgpu odd=", "--vgpu: \"odd=\" is neither NAME nor OLD=NEW"},
+		{"--vgpu a/b", "a/b"},
+	};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		CHECK_INT(run("restore --detach %s --dir %s", all[i].options, path_of("odd.image")), 125);
+		CHECK_CONTAINS(said, all[i].says);
+	}
+	CHECK(!criu_was_asked_to_restore());
+	CHECK(!vgpu_exists("odd"));
+}
+
+TEST(a_program_of_one_run_comes_back_with_its_quota)
+{
+	prepare(true);
+	struct program program = write_down_once("once");
+
+	for (int i = 0; i < 2; i++) {
+		unsigned round = report_of(&program).round;
+		if (run("restore --detach --dir %s", path_of("once.image")))
+			FAIL("restore: %s", said);
+		await_round(&program, round + 2);
+		CHECK_INT(run("inspect once --json"), 0);
+		CHECK_CONTAINS(said, "\"ephemeral\": true");
+		CHECK_CONTAINS(said, "\"memory\": 268435456");
+		CHECK_CONTAINS(said, "\"share\": 30");
+		CHECK_CONTAINS(said, "\"share_limit\": true");
+		CHECK_CONTAINS(said, "\"class\": \"latency\"");
+		check_charged("once", place_of("once", program.pid).used);
+		CHECK(charged_now("once") >= 64 * MIB);
+		check_quota(&program);
+		// It goes with the program, as before.
+		end(&program);
+		await_no_vgpu("once");
+		empty_log(&program);
+	}
+}
+
+TEST(a_restore_that_fails_late_leaves_no_vgpu)
+{
+	static const char *const phases[] = {"host-in", "device-in", "unlock"};
+
+	prepare(true);
+	struct program program = write_down_once("undone");
+	setenv("VIRGATE_SIM_FAULT", "cuCheckpointProcessRestore:1=CUDA_ERROR_UNKNOWN", 1);
+	CHECK_INT(run("restore --detach --dir %s", path_of("undone.image")), 125);
+	unsetenv("VIRGATE_SIM_FAULT");
+	CHECK_CONTAINS(said, "the processes were ended");
+	await_end(program.pid);
+	CHECK(!vgpu_exists("undone"));
+	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+		CHECK_INT(coordinate("restore", 0, path_of("undone.image"), phases[i], "kill"), -SIGKILL);
+		kill(program.pid, SIGKILL); // it may have come as far as that
+		await_end(program.pid);
+		await_no_vgpu("undone");
+	}
+}
+
+TEST(a_program_goes_into_another_vgpu)
+{
+	prepare(true);
+	struct program program = write_down_once("from");
+	create_vgpu("into-another-one", "400M");
+	unsigned round = report_of(&program).round;
+	if (run("restore --detach --vgpu into-another-one --dir %s", path_of("from.image")))
+		FAIL("restore: %s", said);
+	await_round(&program, round + 2);
+	CHECK(!vgpu_exists("from"));
+	CHECK(ps_shows("into-another-one", program.pid));
+	uint64_t used = place_of("into-another-one", program.pid).used;
+	check_charged("into-another-one", used);
+	CHECK(used >= 64 * MIB);
+	check_quota(&program);
+	// From there it is written down as one of that vGPU.
+	CHECK_INT(run("dump --vgpu into-another-one --dir %s", path_of("into.image")), 0);
+	await_end(program.pid);
+	check_charged("into-another-one", 0);
+	round = report_of(&program).round;
+	if (run("restore --detach --dir %s", path_of("into.image")))
+		FAIL("restore: %s", said);
+	await_round(&program, round + 2);
+	check_charged("into-another-one", used);
+	end(&program);
+	check_charged("into-another-one", 0);
+	// Where it does not fit, nothing comes of it.
+	empty_log(&program);
+	CHECK_INT(run("set into-another-one --memory 32M"), 0);
+	CHECK_INT(run("restore --detach --vgpu into-another-one --dir %s", path_of("from.image")), 125);
+	CHECK_CONTAINS(said, "vGPU into-another-one has ");
+	CHECK_INT(run("rm into-another-one"), 0);
+}
+
+// The shell's two children are in a vGPU each.
+static pid_t start_two(struct program programs[2])
+{
+	static const char script[] =
+		"for i in a b; do (eval \"$(%s run --vgpu two-$i -- sh -c 'export -p')\"; exec %s %s/two-$i 64 32 "
+		"512) & done; wait";
+	char command[4 * PATH_MAX];
+
+	snprintf(command, sizeof command, script, VIRGATE, TENANT, folder);
+	for (int i = 0; i < 2; i++) {
+		snprintf(programs[i].file, sizeof programs[i].file, "%s", path_of(i ? "two-b" : "two-a"));
+		unlink(programs[i].file);
+	}
+	fflush(stdout);
+	pid_t shell = fork();
+	if (shell == 0) {
+		setsid();
+		dup2(open("/dev/null", O_RDWR), 0);
+		dup2(0, 1);
+		dup2(0, 2);
+		for (int fd = 3; fd < 1024; fd++)
+			close(fd);
+		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+		_exit(127);
+	}
+	for (int i = 0; i < 2; i++) {
+		await_round(&programs[i], 1);
+		programs[i].pid = report_of(&programs[i]).pid;
+	}
+	return shell;
+}
+
+TEST(an_image_of_several_vgpus)
+{
+	struct program programs[2];
+
+	prepare(true);
+	create_vgpu("two-a", "256M");
+	create_vgpu("two-b", "300M");
+	pid_t shell = start_two(programs);
+	uint64_t charged = charged_now("two-a");
+	if (run("dump --pid %d --dir %s", (int)shell, path_of("two.image")))
+		FAIL("dump: %s", said);
+	waitpid(shell, NULL, 0);
+	for (int i = 0; i < 2; i++)
+		await_end(programs[i].pid);
+	check_charged("two-a", 0);
+	check_charged("two-b", 0);
+	CHECK_INT(run("rm two-a two-b"), 0);
+	create_vgpu("two-c", "256M");
+	CHECK_INT(run("restore --detach --vgpu two-c --dir %s", path_of("two.image")), 125);
+	CHECK_CONTAINS(said, "the image has 2 vGPUs");
+	CHECK_INT(run("restore --detach --vgpu two-a=two-c --dir %s", path_of("two.image")), 125);
+	CHECK_CONTAINS(said, "vGPU two-b, which does not exist now");
+	create_vgpu("two-b", "256M");
+	unsigned rounds[2] = {report_of(&programs[0]).round, report_of(&programs[1]).round};
+	if (run("restore --detach --vgpu two-a=two-c --dir %s", path_of("two.image")))
+		FAIL("restore: %s", said);
+	for (int i = 0; i < 2; i++)
+		await_round(&programs[i], rounds[i] + 2);
+	check_charged("two-c", charged);
+	check_charged("two-b", charged);
+	check_quota(&programs[0]);
+	check_quota(&programs[1]);
+	for (int i = 0; i < 2; i++) {
+		kill(programs[i].pid, SIGKILL);
+		await_end(programs[i].pid);
+	}
+	await_end(shell);
+	check_charged("two-c", 0);
+	// Both into one.
+	CHECK_INT(run("set two-c --memory 400M"), 0);
+	if (run("restore --detach --vgpu two-a=two-c --vgpu two-b=two-c --dir %s", path_of("two.image")))
+		FAIL("restore: %s", said);
+	check_charged("two-c", 2 * charged);
+	for (int i = 0; i < 2; i++) {
+		kill(programs[i].pid, SIGKILL);
+		await_end(programs[i].pid);
+	}
+	await_end(shell);
+	check_charged("two-c", 0);
+}
+
+TEST(zz_the_daemon_goes)
+{
+	prepare(false);
+	run("shutdown");
+}
