@@ -206,7 +206,7 @@ TEST(restore_takes_a_map_of_gpus)
 	CHECK_INT(run("restore --detach --dir %s --gpu-map 0=1 --gpu-map 7=0", path_of("map")), 125);
 	CHECK_CONTAINS(said, "no GPU \"7\": it has 2");
 	CHECK_INT(run("restore --detach --dir %s --gpu-map 0", path_of("map")), 125);
-	CHECK_CONTAINS(said, "is no OLD=NEW");
+	CHECK_CONTAINS(said, "is not OLD=NEW");
 	int r = run("restore --detach --dir %s --gpu-map 0=1 --gpu-map 1=0", path_of("map"));
 	if (r)
 		FAIL("restore: %s", said);
