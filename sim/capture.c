@@ -143,6 +143,7 @@ CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, 
 	capture->mode = mode;
 	capture->thread = pthread_self();
 	capture->graph = graph;
+	capture->into_given = graph != NULL;
 	capture->next = sim_captures;
 	sim_captures = capture;
 	atomic_fetch_add(&sim_capture_count, 1);
@@ -214,6 +215,8 @@ CUresult sim_capture_end(struct sim_stream *stream, CUgraph *ret_graph)
 	struct sim_capture *capture = captured ? captured->capture : NULL;
 	if (!capture) {
 		result = CUDA_ERROR_ILLEGAL_STATE;
+	} else if (!ret_graph && !capture->into_given) {
+		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(capture->thread, pthread_self())) {
 		result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 		lost = dissolve(capture);
@@ -226,7 +229,10 @@ CUresult sim_capture_end(struct sim_stream *stream, CUgraph *ret_graph)
 		else if (unjoined(capture))
 			result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
 		struct CUgraph_st *graph = dissolve(capture);
-		*(result ? &lost : ret_graph) = graph;
+		if (result)
+			lost = graph;
+		else if (ret_graph)
+			*ret_graph = graph;
 	}
 	sim_capture_unlock();
 	lose(lost);

@@ -10,6 +10,7 @@ struct sim_capture {
 	CUstreamCaptureMode mode;
 	pthread_t thread; // that began it
 	bool invalidated;
+	bool into_given; // by cuStreamBeginCaptureToGraph
 	struct sim_captured *origin, *streams;
 	struct sim_recorded *records;
 	struct sim_capture *next; // of all in the process
@@ -40,4 +41,5 @@ void sim_capture_lock(void);
 void sim_capture_unlock(void);
 CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, struct CUgraph_st *graph,
 			   const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count);
+// ret_graph may be NULL if the capture is into a given graph.
 CUresult sim_capture_end(struct sim_stream *stream, CUgraph *ret_graph);

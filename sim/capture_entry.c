@@ -32,9 +32,8 @@ static CUresult end(CUstream handle, CUgraph *ret_graph)
 {
 	struct sim_stream *stream;
 
-	if (!ret_graph)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret_graph = NULL;
+	if (ret_graph)
+		*ret_graph = NULL;
 	SIM_TRY(sim_stream_get(handle, &stream));
 	return sim_capture_end(stream, ret_graph);
 }

@@ -213,6 +213,16 @@ static int read_text(const char *data, size_t size, struct sim_image *image)
 	return r;
 }
 
+bool sim_image_has_modules(const void *data)
+{
+	struct fatbin_wrapper wrapper;
+
+	if (magic_of(data, SIM_IMAGE_UNBOUNDED) != FATBIN_WRAPPER_MAGIC)
+		return false;
+	memcpy(&wrapper, data, sizeof wrapper);
+	return wrapper.version == FATBIN_WRAPPER_LINKED;
+}
+
 int sim_image_read(const void *data, size_t size, int target, struct sim_image *ret_image)
 {
 	struct sim_image image = {0};

@@ -2,6 +2,7 @@
 // (plain, LZ4 and zstd entries) and the wrappers that nvcc embeds. Any thread.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum sim_image_status {
@@ -23,6 +24,8 @@ struct sim_image {
 // texts, those with the highest target that it can run are taken.
 // Returns a sim_image_status or negative errno.
 int sim_image_read(const void *data, size_t size, int target, struct sim_image *ret_image);
+// Separable compilation: the image is a wrapper of several containers.
+bool sim_image_has_modules(const void *data);
 // Adds a text from malloc, which the image owns from then on (on failure it is the caller's).
 int sim_image_append_consume(struct sim_image *image, char *text, size_t length);
 // Moves the texts of `more` to the end; on failure those not moved stay. 0 or -ENOMEM.

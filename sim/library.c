@@ -1,4 +1,5 @@
 // Libraries: images that are loaded into a context when it first uses them.
+#include <ctype.h>
 #include <stdlib.h>
 
 #include "module.h"
@@ -35,7 +36,8 @@ static CUresult library_create(struct sim_image *image, struct sim_jit *jit, CUl
 	library->image = *image;
 	*image = (struct sim_image){0};
 	pthread_mutex_init(&library->lock, NULL);
-	CUresult result = sim_module_parse(&library->image, jit, &library->ptx);
+	CUresult result = library->image.count ? sim_module_parse(&library->image, jit, &library->ptx)
+						: CUDA_ERROR_INVALID_PTX;
 	if (result == CUDA_ERROR_INVALID_PTX) {
 		library->broken = result;
 		result = CUDA_SUCCESS;
@@ -88,6 +90,8 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
 	SIM_TRY(check_library_options(numLibraryOptions, libraryOptions));
 	SIM_TRY(sim_jit_read(numJitOptions, jitOptions, jitOptionsValues, &jit));
 	CUresult result = sim_image_get(code, SIM_IMAGE_UNBOUNDED, &jit, &image);
+	if (result == CUDA_ERROR_INVALID_IMAGE && isprint(*(const unsigned char *)code))
+		result = CUDA_SUCCESS; // any text is taken for PTX, and compiled when it is used
 	if (result == CUDA_SUCCESS)
 		result = library_create(&image, &jit, library);
 	sim_image_finish(&image);

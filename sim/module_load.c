@@ -35,6 +35,8 @@ static CUresult load(const void *data, size_t size, struct sim_jit *jit, CUmodul
 	if (!ret_module || !data)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_context_current(&context));
+	if (sim_image_has_modules(data))
+		return bad_image(jit, CUDA_ERROR_INVALID_IMAGE, "a program of several modules can only be a library");
 	CUresult result = sim_image_get(data, size, jit, &image);
 	if (result == CUDA_SUCCESS)
 		result = sim_module_create(context, &image, jit, NULL, ret_module);

@@ -1,6 +1,7 @@
 // The table of texture and surface objects. A handle is a place in it; kernels look there without a lock.
 #include <stdlib.h>
 
+#include "process.h"
 #include "texture.h"
 
 enum { CHUNK = 256, CHUNKS = 4096 };
@@ -9,12 +10,34 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_texture *_Atomic chunks[CHUNKS];
 static uint32_t used; // places that have ever been taken
 static struct sim_texture *free_list;
+static struct sim_texture *ended; // objects that work in the streams may still read
 
 static struct sim_texture *place_at(uint32_t index)
 {
 	struct sim_texture *chunk = index / CHUNK < CHUNKS ? atomic_load(&chunks[index / CHUNK]) : NULL;
 
 	return chunk ? &chunk[index % CHUNK] : NULL;
+}
+
+// Moves the objects that ended before this call to the free list, unless a stream has work.
+static void reclaim(void)
+{
+	pthread_mutex_lock(&lock);
+	struct sim_texture *candidates = free_list ? NULL : ended;
+	if (candidates)
+		ended = NULL;
+	pthread_mutex_unlock(&lock);
+	if (!candidates)
+		return;
+	bool pending = sim_work_pending(); // takes locks that are held when a context ends
+	pthread_mutex_lock(&lock);
+	struct sim_texture **list = pending ? &ended : &free_list;
+	for (struct sim_texture *texture = candidates, *next; texture; texture = next) {
+		next = texture->next_free;
+		texture->next_free = *list;
+		*list = texture;
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 static struct sim_texture *take_place(void)
@@ -44,6 +67,7 @@ CUresult sim_texture_create(struct sim_context *context, const struct sim_textur
 	struct ptx_texture seen;
 
 	SIM_TRY(sim_texture_read(description, &seen));
+	reclaim();
 	pthread_mutex_lock(&lock);
 	struct sim_texture *texture = take_place();
 	if (texture) {
@@ -51,6 +75,7 @@ CUresult sim_texture_create(struct sim_context *context, const struct sim_textur
 		texture->description = *description;
 		texture->context = context->parent;
 		atomic_store(&texture->is_live, true);
+		atomic_store(&texture->is_visible, true);
 	}
 	pthread_mutex_unlock(&lock);
 	if (!texture)
@@ -62,8 +87,8 @@ CUresult sim_texture_create(struct sim_context *context, const struct sim_textur
 static void release(struct sim_texture *texture) // with the lock
 {
 	atomic_store(&texture->is_live, false);
-	texture->next_free = free_list;
-	free_list = texture;
+	texture->next_free = ended;
+	ended = texture;
 }
 
 void sim_texture_destroy(struct sim_texture *texture)
@@ -79,7 +104,10 @@ void sim_texture_context_finish(struct sim_context *context)
 	pthread_mutex_lock(&lock);
 	for (uint32_t i = 0; i < used; i++) {
 		struct sim_texture *texture = place_at(i);
-		if (atomic_load(&texture->is_live) && texture->context == context)
+		if (texture->context != context)
+			continue;
+		atomic_store(&texture->is_visible, false);
+		if (atomic_load(&texture->is_live))
 			release(texture);
 	}
 	pthread_mutex_unlock(&lock);
@@ -98,16 +126,21 @@ void sim_textures_refresh(void)
 	pthread_mutex_unlock(&lock);
 }
 
+static struct sim_texture *place_of(unsigned long long handle)
+{
+	return handle && handle <= CHUNK * CHUNKS ? place_at((uint32_t)handle - 1) : NULL;
+}
+
 struct sim_texture *sim_texture_get(unsigned long long handle)
 {
-	struct sim_texture *texture = handle && handle <= CHUNK * CHUNKS ? place_at((uint32_t)handle - 1) : NULL;
+	struct sim_texture *texture = place_of(handle);
 
 	return texture && atomic_load_explicit(&texture->is_live, memory_order_acquire) ? texture : NULL;
 }
 
 const struct ptx_texture *sim_texture_find(uint64_t handle)
 {
-	const struct sim_texture *texture = sim_texture_get(handle);
+	const struct sim_texture *texture = place_of(handle);
 
-	return texture ? &texture->seen : NULL;
+	return texture && atomic_load_explicit(&texture->is_visible, memory_order_acquire) ? &texture->seen : NULL;
 }

@@ -10,6 +10,7 @@ struct sim_texture_description {
 	CUDA_TEXTURE_DESC reading; // of textures
 	CUDA_RESOURCE_VIEW_DESC view;
 	bool has_view, is_surface;
+	bool needs_ldst; // only arrays with CUDA_ARRAY3D_SURFACE_LDST: for surface references
 };
 
 struct sim_texture {
@@ -18,6 +19,7 @@ struct sim_texture {
 	struct sim_context *context;
 	uint32_t handle; // never 0
 	_Atomic bool is_live;
+	_Atomic bool is_visible; // to kernels: those that were launched before its end may still read it
 	struct sim_texture *next_free;
 };
 

@@ -11,9 +11,6 @@ CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pR
 	if (!pTexObject || !pResDesc || !pTexDesc)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_context_current(&context));
-	if (pResDesc->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY &&
-	    !(pTexDesc->flags & CU_TRSF_NORMALIZED_COORDINATES))
-		return CUDA_ERROR_INVALID_VALUE;
 	struct sim_texture_description description = {
 		.resource = *pResDesc, .reading = *pTexDesc, .has_view = pResViewDesc != NULL};
 	if (pResViewDesc)
@@ -78,9 +75,8 @@ CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, C
 	if (!pResViewDesc)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(find_object(texObject, false, &texture));
-	if (!texture->description.has_view)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pResViewDesc = texture->description.view;
+	if (texture->description.has_view)
+		*pResViewDesc = texture->description.view;
 	return CUDA_SUCCESS;
 }
 

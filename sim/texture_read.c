@@ -163,8 +163,10 @@ static CUresult apply_view(const CUDA_RESOURCE_VIEW_DESC *view, unsigned flags, 
 	    (texture->axes == 3 && view->depth != base->depth) || view->firstMipmapLevel > view->lastMipmapLevel ||
 	    view->lastMipmapLevel >= texture->level_count || first > last)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (texture->layers ? last >= base->depth : last != 0)
+	if (texture->layers ? first >= base->depth : last != 0)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (texture->layers && last >= base->depth) // a GPU's driver accepts that
+		last = base->depth - 1;
 	texture->level_count = view->lastMipmapLevel - view->firstMipmapLevel + 1;
 	for (uint32_t i = 0; i < texture->level_count; i++) {
 		struct ptx_image image = texture->levels[i + view->firstMipmapLevel];
@@ -218,15 +220,12 @@ CUresult sim_texture_read(const struct sim_texture_description *description, str
 	if (description->is_surface && resource->resType != CU_RESOURCE_TYPE_ARRAY)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(read_resource(resource, &texture, &flags));
-	if (description->is_surface) {
-		if (!(flags & CUDA_ARRAY3D_SURFACE_LDST))
-			return CUDA_ERROR_INVALID_VALUE;
-	} else {
+	if (description->needs_ldst && !(flags & CUDA_ARRAY3D_SURFACE_LDST))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!description->is_surface) {
 		if (description->reading.flags & CU_TRSF_SEAMLESS_CUBEMAP && !(flags & CUDA_ARRAY3D_CUBEMAP))
 			return CUDA_ERROR_INVALID_VALUE;
-		if (description->has_view && !is_array(resource))
-			return CUDA_ERROR_INVALID_VALUE;
-		if (description->has_view)
+		if (description->has_view && is_array(resource)) // memory has no view
 			SIM_TRY(apply_view(&description->view, flags, &texture));
 		SIM_TRY(apply_reading(&description->reading, &texture));
 	}

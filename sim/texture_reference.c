@@ -16,6 +16,7 @@ static struct CUtexref_st *create_reference(uint32_t magic)
 		return NULL;
 	reference->magic = magic;
 	reference->description.is_surface = magic == SIM_SURFACE_REFERENCE;
+	reference->description.needs_ldst = reference->description.is_surface;
 	for (int i = 0; i < 3; i++)
 		reference->description.reading.addressMode[i] = CU_TR_ADDRESS_MODE_CLAMP;
 	reference->format = CU_AD_FORMAT_FLOAT;
@@ -188,9 +189,8 @@ CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 	struct CUtexref_st *reference, changed;
 
 	SIM_ENTER(cuTexRefSetArray);
+	(void)Flags; // a GPU's driver ignores it
 	SIM_TRY(sim_reference_get(hTexRef, SIM_TEXTURE_REFERENCE, &reference));
-	if (Flags != CU_TRSA_OVERRIDE_FORMAT)
-		return CUDA_ERROR_INVALID_VALUE;
 	changed = *reference;
 	changed.is_bound = true;
 	changed.description.resource =

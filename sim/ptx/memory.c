@@ -163,22 +163,31 @@ static bool resolve_device(struct ptx_warp *warp, const struct ptx_op *op, struc
 	return access->base || resolve_each(warp, op, access, 0);
 }
 
+// nvcc addresses shared memory by registers of 32 bits, clang by those of 64.
 static bool resolve_shared(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access)
 {
 	const struct ptx_memory_op *memory = op->data;
 	uint32_t length = (uint32_t)memory->bytes * memory->count, size = warp->worker->run->shared_size;
 	uint8_t *shared = warp->block->shared;
+	uint64_t bad = 0;
 
-	if (memory->address_bits != 32 || size < length)
+	if ((memory->address_bits != 32 && memory->address_bits != 64) || size < length)
 		return resolve_each(warp, op, access, PTX_SHARED_WINDOW);
-	const uint32_t *addresses = ptx_operand32(warp, op->a);
-	uint32_t bad = 0, add = (uint32_t)memory->offset;
 	access->base = NULL;
-	PTX_FOR_LANES(lane, warp->mask) {
-		uint32_t offset = addresses[lane] + add;
-		bad |= (offset > size - length) | (offset & (length - 1));
-		access->host[lane] = shared + offset;
+#define RESOLVE(type, addresses)                                                                                       \
+	PTX_FOR_LANES(lane, warp->mask) {                                                                              \
+		type offset = (addresses)[lane] + (type)memory->offset;                                                \
+		bad |= (offset > size - length) | (offset & (length - 1));                                             \
+		access->host[lane] = shared + offset;                                                                  \
 	}
+	if (memory->address_bits == 32) {
+		const uint32_t *addresses = ptx_operand32(warp, op->a);
+		RESOLVE(uint32_t, addresses)
+	} else {
+		const uint64_t *addresses = ptx_operand64(warp, op->a);
+		RESOLVE(uint64_t, addresses)
+	}
+#undef RESOLVE
 	return !bad || resolve_each(warp, op, access, PTX_SHARED_WINDOW);
 }
 

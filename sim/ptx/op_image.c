@@ -110,6 +110,8 @@ int ptx_decode_image_query(struct ptx_decoder *decoder)
 	int r = ptx_wants(decoder, 2u + of_level);
 	if (r == 0 && (operands[1].kind != PTX_OPERAND_ADDRESS || operands[1].count != 1))
 		r = ptx_malformed(decoder, "an object in brackets is wanted");
+	if (r == 0 && operands[1].list[0].kind == PTX_OPERAND_REGISTER && queries[i].query >= QUERY_NORMALIZED)
+		return PTX_REFUSED; // the driver of a GPU finds no such kernel: only a reference can be asked that
 	if (r == 0)
 		r = ptx_source(decoder, &operands[1].list[0], 64, &a);
 	if (r == 0 && of_level)

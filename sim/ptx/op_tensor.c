@@ -5,7 +5,7 @@
 #include "sim/ptx/bulk.h"
 #include "sim/ptx/tensor_map.h"
 
-enum { BOX_ALIGN = 128, MAP_ALIGN = 64 };
+enum { BOX_ALIGN = 128, MAP_ALIGN = 64, ROW_ALIGN = 16 };
 
 struct tensor_op {
 	struct ptx_bulk_end map;
@@ -120,6 +120,26 @@ static bool copy_row(struct ptx_warp *warp, const struct ptx_op *op, unsigned la
 	return true;
 }
 
+// As on an H200: a load may begin before the tensor, a store may not.
+static bool may_start(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, const struct ptx_tensor_map *map,
+		      const int32_t *start)
+{
+	const struct tensor_op *how = op->data;
+
+	if (start[0] * (int64_t)map->element_bytes % ROW_ALIGN) {
+		ptx_fault(warp, op, lane, PTX_FAULT_ILLEGAL_INSTRUCTION, map->address,
+			  "a box of a tensor at element %d, which is no multiple of %d bytes", start[0], ROW_ALIGN);
+		return false;
+	}
+	for (unsigned i = 0; how->store && i < map->rank; i++)
+		if (start[i] < 0) {
+			ptx_fault(warp, op, lane, PTX_FAULT_ILLEGAL_INSTRUCTION, map->address,
+				  "a box is stored at %d in dimension %u of a tensor", start[i], i);
+			return false;
+		}
+	return true;
+}
+
 static bool copy_box(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, const struct ptx_tensor_map *map,
 		     uint32_t rank)
 {
@@ -137,6 +157,8 @@ static bool copy_box(struct ptx_warp *warp, const struct ptx_op *op, unsigned la
 		start[i] = (int32_t)ptx_operand32(warp, how->coordinates[i])[lane];
 		rows *= i ? extent(map, i) : 1;
 	}
+	if (!may_start(warp, op, lane, map, start))
+		return false;
 	for (uint32_t i = 0; i < rows; i++) {
 		struct row row = find_row(map, start, i);
 		if (!copy_row(warp, op, lane, map, &row, shared + (uint64_t)i * row_bytes))

@@ -223,6 +223,24 @@ static bool is_beyond_edge(const struct ptx_sample *sample, const struct place *
 	return sample->geometry == PTX_GEOMETRY_CUBE && sample->texture->is_seamless && x != y;
 }
 
+// A GPU filters a row without layers as a picture of one row, at its upper edge: half of the result is what lies above.
+// With the other address modes that is the row itself.
+static bool has_border_beside(const struct ptx_sample *sample)
+{
+	const struct ptx_texture *texture = sample->texture;
+
+	return sample->geometry == PTX_GEOMETRY_1D && !texture->layers && texture->address[1] == PTX_ADDRESS_BORDER;
+}
+
+static struct ptx_texel mix_with_border(struct ptx_sample *sample, struct ptx_texel row)
+{
+	const struct place border = {.is_outside = true};
+	struct ptx_texel sum = {.u = {0}};
+
+	sum = add(sum, row, 0.5);
+	return add(sum, read_texel(sample, &border), 0.5);
+}
+
 static struct ptx_texel read_linear(struct ptx_sample *sample, const struct ptx_image *image)
 {
 	int axes = axis_count(sample->geometry);
@@ -248,7 +266,7 @@ static struct ptx_texel read_linear(struct ptx_sample *sample, const struct ptx_
 		address_place(sample, &place);
 		sum = add(sum, read_texel(sample, &place), weight);
 	}
-	return sum;
+	return has_border_beside(sample) ? mix_with_border(sample, sum) : sum;
 }
 
 static struct ptx_texel read_level(struct ptx_sample *sample, uint32_t level)

@@ -140,6 +140,14 @@ TEST(flush_and_saturate)
 	CHECK_INT(run_on(PTX_ALU_BASE, "add.sat.f32", 0xbf800000, 0x00000000, 0), 0);
 }
 
+TEST(multiply_and_add_without_a_mode_rounds_once)
+{
+	CHECK_INT(run_on(PTX_ALU_BASE, "mad.f32", 0x3f800001, 0x3f800001, 0xbf800002), 0x28800000); // 2^-46
+	CHECK_INT(run_on(PTX_ALU_BASE, "mad.ftz.f32", 0x3f800000, 0x00000001, 0), 0);
+	CHECK_INT(run_on(PTX_ALU_BASE, "mad.sat.f32", 0x40000000, 0x40000000, 0), 0x3f800000);
+	CHECK_INT(run_on(PTX_ALU_BASE, "mad.ftz.sat.f32", 0x40000000, 0x3e800000, 0x00000001), 0x3f000000);
+}
+
 // As an H200 does: what is below 2^-126 before rounding becomes 0, in every mode.
 TEST(flush_at_the_border)
 {

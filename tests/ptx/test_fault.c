@@ -225,7 +225,7 @@ static void fails_to_copy(struct ptx_tensor_map map, unsigned where, enum ptx_fa
 		"k", ".shared .align 128 .b8 s[256]; .shared .align 8 .b64 bar; ld.param.u64 %rd2, [p1];\n"
 		     "ld.param.u64 %rd3, [p2]; cvt.u32.u64 %r3, %rd3; mov.u32 %r1, s; add.u32 %r1, %r1, %r3;\n"
 		     "setp.ne.u32 %p1, %r0, 0; @%p1 ret; mov.u32 %r2, bar; mbarrier.init.shared.b64 [%r2], 1;\n"
-		     "mov.u32 %r3, 1;\n"
+		     "mov.u32 %r3, 4;\n"
 		     "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], "
 		     "[%rd2, {%r3, 2}], [%r2];");
 	struct machine *machine = machine_create();
@@ -258,6 +258,7 @@ TEST(tensor_maps_that_kernels_cannot_copy_by)
 		fails_to_copy(map, __VA_ARGS__);                                                                       \
 	}
 	WRONG(rank, 2, 0, PTX_FAULT_NONE, "")
+	WRONG(element_bytes, 2, 0, PTX_FAULT_ILLEGAL_INSTRUCTION, "no multiple of 16 bytes")
 	WRONG(rank, 2, 16, PTX_FAULT_MISALIGNED, "misaligned box of a tensor")
 	WRONG(rank, 2, 256, PTX_FAULT_ILLEGAL_ADDRESS, "illegal store of a tensor copy")
 	WRONG(rank, 3, 0, PTX_FAULT_ILLEGAL_INSTRUCTION, "of another number of dimensions")

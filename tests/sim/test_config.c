@@ -24,8 +24,10 @@ static int run(const char *spec, const char *visible, int (*check)(void), char *
 		_exit(check());
 	}
 	close(pipes[1]);
-	ssize_t got = read(pipes[0], ret_words, capacity - 1);
-	ret_words[got > 0 ? got : 0] = 0;
+	size_t length = 0;
+	for (ssize_t got = 1; got > 0; length += got > 0 ? (size_t)got : 0) // a line may come in pieces
+		got = read(pipes[0], ret_words + length, capacity - 1 - length);
+	ret_words[length] = 0;
 	close(pipes[0]);
 	waitpid(child, &status, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

@@ -113,6 +113,11 @@ ALIAS_MODE_F32("mad", fma, rn, 3)
 ALIAS_MODE_F32("mad", fma, rz, 3)
 ALIAS_MODE_F32("mad", fma, rm, 3)
 ALIAS_MODE_F32("mad", fma, rp, 3)
+// Without a mode in code for sm_1x alone, which later GPUs round once, to nearest.
+ROUNDED_ROW("mad.f32", fma_rn_f32, f32, 3)
+ROUNDED_ROW("mad.ftz.f32", fma_rn_ftz_f32, f32, 3)
+ROUNDED_ROW("mad.sat.f32", fma_rn_sat_f32, f32, 3)
+ROUNDED_ROW("mad.ftz.sat.f32", fma_rn_ftz_sat_f32, f32, 3)
 
 #define MODE_F64(name, word, mode, count, out, ...)                                                                    \
 	ROUNDED(name##_##word##_f64, f64, count, mode, AS_IS, out, __VA_ARGS__)                                        \
