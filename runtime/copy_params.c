@@ -91,6 +91,14 @@ static void fill(CUDA_MEMCPY3D_v2 *copy, const struct side *from, const struct s
 	copy->dstHeight = to->height;
 }
 
+// The pitch of a single row does not count, but the driver refuses one that is less than the width.
+static size_t row_pitch(size_t pitch, size_t y, size_t z, const CUDA_MEMCPY3D_v2 *copy)
+{
+	bool is_row = copy->Height <= 1 && copy->Depth <= 1 && y == 0 && z == 0;
+
+	return is_row && pitch < copy->WidthInBytes ? 0 : pitch;
+}
+
 cudaError_t rt_copy_3d(const struct cudaMemcpy3DParms *copy, CUDA_MEMCPY3D_v2 *ret_copy)
 {
 	struct side from, to;
@@ -115,6 +123,8 @@ cudaError_t rt_copy_3d(const struct cudaMemcpy3DParms *copy, CUDA_MEMCPY3D_v2 *r
 		.Depth = copy->extent.depth,
 	};
 	fill(&made, &from, &to);
+	made.srcPitch = row_pitch(made.srcPitch, made.srcY, made.srcZ, &made);
+	made.dstPitch = row_pitch(made.dstPitch, made.dstY, made.dstZ, &made);
 	*ret_copy = made;
 	return cudaSuccess;
 }

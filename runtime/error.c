@@ -11,14 +11,6 @@ static const struct {
 #include "error.def"
 };
 
-// Errors after which the process's contexts cannot be used again: the last error stays.
-static bool is_sticky(cudaError_t error)
-{
-	return error == cudaErrorIllegalAddress || error == cudaErrorLaunchTimeout || error == cudaErrorAssert ||
-	       error == cudaErrorECCUncorrectable ||
-	       (error >= cudaErrorHardwareStackError && error <= cudaErrorLaunchFailure);
-}
-
 cudaError_t rt_record(cudaError_t error)
 {
 	if (error != cudaSuccess && error != cudaErrorNotReady)
@@ -30,8 +22,7 @@ cudaError_t CUDARTAPI cudaGetLastError(void)
 {
 	cudaError_t error = rt_thread.last_error;
 
-	if (!is_sticky(error))
-		rt_thread.last_error = cudaSuccess;
+	rt_thread.last_error = cudaSuccess;
 	return error;
 }
 

@@ -2,32 +2,12 @@
 #include "generated.h"
 #include "register.h"
 
-// The driver says only that an argument is invalid. The runtime distinguishes the shape of the launch.
-static cudaError_t launch_error(CUresult result, dim3 grid, dim3 block)
-{
-	CUdevice device;
-	int limits[7] = {0};
-
-	if (result != CUDA_ERROR_INVALID_VALUE || rt_driver.cuCtxGetDevice(&device) != CUDA_SUCCESS)
-		return rt_error(result);
-	for (int i = 0; i < 7; i++) // MAX_THREADS_PER_BLOCK, MAX_BLOCK_DIM_X to _Z, MAX_GRID_DIM_X to _Z
-		rt_driver.cuDeviceGetAttribute(&limits[i], CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK + i, device);
-	const unsigned given[] = {block.x, block.y, block.z, grid.x, grid.y, grid.z};
-	for (int i = 0; i < 6; i++)
-		if (given[i] == 0 || given[i] > (unsigned)limits[i + 1])
-			return cudaErrorInvalidConfiguration;
-	if ((size_t)block.x * block.y * block.z > (size_t)limits[0])
-		return cudaErrorInvalidConfiguration;
-	return cudaErrorInvalidValue;
-}
-
 static cudaError_t launch(CUkernel kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream)
 {
 	if (shared > UINT32_MAX)
 		return cudaErrorInvalidValue;
-	CUresult result = RT_PTSZ(cuLaunchKernel)((CUfunction)kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-						  (unsigned)shared, stream, args, NULL);
-	return __builtin_expect(result, CUDA_SUCCESS) ? launch_error(result, grid, block) : cudaSuccess;
+	return rt_error(RT_PTSZ(cuLaunchKernel)((CUfunction)kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+						(unsigned)shared, stream, args, NULL));
 }
 
 static cudaError_t launch_function(const void *function, dim3 grid, dim3 block, void **args, size_t shared,
@@ -77,10 +57,8 @@ static cudaError_t launch_cooperative(const void *function, dim3 grid, dim3 bloc
 	RT_TRY(rt_kernel_find(function, &kernel));
 	if (shared > UINT32_MAX)
 		return cudaErrorInvalidValue;
-	CUresult result =
-		RT_PTSZ(cuLaunchCooperativeKernel)((CUfunction)kernel, grid.x, grid.y, grid.z, block.x, block.y,
-						   block.z, (unsigned)shared, stream, args);
-	return launch_error(result, grid, block);
+	return rt_error(RT_PTSZ(cuLaunchCooperativeKernel)((CUfunction)kernel, grid.x, grid.y, grid.z, block.x, block.y,
+							   block.z, (unsigned)shared, stream, args));
 }
 
 cudaError_t CUDARTAPI cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
@@ -98,8 +76,7 @@ static cudaError_t launch_ex(const cudaLaunchConfig_t *config, const void *funct
 		return cudaErrorInvalidValue;
 	RT_TRY(rt_kernel_find(function, &kernel));
 	RT_TRY(rt_launch_config(config, &given));
-	return launch_error(RT_PTSZ(cuLaunchKernelEx)(&given, (CUfunction)kernel, args, NULL), config->gridDim,
-			    config->blockDim);
+	return rt_error(RT_PTSZ(cuLaunchKernelEx)(&given, (CUfunction)kernel, args, NULL));
 }
 
 cudaError_t CUDARTAPI cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args)

@@ -61,7 +61,9 @@ cudaError_t CUDARTAPI cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct 
 
 cudaError_t CUDARTAPI cudaMemGetInfo(size_t *free, size_t *total)
 {
-	RT_CALL(free && total ? rt_error(rt_driver.cuMemGetInfo_v2(free, total)) : cudaErrorInvalidValue);
+	size_t unwanted;
+
+	RT_CALL(rt_driver.cuMemGetInfo_v2(free ? free : &unwanted, total ? total : &unwanted));
 }
 
 static cudaError_t allocate_host(void **ret_pointer, size_t size, unsigned flags)
@@ -148,11 +150,12 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes *att
 
 static cudaError_t allocate_managed(void **ret_pointer, size_t size, unsigned flags)
 {
-	CUdeviceptr address;
+	CUdeviceptr address = 0;
 
-	if (!ret_pointer || size == 0)
+	if (!ret_pointer)
 		return cudaErrorInvalidValue;
-	RT_TRY(rt_driver.cuMemAllocManaged(&address, size, flags));
+	if (size)
+		RT_TRY(rt_driver.cuMemAllocManaged(&address, size, flags));
 	*ret_pointer = (void *)address;
 	return cudaSuccess;
 }

@@ -32,7 +32,8 @@ void rt_table_remove_library(CUlibrary library);
 // Loads an image into the driver, unless that is done.
 cudaError_t rt_image_load(struct rt_image *image, CUlibrary *ret_library);
 
-// Finds the kernel behind a function stub or a kernel handle. cudaErrorInvalidDeviceFunction: neither.
+// Finds the kernel behind a function stub or a kernel handle. cudaErrorInvalidDeviceFunction: NULL, or the image has no
+// such kernel; cudaErrorInvalidResourceHandle: neither a stub nor a handle.
 cudaError_t rt_kernel_find(const void *function, CUkernel *ret_kernel);
 cudaError_t rt_kernel_of(struct rt_symbol *symbol, CUkernel *ret_kernel);
 // Makes a kernel handle known, so that it can be given where a function stub can.

@@ -23,10 +23,11 @@ cudaError_t rt_kernel_of(struct rt_symbol *symbol, CUkernel *ret_kernel)
 
 cudaError_t rt_kernel_find(const void *function, CUkernel *ret_kernel)
 {
-	struct rt_symbol *symbol = function ? rt_table_find(function) : NULL;
-
-	if (!symbol || (symbol->kind != RT_FUNCTION && symbol->kind != RT_KERNEL))
+	if (!function)
 		return cudaErrorInvalidDeviceFunction;
+	struct rt_symbol *symbol = rt_table_find(function);
+	if (!symbol || (symbol->kind != RT_FUNCTION && symbol->kind != RT_KERNEL))
+		return cudaErrorInvalidResourceHandle;
 	return rt_kernel_of(symbol, ret_kernel);
 }
 

@@ -84,7 +84,8 @@ CONFORM(libraries)
 	EQUALS(read_int(word), 6);
 	GIVES_LAST(cudaLibraryGetKernel(&kernel, library, "nothing"), cudaErrorSymbolNotFound);
 	WORKS(cudaLibraryUnload(library));
-	FAILS(cudaLibraryLoadData(&library, "no code at all", NULL, NULL, 0, NULL, NULL, 0));
+	WORKS(cudaLibraryLoadData(&library, "no code at all", NULL, NULL, 0, NULL, NULL, 0)); // it is not compiled yet
+	FAILS(cudaLibraryGetKernel(&kernel, library, "put"));
 	cudaGetLastError();
 	WORKS(cudaFree(to));
 }

@@ -125,7 +125,7 @@ CONFORM(host_and_kernel_nodes_are_changed)
 	EQUALS(read_int(to), 5);
 	WORKS(cudaGraphHostNodeSetParams(host, &params));
 	store_params.func = &first;
-	GIVES_LAST(cudaGraphKernelNodeSetParams(kernel, &store_params), cudaErrorInvalidDeviceFunction);
+	GIVES_LAST(cudaGraphKernelNodeSetParams(kernel, &store_params), cudaErrorInvalidResourceHandle);
 	struct cudaGraphNodeParams any = {.type = cudaGraphNodeTypeKernel};
 	value = 6;
 	any.kernel.func = store;
@@ -219,6 +219,12 @@ CONFORM(a_stream_is_captured_into_a_graph)
 	HOLDS(ended == graph);
 	WORKS(cudaGraphNodeGetDependentNodes(node, NULL, NULL, &count));
 	EQUALS(count, 2);
+	// The program has the graph already.
+	WORKS(cudaStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0, cudaStreamCaptureModeRelaxed));
+	launch_store(to, 5, stream);
+	WORKS(cudaStreamEndCapture(stream, NULL));
+	WORKS(cudaGraphGetNodes(graph, NULL, &count));
+	EQUALS(count, 4);
 	WORKS(cudaThreadExchangeStreamCaptureMode(&mode));
 	EQUALS(mode, cudaStreamCaptureModeGlobal);
 	WORKS(cudaThreadExchangeStreamCaptureMode(&mode));

@@ -99,6 +99,11 @@ __global__ void by_value(struct pair p, char c, int *to)
 	to[2] = c;
 }
 
+__global__ void read_texel(cudaTextureObject_t texture, int index, float *to)
+{
+	*to = tex1Dfetch<float>(texture, index);
+}
+
 __global__ void say(int value)
 {
 	printf("the kernel says %d\n", value);

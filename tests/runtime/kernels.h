@@ -24,6 +24,7 @@ void static_shared(int *to);
 void bounded(int *to);
 void sum_of_grid(int *to);
 void by_value(struct pair p, char c, int *to);
+void read_texel(cudaTextureObject_t texture, int index, float *to);
 void say(int value);
 void count_up(cudaGraphConditionalHandle handle, int *to, int last);
 #endif

@@ -66,21 +66,19 @@ CONFORM(shapes_that_cannot_be_launched)
 	launch_shape(1, 1024, 0);
 	WORKS(cudaGetLastError());
 	launch_shape(1, 1025, 0);
-	GIVES(cudaPeekAtLastError(), cudaErrorInvalidConfiguration);
-	GIVES(cudaGetLastError(), cudaErrorInvalidConfiguration);
+	GIVES(cudaPeekAtLastError(), cudaErrorInvalidValue);
+	GIVES(cudaGetLastError(), cudaErrorInvalidValue);
 	GIVES(cudaGetLastError(), cudaSuccess);
 	launch_shape(0, 1, 0);
-	GIVES(cudaGetLastError(), cudaErrorInvalidConfiguration);
+	GIVES(cudaGetLastError(), cudaErrorInvalidValue);
 	launch_shape(1, 0, 0);
-	GIVES(cudaGetLastError(), cudaErrorInvalidConfiguration);
+	GIVES(cudaGetLastError(), cudaErrorInvalidValue);
 	launch_shape(1, 1, 48 << 10);
 	GIVES(cudaGetLastError(), cudaSuccess);
 	launch_shape(1, 1, (48 << 10) + 1);
 	GIVES(cudaGetLastError(), cudaErrorInvalidValue);
-	GIVES_LAST(cudaLaunchKernel(empty, (dim3){1, 1, 1}, (dim3){1, 1, 65}, NULL, 0, NULL),
-		   cudaErrorInvalidConfiguration);
-	GIVES_LAST(cudaLaunchKernel(empty, (dim3){1, 65536, 1}, (dim3){1, 1, 1}, NULL, 0, NULL),
-		   cudaErrorInvalidConfiguration);
+	GIVES_LAST(cudaLaunchKernel(empty, (dim3){1, 1, 1}, (dim3){1, 1, 65}, NULL, 0, NULL), cudaErrorInvalidValue);
+	GIVES_LAST(cudaLaunchKernel(empty, (dim3){1, 65536, 1}, (dim3){1, 1, 1}, NULL, 0, NULL), cudaErrorInvalidValue);
 	WORKS(cudaDeviceSynchronize());
 }
 
@@ -88,10 +86,10 @@ CONFORM(functions_that_are_not_registered)
 {
 	int not_a_kernel = 0;
 
-	GIVES_LAST(launch_with(&not_a_kernel, 1, 1, NULL, NULL), cudaErrorInvalidDeviceFunction);
+	GIVES_LAST(launch_with(&not_a_kernel, 1, 1, NULL, NULL), cudaErrorInvalidResourceHandle);
 	GIVES_LAST(launch_with(NULL, 1, 1, NULL, NULL), cudaErrorInvalidDeviceFunction);
 	struct cudaFuncAttributes attributes;
-	GIVES_LAST(cudaFuncGetAttributes(&attributes, &not_a_kernel), cudaErrorInvalidDeviceFunction);
+	GIVES_LAST(cudaFuncGetAttributes(&attributes, &not_a_kernel), cudaErrorInvalidResourceHandle);
 }
 
 CONFORM(a_kernel_is_bounded)
@@ -156,7 +154,7 @@ CONFORM(launches_have_attributes)
 	WORKS(cudaLaunchKernelExC(&config, sum_of_grid, arguments));
 	EQUALS(read_int(to + 1), 64);
 	config.blockDim.x = 2000;
-	GIVES_LAST(cudaLaunchKernelExC(&config, sum_of_grid, arguments), cudaErrorInvalidConfiguration);
+	GIVES_LAST(cudaLaunchKernelExC(&config, sum_of_grid, arguments), cudaErrorInvalidValue);
 	WORKS(cudaFree(to));
 }
 

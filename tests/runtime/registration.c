@@ -1,71 +1,12 @@
-// What the registration interface does with images that cannot be loaded, and with calls in another order.
-#include <dlfcn.h>
-
+// The registration interface: images that come and go, and the stack of launch configurations.
 #include "cudart.h"
-
-void **__cudaRegisterFatBinary(void *wrapper);
-void __cudaRegisterFatBinaryEnd(void **handle);
-void __cudaUnregisterFatBinary(void **handle);
-void __cudaRegisterFunction(void **handle, const char *stub, char *device, const char *name, int limit, uint3 *tid,
-			    uint3 *bid, dim3 *block, dim3 *grid, int *warp);
-void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext, size_t size, int constant,
-		       int global);
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream);
-
-void machine_code(int *to); // of machine.cu: for a GPU of compute capability 7.5 alone
+#include "registration.h"
 
 static char stub, other_stub, variable;
-
-struct wrapper {
-	int magic, version;
-	const void *data;
-	void *file;
-};
 
 static void register_function(void **handle, const char *key, const char *name)
 {
 	__cudaRegisterFunction(handle, key, (char *)name, name, -1, NULL, NULL, NULL, NULL, NULL);
-}
-
-CHILD(machine_code)
-{
-	int *to, major = 0;
-
-	WORKS(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
-	if (major == 7)
-		return;
-	NEED(cudaMalloc((void **)&to, 4));
-	GIVES(launch_with(machine_code, 1, 1, (void *[]){&to}, NULL), cudaErrorNoKernelImageForDevice);
-	GIVES(cudaGetLastError(), cudaErrorNoKernelImageForDevice);
-	struct cudaFuncAttributes attributes;
-	GIVES(cudaFuncGetAttributes(&attributes, machine_code), cudaErrorNoKernelImageForDevice);
-	GIVES(cudaGetLastError(), cudaErrorNoKernelImageForDevice);
-	launch_store(to, 5, NULL); // other images are not affected
-	EQUALS(read_int(to), 5);
-}
-
-CONFORM(machine_code_for_another_gpu)
-{
-	run_child("machine_code", NULL);
-}
-
-CHILD(damaged)
-{
-	static const char garbage[256] = "this is no fat binary";
-	static struct wrapper wrapper = {0x466243b1, 1, garbage, NULL};
-	void **handle = __cudaRegisterFatBinary(&wrapper);
-
-	register_function(handle, &stub, "anything");
-	__cudaRegisterFatBinaryEnd(handle);
-	FAILS(launch_with(&stub, 1, 1, NULL, NULL));
-	HOLDS(cudaGetLastError() != cudaSuccess);
-	__cudaUnregisterFatBinary(handle);
-}
-
-CONFORM(a_damaged_image)
-{
-	run_child("damaged", NULL);
 }
 
 static const char ptx[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
@@ -89,7 +30,7 @@ CHILD(order)
 	WORKS(cudaDeviceSynchronize());
 	cudaGetLastError();
 	__cudaUnregisterFatBinary(handle);
-	GIVES(launch_with(&stub, 1, 1, NULL, NULL), cudaErrorInvalidDeviceFunction);
+	GIVES(launch_with(&stub, 1, 1, NULL, NULL), cudaErrorInvalidResourceHandle);
 	GIVES(cudaMemcpyFromSymbol(&value, &variable, 4, 0, cudaMemcpyDeviceToHost), cudaErrorInvalidSymbol);
 }
 

@@ -44,6 +44,7 @@ CONFORM(the_default_stream)
 	NEED(cudaHostGetDevicePointer((void **)&seen, flag, 0));
 	NEED(cudaStreamCreate(&blocking));
 	NEED(cudaStreamCreateWithFlags(&free_running, cudaStreamNonBlocking));
+	WORKS(launch_with(store, 1, 1, (void *[]){&to, &value}, NULL)); // loading a kernel may wait for others
 	WORKS(cudaStreamSynchronize(NULL));
 	WORKS(launch_with(wait_for, 1, 1, (void *[]){&seen}, blocking));
 	WORKS(launch_with(store, 1, 1, (void *[]){&to, &value}, NULL));

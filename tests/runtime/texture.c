@@ -86,3 +86,35 @@ CONFORM(surface_objects)
 	WORKS(cudaDestroySurfaceObject(object));
 	WORKS(cudaFreeArray(array));
 }
+
+// A kernel that was launched before the destruction still reads the texture. NVIDIA's sample NV12toBGRandResize relies on
+// that.
+CONFORM(a_texture_is_destroyed_behind_a_launch)
+{
+	struct cudaResourceDesc resource = {.resType = cudaResourceTypeLinear};
+	const struct cudaTextureDesc texture = {.readMode = cudaReadModeElementType};
+	const float texels[4] = {1, 2, 3, 4};
+	cudaTextureObject_t object;
+	float *to, value = 0;
+	int *flag, *seen, index = 2;
+
+	need_textures();
+	NEED(cudaHostAlloc((void **)&flag, sizeof *flag, cudaHostAllocMapped));
+	*flag = 0;
+	NEED(cudaHostGetDevicePointer((void **)&seen, flag, 0));
+	NEED(cudaMalloc(&resource.res.linear.devPtr, sizeof texels));
+	NEED(cudaMalloc((void **)&to, sizeof *to));
+	NEED(cudaMemcpy(resource.res.linear.devPtr, texels, sizeof texels, cudaMemcpyHostToDevice));
+	resource.res.linear.desc = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
+	resource.res.linear.sizeInBytes = sizeof texels;
+	NEED(cudaCreateTextureObject(&object, &resource, &texture, NULL));
+	WORKS(launch_with(wait_for, 1, 1, (void *[]){&seen}, NULL));
+	WORKS(launch_with(read_texel, 1, 1, (void *[]){&object, &index, &to}, NULL));
+	WORKS(cudaDestroyTextureObject(object));
+	*(volatile int *)flag = 1;
+	WORKS(cudaMemcpy(&value, to, sizeof value, cudaMemcpyDeviceToHost));
+	HOLDS(value == 3);
+	WORKS(cudaFree(to));
+	WORKS(cudaFree(resource.res.linear.devPtr));
+	WORKS(cudaFreeHost(flag));
+}

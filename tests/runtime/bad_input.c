@@ -1,0 +1,282 @@
+// Bad input: invalid images, incomplete registrations, invalid device numbers, freed handles.
+#include "cudart.h"
+#include "registration.h"
+
+void machine_code(int *to); // of machine.cu: for a GPU of compute capability 7.5 alone
+
+static char stub, other_stub, variable;
+
+#define PTX_OF(version, body) ".version " version "\n.target sm_75\n.address_size 64\n" body
+#define NOTHING ".visible .global .u32 word = 6;\n.visible .entry nothing() { ret; }\n"
+
+// Registers an image with one kernel and one variable.
+static void **register_image(const void *data, bool with_end)
+{
+	struct wrapper *wrapper = malloc(sizeof *wrapper); // the runtime keeps its address
+
+	CHECK(wrapper != NULL);
+	*wrapper = (struct wrapper){0x466243b1, 1, data, NULL};
+	void **handle = __cudaRegisterFatBinary(wrapper);
+	__cudaRegisterFunction(handle, &stub, (char *)"nothing", "nothing", -1, NULL, NULL, NULL, NULL, NULL);
+	__cudaRegisterVar(handle, &variable, (char *)"word", "word", 0, 4, 0, 0);
+	if (with_end)
+		__cudaRegisterFatBinaryEnd(handle);
+	return handle;
+}
+
+// Each way to use an image that cannot be loaded reports why, the second time, too, and other images are not affected.
+static void expect_unusable(const void *kernel, cudaError_t why)
+{
+	struct cudaFuncAttributes attributes;
+	int blocks = -1, *to;
+
+	GIVES_LAST(launch_with(kernel, 1, 1, NULL, NULL), why);
+	GIVES_LAST(launch_with(kernel, 1, 1, NULL, NULL), why);
+	GIVES_LAST(cudaFuncGetAttributes(&attributes, kernel), why);
+	GIVES_LAST(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 1024), why);
+	GIVES_LAST(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, 32, 0), why);
+	GIVES_LAST(cudaLaunchCooperativeKernel(kernel, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL), why);
+	WORKS(cudaDeviceSynchronize());
+	to = need_ints(1);
+	launch_store(to, 5, NULL);
+	EQUALS(read_int(to), 5);
+	WORKS(cudaFree(to));
+}
+
+static void expect_no_variable(cudaError_t why)
+{
+	void *address;
+	size_t size;
+	int value = 1;
+
+	GIVES_LAST(cudaMemcpyToSymbol(&variable, &value, 4, 0, cudaMemcpyHostToDevice), why);
+	GIVES_LAST(cudaMemcpyFromSymbol(&value, &variable, 4, 0, cudaMemcpyDeviceToHost), why);
+	GIVES_LAST(cudaGetSymbolAddress(&address, &variable), why);
+	GIVES_LAST(cudaGetSymbolSize(&size, &variable), why);
+}
+
+CHILD(machine_code)
+{
+	int major = 0;
+
+	WORKS(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+	if (major != 7)
+		expect_unusable(machine_code, cudaErrorNoKernelImageForDevice);
+}
+
+CONFORM(machine_code_alone)
+{
+	run_child("machine_code", NULL);
+}
+
+static const struct {
+	const char *name, *data;
+	cudaError_t why;
+} images[] = {
+	{"garbage", "this is no fat binary, and no PTX", cudaErrorInvalidKernelImage},
+	{"syntax", PTX_OF("7.5", ".visible .entry nothing() { this is no instruction; }\n"), cudaErrorInvalidPtx},
+	{"cut", PTX_OF("7.5", ".visible .global .u32 word = 6;\n.visible .entry nothing() { re"), cudaErrorInvalidPtx},
+	{"later", PTX_OF("99.0", NOTHING), cudaErrorUnsupportedPtxVersion},
+};
+
+CHILD(damaged)
+{
+	for (size_t i = 0; i < sizeof images / sizeof *images; i++)
+		if (strcmp(argument, images[i].name) == 0) {
+			void **handle = register_image(images[i].data, true);
+			expect_unusable(&stub, images[i].why);
+			expect_no_variable(images[i].why);
+			__cudaUnregisterFatBinary(handle);
+			return;
+		}
+	FAIL("no image %s", argument);
+}
+
+CONFORM(damaged_images)
+{
+	for (size_t i = 0; i < sizeof images / sizeof *images; i++)
+		run_child("damaged", images[i].name);
+}
+
+// An empty fat binary: the header, and no file in it.
+CHILD(empty)
+{
+	static const struct {
+		unsigned magic;
+		unsigned short version, header_size;
+		unsigned long long size;
+	} nothing = {0xba55ed50, 1, 16, 0};
+
+	register_image(&nothing, true);
+	expect_unusable(&stub, cudaErrorNoKernelImageForDevice);
+	expect_no_variable(cudaErrorNoKernelImageForDevice);
+}
+
+CONFORM(an_empty_fat_binary)
+{
+	run_child("empty", NULL);
+}
+
+// Objects that compilers before CUDA 10.1 made do not call the end.
+CHILD(without_end)
+{
+	int value = 0;
+
+	register_image(PTX_OF("7.5", NOTHING), false);
+	WORKS(launch_with(&stub, 1, 1, NULL, NULL));
+	WORKS(cudaMemcpyFromSymbol(&value, &variable, 4, 0, cudaMemcpyDeviceToHost));
+	EQUALS(value, 6);
+	WORKS(cudaDeviceSynchronize());
+}
+
+CONFORM(a_registration_without_its_end)
+{
+	run_child("without_end", NULL);
+}
+
+// Before the registration a stub is unknown, and the runtime does not remember that.
+CHILD(late)
+{
+	int value = 0;
+
+	WORKS(cudaFree(NULL));
+	GIVES_LAST(launch_with(&stub, 1, 1, NULL, NULL), cudaErrorInvalidResourceHandle);
+	expect_no_variable(cudaErrorInvalidSymbol);
+	void **handle = register_image(PTX_OF("7.5", NOTHING), true);
+	WORKS(launch_with(&stub, 1, 1, NULL, NULL));
+	WORKS(cudaMemcpyFromSymbol(&value, &variable, 4, 0, cudaMemcpyDeviceToHost));
+	EQUALS(value, 6);
+	WORKS(cudaDeviceSynchronize());
+	__cudaUnregisterFatBinary(handle);
+	GIVES_LAST(launch_with(&stub, 1, 1, NULL, NULL), cudaErrorInvalidResourceHandle);
+	expect_no_variable(cudaErrorInvalidSymbol);
+}
+
+CONFORM(a_launch_before_the_registration)
+{
+	run_child("late", NULL);
+}
+
+// A variable is no kernel, and a kernel is no variable.
+CHILD(mixed)
+{
+	void *address;
+
+	register_image(PTX_OF("7.5", NOTHING), true);
+	GIVES_LAST(launch_with(&variable, 1, 1, NULL, NULL), cudaErrorInvalidResourceHandle);
+	GIVES_LAST(cudaGetSymbolAddress(&address, &stub), cudaErrorInvalidSymbol);
+	GIVES_LAST(launch_with(&other_stub, 1, 1, NULL, NULL), cudaErrorInvalidResourceHandle);
+}
+
+CONFORM(kernels_and_variables_are_not_mixed_up)
+{
+	run_child("mixed", NULL);
+}
+
+CONFORM(numbers_of_no_device)
+{
+	struct cudaDeviceProp properties;
+	char bus[32];
+	cudaMemPool_t pool;
+	int none = 0, value = 0;
+
+	WORKS(cudaGetDeviceCount(&none));
+	for (int pass = 0; pass < 2; pass++) {
+		int device = pass ? -1 : none;
+		GIVES_LAST(cudaSetDevice(device), cudaErrorInvalidDevice);
+		GIVES_LAST(cudaInitDevice(device, 0, 0), cudaErrorInvalidDevice);
+		GIVES_LAST(cudaGetDeviceProperties(&properties, device), cudaErrorInvalidDevice);
+		GIVES_LAST(cudaDeviceGetAttribute(&value, cudaDevAttrWarpSize, device), cudaErrorInvalidDevice);
+		GIVES_LAST(cudaDeviceGetPCIBusId(bus, sizeof bus, device), cudaErrorInvalidDevice);
+		GIVES_LAST(cudaDeviceCanAccessPeer(&value, 0, device), cudaErrorInvalidDevice);
+		GIVES_LAST(cudaDeviceCanAccessPeer(&value, device, 0), cudaErrorInvalidDevice);
+		GIVES_LAST(cudaDeviceEnablePeerAccess(device, 0), cudaErrorInvalidDevice);
+		GIVES_LAST(cudaDeviceDisablePeerAccess(device), cudaErrorInvalidDevice);
+		GIVES_LAST(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrAccessSupported, 0, device),
+			   cudaErrorInvalidDevice);
+		GIVES_LAST(cudaDeviceGetDefaultMemPool(&pool, device), cudaErrorInvalidDevice);
+		GIVES_LAST(cudaDeviceGetMemPool(&pool, device), cudaErrorInvalidDevice);
+	}
+	WORKS(cudaGetDevice(&value));
+	EQUALS(value, 0);
+}
+
+CHILD(freed_memory)
+{
+	void *device, *host;
+	char text[4] = "";
+
+	NEED(cudaMalloc(&device, 4096));
+	NEED(cudaMallocHost(&host, 4096));
+	WORKS(cudaFree(device));
+	WORKS(cudaFreeHost(host));
+	GIVES_LAST(cudaFree(device), cudaErrorInvalidValue);
+	GIVES_LAST(cudaFreeHost(host), cudaErrorInvalidValue);
+	GIVES_LAST(cudaMemcpy(device, text, 4, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+	GIVES_LAST(cudaMemset(device, 0, 4), cudaErrorInvalidValue);
+	GIVES_LAST(cudaFreeAsync(device, NULL), cudaErrorInvalidValue);
+	WORKS(cudaDeviceSynchronize());
+}
+
+CHILD(freed_stream)
+{
+	cudaStream_t stream;
+	unsigned flags;
+
+	NEED(cudaStreamCreate(&stream));
+	WORKS(cudaStreamDestroy(stream));
+	GIVES_LAST(cudaStreamQuery(stream), cudaErrorInvalidResourceHandle);
+	GIVES_LAST(cudaStreamGetFlags(stream, &flags), cudaErrorInvalidResourceHandle);
+	GIVES_LAST(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
+	GIVES_LAST(launch_with(empty, 1, 1, NULL, stream), cudaErrorInvalidResourceHandle);
+	GIVES_LAST(cudaStreamDestroy(stream), cudaErrorInvalidResourceHandle);
+}
+
+CHILD(freed_event)
+{
+	cudaEvent_t event;
+
+	NEED(cudaEventCreate(&event));
+	WORKS(cudaEventDestroy(event));
+	GIVES_LAST(cudaEventQuery(event), cudaErrorInvalidResourceHandle);
+	GIVES_LAST(cudaEventRecord(event, NULL), cudaErrorInvalidResourceHandle);
+	GIVES_LAST(cudaEventSynchronize(event), cudaErrorInvalidResourceHandle);
+	GIVES_LAST(cudaStreamWaitEvent(NULL, event, 0), cudaErrorInvalidResourceHandle);
+	GIVES_LAST(cudaEventDestroy(event), cudaErrorInvalidResourceHandle);
+}
+
+CHILD(freed_array)
+{
+	struct cudaChannelFormatDesc format = {32, 0, 0, 0, cudaChannelFormatKindFloat};
+	cudaArray_t array;
+	float value[4] = {0};
+
+	NEED(cudaMallocArray(&array, &format, 4, 0, 0));
+	WORKS(cudaFreeArray(array));
+	GIVES_LAST(cudaMemcpy2DToArray(array, 0, 0, value, 16, 16, 1, cudaMemcpyHostToDevice),
+		   cudaErrorInvalidResourceHandle);
+	GIVES_LAST(cudaFreeArray(array), cudaErrorInvalidResourceHandle);
+}
+
+CHILD(freed_pool)
+{
+	struct cudaMemPoolProps properties = {.allocType = cudaMemAllocationTypePinned,
+					      .location = {.type = cudaMemLocationTypeDevice}};
+	cudaMemPool_t pool;
+	void *pointer;
+
+	NEED(cudaMemPoolCreate(&pool, &properties));
+	WORKS(cudaMemPoolDestroy(pool));
+	GIVES_LAST(cudaMallocFromPoolAsync(&pointer, 4096, pool, NULL), cudaErrorInvalidValue);
+	GIVES_LAST(cudaMemPoolTrimTo(pool, 0), cudaErrorInvalidValue);
+	GIVES_LAST(cudaMemPoolDestroy(pool), cudaErrorInvalidValue);
+}
+
+CONFORM(handles_of_what_was_freed)
+{
+	run_child("freed_memory", NULL);
+	run_child("freed_stream", NULL);
+	run_child("freed_event", NULL);
+	run_child("freed_array", NULL);
+	run_child("freed_pool", NULL);
+}
