@@ -13,7 +13,7 @@
 #include "turn/estimate.h"
 #include "turn/gate.h"
 
-enum class { KERNEL, EXTENDED, OBJECT, BYTES, CALL, COPY, COPY_2D, COPY_3D, WAIT, PASS };
+enum class { KERNEL, EXTENDED, OBJECT, BYTES, CALL, COPY, COPY_2D, COPY_3D, WAIT, WAIT_ALL, PASS };
 enum { NONE = -1 };
 
 static const struct {
@@ -235,7 +235,9 @@ static bool follow_slot(void)
 	return slot != NULL;
 }
 
-static void wait_at_gate(void)
+// Waits until the gate opens. Meanwhile it marks the rest of the launch's stream (NULL: unknown) as soon as a mark is
+// free. Without a mark, the end of that work is noticed only after more than twice its estimate.
+static void wait_at_gate(struct shim_turn_stream *stream)
 {
 	struct turn_wait wait;
 	uint32_t began = vg_ledger_restores(ledger);
@@ -243,6 +245,8 @@ static void wait_at_gate(void)
 
 	turn_wait_begin(&process, &wait, now);
 	for (;; now = clock_ns()) {
+		if (stream)
+			shim_turn_mark_rest(stream);
 		struct turn_action action = turn_wait_look(&process, &wait, now);
 		if (action.ring)
 			ring();
@@ -315,9 +319,7 @@ static CUresult call_at_turn(const struct call *call, CUstream handle)
 		all += estimate * (OPEN_LAUNCHES - 1);
 	now = clock_ns();
 	if (!turn_gate_admits(&process, now)) {
-		if (stream)
-			shim_turn_mark_rest(stream);
-		wait_at_gate();
+		wait_at_gate(stream);
 		now = clock_ns();
 		word = atomic_load_explicit(shim_turn_word, memory_order_relaxed);
 	}
@@ -341,15 +343,20 @@ static CUresult wait_for_work(const struct call *call)
 {
 	CUresult result;
 	uint32_t began = vg_ledger_restores(ledger);
+	uint64_t began_ns;
 
 	if (!follow_slot() || !atomic_load_explicit(&process.slot->eta_ns, memory_order_relaxed))
 		return forward(call);
+	began_ns = clock_ns();
 	turn_watch_begin(&process);
 	result = forward(call);
 	if (!is_restored_since(began))
 		turn_watch_end(&process);
-	if (result == CUDA_SUCCESS)
-		report();
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (rows[call->row].class == WAIT_ALL)
+		shim_turn_ended(rows[call->row].stream == NONE ? NULL : stream_of(call), began_ns);
+	report();
 	return result;
 }
 
@@ -359,7 +366,7 @@ CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint6
 	CUstream stream;
 	int error = errno;
 
-	if (rows[row].class == WAIT) {
+	if (rows[row].class == WAIT || rows[row].class == WAIT_ALL) {
 		CUresult result = wait_for_work(&call);
 		errno = error;
 		return result;

@@ -9,7 +9,7 @@
 #include "shim/turn.h"
 #include "turn/estimate.h"
 
-enum { STREAMS = 64, MARKS = 16, MARK_LAUNCHES = 64 };
+enum { STREAMS = 64, MARKS = 64, MARK_LAUNCHES = 64 };
 static const uint64_t mark_every_ns = 50000;
 static const uint64_t lost_ns = 1000000; // work without a mark counts for twice its estimate and so much
 
@@ -126,11 +126,32 @@ static bool record(struct shim_turn_stream *stream, CUevent *event, unsigned int
 	return make_event(stream, event, flags) && REAL(cuEventRecord)(*event, stream->handle) == CUDA_SUCCESS;
 }
 
+// Anything but "not yet" ends a mark: an event that cannot be asked will not tell more later. While another thread
+// captures, a query in this one would invalidate the capture, unless this thread is relaxed.
+static bool is_reached(CUevent event)
+{
+	if (!atomic_load_explicit(&shim_turn_captures, memory_order_relaxed))
+		return SHIM_TURN_BELOW(cuEventQuery)(event) != CUDA_ERROR_NOT_READY;
+	SHIM_RELAXED;
+	return SHIM_TURN_BELOW(cuEventQuery)(event) != CUDA_ERROR_NOT_READY;
+}
+
+// With the lock held.
+static void reap_marks(struct shim_turn_stream *stream)
+{
+	while (stream->count && is_reached(stream->marks[stream->first].event)) {
+		stream->marked_ns -= stream->marks[stream->first].ns;
+		stream->first = (stream->first + 1) % MARKS;
+		stream->count--;
+	}
+}
+
 // With the lock held.
 static void put_mark(struct shim_turn_stream *stream)
 {
+	if (stream->count == MARKS)
+		reap_marks(stream);
 	struct mark *mark = &stream->marks[(stream->first + stream->count) % MARKS];
-
 	if (stream->count == MARKS || !record(stream, &mark->event, CU_EVENT_DISABLE_TIMING))
 		return; // what is behind the last mark grows
 	mark->ns = stream->open_ns;
@@ -157,16 +178,6 @@ void shim_turn_mark_rest(struct shim_turn_stream *stream)
 	if (stream->open_launches)
 		put_mark(stream);
 	vg_lock_give(&stream->lock);
-}
-
-// Anything but "not yet" ends a mark: an event that cannot be asked will not tell more later. While another thread
-// captures, a query in this one would invalidate the capture, unless this thread is relaxed.
-static bool is_reached(CUevent event)
-{
-	if (!atomic_load_explicit(&shim_turn_captures, memory_order_relaxed))
-		return SHIM_TURN_BELOW(cuEventQuery)(event) != CUDA_ERROR_NOT_READY;
-	SHIM_RELAXED;
-	return SHIM_TURN_BELOW(cuEventQuery)(event) != CUDA_ERROR_NOT_READY;
 }
 
 // With the lock held.
@@ -208,11 +219,7 @@ void shim_turn_measure_end(struct shim_turn_stream *stream, bool launched)
 static uint64_t left_of(struct shim_turn_stream *stream, uint64_t now)
 {
 	finish_measure(stream);
-	while (stream->count && is_reached(stream->marks[stream->first].event)) {
-		stream->marked_ns -= stream->marks[stream->first].ns;
-		stream->first = (stream->first + 1) % MARKS;
-		stream->count--;
-	}
+	reap_marks(stream);
 	if (!stream->count && stream->open_launches && now > stream->launched_ns + 2 * stream->open_ns + lost_ns) {
 		stream->open_ns = 0;
 		stream->open_launches = 0;
@@ -236,14 +243,36 @@ uint64_t shim_turn_left(uint64_t now)
 	return left;
 }
 
+// With the lock held. A measurement that has ended stays to be read.
+static void forget_flight(struct shim_turn_stream *stream)
+{
+	stream->count = 0;
+	stream->marked_ns = stream->open_ns = 0;
+	stream->open_launches = 0;
+}
+
+void shim_turn_ended(CUstream handle, uint64_t began_ns)
+{
+	CUcontext context = shim_current_context();
+	uintptr_t key = handle ? key_of(handle, context) : 0;
+
+	for (unsigned int i = 0; i < used; i++) {
+		struct shim_turn_stream *stream = &streams[i];
+		if (handle ? stream->key != key : stream->context != context)
+			continue;
+		vg_lock_take(&stream->lock);
+		if (stream->launched_ns < began_ns)
+			forget_flight(stream);
+		vg_lock_give(&stream->lock);
+	}
+}
+
 void shim_turn_forget_flight(void)
 {
 	for (unsigned int i = 0; i < used; i++) {
 		struct shim_turn_stream *stream = &streams[i];
 		vg_lock_take(&stream->lock);
-		stream->count = 0;
-		stream->marked_ns = stream->open_ns = 0;
-		stream->open_launches = 0;
+		forget_flight(stream);
 		vg_lock_give(&stream->lock);
 	}
 }

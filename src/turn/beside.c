@@ -1,8 +1,10 @@
 // Side by side: where a context switch costs nothing, vGPUs that together do not fill the device run at once. Each gets
-// as much as alone. A vGPU that gets ahead of the others waits for them, so that shares hold.
+// as much as alone. A vGPU that gets ahead of the others waits for them, so that shares hold. Whether they fill the
+// device is not known before: kernels of several programs may run at the same time. So they are tried.
 #include "turn/engine.h"
 
 static const uint64_t BACKOFF_MOST = 32; // times `beside_ns`
+static const uint64_t LEAST_MEASURES = 5; // launches run ahead of what the GPU has done
 
 static bool is_member(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu, uint64_t now)
 {
@@ -10,22 +12,20 @@ static bool is_member(const struct turn_arbiter *arbiter, const struct turn_vgpu
 	       !turn_is_urgent_class(vgpu) && !vgpu->terms.is_exempt;
 }
 
-// Returns whether all active batch vGPUs were measured and fit on the device at once.
-static bool fit_together(const struct turn_arbiter *arbiter, uint64_t now)
+// Returns whether there are several active batch vGPUs, and the rates of all were measured in turns.
+static bool are_measured(const struct turn_arbiter *arbiter, uint64_t now)
 {
-	double busy = 0;
 	int count = 0;
 
 	for (int i = 0; i < arbiter->touched; i++) {
 		const struct turn_vgpu *vgpu = &arbiter->vgpus[i];
 		if (!is_member(arbiter, vgpu, now))
 			continue;
-		if (vgpu->busy < 0 || turn_is_idle_class(vgpu) || vgpu->lasting || vgpu->silent_ns)
+		if (!vgpu->is_measured || turn_is_idle_class(vgpu) || vgpu->lasting || vgpu->silent_ns)
 			return false;
-		busy += vgpu->busy;
 		count++;
 	}
-	return count > 1 && busy <= arbiter->rules.beside_busy;
+	return count > 1;
 }
 
 // Returns the least virtual time of the members that launch or wait.
@@ -76,28 +76,48 @@ static void enter_beside(struct turn_arbiter *arbiter, uint64_t now)
 		vgpu->paced = false;
 		vgpu->beside_ns = vgpu->beside_launches = 0;
 		if (!is_member(arbiter, vgpu, now))
-			vgpu->busy = -1;
+			vgpu->is_measured = false;
 	}
 	arbiter->regime = TURN_REGIME_BESIDE;
 }
 
-// Returns to turns, in which the members are measured again. If one was slowed down beside the others, the next attempt
-// comes later each time.
+// Returns whether no member was slowed down much. If one ran too shortly to tell, because it was ahead of the others and
+// waited for them, all together must have done more than they do in turns, or want less than the device can do.
+static bool is_worthwhile(const struct turn_arbiter *arbiter, uint64_t lasted)
+{
+	const struct turn_rules *rules = &arbiter->rules;
+	double done = 0; // in nanoseconds of a turn
+	bool is_known = true;
+
+	for (int i = 0; i < arbiter->touched; i++) {
+		const struct turn_vgpu *vgpu = &arbiter->vgpus[i];
+		double launches = (double)vgpu->beside_launches;
+		if (vgpu->beside_ns == 0)
+			continue;
+		if (vgpu->beside_ns < LEAST_MEASURES * rules->measure_ns)
+			is_known = false;
+		else if (launches < rules->beside_rate * vgpu->rate * (double)vgpu->beside_ns)
+			return false;
+		if (vgpu->rate > 0)
+			done += launches / vgpu->rate;
+	}
+	return is_known || done > rules->beside_gain * (double)lasted || done < rules->beside_rest * (double)lasted;
+}
+
+// Returns to turns, in which the members are measured again. If nothing was gained, the next attempt comes later each
+// time.
 static void leave_beside(struct turn_arbiter *arbiter, uint64_t now)
 {
-	bool slow = false;
+	bool worthwhile = is_worthwhile(arbiter, now - arbiter->beside_since_ns);
 
 	for (int i = 0; i < arbiter->touched; i++) {
 		struct turn_vgpu *vgpu = &arbiter->vgpus[i];
-		slow |= vgpu->beside_ns >= arbiter->rules.measure_ns &&
-			(double)vgpu->beside_launches <
-				arbiter->rules.beside_rate * vgpu->rate * (double)vgpu->beside_ns;
-		vgpu->busy = -1;
+		vgpu->is_measured = false;
 		vgpu->paced = false;
 		vgpu->contexts = 0;
 		vgpu->beside_ns = 0;
 	}
-	if (!slow)
+	if (worthwhile)
 		arbiter->beside_backoff_ns = 0;
 	else if (!arbiter->beside_backoff_ns)
 		arbiter->beside_backoff_ns = arbiter->rules.beside_ns;
@@ -109,10 +129,12 @@ static void leave_beside(struct turn_arbiter *arbiter, uint64_t now)
 
 void turn_beside(struct turn_arbiter *arbiter, uint64_t now)
 {
-	bool may = arbiter->rules.beside_busy > 0 && fit_together(arbiter, now);
+	bool may = arbiter->rules.may_be_beside && are_measured(arbiter, now);
 
 	if (arbiter->regime == TURN_REGIME_BESIDE) {
-		if (!may || now - arbiter->beside_since_ns >= arbiter->rules.beside_ns)
+		uint64_t lasted = now - arbiter->beside_since_ns;
+		if (!may || lasted >= arbiter->rules.beside_ns ||
+		    (lasted >= arbiter->rules.beside_trial_ns && !is_worthwhile(arbiter, lasted)))
 			leave_beside(arbiter, now);
 	} else if (may && arbiter->regime == TURN_REGIME_TURNS && now >= arbiter->beside_after_ns) {
 		enter_beside(arbiter, now);
@@ -123,14 +145,15 @@ void turn_beside(struct turn_arbiter *arbiter, uint64_t now)
 
 bool turn_is_beside(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu)
 {
-	return arbiter->regime == TURN_REGIME_BESIDE && vgpu->busy >= 0 && !vgpu->paced && !vgpu->limited &&
+	return arbiter->regime == TURN_REGIME_BESIDE && vgpu->is_measured && !vgpu->paced && !vgpu->limited &&
 	       !arbiter->paused;
 }
 
 // Returns when the first member gets too far ahead, or is no longer ahead.
 uint64_t turn_beside_next(const struct turn_arbiter *arbiter, uint64_t now)
 {
-	uint64_t next = arbiter->beside_since_ns + arbiter->rules.beside_ns;
+	uint64_t trial = arbiter->beside_since_ns + arbiter->rules.beside_trial_ns;
+	uint64_t next = trial > now ? trial : arbiter->beside_since_ns + arbiter->rules.beside_ns;
 	double base = find_base(arbiter);
 
 	for (int i = 0; i < arbiter->touched; i++) {

@@ -7,7 +7,7 @@ static void measure_turn(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu)
 {
 	if (arbiter->crowded || arbiter->wall_ns < arbiter->rules.measure_ns)
 		return;
-	vgpu->busy = (double)(vgpu->facts.gpu_ns - arbiter->first_gpu_ns) / (double)arbiter->wall_ns;
+	vgpu->is_measured = true;
 	vgpu->rate = (double)(vgpu->facts.launches - arbiter->first_launches) / (double)arbiter->wall_ns;
 }
 
@@ -43,7 +43,6 @@ static void grant_turn(struct turn_arbiter *arbiter, int index, uint64_t now)
 	arbiter->launched = false;
 	arbiter->crowded = false;
 	arbiter->first_launches = vgpu->facts.launches;
-	arbiter->first_gpu_ns = vgpu->facts.gpu_ns;
 	arbiter->total.handovers += arbiter->resident != index;
 	vgpu->number = arbiter->number;
 	vgpu->returned = false;

@@ -29,8 +29,8 @@ struct turn_vgpu {
 	bool limited;	  // waits for its allowance
 
 	bool paced;		  // side by side: it is ahead of the others and waits for them
-	double busy;		  // part of its last turn for which its kernels ran; below 0: not measured
-	double rate;		  // launches per nanosecond in that turn
+	bool is_measured;
+	double rate;		  // launches per nanosecond in its last turn
 	uint64_t beside_ns;	  // side by side: time for which its gate was open,
 	uint64_t beside_launches; // and its launches in it
 
@@ -63,7 +63,7 @@ struct turn_arbiter {
 	bool launched;	     // the holder launched in this turn
 	uint64_t begin_ns;   // from the grant to the first launch
 	bool crowded;	     // other vGPUs were on the device during the turn
-	uint64_t first_launches, first_gpu_ns;
+	uint64_t first_launches;
 	double handover_ns; // mean time from a grant to the first work
 
 	bool paused;	     // batch gates are closed for a request

@@ -3,14 +3,24 @@
 enum { TAG_SHIFT = 44, UNIT_SHIFT = 4, COUNT_BITS = 6, LEARN = 4 };
 #define UNITS_MOST ((1ull << (TAG_SHIFT - COUNT_BITS)) - 1) // 73 minutes
 
-static _Atomic uint64_t *entry_of(struct turn_estimates *estimates, uint64_t shape)
-{
-	return &estimates->shapes[shape >> 32 & (TURN_SHAPES - 1)];
-}
-
 static bool has_tag(uint64_t entry, uint64_t shape)
 {
 	return entry && entry >> TAG_SHIFT == shape >> TAG_SHIFT;
+}
+
+// Returns the entry of the shape, or where it belongs: a free entry of its set, or one that the shape itself selects.
+static _Atomic uint64_t *find_entry(struct turn_estimates *estimates, uint64_t shape)
+{
+	_Atomic uint64_t *set = estimates->shapes[shape >> 32 & (TURN_SETS - 1)];
+	unsigned int first = shape >> 40 & (TURN_WAYS - 1), way = first;
+
+	do {
+		uint64_t entry = atomic_load_explicit(&set[way], memory_order_relaxed);
+		if (!entry || has_tag(entry, shape))
+			return &set[way];
+		way = (way + 1) % TURN_WAYS;
+	} while (way != first);
+	return &set[first];
 }
 
 static uint64_t units_of(uint64_t entry)
@@ -20,7 +30,7 @@ static uint64_t units_of(uint64_t entry)
 
 uint64_t turn_estimate(struct turn_estimates *estimates, uint64_t shape, uint64_t unknown_ns, bool *ret_sample)
 {
-	_Atomic uint64_t *place = entry_of(estimates, shape);
+	_Atomic uint64_t *place = find_entry(estimates, shape);
 	uint64_t entry = atomic_load_explicit(place, memory_order_relaxed), count = (entry + 1) % TURN_SAMPLE;
 
 	*ret_sample = true;
@@ -33,7 +43,7 @@ uint64_t turn_estimate(struct turn_estimates *estimates, uint64_t shape, uint64_
 
 void turn_estimate_learn(struct turn_estimates *estimates, uint64_t shape, uint64_t measured_ns)
 {
-	_Atomic uint64_t *place = entry_of(estimates, shape);
+	_Atomic uint64_t *place = find_entry(estimates, shape);
 	uint64_t entry = atomic_load_explicit(place, memory_order_relaxed);
 	uint64_t units = measured_ns >> UNIT_SHIFT, count = 0;
 

@@ -13,8 +13,8 @@ void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules)
 {
 	*ret_rules = (struct turn_rules){
 		.quantum_ns = 12 * MILLISECONDS,
-		.handover_part = .015,
-		.round_ns = 60 * MILLISECONDS,
+		.handover_part = .010,
+		.round_ns = 80 * MILLISECONDS,
 		.quantum_least_ns = 6 * MILLISECONDS,
 		.turn_least_ns = 1 * MILLISECONDS,
 		.switch_ns = 115 * MICROSECONDS,
@@ -42,6 +42,9 @@ void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules)
 		.unshared_budget = .1,
 		.limit_ns = 40 * MILLISECONDS,
 		.beside_rate = .7,
+		.beside_gain = 1.1,
+		.beside_rest = .85,
+		.beside_trial_ns = 20 * MILLISECONDS,
 		.beside_ns = 2 * SECONDS,
 		.measure_ns = 1 * MILLISECONDS,
 	};
@@ -50,7 +53,7 @@ void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules)
 		ret_rules->quantum_least_ns = 2 * MILLISECONDS;
 		ret_rules->switch_ns = 0;
 		ret_rules->window_ns = 400 * MICROSECONDS;
-		ret_rules->beside_busy = .85;
+		ret_rules->may_be_beside = true;
 	}
 }
 
@@ -111,7 +114,7 @@ int turn_join(struct turn_arbiter *arbiter, const struct turn_terms *terms, uint
 		arbiter->touched++;
 	struct turn_vgpu *vgpu = &arbiter->vgpus[index];
 	*vgpu = (struct turn_vgpu){
-		.terms = *terms, .joined = true, .present_ns = now, .busy = -1, .number = arbiter->number};
+		.terms = *terms, .joined = true, .present_ns = now, .number = arbiter->number};
 	turn_weigh(arbiter, now);
 	vgpu->virtual_time = arbiter->floor[turn_is_idle_class(vgpu)];
 	vgpu->allowance = turn_limit_depth(arbiter, vgpu);
@@ -131,7 +134,7 @@ void turn_leave(struct turn_arbiter *arbiter, unsigned int index, uint64_t now)
 		turn_finish(arbiter);
 	if ((int)index == arbiter->resident)
 		arbiter->resident = -1; // another vGPU may get its index
-	arbiter->vgpus[index] = (struct turn_vgpu){.busy = -1};
+	arbiter->vgpus[index] = (struct turn_vgpu){0};
 }
 
 int turn_set(struct turn_arbiter *arbiter, unsigned int index, const struct turn_terms *terms, uint64_t now)

@@ -59,10 +59,13 @@ struct turn_rules {
 	double unshared_budget;	  // the share of a latency vGPU that has none
 	// Limits.
 	uint64_t limit_ns; // the allowance is the vGPU's share of this, at most `quantum_ns`
-	// Side by side. 0: never.
-	double beside_busy;  // vGPUs run side by side if the sum of their busy parts is at most this
-	double beside_rate;  // and launch at least at this part of their rates in turns
-	uint64_t beside_ns;  // after so long they take turns once and are measured again
+	// Side by side.
+	bool may_be_beside;	 // vGPUs run side by side
+	double beside_rate;	 // if each launches at least at this part of its rate in turns,
+	double beside_gain;	 // or, if that is not known, all together do so many times what they do in turns,
+	double beside_rest;	 // or less than this part of it, because they want no more;
+	uint64_t beside_trial_ns; // looked at after so long;
+	uint64_t beside_ns;	 // after so long they take turns once and are measured again
 	uint64_t measure_ns; // the shortest turn that is measured
 };
 void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules);

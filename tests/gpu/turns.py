@@ -24,6 +24,7 @@ if SIM:
     os.environ["VIRGATE_SIM_COST"] = "kernel=200us"
 ROUNDS = "1" if SIM else None
 WINDOW = 1 if SIM else 2  # seconds
+DISTURBED = 0.3  # part of a window for which threads waited for a core, from which on the window tells nothing
 
 
 def rounds():
@@ -31,6 +32,13 @@ def rounds():
     if not ROUNDS:
         ROUNDS = run_inside({"memory": "1G"}, [LOAD, "calibrate"]).stdout.strip()
     return ROUNDS
+
+
+def session_of(pid):
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0
 
 
 class Tenant:
@@ -69,10 +77,18 @@ class Tenant:
     def signal(self, number):
         os.killpg(self.process.pid, number)
 
+    def pids(self):
+        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if session_of(pid) == self.process.pid]
+
+    def clean(self):
+        pids = self.pids()
+        stop(self.process)
+        reap(pids)  # this process adopts orphans
+        os.unlink(self.output)
+
     def end(self):
         check(self.process.poll() is None, f"a tenant ended by itself: {self.process.returncode}")
-        stop(self.process)
-        os.unlink(self.output)
+        self.clean()
 
 
 class Manager(Tenant):
@@ -112,6 +128,9 @@ class Restorable(Tenant):
 
     ahead_ns = 0
 
+    def pids(self):
+        return [self.pid]
+
     def follow_clock(self):
         with open(f"/proc/{self.pid}/timens_offsets", encoding="ascii") as file:
             seconds, nanoseconds = map(int, file.readline().split()[1:])
@@ -133,18 +152,54 @@ def parts(tenants, seconds):
     time.sleep(seconds)
     end = time.monotonic()
     rates = [tenant.rate(begin, end) for tenant in tenants]
-    check(sum(rates) > 0, "nobody works")
-    return [rate / sum(rates) * 100 for rate in rates]
+    return [rate / max(sum(rates), 1e-9) * 100 for rate in rates]
+
+
+def waited_for_cores(tenants):
+    """Seconds for which the tenants' threads were ready to run, and the host had no core for them."""
+    waited = 0
+    for pid in [pid for tenant in tenants for pid in tenant.pids()]:
+        try:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
+                    waited += int(file.read().split()[1])
+        except OSError:
+            continue
+    return waited / 1e9
+
+
+class Gaps:
+    """Checks how long tenants stood still since its creation. If their threads had no cores, a long gap proves
+    nothing."""
+
+    def __init__(self, tenants):
+        self.tenants, self.begin, self.waited = tenants, time.monotonic(), waited_for_cores(tenants)
+
+    def check(self, worst):
+        seconds, waited = time.monotonic() - self.begin, waited_for_cores(self.tenants) - self.waited
+        if SIM and worst > GAP and waited > DISTURBED * seconds:
+            raise Skip(f"the host is busy: a gap of {worst:.2f} s, and in {seconds:.0f} s threads of the simulated GPU "
+                       f"waited {waited:.0f} s for cores")
+        check(worst <= GAP, f"a tenant stood still for {worst:.2f} s")
 
 
 def hold(tenants, wanted):
-    """In one of some windows: another process may take the machine's time in one of them."""
-    tried = []
-    for _ in range(4):
+    """In one of some windows: another process may take the machine's time in one of them. The host's threads are the
+    simulated GPU, so a window in which they waited for a core proves nothing if the parts are wrong."""
+    tried, disturbed = [], 0
+    while len(tried) < 4:
+        before = waited_for_cores(tenants)
         got = parts(tenants, WINDOW)
-        tried.append(" : ".join(f"{part:.1f}" for part in got))
+        waited = waited_for_cores(tenants) - before
+        text = " : ".join(f"{part:.1f}" for part in got)
         if all(abs(part - want) <= TOLERANCE for part, want in zip(got, wanted)):
-            return tried[-1]
+            return text
+        if not SIM or waited < DISTURBED * WINDOW:
+            tried.append(text)
+            continue
+        disturbed += 1
+        if disturbed == 10:
+            raise Skip(f"the host is busy: in {WINDOW} s threads of the simulated GPU waited {waited:.1f} s for cores")
     raise Failure(f"the parts are {', '.join(tried)}, not {wanted}")
 
 
@@ -165,9 +220,11 @@ def shares_hold():
 def idle_time_is_not_lost():
     tenant = Tenant(30)
     try:
-        begin = time.monotonic()
-        time.sleep(1)
-        alone = tenant.rate(begin, time.monotonic())
+        begin, alone = time.monotonic(), 0
+        while not alone and time.monotonic() < begin + 10:  # on a busy host it may tell nothing for a second
+            time.sleep(1)
+            alone = tenant.rate(begin, time.monotonic())
+        check(alone, "it does nothing")
         other = Tenant(70, "infer", seconds=3)
         other.process.wait()
         other.process.timer.cancel()
@@ -195,9 +252,9 @@ def a_share_changes_live():
 
 
 def killed_holders():
-    survivor = Tenant(50, seconds=LONG)
-    charged = json.loads(virgate("ps", "--json"))["vgpus"][0]["charged"]
-    worst = 0
+    survivor = Tenant(50, name="survivor", seconds=LONG)
+    charged = vgpu("survivor")["charged"]
+    worst, gaps = 0, Gaps([survivor])
     try:
         for _ in range(COUNT):
             other = Tenant(50)
@@ -207,9 +264,8 @@ def killed_holders():
             other.process.wait()
             time.sleep(0.4)
             worst = max(worst, survivor.longest_gap(begin))
-            stop(other.process)
-            os.unlink(other.output)
-        check(worst <= GAP, f"the survivor stood still for {worst:.2f} s")
+            other.clean()
+        gaps.check(worst)
         wait_for(lambda: len(vgpus := json.loads(virgate("ps", "--json"))["vgpus"]) == 1 and
                  vgpus[0]["charged"] == charged, 30, "what the killed had is not refunded")
         return f"{COUNT} killed, the longest gap was {worst * 1000:.0f} ms"
@@ -220,14 +276,14 @@ def killed_holders():
 def stopped_holders():
     tenants = [Tenant(50, seconds=LONG), Tenant(50, seconds=LONG)]
     try:
-        begin = time.monotonic()
+        begin, gaps = time.monotonic(), Gaps(tenants[:1])
         for _ in range(COUNT):
             time.sleep(random.uniform(0.05, 0.2))
             tenants[1].signal(signal.SIGSTOP)
             time.sleep(random.uniform(0.05, 0.6))
             tenants[1].signal(signal.SIGCONT)
         worst = tenants[0].longest_gap(begin)
-        check(worst <= GAP, f"the other stood still for {worst:.2f} s")
+        gaps.check(worst)
         return f"{COUNT} stopped, the longest gap was {worst * 1000:.0f} ms; then {hold(tenants, (50, 50))}"
     finally:
         for tenant in tenants:
@@ -274,10 +330,9 @@ def clocks_may_differ():
     for ahead in (100000, -int(time.monotonic() / 2)):
         tenants = [Shifted(25, ahead), Tenant(75)]
         try:
-            begin = time.monotonic()
+            begin, gaps = time.monotonic(), Gaps(tenants)
             words.append(f"{ahead} s: {hold(tenants, (25, 75))}")
-            worst = max(tenant.longest_gap(begin) for tenant in tenants)
-            check(worst <= GAP, f"a tenant stood still for {worst:.2f} s")
+            gaps.check(max(tenant.longest_gap(begin) for tenant in tenants))
         finally:
             for tenant in tenants:
                 tenant.end()
@@ -327,7 +382,7 @@ def daemon_pid():
 
 def killed_daemons():
     tenants = [Tenant(30, seconds=LONG), Tenant(70, seconds=LONG)]
-    worst = 0
+    worst, gaps = 0, Gaps(tenants)
     try:
         for _ in range(max(COUNT // 50, 2)):
             begin = time.monotonic()
@@ -335,7 +390,7 @@ def killed_daemons():
             time.sleep(1)
             worst = max(worst, *(tenant.longest_gap(begin) for tenant in tenants))
             virgate("ps")  # starts the next one
-        check(worst <= GAP, f"a tenant stood still for {worst:.2f} s")
+        gaps.check(worst)
         return f"the longest gap was {worst * 1000:.0f} ms; then {hold(tenants, (30, 70))}"
     finally:
         for tenant in tenants:

@@ -13,7 +13,7 @@
 typedef CUresult function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
 			  uint64_t, uint64_t);
 
-enum class { KERNEL, EXTENDED, OBJECT, BYTES, CALL, COPY, COPY_2D, COPY_3D, WAIT, PASS };
+enum class { KERNEL, EXTENDED, OBJECT, BYTES, CALL, COPY, COPY_2D, COPY_3D, WAIT, WAIT_ALL, PASS };
 enum { NONE = -1 };
 static const struct row {
 	const char *abi;
@@ -94,7 +94,7 @@ static CUresult call(const struct row *row, uint64_t first, uint64_t second)
 
 static bool is_work(enum class class)
 {
-	return class != WAIT && class != PASS;
+	return class != WAIT && class != WAIT_ALL && class != PASS;
 }
 
 static void every_row_body(void)
@@ -265,6 +265,79 @@ static void window_body(void)
 TEST(work_in_flight_fills_the_window_and_no_more)
 {
 	TENANT(64 * MIB, 0, window_body);
+}
+
+// Launches some, too few for a mark, and waits.
+static void launch_and_wait(uint64_t stream, const char *wait, uint64_t waits_for)
+{
+	const struct row *launch = row_of("cuLaunchKernel");
+
+	for (int i = 0; i < 3; i++)
+		CHECK_INT(((function *)dlsym(RTLD_DEFAULT, launch->abi))(ECHO_DEVICE, 1, 1, 1, 1, 1, 1, 0, stream, 0, 0),
+			  CUDA_SUCCESS);
+	CHECK(slot->eta_ns != 0);
+	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, wait))(waits_for, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), CUDA_SUCCESS);
+}
+
+static void waited_for_body(void)
+{
+	const uint64_t stream = 0x1000, other = 0x2000;
+
+	start();
+	order(TURN_HELD, 0);
+	launch_and_wait(stream, "cuStreamQuery", stream);
+	CHECK_INT(slot->eta_ns, 0);
+	keep_busy(true); // no mark is seen to be reached
+	launch_and_wait(stream, "cuStreamSynchronize", other);
+	CHECK(slot->eta_ns != 0);
+	launch_and_wait(stream, "cuStreamSynchronize", stream);
+	CHECK_INT(slot->eta_ns, 0);
+	launch_and_wait(stream, "cuCtxSynchronize", 0);
+	CHECK_INT(slot->eta_ns, 0);
+}
+
+TEST(nothing_is_in_flight_after_a_thread_has_waited_for_all)
+{
+	TENANT(64 * MIB, 0, waited_for_body);
+}
+
+// Launches more than a stream has marks for. Then all work ends. Returns how long the next launch waits.
+static uint64_t wait_behind_many_marks(void)
+{
+	const struct row *row = row_of("cuLaunchKernel");
+
+	keep_busy(true);
+	page->window_us = 1000000000;
+	for (int i = 0; i < 4000; i++) // of 20 us
+		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
+	keep_busy(false);
+	order(TURN_HELD, 0); // in a new turn the first launch is reported at once
+	page->window_us = 100;
+	page->patience_us = 1000000;
+	uint64_t begun = vg_clock_monotonic_ns();
+	CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
+	return vg_clock_monotonic_ns() - begun;
+}
+
+static void many_marks_body(void)
+{
+	const struct row *row = row_of("cuLaunchKernel");
+	uint64_t shortest = UINT64_MAX;
+
+	start();
+	order(TURN_HELD, 0);
+	for (int i = 0; i < 8; i++) // measured
+		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
+	for (int i = 0; i < 5; i++) { // the machine may be busy
+		uint64_t took = wait_behind_many_marks();
+		shortest = took < shortest ? took : shortest;
+	}
+	CHECK(shortest < 20000000); // the launches without a mark have an estimate of more than 50 ms
+}
+
+TEST(more_work_than_there_are_marks_ends_as_soon)
+{
+	TENANT(64 * MIB, 0, many_marks_body);
 }
 
 static void other_capture_body(void)

@@ -330,18 +330,43 @@ TEST(estimates_follow_what_was_measured)
 	CHECK(turn_estimate(&estimates, b, MS, &sample) > 3600 * SEC);
 }
 
-// They have the same place in the table.
+// All belong to the same set of the table, and one more than it holds.
 TEST(shapes_do_not_take_each_others_estimates)
 {
+	enum { SHAPES = TURN_WAYS + 1 };
 	bool sample;
-	uint64_t a = 5ull << 44, b = 6ull << 44;
+	int known = 0;
 
 	estimates = (struct turn_estimates){0};
-	turn_estimate_learn(&estimates, a, 160 * US);
-	CHECK(turn_estimate(&estimates, b, MS, &sample) == MS && sample);
-	turn_estimate_learn(&estimates, b, 320 * US);
-	CHECK_INT(turn_estimate(&estimates, b, MS, &sample), 320 * US);
-	CHECK_INT(turn_estimate(&estimates, a, MS, &sample), MS);
+	for (uint64_t i = 0; i < SHAPES; i++) {
+		CHECK(turn_estimate(&estimates, (i + 5) << 44, MS, &sample) == MS && sample);
+		turn_estimate_learn(&estimates, (i + 5) << 44, (i + 1) * 160 * US);
+		CHECK_INT(turn_estimate(&estimates, (i + 5) << 44, MS, &sample), (i + 1) * 160 * US);
+	}
+	for (uint64_t i = 0; i < SHAPES; i++) {
+		uint64_t ns = turn_estimate(&estimates, (i + 5) << 44, 16, &sample);
+		CHECK(sample ? ns == 16 : ns == (i + 1) * 160 * US);
+		known += !sample;
+	}
+	CHECK_INT(known, TURN_WAYS);
+}
+
+// A training has about a hundred kernels, with some sizes of the grid each.
+TEST(the_table_holds_the_shapes_of_a_program)
+{
+	enum { KERNELS = 100, GRIDS = 4 };
+	bool sample;
+	int unknown = 0;
+
+	estimates = (struct turn_estimates){0};
+	for (int round = 0; round < 2; round++)
+		for (uint64_t i = 0; i < KERNELS * GRIDS; i++) {
+			uint64_t shape = turn_shape((const char *)0x55550000 + i / GRIDS * 0x1a0, i % GRIDS * 96 + 1);
+			turn_estimate(&estimates, shape, MS, &sample);
+			unknown += round && sample;
+			turn_estimate_learn(&estimates, shape, 100 * US);
+		}
+	CHECK(unknown <= 4);
 }
 
 TEST(one_launch_in_64_is_a_sample)

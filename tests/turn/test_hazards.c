@@ -226,6 +226,63 @@ TEST(stopped_holders_delay_the_others_by_a_turn)
 	}
 }
 
+static uint64_t random_state = 1;
+static uint64_t draw(uint64_t below)
+{
+	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+	return (random_state >> 33) % below;
+}
+
+// Kills the process, and starts another one in a new vGPU; or stops and continues it. Returns the present process, and the
+// longest time without a kernel of process 0 meanwhile.
+static unsigned int disturb_holder(struct model *model, unsigned int victim, uint64_t *ret_gap)
+{
+	run_until_turn(model, victim);
+	model_run(model, draw(12000) * US);
+	if (draw(2)) {
+		model_kill(model, victim);
+		*ret_gap = gap_of(model, 0, (60 + draw(60)) * MS);
+		return start(model, 60, &train);
+	}
+	model_stop(model, victim);
+	*ret_gap = gap_of(model, 0, (20 + draw(150)) * MS);
+	model_continue(model, victim);
+	return victim;
+}
+
+// In each of the worlds the arbiter is killed, too.
+TEST(a_thousand_killed_and_stopped_holders_hold_nobody_up)
+{
+	enum { WORLDS = 20, HOLDERS = 50 };
+
+	for (int world = 0; world < WORLDS; world++) {
+		struct model_options options;
+		struct model *model = begin(&options);
+		model_destroy(model);
+		options.sees_stops = world % 2;
+		model = model_create(&options);
+		start(model, 40, &train);
+		unsigned int victim = start(model, 60, &train);
+		uint64_t gap;
+		model_run(model, 200 * MS);
+		for (int i = 0; i < HOLDERS; i++) {
+			victim = disturb_holder(model, victim, &gap);
+			CHECK(gap <= (12 + 12 + 20) * MS);
+			check_total(model);
+			model_run(model, draw(100) * MS);
+		}
+		model_stop_arbiter(model);
+		CHECK(gap_of(model, 0, SEC) <= 350 * MS);
+		model_start_arbiter(model);
+		model_run(model, SEC + 100 * MS); // gates that opened stay open for a second
+		model_forget(model);
+		model_run(model, 2 * SEC);
+		CHECK(fabs(device_part(model, 0, 2 * SEC) - 39.6) < 1);
+		check_total(model);
+		model_destroy(model);
+	}
+}
+
 // A process is stopped at the gate. It is granted one turn, which ends after 2 ms, and no other.
 TEST(a_process_stopped_at_the_gate_gets_one_turn)
 {
@@ -391,7 +448,7 @@ TEST(processes_of_a_vgpu_divide_its_turns)
 		CHECK(device_part(model, i, 10 * SEC) > 8); // they pay for the context switches among them
 		parts += device_part(model, i, 10 * SEC);
 	}
-	CHECK(whole + parts > 96.5 && fabs(whole / (whole + parts) - .7) < .005);
+	CHECK(whole + parts > 96.5 && fabs(whole / (whole + parts) - .7) < .008);
 	model_destroy(model);
 }
 
@@ -475,30 +532,6 @@ TEST(a_flooded_bell_moves_no_shares)
 		model_run(model, 10 * US);
 	}
 	CHECK(fabs(device_part(model, 0, 2 * SEC) - 29.6) < .6 && fabs(device_part(model, 1, 2 * SEC) - 69.2) < .6);
-	model_destroy(model);
-}
-
-// Under MPS a tenant that fills the device reports little GPU time, so that it may run beside others.
-TEST(a_lie_about_gpu_time_does_not_last)
-{
-	const struct program small = {.launches = 200, .host_ns = 12 * US, .kernel_ns = 4500, .width = .4};
-	struct model_options options;
-	struct turn_slot *slot;
-
-	model_options(TURN_MODE_MPS, &options);
-	struct model *model = model_create(&options);
-	unsigned int liar = start(model, 50, &train), other = start(model, 50, &small);
-	model_run(model, SEC);
-	slot = model_slot(model, liar);
-	double alone = 83000 * .5;
-	for (int i = 0; i < 500000; i++) { // for 10 s
-		slot->gpu_ns = 0;
-		if (i == 300000)
-			model_forget(model);
-		model_run(model, 20 * US);
-	}
-	// Side by side is tried ever less often after it slowed a vGPU down.
-	CHECK((double)model_process(model, other)->kernels / 4 > .8 * alone);
 	model_destroy(model);
 }
 

@@ -25,18 +25,21 @@ static uint64_t draw(uint64_t below)
 
 // ---- worlds of the model
 
-enum { MOST = 8, WINDOWS = 64 };
+enum { MOST = 8, ARRIVALS = 8, VGPUS = MOST + ARRIVALS, WINDOWS = 64 };
 
 struct world {
-	unsigned int count, share[MOST], process[MOST];
-	bool latency[MOST], limit[MOST], alive[MOST], stopped[MOST];
+	unsigned int count, share[VGPUS], process[VGPUS];
+	bool latency[VGPUS], limit[VGPUS], alive[VGPUS], stopped[VGPUS];
 	int holder;
-	uint64_t seed, decisions;
+	uint64_t seed, decisions, arrivals;
+	// At the last decision: what each was charged, and all together.
+	uint64_t account[VGPUS], total;
+	bool counted[VGPUS];
 	// For limits: the charged time at earlier decisions.
 	struct {
 		uint64_t at, charged;
-	} charged[MOST][WINDOWS];
-	unsigned int charged_count[MOST];
+	} charged[VGPUS][WINDOWS];
+	unsigned int charged_count[VGPUS];
 	uint64_t overrun; // work in flight: a window of wrong estimates, and the longest kernel, of 3 processes
 };
 
@@ -62,12 +65,29 @@ static bool wants(const struct model *model, const struct world *world, unsigned
 	return gate->reason == TURN_REASON_NONE || gate->reason == TURN_REASON_ALONE;
 }
 
-static void check_accounts(const struct model *model, const struct world *world)
+// The time of the device adds up, and what all vGPUs are charged is the sum of what each is charged. The last charge of a
+// vGPU that has left cannot be read any more.
+static void check_accounts(const struct model *model, struct world *world)
 {
+	uint64_t sum = 0;
+	bool left = false;
+	struct turn_account account;
 	struct turn_total total;
 
 	model_total(model, &total);
 	WORLD_CHECK(total.charged_ns + total.overhead_ns + total.idle_ns == total.elapsed_ns + total.beside_ns);
+	for (unsigned int i = 0; i < world->count; i++) {
+		bool present = model_is_present(model, i);
+		left |= world->counted[i] && !present;
+		if (present) {
+			model_account(model, i, &account);
+			sum += account.charged_ns - (world->counted[i] ? world->account[i] : 0);
+			world->account[i] = account.charged_ns;
+		}
+		world->counted[i] = present;
+	}
+	WORLD_CHECK(left ? sum <= total.charged_ns - world->total : sum == total.charged_ns - world->total);
+	world->total = total.charged_ns;
 }
 
 static bool is_urgent(const struct model *model, const struct world *world)
@@ -170,26 +190,32 @@ static struct program draw_program(void)
 	return program;
 }
 
-static void populate(struct model *model, struct world *world)
+static unsigned int share_left(const struct world *world)
 {
 	unsigned int left = 100;
 
-	world->count = 2 + (unsigned int)draw(MOST - 1);
-	for (unsigned int i = 0; i < world->count; i++) {
-		struct program program = draw_program();
-		world->share[i] = draw(4) ? (unsigned int)draw(left + 1) : 0;
-		if (draw(6) == 0)
-			world->share[i] = left; // the others get idle time
-		left -= world->share[i];
-		world->latency[i] = draw(5) == 0;
-		world->limit[i] = world->share[i] && draw(5) == 0;
-		world->alive[i] = true;
-		world->process[i] = model_start(
-			model, model_vgpu(model, world->share[i], world->latency[i], world->limit[i]), &program);
-		for (uint64_t more = draw(3) ? 0 : 1 + draw(2); more; more--) {
-			program = draw_program();
-			model_start(model, i, &program);
-		}
+	for (unsigned int i = 0; i < world->count; i++)
+		left -= world->alive[i] ? world->share[i] : 0;
+	return left;
+}
+
+static void add_vgpu(struct model *model, struct world *world)
+{
+	unsigned int i = world->count, left = share_left(world);
+	struct program program = draw_program();
+
+	world->share[i] = draw(4) ? (unsigned int)draw(left + 1) : 0;
+	if (draw(6) == 0)
+		world->share[i] = left; // the others get idle time
+	world->latency[i] = draw(5) == 0;
+	world->limit[i] = world->share[i] && draw(5) == 0;
+	world->alive[i] = true;
+	world->count++;
+	world->process[i] =
+		model_start(model, model_vgpu(model, world->share[i], world->latency[i], world->limit[i]), &program);
+	for (uint64_t more = draw(3) ? 0 : 1 + draw(2); more; more--) {
+		program = draw_program();
+		model_start(model, i, &program);
 	}
 }
 
@@ -197,6 +223,10 @@ static void disturb(struct model *model, struct world *world)
 {
 	unsigned int i = (unsigned int)draw(world->count);
 
+	if (draw(5) == 0 && world->count < VGPUS) {
+		add_vgpu(model, world);
+		world->arrivals++;
+	}
 	if (!world->alive[i])
 		return;
 	switch (draw(6)) {
@@ -224,7 +254,7 @@ static void disturb(struct model *model, struct world *world)
 
 TEST(the_rules_hold_in_random_worlds)
 {
-	uint64_t decisions = 0;
+	uint64_t decisions = 0, arrivals = 0;
 
 	for (unsigned int seed = 1; seed <= seeds(60); seed++) {
 		static struct world world;
@@ -237,46 +267,62 @@ TEST(the_rules_hold_in_random_worlds)
 		options.sees_stops = draw(2);
 		options.seed = seed;
 		struct model *model = model_create(&options);
-		populate(model, &world);
+		for (uint64_t i = 2 + draw(MOST - 1); i; i--)
+			add_vgpu(model, &world);
 		model_watch(model, watch, &world);
 		for (int step = 0; step < 20; step++) {
-			model_run(model, draw(40) * MS);
+			model_run(model, (1 + draw(40)) * MS);
 			disturb(model, &world);
 			// A vGPU leaves when its last process is dead.
 			for (unsigned int i = 0; i < world.count; i++)
 				world.alive[i] &= model_is_present(model, i);
 		}
 		decisions += world.decisions;
+		arrivals += world.arrivals;
 		model_destroy(model);
 	}
-	CHECK(decisions > 160 * seeds(60));
+	CHECK(decisions > 160 * seeds(60) && arrivals > seeds(60));
 }
 
-// If kernels fit into turns, no wait is longer than a round in which every vGPU overstays its turn.
+// If kernels fit into turns, no wait is longer than a round in which every vGPU overstays its turn. Tenants come and go.
 TEST(waiting_is_bounded)
 {
 	for (unsigned int seed = 1; seed <= seeds(20); seed++) {
 		struct model_options options;
-		unsigned int count;
+		unsigned int count, started = 0, most;
 		random_state = seed * 0x9e3779b97f4a7c15u;
 		model_options(draw(2) ? TURN_MODE_TIME : TURN_MODE_MPS, &options);
 		options.seed = seed;
-		options.rules.beside_busy = 0;
+		options.rules.may_be_beside = false;
 		count = 2 + (unsigned int)draw(7);
+		most = 3 * count;
 		struct model *model = model_create(&options);
-		for (unsigned int i = 0; i < count; i++) {
+		for (int step = 0; step < 40; step++) {
 			struct program program = draw_program();
 			program.kernel_ns = (5 + draw(400)) * US;
-			model_start(model, model_vgpu(model, 100 / count, false, false), &program);
+			program.never_waits = false; // alone it would launch more than a turn takes
+			unsigned int present = 0, oldest = started;
+			for (unsigned int i = started; i > 0; i--)
+				if (model_is_present(model, i - 1)) {
+					oldest = i - 1;
+					present++;
+				}
+			if (present == count && draw(4) == 0)
+				model_kill(model, oldest);
+			else if (present < count && started < most && draw(2)) {
+				model_start(model, model_vgpu(model, 100 / count, false, false), &program);
+				started++;
+			}
+			model_run(model, (1 + draw(150)) * MS);
 		}
-		model_run(model, 3 * SEC);
 		uint64_t mean = options.rules.round_ns / count;
 		if (mean < options.rules.quantum_least_ns)
 			mean = options.rules.quantum_least_ns;
-		for (unsigned int i = 0; i < count; i++)
+		for (unsigned int i = 0; i < started; i++)
 			if (model_process(model, i)->longest_wait_ns > count * (mean + options.rules.patience_ns))
 				FAIL("world %u: tenant %u of %u waited for %.1f ms", seed, i, count,
 				     (double)model_process(model, i)->longest_wait_ns / 1e6);
+		CHECK(started > 2);
 		model_destroy(model);
 	}
 }

@@ -35,8 +35,10 @@ static const struct row rows[] = {
 	{{"train 25, four times", {{TRAIN, 25}, {TRAIN, 25}, {TRAIN, 25}, {TRAIN, 25}}}, .1, .8, 98.5},
 	{{"long 30, long 70", {{LONG, 30}, {LONG, 70}}}, .3, .6, 99},
 	{{"long 30, train 70", {{LONG, 30}, {TRAIN, 70}}}, .3, .6, 99},
+	{{"long 70, train 30", {{LONG, 70}, {TRAIN, 30}}}, .3, .6, 99},
 	{{"graphs of 10 ms 30, 70", {{GRAPH, 30}, {GRAPH, 70}}}, .3, .7, 98.8},
 	{{"graphs of 10 ms 30, train 70", {{GRAPH, 30}, {TRAIN, 70}}}, .3, .7, 98.8},
+	{{"graphs of 10 ms 70, train 30", {{GRAPH, 70}, {TRAIN, 30}}}, .3, .7, 98.8},
 	{{"loop 50, loop 50", {{LOOP, 50}, {LOOP, 50}}}, .3, 1, 97},
 	{{"loop 20, loop 80", {{LOOP, 20}, {LOOP, 80}}}, .3, 1, 97},
 	{{"launch-bound 30, 70", {{SMALL, 30}, {SMALL, 70}}, .seconds = 6}, .3, .5, 98.5},
@@ -46,13 +48,21 @@ static const struct row rows[] = {
 	  {{TRAIN, 25}, {TRAIN, 25}, {TRAIN, 25}, {TRAIN, 25}},
 	  .wake_ns = 60 * US},
 	 .2, .8, 97.9},
-	{{"train 30, train 70, wakes 200 us", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 200 * US}, .5, .6, 97.9},
+	{{"train 30, train 70, wakes 200 us", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 200 * US}, .5, .8, 97.9},
 	{{"train 30, train 70, estimates of half", {{TRAIN, 30}, {TRAIN, 70}}, .estimate = .5}, .3, .6, 98.3},
 	{{"train 30, train 70, estimates of double", {{TRAIN, 30}, {TRAIN, 70}}, .estimate = 2}, .3, .6, 98},
+	{{"train 30, train 70, wakes 500 us", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 500 * US}, .4, .8, 97},
+	// Of a host whose every core is busy 96 % is asked. If every wake takes as long as here, it is less.
+	{{"train 30, train 70, wakes 1 ms", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 1000 * US}, 1, .9, 95},
+	{{"loop 50, loop 50, wakes 200 us", {{LOOP, 50}, {LOOP, 50}}, .wake_ns = 200 * US}, .2, .5, 97.5},
+	{{"loop 20, loop 80, wakes 200 us", {{LOOP, 20}, {LOOP, 80}}, .wake_ns = 200 * US}, .5, .5, 98.5},
+	{{"mps: loop 50, loop 50", {{LOOP, 50}, {LOOP, 50}}, .mode = TURN_MODE_MPS}, .1, .3, 99},
+	{{"mps: long 30, train 70", {{LONG, 30}, {TRAIN, 70}}, .mode = TURN_MODE_MPS}, .6, .9, 99},
+	{{"mps: train 10, train 90", {{TRAIN, 10}, {TRAIN, 90}}, .mode = TURN_MODE_MPS}, .1, .3, 99},
 	{{"mps: train 30, train 70", {{TRAIN, 30}, {TRAIN, 70}}, .mode = TURN_MODE_MPS}, .1, .3, 99},
 	{{"mps: train 20, 30, 50", {{TRAIN, 20}, {TRAIN, 30}, {TRAIN, 50}}, .mode = TURN_MODE_MPS}, .1, .4, 99},
 	{{"mps: launch-bound 30, train 70", {{SMALL, 30}, {TRAIN, 70}}, .mode = TURN_MODE_MPS, .seconds = 6},
-	 .3, .3, 99},
+	 .8, .9, 99},
 	{{"mps: launch-bound 30, 70", {{SMALL, 30}, {SMALL, 70}}, .mode = TURN_MODE_MPS, .seconds = 6},
 	 .3, .3, 141},
 	{{"mps: launch-bound 50, 50", {{SMALL, 50}, {SMALL, 50}}, .mode = TURN_MODE_MPS, .seconds = 6},
@@ -108,7 +118,7 @@ TEST(the_context_switch_is_charged_to_no_vgpu)
 	scene_run(&charged, &with);
 	scene_run(&rows[0].scene, &without);
 	CHECK(with.part[0] < 29.9); // otherwise this test cannot fail
-	CHECK(fabs(without.part[0] - 30) < .05);
+	CHECK(fabs(without.part[0] - 30) < .08);
 }
 
 static const struct scene forty = {"2 ms GPU + 3 ms host 30, train 70", {{FORTY, 30}, {TRAIN, 70}}};
@@ -345,8 +355,8 @@ TEST(a_changed_share_is_in_force_within_100_ms)
 		if (i % 2 == 0)
 			model_set(model, a, &(struct turn_terms){share});
 		model_run(model, 100 * MS);
-		CHECK(fabs(part_of_first(model, 240 * MS) - share) < 3); // ten rounds
-		CHECK(fabs(part_of_first(model, 2400 * MS) - share) < .3);
+		CHECK(fabs(part_of_first(model, 300 * MS) - share) < 3); // ten rounds
+		CHECK(fabs(part_of_first(model, 3000 * MS) - share) < .3);
 	}
 	model_destroy(model);
 }

@@ -1,0 +1,72 @@
+// Side by side under MPS: which vGPUs run at once, and what an attempt that fails costs the others.
+#include "test.h"
+
+#include "model.h"
+
+static const struct program train = {.launches = 20, .host_ns = 8 * US, .kernel_ns = 200 * US};
+
+static struct model *begin(void)
+{
+	struct model_options options;
+
+	model_options(TURN_MODE_MPS, &options);
+	return model_create(&options);
+}
+
+static unsigned int start(struct model *model, const struct program *program)
+{
+	return model_start(model, model_vgpu(model, 50, false, false), program);
+}
+
+// After a failed attempt the arbiter waits twice as long before the next one.
+TEST(a_tenant_that_fills_the_device_slows_others_down_for_a_short_time)
+{
+	const struct program small = {.launches = 200, .host_ns = 12 * US, .kernel_ns = 4500, .width = .4};
+	struct model *model = begin();
+	const double rate_in_turns = 83000 * .5;
+
+	start(model, &train);
+	unsigned int other = start(model, &small);
+	model_run(model, 7 * SEC);
+	model_forget(model);
+	model_run(model, 4 * SEC);
+	CHECK((double)model_process(model, other)->kernels / 4 > .8 * rate_in_turns);
+	model_destroy(model);
+}
+
+// The kernels of each take two thirds of the time, but less than half of the device.
+TEST(kernels_that_leave_room_on_the_device_run_side_by_side)
+{
+	const struct program narrow = {.launches = 200, .host_ns = 12 * US, .kernel_ns = 8 * US, .width = .4};
+	struct model *model = begin();
+
+	unsigned int alone = start(model, &narrow);
+	model_run(model, 2 * SEC);
+	uint64_t rate = model_process(model, alone)->kernels / 2;
+	start(model, &narrow);
+	model_run(model, SEC);
+	model_forget(model);
+	model_run(model, 4 * SEC);
+	for (unsigned int i = 0; i < 2; i++)
+		CHECK(model_process(model, i)->kernels / 4 > rate * 85 / 100);
+	model_destroy(model);
+}
+
+// During an attempt of 20 ms each works for about 4 ms: little, but neither waits for the other.
+TEST(tenants_that_are_idle_most_of_the_time_run_side_by_side)
+{
+	struct program rare = {.launches = 10, .host_ns = 8 * US, .kernel_ns = 200 * US, .think_ns = 10 * MS};
+	struct model *model = begin();
+	unsigned int beside = 0;
+
+	start(model, &rare);
+	rare.think_ns = 17 * MS;
+	start(model, &rare);
+	model_run(model, SEC);
+	for (int i = 0; i < 400; i++) {
+		model_run(model, 10 * MS);
+		beside += model_orders(model)->regime == TURN_REGIME_BESIDE;
+	}
+	CHECK(beside > 300);
+	model_destroy(model);
+}
