@@ -19,6 +19,7 @@ CASES = {
     "long-30-70": [("long", 30), ("long", 70)],
     "long-30-train-70": [("long", 30), ("train", 70)],
     "graph-30-70": [("graph", 30), ("graph", 70)],
+    "shapes-30-70": [("shapes", 30), ("shapes", 70)],
     "half-30-train-70": [("half", 30), ("train", 70)],
     "launch-30-70": [("launch", 30), ("launch", 70)],
     "launch-50-alone": [("launch", 50)],

@@ -1,6 +1,6 @@
 // A tenant for bench_turns.py: one kind of work until its time is over, on the driver API. Prints what it has done.
 //   turn_load calibrate              the rounds of the kernel that take a microsecond
-//   turn_load KIND SECONDS ROUNDS    KIND: train, long, launch, half, infer, graph
+//   turn_load KIND SECONDS ROUNDS    KIND: train, long, launch, half, infer, graph, shapes
 // A line every 50 ms: {CLOCK_MONOTONIC in ns} {units of work done}; of infer a line each request: {end in ns} {its ns}.
 #include <cuda.h>
 #include <errno.h>
@@ -43,12 +43,17 @@ static void sleep_ns(uint64_t ns)
 	nanosleep(&(struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)}, NULL);
 }
 
-static void launch(unsigned int rounds)
+static void launch_blocks(unsigned int rounds, int blocks)
 {
 	CUdeviceptr nowhere = 0;
 	void *arguments[] = {&rounds, &nowhere};
 
-	CHECK(cuLaunchKernel(function, (unsigned int)processors, 1, 1, 256, 1, 1, 0, stream, arguments, NULL));
+	CHECK(cuLaunchKernel(function, (unsigned int)blocks, 1, 1, 256, 1, 1, 0, stream, arguments, NULL));
+}
+
+static void launch(unsigned int rounds)
+{
+	launch_blocks(rounds, processors);
 }
 
 static void open_device(void)
@@ -128,11 +133,12 @@ int main(int argc, char **argv)
 	const char *kind = argv[1];
 	double per_us = atof(argv[3]);
 	uint64_t end = now_ns() + (uint64_t)(atof(argv[2]) * 1e9), told = 0, done = 0;
-	double us = strcmp(kind, "long") == 0 ? 6500 : strcmp(kind, "launch") == 0 ? 1 : strcmp(kind, "infer") == 0 ? 4 : 200;
+	bool has_shapes = strcmp(kind, "shapes") == 0; // as many kernels of different sizes as a training has
+	double us = strcmp(kind, "long") == 0 ? 6500 : has_shapes ? 20 : strcmp(kind, "launch") == 0 ? 1 : strcmp(kind, "infer") == 0 ? 4 : 200;
 	unsigned int rounds = (unsigned int)fmax(1, us * per_us);
 	bool is_infer = strcmp(kind, "infer") == 0, is_half = strcmp(kind, "half") == 0;
 	CUgraphExec graph = strcmp(kind, "graph") == 0 ? capture(rounds, 40) : NULL;
-	int batch = is_infer ? 128 : is_half ? 10 : graph ? 1 : us < 10 ? 256 : us > 1000 ? 2 : 64;
+	int batch = is_infer ? 128 : is_half ? 10 : has_shapes ? 480 : graph ? 1 : us < 10 ? 256 : us > 1000 ? 2 : 64;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (uint64_t begun = now_ns(); begun < end; begun = now_ns()) {
@@ -140,7 +146,7 @@ int main(int argc, char **argv)
 			if (graph)
 				CHECK(cuGraphLaunch(graph, stream));
 			else
-				launch(rounds);
+				launch_blocks(rounds, has_shapes ? 1 + i % 160 : processors);
 		}
 		CHECK(cuStreamSynchronize(stream));
 		done += (uint64_t)batch;

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Compute shares between PyTorch programs: bench_turns_torch.py BUILD_OR_BUNDLE [options] [CASE...]
+
+Each case runs natively, over NVIDIA's MPS (--mps), and in vGPUs (--runs times). Rates are divided by the rate alone of a
+native process, measured before and after each of them. A window is 2 seconds of the tenants' own counters. The programs
+(turn_torch.py) are started once; between cases, `virgate set` changes their shares."""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WINDOW = 2  # seconds
+
+# kind and share; L: in the latency class
+CASES = {
+    "train-30-70": [("train", "30"), ("train", "70")],
+    "train-10-90": [("train", "10"), ("train", "90")],
+    "train-20-30-50": [("train", "20"), ("train", "30"), ("train", "50")],
+    "train-4x25": [("train", "25")] * 4,
+    "long-30-70": [("long", "30"), ("long", "70")],
+    "long-30-train-70": [("long", "30"), ("train", "70")],
+    "graph-30-70": [("graph", "30"), ("graph", "70")],
+    "loop-50-50": [("loop", "50"), ("loop", "50")],
+    "loop-20-80": [("loop", "20"), ("loop", "80")],
+    "small-30-70": [("small", "30"), ("small", "70")],
+    "small-50-50": [("small", "50"), ("small", "50")],
+    "infer-40-train-60": [("infer", "40L"), ("train", "60")],
+    "infer-40-long-60": [("infer", "40L"), ("long", "60")],
+}
+
+
+class Worker:
+    """A PyTorch process, started once."""
+
+    def __init__(self, prefix, environment):
+        command = [*prefix, sys.executable, f"{HERE}/turn_torch.py"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=dict(os.environ, **environment))
+        self.prepared = set()
+
+    def send(self, text):
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+
+    def receive(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"a program ended with {self.process.wait()}")
+        return line
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Result:
+    """What one tenant did: its counters between two times."""
+
+    def __init__(self, kind, lines):
+        self.kind, self.lines = kind, lines
+
+    def rate(self, begin, end):
+        """Units of work a second, interpolated between the counters."""
+        if self.kind == "infer":
+            return sum(begin <= at < end for at, _ in self.lines) / (end - begin) * 1e9
+        return (self.count(end) - self.count(begin)) / (end - begin) * 1e9
+
+    def count(self, at):
+        for (t0, n0), (t1, n1) in zip(self.lines, self.lines[1:]):
+            if t0 <= at <= t1:
+                return n0 + (n1 - n0) * (at - t0) / (t1 - t0)
+        return self.lines[-1][1] if at > self.lines[-1][0] else 0
+
+    def quantiles(self, begin, end):
+        times = sorted(ns for at, ns in self.lines if begin <= at < end)
+        return [times[len(times) * part // 100] / 1e3 for part in (50, 90, 99)] if times else [0.0] * 3
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.virgate = next(path for path in (f"{options.root}/bin/virgate", f"{options.root}/cli/virgate")
+                            if os.path.exists(path))
+        self.workers = {}
+        self.folder = tempfile.mkdtemp(prefix="virgate-turns.")
+        self.mps_environment = {"CUDA_MPS_PIPE_DIRECTORY": f"{self.folder}/pipe",
+                                "CUDA_MPS_LOG_DIRECTORY": f"{self.folder}/log"}
+        self.mps = None
+        self.note = ""
+        self.kinds, self.last = None, None  # the rates alone that were measured last
+
+    def start_mps(self):
+        if not self.mps:
+            os.mkdir(f"{self.folder}/pipe")
+            os.mkdir(f"{self.folder}/log")
+            self.mps = subprocess.Popen(["nvidia-cuda-mps-control", "-f"], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, env=dict(os.environ, **self.mps_environment))
+
+    def worker(self, side, index, is_latency):
+        """The program number `index` of a side: native, mps, shares."""
+        key = (side, index, is_latency)
+        if key not in self.workers:
+            prefix, environment = [], {}
+            if side == "mps":
+                self.start_mps()
+                environment = self.mps_environment
+            elif side == "shares":
+                prefix = [self.virgate, "run", "--name", self.name(index, is_latency), "--memory", "16G", "--mode",
+                          self.options.mode, *(["--class", "latency"] if is_latency else []), "--"]
+            self.workers[key] = Worker(prefix, environment)
+        return self.workers[key]
+
+    @staticmethod
+    def name(index, is_latency):
+        return f"turns-{'latency' if is_latency else index}"
+
+    def set_share(self, name, share):
+        subprocess.run([self.virgate, "set", name, "--share", share], check=True, stdout=subprocess.DEVNULL)
+
+    def measure(self, side, tenants, seconds):
+        """Runs the tenants together. Returns a Result for each, and the times between which to look."""
+        workers = [self.worker(side, index, side == "shares" and share.endswith("L"))
+                   for index, (_, share) in enumerate(tenants)]
+        for worker, (kind, _) in zip(workers, tenants):
+            if kind not in worker.prepared:
+                worker.send(f"prepare {kind}")
+                if worker.receive().strip() != "ready":
+                    sys.exit(f"{kind} cannot be prepared")
+                worker.prepared.add(kind)
+        if side == "shares":
+            for other, index, is_latency in self.workers:
+                if other == side:
+                    self.set_share(self.name(index, is_latency), "none")
+            for index, (_, share) in enumerate(tenants):
+                self.set_share(self.name(index, share.endswith("L")), share.rstrip("L"))
+        begin = time.monotonic_ns() + 300_000_000
+        end = begin + int((seconds + 1) * 1e9)
+        for worker, (kind, _) in zip(workers, tenants):
+            worker.send(f"run {kind} {begin} {end + 100_000_000}")
+        if side == "shares":
+            time.sleep(seconds)
+            self.note = self.device_figures()
+        results = [Result(kind, json.loads(worker.receive())) for worker, (kind, _) in zip(workers, tenants)]
+        return results, begin + 1_000_000_000, end
+
+    def device_figures(self):
+        """What the arbiter says while the programs run."""
+        listed = json.loads(subprocess.run([self.virgate, "ps", "--json"], check=True, capture_output=True).stdout)
+        turns = [one["turns"] for one in listed["vgpus"] if one["name"].startswith("turns-") and one["turns"]["recent"]]
+        reasons = sorted({one["reason"] for one in turns})
+        return (f" | {turns[0]['handovers']:.0f} handovers/s, turns of {turns[0]['quantum'] * 1e3:.0f} ms: "
+                f"{'; '.join(reasons)}" if turns else "")
+
+    def solo(self, kinds):
+        rates = {}
+        for kind in kinds:
+            [result], begin, end = self.measure("native", [(kind, "")], self.options.solo)
+            rates[kind] = [result.rate(begin, end)] + (result.quantiles(begin, end) if kind == "infer" else [])
+        return rates
+
+    def compare(self, name, side):
+        tenants = CASES[name]
+        kinds = sorted({kind for kind, _ in tenants})
+        before = self.solo(kinds) if kinds != self.kinds else self.last
+        results, begin, end = self.measure(side, tenants, self.options.seconds)
+        after = self.solo(kinds)  # the clock moves
+        self.kinds, self.last = kinds, after
+        solo = {kind: [(a + b) / 2 for a, b in zip(before[kind], after[kind])] for kind in kinds}
+        parts = [result.rate(begin, end) / solo[result.kind][0] * 100 for result in results]
+        text = f"{name:18} {side:6} of solo " + " ".join(f"{part:5.1f}" for part in parts) + f" sum {sum(parts):5.1f} %"
+        loads = [result for result in results if result.kind != "infer"]
+        windows, at = [], begin
+        while len(loads) > 1 and at + WINDOW * 1_000_000_000 <= end:
+            rates = [load.rate(at, at + WINDOW * 1_000_000_000) / solo[load.kind][0] for load in loads]
+            windows.append([rate / (sum(rates) or 1) * 100 for rate in rates])
+            at += WINDOW * 1_000_000_000
+        if windows:
+            for values in zip(*windows):
+                text += f" | part {statistics.mean(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+        for result in results:
+            if result.kind == "infer":
+                got = result.quantiles(begin, end)
+                text += " | p50, p90, p99 " + ", ".join(f"{us:.0f}" for us in got) + " us; solo "
+                text += ", ".join(f"{us:.0f}" for us in solo["infer"][1:]) + f"; {got[2] / solo['infer'][3]:.2f} x"
+        print(text + (self.note if side == "shares" else ""), flush=True)
+
+    def end(self):
+        for worker in self.workers.values():
+            worker.end()
+        if self.mps:
+            self.mps.terminate()
+            self.mps.wait()
+        shutil.rmtree(self.folder)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("root")
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--solo", type=float, default=2, help="seconds of a program alone")
+    parser.add_argument("--runs", type=int, default=3, help="in vGPUs")
+    parser.add_argument("--mode", default="time", help="of the vGPUs")
+    parser.add_argument("--native", action="store_true", help="each case natively, too")
+    parser.add_argument("--mps", action="store_true", help="each case over NVIDIA's MPS, too")
+    parser.add_argument("cases", nargs="*")
+    options = parser.parse_intermixed_args()
+    for name in options.cases:
+        if name not in CASES:
+            sys.exit(f"there is no case {name}, but: {' '.join(CASES)}")
+    bench = Bench(options)
+    start = time.monotonic()
+    for name in options.cases or CASES:
+        for side in ["native"] * options.native + ["mps"] * options.mps + ["shares"] * options.runs:
+            bench.compare(name, side)
+    bench.end()
+    print(f"{time.monotonic() - start:.0f} seconds")
+
+
+main()
