@@ -247,6 +247,17 @@ static struct others read_others(const struct node *node, const char *uuid)
 	return others;
 }
 
+uint64_t admission_room(const struct node *node, size_t device, const struct turn_terms *terms)
+{
+	const struct vg_system_device *gpu = vg_system_device(node->system, device);
+	struct others others = claims_matter(node) ? read_others(node, gpu->uuid_text) : (struct others){0};
+	uint64_t own = reserved_here(node, device), left = own < gpu->memory ? gpu->memory - own : 0;
+
+	if (has_turns(terms) && others.have_turns)
+		return 0;
+	return others.bytes < left ? left - others.bytes : 0;
+}
+
 uint64_t admission_promised(const struct node *node, size_t device)
 {
 	const char *uuid = vg_system_device(node->system, device)->uuid_text;

@@ -109,12 +109,12 @@ static unsigned int count_programs(const struct vgpu *vgpu)
 	return tenants > launchers ? tenants : launchers; // a launcher is not a client; each has one at least
 }
 
-static unsigned int count_clients(const struct node *node, const struct server *server)
+static unsigned int count_clients(const struct node *node, size_t device, uid_t uid)
 {
 	unsigned int count = 0;
 
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		if (vgpu->terms.is_mps && vgpu->device == server->device && vgpu->owner == server->uid)
+		if (vgpu->terms.is_mps && vgpu->device == device && vgpu->owner == uid)
 			count += count_programs(vgpu);
 	return count;
 }
@@ -389,7 +389,7 @@ static void keep_starting(struct node *node, struct server *server, uint64_t now
 
 static void keep_server(struct node *node, struct server *server, uint64_t now, uint64_t *deadline)
 {
-	if (count_clients(node, server))
+	if (count_clients(node, server->device, server->uid))
 		server->needed_ns = now;
 	bool needed = server->needed_ns && now < server->needed_ns + LINGER_MS * 1000000ull;
 	if (server->source.fd >= 0 && !needed)
@@ -463,29 +463,37 @@ static json_t *refuse_ended(const struct server *server, uint64_t now)
 		      (double)(server->next_start_ns - now) / 1e9, (int)(strlen(server->pipe) - 4), server->pipe);
 }
 
-json_t *mps_enter(const struct request *request, const struct vgpu *vgpu, bool *ret_ready)
+json_t *mps_check(const struct request *request, const struct vgpu *vgpu)
 {
+	const struct server *server = find_server(vgpu->device, vgpu->owner);
 	uint64_t now = vg_clock_monotonic_ns();
 	json_t *refusal = refuse_mixture(request, vgpu);
 
-	*ret_ready = true;
 	if (refusal || !vgpu->terms.is_mps || (refusal = mps_admit(request, vgpu)))
 		return refusal;
-	struct server *server = find_server(vgpu->device, vgpu->owner);
-	if (!server)
-		server = add_server(request->node, vgpu->device, vgpu->owner);
-	if (!server)
-		return refuse("system", "no memory for the MPS control daemon of GPU %zu", vgpu->device);
-	unsigned int clients = count_clients(request->node, server);
+	unsigned int clients = count_clients(request->node, vgpu->device, vgpu->owner);
 	if (clients >= CLIENTS - RESERVE)
 		return refuse("limit",
 			      "GPU %zu: %u programs run there in the mode mps, and a server has at most %d clients, of "
 			      "which %d are kept for processes that they start: wait until some have ended, or choose "
 			      "another GPU",
 			      vgpu->device, clients, CLIENTS, RESERVE);
-	if (server->source.fd < 0 && now < server->next_start_ns)
-		return refuse_ended(server, now);
-	server->needed_ns = now; // mps_keep() starts it
+	return server && server->source.fd < 0 && now < server->next_start_ns ? refuse_ended(server, now) : NULL;
+}
+
+json_t *mps_enter(const struct request *request, const struct vgpu *vgpu, bool *ret_ready)
+{
+	json_t *refusal = mps_check(request, vgpu);
+
+	*ret_ready = true;
+	if (refusal || !vgpu->terms.is_mps)
+		return refusal;
+	struct server *server = find_server(vgpu->device, vgpu->owner);
+	if (!server)
+		server = add_server(request->node, vgpu->device, vgpu->owner);
+	if (!server)
+		return refuse("system", "no memory for the MPS control daemon of GPU %zu", vgpu->device);
+	server->needed_ns = vg_clock_monotonic_ns(); // mps_keep() starts it
 	*ret_ready = server->listens && !server->told;
 	return *ret_ready ? NULL : answer_later(request);
 }
@@ -546,7 +554,7 @@ void mps_end(struct node *node)
 	while (servers) {
 		struct server *server = servers;
 		servers = server->next;
-		if (!count_clients(node, server))
+		if (!count_clients(node, server->device, server->uid))
 			end_server(server);
 		node_unwatch(node, &server->source);
 		free(server);

@@ -5,9 +5,12 @@
 
 // Before a vGPU is made or entered. NULL, or the refusal: the machine has no MPS.
 json_t *mps_admit(const struct request *request, const struct vgpu *vgpu);
-// Before a program may run in the vGPU, which need not be listed yet: refuses it while programs of another mode run on
-// the GPU; in the mode mps starts the control daemon, and waits until it listens (answer_later()). NULL, or the
-// refusal. *ret_ready is false if the answer comes later.
+// Whether a program may run in the vGPU, which need not be listed yet, now: NULL, or the refusal, because programs of
+// another mode run on the GPU, or its MPS takes no more.
+json_t *mps_check(const struct request *request, const struct vgpu *vgpu);
+// Before a program may run in the vGPU, which need not be listed yet: as mps_check(); in the mode mps starts the control
+// daemon, and waits until it listens (answer_later()). NULL, or the refusal. *ret_ready is false if the answer comes
+// later.
 json_t *mps_enter(const struct request *request, const struct vgpu *vgpu, bool *ret_ready);
 // The directory for CUDA_MPS_PIPE_DIRECTORY of the vGPU's programs, for them to open; NULL: it has the mode time.
 const char *mps_pipe_directory(const struct node *node, const struct vgpu *vgpu);

@@ -302,6 +302,9 @@ struct admission {
 };
 int admission_check(struct node *node, size_t device, uint64_t bytes, const struct turn_terms *terms,
 		    const struct vgpu *instead_of, struct admission *ret_figures);
+// The bytes that are left on the device for a new vGPU of these terms, without a claim for it. 0 also if the terms need
+// compute shares and another daemon holds them there.
+uint64_t admission_room(const struct node *node, size_t device, const struct turn_terms *terms);
 // The limits of all vGPUs on the device, of this daemon and of others; INT64_MAX at most.
 uint64_t admission_promised(const struct node *node, size_t device);
 // Publishes what stands in the registry, to other daemons and to the tenants.

@@ -39,10 +39,8 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 	if (registry_find(request->node, wanted.name))
 		return refuse("exists", "there is a vGPU %s already: enter it with `--vgpu %s`, or choose another name",
 			      wanted.name, wanted.name);
-	if ((refusal = terms_take(request, &wanted.terms)) ||
-	    (refusal = take_device(request, wanted.terms.share, &wanted.device)) ||
-	    (refusal = take_memory_or_part(request, &wanted)) || (refusal = take_group(request, &wanted.group)) ||
-	    (refusal = take_owner(request, &wanted.owner)))
+	if ((refusal = terms_take(request, &wanted.terms)) || (refusal = take_group(request, &wanted.group)) ||
+	    (refusal = take_owner(request, &wanted.owner)) || (refusal = take_device(request, &wanted)))
 		return refusal;
 	if ((refusal = too_small(request, wanted.device, wanted.owner, wanted.memory)))
 		return refusal;

@@ -1,7 +1,6 @@
 // Fields of a request that say which GPU, how much memory, and for whom.
 #include "daemon/names.h"
 #include "daemon/request_parts.h"
-#include "daemon/terms.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,62 +27,6 @@ json_t *take_memory_or_part(const struct request *request, struct vgpu *wanted)
 		return take_memory(request, &wanted->memory);
 	wanted->memory = memory / 100 * wanted->terms.share >> 21 << 21;
 	return NULL;
-}
-
-// Returns the device with the most memory left among those where the share fits; if it fits nowhere, among all.
-static size_t roomiest_device(const struct node *node, unsigned int share)
-{
-	size_t best = 0;
-	uint64_t most = 0;
-	bool fits = false;
-
-	for (size_t i = 0; i < vg_system_device_count(node->system); i++) {
-		uint64_t reserved = admission_promised(node, i), memory = vg_system_device(node->system, i)->memory;
-		uint64_t room = memory > reserved ? memory - reserved : 0;
-		bool fits_here = terms_fit(node, i, share);
-		if (fits_here != fits ? fits_here : room > most) {
-			most = room;
-			best = i;
-			fits = fits_here;
-		}
-	}
-	return best;
-}
-
-json_t *take_device(const struct request *request, unsigned int share, size_t *ret_device)
-{
-	const json_t *value = json_object_get(request->object, "device");
-	const char *text = json_string_value(value);
-	const struct node *node = request->node;
-	size_t count = vg_system_device_count(node->system);
-	uint8_t uuid[16];
-	char number[24];
-
-	if (!value || json_is_null(value)) {
-		*ret_device = roomiest_device(node, share);
-		return NULL;
-	}
-	if (json_is_integer(value)) {
-		snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
-		text = number;
-	}
-	if (!text || !*text)
-		return refuse("invalid", "\"device\" must be a GPU's index or UUID");
-	char *end;
-	errno = 0;
-	unsigned long index = strtoul(text, &end, 10);
-	if (*text >= '0' && *text <= '9' && !*end && errno == 0 && index < count) {
-		*ret_device = index;
-		return NULL;
-	}
-	for (size_t i = 0; vg_system_uuid_parse(text, uuid) && i < count; i++) {
-		if (memcmp(vg_system_device(node->system, i)->uuid, uuid, sizeof uuid) == 0) {
-			*ret_device = i;
-			return NULL;
-		}
-	}
-	return refuse("not_found", "there is no GPU %.60s: this node has %zu, see `virgate devices%s`", text, count,
-		      sim_flag());
 }
 
 static json_t *refuse_lookup(const char *what, const char *name)

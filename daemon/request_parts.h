@@ -7,8 +7,12 @@
 json_t *take_memory(const struct request *request, uint64_t *ret_memory);
 // Without a size, a share of the GPU's time brings the same part of its memory.
 json_t *take_memory_or_part(const struct request *request, struct vgpu *wanted);
-json_t *take_device(const struct request *request, unsigned int share, size_t *ret_device);
 json_t *take_owner(const struct request *request, uid_t *ret_owner);
+
+// request_device.c: reads the GPU, the mode and the memory of a vGPU that has the other terms and its owner. If the
+// request leaves the GPU open, it is one where the vGPU fits and can be entered now, of several the one with the most
+// memory left. NULL, or a refusal.
+json_t *take_device(const struct request *request, struct vgpu *wanted);
 
 // request_room.c
 enum { FIGURE = VG_SIZE_TEXT + 32 };

@@ -19,11 +19,6 @@ static unsigned int given_to_others(const struct node *node, size_t device, cons
 	return sum;
 }
 
-bool terms_fit(const struct node *node, size_t device, unsigned int share)
-{
-	return share + given_to_others(node, device, NULL) <= 100;
-}
-
 json_t *terms_admit(const struct request *request, size_t device, const struct turn_terms *terms,
 		    const struct vgpu *instead_of)
 {
@@ -57,7 +52,6 @@ json_t *terms_take_share(const struct request *request, unsigned int *ret_share)
 json_t *terms_take(const struct request *request, struct turn_terms *ret_terms)
 {
 	const json_t *class = json_object_get(request->object, "class");
-	const json_t *mode = json_object_get(request->object, "mode");
 	const char *text = json_string_value(class);
 	struct turn_terms terms = {0};
 	json_t *refusal = terms_take_share(request, &terms.share);
@@ -71,12 +65,6 @@ json_t *terms_take(const struct request *request, struct turn_terms *ret_terms)
 		if (!text || (strcmp(text, "batch") != 0 && strcmp(text, "latency") != 0))
 			return refuse("invalid", "\"class\" must be \"batch\" or \"latency\"");
 		terms.is_latency = strcmp(text, "latency") == 0;
-	}
-	text = json_string_value(mode);
-	if (mode && !json_is_null(mode)) {
-		if (!text || (strcmp(text, "time") != 0 && strcmp(text, "mps") != 0))
-			return refuse("invalid", "\"mode\" must be \"time\" or \"mps\"");
-		terms.is_mps = strcmp(text, "mps") == 0;
 	}
 	*ret_terms = terms;
 	return NULL;

@@ -2,16 +2,14 @@
 #pragma once
 #include "daemon/request.h"
 
-// Reads "share", "share_limit", "class" and "mode" of a request; the second reads the share alone, and leaves it where there is
+// Reads "share", "share_limit" and "class" of a request; the second reads the share alone, and leaves it where there is
 // none. NULL, or the refusal.
 json_t *terms_take(const struct request *request, struct turn_terms *ret_terms);
 json_t *terms_take_share(const struct request *request, unsigned int *ret_share);
-// Whether the share fits beside those of the device's vGPUs.
-bool terms_fit(const struct node *node, size_t device, unsigned int share);
 // Whether the share fits beside those of the device's other vGPUs. NULL, or the refusal.
 json_t *terms_admit(const struct request *request, size_t device, const struct turn_terms *terms,
 		    const struct vgpu *instead_of);
-// The same three fields of a file or an answer. False: there is no sense in them.
+// The same fields and the mode, of a file or an answer. False: there is no sense in them.
 void terms_write(json_t *object, const struct turn_terms *terms);
 bool terms_read(const json_t *object, struct turn_terms *ret_terms);
 // Opens the gate of a vGPU while a process of it is locked for a checkpoint, for so many "milliseconds"; 0: no longer.

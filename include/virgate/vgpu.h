@@ -151,23 +151,31 @@ struct vg_refusal_list {
 	const struct vg_refusal_info *refusals; /* oldest first */
 };
 
+/* The mode of new vGPUs on one GPU. */
+struct vg_device_mode {
+	const char *device; /* index or UUID */
+	enum vg_sharing_mode mode;
+};
+
 struct vg_vgpu_options {
 	size_t size;	    /* sizeof(struct vg_vgpu_options) */
 	const char *name;   /* [A-Za-z0-9][A-Za-z0-9._-]{0,62} */
 	uint64_t memory;    /* the limit, overhead included; 0: the share's part of the GPU's memory */
 	unsigned share;	    /* percent of the GPU's time, 1 to 100; 0: none */
-	const char *device; /* index or UUID; NULL: the GPU with the most room */
+	const char *device; /* index or UUID; NULL: of those where it fits and may run now, the one with the most room */
 	const char *group;  /* a group whose members may use it; NULL: none */
 	const char *owner;  /* name or number of the user it will belong to, for root to choose; NULL: the caller */
 	int share_limit;    /* nonzero: never more than `share`, even if the GPU is idle otherwise; needs a share */
 	enum vg_scheduling_class scheduling_class;
 	enum vg_sharing_mode mode;
+	const struct vg_device_mode *device_modes; /* modes of single GPUs, which win over `mode` there; NULL: none */
+	size_t device_mode_count;
 };
 
 /* Creates a vGPU that stays until it is removed. Where CUDA_VISIBLE_DEVICES is set, the device must be one that it
  * shows, and without a device one of those is chosen; virgate(1) says how the list is read. INVALID (also: a device
  * that CUDA_VISIBLE_DEVICES does not show), EXISTS, LIMIT (the limits on that GPU would exceed its memory, or its
- * shares 100 percent), DENIED, NOT_FOUND (the device or group), NO_DAEMON, UNSUPPORTED (a MIG instance in the list; the machine
+ * shares 100 percent), DENIED, NOT_FOUND (a device or the group), NO_DAEMON, UNSUPPORTED (a MIG instance in the list; the machine
  * has no MPS), NVML (it does not tell the GPUs' order). */
 VG_PUBLIC enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options *options);
 /* Changes a vGPU, also while programs run in it. 0 leaves a value as it is; VG_SHARE_NONE removes the share, and

@@ -12,6 +12,27 @@
 #include "vgpu/options.h"
 #include "vgpu/visible.h"
 
+static enum vg_status check_mode(const char *function, enum vg_sharing_mode mode)
+{
+	if (mode == VG_MODE_TIME || mode == VG_MODE_MPS)
+		return VG_OK;
+	return vg_fail(VG_INVALID, 0, function, "unknown mode %d: use VG_MODE_TIME or VG_MODE_MPS", (int)mode);
+}
+
+static enum vg_status check_modes(const char *function, const struct vg_vgpu_options *options)
+{
+	enum vg_status status = check_mode(function, options->mode);
+
+	if (options->device_mode_count && !options->device_modes)
+		return vg_fail(VG_INVALID, 0, function, "`device_modes` is NULL and `device_mode_count` is %zu",
+			       options->device_mode_count);
+	for (size_t i = 0; i < options->device_mode_count && status == VG_OK; i++)
+		status = options->device_modes[i].device
+				 ? check_mode(function, options->device_modes[i].mode)
+				 : vg_fail(VG_INVALID, 0, function, "mode %zu of `device_modes` is for no device", i);
+	return status;
+}
+
 enum vg_status vg_options_take(const char *function, const struct vg_vgpu_options *options,
 			       struct vg_vgpu_options *ret_all)
 {
@@ -34,11 +55,29 @@ enum vg_status vg_options_take(const char *function, const struct vg_vgpu_option
 		return vg_fail(VG_INVALID, 0, function,
 			       "unknown scheduling class %d: use VG_CLASS_BATCH or VG_CLASS_LATENCY",
 			       (int)all.scheduling_class);
-	if (all.mode != VG_MODE_TIME && all.mode != VG_MODE_MPS)
-		return vg_fail(VG_INVALID, 0, function, "unknown mode %d: use VG_MODE_TIME or VG_MODE_MPS",
-			       (int)all.mode);
-	*ret_all = all;
-	return VG_OK;
+	status = check_modes(function, &all);
+	if (status == VG_OK)
+		*ret_all = all;
+	return status;
+}
+
+static const char *mode_text(enum vg_sharing_mode mode)
+{
+	return mode == VG_MODE_MPS ? "mps" : "time";
+}
+
+// Of several modes of one GPU the last one holds.
+static int add_device_modes(json_t *request, const struct vg_vgpu_options *options)
+{
+	json_t *modes = json_object();
+	int r = 0;
+
+	for (size_t i = 0; i < options->device_mode_count; i++) {
+		const char *device = options->device_modes[i].device;
+		json_object_del(modes, device);
+		r |= json_object_set_new(modes, device, json_string(mode_text(options->device_modes[i].mode)));
+	}
+	return r | json_object_set_new(request, "device_modes", modes);
 }
 
 json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options)
@@ -57,7 +96,9 @@ json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options
 	if (options->scheduling_class == VG_CLASS_LATENCY)
 		r |= json_object_set_new(request, "class", json_string("latency"));
 	if (options->mode == VG_MODE_MPS)
-		r |= json_object_set_new(request, "mode", json_string("mps"));
+		r |= json_object_set_new(request, "mode", json_string(mode_text(options->mode)));
+	if (options->device_mode_count)
+		r |= add_device_modes(request, options);
 	if (options->device)
 		r |= json_object_set_new(request, "device", json_string(options->device));
 	if (options->group)

@@ -208,57 +208,22 @@ static enum vg_status check_named(const struct visible *visible, const char *nam
 	return device < 0 || visible->shown[device] ? VG_OK : refuse(visible, "asked for", device);
 }
 
-static enum vg_status choose(const struct visible *visible, char ret_uuid[VG_SYSTEM_UUID_TEXT])
+static enum vg_status list_shown(const struct visible *visible, json_t **ret_uuids)
 {
-	const struct vg_device_info *best = NULL;
-	uint64_t most = 0;
+	json_t *uuids = json_array();
 
-	for (size_t i = 0; i < visible->devices->count && i < VG_SYSTEM_DEVICES; i++) {
-		const struct vg_device_info *device = &visible->devices->devices[i];
-		uint64_t room = device->memory > device->reserved ? device->memory - device->reserved : 0;
-		if (!visible->shown[i] || (best && room <= most))
-			continue;
-		best = device;
-		most = room;
-	}
-	if (!best)
+	for (size_t i = 0; i < visible->devices->count && i < VG_SYSTEM_DEVICES; i++)
+		if (visible->shown[i])
+			json_array_append_new(uuids, json_string(visible->devices->devices[i].uuid));
+	if (json_array_size(uuids) == 0) {
+		json_decref(uuids);
 		return vg_fail(VG_INVALID, 0, visible->function,
 			       "CUDA_VISIBLE_DEVICES=\"%.100s\" shows this process no GPU, and a vGPU needs one: name "
 			       "one there, or unset it",
 			       visible->text);
-	snprintf(ret_uuid, VG_SYSTEM_UUID_TEXT, "%s", best->uuid);
-	return VG_OK;
-}
-
-// Somebody else may take the room of the GPU that was chosen: then another one may have the most.
-static enum vg_status request_chosen(struct vg_node *node, const char *function, const char *text, const char *op,
-				     struct vg_vgpu_options options, json_t **ret_reply)
-{
-	char uuid[VG_SYSTEM_UUID_TEXT] = "", last[VG_SYSTEM_UUID_TEXT];
-	enum vg_status status = VG_OK, refused = VG_OK;
-	struct vg_kept_error kept;
-	struct visible visible;
-
-	options.device = uuid;
-	for (int tries = 0; tries < VG_SYSTEM_DEVICES; tries++) {
-		memcpy(last, uuid, sizeof last);
-		status = read_list(node, function, text, &visible);
-		if (status == VG_OK)
-			status = choose(&visible, uuid);
-		close_list(&visible);
-		if (status)
-			return status;
-		if (refused && strcmp(last, uuid) == 0) {
-			vg_error_restore(&kept);
-			return refused;
-		}
-		status = vg_node_request(node, function, vg_options_request(op, &options), ret_reply);
-		if (status != VG_LIMIT)
-			return status;
-		refused = status;
-		vg_error_keep(&kept);
 	}
-	return status;
+	*ret_uuids = uuids;
+	return VG_OK;
 }
 
 enum vg_status vg_visible_request(struct vg_node *node, const char *function, const char *op,
@@ -266,17 +231,21 @@ enum vg_status vg_visible_request(struct vg_node *node, const char *function, co
 {
 	const char *text = getenv("CUDA_VISIBLE_DEVICES");
 	enum vg_status status = VG_OK;
+	json_t *shown = NULL;
 	struct visible visible;
 
-	if (text && !options->device)
-		return request_chosen(node, function, text, op, *options, ret_reply);
 	if (text) {
 		status = read_list(node, function, text, &visible);
 		if (status == VG_OK)
-			status = check_named(&visible, options->device);
+			status = options->device ? check_named(&visible, options->device) : list_shown(&visible, &shown);
 		close_list(&visible);
 	}
-	return status ? status : vg_node_request(node, function, vg_options_request(op, options), ret_reply);
+	if (status)
+		return status;
+	json_t *request = vg_options_request(op, options);
+	if (shown)
+		json_object_set_new(request, "device", shown);
+	return vg_node_request(node, function, request, ret_reply);
 }
 
 static enum vg_status check_vgpu(const struct visible *visible, const char *vgpu, const json_t *vgpus)

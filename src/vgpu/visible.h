@@ -5,7 +5,7 @@
 #include "virgate/vgpu.h"
 
 // Sends `op`, which makes the vGPU that `options` describe. Where the variable is set, a GPU that the options name must
-// be visible; without a name the visible GPU with the most room is taken. INVALID (a GPU that is not visible, or none
+// be visible; without a name the daemon chooses among the visible ones. INVALID (a GPU that is not visible, or none
 // is), UNSUPPORTED (a MIG instance in the list), NVML, and what the request may return.
 enum vg_status vg_visible_request(struct vg_node *node, const char *function, const char *op,
 				  const struct vg_vgpu_options *options, json_t **ret_reply);

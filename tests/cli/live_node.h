@@ -49,3 +49,14 @@ static inline json_t *listing(const char *const *words)
 	CHECK_INT(json_integer_value(json_object_get(json, "schema")), 1);
 	return json;
 }
+
+static inline void node_read_uuids(char ret_uuids[2][48])
+{
+	json_t *json = listing(WORDS("devices", "--json"));
+
+	for (size_t i = 0; i < 2; i++)
+		snprintf(ret_uuids[i], sizeof ret_uuids[i], "%s",
+			 json_string_value(json_object_get(
+				 json_array_get(json_object_get(json, "devices"), i), "uuid")));
+	json_decref(json);
+}

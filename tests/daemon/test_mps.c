@@ -211,6 +211,87 @@ TEST(a_gpu_has_one_mode_at_a_time)
 	kill_tenant(launcher);
 }
 
+static int device_of(const char *name)
+{
+	return (int)figure(name, "device");
+}
+
+TEST(the_gpu_is_chosen_where_programs_of_the_mode_may_run)
+{
+	char answer[2000];
+
+	mps_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps','device':0}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':1}", 4 * GIB));
+	pid_t launcher = enter_and_stay("'vgpu':'a'", answer);
+	// GPU 0 has more memory left, and the other mode.
+	pid_t second = enter_and_stay("'name':'c','memory':1073741824", answer);
+	CHECK_INT(device_of("c"), 1);
+	CHECK_AGREED(ask("{'op':'create','name':'d','memory':%llu}", GIB)); // to be entered now
+	CHECK_INT(device_of("d"), 1);
+	CHECK_REFUSED(ask("{'op':'enter','memory':%llu}", 4 * GIB), "busy", "GPU 0: ");
+	pid_t third = enter_and_stay("'name':'e','memory':1073741824,'mode':'mps'", answer);
+	CHECK_INT(device_of("e"), 0);
+	// Where it fits nowhere now, it is made where it fits later.
+	CHECK_AGREED(ask("{'op':'create','name':'f','memory':%llu}", 4 * GIB));
+	CHECK_INT(device_of("f"), 0);
+	kill_tenant(launcher);
+	kill_tenant(second);
+	kill_tenant(third);
+}
+
+TEST(the_gpu_is_chosen_among_those_of_a_list)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':[0]}", GIB));
+	CHECK_INT(device_of("b"), 0);
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'device':[0,'1']}", GIB));
+	CHECK_INT(device_of("c"), 1);
+	CHECK_REFUSED(ask("{'op':'create','name':'d','memory':%llu,'device':[0]}", 7 * GIB), "limit",
+		      "GPU 0: asked for 7.0 GiB, but 6.0 GiB is left");
+	CHECK_REFUSED(ask("{'op':'create','name':'d','memory':%llu,'device':[]}", GIB), "invalid", "or a list of them");
+	CHECK_REFUSED(ask("{'op':'create','name':'d','memory':%llu,'device':[true]}", GIB), "invalid", "\"device\"");
+	CHECK_REFUSED(ask("{'op':'create','name':'d','memory':%llu,'device':[1,2]}", GIB), "not_found",
+		      "there is no GPU 2: this node has 2");
+	CHECK_INT(device_of("d"), -1);
+}
+
+TEST(a_gpu_may_have_a_mode_of_its_own)
+{
+	char answer[2000];
+
+	mps_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0,'device_modes':{'1':'mps'}}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':1,'device_modes':{'1':'mps'}}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'mode':'mps','device':0,'device_modes':{'0':'time'}}",
+			 GIB));
+	CHECK_STR(mode_of("a"), "time");
+	CHECK_STR(mode_of("b"), "mps");
+	CHECK_STR(mode_of("c"), "time");
+	// The mode goes with the GPU that is chosen.
+	pid_t launcher = enter_and_stay("'name':'d','memory':1073741824,'device_modes':{'1':'mps'}", answer);
+	CHECK_INT(device_of("d"), 1);
+	CHECK_STR(mode_of("d"), "mps");
+	pid_t second = enter_and_stay("'name':'e','memory':1073741824,'device_modes':{'1':'time'}", answer);
+	CHECK_INT(device_of("e"), 0); // since GPU 1 is in the mode mps now
+	CHECK_REFUSED(ask("{'op':'enter','memory':%llu,'device_modes':{'2':'mps'}}", GIB), "not_found",
+		      "there is no GPU 2");
+	CHECK_REFUSED(ask("{'op':'enter','memory':%llu,'device_modes':{'0':'fast'}}", GIB), "invalid",
+		      "every value of \"device_modes\"");
+	CHECK_REFUSED(ask("{'op':'enter','memory':%llu,'device_modes':'mps'}", GIB), "invalid", "must be an object");
+	char many[2048] = "";
+	for (int i = 0; i < 129; i++)
+		snprintf(many + strlen(many), sizeof many - strlen(many), "%s'%04d':'mps'", i ? "," : "", i);
+	CHECK_REFUSED(ask("{'op':'enter','memory':%llu,'device_modes':{%s}}", GIB, many), "invalid",
+		      "has 129 GPUs, and 128 are the most");
+	kill_tenant(launcher);
+	kill_tenant(second);
+}
+
 TEST(a_control_daemon_that_ends_is_started_again)
 {
 	char answer[2000], line[1000];

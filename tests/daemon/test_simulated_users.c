@@ -16,6 +16,7 @@ static void system_node(void)
 
 	if (geteuid() != 0)
 		SKIP("only root can be several users");
+	test_needs_reach(VIRGATE);
 	fresh_node();
 	CHECK_INT(chmod(folder, 0755), 0);
 	unsetenv("VIRGATE_SIM_DIR");

@@ -147,6 +147,19 @@ TEST(the_gpu_is_chosen_where_the_share_fits)
 		      "asked for a share of 41 %");
 }
 
+TEST(the_gpu_is_chosen_where_the_shares_part_of_the_memory_fits)
+{
+	fresh_node();
+	set_world("gpu %llu\ngpu %llu\n", 8 * GIB, 4 * GIB);
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0}", 5 * GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':1}", 2 * GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'c','share':50}")); // 4 GiB of GPU 0, of which 3 are left
+	CHECK_INT(figure("c", "device"), 1);
+	CHECK_AGREED(ask("{'op':'create','name':'d','share':25}"));
+	CHECK_INT(figure("d", "device"), 0);
+}
+
 // Enters without a name, and keeps what it got until it is killed.
 static pid_t start_launcher(const char *path, const char *fields, char name[64])
 {
@@ -366,6 +379,8 @@ TEST(one_daemon_holds_the_shares_of_a_gpu)
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'c','share':10}"), "limit", "two daemons cannot");
 	CHECK_AGREED(ask_at(other_socket, "{'op':'enter','vgpu':'c'}")); // memory alone
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'share':1,'device':1}", GIB));
+	CHECK_AGREED(ask("{'op':'create','name':'e','memory':%llu,'device':1}", 5 * GIB)); // less is left there
+	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'e','memory':%llu,'share':1}", GIB)); // not on GPU 0
 	pid_t second = start_launcher(socket_path, "'vgpu':'a'", name); // its own vGPUs go on
 	CHECK_AGREED(ask("{'op':'set','name':'a','share':60}"));
 	kill_tenant(launcher);

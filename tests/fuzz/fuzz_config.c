@@ -22,6 +22,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
 		if (!config.values[i] != !config.origins[i])
 			abort();
 	}
+	for (size_t i = 0; i < config.device_count; i++)
+		if (!*config.devices[i].gpu || config_check(KIND_MODE, config.devices[i].sharing))
+			abort();
 	config_finish(&config);
 	return 0;
 }

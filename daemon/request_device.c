@@ -1,0 +1,164 @@
+// The GPU of a new vGPU: the one that the request names, or the best of those that it allows.
+#include "daemon/mps.h"
+#include "daemon/request_parts.h"
+#include "daemon/terms.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MODES = 2 * VG_SYSTEM_DEVICES }; // each GPU by its index and its UUID: all are looked up for each GPU
+
+// NULL, or a refusal: there is no GPU of that index or UUID.
+static json_t *find_device(const struct node *node, const char *text, size_t *ret_device)
+{
+	size_t count = vg_system_device_count(node->system);
+	uint8_t uuid[16];
+	char *end;
+
+	errno = 0;
+	unsigned long index = strtoul(text, &end, 10);
+	if (*text >= '0' && *text <= '9' && !*end && errno == 0 && index < count) {
+		*ret_device = index;
+		return NULL;
+	}
+	for (size_t i = 0; vg_system_uuid_parse(text, uuid) && i < count; i++) {
+		if (memcmp(vg_system_device(node->system, i)->uuid, uuid, sizeof uuid) == 0) {
+			*ret_device = i;
+			return NULL;
+		}
+	}
+	return refuse("not_found", "there is no GPU %.60s: this node has %zu, see `virgate devices%s`", text, count,
+		      sim_flag());
+}
+
+static json_t *allow_device(const struct node *node, const json_t *value, bool allowed[VG_SYSTEM_DEVICES])
+{
+	const char *text = json_string_value(value);
+	char number[24];
+	size_t device;
+
+	if (json_is_integer(value)) {
+		snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
+		text = number;
+	}
+	if (!text || !*text)
+		return refuse("invalid", "\"device\" must be a GPU's index or UUID, or a list of them");
+	json_t *refusal = find_device(node, text, &device);
+	if (!refusal)
+		allowed[device] = true;
+	return refusal;
+}
+
+// Reads "device": a GPU, or those to choose from; without it all.
+static json_t *take_allowed(const struct request *request, bool allowed[VG_SYSTEM_DEVICES])
+{
+	const json_t *value = json_object_get(request->object, "device");
+	json_t *refusal = NULL;
+
+	if (!value || json_is_null(value))
+		for (size_t i = 0; i < vg_system_device_count(request->node->system); i++)
+			allowed[i] = true;
+	else if (!json_is_array(value) || json_array_size(value) == 0)
+		refusal = allow_device(request->node, value, allowed);
+	else
+		for (size_t i = 0; i < json_array_size(value) && !refusal; i++)
+			refusal = allow_device(request->node, json_array_get(value, i), allowed);
+	return refusal;
+}
+
+static json_t *read_mode(const json_t *value, bool *ret_is_mps)
+{
+	const char *text = json_string_value(value);
+
+	if (!text || (strcmp(text, "time") != 0 && strcmp(text, "mps") != 0))
+		return refuse("invalid", "\"mode\" must be \"time\" or \"mps\", and so must every value of "
+					 "\"device_modes\"");
+	*ret_is_mps = strcmp(text, "mps") == 0;
+	return NULL;
+}
+
+// Reads "mode", and "device_modes", in which single GPUs have other ones.
+static json_t *take_mode(const struct request *request, struct vgpu *wanted)
+{
+	json_t *mode = json_object_get(request->object, "mode"), *value, *refusal;
+	json_t *modes = json_object_get(request->object, "device_modes");
+	const char *text;
+	bool is_mps;
+
+	wanted->terms.is_mps = false;
+	if (mode && !json_is_null(mode) && (refusal = read_mode(mode, &wanted->terms.is_mps)))
+		return refusal;
+	if (modes && !json_is_null(modes) && !json_is_object(modes))
+		return refuse("invalid", "\"device_modes\" must be an object: a mode for each GPU, by index or UUID");
+	if (json_object_size(modes) > MODES)
+		return refuse("invalid", "\"device_modes\" has %zu GPUs, and %d are the most", json_object_size(modes),
+			      MODES);
+	json_object_foreach(modes, text, value) {
+		size_t device = 0;
+		if ((refusal = find_device(request->node, text, &device)) || (refusal = read_mode(value, &is_mps)))
+			return refusal;
+		if (device == wanted->device)
+			wanted->terms.is_mps = is_mps;
+	}
+	return NULL;
+}
+
+// Sets what depends on the GPU.
+static json_t *put_on(const struct request *request, size_t device, struct vgpu *wanted)
+{
+	wanted->device = device;
+	json_t *refusal = take_mode(request, wanted);
+	return refusal ? refusal : take_memory_or_part(request, wanted);
+}
+
+struct rating {
+	enum { SUITS_NOT, SUITS_LATER, SUITS_NOW } suits; // LATER: there is room, but now programs could not enter
+	uint64_t room;
+};
+
+static struct rating rate_device(const struct request *request, size_t device, struct vgpu *wanted)
+{
+	struct rating rating = {SUITS_NOT, 0};
+	json_t *refusal = put_on(request, device, wanted);
+
+	rating.room = admission_room(request->node, device, &wanted->terms);
+	if (!refusal)
+		refusal = too_small(request, device, wanted->owner, wanted->memory);
+	if (!refusal)
+		refusal = terms_admit(request, device, &wanted->terms, NULL);
+	if (!refusal)
+		refusal = mps_admit(request, wanted);
+	if (!refusal && wanted->memory <= rating.room) {
+		refusal = mps_check(request, wanted);
+		rating.suits = refusal ? SUITS_LATER : SUITS_NOW;
+	}
+	json_decref(refusal);
+	return rating;
+}
+
+static bool is_better(const struct rating *rating, const struct rating *than)
+{
+	return rating->suits != than->suits ? rating->suits > than->suits : rating->room > than->room;
+}
+
+json_t *take_device(const struct request *request, struct vgpu *wanted)
+{
+	struct rating best = {SUITS_NOT, 0};
+	bool allowed[VG_SYSTEM_DEVICES] = {false}, found = false;
+	size_t device = 0;
+	json_t *refusal = take_allowed(request, allowed);
+
+	for (size_t i = 0; !refusal && i < vg_system_device_count(request->node->system); i++) {
+		if (!allowed[i])
+			continue;
+		struct rating rating = rate_device(request, i, wanted);
+		if (found && !is_better(&rating, &best))
+			continue;
+		found = true;
+		best = rating;
+		device = i;
+	}
+	return refusal ? refusal : put_on(request, device, wanted);
+}
