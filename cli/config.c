@@ -14,6 +14,7 @@
 #include "base/descriptor.h"
 #include "base/size.h"
 #include "suggest.h"
+#include "system/system.h"
 
 enum { LONGEST_LINE = 190, LONGEST_FILE = 64 * 1024 }; // inih's own line ends at 200
 
@@ -22,6 +23,8 @@ const struct config_row config_rows[CONFIG_COUNT] = {
 	CONFIG_LIST(X)
 #undef X
 };
+
+static const char device_section[] = "device";
 
 static bool is_whole_number(const char *text, long least, long most)
 {
@@ -155,16 +158,69 @@ static void refuse_unknown(struct reading *reading, const char *section, const c
 			suggestion_offer(&keys, config_rows[i].key);
 		}
 	}
+	suggestion_offer(&sections, device_section);
 	if (!*section)
 		refuse(reading, "\"%s\" is before the first [section]", key);
 	else if (!known && sections.best)
 		refuse(reading, "unknown section [%s]: did you mean [%s]?", section, sections.best);
 	else if (!known)
-		refuse(reading, "unknown section [%s]: there are [run], [node] and [audit]", section);
+		refuse(reading, "unknown section [%s]: there are [run], [device GPU], [node] and [audit]", section);
 	else if (keys.best)
 		refuse(reading, "unknown key \"%s\" in [%s]: did you mean \"%s\"?", key, section, keys.best);
 	else
 		refuse(reading, "unknown key \"%s\" in [%s]: man virgate.conf lists the keys", key, section);
+}
+
+// Returns what follows "device" in the name of a section, without blanks; NULL: it is another section.
+static const char *gpu_of(const char *section)
+{
+	size_t length = strlen(device_section);
+
+	if (strncmp(section, device_section, length) != 0)
+		return NULL;
+	if (section[length] && !isspace((unsigned char)section[length]))
+		return NULL;
+	return section + length + strspn(section + length, " \t");
+}
+
+static bool names_gpu(const char *text)
+{
+	uint8_t uuid[16];
+
+	return is_whole_number(text, 0, INT_MAX) || vg_system_uuid_parse(text, uuid);
+}
+
+static void add_device(struct reading *reading, const char *gpu, const char *sharing)
+{
+	struct config *config = reading->config;
+	char origin[PATH_MAX + 16];
+
+	struct config_device *devices = realloc(config->devices, (config->device_count + 1) * sizeof *devices);
+	if (!devices) {
+		refuse(reading, "no memory for [device %s]", gpu);
+		return;
+	}
+	snprintf(origin, sizeof origin, "%s:%d", reading->file, reading->line);
+	config->devices = devices;
+	devices[config->device_count++] = (struct config_device){strdup(gpu), strdup(sharing), strdup(origin)};
+}
+
+static void take_device_value(struct reading *reading, const char *gpu, const char *key, const char *value)
+{
+	const struct config_row *row = &config_rows[CONFIG_SHARING];
+	const char *wrong = *value ? config_check(row->kind, value) : "has no value";
+
+	if (!*gpu)
+		refuse(reading, "[device] names no GPU: use [device INDEX] or [device UUID]");
+	else if (!names_gpu(gpu))
+		refuse(reading, "[device %s]: \"%s\" is neither the index nor the UUID of a GPU, such as 0 or GPU-..., "
+				"see `virgate devices`", gpu, gpu);
+	else if (strcmp(key, row->key) != 0)
+		refuse(reading, "unknown key \"%s\" in [device %s]: there is \"%s\"", key, gpu, row->key);
+	else if (wrong)
+		refuse(reading, "%s: \"%s\" %s", key, value, wrong);
+	else
+		add_device(reading, gpu, value);
 }
 
 static int take_value(void *user, const char *section, const char *key, const char *value)
@@ -174,6 +230,10 @@ static int take_value(void *user, const char *section, const char *key, const ch
 
 	if (reading->refused)
 		return 0;
+	if (gpu_of(section)) {
+		take_device_value(reading, gpu_of(section), key, value);
+		return !reading->refused;
+	}
 	for (int i = 0; i < CONFIG_COUNT; i++) {
 		if (strcmp(config_rows[i].section, section) != 0 || strcmp(config_rows[i].key, key) != 0)
 			continue;
@@ -232,6 +292,18 @@ static int load_file(struct config *config, const char *path, struct config_erro
 	return r;
 }
 
+static void forget_devices(struct config *config)
+{
+	for (size_t i = 0; i < config->device_count; i++) {
+		free(config->devices[i].gpu);
+		free(config->devices[i].sharing);
+		free(config->devices[i].origin);
+	}
+	free(config->devices);
+	config->devices = NULL;
+	config->device_count = 0;
+}
+
 static int load_environment(struct config *config, struct config_error *ret_error)
 {
 	for (int i = 0; i < CONFIG_COUNT; i++) {
@@ -244,6 +316,8 @@ static int load_environment(struct config *config, struct config_error *ret_erro
 				 config_rows[i].variable, value, wrong);
 			return 1;
 		}
+		if (i == CONFIG_SHARING)
+			forget_devices(config);
 		free(config->values[i]);
 		free(config->origins[i]);
 		config->values[i] = strdup(value);
@@ -282,5 +356,6 @@ void config_finish(struct config *config)
 		free(config->values[i]);
 		free(config->origins[i]);
 	}
+	forget_devices(config);
 	*config = (struct config){0};
 }

@@ -32,9 +32,18 @@ struct config_row {
 };
 extern const struct config_row config_rows[CONFIG_COUNT];
 
+// A section [device GPU].
+struct config_device {
+	char *gpu;     // an index or a UUID
+	char *sharing; // a mode
+	char *origin;
+};
+
 struct config {
 	char *values[CONFIG_COUNT]; // NULL: nobody said
 	char *origins[CONFIG_COUNT]; // "VIRGATE_MEMORY", "/etc/virgate/virgate.conf:3"
+	struct config_device *devices; // the last one of a GPU holds; none if the environment has the mode
+	size_t device_count;
 };
 
 struct config_error {

@@ -15,14 +15,16 @@ static int create(struct session *session, const struct arguments *arguments, co
 
 	if (vg_vgpu_create(session->node, options))
 		return fail_with_last_error(arguments);
-	uint64_t memory = options->memory;
-	if (!memory && vg_vgpu_inspect(session->node, options->name, &list)) // the daemon chose it
+	bool is_chosen = !options->memory || options->device_mode_count; // the memory or the mode, by the daemon
+	if (is_chosen && vg_vgpu_inspect(session->node, options->name, &list))
 		return fail_with_last_error(arguments);
+	uint64_t memory = list ? list->vgpus[0].memory : options->memory;
+	enum vg_sharing_mode mode = list ? list->vgpus[0].mode : options->mode;
 	if (options->share || options->scheduling_class)
 		snprintf(terms, sizeof terms, ", share %s",
 			 terms_text(options->share, options->share_limit, options->scheduling_class, text));
-	print_line("%s: %s%s", options->name, vg_size_format(list ? list->vgpus[0].memory : memory, size), terms);
-	if (options->mode == VG_MODE_MPS)
+	print_line("%s: %s%s", options->name, vg_size_format(memory, size), terms);
+	if (mode == VG_MODE_MPS)
 		print_line("mode mps: %s", MPS_COST);
 	vg_vgpu_list_free(list);
 	return EXIT_OK;
@@ -48,8 +50,9 @@ static int run(const struct arguments *arguments)
 	r = session_open(&session, arguments);
 	if (r)
 		return r;
-	use_configured_mode(arguments, session.config.values[CONFIG_SHARING], &options);
-	r = create(&session, arguments, &options);
+	r = use_configured_modes(arguments, &session, &options);
+	if (r == 0)
+		r = create(&session, arguments, &options);
 	session_close(&session);
 	return r;
 }

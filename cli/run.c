@@ -51,7 +51,6 @@ static int enter(struct session *session, const struct arguments *arguments, str
 		return r;
 	if (!options.memory && values[CONFIG_MEMORY])
 		vg_size_parse(values[CONFIG_MEMORY], &options.memory);
-	use_configured_mode(arguments, values[CONFIG_SHARING], &options);
 	options.name = option_value(arguments, "name");
 	options.device = setting(session, arguments, "device", CONFIG_DEVICE);
 	if (!name && !options.memory && !options.share) {
@@ -59,6 +58,8 @@ static int enter(struct session *session, const struct arguments *arguments, str
 					   "GPU, or --vgpu NAME for one that exists");
 		return EXIT_RUN_FAILED;
 	}
+	if (!name && (r = use_configured_modes(arguments, session, &options)))
+		return r;
 	if (vg_vgpu_enter(session->node, name, &options, ret_entrance))
 		return fail_with_last_error(arguments);
 	return 0;

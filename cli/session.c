@@ -79,6 +79,7 @@ int session_open_quietly(struct session *session, const struct arguments *argume
 void session_close(struct session *session)
 {
 	vg_node_close(session->node);
+	free(session->device_modes);
 	config_finish(&session->config);
 }
 

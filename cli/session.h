@@ -8,6 +8,7 @@ struct session {
 	struct config config;
 	struct vg_node *node;
 	char simulate[1024]; // "": a real GPU
+	struct vg_device_mode *device_modes; // terms.c
 };
 
 // Reads the settings, for verbs that need no node. 0, or the verb's exit code after words on stderr.

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/printable.h"
 #include "options.h"
@@ -56,10 +57,74 @@ int read_terms(const struct arguments *arguments, const char *usual, struct vg_v
 	return verb_usage_code(arguments->verb);
 }
 
-void use_configured_mode(const struct arguments *arguments, const char *usual, struct vg_vgpu_options *options)
+static enum vg_sharing_mode configured_mode(const char *text)
 {
-	if (usual && !option_value(arguments, "mode"))
-		options->mode = strcmp(usual, "mps") == 0 ? VG_MODE_MPS : VG_MODE_TIME;
+	return strcmp(text, modes[VG_MODE_MPS]) == 0 ? VG_MODE_MPS : VG_MODE_TIME;
+}
+
+static bool is_listed(const struct vg_device_list *list, const char *gpu)
+{
+	char index[16];
+
+	for (size_t i = 0; i < list->count; i++) {
+		snprintf(index, sizeof index, "%d", list->devices[i].index);
+		if (strcmp(gpu, index) == 0 || strcasecmp(gpu, list->devices[i].uuid) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void say_unknown_device(const struct config_device *device, const struct vg_device_list *list)
+{
+	char text[4096] = "";
+	size_t length = 0;
+
+	for (size_t i = 0; i < list->count && length < sizeof text; i++)
+		length += (size_t)snprintf(text + length, sizeof text - length, "%s%d (%s)", i ? ", " : "",
+					   list->devices[i].index, list->devices[i].uuid);
+	say_error("%s: [device %s]: there is no such GPU: this node has %s", device->origin, device->gpu, text);
+}
+
+static int check_devices(const struct arguments *arguments, const struct session *session)
+{
+	const struct config *config = &session->config;
+	struct vg_device_list *list;
+
+	if (vg_device_list(session->node, &list))
+		return fail_with_last_error(arguments);
+	size_t i = 0;
+	while (i < config->device_count && is_listed(list, config->devices[i].gpu))
+		i++;
+	bool is_good = i == config->device_count;
+	if (!is_good)
+		say_unknown_device(&config->devices[i], list);
+	vg_device_list_free(list);
+	return is_good ? 0 : verb_failure_code(arguments->verb);
+}
+
+int use_configured_modes(const struct arguments *arguments, struct session *session, struct vg_vgpu_options *options)
+{
+	const struct config *config = &session->config;
+	const char *usual = config->values[CONFIG_SHARING];
+
+	if (option_value(arguments, "mode"))
+		return 0;
+	if (usual)
+		options->mode = configured_mode(usual);
+	int r = config->device_count ? check_devices(arguments, session) : 0;
+	if (r || !config->device_count)
+		return r;
+	session->device_modes = calloc(config->device_count, sizeof *session->device_modes);
+	if (!session->device_modes) {
+		say_error("no memory for the modes of %zu GPUs", config->device_count);
+		return verb_failure_code(arguments->verb);
+	}
+	for (size_t i = 0; i < config->device_count; i++)
+		session->device_modes[i] = (struct vg_device_mode){config->devices[i].gpu,
+								   configured_mode(config->devices[i].sharing)};
+	options->device_modes = session->device_modes;
+	options->device_mode_count = config->device_count;
+	return 0;
 }
 
 const char *mode_text(enum vg_sharing_mode mode)
@@ -134,6 +199,8 @@ void print_terms(const struct vg_vgpu_info *vgpu)
 	print_line("%-11s%s", "share", terms_text(vgpu->share, vgpu->share_limit, vgpu->scheduling_class, text[0]));
 	if (vgpu->mode == VG_MODE_MPS)
 		print_line("%-11smps: %s", "mode", MPS_COST);
+	else
+		print_line("%-11s%s", "mode", mode_text(vgpu->mode));
 	if (!turns->known)
 		return;
 	print_line("%-11s%s: %s", "held", turns->held ? "yes" : "no", turns->reason);
@@ -141,8 +208,8 @@ void print_terms(const struct vg_vgpu_info *vgpu)
 	       percent_text(turns->recent, 1, text[0]), percent_text(turns->weight, 1, text[1]));
 	print_line("%-11s%s used, %s waited, %llu turns", "GPU time", duration_text(turns->gpu_ns, 1, text[0]),
 	       duration_text(turns->waited_ns, 1, text[1]), (unsigned long long)turns->turns);
-	print_line("%-11s%s: quantum %.1f ms, %.1f handovers per second", "mode", turns->mode,
-	       (double)turns->quantum_ns / 1e6, turns->handovers);
+	print_line("%-11s%.1f ms, %.1f handovers per second", "quantum", (double)turns->quantum_ns / 1e6,
+	       turns->handovers);
 	print_line("%-11s%s", "holder", *turns->holder ? turns->holder : "none");
 }
 

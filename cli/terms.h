@@ -11,8 +11,9 @@ enum { TERMS_TEXT = 64 };
 // exit code after a message on standard error.
 int read_terms(const struct arguments *arguments, const char *usual, struct vg_vgpu_options *options);
 
-// Without --mode: the configured one, unless NULL.
-void use_configured_mode(const struct arguments *arguments, const char *usual, struct vg_vgpu_options *options);
+// Without --mode: takes the configured mode, and those of single GPUs, which live as long as the session. 0, or the verb's
+// exit code after a message on standard error: the settings name a GPU that does not exist.
+int use_configured_modes(const struct arguments *arguments, struct session *session, struct vg_vgpu_options *options);
 const char *mode_text(enum vg_sharing_mode mode);
 #define MPS_COST                                                                                                       \
 	"a fault in one program ends all programs of this mode on the GPU; no checkpoints; at most 48 processes, of "  \

@@ -219,12 +219,25 @@ TEST(options_of_a_newer_program_are_refused)
 		struct vg_vgpu_options known;
 		uint64_t later;
 	} vgpu_options = {.known = {.size = sizeof vgpu_options, .name = "a", .memory = 1 << 20}};
+	char requests[2048];
 
 	place_begin();
 	serve("{\"ok\":true,\"vgpu\":{}}");
 	node_options.known.runtime_dir = place.runtime;
 	CHECK_INT(vg_node_open(&node_options.known, &node), VG_OK); // a field that is zero is not used
 	CHECK_INT(vg_vgpu_create(node, &vgpu_options.known), VG_OK);
+	vgpu_options.known.device_mode_count = 1;
+	CHECK_INT(vg_vgpu_create(node, &vgpu_options.known), VG_INVALID);
+	CHECK_CONTAINS(vg_last_error()->text, "`device_modes` is NULL");
+	vgpu_options.known.device_modes = &(struct vg_device_mode){"0", (enum vg_sharing_mode)7};
+	CHECK_INT(vg_vgpu_create(node, &vgpu_options.known), VG_INVALID);
+	CHECK_CONTAINS(vg_last_error()->text, "unknown mode 7");
+	vgpu_options.known.device_modes = &(struct vg_device_mode){NULL, VG_MODE_MPS};
+	CHECK_INT(vg_vgpu_create(node, &vgpu_options.known), VG_INVALID);
+	vgpu_options.known.device_modes = &(struct vg_device_mode){"0", VG_MODE_MPS};
+	CHECK_INT(vg_vgpu_create(node, &vgpu_options.known), VG_OK);
+	slurp("requests", requests, sizeof requests);
+	CHECK_CONTAINS(requests, "\"device_modes\":{\"0\":\"mps\"}");
 	vgpu_options.later = 1;
 	CHECK_INT(vg_vgpu_create(node, &vgpu_options.known), VG_UNSUPPORTED);
 	CHECK_CONTAINS(vg_last_error()->text, "the options have a field at byte");

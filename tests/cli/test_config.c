@@ -59,7 +59,7 @@ TEST(a_wrong_line_is_named_with_what_is_wrong)
 	check_refused("[run]\nmemory 8G\n", "some.conf:2: \"memory 8G\" is neither [section] nor key = value");
 	check_refused("\n\n[run\n", "some.conf:3: \"[run\" has no closing bracket");
 	check_refused("[rum]\nmemory = 1G\n", "some.conf:2: unknown section [rum]: did you mean [run]?");
-	check_refused("[zebra]\nmemory = 1G\n", "unknown section [zebra]: there are [run], [node] and [audit]");
+	check_refused("[zebra]\nmemory = 1G\n", "unknown section [zebra]: there are [run], [device GPU], [node] and [audit]");
 	check_refused("[run]\nmemry = 1G\n", "some.conf:2: unknown key \"memry\" in [run]: did you mean \"memory\"?");
 	check_refused("[run]\nxyzzy = 1G\n", "man virgate.conf");
 	check_refused("memory = 1G\n", "some.conf:1: \"memory\" is before the first [section]");
@@ -74,6 +74,30 @@ TEST(a_wrong_line_is_named_with_what_is_wrong)
 	check_refused("[run]\nlog = loud\n", "is not a level");
 	check_refused("[node]\nstart_daemon = maybe\n", "is neither yes nor no");
 	check_refused("[node]\ntimeout = 0\n", "from 1 to 3600");
+}
+
+TEST(a_gpu_has_a_section)
+{
+	CHECK_INT(read_text("[run]\nsharing = time\n[device 1]\nsharing = mps\n"
+			    "[device\tGPU-01234567-89ab-cdef-0123-456789abcdef]\nsharing = mps\nsharing = time\n"),
+		  0);
+	CHECK_STR(config.values[CONFIG_SHARING], "time");
+	CHECK_INT(config.device_count, 3);
+	CHECK_STR(config.devices[0].gpu, "1");
+	CHECK_STR(config.devices[0].sharing, "mps");
+	CHECK_STR(config.devices[0].origin, "some.conf:4");
+	CHECK_STR(config.devices[1].gpu, "GPU-01234567-89ab-cdef-0123-456789abcdef");
+	CHECK_STR(config.devices[2].sharing, "time");
+	check_refused("[device]\nsharing = mps\n", "some.conf:2: [device] names no GPU: use [device INDEX]");
+	check_refused("[device -1]\nsharing = mps\n", "\"-1\" is neither the index nor the UUID of a GPU");
+	check_refused("[device A100]\nsharing = mps\n", "\"A100\" is neither");
+	check_refused("[device GPU-0123]\nsharing = mps\n", "\"GPU-0123\" is neither");
+	check_refused("[device 0]\nsharing = mp\n", "sharing: \"mp\" is not a mode: use time or mps");
+	check_refused("[device 0]\nsharing =\n", "sharing: \"\" has no value");
+	check_refused("[device 0]\nshare = 30\n", "unknown key \"share\" in [device 0]: there is \"sharing\"");
+	check_refused("[devise 0]\nsharing = mps\n", "unknown section [devise 0]");
+	check_refused("[devices]\nsharing = mps\n", "unknown section [devices]: did you mean [device]?");
+	check_refused("[run]\nsharing = mp\n", "is not a mode");
 }
 
 TEST(the_first_mistake_is_told)
@@ -133,6 +157,20 @@ TEST(the_environment_wins_over_the_user_who_wins_over_the_system)
 	CHECK_STR(config.values[CONFIG_DEVICE], "0");
 	CHECK_STR(config.origins[CONFIG_SHARE] + strlen(folder), "/virgate/virgate.conf:3");
 
+	write_file(path, "[device 0]\nsharing = mps\n");
+	write_file(user, "[run]\nsharing = time\n[device 0]\nsharing = time\n");
+	config_finish(&config);
+	CHECK_INT(config_load(&config, &error), 0);
+	CHECK_INT(config.device_count, 2);
+	CHECK_STR(config.devices[1].sharing, "time"); // the last one holds
+	setenv("VIRGATE_SHARING", "mps", 1);
+	config_finish(&config);
+	CHECK_INT(config_load(&config, &error), 0);
+	CHECK_INT(config.device_count, 0);
+	CHECK_STR(config.values[CONFIG_SHARING], "mps");
+	unsetenv("VIRGATE_SHARING");
+
+	write_file(path, "[run]\nmemory = 1G\n");
 	setenv("VIRGATE_MEMORY", "much", 1);
 	config_finish(&config);
 	CHECK_INT(config_load(&config, &error), 1);
