@@ -68,8 +68,8 @@ must devices "${sim[@]}"
 must create product --memory $limit --device 0 "${sim[@]}"
 must create grower --memory $limit --device 0 "${sim[@]}"
 
-echo "\$ virgate run --vgpu product -- matmul --size $size --seconds 3 &"
-"$virgate" run --vgpu product "${sim[@]}" -- "$build/examples/matmul" --size $size --seconds 3 \
+echo "\$ virgate run --vgpu product -- matmul --size $size --seconds 5 &"
+"$virgate" run --vgpu product "${sim[@]}" -- "$build/examples/matmul" --size $size --seconds 5 \
 	>"$place/product.out" 2>"$place/product.err" &
 product=$!
 before='' still=0
@@ -92,9 +92,9 @@ done
 
 must ps "${sim[@]}"
 both_run() { kill -0 $product 2>/dev/null && kill -0 $grower 2>/dev/null; }
-both_run && at_once=true || at_once=false
 used=$(figure grower charged) physical=$(figure grower physical)
 during=$(figure product charged)
+both_run && at_once=true || at_once=false # also while these figures were taken
 wait $grower
 grower_code=$? grower=
 wait $product

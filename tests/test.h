@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct test_case {
@@ -49,6 +50,26 @@ __attribute__((noreturn, format(printf, 2, 3))) static inline void test_leave(in
 
 #define FAIL(...) test_leave(1, __VA_ARGS__)
 #define SKIP(...) test_leave(2, __VA_ARGS__)
+// A file that the build makes, but for machine code and archives where there is no CUDA toolkit.
+#ifdef WITHOUT_TOOLKIT
+#define NO_BUILT_FILE(path) SKIP("needs nvcc, which makes %s", path)
+#else
+#define NO_BUILT_FILE(path) FAIL("no %s", path)
+#endif
+// Skips the test if other users cannot run the program, as in a build below root's home.
+__attribute__((unused)) static void test_needs_reach(const char *program)
+{
+	char path[4096];
+
+	snprintf(path, sizeof path, "%s", program);
+	for (char *slash = strrchr(path, '/'); slash && slash != path; slash = strrchr(path, '/')) {
+		struct stat status;
+		*slash = '\0';
+		if (stat(path, &status) != 0 || !(status.st_mode & S_IXOTH))
+			SKIP("other users cannot enter %s", path);
+	}
+}
+
 #define CHECK(condition)                                                                           \
 	do {                                                                                       \
 		if (!(condition))                                                                  \

@@ -17,7 +17,7 @@ __attribute__((unused)) static void *read_built(const char *name, size_t *ret_si
 	strcpy(strrchr(path, '/') + 1, name);
 	FILE *file = fopen(path, "r");
 	if (!file)
-		FAIL("no %s", path);
+		NO_BUILT_FILE(name);
 	fseek(file, 0, SEEK_END);
 	size_t size = (size_t)ftell(file);
 	rewind(file);

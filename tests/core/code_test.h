@@ -22,7 +22,7 @@ __attribute__((unused)) static char *built(const char *name, size_t *ret_size)
 	FILE *file = fopen(path, "r");
 
 	if (!file)
-		FAIL("no %s", path);
+		NO_BUILT_FILE(name);
 	char *data = calloc(1, 1 << 20);
 	*ret_size = fread(data, 1, (1 << 20) - 1, file);
 	fclose(file);

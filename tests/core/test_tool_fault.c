@@ -30,6 +30,7 @@ static void in_child(void (*run)(void), const char *variable, const char *value)
 		setenv("VIRGATE_NVRTC", built_path("libfake-tools.so"), 1);
 		setenv("VIRGATE_NVVM", built_path("libfake-tools.so"), 1);
 		setenv("VIRGATE_NVJITLINK", built_path("libfake-tools.so"), 1);
+		setenv("VIRGATE_LIBDEVICE", built_path("libfake-tools.so"), 1); // which the tools do not read
 		setenv(variable, value, 1);
 		run();
 		CHECK_INT(alive(), 0);

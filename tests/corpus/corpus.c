@@ -1,5 +1,6 @@
 // Runs the corpus on whatever libcuda.so.1 is found, and records or compares the outputs.
-// Usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [--keep DIR] [NAME…]
+// Usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [--keep DIR] [--without NAME]… [NAME…]
+// --without skips a case, or all of a file: the compiler of the PTX could not compile it.
 // --keep writes each output whole to DIR/NAME.out, to look at where two machines differ.
 #include "run.h"
 
@@ -20,7 +21,8 @@ static double now(void)
 struct options {
 	struct corpus_folders where;
 	const char *record, *compare;
-	int times;
+	const char *without[4];
+	int times, without_count;
 	char **names;
 	int name_count;
 };
@@ -31,6 +33,14 @@ static int wanted(const struct options *options, const char *name)
 		if (strcmp(options->names[i], name) == 0)
 			return 1;
 	return options->name_count == 0;
+}
+
+static int is_left_out(const struct options *options, const struct corpus_case *one)
+{
+	for (int i = 0; i < options->without_count; i++)
+		if (strcmp(options->without[i], one->name) == 0 || strcmp(options->without[i], one->file) == 0)
+			return 1;
+	return 0;
 }
 
 static int parse(int argc, char **argv, struct options *options)
@@ -44,6 +54,8 @@ static int parse(int argc, char **argv, struct options *options)
 			options->compare = argv[++i];
 		} else if (strcmp(argv[i], "--keep") == 0 && i + 1 < argc) {
 			options->where.keep = argv[++i];
+		} else if (strcmp(argv[i], "--without") == 0 && i + 1 < argc && options->without_count < 4) {
+			options->without[options->without_count++] = argv[++i];
 		} else if (strcmp(argv[i], "--times") == 0) {
 			options->times = 1;
 		} else if (argv[i][0] != '-') {
@@ -137,7 +149,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (parse(argc, argv, &options) || !results) {
 		fprintf(stderr,
-			"usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [--keep DIR] [NAME...]\n");
+			"usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [--keep DIR] [--without NAME]... [NAME...]\n");
 		return 2;
 	}
 	int r = options.compare ? corpus_read(options.compare, &expected, &expected_count, &line) : 0;
@@ -157,6 +169,11 @@ int main(int argc, char **argv)
 		const struct corpus_result *want = find(expected, expected_count, one->name);
 		if (!wanted(&options, one->name))
 			continue;
+		if (is_left_out(&options, one)) {
+			tally.skipped++;
+			printf("skip %s: needs nvcc\n", one->name);
+			continue;
+		}
 		if (one->reference) {
 			run_with_reference(one, &options, device, &tally);
 			continue;

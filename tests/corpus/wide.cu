@@ -4,6 +4,7 @@
 #define WIDE_FUNCTION static __device__
 #include "wide.h"
 
+#ifndef __clang__ // version 14 has no such division
 KERNEL(wide_division)
 {
 	const struct wide_operands o = wide_operands_take(in + 8 * THREAD);
@@ -13,6 +14,7 @@ KERNEL(wide_division)
 	WIDE_DIVISIONS(PUT)
 #undef PUT
 }
+#endif
 
 // The flag, as the four instructions that read it see it, after either flag before.
 KERNEL(carry_flags)

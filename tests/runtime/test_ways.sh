@@ -1,6 +1,6 @@
 #!/bin/sh
 # test_ways.sh VIRGATE DIRECTORY TOOLKIT_LIBRARIES: the program of docs/runtime.md runs on the simulated GPU, in a vGPU,
-# with our shared and our static runtime library. With NVIDIA's it fails, and one line says what to do.
+# with our shared and our static runtime library, and compiled by clang where that is installed. With NVIDIA's it fails, and one line says what to do.
 set -u
 virgate=$1 programs=$2 toolkit=$3
 passed=0 failed=0
@@ -35,6 +35,9 @@ refused() {
 check "the shared library" adds "$programs/vadd-shared"
 check "the static library" adds "$programs/vadd-static"
 check "NVIDIA's static library" refused
+if [ -e "$programs/vadd-clang" ]; then
+	check "by clang" adds "$programs/vadd-clang"
+fi
 # A path to NVIDIA's library that the user has set does not matter.
 LD_LIBRARY_PATH=$toolkit check "the toolkit's directory in LD_LIBRARY_PATH" adds "$programs/vadd-shared"
 echo "$passed passed, $failed failed, 0 skipped"

@@ -12,7 +12,7 @@ __attribute__((unused)) static char *read_built(const char *name, size_t *ret_si
 	snprintf(path, sizeof path, "%s/%s", BUILT, name);
 	FILE *file = fopen(path, "r");
 	if (!file)
-		FAIL("no %s", path);
+		NO_BUILT_FILE(name);
 	char *data = calloc(1, 1 << 20);
 	size_t size = fread(data, 1, (1 << 20) - 1, file);
 	fclose(file);

@@ -37,6 +37,7 @@ TEST(ptx_and_fat_binaries)
 	free(container);
 }
 
+#define LOAD(image) cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0)
 TEST(wrappers_of_separable_compilation)
 {
 	char *container = read_built("zstd.fatbin", NULL);
@@ -45,19 +46,26 @@ TEST(wrappers_of_separable_compilation)
 		unsigned magic, version;
 		const void *data, *const *modules;
 	} wrapper = {0x466243b1, 2, container, modules};
-	CUmodule module = NULL;
+	CUlibrary library = NULL;
+	CUkernel kernel;
 
 	load_kernels();
-	check_image(&wrapper);
+	CU(LOAD(&wrapper));
+	CU(cuLibraryGetKernel(&kernel, library, "add"));
+	CU(cuLibraryUnload(library));
+	library = NULL;
 	modules[1] = container; // everything twice
-	CHECK_INT(cuModuleLoadData(&module, &wrapper), CUDA_ERROR_INVALID_PTX);
+	CU(LOAD(&wrapper));
+	CHECK_INT(cuLibraryGetKernel(&kernel, library, "add"), CUDA_ERROR_INVALID_PTX);
+	CU(cuLibraryUnload(library));
+	library = NULL;
 	modules[1] = "garbage";
-	CHECK_INT(cuModuleLoadData(&module, &wrapper), CUDA_ERROR_INVALID_IMAGE);
+	CHECK_INT(LOAD(&wrapper), CUDA_ERROR_INVALID_IMAGE);
 	modules[0] = NULL;
-	CHECK_INT(cuModuleLoadData(&module, &wrapper), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	CHECK_INT(LOAD(&wrapper), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	wrapper.modules = NULL;
-	CHECK_INT(cuModuleLoadData(&module, &wrapper), CUDA_ERROR_INVALID_IMAGE);
-	CHECK(module == NULL);
+	CHECK_INT(LOAD(&wrapper), CUDA_ERROR_INVALID_IMAGE);
+	CHECK(library == NULL);
 	free(container);
 }
 

@@ -1,0 +1,61 @@
+// A program for the host and the device, compiled by virgate-clang -DTIMES=2: what the runtime's headers of clang declare.
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+__constant__ float factors[4];
+__device__ int calls;
+
+__global__ void scale(float *values, int count)
+{
+	__shared__ float tile[64];
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	tile[threadIdx.x] = values[i];
+	__syncthreads();
+	assert(i < count);
+	values[i] = expf(-tile[63 - threadIdx.x]) * factors[i & 3] * TIMES;
+	atomicAdd(&calls, 1);
+	if (i == 0)
+		printf("%d values\n", count);
+}
+
+#define CHECK(call)                                                                                                    \
+	do {                                                                                                           \
+		cudaError_t error_ = (call);                                                                           \
+		if (error_ != cudaSuccess) {                                                                           \
+			printf("FAIL line %d: %s\n", __LINE__, cudaGetErrorName(error_));                              \
+			return 1;                                                                                      \
+		}                                                                                                      \
+	} while (0)
+
+int main(void)
+{
+	float values[128], given[4] = {1, 2, 3, 4}, *device;
+	cudaStream_t stream;
+	int counted, wrong = 0;
+
+	for (int i = 0; i < 128; i++)
+		values[i] = (float)i / 128;
+	CHECK(cudaStreamCreate(&stream));
+	CHECK(cudaMalloc(&device, sizeof values));
+	CHECK(cudaMemcpyToSymbol(factors, given, sizeof given));
+	CHECK(cudaMemcpyAsync(device, values, sizeof values, cudaMemcpyHostToDevice, stream));
+	scale<<<2, 64, 0, stream>>>(device, 128);
+	CHECK(cudaGetLastError());
+	CHECK(cudaMemcpyAsync(values, device, sizeof values, cudaMemcpyDeviceToHost, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	CHECK(cudaMemcpyFromSymbol(&counted, calls, sizeof counted));
+	for (int i = 0; i < 128; i++) {
+		double want = exp(-(i / 64 * 64 + 63 - i % 64) / 128.0) * given[i & 3] * TIMES;
+		wrong += fabs(values[i] - want) > 1e-6;
+	}
+	scale<<<1, 2048>>>(device, 128);
+	wrong += cudaGetLastError() != cudaErrorInvalidValue; // too many threads
+	CHECK(cudaFree(device));
+	CHECK(cudaStreamDestroy(stream));
+	printf("%d calls, %d wrong\n", counted, wrong);
+	printf("%d passed, %d failed, 0 skipped\n", !wrong && counted == 128, wrong || counted != 128);
+	return wrong || counted != 128;
+}
