@@ -18,7 +18,7 @@ static void print_json_report(const struct doctor_report *report, size_t failed,
 		const struct doctor_check *check = &report->checks[i];
 		json_array_append_new(checks,
 				      json_pack("{s:s, s:s, s:o, s:s, s:o}", "set",
-						check->set == DOCTOR_CUDA ? "cuda" : "quota", "name", check->name,
+						doctor_set_text(check->set), "name", check->name,
 						"found", text_json(check->found), "status", doctor_verdict_text(check->verdict),
 						"fix", text_json(*check->fix ? check->fix : NULL)));
 	}
@@ -48,19 +48,30 @@ static void print_report(const struct doctor_report *report, size_t failed, size
 
 static int read_set(const struct arguments *arguments, unsigned *ret_sets)
 {
-	*ret_sets = DOCTOR_CUDA | DOCTOR_QUOTA;
+	*ret_sets = DOCTOR_CUDA | DOCTOR_QUOTA | DOCTOR_TOOLKIT;
 	if (arguments->count == 0)
 		return 0;
-	if (strcmp(arguments->words[0], "cuda") == 0) {
-		*ret_sets = DOCTOR_CUDA;
-	} else if (strcmp(arguments->words[0], "quota") == 0) {
-		*ret_sets = DOCTOR_QUOTA;
-	} else {
-		say_usage(arguments->verb, "\"%s\" is not a set of checks: give cuda (checkpoints) or quota (vGPUs)",
-			  arguments->words[0]);
-		return verb_usage_code(arguments->verb);
-	}
-	return 0;
+	for (unsigned set = DOCTOR_CUDA; set <= DOCTOR_TOOLKIT; set <<= 1)
+		if (strcmp(arguments->words[0], doctor_set_text(set)) == 0) {
+			*ret_sets = set;
+			return 0;
+		}
+	say_usage(arguments->verb, "\"%s\" is not a set of checks: give cuda (checkpoints), quota (vGPUs) or toolkit",
+		  arguments->words[0]);
+	return verb_usage_code(arguments->verb);
+}
+
+// Returns the first setting that asks for the mode mps; NULL: none does.
+static const char *find_mps(const struct config *config)
+{
+	const char *usual = config->values[CONFIG_SHARING];
+
+	if (usual && strcmp(usual, "mps") == 0)
+		return config->origins[CONFIG_SHARING];
+	for (size_t i = 0; i < config->device_count; i++)
+		if (strcmp(config->devices[i].sharing, "mps") == 0)
+			return config->devices[i].origin;
+	return NULL;
 }
 
 static int run(const struct arguments *arguments)
@@ -78,6 +89,7 @@ static int run(const struct arguments *arguments)
 	if (r == 0) {
 		options.node = session.node;
 		options.libdir = session.config.values[CONFIG_LIBDIR];
+		options.mps_origin = find_mps(&session.config);
 		doctor_examine(&options, &report);
 		size_t failed = doctor_count(&report, DOCTOR_FAILED), warnings = doctor_count(&report, DOCTOR_WARNING);
 		if (option_value(arguments, "json"))
@@ -99,11 +111,11 @@ static const struct option options[] = {
 
 const struct verb verb_doctor = {
 	.name = "doctor",
-	.synopsis = "[--dir DIR] [--json] [--sim] [cuda|quota]",
+	.synopsis = "[--dir DIR] [--json] [--sim] [cuda|quota|toolkit]",
 	.summary = "Check this machine for what checkpoints and quotas need",
 	.details = "Prints a line for each check: its name, ok, warning, failed or n/a, what was found, and what to "
-		   "do. cuda: what checkpoints of CUDA processes need. quota: what vGPUs need. Without either: "
-		   "both. Exit status: 1 if a check failed.",
+		   "do. cuda: what checkpoints of CUDA processes need. quota: what vGPUs need. toolkit: what "
+		   "a CUDA toolkit adds. Without a word: all of them. Exit status: 1 if a check failed.",
 	.options = options,
 	.most = 1,
 	.run = run,

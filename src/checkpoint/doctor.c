@@ -58,6 +58,11 @@ unsigned doctor_version(const char *text)
 	return parts[0] * 10000 + parts[1] * 100 + parts[2];
 }
 
+const char *doctor_set_text(enum doctor_set set)
+{
+	return set == DOCTOR_CUDA ? "cuda" : set == DOCTOR_QUOTA ? "quota" : "toolkit";
+}
+
 const char *doctor_verdict_text(enum doctor_verdict verdict)
 {
 	static const char *const texts[] = {
@@ -89,4 +94,6 @@ void doctor_examine(const struct doctor_options *options, struct doctor_report *
 	}
 	if (options->sets & DOCTOR_QUOTA)
 		doctor_quota(ret_report, options);
+	if (options->sets & DOCTOR_TOOLKIT)
+		doctor_toolkit(ret_report);
 }

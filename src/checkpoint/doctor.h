@@ -13,13 +13,14 @@ enum doctor_verdict {
 	DOCTOR_FAILED,
 	DOCTOR_NOT_APPLICABLE,
 };
-enum doctor_set { DOCTOR_CUDA = 1, DOCTOR_QUOTA = 2 }; // checkpoints of CUDA processes; quotas of vGPUs
+// Checkpoints of CUDA processes; quotas of vGPUs; what a CUDA toolkit adds.
+enum doctor_set { DOCTOR_CUDA = 1, DOCTOR_QUOTA = 2, DOCTOR_TOOLKIT = 4 };
 
 struct doctor_check {
 	enum doctor_set set;
 	enum doctor_verdict verdict;
 	char name[48];
-	char found[192];
+	char found[256];
 	char fix[256]; // "": nothing to do
 };
 
@@ -34,9 +35,12 @@ struct doctor_options {
 	const char *folder;	// where images would lie; NULL: the current one
 	struct vg_node *node;	// whose daemon is asked, and not started; for DOCTOR_QUOTA
 	const char *libdir;	// where the interposer lies; "": the usual places
+	const char *mps_origin; // the setting that asks for the mode mps, such as "virgate.conf:3"; NULL: none
 };
 void doctor_examine(const struct doctor_options *options, struct doctor_report *ret_report);
 size_t doctor_count(const struct doctor_report *report, enum doctor_verdict verdict);
+// "cuda", "quota", "toolkit".
+const char *doctor_set_text(enum doctor_set set);
 // "ok", "warning", "failed", "n/a".
 const char *doctor_verdict_text(enum doctor_verdict verdict);
 
@@ -57,6 +61,7 @@ void doctor_left(struct doctor_report *report);
 void doctor_kernel(struct doctor_report *report);
 void doctor_room(struct doctor_report *report, const char *folder, uint64_t used);
 void doctor_quota(struct doctor_report *report, const struct doctor_options *options);
+void doctor_toolkit(struct doctor_report *report);
 
 // "4.2.1" to 40201; 0: no version is in the text.
 unsigned doctor_version(const char *text);

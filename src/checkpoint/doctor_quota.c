@@ -199,9 +199,13 @@ static size_t find_unheld(struct vg_node *node, char text[160])
 	return count;
 }
 
-// Where the daemon looks for it, if its environment names no other one.
+// Where the daemon looks for it, if it has this environment.
 static bool has_mps(void)
 {
+	const char *named = getenv("VIRGATE_MPS_CONTROL");
+
+	if (named && *named)
+		return access(named, X_OK) == 0;
 	return access("/usr/bin/nvidia-cuda-mps-control", X_OK) == 0 ||
 	       access("/usr/local/bin/nvidia-cuda-mps-control", X_OK) == 0 ||
 	       access("/usr/local/nvidia/bin/nvidia-cuda-mps-control", X_OK) == 0;
@@ -233,6 +237,18 @@ static void check_shares(struct doctor_report *report, struct vg_node *node)
 	doctor_fix(check, "virgate ps%s shows all of them", vg_hint_sim(node->simulate, sim));
 }
 
+static void check_mps(struct doctor_report *report, const char *origin)
+{
+	struct doctor_check *check = doctor_check(report, DOCTOR_QUOTA, "mode mps");
+
+	if (has_mps()) {
+		doctor_say(check, DOCTOR_OK, "asked for by %.120s", origin);
+		return;
+	}
+	doctor_say(check, DOCTOR_FAILED, "%.100s asks for it, but there is no nvidia-cuda-mps-control", origin);
+	doctor_fix(check, "install the package of NVIDIA's driver that has it, or set sharing = time there");
+}
+
 void doctor_quota(struct doctor_report *report, const struct doctor_options *options)
 {
 	check_driver(report);
@@ -242,4 +258,6 @@ void doctor_quota(struct doctor_report *report, const struct doctor_options *opt
 	check_folder(report, options->node);
 	check_daemon(report, options->node);
 	check_shares(report, options->node);
+	if (options->mps_origin)
+		check_mps(report, options->mps_origin);
 }

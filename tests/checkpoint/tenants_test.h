@@ -170,7 +170,7 @@ static inline uint64_t charged_now(const char *vgpu)
 	return charged;
 }
 
-// Who is dead is refunded within moments.
+// The daemon refunds what a dead process had within moments.
 static inline void check_charged(const char *vgpu, uint64_t expected)
 {
 	for (int i = 0; i < 500 && charged_now(vgpu) != expected; i++)

@@ -53,13 +53,37 @@ TEST(the_program_ends_with_what_failed)
 	CHECK(!strstr(said, "CRIU"));
 	CHECK_INT(run("VIRGATE_LIBDIR=/nonexistent", "quota"), 1);
 	CHECK_CONTAINS(said, "/nonexistent");
-	// Without a word it is both.
+	CHECK_INT(run("", "toolkit"), 0);
+	CHECK_CONTAINS(said, "CUDA toolkit  ");
+	CHECK(!strstr(said, "interposer"));
+	// Without a word it is all.
 	CHECK_INT(run("VIRGATE_CRIU=/nonexistent", ""), 1);
+	CHECK_CONTAINS(said, "CUDA toolkit  ");
 	CHECK_CONTAINS(said, "CRIU  ");
 	CHECK_CONTAINS(said, "interposer  ");
 	CHECK_INT(run("VIRGATE_LIBDIR=/nonexistent", ""), 1);
 	CHECK_INT(run("", "bogus"), 2);
 	CHECK_INT(run("", "cuda quota"), 2);
+}
+
+// A toolkit of one program; no tool of another one is taken, since each is named.
+TEST(what_a_toolkit_lacks_is_named)
+{
+	static const char none[] = "VIRGATE_NVRTC=/nonexistent VIRGATE_NVVM=/nonexistent VIRGATE_NVJITLINK=/nonexistent";
+	char environment[PATH_MAX + 256], program[PATH_MAX];
+
+	snprintf(program, sizeof program, "%s/bin", folder);
+	CHECK(mkdir(program, 0700) == 0 || errno == EEXIST);
+	snprintf(program, sizeof program, "%s/bin/nvcc", folder);
+	CHECK_INT(symlink("/bin/true", program), 0);
+	snprintf(environment, sizeof environment, "%s CUDA_HOME=%s", none, folder);
+	CHECK_INT(run(environment, "toolkit"), 0);
+	CHECK_CONTAINS(said, "ok       nvcc /");
+	CHECK_CONTAINS(said, "; no NVRTC, NVVM, nvJitLink, which would compile at run time ");
+	CHECK_CONTAINS(said, "Looks good");
+	CHECK_INT(run(environment, "--json toolkit"), 0);
+	CHECK_CONTAINS(said, "\"toolkit\"");
+	CHECK_INT(unlink(program), 0);
 }
 
 // The line of one check: verdict, what was found, and the fix.

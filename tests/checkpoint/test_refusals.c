@@ -93,6 +93,7 @@ TEST(another_users_process_is_not_ours_to_dump)
 {
 	if (geteuid() != 0)
 		SKIP("it takes root to be two users");
+	test_needs_reach(VIRGATE);
 	standin();
 	pid_t idle = start_idle();
 	refused_as("--reuid 65534 --clear-groups", idle, "refused (other-user): ");

@@ -369,7 +369,7 @@ static void check_comes_back(const char *rounds, const char *how, const char *im
 	kill(-pid, SIGKILL);
 	kill(pid, SIGKILL);
 	wait_gone(pid);
-	// Who is dead is refunded within moments.
+	// The daemon refunds what a dead process had within moments.
 	for (int i = 0; i < 500 && (now.charged || now.device); i++) {
 		usleep(10000);
 		now = look_around(rounds);
