@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Builds the programs of list.txt from checkouts of NVIDIA's cuda-samples and CCCL, unchanged, and runs them.
+
+By default each program runs on the simulated GPU inside `virgate run --sim` with Virgate's CUDA runtime library. With
+--gpu it runs on this machine's GPU with NVIDIA's library, first natively and then inside a vGPU, and passes if it
+passes both times. A program passes if it exits with 0 within the limit and prints no failure, and if LLVM's FileCheck
+finds what CCCL's reference of the example expects. One that exits with 2 says that it cannot run on this machine, and
+is skipped. Its output is in WORK/logs."""
+import argparse
+import collections
+import glob
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+SETS = ('samples', 'thrust', 'cub')
+WAIVED = 2  # EXIT_WAIVED of the samples' helper header
+FAILURE = re.compile(r'\bFAIL(ED|URE)?\b|\b[Tt]est failed\b')
+Program = collections.namedtuple('Program', 'set path name devices arguments')
+
+
+def read_list():
+    """Returns the programs of list.txt. A line: SET PATH [devices=N] [ARGUMENT…]."""
+    programs = []
+    for line in (HERE / 'list.txt').read_text(encoding='utf-8').splitlines():
+        words = line.split()
+        if not words or words[0] not in SETS:
+            continue
+        path, words = words[1], words[2:] + ['']
+        devices = int(words.pop(0).partition('=')[2]) if words[0].startswith('devices=') else 1
+        name = pathlib.PurePath(path).stem
+        programs.append(Program(line.split()[0], path, name, devices, [word for word in words if word]))
+    return programs
+
+
+def target(program):
+    return program.name if program.set == 'samples' else f'{program.set}-{program.name}'
+
+
+def executable(program, work):
+    if program.set == 'samples':
+        return work / 'build' / program.path / target(program)
+    return work / 'build' / program.set / target(program)
+
+
+def build(programs, options):
+    """Builds with CMake; one that fails leaves no executable."""
+    tree = options.work / 'build'
+    tree.mkdir(parents=True, exist_ok=True)
+    command = ['cmake', '-S', HERE, '-B', tree, '-G', 'Ninja', f'-DCMAKE_CUDA_COMPILER={HERE}/nvcc.sh',
+               '-DCMAKE_CUDA_RUNTIME_LIBRARY=Shared', '-DCMAKE_SKIP_RPATH=ON', f'-DCUDAToolkit_ROOT={options.cuda}']
+    command += [f'-DSAMPLES={options.samples or ""}', f'-DCCCL={options.cccl or ""}',
+                f'-DCATCH2={options.catch2 or ""}']
+    environment = os.environ | {'VIRGATE_NVCC': str(options.cuda / 'bin' / 'nvcc')}
+    with open(options.work / 'build.log', 'w', encoding='utf-8') as log:
+        if subprocess.run(command, env=environment, stdout=log, stderr=log, check=False).returncode:
+            sys.exit(f'run.py: CMake failed: see {options.work}/build.log')
+        subprocess.run(['ninja', '-C', tree, '-k', '0', '-j', str(options.jobs), *map(target, programs)],
+                       env=environment, stdout=log, stderr=log, check=False)
+
+
+class Places:
+    """The directories of a build or of a bundle, and an environment in which a daemon of its own runs."""
+
+    def __init__(self, root, cuda, gpu):
+        self.gpu = gpu
+        bundle = root / 'lib' / 'virgate'
+        libraries = bundle if bundle.is_dir() else root
+        self.virgate = root / 'bin' / 'virgate' if bundle.is_dir() else root / 'cli' / 'virgate'
+        self.simulated = f'{libraries}/sim:{libraries}/runtime'
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix='virgate-samples-', dir='/var/tmp'))
+        self.environment = {key: value for key, value in os.environ.items()
+                            if key not in ('LD_PRELOAD', 'CUDA_VISIBLE_DEVICES')
+                            and not key.startswith('VIRGATE_')}
+        path = self.environment.get('LD_LIBRARY_PATH')
+        if gpu:
+            self.environment['LD_LIBRARY_PATH'] = f'{cuda}/lib64' + (f':{path}' if path else '')
+        for name, place in (('RUNTIME', 'run'), ('STATE', 'state'), ('SIM', 'sim')):
+            (self.directory / place).mkdir(mode=0o700)
+            self.environment[f'VIRGATE_{name}_DIR'] = str(self.directory / place)
+
+    def call(self, *verb):
+        command = [self.virgate, *verb] + ([] if self.gpu else ['--sim'])
+        return subprocess.run(command, env=self.environment, check=False, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL).stdout
+
+    def wait_for_no_vgpu(self):
+        """Waits until the daemon has removed the vGPU of a killed program, which reserves memory."""
+        for _ in range(200):
+            if len(self.call('ps', '--quiet').splitlines()) <= 1:
+                return
+            time.sleep(0.05)
+
+    def finish(self):
+        self.call('shutdown')
+        shutil.rmtree(self.directory)
+
+
+def command_of(way, program, work, places, options):
+    """Returns the command and what it needs in its environment. A vGPU has one device, so that a program for more
+    runs beside it."""
+    command = [executable(program, work), *program.arguments]
+    if way == 'native' or (way == 'vgpu' and program.devices > 1):
+        return command, {}
+    if way == 'simulated' and program.devices > 1:
+        return command, {'VIRGATE_SIM': f'devices={program.devices}', 'LD_LIBRARY_PATH': places.simulated}
+    sim = ['--sim'] if way == 'simulated' else []
+    return [places.virgate, 'run', *sim, '--memory', options.memory, '--', *command], {}
+
+
+def run(way, program, places, options):
+    """Returns the verdict (passed, failed, skipped), the reason, and the seconds."""
+    path = executable(program, options.work)
+    if not path.exists():
+        return 'failed', 'not built', 0.0
+    command, environment = command_of(way, program, options.work, places, options)
+    output = options.work / 'logs' / f'{program.set}-{program.name}.{way}.txt'
+    start = time.monotonic()
+    with open(output, 'wb') as log:
+        child = subprocess.Popen(command, cwd=path.parent, env=places.environment | environment,
+                                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        try:
+            status = child.wait(options.limit)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+                places.wait_for_no_vgpu()
+    seconds = time.monotonic() - start
+    if status is None:
+        return 'failed', f'no end within {options.limit} s', seconds
+    verdict, reason = judge(status, output.read_text(encoding='utf-8', errors='replace'))
+    if verdict == 'passed':
+        reason = compare(program, output, options)
+        verdict = 'failed' if reason else 'passed'
+    return verdict, reason, seconds
+
+
+def find_reference(program, cccl):
+    """Returns what FileCheck shall find in the output of one of Thrust's examples, or None."""
+    if program.set != 'thrust':
+        return None
+    path = cccl / 'thrust' / 'internal' / 'test' / f'thrust.example.{program.path[:-3].replace("/", ".")}.filecheck'
+    return path if path.exists() and path.stat().st_size else None
+
+
+def compare(program, output, options):
+    """Returns how the output differs from the reference, or ''."""
+    reference = find_reference(program, options.cccl)
+    if not reference or not options.filecheck:
+        return ''
+    check = subprocess.run([options.filecheck, f'--input-file={output}', reference], check=False,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return f'not as {reference.name}: {check.stdout.splitlines()[0]}' if check.returncode else ''
+
+
+def judge(status, text):
+    lines = [line.strip() for line in text.splitlines()]
+    complaint = next((line for line in lines if FAILURE.search(line)), '')
+    if status == WAIVED:
+        return 'skipped', lines[-1][:100] if lines else ''
+    if status:
+        return 'failed', f'exit {status}: {complaint or (lines[-1] if lines else "")}'[:160]
+    return ('failed', complaint[:160]) if complaint else ('passed', '')
+
+
+def read_options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('root', type=pathlib.Path, metavar='BUILD', help="Virgate's build directory, or a bundle")
+    parser.add_argument('names', nargs='*', metavar='NAME', help='programs to run; default: all of list.txt')
+    parser.add_argument('--samples', type=pathlib.Path, help='checkout of cuda-samples')
+    parser.add_argument('--cccl', type=pathlib.Path, help='checkout of CCCL')
+    parser.add_argument('--catch2', type=pathlib.Path, help='checkout of Catch2, which some examples of CUB include')
+    parser.add_argument('--cuda', type=pathlib.Path, default='/usr/local/cuda',
+                        help='the toolkit (default: %(default)s)')
+    parser.add_argument('--filecheck', default=next(iter(sorted(glob.glob('/usr/bin/FileCheck*'))), None),
+                        help="LLVM's FileCheck (default: %(default)s)")
+    parser.add_argument('--work', type=pathlib.Path, required=True, help='directory for programs and output')
+    parser.add_argument('--gpu', action='store_true', help='natively and inside a vGPU on a GPU')
+    parser.add_argument('--built', action='store_true', help='do not build; run what is in WORK')
+    parser.add_argument('--limit', type=float, default=600, help='seconds for each run (default: %(default)s)')
+    parser.add_argument('--memory', default='7G', help='memory of the vGPU (default: %(default)s)')
+    parser.add_argument('--jobs', type=int, default=os.cpu_count(), help='compilers at the same time')
+    options = parser.parse_intermixed_args()
+    for name in ('root', 'samples', 'cccl', 'catch2', 'work'):
+        if getattr(options, name):
+            setattr(options, name, getattr(options, name).resolve())
+    return options
+
+
+def main():
+    options = read_options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)) # so that what it started ends with it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sets = [name for name in SETS if (options.samples if name == 'samples' else options.cccl)]
+    programs = [p for p in read_list() if p.set in sets and (not options.names or p.name in options.names)]
+    if not programs:
+        sys.exit('run.py: no program to run: give --samples or --cccl, and names of list.txt')
+    if not options.built:
+        build(programs, options)
+    (options.work / 'logs').mkdir(parents=True, exist_ok=True)
+    places = Places(options.root, options.cuda, options.gpu)
+    counts = collections.Counter()
+    try:
+        for program in programs:
+            results = [run(way, program, places, options)
+                       for way in (('native', 'vgpu') if options.gpu else ('simulated',))]
+            verdict = next((v for v in ('failed', 'skipped') if v in [r[0] for r in results]), 'passed')
+            counts[verdict] += 1
+            times = ' '.join(f'{seconds:7.1f}' for _, _, seconds in results)
+            reasons = '; '.join(reason for _, reason, _ in results if reason)
+            print(f'{verdict:8}{program.set:8} {program.name:34} {times} s  {reasons}'.rstrip(), flush=True)
+    finally:
+        places.finish()
+    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    return 1 if counts['failed'] or not counts['passed'] else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
