@@ -164,6 +164,16 @@ static void make_a(void)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':67108864}"));
 }
 
+// On a busy machine the daemon has no time for so many of one user, and closes connections that waited for too long.
+static void enter_a(void)
+{
+	char *answer;
+
+	while (vg_wire_request(socket_path, "{\"op\":\"enter\",\"vgpu\":\"a\"}", 20000, &answer) < 0)
+		poll(NULL, 0, 1);
+	free(answer);
+}
+
 // Each of them costs the daemon little when it ends, but all of them end at once.
 static void end_many_programs(void)
 {
@@ -178,7 +188,7 @@ static void end_many_programs(void)
 				char byte;
 				prctl(PR_SET_PDEATHSIG, SIGKILL);
 				close(end[1]);
-				json_decref(ask("{'op':'enter','vgpu':'a'}"));
+				enter_a();
 				if (write(entered[1], "x", 1) != 1 || read(end[0], &byte, 1) != 0)
 					_exit(1);
 				_exit(0);

@@ -8,7 +8,7 @@
 enum {
 	ONE_USERS_MS = 50,
 	MORE_USERS_MS = 15,
-	FAR_TOO_LONG_MS = 150,
+	FAR_TOO_LONG_MS = 500,
 	ROUND_MS = 500,
 	MOST_TRIPS = 2000,
 };
@@ -195,7 +195,7 @@ static inline void check_victim_for(int milliseconds_long, const char *when)
 
 	if (!control_pid)
 		start_control();
-	for (; rounds * ROUND_MS < milliseconds_long || (bad && rounds < 3); rounds++) {
+	for (; rounds * ROUND_MS < milliseconds_long || (bad && rounds < 7); rounds++) {
 		int status;
 		attacked->count = attacked->refused = control->count = control->refused = 0;
 		pid_t other = start_user(bob, be_control);
