@@ -51,7 +51,7 @@ static inline void place_end(void)
 static inline void place_begin(void)
 {
 	static const char *const cleared[] = {"VIRGATE_MEMORY", "VIRGATE_SHARE", "VIRGATE_DEVICE", "VIRGATE_LOG",
-					      "VIRGATE_SIM", "VIRGATE_START_DAEMON", "VIRGATE_NVML", "VIRGATE_DRIVER",
+					      "VIRGATE_SIM", "VIRGATE_SHARING", "VIRGATE_START_DAEMON", "VIRGATE_NVML", "VIRGATE_DRIVER",
 					      "VIRGATE_DAEMON", "VIRGATE_LEDGER", "VIRGATE_VGPU", "VIRGATE_SOCKET",
 					      "LD_PRELOAD", "CUDA_VISIBLE_DEVICES"};
 	char path[128];

@@ -1,10 +1,12 @@
 #!/bin/bash
-# test_install.sh BUILD GUIDE TUTORIAL: what `make install` puts down works from there: the programs with the
+# test_install.sh BUILD GUIDE TUTORIAL [FILE…]: what `make install` puts down works from there: the programs with the
 # simulated driver, the libraries by pkg-config (shared and static), the guide's example, pages,
 # completion, unit. The simulator is found in every layout: the configured library directory (multiarch on
 # Debian) below a staged prefix and below /usr, and lib, as a bundle has it.
+# FILE: further libraries, by their names in the directory of the interposers.
 set -uo pipefail
 build=$1 guide=$2 tutorial=$3
+shift 3
 place=$(mktemp -d /tmp/virgate-test-XXXXXX)
 trap 'rm -rf "$place"' EXIT
 root=$place/root
@@ -109,10 +111,12 @@ for file in zsh/site-functions/_virgate fish/vendor_completions.d/virgate.fish; 
 done
 started=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$prefix/lib/systemd/system/virgated.service")
 check "the unit starts the daemon" test -x "$root$started"
-for file in libvirgate-cuda.so libvirgate-nvml.so sim/libcuda.so.1 sim/libnvidia-ml.so.1 runtime/libcudart.so.13 \
-	runtime/libcudart_static.a; do
+for file in libvirgate-cuda.so libvirgate-nvml.so sim/libcuda.so.1 sim/libnvidia-ml.so.1 "$@"; do
 	check "the library $file" test -e "$libdir/virgate/$file"
 done
+
+check "the headers for clang" test -e "$prefix/share/virgate/cuda/device/host.h"
+check "virgate-clang" test -x "$prefix/bin/virgate-clang" -a -x "$prefix/share/virgate/cuda/compile-ptx"
 
 # The documents, the examples and the licence, as in the source tree.
 documents=$prefix/share/doc/virgate

@@ -91,6 +91,9 @@ TEST(every_setting_is_in_the_page)
 {
 	char text[128];
 
+	read_page("virgate.conf.5");
+	CHECK_CONTAINS(page, "\n# SECTION device GPU\n");
+
 	for (int i = 0; i < CONFIG_COUNT; i++) {
 		read_page("virgate.conf.5");
 		snprintf(text, sizeof text, "# SECTION %s\n", config_rows[i].section);

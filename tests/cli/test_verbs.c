@@ -196,10 +196,11 @@ TEST(inspect_shows_one)
 	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
 	CHECK_CONTAINS(result.out, "8.0 GiB (8589934592 bytes)");
 	CHECK_CONTAINS(result.out, "share      at most 30 %, latency class\n"
+				   "mode       time\n"
 				   "held       no: a process is stopped\n"
 				   "measured   29.8 % in the last 10 s, entitled to 42.9 % among the vGPUs active now\n"
 				   "GPU time   4m05s used, 12.3 s waited, 812 turns\n"
-				   "mode       time: quantum 8.4 ms, 118.5 handovers per second\n"
+				   "quantum    8.4 ms, 118.5 handovers per second\n"
 				   "holder     another\n");
 	CHECK_CONTAINS(result.out, "until it is removed");
 	CHECK_CONTAINS(result.out, "shared     256.0 MiB (268435456 bytes)");
