@@ -8,6 +8,8 @@ FUZZ_LIMIT ?= -max_total_time=$(FUZZ_SECONDS)
 SANITIZED ?= unit sim conformance
 JOBS ?= $(shell nproc)
 MESON_FLAGS ?=
+# Since meson 1.7, `all` leaves out what only tests need.
+TARGETS = all meson-test-prereq
 override MESON_FLAGS += -Dcuda=$(CUDA)
 
 .PHONY: all deps build demo check check-slow check-gpu bench install asan tsan fuzz bundle reference clean
@@ -19,7 +21,7 @@ deps:
 
 build: deps
 	@scripts/configure $(BUILD) $(MESON_FLAGS)
-	@ninja -C $(BUILD) -j $(JOBS)
+	@ninja -C $(BUILD) -j $(JOBS) $(TARGETS)
 
 demo: deps
 	@scripts/configure $(BUILD) $(MESON_FLAGS)
@@ -49,12 +51,12 @@ install: build
 
 asan: deps
 	@scripts/configure $(BUILD)-asan $(MESON_FLAGS) -Db_sanitize=address,undefined
-	@ninja -C $(BUILD)-asan -j $(JOBS)
+	@ninja -C $(BUILD)-asan -j $(JOBS) $(TARGETS)
 	@scripts/check $(BUILD)-asan $(SANITIZED:%=--suite %) --timeout-multiplier 4
 
 tsan: deps
 	@scripts/configure $(BUILD)-tsan $(MESON_FLAGS) -Db_sanitize=thread
-	@ninja -C $(BUILD)-tsan -j $(JOBS)
+	@ninja -C $(BUILD)-tsan -j $(JOBS) $(TARGETS)
 	@scripts/check $(BUILD)-tsan $(SANITIZED:%=--suite %) --timeout-multiplier 6
 
 fuzz: deps
@@ -64,7 +66,7 @@ fuzz: deps
 bundle: deps
 	@scripts/configure $(BUILD)-bundle $(MESON_FLAGS) -Dbundle=true -Dvariants=all -Dbuildtype=release \
 		-Dprefix=/opt/virgate -Dlibdir=lib -Dpkgconfig.relocatable=true
-	@ninja -C $(BUILD)-bundle -j $(JOBS)
+	@ninja -C $(BUILD)-bundle -j $(JOBS) $(TARGETS)
 	@scripts/bundle $(BUILD)-bundle
 
 reference: deps
