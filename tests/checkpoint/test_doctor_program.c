@@ -10,7 +10,7 @@
 
 #include "doctor_test.h"
 
-static char said[16384];
+static char said[65536];
 
 static int virgate(const char *environment, const char *words)
 {
@@ -23,6 +23,7 @@ static int virgate(const char *environment, const char *words)
 	FILE *output = popen(command, "r");
 	CHECK(output != NULL);
 	said[fread(said, 1, sizeof said - 1, output)] = '\0';
+	CHECK(feof(output));
 	return WEXITSTATUS(pclose(output));
 }
 
