@@ -118,14 +118,14 @@ expect "a stage that counted and failed" 1 "2 passed, 1 failed, 0 skipped" sums 
 	a='echo "2 passed, 0 failed, 0 skipped"; exit 3'
 expect "a stage without a count" 1 "0 passed, 1 failed, 0 skipped" sums a=true
 
-# Fuzzers: the limit reaches them, and one that fails is told.
+# Fuzzers: the time reaches them, and one that fails is told.
 tool ninja 'exit 0'
 mkdir -p "$place/fuzzing/tests/fuzz"
 fuzz() {
-	(cd "$root" && PATH=$place/bin:$PATH scripts/fuzz "$place/fuzzing" -runs=7 2>&1 | tail -n 1; exit "${PIPESTATUS[0]}")
+	(cd "$root" && PATH=$place/bin:$PATH scripts/fuzz "$place/fuzzing" 7 2>&1 | tail -n 1; exit "${PIPESTATUS[0]}")
 }
 expect "no fuzz target" 1 "no fuzz target was built" fuzz
-printf '%s\n' '#!/bin/sh' 'case $* in -runs=7\ *) echo stat::number_of_executed_units: 7 ;; *) exit 1 ;; esac' \
+printf '%s\n' '#!/bin/sh' 'case $* in -max_total_time=7\ *) echo stat::number_of_executed_units: 7 ;; *) exit 1 ;; esac' \
 	>"$place/fuzzing/tests/fuzz/fuzz_good"
 chmod +x "$place/fuzzing/tests/fuzz/fuzz_good"
 expect "a fuzzer that holds" 0 "1 passed, 0 failed, 0 skipped" fuzz
