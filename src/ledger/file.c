@@ -35,6 +35,7 @@ static void fill_header(struct ledger_header *header, const struct vg_ledger_opt
 	header->share_percent = options->share_percent;
 	header->context_overhead = options->context_overhead;
 	header->limits[0] = options->limit;
+	header->swap = options->swap;
 	header->magic = LEDGER_MAGIC;
 }
 
@@ -170,6 +171,11 @@ uint32_t vg_ledger_flags(const struct vg_ledger *ledger)
 void vg_ledger_set_flags(struct vg_ledger *ledger, uint32_t flags)
 {
 	LEDGER_STORE(ledger_file_of(ledger)->header.flags, flags);
+}
+
+uint64_t vg_ledger_swap(const struct vg_ledger *ledger)
+{
+	return LEDGER_LOAD(ledger_file_of(ledger)->header.swap);
 }
 
 uint32_t vg_ledger_share(const struct vg_ledger *ledger)

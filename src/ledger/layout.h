@@ -13,12 +13,13 @@
 //   charged = what the slots have + what shares without an owner have.
 #pragma once
 #include "ledger/share.h"
+#include "pager/page.h"
 #include "turn/page.h"
 
 // In `image` while the daemon refunds what a program before exec left behind.
 #define LEDGER_IMAGE_TAKEN ((ledger_word)1)
 
-enum { LEDGER_VERSION = 5, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
+enum { LEDGER_VERSION = 6, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
 #define LEDGER_MAGIC 0x524744454c544756u // "VGTLEDGR"
 
 // How often the same is tried for the daemon, whom tenants that write without an end must not hold.
@@ -78,7 +79,7 @@ struct ledger_header {
 	uint64_t context_overhead;
 	uint64_t limits[2];	 // [limit generation & 1] is in force
 	uint64_t admin_sequence; // of limit changes
-	uint64_t unused; // keeps the layout of version 4
+	uint64_t swap;
 	uint64_t enters;
 	uint64_t refusals;	// ever
 	uint32_t slots_touched; // slots from here on were never used
@@ -96,6 +97,8 @@ struct ledger_file {
 	_Alignas(LEDGER_HEADER_SIZE) uint64_t processes[VG_LEDGER_SLOTS]; // by slot: vg_ledger_tenant.process
 	_Alignas(LEDGER_HEADER_SIZE) struct turn_page turn;
 	struct turn_slot turns[VG_LEDGER_SLOTS]; // by slot
+	_Alignas(LEDGER_HEADER_SIZE) struct pager_page pager;
+	struct pager_slot pagers[VG_LEDGER_SLOTS]; // by slot
 };
 _Static_assert(sizeof(struct ledger_slot) == 256, "a slot is 256 bytes");
 _Static_assert(sizeof(struct ledger_refusal_entry) == 128, "a refusal is 128 bytes");

@@ -231,6 +231,7 @@ VG_COLD static int enter_locked(struct vg_ledger *ledger)
 		return r;
 	describe_slot(&file->slots[index]);
 	memset(&file->turns[index], 0, sizeof file->turns[index]);
+	memset(&file->pagers[index], 0, sizeof file->pagers[index]);
 	LEDGER_STORE(file->processes[index], (uint64_t)(uintptr_t)process);
 	__atomic_add_fetch(&file->header.enters, 1, __ATOMIC_RELAXED);
 	process->clock_ahead = vg_clock_offset(0, "monotonic");
@@ -421,6 +422,23 @@ VG_HOT struct turn_slot *vg_ledger_turn_slot(const struct vg_ledger *ledger)
 	uint32_t number = __atomic_load_n(&ledger->process->slot_number, __ATOMIC_RELAXED);
 
 	return number == LEDGER_NO_SLOT || number > VG_LEDGER_SLOTS ? NULL : &ledger->file->turns[number - 1];
+}
+
+struct pager_page *vg_ledger_pager_page(const struct vg_ledger *ledger)
+{
+	return &ledger->file->pager;
+}
+
+struct pager_slot *vg_ledger_pager_slots(const struct vg_ledger *ledger)
+{
+	return ledger->file->pagers;
+}
+
+struct pager_slot *vg_ledger_pager_slot(const struct vg_ledger *ledger)
+{
+	uint32_t number = __atomic_load_n(&ledger->process->slot_number, __ATOMIC_RELAXED);
+
+	return number == LEDGER_NO_SLOT || number > VG_LEDGER_SLOTS ? NULL : &ledger->file->pagers[number - 1];
 }
 
 VG_HOT void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, uint64_t *ret_charged)

@@ -54,9 +54,12 @@ enum vg_ledger_flag {
 	VG_LEDGER_OVERHEAD_MEASURED = 2, // context_overhead was measured, not declared
 	VG_LEDGER_REMOVED = 4,		   // the vGPU was removed: nothing is granted any more
 	VG_LEDGER_EPHEMERAL = 8,	   // it goes with its run
+	VG_LEDGER_EVICTABLE = 16,	   // device memory of its processes can move to the host
 };
 
 struct vg_ledger;
+struct pager_page;
+struct pager_slot;
 struct turn_page;
 struct turn_slot;
 
@@ -67,6 +70,7 @@ struct vg_ledger_options {
 	uint64_t context_overhead; // of one context, until one was measured
 	uint32_t share_percent;	   // 0: none asked
 	uint32_t flags;		   // enum vg_ledger_flag
+	uint64_t swap;		   // evictable: how many bytes of host memory each process may use for it
 	uid_t owner;		   // the file's; (uid_t)-1: the caller
 	gid_t group;		   // whose members may map it too; (gid_t)-1: none
 };
@@ -123,6 +127,11 @@ const struct turn_slot *vg_ledger_turn_slots(const struct vg_ledger *ledger);
 unsigned int vg_ledger_turn_count(const struct vg_ledger *ledger);
 // This process's slot; NULL: it has none. It is another one after a restore.
 struct turn_slot *vg_ledger_turn_slot(const struct vg_ledger *ledger);
+// The words for eviction (pager/page.h): the vGPU's, those of all slots, and this process's own, NULL if it has no slot.
+struct pager_page *vg_ledger_pager_page(const struct vg_ledger *ledger);
+struct pager_slot *vg_ledger_pager_slots(const struct vg_ledger *ledger);
+struct pager_slot *vg_ledger_pager_slot(const struct vg_ledger *ledger);
+uint64_t vg_ledger_swap(const struct vg_ledger *ledger);
 // How often this process was restored. Its slot is a new one then, and all that it wrote into the old one is gone.
 uint32_t vg_ledger_restores(const struct vg_ledger *ledger);
 // The kernel's own CLOCK_MONOTONIC, which all processes have in common. That of a process may differ: in a container,

@@ -179,6 +179,7 @@ void ledger_slot_free(struct ledger_file *file, unsigned int index)
 	LEDGER_STORE(slot->exported, 0);
 	LEDGER_STORE(slot->adrift, 0);
 	memset(&file->turns[index], 0, sizeof file->turns[index]);
+	memset(&file->pagers[index], 0, sizeof file->pagers[index]);
 	LEDGER_STORE(slot->generation, slot->generation + 1);
 	ledger_step("generation");
 	ledger_word owner = ledger_word_read(&slot->owner);
