@@ -1,23 +1,89 @@
-// Captures: from the first one on, every launch asks whether it is captured.
+// Captures: from the first one on, every launch asks whether it is captured. In an evictable vGPU, those that have begun
+// and not ended are counted, since memory cannot move meanwhile.
 #include <stdatomic.h>
 
+#include "shim/evict.h"
 #include "shim/turn.h"
 
-#define BEGIN(abi, parameters, ...)                                                                \
+_Atomic unsigned int shim_captures;
+
+static __thread SHIM_TLS char per_thread_stream; // its address stands for the thread's default stream
+
+static uint64_t key_of(CUstream stream, bool per_thread)
+{
+	if (stream == CU_STREAM_PER_THREAD || (per_thread && !stream))
+		return (uintptr_t)&per_thread_stream;
+	return (uintptr_t)stream;
+}
+
+static void count_begun(CUstream stream, bool per_thread)
+{
+	const struct shim_record record = {.what = SHIM_CAPTURE, .key = key_of(stream, per_thread)};
+
+	if (shim_record_put(&record) == 0)
+		atomic_fetch_add(&shim_captures, 1);
+}
+
+// Only the stream on which a capture began counts, not those that joined it.
+static void count_ended(CUstream stream, bool per_thread)
+{
+	struct shim_record record;
+
+	if (shim_record_take(SHIM_CAPTURE, key_of(stream, per_thread), &record))
+		atomic_fetch_sub(&shim_captures, 1);
+}
+
+#define BEGIN(abi, per_thread, parameters, ...)                                                    \
 	SHIM_EXPORT CUresult CUDAAPI abi parameters                                                \
 	{                                                                                          \
+		CUresult result;                                                                   \
 		shim_turn_captures = true;                                                         \
-		return REAL(abi)(__VA_ARGS__);                                                     \
+		result = REAL(abi)(__VA_ARGS__);                                                   \
+		if (result == CUDA_SUCCESS && shim_evictable)                                      \
+			count_begun(stream, per_thread);                                           \
+		return result;                                                                     \
 	}
-BEGIN(cuStreamBeginCapture, (CUstream stream), stream)
-BEGIN(cuStreamBeginCapture_ptsz, (CUstream stream), stream)
-BEGIN(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode), stream, mode)
-BEGIN(cuStreamBeginCapture_v2_ptsz, (CUstream stream, CUstreamCaptureMode mode), stream, mode)
+BEGIN(cuStreamBeginCapture, false, (CUstream stream), stream)
+BEGIN(cuStreamBeginCapture_ptsz, true, (CUstream stream), stream)
+BEGIN(cuStreamBeginCapture_v2, false, (CUstream stream, CUstreamCaptureMode mode), stream, mode)
+BEGIN(cuStreamBeginCapture_v2_ptsz, true, (CUstream stream, CUstreamCaptureMode mode), stream, mode)
 
-#define BEGIN_TO_GRAPH(abi)                                                                        \
-	BEGIN(abi,                                                                                 \
+#define BEGIN_TO_GRAPH(abi, per_thread)                                                                    \
+	BEGIN(abi, per_thread,                                                                     \
 	      (CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges, \
 	       size_t count, CUstreamCaptureMode mode),                                            \
 	      stream, graph, dependencies, edges, count, mode)
-BEGIN_TO_GRAPH(cuStreamBeginCaptureToGraph)
-BEGIN_TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz)
+BEGIN_TO_GRAPH(cuStreamBeginCaptureToGraph, false)
+BEGIN_TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz, true)
+
+static bool is_capturing(CUstream stream, bool per_thread)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return (per_thread ? REAL(cuStreamIsCapturing_ptsz)(stream, &status)
+			   : REAL(cuStreamIsCapturing)(stream, &status)) == CUDA_SUCCESS &&
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+// A capture that was invalidated, or is ended by a wrong thread, ends with an error; others go on after one.
+#define END(abi, per_thread)                                                                       \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUstream stream, CUgraph *graph)                          \
+	{                                                                                          \
+		CUresult result = REAL(abi)(stream, graph);                                        \
+		if (shim_evictable && !is_capturing(stream, per_thread))                           \
+			count_ended(stream, per_thread);                                           \
+		return result;                                                                     \
+	}
+END(cuStreamEndCapture, false)
+END(cuStreamEndCapture_ptsz, true)
+
+#define DESTROY(abi)                                                                               \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUstream stream)                                          \
+	{                                                                                          \
+		CUresult result = REAL(abi)(stream);                                               \
+		if (result == CUDA_SUCCESS && shim_evictable)                                      \
+			count_ended(stream, false);                                                \
+		return result;                                                                     \
+	}
+DESTROY(cuStreamDestroy)
+DESTROY(cuStreamDestroy_v2)

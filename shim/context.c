@@ -1,6 +1,7 @@
 #include <pthread.h>
 
 #include "shim/context.h"
+#include "shim/evict.h"
 #include "shim/graph.h"
 #include "shim/local.h"
 #include "shim/turn.h"
@@ -16,6 +17,8 @@ static struct {
 
 _Atomic(CUcontext) shim_only_context;
 static unsigned int others; // contexts that are not the primary one
+enum { LIVE = 64 };
+static CUcontext live[LIVE]; // of these, the first ones
 
 // With the lock held.
 static void find_only_context(void)
@@ -23,10 +26,34 @@ static void find_only_context(void)
 	shim_only_context = primary.charged && others == 0 ? primary.context : NULL;
 }
 
-static void count_others(int change)
+static void replace_live(CUcontext before, CUcontext after)
+{
+	for (size_t i = 0; i < LIVE; i++)
+		if (live[i] == before) {
+			live[i] = after;
+			return;
+		}
+}
+
+size_t shim_contexts(CUcontext *contexts, size_t most)
+{
+	size_t count = 0;
+
+	pthread_mutex_lock(&lock);
+	if (primary.context && most)
+		contexts[count++] = primary.context;
+	for (size_t i = 0; i < LIVE && count < most; i++)
+		if (live[i])
+			contexts[count++] = live[i];
+	pthread_mutex_unlock(&lock);
+	return count;
+}
+
+static void count_other(CUcontext context, int change)
 {
 	pthread_mutex_lock(&lock);
 	others += (unsigned int)change;
+	replace_live(change > 0 ? NULL : context, change > 0 ? context : NULL);
 	find_only_context();
 	pthread_mutex_unlock(&lock);
 	shim_local_contexts(change);
@@ -47,12 +74,15 @@ static void take(const struct shim_record *record)
 		shim_physical_drop(record->data);
 	else
 		shim_refund_record(record);
+	if (record->origin == SHIM_EVICTABLE)
+		shim_evict_forget(record->key);
 }
 
 void shim_context_gone(CUcontext context)
 {
 	shim_record_sweep(context, take);
 	shim_turn_context_gone(context);
+	shim_evict_context_gone(context);
 }
 
 // Before a call that may bring the primary context up: reserves for it, unless it is up.
@@ -220,7 +250,7 @@ static CUresult finish_create(CUresult result, CUcontext *context, uint64_t byte
 	if (result == CUDA_SUCCESS) {
 		record.key = (uintptr_t)*context;
 		if (shim_record_put(&record) == 0) {
-			count_others(1);
+			count_other(*context, 1);
 			return CUDA_SUCCESS;
 		}
 		REAL(cuCtxDestroy_v2)(*context);
@@ -274,7 +304,7 @@ static CUresult finish_destroy(CUresult result, struct shim_record *record)
 		return result;
 	}
 	shim_context_gone((CUcontext)(uintptr_t)record->key);
-	count_others(-1);
+	count_other((CUcontext)(uintptr_t)record->key, -1);
 	shim_refund_record(record);
 	return result;
 }

@@ -13,6 +13,7 @@
 
 #include "base/descriptor.h"
 #include "ledger/share.h"
+#include "shim/evict.h"
 #include "shim/export.h"
 #include "shim/hello.h"
 #include "shim/physical.h"
@@ -248,6 +249,8 @@ SHIM_EXPORT CUresult CUDAAPI cuMemGetHandleForAddressRange(void *handle, CUdevic
 	uint64_t bytes;
 	CUresult result;
 
+	if (shim_is_evictable(address))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!shim_counting() || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || shim_exceeds_device(size))
 		return REAL(cuMemGetHandleForAddressRange)(handle, address, size, type, flags);
 	physical = piece_of(address, size, &bytes);

@@ -1,6 +1,7 @@
 // Memory of other processes by handles and pointers. What somebody has charged already is joined before it is opened
 // (ledger/share.h); for what nobody knows the opener is charged.
 #include "ledger/share.h"
+#include "shim/evict.h"
 #include "shim/pool.h"
 #include "shim/share.h"
 
@@ -120,12 +121,14 @@ SHIM_EXPORT CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr address)
 // with others, and has a handle of its own: the block has both names then.
 SHIM_EXPORT CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 {
-	CUresult result = REAL(cuIpcGetMemHandle)(handle, address);
 	struct shim_physical *physical;
 	CUdeviceptr base = address;
 	uint64_t bytes;
 	size_t size;
 
+	if (shim_is_evictable(address))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = REAL(cuIpcGetMemHandle)(handle, address);
 	if (result != CUDA_SUCCESS || !shim_counting())
 		return result;
 	if (REAL(cuMemGetAddressRange_v2)(&base, &size, address) != CUDA_SUCCESS)

@@ -1,6 +1,7 @@
 // Allocations by address: cuMemAlloc, cuMemAllocPitch, cuMemAllocManaged, and every free.
 #include "base/hot.h"
 #include "shim/charge.h"
+#include "shim/evict.h"
 #include "shim/graph.h"
 #include "shim/pool.h"
 #include "shim/reclaim.h"
@@ -23,6 +24,7 @@ struct request {
 	enum vg_ledger_kind kind;
 	uint64_t asked;
 	uint64_t held;
+	bool evictable;
 };
 
 VG_HOT static CUresult reserve(struct request *request)
@@ -88,6 +90,24 @@ VG_COLD static CUresult enter_block(const struct request *request, CUdeviceptr a
 	return joined < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
+static void give_back(const struct request *request, CUdeviceptr address)
+{
+	bool later;
+
+	if (request->evictable)
+		shim_evict_free(request->entry, address, &later);
+	else
+		REAL(cuMemFree_v2)(address);
+}
+
+// Allocates what was reserved.
+VG_HOT static CUresult allocate(struct request *request, CUdeviceptr *address)
+{
+	if (shim_evictable && !is_small(request->asked))
+		return shim_evict_allocate(request->entry, address, request->asked, &request->evictable);
+	return REAL(cuMemAlloc_v2)(address, request->asked);
+}
+
 // After the driver's call: keeps the charge under its address, or gives it back.
 VG_HOT static CUresult keep(CUresult result, const struct request *request, CUdeviceptr address)
 {
@@ -99,6 +119,8 @@ VG_HOT static CUresult keep(CUresult result, const struct request *request, CUde
 		return result;
 	}
 	record.context = shim_current_context();
+	if (request->evictable)
+		record.origin = SHIM_EVICTABLE;
 	if (is_small(request->asked)) {
 		record.origin = SHIM_SMALL;
 		record.bytes = 0;
@@ -110,7 +132,7 @@ VG_HOT static CUresult keep(CUresult result, const struct request *request, CUde
 	}
 	if (shim_record_put(&record) == 0)
 		return CUDA_SUCCESS;
-	REAL(cuMemFree_v2)(address); // no memory to remember it by: as if the device had none
+	give_back(request, address); // no memory to remember it by: as if the device had none
 	if (record.origin == SHIM_SMALL)
 		leave_block(address);
 	shim_refund_record(&record);
@@ -119,7 +141,7 @@ VG_HOT static CUresult keep(CUresult result, const struct request *request, CUde
 
 VG_HOT SHIM_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytes)
 {
-	struct request request = {VG_ENTRY_cuMemAlloc_v2, VG_LEDGER_DEVICE, bytes, 0};
+	struct request request = {VG_ENTRY_cuMemAlloc_v2, VG_LEDGER_DEVICE, bytes, 0, false};
 	CUresult result;
 
 	if (!shim_enforcing())
@@ -130,13 +152,13 @@ VG_HOT SHIM_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t byte
 			*dptr = 0; // as the driver leaves it
 		return result;
 	}
-	result = REAL(cuMemAlloc_v2)(dptr, bytes);
+	result = allocate(&request, dptr);
 	return keep(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytes)
 {
-	struct request request = {VG_ENTRY_cuMemAlloc, VG_LEDGER_DEVICE, bytes, 0};
+	struct request request = {VG_ENTRY_cuMemAlloc, VG_LEDGER_DEVICE, bytes, 0, false};
 	CUresult result;
 
 	if (!shim_enforcing())
@@ -183,10 +205,22 @@ static uint64_t pitched(size_t width, size_t height)
 	return bytes;
 }
 
+// Evictable memory has the pitch that the driver would choose (docs/hardware.md).
+static CUresult allocate_pitched(struct request *request, CUdeviceptr *address, size_t *pitch, size_t width,
+				 size_t height, unsigned int element)
+{
+	bool is_sound = address && pitch && width && height && (element == 4 || element == 8 || element == 16);
+
+	if (!shim_evictable || !is_sound || is_small(request->asked))
+		return REAL(cuMemAllocPitch_v2)(address, pitch, width, height, element);
+	*pitch = (width + 511) & ~(size_t)511;
+	return allocate(request, address);
+}
+
 SHIM_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height,
 						unsigned int element)
 {
-	struct request request = {VG_ENTRY_cuMemAllocPitch_v2, VG_LEDGER_DEVICE, pitched(width, height), 0};
+	struct request request = {VG_ENTRY_cuMemAllocPitch_v2, VG_LEDGER_DEVICE, pitched(width, height), 0, false};
 	CUresult result;
 
 	if (!shim_enforcing())
@@ -194,14 +228,14 @@ SHIM_EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pitch
 	result = reserve(&request);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
+	result = allocate_pitched(&request, dptr, pitch, width, height, element);
 	return result == CUDA_SUCCESS ? keep_pitched(&request, *dptr, *pitch, height) : keep(result, &request, 0);
 }
 
 SHIM_EXPORT CUresult CUDAAPI cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pitch, unsigned int width,
 					     unsigned int height, unsigned int element)
 {
-	struct request request = {VG_ENTRY_cuMemAllocPitch, VG_LEDGER_DEVICE, pitched(width, height), 0};
+	struct request request = {VG_ENTRY_cuMemAllocPitch, VG_LEDGER_DEVICE, pitched(width, height), 0, false};
 	CUresult result;
 
 	if (!shim_enforcing())
@@ -215,7 +249,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int 
 
 SHIM_EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytes, unsigned int flags)
 {
-	struct request request = {VG_ENTRY_cuMemAllocManaged, VG_LEDGER_MANAGED, bytes, 0};
+	struct request request = {VG_ENTRY_cuMemAllocManaged, VG_LEDGER_MANAGED, bytes, 0, false};
 	CUresult result;
 
 	if (!shim_enforcing())
@@ -255,12 +289,24 @@ VG_HOT static CUresult finish_free(CUresult result, struct shim_record *record)
 	return CUDA_SUCCESS;
 }
 
+VG_COLD static CUresult free_evictable(enum vg_entry entry, struct shim_record *record)
+{
+	bool later;
+	CUresult result = shim_evict_free(entry, record->key, &later);
+
+	if (result == CUDA_SUCCESS && later)
+		return result;
+	return finish_free(result, record);
+}
+
 VG_HOT SHIM_EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 {
 	struct shim_record record;
 
 	if (!take_record(dptr, &record))
 		return REAL(cuMemFree_v2)(dptr);
+	if (record.origin == SHIM_EVICTABLE)
+		return free_evictable(VG_ENTRY_cuMemFree_v2, &record);
 	return finish_free(REAL(cuMemFree_v2)(dptr), &record);
 }
 
@@ -281,6 +327,8 @@ static CUresult free_async(CUresult (*real)(CUdeviceptr, CUstream), bool per_thr
 
 	if (!take_record(dptr, &record))
 		return real(dptr, stream);
+	if (record.origin == SHIM_EVICTABLE)
+		return free_evictable(VG_ENTRY_cuMemFreeAsync, &record); // after all work, so after the stream's
 	result = real(dptr, stream);
 	if (result != CUDA_SUCCESS) {
 		shim_record_put(&record);

@@ -20,6 +20,7 @@ enum shim_what {
 	SHIM_LIMIT, // of a context: `key` is both
 	SHIM_LOADED, // a library in a context: `key` is both, `data` the library
 	SHIM_LOCAL,  // of a context: local memory that kernels made it hold
+	SHIM_CAPTURE, // of a stream: see capture.c
 	SHIM_KERNEL, // that needs more local memory than a context begins with: `bytes` a thread, no charge
 };
 
@@ -27,6 +28,7 @@ enum { SHIM_BLOCK_SHIFT = 21 };
 
 enum shim_origin {
 	SHIM_ALLOCATED, // alloc, pitch, managed
+	SHIM_EVICTABLE, // the same, in memory that can move to the host
 	SHIM_SMALL,	// the same, in a block that holds the charge
 	SHIM_POOLED,	// out of a pool; `data` is the pool, which holds the charge
 	SHIM_OPENED,	// an IPC handle or a pool's pointer opened here, `references` times; `data` as below

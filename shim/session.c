@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/hot.h"
+#include "shim/evict.h"
 #include "shim/hello.h"
 #include "shim/log.h"
 #include "shim/session.h"
@@ -26,6 +27,7 @@ static void after_fork_in_child(void)
 	if (shim_counting())
 		shim_state = SHIM_FORKED;
 	shim_turn_stop();
+	shim_evict_stop();
 }
 
 // The program may have narrowed the list itself, in the vGPU's own terms: index 0 is its one
@@ -93,7 +95,9 @@ static enum shim_state start(void)
 		// Variables come with the first use of their module, where they can be refused.
 		setenv("CUDA_MODULE_DATA_LOADING", "EAGER", 1);
 		shim_hello(vg_ledger_name(ledger), false);
+		shim_evict_load();
 		shim_turn_start(ledger);
+		shim_evict_start(ledger);
 	}
 	return state;
 }

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/evict.h"
 #include "shim/physical.h"
 #include "shim/undeclared.h"
 
@@ -269,6 +270,9 @@ static size_t take_mappings(CUdeviceptr address, size_t size, struct mapping **r
 SHIM_EXPORT CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size)
 {
 	struct mapping *taken = NULL;
+
+	if (shim_is_evictable(address)) // memory of cuMemAlloc, to the program
+		return CUDA_ERROR_INVALID_VALUE;
 	size_t count = shim_counting() ? take_mappings(address, size, &taken) : 0;
 	CUresult result = REAL(cuMemUnmap)(address, size);
 
@@ -313,10 +317,12 @@ struct shim_physical *shim_physical_hold_range(CUdeviceptr address, uint64_t siz
 
 SHIM_EXPORT CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
 {
-	CUresult result = REAL(cuMemRetainAllocationHandle)(handle, address);
 	struct shim_record record;
 	struct shim_physical *physical;
 
+	if (shim_is_evictable((CUdeviceptr)(uintptr_t)address))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = REAL(cuMemRetainAllocationHandle)(handle, address);
 	if (result != CUDA_SUCCESS || !shim_counting())
 		return result;
 	pthread_mutex_lock(&shim_physical_lock);

@@ -1,0 +1,235 @@
+// Starts the pager, and sets gates before what uses device memory.
+#include "shim/evict.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pager/gate.h"
+#include "pager/memory.h"
+#include "pager/host.h"
+#include "pager/page.h"
+#include "pager/pager.h"
+#include "shim/log.h"
+
+bool shim_evictable;
+static const struct vg_ledger *ledger;
+
+extern const int32_t shim_evict_stubs[VG_ENTRY_COUNT] SHIM_HIDDEN; // distances from the table
+void *shim_evict_below[VG_ENTRY_COUNT] SHIM_HIDDEN;		    // what the stubs call
+
+// What may not run while memory is away, by family: whatever launches work, or looks at addresses. What waits for work
+// or asks about it stays open, since it may last for long; so do calls whose memory never leaves.
+enum {
+	gated_array = false,
+	gated_capture = false, // but for the beginning
+	gated_checkpoint = false,
+	gated_context = false, // but for the end
+	gated_copy = true,
+	gated_coredump = false,
+	gated_device = false,
+	gated_error = false,
+	gated_event = false,
+	gated_external = true,
+	gated_graph = true,
+	gated_green = false,
+	gated_host = false,
+	gated_init = false,
+	gated_interop = true,
+	gated_ipc = true,
+	gated_kernel = false,
+	gated_launch = true,
+	gated_library = false,
+	gated_logs = false,
+	gated_lookup = false,
+	gated_managed = true,
+	gated_memop = true,
+	gated_memory = false, // its hooks enter by themselves
+	gated_module = false,
+	gated_multicast = true,
+	gated_occupancy = false,
+	gated_peer = false,
+	gated_pool = false, // memory of pools never leaves
+	gated_primary = false, // but for the end
+	gated_profiler = false,
+	gated_set = true,
+	gated_stream = false,
+	gated_tensormap = false,
+	gated_texture = true,
+	gated_vmm = true,
+};
+
+static const bool is_family_gated[VG_ENTRY_COUNT] = {
+#define ENTRY(abi, api, version, stream, family, need) gated_##family,
+#include "abi/entries.def"
+};
+
+// Of families that are not gated.
+static const enum vg_entry also_gated[] = {
+	VG_ENTRY_cuStreamBeginCapture,
+	VG_ENTRY_cuStreamBeginCapture_ptsz,
+	VG_ENTRY_cuStreamBeginCapture_v2,
+	VG_ENTRY_cuStreamBeginCapture_v2_ptsz,
+	VG_ENTRY_cuStreamBeginCaptureToGraph,
+	VG_ENTRY_cuStreamBeginCaptureToGraph_ptsz,
+	VG_ENTRY_cuCtxDestroy,
+	VG_ENTRY_cuCtxDestroy_v2,
+	VG_ENTRY_cuCtxDetach,
+	VG_ENTRY_cuDevicePrimaryCtxRelease,
+	VG_ENTRY_cuDevicePrimaryCtxRelease_v2,
+	VG_ENTRY_cuDevicePrimaryCtxReset,
+	VG_ENTRY_cuDevicePrimaryCtxReset_v2,
+};
+
+static void set_gate(unsigned int row)
+{
+	void **slot = &shim_slots[row];
+
+	shim_evict_below[row] = *slot;
+	if (shim_driver_has(row))
+		__atomic_store_n(slot, (char *)shim_evict_stubs + shim_evict_stubs[row], __ATOMIC_RELEASE);
+}
+
+static void set_gates(void)
+{
+	for (unsigned int row = 0; row < VG_ENTRY_COUNT; row++)
+		if (is_family_gated[row])
+			set_gate(row);
+	for (size_t i = 0; i < sizeof also_gated / sizeof *also_gated; i++)
+		set_gate(also_gated[i]);
+}
+
+static struct pager_slot *find_slot(void)
+{
+	return vg_ledger_pager_slot(ledger);
+}
+
+static uint64_t clock_ns(void)
+{
+	return vg_ledger_clock_ns(ledger);
+}
+
+static bool is_capturing(void)
+{
+	return atomic_load(&shim_captures) != 0;
+}
+
+static const char *reason_text(const struct pager_slot *slot, char *text, size_t size)
+{
+	uint32_t row = atomic_load(&slot->row);
+	unsigned long long mib = atomic_load(&slot->missing) >> 20;
+
+	switch ((enum pager_reason)atomic_load(&slot->reason)) {
+	case PAGER_THREAD:
+		snprintf(text, size, "a thread did not return from %s",
+			 row < VG_ENTRY_COUNT ? shim_entry((enum vg_entry)row)->abi : "a driver call");
+		return text;
+	case PAGER_GPU:
+		return "the GPU has not finished its work";
+	case PAGER_CAPTURE:
+		return "a stream capture has not ended";
+	case PAGER_HOST:
+		snprintf(text, size, "%llu MiB of host memory are missing", mib);
+		return text;
+	case PAGER_DEVICE:
+		snprintf(text, size, "the GPU lacks %llu MiB; trying again", mib);
+		return text;
+	default:
+		snprintf(text, size, "the driver failed with %u", row);
+		return text;
+	}
+}
+
+static void tell_failure(const struct pager_slot *slot)
+{
+	char text[128];
+	bool is_away = atomic_load(&slot->state) == PAGER_OUT;
+
+	shim_log(SHIM_WARNING, "vGPU %s: cannot %s: %s", vg_ledger_name(ledger), is_away ? "resume" : "suspend",
+		 reason_text(slot, text, sizeof text));
+}
+
+void shim_evict_load(void)
+{
+	shim_driver_loaded();
+#define X(abi) pager_driver.abi = REAL(abi);
+	PAGER_CALLS(X)
+#undef X
+}
+
+void shim_evict_start(const struct vg_ledger *of)
+{
+	struct pager_options options = {.page = vg_ledger_pager_page(of), .slot = find_slot, .clock_ns = clock_ns,
+					.contexts = shim_contexts, .captures = is_capturing, .failed = tell_failure,
+					.host_limit = vg_ledger_swap(of)};
+	int r;
+
+	if (!(vg_ledger_flags(of) & VG_LEDGER_EVICTABLE) || !shim_driver_loaded())
+		return;
+	ledger = of;
+	r = pager_start(&options);
+	if (r < 0) {
+		shim_log(SHIM_ERROR, "vGPU %s: memory cannot move to the host: %s", vg_ledger_name(of), strerror(-r));
+		return;
+	}
+	set_gates();
+	shim_evictable = true;
+}
+
+void shim_evict_stop(void)
+{
+	if (shim_evictable)
+		pager_reset();
+}
+
+bool shim_is_evictable(CUdeviceptr address)
+{
+	struct pager_range range;
+
+	return shim_evictable && pager_memory_find(address, &range);
+}
+
+// A capture forbids the calls that make memory evictable, or they would end it: the driver decides then.
+CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t bytes, bool *ret_evictable)
+{
+	CUcontext context = NULL;
+	CUresult result;
+
+	pager_enter(entry);
+	*ret_evictable = address && !is_capturing() && REAL(cuCtxGetCurrent)(&context) == CUDA_SUCCESS && context;
+	if (*ret_evictable) {
+		shim_refund(VG_LEDGER_DEVICE, pager_memory_free_rest());
+		result = pager_memory_allocate(bytes, context, address);
+		pager_note_bytes();
+	} else {
+		result = REAL(cuMemAlloc_v2)(address, bytes);
+	}
+	pager_leave();
+	return result;
+}
+
+CUresult shim_evict_free(enum vg_entry entry, CUdeviceptr address, bool *ret_later)
+{
+	bool found;
+
+	pager_enter(entry);
+	*ret_later = is_capturing();
+	found = pager_memory_free(address, true, *ret_later);
+	pager_note_bytes();
+	pager_leave();
+	return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+void shim_evict_forget(CUdeviceptr address)
+{
+	pager_enter(VG_ENTRY_cuCtxDestroy_v2);
+	pager_memory_free(address, false, false);
+	pager_note_bytes();
+	pager_leave();
+}
+
+void shim_evict_context_gone(CUcontext context)
+{
+	if (shim_evictable)
+		pager_host_forget(context);
+}

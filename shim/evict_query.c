@@ -1,0 +1,101 @@
+// Questions about evictable memory: answered as for memory of cuMemAlloc, wherever the bytes are. What names the physical
+// memory, which comes and goes, is refused with the codes by which libraries fall back to copies.
+#include <string.h>
+
+#include "pager/memory.h"
+#include "shim/evict.h"
+
+static bool find(CUdeviceptr address, struct pager_range *ret_range)
+{
+	return shim_evictable && pager_memory_find(address, ret_range);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr address)
+{
+	struct pager_range range;
+
+	if (!find(address, &range))
+		return REAL(cuMemGetAddressRange_v2)(base, size, address);
+	if (base)
+		*base = range.base;
+	if (size)
+		*size = range.asked;
+	return CUDA_SUCCESS;
+}
+
+#define ANSWER(type, value)                                                                                            \
+	do {                                                                                                           \
+		*(type *)data = (type)(value);                                                                         \
+		return CUDA_SUCCESS;                                                                                   \
+	} while (0)
+
+static CUresult answer(const struct pager_range *range, CUdeviceptr address, CUpointer_attribute attribute, void *data)
+{
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+		ANSWER(CUcontext, range->context);
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		ANSWER(unsigned int, CU_MEMORYTYPE_DEVICE);
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+		ANSWER(CUdeviceptr, address);
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+		ANSWER(unsigned int, range->sync_memops);
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+		// The driver counts from 1, so these numbers are never its own.
+		ANSWER(unsigned long long, range->number | 1ull << 62);
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+		ANSWER(unsigned int, 0);
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		ANSWER(int, 0);
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		ANSWER(unsigned int, 0);
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		ANSWER(CUdeviceptr, range->base);
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		ANSWER(size_t, range->asked);
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+		ANSWER(unsigned int, 1);
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		ANSWER(unsigned long long, 0);
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+		ANSWER(unsigned int, 0);
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		ANSWER(unsigned int, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		ANSWER(CUmemoryPool, NULL);
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr address)
+{
+	struct pager_range range;
+
+	if (!data || !find(address, &range))
+		return REAL(cuPointerGetAttribute)(data, attribute, address);
+	return answer(&range, address, attribute, data);
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **data,
+						    CUdeviceptr address)
+{
+	struct pager_range range;
+	CUresult result;
+
+	if (!attributes || !data || !find(address, &range))
+		return REAL(cuPointerGetAttributes)(count, attributes, data, address);
+	// For an address that the driver does not know it writes nothing for what it knows, and refuses what it does not.
+	result = REAL(cuPointerGetAttributes)(count, attributes, data, 0);
+	for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
+		answer(&range, address, attributes[i], data[i]);
+	return result;
+}
+
+SHIM_EXPORT CUresult CUDAAPI cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address)
+{
+	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !shim_is_evictable(address))
+		return REAL(cuPointerSetAttribute)(value, attribute, address);
+	return pager_memory_set_sync(address, *(const unsigned int *)value != 0) ? CUDA_SUCCESS
+										 : CUDA_ERROR_INVALID_VALUE;
+}

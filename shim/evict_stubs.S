@@ -1,0 +1,107 @@
+/* What stands in the slots of gated rows in an evictable vGPU: the thread enters the pager's gate (pager/gate.h), calls
+ * what stood in the slot before, and leaves. A call, not a jump, so up to six words of arguments on the stack are
+ * copied: no entry of the driver has more.
+ */
+.set evict_index, 0
+
+.macro evict name
+	.section .text.evict, "ax", @progbits
+	.balign 16
+	.type evict_\name, @function
+evict_\name:
+	.cfi_startproc
+	endbr64
+	movl $evict_index, %eax
+	jmp evict_call
+	.cfi_endproc
+	.size evict_\name, . - evict_\name
+
+	.section .rodata.evict, "a", @progbits
+	.long evict_\name - shim_evict_stubs
+
+	.set evict_index, evict_index + 1
+.endm
+
+	.section .rodata.evict, "a", @progbits
+	.balign 4
+	.globl shim_evict_stubs
+	.hidden shim_evict_stubs
+	.type shim_evict_stubs, @object
+shim_evict_stubs:
+#define ENTRY(abi, api, version, stream, family, need) evict abi
+#include "abi/entries.def"
+	.section .rodata.evict, "a", @progbits
+	.size shim_evict_stubs, . - shim_evict_stubs
+
+	.section .text.evict, "ax", @progbits
+	.balign 16
+	.type evict_call, @function
+evict_call: /* %eax: the row */
+	.cfi_startproc
+	movq pager_mark@gottpoff(%rip), %r11
+	movq %fs:(%r11), %r11
+	testq %r11, %r11
+	jz 3f
+	movl %eax, 4(%r11)
+	addl $1, (%r11)
+	cmpl $0, pager_gate(%rip)
+	jne 2f
+1:	pushq %r11
+	.cfi_adjust_cfa_offset 8
+	pushq 56(%rsp)
+	.cfi_adjust_cfa_offset 8
+	pushq 56(%rsp)
+	.cfi_adjust_cfa_offset 8
+	pushq 56(%rsp)
+	.cfi_adjust_cfa_offset 8
+	pushq 56(%rsp)
+	.cfi_adjust_cfa_offset 8
+	pushq 56(%rsp)
+	.cfi_adjust_cfa_offset 8
+	pushq 56(%rsp)
+	.cfi_adjust_cfa_offset 8
+	leaq shim_evict_below(%rip), %r11
+	call *(%r11,%rax,8)
+	addq $48, %rsp
+	.cfi_adjust_cfa_offset -48
+	popq %r11
+	.cfi_adjust_cfa_offset -8
+	subl $1, (%r11)
+	ret
+2:	subl $1, (%r11) /* the gate is closed; a thread that was inside before goes on */
+	jz 3f
+	addl $1, (%r11)
+	jmp 1b
+3:	pushq %rax
+	.cfi_adjust_cfa_offset 8
+	pushq %rdi
+	.cfi_adjust_cfa_offset 8
+	pushq %rsi
+	.cfi_adjust_cfa_offset 8
+	pushq %rdx
+	.cfi_adjust_cfa_offset 8
+	pushq %rcx
+	.cfi_adjust_cfa_offset 8
+	pushq %r8
+	.cfi_adjust_cfa_offset 8
+	pushq %r9
+	.cfi_adjust_cfa_offset 8
+	call pager_gate_wait
+	popq %r9
+	.cfi_adjust_cfa_offset -8
+	popq %r8
+	.cfi_adjust_cfa_offset -8
+	popq %rcx
+	.cfi_adjust_cfa_offset -8
+	popq %rdx
+	.cfi_adjust_cfa_offset -8
+	popq %rsi
+	.cfi_adjust_cfa_offset -8
+	popq %rdi
+	.cfi_adjust_cfa_offset -8
+	popq %rax
+	.cfi_adjust_cfa_offset -8
+	jmp evict_call
+	.cfi_endproc
+	.size evict_call, . - evict_call
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,159 @@
+#include "pager/gate.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "pager/page.h"
+
+__thread PAGER_TLS struct pager_mark *pager_mark;
+_Atomic uint32_t pager_gate;
+static _Atomic(struct pager_mark *) marks;
+static _Atomic(struct pager_slot *) counted_in;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of adding and reusing marks
+
+static int register_membarrier(void)
+{
+	return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 0 : -errno;
+}
+
+int pager_gate_start(void)
+{
+	return register_membarrier();
+}
+
+void pager_gate_count_in(struct pager_slot *slot)
+{
+	atomic_store(&counted_in, slot);
+}
+
+static pid_t this_thread(void)
+{
+	return (pid_t)syscall(SYS_gettid);
+}
+
+static bool has_ended(const struct pager_mark *mark)
+{
+	pid_t thread = atomic_load(&mark->thread);
+
+	return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
+}
+
+// Returns a mark whose thread has ended; NULL: none.
+static struct pager_mark *find_unused_mark(void)
+{
+	for (struct pager_mark *mark = atomic_load(&marks); mark; mark = mark->next)
+		if (has_ended(mark)) {
+			atomic_store(&mark->inside, 0);
+			return mark;
+		}
+	return NULL;
+}
+
+// A thread without a mark may not enter, so this waits until there is memory for one.
+static void add_mark(void)
+{
+	struct pager_mark *mark;
+
+	pthread_mutex_lock(&lock);
+	mark = find_unused_mark();
+	while (!mark) {
+		mark = calloc(1, sizeof *mark);
+		if (!mark) {
+			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+			continue;
+		}
+		mark->next = atomic_load(&marks);
+		atomic_store(&mark->thread, this_thread());
+		atomic_store(&marks, mark);
+	}
+	atomic_store(&mark->thread, this_thread());
+	pthread_mutex_unlock(&lock);
+	pager_mark = mark;
+}
+
+void pager_gate_wait(void)
+{
+	struct pager_slot *slot = atomic_load(&counted_in);
+	uint64_t began = 0;
+	int saved = errno;
+
+	if (!pager_mark)
+		add_mark();
+	while (atomic_load(&pager_gate) != 0) {
+		if (!began && slot)
+			atomic_fetch_add(&slot->waiting, 1);
+		if (!began)
+			began = vg_clock_monotonic_ns();
+		syscall(SYS_futex, &pager_gate, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+	}
+	if (began && slot) {
+		atomic_fetch_sub(&slot->waiting, 1);
+		atomic_fetch_add(&slot->waited_ns, vg_clock_monotonic_ns() - began);
+	}
+	errno = saved;
+}
+
+void pager_gate_open(void)
+{
+	atomic_store(&pager_gate, 0);
+	syscall(SYS_futex, &pager_gate, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+// CRIU before 4.2 loses the registration.
+static bool make_all_threads_see_the_gate(void)
+{
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
+		return true;
+	return errno == EPERM && register_membarrier() == 0 &&
+	       syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+static const struct pager_mark *find_thread_inside(void)
+{
+	for (const struct pager_mark *mark = atomic_load(&marks); mark; mark = mark->next)
+		if (atomic_load_explicit(&mark->inside, memory_order_acquire) != 0 && !has_ended(mark))
+			return mark;
+	return NULL;
+}
+
+bool pager_gate_close(uint64_t deadline_ns, uint32_t *ret_row)
+{
+	const struct pager_mark *inside;
+	long pause_ns = 20000;
+
+	*ret_row = 0;
+	atomic_store(&pager_gate, 1);
+	if (!make_all_threads_see_the_gate()) {
+		pager_gate_open();
+		return false;
+	}
+	while ((inside = find_thread_inside()) != NULL) {
+		if (vg_clock_monotonic_ns() >= deadline_ns) {
+			*ret_row = atomic_load(&inside->row);
+			pager_gate_open();
+			return false;
+		}
+		nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+		pause_ns = pause_ns < 1000000 ? pause_ns * 2 : 1000000;
+	}
+	return true;
+}
+
+void pager_gate_reset(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	lock = fresh;
+	atomic_store(&marks, NULL);
+	atomic_store(&counted_in, NULL);
+	atomic_store(&pager_gate, 0);
+	pager_mark = NULL;
+}

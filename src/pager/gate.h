@@ -1,0 +1,61 @@
+// The gate before driver calls that use device memory. Threads enter and leave it; the pager closes it and waits until
+// no thread is inside. Entering costs no locked instruction: a thread notes in its own mark that it is inside, then looks
+// at the gate. The pager closes the gate, makes all threads pass a memory barrier (membarrier), then reads the marks.
+// Any thread. cuda_exports.S has the same entry in assembler.
+#pragma once
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct pager_slot;
+
+// Kept for the life of the process; the mark of a thread that ended serves another one.
+struct pager_mark {
+	_Atomic uint32_t inside; // calls that the thread is in, one within the other
+	_Atomic uint32_t row;	 // of enum vg_entry: the last call
+	_Atomic pid_t thread;
+	struct pager_mark *next;
+};
+
+// The library is there when the program starts, so its thread variables need no call to find them.
+#define PAGER_TLS __attribute__((tls_model("initial-exec"), visibility("hidden")))
+extern __thread PAGER_TLS struct pager_mark *pager_mark; // NULL: the thread has not entered yet
+extern _Atomic uint32_t pager_gate __attribute__((visibility("hidden"))); // futex; 0: open
+
+// Once, before any other function. 0 or -errno: the kernel has no membarrier().
+int pager_gate_start(void);
+// Where threads that wait are counted; NULL: nowhere.
+void pager_gate_count_in(struct pager_slot *slot);
+// Gives the thread a mark if it has none, and waits while the gate is closed.
+void pager_gate_wait(void);
+// Closes the gate and waits until no thread is inside, at most until `deadline_ns` of CLOCK_MONOTONIC. On false the
+// gate is open again, and *ret_row is the call in which a thread is.
+bool pager_gate_close(uint64_t deadline_ns, uint32_t *ret_row);
+void pager_gate_open(void);
+// In the child after fork(), which may not use CUDA: forgets the marks of other threads and opens.
+void pager_gate_reset(void);
+
+static inline void pager_enter(uint32_t row)
+{
+	for (;; pager_gate_wait()) {
+		struct pager_mark *mark = pager_mark;
+		if (!mark)
+			continue;
+		uint32_t before = atomic_load_explicit(&mark->inside, memory_order_relaxed);
+		atomic_store_explicit(&mark->row, row, memory_order_relaxed);
+		atomic_store_explicit(&mark->inside, before + 1, memory_order_relaxed);
+		atomic_signal_fence(memory_order_seq_cst); // membarrier() makes it one between threads
+		if (atomic_load_explicit(&pager_gate, memory_order_acquire) == 0 || before > 0)
+			return;
+		atomic_store_explicit(&mark->inside, before, memory_order_release);
+	}
+}
+
+static inline void pager_leave(void)
+{
+	struct pager_mark *mark = pager_mark;
+	uint32_t inside = atomic_load_explicit(&mark->inside, memory_order_relaxed);
+
+	atomic_store_explicit(&mark->inside, inside - 1, memory_order_release);
+}

@@ -1,0 +1,261 @@
+#include "pager/memory.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pager/host.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of all below
+static struct pager_allocation **allocations;		 // by address
+static size_t count, capacity;
+static uint64_t bytes_of_all, numbers;
+static struct pager_allocation *to_free;
+
+struct pager_driver pager_driver;
+
+static const size_t granule = 2u << 20;
+
+// The vGPU's one device.
+static const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+
+// Index of the first allocation that ends behind `address`.
+static size_t find_behind(CUdeviceptr address)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (allocations[middle]->base + allocations[middle]->size > address)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static struct pager_allocation *find_at(CUdeviceptr address)
+{
+	size_t at = find_behind(address);
+
+	return at < count && allocations[at]->base <= address ? allocations[at] : NULL;
+}
+
+static bool insert(struct pager_allocation *allocation)
+{
+	bool inserted = true;
+
+	pthread_mutex_lock(&lock);
+	if (count == capacity) {
+		size_t more = capacity ? capacity * 2 : 64;
+		struct pager_allocation **grown = realloc(allocations, more * sizeof *grown);
+		inserted = grown != NULL;
+		if (grown) {
+			allocations = grown;
+			capacity = more;
+		}
+	}
+	if (inserted) {
+		size_t at = find_behind(allocation->base);
+		memmove(&allocations[at + 1], &allocations[at], (count - at) * sizeof *allocations);
+		allocations[at] = allocation;
+		count++;
+		allocation->number = ++numbers;
+		bytes_of_all += allocation->size;
+	}
+	pthread_mutex_unlock(&lock);
+	return inserted;
+}
+
+CUresult pager_chunk_create(const struct pager_allocation *allocation, size_t index,
+			    CUmemGenericAllocationHandle *ret_handle)
+{
+	const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = location};
+
+	return pager_driver.cuMemCreate(ret_handle, pager_chunk_size(allocation, index), &properties, 0);
+}
+
+CUresult pager_allocation_open(const struct pager_allocation *allocation)
+{
+	const CUmemAccessDesc access = {.location = location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+
+	return pager_driver.cuMemSetAccess(allocation->base, allocation->size, &access, 1);
+}
+
+static CUresult make_chunk(struct pager_allocation *allocation, size_t index)
+{
+	struct pager_chunk *chunk = &allocation->chunks[index];
+	CUresult result = pager_chunk_create(allocation, index, &chunk->handle);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = pager_driver.cuMemMap(allocation->base + index * PAGER_CHUNK, pager_chunk_size(allocation, index), 0,
+				       chunk->handle, 0);
+	if (result != CUDA_SUCCESS)
+		pager_driver.cuMemRelease(chunk->handle);
+	chunk->on_device = result == CUDA_SUCCESS;
+	return result;
+}
+
+// Gives back the physical memory and the addresses, wherever the bytes are.
+static void destroy(struct pager_allocation *allocation)
+{
+	for (size_t i = 0; i < allocation->chunk_count; i++) {
+		struct pager_chunk *chunk = &allocation->chunks[i];
+		if (chunk->on_device) {
+			pager_driver.cuMemUnmap(allocation->base + i * PAGER_CHUNK, pager_chunk_size(allocation, i));
+			pager_driver.cuMemRelease(chunk->handle);
+		}
+		if (chunk->host)
+			pager_host_give(chunk->host, pager_chunk_size(allocation, i));
+	}
+	pager_driver.cuMemAddressFree(allocation->base, allocation->size);
+	free(allocation);
+}
+
+static struct pager_allocation *new_allocation(size_t bytes, CUcontext context)
+{
+	size_t size = (bytes + granule - 1) & ~(granule - 1), chunks = (size + PAGER_CHUNK - 1) / PAGER_CHUNK;
+	struct pager_allocation *allocation = calloc(1, sizeof *allocation + chunks * sizeof *allocation->chunks);
+
+	if (!allocation)
+		return NULL;
+	allocation->asked = bytes;
+	allocation->size = size;
+	allocation->context = context;
+	allocation->chunk_count = chunks;
+	return allocation;
+}
+
+CUresult pager_memory_allocate(size_t bytes, CUcontext context, CUdeviceptr *ret_address)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	struct pager_allocation *allocation;
+	CUresult result;
+
+	if (bytes > SIZE_MAX / 2 || !(allocation = new_allocation(bytes, context)))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pager_driver.cuThreadExchangeStreamCaptureMode(&mode);
+	result = pager_driver.cuMemAddressReserve(&allocation->base, allocation->size, 0, 0, 0);
+	if (result != CUDA_SUCCESS) {
+		free(allocation);
+		result = CUDA_ERROR_OUT_OF_MEMORY; // as cuMemAlloc answers for any size that the device cannot have
+	} else {
+		for (size_t i = 0; i < allocation->chunk_count && result == CUDA_SUCCESS; i++)
+			result = make_chunk(allocation, i);
+		if (result == CUDA_SUCCESS)
+			result = pager_allocation_open(allocation);
+		if (result == CUDA_SUCCESS && !insert(allocation))
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+		if (result == CUDA_SUCCESS)
+			*ret_address = allocation->base;
+		else
+			destroy(allocation);
+	}
+	pager_driver.cuThreadExchangeStreamCaptureMode(&mode);
+	return result;
+}
+
+// Takes the allocation that begins at `address` out of the list, unless it stays listed until it is freed later.
+static struct pager_allocation *take(CUdeviceptr address, bool later)
+{
+	struct pager_allocation *allocation;
+	size_t at;
+
+	pthread_mutex_lock(&lock);
+	at = find_behind(address);
+	allocation = at < count && allocations[at]->base == address ? allocations[at] : NULL;
+	if (allocation && later) {
+		allocation->next = to_free;
+		to_free = allocation;
+	} else if (allocation) {
+		memmove(&allocations[at], &allocations[at + 1], (count - at - 1) * sizeof *allocations);
+		count--;
+		bytes_of_all -= allocation->size;
+	}
+	pthread_mutex_unlock(&lock);
+	return allocation;
+}
+
+static void wait_for_context(CUcontext context)
+{
+	CUcontext popped;
+
+	if (pager_driver.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+		return;
+	pager_driver.cuCtxSynchronize();
+	pager_driver.cuCtxPopCurrent_v2(&popped);
+}
+
+bool pager_memory_free(CUdeviceptr address, bool wait, bool later)
+{
+	struct pager_allocation *allocation = take(address, later);
+
+	if (!allocation)
+		return false;
+	if (later)
+		return true;
+	if (wait)
+		wait_for_context(allocation->context);
+	destroy(allocation);
+	return true;
+}
+
+uint64_t pager_memory_free_rest(void)
+{
+	struct pager_allocation *list;
+	uint64_t bytes = 0;
+
+	pthread_mutex_lock(&lock);
+	list = to_free;
+	to_free = NULL;
+	pthread_mutex_unlock(&lock);
+	while (list) {
+		struct pager_allocation *next = list->next;
+		bytes += list->size;
+		pager_memory_free(list->base, true, false);
+		list = next;
+	}
+	return bytes;
+}
+
+bool pager_memory_find(CUdeviceptr address, struct pager_range *ret_range)
+{
+	const struct pager_allocation *allocation;
+
+	pthread_mutex_lock(&lock);
+	allocation = find_at(address);
+	if (allocation)
+		*ret_range = (struct pager_range){allocation->base, allocation->asked, allocation->context,
+						  allocation->number, allocation->sync_memops};
+	pthread_mutex_unlock(&lock);
+	return allocation != NULL;
+}
+
+bool pager_memory_set_sync(CUdeviceptr address, bool sync)
+{
+	struct pager_allocation *allocation;
+
+	pthread_mutex_lock(&lock);
+	allocation = find_at(address);
+	if (allocation)
+		allocation->sync_memops = sync;
+	pthread_mutex_unlock(&lock);
+	return allocation != NULL;
+}
+
+uint64_t pager_memory_bytes(void)
+{
+	uint64_t bytes;
+
+	pthread_mutex_lock(&lock);
+	bytes = bytes_of_all;
+	pthread_mutex_unlock(&lock);
+	return bytes;
+}
+
+struct pager_allocation **pager_memory_list(size_t *ret_count)
+{
+	*ret_count = count;
+	return allocations;
+}

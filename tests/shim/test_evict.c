@@ -1,0 +1,503 @@
+// Evictable memory: the test writes the daemon's words, and the process below it is the tenant.
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "tenant.h"
+#include "pager/page.h"
+
+enum { BIG = 300 << 20, SMALL = 3 << 20 };
+
+static struct pager_slot *slot;
+static CUcontext context;
+static CUstream stream;
+
+static void pause_ms(long ms)
+{
+	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+static void start(void)
+{
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	CHECK_INT(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	slot = vg_ledger_pager_slots(tenant_ledger);
+}
+
+static void wish(bool out, uint32_t drain_ms)
+{
+	atomic_store(&slot->out, out);
+	atomic_store(&slot->drain_ms, drain_ms);
+	atomic_fetch_add(&slot->bell, 1);
+	syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+static void wait_for_answer(void)
+{
+	for (int i = 0; i < 20000 && atomic_load(&slot->answered) != atomic_load(&slot->bell); i++)
+		pause_ms(1);
+	CHECK_INT(atomic_load(&slot->answered), atomic_load(&slot->bell));
+}
+
+static void move(bool out, enum pager_state state)
+{
+	wish(out, 5000);
+	wait_for_answer();
+	if (atomic_load(&slot->state) != state)
+		FAIL("state %u, reason %u, row %u, missing %llu", slot->state, slot->reason, slot->row,
+		     (unsigned long long)slot->missing);
+}
+
+static void fill(CUdeviceptr address, size_t bytes, uint32_t value)
+{
+	CHECK_INT(cuMemsetD32_v2(address, value, bytes / 4), CUDA_SUCCESS);
+}
+
+static void check_filled(CUdeviceptr address, size_t bytes, uint32_t value)
+{
+	uint32_t *copy = malloc(bytes);
+
+	CHECK_INT(cuMemcpyDtoH_v2(copy, address, bytes), CUDA_SUCCESS);
+	for (size_t i = 0; i < bytes / 4; i++)
+		if (copy[i] != value)
+			FAIL("word %zu of %zu is %#x, not %#x", i, bytes / 4, copy[i], value);
+	free(copy);
+}
+
+static size_t free_on_device(void)
+{
+	size_t free_bytes, total;
+
+	CHECK_INT(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
+	return free_bytes;
+}
+
+static void moves_body(void)
+{
+	CUdeviceptr big, small, tiny;
+	uint64_t before;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&tiny, 4096), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&small, SMALL), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&big, BIG), CUDA_SUCCESS);
+	fill(tiny, 4096, 1);
+	fill(small, SMALL, 2);
+	fill(big, BIG, 3);
+	fill(big + BIG - 64, 64, 4);
+	CHECK_INT(slot->state, PAGER_RUNNING);
+	CHECK_INT(slot->bytes, BIG + SMALL + (1 << 20)); // in blocks of 2 MiB
+	before = vg_ledger_charged(tenant_ledger);
+	for (int i = 0; i < 3; i++) {
+		move(true, PAGER_OUT);
+		CHECK_INT(slot->host, slot->bytes);
+		move(true, PAGER_OUT); // again
+		move(false, PAGER_RUNNING);
+		CHECK_INT(slot->host, 0);
+		CHECK_INT(slot->moves, i + 1);
+		CHECK(slot->moved_ns > 0);
+	}
+	CHECK_INT(vg_ledger_charged(tenant_ledger), before);
+	check_filled(tiny, 4096, 1);
+	check_filled(small, SMALL, 2);
+	check_filled(big, BIG - 64, 3);
+	check_filled(big + BIG - 64, 64, 4);
+	CHECK_INT(cuMemFree_v2(big), CUDA_SUCCESS);
+	CHECK_INT(cuMemFree_v2(small), CUDA_SUCCESS);
+	CHECK_INT(slot->bytes, 0);
+	CHECK_INT(cuMemFree_v2(big), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void run_evictable(void (*body)(void))
+{
+	tenant_flags = VG_LEDGER_EVICTABLE;
+	tenant_swap = 900 * MIB;
+	TENANT(950 * MIB, 16 * MIB, body);
+}
+
+TEST(memory_moves_to_the_host_and_back)
+{
+	run_evictable(moves_body);
+}
+
+// The quota is larger than the device here, so that the figure is the device's.
+static void room_body(void)
+{
+	CUdeviceptr big;
+	size_t before, out;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&big, BIG), CUDA_SUCCESS);
+	before = free_on_device();
+	move(true, PAGER_OUT);
+	out = free_on_device();
+	CHECK_INT(out - before, BIG);
+	move(false, PAGER_RUNNING);
+	CHECK_INT(free_on_device(), before);
+}
+
+TEST(the_device_has_the_room_while_the_memory_is_away)
+{
+	tenant_flags = VG_LEDGER_EVICTABLE;
+	tenant_swap = GIB;
+	TENANT(16 * GIB, 16 * MIB, room_body);
+}
+
+static _Atomic int step;
+
+static void *launch_when_away(void *address)
+{
+	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	step = 1;
+	fill((CUdeviceptr)(uintptr_t)address, SMALL, 7);
+	step = 2;
+	return NULL;
+}
+
+static void waits_body(void)
+{
+	CUdeviceptr memory;
+	pthread_t thread;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	move(true, PAGER_OUT);
+	CHECK_INT(pthread_create(&thread, NULL, launch_when_away, (void *)(uintptr_t)memory), 0);
+	while (slot->waiting == 0)
+		pause_ms(1);
+	CHECK_INT(slot->waiting, 1);
+	CHECK_INT(step, 1);
+	CHECK_INT(cuCtxSynchronize(), CUDA_SUCCESS); // asks for no memory, so it does not wait
+	CHECK_INT(cuStreamQuery(stream), CUDA_SUCCESS);
+	move(false, PAGER_RUNNING);
+	CHECK_INT(pthread_join(thread, NULL), 0);
+	CHECK_INT(step, 2);
+	CHECK_INT(slot->waiting, 0);
+	CHECK(slot->waited_ns > 0);
+	check_filled(memory, SMALL, 7);
+}
+
+TEST(a_launch_waits_until_the_memory_is_back)
+{
+	run_evictable(waits_body);
+}
+
+// A process of a suspended vGPU obeys the page before it allocates.
+static void *allocate_when_away(void *unused)
+{
+	CUdeviceptr memory;
+
+	(void)unused;
+	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	step = 1;
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	fill(memory, SMALL, 9);
+	check_filled(memory, SMALL, 9);
+	step = 2;
+	return NULL;
+}
+
+static void late_body(void)
+{
+	pthread_t thread;
+
+	atomic_store(&vg_ledger_pager_page(tenant_ledger)->out, 1);
+	start();
+	while (slot->state != PAGER_OUT)
+		pause_ms(1);
+	CHECK_INT(pthread_create(&thread, NULL, allocate_when_away, NULL), 0);
+	while (slot->waiting == 0)
+		pause_ms(1);
+	CHECK_INT(step, 1);
+	CHECK_INT(slot->bytes, 0);
+	atomic_store(&vg_ledger_pager_page(tenant_ledger)->out, 0);
+	move(false, PAGER_RUNNING);
+	CHECK_INT(pthread_join(thread, NULL), 0);
+	CHECK_INT(step, 2);
+}
+
+TEST(a_process_that_comes_later_obeys_the_vgpus_wish)
+{
+	run_evictable(late_body);
+}
+
+static void block_until_told(void *told)
+{
+	while (!*(_Atomic int *)told)
+		pause_ms(1);
+}
+
+static void give_up(enum pager_reason reason)
+{
+	wish(true, 100);
+	wait_for_answer();
+	CHECK_INT(slot->state, PAGER_RUNNING);
+	CHECK_INT(slot->reason, reason);
+	CHECK_INT(slot->host, 0);
+	wish(false, 0);
+	wait_for_answer();
+}
+
+static void *copy_behind_a_block(void *address)
+{
+	static char bytes[64];
+
+	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	step = 1;
+	CHECK_INT(cuMemcpyDtoH_v2(bytes, (CUdeviceptr)(uintptr_t)address, sizeof bytes), CUDA_SUCCESS);
+	return NULL;
+}
+
+static void busy_body(void)
+{
+	static _Atomic int told;
+	CUdeviceptr memory;
+	CUgraph graph;
+	pthread_t thread;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	fill(memory, SMALL, 5);
+	// Work that does not end.
+	CHECK_INT(cuLaunchHostFunc(stream, block_until_told, &told), CUDA_SUCCESS);
+	give_up(PAGER_GPU);
+	told = 1;
+	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
+	// A thread that does not return.
+	told = 0;
+	CHECK_INT(cuLaunchHostFunc(NULL, block_until_told, &told), CUDA_SUCCESS);
+	CHECK_INT(pthread_create(&thread, NULL, copy_behind_a_block, (void *)(uintptr_t)memory), 0);
+	while (step == 0)
+		pause_ms(1);
+	pause_ms(50);
+	give_up(PAGER_THREAD);
+	CHECK_INT(slot->row, VG_ENTRY_cuMemcpyDtoH_v2);
+	told = 1;
+	CHECK_INT(pthread_join(thread, NULL), 0);
+	// A capture that does not end.
+	CHECK_INT(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+	give_up(PAGER_CAPTURE);
+	CHECK_INT(cuMemsetD32Async(memory, 6, SMALL / 4, stream), CUDA_SUCCESS);
+	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+	check_filled(memory, SMALL, 5);
+	move(true, PAGER_OUT);
+	move(false, PAGER_RUNNING);
+	check_filled(memory, SMALL, 5);
+}
+
+TEST(who_cannot_leave_within_the_limit_goes_on)
+{
+	run_evictable(busy_body);
+}
+
+static void no_room_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, 64 << 20), CUDA_SUCCESS);
+	fill(memory, 64 << 20, 8);
+	give_up(PAGER_HOST);
+	CHECK_INT(slot->missing, 24 << 20);
+	check_filled(memory, 64 << 20, 8);
+}
+
+TEST(what_the_swap_does_not_hold_stays)
+{
+	tenant_flags = VG_LEDGER_EVICTABLE;
+	tenant_swap = 40 * MIB;
+	TENANT(950 * MIB, 16 * MIB, no_room_body);
+}
+
+// Another process, outside, takes the room on the device.
+static pid_t take_room(size_t bytes)
+{
+	int ends[2];
+	char byte;
+	pid_t child;
+
+	CHECK_INT(pipe(ends), 0);
+	child = fork();
+	if (child == 0) {
+		char *const arguments[] = {"/proc/self/exe", "hold", NULL};
+		char number[32];
+		snprintf(number, sizeof number, "%zu", bytes);
+		setenv("EVICT_HOLD", number, 1);
+		unsetenv("VIRGATE_LEDGER");
+		dup2(ends[1], 3);
+		execv(arguments[0], arguments);
+		_exit(1);
+	}
+	close(ends[1]);
+	CHECK_INT(read(ends[0], &byte, 1), 1);
+	close(ends[0]);
+	return child;
+}
+
+// What that process does.
+__attribute__((constructor)) static void hold_room(void)
+{
+	const char *bytes = getenv("EVICT_HOLD");
+	CUdeviceptr memory;
+
+	if (!bytes)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
+	    cuCtxSetCurrent(context) != CUDA_SUCCESS ||
+	    cuMemAlloc_v2(&memory, strtoull(bytes, NULL, 10)) != CUDA_SUCCESS || write(3, "x", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static void returns_later_body(void)
+{
+	CUdeviceptr memory;
+	pid_t other;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, BIG), CUDA_SUCCESS);
+	fill(memory, BIG, 11);
+	move(true, PAGER_OUT);
+	other = take_room(free_on_device() - (BIG / 2));
+	wish(false, 0);
+	while (slot->reason != PAGER_DEVICE)
+		pause_ms(1);
+	CHECK(slot->missing > 0);
+	CHECK(slot->answered != slot->bell);
+	kill(other, SIGKILL);
+	CHECK_INT(waitpid(other, NULL, 0), other);
+	wait_for_answer();
+	CHECK_INT(slot->state, PAGER_RUNNING);
+	CHECK_INT(slot->reason, PAGER_DONE);
+	check_filled(memory, BIG, 11);
+}
+
+TEST(memory_returns_as_soon_as_the_device_has_room)
+{
+	tenant_flags = VG_LEDGER_EVICTABLE;
+	tenant_swap = GIB;
+	TENANT(16 * GIB, 16 * MIB, returns_later_body);
+}
+
+static void context_body(void)
+{
+	CUcontext own;
+	CUdeviceptr memory, other;
+	uint64_t before;
+
+	start();
+	before = vg_ledger_charged(tenant_ledger);
+	CHECK_INT(cuCtxCreate_v2(&own, 0, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	CHECK_INT(cuMemAlloc_v2(&other, SMALL), CUDA_SUCCESS);
+	fill(other, SMALL, 12);
+	move(true, PAGER_OUT);
+	move(false, PAGER_RUNNING);
+	CHECK_INT(cuCtxDestroy_v2(own), CUDA_SUCCESS);
+	CHECK_INT(slot->bytes, 4 << 20); // what the other context has
+	move(true, PAGER_OUT);
+	move(false, PAGER_RUNNING);
+	check_filled(other, SMALL, 12);
+	CHECK_INT(cuMemFree_v2(other), CUDA_SUCCESS);
+	CHECK_INT(vg_ledger_charged(tenant_ledger), before);
+	CHECK_INT(cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+	CHECK_INT(vg_ledger_charged(tenant_ledger), 0);
+}
+
+TEST(memory_goes_with_its_context)
+{
+	run_evictable(context_body);
+}
+
+static void attributes_body(void)
+{
+	static const CUpointer_attribute same[] = {
+		CU_POINTER_ATTRIBUTE_CONTEXT,	      CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_HOST_POINTER,
+		CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,     CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+		CU_POINTER_ATTRIBUTE_RANGE_SIZE,      CU_POINTER_ATTRIBUTE_MAPPED,     CU_POINTER_ATTRIBUTE_ACCESS_FLAGS,
+		CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+	};
+	enum { COUNT = sizeof same / sizeof *same };
+	void *driver = dlopen(getenv("VIRGATE_DRIVER"), RTLD_NOW);
+	CUresult (*allocate)(CUdeviceptr *, size_t) = (CUresult(*)(CUdeviceptr *, size_t))dlsym(driver, "cuMemAlloc_v2");
+	uint64_t ours[COUNT] = {0}, theirs[COUNT] = {0};
+	void *to_ours[COUNT], *to_theirs[COUNT];
+	CUdeviceptr memory, plain, base;
+	CUipcMemHandle handle;
+	size_t size;
+	int no = 1, yes = 1;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	CHECK_INT(allocate(&plain, SMALL), CUDA_SUCCESS);
+	for (int away = 0; away < 2; away++) {
+		for (int i = 0; i < COUNT; i++) {
+			CUresult one = cuPointerGetAttribute(&ours[i], same[i], memory + 100);
+			CHECK_INT(one, cuPointerGetAttribute(&theirs[i], same[i], plain + 100));
+			if (one == CUDA_SUCCESS && ours[i] != theirs[i])
+				FAIL("attribute %d: %#llx, not %#llx", same[i], (unsigned long long)ours[i],
+				     (unsigned long long)theirs[i]);
+			to_ours[i] = &ours[i];
+			to_theirs[i] = &theirs[i];
+		}
+		memset(ours, 0xaa, sizeof ours);
+		memset(theirs, 0xaa, sizeof theirs);
+		CHECK_INT(cuPointerGetAttributes(COUNT, (CUpointer_attribute *)same, to_ours, memory + 100), CUDA_SUCCESS);
+		CHECK_INT(cuPointerGetAttributes(COUNT, (CUpointer_attribute *)same, to_theirs, plain + 100), CUDA_SUCCESS);
+		for (int i = 0; i < COUNT; i++)
+			if (ours[i] != theirs[i])
+				FAIL("of many, attribute %d: %#llx, not %#llx", same[i], (unsigned long long)ours[i],
+				     (unsigned long long)theirs[i]);
+		CHECK_INT(cuMemGetAddressRange_v2(&base, &size, memory + SMALL - 1), CUDA_SUCCESS);
+		CHECK_INT(base, memory);
+		CHECK_INT(size, SMALL);
+		if (!away)
+			move(true, PAGER_OUT);
+	}
+	move(false, PAGER_RUNNING);
+	CHECK_INT(cuPointerGetAttribute(&no, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, memory), CUDA_SUCCESS);
+	CHECK_INT(no, 0);
+	CHECK_INT(cuIpcGetMemHandle(&handle, memory), CUDA_ERROR_NOT_SUPPORTED);
+	CHECK_INT(cuMemUnmap(memory, 4 << 20), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory), CUDA_SUCCESS);
+	CHECK_INT(cuPointerGetAttribute(&no, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory), CUDA_SUCCESS);
+	CHECK_INT(no, 1);
+}
+
+TEST(questions_are_answered_as_for_other_memory_also_while_it_is_away)
+{
+	run_evictable(attributes_body);
+}
+
+static void fork_body(void)
+{
+	CUdeviceptr memory;
+	int status;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	fill(memory, SMALL, 13);
+	move(true, PAGER_OUT);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(cuMemsetD32_v2(memory, 1, 4) == CUDA_SUCCESS);
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0); // it did not wait for ever
+	move(false, PAGER_RUNNING);
+	check_filled(memory, SMALL, 13);
+	move(true, PAGER_OUT); // and exits so
+}
+
+TEST(a_forked_child_does_not_wait_and_a_suspended_process_can_exit)
+{
+	run_evictable(fork_body);
+}

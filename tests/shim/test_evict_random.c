@@ -1,0 +1,236 @@
+// A random program (allocations, kernels, memsets, copies, graphs, captures, frees) while its memory moves to the host and
+// back at random moments. What is in the memory must be what the program has computed on the host beside.
+// EVICT_SECONDS: how long, 3 by default. EVICT_SEED: which random numbers.
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "pager/page.h"
+#include "tenant.h"
+
+// Memory is written by blocks; each word of one has the same value.
+enum { BLOCK = 256 << 10, WORDS = BLOCK / 4, ALLOCATIONS = 10, MOST_BLOCKS = 600, GRAPHS = 4 };
+
+static const char source[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+			     ".visible .entry add(.param .u64 p, .param .u32 k)\n{\n"
+			     ".reg .b32 %r<8>; .reg .b64 %d<4>;\n"
+			     "ld.param.u64 %d1, [p]; ld.param.u32 %r1, [k];\n"
+			     "mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;\n"
+			     "mad.lo.s32 %r5, %r2, %r3, %r4; mul.wide.u32 %d2, %r5, 4; add.s64 %d3, %d1, %d2;\n"
+			     "ld.global.u32 %r6, [%d3]; add.u32 %r7, %r6, %r1; st.global.u32 [%d3], %r7;\nret;\n}\n";
+
+struct allocation {
+	CUdeviceptr address; // 0: none
+	size_t blocks;
+	uint32_t values[MOST_BLOCKS];
+};
+
+// Adds to one block, then copies it to another.
+struct graph {
+	CUgraphExec executable; // NULL: none
+	struct allocation *from, *to;
+	size_t from_block, to_block;
+	uint32_t added;
+};
+
+static struct allocation allocations[ALLOCATIONS];
+static struct graph graphs[GRAPHS];
+static struct pager_slot *slot;
+static CUcontext context;
+static CUstream stream;
+static CUfunction add;
+static unsigned int seed;
+static _Atomic bool ended;
+
+static unsigned int pick(unsigned int below)
+{
+	return (unsigned int)rand_r(&seed) % below;
+}
+
+static struct allocation *pick_allocation(void)
+{
+	struct allocation *one = &allocations[pick(ALLOCATIONS)];
+
+	return one->address ? one : NULL;
+}
+
+static CUdeviceptr address_of(const struct allocation *one, size_t block)
+{
+	return one->address + block * BLOCK;
+}
+
+static void launch_add(CUstream on, CUdeviceptr address, uint32_t value)
+{
+	void *parameters[] = {&address, &value};
+
+	CHECK_INT(cuLaunchKernel(add, WORDS / 256, 1, 1, 256, 1, 1, 0, on, parameters, NULL), CUDA_SUCCESS);
+}
+
+static void forget_graphs(const struct allocation *of)
+{
+	for (struct graph *graph = graphs; graph < graphs + GRAPHS; graph++)
+		if (graph->executable && (graph->from == of || graph->to == of)) {
+			CHECK_INT(cuGraphExecDestroy(graph->executable), CUDA_SUCCESS);
+			graph->executable = NULL;
+		}
+}
+
+static void allocate_or_free(void)
+{
+	struct allocation *one = &allocations[pick(ALLOCATIONS)];
+
+	if (one->address) {
+		forget_graphs(one);
+		CHECK_INT(cuMemFree_v2(one->address), CUDA_SUCCESS);
+		one->address = 0;
+		return;
+	}
+	// The first one is larger than a chunk.
+	one->blocks = one > allocations ? 5 + pick(20) : MOST_BLOCKS;
+	CHECK_INT(cuMemAlloc_v2(&one->address, one->blocks * BLOCK), CUDA_SUCCESS);
+	CHECK_INT(cuMemsetD32Async(one->address, 0, one->blocks * WORDS, stream), CUDA_SUCCESS);
+	memset(one->values, 0, sizeof one->values);
+}
+
+static void write_block(struct allocation *one)
+{
+	size_t block = pick((unsigned int)one->blocks);
+	uint32_t value = (uint32_t)rand_r(&seed);
+
+	if (pick(2)) {
+		launch_add(stream, address_of(one, block), value);
+		one->values[block] += value;
+	} else {
+		CHECK_INT(cuMemsetD32Async(address_of(one, block), value, WORDS, stream), CUDA_SUCCESS);
+		one->values[block] = value;
+	}
+}
+
+static void copy_block(struct allocation *from, struct allocation *to)
+{
+	size_t source_block = pick((unsigned int)from->blocks), target = pick((unsigned int)to->blocks);
+
+	CHECK_INT(cuMemcpyDtoDAsync_v2(address_of(to, target), address_of(from, source_block), BLOCK, stream),
+		  CUDA_SUCCESS);
+	to->values[target] = from->values[source_block];
+}
+
+static void capture(struct allocation *from, struct allocation *to)
+{
+	struct graph *graph = &graphs[pick(GRAPHS)];
+	CUgraph captured;
+
+	if (graph->executable)
+		CHECK_INT(cuGraphExecDestroy(graph->executable), CUDA_SUCCESS);
+	*graph = (struct graph){.from = from, .to = to, .from_block = pick((unsigned int)from->blocks),
+				.to_block = pick((unsigned int)to->blocks), .added = pick(1000)};
+	CHECK_INT(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+	launch_add(stream, address_of(from, graph->from_block), graph->added);
+	CHECK_INT(cuMemcpyDtoDAsync_v2(address_of(to, graph->to_block), address_of(from, graph->from_block), BLOCK, stream),
+		  CUDA_SUCCESS);
+	CHECK_INT(cuStreamEndCapture(stream, &captured), CUDA_SUCCESS);
+	CHECK_INT(cuGraphInstantiateWithFlags(&graph->executable, captured, 0), CUDA_SUCCESS);
+	CHECK_INT(cuGraphDestroy(captured), CUDA_SUCCESS);
+}
+
+static void replay(void)
+{
+	const struct graph *graph = &graphs[pick(GRAPHS)];
+
+	if (!graph->executable)
+		return;
+	CHECK_INT(cuGraphLaunch(graph->executable, stream), CUDA_SUCCESS);
+	graph->from->values[graph->from_block] += graph->added;
+	graph->to->values[graph->to_block] = graph->from->values[graph->from_block];
+}
+
+static void check_block(const struct allocation *one, size_t block)
+{
+	static uint32_t words[WORDS];
+
+	CHECK_INT(cuMemcpyDtoHAsync_v2(words, address_of(one, block), BLOCK, stream), CUDA_SUCCESS);
+	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
+	for (size_t i = 0; i < WORDS; i++)
+		if (words[i] != one->values[block])
+			FAIL("word %zu of block %zu is %#x, not %#x", i, block, words[i], one->values[block]);
+}
+
+static void do_something(void)
+{
+	struct allocation *one = pick_allocation(), *other = pick_allocation();
+	unsigned int what = pick(20);
+
+	if (!one || !other || what == 0)
+		allocate_or_free();
+	else if (what < 8)
+		write_block(one);
+	else if (what < 11)
+		copy_block(one, other);
+	else if (what < 13)
+		capture(one, other);
+	else if (what < 17)
+		replay();
+	else
+		check_block(one, pick((unsigned int)one->blocks));
+}
+
+static void *move_around(void *unused)
+{
+	unsigned int random = seed + 1;
+
+	(void)unused;
+	for (bool out = true; !ended || !out; out = !out) { // ends with the memory on the device
+		atomic_store(&slot->out, out);
+		atomic_fetch_add(&slot->bell, 1);
+		syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+		while (atomic_load(&slot->answered) != atomic_load(&slot->bell))
+			nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = rand_r(&random) % (out ? 4000000 : 40000000)}, NULL);
+	}
+	return NULL;
+}
+
+static void random_body(void)
+{
+	const char *seconds = getenv("EVICT_SECONDS");
+	uint64_t end_ns = vg_clock_monotonic_ns() + (seconds ? strtoull(seconds, NULL, 10) : 3) * UINT64_C(1000000000);
+	unsigned long steps = 0;
+	CUmodule module;
+	pthread_t mover;
+
+	alarm(100);
+	CHECK_INT(cuInit(0), CUDA_SUCCESS);
+	CHECK_INT(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	CHECK_INT(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	CHECK_INT(cuModuleLoadData(&module, source), CUDA_SUCCESS);
+	CHECK_INT(cuModuleGetFunction(&add, module, "add"), CUDA_SUCCESS);
+	slot = vg_ledger_pager_slots(tenant_ledger);
+	CHECK_INT(pthread_create(&mover, NULL, move_around, NULL), 0);
+	for (; vg_clock_monotonic_ns() < end_ns; steps++)
+		do_something();
+	ended = true;
+	CHECK_INT(pthread_join(mover, NULL), 0);
+	for (const struct allocation *one = allocations; one < allocations + ALLOCATIONS; one++)
+		for (size_t block = 0; one->address && block < one->blocks; block++)
+			check_block(one, block);
+	printf("# seed %s, %lu steps, %u moves\n", getenv("EVICT_SEED"), steps, slot->moves);
+	fflush(stdout);
+	CHECK(steps > 20);
+	CHECK(slot->moves > 5);
+}
+
+TEST(memory_is_what_it_would_be_undisturbed)
+{
+	char text[16];
+
+	snprintf(text, sizeof text, "%u", (unsigned int)vg_clock_realtime_ns());
+	setenv("EVICT_SEED", text, 0);
+	seed = (unsigned int)strtoul(getenv("EVICT_SEED"), NULL, 10);
+	tenant_flags = VG_LEDGER_EVICTABLE;
+	tenant_swap = 4 * GIB;
+	TENANT(4 * GIB, 16 * MIB, random_body);
+}
