@@ -110,13 +110,16 @@ static bool is_used(struct node *node, struct vgpu *vgpu)
 	return vgpu->launchers != NULL;
 }
 
+bool launcher_goes_soon(struct node *node, struct vgpu *vgpu)
+{
+	return vgpu->ephemeral && !is_used(node, vgpu) && vgpu->left_ns &&
+	       vg_clock_monotonic_ns() < vgpu->left_ns + SOON_MS * 1000000ull;
+}
+
 bool launcher_frees_soon(struct node *node, size_t device, uid_t owner)
 {
-	uint64_t now = vg_clock_monotonic_ns();
-
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		if (vgpu->ephemeral && vgpu->owner == owner && vgpu->device == device && !is_used(node, vgpu) &&
-		    vgpu->left_ns && now < vgpu->left_ns + SOON_MS * 1000000ull)
+		if (vgpu->owner == owner && vgpu->device == device && launcher_goes_soon(node, vgpu))
 			return true;
 	return false;
 }

@@ -230,7 +230,8 @@ int launcher_add(struct node *node, struct vgpu *vgpu, const struct authority_pe
 void launcher_drop_all(struct node *node, struct vgpu *vgpu);
 // Ephemeral vGPUs that nobody uses any more go away.
 void launcher_sweep(struct node *node);
-// Whether a vGPU of this user's on the device is about to go, because its programs ended a moment ago.
+// Whether the vGPU is about to go, because its programs ended a moment ago; whether one of this user's on the device is.
+bool launcher_goes_soon(struct node *node, struct vgpu *vgpu);
 bool launcher_frees_soon(struct node *node, size_t device, uid_t owner);
 
 // search.c: processes that may use the vGPU, or are said to. The search goes on in another thread; what it finds becomes

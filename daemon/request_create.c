@@ -36,7 +36,10 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 			"invalid",
 			"a vGPU's name has 1 to 63 letters, digits, '.', '_' and '-', and begins with a letter or "
 			"a digit");
-	if (registry_find(request->node, wanted.name))
+	struct vgpu *namesake = registry_find(request->node, wanted.name);
+	if (namesake && namesake->owner == request->peer->uid && launcher_goes_soon(request->node, namesake))
+		return answer_later(request);
+	if (namesake)
 		return refuse("exists", "there is a vGPU %s already: enter it with `--vgpu %s`, or choose another name",
 			      wanted.name, wanted.name);
 	if ((refusal = terms_take(request, &wanted.terms)) || (refusal = take_group(request, &wanted.group)) ||

@@ -115,15 +115,18 @@ TEST(kill_the_daemon_under_load)
 	}
 }
 
-// A launcher: enters without a name and holds what it got until it is killed.
-static pid_t start_launcher_with(uint64_t memory, char name[64])
+// A launcher: enters a vGPU of its own, without a name unless `wanted` has one, and holds it until it is killed.
+static pid_t start_launcher_named(const char *wanted, uint64_t memory, char name[64])
 {
 	int ready[2];
+	char named[96] = "";
 
 	CHECK_INT(pipe(ready), 0);
 	pid_t child = fork();
+	if (wanted)
+		snprintf(named, sizeof named, ",'name':'%s'", wanted);
 	if (child == 0) {
-		json_t *reply = ask("{'op':'enter','device':0,'memory':%llu}", (unsigned long long)memory);
+		json_t *reply = ask("{'op':'enter','device':0,'memory':%llu%s}", (unsigned long long)memory, named);
 		const char *got = json_string_value(json_object_get(reply, "name"));
 		if (!got || write(ready[1], got, strlen(got)) < 0)
 			_exit(1);
@@ -136,6 +139,11 @@ static pid_t start_launcher_with(uint64_t memory, char name[64])
 	CHECK(length > 0);
 	name[length] = '\0';
 	return child;
+}
+
+static pid_t start_launcher_with(uint64_t memory, char name[64])
+{
+	return start_launcher_named(NULL, memory, name);
 }
 
 static pid_t start_launcher(char name[64])
@@ -167,6 +175,24 @@ TEST(the_room_of_a_program_that_just_ended_is_free)
 	pid_t launcher = start_launcher_with(8 * GIB, name);
 	CHECK_REFUSED(ask("{'op':'enter','device':0,'memory':%llu}", GIB), "limit", "nothing is left");
 	kill_tenant(launcher);
+}
+
+TEST(the_name_of_a_program_that_just_ended_is_free)
+{
+	char name[64];
+
+	fresh_node();
+	start_daemon();
+	for (int i = 0; i < 30; i++) {
+		pid_t launcher = start_launcher_named("again", GIB, name), tenant = i % 2 ? start_tenant(name, MIB) : 0;
+		CHECK_STR(name, "again");
+		if (tenant)
+			kill_tenant(tenant);
+		if (i == 0)
+			CHECK_REFUSED(ask("{'op':'enter','device':0,'memory':%llu,'name':'again'}", GIB), "exists",
+				      "there is a vGPU again already");
+		kill_tenant(launcher);
+	}
 }
 
 TEST(ephemeral_vgpus_go_with_their_last_user)
