@@ -296,6 +296,33 @@ TEST(who_cannot_leave_within_the_limit_goes_on)
 	run_evictable(busy_body);
 }
 
+static void sleep_some(void *unused)
+{
+	(void)unused;
+	pause_ms(200);
+}
+
+static void in_flight_body(void)
+{
+	CUdeviceptr memory;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	fill(memory, SMALL, 5);
+	for (uint32_t i = 6; i < 9; i++) {
+		CHECK_INT(cuLaunchHostFunc(stream, sleep_some, NULL), CUDA_SUCCESS);
+		CHECK_INT(cuMemsetD32Async(memory, i, SMALL / 4, stream), CUDA_SUCCESS);
+		move(true, PAGER_OUT);
+		move(false, PAGER_RUNNING);
+		check_filled(memory, SMALL, i);
+	}
+}
+
+TEST(work_in_flight_ends_before_the_memory_leaves)
+{
+	run_evictable(in_flight_body);
+}
+
 static void no_room_body(void)
 {
 	CUdeviceptr memory;
