@@ -87,12 +87,13 @@ void pager_gate_wait(void)
 
 	if (!pager_mark)
 		add_mark();
-	while (atomic_load(&pager_gate) != 0) {
+	atomic_compare_exchange_strong(&pager_gate, &(uint32_t){PAGER_GATE_ASKS}, PAGER_GATE_OPEN);
+	while (atomic_load(&pager_gate) == PAGER_GATE_CLOSED) {
 		if (!began && slot)
 			atomic_fetch_add(&slot->waiting, 1);
 		if (!began)
 			began = vg_clock_monotonic_ns();
-		syscall(SYS_futex, &pager_gate, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+		syscall(SYS_futex, &pager_gate, FUTEX_WAIT_PRIVATE, PAGER_GATE_CLOSED, NULL, NULL, 0);
 	}
 	if (began && slot) {
 		atomic_fetch_sub(&slot->waiting, 1);
@@ -101,9 +102,14 @@ void pager_gate_wait(void)
 	errno = saved;
 }
 
+bool pager_gate_was_used(void)
+{
+	return atomic_exchange(&pager_gate, PAGER_GATE_ASKS) == PAGER_GATE_OPEN;
+}
+
 void pager_gate_open(void)
 {
-	atomic_store(&pager_gate, 0);
+	atomic_store(&pager_gate, PAGER_GATE_OPEN);
 	syscall(SYS_futex, &pager_gate, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
@@ -130,7 +136,7 @@ bool pager_gate_close(uint64_t deadline_ns, uint32_t *ret_row)
 	long pause_ns = 20000;
 
 	*ret_row = 0;
-	atomic_store(&pager_gate, 1);
+	atomic_store(&pager_gate, PAGER_GATE_CLOSED);
 	if (!make_all_threads_see_the_gate()) {
 		pager_gate_open();
 		return false;
@@ -154,6 +160,6 @@ void pager_gate_reset(void)
 	lock = fresh;
 	atomic_store(&marks, NULL);
 	atomic_store(&counted_in, NULL);
-	atomic_store(&pager_gate, 0);
+	atomic_store(&pager_gate, PAGER_GATE_OPEN);
 	pager_mark = NULL;
 }

@@ -21,18 +21,25 @@ struct pager_mark {
 // The library is there when the program starts, so its thread variables need no call to find them.
 #define PAGER_TLS __attribute__((tls_model("initial-exec"), visibility("hidden")))
 extern __thread PAGER_TLS struct pager_mark *pager_mark; // NULL: the thread has not entered yet
-extern _Atomic uint32_t pager_gate __attribute__((visibility("hidden"))); // futex; 0: open
+extern _Atomic uint32_t pager_gate __attribute__((visibility("hidden"))); // futex
+enum {
+	PAGER_GATE_OPEN,
+	PAGER_GATE_CLOSED,
+	PAGER_GATE_ASKS, // open; the next thread that enters says so by opening it
+};
 
 // Once, before any other function. 0 or -errno: the kernel has no membarrier().
 int pager_gate_start(void);
 // Where threads that wait are counted; NULL: nowhere.
 void pager_gate_count_in(struct pager_slot *slot);
-// Gives the thread a mark if it has none, and waits while the gate is closed.
+// Gives the thread a mark if it has none, answers a gate that asks, and waits while the gate is closed.
 void pager_gate_wait(void);
 // Closes the gate and waits until no thread is inside, at most until `deadline_ns` of CLOCK_MONOTONIC. On false the
 // gate is open again, and *ret_row is the call in which a thread is.
 bool pager_gate_close(uint64_t deadline_ns, uint32_t *ret_row);
 void pager_gate_open(void);
+// For the pager: whether a thread has entered since the last call. The gate is open.
+bool pager_gate_was_used(void);
 // In the child after fork(), which may not use CUDA: forgets the marks of other threads and opens.
 void pager_gate_reset(void);
 
@@ -46,7 +53,7 @@ static inline void pager_enter(uint32_t row)
 		atomic_store_explicit(&mark->row, row, memory_order_relaxed);
 		atomic_store_explicit(&mark->inside, before + 1, memory_order_relaxed);
 		atomic_signal_fence(memory_order_seq_cst); // membarrier() makes it one between threads
-		if (atomic_load_explicit(&pager_gate, memory_order_acquire) == 0 || before > 0)
+		if (atomic_load_explicit(&pager_gate, memory_order_acquire) == PAGER_GATE_OPEN || before > 0)
 			return;
 		atomic_store_explicit(&mark->inside, before, memory_order_release);
 	}

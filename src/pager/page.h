@@ -41,6 +41,7 @@ enum pager_reason {
 
 struct pager_page {
 	_Alignas(64) _Atomic uint32_t out; // 1: all processes of the vGPU shall leave, also those that come later
+	_Atomic uint32_t ask_ms;	   // how often the pagers look whether threads use the device; 0: never
 };
 
 struct pager_slot {
@@ -58,6 +59,7 @@ struct pager_slot {
 	_Atomic uint64_t since_ns;  // when `state` was entered, by the kernel's CLOCK_MONOTONIC
 	_Atomic uint64_t moved_ns;  // duration of the last move
 	_Atomic uint64_t waited_ns; // of all threads at the gate, ever
+	_Atomic uint64_t active_ns; // when a thread was last seen to use the device, if the pager looks
 	_Atomic uint32_t moves;	    // to the host, ever
 };
 _Static_assert(sizeof(struct pager_slot) == 128, "two cache lines");

@@ -269,6 +269,16 @@ static bool is_out(const struct pager_slot *slot)
 	return atomic_load(&slot->state) == PAGER_OUT;
 }
 
+// Looks whether threads use the device. Returns when to look again; 0: at no time.
+static long look_for_activity(struct pager_slot *slot)
+{
+	uint32_t ms = atomic_load(&options.page->ask_ms);
+
+	if (ms && atomic_load(&slot->state) == PAGER_RUNNING && pager_gate_was_used())
+		atomic_store(&slot->active_ns, options.clock_ns());
+	return ms * 1000000l;
+}
+
 // Carries out the wish that `bell` announced. Returns after how long to try again; 0: it is done, or given up.
 static long obey(struct pager_slot *slot, uint32_t bell, long retry_ns)
 {
@@ -304,7 +314,8 @@ static void *run(void *unused)
 		before = slot;
 		uint32_t bell = atomic_load_explicit(&slot->bell, memory_order_acquire);
 		retry_ns = obey(slot, bell, retry_ns);
-		wait_for_bell(slot, bell, retry_ns);
+		long look_ns = look_for_activity(slot);
+		wait_for_bell(slot, bell, retry_ns && (!look_ns || retry_ns < look_ns) ? retry_ns : look_ns);
 	}
 	return NULL;
 }

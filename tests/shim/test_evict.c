@@ -227,6 +227,37 @@ TEST(a_process_that_comes_later_obeys_the_vgpus_wish)
 	run_evictable(late_body);
 }
 
+static void activity_body(void)
+{
+	CUdeviceptr memory;
+	uint64_t before;
+
+	start();
+	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
+	pause_ms(50);
+	CHECK_INT(slot->active_ns, 0); // nobody asked
+	atomic_store(&vg_ledger_pager_page(tenant_ledger)->ask_ms, 10);
+	wish(false, 0);
+	pause_ms(50);
+	for (int i = 0; i < 20; i++, pause_ms(5))
+		fill(memory, 64, 1);
+	CHECK(slot->active_ns > 0);
+	pause_ms(50);
+	before = slot->active_ns;
+	pause_ms(100);
+	CHECK_INT(slot->active_ns, before);
+	move(true, PAGER_OUT);
+	move(false, PAGER_RUNNING);
+	fill(memory, 64, 2);
+	pause_ms(50);
+	CHECK(slot->active_ns > before);
+}
+
+TEST(the_pager_sees_who_uses_the_device)
+{
+	run_evictable(activity_body);
+}
+
 static void block_until_told(void *told)
 {
 	while (!*(_Atomic int *)told)
