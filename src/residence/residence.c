@@ -1,0 +1,142 @@
+#include "residence/residence.h"
+
+static const uint64_t ms = 1000000;
+
+// The part of its memory that comes and goes.
+static uint64_t moving_part(const struct residence_vgpu *vgpu)
+{
+	return vgpu->memory > vgpu->fixed ? vgpu->memory - vgpu->fixed : 0;
+}
+
+static uint64_t fixed_sum(const struct residence_vgpu *vgpus, size_t count)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += vgpus[i].fixed < vgpus[i].memory ? vgpus[i].fixed : vgpus[i].memory;
+	return sum;
+}
+
+uint64_t residence_least(const struct residence_vgpu *vgpus, size_t count)
+{
+	uint64_t largest = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (moving_part(&vgpus[i]) > largest)
+			largest = moving_part(&vgpus[i]);
+	return fixed_sum(vgpus, count) + largest;
+}
+
+uint64_t residence_most(const struct residence_vgpu *vgpus, size_t count)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += vgpus[i].memory;
+	return sum;
+}
+
+// The room that is free now, or that will be when all orders are carried out. Whoever was let in has it from then on.
+static uint64_t find_room(const struct residence_vgpu *vgpus, size_t count, uint64_t capacity, bool soon)
+{
+	uint64_t taken = fixed_sum(vgpus, count);
+
+	for (size_t i = 0; i < count; i++)
+		if (!vgpus[i].out || (!soon && vgpus[i].state != RESIDENCE_OUT))
+			taken += moving_part(&vgpus[i]);
+	return taken < capacity ? capacity - taken : 0;
+}
+
+static uint64_t quantum_of(const struct residence_vgpu *vgpu)
+{
+	uint64_t quantum = vgpu->switch_ns * RESIDENCE_QUANTUM_SWITCHES;
+
+	if (quantum < RESIDENCE_QUANTUM_LEAST_MS * ms)
+		return RESIDENCE_QUANTUM_LEAST_MS * ms;
+	return quantum < RESIDENCE_QUANTUM_MOST_MS * ms ? quantum : RESIDENCE_QUANTUM_MOST_MS * ms;
+}
+
+uint64_t residence_leaves_at(const struct residence_vgpu *vgpu)
+{
+	uint64_t idle = vgpu->active_ns > vgpu->in_since_ns ? vgpu->active_ns : vgpu->in_since_ns;
+	uint64_t end = vgpu->in_since_ns + quantum_of(vgpu);
+
+	idle += RESIDENCE_IDLE_MS * ms;
+	end = idle < end ? idle : end;
+	return end > vgpu->busy_until_ns ? end : vgpu->busy_until_ns;
+}
+
+static bool is_idle(const struct residence_vgpu *vgpu, uint64_t now)
+{
+	return now >= vgpu->active_ns + RESIDENCE_IDLE_MS * ms;
+}
+
+// Whether `left` leaves before `right`, both of which may leave.
+static bool leaves_before(const struct residence_vgpu *left, const struct residence_vgpu *right, uint64_t now)
+{
+	bool left_idle = is_idle(left, now), right_idle = is_idle(right, now);
+
+	if (left_idle != right_idle)
+		return left_idle;
+	if (left_idle)
+		return left->active_ns < right->active_ns;
+	if (left->is_latency != right->is_latency)
+		return right->is_latency;
+	return left->in_since_ns < right->in_since_ns;
+}
+
+// The next one to leave. NULL: none may now; *ret_next is lowered to when one may.
+static struct residence_vgpu *find_victim(struct residence_vgpu *vgpus, size_t count, uint64_t now, uint64_t *ret_next)
+{
+	struct residence_vgpu *victim = NULL;
+
+	for (struct residence_vgpu *vgpu = vgpus; vgpu < vgpus + count; vgpu++) {
+		if (vgpu->state != RESIDENCE_IN || vgpu->out || moving_part(vgpu) == 0)
+			continue;
+		uint64_t at = residence_leaves_at(vgpu);
+		if (at > now)
+			*ret_next = at < *ret_next ? at : *ret_next;
+		else if (!victim || leaves_before(vgpu, victim, now))
+			victim = vgpu;
+	}
+	return victim;
+}
+
+// Of those that wait, the one that has waited longest.
+static struct residence_vgpu *find_first_waiting(struct residence_vgpu *vgpus, size_t count)
+{
+	struct residence_vgpu *first = NULL;
+
+	for (struct residence_vgpu *vgpu = vgpus; vgpu < vgpus + count; vgpu++)
+		if (vgpu->out && vgpu->wants && !vgpu->is_suspended &&
+		    (!first || vgpu->wants_since_ns < first->wants_since_ns))
+			first = vgpu;
+	return first;
+}
+
+// Lets in what waits, in order, as long as there is room. Returns the first one without room; NULL: none.
+static struct residence_vgpu *let_in(struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
+{
+	struct residence_vgpu *first;
+
+	while ((first = find_first_waiting(vgpus, count)) &&
+	       (first->state == RESIDENCE_LEAVING || find_room(vgpus, count, capacity, false) >= moving_part(first)))
+		first->out = false;
+	return first;
+}
+
+uint64_t residence_decide(struct residence_vgpu *vgpus, size_t count, uint64_t capacity, uint64_t now)
+{
+	bool fit = residence_most(vgpus, count) <= capacity;
+	uint64_t next = UINT64_MAX;
+	struct residence_vgpu *first, *victim;
+
+	for (size_t i = 0; i < count; i++)
+		vgpus[i].out = vgpus[i].is_suspended || (!fit && (vgpus[i].state == RESIDENCE_OUT ||
+								   vgpus[i].state == RESIDENCE_LEAVING));
+	first = let_in(vgpus, count, capacity);
+	while (first && find_room(vgpus, count, capacity, true) < moving_part(first) &&
+	       (victim = find_victim(vgpus, count, now, &next)) != NULL)
+		victim->out = true;
+	return next;
+}
