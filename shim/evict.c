@@ -149,6 +149,25 @@ static void tell_failure(const struct pager_slot *slot)
 		 reason_text(slot, text, sizeof text));
 }
 
+// The daemon writes the name, and whoever may write the ledger.
+static void tell_waiting(uint64_t waited_ns)
+{
+	const struct pager_page *page = vg_ledger_pager_page(ledger);
+	const struct pager_slot *slot = find_slot();
+	char holder[PAGER_NAME];
+	size_t length = 0;
+
+	while (length + 1 < sizeof holder && page->holder[length] > ' ' && page->holder[length] < 0x7f) {
+		holder[length] = page->holder[length];
+		length++;
+	}
+	holder[length] = '\0';
+	shim_log(SHIM_ERROR, "vGPU %s: waiting for %llu MiB on the GPU, for %llu s; %s%s", vg_ledger_name(ledger),
+		 (unsigned long long)(slot ? atomic_load(&slot->bytes) >> 20 : 0),
+		 (unsigned long long)(waited_ns / 1000000000), *holder ? "now it has vGPU " : "suspended, until virgate resume ",
+		 *holder ? holder : vg_ledger_name(ledger));
+}
+
 void shim_evict_load(void)
 {
 	shim_driver_loaded();
@@ -161,6 +180,7 @@ void shim_evict_start(const struct vg_ledger *of)
 {
 	struct pager_options options = {.page = vg_ledger_pager_page(of), .slot = find_slot, .clock_ns = clock_ns,
 					.contexts = shim_contexts, .captures = is_capturing, .failed = tell_failure,
+					.waits = tell_waiting,
 					.host_limit = vg_ledger_swap(of)};
 	int r;
 

@@ -18,15 +18,24 @@ _Atomic uint32_t pager_gate;
 static _Atomic(struct pager_mark *) marks;
 static _Atomic(struct pager_slot *) counted_in;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of adding and reusing marks
+static void (*tell_waiting)(uint64_t waited_ns);
+
+enum { TELL_FIRST_S = 5, TELL_AGAIN_S = 60 };
 
 static int register_membarrier(void)
 {
 	return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 0 : -errno;
 }
 
-int pager_gate_start(void)
+int pager_gate_start(void (*tell)(uint64_t waited_ns))
 {
+	tell_waiting = tell;
 	return register_membarrier();
+}
+
+void pager_gate_bar(void)
+{
+	atomic_store(&pager_gate, PAGER_GATE_CLOSED);
 }
 
 void pager_gate_count_in(struct pager_slot *slot)
@@ -79,26 +88,36 @@ static void add_mark(void)
 	pager_mark = mark;
 }
 
+static void wait_while_closed(void)
+{
+	struct timespec patience = {.tv_sec = TELL_FIRST_S};
+	uint64_t began_ns = vg_clock_monotonic_ns();
+	struct pager_slot *slot = atomic_load(&counted_in);
+
+	if (slot)
+		atomic_fetch_add(&slot->waiting, 1);
+	while (atomic_load(&pager_gate) == PAGER_GATE_CLOSED) {
+		if (syscall(SYS_futex, &pager_gate, FUTEX_WAIT_PRIVATE, PAGER_GATE_CLOSED, &patience, NULL, 0) == 0 ||
+		    errno != ETIMEDOUT)
+			continue;
+		patience.tv_sec = TELL_AGAIN_S;
+		tell_waiting(vg_clock_monotonic_ns() - began_ns);
+	}
+	if (slot) {
+		atomic_fetch_sub(&slot->waiting, 1);
+		atomic_fetch_add(&slot->waited_ns, vg_clock_monotonic_ns() - began_ns);
+	}
+}
+
 void pager_gate_wait(void)
 {
-	struct pager_slot *slot = atomic_load(&counted_in);
-	uint64_t began = 0;
 	int saved = errno;
 
 	if (!pager_mark)
 		add_mark();
 	atomic_compare_exchange_strong(&pager_gate, &(uint32_t){PAGER_GATE_ASKS}, PAGER_GATE_OPEN);
-	while (atomic_load(&pager_gate) == PAGER_GATE_CLOSED) {
-		if (!began && slot)
-			atomic_fetch_add(&slot->waiting, 1);
-		if (!began)
-			began = vg_clock_monotonic_ns();
-		syscall(SYS_futex, &pager_gate, FUTEX_WAIT_PRIVATE, PAGER_GATE_CLOSED, NULL, NULL, 0);
-	}
-	if (began && slot) {
-		atomic_fetch_sub(&slot->waiting, 1);
-		atomic_fetch_add(&slot->waited_ns, vg_clock_monotonic_ns() - began);
-	}
+	if (atomic_load(&pager_gate) == PAGER_GATE_CLOSED)
+		wait_while_closed();
 	errno = saved;
 }
 
@@ -136,7 +155,7 @@ bool pager_gate_close(uint64_t deadline_ns, uint32_t *ret_row)
 	long pause_ns = 20000;
 
 	*ret_row = 0;
-	atomic_store(&pager_gate, PAGER_GATE_CLOSED);
+	pager_gate_bar();
 	if (!make_all_threads_see_the_gate()) {
 		pager_gate_open();
 		return false;

@@ -28,8 +28,11 @@ enum {
 	PAGER_GATE_ASKS, // open; the next thread that enters says so by opening it
 };
 
-// Once, before any other function. 0 or -errno: the kernel has no membarrier().
-int pager_gate_start(void);
+// Once, before any other function. A thread that has waited for some seconds calls `tell`. 0 or -errno: the kernel has no
+// membarrier().
+int pager_gate_start(void (*tell)(uint64_t waited_ns));
+// No thread enters from now on, until pager_gate_open().
+void pager_gate_bar(void);
 // Where threads that wait are counted; NULL: nowhere.
 void pager_gate_count_in(struct pager_slot *slot);
 // Gives the thread a mark if it has none, answers a gate that asks, and waits while the gate is closed.

@@ -328,9 +328,12 @@ int pager_start(const struct pager_options *wanted)
 
 	options = *wanted;
 	pager_host_limit(options.host_limit);
-	r = pager_gate_start();
+	r = pager_gate_start(options.waits);
 	if (r < 0)
 		return r;
+	pager_gate_count_in(options.slot());
+	if (atomic_load(&options.page->out)) // the thread below comes later than the first call
+		pager_gate_bar();
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = -pthread_create(&thread, NULL, run, NULL);

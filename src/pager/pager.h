@@ -19,8 +19,9 @@ struct pager_options {
 	size_t (*contexts)(CUcontext *contexts, size_t most);
 	// Whether a stream is being captured.
 	bool (*captures)(void);
-	// Tells the user, with the values of the slot.
+	// Tells the user why a move failed, with the values of the slot; and that a thread has been waiting for so long.
 	void (*failed)(const struct pager_slot *slot);
+	void (*waits)(uint64_t waited_ns);
 	uint64_t host_limit; // bytes
 };
 
