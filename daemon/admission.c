@@ -30,14 +30,46 @@ static bool claims_matter(const struct node *node)
 	return !node->simulated || getenv("VIRGATE_CLAIMS_DIR"); // simulated devices are a user's own
 }
 
-static uint64_t reserved_here(const struct node *node, size_t device)
+// The part of a vGPU's memory that leaves the device while others have it; 0: it is not evictable.
+static uint64_t moving_part(const struct vgpu *vgpu)
 {
-	uint64_t sum = 0;
+	return vgpu->evictable && vgpu->fixed < vgpu->memory ? vgpu->memory - vgpu->fixed : 0;
+}
 
-	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		if (vgpu->device == device)
-			sum += vgpu->memory;
-	return sum;
+// What the vGPUs of a device reserve: what stays of each, and once the largest part that moves. So each of them can run
+// while the others are out.
+struct reserved {
+	uint64_t fixed, largest;
+	const struct vgpu *largest_of; // NULL: none moves
+};
+
+static struct reserved reserved_here(const struct node *node, size_t device, const struct vgpu *without)
+{
+	struct reserved reserved = {0};
+
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
+		if (vgpu->device != device || vgpu == without)
+			continue;
+		reserved.fixed += vgpu->memory - moving_part(vgpu);
+		if (moving_part(vgpu) > reserved.largest) {
+			reserved.largest = moving_part(vgpu);
+			reserved.largest_of = vgpu;
+		}
+	}
+	return reserved;
+}
+
+// What one more adds.
+static uint64_t needed_besides(const struct reserved *reserved, const struct admission_wish *wish)
+{
+	uint64_t fixed = wish->fixed < wish->memory ? wish->fixed : wish->memory, moving = wish->memory - fixed;
+
+	return fixed + (moving > reserved->largest ? moving - reserved->largest : 0);
+}
+
+static uint64_t sum_of(const struct reserved *reserved)
+{
+	return reserved->fixed + reserved->largest;
 }
 
 static bool has_turns(const struct turn_terms *terms)
@@ -115,11 +147,13 @@ static int publish(struct node *node, size_t device, uint64_t extra, bool turns,
 	if (r < 0)
 		return r;
 	json_t *claims = json_array();
-	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		json_array_append_new(
-			claims,
-			claim_of(node, vgpu, vgpu == instead_of && extra > vgpu->memory ? extra : vgpu->memory,
-				 vgpu == instead_of && turns));
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
+		bool is_largest = reserved_here(node, vgpu->device, NULL).largest_of == vgpu;
+		uint64_t bytes = vgpu->memory - (is_largest ? 0 : moving_part(vgpu));
+		if (vgpu == instead_of && extra > bytes)
+			bytes = extra;
+		json_array_append_new(claims, claim_of(node, vgpu, bytes, vgpu == instead_of && turns));
+	}
 	if (extra && !instead_of) { // until it is listed it stands while this daemon lives
 		const char *uuid = vg_system_device(node->system, device)->uuid_text;
 		json_t *claim = json_pack("{s:s, s:I, s:[]}", "uuid", uuid, "bytes", (json_int_t)extra, "users");
@@ -247,11 +281,12 @@ static struct others read_others(const struct node *node, const char *uuid)
 	return others;
 }
 
-uint64_t admission_room(const struct node *node, size_t device, const struct turn_terms *terms)
+uint64_t admission_room(const struct node *node, size_t device, const struct turn_terms *terms, bool evictable)
 {
 	const struct vg_system_device *gpu = vg_system_device(node->system, device);
 	struct others others = claims_matter(node) ? read_others(node, gpu->uuid_text) : (struct others){0};
-	uint64_t own = reserved_here(node, device), left = own < gpu->memory ? gpu->memory - own : 0;
+	struct reserved reserved = reserved_here(node, device, NULL);
+	uint64_t own = evictable ? reserved.fixed : sum_of(&reserved), left = own < gpu->memory ? gpu->memory - own : 0;
 
 	if (has_turns(terms) && others.have_turns)
 		return 0;
@@ -261,7 +296,8 @@ uint64_t admission_room(const struct node *node, size_t device, const struct tur
 uint64_t admission_promised(const struct node *node, size_t device)
 {
 	const char *uuid = vg_system_device(node->system, device)->uuid_text;
-	uint64_t own = reserved_here(node, device), others = claims_matter(node) ? read_others(node, uuid).bytes : 0;
+	struct reserved reserved = reserved_here(node, device, NULL);
+	uint64_t own = sum_of(&reserved), others = claims_matter(node) ? read_others(node, uuid).bytes : 0;
 
 	return own > INT64_MAX || others > INT64_MAX - own ? INT64_MAX : own + others;
 }
@@ -270,6 +306,7 @@ uint64_t admission_promised(const struct node *node, size_t device)
 // daemon publishes again.
 static void set_ceilings(const struct node *node, size_t device)
 {
+	const struct reserved all = reserved_here(node, device, NULL);
 	uint64_t total = vg_system_device(node->system, device)->memory, promised = 0;
 
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
@@ -277,7 +314,8 @@ static void set_ceilings(const struct node *node, size_t device)
 			continue;
 		if (!promised)
 			promised = admission_promised(node, device);
-		uint64_t others = promised - vgpu->memory;
+		const struct reserved rest = reserved_here(node, device, vgpu);
+		uint64_t others = promised - sum_of(&all) + (vgpu->evictable ? rest.fixed : sum_of(&rest));
 		uint64_t room = others < total ? total - others : 0;
 		vg_ledger_set_ceiling(vgpu->ledger, room > vgpu->memory ? room : vgpu->memory);
 	}
@@ -306,17 +344,18 @@ static bool fits(const struct admission *figures, uint64_t bytes)
 	return bytes <= left - figures->others;
 }
 
-int admission_check(struct node *node, size_t device, uint64_t bytes, const struct turn_terms *terms,
-		    const struct vgpu *instead_of, struct admission *ret_figures)
+int admission_check(struct node *node, size_t device, const struct admission_wish *wish, struct admission *ret_figures)
 {
-	bool turns = has_turns(terms);
+	bool turns = has_turns(wish->terms);
 	const struct vg_system_device *gpu = vg_system_device(node->system, device);
-	struct admission figures = {.total = gpu->memory,
-				    .own = reserved_here(node, device) - (instead_of ? instead_of->memory : 0)};
+	const struct reserved reserved = reserved_here(node, device, wish->instead_of);
+	struct admission figures = {.total = gpu->memory, .own = sum_of(&reserved),
+				    .needed = needed_besides(&reserved, wish)};
+	uint64_t bytes = figures.needed;
 
 	bool admitted = fits(&figures, bytes);
 	for (int try = 0; admitted && claims_matter(node) && try < TRIES; try++) {
-		int r = publish(node, device, bytes, turns, instead_of);
+		int r = publish(node, device, bytes, turns, wish->instead_of);
 		if (r < 0 && !node->system_wide) // others would promise the same memory
 			return r;
 		struct others others = read_others(node, gpu->uuid_text);

@@ -86,6 +86,9 @@ struct vgpu {
 	uint64_t limit;	 // as its ledger has it: `memory`, or less until a larger one is on disk
 	const struct change *change; // save.c: that is being written to disk; who wants to use the vGPU waits. NULL: none
 	struct turn_terms terms; // its compute share
+	bool evictable;		 // memory of its programs can move to the host
+	uint64_t swap;		 // evictable: how much host memory each process may use for that
+	uint64_t fixed;		 // evictable: how much of its memory stays on the device
 	uint64_t exempt_until_ns; // a checkpoint is being taken: its gate is open until then
 	struct arbiter *arbiter; // arbiter.c; NULL: it takes no part
 	unsigned int seat;	 // its number there
@@ -293,20 +296,24 @@ void discard_socket(struct node *node, struct source *source, uid_t uid);
 void measure_tenants(struct node *node);
 void measure_device(struct node *node, size_t device);
 
-// admission.c: may `bytes` of limits stand on the device, `instead_of` the present limit of one
-// vGPU (NULL: a new one)? The claim for it is published. 0, or 1 and the figures, or -errno: the
+// admission.c: may such a vGPU be on the device? The claim for it is published. 0, or 1 and the figures, or -errno: the
 // daemons of others cannot be told, and would promise the same.
+struct admission_wish {
+	uint64_t memory, fixed; // its limit, and what of that stays on the device; the same if it is not evictable
+	const struct turn_terms *terms;
+	const struct vgpu *instead_of; // it is this vGPU, with other figures; NULL: a new one
+};
 struct admission {
-	uint64_t total, own, others; // `own` without the limit in question
+	uint64_t total, own, others; // `own` without the vGPU in question
+	uint64_t needed;	     // by that
 	bool others_have_turns;	     // another daemon holds compute shares there, and `terms` ask for some
 	uid_t user;		     // of that daemon
 };
-int admission_check(struct node *node, size_t device, uint64_t bytes, const struct turn_terms *terms,
-		    const struct vgpu *instead_of, struct admission *ret_figures);
+int admission_check(struct node *node, size_t device, const struct admission_wish *wish, struct admission *ret_figures);
 // The bytes that are left on the device for a new vGPU of these terms, without a claim for it. 0 also if the terms need
 // compute shares and another daemon holds them there.
-uint64_t admission_room(const struct node *node, size_t device, const struct turn_terms *terms);
-// The limits of all vGPUs on the device, of this daemon and of others; INT64_MAX at most.
+uint64_t admission_room(const struct node *node, size_t device, const struct turn_terms *terms, bool evictable);
+// What all vGPUs on the device reserve, of this daemon and of others; INT64_MAX at most.
 uint64_t admission_promised(const struct node *node, size_t device);
 // Publishes what stands in the registry, to other daemons and to the tenants.
 void admission_publish(struct node *node);

@@ -57,7 +57,7 @@ static json_t *make_vgpu(const struct request *request, bool ephemeral, struct v
 		return refusal;
 	wanted.created = (double)vg_clock_realtime_ns() / 1e9;
 	if ((refusal = terms_admit(request, wanted.device, &wanted.terms, NULL)) ||
-	    (refusal = admit(request, wanted.device, wanted.memory, &wanted.terms, NULL))) {
+	    (refusal = admit_new(request, &wanted))) {
 		if (!launcher_frees_soon(request->node, wanted.device, wanted.owner))
 			return refusal;
 		json_decref(refusal);
@@ -155,7 +155,7 @@ json_t *answer_enter(const struct request *request)
 	if (!can_be_used(request, vgpu, &refusal))
 		return refusal;
 	// The claims of others may have grown while no daemon of ours was there to say ours.
-	if (named && (refusal = admit(request, vgpu->device, vgpu->memory, &vgpu->terms, vgpu)))
+	if (named && (refusal = admit_again(request, vgpu, vgpu->memory, &vgpu->terms)))
 		return refusal;
 	bool ready = true;
 	if (named && ((refusal = mps_enter(request, vgpu, &ready)) || !ready))

@@ -123,7 +123,7 @@ static struct rating rate_device(const struct request *request, size_t device, s
 	struct rating rating = {SUITS_NOT, 0};
 	json_t *refusal = put_on(request, device, wanted);
 
-	rating.room = admission_room(request->node, device, &wanted->terms);
+	rating.room = admission_room(request->node, device, &wanted->terms, wanted->evictable);
 	if (!refusal)
 		refusal = too_small(request, device, wanted->owner, wanted->memory);
 	if (!refusal)

@@ -19,8 +19,9 @@ enum { FIGURE = VG_SIZE_TEXT + 32 };
 // "8.0 GiB", and its bytes too where the figure that it is compared with would read the same.
 const char *figure(uint64_t bytes, uint64_t beside, char text[FIGURE]);
 // Room for `memory` and `terms` on the device, for a new vGPU or in place of what `instead_of` has: NULL, or a refusal.
-json_t *admit(const struct request *request, size_t device, uint64_t memory, const struct turn_terms *terms,
-	      const struct vgpu *instead_of);
+json_t *admit_new(const struct request *request, const struct vgpu *wanted);
+json_t *admit_again(const struct request *request, const struct vgpu *vgpu, uint64_t memory,
+		    const struct turn_terms *terms);
 // A refusal of a limit that no context fits in; NULL: one does.
 json_t *too_small(const struct request *request, size_t device, uid_t owner, uint64_t memory);
 

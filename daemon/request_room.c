@@ -49,12 +49,24 @@ static json_t *no_room(const struct request *request, size_t device, uint64_t as
 		      vg_size_format(reserved, text[2]), vg_size_format(figures->total, text[3]));
 }
 
-// Room for `memory` and `terms` on the device, for a new vGPU or in place of what `instead_of` has: NULL, or why not.
-json_t *admit(const struct request *request, size_t device, uint64_t memory, const struct turn_terms *terms,
-		     const struct vgpu *instead_of)
+static json_t *no_room_for_evictable(size_t device, const struct admission_wish *wish, const struct admission *figures)
+{
+	char text[5][FIGURE];
+	uint64_t reserved = figures->own + figures->others < figures->own ? UINT64_MAX : figures->own + figures->others;
+	uint64_t left = reserved < figures->total ? figures->total - reserved : 0;
+
+	return refuse("limit",
+		      "GPU %zu: an evictable vGPU of %s, of which %s stay on the GPU (--fixed), needs %s besides what others "
+		      "have, but %s of %s is left: ask for less, or shrink or remove another vGPU",
+		      device, vg_size_format(wish->memory, text[0]), vg_size_format(wish->fixed, text[1]),
+		      figure(figures->needed, left, text[2]), figure(left, figures->needed, text[3]),
+		      vg_size_format(figures->total, text[4]));
+}
+
+static json_t *admit(const struct request *request, size_t device, const struct admission_wish *wish)
 {
 	struct admission figures;
-	int r = admission_check(request->node, device, memory, terms, instead_of, &figures);
+	int r = admission_check(request->node, device, wish, &figures);
 
 	if (r < 0)
 		return refuse(
@@ -64,7 +76,25 @@ json_t *admit(const struct request *request, size_t device, uint64_t memory, con
 			device, request->node->claims_dir, strerror(-r));
 	if (r && figures.others_have_turns)
 		return refuse_second_arbiter(device, &figures);
-	return r ? no_room(request, device, memory, &figures) : NULL;
+	if (r && wish->fixed < wish->memory)
+		return no_room_for_evictable(device, wish, &figures);
+	return r ? no_room(request, device, wish->memory, &figures) : NULL;
+}
+
+json_t *admit_new(const struct request *request, const struct vgpu *wanted)
+{
+	return admit(request, wanted->device,
+		     &(struct admission_wish){.memory = wanted->memory,
+					      .fixed = wanted->evictable ? wanted->fixed : wanted->memory,
+					      .terms = &wanted->terms});
+}
+
+json_t *admit_again(const struct request *request, const struct vgpu *vgpu, uint64_t memory,
+		    const struct turn_terms *terms)
+{
+	return admit(request, vgpu->device,
+		     &(struct admission_wish){.memory = memory, .fixed = vgpu->evictable ? vgpu->fixed : memory,
+					      .terms = terms, .instead_of = vgpu});
 }
 
 // A vGPU that no context fits in would serve nobody.

@@ -92,11 +92,11 @@ json_t *answer_set(const struct request *request)
 		return refusal;
 	terms.is_limit &= terms.share > 0;
 	bool joins = terms.share && !vgpu->terms.share && !vgpu->terms.is_latency;
-	if (joins && (refusal = admit(request, vgpu->device, vgpu->memory, &terms, vgpu)))
+	if (joins && (refusal = admit_again(request, vgpu, vgpu->memory, &terms)))
 		return refusal;
 	struct change change = {.finish = finish_set, .vgpu = vgpu, .terms = vgpu->terms,
 				.raises = has_memory && memory > vgpu->memory};
-	if (change.raises && (refusal = admit(request, vgpu->device, memory, &(struct turn_terms){0}, vgpu)))
+	if (change.raises && (refusal = admit_again(request, vgpu, memory, &(struct turn_terms){0})))
 		return refusal;
 	if (has_memory && !change.raises && (refusal = move_limit(node, vgpu, memory)))
 		return refusal;
