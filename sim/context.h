@@ -19,8 +19,10 @@ CUresult sim_context_set_current(struct sim_context *context);
 void sim_memory_context_finish(struct sim_context *context); // memory.c
 CUresult sim_primary_retain(struct sim_device *device, struct sim_context **ret_context); // primary.c
 CUresult sim_primary_release(struct sim_device *device, bool reset);
-// context_state.c: an event behind all streams of the context (`green`: of that green context
-// only), recorded in `stream`; and all of them behind an event.
-CUresult sim_context_record(struct sim_context *context, const struct sim_green *green, struct sim_stream *stream,
-			    struct sim_event *event);
+// context_event.c; `green` not NULL: for the streams of that green context only. Records an event behind all streams.
+CUresult sim_context_record(struct sim_context *context, const struct sim_green *green, struct sim_event *event);
+// Orders all streams behind an event.
 CUresult sim_context_wait(struct sim_context *context, const struct sim_green *green, struct sim_event *event);
+// Orders a new stream behind the events that its context waits for.
+void sim_context_admit(struct sim_stream *stream);
+void sim_context_forget_waits(struct sim_context *context);
