@@ -306,12 +306,12 @@ struct sim_stream {
 	_Atomic unsigned pending;     // queued and running
 	bool worker, sleeping, closing;
 	pthread_cond_t wake;
+	unsigned crowd; // threads that wait for room in the queue
+	pthread_cond_t room;
 	// On a device that shares its time, likewise:
 	uint32_t channel; // while has_channel
 	bool has_channel;
 	unsigned pieces; // in the channel, of operations that have not ended
-	unsigned crowd;	 // threads that wait for room
-	pthread_cond_t room;
 	uint64_t ended_ns; // when its last operation ended
 	// Capture: owned by capture.c. Non-NULL while the stream captures.
 	_Atomic(void *) capture;
