@@ -29,10 +29,10 @@ static const char *const entry_names[] = {
 #include "abi/entries.def"
 };
 
-static int find_entry(const char *name, size_t length)
+int sim_fault_find_entry(const char *name)
 {
 	for (int i = 0; i < VG_ENTRY_COUNT; i++)
-		if (strlen(entry_names[i]) == length && memcmp(entry_names[i], name, length) == 0)
+		if (strcmp(entry_names[i], name) == 0)
 			return i;
 	return -1;
 }
@@ -81,7 +81,7 @@ static int parse_rule(char *clause, char *error, size_t size)
 	char *range = strchr(name, ':');
 	if (range)
 		*range++ = 0;
-	int entry = find_entry(name, strlen(name));
+	int entry = sim_fault_find_entry(name);
 	if (entry < 0) {
 		snprintf(error, size, "\"%s\" is not an entry point (use the exported name, e.g. cuMemAlloc_v2)", name);
 		return 1;

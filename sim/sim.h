@@ -87,6 +87,7 @@ enum sim_gate {
 	SIM_GATE_FAULTS = 2,	    // VIRGATE_SIM_FAULT names entries (fault.c)
 	SIM_GATE_LOCKED = 4,	    // another process has locked this one (checkpoint.c)
 	SIM_GATE_MPS = 8,	    // a fault of another client of MPS may end this one (mps.c)
+	SIM_GATE_COSTS = 16,	    // VIRGATE_SIM_COST names calls (cost.c)
 	SIM_GATE_CALLBACK = 0x100,  // counts the host functions that run: they may not call the driver
 };
 extern _Atomic unsigned sim_gate;
