@@ -211,6 +211,15 @@ static void default_limits(struct sim_context *context)
 	context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 128;
 }
 
+CUresult sim_driver_take(struct sim_device *device, size_t size, struct sim_physical **ret_physical)
+{
+	CUresult result = sim_physical_create(device, size, ret_physical);
+
+	if (result == CUDA_SUCCESS)
+		(*ret_physical)->driver = true;
+	return result;
+}
+
 CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_context *parent,
 			 struct sim_context *revive, struct sim_context **ret_context)
 {
@@ -223,7 +232,7 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 		result = CUDA_ERROR_DEVICE_UNAVAILABLE;
 	} else if (!parent && sim_process.config.context) {
 		sim_memory_lock();
-		result = sim_physical_create(device, sim_process.config.context, &context->overhead);
+		result = sim_driver_take(device, sim_process.config.context, &context->overhead);
 		sim_memory_unlock();
 		if (result != CUDA_SUCCESS)
 			region_count_context(sim_process.region, device->physical, -1);
@@ -271,7 +280,7 @@ CUresult sim_context_take_green(struct sim_context *context)
 	grown = realloc(context->green_kept, (context->green_count + 1) * sizeof(struct sim_physical *));
 	if (grown) {
 		context->green_kept = grown;
-		result = sim_physical_create(context->device, SIM_GREEN_BYTES, &grown[context->green_count]);
+		result = sim_driver_take(context->device, SIM_GREEN_BYTES, &grown[context->green_count]);
 		context->green_count += result == CUDA_SUCCESS;
 	}
 	sim_memory_unlock();

@@ -16,6 +16,8 @@ bool sim_context_inactive(CUcontext handle, CUresult result);
 // The calling thread's current context, also an inactive one.
 CUresult sim_context_of_stack(struct sim_context **ret_context);
 CUresult sim_context_set_current(struct sim_context *context);
+// With the memory lock held: memory that the driver takes for itself. CUDA_ERROR_OUT_OF_MEMORY.
+CUresult sim_driver_take(struct sim_device *device, size_t size, struct sim_physical **ret_physical);
 void sim_memory_context_finish(struct sim_context *context); // memory.c
 CUresult sim_primary_retain(struct sim_device *device, struct sim_context **ret_context); // primary.c
 CUresult sim_primary_release(struct sim_device *device, bool reset);

@@ -150,12 +150,12 @@ static CUresult resize_stack(struct sim_context *context, size_t before, size_t 
 	context->stack = NULL;
 	sim_physical_unref(old);
 	if (stack_bytes(each))
-		result = sim_physical_create(context->device, stack_bytes(each), &context->stack);
+		result = sim_driver_take(context->device, stack_bytes(each), &context->stack);
 	if (result == CUDA_SUCCESS)
 		return result;
 	context->stack = NULL; // that much was free a moment ago
 	if (stack_bytes(before) &&
-	    sim_physical_create(context->device, stack_bytes(before), &context->stack) != CUDA_SUCCESS) {
+	    sim_driver_take(context->device, stack_bytes(before), &context->stack) != CUDA_SUCCESS) {
 		context->stack = NULL;
 		context->limits[CU_LIMIT_STACK_SIZE] = SIM_STACK_DEFAULT;
 		context->local = 0;

@@ -23,6 +23,7 @@ struct rule {
 static struct rule rules[MOST_RULES];
 static size_t rule_count;
 static uint64_t delay_ns, memory_bytes = UINT64_MAX;
+static bool restore_sticks;
 
 static const char *const entry_names[] = {
 #define ENTRY(abi, api, version, stream, family, need) #abi,
@@ -134,6 +135,10 @@ static int parse_clause(char *clause, char *error, size_t size)
 		snprintf(error, size, "memory=%s %s", clause + 7, vg_size_error_text(r));
 		return 1;
 	}
+	if (strcmp(clause, "stuck@restore") == 0) {
+		restore_sticks = true;
+		return 0;
+	}
 	return parse_rule(clause, error, size);
 }
 
@@ -142,6 +147,7 @@ int sim_fault_configure(const char *specification, char *error, size_t error_siz
 	rule_count = 0;
 	delay_ns = 0;
 	memory_bytes = UINT64_MAX;
+	restore_sticks = false;
 	if (!specification || !*specification)
 		return 0;
 	char *copy = strdup(specification), *rest = copy, *clause;
@@ -236,6 +242,11 @@ CUresult sim_fault_enter(enum vg_entry entry)
 uint64_t sim_fault_memory(void)
 {
 	return memory_bytes;
+}
+
+bool sim_fault_restore_sticks(void)
+{
+	return restore_sticks;
 }
 
 bool sim_fault_slows(void)

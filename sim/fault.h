@@ -12,3 +12,5 @@ int sim_fault_configure(const char *specification, char *error, size_t error_siz
 int sim_fault_find_entry(const char *name);
 // Operations take longer than they need.
 bool sim_fault_slows(void);
+// A restore without enough device memory fails for good.
+bool sim_fault_restore_sticks(void);

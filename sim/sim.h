@@ -454,6 +454,7 @@ struct sim_physical {
 	bool borrowed; // the descriptor is a pool's
 	CUresult foreign; // of another process, imported: what a restore answers, for it cannot bring it back; or 0
 	bool shared;	 // exported or imported: another struct of this process may hold the same
+	bool driver;	 // the driver took it for itself: contexts, stacks
 	CUmemAllocationProp properties; // of cuMemCreate
 	CUmemGenericAllocationHandle handle; // vmm.c's; 0: none yet
 	unsigned handles; // how often the program holds it
