@@ -458,6 +458,7 @@ struct sim_physical {
 	CUmemAllocationProp properties; // of cuMemCreate
 	CUmemGenericAllocationHandle handle; // vmm.c's; 0: none yet
 	unsigned handles; // how often the program holds it
+	unsigned long long buffer_id;
 	struct sim_physical *next, *previous; // of all in the process, under the memory lock
 	int shadow; // evicted by a checkpoint: private descriptor with the contents, or -1
 };
